@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+#
+# outage.bash - completion for bash: commands, options, named sets and files.
+
+# _outage_words LIST: what of the words in LIST begins with $cur.
+_outage_words() {
+	mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur")
+}
+
+_outage_files() {
+	compopt -o filenames 2>/dev/null
+	mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+}
+
+# Named sets, as this very program lists them, and files.
+_outage_bounds() {
+	local sets
+
+	sets=$("$program" gen --list 2>/dev/null | cut -d ' ' -f 1)
+	compopt -o filenames 2>/dev/null
+	mapfile -t COMPREPLY < <(compgen -W "$sets" -- "$cur"; compgen -f -- "$cur")
+}
+
+_outage_gen() {
+	case $prev in
+	-b | --bounds | --show)
+		_outage_bounds
+		return
+		;;
+	-n | --limit | --skip | --shard | --sample | --seed | --name)
+		return
+		;;
+	esac
+	if [[ $cur == -* ]]; then
+		_outage_words '--bounds --count --skip --limit --shard --sample --seed --name
+			--import --list --show --list-operations --json --help'
+	elif [[ " ${words[*]} " == *' --import '* ]]; then
+		_outage_files
+	else
+		_outage_words '--bounds --name --import --list --show --list-operations'
+	fi
+}
+
+# The last of comma-separated kinds; those before stay.
+_outage_kinds() {
+	local before='' word=$cur
+
+	if [[ $cur == *,* ]]; then
+		before=${cur%,*},
+		word=${cur##*,}
+	fi
+	compopt -o nospace 2>/dev/null
+	mapfile -t COMPREPLY < <(compgen -P "$before" -W 'write flush discard zero read complete store
+		lineflush fence load begin end persist text' -- "$word")
+}
+
+_outage_trace() {
+	case $prev in
+	--kind)
+		_outage_kinds
+		return
+		;;
+	--from | --to | --size)
+		return
+		;;
+	-o | --output)
+		_outage_files
+		return
+		;;
+	esac
+	if ((${#words[@]} == at + 1)); then
+		_outage_words 'show info import export --help'
+		return
+	fi
+	if [[ $cur != -* ]]; then
+		_outage_files
+		return
+	fi
+	case ${words[at]} in
+	show) _outage_words '--kind --from --to --data --json --help' ;;
+	info) _outage_words '--json --help' ;;
+	import) _outage_words '--output --size --json --help' ;;
+	export) _outage_words '--output --json --help' ;;
+	esac
+}
+
+_outage() {
+	local program=$1 cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+	local words=("${COMP_WORDS[@]:0:COMP_CWORD + 1}")
+	local at=1
+
+	COMPREPLY=()
+	# bash cuts --option=value at the '='.
+	if [[ $cur == '=' ]]; then
+		cur=
+	elif [[ $prev == '=' ]]; then
+		prev=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+	while ((at < COMP_CWORD)) && [[ ${words[at]} == -* ]]; do
+		((at++))
+	done
+	if ((at == COMP_CWORD)); then
+		if [[ $cur == -* ]]; then
+			_outage_words '-v -q --help --version'
+		else
+			_outage_words 'gen trace'
+		fi
+		return
+	fi
+	((at++)) # the word after the command
+	case ${words[at - 1]} in
+	gen) _outage_gen ;;
+	trace) _outage_trace ;;
+	esac
+}
+
+complete -F _outage outage

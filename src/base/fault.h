@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fault.h - fault points: places where a test makes the outside world fail.
+ *
+ * A fallible module calls fault_point("what") before each system call that matters and treats a
+ * non-zero answer as that call's -errno. A test runs its body again and again, letting the n-th
+ * point fail, until a run ends without reaching it (fault_loop_next). In production no point is
+ * armed and the call costs one comparison.
+ */
+#ifndef BASE_FAULT_H
+#define BASE_FAULT_H
+
+#include "base/util.h"
+
+extern int fault_countdown; /* 0: nothing armed */
+
+int fault_reached(const char *name);
+
+/* 0, or the -errno that this point should fail with. */
+static inline int fault_point(const char *name)
+{
+	return fault_countdown ? fault_reached(name) : 0;
+}
+
+/* Lets the n-th point from now (n >= 1) fail with `error` (an errno), then disarms. */
+void fault_arm(int n, int error);
+/* Disarms; true if the armed point was reached. `name`, if not NULL, gets its name. */
+bool fault_disarm(const char **name);
+
+/*
+ *	struct fault_loop loop = { .error = EIO };
+ *	while (fault_loop_next(&loop)) {
+ *		... body; must either succeed, or fail cleanly if a fault hit ...
+ *	}
+ *
+ * The body runs once for each point it passes, and a last time without a fault.
+ */
+struct fault_loop {
+	int error;
+	int round;
+	bool done;
+};
+
+bool fault_loop_next(struct fault_loop *loop);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+
+ssize_t io_read_full(int fd, void *data, size_t len)
+{
+	size_t done = 0;
+	int fault = fault_point("io.read");
+
+	if (fault)
+		return fault;
+	while (done < len) {
+		ssize_t n = read(fd, (char *)data + done, len - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+ssize_t io_pread_full(int fd, void *data, size_t len, off_t off)
+{
+	size_t done = 0;
+	int fault = fault_point("io.pread");
+
+	if (fault)
+		return fault;
+	while (done < len) {
+		ssize_t n = pread(fd, (char *)data + done, len - done, off + (off_t)done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+int io_write_full(int fd, const void *data, size_t len)
+{
+	size_t done = 0;
+	int fault = fault_point("io.write");
+
+	if (fault)
+		return fault;
+	while (done < len) {
+		ssize_t n = write(fd, (const char *)data + done, len - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+int io_pwrite_full(int fd, const void *data, size_t len, off_t off)
+{
+	size_t done = 0;
+	int fault = fault_point("io.pwrite");
+
+	if (fault)
+		return fault;
+	while (done < len) {
+		ssize_t n = pwrite(fd, (const char *)data + done, len - done, off + (off_t)done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+int io_slurp(const char *path, size_t limit, struct strbuf *out, struct err *err)
+{
+	bool std_in = streq(path, "-");
+	const char *name = std_in ? "standard input" : path;
+	auto_fd opened = -1;
+	int fd = STDIN_FILENO;
+	size_t total = 0;
+
+	if (!std_in) {
+		fd = opened = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+		if (fd < 0)
+			return err_set(err, -errno, "cannot open %s: %m", name);
+		struct stat st;
+		if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+			return err_set(err, -EISDIR, "%s is a directory, not a file", name);
+	}
+	for (;;) {
+		enum { CHUNK = 64 * 1024 };
+		char *to = strbuf_grow(out, CHUNK);
+		ssize_t n = io_read_full(fd, to, CHUNK);
+
+		if (n < 0)
+			return err_set(err, (int)n, "cannot read %s: %m", name);
+		out->len += (size_t)n;
+		out->buf[out->len] = '\0';
+		total += (size_t)n;
+		if (total > limit)
+			return err_set(err, -EFBIG, "%s is larger than %zu bytes, the limit here",
+				       name, limit);
+		if (n < CHUNK)
+			return 0;
+	}
+}
+
+int io_output_open(const char *path, struct io_output *out, struct err *err)
+{
+	if (streq(path, "-")) {
+		*out = (struct io_output){ .fd = STDOUT_FILENO,
+					   .path = xstrdup("standard output") };
+		return 0;
+	}
+	auto_free char *tmp = xasprintf("%s.XXXXXX", path);
+	int fd = mkostemp(tmp, O_CLOEXEC);
+	if (fd < 0)
+		return err_set(err, -errno, "cannot create %s: %m", path);
+	mode_t mask = umask(0);
+	umask(mask);
+	if (fchmod(fd, 0666 & ~mask) < 0) {
+		int rc = err_set(err, -errno, "cannot set the mode of %s: %m", path);
+		unlink(tmp);
+		util_close(fd);
+		return rc;
+	}
+	*out = (struct io_output){ .fd = fd, .path = xstrdup(path), .tmp = steal(tmp) };
+	return 0;
+}
+
+int io_output_commit(struct io_output *out, struct err *err)
+{
+	int rc = 0;
+
+	assert(out->fd >= 0);
+	if (out->tmp) {
+		int fault = fault_point("io.rename");
+
+		if (close(steal_fd(&out->fd)) < 0)
+			rc = err_set(err, -errno, "cannot finish writing %s: %m", out->path);
+		else if (fault || rename(out->tmp, out->path) < 0)
+			rc = err_set(err, fault ? fault : -errno, "cannot create %s: %m",
+				     out->path);
+		if (!rc) {
+			free(out->tmp);
+			out->tmp = NULL;
+		}
+	}
+	io_output_release(out);
+	return rc;
+}
+
+void io_output_release(struct io_output *out)
+{
+	if (out->tmp) {
+		unlink(out->tmp);
+		util_close(out->fd);
+	}
+	free(out->tmp);
+	free(out->path);
+	*out = (struct io_output){ .fd = -1 };
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+
+enum { GRACE_MS = 500, KILL_MS = 5000, POLL_MS = 20, OUTPUT_LIMIT = 1 << 20 };
+
+enum { STATUS_UNKNOWN = 0x7f }; /* a wait status that is neither an exit nor a signal */
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+void proc_result_release(struct proc_result *r)
+{
+	strbuf_release(&r->out);
+	strbuf_release(&r->err);
+}
+
+struct pipes {
+	int in[2], out[2], err[2]; /* [0] is read from, [1] written to */
+	int exec[2];		   /* carries the child's errno if exec fails; closed if not */
+};
+
+static void pipes_close(struct pipes *p)
+{
+	int *fds[] = { p->in, p->out, p->err, p->exec };
+
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		for (int end = 0; end < 2; end++)
+			util_close(steal_fd(&fds[i][end]));
+}
+
+/*
+ * Moves pipes away from 0, 1 and 2, which they get if ours are closed: in the child, dup2() would
+ * overwrite one with another, or leave it close-on-exec.
+ */
+static int pipes_move_up(struct pipes *p)
+{
+	int *fds[] = { p->in, p->out, p->err, p->exec };
+
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		for (int end = 0; end < 2; end++) {
+			int low = fds[i][end];
+
+			if (low > STDERR_FILENO)
+				continue;
+			fds[i][end] = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+			util_close(low);
+			if (fds[i][end] < 0)
+				return -1;
+		}
+	return 0;
+}
+
+static int pipes_open(struct pipes *p, struct err *err)
+{
+	*p = (struct pipes){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
+	int fault = fault_point("proc.pipe");
+	if (fault || pipe2(p->in, O_CLOEXEC) < 0 || pipe2(p->out, O_CLOEXEC) < 0 ||
+	    pipe2(p->err, O_CLOEXEC) < 0 || pipe2(p->exec, O_CLOEXEC) < 0 || pipes_move_up(p) < 0) {
+		int rc = err_set(err, fault ? fault : -errno, "cannot create a pipe: %m");
+		pipes_close(p);
+		return rc;
+	}
+	return 0;
+}
+
+static void child(const struct proc_opts *opts, struct pipes *p, pid_t parent)
+{
+	int error;
+	sigset_t none;
+
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(127); /* the parent died before the line above */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	if (dup2(p->in[0], STDIN_FILENO) < 0 || dup2(p->out[1], STDOUT_FILENO) < 0 ||
+	    dup2(opts->merge_stderr ? p->out[1] : p->err[1], STDERR_FILENO) < 0)
+		goto fail;
+	if (opts->cwd && chdir(opts->cwd) < 0)
+		goto fail;
+	execvp(opts->argv[0], (char *const *)(uintptr_t)opts->argv);
+fail:
+	error = errno;
+	ssize_t ignored = write(p->exec[1], &error, sizeof(error));
+	(void)ignored;
+	_exit(127);
+}
+
+/* Reads what is there; closes at the end of the stream. */
+static void drain(int *fd, struct strbuf *to, size_t limit, bool *cut)
+{
+	char buf[16 * 1024];
+	ssize_t n = read(*fd, buf, sizeof(buf));
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n <= 0) {
+		util_close(steal_fd(fd));
+		return;
+	}
+	size_t room = limit - min(limit, to->len);
+	if ((size_t)n > room)
+		*cut = true;
+	strbuf_add(to, buf, min((size_t)n, room));
+}
+
+static void feed(int *fd, const struct proc_opts *opts, size_t *fed)
+{
+	ssize_t n = write(*fd, opts->input + *fed, opts->input_len - *fed);
+
+	if (n > 0)
+		*fed += (size_t)n;
+	if (*fed == opts->input_len || (n < 0 && errno != EAGAIN && errno != EINTR))
+		util_close(steal_fd(fd));
+}
+
+struct watch {
+	pid_t pid;
+	int pidfd;	      /* wakes us when it ends; -1 on old kernels */
+	uint64_t deadline_ms; /* of the current stage; 0: none */
+	int stage;	      /* 0 running, 1 SIGTERM sent, 2 SIGKILL sent, 3 given up */
+	bool exited;
+	int status;
+};
+
+static void watch_step(struct watch *w, struct proc_result *res)
+{
+	int status;
+	pid_t got = w->exited ? 0 : waitpid(w->pid, &status, WNOHANG);
+
+	if (got == w->pid || (got < 0 && errno == ECHILD)) {
+		w->exited = true;
+		if (got == w->pid) /* else somebody else has its status */
+			w->status = status;
+		/* Grandchildren may still hold the pipes: they have the grace period, no more. */
+		w->stage = max(w->stage, 1);
+		w->deadline_ms = now_ms() + GRACE_MS;
+	}
+	if (!w->deadline_ms || now_ms() < w->deadline_ms)
+		return;
+	if (!w->exited)
+		res->timed_out = true;
+	if (w->stage < 2) {
+		int sig = w->stage == 0 ? SIGTERM : SIGKILL;
+
+		kill(-w->pid, sig);
+		if (!w->exited)
+			kill(w->pid, sig); /* it may have left its group */
+	}
+	w->stage++;
+	w->deadline_ms = now_ms() + (w->stage < 2 ? GRACE_MS : KILL_MS);
+}
+
+static void converse(const struct proc_opts *opts, struct pipes *p, struct watch *w,
+		     struct proc_result *res)
+{
+	size_t limit = opts->output_limit ? opts->output_limit : OUTPUT_LIMIT;
+	size_t fed = 0;
+
+	fcntl(p->in[1], F_SETFL, O_NONBLOCK);
+	if (!opts->input_len)
+		util_close(steal_fd(&p->in[1]));
+	/* After SIGKILL a process stuck in the kernel may never end: do not wait for ever. */
+	while (w->stage < 3 &&
+	       (!w->exited || ((p->out[0] >= 0 || p->err[0] >= 0) && w->stage < 2))) {
+		struct pollfd fds[] = {
+			{ .fd = p->out[0], .events = POLLIN },
+			{ .fd = p->err[0], .events = POLLIN },
+			{ .fd = p->in[1], .events = POLLOUT },
+			{ .fd = w->exited ? -1 : w->pidfd, .events = POLLIN },
+		};
+		if (poll(fds, ARRAY_SIZE(fds), POLL_MS) < 0 && errno != EINTR)
+			break;
+		if (fds[0].revents)
+			drain(&p->out[0], &res->out, limit, &res->output_cut);
+		if (fds[1].revents)
+			drain(&p->err[0], &res->err, limit, &res->output_cut);
+		if (fds[2].revents)
+			feed(&p->in[1], opts, &fed);
+		watch_step(w, res);
+	}
+}
+
+int proc_run(const struct proc_opts *opts, struct proc_result *res, struct err *err)
+{
+	struct pipes p;
+	struct sigaction ignore = { .sa_handler = SIG_IGN }, old;
+	pid_t parent = getpid();
+	int rc = pipes_open(&p, err);
+
+	if (rc)
+		return rc;
+	/* Who starts us may have left SIGCHLD ignored; then no child would have a status. */
+	if (sigaction(SIGCHLD, NULL, &old) == 0 && old.sa_handler == SIG_IGN)
+		signal(SIGCHLD, SIG_DFL);
+	int fault = fault_point("proc.fork");
+	pid_t pid = fault ? -1 : fork();
+	if (pid == 0)
+		child(opts, &p, parent);
+	if (pid < 0) {
+		rc = err_set(err, fault ? fault : -errno, "cannot start %s: %m", opts->argv[0]);
+		pipes_close(&p);
+		return rc;
+	}
+	setpgid(pid, pid); /* both sides, so that it holds whoever comes first */
+	util_close(steal_fd(&p.in[0]));
+	util_close(steal_fd(&p.out[1]));
+	util_close(steal_fd(&p.err[1]));
+	util_close(steal_fd(&p.exec[1]));
+
+	int exec_errno = 0;
+	ssize_t n;
+	do
+		n = read(p.exec[0], &exec_errno, sizeof(exec_errno));
+	while (n < 0 && errno == EINTR);
+	if (n == sizeof(exec_errno)) {
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		pipes_close(&p);
+		return err_set(err, -exec_errno, "cannot run %s: %m", opts->argv[0]);
+	}
+
+	*res = (struct proc_result){ 0 };
+	struct watch w = { .pid = pid,
+			   .pidfd = (int)syscall(SYS_pidfd_open, pid, 0),
+			   .deadline_ms = opts->timeout_ms ? now_ms() + opts->timeout_ms : 0,
+			   .status = STATUS_UNKNOWN };
+	sigaction(SIGPIPE, &ignore, &old);
+	converse(opts, &p, &w, res);
+	sigaction(SIGPIPE, &old, NULL);
+	util_close(w.pidfd);
+	kill(-pid, SIGKILL); /* whatever the child left behind in its group */
+	pipes_close(&p);
+	res->exit_code = WIFEXITED(w.status) ? WEXITSTATUS(w.status) : -1;
+	res->signal = WIFSIGNALED(w.status) ? WTERMSIG(w.status) : 0;
+	return 0;
+}
+
+void proc_describe(const struct proc_result *res, const struct proc_opts *opts, struct strbuf *out)
+{
+	if (res->timed_out)
+		strbuf_addf(out, "took longer than %llu ms", (unsigned long long)opts->timeout_ms);
+	else if (res->signal)
+		strbuf_addf(out, "was killed by signal %d (%s)", res->signal,
+			    strsignal(res->signal));
+	else
+		strbuf_addf(out, "exited with status %d", res->exit_code);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * proc.h - child processes that cannot outlive their time or their parent.
+ *
+ * A child gets a process group of its own; when its time is up, the group gets SIGTERM and, after
+ * a grace period, SIGKILL. If we die, the kernel kills the child (PR_SET_PDEATHSIG).
+ */
+#ifndef BASE_PROC_H
+#define BASE_PROC_H
+
+#include "base/err.h"
+#include "base/strbuf.h"
+
+struct proc_opts {
+	const char *const *argv; /* NULL-terminated; argv[0] is looked up in PATH */
+	const char *cwd;	 /* NULL: ours */
+	const char *input;	 /* what the child reads; NULL: nothing */
+	size_t input_len;
+	uint64_t timeout_ms; /* 0: none */
+	size_t output_limit; /* bytes of output kept; the rest is read and dropped; 0: 1 MiB */
+	bool merge_stderr;   /* standard error goes into `out` as well */
+};
+
+struct proc_result {
+	int exit_code; /* 0-255, or -1 if a signal ended it */
+	int signal;    /* 0, or the signal that ended it */
+	bool timed_out;
+	bool output_cut;
+	struct strbuf out;
+	struct strbuf err;
+};
+
+void proc_result_release(struct proc_result *r);
+
+/* Runs a program to its end. Fails only if it could not be run; how it ended is in `res`. */
+int proc_run(const struct proc_opts *opts, struct proc_result *res, struct err *err) must_check;
+
+/* "exited with status 1", "was killed by signal 9 (Killed)", "took longer than 2000 ms" */
+void proc_describe(const struct proc_result *res, const struct proc_opts *opts, struct strbuf *out);
+
+#endif

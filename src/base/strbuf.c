@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/strbuf.h"
+
+#include <stdarg.h>
+
+void strbuf_release(struct strbuf *sb)
+{
+	free(sb->buf);
+	*sb = (struct strbuf)STRBUF_INIT;
+}
+
+void strbuf_clear(struct strbuf *sb)
+{
+	sb->len = 0;
+	if (sb->buf)
+		sb->buf[0] = '\0';
+}
+
+void strbuf_cut(struct strbuf *sb, size_t len)
+{
+	assert(len <= sb->len);
+	sb->len = len;
+	if (sb->buf)
+		sb->buf[len] = '\0';
+}
+
+char *strbuf_grow(struct strbuf *sb, size_t extra)
+{
+	size_t want = sb->len + extra + 1;
+
+	assert(want > extra);
+	if (want > sb->cap) {
+		sb->cap = max(want, max(sb->cap * 2, (size_t)64));
+		sb->buf = xrealloc(sb->buf, sb->cap);
+		sb->buf[sb->len] = '\0'; /* a string even if nothing comes */
+	}
+	return sb->buf + sb->len;
+}
+
+void strbuf_add(struct strbuf *sb, const void *data, size_t len)
+{
+	char *to = strbuf_grow(sb, len);
+
+	if (len)
+		memcpy(to, data, len);
+	to[len] = '\0';
+	sb->len += len;
+}
+
+void strbuf_adds(struct strbuf *sb, const char *s)
+{
+	strbuf_add(sb, s, strlen(s));
+}
+
+void strbuf_addch(struct strbuf *sb, char c)
+{
+	strbuf_add(sb, &c, 1);
+}
+
+void strbuf_addu(struct strbuf *sb, uint64_t value)
+{
+	char digits[20];
+	size_t i = sizeof(digits);
+
+	do
+		digits[--i] = (char)('0' + value % 10);
+	while (value /= 10);
+	strbuf_add(sb, digits + i, sizeof(digits) - i);
+}
+
+void strbuf_addf(struct strbuf *sb, const char *fmt, ...)
+{
+	va_list ap, again;
+
+	assert(fmt); /* with a sanitizer, gcc warns without this */
+	va_start(ap, fmt);
+	va_copy(again, ap);
+	int need = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	assert(need >= 0);
+	char *to = strbuf_grow(sb, (size_t)need);
+	vsnprintf(to, (size_t)need + 1, fmt, again);
+	va_end(again);
+	sb->len += (size_t)need;
+}
+
+const char *strbuf_str(const struct strbuf *sb)
+{
+	return sb->buf ? sb->buf : "";
+}
+
+char *strbuf_detach(struct strbuf *sb)
+{
+	char *s = sb->buf ? sb->buf : xstrdup("");
+
+	*sb = (struct strbuf)STRBUF_INIT;
+	return s;
+}

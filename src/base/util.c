@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/util.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+/* Closing must not disturb the error that is on its way up. */
+void util_close(int fd)
+{
+	int saved = errno;
+
+	if (fd >= 0)
+		close(fd);
+	errno = saved;
+}
+
+static void out_of_memory(size_t size)
+{
+	fprintf(stderr, "outage: out of memory (%zu bytes wanted)\n", size);
+	abort();
+}
+
+void *xmalloc(size_t size)
+{
+	void *p = malloc(size ? size : 1);
+
+	if (!p)
+		out_of_memory(size);
+	return p;
+}
+
+void *xcalloc(size_t n, size_t size)
+{
+	void *p = calloc(n ? n : 1, size ? size : 1);
+
+	if (!p)
+		out_of_memory(n * size);
+	return p;
+}
+
+void *xrealloc(void *p, size_t size)
+{
+	void *q = realloc(p, size ? size : 1);
+
+	if (!q)
+		out_of_memory(size);
+	return q;
+}
+
+char *xmemdupz(const void *data, size_t len)
+{
+	char *p = xmalloc(len + 1);
+
+	if (len)
+		memcpy(p, data, len);
+	p[len] = '\0';
+	return p;
+}
+
+char *xstrdup(const char *s)
+{
+	return xmemdupz(s, strlen(s));
+}
+
+char *xasprintf(const char *fmt, ...)
+{
+	char *s = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	int n = vasprintf(&s, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		out_of_memory(strlen(fmt));
+	return s;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cli.h - what the commands share. A command is one file, one entry in the table of main.c, one
+ * manual page. Only this room prints and exits.
+ */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include "base/err.h"
+
+/* What scripts may rely on. */
+enum exit_status {
+	EXIT_OK = 0,	   /* ran to its end and found nothing */
+	EXIT_FINDINGS = 1, /* found something */
+	EXIT_FAILED = 2,   /* could not run; one sentence on standard error says why */
+};
+
+struct command {
+	const char *name;
+	const char *summary;		   /* half a line, for the list of commands */
+	const char *usage;		   /* what --help prints, whole */
+	int (*run)(int argc, char **argv); /* argv[0] is the command's name; an exit status */
+};
+
+extern const struct command cmd_gen;
+extern const struct command cmd_trace;
+
+/* Prints "outage: <message>" and returns EXIT_FAILED. */
+int cli_fail(const struct err *err);
+int cli_failf(const char *fmt, ...) printf_like(1, 2);
+/* The same for a wrong command line, with a hint at --help. */
+int cli_usage(const struct command *cmd, const char *fmt, ...) printf_like(2, 3);
+
+/*
+ * Flushes standard output and tells whether all of it got there: EXIT_OK, or EXIT_FAILED after a
+ * sentence. A reader that went away counts as a failure: what was asked for did not arrive.
+ */
+int cli_flush(void);
+
+#endif

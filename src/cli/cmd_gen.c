@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: MIT */
+/* cmd_gen.c - outage gen: every workload inside given bounds, as text. */
+#include <errno.h>
+#include <getopt.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/json.h"
+#include "base/number.h"
+#include "base/rng.h"
+#include "cli/cli.h"
+#include "workload/gen.h"
+#include "workload/jlang.h"
+#include "workload/workload.h"
+
+static const char usage[] =
+	"usage: outage gen --bounds SET|FILE [--count] [--skip N] [--limit N] [--shard I/N]\n"
+	"                  [--sample N] [--seed N] [--json]\n"
+	"       outage gen --name NAME [--bounds FILE]\n"
+	"       outage gen --import FILE...\n"
+	"       outage gen --list | --show SET|FILE | --list-operations\n"
+	"\n"
+	"Writes every workload inside the bounds to standard output.\n"
+	"\n"
+	"  -b, --bounds SET|FILE  a named set (--list) or a file of bounds (outage-bounds(5))\n"
+	"  -c, --count            print how many there are, and nothing else\n"
+	"      --skip N           leave out the first N\n"
+	"  -n, --limit N          at most N\n"
+	"      --shard I/N        the I-th of N equal parts, I from 1 to N\n"
+	"      --sample N         N of them, spread evenly, at places drawn from the seed\n"
+	"      --seed N           for --sample; default 0\n"
+	"      --name NAME        the one workload of that name\n"
+	"      --import FILE      read workloads, or CrashMonkey's j-lang, and print them in our "
+	"form\n"
+	"      --list             the named sets, with their counts\n"
+	"      --show SET|FILE    the bounds themselves, in full\n"
+	"      --list-operations  the operations of the workload language\n"
+	"      --json             for --count and --list: one JSON object\n"
+	"\n"
+	"example: outage gen --bounds seq-1 --limit 3\n";
+
+struct options {
+	const char *bounds, *name, *show;
+	bool count, list, list_operations, import, json, sampled;
+	uint64_t skip, limit, shard, shards, sample, seed;
+};
+
+/* ---- writing ---- */
+
+enum { OUT_SIZE = 128 * 1024 };
+
+/* Collects small texts into large writes. */
+struct out {
+	struct strbuf buf;
+};
+
+static int out_flush(struct out *o, struct err *err)
+{
+	int rc = io_write_full(STDOUT_FILENO, o->buf.buf, o->buf.len);
+
+	if (rc == -EPIPE)
+		return err_set(err, rc, "standard output was closed before everything was written");
+	if (rc)
+		return err_set(err, rc, "cannot write to standard output: %m");
+	strbuf_clear(&o->buf);
+	return 0;
+}
+
+static int out_add(struct out *o, const char *text, size_t len, struct err *err)
+{
+	strbuf_add(&o->buf, text, len);
+	return o->buf.len >= OUT_SIZE ? out_flush(o, err) : 0;
+}
+
+static int write_range(struct gen *g, uint64_t from, uint64_t to, struct err *err)
+{
+	struct out o = { 0 };
+	const char *text;
+	size_t len;
+	int rc = 0;
+
+	gen_seek(g, from);
+	for (uint64_t i = from; i < to && !rc && gen_next(g, &text, &len); i++)
+		rc = out_add(&o, text, len, err);
+	if (!rc && o.buf.len)
+		rc = out_flush(&o, err);
+	strbuf_release(&o.buf);
+	return rc;
+}
+
+/* One from each of `n` equal parts: spread over the set, and none twice. */
+static int write_sample(struct gen *g, uint64_t from, uint64_t to, uint64_t n, uint64_t seed,
+			struct err *err)
+{
+	struct out o = { 0 };
+	struct rng rng;
+	const char *text;
+	size_t len;
+	int rc = 0;
+
+	rng_init(&rng, seed);
+	n = min(n, to - from);
+	for (uint64_t i = 0; i < n && !rc; i++) {
+		unsigned __int128 span = to - from;
+		uint64_t lo = (uint64_t)(span * i / n), hi = (uint64_t)(span * (i + 1) / n);
+
+		gen_seek(g, from + lo + rng_below(&rng, hi - lo));
+		if (gen_next(g, &text, &len))
+			rc = out_add(&o, text, len, err);
+	}
+	if (!rc && o.buf.len)
+		rc = out_flush(&o, err);
+	strbuf_release(&o.buf);
+	return rc;
+}
+
+/* ---- the modes ---- */
+
+static int list_sets(bool json)
+{
+	auto_strbuf text = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	struct json j;
+
+	json_init(&j, &text, true);
+	json_object(&j);
+	json_key(&j, "sets");
+	json_array(&j);
+	for (const struct bounds_set *set = bounds_sets; set->name; set++) {
+		auto_bounds b;
+		struct gen *g;
+
+		bounds_init(&b);
+		if (bounds_load(set->name, &b, &err) || gen_new(&b, &g, &err))
+			return cli_fail(&err);
+		uint64_t n = gen_count(g);
+		gen_free(g);
+		if (!json)
+			printf("%-18s %9llu  %s\n", set->name, (unsigned long long)n, set->summary);
+		json_object(&j);
+		json_kv_string(&j, "name", set->name);
+		json_kv_uint(&j, "workloads", n);
+		json_kv_string(&j, "summary", set->summary);
+		json_end(&j);
+	}
+	json_end(&j);
+	json_end(&j);
+	if (json)
+		fputs(strbuf_str(&text), stdout);
+	return EXIT_OK;
+}
+
+static int list_operations(void)
+{
+	for (const struct op_def *def = op_table; def->name; def++) {
+		auto_strbuf line = STRBUF_INIT;
+
+		op_usage(def, &line);
+		printf("%s\n        %s\n", strbuf_str(&line), def->help);
+	}
+	return EXIT_OK;
+}
+
+static int show_bounds(const char *spec)
+{
+	auto_strbuf text = STRBUF_INIT;
+	auto_bounds b;
+	struct err err = ERR_INIT;
+
+	bounds_init(&b);
+	if (bounds_load(spec, &b, &err))
+		return cli_fail(&err);
+	bounds_print(&b, &text);
+	fputs(strbuf_str(&text), stdout);
+	return EXIT_OK;
+}
+
+/* Workloads without a header get one where several files come out as one text. */
+static int import_stream(FILE *in, const char *source, bool need_name, struct err *err)
+{
+	struct workload_reader r;
+	auto_workload w;
+	int rc;
+
+	workload_init(&w);
+	workload_reader_init(&r, in, source);
+	while ((rc = workload_reader_next(&r, &w, err)) > 0) {
+		auto_strbuf text = STRBUF_INIT;
+		const char *slash = strrchr(source, '/');
+
+		if (need_name && !w.named)
+			w.name = slash ? slash + 1 : source;
+		w.named |= need_name;
+		workload_print(&w, &text);
+		fwrite(text.buf, 1, text.len, stdout);
+		if (ferror(stdout))
+			break; /* nobody reads on; the caller's flush says why */
+	}
+	workload_reader_release(&r);
+	return rc;
+}
+
+static int import_file(const char *path, bool need_name, struct err *err)
+{
+	bool std_in = streq(path, "-");
+	auto_file opened = std_in ? NULL : fopen(path, "re");
+	FILE *in = std_in ? stdin : opened;
+
+	if (!in)
+		return err_set(err, -errno, "cannot open %s: %m", path);
+	if (std_in)
+		path = "standard input";
+	if (!jlang_recognise(in))
+		return import_stream(in, path, need_name, err);
+
+	auto_strbuf out = STRBUF_INIT;
+	auto_workload w;
+	workload_init(&w);
+	int rc = jlang_import(in, path, &w, err);
+	if (!rc) {
+		workload_print(&w, &out);
+		fputs(strbuf_str(&out), stdout);
+		fputc('\n', stdout);
+	}
+	return rc;
+}
+
+static int import_files(char **paths)
+{
+	struct err err = ERR_INIT;
+	bool several = paths[0] && paths[1];
+
+	if (!*paths)
+		return cli_usage(&cmd_gen, "--import needs a file");
+	for (; *paths; paths++)
+		if (import_file(*paths, several, &err) < 0)
+			return cli_fail(&err);
+	return EXIT_OK;
+}
+
+static void print_count(const struct options *o, const struct bounds *b, uint64_t n)
+{
+	auto_strbuf text = STRBUF_INIT;
+	struct json j;
+
+	if (!o->json) {
+		printf("%llu\n", (unsigned long long)n);
+		return;
+	}
+	json_init(&j, &text, true);
+	json_object(&j);
+	json_kv_string(&j, "bounds", b->name);
+	json_kv_uint(&j, "workloads", n);
+	json_end(&j);
+	fputs(strbuf_str(&text), stdout);
+}
+
+/* The part of the set that --shard, --skip and --limit leave. */
+static void select_part(const struct options *o, uint64_t count, uint64_t *from, uint64_t *to)
+{
+	unsigned __int128 n = count;
+
+	*from = 0;
+	*to = count;
+	if (o->shards) {
+		*from = (uint64_t)(n * (o->shard - 1) / o->shards);
+		*to = (uint64_t)(n * o->shard / o->shards);
+	}
+	*from += min(o->skip, *to - *from);
+	*to = *from + min(o->limit, *to - *from);
+}
+
+static int generate(const struct options *o)
+{
+	auto_bounds b;
+	auto_free char *set = o->name ? gen_name_set(o->name) : NULL;
+	const char *spec = o->bounds ? o->bounds : set;
+	struct err err = ERR_INIT;
+	struct gen *g = NULL;
+	uint64_t from, to;
+
+	bounds_init(&b);
+	if (!spec)
+		return o->name ? cli_usage(&cmd_gen,
+					   "'%.100s' is not the name of a workload, such as "
+					   "seq-1.0000/7",
+					   o->name)
+			       : cli_usage(&cmd_gen, "--bounds is missing");
+	int rc = bounds_load(spec, &b, &err);
+	if (rc == -ENOENT && !o->bounds)
+		return cli_failf(
+			"'%s' is not a named set; give the file it came from with --bounds", spec);
+	if (!rc)
+		rc = gen_new(&b, &g, &err);
+	if (!rc && o->name) {
+		rc = gen_name_index(g, o->name, &from, &err);
+		if (!rc)
+			rc = write_range(g, from, from + 1, &err);
+	} else if (!rc) {
+		select_part(o, gen_count(g), &from, &to);
+		if (o->count)
+			print_count(o, &b, o->sampled ? min(o->sample, to - from) : to - from);
+		else if (o->sampled)
+			rc = write_sample(g, from, to, o->sample, o->seed, &err);
+		else
+			rc = write_range(g, from, to, &err);
+	}
+	gen_free(g);
+	return rc ? cli_fail(&err) : EXIT_OK;
+}
+
+/* ---- the command line ---- */
+
+enum {
+	OPT_SKIP = 256,
+	OPT_SHARD,
+	OPT_SAMPLE,
+	OPT_SEED,
+	OPT_NAME,
+	OPT_IMPORT,
+	OPT_LIST,
+	OPT_SHOW,
+	OPT_LIST_OPERATIONS,
+	OPT_JSON,
+};
+
+static const struct option long_options[] = {
+	{ "bounds", required_argument, NULL, 'b' },
+	{ "count", no_argument, NULL, 'c' },
+	{ "limit", required_argument, NULL, 'n' },
+	{ "skip", required_argument, NULL, OPT_SKIP },
+	{ "shard", required_argument, NULL, OPT_SHARD },
+	{ "sample", required_argument, NULL, OPT_SAMPLE },
+	{ "seed", required_argument, NULL, OPT_SEED },
+	{ "name", required_argument, NULL, OPT_NAME },
+	{ "import", no_argument, NULL, OPT_IMPORT },
+	{ "list", no_argument, NULL, OPT_LIST },
+	{ "show", required_argument, NULL, OPT_SHOW },
+	{ "list-operations", no_argument, NULL, OPT_LIST_OPERATIONS },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int parse_shard(const char *arg, struct options *o)
+{
+	auto_free char *copy = xstrdup(arg);
+	char *slash = strchr(copy, '/');
+
+	if (!slash)
+		return -EINVAL;
+	*slash = '\0';
+	if (number_parse(copy, &o->shard) || number_parse(slash + 1, &o->shards) || !o->shard ||
+	    o->shard > o->shards)
+		return -EINVAL;
+	return 0;
+}
+
+static int parse_option(int opt, const char *arg, struct options *o, struct err *err)
+{
+	switch (opt) {
+	case 'b':
+		o->bounds = arg;
+		return 0;
+	case 'c':
+		o->count = true;
+		return 0;
+	case 'n':
+		return number_parse_count(arg, &o->limit, err);
+	case OPT_SKIP:
+		return number_parse_count(arg, &o->skip, err);
+	case OPT_SHARD:
+		return parse_shard(arg, o)
+			       ? err_set(err, -EINVAL,
+					 "--shard is I/N with 1 <= I <= N, not '%.40s'", arg)
+			       : 0;
+	case OPT_SAMPLE:
+		o->sampled = true;
+		return number_parse_count(arg, &o->sample, err);
+	case OPT_SEED:
+		return number_parse(arg, &o->seed)
+			       ? err_set(err, -EINVAL, "--seed is a number, not '%.40s'", arg)
+			       : 0;
+	case OPT_NAME:
+		o->name = arg;
+		return 0;
+	case OPT_IMPORT:
+		o->import = true;
+		return 0;
+	case OPT_LIST:
+		o->list = true;
+		return 0;
+	case OPT_SHOW:
+		o->show = arg;
+		return 0;
+	case OPT_LIST_OPERATIONS:
+		o->list_operations = true;
+		return 0;
+	case OPT_JSON:
+		o->json = true;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static int run(int argc, char **argv)
+{
+	struct options o = { .limit = UINT64_MAX };
+	struct err err = ERR_INIT;
+	int opt;
+
+	optind = 0;
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":b:cn:h", long_options, NULL)) != -1) {
+		if (opt == ':')
+			return cli_usage(&cmd_gen, "option '%s' needs a value", argv[optind - 1]);
+		if (opt == 'h') {
+			fputs(usage, stdout);
+			return EXIT_OK;
+		}
+		if (opt == '?' && optopt > 0 && optopt < 256)
+			return cli_usage(&cmd_gen, "unknown option '-%c'", optopt);
+		if (opt == '?')
+			return cli_usage(&cmd_gen, "unknown option '%s'", argv[optind - 1]);
+		if (parse_option(opt, optarg, &o, &err))
+			return cli_usage(&cmd_gen, "%s", err.msg);
+	}
+	if (o.import)
+		return import_files(argv + optind);
+	if (optind < argc)
+		return cli_usage(&cmd_gen, "'%.60s' is not expected here", argv[optind]);
+	if (o.json && !o.list && !o.count)
+		return cli_usage(&cmd_gen, "--json goes with --count or --list");
+	if (o.list)
+		return list_sets(o.json);
+	if (o.list_operations)
+		return list_operations();
+	if (o.show)
+		return show_bounds(o.show);
+	return generate(&o);
+}
+
+const struct command cmd_gen = {
+	.name = "gen",
+	.summary = "writes every workload inside stated bounds",
+	.usage = usage,
+	.run = run,
+};

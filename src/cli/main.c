@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* main.c - the table of commands, and what they share. */
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+
+static const struct command *const commands[] = {
+	&cmd_gen,
+	&cmd_trace,
+};
+
+int cli_failf(const char *fmt, ...)
+{
+	va_list ap;
+
+	fflush(stdout);
+	fputs("outage: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return EXIT_FAILED;
+}
+
+int cli_fail(const struct err *err)
+{
+	return cli_failf("%s", err->msg);
+}
+
+int cli_usage(const struct command *cmd, const char *fmt, ...)
+{
+	char what[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	return cli_failf("%s; try 'outage %s --help'", what, cmd->name);
+}
+
+int cli_flush(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return EXIT_OK;
+	if (errno == EPIPE)
+		return cli_failf("standard output was closed before everything was written");
+	return cli_failf("cannot write to standard output: %m");
+}
+
+static void print_overview(void)
+{
+	printf("outage %s - finds out what is lost when the power goes out\n\n"
+	       "usage: outage [-v | -q] COMMAND [OPTIONS]\n\n",
+	       OUTAGE_VERSION);
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
+	printf("\n'outage COMMAND --help' tells more; so does 'man outage'.\n");
+}
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (streq(commands[i]->name, name))
+			return commands[i];
+	return NULL;
+}
+
+static int run_command(int argc, char **argv)
+{
+	const struct command *cmd = find_command(argv[0]);
+
+	if (!cmd)
+		return cli_failf("there is no command '%.60s'; 'outage --help' lists them",
+				 argv[0]);
+	if (argc > 1 && (streq(argv[1], "--help") || streq(argv[1], "-h"))) {
+		fputs(cmd->usage, stdout);
+		return cli_flush();
+	}
+	int status = cmd->run(argc, argv);
+	int flushed = cli_flush();
+	return status == EXIT_OK ? flushed : status;
+}
+
+int main(int argc, char **argv)
+{
+	int i = 1;
+
+	/* A reader that goes away shows as EPIPE, which is reported; no silent death. */
+	signal(SIGPIPE, SIG_IGN);
+	for (; i < argc && argv[i][0] == '-'; i++) {
+		if (streq(argv[i], "--help") || streq(argv[i], "-h")) {
+			print_overview();
+			return cli_flush();
+		}
+		if (streq(argv[i], "--version")) {
+			printf("outage %s\n", OUTAGE_VERSION);
+			return cli_flush();
+		}
+		if (streq(argv[i], "-v"))
+			log_set_level(log_get_level() == LOG_WARN ? LOG_INFO : LOG_DEBUG);
+		else if (streq(argv[i], "-q"))
+			log_set_level(LOG_ERROR);
+		else
+			return cli_failf("unknown option '%.60s'; try 'outage --help'", argv[i]);
+	}
+	if (i >= argc) {
+		print_overview();
+		return cli_flush();
+	}
+	return run_command(argc - i, argv + i);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * crash.h - crash states: what the storage can hold if the power fails at given places of a trace.
+ *
+ *	crash_new(&trace, &opts, &e, &err);
+ *	while (crash_next(e, &state))
+ *		... state.image, state.id ...
+ *	crash_stats(e, &stats);
+ *	crash_free(e);
+ *
+ * Nearest first over all crash points: with layer L at every point before layer L + 1 at any.
+ * The layers are, in this order:
+ *
+ *	none         nothing that was in flight survives
+ *	all          everything does
+ *	completed    what the storage had reported done survives
+ *	exactly 1    one piece survives            all but 1    one piece is lost
+ *	exactly 2    ...                           up to max_subset
+ *	tear, all    one piece survives as its first tear units, everything else whole
+ *	tear, before the same, and of the rest only what was submitted before it
+ *	units        every subset of tear units that did not come before
+ *
+ * A state that fits several layers comes with the first of them. Past the budget, and beyond
+ * max_subset, `sample` more states are drawn from those that were not tried.
+ *
+ * Identity. The id of a state is the string of the choices that lead to it when nothing is left
+ * out of the enumeration, so that it does not depend on the options a run was made with. Its
+ * digits, joined by dots (n is the number of pieces in flight, which are counted from 0 in the
+ * order of submission; a set is given as words of up to 32 bits, the first piece or unit in the
+ * lowest bit of the first word):
+ *
+ *	0.point                     none
+ *	1.point                     all
+ *	2.point.words               any set of whole pieces
+ *	3.point.unit.words.count.(piece.words)...
+ *	                            tear unit in bytes; the pieces that survive whole; how many are
+ *	                            torn; for each, ascending, the units of it that survive
+ *	2+2k.point.piece...         exactly these k, ascending, 1 <= k <= 16 and k <= n - k
+ *	3+2k.point.piece...         all but these k, ascending, 1 <= k <= 16 and k < n - k
+ *
+ * where point is the crash point: the number of events that have happened. Pieces that others
+ * need are in the set that the id names.
+ *
+ * Duplicates. A state is dropped if the same image was already given out at a crash point with
+ * the same marks (EV_OP_BEGIN, EV_OP_END, EV_PERSIST) before it. The same image after another
+ * mark is not the same state: an image that is fine before an fsync returned may be a bug after.
+ *
+ * Not thread-safe; the trace, the points and the base image must outlive the enumerator.
+ */
+#ifndef CORE_CRASH_H
+#define CORE_CRASH_H
+
+#include "base/strbuf.h"
+#include "base/vec.h"
+#include "core/model.h"
+#include "core/trace.h"
+
+enum crash_layer {
+	CRASH_NONE,
+	CRASH_ALL,
+	CRASH_COMPLETED,
+	CRASH_EXACTLY,
+	CRASH_ALL_BUT,
+	CRASH_TEAR_ALL,
+	CRASH_TEAR_BEFORE,
+	CRASH_UNITS,
+	CRASH_SAMPLE, /* drawn from what the layers above left; not a layer to ask for */
+	CRASH_REPLAY, /* rebuilt from its id */
+};
+
+/* Bits for crash_opts.layers. */
+enum {
+	CRASH_WITH_NONE = 1 << CRASH_NONE,
+	CRASH_WITH_ALL = 1 << CRASH_ALL,
+	CRASH_WITH_COMPLETED = 1 << CRASH_COMPLETED,
+	CRASH_WITH_SUBSETS = 1 << CRASH_EXACTLY | 1 << CRASH_ALL_BUT,
+	CRASH_WITH_TEARS = 1 << CRASH_TEAR_ALL | 1 << CRASH_TEAR_BEFORE,
+	CRASH_WITH_UNITS = 1 << CRASH_UNITS,
+	CRASH_WITH_WHOLE = CRASH_WITH_NONE | CRASH_WITH_ALL | CRASH_WITH_SUBSETS,
+	CRASH_WITH_TORN = CRASH_WITH_TEARS | CRASH_WITH_UNITS,
+	CRASH_LAYERS_DEFAULT = CRASH_WITH_WHOLE | CRASH_WITH_COMPLETED,
+};
+
+struct crash_opts {
+	const struct model_ops *model; /* NULL: block */
+	const struct image *base;      /* before the first event; NULL: zeros */
+	const uint64_t *points;	       /* ascending, each at most the number of events */
+	size_t n_points;
+	unsigned layers;     /* CRASH_WITH_... */
+	uint32_t max_subset; /* the largest k of the subset layers; UINT32_MAX: no limit */
+	uint32_t tear_unit;  /* for the torn layers; 0: what the device writes atomically */
+
+	/* Whether the fate of a piece matters; NULL: of each. Those that do not always survive. */
+	bool (*vary)(void *ctx, const struct model_piece *piece);
+	void *vary_ctx;
+
+	uint64_t budget; /* states given out before sampling begins; 0: no limit */
+	uint64_t tries;	 /* states tried before that, duplicates too; 0: 64 * budget + 65536 */
+	uint64_t sample; /* states drawn from the rest */
+	uint64_t seed;
+	bool ignore_marks; /* drop every image that was seen before, wherever it was */
+};
+
+#define CRASH_OPTS_INIT                                                                            \
+	{                                                                                          \
+		.layers = CRASH_LAYERS_DEFAULT, .max_subset = 2                                    \
+	}
+
+/* Crash points of a trace; each call adds its own, and the list stays ascending. */
+struct crash_points vec_of(uint64_t);
+
+void crash_points_persist(const struct trace *t, struct crash_points *out); /* after EV_PERSIST */
+void crash_points_ops(const struct trace *t, struct crash_points *out);	    /* after EV_OP_END */
+void crash_points_writes(const struct trace *t, struct crash_points *out);  /* every prefix */
+void crash_points_all(const struct trace *t, struct crash_points *out);
+void crash_points_release(struct crash_points *p);
+
+/* A piece that survived in part. */
+struct crash_tear {
+	uint64_t event;
+	uint32_t kept, units; /* tear units that survived, of how many */
+};
+
+/* One state. It owns what it holds and does not depend on the enumerator that filled it in. */
+struct crash_state {
+	uint64_t point;
+	enum crash_layer layer;
+	uint32_t k; /* for exactly and all_but */
+	struct strbuf id;
+	struct image image;		  /* snapshot it to keep it */
+	struct hash128 hash;		  /* of the image */
+	struct vec_of(uint64_t) survived; /* event numbers; what was durable is not listed */
+	struct vec_of(uint64_t) lost;
+	struct vec_of(struct crash_tear) torn;
+};
+
+#define CRASH_STATE_INIT                                                                           \
+	{                                                                                          \
+		0                                                                                  \
+	}
+
+void crash_state_release(struct crash_state *s);
+#define auto_crash_state __attribute__((cleanup(crash_state_release))) struct crash_state
+
+/*
+ * Numbers add up: tried = unique + duplicates, and left_out = possible + possible_torn - tried
+ * (up to rounding, for numbers beyond 2^53). Where pieces need others, sets that are closed to
+ * the same state count one by one, as possible and as tried.
+ */
+struct crash_stats {
+	uint64_t points;
+	double possible;      /* sets of whole pieces, over all points */
+	double possible_torn; /* further sets of tear units; 0 unless a torn layer is asked for */
+	double pruned;	      /* sets of whole pieces that differ only in what does not vary */
+	uint64_t tried;
+	uint64_t unique; /* given out, the sampled ones too */
+	uint64_t duplicates;
+	uint64_t sampled;
+	double left_out;
+	bool budget_hit; /* budget or tries ended the enumeration before its end */
+};
+
+/* The enumerator. */
+struct crash;
+
+/* Fails if the trace is one that cannot be. `out` is written only on success. */
+int crash_new(const struct trace *t, const struct crash_opts *opts, struct crash **out,
+	      struct err *err) must_check;
+void crash_free(struct crash *e); /* NULL is fine */
+static inline void cleanup_crash(struct crash **e)
+{
+	crash_free(*e);
+}
+#define auto_crash __attribute__((cleanup(cleanup_crash))) struct crash *
+
+/* The next state, or false at the end. `s` may be filled from before. */
+bool crash_next(struct crash *e, struct crash_state *s);
+void crash_stats(const struct crash *e, struct crash_stats *out);
+
+/*
+ * Rebuilds one state from its id. Of the options, only model and base matter. `s` is written only
+ * on success.
+ */
+int crash_replay(const struct trace *t, const struct crash_opts *opts, const char *id,
+		 struct crash_state *s, struct err *err) must_check;
+
+/* "none", "all but", ... */
+const char *crash_layer_name(enum crash_layer layer);
+
+#endif

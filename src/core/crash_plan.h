@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * crash_plan.h - the layers of the enumeration, as steps in the order they are taken. Private to
+ * crash*.c; other rooms include crash.h.
+ */
+#ifndef CORE_CRASH_PLAN_H
+#define CORE_CRASH_PLAN_H
+
+#include "core/crash_view.h"
+
+struct crash_step {
+	enum crash_layer layer;
+	uint32_t k; /* of the subset layers, else 0 */
+};
+
+struct crash_plan {
+	unsigned layers; /* CRASH_WITH_... */
+	struct vec_of(struct crash_step) steps;
+	size_t first_subset, after_subsets; /* the steps of the subset layers */
+};
+
+/* `vary_max`: the most pieces that vary at any point. */
+void crash_plan_init(struct crash_plan *p, const struct crash_opts *opts, size_t vary_max);
+void crash_plan_release(struct crash_plan *p);
+
+/* The one step that tries the fates in the view; the number of steps if none does. */
+size_t crash_plan_find(const struct crash_plan *p, const struct crash_view *v);
+
+/* Whether a step has anything at a point with n pieces that vary. */
+bool crash_step_has_members(struct crash_step step, uint64_t n);
+/* Chooses fates that the step could try; not all are its own, see crash_plan_find(). */
+void crash_step_choose(struct crash_step step, struct crash_view *v, struct choice *c);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * crash_view.h - what is in flight at one crash point, and which of it survives in the state at
+ * hand. Private to crash*.c; other rooms include crash.h.
+ *
+ * A view is loaded from a model at a point, then for each state: fates are chosen, closed, and
+ * applied. It borrows the pieces of the model, which must not move on before the next load.
+ */
+#ifndef CORE_CRASH_VIEW_H
+#define CORE_CRASH_VIEW_H
+
+#include "core/choice.h"
+#include "core/crash.h"
+#include "core/model.h"
+
+/* How many pieces or units one choice decides on, and so one digit of an id. */
+enum { CRASH_WORD_BITS = 32 };
+
+enum fate { FATE_LOST, FATE_WHOLE, FATE_TORN };
+
+struct crash_view {
+	const struct model *model;
+	const struct model_piece *pieces;
+	size_t n;
+	bool has_needs;
+	struct vec_of(uint32_t) flight;	    /* pieces that are not pinned */
+	struct vec_of(uint32_t) vary;	    /* those of them that are lost or not */
+	struct vec_of(uint32_t) first_word; /* of each piece in `units` */
+	struct vec_of(unsigned char) base;  /* fates before anything is chosen */
+	struct vec_of(unsigned char) fate;  /* of each piece */
+	struct vec_of(uint64_t) units;	    /* which units survive, for fate FATE_TORN */
+};
+
+/* The view of where the model is. `opts` NULL: everything in flight varies. */
+void crash_view_load(struct crash_view *v, const struct model *m, const struct crash_opts *opts);
+void crash_view_release(struct crash_view *v);
+
+/* Units. */
+
+static inline uint64_t *crash_view_units(const struct crash_view *v, size_t piece)
+{
+	return v->units.v + v->first_word.v[piece];
+}
+
+uint32_t crash_view_units_kept(const struct crash_view *v, size_t piece);
+/* Whether those that survive are the first ones. */
+bool crash_view_is_prefix(const struct crash_view *v, size_t piece);
+/* The number of units of all pieces that vary. */
+uint64_t crash_view_all_units(const struct crash_view *v);
+
+/* Fates. */
+
+/* Starts a choice: everything that varies is lost, or survives. */
+void crash_view_reset(struct crash_view *v, enum fate fate);
+/* Of a piece, the first `kept` units survive: at least one, and not all. */
+void crash_view_tear_prefix(struct crash_view *v, size_t piece, uint32_t kept);
+/* Any set of the listed pieces. */
+void crash_view_choose_set(struct crash_view *v, struct choice *c, const uint32_t *list, size_t n);
+/* Any set of units of one piece. */
+void crash_view_choose_units(struct crash_view *v, struct choice *c, size_t piece);
+/* Any set of units of all pieces that vary; a dead end where that is too much for one id. */
+void crash_view_choose_all_units(struct crash_view *v, struct choice *c);
+
+/* Closes the fates (I3 of crash_view.c), by letting what is needed survive. */
+void crash_view_close_adding(struct crash_view *v);
+/* The same by losing what needs something that did not survive whole. */
+void crash_view_close_dropping(struct crash_view *v);
+
+/* What comes of it. */
+
+/* The fate of each piece and unit, hashed. */
+struct hash128 crash_view_hash(const struct crash_view *v, uint64_t seed);
+/* Makes `img` what the storage holds: the durable image and the survivors. */
+void crash_view_apply(const struct crash_view *v, struct image *img);
+/* Fills in survived, lost and torn. */
+void crash_view_list(const struct crash_view *v, struct crash_state *s);
+
+#endif

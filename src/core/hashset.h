@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hashset.h - a set of 128-bit hashes. Open addressing with linear probing; a place holds the
+ * hash itself and nothing else. The hashes are already uniform, so their low bits are the place.
+ */
+#ifndef CORE_HASHSET_H
+#define CORE_HASHSET_H
+
+#include "base/hash.h"
+
+struct hashset {
+	struct hash128 *slots; /* all-zero: free */
+	size_t cap;	       /* 0 or a power of two */
+	size_t n;	       /* members, the zero hash included */
+	bool has_zero;	       /* the one hash that a slot cannot hold */
+};
+
+#define HASHSET_INIT                                                                               \
+	{                                                                                          \
+		0                                                                                  \
+	}
+
+void hashset_release(struct hashset *s);
+#define auto_hashset __attribute__((cleanup(hashset_release))) struct hashset
+
+/* No members; keeps the memory. */
+void hashset_clear(struct hashset *s);
+/* Whether it was new. */
+bool hashset_insert(struct hashset *s, struct hash128 h);
+bool hashset_has(const struct hashset *s, struct hash128 h);
+
+#endif

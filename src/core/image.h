@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * image.h - copy-on-write disk images.
+ *
+ * An image is `size` bytes, all zero at first. A snapshot costs nothing but a reference: both
+ * images go their own way afterwards, and only what one of them writes is copied. The hash of the
+ * whole image is kept up to date on each write, so two equal images are recognised without
+ * reading them. Restoring is image_release() and image_snapshot() from the one that was kept.
+ *
+ * Ranges given to read, write and zero must lie inside the image: that is the caller's contract
+ * (asserted); image_range_ok() answers for ranges that come from outside.
+ *
+ * Not thread-safe: images that share pages belong to one worker.
+ */
+#ifndef CORE_IMAGE_H
+#define CORE_IMAGE_H
+
+#include "base/err.h"
+#include "base/hash.h"
+
+#define IMAGE_PAGE     4096
+#define IMAGE_SIZE_MAX ((uint64_t)1 << 48)
+
+struct image_part;
+
+struct image {
+	uint64_t size;		 /* bytes */
+	unsigned levels;	 /* of tree nodes above the pages; follows from size */
+	struct image_part *root; /* NULL while everything is zero */
+};
+
+#define IMAGE_INIT                                                                                 \
+	{                                                                                          \
+		0                                                                                  \
+	}
+
+/* `size` is at most IMAGE_SIZE_MAX; 0 is a valid, empty image. */
+void image_init(struct image *img, uint64_t size);
+void image_release(struct image *img);
+#define auto_image __attribute__((cleanup(image_release))) struct image
+
+/* `to` is not an image yet (or was released); both are independent afterwards. Constant time. */
+void image_snapshot(const struct image *from, struct image *to);
+/* Makes `img` what `from` is; the same image twice is fine. */
+void image_restore(struct image *img, const struct image *from);
+
+bool image_range_ok(const struct image *img, uint64_t off, uint64_t len);
+void image_read(const struct image *img, uint64_t off, void *data, size_t len);
+void image_write(struct image *img, uint64_t off, const void *data, size_t len);
+/* Costs time for the pages that are there, not for the length of the range. */
+void image_zero(struct image *img, uint64_t off, uint64_t len);
+
+/* Equal hashes: equal size and content. */
+struct hash128 image_hash(const struct image *img);
+bool image_equal(const struct image *a, const struct image *b);
+/* Pages that are not all zero. */
+uint64_t image_pages(const struct image *img);
+/* The content hash of one page. */
+struct hash128 image_page_hash(const struct image *img, uint64_t page_no);
+
+/*
+ * Calls `fn` for each page that differs, in ascending order, with IMAGE_PAGE bytes of either side
+ * (zeros past the end of an image whose size is no multiple). A result other than 0 ends the walk
+ * and is returned. Shared parts are not visited. Both images must have the same size.
+ */
+typedef int (*image_diff_fn)(void *ctx, uint64_t page_no, const unsigned char *a,
+			     const unsigned char *b);
+int image_diff(const struct image *a, const struct image *b, image_diff_fn fn, void *ctx);
+
+/* Makes an image of a file or device; holes are not read. `img` is written only on success. */
+int image_load_file(const char *path, struct image *img, struct err *err) must_check;
+int image_load_fd(int fd, const char *name, struct image *img, struct err *err) must_check;
+/* A sparse file of the image's size that is there whole or not at all. */
+int image_save_file(const struct image *img, const char *path, struct err *err) must_check;
+/* Replaces what the regular file `fd` holds. */
+int image_save_fd(const struct image *img, int fd, const char *name, struct err *err) must_check;
+
+#endif

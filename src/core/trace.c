@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * trace.c - a trace in memory, and the rules that every trace keeps.
+ *
+ * T1: the number of an event is its place; events are only ever added at the end.
+ * T2: an event's data lives as long as the trace and never moves.
+ * T3: in a trace that passed trace_validate(), a completion refers to an earlier request that
+ *     nothing else completes, and no range leaves the device.
+ *
+ * Not thread-safe; a trace has one owner.
+ */
+#include "core/trace.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+void trace_init(struct trace *t)
+{
+	*t = (struct trace){ .info.sector_size = 512 };
+}
+
+void trace_release(struct trace *t)
+{
+	vec_release(&t->events);
+	arena_release(&t->data);
+}
+
+void trace_clear(struct trace *t)
+{
+	vec_clear(&t->events);
+	arena_clear(&t->data);
+}
+
+uint64_t trace_append(struct trace *t, const struct event *ev)
+{
+	struct event copy = *ev;
+
+	assert(event_kind_name(ev->kind));
+	if (event_has_data(ev->kind)) {
+		assert(ev->len <= EVENT_DATA_MAX && (ev->data || !ev->len));
+		if (ev->kind == EV_OP_BEGIN || ev->kind == EV_TEXT)
+			copy.data = (unsigned char *)arena_memdupz(&t->data, ev->data, ev->len);
+		else if (ev->len)
+			copy.data = memcpy(arena_alloc(&t->data, ev->len), ev->data, ev->len);
+	} else {
+		copy.data = NULL;
+	}
+	vec_push(&t->events, copy);
+	return t->events.n - 1;
+}
+
+uint64_t trace_write(struct trace *t, uint64_t addr, const void *data, size_t len, uint32_t flags)
+{
+	return trace_append(
+		t,
+		&(struct event){
+			.kind = EV_WRITE, .addr = addr, .len = len, .flags = flags, .data = data });
+}
+
+uint64_t trace_flush(struct trace *t)
+{
+	return trace_append(t, &(struct event){ .kind = EV_FLUSH });
+}
+
+void trace_complete(struct trace *t, uint64_t ref, int result)
+{
+	assert(ref < t->events.n && event_is_request(t->events.v[ref].kind));
+	trace_append(t, &(struct event){ .kind = EV_COMPLETE, .ref = ref, .result = result });
+}
+
+void trace_text(struct trace *t, const char *text)
+{
+	trace_append(t, &(struct event){ .kind = EV_TEXT,
+					 .len = strlen(text),
+					 .data = (const unsigned char *)text });
+}
+
+void trace_op_begin(struct trace *t, uint64_t op, const char *text)
+{
+	trace_append(t, &(struct event){ .kind = EV_OP_BEGIN,
+					 .ref = op,
+					 .len = strlen(text),
+					 .data = (const unsigned char *)text });
+}
+
+void trace_op_end(struct trace *t, uint64_t op, int result)
+{
+	trace_append(t, &(struct event){ .kind = EV_OP_END, .ref = op, .result = result });
+}
+
+void trace_persist(struct trace *t, uint64_t op)
+{
+	trace_append(t, &(struct event){ .kind = EV_PERSIST, .ref = op });
+}
+
+bool event_is_request(enum event_kind kind)
+{
+	return kind == EV_WRITE || kind == EV_FLUSH || kind == EV_DISCARD || kind == EV_ZERO ||
+	       kind == EV_READ;
+}
+
+/* What an event of each kind may say. */
+enum rule {
+	RULE_RANGE = 1 << 0, /* addr and a length that is not 0, inside the device */
+	RULE_EMPTY = 1 << 1, /* no length */
+	RULE_OP = 1 << 2,    /* ref is an operation */
+	RULE_REF = 1 << 3,   /* ref is an earlier request that is not complete yet */
+	RULE_LINE = 1 << 4,  /* addr is that of a cache line */
+};
+
+static const struct {
+	unsigned rules;
+	uint32_t flags; /* those that may be set */
+} rules_of[EV_KIND_END] = {
+	[EV_WRITE] = { RULE_RANGE, EV_PREFLUSH | EV_FUA | EV_META },
+	[EV_FLUSH] = { RULE_EMPTY, EV_PREFLUSH | EV_FUA | EV_META },
+	[EV_DISCARD] = { RULE_RANGE, EV_PREFLUSH | EV_FUA | EV_META },
+	[EV_ZERO] = { RULE_RANGE, EV_PREFLUSH | EV_FUA | EV_META },
+	[EV_READ] = { RULE_RANGE, EV_META },
+	[EV_COMPLETE] = { RULE_EMPTY | RULE_REF, 0 },
+	[EV_STORE] = { RULE_RANGE, EV_NONTEMPORAL },
+	[EV_LINEFLUSH] = { RULE_LINE, EV_CLFLUSH },
+	[EV_FENCE] = { RULE_EMPTY, 0 },
+	[EV_LOAD] = { RULE_RANGE, 0 },
+	[EV_OP_BEGIN] = { RULE_OP, 0 },
+	[EV_OP_END] = { RULE_EMPTY | RULE_OP, 0 },
+	[EV_PERSIST] = { RULE_EMPTY | RULE_OP, 0 },
+	[EV_TEXT] = { 0, 0 },
+};
+
+enum { SEEN_COMPLETE = 0x80 }; /* beside the kind, in trace_check.seen */
+
+void trace_check_release(struct trace_check *c)
+{
+	vec_release(&c->seen);
+}
+
+int trace_check_info(const struct trace_info *info, struct err *err)
+{
+	uint32_t s = info->sector_size;
+
+	if (!s || s > TRACE_SECTOR_MAX || (s & (s - 1)))
+		return err_set(err, -EINVAL,
+			       "a sector size of %" PRIu32 " bytes is not a power of two up to %d",
+			       s, TRACE_SECTOR_MAX);
+	if (info->size >> EVENT_ADDR_BITS)
+		return err_set(err, -EINVAL, "a device of %" PRIu64 " bytes is too large",
+			       info->size);
+	if (!memchr(info->target, '\0', sizeof(info->target)))
+		return err_set(err, -EINVAL, "the target's description has no end");
+	return 0;
+}
+
+static int check_range(uint64_t n, const struct trace_info *info, const struct event *ev,
+		       struct err *err)
+{
+	const char *kind = event_kind_name(ev->kind);
+
+	if (ev->addr >> EVENT_ADDR_BITS || ev->len >> EVENT_ADDR_BITS)
+		return err_set(err, -EINVAL,
+			       "event %" PRIu64 ": %s at %" PRIu64 " of %" PRIu64
+			       " bytes is beyond any device",
+			       n, kind, ev->addr, ev->len);
+	if (info->size && (ev->addr > info->size || ev->len > info->size - ev->addr))
+		return err_set(err, -EINVAL,
+			       "event %" PRIu64 ": %s at %" PRIu64 " of %" PRIu64
+			       " bytes leaves the device of %" PRIu64 " bytes",
+			       n, kind, ev->addr, ev->len, info->size);
+	return 0;
+}
+
+static int check_len(uint64_t n, unsigned rules, const struct event *ev, struct err *err)
+{
+	const char *kind = event_kind_name(ev->kind);
+
+	if (event_has_data(ev->kind) && ev->len > EVENT_DATA_MAX)
+		return err_set(err, -EINVAL,
+			       "event %" PRIu64 ": %s carries %" PRIu64 " bytes, more than %d", n,
+			       kind, ev->len, EVENT_DATA_MAX);
+	if ((rules & RULE_RANGE) && !ev->len)
+		return err_set(err, -EINVAL, "event %" PRIu64 ": %s of 0 bytes", n, kind);
+	if ((rules & RULE_EMPTY) && ev->len)
+		return err_set(err, -EINVAL, "event %" PRIu64 ": %s has a length", n, kind);
+	if ((rules & RULE_LINE) && (ev->addr % PM_LINE || (ev->len && ev->len != PM_LINE)))
+		return err_set(err, -EINVAL, "event %" PRIu64 ": %s at %" PRIu64 " is not one line",
+			       n, kind, ev->addr);
+	return 0;
+}
+
+static int check_ref(const struct trace_check *c, unsigned rules, const struct event *ev,
+		     struct err *err)
+{
+	uint64_t n = c->seen.n;
+	const char *kind = event_kind_name(ev->kind);
+
+	if ((rules & RULE_OP) && ev->ref >= TRACE_OP_MAX)
+		return err_set(err, -EINVAL,
+			       "event %" PRIu64 ": %s of operation %" PRIu64
+			       ", a number that is too large",
+			       n, kind, ev->ref);
+	if (!(rules & RULE_REF))
+		return 0;
+	if (ev->ref >= n)
+		return err_set(err, -EINVAL,
+			       "event %" PRIu64 ": completes event %" PRIu64
+			       ", which is not before it",
+			       n, ev->ref);
+
+	unsigned char seen = c->seen.v[ev->ref];
+
+	if (!event_is_request((enum event_kind)(seen & ~SEEN_COMPLETE)))
+		return err_set(err, -EINVAL,
+			       "event %" PRIu64 ": completes event %" PRIu64
+			       ", which is not a request",
+			       n, ev->ref);
+	if (seen & SEEN_COMPLETE)
+		return err_set(err, -EINVAL,
+			       "event %" PRIu64 ": completes event %" PRIu64 " a second time", n,
+			       ev->ref);
+	if (ev->result > 0 || ev->result < -4095)
+		return err_set(err, -EINVAL,
+			       "event %" PRIu64 ": a result of %" PRId32
+			       " is neither 0 nor an error",
+			       n, ev->result);
+	return 0;
+}
+
+int trace_check_event(struct trace_check *c, const struct trace_info *info, const struct event *ev,
+		      struct err *err)
+{
+	uint64_t n = c->seen.n;
+	int rc;
+
+	if (!event_kind_name(ev->kind))
+		return err_set(err, -EINVAL, "event %" PRIu64 ": there is no kind %u", n,
+			       (unsigned)ev->kind);
+
+	unsigned rules = rules_of[ev->kind].rules;
+
+	if (ev->flags & ~rules_of[ev->kind].flags)
+		return err_set(err, -EINVAL,
+			       "event %" PRIu64 ": flags 0x%" PRIx32 " do not belong to a %s", n,
+			       ev->flags, event_kind_name(ev->kind));
+	if (ev->cpu >= TRACE_CPU_MAX)
+		return err_set(err, -EINVAL, "event %" PRIu64 ": CPU %" PRIu32 " is too large", n,
+			       ev->cpu);
+	rc = check_len(n, rules, ev, err);
+	if (!rc && (rules & (RULE_RANGE | RULE_LINE)))
+		rc = check_range(n, info, ev, err);
+	if (!rc)
+		rc = check_ref(c, rules, ev, err);
+	if (rc)
+		return rc;
+	if (rules & RULE_REF) {
+		assert(ev->ref < c->seen.n);
+		c->seen.v[ev->ref] |= SEEN_COMPLETE;
+	}
+	vec_push(&c->seen, (unsigned char)ev->kind);
+	return 0;
+}
+
+int trace_validate(const struct trace *t, struct err *err)
+{
+	auto_trace_check check = TRACE_CHECK_INIT;
+	int rc = trace_check_info(&t->info, err);
+
+	for (size_t i = 0; !rc && i < t->events.n; i++)
+		rc = trace_check_event(&check, &t->info, &t->events.v[i], err);
+	return rc;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * trace.h - a trace in memory, and the rules that every trace keeps.
+ *
+ * In memory a trace is an array of events and the arena that holds their data. On disk it is the
+ * format described at the top of trace_format.h.
+ */
+#ifndef CORE_TRACE_H
+#define CORE_TRACE_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/vec.h"
+#include "core/event.h"
+
+/* Bounds on what comes from outside, so that tables by operation, CPU or sector stay small. */
+enum {
+	TRACE_OP_MAX = 1 << 24,	    /* operations are numbered below this */
+	TRACE_CPU_MAX = 1 << 23,    /* CPUs and threads as well */
+	TRACE_SECTOR_MAX = 1 << 20, /* bytes of the largest sector */
+	TRACE_TARGET_SIZE = 64,	    /* bytes of the target's description, NUL included */
+};
+
+struct trace_info {
+	uint64_t size;	      /* bytes of the device or region; 0 if unknown */
+	uint32_t sector_size; /* what the device writes atomically; the default tear unit */
+	bool completions;     /* EV_COMPLETE tells when requests really ended */
+	char target[TRACE_TARGET_SIZE]; /* what was recorded, for a person */
+};
+
+struct trace {
+	struct trace_info info;
+	struct vec_of(struct event) events;
+	struct arena data;
+};
+
+void trace_init(struct trace *t); /* no events, sectors of 512 bytes */
+void trace_release(struct trace *t);
+#define auto_trace __attribute__((cleanup(trace_release))) struct trace
+void trace_clear(struct trace *t); /* no events; info stays */
+
+/*
+ * Appends a copy of the event and its data. Returns its number. The copy of a text is followed by
+ * a NUL that `len` does not count.
+ */
+uint64_t trace_append(struct trace *t, const struct event *ev);
+
+/* The usual events, spelled short. */
+uint64_t trace_write(struct trace *t, uint64_t addr, const void *data, size_t len, uint32_t flags);
+uint64_t trace_flush(struct trace *t);
+void trace_complete(struct trace *t, uint64_t ref, int result);
+void trace_text(struct trace *t, const char *text);
+void trace_op_begin(struct trace *t, uint64_t op, const char *text);
+void trace_op_end(struct trace *t, uint64_t op, int result);
+void trace_persist(struct trace *t, uint64_t op);
+
+/* Whether EV_COMPLETE may refer to an event of this kind. */
+bool event_is_request(enum event_kind kind);
+
+/*
+ * Checks what a trace from outside could get wrong: kinds, flags, lengths, references that point
+ * forward or to no request, addresses outside the device. Says which event.
+ */
+int trace_validate(const struct trace *t, struct err *err) must_check;
+
+/*
+ * The same, an event at a time, for who never holds the whole trace. Remembers a byte for each
+ * event. An event that is refused is not remembered.
+ */
+struct trace_check {
+	struct vec_of(unsigned char) seen;
+};
+
+#define TRACE_CHECK_INIT                                                                           \
+	{                                                                                          \
+		0                                                                                  \
+	}
+
+void trace_check_release(struct trace_check *c);
+#define auto_trace_check __attribute__((cleanup(trace_check_release))) struct trace_check
+
+int trace_check_info(const struct trace_info *info, struct err *err) must_check;
+int trace_check_event(struct trace_check *c, const struct trace_info *info, const struct event *ev,
+		      struct err *err) must_check;
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * trace_file.h - traces on disk: written as they are recorded, read with suspicion.
+ *
+ * The format is described byte by byte at the top of trace_format.h.
+ */
+#ifndef CORE_TRACE_FILE_H
+#define CORE_TRACE_FILE_H
+
+#include "core/trace.h"
+
+/* Sizes of the format, for who takes a file apart (the tests and the fuzzer do). */
+enum {
+	TRACE_FILE_VERSION = 1,
+	TRACE_FILE_HEADER = 104,	 /* bytes before the first frame, checksum included */
+	TRACE_FILE_CHECKSUM = 8,	 /* bytes at the end of the header and of each frame */
+	TRACE_FRAME_HEADER = 24,	 /* bytes of a frame before its payload */
+	TRACE_RECORD = 48,		 /* bytes of an event before its data */
+	TRACE_FRAME_TARGET = 256 * 1024, /* a frame is written once it holds this much */
+	TRACE_FRAME_RAW_MAX = TRACE_FRAME_TARGET + TRACE_RECORD + EVENT_DATA_MAX,
+};
+
+/* A trace that claims to unpack to more than this is not read further. */
+#define TRACE_FILE_RAW_MAX ((uint64_t)8 << 30)
+
+/* ---- writing ---- */
+
+/*
+ * Writes to the final path as the events come. After a crash of ours the file is readable up to
+ * the last frame that was written whole. Once a call failed, all later ones fail.
+ */
+struct trace_writer;
+
+int trace_writer_open(const char *path, const struct trace_info *info, struct trace_writer **out,
+		      struct err *err) must_check;
+/* Refuses an event that would make the trace invalid, and stays usable then. */
+int trace_writer_append(struct trace_writer *w, const struct event *ev, struct err *err) must_check;
+/* Writes the frame at hand, however small: what was appended so far survives us. */
+int trace_writer_flush(struct trace_writer *w, struct err *err) must_check;
+/* Marks the trace as complete and closes it. Frees the writer, also on failure. */
+int trace_writer_close(struct trace_writer *w, struct err *err) must_check;
+/* Gives up: the file stays, and says that it was cut off. NULL is fine. */
+void trace_writer_free(struct trace_writer *w);
+
+/* Writes a whole trace; the file appears when it is complete. "-" is standard output. */
+int trace_save(const char *path, const struct trace *t, struct err *err) must_check;
+
+/* ---- reading ---- */
+
+struct trace_damage {
+	bool found;
+	bool cut_off;	 /* the file just ends too early, as after a crash of the recorder */
+	uint64_t frame;	 /* which frame, from 0 */
+	uint64_t offset; /* where it begins in the file */
+	uint64_t events; /* those before the damage, which are good */
+	char text[512];	 /* one sentence that says all of this */
+};
+
+/* Hands out one event after the other, and holds no more than a frame of them. */
+struct trace_reader;
+
+/* "-" is standard input. Fails if not even the header is good. */
+int trace_reader_open(const char *path, struct trace_reader **out, struct err *err) must_check;
+/* The bytes must outlive the reader. */
+int trace_reader_open_bytes(const void *data, size_t len, struct trace_reader **out,
+			    struct err *err) must_check;
+void trace_reader_free(struct trace_reader *r);
+static inline void cleanup_trace_reader(struct trace_reader **r)
+{
+	trace_reader_free(*r);
+}
+
+const struct trace_info *trace_reader_info(const struct trace_reader *r);
+/*
+ * 1 and an event whose data is valid until the next call; 0 at the end or at the first damage,
+ * see trace_reader_damage(); or -errno.
+ */
+int trace_reader_next(struct trace_reader *r, struct event *ev, struct err *err) must_check;
+const struct trace_damage *trace_reader_damage(const struct trace_reader *r);
+
+/*
+ * Reads a whole trace, which then passes trace_validate(). Damage is described in `damage`, and
+ * what comes before it is in `out`; with `damage` NULL it is a failure like any other.
+ */
+int trace_load(const char *path, struct trace *out, struct trace_damage *damage, struct err *err)
+	must_check;
+int trace_load_bytes(const void *data, size_t len, struct trace *out, struct trace_damage *damage,
+		     struct err *err) must_check;
+
+#endif

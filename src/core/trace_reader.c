@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * trace_reader.c - reads traces from files, whose format is in trace_format.h.
+ *
+ * F3: the reader believes no length before it has compared it with a limit of this format, and
+ *     no payload before its checksum.
+ * F4: a file without an end frame is cut off, and is said to be.
+ *
+ * Not thread-safe; a reader has one owner.
+ */
+#include "core/trace_file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <zstd.h>
+
+#include "base/hash.h"
+#include "core/bytes.h"
+#include "core/source.h"
+#include "core/trace_format.h"
+
+struct trace_reader {
+	struct source src;
+	struct trace_info info;
+	struct trace_check check;
+	struct trace_damage damage;
+	struct strbuf file; /* the frame at hand as it is in the file */
+	struct strbuf raw;  /* its payload, unpacked */
+	size_t at;	    /* where the next event begins in it */
+	uint32_t left;	    /* events of the frame that were not handed out yet */
+	uint64_t frame;	    /* number of the next frame */
+	uint64_t raw_total;
+	bool done;
+	ZSTD_DCtx *zstd;
+};
+
+/* The fields of a frame header. */
+struct frame {
+	bool end;
+	uint32_t raw_len, packed_len, count;
+	uint64_t first;
+};
+
+/* Ends the reading: says where, why, and how much was good. Returns 0, as there is no event. */
+static int printf_like(3, 4) damaged(struct trace_reader *r, bool cut_off, const char *why, ...)
+{
+	struct trace_damage *d = &r->damage;
+	size_t size = sizeof(d->text);
+	va_list ap;
+
+	d->found = true;
+	d->cut_off = cut_off;
+	d->events = r->check.seen.n;
+	int n = snprintf(d->text, size, "frame %" PRIu64 " at byte %" PRIu64 ": ", d->frame,
+			 d->offset);
+	assert(n > 0);
+	va_start(ap, why);
+	n += vsnprintf(d->text + n, size - (size_t)n, why, ap);
+	va_end(ap);
+	if ((size_t)n < size)
+		snprintf(d->text + n, size - (size_t)n,
+			 "; %" PRIu64 " event%s before it %s readable", d->events,
+			 d->events == 1 ? "" : "s", d->events == 1 ? "is" : "are");
+	r->done = true;
+	return 0;
+}
+
+static bool checksum_ok(const unsigned char *data, size_t len)
+{
+	return hash64(data, len) == get_le64(data + len);
+}
+
+static int read_header(struct trace_reader *r, struct err *err)
+{
+	unsigned char h[TRACE_FILE_HEADER];
+	const char *name = r->src.name;
+	ssize_t n = source_read(&r->src, h, sizeof(h), err);
+
+	if (n < 0)
+		return (int)n;
+	if ((size_t)n < sizeof(file_magic) || memcmp(h, file_magic, sizeof(file_magic)) != 0)
+		return err_set(err, -EINVAL, "%s is not a trace", name);
+	/* The version comes first: another one may have another header. */
+	if (n >= 12 && get_le32(h + 8) != TRACE_FILE_VERSION)
+		return err_set(err, -EINVAL,
+			       "%s is a trace of version %" PRIu32
+			       ", which is not supported; this program reads version %d",
+			       name, get_le32(h + 8), TRACE_FILE_VERSION);
+	if ((size_t)n < sizeof(h))
+		return err_set(err, -EINVAL, "%s is a trace that was cut off within its header",
+			       name);
+	if (!checksum_ok(h, sizeof(h) - TRACE_FILE_CHECKSUM))
+		return err_set(err, -EINVAL,
+			       "%s is a trace with a damaged header: its checksum does not match",
+			       name);
+	if ((get_le32(h + 12) & ~(uint32_t)HEADER_COMPLETIONS) || get_le32(h + 28))
+		return err_set(err, -EINVAL, "%s is a trace with an unknown kind of header", name);
+	r->info.completions = get_le32(h + 12) & HEADER_COMPLETIONS;
+	r->info.size = get_le64(h + 16);
+	r->info.sector_size = get_le32(h + 24);
+	memcpy(r->info.target, h + 32, sizeof(r->info.target));
+	if (trace_check_info(&r->info, err))
+		return err_context(err, "%s is a trace with a bad header", name);
+	return 0;
+}
+
+/* Takes over the source. */
+static int reader_new(struct source *src, struct trace_reader **out, struct err *err)
+{
+	struct trace_reader *r = xmalloc(sizeof(*r));
+
+	*r = (struct trace_reader){ .src = *src, .zstd = ZSTD_createDCtx() };
+	int rc = r->zstd ? read_header(r, err)
+			 : err_set(err, -ENOMEM, "not enough memory to read %s", src->name);
+	if (rc) {
+		trace_reader_free(r);
+		return rc;
+	}
+	*out = r;
+	return 0;
+}
+
+int trace_reader_open(const char *path, struct trace_reader **out, struct err *err)
+{
+	struct source src;
+	int rc = source_open(path, &src, err);
+
+	return rc ? rc : reader_new(&src, out, err);
+}
+
+int trace_reader_open_bytes(const void *data, size_t len, struct trace_reader **out,
+			    struct err *err)
+{
+	struct source src;
+
+	source_open_bytes(data, len, &src);
+	return reader_new(&src, out, err);
+}
+
+void trace_reader_free(struct trace_reader *r)
+{
+	if (!r)
+		return;
+	source_release(&r->src);
+	trace_check_release(&r->check);
+	strbuf_release(&r->file);
+	strbuf_release(&r->raw);
+	ZSTD_freeDCtx(r->zstd);
+	free(r);
+}
+
+const struct trace_info *trace_reader_info(const struct trace_reader *r)
+{
+	return &r->info;
+}
+
+const struct trace_damage *trace_reader_damage(const struct trace_reader *r)
+{
+	return &r->damage;
+}
+
+/* Appends `len` bytes to r->file. 1; 0 if the file ends before (damage); or -errno. */
+static int read_part(struct trace_reader *r, size_t len, struct err *err)
+{
+	ssize_t n = source_read(&r->src, strbuf_grow(&r->file, len), len, err);
+
+	if (n < 0)
+		return (int)n;
+	r->file.len += (size_t)n;
+	if ((size_t)n == len)
+		return 1;
+	if (!r->file.len)
+		return damaged(r, true, "the file ends without an end frame");
+	return damaged(r, true, "the file ends within the frame");
+}
+
+/* 1 if the header in r->file is within all limits, else 0 (damage). */
+static int parse_frame(struct trace_reader *r, struct frame *f)
+{
+	const unsigned char *h = (const unsigned char *)r->file.buf;
+
+	*f = (struct frame){ .end = memcmp(h, end_magic, sizeof(end_magic)) == 0,
+			     .raw_len = get_le32(h + 4),
+			     .packed_len = get_le32(h + 8),
+			     .count = get_le32(h + 12),
+			     .first = get_le64(h + 16) };
+	if (!f->end && memcmp(h, frame_magic, sizeof(frame_magic)) != 0)
+		return damaged(r, false, "no frame begins here");
+	if (f->end && (f->raw_len || f->packed_len || f->count))
+		return damaged(r, false, "an end frame with events");
+	if (f->raw_len > TRACE_FRAME_RAW_MAX || f->packed_len > f->raw_len)
+		return damaged(r, false,
+			       "a length of %" PRIu32 " bytes, %" PRIu32
+			       " in the file, is not possible",
+			       f->raw_len, f->packed_len);
+	if (!f->end && (!f->count || f->count > f->raw_len / TRACE_RECORD))
+		return damaged(r, false, "%" PRIu32 " events in %" PRIu32 " bytes are not possible",
+			       f->count, f->raw_len);
+	return 1;
+}
+
+/* 1 if r->raw now holds the payload, else 0 (damage). */
+static int unpack(struct trace_reader *r, const struct frame *f)
+{
+	const char *payload = r->file.buf + TRACE_FRAME_HEADER;
+
+	r->raw_total += f->raw_len;
+	if (r->raw_total > TRACE_FILE_RAW_MAX)
+		return damaged(r, false, "the trace is larger than %" PRIu64 " bytes",
+			       TRACE_FILE_RAW_MAX);
+	strbuf_clear(&r->raw);
+	if (f->packed_len == f->raw_len) {
+		strbuf_add(&r->raw, payload, f->raw_len);
+		return 1;
+	}
+
+	char *to = strbuf_grow(&r->raw, f->raw_len);
+	size_t n = ZSTD_decompressDCtx(r->zstd, to, f->raw_len, payload, f->packed_len);
+
+	if (ZSTD_isError(n))
+		return damaged(r, false, "cannot be unpacked: %s", ZSTD_getErrorName(n));
+	if (n != f->raw_len)
+		return damaged(r, false, "unpacks to %zu bytes, not %" PRIu32, n, f->raw_len);
+	r->raw.len = n;
+	return 1;
+}
+
+/* Nothing may follow the end: whatever it is, somebody believes that it belongs to the trace. */
+static int check_end(struct trace_reader *r, struct err *err)
+{
+	char byte;
+	ssize_t n = source_read(&r->src, &byte, 1, err);
+
+	if (n < 0)
+		return (int)n;
+	r->done = true;
+	return n ? damaged(r, false, "the file goes on after the end frame") : 0;
+}
+
+/* 1 if there is a frame with events; 0 at the end or at damage; or -errno. */
+static int next_frame(struct trace_reader *r, struct err *err)
+{
+	struct frame f = { 0 };
+	int rc;
+
+	r->damage.frame = r->frame;
+	r->damage.offset = r->src.pos;
+	strbuf_clear(&r->file);
+	rc = read_part(r, TRACE_FRAME_HEADER, err);
+	if (rc > 0)
+		rc = parse_frame(r, &f);
+	if (rc > 0)
+		rc = read_part(r, (size_t)f.packed_len + TRACE_FILE_CHECKSUM, err);
+	if (rc <= 0)
+		return rc;
+	if (!checksum_ok((const unsigned char *)r->file.buf, r->file.len - TRACE_FILE_CHECKSUM))
+		return damaged(r, false, "checksum does not match");
+	if (f.first != r->check.seen.n)
+		return damaged(r, false, "%s %" PRIu64,
+			       f.end ? "the number of events should be" : "its first event is",
+			       f.first);
+	r->frame++;
+	if (f.end)
+		return check_end(r, err);
+	r->at = 0;
+	r->left = f.count;
+	return unpack(r, &f);
+}
+
+static void decode_event(const unsigned char *p, struct event *ev)
+{
+	*ev = (struct event){ .kind = (enum event_kind)get_le32(p),
+			      .flags = get_le32(p + 4),
+			      .cpu = get_le32(p + 8),
+			      .result = (int32_t)get_le32(p + 12),
+			      .addr = get_le64(p + 16),
+			      .len = get_le64(p + 24),
+			      .ref = get_le64(p + 32),
+			      .time_ns = get_le64(p + 40) };
+}
+
+static int next_event(struct trace_reader *r, struct event *ev)
+{
+	const unsigned char *p = (const unsigned char *)r->raw.buf + r->at;
+	size_t left = r->raw.len - r->at;
+	struct err why = ERR_INIT;
+	struct event e;
+
+	if (left < TRACE_RECORD)
+		return damaged(r, false, "event %zu does not fit into it", r->check.seen.n);
+	decode_event(p, &e);
+	left -= TRACE_RECORD;
+	if (event_has_data(e.kind) && e.len > left)
+		return damaged(r, false, "the data of event %zu does not fit into it",
+			       r->check.seen.n);
+	size_t data_len = event_has_data(e.kind) ? (size_t)e.len : 0;
+	if (r->left == 1 && data_len != left)
+		return damaged(r, false, "%zu bytes are left over after its last event",
+			       left - data_len);
+	if (trace_check_event(&r->check, &r->info, &e, &why))
+		return damaged(r, false, "%s", why.msg);
+	if (event_has_data(e.kind))
+		e.data = p + TRACE_RECORD;
+	r->at += TRACE_RECORD + data_len;
+	r->left--;
+	*ev = e;
+	return 1;
+}
+
+int trace_reader_next(struct trace_reader *r, struct event *ev, struct err *err)
+{
+	if (r->done)
+		return 0;
+	if (!r->left) {
+		int rc = next_frame(r, err);
+
+		if (rc <= 0)
+			return rc;
+	}
+	return next_event(r, ev);
+}
+
+static int load_all(struct trace_reader *r, const char *name, struct trace *out,
+		    struct trace_damage *damage, struct err *err)
+{
+	auto_trace t;
+	struct event ev;
+	int rc;
+
+	trace_init(&t);
+	t.info = r->info;
+	while ((rc = trace_reader_next(r, &ev, err)) > 0)
+		trace_append(&t, &ev);
+	if (rc < 0)
+		return rc;
+	if (r->damage.found && !damage)
+		return err_set(err, -EBADMSG, "%s is damaged: %s", name, r->damage.text);
+	assert(t.events.n == r->check.seen.n);
+	if (damage)
+		*damage = r->damage;
+	*out = t;
+	t = (struct trace){ 0 };
+	return 0;
+}
+
+int trace_load(const char *path, struct trace *out, struct trace_damage *damage, struct err *err)
+{
+	auto_call(cleanup_trace_reader) struct trace_reader *r = NULL;
+	int rc = trace_reader_open(path, &r, err);
+
+	return rc ? rc : load_all(r, path, out, damage, err);
+}
+
+int trace_load_bytes(const void *data, size_t len, struct trace *out, struct trace_damage *damage,
+		     struct err *err)
+{
+	auto_call(cleanup_trace_reader) struct trace_reader *r = NULL;
+	int rc = trace_reader_open_bytes(data, len, &r, err);
+
+	return rc ? rc : load_all(r, "the trace", out, damage, err);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bounds.h - which workloads to generate.
+ *
+ * Bounds are text, one key a line; the named sets (seq-1, seq-2, ...) are texts of the same form,
+ * kept in bounds_sets.c and shown by `outage gen --show NAME`. A file may start from another one
+ * with "base". outage-bounds(5) describes the keys; they are in the table in bounds.c.
+ */
+#ifndef WORKLOAD_BOUNDS_H
+#define WORKLOAD_BOUNDS_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "base/vec.h"
+#include "workload/op.h"
+
+enum {
+	BOUNDS_LENGTH_MAX = 8,
+	BOUNDS_NAMES_MAX = 62, /* files and directories together; sets of them are 64-bit masks */
+	BOUNDS_FILE_MAX = 64 * 1024,
+	BOUNDS_DEPTH_MAX = 16, /* of "base" */
+};
+
+/* Where a data operation acts, relative to the file's size at that moment. */
+enum range {
+	RANGE_APPEND, /* from the end on */
+	RANGE_START,  /* from the beginning, to the middle of a page */
+	RANGE_MIDDLE, /* inside, neither end on a page boundary */
+	RANGE_END,    /* up to the end exactly */
+	RANGE_EXTEND, /* across the end */
+	RANGE_BEYOND, /* behind the end, leaving a hole */
+	RANGE_COUNT,
+};
+
+enum persist_kind { PERSIST_FSYNC, PERSIST_FDATASYNC, PERSIST_SYNC, PERSIST_SYNCFS, PERSIST_COUNT };
+
+/* What fsync acts on: names of the operation before it or of all so far, and their neighbours. */
+enum persist_on { ON_LATEST = 1, ON_USED = 2, ON_SIBLINGS = 4, ON_PARENTS = 8 };
+
+enum reuse {
+	REUSE_NONE,    /* operations may have nothing to do with each other */
+	REUSE_RELATED, /* each uses a name, its sibling or its parent that was used before */
+	REUSE_SAME,    /* each uses a name that was used before */
+};
+
+struct falloc_mode {
+	unsigned value;
+	const char *text;
+};
+
+struct bounds {
+	const char *name;
+	unsigned length; /* operations, not counting what they depend on */
+	struct vec_of(const struct op_def *) operations;
+	struct vec_of(const char *) files;	 /* names that each directory may hold */
+	struct vec_of(const char *) directories; /* paths, parents first; the root is implied */
+	unsigned ranges;			 /* bits 1 << enum range: write, pwrite, falloc */
+	unsigned direct_ranges;			 /* the same for dwrite and mmapwrite */
+	unsigned falloc_ranges;
+	struct vec_of(struct falloc_mode) falloc_modes;
+	struct vec_of(uint64_t) sizes; /* for truncate */
+	struct vec_of(const char *) xattrs;
+	unsigned persist;	  /* bits 1 << enum persist_kind; 0: none is added */
+	unsigned persist_on;	  /* enum persist_on */
+	unsigned last_persist_on; /* the same after the last operation */
+	bool persist_twice; /* the last operation may be followed by two, if one before had none */
+	enum reuse reuse;
+	bool overlap;	    /* data operations that follow each other act on one file */
+	bool durable_setup; /* what the first operation depends on is synced before it */
+	struct arena arena;
+};
+
+void bounds_init(struct bounds *b);
+void bounds_release(struct bounds *b);
+#define auto_bounds __attribute__((cleanup(bounds_release))) struct bounds
+
+/* `spec` is the name of a set, or the path of a file. */
+int bounds_load(const char *spec, struct bounds *out, struct err *err) must_check;
+int bounds_parse(const char *text, size_t len, const char *source, struct bounds *out,
+		 struct err *err) must_check;
+/* The bounds in full, as a text that gives the same bounds again. */
+void bounds_print(const struct bounds *b, struct strbuf *out);
+
+/* The named sets. */
+struct bounds_set {
+	const char *name;
+	const char *summary;
+	const char *text;
+};
+
+extern const struct bounds_set bounds_sets[]; /* ends with a NULL name */
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "workload/exec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "workload/content.h"
+
+enum { DIRECT_ALIGN = 4096 };
+
+void exec_init(struct exec *x, int root, const struct workload *w, const struct exec_env *env)
+{
+	*x = (struct exec){ .root = root, .workload = w, .tag = content_tag(w) };
+	if (env)
+		x->env = *env;
+	x->saved_umask = umask(0);
+}
+
+void exec_release(struct exec *x)
+{
+	exec_close_all(x);
+	vec_release(&x->handles);
+	free(x->buf);
+	umask(x->saved_umask);
+}
+
+int64_t exec_op(struct exec *x, size_t i)
+{
+	assert(i < x->workload->ops.n);
+	const struct op *op = &x->workload->ops.v[i];
+
+	x->index = i;
+	int64_t result = op->def->exec(x, op);
+	assert(result >= -4095);
+	return result;
+}
+
+static int open_beneath(struct exec *x, const char *path, int flags, mode_t mode)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(unsigned)flags | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
+	};
+
+	if (flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY)))
+		how.mode = mode;
+	long fd = syscall(SYS_openat2, x->root, path, &how, sizeof(how));
+	return fd < 0 ? -errno : (int)fd;
+}
+
+/* Behind a device node is what lies outside the root, and for some to open it is to use it. */
+static bool is_device(struct exec *x, const char *path, int flags)
+{
+	auto_fd fd = open_beneath(x, path, O_PATH | (flags & O_NOFOLLOW), 0);
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode));
+}
+
+int exec_open_path(struct exec *x, const char *path, int flags, mode_t mode)
+{
+	if (flags & O_PATH)
+		return open_beneath(x, path, flags, mode);
+	if (is_device(x, path, flags))
+		return -EACCES; /* as on a file system mounted with nodev */
+	/* O_NONBLOCK: a fifo without a partner must not hang the run. */
+	return open_beneath(x, path, flags | O_NOCTTY | O_NONBLOCK, mode);
+}
+
+int exec_open_parent(struct exec *x, const char *path, const char **name)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash) {
+		*name = path;
+		return exec_open_path(x, ".", O_PATH | O_DIRECTORY, 0);
+	}
+	auto_free char *parent = xmemdupz(path, (size_t)(slash - path));
+	*name = slash + 1;
+	return exec_open_path(x, parent, O_PATH | O_DIRECTORY, 0);
+}
+
+int exec_handle_fd(struct exec *x, const char *name)
+{
+	for (size_t i = 0; i < x->handles.n; i++)
+		if (streq(x->handles.v[i].name, name))
+			return x->handles.v[i].fd < 0 ? -EBADF : x->handles.v[i].fd;
+	return -EBADF;
+}
+
+void exec_set_handle(struct exec *x, const char *name, int fd)
+{
+	for (size_t i = 0; i < x->handles.n; i++) {
+		if (!streq(x->handles.v[i].name, name))
+			continue;
+		util_close(x->handles.v[i].fd);
+		x->handles.v[i].fd = fd;
+		return;
+	}
+	vec_push(&x->handles, (struct exec_handle){ name, fd });
+}
+
+int exec_close_handle(struct exec *x, const char *name)
+{
+	for (size_t i = 0; i < x->handles.n; i++)
+		if (streq(x->handles.v[i].name, name) && x->handles.v[i].fd >= 0)
+			return close(steal_fd(&x->handles.v[i].fd)) < 0 ? -errno : 0;
+	return -EBADF;
+}
+
+void exec_close_all(struct exec *x)
+{
+	for (size_t i = 0; i < x->handles.n; i++)
+		util_close(steal_fd(&x->handles.v[i].fd));
+	vec_clear(&x->handles);
+}
+
+unsigned char *exec_buffer(struct exec *x, size_t len)
+{
+	void *p;
+
+	if (len > x->buf_size) {
+		if (posix_memalign(&p, DIRECT_ALIGN, len))
+			return NULL;
+		free(x->buf);
+		x->buf = p;
+		x->buf_size = len;
+	}
+	return x->buf;
+}
+
+unsigned char *exec_content(struct exec *x, uint64_t offset, size_t len)
+{
+	unsigned char *buf = exec_buffer(x, max(len, (size_t)1));
+
+	if (buf)
+		content_fill(x->tag, x->index, offset, buf, len);
+	return buf;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * exec.h - performs a workload's operations on a real directory.
+ *
+ * E1: nothing outside the root is touched. Every path is resolved by openat2(2) with
+ *     RESOLVE_BENEATH and RESOLVE_NO_XDEV; calls that take a name act on the last component
+ *     below a directory resolved that way, and do not follow a link there. Device nodes are not
+ *     opened: they lead to the host's devices.
+ * E2: a path form leaves no descriptor open; handles stay open until closed or released.
+ * E3: what is written is a function of workload and operation (content.h).
+ * E4: modes are what the workload says: the process's umask is 0 between init and release.
+ *
+ * One exec per thread; umask makes it one per process at a time.
+ */
+#ifndef WORKLOAD_EXEC_H
+#define WORKLOAD_EXEC_H
+
+#include "base/err.h"
+#include "base/vec.h"
+#include "workload/workload.h"
+
+/* What only whoever mounted the file system can do. A missing function means -EOPNOTSUPP. */
+struct exec_env {
+	void *ctx;
+	/* Unmounts and mounts again; gives the new root, which the exec does not own. */
+	int (*remount)(void *ctx, int *root);
+	int (*drop_caches)(void *ctx);
+	/* `sync` is done as syncfs on the root, so that other file systems are left alone. */
+	bool sync_is_syncfs;
+};
+
+struct exec_handle {
+	const char *name;
+	int fd;
+};
+
+struct exec {
+	int root; /* not owned */
+	struct exec_env env;
+	const struct workload *workload;
+	uint32_t tag;
+	size_t index; /* the operation being performed */
+	struct vec_of(struct exec_handle) handles;
+	unsigned char *buf; /* aligned for direct I/O */
+	size_t buf_size;
+	mode_t saved_umask;
+};
+
+/* `root` is a directory's descriptor. The workload must outlive the exec. */
+void exec_init(struct exec *x, int root, const struct workload *w, const struct exec_env *env);
+void exec_release(struct exec *x);
+/* Performs operation `i`. What the system call returned, or -errno. */
+int64_t exec_op(struct exec *x, size_t i);
+
+/* ---- for the functions in exec_ops.c ---- */
+
+/* A descriptor for a path argument, opened with `flags`; -errno. The caller closes it. */
+int exec_open_path(struct exec *x, const char *path, int flags, mode_t mode);
+/* The directory that holds the last component of `path`, and that component. */
+int exec_open_parent(struct exec *x, const char *path, const char **name);
+/* A handle's descriptor, or -EBADF. */
+int exec_handle_fd(struct exec *x, const char *name);
+void exec_set_handle(struct exec *x, const char *name, int fd);
+int exec_close_handle(struct exec *x, const char *name);
+void exec_close_all(struct exec *x);
+/* `len` bytes of this operation's content for `offset`, aligned; NULL if there is no memory. */
+unsigned char *exec_content(struct exec *x, uint64_t offset, size_t len);
+unsigned char *exec_buffer(struct exec *x, size_t len);
+
+#endif

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * exec_ops.c - the operations themselves. Each makes one system call of interest; opening and
+ * closing around it is what the path form means. A failure on the way is the result.
+ */
+#include "workload/exec_ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "workload/exec.h"
+
+static int64_t result(int64_t rc)
+{
+	return rc < 0 ? -errno : rc;
+}
+
+/* A descriptor for an ARG_FILE argument: the handle's, or one opened for this call. */
+struct opened {
+	int fd;
+	int close; /* -1 for a handle */
+};
+
+static struct opened open_arg(struct exec *x, const struct arg *arg, int flags)
+{
+	if (arg->is_handle)
+		return (struct opened){ exec_handle_fd(x, arg->text), -1 };
+	int fd = exec_open_path(x, arg->text, flags, 0644);
+	return (struct opened){ fd, fd };
+}
+
+static void opened_close(struct opened *o)
+{
+	util_close(o->close);
+}
+
+#define auto_opened __attribute__((cleanup(opened_close))) struct opened
+
+static int sync_flags(const struct arg *flags)
+{
+	return (flags->num & WRITE_SYNC ? O_SYNC : 0) | (flags->num & WRITE_DSYNC ? O_DSYNC : 0);
+}
+
+/*
+ * Writes at `offset`, or at the position if it is -1. A handle was opened without the flags of this
+ * operation, which must hold nevertheless: op_persists() makes a promise of them.
+ */
+static int64_t write_data(int fd, const struct arg *file, const void *data, size_t len,
+			  off_t offset, const struct arg *flags)
+{
+	struct iovec iov = { (void *)(uintptr_t)data, len };
+	int rwf = (flags->num & WRITE_SYNC ? RWF_SYNC : 0) |
+		  (flags->num & WRITE_DSYNC ? RWF_DSYNC : 0);
+
+	if (file->is_handle && rwf)
+		return result(pwritev2(fd, &iov, 1, offset, rwf));
+	return result(offset < 0 ? write(fd, data, len) : pwrite(fd, data, len, offset));
+}
+
+int64_t exec_creat(struct exec *x, const struct op *op)
+{
+	int fd = exec_open_path(x, op->args[0].text, O_WRONLY | O_CREAT | O_TRUNC,
+				(mode_t)op->args[1].num);
+
+	if (fd < 0)
+		return fd;
+	util_close(fd);
+	return 0;
+}
+
+int64_t exec_open(struct exec *x, const struct op *op)
+{
+	int fd = exec_open_path(x, op->args[0].text, (int)op->args[1].num, (mode_t)op->args[2].num);
+
+	if (fd < 0)
+		return fd;
+	exec_set_handle(x, op->handle, fd);
+	return 0;
+}
+
+int64_t exec_close(struct exec *x, const struct op *op)
+{
+	return exec_close_handle(x, op->args[0].text);
+}
+
+int64_t exec_mkdir(struct exec *x, const struct op *op)
+{
+	const char *name;
+	auto_fd dir = exec_open_parent(x, op->args[0].text, &name);
+
+	return dir < 0 ? dir : result(mkdirat(dir, name, (mode_t)op->args[1].num));
+}
+
+static int64_t unlink_at(struct exec *x, const char *path, int flags)
+{
+	const char *name;
+	auto_fd dir = exec_open_parent(x, path, &name);
+
+	return dir < 0 ? dir : result(unlinkat(dir, name, flags));
+}
+
+int64_t exec_rmdir(struct exec *x, const struct op *op)
+{
+	return unlink_at(x, op->args[0].text, AT_REMOVEDIR);
+}
+
+int64_t exec_unlink(struct exec *x, const struct op *op)
+{
+	return unlink_at(x, op->args[0].text, 0);
+}
+
+int64_t exec_remove(struct exec *x, const struct op *op)
+{
+	int64_t rc = unlink_at(x, op->args[0].text, 0);
+
+	return rc == -EISDIR ? unlink_at(x, op->args[0].text, AT_REMOVEDIR) : rc;
+}
+
+static int64_t make_node(struct exec *x, const char *path, mode_t mode, dev_t dev)
+{
+	const char *name;
+	auto_fd dir = exec_open_parent(x, path, &name);
+
+	return dir < 0 ? dir : result(mknodat(dir, name, mode, dev));
+}
+
+int64_t exec_mknod(struct exec *x, const struct op *op)
+{
+	return make_node(x, op->args[0].text, (mode_t)op->args[1].num | 0644,
+			 (dev_t)op->args[2].num);
+}
+
+int64_t exec_mkfifo(struct exec *x, const struct op *op)
+{
+	return make_node(x, op->args[0].text, S_IFIFO | (mode_t)op->args[1].num, 0);
+}
+
+int64_t exec_link(struct exec *x, const struct op *op)
+{
+	const char *old_name, *new_name;
+	auto_fd old_dir = exec_open_parent(x, op->args[0].text, &old_name);
+	auto_fd new_dir = exec_open_parent(x, op->args[1].text, &new_name);
+
+	if (old_dir < 0 || new_dir < 0)
+		return old_dir < 0 ? old_dir : new_dir;
+	return result(linkat(old_dir, old_name, new_dir, new_name, 0));
+}
+
+int64_t exec_symlink(struct exec *x, const struct op *op)
+{
+	const char *name;
+	auto_fd dir = exec_open_parent(x, op->args[1].text, &name);
+
+	return dir < 0 ? dir : result(symlinkat(op->args[0].text, dir, name));
+}
+
+int64_t exec_rename(struct exec *x, const struct op *op)
+{
+	unsigned flags = 0;
+	const char *old_name, *new_name;
+	auto_fd old_dir = exec_open_parent(x, op->args[0].text, &old_name);
+	auto_fd new_dir = exec_open_parent(x, op->args[1].text, &new_name);
+
+	if (old_dir < 0 || new_dir < 0)
+		return old_dir < 0 ? old_dir : new_dir;
+	if (op->args[2].num & RENAME_W_NOREPLACE)
+		flags |= RENAME_NOREPLACE;
+	if (op->args[2].num & RENAME_W_EXCHANGE)
+		flags |= RENAME_EXCHANGE;
+	if (op->args[2].num & RENAME_W_WHITEOUT)
+		flags |= RENAME_WHITEOUT;
+	return result(renameat2(old_dir, old_name, new_dir, new_name, flags));
+}
+
+int64_t exec_write(struct exec *x, const struct op *op)
+{
+	uint64_t offset = op->args[1].num;
+	size_t len = op->args[2].num;
+	auto_opened o = open_arg(x, &op->args[0], O_RDWR | O_CREAT | sync_flags(&op->args[3]));
+	unsigned char *data = exec_content(x, offset, len);
+
+	if (o.fd < 0)
+		return o.fd;
+	if (!data)
+		return -ENOMEM;
+	if (lseek(o.fd, (off_t)offset, SEEK_SET) < 0)
+		return -errno;
+	return write_data(o.fd, &op->args[0], data, len, -1, &op->args[3]);
+}
+
+int64_t exec_append(struct exec *x, const struct op *op)
+{
+	size_t len = op->args[1].num;
+	auto_opened o =
+		open_arg(x, &op->args[0], O_WRONLY | O_CREAT | O_APPEND | sync_flags(&op->args[2]));
+
+	if (o.fd < 0)
+		return o.fd;
+	off_t end = lseek(o.fd, 0, SEEK_END);
+	if (end < 0)
+		return -errno;
+	unsigned char *data = exec_content(x, (uint64_t)end, len);
+	if (!data)
+		return -ENOMEM;
+	return write_data(o.fd, &op->args[0], data, len, -1, &op->args[2]);
+}
+
+static int64_t write_at(struct exec *x, const struct op *op, int flags)
+{
+	uint64_t offset = op->args[1].num;
+	size_t len = op->args[2].num;
+	auto_opened o = open_arg(x, &op->args[0], flags | sync_flags(&op->args[3]));
+	unsigned char *data = exec_content(x, offset, len);
+
+	if (o.fd < 0)
+		return o.fd;
+	if (!data)
+		return -ENOMEM;
+	return write_data(o.fd, &op->args[0], data, len, (off_t)offset, &op->args[3]);
+}
+
+int64_t exec_pwrite(struct exec *x, const struct op *op)
+{
+	return write_at(x, op, O_RDWR);
+}
+
+int64_t exec_dwrite(struct exec *x, const struct op *op)
+{
+	return write_at(x, op, O_RDWR | O_CREAT | O_DIRECT);
+}
+
+int64_t exec_mmapwrite(struct exec *x, const struct op *op)
+{
+	uint64_t offset = op->args[1].num;
+	size_t len = op->args[2].num;
+	auto_opened o = open_arg(x, &op->args[0], O_RDWR | O_CREAT);
+	unsigned char *data = exec_content(x, offset, len);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t start = offset / page * page;
+	struct stat st;
+
+	if (o.fd < 0)
+		return o.fd;
+	if (!data)
+		return -ENOMEM;
+	if (!len)
+		return 0;
+	if (fstat(o.fd, &st) < 0)
+		return -errno;
+	if ((uint64_t)st.st_size < offset + len &&
+	    fallocate(o.fd, 0, (off_t)offset, (off_t)len) < 0)
+		return -errno;
+	size_t map_len = offset - start + len;
+	char *map = mmap(NULL, map_len, PROT_READ | PROT_WRITE, MAP_SHARED, o.fd, (off_t)start);
+	if (map == MAP_FAILED)
+		return -errno;
+	/* A page that the file system cannot give is an error here, and a deadly signal below. */
+	int64_t rc = result(madvise(map, map_len, MADV_POPULATE_WRITE));
+	if (rc == -EINVAL)
+		rc = 0; /* a kernel before 5.14 */
+	if (!rc)
+		memcpy(map + (offset - start), data, len);
+	if (!rc && !(op->args[3].num & MMAP_NOSYNC))
+		rc = result(msync(map, map_len, MS_SYNC));
+	munmap(map, map_len);
+	return rc < 0 ? rc : (int64_t)len;
+}
+
+int64_t exec_read(struct exec *x, const struct op *op)
+{
+	size_t len = op->args[2].num;
+	auto_opened o = open_arg(x, &op->args[0], O_RDONLY | O_NONBLOCK);
+	unsigned char *buf = exec_buffer(x, max(len, (size_t)1));
+
+	if (o.fd < 0)
+		return o.fd;
+	return buf ? result(pread(o.fd, buf, len, (off_t)op->args[1].num)) : -ENOMEM;
+}
+
+int64_t exec_truncate(struct exec *x, const struct op *op)
+{
+	auto_opened o = open_arg(x, &op->args[0], O_WRONLY);
+
+	return o.fd < 0 ? o.fd : result(ftruncate(o.fd, (off_t)op->args[1].num));
+}
+
+int64_t exec_falloc(struct exec *x, const struct op *op)
+{
+	auto_opened o = open_arg(x, &op->args[0], O_WRONLY);
+
+	if (o.fd < 0)
+		return o.fd;
+	return result(fallocate(o.fd, (int)op->args[1].num, (off_t)op->args[2].num,
+				(off_t)op->args[3].num));
+}
+
+/* Where a copy goes; not made if there is nothing to copy, whose error it then takes over. */
+static struct opened open_second(struct exec *x, const struct opened *from, const struct arg *arg)
+{
+	if (from->fd < 0)
+		return (struct opened){ from->fd, -1 };
+	return open_arg(x, arg, O_WRONLY | O_CREAT);
+}
+
+int64_t exec_copy_file_range(struct exec *x, const struct op *op)
+{
+	auto_opened from = open_arg(x, &op->args[0], O_RDONLY);
+	auto_opened to = open_second(x, &from, &op->args[2]);
+	off_t from_offset = (off_t)op->args[1].num, to_offset = (off_t)op->args[3].num;
+
+	if (to.fd < 0)
+		return to.fd;
+	return result(
+		copy_file_range(from.fd, &from_offset, to.fd, &to_offset, op->args[4].num, 0));
+}
+
+int64_t exec_reflink(struct exec *x, const struct op *op)
+{
+	auto_opened from = open_arg(x, &op->args[0], O_RDONLY);
+	auto_opened to = open_second(x, &from, &op->args[1]);
+
+	if (to.fd < 0)
+		return to.fd;
+	return result(ioctl(to.fd, FICLONE, from.fd));
+}
+
+int64_t exec_setxattr(struct exec *x, const struct op *op)
+{
+	auto_opened o = open_arg(x, &op->args[0], O_RDONLY | O_NONBLOCK);
+	const char *value = op->args[2].text;
+
+	if (o.fd < 0)
+		return o.fd;
+	return result(
+		fsetxattr(o.fd, op->args[1].text, value, strlen(value), (int)op->args[3].num));
+}
+
+int64_t exec_removexattr(struct exec *x, const struct op *op)
+{
+	auto_opened o = open_arg(x, &op->args[0], O_RDONLY | O_NONBLOCK);
+
+	return o.fd < 0 ? o.fd : result(fremovexattr(o.fd, op->args[1].text));
+}
+
+int64_t exec_chmod(struct exec *x, const struct op *op)
+{
+	auto_opened o = open_arg(x, &op->args[0], O_RDONLY | O_NONBLOCK);
+
+	return o.fd < 0 ? o.fd : result(fchmod(o.fd, (mode_t)op->args[1].num));
+}
+
+int64_t exec_chown(struct exec *x, const struct op *op)
+{
+	auto_opened o = open_arg(x, &op->args[0], O_PATH);
+
+	if (o.fd < 0)
+		return o.fd;
+	return result(
+		fchownat(o.fd, "", (uid_t)op->args[1].num, (gid_t)op->args[2].num, AT_EMPTY_PATH));
+}
+
+int64_t exec_utimens(struct exec *x, const struct op *op)
+{
+	auto_opened o = open_arg(x, &op->args[0], O_RDONLY | O_NONBLOCK);
+	struct timespec times[2] = { { .tv_sec = (time_t)op->args[1].num },
+				     { .tv_sec = (time_t)op->args[2].num } };
+
+	return o.fd < 0 ? o.fd : result(futimens(o.fd, times));
+}
+
+int64_t exec_fsync(struct exec *x, const struct op *op)
+{
+	auto_opened o = open_arg(x, &op->args[0], O_RDONLY | O_NONBLOCK);
+
+	return o.fd < 0 ? o.fd : result(fsync(o.fd));
+}
+
+int64_t exec_fdatasync(struct exec *x, const struct op *op)
+{
+	auto_opened o = open_arg(x, &op->args[0], O_RDONLY | O_NONBLOCK);
+
+	return o.fd < 0 ? o.fd : result(fdatasync(o.fd));
+}
+
+int64_t exec_syncfs(struct exec *x, const struct op *op)
+{
+	auto_fd root = exec_open_path(x, ".", O_RDONLY | O_DIRECTORY, 0);
+
+	(void)op;
+	return root < 0 ? root : result(syncfs(root));
+}
+
+int64_t exec_sync(struct exec *x, const struct op *op)
+{
+	if (x->env.sync_is_syncfs)
+		return exec_syncfs(x, op);
+	sync();
+	return 0;
+}
+
+int64_t exec_sync_file_range(struct exec *x, const struct op *op)
+{
+	auto_opened o = open_arg(x, &op->args[0], O_RDONLY);
+
+	if (o.fd < 0)
+		return o.fd;
+	return result(sync_file_range(o.fd, (off_t)op->args[1].num, (off_t)op->args[2].num,
+				      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+					      SYNC_FILE_RANGE_WAIT_AFTER));
+}
+
+int64_t exec_remount(struct exec *x, const struct op *op)
+{
+	(void)op;
+	if (!x->env.remount)
+		return -EOPNOTSUPP;
+	exec_close_all(x);
+	return x->env.remount(x->env.ctx, &x->root);
+}
+
+int64_t exec_drop_caches(struct exec *x, const struct op *op)
+{
+	(void)op;
+	return x->env.drop_caches ? x->env.drop_caches(x->env.ctx) : -EOPNOTSUPP;
+}

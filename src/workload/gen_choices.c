@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gen_choices.c - goes through the arguments of an operation as the table describes them, and
+ * takes for each kind every value that the bounds give. A new operation whose arguments are of
+ * known kinds is generated without a change here.
+ */
+#include "workload/gen_choices.h"
+
+#include "workload/workload.h"
+
+/* Values for kinds that the bounds say nothing about. */
+enum {
+	GEN_MODE = 0600,
+	GEN_ID = 1000,
+	GEN_TIME = 1000000000,
+	GEN_COPY = 8192,
+	GEN_APPEND = 4096,
+};
+
+struct builder {
+	struct gen_choices *list;
+	const struct bounds *b;
+	const struct gen_pool *p;
+	struct arena *arena;
+	struct gen_choice choice;
+	struct op op; /* the same as an operation, to be printed */
+	unsigned n_names;
+	bool twice_range; /* offset and length of a second file: fixed */
+};
+
+static void add_arg(struct builder *s, size_t at);
+
+/* Which names a path of this role may have. */
+static names_t candidates(const struct builder *s, const struct arg_def *arg)
+{
+	switch (arg->role) {
+	case ROLE_NEW_DIR:
+	case ROLE_GONE_DIR:
+		return gen_pool_dirs(s->p);
+	case ROLE_OBJECT:
+	case ROLE_FROM:
+	case ROLE_TO:
+		return gen_pool_files(s->p) | gen_pool_dirs(s->p);
+	default:
+		return gen_pool_files(s->p);
+	}
+}
+
+/* Two names of one operation: different, of one kind, neither inside the other. */
+static bool fits_first(const struct builder *s, unsigned name)
+{
+	const struct gen_name *a = &s->p->name[s->choice.name[0]], *b = &s->p->name[name];
+
+	return s->choice.name[0] != name && a->is_dir == b->is_dir && !(a->line & name_bit(name)) &&
+	       !(b->line & name_bit(s->choice.name[0]));
+}
+
+static void add_path(struct builder *s, size_t at, const struct arg_def *arg)
+{
+	struct gen_choice saved = s->choice;
+	unsigned slot = s->n_names++;
+
+	for (names_t left = candidates(s, arg); left; left &= left - 1) {
+		unsigned name = (unsigned)__builtin_ctzll(left);
+
+		s->choice = saved;
+		if (slot && !fits_first(s, name))
+			continue;
+		s->choice.name[slot] = (uint8_t)name;
+		s->choice.uses |= name_bit(name);
+		/* What is neither file nor directory cannot be synced, its directory can. */
+		names_t subject = arg->role == ROLE_NEW_OTHER ? name_bit(s->p->name[name].parent)
+							      : name_bit(name);
+		s->choice.subjects |= subject;
+		s->choice.left |= arg->role == ROLE_FROM ? 0 : subject;
+		if (s->op.def->flags & OP_DATA)
+			s->choice.data = name_bit(name); /* the last one named is changed */
+		s->op.args[at].text = s->p->name[name].path;
+		add_arg(s, at + 1);
+	}
+	s->choice = saved;
+	s->n_names--;
+}
+
+static unsigned ranges_for(const struct builder *s)
+{
+	if (s->op.def->args[1].words == falloc_words)
+		return s->b->falloc_ranges;
+	return s->choice.direct ? s->b->direct_ranges : s->b->ranges;
+}
+
+/* An offset and the length after it are one range; its numbers come when the file's size is known.
+ */
+static void add_range(struct builder *s, size_t at)
+{
+	if (s->op.def->args[at + 1].kind == ARG_FILE || s->choice.name[1] != NAME_NONE) {
+		/* copy_file_range: from the start to the start */
+		s->op.args[at].num = 0;
+		add_arg(s, at + 1);
+		return;
+	}
+	for (int range = 0; range < RANGE_COUNT; range++) {
+		if (!(ranges_for(s) & 1u << range))
+			continue;
+		s->choice.range = (int8_t)range;
+		add_arg(s, at + 2);
+		if (gen_choice_shifts(&s->choice))
+			break;
+	}
+	s->choice.range = -1;
+}
+
+static void add_value(struct builder *s, size_t at, uint64_t value)
+{
+	s->op.args[at].num = value;
+	add_arg(s, at + 1);
+}
+
+static void add_listed(struct builder *s, size_t at, const struct arg_def *arg)
+{
+	if (arg->words == falloc_words) {
+		for (size_t i = 0; i < s->b->falloc_modes.n; i++) {
+			s->op.args[at].text = s->b->falloc_modes.v[i].text;
+			s->choice.value = s->b->falloc_modes.v[i].value;
+			add_arg(s, at + 1);
+		}
+	} else if (arg->kind == ARG_XATTR) {
+		for (size_t i = 0; i < s->b->xattrs.n; i++) {
+			s->op.args[at].text = s->b->xattrs.v[i];
+			s->choice.xattr = (uint8_t)i;
+			add_arg(s, at + 1);
+		}
+	} else if (arg->kind == ARG_SIZE) {
+		for (size_t i = 0; i < s->b->sizes.n; i++) {
+			s->choice.value = (uint32_t)s->b->sizes.v[i];
+			add_value(s, at, s->b->sizes.v[i]);
+		}
+	} else {
+		s->op.args[at].text = arg->words[0].name; /* a choice: the first word */
+		add_arg(s, at + 1);
+	}
+}
+
+/* All arguments are chosen: print the operation up to where its range goes. */
+static void finish(struct builder *s)
+{
+	auto_strbuf text = STRBUF_INIT;
+	struct gen_choice c = s->choice;
+
+	op_print(&s->op, &text);
+	if (c.range >= 0) {
+		/* The range is the last thing printed; it stands there as "0 0". */
+		assert(text.len > 3);
+		strbuf_cut(&text, text.len - 3);
+	}
+	c.head = arena_memdupz(s->arena, strbuf_str(&text), text.len);
+	c.head_len = (uint16_t)text.len;
+	vec_push(s->list, c);
+}
+
+static void add_arg(struct builder *s, size_t at)
+{
+	const struct arg_def *arg = &s->op.def->args[at];
+
+	if (arg->kind == ARG_END || arg->optional) {
+		finish(s);
+		return;
+	}
+	s->op.args[at].given = true;
+	switch (arg->kind) {
+	case ARG_PATH:
+	case ARG_FILE:
+		add_path(s, at, arg);
+		break;
+	case ARG_OFFSET:
+		s->op.args[at + 1].given = true;
+		add_range(s, at);
+		break;
+	case ARG_LENGTH:
+		s->choice.value = s->n_names > 1 ? GEN_COPY : GEN_APPEND;
+		add_value(s, at, s->choice.value);
+		break;
+	case ARG_MODE:
+		add_value(s, at, GEN_MODE);
+		break;
+	case ARG_NUMBER:
+		add_value(s, at,
+			  s->op.def->args[1].kind == ARG_CHOICE		       ? 0
+			  : streq(arg->name, "UID") || streq(arg->name, "GID") ? GEN_ID
+									       : GEN_TIME);
+		break;
+	case ARG_TEXT:
+		s->op.args[at].text = at ? "value" : "target";
+		add_arg(s, at + 1);
+		break;
+	default:
+		add_listed(s, at, arg);
+	}
+}
+
+void gen_choices_init(struct gen_choices *list, const struct bounds *b, const struct gen_pool *p,
+		      struct arena *arena)
+{
+	*list = (struct gen_choices){ 0 };
+	for (size_t i = 0; i < b->operations.n; i++) {
+		const struct op_def *def = b->operations.v[i];
+		struct builder s = {
+			.list = list,
+			.b = b,
+			.p = p,
+			.arena = arena,
+			.op.def = def,
+			.choice = { .def = def, .name = { NAME_NONE, NAME_NONE }, .range = -1 },
+		};
+
+		s.choice.direct = streq(def->name, "dwrite") || streq(def->name, "mmapwrite");
+		s.choice.persists = def->flags & OP_PERSIST;
+		add_arg(&s, 0);
+	}
+}
+
+void gen_choices_release(struct gen_choices *list)
+{
+	vec_release(list);
+}

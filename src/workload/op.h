@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * op.h - the one table of operations.
+ *
+ * An entry says how an operation is written (its arguments, in order), what it does (the function
+ * that executes it), and what it needs and leaves behind (the role of each path). Parsing,
+ * printing, execution, generation, symmetry and the manual page all read this table: to add an
+ * operation, add an entry in optable.c and a function in exec_ops.c. CONTRIBUTING walks through it.
+ */
+#ifndef WORKLOAD_OP_H
+#define WORKLOAD_OP_H
+
+#include "base/util.h"
+
+struct exec;
+struct op;
+
+/* How an argument is written, and what it becomes. */
+enum arg_kind {
+	ARG_END = 0, /* no more arguments */
+	ARG_PATH,    /* a path below the root, "." is the root itself */
+	ARG_FILE,    /* a path, or the name of a handle made by open */
+	ARG_HANDLE,  /* the name of a handle */
+	ARG_TEXT,    /* anything: a symlink's target, an attribute's value */
+	ARG_XATTR,   /* the name of an extended attribute */
+	ARG_OFFSET,  /* where in a file, bytes */
+	ARG_LENGTH,  /* how much, bytes; bounded by OP_DATA_MAX where it is data */
+	ARG_SIZE,    /* the size of a file, bytes */
+	ARG_MODE,    /* permission bits, octal */
+	ARG_NUMBER,  /* an id, a device number, seconds */
+	ARG_FLAGS,   /* words from `words`, joined by commas */
+	ARG_CHOICE,  /* one word from `words` */
+};
+
+/*
+ * What an operation needs of a path, and leaves there. Generation turns this into the
+ * operations that a workload depends on.
+ */
+enum path_role {
+	ROLE_NONE,
+	ROLE_FILE,	/* an existing regular file */
+	ROLE_DATA,	/* an existing regular file that is not empty */
+	ROLE_MAKE,	/* a regular file; made by the operation if it is not there */
+	ROLE_OBJECT,	/* an existing file or directory */
+	ROLE_NEW_FILE,	/* nothing there before; a file afterwards */
+	ROLE_NEW_OTHER, /* nothing there before; something that is neither file nor directory */
+	ROLE_NEW_DIR,	/* nothing there before; a directory afterwards */
+	ROLE_GONE_FILE, /* an existing file; nothing afterwards */
+	ROLE_GONE_DIR,	/* an existing empty directory; nothing afterwards */
+	ROLE_FROM,	/* an existing file or directory that moves to the ROLE_TO after it */
+	ROLE_TO,
+	ROLE_LINK_OLD, /* an existing file that gets a second name, the ROLE_LINK_NEW after it */
+	ROLE_LINK_NEW,
+};
+
+struct word {
+	const char *name;
+	unsigned value;
+};
+
+struct arg_def {
+	enum arg_kind kind;
+	const char *name; /* in usage lines and messages: "FILE", "OFFSET" */
+	enum path_role role;
+	const struct word *words; /* ARG_FLAGS, ARG_CHOICE; ends with a NULL name */
+	bool optional;		  /* may be left out; only at the end */
+	uint64_t fallback;	  /* the value when left out */
+};
+
+enum {
+	OP_ARGS_MAX = 5,
+	OP_DATA_MAX = 64 << 20, /* bytes one operation may write or read */
+	OP_PATH_MAX = 4096,	/* bytes of a path, the kernel's limit and one more to exceed it */
+};
+#define OP_OFFSET_MAX ((uint64_t)1 << 62)
+
+enum op_flags {
+	OP_PERSIST = 1 << 0, /* something is promised to survive once it returns */
+	OP_WRITES = 1 << 1,  /* puts recognisable content into a file; see content.h */
+	OP_DATA = 1 << 2,    /* changes a file's data or size: fdatasync matters, ranges overlap */
+	OP_MAKES_HANDLE = 1 << 3,
+	OP_WHOLE_FS = 1 << 4, /* acts on the whole file system */
+};
+
+struct op_def {
+	const char *name;
+	const char *help; /* a sentence for the manual page */
+	struct arg_def args[OP_ARGS_MAX + 1];
+	unsigned flags;
+	/*
+	 * Performs the operation. Returns what the system call returned (>= 0) or -errno. Paths
+	 * and handles are resolved through exec.h, never directly.
+	 */
+	int64_t (*exec)(struct exec *x, const struct op *op);
+};
+
+/* An argument's value. Which member counts follows from the kind. */
+struct arg {
+	const char *text; /* paths, handles, texts, attribute names */
+	uint64_t num;	  /* everything else */
+	bool is_handle;	  /* ARG_FILE: `text` names a handle */
+	bool given;	  /* written, or left out and replaced by the fallback */
+};
+
+struct op {
+	const struct op_def *def;
+	bool setup;	     /* only prepares what a later operation depends on */
+	const char *handle;  /* the handle this operation makes, or NULL */
+	const char *before;  /* comment lines and empty lines above it, verbatim, or NULL */
+	const char *comment; /* the comment at the end of its line, with the '#', or NULL */
+	struct arg args[OP_ARGS_MAX];
+};
+
+/* Every operation, in the order of the manual page; ends with a NULL name. */
+extern const struct op_def op_table[];
+
+const struct op_def *op_find(const char *name, size_t len);
+size_t op_count_args(const struct op_def *def);
+/* Whether this operation makes a promise: fsync and its kin, a write with `sync`, msync. */
+bool op_persists(const struct op *op);
+
+/* Flags and words that executing, printing and generating all need to know. */
+enum write_flags { WRITE_SYNC = 1, WRITE_DSYNC = 2 };
+enum mmap_flags { MMAP_NOSYNC = 1 };
+enum rename_words { RENAME_W_NOREPLACE = 1, RENAME_W_EXCHANGE = 2, RENAME_W_WHITEOUT = 4 };
+extern const struct word falloc_words[];
+extern const struct word rename_words[];
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* workload.c - a workload in memory, and its text. */
+#include "workload/workload.h"
+
+void workload_init(struct workload *w)
+{
+	*w = (struct workload){ .name = "" };
+}
+
+void workload_release(struct workload *w)
+{
+	vec_release(&w->ops);
+	vec_release(&w->handles);
+	arena_release(&w->arena);
+}
+
+void workload_clear(struct workload *w)
+{
+	vec_clear(&w->ops);
+	vec_clear(&w->handles);
+	arena_clear(&w->arena);
+	w->name = "";
+	w->named = false;
+	w->before = w->after = NULL;
+}
+
+static const char *copy_text(struct workload *w, const char *text)
+{
+	return text ? arena_strdup(&w->arena, text) : NULL;
+}
+
+const struct workload_handle *workload_handle(const struct workload *w, const char *name)
+{
+	for (size_t i = 0; i < w->handles.n; i++)
+		if (streq(w->handles.v[i].name, name))
+			return &w->handles.v[i];
+	return NULL;
+}
+
+void workload_push(struct workload *w, const struct op *op)
+{
+	if (op->handle && !workload_handle(w, op->handle))
+		vec_push(&w->handles, (struct workload_handle){ op->handle, w->ops.n });
+	vec_push(&w->ops, *op);
+}
+
+void workload_add(struct workload *w, const struct op *op)
+{
+	struct op copy = *op;
+
+	copy.handle = copy_text(w, op->handle);
+	copy.before = copy_text(w, op->before);
+	copy.comment = copy_text(w, op->comment);
+	for (size_t i = 0; i < OP_ARGS_MAX; i++)
+		copy.args[i].text = copy_text(w, op->args[i].text);
+	workload_push(w, &copy);
+}
+
+/* A word as the parser wants it. */
+static void print_word(const char *text, struct strbuf *out)
+{
+	if (!*text) {
+		strbuf_adds(out, "\"\"");
+		return;
+	}
+	if (streq(text, "=")) { /* behind a word it would make that a handle */
+		strbuf_adds(out, "\\x3d");
+		return;
+	}
+	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+		bool hash = *p == '#' && p == (const unsigned char *)text;
+
+		if (*p <= ' ' || *p == 0x7f || *p == '\\' || *p == '"' || hash)
+			strbuf_addf(out, "\\x%02x", *p);
+		else
+			strbuf_addch(out, (char)*p);
+	}
+}
+
+static void print_flags(const struct arg_def *def, uint64_t value, struct strbuf *out)
+{
+	size_t start = out->len;
+	uint64_t left = value;
+
+	/* Words that hold several bits (O_SYNC) come before those that hold one of them. */
+	while (left) {
+		const struct word *best = NULL;
+
+		for (const struct word *w = def->words; w->name; w++)
+			if (w->value && (left & w->value) == w->value &&
+			    (!best ||
+			     __builtin_popcount(w->value) > __builtin_popcount(best->value)))
+				best = w;
+		assert(best);
+		strbuf_addf(out, "%s%s", out->len > start ? "," : "", best->name);
+		left &= ~(uint64_t)best->value;
+	}
+	if (out->len == start)
+		for (const struct word *w = def->words; w->name; w++)
+			if (!w->value)
+				strbuf_adds(out, w->name);
+}
+
+static void print_arg(const struct arg_def *def, const struct arg *arg, struct strbuf *out)
+{
+	switch (def->kind) {
+	case ARG_FILE:
+	case ARG_PATH:
+	case ARG_HANDLE:
+	case ARG_TEXT:
+	case ARG_XATTR:
+		print_word(arg->text, out);
+		break;
+	case ARG_FLAGS:
+	case ARG_CHOICE:
+		if (arg->text)
+			strbuf_adds(out, arg->text);
+		else
+			print_flags(def, arg->num, out);
+		break;
+	case ARG_MODE:
+		strbuf_addf(out, "%04o", (unsigned)arg->num);
+		break;
+	default:
+		strbuf_addu(out, arg->num);
+	}
+}
+
+void op_print(const struct op *op, struct strbuf *out)
+{
+	if (op->handle) {
+		strbuf_adds(out, op->handle);
+		strbuf_adds(out, " = ");
+	}
+	strbuf_adds(out, op->def->name);
+	for (size_t i = 0; op->def->args[i].kind != ARG_END; i++) {
+		const struct arg_def *def = &op->def->args[i];
+
+		if (def->optional && !op->args[i].given)
+			break;
+		strbuf_addch(out, ' ');
+		print_arg(def, &op->args[i], out);
+	}
+}
+
+/* Paths that are spelled like a handle made above would be taken for it. */
+static bool shadowed(const struct workload *w, size_t op, const char *path)
+{
+	const struct workload_handle *handle = workload_handle(w, path);
+
+	return handle && handle->op < op;
+}
+
+static void print_op_line(const struct workload *w, size_t i, struct strbuf *out)
+{
+	struct op op = w->ops.v[i];
+	char *spelled[OP_ARGS_MAX] = { NULL };
+
+	for (size_t a = 0; op.def->args[a].kind != ARG_END; a++)
+		if (op.def->args[a].kind == ARG_FILE && !op.args[a].is_handle &&
+		    shadowed(w, i, op.args[a].text))
+			op.args[a].text = spelled[a] = xasprintf("./%s", op.args[a].text);
+	if (op.before)
+		strbuf_adds(out, op.before);
+	if (op.setup)
+		strbuf_adds(out, "setup ");
+	op_print(&op, out);
+	if (op.comment) {
+		strbuf_addch(out, ' ');
+		strbuf_adds(out, op.comment);
+	}
+	strbuf_addch(out, '\n');
+	for (size_t a = 0; a < OP_ARGS_MAX; a++)
+		free(spelled[a]);
+}
+
+void workload_print(const struct workload *w, struct strbuf *out)
+{
+	if (w->before)
+		strbuf_adds(out, w->before);
+	if (w->named) {
+		strbuf_adds(out, "workload ");
+		print_word(w->name, out);
+		strbuf_addch(out, '\n');
+	}
+	for (size_t i = 0; i < w->ops.n; i++)
+		print_op_line(w, i, out);
+	if (w->after)
+		strbuf_adds(out, w->after);
+}

@@ -1,0 +1,253 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# t0100-gen.sh - outage gen: counts, parts, names, samples, import, and what cannot be done.
+# shellcheck disable=SC2317,SC2016 # functions are called through check, words expanded by eval
+
+dir=
+trap '[ -z "$dir" ] || rm -rf "$dir"' EXIT
+trap 'exit 1' INT TERM HUP
+
+OUTAGE=$(realpath "${OUTAGE:-$(dirname "$0")/../build/outage}")
+if [ ! -x "$OUTAGE" ]; then
+	echo "1..0 # SKIP $OUTAGE is not there"
+	exit 77
+fi
+dir=$(mktemp -d) || exit 1
+cd "$dir" || exit 1
+
+n=0
+failed=0
+
+# check NAME CONDITION...: one line of TAP
+check() {
+	local name=$1
+	shift
+	n=$((n + 1))
+	if "$@"; then
+		echo "ok $n - $name"
+	else
+		echo "not ok $n - $name"
+		sed 's/^/#   out: /' out | head -20
+		sed 's/^/#   err: /' err | head -20
+		failed=1
+	fi
+}
+
+skip() {
+	n=$((n + 1))
+	echo "ok $n # SKIP $1"
+}
+
+gen() { timeout 60 "$OUTAGE" gen "$@"; }
+
+# run STATUS ARGS...: the command with its output in out and err; true if it ends with STATUS
+run() {
+	local want=$1 got
+	shift
+	gen "$@" >out 2>err </dev/null
+	got=$?
+	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage gen $*"; return 1; }
+}
+
+# fails TEXT ARGS...: status 2, no output, and one line on standard error that contains TEXT
+fails() {
+	local text=$1
+	shift
+	run 2 "$@" && [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] && grep -qF -e "$text" err
+}
+
+says() { grep -q -e "$2" "$1"; }
+same() { cmp -s "$1" "$2"; }
+workloads() { grep -c '^workload ' "$1"; }
+names() { sed -n 's/^workload //p' "$1"; }
+
+# ---- numbers and parts
+
+for set in seq-1 pm-seq-2; do
+	check "$set: count" run 0 --bounds $set --count
+	check "$set: one number" [ "$(grep -cE '^[0-9]+$' out)$(wc -l <out)" = 11 ]
+	count=$(cat out)
+	check "$set: all of it" run 0 --bounds $set
+	cp out $set.all
+	check "$set: as many as counted" [ "$(workloads out)" = "$count" ]
+	check "$set: no name twice" [ -z "$(names out | sort | uniq -d)" ]
+	names out | sed 's|.*/||' >numbers
+	seq 0 $((count - 1)) >want
+	check "$set: numbered in order" same numbers want
+	awk '/^workload /{ if (t) print t; t = ""; next } { t = t $0 ";" } END { print t }' out |
+		sort | uniq -d >twice
+	check "$set: no text twice" [ ! -s twice ]
+
+	: >joined
+	for skip in 0 $((count / 3)) $((count / 2)) "$count" 999999999; do
+		head=$(gen --bounds $set --limit "$skip" | workloads /dev/stdin)
+		{ gen --bounds $set --limit "$skip"; gen --bounds $set --skip "$skip"; } >joined
+		check "$set: --limit $skip and --skip $skip are the whole" same joined $set.all
+		check "$set: --limit $skip" [ "$head" = $((skip < count ? skip : count)) ]
+	done
+	for shards in 1 2 7 $((count + 5)); do
+		[ "$shards" -gt 100 ] && [ $set != seq-1 ] && continue
+		for ((i = 1; i <= shards; i++)); do gen --bounds $set --shard $i/"$shards"; done >joined
+		check "$set: $shards shards are the whole" same joined $set.all
+	done
+	check "$set: a part of a shard is counted" \
+		[ "$(gen --bounds $set --shard 2/3 --skip 5 --limit 7 --count)" = 7 ]
+	gen --bounds $set --shard 2/3 | awk '/^workload /{ k++ } k > 5 && k <= 12' >want
+	run 0 --bounds $set --shard 2/3 --skip 5 --limit 7
+	check "$set: and is what it should be" same out want
+done
+check 'counts have units' [ "$(gen --bounds pm-seq-2 --limit 1k --count)" = 1000 ]
+check 'nothing is asked for' run 0 --bounds seq-1 --limit 0
+check 'nothing comes' [ ! -s out ]
+
+# ---- names
+
+bad=0
+for set in seq-1 pm-seq-2; do
+	for name in $(names $set.all | awk 'NR % 97 == 1'; names $set.all | tail -n 1); do
+		gen --name "$name" >out 2>err || bad=$((bad + 1))
+		awk -v "line=workload $name" '/^workload /{ on = $0 == line } on' $set.all >want
+		same out want && [ -s out ] || bad=$((bad + 1))
+	done
+done
+check 'a name gives its workload again' [ $bad -eq 0 ]
+first=$(names seq-1.all | head -n 1)
+print=${first%/*} # seq-1.FINGERPRINT
+check 'a name that is none' fails "'nothing' is not the name of a workload" --name nothing
+check 'a name without a number' fails 'does not end with a number' --name "$print/x"
+check 'a number that is too large' fails 'numbered from 0; there is no' --name "$print/344000"
+check 'a stale fingerprint' fails 'have changed since it was named' --name seq-1.0000/0
+check 'a set that is gone' fails "'gone' is not a named set" --name gone.1234/0
+printf 'base seq-1\nfiles foo\n' >mine
+check 'bounds of my own' run 0 --bounds mine
+own=$(names out | sed -n 3p)
+check 'are named after the file' eval '[[ $own == mine.*/2 ]]'
+cp out mine.all
+check 'a name of them' run 0 --bounds mine --name "$own"
+awk -v "line=workload $own" '/^workload /{ on = $0 == line } on' mine.all >want
+check 'gives that workload' same out want
+printf 'base seq-1\nfiles bar\n' >mine
+check 'not after the bounds have changed' fails 'have changed since' --bounds mine --name "$own"
+
+# ---- samples
+
+check 'a sample' run 0 --bounds seq-2 --sample 200 --seed 5
+cp out sample
+check 'has its size' [ "$(workloads sample)" = 200 ]
+check 'and nothing twice' [ -z "$(names sample | sort | uniq -d)" ]
+check 'again with the same seed' run 0 --bounds seq-2 --sample 200 --seed 5
+check 'is the same' same out sample
+check 'with another seed' run 0 --bounds seq-2 --sample 200 --seed 6
+check 'is another' eval '! same out sample'
+names sample | sed 's|.*/||' >numbers
+check 'spread over the whole' [ "$(tail -n 1 numbers)" -gt $(($(gen --bounds seq-2 --count) * 98 / 100)) ]
+check 'a sample larger than the set' run 0 --bounds seq-1 --sample 100000
+check 'is the set' same out seq-1.all
+check 'the count of a sample' [ "$(gen --bounds seq-1 --sample 10 --count)" = 10 ]
+
+# ---- lists
+
+check 'list' run 0 --list
+check 'the sets' says out "^seq-1  *$(workloads seq-1.all)  "
+check 'list the operations' run 0 --list-operations
+check 'how to write one' says out '^rename OLD NEW \[FLAGS\]$'
+for set in $(gen --list | awk '{ print $1 }'); do
+	gen --show "$set" >shown
+	check "$set: what --show prints are the same bounds" \
+		[ "$(gen --bounds shown --count)" = "$(gen --bounds "$set" --count)" ]
+done
+check 'list as JSON' run 0 --list --json
+cp out list.json
+check 'count as JSON' run 0 --bounds seq-1 --count --json
+if command -v python3 >/dev/null; then
+	check 'the count is JSON' timeout 60 python3 -m json.tool out /dev/null
+	check 'the list is JSON' timeout 60 python3 -m json.tool list.json /dev/null
+else
+	skip 'no python3 to read JSON'
+	skip 'no python3 to read JSON'
+fi
+check 'with the number' says out "\"workloads\": $(workloads seq-1.all)\$"
+
+# ---- import
+
+gen --bounds seq-1 | timeout 60 "$OUTAGE" gen --import - >out 2>err
+check 'import of standard input is the identity' same out seq-1.all
+check 'import of a file' run 0 --import seq-1.all
+check 'is the identity' same out seq-1.all
+printf '# define\nA\n# run\nmkdir A 0755\nsync\n' >old-form
+printf 'workload old-form\nmkdir A 0755\nsync\n\n' >want
+check 'import of j-lang' run 0 --import old-form
+check 'gives a workload' same out want
+check 'import of a mistake' run 2 --import mine
+check 'names its place' says err "mine:1:1: unknown operation 'base'"
+check 'import of nothing' fails '--import needs a file' --import
+check 'import of what is not there' fails 'cannot open nowhere' --import nowhere
+check 'import of a directory' fails 'Is a directory' --import .
+check 'import of an endless file' fails 'a NUL byte' --import /dev/zero
+
+# ---- what cannot be done
+
+check 'no bounds' fails '--bounds is missing'
+check 'an unknown set' fails "'seq-9' is neither a named set (outage gen --list) nor a file" --bounds seq-9
+printf 'base seq-1\nlenght 2\n' >b
+check 'an unknown key' fails "b:2: unknown key 'lenght'" --bounds b
+printf 'operations creat\ndirectories none\n' >b
+check 'an empty set' fails 'no workload fits these bounds' --bounds b
+printf 'files a\n' >b
+check 'no operations' fails 'b: no operations' --bounds b
+printf 'base c2\n' >c1
+printf 'base c1\n' >c2
+check 'bases in a circle' fails 'base c1 leads back to itself' --bounds c1
+printf 'base ././c4\n' >c3
+printf 'base .//c3\n' >c4
+check 'a circle in other words' fails 'c3:1: ' --bounds ./c3
+printf 'base nowhere\n' >b
+check 'a base that is not there' fails 'nowhere' --bounds b
+check 'a directory' fails '. is a directory, not a file' --bounds .
+printf 'operations creat\0\n' >b
+check 'a NUL byte' fails 'a NUL byte' --bounds b
+for shard in 0/2 3/2 1/0 1 /2 1/ -1/2 a/b 1/2/3 ''; do
+	check "--shard '$shard'" fails '--shard is I/N with 1 <= I <= N' --bounds seq-1 --shard "$shard"
+done
+check 'a limit that is none' fails "'many' is not a count" --bounds seq-1 --limit many
+check 'a seed that is none' fails '--seed is a number' --bounds seq-1 --sample 1 --seed x
+check 'an unknown option' fails "unknown option '--bogus'" --bogus
+check 'a missing value' fails "'--bounds' needs a value" --bounds
+check 'too much' fails "'extra' is not expected here" --bounds seq-1 extra
+
+# ---- output that does not arrive
+
+for what in '--bounds seq-2' '--bounds seq-2 --sample 100k' '--import many'; do
+	[ "$what" = '--import many' ] && gen --bounds seq-2 --limit 50k >many
+	# shellcheck disable=SC2086 # words are wanted
+	gen $what 2>err | head -n 1 >out
+	status=${PIPESTATUS[0]}
+	check "a reader that goes away: $what" [ "$status" -eq 2 ]
+	check 'one sentence' eval '[ "$(wc -l <err)" -eq 1 ] && says err "^outage: standard output was closed"'
+done
+for what in '--bounds seq-1' '--bounds seq-1 --count' '--list' '--list-operations' '--show seq-1' \
+	'--import old-form' '--import seq-1.all' '--help'; do
+	# shellcheck disable=SC2086 # words are wanted
+	gen $what >/dev/full 2>err
+	status=$?
+	check "a full disk: $what" [ "$status" -eq 2 ]
+	check 'one sentence' eval '[ "$(wc -l <err)" -eq 1 ] && says err "No space left"'
+done
+
+# ---- memory
+
+if (ulimit -v 65536 && gen --bounds seq-1 --count) >out 2>err; then
+	(ulimit -v 65536 && timeout 20 "$OUTAGE" gen --bounds seq-3-nested) >/dev/null 2>err
+	status=$?
+	check 'more than a million workloads in 64 MiB' [ $status -eq 0 ]
+	gen --bounds seq-3-nested --limit 300k >many
+	(ulimit -v 65536 && timeout 20 "$OUTAGE" gen --import many) >out 2>err
+	status=$?
+	check 'import of many in 64 MiB' [ $status -eq 0 ]
+	check 'all of them' same out many
+else
+	skip 'the program does not start in 64 MiB (a sanitizer needs more)'
+fi
+
+echo "1..$n"
+exit $failed

@@ -1,0 +1,187 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# t0200-trace.sh - outage trace: import, show, info, export, and damaged files.
+# shellcheck disable=SC2317,SC2016 # functions are called through check, words expanded by eval
+
+dir=
+trap '[ -z "$dir" ] || rm -rf "$dir"' EXIT
+trap 'exit 1' INT TERM HUP
+
+OUTAGE=$(realpath "${OUTAGE:-build/outage}")
+if [ ! -x "$OUTAGE" ]; then
+	echo "1..0 # SKIP $OUTAGE is not there"
+	exit 77
+fi
+dir=$(mktemp -d) || exit 1
+cd "$dir" || exit 1
+
+n=0
+failed=0
+
+# check NAME CONDITION...: one line of TAP
+check() {
+	local name=$1
+	shift
+	n=$((n + 1))
+	if "$@"; then
+		echo "ok $n - $name"
+	else
+		echo "not ok $n - $name"
+		sed 's/^/#   out: /' out | head -20
+		sed 's/^/#   err: /' err | head -20
+		failed=1
+	fi
+}
+
+# run STATUS ARGS...: the command with its output in out and err; true if it ends with STATUS
+run() {
+	local want=$1 got
+	shift
+	timeout 60 "$OUTAGE" trace "$@" >out 2>err </dev/null
+	got=$?
+	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage trace $*"; return 1; }
+}
+
+says() { grep -q -e "$2" "$1"; }
+one_line() { [ "$(wc -l <"$1")" -eq 1 ]; }
+absent() { [ ! -e "$1" ]; }
+
+# A little-endian number of 8 bytes.
+le64() {
+	local v=$1 shift
+	for shift in 0 8 16 24 32 40 48 56; do
+		printf '%b' "\\x$(printf %02x $((v >> shift & 255)))"
+	done
+}
+
+# entry SECTOR COUNT FLAGS [MARK]: one entry of a log, filled up to its sector
+entry() {
+	local text=${4-}
+	{
+		le64 "$1"; le64 "$2"; le64 "$3"; le64 ${#text}
+		printf %s "$text"
+		head -c 512 /dev/zero
+	} | head -c 512
+}
+
+data() { head -c $((512 * $1)) /dev/zero | tr '\0' "$2"; }
+
+make_log() {
+	{ le64 $((0x6a736677736872)); le64 1; le64 6; le64 512; head -c 480 /dev/zero; }
+	entry 0 0 8 'outage:begin 0 write A/foo 0 4096'
+	entry 8 2 16; data 2 A
+	entry 0 0 1
+	entry 16 1 3; data 1 B
+	entry 0 0 8 'outage:end 0 4096'
+	entry 64 128 4
+}
+
+make_log >log
+
+check 'import' run 0 import log -o t.trace
+check 'nothing is said' [ ! -s out ]
+check 'on either' [ ! -s err ]
+
+check 'show' run 0 show t.trace
+cat >want <<'END'
+# dm-log-writes, of unknown size, sectors of 512, completions not recorded
+       0 begin     op 0: write A/foo 0 4096
+       1 write     0x1000+1024 meta
+       2 complete  1
+       3 flush
+       4 complete  3
+       5 write     0x2000+512 preflush,fua
+       6 complete  5
+       7 end       op 0 = 4096
+       8 discard   0x8000+65536
+       9 complete  8
+END
+check 'every event has its line' cmp -s want out
+
+check 'show some kinds' run 0 show --kind flush,end --from 3 t.trace
+check 'two of them' [ "$(grep -vc '^#' out)" -eq 2 ]
+check 'show a range' run 0 show --from 4 --to 6 t.trace
+check 'both ends are included' [ "$(grep -v '^#' out | awk '{ printf "%s ", $1 }')" = '4 5 6 ' ]
+check 'show data' run 0 show --data --to 1 t.trace
+check 'as hex and text' says out '^ *000003f0  41 41 .*|AAAAAAAAAAAAAAAA|$'
+check 'show as JSON' run 0 show --json --data --kind write,begin t.trace
+if command -v python3 >/dev/null; then
+	check 'which is JSON' timeout 60 python3 -c '
+import json
+t = json.load(open("out"))
+assert t["complete"] and t["damage"] is None and t["info"]["sector_size"] == 512
+e = t["events"]
+assert [x["event"] for x in e] == [0, 1, 5]
+assert e[0]["text"] == "write A/foo 0 4096" and e[0]["operation"] == 0
+assert e[1]["data"] == "41" * 1024 and e[2]["flags"] == ["preflush", "fua"]
+'
+else
+	n=$((n + 1))
+	echo "ok $n # SKIP no python3"
+fi
+check 'show reads standard input' eval 'timeout 60 "$OUTAGE" trace show - <t.trace | cmp -s want -'
+
+check 'info' run 0 info t.trace
+check 'complete' says out '^complete  *yes$'
+check 'counts' says out '^  write  *2$'
+check 'info as JSON' run 0 info --json t.trace
+check 'with bytes' says out '"bytes_written": 1536'
+
+check 'export' run 0 export t.trace -o again.log
+check 'import the export' run 0 import again.log -o again.trace
+check 'show it' run 0 show again.trace
+check 'the same events' cmp -s want out
+check 'a size can be given' run 0 import --size 1M log -o sized.trace
+check 'and is kept' eval 'run 0 info sized.trace && says out "^size  *1048576 bytes$"'
+check 'a size that is too small' run 2 import --size 8k log -o small.trace
+check 'is refused' says err 'leaves the device of 8192 bytes'
+check 'without a file' absent small.trace
+check 'export to standard output' eval 'timeout 60 "$OUTAGE" trace export t.trace -o - | cmp -s again.log -'
+
+size=$(stat -c %s t.trace)
+head -c $((size - 5)) t.trace >cut.trace
+check 'show a trace that is cut off' run 2 show cut.trace
+check 'shows what there is' cmp -s want out
+check 'and says so in one line' one_line err
+check 'with the place' says err 'cut.trace is cut off: frame 1 at byte [0-9]*: the file ends within the frame; 10 events before it are readable'
+check 'info as well' run 2 info cut.trace
+check 'not complete' says out '^complete  *no, cut off$'
+check 'as JSON' run 2 show --json cut.trace
+check 'too' says out '"complete":false,"damage":{"text":"frame 1 at byte '
+check 'export refuses it' run 2 export cut.trace -o cut.log
+check 'and leaves no file' absent cut.log
+
+{ head -c 140 t.trace; printf X; tail -c +142 t.trace; } >bad.trace
+check 'show a damaged trace' run 2 show bad.trace
+check 'says what' says err 'bad.trace is damaged: frame 0 at byte 104: checksum does not match; 0 events before it are readable'
+
+check 'what is not a trace' run 2 show log
+check 'is said to be none' says err '^outage: log is not a trace$'
+check 'what is not a log' run 2 import t.trace -o x.trace
+check 'is said to be none' says err 'not a dm-log-writes log'
+head -c 1500 log >cut.log
+check 'a log that is cut off' run 2 import cut.log -o x.trace
+check 'says where' says err 'entry 1 at byte 1024: '
+check 'leaves nothing' absent x.trace
+check 'a file that is not there' run 2 info nowhere
+check 'is named' says err 'cannot open nowhere: No such file'
+check 'an output that cannot be' run 2 import log -o no/such/dir
+check 'is named' says err 'cannot create no/such/dir'
+check 'a full disk' eval '! timeout 60 "$OUTAGE" trace show t.trace >/dev/full 2>err'
+check 'is noticed' [ -s err ]
+
+for sub in show info import export; do
+	check "$sub --help" run 0 $sub --help
+	check "$sub --help: a usage" says out "^usage: outage trace $sub"
+done
+check '--help' run 0 --help
+for wrong in '' 'frobnicate' 'show' 'show a b' 'show --bogus t.trace' 'show --kind nothing t.trace' \
+	'show --from x t.trace' 'show --from 2 --to 1 t.trace' 'import log' 'export t.trace' \
+	'export t.trace -o' 'import log --size many -o x.trace' 'import --json log -o -'; do
+	# shellcheck disable=SC2086 # words are wanted
+	check "wrong: outage trace $wrong" run 2 $wrong
+done
+check 'no temporary files' [ "$(find . -name '*.??????' ! -name '*.trace' | wc -l)" -eq 0 ]
+
+echo "1..$n"
+exit $failed

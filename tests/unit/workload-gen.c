@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Generation: the counts, addressing by number, symmetry against a naive enumeration, and that
+ * what is generated can really be executed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/rng.h"
+#include "base/vec.h"
+#include "tap.h"
+#include "workload/exec.h"
+#include "workload/gen.h"
+
+struct texts vec_of(char *);
+
+static int compare_texts(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void texts_sort(struct texts *t)
+{
+	if (t->n)
+		qsort(t->v, t->n, sizeof(*t->v), compare_texts);
+}
+
+static void texts_release(struct texts *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		free(t->v[i]);
+	vec_release(t);
+}
+
+/* Number of entries that equal the one before them. */
+static size_t texts_unique(struct texts *t)
+{
+	size_t doubles = 0, n = 0;
+
+	texts_sort(t);
+	for (size_t i = 0; i < t->n; i++) {
+		if (n && streq(t->v[i], t->v[n - 1])) {
+			doubles++;
+			free(t->v[i]);
+		} else {
+			t->v[n++] = t->v[i];
+		}
+	}
+	t->n = n;
+	return doubles;
+}
+
+static struct gen *open_set(const char *text, struct bounds *b)
+{
+	struct err err = ERR_INIT;
+	struct gen *g = NULL;
+
+	bounds_init(b);
+	if (bounds_parse(text, strlen(text), "test", b, &err) || gen_new(b, &g, &err))
+		printf("# %s\n", err.msg);
+	return g;
+}
+
+static void close_set(struct gen *g, struct bounds *b)
+{
+	gen_free(g);
+	bounds_release(b);
+}
+
+/* ---- counts ---- */
+
+static void test_counts(void)
+{
+	/* What doc/generation.md and the manual page say. */
+	static const struct {
+		const char *name;
+		uint64_t count;
+	} sets[] = {
+		{ "seq-1", 344 },
+		{ "seq-2", 236394 },
+		{ "seq-3-data", 141376 },
+		{ "seq-3-metadata", 1774012 },
+		{ "seq-3-nested", 1686752 },
+		{ "pm-seq-1", 59 },
+		{ "pm-seq-2", 3238 },
+		{ "pm-seq-3-metadata", 54592 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
+		auto_free char *text = xasprintf("base %s\n", sets[i].name);
+		struct bounds b;
+		struct gen *g = open_set(text, &b);
+
+		is_u(g ? gen_count(g) : 0, sets[i].count, "%s has %llu workloads", sets[i].name,
+		     (unsigned long long)sets[i].count);
+		close_set(g, &b);
+	}
+}
+
+/* The count is what comes out, all different, and each ends persisted. */
+static void test_whole_set(const char *name, bool persists)
+{
+	auto_free char *bounds_text = xasprintf("base %s\n", name);
+	struct bounds b;
+	struct gen *g = open_set(bounds_text, &b);
+	struct texts bodies = { 0 };
+	auto_workload w;
+	const char *text;
+	size_t len, unpersisted = 0, bad = 0, wrong_length = 0;
+	uint64_t n = 0;
+
+	workload_init(&w);
+	while (g && gen_next(g, &text, &len)) {
+		struct err err = ERR_INIT;
+		unsigned core = 0;
+
+		n++;
+		vec_push(&bodies,
+			 xmemdupz(strchr(text, '\n'), len - (size_t)(strchr(text, '\n') - text)));
+		if (workload_parse(text, len, "gen", &w, &err)) {
+			bad++;
+			continue;
+		}
+		const struct op *last = &vec_last(&w.ops);
+		unpersisted += last->setup || (persists && !op_persists(last));
+		for (size_t i = 0; i < w.ops.n; i++)
+			core += !w.ops.v[i].setup && (!(w.ops.v[i].def->flags & OP_PERSIST) ||
+						      w.ops.v[i].def->flags & OP_DATA);
+		wrong_length += core != b.length;
+	}
+	is_u(n, g ? gen_count(g) : 1, "%s: as many workloads as counted", name);
+	is_u(bad, 0, "%s: all of them parse", name);
+	is_u(unpersisted, 0, "%s: each ends with a persistence point", name);
+	is_u(wrong_length, 0, "%s: each has %u operations", name, b.length);
+	is_u(texts_unique(&bodies), 0, "%s: no two are the same", name);
+	texts_release(&bodies);
+	close_set(g, &b);
+}
+
+/* ---- any part at once ---- */
+
+static void test_seek(const char *name)
+{
+	auto_free char *bounds_text = xasprintf("base %s\n", name);
+	struct bounds b1, b2;
+	struct gen *walk = open_set(bounds_text, &b1), *jump = open_set(bounds_text, &b2);
+	struct rng rng;
+	size_t differ = 0, misnamed = 0;
+
+	rng_init(&rng, 1);
+	for (int round = 0; round < 50; round++) {
+		uint64_t at = rng_below(&rng, gen_count(walk) - 40);
+		const char *a, *b;
+		size_t a_len, b_len;
+
+		if (round == 0)
+			at = gen_count(walk) - 40; /* up to the very end */
+		gen_seek(walk, at);
+		for (uint64_t i = at; i < at + 40; i++) {
+			auto_strbuf head = STRBUF_INIT;
+
+			gen_seek(jump, i);
+			if (!gen_next(walk, &a, &a_len) || !gen_next(jump, &b, &b_len) ||
+			    a_len != b_len || memcmp(a, b, a_len) != 0)
+				differ++;
+			strbuf_adds(&head, "workload ");
+			gen_name(walk, i, &head);
+			misnamed += strncmp(a, strbuf_str(&head), head.len) != 0;
+		}
+	}
+	is_u(differ, 0, "%s: going to a number and walking there give the same", name);
+	is_u(misnamed, 0, "%s: names follow the numbers", name);
+	gen_seek(walk, gen_count(walk));
+	const char *text;
+	size_t len;
+	ok(!gen_next(walk, &text, &len), "%s: nothing after the last", name);
+	close_set(walk, &b1);
+	close_set(jump, &b2);
+}
+
+/* ---- symmetry, against every sequence there is ---- */
+
+static const char *const all_files[] = { "foo", "bar", "A/foo", "A/bar", "B/foo", "B/bar" };
+
+/* Every operation on every name, with no thought for symmetry. */
+static void all_operations(struct texts *out)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(all_files); i++) {
+		vec_push(out, xasprintf("creat %s", all_files[i]));
+		vec_push(out, xasprintf("unlink %s", all_files[i]));
+		for (size_t j = 0; j < ARRAY_SIZE(all_files); j++)
+			if (i != j)
+				vec_push(out,
+					 xasprintf("rename %s %s", all_files[i], all_files[j]));
+	}
+	vec_push(out, xstrdup("rename A B"));
+	vec_push(out, xstrdup("rename B A"));
+	vec_push(out, xstrdup("mkdir A"));
+	vec_push(out, xstrdup("mkdir B"));
+}
+
+/* One of the 16 renamings: bits 0-2 swap foo and bar in ., A, B; bit 3 swaps A and B. */
+static void rename_all(const char *text, unsigned how, struct strbuf *out)
+{
+	for (const char *p = text; *p;) {
+		size_t n = strcspn(p, " ;\n");
+		const char *slash = memchr(p, '/', n);
+		char dir = slash || n == 1 ? p[0] : '.';
+		const char *file = slash ? slash + 1 : p;
+
+		if ((dir == 'A' || dir == 'B') && how & 8)
+			strbuf_addch(out, dir == 'A' ? 'B' : 'A');
+		else if (dir != '.')
+			strbuf_addch(out, dir);
+		if (slash)
+			strbuf_addch(out, '/');
+		unsigned swap = how >> (dir == '.' ? 0 : dir == 'A' ? 1 : 2) & 1;
+		size_t left = n - (size_t)(file - p);
+		bool name = left == 3 && (!strncmp(file, "foo", 3) || !strncmp(file, "bar", 3));
+		if (name && (slash || dir == '.'))
+			strbuf_adds(out, swap ^ !strncmp(file, "foo", 3) ? "foo" : "bar");
+		else if (!slash && n > 1)
+			strbuf_add(out, p, n);
+		p += n;
+		if (*p)
+			strbuf_addch(out, *p++);
+	}
+}
+
+/* The least of all its renamings stands for a workload. */
+static char *canonical(const char *text)
+{
+	char *best = NULL;
+
+	for (unsigned how = 0; how < 16; how++) {
+		struct strbuf renamed = STRBUF_INIT;
+
+		rename_all(text, how, &renamed);
+		char *s = strbuf_detach(&renamed);
+		if (!best || strcmp(s, best) < 0) {
+			free(best);
+			best = s;
+		} else {
+			free(s);
+		}
+	}
+	return best;
+}
+
+/* The operations of a generated text, joined by ";". */
+static char *core_of(const char *text, size_t len)
+{
+	struct strbuf out = STRBUF_INIT;
+	const char *end = text + len;
+
+	for (const char *p = strchr(text, '\n') + 1; p < end;) {
+		size_t n = strcspn(p, "\n");
+
+		if (n && strncmp(p, "setup ", 6) != 0) {
+			if (out.len)
+				strbuf_addch(&out, ';');
+			strbuf_add(&out, p, n);
+		}
+		p += n + 1;
+	}
+	return strbuf_detach(&out);
+}
+
+static void test_symmetry(unsigned length)
+{
+	auto_free char *text = xasprintf("operations creat unlink rename mkdir\nlength %u\n"
+					 "files foo bar\ndirectories A B\npersist none\n",
+					 length);
+	struct bounds b;
+	struct gen *g = open_set(text, &b);
+	struct texts generated = { 0 }, naive = { 0 }, operations = { 0 };
+	const char *t;
+	size_t len;
+
+	while (g && gen_next(g, &t, &len)) {
+		auto_free char *core = core_of(t, len);
+		vec_push(&generated, canonical(core));
+	}
+	all_operations(&operations);
+	for (size_t i = 0; i < operations.n; i++) {
+		if (length == 1)
+			vec_push(&naive, canonical(operations.v[i]));
+		for (size_t j = 0; length == 2 && j < operations.n; j++) {
+			auto_free char *both = xasprintf("%s;%s", operations.v[i], operations.v[j]);
+			vec_push(&naive, canonical(both));
+		}
+	}
+	is_u(texts_unique(&generated), 0, "length %u: no two equal up to renaming", length);
+	texts_unique(&naive);
+	size_t same = 0;
+	for (size_t i = 0; i < min(generated.n, naive.n); i++)
+		same += streq(generated.v[i], naive.v[i]);
+	ok(generated.n == naive.n && same == naive.n,
+	   "length %u: the %zu workloads are those of the naive enumeration (%zu)", length,
+	   generated.n, naive.n);
+	texts_release(&generated);
+	texts_release(&naive);
+	texts_release(&operations);
+	close_set(g, &b);
+}
+
+/* ---- they run ---- */
+
+static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)st;
+	(void)flag;
+	(void)ftw;
+	return remove(path);
+}
+
+/* Runs one workload in a fresh directory; the index of the first operation that failed, or -1. */
+static int64_t run_workload(const char *dir, const struct workload *w, int64_t *error)
+{
+	int64_t failed = -1;
+	struct exec x;
+
+	mkdir(dir, 0755);
+	int root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	exec_init(&x, root, w, &(struct exec_env){ .sync_is_syncfs = true });
+	for (size_t i = 0; i < w->ops.n; i++) {
+		const struct op_def *def = w->ops.v[i].def;
+
+		/* What is durable does not matter here, and the disk would be the bottleneck. */
+		if (def->flags & OP_PERSIST && !(def->flags & OP_DATA))
+			continue;
+		*error = exec_op(&x, i);
+		if (*error == -EOPNOTSUPP)
+			break; /* this file system has no reflinks, say; what follows may need it */
+		if (*error < 0) {
+			failed = (int64_t)i;
+			break;
+		}
+	}
+	exec_release(&x);
+	close(root);
+	nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	return failed;
+}
+
+static void test_runs(const char *bounds_text, const char *name, uint64_t samples)
+{
+	char dir[] = "/tmp/outage-gen-XXXXXX";
+	struct bounds b;
+	struct gen *g = open_set(bounds_text, &b);
+	auto_workload w;
+	size_t failures = 0;
+	uint64_t n = g ? min(samples, gen_count(g)) : 0;
+
+	workload_init(&w);
+	if (!mkdtemp(dir))
+		n = 0;
+	auto_free char *root = xasprintf("%s/root", dir);
+	for (uint64_t i = 0; i < n; i++) {
+		struct err err = ERR_INIT;
+		const char *text;
+		size_t len;
+		int64_t error = 0;
+
+		gen_seek(g, gen_count(g) * i / n);
+		if (!gen_next(g, &text, &len) || workload_parse(text, len, "gen", &w, &err)) {
+			failures++;
+			continue;
+		}
+		int64_t at = run_workload(root, &w, &error);
+		if (at >= 0 && failures++ < 3)
+			printf("# operation %lld fails: %s\n# %.*s\n", (long long)at,
+			       strerror((int)-error), (int)len, text);
+	}
+	rmdir(dir);
+	ok(n > 0 && failures == 0, "%s: %llu workloads, every operation succeeds", name,
+	   (unsigned long long)n);
+	close_set(g, &b);
+}
+
+/* ---- keys that the sets do not use ---- */
+
+static void test_keys(void)
+{
+	struct bounds b;
+	const char *text;
+	size_t len;
+	struct gen *g = open_set("base seq-1\noperations rename\ndurable-setup yes\n", &b);
+
+	gen_next(g, &text, &len);
+	ok(strstr(text, "setup sync\nrename"), "durable-setup syncs before the first operation");
+	close_set(g, &b);
+
+	auto_strbuf printed = STRBUF_INIT, again = STRBUF_INIT;
+	g = open_set("base seq-3-nested\noperations +creat +symlink -link\nfiles a b c\n", &b);
+	bounds_print(&b, &printed);
+	uint64_t count = gen_count(g);
+	close_set(g, &b);
+	g = open_set(strbuf_str(&printed), &b);
+	bounds_print(&b, &again);
+	is_s(strbuf_str(&again), strbuf_str(&printed), "printed bounds give the same bounds");
+	is_u(gen_count(g), count, "and the same count");
+	close_set(g, &b);
+
+	auto_strbuf every = STRBUF_INIT;
+	strbuf_adds(&every, "base seq-2\nranges append start middle end extend beyond\n"
+			    "direct-ranges append start middle end extend beyond\n"
+			    "falloc-modes plain keep zero zero,keep punch,keep collapse insert\n"
+			    "xattrs user.x1 user.x2\noperations");
+	for (const struct op_def *def = op_table; def->name; def++)
+		if (!(def->flags & OP_MAKES_HANDLE) && def->args[0].kind != ARG_HANDLE &&
+		    !streq(def->name, "remount") && !streq(def->name, "drop_caches"))
+			strbuf_addf(&every, " %s", def->name);
+	strbuf_addch(&every, '\n');
+	test_runs(strbuf_str(&every), "every operation in pairs", 1000);
+}
+
+static void test_bad_bounds(void)
+{
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{ "", "no operations" },
+		{ "operations\n", "test:1: operations needs a value" },
+		{ "operations creat\nlength 0\n", "test:2: length is a number from 1 to 8" },
+		{ "operations creat\nlength 9\n", "test:2:" },
+		{ "operations frobnicate\n", "unknown operation 'frobnicate'" },
+		{ "operations open\n", "acts on handles" },
+		{ "colour red\n", "unknown key 'colour'" },
+		{ "operations creat\n", "no workload fits" },
+		{ "operations mkdir\nfiles foo\n", "no workload fits" },
+		{ "operations falloc\nfiles foo\nfalloc-modes keep\n", "no workload fits" },
+		{ "operations creat\nfiles foo foo\n", "test:2: 'foo' is there already" },
+		{ "operations creat\nfiles a/b\n", "without directory" },
+		{ "operations creat\nfiles ..\n", "leaves the root" },
+		{ "operations creat\nfiles foo\ndirectories A/B\n", "its parent 'A'" },
+		{ "operations creat\nfiles A\ndirectories A\n", "both a file and a directory" },
+		{ "operations creat\nfiles foo\npersist fsync\n", "fsync has nothing to act on" },
+		{ "operations creat\nranges sideways\n", "'sideways' is none of append" },
+		{ "operations truncate\nsizes 9T\n", "more than" },
+		{ "base test\n", "leads back to itself" },
+		{ "base no-such-file\n", "no-such-file" },
+		{ "base seq-2\nlength 8\nfiles a b c d e f g\ndirectories A B C D E F\n",
+		  "more workloads than can be counted" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct err err = ERR_INIT;
+		struct gen *g = NULL;
+		auto_bounds b;
+
+		bounds_init(&b);
+		int rc = bounds_parse(bad[i].text, strlen(bad[i].text), "test", &b, &err);
+		if (!rc)
+			rc = gen_new(&b, &g, &err);
+		if (!ok(rc < 0 && strstr(err.msg, bad[i].says), "refused: %s", bad[i].says))
+			printf("#   said: %s\n", err.msg);
+		gen_free(g);
+	}
+}
+
+static void test_names(void)
+{
+	struct bounds b;
+	struct gen *g = open_set("base seq-1\n", &b);
+	struct err err = ERR_INIT;
+	uint64_t index = 0;
+	auto_strbuf name = STRBUF_INIT;
+
+	gen_name(g, 17, &name);
+	ok(!gen_name_index(g, strbuf_str(&name), &index, &err) && index == 17, "a name is found");
+	ok(gen_name_index(g, "seq-1.xxxx/17", &index, &err) == -EINVAL &&
+		   strstr(err.msg, "have changed"),
+	   "a name of other bounds is refused");
+	err_clear(&err);
+	strbuf_clear(&name);
+	gen_name(g, 344, &name);
+	ok(gen_name_index(g, strbuf_str(&name), &index, &err) == -ERANGE, "so is one past the end");
+	auto_free char *set = gen_name_set("my.set.0123/5");
+	is_s(set, "my.set", "a name tells its set");
+	ok(!gen_name_set("seq-1") && !gen_name_set("/5"), "other texts do not");
+	close_set(g, &b);
+}
+
+int main(void)
+{
+	test_counts();
+	test_whole_set("seq-1", true);
+	test_whole_set("seq-2", true);
+	test_whole_set("pm-seq-1", false);
+	test_whole_set("pm-seq-2", false);
+	test_seek("seq-1");
+	test_seek("seq-2");
+	test_seek("seq-3-metadata");
+	test_seek("seq-3-nested");
+	test_symmetry(1);
+	test_symmetry(2);
+	test_runs("base seq-1\n", "seq-1", 1000);
+	test_runs("base seq-2\n", "seq-2", 600);
+	test_runs("base seq-3-data\n", "seq-3-data", 100);
+	test_runs("base seq-3-metadata\n", "seq-3-metadata", 500);
+	test_runs("base seq-3-nested\n", "seq-3-nested", 500);
+	test_runs("base pm-seq-3-metadata\n", "pm-seq-3-metadata", 300);
+	test_keys();
+	test_bad_bounds();
+	test_names();
+	return done_testing();
+}
