@@ -1,42 +1,10 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # t0100-gen.sh - outage gen: counts, parts, names, samples, import, and what cannot be done.
 # shellcheck disable=SC2317,SC2016 # functions are called through check, words expanded by eval
 
-dir=
-trap '[ -z "$dir" ] || rm -rf "$dir"' EXIT
-trap 'exit 1' INT TERM HUP
-
-OUTAGE=$(realpath "${OUTAGE:-$(dirname "$0")/../build/outage}")
-if [ ! -x "$OUTAGE" ]; then
-	echo "1..0 # SKIP $OUTAGE is not there"
-	exit 77
-fi
-dir=$(mktemp -d) || exit 1
-cd "$dir" || exit 1
-
-n=0
-failed=0
-
-# check NAME CONDITION...: one line of TAP
-check() {
-	local name=$1
-	shift
-	n=$((n + 1))
-	if "$@"; then
-		echo "ok $n - $name"
-	else
-		echo "not ok $n - $name"
-		sed 's/^/#   out: /' out | head -20
-		sed 's/^/#   err: /' err | head -20
-		failed=1
-	fi
-}
-
-skip() {
-	n=$((n + 1))
-	echo "ok $n # SKIP $1"
-}
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
 
 gen() { timeout 60 "$OUTAGE" gen "$@"; }
 
@@ -249,5 +217,4 @@ else
 	skip 'the program does not start in 64 MiB (a sanitizer needs more)'
 fi
 
-echo "1..$n"
-exit $failed
+done_testing

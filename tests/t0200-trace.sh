@@ -1,37 +1,10 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # t0200-trace.sh - outage trace: import, show, info, export, and damaged files.
 # shellcheck disable=SC2317,SC2016 # functions are called through check, words expanded by eval
 
-dir=
-trap '[ -z "$dir" ] || rm -rf "$dir"' EXIT
-trap 'exit 1' INT TERM HUP
-
-OUTAGE=$(realpath "${OUTAGE:-build/outage}")
-if [ ! -x "$OUTAGE" ]; then
-	echo "1..0 # SKIP $OUTAGE is not there"
-	exit 77
-fi
-dir=$(mktemp -d) || exit 1
-cd "$dir" || exit 1
-
-n=0
-failed=0
-
-# check NAME CONDITION...: one line of TAP
-check() {
-	local name=$1
-	shift
-	n=$((n + 1))
-	if "$@"; then
-		echo "ok $n - $name"
-	else
-		echo "not ok $n - $name"
-		sed 's/^/#   out: /' out | head -20
-		sed 's/^/#   err: /' err | head -20
-		failed=1
-	fi
-}
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
 
 # run STATUS ARGS...: the command with its output in out and err; true if it ends with STATUS
 run() {
@@ -183,5 +156,4 @@ for wrong in '' 'frobnicate' 'show' 'show a b' 'show --bogus t.trace' 'show --ki
 done
 check 'no temporary files' [ "$(find . -name '*.??????' ! -name '*.trace' | wc -l)" -eq 0 ]
 
-echo "1..$n"
-exit $failed
+done_testing

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# lib.sh - what the shell tests share. A test sources it first:
+#
+#	. "$(dirname "$0")/lib.sh"
+#	check "two and two" test $((2 + 2)) = 4
+#	done_testing
+#
+# It works in a directory of its own, which is removed whatever happens, and speaks TAP.
+
+# The clean-up comes first: nothing below may leave anything behind.
+dir=
+trap '[ -z "$dir" ] || rm -rf "$dir"' EXIT
+trap 'exit 1' INT TERM HUP
+
+# Used by the tests: the program, and the root of the project.
+# shellcheck disable=SC2034
+root=$(realpath "$(dirname "$0")/..")
+OUTAGE=$(realpath "${OUTAGE:-$root/build/outage}")
+if [ ! -x "$OUTAGE" ]; then
+	echo "1..0 # SKIP $OUTAGE is not there"
+	exit 77
+fi
+dir=$(mktemp -d) || exit 1
+cd "$dir" || exit 1
+: >out
+: >err
+
+n=0
+failed=0
+
+# check NAME CONDITION...: one line of TAP; on failure, what is in the files out and err
+check() {
+	local name=$1
+	shift
+	n=$((n + 1))
+	if "$@"; then
+		echo "ok $n - $name"
+	else
+		echo "not ok $n - $name"
+		sed "s/^/#   out: /" "$dir/out" | head -20
+		sed "s/^/#   err: /" "$dir/err" | head -20
+		failed=1
+	fi
+}
+
+# skip WHY: a check that cannot be made here
+skip() {
+	n=$((n + 1))
+	echo "ok $n # SKIP $1"
+}
+
+done_testing() {
+	echo "1..$n"
+	exit "$failed"
+}
