@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reffs.h - the reference file system: what a correct POSIX file system does, as a library.
+ *
+ * A state is immutable: its nodes are shared, and an operation makes new nodes only for what it
+ * changes. Saving a state is keeping a pointer, restoring it is swapping one; both cost the same
+ * for one file and for a million. The hash of what a user can see is kept up to date.
+ *
+ * Inode numbers are never used twice in the life of a reffs, also not after a restore, so that an
+ * inode can be followed through the states of a run: a checker asks of each what became of it.
+ *
+ * Not thread-safe: one reffs, and the states it made, belong to one thread at a time.
+ */
+#ifndef FS_REFFS_H
+#define FS_REFFS_H
+
+#include "base/hash.h"
+#include "tree/tree.h"
+#include "workload/workload.h"
+
+enum { REFFS_ROOT_INO = 1, REFFS_PAGE = 4096 };
+
+struct reffs;
+struct reffs_state; /* reference-counted */
+
+struct reffs_opts {
+	mode_t root_mode; /* 0: 0755 */
+	uid_t uid;	  /* owner of the root, and who performs the operations */
+	gid_t gid;
+};
+
+struct reffs *reffs_new(const struct reffs_opts *opts); /* NULL: defaults */
+void reffs_free(struct reffs *r);
+
+/* The current state; the caller owns one reference. */
+struct reffs_state *reffs_save(struct reffs *r);
+/* Makes `s` the current state; open handles are closed. The caller keeps its reference. */
+void reffs_restore(struct reffs *r, struct reffs_state *s);
+void reffs_state_unref(struct reffs_state *s); /* NULL is fine */
+struct hash128 reffs_state_hash(const struct reffs_state *s);
+
+/*
+ * Performs operation `i` of a workload, with the result that exec_op() would have on a real file
+ * system: what the system call returns, or -errno. Content is that of content.h.
+ */
+int64_t reffs_op(struct reffs *r, const struct workload *w, size_t i);
+
+/* ---- reading a state ---- */
+
+struct reffs_inode; /* borrowed from the state it was asked from */
+
+/* NULL if the inode is not in this state. An unlinked file that is still open is not. */
+const struct reffs_inode *reffs_inode(const struct reffs_state *s, uint64_t ino);
+
+struct reffs_attr {
+	uint64_t ino;
+	enum tree_type type;
+	uint32_t mode; /* permission bits */
+	uint32_t uid, gid;
+	uint64_t nlink; /* of a directory: 2 and one for each directory in it */
+	uint64_t size;	/* of a directory: 0 */
+	uint64_t rdev;
+	const char *target; /* of a symbolic link, else NULL */
+};
+
+void reffs_attr(const struct reffs_inode *inode, struct reffs_attr *out);
+/* Page `n` of a regular file, REFFS_PAGE bytes; NULL if it reads as zeros. */
+const unsigned char *reffs_page(const struct reffs_inode *inode, uint64_t n);
+/* Calls back for each entry in the order of names; stops early at a non-zero return, and gives it. */
+int reffs_entries(const struct reffs_inode *dir,
+		  int (*entry)(void *ctx, const char *name, uint64_t ino), void *ctx);
+/* The entry's inode, or 0. */
+uint64_t reffs_lookup(const struct reffs_inode *dir, const char *name);
+int reffs_xattrs(const struct reffs_inode *inode,
+		 int (*xattr)(void *ctx, const char *name, const void *value, size_t len),
+		 void *ctx);
+/* Calls back for each inode of the state, by number. */
+int reffs_inodes(const struct reffs_state *s,
+		 int (*inode)(void *ctx, const struct reffs_inode *inode), void *ctx);
+
+/* The whole state as a tree, as a walk of a mounted directory would give it. */
+void reffs_tree(const struct reffs_state *s, const struct tree_opts *opts, struct tree *out);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * disk.h - a recording disk: a block device of this machine that a file system can be mounted on,
+ * whose content can be swapped, and whose requests become a trace.
+ *
+ * D1: the device holds exactly `image` when nothing is mounted: every write is applied to it in
+ *     the order in which it took effect, and disk_load() writes only the pages that differ.
+ * D2: between disk_start() and disk_stop() every request is in the trace, in the order of
+ *     submission, with its completion; marks stand where they were made. If one was lost,
+ *     disk_stop() fails: a trace is whole or it is not given out.
+ * D3: the device, its file and its processes are gone after disk_close(), and after a crash of ours
+ *     what is left can be found and cleared by disk_clean_up().
+ *
+ * Two recorders stand behind one table: "bpf" watches the block layer's tracepoints, "fuse" serves
+ * the file behind a loop device. One disk per worker; a disk is used by one thread.
+ */
+#ifndef RECORD_DISK_H
+#define RECORD_DISK_H
+
+#include "base/err.h"
+#include "core/image.h"
+#include "core/trace.h"
+
+struct disk;
+
+struct disk_ops {
+	const char *name;
+	const char *help; /* a sentence: what it needs and what it cannot see */
+	/* Whether it works here: 0, or -errno and in `err` what is missing and what to do. */
+	int (*probe)(struct err *err);
+	int (*open)(uint64_t size, struct disk **out, struct err *err);
+	void (*close)(struct disk *d);
+	int (*load)(struct disk *d, const struct image *img, struct err *err);
+	int (*start)(struct disk *d, struct trace *t, struct err *err);
+	int (*mark)(struct disk *d, const struct event *ev, struct err *err);
+	int (*stop)(struct disk *d, struct err *err);
+};
+
+extern const struct disk_ops disk_bpf, disk_fuse;
+
+/* `recorder`: "bpf", "fuse", or NULL for the best that works here. `size` in bytes. */
+int disk_open(const char *recorder, uint64_t size, struct disk **out, struct err *err) must_check;
+void disk_close(struct disk *d); /* NULL is fine */
+
+const char *disk_recorder(const struct disk *d);
+/* "/dev/loop3": what to mount, or to run mkfs on. */
+const char *disk_device(const struct disk *d);
+/* The file behind the device, for file systems that live on a file. NULL if there is none. */
+const char *disk_file(const struct disk *d);
+/* What the device holds; valid while nothing is mounted and nothing is being recorded. */
+const struct image *disk_image(const struct disk *d);
+
+/* Makes the device hold `img`. Nothing may have the device open. */
+int disk_load(struct disk *d, const struct image *img, struct err *err) must_check;
+
+/*
+ * Begins to record into `t` (cleared first; info is filled in). With t == NULL only the image is
+ * kept up to date, which is cheaper.
+ */
+int disk_start(struct disk *d, struct trace *t, struct err *err) must_check;
+/* Puts a mark (EV_OP_BEGIN, EV_OP_END, EV_PERSIST, EV_TEXT) between the requests made so far. */
+int disk_mark(struct disk *d, const struct event *ev, struct err *err) must_check;
+/*
+ * Ends recording. The trace then holds everything, and disk_image() what the device holds. Fails
+ * with -EOVERFLOW if events were lost; the image is then read back from the device.
+ */
+int disk_stop(struct disk *d, struct err *err) must_check;
+
+/* Compares the device's content with `expect`, byte by byte; says the first difference. */
+int disk_verify(struct disk *d, const struct image *expect, struct err *err) must_check;
+
+/* Removes what a killed run left behind: devices whose file is ours and whose owner is gone. */
+int disk_clean_up(unsigned *removed, struct err *err) must_check;
+
+#endif
