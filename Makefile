@@ -4,17 +4,19 @@
 BUILD ?= build
 JOBS  ?= $(shell nproc)
 
+SHELL := /bin/bash
+
 .PHONY: all demo check check-asan check-tidy fuzz bench install clean setup setup-build
 
 all: $(BUILD)/build.ninja
-	@ninja -C $(BUILD) $(if $(V),-v,--quiet)
+	@ninja -C $(BUILD) $(if $(V),-v,--quiet) | grep -v 'no work to do' || test $${PIPESTATUS[0]} -eq 0
 
 # $(1): directory, $(2): environment, $(3): options
-configure = $(2) meson setup $(1) $(3) >$(1).log 2>&1 || { cat $(1).log; rm -rf $(1) $(1).log; exit 1; }; rm -f $(1).log
+configure = $(2) meson setup $(1) $(3) >$(1).log 2>&1 || { cat $(1).log; tail -n 20 $(1)/meson-logs/meson-log.txt 2>/dev/null; rm -rf $(1) $(1).log; exit 1; }; rm -f $(1).log
 
 $(BUILD)/build.ninja:
 	@command -v meson >/dev/null || { echo "meson is missing: run tools/setup first" >&2; exit 1; }
-	@$(call configure,$(BUILD),,)
+	@$(call configure,$(BUILD),,$(if $(PREFIX),--prefix=$(PREFIX)))
 
 build-asan/build.ninja:
 	@$(call configure,build-asan,,-Db_sanitize=address$(,)undefined -Db_lundef=false)
@@ -40,7 +42,8 @@ check: setup
 	@$(MAKE) --no-print-directory all fuzz
 	@tests/run -j $(JOBS) --build $(BUILD) --fuzz build-fuzz
 
-check-asan: setup build-asan/build.ninja
+check-asan: setup
+	@$(MAKE) --no-print-directory build-asan/build.ninja
 	@ninja -C build-asan --quiet
 	@ASAN_OPTIONS=abort_on_error=0:detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 		tests/run -j $(JOBS) --build build-asan

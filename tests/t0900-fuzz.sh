@@ -24,8 +24,12 @@ for source in tests/fuzz/fuzz_*.c; do
 	fuzz_bounds) for set in seq-1 pm-seq-2; do
 		timeout 60 "$outage" gen --show $set >"$work/$name/$set"
 	done ;;
-	fuzz_jlang) cp tests/golden/*.jlang "$work/$name" 2>/dev/null ;;
+	*) cp tests/fuzz/seeds/"${name#fuzz_}"/* "$work/$name" ;;
 	esac
+	if [ -z "$(ls "$work/$name")" ]; then
+		echo "not ok $n - $name has no seeds"
+		continue
+	fi
 	if timeout $((seconds + 60)) "$OUTAGE_FUZZ/tests/fuzz/$name" -max_total_time="$seconds" \
 		-timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 \
 		-artifact_prefix="$work/" "$work/$name" >"$work/$name.log" 2>&1; then

@@ -122,26 +122,49 @@ int io_slurp(const char *path, size_t limit, struct strbuf *out, struct err *err
 	}
 }
 
+/* A device or a pipe cannot be replaced by a file; it is written to as it is. */
+static int open_in_place(const char *path, struct io_output *out, struct err *err)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+
+	if (fd < 0)
+		return err_set(err, -errno, "cannot open %s: %m", path);
+	*out = (struct io_output){ .fd = fd, .path = xstrdup(path) };
+	return 0;
+}
+
 int io_output_open(const char *path, struct io_output *out, struct err *err)
 {
+	struct stat st;
+	mode_t mask = umask(0);
+
+	umask(mask);
 	if (streq(path, "-")) {
 		*out = (struct io_output){ .fd = STDOUT_FILENO,
-					   .path = xstrdup("standard output") };
+					   .path = xstrdup("standard output"),
+					   .borrowed = true };
 		return 0;
 	}
-	auto_free char *tmp = xasprintf("%s.XXXXXX", path);
+	bool exists = stat(path, &st) == 0;
+	if (exists && S_ISDIR(st.st_mode))
+		return err_set(err, -EISDIR, "%s is a directory", path);
+	if (exists && !S_ISREG(st.st_mode))
+		return open_in_place(path, out, err);
+	/* Behind a symbolic link, the file itself is replaced, not the link. */
+	auto_free char *real = exists ? realpath(path, NULL) : xstrdup(path);
+	if (!real)
+		return err_set(err, -errno, "cannot find %s: %m", path);
+	auto_free char *tmp = xasprintf("%s.XXXXXX", real);
 	int fd = mkostemp(tmp, O_CLOEXEC);
 	if (fd < 0)
 		return err_set(err, -errno, "cannot create %s: %m", path);
-	mode_t mask = umask(0);
-	umask(mask);
-	if (fchmod(fd, 0666 & ~mask) < 0) {
+	if (fchmod(fd, exists ? st.st_mode & 07777 : 0666 & ~mask) < 0) {
 		int rc = err_set(err, -errno, "cannot set the mode of %s: %m", path);
 		unlink(tmp);
 		util_close(fd);
 		return rc;
 	}
-	*out = (struct io_output){ .fd = fd, .path = xstrdup(path), .tmp = steal(tmp) };
+	*out = (struct io_output){ .fd = fd, .path = steal(real), .tmp = steal(tmp) };
 	return 0;
 }
 
@@ -169,10 +192,10 @@ int io_output_commit(struct io_output *out, struct err *err)
 
 void io_output_release(struct io_output *out)
 {
-	if (out->tmp) {
+	if (out->tmp)
 		unlink(out->tmp);
+	if (!out->borrowed)
 		util_close(out->fd);
-	}
 	free(out->tmp);
 	free(out->path);
 	*out = (struct io_output){ .fd = -1 };

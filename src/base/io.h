@@ -19,12 +19,13 @@ int io_slurp(const char *path, size_t limit, struct strbuf *out, struct err *err
 
 /*
  * A file that is there whole or not at all: written under a temporary name beside its place, then
- * renamed. "-" is standard output, written as it comes.
+ * renamed. "-" is standard output; that, devices and pipes are written to as it comes.
  */
 struct io_output {
 	int fd; /* -1 when closed */
 	char *path;
-	char *tmp; /* NULL for standard output */
+	char *tmp;     /* NULL if it is written in place */
+	bool borrowed; /* the descriptor is not ours to close */
 };
 
 int io_output_open(const char *path, struct io_output *out, struct err *err) must_check;

@@ -44,8 +44,13 @@ int cli_usage(const struct command *cmd, const char *fmt, ...)
 
 int cli_flush(void)
 {
+	static bool told;
+
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return EXIT_OK;
+	if (told)
+		return EXIT_FAILED;
+	told = true;
 	if (errno == EPIPE)
 		return cli_failf("standard output was closed before everything was written");
 	return cli_failf("cannot write to standard output: %m");

@@ -469,7 +469,11 @@ static int load_into(struct bounds *b, const char *spec, const struct source *fr
 	auto_strbuf text = STRBUF_INIT;
 	struct err why = ERR_INIT;
 	int rc = io_slurp(spec, BOUNDS_FILE_MAX, &text, &why);
-	if (rc == -ENOENT && !strchr(spec, '/') && !from)
+	if (rc == -ENOENT && from && !strchr(spec, '/'))
+		return complain(from, err,
+				"'%.100s' is neither a named set (outage gen --list) nor a file",
+				spec);
+	if (rc == -ENOENT && !strchr(spec, '/'))
 		return err_set(err, rc,
 			       "'%.100s' is neither a named set (outage gen --list) nor a file",
 			       spec);

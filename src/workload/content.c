@@ -4,6 +4,9 @@
 #include "base/hash.h"
 #include "workload/workload.h"
 
+enum { OP_MAX = 1 << 16, TAG_MAX = 1 << 10, INDEX_MAX = 1 << 22 };
+static_assert(WORKLOAD_OPS_MAX <= (int)OP_MAX, "two operations would write the same");
+
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
 
 uint32_t content_tag(const struct workload *w)
@@ -14,12 +17,37 @@ uint32_t content_tag(const struct workload *w)
 		op_print(&w->ops.v[i], &text);
 		strbuf_addch(&text, '\n');
 	}
-	return (uint32_t)hash64(strbuf_str(&text), text.len) & 0xfff;
+	return (uint32_t)hash64(strbuf_str(&text), text.len) & (TAG_MAX - 1);
+}
+
+/*
+ * A one-to-one mixing of 48 bits: multiplying by an odd number carries low bits up, the shifts
+ * carry high bits down. Undone by the same steps backwards, with the number's inverse.
+ */
+#define WORD_MASK (((uint64_t)1 << 48) - 1)
+#define MIX	  0x9e3779b97f4bULL
+#define UNMIX	  0x393dee219263ULL
+
+static uint64_t mix(uint64_t v)
+{
+	v = v * MIX & WORD_MASK;
+	v ^= v >> 24;
+	v = v * MIX & WORD_MASK;
+	return v ^ v >> 24;
+}
+
+static uint64_t unmix(uint64_t v)
+{
+	v ^= v >> 24;
+	v = v * UNMIX & WORD_MASK;
+	v ^= v >> 24;
+	return v * UNMIX & WORD_MASK;
 }
 
 static void make_word(uint32_t tag, uint64_t op, uint64_t index, char word[8])
 {
-	uint64_t value = (op & 0xfff) << 36 | (uint64_t)(tag & 0xfff) << 24 | (index & 0xffffff);
+	uint64_t value = mix((op & (OP_MAX - 1)) << 32 | (uint64_t)(tag & (TAG_MAX - 1)) << 22 |
+			     (index & (INDEX_MAX - 1)));
 
 	for (int i = 0; i < 8; i++)
 		word[i] = digits[value >> (42 - 6 * i) & 63];
@@ -53,10 +81,11 @@ bool content_identify(const unsigned char word[8], struct content_origin *out)
 			return false;
 		value = value << 6 | (uint64_t)(digit - digits);
 	}
+	value = unmix(value);
 	*out = (struct content_origin){
-		.op = (uint32_t)(value >> 36),
-		.tag = value >> 24 & 0xfff,
-		.offset = (value & 0xffffff) * 8,
+		.op = (uint32_t)(value >> 32),
+		.tag = value >> 22 & (TAG_MAX - 1),
+		.offset = (value & (INDEX_MAX - 1)) * 8,
 	};
 	return true;
 }

@@ -2,13 +2,17 @@
 /*
  * content.h - what workloads write: bytes that say where they came from.
  *
- * Every aligned 8-byte word of a file is 8 printable characters: the operation that wrote it, the
- * workload, and the word's place in the file. A wrong byte after a crash then tells which write it
- * belongs to; and two writes never put the same word in the same place.
+ * Every aligned 8-byte word of a file is 8 printable characters that hold, well mixed, which
+ * operation wrote it, of which workload, and the word's place in the file. A wrong word after a
+ * crash then tells which write it belongs to. Two operations never put the same word in the same
+ * place; and as each character depends on all three, a part of a word tells them apart as well
+ * (one character does in 63 of 64 cases).
  *
- *	byte 0-1  operation's index modulo 4096     (base 64, most significant first)
- *	byte 2-3  12 bits of the workload's tag
- *	byte 4-7  offset in the file / 8, modulo 2^24
+ * The 48 bits of a word, before they are mixed:
+ *
+ *	bit 32-47  the operation's index
+ *	bit 22-31  10 bits of the workload's tag
+ *	bit  0-21  offset in the file / 8, modulo 2^22
  */
 #ifndef WORKLOAD_CONTENT_H
 #define WORKLOAD_CONTENT_H
@@ -24,9 +28,9 @@ uint32_t content_tag(const struct workload *w);
 void content_fill(uint32_t tag, uint64_t op, uint64_t offset, void *data, size_t len);
 
 struct content_origin {
-	uint32_t tag;	 /* 12 bits */
-	uint32_t op;	 /* 12 bits */
-	uint64_t offset; /* modulo 2^27 */
+	uint32_t tag;	 /* 10 bits */
+	uint32_t op;	 /* 16 bits */
+	uint64_t offset; /* modulo 2^25 */
 };
 
 /* Reads a word back. False if these 8 bytes were not made by content_fill(). */

@@ -25,8 +25,8 @@ struct exec_env {
 	/* Unmounts and mounts again; gives the new root, which the exec does not own. */
 	int (*remount)(void *ctx, int *root);
 	int (*drop_caches)(void *ctx);
-	/* `sync` is done as syncfs on the root, so that other file systems are left alone. */
-	bool sync_is_syncfs;
+	/* `sync` really is sync(2); else it is syncfs on the root, and others are left alone. */
+	bool global_sync;
 };
 
 struct exec_handle {

@@ -179,12 +179,22 @@ int64_t exec_rename(struct exec *x, const struct op *op)
 	return result(renameat2(old_dir, old_name, new_dir, new_name, flags));
 }
 
+/* Where a write will land: on a handle opened with O_APPEND, at the end whatever was asked for. */
+static uint64_t landing(int fd, const struct arg *arg, uint64_t offset)
+{
+	struct stat st;
+
+	if (fd < 0 || !arg->is_handle || !(fcntl(fd, F_GETFL) & O_APPEND) || fstat(fd, &st) < 0)
+		return offset;
+	return (uint64_t)st.st_size;
+}
+
 int64_t exec_write(struct exec *x, const struct op *op)
 {
 	uint64_t offset = op->args[1].num;
 	size_t len = op->args[2].num;
 	auto_opened o = open_arg(x, &op->args[0], O_RDWR | O_CREAT | sync_flags(&op->args[3]));
-	unsigned char *data = exec_content(x, offset, len);
+	unsigned char *data = exec_content(x, landing(o.fd, &op->args[0], offset), len);
 
 	if (o.fd < 0)
 		return o.fd;
@@ -217,7 +227,7 @@ static int64_t write_at(struct exec *x, const struct op *op, int flags)
 	uint64_t offset = op->args[1].num;
 	size_t len = op->args[2].num;
 	auto_opened o = open_arg(x, &op->args[0], flags | sync_flags(&op->args[3]));
-	unsigned char *data = exec_content(x, offset, len);
+	unsigned char *data = exec_content(x, landing(o.fd, &op->args[0], offset), len);
 
 	if (o.fd < 0)
 		return o.fd;
@@ -399,7 +409,7 @@ int64_t exec_syncfs(struct exec *x, const struct op *op)
 
 int64_t exec_sync(struct exec *x, const struct op *op)
 {
-	if (x->env.sync_is_syncfs)
+	if (!x->env.global_sync)
 		return exec_syncfs(x, op);
 	sync();
 	return 0;

@@ -546,10 +546,12 @@ int gen_new(const struct bounds *b, struct gen **out, struct err *err)
 			     "make the bounds narrower",
 			     b->name);
 	else if (!g->count)
-		rc = err_set(err, -EINVAL,
-			     "%s: no workload fits these bounds; see that there are "
-			     "files, directories, ranges and modes for its operations",
-			     b->name);
+		rc = err_set(
+			err, -EINVAL,
+			"%s: no workload fits these bounds; see that its operations find files, "
+			"directories, ranges, falloc-modes, sizes and xattrs, and fsync "
+			"something to act on",
+			b->name);
 	if (rc) {
 		gen_free(g);
 		return rc;

@@ -10,7 +10,7 @@
 
 /* Values for kinds that the bounds say nothing about. */
 enum {
-	GEN_MODE = 0600,
+	GEN_MODE = 0700,
 	GEN_ID = 1000,
 	GEN_TIME = 1000000000,
 	GEN_COPY = 8192,

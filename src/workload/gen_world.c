@@ -126,11 +126,31 @@ void gen_world_init(struct gen_world *w)
 	w->n_nodes = 2;
 }
 
+/* A node that no name leads to any more: there are more nodes than names. */
+static unsigned unused_node(const struct gen_world *w)
+{
+	bool used[NODES_MAX] = { true };
+
+	static_assert(NODES_MAX > BOUNDS_NAMES_MAX + 1, "one is always free");
+	for (unsigned i = 0; i < BOUNDS_NAMES_MAX; i++)
+		used[w->at[i]] = true;
+	for (unsigned node = 1;; node++) {
+		assert(node < NODES_MAX);
+		if (!used[node])
+			return node;
+	}
+}
+
 static void make(struct gen_world *w, unsigned name, enum node_type type)
 {
-	assert(w->n_nodes < NODES_MAX);
-	w->node[w->n_nodes] = (struct gen_node){ (uint8_t)type, 0, 0 };
-	w->at[name] = w->n_nodes++;
+	unsigned node = w->n_nodes;
+
+	if (node < NODES_MAX)
+		w->n_nodes++;
+	else
+		node = unused_node(w);
+	w->node[node] = (struct gen_node){ (uint8_t)type, 0, 0 };
+	w->at[name] = (uint8_t)node;
 }
 
 static void add_setup(struct strbuf *out, const char *op, const char *path)

@@ -137,7 +137,7 @@ bool workload_path_ok(const char *path, const char **why)
 		size_t n = strcspn(p, "/");
 
 		if (n == 2 && p[0] == '.' && p[1] == '.')
-			*why = "leaves the root with '..'";
+			*why = "has a '..', which could leave the root";
 		p += n + (p[n] == '/');
 	}
 	return !*why;

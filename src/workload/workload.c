@@ -2,6 +2,8 @@
 /* workload.c - a workload in memory, and its text. */
 #include "workload/workload.h"
 
+#include <fcntl.h>
+
 void workload_init(struct workload *w)
 {
 	*w = (struct workload){ .name = "" };
@@ -35,6 +37,22 @@ const struct workload_handle *workload_handle(const struct workload *w, const ch
 		if (streq(w->handles.v[i].name, name))
 			return &w->handles.v[i];
 	return NULL;
+}
+
+bool workload_persists(const struct workload *w, size_t i)
+{
+	const struct op *op = &w->ops.v[i];
+
+	if (op_persists(op) || !(op->def->flags & OP_WRITES) || op->def->flags & OP_PERSIST ||
+	    !op->args[0].is_handle)
+		return op_persists(op);
+	while (i-- > 0) {
+		const struct op *o = &w->ops.v[i];
+
+		if (o->handle && streq(o->handle, op->args[0].text))
+			return o->args[1].num & O_DSYNC; /* which O_SYNC holds */
+	}
+	return false;
 }
 
 void workload_push(struct workload *w, const struct op *op)

@@ -31,7 +31,7 @@
 #include "workload/op.h"
 
 enum {
-	WORKLOAD_OPS_MAX = 100000,
+	WORKLOAD_OPS_MAX = 65536,
 	WORKLOAD_LINE_MAX = 64 * 1024,
 	WORKLOAD_NAME_MAX = 255,
 	WORKLOAD_HANDLES_MAX = 1024,
@@ -62,6 +62,11 @@ void workload_clear(struct workload *w);
 void workload_add(struct workload *w, const struct op *op);
 /* Appends an operation whose texts are in the workload's arena already. */
 void workload_push(struct workload *w, const struct op *op);
+/*
+ * Whether operation `i` makes a promise. Beyond op_persists(), a write through a handle that was
+ * opened with sync or dsync does.
+ */
+bool workload_persists(const struct workload *w, size_t i);
 /* The handle of that name, or NULL. */
 const struct workload_handle *workload_handle(const struct workload *w, const char *name);
 /* Parses one line without comment and appends it: for tests, importers and callers in C. */

@@ -229,6 +229,42 @@ static void test_log(void)
 	   "a long line is cut, and still a line");
 }
 
+/* What is not a regular file is written to, never replaced. */
+static void test_output_in_place(void)
+{
+	char dir[] = "/tmp/outage-io-XXXXXX";
+	struct io_output out;
+	struct err err = ERR_INIT;
+	struct stat st;
+
+	if (!ok(mkdtemp(dir) != NULL, "a directory"))
+		return;
+	auto_free char *fifo = xasprintf("%s/fifo", dir), *file = xasprintf("%s/file", dir);
+	auto_free char *link_ = xasprintf("%s/link", dir);
+	mkfifo(fifo, 0600);
+	int reader = open(fifo, O_RDONLY | O_NONBLOCK);
+	ok(!io_output_open(fifo, &out, &err) && !io_write_full(out.fd, "x", 1) &&
+		   !io_output_commit(&out, &err),
+	   "a fifo is written to");
+	ok(lstat(fifo, &st) == 0 && S_ISFIFO(st.st_mode), "and is still a fifo");
+	close(reader);
+
+	int fd = open(file, O_CREAT | O_WRONLY, 0640);
+	close(fd);
+	ok(symlink("file", link_) == 0, "a link");
+	ok(!io_output_open(link_, &out, &err) && !io_write_full(out.fd, "new", 3) &&
+		   !io_output_commit(&out, &err),
+	   "a file is replaced through a link");
+	ok(lstat(link_, &st) == 0 && S_ISLNK(st.st_mode), "the link is still one");
+	ok(stat(file, &st) == 0 && st.st_size == 3 && (st.st_mode & 07777) == 0640,
+	   "the file has the new content, and its old mode");
+	ok(io_output_open(dir, &out, &err) == -EISDIR, "a directory is refused");
+	unlink(fifo);
+	unlink(file);
+	unlink(link_);
+	rmdir(dir);
+}
+
 int main(void)
 {
 	if (!mkdtemp(home) || chdir(home) < 0)
@@ -242,5 +278,6 @@ int main(void)
 	test_log();
 	if (chdir("/") < 0 || rmdir(home) < 0)
 		ok(false, "nothing is left in %s", home);
+	test_output_in_place();
 	return done_testing();
 }

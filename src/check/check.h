@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * check.h - the checkers: is what a crash left behind allowed?
+ *
+ * Each says what it forbids and why; one that cannot say why stays silent.
+ */
+#ifndef CHECK_CHECK_H
+#define CHECK_CHECK_H
+
+#include "base/err.h"
+#include "check/finding.h"
+#include "check/promise.h"
+#include "tree/tree.h"
+
+/* The options that checkers need a tree to be walked with. */
+void check_tree_opts(struct tree_opts *opts, const char *const *ignore);
+
+/* Allocated blocks that the live target had for a file when it was persisted. */
+struct check_blocks {
+	size_t state;
+	uint64_t ino;
+	uint64_t blocks;
+};
+
+struct check_blocks_list vec_of(struct check_blocks);
+
+/*
+ * Everything that was persisted is there, nothing that was removed is back, renames are atomic,
+ * and what was not persisted has a value it once had.
+ */
+void check_persisted(const struct promises *p, const struct tree *seen,
+		     const struct check_blocks_list *blocks, struct findings *out);
+
+/* The target, before any crash, shows what the reference shows. */
+void check_live(const struct reffs_state *expected, const struct tree *seen,
+		const struct tree_opts *opts, struct findings *out);
+
+/*
+ * Uses what is mounted at `root`, which then is empty: makes a file in every directory, writes and
+ * reads it back, and removes everything. `seen` is what is there. Fails only if it cannot run.
+ */
+int check_usable(int root, const struct tree *seen, const char *const *ignore, struct findings *out,
+		 struct err *err) must_check;
+
+#endif

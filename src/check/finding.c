@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "check/finding.h"
+
+static const struct {
+	const char *name, *words;
+} kinds[FINDING_KIND_END] = {
+	[FINDING_UNMOUNTABLE] = { "unmountable", "the file system cannot be mounted" },
+	[FINDING_KERNEL_LOG] = { "kernel-log", "the kernel complained" },
+	[FINDING_HANG] = { "hang", "the file system did not answer" },
+	[FINDING_MISSING] = { "missing", "what was persisted is missing" },
+	[FINDING_LOST] = { "lost", "a file is under neither its old nor its new name" },
+	[FINDING_BOTH] = { "both-places", "a renamed file is in both places" },
+	[FINDING_BACK] = { "back", "what was removed is back" },
+	[FINDING_NEVER] = { "never-was", "there is a name that never was" },
+	[FINDING_TYPE] = { "type", "it is of another type" },
+	[FINDING_SIZE] = { "size", "the size is wrong" },
+	[FINDING_CONTENT] = { "content", "the content is wrong" },
+	[FINDING_MODE] = { "mode", "the permissions are wrong" },
+	[FINDING_OWNER] = { "owner", "the owner is wrong" },
+	[FINDING_NLINK] = { "nlink", "the link count is wrong" },
+	[FINDING_XATTR] = { "xattr", "an extended attribute is wrong" },
+	[FINDING_TARGET] = { "target", "a symbolic link leads elsewhere" },
+	[FINDING_RDEV] = { "rdev", "a device number is wrong" },
+	[FINDING_BLOCKS] = { "blocks", "allocated blocks are lost" },
+	[FINDING_UNREADABLE] = { "unreadable", "something cannot be read" },
+	[FINDING_DOUBLED] = { "doubled", "a directory lists a name twice" },
+	[FINDING_UNUSABLE] = { "unusable", "what is there cannot be used or removed" },
+	[FINDING_FSCK] = { "fsck", "the file system's own checker complains" },
+	[FINDING_RECOVERY] = { "recovery", "recovering again gives another state" },
+	[FINDING_LIVE] = { "live", "it differs from the reference before any crash" },
+};
+
+const char *finding_kind_name(enum finding_kind kind)
+{
+	assert((unsigned)kind < FINDING_KIND_END);
+	return kinds[kind].name;
+}
+
+const char *finding_kind_words(enum finding_kind kind)
+{
+	assert((unsigned)kind < FINDING_KIND_END);
+	return kinds[kind].words;
+}
+
+void findings_add(struct findings *list, enum finding_kind kind, char *path, char *words,
+		  char *promise)
+{
+	vec_push(list, (struct finding){
+			       .kind = kind,
+			       .path = path ? path : xstrdup(""),
+			       .words = words ? words : xstrdup(finding_kind_words(kind)),
+			       .promise = promise ? promise : xstrdup(""),
+		       });
+}
+
+void findings_clear(struct findings *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		free(list->v[i].path);
+		free(list->v[i].words);
+		free(list->v[i].promise);
+	}
+	vec_clear(list);
+}
+
+void findings_release(struct findings *list)
+{
+	findings_clear(list);
+	vec_release(list);
+}

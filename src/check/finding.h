@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * finding.h - something that is not allowed, with what a person needs to see why.
+ *
+ * A finding is data, never an error: the tested system did wrong, not we. Its kind and the
+ * operations of its workload say which cluster it belongs to.
+ */
+#ifndef CHECK_FINDING_H
+#define CHECK_FINDING_H
+
+#include "base/util.h"
+#include "base/vec.h"
+
+enum finding_kind {
+	FINDING_UNMOUNTABLE, /* recovery or the mount failed */
+	FINDING_KERNEL_LOG,  /* the kernel complained */
+	FINDING_HANG,	     /* it did not come back */
+	FINDING_MISSING,     /* a persisted name is not there */
+	FINDING_LOST,	     /* a file is under neither its old nor its new name */
+	FINDING_BOTH,	     /* a renamed file is in both places */
+	FINDING_BACK,	     /* a name whose removal was persisted is there again */
+	FINDING_NEVER,	     /* a name that never was */
+	FINDING_TYPE,
+	FINDING_SIZE,
+	FINDING_CONTENT,
+	FINDING_MODE,
+	FINDING_OWNER,
+	FINDING_NLINK,
+	FINDING_XATTR,
+	FINDING_TARGET,
+	FINDING_RDEV,
+	FINDING_BLOCKS, /* allocated blocks are gone */
+	FINDING_UNREADABLE,
+	FINDING_DOUBLED,  /* a directory lists a name twice */
+	FINDING_UNUSABLE, /* what is there cannot be used or removed */
+	FINDING_FSCK,	  /* the file system's own checker complains */
+	FINDING_RECOVERY, /* recovering again gives another state */
+	FINDING_LIVE,	  /* it differed from the reference before any crash */
+	FINDING_KIND_END
+};
+
+/* "missing", "both-places": for machines and file names. */
+const char *finding_kind_name(enum finding_kind kind);
+/* "a persisted file is missing": the consequence, for a headline. */
+const char *finding_kind_words(enum finding_kind kind);
+
+struct finding {
+	enum finding_kind kind;
+	char *path;    /* what it is about, or "" */
+	char *words;   /* "A/bar: size is 0, was 4096" */
+	char *promise; /* why that is not allowed: "fsync A/bar (operation 3) had returned", or ""
+			*/
+};
+
+struct findings vec_of(struct finding);
+
+/* Takes over the three texts; NULL counts as "". */
+void findings_add(struct findings *list, enum finding_kind kind, char *path, char *words,
+		  char *promise);
+void findings_clear(struct findings *list);
+void findings_release(struct findings *list);
+#define auto_findings __attribute__((cleanup(findings_release))) struct findings
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#include "check/guarantee.h"
+
+const struct guarantee guarantees[] = {
+	{
+		.name = "posix",
+		.help = "fsync persists a file's data and attributes; its name only if the "
+			"directory is synced as well",
+		.no_strays = true,
+	},
+	{
+		.name = "linux",
+		.help = "what ext4, xfs and btrfs promise: fsync of a file persists its names too, "
+			"and rename is atomic",
+		.fsync_names = true,
+		.fsync_dir_line = true,
+		.atomic_rename = true,
+		.no_strays = true,
+	},
+	{
+		.name = "sync",
+		.help = "every operation is durable when it returns",
+		.every_op = true,
+		.fsync_names = true,
+		.fsync_dir_line = true,
+		.atomic_rename = true,
+		.no_strays = true,
+	},
+	{ .name = NULL },
+};
+
+const struct guarantee *guarantee_find(const char *name)
+{
+	for (const struct guarantee *g = guarantees; g->name; g++)
+		if (streq(g->name, name))
+			return g;
+	return NULL;
+}

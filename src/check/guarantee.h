@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * guarantee.h - what a file system promises to keep when the power fails.
+ *
+ * doc/guarantees.md has the source of each promise, and which file system gets which profile. A
+ * checker reports only what breaks one of these.
+ */
+#ifndef CHECK_GUARANTEE_H
+#define CHECK_GUARANTEE_H
+
+#include "base/util.h"
+
+struct guarantee {
+	const char *name;
+	const char *help;
+	bool every_op;	     /* each operation is durable when it returns */
+	bool fsync_names;    /* fsync of a file persists its names and the directories above */
+	bool fsync_dir_line; /* fsync of a directory persists its own name, and those above */
+	bool atomic_rename;  /* a renamed file is at one place, old or new, whatever was synced */
+	bool no_strays;	     /* only what the history had may appear */
+};
+
+extern const struct guarantee guarantees[]; /* ends with a NULL name */
+
+const struct guarantee *guarantee_find(const char *name);
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+#include "check/history.h"
+
+#include <errno.h>
+
+void history_init(struct history *h)
+{
+	*h = (struct history){ 0 };
+}
+
+static void forget(struct history *h)
+{
+	for (size_t i = 0; i < h->states.n; i++)
+		reffs_state_unref(h->states.v[i]);
+	for (size_t i = 0; i < h->paths.n; i++)
+		vec_release(&h->paths.v[i]);
+	vec_clear(&h->states);
+	vec_clear(&h->paths);
+	vec_clear(&h->results);
+	arena_clear(&h->arena);
+	reffs_free(h->ref);
+	h->ref = NULL;
+}
+
+void history_release(struct history *h)
+{
+	forget(h);
+	vec_release(&h->states);
+	vec_release(&h->paths);
+	vec_release(&h->results);
+	arena_release(&h->arena);
+}
+
+void history_start(struct history *h, const struct workload *w)
+{
+	forget(h);
+	h->w = w;
+	h->ref = reffs_new(NULL);
+	vec_push(&h->states, reffs_save(h->ref));
+}
+
+/* Failures that depend on what the file system has room for or can do, not on POSIX. */
+static bool targets_business(int64_t result)
+{
+	return result == -ENOSPC || result == -EOPNOTSUPP || result == -EDQUOT ||
+	       result == -EMLINK || result == -EFBIG || result == -E2BIG || result == -ENOTTY ||
+	       result == -EXDEV || result == -ENOSYS;
+}
+
+/* Direct I/O may be refused for its alignment, which is the device's business. */
+static bool alignment(const struct op *op, int64_t result)
+{
+	return result == -EINVAL &&
+	       (streq(op->def->name, "dwrite") || streq(op->def->name, "falloc"));
+}
+
+static char *describe_op(const struct workload *w, size_t i)
+{
+	struct strbuf text = { 0 };
+
+	op_print(&w->ops.v[i], &text);
+	return strbuf_detach(&text);
+}
+
+static void add_result(struct strbuf *out, int64_t result)
+{
+	if (result < 0)
+		strbuf_addf(out, "fails with %s", strerrorname_np((int)-result));
+	else
+		strbuf_addf(out, "returns %lld", (long long)result);
+}
+
+void history_op(struct history *h, size_t i, int64_t result, struct findings *out)
+{
+	const struct op *op = &h->w->ops.v[i];
+	int64_t expected = reffs_op(h->ref, h->w, i);
+
+	assert(h->states.n == i + 1);
+	if (expected != result) {
+		struct strbuf words = { 0 };
+		auto_free char *text = describe_op(h->w, i);
+		bool adopted = targets_business(result) || alignment(op, result);
+
+		/* A failed operation changes nothing; so says the reference, too. */
+		if (result < 0 && expected >= 0)
+			reffs_restore(h->ref, vec_last(&h->states));
+		if (!adopted) {
+			strbuf_addf(&words, "operation %zu, %s: ", i, text);
+			add_result(&words, result);
+			strbuf_adds(&words, "; the reference ");
+			add_result(&words, expected);
+			findings_add(out, FINDING_LIVE,
+				     op->args[0].text ? xstrdup(op->args[0].text) : NULL,
+				     strbuf_detach(&words), NULL);
+		}
+	}
+	vec_push(&h->states, reffs_save(h->ref));
+	vec_push(&h->results, result);
+}
+
+/* ---- paths ---- */
+
+struct collector {
+	struct history *h;
+	const struct reffs_state *state;
+	struct history_paths *to;
+	const char *dir; /* "" for the root */
+};
+
+static int collect_dir(struct collector *c, uint64_t ino);
+
+static int collect_entry(void *ctx, const char *name, uint64_t ino)
+{
+	struct collector *c = ctx, inner = *c;
+	struct reffs_attr attr;
+	size_t dir_len = strlen(c->dir), name_len = strlen(name);
+	char *path = arena_alloc(&c->h->arena, dir_len + name_len + 2);
+	size_t at = 0;
+
+	if (dir_len) {
+		memcpy(path, c->dir, dir_len);
+		path[dir_len] = '/';
+		at = dir_len + 1;
+	}
+	memcpy(path + at, name, name_len);
+	path[at + name_len] = '\0';
+	vec_push(c->to, (struct history_path){ path, ino });
+	reffs_attr(reffs_inode(c->state, ino), &attr);
+	inner.dir = path;
+	return attr.type == TREE_DIR ? collect_dir(&inner, ino) : 0;
+}
+
+static int collect_dir(struct collector *c, uint64_t ino)
+{
+	return reffs_entries(reffs_inode(c->state, ino), collect_entry, c);
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+	return tree_path_cmp(((const struct history_path *)a)->path,
+			     ((const struct history_path *)b)->path);
+}
+
+const struct history_paths *history_paths_at(struct history *h, size_t state)
+{
+	assert(state < h->states.n);
+	while (h->paths.n <= state) {
+		struct history_paths paths = { 0 };
+		struct collector c = { h, h->states.v[h->paths.n], &paths, "" };
+
+		collect_dir(&c, REFFS_ROOT_INO);
+		if (paths.n)
+			qsort(paths.v, paths.n, sizeof(*paths.v), compare_paths);
+		vec_push(&h->paths, paths);
+	}
+	return &h->paths.v[state];
+}
+
+uint64_t history_ino(struct history *h, size_t state, const char *path)
+{
+	const struct history_paths *paths = history_paths_at(h, state);
+	size_t lo = 0, hi = paths->n;
+
+	if (streq(path, ".") || streq(path, ""))
+		return REFFS_ROOT_INO;
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+		int cmp = tree_path_cmp(paths->v[mid].path, path);
+
+		if (!cmp)
+			return paths->v[mid].ino;
+		if (cmp < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * history.h - what a run did: the expected state after every operation.
+ *
+ * State 0 is the empty file system; state i + 1 is the one after operation i. States come from
+ * the reference file system, which performs the same operations as the target; where the target's
+ * result legitimately differs (no space, not supported), the reference adopts it.
+ */
+#ifndef CHECK_HISTORY_H
+#define CHECK_HISTORY_H
+
+#include "check/finding.h"
+#include "fs/reffs.h"
+
+/* A path of a state, and the inode it leads to. */
+struct history_path {
+	const char *path;
+	uint64_t ino;
+};
+
+struct history_paths vec_of(struct history_path);
+
+struct history {
+	const struct workload *w;
+	struct reffs *ref;
+	struct vec_of(struct reffs_state *) states; /* one more than operations done */
+	struct vec_of(int64_t) results;		    /* of the target */
+	struct vec_of(struct history_paths) paths; /* of each state, by path; made when asked for */
+	struct arena arena;
+};
+
+void history_init(struct history *h);
+void history_release(struct history *h);
+
+/* Begins anew: an empty file system, nothing done. */
+void history_start(struct history *h, const struct workload *w);
+/*
+ * Operation `i` was performed on the target with this result. The reference performs it as well;
+ * a difference that is not the target's own business is added to `out` as FINDING_LIVE.
+ */
+void history_op(struct history *h, size_t i, int64_t result, struct findings *out);
+
+/* The paths of a state, sorted; "." is not among them. */
+const struct history_paths *history_paths_at(struct history *h, size_t state);
+/* The inode at `path` in a state; 0 if nothing is there. */
+uint64_t history_ino(struct history *h, size_t state, const char *path);
+
+#endif

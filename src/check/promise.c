@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+#include "check/promise.h"
+
+#include <fcntl.h>
+
+/* ---- which inode an operation acted on ---- */
+
+/* The inode at a path of a state; 0 if nothing is there or a symbolic link is on the way. */
+static uint64_t resolve(struct history *h, size_t state, const char *path)
+{
+	uint64_t ino = history_ino(h, state, path);
+	struct reffs_attr attr;
+
+	if (!ino)
+		return 0;
+	reffs_attr(reffs_inode(h->states.v[state], ino), &attr);
+	return attr.type == TREE_SYMLINK ? 0 : ino; /* where it leads is not ours to promise */
+}
+
+/* The inode behind a handle when operation `op` ran: where the last open of that name led. */
+static uint64_t resolve_handle(struct history *h, size_t op, const char *name, unsigned *flags)
+{
+	for (size_t i = op; i-- > 0;) {
+		const struct op *o = &h->w->ops.v[i];
+
+		if (!o->handle || !streq(o->handle, name) || h->results.v[i] < 0)
+			continue;
+		*flags = (unsigned)o->args[1].num;
+		return resolve(h, i + 1, o->args[0].text);
+	}
+	return 0;
+}
+
+static uint64_t subject(struct history *h, size_t op, unsigned *flags)
+{
+	const struct arg *arg = &h->w->ops.v[op].args[0];
+
+	*flags = 0;
+	if (!arg->text)
+		return 0;
+	return arg->is_handle ? resolve_handle(h, op, arg->text, flags)
+			      : resolve(h, op + 1, arg->text);
+}
+
+static enum tree_type type_of(const struct promises *p, size_t state, uint64_t ino)
+{
+	const struct reffs_inode *inode = reffs_inode(p->h->states.v[state], ino);
+	struct reffs_attr attr;
+
+	if (!inode)
+		return TREE_UNKNOWN;
+	reffs_attr(inode, &attr);
+	return attr.type;
+}
+
+/* ---- making the list ---- */
+
+static bool write_flags(const struct op *op, uint64_t flag)
+{
+	const struct arg_def *args = op->def->args;
+
+	if (!(op->def->flags & OP_WRITES) || op->def->flags & OP_PERSIST)
+		return false;
+	for (size_t i = 0; args[i].kind != ARG_END; i++)
+		if (args[i].kind == ARG_FLAGS)
+			return op->args[i].num & flag;
+	return false;
+}
+
+static void add(struct promises *p, enum promise_kind kind, size_t op, uint64_t ino)
+{
+	vec_push(&p->list, (struct promise){ .kind = kind, .state = op + 1, .op = op, .ino = ino });
+}
+
+/* What operation `i`, which succeeded, promises. */
+static void add_promise(struct promises *p, size_t i)
+{
+	const struct op *op = &p->h->w->ops.v[i];
+	const char *name = op->def->name;
+	unsigned flags;
+	uint64_t ino = subject(p->h, i, &flags);
+	bool data = op->def->flags & OP_WRITES;
+
+	if (p->g->every_op || (op->def->flags & OP_PERSIST && op->def->flags & OP_WHOLE_FS)) {
+		add(p, PROMISE_ALL, i, 0);
+	} else if (!ino) {
+		return;
+	} else if (streq(name, "fsync")) {
+		bool dir = type_of(p, i + 1, ino) == TREE_DIR;
+		add(p, dir ? PROMISE_DIR : PROMISE_FILE, i, ino);
+	} else if (streq(name, "fdatasync")) {
+		bool dir = type_of(p, i + 1, ino) == TREE_DIR;
+		add(p, dir ? PROMISE_DIR : PROMISE_DATA, i, ino);
+	} else if (op->def->flags & OP_PERSIST && op_persists(op)) {
+		add(p, PROMISE_RANGE, i, ino); /* msync */
+		vec_last(&p->list).from = op->args[1].num;
+		vec_last(&p->list).to = op->args[1].num + op->args[2].num;
+	} else if (data && (write_flags(op, WRITE_SYNC | WRITE_DSYNC) || flags & O_DSYNC)) {
+		/* O_SYNC holds O_DSYNC. What was written is durable; older data need not be. */
+		add(p, PROMISE_RANGE, i, ino);
+		struct promise *last = &vec_last(&p->list);
+		bool has_offset = op->def->args[1].kind == ARG_OFFSET;
+		last->from = has_offset ? op->args[1].num : UINT64_MAX;
+		last->to = has_offset ? op->args[1].num + op->args[2].num : UINT64_MAX;
+	}
+}
+
+void promises_make(struct promises *p, struct history *h, const struct guarantee *g, size_t done,
+		   bool under_way)
+{
+	p->h = h;
+	p->g = g;
+	assert(done < h->states.n);
+	p->last = min(done + under_way, h->states.n - 1);
+	vec_clear(&p->list);
+	for (size_t i = 0; i < done; i++)
+		if (h->results.v[i] >= 0)
+			add_promise(p, i);
+}
+
+void promises_release(struct promises *p)
+{
+	vec_release(&p->list);
+}
+
+/* ---- asking it ---- */
+
+/* Whether `path` is `below` itself, or a directory above it. */
+static bool on_the_way(const char *path, const char *below)
+{
+	size_t n = strlen(path);
+
+	return strncmp(path, below, n) == 0 && (below[n] == '\0' || below[n] == '/');
+}
+
+/* Whether `path` names the inode in a state, or is a directory above one of its names. */
+static bool names_line(struct history *h, size_t state, const char *path, uint64_t ino)
+{
+	const struct history_paths *paths = history_paths_at(h, state);
+
+	for (size_t i = 0; i < paths->n; i++)
+		if (paths->v[i].ino == ino && on_the_way(path, paths->v[i].path))
+			return true;
+	return false;
+}
+
+/* Whether it was a name of the inode before a state, and nothing is there in that state. */
+static bool left_name(struct history *h, size_t state, const char *path, uint64_t ino)
+{
+	if (history_ino(h, state, path))
+		return false;
+	for (size_t i = state; i-- > 0;) {
+		uint64_t there = history_ino(h, i, path);
+
+		if (there)
+			return there == ino;
+	}
+	return false;
+}
+
+static uint64_t parent_of(struct history *h, size_t state, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		return REFFS_ROOT_INO;
+	auto_free char *parent = xmemdupz(path, (size_t)(slash - path));
+	return history_ino(h, state, parent);
+}
+
+static bool covers_path(const struct promises *p, const struct promise *x, const char *path)
+{
+	switch (x->kind) {
+	case PROMISE_ALL:
+		return true;
+	case PROMISE_DIR:
+		return parent_of(p->h, x->state, path) == x->ino ||
+		       (p->g->fsync_dir_line && names_line(p->h, x->state, path, x->ino));
+	case PROMISE_FILE:
+		return p->g->fsync_names && (names_line(p->h, x->state, path, x->ino) ||
+					     left_name(p->h, x->state, path, x->ino));
+	case PROMISE_DATA:
+	case PROMISE_RANGE:
+		return p->g->fsync_names && names_line(p->h, x->state, path, x->ino);
+	}
+	return false;
+}
+
+/* A path is durable where its directory is: without that, nobody could reach it. */
+static bool reachable(const struct promises *p, const struct promise *x, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash || x->kind == PROMISE_ALL || p->g->fsync_names)
+		return true;
+	auto_free char *parent = xmemdupz(path, (size_t)(slash - path));
+	return promise_for_path(p, parent) != NULL;
+}
+
+const struct promise *promise_for_path(const struct promises *p, const char *path)
+{
+	for (size_t i = p->list.n; i-- > 0;)
+		if (covers_path(p, &p->list.v[i], path) && reachable(p, &p->list.v[i], path))
+			return &p->list.v[i];
+	return NULL;
+}
+
+const struct promise *promise_for_attributes(const struct promises *p, uint64_t ino)
+{
+	for (size_t i = p->list.n; i-- > 0;) {
+		const struct promise *x = &p->list.v[i];
+
+		if (x->kind == PROMISE_ALL ||
+		    (x->ino == ino && (x->kind == PROMISE_FILE || x->kind == PROMISE_DIR)))
+			return x;
+	}
+	return NULL;
+}
+
+const struct promise *promise_for_size(const struct promises *p, uint64_t ino)
+{
+	for (size_t i = p->list.n; i-- > 0;) {
+		const struct promise *x = &p->list.v[i];
+
+		/* msync and synced writes promise that their bytes can be read, no more. */
+		if (x->kind == PROMISE_ALL || (x->ino == ino && x->kind != PROMISE_RANGE))
+			return x;
+	}
+	return NULL;
+}
+
+const struct promise *promise_for_byte(const struct promises *p, uint64_t ino, uint64_t offset)
+{
+	for (size_t i = p->list.n; i-- > 0;) {
+		const struct promise *x = &p->list.v[i];
+
+		if (x->kind == PROMISE_ALL ||
+		    (x->ino == ino &&
+		     (x->kind == PROMISE_FILE || x->kind == PROMISE_DATA ||
+		      (x->kind == PROMISE_RANGE && offset >= x->from && offset < x->to))))
+			return x;
+	}
+	return NULL;
+}
+
+const struct promise *promise_for_existence(const struct promises *p, uint64_t ino)
+{
+	for (size_t i = 0; i < p->list.n; i++) {
+		const struct promise *x = &p->list.v[i];
+		const struct history_paths *paths = history_paths_at(p->h, x->state);
+
+		for (size_t k = 0; k < paths->n; k++)
+			if (paths->v[k].ino == ino && covers_path(p, x, paths->v[k].path) &&
+			    reachable(p, x, paths->v[k].path))
+				return x;
+	}
+	return NULL;
+}
+
+char *promise_words(const struct promises *p, const struct promise *promise)
+{
+	struct strbuf out = { 0 };
+
+	if (!promise)
+		return NULL;
+	op_print(&p->h->w->ops.v[promise->op], &out);
+	strbuf_addf(&out, " (operation %zu) had returned", promise->op);
+	return strbuf_detach(&out);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * promise.h - what had been promised to survive when the power failed.
+ *
+ * Each persistence operation that returned makes a point: from state `state` on, something is
+ * durable. Items that no point covers may have any value the history gives them.
+ */
+#ifndef CHECK_PROMISE_H
+#define CHECK_PROMISE_H
+
+#include "check/guarantee.h"
+#include "check/history.h"
+
+enum promise_kind {
+	PROMISE_ALL,   /* sync, syncfs, remount; every operation where the profile says so */
+	PROMISE_FILE,  /* fsync of something that is no directory */
+	PROMISE_DIR,   /* fsync of a directory */
+	PROMISE_DATA,  /* fdatasync, a write with dsync: data and what is needed to read it */
+	PROMISE_RANGE, /* msync: these bytes, and what is needed to read them */
+};
+
+struct promise {
+	enum promise_kind kind;
+	size_t state; /* the state that was promised */
+	size_t op;    /* the operation that did */
+	uint64_t ino;
+	uint64_t from, to; /* PROMISE_RANGE: bytes */
+};
+
+/* The power failed when `done` operations had returned, and perhaps one more was under way. */
+struct promises {
+	struct history *h;
+	const struct guarantee *g;
+	size_t last; /* the latest state that may be seen */
+	struct vec_of(struct promise) list;
+};
+
+void promises_make(struct promises *p, struct history *h, const struct guarantee *g, size_t done,
+		   bool under_way);
+void promises_release(struct promises *p);
+
+/* Each gives the latest promise that covers the item, or NULL. */
+const struct promise *promise_for_path(const struct promises *p, const char *path);
+const struct promise *promise_for_attributes(const struct promises *p, uint64_t ino);
+const struct promise *promise_for_size(const struct promises *p, uint64_t ino);
+const struct promise *promise_for_byte(const struct promises *p, uint64_t ino, uint64_t offset);
+/* The first promise by which some name of the inode had to be there. */
+const struct promise *promise_for_existence(const struct promises *p, uint64_t ino);
+
+/* "fsync A/foo (operation 3) had returned" */
+char *promise_words(const struct promises *p, const struct promise *promise);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fuse.c - user-space file systems that live on a disk file: "fuse:COMMAND {disk} {mnt}".
+ *
+ * The command is run by a shell and must stay in the foreground; {disk} is the recorded file, {mnt}
+ * the place to mount. It is waited for until something is mounted there, and again until it has
+ * ended after the unmount.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "target/target.h"
+
+enum { SIZE_DEFAULT = 16 << 20, POLL_US = 500 };
+
+/* A command with its places filled in. */
+static char *fill_in(const struct target *t, const char *command, const char *disk)
+{
+	struct strbuf out = { 0 };
+
+	for (const char *p = command; *p;) {
+		if (strncmp(p, "{disk}", 6) == 0) {
+			strbuf_adds(&out, disk);
+			p += 6;
+		} else if (strncmp(p, "{mnt}", 5) == 0) {
+			strbuf_adds(&out, t->mnt);
+			p += 5;
+		} else {
+			strbuf_addch(&out, *p++);
+		}
+	}
+	return strbuf_detach(&out);
+}
+
+static int run_shell(const struct target *t, const char *command, const char *disk, int *status,
+		     struct strbuf *said, struct err *err)
+{
+	auto_free char *line = fill_in(t, command, disk);
+	const char *argv[] = { "/bin/sh", "-c", line, NULL };
+	struct proc_opts opts = { .argv = argv,
+				  .timeout_ms = t->opts.timeout_ms,
+				  .merge_stderr = true };
+	struct proc_result res;
+	int rc = proc_run(&opts, &res, err);
+
+	if (rc)
+		return rc;
+	*status = res.exit_code;
+	if (res.out.len)
+		strbuf_add(said, res.out.buf, res.out.len);
+	if (res.exit_code < 0)
+		proc_describe(&res, &opts, said);
+	proc_result_release(&res);
+	return 0;
+}
+
+static int fuse_open(struct target *t, const struct target_opts *opts, struct err *err)
+{
+	const char *colon = strchr(opts->spec, ':');
+
+	if (!colon || !strstr(colon, "{disk}") || !strstr(colon, "{mnt}"))
+		return err_set(err, -EINVAL, "a FUSE target is 'fuse:COMMAND {disk} {mnt}'");
+	if (!opts->mkfs_args)
+		return err_set(err, -EINVAL, "a FUSE target needs --mkfs 'COMMAND {disk}'");
+	t->command = xstrdup(colon + 1);
+	if (!t->opts.size)
+		t->opts.size = SIZE_DEFAULT;
+	int rc = disk_open(opts->recorder ? opts->recorder : "fuse", t->opts.size, &t->disk, err);
+	if (!rc && !disk_file(t->disk))
+		rc = err_set(err, -EINVAL, "recorder %s has no file for a FUSE target; use fuse",
+			     disk_recorder(t->disk));
+	return rc;
+}
+
+static int fuse_mkfs(struct target *t, struct image *out, struct err *err)
+{
+	auto_strbuf said = STRBUF_INIT;
+	char path[] = "/tmp/outage-mkfs-XXXXXX";
+	auto_fd fd = mkostemp(path, O_CLOEXEC);
+	int status = 0;
+
+	if (fd < 0)
+		return err_set(err, -errno, "cannot make a file in /tmp: %m");
+	int rc = ftruncate(fd, (off_t)t->opts.size) < 0
+			 ? err_set(err, -errno, "cannot size %s: %m", path)
+			 : run_shell(t, t->opts.mkfs_args, path, &status, &said, err);
+	if (!rc && status)
+		rc = err_set(err, -EINVAL, "mkfs failed: %.300s", strbuf_str(&said));
+	if (!rc)
+		rc = image_load_fd(fd, path, out, err);
+	unlink(path);
+	return rc;
+}
+
+/* Ends a server that did not end by itself. */
+static void reap(struct target *t, unsigned grace_ms)
+{
+	for (unsigned waited = 0; t->server; waited++) {
+		if (waitpid(t->server, NULL, WNOHANG) != 0) {
+			t->server = 0;
+			return;
+		}
+		if (waited >= grace_ms)
+			kill(-t->server, SIGKILL);
+		usleep(1000);
+	}
+}
+
+static int start_server(struct target *t, struct err *err)
+{
+	auto_free char *line = fill_in(t, t->command, disk_file(t->disk));
+	pid_t parent = getpid();
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return err_set(err, -errno, "cannot start the FUSE server: %m");
+	if (pid == 0) {
+		setpgid(0, 0);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(127);
+		int null = open("/dev/null", O_RDWR);
+		dup2(null, STDIN_FILENO);
+		dup2(null, STDOUT_FILENO);
+		dup2(null, STDERR_FILENO);
+		execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+		_exit(127);
+	}
+	setpgid(pid, pid);
+	t->server = pid;
+	return 0;
+}
+
+static int fuse_mount(struct target *t, struct strbuf *said, struct err *err)
+{
+	struct stat before, now;
+	int rc = stat(t->mnt, &before) < 0 ? err_set(err, -errno, "cannot look at %s: %m", t->mnt)
+					   : start_server(t, err);
+
+	if (rc)
+		return rc;
+	for (uint64_t us = 0; us < t->opts.timeout_ms * 1000; us += POLL_US) {
+		int status;
+
+		if (stat(t->mnt, &now) == 0 && now.st_dev != before.st_dev) {
+			t->root = open(t->mnt, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+			if (t->root >= 0)
+				return 0;
+		}
+		if (waitpid(t->server, &status, WNOHANG) == t->server) {
+			t->server = 0;
+			strbuf_addf(said, "the server ended with status %d before it had mounted\n",
+				    WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
+			return 1;
+		}
+		usleep(POLL_US);
+	}
+	umount2(t->mnt, MNT_DETACH);
+	reap(t, 0);
+	strbuf_addf(said, "nothing was mounted within %llu ms\n",
+		    (unsigned long long)t->opts.timeout_ms);
+	return 1;
+}
+
+static int fuse_umount(struct target *t, bool clean, struct err *err)
+{
+	(void)clean;
+	util_close(steal_fd(&t->root));
+	for (int tries = 0; umount2(t->mnt, 0) < 0; tries++) {
+		if (errno == EINVAL)
+			break; /* the server is gone, and its mount with it */
+		if (tries == 200) {
+			umount2(t->mnt, MNT_DETACH);
+			reap(t, 0);
+			return err_set(err, -EBUSY, "cannot unmount %s: %m", t->mnt);
+		}
+		usleep(2000);
+	}
+	reap(t, 10000);
+	return 0;
+}
+
+static int fuse_recover(struct target *t, struct strbuf *said, struct err *err)
+{
+	int status = 0;
+
+	if (!t->opts.recover)
+		return 0;
+	int rc = run_shell(t, t->opts.recover, disk_file(t->disk), &status, said, err);
+	return rc ? rc : status < 0 || status > 3;
+}
+
+static int fuse_fsck(struct target *t, struct strbuf *said, struct err *err)
+{
+	int status = 0;
+
+	if (!t->opts.fsck)
+		return 0;
+	int rc = run_shell(t, t->opts.fsck, disk_file(t->disk), &status, said, err);
+	return rc ? rc : status != 0;
+}
+
+static void fuse_close(struct target *t)
+{
+	if (t->server) {
+		umount2(t->mnt, MNT_DETACH);
+		reap(t, 0);
+	}
+}
+
+static const char *const lost_found[] = { "lost+found", NULL };
+
+const struct target_ops target_fuse = {
+	.name = "fuse",
+	.help = "a user-space file system: 'fuse:COMMAND {disk} {mnt}', with --mkfs",
+	.guarantee = "linux",
+	.ignore = lost_found,
+	.needs_root = true,
+	.open = fuse_open,
+	.mkfs = fuse_mkfs,
+	.recover = fuse_recover,
+	.mount = fuse_mount,
+	.umount = fuse_umount,
+	.fsck = fuse_fsck,
+	.close = fuse_close,
+};

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * host.c - file systems of this machine's own kernel, on a recording disk.
+ *
+ * Journaling file systems recover when they are mounted; ext2 is given to its fsck first, as a
+ * boot would.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "base/vec.h"
+#include "target/target.h"
+
+/* What differs between them. */
+struct host_fs {
+	const char *name;
+	const char *const *mkfs; /* without the device, which comes last */
+	uint64_t size;
+	const char *mount_opts;	    /* always given */
+	const char *const *recover; /* without the device; NULL: mounting recovers */
+	const char *const *fsck;
+	bool shutdown; /* can be cut off, so that unmounting writes nothing */
+};
+
+enum { MIB = 1 << 20 };
+
+#define E2_MKFS(type, ...)                                                                         \
+	(const char *const[])                                                                      \
+	{                                                                                          \
+		"mke2fs", "-q", "-F", "-t", type, "-b", "4096", "-E",                              \
+			"lazy_itable_init=0,lazy_journal_init=0,nodiscard", ##__VA_ARGS__, NULL    \
+	}
+
+static const char *const e2fsck_check[] = { "e2fsck", "-f", "-n", NULL };
+static const char *const e2fsck_preen[] = { "e2fsck", "-p", NULL };
+
+static const struct host_fs file_systems[] = {
+	{ .name = "ext2",
+	  .mkfs = E2_MKFS("ext2"),
+	  .size = 16 * MIB,
+	  .recover = e2fsck_preen,
+	  .fsck = e2fsck_check,
+	  .shutdown = true },
+	{ .name = "ext3",
+	  .mkfs = E2_MKFS("ext3"),
+	  .size = 16 * MIB,
+	  .fsck = e2fsck_check,
+	  .shutdown = true },
+	{ .name = "ext4",
+	  .mkfs = E2_MKFS("ext4"),
+	  .size = 16 * MIB,
+	  .fsck = e2fsck_check,
+	  .shutdown = true },
+	{ .name = "xfs",
+	  .mkfs = (const char *const[]){ "mkfs.xfs", "-q", "-f", "-K", "--unsupported", NULL },
+	  .size = 64 * MIB,
+	  .mount_opts = "nouuid",
+	  .fsck = (const char *const[]){ "xfs_repair", "-n", NULL },
+	  .shutdown = true },
+	{ .name = "btrfs",
+	  .mkfs = (const char *const[]){ "mkfs.btrfs", "-q", "-f", "-K", NULL },
+	  .size = 128 * MIB,
+	  .fsck = (const char *const[]){ "btrfs", "check", "--readonly", NULL } },
+};
+
+static const struct host_fs *fs_of(const struct target *t)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(file_systems); i++)
+		if (streq(file_systems[i].name, t->ops->name))
+			return &file_systems[i];
+	assert(!"a target without a file system");
+	return NULL;
+}
+
+/* ---- programs ---- */
+
+struct args vec_of(const char *);
+
+static void args_add_all(struct args *a, const char *const *more)
+{
+	for (; more && *more; more++)
+		vec_push(a, *more);
+}
+
+/* Runs a program on `file`. 0 and its exit status, or -errno if it could not be run. */
+static int run_tool(struct target *t, const char *const *argv, const char *extra, const char *file,
+		    int *status, struct strbuf *said, struct err *err)
+{
+	struct args a = { 0 };
+	auto_free char *words = extra ? xstrdup(extra) : NULL;
+	char *rest = words;
+	struct proc_result res;
+
+	args_add_all(&a, argv);
+	for (char *w; rest && (w = strsep(&rest, " "));)
+		if (*w)
+			vec_push(&a, w);
+	vec_push(&a, file);
+	vec_push(&a, NULL);
+	struct proc_opts opts = { .argv = a.v,
+				  .timeout_ms = t->opts.timeout_ms,
+				  .merge_stderr = true };
+	int rc = proc_run(&opts, &res, err);
+	if (rc == -ENOENT)
+		err_context(err, "is its package installed? (tools/setup)");
+	if (!rc) {
+		*status = res.exit_code;
+		if (res.out.len)
+			strbuf_add(said, res.out.buf, res.out.len);
+		if (res.exit_code < 0) {
+			strbuf_addf(said, "%s ", argv[0]);
+			proc_describe(&res, &opts, said);
+			strbuf_addch(said, '\n');
+		}
+		proc_result_release(&res);
+	}
+	vec_release(&a);
+	return rc;
+}
+
+/* ---- the operations of a target ---- */
+
+static int host_open(struct target *t, const struct target_opts *opts, struct err *err)
+{
+	const struct host_fs *fs = fs_of(t);
+	const char *comma = strchr(opts->spec, ',');
+
+	if (comma || fs->mount_opts)
+		t->mount_opts = xasprintf("%s%s%s", fs->mount_opts ? fs->mount_opts : "",
+					  comma && fs->mount_opts ? "," : "",
+					  comma ? comma + 1 : "");
+	if (!t->opts.size)
+		t->opts.size = fs->size;
+	return disk_open(opts->recorder, t->opts.size, &t->disk, err);
+}
+
+static int host_mkfs(struct target *t, struct image *out, struct err *err)
+{
+	const struct host_fs *fs = fs_of(t);
+	auto_strbuf said = STRBUF_INIT;
+	char path[] = "/tmp/outage-mkfs-XXXXXX";
+	auto_fd fd = mkostemp(path, O_CLOEXEC);
+	int status = 0, rc;
+
+	if (fd < 0)
+		return err_set(err, -errno, "cannot make a file in /tmp: %m");
+	/* Workers must not share the id of a btrfs: the kernel keeps one device for each. */
+	auto_free char *extra = streq(fs->name, "btrfs")
+					? xasprintf("-U 0a7a6e00-0000-4000-8000-%012x %s",
+						    t->opts.worker + 1,
+						    t->opts.mkfs_args ? t->opts.mkfs_args : "")
+					: xstrdup(t->opts.mkfs_args ? t->opts.mkfs_args : "");
+	rc = ftruncate(fd, (off_t)t->opts.size) < 0
+		     ? err_set(err, -errno, "cannot size %s: %m", path)
+		     : 0;
+	if (!rc)
+		rc = run_tool(t, fs->mkfs, extra, path, &status, &said, err);
+	if (!rc && status)
+		rc = err_set(err, -EINVAL, "%s refused a disk of %llu bytes: %.300s", fs->mkfs[0],
+			     (unsigned long long)t->opts.size, strbuf_str(&said));
+	if (!rc)
+		rc = image_load_fd(fd, path, out, err);
+	unlink(path);
+	return rc;
+}
+
+/* Generic words of a mount's options are flags; the rest goes to the file system. */
+static void split_options(const char *options, unsigned long *flags, struct strbuf *data)
+{
+	static const struct {
+		const char *name;
+		unsigned long flag;
+	} words[] = {
+		{ "ro", MS_RDONLY },
+		{ "sync", MS_SYNCHRONOUS },
+		{ "dirsync", MS_DIRSYNC },
+		{ "noatime", MS_NOATIME },
+		{ "nodiratime", MS_NODIRATIME },
+		{ "relatime", MS_RELATIME },
+		{ "strictatime", MS_STRICTATIME },
+		{ "lazytime", MS_LAZYTIME },
+		{ "noexec", MS_NOEXEC },
+		{ "mand", MS_MANDLOCK },
+		{ "defaults", 0 },
+	};
+	auto_free char *copy = xstrdup(options ? options : "");
+	char *rest = copy;
+
+	for (char *w; (w = strsep(&rest, ","));) {
+		size_t i = 0;
+
+		if (!*w)
+			continue;
+		while (i < ARRAY_SIZE(words) && !streq(words[i].name, w))
+			i++;
+		if (i < ARRAY_SIZE(words))
+			*flags |= words[i].flag;
+		else
+			strbuf_addf(data, "%s%s", data->len ? "," : "", w);
+	}
+}
+
+static int host_mount(struct target *t, struct strbuf *said, struct err *err)
+{
+	unsigned long flags = MS_NODEV | MS_NOSUID;
+	auto_strbuf data = STRBUF_INIT;
+
+	split_options(t->mount_opts, &flags, &data);
+	if (mount(disk_device(t->disk), t->mnt, t->ops->name, flags, strbuf_str(&data)) < 0) {
+		int error = errno;
+
+		/* Missing support is our trouble; anything else is the file system's verdict. */
+		if (error == ENODEV)
+			return err_set(err, -error, "this kernel has no %s", t->ops->name);
+		strbuf_addf(said, "mount: %s\n", strerror(error));
+		return 1;
+	}
+	t->root = open(t->mnt, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (t->root >= 0)
+		return 0;
+	int error = errno;
+	strbuf_addf(said, "the root cannot be opened: %s\n", strerror(error));
+	if (umount2(t->mnt, 0) < 0)
+		return err_set(err, -errno, "cannot unmount %s: %m", t->mnt);
+	return 1;
+}
+
+#define OUTAGE_IOC_SHUTDOWN _IOR('X', 125, uint32_t)
+
+static int host_umount(struct target *t, bool clean, struct err *err)
+{
+	const struct host_fs *fs = fs_of(t);
+	uint32_t no_log_flush = 2;
+
+	/* What unmounting would write is of no interest, and costs half of its time. */
+	if (!clean && fs->shutdown && t->root >= 0 &&
+	    ioctl(t->root, OUTAGE_IOC_SHUTDOWN, &no_log_flush) < 0) {
+		/* an older kernel; unmount as usual */
+	}
+	util_close(steal_fd(&t->root));
+	for (int tries = 0;; tries++) {
+		if (umount2(t->mnt, 0) == 0)
+			return 0;
+		if (errno != EBUSY || tries == 50)
+			return err_set(err, -errno, "cannot unmount %s: %m", t->mnt);
+		usleep(2000);
+	}
+}
+
+static int host_recover(struct target *t, struct strbuf *said, struct err *err)
+{
+	const struct host_fs *fs = fs_of(t);
+	int status;
+
+	if (!fs->recover)
+		return 0;
+	int rc = run_tool(t, fs->recover, NULL, disk_device(t->disk), &status, said, err);
+	/* 1: errors corrected; 2: and a reboot is wanted. More: a person must look at it. */
+	return rc ? rc : status < 0 || status > 3;
+}
+
+static int host_fsck(struct target *t, struct strbuf *said, struct err *err)
+{
+	int status;
+	int rc = run_tool(t, fs_of(t)->fsck, NULL, disk_device(t->disk), &status, said, err);
+
+	return rc ? rc : status != 0;
+}
+
+static void host_close(struct target *t)
+{
+	(void)t;
+}
+
+static const char *const lost_found[] = { "lost+found", NULL };
+static const char *const nothing[] = { NULL };
+
+#define HOST_TARGET(name_, help_, guarantee_, ignore_)                                             \
+	const struct target_ops target_##name_ = {                                                 \
+		.name = #name_,                                                                    \
+		.help = help_,                                                                     \
+		.guarantee = guarantee_,                                                           \
+		.ignore = ignore_,                                                                 \
+		.needs_root = true,                                                                \
+		.open = host_open,                                                                 \
+		.mkfs = host_mkfs,                                                                 \
+		.recover = host_recover,                                                           \
+		.mount = host_mount,                                                               \
+		.umount = host_umount,                                                             \
+		.fsck = host_fsck,                                                                 \
+		.close = host_close,                                                               \
+	}
+
+HOST_TARGET(ext2, "ext2 of this kernel, recovered by e2fsck -p", "posix", lost_found);
+HOST_TARGET(ext3, "ext3 of this kernel", "linux", lost_found);
+HOST_TARGET(ext4, "ext4 of this kernel", "linux", lost_found);
+HOST_TARGET(xfs, "xfs of this kernel", "linux", nothing);
+HOST_TARGET(btrfs, "btrfs of this kernel", "linux", nothing);

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* target.c - finds a target, gives it a place of its own to mount, and guards the calls. */
+#include "target/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "target/kmsg.h"
+
+const struct target_ops *const targets[] = {
+	&target_ext4, &target_xfs, &target_btrfs, &target_ext3, &target_ext2, &target_fuse, NULL,
+};
+
+const struct target_ops *target_find(const char *spec, struct err *err)
+{
+	size_t n = strcspn(spec, ",:");
+	struct strbuf list = { 0 };
+
+	for (size_t i = 0; targets[i]; i++) {
+		if (strlen(targets[i]->name) == n && memcmp(targets[i]->name, spec, n) == 0)
+			return targets[i];
+		strbuf_addf(&list, "%s%s", i ? ", " : "", targets[i]->name);
+	}
+	err_set(err, -EINVAL, "there is no target '%.*s'; there are %s", (int)n, spec,
+		strbuf_str(&list));
+	strbuf_release(&list);
+	return NULL;
+}
+
+/*
+ * A mount namespace of our own, and in it an empty tmpfs to mount things in: both are gone with the
+ * process, whatever ends it.
+ */
+static int private_place(struct target *t, struct err *err)
+{
+	static bool done;
+	static const char place[] = "/mnt";
+
+	if (!done) {
+		if (unshare(CLONE_NEWNS) < 0)
+			return err_set(err, -errno, "cannot make a mount namespace: %m");
+		if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+			return err_set(err, -errno, "cannot make mounts private: %m");
+		if (mount("outage", place, "tmpfs", MS_NODEV | MS_NOSUID, "size=1m,mode=700") < 0)
+			return err_set(err, -errno, "cannot mount a tmpfs on %s: %m", place);
+		done = true;
+	}
+	snprintf(t->mnt, sizeof(t->mnt), "%s/fs", place);
+	if (mkdir(t->mnt, 0700) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "cannot make %s: %m", t->mnt);
+	return 0;
+}
+
+int target_open(const struct target_opts *opts, struct target *t, struct err *err)
+{
+	const struct target_ops *ops = target_find(opts->spec, err);
+
+	*t = (struct target){ .ops = ops, .opts = *opts, .root = -1, .kmsg = -1 };
+	if (!ops)
+		return -EINVAL;
+	if (ops->needs_root && geteuid() != 0)
+		return err_set(err, -EPERM,
+			       "target %s needs root: it mounts on this machine's kernel; "
+			       "run it with sudo",
+			       ops->name);
+	if (!t->opts.timeout_ms)
+		t->opts.timeout_ms = 60000;
+	int rc = private_place(t, err);
+	if (!rc) {
+		t->kmsg = kmsg_open();
+		rc = ops->open(t, &t->opts, err);
+	}
+	if (rc)
+		target_close(t);
+	return rc;
+}
+
+void target_close(struct target *t)
+{
+	if (t->root >= 0) {
+		struct err ignored = ERR_INIT;
+		int rc = target_umount(t, false, &ignored);
+		(void)rc;
+	}
+	if (t->ops)
+		t->ops->close(t);
+	disk_close(t->disk);
+	t->disk = NULL;
+	util_close(steal_fd(&t->kmsg));
+	free(t->mount_opts);
+	free(t->command);
+	t->mount_opts = t->command = NULL;
+	t->ops = NULL;
+}
+
+int target_mkfs(struct target *t, struct image *out, struct err *err)
+{
+	assert(t->root < 0);
+	return t->ops->mkfs(t, out, err);
+}
+
+int target_recover(struct target *t, struct strbuf *said, struct err *err)
+{
+	assert(t->root < 0);
+	return t->ops->recover ? t->ops->recover(t, said, err) : 0;
+}
+
+int target_mount(struct target *t, struct strbuf *said, struct err *err)
+{
+	assert(t->root < 0);
+	int rc = t->ops->mount(t, said, err);
+
+	assert((rc == 0) == (t->root >= 0));
+	return rc;
+}
+
+int target_umount(struct target *t, bool clean, struct err *err)
+{
+	int rc = t->ops->umount(t, clean, err);
+
+	if (!rc)
+		util_close(steal_fd(&t->root));
+	return rc;
+}
+
+int target_fsck(struct target *t, struct strbuf *said, struct err *err)
+{
+	assert(t->root < 0);
+	return t->ops->fsck ? t->ops->fsck(t, said, err) : 0;
+}
+
+bool target_kernel_log(struct target *t, struct strbuf *out)
+{
+	const char *device = t->disk ? disk_device(t->disk) : NULL;
+	const char *slash = device ? strrchr(device, '/') : NULL;
+
+	return t->kmsg >= 0 && kmsg_read(t->kmsg, slash ? slash + 1 : NULL, out);
+}

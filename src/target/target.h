@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * target.h - something under test: a file system that can be given a disk, mounted, driven through
+ * a directory, and asked for its state.
+ *
+ * A target is named "ext4", "ext4,data=writeback" or "fuse:COMMAND {disk} {mnt}"; what comes after
+ * the comma goes to mount. It lives in one worker process, which has a mount namespace of its own:
+ * when the worker is gone, so is everything it mounted.
+ *
+ * To add one, copy skeleton.c.
+ */
+#ifndef TARGET_TARGET_H
+#define TARGET_TARGET_H
+
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "core/image.h"
+#include "record/disk.h"
+
+struct target;
+
+struct target_opts {
+	const char *spec;
+	const char *recorder;  /* NULL: the best that works */
+	const char *mkfs_args; /* more arguments for mkfs; for fuse: the whole command */
+	const char *recover;   /* fuse: the command that recovers "{disk}" before a mount */
+	const char *fsck;      /* fuse: the command that checks "{disk}" */
+	uint64_t size;	       /* of the disk; 0: what the file system likes */
+	unsigned worker;       /* which of the parallel workers this is, from 0 */
+	uint64_t timeout_ms;   /* for programs that are run; 0: 60 s */
+};
+
+struct target_ops {
+	const char *name;
+	const char *help;
+	const char *guarantee;	   /* the profile it gets by default */
+	const char *const *ignore; /* names in the root that mkfs makes; NULL-terminated */
+	bool needs_root;
+
+	/* Makes ready for `opts`; the disk is open afterwards. */
+	int (*open)(struct target *t, const struct target_opts *opts, struct err *err);
+	/* Puts a new, empty file system on a disk of the right size. */
+	int (*mkfs)(struct target *t, struct image *out, struct err *err);
+	/*
+	 * Does what a boot after a power cut would do before mounting, such as fsck -p. 0 if it
+	 * could be done; 1 if the file system is beyond it, and `said` tells what was said.
+	 */
+	int (*recover)(struct target *t, struct strbuf *said, struct err *err);
+	/* Mounts what is on the disk; t->root is its root. 1 if it cannot be mounted, and why. */
+	int (*mount)(struct target *t, struct strbuf *said, struct err *err);
+	/*
+	 * Unmounts. Nothing is mounted afterwards, or it fails. Unless `clean`, what was not
+	 * written yet may be dropped: nobody will look at this disk again.
+	 */
+	int (*umount)(struct target *t, bool clean, struct err *err);
+	/* Runs the file system's own checker, changing nothing. 1 if it complains. */
+	int (*fsck)(struct target *t, struct strbuf *said, struct err *err);
+	void (*close)(struct target *t); /* accepts a half-built target */
+};
+
+extern const struct target_ops target_ext2, target_ext3, target_ext4, target_xfs, target_btrfs,
+	target_fuse;
+extern const struct target_ops *const targets[]; /* ends with NULL */
+
+struct target {
+	const struct target_ops *ops;
+	struct target_opts opts;
+	char *mount_opts; /* from the spec, or NULL */
+	char *command;	  /* of a FUSE server, or NULL */
+	struct disk *disk;
+	int root; /* while mounted, else -1 */
+	char mnt[64];
+	int kmsg;   /* the kernel's log, read so far; -1 if it cannot be read */
+	int server; /* process of a FUSE server, or 0 */
+};
+
+/* Which target a spec means; NULL and a sentence if there is none. */
+const struct target_ops *target_find(const char *spec, struct err *err);
+
+/* Opens a target in this process, which gets a mount namespace of its own. */
+int target_open(const struct target_opts *opts, struct target *t, struct err *err) must_check;
+void target_close(struct target *t);
+
+/* The checking wrappers. */
+int target_mkfs(struct target *t, struct image *out, struct err *err) must_check;
+int target_recover(struct target *t, struct strbuf *said, struct err *err) must_check;
+int target_mount(struct target *t, struct strbuf *said, struct err *err) must_check;
+int target_umount(struct target *t, bool clean, struct err *err) must_check;
+int target_fsck(struct target *t, struct strbuf *said, struct err *err) must_check;
+
+/* Adds the kernel's complaints about this target since the last call; true if there are any. */
+bool target_kernel_log(struct target *t, struct strbuf *out);
+
+#endif
