@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * bench_crash.c - how fast crash states are made: every subset of 12 writes of one page in flight,
- * on an empty disk and on one that is full of data. Prints "key value" lines.
+ * on an empty disk and on one that is full of data; and a trace like that of a file system, with
+ * every write a crash point. Prints "key value" lines.
  */
 #include <time.h>
 
 #include "base/rng.h"
 #include "core/crash.h"
 
-enum { WRITES = 12, ROUNDS = 25, DISK = 64 << 20, PAGES_FULL = 8192 };
+enum {
+	WRITES = 12,
+	ROUNDS = 25,
+	DISK = 64 << 20,
+	PAGES_FULL = 8192,
+	LONG_WRITES = 2000,
+	LONG_FLUSH = 40, /* writes from flush to flush */
+};
 
 static double now_s(void)
 {
@@ -66,6 +74,50 @@ static void run(const char *name, const struct image *base, size_t len, bool nea
 	trace_release(&t);
 }
 
+/* Each write completes; a flush now and then; every write a crash point; subsets of up to two. */
+static void run_trace(const char *name, const struct image *base)
+{
+	struct crash_points points = { 0 };
+	auto_crash_state state = CRASH_STATE_INIT;
+	auto_crash e = NULL;
+	struct crash_stats stats;
+	unsigned char data[IMAGE_PAGE];
+	struct trace t;
+	struct rng r;
+
+	rng_init(&r, 3);
+	trace_init(&t);
+	t.info.size = DISK;
+	for (uint64_t i = 0; i < LONG_WRITES; i++) {
+		/* A journal that grows, and blocks here and there, some of them again. */
+		uint64_t page = i % 4 ? 4096 + i % 1024 : rng_below(&r, 64) * 40;
+
+		fill(data, sizeof(data), &r);
+		trace_complete(&t, trace_write(&t, page * IMAGE_PAGE, data, sizeof(data), 0), 0);
+		if (i % LONG_FLUSH == LONG_FLUSH - 1)
+			trace_complete(&t, trace_flush(&t), 0);
+	}
+	crash_points_writes(&t, &points);
+	struct crash_opts opts = { .base = base,
+				   .points = points.v,
+				   .n_points = points.n,
+				   .layers = CRASH_LAYERS_DEFAULT,
+				   .max_subset = 2 };
+	double start = now_s();
+	if (crash_new(&t, &opts, &e, NULL))
+		abort();
+	while (crash_next(e, &state))
+		;
+	crash_stats(e, &stats);
+	double s = now_s() - start;
+	printf("%s_states %llu\n", name, (unsigned long long)stats.tried);
+	printf("%s_unique %llu\n", name, (unsigned long long)stats.unique);
+	printf("%s_states_per_s %.0f\n", name, (double)stats.tried / s);
+	printf("%s_unique_per_s %.0f\n", name, (double)stats.unique / s);
+	crash_points_release(&points);
+	trace_release(&t);
+}
+
 int main(void)
 {
 	auto_image empty, full;
@@ -83,5 +135,6 @@ int main(void)
 	run("full_disk", &full, IMAGE_PAGE, true);
 	run("full_disk_scattered", &full, IMAGE_PAGE, false);
 	run("full_disk_sectors", &full, 512, true);
+	run_trace("trace", &full);
 	return 0;
 }

@@ -17,6 +17,8 @@ enum { GRACE_MS = 500, KILL_MS = 5000, POLL_MS = 20, OUTPUT_LIMIT = 1 << 20 };
 
 enum { STATUS_UNKNOWN = 0x7f }; /* a wait status that is neither an exit nor a signal */
 
+void (*proc_in_child)(void);
+
 static uint64_t now_ms(void)
 {
 	struct timespec ts;
@@ -95,6 +97,8 @@ static void child(const struct proc_opts *opts, struct pipes *p, pid_t parent)
 	if (dup2(p->in[0], STDIN_FILENO) < 0 || dup2(p->out[1], STDOUT_FILENO) < 0 ||
 	    dup2(opts->merge_stderr ? p->out[1] : p->err[1], STDERR_FILENO) < 0)
 		goto fail;
+	if (proc_in_child)
+		proc_in_child();
 	if (opts->cwd && chdir(opts->cwd) < 0)
 		goto fail;
 	execvp(opts->argv[0], (char *const *)(uintptr_t)opts->argv);
@@ -133,6 +137,19 @@ static void feed(int *fd, const struct proc_opts *opts, size_t *fed)
 		util_close(steal_fd(fd));
 }
 
+/* Hears of the child's exec: nothing yet, that it happened, or an error. */
+static void hear_exec(int *fd, int *error)
+{
+	int value;
+	ssize_t n = *fd < 0 ? -1 : read(*fd, &value, sizeof(value));
+
+	if (n < 0 && (*fd < 0 || errno == EINTR || errno == EAGAIN))
+		return;
+	if (n == sizeof(value))
+		*error = value;
+	util_close(steal_fd(fd));
+}
+
 struct watch {
 	pid_t pid;
 	int pidfd;	      /* wakes us when it ends; -1 on old kernels */
@@ -140,6 +157,7 @@ struct watch {
 	int stage;	      /* 0 running, 1 SIGTERM sent, 2 SIGKILL sent, 3 given up */
 	bool exited;
 	int status;
+	int exec_error; /* errno if the program could not be run */
 };
 
 static void watch_step(struct watch *w, struct proc_result *res)
@@ -177,16 +195,18 @@ static void converse(const struct proc_opts *opts, struct pipes *p, struct watch
 	size_t fed = 0;
 
 	fcntl(p->in[1], F_SETFL, O_NONBLOCK);
+	fcntl(p->exec[0], F_SETFL, O_NONBLOCK);
 	if (!opts->input_len)
 		util_close(steal_fd(&p->in[1]));
 	/* After SIGKILL a process stuck in the kernel may never end: do not wait for ever. */
-	while (w->stage < 3 &&
+	while (w->stage < 3 && !w->exec_error &&
 	       (!w->exited || ((p->out[0] >= 0 || p->err[0] >= 0) && w->stage < 2))) {
 		struct pollfd fds[] = {
 			{ .fd = p->out[0], .events = POLLIN },
 			{ .fd = p->err[0], .events = POLLIN },
 			{ .fd = p->in[1], .events = POLLOUT },
 			{ .fd = w->exited ? -1 : w->pidfd, .events = POLLIN },
+			{ .fd = p->exec[0], .events = POLLIN },
 		};
 		if (poll(fds, ARRAY_SIZE(fds), POLL_MS) < 0 && errno != EINTR)
 			break;
@@ -197,13 +217,33 @@ static void converse(const struct proc_opts *opts, struct pipes *p, struct watch
 		if (fds[2].revents)
 			feed(&p->in[1], opts, &fed);
 		watch_step(w, res);
+		/* Last: what a child says before it ends is there when its end is seen. */
+		hear_exec(&p->exec[0], &w->exec_error);
 	}
+}
+
+/* Talks with the child until it ends. -errno if its program could not be run. */
+static int attend(const struct proc_opts *opts, struct pipes *p, struct watch *w,
+		  struct proc_result *res)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN }, old;
+
+	sigaction(SIGPIPE, &ignore, &old);
+	converse(opts, p, w, res);
+	sigaction(SIGPIPE, &old, NULL);
+	if (w->exec_error) /* it is about to end by itself */
+		while (!w->exited && waitpid(w->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	else
+		kill(-w->pid, SIGKILL); /* whatever the child left behind in its group */
+	return -w->exec_error;
 }
 
 int proc_run(const struct proc_opts *opts, struct proc_result *res, struct err *err)
 {
 	struct pipes p;
-	struct sigaction ignore = { .sa_handler = SIG_IGN }, old;
+	struct proc_result made = { 0 };
+	struct sigaction old;
 	pid_t parent = getpid();
 	int rc = pipes_open(&p, err);
 
@@ -214,6 +254,7 @@ int proc_run(const struct proc_opts *opts, struct proc_result *res, struct err *
 		signal(SIGCHLD, SIG_DFL);
 	int fault = fault_point("proc.fork");
 	pid_t pid = fault ? -1 : fork();
+	uint64_t start_ms = now_ms();
 	if (pid == 0)
 		child(opts, &p, parent);
 	if (pid < 0) {
@@ -227,31 +268,20 @@ int proc_run(const struct proc_opts *opts, struct proc_result *res, struct err *
 	util_close(steal_fd(&p.err[1]));
 	util_close(steal_fd(&p.exec[1]));
 
-	int exec_errno = 0;
-	ssize_t n;
-	do
-		n = read(p.exec[0], &exec_errno, sizeof(exec_errno));
-	while (n < 0 && errno == EINTR);
-	if (n == sizeof(exec_errno)) {
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-			;
-		pipes_close(&p);
-		return err_set(err, -exec_errno, "cannot run %s: %m", opts->argv[0]);
-	}
-
-	*res = (struct proc_result){ 0 };
 	struct watch w = { .pid = pid,
 			   .pidfd = (int)syscall(SYS_pidfd_open, pid, 0),
-			   .deadline_ms = opts->timeout_ms ? now_ms() + opts->timeout_ms : 0,
+			   .deadline_ms = opts->timeout_ms ? start_ms + opts->timeout_ms : 0,
 			   .status = STATUS_UNKNOWN };
-	sigaction(SIGPIPE, &ignore, &old);
-	converse(opts, &p, &w, res);
-	sigaction(SIGPIPE, &old, NULL);
+	rc = attend(opts, &p, &w, &made);
 	util_close(w.pidfd);
-	kill(-pid, SIGKILL); /* whatever the child left behind in its group */
 	pipes_close(&p);
-	res->exit_code = WIFEXITED(w.status) ? WEXITSTATUS(w.status) : -1;
-	res->signal = WIFSIGNALED(w.status) ? WTERMSIG(w.status) : 0;
+	if (rc) {
+		proc_result_release(&made);
+		return err_set(err, rc, "cannot run %s: %m", opts->argv[0]);
+	}
+	made.exit_code = WIFEXITED(w.status) ? WEXITSTATUS(w.status) : -1;
+	made.signal = WIFSIGNALED(w.status) ? WTERMSIG(w.status) : 0;
+	*res = made;
 	return 0;
 }
 

@@ -3,7 +3,8 @@
  * proc.h - child processes that cannot outlive their time or their parent.
  *
  * A child gets a process group of its own; when its time is up, the group gets SIGTERM and, after
- * a grace period, SIGKILL. If we die, the kernel kills the child (PR_SET_PDEATHSIG).
+ * a grace period, SIGKILL. Its time begins when it is forked: changing to a directory, or loading
+ * a program, can hang as well. If we die, the kernel kills the child (PR_SET_PDEATHSIG).
  */
 #ifndef BASE_PROC_H
 #define BASE_PROC_H
@@ -16,7 +17,7 @@ struct proc_opts {
 	const char *cwd;	 /* NULL: ours */
 	const char *input;	 /* what the child reads; NULL: nothing */
 	size_t input_len;
-	uint64_t timeout_ms; /* 0: none */
+	uint64_t timeout_ms; /* from the fork on; 0: none */
 	size_t output_limit; /* bytes of output kept; the rest is read and dropped; 0: 1 MiB */
 	bool merge_stderr;   /* standard error goes into `out` as well */
 };
@@ -34,6 +35,9 @@ void proc_result_release(struct proc_result *r);
 
 /* Runs a program to its end. Fails only if it could not be run; how it ended is in `res`. */
 int proc_run(const struct proc_opts *opts, struct proc_result *res, struct err *err) must_check;
+
+/* For tests: called in the child before it changes directory. NULL in production. */
+extern void (*proc_in_child)(void);
 
 /* "exited with status 1", "was killed by signal 9 (Killed)", "took longer than 2000 ms" */
 void proc_describe(const struct proc_result *res, const struct proc_opts *opts, struct strbuf *out);

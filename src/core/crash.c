@@ -7,7 +7,10 @@
  * kept. Here:
  *
  * I5: if samples are asked for, `sets` holds what was tried of the step at hand, so that with
- *     `step` it says what must not be drawn again.
+ *     `step` it says what must not be drawn again, but for what was skipped of that step up to the
+ *     point at hand (crash_plan.c).
+ * I6: what varies at a point is asked once, before the first step beyond the early ones (none, all,
+ *     completed) is taken there, and then never changes: the choices depend on it.
  *
  * Going from one crash point to another replays the trace forward from the nearest of at most
  * CLONES_MAX clones of the model, which share the pages of their images.
@@ -21,12 +24,14 @@
 #include "core/choice.h"
 #include "core/crash_id.h"
 #include "core/crash_plan.h"
+#include "core/crash_race.h"
 #include "core/crash_view.h"
 #include "core/hashset.h"
 
 enum {
 	CLONES_MAX = 64,
 	TEAR_UNIT_DEFAULT = 512,
+	SAMPLE_ROUND_MAX = 1 << 16, /* points drawn at a time */
 };
 
 struct crash_clone {
@@ -34,13 +39,27 @@ struct crash_clone {
 	struct model *model;
 };
 
+/* What is known of a crash point. */
+struct crash_at {
+	uint64_t marks;	      /* EV_OP_... and EV_PERSIST before it */
+	uint64_t flight;      /* pieces in flight */
+	uint64_t units;	      /* tear units of those that vary */
+	uint32_t loose, vary; /* those that can be lost; those that vary */
+	uint32_t old;	      /* see crash_plan.c */
+	bool grown;	      /* since the point before, there are only more loose pieces */
+	bool asked;	      /* vary, old and units are final */
+	unsigned char tried;  /* early steps, a bit each */
+	unsigned char extra;  /* those of them that no choice of what varies can make */
+	size_t frozen;	      /* where in `frozen` it says what varies; SIZE_MAX: all */
+};
+
 struct crash {
 	const struct trace *trace;
 	struct crash_opts opts;
 	struct model_opts model_opts;
 	struct crash_plan plan;
-	struct vec_of(uint64_t) marks_before;	/* EV_OP_... and EV_PERSIST before each point */
-	struct vec_of(uint32_t) vary_at;	/* pieces that vary, at each point */
+	struct vec_of(struct crash_at) points;
+	struct vec_of(uint64_t) frozen;		/* bits of loose pieces that vary */
 	struct vec_of(struct crash_clone) kept; /* clones to go back to, ascending */
 	struct model *walker;			/* the model that moves along the trace */
 	uint64_t walker_at;
@@ -48,11 +67,15 @@ struct crash {
 	struct crash_view view;
 
 	struct choice choice;
-	size_t step; /* of the plan, at hand or where the budget ended it */
+	size_t step;	/* of the plan, at hand or where the budget ended it */
+	size_t step_at; /* the point at hand in it; SIZE_MAX: none yet */
 	bool sampling;
-	struct hashset seen; /* images, mixed with their marks */
-	struct hashset sets; /* sets tried in this step; only kept for sampling */
+	struct rng draw;		 /* of the points to sample */
+	struct vec_of(uint64_t) to_draw; /* those of this round, descending */
+	struct hashset seen;		 /* images, mixed with their marks */
+	struct hashset sets;		 /* sets tried in this step; only kept for sampling */
 	struct crash_stats stats;
+	bool counted; /* the possible and the pruned in `stats` are up to date */
 };
 
 /* States. */
@@ -67,20 +90,22 @@ void crash_state_release(struct crash_state *s)
 	*s = (struct crash_state)CRASH_STATE_INIT;
 }
 
-static void state_build(struct crash_state *s, const struct crash_view *v)
+static void state_build(struct crash_state *s, struct crash_view *v)
 {
 	crash_view_apply(v, &s->image);
 	s->hash = image_hash(&s->image);
 }
 
-static void state_describe(struct crash_state *s, const struct crash_view *v, uint64_t point,
-			   struct crash_step step)
+static void state_describe(struct crash_state *s, const struct crash_view *v, const struct trace *t,
+			   uint64_t point, struct crash_step step)
 {
+	uint32_t sector = t->info.sector_size;
+
 	s->point = point;
 	s->layer = step.layer;
 	s->k = step.k;
 	crash_id_make(v, point, &s->id);
-	crash_view_list(v, s);
+	crash_view_list(v, sector ? sector : TEAR_UNIT_DEFAULT, s);
 }
 
 /* Moving along the trace. */
@@ -142,7 +167,11 @@ static void enter(struct crash *e, size_t index)
 		e->walker_at = point;
 		m = e->walker;
 	}
-	crash_view_load(&e->view, m, &e->opts);
+	const struct crash_at *at = &e->points.v[index];
+	crash_view_load(&e->view, m, at->grown && e->at == index - 1);
+	if (at->frozen != SIZE_MAX)
+		crash_view_narrow(&e->view, e->frozen.v + at->frozen);
+	e->view.old = at->asked ? at->old : 0;
 	e->at = index;
 }
 
@@ -159,51 +188,132 @@ static double subsets(uint64_t n)
 	return n < DBL_MAX_EXP ? ldexp(1, (int)n) : DBL_MAX;
 }
 
+/* A piece as it was at the point before. */
+struct seen_piece {
+	uint64_t event, addr, len;
+	bool loose;
+};
+
+struct survey {
+	struct vec_of(struct seen_piece) pieces;
+	struct hash128 durable;
+	size_t loose_max;
+};
+
+/* Whether the view has what was there before and beyond that only loose pieces; remembers it. */
+static bool has_grown(struct survey *s, const struct crash_view *v)
+{
+	struct hash128 durable = image_hash(&v->model->durable);
+	bool grown = hash_eq(durable, s->durable) && v->n >= s->pieces.n;
+	size_t before = s->pieces.n;
+
+	s->durable = durable;
+	s->pieces.n = min(before, v->n);
+	for (size_t i = 0; i < v->n; i++) {
+		const struct model_piece *p = &v->pieces[i];
+		struct seen_piece now = { p->event, p->addr, p->len, v->base.v[i] == FATE_LOST };
+
+		if (i >= s->pieces.n) {
+			grown &= now.loose;
+			vec_push(&s->pieces, now);
+			continue;
+		}
+		struct seen_piece *old = &s->pieces.v[i];
+		grown &= old->event == now.event && old->addr == now.addr && old->len == now.len &&
+			 old->loose == now.loose;
+		*old = now;
+	}
+	return grown;
+}
+
+static bool is_mark(enum event_kind kind)
+{
+	return kind == EV_OP_BEGIN || kind == EV_OP_END || kind == EV_PERSIST;
+}
+
+/* Whether what was tried at the point before an index says something about the one there. */
+static bool follows(const struct crash *e, size_t index)
+{
+	const struct crash_at *at = &e->points.v[index];
+
+	return index > 0 && at->grown && !e->view.has_needs &&
+	       (e->opts.layers & CRASH_WITH_WHOLE) == CRASH_WITH_WHOLE &&
+	       (e->opts.ignore_marks || at->marks == e->points.v[index - 1].marks);
+}
+
+static void survey_point(struct crash *e, size_t index, struct survey *s)
+{
+	uint64_t point = e->opts.points[index], at = index ? e->opts.points[index - 1] : 0;
+	struct crash_at p = { .marks = index ? e->points.v[index - 1].marks : 0,
+			      .frozen = SIZE_MAX,
+			      .asked = !e->opts.vary };
+
+	for (; at < point; at++)
+		p.marks += is_mark(e->trace->events.v[at].kind);
+	crash_view_load(&e->view, e->walker, false);
+	p.grown = has_grown(s, &e->view) && index > 0;
+	p.flight = e->view.flight.n;
+	p.loose = p.vary = (uint32_t)e->view.loose.n;
+	p.units = crash_view_all_units(&e->view);
+	vec_push(&e->points, p);
+	if (p.asked && follows(e, index))
+		e->points.v[index].old = e->points.v[index - 1].loose;
+	s->loose_max = max(s->loose_max, e->view.loose.n);
+}
+
 /* Goes through all points once: finds what is wrong with the trace, counts, and leaves clones. */
-static int survey(struct crash *e, size_t *vary_max, struct err *err)
+static int survey(struct crash *e, struct survey *s, struct err *err)
 {
 	const struct crash_opts *o = &e->opts;
 	size_t stride = o->n_points / CLONES_MAX + 1;
-	uint64_t marks = 0, at = 0;
 
 	for (size_t i = 0; i < o->n_points; i++) {
 		uint64_t point = o->points[i];
 
 		assert(point <= e->trace->events.n && (i == 0 || o->points[i - 1] < point));
-		int rc = walk(e->walker, e->trace, at, point, err);
+		int rc = walk(e->walker, e->trace, e->walker_at, point, err);
 		if (rc)
 			return rc;
-		for (; at < point; at++) {
-			enum event_kind kind = e->trace->events.v[at].kind;
-			marks += kind == EV_OP_BEGIN || kind == EV_OP_END || kind == EV_PERSIST;
-		}
 		e->walker_at = point;
-		vec_push(&e->marks_before, marks);
+		survey_point(e, i, s);
 		if (i % stride == stride - 1 && point > 0)
 			vec_push(&e->kept, (struct crash_clone){ point, model_clone(e->walker) });
-		crash_view_load(&e->view, e->walker, o);
-		vec_push(&e->vary_at, (uint32_t)e->view.vary.n);
-		*vary_max = max(*vary_max, e->view.vary.n);
-		double whole = subsets(e->view.vary.n);
-		add_saturating(&e->stats.possible, whole);
-		add_saturating(&e->stats.pruned, subsets(e->view.flight.n) - whole);
-		if (o->layers & CRASH_WITH_TORN)
-			add_saturating(&e->stats.possible_torn,
-				       subsets(crash_view_all_units(&e->view)) - whole);
 	}
+	if (o->n_points)
+		e->stats.racing = crash_count_racing(e->trace, o->points[o->n_points - 1]);
 	return 0;
+}
+
+/* Counts what there is to try. */
+static void count_possible(struct crash *e)
+{
+	struct crash_stats *s = &e->stats;
+
+	if (e->counted)
+		return;
+	e->counted = true;
+	s->possible = s->possible_torn = s->pruned = 0;
+	for (size_t i = 0; i < e->points.n; i++) {
+		const struct crash_at *at = &e->points.v[i];
+		double whole = subsets(at->vary);
+
+		add_saturating(&s->possible, whole + at->extra);
+		add_saturating(&s->pruned, subsets(at->flight) - whole - at->extra);
+		if (e->opts.layers & CRASH_WITH_TORN)
+			add_saturating(&s->possible_torn, subsets(at->units) - whole);
+	}
 }
 
 int crash_new(const struct trace *t, const struct crash_opts *opts, struct crash **out,
 	      struct err *err)
 {
-	size_t vary_max = 0;
+	struct survey s = { 0 };
 
 	if (!opts->base && t->info.size > IMAGE_SIZE_MAX)
 		return err_set(err, -EFBIG, "a device of %llu bytes is larger than an image can be",
 			       (unsigned long long)t->info.size);
 	auto_crash e = xmalloc(sizeof(*e));
-	*e = (struct crash){ .trace = t, .opts = *opts, .at = SIZE_MAX };
+	*e = (struct crash){ .trace = t, .opts = *opts, .at = SIZE_MAX, .step_at = SIZE_MAX };
 	if (opts->layers & CRASH_WITH_TORN)
 		e->model_opts.tear_unit = opts->tear_unit	? opts->tear_unit
 					  : t->info.sector_size ? t->info.sector_size
@@ -213,10 +323,12 @@ int crash_new(const struct trace *t, const struct crash_opts *opts, struct crash
 	e->stats.points = opts->n_points;
 	e->walker = start_model(t, opts, &e->model_opts);
 	vec_push(&e->kept, (struct crash_clone){ 0, model_clone(e->walker) });
-	int rc = survey(e, &vary_max, err);
+	int rc = survey(e, &s, err);
+	vec_release(&s.pieces);
 	if (rc)
 		return rc;
-	crash_plan_init(&e->plan, opts, vary_max);
+	crash_plan_init(&e->plan, opts, s.loose_max);
+	count_possible(e);
 	choice_init_all(&e->choice);
 	*out = steal(e);
 	return 0;
@@ -230,14 +342,98 @@ void crash_free(struct crash *e)
 		model_free(e->kept.v[i].model);
 	vec_release(&e->kept);
 	crash_plan_release(&e->plan);
-	vec_release(&e->marks_before);
-	vec_release(&e->vary_at);
+	vec_release(&e->points);
+	vec_release(&e->frozen);
+	vec_release(&e->to_draw);
 	model_free(e->walker);
 	crash_view_release(&e->view);
 	choice_release(&e->choice);
 	hashset_release(&e->seen);
 	hashset_release(&e->sets);
 	free(e);
+}
+
+/* What varies. */
+
+/* Asks about each piece that is loose; whether all of them vary. */
+static bool ask(struct crash *e, uint64_t *bits)
+{
+	const struct crash_view *v = &e->view;
+	struct hash128 all = image_hash(crash_view_image_all(&e->view));
+	bool every = true;
+
+	for (size_t i = 0; i < v->loose.n; i++) {
+		bool varies = e->opts.vary(e->opts.vary_ctx, e->opts.points[e->at], all,
+					   &v->pieces[v->loose.v[i]]);
+
+		bits[i / 64] |= (uint64_t)varies << i % 64;
+		every &= varies;
+	}
+	return every;
+}
+
+/* How many of the early steps tried what no choice of the pieces that vary can make: I6. */
+static unsigned char count_extra(const struct crash *e)
+{
+	const struct crash_at *at = &e->points.v[e->at];
+	const struct crash_view *v = &e->view;
+	unsigned char extra = 0;
+
+	for (size_t step = 0; step < e->plan.first_subset; step++) {
+		enum crash_layer layer = e->plan.steps.v[step].layer;
+		bool outside = false;
+
+		for (size_t i = 0; layer != CRASH_ALL && i < v->loose.n; i++)
+			outside |= v->base.v[v->loose.v[i]] == FATE_WHOLE &&
+				   (layer == CRASH_NONE || !v->pieces[v->loose.v[i]].completed);
+		extra += outside && (at->tried >> step & 1);
+	}
+	return extra;
+}
+
+/* Whether the pieces that vary at a point are those that did at the one before, and all new ones.
+ */
+static bool varies_alike(const struct crash *e, size_t index)
+{
+	const struct crash_at *at = &e->points.v[index], *last = at - 1;
+	const uint64_t *now = at->frozen == SIZE_MAX ? NULL : e->frozen.v + at->frozen;
+	const uint64_t *then = last->frozen == SIZE_MAX ? NULL : e->frozen.v + last->frozen;
+
+	for (uint32_t i = 0; i < at->loose; i++) {
+		bool a = !now || (now[i / 64] >> i % 64 & 1);
+		bool b = i >= last->loose || !then || (then[i / 64] >> i % 64 & 1);
+
+		if (a != b)
+			return false;
+	}
+	return true;
+}
+
+/* Finds out what varies at a point, once. The view is there afterwards if it was not known. */
+static void freeze(struct crash *e, size_t index)
+{
+	struct crash_at *at = &e->points.v[index];
+	size_t first = e->frozen.n;
+
+	if (at->asked)
+		return;
+	enter(e, index);
+	for (size_t i = 0; i < e->view.loose.n; i += 64)
+		vec_push(&e->frozen, 0);
+	if (ask(e, e->frozen.v + first)) {
+		e->frozen.n = first;
+	} else {
+		at->frozen = first;
+		crash_view_narrow(&e->view, e->frozen.v + first);
+	}
+	at->asked = true;
+	at->vary = (uint32_t)e->view.vary.n;
+	at->units = crash_view_all_units(&e->view);
+	at->extra = count_extra(e);
+	if (follows(e, index) && e->points.v[index - 1].asked && varies_alike(e, index))
+		at->old = e->points.v[index - 1].vary;
+	e->view.old = at->old;
+	e->counted = false;
 }
 
 /* Enumeration. */
@@ -253,7 +449,7 @@ static bool try_state(struct crash *e, struct crash_state *s, struct crash_step 
 	state_build(s, &e->view);
 	struct hash128 key = s->hash;
 	if (!e->opts.ignore_marks) {
-		uint64_t both[3] = { s->hash.lo, s->hash.hi, e->marks_before.v[e->at] };
+		uint64_t both[3] = { s->hash.lo, s->hash.hi, e->points.v[e->at].marks };
 		key = hash_bytes(both, sizeof(both));
 	}
 	e->stats.tried++;
@@ -262,14 +458,40 @@ static bool try_state(struct crash *e, struct crash_state *s, struct crash_step 
 		return false;
 	}
 	e->stats.unique++;
-	state_describe(s, &e->view, e->opts.points[e->at], step);
+	state_describe(s, &e->view, e->trace, e->opts.points[e->at], step);
 	return true;
 }
 
 static bool budget_used_up(const struct crash *e)
 {
 	return (e->opts.budget && e->stats.unique >= e->opts.budget) ||
-	       (e->opts.tries && e->stats.tried >= e->opts.tries);
+	       (e->opts.tries && e->stats.tried - e->stats.skipped >= e->opts.tries);
+}
+
+static uint64_t sum_saturating(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* Begins a step at a point: sees what varies, and counts what need not be tried. */
+static void begin(struct crash *e, size_t step, size_t index)
+{
+	const struct crash_at *at = &e->points.v[index];
+
+	if (step != e->step)
+		hashset_clear(&e->sets);
+	e->step = step;
+	e->step_at = index;
+	if (step < e->plan.first_subset)
+		return;
+	freeze(e, index);
+	if (!at->old)
+		return;
+	enter(e, index);
+	uint64_t skips = crash_step_skips(&e->plan, step, &e->view);
+	e->stats.skipped = sum_saturating(e->stats.skipped, skips);
+	e->stats.duplicates = sum_saturating(e->stats.duplicates, skips);
+	e->stats.tried = sum_saturating(e->stats.tried, skips);
 }
 
 /* The layers, one after the other. */
@@ -281,12 +503,13 @@ static bool next_in_plan(struct crash *e, struct crash_state *s)
 		size_t step = choice_below(c, e->plan.steps.n);
 		uint64_t index = choice_below(c, e->opts.n_points);
 
-		if (choice_dead(c) ||
-		    !crash_step_has_members(e->plan.steps.v[step], e->vary_at.v[index]))
+		if (choice_dead(c))
 			continue;
-		if (step != e->step)
-			hashset_clear(&e->sets);
-		e->step = step;
+		if (step != e->step || index != e->step_at)
+			begin(e, step, index);
+		struct crash_at *at = &e->points.v[index];
+		if (!crash_step_has_members(e->plan.steps.v[step], at->vary, at->old))
+			continue;
 		enter(e, index);
 		crash_step_choose(e->plan.steps.v[step], &e->view, c);
 		if (choice_dead(c) || crash_plan_find(&e->plan, &e->view) != step)
@@ -295,6 +518,8 @@ static bool next_in_plan(struct crash *e, struct crash_state *s)
 			e->stats.budget_hit = true;
 			return false;
 		}
+		if (step < e->plan.first_subset)
+			at->tried |= (unsigned char)(1 << step);
 		if (e->opts.sample)
 			hashset_insert(&e->sets, crash_view_hash(&e->view, index));
 		if (try_state(e, s, e->plan.steps.v[step]))
@@ -315,6 +540,24 @@ static void start_sampling(struct crash *e)
 	e->sampling = true;
 	choice_release(&e->choice);
 	choice_init_random(&e->choice, e->opts.seed, e->opts.n_points ? draws : 0);
+	rng_split(&e->choice.rng, 1, &e->draw);
+}
+
+static int descending(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x < y) - (x > y);
+}
+
+/* The points of a round, so that those of one point come together: going there is what costs. */
+static void draw_points(struct crash *e)
+{
+	uint64_t n = min(e->opts.sample - e->stats.sampled, (uint64_t)SAMPLE_ROUND_MAX);
+
+	while (n-- > 0)
+		vec_push(&e->to_draw, rng_below(&e->draw, e->opts.n_points));
+	qsort(e->to_draw.v, e->to_draw.n, sizeof(*e->to_draw.v), descending);
 }
 
 /* The random choice: a point, whole pieces or units, and a set of them. */
@@ -322,7 +565,11 @@ static void choose_sample(struct crash *e, struct choice *c)
 {
 	bool torn = e->opts.layers & CRASH_WITH_TORN;
 
-	enter(e, choice_below(c, e->opts.n_points));
+	if (!e->to_draw.n)
+		draw_points(e);
+	size_t index = e->to_draw.v[--e->to_draw.n];
+	freeze(e, index);
+	enter(e, index);
 	if (torn && choice_below(c, 2)) {
 		crash_view_choose_all_units(&e->view, c);
 		return;
@@ -330,21 +577,37 @@ static void choose_sample(struct crash *e, struct choice *c)
 	crash_view_choose_set(&e->view, c, e->view.vary.v, e->view.vary.n);
 }
 
+/* Whether the chosen set was tried, or skipped as a known one. Takes note of it. */
+static bool is_drawn_again(struct crash *e)
+{
+	/* Steps before e->step are done; what is in no step counts as one after them. */
+	size_t step = crash_plan_find(&e->plan, &e->view);
+
+	if (step < e->step)
+		return true;
+	if (step == e->step && step < e->plan.steps.n && e->at <= e->step_at &&
+	    crash_step_skipped(e->plan.steps.v[step], &e->view))
+		return true;
+	return !hashset_insert(&e->sets, crash_view_hash(&e->view, e->at));
+}
+
+static double left_out(const struct crash_stats *s)
+{
+	return fmin(s->possible + s->possible_torn, DBL_MAX) - (double)s->tried;
+}
+
 static bool next_sample(struct crash *e, struct crash_state *s)
 {
 	static const struct crash_step sample = { CRASH_SAMPLE, 0 };
-	struct crash_stats now;
 
 	while (e->stats.sampled < e->opts.sample) {
-		crash_stats(e, &now);
-		if (now.left_out <= 0 || !choice_next(&e->choice))
+		count_possible(e);
+		if (left_out(&e->stats) <= 0 || !choice_next(&e->choice))
 			return false;
 		choose_sample(e, &e->choice);
 		if (choice_dead(&e->choice))
 			continue;
-		size_t step = crash_plan_find(&e->plan, &e->view);
-		/* Steps before e->step are done; what is in no step counts as one after them. */
-		if (step < e->step || !hashset_insert(&e->sets, crash_view_hash(&e->view, e->at)))
+		if (is_drawn_again(e))
 			continue;
 		if (try_state(e, s, sample)) {
 			e->stats.sampled++;
@@ -364,10 +627,11 @@ bool crash_next(struct crash *e, struct crash_state *s)
 	return next_sample(e, s);
 }
 
-void crash_stats(const struct crash *e, struct crash_stats *out)
+void crash_stats(struct crash *e, struct crash_stats *out)
 {
+	count_possible(e);
 	*out = e->stats;
-	out->left_out = fmin(out->possible + out->possible_torn, DBL_MAX) - (double)out->tried;
+	out->left_out = left_out(out);
 }
 
 /* Replay. */
@@ -388,13 +652,13 @@ static int replay_at(const struct trace *t, const struct crash_opts *opts, struc
 
 	if (rc)
 		return rc;
-	crash_view_load(&v, m, NULL);
+	crash_view_load(&v, m, false);
 	crash_id_choose(head, &v, c);
 	if (choice_failed(c))
 		return -EINVAL;
 	crash_view_close_adding(&v);
 	state_build(s, &v);
-	state_describe(s, &v, head->point, (struct crash_step){ CRASH_REPLAY, 0 });
+	state_describe(s, &v, t, head->point, (struct crash_step){ CRASH_REPLAY, 0 });
 	return 0;
 }
 

@@ -20,8 +20,10 @@
  *	tear, before the same, and of the rest only what was submitted before it
  *	units        every subset of tear units that did not come before
  *
- * A state that fits several layers comes with the first of them. Past the budget, and beyond
- * max_subset, `sample` more states are drawn from those that were not tried.
+ * A state that fits several layers comes with the first of them. From "exactly" on, only pieces
+ * that vary (crash_opts.vary) have a choice, and if they are not all there is an "exactly 0", where
+ * none of them survives. Past the budget, and beyond max_subset, `sample` more states are drawn
+ * from those that were not tried; they come in rounds, each in the order of the points.
  *
  * Identity. The id of a state is the string of the choices that lead to it when nothing is left
  * out of the enumeration, so that it does not depend on the options a run was made with. Its
@@ -90,12 +92,26 @@ struct crash_opts {
 	uint32_t max_subset; /* the largest k of the subset layers; UINT32_MAX: no limit */
 	uint32_t tear_unit;  /* for the torn layers; 0: what the device writes atomically */
 
-	/* Whether the fate of a piece matters; NULL: of each. Those that do not always survive. */
-	bool (*vary)(void *ctx, const struct model_piece *piece);
+	/*
+	 * Whether the fate of a piece matters at a point; NULL: of each, everywhere. Those that do
+	 * not survive in all states but those of the layers none and completed.
+	 *
+	 * Asked once for each piece that is in flight at a point, right before the first state of
+	 * any other layer (or the first sample) is made there; the answer then holds. As none, all
+	 * and completed come before, at every point, the caller has by then seen the state where
+	 * everything survived, and can know what recovery and the walk read of it. It may keep that
+	 * by point, or by the hash of the image, `all`: what is read follows from the image, and a
+	 * state that is a duplicate of another point's is not given out a second time.
+	 *
+	 * Any answer is good, also at points where the caller knows nothing because a budget ended
+	 * the run early; true is the one that leaves nothing out.
+	 */
+	bool (*vary)(void *ctx, uint64_t point, struct hash128 all,
+		     const struct model_piece *piece);
 	void *vary_ctx;
 
 	uint64_t budget; /* states given out before sampling begins; 0: no limit */
-	uint64_t tries;	 /* states tried before that, duplicates too; 0: 64 * budget + 65536 */
+	uint64_t tries;	 /* states made before that, duplicates too; 0: 64 * budget + 65536 */
 	uint64_t sample; /* states drawn from the rest */
 	uint64_t seed;
 	bool ignore_marks; /* drop every image that was seen before, wherever it was */
@@ -125,13 +141,14 @@ struct crash_tear {
 struct crash_state {
 	uint64_t point;
 	enum crash_layer layer;
-	uint32_t k; /* for exactly and all_but */
+	uint32_t k; /* for exactly and all but */
 	struct strbuf id;
 	struct image image;		  /* snapshot it to keep it */
 	struct hash128 hash;		  /* of the image */
 	struct vec_of(uint64_t) survived; /* event numbers; what was durable is not listed */
 	struct vec_of(uint64_t) lost;
 	struct vec_of(struct crash_tear) torn;
+	bool below_atomic; /* torn into less than the device writes atomically */
 };
 
 #define CRASH_STATE_INIT                                                                           \
@@ -143,9 +160,10 @@ void crash_state_release(struct crash_state *s);
 #define auto_crash_state __attribute__((cleanup(crash_state_release))) struct crash_state
 
 /*
- * Numbers add up: tried = unique + duplicates, and left_out = possible + possible_torn - tried
- * (up to rounding, for numbers beyond 2^53). Where pieces need others, sets that are closed to
- * the same state count one by one, as possible and as tried.
+ * Numbers add up at any time: tried = unique + duplicates, and left_out = possible +
+ * possible_torn - tried (up to rounding, for numbers beyond 2^53). Where pieces need others, sets
+ * that are closed to the same state count one by one, as possible and as tried. What
+ * crash_opts.vary rules out at a point moves from possible to pruned once it is asked there.
  */
 struct crash_stats {
 	uint64_t points;
@@ -155,9 +173,16 @@ struct crash_stats {
 	uint64_t tried;
 	uint64_t unique; /* given out, the sampled ones too */
 	uint64_t duplicates;
+	uint64_t skipped; /* those of them that were known to be some without being made */
 	uint64_t sampled;
 	double left_out;
 	bool budget_hit; /* budget or tries ended the enumeration before its end */
+
+	/*
+	 * Pairs of overlapping requests that were in flight together, before the last point: the
+	 * device may let either win, and only the order of submission is tried.
+	 */
+	uint64_t racing;
 };
 
 /* The enumerator. */
@@ -175,7 +200,7 @@ static inline void cleanup_crash(struct crash **e)
 
 /* The next state, or false at the end. `s` may be filled from before. */
 bool crash_next(struct crash *e, struct crash_state *s);
-void crash_stats(const struct crash *e, struct crash_stats *out);
+void crash_stats(struct crash *e, struct crash_stats *out);
 
 /*
  * Rebuilds one state from its id. Of the options, only model and base matter. `s` is written only

@@ -5,6 +5,14 @@
  * I1: every set of surviving pieces or units has at most one step of the plan that tries it: the
  *     first that can make it (crash_plan_find). So no set is tried twice, and what is left out is
  *     the number of possible sets less those tried.
+ *
+ * Where nothing but more writes lies between a point and the one before it, a set without any of
+ * those makes the same state at both. The pieces that were there before are the old ones
+ * (view.old; 0 if something else lies between). Of the subset layers and "torn, only older ones",
+ * the sets that let only old pieces survive are not tried again but counted: at the point before,
+ * their step is this one or an earlier one, so that they have been tried there. (With k of n
+ * surviving here, it is "exactly k" or "all but n - k" of the old ones; with k of n lost, it is
+ * "all but" as many fewer as there are new ones, or "all". This takes all four layers.)
  */
 #include "core/crash_plan.h"
 
@@ -39,14 +47,17 @@ static void plan_add(struct crash_plan *p, enum crash_layer layer, uint32_t k)
 		vec_push(&p->steps, (struct crash_step){ layer, k });
 }
 
-void crash_plan_init(struct crash_plan *p, const struct crash_opts *opts, size_t vary_max)
+void crash_plan_init(struct crash_plan *p, const struct crash_opts *opts, size_t loose_max)
 {
-	*p = (struct crash_plan){ .layers = opts->layers };
+	*p = (struct crash_plan){ .layers = opts->layers, .narrowed = opts->vary != NULL };
 	plan_add(p, CRASH_NONE, 0);
 	plan_add(p, CRASH_ALL, 0);
 	plan_add(p, CRASH_COMPLETED, 0);
 	p->first_subset = p->steps.n;
-	for (uint32_t k = 1; k <= opts->max_subset && k <= vary_max / 2; k++) {
+	/* Nothing that varies survives: the same as none, unless there is more. */
+	if (p->narrowed)
+		plan_add(p, CRASH_EXACTLY, 0);
+	for (uint32_t k = 1; k <= opts->max_subset && k <= loose_max / 2; k++) {
 		plan_add(p, CRASH_EXACTLY, k);
 		plan_add(p, CRASH_ALL_BUT, k);
 	}
@@ -77,10 +88,14 @@ static size_t find_layer(const struct crash_plan *p, enum crash_layer layer)
 static size_t find_subset(const struct crash_plan *p, enum crash_layer layer, uint64_t k)
 {
 	bool both = asked(p, CRASH_EXACTLY) && asked(p, CRASH_ALL_BUT);
-	uint64_t i = p->first_subset + (k - 1) * (both ? 2 : 1);
+	bool zero = p->narrowed && asked(p, CRASH_EXACTLY);
+	uint64_t i = p->first_subset;
 
-	i += both && layer == CRASH_ALL_BUT;
-	if (!asked(p, layer) || i >= p->after_subsets)
+	if (!asked(p, layer) || (!k && (!zero || layer == CRASH_ALL_BUT)))
+		return p->steps.n;
+	if (k)
+		i += zero + (k - 1) * (both ? 2 : 1) + (both && layer == CRASH_ALL_BUT);
+	if (i >= p->after_subsets)
 		return p->steps.n;
 	assert(p->steps.v[i].layer == layer && p->steps.v[i].k == k);
 	return i;
@@ -88,20 +103,28 @@ static size_t find_subset(const struct crash_plan *p, enum crash_layer layer, ui
 
 /* What the choice at hand looks like, as far as crash_plan_find() must know. */
 struct shape {
-	uint64_t whole, torn;
-	size_t tear;	    /* the torn piece, as an index into view.vary, if it is one */
-	bool as_completed;  /* survivors are those that completed */
-	bool older, others; /* survivors are those before `tear`; all others but it */
+	uint64_t whole, torn; /* of those that vary */
+	size_t tear;	      /* the torn piece, as an index into view.vary, if it is one */
+	bool none, all;	      /* of what is loose survives */
+	bool as_completed;    /* survivors are those that completed */
+	bool older, others;   /* survivors are those before `tear`; all others but it */
 };
 
 static struct shape shape_of(const struct crash_view *v)
 {
-	struct shape s = { .as_completed = true };
+	struct shape s = { .none = true, .all = true, .as_completed = true };
 	uint64_t whole_before = 0;
 
+	for (size_t i = 0; i < v->loose.n; i++) {
+		enum fate fate = v->fate.v[v->loose.v[i]];
+		bool completed = v->pieces[v->loose.v[i]].completed;
+
+		s.none &= fate == FATE_LOST;
+		s.all &= fate == FATE_WHOLE;
+		s.as_completed &= fate == (completed ? FATE_WHOLE : FATE_LOST);
+	}
 	for (size_t i = 0; i < v->vary.n; i++) {
-		size_t piece = v->vary.v[i];
-		enum fate fate = v->fate.v[piece];
+		enum fate fate = v->fate.v[v->vary.v[i]];
 
 		if (fate == FATE_TORN) {
 			s.torn++;
@@ -109,7 +132,6 @@ static struct shape shape_of(const struct crash_view *v)
 			whole_before = s.whole;
 		}
 		s.whole += fate == FATE_WHOLE;
-		s.as_completed &= fate == (v->pieces[piece].completed ? FATE_WHOLE : FATE_LOST);
 	}
 	if (s.torn == 1 && crash_view_is_prefix(v, v->vary.v[s.tear])) {
 		s.others = s.whole == v->vary.n - 1;
@@ -130,13 +152,13 @@ size_t crash_plan_find(const struct crash_plan *p, const struct crash_view *v)
 		if (s.older && step == p->steps.n)
 			step = find_layer(p, CRASH_TEAR_BEFORE);
 	} else {
-		if (s.whole == 0)
+		if (s.none)
 			step = find_layer(p, CRASH_NONE);
-		if (s.whole == n && step == p->steps.n)
+		if (s.all && step == p->steps.n)
 			step = find_layer(p, CRASH_ALL);
 		if (s.as_completed && step == p->steps.n)
 			step = find_layer(p, CRASH_COMPLETED);
-		if (step == p->steps.n && s.whole > 0 && s.whole < n)
+		if (step == p->steps.n)
 			step = s.whole <= n - s.whole ? find_subset(p, CRASH_EXACTLY, s.whole)
 						      : find_subset(p, CRASH_ALL_BUT, n - s.whole);
 	}
@@ -146,7 +168,7 @@ size_t crash_plan_find(const struct crash_plan *p, const struct crash_view *v)
 /* Choosing within a step. */
 
 /* Beyond the middle, the sets of "exactly" are those of "all but" and the other way round. */
-bool crash_step_has_members(struct crash_step step, uint64_t n)
+static bool in_first_half(struct crash_step step, uint64_t n)
 {
 	uint64_t k = step.k;
 
@@ -154,33 +176,130 @@ bool crash_step_has_members(struct crash_step step, uint64_t n)
 	       (step.layer != CRASH_ALL_BUT || 2 * k < n);
 }
 
+/* Whether a step is one that leaves out what is known from the point before. */
+static bool can_skip(struct crash_step step)
+{
+	return step.k > 0 || step.layer == CRASH_TEAR_BEFORE;
+}
+
+bool crash_step_has_members(struct crash_step step, uint64_t n, uint64_t old)
+{
+	assert(old <= n);
+	return in_first_half(step, n) && !(step.k > 0 && old > 0 && old == n);
+}
+
+/* Of k that are lost, all new ones must not be. */
+static bool all_new_lost(const struct crash_view *v)
+{
+	for (size_t i = v->old; i < v->vary.n; i++)
+		if (v->fate.v[v->vary.v[i]] != FATE_LOST)
+			return false;
+	return true;
+}
+
+bool crash_step_skipped(struct crash_step step, const struct crash_view *v)
+{
+	/* A torn old piece at a point without new ones may belong to another step. */
+	bool none_new = step.layer == CRASH_TEAR_BEFORE && v->old == v->vary.n;
+
+	return can_skip(step) && v->old > 0 && !none_new && all_new_lost(v);
+}
+
 static void choose_members(struct crash_view *v, struct choice *c, struct crash_step step)
 {
 	bool exactly = step.layer == CRASH_EXACTLY;
 	uint64_t n = v->vary.n, k = step.k, low = 0;
 
-	assert(crash_step_has_members(step, n));
+	assert(crash_step_has_members(step, n, v->old));
+	/* With one new piece, that is one that may not be lost. */
+	if (!exactly && v->old > 0 && v->old == n - 1)
+		n--;
 	crash_view_reset(v, exactly ? FATE_LOST : FATE_WHOLE);
 	for (uint64_t left = k; left > 0; left--) {
+		if (exactly && left == 1)
+			low = max(low, (uint64_t)v->old);
 		uint64_t member = low + choice_below(c, n - low - (left - 1));
 
 		v->fate.v[v->vary.v[member]] = exactly ? FATE_WHOLE : FATE_LOST;
 		low = member + 1;
 	}
+	if (crash_step_skipped(step, v))
+		choice_below(c, 0);
 }
 
 static void choose_completed(struct crash_view *v)
 {
 	crash_view_reset(v, FATE_LOST);
-	for (size_t i = 0; i < v->vary.n; i++)
-		if (v->pieces[v->vary.v[i]].completed)
-			v->fate.v[v->vary.v[i]] = FATE_WHOLE;
+	for (size_t i = 0; i < v->loose.n; i++)
+		v->fate.v[v->loose.v[i]] = v->pieces[v->loose.v[i]].completed ? FATE_WHOLE
+									      : FATE_LOST;
+}
+
+/* How many sets there are of k out of n. */
+static uint64_t binomial(uint64_t n, uint64_t k)
+{
+	uint64_t result = 1;
+
+	if (k > n)
+		return 0;
+	k = min(k, n - k);
+	for (uint64_t i = 1; i <= k; i++) {
+		unsigned __int128 next = (unsigned __int128)result * (n - k + i) / i;
+
+		if (next > UINT64_MAX)
+			return UINT64_MAX;
+		result = (uint64_t)next;
+	}
+	return result;
+}
+
+/* Whether the set of what completed would be one of the skipped sets of this step, were it not
+ * that it has a step of its own. */
+static bool completed_is_skipped(const struct crash_plan *p, struct crash_step step,
+				 struct crash_view *v)
+{
+	uint64_t whole = 0, n = v->vary.n;
+
+	if (!asked(p, CRASH_COMPLETED))
+		return false;
+	choose_completed(v);
+	for (size_t i = 0; i < v->n; i++)
+		if (v->base.v[i] == FATE_WHOLE && v->fate.v[i] != FATE_WHOLE)
+			return false; /* not even among the sets of what varies */
+	for (size_t i = 0; i < n; i++)
+		whole += v->fate.v[v->vary.v[i]] == FATE_WHOLE;
+	return crash_step_skipped(step, v) &&
+	       (step.layer == CRASH_EXACTLY ? whole == step.k : n - whole == step.k);
+}
+
+uint64_t crash_step_skips(const struct crash_plan *p, size_t index, struct crash_view *v)
+{
+	struct crash_step step = p->steps.v[index];
+	uint64_t n = v->vary.n, old = v->old, count = 0;
+
+	if (!can_skip(step) || !old || !in_first_half(step, n))
+		return 0;
+	if (step.layer == CRASH_TEAR_BEFORE) {
+		for (uint64_t i = 0; old < n && i < old; i++)
+			count += v->pieces[v->vary.v[i]].units - 1;
+		return count;
+	}
+	if (step.layer == CRASH_EXACTLY)
+		count = binomial(old, step.k);
+	else if (step.k >= n - old)
+		count = binomial(old, step.k - (n - old));
+	if (count && count < UINT64_MAX && completed_is_skipped(p, step, v))
+		count--;
+	return count;
 }
 
 static void choose_tear(struct crash_view *v, struct choice *c, enum crash_layer layer)
 {
-	uint64_t tear = choice_below(c, v->vary.n);
-	uint64_t kept = 1 + choice_below(c, v->vary.n ? v->pieces[v->vary.v[tear]].units - 1 : 0);
+	/* As in crash_step_skipped(). */
+	size_t low = layer == CRASH_TEAR_BEFORE && v->old < v->vary.n ? v->old : 0;
+	uint64_t tear = low + choice_below(c, v->vary.n - low);
+	uint64_t kept =
+		1 + choice_below(c, v->vary.n > low ? v->pieces[v->vary.v[tear]].units - 1 : 0);
 
 	if (choice_dead(c))
 		return;

@@ -15,19 +15,27 @@ struct crash_step {
 
 struct crash_plan {
 	unsigned layers; /* CRASH_WITH_... */
+	bool narrowed;	 /* fewer pieces may vary than are loose */
 	struct vec_of(struct crash_step) steps;
 	size_t first_subset, after_subsets; /* the steps of the subset layers */
 };
 
-/* `vary_max`: the most pieces that vary at any point. */
-void crash_plan_init(struct crash_plan *p, const struct crash_opts *opts, size_t vary_max);
+/* `loose_max`: the most pieces that are loose at any point. */
+void crash_plan_init(struct crash_plan *p, const struct crash_opts *opts, size_t loose_max);
 void crash_plan_release(struct crash_plan *p);
 
 /* The one step that tries the fates in the view; the number of steps if none does. */
 size_t crash_plan_find(const struct crash_plan *p, const struct crash_view *v);
 
-/* Whether a step has anything at a point with n pieces that vary. */
-bool crash_step_has_members(struct crash_step step, uint64_t n);
+/*
+ * Whether a step has anything to try at a point with n pieces that vary, of which the first `old`
+ * are the old ones.
+ */
+bool crash_step_has_members(struct crash_step step, uint64_t n, uint64_t old);
+/* How many sets of a step are known without trying, because no piece that is not old survives. */
+uint64_t crash_step_skips(const struct crash_plan *p, size_t step, struct crash_view *v);
+/* Whether the fates in the view are one of those. */
+bool crash_step_skipped(struct crash_step step, const struct crash_view *v);
 /* Chooses fates that the step could try; not all are its own, see crash_plan_find(). */
 void crash_step_choose(struct crash_step step, struct crash_view *v, struct choice *c);
 

@@ -4,12 +4,28 @@
  *
  * I2: fates are chosen for the pieces in `vary` only; the others survive whole.
  * I3: fates are closed before they are applied: what a surviving piece needs survives whole.
+ *
+ * Most states differ in few pieces from one of two images, that where nothing survives and that
+ * where everything does. Those two are kept, and a state is made from the nearer one: for each
+ * piece with another fate, its range is made anew from the durable image and the survivors there.
  */
 #include "core/crash_view.h"
 
+static void drop_images(struct crash_view *v)
+{
+	image_release(&v->none);
+	image_release(&v->all);
+	ranges_clear(&v->index);
+	v->has_none = v->has_all = false;
+}
+
 void crash_view_release(struct crash_view *v)
 {
+	drop_images(v);
+	ranges_release(&v->index);
+	vec_release(&v->below);
 	vec_release(&v->flight);
+	vec_release(&v->loose);
 	vec_release(&v->vary);
 	vec_release(&v->first_word);
 	vec_release(&v->base);
@@ -20,27 +36,35 @@ void crash_view_release(struct crash_view *v)
 /* What must survive in any case takes with it what it needs. */
 static void fix_needs(struct crash_view *v)
 {
-	for (size_t i = v->n; i-- > 0;)
+	for (size_t i = v->n; v->has_needs && i-- > 0;)
 		for (uint32_t j = 0; v->base.v[i] == FATE_WHOLE && j < v->pieces[i].n_needs; j++)
 			v->base.v[v->pieces[i].needs[j]] = FATE_WHOLE;
 }
 
-void crash_view_load(struct crash_view *v, const struct model *m, const struct crash_opts *opts)
+static void apply_whole(const struct crash_view *v, size_t piece, struct image *img)
 {
-	size_t words = 0;
+	const struct model_piece *p = &v->pieces[piece];
+
+	model_piece_apply(v->model, piece, NULL, p->addr, p->addr + p->len, img);
+}
+
+void crash_view_load(struct crash_view *v, const struct model *m, bool grown)
+{
+	size_t words = 0, n_before = v->n;
 
 	v->model = m;
 	v->pieces = model_pieces(m, &v->n);
 	v->has_needs = false;
+	v->old = 0;
 	vec_clear(&v->flight);
+	vec_clear(&v->loose);
 	vec_clear(&v->vary);
 	vec_clear(&v->first_word);
 	vec_clear(&v->base);
 	for (size_t i = 0; i < v->n; i++) {
 		const struct model_piece *p = &v->pieces[i];
-		bool fixed = p->pinned || (opts && opts->vary && !opts->vary(opts->vary_ctx, p));
 
-		vec_push(&v->base, fixed ? FATE_WHOLE : FATE_LOST);
+		vec_push(&v->base, p->pinned ? FATE_WHOLE : FATE_LOST);
 		vec_push(&v->first_word, (uint32_t)words);
 		words += (p->units + 63) / 64;
 		v->has_needs |= p->n_needs > 0;
@@ -49,14 +73,32 @@ void crash_view_load(struct crash_view *v, const struct model *m, const struct c
 	}
 	fix_needs(v);
 	for (size_t i = 0; i < v->n; i++)
-		if (v->base.v[i] == FATE_LOST)
+		if (v->base.v[i] == FATE_LOST) {
+			vec_push(&v->loose, (uint32_t)i);
 			vec_push(&v->vary, (uint32_t)i);
+		}
 	vec_clear(&v->fate);
 	vec_reserve(&v->fate, v->n);
 	v->fate.n = v->n;
 	vec_clear(&v->units);
 	vec_reserve(&v->units, words);
 	v->units.n = words;
+	if (!grown)
+		drop_images(v);
+	for (size_t i = n_before; v->has_all && i < v->n; i++)
+		apply_whole(v, i, &v->all);
+}
+
+void crash_view_narrow(struct crash_view *v, const uint64_t *varies)
+{
+	for (size_t i = 0; i < v->loose.n; i++)
+		if (!(varies[i / 64] >> i % 64 & 1))
+			v->base.v[v->loose.v[i]] = FATE_WHOLE;
+	fix_needs(v);
+	vec_clear(&v->vary);
+	for (size_t i = 0; i < v->loose.n; i++)
+		if (v->base.v[v->loose.v[i]] == FATE_LOST)
+			vec_push(&v->vary, v->loose.v[i]);
 }
 
 /* Units. */
@@ -191,21 +233,125 @@ struct hash128 crash_view_hash(const struct crash_view *v, uint64_t seed)
 	return h;
 }
 
-void crash_view_apply(const struct crash_view *v, struct image *img)
+static const struct image *image_none(struct crash_view *v)
+{
+	size_t next = 0;
+
+	if (v->has_none)
+		return &v->none;
+	v->has_none = true;
+	image_restore(&v->none, &v->model->durable);
+	for (size_t i = 0; i < v->n; i++)
+		if (next < v->loose.n && v->loose.v[next] == i)
+			next++;
+		else
+			apply_whole(v, i, &v->none);
+	return &v->none;
+}
+
+const struct image *crash_view_image_all(struct crash_view *v)
+{
+	if (v->has_all)
+		return &v->all;
+	v->has_all = true;
+	image_restore(&v->all, &v->model->durable);
+	for (size_t i = 0; i < v->n; i++)
+		apply_whole(v, i, &v->all);
+	return &v->all;
+}
+
+static bool note_below(void *ctx, uint64_t piece)
+{
+	struct crash_view *v = ctx;
+
+	if (v->fate.v[piece] != FATE_LOST)
+		vec_push(&v->below, (uint32_t)piece);
+	return true;
+}
+
+static int compare_pieces(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void apply_in(const struct crash_view *v, size_t piece, uint64_t from, uint64_t to,
+		     struct image *img)
+{
+	const uint64_t *units = v->fate.v[piece] == FATE_TORN ? crash_view_units(v, piece) : NULL;
+
+	model_piece_apply(v->model, piece, units, from, to, img);
+}
+
+/* Makes anew what a piece can change. */
+static void redo(struct crash_view *v, size_t piece, struct image *img)
+{
+	uint64_t from = v->pieces[piece].addr, to = from + v->pieces[piece].len;
+	size_t first;
+
+	while (v->index.n < v->n) {
+		const struct model_piece *p = &v->pieces[v->index.n];
+
+		ranges_add(&v->index, p->addr, p->addr + p->len, v->index.n);
+	}
+	vec_clear(&v->below);
+	ranges_overlapping(&v->index, from, to, note_below, v);
+	if (v->below.n > 1)
+		qsort(v->below.v, v->below.n, sizeof(*v->below.v), compare_pieces);
+	/* What lies below one that covers the whole range does not matter. */
+	for (first = v->below.n; first > 0; first--) {
+		const struct model_piece *p = &v->pieces[v->below.v[first - 1]];
+
+		if (v->fate.v[v->below.v[first - 1]] == FATE_WHOLE && p->addr <= from &&
+		    to <= p->addr + p->len)
+			break;
+	}
+	if (first > 0 && v->below.v[first - 1] > piece)
+		return; /* and so this one does not */
+	if (first > 0)
+		first--;
+	else
+		image_copy(img, &v->model->durable, from, to - from);
+	for (size_t i = first; i < v->below.n; i++)
+		apply_in(v, v->below.v[i], from, to, img);
+}
+
+/* For states that are far from either image. */
+static void apply_all(const struct crash_view *v, struct image *img)
 {
 	image_restore(img, &v->model->durable);
 	for (size_t i = 0; i < v->n; i++)
 		if (v->fate.v[i] != FATE_LOST)
-			model_piece_apply(v->model, i,
-					  v->fate.v[i] == FATE_TORN ? crash_view_units(v, i) : NULL,
-					  img);
+			apply_in(v, i, v->pieces[i].addr, v->pieces[i].addr + v->pieces[i].len,
+				 img);
 }
 
-void crash_view_list(const struct crash_view *v, struct crash_state *s)
+void crash_view_apply(struct crash_view *v, struct image *img)
+{
+	size_t count[3] = { 0 };
+
+	for (size_t i = 0; i < v->loose.n; i++)
+		count[v->fate.v[v->loose.v[i]]]++;
+	size_t lost = count[FATE_LOST] + count[FATE_TORN];
+	size_t kept = count[FATE_WHOLE] + count[FATE_TORN];
+	if (min(lost, kept) > max(v->loose.n / 4, (size_t)2)) {
+		apply_all(v, img);
+		return;
+	}
+	enum fate usual = lost <= kept ? FATE_WHOLE : FATE_LOST;
+	image_restore(img, usual == FATE_WHOLE ? crash_view_image_all(v) : image_none(v));
+	for (size_t i = 0; i < v->loose.n; i++)
+		if (v->fate.v[v->loose.v[i]] != usual)
+			redo(v, v->loose.v[i], img);
+}
+
+void crash_view_list(const struct crash_view *v, uint32_t sector_size, struct crash_state *s)
 {
 	vec_clear(&s->survived);
 	vec_clear(&s->lost);
 	vec_clear(&s->torn);
+	s->below_atomic = false;
 	for (size_t i = 0; i < v->flight.n; i++) {
 		size_t piece = v->flight.v[i];
 		const struct model_piece *p = &v->pieces[piece];
@@ -214,9 +360,11 @@ void crash_view_list(const struct crash_view *v, struct crash_state *s)
 			vec_push(&s->survived, p->event);
 		else if (v->fate.v[piece] == FATE_LOST)
 			vec_push(&s->lost, p->event);
-		else
+		else {
 			vec_push(&s->torn,
 				 (struct crash_tear){ p->event, crash_view_units_kept(v, piece),
 						      p->units });
+			s->below_atomic |= p->unit_size < sector_size;
+		}
 	}
 }

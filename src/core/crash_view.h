@@ -12,6 +12,7 @@
 #include "core/choice.h"
 #include "core/crash.h"
 #include "core/model.h"
+#include "core/ranges.h"
 
 /* How many pieces or units one choice decides on, and so one digit of an id. */
 enum { CRASH_WORD_BITS = 32 };
@@ -24,15 +25,28 @@ struct crash_view {
 	size_t n;
 	bool has_needs;
 	struct vec_of(uint32_t) flight;	    /* pieces that are not pinned */
-	struct vec_of(uint32_t) vary;	    /* those of them that are lost or not */
+	struct vec_of(uint32_t) loose;	    /* those of them that can be lost */
+	struct vec_of(uint32_t) vary;	    /* those of them whose fate is chosen */
+	size_t old;			    /* of `vary`, the first so many: see crash_plan.c */
 	struct vec_of(uint32_t) first_word; /* of each piece in `units` */
 	struct vec_of(unsigned char) base;  /* fates before anything is chosen */
 	struct vec_of(unsigned char) fate;  /* of each piece */
 	struct vec_of(uint64_t) units;	    /* which units survive, for fate FATE_TORN */
+
+	/* What states are made from; see crash_view_apply(). */
+	struct image none, all;	       /* nothing that is loose survives; everything does */
+	bool has_none, has_all;	       /* whether they were made */
+	struct ranges index;	       /* of the first index.n pieces, by number */
+	struct vec_of(uint32_t) below; /* those that overlap the one at hand */
 };
 
-/* The view of where the model is. `opts` NULL: everything in flight varies. */
-void crash_view_load(struct crash_view *v, const struct model *m, const struct crash_opts *opts);
+/*
+ * The view of where the model is; all that is loose varies. `grown`: compared with the last load
+ * there are only more pieces, all of them loose, and the durable image is the same.
+ */
+void crash_view_load(struct crash_view *v, const struct model *m, bool grown);
+/* Of what is loose, only that whose bit is set varies; the rest survives. */
+void crash_view_narrow(struct crash_view *v, const uint64_t *varies);
 void crash_view_release(struct crash_view *v);
 
 /* Units. */
@@ -71,8 +85,10 @@ void crash_view_close_dropping(struct crash_view *v);
 /* The fate of each piece and unit, hashed. */
 struct hash128 crash_view_hash(const struct crash_view *v, uint64_t seed);
 /* Makes `img` what the storage holds: the durable image and the survivors. */
-void crash_view_apply(const struct crash_view *v, struct image *img);
-/* Fills in survived, lost and torn. */
-void crash_view_list(const struct crash_view *v, struct crash_state *s);
+void crash_view_apply(struct crash_view *v, struct image *img);
+/* What it holds if everything that is loose survives. */
+const struct image *crash_view_image_all(struct crash_view *v);
+/* Fills in survived, lost, torn and below_atomic. */
+void crash_view_list(const struct crash_view *v, uint32_t sector_size, struct crash_state *s);
 
 #endif

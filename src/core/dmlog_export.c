@@ -2,11 +2,23 @@
 /*
  * dmlog_export.c - writes a trace as a dm-log-writes log, whose format is in dmlog_format.h.
  *
- * Requests are logged in the order of their completion, with one exception, which the kernel makes
- * as well: a flush covers only what was complete when the flush was submitted. What completes while
- * a flush is under way is therefore logged after that flush (but before any other flush that does
- * cover it, and before a FUA write, which in a log cannot overtake anything). So a reader of the
- * log never takes a write for durable that is not. Times and CPUs are lost.
+ * In a log a request is submitted and complete in one moment, and a flush covers all that stands
+ * before it. A trace says more: what completes while a flush is under way is not covered by it.
+ * The log is written so that at each mark and at the end the block model, given the log, finds
+ * the same content as in the trace if everything survives, and the same durable:
+ *
+ * L1: a request goes into the log after all older ones that it overlaps. So what is on top is what
+ *     was submitted last, as in the model (model_block.c).
+ * L2: a mark stands after all requests that were submitted before it.
+ * L3: within these, a request waits: until a flush that covers it has completed, until it has
+ *     itself completed with FUA, or until one that overlaps it goes. So a flush finds nothing
+ *     before it in the log that it did not cover.
+ * L4: where a mark or an overlap has let something go that a flush then does not cover, that flush
+ *     cannot be logged. In its place, what it did cover is logged once more as FUA writes, and so
+ *     is, after that and as it was, whatever lies above. The same goes for a FUA write that was
+ *     logged before it completed.
+ *
+ * Requests that failed or never completed are left out. Times and CPUs are lost.
  */
 #include "core/dmlog.h"
 
@@ -16,6 +28,16 @@
 #include "base/io.h"
 #include "core/bytes.h"
 #include "core/dmlog_format.h"
+#include "core/ranges.h"
+
+struct event_list vec_of(uint64_t);
+
+struct request {
+	uint64_t done_at; /* number of the successful completion; UINT64_MAX */
+	bool failed, answered;
+	bool logged, durable; /* in the log; so that the log says it is */
+	bool again;	      /* to be logged once more */
+};
 
 /*
  * The walk over the trace happens twice, first only to count: the number of entries stands at the
@@ -29,16 +51,15 @@ struct exporter {
 	int fd;
 	const char *name;
 	struct strbuf out;
-	unsigned char *done; /* by event: whether a request completed, and how */
-	struct {
-		uint64_t request;
-		uint64_t completion; /* its number */
-	} * held;		     /* completed while a flush was under way, in that order */
-	size_t held_first, held_end; /* those still held */
-	size_t flushing;	     /* flushes under way */
+	struct request *requests;  /* by event */
+	struct event_list waiting; /* submitted, ascending; some may have gone into the log since */
+	struct ranges waiting_at;  /* those that have not */
+	struct event_list logged;  /* in the log, since all there was durable */
+	struct ranges logged_at;
+	struct event_list flushing; /* flushes under way that are not in the log, ascending */
+	struct event_list found;    /* for searches */
+	struct event_list to_go;    /* for let_go_with_older() */
 };
-
-enum { DONE_NOT, DONE_OK, DONE_FAILED };
 
 static int export_flush_out(struct exporter *x, size_t threshold, struct err *err)
 {
@@ -123,16 +144,18 @@ static int export_mark(struct exporter *x, const struct event *ev, struct err *e
 	return put_mark(x, &mark, err);
 }
 
-static int put_request(struct exporter *x, uint64_t number, struct err *err)
+static bool flushes(const struct event *ev)
+{
+	return ev->kind == EV_FLUSH || (ev->flags & EV_PREFLUSH);
+}
+
+/* An entry for a request. `durability`: of LOG_FLUSH and LOG_FUA, what it says. */
+static int put_request(struct exporter *x, uint64_t number, uint64_t durability, struct err *err)
 {
 	const struct event *ev = &x->t->events.v[number];
-	uint64_t flags = 0;
+	uint64_t flags = durability;
 	int rc = 0;
 
-	if (ev->kind == EV_FLUSH || (ev->flags & EV_PREFLUSH))
-		flags |= LOG_FLUSH;
-	if (ev->flags & EV_FUA)
-		flags |= LOG_FUA;
 	if (ev->flags & EV_META)
 		flags |= LOG_METADATA;
 	if (ev->kind == EV_DISCARD || ev->kind == EV_ZERO)
@@ -149,47 +172,305 @@ static int put_request(struct exporter *x, uint64_t number, struct err *err)
 	return export_flush_out(x, 1 << 20, err);
 }
 
-/* Lets go of what completed before event `before`. */
-static int release_held(struct exporter *x, uint64_t before, struct err *err)
+static int put_flush(struct exporter *x, uint64_t number, struct err *err)
+{
+	const struct event *ev = &x->t->events.v[number];
+	uint64_t flags = LOG_FLUSH;
+
+	if (ev->kind == EV_FLUSH && (ev->flags & EV_FUA))
+		flags |= LOG_FUA;
+	if (ev->kind == EV_FLUSH && (ev->flags & EV_META))
+		flags |= LOG_METADATA;
+	return put_entry(x, (uint64_t[]){ 0, 0, flags, 0 }, "", 0, err);
+}
+
+/* Searches. */
+
+static bool note_found(void *ctx, uint64_t number)
+{
+	struct exporter *x = ctx;
+
+	vec_push(&x->found, number);
+	return true;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	uint64_t l = *(const uint64_t *)a, r = *(const uint64_t *)b;
+
+	return (l > r) - (l < r);
+}
+
+static void sort_list(struct event_list *l)
+{
+	if (l->n > 1)
+		qsort(l->v, l->n, sizeof(*l->v), ascending);
+}
+
+/* Fills x->found with what overlaps a request, ascending. */
+static void find_overlapping(struct exporter *x, struct ranges *in, uint64_t number)
+{
+	const struct event *ev = &x->t->events.v[number];
+
+	vec_clear(&x->found);
+	ranges_overlapping(in, ev->addr, ev->addr + ev->len, note_found, x);
+	sort_list(&x->found);
+}
+
+static bool covers(const struct exporter *x, uint64_t flush, uint64_t number)
+{
+	return x->requests[number].done_at < flush;
+}
+
+static bool waits_for(const struct exporter *x, uint64_t flush, uint64_t number)
+{
+	return !x->requests[number].logged && covers(x, flush, number);
+}
+
+/* Whether a request waits that is older, overlaps this one, and is not covered by the flush. */
+static bool above_uncovered(struct exporter *x, uint64_t flush, uint64_t number)
+{
+	find_overlapping(x, &x->waiting_at, number);
+	for (size_t i = 0; i < x->found.n && x->found.v[i] < number; i++)
+		if (!covers(x, flush, x->found.v[i]))
+			return true;
+	return false;
+}
+
+/* Whether the log, with what a flush covers added, would hold something that it does not cover. */
+static bool cannot_flush(struct exporter *x, uint64_t flush)
+{
+	for (size_t i = 0; i < x->logged.n; i++)
+		if (!x->requests[x->logged.v[i]].durable && !covers(x, flush, x->logged.v[i]))
+			return true;
+	for (size_t i = 0; i < x->waiting.n; i++)
+		if (waits_for(x, flush, x->waiting.v[i]) &&
+		    above_uncovered(x, flush, x->waiting.v[i]))
+			return true;
+	return false;
+}
+
+/* Requests that go into the log. */
+
+/* One that waits goes; those below it must have gone. */
+static int let_go(struct exporter *x, uint64_t number, uint64_t durability, struct err *err)
+{
+	const struct event *ev = &x->t->events.v[number];
+	struct request *r = &x->requests[number];
+
+	assert(!r->logged);
+	ranges_remove(&x->waiting_at, ev->addr, number);
+	vec_push(&x->logged, number);
+	ranges_add(&x->logged_at, ev->addr, ev->addr + ev->len, number);
+	r->logged = true;
+	r->durable = durability & LOG_FUA;
+	return put_request(x, number, durability, err);
+}
+
+/* Whether nothing in the log or before this flush still needs one. */
+static bool is_idle_flush(struct exporter *x, uint64_t flush)
+{
+	for (size_t i = 0; i < x->logged.n; i++)
+		if (!x->requests[x->logged.v[i]].durable)
+			return false;
+	for (size_t i = 0; i < x->waiting.n; i++)
+		if (waits_for(x, flush, x->waiting.v[i]))
+			return false;
+	return true;
+}
+
+/* Whether this was a flush under way, which it now no longer is. */
+static bool take_flush(struct exporter *x, uint64_t flush)
+{
+	size_t kept = 0, before = x->flushing.n;
+
+	for (size_t i = 0; i < before; i++)
+		if (x->flushing.v[i] != flush)
+			x->flushing.v[kept++] = x->flushing.v[i];
+	x->flushing.n = kept;
+	return kept < before;
+}
+
+/* A flush that does nothing goes, while it still can: before anything that it does not cover. */
+static int let_idle_flushes_go(struct exporter *x, struct err *err)
 {
 	int rc = 0;
 
-	while (!rc && x->held_first < x->held_end && x->held[x->held_first].completion < before)
-		rc = put_request(x, x->held[x->held_first++].request, err);
+	for (size_t i = 0; !rc && i < x->flushing.n;) {
+		uint64_t flush = x->flushing.v[i];
+
+		if (x->t->events.v[flush].kind != EV_FLUSH || !is_idle_flush(x, flush)) {
+			i++;
+			continue;
+		}
+		rc = put_flush(x, flush, err);
+		take_flush(x, flush);
+	}
 	return rc;
 }
 
-static bool flushes(const struct event *ev)
+/* The same, and first those below it and below those (L1), which are not durable. */
+static int let_go_with_older(struct exporter *x, uint64_t number, uint64_t durability,
+			     struct err *err)
 {
-	return ev->kind == EV_FLUSH || (ev->flags & EV_PREFLUSH);
+	find_overlapping(x, &x->waiting_at, number);
+	assert(x->found.n);
+	int rc = x->found.v[0] < number ? let_idle_flushes_go(x, err) : 0;
+	vec_clear(&x->to_go);
+	vec_push(&x->to_go, number);
+	while (!rc && x->to_go.n) {
+		uint64_t top = vec_last(&x->to_go);
+
+		find_overlapping(x, &x->waiting_at, top);
+		assert(x->found.n && x->found.v[0] <= top);
+		if (x->found.v[0] < top) {
+			vec_push(&x->to_go, x->found.v[0]);
+			continue;
+		}
+		x->to_go.n--;
+		rc = let_go(x, top, top == number ? durability : 0, err);
+	}
+	return rc;
 }
 
-static int export_request_done(struct exporter *x, uint64_t request, uint64_t completion,
-			       struct err *err)
+/* Forgets those in `waiting` that have gone. */
+static void tidy_waiting(struct exporter *x)
 {
-	const struct event *ev = &x->t->events.v[request];
+	size_t kept = 0;
+
+	for (size_t i = 0; i < x->waiting.n; i++)
+		if (!x->requests[x->waiting.v[i]].logged)
+			x->waiting.v[kept++] = x->waiting.v[i];
+	x->waiting.n = kept;
+}
+
+/* Logs once more what is marked, and what lies above it (L4). */
+static int log_again(struct exporter *x, struct err *err)
+{
 	int rc = 0;
 
-	if (flushes(ev)) {
-		assert(x->flushing > 0);
-		x->flushing--;
-		rc = release_held(x, request, err);
-		if (!rc)
-			rc = put_request(x, request, err);
-		return rc || x->flushing ? rc : release_held(x, UINT64_MAX, err);
+	sort_list(&x->logged);
+	for (size_t i = 0; !rc && i < x->logged.n; i++) {
+		uint64_t number = x->logged.v[i];
+		struct request *r = &x->requests[number];
+
+		if (!r->again)
+			continue;
+		r->again = false;
+		rc = put_request(x, number, r->durable ? LOG_FUA : 0, err);
+		find_overlapping(x, &x->logged_at, number);
+		for (size_t j = 0; j < x->found.n; j++)
+			x->requests[x->found.v[j]].again |= x->found.v[j] > number;
 	}
-	if (x->flushing && !(ev->flags & EV_FUA)) {
-		x->held[x->held_end].request = request;
-		x->held[x->held_end++].completion = completion;
-		return 0;
+	return rc;
+}
+
+/* Says without a flush that what it covers is durable. */
+static int cover_one_by_one(struct exporter *x, uint64_t flush, struct err *err)
+{
+	for (size_t i = 0; i < x->logged.n; i++) {
+		struct request *r = &x->requests[x->logged.v[i]];
+
+		if (!r->durable && covers(x, flush, x->logged.v[i]))
+			r->again = r->durable = true;
 	}
-	rc = release_held(x, UINT64_MAX, err);
-	return rc ? rc : put_request(x, request, err);
+	int rc = log_again(x, err);
+	for (size_t i = 0; !rc && i < x->waiting.n; i++)
+		if (waits_for(x, flush, x->waiting.v[i]))
+			rc = let_go_with_older(x, x->waiting.v[i], LOG_FUA, err);
+	tidy_waiting(x);
+	return rc;
+}
+
+static int let_covered_go(struct exporter *x, uint64_t flush, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < x->waiting.n; i++)
+		if (waits_for(x, flush, x->waiting.v[i]))
+			rc = let_go(x, x->waiting.v[i], 0, err);
+	tidy_waiting(x);
+	return rc;
+}
+
+static void all_is_durable(struct exporter *x)
+{
+	for (size_t i = 0; i < x->logged.n; i++)
+		x->requests[x->logged.v[i]].durable = true;
+	vec_clear(&x->logged);
+	ranges_clear(&x->logged_at);
+}
+
+/* Lets go of everything (L2). */
+static int let_all_go(struct exporter *x, struct err *err)
+{
+	int rc = x->waiting_at.n ? let_idle_flushes_go(x, err) : 0;
+
+	for (size_t i = 0; !rc && i < x->waiting.n; i++)
+		if (!x->requests[x->waiting.v[i]].logged)
+			rc = let_go(x, x->waiting.v[i], 0, err);
+	tidy_waiting(x);
+	return rc;
+}
+
+/* What happens in the trace. */
+
+static int export_flush_done(struct exporter *x, uint64_t flush, struct err *err)
+{
+	const struct event *ev = &x->t->events.v[flush];
+	bool with_data = ev->kind != EV_FLUSH;
+
+	if (!take_flush(x, flush))
+		return 0; /* it went early */
+	if (cannot_flush(x, flush))
+		return cover_one_by_one(x, flush, err);
+	int rc = let_covered_go(x, flush, err);
+	if (rc)
+		return rc;
+	all_is_durable(x);
+	if (with_data && !above_uncovered(x, flush, flush)) {
+		uint64_t fua = ev->flags & EV_FUA ? LOG_FUA : 0;
+
+		return let_go(x, flush, LOG_FLUSH | fua, err);
+	}
+	return put_flush(x, flush, err);
+}
+
+static int export_request_done(struct exporter *x, uint64_t request, struct err *err)
+{
+	const struct event *ev = &x->t->events.v[request];
+	struct request *r = &x->requests[request];
+	int rc = flushes(ev) ? export_flush_done(x, request, err) : 0;
+
+	if (rc || ev->kind == EV_FLUSH || !(ev->flags & EV_FUA) || r->durable)
+		return rc;
+	if (!r->logged)
+		return let_go_with_older(x, request, LOG_FUA, err);
+	r->again = r->durable = true;
+	return log_again(x, err);
+}
+
+static void export_submitted(struct exporter *x, uint64_t number)
+{
+	const struct event *ev = &x->t->events.v[number];
+	const struct request *r = &x->requests[number];
+
+	x->report.incomplete += !r->answered;
+	x->report.failed += r->failed;
+	if (r->done_at == UINT64_MAX)
+		return;
+	if (flushes(ev))
+		vec_push(&x->flushing, number);
+	if (ev->kind == EV_FLUSH)
+		return;
+	vec_push(&x->waiting, number);
+	ranges_add(&x->waiting_at, ev->addr, ev->addr + ev->len, number);
 }
 
 static int export_event(struct exporter *x, uint64_t number, struct err *err)
 {
 	const struct event *ev = &x->t->events.v[number];
+	int rc;
 
 	switch (ev->kind) {
 	case EV_READ:
@@ -199,19 +480,18 @@ static int export_event(struct exporter *x, uint64_t number, struct err *err)
 	case EV_FLUSH:
 	case EV_DISCARD:
 	case EV_ZERO:
-		x->report.incomplete += x->done[number] == DONE_NOT;
-		x->report.failed += x->done[number] == DONE_FAILED;
-		x->flushing += flushes(ev) && x->done[number] == DONE_OK;
+		export_submitted(x, number);
 		return 0;
 	case EV_COMPLETE:
-		if (x->t->events.v[ev->ref].kind == EV_READ || x->done[ev->ref] != DONE_OK)
+		if (x->t->events.v[ev->ref].kind == EV_READ || ev->result < 0)
 			return 0;
-		return export_request_done(x, ev->ref, number, err);
+		return export_request_done(x, ev->ref, err);
 	case EV_OP_BEGIN:
 	case EV_OP_END:
 	case EV_PERSIST:
 	case EV_TEXT:
-		return export_mark(x, ev, err);
+		rc = let_all_go(x, err);
+		return rc ? rc : export_mark(x, ev, err);
 	default:
 		x->report.pm++;
 		return 0;
@@ -223,13 +503,17 @@ static int export_walk(struct exporter *x, struct err *err)
 	auto_strbuf device = STRBUF_INIT;
 
 	x->report = (struct dmlog_report){ 0 };
-	x->held_first = x->held_end = x->flushing = 0;
+	all_is_durable(x); /* nothing is there yet */
+	for (size_t i = 0; i < x->t->events.n; i++)
+		x->requests[i].logged = x->requests[i].durable = false;
 	strbuf_addf(&device, "outage:device %" PRIu64 " %" PRIu32 " %s", x->t->info.size,
 		    x->t->info.sector_size, x->t->info.target);
 	int rc = put_mark(x, &device, err);
 	for (size_t i = 0; !rc && i < x->t->events.n; i++)
 		rc = export_event(x, i, err);
-	assert(rc || (!x->flushing && x->held_first == x->held_end));
+	if (!rc)
+		rc = let_all_go(x, err);
+	assert(rc || (!x->flushing.n && !x->waiting.n));
 	return rc;
 }
 
@@ -259,20 +543,31 @@ static int choose_sector(struct exporter *x, struct err *err)
 static void exporter_init(struct exporter *x, const struct trace *t)
 {
 	*x = (struct exporter){ .t = t, .fd = -1 };
-	x->done = xcalloc(t->events.n, 1);
-	x->held = xcalloc(t->events.n, sizeof(*x->held));
+	x->requests = xcalloc(t->events.n, sizeof(*x->requests));
 	for (size_t i = 0; i < t->events.n; i++) {
 		const struct event *ev = &t->events.v[i];
 
-		if (ev->kind == EV_COMPLETE)
-			x->done[ev->ref] = ev->result ? DONE_FAILED : DONE_OK;
+		x->requests[i].done_at = UINT64_MAX;
+		if (ev->kind != EV_COMPLETE)
+			continue;
+		struct request *r = &x->requests[ev->ref];
+		r->answered = true;
+		r->failed = ev->result < 0;
+		if (!r->failed)
+			r->done_at = i;
 	}
 }
 
 static void exporter_release(struct exporter *x)
 {
-	free(x->done);
-	free(x->held);
+	free(x->requests);
+	vec_release(&x->waiting);
+	ranges_release(&x->waiting_at);
+	vec_release(&x->logged);
+	ranges_release(&x->logged_at);
+	vec_release(&x->flushing);
+	vec_release(&x->found);
+	vec_release(&x->to_go);
 	strbuf_release(&x->out);
 }
 

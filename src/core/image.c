@@ -236,6 +236,34 @@ static void part_drop(struct image_part **slot, unsigned level, uint64_t first, 
 	node_drop_if_empty(slot, level);
 }
 
+/* The same with what another tree has there. */
+static void part_copy(struct image_part **slot, struct image_part *from, unsigned level,
+		      uint64_t first, uint64_t last)
+{
+	uint64_t span = (uint64_t)1 << (FAN_BITS * level);
+
+	if (*slot == from)
+		return;
+	if (first == 0 && last == span - 1) {
+		part_unref(*slot, level);
+		*slot = part_ref(from);
+		return;
+	}
+	assert(level > 0);
+	struct node *n = node_own(slot, level);
+	span >>= FAN_BITS;
+	for (uint64_t i = first / span; i <= last / span; i++) {
+		uint64_t low = i == first / span ? first % span : 0;
+		uint64_t high = i == last / span ? last % span : span - 1;
+
+		node_subtract(n, n->child[i]);
+		part_copy(&n->child[i], from ? as_node(from)->child[i] : NULL, level - 1, low,
+			  high);
+		node_add(n, n->child[i]);
+	}
+	node_drop_if_empty(slot, level);
+}
+
 /* Images. */
 
 void image_init(struct image *img, uint64_t size)
@@ -341,6 +369,32 @@ void image_zero(struct image *img, uint64_t off, uint64_t len)
 	zero_in_page(img, last * IMAGE_PAGE, end - last * IMAGE_PAGE);
 	if (first < last)
 		part_drop(&img->root, img->levels, first, last - 1);
+}
+
+static void copy_in_page(struct image *img, const struct image *from, uint64_t off, uint64_t len)
+{
+	unsigned char data[IMAGE_PAGE];
+
+	assert(len <= sizeof(data));
+	image_read(from, off, data, len);
+	image_write(img, off, data, len);
+}
+
+void image_copy(struct image *img, const struct image *from, uint64_t off, uint64_t len)
+{
+	uint64_t end = off + len;
+
+	assert(img->size == from->size && image_range_ok(img, off, len));
+	uint64_t first = (off + IMAGE_PAGE - 1) / IMAGE_PAGE; /* whole pages: [first, last) */
+	uint64_t last = end / IMAGE_PAGE;
+	if (first > last) {
+		copy_in_page(img, from, off, len);
+		return;
+	}
+	copy_in_page(img, from, off, first * IMAGE_PAGE - off);
+	copy_in_page(img, from, last * IMAGE_PAGE, end - last * IMAGE_PAGE);
+	if (first < last)
+		part_copy(&img->root, from->root, img->levels, first, last - 1);
 }
 
 struct hash128 image_hash(const struct image *img)

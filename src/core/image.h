@@ -49,6 +49,8 @@ void image_read(const struct image *img, uint64_t off, void *data, size_t len);
 void image_write(struct image *img, uint64_t off, const void *data, size_t len);
 /* Costs time for the pages that are there, not for the length of the range. */
 void image_zero(struct image *img, uint64_t off, uint64_t len);
+/* Makes a range what it is in `from`, of the same size. Whole pages are shared, not copied. */
+void image_copy(struct image *img, const struct image *from, uint64_t off, uint64_t len);
 
 /* Equal hashes: equal size and content. */
 struct hash128 image_hash(const struct image *img);

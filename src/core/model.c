@@ -74,11 +74,11 @@ const struct model_piece *model_pieces(const struct model *m, size_t *n)
 	return p;
 }
 
-void model_piece_apply(const struct model *m, size_t index, const uint64_t *units,
-		       struct image *img)
+void model_piece_apply(const struct model *m, size_t index, const uint64_t *units, uint64_t from,
+		       uint64_t to, struct image *img)
 {
 	assert(img->size == m->durable.size);
-	m->ops->piece_apply(m, index, units, img);
+	m->ops->piece_apply(m, index, units, from, to, img);
 	assert(img->size == m->durable.size);
 }
 

@@ -67,15 +67,16 @@ struct model_ops {
 	 */
 	int (*apply)(struct model *m, uint64_t number, const struct event *ev, struct err *err);
 
-	/* The pieces, valid until the next event. */
+	/* The pieces, valid until the next event. Asked before any of them is applied. */
 	const struct model_piece *(*pieces)(const struct model *m, size_t *n);
 
 	/*
-	 * Applies a piece to an image of the size of `durable`: all of it, or, if `units` is not
-	 * NULL, the tear units whose bits are set there (bit i % 64 of word i / 64).
+	 * Applies to an image of the size of `durable` what a piece writes in [from, to): all of
+	 * it, or, if `units` is not NULL, the tear units whose bits are set there (bit i % 64 of
+	 * word i / 64).
 	 */
 	void (*piece_apply)(const struct model *m, size_t index, const uint64_t *units,
-			    struct image *img);
+			    uint64_t from, uint64_t to, struct image *img);
 };
 
 extern const struct model_ops model_block;
@@ -99,8 +100,8 @@ static inline void cleanup_model(struct model **m)
 int model_apply(struct model *m, uint64_t number, const struct event *ev, struct err *err)
 	must_check;
 const struct model_piece *model_pieces(const struct model *m, size_t *n);
-void model_piece_apply(const struct model *m, size_t index, const uint64_t *units,
-		       struct image *img);
+void model_piece_apply(const struct model *m, size_t index, const uint64_t *units, uint64_t from,
+		       uint64_t to, struct image *img);
 
 /* For models: sets unit_size and units from addr, len and the tear unit. */
 void model_piece_cut(struct model_piece *p, uint32_t tear_unit);

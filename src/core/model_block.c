@@ -10,31 +10,56 @@
  * not have reached the media, for ever, and a failed flush covers nothing. Discards and
  * write-zeroes are writes of zeros.
  *
+ * A write with a pre-flush is the one exception to "any subset": the device has flushed before it
+ * writes the data. So if any part of it survives, everything that had completed when it was
+ * submitted does, whether or not its own completion was seen. (Without this rule a healthy journal
+ * whose commit record is written with PREFLUSH and FUA would seem broken.)
+ *
+ * A limit: requests that overlap and are in flight together can land in either order, and the
+ * device need not keep to one. Here, and in an exported log, the one submitted last always wins,
+ * so states with the other order are never made. File systems wait for one before they send the
+ * other; crash_stats.racing says how often that did not happen.
+ *
  * I1: pieces are in the order of submission, which is that of their event numbers.
  * I2: a piece is pinned iff it is durable and overlaps an older piece that is still there. (If it
  *     went into the durable image, the older one would be applied on top of it.) The older one
  *     may itself be pinned.
  * I3: no piece lies wholly inside a younger pinned one: whether it survives cannot be seen.
  * I4: requests[i] belongs to pieces[i]; flushes are the flushes not yet completed.
+ * I5: `index` holds the ranges of the pieces that are not gone, by their event numbers. What is
+ *     gone stays in its place until the holes are more than half, or somebody wants to see the
+ *     pieces; so what a completion costs depends on what overlaps it, not on what else there is.
  */
 #include "core/model.h"
 
 #include <errno.h>
 
 #include "base/vec.h"
+#include "core/ranges.h"
 
 struct request {
 	const unsigned char *data; /* NULL: zeros */
 	uint64_t done_at;	   /* event number of the successful completion; UINT64_MAX */
 	uint32_t flags;
 	bool answered; /* completed, with success or without */
+	bool gone;     /* hidden, or in the durable image */
+};
+
+/* Behind a pointer, so that holes can be closed where the model is only looked at. */
+struct queue {
+	struct vec_of(struct model_piece) pieces;
+	struct vec_of(struct request) requests;
+	struct vec_of(uint64_t) flushes; /* event numbers */
+	size_t n_gone;
+	struct ranges index;
+	struct vec_of(uint64_t) unsettled; /* pinned pieces to look at, by event number */
+	struct vec_of(uint64_t) hidden;	   /* for pin() */
+	struct vec_of(uint32_t) needs;	   /* of all pieces, one after the other */
 };
 
 struct block {
 	struct model m;
-	struct vec_of(struct model_piece) pieces;
-	struct vec_of(struct request) requests;
-	struct vec_of(uint64_t) flushes; /* event numbers */
+	struct queue *q;
 };
 
 static struct block *as_block(struct model *m)
@@ -51,36 +76,40 @@ static struct model *block_create(void)
 {
 	struct block *b = xcalloc(1, sizeof(*b));
 
+	b->q = xcalloc(1, sizeof(*b->q));
 	return &b->m;
 }
 
 static struct model *block_clone(const struct model *m)
 {
-	const struct block *from = as_const_block(m);
-	struct block *b = xcalloc(1, sizeof(*b));
+	const struct queue *from = as_const_block(m)->q;
+	struct model *copy = block_create();
+	struct queue *q = as_block(copy)->q;
 
 	for (size_t i = 0; i < from->pieces.n; i++) {
-		vec_push(&b->pieces, from->pieces.v[i]);
-		vec_push(&b->requests, from->requests.v[i]);
+		vec_push(&q->pieces, from->pieces.v[i]);
+		vec_push(&q->requests, from->requests.v[i]);
 	}
 	for (size_t i = 0; i < from->flushes.n; i++)
-		vec_push(&b->flushes, from->flushes.v[i]);
-	return &b->m;
+		vec_push(&q->flushes, from->flushes.v[i]);
+	q->n_gone = from->n_gone;
+	ranges_copy(&from->index, &q->index);
+	return copy;
 }
 
 static void block_destroy(struct model *m)
 {
 	struct block *b = as_block(m);
 
-	vec_release(&b->pieces);
-	vec_release(&b->requests);
-	vec_release(&b->flushes);
+	vec_release(&b->q->pieces);
+	vec_release(&b->q->requests);
+	vec_release(&b->q->flushes);
+	vec_release(&b->q->unsettled);
+	vec_release(&b->q->hidden);
+	vec_release(&b->q->needs);
+	ranges_release(&b->q->index);
+	free(b->q);
 	free(b);
-}
-
-static bool overlap(const struct model_piece *a, const struct model_piece *b)
-{
-	return a->addr < b->addr + b->len && b->addr < a->addr + a->len;
 }
 
 static bool inside(const struct model_piece *small, const struct model_piece *large)
@@ -97,48 +126,131 @@ static void apply_range(struct image *img, const struct model_piece *p, const st
 		image_zero(img, from, to - from);
 }
 
-/* Whether a younger pinned piece hides this one (I3). */
-static bool hidden(const struct block *b, size_t i)
+/* The index of the piece made by an event, or -1. By I1 they are sorted. */
+static ssize_t find_piece(const struct queue *q, uint64_t event)
 {
-	for (size_t j = i + 1; j < b->pieces.n; j++)
-		if (b->pieces.v[j].pinned && inside(&b->pieces.v[i], &b->pieces.v[j]))
-			return true;
-	return false;
+	size_t low = 0, high = q->pieces.n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (q->pieces.v[mid].event < event)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low == q->pieces.n || q->pieces.v[low].event != event || q->requests.v[low].gone)
+		return -1;
+	return (ssize_t)low;
 }
 
-/* Whether an older piece among the first n lies below this one (I2). */
-static bool blocked(const struct block *b, size_t n, const struct model_piece *p)
+static struct model_piece *piece_of(struct queue *q, uint64_t event)
 {
-	for (size_t j = 0; j < n; j++)
-		if (overlap(&b->pieces.v[j], p))
-			return true;
-	return false;
+	ssize_t i = find_piece(q, event);
+
+	assert(i >= 0);
+	return &q->pieces.v[i];
 }
 
-/* Restores I2 and I3 after pieces became pinned: those with nothing below them are folded. */
-static void settle(struct block *b)
+/* Closes the holes. */
+static void compact(struct queue *q)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < b->pieces.n; i++) {
-		struct model_piece *p = &b->pieces.v[i];
-
-		if (p->pinned && !blocked(b, kept, p)) {
-			apply_range(&b->m.durable, p, &b->requests.v[i], p->addr, p->addr + p->len);
-			continue;
+	for (size_t i = 0; q->n_gone && i < q->pieces.n; i++)
+		if (!q->requests.v[i].gone) {
+			q->pieces.v[kept] = q->pieces.v[i];
+			q->requests.v[kept++] = q->requests.v[i];
 		}
-		if (hidden(b, i))
+	if (q->n_gone)
+		q->pieces.n = q->requests.n = kept;
+	q->n_gone = 0;
+}
+
+struct look {
+	struct queue *q;
+	const struct model_piece *piece;
+	bool found;
+};
+
+static bool note_younger_pinned(void *ctx, uint64_t event)
+{
+	struct look *l = ctx;
+
+	if (event > l->piece->event && piece_of(l->q, event)->pinned)
+		vec_push(&l->q->unsettled, event);
+	return true;
+}
+
+/* Takes a piece away. What is pinned above it may have nothing below it any more. */
+static void drop(struct queue *q, size_t i)
+{
+	struct model_piece *p = &q->pieces.v[i];
+	struct look l = { .q = q, .piece = p };
+
+	ranges_remove(&q->index, p->addr, p->event);
+	q->requests.v[i].gone = true;
+	q->n_gone++;
+	ranges_overlapping(&q->index, p->addr, p->addr + p->len, note_younger_pinned, &l);
+}
+
+static bool note_hidden(void *ctx, uint64_t event)
+{
+	struct look *l = ctx;
+
+	if (event < l->piece->event && inside(piece_of(l->q, event), l->piece))
+		vec_push(&l->q->hidden, event);
+	return true;
+}
+
+static bool is_below(void *ctx, uint64_t event)
+{
+	struct look *l = ctx;
+
+	l->found = event < l->piece->event;
+	return !l->found;
+}
+
+/* A piece becomes pinned: what it hides goes (I3). Whether it can stay that is seen later. */
+static void pin(struct queue *q, size_t i)
+{
+	struct model_piece *p = &q->pieces.v[i];
+	struct look l = { .q = q, .piece = p };
+
+	p->pinned = true;
+	vec_push(&q->unsettled, p->event);
+	vec_clear(&q->hidden);
+	ranges_overlapping(&q->index, p->addr, p->addr + p->len, note_hidden, &l);
+	for (size_t j = 0; j < q->hidden.n; j++)
+		drop(q, (size_t)find_piece(q, q->hidden.v[j]));
+}
+
+/* Restores I2: pinned pieces with nothing below them go into the durable image. */
+static void settle(struct block *b)
+{
+	struct queue *q = b->q;
+
+	while (q->unsettled.n) {
+		ssize_t i = find_piece(q, q->unsettled.v[--q->unsettled.n]);
+		if (i < 0)
 			continue;
-		b->pieces.v[kept] = *p;
-		b->requests.v[kept++] = b->requests.v[i];
+		struct model_piece *p = &q->pieces.v[i];
+		struct look l = { .q = q, .piece = p };
+
+		ranges_overlapping(&q->index, p->addr, p->addr + p->len, is_below, &l);
+		if (l.found)
+			continue;
+		apply_range(&b->m.durable, p, &q->requests.v[i], p->addr, p->addr + p->len);
+		drop(q, (size_t)i);
 	}
-	b->pieces.n = b->requests.n = kept;
+	if (q->n_gone > q->pieces.n / 2)
+		compact(q);
 }
 
 static int submit(struct block *b, uint64_t number, const struct event *ev, struct err *err)
 {
 	struct model_piece p = { .event = number, .addr = ev->addr, .len = ev->len };
-	struct request r = { ev->data, UINT64_MAX, ev->flags, false };
+	struct request r = { .data = ev->data, .done_at = UINT64_MAX, .flags = ev->flags };
 
 	if (!image_range_ok(&b->m.durable, ev->addr, ev->len))
 		return err_set(err, -EINVAL,
@@ -148,49 +260,45 @@ static int submit(struct block *b, uint64_t number, const struct event *ev, stru
 			       (unsigned long long)ev->len, (unsigned long long)ev->addr,
 			       (unsigned long long)b->m.durable.size);
 	if (ev->flags & EV_PREFLUSH)
-		vec_push(&b->flushes, number);
+		vec_push(&b->q->flushes, number);
 	if (!ev->len)
 		return 0;
 	model_piece_cut(&p, b->m.opts.tear_unit);
-	vec_push(&b->pieces, p);
-	vec_push(&b->requests, r);
+	vec_push(&b->q->pieces, p);
+	vec_push(&b->q->requests, r);
+	ranges_add(&b->q->index, p.addr, p.addr + p.len, number);
 	return 0;
 }
 
-/* The index of the piece made by an event, or -1. By I1 they are sorted. */
-static ssize_t find_piece(const struct block *b, uint64_t event)
-{
-	size_t low = 0, high = b->pieces.n;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (b->pieces.v[mid].event < event)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < b->pieces.n && b->pieces.v[low].event == event ? (ssize_t)low : -1;
-}
-
 /* Whether this was a flush under way, which it now no longer is. */
-static bool take_flush(struct block *b, uint64_t event)
+static bool take_flush(struct queue *q, uint64_t event)
 {
-	for (size_t i = 0; i < b->flushes.n; i++)
-		if (b->flushes.v[i] == event) {
-			b->flushes.v[i] = vec_last(&b->flushes);
-			b->flushes.n--;
+	for (size_t i = 0; i < q->flushes.n; i++)
+		if (q->flushes.v[i] == event) {
+			q->flushes.v[i] = vec_last(&q->flushes);
+			q->flushes.n--;
 			return true;
 		}
 	return false;
 }
 
+/* A flush is done that was submitted as this event. The youngest first: they hide the most. */
+static void cover(struct queue *q, uint64_t flush)
+{
+	for (size_t i = q->pieces.n; i-- > 0;) {
+		const struct request *r = &q->requests.v[i];
+
+		if (!r->gone && r->done_at < flush && !q->pieces.v[i].pinned)
+			pin(q, i);
+	}
+}
+
 static void complete(struct block *b, uint64_t number, const struct event *ev)
 {
-	bool flush = take_flush(b, ev->ref);
-	ssize_t i = find_piece(b, ev->ref);
-	struct request *r = i < 0 ? NULL : &b->requests.v[i];
-	bool pinned = false;
+	struct queue *q = b->q;
+	bool flush = take_flush(q, ev->ref);
+	ssize_t i = find_piece(q, ev->ref);
+	struct request *r = i < 0 ? NULL : &q->requests.v[i];
 
 	assert(!r == (i < 0));
 	if (r && r->answered)
@@ -199,17 +307,15 @@ static void complete(struct block *b, uint64_t number, const struct event *ev)
 		r->answered = true;
 	if (ev->result < 0)
 		return;
-	for (size_t j = 0; flush && j < b->pieces.n; j++)
-		if (b->requests.v[j].done_at < ev->ref)
-			pinned = b->pieces.v[j].pinned = true;
+	if (flush)
+		cover(q, ev->ref);
 	if (r) {
 		r->done_at = number;
-		b->pieces.v[i].completed = true;
+		q->pieces.v[i].completed = true;
 		if (r->flags & EV_FUA)
-			pinned = b->pieces.v[i].pinned = true;
+			pin(q, (size_t)i);
 	}
-	if (pinned)
-		settle(b);
+	settle(b);
 }
 
 static int block_apply(struct model *m, uint64_t number, const struct event *ev, struct err *err)
@@ -222,7 +328,7 @@ static int block_apply(struct model *m, uint64_t number, const struct event *ev,
 	case EV_ZERO:
 		return submit(b, number, ev, err);
 	case EV_FLUSH:
-		vec_push(&b->flushes, number);
+		vec_push(&b->q->flushes, number);
 		return 0;
 	case EV_COMPLETE:
 		complete(b, number, ev);
@@ -232,24 +338,55 @@ static int block_apply(struct model *m, uint64_t number, const struct event *ev,
 	}
 }
 
+/* What a write with a pre-flush must not survive without: see the head of this file. */
+static void find_needs(struct queue *q)
+{
+	vec_clear(&q->needs);
+	for (size_t i = 0; i < q->pieces.n; i++) {
+		struct model_piece *p = &q->pieces.v[i];
+
+		p->n_needs = 0;
+		p->needs = NULL;
+		if (!(q->requests.v[i].flags & EV_PREFLUSH) || p->pinned)
+			continue;
+		for (size_t j = 0; j < i; j++)
+			if (q->requests.v[j].done_at < p->event && !q->pieces.v[j].pinned) {
+				vec_push(&q->needs, (uint32_t)j);
+				p->n_needs++;
+			}
+	}
+	/* The array has its final place only now. */
+	size_t at = 0;
+	for (size_t i = 0; i < q->pieces.n; i++) {
+		q->pieces.v[i].needs = q->pieces.v[i].n_needs ? q->needs.v + at : NULL;
+		at += q->pieces.v[i].n_needs;
+	}
+}
+
 static const struct model_piece *block_pieces(const struct model *m, size_t *n)
 {
-	const struct block *b = as_const_block(m);
+	struct queue *q = as_const_block(m)->q;
 
-	*n = b->pieces.n;
-	return b->pieces.v;
+	compact(q);
+	find_needs(q);
+	*n = q->pieces.n;
+	return q->pieces.v;
 }
 
 static void block_piece_apply(const struct model *m, size_t index, const uint64_t *units,
-			      struct image *img)
+			      uint64_t from, uint64_t to, struct image *img)
 {
-	const struct block *b = as_const_block(m);
-	const struct model_piece *p = &b->pieces.v[index];
-	uint64_t from, to;
+	const struct queue *q = as_const_block(m)->q;
+	const struct model_piece *p = &q->pieces.v[index];
+	uint64_t first, end;
 
-	assert(index < b->pieces.n);
-	for (uint32_t i = 0; model_piece_run(p, units, &i, &from, &to);)
-		apply_range(img, p, &b->requests.v[index], from, to);
+	assert(index < q->pieces.n && !q->n_gone);
+	for (uint32_t i = 0; model_piece_run(p, units, &i, &first, &end);) {
+		first = max(first, from);
+		end = min(end, to);
+		if (first < end)
+			apply_range(img, p, &q->requests.v[index], first, end);
+	}
 }
 
 const struct model_ops model_block = {

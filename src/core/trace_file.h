@@ -20,8 +20,11 @@ enum {
 	TRACE_FRAME_RAW_MAX = TRACE_FRAME_TARGET + TRACE_RECORD + EVENT_DATA_MAX,
 };
 
-/* A trace that claims to unpack to more than this is not read further. */
-#define TRACE_FILE_RAW_MAX ((uint64_t)8 << 30)
+/*
+ * Bytes of events and their data that trace_load() takes into memory. A file may hold more: a
+ * writer and a reader go from frame to frame and have no such limit.
+ */
+#define TRACE_LOAD_MAX ((uint64_t)8 << 30)
 
 /* ---- writing ---- */
 
@@ -56,7 +59,10 @@ struct trace_damage {
 	char text[512];	 /* one sentence that says all of this */
 };
 
-/* Hands out one event after the other, and holds no more than a frame of them. */
+/*
+ * Hands out one event after the other, and holds no more than a frame of them (and a byte for each
+ * that went by), however long the trace is.
+ */
 struct trace_reader;
 
 /* "-" is standard input. Fails if not even the header is good. */
@@ -80,10 +86,14 @@ const struct trace_damage *trace_reader_damage(const struct trace_reader *r);
 
 /*
  * Reads a whole trace, which then passes trace_validate(). Damage is described in `damage`, and
- * what comes before it is in `out`; with `damage` NULL it is a failure like any other.
+ * what comes before it is in `out`; with `damage` NULL it is a failure like any other. A trace of
+ * more than TRACE_LOAD_MAX bytes is too large to be held in memory, which is no damage: -EFBIG.
  */
 int trace_load(const char *path, struct trace *out, struct trace_damage *damage, struct err *err)
 	must_check;
+/* The same with a limit of the caller's. */
+int trace_load_limited(const char *path, uint64_t limit, struct trace *out,
+		       struct trace_damage *damage, struct err *err) must_check;
 int trace_load_bytes(const void *data, size_t len, struct trace *out, struct trace_damage *damage,
 		     struct err *err) must_check;
 

@@ -30,7 +30,6 @@ struct trace_reader {
 	size_t at;	    /* where the next event begins in it */
 	uint32_t left;	    /* events of the frame that were not handed out yet */
 	uint64_t frame;	    /* number of the next frame */
-	uint64_t raw_total;
 	bool done;
 	ZSTD_DCtx *zstd;
 };
@@ -205,10 +204,6 @@ static int unpack(struct trace_reader *r, const struct frame *f)
 {
 	const char *payload = r->file.buf + TRACE_FRAME_HEADER;
 
-	r->raw_total += f->raw_len;
-	if (r->raw_total > TRACE_FILE_RAW_MAX)
-		return damaged(r, false, "the trace is larger than %" PRIu64 " bytes",
-			       TRACE_FILE_RAW_MAX);
 	strbuf_clear(&r->raw);
 	if (f->packed_len == f->raw_len) {
 		strbuf_add(&r->raw, payload, f->raw_len);
@@ -321,17 +316,25 @@ int trace_reader_next(struct trace_reader *r, struct event *ev, struct err *err)
 	return next_event(r, ev);
 }
 
-static int load_all(struct trace_reader *r, const char *name, struct trace *out,
+static int load_all(struct trace_reader *r, const char *name, uint64_t limit, struct trace *out,
 		    struct trace_damage *damage, struct err *err)
 {
 	auto_trace t;
-	struct event ev;
+	struct event ev = { 0 };
+	uint64_t size = 0;
 	int rc;
 
 	trace_init(&t);
 	t.info = r->info;
-	while ((rc = trace_reader_next(r, &ev, err)) > 0)
+	while ((rc = trace_reader_next(r, &ev, err)) > 0) {
+		size += TRACE_RECORD + (event_has_data(ev.kind) ? ev.len : 0);
+		if (size > limit)
+			return err_set(err, -EFBIG,
+				       "%s is too large to be held in memory: its events take more "
+				       "than %" PRIu64 " bytes",
+				       name, limit);
 		trace_append(&t, &ev);
+	}
 	if (rc < 0)
 		return rc;
 	if (r->damage.found && !damage)
@@ -344,12 +347,18 @@ static int load_all(struct trace_reader *r, const char *name, struct trace *out,
 	return 0;
 }
 
-int trace_load(const char *path, struct trace *out, struct trace_damage *damage, struct err *err)
+int trace_load_limited(const char *path, uint64_t limit, struct trace *out,
+		       struct trace_damage *damage, struct err *err)
 {
 	auto_call(cleanup_trace_reader) struct trace_reader *r = NULL;
 	int rc = trace_reader_open(path, &r, err);
 
-	return rc ? rc : load_all(r, path, out, damage, err);
+	return rc ? rc : load_all(r, path, limit, out, damage, err);
+}
+
+int trace_load(const char *path, struct trace *out, struct trace_damage *damage, struct err *err)
+{
+	return trace_load_limited(path, TRACE_LOAD_MAX, out, damage, err);
 }
 
 int trace_load_bytes(const void *data, size_t len, struct trace *out, struct trace_damage *damage,
@@ -358,5 +367,5 @@ int trace_load_bytes(const void *data, size_t len, struct trace *out, struct tra
 	auto_call(cleanup_trace_reader) struct trace_reader *r = NULL;
 	int rc = trace_reader_open_bytes(data, len, &r, err);
 
-	return rc ? rc : load_all(r, "the trace", out, damage, err);
+	return rc ? rc : load_all(r, "the trace", TRACE_LOAD_MAX, out, damage, err);
 }

@@ -167,6 +167,39 @@ static void test_timeout(void)
 	ok(no_child_left(), "none is left");
 }
 
+static void stop_before_exec(void)
+{
+	raise(SIGSTOP);
+}
+
+static void hang_before_exec(void)
+{
+	for (;;)
+		pause();
+}
+
+/* As if the working directory were on a file system that hangs. */
+static void test_timeout_before_exec(void)
+{
+	struct err err = ERR_INIT;
+	struct proc_opts opts = { .cwd = "/", .timeout_ms = 100 };
+	int before = open_fds();
+	uint64_t start = now_ms();
+
+	proc_in_child = hang_before_exec;
+	is_i(sh("echo never", opts, &err), 0, "one that hangs before its program runs");
+	ok(res.timed_out && res.signal == SIGTERM && now_ms() - start < 5000, "is ended in time");
+	describes("took longer than 100 ms", &opts);
+	start = now_ms();
+	proc_in_child = stop_before_exec;
+	is_i(sh("echo never", opts, &err), 0, "one that is stopped there");
+	ok(res.timed_out && res.signal == SIGKILL && now_ms() - start < 5000, "is killed in time");
+	is_u(res.out.len, 0, "its program never ran");
+	proc_in_child = NULL;
+	is_i(open_fds(), before, "no descriptor is left open");
+	ok(no_child_left(), "none is left");
+}
+
 static void test_grandchildren(void)
 {
 	struct err err = ERR_INIT;
@@ -300,12 +333,15 @@ static void test_speed(void)
 
 int main(void)
 {
+	/* Directories of the caller's that cannot be searched would change what is not found. */
+	setenv("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", 1);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	test_output();
 	test_input();
 	test_limit();
 	test_missing();
 	test_timeout();
+	test_timeout_before_exec();
 	test_grandchildren();
 	test_surroundings();
 	test_faults();

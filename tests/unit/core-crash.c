@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "core/crash.h"
+#include "core/ranges.h"
 
 /*
  * A trace in words, one event each: w0a writes 'a' at 0 (w0abc: three bytes), then maybe +F (FUA)
@@ -191,8 +192,11 @@ static void test_named(void)
 	expect("w0a c0 w1b+P c2", "a..,ab.",
 	       "a pre-flush covers earlier completed ones, not its own");
 	expect("w0a w1b+P c0 c1", "...,.b.,a..,ab.", "and not those still under way");
-	expect("w0a c0 w1b+P", "...,.b.,a..,ab.", "and nothing before its write completes");
-	expect("w0a c0 w1b+P x2", "...,.b.,a..,ab.", "nor if that fails");
+	expect("w0a c0 w1b+P", "...,a..,ab.",
+	       "nothing is durable before it completes, but what it covers comes before its data");
+	expect("w0a c0 w1b+P x2", "...,a..,ab.", "nor if that fails");
+	expect("w0a c0 w1b w2c+PF", "...,.b.,a..,a.c,ab.,abc",
+	       "a write that had not completed is not among what it covers");
 	expect("w0a c0 w1b+PF c2", "ab.", "pre-flush and FUA make both durable");
 	expect("w0a c0 d0-1 c2 f c4", "...", "a durable discard");
 	expect("w0a c0 f c2 d0-1", "...,a..", "a discard in flight may be lost");
@@ -269,7 +273,39 @@ static unsigned naive_bits(const struct naive *n)
 	return bits;
 }
 
-/* All subsets of the units of all writes that are not durable. */
+/* How many units of a write survive in a set, and how many it has. */
+static uint64_t naive_kept(const struct naive *n, uint64_t set, uint64_t write, uint64_t *units)
+{
+	uint64_t bit = 0, kept = 0;
+
+	for (uint64_t w = 0; w < write; w++)
+		if (event_modifies(n->t->events.v[w].kind) && !is_durable(n, w))
+			bit += units_of(n, &n->t->events.v[w]);
+	*units = units_of(n, &n->t->events.v[write]);
+	for (uint64_t i = 0; i < *units; i++)
+		kept += set >> (bit + i) & 1;
+	return kept;
+}
+
+/* The device flushes before it writes the data of a write with a pre-flush. */
+static bool naive_allowed(const struct naive *n, uint64_t set)
+{
+	uint64_t units;
+
+	for (uint64_t p = 0; p < n->point; p++) {
+		const struct event *ev = &n->t->events.v[p];
+		if (!event_modifies(ev->kind) || !(ev->flags & EV_PREFLUSH) || is_durable(n, p) ||
+		    !naive_kept(n, set, p, &units))
+			continue;
+		for (uint64_t w = 0; w < p; w++)
+			if (event_modifies(n->t->events.v[w].kind) && !is_durable(n, w) &&
+			    done_at(n, w) < p && naive_kept(n, set, w, &units) != units)
+				return false;
+	}
+	return true;
+}
+
+/* All subsets of the units of all writes that are not durable, as far as they are allowed. */
 static void naive_contents(const struct naive *n, struct contents *out)
 {
 	unsigned bits = naive_bits(n);
@@ -279,6 +315,8 @@ static void naive_contents(const struct naive *n, struct contents *out)
 		struct disk d = { 0 };
 		uint64_t bit = 0;
 
+		if (!naive_allowed(n, set))
+			continue;
 		for (uint64_t w = 0; w < n->point; w++) {
 			const struct event *ev = &n->t->events.v[w];
 			if (!event_modifies(ev->kind))
@@ -488,9 +526,11 @@ static void ids_are(const char *trace, struct crash_opts opts, const char *want,
 	trace_release(&t);
 }
 
-static bool not_at_2(void *ctx, const struct model_piece *p)
+static bool not_at_2(void *ctx, uint64_t point, struct hash128 all, const struct model_piece *p)
 {
 	(void)ctx;
+	(void)point;
+	(void)all;
 	return p->addr != 2;
 }
 
@@ -521,7 +561,8 @@ static void test_order(void)
 		"4.2.0 3.2.1.1.1.1.2 3.2.1.1.1.1.4 3.2.1.1.1.1.5 3.2.1.1.1.1.6",
 		"torn after whole: prefixes, then subsets of units");
 	pruned.vary = not_at_2;
-	ids_are("w0a w1b w2c w3d", pruned, "4.4.2 1.4 6.4.0.2 6.4.1.2 6.4.2.3 5.4.0 5.4.1 5.4.3",
+	ids_are("w0a w1b w2c w3d", pruned,
+		"0.4 1.4 4.4.2 6.4.0.2 6.4.1.2 6.4.2.3 5.4.0 5.4.1 5.4.3",
 		"what does not vary survives, and the id says so");
 	ids_are("w0a c0 w1b w2c w3d c3", (struct crash_opts){ .layers = CRASH_LAYERS_DEFAULT },
 		"0.6 1.6 6.6.0.2", "completed only");
@@ -797,14 +838,18 @@ static const struct model_piece *chain_pieces(const struct model *m, size_t *n)
 }
 
 static void chain_piece_apply(const struct model *m, size_t index, const uint64_t *units,
-			      struct image *img)
+			      uint64_t low, uint64_t high, struct image *img)
 {
 	const struct chain *c = (const struct chain *)m;
 	const struct event *ev = c->events.v[index];
 	uint64_t from, to;
 
-	for (uint32_t i = 0; model_piece_run(&c->pieces.v[index], units, &i, &from, &to);)
-		image_write(img, from, ev->data + (from - ev->addr), to - from);
+	for (uint32_t i = 0; model_piece_run(&c->pieces.v[index], units, &i, &from, &to);) {
+		from = max(from, low);
+		to = min(to, high);
+		if (from < to)
+			image_write(img, from, ev->data + (from - ev->addr), to - from);
+	}
 }
 
 static const struct model_ops chain_model = {
@@ -889,6 +934,347 @@ static void test_needs(bool torn)
 	ok(!wrong_replay && !wrong_vary, "and their ids replay");
 }
 
+/* Many points at once give what each of them gives alone, and count the same. */
+
+/* Adds what a run gives out, each content with the number of marks before its point. */
+static void collect(const struct trace *t, const struct crash_opts *opts, struct contents *out,
+		    struct crash_stats *stats)
+{
+	auto_crash_state s = CRASH_STATE_INIT;
+	auto_crash e = NULL;
+
+	if (crash_new(t, opts, &e, NULL))
+		abort();
+	while (crash_next(e, &s)) {
+		struct disk d = { 0 };
+
+		assert(s.image.size < DISK_MAX);
+		image_read(&s.image, 0, d.b, s.image.size);
+		for (uint64_t i = 0; i < s.point; i++)
+			d.b[DISK_MAX - 1] += t->events.v[i].kind == EV_OP_END;
+		vec_push(out, d);
+	}
+	crash_stats(e, stats);
+}
+
+static bool by_address(void *ctx, uint64_t point, struct hash128 all, const struct model_piece *p)
+{
+	(void)ctx;
+	(void)point;
+	(void)all;
+	return p->addr % 3 != 1;
+}
+
+static void test_points_together(unsigned layers, bool narrow)
+{
+	enum { TRACES = 400, SIZE = 13 };
+	int wrong_set = 0, wrong_count = 0;
+	uint64_t tried = 0, skipped = 0;
+	struct rng r;
+
+	rng_init(&r, 15);
+	for (int i = 0; i < TRACES; i++) {
+		struct random_trace rt;
+		struct crash_points points = { 0 };
+		struct contents alone = { 0 }, together = { 0 };
+		struct crash_stats one, all;
+		uint64_t sum = 0;
+
+		random_trace(&rt, &r, SIZE, 1);
+		if (i % 2)
+			crash_points_all(&rt.t, &points);
+		else
+			crash_points_writes(&rt.t, &points);
+		struct crash_opts opts = { .points = points.v,
+					   .n_points = points.n,
+					   .layers = layers,
+					   .max_subset = 1 + (uint32_t)rng_below(&r, 3),
+					   .tear_unit = 1,
+					   .vary = narrow ? by_address : NULL };
+		collect(&rt.t, &opts, &together, &all);
+		for (size_t p = 0; p < points.n; p++) {
+			opts.points = &points.v[p];
+			opts.n_points = 1;
+			collect(&rt.t, &opts, &alone, &one);
+			sum += one.tried;
+			wrong_count += one.skipped > 0 || !adds_up(&one);
+		}
+		size_t given = together.n;
+		contents_sort(&alone);
+		contents_sort(&together);
+		wrong_set += !contents_equal(&alone, &together) || given != together.n;
+		wrong_count += all.tried != sum || !adds_up(&all);
+		tried += all.tried;
+		skipped += all.skipped;
+		vec_release(&alone);
+		vec_release(&together);
+		crash_points_release(&points);
+		trace_release(&rt.t);
+	}
+	ok(!wrong_set, "layers %#x%s: together the points give what each gives alone", layers,
+	   narrow ? ", narrowed" : "");
+	ok(!wrong_count && skipped > 0,
+	   "and count the same: %" PRIu64 " tried, %" PRIu64 " of them known before", tried,
+	   skipped);
+}
+
+/* Every write a crash point, all in flight: what was tried before is not made again. */
+static void test_skipping(void)
+{
+	enum { WRITES = 300 };
+	struct trace t;
+	struct crash_points points = { 0 };
+	struct contents c = { 0 };
+	struct crash_stats stats;
+
+	trace_init(&t);
+	t.info.size = DISK_MAX - 1;
+	for (unsigned i = 0; i < WRITES; i++)
+		trace_write(&t, i % 16, &(unsigned char){ (unsigned char)(1 + i / 16) }, 1, 0);
+	crash_points_writes(&t, &points);
+	struct crash_opts opts = { .points = points.v,
+				   .n_points = points.n,
+				   .layers = CRASH_LAYERS_DEFAULT,
+				   .max_subset = 1 };
+	collect(&t, &opts, &c, &stats);
+	uint64_t made = stats.tried - stats.skipped;
+	ok(made < WRITES * (WRITES + 10) / 2 && stats.tried > WRITES * WRITES - WRITES,
+	   "%" PRIu64 " of %" PRIu64 " states are made", made, stats.tried);
+	vec_release(&c);
+	crash_points_release(&points);
+	trace_release(&t);
+}
+
+/* What varies is asked when it can be known. */
+
+struct reader {
+	bool seen_all[64]; /* by point */
+	int too_early, asked;
+	struct rng r;
+};
+
+static bool reads_0(void *ctx, uint64_t point, struct hash128 all, const struct model_piece *p)
+{
+	struct reader *rd = ctx;
+
+	(void)all;
+	rd->asked++;
+	rd->too_early += !rd->seen_all[point];
+	return !rd->seen_all[point] || p->addr == 0;
+}
+
+static bool moody(void *ctx, uint64_t point, struct hash128 all, const struct model_piece *p)
+{
+	struct reader *rd = ctx;
+
+	(void)point;
+	(void)all;
+	(void)p;
+	return rng_below(&rd->r, 2);
+}
+
+static void test_vary_late(void)
+{
+	static const uint64_t points[] = { 2, 4 };
+	auto_strbuf ids = STRBUF_INIT;
+	auto_crash_state s = CRASH_STATE_INIT;
+	auto_crash e = NULL;
+	struct reader rd = { 0 };
+	struct crash_stats stats, before;
+	struct trace t;
+
+	trace_from(&t, "w0a w1b w2c w3d", 8);
+	struct crash_opts opts = { .points = points,
+				   .n_points = 2,
+				   .layers = CRASH_LAYERS_DEFAULT,
+				   .max_subset = UINT32_MAX,
+				   .vary = reads_0,
+				   .vary_ctx = &rd };
+	is_i(crash_new(&t, &opts, &e, NULL), 0, "a predicate that learns");
+	crash_stats(e, &before);
+	ok(rd.asked == 0 && before.possible == 20 && before.pruned == 0, "is not asked at first");
+	while (crash_next(e, &s)) {
+		strbuf_addf(&ids, "%s%s", ids.len ? " " : "", strbuf_str(&s.id));
+		if (s.layer == CRASH_ALL)
+			rd.seen_all[s.point] = true;
+		crash_stats(e, &stats);
+		if (!adds_up(&stats))
+			rd.too_early = 99;
+	}
+	is_s(strbuf_str(&ids), "0.2 1.2 1.4 4.2.1 5.4.0",
+	     "then only what was read of everything is varied");
+	ok(rd.too_early == 0 && rd.asked == 6, "it is asked once for each, after that was seen");
+	/* Of 4 + 16 sets, two at each point are left, and the empty one that came before. */
+	ok(stats.possible == 6 && stats.pruned == 14 && stats.left_out == 0 && stats.tried == 6,
+	   "and the numbers follow: %g possible, %g pruned", stats.possible, stats.pruned);
+	trace_release(&t);
+}
+
+/* Whatever it answers, and whenever a budget cuts in. */
+static void test_vary_moody(void)
+{
+	enum { TRACES = 600 };
+	int wrong = 0;
+	struct rng r;
+
+	rng_init(&r, 16);
+	for (int i = 0; i < TRACES; i++) {
+		struct reader rd = { .r = r };
+		struct random_trace rt;
+		struct crash_points points = { 0 };
+		struct outcome o;
+
+		random_trace(&rt, &r, 13, 1);
+		crash_points_all(&rt.t, &points);
+		struct crash_opts opts = { .points = points.v,
+					   .n_points = points.n,
+					   .layers = CRASH_LAYERS_DEFAULT |
+						     (i % 3 ? 0 : CRASH_WITH_TORN),
+					   .max_subset = 2,
+					   .tear_unit = 1,
+					   .budget = i % 2 ? 1 + rng_below(&r, 40) : 60,
+					   .sample = rng_below(&r, 20),
+					   .vary = moody,
+					   .vary_ctx = &rd };
+		enumerate(&rt.t, &opts, &o);
+		wrong += !adds_up(&o.stats) || !o.replays || o.stats.unique != o.c.n;
+		outcome_release(&o);
+		crash_points_release(&points);
+		trace_release(&rt.t);
+	}
+	ok(!wrong, "any answer is good: numbers add up, ids replay");
+}
+
+static void test_below_atomic(void)
+{
+	auto_crash_state s = CRASH_STATE_INIT;
+	struct crash_opts opts = { 0 };
+	struct trace t;
+
+	trace_from(&t, "w0abcdefgh", 8);
+	t.info.sector_size = 4;
+	is_i(crash_replay(&t, &opts, "3.1.4.0.1.0.1", &s, NULL), 0, "torn between sectors");
+	ok(s.torn.n == 1 && !s.below_atomic, "is what the device may do");
+	is_i(crash_replay(&t, &opts, "3.1.2.0.1.0.1", &s, NULL), 0, "torn within a sector");
+	ok(s.torn.n == 1 && s.below_atomic, "is labelled");
+	is_i(crash_replay(&t, &opts, "1.1", &s, NULL), 0, "not torn");
+	ok(!s.below_atomic, "is not labelled");
+	trace_release(&t);
+}
+
+static void racing_is(const char *trace, uint64_t point, uint64_t want, const char *name)
+{
+	struct crash_opts opts = { .points = &point, .n_points = 1, .layers = CRASH_WITH_NONE };
+	struct crash_stats stats = { 0 };
+	auto_crash e = NULL;
+	struct trace t;
+
+	trace_from(&t, trace, 8);
+	if (crash_new(&t, &opts, &e, NULL) == 0)
+		crash_stats(e, &stats);
+	is_u(stats.racing, want, "racing: %s", name);
+	trace_release(&t);
+}
+
+static void test_racing(void)
+{
+	racing_is("w0a w1b", 2, 0, "apart");
+	racing_is("w0ab w1b", 2, 1, "overlapping");
+	racing_is("w0ab c0 w1b", 3, 0, "one after the other");
+	racing_is("w0ab x0 w1b", 3, 0, "also if the first failed");
+	racing_is("w0abc d0-2 w2x c0 w0a", 5, 3, "pairs, not requests");
+	racing_is("w0abc d0-2 w2x c0 w0a", 1, 0, "what comes after the last point does not count");
+}
+
+/* The index, against a list. */
+
+struct hits {
+	uint64_t sum;
+	int n;
+};
+
+static bool add_hit(void *ctx, uint64_t id)
+{
+	struct hits *h = ctx;
+
+	h->sum += id * id;
+	h->n++;
+	return true;
+}
+
+static void test_ranges(void)
+{
+	enum { ROUNDS = 20000, MAX = 256 };
+	auto_call(ranges_release) struct ranges r = RANGES_INIT;
+	struct {
+		uint64_t from, to, id;
+	} list[MAX];
+	size_t n = 0;
+	int wrong = 0;
+	struct rng rng;
+
+	rng_init(&rng, 17);
+	for (uint64_t round = 0; round < ROUNDS; round++) {
+		uint64_t from = rng_below(&rng, 1000), to = from + 1 + rng_below(&rng, 50);
+		struct hits got = { 0 }, want = { 0 };
+
+		if (n == MAX || (n && rng_below(&rng, 3) == 0)) {
+			size_t i = rng_below(&rng, n);
+
+			ranges_remove(&r, list[i].from, list[i].id);
+			list[i] = list[--n];
+		} else {
+			ranges_add(&r, from, to, round);
+			list[n].from = from;
+			list[n].to = to;
+			list[n++].id = round;
+		}
+		from = rng_below(&rng, 1000);
+		to = from + rng_below(&rng, 100);
+		ranges_overlapping(&r, from, to, add_hit, &got);
+		for (size_t i = 0; i < n; i++)
+			if (list[i].from < to && from < list[i].to && from < to)
+				add_hit(&want, list[i].id);
+		wrong += got.n != want.n || got.sum != want.sum || r.n != n;
+	}
+	ok(!wrong, "%d searches for ranges that overlap", ROUNDS);
+	ranges_clear(&r);
+	for (uint64_t i = 0; i < ROUNDS; i++)
+		ranges_add(&r, i * 10, i * 10 + 5, i);
+	r.steps = 0;
+	for (uint64_t i = 0; i < ROUNDS; i++)
+		ranges_overlapping(&r, i * 10, i * 10 + 5, add_hit, &(struct hits){ 0 });
+	ok(r.steps < ROUNDS * 100, "%" PRIu64 " steps for one among %d", r.steps / ROUNDS, ROUNDS);
+}
+
+/* FUA writes among many that no flush covers: what they cost must not depend on those. */
+static void test_many_fua(uint64_t stride, const char *name)
+{
+	enum { WRITES = 20000 };
+	struct crash_opts opts = { .n_points = 1, .layers = CRASH_WITH_NONE | CRASH_WITH_ALL };
+	auto_crash_state s = CRASH_STATE_INIT;
+	auto_crash e = NULL;
+	unsigned char data[512];
+	uint64_t point, n = 0;
+	struct trace t;
+
+	memset(data, 1, sizeof(data));
+	trace_init(&t);
+	t.info.size = (uint64_t)1 << 32;
+	for (uint64_t i = 0; i < WRITES; i++)
+		trace_complete(
+			&t,
+			trace_write(&t, i * stride, data, sizeof(data), i % 4 == 3 ? EV_FUA : 0),
+			0);
+	point = t.events.n;
+	opts.points = &point;
+	is_i(crash_new(&t, &opts, &e, NULL), 0, "%d writes, every fourth FUA, %s", WRITES, name);
+	while (crash_next(e, &s))
+		n++;
+	ok(n > 0 && s.survived.n + s.lost.n <= WRITES, "and their states");
+	trace_release(&t);
+}
+
 int main(void)
 {
 	test_named();
@@ -905,5 +1291,18 @@ int main(void)
 	test_details();
 	test_needs(false);
 	test_needs(true);
+	test_points_together(CRASH_LAYERS_DEFAULT, false);
+	test_points_together(CRASH_WITH_WHOLE, false);
+	test_points_together(CRASH_LAYERS_DEFAULT | CRASH_WITH_TEARS, false);
+	test_points_together(CRASH_LAYERS_DEFAULT, true);
+	test_points_together(CRASH_LAYERS_DEFAULT | CRASH_WITH_TEARS, true);
+	test_skipping();
+	test_vary_late();
+	test_vary_moody();
+	test_below_atomic();
+	test_racing();
+	test_ranges();
+	test_many_fua(4096, "apart");
+	test_many_fua(256, "each over half of the last");
 	return done_testing();
 }

@@ -35,6 +35,15 @@ static void twin_copy(struct twin *to, const struct twin *from)
 	memcpy(to->bytes, from->bytes, from->img.size);
 }
 
+static void twin_copy_range(struct twin *to, const struct twin *from, struct rng *r)
+{
+	uint64_t off = rng_below(r, from->img.size + 1);
+	uint64_t len = rng_below(r, from->img.size - off + 1);
+
+	image_copy(&to->img, &from->img, off, len);
+	memmove(to->bytes + off, from->bytes + off, len);
+}
+
 static bool twin_ok(const struct twin *t)
 {
 	auto_free unsigned char *got = xmalloc(t->img.size);
@@ -138,8 +147,12 @@ static void test_random(uint64_t size, uint64_t seed)
 	for (int step = 0; step < STEPS; step++) {
 		uint64_t a = rng_below(&r, TWINS), b = rng_below(&r, TWINS);
 
-		if (rng_below(&r, 5) == 0)
+		uint64_t how = rng_below(&r, 6);
+
+		if (how == 0)
 			twin_copy(&t[a], &t[b]);
+		else if (how == 1)
+			twin_copy_range(&t[a], &t[b], &r);
 		else
 			twin_change(&t[a], &r);
 		bool same = memcmp(t[a].bytes, t[b].bytes, size) == 0;

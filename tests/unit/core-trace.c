@@ -373,6 +373,58 @@ static void test_crafted(void)
 	damage_is(&file, 0, "no frame begins here");
 }
 
+/* More than 8 GiB of events: zeros that take little room. The reader goes through; loading says no.
+ */
+static void test_large(void)
+{
+	enum { LEN = EVENT_DATA_MAX, EVENTS = 130 };
+	auto_free unsigned char *zeros = xcalloc(1, LEN);
+	auto_strbuf one = STRBUF_INIT, file = STRBUF_INIT;
+	auto_call(cleanup_trace_reader) struct trace_reader *r = NULL;
+	struct trace_info info = { .sector_size = 512 };
+	struct trace_writer *w = NULL;
+	struct err err = ERR_INIT;
+	struct event ev;
+	uint64_t bytes = 0;
+
+	is_i(trace_writer_open(path, &info, &w, &err), 0, "a large trace");
+	ev = (struct event){ .kind = EV_WRITE, .len = LEN, .data = zeros };
+	if (trace_writer_append(w, &ev, &err) || trace_writer_close(w, &err))
+		abort();
+	/* Its one frame again and again, each with its own number: the writer would take longer. */
+	slurp(&one);
+	size_t frame = one.len - TRACE_FILE_HEADER - TRACE_FRAME_HEADER - TRACE_FILE_CHECKSUM;
+	strbuf_add(&file, one.buf, TRACE_FILE_HEADER);
+	for (uint64_t i = 0; i <= EVENTS; i++) {
+		bool end = i == EVENTS;
+		unsigned char *at =
+			(unsigned char *)one.buf + TRACE_FILE_HEADER + (end ? frame : 0);
+		size_t len =
+			(end ? one.len - TRACE_FILE_HEADER - frame : frame) - TRACE_FILE_CHECKSUM;
+
+		put_le64(at + 16, i);
+		put_le64(at + len, hash64(at, len));
+		strbuf_add(&file, at, len + TRACE_FILE_CHECKSUM);
+	}
+	is_i(trace_reader_open_bytes(file.buf, file.len, &r, &err), 0, "is opened");
+	while (trace_reader_next(r, &ev, &err) > 0)
+		bytes += ev.len;
+	ok(bytes == (uint64_t)EVENTS * LEN && bytes > TRACE_LOAD_MAX, "%" PRIu64 " bytes are read",
+	   bytes);
+	ok(!trace_reader_damage(r)->found, "without damage %s", trace_reader_damage(r)->text);
+
+	struct trace_damage damage = { 0 };
+	struct trace got;
+
+	is_i(trace_load_limited(path, LEN, &got, &damage, &err), -EFBIG, "too large for memory");
+	ok(!damage.found, "which is no damage");
+	ok(strstr(err.msg, "is too large to be held in memory: its events take more than 67108864 "
+			   "bytes") != NULL,
+	   "but %s", err.msg);
+	is_i(trace_load_limited(path, LEN + TRACE_RECORD, &got, &damage, &err), 0, "just enough");
+	trace_release(&got);
+}
+
 static void fails_with(const struct strbuf *file, const char *want)
 {
 	struct err err = ERR_INIT;
@@ -511,6 +563,7 @@ int main(void)
 	test_truncation();
 	test_flips();
 	test_crafted();
+	test_large();
 	test_headers();
 	test_trailing();
 	test_faults();
