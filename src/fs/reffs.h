@@ -23,10 +23,21 @@ enum { REFFS_ROOT_INO = 1, REFFS_PAGE = 4096 };
 struct reffs;
 struct reffs_state; /* reference-counted */
 
+/*
+ * What file systems and hosts differ in. All zeros is ext4 with blocks of 4096 bytes on a host
+ * without restrictions, but for reflink, which works. Where kernels differ (some wrong mixtures
+ * of flags), the answer is that of Linux 6.12 and later.
+ */
 struct reffs_opts {
 	mode_t root_mode; /* 0: 0755 */
-	uid_t uid;	  /* owner of the root, and who performs the operations */
+	uid_t uid;	  /* owner of the root and of what is made; permissions are not checked */
 	gid_t gid;
+	uint64_t file_max;   /* the largest file; 0: ext4's, 2^44 - 4096 bytes */
+	uint32_t link_max;   /* the most names of a file; 0: ext4's, 65000 */
+	uint32_t dio_align;  /* what direct I/O has to be aligned to; 0: 512 bytes */
+	bool no_reflink;     /* reflink gives -EOPNOTSUPP, as on ext4 */
+	int protect_regular; /* the sysctls fs.protected_regular and fs.protected_fifos */
+	int protect_fifos;
 };
 
 struct reffs *reffs_new(const struct reffs_opts *opts); /* NULL: defaults */
@@ -37,13 +48,27 @@ struct reffs_state *reffs_save(struct reffs *r);
 /* Makes `s` the current state; open handles are closed. The caller keeps its reference. */
 void reffs_restore(struct reffs *r, struct reffs_state *s);
 void reffs_state_unref(struct reffs_state *s); /* NULL is fine */
+/*
+ * Two states have the same hash iff a user cannot tell them apart, that is iff their trees are
+ * equal. Kept up to date by every operation at the cost of what it changes; moving a directory
+ * costs as much as there is below it.
+ */
 struct hash128 reffs_state_hash(const struct reffs_state *s);
 
 /*
  * Performs operation `i` of a workload, with the result that exec_op() would have on a real file
- * system: what the system call returns, or -errno. Content is that of content.h.
+ * system: what the system call returns, or -errno. Content is that of content.h. Handles stay
+ * open from call to call, whatever the workload, until closed or until reffs_restore().
  */
 int64_t reffs_op(struct reffs *r, const struct workload *w, size_t i);
+/*
+ * As exec_init(): closes the handles, and fixes the tag of the content that `w` writes as it is
+ * now. Needed only for a workload that grows or changes while it is performed; else the tag is
+ * taken when operation 0, or one of another workload than before, is performed.
+ */
+void reffs_begin(struct reffs *r, const struct workload *w);
+/* Whether this operation of the table is known here; a test asks for each. */
+bool reffs_supports(const struct op_def *def);
 
 /* ---- reading a state ---- */
 
@@ -57,16 +82,16 @@ struct reffs_attr {
 	enum tree_type type;
 	uint32_t mode; /* permission bits */
 	uint32_t uid, gid;
-	uint64_t nlink; /* of a directory: 2 and one for each directory in it */
-	uint64_t size;	/* of a directory: 0 */
-	uint64_t rdev;
+	uint64_t nlink;	    /* of a directory: 2 and one for each directory in it */
+	uint64_t size;	    /* of a directory: 0 */
+	uint64_t rdev;	    /* as of makedev(3) */
 	const char *target; /* of a symbolic link, else NULL */
 };
 
 void reffs_attr(const struct reffs_inode *inode, struct reffs_attr *out);
 /* Page `n` of a regular file, REFFS_PAGE bytes; NULL if it reads as zeros. */
 const unsigned char *reffs_page(const struct reffs_inode *inode, uint64_t n);
-/* Calls back for each entry in the order of names; stops early at a non-zero return, and gives it. */
+/* Calls back for each entry in order of name; stops early at a non-zero return, and gives it. */
 int reffs_entries(const struct reffs_inode *dir,
 		  int (*entry)(void *ctx, const char *name, uint64_t ino), void *ctx);
 /* The entry's inode, or 0. */

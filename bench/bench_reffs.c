@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bench_reffs.c - how fast the reference file system is in a tree of 1,000 files: operations with
+ * their hash, saving, restoring. Prints "key value" lines.
+ *
+ * "ops" is a mixture in which each file is created, written, linked, renamed and so on; with
+ * "saved" a state is kept after every operation, as the model checker does, so that every change
+ * has to make new nodes.
+ */
+#include <time.h>
+
+#include "base/err.h"
+#include "fs/reffs.h"
+
+enum { DIRS = 10, FILES = 100, ROUNDS = 200, SAVES = 100000, KEPT = 64 };
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void add(struct workload *w, const char *fmt, int d, int f)
+{
+	struct err err = ERR_INIT;
+	auto_strbuf line = STRBUF_INIT;
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	strbuf_addf(&line, fmt, d, f);
+#pragma GCC diagnostic pop
+	if (workload_add_line(w, strbuf_str(&line), &err)) {
+		fprintf(stderr, "bench_reffs: %s\n", err.msg);
+		exit(2);
+	}
+}
+
+static void perform(struct reffs *r, const struct workload *w)
+{
+	for (size_t i = 0; i < w->ops.n; i++)
+		if (reffs_op(r, w, i) < 0) {
+			fprintf(stderr, "bench_reffs: operation %zu fails\n", i);
+			exit(2);
+		}
+}
+
+static struct reffs *thousand_files(void)
+{
+	struct reffs *r = reffs_new(NULL);
+	auto_workload w;
+
+	workload_init(&w);
+	for (int d = 0; d < DIRS; d++) {
+		add(&w, "mkdir dir%d", d, 0);
+		for (int f = 0; f < FILES; f++)
+			add(&w, "write dir%d/file%02d 0 4096", d, f);
+	}
+	perform(r, &w);
+	return r;
+}
+
+/* Leaves everything as it was, so that it can be performed again and again. */
+static void mixture(struct workload *w)
+{
+	static const char *const lines[] = {
+		"creat dir%d/new%d",
+		"write dir%d/new%d 0 1000",
+		"chmod dir%d/new%d 0600",
+		"append dir%d/new%d 100",
+		"setxattr dir%d/new%d user.x value",
+		"fsync dir%d/new%d",
+		"link dir%1$d/new%2$d dir%1$d/other",
+		"rename dir%1$d/new%2$d dir%1$d/file%2$d",
+		"truncate dir%d/file%d 10",
+		"mkdir dir%d/sub",
+		"rename dir%1$d/other dir%1$d/sub/moved",
+		"unlink dir%d/sub/moved",
+		"rmdir dir%d/sub",
+	};
+
+	for (int d = 0; d < DIRS; d++)
+		for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+			add(w, lines[i], d, 10 + d);
+}
+
+static void measure_ops(const char *key, bool saved)
+{
+	struct reffs_state *kept[KEPT] = { NULL };
+	struct reffs *r = thousand_files();
+	auto_workload w;
+
+	workload_init(&w);
+	mixture(&w);
+	reffs_begin(r, &w);
+	double start = now_s();
+	for (int round = 0; round < ROUNDS; round++) {
+		for (size_t i = 0; i < w.ops.n; i++) {
+			reffs_op(r, &w, i);
+			if (!saved)
+				continue;
+			reffs_state_unref(kept[i % KEPT]);
+			kept[i % KEPT] = reffs_save(r);
+		}
+	}
+	printf("%s %.0f\n", key, ROUNDS * (double)w.ops.n / (now_s() - start));
+	for (size_t k = 0; k < KEPT; k++)
+		reffs_state_unref(kept[k]);
+	reffs_free(r);
+}
+
+/* Between save and restore something changes, or there would be nothing to restore. */
+static void measure_save_restore(void)
+{
+	struct reffs *r = thousand_files();
+	double saving = 0, restoring = 0;
+	auto_workload w;
+
+	workload_init(&w);
+	add(&w, "chmod dir%d/file%02d 0600", 3, 42);
+	for (int i = 0; i < SAVES; i++) {
+		double start = now_s();
+		struct reffs_state *s = reffs_save(r);
+
+		saving += now_s() - start;
+		reffs_op(r, &w, 0);
+		start = now_s();
+		reffs_restore(r, s);
+		restoring += now_s() - start;
+		reffs_state_unref(s);
+	}
+	printf("reffs_save_ns %.0f\n", saving / SAVES * 1e9);
+	printf("reffs_restore_ns %.0f\n", restoring / SAVES * 1e9);
+	reffs_free(r);
+}
+
+int main(void)
+{
+	measure_ops("reffs_ops_per_s", false);
+	measure_ops("reffs_ops_saved_per_s", true);
+	measure_save_restore();
+	return 0;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/data.h"
+
+#include "workload/content.h"
+
+enum { PAGE = REFFS_PAGE };
+_Static_assert((int)REFFS_PAGE == (int)TREE_PAGE, "the content hash is a sum over pages");
+
+static struct page_slot *as_slot(const struct map_node *leaf)
+{
+	return container_of(leaf, struct page_slot, node);
+}
+
+static const struct page_slot *slot_find(const struct reffs_inode *f, uint64_t index)
+{
+	struct map_num key = map_num(index);
+	const struct map_node *leaf = map_find(f->map, key.b, sizeof(key));
+
+	return leaf ? as_slot(leaf) : NULL;
+}
+
+/* The first page with this or a higher index, or NULL. */
+static const struct page_slot *slot_from(const struct reffs_inode *f, uint64_t index)
+{
+	struct map_num key = map_num(index);
+	const struct map_node *leaf = map_ceil(f->map, key.b, sizeof(key));
+
+	return leaf ? as_slot(leaf) : NULL;
+}
+
+static void slot_remove(struct reffs_inode *f, const struct page_slot *s)
+{
+	struct map_num key = s->index;
+
+	f->content = hash_sub(f->content, s->hash);
+	map_remove(&f->map, key.b, sizeof(key));
+}
+
+/* A page for changing, made of zeros if there is none; slot_commit() must follow. */
+static struct page_slot *slot_edit(struct reffs_inode *f, uint64_t index)
+{
+	struct map_num key = map_num(index);
+
+	if (!map_find(f->map, key.b, sizeof(key))) {
+		struct page_slot *new = page_slot_new(index, page_new());
+
+		memset(new->page->data, 0, PAGE);
+		map_insert(&f->map, &new->node);
+	}
+	struct page_slot *s = as_slot(map_own(&f->map, key.b, sizeof(key)));
+	f->content = hash_sub(f->content, s->hash);
+	if (s->page->refs > 1) {
+		struct page *copy = page_new();
+
+		memcpy(copy->data, s->page->data, PAGE);
+		page_unref(s->page);
+		s->page = copy;
+	}
+	return s;
+}
+
+static void slot_commit(struct reffs_inode *f, struct page_slot *s)
+{
+	s->hash = tree_page_hash(page_slot_index(s), s->page->data, PAGE);
+	f->content = hash_add(f->content, s->hash);
+	if (hash_eq(s->hash, (struct hash128){ 0 }))
+		slot_remove(f, s); /* all zeros (N3) */
+}
+
+/* Puts a page that is shared into its place; nothing may be there. */
+static void slot_share(struct reffs_inode *f, uint64_t index, struct page *page)
+{
+	struct page_slot *s = page_slot_new(index, page);
+
+	page->refs++;
+	s->hash = tree_page_hash(index, page->data, PAGE);
+	f->content = hash_add(f->content, s->hash);
+	map_insert(&f->map, &s->node);
+}
+
+void data_write(struct reffs_inode *f, uint64_t offset, uint64_t len, uint32_t tag, uint64_t op)
+{
+	assert(f->type == TREE_FILE);
+	for (uint64_t done = 0; done < len;) {
+		uint64_t at = offset + done;
+		size_t in = at % PAGE, n = (size_t)min(len - done, (uint64_t)(PAGE - in));
+		struct page_slot *s = slot_edit(f, at / PAGE);
+
+		content_fill(tag, op, at, s->page->data + in, n);
+		slot_commit(f, s);
+		done += n;
+	}
+	if (len)
+		f->size = max(f->size, offset + len);
+}
+
+void data_zero(struct reffs_inode *f, uint64_t from, uint64_t to)
+{
+	const struct page_slot *s;
+
+	assert(f->type == TREE_FILE);
+	for (uint64_t at = from; at < to; at = (at / PAGE + 1) * PAGE) {
+		s = slot_from(f, at / PAGE);
+		if (!s || page_slot_index(s) * PAGE >= to)
+			return;
+		at = max(at, page_slot_index(s) * PAGE);
+		size_t in = at % PAGE, n = (size_t)min(to - at, (uint64_t)(PAGE - in));
+		if (n == PAGE) {
+			slot_remove(f, s);
+			continue;
+		}
+		struct page_slot *own = slot_edit(f, at / PAGE);
+		memset(own->page->data + in, 0, n);
+		slot_commit(f, own);
+	}
+}
+
+void data_resize(struct reffs_inode *f, uint64_t size)
+{
+	if (size == 0) {
+		map_unref(f->map);
+		f->map = NULL;
+		f->content = (struct hash128){ 0 };
+	} else if (size < f->size) {
+		data_zero(f, size, f->size);
+	}
+	f->size = size;
+}
+
+void data_copy(struct reffs_inode *f, uint64_t offset, const struct reffs_inode *from,
+	       uint64_t from_offset, uint64_t len)
+{
+	assert(f->type == TREE_FILE && from->type == TREE_FILE);
+	for (uint64_t done = 0; done < len;) {
+		uint64_t to_at = offset + done, from_at = from_offset + done;
+		size_t to_in = to_at % PAGE, from_in = from_at % PAGE;
+		size_t n = (size_t)min(len - done, (uint64_t)(PAGE - max(to_in, from_in)));
+		const struct page_slot *s = slot_find(from, from_at / PAGE);
+
+		if (!s || n == PAGE)
+			data_zero(f, to_at, to_at + n);
+		if (s && n == PAGE) {
+			slot_share(f, to_at / PAGE, s->page);
+		} else if (s) {
+			struct page_slot *own = slot_edit(f, to_at / PAGE);
+
+			/* In one file, `s` may be this page, which may just have been copied. */
+			s = slot_find(from, from_at / PAGE);
+			memcpy(own->page->data + to_in, s->page->data + from_in, n);
+			slot_commit(f, own);
+		}
+		done += n;
+	}
+	if (len)
+		f->size = max(f->size, offset + len);
+}
+
+static int share_page(void *ctx, const struct map_node *leaf)
+{
+	const struct page_slot *s = as_slot(leaf);
+
+	slot_share(ctx, page_slot_index(s), s->page);
+	return 0;
+}
+
+void data_clone(struct reffs_inode *f, const struct reffs_inode *from)
+{
+	if (f->size > from->size) {
+		assert(from->size % PAGE == 0);
+		data_zero(f, 0, from->size);
+		map_each(from->map, share_page, f);
+		return;
+	}
+	map_ref(from->map);
+	map_unref(f->map);
+	f->map = from->map;
+	f->content = from->content;
+	f->size = from->size;
+}
+
+struct shift {
+	struct reffs_inode *f;
+	uint64_t from;	   /* the first page that moves */
+	uint64_t up, down; /* by so many pages */
+};
+
+static int shift_page(void *ctx, const struct map_node *leaf)
+{
+	const struct shift *shift = ctx;
+	const struct page_slot *s = as_slot(leaf);
+	uint64_t index = page_slot_index(s);
+
+	slot_share(shift->f, index < shift->from ? index : index + shift->up - shift->down,
+		   s->page);
+	return 0;
+}
+
+static void shift_pages(struct reffs_inode *f, struct shift shift)
+{
+	struct map_node *old = f->map;
+
+	shift.f = f;
+	f->map = NULL;
+	f->content = (struct hash128){ 0 };
+	map_each(old, shift_page, &shift);
+	map_unref(old);
+	f->size += shift.up * PAGE;
+	f->size -= shift.down * PAGE;
+}
+
+void data_collapse(struct reffs_inode *f, uint64_t offset, uint64_t len)
+{
+	assert(offset % PAGE == 0 && len % PAGE == 0);
+	data_zero(f, offset, offset + len);
+	shift_pages(f, (struct shift){ .from = (offset + len) / PAGE, .down = len / PAGE });
+}
+
+void data_insert(struct reffs_inode *f, uint64_t offset, uint64_t len)
+{
+	assert(offset % PAGE == 0 && len % PAGE == 0);
+	shift_pages(f, (struct shift){ .from = offset / PAGE, .up = len / PAGE });
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * data.h - the content of a regular file. All of them act on an inode from inode_edit(), keep
+ * N3 and N4 of node.h, and do nothing about limits, which were checked before.
+ */
+#ifndef FS_DATA_H
+#define FS_DATA_H
+
+#include "fs/node.h"
+
+/* Writes what operation `op` writes there (content.h); extends the file if it ends before. */
+void data_write(struct reffs_inode *f, uint64_t offset, uint64_t len, uint32_t tag, uint64_t op);
+/* Makes [from, to) read as zeros; the size stays. */
+void data_zero(struct reffs_inode *f, uint64_t from, uint64_t to);
+void data_resize(struct reffs_inode *f, uint64_t size);
+/* Copies a range, which must not overlap in one file, and extends `f` if it ends before. */
+void data_copy(struct reffs_inode *f, uint64_t offset, const struct reffs_inode *from,
+	       uint64_t from_offset, uint64_t len);
+/* All of `from` replaces as much of `f`; pages that `f` keeps must be whole. */
+void data_clone(struct reffs_inode *f, const struct reffs_inode *from);
+/* Takes [offset, offset + len) out, or puts zeros in there; both are whole pages. */
+void data_collapse(struct reffs_inode *f, uint64_t offset, uint64_t len);
+void data_insert(struct reffs_inode *f, uint64_t offset, uint64_t len);
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * file.c - open(2) as exec_open_path() calls it: never a device, never waiting for the other end
+ * of a fifo. The order of the checks is the kernel's (build_open_flags, open_last_lookups and
+ * do_open in fs/namei.c), since it decides which error comes first.
+ */
+#include "fs/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "fs/data.h"
+#include "fs/path.h"
+
+enum { TMPFILE = O_TMPFILE & ~O_DIRECTORY };
+
+/* What the path led to. */
+struct found {
+	uint64_t ino;
+	uint64_t dir; /* that its last component is in */
+	bool created;
+	bool want_dir;
+};
+
+bool file_readable(const struct opened *f)
+{
+	int how = f->flags & O_ACCMODE;
+
+	return how == O_RDONLY || how == O_RDWR;
+}
+
+bool file_writable(const struct opened *f)
+{
+	int how = f->flags & O_ACCMODE;
+
+	return how == O_WRONLY || how == O_RDWR;
+}
+
+static bool is_device(const struct reffs *r, const char *path, int flags)
+{
+	uint64_t ino;
+
+	if (path_lookup(r, path, flags & O_NOFOLLOW, &ino))
+		return false;
+	enum tree_type type = inode_get(r, ino)->type;
+	return type == TREE_CHAR || type == TREE_BLOCK;
+}
+
+static int open_tmpfile(struct reffs *r, const char *path, int flags, uint32_t mode,
+			struct opened *out)
+{
+	uint64_t dir;
+	int rc;
+
+	if ((flags & O_ACCMODE) == O_RDONLY)
+		return -EINVAL;
+	rc = path_lookup(r, path, O_DIRECTORY | (flags & O_NOFOLLOW), &dir);
+	if (rc)
+		return rc;
+	struct reffs_inode *i = inode_make(r, dir, TREE_FILE, mode & 07777);
+	orphan_add(r, i);
+	*out = (struct opened){ i->ino, flags };
+	return 0;
+}
+
+static int find_or_create(struct reffs *r, const char *path, int flags, uint32_t mode,
+			  struct found *out)
+{
+	bool follow = !(flags & O_NOFOLLOW) && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
+	struct walk w;
+	int rc = walk_begin(&w, r, path);
+
+	*out = (struct found){ .want_dir = flags & O_DIRECTORY };
+	while (!rc) {
+		if (w.last_type == LAST_NORMAL && w.slashes) {
+			if (flags & O_CREAT)
+				return -EISDIR;
+			out->want_dir = follow = true;
+		}
+		rc = walk_last(&w, &out->ino);
+		if (rc)
+			return rc;
+		out->dir = w.dir;
+		if (!out->ino && !(flags & O_CREAT))
+			return -ENOENT;
+		if (!out->ino) {
+			struct reffs_inode *i = inode_make(r, w.dir, TREE_FILE, mode & 07777);
+
+			out->ino = i->ino;
+			out->created = true;
+			name_new(r, w.dir, w.last, i);
+			return 0;
+		}
+		const struct reffs_inode *i = inode_get(r, out->ino);
+		if (i->type != TREE_SYMLINK || !follow)
+			return 0;
+		rc = walk_follow(&w, i);
+	}
+	return rc;
+}
+
+/* With O_CREAT in a sticky directory, what others put there is not opened. */
+static bool is_protected(const struct reffs *r, const struct reffs_inode *i, uint64_t dir_ino)
+{
+	const struct reffs_inode *dir = inode_get(r, dir_ino);
+
+	if (!(dir->mode & S_ISVTX) || i->uid == dir->uid || i->uid == r->opts.uid)
+		return false;
+	if (i->type == TREE_FILE && !r->opts.protect_regular)
+		return false;
+	if (i->type == TREE_FIFO && !r->opts.protect_fifos)
+		return false;
+	if (dir->mode & S_IWOTH)
+		return true;
+	return (dir->mode & S_IWGRP) && ((i->type == TREE_FILE && r->opts.protect_regular >= 2) ||
+					 (i->type == TREE_FIFO && r->opts.protect_fifos >= 2));
+}
+
+static bool fifo_has_reader(const struct reffs *r, uint64_t ino)
+{
+	for (size_t i = 0; i < r->handles.n; i++)
+		if (r->handles.v[i].file.ino == ino && file_readable(&r->handles.v[i].file))
+			return true;
+	return r->source.ino == ino && file_readable(&r->source);
+}
+
+/* Without waiting, a fifo can be opened for writing only if there is a reader. */
+static int open_fifo(const struct reffs *r, uint64_t ino, int flags)
+{
+	int how = flags & O_ACCMODE;
+
+	if (how == O_WRONLY && !fifo_has_reader(r, ino))
+		return -ENXIO;
+	return how == O_ACCMODE || (flags & O_DIRECT) ? -EINVAL : 0;
+}
+
+static int check_open(const struct reffs *r, const struct found *f, int flags)
+{
+	const struct reffs_inode *i = inode_get(r, f->ino);
+	bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC);
+
+	if (flags & O_CREAT) {
+		if ((flags & O_EXCL) && !f->created)
+			return -EEXIST;
+		if (i->type == TREE_DIR)
+			return -EISDIR;
+		if (is_protected(r, i, f->dir))
+			return -EACCES;
+	}
+	if (f->want_dir && i->type != TREE_DIR)
+		return -ENOTDIR;
+	switch (i->type) {
+	case TREE_SYMLINK:
+		return -ELOOP;
+	case TREE_DIR:
+		if (writes)
+			return -EISDIR;
+		return flags & O_DIRECT ? -EINVAL : 0;
+	case TREE_SOCKET:
+		return -ENXIO;
+	case TREE_FIFO:
+		return open_fifo(r, f->ino, flags);
+	default:
+		return 0;
+	}
+}
+
+int file_open(struct reffs *r, const char *path, int flags, uint32_t mode, struct opened *out)
+{
+	struct found f;
+	int rc;
+
+	if (is_device(r, path, flags))
+		return -EACCES;
+	if ((flags & (O_DIRECTORY | O_CREAT)) == (O_DIRECTORY | O_CREAT))
+		return -EINVAL;
+	if (flags & TMPFILE)
+		return open_tmpfile(r, path, flags, mode, out);
+	rc = find_or_create(r, path, flags, mode, &f);
+	if (!rc)
+		rc = check_open(r, &f, flags);
+	if (rc)
+		return rc;
+	if ((flags & O_TRUNC) && !f.created && inode_get(r, f.ino)->type == TREE_FILE) {
+		struct reffs_inode *i = inode_edit(r, f.ino);
+
+		data_resize(i, 0);
+		inode_commit(r, i);
+	}
+	*out = (struct opened){ f.ino, flags };
+	return 0;
+}
+
+int file_arg(struct reffs *r, const struct arg *arg, int flags, struct opened *out)
+{
+	if (!arg->is_handle)
+		return file_open(r, arg->text, flags, 0644, out);
+	const struct handle *h = handle_find(r, arg->text);
+	if (!h)
+		return -EBADF;
+	*out = h->file;
+	return 0;
+}

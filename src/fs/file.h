@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* file.h - opening: from the file argument of an operation to what open(2) would leave behind. */
+#ifndef FS_FILE_H
+#define FS_FILE_H
+
+#include "fs/internal.h"
+
+/*
+ * As exec_open_path(). 0 or -errno. What O_TMPFILE makes is an orphan, and the caller must give
+ * it a handle at once.
+ */
+int file_open(struct reffs *r, const char *path, int flags, uint32_t mode, struct opened *out);
+/* An ARG_FILE argument: its handle, or its path opened with `flags` for this operation. */
+int file_arg(struct reffs *r, const struct arg *arg, int flags, struct opened *out);
+
+bool file_readable(const struct opened *f);
+bool file_writable(const struct opened *f);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * names.c - what giving, taking and moving names does to a state: the directories' entries, link
+ * counts, and the hashes of paths. Whether it is allowed was decided before (ops.c, rename.c).
+ */
+#include "fs/internal.h"
+
+uint64_t name_find(const struct reffs *r, uint64_t dir, const char *name, size_t len)
+{
+	const struct reffs_inode *d = inode_get(r, dir);
+	const struct map_node *leaf;
+
+	assert(d->type == TREE_DIR);
+	leaf = map_find(d->map, name, len);
+	return leaf ? container_of(leaf, struct dirent_node, node)->ino : 0;
+}
+
+static void entry_add(struct reffs *r, uint64_t dir, const char *name, uint64_t ino)
+{
+	map_insert(&inode_own(r, dir)->map, &dirent_new(name, strlen(name), ino)->node);
+}
+
+static void entry_remove(struct reffs *r, uint64_t dir, const char *name)
+{
+	map_remove(&inode_own(r, dir)->map, name, strlen(name));
+}
+
+static void entry_set(struct reffs *r, struct place at, uint64_t ino)
+{
+	struct map_node *leaf = map_own(&inode_own(r, at.dir)->map, at.name, strlen(at.name));
+
+	container_of(leaf, struct dirent_node, node)->ino = ino;
+}
+
+static struct hash128 hash_of(const struct reffs *r, struct place at)
+{
+	return path_hash(inode_get(r, at.dir)->names, at.name, strlen(at.name));
+}
+
+void name_new(struct reffs *r, uint64_t dir, const char *name, struct reffs_inode *inode)
+{
+	entry_add(r, dir, name, inode->ino); /* and the state is ours */
+	inode->nlink = 1;
+	inode->names = hash_of(r, (struct place){ dir, name });
+	if (inode->type == TREE_DIR) {
+		inode->nlink = 2;
+		inode->parent = dir;
+		inode_own(r, dir)->nlink++;
+	}
+	map_insert(&r->cur->inodes, &inode->node);
+	inode_commit(r, inode);
+}
+
+void name_link(struct reffs *r, uint64_t dir, const char *name, uint64_t ino)
+{
+	struct reffs_inode *i = inode_edit(r, ino);
+
+	assert(i->type != TREE_DIR && i->nlink);
+	i->nlink++;
+	i->names = hash_add(i->names, hash_of(r, (struct place){ dir, name }));
+	inode_commit(r, i);
+	entry_add(r, dir, name, ino);
+}
+
+void name_unlink(struct reffs *r, uint64_t dir, const char *name)
+{
+	uint64_t ino = name_find(r, dir, name, strlen(name));
+	struct reffs_inode *i = inode_edit(r, ino);
+
+	assert(ino != REFFS_ROOT_INO && (i->type != TREE_DIR || !i->map));
+	entry_remove(r, dir, name);
+	i->names = hash_sub(i->names, hash_of(r, (struct place){ dir, name }));
+	i->nlink--;
+	if (i->type == TREE_DIR) {
+		i->nlink = 0;
+		inode_own(r, dir)->nlink--;
+	}
+	if (i->nlink) {
+		inode_commit(r, i);
+		return;
+	}
+	struct map_num key = i->key; /* the inode may go with the last reference */
+	if (inode_is_open(r, ino)) {
+		map_ref(&i->node);
+		orphan_add(r, i);
+	}
+	map_remove(&r->cur->inodes, key.b, sizeof(key));
+}
+
+struct moved {
+	struct reffs *r;
+	struct hash128 from, to; /* of the directory's path */
+};
+
+static void change_path(struct reffs *r, uint64_t ino, struct hash128 from, struct hash128 to);
+
+static int move_entry(void *ctx, const struct map_node *leaf)
+{
+	const struct moved *m = ctx;
+	const struct dirent_node *d = container_of(leaf, struct dirent_node, node);
+	size_t len = d->node.bits;
+
+	change_path(m->r, d->ino, path_hash(m->from, d->name, len), path_hash(m->to, d->name, len));
+	return 0;
+}
+
+/* One name of the inode goes from one path to another, and all that is below it. */
+static void change_path(struct reffs *r, uint64_t ino, struct hash128 from, struct hash128 to)
+{
+	struct reffs_inode *i = inode_edit(r, ino);
+	struct moved below = { r, from, to };
+
+	i->names = hash_add(hash_sub(i->names, from), to);
+	inode_commit(r, i);
+	if (i->type == TREE_DIR)
+		map_each(i->map, move_entry, &below);
+}
+
+/* What was moved from one directory to another, if it is a directory, counts as a link there. */
+static void change_parent(struct reffs *r, uint64_t ino, uint64_t from, uint64_t to)
+{
+	if (from == to || inode_get(r, ino)->type != TREE_DIR)
+		return;
+	inode_own(r, ino)->parent = to;
+	inode_own(r, from)->nlink--;
+	inode_own(r, to)->nlink++;
+}
+
+void name_move(struct reffs *r, struct place from, struct place to)
+{
+	uint64_t ino = name_find(r, from.dir, from.name, strlen(from.name));
+
+	change_path(r, ino, hash_of(r, from), hash_of(r, to));
+	entry_remove(r, from.dir, from.name);
+	entry_add(r, to.dir, to.name, ino);
+	change_parent(r, ino, from.dir, to.dir);
+}
+
+void name_exchange(struct reffs *r, struct place a, struct place b)
+{
+	uint64_t at_a = name_find(r, a.dir, a.name, strlen(a.name));
+	uint64_t at_b = name_find(r, b.dir, b.name, strlen(b.name));
+	struct hash128 hash_a = hash_of(r, a), hash_b = hash_of(r, b);
+
+	assert(at_a != at_b);
+	change_path(r, at_a, hash_a, hash_b);
+	change_path(r, at_b, hash_b, hash_a);
+	entry_set(r, a, at_b);
+	entry_set(r, b, at_a);
+	change_parent(r, at_a, a.dir, b.dir);
+	change_parent(r, at_b, b.dir, a.dir);
+}
+
+bool dir_is_below(const struct reffs *r, uint64_t dir, uint64_t above)
+{
+	while (dir != above) {
+		uint64_t parent = inode_get(r, dir)->parent;
+
+		if (parent == dir)
+			return false;
+		dir = parent;
+	}
+	return true;
+}

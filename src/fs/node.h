@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * node.h - what a state consists of: inodes, names, pages, attributes.
+ *
+ * The hash of a state is the sum of the terms of its inodes. The term of an inode is the hash of
+ * all that a user can see of it: type, mode, owner, size, content or target or device,
+ * attributes, and the set of its names, that is the sum of the hashes of its paths. The hash of
+ * a path is made from that of the directory it is in and the last name. So names that are the
+ * same file (one term with two names) and names that are equal files (two terms) are told apart,
+ * while inode numbers, times, and the order in which things were made do not count: two states
+ * have the same hash iff tree_equal() would say so of their trees, but for a collision of 128
+ * bits. Link counts follow from the names and need no place of their own.
+ *
+ * The price: who moves a directory moves every path below it, and each inode there gets a new
+ * term. Every other operation changes the terms of at most three inodes.
+ *
+ * N1: an inode is in the table of a state iff its link count is not 0. One that is open and has
+ *     no name belongs to the reffs (orphans), not to any state.
+ * N2: `term` of an inode in a table is up to date, and the state's hash is the sum of them,
+ *     except between inode_edit() and inode_commit().
+ * N3: a page that is stored is not all zeros; bytes of a page beyond the file's size are zeros.
+ * N4: `content` of a regular file is the sum of the hashes of its pages, tree_content_hash().
+ */
+#ifndef FS_NODE_H
+#define FS_NODE_H
+
+#include "base/hash.h"
+#include "base/vec.h"
+#include "fs/map.h"
+#include "fs/reffs.h"
+
+enum { NAME_LEN_MAX = 255 };
+
+/* Bytes that are shared and never change; a NUL follows them. */
+struct blob {
+	uint32_t refs;
+	size_t len;
+	char data[];
+};
+
+struct blob *blob_new(const void *data, size_t len);
+struct blob *blob_ref(struct blob *b);
+void blob_unref(struct blob *b); /* NULL is fine */
+
+/* Extended attributes in order of name; shared, never changed. NULL is none at all. */
+struct xattrs {
+	uint32_t refs;
+	size_t n;
+	struct hash128 hash;
+	struct blob *v[]; /* name, NUL, value */
+};
+
+const struct blob *xattrs_find(const struct xattrs *x, const char *name);
+/* A new list with the attribute set, or with it removed if `value` is NULL. */
+struct xattrs *xattrs_with(const struct xattrs *x, const char *name, const void *value, size_t len);
+void xattrs_unref(struct xattrs *x);
+
+/* A page of a file, and the same page in its place in the file. */
+struct page {
+	uint32_t refs;
+	unsigned char data[REFFS_PAGE];
+};
+
+struct page_slot {
+	struct map_node node;
+	struct map_num index;
+	struct hash128 hash; /* tree_page_hash() */
+	struct page *page;
+};
+
+struct page *page_new(void); /* not set */
+void page_unref(struct page *p);
+/* Takes over the page. */
+struct page_slot *page_slot_new(uint64_t index, struct page *page);
+static inline uint64_t page_slot_index(const struct page_slot *s)
+{
+	uint64_t n;
+
+	memcpy(&n, s->index.b, sizeof(n));
+	return be64toh(n);
+}
+
+/* A name in a directory. */
+struct dirent_node {
+	struct map_node node; /* bits: length of the name */
+	uint64_t ino;
+	char name[]; /* with a NUL */
+};
+
+struct dirent_node *dirent_new(const char *name, size_t len, uint64_t ino);
+
+struct reffs_inode {
+	struct map_node node;
+	struct map_num key; /* the inode number */
+	uint64_t ino;
+	enum tree_type type;
+	uint32_t mode, uid, gid;
+	uint64_t nlink;
+	uint64_t size;
+	uint64_t rdev;
+	uint64_t parent;	/* of a directory; the root is its own */
+	struct map_node *map;	/* of a directory: its names; of a file: its pages */
+	struct blob *target;	/* of a symbolic link */
+	struct xattrs *xattrs;	/* NULL: none */
+	struct hash128 content; /* of a file: N4; of a link: of its target; else 0 */
+	struct hash128 names;	/* the sum of path_hash() of its names */
+	struct hash128 term;
+};
+
+/* A new inode with one reference and no name. */
+struct reffs_inode *inode_alloc(uint64_t ino, enum tree_type type, uint32_t mode);
+void inode_unref(struct reffs_inode *inode);
+struct hash128 inode_term(const struct reffs_inode *inode);
+
+/* The hash of the path `name` in a directory whose own path has the hash `dir`. */
+struct hash128 path_hash(struct hash128 dir, const char *name, size_t len);
+
+#endif

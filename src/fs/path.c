@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * path.c - see path.h. It goes as the kernel does (link_path_walk in fs/namei.c), so that errors
+ * come in the same order: components that are not the last are resolved on the way; what the last
+ * one means is left to the caller.
+ */
+#include "fs/path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+static enum last_type type_of(const char *name, size_t len)
+{
+	if (name[0] != '.' || len > 2)
+		return LAST_NORMAL;
+	if (len == 1)
+		return LAST_DOT;
+	return name[1] == '.' ? LAST_DOTDOT : LAST_NORMAL;
+}
+
+/* Counts a link and gives where it leads. */
+static int link_target(struct walk *w, const struct reffs_inode *link, const char **out)
+{
+	if (w->links++ >= PATH_LINKS_MAX)
+		return -ELOOP;
+	if (link->target->data[0] == '/')
+		return -EXDEV;
+	*out = link->target->data;
+	return 0;
+}
+
+int walk_last(struct walk *w, uint64_t *ino)
+{
+	switch (w->last_type) {
+	case LAST_DOT:
+		*ino = w->dir;
+		return 0;
+	case LAST_DOTDOT:
+		if (w->dir == REFFS_ROOT_INO)
+			return -EXDEV;
+		*ino = inode_get(w->r, w->dir)->parent;
+		return 0;
+	case LAST_NORMAL:
+		break;
+	}
+	if (w->last_len > NAME_LEN_MAX)
+		return -ENAMETOOLONG;
+	*ino = name_find(w->r, w->dir, w->last, w->last_len);
+	return 0;
+}
+
+/* Takes the next component off *s; what follows its slashes stays. */
+static void take_component(struct walk *w, const char **s)
+{
+	w->last = *s;
+	w->last_len = strcspn(*s, "/");
+	w->last_type = type_of(w->last, w->last_len);
+	*s += w->last_len;
+	w->slashes = **s == '/';
+	*s += strspn(*s, "/");
+}
+
+/* Goes to the end of `s`, which is not empty, and of all that is on the stack. */
+static int walk_on(struct walk *w, const char *s)
+{
+	uint64_t ino;
+	int rc;
+
+	s += strspn(s, "/");
+	for (;;) {
+		take_component(w, &s);
+		if (!*s) {
+			if (!w->depth)
+				return 0;
+			s = w->stack[--w->depth]; /* the end of a link in the middle */
+		}
+		rc = walk_last(w, &ino);
+		if (rc)
+			return rc;
+		if (!ino)
+			return -ENOENT;
+		const struct reffs_inode *i = inode_get(w->r, ino);
+		if (i->type == TREE_SYMLINK) {
+			const char *rest = s;
+
+			rc = link_target(w, i, &s);
+			if (rc)
+				return rc;
+			w->stack[w->depth++] = rest;
+		} else if (i->type != TREE_DIR) {
+			return -ENOTDIR;
+		} else {
+			w->dir = ino;
+		}
+	}
+}
+
+int walk_begin(struct walk *w, const struct reffs *r, const char *path)
+{
+	w->r = r;
+	w->dir = REFFS_ROOT_INO;
+	w->depth = 0;
+	w->links = 0;
+	if (!*path)
+		return -ENOENT;
+	if (strlen(path) >= PATH_LEN_MAX)
+		return -ENAMETOOLONG;
+	if (*path == '/')
+		return -EXDEV;
+	return walk_on(w, path);
+}
+
+int walk_follow(struct walk *w, const struct reffs_inode *link)
+{
+	const char *target;
+	int rc = link_target(w, link, &target);
+
+	return rc ? rc : walk_on(w, target);
+}
+
+int path_lookup(const struct reffs *r, const char *path, int flags, uint64_t *ino)
+{
+	bool want_dir = flags & O_DIRECTORY, follow = !(flags & O_NOFOLLOW);
+	struct walk w;
+	int rc = walk_begin(&w, r, path);
+
+	while (!rc) {
+		rc = walk_last(&w, ino);
+		if (rc)
+			break;
+		if (!*ino)
+			return -ENOENT;
+		if (w.slashes && w.last_type == LAST_NORMAL)
+			want_dir = follow = true;
+		const struct reffs_inode *i = inode_get(r, *ino);
+		if (i->type == TREE_SYMLINK && follow) {
+			rc = walk_follow(&w, i);
+			continue;
+		}
+		return want_dir && i->type != TREE_DIR ? -ENOTDIR : 0;
+	}
+	return rc;
+}
+
+int path_parent(const struct reffs *r, const char *path, struct place *out)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash) {
+		*out = (struct place){ REFFS_ROOT_INO, path };
+		return 0;
+	}
+	char parent[PATH_LEN_MAX];
+	if (slash - path >= PATH_LEN_MAX)
+		return -ENAMETOOLONG;
+	memcpy(parent, path, (size_t)(slash - path));
+	parent[slash - path] = '\0';
+	out->name = slash + 1;
+	return path_lookup(r, parent, O_DIRECTORY, &out->dir);
+}
+
+int path_name(const struct reffs *r, struct place at, uint64_t *ino)
+{
+	size_t len = strlen(at.name);
+
+	if (!len)
+		return -ENOENT;
+	if (len > NAME_LEN_MAX)
+		return -ENAMETOOLONG;
+	*ino = name_find(r, at.dir, at.name, len);
+	return 0;
+}
