@@ -22,7 +22,12 @@ struct command {
 	int (*run)(int argc, char **argv); /* argv[0] is the command's name; an exit status */
 };
 
+extern const struct command cmd_export_case;
 extern const struct command cmd_gen;
+extern const struct command cmd_replay;
+extern const struct command cmd_report;
+extern const struct command cmd_shrink;
+extern const struct command cmd_test;
 extern const struct command cmd_trace;
 
 /* Prints "outage: <message>" and returns EXIT_FAILED. */
@@ -30,6 +35,13 @@ int cli_fail(const struct err *err);
 int cli_failf(const char *fmt, ...) printf_like(1, 2);
 /* The same for a wrong command line, with a hint at --help. */
 int cli_usage(const struct command *cmd, const char *fmt, ...) printf_like(2, 3);
+
+/*
+ * Runs `fn` in a child process, and gives its exit status. A file system under test may hang: when
+ * the time is up, or we are told to stop, the child is killed with all it mounted, and the status
+ * is EXIT_FAILED.
+ */
+int cli_watch(int (*fn)(void *ctx), void *ctx, unsigned timeout_s);
 
 /*
  * Flushes standard output and tells whether all of it got there: EXIT_OK, or EXIT_FAILED after a

@@ -9,8 +9,7 @@
 #include "cli/cli.h"
 
 static const struct command *const commands[] = {
-	&cmd_gen,
-	&cmd_trace,
+	&cmd_gen, &cmd_test, &cmd_report, &cmd_replay, &cmd_shrink, &cmd_export_case, &cmd_trace,
 };
 
 int cli_failf(const char *fmt, ...)

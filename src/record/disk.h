@@ -11,8 +11,9 @@
  * D3: the device, its file and its processes are gone after disk_close(), and after a crash of ours
  *     what is left can be found and cleared by disk_clean_up().
  *
- * Two recorders stand behind one table: "bpf" watches the block layer's tracepoints, "fuse" serves
- * the file behind a loop device. One disk per worker; a disk is used by one thread.
+ * Several recorders stand behind one table: "bpf" watches the block layer's tracepoints, "fuse"
+ * (which a higher room registers) serves the file behind a loop device. One disk per worker; a disk
+ * is used by one thread, and by the process that opened it: open disks after fork(), not before.
  */
 #ifndef RECORD_DISK_H
 #define RECORD_DISK_H
@@ -22,47 +23,55 @@
 #include "core/trace.h"
 
 struct disk;
+struct disk_ops; /* see disk_impl.h */
 
-struct disk_ops {
-	const char *name;
-	const char *help; /* a sentence: what it needs and what it cannot see */
-	/* Whether it works here: 0, or -errno and in `err` what is missing and what to do. */
-	int (*probe)(struct err *err);
-	int (*open)(uint64_t size, struct disk **out, struct err *err);
-	void (*close)(struct disk *d);
-	int (*load)(struct disk *d, const struct image *img, struct err *err);
-	int (*start)(struct disk *d, struct trace *t, struct err *err);
-	int (*mark)(struct disk *d, const struct event *ev, struct err *err);
-	int (*stop)(struct disk *d, struct err *err);
-};
+extern const struct disk_ops disk_bpf;
 
-extern const struct disk_ops disk_bpf, disk_fuse;
+enum { DISK_RECORDERS_MAX = 8 };
+
+/* Adds a recorder to those that disk_open() knows; "bpf" is there from the start. */
+void disk_register(const struct disk_ops *ops);
+/* The i-th recorder's name, best first, and what it needs and cannot see; NULL after the last. */
+const char *disk_recorder_name(unsigned i, const char **help);
+/* Whether it works here: 0, or -errno and in `err` what is missing and what to do. */
+int disk_probe(const char *recorder, struct err *err) must_check;
 
 /* `recorder`: "bpf", "fuse", or NULL for the best that works here. `size` in bytes. */
 int disk_open(const char *recorder, uint64_t size, struct disk **out, struct err *err) must_check;
 void disk_close(struct disk *d); /* NULL is fine */
 
+static inline void disk_cleanup(struct disk **d)
+{
+	disk_close(*d);
+}
+#define auto_disk __attribute__((cleanup(disk_cleanup))) struct disk *
+
 const char *disk_recorder(const struct disk *d);
 /* "/dev/loop3": what to mount, or to run mkfs on. */
 const char *disk_device(const struct disk *d);
-/* The file behind the device, for file systems that live on a file. NULL if there is none. */
+/* The recorded file behind the device, for file systems that live on a file. NULL: none is. */
 const char *disk_file(const struct disk *d);
-/* What the device holds; valid while nothing is mounted and nothing is being recorded. */
+/* What the device held after the last disk_load(), disk_start() or disk_stop(). */
 const struct image *disk_image(const struct disk *d);
+/* Pages that disk_load() has written so far. */
+uint64_t disk_pages_loaded(const struct disk *d);
 
-/* Makes the device hold `img`. Nothing may have the device open. */
+/* Makes the device hold `img`. -EBUSY while it is mounted. */
 int disk_load(struct disk *d, const struct image *img, struct err *err) must_check;
 
 /*
- * Begins to record into `t` (cleared first; info is filled in). With t == NULL only the image is
- * kept up to date, which is cheaper.
+ * Begins to record into `t` (cleared first; info is filled in), which nobody else touches until
+ * disk_stop(). With t == NULL only the image is kept up to date, which is cheaper. The device may
+ * be mounted already; disk_image() is what it held at this moment, if nothing was in flight.
  */
 int disk_start(struct disk *d, struct trace *t, struct err *err) must_check;
 /* Puts a mark (EV_OP_BEGIN, EV_OP_END, EV_PERSIST, EV_TEXT) between the requests made so far. */
 int disk_mark(struct disk *d, const struct event *ev, struct err *err) must_check;
 /*
- * Ends recording. The trace then holds everything, and disk_image() what the device holds. Fails
- * with -EOVERFLOW if events were lost; the image is then read back from the device.
+ * Ends recording when all requests have ended. The trace then holds everything, and disk_image()
+ * what the device holds; that the one replays to the other is checked on the pages concerned.
+ * Fails with -EOVERFLOW if events were lost, -EIO if the record does not replay; the trace is then
+ * empty and the image is read back from the device.
  */
 int disk_stop(struct disk *d, struct err *err) must_check;
 

@@ -31,9 +31,9 @@ bool kmsg_complains(const char *line, const char *device)
 		"BUG:",		 "WARNING:", "Oops",  "general protection",
 		"kernel BUG at", "UBSAN:",   "KASAN:"
 	};
-	static const char *const of_device[] = { "error",	  "corrupt",	      "Corruption",
-						 "critical",	  "Internal error",   "failed",
-						 "shutting down", "Log inconsistent", "bad" };
+	/* No word that an id in hexadecimal could hold: "bad" is one. */
+	static const char *const of_device[] = { "error",  "corrupt",	    "critical",
+						 "failed", "shutting down", "inconsistent" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
 		if (strstr(line, always[i]))
@@ -41,7 +41,8 @@ bool kmsg_complains(const char *line, const char *device)
 	if (!device || !has_word(line, device))
 		return false;
 	/* What we asked for ourselves, before an unmount. */
-	if (strstr(line, "shut down requested") || strstr(line, "User initiated shutdown"))
+	if (strstr(line, "shut down requested") || strstr(line, "User initiated shutdown") ||
+	    strstr(line, "goingdown") || strstr(line, "Please unmount the filesystem"))
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(of_device); i++)
 		if (strcasestr(line, of_device[i]))

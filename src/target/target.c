@@ -91,6 +91,7 @@ void target_close(struct target *t)
 	disk_close(t->disk);
 	t->disk = NULL;
 	util_close(steal_fd(&t->kmsg));
+	strbuf_release(&t->complaints);
 	free(t->mount_opts);
 	free(t->command);
 	t->mount_opts = t->command = NULL;
@@ -118,10 +119,23 @@ int target_mount(struct target *t, struct strbuf *said, struct err *err)
 	return rc;
 }
 
+/* Takes what the kernel has said of this target; without a device only its bugs and warnings. */
+static void listen(struct target *t, bool device)
+{
+	const char *path = device && t->disk ? disk_device(t->disk) : NULL;
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	if (t->kmsg >= 0)
+		kmsg_read(t->kmsg, slash ? slash + 1 : NULL, &t->complaints);
+}
+
 int target_umount(struct target *t, bool clean, struct err *err)
 {
+	/* Cut off before it is unmounted, a file system complains; that is our doing. */
+	listen(t, true);
 	int rc = t->ops->umount(t, clean, err);
 
+	listen(t, clean);
 	if (!rc)
 		util_close(steal_fd(&t->root));
 	return rc;
@@ -135,8 +149,10 @@ int target_fsck(struct target *t, struct strbuf *said, struct err *err)
 
 bool target_kernel_log(struct target *t, struct strbuf *out)
 {
-	const char *device = t->disk ? disk_device(t->disk) : NULL;
-	const char *slash = device ? strrchr(device, '/') : NULL;
-
-	return t->kmsg >= 0 && kmsg_read(t->kmsg, slash ? slash + 1 : NULL, out);
+	listen(t, true);
+	bool any = t->complaints.len > 0;
+	if (any)
+		strbuf_add(out, t->complaints.buf, t->complaints.len);
+	strbuf_clear(&t->complaints);
+	return any;
 }

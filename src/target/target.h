@@ -70,8 +70,9 @@ struct target {
 	struct disk *disk;
 	int root; /* while mounted, else -1 */
 	char mnt[64];
-	int kmsg;   /* the kernel's log, read so far; -1 if it cannot be read */
-	int server; /* process of a FUSE server, or 0 */
+	int kmsg;		  /* the log of the kernel, read so far; -1 if it cannot be read */
+	struct strbuf complaints; /* of the kernel, not yet asked for */
+	int server;		  /* process of a FUSE server, or 0 */
 };
 
 /* Which target a spec means; NULL and a sentence if there is none. */

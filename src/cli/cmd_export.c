@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* cmd_export.c - outage export: a finding for people who do not have this program. */
+#include <errno.h>
+#include <getopt.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "cli/cli.h"
+#include "report/report.h"
+#include "run/replay.h"
+
+static const char usage[] =
+	"usage: outage export DIR -o OUT\n"
+	"\n"
+	"Writes a finding in forms that need nothing of this program:\n"
+	"\n"
+	"  crash.img       the disk as the crash left it (sparse)\n"
+	"  reproduce.sh    mounts a copy of crash.img and shows what is wrong; needs root\n"
+	"  workload.sh     the workload as shell commands, where there are such\n"
+	"  workload.c      the workload as a C program\n"
+	"  generic-NNN     the workload as a test of the xfstests suite, with generic-NNN.out\n"
+	"\n"
+	"  DIR               a finding: RUN/findings/NUMBER, or what outage shrink made of it\n"
+	"  -o, --output OUT  a directory; it is made if it is not there\n"
+	"\n"
+	"Exit status: 0 all was written, 2 it could not be.\n"
+	"\n"
+	"example: outage export outage-runs/ext4-0001/findings/0-0 -o reproducer\n";
+
+static int write_file(const char *dir, const char *name, const struct strbuf *text, mode_t mode,
+		      struct err *err)
+{
+	auto_free char *path = xasprintf("%s/%s", dir, name);
+	struct io_output out;
+	int rc = io_output_open(path, &out, err);
+
+	if (rc)
+		return rc;
+	rc = io_write_full(out.fd, strbuf_str(text), text->len);
+	if (!rc && fchmod(out.fd, mode) < 0)
+		rc = -errno;
+	if (rc) {
+		err_set(err, rc, "cannot write %s: %s", path, strerror(-rc));
+		io_output_release(&out);
+		return rc;
+	}
+	return io_output_commit(&out, err);
+}
+
+static int write_image(const struct view *v, const char *dir, struct err *err)
+{
+	auto_crash_state state = CRASH_STATE_INIT;
+	auto_free char *path = xasprintf("%s/crash.img", dir);
+	int rc = replay_state(&v->c, &state, err);
+
+	return rc ? rc : image_save_file(&state.image, path, err);
+}
+
+static int export_all(const struct view *v, const char *dir, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT, golden = STRBUF_INIT;
+	int rc = 0;
+
+	/* Before any crash there is no disk to show: the workload alone does. */
+	if (!stored_case_live(&v->c)) {
+		rc = write_image(v, dir, err);
+		export_reproduce(v, &text);
+		if (!rc)
+			rc = write_file(dir, "reproduce.sh", &text, 0755, err);
+	}
+	strbuf_clear(&text);
+	export_workload_sh(v, &text);
+	if (!rc)
+		rc = write_file(dir, "workload.sh", &text, 0755, err);
+	strbuf_clear(&text);
+	export_program(v, &text);
+	if (!rc)
+		rc = write_file(dir, "workload.c", &text, 0644, err);
+	strbuf_clear(&text);
+	export_xfstest(v, &text, &golden);
+	if (!rc)
+		rc = write_file(dir, "generic-NNN", &text, 0755, err);
+	return rc ? rc : write_file(dir, "generic-NNN.out", &golden, 0644, err);
+}
+
+static int export_case(const char *from, const char *to)
+{
+	struct view v;
+	struct err err = ERR_INIT;
+	int rc = view_load(from, false, &v, &err);
+
+	if (rc)
+		return cli_fail(&err);
+	if (mkdir(to, 0777) < 0 && errno != EEXIST)
+		rc = err_set(&err, -errno, "cannot make the directory %s: %m", to);
+	if (!rc)
+		rc = export_all(&v, to, &err);
+	view_release(&v);
+	return rc ? cli_fail(&err) : EXIT_OK;
+}
+
+static const struct option long_options[] = {
+	{ "output", required_argument, NULL, 'o' },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int run(int argc, char **argv)
+{
+	const char *output = NULL;
+	int opt;
+
+	optind = 0;
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":o:h", long_options, NULL)) != -1) {
+		switch (opt) {
+		case 'o':
+			output = optarg;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return EXIT_OK;
+		default:
+			return cli_usage(&cmd_export_case,
+					 opt == ':' ? "option '%s' needs a value"
+						    : "unknown option '%s'",
+					 argv[optind - 1]);
+		}
+	}
+	if (argc - optind != 1)
+		return cli_usage(&cmd_export_case, "give the directory of one finding");
+	if (!output)
+		return cli_usage(&cmd_export_case, "--output is missing");
+	return export_case(argv[optind], output);
+}
+
+const struct command cmd_export_case = {
+	.name = "export",
+	.summary = "writes a finding as scripts, a C program, a disk image, an xfstests test",
+	.usage = usage,
+	.run = run,
+};

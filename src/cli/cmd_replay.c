@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* cmd_replay.c - outage replay: does a finding show again? */
+#include <getopt.h>
+
+#include "base/json.h"
+#include "base/number.h"
+#include "cli/cli.h"
+#include "run/replay.h"
+
+static const char usage[] =
+	"usage: outage replay DIR [--rerun] [--json]\n"
+	"\n"
+	"Shows a finding again: rebuilds the disk as the crash left it, from the trace and the "
+	"image\n"
+	"that are kept in DIR, lets the target recover, and checks it.\n"
+	"\n"
+	"  DIR                a finding: RUN/findings/NUMBER\n"
+	"      --rerun        run the workload anew, and try its crash states until one shows it\n"
+	"      --time DURATION  give up after that; default 10m\n"
+	"      --json         one JSON object on standard output\n"
+	"\n"
+	"Exit status: 1 the finding shows again, 0 it does not, 2 it could not be tried.\n"
+	"\n"
+	"example: outage replay outage-runs/ext4-0001/findings/0-0\n";
+
+struct replay {
+	struct stored_case c;
+	bool rerun, json;
+	uint64_t time_ns;
+};
+
+static void print_json(const struct replay *o, const struct replay_result *r)
+{
+	auto_strbuf text = STRBUF_INIT;
+	struct json j;
+
+	json_init(&j, &text, true);
+	json_object(&j);
+	json_kv_string(&j, "case", o->c.dir);
+	json_kv_string(&j, "target", o->c.target);
+	json_kv_string(&j, "kind", finding_kind_name(stored_case_first(&o->c)->kind));
+	json_kv_bool(&j, "rerun", o->rerun);
+	json_kv_bool(&j, "shown", r->shown);
+	json_kv_string(&j, "state", strbuf_str(&r->state));
+	json_kv_uint(&j, "crash_states", r->totals.crash_states);
+	json_kv_uint(&j, "unique_states", r->totals.unique_states);
+	json_key(&j, "problems");
+	json_array(&j);
+	for (size_t i = 0; i < r->problems.n; i++) {
+		json_object(&j);
+		json_kv_string(&j, "kind", finding_kind_name(r->problems.v[i].kind));
+		json_kv_string(&j, "path", r->problems.v[i].path);
+		json_kv_string(&j, "words", r->problems.v[i].words);
+		json_kv_string(&j, "promise", r->problems.v[i].promise);
+		json_end(&j);
+	}
+	json_end(&j);
+	json_end(&j);
+	fputs(strbuf_str(&text), stdout);
+}
+
+static void print_text(const struct replay *o, const struct replay_result *r)
+{
+	printf("%s: %s %s\n", o->c.dir, finding_kind_words(stored_case_first(&o->c)->kind),
+	       r->shown ? "again" : "no more");
+	for (size_t i = 0; i < r->problems.n; i++) {
+		printf("  %s\n", r->problems.v[i].words);
+		if (*r->problems.v[i].promise)
+			printf("    although %s\n", r->problems.v[i].promise);
+	}
+	if (o->rerun)
+		printf("ran the workload, recovered %llu crash states\n",
+		       (unsigned long long)r->totals.unique_states);
+	if (!r->shown && r->problems.n)
+		printf("there is something wrong, but not what was found then\n");
+}
+
+static int replay(void *ctx)
+{
+	struct replay *o = ctx;
+	struct replay_result result = { 0 };
+	struct err err = ERR_INIT;
+
+	if (replay_case(&o->c, o->rerun, &result, &err))
+		return cli_fail(&err);
+	if (o->json)
+		print_json(o, &result);
+	else
+		print_text(o, &result);
+	int status = result.shown ? EXIT_FINDINGS : EXIT_OK;
+	replay_result_release(&result);
+	return status;
+}
+
+static const struct option long_options[] = {
+	{ "rerun", no_argument, NULL, 'r' },
+	{ "json", no_argument, NULL, 'J' },
+	{ "time", required_argument, NULL, 'T' },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int run(int argc, char **argv)
+{
+	struct replay o = { .time_ns = 600ULL * 1000000000 };
+	struct err err = ERR_INIT;
+	int opt;
+
+	optind = 0;
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
+		switch (opt) {
+		case 'r':
+			o.rerun = true;
+			break;
+		case 'J':
+			o.json = true;
+			break;
+		case 'T':
+			if (number_parse_duration(optarg, &o.time_ns, &err))
+				return cli_usage(&cmd_replay, "%s", err.msg);
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return EXIT_OK;
+		default:
+			return cli_usage(&cmd_replay,
+					 opt == ':' ? "option '%s' needs a value"
+						    : "unknown option '%s'",
+					 argv[optind - 1]);
+		}
+	}
+	if (argc - optind != 1)
+		return cli_usage(&cmd_replay, "give the directory of one finding");
+	if (store_load(argv[optind], &o.c, &err))
+		return cli_fail(&err);
+	if (!o.rerun && !replay_from_trace(&o.c)) {
+		fprintf(stderr, "outage: the trace does not tell enough to show this; "
+				"running the workload again\n");
+		o.rerun = true;
+	}
+	int status = cli_watch(replay, &o, (unsigned)(o.time_ns / 1000000000) + 1);
+	stored_case_release(&o.c);
+	return status;
+}
+
+const struct command cmd_replay = {
+	.name = "replay",
+	.summary = "shows a finding again, from its trace or by running its workload",
+	.usage = usage,
+	.run = run,
+};

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* cmd_report.c - outage report: what a run found, as text, JSON or a page. */
+#include <getopt.h>
+
+#include "base/io.h"
+#include "cli/cli.h"
+#include "report/report.h"
+
+static const char usage[] =
+	"usage: outage report RUN [--text] [--json] [--html FILE]\n"
+	"\n"
+	"Tells what a run found: clusters of findings that are alike, and the first of each.\n"
+	"\n"
+	"  RUN            the directory of a run, or of one finding: RUN/findings/NUMBER\n"
+	"      --text     on standard output; the default\n"
+	"      --json     one JSON object on standard output, with every finding\n"
+	"      --html FILE  a page that needs no other file; - for standard output\n"
+	"\n"
+	"Exit status: 0 the report was made, 2 it could not be.\n"
+	"\n"
+	"example: outage report outage-runs/ext4-0001 --html report.html\n";
+
+struct report_command {
+	bool text, json;
+	const char *html;
+};
+
+static int write_html(const struct run_view *r, const char *path, struct err *err)
+{
+	auto_strbuf page = STRBUF_INIT;
+	struct io_output out;
+	int rc = report_html_run(r, &page, err);
+
+	if (!rc)
+		rc = io_output_open(path, &out, err);
+	if (rc)
+		return rc;
+	rc = io_write_full(out.fd, strbuf_str(&page), page.len);
+	if (rc) {
+		err_set(err, rc, "cannot write %s: %s", path, strerror(-rc));
+		io_output_release(&out);
+		return rc;
+	}
+	return io_output_commit(&out, err);
+}
+
+static int print_json(const struct run_view *r, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+	struct json j;
+
+	json_init(&j, &text, true);
+	int rc = report_json_run(r, &j, err);
+	if (rc)
+		return rc;
+	fwrite(text.buf, 1, text.len, stdout);
+	return 0;
+}
+
+static int print_text(const struct run_view *r, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+	int rc = report_text_run(r, &text, err);
+
+	if (!rc)
+		fwrite(strbuf_str(&text), 1, text.len, stdout);
+	return rc;
+}
+
+static int make_report(const struct report_command *o, const char *dir)
+{
+	struct run_view r;
+	struct err err = ERR_INIT;
+	int rc = run_view_load(dir, &r, &err);
+
+	if (rc)
+		return cli_fail(&err);
+	if (o->html)
+		rc = write_html(&r, o->html, &err);
+	if (!rc && o->json)
+		rc = print_json(&r, &err);
+	if (!rc && o->text)
+		rc = print_text(&r, &err);
+	run_view_release(&r);
+	return rc ? cli_fail(&err) : EXIT_OK;
+}
+
+static const struct option long_options[] = {
+	{ "text", no_argument, NULL, 't' },
+	{ "json", no_argument, NULL, 'J' },
+	{ "html", required_argument, NULL, 'H' },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int run(int argc, char **argv)
+{
+	struct report_command o = { 0 };
+	int opt;
+
+	optind = 0;
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
+		switch (opt) {
+		case 't':
+			o.text = true;
+			break;
+		case 'J':
+			o.json = true;
+			break;
+		case 'H':
+			o.html = optarg;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return EXIT_OK;
+		default:
+			return cli_usage(&cmd_report,
+					 opt == ':' ? "option '%s' needs a value"
+						    : "unknown option '%s'",
+					 argv[optind - 1]);
+		}
+	}
+	if (argc - optind != 1)
+		return cli_usage(&cmd_report, "give the directory of one run");
+	if (o.text && o.json)
+		return cli_usage(&cmd_report, "--text and --json both want standard output");
+	if (!o.json && !o.html)
+		o.text = true;
+	return make_report(&o, argv[optind]);
+}
+
+const struct command cmd_report = {
+	.name = "report",
+	.summary = "tells what a run found, as text, JSON or one HTML page",
+	.usage = usage,
+	.run = run,
+};

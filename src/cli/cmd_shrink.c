@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* cmd_shrink.c - outage shrink: the smallest case that shows a finding. */
+#include <errno.h>
+#include <getopt.h>
+#include <sys/stat.h>
+
+#include "base/json.h"
+#include "base/number.h"
+#include "cli/cli.h"
+#include "run/shrink.h"
+
+static const char usage[] =
+	"usage: outage shrink DIR [-o OUTDIR] [--runs N] [--json]\n"
+	"\n"
+	"Makes a finding small: drops operations of its workload as long as a problem of the same\n"
+	"kind shows, then lets as many of the lost writes survive as possible.\n"
+	"\n"
+	"  DIR                  a finding: RUN/findings/NUMBER\n"
+	"  -o, --output OUTDIR  where the small one goes; default: RUN/shrunk/NUMBER\n"
+	"      --runs N         at most so many tries; default 500\n"
+	"      --time DURATION  give up after that; default 30m\n"
+	"      --json           one JSON object on standard output\n"
+	"\n"
+	"Exit status: 0 the small finding is in OUTDIR, 2 it could not be made, or the finding "
+	"does\n"
+	"not show any more.\n"
+	"\n"
+	"example: outage shrink outage-runs/ext4-0001/findings/17002-0\n";
+
+struct shrink_command {
+	struct stored_case c;
+	struct shrink_opts opts;
+	char *output;
+	uint64_t time_ns;
+	bool json;
+};
+
+static void on_step(void *ctx, const char *words)
+{
+	const struct shrink_command *o = ctx;
+
+	if (!o->json) {
+		printf("  %s\n", words);
+		fflush(stdout);
+	}
+}
+
+static void print_json(const struct shrink_command *o, const struct shrink_result *r)
+{
+	auto_strbuf text = STRBUF_INIT;
+	struct json j;
+
+	json_init(&j, &text, true);
+	json_object(&j);
+	json_kv_string(&j, "case", o->c.dir);
+	json_kv_string(&j, "output", o->output);
+	json_kv_uint(&j, "operations_before", r->ops_before);
+	json_kv_uint(&j, "operations", r->ops_after);
+	json_kv_uint(&j, "lost_before", r->lost_before);
+	json_kv_uint(&j, "lost", r->lost_after);
+	json_kv_uint(&j, "runs", r->runs);
+	json_kv_uint(&j, "states", r->states);
+	json_kv_bool(&j, "budget_hit", r->budget_hit);
+	json_end(&j);
+	fputs(strbuf_str(&text), stdout);
+}
+
+static void print_text(const struct shrink_command *o, const struct shrink_result *r)
+{
+	printf("%s: %zu of %zu operations, %zu of %zu lost writes, after %llu runs and %llu "
+	       "states\n",
+	       o->output, r->ops_after, r->ops_before, r->lost_after, r->lost_before,
+	       (unsigned long long)r->runs, (unsigned long long)r->states);
+	if (r->budget_hit)
+		printf("more --runs may make it smaller\n");
+}
+
+static int shrink(void *ctx)
+{
+	struct shrink_command *o = ctx;
+	struct shrink_result result;
+	struct err err = ERR_INIT;
+	int rc = shrink_case(&o->c, &o->opts, o->output, &result, &err);
+
+	if (rc < 0)
+		return cli_fail(&err);
+	if (rc > 0)
+		return cli_failf("%s does not show any more: there is nothing to shrink", o->c.dir);
+	if (o->json)
+		print_json(o, &result);
+	else
+		print_text(o, &result);
+	return EXIT_OK;
+}
+
+/* RUN/findings/NUMBER becomes RUN/shrunk/NUMBER, so that a report of the run has it once. */
+static char *default_output(const char *dir)
+{
+	auto_free char *copy = xstrdup(dir);
+
+	for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
+		copy[n - 1] = '\0';
+	char *slash = strrchr(copy, '/');
+	if (slash) {
+		*slash = '\0';
+		char *parent = strrchr(copy, '/');
+		const char *name = parent ? parent + 1 : copy;
+
+		if (streq(name, "findings"))
+			return xasprintf("%.*sshrunk/%s", (int)(name - copy), copy, slash + 1);
+		*slash = '/';
+	}
+	return xasprintf("%s-shrunk", copy);
+}
+
+static int make_parent(const char *path)
+{
+	auto_free char *copy = xstrdup(path);
+	char *slash = strrchr(copy, '/');
+
+	if (!slash || slash == copy)
+		return 0;
+	*slash = '\0';
+	if (mkdir(copy, 0777) < 0 && errno != EEXIST)
+		return cli_failf("cannot make the directory %s: %m", copy);
+	return 0;
+}
+
+static const struct option long_options[] = {
+	{ "output", required_argument, NULL, 'o' }, { "runs", required_argument, NULL, 'R' },
+	{ "time", required_argument, NULL, 'T' },   { "json", no_argument, NULL, 'J' },
+	{ "help", no_argument, NULL, 'h' },	    { NULL, 0, NULL, 0 },
+};
+
+static int parse_option(int opt, struct shrink_command *o, struct err *err)
+{
+	switch (opt) {
+	case 'o':
+		free(o->output);
+		o->output = xstrdup(optarg);
+		return 0;
+	case 'R':
+		return number_parse_count(optarg, &o->opts.max_runs, err);
+	case 'T':
+		return number_parse_duration(optarg, &o->time_ns, err);
+	default:
+		o->json = true;
+		return 0;
+	}
+}
+
+static int run(int argc, char **argv)
+{
+	struct shrink_command o = { .time_ns = 1800ULL * 1000000000 };
+	struct err err = ERR_INIT;
+	int opt;
+
+	optind = 0;
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":o:h", long_options, NULL)) != -1) {
+		if (opt == 'h') {
+			fputs(usage, stdout);
+			return EXIT_OK;
+		}
+		if (opt == ':' || opt == '?')
+			return cli_usage(&cmd_shrink,
+					 opt == ':' ? "option '%s' needs a value"
+						    : "unknown option '%s'",
+					 argv[optind - 1]);
+		if (parse_option(opt, &o, &err))
+			return cli_usage(&cmd_shrink, "%s", err.msg);
+	}
+	if (argc - optind != 1)
+		return cli_usage(&cmd_shrink, "give the directory of one finding");
+	if (store_load(argv[optind], &o.c, &err))
+		return cli_fail(&err);
+	if (!o.output)
+		o.output = default_output(argv[optind]);
+	o.opts.ctx = &o;
+	o.opts.step = on_step;
+	int status = make_parent(o.output);
+	if (!status)
+		status = cli_watch(shrink, &o, (unsigned)(o.time_ns / 1000000000) + 1);
+	stored_case_release(&o.c);
+	free(o.output);
+	return status;
+}
+
+const struct command cmd_shrink = {
+	.name = "shrink",
+	.summary = "makes a finding small: fewest operations, fewest lost writes",
+	.usage = usage,
+	.run = run,
+};

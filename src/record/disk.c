@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * disk.c - the part of a recording disk that does not depend on how its requests are seen.
+ *
+ * The content is a memfd, mapped here and served through a loop device. Swapping it is a copy of
+ * the pages that differ, while nothing has the device open: the last close of a block device drops
+ * its cache, and whatever else might have been reading (a prober that was woken by mkfs) is shut
+ * out by flushing the cache once more.
+ *
+ * B1: `image` is the content except where `changed` and `unknown` say that it may be behind.
+ * B2: a trace leaves disk_stop() only if replaying it on the image that was there at disk_start()
+ *     gives the content, compared byte for byte wherever the trace says something was written.
+ */
+#include "record/disk_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "base/io.h"
+
+#define OWNER_PREFIX "outage-disk-"
+
+static const struct disk_ops *recorders[DISK_RECORDERS_MAX] = { &disk_bpf };
+
+void disk_register(const struct disk_ops *ops)
+{
+	unsigned i = 0;
+
+	while (i < DISK_RECORDERS_MAX && recorders[i] && recorders[i] != ops)
+		i++;
+	assert(i < DISK_RECORDERS_MAX);
+	recorders[i] = ops;
+}
+
+const char *disk_recorder_name(unsigned i, const char **help)
+{
+	if (i >= DISK_RECORDERS_MAX || !recorders[i])
+		return NULL;
+	if (help)
+		*help = recorders[i]->help;
+	return recorders[i]->name;
+}
+
+static const struct disk_ops *find(const char *name, struct err *err)
+{
+	for (unsigned i = 0; i < DISK_RECORDERS_MAX && recorders[i]; i++)
+		if (streq(recorders[i]->name, name))
+			return recorders[i];
+	err_set(err, -EINVAL, "there is no recorder called %s", name);
+	return NULL;
+}
+
+int disk_probe(const char *recorder, struct err *err)
+{
+	const struct disk_ops *ops = find(recorder, err);
+
+	return ops ? ops->probe(err) : -EINVAL;
+}
+
+int disk_open(const char *recorder, uint64_t size, struct disk **out, struct err *err)
+{
+	struct err first = ERR_INIT;
+	int r = -ENODEV;
+
+	if (size < IMAGE_PAGE || size % 512 || size > IMAGE_SIZE_MAX)
+		return err_set(err, -EINVAL, "a disk cannot have %llu bytes",
+			       (unsigned long long)size);
+	if (recorder) {
+		const struct disk_ops *ops = find(recorder, err);
+
+		return ops ? ops->open(size, out, err) : -EINVAL;
+	}
+	for (unsigned i = 0; i < DISK_RECORDERS_MAX && recorders[i]; i++) {
+		struct err e = ERR_INIT;
+
+		r = recorders[i]->open(size, out, &e);
+		if (!r)
+			return 0;
+		err_context(&e, "recorder %s", recorders[i]->name);
+		if (!first.code)
+			first = e;
+	}
+	return err_set(err, r, "%s", first.msg);
+}
+
+void disk_close(struct disk *d)
+{
+	if (d)
+		d->ops->close(d);
+}
+
+const char *disk_recorder(const struct disk *d)
+{
+	return d->ops->name;
+}
+
+const char *disk_device(const struct disk *d)
+{
+	return d->loop.path;
+}
+
+const char *disk_file(const struct disk *d)
+{
+	return d->file;
+}
+
+const struct image *disk_image(const struct disk *d)
+{
+	return &d->image;
+}
+
+uint64_t disk_pages_loaded(const struct disk *d)
+{
+	return d->pages_loaded;
+}
+
+/* ---- the content ---- */
+
+int disk_init(struct disk *d, const struct disk_ops *ops, uint64_t size, struct err *err)
+{
+	char name[DISK_NAME_SIZE];
+	int r = fault_point("disk.memfd");
+
+	d->ops = ops;
+	d->size = size;
+	image_init(&d->image, size);
+	d->memfd = r ? -1 : memfd_create(disk_owner_name(name), MFD_CLOEXEC);
+	if (d->memfd < 0)
+		return err_set(err, r ? r : -errno, "cannot make memory for a disk: %m");
+	if (ftruncate(d->memfd, (off_t)size) < 0)
+		return err_set(err, -errno, "cannot make a disk of %llu bytes: %m",
+			       (unsigned long long)size);
+	void *map =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, d->memfd, 0);
+	if (map == MAP_FAILED)
+		return err_set(err, -errno, "cannot map a disk of %llu bytes: %m",
+			       (unsigned long long)size);
+	d->map = map;
+	return 0;
+}
+
+void disk_release(struct disk *d)
+{
+	loop_detach(&d->loop);
+	if (d->map)
+		munmap(d->map, d->size);
+	if (d->memfd >= 0)
+		close(d->memfd);
+	free(d->file);
+	vec_release(&d->changed);
+	image_release(&d->image);
+}
+
+void disk_changed(struct disk *d, uint64_t addr, uint64_t len)
+{
+	if (!image_range_ok(&d->image, addr, len))
+		d->unknown = true;
+	else if (len)
+		vec_push(&d->changed, (struct disk_range){ addr, len });
+}
+
+void disk_unknown(struct disk *d)
+{
+	d->unknown = true;
+}
+
+/*
+ * The next stretch of [*at, end) that is not a hole: true, and [*at, *stop). Holes are not touched,
+ * for reading one through the mapping would allocate its memory.
+ */
+static bool next_data(const struct disk *d, uint64_t *at, uint64_t end, uint64_t *stop)
+{
+	off_t data = *at < end ? lseek(d->memfd, (off_t)*at, SEEK_DATA) : -1;
+	off_t hole;
+
+	if (data < 0 || (uint64_t)data >= end)
+		return false;
+	hole = lseek(d->memfd, data, SEEK_HOLE);
+	*at = (uint64_t)data;
+	*stop = hole < 0 || (uint64_t)hole > end ? end : (uint64_t)hole;
+	return true;
+}
+
+static void read_back(struct disk *d, uint64_t addr, uint64_t len)
+{
+	uint64_t at = addr, end = addr + len, stop;
+
+	for (; next_data(d, &at, end, &stop); at = stop) {
+		image_zero(&d->image, addr, at - addr);
+		image_write(&d->image, at, d->map + at, stop - at);
+		addr = stop;
+	}
+	image_zero(&d->image, addr, end - addr);
+}
+
+/* Makes the image what the device holds. */
+static void catch_up(struct disk *d)
+{
+	if (d->unknown)
+		read_back(d, 0, d->size);
+	else
+		for (size_t i = 0; i < d->changed.n; i++)
+			read_back(d, d->changed.v[i].addr, d->changed.v[i].len);
+	vec_clear(&d->changed);
+	d->unknown = false;
+}
+
+static int settle(struct disk *d, struct err *err)
+{
+	int r = d->ops->settle(d, err);
+
+	if (!r)
+		catch_up(d);
+	return r;
+}
+
+static int load_page(void *ctx, uint64_t page, const unsigned char *have, const unsigned char *want)
+{
+	struct disk *d = ctx;
+	uint64_t at = page * IMAGE_PAGE;
+
+	(void)have;
+	memcpy(d->map + at, want, min((uint64_t)IMAGE_PAGE, d->size - at));
+	d->pages_loaded++;
+	return 0;
+}
+
+int disk_load(struct disk *d, const struct image *img, struct err *err)
+{
+	int r = fault_point("disk.load");
+
+	assert(!d->recording);
+	if (img->size != d->size)
+		return err_set(err, -EINVAL, "an image of %llu bytes does not fit a disk of %llu",
+			       (unsigned long long)img->size, (unsigned long long)d->size);
+	/* O_EXCL: a mounted device refuses. */
+	auto_fd dev = r ? -1 : open(d->loop.path, O_RDONLY | O_EXCL | O_CLOEXEC);
+	if (dev < 0)
+		return err_set(err, r ? r : -errno, "cannot change what %s holds: %m",
+			       d->loop.path);
+	if (ioctl(dev, BLKFLSBUF, 0) < 0)
+		return err_set(err, -errno, "cannot drop the cache of %s: %m", d->loop.path);
+	r = settle(d, err);
+	if (r)
+		return r;
+	image_diff(&d->image, img, load_page, d);
+	image_restore(&d->image, img);
+	if (ioctl(dev, BLKFLSBUF, 0) < 0)
+		return err_set(err, -errno, "cannot drop the cache of %s: %m", d->loop.path);
+	return 0;
+}
+
+/* ---- recording ---- */
+
+int disk_start(struct disk *d, struct trace *t, struct err *err)
+{
+	int r;
+
+	assert(!d->recording);
+	r = settle(d, err);
+	if (r)
+		return r;
+	if (t) {
+		trace_clear(t);
+		t->info = (struct trace_info){ .size = d->size,
+					       .sector_size = d->loop.sector_size,
+					       .completions = true };
+		snprintf(t->info.target, sizeof(t->info.target), "%s", d->ops->info);
+	}
+	d->trace = t;
+	d->recording = true;
+	r = d->ops->start(d, err);
+	if (r) {
+		d->trace = NULL;
+		d->recording = false;
+	}
+	return r;
+}
+
+int disk_mark(struct disk *d, const struct event *ev, struct err *err)
+{
+	int r;
+
+	assert(d->recording);
+	assert(ev->kind == EV_OP_BEGIN || ev->kind == EV_OP_END || ev->kind == EV_PERSIST ||
+	       ev->kind == EV_TEXT);
+	if (!d->trace)
+		return 0;
+	r = d->ops->drain(d, err);
+	if (!r)
+		trace_append(d->trace, ev);
+	return r;
+}
+
+/* Where the image, to which the trace has been applied, is not what the device holds. */
+static int compare(struct disk *d, uint64_t addr, uint64_t len, struct err *err)
+{
+	unsigned char page[IMAGE_PAGE];
+	uint64_t at = addr, stop;
+
+	for (; next_data(d, &at, addr + len, &stop); at = stop) {
+		while (at < stop) {
+			size_t n = min(stop - at, IMAGE_PAGE - at % IMAGE_PAGE), i = 0;
+
+			image_read(&d->image, at, page, n);
+			if (memcmp(page, d->map + at, n) != 0) {
+				while (page[i] == d->map[at + i])
+					i++;
+				return err_set(err, -EIO,
+					       "the record of %s does not replay: byte %llu is "
+					       "%02x on the device, %02x in the record",
+					       d->loop.path, (unsigned long long)at + i,
+					       d->map[at + i], page[i]);
+			}
+			at += n;
+		}
+	}
+	return 0;
+}
+
+/* Applies the trace to the image and checks it against the content (B2). */
+static int replay(struct disk *d, struct trace *t, struct err *err)
+{
+	int r = fault_point("disk.replay");
+
+	for (size_t i = 0; i < t->events.n; i++) {
+		const struct event *ev = &t->events.v[i];
+
+		if (ev->kind == EV_WRITE)
+			image_write(&d->image, ev->addr, ev->data, ev->len);
+		else if (ev->kind == EV_DISCARD || ev->kind == EV_ZERO)
+			image_zero(&d->image, ev->addr, ev->len);
+	}
+	for (size_t i = 0; i < t->events.n && !r; i++) {
+		const struct event *ev = &t->events.v[i];
+
+		if (event_modifies(ev->kind))
+			r = compare(d, ev->addr, ev->len, err);
+	}
+	return r;
+}
+
+int disk_stop(struct disk *d, struct err *err)
+{
+	struct trace *t = d->trace;
+	int r;
+
+	assert(d->recording);
+	r = d->ops->stop(d, err);
+	d->trace = NULL;
+	d->recording = false;
+	if (!r && t)
+		r = trace_validate(t, err);
+	if (!r && t)
+		r = replay(d, t, err);
+	if (r) {
+		if (t)
+			trace_clear(t);
+		disk_unknown(d);
+	}
+	catch_up(d);
+	return r;
+}
+
+/* ---- checking and clearing ---- */
+
+static int first_difference(void *ctx, uint64_t page, const unsigned char *have,
+			    const unsigned char *want)
+{
+	uint64_t *at = ctx;
+	unsigned i = 0;
+
+	while (i < IMAGE_PAGE - 1 && have[i] == want[i])
+		i++;
+	*at = page * IMAGE_PAGE + i;
+	return 1;
+}
+
+int disk_verify(struct disk *d, const struct image *expect, struct err *err)
+{
+	auto_image now = IMAGE_INIT;
+	uint64_t at = 0;
+	int r = image_load_fd(d->memfd, d->loop.path, &now, err);
+
+	if (r)
+		return r;
+	if (expect->size != now.size)
+		return err_set(err, -EIO, "%s has %llu bytes, expected %llu", d->loop.path,
+			       (unsigned long long)now.size, (unsigned long long)expect->size);
+	if (image_diff(&now, expect, first_difference, &at)) {
+		unsigned char have, want;
+
+		image_read(&now, at, &have, 1);
+		image_read(expect, at, &want, 1);
+		return err_set(err, -EIO, "byte %llu of %s is %02x, expected %02x",
+			       (unsigned long long)at, d->loop.path, have, want);
+	}
+	return 0;
+}
+
+/* When the process began, in ticks since boot: with its number, an identity. 0: not running. */
+static unsigned long long started(pid_t pid)
+{
+	char path[64];
+	auto_strbuf stat = STRBUF_INIT;
+	const char *p;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (io_slurp(path, 4096, &stat, NULL))
+		return 0;
+	/* The name, in parentheses, may hold anything; 20 fields after it comes the time. */
+	p = strrchr(strbuf_str(&stat), ')');
+	for (unsigned i = 0; p && i < 20; i++) {
+		p = strchr(p, ' ');
+		p += p != NULL;
+	}
+	return p ? strtoull(p, NULL, 10) : 0;
+}
+
+/* Process numbers mean something only in their own namespace. */
+static unsigned long long pid_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) ? 0 : (unsigned long long)st.st_ino;
+}
+
+const char *disk_owner_name(char name[DISK_NAME_SIZE])
+{
+	snprintf(name, DISK_NAME_SIZE, OWNER_PREFIX "%d-%llu-%llu", (int)getpid(),
+		 started(getpid()), pid_namespace());
+	return name;
+}
+
+static int clear_if_orphan(void *ctx, unsigned number, const char *file)
+{
+	const char *name = strstr(file, OWNER_PREFIX);
+	unsigned long long start, space;
+	unsigned *removed = ctx;
+	int pid, r;
+
+	if (!name || sscanf(name, OWNER_PREFIX "%d-%llu-%llu", &pid, &start, &space) != 3)
+		return 0;
+	if (space != pid_namespace() || (start && started(pid) == start))
+		return 0;
+	r = loop_clear(number);
+	if (r == -ENXIO || r == -ENOENT)
+		return 0; /* another one clears at the same time */
+	if (!r)
+		(*removed)++;
+	return r;
+}
+
+int disk_clean_up(unsigned *removed, struct err *err)
+{
+	unsigned n = 0;
+	int r = loop_each(clear_if_orphan, &n);
+
+	if (removed)
+		*removed = n;
+	return r ? err_set(err, r, "cannot detach a loop device that was left behind: %m") : 0;
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * html.c - one page for a run. It needs no other file and no script: folding is the browser's own.
+ *
+ * H1: whatever comes from a file goes through report_html_escape(); no attribute holds any of it.
+ */
+#include "report/report.h"
+
+enum { CASES_LISTED = 50 };
+
+static const char style[] =
+	":root{--bg:#fff;--fg:#1c1f24;--dim:#667080;--line:#d8dde4;--box:#f5f7fa;--red:#c62828;"
+	"--redbg:#fdecea;--green:#2e7d32;--greenbg:#e8f5e9;--amber:#8a5a00;--amberbg:#fff4dc;"
+	"--blue:#1565c0;--later:#c3c9d2}\n"
+	"@media(prefers-color-scheme:dark){:root{--bg:#15181d;--fg:#e4e7eb;--dim:#98a2b0;"
+	"--line:#333a44;--box:#1d2229;--red:#ff7a70;--redbg:#3a1d1c;--green:#7bc67f;"
+	"--greenbg:#1b3020;--amber:#f0be6a;--amberbg:#362a13;--blue:#7ab8ff;--later:#4a525e}}\n"
+	"*{box-sizing:border-box}body{margin:0 auto;max-width:1240px;padding:24px 20px 60px;"
+	"background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-serif}\n"
+	"h1{font-size:24px;margin:0 0 4px}h2{font-size:19px;margin:36px 0 10px}"
+	"h3{font-size:12px;margin:20px 0 6px;color:var(--dim);text-transform:uppercase;"
+	"letter-spacing:.06em}\n"
+	"a{color:var(--blue)}code,pre,svg text,.tree td,.ops "
+	"td{font-family:ui-monospace,Menlo,Consolas,monospace;"
+	"font-size:13px}svg text{font-size:12px}\n"
+	"pre{background:var(--box);border:1px solid var(--line);border-radius:6px;padding:10px "
+	"12px;"
+	"overflow-x:auto;margin:6px 0;white-space:pre-wrap;overflow-wrap:anywhere}\n"
+	"table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:3px 10px;"
+	"vertical-align:top;overflow-wrap:anywhere}th{color:var(--dim);font-weight:500;"
+	"border-bottom:1px solid var(--line)}\n"
+	".sum td:first-child{color:var(--dim);white-space:nowrap;width:1%}"
+	".num{text-align:right;white-space:nowrap;width:1%}\n"
+	"details.case{border:1px solid var(--line);border-radius:8px;margin:14px 0;"
+	"padding:0 16px}details.case[open]{padding-bottom:14px}"
+	"details.case>summary{padding:12px 0;font-weight:600}summary{cursor:pointer}"
+	"summary .tag{font-weight:400}\n"
+	".tag{color:var(--dim);font-size:13px}.bad{color:var(--red)}.note{color:var(--dim)}\n"
+	".said{border-left:4px solid var(--red);background:var(--redbg);padding:8px 12px;"
+	"border-radius:0 6px 6px 0;margin:0 0 6px;overflow-wrap:anywhere}.said small{display:block;"
+	"font-size:14px;color:var(--fg);opacity:.8}\n"
+	".ops td:first-child{color:var(--dim);text-align:right;width:44px}"
+	".ops tr.cut td{border-top:2px solid var(--red);color:var(--red);"
+	"font-family:system-ui,sans-serif}.ops .setup{color:var(--dim)}"
+	".ops tr.not td{color:var(--dim);text-decoration:line-through}\n"
+	".tree{table-layout:fixed}.tree td{border-bottom:1px solid var(--line);width:50%;"
+	"white-space:pre-wrap}"
+	".tree .gone td:first-child{background:var(--redbg);color:var(--red)}"
+	".tree .extra td:last-child{background:var(--greenbg);color:var(--green)}"
+	".tree .changed td{background:var(--amberbg);color:var(--amber)}\n"
+	".scroll{overflow-x:auto;border:1px solid var(--line);border-radius:6px;"
+	"background:var(--box)}svg{display:block}\n"
+	".lane text{fill:var(--dim)}.lane path{stroke:var(--line);fill:none}"
+	".op rect{fill:var(--bg);stroke:var(--dim)}.op text{fill:var(--fg)}"
+	".op.persist rect{stroke:var(--green);stroke-width:2;fill:var(--greenbg)}\n"
+	".flush path{fill:var(--blue)}.flush .through{stroke:var(--blue);stroke-dasharray:2 4;"
+	"fill:none;opacity:.6}.fua{fill:var(--green)}\n"
+	".w path{stroke-width:2;stroke:var(--dim);fill:none}.w rect,.w circle{stroke-width:2}"
+	".durable rect,.durable circle{fill:var(--green);stroke:var(--green)}"
+	".durable path{stroke:var(--green);opacity:.55}"
+	".survived rect,.survived circle{fill:var(--blue);stroke:var(--blue)}"
+	".survived path{stroke:var(--blue);opacity:.55}"
+	".lost rect,.lost circle{fill:var(--box);stroke:var(--red)}"
+	".lost path{stroke:var(--red);opacity:.55}"
+	".torn rect,.torn circle{fill:var(--amber);stroke:var(--red)}"
+	".torn path{stroke:var(--red)}.later{opacity:.55}"
+	".later rect,.later circle{fill:var(--later);stroke:var(--later)}"
+	".later path{stroke:var(--later)}\n"
+	".crash path{stroke:var(--red);stroke-width:2}.crash text{fill:var(--red)}"
+	".crash rect{fill:var(--red);opacity:.06}\n"
+	".legend{display:flex;flex-wrap:wrap;gap:4px 18px;color:var(--dim);font-size:13px;"
+	"margin:6px 0}.legend svg{display:inline-block;vertical-align:-2px;margin-right:5px}\n";
+
+/* ---- escaping ---- */
+
+void report_html_escape(struct strbuf *out, const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		switch (c) {
+		case '&':
+			strbuf_adds(out, "&amp;");
+			break;
+		case '<':
+			strbuf_adds(out, "&lt;");
+			break;
+		case '>':
+			strbuf_adds(out, "&gt;");
+			break;
+		case '"':
+			strbuf_adds(out, "&quot;");
+			break;
+		case '\'':
+			strbuf_adds(out, "&#39;");
+			break;
+		default:
+			/* Control characters and what is not ASCII would not survive as text. */
+			if ((c >= 0x20 && c < 0x7f) || c == '\n' || c == '\t')
+				strbuf_addch(out, (char)c);
+			else
+				strbuf_addf(out, "\\x%02x", c);
+		}
+	}
+}
+
+static void text(struct strbuf *out, const char *s)
+{
+	report_html_escape(out, s, strlen(s));
+}
+
+static void tagged(struct strbuf *out, const char *open, const char *s, const char *close)
+{
+	strbuf_adds(out, open);
+	text(out, s);
+	strbuf_adds(out, close);
+}
+
+/* ---- a case ---- */
+
+static void put_problems(const struct view *v, struct strbuf *out)
+{
+	for (size_t i = 0; i < v->c.problems.n; i++) {
+		const struct stored_problem *p = &v->c.problems.v[i];
+
+		tagged(out, "<p class=\"said\"><b>", finding_kind_words(p->kind), ".</b> ");
+		text(out, p->words);
+		if (*p->promise)
+			tagged(out, "<small>although ", p->promise, "</small>");
+		strbuf_adds(out, "</p>\n");
+	}
+}
+
+static void put_cut(const struct view *v, struct strbuf *out)
+{
+	strbuf_adds(out, "<tr class=\"cut\"><td></td><td>the power fails");
+	if (v->has_state)
+		strbuf_addf(out, ", at event %llu of %zu", (unsigned long long)v->state.point,
+			    v->trace.events.n);
+	strbuf_adds(out, "</td></tr>\n");
+}
+
+static void put_workload(const struct view *v, struct strbuf *out)
+{
+	const struct workload *w = &v->c.workload;
+	auto_strbuf line = STRBUF_INIT;
+	bool live = stored_case_live(&v->c);
+
+	strbuf_adds(out, "<h3>Workload</h3>\n<table class=\"ops\">\n");
+	for (size_t i = 0; i < w->ops.n; i++) {
+		int32_t result;
+
+		if (!live && i == v->c.done)
+			put_cut(v, out);
+		strbuf_clear(&line);
+		op_print(&w->ops.v[i], &line);
+		strbuf_addf(out, "<tr><td>%zu</td><td>%s", i,
+			    w->ops.v[i].setup ? "<span class=\"setup\">setup</span> " : "");
+		text(out, strbuf_str(&line));
+		if (view_result(v, i, &result) && result < 0)
+			tagged(out, " <span class=\"tag\">failed: ", strerror(-result), "</span>");
+		strbuf_adds(out, "</td></tr>\n");
+	}
+	if (!live && v->c.done >= w->ops.n)
+		put_cut(v, out);
+	strbuf_adds(out, "</table>\n");
+}
+
+static void legend_item(struct strbuf *out, const char *fate, const char *shape, const char *words)
+{
+	strbuf_addf(out,
+		    "<span><svg width=\"12\" height=\"12\"><g class=\"w %s\">%s</g></svg>%s</span>",
+		    fate, shape, words);
+}
+
+static void put_legend(struct strbuf *out)
+{
+	static const char dot[] = "<circle cx=\"6\" cy=\"6\" r=\"4.5\"/>";
+	static const char box[] = "<rect x=\"1.5\" y=\"1.5\" width=\"9\" height=\"9\"/>";
+
+	strbuf_adds(out, "<div class=\"legend\">");
+	legend_item(out, "later", dot, "data");
+	legend_item(out, "later", box, "metadata");
+	legend_item(out, "durable", dot, "durable before the crash");
+	legend_item(out, "survived", dot, "in flight, survived");
+	legend_item(out, "lost", dot, "in flight, lost");
+	legend_item(out, "torn", dot, "in flight, torn");
+	legend_item(out, "later", dot, "after the crash");
+	strbuf_adds(out, "<span><svg width=\"12\" height=\"12\"><g class=\"flush\">"
+			 "<path d=\"M6 1l6 10h-12z\"/></g></svg>flush</span>"
+			 "<span><svg width=\"12\" height=\"12\"><path class=\"fua\" "
+			 "d=\"M6 1l5 5l-5 5l-5 -5z\"/></svg>FUA</span></div>\n");
+}
+
+static void put_trace(const struct view *v, struct strbuf *out)
+{
+	if (!v->has_trace)
+		return;
+	strbuf_adds(out, "<h3>What reached the disk</h3>\n");
+	report_picture(v, out);
+	put_legend(out);
+	if (v->has_state)
+		strbuf_addf(out,
+			    "<p class=\"note\">In flight when the power failed: %zu writes; "
+			    "%zu lost, %zu torn, %zu survived.</p>\n",
+			    v->state.lost.n + v->state.torn.n + v->state.survived.n,
+			    v->state.lost.n, v->state.torn.n, v->state.survived.n);
+}
+
+static void put_cell(struct strbuf *out, const char *line, size_t len)
+{
+	strbuf_adds(out, "<td>");
+	if (line)
+		report_html_escape(out, line, len);
+	strbuf_adds(out, "</td>");
+}
+
+static void put_trees(const struct view *v, struct strbuf *out)
+{
+	static const char *const classes[] = { "", " class=\"changed\"", " class=\"gone\"",
+					       " class=\"extra\"" };
+	struct view_rows rows = { 0 };
+
+	if (!v->has_expected)
+		return;
+	view_rows(v, &rows);
+	strbuf_addf(out,
+		    "<h3>What is there</h3>\n<table class=\"tree\"><tr><th>expected</th>"
+		    "<th>%s</th></tr>\n",
+		    v->has_seen ? "seen" : "nothing could be seen");
+	for (size_t i = 0; i < rows.n; i++) {
+		strbuf_addf(out, "<tr%s>", classes[rows.v[i].mark]);
+		put_cell(out, rows.v[i].expected, rows.v[i].expected_len);
+		put_cell(out, rows.v[i].seen, rows.v[i].seen_len);
+		strbuf_adds(out, "</tr>\n");
+	}
+	strbuf_adds(out, "</table>\n");
+	vec_release(&rows);
+	for (size_t i = 0; i < v->diff.list.n; i++)
+		tagged(out, "<div class=\"note\">", v->diff.list.v[i].words, "</div>\n");
+}
+
+static void put_said(const struct view *v, struct strbuf *out)
+{
+	if (v->kernel_log.len)
+		tagged(out, "<h3>Kernel log</h3>\n<pre>", v->kernel_log.buf, "</pre>\n");
+	if (v->said.len)
+		tagged(out, "<h3>Mount and fsck said</h3>\n<pre>", v->said.buf, "</pre>\n");
+}
+
+static void put_again(const struct view *v, struct strbuf *out)
+{
+	strbuf_adds(out, "<h3>See it again</h3>\n<pre>outage replay ");
+	text(out, v->c.dir);
+	strbuf_adds(out, "\noutage shrink ");
+	text(out, v->c.dir);
+	strbuf_adds(out, "\noutage export ");
+	text(out, v->c.dir);
+	strbuf_adds(out, " -o reproducer</pre>\n<p class=\"note\">");
+	text(out, v->c.target);
+	tagged(out, ", guarantee ", v->c.guarantee, "");
+	tagged(out, ", Linux ", v->c.kernel ? v->c.kernel : "unknown", "");
+	tagged(out, "; state <code>", v->c.state, "</code></p>\n");
+}
+
+static void put_case(const struct view *v, struct strbuf *out)
+{
+	put_problems(v, out);
+	put_workload(v, out);
+	put_trace(v, out);
+	put_trees(v, out);
+	put_said(v, out);
+	put_again(v, out);
+}
+
+/* ---- the page ---- */
+
+static void put_others(const struct run_view *r, const struct run_cluster *c, struct strbuf *out)
+{
+	size_t shown = 0;
+
+	if (c->count < 2)
+		return;
+	strbuf_addf(out, "<details><summary>%llu more like it</summary>\n<pre>",
+		    (unsigned long long)c->count - 1);
+	for (size_t i = c->first + 1; i < r->cases.n && shown < CASES_LISTED; i++)
+		if (streq(r->cases.v[i].cluster, c->name)) {
+			text(out, r->cases.v[i].c.dir);
+			strbuf_adds(out, "  ");
+			text(out, stored_case_first(&r->cases.v[i].c)->words);
+			strbuf_addch(out, '\n');
+			shown++;
+		}
+	if (shown < c->count - 1)
+		strbuf_addf(out, "and %llu more", (unsigned long long)c->count - 1 - shown);
+	strbuf_adds(out, "</pre></details>\n");
+}
+
+static int put_cluster(const struct run_view *r, size_t i, struct strbuf *out, struct err *err)
+{
+	const struct run_cluster *c = &r->clusters.v[i];
+	struct view v;
+	int rc = view_load(r->cases.v[c->first].c.dir, false, &v, err);
+
+	if (rc)
+		return rc;
+	strbuf_addf(out, "<details class=\"case\" id=\"c%zu\"%s><summary>%zu. ", i + 1,
+		    i < 3 ? " open" : "", i + 1);
+	text(out, stored_case_first(&v.c)->words);
+	tagged(out, " <span class=\"tag\">", c->name, "");
+	strbuf_addf(out, ", %llu %s</span></summary>\n", (unsigned long long)c->count,
+		    c->count == 1 ? "case" : "cases");
+	put_case(&v, out);
+	put_others(r, c, out);
+	strbuf_adds(out, "</details>\n");
+	view_release(&v);
+	return 0;
+}
+
+static void put_about(const struct run_view *r, struct strbuf *out)
+{
+	const char *at = strbuf_str(&r->about);
+
+	strbuf_adds(out, "<table class=\"sum\">\n");
+	tagged(out, "<tr><td>run</td><td>", r->dir, "</td></tr>\n");
+	if (r->cases.n) {
+		const struct stored_case *c = &r->cases.v[0].c;
+
+		tagged(out, "<tr><td>target</td><td>", c->target, ", guarantee ");
+		text(out, c->guarantee);
+		tagged(out, "</td></tr>\n<tr><td>kernel</td><td>",
+		       c->kernel ? c->kernel : "unknown", "</td></tr>\n");
+	}
+	for (; *at; at += strcspn(at, "\n"), at += *at == '\n') {
+		size_t len = strcspn(at, "\n"), key = min(strcspn(at, " "), len);
+
+		strbuf_adds(out, "<tr><td>");
+		report_html_escape(out, at, key);
+		strbuf_adds(out, "</td><td>");
+		report_html_escape(out, at + key, len - key);
+		strbuf_adds(out, "</td></tr>\n");
+	}
+	strbuf_adds(out, "</table>\n");
+}
+
+static void put_clusters(const struct run_view *r, struct strbuf *out)
+{
+	strbuf_adds(out, "<h2>Clusters</h2>\n<table><tr><th class=\"num\">cases</th><th>what</th>"
+			 "<th>first of them</th></tr>\n");
+	for (size_t i = 0; i < r->clusters.n; i++) {
+		const struct run_cluster *c = &r->clusters.v[i];
+
+		strbuf_addf(out, "<tr><td class=\"num\">%llu</td><td><a href=\"#c%zu\">",
+			    (unsigned long long)c->count, i + 1);
+		tagged(out, "", c->name, "</a></td><td>");
+		text(out, stored_case_first(&r->cases.v[c->first].c)->words);
+		strbuf_adds(out, "</td></tr>\n");
+	}
+	strbuf_adds(out, "</table>\n<h2>The first case of each</h2>\n");
+}
+
+int report_html_run(const struct run_view *r, struct strbuf *out, struct err *err)
+{
+	int rc = 0;
+
+	strbuf_adds(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+			 "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
+			 "<meta name=\"color-scheme\" content=\"light dark\">\n<title>outage: ");
+	text(out, r->dir);
+	strbuf_addf(out, "</title>\n<style>\n%s</style></head><body>\n<h1>", style);
+	if (r->cases.n)
+		strbuf_addf(out, "<span class=\"bad\">%zu %s</span> in %zu %s</h1>\n", r->cases.n,
+			    r->cases.n == 1 ? "finding" : "findings", r->clusters.n,
+			    r->clusters.n == 1 ? "cluster" : "clusters");
+	else
+		strbuf_adds(out, "Nothing found</h1>\n");
+	put_about(r, out);
+	if (r->clusters.n)
+		put_clusters(r, out);
+	for (size_t i = 0; i < r->clusters.n && !rc; i++)
+		rc = put_cluster(r, i, out, err);
+	strbuf_adds(out, "</body></html>\n");
+	return rc;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* json.c - everything about a case, for programs. The keys are described in outage-report(1). */
+#include "report/report.h"
+
+static void put_text(struct json *j, const char *key, const char *text)
+{
+	json_key(j, key);
+	if (text)
+		json_string(j, text);
+	else
+		json_null(j);
+}
+
+static void put_problems(const struct view *v, struct json *j)
+{
+	json_key(j, "problems");
+	json_array(j);
+	for (size_t i = 0; i < v->c.problems.n; i++) {
+		const struct stored_problem *p = &v->c.problems.v[i];
+
+		json_object(j);
+		json_kv_string(j, "kind", finding_kind_name(p->kind));
+		json_kv_string(j, "path", p->path);
+		json_kv_string(j, "words", p->words);
+		json_kv_string(j, "promise", p->promise);
+		json_end(j);
+	}
+	json_end(j);
+}
+
+static void put_workload(const struct view *v, struct json *j)
+{
+	const struct workload *w = &v->c.workload;
+	auto_strbuf text = STRBUF_INIT;
+
+	put_text(j, "workload", w->named ? w->name : NULL);
+	json_kv_uint(j, "operations_done", v->c.done);
+	json_key(j, "operations");
+	json_array(j);
+	for (size_t i = 0; i < w->ops.n; i++) {
+		int32_t result;
+
+		strbuf_clear(&text);
+		op_print(&w->ops.v[i], &text);
+		json_object(j);
+		json_kv_uint(j, "index", i);
+		json_kv_string(j, "text", strbuf_str(&text));
+		json_kv_bool(j, "setup", w->ops.v[i].setup);
+		json_kv_bool(j, "persists", workload_persists(w, i));
+		json_key(j, "result");
+		if (view_result(v, i, &result))
+			json_int(j, result);
+		else
+			json_null(j);
+		json_end(j);
+	}
+	json_end(j);
+}
+
+static void put_writes(const struct view *v, struct json *j)
+{
+	json_key(j, "crash_point");
+	if (v->has_state)
+		json_uint(j, v->state.point);
+	else
+		json_null(j);
+	json_key(j, "writes");
+	json_array(j);
+	for (size_t i = 0; v->has_state && i < v->trace.events.n; i++) {
+		const struct event *ev = &v->trace.events.v[i];
+
+		if (!event_modifies(ev->kind))
+			continue;
+		json_object(j);
+		json_kv_uint(j, "event", i);
+		json_kv_string(j, "kind", event_kind_name(ev->kind));
+		json_kv_uint(j, "addr", ev->addr);
+		json_kv_uint(j, "len", ev->len);
+		json_kv_bool(j, "meta", ev->flags & EV_META);
+		json_kv_bool(j, "preflush", ev->flags & EV_PREFLUSH);
+		json_kv_bool(j, "fua", ev->flags & EV_FUA);
+		json_kv_string(j, "fate", fate_name(view_fate(v, i)));
+		json_end(j);
+	}
+	json_end(j);
+}
+
+static void put_trees(const struct view *v, struct json *j)
+{
+	put_text(j, "expected", v->expected_text.len ? v->expected_text.buf : NULL);
+	put_text(j, "seen", v->seen_text.len ? v->seen_text.buf : NULL);
+	json_key(j, "differences");
+	json_array(j);
+	for (size_t i = 0; i < v->diff.list.n; i++) {
+		const struct tree_difference *d = &v->diff.list.v[i];
+
+		json_object(j);
+		json_kv_string(j, "kind", tree_diff_kind_name(d->kind));
+		json_kv_string(j, "path", d->path);
+		json_kv_string(j, "words", d->words);
+		json_end(j);
+	}
+	json_end(j);
+}
+
+void report_json_case(const struct view *v, struct json *j)
+{
+	const struct stored_problem *first = stored_case_first(&v->c);
+
+	json_object(j);
+	json_kv_string(j, "case", v->c.dir);
+	json_kv_string(j, "kind", finding_kind_name(first->kind));
+	json_kv_string(j, "words", first->words);
+	json_kv_string(j, "promise", first->promise);
+	json_kv_string(j, "cluster", v->cluster);
+	json_kv_string(j, "target", v->c.target);
+	json_kv_string(j, "guarantee", v->c.guarantee);
+	put_text(j, "kernel", v->c.kernel);
+	put_text(j, "recorder", v->c.recorder);
+	put_text(j, "mkfs", v->c.mkfs);
+	put_text(j, "recover", v->c.recover);
+	json_kv_uint(j, "size", v->c.size);
+	json_kv_string(j, "state", v->c.state);
+	put_text(j, "layer", v->c.layer);
+	put_problems(v, j);
+	put_workload(v, j);
+	put_writes(v, j);
+	put_trees(v, j);
+	json_kv_string(j, "kernel_log", strbuf_str(&v->kernel_log));
+	json_kv_string(j, "said", strbuf_str(&v->said));
+	json_end(j);
+}
+
+int report_json_run(const struct run_view *r, struct json *j, struct err *err)
+{
+	int rc = 0;
+
+	json_object(j);
+	json_kv_string(j, "run", r->dir);
+	json_key(j, "clusters");
+	json_array(j);
+	for (size_t i = 0; i < r->clusters.n; i++) {
+		const struct run_cluster *c = &r->clusters.v[i];
+		const struct view *first = &r->cases.v[c->first];
+
+		json_object(j);
+		json_kv_string(j, "name", c->name);
+		json_kv_uint(j, "count", c->count);
+		json_kv_string(j, "words", stored_case_first(&first->c)->words);
+		json_kv_string(j, "first", first->c.dir);
+		json_end(j);
+	}
+	json_end(j);
+	json_key(j, "findings");
+	json_array(j);
+	for (size_t i = 0; i < r->cases.n && !rc; i++) {
+		struct view v;
+
+		rc = view_load(r->cases.v[i].c.dir, false, &v, err);
+		if (rc)
+			break;
+		report_json_case(&v, j);
+		view_release(&v);
+	}
+	json_end(j);
+	json_end(j);
+	return rc;
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * program.c - the workload as a C program of its own, with plain system calls.
+ *
+ * The program is made of the parts that its operations need, in the order of `parts`, and a main()
+ * with one call for each. In a call's form
+ *	%FN  argument N, a file: "-1, path" or "handle, NULL"
+ *	%PN  a path or a text	%nN  a number	%mN  a mode, octal	%wN  flags of a write
+ *	%h   the handle the operation makes, or names	%i  the operation's number
+ */
+#include "report/report.h"
+#include "workload/content.h"
+
+enum part {
+	PART_FILE = 1 << 0,
+	PART_CONTENT = 1 << 1,
+	PART_WRITE = 1 << 2,
+	PART_MMAP = 1 << 3,
+	PART_ON_FILE = 1 << 4,
+	PART_RENAME = 1 << 5,
+	PART_READ = 1 << 6,
+	PART_COPY = 1 << 7,
+	PART_CLONE = 1 << 8,
+	PART_REMOVE = 1 << 9,
+	PART_MADE = 1 << 10,
+	PART_SYNC = 1 << 11,
+	PART_DROP = 1 << 12,
+	PART_TIMES = 1 << 13,
+};
+
+static const struct {
+	unsigned part;
+	const char *source;
+} parts[] = {
+	{ PART_FILE, "/* A path is opened for one call; a handle stays open. */\n"
+		     "static int get(int fd, const char *path, int flags)\n{\n"
+		     "\treturn path ? open(path, flags | O_NONBLOCK | O_NOCTTY, 0644) : fd;\n}\n\n"
+		     "static long done(int fd, const char *path, long rc)\n{\n"
+		     "\tif (path)\n\t\tclose(fd);\n\treturn rc;\n}\n\n" },
+	{ PART_MADE, "static long made(int fd)\n{\n\tint error = errno;\n\n\tif (fd < 0)\n"
+		     "\t\treturn -error;\n\tclose(fd);\n\treturn 0;\n}\n\n" },
+	{ PART_CONTENT,
+	  "/* Every 8 bytes of a file say which operation wrote them, and where. */\n"
+	  "static void fill(unsigned long long op, unsigned long long offset, char *to, size_t "
+	  "len)\n{\n"
+	  "\tstatic const char digits[] =\n"
+	  "\t\t\"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-\";\n"
+	  "\tconst unsigned long long mask = (1ULL << 48) - 1, mix = 0x9e3779b97f4bULL;\n\n"
+	  "\tfor (; len; len--, offset++) {\n"
+	  "\t\tunsigned long long v = (op << 32 | TAG << 22 | (offset / 8 & 0x3fffff)) & mask;\n\n"
+	  "\t\tv = v * mix & mask;\n\t\tv ^= v >> 24;\n"
+	  "\t\tv = v * mix & mask;\n\t\tv ^= v >> 24;\n"
+	  "\t\t*to++ = digits[v >> (42 - 6 * (offset % 8)) & 63];\n\t}\n}\n\n" },
+	{ PART_WRITE,
+	  "enum how { AT_POSITION, AT_OFFSET, AT_END };\n\n"
+	  "static long put_data(int op, int fd, const char *path, int flags, enum how how, long "
+	  "long offset,\n\t\t     size_t len, int sync_flags)\n{\n"
+	  "\tint f = get(fd, path, flags);\n\tstruct stat st;\n\tvoid *data = NULL;\n\tlong rc;\n\n"
+	  "\tif (f < 0)\n\t\treturn path ? -errno : -EBADF;\n"
+	  "\tif (fstat(f, &st) < 0 || posix_memalign(&data, 4096, len ? len : 1))\n"
+	  "\t\treturn done(f, path, -ENOMEM);\n"
+	  "\tif (how == AT_END)\n\t\tlseek(f, 0, SEEK_END);\n"
+	  "\tif (how == AT_POSITION)\n\t\tlseek(f, offset, SEEK_SET);\n"
+	  "\tint at_end = how == AT_END || (!path && fcntl(f, F_GETFL) & O_APPEND);\n"
+	  "\tfill(op, at_end ? st.st_size : offset, data, len);\n"
+	  "\tstruct iovec iov = { data, len };\n"
+	  "\trc = result(pwritev2(f, &iov, 1, how == AT_OFFSET ? offset : -1, path ? 0 : "
+	  "sync_flags));\n"
+	  "\tfree(data);\n\treturn done(f, path, rc);\n}\n\n" },
+	{ PART_MMAP,
+	  "static long map_data(int op, int fd, const char *path, long long offset, size_t len, "
+	  "int sync)\n{\n"
+	  "\tint f = get(fd, path, O_RDWR | O_CREAT);\n\tlong long start = offset / 4096 * "
+	  "4096;\n\tsize_t size = offset - start + len;\n\tstruct stat st;\n\tlong rc = 0;\n\n"
+	  "\tif (f < 0)\n\t\treturn path ? -errno : -EBADF;\n"
+	  "\tif (fstat(f, &st) < 0 || (st.st_size < offset + (long long)len &&\n"
+	  "\t\t\t\t     fallocate(f, 0, offset, len) < 0))\n"
+	  "\t\treturn done(f, path, -errno);\n"
+	  "\tchar *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, f, start);\n"
+	  "\tif (map == MAP_FAILED)\n\t\treturn done(f, path, -errno);\n"
+	  "\tfill(op, offset, map + (offset - start), len);\n"
+	  "\tif (sync)\n\t\trc = result(msync(map, size, MS_SYNC));\n"
+	  "\tmunmap(map, size);\n\treturn done(f, path, rc < 0 ? rc : (long)len);\n}\n\n" },
+	{ PART_ON_FILE, "/* One call on a descriptor. */\n"
+			"#define ON_FILE(fd, path, flags, call)                              \\\n"
+			"\t({                                                           \\\n"
+			"\t\tint f = get(fd, path, flags);                        \\\n"
+			"\t\tf < 0 ? (long)-errno : done(f, path, result(call));  \\\n"
+			"\t})\n\n" },
+	{ PART_RENAME, "static long rename_with(const char *from, const char *to, unsigned flags)\n"
+		       "{\n\treturn result(syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, "
+		       "flags));\n}\n\n" },
+	{ PART_READ,
+	  "static long read_at(int fd, const char *path, long long offset, size_t len)\n{\n"
+	  "\tint f = get(fd, path, O_RDONLY);\n\tchar *data = malloc(len ? len : 1);\n\n"
+	  "\tlong rc = f < 0 ? -errno : data ? result(pread(f, data, len, offset)) : -ENOMEM;\n"
+	  "\tfree(data);\n\treturn f < 0 ? rc : done(f, path, rc);\n}\n\n" },
+	{ PART_COPY,
+	  "static long copy_range(int fd, const char *path, off_t offset, int to_fd, const char "
+	  "*to_path,\n\t\t       off_t to_offset, size_t len)\n{\n"
+	  "\tint from = get(fd, path, O_RDONLY);\n\n\tif (from < 0)\n\t\treturn -errno;\n"
+	  "\tint to = get(to_fd, to_path, O_WRONLY | O_CREAT);\n\n"
+	  "\tlong rc = to < 0 ? -errno : result(copy_file_range(from, &offset, to, &to_offset, "
+	  "len, 0));\n\tif (to >= 0)\n\t\tdone(to, to_path, 0);\n"
+	  "\treturn done(from, path, rc);\n}\n\n" },
+	{ PART_CLONE,
+	  "static long clone_file(int fd, const char *path, int to_fd, const char *to_path)\n{\n"
+	  "\tint from = get(fd, path, O_RDONLY);\n\n\tif (from < 0)\n\t\treturn -errno;\n"
+	  "\tint to = get(to_fd, to_path, O_WRONLY | O_CREAT);\n\n"
+	  "\tlong rc = to < 0 ? -errno : result(ioctl(to, FICLONE, from));\n"
+	  "\tif (to >= 0)\n\t\tdone(to, to_path, 0);\n\treturn done(from, path, rc);\n}\n\n" },
+	{ PART_REMOVE, "static long remove_any(const char *path)\n{\n"
+		       "\tlong rc = result(unlink(path));\n\n"
+		       "\treturn rc == -EISDIR ? result(rmdir(path)) : rc;\n}\n\n" },
+	{ PART_SYNC, "static long sync_here(void)\n{\n\tint fd = open(\".\", O_RDONLY);\n"
+		     "\tlong rc = result(fd < 0 ? fd : syncfs(fd));\n\n\tif (fd >= 0)\n"
+		     "\t\tclose(fd);\n\treturn rc;\n}\n\n" },
+	{ PART_DROP, "static long drop_caches(void)\n{\n"
+		     "\tint fd = open(\"/proc/sys/vm/drop_caches\", O_WRONLY);\n"
+		     "\tlong rc = result(fd < 0 ? fd : write(fd, \"3\", 1));\n\n\tif (fd >= 0)\n"
+		     "\t\tclose(fd);\n\treturn rc < 0 ? rc : 0;\n}\n\n" },
+	{ PART_TIMES, "static long set_times(int fd, const char *path, long long atime, long long "
+		      "mtime)\n{\n\tstruct timespec times[2] = { { atime, 0 }, { mtime, 0 } };\n\n"
+		      "\treturn ON_FILE(fd, path, O_RDONLY, futimens(f, times));\n}\n\n" },
+};
+
+#define ON_FILE_PARTS (PART_FILE | PART_ON_FILE)
+#define WRITE_PARTS   (PART_FILE | PART_CONTENT | PART_WRITE)
+
+static const struct {
+	const char *name;
+	unsigned parts;
+	const char *call;
+} calls[] = {
+	{ "creat", PART_MADE, "made(open(%P0, O_WRONLY | O_CREAT | O_TRUNC, %m1))" },
+	{ "open", 0, "(%h = open(%P0, %n1, %m2)) < 0 ? -errno : 0" },
+	{ "close", 0, "result(close(%h))" },
+	{ "mkdir", 0, "result(mkdir(%P0, %m1))" },
+	{ "rmdir", 0, "result(rmdir(%P0))" },
+	{ "mknod", 0, "result(mknod(%P0, %m1 | 0644, %n2))" },
+	{ "mkfifo", 0, "result(mkfifo(%P0, %m1))" },
+	{ "link", 0, "result(link(%P0, %P1))" },
+	{ "symlink", 0, "result(symlink(%P0, %P1))" },
+	{ "unlink", 0, "result(unlink(%P0))" },
+	{ "remove", PART_REMOVE, "remove_any(%P0)" },
+	{ "rename", PART_RENAME, "rename_with(%P0, %P1, %n2)" },
+	{ "write", WRITE_PARTS,
+	  "put_data(%i, %F0, O_RDWR | O_CREAT%o3, AT_POSITION, %n1, %n2, %w3)" },
+	{ "append", WRITE_PARTS,
+	  "put_data(%i, %F0, O_WRONLY | O_CREAT | O_APPEND%o2, AT_END, 0, %n1, %w2)" },
+	{ "pwrite", WRITE_PARTS, "put_data(%i, %F0, O_RDWR%o3, AT_OFFSET, %n1, %n2, %w3)" },
+	{ "dwrite", WRITE_PARTS,
+	  "put_data(%i, %F0, O_RDWR | O_CREAT | O_DIRECT%o3, AT_OFFSET, %n1, %n2, %w3)" },
+	{ "mmapwrite", PART_FILE | PART_CONTENT | PART_MMAP, "map_data(%i, %F0, %n1, %n2, !%n3)" },
+	{ "read", PART_FILE | PART_READ, "read_at(%F0, %n1, %n2)" },
+	{ "truncate", ON_FILE_PARTS, "ON_FILE(%F0, O_WRONLY, ftruncate(f, %n1))" },
+	{ "falloc", ON_FILE_PARTS, "ON_FILE(%F0, O_WRONLY, fallocate(f, %n1, %n2, %n3))" },
+	{ "copy_file_range", PART_FILE | PART_COPY, "copy_range(%F0, %n1, %F2, %n3, %n4)" },
+	{ "reflink", PART_FILE | PART_CLONE, "clone_file(%F0, %F1)" },
+	{ "setxattr", ON_FILE_PARTS,
+	  "ON_FILE(%F0, O_RDONLY, fsetxattr(f, %P1, %P2, sizeof(%P2) - 1, %n3))" },
+	{ "removexattr", ON_FILE_PARTS, "ON_FILE(%F0, O_RDONLY, fremovexattr(f, %P1))" },
+	{ "chmod", ON_FILE_PARTS, "ON_FILE(%F0, O_RDONLY, fchmod(f, %m1))" },
+	{ "chown", ON_FILE_PARTS,
+	  "ON_FILE(%F0, O_PATH, fchownat(f, \"\", %n1, %n2, AT_EMPTY_PATH))" },
+	{ "utimens", ON_FILE_PARTS | PART_TIMES, "set_times(%F0, %n1, %n2)" },
+	{ "fsync", ON_FILE_PARTS, "ON_FILE(%F0, O_RDONLY, fsync(f))" },
+	{ "fdatasync", ON_FILE_PARTS, "ON_FILE(%F0, O_RDONLY, fdatasync(f))" },
+	{ "sync", PART_SYNC, "sync_here()" },
+	{ "syncfs", PART_SYNC, "sync_here()" },
+	{ "sync_file_range", ON_FILE_PARTS,
+	  "ON_FILE(%F0, O_RDONLY, sync_file_range(f, %n1, %n2, SYNC_FILE_RANGE_WAIT_BEFORE | "
+	  "SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER))" },
+	/* Only its owner can unmount it; syncing is what that would promise. */
+	{ "remount", PART_SYNC, "sync_here() /* in place of umount and mount */" },
+	{ "drop_caches", PART_DROP, "drop_caches()" },
+};
+
+/* ---- pieces of C ---- */
+
+static void put_string(struct strbuf *out, const char *text)
+{
+	strbuf_addch(out, '"');
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c == '"' || c == '\\')
+			strbuf_addf(out, "\\%c", c);
+		else if (c >= 0x20 && c < 0x7f && c != '?')
+			strbuf_addch(out, (char)c);
+		else
+			strbuf_addf(out, "\\%03o", c); /* three digits: what follows stays apart */
+	}
+	strbuf_addch(out, '"');
+}
+
+/* "*" and "/" together would end, or begin, a comment. */
+static void put_comment(struct strbuf *out, const char *text)
+{
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		strbuf_addch(out, c < 0x20 || c > 0x7e ? '?' : (char)c);
+		if ((c == '*' && text[1] == '/') || (c == '/' && text[1] == '*'))
+			strbuf_addch(out, ' ');
+	}
+}
+
+static size_t handle_number(const struct workload *w, const char *name)
+{
+	size_t i = 0;
+
+	while (i < w->handles.n && !streq(w->handles.v[i].name, name))
+		i++;
+	return i;
+}
+
+static void put_file(const struct workload *w, const struct arg *a, struct strbuf *out)
+{
+	if (a->is_handle) {
+		strbuf_addf(out, "h%zu, NULL", handle_number(w, a->text));
+		return;
+	}
+	strbuf_adds(out, "-1, ");
+	put_string(out, a->text);
+}
+
+static void put_write_flags(const struct arg *a, bool open, struct strbuf *out)
+{
+	const char *kind = a->num & WRITE_SYNC ? "SYNC" : a->num & WRITE_DSYNC ? "DSYNC" : NULL;
+
+	if (open && kind)
+		strbuf_addf(out, " | O_%s", kind);
+	if (!open && kind)
+		strbuf_addf(out, "RWF_%s", kind);
+	if (!open && !kind)
+		strbuf_addch(out, '0');
+}
+
+static void put_arg(const struct workload *w, size_t i, char what, size_t n, struct strbuf *out)
+{
+	const struct op *op = &w->ops.v[i];
+	const struct arg *a = &op->args[n];
+
+	switch (what) {
+	case 'F':
+		put_file(w, a, out);
+		break;
+	case 'P':
+		put_string(out, a->text);
+		break;
+	case 'n':
+		strbuf_addu(out, a->num);
+		break;
+	case 'm':
+		strbuf_addf(out, "0%o", (unsigned)a->num);
+		break;
+	case 'w':
+	case 'o':
+		put_write_flags(a, what == 'o', out);
+		break;
+	case 'h':
+		strbuf_addf(out, "h%zu", handle_number(w, op->handle ? op->handle : a->text));
+		break;
+	case 'i':
+		strbuf_addu(out, i);
+		break;
+	default:
+		assert(!"a form with an unknown letter");
+	}
+}
+
+static void put_call(const struct workload *w, size_t i, const char *form, struct strbuf *out)
+{
+	for (; *form; form++) {
+		if (*form != '%') {
+			strbuf_addch(out, *form);
+			continue;
+		}
+		char what = *++form;
+		size_t n = what == 'h' || what == 'i' ? 0 : (size_t)(*++form - '0');
+
+		put_arg(w, i, what, n, out);
+	}
+}
+
+static size_t call_of(const struct op *op)
+{
+	size_t k = 0;
+
+	while (k < ARRAY_SIZE(calls) && !streq(calls[k].name, op->def->name))
+		k++;
+	return k;
+}
+
+/* ---- the program ---- */
+
+static void put_head(const struct view *v, struct strbuf *out)
+{
+	strbuf_adds(out,
+		    "/*\n * workload.c - does in a directory what a workload did before this was "
+		    "found:\n *\n");
+	for (size_t i = 0; i < v->c.problems.n; i++) {
+		strbuf_adds(out, " *   ");
+		put_comment(out, v->c.problems.v[i].words);
+		if (*v->c.problems.v[i].promise) {
+			strbuf_adds(out, "\n *     although ");
+			put_comment(out, v->c.problems.v[i].promise);
+		}
+		strbuf_addch(out, '\n');
+	}
+	strbuf_adds(out, " *\n * on ");
+	put_comment(out, v->c.target);
+	strbuf_adds(out, ", Linux ");
+	put_comment(out, v->c.kernel ? v->c.kernel : "(unknown)");
+	strbuf_adds(out,
+		    ".\n *\n * gcc -Wall -o workload workload.c && ./workload DIR\n *\n"
+		    " * Exit status: 0 if every operation returned what it returned then, else 1.\n"
+		    " */\n#define _GNU_SOURCE\n#include <errno.h>\n#include <fcntl.h>\n"
+		    "#include <linux/fs.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+		    "#include <string.h>\n#include <sys/ioctl.h>\n#include <sys/mman.h>\n"
+		    "#include <sys/stat.h>\n#include <sys/syscall.h>\n#include <sys/uio.h>\n"
+		    "#include <sys/xattr.h>\n#include <unistd.h>\n\n");
+	strbuf_addf(out, "#define TAG %uULL\n\n", content_tag(&v->c.workload));
+	strbuf_adds(out,
+		    "static int differ;\n\n"
+		    "__attribute__((unused)) static long result(long rc)\n{\n"
+		    "\treturn rc < 0 ? -errno : rc;\n}\n\n"
+		    "static void say(int op, const char *text, long got, long then)\n{\n"
+		    "\tprintf(\"%3d  %s: %ld%s%s\\n\", op, text, got, got < 0 ? \", \" : \"\",\n"
+		    "\t       got < 0 ? strerror((int)-got) : \"\");\n"
+		    "\tif (got == then)\n\t\treturn;\n"
+		    "\tprintf(\"     when it was found: %ld\\n\", then);\n\tdiffer = 1;\n}\n\n");
+}
+
+static void put_parts(const struct workload *w, struct strbuf *out)
+{
+	unsigned needed = 0;
+
+	for (size_t i = 0; i < w->ops.n; i++) {
+		size_t k = call_of(&w->ops.v[i]);
+
+		needed |= k < ARRAY_SIZE(calls) ? calls[k].parts : 0;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (parts[i].part & needed)
+			strbuf_adds(out, parts[i].source);
+}
+
+static void put_operation(const struct view *v, size_t i, struct strbuf *out)
+{
+	const struct workload *w = &v->c.workload;
+	auto_strbuf text = STRBUF_INIT;
+	size_t k = call_of(&w->ops.v[i]);
+	int32_t then = 0;
+
+	op_print(&w->ops.v[i], &text);
+	if (k == ARRAY_SIZE(calls)) {
+		strbuf_adds(out, "\t/* not translated: ");
+		put_comment(out, strbuf_str(&text));
+		strbuf_adds(out, " */\n");
+		return;
+	}
+	strbuf_adds(out, "\tgot = ");
+	put_call(w, i, calls[k].call, out);
+	strbuf_addf(out, ";\n\tsay(%zu, ", i);
+	put_string(out, strbuf_str(&text));
+	if (view_result(v, i, &then))
+		strbuf_addf(out, ", got, %d);\n", then);
+	else
+		strbuf_adds(out, ", got, got);\n");
+	if (!stored_case_live(&v->c) && i + 1 == v->c.done)
+		strbuf_adds(out, "\t/* ---- the power fails about here ---- */\n");
+}
+
+void export_program(const struct view *v, struct strbuf *out)
+{
+	const struct workload *w = &v->c.workload;
+
+	put_head(v, out);
+	put_parts(w, out);
+	strbuf_adds(out, "int main(int argc, char **argv)\n{\n\tlong got;\n");
+	for (size_t i = 0; i < w->handles.n; i++) {
+		strbuf_addf(out, "\tint h%zu = -1; /* ", i);
+		put_comment(out, w->handles.v[i].name);
+		strbuf_adds(out, " */\n");
+	}
+	strbuf_adds(out, "\n\tif (argc != 2 || chdir(argv[1]) < 0) {\n"
+			 "\t\tfprintf(stderr, \"usage: workload DIR\\n\");\n\t\treturn 2;\n\t}\n"
+			 "\tumask(0);\n");
+	for (size_t i = 0; i < w->handles.n; i++)
+		strbuf_addf(out, "\t(void)h%zu;\n", i);
+	strbuf_addch(out, '\n');
+	for (size_t i = 0; i < w->ops.n; i++)
+		put_operation(v, i, out);
+	strbuf_adds(out, "\treturn differ;\n}\n");
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * report.h - what was found, in the forms people and programs take it.
+ *
+ * Every function appends to `out`. Names come from the tested system and are hostile: each form
+ * escapes them in its own way.
+ */
+#ifndef REPORT_REPORT_H
+#define REPORT_REPORT_H
+
+#include "base/json.h"
+#include "report/view.h"
+
+/* For a terminal: one case, and a run with its clusters and their first cases. */
+void report_text_case(const struct view *v, struct strbuf *out);
+int report_text_run(const struct run_view *r, struct strbuf *out, struct err *err) must_check;
+
+/* For a program. */
+void report_json_case(const struct view *v, struct json *j);
+int report_json_run(const struct run_view *r, struct json *j, struct err *err) must_check;
+
+/* One page that needs nothing else. */
+int report_html_run(const struct run_view *r, struct strbuf *out, struct err *err) must_check;
+void report_html_escape(struct strbuf *out, const char *text, size_t len);
+/* The trace and the crash, as inline SVG. */
+void report_picture(const struct view *v, struct strbuf *out);
+
+/* For who does not have this program. */
+void export_reproduce(const struct view *v, struct strbuf *out);
+void export_workload_sh(const struct view *v, struct strbuf *out);
+void export_program(const struct view *v, struct strbuf *out);
+void export_xfstest(const struct view *v, struct strbuf *test, struct strbuf *golden);
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/* text.c - a case as a person wants to read it, in a terminal. */
+#include "report/report.h"
+
+enum { WRITES_SHOWN = 40 };
+
+/* What came from outside must not move the cursor. */
+static void add_clean(struct strbuf *out, const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (c == '\n' || c == '\t' || (c >= 0x20 && c != 0x7f))
+			strbuf_addch(out, (char)c);
+		else
+			strbuf_addf(out, "\\x%02x", c);
+	}
+}
+
+static void add_cleans(struct strbuf *out, const char *text)
+{
+	add_clean(out, text, strlen(text));
+}
+
+/* Every line of a text, with blanks in front. */
+static void add_indented(struct strbuf *out, const char *text)
+{
+	while (*text) {
+		size_t len = strcspn(text, "\n");
+
+		if (len) {
+			strbuf_adds(out, "    ");
+			add_clean(out, text, len);
+			strbuf_addch(out, '\n');
+		}
+		text += len + (text[len] == '\n');
+	}
+}
+
+static void add_problems(const struct view *v, struct strbuf *out)
+{
+	for (size_t i = 0; i < v->c.problems.n; i++) {
+		const struct stored_problem *p = &v->c.problems.v[i];
+
+		strbuf_addf(out, "%s ", i ? "     and" : "problem ");
+		add_cleans(out, p->words);
+		strbuf_addf(out, " [%s]\n", finding_kind_name(p->kind));
+		if (*p->promise) {
+			strbuf_adds(out, "although ");
+			add_cleans(out, p->promise);
+			strbuf_addch(out, '\n');
+		}
+	}
+}
+
+static void add_place(const struct view *v, struct strbuf *out)
+{
+	strbuf_adds(out, "target   ");
+	add_cleans(out, v->c.target);
+	strbuf_adds(out, ", guarantee ");
+	add_cleans(out, v->c.guarantee);
+	strbuf_adds(out, ", Linux ");
+	add_cleans(out, v->c.kernel ? v->c.kernel : "unknown");
+	strbuf_adds(out, "\ncase     ");
+	add_cleans(out, v->c.dir);
+	strbuf_adds(out, "\nstate    ");
+	add_cleans(out, v->c.state);
+	strbuf_addch(out, '\n');
+}
+
+static void add_crash(const struct view *v, struct strbuf *out)
+{
+	strbuf_adds(out, "       ---- the power fails here");
+	if (v->has_state)
+		strbuf_addf(out, ", at event %llu of %zu", (unsigned long long)v->state.point,
+			    v->trace.events.n);
+	strbuf_adds(out, " ----\n");
+}
+
+/* The operation that had begun and not ended, or the number of operations. */
+static size_t under_way(const struct view *v)
+{
+	for (uint64_t i = 0; v->has_state && i < v->state.point; i++) {
+		const struct event *ev = &v->trace.events.v[i];
+
+		if (ev->kind == EV_OP_BEGIN && ev->ref == v->c.done)
+			return v->c.done;
+	}
+	return v->c.workload.ops.n;
+}
+
+static void add_workload(const struct view *v, struct strbuf *out)
+{
+	const struct workload *w = &v->c.workload;
+	size_t during = under_way(v);
+	bool live = stored_case_live(&v->c);
+
+	strbuf_adds(out, "\nworkload ");
+	add_cleans(out, w->named ? w->name : "");
+	strbuf_addch(out, '\n');
+	for (size_t i = 0; i < w->ops.n; i++) {
+		int32_t result;
+
+		if (!live && i == v->c.done && i != during)
+			add_crash(v, out);
+		strbuf_addf(out, "  %4zu %s", i, w->ops.v[i].setup ? "setup " : "");
+		op_print(&w->ops.v[i], out);
+		if (i == during)
+			strbuf_adds(out, "    <- under way");
+		else if (view_result(v, i, &result) && result < 0)
+			strbuf_addf(out, "    <- failed: %s", strerror(-result));
+		strbuf_addch(out, '\n');
+		if (!live && i == during)
+			add_crash(v, out);
+	}
+	if (!live && v->c.done >= w->ops.n)
+		add_crash(v, out);
+}
+
+static void add_write(const struct view *v, uint64_t event, const char *fate, struct strbuf *out)
+{
+	const struct event *ev = &v->trace.events.v[event];
+
+	strbuf_addf(out, "  %-8s event %-5llu %-7s %7llu bytes at %llu%s%s%s\n", fate,
+		    (unsigned long long)event, event_kind_name(ev->kind),
+		    (unsigned long long)ev->len, (unsigned long long)ev->addr,
+		    ev->flags & EV_META ? ", metadata" : "",
+		    ev->flags & EV_PREFLUSH ? ", preflush" : "", ev->flags & EV_FUA ? ", FUA" : "");
+}
+
+static void add_writes(const struct view *v, struct strbuf *out)
+{
+	const struct crash_state *s = &v->state;
+	size_t n = s->lost.n + s->torn.n + s->survived.n;
+
+	if (!v->has_state)
+		return;
+	strbuf_addf(out, "\nin flight: %zu writes; %zu lost, %zu torn, %zu survived\n", n,
+		    s->lost.n, s->torn.n, s->survived.n);
+	for (size_t i = 0; i < s->lost.n && i < WRITES_SHOWN; i++)
+		add_write(v, s->lost.v[i], "lost", out);
+	for (size_t i = 0; i < s->torn.n && i < WRITES_SHOWN; i++)
+		add_write(v, s->torn.v[i].event, "torn", out);
+	for (size_t i = 0; i < s->survived.n && i < WRITES_SHOWN; i++)
+		add_write(v, s->survived.v[i], "survived", out);
+	if (max(max(s->lost.n, s->torn.n), s->survived.n) > WRITES_SHOWN)
+		strbuf_addf(out, "  and more: of each kind %d are shown\n", WRITES_SHOWN);
+}
+
+static void add_entry(struct strbuf *out, char mark, const char *text, size_t len)
+{
+	while (text && len) {
+		const char *end = memchr(text, '\n', len);
+		size_t line = end ? (size_t)(end - text) : len;
+
+		strbuf_addf(out, "  %c ", mark);
+		add_clean(out, text, line);
+		strbuf_addch(out, '\n');
+		text += line + (end != NULL);
+		len -= line + (end != NULL);
+	}
+}
+
+static void add_trees(const struct view *v, struct strbuf *out)
+{
+	struct view_rows rows = { 0 };
+
+	if (!v->has_expected)
+		return;
+	if (!v->has_seen) {
+		strbuf_adds(out, "\nexpected; nothing could be seen\n");
+		add_indented(out, strbuf_str(&v->expected_text));
+		return;
+	}
+	strbuf_adds(out, "\nexpected (-) and seen (+)\n");
+	view_rows(v, &rows);
+	for (size_t i = 0; i < rows.n; i++) {
+		const struct view_row *r = &rows.v[i];
+
+		if (r->mark == ROW_SAME) {
+			add_entry(out, ' ', r->seen, r->seen_len);
+			continue;
+		}
+		add_entry(out, '-', r->expected, r->expected_len);
+		add_entry(out, '+', r->seen, r->seen_len);
+	}
+	for (size_t i = 0; i < v->diff.list.n; i++) {
+		strbuf_adds(out, "  ");
+		add_cleans(out, v->diff.list.v[i].words);
+		strbuf_addch(out, '\n');
+	}
+	vec_release(&rows);
+}
+
+static void add_said(const struct view *v, struct strbuf *out)
+{
+	if (v->kernel_log.len) {
+		strbuf_adds(out, "\nkernel log\n");
+		add_indented(out, v->kernel_log.buf);
+	}
+	if (v->said.len) {
+		strbuf_adds(out, "\nmount and fsck said\n");
+		add_indented(out, v->said.buf);
+	}
+}
+
+void report_text_case(const struct view *v, struct strbuf *out)
+{
+	add_problems(v, out);
+	add_place(v, out);
+	add_workload(v, out);
+	add_writes(v, out);
+	add_trees(v, out);
+	add_said(v, out);
+	strbuf_adds(out, "\nsee it again: outage replay ");
+	add_cleans(out, v->c.dir);
+	strbuf_addch(out, '\n');
+}
+
+int report_text_run(const struct run_view *r, struct strbuf *out, struct err *err)
+{
+	strbuf_adds(out, "run ");
+	add_cleans(out, r->dir);
+	strbuf_addf(out, ": %zu %s in %zu %s\n", r->cases.n,
+		    r->cases.n == 1 ? "finding" : "findings", r->clusters.n,
+		    r->clusters.n == 1 ? "cluster" : "clusters");
+	add_indented(out, strbuf_str(&r->about));
+	for (size_t i = 0; i < r->clusters.n; i++) {
+		const struct run_cluster *c = &r->clusters.v[i];
+		struct view v;
+		int rc = view_load(r->cases.v[c->first].c.dir, false, &v, err);
+
+		if (rc)
+			return rc;
+		strbuf_addf(out, "\n==== %zu of %zu: ", i + 1, r->clusters.n);
+		add_cleans(out, c->name);
+		strbuf_addf(out, ", %llu %s ====\n\n", (unsigned long long)c->count,
+			    c->count == 1 ? "case" : "cases");
+		report_text_case(&v, out);
+		view_release(&v);
+	}
+	return 0;
+}

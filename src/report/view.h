@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * view.h - a case or a run as a report needs it: read from its directory, with what the pieces say
+ * together (which write was lost, where the trees differ, which cases are alike).
+ *
+ * Nothing here touches the system under test.
+ */
+#ifndef REPORT_VIEW_H
+#define REPORT_VIEW_H
+
+#include "core/crash.h"
+#include "run/store.h"
+#include "tree/tree.h"
+
+/* What became of a request when the power failed. */
+enum request_fate {
+	REQUEST_DURABLE, /* it was guaranteed to survive */
+	REQUEST_SURVIVED,
+	REQUEST_TORN,
+	REQUEST_LOST,
+	REQUEST_LATER, /* it was not made yet */
+};
+
+struct view {
+	struct stored_case c;
+	char *cluster;
+	struct trace trace;
+	bool has_trace;
+	struct crash_state state; /* without content: only what survived counts */
+	bool has_state;
+	struct strbuf expected_text, seen_text; /* trees, as stored */
+	struct tree expected, seen;
+	bool has_expected, has_seen;
+	struct tree_diff diff; /* if both are there */
+	struct strbuf kernel_log, said;
+};
+
+/* Reads the case and, unless `brief`, all that belongs to it. What is not there is left out. */
+int view_load(const char *dir, bool brief, struct view *out, struct err *err) must_check;
+void view_release(struct view *v);
+
+enum request_fate view_fate(const struct view *v, uint64_t event);
+const char *fate_name(enum request_fate f);
+/* What operation `i` returned, from the trace; false if it did not return. */
+bool view_result(const struct view *v, size_t i, int32_t *result);
+
+/* Expected and seen, side by side: a path is in a row of its own. */
+enum row_mark { ROW_SAME, ROW_CHANGED, ROW_MISSING, ROW_EXTRA };
+
+struct view_row {
+	enum row_mark mark;
+	const char *expected, *seen; /* of the stored text, not ended by NUL; or NULL */
+	size_t expected_len, seen_len;
+};
+
+struct view_rows vec_of(struct view_row);
+
+/* Points into the view. */
+void view_rows(const struct view *v, struct view_rows *out);
+
+/* ---- a run ---- */
+
+struct run_cluster {
+	char *name;
+	size_t first; /* of the cases */
+	uint64_t count;
+};
+
+struct run_view {
+	char *dir;
+	struct strbuf about;			    /* RUN/run, if it is there */
+	struct vec_of(struct view) cases;	    /* brief */
+	struct vec_of(struct run_cluster) clusters; /* in the order of their first case */
+};
+
+int run_view_load(const char *dir, struct run_view *out, struct err *err) must_check;
+void run_view_release(struct run_view *v);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* record.c - runs a workload on the target while the disk records, and the reference beside it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "run/run_impl.h"
+#include "workload/exec.h"
+
+static int mark(struct run *r, enum event_kind kind, size_t op, int64_t result, const char *text,
+		struct err *err)
+{
+	struct event ev = { .kind = kind,
+			    .ref = op,
+			    .result = (int32_t)min(result, (int64_t)INT32_MAX),
+			    .data = (const unsigned char *)text,
+			    .len = text ? strlen(text) : 0 };
+
+	return disk_mark(r->target.disk, &ev, err);
+}
+
+/* ---- what only the owner of the mount can do ---- */
+
+static int remount(void *ctx, int *root)
+{
+	struct run *r = ctx;
+	auto_strbuf said = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	int rc = target_umount(&r->target, true, &err);
+
+	if (!rc)
+		rc = target_mount(&r->target, &said, &err);
+	if (rc)
+		return rc < 0 ? rc : -EIO;
+	*root = r->target.root;
+	return 0;
+}
+
+static int drop_caches(void *ctx)
+{
+	auto_fd fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
+
+	(void)ctx;
+	return fd < 0 || write(fd, "3", 1) != 1 ? -errno : 0;
+}
+
+/* ---- the run ---- */
+
+/* How many blocks the file has that was just persisted, as the live target says. */
+static void note_blocks(struct run *r, const struct workload *w, size_t i)
+{
+	const struct op *op = &w->ops.v[i];
+	struct stat st;
+	const char *name = op->def->name;
+
+	if ((!streq(name, "fsync") && !streq(name, "fdatasync")) || op->args[0].is_handle)
+		return;
+	uint64_t ino = history_ino(&r->history, i + 1, op->args[0].text);
+	if (!ino || fstatat(r->target.root, op->args[0].text, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !S_ISREG(st.st_mode))
+		return;
+	vec_push(&r->blocks, (struct check_blocks){ i + 1, ino, (uint64_t)st.st_blocks });
+}
+
+static int run_op(struct run *r, struct exec *x, const struct workload *w, size_t i,
+		  struct findings *live, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	op_print(&w->ops.v[i], &text);
+	int rc = mark(r, EV_OP_BEGIN, i, 0, strbuf_str(&text), err);
+	if (rc)
+		return rc;
+	int64_t result = exec_op(x, i);
+	rc = mark(r, EV_OP_END, i, result, NULL, err);
+	if (!rc && result >= 0 && (workload_persists(w, i) || r->guarantee->every_op))
+		rc = mark(r, EV_PERSIST, i, 0, NULL, err);
+	if (rc)
+		return rc;
+	if (r->target.root < 0)
+		return err_set(err, -EIO, "the file system could not be mounted again");
+	history_op(&r->history, i, result, live);
+	if (result >= 0 && workload_persists(w, i))
+		note_blocks(r, w, i);
+	return 0;
+}
+
+static int run_mounted(struct run *r, const struct workload *w, struct findings *live,
+		       struct err *err)
+{
+	struct exec_env env = { .ctx = r, .remount = remount, .drop_caches = drop_caches };
+	struct exec x;
+	int rc = 0;
+
+	exec_init(&x, r->target.root, w, &env);
+	for (size_t i = 0; i < w->ops.n && !rc; i++)
+		rc = run_op(r, &x, w, i, live, err);
+	exec_release(&x);
+	if (!rc)
+		rc = tree_walk(r->target.root, &r->tree_opts, &r->seen, err);
+	if (!rc)
+		check_live(vec_last(&r->history.states), &r->seen, &r->tree_opts, live);
+	return rc;
+}
+
+int record_workload(struct run *r, const struct workload *w, struct findings *live, struct err *err)
+{
+	struct target *t = &r->target;
+	auto_strbuf said = STRBUF_INIT;
+	struct err later = ERR_INIT;
+
+	vec_clear(&r->blocks);
+	history_start(&r->history, w);
+	int rc = disk_load(t->disk, &r->base, err);
+	if (!rc)
+		rc = disk_start(t->disk, &r->trace, err);
+	if (rc)
+		return rc;
+	rc = target_mount(t, &said, err);
+	if (rc > 0)
+		rc = err_set(err, -EIO, "a new %s cannot be mounted: %s", t->ops->name,
+			     strbuf_str(&said));
+	if (!rc)
+		rc = run_mounted(r, w, live, err);
+	/* Whatever happened, the disk must be free again. */
+	if (t->root >= 0) {
+		int unmounted = target_umount(t, false, &later);
+		rc = rc ? rc : unmounted;
+	}
+	int stopped = disk_stop(t->disk, &later);
+	rc = rc ? rc : stopped;
+	if (rc && !err->code)
+		*err = later;
+	return rc;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/run.h"
+
+#include <errno.h>
+
+#include "run/run_impl.h"
+
+enum { VERIFY_EVERY = 64, RECORD_TRIES = 5 };
+
+/* A file system that was mounted once writes less when it is mounted again, and always the same. */
+static int make_base(struct run *r, struct err *err)
+{
+	struct image fresh;
+	auto_strbuf said = STRBUF_INIT;
+	struct err later = ERR_INIT;
+	int rc = target_mkfs(&r->target, &fresh, err);
+
+	if (rc)
+		return rc;
+	rc = disk_load(r->target.disk, &fresh, err);
+	image_release(&fresh);
+	if (!rc)
+		rc = disk_start(r->target.disk, NULL, err);
+	if (rc)
+		return rc;
+	rc = target_mount(&r->target, &said, err);
+	if (rc > 0)
+		rc = err_set(err, -EIO, "a new %s cannot be mounted: %s", r->target.ops->name,
+			     strbuf_str(&said));
+	if (!rc)
+		rc = target_umount(&r->target, true, err);
+	int stopped = disk_stop(r->target.disk, &later);
+	if (!rc && stopped) {
+		*err = later;
+		rc = stopped;
+	}
+	if (!rc)
+		image_snapshot(disk_image(r->target.disk), &r->base);
+	return rc;
+}
+
+int run_open(const struct run_opts *opts, struct run **out, struct err *err)
+{
+	struct run *r = xcalloc(1, sizeof(*r));
+
+	r->opts = *opts;
+	trace_init(&r->trace);
+	history_init(&r->history);
+	image_init(&r->base, 0);
+	int rc = target_open(&opts->target, &r->target, err);
+	if (!rc) {
+		r->guarantee = opts->guarantee ? opts->guarantee
+					       : guarantee_find(r->target.ops->guarantee);
+		check_tree_opts(&r->tree_opts, r->target.ops->ignore);
+		rc = make_base(r, err);
+	}
+	if (rc) {
+		run_close(r);
+		return rc;
+	}
+	*out = r;
+	return 0;
+}
+
+void run_close(struct run *r)
+{
+	if (!r)
+		return;
+	if (r->target.ops)
+		target_close(&r->target);
+	image_release(&r->base);
+	trace_release(&r->trace);
+	history_release(&r->history);
+	tree_release(&r->seen);
+	vec_release(&r->blocks);
+	free(r);
+}
+
+const struct image *run_base(const struct run *r)
+{
+	return &r->base;
+}
+
+const struct target *run_target(const struct run *r)
+{
+	return &r->target;
+}
+
+/* The record must be the truth: replaying it on the base gives what the device holds. */
+static int verify(struct run *r, struct run_totals *totals, struct err *err)
+{
+	struct image replayed;
+
+	if (!r->opts.paranoid && r->runs % VERIFY_EVERY)
+		return 0;
+	image_snapshot(&r->base, &replayed);
+	for (size_t i = 0; i < r->trace.events.n; i++) {
+		const struct event *ev = &r->trace.events.v[i];
+
+		if (ev->kind == EV_WRITE)
+			image_write(&replayed, ev->addr, ev->data, ev->len);
+		else if (ev->kind == EV_DISCARD || ev->kind == EV_ZERO)
+			image_zero(&replayed, ev->addr, ev->len);
+	}
+	int rc = disk_verify(r->target.disk, &replayed, err);
+	if (rc)
+		err_context(err, "the record is not what the device holds");
+	totals->verified += !rc;
+	image_release(&replayed);
+	return rc;
+}
+
+int run_workload(struct run *r, const struct workload *w, const struct run_reporter *report,
+		 struct run_totals *totals, struct err *err)
+{
+	auto_findings live = { 0 };
+	auto_strbuf log = STRBUF_INIT;
+	int rc = record_workload(r, w, &live, err);
+
+	/* A busy machine can make the recorder miss something. It says so; then the run is void. */
+	for (int tries = 0; rc == -EOVERFLOW && tries < RECORD_TRIES; tries++) {
+		err_clear(err);
+		findings_clear(&live);
+		totals->repeated++;
+		rc = record_workload(r, w, &live, err);
+	}
+
+	if (!rc)
+		rc = verify(r, totals, err);
+	if (rc)
+		return rc;
+	r->runs++;
+	totals->workloads++;
+	if (target_kernel_log(&r->target, &log))
+		findings_add(&live, FINDING_KERNEL_LOG, NULL,
+			     xasprintf("the kernel says: %.300s", strbuf_str(&log)),
+			     xstrdup("nothing had crashed yet"));
+	if (live.n) {
+		totals->findings++;
+		rc = report->found(report->ctx,
+				   &(struct run_case){ .target = &r->target,
+						       .guarantee = r->guarantee,
+						       .workload = w,
+						       .trace = &r->trace,
+						       .base = &r->base,
+						       .done = w->ops.n,
+						       .history = &r->history,
+						       .seen = &r->seen,
+						       .findings = &live,
+						       .kernel_log = strbuf_str(&log),
+						       .said = "" },
+				   err);
+	}
+	return rc ? rc : explore_states(r, w, report, totals, err);
+}
+
+/* The history of a recorded run, from the results in its trace. */
+static int rebuild_history(struct run *r, const struct workload *w, const struct trace *t,
+			   struct err *err)
+{
+	auto_findings ignored = { 0 };
+
+	history_start(&r->history, w);
+	for (size_t i = 0; i < t->events.n; i++) {
+		const struct event *ev = &t->events.v[i];
+
+		if (ev->kind != EV_OP_END)
+			continue;
+		if (ev->ref != r->history.results.n || ev->ref >= w->ops.n)
+			return err_set(err, -EINVAL,
+				       "the trace is not of this workload: operation %llu ends at "
+				       "event %zu",
+				       (unsigned long long)ev->ref, i);
+		history_op(&r->history, ev->ref, ev->result, &ignored);
+	}
+	return 0;
+}
+
+int run_replay(struct run *r, const struct workload *w, const struct trace *t,
+	       const struct image *base, const char *id, const struct run_reporter *report,
+	       struct run_totals *totals, struct err *err)
+{
+	struct crash_opts opts = CRASH_OPTS_INIT;
+	auto_crash_state state = CRASH_STATE_INIT;
+	int rc = rebuild_history(r, w, t, err);
+
+	opts.base = base;
+	if (!rc)
+		rc = crash_replay(t, &opts, id, &state, err);
+	if (rc)
+		return rc;
+	trace_clear(&r->trace);
+	r->trace.info = t->info;
+	for (size_t i = 0; i < t->events.n; i++)
+		trace_append(&r->trace, &t->events.v[i]);
+	vec_clear(&r->blocks);
+	totals->workloads++;
+	totals->crash_states++;
+	return check_state(r, w, &state, base, report, totals, NULL, err);
+}

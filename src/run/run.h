@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * run.h - the pipeline: one workload in, findings out.
+ *
+ *	run it on the target and record  ->  crash states  ->  load, recover, mount, walk  ->  check
+ *
+ * A run belongs to one worker process; it owns a target with its disk.
+ */
+#ifndef RUN_RUN_H
+#define RUN_RUN_H
+
+#include "check/check.h"
+#include "core/crash.h"
+#include "target/target.h"
+
+enum run_mode {
+	RUN_PERSIST = 1 << 0,  /* right after each persistence point, all completed writes */
+	RUN_LAST = 1 << 1,     /* only after the last one */
+	RUN_PREFIX = 1 << 2,   /* after every write */
+	RUN_REORDER = 1 << 3,  /* subsets of what is in flight */
+	RUN_TORN = 1 << 4,     /* with reorder: torn writes as well */
+	RUN_RECOVERY = 1 << 5, /* a second crash while recovering from the first */
+};
+
+struct run_opts {
+	struct target_opts target;
+	const struct guarantee *guarantee; /* NULL: the target's own */
+	unsigned modes;			   /* 0: RUN_PERSIST */
+	uint32_t max_subset;
+	uint64_t budget; /* crash states of one workload; 0: no limit */
+	uint64_t sample; /* more of them, drawn at random, once the budget is used up */
+	uint64_t seed;
+	bool prune_reads; /* reorder: vary only what recovery or the walk reads */
+	bool fsck;	  /* on every state, not only on those that cannot be mounted */
+	bool paranoid;	  /* compare device and record after every run */
+};
+
+struct run_totals {
+	uint64_t workloads;
+	uint64_t crash_states;	/* tried, duplicates too */
+	uint64_t unique_states; /* recovered and checked */
+	uint64_t findings;	/* states, or live runs, with something wrong */
+	uint64_t verified;	/* runs whose record was compared with the device */
+	uint64_t repeated;	/* runs that were done again, as their record was not whole */
+	double left_out;	/* states that a budget cut */
+	bool budget_hit;
+};
+
+/* One thing that went wrong, with all that is needed to keep it. Everything is borrowed. */
+struct run_case {
+	const struct target *target;
+	const struct guarantee *guarantee;
+	const struct workload *workload;
+	const struct trace *trace;
+	const struct image *base;
+	const struct crash_state *state; /* NULL: before any crash */
+	size_t done;			 /* operations that had returned */
+	struct history *history;
+	const struct tree *seen; /* NULL if nothing could be mounted */
+	const struct findings *findings;
+	const char *kernel_log; /* "" if it said nothing */
+	const char *said;	/* by mount, fsck and the like */
+};
+
+struct run_reporter {
+	int (*found)(void *ctx, const struct run_case *c, struct err *err);
+	void *ctx;
+};
+
+struct run;
+
+int run_open(const struct run_opts *opts, struct run **out, struct err *err) must_check;
+void run_close(struct run *r); /* NULL is fine */
+const struct image *run_base(const struct run *r);
+const struct target *run_target(const struct run *r);
+
+/* Adds to `totals`. Fails if the workload could not be run or checked: that is no finding. */
+int run_workload(struct run *r, const struct workload *w, const struct run_reporter *report,
+		 struct run_totals *totals, struct err *err) must_check;
+
+/*
+ * Builds the crash state `id` of a recorded trace again, and checks it. The history is made anew
+ * by performing the operations, with the results in the trace, on the reference.
+ */
+int run_replay(struct run *r, const struct workload *w, const struct trace *t,
+	       const struct image *base, const char *id, const struct run_reporter *report,
+	       struct run_totals *totals, struct err *err) must_check;
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* run_impl.h - shared by the files of this room that drive one run. */
+#ifndef RUN_RUN_IMPL_H
+#define RUN_RUN_IMPL_H
+
+#include "run/run.h"
+
+struct run {
+	struct run_opts opts;
+	const struct guarantee *guarantee;
+	struct target target;
+	struct image base; /* a new file system that has been mounted once */
+	struct trace trace;
+	struct history history;
+	struct check_blocks_list blocks;
+	struct tree seen;
+	struct tree_opts tree_opts;
+	uint64_t runs;
+};
+
+/* Runs a workload on the target, from the base image; fills trace, history and blocks. */
+int record_workload(struct run *r, const struct workload *w, struct findings *live, struct err *err)
+	must_check;
+/* Tries the crash states of the trace. */
+int explore_states(struct run *r, const struct workload *w, const struct run_reporter *report,
+		   struct run_totals *totals, struct err *err) must_check;
+/* Recovers one state and checks it. */
+int check_state(struct run *r, const struct workload *w, const struct crash_state *state,
+		const struct image *base, const struct run_reporter *report,
+		struct run_totals *totals, struct trace *reads, struct err *err) must_check;
+
+#endif

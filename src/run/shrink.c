@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * shrink.c
+ *
+ * S1: `best` always is a workload that showed the problem when it was last run.
+ * S2: after hunt() said yes, the run's trace and history are those of the workload it ran, so that
+ *     states of the same trace can be checked without running again.
+ */
+#include "run/shrink.h"
+
+#include <errno.h>
+
+#include "run/replay.h"
+#include "run/run_impl.h"
+
+enum { RUNS_MAX = 500, AGAIN_MAX = 3 };
+
+/* What a try found. Event numbers are those of the run's trace. */
+struct seen {
+	bool shown, live;
+	uint64_t point;
+	enum crash_layer layer;
+	struct strbuf id;
+	struct vec_of(uint64_t) flight; /* lost or not, ascending */
+	struct vec_of(uint64_t) lost;	/* or torn, ascending */
+};
+
+struct shrink {
+	const struct stored_case *c;
+	const struct shrink_opts *opts;
+	struct shrink_result result;
+	enum finding_kind kind;
+	struct run *run;
+	struct workload best;
+	struct seen seen;
+	const char *keep_in; /* where the next state that shows it is kept, or NULL */
+};
+
+static void say(struct shrink *s, char *words)
+{
+	if (s->opts->step)
+		s->opts->step(s->opts->ctx, words);
+	free(words);
+}
+
+static bool spent(struct shrink *s)
+{
+	uint64_t limit = s->opts->max_runs ? s->opts->max_runs : RUNS_MAX;
+
+	if (s->result.runs + s->result.states < limit)
+		return false;
+	s->result.budget_hit = true;
+	return true;
+}
+
+/* ---- one try ---- */
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void note_state(struct seen *seen, const struct crash_state *state)
+{
+	seen->live = !state;
+	vec_clear(&seen->flight);
+	vec_clear(&seen->lost);
+	strbuf_clear(&seen->id);
+	if (!state)
+		return;
+	seen->point = state->point;
+	seen->layer = state->layer;
+	strbuf_adds(&seen->id, strbuf_str(&state->id));
+	for (size_t i = 0; i < state->survived.n; i++)
+		vec_push(&seen->flight, state->survived.v[i]);
+	for (size_t i = 0; i < state->lost.n; i++) {
+		vec_push(&seen->flight, state->lost.v[i]);
+		vec_push(&seen->lost, state->lost.v[i]);
+	}
+	for (size_t i = 0; i < state->torn.n; i++) {
+		vec_push(&seen->flight, state->torn.v[i].event);
+		vec_push(&seen->lost, state->torn.v[i].event);
+	}
+	if (seen->flight.n)
+		qsort(seen->flight.v, seen->flight.n, sizeof(uint64_t), by_value);
+	if (seen->lost.n)
+		qsort(seen->lost.v, seen->lost.n, sizeof(uint64_t), by_value);
+}
+
+/* -ECANCELED ends the run: it has shown what it was run for. */
+static int on_found(void *ctx, const struct run_case *c, struct err *err)
+{
+	struct shrink *s = ctx;
+
+	if (!replay_has_kind(c->findings, s->kind))
+		return 0;
+	s->seen.shown = true;
+	note_state(&s->seen, c->state);
+	int rc = s->keep_in ? store_case_alone(s->keep_in, c, err) : 0;
+	return rc ? rc : -ECANCELED;
+}
+
+/* 1 if the workload shows the problem, 0 if not. */
+static int hunt(struct shrink *s, const struct workload *w, struct err *err)
+{
+	struct run_reporter reporter = { on_found, s };
+	struct run_totals totals = { 0 };
+
+	s->result.runs++;
+	s->seen.shown = false;
+	int rc = run_workload(s->run, w, &reporter, &totals, err);
+	if (rc == -ECANCELED && s->seen.shown)
+		rc = 0;
+	return rc ? rc : s->seen.shown;
+}
+
+/* ---- fewer operations ---- */
+
+static bool made_before(const struct workload *w, const char *handle)
+{
+	for (size_t i = 0; i < w->ops.n; i++)
+		if (w->ops.v[i].handle && streq(w->ops.v[i].handle, handle))
+			return true;
+	return false;
+}
+
+/* Without its open, the name of a handle would read as a path. */
+static bool lacks_handle(const struct workload *so_far, const struct op *op)
+{
+	for (size_t i = 0; op->def->args[i].kind != ARG_END; i++) {
+		bool handle = op->def->args[i].kind == ARG_HANDLE || op->args[i].is_handle;
+
+		if (handle && !made_before(so_far, op->args[i].text))
+			return true;
+	}
+	return false;
+}
+
+void shrink_select(const struct workload *w, const bool *keep, struct workload *out)
+{
+	workload_clear(out);
+	if (w->named) {
+		out->name = arena_strdup(&out->arena, w->name);
+		out->named = true;
+	}
+	for (size_t i = 0; i < w->ops.n; i++)
+		if (keep[i] && !lacks_handle(out, &w->ops.v[i]))
+			workload_add(out, &w->ops.v[i]);
+}
+
+/* Tries without operations [from, to) of the best. 1 if that is the best now. */
+static int try_without(struct shrink *s, size_t from, size_t to, struct err *err)
+{
+	size_t n = s->best.ops.n;
+	auto_free bool *keep = xcalloc(n, sizeof(*keep));
+	auto_workload less;
+
+	for (size_t i = 0; i < n; i++)
+		keep[i] = i < from || i >= to;
+	workload_init(&less);
+	shrink_select(&s->best, keep, &less);
+	if (!less.ops.n)
+		return 0;
+	/* A workload that cannot be run shows nothing; whether any can was seen at the start. */
+	struct err why = ERR_INIT;
+	int rc = hunt(s, &less, &why);
+	if (rc == -EPERM || rc == -ENOMEM) {
+		*err = why;
+		return rc;
+	}
+	say(s, xasprintf("%zu of %zu operations: %s", less.ops.n, n,
+			 rc > 0	   ? "shows again"
+			 : rc == 0 ? "does not show"
+				   : why.msg));
+	if (rc <= 0)
+		return 0;
+	struct workload old = s->best;
+	s->best = less;
+	less = old;
+	return 1;
+}
+
+/* One pass over the best with pieces of `size`, the last first. 1 if something could go. */
+static int drop_pieces(struct shrink *s, size_t size, struct err *err)
+{
+	int any = 0;
+
+	for (size_t to = s->best.ops.n; to > 0 && !spent(s);) {
+		size_t from = to > size ? to - size : 0;
+		int rc = to - from < s->best.ops.n ? try_without(s, from, to, err) : 0;
+
+		if (rc < 0)
+			return rc;
+		any |= rc;
+		/* More may have gone than asked for, with their handle. */
+		to = min(from, s->best.ops.n);
+	}
+	return any;
+}
+
+static int fewer_operations(struct shrink *s, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t size = s->best.ops.n / 2; size > 1 && rc >= 0; size /= 2)
+		rc = drop_pieces(s, size, err);
+	while (rc >= 0 && s->best.ops.n > 1 && !spent(s)) {
+		rc = drop_pieces(s, 1, err);
+		if (!rc)
+			break;
+	}
+	return min(rc, 0);
+}
+
+/* ---- fewer lost writes ---- */
+
+struct events vec_of(uint64_t);
+
+/* The id of the state in which of what is in flight exactly `lost` is lost. */
+static void make_id(const struct seen *seen, const struct events *lost, struct strbuf *out)
+{
+	strbuf_clear(out);
+	strbuf_addf(out, "2.%llu", (unsigned long long)seen->point);
+	for (size_t i = 0, at = 0; i < seen->flight.n; i += 32) {
+		uint64_t word = 0;
+
+		for (size_t j = 0; j < 32 && i + j < seen->flight.n; j++) {
+			if (at < lost->n && lost->v[at] == seen->flight.v[i + j])
+				at++;
+			else
+				word |= (uint64_t)1 << j;
+		}
+		strbuf_addf(out, ".%llu", (unsigned long long)word);
+	}
+}
+
+/* Checks a state of the trace at hand. 1 if it shows the problem. */
+static int try_state(struct shrink *s, const char *id, struct err *err)
+{
+	struct run_reporter reporter = { on_found, s };
+	struct run_totals totals = { 0 };
+	struct crash_opts opts = CRASH_OPTS_INIT;
+	auto_crash_state state = CRASH_STATE_INIT;
+
+	opts.base = &s->run->base;
+	s->result.states++;
+	s->seen.shown = false;
+	int rc = crash_replay(&s->run->trace, &opts, id, &state, err);
+	if (rc)
+		return rc;
+	/* That it was rebuilt would not tell how to find it by running again. */
+	if (state.torn.n || streq(id, strbuf_str(&s->seen.id)))
+		state.layer = s->seen.layer;
+	else
+		state.layer = state.lost.n ? CRASH_ALL_BUT : CRASH_ALL;
+	rc = check_state(s->run, &s->best, &state, &s->run->base, &reporter, &totals, NULL, err);
+	if (rc == -ECANCELED && s->seen.shown)
+		rc = 0;
+	return rc ? rc : s->seen.shown;
+}
+
+static int try_lost(struct shrink *s, const struct events *lost, size_t before, struct err *err)
+{
+	auto_strbuf id = STRBUF_INIT;
+
+	make_id(&s->seen, lost, &id);
+	int rc = try_state(s, strbuf_str(&id), err);
+	if (rc >= 0)
+		say(s, xasprintf("%zu of %zu lost writes: %s", lost->n, before,
+				 rc ? "shows again" : "does not show"));
+	return rc;
+}
+
+/* Nothing, one, or two of the writes are lost: the first such state that shows it. */
+static int nearest_first(struct shrink *s, const struct events *all, struct err *err)
+{
+	struct events few = { 0 };
+	int rc = try_lost(s, &few, all->n, err);
+
+	for (size_t i = 0; i < all->n && !rc && all->n > 1 && !spent(s); i++) {
+		vec_clear(&few);
+		vec_push(&few, all->v[i]);
+		rc = try_lost(s, &few, all->n, err);
+	}
+	for (size_t i = 0; i < all->n && !rc && all->n > 2; i++)
+		for (size_t j = i + 1; j < all->n && !rc && !spent(s); j++) {
+			vec_clear(&few);
+			vec_push(&few, all->v[i]);
+			vec_push(&few, all->v[j]);
+			rc = try_lost(s, &few, all->n, err);
+		}
+	vec_release(&few);
+	return rc;
+}
+
+/* Lets pieces of what is lost survive, as long as it shows. */
+static int piece_by_piece(struct shrink *s, struct events *lost, struct err *err)
+{
+	struct events less = { 0 };
+	int rc = 0;
+
+	for (size_t size = max(lost->n / 2, (size_t)1); size && rc >= 0; size /= 2)
+		for (size_t to = lost->n; to > 0 && rc >= 0 && !spent(s);) {
+			size_t from = to > size ? to - size : 0;
+
+			vec_clear(&less);
+			for (size_t i = 0; i < lost->n; i++)
+				if (i < from || i >= to)
+					vec_push(&less, lost->v[i]);
+			rc = try_lost(s, &less, lost->n, err);
+			if (rc > 0) {
+				struct events old = *lost;
+				*lost = less;
+				less = old;
+			}
+			to = from;
+		}
+	vec_release(&less);
+	return min(rc, 0);
+}
+
+static int fewer_lost(struct shrink *s, struct err *err)
+{
+	struct events lost = { 0 };
+	auto_strbuf found = STRBUF_INIT;
+
+	for (size_t i = 0; i < s->seen.lost.n; i++)
+		vec_push(&lost, s->seen.lost.v[i]);
+	strbuf_adds(&found, strbuf_str(&s->seen.id));
+	size_t all = lost.n;
+	int rc = nearest_first(s, &lost, err);
+	if (rc == 0) {
+		rc = piece_by_piece(s, &lost, err);
+		/* Torn writes that may be neither whole nor lost: as it was found, then. */
+		if (!rc && lost.n < all)
+			make_id(&s->seen, &lost, &found);
+	} else if (rc > 0) {
+		strbuf_clear(&found);
+		strbuf_adds(&found, strbuf_str(&s->seen.id));
+		rc = 0;
+	}
+	if (!rc) {
+		strbuf_clear(&s->seen.id);
+		strbuf_adds(&s->seen.id, strbuf_str(&found));
+	}
+	vec_release(&lost);
+	return rc;
+}
+
+/* ---- all of it ---- */
+
+/* Runs the best again, until its trace is at hand and it shows. */
+static int settle(struct shrink *s, struct err *err)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < AGAIN_MAX && !rc; i++)
+		rc = hunt(s, &s->best, err);
+	return rc;
+}
+
+/* 1 if it was kept. */
+static int keep(struct shrink *s, const char *dir, struct err *err)
+{
+	auto_strbuf id = STRBUF_INIT;
+
+	s->keep_in = dir;
+	if (s->seen.live)
+		return settle(s, err);
+	strbuf_adds(&id, strbuf_str(&s->seen.id));
+	return try_state(s, strbuf_str(&id), err);
+}
+
+static int shrink(struct shrink *s, const char *dir, struct err *err)
+{
+	int rc = settle(s, err);
+
+	say(s, xasprintf("the whole workload, %zu operations: %s", s->best.ops.n,
+			 rc > 0 ? "shows again" : "does not show"));
+	if (rc <= 0)
+		return rc < 0 ? rc : 1;
+	s->result.lost_before = s->seen.lost.n;
+	rc = fewer_operations(s, err);
+	if (!rc)
+		rc = settle(s, err);
+	if (rc > 0 && s->seen.lost.n)
+		rc = fewer_lost(s, err) ? -EIO : 1;
+	if (rc > 0)
+		rc = keep(s, dir, err);
+	if (rc <= 0)
+		return rc < 0 ? rc : err_set(err, -EAGAIN, "%s shows only now and then", s->c->dir);
+	s->result.ops_after = s->best.ops.n;
+	s->result.lost_after = s->seen.lost.n;
+	return 0;
+}
+
+int shrink_case(const struct stored_case *c, const struct shrink_opts *opts, const char *dir,
+		struct shrink_result *out, struct err *err)
+{
+	struct shrink s = { .c = c, .opts = opts, .kind = stored_case_first(c)->kind };
+	struct run_opts run_opts;
+	int rc = replay_opts(c, &run_opts, err);
+
+	workload_init(&s.best);
+	auto_free bool *all = xcalloc(c->workload.ops.n + 1, sizeof(*all));
+	for (size_t i = 0; i < c->workload.ops.n; i++)
+		all[i] = true;
+	shrink_select(&c->workload, all, &s.best);
+	s.result.ops_before = s.best.ops.n;
+	if (!rc)
+		rc = run_open(&run_opts, &s.run, err);
+	if (!rc)
+		rc = shrink(&s, dir, err);
+	run_close(s.run);
+	workload_release(&s.best);
+	strbuf_release(&s.seen.id);
+	vec_release(&s.seen.flight);
+	vec_release(&s.seen.lost);
+	*out = s.result;
+	return rc;
+}

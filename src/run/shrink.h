@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * shrink.h - makes a case small: the fewest operations that still show it, then the fewest writes
+ * that must be lost.
+ *
+ * Operations are dropped in pieces, half of them first, then smaller, then one by one until none
+ * can go; each try runs the workload anew on the target and looks at its crash states. With the
+ * operations that are left, the writes that the state lost are tried as they are nearest to a
+ * state without loss: none lost, one, two, and then what is left when pieces of them survive.
+ *
+ * The same case and options give the same tries in the same order. Whether a try shows the problem
+ * is the target's doing, which may order its writes differently each time.
+ */
+#ifndef RUN_SHRINK_H
+#define RUN_SHRINK_H
+
+#include "run/store.h"
+
+struct shrink_opts {
+	uint64_t max_runs; /* runs of a workload, and states tried after that; 0: 500 */
+	void *ctx;
+	void (*step)(void *ctx, const char *words); /* one sentence for each try */
+};
+
+struct shrink_result {
+	uint64_t runs;	 /* of a workload */
+	uint64_t states; /* tried for fewer lost writes */
+	bool budget_hit; /* it may be possible to go further */
+	size_t ops_before, ops_after;
+	size_t lost_before, lost_after;
+};
+
+/*
+ * Keeps the small case in `dir`, by itself. 0 if it was made, with result.ops_after possibly equal
+ * to ops_before; 1 if the case does not show again at all, and nothing is kept.
+ */
+int shrink_case(const struct stored_case *c, const struct shrink_opts *opts, const char *dir,
+		struct shrink_result *out, struct err *err) must_check;
+
+/*
+ * Copies the operations of `w` whose `keep` is set into `out`, without those that use a handle that
+ * is then never opened.
+ */
+void shrink_select(const struct workload *w, const bool *keep, struct workload *out);
+
+#endif

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/number.h"
+#include "core/trace_file.h"
+
+static int make_dir(const char *path, struct err *err)
+{
+	if (mkdir(path, 0777) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "cannot make the directory %s: %m", path);
+	return 0;
+}
+
+int store_create(const char *path, const char *target, char **out, struct err *err)
+{
+	auto_free char *run = path ? xstrdup(path) : NULL;
+	int rc = 0;
+
+	if (path) {
+		rc = make_dir(path, err);
+	} else {
+		char name[32];
+		size_t n = strcspn(target, ",: /");
+
+		rc = make_dir("outage-runs", err);
+		snprintf(name, sizeof(name), "%.*s", (int)min(n, (size_t)24), target);
+		for (unsigned i = 1; !rc && !run; i++) {
+			auto_free char *tried = xasprintf("outage-runs/%s-%04u", name, i);
+
+			if (mkdir(tried, 0777) == 0)
+				run = steal(tried);
+			else if (errno != EEXIST)
+				rc = err_set(err, -errno, "cannot make the directory %s: %m",
+					     tried);
+		}
+	}
+	if (rc)
+		return rc;
+	auto_free char *findings = xasprintf("%s/findings", run);
+	rc = make_dir(findings, err);
+	if (!rc)
+		*out = steal(run);
+	return rc;
+}
+
+int store_base(const char *run, unsigned worker, const struct image *base, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/base-%u.img", run, worker);
+
+	return access(path, F_OK) == 0 ? 0 : image_save_file(base, path, err);
+}
+
+static int write_file(const char *dir, const char *name, const char *text, size_t len,
+		      struct err *err)
+{
+	auto_free char *path = xasprintf("%s/%s", dir, name);
+	struct io_output out;
+	int rc = io_output_open(path, &out, err);
+
+	if (rc)
+		return rc;
+	rc = io_write_full(out.fd, text, len);
+	if (rc) {
+		err_set(err, rc, "cannot write %s: %m", path);
+		io_output_release(&out);
+		return rc;
+	}
+	return io_output_commit(&out, err);
+}
+
+/* Tabs and line ends separate; inside a text they become blanks. */
+static void add_field(struct strbuf *out, const char *text, char end)
+{
+	for (; *text; text++)
+		strbuf_addch(out, *text == '\t' || *text == '\n' ? ' ' : *text);
+	strbuf_addch(out, end);
+}
+
+static int write_trees(const char *dir, const struct run_case *c, struct err *err)
+{
+	struct tree_opts opts;
+	auto_strbuf text = STRBUF_INIT;
+	auto_tree expected = TREE_INIT;
+	int rc = 0;
+
+	check_tree_opts(&opts, c->target->ops->ignore);
+	opts.blocks = false;
+	reffs_tree(c->history->states.v[min(c->done, c->history->states.n - 1)], &opts, &expected);
+	tree_print(&expected, &opts, 0, &text);
+	rc = write_file(dir, "expected", strbuf_str(&text), text.len, err);
+	if (rc || !c->seen)
+		return rc;
+	strbuf_clear(&text);
+	tree_print(c->seen, &opts, 0, &text);
+	return write_file(dir, "seen", strbuf_str(&text), text.len, err);
+}
+
+static void print_case(const struct run_case *c, const char *base, struct strbuf *out)
+{
+	struct utsname u;
+
+	strbuf_addf(out, "target %s\n", c->target->opts.spec);
+	strbuf_addf(out, "guarantee %s\n", c->guarantee->name);
+	strbuf_addf(out, "state %s\n", c->state ? strbuf_str(&c->state->id) : "live");
+	strbuf_addf(out, "base %s\n", base);
+	strbuf_addf(out, "size %llu\n", (unsigned long long)c->target->opts.size);
+	strbuf_addf(out, "done %zu\n", c->done);
+	strbuf_addf(out, "recorder %s\n", disk_recorder(c->target->disk));
+	if (c->target->opts.mkfs_args)
+		strbuf_addf(out, "mkfs %s\n", c->target->opts.mkfs_args);
+	if (c->target->opts.recover)
+		strbuf_addf(out, "recover %s\n", c->target->opts.recover);
+	if (c->target->opts.fsck)
+		strbuf_addf(out, "fsck %s\n", c->target->opts.fsck);
+	if (uname(&u) == 0)
+		strbuf_addf(out, "kernel %s\n", u.release);
+	if (!c->state)
+		return;
+	strbuf_addf(out, "point %llu\nlayer %s\nsurvived", (unsigned long long)c->state->point,
+		    crash_layer_name(c->state->layer));
+	for (size_t i = 0; i < c->state->survived.n; i++)
+		strbuf_addf(out, " %llu", (unsigned long long)c->state->survived.v[i]);
+	strbuf_adds(out, "\nlost");
+	for (size_t i = 0; i < c->state->lost.n; i++)
+		strbuf_addf(out, " %llu", (unsigned long long)c->state->lost.v[i]);
+	strbuf_addch(out, '\n');
+}
+
+static void print_problems(const struct findings *findings, struct strbuf *out)
+{
+	for (size_t i = 0; i < findings->n; i++) {
+		const struct finding *f = &findings->v[i];
+
+		add_field(out, finding_kind_name(f->kind), '\t');
+		add_field(out, f->path, '\t');
+		add_field(out, f->words, '\t');
+		add_field(out, f->promise, '\n');
+	}
+}
+
+/* The files of a case; "case" comes last, so that a directory that has it is whole. */
+static int write_case(const char *dir, const char *base, const struct run_case *c, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+	auto_free char *trace = xasprintf("%s/trace", dir);
+
+	print_problems(c->findings, &text);
+	int rc = write_file(dir, "problems", strbuf_str(&text), text.len, err);
+	strbuf_clear(&text);
+	workload_print(c->workload, &text);
+	if (!rc)
+		rc = write_file(dir, "workload", strbuf_str(&text), text.len, err);
+	if (!rc)
+		rc = write_trees(dir, c, err);
+	if (!rc && *c->kernel_log)
+		rc = write_file(dir, "kernel-log", c->kernel_log, strlen(c->kernel_log), err);
+	if (!rc && *c->said)
+		rc = write_file(dir, "said", c->said, strlen(c->said), err);
+	if (!rc)
+		rc = trace_save(trace, c->trace, err);
+	strbuf_clear(&text);
+	print_case(c, base, &text);
+	return rc ? rc : write_file(dir, "case", strbuf_str(&text), text.len, err);
+}
+
+int store_case(const char *run, unsigned worker, uint64_t number, const struct run_case *c,
+	       char **dir, struct err *err)
+{
+	auto_free char *path =
+		xasprintf("%s/findings/%llu-%u", run, (unsigned long long)number, worker);
+	auto_free char *base = xasprintf("../../base-%u.img", worker);
+	int rc = make_dir(path, err);
+
+	if (!rc)
+		rc = store_base(run, worker, c->base, err);
+	if (!rc)
+		rc = write_case(path, base, c, err);
+	if (!rc)
+		*dir = steal(path);
+	return rc;
+}
+
+int store_case_alone(const char *dir, const struct run_case *c, struct err *err)
+{
+	auto_free char *base = xasprintf("%s/base.img", dir);
+	int rc = make_dir(dir, err);
+
+	if (!rc)
+		rc = image_save_file(c->base, base, err);
+	return rc ? rc : write_case(dir, "base.img", c, err);
+}
+
+char *store_cluster(enum finding_kind kind, const struct workload *w)
+{
+	struct strbuf out = { 0 };
+
+	strbuf_addf(&out, "%s:", finding_kind_name(kind));
+	for (size_t i = 0; i < w->ops.n; i++)
+		if (!w->ops.v[i].setup)
+			strbuf_addf(&out, " %s", w->ops.v[i].def->name);
+	return strbuf_detach(&out);
+}
+
+/* ---- reading back ---- */
+
+static int read_file(const char *dir, const char *name, struct strbuf *out, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/%s", dir, name);
+
+	return io_slurp(path, 64 << 20, out, err);
+}
+
+static void take_key(struct stored_case *c, const char *key, const char *value)
+{
+	struct {
+		const char *key;
+		char **to;
+	} texts[] = { { "target", &c->target }, { "guarantee", &c->guarantee },
+		      { "state", &c->state },	{ "base", &c->base },
+		      { "kernel", &c->kernel }, { "recorder", &c->recorder },
+		      { "mkfs", &c->mkfs },	{ "recover", &c->recover },
+		      { "fsck", &c->fsck },	{ "layer", &c->layer } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		if (streq(texts[i].key, key) && !*texts[i].to)
+			*texts[i].to = xstrdup(value);
+	if (streq(key, "size") && number_parse(value, &c->size))
+		c->size = 0;
+	if (streq(key, "done") && number_parse(value, &c->done))
+		c->done = 0;
+}
+
+static enum finding_kind kind_of(const char *name)
+{
+	for (int k = 0; k < FINDING_KIND_END; k++)
+		if (streq(finding_kind_name((enum finding_kind)k), name))
+			return (enum finding_kind)k;
+	return FINDING_KIND_END;
+}
+
+static void take_problem(struct stored_case *c, char *line)
+{
+	const char *kind = strsep(&line, "\t");
+	const char *path = strsep(&line, "\t"), *words = strsep(&line, "\t");
+
+	if (!path || !words || kind_of(kind) == FINDING_KIND_END)
+		return;
+	vec_push(&c->problems,
+		 (struct stored_problem){ kind_of(kind), xstrdup(path), xstrdup(words),
+					  xstrdup(line ? line : "") });
+}
+
+int store_load(const char *dir, struct stored_case *out, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	*out = (struct stored_case){ .dir = xstrdup(dir) };
+	workload_init(&out->workload);
+	int rc = read_file(dir, "case", &text, err);
+	char *rest = text.buf;
+	for (char *line; !rc && (line = strsep(&rest, "\n"));) {
+		char *blank = strchr(line, ' ');
+
+		if (blank) {
+			*blank = '\0';
+			take_key(out, line, blank + 1);
+		}
+	}
+	if (!rc && (!out->target || !out->state || !out->guarantee || !out->base))
+		rc = err_set(err, -EINVAL, "%s/case lacks target, guarantee, state or base", dir);
+	strbuf_clear(&text);
+	if (!rc)
+		rc = read_file(dir, "problems", &text, err);
+	rest = text.buf;
+	for (char *line; !rc && (line = strsep(&rest, "\n"));)
+		take_problem(out, line);
+	if (!rc && !out->problems.n)
+		rc = err_set(err, -EINVAL, "%s/problems names none", dir);
+	strbuf_clear(&text);
+	if (!rc)
+		rc = read_file(dir, "workload", &text, err);
+	if (!rc)
+		rc = workload_parse(strbuf_str(&text), text.len, "workload", &out->workload, err);
+	if (rc)
+		stored_case_release(out);
+	return rc;
+}
+
+void stored_case_release(struct stored_case *c)
+{
+	free(c->dir);
+	free(c->target);
+	free(c->guarantee);
+	free(c->state);
+	free(c->base);
+	free(c->kernel);
+	free(c->recorder);
+	free(c->mkfs);
+	free(c->recover);
+	free(c->fsck);
+	free(c->layer);
+	for (size_t i = 0; i < c->problems.n; i++) {
+		free(c->problems.v[i].path);
+		free(c->problems.v[i].words);
+		free(c->problems.v[i].promise);
+	}
+	vec_release(&c->problems);
+	workload_release(&c->workload);
+	*c = (struct stored_case){ 0 };
+}
+
+bool stored_case_live(const struct stored_case *c)
+{
+	return streq(c->state, "live");
+}
+
+const struct stored_problem *stored_case_first(const struct stored_case *c)
+{
+	assert(c->problems.n);
+	return &c->problems.v[0];
+}
+
+int store_text(const struct stored_case *c, const char *name, struct strbuf *out, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/%s", c->dir, name);
+
+	return access(path, F_OK) < 0 ? 0 : read_file(c->dir, name, out, err);
+}
+
+/* ---- all of them ---- */
+
+static int by_number(const struct dirent **a, const struct dirent **b)
+{
+	return strverscmp((*a)->d_name, (*b)->d_name);
+}
+
+static int not_hidden(const struct dirent *d)
+{
+	return d->d_name[0] != '.';
+}
+
+int store_list(const char *run, struct store_list *out, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/findings", run);
+	struct dirent **names;
+	int n = scandir(path, &names, not_hidden, by_number);
+
+	if (n < 0)
+		return err_set(err, -errno, "%s is not the directory of a run: %s: %m", run, path);
+	for (int i = 0; i < n; i++) {
+		auto_free char *dir = xasprintf("%s/%s", path, names[i]->d_name);
+		auto_free char *file = xasprintf("%s/case", dir);
+
+		/* One that is being written right now has no such file yet. */
+		if (access(file, F_OK) == 0)
+			vec_push(out, steal(dir));
+		free(names[i]);
+	}
+	free(names);
+	return 0;
+}
+
+void store_list_release(struct store_list *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->v[i]);
+	vec_release(l);
+}

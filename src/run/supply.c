@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/supply.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "base/rng.h"
+#include "workload/jlang.h"
+
+enum { TEXTS_MAX = 10 * 1000 * 1000 };
+
+void supply_init(struct supply *s)
+{
+	*s = (struct supply){ 0 };
+	bounds_init(&s->bounds);
+}
+
+void supply_release(struct supply *s)
+{
+	gen_free(s->gen);
+	bounds_release(&s->bounds);
+	for (size_t i = 0; i < s->texts.n; i++)
+		free(s->texts.v[i]);
+	vec_release(&s->texts);
+}
+
+int supply_open_bounds(struct supply *s, const char *spec, struct err *err)
+{
+	int rc = bounds_load(spec, &s->bounds, err);
+
+	if (!rc)
+		rc = gen_new(&s->bounds, &s->gen, err);
+	if (!rc)
+		s->count = gen_count(s->gen);
+	return rc;
+}
+
+static int keep(struct supply *s, struct workload *w, const char *path, struct err *err)
+{
+	struct strbuf text = { 0 };
+	const char *slash = strrchr(path, '/');
+
+	if (s->texts.n >= TEXTS_MAX)
+		return err_set(err, -E2BIG, "%s: more than %d workloads", path, TEXTS_MAX);
+	if (!w->named) {
+		w->name = slash && slash[1] ? slash + 1 : path;
+		w->named = true;
+	}
+	workload_print(w, &text);
+	vec_push(&s->texts, strbuf_detach(&text));
+	s->count = s->texts.n;
+	return 0;
+}
+
+static int add_stream(struct supply *s, FILE *in, const char *path, struct err *err)
+{
+	auto_workload w;
+	struct workload_reader r;
+	int rc;
+
+	workload_init(&w);
+	if (jlang_recognise(in)) {
+		rc = jlang_import(in, path, &w, err);
+		return rc ? rc : keep(s, &w, path, err);
+	}
+	workload_reader_init(&r, in, path);
+	while ((rc = workload_reader_next(&r, &w, err)) > 0) {
+		rc = w.ops.n ? keep(s, &w, path, err) : 0;
+		if (rc)
+			break;
+	}
+	workload_reader_release(&r);
+	return rc;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int not_hidden(const struct dirent *d)
+{
+	return d->d_name[0] != '.';
+}
+
+static int add_directory(struct supply *s, const char *path, struct err *err)
+{
+	struct dirent **names;
+	int n = scandir(path, &names, not_hidden, by_name);
+	int rc = n < 0 ? err_set(err, -errno, "cannot read %s: %m", path) : 0;
+
+	for (int i = 0; i < n; i++) {
+		auto_free char *inner = xasprintf("%s/%s", path, names[i]->d_name);
+
+		free(names[i]);
+		if (!rc)
+			rc = supply_add_path(s, inner, err);
+	}
+	if (n >= 0)
+		free(names);
+	return rc;
+}
+
+int supply_add_path(struct supply *s, const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (streq(path, "-"))
+		return add_stream(s, stdin, "standard input", err);
+	if (stat(path, &st) < 0)
+		return err_set(err, -errno, "cannot open %s: %m", path);
+	if (S_ISDIR(st.st_mode))
+		return add_directory(s, path, err);
+	auto_file in = fopen(path, "re");
+	if (!in)
+		return err_set(err, -errno, "cannot open %s: %m", path);
+	return add_stream(s, in, path, err);
+}
+
+void supply_select(struct supply *s, uint64_t skip, uint64_t limit, uint64_t sample, uint64_t seed)
+{
+	s->from = min(skip, s->count);
+	s->count = min(limit, s->count - s->from);
+	s->sample = min(sample, s->count);
+	s->seed = seed;
+}
+
+uint64_t supply_count(const struct supply *s)
+{
+	return s->sample ? s->sample : s->count;
+}
+
+/* The place in the whole that number `i` stands for. */
+static uint64_t place(const struct supply *s, uint64_t i)
+{
+	unsigned __int128 span = s->count;
+	struct rng rng, own;
+
+	if (!s->sample)
+		return s->from + i;
+	uint64_t lo = (uint64_t)(span * i / s->sample), hi = (uint64_t)(span * (i + 1) / s->sample);
+	rng_init(&rng, s->seed);
+	rng_split(&rng, i, &own);
+	return s->from + lo + rng_below(&own, hi - lo);
+}
+
+int supply_get(struct supply *s, uint64_t i, struct workload *out, struct err *err)
+{
+	uint64_t at = place(s, i);
+	const char *text;
+	size_t len;
+
+	if (!s->gen)
+		return workload_parse(s->texts.v[at], strlen(s->texts.v[at]), "workload", out, err);
+	gen_seek(s->gen, at);
+	if (!gen_next(s->gen, &text, &len))
+		return err_set(err, -ERANGE, "there is no workload %llu", (unsigned long long)at);
+	return workload_parse(text, len, "generated", out, err);
+}

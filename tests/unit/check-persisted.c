@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The checker of what was persisted. A recovered state is taken from the reference's own history,
+ * and then damaged in one way: what is allowed must be silent, each damage must be named.
+ */
+#include "base/rng.h"
+#include "check/check.h"
+#include "tap.h"
+#include "workload/gen.h"
+
+/* ---- a recovered state ---- */
+
+/* Changes or drops an entry of the tree; false drops it. */
+typedef bool (*edit)(struct tree_entry *e, const char *path);
+
+static void copy_tree(const struct tree *from, struct tree *to, edit change, const char *path)
+{
+	struct tree_opts opts;
+
+	check_tree_opts(&opts, NULL);
+	tree_clear(to);
+	for (size_t i = 0; i < from->entries.n; i++) {
+		struct tree_entry e = from->entries.v[i];
+
+		if (!e.inode)
+			e.inode = e.link ? e.link : 1000 + i;
+		if (!change || change(&e, path))
+			tree_add(to, &e, &opts);
+	}
+	tree_finish(to);
+}
+
+static void state_tree(struct history *h, size_t state, struct tree *out)
+{
+	struct tree_opts opts;
+
+	check_tree_opts(&opts, NULL);
+	reffs_tree(h->states.v[state], &opts, out);
+}
+
+/* Performs a workload given as text on the reference alone. */
+static void perform(struct history *h, struct workload *w, const char *text)
+{
+	struct err err = ERR_INIT;
+	auto_findings live = { 0 };
+
+	if (workload_parse(text, strlen(text), "test", w, &err))
+		printf("# %s\n", err.msg);
+	history_start(h, w);
+	for (size_t i = 0; i < w->ops.n; i++) {
+		struct reffs *probe = h->ref;
+		struct reffs_state *before = reffs_save(probe);
+		int64_t result = reffs_op(probe, w, i);
+
+		reffs_restore(probe, before);
+		reffs_state_unref(before);
+		history_op(h, i, result, &live);
+	}
+}
+
+/* What the checker says of `seen` when the power failed after `done` operations. */
+static void judge(struct history *h, const char *guarantee, size_t done, const struct tree *seen,
+		  struct findings *out)
+{
+	struct promises p = { 0 };
+
+	promises_make(&p, h, guarantee_find(guarantee), done, false);
+	findings_clear(out);
+	check_persisted(&p, seen, NULL, out);
+	promises_release(&p);
+}
+
+/* ---- one damage at a time ---- */
+
+static bool drop(struct tree_entry *e, const char *path)
+{
+	return !streq(e->path, path);
+}
+
+static bool empty(struct tree_entry *e, const char *path)
+{
+	if (streq(e->path, path)) {
+		e->size = 0;
+		e->content = NULL;
+		e->hash = tree_content_hash(NULL, 0);
+	}
+	return true;
+}
+
+static unsigned char zeros[65536];
+
+static bool zero(struct tree_entry *e, const char *path)
+{
+	if (streq(e->path, path))
+		e->content = zeros;
+	return true;
+}
+
+static bool no_xattr(struct tree_entry *e, const char *path)
+{
+	if (streq(e->path, path))
+		e->n_xattrs = 0;
+	return true;
+}
+
+static bool chmod_entry(struct tree_entry *e, const char *path)
+{
+	if (streq(e->path, path))
+		e->mode = 0111;
+	return true;
+}
+
+static bool chown_entry(struct tree_entry *e, const char *path)
+{
+	if (streq(e->path, path))
+		e->uid = 77;
+	return true;
+}
+
+static bool no_target(struct tree_entry *e, const char *path)
+{
+	if (streq(e->path, path))
+		e->target = "";
+	return true;
+}
+
+static bool three_links(struct tree_entry *e, const char *path)
+{
+	if (streq(e->path, path))
+		e->nlink = 3;
+	return true;
+}
+
+static bool unreadable(struct tree_entry *e, const char *path)
+{
+	if (streq(e->path, path)) {
+		e->error = 5;
+		e->step = TREE_STEP_OPEN;
+	}
+	return true;
+}
+
+static bool doubled(struct tree_entry *e, const char *path)
+{
+	if (streq(e->path, path))
+		e->doubled = true;
+	return true;
+}
+
+static const struct {
+	const char *name, *workload, *guarantee;
+	size_t state; /* what recovery found: this state, */
+	edit change;  /* changed like this */
+	const char *path;
+	enum finding_kind kind; /* FINDING_KIND_END: it is allowed */
+} cases[] = {
+	{ "a new file after fsync", "creat foo\nfsync foo\n", "linux", 2, drop, "foo",
+	  FINDING_MISSING },
+	{ "the same under posix", "creat foo\nfsync foo\n", "posix", 2, drop, "foo",
+	  FINDING_KIND_END },
+	{ "and after fsync of its directory", "creat foo\nfsync .\n", "posix", 2, drop, "foo",
+	  FINDING_MISSING },
+	{ "without a sync", "creat foo\n", "linux", 1, drop, "foo", FINDING_KIND_END },
+	{ "a file in a new directory", "mkdir A\ncreat A/foo\nfsync A/foo\n", "linux", 0, NULL, "",
+	  FINDING_MISSING },
+	{ "another file of the directory", "mkdir A\ncreat A/foo\ncreat A/bar\nfsync A\n", "linux",
+	  4, drop, "A/bar", FINDING_MISSING },
+	{ "a sibling that was not synced", "mkdir A\ncreat A/foo\ncreat A/bar\nfsync A/foo\n",
+	  "linux", 4, drop, "A/bar", FINDING_KIND_END },
+	{ "a renamed file, at neither place", "creat foo\nsync\nrename foo bar\n", "linux", 3, drop,
+	  "bar", FINDING_LOST },
+	{ "a renamed file, at its old place", "creat foo\nsync\nrename foo bar\n", "linux", 2, NULL,
+	  "", FINDING_KIND_END },
+	{ "at its old place though synced at the new",
+	  "creat foo\nsync\nrename foo bar\nfsync bar\n", "linux", 2, NULL, "", FINDING_MISSING },
+	{ "a second name", "creat foo\nmkdir A\nlink foo A/bar\nfsync foo\n", "linux", 4, drop,
+	  "A/bar", FINDING_MISSING },
+	{ "a removed file that is back", "creat foo\nsync\nunlink foo\nfsync .\n", "linux", 2, NULL,
+	  "", FINDING_BACK },
+	{ "a removed file, not synced", "creat foo\nsync\nunlink foo\n", "linux", 2, NULL, "",
+	  FINDING_KIND_END },
+	{ "the size", "write foo 0 8192\nfsync foo\n", "linux", 2, empty, "foo", FINDING_SIZE },
+	{ "the size after fdatasync", "write foo 0 8192\nfdatasync foo\n", "linux", 2, empty, "foo",
+	  FINDING_SIZE },
+	{ "the size without a sync", "write foo 0 8192\nfsync .\n", "linux", 2, empty, "foo",
+	  FINDING_KIND_END },
+	{ "the data", "write foo 0 8192\nfsync foo\n", "linux", 2, zero, "foo", FINDING_CONTENT },
+	{ "the data, written again since", "write foo 0 8192\nfsync foo\nwrite foo 0 4096\n",
+	  "linux", 2, NULL, "", FINDING_KIND_END },
+	{ "zeros, where it was only overwritten", "write foo 0 8192\nfsync foo\nwrite foo 0 4096\n",
+	  "linux", 3, zero, "foo", FINDING_CONTENT },
+	{ "zeros behind the persisted end", "write foo 0 4096\nsync\nwrite foo 4096 4096\n",
+	  "linux", 3, NULL, "", FINDING_KIND_END },
+	{ "what msync promised", "mmapwrite foo 0 8192\n", "linux", 1, zero, "foo",
+	  FINDING_CONTENT },
+	{ "a synced write", "write foo 0 4096 dsync\n", "linux", 1, zero, "foo", FINDING_CONTENT },
+	{ "a removed attribute",
+	  "creat foo\nsetxattr foo user.x v\nsync\nremovexattr foo user.x\nfsync foo\n", "linux", 3,
+	  NULL, "", FINDING_XATTR },
+	{ "a lost attribute", "creat foo\nsetxattr foo user.x v\nfsync foo\n", "linux", 3, no_xattr,
+	  "foo", FINDING_XATTR },
+	{ "an attribute that was not synced", "creat foo\nsync\nsetxattr foo user.x v\n", "linux",
+	  3, no_xattr, "foo", FINDING_KIND_END },
+	{ "the mode", "creat foo\nchmod foo 0600\nfsync foo\n", "linux", 3, chmod_entry, "foo",
+	  FINDING_MODE },
+	{ "the mode before", "creat foo\nsync\nchmod foo 0600\n", "linux", 2, NULL, "",
+	  FINDING_KIND_END },
+	{ "the owner", "creat foo\nchown foo 5 5\nfsync foo\n", "linux", 3, chown_entry, "foo",
+	  FINDING_OWNER },
+	{ "a symbolic link", "mkdir A\nsymlink foo A/bar\nfsync A\n", "linux", 3, no_target,
+	  "A/bar", FINDING_TARGET },
+	{ "a link count", "creat foo\nlink foo bar\nsync\n", "linux", 3, three_links, "foo",
+	  FINDING_NLINK },
+	{ "something unreadable", "creat foo\nfsync foo\n", "linux", 2, unreadable, "foo",
+	  FINDING_UNREADABLE },
+	{ "a name twice", "creat foo\nfsync foo\n", "linux", 2, doubled, "foo", FINDING_DOUBLED },
+	{ "everything is durable at once", "creat foo\n", "sync", 1, drop, "foo", FINDING_MISSING },
+	{ "an emptied file that was made by a write, not synced", "write foo 0 4096\nfsync .\n",
+	  "linux", 2, empty, "foo", FINDING_KIND_END },
+};
+
+static bool has_kind(const struct findings *list, enum finding_kind kind)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (list->v[i].kind == kind)
+			return true;
+	return false;
+}
+
+static void test_cases(void)
+{
+	struct history h;
+	auto_workload w;
+	auto_findings out = { 0 };
+	auto_tree whole = TREE_INIT, seen = TREE_INIT;
+
+	history_init(&h);
+	workload_init(&w);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		perform(&h, &w, cases[i].workload);
+		state_tree(&h, cases[i].state, &whole);
+		copy_tree(&whole, &seen, cases[i].change, cases[i].path);
+		judge(&h, cases[i].guarantee, w.ops.n, &seen, &out);
+		bool right = cases[i].kind == FINDING_KIND_END ? out.n == 0
+							       : has_kind(&out, cases[i].kind);
+		ok(right, "%s: %s", cases[i].name,
+		   cases[i].kind == FINDING_KIND_END ? "allowed"
+						     : finding_kind_name(cases[i].kind));
+		for (size_t k = 0; k < out.n && (!right || k < 1); k++)
+			printf("#   %s: %s (%s)\n", finding_kind_name(out.v[k].kind),
+			       out.v[k].words, out.v[k].promise);
+	}
+	history_release(&h);
+}
+
+/* One file under two names that it never had at the same time. */
+static void test_both(void)
+{
+	struct history h;
+	auto_workload w;
+	auto_findings out = { 0 };
+	auto_tree before = TREE_INIT, after = TREE_INIT, seen = TREE_INIT;
+	struct tree_opts opts;
+
+	history_init(&h);
+	workload_init(&w);
+	perform(&h, &w, "write foo 0 4096\nsync\nrename foo bar\n");
+	state_tree(&h, 2, &before);
+	state_tree(&h, 3, &after);
+	check_tree_opts(&opts, NULL);
+	for (size_t i = 0; i < before.entries.n; i++)
+		tree_add(&seen, &before.entries.v[i], &opts);
+	for (size_t i = 0; i < after.entries.n; i++)
+		if (*after.entries.v[i].path)
+			tree_add(&seen, &after.entries.v[i], &opts);
+	tree_finish(&seen);
+	judge(&h, "linux", w.ops.n, &seen, &out);
+	ok(has_kind(&out, FINDING_BOTH), "a renamed file in both places");
+	judge(&h, "posix", w.ops.n, &seen, &out);
+	ok(!has_kind(&out, FINDING_BOTH), "which posix does not forbid");
+	history_release(&h);
+}
+
+/* ---- whatever the history had since a sync is allowed; nothing older is ---- */
+
+static void test_history(const char *set, uint64_t samples)
+{
+	auto_bounds b;
+	struct gen *g = NULL;
+	struct err err = ERR_INIT;
+	struct history h;
+	auto_workload w;
+	auto_findings out = { 0 };
+	auto_tree whole = TREE_INIT, seen = TREE_INIT;
+	size_t alarms = 0, blind = 0, judged = 0;
+
+	bounds_init(&b);
+	history_init(&h);
+	workload_init(&w);
+	if (bounds_load(set, &b, &err) || gen_new(&b, &g, &err))
+		printf("# %s\n", err.msg);
+	samples = min(samples, gen_count(g));
+	for (uint64_t s = 0; s < samples; s++) {
+		const char *text;
+		size_t len;
+
+		gen_seek(g, gen_count(g) * s / samples);
+		gen_next(g, &text, &len);
+		auto_free char *copy = xmemdupz(text, len);
+		perform(&h, &w, copy);
+		for (size_t done = 1; done <= w.ops.n; done++) {
+			/* The state itself: nothing was lost. */
+			state_tree(&h, done, &whole);
+			copy_tree(&whole, &seen, NULL, "");
+			judge(&h, "linux", done, &seen, &out);
+			judged++;
+			if (out.n && alarms++ < 3)
+				printf("# after %zu: %s\n# %s", done, out.v[0].words, copy);
+			/* Under "sync", the state before is forbidden if a user can tell. */
+			if (!hash_eq(reffs_state_hash(h.states.v[done]),
+				     reffs_state_hash(h.states.v[done - 1]))) {
+				state_tree(&h, done - 1, &whole);
+				copy_tree(&whole, &seen, NULL, "");
+				judge(&h, "sync", done, &seen, &out);
+				if (!out.n && blind++ < 3)
+					printf("# blind to losing operation %zu\n# %s", done - 1,
+					       copy);
+			}
+		}
+	}
+	is_u(alarms, 0, "%s: %zu states without a loss, no alarm", set, judged);
+	is_u(blind, 0, "%s: no lost operation goes unseen", set);
+	gen_free(g);
+	history_release(&h);
+}
+
+int main(void)
+{
+	test_cases();
+	test_both();
+	test_history("seq-1", 1000);
+	test_history("seq-2", 1500);
+	test_history("seq-3-metadata", 1000);
+	test_history("seq-3-nested", 500);
+	return done_testing();
+}
