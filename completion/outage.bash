@@ -85,6 +85,56 @@ _outage_trace() {
 	esac
 }
 
+_outage_test() {
+	case $prev in
+	-t | --target)
+		_outage_words 'ext4 xfs btrfs ext3 ext2 fuse: help'
+		return
+		;;
+	-b | --bounds)
+		_outage_bounds
+		return
+		;;
+	--crash)
+		_outage_words 'persist last prefix reorder torn'
+		return
+		;;
+	--guarantee)
+		_outage_words 'posix linux sync'
+		return
+		;;
+	--recorder)
+		_outage_words 'bpf fuse'
+		return
+		;;
+	--max-subset | --budget | --mkfs | --recover | --size | --skip | --limit | --sample | --seed | \
+		--time | -j | --jobs)
+		return
+		;;
+	esac
+	if [[ $cur == -* ]]; then
+		_outage_words '--target --bounds --crash --max-subset --budget --guarantee --recorder --mkfs
+			--recover --size --fsck --paranoid --skip --limit --sample --seed --time --jobs
+			--output --json --help'
+	else
+		_outage_files
+	fi
+}
+
+# _outage_finding OPTIONS: a command that takes a directory.
+_outage_finding() {
+	case $prev in
+	--time | --runs)
+		return
+		;;
+	esac
+	if [[ $cur == -* ]]; then
+		_outage_words "$1"
+	else
+		_outage_files
+	fi
+}
+
 _outage() {
 	local program=$1 cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local words=("${COMP_WORDS[@]:0:COMP_CWORD + 1}")
@@ -104,13 +154,18 @@ _outage() {
 		if [[ $cur == -* ]]; then
 			_outage_words '-v -q --help --version'
 		else
-			_outage_words 'gen trace'
+			_outage_words 'gen test report replay shrink export trace'
 		fi
 		return
 	fi
 	((at++)) # the word after the command
 	case ${words[at - 1]} in
 	gen) _outage_gen ;;
+	test) _outage_test ;;
+	report) _outage_finding '--text --json --html --help' ;;
+	replay) _outage_finding '--rerun --time --json --help' ;;
+	shrink) _outage_finding '--output --runs --time --json --help' ;;
+	export) _outage_finding '--output --help' ;;
 	trace) _outage_trace ;;
 	esac
 }

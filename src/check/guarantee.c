@@ -6,6 +6,7 @@ const struct guarantee guarantees[] = {
 		.name = "posix",
 		.help = "fsync persists a file's data and attributes; its name only if the "
 			"directory is synced as well",
+		.sync_reaches = true,
 		.no_strays = true,
 	},
 	{
@@ -15,6 +16,7 @@ const struct guarantee guarantees[] = {
 		.fsync_names = true,
 		.fsync_dir_line = true,
 		.atomic_rename = true,
+		.sync_reaches = true,
 		.no_strays = true,
 	},
 	{
@@ -24,6 +26,7 @@ const struct guarantee guarantees[] = {
 		.fsync_names = true,
 		.fsync_dir_line = true,
 		.atomic_rename = true,
+		.sync_reaches = true,
 		.no_strays = true,
 	},
 	{ .name = NULL },

@@ -13,6 +13,7 @@
 struct guarantee {
 	const char *name;
 	const char *help;
+	bool sync_reaches;   /* sync and syncfs make everything durable */
 	bool every_op;	     /* each operation is durable when it returns */
 	bool fsync_names;    /* fsync of a file persists its names and the directories above */
 	bool fsync_dir_line; /* fsync of a directory persists its own name, and those above */

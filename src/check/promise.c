@@ -81,7 +81,9 @@ static void add_promise(struct promises *p, size_t i)
 	uint64_t ino = subject(p->h, i, &flags);
 	bool data = op->def->flags & OP_WRITES;
 
-	if (p->g->every_op || (op->def->flags & OP_PERSIST && op->def->flags & OP_WHOLE_FS)) {
+	bool whole = op->def->flags & OP_PERSIST && op->def->flags & OP_WHOLE_FS;
+
+	if (p->g->every_op || (whole && (p->g->sync_reaches || streq(name, "remount")))) {
 		add(p, PROMISE_ALL, i, 0);
 	} else if (!ino) {
 		return;

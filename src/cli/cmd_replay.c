@@ -59,17 +59,26 @@ static void print_json(const struct replay *o, const struct replay_result *r)
 	fputs(strbuf_str(&text), stdout);
 }
 
+/* What programs said may have many lines, and more than letters. */
+static void print_line(const char *before, const char *words)
+{
+	fputs(before, stdout);
+	for (; *words; words++)
+		putchar((unsigned char)*words < 0x20 || *words == 0x7f ? ' ' : *words);
+	putchar('\n');
+}
+
 static void print_text(const struct replay *o, const struct replay_result *r)
 {
-	printf("%s: %s %s\n", o->c.dir, finding_kind_words(stored_case_first(&o->c)->kind),
-	       r->shown ? "again" : "no more");
+	printf("%s %s: %s\n", o->c.dir, r->shown ? "shows again" : "does not show any more",
+	       finding_kind_words(stored_case_first(&o->c)->kind));
 	for (size_t i = 0; i < r->problems.n; i++) {
-		printf("  %s\n", r->problems.v[i].words);
+		print_line("  ", r->problems.v[i].words);
 		if (*r->problems.v[i].promise)
-			printf("    although %s\n", r->problems.v[i].promise);
+			print_line("    although ", r->problems.v[i].promise);
 	}
 	if (o->rerun)
-		printf("ran the workload, recovered %llu crash states\n",
+		printf("ran the workload, and recovered from %llu crashes\n",
 		       (unsigned long long)r->totals.unique_states);
 	if (!r->shown && r->problems.n)
 		printf("there is something wrong, but not what was found then\n");

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "cli/cli.h"
+#include "fuse/disk_fuse.h"
 
 static const struct command *const commands[] = {
 	&cmd_gen, &cmd_test, &cmd_report, &cmd_replay, &cmd_shrink, &cmd_export_case, &cmd_trace,
@@ -93,6 +94,7 @@ int main(int argc, char **argv)
 {
 	int i = 1;
 
+	disk_register(&disk_fuse);
 	/* A reader that goes away shows as EPIPE, which is reported; no silent death. */
 	signal(SIGPIPE, SIG_IGN);
 	for (; i < argc && argv[i][0] == '-'; i++) {

@@ -6,7 +6,7 @@
  */
 #include "report/report.h"
 
-enum { CASES_LISTED = 50 };
+enum { CASES_LISTED = 50, HEADLINE = 90 };
 
 static const char style[] =
 	":root{--bg:#fff;--fg:#1c1f24;--dim:#667080;--line:#d8dde4;--box:#f5f7fa;--red:#c62828;"
@@ -118,13 +118,22 @@ static void tagged(struct strbuf *out, const char *open, const char *s, const ch
 
 /* ---- a case ---- */
 
+/* What was said by programs is long; the consequence is enough for a line. */
+static const char *headline(const struct stored_problem *p)
+{
+	return strlen(p->words) <= HEADLINE ? p->words : finding_kind_words(p->kind);
+}
+
 static void put_problems(const struct view *v, struct strbuf *out)
 {
 	for (size_t i = 0; i < v->c.problems.n; i++) {
 		const struct stored_problem *p = &v->c.problems.v[i];
+		const char *kind = finding_kind_words(p->kind);
+		size_t said = strncmp(p->words, kind, strlen(kind)) ? 0 : strlen(kind);
 
-		tagged(out, "<p class=\"said\"><b>", finding_kind_words(p->kind), ".</b> ");
-		text(out, p->words);
+		tagged(out, "<p class=\"said\"><b>", kind, "</b>");
+		strbuf_adds(out, said ? "" : ": ");
+		text(out, p->words + said);
 		if (*p->promise)
 			tagged(out, "<small>although ", p->promise, "</small>");
 		strbuf_adds(out, "</p>\n");
@@ -178,7 +187,9 @@ static void put_legend(struct strbuf *out)
 	static const char dot[] = "<circle cx=\"6\" cy=\"6\" r=\"4.5\"/>";
 	static const char box[] = "<rect x=\"1.5\" y=\"1.5\" width=\"9\" height=\"9\"/>";
 
-	strbuf_adds(out, "<div class=\"legend\">");
+	strbuf_adds(out, "<div class=\"legend\"><span><svg width=\"16\" height=\"12\">"
+			 "<g class=\"op persist\"><rect x=\"1\" y=\"1\" width=\"14\" height=\"10\" "
+			 "rx=\"2\"/></g></svg>makes a promise</span>");
 	legend_item(out, "later", dot, "data");
 	legend_item(out, "later", box, "metadata");
 	legend_item(out, "durable", dot, "durable before the crash");
@@ -287,7 +298,7 @@ static void put_others(const struct run_view *r, const struct run_cluster *c, st
 		if (streq(r->cases.v[i].cluster, c->name)) {
 			text(out, r->cases.v[i].c.dir);
 			strbuf_adds(out, "  ");
-			text(out, stored_case_first(&r->cases.v[i].c)->words);
+			text(out, headline(stored_case_first(&r->cases.v[i].c)));
 			strbuf_addch(out, '\n');
 			shown++;
 		}
@@ -306,7 +317,7 @@ static int put_cluster(const struct run_view *r, size_t i, struct strbuf *out, s
 		return rc;
 	strbuf_addf(out, "<details class=\"case\" id=\"c%zu\"%s><summary>%zu. ", i + 1,
 		    i < 3 ? " open" : "", i + 1);
-	text(out, stored_case_first(&v.c)->words);
+	text(out, headline(stored_case_first(&v.c)));
 	tagged(out, " <span class=\"tag\">", c->name, "");
 	strbuf_addf(out, ", %llu %s</span></summary>\n", (unsigned long long)c->count,
 		    c->count == 1 ? "case" : "cases");
@@ -353,7 +364,7 @@ static void put_clusters(const struct run_view *r, struct strbuf *out)
 		strbuf_addf(out, "<tr><td class=\"num\">%llu</td><td><a href=\"#c%zu\">",
 			    (unsigned long long)c->count, i + 1);
 		tagged(out, "", c->name, "</a></td><td>");
-		text(out, stored_case_first(&r->cases.v[c->first].c)->words);
+		text(out, headline(stored_case_first(&r->cases.v[c->first].c)));
 		strbuf_adds(out, "</td></tr>\n");
 	}
 	strbuf_adds(out, "</table>\n<h2>The first case of each</h2>\n");

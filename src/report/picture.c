@@ -13,9 +13,9 @@ enum {
 	STEP = 13, /* a request */
 	STEP_SMALL = 5,
 	CHAR = 7,
-	TEXT_MAX = 34, /* characters of an operation; fewer if the picture gets too wide, */
-	TEXT_MIN = 4,
-	WIDTH = 1160, /* which is wider than this */
+	TEXT_MAX = 34, /* characters of an operation; fewer until the crash is in sight */
+	TEXT_MIN = 5,
+	WIDTH = 1160,
 	OPS_Y = 22,
 	OPS_H = 24,
 	FLUSH_Y = 66,
@@ -39,11 +39,15 @@ struct picture {
 
 /* ---- laying out ---- */
 
-static int step_of(const struct event *ev)
+/* Reads are not drawn; a bit of room tells that something happened. */
+static int step_of(const struct trace *t, const struct event *ev)
 {
 	switch (ev->kind) {
-	case EV_COMPLETE:
 	case EV_READ:
+		return 1;
+	case EV_COMPLETE:
+		return ev->ref < t->events.n && t->events.v[ev->ref].kind == EV_READ ? 1
+										     : STEP_SMALL;
 	case EV_PERSIST:
 	case EV_TEXT:
 		return STEP_SMALL;
@@ -52,9 +56,14 @@ static int step_of(const struct event *ev)
 	}
 }
 
-static int text_width(const struct picture *p, const struct event *begin)
+/* What comes after the crash needs less room. */
+static int text_width(const struct picture *p, size_t begin)
 {
-	return CHAR * (int)min(begin->len, (uint64_t)p->text + (begin->len > p->text)) + 14;
+	uint64_t len = p->v->trace.events.v[begin].len;
+	bool later = p->v->has_state && begin >= p->v->state.point;
+	size_t shown = later ? (size_t)TEXT_MIN : p->text;
+
+	return CHAR * (int)min(len, (uint64_t)shown + 1) + 14;
 }
 
 static void place_events(struct picture *p)
@@ -68,15 +77,22 @@ static void place_events(struct picture *p)
 		if (ev->kind == EV_OP_BEGIN)
 			begin = i;
 		if (ev->kind == EV_OP_END && p->v->trace.events.v[begin].kind == EV_OP_BEGIN)
-			at = max(at, p->x[begin] + text_width(p, &p->v->trace.events.v[begin]));
+			at = max(at, p->x[begin] + text_width(p, begin));
 		p->x[i] = at;
-		at += step_of(ev);
+		at += step_of(&p->v->trace, ev);
 		p->done[i] = p->n;
 		if (ev->kind == EV_COMPLETE && ev->ref < i)
 			p->done[ev->ref] = i;
 	}
 	p->x[p->n] = at;
 	p->width = at + 80;
+}
+
+/* What must be seen without scrolling: the crash, or all of it if there was none. */
+static int crash_x(const struct picture *p)
+{
+	return p->v->has_state && p->v->state.point <= p->n ? p->x[p->v->state.point] + 110
+							    : p->width;
 }
 
 /* A write has a row to itself until it completes; more than there are rows share the last. */
@@ -114,7 +130,9 @@ static void draw_operation(struct picture *p, size_t begin, size_t end)
 {
 	const struct event *ev = &p->v->trace.events.v[begin];
 	const char *text = (const char *)ev->data;
-	size_t len = min(ev->len, (uint64_t)p->text);
+	int width = max(p->x[end] - p->x[begin], 4);
+	size_t fits = (size_t)max((width - 8) / CHAR, 1);
+	size_t len = ev->len <= fits ? ev->len : fits - 1;
 	bool persists = ev->ref < p->v->c.workload.ops.n &&
 			workload_persists(&p->v->c.workload, ev->ref);
 
@@ -124,8 +142,7 @@ static void draw_operation(struct picture *p, size_t begin, size_t end)
 	strbuf_addf(p->out,
 		    "</title><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"3\"/>"
 		    "<text x=\"%d\" y=\"%d\">",
-		    p->x[begin], OPS_Y, max(p->x[end] - p->x[begin], 4), OPS_H, p->x[begin] + 6,
-		    OPS_Y + 16);
+		    p->x[begin], OPS_Y, width, OPS_H, p->x[begin] + 6, OPS_Y + 16);
 	report_html_escape(p->out, text, len);
 	strbuf_adds(p->out, ev->len > len ? "…</text></g>\n" : "</text></g>\n");
 }
@@ -238,8 +255,8 @@ void report_picture(const struct view *v, struct strbuf *out)
 	p.row = xcalloc(p.n + 1, sizeof(*p.row));
 	p.text = TEXT_MAX;
 	place_events(&p);
-	while (p.width > WIDTH && p.text > TEXT_MIN) {
-		p.text -= 6;
+	while (crash_x(&p) > WIDTH && p.text > TEXT_MIN) {
+		p.text--;
 		place_events(&p);
 	}
 	place_writes(&p);

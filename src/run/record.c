@@ -11,9 +11,10 @@
 static int mark(struct run *r, enum event_kind kind, size_t op, int64_t result, const char *text,
 		struct err *err)
 {
+	int64_t shown = min(result, (int64_t)INT32_MAX);
 	struct event ev = { .kind = kind,
 			    .ref = op,
-			    .result = (int32_t)min(result, (int64_t)INT32_MAX),
+			    .result = (int32_t)shown,
 			    .data = (const unsigned char *)text,
 			    .len = text ? strlen(text) : 0 };
 
@@ -74,7 +75,7 @@ static int run_op(struct run *r, struct exec *x, const struct workload *w, size_
 		return rc;
 	int64_t result = exec_op(x, i);
 	rc = mark(r, EV_OP_END, i, result, NULL, err);
-	if (!rc && result >= 0 && (workload_persists(w, i) || r->guarantee->every_op))
+	if (!rc && result >= 0 && (workload_persists(w, i) || r->guarantee.every_op))
 		rc = mark(r, EV_PERSIST, i, 0, NULL, err);
 	if (rc)
 		return rc;

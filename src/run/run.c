@@ -49,8 +49,10 @@ int run_open(const struct run_opts *opts, struct run **out, struct err *err)
 	image_init(&r->base, 0);
 	int rc = target_open(&opts->target, &r->target, err);
 	if (!rc) {
-		r->guarantee = opts->guarantee ? opts->guarantee
-					       : guarantee_find(r->target.ops->guarantee);
+		r->guarantee = opts->guarantee ? *opts->guarantee
+					       : *guarantee_find(r->target.ops->guarantee);
+		if (r->target.ops->deaf_to_sync)
+			r->guarantee.sync_reaches = false;
 		check_tree_opts(&r->tree_opts, r->target.ops->ignore);
 		rc = make_base(r, err);
 	}
@@ -139,7 +141,7 @@ int run_workload(struct run *r, const struct workload *w, const struct run_repor
 		totals->findings++;
 		rc = report->found(report->ctx,
 				   &(struct run_case){ .target = &r->target,
-						       .guarantee = r->guarantee,
+						       .guarantee = &r->guarantee,
 						       .workload = w,
 						       .trace = &r->trace,
 						       .base = &r->base,

@@ -7,7 +7,7 @@
 
 struct run {
 	struct run_opts opts;
-	const struct guarantee *guarantee;
+	struct guarantee guarantee; /* as it holds for this target */
 	struct target target;
 	struct image base; /* a new file system that has been mounted once */
 	struct trace trace;

@@ -173,7 +173,7 @@ int check_state(struct run *r, const struct workload *w, const struct crash_stat
 		rc = disk_start(t->disk, reads, err);
 	if (rc)
 		return rc;
-	promises_make(&p, &r->history, r->guarantee, min(done, r->history.results.n), under_way);
+	promises_make(&p, &r->history, &r->guarantee, min(done, r->history.results.n), under_way);
 	rc = attempt(r, &p, &a, err);
 	struct err later = ERR_INIT;
 	int stopped = disk_stop(t->disk, &later);
@@ -193,7 +193,7 @@ int check_state(struct run *r, const struct workload *w, const struct crash_stat
 	totals->findings++;
 	return report->found(report->ctx,
 			     &(struct run_case){ .target = t,
-						 .guarantee = r->guarantee,
+						 .guarantee = &r->guarantee,
 						 .workload = w,
 						 .trace = &r->trace,
 						 .base = base,

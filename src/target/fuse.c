@@ -223,6 +223,7 @@ const struct target_ops target_fuse = {
 	.guarantee = "linux",
 	.ignore = lost_found,
 	.needs_root = true,
+	.deaf_to_sync = true,
 	.open = fuse_open,
 	.mkfs = fuse_mkfs,
 	.recover = fuse_recover,

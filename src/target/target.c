@@ -18,16 +18,15 @@ const struct target_ops *const targets[] = {
 const struct target_ops *target_find(const char *spec, struct err *err)
 {
 	size_t n = strcspn(spec, ",:");
-	struct strbuf list = { 0 };
+	auto_strbuf list = STRBUF_INIT;
 
 	for (size_t i = 0; targets[i]; i++) {
 		if (strlen(targets[i]->name) == n && memcmp(targets[i]->name, spec, n) == 0)
 			return targets[i];
 		strbuf_addf(&list, "%s%s", i ? ", " : "", targets[i]->name);
 	}
-	err_set(err, -EINVAL, "there is no target '%.*s'; there are %s", (int)n, spec,
-		strbuf_str(&list));
-	strbuf_release(&list);
+	err_set(err, -EINVAL, "there is no target '%.*s'; there are %s", (int)min(n, (size_t)40),
+		spec, strbuf_str(&list));
 	return NULL;
 }
 

@@ -36,6 +36,7 @@ struct target_ops {
 	const char *guarantee;	   /* the profile it gets by default */
 	const char *const *ignore; /* names in the root that mkfs makes; NULL-terminated */
 	bool needs_root;
+	bool deaf_to_sync; /* the kernel does not pass sync and syncfs on to it */
 
 	/* Makes ready for `opts`; the disk is open afterwards. */
 	int (*open)(struct target *t, const struct target_opts *opts, struct err *err);

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The recording disk on this machine's kernel: ext4, xfs and btrfs are recorded, replayed and
+# compared byte for byte, by each recorder; nothing is left behind, not even by a killed run.
+# shellcheck disable=SC2317 # what `check` and the trap call
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+probe=${OUTAGE_BUILD:-$root/build}/tests/helpers/disk-probe
+if [ ! -x "$probe" ]; then
+	echo "1..0 # SKIP $probe is not there"
+	exit 77
+fi
+
+# What a failed test of ours left must not stay; others' live disks are not touched.
+cleanup() {
+	[ -z "${held:-}" ] || kill -KILL "$held" 2>/dev/null
+	timeout 20 "$probe" bpf clean >/dev/null 2>&1
+	rm -rf "$dir"
+}
+trap cleanup EXIT
+
+run() { timeout --kill-after=5 120 "$probe" "$@" >out 2>err; }
+say() { sed 's/^/# /' out; } # the figures, for whoever reads the log
+mkfs_of() { command -v "mkfs.$1" >/dev/null && grep -qw "$1" /proc/filesystems; }
+has_loop_of() { grep -ls "outage-disk-$1-" /sys/block/loop*/loop/backing_file >/dev/null 2>&1; }
+
+for recorder in bpf fuse; do
+	run "$recorder" probe
+	status=$?
+	if [ $status = 77 ]; then
+		skip "recorder $recorder: $(head -1 out)"
+		continue
+	fi
+	check "$recorder: the recorder works here" test $status = 0
+	check "$recorder: two disks of one process do not mix" run "$recorder" open
+	check "$recorder: marks stand between the requests" run "$recorder" order
+	check "$recorder: large requests and discards are recorded once" run "$recorder" split
+	say
+	for fs in ext4 xfs btrfs; do
+		if mkfs_of $fs; then
+			check "$recorder: $fs is recorded, replayed, restored" run "$recorder" record $fs
+			say
+		else
+			skip "$fs is not there"
+		fi
+	done
+	check "$recorder: 300 rounds leave memory as it was" run "$recorder" rounds 300
+	say
+
+	# Two processes at once, each with its own disk.
+	mkdir -p a b
+	(cd a && timeout 100 "$probe" "$recorder" rounds 40 >../out.a 2>&1) &
+	first=$!
+	(cd b && timeout 100 "$probe" "$recorder" rounds 40 >../out.b 2>&1) &
+	second=$!
+	wait $first
+	one=$?
+	wait $second
+	two=$?
+	cat out.a out.b >out
+	check "$recorder: two processes do not disturb each other" test "$one $two" = "0 0"
+
+	# A run that is killed while its file system is mounted.
+	rm -f held.out
+	"$probe" "$recorder" hold >held.out 2>&1 &
+	held=$!
+	for ((i = 0; i < 300; i++)); do
+		[ -s held.out ] && break
+		sleep 0.1
+	done
+	cp held.out out
+	check "$recorder: a disk is held" has_loop_of "$held"
+	run "$recorder" clean
+	check "$recorder: a live run's disk is not cleared" has_loop_of "$held"
+	kill -KILL "$held"
+	wait "$held" 2>/dev/null
+	sleep 1
+	run "$recorder" clean
+	sleep 0.5
+	check "$recorder: a killed run's disk is" eval "! has_loop_of $held"
+	held=
+done
+
+if run bpf probe; then
+	check "bpf: what does not fit into the ring is reported" run bpf overflow
+fi
+if [ -n "${OUTAGE_TEST_HANG:-}" ] && run fuse probe; then
+	check "fuse: a server that stops answering is given up" run fuse hang
+	say
+else
+	skip "a server that stops answering: leaves I/O errors in the kernel log; OUTAGE_TEST_HANG=1 runs it"
+fi
+done_testing
