@@ -144,7 +144,9 @@ static int compare_paths(const void *a, const void *b)
 const struct history_paths *history_paths_at(struct history *h, size_t state)
 {
 	assert(state < h->states.n);
-	while (h->paths.n <= state) {
+	/* All that there are, so that what is returned stays in its place until the next operation.
+	 */
+	while (h->paths.n < h->states.n) {
 		struct history_paths paths = { 0 };
 		struct collector c = { h, h->states.v[h->paths.n], &paths, "" };
 

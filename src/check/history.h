@@ -40,7 +40,7 @@ void history_start(struct history *h, const struct workload *w);
  */
 void history_op(struct history *h, size_t i, int64_t result, struct findings *out);
 
-/* The paths of a state, sorted; "." is not among them. */
+/* The paths of a state, sorted; "." is not among them. Valid until the next operation. */
 const struct history_paths *history_paths_at(struct history *h, size_t state);
 /* The inode at `path` in a state; 0 if nothing is there. */
 uint64_t history_ino(struct history *h, size_t state, const char *path);
