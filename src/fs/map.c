@@ -26,7 +26,7 @@ void map_node_free(void *node)
 
 static struct branch *as_branch(const struct map_node *n)
 {
-	assert(!n->kind);
+	assert(n && !n->kind);
 	return (struct branch *)(uintptr_t)n;
 }
 
@@ -118,6 +118,7 @@ static struct map_node *own(struct map_node **slot)
 {
 	struct map_node *n = *slot;
 
+	assert(n); /* a branch has two children */
 	if (n->refs == 1)
 		return n;
 	if (n->kind) {
