@@ -121,7 +121,10 @@ int target_mount(struct target *t, struct strbuf *said, struct err *err)
 /* Takes what the kernel has said of this target; without a device only its bugs and warnings. */
 static void listen(struct target *t, bool device)
 {
-	const char *path = device && t->disk ? disk_device(t->disk) : NULL;
+	/* A FUSE server is not the kernel's file system on that device; what is said is another's.
+	 */
+	bool own = device && t->disk && !t->command;
+	const char *path = own ? disk_device(t->disk) : NULL;
 	const char *slash = path ? strrchr(path, '/') : NULL;
 
 	if (t->kmsg >= 0)
