@@ -14,12 +14,11 @@
 #include "target/target.h"
 
 enum run_mode {
-	RUN_PERSIST = 1 << 0,  /* right after each persistence point, all completed writes */
-	RUN_LAST = 1 << 1,     /* only after the last one */
-	RUN_PREFIX = 1 << 2,   /* after every write */
-	RUN_REORDER = 1 << 3,  /* subsets of what is in flight */
-	RUN_TORN = 1 << 4,     /* with reorder: torn writes as well */
-	RUN_RECOVERY = 1 << 5, /* a second crash while recovering from the first */
+	RUN_PERSIST = 1 << 0, /* right after each persistence point, all completed writes */
+	RUN_LAST = 1 << 1,    /* only after the last one */
+	RUN_PREFIX = 1 << 2,  /* after every write */
+	RUN_REORDER = 1 << 3, /* subsets of what is in flight */
+	RUN_TORN = 1 << 4,    /* with reorder: torn writes as well */
 };
 
 struct run_opts {
@@ -30,9 +29,8 @@ struct run_opts {
 	uint64_t budget; /* crash states of one workload; 0: no limit */
 	uint64_t sample; /* more of them, drawn at random, once the budget is used up */
 	uint64_t seed;
-	bool prune_reads; /* reorder: vary only what recovery or the walk reads */
-	bool fsck;	  /* on every state, not only on those that cannot be mounted */
-	bool paranoid;	  /* compare device and record after every run */
+	bool fsck;     /* on every state, not only on those that cannot be mounted */
+	bool paranoid; /* compare device and record after every run */
 };
 
 struct run_totals {

@@ -55,7 +55,7 @@ static void choose_points(const struct trace *t, unsigned modes, struct crash_po
 		points_around_flushes(t, out);
 		crash_points_ops(t, out); /* sorts, and drops what is there twice */
 	}
-	if (modes & (RUN_PERSIST | RUN_LAST | RUN_REORDER | RUN_RECOVERY) || !modes)
+	if (modes & (RUN_PERSIST | RUN_LAST | RUN_REORDER) || !modes)
 		crash_points_persist(t, out);
 	keep_span(out, from, to);
 	if (modes & RUN_LAST && out->n)
@@ -66,7 +66,7 @@ static unsigned choose_layers(unsigned modes)
 {
 	unsigned layers = 0;
 
-	if (modes & (RUN_PERSIST | RUN_LAST | RUN_RECOVERY) || !modes)
+	if (modes & (RUN_PERSIST | RUN_LAST) || !modes)
 		layers |= CRASH_WITH_COMPLETED;
 	if (modes & RUN_PREFIX)
 		layers |= CRASH_WITH_ALL;

@@ -2,7 +2,6 @@
 /*
  * store.h - a run's directory: what was found, kept so that it can be seen again.
  *
- *	RUN/run                     key and value a line: target, kernel, options, totals
  *	RUN/base-WORKER.img         the disk before each workload (sparse)
  *	RUN/findings/NUMBER/case    key and value a line: target, guarantee, state, base, ...
  *	                 .../workload, trace, problems, expected, seen, kernel-log, said
