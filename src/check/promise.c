@@ -127,6 +127,11 @@ void promises_release(struct promises *p)
 
 /* ---- asking it ---- */
 
+bool promise_of_data(const struct promise *x)
+{
+	return x->kind == PROMISE_DATA || x->kind == PROMISE_RANGE;
+}
+
 /* Whether `path` is `below` itself, or a directory above it. */
 static bool on_the_way(const char *path, const char *below)
 {
@@ -144,6 +149,25 @@ static bool names_line(struct history *h, size_t state, const char *path, uint64
 		if (paths->v[i].ino == ino && on_the_way(path, paths->v[i].path))
 			return true;
 	return false;
+}
+
+/* Whether the inode has had one and the same name in all states so far. */
+static bool one_name(struct history *h, size_t state, uint64_t ino)
+{
+	const char *name = NULL;
+
+	for (size_t s = 0; s <= state; s++) {
+		const struct history_paths *paths = history_paths_at(h, s);
+
+		for (size_t i = 0; i < paths->n; i++) {
+			if (paths->v[i].ino != ino)
+				continue;
+			if (name && !streq(name, paths->v[i].path))
+				return false;
+			name = paths->v[i].path;
+		}
+	}
+	return name != NULL;
 }
 
 /* Whether it was a name of the inode before a state, and nothing is there in that state. */
@@ -183,7 +207,9 @@ static bool covers_path(const struct promises *p, const struct promise *x, const
 					     left_name(p->h, x->state, path, x->ino));
 	case PROMISE_DATA:
 	case PROMISE_RANGE:
-		return p->g->fsync_names && names_line(p->h, x->state, path, x->ino);
+		/* A way to the data is promised. Where there are several, any of them will do. */
+		return p->g->fsync_names && names_line(p->h, x->state, path, x->ino) &&
+		       one_name(p->h, x->state, x->ino);
 	}
 	return false;
 }
@@ -251,6 +277,8 @@ const struct promise *promise_for_existence(const struct promises *p, uint64_t i
 		const struct promise *x = &p->list.v[i];
 		const struct history_paths *paths = history_paths_at(p->h, x->state);
 
+		if (promise_of_data(x) && x->ino == ino && p->g->fsync_names)
+			return x;
 		for (size_t k = 0; k < paths->n; k++)
 			if (paths->v[k].ino == ino && covers_path(p, x, paths->v[k].path) &&
 			    reachable(p, x, paths->v[k].path))

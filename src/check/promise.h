@@ -44,6 +44,8 @@ const struct promise *promise_for_path(const struct promises *p, const char *pat
 const struct promise *promise_for_attributes(const struct promises *p, uint64_t ino);
 const struct promise *promise_for_size(const struct promises *p, uint64_t ino);
 const struct promise *promise_for_byte(const struct promises *p, uint64_t ino, uint64_t offset);
+/* Whether data is promised and, of the names, only that one leads to it: fdatasync and the like. */
+bool promise_of_data(const struct promise *x);
 /* The first promise by which some name of the inode had to be there. */
 const struct promise *promise_for_existence(const struct promises *p, uint64_t ino);
 

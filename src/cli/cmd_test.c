@@ -25,9 +25,16 @@ static const char usage[] =
 	"  -b, --bounds SET|FILE   generated workloads (outage gen --list)\n"
 	"  FILE                    workloads, j-lang files, directories of them, - for standard "
 	"input\n"
-	"      --crash MODE,...    persist (default), last, prefix, reorder, torn\n"
+	"      --crash MODE,...    persist (default), last, prefix, reorder, torn, recovery\n"
 	"      --max-subset K      reorder: at most K writes lost, or surviving; default 2\n"
-	"      --budget N          crash states of one workload; default 200 for reorder and torn\n"
+	"      --torn              the same as --crash reorder,torn\n"
+	"      --prune HOW         reads (default): vary only the writes that recovery or the "
+	"walk\n"
+	"                          reads; none: vary them all\n"
+	"      --lose-flush N      judge as if the N-th flush of each workload had not been sent,\n"
+	"                          to see that it is noticed\n"
+	"      --budget N          crash states of one workload; default 200 for reorder,\n"
+	"                          torn and recovery\n"
 	"      --guarantee NAME    posix, linux, sync; default: what the target promises\n"
 	"      --recorder NAME     bpf or fuse; default: the best that works here\n"
 	"      --mkfs ARGS         more arguments for mkfs; for fuse: the command, with {disk}\n"
@@ -247,21 +254,21 @@ static int parse_modes(const char *arg, unsigned *out, struct err *err)
 		unsigned mode;
 	} modes[] = {
 		{ "persist", RUN_PERSIST }, { "last", RUN_LAST }, { "prefix", RUN_PREFIX },
-		{ "reorder", RUN_REORDER }, { "torn", RUN_TORN },
+		{ "reorder", RUN_REORDER }, { "torn", RUN_TORN }, { "recovery", RUN_RECOVERY },
 	};
 	auto_free char *copy = xstrdup(arg);
 	char *rest = copy;
 
-	*out = 0;
 	for (char *one; (one = strsep(&rest, ","));) {
 		size_t i = 0;
 
 		while (i < ARRAY_SIZE(modes) && !streq(modes[i].name, one))
 			i++;
 		if (i == ARRAY_SIZE(modes))
-			return err_set(err, -EINVAL,
-				       "'%.40s' is none of persist, last, prefix, reorder, torn",
-				       one);
+			return err_set(
+				err, -EINVAL,
+				"'%.40s' is none of persist, last, prefix, reorder, torn, recovery",
+				one);
 		*out |= modes[i].mode;
 	}
 	return 0;
@@ -276,6 +283,9 @@ enum {
 	OPT_MKFS,
 	OPT_RECOVER,
 	OPT_SIZE,
+	OPT_PRUNE,
+	OPT_TORN,
+	OPT_LOSE_FLUSH,
 	OPT_FSCK,
 	OPT_PARANOID,
 	OPT_SKIP,
@@ -300,6 +310,9 @@ static const struct option long_options[] = {
 	{ "mkfs", required_argument, NULL, OPT_MKFS },
 	{ "recover", required_argument, NULL, OPT_RECOVER },
 	{ "size", required_argument, NULL, OPT_SIZE },
+	{ "prune", required_argument, NULL, OPT_PRUNE },
+	{ "torn", no_argument, NULL, OPT_TORN },
+	{ "lose-flush", required_argument, NULL, OPT_LOSE_FLUSH },
 	{ "fsck", no_argument, NULL, OPT_FSCK },
 	{ "paranoid", no_argument, NULL, OPT_PARANOID },
 	{ "skip", required_argument, NULL, OPT_SKIP },
@@ -327,6 +340,8 @@ static int parse_numbers(int opt, const char *arg, struct test *t, struct err *e
 		return 0;
 	case OPT_BUDGET:
 		return number_parse_count(arg, &t->run.budget, err);
+	case OPT_LOSE_FLUSH:
+		return number_parse_count(arg, &t->run.lose_flush, err);
 	case OPT_SIZE:
 		return number_parse_size(arg, &t->run.target.size, err);
 	case OPT_SKIP:
@@ -372,6 +387,15 @@ static int parse_option(int opt, const char *arg, struct test *t, struct err *er
 		return 0;
 	case OPT_RECOVER:
 		t->run.target.recover = arg;
+		return 0;
+	case OPT_PRUNE:
+		t->run.vary_all = streq(arg, "none");
+		return streq(arg, "none") || streq(arg, "reads")
+			       ? 0
+			       : err_set(err, -EINVAL, "--prune is reads or none, not '%.40s'",
+					 arg);
+	case OPT_TORN:
+		t->run.modes |= RUN_TORN | RUN_REORDER;
 		return 0;
 	case OPT_FSCK:
 		t->run.fsck = true;
@@ -430,7 +454,7 @@ static int run(int argc, char **argv)
 		return list_targets();
 	if (!target_find(t.run.target.spec, &err))
 		return cli_fail(&err);
-	if (!t.run.budget && t.run.modes & (RUN_REORDER | RUN_TORN))
+	if (!t.run.budget && t.run.modes & (RUN_REORDER | RUN_TORN | RUN_RECOVERY))
 		t.run.budget = 200;
 	supply_init(&t.source);
 	status = open_source(&t, argv + optind, &err) ? cli_fail(&err) : run_test(&t);

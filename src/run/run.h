@@ -14,11 +14,12 @@
 #include "target/target.h"
 
 enum run_mode {
-	RUN_PERSIST = 1 << 0, /* right after each persistence point, all completed writes */
-	RUN_LAST = 1 << 1,    /* only after the last one */
-	RUN_PREFIX = 1 << 2,  /* after every write */
-	RUN_REORDER = 1 << 3, /* subsets of what is in flight */
-	RUN_TORN = 1 << 4,    /* with reorder: torn writes as well */
+	RUN_PERSIST = 1 << 0,  /* right after each persistence point, all completed writes */
+	RUN_LAST = 1 << 1,     /* only after the last one */
+	RUN_PREFIX = 1 << 2,   /* after every write */
+	RUN_REORDER = 1 << 3,  /* subsets of what is in flight */
+	RUN_TORN = 1 << 4,     /* with reorder: torn writes as well */
+	RUN_RECOVERY = 1 << 5, /* a second crash, while recovering from the first */
 };
 
 struct run_opts {
@@ -29,6 +30,13 @@ struct run_opts {
 	uint64_t budget; /* crash states of one workload; 0: no limit */
 	uint64_t sample; /* more of them, drawn at random, once the budget is used up */
 	uint64_t seed;
+	bool vary_all; /* vary every write in flight, not only those that recovery or the walk reads
+			*/
+	/*
+	 * Proves the checkers: the record is judged as if the file system had not sent its n-th
+	 * flush or FUA, counted from 1 within the operations; 0: none.
+	 */
+	uint64_t lose_flush;
 	bool fsck;     /* on every state, not only on those that cannot be mounted */
 	bool paranoid; /* compare device and record after every run */
 };
@@ -52,7 +60,14 @@ struct run_case {
 	const struct trace *trace;
 	const struct image *base;
 	const struct crash_state *state; /* NULL: before any crash */
-	size_t done;			 /* operations that had returned */
+	/*
+	 * A second crash: what recovery sent to the disk, and the state that was left of it. The id
+	 * of the case is then "STATE/SECOND". NULL: there was none.
+	 */
+	const struct trace *recovery;
+	const struct crash_state *second;
+	unsigned modes; /* of the run, so that it can be done again */
+	size_t done;	/* operations that had returned */
 	struct history *history;
 	const struct tree *seen; /* NULL if nothing could be mounted */
 	const struct findings *findings;
