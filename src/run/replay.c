@@ -144,7 +144,7 @@ int replay_case(const struct stored_case *c, bool rerun, struct replay_result *o
 {
 	struct replay_result made = { 0 };
 	struct watcher watcher = { stored_case_first(c)->kind, &made };
-	struct run_reporter reporter = { on_found, &watcher };
+	struct run_reporter reporter = { .found = on_found, .ctx = &watcher };
 	struct run_opts opts;
 	struct run *run = NULL;
 	int rc = replay_opts(c, &opts, err);

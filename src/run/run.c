@@ -117,6 +117,8 @@ int run_workload(struct run *r, const struct workload *w, const struct run_repor
 {
 	auto_findings live = { 0 };
 	auto_strbuf log = STRBUF_INIT;
+
+	r->report = report;
 	int rc = record_workload(r, w, &live, err);
 
 	/* A busy machine can make the recorder miss something. It says so; then the run is void. */

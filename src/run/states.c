@@ -167,6 +167,9 @@ int check_state(struct run *r, const struct workload *w, const struct crash_stat
 	struct promises p = { 0 };
 	bool under_way;
 	size_t done = operations_done(&r->trace, state->point, &under_way);
+
+	r->report = report;
+	run_phase(r, "recovering from crash state", strbuf_str(&state->id));
 	int rc = disk_load(t->disk, &state->image, err);
 
 	if (!rc)

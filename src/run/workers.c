@@ -97,7 +97,7 @@ static int on_finding(void *ctx, const struct run_case *c, struct err *err)
 static void do_workload(struct worker *w, struct run *run, struct workload *scratch)
 {
 	struct message m = { .kind = MSG_PROGRESS };
-	struct run_reporter reporter = { on_finding, w };
+	struct run_reporter reporter = { .found = on_finding, .ctx = w };
 	struct err err = ERR_INIT;
 	int rc = supply_get(w->opts->source, w->at, scratch, &err);
 
