@@ -17,8 +17,10 @@ static void load_trace(struct view *v)
 	v->has_trace = replay_trace(&v->c, &v->trace, &ignored) == 0;
 	err_clear(&ignored);
 	/* What survived does not depend on the disk's content, so that need not be read. */
+	const char *second;
+	auto_free char *id = stored_case_state(&v->c, &second);
 	if (v->has_trace && !stored_case_live(&v->c))
-		v->has_state = crash_replay(&v->trace, &opts, v->c.state, &v->state, &ignored) == 0;
+		v->has_state = crash_replay(&v->trace, &opts, id, &v->state, &ignored) == 0;
 }
 
 static bool load_tree(const struct strbuf *text, struct tree *out)

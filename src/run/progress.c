@@ -227,7 +227,7 @@ static bool read_record(FILE *in, struct strbuf *text, struct progress_record *r
 
 	strbuf_clear(text);
 	vec_clear(&r->clusters);
-	while (next_line(in, &line, &cap, &len) && r->clusters.n < FINDING_KIND_END) {
+	while (next_line(in, &line, &cap, &len) && r->clusters.n <= FINDING_KIND_END) {
 		struct progress_cluster c;
 
 		strbuf_add(text, line, len);

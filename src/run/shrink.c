@@ -98,7 +98,7 @@ static int on_found(void *ctx, const struct run_case *c, struct err *err)
 		return 0;
 	s->seen.shown = true;
 	note_state(&s->seen, c->state);
-	int rc = s->keep_in ? store_case_alone(s->keep_in, c, err) : 0;
+	int rc = s->keep_in ? store_case_alone(s->keep_in, c, &s->run->opts, err) : 0;
 	return rc ? rc : -ECANCELED;
 }
 
