@@ -35,7 +35,7 @@ fsync foo
 close f1
 EOF
 check "a sick file system is caught" \
-	status 1 test -t ext4,barrier=0 --crash reorder --budget 40 -j 1 -o run workload
+	status 1 test -t ext4,barrier=0 --crash reorder --budget 40 -j 1 --keep all -o run workload
 finding=$(find run/findings -name problems -exec grep -l '^missing.foo' {} + | sort -V | head -n 1)
 finding=${finding%/problems}
 check "a synced file is missing" test -d "$finding"

@@ -25,7 +25,7 @@ static const char usage[] =
 	"does\n"
 	"not show any more.\n"
 	"\n"
-	"example: outage shrink outage-runs/ext4-0001/findings/17002-0\n";
+	"example: outage shrink outage-runs/ext4-0001/findings/17-2\n";
 
 struct shrink_command {
 	struct stored_case c;
@@ -180,7 +180,7 @@ static int run(int argc, char **argv)
 	o.opts.step = on_step;
 	int status = make_parent(o.output);
 	if (!status)
-		status = cli_watch(shrink, &o, (unsigned)(o.time_ns / 1000000000) + 1);
+		status = cli_watch(shrink, &o, (unsigned)(o.time_ns / 1000000000) + 1, NULL);
 	stored_case_release(&o.c);
 	free(o.output);
 	return status;
