@@ -75,7 +75,8 @@ interrupt() {
 	timeout 120 "$OUTAGE" test "$@" >out 2>err </dev/null &
 	pid=$!
 	for _ in $(seq 600); do
-		[ "$(done_in "$where")0" -lt "${want}0" ] && kill -0 $pid 2>/dev/null || break
+		[ "$(done_in "$where")0" -lt "${want}0" ] || break
+		kill -0 $pid 2>/dev/null || break
 		sleep 0.05
 	done
 	if [ "$signal" = KILL ]; then
@@ -89,13 +90,11 @@ interrupt() {
 
 # ---- interrupted, and resumed ----
 
-bounds="--bounds seq-1 --sample 90 --seed 3 --keep all"
-# shellcheck disable=SC2086 # several words
-check 'a run that is not interrupted' sick 1 $bounds -o whole --json
+bounds=(--bounds seq-1 --sample 90 --seed 3)
+check 'a run that is not interrupted' sick 1 "${bounds[@]}" --keep all -o whole --json
 whole=$(totals)
 check 'finds something' json 'd["findings"] > 3 and d["workloads"] == 90'
-# shellcheck disable=SC2086
-start=(-t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 2 $bounds -o killed)
+start=(-t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 2 "${bounds[@]}" --keep all -o killed)
 for at in 1 25 60; do
 	interrupt KILL killed $at "${start[@]}" 2>killed.err
 	check "killed when $at were done: the record is there" test "$(done_in killed)" -ge $at
@@ -109,21 +108,19 @@ check 'no workload counts twice' \
 	test -z "$(awk '/^done/ { print $2 }' killed/progress | sort | uniq -d)"
 check 'the same findings are kept' diff <(ls whole/findings) <(ls killed/findings)
 check 'and tell the same' diff <(cat whole/findings/*/problems) <(cat killed/findings/*/problems)
-check 'each can be seen again' status 1 replay "killed/findings/$(ls killed/findings | tail -n 1)"
+check 'each can be seen again' status 1 replay "$(find killed/findings -mindepth 1 -maxdepth 1 | sort | tail -n 1)"
 check 'resumed once more' run 1 --resume killed
 check 'it says that it is finished' grep -q 'killed is finished' out
 check 'and gives the result' grep -q ' findings in ' out
 check 'as JSON, too' run 1 --resume killed --json
 check 'with the same totals again' test "$(totals)" = "$whole"
 
-# shellcheck disable=SC2086
-interrupt INT stopped 10 -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 2 $bounds -o stopped
+interrupt INT stopped 10 -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 2 "${bounds[@]}" --keep all -o stopped
 check 'interrupted from the keyboard, it says how to go on' \
 	grep -q 'outage test --resume stopped' out
 check 'and goes on from another directory' sh -c \
 	"mkdir -p else && cd else && timeout 120 '$OUTAGE' test --resume ../stopped --json >../out 2>../err; test \$? -eq 1"
 check 'to the same totals' test "$(totals)" = "$whole"
-# shellcheck disable=SC2086
 check 'when its time is up' sick 0 --bounds seq-2 --sample 4000 --time 1s --json \
 	--crash last --suppress <(echo '*: *') -o timed
 check 'part of it is done' json '0 < d["workloads"] < 4000'
@@ -168,8 +165,7 @@ awk '/^done/ && $5 == 0 { print; exit }' whole/progress >>again/progress
 check 'a record that counts twice' refused 'twice' --resume again
 
 # A worker that dies is an error that names the workload; another one takes its place.
-# shellcheck disable=SC2086
-timeout 120 "$OUTAGE" test -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 1 $bounds \
+timeout 120 "$OUTAGE" test -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 1 "${bounds[@]}" --keep all \
 	-o died --json >out 2>err </dev/null &
 pid=$!
 while [ "$(done_in died)0" -lt 50 ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
@@ -184,17 +180,14 @@ check 'with the totals of the whole' test "$(totals)" = "$whole"
 
 # ---- what is kept ----
 
-bounds='--bounds seq-1 --sample 90 --seed 3'
 kept() { find "$1/findings" -mindepth 1 -maxdepth 1 -type d | wc -l; } # RUN
 most() { cut -f1 "$1"/findings/*/problems >/dev/null && timeout 60 "$OUTAGE" report "$1" --json >out; }
-# shellcheck disable=SC2086
-check 'one of each cluster' sick 1 $bounds --keep 1 -o one --json
+check 'one of each cluster' sick 1 "${bounds[@]}" --keep 1 -o one --json
 check 'is kept' json "d['clusters'] == $(kept one) and d['not_kept'] == d['findings'] - d['clusters']"
 check 'all are counted' test "$(totals | cut -d, -f5,6)" = "$(echo "$whole" | cut -d, -f5,6)"
 check 'the report counts them, too' most one
 check 'kept or not' json "sum(c['count'] for c in d['clusters']) == d['totals']['findings'] > d['totals']['kept'] == len(d['findings']) == $(kept one)"
-# shellcheck disable=SC2086
-check 'none' sick 1 $bounds --keep none -o none
+check 'none' sick 1 "${bounds[@]}" --keep none -o none
 check 'is kept, and it says so' grep -q 'of them not kept' out
 check 'no directory' test "$(kept none)" -eq 0
 check 'the report still has the clusters' status 0 report none
@@ -209,20 +202,16 @@ check 'is told' grep -q 'keep is all, findings, none' err
 check 'rules for all that was found' status 0 report one --suppressions
 cp out rules
 check 'name each cluster' test "$(cut -d@ -f1 rules | sort -u | wc -l)" -ge 2
-# shellcheck disable=SC2086
-check 'and hide it all' sick 0 $bounds --suppress rules -o hidden --json
+check 'and hide it all' sick 0 "${bounds[@]}" --suppress rules -o hidden --json
 check 'which is counted apart' json 'd["findings"] == 0 and d["suppressed"] > 3'
 check 'and not kept' test "$(kept hidden)" -eq 0
 sed 1d rules >less
-# shellcheck disable=SC2086
-check 'without one of the rules' sick 1 $bounds --suppress less -o less.run --json
+check 'without one of the rules' sick 1 "${bounds[@]}" --suppress less -o less.run --json
 check 'only that one shows' json 'd["clusters"] == 1 and d["suppressed"] > 0'
 check 'which is the one' grep -qF "$(head -n 1 rules | sed 's/ @.*//')" less.run/progress
-# shellcheck disable=SC2086
-check 'rules for another target' sick 1 $bounds --suppress <(sed 's/@ fuse/@ ext4/' rules) -o for-ext4 --json
+check 'rules for another target' sick 1 "${bounds[@]}" --suppress <(sed 's/@ fuse/@ ext4/' rules) -o for-ext4 --json
 check 'hide nothing' json 'd["suppressed"] == 0'
-# shellcheck disable=SC2086
-check 'two files' sick 0 $bounds --suppress less --suppress <(head -n 1 rules) -o two
+check 'two files' sick 0 "${bounds[@]}" --suppress less --suppress <(head -n 1 rules) -o two
 check 'they hold when the run is resumed' run 0 --resume hidden --json
 check 'as before' json 'd["suppressed"] > 3'
 printf '# fine\nmissing: *\nmising: *\n' >bad

@@ -14,7 +14,7 @@ static const char usage[] =
 	"image\n"
 	"that are kept in DIR, lets the target recover, and checks it.\n"
 	"\n"
-	"  DIR                a finding: RUN/findings/NUMBER\n"
+	"  DIR                a finding: RUN/findings/NAME\n"
 	"      --rerun        run the workload anew, and try its crash states until one shows it\n"
 	"      --time DURATION  give up after that; default 10m\n"
 	"      --json         one JSON object on standard output\n"

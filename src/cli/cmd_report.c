@@ -11,7 +11,7 @@ static const char usage[] =
 	"\n"
 	"Tells what a run found: clusters of findings that are alike, and the first of each.\n"
 	"\n"
-	"  RUN            the directory of a run, or of one finding: RUN/findings/NUMBER\n"
+	"  RUN            the directory of a run, or of one finding: RUN/findings/NAME\n"
 	"      --text     on standard output; the default\n"
 	"      --json     one JSON object on standard output, with every finding\n"
 	"      --suppressions  rules that hide all of it, for outage test --suppress\n"

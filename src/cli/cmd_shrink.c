@@ -15,8 +15,8 @@ static const char usage[] =
 	"Makes a finding small: drops operations of its workload as long as a problem of the same\n"
 	"kind shows, then lets as many of the lost writes survive as possible.\n"
 	"\n"
-	"  DIR                  a finding: RUN/findings/NUMBER\n"
-	"  -o, --output OUTDIR  where the small one goes; default: RUN/shrunk/NUMBER\n"
+	"  DIR                  a finding: RUN/findings/NAME\n"
+	"  -o, --output OUTDIR  where the small one goes; default: RUN/shrunk/NAME\n"
 	"      --runs N         at most so many tries; default 500\n"
 	"      --time DURATION  give up after that; default 30m\n"
 	"      --json           one JSON object on standard output\n"
@@ -93,7 +93,7 @@ static int shrink(void *ctx)
 	return EXIT_OK;
 }
 
-/* RUN/findings/NUMBER becomes RUN/shrunk/NUMBER, so that a report of the run has it once. */
+/* RUN/findings/NAME becomes RUN/shrunk/NAME, so that a report of the run has it once. */
 static char *default_output(const char *dir)
 {
 	auto_free char *copy = xstrdup(dir);

@@ -12,8 +12,10 @@
 
 #include "base/io.h"
 #include "base/rng.h"
+#include "core/trace_file.h"
 #include "run/plan.h"
 #include "run/progress.h"
+#include "run/replay.h"
 #include "run/store.h"
 #include "run/suppress.h"
 
@@ -379,6 +381,100 @@ static void test_cluster(void)
 	   "a long one is cut, and still its own");
 }
 
+/* ---- a second crash ---- */
+
+static void write_text(const char *where, const char *name, const char *text)
+{
+	auto_free char *path = xasprintf("%s/%s", where, name);
+	auto_fd fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+
+	if (io_write_full(fd, text, strlen(text)))
+		printf("# cannot write %s\n", path);
+}
+
+/* A trace of one write, and the id of the state in which it survived. */
+static char *one_write(const char *path, const struct image *base, uint64_t addr, const char *page,
+		       struct image *after)
+{
+	auto_trace t;
+	struct crash_opts opts = CRASH_OPTS_INIT;
+	auto_crash_state state = CRASH_STATE_INIT;
+	auto_crash e = NULL;
+	struct err err = ERR_INIT;
+	char byte, *id = NULL;
+
+	trace_init(&t);
+	t.info.size = 65536;
+	t.info.sector_size = 512;
+	trace_write(&t, addr, page, 4096, 0);
+	uint64_t end = t.events.n;
+	opts.base = base;
+	opts.points = &end;
+	opts.n_points = 1;
+	opts.layers = CRASH_WITH_WHOLE;
+	if (trace_save(path, &t, &err) || crash_new(&t, &opts, &e, &err))
+		printf("# %s\n", err.msg);
+	while (e && crash_next(e, &state)) {
+		image_read(&state.image, addr, &byte, 1);
+		if (byte != page[0])
+			continue;
+		free(id);
+		id = xstrdup(strbuf_str(&state.id));
+		image_release(after);
+		image_snapshot(&state.image, after);
+	}
+	return id;
+}
+
+static void test_second(void)
+{
+	auto_free char *where = xasprintf("%s/second", dir);
+	auto_free char *trace = xasprintf("%s/trace", where);
+	auto_free char *recovery = xasprintf("%s/recovery", where);
+	auto_free char *base_path = xasprintf("%s/base.img", where);
+	auto_image base = IMAGE_INIT, first = IMAGE_INIT, both = IMAGE_INIT;
+	struct stored_case c;
+	auto_crash_state state = CRASH_STATE_INIT;
+	struct err err = ERR_INIT;
+	char page[4096];
+	const char *second;
+
+	mkdir(where, 0777);
+	image_init(&base, 65536);
+	ok(image_save_file(&base, base_path, &err) == 0, "a disk");
+	memset(page, 'a', sizeof(page));
+	auto_free char *id = one_write(trace, &base, 0, page, &first);
+	memset(page, 'b', sizeof(page));
+	auto_free char *other = one_write(recovery, &first, 8192, page, &both);
+	auto_free char *text =
+		xasprintf("target ext4\nguarantee linux\nstate %s/%s\nbase base.img\n"
+			  "size 65536\ncrash reorder,recovery\nmax-subset 4\n"
+			  "budget 77\nseed 5\nprune none\nlose-flush 2\n",
+			  id, other);
+	write_text(where, "case", text);
+	write_text(where, "problems", "missing\tfoo\tfoo: is missing\t\n");
+	write_text(where, "workload", "creat foo\nfsync foo\n");
+	if (!ok(store_load(where, &c, &err) == 0, "a case with two crashes is read"))
+		return;
+	auto_free char *got = stored_case_state(&c, &second);
+	is_s(got, id, "it has the first state");
+	is_s(second, other, "and the second");
+	is_i(replay_state(&c, &state, &err), 0, "the disk is rebuilt");
+	ok(hash_eq(image_hash(&state.image), image_hash(&both)) &&
+		   !hash_eq(image_hash(&both), image_hash(&first)),
+	   "as the second crash left it");
+	struct run_opts opts;
+	is_i(replay_opts(&c, &opts, &err), 0, "its options");
+	ok(opts.modes == (RUN_REORDER | RUN_RECOVERY) && opts.max_subset == 4 &&
+		   opts.budget == 77 && opts.seed == 5 && opts.vary_all && opts.lose_flush == 2,
+	   "are those of the run that found it");
+	unlink(recovery);
+	crash_state_release(&state);
+	state = (struct crash_state)CRASH_STATE_INIT;
+	ok(replay_state(&c, &state, &err) < 0, "without the recovery it cannot be");
+	stored_case_release(&c);
+}
+
 int main(void)
 {
 	if (!mkdtemp(dir))
@@ -394,6 +490,7 @@ int main(void)
 	test_suppress_refused();
 	test_forget();
 	test_cluster();
+	test_second();
 	auto_free char *command = xasprintf("rm -rf %s", dir);
 	if (system(command))
 		printf("# %s is left\n", dir);
