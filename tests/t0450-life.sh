@@ -125,6 +125,13 @@ check 'when its time is up' sick 0 --bounds seq-2 --sample 4000 --time 1s --json
 	--crash last --suppress <(echo '*: *') -o timed
 check 'part of it is done' json '0 < d["workloads"] < 4000'
 
+# Killed before anything was written down.
+cp -r whole early
+rm -r early/progress early/findings/*
+check 'a run that has only begun' run 1 --resume early --json
+check 'is done from the start' json 'd["done_before"] == 0'
+check 'to the same totals, too' test "$(totals)" = "$whole"
+
 # A record that was cut in the middle, as if the machine had gone down.
 cp -r whole cut
 truncate -s -10 cut/progress

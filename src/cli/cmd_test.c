@@ -314,7 +314,7 @@ static int save_suppressions(const struct test *t, struct err *err)
 	return io_output_commit(&out, err);
 }
 
-/* RUN/run comes last: where it is, the run can go on. */
+/* Where RUN/run is, the run can go on, also if it was killed before it had done anything. */
 static int begin(struct test *t, struct err *err)
 {
 	auto_strbuf hash = STRBUF_INIT;
@@ -335,8 +335,8 @@ static int begin(struct test *t, struct err *err)
 	if (!rc)
 		rc = save_suppressions(t, err);
 	if (!rc)
-		rc = progress_create(t->dir, t->plan.workloads, &t->progress, err);
-	return rc ? rc : plan_save(&t->plan, t->dir, err);
+		rc = plan_save(&t->plan, t->dir, err);
+	return rc ? rc : progress_create(t->dir, t->plan.workloads, &t->progress, err);
 }
 
 /* ---- going on ---- */
