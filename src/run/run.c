@@ -159,6 +159,8 @@ int run_workload(struct run *r, const struct workload *w, const struct run_repor
 {
 	auto_findings live = { 0 };
 	auto_strbuf log = STRBUF_INIT;
+
+	r->report = report;
 	int rc = record_workload(r, w, &live, err);
 
 	for (int tries = 0; rc == -EOVERFLOW && tries < RECORD_TRIES; tries++) {
