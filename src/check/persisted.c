@@ -8,8 +8,8 @@
  *     attributes has the value of some state since the attributes were promised.
  * P3: the size is between the least and the largest since it was promised; each 512 bytes of the
  *     data are those of some state since they were promised, of the same inode.
- * P4: an inode that had to exist, and that no state since then removed, is under one of its names;
- *     and under no more of them than it had in any one state.
+ * P4: where rename is atomic: an inode that had to exist, and that no state since then removed, is
+ *     under one of its names; and under no more of them than it had in any one state.
  *
  * States hold what whole operations left. An operation that makes a file and fills it shows an
  * empty file in between, so a file younger than a promise may be empty.
@@ -651,9 +651,10 @@ static void for_each_inode(struct context *c)
 				before = paths->v[k].ino == ino;
 			if (before)
 				continue;
-			check_lost(c, ino);
-			if (c->p->g->atomic_rename)
+			if (c->p->g->atomic_rename) {
+				check_lost(c, ino);
 				check_both(c, ino);
+			}
 		}
 	}
 }

@@ -35,7 +35,7 @@ static const char usage[] =
 	"                          to see that it is noticed\n"
 	"      --budget N          crash states of one workload; default 200 for reorder,\n"
 	"                          torn and recovery\n"
-	"      --guarantee NAME    posix, linux, sync; default: what the target promises\n"
+	"      --guarantee NAME    unmount, posix, linux, sync; default: what the target promises\n"
 	"      --recorder NAME     bpf or fuse; default: the best that works here\n"
 	"      --mkfs ARGS         more arguments for mkfs; for fuse: the command, with {disk}\n"
 	"      --recover CMD       fuse: the command that recovers {disk} before it is mounted\n"
@@ -376,9 +376,10 @@ static int parse_option(int opt, const char *arg, struct test *t, struct err *er
 		return parse_modes(arg, &t->run.modes, err);
 	case OPT_GUARANTEE:
 		t->run.guarantee = guarantee_find(arg);
-		return t->run.guarantee ? 0
-					: err_set(err, -EINVAL,
-						  "'%.40s' is none of posix, linux, sync", arg);
+		return t->run.guarantee
+			       ? 0
+			       : err_set(err, -EINVAL,
+					 "'%.40s' is none of unmount, posix, linux, sync", arg);
 	case OPT_RECORDER:
 		t->run.target.recorder = arg;
 		return 0;
