@@ -39,7 +39,7 @@ void check_live(const struct reffs_state *expected, const struct tree *seen,
  * Uses what is mounted at `root`, which then is empty: makes a file in every directory, writes and
  * reads it back, and removes everything. `seen` is what is there. Fails only if it cannot run.
  */
-int check_usable(int root, const struct tree *seen, const char *const *ignore, struct findings *out,
-		 struct err *err) must_check;
+int check_usable(int root, const struct tree *seen, struct findings *out, struct err *err)
+	must_check;
 
 #endif

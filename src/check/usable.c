@@ -48,12 +48,10 @@ static void probe_dir(int root, const char *path, struct findings *out)
 		report(out, path, "a new file in it cannot be removed", errno);
 }
 
-int check_usable(int root, const struct tree *seen, const char *const *ignore, struct findings *out,
-		 struct err *err)
+int check_usable(int root, const struct tree *seen, struct findings *out, struct err *err)
 {
 	size_t before = out->n;
 
-	(void)ignore;
 	if (!seen->finished)
 		return err_set(err, -EINVAL, "the tree is not finished");
 	for (size_t i = 0; i < seen->entries.n; i++) {

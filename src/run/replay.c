@@ -137,7 +137,8 @@ static int try_stored(struct run *run, const struct stored_case *c,
 		rc = err_set(err, -EINVAL, "%s/%s has %llu bytes; the disk had %llu", c->dir,
 			     c->base, (unsigned long long)base.size, (unsigned long long)c->size);
 	return rc ? rc
-		  : run_replay(run, &c->workload, &trace, &base, c->state, reporter, totals, err);
+		  : run_replay(run, &c->workload, &trace, NULL, &base, c->state, reporter, totals,
+			       err);
 }
 
 int replay_case(const struct stored_case *c, bool rerun, struct replay_result *out, struct err *err)

@@ -44,7 +44,12 @@ int run_open(const struct run_opts *opts, struct run **out, struct err *err)
 	struct run *r = xcalloc(1, sizeof(*r));
 
 	r->opts = *opts;
+	/* A second crash follows a first. */
+	if (!(r->opts.modes & ~(unsigned)RUN_RECOVERY))
+		r->opts.modes |= RUN_PERSIST;
+	r->max_subset = opts->max_subset ? opts->max_subset : 2;
 	trace_init(&r->trace);
+	trace_init(&r->recovery);
 	history_init(&r->history);
 	image_init(&r->base, 0);
 	int rc = target_open(&opts->target, &r->target, err);
@@ -72,8 +77,10 @@ void run_close(struct run *r)
 		target_close(&r->target);
 	image_release(&r->base);
 	trace_release(&r->trace);
+	trace_release(&r->recovery);
 	history_release(&r->history);
 	tree_release(&r->seen);
+	tree_release(&r->seen_again);
 	vec_release(&r->blocks);
 	free(r);
 }
@@ -112,6 +119,28 @@ static int verify(struct run *r, struct run_totals *totals, struct err *err)
 	return rc;
 }
 
+/*
+ * Forgets the n-th flush or FUA that was sent while operations ran. A flush alone becomes a read,
+ * which orders nothing, so that the numbers of events stay what they are.
+ */
+static void lose_flush(struct trace *t, uint64_t n)
+{
+	bool running = false;
+
+	for (size_t i = 0; i < t->events.n && n; i++) {
+		struct event *ev = &t->events.v[i];
+
+		running |= ev->kind == EV_OP_BEGIN;
+		if (!running)
+			continue;
+		if (ev->kind == EV_FLUSH && --n == 0)
+			*ev = (struct event){ .kind = EV_READ, .len = t->info.sector_size };
+		for (uint32_t flag = EV_PREFLUSH; n && flag <= EV_FUA; flag <<= 1)
+			if (ev->kind == EV_WRITE && ev->flags & flag && --n == 0)
+				ev->flags &= ~flag;
+	}
+}
+
 int run_workload(struct run *r, const struct workload *w, const struct run_reporter *report,
 		 struct run_totals *totals, struct err *err)
 {
@@ -131,6 +160,8 @@ int run_workload(struct run *r, const struct workload *w, const struct run_repor
 		rc = verify(r, totals, err);
 	if (rc)
 		return rc;
+	if (r->opts.lose_flush)
+		lose_flush(&r->trace, r->opts.lose_flush);
 	r->runs++;
 	totals->workloads++;
 	if (target_kernel_log(&r->target, &log))
@@ -145,6 +176,7 @@ int run_workload(struct run *r, const struct workload *w, const struct run_repor
 						       .workload = w,
 						       .trace = &r->trace,
 						       .base = &r->base,
+						       .modes = r->opts.modes,
 						       .done = w->ops.n,
 						       .history = &r->history,
 						       .seen = &r->seen,
@@ -178,25 +210,50 @@ static int rebuild_history(struct run *r, const struct workload *w, const struct
 	return 0;
 }
 
-int run_replay(struct run *r, const struct workload *w, const struct trace *t,
-	       const struct image *base, const char *id, const struct run_reporter *report,
-	       struct run_totals *totals, struct err *err)
+static void copy_trace(const struct trace *from, struct trace *to)
+{
+	trace_clear(to);
+	to->info = from->info;
+	for (size_t i = 0; i < from->events.n; i++)
+		trace_append(to, &from->events.v[i]);
+}
+
+/* Both states of "STATE" or "STATE/SECOND". */
+static int rebuild_states(const struct trace *t, const struct trace *recovery,
+			  const struct image *base, const char *id, struct crash_state *state,
+			  struct crash_state *second, struct err *err)
 {
 	struct crash_opts opts = CRASH_OPTS_INIT;
-	auto_crash_state state = CRASH_STATE_INIT;
+	const char *slash = strchr(id, '/');
+	auto_free char *first = slash ? xmemdupz(id, (size_t)(slash - id)) : xstrdup(id);
+
+	if (!slash != !recovery)
+		return err_set(err, -EINVAL, "the state %.60s %s", id,
+			       slash ? "is of a crash during recovery, of which there is no record"
+				     : "has no second crash");
+	opts.base = base;
+	int rc = crash_replay(t, &opts, first, state, err);
+	opts.base = &state->image;
+	return rc || !slash ? rc : crash_replay(recovery, &opts, slash + 1, second, err);
+}
+
+int run_replay(struct run *r, const struct workload *w, const struct trace *t,
+	       const struct trace *recovery, const struct image *base, const char *id,
+	       const struct run_reporter *report, struct run_totals *totals, struct err *err)
+{
+	auto_crash_state state = CRASH_STATE_INIT, second = CRASH_STATE_INIT;
 	int rc = rebuild_history(r, w, t, err);
 
-	opts.base = base;
 	if (!rc)
-		rc = crash_replay(t, &opts, id, &state, err);
+		rc = rebuild_states(t, recovery, base, id, &state, &second, err);
 	if (rc)
 		return rc;
-	trace_clear(&r->trace);
-	r->trace.info = t->info;
-	for (size_t i = 0; i < t->events.n; i++)
-		trace_append(&r->trace, &t->events.v[i]);
+	copy_trace(t, &r->trace);
+	if (recovery)
+		copy_trace(recovery, &r->recovery);
 	vec_clear(&r->blocks);
 	totals->workloads++;
 	totals->crash_states++;
-	return check_state(r, w, &state, base, report, totals, NULL, err);
+	r->opts.modes &= ~(unsigned)RUN_RECOVERY; /* this state, and none that could follow */
+	return check_replayed(r, w, &state, recovery ? &second : NULL, base, report, totals, err);
 }

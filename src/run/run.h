@@ -48,6 +48,7 @@ struct run_totals {
 	uint64_t findings;	/* states, or live runs, with something wrong */
 	uint64_t verified;	/* runs whose record was compared with the device */
 	uint64_t repeated;	/* runs that were done again, as their record was not whole */
+	double pruned;		/* states that cannot differ from others in what is read */
 	double left_out;	/* states that a budget cut */
 	bool budget_hit;
 };
@@ -93,10 +94,12 @@ int run_workload(struct run *r, const struct workload *w, const struct run_repor
 
 /*
  * Builds the crash state `id` of a recorded trace again, and checks it. The history is made anew
- * by performing the operations, with the results in the trace, on the reference.
+ * by performing the operations, with the results in the trace, on the reference. For a second crash
+ * the id is "STATE/SECOND", and `recovery` what was recorded of the first recovery; else NULL.
  */
 int run_replay(struct run *r, const struct workload *w, const struct trace *t,
-	       const struct image *base, const char *id, const struct run_reporter *report,
-	       struct run_totals *totals, struct err *err) must_check;
+	       const struct trace *recovery, const struct image *base, const char *id,
+	       const struct run_reporter *report, struct run_totals *totals, struct err *err)
+	must_check;
 
 #endif

@@ -13,7 +13,9 @@ struct run {
 	struct trace trace;
 	struct history history;
 	struct check_blocks_list blocks;
-	struct tree seen;
+	struct tree seen, seen_again;
+	struct trace recovery; /* what recovery sent to the disk, the last time it was recorded */
+	uint32_t max_subset;
 	struct tree_opts tree_opts;
 	uint64_t runs;
 };
@@ -24,9 +26,10 @@ int record_workload(struct run *r, const struct workload *w, struct findings *li
 /* Tries the crash states of the trace. */
 int explore_states(struct run *r, const struct workload *w, const struct run_reporter *report,
 		   struct run_totals *totals, struct err *err) must_check;
-/* Recovers one state and checks it. */
-int check_state(struct run *r, const struct workload *w, const struct crash_state *state,
-		const struct image *base, const struct run_reporter *report,
-		struct run_totals *totals, struct trace *reads, struct err *err) must_check;
+/* Recovers one state, or one of a second crash while recovering from it, and checks it. */
+int check_replayed(struct run *r, const struct workload *w, const struct crash_state *state,
+		   const struct crash_state *second, const struct image *base,
+		   const struct run_reporter *report, struct run_totals *totals, struct err *err)
+	must_check;
 
 #endif

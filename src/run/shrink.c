@@ -255,7 +255,7 @@ static int try_state(struct shrink *s, const char *id, struct err *err)
 		state.layer = s->seen.layer;
 	else
 		state.layer = state.lost.n ? CRASH_ALL_BUT : CRASH_ALL;
-	rc = check_state(s->run, &s->best, &state, &s->run->base, &reporter, &totals, NULL, err);
+	rc = check_replayed(s->run, &s->best, &state, NULL, &s->run->base, &reporter, &totals, err);
 	if (rc == -ECANCELED && s->seen.shown)
 		rc = 0;
 	return rc ? rc : s->seen.shown;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* states.c - crash states of a recorded run: which, and what each of them recovers to. */
-#include <errno.h>
-
-#include "run/run_impl.h"
+#include "run/attempt.h"
+#include "run/reads.h"
 
 /* ---- crash points ---- */
 
@@ -44,6 +43,17 @@ static void keep_span(struct crash_points *p, uint64_t from, uint64_t to)
 	p->n = n;
 }
 
+/*
+ * Every write of recovery, and around what orders them: it is short, and the file system is at its
+ * weakest there.
+ */
+static void choose_recovery_points(const struct trace *t, struct crash_points *out)
+{
+	points_around_flushes(t, out);
+	crash_points_writes(t, out);
+	keep_span(out, 0, attempt_walked(t));
+}
+
 static void choose_points(const struct trace *t, unsigned modes, struct crash_points *out)
 {
 	uint64_t from, to;
@@ -55,7 +65,7 @@ static void choose_points(const struct trace *t, unsigned modes, struct crash_po
 		points_around_flushes(t, out);
 		crash_points_ops(t, out); /* sorts, and drops what is there twice */
 	}
-	if (modes & (RUN_PERSIST | RUN_LAST | RUN_REORDER) || !modes)
+	if (modes & (RUN_PERSIST | RUN_LAST | RUN_REORDER))
 		crash_points_persist(t, out);
 	keep_span(out, from, to);
 	if (modes & RUN_LAST && out->n)
@@ -66,7 +76,7 @@ static unsigned choose_layers(unsigned modes)
 {
 	unsigned layers = 0;
 
-	if (modes & (RUN_PERSIST | RUN_LAST) || !modes)
+	if (modes & (RUN_PERSIST | RUN_LAST))
 		layers |= CRASH_WITH_COMPLETED;
 	if (modes & RUN_PREFIX)
 		layers |= CRASH_WITH_ALL;
@@ -77,7 +87,7 @@ static unsigned choose_layers(unsigned modes)
 	return layers;
 }
 
-/* ---- one state ---- */
+/* ---- what all of them need ---- */
 
 /* How far the run had come at a crash point. */
 static size_t operations_done(const struct trace *t, uint64_t point, bool *under_way)
@@ -92,153 +102,192 @@ static size_t operations_done(const struct trace *t, uint64_t point, bool *under
 	return ended;
 }
 
-struct attempt {
-	struct findings findings;
-	struct strbuf said;
-	struct strbuf kernel_log;
-	bool mounted;
+static void count_states(struct crash *e, struct run_totals *totals)
+{
+	struct crash_stats stats = { 0 };
+
+	if (!e)
+		return;
+	crash_stats(e, &stats);
+	totals->crash_states += stats.tried;
+	totals->pruned += stats.pruned;
+	totals->budget_hit |= stats.budget_hit;
+	if (stats.budget_hit)
+		totals->left_out += stats.left_out;
+}
+
+/* What a state is judged by, and who is told. */
+struct judge {
+	const struct workload *w;
+	const struct image *base;
+	const struct run_reporter *report;
+	struct run_totals *totals;
 };
 
-static void attempt_release(struct attempt *a)
+static int tell(struct run *r, const struct judge *j, const struct crash_state *state,
+		const struct crash_state *second, size_t done, const struct attempt *a,
+		struct err *err)
 {
-	findings_release(&a->findings);
-	strbuf_release(&a->said);
-	strbuf_release(&a->kernel_log);
-}
-
-static void check_mounted(struct run *r, struct promises *p, struct attempt *a)
-{
-	check_persisted(p, &r->seen, &r->blocks, &a->findings);
-}
-
-/* Recovers and looks; what is on the disk was loaded by the caller. */
-static int attempt(struct run *r, struct promises *p, struct attempt *a, struct err *err)
-{
-	struct target *t = &r->target;
-	int rc = target_recover(t, &a->said, err);
-
-	if (!rc)
-		rc = target_mount(t, &a->said, err);
-	if (rc < 0)
-		return rc;
-	a->mounted = rc == 0;
-	if (!a->mounted) {
-		findings_add(&a->findings, FINDING_UNMOUNTABLE, NULL,
-			     xasprintf("the file system cannot be mounted: %.200s",
-				       strbuf_str(&a->said)),
-			     NULL);
+	if (!a->findings.n)
 		return 0;
-	}
-	rc = tree_walk(t->root, &r->tree_opts, &r->seen, err);
-	if (!rc) {
-		check_mounted(r, p, a);
-		rc = check_usable(t->root, &r->seen, t->ops->ignore, &a->findings, err);
-	}
-	struct err later = ERR_INIT;
-	int unmounted = target_umount(t, false, &later);
-	if (unmounted && !rc) {
-		*err = later;
-		rc = unmounted;
-	}
+	j->totals->findings++;
+	return j->report->found(j->report->ctx,
+				&(struct run_case){ .target = &r->target,
+						    .guarantee = &r->guarantee,
+						    .workload = j->w,
+						    .trace = &r->trace,
+						    .base = j->base,
+						    .state = state,
+						    .recovery = second ? &r->recovery : NULL,
+						    .second = second,
+						    .modes = r->opts.modes,
+						    .done = done,
+						    .history = &r->history,
+						    .seen = a->mounted ? a->seen : NULL,
+						    .findings = &a->findings,
+						    .kernel_log = strbuf_str(&a->kernel_log),
+						    .said = strbuf_str(&a->said) },
+				err);
+}
+
+/* ---- a second crash, while recovering from the first ---- */
+
+/* Recovery that was interrupted must lead where recovery leads that was not. */
+static void compare(struct run *r, const struct attempt *first, struct attempt *again)
+{
+	auto_tree_diff diff = { 0 };
+	struct tree_opts opts = r->tree_opts;
+
+	opts.blocks = false; /* preallocation is done as the file system likes */
+	tree_diff(first->seen, again->seen, &opts, &diff);
+	for (size_t i = 0; i < diff.list.n; i++)
+		findings_add(
+			&again->findings, FINDING_RECOVERY, xstrdup(diff.list.v[i].path),
+			xasprintf("recovering again gives another state: %s", diff.list.v[i].words),
+			xstrdup("recovery had been interrupted by a second crash"));
+}
+
+static int check_second(struct run *r, const struct judge *j, const struct crash_state *state,
+			const struct crash_state *second, const struct promises *p, size_t done,
+			const struct attempt *first, struct err *err)
+{
+	auto_attempt again = ATTEMPT_INIT(&r->seen_again);
+	int rc = attempt_state(r, &second->image, p, NULL, &again, err);
+
+	if (rc)
+		return rc;
+	if (again.mounted && first->mounted)
+		compare(r, first, &again);
+	j->totals->unique_states++;
+	return tell(r, j, state, second, done, &again, err);
+}
+
+static int explore_recovery(struct run *r, const struct judge *j, const struct crash_state *state,
+			    const struct promises *p, size_t done, const struct attempt *first,
+			    struct err *err)
+{
+	struct crash_points points = { 0 };
+	struct crash_opts opts = CRASH_OPTS_INIT;
+	auto_crash_state second = CRASH_STATE_INIT;
+	auto_crash e = NULL;
+
+	choose_recovery_points(&r->recovery, &points);
+	opts.base = &state->image;
+	opts.points = points.v;
+	opts.n_points = points.n;
+	opts.layers = choose_layers(r->opts.modes | RUN_REORDER | RUN_PREFIX);
+	opts.max_subset = r->max_subset;
+	opts.budget = r->opts.budget;
+	opts.sample = r->opts.sample;
+	opts.seed = r->opts.seed;
+	int rc = points.n ? crash_new(&r->recovery, &opts, &e, err) : 0;
+	while (!rc && e && crash_next(e, &second))
+		rc = check_second(r, j, state, &second, p, done, first, err);
+	count_states(e, j->totals);
+	crash_points_release(&points);
 	return rc;
 }
 
-static int run_fsck(struct run *r, struct attempt *a, struct err *err)
-{
-	auto_strbuf said = STRBUF_INIT;
-	int rc = target_fsck(&r->target, &said, err);
+/* ---- one state ---- */
 
-	if (rc < 0)
-		return rc;
-	if (rc > 0 && a->mounted)
-		findings_add(&a->findings, FINDING_FSCK, NULL,
-			     xasprintf("fsck complains: %.300s", strbuf_str(&said)), NULL);
-	if (said.len)
-		strbuf_add(&a->said, said.buf, said.len);
-	return 0;
-}
-
-int check_state(struct run *r, const struct workload *w, const struct crash_state *state,
-		const struct image *base, const struct run_reporter *report,
-		struct run_totals *totals, struct trace *reads, struct err *err)
+/* Recovers one state and checks it; with a second id, also that of the crash while recovering. */
+static int check_state(struct run *r, const struct judge *j, const struct crash_state *state,
+		       const struct crash_state *second, struct reads *reads, struct err *err)
 {
-	struct target *t = &r->target;
-	struct attempt a auto_call(attempt_release) = { 0 };
+	auto_attempt a = ATTEMPT_INIT(&r->seen);
 	struct promises p = { 0 };
-	bool under_way;
+	bool under_way, again = !second && r->opts.modes & RUN_RECOVERY;
 	size_t done = operations_done(&r->trace, state->point, &under_way);
-	int rc = disk_load(t->disk, &state->image, err);
 
-	if (!rc)
-		rc = disk_start(t->disk, reads, err);
-	if (rc)
-		return rc;
 	promises_make(&p, &r->history, &r->guarantee, min(done, r->history.results.n), under_way);
-	rc = attempt(r, &p, &a, err);
-	struct err later = ERR_INIT;
-	int stopped = disk_stop(t->disk, &later);
-	if (stopped && !rc) {
-		*err = later;
-		rc = stopped;
+	int rc = attempt_state(r, &state->image, &p, reads || again ? &r->recovery : NULL, &a, err);
+	if (!rc && reads)
+		reads_learn(reads, state, &r->recovery);
+	if (!rc && second) {
+		rc = check_second(r, j, state, second, &p, done, &a, err);
+	} else if (!rc) {
+		j->totals->unique_states++;
+		rc = tell(r, j, state, NULL, done, &a, err);
+		/* What is wrong after one crash is not looked at after two. */
+		if (!rc && again && a.mounted && !a.findings.n)
+			rc = explore_recovery(r, j, state, &p, done, &a, err);
 	}
 	promises_release(&p);
-	if (!rc && (r->opts.fsck || !a.mounted))
-		rc = run_fsck(r, &a, err);
-	if (target_kernel_log(t, &a.kernel_log) && a.mounted)
-		findings_add(&a.findings, FINDING_KERNEL_LOG, NULL,
-			     xasprintf("the kernel says: %.300s", strbuf_str(&a.kernel_log)), NULL);
-	totals->unique_states++;
-	if (rc || !a.findings.n)
-		return rc;
-	totals->findings++;
-	return report->found(report->ctx,
-			     &(struct run_case){ .target = t,
-						 .guarantee = &r->guarantee,
-						 .workload = w,
-						 .trace = &r->trace,
-						 .base = base,
-						 .state = state,
-						 .done = done,
-						 .history = &r->history,
-						 .seen = a.mounted ? &r->seen : NULL,
-						 .findings = &a.findings,
-						 .kernel_log = strbuf_str(&a.kernel_log),
-						 .said = strbuf_str(&a.said) },
-			     err);
+	return rc;
+}
+
+int check_replayed(struct run *r, const struct workload *w, const struct crash_state *state,
+		   const struct crash_state *second, const struct image *base,
+		   const struct run_reporter *report, struct run_totals *totals, struct err *err)
+{
+	struct judge j = { w, base, report, totals };
+
+	return check_state(r, &j, state, second, NULL, err);
 }
 
 /* ---- all of them ---- */
 
+/* Whether the enumerator varies single writes, so that it pays to know which of them are read. */
+static bool prunes(const struct run *r)
+{
+	return !r->opts.vary_all && r->opts.modes & (RUN_REORDER | RUN_TORN);
+}
+
+/* The states from which it is learnt: they come before any that varies single writes. */
+static bool teaches(const struct crash_state *s)
+{
+	return s->layer == CRASH_NONE || s->layer == CRASH_ALL;
+}
+
 int explore_states(struct run *r, const struct workload *w, const struct run_reporter *report,
 		   struct run_totals *totals, struct err *err)
 {
+	struct judge j = { w, &r->base, report, totals };
 	struct crash_points points = { 0 };
 	struct crash_opts opts = CRASH_OPTS_INIT;
-	struct crash_state state = CRASH_STATE_INIT;
-	struct crash_stats stats = { 0 };
-	struct crash *e = NULL;
+	auto_crash_state state = CRASH_STATE_INIT;
+	auto_crash e = NULL;
+	struct reads reads = { 0 };
 
 	choose_points(&r->trace, r->opts.modes, &points);
 	opts.base = &r->base;
 	opts.points = points.v;
 	opts.n_points = points.n;
 	opts.layers = choose_layers(r->opts.modes);
-	opts.max_subset = r->opts.max_subset ? r->opts.max_subset : 2;
+	opts.max_subset = r->max_subset;
 	opts.budget = r->opts.budget;
 	opts.sample = r->opts.sample;
 	opts.seed = r->opts.seed;
+	if (prunes(r)) {
+		opts.vary = reads_vary;
+		opts.vary_ctx = &reads;
+	}
 	int rc = points.n ? crash_new(&r->trace, &opts, &e, err) : 0;
 	while (!rc && e && crash_next(e, &state))
-		rc = check_state(r, w, &state, &r->base, report, totals, NULL, err);
-	if (e) {
-		crash_stats(e, &stats);
-		totals->crash_states += stats.tried;
-		totals->budget_hit |= stats.budget_hit;
-		if (stats.budget_hit)
-			totals->left_out += stats.left_out;
-	}
-	crash_free(e);
-	crash_state_release(&state);
+		rc = check_state(r, &j, &state, NULL, opts.vary && teaches(&state) ? &reads : NULL,
+				 err);
+	count_states(e, totals);
+	reads_release(&reads);
 	crash_points_release(&points);
 	return rc;
 }

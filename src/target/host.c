@@ -150,11 +150,10 @@ static int host_mkfs(struct target *t, struct image *out, struct err *err)
 
 	if (fd < 0)
 		return err_set(err, -errno, "cannot make a file in /tmp: %m");
-	/* No two may share the id of a btrfs, of whichever run: the kernel keeps one device each.
-	 */
+	/* No two processes may share the id of a btrfs: the kernel keeps one device for each. */
 	auto_free char *extra = streq(fs->name, "btrfs")
-					? xasprintf("-U 0a7a6e00-0000-4000-8000-%08x%04x %s",
-						    (unsigned)getpid(), t->opts.worker & 0xffff,
+					? xasprintf("-U 0a7a6e00-0000-4000-8000-%012x %s",
+						    (unsigned)getpid(),
 						    t->opts.mkfs_args ? t->opts.mkfs_args : "")
 					: xstrdup(t->opts.mkfs_args ? t->opts.mkfs_args : "");
 	rc = ftruncate(fd, (off_t)t->opts.size) < 0
