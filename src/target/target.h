@@ -90,6 +90,10 @@ int target_mount(struct target *t, struct strbuf *said, struct err *err) must_ch
 int target_umount(struct target *t, bool clean, struct err *err) must_check;
 int target_fsck(struct target *t, struct strbuf *said, struct err *err) must_check;
 
+/* For host targets: mounts another device than the disk, as a measure of what a mount costs. */
+int target_mount_device(struct target *t, const char *device, struct strbuf *said, struct err *err)
+	must_check;
+
 /* Adds the kernel's complaints about this target since the last call; true if there are any. */
 bool target_kernel_log(struct target *t, struct strbuf *out);
 
