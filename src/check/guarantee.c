@@ -12,7 +12,6 @@ const struct guarantee guarantees[] = {
 		.name = "posix",
 		.help = "fsync persists a file's data and attributes; its name only if the "
 			"directory is synced as well",
-		.sync_reaches = true,
 		.fsync_reaches = true,
 		.no_strays = true,
 	},
@@ -23,6 +22,7 @@ const struct guarantee guarantees[] = {
 		.fsync_names = true,
 		.fsync_dir_line = true,
 		.atomic_rename = true,
+		.ordered = true,
 		.sync_reaches = true,
 		.fsync_reaches = true,
 		.no_strays = true,
@@ -34,6 +34,7 @@ const struct guarantee guarantees[] = {
 		.fsync_names = true,
 		.fsync_dir_line = true,
 		.atomic_rename = true,
+		.ordered = true,
 		.sync_reaches = true,
 		.fsync_reaches = true,
 		.no_strays = true,

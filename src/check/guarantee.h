@@ -19,6 +19,7 @@ struct guarantee {
 	bool fsync_names;    /* fsync of a file persists its names and the directories above */
 	bool fsync_dir_line; /* fsync of a directory persists its own name, and those above */
 	bool atomic_rename;  /* a renamed file is at one place, old or new, whatever was synced */
+	bool ordered;	     /* a name never leads to another file than it was given to */
 	bool no_strays;	     /* only what the history had may appear */
 };
 

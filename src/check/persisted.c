@@ -5,7 +5,8 @@
  * P1: a path that a promise covers leads to what it led to in some state since the promise, or to
  *     nothing if it led to nothing in one of them. One that none covers may be as in any state.
  * P2: what is at a path is some inode that the history had there: its type fits, and each of its
- *     attributes has the value of some state since the attributes were promised.
+ *     attributes has the value of some state since the attributes were promised. Where nothing is
+ *     ordered, this holds for promised files only.
  * P3: the size is between the least and the largest since it was promised; each 512 bytes of the
  *     data are those of some state since they were promised, of the same inode.
  * P4: where rename is atomic: an inode that had to exist, and that no state since then removed, is
@@ -422,6 +423,35 @@ static void check_stray(struct context *c, const struct tree_entry *e, const str
 	report(c, was ? FINDING_BACK : FINDING_NEVER, e->path, why, &words);
 }
 
+/*
+ * Where nothing is ordered, an inode can be given to another file before the old name of it is gone
+ * from the disk, and a name can get there before its inode. So nothing is said of a file that no
+ * promise covers, or that was removed after the one that did.
+ */
+static bool lapsed(const struct promises *p, uint64_t ino)
+{
+	size_t from = 0;
+
+	if (p->g->ordered)
+		return false;
+	for (size_t i = 0; i < p->list.n; i++)
+		if (p->list.v[i].kind == PROMISE_ALL || p->list.v[i].ino == ino)
+			from = p->list.v[i].state;
+	/* State 0 is empty: without a promise, it was not there. */
+	for (size_t i = from; i <= p->last; i++)
+		if (!inode_in(p, i, ino))
+			return true;
+	return false;
+}
+
+static bool any_lapsed(const struct promises *p, const struct values *set)
+{
+	for (size_t i = 0; i < set->n; i++)
+		if (set->v[i] && lapsed(p, set->v[i]))
+			return true;
+	return false;
+}
+
 /* Of the inodes that may be here, the one that fits best; its problems, if any, are reported. */
 static void check_candidates(struct context *c, const struct tree_entry *e,
 			     const struct values *set, const struct promise *why)
@@ -429,6 +459,8 @@ static void check_candidates(struct context *c, const struct tree_entry *e,
 	struct findings best = { 0 };
 	bool any = false;
 
+	if (any_lapsed(c->p, set))
+		return;
 	for (size_t i = 0; i < set->n; i++) {
 		struct context inner = *c;
 		struct findings problems = { 0 };
