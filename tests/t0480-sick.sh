@@ -72,6 +72,16 @@ check 'ext2: a file renamed to another directory is lost' caught lost -t ext2 --
 check 'ext2: which posix does not forbid' run 0 -t ext2 across
 check 'ext4: rename is atomic' run 0 -t ext4 across
 check 'ext2: under posix, a sample is silent' run 0 -t ext2 -j 2 -b seq-2 --sample 40 --seed 3
+# Its inode is given away while the old name is still on the disk; a name ends in lost+found.
+printf '%s\n' 'mkdir A' 'write A/foo 0 16384' 'fdatasync A/foo' 'unlink A/foo' 'rmdir A' 'mkdir A' \
+	'creat A/bar' 'fsync A/bar' >reuse
+printf '%s\n' 'mkdir A' 'write A/foo 0 4096' 'fsync A/foo' 'mkdir B' 'link A/foo B/foo' \
+	'creat B/bar' 'fsync B/bar' >unconnected
+check 'ext2: nor does posix forbid that an inode is used again' \
+	run 0 -t ext2 --crash prefix,reorder --budget 60 reuse
+check 'ext2: which is not what a journal does' \
+	run 1 -t ext2 --guarantee linux --crash prefix,reorder --budget 60 reuse
+check 'ext2: nor that fsck finds a place for a name' run 0 -t ext2 --crash prefix unconnected
 printf '%s\n' 'write foo 0 4096' 'sync' 'reflink foo bar' 'mmapwrite foo 0 8192' \
 	'h = open foo rdwr' 'falloc h plain 0 65536' 'pwrite h 0 512' 'fsync h' >refused
 check 'ext2: what it refuses is not held against it' run 0 -t ext2 refused

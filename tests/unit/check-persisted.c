@@ -133,6 +133,13 @@ static bool three_links(struct tree_entry *e, const char *path)
 	return true;
 }
 
+static bool one_link(struct tree_entry *e, const char *path)
+{
+	if (streq(e->path, path))
+		e->nlink = 1;
+	return true;
+}
+
 static bool unreadable(struct tree_entry *e, const char *path)
 {
 	if (streq(e->path, path)) {
@@ -226,6 +233,10 @@ static const struct {
 	{ "a symbolic link", "mkdir A\nsymlink foo A/bar\nfsync A\n", "linux", 3, no_target,
 	  "A/bar", FINDING_TARGET },
 	{ "a link count", "creat foo\nlink foo bar\nsync\n", "linux", 3, three_links, "foo",
+	  FINDING_NLINK },
+	{ "names that may be in lost+found", "creat foo\nlink foo bar\nsync\n", "posix", 3,
+	  three_links, "foo", FINDING_KIND_END },
+	{ "fewer links than names", "creat foo\nlink foo bar\nsync\n", "posix", 3, one_link, "foo",
 	  FINDING_NLINK },
 	{ "something unreadable", "creat foo\nfsync foo\n", "linux", 2, unreadable, "foo",
 	  FINDING_UNREADABLE },
