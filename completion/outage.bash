@@ -100,7 +100,7 @@ _outage_test() {
 		return
 		;;
 	--guarantee)
-		_outage_words 'posix linux sync'
+		_outage_words 'unmount posix linux sync'
 		return
 		;;
 	--recorder)

@@ -3,10 +3,16 @@
 
 const struct guarantee guarantees[] = {
 	{
+		.name = "unmount",
+		.help = "only what was there at a clean unmount survives; after a crash, nothing "
+			"may be there that never was",
+		.no_strays = true,
+	},
+	{
 		.name = "posix",
 		.help = "fsync persists a file's data and attributes; its name only if the "
 			"directory is synced as well",
-		.sync_reaches = true,
+		.fsync_reaches = true,
 		.no_strays = true,
 	},
 	{
@@ -16,7 +22,9 @@ const struct guarantee guarantees[] = {
 		.fsync_names = true,
 		.fsync_dir_line = true,
 		.atomic_rename = true,
+		.ordered = true,
 		.sync_reaches = true,
+		.fsync_reaches = true,
 		.no_strays = true,
 	},
 	{
@@ -26,7 +34,9 @@ const struct guarantee guarantees[] = {
 		.fsync_names = true,
 		.fsync_dir_line = true,
 		.atomic_rename = true,
+		.ordered = true,
 		.sync_reaches = true,
+		.fsync_reaches = true,
 		.no_strays = true,
 	},
 	{ .name = NULL },

@@ -14,10 +14,12 @@ struct guarantee {
 	const char *name;
 	const char *help;
 	bool sync_reaches;   /* sync and syncfs make everything durable */
+	bool fsync_reaches;  /* fsync and its kin make durable what they are asked for */
 	bool every_op;	     /* each operation is durable when it returns */
 	bool fsync_names;    /* fsync of a file persists its names and the directories above */
 	bool fsync_dir_line; /* fsync of a directory persists its own name, and those above */
 	bool atomic_rename;  /* a renamed file is at one place, old or new, whatever was synced */
+	bool ordered;	     /* a name never leads to another file than it was given to */
 	bool no_strays;	     /* only what the history had may appear */
 };
 

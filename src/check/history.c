@@ -81,9 +81,9 @@ void history_op(struct history *h, size_t i, int64_t result, struct findings *ou
 		auto_free char *text = describe_op(h->w, i);
 		bool adopted = targets_business(result) || alignment(op, result);
 
-		/* A failed operation changes nothing; so says the reference, too. */
+		/* A failed operation changes nothing but what it opened. */
 		if (result < 0 && expected >= 0)
-			reffs_restore(h->ref, vec_last(&h->states));
+			reffs_refused(h->ref, vec_last(&h->states), op);
 		if (!adopted) {
 			strbuf_addf(&words, "operation %zu, %s: ", i, text);
 			add_result(&words, result);

@@ -5,11 +5,12 @@
  * P1: a path that a promise covers leads to what it led to in some state since the promise, or to
  *     nothing if it led to nothing in one of them. One that none covers may be as in any state.
  * P2: what is at a path is some inode that the history had there: its type fits, and each of its
- *     attributes has the value of some state since the attributes were promised.
+ *     attributes has the value of some state since the attributes were promised. Where nothing is
+ *     ordered, this holds for promised files only.
  * P3: the size is between the least and the largest since it was promised; each 512 bytes of the
  *     data are those of some state since they were promised, of the same inode.
- * P4: an inode that had to exist, and that no state since then removed, is under one of its names;
- *     and under no more of them than it had in any one state.
+ * P4: where rename is atomic: an inode that had to exist, and that no state since then removed, is
+ *     under one of its names; and under no more of them than it had in any one state.
  *
  * States hold what whole operations left. An operation that makes a file and fills it shows an
  * empty file in between, so a file younger than a promise may be empty.
@@ -422,6 +423,35 @@ static void check_stray(struct context *c, const struct tree_entry *e, const str
 	report(c, was ? FINDING_BACK : FINDING_NEVER, e->path, why, &words);
 }
 
+/*
+ * Where nothing is ordered, an inode can be given to another file before the old name of it is gone
+ * from the disk, and a name can get there before its inode. So nothing is said of a file that no
+ * promise covers, or that was removed after the one that did.
+ */
+static bool lapsed(const struct promises *p, uint64_t ino)
+{
+	size_t from = 0;
+
+	if (p->g->ordered)
+		return false;
+	for (size_t i = 0; i < p->list.n; i++)
+		if (p->list.v[i].kind == PROMISE_ALL || p->list.v[i].ino == ino)
+			from = p->list.v[i].state;
+	/* State 0 is empty: without a promise, it was not there. */
+	for (size_t i = from; i <= p->last; i++)
+		if (!inode_in(p, i, ino))
+			return true;
+	return false;
+}
+
+static bool any_lapsed(const struct promises *p, const struct values *set)
+{
+	for (size_t i = 0; i < set->n; i++)
+		if (set->v[i] && lapsed(p, set->v[i]))
+			return true;
+	return false;
+}
+
 /* Of the inodes that may be here, the one that fits best; its problems, if any, are reported. */
 static void check_candidates(struct context *c, const struct tree_entry *e,
 			     const struct values *set, const struct promise *why)
@@ -429,6 +459,8 @@ static void check_candidates(struct context *c, const struct tree_entry *e,
 	struct findings best = { 0 };
 	bool any = false;
 
+	if (any_lapsed(c->p, set))
+		return;
 	for (size_t i = 0; i < set->n; i++) {
 		struct context inner = *c;
 		struct findings problems = { 0 };
@@ -589,7 +621,7 @@ static void check_both(struct context *c, uint64_t ino)
 	report(c, FINDING_BOTH, found.path[0], NULL, &words);
 }
 
-/* A file's link count is the number of its names, all of which are in the tree. */
+/* A file's link count is the number of its names. */
 static void check_nlink(struct context *c, const struct tree_entry *e)
 {
 	uint64_t names = 0;
@@ -600,6 +632,9 @@ static void check_nlink(struct context *c, const struct tree_entry *e)
 	for (size_t i = 0; e->link && i < c->seen->entries.n; i++)
 		names += c->seen->entries.v[i].link == e->link;
 	if (e->nlink == (e->link ? names : 1))
+		return;
+	/* fsck may have put a directory into lost+found, and a name of this file with it. */
+	if (!c->p->g->ordered && e->nlink > (e->link ? names : 1))
 		return;
 	strbuf_addf(&words, "%s: has %llu links, but %llu names", e->path,
 		    (unsigned long long)e->nlink, (unsigned long long)(e->link ? names : 1));
@@ -651,9 +686,10 @@ static void for_each_inode(struct context *c)
 				before = paths->v[k].ino == ino;
 			if (before)
 				continue;
-			check_lost(c, ino);
-			if (c->p->g->atomic_rename)
+			if (c->p->g->atomic_rename) {
+				check_lost(c, ino);
 				check_both(c, ino);
+			}
 		}
 	}
 }

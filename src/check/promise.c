@@ -85,7 +85,7 @@ static void add_promise(struct promises *p, size_t i)
 
 	if (p->g->every_op || (whole && (p->g->sync_reaches || streq(name, "remount")))) {
 		add(p, PROMISE_ALL, i, 0);
-	} else if (!ino) {
+	} else if (!ino || !p->g->fsync_reaches) {
 		return;
 	} else if (streq(name, "fsync")) {
 		bool dir = type_of(p, i + 1, ino) == TREE_DIR;

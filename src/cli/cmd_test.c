@@ -38,7 +38,7 @@ static const char usage[] =
 	"                          to see that it is noticed\n"
 	"      --budget N          crash states of one workload; default 200 for reorder,\n"
 	"                          torn and recovery\n"
-	"      --guarantee NAME    posix, linux, sync; default: what the target promises\n"
+	"      --guarantee NAME    unmount, posix, linux, sync; default: what the target promises\n"
 	"      --recorder NAME     bpf or fuse; default: the best that works here\n"
 	"      --mkfs ARGS         more arguments for mkfs; for fuse: the command, with {disk}\n"
 	"      --recover CMD       fuse: the command that recovers {disk} before it is mounted\n"

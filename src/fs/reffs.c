@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "fs/file.h"
 #include "workload/content.h"
 
 #define EXT4_FILE_MAX ((uint64_t)UINT32_MAX * 4096)
@@ -279,6 +280,34 @@ void handles_close_all(struct reffs *r)
 	for (size_t i = 0; i < r->handles.n; i++)
 		handle_close(r, &r->handles.v[i]);
 	assert(!r->orphans.n);
+}
+
+/* What an operation removed is there again: it is open, but no orphan any more. */
+static void adopt_orphans(struct reffs *r, const struct reffs_state *s)
+{
+	for (size_t i = r->orphans.n; i-- > 0;)
+		if (reffs_inode(s, r->orphans.v[i]->ino)) {
+			inode_unref(r->orphans.v[i]);
+			r->orphans.v[i] = r->orphans.v[--r->orphans.n];
+		}
+}
+
+void reffs_refused(struct reffs *r, struct reffs_state *before, const struct op *op)
+{
+	struct handle *made = op->handle ? handle_find(r, op->handle) : NULL;
+
+	if (made)
+		handle_close(r, made);
+	adopt_orphans(r, before);
+	before->refs++;
+	reffs_state_unref(r->cur);
+	r->cur = before;
+	for (size_t i = 0; op->def->args[i].kind != ARG_END; i++) {
+		struct opened f;
+
+		if (op->def->args[i].role == ROLE_MAKE && !op->args[i].is_handle)
+			(void)file_arg(r, &op->args[i], O_WRONLY | O_CREAT, &f);
+	}
 }
 
 /* ---- reading a state ---- */

@@ -47,6 +47,12 @@ void reffs_free(struct reffs *r);
 struct reffs_state *reffs_save(struct reffs *r);
 /* Makes `s` the current state; open handles are closed. The caller keeps its reference. */
 void reffs_restore(struct reffs *r, struct reffs_state *s);
+/*
+ * The file system refused the last operation, `op`, which succeeded here: `before` is the state
+ * again, but a file that the operation opens to make it is there. Handles stay, but for the one
+ * that it made.
+ */
+void reffs_refused(struct reffs *r, struct reffs_state *before, const struct op *op);
 void reffs_state_unref(struct reffs_state *s); /* NULL is fine */
 /*
  * Two states have the same hash iff a user cannot tell them apart, that is iff their trees are

@@ -48,6 +48,7 @@ static const char style[] =
 	".tree .gone td:first-child{background:var(--redbg);color:var(--red)}"
 	".tree .extra td:last-child{background:var(--greenbg);color:var(--green)}"
 	".tree .changed td{background:var(--amberbg);color:var(--amber)}\n"
+	".tree+.note{margin-top:6px}\n"
 	".scroll{overflow-x:auto;border:1px solid var(--line);border-radius:6px;"
 	"background:var(--box)}svg{display:block}\n"
 	".lane text{fill:var(--dim)}.lane path{stroke:var(--line);fill:none}"
@@ -203,6 +204,19 @@ static void put_legend(struct strbuf *out)
 			 "d=\"M6 1l5 5l-5 5l-5 -5z\"/></svg>FUA</span></div>\n");
 }
 
+/* An empty lane is easily overlooked, and often is the whole story. */
+static bool flushed_before(const struct view *v)
+{
+	for (size_t i = 0; i < v->state.point && i < v->trace.events.n; i++) {
+		const struct event *ev = &v->trace.events.v[i];
+
+		if (ev->kind == EV_FLUSH ||
+		    (ev->kind == EV_WRITE && ev->flags & (EV_PREFLUSH | EV_FUA)))
+			return true;
+	}
+	return false;
+}
+
 static void put_trace(const struct view *v, struct strbuf *out)
 {
 	if (!v->has_trace)
@@ -213,9 +227,10 @@ static void put_trace(const struct view *v, struct strbuf *out)
 	if (v->has_state)
 		strbuf_addf(out,
 			    "<p class=\"note\">In flight when the power failed: %zu writes; "
-			    "%zu lost, %zu torn, %zu survived.</p>\n",
+			    "%zu lost, %zu torn, %zu survived.%s</p>\n",
 			    v->state.lost.n + v->state.torn.n + v->state.survived.n,
-			    v->state.lost.n, v->state.torn.n, v->state.survived.n);
+			    v->state.lost.n, v->state.torn.n, v->state.survived.n,
+			    flushed_before(v) ? "" : " No flush had been sent.");
 }
 
 static void put_cell(struct strbuf *out, const char *line, size_t len)

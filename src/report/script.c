@@ -48,7 +48,7 @@ static void put_mount(const struct view *v, struct strbuf *out)
 		return;
 	}
 	if (streq(type, "ext2"))
-		strbuf_adds(out, "\te2fsck -p \"$dev\" || [ $? -le 3 ] || return 1\n");
+		strbuf_adds(out, "\te2fsck -y \"$dev\" || [ $? -le 3 ] || return 1\n");
 	strbuf_adds(out, "\tmount -t ");
 	shell_quote(out, type);
 	strbuf_adds(out, " -o nodev,nosuid");

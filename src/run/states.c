@@ -65,7 +65,7 @@ static void choose_points(const struct trace *t, unsigned modes, struct crash_po
 		points_around_flushes(t, out);
 		crash_points_ops(t, out); /* sorts, and drops what is there twice */
 	}
-	if (modes & (RUN_PERSIST | RUN_LAST | RUN_REORDER))
+	if (modes & (RUN_PERSIST | RUN_LAST | RUN_PREFIX | RUN_REORDER))
 		crash_points_persist(t, out);
 	keep_span(out, from, to);
 	if (modes & RUN_LAST && out->n)

@@ -2,8 +2,8 @@
 /*
  * host.c - file systems of this machine's own kernel, on a recording disk.
  *
- * Journaling file systems recover when they are mounted; ext2 is given to its fsck first, as a
- * boot would.
+ * Journaling file systems recover when they are mounted; ext2 is given to its fsck first, as after
+ * a crash it must.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,13 +40,14 @@ enum { MIB = 1 << 20 };
 	}
 
 static const char *const e2fsck_check[] = { "e2fsck", "-f", "-n", NULL };
-static const char *const e2fsck_preen[] = { "e2fsck", "-p", NULL };
+/* Preening refuses what ext2 rightly leaves after a crash; then a person is asked, and says yes. */
+static const char *const e2fsck_repair[] = { "e2fsck", "-y", NULL };
 
 static const struct host_fs file_systems[] = {
 	{ .name = "ext2",
 	  .mkfs = E2_MKFS("ext2"),
 	  .size = 16 * MIB,
-	  .recover = e2fsck_preen,
+	  .recover = e2fsck_repair,
 	  .fsck = e2fsck_check,
 	  .shutdown = true },
 	{ .name = "ext3",
@@ -360,7 +361,7 @@ static const char *const nothing[] = { NULL };
 		.close = host_close,                                                               \
 	}
 
-HOST_TARGET(ext2, "ext2 of this kernel, recovered by e2fsck -p", "posix", lost_found);
+HOST_TARGET(ext2, "ext2 of this kernel, recovered by e2fsck -y", "posix", lost_found);
 HOST_TARGET(ext3, "ext3 of this kernel", "linux", lost_found);
 HOST_TARGET(ext4, "ext4 of this kernel", "linux", lost_found);
 HOST_TARGET(xfs, "xfs of this kernel", "linux", nothing);

@@ -264,8 +264,10 @@ int64_t exec_mmapwrite(struct exec *x, const struct op *op)
 		return 0;
 	if (fstat(o.fd, &st) < 0)
 		return -errno;
+	/* ext2 has no fallocate; there a hole is mapped. */
 	if ((uint64_t)st.st_size < offset + len &&
-	    fallocate(o.fd, 0, (off_t)offset, (off_t)len) < 0)
+	    fallocate(o.fd, 0, (off_t)offset, (off_t)len) < 0 &&
+	    (errno != EOPNOTSUPP || ftruncate(o.fd, (off_t)(offset + len)) < 0))
 		return -errno;
 	size_t map_len = offset - start + len;
 	char *map = mmap(NULL, map_len, PROT_READ | PROT_WRITE, MAP_SHARED, o.fd, (off_t)start);

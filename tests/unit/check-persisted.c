@@ -3,6 +3,8 @@
  * The checker of what was persisted. A recovered state is taken from the reference's own history,
  * and then damaged in one way: what is allowed must be silent, each damage must be named.
  */
+#include <errno.h>
+
 #include "base/rng.h"
 #include "check/check.h"
 #include "tap.h"
@@ -131,6 +133,13 @@ static bool three_links(struct tree_entry *e, const char *path)
 	return true;
 }
 
+static bool one_link(struct tree_entry *e, const char *path)
+{
+	if (streq(e->path, path))
+		e->nlink = 1;
+	return true;
+}
+
 static bool unreadable(struct tree_entry *e, const char *path)
 {
 	if (streq(e->path, path)) {
@@ -169,6 +178,10 @@ static const struct {
 	  "linux", 4, drop, "A/bar", FINDING_KIND_END },
 	{ "a renamed file, at neither place", "creat foo\nsync\nrename foo bar\n", "linux", 3, drop,
 	  "bar", FINDING_LOST },
+	{ "the same under posix, where rename is not atomic", "creat foo\nsync\nrename foo bar\n",
+	  "posix", 3, drop, "bar", FINDING_KIND_END },
+	{ "a renamed file whose directory is synced, under posix",
+	  "creat foo\nsync\nrename foo bar\nfsync .\n", "posix", 3, drop, "bar", FINDING_MISSING },
 	{ "a renamed file, at its old place", "creat foo\nsync\nrename foo bar\n", "linux", 2, NULL,
 	  "", FINDING_KIND_END },
 	{ "at its old place though synced at the new",
@@ -221,9 +234,38 @@ static const struct {
 	  "A/bar", FINDING_TARGET },
 	{ "a link count", "creat foo\nlink foo bar\nsync\n", "linux", 3, three_links, "foo",
 	  FINDING_NLINK },
+	{ "names that may be in lost+found", "creat foo\nlink foo bar\nsync\n", "posix", 3,
+	  three_links, "foo", FINDING_KIND_END },
+	{ "fewer links than names", "creat foo\nlink foo bar\nsync\n", "posix", 3, one_link, "foo",
+	  FINDING_NLINK },
 	{ "something unreadable", "creat foo\nfsync foo\n", "linux", 2, unreadable, "foo",
 	  FINDING_UNREADABLE },
 	{ "a name twice", "creat foo\nfsync foo\n", "linux", 2, doubled, "foo", FINDING_DOUBLED },
+	{ "another file's size at a name that is gone", "write foo 0 4096\nfsync foo\nunlink foo\n",
+	  "linux", 2, empty, "foo", FINDING_SIZE },
+	{ "where nothing is ordered", "write foo 0 4096\nfsync foo\nunlink foo\n", "posix", 2,
+	  empty, "foo", FINDING_KIND_END },
+	{ "the size of a file that is there, where nothing is ordered",
+	  "write foo 0 4096\nfsync foo\ncreat bar\n", "posix", 3, empty, "foo", FINDING_SIZE },
+	{ "the mode of a file that nobody synced", "creat foo\n", "linux", 1, chmod_entry, "foo",
+	  FINDING_MODE },
+	{ "that, where nothing is ordered", "creat foo\n", "posix", 1, chmod_entry, "foo",
+	  FINDING_KIND_END },
+	{ "what msync promised, where nothing is ordered", "mmapwrite foo 0 8192\n", "posix", 1,
+	  zero, "foo", FINDING_CONTENT },
+	{ "a file after sync", "creat foo\nsync\n", "linux", 2, drop, "foo", FINDING_MISSING },
+	{ "which posix only schedules", "creat foo\nsync\n", "posix", 2, drop, "foo",
+	  FINDING_KIND_END },
+	{ "what was synced, where only an unmount counts", "write foo 0 4096\nfsync foo\nsync\n",
+	  "unmount", 0, NULL, "", FINDING_KIND_END },
+	{ "what was there at an unmount", "write foo 0 4096\nremount\n", "unmount", 0, NULL, "",
+	  FINDING_MISSING },
+	{ "an older content, where only an unmount counts",
+	  "write foo 0 4096\nremount\nwrite foo 0 4096\nfsync foo\n", "unmount", 2, NULL, "",
+	  FINDING_KIND_END },
+	{ "zeros that never were, where only an unmount counts",
+	  "write foo 0 4096\nremount\nwrite foo 0 4096\nfsync foo\n", "unmount", 4, zero, "foo",
+	  FINDING_CONTENT },
 	{ "everything is durable at once", "creat foo\n", "sync", 1, drop, "foo", FINDING_MISSING },
 	{ "an emptied file that was made by a write, not synced", "write foo 0 4096\nfsync .\n",
 	  "linux", 2, empty, "foo", FINDING_KIND_END },
@@ -291,6 +333,53 @@ static void test_both(void)
 	history_release(&h);
 }
 
+/* ---- what the target refused ---- */
+
+/* Performs the workload; the target refuses operation `refused` with EOPNOTSUPP. */
+static void perform_refused(struct history *h, struct workload *w, const char *text, size_t refused,
+			    struct findings *live)
+{
+	struct err err = ERR_INIT;
+
+	findings_clear(live);
+	if (workload_parse(text, strlen(text), "test", w, &err))
+		printf("# %s\n", err.msg);
+	history_start(h, w);
+	for (size_t i = 0; i < w->ops.n; i++) {
+		const struct op *op = &w->ops.v[i];
+		int64_t writes = op->def->flags & OP_WRITES ? (int64_t)op->args[2].num : 0;
+
+		history_op(h, i, i == refused ? -EOPNOTSUPP : writes, live);
+	}
+}
+
+static void test_refused(void)
+{
+	struct history h;
+	auto_workload w;
+	auto_findings live = { 0 };
+
+	history_init(&h);
+	workload_init(&w);
+	perform_refused(&h, &w, "write foo 0 4096\nreflink foo bar\nfsync foo\n", 1, &live);
+	is_u(live.n, 0, "the reference adopts a refusal");
+	ok(history_ino(&h, 2, "bar"), "the file that was opened for it is there");
+	perform_refused(&h, &w, "creat foo\nfalloc foo plain 0 4096\nlink foo bar\n", 2, &live);
+	ok(!history_ino(&h, 3, "bar"), "a refused link is not");
+	perform_refused(&h, &w,
+			"h = open foo rdwr,creat\nfalloc h plain 0 4096\nwrite h 0 4096\nfsync h\n",
+			1, &live);
+	is_u(live.n, 0, "a handle stays open when an operation on it is refused");
+	perform_refused(&h, &w, "creat foo\nh = open foo rdwr\nwrite h 0 4096\n", 1, &live);
+	is_u(live.n, 1, "one that the target did not open is not open");
+	perform_refused(&h, &w,
+			"creat foo\nh = open foo rdwr\ncreat bar\nrename bar foo\n"
+			"write h 0 4096\n",
+			3, &live);
+	ok(live.n == 0 && history_ino(&h, 5, "bar"), "a refused rename leaves an open file alone");
+	history_release(&h);
+}
+
 /* ---- whatever the history had since a sync is allowed; nothing older is ---- */
 
 static void test_history(const char *set, uint64_t samples)
@@ -348,6 +437,7 @@ int main(void)
 {
 	test_cases();
 	test_both();
+	test_refused();
 	test_history("seq-1", 1000);
 	test_history("seq-2", 1500);
 	test_history("seq-3-metadata", 1000);
