@@ -18,13 +18,10 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fault.h"
 #include "base/io.h"
-
-#define OWNER_PREFIX "outage-disk-"
 
 static const struct disk_ops *recorders[DISK_RECORDERS_MAX] = { &disk_bpf };
 
@@ -404,50 +401,17 @@ int disk_verify(struct disk *d, const struct image *expect, struct err *err)
 	return 0;
 }
 
-/* When the process began, in ticks since boot: with its number, an identity. 0: not running. */
-static unsigned long long started(pid_t pid)
-{
-	char path[64];
-	auto_strbuf stat = STRBUF_INIT;
-	const char *p;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (io_slurp(path, 4096, &stat, NULL))
-		return 0;
-	/* The name, in parentheses, may hold anything; 20 fields after it comes the time. */
-	p = strrchr(strbuf_str(&stat), ')');
-	for (unsigned i = 0; p && i < 20; i++) {
-		p = strchr(p, ' ');
-		p += p != NULL;
-	}
-	return p ? strtoull(p, NULL, 10) : 0;
-}
-
-/* Process numbers mean something only in their own namespace. */
-static unsigned long long pid_namespace(void)
-{
-	struct stat st;
-
-	return stat("/proc/self/ns/pid", &st) ? 0 : (unsigned long long)st.st_ino;
-}
-
 const char *disk_owner_name(char name[DISK_NAME_SIZE])
 {
-	snprintf(name, DISK_NAME_SIZE, OWNER_PREFIX "%d-%llu-%llu", (int)getpid(),
-		 started(getpid()), pid_namespace());
-	return name;
+	return owner_name("disk", name);
 }
 
 static int clear_if_orphan(void *ctx, unsigned number, const char *file)
 {
-	const char *name = strstr(file, OWNER_PREFIX);
-	unsigned long long start, space;
 	unsigned *removed = ctx;
-	int pid, r;
+	int r;
 
-	if (!name || sscanf(name, OWNER_PREFIX "%d-%llu-%llu", &pid, &start, &space) != 3)
-		return 0;
-	if (space != pid_namespace() || (start && started(pid) == start))
+	if (owner_state(file, NULL) != OWNER_GONE)
 		return 0;
 	r = loop_clear(number);
 	if (r == -ENXIO || r == -ENOENT)
