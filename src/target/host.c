@@ -14,6 +14,7 @@
 
 #include "base/proc.h"
 #include "base/vec.h"
+#include "target/place.h"
 #include "target/target.h"
 
 /* What differs between them. */
@@ -143,23 +144,19 @@ static int host_mkfs(struct target *t, struct image *out, struct err *err)
 {
 	const struct host_fs *fs = fs_of(t);
 	auto_strbuf said = STRBUF_INIT;
-	char path[] = "/tmp/outage-mkfs-XXXXXX";
-	auto_fd fd = mkostemp(path, O_CLOEXEC);
+	auto_free char *path = NULL;
+	auto_fd fd = place_file(t->opts.size, &path, err);
 	int status = 0, rc;
 
 	if (fd < 0)
-		return err_set(err, -errno, "cannot make a file in /tmp: %m");
+		return fd;
 	/* Workers must not share the id of a btrfs: the kernel keeps one device for each. */
 	auto_free char *extra = streq(fs->name, "btrfs")
 					? xasprintf("-U 0a7a6e00-0000-4000-8000-%012x %s",
 						    t->opts.worker + 1,
 						    t->opts.mkfs_args ? t->opts.mkfs_args : "")
 					: xstrdup(t->opts.mkfs_args ? t->opts.mkfs_args : "");
-	rc = ftruncate(fd, (off_t)t->opts.size) < 0
-		     ? err_set(err, -errno, "cannot size %s: %m", path)
-		     : 0;
-	if (!rc)
-		rc = run_tool(t, fs->mkfs, extra, path, &status, &said, err);
+	rc = run_tool(t, fs->mkfs, extra, path, &status, &said, err);
 	if (!rc && status)
 		rc = err_set(err, -EINVAL, "%s refused a disk of %llu bytes: %.300s", fs->mkfs[0],
 			     (unsigned long long)t->opts.size, strbuf_str(&said));

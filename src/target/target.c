@@ -4,12 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "target/kmsg.h"
+#include "target/place.h"
 
 const struct target_ops *const targets[] = {
 	&target_ext4, &target_xfs, &target_btrfs, &target_ext3, &target_ext2, &target_fuse, NULL,
@@ -30,25 +29,13 @@ const struct target_ops *target_find(const char *spec, struct err *err)
 	return NULL;
 }
 
-/*
- * A mount namespace of our own, and in it an empty tmpfs to mount things in: both are gone with the
- * process, whatever ends it.
- */
 static int private_place(struct target *t, struct err *err)
 {
-	static bool done;
-	static const char place[] = "/mnt";
+	int rc = place_enter(err);
 
-	if (!done) {
-		if (unshare(CLONE_NEWNS) < 0)
-			return err_set(err, -errno, "cannot make a mount namespace: %m");
-		if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-			return err_set(err, -errno, "cannot make mounts private: %m");
-		if (mount("outage", place, "tmpfs", MS_NODEV | MS_NOSUID, "size=1m,mode=700") < 0)
-			return err_set(err, -errno, "cannot mount a tmpfs on %s: %m", place);
-		done = true;
-	}
-	snprintf(t->mnt, sizeof(t->mnt), "%s/fs", place);
+	if (rc)
+		return rc;
+	snprintf(t->mnt, sizeof(t->mnt), "%s/fs", place_path());
 	if (mkdir(t->mnt, 0700) < 0 && errno != EEXIST)
 		return err_set(err, -errno, "cannot make %s: %m", t->mnt);
 	return 0;
@@ -64,7 +51,7 @@ int target_open(const struct target_opts *opts, struct target *t, struct err *er
 	if (ops->needs_root && geteuid() != 0)
 		return err_set(err, -EPERM,
 			       "target %s needs root: it mounts on this machine's kernel; "
-			       "run it with sudo",
+			       "run it with sudo (outage gen and outage trace need no root)",
 			       ops->name);
 	if (!t->opts.timeout_ms)
 		t->opts.timeout_ms = 60000;
