@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * place.h - where a worker mounts and keeps its files: a mount namespace of its own, and in it a
- * tmpfs that is gone with the last process inside, whatever ends it.
- *
- * The tmpfs needs a path, for FUSE servers and mkfs are given one, and it hides what the directory
- * below it holds. So it goes over a directory of the kernel's that no program under test looks
- * into, never over one that may hold a person's files.
+ * place.h - where a worker mounts and keeps its files: a tmpfs in a mount namespace of its own. It
+ * is gone with the last process inside, whatever ends it.
  */
 #ifndef TARGET_PLACE_H
 #define TARGET_PLACE_H
