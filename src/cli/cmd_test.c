@@ -203,6 +203,15 @@ static int finish(struct test *t, const struct workers_result *r)
 	return r->totals.findings ? EXIT_FINDINGS : EXIT_OK;
 }
 
+/* A run that never began leaves no directory. */
+static void remove_empty(const struct test *t)
+{
+	auto_free char *findings = xasprintf("%s/findings", t->dir);
+
+	if (rmdir(findings) == 0 && rmdir(t->dir) == 0 && !t->output)
+		rmdir("outage-runs"); /* unless others are there */
+}
+
 static int run_test(struct test *t)
 {
 	struct workers_opts opts = { .source = &t->source,
@@ -232,6 +241,7 @@ static int run_test(struct test *t)
 	rc = workers_run(&opts, &result, &err);
 	if (rc) {
 		clear_line(t);
+		remove_empty(t);
 		return cli_fail(&err);
 	}
 	return finish(t, &result);

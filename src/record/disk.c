@@ -46,10 +46,15 @@ const char *disk_recorder_name(unsigned i, const char **help)
 
 static const struct disk_ops *find(const char *name, struct err *err)
 {
-	for (unsigned i = 0; i < DISK_RECORDERS_MAX && recorders[i]; i++)
+	auto_strbuf list = STRBUF_INIT;
+
+	for (unsigned i = 0; i < DISK_RECORDERS_MAX && recorders[i]; i++) {
 		if (streq(recorders[i]->name, name))
 			return recorders[i];
-	err_set(err, -EINVAL, "there is no recorder called %s", name);
+		strbuf_addf(&list, "%s%s", i ? ", " : "", recorders[i]->name);
+	}
+	err_set(err, -EINVAL, "there is no recorder called %.40s; there are %s", name,
+		strbuf_str(&list));
 	return NULL;
 }
 
@@ -131,12 +136,12 @@ int disk_init(struct disk *d, const struct disk_ops *ops, uint64_t size, struct 
 	if (d->memfd < 0)
 		return err_set(err, r ? r : -errno, "cannot make memory for a disk: %m");
 	if (ftruncate(d->memfd, (off_t)size) < 0)
-		return err_set(err, -errno, "cannot make a disk of %llu bytes: %m",
+		return err_set(err, -errno, "cannot make a disk of %llu bytes (%m); see --size",
 			       (unsigned long long)size);
 	void *map =
 		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, d->memfd, 0);
 	if (map == MAP_FAILED)
-		return err_set(err, -errno, "cannot map a disk of %llu bytes: %m",
+		return err_set(err, -errno, "cannot map a disk of %llu bytes (%m); see --size",
 			       (unsigned long long)size);
 	d->map = map;
 	return 0;

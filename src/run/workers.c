@@ -83,6 +83,8 @@ static int on_finding(void *ctx, const struct run_case *c, struct err *err)
 	uint64_t number = w->at * 1000 + w->cases++ % 1000;
 	int rc = store_case(w->opts->dir, w->number, number, c, &dir, err);
 
+	if (rc == -ENOSPC)
+		err_context(err, "what was found cannot be kept; give it a place with --output");
 	if (rc)
 		return rc;
 	m.finding.workload = w->at;
@@ -244,10 +246,13 @@ static void listen_to(struct parent *p, unsigned i)
 	waitpid(s->pid, &status, 0);
 	s->pid = 0;
 	if (WIFSIGNALED(status) && !atomic_load(&p->shared->stop)) {
-		char words[128];
+		char words[192];
 
-		snprintf(words, sizeof(words), "a worker was killed by signal %d (%s)",
-			 WTERMSIG(status), strsignal(WTERMSIG(status)));
+		snprintf(words, sizeof(words), "a worker was killed by signal %d (%s)%s",
+			 WTERMSIG(status), strsignal(WTERMSIG(status)),
+			 WTERMSIG(status) != SIGKILL ? ""
+						     : ", by a person or for lack of memory (see "
+						       "dmesg; -j 1 needs less)");
 		p->result->errors++;
 		p->opts->failed(p->opts->ctx, words);
 	}

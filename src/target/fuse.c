@@ -91,8 +91,9 @@ static int fuse_mkfs(struct target *t, struct image *out, struct err *err)
 		return fd;
 	int rc = run_shell(t, t->opts.mkfs_args, path, &status, &said, err);
 	if (!rc && status)
-		rc = err_set(err, -EINVAL, "mkfs of %llu bytes failed (--mkfs, --size): %.300s",
-			     (unsigned long long)t->opts.size, strbuf_str(&said));
+		rc = err_set(err, -EINVAL, "mkfs of %llu bytes failed (--mkfs, --size): %.*s",
+			     (unsigned long long)t->opts.size,
+			     (int)strcspn(strbuf_str(&said), "\n"), strbuf_str(&said));
 	if (!rc)
 		rc = image_load_fd(fd, path, out, err);
 	unlink(path);
@@ -156,8 +157,10 @@ static int fuse_mount(struct target *t, struct strbuf *said, struct err *err)
 		}
 		if (waitpid(t->server, &status, WNOHANG) == t->server) {
 			t->server = 0;
-			strbuf_addf(said, "the server ended with status %d before it had mounted\n",
-				    WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
+			status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+			strbuf_addf(said,
+				    "the server ended with status %d%s before it had mounted\n",
+				    status, status == 127 ? " (no such program)" : "");
 			return 1;
 		}
 		usleep(POLL_US);

@@ -107,8 +107,11 @@ static int run_tool(struct target *t, const char *const *argv, const char *extra
 				  .timeout_ms = t->opts.timeout_ms,
 				  .merge_stderr = true };
 	int rc = proc_run(&opts, &res, err);
-	if (rc == -ENOENT)
-		err_context(err, "is its package installed? (tools/setup)");
+	if (rc == -ENOENT) {
+		err_clear(err);
+		err_set(err, rc, "%s is not there; install it with: apt-get install %s", argv[0],
+			t->ops->package);
+	}
 	if (!rc) {
 		*status = res.exit_code;
 		if (res.out.len)
@@ -140,6 +143,12 @@ static int host_open(struct target *t, const struct target_opts *opts, struct er
 	return disk_open(opts->recorder, t->opts.size, &t->disk, err);
 }
 
+/* How long the first line is; the others are mostly about how a program is used. */
+static int first_line(const struct strbuf *said)
+{
+	return (int)min(strcspn(strbuf_str(said), "\n"), (size_t)300);
+}
+
 static int host_mkfs(struct target *t, struct image *out, struct err *err)
 {
 	const struct host_fs *fs = fs_of(t);
@@ -150,16 +159,20 @@ static int host_mkfs(struct target *t, struct image *out, struct err *err)
 
 	if (fd < 0)
 		return fd;
-	/* Workers must not share the id of a btrfs: the kernel keeps one device for each. */
+	/* No two may share the id of a btrfs: the kernel keeps one device for each. */
 	auto_free char *extra = streq(fs->name, "btrfs")
-					? xasprintf("-U 0a7a6e00-0000-4000-8000-%012x %s",
-						    t->opts.worker + 1,
+					? xasprintf("-U 0a7a6e00-0000-4000-8000-%08x%04x %s",
+						    (unsigned)getpid(),
+						    (t->opts.worker + 1) & 0xffff,
 						    t->opts.mkfs_args ? t->opts.mkfs_args : "")
 					: xstrdup(t->opts.mkfs_args ? t->opts.mkfs_args : "");
 	rc = run_tool(t, fs->mkfs, extra, path, &status, &said, err);
 	if (!rc && status)
-		rc = err_set(err, -EINVAL, "%s refused a disk of %llu bytes: %.300s", fs->mkfs[0],
-			     (unsigned long long)t->opts.size, strbuf_str(&said));
+		rc = err_set(err, -EINVAL,
+			     "%s refused a disk of %llu bytes (--size; %s has %llu by default): "
+			     "%.*s",
+			     fs->mkfs[0], (unsigned long long)t->opts.size, fs->name,
+			     (unsigned long long)fs->size, first_line(&said), strbuf_str(&said));
 	if (!rc)
 		rc = image_load_fd(fd, path, out, err);
 	unlink(path);
@@ -276,13 +289,19 @@ static void host_close(struct target *t)
 
 static const char *const lost_found[] = { "lost+found", NULL };
 static const char *const nothing[] = { NULL };
+static const char *const e2_programs[] = { "mke2fs", "e2fsck", NULL };
+static const char *const xfs_programs[] = { "mkfs.xfs", "xfs_repair", NULL };
+static const char *const btrfs_programs[] = { "mkfs.btrfs", "btrfs", NULL };
 
-#define HOST_TARGET(name_, help_, guarantee_, ignore_)                                             \
+#define HOST_TARGET(name_, help_, guarantee_, ignore_, programs_, package_)                        \
 	const struct target_ops target_##name_ = {                                                 \
 		.name = #name_,                                                                    \
 		.help = help_,                                                                     \
 		.guarantee = guarantee_,                                                           \
 		.ignore = ignore_,                                                                 \
+		.programs = programs_,                                                             \
+		.package = package_,                                                               \
+		.in_kernel = true,                                                                 \
 		.needs_root = true,                                                                \
 		.open = host_open,                                                                 \
 		.mkfs = host_mkfs,                                                                 \
@@ -293,8 +312,9 @@ static const char *const nothing[] = { NULL };
 		.close = host_close,                                                               \
 	}
 
-HOST_TARGET(ext2, "ext2 of this kernel, recovered by e2fsck -p", "posix", lost_found);
-HOST_TARGET(ext3, "ext3 of this kernel", "linux", lost_found);
-HOST_TARGET(ext4, "ext4 of this kernel", "linux", lost_found);
-HOST_TARGET(xfs, "xfs of this kernel", "linux", nothing);
-HOST_TARGET(btrfs, "btrfs of this kernel", "linux", nothing);
+HOST_TARGET(ext2, "ext2 of this kernel, recovered by e2fsck -p", "posix", lost_found, e2_programs,
+	    "e2fsprogs");
+HOST_TARGET(ext3, "ext3 of this kernel", "linux", lost_found, e2_programs, "e2fsprogs");
+HOST_TARGET(ext4, "ext4 of this kernel", "linux", lost_found, e2_programs, "e2fsprogs");
+HOST_TARGET(xfs, "xfs of this kernel", "linux", nothing, xfs_programs, "xfsprogs");
+HOST_TARGET(btrfs, "btrfs of this kernel", "linux", nothing, btrfs_programs, "btrfs-progs");

@@ -33,8 +33,11 @@ struct target_opts {
 struct target_ops {
 	const char *name;
 	const char *help;
-	const char *guarantee;	   /* the profile it gets by default */
-	const char *const *ignore; /* names in the root that mkfs makes; NULL-terminated */
+	const char *guarantee;	     /* the profile it gets by default */
+	const char *const *ignore;   /* names in the root that mkfs makes; NULL-terminated */
+	const char *const *programs; /* that it runs, NULL-terminated; NULL: none */
+	const char *package;	     /* of Debian, with those programs */
+	bool in_kernel;		     /* /proc/filesystems must have its name */
 	bool needs_root;
 	bool deaf_to_sync; /* the kernel does not pass sync and syncfs on to it */
 
