@@ -154,7 +154,7 @@ _outage() {
 		if [[ $cur == -* ]]; then
 			_outage_words '-v -q --help --version'
 		else
-			_outage_words 'gen test report replay shrink export trace'
+			_outage_words 'gen test report replay shrink export trace doctor'
 		fi
 		return
 	fi
@@ -167,6 +167,7 @@ _outage() {
 	shrink) _outage_finding '--output --runs --time --json --help' ;;
 	export) _outage_finding '--output --help' ;;
 	trace) _outage_trace ;;
+	doctor) _outage_words '--fix --json --help' ;;
 	esac
 }
 
