@@ -114,7 +114,7 @@ _outage_test() {
 	esac
 	if [[ $cur == -* ]]; then
 		_outage_words '--target --bounds --crash --max-subset --budget --guarantee --recorder --mkfs
-			--recover --size --fsck --paranoid --skip --limit --sample --seed --time --jobs
+			--recover --size --fsck --paranoid --skip --limit --sample --seed --time --tune --jobs
 			--output --json --help'
 	else
 		_outage_files

@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "run/store.h"
 #include "run/workers.h"
+#include "target/tune.h"
 
 static const char usage[] =
 	"usage: outage test -t TARGET (--bounds SET|FILE | FILE...) [OPTIONS]\n"
@@ -44,6 +45,8 @@ static const char usage[] =
 	"      --paranoid          compare device and record after every run\n"
 	"      --skip N, --limit N, --sample N, --seed N   which of the workloads\n"
 	"      --time DURATION     stop after that\n"
+	"      --tune              while it runs, lower the console's log level and raise the\n"
+	"                          priority of kthreadd, on the whole machine\n"
 	"  -j, --jobs N            workers; default: two for each processor\n"
 	"  -o, --output DIR        where to keep what is found; default: below ./outage-runs\n"
 	"      --json              one JSON object on standard output\n"
@@ -65,7 +68,7 @@ struct test {
 	const char *bounds;
 	uint64_t skip, limit, sample, time_ns, jobs;
 	const char *output;
-	bool json;
+	bool json, tune;
 	char *dir;
 	struct vec_of(struct cluster) clusters;
 	bool terminal;
@@ -221,6 +224,7 @@ static int run_test(struct test *t)
 				     .failed = on_failed,
 				     .progress = on_progress };
 	struct workers_result result;
+	struct tune tune = { 0 };
 	struct err err = ERR_INIT;
 	unsigned removed = 0;
 	int rc = store_create(t->output, t->run.target.spec, &t->dir, &err);
@@ -238,7 +242,10 @@ static int run_test(struct test *t)
 		opts.jobs = (unsigned)max(supply_count(&t->source), (uint64_t)1);
 	t->terminal = isatty(STDERR_FILENO) && !t->json;
 	t->start_ns = now_ns();
-	rc = workers_run(&opts, &result, &err);
+	rc = t->tune ? tune_apply(&tune, &err) : 0;
+	if (!rc)
+		rc = workers_run(&opts, &result, &err);
+	tune_restore(&tune);
 	if (rc) {
 		clear_line(t);
 		remove_empty(t);
@@ -304,6 +311,7 @@ enum {
 	OPT_SEED,
 	OPT_TIME,
 	OPT_JSON,
+	OPT_TUNE,
 };
 
 static const struct option long_options[] = {
@@ -331,6 +339,7 @@ static const struct option long_options[] = {
 	{ "seed", required_argument, NULL, OPT_SEED },
 	{ "time", required_argument, NULL, OPT_TIME },
 	{ "json", no_argument, NULL, OPT_JSON },
+	{ "tune", no_argument, NULL, OPT_TUNE },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -415,6 +424,9 @@ static int parse_option(int opt, const char *arg, struct test *t, struct err *er
 		return 0;
 	case OPT_JSON:
 		t->json = true;
+		return 0;
+	case OPT_TUNE:
+		t->tune = true;
 		return 0;
 	default:
 		return parse_numbers(opt, arg, t, err);
