@@ -45,9 +45,14 @@ int target_open(const struct target_opts *opts, struct target *t, struct err *er
 {
 	const struct target_ops *ops = target_find(opts->spec, err);
 
+	*t = (struct target){ .root = -1, .kmsg = -1 };
+	return ops ? target_open_as(ops, opts, t, err) : -EINVAL;
+}
+
+int target_open_as(const struct target_ops *ops, const struct target_opts *opts, struct target *t,
+		   struct err *err)
+{
 	*t = (struct target){ .ops = ops, .opts = *opts, .root = -1, .kmsg = -1 };
-	if (!ops)
-		return -EINVAL;
 	if (ops->needs_root && geteuid() != 0)
 		return err_set(err, -EPERM,
 			       "target %s needs root: it mounts on this machine's kernel; "
