@@ -160,6 +160,14 @@ else
 fi
 }
 
+# ---- two at once: the kernel knows a btrfs by its id, and takes no second one
+"$OUTAGE" test -t btrfs -b seq-1 --limit 20 -j 2 -o first >out1 2>err1 </dev/null &
+other=$!
+"$OUTAGE" test -t btrfs -b seq-1 --limit 20 -j 2 -o second >out 2>err </dev/null
+check 'a btrfs run beside another' [ $? -eq 0 ]
+wait $other
+check 'and the other' [ $? -eq 0 ]
+
 # ---- a worker that is killed from outside
 "$OUTAGE" test -t ext4 -b seq-2 --limit 120 -j 2 -o kept >out 2>err </dev/null &
 run=$!

@@ -159,14 +159,12 @@ static int host_mkfs(struct target *t, struct image *out, struct err *err)
 
 	if (fd < 0)
 		return fd;
-	/* No two may share the id of a btrfs: the kernel keeps one device for each. */
-	auto_free char *extra = streq(fs->name, "btrfs")
-					? xasprintf("-U 0a7a6e00-0000-4000-8000-%08x%04x %s",
-						    (unsigned)getpid(),
-						    (t->opts.worker + 1) & 0xffff,
-						    t->opts.mkfs_args ? t->opts.mkfs_args : "")
-					: xstrdup(t->opts.mkfs_args ? t->opts.mkfs_args : "");
-	rc = run_tool(t, fs->mkfs, extra, path, &status, &said, err);
+	/*
+	 * No two may share the id of a btrfs: the kernel keeps one device for each. It is drawn by
+	 * lot; given one, mkfs.btrfs would open every block device to see whether it is taken, the
+	 * disks of other runs among them.
+	 */
+	rc = run_tool(t, fs->mkfs, t->opts.mkfs_args, path, &status, &said, err);
 	if (!rc && status)
 		rc = err_set(err, -EINVAL,
 			     "%s refused a disk of %llu bytes (--size; %s has %llu by default): "
