@@ -61,10 +61,11 @@ int target_open_as(const struct target_ops *ops, const struct target_opts *opts,
 	if (!t->opts.timeout_ms)
 		t->opts.timeout_ms = 60000;
 	int rc = private_place(t, err);
-	if (!rc) {
-		t->kmsg = kmsg_open();
+	if (!rc)
 		rc = ops->open(t, &t->opts, err);
-	}
+	/* From here on: what was said before was of whoever had the device then. */
+	if (!rc)
+		t->kmsg = kmsg_open();
 	if (rc)
 		target_close(t);
 	return rc;
