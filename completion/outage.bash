@@ -126,7 +126,7 @@ _outage_test() {
 	esac
 	if [[ $cur == -* ]]; then
 		_outage_words '--target --bounds --crash --max-subset --budget --guarantee --recorder --mkfs
-			--recover --size --fsck --paranoid --skip --limit --sample --seed --time --jobs
+			--recover --size --fsck --paranoid --skip --limit --sample --seed --time --tune --jobs
 			--torn --prune --lose-flush --hang-after --output --keep --suppress --resume
 			--json --help'
 	else
@@ -167,7 +167,7 @@ _outage() {
 		if [[ $cur == -* ]]; then
 			_outage_words '-v -q --help --version'
 		else
-			_outage_words 'gen test report replay shrink export trace'
+			_outage_words 'gen test report replay shrink export trace doctor'
 		fi
 		return
 	fi
@@ -180,6 +180,7 @@ _outage() {
 	shrink) _outage_finding '--output --runs --time --json --help' ;;
 	export) _outage_finding '--output --help' ;;
 	trace) _outage_trace ;;
+	doctor) _outage_words '--fix --json --help' ;;
 	esac
 }
 

@@ -13,6 +13,7 @@
 #include "run/plan.h"
 #include "run/store.h"
 #include "run/workers.h"
+#include "target/tune.h"
 
 static const char usage[] =
 	"usage: outage test -t TARGET (--bounds SET|FILE | FILE...) [OPTIONS]\n"
@@ -47,6 +48,8 @@ static const char usage[] =
 	"      --paranoid          compare device and record after every run\n"
 	"      --skip N, --limit N, --sample N, --seed N   which of the workloads\n"
 	"      --time DURATION     stop after that\n"
+	"      --tune              while it runs, lower the console's log level and raise the\n"
+	"                          priority of kthreadd, on the whole machine\n"
 	"  -j, --jobs N            workers; default: two for each processor\n"
 	"      --hang-after DURATION  what does not move for so long hangs; default 120s\n"
 	"  -o, --output DIR        where to keep what is found; default: below ./outage-runs\n"
@@ -68,7 +71,7 @@ struct test {
 	uint64_t before; /* workloads that were done when this began */
 	uint64_t time_ns, hang_ns, jobs;
 	const char *output, *resume;
-	bool json;
+	bool json, tune;
 	char *dir;
 	struct progress_clusters clusters;
 	bool terminal;
@@ -234,6 +237,22 @@ static int finish(struct test *t, const struct workers_result *r)
 
 /* ---- running it ---- */
 
+/* A run that never began leaves no directory. */
+static void remove_unbegun(const struct test *t)
+{
+	static const char *const names[] = { "run", "progress", "suppressions", "findings" };
+
+	if (t->resume || t->progress.done || t->clusters.n)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		auto_free char *path = xasprintf("%s/%s", t->dir, names[i]);
+
+		remove(path);
+	}
+	if (rmdir(t->dir) == 0 && !t->output)
+		rmdir("outage-runs"); /* unless others are there */
+}
+
 static int run_workers(struct test *t)
 {
 	struct workers_opts opts = { .source = &t->source,
@@ -248,6 +267,7 @@ static int run_workers(struct test *t)
 				     .failed = on_failed,
 				     .progressed = on_progress };
 	struct workers_result result;
+	struct tune tune = { 0 };
 	struct err err = ERR_INIT;
 	unsigned removed = 0;
 
@@ -260,8 +280,13 @@ static int run_workers(struct test *t)
 	if (opts.jobs > t->plan.workloads - t->before)
 		opts.jobs = (unsigned)(t->plan.workloads - t->before);
 	t->terminal = isatty(STDERR_FILENO) && !t->json;
-	if (workers_run(&opts, &result, &err)) {
+	int rc = t->tune ? tune_apply(&tune, &err) : 0;
+	if (!rc)
+		rc = workers_run(&opts, &result, &err);
+	tune_restore(&tune);
+	if (rc) {
 		clear_line(t);
+		remove_unbegun(t);
 		return cli_fail(&err);
 	}
 	return finish(t, &result);
@@ -453,6 +478,7 @@ enum {
 	OPT_SUPPRESS,
 	OPT_RESUME,
 	OPT_JSON,
+	OPT_TUNE,
 };
 
 static const struct option long_options[] = {
@@ -484,6 +510,7 @@ static const struct option long_options[] = {
 	{ "suppress", required_argument, NULL, OPT_SUPPRESS },
 	{ "resume", required_argument, NULL, OPT_RESUME },
 	{ "json", no_argument, NULL, OPT_JSON },
+	{ "tune", no_argument, NULL, OPT_TUNE },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -529,6 +556,9 @@ static int parse_option(int opt, const char *arg, struct test *t, struct err *er
 		return 0;
 	case OPT_JSON:
 		t->json = true;
+		return 0;
+	case OPT_TUNE:
+		t->tune = true;
 		return 0;
 	default:
 		return parse_plan(opt, arg, &t->plan, err);

@@ -8,9 +8,11 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "fuse/disk_fuse.h"
+#include "target/machine.h"
 
 static const struct command *const commands[] = {
-	&cmd_gen, &cmd_test, &cmd_report, &cmd_replay, &cmd_shrink, &cmd_export_case, &cmd_trace,
+	&cmd_gen,    &cmd_test,	       &cmd_report, &cmd_replay,
+	&cmd_shrink, &cmd_export_case, &cmd_trace,  &cmd_doctor,
 };
 
 int cli_failf(const char *fmt, ...)
@@ -56,11 +58,22 @@ int cli_flush(void)
 	return cli_failf("cannot write to standard output: %m");
 }
 
+/* Without a command: what can be done, and what of it here, in a screen that is read at once. */
 static void print_overview(void)
 {
-	printf("outage %s - finds out what is lost when the power goes out\n\n"
-	       "usage: outage [-v | -q] COMMAND [OPTIONS]\n\n",
-	       OUTAGE_VERSION);
+	auto_strbuf here = STRBUF_INIT;
+
+	printf("outage %s - finds out what is lost when the power goes out\n\n", OUTAGE_VERSION);
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		printf("  outage %-8s %s\n", commands[i]->name, commands[i]->summary);
+	machine_summary(&here);
+	printf("\n%s. Begin with: %soutage test -t ext4 --bounds seq-1\n", strbuf_str(&here),
+	       geteuid() == 0 ? "" : "sudo ");
+}
+
+static void print_help(void)
+{
+	printf("usage: outage [-v | -q] COMMAND [OPTIONS]\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
 	printf("\n'outage COMMAND --help' tells more; so does 'man outage'.\n");
@@ -99,7 +112,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	for (; i < argc && argv[i][0] == '-'; i++) {
 		if (streq(argv[i], "--help") || streq(argv[i], "-h")) {
-			print_overview();
+			print_help();
 			return cli_flush();
 		}
 		if (streq(argv[i], "--version")) {

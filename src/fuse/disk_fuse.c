@@ -69,11 +69,21 @@ static int fuse_attach(struct fuse_disk *d, struct err *err)
 	return 0;
 }
 
+static int need_device(struct err *err)
+{
+	if (access("/dev/fuse", R_OK | W_OK) == 0)
+		return 0;
+	return err_set(err, -errno,
+		       "the fuse recorder needs /dev/fuse (%m); load it with: modprobe fuse");
+}
+
 static int fuse_open(uint64_t size, struct disk **out, struct err *err)
 {
-	struct fuse_disk *d = xcalloc(1, sizeof(*d));
-	int r;
+	int r = need_device(err);
 
+	if (r)
+		return r;
+	struct fuse_disk *d = xcalloc(1, sizeof(*d));
 	d->server.control = -1;
 	r = disk_init(&d->base, &disk_fuse, size, err);
 	if (!r)
@@ -93,8 +103,6 @@ static int fuse_probe(struct err *err)
 
 	if (geteuid())
 		return err_set(err, -EPERM, "the fuse recorder needs root, for the loop device");
-	if (access("/dev/fuse", R_OK | W_OK))
-		return err_set(err, -errno, "the fuse recorder needs /dev/fuse: %m");
 	r = fuse_open(1 << 20, &d, err);
 	if (!r)
 		fuse_close(d);

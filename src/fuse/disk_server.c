@@ -27,7 +27,6 @@
 #include <fuse3/fuse_lowlevel.h>
 #include <linux/falloc.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -39,6 +38,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/space.h"
 #include "core/event.h"
 #include "record/loop.h"
 
@@ -49,7 +49,7 @@
 enum { FILE_INODE = 2, HANG_MS = 10000, LOOK_MS = 250, START_MS = 10000, DETACH_MS = 20 };
 
 /* In the server's and the keeper's own mount namespaces, nobody else sees what is put there. */
-#define MOUNT_POINT "/tmp"
+#define MOUNT_POINT SPACE_DIR
 #define CONTROL_FS  "/sys/fs/fuse/connections"
 
 /* ---- the file ---- */
@@ -259,13 +259,6 @@ static void sleep_ms(unsigned ms)
 	nanosleep(&t, NULL);
 }
 
-static int own_namespace(void)
-{
-	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return -errno;
-	return 0;
-}
-
 /* Nothing of the owner's may be held open by a process that outlives it. */
 static void close_others(int keep_a, int keep_b)
 {
@@ -284,7 +277,7 @@ static int serve(struct server *s)
 	char *argv[] = { program, option, options, NULL };
 	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
 	struct fuse_session *se;
-	int r = own_namespace();
+	int r = space_enter(NULL);
 
 	if (r)
 		return r;
@@ -412,7 +405,7 @@ static void run_keeper(int memfd, uint64_t size, const char *name, struct disk_l
 	setpgid(0, 0);
 	signal(SIGPIPE, SIG_IGN);
 	close_others(memfd, control);
-	if (!own_namespace())
+	if (!space_enter(NULL))
 		mount("fusectl", CONTROL_FS, "fusectl", 0, NULL);
 	server = fork();
 	if (server == 0)

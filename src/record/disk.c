@@ -18,13 +18,10 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fault.h"
 #include "base/io.h"
-
-#define OWNER_PREFIX "outage-disk-"
 
 static const struct disk_ops *recorders[DISK_RECORDERS_MAX] = { &disk_bpf };
 
@@ -49,10 +46,15 @@ const char *disk_recorder_name(unsigned i, const char **help)
 
 static const struct disk_ops *find(const char *name, struct err *err)
 {
-	for (unsigned i = 0; i < DISK_RECORDERS_MAX && recorders[i]; i++)
+	auto_strbuf list = STRBUF_INIT;
+
+	for (unsigned i = 0; i < DISK_RECORDERS_MAX && recorders[i]; i++) {
 		if (streq(recorders[i]->name, name))
 			return recorders[i];
-	err_set(err, -EINVAL, "there is no recorder called %s", name);
+		strbuf_addf(&list, "%s%s", i ? ", " : "", recorders[i]->name);
+	}
+	err_set(err, -EINVAL, "there is no recorder called %.40s; there are %s", name,
+		strbuf_str(&list));
 	return NULL;
 }
 
@@ -129,12 +131,12 @@ int disk_init(struct disk *d, const struct disk_ops *ops, uint64_t size, struct 
 	if (d->memfd < 0)
 		return err_set(err, r ? r : -errno, "cannot make memory for a disk: %m");
 	if (ftruncate(d->memfd, (off_t)size) < 0)
-		return err_set(err, -errno, "cannot make a disk of %llu bytes: %m",
+		return err_set(err, -errno, "cannot make a disk of %llu bytes (%m); see --size",
 			       (unsigned long long)size);
 	void *map =
 		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, d->memfd, 0);
 	if (map == MAP_FAILED)
-		return err_set(err, -errno, "cannot map a disk of %llu bytes: %m",
+		return err_set(err, -errno, "cannot map a disk of %llu bytes (%m); see --size",
 			       (unsigned long long)size);
 	d->map = map;
 	return 0;
@@ -434,50 +436,17 @@ int disk_verify(struct disk *d, const struct image *expect, struct err *err)
 	return 0;
 }
 
-/* When the process began, in ticks since boot: with its number, an identity. 0: not running. */
-static unsigned long long started(pid_t pid)
-{
-	char path[64];
-	auto_strbuf stat = STRBUF_INIT;
-	const char *p;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (io_slurp(path, 4096, &stat, NULL))
-		return 0;
-	/* The name, in parentheses, may hold anything; 20 fields after it comes the time. */
-	p = strrchr(strbuf_str(&stat), ')');
-	for (unsigned i = 0; p && i < 20; i++) {
-		p = strchr(p, ' ');
-		p += p != NULL;
-	}
-	return p ? strtoull(p, NULL, 10) : 0;
-}
-
-/* Process numbers mean something only in their own namespace. */
-static unsigned long long pid_namespace(void)
-{
-	struct stat st;
-
-	return stat("/proc/self/ns/pid", &st) ? 0 : (unsigned long long)st.st_ino;
-}
-
 const char *disk_owner_name(char name[DISK_NAME_SIZE])
 {
-	snprintf(name, DISK_NAME_SIZE, OWNER_PREFIX "%d-%llu-%llu", (int)getpid(),
-		 started(getpid()), pid_namespace());
-	return name;
+	return owner_name("disk", name);
 }
 
 static int clear_if_orphan(void *ctx, unsigned number, const char *file)
 {
-	const char *name = strstr(file, OWNER_PREFIX);
-	unsigned long long start, space;
 	unsigned *removed = ctx;
-	int pid, r;
+	int r;
 
-	if (!name || sscanf(name, OWNER_PREFIX "%d-%llu-%llu", &pid, &start, &space) != 3)
-		return 0;
-	if (space != pid_namespace() || (start && started(pid) == start))
+	if (owner_state(file, NULL) != OWNER_GONE)
 		return 0;
 	r = loop_clear(number);
 	if (r == -ENXIO || r == -ENOENT)

@@ -7,6 +7,7 @@
 #ifndef RECORD_DISK_IMPL_H
 #define RECORD_DISK_IMPL_H
 
+#include "base/owner.h"
 #include "base/vec.h"
 #include "record/disk.h"
 #include "record/loop.h"
@@ -53,7 +54,7 @@ struct disk {
 };
 
 /* A name for a memfd or file by which disk_clean_up() knows it and its owner, this process. */
-#define DISK_NAME_SIZE 96
+#define DISK_NAME_SIZE OWNER_NAME_SIZE
 const char *disk_owner_name(char name[DISK_NAME_SIZE]);
 
 /* Makes the memfd and the image; `d` is zeroed memory. On failure disk_release() is still due. */

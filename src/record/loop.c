@@ -106,7 +106,9 @@ static int try_attach(int control, int fd, const char *name, struct loop *l, str
 	int n = ioctl(control, LOOP_CTL_GET_FREE);
 
 	if (n < 0)
-		return err_set(err, -errno, "there is no free loop device: %m");
+		return err_set(err, -errno,
+			       "there is no free loop device (%m); 'outage doctor --fix' frees "
+			       "what killed runs left");
 	*l = (struct loop){ .number = (unsigned)n };
 	snprintf(l->path, sizeof(l->path), "/dev/loop%d", n);
 	auto_fd dev = open(l->path, O_RDWR | O_CLOEXEC);
@@ -139,7 +141,9 @@ int loop_attach(int fd, const char *name, struct loop *out, struct err *err)
 	auto_fd control = r ? -1 : open("/dev/loop-control", O_RDWR | O_CLOEXEC);
 
 	if (control < 0)
-		return err_set(err, r ? r : -errno, "cannot open /dev/loop-control: %m");
+		return err_set(err, r ? r : -errno,
+			       "cannot open /dev/loop-control (%m); load the loop driver with: "
+			       "modprobe loop");
 	for (unsigned i = 0; i < ATTACH_TRIES; i++) {
 		r = try_attach(control, fd, name, &l, err);
 		if (r != -EBUSY)

@@ -26,7 +26,10 @@ static int make_base(struct run *r, struct err *err)
 		return rc;
 	rc = target_mount(&r->target, &said, err);
 	if (rc > 0)
-		rc = err_set(err, -EIO, "a new %s cannot be mounted: %s", r->target.ops->name,
+		rc = err_set(err, -EIO,
+			     "a new %s cannot be mounted; see dmesg, and the options of --target "
+			     "and --mkfs: %.*s",
+			     r->target.ops->name, (int)strcspn(strbuf_str(&said), "\n"),
 			     strbuf_str(&said));
 	if (!rc)
 		rc = target_umount(&r->target, true, err);

@@ -180,6 +180,9 @@ static int on_finding(void *ctx, const struct run_case *c, struct err *err)
 		struct store_place at = { w->dir, w->base, w->at, f->number };
 		int rc = store_case(&at, c, &w->opts->run, err);
 
+		if (rc == -ENOSPC)
+			err_context(err, "what was found cannot be kept; give it a place with "
+					 "--output");
 		if (rc)
 			return rc;
 	}
@@ -462,8 +465,12 @@ static void listen_to(struct parent *p, unsigned i)
 		return;
 	auto_free char *name = name_of(p, i), *phase = phase_of(p, i);
 	forget_work(s);
-	failed(p, xasprintf("%s: the worker was ended by signal %d (%s) while %s", name,
-			    WTERMSIG(status), strsignal(WTERMSIG(status)), phase));
+	failed(p, xasprintf("%s: the worker was ended by signal %d (%s) while %s%s", name,
+			    WTERMSIG(status), strsignal(WTERMSIG(status)), phase,
+			    WTERMSIG(status) != SIGKILL
+				    ? ""
+				    : ", by a person or for lack of memory (see dmesg; -j 1 needs "
+				      "less)"));
 	p->killed = true;
 	replace(p, i);
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/proc.h"
+#include "target/place.h"
 #include "target/target.h"
 
 enum { SIZE_DEFAULT = 16 << 20, POLL_US = 500 };
@@ -82,17 +83,17 @@ static int fuse_open(struct target *t, const struct target_opts *opts, struct er
 static int fuse_mkfs(struct target *t, struct image *out, struct err *err)
 {
 	auto_strbuf said = STRBUF_INIT;
-	char path[] = "/tmp/outage-mkfs-XXXXXX";
-	auto_fd fd = mkostemp(path, O_CLOEXEC);
+	auto_free char *path = NULL;
+	auto_fd fd = place_file(t->opts.size, &path, err);
 	int status = 0;
 
 	if (fd < 0)
-		return err_set(err, -errno, "cannot make a file in /tmp: %m");
-	int rc = ftruncate(fd, (off_t)t->opts.size) < 0
-			 ? err_set(err, -errno, "cannot size %s: %m", path)
-			 : run_shell(t, t->opts.mkfs_args, path, &status, &said, err);
+		return fd;
+	int rc = run_shell(t, t->opts.mkfs_args, path, &status, &said, err);
 	if (!rc && status)
-		rc = err_set(err, -EINVAL, "mkfs failed: %.300s", strbuf_str(&said));
+		rc = err_set(err, -EINVAL, "mkfs of %llu bytes failed (--mkfs, --size): %.*s",
+			     (unsigned long long)t->opts.size,
+			     (int)strcspn(strbuf_str(&said), "\n"), strbuf_str(&said));
 	if (!rc)
 		rc = image_load_fd(fd, path, out, err);
 	unlink(path);
@@ -171,8 +172,10 @@ static int fuse_mount(struct target *t, struct strbuf *said, struct err *err)
 		}
 		if (waitpid(t->server, &status, WNOHANG) == t->server) {
 			t->server = 0;
-			strbuf_addf(said, "the server ended with status %d before it had mounted\n",
-				    WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
+			status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+			strbuf_addf(said,
+				    "the server ended with status %d%s before it had mounted\n",
+				    status, status == 127 ? " (no such program)" : "");
 			return 1;
 		}
 		usleep(POLL_US);

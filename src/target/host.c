@@ -16,6 +16,7 @@
 #include "base/proc.h"
 #include "base/vec.h"
 #include "target/cache.h"
+#include "target/place.h"
 #include "target/target.h"
 
 /* What differs between them. */
@@ -111,8 +112,11 @@ static int run_tool(struct target *t, const char *const *argv, const char *extra
 				  .timeout_ms = t->opts.timeout_ms,
 				  .merge_stderr = true };
 	int rc = proc_run(&opts, &res, err);
-	if (rc == -ENOENT)
-		err_context(err, "is its package installed? (tools/setup)");
+	if (rc == -ENOENT) {
+		err_clear(err);
+		err_set(err, rc, "%s is not there; install it with: apt-get install %s", argv[0],
+			t->ops->package);
+	}
 	if (!rc) {
 		*status = res.exit_code;
 		if (res.out.len)
@@ -144,25 +148,30 @@ static int host_open(struct target *t, const struct target_opts *opts, struct er
 	return disk_open(opts->recorder, t->opts.size, &t->disk, err);
 }
 
-/* Runs mkfs on a file in /tmp, and reads that. */
-static int make_fs(struct target *t, const char *extra, struct image *out, struct err *err)
+/* How long the first line is; the others are mostly about how a program is used. */
+static int first_line(const struct strbuf *said)
+{
+	return (int)min(strcspn(strbuf_str(said), "\n"), (size_t)300);
+}
+
+/* Runs mkfs on a file of its own, and reads that. */
+static int make_fs(struct target *t, struct image *out, struct err *err)
 {
 	const struct host_fs *fs = fs_of(t);
 	auto_strbuf said = STRBUF_INIT;
-	char path[] = "/tmp/outage-mkfs-XXXXXX";
-	auto_fd fd = mkostemp(path, O_CLOEXEC);
+	auto_free char *path = NULL;
+	auto_fd fd = place_file(t->opts.size, &path, err);
 	int status = 0, rc;
 
 	if (fd < 0)
-		return err_set(err, -errno, "cannot make a file in /tmp: %m");
-	rc = ftruncate(fd, (off_t)t->opts.size) < 0
-		     ? err_set(err, -errno, "cannot size %s: %m", path)
-		     : 0;
-	if (!rc)
-		rc = run_tool(t, fs->mkfs, extra, path, &status, &said, err);
+		return fd;
+	rc = run_tool(t, fs->mkfs, t->opts.mkfs_args, path, &status, &said, err);
 	if (!rc && status)
-		rc = err_set(err, -EINVAL, "%s refused a disk of %llu bytes: %.300s", fs->mkfs[0],
-			     (unsigned long long)t->opts.size, strbuf_str(&said));
+		rc = err_set(err, -EINVAL,
+			     "%s refused a disk of %llu bytes (--size; %s has %llu by default): "
+			     "%.*s",
+			     fs->mkfs[0], (unsigned long long)t->opts.size, fs->name,
+			     (unsigned long long)fs->size, first_line(&said), strbuf_str(&said));
 	if (!rc)
 		rc = image_load_fd(fd, path, out, err);
 	unlink(path);
@@ -172,19 +181,18 @@ static int make_fs(struct target *t, const char *extra, struct image *out, struc
 static int host_mkfs(struct target *t, struct image *out, struct err *err)
 {
 	const struct host_fs *fs = fs_of(t);
-	const char *args = t->opts.mkfs_args ? t->opts.mkfs_args : "";
 	struct cache_key key;
 
-	if (fs->own_id) {
-		auto_free char *extra =
-			xasprintf("-U 0a7a6e00-0000-4000-8000-%012x %s", (unsigned)getpid(), args);
-
-		return make_fs(t, extra, out, err);
-	}
-	cache_key(&key, fs->mkfs, args, t->opts.size);
+	/*
+	 * Such an id is drawn by lot, anew each time; given one, mkfs.btrfs would open every block
+	 * device to see whether it is taken, the disks of other runs among them.
+	 */
+	if (fs->own_id)
+		return make_fs(t, out, err);
+	cache_key(&key, fs->mkfs, t->opts.mkfs_args ? t->opts.mkfs_args : "", t->opts.size);
 	if (cache_find(&key, t->opts.size, out))
 		return 0;
-	int rc = make_fs(t, args, out, err);
+	int rc = make_fs(t, out, err);
 	if (!rc)
 		cache_keep(&key, out);
 	return rc;
@@ -344,13 +352,19 @@ static void host_close(struct target *t)
 
 static const char *const lost_found[] = { "lost+found", NULL };
 static const char *const nothing[] = { NULL };
+static const char *const e2_programs[] = { "mke2fs", "e2fsck", NULL };
+static const char *const xfs_programs[] = { "mkfs.xfs", "xfs_repair", NULL };
+static const char *const btrfs_programs[] = { "mkfs.btrfs", "btrfs", NULL };
 
-#define HOST_TARGET(name_, help_, guarantee_, ignore_)                                             \
+#define HOST_TARGET(name_, help_, guarantee_, ignore_, programs_, package_)                        \
 	const struct target_ops target_##name_ = {                                                 \
 		.name = #name_,                                                                    \
 		.help = help_,                                                                     \
 		.guarantee = guarantee_,                                                           \
 		.ignore = ignore_,                                                                 \
+		.programs = programs_,                                                             \
+		.package = package_,                                                               \
+		.in_kernel = true,                                                                 \
 		.needs_root = true,                                                                \
 		.open = host_open,                                                                 \
 		.mkfs = host_mkfs,                                                                 \
@@ -361,8 +375,9 @@ static const char *const nothing[] = { NULL };
 		.close = host_close,                                                               \
 	}
 
-HOST_TARGET(ext2, "ext2 of this kernel, recovered by e2fsck -y", "posix", lost_found);
-HOST_TARGET(ext3, "ext3 of this kernel", "linux", lost_found);
-HOST_TARGET(ext4, "ext4 of this kernel", "linux", lost_found);
-HOST_TARGET(xfs, "xfs of this kernel", "linux", nothing);
-HOST_TARGET(btrfs, "btrfs of this kernel", "linux", nothing);
+HOST_TARGET(ext2, "ext2 of this kernel, recovered by e2fsck -y", "posix", lost_found, e2_programs,
+	    "e2fsprogs");
+HOST_TARGET(ext3, "ext3 of this kernel", "linux", lost_found, e2_programs, "e2fsprogs");
+HOST_TARGET(ext4, "ext4 of this kernel", "linux", lost_found, e2_programs, "e2fsprogs");
+HOST_TARGET(xfs, "xfs of this kernel", "linux", nothing, xfs_programs, "xfsprogs");
+HOST_TARGET(btrfs, "btrfs of this kernel", "linux", nothing, btrfs_programs, "btrfs-progs");

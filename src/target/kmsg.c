@@ -25,15 +25,35 @@ static bool has_word(const char *line, const char *word)
 	return false;
 }
 
+/* "errors=remount-ro" is an option, and no complaint. */
+static bool mentions(const char *line, const char *what)
+{
+	size_t n = strlen(what);
+
+	for (const char *p = line; (p = strcasestr(p, what)); p += n)
+		if (strncmp(p + n, "s=", 2) != 0)
+			return true;
+	return false;
+}
+
 bool kmsg_complains(const char *line, const char *device)
 {
 	static const char *const always[] = {
-		"BUG:",		 "WARNING:", "Oops",  "general protection",
-		"kernel BUG at", "UBSAN:",   "KASAN:"
+		"BUG:",	  "WARNING:", "Oops:",	      "general protection",    "kernel BUG at",
+		"UBSAN:", "KASAN:",   "Kernel panic", "blocked for more than",
 	};
 	/* No word that an id in hexadecimal could hold: "bad" is one. */
-	static const char *const of_device[] = { "error",  "corrupt",	    "critical",
-						 "failed", "shutting down", "inconsistent" };
+	static const char *const of_device[] = {
+		"error",
+		"corrupt",
+		"critical",
+		"failed",
+		"shutting down",
+		"inconsistent",
+		"aborting journal",
+		"forced readonly",
+		"remounting filesystem read-only",
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
 		if (strstr(line, always[i]))
@@ -45,7 +65,7 @@ bool kmsg_complains(const char *line, const char *device)
 	    strstr(line, "goingdown") || strstr(line, "Please unmount the filesystem"))
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(of_device); i++)
-		if (strcasestr(line, of_device[i]))
+		if (mentions(line, of_device[i]))
 			return true;
 	return false;
 }

@@ -4,12 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "target/kmsg.h"
+#include "target/place.h"
 
 const struct target_ops *const targets[] = {
 	&target_ext4, &target_xfs, &target_btrfs, &target_ext3, &target_ext2, &target_fuse, NULL,
@@ -30,25 +29,13 @@ const struct target_ops *target_find(const char *spec, struct err *err)
 	return NULL;
 }
 
-/*
- * A mount namespace of our own, and in it an empty tmpfs to mount things in: both are gone with the
- * process, whatever ends it.
- */
 static int private_place(struct target *t, struct err *err)
 {
-	static bool done;
-	static const char place[] = "/mnt";
+	int rc = place_enter(err);
 
-	if (!done) {
-		if (unshare(CLONE_NEWNS) < 0)
-			return err_set(err, -errno, "cannot make a mount namespace: %m");
-		if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-			return err_set(err, -errno, "cannot make mounts private: %m");
-		if (mount("outage", place, "tmpfs", MS_NODEV | MS_NOSUID, "size=1m,mode=700") < 0)
-			return err_set(err, -errno, "cannot mount a tmpfs on %s: %m", place);
-		done = true;
-	}
-	snprintf(t->mnt, sizeof(t->mnt), "%s/fs", place);
+	if (rc)
+		return rc;
+	snprintf(t->mnt, sizeof(t->mnt), "%s/fs", place_path());
 	if (mkdir(t->mnt, 0700) < 0 && errno != EEXIST)
 		return err_set(err, -errno, "cannot make %s: %m", t->mnt);
 	return 0;
@@ -58,21 +45,27 @@ int target_open(const struct target_opts *opts, struct target *t, struct err *er
 {
 	const struct target_ops *ops = target_find(opts->spec, err);
 
+	*t = (struct target){ .root = -1, .kmsg = -1 };
+	return ops ? target_open_as(ops, opts, t, err) : -EINVAL;
+}
+
+int target_open_as(const struct target_ops *ops, const struct target_opts *opts, struct target *t,
+		   struct err *err)
+{
 	*t = (struct target){ .ops = ops, .opts = *opts, .root = -1, .kmsg = -1 };
-	if (!ops)
-		return -EINVAL;
 	if (ops->needs_root && geteuid() != 0)
 		return err_set(err, -EPERM,
 			       "target %s needs root: it mounts on this machine's kernel; "
-			       "run it with sudo",
+			       "run it with sudo (outage gen and outage trace need no root)",
 			       ops->name);
 	if (!t->opts.timeout_ms)
 		t->opts.timeout_ms = 60000;
 	int rc = private_place(t, err);
-	if (!rc) {
-		t->kmsg = kmsg_open();
+	if (!rc)
 		rc = ops->open(t, &t->opts, err);
-	}
+	/* From here on: what was said before was of whoever had the device then. */
+	if (!rc)
+		t->kmsg = kmsg_open();
 	if (rc)
 		target_close(t);
 	return rc;

@@ -33,8 +33,11 @@ struct target_opts {
 struct target_ops {
 	const char *name;
 	const char *help;
-	const char *guarantee;	   /* the profile it gets by default */
-	const char *const *ignore; /* names in the root that mkfs makes; NULL-terminated */
+	const char *guarantee;	     /* the profile it gets by default */
+	const char *const *ignore;   /* names in the root that mkfs makes; NULL-terminated */
+	const char *const *programs; /* that it runs, NULL-terminated; NULL: none */
+	const char *package;	     /* of Debian, with those programs */
+	bool in_kernel;		     /* /proc/filesystems must have its name */
 	bool needs_root;
 	bool deaf_to_sync; /* the kernel does not pass sync and syncfs on to it */
 
@@ -62,6 +65,7 @@ struct target_ops {
 extern const struct target_ops target_ext2, target_ext3, target_ext4, target_xfs, target_btrfs,
 	target_fuse;
 extern const struct target_ops *const targets[]; /* ends with NULL */
+extern const struct target_ops target_skeleton;	 /* to copy; not in the list */
 
 struct target {
 	const struct target_ops *ops;
@@ -81,6 +85,9 @@ const struct target_ops *target_find(const char *spec, struct err *err);
 
 /* Opens a target in this process, which gets a mount namespace of its own. */
 int target_open(const struct target_opts *opts, struct target *t, struct err *err) must_check;
+/* The same for a target that need not be in the list. */
+int target_open_as(const struct target_ops *ops, const struct target_opts *opts, struct target *t,
+		   struct err *err) must_check;
 void target_close(struct target *t);
 
 /* The checking wrappers. */

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/owner.h"
+
+#include <ctype.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+#define PREFIX "outage-"
+
+/* When the process began, in ticks since boot: with its number, an identity. 0: not running. */
+static unsigned long long started(pid_t pid)
+{
+	char path[64];
+	auto_strbuf stat = STRBUF_INIT;
+	const char *p;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (io_slurp(path, 4096, &stat, NULL))
+		return 0;
+	/* The name, in parentheses, may hold anything; 20 fields after it comes the time. */
+	p = strrchr(strbuf_str(&stat), ')');
+	/* A zombie has ended; its parent has just not looked yet. */
+	if (p && p[1] == ' ' && p[2] == 'Z')
+		return 0;
+	for (unsigned i = 0; p && i < 20; i++) {
+		p = strchr(p, ' ');
+		p += p != NULL;
+	}
+	return p ? strtoull(p, NULL, 10) : 0;
+}
+
+/* Process numbers mean something only in their own namespace. */
+static unsigned long long pid_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) ? 0 : (unsigned long long)st.st_ino;
+}
+
+const char *owner_name(const char *kind, char name[OWNER_NAME_SIZE])
+{
+	assert(*kind && !strchr(kind, '-') && strlen(kind) < 16);
+	snprintf(name, OWNER_NAME_SIZE, PREFIX "%s-%d-%llu-%llu", kind, (int)getpid(),
+		 started(getpid()), pid_namespace());
+	return name;
+}
+
+/* Reads what follows PREFIX: a word and three numbers. */
+static bool parse(const char *p, int *pid, unsigned long long *start, unsigned long long *space)
+{
+	while (isalnum((unsigned char)*p))
+		p++;
+	return sscanf(p, "-%d-%llu-%llu", pid, start, space) == 3 && *pid > 0;
+}
+
+enum owner_state owner_state(const char *text, pid_t *pid)
+{
+	unsigned long long start, space;
+	int number;
+
+	for (const char *p = text; (p = strstr(p, PREFIX));) {
+		p += strlen(PREFIX);
+		if (!parse(p, &number, &start, &space))
+			continue;
+		if (pid)
+			*pid = number;
+		if (!start || space != pid_namespace() || started(number) == start)
+			return OWNER_ALIVE;
+		return OWNER_GONE;
+	}
+	return OWNER_NONE;
+}

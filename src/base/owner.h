@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * owner.h - names that tell who made a thing, so that what a killed run left behind can be told
+ * from what a living one needs.
+ *
+ * A name is "outage-KIND-PID-START-NAMESPACE": the process, when it began (numbers of processes are
+ * used again), and the namespace in which its number means something. Whoever makes something that
+ * could outlive its process (a file, a device, a mount) names it so.
+ */
+#ifndef BASE_OWNER_H
+#define BASE_OWNER_H
+
+#include "base/util.h"
+
+enum { OWNER_NAME_SIZE = 96 };
+
+/* The name for a thing of this process. `kind` is a short word without '-'. */
+const char *owner_name(const char *kind, char name[OWNER_NAME_SIZE]);
+
+enum owner_state {
+	OWNER_NONE,  /* the text holds no such name */
+	OWNER_ALIVE, /* or nobody can tell: it belongs to another namespace */
+	OWNER_GONE,
+};
+
+/* Looks for a name anywhere in `text`; `pid` may be NULL. */
+enum owner_state owner_state(const char *text, pid_t *pid);
+
+#endif

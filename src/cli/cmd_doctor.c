@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* cmd_doctor.c - outage doctor: what works on this machine, and what mends what does not. */
+#include <getopt.h>
+#include <sys/utsname.h>
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "target/leftover.h"
+#include "target/machine.h"
+
+static const char usage[] =
+	"usage: outage doctor [--fix] [--json]\n"
+	"\n"
+	"Tells what works on this machine, and the command that mends what does not.\n"
+	"\n"
+	"      --fix     clear away what killed runs left: processes, mounts, loop devices, files\n"
+	"      --json    one JSON object on standard output\n"
+	"\n"
+	"Exit status: 0 file systems can be tested here, 2 they cannot.\n"
+	"\n"
+	"example: sudo outage doctor --fix\n";
+
+enum { TIME_LIMIT_S = 120 };
+
+struct doctor {
+	bool fix, json;
+	struct machine machine;
+	struct leftovers left;
+};
+
+static void print_checks(const struct doctor *d)
+{
+	for (size_t i = 0; i < d->machine.checks.n; i++) {
+		const struct machine_check *c = &d->machine.checks.v[i];
+
+		printf("%-8s %-19s %s\n", machine_status_name(c->status), c->name, c->words);
+		if (c->fix)
+			printf("%28s > %s\n", "", c->fix);
+	}
+}
+
+static void print_leftover(const struct leftover *l)
+{
+	const char *kind = leftover_kind_name(l->kind);
+
+	if (l->cleared)
+		printf("%-8s %-19s cleared: %s %s\n", "ok", "leftover", kind, l->what);
+	else if (l->kind == LEFTOVER_STOPPED)
+		printf("%-8s %-19s process %s is stopped\n%28s > kill -CONT %u\n", "note",
+		       "leftover", l->what, "", l->number);
+	else if (l->problem)
+		printf("%-8s %-19s %s %s: %s\n", "note", "leftover", kind, l->what, l->problem);
+	else
+		printf("%-8s %-19s %s %s, of a run that is gone\n%28s > outage doctor --fix\n",
+		       "note", "leftover", kind, l->what, "");
+}
+
+static void print_text(const struct doctor *d)
+{
+	print_checks(d);
+	for (size_t i = 0; i < d->left.n; i++)
+		print_leftover(&d->left.v[i]);
+	if (!d->left.n)
+		printf("%-8s %-19s none\n", "ok", "leftovers");
+	printf("\n%s\n",
+	       d->machine.usable
+		       ? "File systems can be tested here: outage test -t ext4 --bounds seq-1"
+		       : "File systems cannot be tested here before what is missing is mended.");
+}
+
+static void print_json(const struct doctor *d)
+{
+	auto_strbuf text = STRBUF_INIT;
+	struct utsname u = { 0 };
+	struct json j;
+
+	uname(&u);
+	json_init(&j, &text, true);
+	json_object(&j);
+	json_kv_bool(&j, "usable", d->machine.usable);
+	json_kv_string(&j, "kernel", u.release);
+	json_key(&j, "checks");
+	json_array(&j);
+	for (size_t i = 0; i < d->machine.checks.n; i++) {
+		const struct machine_check *c = &d->machine.checks.v[i];
+
+		json_object(&j);
+		json_kv_string(&j, "name", c->name);
+		json_kv_string(&j, "status", machine_status_name(c->status));
+		json_kv_string(&j, "words", c->words);
+		if (c->fix)
+			json_kv_string(&j, "fix", c->fix);
+		json_end(&j);
+	}
+	json_end(&j);
+	json_key(&j, "leftovers");
+	json_array(&j);
+	for (size_t i = 0; i < d->left.n; i++) {
+		const struct leftover *l = &d->left.v[i];
+
+		json_object(&j);
+		json_kv_string(&j, "kind", leftover_kind_name(l->kind));
+		json_kv_string(&j, "what", l->what);
+		json_kv_bool(&j, "cleared", l->cleared);
+		if (l->problem)
+			json_kv_string(&j, "problem", l->problem);
+		json_end(&j);
+	}
+	json_end(&j);
+	json_end(&j);
+	fputs(strbuf_str(&text), stdout);
+}
+
+/* In a child: a machine that is sick enough to be looked at may hang whoever looks. */
+static int examine(void *ctx)
+{
+	struct doctor *d = ctx;
+
+	/* First the leftovers: what looks around leaves traces for a moment. */
+	leftovers_find(&d->left);
+	if (d->fix)
+		leftovers_clear(&d->left);
+	machine_look(&d->machine);
+	if (d->json)
+		print_json(d);
+	else
+		print_text(d);
+	int status = d->machine.usable ? EXIT_OK : EXIT_FAILED;
+	leftovers_release(&d->left);
+	machine_release(&d->machine);
+	return status;
+}
+
+static int run(int argc, char **argv)
+{
+	enum { OPT_FIX = 256, OPT_JSON };
+	static const struct option options[] = {
+		{ "fix", no_argument, NULL, OPT_FIX },
+		{ "json", no_argument, NULL, OPT_JSON },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	struct doctor d = { 0 };
+	int opt;
+
+	optind = 0;
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_FIX:
+			d.fix = true;
+			break;
+		case OPT_JSON:
+			d.json = true;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return EXIT_OK;
+		default:
+			return cli_usage(&cmd_doctor, "unknown option '%s'", argv[optind - 1]);
+		}
+	}
+	if (optind < argc)
+		return cli_usage(&cmd_doctor, "'%.60s' is too much", argv[optind]);
+	return cli_watch(examine, &d, TIME_LIMIT_S);
+}
+
+const struct command cmd_doctor = {
+	.name = "doctor",
+	.summary = "tells what works on this machine, and mends what does not",
+	.usage = usage,
+	.run = run,
+};

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+#include "target/machine.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "record/loop.h"
+#include "target/kmsg.h"
+#include "target/place.h"
+#include "target/target.h"
+#include "target/tune.h"
+
+enum { WORKER_MIB = 400 }; /* what the hungriest worker was seen to need: btrfs */
+
+const char *machine_status_name(enum machine_status status)
+{
+	static const char *const names[] = { "ok", "missing", "note" };
+
+	return names[status];
+}
+
+/* Takes over `words` and `fix`. True if it is ok. */
+static bool add(struct machine *m, const char *name, enum machine_status status, char *words,
+		char *fix)
+{
+	struct machine_check c = {
+		.name = xstrdup(name), .status = status, .words = words, .fix = fix
+	};
+
+	vec_push(&m->checks, c);
+	return status == MACHINE_OK;
+}
+
+/* ---- who and where ---- */
+
+static bool look_root(struct machine *m)
+{
+	if (geteuid() == 0)
+		return add(m, "root", MACHINE_OK, xstrdup("yes"), NULL);
+	return add(m, "root", MACHINE_MISSING,
+		   xstrdup("file systems are mounted as root; outage gen and trace need none"),
+		   xstrdup("sudo outage doctor"));
+}
+
+/* In a child, for there is no way back out of a namespace. */
+static bool look_namespace(struct machine *m)
+{
+	struct err err = ERR_INIT;
+	int fds[2], status = -1;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return add(m, "mount namespace", MACHINE_MISSING,
+			   xasprintf("cannot make a pipe: %s", strerror(errno)), NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		int rc = place_enter(&err);
+		int sent = io_write_full(fds[1], err.msg, sizeof(err.msg));
+
+		_exit(rc || sent);
+	}
+	close(fds[1]);
+	if (pid < 0 || io_read_full(fds[0], err.msg, sizeof(err.msg)) != sizeof(err.msg))
+		err.msg[0] = '\0';
+	close(fds[0]);
+	if (pid > 0)
+		waitpid(pid, &status, 0);
+	if (status == 0)
+		return add(m, "mount namespace", MACHINE_OK, xstrdup("can be made"), NULL);
+	err.msg[sizeof(err.msg) - 1] = '\0';
+	return add(m, "mount namespace", MACHINE_MISSING, xstrdup(err.msg),
+		   xstrdup("run as root outside of a container, or in a privileged one"));
+}
+
+/* ---- recorders ---- */
+
+static void look_btf(struct machine *m)
+{
+	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0)
+		add(m, "kernel types (BTF)", MACHINE_OK, xstrdup("/sys/kernel/btf/vmlinux"), NULL);
+	else
+		add(m, "kernel types (BTF)", MACHINE_MISSING,
+		    xstrdup("the bpf recorder needs them; the fuse recorder does not"),
+		    xstrdup("boot a kernel with CONFIG_DEBUG_INFO_BTF=y, such as Debian's"));
+}
+
+/* True if one of them works. */
+static bool look_recorders(struct machine *m)
+{
+	const char *name, *first = NULL;
+
+	for (unsigned i = 0; (name = disk_recorder_name(i, NULL)); i++) {
+		struct err err = ERR_INIT;
+		auto_free char *title = xasprintf("recorder %s", name);
+
+		if (disk_probe(name, &err) == 0) {
+			add(m, title, MACHINE_OK,
+			    xstrdup(first ? "works" : "works; used unless another is asked for"),
+			    NULL);
+			first = first ? first : name;
+		} else {
+			add(m, title, MACHINE_MISSING, xstrdup(err.msg), NULL);
+		}
+	}
+	return first != NULL;
+}
+
+static void look_fuse(struct machine *m)
+{
+	if (access("/dev/fuse", R_OK | W_OK) == 0)
+		add(m, "/dev/fuse", MACHINE_OK, xstrdup("FUSE servers can be tested"), NULL);
+	else
+		add(m, "/dev/fuse", MACHINE_MISSING,
+		    xasprintf("FUSE servers cannot be tested: %s", strerror(errno)),
+		    xstrdup("modprobe fuse"));
+}
+
+static int count_loop(void *ctx, unsigned number, const char *file)
+{
+	(void)number;
+	(void)file;
+	++*(unsigned *)ctx;
+	return 0;
+}
+
+/* Those that there are, with a file or without. */
+static unsigned all_loops(void)
+{
+	DIR *dir = opendir("/sys/block");
+	struct dirent *e;
+	unsigned n = 0;
+
+	while (dir && (e = readdir(dir)))
+		n += strncmp(e->d_name, "loop", 4) == 0;
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+static bool look_loop(struct machine *m)
+{
+	unsigned used = 0;
+
+	if (access("/dev/loop-control", R_OK | W_OK) < 0)
+		return add(m, "loop devices", MACHINE_MISSING,
+			   xasprintf("/dev/loop-control: %s", strerror(errno)),
+			   xstrdup(errno == EACCES ? "sudo outage doctor" : "modprobe loop"));
+	loop_each(count_loop, &used);
+	return add(m, "loop devices", MACHINE_OK,
+		   xasprintf("%u of %u in use; more are made on demand", used, all_loops()), NULL);
+}
+
+/* ---- file systems ---- */
+
+static bool in_path(const char *program)
+{
+	const char *path = getenv("PATH");
+	auto_free char *copy = xstrdup(path ? path : "/usr/sbin:/usr/bin:/sbin:/bin");
+	char *rest = copy;
+
+	for (char *dir; (dir = strsep(&rest, ":"));) {
+		auto_free char *file = xasprintf("%s/%s", *dir ? dir : ".", program);
+
+		if (access(file, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether some line of the file ends with `word`. */
+static bool file_has_line(const char *path, const char *word)
+{
+	auto_strbuf text = STRBUF_INIT;
+	size_t n = strlen(word);
+
+	if (io_slurp(path, 16 << 20, &text, NULL))
+		return false;
+	char *rest = text.buf;
+	for (char *line; rest && (line = strsep(&rest, "\n"));) {
+		size_t len = strcspn(line, ":");
+
+		if (len >= n && memcmp(line + len - n, word, n) == 0 &&
+		    (len == n || line[len - n - 1] == '\t' || *word == '/'))
+			return true;
+	}
+	return false;
+}
+
+enum kernel_has { KERNEL_NO, KERNEL_YES, KERNEL_MODULE };
+
+/* /proc/filesystems lists what is loaded; a module is loaded by the first mount. */
+static enum kernel_has kernel_has(const char *fs)
+{
+	struct utsname u;
+
+	if (file_has_line("/proc/filesystems", fs))
+		return KERNEL_YES;
+	if (uname(&u) < 0)
+		return KERNEL_NO;
+	auto_free char *list = xasprintf("/lib/modules/%s/modules.dep", u.release);
+	/* One driver serves the three. */
+	const char *module = strncmp(fs, "ext", 3) == 0 ? "ext4" : fs;
+	auto_free char *plain = xasprintf("/%s.ko", module);
+	auto_free char *xz = xasprintf("/%s.ko.xz", module);
+	auto_free char *zst = xasprintf("/%s.ko.zst", module);
+	return file_has_line(list, plain) || file_has_line(list, xz) || file_has_line(list, zst)
+		       ? KERNEL_MODULE
+		       : KERNEL_NO;
+}
+
+/* Programs of a target that are not there, as a list. */
+static void missing_programs(const struct target_ops *t, struct strbuf *out)
+{
+	for (const char *const *p = t->programs; p && *p; p++)
+		if (!in_path(*p))
+			strbuf_addf(out, "%s%s", out->len ? ", " : "", *p);
+}
+
+static bool look_target(struct machine *m, const struct target_ops *t)
+{
+	auto_strbuf missing = STRBUF_INIT;
+	enum kernel_has kernel = kernel_has(t->name);
+
+	missing_programs(t, &missing);
+	if (kernel == KERNEL_NO)
+		return add(
+			m, t->name, MACHINE_MISSING, xstrdup("this kernel does not have it"),
+			xasprintf("boot a kernel with %s, or test another file system", t->name));
+	if (missing.len)
+		return add(m, t->name, MACHINE_MISSING,
+			   xasprintf("the kernel has it, but there is no %s", strbuf_str(&missing)),
+			   xasprintf("apt-get install %s", t->package));
+	return add(m, t->name, MACHINE_OK,
+		   xstrdup(kernel == KERNEL_YES ? "can be tested"
+						: "can be tested; its module is loaded when used"),
+		   NULL);
+}
+
+static bool look_targets(struct machine *m)
+{
+	bool any = false;
+
+	for (size_t i = 0; targets[i]; i++)
+		if (targets[i]->in_kernel)
+			any |= look_target(m, targets[i]);
+	return any;
+}
+
+/* ---- the rest ---- */
+
+static uint64_t available_mib(void)
+{
+	auto_strbuf text = STRBUF_INIT;
+	unsigned long long kib = 0;
+
+	if (io_slurp("/proc/meminfo", 1 << 16, &text, NULL))
+		return 0;
+	const char *line = strstr(strbuf_str(&text), "MemAvailable:");
+	return line && sscanf(line, "MemAvailable: %llu", &kib) == 1 ? kib / 1024 : 0;
+}
+
+static bool look_memory(struct machine *m)
+{
+	uint64_t have = available_mib();
+	auto_fd fd = memfd_create("outage", MFD_CLOEXEC);
+	unsigned jobs = 2 * (unsigned)max(sysconf(_SC_NPROCESSORS_ONLN), 1L);
+	uint64_t want = (uint64_t)jobs * WORKER_MIB;
+
+	if (fd < 0)
+		return add(m, "memory", MACHINE_MISSING,
+			   xasprintf("no memory for disks: %s", strerror(errno)),
+			   xstrdup("a kernel with CONFIG_MEMFD_CREATE"));
+	if (have && have < want) {
+		add(m, "memory", MACHINE_NOTE,
+		    xasprintf("%llu MiB are free; %u workers of btrfs would take up to %llu",
+			      (unsigned long long)have, jobs, (unsigned long long)want),
+		    xasprintf("outage test -j %llu",
+			      (unsigned long long)max(have / WORKER_MIB, (uint64_t)1)));
+		return true;
+	}
+	return add(m, "memory", MACHINE_OK,
+		   xasprintf("%llu MiB are free for disks", (unsigned long long)have), NULL);
+}
+
+static void look_log(struct machine *m)
+{
+	auto_fd fd = kmsg_open();
+
+	if (fd >= 0)
+		add(m, "kernel log", MACHINE_OK, xstrdup("can be read"), NULL);
+	else
+		add(m, "kernel log", MACHINE_NOTE,
+		    xasprintf("/dev/kmsg: %s; what the kernel complains of is not seen",
+			      strerror(errno)),
+		    xstrdup("run as root, and in a container with /dev/kmsg"));
+}
+
+static void look_console(struct machine *m)
+{
+	auto_strbuf consoles = STRBUF_INIT;
+	int level = tune_console_level();
+
+	if (io_slurp("/sys/class/tty/console/active", 4096, &consoles, NULL))
+		strbuf_clear(&consoles);
+	strbuf_cut(&consoles, strcspn(strbuf_str(&consoles), "\n"));
+	if (level > TUNE_CONSOLE_LEVEL && strstr(strbuf_str(&consoles), "ttyS"))
+		add(m, "console", MACHINE_NOTE,
+		    xasprintf("log level %d on %s: the kernel waits for a serial line at each "
+			      "message",
+			      level, strbuf_str(&consoles)),
+		    xstrdup("outage test --tune (lowers it while it runs)"));
+	else
+		add(m, "console", MACHINE_OK, xasprintf("log level %d", level), NULL);
+}
+
+static void look_kthreadd(struct machine *m)
+{
+	if (tune_kthreadd_raised())
+		add(m, "kthreadd", MACHINE_NOTE,
+		    xstrdup("has real-time priority, as while a run with --tune lasts"),
+		    xstrdup("if there is no such run: chrt --other --pid 0 2"));
+}
+
+void machine_look(struct machine *m)
+{
+	bool usable = look_root(m);
+
+	usable &= look_namespace(m);
+	usable &= look_loop(m);
+	look_btf(m);
+	look_fuse(m);
+	usable &= look_recorders(m);
+	usable &= look_targets(m);
+	usable &= look_memory(m);
+	look_log(m);
+	look_console(m);
+	look_kthreadd(m);
+	m->usable = usable;
+}
+
+void machine_release(struct machine *m)
+{
+	for (size_t i = 0; i < m->checks.n; i++) {
+		free(m->checks.v[i].name);
+		free(m->checks.v[i].words);
+		free(m->checks.v[i].fix);
+	}
+	vec_release(&m->checks);
+}
+
+void machine_summary(struct strbuf *out)
+{
+	auto_strbuf can = STRBUF_INIT;
+
+	for (size_t i = 0; targets[i]; i++) {
+		auto_strbuf missing = STRBUF_INIT;
+
+		missing_programs(targets[i], &missing);
+		if (targets[i]->in_kernel && !missing.len && kernel_has(targets[i]->name))
+			strbuf_addf(&can, "%s%s", can.len ? ", " : "", targets[i]->name);
+	}
+	if (access("/dev/fuse", F_OK) == 0)
+		strbuf_addf(&can, "%sFUSE servers", can.len ? ", " : "");
+	if (!can.len)
+		strbuf_adds(out, "no file system can be tested here");
+	else
+		strbuf_addf(out, "%s can be tested here%s", strbuf_str(&can),
+			    geteuid() == 0 ? "" : ", by root");
+}

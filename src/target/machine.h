@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * machine.h - what of this program works on this machine, and what mends what does not.
+ *
+ * Looking changes nothing, but a recorder is tried by really recording: that takes a loop device
+ * for a moment, and can hang if the machine is sick. Do it in a process that may be killed.
+ */
+#ifndef TARGET_MACHINE_H
+#define TARGET_MACHINE_H
+
+#include "base/strbuf.h"
+#include "base/vec.h"
+
+enum machine_status { MACHINE_OK, MACHINE_MISSING, MACHINE_NOTE };
+
+struct machine_check {
+	char *name;
+	enum machine_status status;
+	char *words;
+	char *fix; /* what to do, or NULL */
+};
+
+struct machine {
+	struct vec_of(struct machine_check) checks;
+	bool usable; /* file systems can be tested here */
+};
+
+const char *machine_status_name(enum machine_status status);
+
+void machine_look(struct machine *m);
+void machine_release(struct machine *m);
+
+/* One sentence on what can be tested here, from a quick look that tries nothing. */
+void machine_summary(struct strbuf *out);
+
+#endif
