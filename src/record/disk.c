@@ -110,10 +110,6 @@ const char *disk_file(const struct disk *d)
 	return d->file;
 }
 
-const struct image *disk_image(const struct disk *d)
-{
-	return &d->image;
-}
 
 uint64_t disk_pages_loaded(const struct disk *d)
 {
@@ -211,15 +207,6 @@ static void catch_up(struct disk *d)
 	d->unknown = false;
 }
 
-static int settle(struct disk *d, struct err *err)
-{
-	int r = d->ops->settle(d, err);
-
-	if (!r)
-		catch_up(d);
-	return r;
-}
-
 static int load_page(void *ctx, uint64_t page, const unsigned char *have, const unsigned char *want)
 {
 	struct disk *d = ctx;
@@ -229,6 +216,47 @@ static int load_page(void *ctx, uint64_t page, const unsigned char *have, const 
 	memcpy(d->map + at, want, min((uint64_t)IMAGE_PAGE, d->size - at));
 	d->pages_loaded++;
 	return 0;
+}
+
+const struct image *disk_image(struct disk *d)
+{
+	catch_up(d);
+	return &d->image;
+}
+
+/* A hole stays one where `img` is zero: filling it would cost memory. */
+static void write_into_hole(struct disk *d, const struct image *img, uint64_t from, uint64_t to)
+{
+	static const unsigned char zeros[IMAGE_PAGE];
+	unsigned char page[IMAGE_PAGE];
+
+	while (from < to) {
+		size_t n = min(to - from, IMAGE_PAGE - from % IMAGE_PAGE);
+
+		image_read(img, from, page, n);
+		if (memcmp(page, zeros, n) != 0)
+			memcpy(d->map + from, page, n);
+		from += n;
+	}
+}
+
+/*
+ * Puts `img` wherever the image may be behind. What was there is not read: after a recovery that
+ * only was looked at, nobody asks for it.
+ */
+static void write_over(struct disk *d, const struct image *img)
+{
+	for (size_t i = 0; i < d->changed.n; i++) {
+		uint64_t at = d->changed.v[i].addr, end = at + d->changed.v[i].len, stop;
+
+		for (uint64_t from = at; from < end; from = at = stop) {
+			if (!next_data(d, &at, end, &stop))
+				at = stop = end;
+			write_into_hole(d, img, from, at);
+			image_read(img, at, d->map + at, stop - at);
+		}
+	}
+	vec_clear(&d->changed);
 }
 
 int disk_load(struct disk *d, const struct image *img, struct err *err)
@@ -246,9 +274,12 @@ int disk_load(struct disk *d, const struct image *img, struct err *err)
 			       d->loop.path);
 	if (ioctl(dev, BLKFLSBUF, 0) < 0)
 		return err_set(err, -errno, "cannot drop the cache of %s: %m", d->loop.path);
-	r = settle(d, err);
+	r = d->ops->settle(d, err);
 	if (r)
 		return r;
+	if (d->unknown)
+		catch_up(d);
+	write_over(d, img);
 	image_diff(&d->image, img, load_page, d);
 	image_restore(&d->image, img);
 	if (ioctl(dev, BLKFLSBUF, 0) < 0)
@@ -263,9 +294,10 @@ int disk_start(struct disk *d, struct trace *t, struct err *err)
 	int r;
 
 	assert(!d->recording);
-	r = settle(d, err);
+	r = d->ops->settle(d, err);
 	if (r)
 		return r;
+	catch_up(d);
 	if (t) {
 		trace_clear(t);
 		t->info = (struct trace_info){ .size = d->size,
@@ -364,7 +396,6 @@ int disk_stop(struct disk *d, struct err *err)
 			trace_clear(t);
 		disk_unknown(d);
 	}
-	catch_up(d);
 	return r;
 }
 

@@ -52,7 +52,7 @@ const char *disk_device(const struct disk *d);
 /* The recorded file behind the device, for file systems that live on a file. NULL: none is. */
 const char *disk_file(const struct disk *d);
 /* What the device held after the last disk_load(), disk_start() or disk_stop(). */
-const struct image *disk_image(const struct disk *d);
+const struct image *disk_image(struct disk *d);
 /* Pages that disk_load() has written so far. */
 uint64_t disk_pages_loaded(const struct disk *d);
 

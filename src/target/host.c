@@ -15,6 +15,7 @@
 
 #include "base/proc.h"
 #include "base/vec.h"
+#include "target/cache.h"
 #include "target/target.h"
 
 /* What differs between them. */
@@ -25,6 +26,7 @@ struct host_fs {
 	const char *mount_opts;	    /* always given */
 	const char *const *recover; /* without the device; NULL: mounting recovers */
 	const char *const *fsck;
+	bool own_id;   /* the kernel keeps one device for each id: no two processes may share one */
 	bool shutdown; /* can be cut off, so that unmounting writes nothing */
 };
 
@@ -66,6 +68,7 @@ static const struct host_fs file_systems[] = {
 	{ .name = "btrfs",
 	  .mkfs = (const char *const[]){ "mkfs.btrfs", "-q", "-f", "-K", NULL },
 	  .size = 128 * MIB,
+	  .own_id = true,
 	  .fsck = (const char *const[]){ "btrfs", "check", "--readonly", NULL } },
 };
 
@@ -140,7 +143,8 @@ static int host_open(struct target *t, const struct target_opts *opts, struct er
 	return disk_open(opts->recorder, t->opts.size, &t->disk, err);
 }
 
-static int host_mkfs(struct target *t, struct image *out, struct err *err)
+/* Runs mkfs on a file in /tmp, and reads that. */
+static int make_fs(struct target *t, const char *extra, struct image *out, struct err *err)
 {
 	const struct host_fs *fs = fs_of(t);
 	auto_strbuf said = STRBUF_INIT;
@@ -150,12 +154,6 @@ static int host_mkfs(struct target *t, struct image *out, struct err *err)
 
 	if (fd < 0)
 		return err_set(err, -errno, "cannot make a file in /tmp: %m");
-	/* No two processes may share the id of a btrfs: the kernel keeps one device for each. */
-	auto_free char *extra = streq(fs->name, "btrfs")
-					? xasprintf("-U 0a7a6e00-0000-4000-8000-%012x %s",
-						    (unsigned)getpid(),
-						    t->opts.mkfs_args ? t->opts.mkfs_args : "")
-					: xstrdup(t->opts.mkfs_args ? t->opts.mkfs_args : "");
 	rc = ftruncate(fd, (off_t)t->opts.size) < 0
 		     ? err_set(err, -errno, "cannot size %s: %m", path)
 		     : 0;
@@ -167,6 +165,27 @@ static int host_mkfs(struct target *t, struct image *out, struct err *err)
 	if (!rc)
 		rc = image_load_fd(fd, path, out, err);
 	unlink(path);
+	return rc;
+}
+
+static int host_mkfs(struct target *t, struct image *out, struct err *err)
+{
+	const struct host_fs *fs = fs_of(t);
+	const char *args = t->opts.mkfs_args ? t->opts.mkfs_args : "";
+	struct cache_key key;
+
+	if (fs->own_id) {
+		auto_free char *extra =
+			xasprintf("-U 0a7a6e00-0000-4000-8000-%012x %s", (unsigned)getpid(), args);
+
+		return make_fs(t, extra, out, err);
+	}
+	cache_key(&key, fs->mkfs, args, t->opts.size);
+	if (cache_find(&key, t->opts.size, out))
+		return 0;
+	int rc = make_fs(t, args, out, err);
+	if (!rc)
+		cache_keep(&key, out);
 	return rc;
 }
 
