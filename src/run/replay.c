@@ -74,10 +74,9 @@ int replay_state(const struct stored_case *c, struct crash_state *out, struct er
 	return rc ? rc : crash_replay(&trace, &opts, c->state, out, err);
 }
 
-/* What the live target had allocated is in no trace. */
 bool replay_from_trace(const struct stored_case *c)
 {
-	return !stored_case_live(c) && stored_case_first(c)->kind != FINDING_BLOCKS;
+	return !stored_case_live(c);
 }
 
 /* ---- trying it ---- */
