@@ -96,7 +96,7 @@ _outage_test() {
 		return
 		;;
 	--crash)
-		_outage_words 'persist last prefix reorder torn'
+		_outage_words 'persist last prefix reorder torn recovery'
 		return
 		;;
 	--guarantee)
@@ -107,7 +107,19 @@ _outage_test() {
 		_outage_words 'bpf fuse'
 		return
 		;;
-	--max-subset | --budget | --mkfs | --recover | --size | --skip | --limit | --sample | --seed | \
+	--keep)
+		_outage_words 'findings all none'
+		return
+		;;
+	--prune)
+		_outage_words 'reads none'
+		return
+		;;
+	--suppress | --resume | -o | --output)
+		_outage_files
+		return
+		;;
+	--lose-flush | --hang-after | --max-subset | --budget | --mkfs | --recover | --size | --skip | --limit | --sample | --seed | \
 		--time | -j | --jobs)
 		return
 		;;
@@ -115,7 +127,8 @@ _outage_test() {
 	if [[ $cur == -* ]]; then
 		_outage_words '--target --bounds --crash --max-subset --budget --guarantee --recorder --mkfs
 			--recover --size --fsck --paranoid --skip --limit --sample --seed --time --jobs
-			--output --json --help'
+			--torn --prune --lose-flush --hang-after --output --keep --suppress --resume
+			--json --help'
 	else
 		_outage_files
 	fi
@@ -162,7 +175,7 @@ _outage() {
 	case ${words[at - 1]} in
 	gen) _outage_gen ;;
 	test) _outage_test ;;
-	report) _outage_finding '--text --json --html --help' ;;
+	report) _outage_finding '--text --json --suppressions --html --help' ;;
 	replay) _outage_finding '--rerun --time --json --help' ;;
 	shrink) _outage_finding '--output --runs --time --json --help' ;;
 	export) _outage_finding '--output --help' ;;

@@ -23,6 +23,7 @@ if [ ! -x "$OUTAGE" ]; then
 fi
 dir=$(mktemp -d) || exit 1
 cd "$dir" || exit 1
+export OUTAGE_CACHE=$dir/cache # new file systems are kept here, not in the user's home
 : >out
 : >err
 

@@ -79,7 +79,7 @@ fi
 
 # Killed at some moment: nothing is mounted, and the next run takes the devices back.
 for delay in 0.2 0.5 0.9; do
-	{ timeout -s KILL "$delay" "$OUTAGE" test -t ext4 -b seq-2 -o killed >out 2>err; } 2>killed.err
+	{ timeout -s KILL "$delay" "$OUTAGE" test -t ext4 -b seq-2 -o "killed-$delay" >out 2>err; } 2>killed.err
 	check "killed after $delay s: nothing is mounted" sh -c '! grep -q outage /proc/mounts'
 	# Workers take a moment to die; what they leave then is cleared by the run after that.
 	for _ in 1 2 3 4 5; do

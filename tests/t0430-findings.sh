@@ -35,7 +35,7 @@ fsync foo
 close f1
 EOF
 check "a sick file system is caught" \
-	status 1 test -t ext4,barrier=0 --crash reorder --budget 40 -j 1 -o run workload
+	status 1 test -t ext4,barrier=0 --crash reorder --budget 40 -j 1 --keep all -o run workload
 finding=$(find run/findings -name problems -exec grep -l '^missing.foo' {} + | sort -V | head -n 1)
 finding=${finding%/problems}
 check "a synced file is missing" test -d "$finding"
@@ -75,6 +75,16 @@ check "the small one shows it" status 1 replay small
 check "and when it is run again" status 1 replay small --rerun
 check "shrink with a budget stops" status 0 shrink "$finding" -o less --runs 3 --json
 check "and says so" json "d['budget_hit']"
+
+# A finding carries the options that found it, and running it again uses them.
+check "the case has its crash modes" grep -qx 'crash reorder' "$finding/case"
+check "and its budget" grep -qx 'budget 40' "$finding/case"
+cp -r "$finding" milder
+sed -i 's/^crash .*/crash last/; s|^base .*|base ../run/base-0.img|' milder/case
+check "with milder crashes it does not show" status 0 replay milder --rerun
+sed -i 's/^crash .*/crash sideways/' milder/case
+check "a mode that is none" status 2 replay milder --rerun
+check "is told" grep -q "milder/case: 'sideways' is none of" err
 
 # A healthy file system must not show what the sick one did.
 cp -r small healthy

@@ -42,6 +42,15 @@ const char *finding_kind_words(enum finding_kind kind)
 	return kinds[kind].words;
 }
 
+enum finding_kind finding_kind_find(const char *name)
+{
+	int k = 0;
+
+	while (k < FINDING_KIND_END && !streq(kinds[k].name, name))
+		k++;
+	return (enum finding_kind)k;
+}
+
 void findings_add(struct findings *list, enum finding_kind kind, char *path, char *words,
 		  char *promise)
 {

@@ -39,9 +39,10 @@ int cli_usage(const struct command *cmd, const char *fmt, ...) printf_like(2, 3)
 /*
  * Runs `fn` in a child process, and gives its exit status. A file system under test may hang: when
  * the time is up, or we are told to stop, the child is killed with all it mounted, and the status
- * is EXIT_FAILED.
+ * is EXIT_FAILED. With `hung` not NULL, that the time is up is no failure: it is set, nothing is
+ * printed, and the status is EXIT_FINDINGS.
  */
-int cli_watch(int (*fn)(void *ctx), void *ctx, unsigned timeout_s);
+int cli_watch(int (*fn)(void *ctx), void *ctx, unsigned timeout_s, bool *hung);
 
 /*
  * Flushes standard output and tells whether all of it got there: EXIT_OK, or EXIT_FAILED after a

@@ -20,7 +20,7 @@ static const char usage[] =
 	"  workload.c      the workload as a C program\n"
 	"  generic-NNN     the workload as a test of the xfstests suite, with generic-NNN.out\n"
 	"\n"
-	"  DIR               a finding: RUN/findings/NUMBER, or what outage shrink made of it\n"
+	"  DIR               a finding: RUN/findings/NAME, or what outage shrink made of it\n"
 	"  -o, --output OUT  a directory; it is made if it is not there\n"
 	"\n"
 	"Exit status: 0 all was written, 2 it could not be.\n"

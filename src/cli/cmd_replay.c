@@ -14,7 +14,7 @@ static const char usage[] =
 	"image\n"
 	"that are kept in DIR, lets the target recover, and checks it.\n"
 	"\n"
-	"  DIR                a finding: RUN/findings/NUMBER\n"
+	"  DIR                a finding: RUN/findings/NAME\n"
 	"      --rerun        run the workload anew, and try its crash states until one shows it\n"
 	"      --time DURATION  give up after that; default 10m\n"
 	"      --json         one JSON object on standard output\n"
@@ -84,6 +84,23 @@ static void print_text(const struct replay *o, const struct replay_result *r)
 		printf("there is something wrong, but not what was found then\n");
 }
 
+/* Nothing is left of the process that could tell more. */
+static void print_hung(const struct replay *o)
+{
+	struct replay_result r = { .shown = true };
+
+	findings_add(&r.problems, FINDING_HANG, NULL,
+		     xasprintf("it did not come to an end within %llu s",
+			       (unsigned long long)o->time_ns / 1000000000),
+		     NULL);
+	strbuf_adds(&r.state, "live");
+	if (o->json)
+		print_json(o, &r);
+	else
+		print_text(o, &r);
+	replay_result_release(&r);
+}
+
 static int replay(void *ctx)
 {
 	struct replay *o = ctx;
@@ -111,7 +128,7 @@ static const struct option long_options[] = {
 
 static int run(int argc, char **argv)
 {
-	struct replay o = { .time_ns = 600ULL * 1000000000 };
+	struct replay o = { 0 };
 	struct err err = ERR_INIT;
 	int opt;
 
@@ -148,7 +165,15 @@ static int run(int argc, char **argv)
 				"running the workload again\n");
 		o.rerun = true;
 	}
-	int status = cli_watch(replay, &o, (unsigned)(o.time_ns / 1000000000) + 1);
+	bool hang = stored_case_first(&o.c)->kind == FINDING_HANG, hung = false;
+	if (!o.time_ns)
+		o.time_ns = hang && o.c.hang_after_ms
+				    ? min(o.c.hang_after_ms, (uint64_t)3600000) * 2 * 1000000
+				    : 600ULL * 1000000000;
+	int status =
+		cli_watch(replay, &o, (unsigned)(o.time_ns / 1000000000) + 1, hang ? &hung : NULL);
+	if (hung)
+		print_hung(&o);
 	stored_case_release(&o.c);
 	return status;
 }

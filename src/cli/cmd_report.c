@@ -7,13 +7,14 @@
 #include "report/report.h"
 
 static const char usage[] =
-	"usage: outage report RUN [--text] [--json] [--html FILE]\n"
+	"usage: outage report RUN [--text | --json | --suppressions] [--html FILE]\n"
 	"\n"
 	"Tells what a run found: clusters of findings that are alike, and the first of each.\n"
 	"\n"
-	"  RUN            the directory of a run, or of one finding: RUN/findings/NUMBER\n"
+	"  RUN            the directory of a run, or of one finding: RUN/findings/NAME\n"
 	"      --text     on standard output; the default\n"
 	"      --json     one JSON object on standard output, with every finding\n"
+	"      --suppressions  rules that hide all of it, for outage test --suppress\n"
 	"      --html FILE  a page that needs no other file; - for standard output\n"
 	"\n"
 	"Exit status: 0 the report was made, 2 it could not be.\n"
@@ -21,7 +22,7 @@ static const char usage[] =
 	"example: outage report outage-runs/ext4-0001 --html report.html\n";
 
 struct report_command {
-	bool text, json;
+	bool text, json, suppressions;
 	const char *html;
 };
 
@@ -67,6 +68,14 @@ static int print_text(const struct run_view *r, struct err *err)
 	return rc;
 }
 
+static void print_suppressions(const struct run_view *r)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	report_suppressions(r, &text);
+	fputs(strbuf_str(&text), stdout);
+}
+
 static int make_report(const struct report_command *o, const char *dir)
 {
 	struct run_view r;
@@ -81,16 +90,16 @@ static int make_report(const struct report_command *o, const char *dir)
 		rc = print_json(&r, &err);
 	if (!rc && o->text)
 		rc = print_text(&r, &err);
+	if (!rc && o->suppressions)
+		print_suppressions(&r);
 	run_view_release(&r);
 	return rc ? cli_fail(&err) : EXIT_OK;
 }
 
 static const struct option long_options[] = {
-	{ "text", no_argument, NULL, 't' },
-	{ "json", no_argument, NULL, 'J' },
-	{ "html", required_argument, NULL, 'H' },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
+	{ "text", no_argument, NULL, 't' },	    { "json", no_argument, NULL, 'J' },
+	{ "suppressions", no_argument, NULL, 'S' }, { "html", required_argument, NULL, 'H' },
+	{ "help", no_argument, NULL, 'h' },	    { NULL, 0, NULL, 0 },
 };
 
 static int run(int argc, char **argv)
@@ -108,6 +117,9 @@ static int run(int argc, char **argv)
 		case 'J':
 			o.json = true;
 			break;
+		case 'S':
+			o.suppressions = true;
+			break;
 		case 'H':
 			o.html = optarg;
 			break;
@@ -123,9 +135,11 @@ static int run(int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		return cli_usage(&cmd_report, "give the directory of one run");
-	if (o.text && o.json)
-		return cli_usage(&cmd_report, "--text and --json both want standard output");
-	if (!o.json && !o.html)
+	if (o.text + o.json + o.suppressions > 1)
+		return cli_usage(&cmd_report,
+				 "only one of --text, --json and --suppressions can have standard "
+				 "output");
+	if (!o.json && !o.html && !o.suppressions)
 		o.text = true;
 	return make_report(&o, argv[optind]);
 }

@@ -15,8 +15,8 @@ static const char usage[] =
 	"Makes a finding small: drops operations of its workload as long as a problem of the same\n"
 	"kind shows, then lets as many of the lost writes survive as possible.\n"
 	"\n"
-	"  DIR                  a finding: RUN/findings/NUMBER\n"
-	"  -o, --output OUTDIR  where the small one goes; default: RUN/shrunk/NUMBER\n"
+	"  DIR                  a finding: RUN/findings/NAME\n"
+	"  -o, --output OUTDIR  where the small one goes; default: RUN/shrunk/NAME\n"
 	"      --runs N         at most so many tries; default 500\n"
 	"      --time DURATION  give up after that; default 30m\n"
 	"      --json           one JSON object on standard output\n"
@@ -25,7 +25,7 @@ static const char usage[] =
 	"does\n"
 	"not show any more.\n"
 	"\n"
-	"example: outage shrink outage-runs/ext4-0001/findings/17002-0\n";
+	"example: outage shrink outage-runs/ext4-0001/findings/17-2\n";
 
 struct shrink_command {
 	struct stored_case c;
@@ -93,7 +93,7 @@ static int shrink(void *ctx)
 	return EXIT_OK;
 }
 
-/* RUN/findings/NUMBER becomes RUN/shrunk/NUMBER, so that a report of the run has it once. */
+/* RUN/findings/NAME becomes RUN/shrunk/NAME, so that a report of the run has it once. */
 static char *default_output(const char *dir)
 {
 	auto_free char *copy = xstrdup(dir);
@@ -180,7 +180,7 @@ static int run(int argc, char **argv)
 	o.opts.step = on_step;
 	int status = make_parent(o.output);
 	if (!status)
-		status = cli_watch(shrink, &o, (unsigned)(o.time_ns / 1000000000) + 1);
+		status = cli_watch(shrink, &o, (unsigned)(o.time_ns / 1000000000) + 1, NULL);
 	stored_case_release(&o.c);
 	free(o.output);
 	return status;

@@ -2,19 +2,22 @@
 /* cmd_test.c - outage test: workloads, crashes, recovery, check. */
 #include <errno.h>
 #include <getopt.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "cli/cli.h"
+#include "run/plan.h"
 #include "run/store.h"
 #include "run/workers.h"
 
 static const char usage[] =
 	"usage: outage test -t TARGET (--bounds SET|FILE | FILE...) [OPTIONS]\n"
+	"       outage test --resume RUN [-j N] [--time DURATION] [--hang-after DURATION] "
+	"[--json]\n"
 	"       outage test -t help\n"
 	"\n"
 	"Runs each workload on the target, cuts the power, lets the file system recover, and\n"
@@ -45,29 +48,29 @@ static const char usage[] =
 	"      --skip N, --limit N, --sample N, --seed N   which of the workloads\n"
 	"      --time DURATION     stop after that\n"
 	"  -j, --jobs N            workers; default: two for each processor\n"
+	"      --hang-after DURATION  what does not move for so long hangs; default 120s\n"
 	"  -o, --output DIR        where to keep what is found; default: below ./outage-runs\n"
+	"      --keep WHAT         of each cluster: findings (the default: 5), a number, all, "
+	"none\n"
+	"      --suppress FILE     findings that are known: counted apart, and not kept\n"
+	"      --resume RUN        go on with a run that was interrupted, with its options\n"
 	"      --json              one JSON object on standard output\n"
 	"\n"
 	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it.\n"
 	"\n"
 	"example: outage test -t ext4 --bounds seq-1\n";
 
-struct cluster {
-	char name[160];
-	char words[480];
-	char dir[256];
-	uint64_t count;
-};
-
 struct test {
-	struct run_opts run;
+	struct plan plan;
 	struct supply source;
-	const char *bounds;
-	uint64_t skip, limit, sample, time_ns, jobs;
-	const char *output;
+	struct suppress suppress;
+	struct progress progress;
+	uint64_t before; /* workloads that were done when this began */
+	uint64_t time_ns, hang_ns, jobs;
+	const char *output, *resume;
 	bool json;
 	char *dir;
-	struct vec_of(struct cluster) clusters;
+	struct progress_clusters clusters;
 	bool terminal;
 	uint64_t start_ns, shown_ns;
 	unsigned errors_shown;
@@ -89,25 +92,21 @@ static void clear_line(const struct test *t)
 		fputs("\r\033[K", stderr);
 }
 
-static void on_found(void *ctx, const struct worker_finding *f)
+static void on_found(void *ctx, const struct worker_finding *f, const char *dir)
 {
 	struct test *t = ctx;
-	struct cluster *c = t->clusters.v;
+	struct progress_cluster c = { .kinds = f->kinds, .count = 1, .kept = f->kept };
+	size_t known = t->clusters.n;
 
-	while (c < t->clusters.v + t->clusters.n && !streq(c->name, f->cluster))
-		c++;
-	if (c < t->clusters.v + t->clusters.n) {
-		c->count++;
+	snprintf(c.name, sizeof(c.name), "%s", f->cluster);
+	snprintf(c.words, sizeof(c.words), "%s", f->words);
+	progress_count(&t->clusters, &c);
+	if (t->clusters.n == known || t->json)
 		return;
-	}
-	struct cluster fresh = { .count = 1 };
-	snprintf(fresh.name, sizeof(fresh.name), "%s", f->cluster);
-	snprintf(fresh.words, sizeof(fresh.words), "%s", f->words);
-	snprintf(fresh.dir, sizeof(fresh.dir), "%s", f->dir);
-	vec_push(&t->clusters, fresh);
 	clear_line(t);
-	if (!t->json)
-		printf("found  %s\n       %s\n       %s\n", f->cluster, f->words, f->dir);
+	printf("found  %s\n       %s\n", f->cluster, f->words);
+	if (dir)
+		printf("       %s\n", dir);
 	fflush(stdout);
 }
 
@@ -129,7 +128,7 @@ static void on_progress(void *ctx, const struct run_totals *totals, uint64_t don
 	if (!t->terminal || now - t->shown_ns < 200000000)
 		return;
 	t->shown_ns = now;
-	double rate = elapsed > 0 ? (double)done / elapsed : 0;
+	double rate = elapsed > 0 ? (double)(done - t->before) / elapsed : 0;
 	fprintf(stderr, "\r\033[K%llu of %llu workloads, %llu states, %zu findings, %.0f/s",
 		(unsigned long long)done, (unsigned long long)total,
 		(unsigned long long)totals->unique_states, t->clusters.n, rate);
@@ -139,31 +138,58 @@ static void on_progress(void *ctx, const struct run_totals *totals, uint64_t don
 
 /* ---- at the end ---- */
 
+static uint64_t not_kept(const struct test *t)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < t->clusters.n; i++)
+		n += t->clusters.v[i].count - t->clusters.v[i].kept;
+	return n;
+}
+
 static void print_json(const struct test *t, const struct workers_result *r, double elapsed)
 {
 	auto_strbuf text = STRBUF_INIT;
 	struct json j;
-	struct utsname u = { 0 };
 
-	uname(&u);
 	json_init(&j, &text, true);
 	json_object(&j);
-	json_kv_string(&j, "target", t->run.target.spec);
-	json_kv_string(&j, "kernel", u.release);
+	json_kv_string(&j, "target", t->plan.target);
+	json_kv_string(&j, "kernel", t->plan.kernel);
 	json_kv_string(&j, "run", t->dir);
 	json_kv_uint(&j, "workloads", r->totals.workloads);
+	json_kv_uint(&j, "workloads_total", t->plan.workloads);
+	json_kv_uint(&j, "done_before", t->before);
 	json_kv_uint(&j, "crash_states", r->totals.crash_states);
 	json_kv_uint(&j, "unique_states", r->totals.unique_states);
 	json_kv_uint(&j, "findings", r->totals.findings);
 	json_kv_uint(&j, "clusters", t->clusters.n);
+	json_kv_uint(&j, "not_kept", not_kept(t));
+	json_kv_uint(&j, "suppressed", r->suppressed);
 	json_kv_uint(&j, "errors", r->errors);
 	json_kv_double(&j, "elapsed_s", elapsed);
 	json_kv_bool(&j, "budget_hit", r->totals.budget_hit);
+	json_kv_double(&j, "pruned", r->totals.pruned);
 	json_kv_double(&j, "left_out", r->totals.left_out);
 	json_kv_uint(&j, "verified", r->totals.verified);
 	json_kv_uint(&j, "repeated", r->totals.repeated);
 	json_end(&j);
 	fputs(strbuf_str(&text), stdout);
+}
+
+static void print_findings(const struct test *t, const struct workers_result *r)
+{
+	uint64_t dropped = not_kept(t);
+
+	if (!r->totals.findings) {
+		printf("nothing found\n");
+		return;
+	}
+	printf("%llu findings in %zu clusters, ", (unsigned long long)r->totals.findings,
+	       t->clusters.n);
+	if (dropped)
+		printf("%llu of them not kept, the others ", (unsigned long long)dropped);
+	printf("kept in %s\n", t->dir);
 }
 
 static void print_summary(const struct test *t, const struct workers_result *r, double elapsed)
@@ -172,21 +198,24 @@ static void print_summary(const struct test *t, const struct workers_result *r, 
 
 	printf("%s: %llu workloads, %llu crash states (%llu tried) in %.1f s: %.0f workloads a "
 	       "second\n",
-	       t->run.target.spec, (unsigned long long)s->workloads,
+	       t->plan.target, (unsigned long long)s->workloads,
 	       (unsigned long long)s->unique_states, (unsigned long long)s->crash_states, elapsed,
-	       elapsed > 0 ? (double)s->workloads / elapsed : 0);
+	       elapsed > 0 ? (double)(s->workloads - t->before) / elapsed : 0);
+	if (t->before)
+		printf("%llu of the workloads had been done before\n",
+		       (unsigned long long)t->before);
 	if (s->budget_hit)
 		printf("the budget left out %.3g crash states\n", s->left_out);
 	if (r->stopped)
 		printf("stopped %s\n", r->signalled ? "by a signal" : "when its time was up");
+	if (r->stopped && !plan_from_stdin(&t->plan))
+		printf("to go on: outage test --resume %s\n", t->dir);
 	if (r->errors)
 		printf("%llu errors: part of the run could not be done\n",
 		       (unsigned long long)r->errors);
-	if (s->findings)
-		printf("%llu findings in %zu clusters, kept in %s\n",
-		       (unsigned long long)s->findings, t->clusters.n, t->dir);
-	else
-		printf("nothing found\n");
+	if (r->suppressed)
+		printf("%llu findings are suppressed\n", (unsigned long long)r->suppressed);
+	print_findings(t, r);
 }
 
 static int finish(struct test *t, const struct workers_result *r)
@@ -203,38 +232,191 @@ static int finish(struct test *t, const struct workers_result *r)
 	return r->totals.findings ? EXIT_FINDINGS : EXIT_OK;
 }
 
-static int run_test(struct test *t)
+/* ---- running it ---- */
+
+static int run_workers(struct test *t)
 {
 	struct workers_opts opts = { .source = &t->source,
 				     .time_ns = t->time_ns,
+				     .hang_ms = t->hang_ns / 1000000,
+				     .dir = t->dir,
+				     .keep = t->plan.keep,
+				     .suppress = &t->suppress,
+				     .progress = &t->progress,
 				     .ctx = t,
 				     .found = on_found,
 				     .failed = on_failed,
-				     .progress = on_progress };
+				     .progressed = on_progress };
 	struct workers_result result;
 	struct err err = ERR_INIT;
 	unsigned removed = 0;
-	int rc = store_create(t->output, t->run.target.spec, &t->dir, &err);
 
-	if (rc)
-		return cli_fail(&err);
 	/* What a killed run left behind; failing to clear it is no reason not to run. */
 	struct err ignored = ERR_INIT;
 	if (!disk_clean_up(&removed, &ignored) && removed)
 		log_info("cleared %u disks that a killed run had left behind", removed);
-	opts.run = t->run;
-	opts.dir = t->dir;
+	plan_run_opts(&t->plan, &opts.run);
 	opts.jobs = (unsigned)min(t->jobs, (uint64_t)WORKERS_MAX);
-	if (opts.jobs > supply_count(&t->source))
-		opts.jobs = (unsigned)max(supply_count(&t->source), (uint64_t)1);
+	if (opts.jobs > t->plan.workloads - t->before)
+		opts.jobs = (unsigned)(t->plan.workloads - t->before);
 	t->terminal = isatty(STDERR_FILENO) && !t->json;
-	t->start_ns = now_ns();
-	rc = workers_run(&opts, &result, &err);
-	if (rc) {
+	if (workers_run(&opts, &result, &err)) {
 		clear_line(t);
 		return cli_fail(&err);
 	}
 	return finish(t, &result);
+}
+
+static int run_test(struct test *t)
+{
+	t->before = t->progress.done;
+	t->start_ns = now_ns();
+	for (size_t i = 0; i < t->progress.clusters.n; i++)
+		vec_push(&t->clusters, t->progress.clusters.v[i]);
+	if (t->before < t->plan.workloads)
+		return run_workers(t);
+	if (!t->json)
+		printf("%s is finished: there is nothing left to do\n", t->dir);
+	return finish(t, &(struct workers_result){ .totals = t->progress.totals,
+						   .suppressed = t->progress.suppressed });
+}
+
+static int open_source(struct test *t, struct err *err)
+{
+	const struct plan *p = &t->plan;
+	int rc = p->bounds ? supply_open_bounds(&t->source, p->bounds, err) : 0;
+
+	for (size_t i = 0; i < p->files.n && !rc; i++)
+		rc = supply_add_path(&t->source, p->files.v[i], err);
+	supply_select(&t->source, p->skip, p->limit, p->sample, p->seed);
+	if (!rc && !supply_count(&t->source))
+		rc = err_set(err, -EINVAL, "there is no workload to run");
+	return rc;
+}
+
+static int save_suppressions(const struct test *t, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/suppressions", t->dir);
+	auto_strbuf text = STRBUF_INIT;
+	struct io_output out;
+
+	if (!t->suppress.rules.n)
+		return 0;
+	int rc = io_output_open(path, &out, err);
+	if (rc)
+		return rc;
+	suppress_print(&t->suppress, &text);
+	rc = io_write_full(out.fd, strbuf_str(&text), text.len);
+	if (rc) {
+		err_set(err, rc, "cannot write %s: %s", path, strerror(-rc));
+		io_output_release(&out);
+		return rc;
+	}
+	return io_output_commit(&out, err);
+}
+
+/* Where RUN/run is, the run can go on, also if it was killed before it had done anything. */
+static int begin(struct test *t, struct err *err)
+{
+	auto_strbuf hash = STRBUF_INIT;
+
+	if (t->plan.bounds && t->plan.files.n)
+		return err_set(err, -EINVAL, "give --bounds or files, not both");
+	if (!t->plan.bounds && !t->plan.files.n)
+		return err_set(err, -EINVAL, "give --bounds SET or files with workloads");
+	int rc = plan_complete(&t->plan, err);
+	if (!rc)
+		rc = open_source(t, err);
+	if (rc)
+		return rc;
+	supply_hash(&t->source, &hash);
+	t->plan.hash = strbuf_detach(&hash);
+	t->plan.workloads = supply_count(&t->source);
+	rc = store_create(t->output, t->plan.target, &t->dir, err);
+	if (!rc)
+		rc = save_suppressions(t, err);
+	if (!rc)
+		rc = plan_save(&t->plan, t->dir, err);
+	return rc ? rc : progress_create(t->dir, t->plan.workloads, &t->progress, err);
+}
+
+/* ---- going on ---- */
+
+/* The numbers in the record must mean what they meant. */
+static int check_source(struct test *t, struct err *err)
+{
+	auto_strbuf hash = STRBUF_INIT;
+	int rc = open_source(t, err);
+
+	if (rc)
+		return rc;
+	supply_hash(&t->source, &hash);
+	if (!streq(strbuf_str(&hash), t->plan.hash) ||
+	    supply_count(&t->source) != t->plan.workloads)
+		return err_set(err, -EINVAL,
+			       "the workloads are not those %s began with: begin a new run",
+			       t->dir);
+	return 0;
+}
+
+static bool is_done(const void *ctx, uint64_t workload)
+{
+	return progress_has(ctx, workload);
+}
+
+static int load_suppressions(struct test *t, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/suppressions", t->dir);
+
+	return access(path, F_OK) < 0 ? 0 : suppress_load(&t->suppress, path, err);
+}
+
+static int check_resumable(const struct test *t, const struct plan *now, struct err *err)
+{
+	if (plan_from_stdin(&t->plan))
+		return err_set(err, -EINVAL,
+			       "%s took its workloads from standard input, which is gone: begin a "
+			       "new run",
+			       t->dir);
+	if (!streq(now->kernel, t->plan.kernel))
+		return err_set(err, -EINVAL,
+			       "%s began on Linux %s, and this is %s: begin a new run", t->dir,
+			       t->plan.kernel, now->kernel);
+	return 0;
+}
+
+static int resume(struct test *t, struct err *err)
+{
+	struct plan given = t->plan;
+	struct plan now = { .target = xstrdup("ext4") };
+
+	plan_init(&t->plan);
+	t->dir = xstrdup(t->resume);
+	int rc = plan_complete(&now, err);
+	if (!rc && t->output)
+		rc = err_set(err, -EINVAL, "--resume goes on in %s: leave -o out", t->dir);
+	if (!rc && t->suppress.rules.n)
+		rc = err_set(err, -EINVAL,
+			     "--resume keeps the suppressions of %s: leave "
+			     "--suppress out",
+			     t->dir);
+	if (!rc)
+		rc = plan_load(t->dir, &t->plan, err);
+	if (!rc)
+		rc = plan_agrees(&t->plan, &given, err);
+	if (!rc)
+		rc = check_resumable(t, &now, err);
+	if (!rc)
+		rc = load_suppressions(t, err);
+	if (!rc)
+		rc = check_source(t, err);
+	if (!rc)
+		rc = progress_resume(t->dir, t->plan.workloads, &t->progress, err);
+	if (!rc)
+		rc = store_forget(t->dir, is_done, &t->progress, err);
+	plan_release(&now);
+	plan_release(&given);
+	return rc;
 }
 
 /* ---- the command line ---- */
@@ -245,33 +427,6 @@ static int list_targets(void)
 		printf("%-8s %s (guarantee: %s)\n", targets[i]->name, targets[i]->help,
 		       targets[i]->guarantee);
 	return EXIT_OK;
-}
-
-static int parse_modes(const char *arg, unsigned *out, struct err *err)
-{
-	static const struct {
-		const char *name;
-		unsigned mode;
-	} modes[] = {
-		{ "persist", RUN_PERSIST }, { "last", RUN_LAST }, { "prefix", RUN_PREFIX },
-		{ "reorder", RUN_REORDER }, { "torn", RUN_TORN }, { "recovery", RUN_RECOVERY },
-	};
-	auto_free char *copy = xstrdup(arg);
-	char *rest = copy;
-
-	for (char *one; (one = strsep(&rest, ","));) {
-		size_t i = 0;
-
-		while (i < ARRAY_SIZE(modes) && !streq(modes[i].name, one))
-			i++;
-		if (i == ARRAY_SIZE(modes))
-			return err_set(
-				err, -EINVAL,
-				"'%.40s' is none of persist, last, prefix, reorder, torn, recovery",
-				one);
-		*out |= modes[i].mode;
-	}
-	return 0;
 }
 
 enum {
@@ -292,7 +447,11 @@ enum {
 	OPT_LIMIT,
 	OPT_SAMPLE,
 	OPT_SEED,
+	OPT_KEEP,
 	OPT_TIME,
+	OPT_HANG,
+	OPT_SUPPRESS,
+	OPT_RESUME,
 	OPT_JSON,
 };
 
@@ -319,146 +478,123 @@ static const struct option long_options[] = {
 	{ "limit", required_argument, NULL, OPT_LIMIT },
 	{ "sample", required_argument, NULL, OPT_SAMPLE },
 	{ "seed", required_argument, NULL, OPT_SEED },
+	{ "keep", required_argument, NULL, OPT_KEEP },
 	{ "time", required_argument, NULL, OPT_TIME },
+	{ "hang-after", required_argument, NULL, OPT_HANG },
+	{ "suppress", required_argument, NULL, OPT_SUPPRESS },
+	{ "resume", required_argument, NULL, OPT_RESUME },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ NULL, 0, NULL, 0 },
 };
 
-static int parse_numbers(int opt, const char *arg, struct test *t, struct err *err)
+/* What belongs to the plan is set by the name of its option. */
+static int parse_plan(int opt, const char *arg, struct plan *p, struct err *err)
 {
-	uint64_t n = 0;
-
-	switch (opt) {
-	case 'j':
-		return number_parse_count(arg, &t->jobs, err) ? -EINVAL
-		       : t->jobs			      ? 0
-				 : err_set(err, -EINVAL, "--jobs is at least 1");
-	case OPT_MAX_SUBSET:
-		if (number_parse_count(arg, &n, err))
-			return -EINVAL;
-		t->run.max_subset = (uint32_t)min(n, (uint64_t)UINT32_MAX);
-		return 0;
-	case OPT_BUDGET:
-		return number_parse_count(arg, &t->run.budget, err);
-	case OPT_LOSE_FLUSH:
-		return number_parse_count(arg, &t->run.lose_flush, err);
-	case OPT_SIZE:
-		return number_parse_size(arg, &t->run.target.size, err);
-	case OPT_SKIP:
-		return number_parse_count(arg, &t->skip, err);
-	case OPT_LIMIT:
-		return number_parse_count(arg, &t->limit, err);
-	case OPT_SAMPLE:
-		return number_parse_count(arg, &t->sample, err);
-	case OPT_SEED:
-		return number_parse(arg, &t->run.seed)
-			       ? err_set(err, -EINVAL, "--seed is a number, not '%.40s'", arg)
-			       : 0;
-	case OPT_TIME:
-		return number_parse_duration(arg, &t->time_ns, err);
-	}
+	for (size_t i = 0; long_options[i].name; i++)
+		if (long_options[i].val == opt)
+			return plan_set(p, long_options[i].name,
+					long_options[i].has_arg ? arg : "yes", err);
 	return -EINVAL;
+}
+
+static int parse_hang(const char *arg, uint64_t *out, struct err *err)
+{
+	int rc = number_parse_duration(arg, out, err);
+
+	return rc		      ? rc
+	       : *out < 1000000000ULL ? err_set(err, -EINVAL, "--hang-after is at least 1s")
+				      : 0;
 }
 
 static int parse_option(int opt, const char *arg, struct test *t, struct err *err)
 {
 	switch (opt) {
-	case 't':
-		t->run.target.spec = arg;
-		return 0;
-	case 'b':
-		t->bounds = arg;
-		return 0;
 	case 'o':
 		t->output = arg;
 		return 0;
-	case OPT_CRASH:
-		return parse_modes(arg, &t->run.modes, err);
-	case OPT_GUARANTEE:
-		t->run.guarantee = guarantee_find(arg);
-		return t->run.guarantee ? 0
-					: err_set(err, -EINVAL,
-						  "'%.40s' is none of posix, linux, sync", arg);
-	case OPT_RECORDER:
-		t->run.target.recorder = arg;
-		return 0;
-	case OPT_MKFS:
-		t->run.target.mkfs_args = arg;
-		return 0;
-	case OPT_RECOVER:
-		t->run.target.recover = arg;
-		return 0;
-	case OPT_PRUNE:
-		t->run.vary_all = streq(arg, "none");
-		return streq(arg, "none") || streq(arg, "reads")
-			       ? 0
-			       : err_set(err, -EINVAL, "--prune is reads or none, not '%.40s'",
-					 arg);
+	case 'j':
+		return number_parse_count(arg, &t->jobs, err) ? -EINVAL
+		       : t->jobs			      ? 0
+				 : err_set(err, -EINVAL, "--jobs is at least 1");
 	case OPT_TORN:
-		t->run.modes |= RUN_TORN | RUN_REORDER;
-		return 0;
-	case OPT_FSCK:
-		t->run.fsck = true;
-		return 0;
-	case OPT_PARANOID:
-		t->run.paranoid = true;
+		return plan_set(&t->plan, "crash", "reorder,torn", err);
+	case OPT_TIME:
+		return number_parse_duration(arg, &t->time_ns, err);
+	case OPT_HANG:
+		return parse_hang(arg, &t->hang_ns, err);
+	case OPT_SUPPRESS:
+		return suppress_load(&t->suppress, arg, err);
+	case OPT_RESUME:
+		t->resume = arg;
 		return 0;
 	case OPT_JSON:
 		t->json = true;
 		return 0;
 	default:
-		return parse_numbers(opt, arg, t, err);
+		return parse_plan(opt, arg, &t->plan, err);
 	}
 }
 
-static int open_source(struct test *t, char **files, struct err *err)
+static int add_files(struct test *t, char **files, struct err *err)
 {
-	if (t->bounds && *files)
-		return err_set(err, -EINVAL, "give --bounds or files, not both");
-	if (!t->bounds && !*files)
-		return err_set(err, -EINVAL, "give --bounds SET or files with workloads");
-	int rc = t->bounds ? supply_open_bounds(&t->source, t->bounds, err) : 0;
+	int rc = 0;
+
+	if (t->resume && *files)
+		return err_set(err, -EINVAL, "--resume has its workloads from %s: leave %s out",
+			       t->resume, *files);
 	for (; !rc && *files; files++)
-		rc = supply_add_path(&t->source, *files, err);
-	supply_select(&t->source, t->skip, t->limit, t->sample, t->run.seed);
-	if (!rc && !supply_count(&t->source))
-		rc = err_set(err, -EINVAL, "there is no workload to run");
+		rc = plan_set(&t->plan, "file", *files, err);
 	return rc;
 }
 
-static int run(int argc, char **argv)
+static int parse_all(int argc, char **argv, struct test *t, struct err *err)
 {
-	struct test t = { .limit = UINT64_MAX,
-			  .jobs = 2 * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) };
-	struct err err = ERR_INIT;
-	int opt, status;
+	int opt;
 
 	optind = 0;
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, ":t:b:j:o:h", long_options, NULL)) != -1) {
-		if (opt == 'h') {
-			fputs(usage, stdout);
-			return EXIT_OK;
-		}
+		if (opt == 'h')
+			return 1;
 		if (opt == ':' || opt == '?')
-			return cli_usage(&cmd_test,
-					 opt == ':' ? "option '%s' needs a value"
-						    : "unknown option '%s'",
-					 argv[optind - 1]);
-		if (parse_option(opt, optarg, &t, &err))
-			return cli_usage(&cmd_test, "%s", err.msg);
+			return err_set(err, -EINVAL,
+				       opt == ':' ? "option '%s' needs a value"
+						  : "unknown option '%s'",
+				       argv[optind - 1]);
+		int rc = parse_option(opt, optarg, t, err);
+		if (rc)
+			return rc;
 	}
-	if (!t.run.target.spec)
-		return cli_usage(&cmd_test, "--target is missing");
-	if (streq(t.run.target.spec, "help"))
-		return list_targets();
-	if (!target_find(t.run.target.spec, &err))
-		return cli_fail(&err);
-	if (!t.run.budget && t.run.modes & (RUN_REORDER | RUN_TORN | RUN_RECOVERY))
-		t.run.budget = 200;
+	if (!t->plan.target && !t->resume)
+		return err_set(err, -EINVAL, "--target is missing");
+	return add_files(t, argv + optind, err);
+}
+
+static int run(int argc, char **argv)
+{
+	struct test t = { .jobs = 2 * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
+			  .progress = { .fd = -1 } };
+	struct err err = ERR_INIT;
+	int status;
+
+	plan_init(&t.plan);
 	supply_init(&t.source);
-	status = open_source(&t, argv + optind, &err) ? cli_fail(&err) : run_test(&t);
+	int rc = parse_all(argc, argv, &t, &err);
+	if (rc < 0) {
+		status = cli_usage(&cmd_test, "%s", err.msg);
+	} else if (rc > 0) {
+		fputs(usage, stdout);
+		status = EXIT_OK;
+	} else if (!t.resume && streq(t.plan.target, "help")) {
+		status = list_targets();
+	} else {
+		rc = t.resume ? resume(&t, &err) : begin(&t, &err);
+		status = rc ? cli_fail(&err) : run_test(&t);
+	}
+	plan_release(&t.plan);
 	supply_release(&t.source);
+	suppress_release(&t.suppress);
+	progress_release(&t.progress);
 	vec_release(&t.clusters);
 	free(t.dir);
 	return status;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "run/reap.h"
 
 static volatile sig_atomic_t told_to_stop;
 
@@ -29,7 +30,7 @@ static int child_main(int (*fn)(void *ctx), void *ctx, pid_t parent)
 	return status == EXIT_OK ? flushed : status;
 }
 
-static int wait_for(pid_t pid, unsigned timeout_s)
+static int wait_for(pid_t pid, unsigned timeout_s, bool *hung)
 {
 	const struct timespec nap = { .tv_nsec = 10000000 };
 	time_t end = time(NULL) + (time_t)timeout_s;
@@ -41,9 +42,12 @@ static int wait_for(pid_t pid, unsigned timeout_s)
 		if (got == pid)
 			break;
 		if (told_to_stop || time(NULL) > end) {
-			kill(pid, SIGKILL);
-			/* Stuck in the kernel it may never end: it is not waited for. */
-			waitpid(pid, &status, WNOHANG);
+			/* Stuck in the kernel it may never end: it is not waited for long. */
+			reap_tree(pid, &status);
+			if (!told_to_stop && hung) {
+				*hung = true;
+				return EXIT_FINDINGS;
+			}
 			return told_to_stop ? cli_failf("stopped by a signal")
 					    : cli_failf("did not end within %u s; it was killed",
 							timeout_s);
@@ -56,7 +60,7 @@ static int wait_for(pid_t pid, unsigned timeout_s)
 	return WEXITSTATUS(status);
 }
 
-int cli_watch(int (*fn)(void *ctx), void *ctx, unsigned timeout_s)
+int cli_watch(int (*fn)(void *ctx), void *ctx, unsigned timeout_s, bool *hung)
 {
 	struct sigaction act = { .sa_handler = on_signal }, old_int, old_term;
 	pid_t parent = getpid();
@@ -68,7 +72,8 @@ int cli_watch(int (*fn)(void *ctx), void *ctx, unsigned timeout_s)
 	pid_t pid = fork();
 	if (pid == 0)
 		_exit(child_main(fn, ctx, parent));
-	int status = pid < 0 ? cli_failf("cannot start a process: %m") : wait_for(pid, timeout_s);
+	int status = pid < 0 ? cli_failf("cannot start a process: %m")
+			     : wait_for(pid, timeout_s, hung);
 	sigaction(SIGINT, &old_int, NULL);
 	sigaction(SIGTERM, &old_term, NULL);
 	return status;

@@ -110,7 +110,6 @@ const char *disk_file(const struct disk *d)
 	return d->file;
 }
 
-
 uint64_t disk_pages_loaded(const struct disk *d)
 {
 	return d->pages_loaded;

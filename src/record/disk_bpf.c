@@ -78,6 +78,9 @@ struct bpf_disk {
 	struct vec_of(struct flight) flights;
 };
 
+/* Mapped twice, it counts twice in the memory of a process. */
+enum { RING_BYTES = 16 << 20, RING_BYTES_MAX = 256 << 20 };
+
 static struct hub {
 	pthread_mutex_t lock;
 	pid_t pid; /* who made it: a child must not drain its parent's ring */
@@ -96,6 +99,16 @@ static struct hub {
 void disk_bpf_set_ring(uint32_t bytes)
 {
 	hub.ring_bytes = bytes;
+}
+
+bool disk_bpf_grow_ring(void)
+{
+	uint32_t now = hub.ring_bytes ? hub.ring_bytes : RING_BYTES;
+
+	if (now >= RING_BYTES_MAX)
+		return false;
+	hub.ring_bytes = 2 * now;
+	return true;
 }
 
 /* ---- from records to events ---- */
@@ -327,9 +340,9 @@ static int hub_load_object(struct err *err)
 	hub.object = bpf_object__open_mem(record_bpf_object, record_bpf_object_size, &opts);
 	if (!hub.object)
 		return err_set(err, -errno, "the recorder's BPF program is damaged: %m");
-	if (hub.ring_bytes && !r)
+	if (!r)
 		r = bpf_map__set_max_entries(bpf_object__find_map_by_name(hub.object, "ring"),
-					     hub.ring_bytes);
+					     hub.ring_bytes ? hub.ring_bytes : RING_BYTES);
 	if (!r)
 		r = bpf_object__load(hub.object);
 	if (r)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* disk_bpf.h - settings of the BPF recorder that only its tests have a use for. */
+/* disk_bpf.h - settings of the BPF recorder. */
 #ifndef RECORD_DISK_BPF_H
 #define RECORD_DISK_BPF_H
 
@@ -7,8 +7,10 @@
 
 /*
  * Bytes of the ring buffer (a power of two, at least a page) that this process gets when it next
- * opens its first disk; 0: the default, 64 MiB.
+ * opens its first disk; 0: the default, 16 MiB.
  */
 void disk_bpf_set_ring(uint32_t bytes);
+/* Doubles it; false if it is as large as it gets. */
+bool disk_bpf_grow_ring(void);
 
 #endif

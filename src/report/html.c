@@ -294,7 +294,7 @@ static void put_others(const struct run_view *r, const struct run_cluster *c, st
 		return;
 	strbuf_addf(out, "<details><summary>%llu more like it</summary>\n<pre>",
 		    (unsigned long long)c->count - 1);
-	for (size_t i = c->first + 1; i < r->cases.n && shown < CASES_LISTED; i++)
+	for (size_t i = (size_t)c->first + 1; i < r->cases.n && shown < CASES_LISTED; i++)
 		if (streq(r->cases.v[i].cluster, c->name)) {
 			text(out, r->cases.v[i].c.dir);
 			strbuf_adds(out, "  ");
@@ -303,7 +303,9 @@ static void put_others(const struct run_view *r, const struct run_cluster *c, st
 			shown++;
 		}
 	if (shown < c->count - 1)
-		strbuf_addf(out, "and %llu more", (unsigned long long)c->count - 1 - shown);
+		strbuf_addf(out, "and %llu more, of which %llu are not kept",
+			    (unsigned long long)c->count - 1 - shown,
+			    (unsigned long long)(c->count - c->kept));
 	strbuf_adds(out, "</pre></details>\n");
 }
 
@@ -311,8 +313,15 @@ static int put_cluster(const struct run_view *r, size_t i, struct strbuf *out, s
 {
 	const struct run_cluster *c = &r->clusters.v[i];
 	struct view v;
-	int rc = view_load(r->cases.v[c->first].c.dir, false, &v, err);
 
+	if (c->first == RUN_NO_CASE) {
+		strbuf_addf(out, "<p class=\"said\" id=\"c%zu\">%zu. ", i + 1, i + 1);
+		text(out, c->words);
+		tagged(out, " <span class=\"tag\">", c->name,
+		       "; no case of it was kept</span></p>\n");
+		return 0;
+	}
+	int rc = view_load(r->cases.v[c->first].c.dir, false, &v, err);
 	if (rc)
 		return rc;
 	strbuf_addf(out, "<details class=\"case\" id=\"c%zu\"%s><summary>%zu. ", i + 1,
@@ -330,11 +339,12 @@ static int put_cluster(const struct run_view *r, size_t i, struct strbuf *out, s
 
 static void put_about(const struct run_view *r, struct strbuf *out)
 {
-	const char *at = strbuf_str(&r->about);
+	auto_strbuf value = STRBUF_INIT;
+	const char *key;
 
 	strbuf_adds(out, "<table class=\"sum\">\n");
 	tagged(out, "<tr><td>run</td><td>", r->dir, "</td></tr>\n");
-	if (r->cases.n) {
+	if (!r->has_plan && r->cases.n) {
 		const struct stored_case *c = &r->cases.v[0].c;
 
 		tagged(out, "<tr><td>target</td><td>", c->target, ", guarantee ");
@@ -342,15 +352,11 @@ static void put_about(const struct run_view *r, struct strbuf *out)
 		tagged(out, "</td></tr>\n<tr><td>kernel</td><td>",
 		       c->kernel ? c->kernel : "unknown", "</td></tr>\n");
 	}
-	for (; *at; at += strcspn(at, "\n"), at += *at == '\n') {
-		size_t len = strcspn(at, "\n"), key = min(strcspn(at, " "), len);
-
-		strbuf_adds(out, "<tr><td>");
-		report_html_escape(out, at, key);
-		strbuf_adds(out, "</td><td>");
-		report_html_escape(out, at + key, len - key);
-		strbuf_adds(out, "</td></tr>\n");
-	}
+	for (size_t i = 0; run_view_fact(r, i, &key, &value); i++)
+		if (value.len) {
+			tagged(out, "<tr><td>", key, "</td><td>");
+			tagged(out, "", value.buf, "</td></tr>\n");
+		}
 	strbuf_adds(out, "</table>\n");
 }
 
@@ -364,7 +370,9 @@ static void put_clusters(const struct run_view *r, struct strbuf *out)
 		strbuf_addf(out, "<tr><td class=\"num\">%llu</td><td><a href=\"#c%zu\">",
 			    (unsigned long long)c->count, i + 1);
 		tagged(out, "", c->name, "</a></td><td>");
-		text(out, headline(stored_case_first(&r->cases.v[c->first].c)));
+		text(out, c->first == RUN_NO_CASE
+				  ? c->words
+				  : headline(stored_case_first(&r->cases.v[c->first].c)));
 		strbuf_adds(out, "</td></tr>\n");
 	}
 	strbuf_adds(out, "</table>\n<h2>The first case of each</h2>\n");
@@ -379,9 +387,10 @@ int report_html_run(const struct run_view *r, struct strbuf *out, struct err *er
 			 "<meta name=\"color-scheme\" content=\"light dark\">\n<title>outage: ");
 	text(out, r->dir);
 	strbuf_addf(out, "</title>\n<style>\n%s</style></head><body>\n<h1>", style);
-	if (r->cases.n)
-		strbuf_addf(out, "<span class=\"bad\">%zu %s</span> in %zu %s</h1>\n", r->cases.n,
-			    r->cases.n == 1 ? "finding" : "findings", r->clusters.n,
+	if (r->findings)
+		strbuf_addf(out, "<span class=\"bad\">%llu %s</span> in %zu %s</h1>\n",
+			    (unsigned long long)r->findings,
+			    r->findings == 1 ? "finding" : "findings", r->clusters.n,
 			    r->clusters.n == 1 ? "cluster" : "clusters");
 	else
 		strbuf_adds(out, "Nothing found</h1>\n");

@@ -119,6 +119,13 @@ void report_json_case(const struct view *v, struct json *j)
 	put_text(j, "recorder", v->c.recorder);
 	put_text(j, "mkfs", v->c.mkfs);
 	put_text(j, "recover", v->c.recover);
+	put_text(j, "crash", v->c.crash);
+	put_text(j, "prune", v->c.prune);
+	json_kv_uint(j, "max_subset", v->c.max_subset);
+	json_kv_uint(j, "budget", v->c.budget);
+	json_kv_uint(j, "seed", v->c.seed);
+	json_kv_uint(j, "lose_flush", v->c.lose_flush);
+	put_text(j, "phase", v->c.phase);
 	json_kv_uint(j, "size", v->c.size);
 	json_kv_string(j, "state", v->c.state);
 	put_text(j, "layer", v->c.layer);
@@ -131,23 +138,57 @@ void report_json_case(const struct view *v, struct json *j)
 	json_end(j);
 }
 
+/* Options by their names, as they are written; then what was done, as numbers. */
+static void put_facts(const struct run_view *r, struct json *j)
+{
+	const struct run_totals *t = &r->progress.totals;
+	auto_strbuf value = STRBUF_INIT;
+	const char *key;
+
+	json_key(j, "options");
+	json_object(j);
+	for (size_t i = 0; r->has_plan && plan_value(&r->plan, i, &key, &value); i++) {
+		if (value.len)
+			json_kv_string(j, key, value.buf);
+		strbuf_clear(&value);
+	}
+	json_end(j);
+	put_text(j, "target", r->has_plan ? r->plan.target : NULL);
+	put_text(j, "kernel", r->has_plan ? r->plan.kernel : NULL);
+	json_key(j, "totals");
+	json_object(j);
+	json_kv_uint(j, "workloads", r->progress.done);
+	json_kv_uint(j, "workloads_total", r->plan.workloads);
+	json_kv_uint(j, "crash_states", t->crash_states);
+	json_kv_uint(j, "unique_states", t->unique_states);
+	json_kv_uint(j, "findings", r->findings);
+	json_kv_uint(j, "kept", r->cases.n);
+	json_kv_uint(j, "suppressed", r->progress.suppressed);
+	json_kv_bool(j, "budget_hit", t->budget_hit);
+	json_kv_double(j, "pruned", t->pruned);
+	json_kv_double(j, "left_out", t->left_out);
+	json_end(j);
+}
+
 int report_json_run(const struct run_view *r, struct json *j, struct err *err)
 {
 	int rc = 0;
 
 	json_object(j);
 	json_kv_string(j, "run", r->dir);
+	put_facts(r, j);
 	json_key(j, "clusters");
 	json_array(j);
 	for (size_t i = 0; i < r->clusters.n; i++) {
 		const struct run_cluster *c = &r->clusters.v[i];
-		const struct view *first = &r->cases.v[c->first];
+		bool kept = c->first != RUN_NO_CASE;
 
 		json_object(j);
 		json_kv_string(j, "name", c->name);
 		json_kv_uint(j, "count", c->count);
-		json_kv_string(j, "words", stored_case_first(&first->c)->words);
-		json_kv_string(j, "first", first->c.dir);
+		json_kv_uint(j, "kept", c->kept);
+		json_kv_string(j, "words", c->words);
+		put_text(j, "first", kept ? r->cases.v[c->first].c.dir : NULL);
 		json_end(j);
 	}
 	json_end(j);

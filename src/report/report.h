@@ -15,6 +15,9 @@
 void report_text_case(const struct view *v, struct strbuf *out);
 int report_text_run(const struct run_view *r, struct strbuf *out, struct err *err) must_check;
 
+/* A line for outage-test(1) --suppress for each kind of problem in each cluster. */
+void report_suppressions(const struct run_view *r, struct strbuf *out);
+
 /* For a program. */
 void report_json_case(const struct view *v, struct json *j);
 int report_json_run(const struct run_view *r, struct json *j, struct err *err) must_check;

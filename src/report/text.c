@@ -66,6 +66,11 @@ static void add_place(const struct view *v, struct strbuf *out)
 	strbuf_adds(out, "\nstate    ");
 	add_cleans(out, v->c.state);
 	strbuf_addch(out, '\n');
+	if (v->c.phase) {
+		strbuf_adds(out, "phase    ");
+		add_cleans(out, v->c.phase);
+		strbuf_addch(out, '\n');
+	}
 }
 
 static void add_crash(const struct view *v, struct strbuf *out)
@@ -217,27 +222,105 @@ void report_text_case(const struct view *v, struct strbuf *out)
 	strbuf_addch(out, '\n');
 }
 
+static void add_facts(const struct run_view *r, struct strbuf *out)
+{
+	auto_strbuf value = STRBUF_INIT;
+	const char *key;
+
+	for (size_t i = 0; run_view_fact(r, i, &key, &value); i++) {
+		if (!value.len)
+			continue;
+		strbuf_addf(out, "    %-13s ", key);
+		for (const char *c = value.buf; *c; c++)
+			if (*c == '\n') /* several files */
+				strbuf_addf(out, "\n    %-13s ", key);
+			else
+				add_clean(out, c, 1);
+		strbuf_addch(out, '\n');
+	}
+}
+
+static int add_cluster(const struct run_view *r, size_t i, struct strbuf *out, struct err *err)
+{
+	const struct run_cluster *c = &r->clusters.v[i];
+	struct view v;
+
+	strbuf_addf(out, "\n==== %zu of %zu: ", i + 1, r->clusters.n);
+	add_cleans(out, c->name);
+	strbuf_addf(out, ", %llu %s", (unsigned long long)c->count,
+		    c->count == 1 ? "case" : "cases");
+	if (c->kept < c->count)
+		strbuf_addf(out, ", %llu of them kept", (unsigned long long)c->kept);
+	strbuf_adds(out, " ====\n\n");
+	if (c->first == RUN_NO_CASE) {
+		strbuf_adds(out, "problem  ");
+		add_cleans(out, c->words);
+		strbuf_addch(out, '\n');
+		return 0;
+	}
+	int rc = view_load(r->cases.v[c->first].c.dir, false, &v, err);
+	if (rc)
+		return rc;
+	report_text_case(&v, out);
+	view_release(&v);
+	return 0;
+}
+
 int report_text_run(const struct run_view *r, struct strbuf *out, struct err *err)
 {
+	int rc = 0;
+
 	strbuf_adds(out, "run ");
 	add_cleans(out, r->dir);
-	strbuf_addf(out, ": %zu %s in %zu %s\n", r->cases.n,
-		    r->cases.n == 1 ? "finding" : "findings", r->clusters.n,
+	strbuf_addf(out, ": %llu %s in %zu %s\n", (unsigned long long)r->findings,
+		    r->findings == 1 ? "finding" : "findings", r->clusters.n,
 		    r->clusters.n == 1 ? "cluster" : "clusters");
-	add_indented(out, strbuf_str(&r->about));
-	for (size_t i = 0; i < r->clusters.n; i++) {
-		const struct run_cluster *c = &r->clusters.v[i];
-		struct view v;
-		int rc = view_load(r->cases.v[c->first].c.dir, false, &v, err);
+	add_facts(r, out);
+	for (size_t i = 0; i < r->clusters.n && !rc; i++)
+		rc = add_cluster(r, i, out, err);
+	return rc;
+}
 
-		if (rc)
-			return rc;
-		strbuf_addf(out, "\n==== %zu of %zu: ", i + 1, r->clusters.n);
-		add_cleans(out, c->name);
-		strbuf_addf(out, ", %llu %s ====\n\n", (unsigned long long)c->count,
-			    c->count == 1 ? "case" : "cases");
-		report_text_case(&v, out);
-		view_release(&v);
-	}
-	return 0;
+/* The target as a pattern that matches it alone, where it can be written as one. */
+static void add_target(const struct run_view *r, struct strbuf *out)
+{
+	const char *target = r->has_plan  ? r->plan.target
+			     : r->cases.n ? r->cases.v[0].c.target
+					  : "*";
+
+	if (strpbrk(target, "*?[#@"))
+		strbuf_addf(out, "%.*s*", (int)strcspn(target, ",: *?[#@"), target);
+	else
+		add_cleans(out, target);
+}
+
+static void add_rule(const struct run_view *r, const struct run_cluster *c, const char *kind,
+		     struct strbuf *out)
+{
+	auto_strbuf rule = STRBUF_INIT;
+
+	strbuf_adds(&rule, kind);
+	add_cleans(&rule, strchr(c->name, ':'));
+	strbuf_adds(&rule, " @ ");
+	add_target(r, &rule);
+	strbuf_adds(&rule, " # ");
+	/* The same kind may be the first of one cluster and a later one of another. */
+	if (strstr(strbuf_str(out), rule.buf))
+		return;
+	strbuf_add(out, rule.buf, rule.len);
+	strbuf_addf(out, "%llu %s, ", (unsigned long long)c->count,
+		    c->count == 1 ? "case" : "cases");
+	for (const char *w = c->words; *w; w++)
+		add_clean(out, *w == '\n' ? " " : w, 1);
+	strbuf_addch(out, '\n');
+}
+
+/* A rule for each kind of problem: only together they hide a finding that has several. */
+void report_suppressions(const struct run_view *r, struct strbuf *out)
+{
+	for (size_t i = 0; i < r->clusters.n; i++)
+		for (int k = 0; strchr(r->clusters.v[i].name, ':') && k < FINDING_KIND_END; k++)
+			if (r->clusters.v[i].kinds & 1U << k)
+				add_rule(r, &r->clusters.v[i],
+					 finding_kind_name((enum finding_kind)k), out);
 }

@@ -17,8 +17,10 @@ static void load_trace(struct view *v)
 	v->has_trace = replay_trace(&v->c, &v->trace, &ignored) == 0;
 	err_clear(&ignored);
 	/* What survived does not depend on the disk's content, so that need not be read. */
+	const char *second;
+	auto_free char *id = stored_case_state(&v->c, &second);
 	if (v->has_trace && !stored_case_live(&v->c))
-		v->has_state = crash_replay(&v->trace, &opts, v->c.state, &v->state, &ignored) == 0;
+		v->has_state = crash_replay(&v->trace, &opts, id, &v->state, &ignored) == 0;
 }
 
 static bool load_tree(const struct strbuf *text, struct tree *out)
@@ -187,23 +189,59 @@ void view_rows(const struct view *v, struct view_rows *out)
 
 /* ---- a run ---- */
 
-static void add_to_cluster(struct run_view *r, size_t at)
+static struct run_cluster *find_cluster(struct run_view *r, const char *name)
 {
-	const char *name = r->cases.v[at].cluster;
-
 	for (size_t i = 0; i < r->clusters.n; i++)
-		if (streq(r->clusters.v[i].name, name)) {
-			r->clusters.v[i].count++;
-			return;
-		}
-	vec_push(&r->clusters, (struct run_cluster){ xstrdup(name), at, 1 });
+		if (streq(r->clusters.v[i].name, name))
+			return &r->clusters.v[i];
+	return NULL;
 }
 
+static void add_to_cluster(struct run_view *r, size_t at)
+{
+	const struct view *v = &r->cases.v[at];
+	struct run_cluster *c = find_cluster(r, v->cluster);
+
+	if (!c) {
+		/* Of a workload that is not done, or a case by itself: nobody has counted it. */
+		vec_push(&r->clusters,
+			 (struct run_cluster){ .name = xstrdup(v->cluster),
+					       .words = xstrdup(stored_case_first(&v->c)->words),
+					       .first = RUN_NO_CASE });
+		c = &vec_last(&r->clusters);
+	}
+	if (c->first == RUN_NO_CASE)
+		c->first = (ssize_t)at;
+	c->kept++;
+	c->count = max(c->count, c->kept);
+	for (size_t i = 0; i < v->c.problems.n; i++)
+		c->kinds |= 1U << v->c.problems.v[i].kind;
+}
+
+/* A run from before there was such a file has none. */
 static int load_about(struct run_view *r, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/run", r->dir);
+	struct err none = ERR_INIT;
+	int rc = plan_load(r->dir, &r->plan, &none);
 
-	return access(path, F_OK) < 0 ? 0 : io_slurp(path, 1 << 20, &r->about, err);
+	if (rc == -ENOENT)
+		return 0;
+	if (rc) {
+		*err = none;
+		return rc;
+	}
+	r->has_plan = true;
+	rc = progress_load(r->dir, r->plan.workloads, &r->progress, err);
+	for (size_t i = 0; !rc && i < r->progress.clusters.n; i++) {
+		const struct progress_cluster *c = &r->progress.clusters.v[i];
+
+		vec_push(&r->clusters, (struct run_cluster){ .name = xstrdup(c->name),
+							     .words = xstrdup(c->words),
+							     .kinds = c->kinds,
+							     .first = RUN_NO_CASE,
+							     .count = c->count });
+	}
+	return rc;
 }
 
 int run_view_load(const char *dir, struct run_view *out, struct err *err)
@@ -212,7 +250,7 @@ int run_view_load(const char *dir, struct run_view *out, struct err *err)
 	auto_free char *alone = xasprintf("%s/case", dir);
 	int rc = 0;
 
-	*out = (struct run_view){ .dir = xstrdup(dir) };
+	*out = (struct run_view){ .dir = xstrdup(dir), .progress = { .fd = -1 } };
 	/* The directory of a case stands for a run that found nothing else. */
 	if (access(alone, F_OK) == 0)
 		vec_push(&list, xstrdup(dir));
@@ -229,21 +267,65 @@ int run_view_load(const char *dir, struct run_view *out, struct err *err)
 		vec_push(&out->cases, v);
 		add_to_cluster(out, out->cases.n - 1);
 	}
+	for (size_t i = 0; i < out->clusters.n; i++)
+		out->findings += out->clusters.v[i].count;
 	store_list_release(&list);
 	if (rc)
 		run_view_release(out);
 	return rc;
 }
 
+static bool total(const struct run_view *v, size_t i, const char **key, struct strbuf *value)
+{
+	const struct run_totals *t = &v->progress.totals;
+	const struct {
+		const char *key;
+		uint64_t value;
+	} totals[] = {
+		{ "done", v->progress.done },
+		{ "crash-states", t->crash_states },
+		{ "unique-states", t->unique_states },
+		{ "findings", v->findings },
+		{ "kept", v->cases.n },
+		{ "suppressed", v->progress.suppressed },
+	};
+
+	if (i >= ARRAY_SIZE(totals))
+		return false;
+	*key = totals[i].key;
+	strbuf_addu(value, totals[i].value);
+	return true;
+}
+
+bool run_view_fact(const struct run_view *v, size_t i, const char **key, struct strbuf *value)
+{
+	size_t before = 0;
+	const char *ignored;
+	auto_strbuf scratch = STRBUF_INIT;
+
+	strbuf_clear(value);
+	if (!v->has_plan)
+		return false;
+	if (plan_value(&v->plan, i, key, value))
+		return true;
+	while (plan_value(&v->plan, before, &ignored, &scratch))
+		before++;
+	return total(v, i - before, key, value);
+}
+
 void run_view_release(struct run_view *v)
 {
 	free(v->dir);
-	strbuf_release(&v->about);
+	if (v->has_plan)
+		plan_release(&v->plan);
+	progress_release(&v->progress);
 	for (size_t i = 0; i < v->cases.n; i++)
 		view_release(&v->cases.v[i]);
 	vec_release(&v->cases);
-	for (size_t i = 0; i < v->clusters.n; i++)
+	for (size_t i = 0; i < v->clusters.n; i++) {
 		free(v->clusters.v[i].name);
+		free(v->clusters.v[i].words);
+	}
 	vec_release(&v->clusters);
-	*v = (struct run_view){ 0 };
+	*v = (struct run_view){ .progress = { .fd = -1 } };
 }

@@ -9,6 +9,8 @@
 #define REPORT_VIEW_H
 
 #include "core/crash.h"
+#include "run/plan.h"
+#include "run/progress.h"
 #include "run/store.h"
 #include "tree/tree.h"
 
@@ -60,20 +62,30 @@ void view_rows(const struct view *v, struct view_rows *out);
 
 /* ---- a run ---- */
 
+enum { RUN_NO_CASE = -1 };
+
 struct run_cluster {
 	char *name;
-	size_t first; /* of the cases */
-	uint64_t count;
+	char *words;	/* of the first finding */
+	uint32_t kinds; /* of all problems: bits 1 << enum finding_kind */
+	ssize_t first;	/* of the cases, or RUN_NO_CASE: none was kept */
+	uint64_t count, kept;
 };
 
 struct run_view {
 	char *dir;
-	struct strbuf about;			    /* RUN/run, if it is there */
-	struct vec_of(struct view) cases;	    /* brief */
-	struct vec_of(struct run_cluster) clusters; /* in the order of their first case */
+	bool has_plan; /* RUN/run is there; plan and progress count */
+	struct plan plan;
+	struct progress progress;
+	struct vec_of(struct view) cases;	    /* brief; those that were kept */
+	struct vec_of(struct run_cluster) clusters; /* in the order in which they were found */
+	uint64_t findings;			    /* kept or not */
 };
 
 int run_view_load(const char *dir, struct run_view *out, struct err *err) must_check;
 void run_view_release(struct run_view *v);
+
+/* What was tested and how far it came, pair by pair; false after the last. */
+bool run_view_fact(const struct run_view *v, size_t i, const char **key, struct strbuf *value);
 
 #endif

@@ -102,6 +102,7 @@ static int run_op(struct run *r, struct exec *x, const struct workload *w, size_
 	auto_strbuf text = STRBUF_INIT;
 
 	op_print(&w->ops.v[i], &text);
+	run_phase(r, "running", strbuf_str(&text));
 	int rc = mark(r, EV_OP_BEGIN, i, 0, strbuf_str(&text), err);
 	if (rc)
 		return rc;
@@ -143,6 +144,7 @@ int record_workload(struct run *r, const struct workload *w, struct findings *li
 	auto_strbuf said = STRBUF_INIT;
 	struct err later = ERR_INIT;
 
+	run_phase(r, "mounting a new file system", "");
 	vec_clear(&r->blocks);
 	history_start(&r->history, w);
 	int rc = disk_load(t->disk, &r->base, err);
@@ -157,6 +159,7 @@ int record_workload(struct run *r, const struct workload *w, struct findings *li
 	if (!rc)
 		rc = run_mounted(r, w, live, err);
 	/* Whatever happened, the disk must be free again. */
+	run_phase(r, "unmounting after the workload", "");
 	if (t->root >= 0) {
 		int unmounted = target_umount(t, false, &later);
 		rc = rc ? rc : unmounted;

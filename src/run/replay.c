@@ -4,11 +4,13 @@
 #include <errno.h>
 
 #include "core/trace_file.h"
+#include "run/plan.h"
 
 /* ---- what is stored ---- */
 
-/* Points and layers that include the one the state came from. */
-static unsigned modes_of(const struct stored_case *c)
+/* Points and layers that include the one the state came from, for a case that does not say them.
+ */
+static unsigned guess_modes(const struct stored_case *c)
 {
 	if (!c->layer || stored_case_live(c))
 		return RUN_LAST;
@@ -29,6 +31,9 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 	if (!g)
 		return err_set(err, -EINVAL, "%s: there is no guarantee '%.40s'", c->dir,
 			       c->guarantee);
+	uint64_t modes = 0;
+	if (c->crash && plan_parse_modes(c->crash, &modes, err))
+		return err_context(err, "%s/case", c->dir);
 	*out = (struct run_opts){
 		.target = { .spec = c->target,
 			    .mkfs_args = c->mkfs,
@@ -36,8 +41,12 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 			    .fsck = c->fsck,
 			    .size = c->size },
 		.guarantee = g,
-		.modes = modes_of(c),
-		.budget = REPLAY_BUDGET,
+		.modes = c->crash ? (unsigned)modes : guess_modes(c),
+		.max_subset = (uint32_t)min(c->max_subset, (uint64_t)UINT32_MAX),
+		.budget = c->crash ? c->budget : REPLAY_BUDGET,
+		.seed = c->seed,
+		.vary_all = c->prune && streq(c->prune, "none"),
+		.lose_flush = c->lose_flush,
 		.fsck = stored_case_first(c)->kind == FINDING_FSCK,
 	};
 	return 0;
@@ -57,6 +66,26 @@ int replay_trace(const struct stored_case *c, struct trace *out, struct err *err
 	return trace_load(path, out, NULL, err);
 }
 
+int replay_recovery(const struct stored_case *c, struct trace *out, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/recovery", c->dir);
+
+	return strchr(c->state, '/') ? trace_load(path, out, NULL, err) : 0;
+}
+
+/* The state that a second crash left of the first one's recovery. */
+static int second_state(const struct stored_case *c, const struct crash_state *first,
+			const char *id, struct crash_state *out, struct err *err)
+{
+	auto_trace recovery;
+	struct crash_opts opts = CRASH_OPTS_INIT;
+
+	trace_init(&recovery);
+	int rc = replay_recovery(c, &recovery, err);
+	opts.base = &first->image;
+	return rc ? rc : crash_replay(&recovery, &opts, id, out, err);
+}
+
 int replay_state(const struct stored_case *c, struct crash_state *out, struct err *err)
 {
 	auto_trace trace;
@@ -71,9 +100,17 @@ int replay_state(const struct stored_case *c, struct crash_state *out, struct er
 	if (!rc)
 		rc = replay_base(c, &base, err);
 	opts.base = &base;
-	return rc ? rc : crash_replay(&trace, &opts, c->state, out, err);
+	const char *second;
+	auto_free char *id = stored_case_state(c, &second);
+	if (!second)
+		return rc ? rc : crash_replay(&trace, &opts, id, out, err);
+	auto_crash_state first = CRASH_STATE_INIT;
+	if (!rc)
+		rc = crash_replay(&trace, &opts, id, &first, err);
+	return rc ? rc : second_state(c, &first, second, out, err);
 }
 
+/* Of what was seen before any crash, a hang included, the trace says nothing. */
 bool replay_from_trace(const struct stored_case *c)
 {
 	return !stored_case_live(c);
@@ -117,6 +154,8 @@ static int on_found(void *ctx, const struct run_case *c, struct err *err)
 	replay_copy_findings(c->findings, &w->result->problems);
 	strbuf_clear(&w->result->state);
 	strbuf_adds(&w->result->state, c->state ? strbuf_str(&c->state->id) : "live");
+	if (c->second)
+		strbuf_addf(&w->result->state, "/%s", strbuf_str(&c->second->id));
 	w->result->shown = replay_has_kind(c->findings, w->kind);
 	return w->result->shown ? -ECANCELED : 0;
 }
@@ -125,26 +164,29 @@ static int try_stored(struct run *run, const struct stored_case *c,
 		      const struct run_reporter *reporter, struct run_totals *totals,
 		      struct err *err)
 {
-	auto_trace trace;
+	auto_trace trace, recovery;
 	auto_image base = IMAGE_INIT;
 
 	trace_init(&trace);
+	trace_init(&recovery);
 	int rc = replay_trace(c, &trace, err);
+	if (!rc)
+		rc = replay_recovery(c, &recovery, err);
 	if (!rc)
 		rc = replay_base(c, &base, err);
 	if (!rc && base.size != c->size)
 		rc = err_set(err, -EINVAL, "%s/%s has %llu bytes; the disk had %llu", c->dir,
 			     c->base, (unsigned long long)base.size, (unsigned long long)c->size);
 	return rc ? rc
-		  : run_replay(run, &c->workload, &trace, NULL, &base, c->state, reporter, totals,
-			       err);
+		  : run_replay(run, &c->workload, &trace, strchr(c->state, '/') ? &recovery : NULL,
+			       &base, c->state, reporter, totals, err);
 }
 
 int replay_case(const struct stored_case *c, bool rerun, struct replay_result *out, struct err *err)
 {
 	struct replay_result made = { 0 };
 	struct watcher watcher = { stored_case_first(c)->kind, &made };
-	struct run_reporter reporter = { on_found, &watcher };
+	struct run_reporter reporter = { .found = on_found, .ctx = &watcher };
 	struct run_opts opts;
 	struct run *run = NULL;
 	int rc = replay_opts(c, &opts, err);

@@ -13,14 +13,16 @@
 enum { REPLAY_BUDGET = 2000 }; /* crash states of one run of the workload */
 
 /*
- * The options of a run that judges the case as the one that found it did. The crash modes follow
- * from the layer the state was found in. Borrows from `c`.
+ * The options of a run that judges the case as the one that found it did. Where the case does not
+ * say the crash modes, they follow from the layer the state was found in. Borrows from `c`.
  */
 int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *err) must_check;
 
 /* The disk before the workload. */
 int replay_base(const struct stored_case *c, struct image *out, struct err *err) must_check;
 int replay_trace(const struct stored_case *c, struct trace *out, struct err *err) must_check;
+/* Of the recovery that a second crash cut; empty if there was none. */
+int replay_recovery(const struct stored_case *c, struct trace *out, struct err *err) must_check;
 /* The state the crash left, with its image. Fails for a case from before any crash. */
 int replay_state(const struct stored_case *c, struct crash_state *out, struct err *err) must_check;
 /* Whether the trace says enough; else only running the workload again can show the case. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "record/disk_bpf.h"
 #include "run/run_impl.h"
 
 enum { VERIFY_EVERY = 64, RECORD_TRIES = 5 };
@@ -141,19 +142,34 @@ static void lose_flush(struct trace *t, uint64_t n)
 	}
 }
 
+/*
+ * The record was not whole: more was written between two marks than there is room for, or a busy
+ * machine made the recorder miss something. The next try has more room.
+ */
+static int make_room(struct run *r, struct err *err)
+{
+	if (!disk_bpf_grow_ring())
+		return 0;
+	target_close(&r->target);
+	return target_open(&r->opts.target, &r->target, err);
+}
+
 int run_workload(struct run *r, const struct workload *w, const struct run_reporter *report,
 		 struct run_totals *totals, struct err *err)
 {
 	auto_findings live = { 0 };
 	auto_strbuf log = STRBUF_INIT;
+
+	r->report = report;
 	int rc = record_workload(r, w, &live, err);
 
-	/* A busy machine can make the recorder miss something. It says so; then the run is void. */
 	for (int tries = 0; rc == -EOVERFLOW && tries < RECORD_TRIES; tries++) {
 		err_clear(err);
 		findings_clear(&live);
 		totals->repeated++;
-		rc = record_workload(r, w, &live, err);
+		rc = make_room(r, err);
+		if (!rc)
+			rc = record_workload(r, w, &live, err);
 	}
 
 	if (!rc)

@@ -79,6 +79,8 @@ struct run_case {
 struct run_reporter {
 	int (*found)(void *ctx, const struct run_case *c, struct err *err);
 	void *ctx;
+	/* What is done next, for whoever wonders why it takes so long. NULL: nobody does. */
+	void (*phase)(void *ctx, const char *what, const char *on);
 };
 
 struct run;

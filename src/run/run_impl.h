@@ -18,7 +18,14 @@ struct run {
 	uint32_t max_subset;
 	struct tree_opts tree_opts;
 	uint64_t runs;
+	const struct run_reporter *report; /* of the workload at hand */
 };
+
+static inline void run_phase(struct run *r, const char *what, const char *on)
+{
+	if (r->report && r->report->phase)
+		r->report->phase(r->report->ctx, what, on);
+}
 
 /* Runs a workload on the target, from the base image; fills trace, history and blocks. */
 int record_workload(struct run *r, const struct workload *w, struct findings *live, struct err *err)

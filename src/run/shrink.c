@@ -98,14 +98,14 @@ static int on_found(void *ctx, const struct run_case *c, struct err *err)
 		return 0;
 	s->seen.shown = true;
 	note_state(&s->seen, c->state);
-	int rc = s->keep_in ? store_case_alone(s->keep_in, c, err) : 0;
+	int rc = s->keep_in ? store_case_alone(s->keep_in, c, &s->run->opts, err) : 0;
 	return rc ? rc : -ECANCELED;
 }
 
 /* 1 if the workload shows the problem, 0 if not. */
 static int hunt(struct shrink *s, const struct workload *w, struct err *err)
 {
-	struct run_reporter reporter = { on_found, s };
+	struct run_reporter reporter = { .found = on_found, .ctx = s };
 	struct run_totals totals = { 0 };
 
 	s->result.runs++;
@@ -239,7 +239,7 @@ static void make_id(const struct seen *seen, const struct events *lost, struct s
 /* Checks a state of the trace at hand. 1 if it shows the problem. */
 static int try_state(struct shrink *s, const char *id, struct err *err)
 {
-	struct run_reporter reporter = { on_found, s };
+	struct run_reporter reporter = { .found = on_found, .ctx = s };
 	struct run_totals totals = { 0 };
 	struct crash_opts opts = CRASH_OPTS_INIT;
 	auto_crash_state state = CRASH_STATE_INIT;

@@ -172,6 +172,8 @@ static int check_second(struct run *r, const struct judge *j, const struct crash
 			const struct attempt *first, struct err *err)
 {
 	auto_attempt again = ATTEMPT_INIT(&r->seen_again);
+
+	run_phase(r, "recovering again from crash state", strbuf_str(&second->id));
 	int rc = attempt_state(r, &second->image, p, NULL, &again, err);
 
 	if (rc)
@@ -218,6 +220,9 @@ static int check_state(struct run *r, const struct judge *j, const struct crash_
 	struct promises p = { 0 };
 	bool under_way, again = !second && r->opts.modes & RUN_RECOVERY;
 	size_t done = operations_done(&r->trace, state->point, &under_way);
+
+	r->report = j->report;
+	run_phase(r, "recovering from crash state", strbuf_str(&state->id));
 
 	promises_make(&p, &r->history, &r->guarantee, min(done, r->history.results.n), under_way);
 	int rc = attempt_state(r, &state->image, &p, reads || again ? &r->recovery : NULL, &a, err);

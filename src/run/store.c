@@ -8,9 +8,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/io.h"
 #include "base/number.h"
 #include "core/trace_file.h"
+#include "run/plan.h"
+#include "run/progress.h"
 
 static int make_dir(const char *path, struct err *err)
 {
@@ -25,7 +28,14 @@ int store_create(const char *path, const char *target, char **out, struct err *e
 	int rc = 0;
 
 	if (path) {
-		rc = make_dir(path, err);
+		auto_free char *plan = xasprintf("%s/run", path);
+
+		rc = access(plan, F_OK) < 0
+			     ? make_dir(path, err)
+			     : err_set(err, -EEXIST,
+				       "%s holds a run already: give --resume %s to go on with it, "
+				       "or another -o",
+				       path, path);
 	} else {
 		char name[32];
 		size_t n = strcspn(target, ",: /");
@@ -51,11 +61,22 @@ int store_create(const char *path, const char *target, char **out, struct err *e
 	return rc;
 }
 
-int store_base(const char *run, unsigned worker, const struct image *base, struct err *err)
+/* Keeps the base image of a worker, once. */
+static int store_base(const char *run, unsigned number, const struct image *base, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/base-%u.img", run, worker);
+	auto_free char *path = xasprintf("%s/base-%u.img", run, number);
 
 	return access(path, F_OK) == 0 ? 0 : image_save_file(base, path, err);
+}
+
+unsigned store_next_base(const char *run)
+{
+	for (unsigned i = 0;; i++) {
+		auto_free char *path = xasprintf("%s/base-%u.img", run, i);
+
+		if (access(path, F_OK) < 0)
+			return i;
+	}
 }
 
 static int write_file(const char *dir, const char *name, const char *text, size_t len,
@@ -103,25 +124,43 @@ static int write_trees(const char *dir, const struct run_case *c, struct err *er
 	return write_file(dir, "seen", strbuf_str(&text), text.len, err);
 }
 
-static void print_case(const struct run_case *c, const char *base, struct strbuf *out)
+static void print_target(const struct target_opts *t, struct strbuf *out)
 {
 	struct utsname u;
 
-	strbuf_addf(out, "target %s\n", c->target->opts.spec);
-	strbuf_addf(out, "guarantee %s\n", c->guarantee->name);
-	strbuf_addf(out, "state %s\n", c->state ? strbuf_str(&c->state->id) : "live");
-	strbuf_addf(out, "base %s\n", base);
-	strbuf_addf(out, "size %llu\n", (unsigned long long)c->target->opts.size);
-	strbuf_addf(out, "done %zu\n", c->done);
-	strbuf_addf(out, "recorder %s\n", disk_recorder(c->target->disk));
-	if (c->target->opts.mkfs_args)
-		strbuf_addf(out, "mkfs %s\n", c->target->opts.mkfs_args);
-	if (c->target->opts.recover)
-		strbuf_addf(out, "recover %s\n", c->target->opts.recover);
-	if (c->target->opts.fsck)
-		strbuf_addf(out, "fsck %s\n", c->target->opts.fsck);
+	strbuf_addf(out, "target %s\n", t->spec);
+	strbuf_addf(out, "size %llu\n", (unsigned long long)t->size);
+	if (t->mkfs_args)
+		strbuf_addf(out, "mkfs %s\n", t->mkfs_args);
+	if (t->recover)
+		strbuf_addf(out, "recover %s\n", t->recover);
+	if (t->fsck)
+		strbuf_addf(out, "fsck %s\n", t->fsck);
 	if (uname(&u) == 0)
 		strbuf_addf(out, "kernel %s\n", u.release);
+}
+
+static void print_opts(unsigned modes, const struct run_opts *o, struct strbuf *out)
+{
+	strbuf_adds(out, "crash ");
+	plan_print_modes(modes ? modes : RUN_PERSIST, out);
+	strbuf_addf(out, "\nmax-subset %u\nbudget %llu\nseed %llu\nprune %s\nlose-flush %llu\n",
+		    o->max_subset, (unsigned long long)o->budget, (unsigned long long)o->seed,
+		    o->vary_all ? "none" : "reads", (unsigned long long)o->lose_flush);
+}
+
+static void print_case(const struct run_case *c, const struct run_opts *o, const char *base,
+		       struct strbuf *out)
+{
+	print_target(&c->target->opts, out);
+	strbuf_addf(out, "guarantee %s\n", c->guarantee->name);
+	strbuf_addf(out, "state %s", c->state ? strbuf_str(&c->state->id) : "live");
+	if (c->second)
+		strbuf_addf(out, "/%s", strbuf_str(&c->second->id));
+	strbuf_addf(out, "\nbase %s\n", base);
+	strbuf_addf(out, "done %zu\n", c->done);
+	strbuf_addf(out, "recorder %s\n", disk_recorder(c->target->disk));
+	print_opts(c->modes ? c->modes : o->modes, o, out);
 	if (!c->state)
 		return;
 	strbuf_addf(out, "point %llu\nlayer %s\nsurvived", (unsigned long long)c->state->point,
@@ -147,10 +186,12 @@ static void print_problems(const struct findings *findings, struct strbuf *out)
 }
 
 /* The files of a case; "case" comes last, so that a directory that has it is whole. */
-static int write_case(const char *dir, const char *base, const struct run_case *c, struct err *err)
+static int write_case(const char *dir, const char *base, const struct run_case *c,
+		      const struct run_opts *opts, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
 	auto_free char *trace = xasprintf("%s/trace", dir);
+	auto_free char *recovery = xasprintf("%s/recovery", dir);
 
 	print_problems(c->findings, &text);
 	int rc = write_file(dir, "problems", strbuf_str(&text), text.len, err);
@@ -166,36 +207,78 @@ static int write_case(const char *dir, const char *base, const struct run_case *
 		rc = write_file(dir, "said", c->said, strlen(c->said), err);
 	if (!rc)
 		rc = trace_save(trace, c->trace, err);
+	if (!rc && c->second && c->recovery)
+		rc = trace_save(recovery, c->recovery, err);
 	strbuf_clear(&text);
-	print_case(c, base, &text);
+	print_case(c, opts, base, &text);
 	return rc ? rc : write_file(dir, "case", strbuf_str(&text), text.len, err);
 }
 
-int store_case(const char *run, unsigned worker, uint64_t number, const struct run_case *c,
-	       char **dir, struct err *err)
+char *store_name(const struct store_place *at)
 {
-	auto_free char *path =
-		xasprintf("%s/findings/%llu-%u", run, (unsigned long long)number, worker);
-	auto_free char *base = xasprintf("../../base-%u.img", worker);
+	return xasprintf("%llu-%llu", (unsigned long long)at->workload,
+			 (unsigned long long)at->number);
+}
+
+static int make_case_dir(const struct store_place *at, char **out, struct err *err)
+{
+	auto_free char *name = store_name(at);
+	auto_free char *path = xasprintf("%s/findings/%s", at->run, name);
 	int rc = make_dir(path, err);
 
 	if (!rc)
-		rc = store_base(run, worker, c->base, err);
-	if (!rc)
-		rc = write_case(path, base, c, err);
-	if (!rc)
-		*dir = steal(path);
+		*out = steal(path);
 	return rc;
 }
 
-int store_case_alone(const char *dir, const struct run_case *c, struct err *err)
+int store_case(const struct store_place *at, const struct run_case *c, const struct run_opts *opts,
+	       struct err *err)
+{
+	auto_free char *path = NULL;
+	auto_free char *base = xasprintf("../../base-%u.img", at->base);
+	int rc = make_case_dir(at, &path, err);
+
+	if (!rc)
+		rc = store_base(at->run, at->base, c->base, err);
+	return rc ? rc : write_case(path, base, c, opts, err);
+}
+
+int store_case_alone(const char *dir, const struct run_case *c, const struct run_opts *opts,
+		     struct err *err)
 {
 	auto_free char *base = xasprintf("%s/base.img", dir);
 	int rc = make_dir(dir, err);
 
 	if (!rc)
 		rc = image_save_file(c->base, base, err);
-	return rc ? rc : write_case(dir, "base.img", c, err);
+	return rc ? rc : write_case(dir, "base.img", c, opts, err);
+}
+
+int store_hang(const struct store_place *at, const struct store_hang *h,
+	       const struct run_opts *opts, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+	auto_findings problems = { 0 };
+	auto_free char *path = NULL;
+	int rc = make_case_dir(at, &path, err);
+
+	findings_add(&problems, FINDING_HANG, NULL, xstrdup(h->words), NULL);
+	print_problems(&problems, &text);
+	if (!rc)
+		rc = write_file(path, "problems", strbuf_str(&text), text.len, err);
+	strbuf_clear(&text);
+	workload_print(h->workload, &text);
+	if (!rc)
+		rc = write_file(path, "workload", strbuf_str(&text), text.len, err);
+	if (!rc && *h->said)
+		rc = write_file(path, "said", h->said, strlen(h->said), err);
+	strbuf_clear(&text);
+	print_target(&opts->target, &text);
+	strbuf_addf(&text, "guarantee %s\nstate live\nbase none\nphase ", opts->guarantee->name);
+	add_field(&text, h->phase, '\n');
+	strbuf_addf(&text, "hang-after-ms %llu\n", (unsigned long long)h->after_ms);
+	print_opts(opts->modes, opts, &text);
+	return rc ? rc : write_file(path, "case", strbuf_str(&text), text.len, err);
 }
 
 char *store_cluster(enum finding_kind kind, const struct workload *w)
@@ -206,6 +289,12 @@ char *store_cluster(enum finding_kind kind, const struct workload *w)
 	for (size_t i = 0; i < w->ops.n; i++)
 		if (!w->ops.v[i].setup)
 			strbuf_addf(&out, " %s", w->ops.v[i].def->name);
+	if (out.len >= CLUSTER_MAX) {
+		uint64_t hash = hash64(out.buf, out.len);
+
+		strbuf_cut(&out, CLUSTER_MAX - 24);
+		strbuf_addf(&out, "... %016llx", (unsigned long long)hash);
+	}
 	return strbuf_detach(&out);
 }
 
@@ -227,23 +316,26 @@ static void take_key(struct stored_case *c, const char *key, const char *value)
 		      { "state", &c->state },	{ "base", &c->base },
 		      { "kernel", &c->kernel }, { "recorder", &c->recorder },
 		      { "mkfs", &c->mkfs },	{ "recover", &c->recover },
-		      { "fsck", &c->fsck },	{ "layer", &c->layer } };
+		      { "fsck", &c->fsck },	{ "layer", &c->layer },
+		      { "crash", &c->crash },	{ "prune", &c->prune },
+		      { "phase", &c->phase } };
+	struct {
+		const char *key;
+		uint64_t *to;
+	} numbers[] = { { "size", &c->size },
+			{ "done", &c->done },
+			{ "max-subset", &c->max_subset },
+			{ "budget", &c->budget },
+			{ "seed", &c->seed },
+			{ "lose-flush", &c->lose_flush },
+			{ "hang-after-ms", &c->hang_after_ms } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		if (streq(texts[i].key, key) && !*texts[i].to)
 			*texts[i].to = xstrdup(value);
-	if (streq(key, "size") && number_parse(value, &c->size))
-		c->size = 0;
-	if (streq(key, "done") && number_parse(value, &c->done))
-		c->done = 0;
-}
-
-static enum finding_kind kind_of(const char *name)
-{
-	for (int k = 0; k < FINDING_KIND_END; k++)
-		if (streq(finding_kind_name((enum finding_kind)k), name))
-			return (enum finding_kind)k;
-	return FINDING_KIND_END;
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (streq(numbers[i].key, key) && number_parse(value, numbers[i].to))
+			*numbers[i].to = 0;
 }
 
 static void take_problem(struct stored_case *c, char *line)
@@ -251,10 +343,10 @@ static void take_problem(struct stored_case *c, char *line)
 	const char *kind = strsep(&line, "\t");
 	const char *path = strsep(&line, "\t"), *words = strsep(&line, "\t");
 
-	if (!path || !words || kind_of(kind) == FINDING_KIND_END)
+	if (!path || !words || finding_kind_find(kind) == FINDING_KIND_END)
 		return;
 	vec_push(&c->problems,
-		 (struct stored_problem){ kind_of(kind), xstrdup(path), xstrdup(words),
+		 (struct stored_problem){ finding_kind_find(kind), xstrdup(path), xstrdup(words),
 					  xstrdup(line ? line : "") });
 }
 
@@ -307,6 +399,9 @@ void stored_case_release(struct stored_case *c)
 	free(c->recover);
 	free(c->fsck);
 	free(c->layer);
+	free(c->crash);
+	free(c->prune);
+	free(c->phase);
 	for (size_t i = 0; i < c->problems.n; i++) {
 		free(c->problems.v[i].path);
 		free(c->problems.v[i].words);
@@ -320,6 +415,17 @@ void stored_case_release(struct stored_case *c)
 bool stored_case_live(const struct stored_case *c)
 {
 	return streq(c->state, "live");
+}
+
+char *stored_case_state(const struct stored_case *c, const char **second)
+{
+	char *id = xstrdup(c->state);
+	char *slash = strchr(id, '/');
+
+	*second = slash ? c->state + (slash - id) + 1 : NULL;
+	if (slash)
+		*slash = '\0';
+	return id;
 }
 
 const struct stored_problem *stored_case_first(const struct stored_case *c)
@@ -373,4 +479,52 @@ void store_list_release(struct store_list *l)
 	for (size_t i = 0; i < l->n; i++)
 		free(l->v[i]);
 	vec_release(l);
+}
+
+/* ---- going on with a run ---- */
+
+static int remove_case(const char *dir, struct err *err)
+{
+	struct dirent **names;
+	int n = scandir(dir, &names, NULL, NULL);
+	int rc = n < 0 ? err_set(err, -errno, "cannot read %s: %m", dir) : 0;
+
+	for (int i = 0; i < n; i++) {
+		auto_free char *path = xasprintf("%s/%s", dir, names[i]->d_name);
+		bool itself = streq(names[i]->d_name, ".") || streq(names[i]->d_name, "..");
+
+		if (!rc && !itself && unlink(path) < 0)
+			rc = err_set(err, -errno, "cannot remove %s: %m", path);
+		free(names[i]);
+	}
+	if (n >= 0)
+		free(names);
+	if (!rc && rmdir(dir) < 0)
+		rc = err_set(err, -errno, "cannot remove %s: %m", dir);
+	return rc;
+}
+
+int store_forget(const char *run, bool (*is_done)(const void *ctx, uint64_t workload),
+		 const void *ctx, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/findings", run);
+	struct dirent **names;
+	int n = scandir(path, &names, not_hidden, by_number);
+	int rc = n < 0 ? err_set(err, -errno, "cannot read %s: %m", path) : 0;
+
+	for (int i = 0; i < n; i++) {
+		auto_free char *dir = xasprintf("%s/%s", path, names[i]->d_name);
+		unsigned long long workload, number;
+		char more;
+
+		/* What was put there by others is not ours to remove. */
+		if (!rc &&
+		    sscanf(names[i]->d_name, "%llu-%llu%c", &workload, &number, &more) == 2 &&
+		    !is_done(ctx, workload))
+			rc = remove_case(dir, err);
+		free(names[i]);
+	}
+	if (n >= 0)
+		free(names);
+	return rc;
 }

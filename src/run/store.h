@@ -2,27 +2,65 @@
 /*
  * store.h - a run's directory: what was found, kept so that it can be seen again.
  *
- *	RUN/base-WORKER.img         the disk before each workload (sparse)
- *	RUN/findings/NUMBER/case    key and value a line: target, guarantee, state, base, ...
- *	                 .../workload, trace, problems, expected, seen, kernel-log, said
+ *	RUN/run                     what it tests; see plan.h
+ *	RUN/progress                which workloads are done, and what they found; see progress.h
+ *	RUN/suppressions            the rules it was given, if any; see suppress.h
+ *	RUN/base-N.img              the disk before each workload of one worker (sparse)
+ *	RUN/findings/NAME/case      key and value a line: target, guarantee, state, base, ...
+ *	               .../workload, trace, recovery, problems, expected, seen, kernel-log, said
  *
- * "problems" has a line for each: kind, path, words and promise, separated by tabs.
+ * NAME is WORKLOAD-CASE: the number of the workload in this run, and of the case in the workload.
+ * "problems" has a line for each: kind, path, words and promise, separated by tabs. The state is
+ * "live" (before any crash), the id of a crash state, or "ID/SECOND" for a second crash while
+ * recovering from the first; "recovery" is then the trace of that recovery.
+ *
+ * The keys "crash", "max-subset", "budget", "seed", "prune" and "lose-flush" of a case are the
+ * options of the run that found it, as in RUN/run.
  */
 #ifndef RUN_STORE_H
 #define RUN_STORE_H
 
 #include "run/run.h"
 
-/* Makes RUN, and RUN/findings. With path == NULL a new name below ./outage-runs is chosen. */
+/*
+ * Makes RUN, and RUN/findings. With path == NULL a new name below ./outage-runs is chosen; a path
+ * that holds a run already is refused.
+ */
 int store_create(const char *path, const char *target, char **out, struct err *err) must_check;
-/* Keeps the base image of a worker, once. */
-int store_base(const char *run, unsigned worker, const struct image *base, struct err *err)
-	must_check;
-/* Keeps a case under `number`; `dir` gets its path, to be freed. */
-int store_case(const char *run, unsigned worker, uint64_t number, const struct run_case *c,
-	       char **dir, struct err *err) must_check;
+/* The first number that no base image of the run has. */
+unsigned store_next_base(const char *run);
+
+/* Where a case is kept. */
+struct store_place {
+	const char *run;
+	unsigned base; /* the number of the base image, which is written once */
+	uint64_t workload, number;
+};
+
+/* "17-2": its name below RUN/findings. */
+char *store_name(const struct store_place *at);
+/* Keeps a case; `opts` are those of the run that found it. */
+int store_case(const struct store_place *at, const struct run_case *c, const struct run_opts *opts,
+	       struct err *err) must_check;
 /* Keeps a case in a directory of its own, with its base image: it can be moved as a whole. */
-int store_case_alone(const char *dir, const struct run_case *c, struct err *err) must_check;
+int store_case_alone(const char *dir, const struct run_case *c, const struct run_opts *opts,
+		     struct err *err) must_check;
+
+/* A workload that did not come to its end: nothing is left of it but what is known from outside. */
+struct store_hang {
+	const struct workload *workload;
+	const char *words; /* one sentence */
+	const char *phase; /* what was done at that time */
+	const char *said;  /* where the process is, in the kernel */
+	uint64_t after_ms; /* how long it was waited for */
+};
+
+int store_hang(const struct store_place *at, const struct store_hang *h,
+	       const struct run_opts *opts, struct err *err) must_check;
+
+/* Removes the cases of workloads that are not done: they will be run again. */
+int store_forget(const char *run, bool (*is_done)(const void *ctx, uint64_t workload),
+		 const void *ctx, struct err *err) must_check;
 
 /* A case read back. */
 struct stored_problem {
@@ -34,8 +72,8 @@ struct stored_case {
 	char *dir;
 	char *target, *guarantee, *state, *base, *kernel, *recorder, *mkfs, *recover, *fsck;
 	char *layer; /* of the enumeration that found it; NULL if before any crash */
-	uint64_t size;
-	uint64_t done;
+	char *crash, *prune, *phase; /* NULL if it is not said */
+	uint64_t size, done, max_subset, budget, seed, lose_flush, hang_after_ms;
 	struct workload workload;
 	struct vec_of(struct stored_problem) problems;
 };
@@ -44,6 +82,8 @@ int store_load(const char *dir, struct stored_case *out, struct err *err) must_c
 void stored_case_release(struct stored_case *c);
 /* Whether it was found before any crash: there is no state to rebuild. */
 bool stored_case_live(const struct stored_case *c);
+/* The id of its first crash, to be freed; `second` points at that of the second, or is NULL. */
+char *stored_case_state(const struct stored_case *c, const char **second);
 /* Its first problem, which says what kind of case it is. */
 const struct stored_problem *stored_case_first(const struct stored_case *c);
 /* Another file of the case ("seen", "kernel-log"); nothing is added if it is not there. */
@@ -56,7 +96,10 @@ struct store_list vec_of(char *);
 int store_list(const char *run, struct store_list *out, struct err *err) must_check;
 void store_list_release(struct store_list *l);
 
-/* Which cluster a case belongs to: its first problem and the operations under test. */
+/*
+ * Which cluster a case belongs to: its first problem and the operations under test, "KIND: OP OP".
+ * What is too long is cut, and a hash of it added.
+ */
 char *store_cluster(enum finding_kind kind, const struct workload *w);
 
 #endif

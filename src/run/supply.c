@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "base/hash.h"
 #include "base/rng.h"
 #include "workload/jlang.h"
 
@@ -124,6 +125,21 @@ void supply_select(struct supply *s, uint64_t skip, uint64_t limit, uint64_t sam
 	s->count = min(limit, s->count - s->from);
 	s->sample = min(sample, s->count);
 	s->seed = seed;
+}
+
+void supply_hash(const struct supply *s, struct strbuf *out)
+{
+	auto_strbuf text = STRBUF_INIT;
+	char hex[HASH_HEX_SIZE];
+
+	if (s->gen) {
+		/* The name has what the text of the bounds does not tell: how they are numbered. */
+		gen_name(s->gen, 0, &text);
+		bounds_print(&s->bounds, &text);
+	}
+	for (size_t i = 0; i < s->texts.n; i++)
+		strbuf_add(&text, s->texts.v[i], strlen(s->texts.v[i]) + 1);
+	strbuf_adds(out, hash_hex(hash_bytes(strbuf_str(&text), text.len), hex));
 }
 
 uint64_t supply_count(const struct supply *s)

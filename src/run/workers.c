@@ -3,8 +3,9 @@
  * workers.c
  *
  * W1: a message is one write() of at most PIPE_BUF bytes, so messages do not mix.
- * W2: `next` is the only thing that is shared; a number is taken by one worker.
+ * W2: a number is taken by one worker; the parent alone writes down that it is done.
  * W3: a worker dies with its parent (PR_SET_PDEATHSIG), and with it its mounts and its disk.
+ * W4: what a worker notes about itself is read by the parent only when it has stopped to move.
  */
 #include "run/workers.h"
 
@@ -20,13 +21,25 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/hash.h"
+#include "run/reap.h"
 #include "run/store.h"
 
-enum message_kind { MSG_PROGRESS, MSG_FINDING, MSG_ERROR, MSG_FATAL };
+enum {
+	KEPT_SLOTS = 1 << 14, /* clusters that are counted; more are not kept */
+	STOP_MS = 10000,      /* how long a worker may be silent once all shall stop */
+	DEATHS_MAX = 3,	      /* of a worker in a row, without a workload done between them */
+	CLEAN_MS = 5000,
+};
+
+enum message_kind { MSG_DONE, MSG_FINDING, MSG_ERROR, MSG_FATAL };
 
 struct message {
 	enum message_kind kind;
-	struct run_totals totals; /* since the last message */
+	bool failed;		  /* MSG_DONE: it could not be done */
+	uint64_t number;	  /* MSG_DONE: of the workload */
+	uint64_t suppressed;	  /* MSG_DONE */
+	struct run_totals totals; /* MSG_DONE */
 	union {
 		struct worker_finding finding;
 		char words[1024];
@@ -34,10 +47,25 @@ struct message {
 };
 static_assert(sizeof(struct message) <= PIPE_BUF, "W1");
 
+/* What a worker is doing. */
+struct note {
+	_Atomic uint64_t beats;
+	_Atomic uint64_t workload; /* its number and one; 0: none yet */
+	char what[64], on[512];
+};
+
+/* How many cases of a cluster are kept. */
+struct kept {
+	_Atomic uint64_t hash; /* of its name; 0: free */
+	_Atomic uint64_t count;
+};
+
 /* In memory that all processes share. */
 struct shared {
 	_Atomic uint64_t next;
 	_Atomic bool stop;
+	struct note note[WORKERS_MAX];
+	struct kept kept[KEPT_SLOTS];
 };
 
 static uint64_t now_ns(void)
@@ -48,19 +76,53 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
+/* ---- how many are kept ---- */
+
+static struct kept *find_kept(struct shared *s, const char *cluster)
+{
+	uint64_t hash = hash64(cluster, strlen(cluster));
+
+	hash += !hash;
+	for (size_t i = 0; i < KEPT_SLOTS; i++) {
+		struct kept *k = &s->kept[(hash + i) % KEPT_SLOTS];
+		uint64_t there = 0;
+
+		if (atomic_compare_exchange_strong(&k->hash, &there, hash) || there == hash)
+			return k;
+	}
+	return NULL;
+}
+
+/* Takes a place among those of the cluster that are kept; false if there is none left. */
+static bool take_place(struct shared *s, const char *cluster, uint64_t limit)
+{
+	if (limit == UINT64_MAX)
+		return true;
+	struct kept *k = limit ? find_kept(s, cluster) : NULL;
+	uint64_t n = k ? atomic_load(&k->count) : limit;
+
+	while (n < limit)
+		if (atomic_compare_exchange_weak(&k->count, &n, n + 1))
+			return true;
+	return false;
+}
+
 /* ---- in the worker ---- */
 
 struct worker {
 	const struct workers_opts *opts;
 	struct shared *shared;
-	unsigned number;
+	struct note *note;
+	const char *dir; /* the run's directory, as it is reached from here */
+	unsigned slot, base;
 	int out;
 	uint64_t at; /* the workload at hand */
-	uint64_t cases;
+	uint64_t cases, suppressed;
 };
 
 static void tell(struct worker *w, const struct message *m)
 {
+	atomic_fetch_add(&w->note->beats, 1);
 	while (write(w->out, m, sizeof(*m)) < 0 && errno == EINTR)
 		;
 }
@@ -73,41 +135,78 @@ static void tell_words(struct worker *w, enum message_kind kind, const char *wor
 	tell(w, &m);
 }
 
+static void on_phase(void *ctx, const char *what, const char *on)
+{
+	struct worker *w = ctx;
+
+	snprintf(w->note->what, sizeof(w->note->what), "%s", what);
+	snprintf(w->note->on, sizeof(w->note->on), "%s", on);
+	atomic_fetch_add(&w->note->beats, 1);
+}
+
+/* All that is wrong must be named: a rule hides nothing else. */
+static bool is_suppressed(const struct workers_opts *opts, const struct run_case *c)
+{
+	for (size_t i = 0; i < c->findings->n; i++) {
+		auto_free char *cluster = store_cluster(c->findings->v[i].kind, c->workload);
+
+		if (!suppress_names(opts->suppress, opts->run.target.spec, cluster))
+			return false;
+	}
+	return true;
+}
+
 static int on_finding(void *ctx, const struct run_case *c, struct err *err)
 {
 	struct worker *w = ctx;
 	struct message m = { .kind = MSG_FINDING };
+	struct worker_finding *f = &m.finding;
 	const struct finding *first = &c->findings->v[0];
-	auto_free char *dir = NULL;
 	auto_free char *cluster = store_cluster(first->kind, c->workload);
-	uint64_t number = w->at * 1000 + w->cases++ % 1000;
-	int rc = store_case(w->opts->dir, w->number, number, c, &dir, err);
 
-	if (rc)
-		return rc;
-	m.finding.workload = w->at;
-	m.finding.kind = first->kind;
-	snprintf(m.finding.cluster, sizeof(m.finding.cluster), "%s", cluster);
-	snprintf(m.finding.words, sizeof(m.finding.words), "%s", first->words);
-	snprintf(m.finding.dir, sizeof(m.finding.dir), "%s", dir);
+	if (is_suppressed(w->opts, c)) {
+		w->suppressed++;
+		return 0;
+	}
+	f->workload = w->at;
+	f->number = w->cases++;
+	f->kind = first->kind;
+	for (size_t i = 0; i < c->findings->n; i++)
+		f->kinds |= 1U << c->findings->v[i].kind;
+	snprintf(f->cluster, sizeof(f->cluster), "%s", cluster);
+	snprintf(f->words, sizeof(f->words), "%s", first->words);
+	f->kept = take_place(w->shared, cluster, w->opts->keep);
+	if (f->kept) {
+		struct store_place at = { w->dir, w->base, w->at, f->number };
+		int rc = store_case(&at, c, &w->opts->run, err);
+
+		if (rc)
+			return rc;
+	}
 	tell(w, &m);
 	return 0;
 }
 
 static void do_workload(struct worker *w, struct run *run, struct workload *scratch)
 {
-	struct message m = { .kind = MSG_PROGRESS };
-	struct run_reporter reporter = { on_finding, w };
+	struct message m = { .kind = MSG_DONE, .number = w->at };
+	struct run_reporter reporter = { .found = on_finding, .ctx = w, .phase = on_phase };
 	struct err err = ERR_INIT;
+
+	on_phase(w, "making the workload", "");
+	atomic_store(&w->note->workload, w->at + 1);
 	int rc = supply_get(w->opts->source, w->at, scratch, &err);
 
-	w->cases = 0;
+	w->cases = w->suppressed = 0;
 	if (!rc)
 		rc = run_workload(run, scratch, &reporter, &m.totals, &err);
 	if (rc) {
 		err_context(&err, "workload %s", scratch->named ? scratch->name : "without a name");
 		tell_words(w, MSG_ERROR, err.msg);
 	}
+	m.failed = rc != 0;
+	m.suppressed = w->suppressed;
+	m.totals.findings -= min(m.totals.findings, w->suppressed);
 	tell(w, &m);
 }
 
@@ -120,7 +219,8 @@ static int worker_main(struct worker *w)
 	uint64_t total = supply_count(w->opts->source);
 
 	workload_init(&scratch);
-	opts.target.worker = w->number;
+	opts.target.worker = w->slot;
+	on_phase(w, "making a file system", "");
 	if (run_open(&opts, &run, &err)) {
 		tell_words(w, MSG_FATAL, err.msg);
 		return 2;
@@ -129,8 +229,10 @@ static int worker_main(struct worker *w)
 		w->at = atomic_fetch_add(&w->shared->next, 1);
 		if (w->at >= total)
 			break;
-		do_workload(w, run, &scratch);
+		if (!progress_has(w->opts->progress, w->at))
+			do_workload(w, run, &scratch);
 	}
+	on_phase(w, "closing the file system", "");
 	run_close(run);
 	return 0;
 }
@@ -140,7 +242,10 @@ static int worker_main(struct worker *w)
 struct slot {
 	pid_t pid; /* 0: none */
 	int in;
-	uint64_t heard_ns;
+	uint64_t moved_ns, beats;
+	unsigned deaths;
+	uint64_t cases;		     /* of the workload at hand */
+	struct progress_record work; /* what is known of it */
 };
 
 struct parent {
@@ -148,7 +253,10 @@ struct parent {
 	struct workers_result *result;
 	struct shared *shared;
 	struct slot slot[WORKERS_MAX];
-	uint64_t done;
+	char dir[32]; /* the run's directory as a worker reaches it: its own mounts may hide it */
+	unsigned next_base;
+	uint64_t failed; /* workloads that could not be done */
+	bool killed;
 	char fatal[1024];
 };
 
@@ -159,13 +267,46 @@ static void on_signal(int sig)
 	signalled = sig;
 }
 
+static void failed(struct parent *p, char *words)
+{
+	p->result->errors++;
+	p->opts->failed(p->opts->ctx, words);
+	free(words);
+}
+
+static void child_main(struct parent *p, unsigned i, unsigned base, int out, pid_t parent)
+{
+	struct worker w = { .opts = p->opts,
+			    .shared = p->shared,
+			    .note = &p->shared->note[i],
+			    .dir = p->dir,
+			    .slot = i,
+			    .base = base,
+			    .out = out };
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(2);
+	setpgid(0, 0); /* Ctrl-C goes to the parent, which tells us to stop */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_DFL);
+	for (unsigned k = 0; k < p->opts->jobs; k++)
+		if (p->slot[k].pid && k != i)
+			util_close(p->slot[k].in);
+	_exit(worker_main(&w));
+}
+
 static int start_worker(struct parent *p, unsigned i, struct err *err)
 {
+	struct slot *s = &p->slot[i];
 	int fds[2];
 	pid_t parent = getpid();
+	/* A worker makes a file system of its own, so each has a base image of its own. */
+	unsigned base = p->next_base++;
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return err_set(err, -errno, "cannot create a pipe: %m");
+	atomic_store(&p->shared->note[i].workload, 0);
 	pid_t pid = fork();
 	if (pid < 0) {
 		int rc = err_set(err, -errno, "cannot start a worker: %m");
@@ -173,51 +314,89 @@ static int start_worker(struct parent *p, unsigned i, struct err *err)
 		close(fds[1]);
 		return rc;
 	}
-	if (pid == 0) {
-		struct worker w = { p->opts, p->shared, i, fds[1], 0, 0 };
-
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
-			_exit(2);
-		setpgid(0, 0); /* Ctrl-C goes to the parent, which tells us to stop */
-		signal(SIGINT, SIG_IGN);
-		signal(SIGTERM, SIG_DFL);
-		for (unsigned k = 0; k < p->opts->jobs; k++)
-			if (p->slot[k].pid && k != i)
-				util_close(p->slot[k].in);
-		_exit(worker_main(&w));
-	}
+	if (pid == 0)
+		child_main(p, i, base, fds[1], parent);
 	close(fds[1]);
 	fcntl(fds[0], F_SETFL, O_NONBLOCK);
-	p->slot[i] = (struct slot){ pid, fds[0], now_ns() };
+	s->pid = pid;
+	s->in = fds[0];
+	s->moved_ns = now_ns();
 	return 0;
 }
 
-static void add_totals(struct run_totals *to, const struct run_totals *t)
+static void replace(struct parent *p, unsigned i)
 {
-	to->workloads += t->workloads;
-	to->crash_states += t->crash_states;
-	to->unique_states += t->unique_states;
-	to->findings += t->findings;
-	to->verified += t->verified;
-	to->repeated += t->repeated;
-	to->left_out += t->left_out;
-	to->budget_hit |= t->budget_hit;
+	struct err err = ERR_INIT;
+
+	if (atomic_load(&p->shared->stop) || ++p->slot[i].deaths > DEATHS_MAX)
+		return;
+	if (start_worker(p, i, &err))
+		failed(p, xstrdup(err.msg));
 }
 
-static void take_message(struct parent *p, const struct message *m)
+/* ---- what is done ---- */
+
+static void forget_work(struct slot *s)
+{
+	vec_clear(&s->work.clusters);
+	s->cases = 0;
+}
+
+/* Without the record of what is done there is no use in going on. */
+static void write_down(struct parent *p, struct slot *s)
+{
+	struct err err = ERR_INIT;
+
+	progress_add_totals(&p->result->totals, &s->work.totals);
+	p->result->suppressed += s->work.suppressed;
+	if (progress_add(p->opts->progress, &s->work, &err)) {
+		failed(p, xstrdup(err.msg));
+		atomic_store(&p->shared->stop, true);
+	}
+	forget_work(s);
+	s->deaths = 0;
+}
+
+static void take_done(struct parent *p, struct slot *s, const struct message *m)
+{
+	s->work.number = m->number;
+	s->work.totals = m->totals;
+	s->work.suppressed = m->suppressed;
+	if (!m->failed) {
+		write_down(p, s);
+		return;
+	}
+	/* It is not done: who goes on with this run tries it again. */
+	progress_add_totals(&p->result->totals, &m->totals);
+	p->failed++;
+	forget_work(s);
+}
+
+static void take_finding(struct parent *p, struct slot *s, const struct worker_finding *f)
+{
+	struct progress_cluster c = { .kinds = f->kinds, .count = 1, .kept = f->kept };
+	struct store_place at = { p->opts->dir, 0, f->workload, f->number };
+	auto_free char *name = store_name(&at);
+	auto_free char *dir = f->kept ? xasprintf("%s/findings/%s", p->opts->dir, name) : NULL;
+
+	snprintf(c.name, sizeof(c.name), "%s", f->cluster);
+	snprintf(c.words, sizeof(c.words), "%s", f->words);
+	progress_count(&s->work.clusters, &c);
+	s->cases++;
+	p->opts->found(p->opts->ctx, f, dir);
+}
+
+static void take_message(struct parent *p, unsigned i, const struct message *m)
 {
 	switch (m->kind) {
-	case MSG_PROGRESS:
-		add_totals(&p->result->totals, &m->totals);
-		p->done++;
+	case MSG_DONE:
+		take_done(p, &p->slot[i], m);
 		break;
 	case MSG_FINDING:
-		p->opts->found(p->opts->ctx, &m->finding);
+		take_finding(p, &p->slot[i], &m->finding);
 		break;
 	case MSG_ERROR:
-		p->result->errors++;
-		p->opts->failed(p->opts->ctx, m->words);
+		failed(p, xstrdup(m->words));
 		break;
 	case MSG_FATAL:
 		if (!*p->fatal)
@@ -226,53 +405,156 @@ static void take_message(struct parent *p, const struct message *m)
 	}
 }
 
-/* Reads what there is; reaps the worker when its pipe is closed. */
-static void listen_to(struct parent *p, unsigned i)
+/* Takes what there is to hear; false once the worker has closed its end. */
+static bool hear(struct parent *p, unsigned i)
 {
-	struct slot *s = &p->slot[i];
 	struct message m;
 	ssize_t n;
 
-	while ((n = read(s->in, &m, sizeof(m))) == (ssize_t)sizeof(m)) {
-		s->heard_ns = now_ns();
-		take_message(p, &m);
-	}
-	if (n < 0)
-		return; /* nothing more for now */
-	int status = 0;
-	close(s->in);
-	waitpid(s->pid, &status, 0);
-	s->pid = 0;
-	if (WIFSIGNALED(status) && !atomic_load(&p->shared->stop)) {
-		char words[128];
-
-		snprintf(words, sizeof(words), "a worker was killed by signal %d (%s)",
-			 WTERMSIG(status), strsignal(WTERMSIG(status)));
-		p->result->errors++;
-		p->opts->failed(p->opts->ctx, words);
-	}
+	while ((n = read(p->slot[i].in, &m, sizeof(m))) == (ssize_t)sizeof(m))
+		take_message(p, i, &m);
+	return n < 0;
 }
 
-static void watch(struct parent *p, unsigned i, struct err *err)
+/* The workload that a worker was at, in words. */
+static char *name_of(struct parent *p, unsigned i)
 {
-	uint64_t limit_ms = p->opts->silent_ms ? p->opts->silent_ms : 120000;
-	struct slot *s = &p->slot[i];
+	uint64_t number = atomic_load(&p->shared->note[i].workload);
+	auto_workload w;
+	struct err err = ERR_INIT;
 
-	if (!s->pid || now_ns() - s->heard_ns < limit_ms * 1000000)
-		return;
-	char words[160];
-	snprintf(words, sizeof(words), "a worker did not answer for %llu s; it was killed",
-		 (unsigned long long)limit_ms / 1000);
-	kill(s->pid, SIGKILL);
-	p->result->errors++;
-	p->opts->failed(p->opts->ctx, words);
-	close(s->in);
-	/* Stuck in the kernel it may never end: it is not waited for. */
-	waitpid(s->pid, NULL, WNOHANG);
-	s->pid = 0;
-	if (!atomic_load(&p->shared->stop) && start_worker(p, i, err))
-		s->pid = 0;
+	workload_init(&w);
+	if (!number || supply_get(p->opts->source, number - 1, &w, &err))
+		return xstrdup("no workload yet");
+	return xasprintf("workload %s", w.named ? w.name : "without a name");
 }
+
+static char *phase_of(const struct parent *p, unsigned i)
+{
+	const struct note *note = &p->shared->note[i];
+
+	return xasprintf("%.*s%s%.*s", (int)sizeof(note->what) - 1, note->what,
+			 *note->on ? " " : "", (int)sizeof(note->on) - 1, note->on);
+}
+
+static void listen_to(struct parent *p, unsigned i)
+{
+	struct slot *s = &p->slot[i];
+	const struct timespec nap = { .tv_nsec = 2000000 };
+	uint64_t start = now_ns();
+	bool ours = false;
+	int status = 0;
+
+	if (hear(p, i))
+		return;
+	close(s->in);
+	/* What it had mounted goes before it does. */
+	while (waitpid(s->pid, &status, WNOHANG) == 0) {
+		nanosleep(&nap, NULL);
+		if (now_ns() - start < STOP_MS * 1000000ULL)
+			continue;
+		ours = p->killed = true;
+		if (!reap_tree(s->pid, &status))
+			break;
+	}
+	s->pid = 0;
+	if (!WIFSIGNALED(status) || ours || atomic_load(&p->shared->stop))
+		return;
+	auto_free char *name = name_of(p, i), *phase = phase_of(p, i);
+	forget_work(s);
+	failed(p, xasprintf("%s: the worker was ended by signal %d (%s) while %s", name,
+			    WTERMSIG(status), strsignal(WTERMSIG(status)), phase));
+	p->killed = true;
+	replace(p, i);
+}
+
+/* ---- workers that hang ---- */
+
+/* The finding, kept or not, as if the worker had told it. */
+static void take_hang(struct parent *p, unsigned i, const struct store_hang *h)
+{
+	struct slot *s = &p->slot[i];
+	struct worker_finding f = { .workload = atomic_load(&p->shared->note[i].workload) - 1,
+				    .number = s->cases,
+				    .kind = FINDING_HANG,
+				    .kinds = 1U << FINDING_HANG };
+	struct store_place at = { p->opts->dir, 0, f.workload, f.number };
+	auto_free char *cluster = store_cluster(FINDING_HANG, h->workload);
+	struct err err = ERR_INIT;
+
+	s->work.number = f.workload;
+	s->work.totals = (struct run_totals){ .workloads = 1, .findings = s->cases };
+	s->work.suppressed = 0;
+	if (suppress_names(p->opts->suppress, p->opts->run.target.spec, cluster)) {
+		s->work.suppressed = 1;
+		return;
+	}
+	s->work.totals.findings++;
+	snprintf(f.cluster, sizeof(f.cluster), "%s", cluster);
+	snprintf(f.words, sizeof(f.words), "%s", h->words);
+	f.kept = take_place(p->shared, cluster, p->opts->keep);
+	if (f.kept && store_hang(&at, h, &p->opts->run, &err)) {
+		f.kept = false;
+		failed(p, xstrdup(err.msg));
+	}
+	take_finding(p, s, &f);
+}
+
+static void end_hung(struct parent *p, unsigned i, uint64_t waited_ms)
+{
+	struct slot *s = &p->slot[i];
+	auto_free char *phase = phase_of(p, i), *words = NULL;
+	auto_strbuf said = STRBUF_INIT;
+	auto_workload w;
+	struct err err = ERR_INIT;
+	int status;
+
+	reap_describe(s->pid, &said);
+	bool gone = reap_tree(s->pid, &status);
+	if (!gone) {
+		strbuf_adds(&said, "it was killed, and did not end:\n");
+		reap_describe(s->pid, &said);
+	}
+	close(s->in);
+	s->pid = 0;
+	p->killed = true;
+	words = xasprintf("it did not answer for %.3g s while %s%s", (double)waited_ms / 1000,
+			  phase,
+			  gone ? "" : "; the process is stuck in the kernel and cannot be killed");
+	workload_init(&w);
+	uint64_t number = atomic_load(&p->shared->note[i].workload);
+	if (signalled) {
+		forget_work(s);
+	} else if (!number || supply_get(p->opts->source, number - 1, &w, &err)) {
+		failed(p, xasprintf("a worker could not begin: %s", words));
+	} else {
+		take_hang(p, i,
+			  &(struct store_hang){ &w, words, phase, strbuf_str(&said), waited_ms });
+		write_down(p, s);
+	}
+	replace(p, i);
+}
+
+static void watch(struct parent *p, unsigned i)
+{
+	uint64_t limit_ms = p->opts->hang_ms ? p->opts->hang_ms : WORKERS_HANG_MS;
+	struct slot *s = &p->slot[i];
+	uint64_t beats = atomic_load(&p->shared->note[i].beats);
+
+	if (!s->pid)
+		return;
+	if (beats != s->beats) {
+		s->beats = beats;
+		s->moved_ns = now_ns();
+	}
+	/* Who wants to stop does not want to wait; what is cut is done again later. */
+	if (signalled)
+		limit_ms = min(limit_ms, (uint64_t)STOP_MS);
+	if (now_ns() - s->moved_ns >= limit_ms * 1000000)
+		end_hung(p, i, limit_ms);
+}
+
+/* ---- all of it ---- */
 
 static unsigned running(const struct parent *p)
 {
@@ -283,7 +565,7 @@ static unsigned running(const struct parent *p)
 	return n;
 }
 
-static void supervise(struct parent *p, struct err *err)
+static void supervise(struct parent *p)
 {
 	uint64_t start = now_ns();
 	uint64_t total = supply_count(p->opts->source);
@@ -297,7 +579,7 @@ static void supervise(struct parent *p, struct err *err)
 		for (unsigned i = 0; i < p->opts->jobs; i++) {
 			if (p->slot[i].pid && fds[i].revents)
 				listen_to(p, i);
-			watch(p, i, err);
+			watch(p, i);
 		}
 		if (p->opts->time_ns && now_ns() - start > p->opts->time_ns)
 			p->result->stopped = true;
@@ -305,19 +587,71 @@ static void supervise(struct parent *p, struct err *err)
 			p->result->stopped = p->result->signalled = true;
 		if (p->result->stopped)
 			atomic_store(&p->shared->stop, true);
-		if (p->opts->progress)
-			p->opts->progress(p->opts->ctx, &p->result->totals, p->done, total);
+		if (p->opts->progressed)
+			p->opts->progressed(p->opts->ctx, &p->result->totals,
+					    p->opts->progress->done + p->failed, total);
 	}
+}
+
+/* Takes back the devices of workers that were killed, in a process of its own: it may hang. */
+static void clean_up(void)
+{
+	const struct timespec nap = { .tv_nsec = 10000000 };
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct err ignored = ERR_INIT;
+
+		_exit(disk_clean_up(NULL, &ignored) != 0);
+	}
+	for (int ms = 0; pid > 0 && ms < CLEAN_MS && !waitpid(pid, NULL, WNOHANG); ms += 10)
+		nanosleep(&nap, NULL);
+}
+
+/* What nobody took, as no worker was left to take it. */
+static void count_left(struct parent *p)
+{
+	uint64_t done = p->opts->progress->done + p->failed;
+	uint64_t total = supply_count(p->opts->source);
+
+	if (p->result->stopped || atomic_load(&p->shared->stop) || done >= total ||
+	    atomic_load(&p->shared->next) >= total)
+		return;
+	failed(p, xasprintf("%llu workloads were not run: %s", (unsigned long long)(total - done),
+			    *p->fatal ? p->fatal : "the workers died"));
+}
+
+static int start_all(struct parent *p, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < p->opts->progress->clusters.n; i++) {
+		const struct progress_cluster *c = &p->opts->progress->clusters.v[i];
+		struct kept *k = find_kept(p->shared, c->name);
+
+		if (k)
+			atomic_store(&k->count, c->kept);
+	}
+	for (unsigned i = 0; i < p->opts->jobs && !rc; i++)
+		rc = start_worker(p, i, err);
+	if (rc)
+		atomic_store(&p->shared->stop, true);
+	return rc;
 }
 
 int workers_run(const struct workers_opts *opts, struct workers_result *out, struct err *err)
 {
 	struct parent p = { .opts = opts, .result = out };
 	struct sigaction act = { .sa_handler = on_signal }, old_int, old_term;
-	int rc = 0;
+	auto_fd dir = open(opts->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	assert(opts->jobs >= 1 && opts->jobs <= WORKERS_MAX);
-	*out = (struct workers_result){ 0 };
+	*out = (struct workers_result){ .totals = opts->progress->totals,
+					.suppressed = opts->progress->suppressed };
+	if (dir < 0)
+		return err_set(err, -errno, "cannot open %s: %m", opts->dir);
+	snprintf(p.dir, sizeof(p.dir), "/proc/self/fd/%d", dir);
+	p.next_base = store_next_base(opts->dir);
 	p.shared = mmap(NULL, sizeof(*p.shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 			-1, 0);
 	if (p.shared == MAP_FAILED)
@@ -325,15 +659,18 @@ int workers_run(const struct workers_opts *opts, struct workers_result *out, str
 	signalled = 0;
 	sigaction(SIGINT, &act, &old_int);
 	sigaction(SIGTERM, &act, &old_term);
-	for (unsigned i = 0; i < opts->jobs && !rc; i++)
-		rc = start_worker(&p, i, err);
-	if (rc)
-		atomic_store(&p.shared->stop, true);
-	supervise(&p, err);
+	int rc = start_all(&p, err);
+	supervise(&p);
 	sigaction(SIGINT, &old_int, NULL);
 	sigaction(SIGTERM, &old_term, NULL);
-	munmap(p.shared, sizeof(*p.shared));
-	if (!rc && *p.fatal && !out->totals.workloads)
+	if (p.killed)
+		clean_up();
+	if (!rc && *p.fatal && opts->progress->done + p.failed == 0)
 		rc = err_set(err, -EIO, "%s", p.fatal);
+	else if (!rc)
+		count_left(&p);
+	for (unsigned i = 0; i < opts->jobs; i++)
+		vec_release(&p.slot[i].work.clusters);
+	munmap(p.shared, sizeof(*p.shared));
 	return rc;
 }

@@ -1,43 +1,54 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * workers.h - many runs at once: processes that share nothing but the number of the next workload.
+ * workers.h - many runs at once: processes that share little more than the number of the next
+ * workload.
  *
- * The parent never touches a file system under test. It hands out numbers, listens, and watches:
- * a worker that says nothing for too long is reported as hung and replaced.
+ * The parent never touches a file system under test. It hands out numbers, listens, writes down
+ * what is done, and watches: a worker that does not move for too long hangs, which is a finding; it
+ * is killed and replaced.
  */
 #ifndef RUN_WORKERS_H
 #define RUN_WORKERS_H
 
+#include "run/progress.h"
 #include "run/run.h"
 #include "run/supply.h"
+#include "run/suppress.h"
 
-enum { WORKERS_MAX = 64 };
+enum { WORKERS_MAX = 64, WORKERS_HANG_MS = 120000 };
 
 /* What a worker tells about something it found. */
 struct worker_finding {
 	uint64_t workload; /* its number */
+	uint64_t number;   /* of the case in its workload */
 	enum finding_kind kind;
-	char cluster[160];
-	char words[480];
-	char dir[256]; /* where it is kept */
+	uint32_t kinds; /* of all its problems: bits */
+	bool kept;
+	char cluster[CLUSTER_MAX];
+	char words[WORDS_MAX];
 };
 
 struct workers_opts {
 	struct run_opts run;
 	struct supply *source;
 	unsigned jobs;
-	uint64_t time_ns;   /* 0: no limit */
-	uint64_t silent_ms; /* a worker that is silent for longer hangs; 0: 120 s */
-	const char *dir;    /* where cases are kept */
+	uint64_t time_ns; /* 0: no limit */
+	uint64_t hang_ms; /* a worker that does not move for longer hangs; 0: WORKERS_HANG_MS */
+	const char *dir;  /* where cases are kept */
+	uint64_t keep;	  /* cases of a cluster at most */
+	const struct suppress *suppress;
+	struct progress *progress; /* to append to; what it has is not done again */
 	void *ctx;
-	void (*found)(void *ctx, const struct worker_finding *f);
+	/* `dir` is where it is kept, NULL if it is not. */
+	void (*found)(void *ctx, const struct worker_finding *f, const char *dir);
 	void (*failed)(void *ctx, const char *words);
 	/* Called several times a second. */
-	void (*progress)(void *ctx, const struct run_totals *t, uint64_t done, uint64_t total);
+	void (*progressed)(void *ctx, const struct run_totals *t, uint64_t done, uint64_t total);
 };
 
 struct workers_result {
-	struct run_totals totals;
+	struct run_totals totals; /* of the whole run, what was done before included */
+	uint64_t suppressed;	  /* likewise */
 	uint64_t errors;
 	bool stopped;	/* by the time limit or a signal */
 	bool signalled; /* by a signal */

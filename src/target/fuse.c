@@ -114,9 +114,24 @@ static void reap(struct target *t, unsigned grace_ms)
 	}
 }
 
+/*
+ * A shell that stays between us and the server would die with us and leave the server behind. Where
+ * the command is a simple one, the server takes the shell's place.
+ */
+static char *in_place(char *line)
+{
+	size_t word = strcspn(line, " ");
+
+	if (strpbrk(line, ";&|<>()`$\n") || memchr(line, '=', word))
+		return line;
+	char *simple = xasprintf("exec %s", line);
+	free(line);
+	return simple;
+}
+
 static int start_server(struct target *t, struct err *err)
 {
-	auto_free char *line = fill_in(t, t->command, disk_file(t->disk));
+	auto_free char *line = in_place(fill_in(t, t->command, disk_file(t->disk)));
 	pid_t parent = getpid();
 	pid_t pid = fork();
 

@@ -87,7 +87,7 @@ enum req_flag_bits {
 
 struct {
 	__uint(type, MAP_RINGBUF);
-	__uint(max_entries, 64 << 20);
+	__uint(max_entries, 4096); /* set before it is loaded */
 } ring SEC(".maps");
 
 /* Device number to slot. */

@@ -17,7 +17,8 @@ enum { FSCK_CLEAN = 0, FSCK_RECOVERED = 1, FSCK_DAMAGED = 4, FSCK_ERROR = 8 };
 static int usage(void)
 {
 	fputs("usage: seedfs mkfs DISK [--size BYTES]\n"
-	      "       seedfs mount DISK MNT [-o bug=NAME[,NAME...]] [-o clock=fixed] [-f]\n"
+	      "       seedfs mount DISK MNT [-o bug=NAME[,NAME...]] [-o clock=fixed]\n"
+	      "             [-o hang=fsync|recovery] [-f]\n"
 	      "       seedfs fsck DISK [-o bug=NAME[,NAME...]]\n"
 	      "       seedfs sync MNT\n"
 	      "       seedfs bugs\n",
@@ -27,6 +28,7 @@ static int usage(void)
 
 struct options {
 	bool fixed_clock;
+	bool hang_recovery; /* a disk that is not clean is never mounted */
 	struct strbuf rest; /* for the kernel */
 };
 
@@ -55,6 +57,11 @@ static bool parse_options(const char *s, struct options *o)
 			return false;
 		} else if (len == strlen("clock=fixed") && strncmp(s, "clock=fixed", len) == 0) {
 			o->fixed_clock = true;
+		} else if (len == strlen("hang=fsync") && strncmp(s, "hang=fsync", len) == 0) {
+			ops_hang = true;
+		} else if (len == strlen("hang=recovery") &&
+			   strncmp(s, "hang=recovery", len) == 0) {
+			o->hang_recovery = true;
 		} else if (len > 0) {
 			if (o->rest.len)
 				strbuf_addch(&o->rest, ',');
@@ -144,6 +151,8 @@ static int cmd_mount(int argc, char **argv)
 		return 2;
 	}
 	say_recovered(&rec, stderr);
+	while (o.hang_recovery && rec.was_dirty)
+		pause();
 	r = ops_serve(fs, paths[1], strbuf_str(&o.rest), foreground);
 	disk_close(&d);
 	strbuf_release(&o.rest);

@@ -10,4 +10,7 @@
 /* Serves until unmounted; on return `fs` is closed. `options` go to the kernel. 0 or -errno. */
 int ops_serve(struct fs *fs, const char *mountpoint, const char *options, bool foreground);
 
+/* fsync never returns; fdatasync does. For testing who waits. */
+extern bool ops_hang;
+
 #endif

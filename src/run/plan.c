@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/plan.h"
+
+#include <errno.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/number.h"
+#include "workload/bounds.h"
+
+enum { FILE_MAX = 1 << 20, FILES_MAX = 4096 };
+static const char header[] = "outage-run 1";
+
+/* ---- the keys ---- */
+
+enum kind { TEXT, COUNT, SIZE, NUMBER, FLAG, MODES, PRUNE, KEEP, GUARANTEE, SOURCE, FILES };
+
+static const struct key {
+	const char *name;
+	enum kind kind;
+	size_t at;
+	uint64_t otherwise; /* the default of a number */
+} keys[] = {
+#define KEY(name, kind, member) name, kind, offsetof(struct plan, member)
+	{ KEY("target", TEXT, target), 0 },
+	{ KEY("kernel", TEXT, kernel), 0 },
+	{ KEY("guarantee", GUARANTEE, guarantee), 0 },
+	{ KEY("recorder", TEXT, recorder), 0 },
+	{ KEY("mkfs", TEXT, mkfs), 0 },
+	{ KEY("recover", TEXT, recover), 0 },
+	{ KEY("size", SIZE, size), 0 },
+	{ KEY("crash", MODES, modes), 0 },
+	{ KEY("max-subset", COUNT, max_subset), 0 },
+	{ KEY("budget", COUNT, budget), 0 },
+	{ KEY("prune", PRUNE, vary_all), 0 },
+	{ KEY("lose-flush", COUNT, lose_flush), 0 },
+	{ KEY("fsck", FLAG, fsck), 0 },
+	{ KEY("paranoid", FLAG, paranoid), 0 },
+	{ KEY("bounds", SOURCE, bounds), 0 },
+	{ KEY("file", FILES, files), 0 },
+	{ KEY("hash", TEXT, hash), 0 },
+	{ KEY("skip", COUNT, skip), 0 },
+	{ KEY("limit", COUNT, limit), UINT64_MAX },
+	{ KEY("sample", COUNT, sample), 0 },
+	{ KEY("seed", NUMBER, seed), 0 },
+	{ KEY("workloads", COUNT, workloads), 0 },
+	{ KEY("keep", KEEP, keep), PLAN_KEEP_DEFAULT },
+#undef KEY
+};
+static_assert(ARRAY_SIZE(keys) <= 32, "given has a bit for each");
+
+static const struct {
+	const char *name;
+	unsigned mode;
+} mode_names[] = {
+	{ "persist", RUN_PERSIST }, { "last", RUN_LAST }, { "prefix", RUN_PREFIX },
+	{ "reorder", RUN_REORDER }, { "torn", RUN_TORN }, { "recovery", RUN_RECOVERY },
+};
+
+void plan_print_modes(uint64_t modes, struct strbuf *out)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(mode_names); i++)
+		if (modes & mode_names[i].mode) {
+			strbuf_addf(out, "%s%s", any ? "," : "", mode_names[i].name);
+			any = true;
+		}
+}
+
+int plan_parse_modes(const char *text, uint64_t *out, struct err *err)
+{
+	auto_free char *copy = xstrdup(text);
+	char *rest = copy;
+
+	for (char *one; (one = strsep(&rest, ","));) {
+		size_t i = 0;
+
+		while (i < ARRAY_SIZE(mode_names) && !streq(mode_names[i].name, one))
+			i++;
+		if (i == ARRAY_SIZE(mode_names))
+			return err_set(
+				err, -EINVAL,
+				"'%.40s' is none of persist, last, prefix, reorder, torn, recovery",
+				one);
+		*out |= mode_names[i].mode;
+	}
+	return 0;
+}
+
+void plan_init(struct plan *p)
+{
+	*p = (struct plan){ .limit = UINT64_MAX, .keep = PLAN_KEEP_DEFAULT };
+}
+
+void plan_release(struct plan *p)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (keys[i].kind == TEXT || keys[i].kind == SOURCE || keys[i].kind == GUARANTEE)
+			free(*(char **)((char *)p + keys[i].at));
+	for (size_t i = 0; i < p->files.n; i++)
+		free(p->files.v[i]);
+	vec_release(&p->files);
+	*p = (struct plan){ 0 };
+}
+
+/* ---- setting ---- */
+
+static bool is_set(const char *name)
+{
+	for (size_t i = 0; bounds_sets[i].name; i++)
+		if (streq(bounds_sets[i].name, name))
+			return true;
+	return false;
+}
+
+/* What is there is named so that it is found from any directory. */
+static char *absolute(const char *path)
+{
+	char *full = streq(path, "-") ? NULL : realpath(path, NULL);
+
+	return full ? full : xstrdup(path);
+}
+
+static int set_keep(const char *value, uint64_t *to, struct err *err)
+{
+	if (streq(value, "all") || streq(value, "none") || streq(value, "findings")) {
+		*to = value[0] == 'a' ? UINT64_MAX : value[0] == 'n' ? 0 : PLAN_KEEP_DEFAULT;
+		return 0;
+	}
+	return number_parse(value, to)
+		       ? err_set(err, -EINVAL,
+				 "--keep is all, findings, none, or how many of a cluster, "
+				 "not '%.40s'",
+				 value)
+		       : 0;
+}
+
+static void set_text(char **to, char *value)
+{
+	free(*to);
+	*to = value;
+}
+
+static int set_value(struct plan *p, const struct key *k, const char *value, struct err *err)
+{
+	void *at = (char *)p + k->at;
+
+	switch (k->kind) {
+	case TEXT:
+		set_text(at, xstrdup(value));
+		return 0;
+	case SOURCE:
+		set_text(at, is_set(value) ? xstrdup(value) : absolute(value));
+		return 0;
+	case GUARANTEE:
+		set_text(at, xstrdup(value));
+		return guarantee_find(value)
+			       ? 0
+			       : err_set(err, -EINVAL, "'%.40s' is none of posix, linux, sync",
+					 value);
+	case FILES:
+		if (p->files.n >= FILES_MAX)
+			return err_set(err, -E2BIG, "more than %d files", FILES_MAX);
+		vec_push(&p->files, absolute(value));
+		return 0;
+	case COUNT:
+		return number_parse_count(value, at, err);
+	case SIZE:
+		return number_parse_size(value, at, err);
+	case NUMBER:
+		return number_parse(value, at)
+			       ? err_set(err, -EINVAL, "--%s is a number, not '%.40s'", k->name,
+					 value)
+			       : 0;
+	case FLAG:
+		*(bool *)at = true;
+		return streq(value, "yes") ? 0 : err_set(err, -EINVAL, "%s is yes", k->name);
+	case MODES:
+		return plan_parse_modes(value, at, err);
+	case PRUNE:
+		*(bool *)at = streq(value, "none");
+		return streq(value, "none") || streq(value, "reads")
+			       ? 0
+			       : err_set(err, -EINVAL, "--prune is reads or none, not '%.40s'",
+					 value);
+	case KEEP:
+		return set_keep(value, at, err);
+	}
+	return -EINVAL;
+}
+
+static size_t find_key(const char *name)
+{
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(keys) && !streq(keys[i].name, name))
+		i++;
+	return i;
+}
+
+int plan_set(struct plan *p, const char *key, const char *value, struct err *err)
+{
+	size_t i = find_key(key);
+
+	assert(i < ARRAY_SIZE(keys));
+	if (strchr(value, '\n'))
+		return err_set(err, -EINVAL, "--%s has a line end in it, which cannot be kept",
+			       key);
+	p->given |= 1U << i;
+	return set_value(p, &keys[i], value, err);
+}
+
+int plan_complete(struct plan *p, struct err *err)
+{
+	const struct target_ops *target = target_find(p->target, err);
+	struct utsname u;
+
+	if (!target)
+		return -EINVAL;
+	if (!p->guarantee)
+		p->guarantee = xstrdup(target->guarantee);
+	if (!p->modes)
+		p->modes = RUN_PERSIST;
+	if (!p->budget && p->modes & (RUN_REORDER | RUN_TORN | RUN_RECOVERY))
+		p->budget = 200;
+	if (!p->kernel)
+		p->kernel = xstrdup(uname(&u) ? "unknown" : u.release);
+	return 0;
+}
+
+bool plan_from_stdin(const struct plan *p)
+{
+	for (size_t i = 0; i < p->files.n; i++)
+		if (streq(p->files.v[i], "-"))
+			return true;
+	return false;
+}
+
+void plan_run_opts(const struct plan *p, struct run_opts *out)
+{
+	*out = (struct run_opts){
+		.target = { .spec = p->target,
+			    .recorder = p->recorder,
+			    .mkfs_args = p->mkfs,
+			    .recover = p->recover,
+			    .size = p->size },
+		.guarantee = guarantee_find(p->guarantee),
+		.modes = (unsigned)p->modes,
+		.max_subset = (uint32_t)min(p->max_subset, (uint64_t)UINT32_MAX),
+		.budget = p->budget,
+		.seed = p->seed,
+		.vary_all = p->vary_all,
+		.lose_flush = p->lose_flush,
+		.fsck = p->fsck,
+		.paranoid = p->paranoid,
+	};
+}
+
+/* ---- as text ---- */
+
+static void put_value(const struct plan *p, const struct key *k, struct strbuf *out)
+{
+	const void *at = (const char *)p + k->at;
+	uint64_t number;
+
+	switch (k->kind) {
+	case TEXT:
+	case SOURCE:
+	case GUARANTEE:
+		if (*(char *const *)at)
+			strbuf_adds(out, *(char *const *)at);
+		break;
+	case FILES:
+		for (size_t i = 0; i < p->files.n; i++)
+			strbuf_addf(out, "%s%s", i ? "\n" : "", p->files.v[i]);
+		break;
+	case FLAG:
+		strbuf_adds(out, *(const bool *)at ? "yes" : "");
+		break;
+	case MODES:
+		plan_print_modes(*(const uint64_t *)at, out);
+		break;
+	case PRUNE:
+		strbuf_adds(out, *(const bool *)at ? "none" : "reads");
+		break;
+	case KEEP:
+		number = *(const uint64_t *)at;
+		if (number == UINT64_MAX || !number)
+			strbuf_adds(out, number ? "all" : "none");
+		else
+			strbuf_addu(out, number);
+		break;
+	default:
+		number = *(const uint64_t *)at;
+		if (number != k->otherwise)
+			strbuf_addu(out, number);
+	}
+}
+
+bool plan_value(const struct plan *p, size_t i, const char **key, struct strbuf *value)
+{
+	if (i >= ARRAY_SIZE(keys))
+		return false;
+	*key = keys[i].name;
+	put_value(p, &keys[i], value);
+	return true;
+}
+
+int plan_agrees(const struct plan *saved, const struct plan *given, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		auto_strbuf was = STRBUF_INIT, is = STRBUF_INIT;
+
+		if (!(given->given & 1U << i))
+			continue;
+		put_value(saved, &keys[i], &was);
+		put_value(given, &keys[i], &is);
+		if (!streq(strbuf_str(&was), strbuf_str(&is)))
+			return err_set(err, -EINVAL,
+				       "the run began with --%s %s and cannot go on with %s: leave "
+				       "the option out, or begin a new run",
+				       keys[i].name, was.len ? was.buf : "left out",
+				       is.len ? is.buf : "its default");
+	}
+	return 0;
+}
+
+void plan_print(const struct plan *p, struct strbuf *out)
+{
+	strbuf_addf(out, "%s\n", header);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		auto_strbuf value = STRBUF_INIT;
+		char *rest;
+
+		put_value(p, &keys[i], &value);
+		rest = value.buf;
+		for (const char *line; value.len && (line = strsep(&rest, "\n"));)
+			strbuf_addf(out, "%s %s\n", keys[i].name, line);
+	}
+}
+
+static int parse_line(char *line, struct plan *p, struct err *err)
+{
+	char *value = strchr(line, ' ');
+
+	if (value)
+		*value++ = '\0';
+	size_t i = find_key(line);
+	if (i == ARRAY_SIZE(keys))
+		return err_set(err, -EINVAL, "'%.40s' is no key", line);
+	if (!value || !*value)
+		return err_set(err, -EINVAL, "%s has no value", line);
+	if (p->given & 1U << i && keys[i].kind != FILES)
+		return err_set(err, -EINVAL, "%s is there twice", line);
+	return plan_set(p, line, value, err);
+}
+
+static int check_whole(const struct plan *p, struct err *err)
+{
+	if (!p->target || !p->kernel || !p->guarantee || !p->hash || !p->workloads)
+		return err_set(err, -EINVAL,
+			       "target, kernel, guarantee, hash or workloads is missing");
+	if (!p->bounds == !p->files.n)
+		return err_set(err, -EINVAL, "it must have either bounds or files");
+	return target_find(p->target, err) ? 0 : -EINVAL;
+}
+
+int plan_parse(const char *text, size_t len, const char *source, struct plan *out, struct err *err)
+{
+	auto_free char *copy = xmemdupz(text, len);
+	char *rest = copy;
+	unsigned number = 1;
+	int rc = 0;
+
+	plan_init(out);
+	if (strlen(copy) != len)
+		rc = err_set(err, -EINVAL, "%s: there is a NUL in it", source);
+	else if (!streq(strsep(&rest, "\n"), header))
+		rc = err_set(err, -EINVAL, "%s:1: it does not begin with '%s'", source, header);
+	for (char *line; !rc && rest && (line = strsep(&rest, "\n"));) {
+		number++;
+		if (!*line && !rest)
+			break; /* after the last line end */
+		rc = parse_line(line, out, err);
+		if (rc)
+			err_context(err, "%s:%u", source, number);
+	}
+	if (!rc && check_whole(out, err))
+		rc = err_context(err, "%s", source);
+	if (rc)
+		plan_release(out);
+	return rc;
+}
+
+int plan_save(const struct plan *p, const char *run, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/run", run);
+	auto_strbuf text = STRBUF_INIT;
+	struct io_output out;
+	int rc = io_output_open(path, &out, err);
+
+	if (rc)
+		return rc;
+	plan_print(p, &text);
+	rc = io_write_full(out.fd, strbuf_str(&text), text.len);
+	if (rc) {
+		err_set(err, rc, "cannot write %s: %s", path, strerror(-rc));
+		io_output_release(&out);
+		return rc;
+	}
+	return io_output_commit(&out, err);
+}
+
+int plan_load(const char *run, struct plan *out, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/run", run);
+	auto_strbuf text = STRBUF_INIT;
+
+	if (access(path, F_OK) < 0 && errno == ENOENT)
+		return err_set(err, -ENOENT, "%s is not the directory of a run: it has no file run",
+			       run);
+	int rc = io_slurp(path, FILE_MAX, &text, err);
+	return rc ? rc : plan_parse(strbuf_str(&text), text.len, path, out, err);
+}

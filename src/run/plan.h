@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * plan.h - what a run tests: everything that must be the same when an interrupted run goes on.
+ *
+ * RUN/run is its text: "outage-run 1", then a line for each key that is not at its default, the key
+ * and, after a blank, its value. A key is the name of the option of outage-test(1) that sets it;
+ * besides them there are
+ *
+ *	kernel       the release it began on
+ *	file         a path with workloads, absolute; "-" is standard input; may come several times
+ *	hash         of the workloads' source: of the bounds, or of every text
+ *	workloads    how many there are to do
+ *
+ * The file may come from anywhere: it is validated as a whole, and refused with the line's number.
+ */
+#ifndef RUN_PLAN_H
+#define RUN_PLAN_H
+
+#include "run/run.h"
+
+enum { PLAN_KEEP_DEFAULT = 5 };
+
+struct plan {
+	char *target, *kernel, *guarantee, *recorder, *mkfs, *recover, *bounds, *hash;
+	struct vec_of(char *) files;
+	uint64_t size, modes, max_subset, budget, lose_flush, skip, limit, sample, seed, workloads;
+	uint64_t keep; /* cases of a cluster; UINT64_MAX: all */
+	bool vary_all, fsck, paranoid;
+	uint32_t given; /* a bit for each key that was set */
+};
+
+void plan_init(struct plan *p);
+void plan_release(struct plan *p);
+
+/* Sets a key from the words of an option. Paths are made absolute. */
+int plan_set(struct plan *p, const char *key, const char *value, struct err *err) must_check;
+/* Fills in what follows from the rest: guarantee, modes, budget, kernel. */
+int plan_complete(struct plan *p, struct err *err) must_check;
+/* What was given must be what the saved one says, if it was given. */
+int plan_agrees(const struct plan *saved, const struct plan *given, struct err *err) must_check;
+bool plan_from_stdin(const struct plan *p);
+/* Borrows from the plan. */
+void plan_run_opts(const struct plan *p, struct run_opts *out);
+
+/* Key by key, for reports: false after the last. `value` is empty if the key is at its default. */
+bool plan_value(const struct plan *p, size_t i, const char **key, struct strbuf *value);
+
+void plan_print(const struct plan *p, struct strbuf *out);
+int plan_parse(const char *text, size_t len, const char *source, struct plan *out, struct err *err)
+	must_check;
+int plan_save(const struct plan *p, const char *run, struct err *err) must_check;
+/* -ENOENT if the run has none. */
+int plan_load(const char *run, struct plan *out, struct err *err) must_check;
+
+/* "persist,reorder", here and in cases. */
+void plan_print_modes(uint64_t modes, struct strbuf *out);
+int plan_parse_modes(const char *text, uint64_t *out, struct err *err) must_check;
+
+#endif

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/progress.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/io.h"
+#include "base/number.h"
+
+enum { LOCK_TRIES = 100, LINE_LIMIT = 4096, CLUSTERS_LIMIT = 1 << 16 };
+static const char header[] = "outage-progress 1\n";
+
+/* ---- what is done ---- */
+
+/* The first span that ends after `number`. */
+static size_t find_span(const struct progress *p, uint64_t number)
+{
+	size_t lo = 0, hi = p->spans.n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (p->spans.v[mid].to <= number)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+bool progress_has(const struct progress *p, uint64_t number)
+{
+	size_t i = find_span(p, number);
+
+	return i < p->spans.n && p->spans.v[i].from <= number;
+}
+
+static void remove_span(struct progress *p, size_t i)
+{
+	memmove(&p->spans.v[i], &p->spans.v[i + 1], (p->spans.n - i - 1) * sizeof(p->spans.v[0]));
+	p->spans.n--;
+}
+
+static void add_number(struct progress *p, uint64_t number)
+{
+	size_t i = find_span(p, number);
+	bool before = i > 0 && p->spans.v[i - 1].to == number;
+	bool after = i < p->spans.n && p->spans.v[i].from == number + 1;
+
+	assert(!progress_has(p, number));
+	if (before)
+		p->spans.v[i - 1].to++;
+	if (after)
+		p->spans.v[i].from--;
+	if (before && after) {
+		p->spans.v[i - 1].to = p->spans.v[i].to;
+		remove_span(p, i);
+	}
+	if (before || after)
+		return;
+	vec_reserve(&p->spans, 1);
+	memmove(&p->spans.v[i + 1], &p->spans.v[i], (p->spans.n - i) * sizeof(p->spans.v[0]));
+	p->spans.v[i] = (struct progress_span){ number, number + 1 };
+	p->spans.n++;
+}
+
+void progress_count(struct progress_clusters *list, const struct progress_cluster *c)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (streq(list->v[i].name, c->name)) {
+			list->v[i].count += c->count;
+			list->v[i].kept += c->kept;
+			list->v[i].kinds |= c->kinds;
+			return;
+		}
+	vec_push(list, *c);
+}
+
+void progress_add_totals(struct run_totals *to, const struct run_totals *t)
+{
+	to->workloads += t->workloads;
+	to->crash_states += t->crash_states;
+	to->unique_states += t->unique_states;
+	to->findings += t->findings;
+	to->verified += t->verified;
+	to->repeated += t->repeated;
+	to->pruned += t->pruned;
+	to->left_out += t->left_out;
+	to->budget_hit |= t->budget_hit;
+}
+
+static void take(struct progress *p, const struct progress_record *r)
+{
+	add_number(p, r->number);
+	p->done++;
+	p->suppressed += r->suppressed;
+	progress_add_totals(&p->totals, &r->totals);
+	for (size_t i = 0; i < r->clusters.n; i++)
+		progress_count(&p->clusters, &r->clusters.v[i]);
+}
+
+/* ---- writing ---- */
+
+/* Tabs and line ends separate. */
+static void add_clean(struct strbuf *out, const char *text)
+{
+	for (; *text; text++)
+		strbuf_addch(out, *text == '\t' || *text == '\n' ? ' ' : *text);
+}
+
+static void print_record(const struct progress_record *r, struct strbuf *out)
+{
+	const struct run_totals *t = &r->totals;
+
+	for (size_t i = 0; i < r->clusters.n; i++) {
+		const struct progress_cluster *c = &r->clusters.v[i];
+
+		strbuf_addf(out, "found %llu %llu %x ", (unsigned long long)c->count,
+			    (unsigned long long)c->kept, c->kinds);
+		add_clean(out, c->name);
+		strbuf_addch(out, '\t');
+		add_clean(out, c->words);
+		strbuf_addch(out, '\n');
+	}
+	strbuf_addf(out, "done %llu %llu %llu %llu %llu %llu %llu %.17g %.17g %u ",
+		    (unsigned long long)r->number, (unsigned long long)t->crash_states,
+		    (unsigned long long)t->unique_states, (unsigned long long)t->findings,
+		    (unsigned long long)r->suppressed, (unsigned long long)t->verified,
+		    (unsigned long long)t->repeated, t->pruned, t->left_out, t->budget_hit);
+	strbuf_addf(out, "%016llx\n", (unsigned long long)hash64(out->buf, out->len));
+}
+
+int progress_add(struct progress *p, const struct progress_record *r, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	assert(p->fd >= 0 && r->number < p->total);
+	print_record(r, &text);
+	int rc = io_write_full(p->fd, text.buf, text.len);
+	if (rc)
+		return err_set(err, rc, "cannot keep what was done: %s", strerror(-rc));
+	take(p, r);
+	return 0;
+}
+
+/* ---- reading ---- */
+
+static bool take_number(char **rest, uint64_t *out)
+{
+	const char *word = strsep(rest, " ");
+
+	return word && number_parse(word, out) == 0;
+}
+
+static bool parse_found(char *rest, struct progress_cluster *out)
+{
+	uint64_t kinds;
+	char *hex, *end;
+
+	*out = (struct progress_cluster){ 0 };
+	if (!take_number(&rest, &out->count) || !take_number(&rest, &out->kept) ||
+	    out->kept > out->count || !(hex = strsep(&rest, " ")) || !rest)
+		return false;
+	kinds = strtoull(hex, &end, 16);
+	if (!*hex || *end || kinds >> FINDING_KIND_END)
+		return false;
+	out->kinds = (uint32_t)kinds;
+	const char *name = strsep(&rest, "\t");
+	if (!rest || strlen(name) >= CLUSTER_MAX || strlen(rest) >= WORDS_MAX)
+		return false;
+	snprintf(out->name, sizeof(out->name), "%s", name);
+	snprintf(out->words, sizeof(out->words), "%s", rest);
+	return true;
+}
+
+/* A count that may be beyond what 64 bits hold. */
+static bool take_amount(char **rest, double *out)
+{
+	const char *word = strsep(rest, " ");
+	char *end;
+
+	if (!word || !*word)
+		return false;
+	*out = strtod(word, &end);
+	return !*end && isfinite(*out) && *out >= 0;
+}
+
+static bool parse_done(char *rest, struct progress_record *r)
+{
+	struct run_totals *t = &r->totals;
+	uint64_t hit;
+
+	*t = (struct run_totals){ .workloads = 1 };
+	if (!take_number(&rest, &r->number) || !take_number(&rest, &t->crash_states) ||
+	    !take_number(&rest, &t->unique_states) || !take_number(&rest, &t->findings) ||
+	    !take_number(&rest, &r->suppressed) || !take_number(&rest, &t->verified) ||
+	    !take_number(&rest, &t->repeated) || !take_amount(&rest, &t->pruned) ||
+	    !take_amount(&rest, &t->left_out))
+		return false;
+	t->budget_hit = take_number(&rest, &hit) && hit == 1;
+	return rest && !strchr(rest, ' ');
+}
+
+/* The check at the end of a record is right. */
+static bool check_record(const struct strbuf *text)
+{
+	const char *check = memrchr(text->buf, ' ', text->len);
+	char want[24];
+
+	if (!check)
+		return false;
+	size_t n = (size_t)(check - text->buf) + 1;
+	int len =
+		snprintf(want, sizeof(want), "%016llx\n", (unsigned long long)hash64(text->buf, n));
+	return text->len - n == (size_t)len && memcmp(check + 1, want, (size_t)len) == 0;
+}
+
+/* The next line, with its end; false at the end of what is whole. */
+static bool next_line(FILE *in, char **line, size_t *cap, size_t *len)
+{
+	ssize_t n = getline(line, cap, in);
+
+	*len = n < 0 ? 0 : (size_t)n;
+	return n > 0 && n <= LINE_LIMIT && (*line)[n - 1] == '\n' && strlen(*line) == (size_t)n;
+}
+
+/* 1 and a record, 0 if there is no other that is whole. */
+static bool read_record(FILE *in, struct strbuf *text, struct progress_record *r)
+{
+	auto_free char *line = NULL;
+	size_t cap = 0, len;
+
+	strbuf_clear(text);
+	vec_clear(&r->clusters);
+	while (next_line(in, &line, &cap, &len) && r->clusters.n <= FINDING_KIND_END) {
+		struct progress_cluster c;
+
+		strbuf_add(text, line, len);
+		line[len - 1] = '\0';
+		if (strncmp(line, "done ", 5) == 0)
+			return parse_done(line + 5, r) && check_record(text);
+		if (strncmp(line, "found ", 6) != 0 || !parse_found(line + 6, &c))
+			return false;
+		vec_push(&r->clusters, c);
+	}
+	return false;
+}
+
+/* `end` gets where the last record ends. */
+static int read_all(FILE *in, const char *path, struct progress *p, off_t *end, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+	struct progress_record r = { 0 };
+	char head[sizeof(header)] = { 0 };
+	int rc = 0;
+
+	*end = 0;
+	if (fread(head, 1, sizeof(header) - 1, in) != sizeof(header) - 1)
+		return 0; /* killed before anything was written */
+	if (!streq(head, header))
+		return err_set(err, -EINVAL, "%s does not begin with 'outage-progress 1'", path);
+	*end = sizeof(header) - 1;
+	while (!rc && read_record(in, &text, &r)) {
+		if (r.number >= p->total)
+			rc = err_set(err, -EINVAL, "%s: there is no workload %llu", path,
+				     (unsigned long long)r.number);
+		else if (progress_has(p, r.number))
+			rc = err_set(err, -EINVAL, "%s counts workload %llu twice", path,
+				     (unsigned long long)r.number);
+		else if (p->clusters.n > CLUSTERS_LIMIT)
+			rc = err_set(err, -E2BIG, "%s: more than %d clusters", path,
+				     CLUSTERS_LIMIT);
+		else
+			take(p, &r);
+		*end += (off_t)text.len;
+	}
+	vec_release(&r.clusters);
+	return rc;
+}
+
+int progress_load(const char *run, uint64_t total, struct progress *out, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/progress", run);
+	auto_file in = fopen(path, "re");
+	off_t end;
+
+	*out = (struct progress){ .fd = -1, .total = total };
+	if (!in)
+		return errno == ENOENT ? 0 : err_set(err, -errno, "cannot open %s: %m", path);
+	int rc = read_all(in, path, out, &end, err);
+	if (rc)
+		progress_release(out);
+	return rc;
+}
+
+static int take_lock(int fd, const char *run, struct err *err)
+{
+	const struct timespec nap = { .tv_nsec = 100000000 };
+
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return 0;
+		if (errno != EWOULDBLOCK)
+			return err_set(err, -errno, "cannot lock %s/progress: %m", run);
+		nanosleep(&nap, NULL);
+	}
+	return err_set(err, -EBUSY, "another process is at work on %s: wait until it ends", run);
+}
+
+static int write_header(struct progress *p, const char *path, struct err *err)
+{
+	int rc = io_write_full(p->fd, header, sizeof(header) - 1);
+
+	return rc ? err_set(err, rc, "cannot write %s: %s", path, strerror(-rc)) : 0;
+}
+
+int progress_create(const char *run, uint64_t total, struct progress *out, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/progress", run);
+
+	*out = (struct progress){ .total = total };
+	out->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (out->fd < 0)
+		return err_set(err, -errno, "cannot make %s: %m", path);
+	int rc = take_lock(out->fd, run, err);
+	if (!rc)
+		rc = write_header(out, path, err);
+	if (rc)
+		progress_release(out);
+	return rc;
+}
+
+int progress_resume(const char *run, uint64_t total, struct progress *out, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/progress", run);
+	off_t end = 0;
+
+	*out = (struct progress){ .total = total };
+	out->fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+	if (out->fd < 0)
+		return err_set(err, -errno, "cannot open %s: %m", path);
+	int rc = take_lock(out->fd, run, err);
+	/* Opened anew: the lock belongs to the descriptor that is kept. */
+	auto_file in = rc ? NULL : fopen(path, "re");
+	if (!rc && !in)
+		rc = err_set(err, -errno, "cannot open %s: %m", path);
+	if (!rc)
+		rc = read_all(in, path, out, &end, err);
+	if (!rc && ftruncate(out->fd, end) < 0)
+		rc = err_set(err, -errno, "cannot cut what is not whole off %s: %m", path);
+	if (!rc && !end)
+		rc = write_header(out, path, err);
+	if (rc)
+		progress_release(out);
+	return rc;
+}
+
+void progress_release(struct progress *p)
+{
+	util_close(p->fd);
+	vec_release(&p->clusters);
+	vec_release(&p->spans);
+	*p = (struct progress){ .fd = -1 };
+}

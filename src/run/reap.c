@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/reap.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/io.h"
+#include "base/vec.h"
+
+enum { PATIENCE_MS = 5000, NAP_MS = 10 };
+
+struct pids vec_of(pid_t);
+
+/* State and parent of a process; false if there is none. */
+static bool look_at(pid_t pid, char *state, pid_t *parent)
+{
+	char path[64];
+	auto_strbuf stat = STRBUF_INIT;
+	int above;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (io_slurp(path, 4096, &stat, NULL))
+		return false;
+	/* The name, in parentheses, may hold anything. */
+	const char *p = strrchr(strbuf_str(&stat), ')');
+	if (!p || sscanf(p, ") %c %d", state, &above) != 2)
+		return false;
+	*parent = above;
+	return true;
+}
+
+static bool contains(const struct pids *list, pid_t pid)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (list->v[i] == pid)
+			return true;
+	return false;
+}
+
+/* One pass over all processes: those whose parent is in the list. True if some were added. */
+static bool add_children(struct pids *list)
+{
+	DIR *proc = opendir("/proc");
+	size_t before = list->n;
+
+	for (struct dirent *d; proc && (d = readdir(proc));) {
+		pid_t pid = (pid_t)strtol(d->d_name, NULL, 10), parent;
+		char state;
+
+		if (pid > 0 && look_at(pid, &state, &parent) && contains(list, parent) &&
+		    !contains(list, pid))
+			vec_push(list, pid);
+	}
+	if (proc)
+		closedir(proc);
+	return list->n > before;
+}
+
+static bool same_program(pid_t pid)
+{
+	char path[64];
+	struct stat ours, theirs;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	return stat("/proc/self/exe", &ours) == 0 && stat(path, &theirs) == 0 &&
+	       ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+}
+
+bool reap_tree(pid_t pid, int *status)
+{
+	const struct timespec nap = { .tv_nsec = NAP_MS * 1000000L };
+	struct pids list = { 0 };
+	bool gone = false;
+
+	vec_push(&list, pid);
+	while (add_children(&list))
+		;
+	kill(pid, SIGKILL);
+	for (size_t i = 1; i < list.n; i++)
+		if (!same_program(list.v[i]))
+			kill(list.v[i], SIGKILL);
+	vec_release(&list);
+	for (int ms = 0; ms < PATIENCE_MS && !gone; ms += NAP_MS) {
+		pid_t got = waitpid(pid, status, WNOHANG);
+
+		gone = got == pid || (got < 0 && errno == ECHILD);
+		if (!gone)
+			nanosleep(&nap, NULL);
+	}
+	return gone;
+}
+
+void reap_describe(pid_t pid, struct strbuf *out)
+{
+	auto_strbuf stack = STRBUF_INIT;
+	char path[64], state = '?';
+	pid_t parent;
+
+	if (!look_at(pid, &state, &parent))
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/stack", (int)pid);
+	strbuf_addf(out, "process %d is in state %c\n", (int)pid, state);
+	if (io_slurp(path, 65536, &stack, NULL) == 0 && stack.len)
+		strbuf_addf(out, "its stack in the kernel:\n%s", stack.buf);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* reap.h - ends a process that hangs, with what it had started. */
+#ifndef RUN_REAP_H
+#define RUN_REAP_H
+
+#include "base/err.h"
+#include "base/strbuf.h"
+
+/*
+ * Kills a child of ours. A process that waits for a FUSE server does not end before the server
+ * does, so programs below it are killed as well; but not processes that run this very program,
+ * which tidy up after a worker that is gone. Gives it a few seconds; false if it is still there,
+ * stuck in the kernel. `status` is that of waitpid, if it ended.
+ */
+bool reap_tree(pid_t pid, int *status);
+
+/* Where in the kernel the process is: its state, and the stack if that can be read. */
+void reap_describe(pid_t pid, struct strbuf *out);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * suppress.h - findings that are known and not wanted again.
+ *
+ *	# KIND: OPERATIONS [@ TARGET] [# WHY]
+ *	missing: * fsync rename fsync @ btrfs* # the replaced file is lost with the new one
+ *
+ * KIND is the kind of a problem, or "*"; OPERATIONS and TARGET are patterns as of a shell, where *
+ * matches blanks, too. A finding is suppressed if every kind of problem in it is named.
+ */
+#ifndef RUN_SUPPRESS_H
+#define RUN_SUPPRESS_H
+
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "base/vec.h"
+#include "check/finding.h"
+
+struct suppress_rule {
+	char *kind, *operations;
+	char *target; /* NULL: any */
+	char *why;    /* NULL: not said */
+};
+
+struct suppress {
+	struct vec_of(struct suppress_rule) rules;
+};
+
+void suppress_release(struct suppress *s);
+/* Adds the rules of a file, or of a text. `source` names it in messages. */
+int suppress_load(struct suppress *s, const char *path, struct err *err) must_check;
+int suppress_parse(struct suppress *s, const char *text, size_t len, const char *source,
+		   struct err *err) must_check;
+void suppress_print(const struct suppress *s, struct strbuf *out);
+
+/* Whether a problem of one kind is named; `cluster` is "KIND: OPERATIONS". */
+bool suppress_names(const struct suppress *s, const char *target, const char *cluster);
+
+#endif

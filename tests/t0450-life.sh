@@ -1,0 +1,285 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# t0450-life.sh - the life of a run: interrupted and resumed, what is kept of it, what is suppressed,
+# and what hangs.
+# shellcheck disable=SC2317 # functions are called through check
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
+
+if [ "$(id -u)" != 0 ] || [ ! -x "$seedfs" ] || [ ! -e /dev/fuse ]; then
+	echo "1..0 # SKIP this needs root, /dev/fuse and $seedfs"
+	exit 77
+fi
+for tool in python3 pgrep; do
+	if ! command -v "$tool" >/dev/null; then
+		echo "1..0 # SKIP $tool is not there"
+		exit 77
+	fi
+done
+
+cp "$seedfs" server # so that its processes are known by their path
+mkfs="$dir/server mkfs {disk}"
+target() { echo "fuse:$dir/server mount {disk} {mnt} -f${1:+ -o $1}"; } # OPTIONS
+
+# run STATUS ARGUMENTS...: outage test ends with STATUS
+run() {
+	local want=$1 got
+	shift
+	timeout 120 "$OUTAGE" test "$@" >out 2>err </dev/null
+	got=$?
+	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage test $*"; return 1; }
+}
+status() { local want=$1; shift; timeout 60 "$OUTAGE" "$@" >out 2>err; test $? -eq "$want"; }
+sick() { # STATUS ARGUMENTS...: a file system that forgets the names of new files
+	local want=$1
+	shift
+	run "$want" -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 2 "$@"
+}
+json() { python3 -c "import json, sys; d = json.load(open('out')); sys.exit(not ($1))"; } # CONDITION
+# What must be the same, however often it was interrupted.
+totals() {
+	python3 -c "import json; d = json.load(open('out')); print([d[k] for k in ('workloads',
+		'workloads_total', 'crash_states', 'unique_states', 'findings', 'clusters', 'not_kept',
+		'suppressed', 'errors')])"
+}
+done_in() { grep -c '^done ' "$1/progress" 2>/dev/null; } # RUN
+no_server() {
+	for _ in $(seq 100); do
+		pgrep -f "$dir/server" >/dev/null || return 0
+		sleep 0.1
+	done
+	return 1
+}
+# How many devices there are whose process is gone; it takes a moment until they are taken back.
+orphans() {
+	local file pid n=0
+	for file in /sys/block/loop*/loop/backing_file; do
+		pid=$(sed -n 's/.*outage-disk-\([0-9]*\)-.*/\1/p' "$file" 2>/dev/null)
+		if [ -n "$pid" ] && [ ! -d "/proc/$pid" ]; then n=$((n + 1)); fi
+	done
+	echo "$n"
+}
+no_orphan() {
+	for _ in $(seq 100); do
+		[ "$(orphans)" -gt 0 ] || return 0
+		sleep 0.1
+	done
+	return 1
+}
+
+# interrupt SIGNAL RUN N ARGUMENTS...: starts outage test, and sends it a signal once N are done
+interrupt() {
+	local signal=$1 where=$2 want=$3 pid
+	shift 3
+	timeout 120 "$OUTAGE" test "$@" >out 2>err </dev/null &
+	pid=$!
+	for _ in $(seq 600); do
+		[ "$(done_in "$where")0" -lt "${want}0" ] || break
+		kill -0 $pid 2>/dev/null || break
+		sleep 0.05
+	done
+	if [ "$signal" = KILL ]; then
+		# timeout would not pass it on: to its child itself, the parent of the workers
+		pkill -KILL -P $pid
+	else
+		kill "-$signal" $pid
+	fi
+	wait $pid 2>/dev/null
+}
+
+# ---- interrupted, and resumed ----
+
+bounds=(--bounds seq-1 --sample 90 --seed 3)
+check 'a run that is not interrupted' sick 1 "${bounds[@]}" --keep all -o whole --json
+whole=$(totals)
+check 'finds something' json 'd["findings"] > 3 and d["workloads"] == 90'
+start=(-t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 2 "${bounds[@]}" --keep all -o killed)
+for at in 1 25 60; do
+	interrupt KILL killed $at "${start[@]}" 2>killed.err
+	check "killed when $at were done: the record is there" test "$(done_in killed)" -ge $at
+	check "killed when $at were done: no server is left" no_server
+	start=(--resume killed -j 2)
+done
+check 'resumed, it comes to its end' run 1 --resume killed -j 1 --json
+check 'with the same totals' test "$(totals)" = "$whole"
+check 'what was done before is not done again' json 'd["done_before"] >= 60'
+check 'no workload counts twice' \
+	test -z "$(awk '/^done/ { print $2 }' killed/progress | sort | uniq -d)"
+check 'the same findings are kept' diff <(ls whole/findings) <(ls killed/findings)
+check 'and tell the same' diff <(cat whole/findings/*/problems) <(cat killed/findings/*/problems)
+check 'each can be seen again' status 1 replay "$(find killed/findings -mindepth 1 -maxdepth 1 | sort | tail -n 1)"
+check 'resumed once more' run 1 --resume killed
+check 'it says that it is finished' grep -q 'killed is finished' out
+check 'and gives the result' grep -q ' findings in ' out
+check 'as JSON, too' run 1 --resume killed --json
+check 'with the same totals again' test "$(totals)" = "$whole"
+
+interrupt INT stopped 10 -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 2 "${bounds[@]}" --keep all -o stopped
+check 'interrupted from the keyboard, it says how to go on' \
+	grep -q 'outage test --resume stopped' out
+check 'and goes on from another directory' sh -c \
+	"mkdir -p else && cd else && timeout 120 '$OUTAGE' test --resume ../stopped --json >../out 2>../err; test \$? -eq 1"
+check 'to the same totals' test "$(totals)" = "$whole"
+check 'when its time is up' sick 0 --bounds seq-2 --sample 4000 --time 1s --json \
+	--crash last --suppress <(echo '*: *') -o timed
+check 'part of it is done' json '0 < d["workloads"] < 4000'
+
+# Killed before anything was written down.
+cp -r whole early
+rm -r early/progress early/findings/*
+check 'a run that has only begun' run 1 --resume early --json
+check 'is done from the start' json 'd["done_before"] == 0'
+check 'to the same totals, too' test "$(totals)" = "$whole"
+
+# A record that was cut in the middle, as if the machine had gone down.
+cp -r whole cut
+truncate -s -10 cut/progress
+check 'a record that is cut' run 1 --resume cut --json
+check 'is done again' json 'd["done_before"] == 89'
+check 'and nothing else' test "$(totals)" = "$whole"
+
+# ---- what cannot be resumed ----
+
+refused() { # WORDS ARGUMENTS...
+	local words=$1
+	shift
+	run 2 "$@" && grep -q "$words" err && [ "$(wc -l <err)" -le 2 ]
+}
+check 'another target' refused 'began with --target' --resume killed -t ext4
+check 'another seed' refused 'began with --seed 3' --resume killed --seed 4
+check 'another crash' refused 'began with --crash persist' --resume killed --crash prefix
+check 'other bounds' refused 'began with --bounds seq-1' --resume killed --bounds seq-2
+check 'the same seed is fine' run 1 --resume killed --seed 3
+check 'files' refused 'leave out out' --resume killed out
+check 'another place' refused 'leave -o out' --resume killed -o else
+check 'another run in the same place' refused 'holds a run already' -t ext4 -b seq-1 -o killed
+check 'no run at all' refused 'not the directory of a run' --resume else
+printf 'creat foo\nfsync foo\n' >w
+timeout 60 "$OUTAGE" test -t "$(target)" --mkfs "$mkfs" --size 4M -o piped - <w >out 2>err
+check 'from standard input' refused 'standard input, which is gone' --resume piped
+check 'workloads from a file' run 0 -t "$(target)" --mkfs "$mkfs" --size 4M -o filed w
+check 'are the same' run 0 --resume filed
+printf 'creat bar\nfsync bar\n' >w
+check 'or are refused' refused 'are not those filed began with' --resume filed
+cp -r whole other
+sed -i 's/^kernel .*/kernel 2.4.0/' other/run
+check 'another kernel' refused 'began on Linux 2.4.0' --resume other
+sed -i 's/^seed .*/sede 3/' other/run
+check 'a file that is damaged' refused "other/run:[0-9]*: 'sede' is no key" --resume other
+cp -r whole again
+awk '/^done/ && $5 == 0 { print; exit }' whole/progress >>again/progress
+check 'a record that counts twice' refused 'twice' --resume again
+
+# A worker that dies is an error that names the workload; another one takes its place.
+timeout 120 "$OUTAGE" test -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 1 "${bounds[@]}" --keep all \
+	-o died --json >out 2>err </dev/null &
+pid=$!
+while [ "$(done_in died)0" -lt 50 ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
+parent=$(pgrep -P $pid | head -n 1)
+pkill -SEGV -P "$parent"
+wait $pid
+check 'a worker that died is an error' test $? -eq 2
+check 'which names the workload' grep -q 'workload seq-1.*ended by signal 11' err
+check 'all others are done' json 'd["workloads"] == 89 and d["errors"] == 1'
+check 'and it, too, when resumed' run 1 --resume died --json
+check 'with the totals of the whole' test "$(totals)" = "$whole"
+
+# ---- what is kept ----
+
+kept() { find "$1/findings" -mindepth 1 -maxdepth 1 -type d | wc -l; } # RUN
+most() { cut -f1 "$1"/findings/*/problems >/dev/null && timeout 60 "$OUTAGE" report "$1" --json >out; }
+check 'one of each cluster' sick 1 "${bounds[@]}" --keep 1 -o one --json
+check 'is kept' json "d['clusters'] == $(kept one) and d['not_kept'] == d['findings'] - d['clusters']"
+check 'all are counted' test "$(totals | cut -d, -f5,6)" = "$(echo "$whole" | cut -d, -f5,6)"
+check 'the report counts them, too' most one
+check 'kept or not' json "sum(c['count'] for c in d['clusters']) == d['totals']['findings'] > d['totals']['kept'] == len(d['findings']) == $(kept one)"
+check 'none' sick 1 "${bounds[@]}" --keep none -o none
+check 'is kept, and it says so' grep -q 'of them not kept' out
+check 'no directory' test "$(kept none)" -eq 0
+check 'the report still has the clusters' status 0 report none
+check 'with what was wrong' grep -q '^problem .*is missing' out
+check 'as a page' status 0 report none --html page.html
+check 'which has them as well' grep -q 'no case of it was kept' page.html
+check 'a number that is none' sick 2 -b seq-1 --keep few -o no
+check 'is told' grep -q 'keep is all, findings, none' err
+
+# ---- suppressions ----
+
+check 'rules for all that was found' status 0 report one --suppressions
+cp out rules
+check 'name each cluster' test "$(cut -d@ -f1 rules | sort -u | wc -l)" -ge 2
+check 'and hide it all' sick 0 "${bounds[@]}" --suppress rules -o hidden --json
+check 'which is counted apart' json 'd["findings"] == 0 and d["suppressed"] > 3'
+check 'and not kept' test "$(kept hidden)" -eq 0
+sed 1d rules >less
+check 'without one of the rules' sick 1 "${bounds[@]}" --suppress less -o less.run --json
+check 'only that one shows' json 'd["clusters"] == 1 and d["suppressed"] > 0'
+check 'which is the one' grep -qF "$(head -n 1 rules | sed 's/ @.*//')" less.run/progress
+check 'rules for another target' sick 1 "${bounds[@]}" --suppress <(sed 's/@ fuse/@ ext4/' rules) -o for-ext4 --json
+check 'hide nothing' json 'd["suppressed"] == 0'
+check 'two files' sick 0 "${bounds[@]}" --suppress less --suppress <(head -n 1 rules) -o two
+check 'they hold when the run is resumed' run 0 --resume hidden --json
+check 'as before' json 'd["suppressed"] > 3'
+printf '# fine\nmissing: *\nmising: *\n' >bad
+check 'a rule that is wrong' sick 2 -b seq-1 --suppress bad -o no
+check 'is named' grep -q "bad:3: 'mising' is no kind" err
+known=$root/share/known-btrfs.suppress
+printf '%s\n' 'creat foo' 'fsync foo' 'setup mkdir A' 'setup creat A/foo' 'rename A/foo foo' \
+	'setup creat A/bar' 'fsync A/bar' >replaced
+if run 1 -t btrfs -j 1 -o btrfs replaced; then
+	check 'what is known of btrfs is hidden' run 0 -t btrfs -j 1 --suppress "$known" -o btrfs2 replaced
+	check 'and counted' grep -q '1 findings are suppressed' out
+	sed 's/^setup //' replaced >longer
+	check 'what is not known is told' run 1 -t btrfs -j 1 --suppress "$known" -o btrfs3 longer
+else
+	skip 'this btrfs does not lose a replaced file'
+fi
+
+# ---- what hangs ----
+
+cat >three <<'END'
+workload first
+creat foo
+fdatasync foo
+workload second
+creat foo
+fsync foo
+workload third
+creat bar
+fdatasync bar
+END
+hanging() { # STATUS OPTIONS ARGUMENTS...
+	local want=$1 options=$2
+	shift 2
+	run "$want" -t "$(target "$options")" --mkfs "$mkfs" --size 4M -j 1 --hang-after 2s "$@"
+}
+check 'an fsync that hangs is a finding' hanging 1 hang=fsync -o hung three
+check 'with what was done' grep -q 'did not answer for 2 s while running fsync foo' out
+check 'the others are done' grep -q ' 3 workloads, 2 crash states' out
+check 'it is kept' grep -q '^hang' hung/findings/1-0/problems
+check 'with where it is' grep -q 'process [0-9]* is in state' hung/findings/1-0/said
+check 'no server is left' no_server
+check 'no device is left' no_orphan
+check 'nothing is left mounted' test "$(grep -c "$dir" /proc/mounts)" -eq 0
+check 'the report tells it' status 0 report hung
+check 'with the operation' grep -q 'phase .*running fsync foo' out
+check 'it shows again' status 1 replay hung/findings/1-0
+check 'no server is left after that' no_server
+check 'resumed, it is finished' run 1 --resume hung
+check 'a recovery that hangs' hanging 1 hang=recovery -o hung2 three --json
+check 'is a finding each time' json 'd["findings"] == 3 and d["errors"] == 0'
+check 'with the crash state' grep -q 'recovering from crash state 0\.' hung2/findings/0-0/problems
+check 'a hang can be suppressed' hanging 0 hang=fsync --suppress <(echo 'hang: creat fsync') -o hung3 three
+check 'and is counted' grep -q '1 findings are suppressed' out
+check 'what does not hang is silent' hanging 0 '' -o quiet three
+check 'no server is left at all' no_server
+
+# ---- where it is ----
+
+# A place that the mounts of a worker may hide.
+unshare -m sh -c "mount -t tmpfs none /mnt && timeout 60 '$OUTAGE' test -t '$(target bug=name-new)' \
+	--mkfs '$mkfs' --size 4M -j 1 -b seq-1 --limit 8 -o /mnt/run >out 2>err; cp -r /mnt/run hidden-place"
+check 'a run below a place that is hidden keeps what it found' \
+	test -f "$(find hidden-place/findings -name case 2>/dev/null | head -n 1)"
+done_testing

@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * run-life.c - the texts that outlive a run: what it does, what is done, what is known. They are
+ * read back as they were written, and refused or cut where they are not whole.
+ */
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/rng.h"
+#include "core/trace_file.h"
+#include "run/plan.h"
+#include "run/progress.h"
+#include "run/replay.h"
+#include "run/store.h"
+#include "run/suppress.h"
+
+static char dir[] = "/tmp/outage-life-XXXXXX";
+
+/* ---- the plan ---- */
+
+static const char good[] = "outage-run 1\n"
+			   "target ext4,barrier=0\n"
+			   "kernel 6.1\n"
+			   "guarantee linux\n"
+			   "crash prefix,reorder\n"
+			   "max-subset 3\n"
+			   "budget 200\n"
+			   "prune none\n"
+			   "fsck yes\n"
+			   "bounds seq-1\n"
+			   "hash 0123\n"
+			   "limit 12\n"
+			   "seed 7\n"
+			   "workloads 12\n"
+			   "keep all\n";
+
+static int parse(const char *text, struct plan *p, struct err *err)
+{
+	err_clear(err);
+	return plan_parse(text, strlen(text), "run", p, err);
+}
+
+static void test_plan(void)
+{
+	struct plan p;
+	struct run_opts opts;
+	struct err err = ERR_INIT;
+	auto_strbuf text = STRBUF_INIT;
+
+	is_i(parse(good, &p, &err), 0, "a plan is read");
+	plan_print(&p, &text);
+	is_s(strbuf_str(&text), good, "and printed as it was");
+	plan_run_opts(&p, &opts);
+	ok(opts.modes == (RUN_PREFIX | RUN_REORDER) && opts.max_subset == 3 && opts.vary_all &&
+		   opts.fsck && !opts.paranoid && opts.seed == 7 &&
+		   streq(opts.guarantee->name, "linux"),
+	   "its options are those of the run");
+	is_u(p.keep, UINT64_MAX, "all are kept");
+	plan_release(&p);
+}
+
+static void test_plan_refused(void)
+{
+	static const struct {
+		const char *from, *to, *says;
+	} cases[] = {
+		{ "outage-run 1", "outage-run 2", "run:1:" },
+		{ "seed 7", "seed seven", "run:13:" },
+		{ "seed 7", "sed 7", "'sed' is no key" },
+		{ "seed 7", "seed 7\nseed 8", "run:14: seed is there twice" },
+		{ "seed 7", "seed", "seed has no value" },
+		{ "guarantee linux", "guarantee firm", "run:4:" },
+		{ "crash prefix", "crash sideways", "run:5:" },
+		{ "ext4,", "reiserfs5,", "no target" },
+		{ "workloads 12\n", "", "is missing" },
+		{ "hash 0123\n", "", "is missing" },
+		{ "bounds seq-1\n", "", "either bounds or files" },
+		{ "bounds seq-1\n", "bounds seq-1\nfile /x\n", "either bounds or files" },
+		{ "keep all", "keep some", "--keep" },
+		{ "prune none", "prune much", "--prune" },
+		{ "fsck yes", "fsck perhaps", "fsck is yes" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *at = strstr(good, cases[i].from);
+		struct plan p;
+		struct err err = ERR_INIT;
+		auto_free char *text = xasprintf("%.*s%s%s", (int)(at - good), good, cases[i].to,
+						 at + strlen(cases[i].from));
+		int rc = parse(text, &p, &err);
+
+		ok(rc < 0 && strstr(err.msg, cases[i].says), "%zu: refused: %s", i, err.msg);
+	}
+	struct plan p;
+	struct err err = ERR_INIT;
+	is_i(plan_parse("outage-run 1\n\0x", 15, "run", &p, &err), -EINVAL, "a NUL is refused");
+}
+
+/* Whatever is done to the text, reading it does no harm, and what is accepted is whole. */
+static void test_plan_harm(void)
+{
+	struct rng rng;
+	unsigned accepted = 0, partly = 0;
+
+	rng_init(&rng, 1);
+	for (unsigned i = 0; i < 20000; i++) {
+		auto_free char *text = xstrdup(good);
+		struct plan p;
+		struct err err = ERR_INIT;
+
+		for (uint64_t k = rng_below(&rng, 4) + 1; k; k--)
+			text[rng_below(&rng, sizeof(good) - 1)] = (char)rng_below(&rng, 256);
+		if (plan_parse(text, sizeof(good) - 1, "run", &p, &err))
+			continue;
+		accepted++;
+		partly += !p.target || !p.kernel || !p.hash || !guarantee_find(p.guarantee);
+		plan_release(&p);
+	}
+	ok(accepted > 0 && !partly, "of 20000 damaged plans %u are accepted, none by half",
+	   accepted);
+}
+
+static void test_agrees(void)
+{
+	struct plan saved, given;
+	struct err err = ERR_INIT;
+
+	plan_init(&given);
+	is_i(parse(good, &saved, &err), 0, "a saved plan");
+	is_i(plan_agrees(&saved, &given, &err), 0, "what is not given agrees");
+	is_i(plan_set(&given, "seed", "7", &err), 0, "the same seed is given");
+	is_i(plan_set(&given, "bounds", "seq-1", &err), 0, "and the same bounds");
+	is_i(plan_agrees(&saved, &given, &err), 0, "that agrees, too");
+	is_i(plan_set(&given, "budget", "5", &err), 0, "another budget");
+	is_i(plan_agrees(&saved, &given, &err), -EINVAL, "does not agree");
+	ok(strstr(err.msg, "--budget 200") && strstr(err.msg, "with 5"), "and is named: %s",
+	   err.msg);
+	err_clear(&err);
+	is_i(plan_set(&given, "mkfs", "a\nb", &err), -EINVAL, "a line end cannot be kept");
+	plan_release(&saved);
+	plan_release(&given);
+}
+
+/* ---- progress ---- */
+
+enum { TOTAL = 40 };
+
+static void add(struct progress *p, uint64_t number, uint64_t findings)
+{
+	struct progress_record r = { .number = number };
+	struct progress_cluster c = { .kinds = 8, .count = findings, .kept = findings ? 1 : 0 };
+	struct err err = ERR_INIT;
+
+	snprintf(c.name, sizeof(c.name), "missing: creat%s", number % 2 ? " fsync" : "");
+	snprintf(c.words, sizeof(c.words), "a\tb\nc");
+	r.totals = (struct run_totals){ .workloads = 1,
+					.crash_states = 3,
+					.unique_states = 2,
+					.findings = findings,
+					.left_out = 0.5,
+					.budget_hit = number == 3 };
+	r.suppressed = number == 4;
+	if (findings)
+		vec_push(&r.clusters, c);
+	if (progress_add(p, &r, &err))
+		printf("# %s\n", err.msg);
+	vec_release(&r.clusters);
+}
+
+static void write_some(struct progress *p)
+{
+	static const uint64_t order[] = { 0, 2, 1, 5, 4, 3, 9, 7, 8, 20 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+		add(p, order[i], order[i] % 3);
+}
+
+static void test_progress(void)
+{
+	struct progress p, q;
+	struct err err = ERR_INIT;
+
+	is_i(progress_create(dir, TOTAL, &p, &err), 0, "a record begins");
+	write_some(&p);
+	is_i(progress_load(dir, TOTAL, &q, &err), 0, "it is read while it is written");
+	ok(q.done == 10 && q.totals.workloads == 10 && q.totals.crash_states == 30 &&
+		   q.totals.unique_states == 20 && q.totals.findings == p.totals.findings &&
+		   q.suppressed == 1 && q.totals.budget_hit && q.totals.left_out == 5,
+	   "the totals are those of all");
+	ok(q.clusters.n == 2 && q.clusters.v[0].count + q.clusters.v[1].count == q.totals.findings,
+	   "and so are the clusters");
+	is_s(q.clusters.v[0].words, "a b c", "words are one line");
+	bool right = true;
+	for (uint64_t i = 0; i < TOTAL; i++)
+		right &= progress_has(&q, i) == (i <= 5 || (i >= 7 && i <= 9) || i == 20);
+	ok(right, "it knows which are done");
+	is_u(q.spans.n, 3, "in as few spans as there are");
+	progress_release(&q);
+	progress_release(&p);
+	is_i(progress_create(dir, TOTAL, &q, &err), -EEXIST, "there is one already");
+}
+
+/* Cut anywhere, what was whole before still counts, and one can go on. */
+static void test_progress_cut(void)
+{
+	auto_free char *path = xasprintf("%s/progress", dir);
+	auto_strbuf whole = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	struct progress p;
+	bool right = true;
+	uint64_t last = 0;
+
+	ok(io_slurp(path, 1 << 20, &whole, &err) == 0, "the record is read");
+	for (size_t len = 0; len <= whole.len; len++) {
+		auto_fd fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+		right &= io_write_full(fd, whole.buf, len) == 0;
+		right &= progress_resume(dir, TOTAL, &p, &err) == 0;
+		right &= p.done >= last && p.done <= last + 1 && p.totals.workloads == p.done;
+		last = p.done;
+		add(&p, 39, 0);
+		progress_release(&p);
+		right &= progress_load(dir, TOTAL, &p, &err) == 0 && p.done == last + 1 &&
+			 progress_has(&p, 39);
+		progress_release(&p);
+	}
+	ok(right, "cut after any of %zu bytes, no record is lost but the last", whole.len);
+	is_u(last, 10, "and in the end all count");
+	right = true;
+	for (size_t i = sizeof("outage-progress 1"); i < whole.len; i++) {
+		auto_free char *bad = xmemdupz(whole.buf, whole.len);
+		auto_fd fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+		bad[i] ^= 1;
+		right &= io_write_full(fd, bad, whole.len) == 0;
+		right &= progress_load(dir, TOTAL, &p, &err) == 0 && p.done < 10;
+		progress_release(&p);
+	}
+	ok(right, "a byte that was changed is noticed, wherever it is");
+}
+
+static void test_progress_refused(void)
+{
+	auto_free char *path = xasprintf("%s/progress", dir);
+	auto_strbuf one = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	struct progress p;
+
+	unlink(path);
+	ok(progress_create(dir, TOTAL, &p, &err) == 0, "a new record");
+	add(&p, 30, 1);
+	progress_release(&p);
+	is_i(progress_load(dir, 30, &p, &err), -EINVAL, "a number that cannot be is refused");
+	err_clear(&err);
+	ok(io_slurp(path, 1 << 20, &one, &err) == 0, "its text");
+	const char *record = one.buf + sizeof("outage-progress 1");
+	auto_fd fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	ok(io_write_full(fd, record, strlen(record)) == 0, "the same record again");
+	is_i(progress_load(dir, TOTAL, &p, &err), -EINVAL, "is refused");
+	ok(strstr(err.msg, "workload 30 twice"), "and named: %s", err.msg);
+}
+
+/* ---- suppressions ---- */
+
+static const char rules[] = "# known\n"
+			    "\n"
+			    "missing: * fsync rename fsync @ btrfs* # since 2014\n"
+			    "*: creat fsync @ ext4,barrier=0\n"
+			    "  size :  dwrite *  \n";
+
+static void test_suppress(void)
+{
+	static const struct {
+		const char *target, *cluster;
+		bool named;
+	} cases[] = {
+		{ "btrfs", "missing: write fsync rename fsync", true },
+		{ "btrfs,compress", "missing: link mkdir fsync rename fsync", true },
+		{ "btrfs", "lost: write fsync rename fsync", false },
+		{ "btrfs", "missing: write fdatasync rename fsync", false },
+		{ "btrfs", "missing: write fsync rename fsync unlink", false },
+		{ "ext4", "missing: write fsync rename fsync", false },
+		{ "ext4,barrier=0", "size: creat fsync", true },
+		{ "ext4", "size: creat fsync", false },
+		{ "ext4", "size: dwrite fsync", true },
+		{ "xfs", "content: dwrite fsync", false },
+		{ "xfs", "size: dwrite", false },
+	};
+	struct suppress s = { 0 };
+	struct err err = ERR_INIT;
+	auto_strbuf text = STRBUF_INIT;
+
+	is_i(suppress_parse(&s, rules, strlen(rules), "known", &err), 0, "rules are read");
+	is_u(s.rules.n, 3, "three of them");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		ok(suppress_names(&s, cases[i].target, cases[i].cluster) == cases[i].named,
+		   "%s on %s is %snamed", cases[i].cluster, cases[i].target,
+		   cases[i].named ? "" : "not ");
+	suppress_print(&s, &text);
+	is_s(strbuf_str(&text),
+	     "missing: * fsync rename fsync @ btrfs* # since 2014\n"
+	     "*: creat fsync @ ext4,barrier=0\n"
+	     "size: dwrite *\n",
+	     "and printed");
+	suppress_release(&s);
+	ok(!suppress_names(&s, "ext4", "size: dwrite fsync"), "without rules nothing is named");
+}
+
+static void test_suppress_refused(void)
+{
+	static const char *const bad[] = { "\nmising: *", "\nmissing *",
+					   "\nmissing:", "\nmissing: * @ # why" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct suppress s = { 0 };
+		struct err err = ERR_INIT;
+		int rc = suppress_parse(&s, bad[i], strlen(bad[i]), "known", &err);
+
+		ok(rc == -EINVAL && strncmp(err.msg, "known:2: ", 9) == 0, "refused: %s", err.msg);
+		suppress_release(&s);
+	}
+}
+
+/* ---- the store ---- */
+
+static bool below_five(const void *ctx, uint64_t workload)
+{
+	(void)ctx;
+	return workload < 5;
+}
+
+static bool there(const char *name)
+{
+	auto_free char *path = xasprintf("%s/findings/%s", dir, name);
+
+	return access(path, F_OK) == 0;
+}
+
+static void test_forget(void)
+{
+	static const char *const names[] = { "4-0", "4-11", "5-0", "17-2", "notes", "6-0-mine" };
+	auto_free char *findings = xasprintf("%s/findings", dir);
+	struct err err = ERR_INIT;
+
+	mkdir(findings, 0777);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		auto_free char *path = xasprintf("%s/%s", findings, names[i]);
+		auto_free char *file = xasprintf("%s/case", path);
+
+		mkdir(path, 0777);
+		close(open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+	}
+	is_i(store_forget(dir, below_five, NULL, &err), 0, "cases of workloads not done go");
+	ok(there("4-0") && there("4-11"), "those of others stay");
+	ok(!there("5-0") && !there("17-2"), "they are gone");
+	ok(there("notes") && there("6-0-mine"), "what others put there is left alone");
+}
+
+static void test_cluster(void)
+{
+	auto_workload w;
+	struct err err = ERR_INIT;
+
+	workload_init(&w);
+	ok(!workload_add_line(&w, "creat foo", &err) && !workload_add_line(&w, "fsync foo", &err),
+	   "a workload");
+	auto_free char *name = store_cluster(FINDING_LOST, &w);
+	is_s(name, "lost: creat fsync", "its cluster");
+	for (int i = 0; i < 100; i++)
+		if (workload_add_line(&w, "fsync foo", &err))
+			break;
+	auto_free char *one = store_cluster(FINDING_LOST, &w);
+	ok(!workload_add_line(&w, "fsync foo", &err), "one more");
+	auto_free char *two = store_cluster(FINDING_LOST, &w);
+	ok(strlen(one) < CLUSTER_MAX && strlen(two) < CLUSTER_MAX && !streq(one, two),
+	   "a long one is cut, and still its own");
+}
+
+/* ---- a second crash ---- */
+
+static void write_text(const char *where, const char *name, const char *text)
+{
+	auto_free char *path = xasprintf("%s/%s", where, name);
+	auto_fd fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+
+	if (io_write_full(fd, text, strlen(text)))
+		printf("# cannot write %s\n", path);
+}
+
+/* A trace of one write, and the id of the state in which it survived. */
+static char *one_write(const char *path, const struct image *base, uint64_t addr, const char *page,
+		       struct image *after)
+{
+	auto_trace t;
+	struct crash_opts opts = CRASH_OPTS_INIT;
+	auto_crash_state state = CRASH_STATE_INIT;
+	auto_crash e = NULL;
+	struct err err = ERR_INIT;
+	char byte, *id = NULL;
+
+	trace_init(&t);
+	t.info.size = 65536;
+	t.info.sector_size = 512;
+	trace_write(&t, addr, page, 4096, 0);
+	uint64_t end = t.events.n;
+	opts.base = base;
+	opts.points = &end;
+	opts.n_points = 1;
+	opts.layers = CRASH_WITH_WHOLE;
+	if (trace_save(path, &t, &err) || crash_new(&t, &opts, &e, &err))
+		printf("# %s\n", err.msg);
+	while (e && crash_next(e, &state)) {
+		image_read(&state.image, addr, &byte, 1);
+		if (byte != page[0])
+			continue;
+		free(id);
+		id = xstrdup(strbuf_str(&state.id));
+		image_release(after);
+		image_snapshot(&state.image, after);
+	}
+	return id;
+}
+
+static void test_second(void)
+{
+	auto_free char *where = xasprintf("%s/second", dir);
+	auto_free char *trace = xasprintf("%s/trace", where);
+	auto_free char *recovery = xasprintf("%s/recovery", where);
+	auto_free char *base_path = xasprintf("%s/base.img", where);
+	auto_image base = IMAGE_INIT, first = IMAGE_INIT, both = IMAGE_INIT;
+	struct stored_case c;
+	auto_crash_state state = CRASH_STATE_INIT;
+	struct err err = ERR_INIT;
+	char page[4096];
+	const char *second;
+
+	mkdir(where, 0777);
+	image_init(&base, 65536);
+	ok(image_save_file(&base, base_path, &err) == 0, "a disk");
+	memset(page, 'a', sizeof(page));
+	auto_free char *id = one_write(trace, &base, 0, page, &first);
+	memset(page, 'b', sizeof(page));
+	auto_free char *other = one_write(recovery, &first, 8192, page, &both);
+	auto_free char *text =
+		xasprintf("target ext4\nguarantee linux\nstate %s/%s\nbase base.img\n"
+			  "size 65536\ncrash reorder,recovery\nmax-subset 4\n"
+			  "budget 77\nseed 5\nprune none\nlose-flush 2\n",
+			  id, other);
+	write_text(where, "case", text);
+	write_text(where, "problems", "missing\tfoo\tfoo: is missing\t\n");
+	write_text(where, "workload", "creat foo\nfsync foo\n");
+	if (!ok(store_load(where, &c, &err) == 0, "a case with two crashes is read"))
+		return;
+	auto_free char *got = stored_case_state(&c, &second);
+	is_s(got, id, "it has the first state");
+	is_s(second, other, "and the second");
+	is_i(replay_state(&c, &state, &err), 0, "the disk is rebuilt");
+	ok(hash_eq(image_hash(&state.image), image_hash(&both)) &&
+		   !hash_eq(image_hash(&both), image_hash(&first)),
+	   "as the second crash left it");
+	struct run_opts opts;
+	is_i(replay_opts(&c, &opts, &err), 0, "its options");
+	ok(opts.modes == (RUN_REORDER | RUN_RECOVERY) && opts.max_subset == 4 &&
+		   opts.budget == 77 && opts.seed == 5 && opts.vary_all && opts.lose_flush == 2,
+	   "are those of the run that found it");
+	unlink(recovery);
+	crash_state_release(&state);
+	state = (struct crash_state)CRASH_STATE_INIT;
+	ok(replay_state(&c, &state, &err) < 0, "without the recovery it cannot be");
+	stored_case_release(&c);
+}
+
+int main(void)
+{
+	if (!mkdtemp(dir))
+		return 1;
+	test_plan();
+	test_plan_refused();
+	test_plan_harm();
+	test_agrees();
+	test_progress();
+	test_progress_cut();
+	test_progress_refused();
+	test_suppress();
+	test_suppress_refused();
+	test_forget();
+	test_cluster();
+	test_second();
+	auto_free char *command = xasprintf("rm -rf %s", dir);
+	if (system(command))
+		printf("# %s is left\n", dir);
+	return done_testing();
+}
