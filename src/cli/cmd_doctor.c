@@ -162,7 +162,7 @@ static int run(int argc, char **argv)
 	}
 	if (optind < argc)
 		return cli_usage(&cmd_doctor, "'%.60s' is too much", argv[optind]);
-	return cli_watch(examine, &d, TIME_LIMIT_S);
+	return cli_watch(examine, &d, TIME_LIMIT_S, NULL);
 }
 
 const struct command cmd_doctor = {

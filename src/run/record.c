@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "run/run_impl.h"
 #include "workload/exec.h"
 
@@ -48,20 +49,51 @@ static int drop_caches(void *ctx)
 
 /* ---- the run ---- */
 
-/* How many blocks the file has that was just persisted, as the live target says. */
-static void note_blocks(struct run *r, const struct workload *w, size_t i)
+/*
+ * How many blocks the file has that was just persisted, as the live target says. Nothing else in a
+ * trace could tell, so it is written there, as the text "blocks N" after the operation's end.
+ */
+#define BLOCKS_MARK "blocks "
+
+static void add_blocks(struct run *r, const struct workload *w, size_t i, uint64_t blocks)
+{
+	uint64_t ino = history_ino(&r->history, i + 1, w->ops.v[i].args[0].text);
+
+	if (ino)
+		vec_push(&r->blocks, (struct check_blocks){ i + 1, ino, blocks });
+}
+
+static bool counts_blocks(const struct op *op)
+{
+	return (streq(op->def->name, "fsync") || streq(op->def->name, "fdatasync")) &&
+	       !op->args[0].is_handle;
+}
+
+static int note_blocks(struct run *r, const struct workload *w, size_t i, struct err *err)
 {
 	const struct op *op = &w->ops.v[i];
 	struct stat st;
-	const char *name = op->def->name;
 
-	if ((!streq(name, "fsync") && !streq(name, "fdatasync")) || op->args[0].is_handle)
-		return;
-	uint64_t ino = history_ino(&r->history, i + 1, op->args[0].text);
-	if (!ino || fstatat(r->target.root, op->args[0].text, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	if (!counts_blocks(op) ||
+	    fstatat(r->target.root, op->args[0].text, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    !S_ISREG(st.st_mode))
+		return 0;
+	auto_free char *text = xasprintf(BLOCKS_MARK "%llu", (unsigned long long)st.st_blocks);
+	add_blocks(r, w, i, (uint64_t)st.st_blocks);
+	return mark(r, EV_TEXT, 0, 0, text, err);
+}
+
+void recorded_blocks(struct run *r, const struct workload *w, const struct event *ev)
+{
+	size_t skip = strlen(BLOCKS_MARK), ended = r->history.results.n;
+	uint64_t blocks;
+
+	if (ev->len <= skip || memcmp(ev->data, BLOCKS_MARK, skip) != 0 || !ended ||
+	    !counts_blocks(&w->ops.v[ended - 1]))
 		return;
-	vec_push(&r->blocks, (struct check_blocks){ i + 1, ino, (uint64_t)st.st_blocks });
+	auto_free char *number = xmemdupz((const char *)ev->data + skip, ev->len - skip);
+	if (number_parse(number, &blocks) == 0)
+		add_blocks(r, w, ended - 1, blocks);
 }
 
 static int run_op(struct run *r, struct exec *x, const struct workload *w, size_t i,
@@ -84,8 +116,8 @@ static int run_op(struct run *r, struct exec *x, const struct workload *w, size_
 		return err_set(err, -EIO, "the file system could not be mounted again");
 	history_op(&r->history, i, result, live);
 	if (result >= 0 && workload_persists(w, i))
-		note_blocks(r, w, i);
-	return 0;
+		rc = note_blocks(r, w, i, err);
+	return rc;
 }
 
 static int run_mounted(struct run *r, const struct workload *w, struct findings *live,

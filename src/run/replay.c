@@ -110,10 +110,10 @@ int replay_state(const struct stored_case *c, struct crash_state *out, struct er
 	return rc ? rc : second_state(c, &first, second, out, err);
 }
 
-/* What the live target had allocated is in no trace; of a workload that hung there is none. */
+/* Of what was seen before any crash, a hang included, the trace says nothing. */
 bool replay_from_trace(const struct stored_case *c)
 {
-	return !stored_case_live(c) && stored_case_first(c)->kind != FINDING_BLOCKS;
+	return !stored_case_live(c);
 }
 
 /* ---- trying it ---- */

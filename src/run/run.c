@@ -207,16 +207,19 @@ int run_workload(struct run *r, const struct workload *w, const struct run_repor
 	return rc ? rc : explore_states(r, w, report, totals, err);
 }
 
-/* The history of a recorded run, from the results in its trace. */
+/* The history of a recorded run, and the blocks it counted, from what its trace says. */
 static int rebuild_history(struct run *r, const struct workload *w, const struct trace *t,
 			   struct err *err)
 {
 	auto_findings ignored = { 0 };
 
+	vec_clear(&r->blocks);
 	history_start(&r->history, w);
 	for (size_t i = 0; i < t->events.n; i++) {
 		const struct event *ev = &t->events.v[i];
 
+		if (ev->kind == EV_TEXT)
+			recorded_blocks(r, w, ev);
 		if (ev->kind != EV_OP_END)
 			continue;
 		if (ev->ref != r->history.results.n || ev->ref >= w->ops.n)
@@ -270,7 +273,6 @@ int run_replay(struct run *r, const struct workload *w, const struct trace *t,
 	copy_trace(t, &r->trace);
 	if (recovery)
 		copy_trace(recovery, &r->recovery);
-	vec_clear(&r->blocks);
 	totals->workloads++;
 	totals->crash_states++;
 	r->opts.modes &= ~(unsigned)RUN_RECOVERY; /* this state, and none that could follow */

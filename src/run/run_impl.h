@@ -30,6 +30,8 @@ static inline void run_phase(struct run *r, const char *what, const char *on)
 /* Runs a workload on the target, from the base image; fills trace, history and blocks. */
 int record_workload(struct run *r, const struct workload *w, struct findings *live, struct err *err)
 	must_check;
+/* Takes over what a text of the trace says of the operation that ended last. */
+void recorded_blocks(struct run *r, const struct workload *w, const struct event *ev);
 /* Tries the crash states of the trace. */
 int explore_states(struct run *r, const struct workload *w, const struct run_reporter *report,
 		   struct run_totals *totals, struct err *err) must_check;

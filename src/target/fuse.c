@@ -12,6 +12,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -154,6 +155,18 @@ static int start_server(struct target *t, struct err *err)
 	return 0;
 }
 
+/*
+ * Whether something else is at {mnt} than before. The server is not asked: one that serves a
+ * damaged disk may have no answer about its root, and is mounted all the same.
+ */
+static bool is_mounted(const struct target *t, const struct stat *before)
+{
+	struct statx now;
+
+	return statx(AT_FDCWD, t->mnt, AT_STATX_DONT_SYNC, STATX_TYPE, &now) == 0 &&
+	       makedev(now.stx_dev_major, now.stx_dev_minor) != before->st_dev;
+}
+
 static int fuse_mount(struct target *t, struct strbuf *said, struct err *err)
 {
 	struct stat before, now;
@@ -165,10 +178,15 @@ static int fuse_mount(struct target *t, struct strbuf *said, struct err *err)
 	for (uint64_t us = 0; us < t->opts.timeout_ms * 1000; us += POLL_US) {
 		int status;
 
-		if (stat(t->mnt, &now) == 0 && now.st_dev != before.st_dev) {
+		if (is_mounted(t, &before)) {
 			t->root = open(t->mnt, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-			if (t->root >= 0)
+			if (t->root >= 0 && fstat(t->root, &now) == 0)
 				return 0;
+			strbuf_addf(said, "it is mounted, but its root cannot be opened: %m\n");
+			umount2(t->mnt, MNT_DETACH);
+			util_close(steal_fd(&t->root));
+			reap(t, 0);
+			return 1;
 		}
 		if (waitpid(t->server, &status, WNOHANG) == t->server) {
 			t->server = 0;
