@@ -120,7 +120,7 @@ for ((round = 0; round < 12; round++)); do
 		# that is the next run.
 		if [ $((round % 2)) = 0 ] && [ "$target" != shell ]; then
 			soon no_process
-			timeout 60 "$OUTAGE" test -t ext4 -b seq-1 --limit 1 -o next >out 2>err
+			rm -rf next; timeout 60 "$OUTAGE" test -t ext4 -b seq-1 --limit 1 -o next >out 2>err
 			check "$name: the next run works" grep -q 'nothing found' out
 		else
 			timeout 60 "$OUTAGE" doctor --fix >out 2>err
