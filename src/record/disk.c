@@ -9,7 +9,8 @@
  *
  * B1: `image` is the content except where `changed` and `unknown` say that it may be behind.
  * B2: a trace leaves disk_stop() only if replaying it on the image that was there at disk_start()
- *     gives the content, compared byte for byte wherever the trace says something was written.
+ *     gives the content, compared byte for byte wherever the trace says something was written; of
+ *     every n-th trace, if disk_check_every() said so.
  */
 #include "record/disk_impl.h"
 
@@ -379,6 +380,18 @@ static int replay(struct disk *d, struct trace *t, struct err *err)
 	return r;
 }
 
+static void note_changes(struct disk *d, const struct trace *t)
+{
+	for (size_t i = 0; i < t->events.n; i++)
+		if (event_modifies(t->events.v[i].kind))
+			disk_changed(d, t->events.v[i].addr, t->events.v[i].len);
+}
+
+void disk_check_every(struct disk *d, unsigned n)
+{
+	d->check_every = n;
+}
+
 int disk_stop(struct disk *d, struct err *err)
 {
 	struct trace *t = d->trace;
@@ -390,8 +403,10 @@ int disk_stop(struct disk *d, struct err *err)
 	d->recording = false;
 	if (!r && t)
 		r = trace_validate(t, err);
-	if (!r && t)
+	if (!r && t && d->stops++ % max(d->check_every, 1U) == 0)
 		r = replay(d, t, err);
+	else if (!r && t)
+		note_changes(d, t);
 	if (r) {
 		if (t)
 			trace_clear(t);

@@ -75,6 +75,9 @@ int disk_mark(struct disk *d, const struct event *ev, struct err *err) must_chec
  */
 int disk_stop(struct disk *d, struct err *err) must_check;
 
+/* That check costs time; from now on it is made of every n-th trace only, the next one first. */
+void disk_check_every(struct disk *d, unsigned n);
+
 /* Compares the device's content with `expect`, byte by byte; says the first difference. */
 int disk_verify(struct disk *d, const struct image *expect, struct err *err) must_check;
 

@@ -51,6 +51,8 @@ struct disk {
 	struct vec_of(struct disk_range) changed; /* where the image may be behind */
 	bool unknown;				  /* it may be anywhere */
 	uint64_t pages_loaded;
+	unsigned check_every; /* 0 and 1: each trace is replayed and compared */
+	uint64_t stops;	      /* of recordings with a trace */
 };
 
 /* A name for a memfd or file by which disk_clean_up() knows it and its owner, this process. */

@@ -6,7 +6,8 @@
 #include "record/disk_bpf.h"
 #include "run/run_impl.h"
 
-enum { VERIFY_EVERY = 64, RECORD_TRIES = 5 };
+/* Of that many runs, one is compared with the device: where it was written, and all of it. */
+enum { CHECK_EVERY = 8, VERIFY_EVERY = 64, RECORD_TRIES = 5 };
 
 /* A file system that was mounted once writes less when it is mounted again, and always the same. */
 static int make_base(struct run *r, struct err *err)
@@ -43,6 +44,15 @@ static int make_base(struct run *r, struct err *err)
 	return rc;
 }
 
+static int open_target(struct run *r, struct err *err)
+{
+	int rc = target_open(&r->opts.target, &r->target, err);
+
+	if (!rc)
+		disk_check_every(r->target.disk, r->opts.paranoid ? 1 : CHECK_EVERY);
+	return rc;
+}
+
 int run_open(const struct run_opts *opts, struct run **out, struct err *err)
 {
 	struct run *r = xcalloc(1, sizeof(*r));
@@ -56,7 +66,7 @@ int run_open(const struct run_opts *opts, struct run **out, struct err *err)
 	trace_init(&r->recovery);
 	history_init(&r->history);
 	image_init(&r->base, 0);
-	int rc = target_open(&opts->target, &r->target, err);
+	int rc = open_target(r, err);
 	if (!rc) {
 		r->guarantee = opts->guarantee ? *opts->guarantee
 					       : *guarantee_find(r->target.ops->guarantee);
@@ -154,7 +164,7 @@ static int make_room(struct run *r, struct err *err)
 	if (!disk_bpf_grow_ring())
 		return 0;
 	target_close(&r->target);
-	return target_open(&r->opts.target, &r->target, err);
+	return open_target(r, err);
 }
 
 int run_workload(struct run *r, const struct workload *w, const struct run_reporter *report,
