@@ -200,3 +200,23 @@ void io_output_release(struct io_output *out)
 	free(out->path);
 	*out = (struct io_output){ .fd = -1 };
 }
+
+int io_write_file(const char *dir, const char *name, const void *text, size_t len, mode_t mode,
+		  struct err *err)
+{
+	auto_free char *path = xasprintf("%s/%s", dir, name);
+	struct io_output out;
+	int rc = io_output_open(path, &out, err);
+
+	if (rc)
+		return rc;
+	rc = io_write_full(out.fd, text, len);
+	if (!rc && mode && fchmod(out.fd, mode) < 0)
+		rc = -errno;
+	if (rc) {
+		err_set(err, rc, "cannot write %s: %s", path, strerror(-rc));
+		io_output_release(&out);
+		return rc;
+	}
+	return io_output_commit(&out, err);
+}

@@ -21,10 +21,7 @@ void (*proc_in_child)(void);
 
 static uint64_t now_ms(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	return util_now_ns() / 1000000;
 }
 
 void proc_result_release(struct proc_result *r)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Closing must not disturb the error that is on its way up. */
@@ -74,4 +75,12 @@ char *xasprintf(const char *fmt, ...)
 	if (n < 0)
 		out_of_memory(strlen(fmt));
 	return s;
+}
+
+uint64_t util_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }

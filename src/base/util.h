@@ -86,6 +86,9 @@ char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
 char *xmemdupz(const void *data, size_t len) __attribute__((malloc, returns_nonnull));
 char *xasprintf(const char *fmt, ...) printf_like(1, 2) __attribute__((malloc, returns_nonnull));
 
+/* Of the clock that only goes forward; for measuring and waiting, never for what is decided. */
+uint64_t util_now_ns(void);
+
 static inline bool streq(const char *a, const char *b)
 {
 	return strcmp(a, b) == 0;

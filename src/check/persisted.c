@@ -17,6 +17,8 @@
  */
 #include "check/check.h"
 
+#include <sys/sysmacros.h>
+
 #include "workload/content.h"
 
 enum { SECTOR = 512 };
@@ -335,6 +337,19 @@ static void check_block_count(struct context *c, const struct tree_entry *e, uin
 
 /* ---- one path ---- */
 
+/* Which device a node stands for never changes. */
+static void check_device(struct context *c, const struct tree_entry *e, uint64_t ino,
+			 const struct reffs_attr *attr)
+{
+	struct strbuf words = { 0 };
+
+	if (e->rdev_major == major(attr->rdev) && e->rdev_minor == minor(attr->rdev))
+		return;
+	strbuf_addf(&words, "%s: stands for device %u:%u, not %u:%u", e->path, e->rdev_major,
+		    e->rdev_minor, major(attr->rdev), minor(attr->rdev));
+	report(c, FINDING_RDEV, e->path, promise_for_attributes(c->p, ino), &words);
+}
+
 /* What speaks against the entry being this inode. */
 static void check_inode(struct context *c, const struct tree_entry *e, uint64_t ino,
 			const struct reffs_attr *attr)
@@ -349,6 +364,8 @@ static void check_inode(struct context *c, const struct tree_entry *e, uint64_t 
 		check_size(c, e, ino);
 		check_data(c, e, ino);
 		check_block_count(c, e, ino);
+	} else if (e->type == TREE_CHAR || e->type == TREE_BLOCK) {
+		check_device(c, e, ino, attr);
 	} else if (e->type == TREE_SYMLINK && !streq(e->target ? e->target : "", attr->target)) {
 		strbuf_addf(&words, "%s: leads to \"%s\", not to \"%s\"", e->path,
 			    e->target ? e->target : "", attr->target);

@@ -30,21 +30,7 @@ static const char usage[] =
 static int write_file(const char *dir, const char *name, const struct strbuf *text, mode_t mode,
 		      struct err *err)
 {
-	auto_free char *path = xasprintf("%s/%s", dir, name);
-	struct io_output out;
-	int rc = io_output_open(path, &out, err);
-
-	if (rc)
-		return rc;
-	rc = io_write_full(out.fd, strbuf_str(text), text->len);
-	if (!rc && fchmod(out.fd, mode) < 0)
-		rc = -errno;
-	if (rc) {
-		err_set(err, rc, "cannot write %s: %s", path, strerror(-rc));
-		io_output_release(&out);
-		return rc;
-	}
-	return io_output_commit(&out, err);
+	return io_write_file(dir, name, strbuf_str(text), text->len, mode, err);
 }
 
 static int write_image(const struct view *v, const char *dir, struct err *err)

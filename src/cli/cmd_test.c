@@ -79,14 +79,6 @@ struct test {
 	unsigned errors_shown;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 /* ---- while it runs ---- */
 
 static void clear_line(const struct test *t)
@@ -125,7 +117,7 @@ static void on_failed(void *ctx, const char *words)
 static void on_progress(void *ctx, const struct run_totals *totals, uint64_t done, uint64_t total)
 {
 	struct test *t = ctx;
-	uint64_t now = now_ns();
+	uint64_t now = util_now_ns();
 	double elapsed = (double)(now - t->start_ns) / 1e9;
 
 	if (!t->terminal || now - t->shown_ns < 200000000)
@@ -223,7 +215,7 @@ static void print_summary(const struct test *t, const struct workers_result *r, 
 
 static int finish(struct test *t, const struct workers_result *r)
 {
-	double elapsed = (double)(now_ns() - t->start_ns) / 1e9;
+	double elapsed = (double)(util_now_ns() - t->start_ns) / 1e9;
 
 	clear_line(t);
 	if (t->json)
@@ -295,7 +287,7 @@ static int run_workers(struct test *t)
 static int run_test(struct test *t)
 {
 	t->before = t->progress.done;
-	t->start_ns = now_ns();
+	t->start_ns = util_now_ns();
 	for (size_t i = 0; i < t->progress.clusters.n; i++)
 		vec_push(&t->clusters, t->progress.clusters.v[i]);
 	if (t->before < t->plan.workloads)
@@ -321,23 +313,12 @@ static int open_source(struct test *t, struct err *err)
 
 static int save_suppressions(const struct test *t, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/suppressions", t->dir);
 	auto_strbuf text = STRBUF_INIT;
-	struct io_output out;
 
 	if (!t->suppress.rules.n)
 		return 0;
-	int rc = io_output_open(path, &out, err);
-	if (rc)
-		return rc;
 	suppress_print(&t->suppress, &text);
-	rc = io_write_full(out.fd, strbuf_str(&text), text.len);
-	if (rc) {
-		err_set(err, rc, "cannot write %s: %s", path, strerror(-rc));
-		io_output_release(&out);
-		return rc;
-	}
-	return io_output_commit(&out, err);
+	return io_write_file(t->dir, "suppressions", text.buf, text.len, 0, err);
 }
 
 /* Where RUN/run is, the run can go on, also if it was killed before it had done anything. */

@@ -396,21 +396,10 @@ int plan_parse(const char *text, size_t len, const char *source, struct plan *ou
 
 int plan_save(const struct plan *p, const char *run, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/run", run);
 	auto_strbuf text = STRBUF_INIT;
-	struct io_output out;
-	int rc = io_output_open(path, &out, err);
 
-	if (rc)
-		return rc;
 	plan_print(p, &text);
-	rc = io_write_full(out.fd, strbuf_str(&text), text.len);
-	if (rc) {
-		err_set(err, rc, "cannot write %s: %s", path, strerror(-rc));
-		io_output_release(&out);
-		return rc;
-	}
-	return io_output_commit(&out, err);
+	return io_write_file(run, "run", text.buf, text.len, 0, err);
 }
 
 int plan_load(const char *run, struct plan *out, struct err *err)

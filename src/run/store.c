@@ -82,19 +82,7 @@ unsigned store_next_base(const char *run)
 static int write_file(const char *dir, const char *name, const char *text, size_t len,
 		      struct err *err)
 {
-	auto_free char *path = xasprintf("%s/%s", dir, name);
-	struct io_output out;
-	int rc = io_output_open(path, &out, err);
-
-	if (rc)
-		return rc;
-	rc = io_write_full(out.fd, text, len);
-	if (rc) {
-		err_set(err, rc, "cannot write %s: %m", path);
-		io_output_release(&out);
-		return rc;
-	}
-	return io_output_commit(&out, err);
+	return io_write_file(dir, name, text, len, 0, err);
 }
 
 /* Tabs and line ends separate; inside a text they become blanks. */

@@ -68,14 +68,6 @@ struct shared {
 	struct kept kept[KEPT_SLOTS];
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 /* ---- how many are kept ---- */
 
 static struct kept *find_kept(struct shared *s, const char *cluster)
@@ -323,7 +315,7 @@ static int start_worker(struct parent *p, unsigned i, struct err *err)
 	fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	s->pid = pid;
 	s->in = fds[0];
-	s->moved_ns = now_ns();
+	s->moved_ns = util_now_ns();
 	return 0;
 }
 
@@ -444,7 +436,7 @@ static void listen_to(struct parent *p, unsigned i)
 {
 	struct slot *s = &p->slot[i];
 	const struct timespec nap = { .tv_nsec = 2000000 };
-	uint64_t start = now_ns();
+	uint64_t start = util_now_ns();
 	bool ours = false;
 	int status = 0;
 
@@ -454,7 +446,7 @@ static void listen_to(struct parent *p, unsigned i)
 	/* What it had mounted goes before it does. */
 	while (waitpid(s->pid, &status, WNOHANG) == 0) {
 		nanosleep(&nap, NULL);
-		if (now_ns() - start < STOP_MS * 1000000ULL)
+		if (util_now_ns() - start < STOP_MS * 1000000ULL)
 			continue;
 		ours = p->killed = true;
 		if (!reap_tree(s->pid, &status))
@@ -552,12 +544,12 @@ static void watch(struct parent *p, unsigned i)
 		return;
 	if (beats != s->beats) {
 		s->beats = beats;
-		s->moved_ns = now_ns();
+		s->moved_ns = util_now_ns();
 	}
 	/* Who wants to stop does not want to wait; what is cut is done again later. */
 	if (signalled)
 		limit_ms = min(limit_ms, (uint64_t)STOP_MS);
-	if (now_ns() - s->moved_ns >= limit_ms * 1000000)
+	if (util_now_ns() - s->moved_ns >= limit_ms * 1000000)
 		end_hung(p, i, limit_ms);
 }
 
@@ -574,7 +566,7 @@ static unsigned running(const struct parent *p)
 
 static void supervise(struct parent *p)
 {
-	uint64_t start = now_ns();
+	uint64_t start = util_now_ns();
 	uint64_t total = supply_count(p->opts->source);
 
 	while (running(p)) {
@@ -588,7 +580,7 @@ static void supervise(struct parent *p)
 				listen_to(p, i);
 			watch(p, i);
 		}
-		if (p->opts->time_ns && now_ns() - start > p->opts->time_ns)
+		if (p->opts->time_ns && util_now_ns() - start > p->opts->time_ns)
 			p->result->stopped = true;
 		if (signalled)
 			p->result->stopped = p->result->signalled = true;

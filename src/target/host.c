@@ -289,14 +289,6 @@ static bool choose_cut_off(void)
 	return cut_off.tried < TRIALS ? cut_off.tried % 2 : cut_off.best_ns[1] < cut_off.best_ns[0];
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 static int unmount(struct target *t, struct err *err)
 {
 	util_close(steal_fd(&t->root));
@@ -312,7 +304,7 @@ static int unmount(struct target *t, struct err *err)
 static int host_umount(struct target *t, bool clean, struct err *err)
 {
 	uint32_t no_log_flush = 2;
-	uint64_t start = now_ns();
+	uint64_t start = util_now_ns();
 	bool may = !clean && fs_of(t)->shutdown && t->root >= 0;
 	bool with = may && choose_cut_off();
 
@@ -321,7 +313,7 @@ static int host_umount(struct target *t, bool clean, struct err *err)
 	}
 	int rc = unmount(t, err);
 	if (!rc && may && cut_off.tried++ < TRIALS)
-		cut_off.best_ns[with] = min(cut_off.best_ns[with], now_ns() - start);
+		cut_off.best_ns[with] = min(cut_off.best_ns[with], util_now_ns() - start);
 	return rc;
 }
 

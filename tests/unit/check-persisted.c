@@ -119,6 +119,13 @@ static bool chown_entry(struct tree_entry *e, const char *path)
 	return true;
 }
 
+static bool other_device(struct tree_entry *e, const char *path)
+{
+	if (streq(e->path, path))
+		e->rdev_minor++;
+	return true;
+}
+
 static bool no_target(struct tree_entry *e, const char *path)
 {
 	if (streq(e->path, path))
@@ -232,6 +239,10 @@ static const struct {
 	  FINDING_OWNER },
 	{ "a symbolic link", "mkdir A\nsymlink foo A/bar\nfsync A\n", "linux", 3, no_target,
 	  "A/bar", FINDING_TARGET },
+	{ "a device", "mkdir A\nmknod A/bar c 259\nfsync A\n", "linux", 3, other_device, "A/bar",
+	  FINDING_RDEV },
+	{ "the same device", "mkdir A\nmknod A/bar c 259\nfsync A\n", "linux", 3, NULL, "",
+	  FINDING_KIND_END },
 	{ "a link count", "creat foo\nlink foo bar\nsync\n", "linux", 3, three_links, "foo",
 	  FINDING_NLINK },
 	{ "names that may be in lost+found", "creat foo\nlink foo bar\nsync\n", "posix", 3,
