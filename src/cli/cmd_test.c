@@ -164,6 +164,7 @@ static void print_json(const struct test *t, const struct workers_result *r, dou
 	json_kv_uint(&j, "errors", r->errors);
 	json_kv_double(&j, "elapsed_s", elapsed);
 	json_kv_bool(&j, "budget_hit", r->totals.budget_hit);
+	json_kv_uint(&j, "refused", r->totals.refused);
 	json_kv_double(&j, "pruned", r->totals.pruned);
 	json_kv_double(&j, "left_out", r->totals.left_out);
 	json_kv_uint(&j, "verified", r->totals.verified);
@@ -177,7 +178,12 @@ static void print_findings(const struct test *t, const struct workers_result *r)
 	uint64_t dropped = not_kept(t);
 
 	if (!r->totals.findings) {
-		printf("nothing found\n");
+		if (r->totals.workloads < t->plan.workloads)
+			printf("nothing found in %llu of %llu workloads\n",
+			       (unsigned long long)r->totals.workloads,
+			       (unsigned long long)t->plan.workloads);
+		else
+			printf("nothing found\n");
 		return;
 	}
 	printf("%llu findings in %zu clusters, ", (unsigned long long)r->totals.findings,
@@ -187,20 +193,41 @@ static void print_findings(const struct test *t, const struct workers_result *r)
 	printf("kept in %s\n", t->dir);
 }
 
+/* What may mean that the run did not test what it was meant to. */
+static void print_doubts(const struct test *t, const struct run_totals *s)
+{
+	if (s->workloads && !s->crash_states)
+		printf("no crash state was tried: no workload has a persistence point, such as "
+		       "fsync (see --crash)\n");
+	if (s->refused)
+		printf("%llu operations were refused by the file system (-v tells which)\n",
+		       (unsigned long long)s->refused);
+	if (t->plan.lose_flush && s->altered < s->workloads)
+		printf("%llu of the workloads sent no flush number %llu\n",
+		       (unsigned long long)(s->workloads - s->altered),
+		       (unsigned long long)t->plan.lose_flush);
+}
+
 static void print_summary(const struct test *t, const struct workers_result *r, double elapsed)
 {
 	const struct run_totals *s = &r->totals;
 
-	printf("%s: %llu workloads, %llu crash states (%llu tried) in %.1f s: %.0f workloads a "
-	       "second\n",
-	       t->plan.target, (unsigned long long)s->workloads,
+	/* One workload with many states tells more by its states. */
+	bool by_states = s->unique_states > 20 * (s->workloads + 1);
+
+	printf("%s: %llu workload%s, %llu different crash states of %llu tried in %.1f s: %.0f %s "
+	       "a second\n",
+	       t->plan.target, (unsigned long long)s->workloads, s->workloads == 1 ? "" : "s",
 	       (unsigned long long)s->unique_states, (unsigned long long)s->crash_states, elapsed,
-	       elapsed > 0 ? (double)(s->workloads - t->before) / elapsed : 0);
+	       (double)(by_states ? s->unique_states : s->workloads - t->before) / elapsed,
+	       by_states ? "states" : "workloads");
 	if (t->before)
 		printf("%llu of the workloads had been done before\n",
 		       (unsigned long long)t->before);
-	if (s->budget_hit)
-		printf("the budget left out %.3g crash states\n", s->left_out);
+	if (s->budget_hit && s->left_out > 1e15)
+		printf("the budget left out more crash states than can be counted\n");
+	else if (s->budget_hit)
+		printf("the budget left out %.0f crash states\n", s->left_out);
 	if (r->stopped)
 		printf("stopped %s\n", r->signalled ? "by a signal" : "when its time was up");
 	if (r->stopped && !plan_from_stdin(&t->plan))
@@ -210,6 +237,7 @@ static void print_summary(const struct test *t, const struct workers_result *r, 
 		       (unsigned long long)r->errors);
 	if (r->suppressed)
 		printf("%llu findings are suppressed\n", (unsigned long long)r->suppressed);
+	print_doubts(t, s);
 	print_findings(t, r);
 }
 

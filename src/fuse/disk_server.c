@@ -347,10 +347,11 @@ static void wait_for_detach(unsigned number)
 {
 	char path[64];
 
-	loop_clear(number);
 	snprintf(path, sizeof(path), "/sys/block/loop%u/loop/backing_file", number);
-	for (unsigned ms = 0; ms < HANG_MS && !access(path, F_OK); ms += DETACH_MS)
+	for (unsigned ms = 0; ms < HANG_MS && !access(path, F_OK); ms += DETACH_MS) {
+		loop_clear_orphan(number); /* refused while the owner is on its way out */
 		sleep_ms(DETACH_MS);
+	}
 }
 
 /* Waits for the end of the owner, of the server, or of patience; then leaves nothing behind. */

@@ -19,10 +19,13 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fault.h"
 #include "base/io.h"
+
+enum { BUSY_TRIES = 200 };
 
 static const struct disk_ops *recorders[DISK_RECORDERS_MAX] = { &disk_bpf };
 
@@ -261,6 +264,20 @@ static void write_over(struct disk *d, const struct image *img)
 	vec_clear(&d->changed);
 }
 
+/* A mounted device refuses; so does one that somebody looks at for a moment. */
+static int open_exclusive(const char *path)
+{
+	const struct timespec nap = { .tv_nsec = 5000000 };
+	int fd;
+
+	for (unsigned tries = 0;; tries++) {
+		fd = open(path, O_RDONLY | O_EXCL | O_CLOEXEC);
+		if (fd >= 0 || errno != EBUSY || tries == BUSY_TRIES)
+			return fd;
+		nanosleep(&nap, NULL);
+	}
+}
+
 int disk_load(struct disk *d, const struct image *img, struct err *err)
 {
 	int r = fault_point("disk.load");
@@ -269,8 +286,7 @@ int disk_load(struct disk *d, const struct image *img, struct err *err)
 	if (img->size != d->size)
 		return err_set(err, -EINVAL, "an image of %llu bytes does not fit a disk of %llu",
 			       (unsigned long long)img->size, (unsigned long long)d->size);
-	/* O_EXCL: a mounted device refuses. */
-	auto_fd dev = r ? -1 : open(d->loop.path, O_RDONLY | O_EXCL | O_CLOEXEC);
+	auto_fd dev = r ? -1 : open_exclusive(d->loop.path);
 	if (dev < 0)
 		return err_set(err, r ? r : -errno, "cannot change what %s holds: %m",
 			       d->loop.path);
@@ -463,7 +479,7 @@ static int clear_if_orphan(void *ctx, unsigned number, const char *file)
 
 	if (owner_state(file, NULL) != OWNER_GONE)
 		return 0;
-	r = loop_clear(number);
+	r = loop_clear_orphan(number);
 	if (r == -ENXIO || r == -ENOENT)
 		return 0; /* another one clears at the same time */
 	if (!r)

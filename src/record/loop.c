@@ -23,6 +23,7 @@
 
 #include "base/fault.h"
 #include "base/io.h"
+#include "base/owner.h"
 
 enum { ATTACH_TRIES = 200, SECTOR = 512 };
 
@@ -118,7 +119,8 @@ static int try_attach(int control, int fd, const char *name, struct loop *l, str
 			return -EBUSY;
 		return err_set(err, -errno, "cannot open %s: %m", l->path);
 	}
-	snprintf((char *)config.info.lo_file_name, sizeof(config.info.lo_file_name), "%s", name);
+	snprintf(l->name, sizeof(l->name), "%s", name);
+	memcpy(config.info.lo_file_name, l->name, sizeof(l->name));
 	if (ioctl(dev, LOOP_CONFIGURE, &config) < 0) {
 		if (errno == EBUSY)
 			return -EBUSY;
@@ -167,24 +169,48 @@ int loop_attach(int fd, const char *name, struct loop *out, struct err *err)
 	return 0;
 }
 
-int loop_clear(unsigned number)
+/*
+ * Opens the device, and tells the name it was attached as. While it is open nobody can take it for
+ * another file, so that what is done through the descriptor is done to the one with that name.
+ */
+static int open_attached(unsigned number, char name[LO_NAME_SIZE])
 {
+	struct loop_info64 info;
 	char path[32];
 
 	snprintf(path, sizeof(path), "/dev/loop%u", number);
 	auto_fd dev = open(path, O_RDWR | O_CLOEXEC);
 	if (dev < 0)
 		return -errno;
+	if (ioctl(dev, LOOP_GET_STATUS64, &info) < 0)
+		return -errno;
+	snprintf(name, LO_NAME_SIZE, "%.*s", LO_NAME_SIZE - 1, (const char *)info.lo_file_name);
+	return steal_fd(&dev);
+}
+
+int loop_clear_orphan(unsigned number)
+{
+	char name[LO_NAME_SIZE];
+	auto_fd dev = open_attached(number, name);
+
+	if (dev < 0)
+		return dev;
+	if (owner_state(name, NULL) != OWNER_GONE)
+		return -ENXIO;
 	/* Takes effect when the last descriptor, which is most often ours, is closed. */
 	return ioctl(dev, LOOP_CLR_FD) < 0 ? -errno : 0;
 }
 
 void loop_detach(struct loop *l)
 {
-	if (!l->path[0])
-		return;
-	sys_write(l->number, "queue/stable_writes", "0");
-	loop_clear(l->number);
+	char name[LO_NAME_SIZE];
+	auto_fd dev = l->path[0] ? open_attached(l->number, name) : -1;
+
+	/* If it is ours no more, somebody has cleared it. */
+	if (dev >= 0 && streq(name, l->name)) {
+		sys_write(l->number, "queue/stable_writes", "0");
+		ioctl(dev, LOOP_CLR_FD);
+	}
 	*l = (struct loop){ 0 };
 }
 

@@ -11,6 +11,7 @@
 
 struct loop {
 	char path[32]; /* "/dev/loop3"; empty while there is none */
+	char name[64]; /* what it was attached as, cut to what the kernel keeps */
 	unsigned number;
 	dev_t dev;
 	uint32_t sector_size;
@@ -28,7 +29,10 @@ void loop_detach(struct loop *l);
  */
 typedef int (*loop_each_fn)(void *ctx, unsigned number, const char *backing_file);
 int loop_each(loop_each_fn fn, void *ctx);
-/* Detaches the device by its number: 0 or -errno. */
-int loop_clear(unsigned number);
+/*
+ * Detaches a device whose owner (owner.h) is gone: 0 or -errno. -ENXIO: it is none; others may have
+ * cleared it, and taken it, since it was looked at.
+ */
+int loop_clear_orphan(unsigned number);
 
 #endif

@@ -223,6 +223,14 @@ int plan_complete(struct plan *p, struct err *err)
 		p->guarantee = xstrdup(target->guarantee);
 	if (!p->modes)
 		p->modes = RUN_PERSIST;
+	if (p->lose_flush && !(p->modes & (RUN_REORDER | RUN_TORN)))
+		return err_set(err, -EINVAL,
+			       "--lose-flush needs --crash reorder: where all completed writes "
+			       "survive, no flush is missed");
+	if (p->recover && !streq(target->name, "fuse"))
+		return err_set(err, -EINVAL,
+			       "--recover is for fuse: targets; %s recovers by itself",
+			       target->name);
 	if (!p->budget && p->modes & (RUN_REORDER | RUN_TORN | RUN_RECOVERY))
 		p->budget = 200;
 	if (!p->kernel)

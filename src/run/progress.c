@@ -89,6 +89,8 @@ void progress_add_totals(struct run_totals *to, const struct run_totals *t)
 	to->findings += t->findings;
 	to->verified += t->verified;
 	to->repeated += t->repeated;
+	to->refused += t->refused;
+	to->altered += t->altered;
 	to->pruned += t->pruned;
 	to->left_out += t->left_out;
 	to->budget_hit |= t->budget_hit;
@@ -127,11 +129,12 @@ static void print_record(const struct progress_record *r, struct strbuf *out)
 		add_clean(out, c->words);
 		strbuf_addch(out, '\n');
 	}
-	strbuf_addf(out, "done %llu %llu %llu %llu %llu %llu %llu %.17g %.17g %u ",
+	strbuf_addf(out, "done %llu %llu %llu %llu %llu %llu %llu %llu %llu %.17g %.17g %u ",
 		    (unsigned long long)r->number, (unsigned long long)t->crash_states,
 		    (unsigned long long)t->unique_states, (unsigned long long)t->findings,
 		    (unsigned long long)r->suppressed, (unsigned long long)t->verified,
-		    (unsigned long long)t->repeated, t->pruned, t->left_out, t->budget_hit);
+		    (unsigned long long)t->repeated, (unsigned long long)t->refused,
+		    (unsigned long long)t->altered, t->pruned, t->left_out, t->budget_hit);
 	strbuf_addf(out, "%016llx\n", (unsigned long long)hash64(out->buf, out->len));
 }
 
@@ -199,7 +202,8 @@ static bool parse_done(char *rest, struct progress_record *r)
 	if (!take_number(&rest, &r->number) || !take_number(&rest, &t->crash_states) ||
 	    !take_number(&rest, &t->unique_states) || !take_number(&rest, &t->findings) ||
 	    !take_number(&rest, &r->suppressed) || !take_number(&rest, &t->verified) ||
-	    !take_number(&rest, &t->repeated) || !take_amount(&rest, &t->pruned) ||
+	    !take_number(&rest, &t->repeated) || !take_number(&rest, &t->refused) ||
+	    !take_number(&rest, &t->altered) || !take_amount(&rest, &t->pruned) ||
 	    !take_amount(&rest, &t->left_out))
 		return false;
 	t->budget_hit = take_number(&rest, &hit) && hit == 1;

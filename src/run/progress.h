@@ -6,8 +6,8 @@
  * workload that was done, which the parent of the workers writes at once:
  *
  *	found COUNT KEPT KINDS CLUSTER<tab>WORDS      for each cluster the workload fell into
- *	done NUMBER STATES UNIQUE FINDINGS SUPPRESSED VERIFIED REPEATED PRUNED LEFT_OUT BUDGET_HIT
- *	     CHECK                                    all on one line
+ *	done NUMBER STATES UNIQUE FINDINGS SUPPRESSED VERIFIED REPEATED REFUSED ALTERED PRUNED
+ *	     LEFT_OUT BUDGET_HIT CHECK                all on one line
  *
  * KINDS has a bit for each kind of problem seen, in hexadecimal; WORDS tell the first. CHECK is
  * the hash of the record up to there, so that one that was cut is known.

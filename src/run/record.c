@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "base/log.h"
 #include "run/run_impl.h"
 #include "workload/exec.h"
 
@@ -107,6 +108,8 @@ static int run_op(struct run *r, struct exec *x, const struct workload *w, size_
 	if (rc)
 		return rc;
 	int64_t result = exec_op(x, i);
+	if (result < 0)
+		log_info("operation %zu, %s: %s", i, strbuf_str(&text), strerror((int)-result));
 	rc = mark(r, EV_OP_END, i, result, NULL, err);
 	if (!rc && result >= 0 && (workload_persists(w, i) || r->guarantee.every_op))
 		rc = mark(r, EV_PERSIST, i, 0, NULL, err);

@@ -137,7 +137,7 @@ static int verify(struct run *r, struct run_totals *totals, struct err *err)
  * Forgets the n-th flush or FUA that was sent while operations ran. A flush alone becomes a read,
  * which orders nothing, so that the numbers of events stay what they are.
  */
-static void lose_flush(struct trace *t, uint64_t n)
+static bool lose_flush(struct trace *t, uint64_t n)
 {
 	bool running = false;
 
@@ -153,6 +153,7 @@ static void lose_flush(struct trace *t, uint64_t n)
 			if (ev->kind == EV_WRITE && ev->flags & flag && --n == 0)
 				ev->flags &= ~flag;
 	}
+	return n == 0;
 }
 
 /*
@@ -190,7 +191,9 @@ int run_workload(struct run *r, const struct workload *w, const struct run_repor
 	if (rc)
 		return rc;
 	if (r->opts.lose_flush)
-		lose_flush(&r->trace, r->opts.lose_flush);
+		totals->altered += lose_flush(&r->trace, r->opts.lose_flush);
+	for (size_t i = 0; i < r->history.results.n; i++)
+		totals->refused += r->history.results.v[i] < 0;
 	r->runs++;
 	totals->workloads++;
 	if (target_kernel_log(&r->target, &log))

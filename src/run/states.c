@@ -102,6 +102,12 @@ static size_t operations_done(const struct trace *t, uint64_t point, bool *under
 	return ended;
 }
 
+/* Subsets of many writes are more than a double can count; what is written down is a number. */
+static double add_amount(double a, double b)
+{
+	return min(a + b, 1e300);
+}
+
 static void count_states(struct crash *e, struct run_totals *totals)
 {
 	struct crash_stats stats = { 0 };
@@ -110,10 +116,10 @@ static void count_states(struct crash *e, struct run_totals *totals)
 		return;
 	crash_stats(e, &stats);
 	totals->crash_states += stats.tried;
-	totals->pruned += stats.pruned;
+	totals->pruned = add_amount(totals->pruned, stats.pruned);
 	totals->budget_hit |= stats.budget_hit;
 	if (stats.budget_hit)
-		totals->left_out += stats.left_out;
+		totals->left_out = add_amount(totals->left_out, stats.left_out);
 }
 
 /* What a state is judged by, and who is told. */

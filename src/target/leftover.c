@@ -339,7 +339,7 @@ static int clear_one(const struct leftover *l)
 	case LEFTOVER_MOUNT:
 		return umount2(l->what, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
 	case LEFTOVER_LOOP:
-		r = loop_clear(l->number);
+		r = loop_clear_orphan(l->number);
 		return r == -ENXIO || r == -ENOENT ? 0 : r; /* somebody else did it */
 	case LEFTOVER_FILE:
 		return nftw(l->what, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) ? -errno : 0;
