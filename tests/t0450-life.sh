@@ -139,6 +139,15 @@ check 'a record that is cut' run 1 --resume cut --json
 check 'is done again' json 'd["done_before"] == 89'
 check 'and nothing else' test "$(totals)" = "$whole"
 
+# What only the second worker had kept is not taken for the disk of another.
+cp -r whole gap
+rm -r gap/progress gap/findings/* gap/base-*.img
+echo old >gap/base-1.img
+check 'with the base image of one worker there' run 1 --resume gap -j 2
+check 'no case is kept with it' sh -c '! grep -q "^base .*base-[01].img" gap/findings/*/case'
+check 'it stays as it was' test "$(cat gap/base-1.img)" = old
+check 'and each case shows again' status 1 replay "$(find gap/findings -mindepth 1 -maxdepth 1 | sort | head -n 1)"
+
 # ---- what cannot be resumed ----
 
 refused() { # WORDS ARGUMENTS...
@@ -170,6 +179,27 @@ check 'a file that is damaged' refused "other/run:[0-9]*: 'sede' is no key" --re
 cp -r whole again
 awk '/^done/ && $5 == 0 { print; exit }' whole/progress >>again/progress
 check 'a record that counts twice' refused 'twice' --resume again
+
+# A run names programs that are run as whoever resumes it.
+cp -r whole foreign
+truncate -s -10 foreign/progress
+chmod o+w foreign/run
+check 'what others may have written' refused "foreign/run is not yours alone.*$dir/server.*--trust" --resume foreign
+check 'if it is trusted' run 1 --resume foreign --trust
+one=$(find foreign/findings -mindepth 1 -maxdepth 1 | sort | head -n 1)
+check 'one of its findings, which is ours' status 1 replay "$one"
+chown 1 "$one"
+check "another's is not replayed" status 2 replay "$one"
+check 'and says why' grep -q 'case is not yours alone.*--trust' err
+check 'nor shrunk' status 2 shrink "$one" -o foreign-small
+check 'nothing is made' test ! -e foreign-small
+check 'trusted it is' status 1 replay "$one" --trust
+
+mkdir mine
+echo precious >mine/suppressions
+check 'a directory with a file of that name' refused 'mine/suppressions is there already' \
+	-t "$(target)" --mkfs "$mkfs" --size 4M -b seq-1 --limit 1 -o mine
+check 'which stays' grep -q precious mine/suppressions
 
 # A worker that dies is an error that names the workload; another one takes its place.
 timeout 120 "$OUTAGE" test -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 1 "${bounds[@]}" --keep all \
@@ -256,7 +286,7 @@ hanging() { # STATUS OPTIONS ARGUMENTS...
 }
 check 'an fsync that hangs is a finding' hanging 1 hang=fsync -o hung three
 check 'with what was done' grep -q 'did not answer for 2 s while running fsync foo' out
-check 'the others are done' grep -q ' 3 workloads, 2 crash states' out
+check 'the others are done' grep -q ' 3 workloads, 2 different crash states' out
 check 'it is kept' grep -q '^hang' hung/findings/1-0/problems
 check 'with where it is' grep -q 'process [0-9]* is in state' hung/findings/1-0/said
 check 'no server is left' no_server

@@ -107,6 +107,7 @@ struct worker {
 	struct note *note;
 	const char *dir; /* the run's directory, as it is reached from here */
 	unsigned slot, base;
+	bool base_kept;
 	int out;
 	uint64_t at; /* the workload at hand */
 	uint64_t cases, suppressed;
@@ -169,7 +170,11 @@ static int on_finding(void *ctx, const struct run_case *c, struct err *err)
 	snprintf(f->words, sizeof(f->words), "%s", first->words);
 	f->kept = take_place(w->shared, cluster, w->opts->keep);
 	if (f->kept) {
-		struct store_place at = { w->dir, w->base, w->at, f->number };
+		struct store_place at = { .run = w->dir,
+					  .base = w->base,
+					  .base_kept = &w->base_kept,
+					  .workload = w->at,
+					  .number = f->number };
 		int rc = store_case(&at, c, &w->opts->run, err);
 
 		if (rc == -ENOSPC)
@@ -370,7 +375,9 @@ static void take_done(struct parent *p, struct slot *s, const struct message *m)
 static void take_finding(struct parent *p, struct slot *s, const struct worker_finding *f)
 {
 	struct progress_cluster c = { .kinds = f->kinds, .count = 1, .kept = f->kept };
-	struct store_place at = { p->opts->dir, 0, f->workload, f->number };
+	struct store_place at = { .run = p->opts->dir,
+				  .workload = f->workload,
+				  .number = f->number };
 	auto_free char *name = store_name(&at);
 	auto_free char *dir = f->kept ? xasprintf("%s/findings/%s", p->opts->dir, name) : NULL;
 
@@ -477,7 +484,7 @@ static void take_hang(struct parent *p, unsigned i, const struct store_hang *h)
 				    .number = s->cases,
 				    .kind = FINDING_HANG,
 				    .kinds = 1U << FINDING_HANG };
-	struct store_place at = { p->opts->dir, 0, f.workload, f.number };
+	struct store_place at = { .run = p->opts->dir, .workload = f.workload, .number = f.number };
 	auto_free char *cluster = store_cluster(FINDING_HANG, h->workload);
 	struct err err = ERR_INIT;
 
