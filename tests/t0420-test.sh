@@ -37,7 +37,7 @@ orphans() {
 
 for fs in ext4 xfs btrfs; do
 	check "$fs: seq-1 reports nothing" run 0 -t $fs -b seq-1
-	check "$fs: all 344 workloads ran" grep -q '^'$fs': 344 workloads, 344 crash states' out
+	check "$fs: all 344 workloads ran" grep -q '^'$fs': 344 workloads, 344 different crash states' out
 	check "$fs: a sample of seq-2 reports nothing" run 0 -t $fs -b seq-2 --sample 100 --seed 5
 	check "$fs: a sample with writes lost and reordered reports nothing" \
 		run 0 -t $fs -b seq-1 --crash reorder --sample 12 --seed 2 --budget 60

@@ -256,7 +256,7 @@ hanging() { # STATUS OPTIONS ARGUMENTS...
 }
 check 'an fsync that hangs is a finding' hanging 1 hang=fsync -o hung three
 check 'with what was done' grep -q 'did not answer for 2 s while running fsync foo' out
-check 'the others are done' grep -q ' 3 workloads, 2 crash states' out
+check 'the others are done' grep -q ' 3 workloads, 2 different crash states' out
 check 'it is kept' grep -q '^hang' hung/findings/1-0/problems
 check 'with where it is' grep -q 'process [0-9]* is in state' hung/findings/1-0/said
 check 'no server is left' no_server
