@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * names.c - what giving, taking and moving names does to a state: the directories' entries, link
- * counts, and the hashes of paths. Whether it is allowed was decided before (ops.c, rename.c).
+ * counts, times, and the hashes of paths. Whether it is allowed was decided before (vfs_name.c,
+ * vfs_rename.c).
  */
 #include "fs/internal.h"
 
@@ -15,19 +16,28 @@ uint64_t name_find(const struct reffs *r, uint64_t dir, const char *name, size_t
 	return leaf ? container_of(leaf, struct dirent_node, node)->ino : 0;
 }
 
+/* A directory whose names change. */
+static struct reffs_inode *change_dir(struct reffs *r, uint64_t dir)
+{
+	struct reffs_inode *d = inode_own(r, dir);
+
+	inode_touch(r, d, TOUCH_MTIME | TOUCH_CTIME);
+	return d;
+}
+
 static void entry_add(struct reffs *r, uint64_t dir, const char *name, uint64_t ino)
 {
-	map_insert(&inode_own(r, dir)->map, &dirent_new(name, strlen(name), ino)->node);
+	map_insert(&change_dir(r, dir)->map, &dirent_new(name, strlen(name), ino)->node);
 }
 
 static void entry_remove(struct reffs *r, uint64_t dir, const char *name)
 {
-	map_remove(&inode_own(r, dir)->map, name, strlen(name));
+	map_remove(&change_dir(r, dir)->map, name, strlen(name));
 }
 
 static void entry_set(struct reffs *r, struct place at, uint64_t ino)
 {
-	struct map_node *leaf = map_own(&inode_own(r, at.dir)->map, at.name, strlen(at.name));
+	struct map_node *leaf = map_own(&change_dir(r, at.dir)->map, at.name, strlen(at.name));
 
 	container_of(leaf, struct dirent_node, node)->ino = ino;
 }
@@ -47,16 +57,22 @@ void name_new(struct reffs *r, uint64_t dir, const char *name, struct reffs_inod
 		inode->parent = dir;
 		inode_own(r, dir)->nlink++;
 	}
-	map_insert(&r->cur->inodes, &inode->node);
-	inode_commit(r, inode);
+	inode_add(r, inode);
 }
 
 void name_link(struct reffs *r, uint64_t dir, const char *name, uint64_t ino)
 {
-	struct reffs_inode *i = inode_edit(r, ino);
+	if (!inode_get(r, ino)->nlink) { /* what O_TMPFILE made */
+		struct reffs_inode *orphan = orphan_take(r, ino);
 
-	assert(i->type != TREE_DIR && i->nlink);
+		orphan->ctime = r->now;
+		name_new(r, dir, name, orphan);
+		return;
+	}
+	struct reffs_inode *i = inode_edit(r, ino);
+	assert(i->type != TREE_DIR);
 	i->nlink++;
+	i->ctime = r->now;
 	i->names = hash_add(i->names, hash_of(r, (struct place){ dir, name }));
 	inode_commit(r, i);
 	entry_add(r, dir, name, ino);
@@ -70,21 +86,16 @@ void name_unlink(struct reffs *r, uint64_t dir, const char *name)
 	assert(ino != REFFS_ROOT_INO && (i->type != TREE_DIR || !i->map));
 	entry_remove(r, dir, name);
 	i->names = hash_sub(i->names, hash_of(r, (struct place){ dir, name }));
+	i->ctime = r->now;
 	i->nlink--;
 	if (i->type == TREE_DIR) {
 		i->nlink = 0;
 		inode_own(r, dir)->nlink--;
 	}
-	if (i->nlink) {
+	if (i->nlink)
 		inode_commit(r, i);
-		return;
-	}
-	struct map_num key = i->key; /* the inode may go with the last reference */
-	if (inode_is_open(r, ino)) {
-		map_ref(&i->node);
-		orphan_add(r, i);
-	}
-	map_remove(&r->cur->inodes, key.b, sizeof(key));
+	else
+		inode_remove(r, i);
 }
 
 struct moved {
@@ -134,6 +145,7 @@ void name_move(struct reffs *r, struct place from, struct place to)
 	entry_remove(r, from.dir, from.name);
 	entry_add(r, to.dir, to.name, ino);
 	change_parent(r, ino, from.dir, to.dir);
+	inode_own(r, ino)->ctime = r->now;
 }
 
 void name_exchange(struct reffs *r, struct place a, struct place b)
@@ -149,6 +161,8 @@ void name_exchange(struct reffs *r, struct place a, struct place b)
 	entry_set(r, b, at_a);
 	change_parent(r, at_a, a.dir, b.dir);
 	change_parent(r, at_b, b.dir, a.dir);
+	inode_own(r, at_a)->ctime = r->now;
+	inode_own(r, at_b)->ctime = r->now;
 }
 
 bool dir_is_below(const struct reffs *r, uint64_t dir, uint64_t above)
