@@ -27,11 +27,26 @@ const struct reffs_inode *reffs_inode(const struct reffs_state *s, uint64_t ino)
 	return find_in(s->inodes, ino);
 }
 
+void inode_forget(struct reffs *r)
+{
+	r->found->now++;
+}
+
 const struct reffs_inode *inode_find(const struct reffs *r, uint64_t ino)
 {
-	const struct reffs_inode *i = find_in(r->cur->inodes, ino);
+	struct found_inodes *f = r->found;
+	size_t slot = ino % ARRAY_SIZE(f->v);
 
-	return i || !r->orphans ? i : find_in(r->orphans, ino);
+	/* A path is walked more than once for an operation, and each walk begins at the root. */
+	if (f->v[slot].ino == ino && f->v[slot].when == f->now)
+		return f->v[slot].inode;
+	const struct reffs_inode *i = find_in(r->cur->inodes, ino);
+	if (!i && r->orphans)
+		i = find_in(r->orphans, ino);
+	f->v[slot].ino = ino;
+	f->v[slot].when = f->now;
+	f->v[slot].inode = i;
+	return i;
 }
 
 const struct reffs_inode *inode_get(const struct reffs *r, uint64_t ino)
@@ -61,6 +76,7 @@ struct reffs_inode *inode_own(struct reffs *r, uint64_t ino)
 	struct map_num key = map_num(ino);
 	struct map_node **table = &r->orphans;
 
+	inode_forget(r);
 	if (!r->orphans || !find_in(r->orphans, ino)) {
 		own_state(r);
 		table = &r->cur->inodes;
@@ -143,6 +159,7 @@ uint64_t page_room(const struct reffs *r)
 void inode_add(struct reffs *r, struct reffs_inode *inode)
 {
 	assert(inode->nlink);
+	inode_forget(r);
 	own_state(r);
 	map_insert(&r->cur->inodes, &inode->node);
 	r->cur->n_inodes++;
@@ -154,6 +171,7 @@ void inode_remove(struct reffs *r, struct reffs_inode *inode)
 	struct map_num key = inode->key; /* the inode may go with the last reference */
 
 	assert(!inode->nlink);
+	inode_forget(r);
 	r->cur->n_inodes--;
 	if (pins_count(&r->pins, inode->ino)) {
 		map_ref(&inode->node);
@@ -167,6 +185,7 @@ void inode_remove(struct reffs *r, struct reffs_inode *inode)
 void orphan_add(struct reffs *r, struct reffs_inode *inode)
 {
 	assert(!inode->nlink);
+	inode_forget(r);
 	map_insert(&r->orphans, &inode->node);
 	r->n_orphans++;
 	r->orphan_pages += inode->pages;
@@ -175,6 +194,7 @@ void orphan_add(struct reffs *r, struct reffs_inode *inode)
 struct reffs_inode *orphan_take(struct reffs *r, uint64_t ino)
 {
 	struct map_num key = map_num(ino);
+	inode_forget(r);
 	struct map_node *leaf = map_ref(map_own(&r->orphans, key.b, sizeof(key)));
 	struct reffs_inode *i = container_of(leaf, struct reffs_inode, node);
 
@@ -186,6 +206,7 @@ struct reffs_inode *orphan_take(struct reffs *r, uint64_t ino)
 
 void orphans_drop(struct reffs *r)
 {
+	inode_forget(r);
 	map_unref(r->orphans);
 	r->orphans = NULL;
 	r->n_orphans = r->orphan_pages = 0;

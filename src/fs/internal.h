@@ -37,9 +37,19 @@ struct pins {
 	size_t n, size;
 };
 
+/* Inodes that were found lately; all are forgotten when any may have moved. */
+struct found_inodes {
+	uint64_t now;
+	struct {
+		uint64_t when, ino;
+		const struct reffs_inode *inode;
+	} v[16];
+};
+
 struct reffs {
 	struct reffs_opts opts; /* with the defaults filled in */
 	struct reffs_state *cur;
+	struct found_inodes *found;
 	uint64_t next_ino;
 	struct tree_time now;
 	struct pins pins;
@@ -78,6 +88,8 @@ void inode_touch(struct reffs *r, struct reffs_inode *inode, unsigned times);
 int inode_room(const struct reffs *r);
 uint64_t page_room(const struct reffs *r);
 
+/* After the current state was replaced. */
+void inode_forget(struct reffs *r);
 /* The first name takes an inode into the table of the state, the last one out of it. */
 void inode_add(struct reffs *r, struct reffs_inode *inode);
 void inode_remove(struct reffs *r, struct reffs_inode *inode);
@@ -117,6 +129,8 @@ bool dir_is_below(const struct reffs *r, uint64_t dir, uint64_t above);
 
 /* ---- vfs_name.c ---- */
 
+/* Whether names may be looked up there: 0 or -errno. */
+int may_search(const struct reffs *r, const struct reffs_cred *c, uint64_t dir);
 /* Looks a name up as part of another call: *ino is 0 if there is none. 0 or -errno. */
 int vfs_find(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const char *name,
 	     uint64_t *ino);

@@ -9,9 +9,20 @@
 
 #include "fs/path.h"
 
+/*
+ * "." is no name to make or remove, but to say so, the directory is searched. Of other names, the
+ * calls see to that.
+ */
 static bool is_dot(const char *name)
 {
 	return streq(name, ".");
+}
+
+static int dot_is(const struct reffs *r, uint64_t dir, int what)
+{
+	int rc = may_search(r, &r->cred, dir);
+
+	return rc ? rc : what;
 }
 
 /*
@@ -22,7 +33,7 @@ static int new_place(struct reffs *r, const char *path, struct place *out)
 {
 	int rc = path_parent(r, &r->cred, path, out);
 
-	return !rc && is_dot(out->name) ? -EEXIST : rc;
+	return !rc && is_dot(out->name) ? dot_is(r, out->dir, -EEXIST) : rc;
 }
 
 int64_t ref_mkdir(struct reffs *r, const struct op *op)
@@ -67,7 +78,7 @@ int64_t ref_symlink(struct reffs *r, const struct op *op)
 	if (rc)
 		return rc;
 	if (is_dot(at.name) && *target && strlen(target) < PATH_LEN_MAX)
-		return -EEXIST;
+		return dot_is(r, at.dir, -EEXIST);
 	return vfs_symlink(r, &r->cred, target, at.dir, at.name, &ino);
 }
 
@@ -80,25 +91,28 @@ int64_t ref_link(struct reffs *r, const struct op *op)
 
 	if (old_rc || rc)
 		return old_rc ? old_rc : rc;
+	ino = old.dir;
 	if (is_dot(old.name))
-		ino = old.dir;
+		rc = dot_is(r, old.dir, 0);
 	else
 		rc = vfs_lookup(r, &r->cred, old.dir, old.name, &ino);
 	if (rc)
 		return rc;
 	if (is_dot(new.name))
-		return -EEXIST;
+		return dot_is(r, new.dir, -EEXIST);
 	return vfs_link(r, &r->cred, ino, new.dir, new.name);
 }
 
 static int64_t unlink_at(struct reffs *r, struct place at)
 {
-	return is_dot(at.name) ? -EISDIR : vfs_unlink(r, &r->cred, at.dir, at.name);
+	return is_dot(at.name) ? dot_is(r, at.dir, -EISDIR)
+			       : vfs_unlink(r, &r->cred, at.dir, at.name);
 }
 
 static int64_t rmdir_at(struct reffs *r, struct place at)
 {
-	return is_dot(at.name) ? -EINVAL : vfs_rmdir(r, &r->cred, at.dir, at.name);
+	return is_dot(at.name) ? dot_is(r, at.dir, -EINVAL)
+			       : vfs_rmdir(r, &r->cred, at.dir, at.name);
 }
 
 int64_t ref_unlink(struct reffs *r, const struct op *op)
@@ -142,9 +156,11 @@ int64_t ref_rename(struct reffs *r, const struct op *op)
 		return from_rc ? from_rc : rc;
 	if ((flags & RENAME_EXCHANGE) && (flags & (RENAME_NOREPLACE | RENAME_WHITEOUT)))
 		return -EINVAL;
-	if (is_dot(from.name))
-		return -EBUSY;
-	if (is_dot(to.name))
-		return flags & RENAME_NOREPLACE ? -EEXIST : -EBUSY;
+	if (is_dot(from.name) || is_dot(to.name)) {
+		rc = dot_is(r, from.dir, 0);
+		if (rc || is_dot(from.name))
+			return rc ? rc : dot_is(r, to.dir, -EBUSY);
+		return dot_is(r, to.dir, flags & RENAME_NOREPLACE ? -EEXIST : -EBUSY);
+	}
 	return vfs_rename(r, &r->cred, from.dir, from.name, to.dir, to.name, flags);
 }

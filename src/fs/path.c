@@ -186,6 +186,8 @@ int vfs_path_parent(struct reffs *r, const struct reffs_cred *c, const char *pat
 	struct place at;
 	int rc = path_parent(r, c, path, &at);
 
+	if (!rc)
+		rc = may_search(r, c, at.dir);
 	*dir = rc ? 0 : at.dir;
 	*name = rc ? NULL : at.name;
 	return rc;

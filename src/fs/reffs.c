@@ -27,6 +27,9 @@ struct reffs *reffs_new(const struct reffs_opts *opts)
 {
 	struct reffs *r = xcalloc(1, sizeof(*r));
 
+	r->found = xcalloc(1, sizeof(*r->found));
+	inode_forget(r); /* an entry of time 0 is empty */
+
 	if (opts)
 		r->opts = *opts;
 	if (!r->opts.root_mode)
@@ -63,6 +66,7 @@ void reffs_free(struct reffs *r)
 	vec_release(&r->handles);
 	orphans_drop(r);
 	pins_release(&r->pins);
+	free(r->found);
 	reffs_state_unref(r->cur);
 	free(r);
 }
@@ -81,6 +85,7 @@ void reffs_restore(struct reffs *r, struct reffs_state *s)
 	s->refs++;
 	reffs_state_unref(r->cur);
 	r->cur = s;
+	inode_forget(r);
 }
 
 void reffs_state_unref(struct reffs_state *s)

@@ -83,8 +83,13 @@ static int may_setattr(const struct reffs *r, const struct reffs_cred *c,
 		if (rc)
 			return rc;
 	}
-	if ((a->set & (VFS_SET_UID | VFS_SET_GID)) && !may_chown(c, i, a))
-		return -EPERM;
+	if (a->set & (VFS_SET_UID | VFS_SET_GID)) {
+		bool drops = i->type != TREE_DIR && perm_drop_setid(c, i) != i->mode;
+
+		/* Even if the owner stays, to lose set-id bits is a change of the mode. */
+		if (!may_chown(c, i, a) || (drops && !perm_owns(c, i)))
+			return -EPERM;
+	}
 	if ((a->set & VFS_SET_MODE) && !perm_owns(c, i))
 		return -EPERM;
 	if ((a->set & VFS_SET_MODE) && i->type == TREE_SYMLINK)

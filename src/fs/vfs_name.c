@@ -12,17 +12,21 @@
 #include "fs/path.h"
 #include "fs/perm.h"
 
-int vfs_find(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const char *name,
-	     uint64_t *ino)
+int may_search(const struct reffs *r, const struct reffs_cred *c, uint64_t dir)
 {
 	const struct reffs_inode *d = inode_find(r, dir);
-	size_t len = strlen(name);
 
 	if (!d)
 		return -ESTALE;
-	if (d->type != TREE_DIR)
-		return -ENOTDIR;
-	int rc = perm_check(c, d, PERM_X);
+	return d->type == TREE_DIR ? perm_check(c, d, PERM_X) : -ENOTDIR;
+}
+
+int vfs_find(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const char *name,
+	     uint64_t *ino)
+{
+	size_t len = strlen(name);
+	int rc = may_search(r, c, dir);
+
 	if (rc)
 		return rc;
 	if (len > NAME_LEN_MAX)

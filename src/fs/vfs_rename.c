@@ -96,7 +96,11 @@ int vfs_rename(struct reffs *r, const struct reffs_cred *c, uint64_t from_dir, c
 	if ((flags & ~all) ||
 	    ((flags & RENAME_EXCHANGE) && (flags & (RENAME_NOREPLACE | RENAME_WHITEOUT))))
 		return -EINVAL;
-	rc = vfs_find(r, c, from_dir, from, &n.source);
+	rc = may_search(r, c, from_dir);
+	if (!rc)
+		rc = may_search(r, c, to_dir);
+	if (!rc)
+		rc = vfs_find(r, c, from_dir, from, &n.source);
 	if (!rc && !n.source)
 		rc = -ENOENT;
 	if (!rc)

@@ -120,6 +120,10 @@ static int set_acl(struct reffs *r, const struct reffs_cred *c, uint64_t ino, co
 	rc = acl.n ? acl_valid(&acl) : 0;
 	if (rc)
 		return rc;
+	if (!acl.n && !xattrs_find(found->xattrs, name))
+		return 0;
+	uint32_t mode = found->mode;
+	bool had = xattrs_find(found->xattrs, name);
 	struct reffs_inode *i = inode_edit(r, ino);
 	bool keep = acl.n;
 	if (acl.n && access) {
@@ -128,7 +132,8 @@ static int set_acl(struct reffs *r, const struct reffs_cred *c, uint64_t ino, co
 			i->mode &= ~(uint32_t)S_ISGID;
 	}
 	acl_set(i, name, keep ? &acl : NULL);
-	i->ctime = r->now;
+	if (keep || had || i->mode != mode)
+		i->ctime = r->now;
 	inode_commit(r, i);
 	return 0;
 }
