@@ -66,6 +66,7 @@ void name_link(struct reffs *r, uint64_t dir, const char *name, uint64_t ino)
 		struct reffs_inode *orphan = orphan_take(r, ino);
 
 		orphan->ctime = r->now;
+		orphan->linkable = false; /* once */
 		name_new(r, dir, name, orphan);
 		return;
 	}
@@ -98,33 +99,45 @@ void name_unlink(struct reffs *r, uint64_t dir, const char *name)
 		inode_remove(r, i);
 }
 
+/* One name of an inode that goes from one path to another. */
 struct moved {
-	struct reffs *r;
-	struct hash128 from, to; /* of the directory's path */
+	uint64_t ino;
+	struct hash128 from, to;
 };
 
-static void change_path(struct reffs *r, uint64_t ino, struct hash128 from, struct hash128 to);
+struct moving {
+	struct vec_of(struct moved) left;
+	struct moved dir; /* whose names are being gone through */
+};
 
 static int move_entry(void *ctx, const struct map_node *leaf)
 {
-	const struct moved *m = ctx;
+	struct moving *m = ctx;
 	const struct dirent_node *d = container_of(leaf, struct dirent_node, node);
 	size_t len = d->node.bits;
 
-	change_path(m->r, d->ino, path_hash(m->from, d->name, len), path_hash(m->to, d->name, len));
+	vec_push(&m->left, (struct moved){ d->ino, path_hash(m->dir.from, d->name, len),
+					   path_hash(m->dir.to, d->name, len) });
 	return 0;
 }
 
-/* One name of the inode goes from one path to another, and all that is below it. */
+/* One name of the inode changes, and all paths below it, however deep. */
 static void change_path(struct reffs *r, uint64_t ino, struct hash128 from, struct hash128 to)
 {
-	struct reffs_inode *i = inode_edit(r, ino);
-	struct moved below = { r, from, to };
+	struct moving m = { .dir = { ino, from, to } };
 
-	i->names = hash_add(hash_sub(i->names, from), to);
-	inode_commit(r, i);
-	if (i->type == TREE_DIR)
-		map_each(i->map, move_entry, &below);
+	for (;;) {
+		struct reffs_inode *i = inode_edit(r, m.dir.ino);
+
+		i->names = hash_add(hash_sub(i->names, m.dir.from), m.dir.to);
+		inode_commit(r, i);
+		if (i->type == TREE_DIR)
+			map_each(i->map, move_entry, &m);
+		if (!m.left.n)
+			break;
+		m.dir = m.left.v[--m.left.n];
+	}
+	vec_release(&m.left);
 }
 
 /* What was moved from one directory to another, if it is a directory, counts as a link there. */
