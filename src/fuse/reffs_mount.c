@@ -64,6 +64,7 @@ static int mount_session(struct reffs_mount *m, const char *dir, bool allow_othe
 
 	fuse_set_log_func(keep_words);
 	m->se = fuse_session_new(&args, &reffs_operations, sizeof(reffs_operations), m);
+	fuse_opt_free_args(&args);
 	if (!m->se)
 		return err_set(err, -ENOMEM, "cannot start a FUSE session: %s", last_words);
 	if (fuse_session_mount(m->se, dir))
