@@ -84,6 +84,7 @@ stop() { # SIGNAL...: how it ends, and with which status
 	kill "$@" "$server"
 	wait "$server"
 	status=$?
+	cp server.err err
 	server=
 }
 ctl() { run "$OUTAGE" reffs "$@"; }
@@ -110,6 +111,14 @@ fi
 stop -TERM
 check "a signal unmounts it" not_mounted
 check "and that is a good end" test "$status" = 0
+
+# Whoever asks twice gets the same.
+for ((i = 0; i < 10; i++)); do
+	start
+	stop -TERM # and timeout(1) sends it on, and to its group
+	[ "$status" = 0 ] && not_mounted || break
+done
+check "asked twice, it unmounts as well" test $i = 10
 
 start --direct
 check "the same without pages in the kernel" run "$probe" caches mnt

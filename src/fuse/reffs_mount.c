@@ -3,6 +3,7 @@
 #include "fuse/reffs_mount.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -113,6 +114,14 @@ int reffs_mount_detach(struct reffs_mount *m, struct err *err)
 	return 0;
 }
 
+/* Who is impatient and asks again must not keep us from unmounting. */
+static void ignore_signals(void)
+{
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+}
+
 int reffs_mount_serve(struct reffs_mount *m, struct err *err)
 {
 	struct fuse_loop_config *config;
@@ -126,6 +135,7 @@ int reffs_mount_serve(struct reffs_mount *m, struct err *err)
 		return err_set(err, -ENOMEM, "out of memory");
 	fuse_loop_cfg_set_idle_threads(config, IDLE_THREADS);
 	rc = fuse_session_loop_mt(m->se, config);
+	ignore_signals();
 	fuse_loop_cfg_destroy(config);
 	/* The number of a signal is a good end, too. */
 	return rc < 0 ? err_set(err, rc, "cannot serve the mount: %s", strerror(-rc)) : 0;
