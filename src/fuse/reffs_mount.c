@@ -68,6 +68,10 @@ static int mount_session(struct reffs_mount *m, const char *dir, bool allow_othe
 	fuse_opt_free_args(&args);
 	if (!m->se)
 		return err_set(err, -ENOMEM, "cannot start a FUSE session: %s", last_words);
+	/* Before there is anything to unmount. */
+	if (fuse_set_signal_handlers(m->se))
+		return err_set(err, -EIO, "cannot catch signals: %s", last_words);
+	m->signals = true;
 	if (fuse_session_mount(m->se, dir))
 		return err_set(err, -EIO,
 			       "cannot mount on %s: %s; is /dev/fuse there, and fusermount3 "
@@ -127,9 +131,6 @@ int reffs_mount_serve(struct reffs_mount *m, struct err *err)
 	struct fuse_loop_config *config;
 	int rc;
 
-	if (fuse_set_signal_handlers(m->se))
-		return err_set(err, -EIO, "cannot catch signals: %s", last_words);
-	m->signals = true;
 	config = fuse_loop_cfg_create();
 	if (!config)
 		return err_set(err, -ENOMEM, "out of memory");

@@ -306,6 +306,9 @@ static void random_call(struct rng *g, bool mount, bool seeks, struct call *c)
 		break;
 	case FALLOCATE:
 		c->flags = fallocs[rng_below(g, tmpfs ? 4 : mount ? 5 : ARRAY_SIZE(fallocs))];
+		/* For ext4, what is reserved and was read is data; a hole is one everywhere. */
+		if (seeks)
+			c->flags = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 		break;
 	case SETXATTR:
 		c->flags = (int)rng_below(g, 3);
