@@ -6,14 +6,7 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-if [ "$(id -u)" != 0 ]; then
-	echo "1..0 # SKIP mounting needs root"
-	exit 77
-fi
-if ! timeout 60 "$OUTAGE" test -t ext4 -b pm-seq-1 --limit 1 -o probe >out 2>err; then
-	echo "1..0 # SKIP $(head -1 err)"
-	exit 77
-fi
+needs_mounts
 
 # run STATUS ARGS...: true if it ends with STATUS
 run() {

@@ -138,7 +138,7 @@ static void spend(struct run *r)
 
 static bool spent(const struct run *r)
 {
-	return r->opts.budget && !r->budget_left;
+	return r->opts.modes & RUN_RECOVERY && r->opts.budget && !r->budget_left;
 }
 
 static int tell(struct run *r, const struct judge *j, const struct crash_state *state,
@@ -318,7 +318,7 @@ int explore_states(struct run *r, const struct workload *w, const struct run_rep
 	while (!rc && e && !spent(r) && crash_next(e, &state))
 		rc = check_state(r, &j, &state, NULL, opts.vary && teaches(&state) ? &reads : NULL,
 				 err);
-	totals->budget_hit |= e && spent(r) && r->opts.modes & RUN_RECOVERY;
+	totals->budget_hit |= e && spent(r);
 	count_states(e, totals);
 	reads_release(&reads);
 	crash_points_release(&points);
