@@ -6,10 +6,16 @@ JOBS  ?= $(shell nproc)
 
 SHELL := /bin/bash
 
-.PHONY: all demo check check-asan check-tidy fuzz bench install clean setup setup-build
+.PHONY: all help demo check check-asan check-tidy fuzz bench install clean setup setup-build
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) $(if $(V),-v,--quiet) | grep -v 'no work to do' || test $${PIPESTATUS[0]} -eq 0
+
+help:
+	@echo "make demo       installs what is missing, builds build/outage, shows what it does"
+	@echo "make check      the same, and runs all tests"
+	@echo "make            builds only"
+	@echo "make check-asan, check-tidy, fuzz, bench, install, clean"
 
 # $(1): directory, $(2): environment, $(3): options
 configure = $(2) meson setup $(1) $(3) >$(1).log 2>&1 || { cat $(1).log; tail -n 20 $(1)/meson-logs/meson-log.txt 2>/dev/null; rm -rf $(1) $(1).log; exit 1; }; rm -f $(1).log
@@ -39,6 +45,7 @@ fuzz: build-fuzz/build.ninja
 	@ninja -C build-fuzz --quiet
 
 check: setup
+	@echo "building, with the fuzz targets: this takes a minute"
 	@$(MAKE) --no-print-directory all fuzz
 	@tests/run -j $(JOBS) --build $(BUILD) --fuzz build-fuzz
 

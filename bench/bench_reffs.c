@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * bench_reffs.c - how fast the reference file system is in a tree of 1,000 files: operations with
- * their hash, saving, restoring. Prints "key value" lines.
+ * their hash, saving, restoring, calls by inode number, states in files. Prints "key value" lines.
  *
  * "ops" is a mixture in which each file is created, written, linked, renamed and so on; with
  * "saved" a state is kept after every operation, as the model checker does, so that every change
@@ -10,7 +10,8 @@
 #include <time.h>
 
 #include "base/err.h"
-#include "fs/reffs.h"
+#include "fs/pool.h"
+#include "fs/vfs.h"
 
 enum { DIRS = 10, FILES = 100, ROUNDS = 200, SAVES = 100000, KEPT = 64 };
 
@@ -135,10 +136,65 @@ static void measure_save_restore(void)
 	reffs_free(r);
 }
 
+/* By inode number, as a mount does. */
+static void measure_calls(void)
+{
+	enum { CALLS = 4 };
+	struct reffs *r = thousand_files();
+	char name[32];
+	uint64_t ino;
+
+	double start = now_s();
+	for (int i = 0; i < SAVES; i++) {
+		snprintf(name, sizeof(name), "new%d", i % 100);
+		vfs_create(r, &reffs_root, REFFS_ROOT_INO, name, 0644, &ino);
+		vfs_write(r, &reffs_root, ino, "text", 0, 4, 0);
+		vfs_lookup(r, &reffs_root, REFFS_ROOT_INO, name, &ino);
+		vfs_unlink(r, &reffs_root, REFFS_ROOT_INO, name);
+	}
+	printf("reffs_calls_per_s %.0f\n", CALLS * SAVES / (now_s() - start));
+	reffs_free(r);
+}
+
+/* A thousand states that differ in a file each, to a file and back. */
+static void measure_pickle(void)
+{
+	enum { STATES = 1000 };
+	struct reffs *r = thousand_files();
+	struct reffs_pool pool = { 0 }, loaded = { 0 };
+	auto_strbuf text = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	uint64_t ino;
+
+	for (uint64_t i = 0; i < STATES; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "new%d", (int)i);
+		vfs_create(r, &reffs_root, REFFS_ROOT_INO, name, 0644, &ino);
+		struct reffs_state *s = reffs_save(r);
+		reffs_pool_put(&pool, i, s);
+		reffs_state_unref(s);
+	}
+	double start = now_s();
+	if (reffs_pickle(&pool, NULL, &text, &err))
+		exit(2);
+	printf("reffs_pickle_states_per_s %.0f\n", STATES / (now_s() - start));
+	printf("reffs_pickle_bytes_per_state %.0f\n", (double)text.len / STATES);
+	start = now_s();
+	if (reffs_load(r, &loaded, text.buf, text.len, &err))
+		exit(2);
+	printf("reffs_load_states_per_s %.0f\n", STATES / (now_s() - start));
+	reffs_pool_release(&pool);
+	reffs_pool_release(&loaded);
+	reffs_free(r);
+}
+
 int main(void)
 {
 	measure_ops("reffs_ops_per_s", false);
 	measure_ops("reffs_ops_saved_per_s", true);
 	measure_save_restore();
+	measure_calls();
+	measure_pickle();
 	return 0;
 }

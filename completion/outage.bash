@@ -148,6 +148,28 @@ _outage_finding() {
 	fi
 }
 
+_outage_reffs() {
+	case $prev in
+	--atime)
+		_outage_words 'none relative strict'
+		return
+		;;
+	--size | --inodes | --mode | --key | save | restore | drop)
+		return
+		;;
+	esac
+	if [[ $cur == -* ]]; then
+		_outage_words '--daemon --allow-other --size --inodes --mode --atime --direct --load
+			--key --keep --help'
+	elif ((${#words[@]} == at + 1)); then
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -W 'save restore drop pickle load hash' -- "$cur"
+			compgen -d -- "$cur")
+	else
+		_outage_files
+	fi
+}
+
 _outage() {
 	local program=$1 cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local words=("${COMP_WORDS[@]:0:COMP_CWORD + 1}")
@@ -167,7 +189,7 @@ _outage() {
 		if [[ $cur == -* ]]; then
 			_outage_words '-v -q --help --version'
 		else
-			_outage_words 'gen test report replay shrink export trace doctor'
+			_outage_words 'gen test report replay shrink export trace reffs doctor'
 		fi
 		return
 	fi
@@ -181,6 +203,7 @@ _outage() {
 	export) _outage_finding '--output --help' ;;
 	trace) _outage_trace ;;
 	doctor) _outage_words '--fix --json --help' ;;
+	reffs) _outage_reffs ;;
 	esac
 }
 

@@ -51,6 +51,19 @@ skip() {
 	echo "ok $n # SKIP $1"
 }
 
+# needs_mounts: the test mounts file systems; where doctor says that cannot be done, it is skipped.
+# A machine on which it should work, and does not, is a failure and no reason to skip.
+needs_mounts() {
+	if [ "$(id -u)" != 0 ]; then
+		echo "1..0 # SKIP mounting needs root"
+		exit 77
+	fi
+	if ! timeout 120 "$OUTAGE" doctor >out 2>err; then
+		echo "1..0 # SKIP $(grep -m 1 '^missing' out)"
+		exit 77
+	fi
+}
+
 done_testing() {
 	echo "1..$n"
 	exit "$failed"

@@ -8,14 +8,7 @@
 . "$(dirname "$0")/lib.sh"
 seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
 
-if [ "$(id -u)" != 0 ]; then
-	echo "1..0 # SKIP taking things away from a machine needs root"
-	exit 77
-fi
-if ! timeout 60 "$OUTAGE" test -t ext4 -b pm-seq-1 --limit 1 -o probe >out 2>err; then
-	echo "1..0 # SKIP $(head -1 err)"
-	exit 77
-fi
+needs_mounts
 rm -rf probe
 # Copies that others may run, and that are there when /tmp is not.
 chmod 755 "$dir"

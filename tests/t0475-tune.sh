@@ -18,10 +18,7 @@ if [ "$(policy)" != 0 ] || ! echo "$(level)" >/proc/sys/kernel/printk; then
 	echo "1..0 # SKIP kthreadd has real-time priority already, or the console's level cannot be set"
 	exit 77
 fi
-if ! timeout 60 "$OUTAGE" test -t ext4 -b pm-seq-1 --limit 1 -o probe >out 2>err; then
-	echo "1..0 # SKIP $(head -1 err)"
-	exit 77
-fi
+needs_mounts
 before=$(level)
 run=
 trap 'kill -9 $run 2>/dev/null; echo "$before" >/proc/sys/kernel/printk; [ -z "$dir" ] || rm -rf "$dir"' EXIT

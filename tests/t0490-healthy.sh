@@ -6,15 +6,8 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-if [ "$(id -u)" != 0 ]; then
-	echo "1..0 # SKIP mounting needs root"
-	exit 77
-fi
+needs_mounts
 printf 'creat foo\nfsync foo\n' >probe
-if ! timeout 60 "$OUTAGE" test -t ext4 -o probed probe >out 2>err; then
-	echo "1..0 # SKIP $(head -1 err)"
-	exit 77
-fi
 if [ -n "${OUTAGE_TEST_LONG:-}" ]; then
 	many=2000 some=100 few=50 seed=11 budget=200
 else

@@ -233,7 +233,7 @@ static void check_size(struct context *c, const struct tree_entry *e, uint64_t i
 {
 	const struct promise *why = promise_for_size(c->p, ino);
 	struct values set = values_since(c->p, ino, state_of(why), ATTR_SIZE);
-	uint64_t least = UINT64_MAX, most = 0;
+	uint64_t least = UINT64_MAX, most = 0, length;
 	struct strbuf words = { 0 };
 
 	for (size_t i = 0; i < set.n; i++) {
@@ -242,10 +242,18 @@ static void check_size(struct context *c, const struct tree_entry *e, uint64_t i
 	}
 	if (!inode_in(c->p, state_of(why), ino))
 		least = 0; /* younger than the promise: it may still be empty */
+	const struct promise *written = promise_for_length(c->p, ino, &length);
+	if (length > least) {
+		least = length;
+		why = written;
+	}
 	if (e->size >= least && e->size <= most)
 		return;
 	strbuf_addf(&words, "%s: size is %llu, not ", e->path, (unsigned long long)e->size);
-	print_values(&set, "", &words);
+	if (e->size < least && why == written && written)
+		strbuf_addf(&words, "%llu or more", (unsigned long long)length);
+	else
+		print_values(&set, "", &words);
 	report(c, FINDING_SIZE, e->path, why, &words);
 }
 

@@ -53,6 +53,17 @@ static enum tree_type type_of(const struct promises *p, size_t state, uint64_t i
 	return attr.type;
 }
 
+/* How large the file was in a state; 0 if it was not there. */
+static uint64_t size_of(const struct promises *p, size_t state, uint64_t ino)
+{
+	const struct reffs_inode *inode = reffs_inode(p->h->states.v[state], ino);
+	struct reffs_attr attr = { 0 };
+
+	if (inode)
+		reffs_attr(inode, &attr);
+	return attr.size;
+}
+
 /* ---- making the list ---- */
 
 static bool write_flags(const struct op *op, uint64_t flag)
@@ -102,8 +113,8 @@ static void add_promise(struct promises *p, size_t i)
 		add(p, PROMISE_RANGE, i, ino);
 		struct promise *last = &vec_last(&p->list);
 		bool has_offset = op->def->args[1].kind == ARG_OFFSET;
-		last->from = has_offset ? op->args[1].num : UINT64_MAX;
-		last->to = has_offset ? op->args[1].num + op->args[2].num : UINT64_MAX;
+		last->from = has_offset ? op->args[1].num : size_of(p, i, ino);
+		last->to = has_offset ? op->args[1].num + op->args[2].num : size_of(p, i + 1, ino);
 	}
 }
 
@@ -255,6 +266,28 @@ const struct promise *promise_for_size(const struct promises *p, uint64_t ino)
 			return x;
 	}
 	return NULL;
+}
+
+const struct promise *promise_for_length(const struct promises *p, uint64_t ino, uint64_t *length)
+{
+	const struct promise *why = NULL;
+
+	*length = 0;
+	for (size_t i = 0; i < p->list.n; i++) {
+		const struct promise *x = &p->list.v[i];
+		uint64_t needed = x->to;
+
+		if (x->kind != PROMISE_RANGE || x->ino != ino)
+			continue;
+		/* What was cut off since then need not be there. */
+		for (size_t s = x->state; s <= p->last; s++)
+			needed = min(needed, size_of(p, s, ino));
+		if (needed > *length) {
+			*length = needed;
+			why = x;
+		}
+	}
+	return why;
 }
 
 const struct promise *promise_for_byte(const struct promises *p, uint64_t ino, uint64_t offset)

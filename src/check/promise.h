@@ -43,6 +43,8 @@ void promises_release(struct promises *p);
 const struct promise *promise_for_path(const struct promises *p, const char *path);
 const struct promise *promise_for_attributes(const struct promises *p, uint64_t ino);
 const struct promise *promise_for_size(const struct promises *p, uint64_t ino);
+/* What must at least be there so that bytes promised by msync or a synced write can be read. */
+const struct promise *promise_for_length(const struct promises *p, uint64_t ino, uint64_t *length);
 const struct promise *promise_for_byte(const struct promises *p, uint64_t ino, uint64_t offset);
 /* Whether data is promised and, of the names, only that one leads to it: fdatasync and the like. */
 bool promise_of_data(const struct promise *x);

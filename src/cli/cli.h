@@ -25,6 +25,7 @@ struct command {
 extern const struct command cmd_doctor;
 extern const struct command cmd_export_case;
 extern const struct command cmd_gen;
+extern const struct command cmd_reffs;
 extern const struct command cmd_replay;
 extern const struct command cmd_report;
 extern const struct command cmd_shrink;

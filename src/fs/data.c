@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/data.h"
 
-#include "workload/content.h"
-
 enum { PAGE = REFFS_PAGE };
 _Static_assert((int)REFFS_PAGE == (int)TREE_PAGE, "the content hash is a sum over pages");
 
@@ -33,7 +31,33 @@ static void slot_remove(struct reffs_inode *f, const struct page_slot *s)
 	struct map_num key = s->index;
 
 	f->content = hash_sub(f->content, s->hash);
+	f->pages--;
 	map_remove(&f->map, key.b, sizeof(key));
+}
+
+static void slot_add(struct reffs_inode *f, uint64_t index, struct page *page, struct hash128 hash)
+{
+	struct page_slot *s = page_slot_new(index, page);
+
+	s->hash = hash;
+	f->content = hash_add(f->content, hash);
+	f->pages++;
+	map_insert(&f->map, &s->node);
+}
+
+/* A page that only this slot has. */
+static void own_page(struct page_slot *s)
+{
+	struct page *old = s->page;
+
+	if (old && old->refs == 1)
+		return;
+	s->page = page_new();
+	if (old)
+		memcpy(s->page->data, old->data, PAGE);
+	else
+		memset(s->page->data, 0, PAGE);
+	page_unref(old);
 }
 
 /* A page for changing, made of zeros if there is none; slot_commit() must follow. */
@@ -41,21 +65,11 @@ static struct page_slot *slot_edit(struct reffs_inode *f, uint64_t index)
 {
 	struct map_num key = map_num(index);
 
-	if (!map_find(f->map, key.b, sizeof(key))) {
-		struct page_slot *new = page_slot_new(index, page_new());
-
-		memset(new->page->data, 0, PAGE);
-		map_insert(&f->map, &new->node);
-	}
+	if (!map_find(f->map, key.b, sizeof(key)))
+		slot_add(f, index, NULL, (struct hash128){ 0 });
 	struct page_slot *s = as_slot(map_own(&f->map, key.b, sizeof(key)));
 	f->content = hash_sub(f->content, s->hash);
-	if (s->page->refs > 1) {
-		struct page *copy = page_new();
-
-		memcpy(copy->data, s->page->data, PAGE);
-		page_unref(s->page);
-		s->page = copy;
-	}
+	own_page(s);
 	return s;
 }
 
@@ -63,35 +77,82 @@ static void slot_commit(struct reffs_inode *f, struct page_slot *s)
 {
 	s->hash = tree_page_hash(page_slot_index(s), s->page->data, PAGE);
 	f->content = hash_add(f->content, s->hash);
-	if (hash_eq(s->hash, (struct hash128){ 0 }))
-		slot_remove(f, s); /* all zeros (N3) */
+	if (hash_eq(s->hash, (struct hash128){ 0 })) { /* all zeros (N3) */
+		page_unref(s->page);
+		s->page = NULL;
+	}
 }
 
 /* Puts a page that is shared into its place; nothing may be there. */
 static void slot_share(struct reffs_inode *f, uint64_t index, struct page *page)
 {
-	struct page_slot *s = page_slot_new(index, page);
+	struct hash128 hash = { 0 };
 
-	page->refs++;
-	s->hash = tree_page_hash(index, page->data, PAGE);
-	f->content = hash_add(f->content, s->hash);
-	map_insert(&f->map, &s->node);
+	if (page)
+		hash = tree_page_hash(index, page->data, PAGE);
+	slot_add(f, index, page_ref(page), hash);
 }
 
-void data_write(struct reffs_inode *f, uint64_t offset, uint64_t len, uint32_t tag, uint64_t op)
+uint64_t data_write(struct reffs_inode *f, uint64_t offset, uint64_t len, struct data_source from,
+		    uint64_t room)
 {
+	uint64_t done = 0, most = f->pages + room;
+
 	assert(f->type == TREE_FILE);
-	for (uint64_t done = 0; done < len;) {
+	while (done < len) {
 		uint64_t at = offset + done;
 		size_t in = at % PAGE, n = (size_t)min(len - done, (uint64_t)(PAGE - in));
-		struct page_slot *s = slot_edit(f, at / PAGE);
 
-		content_fill(tag, op, at, s->page->data + in, n);
+		if (f->pages >= most && !slot_find(f, at / PAGE))
+			break;
+		struct page_slot *s = slot_edit(f, at / PAGE);
+		from.fill(from.ctx, at, s->page->data + in, n);
 		slot_commit(f, s);
 		done += n;
 	}
-	if (len)
-		f->size = max(f->size, offset + len);
+	if (done)
+		f->size = max(f->size, offset + done);
+	return done;
+}
+
+void data_read(const struct reffs_inode *f, uint64_t offset, void *data, size_t len)
+{
+	for (size_t done = 0; done < len;) {
+		uint64_t at = offset + done;
+		size_t in = at % PAGE, n = min(len - done, PAGE - in);
+		const struct page_slot *s = slot_find(f, at / PAGE);
+
+		if (s && s->page)
+			memcpy((char *)data + done, s->page->data + in, n);
+		else
+			memset((char *)data + done, 0, n);
+		done += n;
+	}
+}
+
+uint64_t data_missing(const struct reffs_inode *f, uint64_t from, uint64_t to)
+{
+	uint64_t first = from / PAGE, end = (to + PAGE - 1) / PAGE, missing = end - first;
+
+	for (const struct page_slot *s = slot_from(f, first); s && page_slot_index(s) < end;
+	     s = slot_from(f, page_slot_index(s) + 1))
+		missing--;
+	return missing;
+}
+
+uint64_t data_next(const struct reffs_inode *f, uint64_t offset, bool hole)
+{
+	uint64_t index = offset / PAGE;
+	const struct page_slot *s = slot_from(f, index);
+
+	if (!hole) {
+		if (!s)
+			return UINT64_MAX;
+		return max(offset, page_slot_index(s) * PAGE);
+	}
+	while (s && page_slot_index(s) == index)
+		s = slot_from(f, ++index);
+	return max(offset, index * PAGE);
 }
 
 void data_zero(struct reffs_inode *f, uint64_t from, uint64_t to)
@@ -109,6 +170,8 @@ void data_zero(struct reffs_inode *f, uint64_t from, uint64_t to)
 			slot_remove(f, s);
 			continue;
 		}
+		if (!s->page)
+			continue;
 		struct page_slot *own = slot_edit(f, at / PAGE);
 		memset(own->page->data + in, 0, n);
 		slot_commit(f, own);
@@ -121,10 +184,27 @@ void data_resize(struct reffs_inode *f, uint64_t size)
 		map_unref(f->map);
 		f->map = NULL;
 		f->content = (struct hash128){ 0 };
+		f->pages = 0;
 	} else if (size < f->size) {
-		data_zero(f, size, f->size);
+		/* To the end of its last page, which goes whole. */
+		data_zero(f, size, (f->size + PAGE - 1) / PAGE * PAGE);
 	}
 	f->size = size;
+}
+
+/* A whole page takes the place of another; where there was a hole, there will be one. */
+static void copy_page(struct reffs_inode *f, uint64_t to, const struct reffs_inode *from,
+		      uint64_t from_index)
+{
+	const struct page_slot *old = slot_find(f, to), *s = slot_find(from, from_index);
+	struct page *page = s ? page_ref(s->page) : NULL;
+	bool there = s;
+
+	if (old)
+		slot_remove(f, old);
+	if (there)
+		slot_share(f, to, page);
+	page_unref(page);
 }
 
 void data_copy(struct reffs_inode *f, uint64_t offset, const struct reffs_inode *from,
@@ -135,21 +215,22 @@ void data_copy(struct reffs_inode *f, uint64_t offset, const struct reffs_inode 
 		uint64_t to_at = offset + done, from_at = from_offset + done;
 		size_t to_in = to_at % PAGE, from_in = from_at % PAGE;
 		size_t n = (size_t)min(len - done, (uint64_t)(PAGE - max(to_in, from_in)));
-		const struct page_slot *s = slot_find(from, from_at / PAGE);
 
-		if (!s || n == PAGE)
-			data_zero(f, to_at, to_at + n);
-		if (s && n == PAGE) {
-			slot_share(f, to_at / PAGE, s->page);
-		} else if (s) {
-			struct page_slot *own = slot_edit(f, to_at / PAGE);
-
-			/* In one file, `s` may be this page, which may just have been copied. */
-			s = slot_find(from, from_at / PAGE);
-			memcpy(own->page->data + to_in, s->page->data + from_in, n);
-			slot_commit(f, own);
-		}
 		done += n;
+		if (n == PAGE) {
+			copy_page(f, to_at / PAGE, from, from_at / PAGE);
+			continue;
+		}
+		const struct page_slot *s = slot_find(from, from_at / PAGE);
+		if (!s || !s->page) {
+			data_zero(f, to_at, to_at + n);
+			continue;
+		}
+		struct page_slot *own = slot_edit(f, to_at / PAGE);
+		/* In one file, `s` may be this page, which may just have been copied. */
+		s = slot_find(from, from_at / PAGE);
+		memcpy(own->page->data + to_in, s->page->data + from_in, n);
+		slot_commit(f, own);
 	}
 	if (len)
 		f->size = max(f->size, offset + len);
@@ -175,6 +256,7 @@ void data_clone(struct reffs_inode *f, const struct reffs_inode *from)
 	map_unref(f->map);
 	f->map = from->map;
 	f->content = from->content;
+	f->pages = from->pages;
 	f->size = from->size;
 }
 
@@ -202,6 +284,7 @@ static void shift_pages(struct reffs_inode *f, struct shift shift)
 	shift.f = f;
 	f->map = NULL;
 	f->content = (struct hash128){ 0 };
+	f->pages = 0;
 	map_each(old, shift_page, &shift);
 	map_unref(old);
 	f->size += shift.up * PAGE;

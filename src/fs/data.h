@@ -8,8 +8,23 @@
 
 #include "fs/node.h"
 
-/* Writes what operation `op` writes there (content.h); extends the file if it ends before. */
-void data_write(struct reffs_inode *f, uint64_t offset, uint64_t len, uint32_t tag, uint64_t op);
+/* Where what is written comes from: fills `len` bytes that go to `offset` of the file. */
+struct data_source {
+	void (*fill)(void *ctx, uint64_t offset, void *data, size_t len);
+	void *ctx;
+};
+
+/*
+ * Writes, and extends the file if it ends before. Takes at most `room` pages that the file did not
+ * have; how much was written is returned.
+ */
+uint64_t data_write(struct reffs_inode *f, uint64_t offset, uint64_t len, struct data_source from,
+		    uint64_t room);
+void data_read(const struct reffs_inode *f, uint64_t offset, void *data, size_t len);
+/* How many pages of [from, to) the file does not have. */
+uint64_t data_missing(const struct reffs_inode *f, uint64_t from, uint64_t to);
+/* Where the next hole, or the next data begins, from `offset` on; UINT64_MAX if there is none. */
+uint64_t data_next(const struct reffs_inode *f, uint64_t offset, bool hole);
 /* Makes [from, to) read as zeros; the size stays. */
 void data_zero(struct reffs_inode *f, uint64_t from, uint64_t to);
 void data_resize(struct reffs_inode *f, uint64_t size);

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "fs/data.h"
 #include "fs/path.h"
 
 enum { TMPFILE = O_TMPFILE & ~O_DIRECTORY };
@@ -37,11 +36,11 @@ bool file_writable(const struct opened *f)
 	return how == O_WRONLY || how == O_RDWR;
 }
 
-static bool is_device(const struct reffs *r, const char *path, int flags)
+static bool is_device(struct reffs *r, const char *path, int flags)
 {
 	uint64_t ino;
 
-	if (path_lookup(r, path, flags & O_NOFOLLOW, &ino))
+	if (vfs_path(r, &r->cred, path, flags & O_NOFOLLOW, &ino))
 		return false;
 	enum tree_type type = inode_get(r, ino)->type;
 	return type == TREE_CHAR || type == TREE_BLOCK;
@@ -55,13 +54,11 @@ static int open_tmpfile(struct reffs *r, const char *path, int flags, uint32_t m
 
 	if ((flags & O_ACCMODE) == O_RDONLY)
 		return -EINVAL;
-	rc = path_lookup(r, path, O_DIRECTORY | (flags & O_NOFOLLOW), &dir);
-	if (rc)
-		return rc;
-	struct reffs_inode *i = inode_make(r, dir, TREE_FILE, mode & 07777);
-	orphan_add(r, i);
-	*out = (struct opened){ i->ino, flags };
-	return 0;
+	rc = vfs_path(r, &r->cred, path, O_DIRECTORY | (flags & O_NOFOLLOW), &dir);
+	if (!rc)
+		rc = vfs_tmpfile(r, &r->cred, dir, mode, flags & O_EXCL, &out->ino);
+	out->flags = flags;
+	return rc;
 }
 
 static int find_or_create(struct reffs *r, const char *path, int flags, uint32_t mode,
@@ -69,7 +66,7 @@ static int find_or_create(struct reffs *r, const char *path, int flags, uint32_t
 {
 	bool follow = !(flags & O_NOFOLLOW) && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
 	struct walk w;
-	int rc = walk_begin(&w, r, path);
+	int rc = walk_begin(&w, r, &r->cred, path);
 
 	*out = (struct found){ .want_dir = flags & O_DIRECTORY };
 	while (!rc) {
@@ -85,12 +82,8 @@ static int find_or_create(struct reffs *r, const char *path, int flags, uint32_t
 		if (!out->ino && !(flags & O_CREAT))
 			return -ENOENT;
 		if (!out->ino) {
-			struct reffs_inode *i = inode_make(r, w.dir, TREE_FILE, mode & 07777);
-
-			out->ino = i->ino;
 			out->created = true;
-			name_new(r, w.dir, w.last, i);
-			return 0;
+			return vfs_create(r, &r->cred, w.dir, w.last, mode, &out->ino);
 		}
 		const struct reffs_inode *i = inode_get(r, out->ino);
 		if (i->type != TREE_SYMLINK || !follow)
@@ -105,7 +98,7 @@ static bool is_protected(const struct reffs *r, const struct reffs_inode *i, uin
 {
 	const struct reffs_inode *dir = inode_get(r, dir_ino);
 
-	if (!(dir->mode & S_ISVTX) || i->uid == dir->uid || i->uid == r->opts.uid)
+	if (!(dir->mode & S_ISVTX) || i->uid == dir->uid || i->uid == r->cred.uid)
 		return false;
 	if (i->type == TREE_FILE && !r->opts.protect_regular)
 		return false;
@@ -135,10 +128,10 @@ static int open_fifo(const struct reffs *r, uint64_t ino, int flags)
 	return how == O_ACCMODE || (flags & O_DIRECT) ? -EINVAL : 0;
 }
 
-static int check_open(const struct reffs *r, const struct found *f, int flags)
+static int open_found(struct reffs *r, const struct found *f, int flags)
 {
 	const struct reffs_inode *i = inode_get(r, f->ino);
-	bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC);
+	int rc;
 
 	if (flags & O_CREAT) {
 		if ((flags & O_EXCL) && !f->created)
@@ -150,20 +143,12 @@ static int check_open(const struct reffs *r, const struct found *f, int flags)
 	}
 	if (f->want_dir && i->type != TREE_DIR)
 		return -ENOTDIR;
-	switch (i->type) {
-	case TREE_SYMLINK:
-		return -ELOOP;
-	case TREE_DIR:
-		if (writes)
-			return -EISDIR;
-		return flags & O_DIRECT ? -EINVAL : 0;
-	case TREE_SOCKET:
-		return -ENXIO;
-	case TREE_FIFO:
-		return open_fifo(r, f->ino, flags);
-	default:
-		return 0;
-	}
+	if (f->created)
+		return 0; /* whoever made it may use it, whatever the mode */
+	rc = vfs_open(r, &r->cred, f->ino, flags);
+	if (!rc && inode_get(r, f->ino)->type == TREE_FIFO)
+		rc = open_fifo(r, f->ino, flags);
+	return rc;
 }
 
 int file_open(struct reffs *r, const char *path, int flags, uint32_t mode, struct opened *out)
@@ -179,15 +164,9 @@ int file_open(struct reffs *r, const char *path, int flags, uint32_t mode, struc
 		return open_tmpfile(r, path, flags, mode, out);
 	rc = find_or_create(r, path, flags, mode, &f);
 	if (!rc)
-		rc = check_open(r, &f, flags);
+		rc = open_found(r, &f, flags);
 	if (rc)
 		return rc;
-	if ((flags & O_TRUNC) && !f.created && inode_get(r, f.ino)->type == TREE_FILE) {
-		struct reffs_inode *i = inode_edit(r, f.ino);
-
-		data_resize(i, 0);
-		inode_commit(r, i);
-	}
 	*out = (struct opened){ f.ino, flags };
 	return 0;
 }

@@ -205,3 +205,28 @@ int map_each(const struct map_node *root, int (*leaf)(void *ctx, const struct ma
 	int rc = map_each(as_branch(root)->child[0], leaf, ctx);
 	return rc ? rc : map_each(as_branch(root)->child[1], leaf, ctx);
 }
+
+bool map_children(const struct map_node *n, const struct map_node *child[2])
+{
+	if (n->kind)
+		return false;
+	child[0] = as_branch(n)->child[0];
+	child[1] = as_branch(n)->child[1];
+	return true;
+}
+
+struct map_node *map_join(struct map_node *left, const struct map_node *left_leaf,
+			  struct map_node *right, const struct map_node *right_leaf, unsigned bit)
+{
+	const unsigned char *a = key_of(left_leaf), *b = key_of(right_leaf);
+
+	if (first_difference(a, left_leaf->bits, b, right_leaf->bits) != (int)bit ||
+	    bit_of(a, left_leaf->bits, bit))
+		return NULL;
+	if ((!left->kind && left->bits <= bit) || (!right->kind && right->bits <= bit))
+		return NULL;
+	struct branch *n = map_node_alloc(sizeof(*n), NULL, bit);
+	n->child[0] = left;
+	n->child[1] = right;
+	return &n->node;
+}

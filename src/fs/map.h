@@ -73,6 +73,15 @@ void map_remove(struct map_node **root, const void *key, size_t len);
 int map_each(const struct map_node *root, int (*leaf)(void *ctx, const struct map_node *leaf),
 	     void *ctx);
 
+/* For whoever writes maps down and builds them again. */
+bool map_children(const struct map_node *n, const struct map_node *child[2]); /* false: a leaf */
+/*
+ * A branch above two maps, which it takes over; a leaf of each says how its keys begin. NULL, and
+ * nothing is taken, if that would be no map: the keys must differ first at `bit`.
+ */
+struct map_node *map_join(struct map_node *left, const struct map_node *left_leaf,
+			  struct map_node *right, const struct map_node *right_leaf, unsigned bit);
+
 /* How many nodes (leaves, branches) this thread made and freed; for tests of sharing. */
 struct map_stats {
 	uint64_t made, freed;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * names.c - what giving, taking and moving names does to a state: the directories' entries, link
- * counts, and the hashes of paths. Whether it is allowed was decided before (ops.c, rename.c).
+ * counts, times, and the hashes of paths. Whether it is allowed was decided before (vfs_name.c,
+ * vfs_rename.c).
  */
 #include "fs/internal.h"
 
@@ -15,19 +16,28 @@ uint64_t name_find(const struct reffs *r, uint64_t dir, const char *name, size_t
 	return leaf ? container_of(leaf, struct dirent_node, node)->ino : 0;
 }
 
+/* A directory whose names change. */
+static struct reffs_inode *change_dir(struct reffs *r, uint64_t dir)
+{
+	struct reffs_inode *d = inode_own(r, dir);
+
+	inode_touch(r, d, TOUCH_MTIME | TOUCH_CTIME);
+	return d;
+}
+
 static void entry_add(struct reffs *r, uint64_t dir, const char *name, uint64_t ino)
 {
-	map_insert(&inode_own(r, dir)->map, &dirent_new(name, strlen(name), ino)->node);
+	map_insert(&change_dir(r, dir)->map, &dirent_new(name, strlen(name), ino)->node);
 }
 
 static void entry_remove(struct reffs *r, uint64_t dir, const char *name)
 {
-	map_remove(&inode_own(r, dir)->map, name, strlen(name));
+	map_remove(&change_dir(r, dir)->map, name, strlen(name));
 }
 
 static void entry_set(struct reffs *r, struct place at, uint64_t ino)
 {
-	struct map_node *leaf = map_own(&inode_own(r, at.dir)->map, at.name, strlen(at.name));
+	struct map_node *leaf = map_own(&change_dir(r, at.dir)->map, at.name, strlen(at.name));
 
 	container_of(leaf, struct dirent_node, node)->ino = ino;
 }
@@ -47,16 +57,23 @@ void name_new(struct reffs *r, uint64_t dir, const char *name, struct reffs_inod
 		inode->parent = dir;
 		inode_own(r, dir)->nlink++;
 	}
-	map_insert(&r->cur->inodes, &inode->node);
-	inode_commit(r, inode);
+	inode_add(r, inode);
 }
 
 void name_link(struct reffs *r, uint64_t dir, const char *name, uint64_t ino)
 {
-	struct reffs_inode *i = inode_edit(r, ino);
+	if (!inode_get(r, ino)->nlink) { /* what O_TMPFILE made */
+		struct reffs_inode *orphan = orphan_take(r, ino);
 
-	assert(i->type != TREE_DIR && i->nlink);
+		orphan->ctime = r->now;
+		orphan->linkable = false; /* once */
+		name_new(r, dir, name, orphan);
+		return;
+	}
+	struct reffs_inode *i = inode_edit(r, ino);
+	assert(i->type != TREE_DIR);
 	i->nlink++;
+	i->ctime = r->now;
 	i->names = hash_add(i->names, hash_of(r, (struct place){ dir, name }));
 	inode_commit(r, i);
 	entry_add(r, dir, name, ino);
@@ -70,50 +87,57 @@ void name_unlink(struct reffs *r, uint64_t dir, const char *name)
 	assert(ino != REFFS_ROOT_INO && (i->type != TREE_DIR || !i->map));
 	entry_remove(r, dir, name);
 	i->names = hash_sub(i->names, hash_of(r, (struct place){ dir, name }));
+	i->ctime = r->now;
 	i->nlink--;
 	if (i->type == TREE_DIR) {
 		i->nlink = 0;
 		inode_own(r, dir)->nlink--;
 	}
-	if (i->nlink) {
+	if (i->nlink)
 		inode_commit(r, i);
-		return;
-	}
-	struct map_num key = i->key; /* the inode may go with the last reference */
-	if (inode_is_open(r, ino)) {
-		map_ref(&i->node);
-		orphan_add(r, i);
-	}
-	map_remove(&r->cur->inodes, key.b, sizeof(key));
+	else
+		inode_remove(r, i);
 }
 
+/* One name of an inode that goes from one path to another. */
 struct moved {
-	struct reffs *r;
-	struct hash128 from, to; /* of the directory's path */
+	uint64_t ino;
+	struct hash128 from, to;
 };
 
-static void change_path(struct reffs *r, uint64_t ino, struct hash128 from, struct hash128 to);
+struct moving {
+	struct vec_of(struct moved) left;
+	struct moved dir; /* whose names are being gone through */
+};
 
 static int move_entry(void *ctx, const struct map_node *leaf)
 {
-	const struct moved *m = ctx;
+	struct moving *m = ctx;
 	const struct dirent_node *d = container_of(leaf, struct dirent_node, node);
 	size_t len = d->node.bits;
 
-	change_path(m->r, d->ino, path_hash(m->from, d->name, len), path_hash(m->to, d->name, len));
+	vec_push(&m->left, (struct moved){ d->ino, path_hash(m->dir.from, d->name, len),
+					   path_hash(m->dir.to, d->name, len) });
 	return 0;
 }
 
-/* One name of the inode goes from one path to another, and all that is below it. */
+/* One name of the inode changes, and all paths below it, however deep. */
 static void change_path(struct reffs *r, uint64_t ino, struct hash128 from, struct hash128 to)
 {
-	struct reffs_inode *i = inode_edit(r, ino);
-	struct moved below = { r, from, to };
+	struct moving m = { .dir = { ino, from, to } };
 
-	i->names = hash_add(hash_sub(i->names, from), to);
-	inode_commit(r, i);
-	if (i->type == TREE_DIR)
-		map_each(i->map, move_entry, &below);
+	for (;;) {
+		struct reffs_inode *i = inode_edit(r, m.dir.ino);
+
+		i->names = hash_add(hash_sub(i->names, m.dir.from), m.dir.to);
+		inode_commit(r, i);
+		if (i->type == TREE_DIR)
+			map_each(i->map, move_entry, &m);
+		if (!m.left.n)
+			break;
+		m.dir = m.left.v[--m.left.n];
+	}
+	vec_release(&m.left);
 }
 
 /* What was moved from one directory to another, if it is a directory, counts as a link there. */
@@ -134,6 +158,7 @@ void name_move(struct reffs *r, struct place from, struct place to)
 	entry_remove(r, from.dir, from.name);
 	entry_add(r, to.dir, to.name, ino);
 	change_parent(r, ino, from.dir, to.dir);
+	inode_own(r, ino)->ctime = r->now;
 }
 
 void name_exchange(struct reffs *r, struct place a, struct place b)
@@ -149,6 +174,8 @@ void name_exchange(struct reffs *r, struct place a, struct place b)
 	entry_set(r, b, at_a);
 	change_parent(r, at_a, a.dir, b.dir);
 	change_parent(r, at_b, b.dir, a.dir);
+	inode_own(r, at_a)->ctime = r->now;
+	inode_own(r, at_b)->ctime = r->now;
 }
 
 bool dir_is_below(const struct reffs *r, uint64_t dir, uint64_t above)

@@ -94,9 +94,16 @@ struct page *page_new(void)
 	return p;
 }
 
+struct page *page_ref(struct page *p)
+{
+	if (p)
+		p->refs++;
+	return p;
+}
+
 void page_unref(struct page *p)
 {
-	if (!--p->refs)
+	if (p && !--p->refs)
 		free(p);
 }
 
@@ -107,8 +114,7 @@ static struct map_node *page_slot_copy(const struct map_node *leaf)
 
 	copy->index = s->index;
 	copy->hash = s->hash;
-	copy->page = s->page;
-	copy->page->refs++;
+	copy->page = page_ref(s->page);
 	return &copy->node;
 }
 
@@ -216,7 +222,20 @@ void inode_unref(struct reffs_inode *inode)
 	map_unref(&inode->node);
 }
 
-struct hash128 inode_term(const struct reffs_inode *inode)
+/* The hash of what there was before, and times. */
+static struct hash128 with_times(struct hash128 term, const struct reffs_inode *inode)
+{
+	uint64_t text[] = { term.lo,
+			    term.hi,
+			    (uint64_t)inode->atime.sec,
+			    inode->atime.nsec,
+			    (uint64_t)inode->mtime.sec,
+			    inode->mtime.nsec };
+
+	return hash_bytes(text, sizeof(text));
+}
+
+struct hash128 inode_term(const struct reffs_inode *inode, bool times)
 {
 	struct {
 		uint32_t type, mode, uid, gid;
@@ -236,7 +255,8 @@ struct hash128 inode_term(const struct reffs_inode *inode)
 
 	if (inode->xattrs)
 		seen.xattrs = inode->xattrs->hash;
-	return hash_bytes(&seen, sizeof(seen));
+	struct hash128 term = hash_bytes(&seen, sizeof(seen));
+	return times ? with_times(term, inode) : term;
 }
 
 struct hash128 path_hash(struct hash128 dir, const char *name, size_t len)

@@ -7,9 +7,9 @@
  * attributes, and the set of its names, that is the sum of the hashes of its paths. The hash of
  * a path is made from that of the directory it is in and the last name. So names that are the
  * same file (one term with two names) and names that are equal files (two terms) are told apart,
- * while inode numbers, times, and the order in which things were made do not count: two states
- * have the same hash iff tree_equal() would say so of their trees, but for a collision of 128
- * bits. Link counts follow from the names and need no place of their own.
+ * while inode numbers, the order in which things were made, and times (unless the options say so)
+ * do not count: two states have the same hash iff tree_equal() would say so of their trees, but for
+ * a collision of 128 bits. Link counts follow from the names and need no place of their own.
  *
  * The price: who moves a directory moves every path below it, and each inode there gets a new
  * term. Every other operation changes the terms of at most three inodes.
@@ -18,8 +18,10 @@
  *     no name belongs to the reffs (orphans), not to any state.
  * N2: `term` of an inode in a table is up to date, and the state's hash is the sum of them,
  *     except between inode_edit() and inode_commit().
- * N3: a page that is stored is not all zeros; bytes of a page beyond the file's size are zeros.
- * N4: `content` of a regular file is the sum of the hashes of its pages, tree_content_hash().
+ * N3: a slot without a page is a block that was written and reads as zeros; no page that is stored
+ *     is all zeros. No slot lies beyond the file's size, and bytes beyond it are zeros.
+ * N4: `content` of a regular file is the sum of the hashes of its pages, tree_content_hash(), and
+ *     `pages` the number of its slots.
  */
 #ifndef FS_NODE_H
 #define FS_NODE_H
@@ -65,12 +67,13 @@ struct page_slot {
 	struct map_node node;
 	struct map_num index;
 	struct hash128 hash; /* tree_page_hash() */
-	struct page *page;
+	struct page *page;   /* NULL: zeros (N3) */
 };
 
-struct page *page_new(void); /* not set */
+struct page *page_new(void);	       /* not set */
+struct page *page_ref(struct page *p); /* NULL is fine, and for the next */
 void page_unref(struct page *p);
-/* Takes over the page. */
+/* Takes over the page; the caller sets the hash. */
 struct page_slot *page_slot_new(uint64_t index, struct page *page);
 static inline uint64_t page_slot_index(const struct page_slot *s)
 {
@@ -95,9 +98,12 @@ struct reffs_inode {
 	uint64_t ino;
 	enum tree_type type;
 	uint32_t mode, uid, gid;
+	bool linkable; /* made by O_TMPFILE: it may get its first name */
 	uint64_t nlink;
 	uint64_t size;
 	uint64_t rdev;
+	uint64_t pages; /* of a file: N4 */
+	struct tree_time atime, mtime, ctime, btime;
 	uint64_t parent;	/* of a directory; the root is its own */
 	struct map_node *map;	/* of a directory: its names; of a file: its pages */
 	struct blob *target;	/* of a symbolic link */
@@ -110,7 +116,8 @@ struct reffs_inode {
 /* A new inode with one reference and no name. */
 struct reffs_inode *inode_alloc(uint64_t ino, enum tree_type type, uint32_t mode);
 void inode_unref(struct reffs_inode *inode);
-struct hash128 inode_term(const struct reffs_inode *inode);
+/* With `times`, access and modification time count. */
+struct hash128 inode_term(const struct reffs_inode *inode, bool times);
 
 /* The hash of the path `name` in a directory whose own path has the hash `dir`. */
 struct hash128 path_hash(struct hash128 dir, const char *name, size_t len);

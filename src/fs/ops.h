@@ -10,17 +10,10 @@
 
 /* ops_name.c */
 reffs_op_fn ref_mkdir, ref_rmdir, ref_mknod, ref_mkfifo, ref_link, ref_symlink, ref_unlink,
-	ref_remove;
-/* ops_rename.c */
-reffs_op_fn ref_rename;
+	ref_remove, ref_rename;
 /* ops_data.c */
 reffs_op_fn ref_write, ref_append, ref_pwrite, ref_dwrite, ref_mmapwrite, ref_read, ref_truncate,
-	ref_copy_file_range, ref_reflink;
-/* ops_falloc.c */
-reffs_op_fn ref_falloc;
-/* The plain mode, which mmapwrite needs as well. */
-int64_t falloc_file(struct reffs *r, const struct opened *f, int mode, uint64_t offset,
-		    uint64_t len);
+	ref_falloc, ref_copy_file_range, ref_reflink;
 /* ops_attr.c */
 reffs_op_fn ref_setxattr, ref_removexattr, ref_chmod, ref_chown, ref_utimens;
 

@@ -1,36 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * ops_data.c - operations on the content of files. The process is root, so that writing keeps
- * the set-id bits.
- */
+/* ops_data.c - operations on the content of files: what is open how, then the call. */
 #include "fs/ops.h"
 
 #include <errno.h>
 #include <fcntl.h>
 
 #include "fs/data.h"
+#include "fs/falloc.h"
 #include "fs/file.h"
+#include "workload/content.h"
+
+static void fill(void *ctx, uint64_t offset, void *data, size_t len)
+{
+	const struct reffs *r = ctx;
+
+	content_fill(r->tag, r->index, offset, data, len);
+}
 
 /* write(2) at `pos`. */
 static int64_t write_file(struct reffs *r, const struct opened *f, uint64_t pos, uint64_t len)
 {
-	uint64_t limit = r->opts.file_max;
-
 	if (!file_writable(f))
 		return -EBADF;
 	if (!len)
 		return 0;
-	if (f->flags & O_APPEND)
-		pos = inode_get(r, f->ino)->size;
-	if (pos >= limit)
-		return -EFBIG;
-	len = min(len, limit - pos);
-	if ((f->flags & O_DIRECT) && (pos | len) % r->opts.dio_align)
-		return -EINVAL;
-	struct reffs_inode *i = inode_edit(r, f->ino);
-	data_write(i, pos, len, r->tag, r->index);
-	inode_commit(r, i);
-	return (int64_t)len;
+	return write_from(r, &r->cred, f->ino, (struct data_source){ fill, r }, pos, len, f->flags);
 }
 
 int64_t ref_write(struct reffs *r, const struct op *op)
@@ -86,6 +80,19 @@ int64_t ref_dwrite(struct reffs *r, const struct op *op)
 	return write_at(r, op, O_RDWR | O_CREAT | O_DIRECT);
 }
 
+/* fallocate(2) of a file that is open. */
+static int64_t falloc_file(struct reffs *r, const struct opened *f, int mode, uint64_t offset,
+			   uint64_t len)
+{
+	int rc = falloc_check(mode, len);
+
+	if (rc)
+		return rc;
+	if (!file_writable(f))
+		return -EBADF;
+	return vfs_fallocate(r, &r->cred, f->ino, mode, offset, len);
+}
+
 int64_t ref_mmapwrite(struct reffs *r, const struct op *op)
 {
 	uint64_t offset = op->args[1].num, len = op->args[2].num, size;
@@ -105,8 +112,10 @@ int64_t ref_mmapwrite(struct reffs *r, const struct op *op)
 	/* mmap(2) for writing needs both, and comes after the file has grown. */
 	if (!file_readable(&f) || !file_writable(&f))
 		return -EACCES;
+	/* Nobody asks for set-id bits when a page is written to. */
 	struct reffs_inode *own = inode_edit(r, f.ino);
-	data_write(own, offset, len, r->tag, r->index);
+	len = data_write(own, offset, len, (struct data_source){ fill, r }, page_room(r));
+	own->mtime = own->ctime = r->now;
 	inode_commit(r, own);
 	return (int64_t)len;
 }
@@ -131,26 +140,31 @@ int64_t ref_read(struct reffs *r, const struct op *op)
 	/* ext4 does not mind in a hole; which parts of a file are holes is not known here. */
 	if ((f.flags & O_DIRECT) && (offset | len) % r->opts.dio_align)
 		return -EINVAL;
-	return (int64_t)min(len, i->size - offset);
+	note_access(r, i);
+	return (int64_t)min(len, inode_get(r, f.ino)->size - offset);
 }
 
 int64_t ref_truncate(struct reffs *r, const struct op *op)
 {
-	uint64_t size = op->args[1].num;
+	struct vfs_setattr a = { .set = VFS_SET_SIZE | VFS_SET_OPEN, .size = op->args[1].num };
 	struct opened f;
 	int rc = file_arg(r, &op->args[0], O_WRONLY, &f);
 
 	if (rc)
 		return rc;
-	const struct reffs_inode *i = inode_get(r, f.ino);
-	if (i->type != TREE_FILE || !file_writable(&f))
+	if (inode_get(r, f.ino)->type != TREE_FILE || !file_writable(&f))
 		return -EINVAL;
-	if (size > i->size && size > r->opts.file_max)
-		return -EFBIG;
-	struct reffs_inode *own = inode_edit(r, f.ino);
-	data_resize(own, size);
-	inode_commit(r, own);
-	return 0;
+	return vfs_setattr(r, &r->cred, f.ino, &a);
+}
+
+int64_t ref_falloc(struct reffs *r, const struct op *op)
+{
+	struct opened f;
+	int rc = file_arg(r, &op->args[0], O_WRONLY, &f);
+
+	if (rc)
+		return rc;
+	return falloc_file(r, &f, (int)op->args[1].num, op->args[2].num, op->args[3].num);
 }
 
 /* Opens both files of a copy; the second is not made if the first is not there. */
@@ -178,26 +192,13 @@ static int open_both(struct reffs *r, const struct arg *from_arg, const struct a
 
 int64_t ref_copy_file_range(struct reffs *r, const struct op *op)
 {
-	uint64_t from_offset = op->args[1].num, to_offset = op->args[3].num, len = op->args[4].num;
-	uint64_t limit = r->opts.file_max;
 	struct opened from, to;
 	int rc = open_both(r, &op->args[0], &op->args[2], &from, &to);
 
 	if (rc)
 		return rc;
-	uint64_t size = inode_get(r, from.ino)->size;
-	len = from_offset < size ? min(len, size - from_offset) : 0;
-	if (to_offset >= limit)
-		return -EFBIG;
-	len = min(len, limit - to_offset);
-	if (from.ino == to.ino && to_offset + len > from_offset && to_offset < from_offset + len)
-		return -EINVAL;
-	if (!len)
-		return 0;
-	struct reffs_inode *i = inode_edit(r, to.ino);
-	data_copy(i, to_offset, inode_get(r, from.ino), from_offset, len);
-	inode_commit(r, i);
-	return (int64_t)len;
+	return vfs_copy(r, &r->cred, from.ino, op->args[1].num, to.ino, op->args[3].num,
+			op->args[4].num);
 }
 
 int64_t ref_reflink(struct reffs *r, const struct op *op)
@@ -205,20 +206,5 @@ int64_t ref_reflink(struct reffs *r, const struct op *op)
 	struct opened from, to;
 	int rc = open_both(r, &op->args[0], &op->args[1], &from, &to);
 
-	if (rc)
-		return rc;
-	if (r->opts.no_reflink)
-		return -EOPNOTSUPP;
-	const struct reffs_inode *source = inode_get(r, from.ino);
-	if (!source->size)
-		return 0;
-	if (from.ino == to.ino)
-		return -EINVAL;
-	/* The last block is shared whole, so that nothing may follow it. */
-	if (source->size % REFFS_PAGE && inode_get(r, to.ino)->size > source->size)
-		return -EINVAL;
-	struct reffs_inode *i = inode_edit(r, to.ino);
-	data_clone(i, inode_get(r, from.ino));
-	inode_commit(r, i);
-	return 0;
+	return rc ? rc : vfs_clone(r, &r->cred, from.ino, to.ino);
 }

@@ -8,6 +8,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
+
+#include "fs/perm.h"
 
 static enum last_type type_of(const char *name, size_t len)
 {
@@ -68,6 +71,9 @@ static int walk_on(struct walk *w, const char *s)
 
 	s += strspn(s, "/");
 	for (;;) {
+		rc = perm_check(w->c, inode_get(w->r, w->dir), PERM_X);
+		if (rc)
+			return rc;
 		take_component(w, &s);
 		if (!*s) {
 			if (!w->depth)
@@ -95,9 +101,10 @@ static int walk_on(struct walk *w, const char *s)
 	}
 }
 
-int walk_begin(struct walk *w, const struct reffs *r, const char *path)
+int walk_begin(struct walk *w, const struct reffs *r, const struct reffs_cred *c, const char *path)
 {
 	w->r = r;
+	w->c = c;
 	w->dir = REFFS_ROOT_INO;
 	w->depth = 0;
 	w->links = 0;
@@ -110,19 +117,33 @@ int walk_begin(struct walk *w, const struct reffs *r, const char *path)
 	return walk_on(w, path);
 }
 
+/* With the sysctl, a link that somebody else put into a directory for all is not followed. */
+static bool may_follow(const struct walk *w, const struct reffs_inode *link)
+{
+	const struct reffs_inode *dir = inode_get(w->r, w->dir);
+	uint32_t for_all = S_ISVTX | S_IWOTH;
+
+	return !w->r->opts.protect_symlinks || link->uid == w->c->uid ||
+	       (dir->mode & for_all) != for_all || dir->uid == link->uid;
+}
+
 int walk_follow(struct walk *w, const struct reffs_inode *link)
 {
 	const char *target;
-	int rc = link_target(w, link, &target);
+	int rc;
 
+	if (w->links < PATH_LINKS_MAX && !may_follow(w, link))
+		return -EACCES;
+	rc = link_target(w, link, &target);
 	return rc ? rc : walk_on(w, target);
 }
 
-int path_lookup(const struct reffs *r, const char *path, int flags, uint64_t *ino)
+int vfs_path(struct reffs *r, const struct reffs_cred *c, const char *path, int flags,
+	     uint64_t *ino)
 {
 	bool want_dir = flags & O_DIRECTORY, follow = !(flags & O_NOFOLLOW);
 	struct walk w;
-	int rc = walk_begin(&w, r, path);
+	int rc = walk_begin(&w, r, c, path);
 
 	while (!rc) {
 		rc = walk_last(&w, ino);
@@ -142,13 +163,13 @@ int path_lookup(const struct reffs *r, const char *path, int flags, uint64_t *in
 	return rc;
 }
 
-int path_parent(const struct reffs *r, const char *path, struct place *out)
+int path_parent(struct reffs *r, const struct reffs_cred *c, const char *path, struct place *out)
 {
 	const char *slash = strrchr(path, '/');
 
 	if (!slash) {
 		*out = (struct place){ REFFS_ROOT_INO, path };
-		return 0;
+		return perm_check(c, inode_get(r, REFFS_ROOT_INO), PERM_X);
 	}
 	char parent[PATH_LEN_MAX];
 	if (slash - path >= PATH_LEN_MAX)
@@ -156,17 +177,18 @@ int path_parent(const struct reffs *r, const char *path, struct place *out)
 	memcpy(parent, path, (size_t)(slash - path));
 	parent[slash - path] = '\0';
 	out->name = slash + 1;
-	return path_lookup(r, parent, O_DIRECTORY, &out->dir);
+	return vfs_path(r, c, parent, O_DIRECTORY, &out->dir);
 }
 
-int path_name(const struct reffs *r, struct place at, uint64_t *ino)
+int vfs_path_parent(struct reffs *r, const struct reffs_cred *c, const char *path, uint64_t *dir,
+		    const char **name)
 {
-	size_t len = strlen(at.name);
+	struct place at;
+	int rc = path_parent(r, c, path, &at);
 
-	if (!len)
-		return -ENOENT;
-	if (len > NAME_LEN_MAX)
-		return -ENAMETOOLONG;
-	*ino = name_find(r, at.dir, at.name, len);
-	return 0;
+	if (!rc)
+		rc = may_search(r, c, at.dir);
+	*dir = rc ? 0 : at.dir;
+	*name = rc ? NULL : at.name;
+	return rc;
 }

@@ -15,6 +15,7 @@ enum last_type { LAST_NORMAL, LAST_DOT, LAST_DOTDOT };
 /* A walk along a path, as far as the directory of its last component. */
 struct walk {
 	const struct reffs *r;
+	const struct reffs_cred *c;
 	uint64_t dir;	  /* of the last component */
 	const char *last; /* the last component; what follows is the end, or slashes */
 	size_t last_len;
@@ -26,17 +27,13 @@ struct walk {
 };
 
 /* Goes to the last component of `path`. 0 or -errno. */
-int walk_begin(struct walk *w, const struct reffs *r, const char *path);
+int walk_begin(struct walk *w, const struct reffs *r, const struct reffs_cred *c, const char *path);
 /* The last component was a link: goes to the last component of its target. */
 int walk_follow(struct walk *w, const struct reffs_inode *link);
 /* What the last component is: its inode in *ino, or 0 if there is none. 0 or -errno. */
 int walk_last(struct walk *w, uint64_t *ino);
 
-/* The inode that a path leads to, with the flags O_NOFOLLOW and O_DIRECTORY of open(2). */
-int path_lookup(const struct reffs *r, const char *path, int flags, uint64_t *ino);
 /* As exec_open_parent(): the directory of the last component, and that component. */
-int path_parent(const struct reffs *r, const char *path, struct place *out);
-/* Looks a single name up: *ino is 0 if there is none. -ENAMETOOLONG, or 0. */
-int path_name(const struct reffs *r, struct place at, uint64_t *ino);
+int path_parent(struct reffs *r, const struct reffs_cred *c, const char *path, struct place *out);
 
 #endif

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * reffs.c - the object: its current state, saved states, open handles, and reading a state.
- *
- * R1: the current state changes in place only while nobody else holds it; else a new one takes
- *     its place first. So a state that was saved never changes.
- * R2: an orphan has link count 0 and at least one handle.
- */
+/* reffs.c - the object: its life, saved states, operations of workloads, and reading a state. */
 #include "fs/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include "fs/file.h"
 #include "workload/content.h"
@@ -28,14 +21,16 @@ static void make_root(struct reffs *r)
 	root->nlink = 2;
 	root->parent = REFFS_ROOT_INO;
 	root->names = hash_bytes("/", 1);
-	map_insert(&r->cur->inodes, &root->node);
-	inode_commit(r, root);
-	r->next_ino = REFFS_ROOT_INO + 1;
+	inode_add(r, root);
+	r->next_ino = max(r->opts.first_ino, (uint64_t)REFFS_ROOT_INO + 1);
 }
 
 struct reffs *reffs_new(const struct reffs_opts *opts)
 {
 	struct reffs *r = xcalloc(1, sizeof(*r));
+
+	r->found = xcalloc(1, sizeof(*r->found));
+	inode_forget(r); /* an entry of time 0 is empty */
 
 	if (opts)
 		r->opts = *opts;
@@ -47,8 +42,14 @@ struct reffs *reffs_new(const struct reffs_opts *opts)
 		r->opts.link_max = 65000;
 	if (!r->opts.dio_align)
 		r->opts.dio_align = 512;
+	if (!r->opts.full_error)
+		r->opts.full_error = -ENOSPC;
+	r->cred = (struct reffs_cred){ .uid = r->opts.uid,
+				       .gid = r->opts.gid,
+				       .caps = REFFS_CAPS_ALL };
 	r->cur = xcalloc(1, sizeof(*r->cur));
 	r->cur->refs = 1;
+	r->cur->times = r->opts.times;
 	make_root(r);
 	for (size_t i = 0; op_table[i].name; i++) {
 		assert(i < REFFS_OPS_MAX);
@@ -65,7 +66,9 @@ void reffs_free(struct reffs *r)
 	for (size_t i = 0; i < r->handles.n; i++)
 		free(r->handles.v[i].name);
 	vec_release(&r->handles);
-	vec_release(&r->orphans);
+	orphans_drop(r);
+	pins_release(&r->pins);
+	free(r->found);
 	reffs_state_unref(r->cur);
 	free(r);
 }
@@ -78,10 +81,43 @@ struct reffs_state *reffs_save(struct reffs *r)
 
 void reffs_restore(struct reffs *r, struct reffs_state *s)
 {
+	assert(s->times == r->opts.times);
 	handles_close_all(r);
+	orphans_drop(r);
 	s->refs++;
 	reffs_state_unref(r->cur);
 	r->cur = s;
+	inode_forget(r);
+}
+
+/* What an operation removed is there again: it is open, but no orphan any more. */
+static void adopt_orphans(struct reffs *r, const struct reffs_state *s)
+{
+	for (size_t i = 0; i < r->handles.n; i++) {
+		uint64_t ino = r->handles.v[i].file.ino;
+
+		if (ino && reffs_inode(s, ino) && !reffs_inode(r->cur, ino))
+			inode_unref(orphan_take(r, ino));
+	}
+}
+
+void reffs_refused(struct reffs *r, struct reffs_state *before, const struct op *op)
+{
+	struct handle *made = op->handle ? handle_find(r, op->handle) : NULL;
+
+	if (made)
+		handle_close(r, made);
+	adopt_orphans(r, before);
+	before->refs++;
+	reffs_state_unref(r->cur);
+	r->cur = before;
+	inode_forget(r);
+	for (size_t i = 0; op->def->args[i].kind != ARG_END; i++) {
+		struct opened f;
+
+		if (op->def->args[i].role == ROLE_MAKE && !op->args[i].is_handle)
+			(void)file_arg(r, &op->args[i], O_WRONLY | O_CREAT, &f);
+	}
 }
 
 void reffs_state_unref(struct reffs_state *s)
@@ -108,6 +144,11 @@ void reffs_begin(struct reffs *r, const struct workload *w)
 	r->tag_fixed = true;
 }
 
+void reffs_become(struct reffs *r, const struct reffs_cred *cred)
+{
+	r->cred = *cred;
+}
+
 bool reffs_supports(const struct op_def *def)
 {
 	return op_lookup(def->name) != NULL;
@@ -129,193 +170,7 @@ int64_t reffs_op(struct reffs *r, const struct workload *w, size_t i)
 	return result;
 }
 
-/* ---- inodes ---- */
-
-static const struct reffs_inode *find_inode(const struct reffs_state *s, uint64_t ino)
-{
-	struct map_num key = map_num(ino);
-	const struct map_node *leaf = map_find(s->inodes, key.b, sizeof(key));
-
-	return leaf ? container_of(leaf, struct reffs_inode, node) : NULL;
-}
-
-static struct reffs_inode **find_orphan(const struct reffs *r, uint64_t ino)
-{
-	for (size_t i = 0; i < r->orphans.n; i++)
-		if (r->orphans.v[i]->ino == ino)
-			return &r->orphans.v[i];
-	assert(!"no such inode");
-	return NULL;
-}
-
-const struct reffs_inode *inode_get(const struct reffs *r, uint64_t ino)
-{
-	const struct reffs_inode *i = find_inode(r->cur, ino);
-
-	return i ? i : *find_orphan(r, ino);
-}
-
-/* R1 */
-static void own_state(struct reffs *r)
-{
-	struct reffs_state *s = r->cur;
-
-	if (s->refs == 1)
-		return;
-	r->cur = xmalloc(sizeof(*r->cur));
-	*r->cur = (struct reffs_state){ 1, map_ref(s->inodes), s->hash };
-	s->refs--;
-}
-
-struct reffs_inode *inode_own(struct reffs *r, uint64_t ino)
-{
-	struct map_num key = map_num(ino);
-	struct map_node *leaf;
-
-	if (r->orphans.n && !find_inode(r->cur, ino)) {
-		struct reffs_inode **slot = find_orphan(r, ino);
-
-		if ((*slot)->node.refs > 1) {
-			leaf = (*slot)->node.kind->copy(&(*slot)->node);
-			inode_unref(*slot);
-			*slot = container_of(leaf, struct reffs_inode, node);
-		}
-		return *slot;
-	}
-	own_state(r);
-	leaf = map_own(&r->cur->inodes, key.b, sizeof(key));
-	return container_of(leaf, struct reffs_inode, node);
-}
-
-struct reffs_inode *inode_edit(struct reffs *r, uint64_t ino)
-{
-	struct reffs_inode *i = inode_own(r, ino);
-
-	if (i->nlink)
-		r->cur->hash = hash_sub(r->cur->hash, i->term);
-	return i;
-}
-
-void inode_commit(struct reffs *r, struct reffs_inode *inode)
-{
-	if (!inode->nlink)
-		return;
-	inode->term = inode_term(inode);
-	r->cur->hash = hash_add(r->cur->hash, inode->term);
-}
-
-struct reffs_inode *inode_make(struct reffs *r, uint64_t dir, enum tree_type type, uint32_t mode)
-{
-	const struct reffs_inode *d = inode_get(r, dir);
-	struct reffs_inode *i = inode_alloc(r->next_ino++, type, mode);
-
-	i->uid = r->opts.uid;
-	i->gid = r->opts.gid;
-	if (d->mode & S_ISGID) { /* what is made in it belongs to its group */
-		i->gid = d->gid;
-		if (type == TREE_DIR)
-			i->mode |= S_ISGID;
-	}
-	return i;
-}
-
-/* ---- handles and orphans ---- */
-
-bool inode_is_open(const struct reffs *r, uint64_t ino)
-{
-	for (size_t i = 0; i < r->handles.n; i++)
-		if (r->handles.v[i].file.ino == ino)
-			return true;
-	return false;
-}
-
-void orphan_add(struct reffs *r, struct reffs_inode *inode)
-{
-	assert(!inode->nlink);
-	vec_push(&r->orphans, inode);
-}
-
-struct handle *handle_find(struct reffs *r, const char *name)
-{
-	for (size_t i = 0; i < r->handles.n; i++)
-		if (streq(r->handles.v[i].name, name))
-			return r->handles.v[i].file.ino ? &r->handles.v[i] : NULL;
-	return NULL;
-}
-
-void handle_set(struct reffs *r, const char *name, struct opened file)
-{
-	for (size_t i = 0; i < r->handles.n; i++) {
-		struct handle *h = &r->handles.v[i];
-
-		if (!streq(h->name, name))
-			continue;
-		/* The new one is open before the old one is closed. */
-		struct handle old = { NULL, h->file };
-		h->file = file;
-		handle_close(r, &old);
-		return;
-	}
-	vec_push(&r->handles, (struct handle){ xstrdup(name), file });
-}
-
-void handle_close(struct reffs *r, struct handle *h)
-{
-	uint64_t ino = h->file.ino;
-
-	h->file.ino = 0;
-	if (!ino || inode_is_open(r, ino))
-		return;
-	for (size_t i = 0; i < r->orphans.n; i++) {
-		if (r->orphans.v[i]->ino != ino)
-			continue;
-		inode_unref(r->orphans.v[i]);
-		r->orphans.v[i] = r->orphans.v[--r->orphans.n];
-		return;
-	}
-}
-
-void handles_close_all(struct reffs *r)
-{
-	for (size_t i = 0; i < r->handles.n; i++)
-		handle_close(r, &r->handles.v[i]);
-	assert(!r->orphans.n);
-}
-
-/* What an operation removed is there again: it is open, but no orphan any more. */
-static void adopt_orphans(struct reffs *r, const struct reffs_state *s)
-{
-	for (size_t i = r->orphans.n; i-- > 0;)
-		if (reffs_inode(s, r->orphans.v[i]->ino)) {
-			inode_unref(r->orphans.v[i]);
-			r->orphans.v[i] = r->orphans.v[--r->orphans.n];
-		}
-}
-
-void reffs_refused(struct reffs *r, struct reffs_state *before, const struct op *op)
-{
-	struct handle *made = op->handle ? handle_find(r, op->handle) : NULL;
-
-	if (made)
-		handle_close(r, made);
-	adopt_orphans(r, before);
-	before->refs++;
-	reffs_state_unref(r->cur);
-	r->cur = before;
-	for (size_t i = 0; op->def->args[i].kind != ARG_END; i++) {
-		struct opened f;
-
-		if (op->def->args[i].role == ROLE_MAKE && !op->args[i].is_handle)
-			(void)file_arg(r, &op->args[i], O_WRONLY | O_CREAT, &f);
-	}
-}
-
 /* ---- reading a state ---- */
-
-const struct reffs_inode *reffs_inode(const struct reffs_state *s, uint64_t ino)
-{
-	return find_inode(s, ino);
-}
 
 void reffs_attr(const struct reffs_inode *inode, struct reffs_attr *out)
 {
@@ -329,6 +184,11 @@ void reffs_attr(const struct reffs_inode *inode, struct reffs_attr *out)
 		.size = inode->size,
 		.rdev = inode->rdev,
 		.target = inode->target ? inode->target->data : NULL,
+		.pages = inode->pages,
+		.atime = inode->atime,
+		.mtime = inode->mtime,
+		.ctime = inode->ctime,
+		.btime = inode->btime,
 	};
 }
 
@@ -339,7 +199,8 @@ const unsigned char *reffs_page(const struct reffs_inode *inode, uint64_t n)
 
 	assert(inode->type == TREE_FILE);
 	leaf = map_find(inode->map, key.b, sizeof(key));
-	return leaf ? container_of(leaf, struct page_slot, node)->page->data : NULL;
+	const struct page *page = leaf ? container_of(leaf, struct page_slot, node)->page : NULL;
+	return page ? page->data : NULL;
 }
 
 struct entries_call {

@@ -30,14 +30,22 @@ struct reffs_state; /* reference-counted */
  */
 struct reffs_opts {
 	mode_t root_mode; /* 0: 0755 */
-	uid_t uid;	  /* owner of the root and of what is made; permissions are not checked */
+	uid_t uid;	  /* owner of the root, and who performs the operations of workloads */
 	gid_t gid;
-	uint64_t file_max;   /* the largest file; 0: ext4's, 2^44 - 4096 bytes */
-	uint32_t link_max;   /* the most names of a file; 0: ext4's, 65000 */
-	uint32_t dio_align;  /* what direct I/O has to be aligned to; 0: 512 bytes */
+	uint64_t file_max;  /* the largest file; 0: ext4's, 2^44 - 4096 bytes */
+	uint32_t link_max;  /* the most names of a file; 0: ext4's, 65000 */
+	uint32_t dio_align; /* what direct I/O has to be aligned to; 0: 512 bytes */
+	uint64_t pages_max; /* the most pages and inodes of all files together; 0: no limit */
+	uint64_t inodes_max;
+	int full_error;	     /* beyond that; 0: -ENOSPC; -EDQUOT, say */
+	uint64_t first_ino;  /* the first inode number but the root's; 0: 2 */
 	bool no_reflink;     /* reflink gives -EOPNOTSUPP, as on ext4 */
-	int protect_regular; /* the sysctls fs.protected_regular and fs.protected_fifos */
+	int protect_regular; /* the sysctls fs.protected_regular, _fifos, _hardlinks, _symlinks */
 	int protect_fifos;
+	int protect_hardlinks;
+	int protect_symlinks;
+	enum reffs_atime { REFFS_NOATIME, REFFS_RELATIME, REFFS_STRICTATIME } atime;
+	bool times; /* access and modification times count for the hash, and are in the tree */
 };
 
 struct reffs *reffs_new(const struct reffs_opts *opts); /* NULL: defaults */
@@ -62,7 +70,8 @@ void reffs_state_unref(struct reffs_state *s); /* NULL is fine */
 struct hash128 reffs_state_hash(const struct reffs_state *s);
 
 /*
- * Performs operation `i` of a workload, with the result that exec_op() would have on a real file
+ * Performs operation `i` of a workload as whoever reffs_become() said, at first as the user of the
+ * options with all capabilities, with the result that exec_op() would have on a real file
  * system: what the system call returns, or -errno. Content is that of content.h. Handles stay
  * open from call to call, whatever the workload, until closed or until reffs_restore().
  */
@@ -73,6 +82,9 @@ int64_t reffs_op(struct reffs *r, const struct workload *w, size_t i);
  * taken when operation 0, or one of another workload than before, is performed.
  */
 void reffs_begin(struct reffs *r, const struct workload *w);
+/* Who performs operations from now on; what it points to must stay. */
+struct reffs_cred;
+void reffs_become(struct reffs *r, const struct reffs_cred *cred);
 /* Whether this operation of the table is known here; a test asks for each. */
 bool reffs_supports(const struct op_def *def);
 
@@ -92,6 +104,8 @@ struct reffs_attr {
 	uint64_t size;	    /* of a directory: 0 */
 	uint64_t rdev;	    /* as of makedev(3) */
 	const char *target; /* of a symbolic link, else NULL */
+	uint64_t pages;	    /* that were written, of a file */
+	struct tree_time atime, mtime, ctime, btime;
 };
 
 void reffs_attr(const struct reffs_inode *inode, struct reffs_attr *out);

@@ -59,6 +59,8 @@ static void add_inode(struct walker *w, const struct reffs_inode *i)
 		.rdev_minor = minor(i->rdev),
 		.inode = i->ino,
 		.target = i->target ? i->target->data : NULL,
+		.atime = i->atime,
+		.mtime = i->mtime,
 	};
 
 	if (i->type == TREE_FILE) {
@@ -106,7 +108,7 @@ void reffs_tree(const struct reffs_state *s, const struct tree_opts *opts, struc
 	const struct reffs_inode *root = reffs_inode(s, REFFS_ROOT_INO);
 
 	tree_clear(out);
-	out->lacks = TREE_FIELD_BLOCKS | TREE_FIELD_TIMES | TREE_FIELD_DIR_SIZE;
+	out->lacks = TREE_FIELD_BLOCKS | TREE_FIELD_DIR_SIZE | (s->times ? 0 : TREE_FIELD_TIMES);
 	add_inode(&w, root);
 	reffs_entries(root, visit, &w);
 	tree_finish(out);

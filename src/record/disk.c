@@ -348,13 +348,39 @@ int disk_mark(struct disk *d, const struct event *ev, struct err *err)
 	return r;
 }
 
+/* Whether the image is zero in a range, as the device is that has no memory there. */
+static bool hole_in_image(const struct disk *d, uint64_t from, uint64_t to)
+{
+	static const unsigned char zeros[IMAGE_PAGE];
+	unsigned char page[IMAGE_PAGE];
+
+	while (from < to) {
+		size_t n = min(to - from, IMAGE_PAGE - from % IMAGE_PAGE);
+
+		image_read(&d->image, from, page, n);
+		if (memcmp(page, zeros, n) != 0)
+			return false;
+		from += n;
+	}
+	return true;
+}
+
 /* Where the image, to which the trace has been applied, is not what the device holds. */
 static int compare(struct disk *d, uint64_t addr, uint64_t len, struct err *err)
 {
 	unsigned char page[IMAGE_PAGE];
-	uint64_t at = addr, stop;
+	uint64_t at = addr, stop = addr, end = addr + len;
 
-	for (; next_data(d, &at, addr + len, &stop); at = stop) {
+	for (uint64_t from = addr; from < end; from = stop) {
+		at = from;
+		if (!next_data(d, &at, end, &stop))
+			at = stop = end;
+		if (!hole_in_image(d, from, at))
+			return err_set(err, -EIO,
+				       "the record of %s does not replay: between %llu and %llu "
+				       "the device is empty, and the record is not",
+				       d->loop.path, (unsigned long long)from,
+				       (unsigned long long)at);
 		while (at < stop) {
 			size_t n = min(stop - at, IMAGE_PAGE - at % IMAGE_PAGE), i = 0;
 

@@ -23,7 +23,8 @@
  * interrupt a protected process), so a completion can be missed without a trace. H3 shows it: the
  * entry stays. When the bio is queued again, or nothing has moved for a while, it is taken for
  * ended. A read that ended unseen does no harm; of a write or flush nobody could say what a later
- * flush covered, so it makes the trace one that is not whole.
+ * flush covered, so it makes the trace one that is not whole. A beginning that was missed shows by
+ * its end, or, if that was missed as well, by the kernel's own count of programs it did not run.
  *
  * One mutex guards the hub and the disks' recording state, as draining for one disk may append to
  * the trace of another one.
@@ -75,6 +76,8 @@ struct bpf_disk {
 	bool has_slot;
 	uint64_t serial;
 	uint64_t lost; /* of the slot's counter, what has been reported */
+	uint64_t full;
+	uint64_t not_run; /* the kernel's count when recording began */
 	struct vec_of(struct flight) flights;
 };
 
@@ -93,6 +96,7 @@ static struct hub {
 	struct rec_slot *slots;
 	struct bpf_disk *disks[RECORD_SLOTS];
 	bool calibrated;
+	bool full; /* something did not fit into the ring */
 	uint64_t scale, shift;
 } hub = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -105,8 +109,9 @@ bool disk_bpf_grow_ring(void)
 {
 	uint32_t now = hub.ring_bytes ? hub.ring_bytes : RING_BYTES;
 
-	if (now >= RING_BYTES_MAX)
+	if (!hub.full || now >= RING_BYTES_MAX)
 		return false;
+	hub.full = false;
 	hub.ring_bytes = 2 * now;
 	return true;
 }
@@ -194,7 +199,7 @@ static void on_queue(struct bpf_disk *d, const struct rec *r)
 	if (event_modifies(kind) && !t)
 		disk_changed(&d->base, ev.addr, ev.len);
 	if (t && (kind == EV_KIND_END || !image_range_ok(&d->base.image, ev.addr, ev.len) ||
-		  ev.len > EVENT_DATA_MAX)) {
+		  (event_has_data(kind) && ev.len > EVENT_DATA_MAX))) {
 		/* The trace cannot hold it: as good as lost. */
 		disk_unknown(&d->base);
 		count_lost(d);
@@ -246,7 +251,13 @@ static void on_done(struct bpf_disk *d, const struct rec *r)
 {
 	struct flight *f = find_flight(d, r->bio);
 
-	if (!f || (f->two_ends && r->len && !r->result))
+	if (!f) {
+		/* Reads are not watched all the time; of anything else the beginning was missed. */
+		if (d->base.trace && r->op != BIO_OP_READ)
+			count_lost(d);
+		return;
+	}
+	if (f->two_ends && r->len && !r->result)
 		return;
 	if (r->result)
 		f->result = -EIO;
@@ -559,6 +570,7 @@ static int bpf_begin(struct bpf_disk *d, struct err *err)
 		r = calibrate(d, err);
 	if (!r) {
 		d->lost = hub.slots[d->slot].lost;
+		d->full = hub.slots[d->slot].full;
 		watch(d, WATCH_CHANGES);
 	}
 	return r;
@@ -614,6 +626,8 @@ static bool was_lost(struct bpf_disk *d)
 	uint64_t lost = __atomic_load_n(&hub.slots[d->slot].lost, __ATOMIC_RELAXED);
 	bool news = lost != d->lost;
 
+	hub.full |= d->full != hub.slots[d->slot].full;
+	d->full = hub.slots[d->slot].full;
 	d->lost = lost;
 	return news;
 }
@@ -633,11 +647,29 @@ static int bpf_settle(struct disk *base, struct err *err)
 	return r;
 }
 
+/* How often the kernel did not run one of the programs, for it was running already on that CPU. */
+static uint64_t times_not_run(void)
+{
+	struct bpf_program *program;
+	uint64_t sum = 0;
+
+	bpf_object__for_each_program(program, hub.object)
+	{
+		struct bpf_prog_info info = { 0 };
+		uint32_t len = sizeof(info);
+
+		if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &len) == 0)
+			sum += info.recursion_misses;
+	}
+	return sum;
+}
+
 static int bpf_start(struct disk *base, struct err *err)
 {
 	struct bpf_disk *d = container_of(base, struct bpf_disk, base);
 
 	(void)err;
+	d->not_run = base->trace ? times_not_run() : 0;
 	watch(d, base->trace ? WATCH_REQUESTS : WATCH_CHANGES);
 	return 0;
 }
@@ -703,6 +735,8 @@ static int bpf_stop(struct disk *base, struct err *err)
 	watch(d, WATCH_CHANGES);
 	if (!r)
 		r = wait_for_flights(d, err); /* what was queued in between */
+	if (base->trace && times_not_run() != d->not_run)
+		count_lost(d);
 	if (was_lost(d)) {
 		vec_clear(&d->flights);
 		disk_unknown(base);

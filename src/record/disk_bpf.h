@@ -10,7 +10,8 @@
  * opens its first disk; 0: the default, 16 MiB.
  */
 void disk_bpf_set_ring(uint32_t bytes);
-/* Doubles it; false if it is as large as it gets. */
+/* Doubles it, if something did not fit since the last time; false if not, or if it is as large as
+ * it gets. */
 bool disk_bpf_grow_ring(void);
 
 #endif

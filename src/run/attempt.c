@@ -32,24 +32,58 @@ size_t attempt_walked(const struct trace *record)
 	return record->events.n;
 }
 
-/* What is mounted: is it what was promised, and can it be used? */
+/* What is mounted: is it what was promised? */
 static int look(struct run *r, const struct promises *p, struct attempt *a, struct err *err)
 {
-	struct target *t = &r->target;
 	struct event walked = { .kind = EV_TEXT,
 				.data = (const unsigned char *)ATTEMPT_WALKED,
 				.len = strlen(ATTEMPT_WALKED) };
-	int rc = tree_walk(t->root, &r->tree_opts, a->seen, err);
+	int rc = tree_walk(r->target.root, &r->tree_opts, a->seen, err);
 
 	if (!rc)
-		rc = disk_mark(t->disk, &walked, err);
-	if (rc)
-		return rc;
-	check_persisted(p, a->seen, &r->blocks, &a->findings);
-	return check_usable(t->root, a->seen, &a->findings, err);
+		rc = disk_mark(r->target.disk, &walked, err);
+	if (!rc)
+		check_persisted(p, a->seen, &r->blocks, &a->findings);
+	return rc;
 }
 
-/* Recovers, mounts and looks at what is on the disk; nothing is mounted afterwards. */
+/* The file system's own checker, on what is not mounted. */
+static int run_fsck(struct run *r, struct attempt *a, struct err *err)
+{
+	auto_strbuf said = STRBUF_INIT;
+	int rc = target_fsck(&r->target, &said, err);
+
+	if (rc < 0)
+		return rc;
+	if (rc > 0 && a->mounted)
+		findings_add(&a->findings, FINDING_FSCK, NULL,
+			     xasprintf("fsck complains: %.300s", strbuf_str(&said)), NULL);
+	if (said.len)
+		strbuf_add(&a->said, said.buf, said.len);
+	return 0;
+}
+
+/*
+ * Checks what recovery made of it, before the use changes anything. It is unmounted for that as a
+ * user would do it: a checker rightly complains of a log that was cut off.
+ */
+static int fsck_recovered(struct run *r, struct attempt *a, struct err *err)
+{
+	int rc = target_umount(&r->target, true, err);
+
+	if (!rc)
+		rc = run_fsck(r, a, err);
+	if (!rc)
+		rc = target_mount(&r->target, &a->said, err);
+	if (rc > 0)
+		findings_add(&a->findings, FINDING_UNMOUNTABLE, NULL,
+			     xasprintf("it can be mounted once, and not again: %.200s",
+				       strbuf_str(&a->said)),
+			     NULL);
+	return rc;
+}
+
+/* Recovers, mounts, looks at and uses what is on the disk; nothing is mounted afterwards. */
 static int recover(struct run *r, const struct promises *p, struct attempt *a, struct err *err)
 {
 	struct target *t = &r->target;
@@ -66,31 +100,19 @@ static int recover(struct run *r, const struct promises *p, struct attempt *a, s
 			     xasprintf("the file system cannot be mounted: %.200s",
 				       strbuf_str(&a->said)),
 			     NULL);
-		return 0;
+		return run_fsck(r, a, err); /* it may say why */
 	}
 	rc = look(r, p, a, err);
-	int unmounted = target_umount(t, false, &later);
-	if (unmounted && !rc) {
+	if (!rc && r->opts.fsck)
+		rc = fsck_recovered(r, a, err);
+	if (!rc)
+		rc = check_usable(t->root, a->seen, &a->findings, err);
+	int unmounted = t->mounted ? target_umount(t, false, &later) : 0;
+	if (unmounted && rc >= 0) {
 		*err = later;
 		rc = unmounted;
 	}
-	return rc;
-}
-
-/* The file system's own checker: on every state if asked, else to say why it cannot be mounted. */
-static int run_fsck(struct run *r, struct attempt *a, struct err *err)
-{
-	auto_strbuf said = STRBUF_INIT;
-	int rc = target_fsck(&r->target, &said, err);
-
-	if (rc < 0)
-		return rc;
-	if (rc > 0 && a->mounted)
-		findings_add(&a->findings, FINDING_FSCK, NULL,
-			     xasprintf("fsck complains: %.300s", strbuf_str(&said)), NULL);
-	if (said.len)
-		strbuf_add(&a->said, said.buf, said.len);
-	return 0;
+	return min(rc, 0);
 }
 
 static int attempt_once(struct run *r, const struct image *img, const struct promises *p,
@@ -110,8 +132,6 @@ static int attempt_once(struct run *r, const struct image *img, const struct pro
 		*err = later;
 		rc = stopped;
 	}
-	if (!rc && (r->opts.fsck || !a->mounted))
-		rc = run_fsck(r, a, err);
 	if (target_kernel_log(t, &a->kernel_log) && a->mounted)
 		findings_add(&a->findings, FINDING_KERNEL_LOG, NULL,
 			     xasprintf("the kernel says: %.300s", strbuf_str(&a->kernel_log)),

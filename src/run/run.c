@@ -6,7 +6,7 @@
 #include "record/disk_bpf.h"
 #include "run/run_impl.h"
 
-/* Of that many runs, one is compared with the device: where it was written, and all of it. */
+/* Of that many recordings, one is compared with the device: where it was written, and all of it. */
 enum { CHECK_EVERY = 8, VERIFY_EVERY = 64, RECORD_TRIES = 5 };
 
 /* A file system that was mounted once writes less when it is mounted again, and always the same. */
@@ -139,14 +139,12 @@ static int verify(struct run *r, struct run_totals *totals, struct err *err)
  */
 static bool lose_flush(struct trace *t, uint64_t n)
 {
-	bool running = false;
+	uint64_t from, to;
 
-	for (size_t i = 0; i < t->events.n && n; i++) {
+	operations_span(t, &from, &to);
+	for (size_t i = (size_t)from; i < to && n; i++) {
 		struct event *ev = &t->events.v[i];
 
-		running |= ev->kind == EV_OP_BEGIN;
-		if (!running)
-			continue;
 		if (ev->kind == EV_FLUSH && --n == 0)
 			*ev = (struct event){ .kind = EV_READ, .len = t->info.sector_size };
 		for (uint32_t flag = EV_PREFLUSH; n && flag <= EV_FUA; flag <<= 1)
@@ -168,8 +166,8 @@ static int make_room(struct run *r, struct err *err)
 	return open_target(r, err);
 }
 
-int run_workload(struct run *r, const struct workload *w, const struct run_reporter *report,
-		 struct run_totals *totals, struct err *err)
+static int run_on_target(struct run *r, const struct workload *w, const struct run_reporter *report,
+			 struct run_totals *totals, struct err *err)
 {
 	auto_findings live = { 0 };
 	auto_strbuf log = STRBUF_INIT;
@@ -218,6 +216,16 @@ int run_workload(struct run *r, const struct workload *w, const struct run_repor
 				   err);
 	}
 	return rc ? rc : explore_states(r, w, report, totals, err);
+}
+
+int run_workload(struct run *r, const struct workload *w, const struct run_reporter *report,
+		 struct run_totals *totals, struct err *err)
+{
+	int rc = r->target.disk ? run_on_target(r, w, report, totals, err)
+				: err_set(err, -ENODEV, "the disk is gone");
+
+	/* What is still mounted, or has no disk, is good for nothing more. */
+	return rc < 0 && (r->target.mounted || !r->target.disk) ? -ENODEV : rc;
 }
 
 /* The history of a recorded run, and the blocks it counted, from what its trace says. */

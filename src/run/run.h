@@ -92,7 +92,10 @@ void run_close(struct run *r); /* NULL is fine */
 const struct image *run_base(const struct run *r);
 const struct target *run_target(const struct run *r);
 
-/* Adds to `totals`. Fails if the workload could not be run or checked: that is no finding. */
+/*
+ * Adds to `totals`. Fails if the workload could not be run or checked: that is no finding. -ENODEV:
+ * no other workload can be run either.
+ */
 int run_workload(struct run *r, const struct workload *w, const struct run_reporter *report,
 		 struct run_totals *totals, struct err *err) must_check;
 

@@ -16,6 +16,8 @@ struct run {
 	struct tree seen, seen_again;
 	struct trace recovery; /* what recovery sent to the disk, the last time it was recorded */
 	uint32_t max_subset;
+	size_t firsts_left;   /* crash points of it whose first states are still to come */
+	uint64_t budget_left; /* states that the workload at hand may still have */
 	struct tree_opts tree_opts;
 	uint64_t runs;
 	const struct run_reporter *report; /* of the workload at hand */
@@ -32,6 +34,8 @@ int record_workload(struct run *r, const struct workload *w, struct findings *li
 	must_check;
 /* Takes over what a text of the trace says of the operation that ended last. */
 void recorded_blocks(struct run *r, const struct workload *w, const struct event *ev);
+/* The part of a trace in which operations ran. */
+void operations_span(const struct trace *t, uint64_t *from, uint64_t *to);
 /* Tries the crash states of the trace. */
 int explore_states(struct run *r, const struct workload *w, const struct run_reporter *report,
 		   struct run_totals *totals, struct err *err) must_check;

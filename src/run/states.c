@@ -6,7 +6,7 @@
 /* ---- crash points ---- */
 
 /* The part of the trace in which operations ran: mounting and unmounting are not under test. */
-static void operations_span(const struct trace *t, uint64_t *from, uint64_t *to)
+void operations_span(const struct trace *t, uint64_t *from, uint64_t *to)
 {
 	*from = *to = 0;
 	for (size_t i = 0; i < t->events.n; i++) {
@@ -130,6 +130,17 @@ struct judge {
 	struct run_totals *totals;
 };
 
+/* The budget is that of the workload: second crashes share it with the first. */
+static void spend(struct run *r)
+{
+	r->budget_left -= r->budget_left > 0;
+}
+
+static bool spent(const struct run *r)
+{
+	return r->opts.modes & RUN_RECOVERY && r->opts.budget && !r->budget_left;
+}
+
 static int tell(struct run *r, const struct judge *j, const struct crash_state *state,
 		const struct crash_state *second, size_t done, const struct attempt *a,
 		struct err *err)
@@ -184,8 +195,10 @@ static int check_second(struct run *r, const struct judge *j, const struct crash
 
 	if (rc)
 		return rc;
-	if (again.mounted && first->mounted)
+	/* Where nothing is ordered, a repair that is interrupted may go another way. */
+	if (again.mounted && first->mounted && r->guarantee.ordered)
 		compare(r, first, &again);
+	spend(r);
 	j->totals->unique_states++;
 	return tell(r, j, state, second, done, &again, err);
 }
@@ -198,6 +211,10 @@ static int explore_recovery(struct run *r, const struct judge *j, const struct c
 	struct crash_opts opts = CRASH_OPTS_INIT;
 	auto_crash_state second = CRASH_STATE_INIT;
 	auto_crash e = NULL;
+	/* What is left of the budget is for this first crash and those to come, alike. */
+	uint64_t share = r->opts.budget
+				 ? max(r->budget_left / max(r->firsts_left, (size_t)1), (uint64_t)1)
+				 : 0;
 
 	choose_recovery_points(&r->recovery, &points);
 	opts.base = &state->image;
@@ -205,7 +222,7 @@ static int explore_recovery(struct run *r, const struct judge *j, const struct c
 	opts.n_points = points.n;
 	opts.layers = choose_layers(r->opts.modes | RUN_REORDER | RUN_PREFIX);
 	opts.max_subset = r->max_subset;
-	opts.budget = r->opts.budget;
+	opts.budget = share;
 	opts.sample = r->opts.sample;
 	opts.seed = r->opts.seed;
 	int rc = points.n ? crash_new(&r->recovery, &opts, &e, err) : 0;
@@ -237,10 +254,12 @@ static int check_state(struct run *r, const struct judge *j, const struct crash_
 	if (!rc && second) {
 		rc = check_second(r, j, state, second, &p, done, &a, err);
 	} else if (!rc) {
+		spend(r);
+		r->firsts_left -= r->firsts_left > 0;
 		j->totals->unique_states++;
 		rc = tell(r, j, state, NULL, done, &a, err);
 		/* What is wrong after one crash is not looked at after two. */
-		if (!rc && again && a.mounted && !a.findings.n)
+		if (!rc && again && a.mounted && !a.findings.n && !spent(r))
 			rc = explore_recovery(r, j, state, &p, done, &a, err);
 	}
 	promises_release(&p);
@@ -280,7 +299,9 @@ int explore_states(struct run *r, const struct workload *w, const struct run_rep
 	auto_crash e = NULL;
 	struct reads reads = { 0 };
 
+	r->budget_left = r->opts.budget;
 	choose_points(&r->trace, r->opts.modes, &points);
+	r->firsts_left = points.n;
 	opts.base = &r->base;
 	opts.points = points.v;
 	opts.n_points = points.n;
@@ -294,9 +315,10 @@ int explore_states(struct run *r, const struct workload *w, const struct run_rep
 		opts.vary_ctx = &reads;
 	}
 	int rc = points.n ? crash_new(&r->trace, &opts, &e, err) : 0;
-	while (!rc && e && crash_next(e, &state))
+	while (!rc && e && !spent(r) && crash_next(e, &state))
 		rc = check_state(r, &j, &state, NULL, opts.vary && teaches(&state) ? &reads : NULL,
 				 err);
+	totals->budget_hit |= e && spent(r);
 	count_states(e, totals);
 	reads_release(&reads);
 	crash_points_release(&points);

@@ -275,7 +275,7 @@ static int host_mount(struct target *t, struct strbuf *said, struct err *err)
  * slow console takes longer to print than the writing takes. Which is faster here is found out by
  * trying both in turn.
  */
-enum { TRIALS = 12 };
+enum { TRIALS = 12, BUSY_TRIES = 2500 };
 
 struct cut_off {
 	unsigned tried;
@@ -295,7 +295,7 @@ static int unmount(struct target *t, struct err *err)
 	for (int tries = 0;; tries++) {
 		if (umount2(t->mnt, 0) == 0)
 			return 0;
-		if (errno != EBUSY || tries == 50)
+		if (errno != EBUSY || tries == BUSY_TRIES)
 			return err_set(err, -errno, "cannot unmount %s: %m", t->mnt);
 		usleep(2000);
 	}
@@ -308,9 +308,8 @@ static int host_umount(struct target *t, bool clean, struct err *err)
 	bool may = !clean && fs_of(t)->shutdown && t->root >= 0;
 	bool with = may && choose_cut_off();
 
-	if (with && ioctl(t->root, OUTAGE_IOC_SHUTDOWN, &no_log_flush) < 0) {
-		/* an older kernel; unmount as usual */
-	}
+	/* An older kernel refuses; then it is unmounted as usual. */
+	t->cut_off = with && ioctl(t->root, OUTAGE_IOC_SHUTDOWN, &no_log_flush) == 0;
 	int rc = unmount(t, err);
 	if (!rc && may && cut_off.tried++ < TRIALS)
 		cut_off.best_ns[with] = min(cut_off.best_ns[with], util_now_ns() - start);

@@ -16,7 +16,7 @@
 #include "target/target.h"
 #include "target/tune.h"
 
-enum { WORKER_MIB = 400 }; /* what the hungriest worker was seen to need: btrfs */
+enum { WORKER_MIB = 100 }; /* a worker with a disk of 300 MB was measured to need half of that */
 
 const char *machine_status_name(enum machine_status status)
 {
@@ -44,8 +44,9 @@ static bool look_root(struct machine *m)
 	if (geteuid() == 0)
 		return add(m, "root", MACHINE_OK, xstrdup("yes"), NULL);
 	return add(m, "root", MACHINE_MISSING,
-		   xstrdup("file systems are mounted as root; outage gen and trace need none"),
-		   xstrdup("sudo outage doctor"));
+		   xstrdup("file systems are mounted as root; outage gen, trace, report and export "
+			   "need none"),
+		   xstrdup("run outage as root (sudo)"));
 }
 
 /* In a child, for there is no way back out of a namespace. */
@@ -149,7 +150,7 @@ static bool look_loop(struct machine *m)
 	if (access("/dev/loop-control", R_OK | W_OK) < 0)
 		return add(m, "loop devices", MACHINE_MISSING,
 			   xasprintf("/dev/loop-control: %s", strerror(errno)),
-			   xstrdup(errno == EACCES ? "sudo outage doctor" : "modprobe loop"));
+			   xstrdup(errno == EACCES ? "run outage as root (sudo)" : "modprobe loop"));
 	loop_each(count_loop, &used);
 	return add(m, "loop devices", MACHINE_OK,
 		   xasprintf("%u of %u in use; more are made on demand", used, all_loops()), NULL);
@@ -236,8 +237,9 @@ static bool look_target(struct machine *m, const struct target_ops *t)
 			   xasprintf("the kernel has it, but there is no %s", strbuf_str(&missing)),
 			   xasprintf("apt-get install %s", t->package));
 	return add(m, t->name, MACHINE_OK,
-		   xstrdup(kernel == KERNEL_YES ? "can be tested"
-						: "can be tested; its module is loaded when used"),
+		   xstrdup(kernel == KERNEL_YES
+				   ? "the kernel has it, and its programs are there"
+				   : "the kernel has it as a module, and its programs are there"),
 		   NULL);
 }
 

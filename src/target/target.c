@@ -73,7 +73,7 @@ int target_open_as(const struct target_ops *ops, const struct target_opts *opts,
 
 void target_close(struct target *t)
 {
-	if (t->root >= 0) {
+	if (t->mounted) {
 		struct err ignored = ERR_INIT;
 		int rc = target_umount(t, false, &ignored);
 		(void)rc;
@@ -108,6 +108,7 @@ int target_mount(struct target *t, struct strbuf *said, struct err *err)
 	int rc = t->ops->mount(t, said, err);
 
 	assert((rc == 0) == (t->root >= 0));
+	t->mounted = rc == 0;
 	return rc;
 }
 
@@ -130,9 +131,12 @@ int target_umount(struct target *t, bool clean, struct err *err)
 	listen(t, true);
 	int rc = t->ops->umount(t, clean, err);
 
-	listen(t, clean);
-	if (!rc)
+	listen(t, clean || !t->cut_off);
+	t->cut_off = false;
+	if (!rc) {
 		util_close(steal_fd(&t->root));
+		t->mounted = false;
+	}
 	return rc;
 }
 

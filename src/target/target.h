@@ -73,8 +73,10 @@ struct target {
 	char *mount_opts; /* from the spec, or NULL */
 	char *command;	  /* of a FUSE server, or NULL */
 	struct disk *disk;
-	int root; /* while mounted, else -1 */
+	int root;     /* while mounted, else -1 */
+	bool mounted; /* also while it cannot be unmounted, and root is closed already */
 	char mnt[64];
+	bool cut_off;		  /* the last unmount was none that a user would do */
 	int kmsg;		  /* the log of the kernel, read so far; -1 if it cannot be read */
 	struct strbuf complaints; /* of the kernel, not yet asked for */
 	int server;		  /* process of a FUSE server, or 0 */

@@ -130,6 +130,7 @@ static void put(struct rec_slot *s, const struct rec *r)
 	struct rec *out = bpf_ringbuf_reserve(&ring, sizeof(*out), 0);
 
 	if (!out) {
+		__sync_fetch_and_add(&s->full, 1);
 		count_lost(s);
 		return;
 	}
@@ -158,8 +159,10 @@ static __always_inline long put_data(struct copy *c, const void *from, __u32 len
 	__u64 bounded = len;
 	long error;
 
-	if (!out)
+	if (!out) {
+		__sync_fetch_and_add(&c->s->full, 1);
 		return -1;
+	}
 	/* The compiler knows the bound already and would drop the comparison the verifier needs. */
 	barrier_var(bounded);
 	if (bounded > room)
@@ -292,7 +295,11 @@ static long end_bio(__u32 i, struct ending *e)
 {
 	struct bio *bio = (void *)e->bio;
 	__u32 size = BPF_CORE_READ(bio, bi_iter.bi_size);
-	struct rec r = { .kind = REC_DONE, .slot = e->slot, .bio = e->bio, .result = e->result };
+	struct rec r = { .kind = REC_DONE,
+			 .slot = e->slot,
+			 .bio = e->bio,
+			 .op = BPF_CORE_READ(bio, bi_opf) & 0xff,
+			 .result = e->result };
 
 	/* What ends only in part is not done, and what comes after it did not even begin. */
 	if (i > 0 && !e->left)
@@ -340,7 +347,11 @@ int BPF_PROG(on_bio_end, void *queue, struct bio *bio)
 		return 0;
 
 	struct rec r = {
-		.kind = REC_DONE, .slot = no, .bio = (__u64)bio, .result = bio->bi_status ? -1 : 0
+		.kind = REC_DONE,
+		.slot = no,
+		.bio = (__u64)bio,
+		.op = bio->bi_opf & 0xff,
+		.result = bio->bi_status ? -1 : 0,
 	};
 
 	put(s, &r);

@@ -10,7 +10,8 @@
  *	REC_DATA	`len` bytes of it, from `addr` within it; follow its REC_QUEUE, perhaps with
  *			records of other CPUs between them
  *	REC_SPLIT	the bio `addr` gave a part of itself to the new bio `bio`
- *	REC_DONE	the bio ended; result 0 or not, len: the bytes that this completion counted
+ *	REC_DONE	the bio ended; op, result 0 or not, len: the bytes that this completion
+ *counted
  */
 #ifndef RECORD_BPF_H
 #define RECORD_BPF_H
@@ -70,6 +71,7 @@ struct rec_slot {
 	__u32 watch;
 	__u32 calibrate; /* 1: wants a sample; 2: has it */
 	__u64 lost;	 /* records that did not fit into the ring, or could not be read */
+	__u64 full;	 /* those of them that did not fit */
 	__u64 page;	 /* the sample: a struct page ... */
 	__u64 page_addr; /* ... and where its memory is mapped */
 	__u64 page_size; /* of a struct page */

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* falloc.h - what of fallocate(2) can be said without a file. */
+#ifndef FS_FALLOC_H
+#define FS_FALLOC_H
+
+#include "base/util.h"
+
+/* Whether mode and length mean something: 0 or -errno. */
+int falloc_check(int mode, uint64_t len);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/internal.h"
+
+/* Where an inode is, or where it would go; there is always an empty place. */
+static size_t place_of(const struct pins *p, uint64_t ino)
+{
+	size_t i = (size_t)(ino * 0x9e3779b97f4a7c15u >> 20) & (p->size - 1);
+
+	while (p->v[i].ino && p->v[i].ino != ino)
+		i = (i + 1) & (p->size - 1);
+	return i;
+}
+
+uint64_t pins_count(const struct pins *p, uint64_t ino)
+{
+	return p->n ? p->v[place_of(p, ino)].n : 0;
+}
+
+static void grow(struct pins *p)
+{
+	struct pins bigger = { .n = p->n, .size = p->size ? p->size * 2 : 16 };
+
+	bigger.v = xcalloc(bigger.size, sizeof(*bigger.v));
+	for (size_t i = 0; i < p->size; i++)
+		if (p->v[i].ino)
+			bigger.v[place_of(&bigger, p->v[i].ino)] = p->v[i];
+	free(p->v);
+	*p = bigger;
+}
+
+/* Those that follow might not be found across a gap: each is put where it belongs now. */
+static void empty_place(struct pins *p, size_t i)
+{
+	p->v[i] = (struct pin){ 0 };
+	p->n--;
+	for (i = (i + 1) & (p->size - 1); p->v[i].ino; i = (i + 1) & (p->size - 1)) {
+		struct pin moved = p->v[i];
+
+		p->v[i] = (struct pin){ 0 };
+		p->v[place_of(p, moved.ino)] = moved;
+	}
+}
+
+uint64_t pins_add(struct pins *p, uint64_t ino, int64_t n)
+{
+	if (p->n * 2 >= p->size)
+		grow(p);
+	size_t i = place_of(p, ino);
+	if (!p->v[i].ino) {
+		if (n <= 0)
+			return 0;
+		p->v[i].ino = ino;
+		p->n++;
+	}
+	assert(n >= 0 || p->v[i].n >= (uint64_t)-n);
+	p->v[i].n += (uint64_t)n;
+	uint64_t left = p->v[i].n;
+	if (!left)
+		empty_place(p, i);
+	return left;
+}
+
+void pins_release(struct pins *p)
+{
+	free(p->v);
+	*p = (struct pins){ 0 };
+}
+
+void vfs_each_pinned(const struct reffs *r, void (*pinned)(void *ctx, uint64_t ino), void *ctx)
+{
+	for (size_t i = 0; i < r->pins.size; i++)
+		if (r->pins.v[i].ino)
+			pinned(ctx, r->pins.v[i].ino);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vfs.h - the reference file system by inode numbers: what a kernel asks of a file system.
+ *
+ * Each call acts for somebody, whose credentials are an argument, and is allowed or refused as
+ * Linux would. 0 or more is success, below is -errno; a call that fails changes nothing. An inode
+ * that is not there any more is -ESTALE. Names are single components; "." and ".." are not names.
+ *
+ * Paths are resolved by vfs_path(). The operations of workloads (reffs_op()) are made of these
+ * calls: there is one implementation of each rule.
+ */
+#ifndef FS_VFS_H
+#define FS_VFS_H
+
+#include "fs/reffs.h"
+
+/* ---- who and when ---- */
+
+/* As in capabilities(7), those that a file system asks for. */
+enum reffs_cap {
+	REFFS_CAP_CHOWN = 1 << 0,
+	REFFS_CAP_DAC_OVERRIDE = 1 << 1,
+	REFFS_CAP_DAC_READ_SEARCH = 1 << 2,
+	REFFS_CAP_FOWNER = 1 << 3,
+	REFFS_CAP_FSETID = 1 << 4,
+	REFFS_CAP_MKNOD = 1 << 5,
+	REFFS_CAP_SYS_ADMIN = 1 << 6,
+	REFFS_CAP_SETFCAP = 1 << 7,
+	REFFS_CAPS_ALL = (1 << 8) - 1,
+};
+
+/* Root is who has all capabilities, not who has number 0. */
+struct reffs_cred {
+	uint32_t uid, gid;
+	const uint32_t *groups; /* the supplementary ones */
+	size_t n_groups;
+	/* Asked about a group that is none of these; NULL: it is not one of ours. */
+	bool (*in_group)(const struct reffs_cred *cred, uint32_t gid);
+	uint32_t umask;
+	unsigned caps; /* enum reffs_cap */
+};
+
+/* Number 0 with all capabilities and no umask. */
+extern const struct reffs_cred reffs_root;
+
+/* What time it is from now on; there is no other clock. It starts at 0. */
+void reffs_set_time(struct reffs *r, struct tree_time now);
+
+/* ---- inodes ---- */
+
+int vfs_getattr(struct reffs *r, uint64_t ino, struct reffs_attr *out);
+
+enum vfs_set {
+	VFS_SET_MODE = 1 << 0,
+	VFS_SET_UID = 1 << 1,
+	VFS_SET_GID = 1 << 2,
+	VFS_SET_SIZE = 1 << 3,
+	VFS_SET_ATIME = 1 << 4,
+	VFS_SET_MTIME = 1 << 5,
+	VFS_SET_ATIME_NOW = 1 << 6, /* instead of the value; both: everybody who may write may */
+	VFS_SET_MTIME_NOW = 1 << 7,
+	VFS_SET_OPEN = 1 << 8, /* the size, through a descriptor that is open for writing */
+};
+
+struct vfs_setattr {
+	unsigned set; /* enum vfs_set; what chown(2) asks for: VFS_SET_UID, even of nobody */
+	uint32_t mode;
+	uint32_t uid, gid; /* UINT32_MAX: as it is */
+	uint64_t size;
+	struct tree_time atime, mtime;
+};
+
+int vfs_setattr(struct reffs *r, const struct reffs_cred *c, uint64_t ino,
+		const struct vfs_setattr *a);
+/* access(2), `want` of R_OK, W_OK and X_OK. */
+int vfs_access(struct reffs *r, const struct reffs_cred *c, uint64_t ino, int want);
+
+struct vfs_statfs {
+	uint64_t pages, pages_free; /* of REFFS_PAGE bytes */
+	uint64_t inodes, inodes_free;
+};
+
+void vfs_statfs(struct reffs *r, struct vfs_statfs *out);
+
+/*
+ * An inode that is pinned does not go with its last name. Whoever keeps a number for longer than a
+ * call pins it; an open file is one that is pinned. Pins are not part of a state, nor are inodes
+ * without a name: after a restore, such a number is -ESTALE.
+ */
+void vfs_pin(struct reffs *r, uint64_t ino, uint64_t n);
+void vfs_unpin(struct reffs *r, uint64_t ino, uint64_t n);
+/* Calls back for each number that is pinned, in no order. */
+void vfs_each_pinned(const struct reffs *r, void (*pinned)(void *ctx, uint64_t ino), void *ctx);
+
+/* ---- names ---- */
+
+/* All of them give the number of what was found or made in *ino. */
+int vfs_lookup(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const char *name,
+	       uint64_t *ino);
+int vfs_create(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const char *name,
+	       uint32_t mode, uint64_t *ino);
+int vfs_mkdir(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const char *name,
+	      uint32_t mode, uint64_t *ino);
+/* `mode` with a type, as of mknod(2). */
+int vfs_mknod(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const char *name,
+	      uint32_t mode, uint64_t rdev, uint64_t *ino);
+int vfs_symlink(struct reffs *r, const struct reffs_cred *c, const char *target, uint64_t dir,
+		const char *name, uint64_t *ino);
+/* A file without a name, which is gone unless it is pinned at once; `excl`: it never gets one. */
+int vfs_tmpfile(struct reffs *r, const struct reffs_cred *c, uint64_t dir, uint32_t mode, bool excl,
+		uint64_t *ino);
+int vfs_link(struct reffs *r, const struct reffs_cred *c, uint64_t ino, uint64_t dir,
+	     const char *name);
+int vfs_unlink(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const char *name);
+int vfs_rmdir(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const char *name);
+/* `flags` are those of renameat2(2). */
+int vfs_rename(struct reffs *r, const struct reffs_cred *c, uint64_t from_dir, const char *from,
+	       uint64_t to_dir, const char *to, unsigned flags);
+/* The target, borrowed until the link is gone. */
+int vfs_readlink(struct reffs *r, uint64_t ino, const char **target);
+
+/*
+ * Names of an open directory in the order of their cookies, from the first after `cookie`, 0 for
+ * all. The cookie of a name depends on the name alone: it stays what it is whatever happens to the
+ * directory, also when a state is restored or loaded. "." and ".." come first. A non-zero return of
+ * `entry` ends it.
+ */
+struct vfs_dirent {
+	const char *name;
+	uint64_t ino;
+	enum tree_type type;
+	uint64_t cookie;
+};
+
+/* What one reader of a directory keeps from call to call; all zeros at first. */
+struct vfs_dir {
+	struct map_node *map;
+	struct vfs_dir_slot *v; /* in the order of cookies */
+	size_t n;
+};
+
+int vfs_readdir(struct reffs *r, uint64_t ino, struct vfs_dir *d, uint64_t cookie,
+		int (*entry)(void *ctx, const struct vfs_dirent *e), void *ctx);
+void vfs_dir_release(struct vfs_dir *d);
+
+/* ---- content ---- */
+
+/* With the flags of open(2): to be executed, which asks for another right than to be read. */
+enum { VFS_OPEN_EXEC = 0x20 };
+
+/*
+ * Whether a file may be opened with these flags of open(2); with O_TRUNC it is emptied. Devices
+ * and sockets are -ENXIO: whoever is able to, opens what is behind them.
+ */
+int vfs_open(struct reffs *r, const struct reffs_cred *c, uint64_t ino, int flags);
+/* The rest acts on a file that was opened: no permission is asked for again. */
+int64_t vfs_read(struct reffs *r, uint64_t ino, void *data, uint64_t offset, uint64_t len);
+/* At the end with O_APPEND. Less than `len` if there is no room for more. */
+int64_t vfs_write(struct reffs *r, const struct reffs_cred *c, uint64_t ino, const void *data,
+		  uint64_t offset, uint64_t len, int flags);
+int vfs_fallocate(struct reffs *r, const struct reffs_cred *c, uint64_t ino, int mode,
+		  uint64_t offset, uint64_t len);
+/* SEEK_DATA and SEEK_HOLE. */
+int64_t vfs_seek(struct reffs *r, uint64_t ino, uint64_t offset, int whence);
+/* Holes are copied as holes. */
+int64_t vfs_copy(struct reffs *r, const struct reffs_cred *c, uint64_t from, uint64_t from_offset,
+		 uint64_t to, uint64_t to_offset, uint64_t len);
+/* The ioctl FICLONE. */
+int vfs_clone(struct reffs *r, const struct reffs_cred *c, uint64_t from, uint64_t to);
+
+/* ---- extended attributes ---- */
+
+int vfs_setxattr(struct reffs *r, const struct reffs_cred *c, uint64_t ino, const char *name,
+		 const void *value, size_t len, int flags);
+/* The value is borrowed until the attributes of the inode change. */
+int vfs_getxattr(struct reffs *r, const struct reffs_cred *c, uint64_t ino, const char *name,
+		 const void **value, size_t *len);
+/* Names with a NUL after each; how long that is, or -ERANGE. With size 0 only the length. */
+int64_t vfs_listxattr(struct reffs *r, const struct reffs_cred *c, uint64_t ino, char *list,
+		      size_t size);
+int vfs_removexattr(struct reffs *r, const struct reffs_cred *c, uint64_t ino, const char *name);
+
+/* ---- paths ---- */
+
+/*
+ * What a path leads to, from the root and never out of it (RESOLVE_BENEATH of openat2(2)), with
+ * the flags O_NOFOLLOW and O_DIRECTORY of open(2).
+ */
+int vfs_path(struct reffs *r, const struct reffs_cred *c, const char *path, int flags,
+	     uint64_t *ino);
+/* The directory of the last component, and that component, which need not be there. */
+int vfs_path_parent(struct reffs *r, const struct reffs_cred *c, const char *path, uint64_t *dir,
+		    const char **name);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vfs_dir.c - reading directories. Names come in the order of a hash of 62 bits, as in ext4: the
+ * cookie of a name is its hash. Two names of one directory with the same hash would have the same
+ * cookie; at a million names, that happens once in four million directories.
+ */
+#include <errno.h>
+
+#include "fs/internal.h"
+
+enum { COOKIE_DOT = 1, COOKIE_DOTDOT = 2, COOKIE_FIRST = 3 };
+
+struct vfs_dir_slot {
+	uint64_t cookie;
+	const struct dirent_node *entry;
+};
+
+static uint64_t cookie_of(const char *name)
+{
+	return (hash64(name, strlen(name)) >> 2) + COOKIE_FIRST;
+}
+
+static int add_slot(void *ctx, const struct map_node *leaf)
+{
+	struct vfs_dir *d = ctx;
+	const struct dirent_node *e = container_of(leaf, struct dirent_node, node);
+
+	if (!(d->n & (d->n - 1))) /* 0, or a power of 2 */
+		d->v = xrealloc(d->v, max(d->n * 2, (size_t)16) * sizeof(*d->v));
+	d->v[d->n++] = (struct vfs_dir_slot){ cookie_of(e->name), e };
+	return 0;
+}
+
+static int cmp_slot(const void *a, const void *b)
+{
+	uint64_t x = ((const struct vfs_dir_slot *)a)->cookie;
+	uint64_t y = ((const struct vfs_dir_slot *)b)->cookie;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Names that are kept do not change (M1): the same map is the same directory. */
+static void refresh(struct vfs_dir *d, struct map_node *map)
+{
+	if (map == d->map)
+		return;
+	vfs_dir_release(d);
+	d->map = map_ref(map);
+	map_each(map, add_slot, d);
+	if (d->n)
+		qsort(d->v, d->n, sizeof(*d->v), cmp_slot);
+}
+
+void vfs_dir_release(struct vfs_dir *d)
+{
+	map_unref(d->map);
+	free(d->v);
+	*d = (struct vfs_dir){ 0 };
+}
+
+static size_t first_after(const struct vfs_dir *d, uint64_t cookie)
+{
+	size_t lo = 0, hi = d->n;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (d->v[mid].cookie > cookie)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo;
+}
+
+int vfs_readdir(struct reffs *r, uint64_t ino, struct vfs_dir *d, uint64_t cookie,
+		int (*entry)(void *ctx, const struct vfs_dirent *e), void *ctx)
+{
+	const struct reffs_inode *dir = inode_find(r, ino);
+	int rc = 0;
+
+	if (!dir)
+		return -ESTALE;
+	if (dir->type != TREE_DIR)
+		return -ENOTDIR;
+	if (!dir->nlink)
+		return -ENOENT;
+	refresh(d, dir->map);
+	uint64_t parent = dir->parent;
+	note_access(r, dir);
+	if (cookie < COOKIE_DOT)
+		rc = entry(ctx, &(struct vfs_dirent){ ".", ino, TREE_DIR, COOKIE_DOT });
+	if (!rc && cookie < COOKIE_DOTDOT)
+		rc = entry(ctx, &(struct vfs_dirent){ "..", parent, TREE_DIR, COOKIE_DOTDOT });
+	for (size_t i = first_after(d, cookie); !rc && i < d->n; i++) {
+		const struct dirent_node *e = d->v[i].entry;
+
+		rc = entry(ctx, &(struct vfs_dirent){ e->name, e->ino, inode_get(r, e->ino)->type,
+						      d->v[i].cookie });
+	}
+	return 0;
+}

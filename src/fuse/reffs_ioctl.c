@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* reffs_ioctl.c - the calls of <outage/reffs.h>. */
+#include "fuse/reffs_server.h"
+
+#include <errno.h>
+#include <outage/reffs.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/log.h"
+
+/*
+ * States are carried from process to process in files, with the numbers of their inodes; and the
+ * kernel knows inodes by number. So that no number ever means two inodes, each process counts from
+ * a place of its own, and from another one after it has read what others made.
+ */
+void reffs_new_numbers(struct reffs_mount *m)
+{
+	uint32_t place = 0;
+
+	if (getrandom(&place, sizeof(place), GRND_NONBLOCK) != sizeof(place))
+		place = (uint32_t)getpid();
+	reffs_skip_inos(m->r, ((uint64_t)(place >> 3) + 1) << 32);
+}
+
+static int save(struct reffs_mount *m, const struct outage_reffs_key *k)
+{
+	mount_lock(m);
+	struct reffs_state *s = reffs_save(m->r);
+	reffs_pool_put(&m->pool, k->key, s);
+	reffs_state_unref(s);
+	mount_unlock(m);
+	return 0;
+}
+
+/* S2. They may be closed meanwhile; then the kernel says so, and there is nothing to drop. */
+static void drop_pages(struct reffs_mount *m, const struct open_file *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		fuse_lowlevel_notify_inval_inode(m->se, v[i].ino, 0, 0);
+}
+
+static int restore(struct reffs_mount *m, const struct outage_reffs_key *k)
+{
+	auto_free struct open_file *open = NULL;
+	size_t n = 0;
+
+	mount_lock(m);
+	struct reffs_state *s = reffs_pool_get(&m->pool, k->key);
+	if (s) {
+		reffs_restore(m->r, s);
+		if (!(k->flags & OUTAGE_REFFS_KEEP))
+			reffs_pool_drop(&m->pool, k->key);
+		n = m->direct ? 0 : m->open.n;
+		open = xmalloc(max(n, (size_t)1) * sizeof(*open));
+		if (n)
+			memcpy(open, m->open.v, n * sizeof(*open));
+	}
+	mount_unlock(m);
+	drop_pages(m, open, n);
+	return s ? 0 : -ENOENT;
+}
+
+static int drop(struct reffs_mount *m, const struct outage_reffs_key *k)
+{
+	mount_lock(m);
+	bool there = reffs_pool_get(&m->pool, k->key);
+	reffs_pool_drop(&m->pool, k->key);
+	mount_unlock(m);
+	return there ? 0 : -ENOENT;
+}
+
+static int write_file(const char *path, const struct strbuf *text, struct err *err)
+{
+	struct io_output out;
+	int rc = io_output_open(path, &out, err);
+
+	if (rc)
+		return rc;
+	rc = io_write_full(out.fd, text->buf, text->len);
+	if (rc)
+		err_set(err, rc, "cannot write %s: %s", path, strerror(-rc));
+	else
+		rc = io_output_commit(&out, err);
+	io_output_release(&out);
+	return rc;
+}
+
+static int pickle(struct reffs_mount *m, const struct outage_reffs_file *f, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+	uint64_t key = f->key;
+
+	mount_lock(m);
+	int rc = reffs_pickle(&m->pool, f->flags & OUTAGE_REFFS_ALL ? NULL : &key, &text, err);
+	mount_unlock(m);
+	return rc ? rc : write_file(f->path, &text, err);
+}
+
+static int load(struct reffs_mount *m, const struct outage_reffs_file *f, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+	int rc = io_slurp(f->path, REFFS_PICKLE_MAX, &text, err);
+
+	if (rc)
+		return rc;
+	mount_lock(m);
+	rc = reffs_load(m->r, &m->pool, strbuf_str(&text), text.len, err);
+	if (!rc)
+		reffs_new_numbers(m);
+	mount_unlock(m);
+	return rc ? err_context(err, "%s", f->path) : 0;
+}
+
+static int with_key(struct reffs_mount *m, unsigned cmd, const void *in)
+{
+	struct outage_reffs_key k;
+
+	memcpy(&k, in, sizeof(k));
+	unsigned allowed = cmd == OUTAGE_REFFS_RESTORE ? OUTAGE_REFFS_KEEP : 0;
+	if (k.reserved || (k.flags & ~allowed))
+		return -EINVAL;
+	if (cmd == OUTAGE_REFFS_SAVE)
+		return save(m, &k);
+	return cmd == OUTAGE_REFFS_RESTORE ? restore(m, &k) : drop(m, &k);
+}
+
+static int with_file(struct reffs_mount *m, unsigned cmd, const void *in)
+{
+	auto_free struct outage_reffs_file *f = xmalloc(sizeof(*f));
+	struct err err = ERR_INIT;
+	int rc;
+
+	memcpy(f, in, sizeof(*f));
+	unsigned allowed = cmd == OUTAGE_REFFS_PICKLE ? OUTAGE_REFFS_ALL : 0;
+	if (f->reserved || (f->flags & ~allowed) || f->path[0] != '/' ||
+	    !memchr(f->path, 0, sizeof(f->path)))
+		return -EINVAL;
+	rc = cmd == OUTAGE_REFFS_PICKLE ? pickle(m, f, &err) : load(m, f, &err);
+	if (rc)
+		log_warn("%s", err.msg);
+	return rc;
+}
+
+static void reply_hash(fuse_req_t req)
+{
+	struct reffs_mount *m = mount_of(req);
+
+	mount_lock(m);
+	struct reffs_state *s = reffs_save(m->r);
+	struct hash128 h = reffs_state_hash(s);
+	reffs_state_unref(s);
+	mount_unlock(m);
+	fuse_reply_ioctl(req, 0, &(struct outage_reffs_hash){ h.lo, h.hi },
+			 sizeof(struct outage_reffs_hash));
+}
+
+void reffs_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, struct fuse_file_info *fi,
+		 unsigned flags, const void *in, size_t in_size, size_t out_size)
+{
+	struct reffs_mount *m = mount_of(req);
+	uid_t uid = fuse_req_ctx(req)->uid;
+	int rc = -ENOTTY;
+
+	(void)ino, (void)arg, (void)fi, (void)flags, (void)out_size;
+	if (_IOC_TYPE(cmd) == 'R' && uid && uid != m->owner)
+		rc = -EPERM;
+	else if ((cmd == OUTAGE_REFFS_SAVE || cmd == OUTAGE_REFFS_RESTORE ||
+		  cmd == OUTAGE_REFFS_DROP) &&
+		 in_size == sizeof(struct outage_reffs_key))
+		rc = with_key(m, cmd, in);
+	else if ((cmd == OUTAGE_REFFS_PICKLE || cmd == OUTAGE_REFFS_LOAD) &&
+		 in_size == sizeof(struct outage_reffs_file))
+		rc = with_file(m, cmd, in);
+	else if (cmd == OUTAGE_REFFS_HASH) {
+		reply_hash(req);
+		return;
+	}
+	if (rc)
+		fuse_reply_err(req, -rc);
+	else
+		fuse_reply_ioctl(req, 0, NULL, 0);
+}

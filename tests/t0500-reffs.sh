@@ -1,0 +1,210 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The reference file system does what this kernel's ext4 and tmpfs do, for several users: the same
+# random calls on both, in a mount namespace of our own. Mounted, it does so, too; what was saved
+# comes back, whatever the kernel knew; and nothing is left of it.
+# shellcheck disable=SC2317 # what `check` and the trap call
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+if [ "${REFFS_NAMESPACE:-}" != yes ]; then
+	if ! unshare -m --propagation private true 2>/dev/null; then
+		echo "1..0 # SKIP no mount namespace can be made here"
+		exit 77
+	fi
+	cd / && rm -rf "$dir"
+	REFFS_NAMESPACE=yes exec unshare -m --propagation private "$root/tests/$(basename "$0")"
+fi
+diff=${OUTAGE_BUILD:-$root/build}/tests/helpers/reffs-diff
+probe=${OUTAGE_BUILD:-$root/build}/tests/helpers/reffs-probe
+server=
+
+cleanup() {
+	local m
+	[ -z "$server" ] || kill "$server" 2>/dev/null
+	for m in mnt ext4 tmpfs; do umount -l "$dir/$m" 2>/dev/null; done
+	rm -rf "$dir"
+}
+trap cleanup EXIT
+
+run() { timeout --kill-after=5 120 "$@" >out 2>err; }
+enough() { awk -v least="$1" '/^rounds/ { n = $4 } END { exit n < least }' out; }
+refused() { awk '/^rounds/ { n = $6 } END { exit n < 100 }' out; }
+
+# Another user, who must get here, and to the program.
+chmod 711 .
+nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+has_nobody=
+"${nobody[@]}" "$OUTAGE" --version >out 2>err && has_nobody=yes
+
+mkdir ext4 tmpfs mnt
+has_ext4=
+truncate -s 64M image
+if mkfs.ext4 -q -F -b 4096 image 2>err && timeout 20 mount -o loop image ext4 2>err; then
+	check "by several users, as on ext4" run "$diff" ext4 --rounds 300 --seed 501
+	grep '^rounds' out | sed 's/^/# /'
+	check "that is enough to say something" enough 15000
+	check "and much was refused" refused
+	run "$diff" ext4 --rounds 300 --seed 501 --spoil
+	status=$?
+	check "a user who is taken for another is found out" test $status = 1
+	has_ext4=yes
+else
+	skip "no ext4 can be mounted here: $(head -1 err)"
+fi
+if timeout 20 mount -t tmpfs none tmpfs 2>err; then
+	check "by several users, as on tmpfs" run "$diff" tmpfs --tmpfs --rounds 300 --seed 502
+	grep '^rounds' out | sed 's/^/# /'
+else
+	skip "no tmpfs can be mounted here"
+fi
+
+if [ ! -c /dev/fuse ] || ! command -v fusermount3 >/dev/null; then
+	skip "no FUSE here: nothing is mounted"
+	done_testing
+fi
+
+# Not by looking at it: root may not look at what users mount.
+is_mounted() { grep -q " $dir/mnt fuse.outage " /proc/self/mounts; }
+not_mounted() { ! is_mounted; }
+# until CONDITION...: it becomes true, in ten seconds at most
+until_true() {
+	local i
+	for ((i = 0; i < 200; i++)); do
+		"$@" && return 0
+		sleep 0.05
+	done
+	return 1
+}
+start() { # OPTIONS...
+	timeout 200 "$OUTAGE" reffs "$@" mnt 2>server.err &
+	server=$!
+	until_true is_mounted
+}
+stop() { # SIGNAL...: how it ends, and with which status
+	kill "$@" "$server"
+	wait "$server"
+	status=$?
+	cp server.err err
+	server=
+}
+ctl() { run "$OUTAGE" reffs "$@"; }
+fails() { # WORDS COMMAND...: a failure that says these words
+	local words=$1
+	shift
+	"$@"
+	[ $? = 2 ] && grep -q -- "$words" err
+}
+
+check "it is mounted" start --allow-other
+if [ -n "$has_ext4" ]; then
+	check "mounted, as on ext4" run "$diff" ext4 --mount mnt --rounds 60 --seed 503
+	grep '^rounds' out | sed 's/^/# /'
+fi
+check "a restore leaves nothing of later in the kernel" run "$probe" caches mnt
+check "wrong calls are refused" run "$probe" errors mnt
+if [ -n "$has_nobody" ]; then
+	check "others may look" run "${nobody[@]}" ls mnt
+	check "but not save" fails 'not permitted' run "${nobody[@]}" "$OUTAGE" reffs save 1 mnt
+else
+	skip "no other user can run this program here"
+fi
+stop -TERM
+check "a signal unmounts it" not_mounted
+check "and that is a good end" test "$status" = 0
+
+# Whoever asks twice gets the same.
+for ((i = 0; i < 10; i++)); do
+	start
+	stop -TERM # and timeout(1) sends it on, and to its group
+	if [ "$status" != 0 ] || is_mounted; then break; fi
+done
+check "asked twice, it unmounts as well" test $i = 10
+
+start --direct
+check "the same without pages in the kernel" run "$probe" caches mnt
+stop -INT
+check "another signal" not_mounted
+
+start
+check "threads at work while it is saved and restored" run "$probe" crowd mnt 3
+sed -n 's/^# /# /p' out
+
+# Files of states: one mount after the other.
+echo one >mnt/a
+mkdir mnt/d
+ln mnt/a mnt/d/b
+ctl save 1 mnt
+ctl hash mnt
+first=$(cat out)
+echo two >mnt/a
+rm mnt/d/b
+ctl save 2 mnt
+ctl hash mnt
+second=$(cat out)
+check "two states, two hashes" test "$first" != "$second"
+check "all states go into a file" ctl pickle all.states mnt
+check "or one of them" ctl pickle one.states 1 mnt
+check "there is no third" fails 'no state' ctl pickle three.states 99 mnt
+check "nowhere to write" fails 'not there' ctl pickle no/where 1 mnt
+umount mnt
+wait "$server"
+check "who unmounts it ends it" test $? = 0
+server=
+
+start --load one.states --key 1
+ctl hash mnt
+check "a mount begins with a saved state" test "$(cat out)" = "$first"
+check "with all that was there" test "$(cat mnt/d/b) $(stat -c %h mnt/a)" = "one 2"
+echo three >mnt/a
+touch mnt/new
+check "others are loaded into it" ctl load all.states mnt
+ctl restore 2 mnt
+ctl hash mnt
+check "and shown" test "$(cat out) $(cat mnt/a)" = "$second two"
+ctl restore --keep 1 mnt
+check "one after the other" test "$(cat mnt/d/b)" = one
+check "a state that was kept is there again" ctl restore 1 mnt
+check "one that was not is gone" fails 'no state' ctl restore 1 mnt
+head -c 200 all.states >cut.states
+check "a file that was cut off is refused" fails damaged ctl load cut.states mnt
+check "a file that is not there" fails 'cannot read' ctl load no.states mnt
+check "no key" fails 'is no key' ctl save x mnt
+
+# However it ends.
+kill -KILL "$(pgrep -P "$server" -x outage)"
+wait "$server" 2>/dev/null
+server=
+check "killed, it is unmounted all the same" until_true not_mounted
+
+check "in the background" run timeout 20 "$OUTAGE" reffs --daemon --size 40K --inodes 4 mnt
+check "it is there when the command returns" is_mounted
+head -c 100000 /dev/zero >mnt/full 2>err
+check "there is room for as much as was said" test "$(stat -c %s mnt/full)" = 40960
+check "and no more" eval "! echo x >>mnt/full 2>err"
+touch mnt/b mnt/c
+check "nor for more files" eval "! touch mnt/d 2>err"
+check "df says so" test "$(df --output=avail mnt | tail -1)" -eq 0
+umount mnt
+check "and gone when it is unmounted" not_mounted
+
+if [ -n "$has_nobody" ] && "${nobody[@]}" test -w /dev/fuse && [ -u "$(command -v fusermount3)" ]; then
+	chown 65534:65534 mnt
+	"${nobody[@]}" timeout 60 "$OUTAGE" reffs mnt 2>err &
+	user_server=$!
+	check "a user mounts it" until_true is_mounted
+	check "and owns it" run "${nobody[@]}" sh -c 'echo x >mnt/a && test -O mnt && test -O mnt/a'
+	check "saves it" run "${nobody[@]}" "$OUTAGE" reffs save 1 mnt
+	run "${nobody[@]}" fusermount3 -u mnt
+	wait $user_server
+	check "and unmounts it" not_mounted
+else
+	skip "users cannot mount here"
+fi
+
+check "nothing to mount on" fails 'cannot mount' ctl nowhere
+check "a file" fails 'no directory' ctl image
+check "no mount to talk to" fails 'no mounted reference' ctl save 1 tmpfs
+check "no such option" fails 'help' ctl --frobnicate mnt
+check "no such mode" fails 'permissions' ctl --mode 99 mnt
+check "no such way" fails 'relative' ctl --atime never mnt
+done_testing
