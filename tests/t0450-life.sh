@@ -72,7 +72,7 @@ no_orphan() {
 interrupt() {
 	local signal=$1 where=$2 want=$3 pid
 	shift 3
-	timeout 120 "$OUTAGE" test "$@" >out 2>err </dev/null &
+	env --default-signal=HUP timeout 120 "$OUTAGE" test "$@" >out 2>err </dev/null &
 	pid=$!
 	for _ in $(seq 600); do
 		[ "$(done_in "$where")0" -lt "${want}0" ] || break
@@ -124,6 +124,20 @@ check 'to the same totals' test "$(totals)" = "$whole"
 check 'when its time is up' sick 0 --bounds seq-2 --sample 4000 --time 1s --json \
 	--crash last --suppress <(echo '*: *') -o timed
 check 'part of it is done' json '0 < d["workloads"] < 4000'
+
+# The end of a session is a reason to stop, unless nohup(1) says otherwise.
+interrupt HUP hangup 10 -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 2 "${bounds[@]}" --keep all -o hangup
+check 'when the session ends, it says how to go on' grep -q 'outage test --resume hangup' out
+check 'and leaves no server' no_server
+check 'it goes on' run 1 --resume hangup --json
+check 'to the same totals, too' test "$(totals)" = "$whole"
+timeout 120 sh -c 'trap "" HUP && exec "$@"' sh "$OUTAGE" test -t "$(target bug=name-new)" --mkfs "$mkfs" \
+	--size 4M -j 2 "${bounds[@]}" --keep all -o nohup --json >out 2>err </dev/null &
+pid=$!
+while [ "$(done_in nohup)0" -lt 50 ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
+pkill -HUP -P $pid
+wait $pid
+check 'with nohup it does not stop' test "$(totals)" = "$whole"
 
 # Killed before anything was written down.
 cp -r whole early
@@ -214,6 +228,71 @@ check 'which names the workload' grep -q 'workload seq-1.*ended by signal 11' er
 check 'all others are done' json 'd["workloads"] == 89 and d["errors"] == 1'
 check 'and it, too, when resumed' run 1 --resume died --json
 check 'with the totals of the whole' test "$(totals)" = "$whole"
+
+# So is one that cannot begin, if others could: here mkfs fails as often as a file says.
+cat >sometimes <<'END'
+read -r left <left || left=0
+[ "$left" -gt 0 ] || exec "$@"
+echo $((left - 1)) >left
+echo "mkfs is tired" >&2
+exit 1
+END
+faltering() { # FAILURES OUT: the worker dies, and so often another cannot take its place
+	rm -f left
+	timeout 120 "$OUTAGE" test -t "$(target bug=name-new)" --mkfs "sh $dir/sometimes $mkfs" --size 4M \
+		-j 1 "${bounds[@]}" --keep all -o "$2" --json >out 2>err </dev/null &
+	local pid=$! got
+	while [ "$(done_in "$2")0" -lt 50 ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
+	echo "$1" >left
+	pkill -SEGV -P "$(pgrep -P $pid | head -n 1)"
+	wait $pid
+	got=$?
+	rm -f left
+	[ $got -eq 2 ]
+}
+check 'a worker that cannot begin is an error' faltering 2 faltered
+check 'which tells why' grep -q 'a worker could not begin: .*mkfs is tired' err
+check 'and is replaced' json 'd["workloads"] == 89 and d["errors"] == 3'
+check 'but not for ever' faltering 9 gave-up
+check 'then it tells what was not done' grep -q '[0-9]* workloads were not run: .*mkfs is tired' err
+check 'after three in its place' json 'd["errors"] == 5 and d["workloads"] < 89'
+check 'the rest is done when resumed' run 1 --resume gave-up --json
+check 'with the totals of the whole, again' test "$(totals)" = "$whole"
+echo 99 >left
+check 'where none can begin' run 2 -t "$(target)" --mkfs "sh $dir/sometimes $mkfs" --size 4M -j 2 -b seq-1 -o none-begins
+check 'it is told once' test "$(grep -c 'mkfs is tired' err)" -eq 1
+check 'and nothing is left' test ! -e none-begins
+check 'no worker tries again' test "$(cat left)" -ge 97
+
+# And one whose file system cannot be unmounted: here a stranger sits in it.
+cat >stay.py <<'END'
+import os, time
+here = os.stat('/proc/driver').st_dev
+end = time.time() + 20
+while time.time() < end:
+    fd = os.open('/proc/driver/fs', os.O_RDONLY)
+    if os.fstat(fd).st_dev != here:
+        time.sleep(20)
+    os.close(fd)
+END
+if command -v nsenter >/dev/null && grep -qw ext4 /proc/filesystems; then
+	timeout 120 "$OUTAGE" test -t ext4 -j 1 --bounds seq-1 --sample 120 -o stuck --json >out 2>err </dev/null &
+	pid=$!
+	while [ "$(done_in stuck)0" -lt 20 ] && kill -0 $pid 2>/dev/null; do sleep 0.02; done
+	timeout 60 nsenter -t "$(pgrep -P "$(pgrep -P $pid | head -n 1)" | head -n 1)" -m python3 "$dir/stay.py" &
+	stranger=$!
+	wait $pid
+	check 'a file system that stays mounted is an error' test $? -eq 2
+	kill $stranger 2>/dev/null
+	wait $stranger 2>/dev/null
+	check 'which names workload and reason' grep -q 'workload seq-1.*cannot unmount' err
+	check 'another worker does the others' json 'd["workloads"] == 119 and d["errors"] == 1'
+	check 'no device is left behind' no_orphan
+	check 'resumed, all are done' run 0 --resume stuck --json
+	check 'that one, too' json 'd["workloads"] == 120 and d["done_before"] == 119'
+else
+	skip 'a file system that stays mounted: no ext4, or no nsenter'
+fi
 
 # ---- what is kept ----
 

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <math.h>
 #include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -108,13 +107,6 @@ static void take(struct progress *p, const struct progress_record *r)
 
 /* ---- writing ---- */
 
-/* Tabs and line ends separate. */
-static void add_clean(struct strbuf *out, const char *text)
-{
-	for (; *text; text++)
-		strbuf_addch(out, *text == '\t' || *text == '\n' ? ' ' : *text);
-}
-
 static void print_record(const struct progress_record *r, struct strbuf *out)
 {
 	const struct run_totals *t = &r->totals;
@@ -124,9 +116,9 @@ static void print_record(const struct progress_record *r, struct strbuf *out)
 
 		strbuf_addf(out, "found %llu %llu %x ", (unsigned long long)c->count,
 			    (unsigned long long)c->kept, c->kinds);
-		add_clean(out, c->name);
+		strbuf_add_flat(out, c->name);
 		strbuf_addch(out, '\t');
-		add_clean(out, c->words);
+		strbuf_add_flat(out, c->words);
 		strbuf_addch(out, '\n');
 	}
 	strbuf_addf(out, "done %llu %llu %llu %llu %llu %llu %llu %llu %llu %.17g %.17g %u ",
@@ -317,14 +309,12 @@ int progress_load(const char *run, uint64_t total, struct progress *out, struct 
 
 static int take_lock(int fd, const char *run, struct err *err)
 {
-	const struct timespec nap = { .tv_nsec = 100000000 };
-
 	for (int i = 0; i < LOCK_TRIES; i++) {
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
 			return 0;
 		if (errno != EWOULDBLOCK)
 			return err_set(err, -errno, "cannot lock %s/progress: %m", run);
-		nanosleep(&nap, NULL);
+		util_sleep_ms(100);
 	}
 	return err_set(err, -EBUSY, "another process is at work on %s: wait until it ends", run);
 }

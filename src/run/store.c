@@ -134,11 +134,9 @@ static int write_file(const char *dir, const char *name, const char *text, size_
 	return io_write_file(dir, name, text, len, 0, err);
 }
 
-/* Tabs and line ends separate; inside a text they become blanks. */
 static void add_field(struct strbuf *out, const char *text, char end)
 {
-	for (; *text; text++)
-		strbuf_addch(out, *text == '\t' || *text == '\n' ? ' ' : *text);
+	strbuf_add_flat(out, text);
 	strbuf_addch(out, end);
 }
 

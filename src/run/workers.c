@@ -13,15 +13,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/signals.h"
 #include "run/reap.h"
 #include "run/store.h"
 
@@ -30,6 +29,13 @@ enum {
 	STOP_MS = 10000,      /* how long a worker may be silent once all shall stop */
 	DEATHS_MAX = 3,	      /* of a worker in a row, without a workload done between them */
 	CLEAN_MS = 5000,
+};
+
+/* How a worker ends, but for a signal. */
+enum worker_end {
+	WORKER_DONE,
+	WORKER_NOT_BEGUN = 2, /* it told MSG_FATAL */
+	WORKER_LOST = 3,      /* its target is good for nothing more; it told MSG_ERROR */
 };
 
 enum message_kind { MSG_DONE, MSG_FINDING, MSG_ERROR, MSG_FATAL };
@@ -64,6 +70,7 @@ struct kept {
 struct shared {
 	_Atomic uint64_t next;
 	_Atomic bool stop;
+	_Atomic bool begun; /* some worker could begin */
 	struct note note[WORKERS_MAX];
 	struct kept kept[KEPT_SLOTS];
 };
@@ -187,7 +194,8 @@ static int on_finding(void *ctx, const struct run_case *c, struct err *err)
 	return 0;
 }
 
-static void do_workload(struct worker *w, struct run *run, struct workload *scratch)
+/* -ENODEV: the target is good for nothing more. */
+static int do_workload(struct worker *w, struct run *run, struct workload *scratch)
 {
 	struct message m = { .kind = MSG_DONE, .number = w->at };
 	struct run_reporter reporter = { .found = on_finding, .ctx = w, .phase = on_phase };
@@ -208,10 +216,12 @@ static void do_workload(struct worker *w, struct run *run, struct workload *scra
 	m.suppressed = w->suppressed;
 	m.totals.findings -= min(m.totals.findings, w->suppressed);
 	tell(w, &m);
+	return rc;
 }
 
-static int worker_main(struct worker *w)
+static enum worker_end worker_main(struct worker *w)
 {
+	int rc = 0;
 	struct run_opts opts = w->opts->run;
 	auto_workload scratch;
 	struct err err = ERR_INIT;
@@ -223,18 +233,23 @@ static int worker_main(struct worker *w)
 	on_phase(w, "making a file system", "");
 	if (run_open(&opts, &run, &err)) {
 		tell_words(w, MSG_FATAL, err.msg);
-		return 2;
+		return WORKER_NOT_BEGUN;
 	}
+	atomic_store(&w->shared->begun, true);
 	while (!atomic_load(&w->shared->stop)) {
 		w->at = atomic_fetch_add(&w->shared->next, 1);
 		if (w->at >= total)
 			break;
 		if (!progress_has(w->opts->progress, w->at))
-			do_workload(w, run, &scratch);
+			rc = do_workload(w, run, &scratch);
+		/* To close what cannot be unmounted may take for ever; it goes with this process.
+		 */
+		if (rc == -ENODEV)
+			return WORKER_LOST;
 	}
 	on_phase(w, "closing the file system", "");
 	run_close(run);
-	return 0;
+	return WORKER_DONE;
 }
 
 /* ---- in the parent ---- */
@@ -257,7 +272,8 @@ struct parent {
 	unsigned next_base;
 	uint64_t failed; /* workloads that could not be done */
 	bool killed;
-	char fatal[1024];
+	bool fatal_told;
+	char fatal[1024]; /* why a worker could not begin, the last one */
 };
 
 static volatile sig_atomic_t signalled;
@@ -286,10 +302,9 @@ static void child_main(struct parent *p, unsigned i, unsigned base, int out, pid
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
-		_exit(2);
+		_exit(WORKER_NOT_BEGUN);
 	setpgid(0, 0); /* Ctrl-C goes to the parent, which tells us to stop */
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_DFL);
+	signals_in_child(true);
 	for (unsigned k = 0; k < p->opts->jobs; k++)
 		if (p->slot[k].pid && k != i)
 			util_close(p->slot[k].in);
@@ -401,8 +416,8 @@ static void take_message(struct parent *p, unsigned i, const struct message *m)
 		failed(p, xstrdup(m->words));
 		break;
 	case MSG_FATAL:
-		if (!*p->fatal)
-			snprintf(p->fatal, sizeof(p->fatal), "%s", m->words);
+		snprintf(p->fatal, sizeof(p->fatal), "%s", m->words);
+		p->fatal_told = false;
 		break;
 	}
 }
@@ -439,10 +454,39 @@ static char *phase_of(const struct parent *p, unsigned i)
 			 *note->on ? " " : "", (int)sizeof(note->on) - 1, note->on);
 }
 
+static void tell_fatal(struct parent *p)
+{
+	failed(p, xasprintf("a worker could not begin: %s", p->fatal));
+	p->fatal_told = true;
+}
+
+/* A worker that should have gone on ended by itself: says why, and puts another in its place. */
+static void replace_ended(struct parent *p, unsigned i, int status)
+{
+	auto_free char *name = name_of(p, i), *phase = phase_of(p, i);
+	int sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0, code = WEXITSTATUS(status);
+
+	forget_work(&p->slot[i]);
+	p->killed = true;
+	if (sig)
+		failed(p, xasprintf("%s: the worker was ended by signal %d (%s) while %s%s", name,
+				    sig, strsignal(sig), phase,
+				    sig != SIGKILL ? ""
+						   : ", by a person or for lack of memory (see "
+						     "dmesg; -j 1 needs less)"));
+	else if (code == WORKER_NOT_BEGUN && !atomic_load(&p->shared->begun))
+		return; /* where no one could begin, another cannot, either */
+	else if (code == WORKER_NOT_BEGUN)
+		tell_fatal(p);
+	else if (code != WORKER_LOST) /* which has told why */
+		failed(p, xasprintf("%s: the worker ended with status %d while %s", name, code,
+				    phase));
+	replace(p, i);
+}
+
 static void listen_to(struct parent *p, unsigned i)
 {
 	struct slot *s = &p->slot[i];
-	const struct timespec nap = { .tv_nsec = 2000000 };
 	uint64_t start = util_now_ns();
 	bool ours = false;
 	int status = 0;
@@ -452,7 +496,7 @@ static void listen_to(struct parent *p, unsigned i)
 	close(s->in);
 	/* What it had mounted goes before it does. */
 	while (waitpid(s->pid, &status, WNOHANG) == 0) {
-		nanosleep(&nap, NULL);
+		util_sleep_ms(2);
 		if (util_now_ns() - start < STOP_MS * 1000000ULL)
 			continue;
 		ours = p->killed = true;
@@ -460,18 +504,8 @@ static void listen_to(struct parent *p, unsigned i)
 			break;
 	}
 	s->pid = 0;
-	if (!WIFSIGNALED(status) || ours || atomic_load(&p->shared->stop))
-		return;
-	auto_free char *name = name_of(p, i), *phase = phase_of(p, i);
-	forget_work(s);
-	failed(p, xasprintf("%s: the worker was ended by signal %d (%s) while %s%s", name,
-			    WTERMSIG(status), strsignal(WTERMSIG(status)), phase,
-			    WTERMSIG(status) != SIGKILL
-				    ? ""
-				    : ", by a person or for lack of memory (see dmesg; -j 1 needs "
-				      "less)"));
-	p->killed = true;
-	replace(p, i);
+	if (status && !ours && !atomic_load(&p->shared->stop))
+		replace_ended(p, i, status);
 }
 
 /* ---- workers that hang ---- */
@@ -602,7 +636,6 @@ static void supervise(struct parent *p)
 /* Takes back the devices of workers that were killed, in a process of its own: it may hang. */
 static void clean_up(void)
 {
-	const struct timespec nap = { .tv_nsec = 10000000 };
 	pid_t pid = fork();
 
 	if (pid == 0) {
@@ -611,7 +644,7 @@ static void clean_up(void)
 		_exit(disk_clean_up(NULL, &ignored) != 0);
 	}
 	for (int ms = 0; pid > 0 && ms < CLEAN_MS && !waitpid(pid, NULL, WNOHANG); ms += 10)
-		nanosleep(&nap, NULL);
+		util_sleep_ms(10);
 }
 
 /* What nobody took, as no worker was left to take it. */
@@ -625,6 +658,7 @@ static void count_left(struct parent *p)
 		return;
 	failed(p, xasprintf("%llu workloads were not run: %s", (unsigned long long)(total - done),
 			    *p->fatal ? p->fatal : "the workers died"));
+	p->fatal_told = true;
 }
 
 static int start_all(struct parent *p, struct err *err)
@@ -648,7 +682,7 @@ static int start_all(struct parent *p, struct err *err)
 int workers_run(const struct workers_opts *opts, struct workers_result *out, struct err *err)
 {
 	struct parent p = { .opts = opts, .result = out };
-	struct sigaction act = { .sa_handler = on_signal }, old_int, old_term;
+	struct signals signals;
 	auto_fd dir = open(opts->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	assert(opts->jobs >= 1 && opts->jobs <= WORKERS_MAX);
@@ -663,18 +697,18 @@ int workers_run(const struct workers_opts *opts, struct workers_result *out, str
 	if (p.shared == MAP_FAILED)
 		return err_set(err, -errno, "cannot share memory with workers: %m");
 	signalled = 0;
-	sigaction(SIGINT, &act, &old_int);
-	sigaction(SIGTERM, &act, &old_term);
+	signals_catch(&signals, on_signal);
 	int rc = start_all(&p, err);
 	supervise(&p);
-	sigaction(SIGINT, &old_int, NULL);
-	sigaction(SIGTERM, &old_term, NULL);
+	signals_restore(&signals);
 	if (p.killed)
 		clean_up();
 	if (!rc && *p.fatal && opts->progress->done + p.failed == 0)
 		rc = err_set(err, -EIO, "%s", p.fatal);
 	else if (!rc)
 		count_left(&p);
+	if (!rc && *p.fatal && !p.fatal_told)
+		tell_fatal(&p);
 	for (unsigned i = 0; i < opts->jobs; i++)
 		vec_release(&p.slot[i].work.clusters);
 	munmap(p.shared, sizeof(*p.shared));

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "base/io.h"
 #include "record/loop.h"
 #include "target/kmsg.h"
@@ -148,30 +149,16 @@ static bool look_loop(struct machine *m)
 	unsigned used = 0;
 
 	if (access("/dev/loop-control", R_OK | W_OK) < 0)
-		return add(m, "loop devices", MACHINE_MISSING,
-			   xasprintf("/dev/loop-control: %s", strerror(errno)),
-			   xstrdup(errno == EACCES ? "run outage as root (sudo)" : "modprobe loop"));
+		return add(
+			m, "loop devices", MACHINE_MISSING,
+			xasprintf("/dev/loop-control: %s", strerror(errno)),
+			xstrdup(errno == EACCES ? "run outage as root (sudo)" : "modprobe loop"));
 	loop_each(count_loop, &used);
 	return add(m, "loop devices", MACHINE_OK,
 		   xasprintf("%u of %u in use; more are made on demand", used, all_loops()), NULL);
 }
 
 /* ---- file systems ---- */
-
-static bool in_path(const char *program)
-{
-	const char *path = getenv("PATH");
-	auto_free char *copy = xstrdup(path ? path : "/usr/sbin:/usr/bin:/sbin:/bin");
-	char *rest = copy;
-
-	for (char *dir; (dir = strsep(&rest, ":"));) {
-		auto_free char *file = xasprintf("%s/%s", *dir ? dir : ".", program);
-
-		if (access(file, X_OK) == 0)
-			return true;
-	}
-	return false;
-}
 
 /* Whether some line of the file ends with `word`. */
 static bool file_has_line(const char *path, const char *word)
@@ -217,9 +204,12 @@ static enum kernel_has kernel_has(const char *fs)
 /* Programs of a target that are not there, as a list. */
 static void missing_programs(const struct target_ops *t, struct strbuf *out)
 {
-	for (const char *const *p = t->programs; p && *p; p++)
-		if (!in_path(*p))
+	for (const char *const *p = t->programs; p && *p; p++) {
+		auto_free char *file = proc_find(*p);
+
+		if (!file)
 			strbuf_addf(out, "%s%s", out->len ? ", " : "", *p);
+	}
 }
 
 static bool look_target(struct machine *m, const struct target_ops *t)
