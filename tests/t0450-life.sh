@@ -384,6 +384,46 @@ check 'and is counted' grep -q '1 findings are suppressed' out
 check 'what does not hang is silent' hanging 0 '' -o quiet three
 check 'no server is left at all' no_server
 
+# ---- what the kernel says ----
+
+# A log of our own, in a mount namespace of its own. What recovers writes to it, once.
+cat >says <<'END'
+# says WHO COMMAND...: the kernel ran into a bug, in the worker or in a process that is gone
+who=$1
+shift
+if mkdir said-once 2>/dev/null; then
+	pid=$(sh -c 'echo $$')
+	while [ "$who" = worker ] && [ "$(cat "/proc/$pid/comm" 2>&1)" != outage ]; do
+		[ -d "/proc/$pid" ] || pid=$$
+		pid=$(cut -d' ' -f4 "/proc/$pid/stat")
+	done
+	printf '4,77,1,-;%s\n' "WARNING: CPU: 0 PID: $pid at fs/fake.c:1 fake+0x0/0x1" 'Modules linked in:' \
+		'---[ end trace 0000000000000000 ]---' >>/dev/kmsg
+fi
+exec "$@"
+END
+: >log
+with_log() { # STATUS WHO RUN
+	rm -rf said-once
+	: >log
+	timeout 120 unshare -m sh -c 'mount --bind log /dev/kmsg && exec "$@"' sh "$OUTAGE" test -t "$(target)" \
+		--mkfs "$mkfs" --recover "sh $dir/says $2 true" --size 4M -j 2 "${bounds[@]}" -o "$3" --json >out 2>err </dev/null
+	[ $? -eq "$1" ]
+}
+if [ "$(stat -Lc %i /proc/self/ns/pid)" = 4026531836 ]; then
+	check 'the kernel complains of one worker' with_log 1 worker blamed
+	check 'which is one finding' json 'd["findings"] == 1 and d["clusters"] == 1'
+	check 'of the state at hand' grep -q 'fs/fake.c:1' blamed/findings/*/kernel-log
+	check 'and of no other' test "$(kept blamed)" -eq 1
+	check 'so the run has no log itself' test ! -e blamed/kernel-log
+	check 'the kernel complains of nobody that is known' with_log 1 nobody unblamed
+	check 'which is one finding, too' json 'd["findings"] == 1 and d["clusters"] == 1'
+	check 'of no state' test "$(kept unblamed)" -eq 0
+	check 'but of the run' grep -q 'fs/fake.c:1' unblamed/kernel-log
+else
+	skip 'numbers of processes in the log mean nothing in this namespace'
+fi
+
 # ---- where it is ----
 
 # A place that the mounts of a worker may hide.

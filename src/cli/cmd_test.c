@@ -262,7 +262,7 @@ static int finish(struct test *t, const struct workers_result *r)
 /* A run that never began leaves no directory. It made all of these: it refuses what is there. */
 static void remove_unbegun(const struct test *t)
 {
-	static const char *const names[] = { "run", "progress", "suppressions" };
+	static const char *const names[] = { "run", "progress", "suppressions", "kernel-log" };
 
 	if (t->resume || t->progress.done || t->clusters.n)
 		return;

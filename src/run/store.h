@@ -5,6 +5,7 @@
  *	RUN/run                     what it tests; see plan.h
  *	RUN/progress                which workloads are done, and what they found; see progress.h
  *	RUN/suppressions            the rules it was given, if any; see suppress.h
+ *	RUN/kernel-log              what the kernel complained of, and no case has
  *	RUN/base-N.img              the disk before each workload of one worker (sparse)
  *	RUN/findings/NAME/case      key and value a line: target, guarantee, state, base, ...
  *	               .../workload, trace, recovery, problems, expected, seen, kernel-log, said

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/io.h"
 #include "base/signals.h"
 #include "run/reap.h"
 #include "run/store.h"
@@ -72,6 +73,7 @@ struct shared {
 	_Atomic bool stop;
 	_Atomic bool begun; /* some worker could begin */
 	struct note note[WORKERS_MAX];
+	struct kmsg_shared kmsg;
 	struct kept kept[KEPT_SLOTS];
 };
 
@@ -230,6 +232,7 @@ static enum worker_end worker_main(struct worker *w)
 
 	workload_init(&scratch);
 	opts.target.worker = w->slot;
+	opts.target.kmsg = &w->shared->kmsg;
 	on_phase(w, "making a file system", "");
 	if (run_open(&opts, &run, &err)) {
 		tell_words(w, MSG_FATAL, err.msg);
@@ -269,6 +272,7 @@ struct parent {
 	struct shared *shared;
 	struct slot slot[WORKERS_MAX];
 	char dir[32]; /* the run's directory as a worker reaches it: its own mounts may hide it */
+	struct kmsg kmsg;
 	unsigned next_base;
 	uint64_t failed; /* workloads that could not be done */
 	bool killed;
@@ -605,6 +609,41 @@ static unsigned running(const struct parent *p)
 	return n;
 }
 
+/* What the kernel said, and no worker took for its own: a finding of the run, without a state. */
+static void take_unclaimed(struct parent *p, const struct kmsg_block *b)
+{
+	struct worker_finding f = { .kind = FINDING_KERNEL_LOG, .kinds = 1U << FINDING_KERNEL_LOG };
+	auto_free char *path = xasprintf("%s/kernel-log", p->opts->dir);
+
+	snprintf(f.cluster, sizeof(f.cluster), "%s: of no workload in particular",
+		 finding_kind_name(f.kind));
+	if (suppress_names(p->opts->suppress, p->opts->run.target.spec, f.cluster)) {
+		p->result->suppressed++;
+		return;
+	}
+	auto_fd fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+	int rc = fd < 0 ? -errno : io_write_full(fd, b->text, strlen(b->text));
+	if (rc)
+		failed(p, xasprintf("cannot write %s: %s", path, strerror(-rc)));
+	f.kept = !rc;
+	snprintf(f.words, sizeof(f.words), "the kernel says: %.*s", (int)strcspn(b->text, "\n"),
+		 b->text);
+	p->result->totals.findings++;
+	p->opts->found(p->opts->ctx, &f, rc ? NULL : path);
+}
+
+static void hear_kernel(struct parent *p)
+{
+	struct kmsg_block b;
+
+	kmsg_watch(&p->kmsg);
+	while (kmsg_next_unclaimed(&p->kmsg, &b)) {
+		take_unclaimed(p, &b);
+		kmsg_block_release(&b);
+	}
+	kmsg_close(&p->kmsg);
+}
+
 static void supervise(struct parent *p)
 {
 	uint64_t start = util_now_ns();
@@ -616,6 +655,7 @@ static void supervise(struct parent *p)
 		for (unsigned i = 0; i < p->opts->jobs; i++)
 			fds[i] = (struct pollfd){ p->slot[i].pid ? p->slot[i].in : -1, POLLIN, 0 };
 		poll(fds, p->opts->jobs, 200);
+		kmsg_watch(&p->kmsg);
 		for (unsigned i = 0; i < p->opts->jobs; i++) {
 			if (p->slot[i].pid && fds[i].revents)
 				listen_to(p, i);
@@ -696,6 +736,7 @@ int workers_run(const struct workers_opts *opts, struct workers_result *out, str
 			-1, 0);
 	if (p.shared == MAP_FAILED)
 		return err_set(err, -errno, "cannot share memory with workers: %m");
+	kmsg_open(&p.kmsg, &p.shared->kmsg);
 	signalled = 0;
 	signals_catch(&signals, on_signal);
 	int rc = start_all(&p, err);
@@ -703,6 +744,7 @@ int workers_run(const struct workers_opts *opts, struct workers_result *out, str
 	signals_restore(&signals);
 	if (p.killed)
 		clean_up();
+	hear_kernel(&p);
 	if (!rc && *p.fatal && opts->progress->done + p.failed == 0)
 		rc = err_set(err, -EIO, "%s", p.fatal);
 	else if (!rc)

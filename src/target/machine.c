@@ -281,15 +281,17 @@ static bool look_memory(struct machine *m)
 
 static void look_log(struct machine *m)
 {
-	auto_fd fd = kmsg_open();
+	struct kmsg log;
 
-	if (fd >= 0)
+	kmsg_open(&log, NULL);
+	if (log.fd >= 0)
 		add(m, "kernel log", MACHINE_OK, xstrdup("can be read"), NULL);
 	else
 		add(m, "kernel log", MACHINE_NOTE,
 		    xasprintf("/dev/kmsg: %s; what the kernel complains of is not seen",
 			      strerror(errno)),
 		    xstrdup("run as root, and in a container with /dev/kmsg"));
+	kmsg_close(&log);
 }
 
 static void look_console(struct machine *m)
