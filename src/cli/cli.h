@@ -22,6 +22,7 @@ struct command {
 	int (*run)(int argc, char **argv); /* argv[0] is the command's name; an exit status */
 };
 
+extern const struct command cmd_explore;
 extern const struct command cmd_export_case;
 extern const struct command cmd_gen;
 extern const struct command cmd_replay;

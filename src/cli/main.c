@@ -10,7 +10,8 @@
 #include "fuse/disk_fuse.h"
 
 static const struct command *const commands[] = {
-	&cmd_gen, &cmd_test, &cmd_report, &cmd_replay, &cmd_shrink, &cmd_export_case, &cmd_trace,
+	&cmd_gen,    &cmd_test,	  &cmd_explore,	    &cmd_report,
+	&cmd_replay, &cmd_shrink, &cmd_export_case, &cmd_trace,
 };
 
 int cli_failf(const char *fmt, ...)

@@ -37,6 +37,7 @@ const struct target_ops *target_find(const char *spec, struct err *err)
 static int private_place(struct target *t, struct err *err)
 {
 	static bool done;
+	static unsigned opened; /* two targets of one process do not share a place */
 	static const char place[] = "/mnt";
 
 	if (!done) {
@@ -49,6 +50,8 @@ static int private_place(struct target *t, struct err *err)
 		done = true;
 	}
 	snprintf(t->mnt, sizeof(t->mnt), "%s/fs", place);
+	if (opened++)
+		snprintf(t->mnt, sizeof(t->mnt), "%s/fs%u", place, opened);
 	if (mkdir(t->mnt, 0700) < 0 && errno != EEXIST)
 		return err_set(err, -errno, "cannot make %s: %m", t->mnt);
 	return 0;
