@@ -29,7 +29,7 @@ static const char usage[] =
 	"                          majority decides\n"
 	"      --order HOW         walk (default), depth, breadth\n"
 	"      --depth N           steps from the empty file system; default: 400, or 10\n"
-	"      --alphabet N        different steps to choose from; default: 4096, or 48\n"
+	"      --alphabet N        different steps to choose from; default: 4096, or 96\n"
 	"      --inputs FILE       weights, names and sizes of your own\n"
 	"      --dist NAME         uniform, rank, inverse, decay, inverse-decay\n"
 	"      --strategy HOW      sync (default): save while mounted; remount: unmount and mount\n"

@@ -58,6 +58,14 @@ static const struct differences known[] = {
 	  { { .kind = DIFFER_ROOM,
 	      .bytes = 1 << 20,
 	      .reason = "inodes are freed by the chunk, and some room stays reserved" },
+	    { .kind = DIFFER_AVOID,
+	      .op = "rename",
+	      .flags = RENAME_W_WHITEOUT,
+	      .reason = "a whiteout gets its group from the directory that the file went to" },
+	    { .kind = DIFFER_CAN,
+	      .op = "falloc",
+	      .error = EOPNOTSUPP,
+	      .reason = "it shares data between files, and can undo that by unshare" },
 	    DIRECT_IO,
 	    RANGES } },
 	{ "btrfs",
@@ -107,6 +115,36 @@ const char *differences_excuse(const struct differences *d, const struct op *op,
 		    (!x->op || streq(x->op, op->def->name)))
 			return x->reason;
 	return NULL;
+}
+
+bool differences_avoids(const struct differences *d, const struct op *op)
+{
+	for (const struct difference *x = d->list; x->reason; x++) {
+		size_t last = op_count_args(op->def) - 1;
+
+		if (x->kind == DIFFER_AVOID && streq(x->op, op->def->name) &&
+		    op->args[last].num & x->flags)
+			return true;
+	}
+	return false;
+}
+
+bool differences_can_more(const struct differences *d, const struct op *op, int64_t reference)
+{
+	for (const struct difference *x = d->list; x->reason; x++)
+		if (x->kind == DIFFER_CAN && x->error == -reference && streq(x->op, op->def->name))
+			return true;
+	return false;
+}
+
+bool differences_same_failure(const struct op *op, int64_t a, int64_t b)
+{
+	bool removes = streq(op->def->name, "rename") || streq(op->def->name, "rmdir") ||
+		       streq(op->def->name, "remove");
+
+	/* rename(3p), rmdir(3p): a directory that is not empty gives either of them. */
+	return a == b ||
+	       (removes && (a == -EEXIST || a == -ENOTEMPTY) && (b == -EEXIST || b == -ENOTEMPTY));
 }
 
 void differences_reffs(const struct differences *d, struct reffs_opts *out)

@@ -15,7 +15,9 @@ enum difference_kind {
 	DIFFER_DIR_NLINK, /* link counts of directories */
 	DIFFER_NO_REFLINK,
 	DIFFER_ROOM,   /* how much is still missing after everything was removed */
-	DIFFER_RESULT, /* of an operation */
+	DIFFER_RESULT, /* an operation may fail so where another does not */
+	DIFFER_AVOID,  /* an operation with these flags is not performed at all */
+	DIFFER_CAN,    /* an operation may succeed where another says that it cannot */
 	DIFFER_SAVE,   /* how it can be saved */
 	DIFFER_END
 };
@@ -25,7 +27,8 @@ struct difference {
 	const char *reason;
 	uint64_t bytes; /* DIFFER_ROOM */
 	const char *op; /* DIFFER_RESULT: of this operation, or NULL for any */
-	int error;	/* DIFFER_RESULT: with this errno */
+	int error;	/* DIFFER_RESULT, DIFFER_CAN: with this errno */
+	uint64_t flags; /* DIFFER_AVOID: in its last argument */
 };
 
 struct differences {
@@ -43,6 +46,13 @@ const struct difference *differences_find(const struct differences *d, enum diff
  * of its own differences. NULL if it may not.
  */
 const char *differences_excuse(const struct differences *d, const struct op *op, int64_t result);
+
+/* Whether the operation is better left alone. */
+bool differences_avoids(const struct differences *d, const struct op *op);
+/* Whether it may succeed where a reference fails so. */
+bool differences_can_more(const struct differences *d, const struct op *op, int64_t reference);
+/* Whether two failures mean the same, as POSIX says. */
+bool differences_same_failure(const struct op *op, int64_t a, int64_t b);
 
 /* What the reference has to be told to behave like this file system. */
 void differences_reffs(const struct differences *d, struct reffs_opts *out);

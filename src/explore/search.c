@@ -12,12 +12,14 @@
 
 #include "explore/pickle.h"
 
-enum { ALPHABET_WALK = 4096, ALPHABET_SMALL = 48, WALKS_PER_ALPHABET = 64, SAVE_EVERY = 8 };
+enum { ALPHABET_WALK = 4096, ALPHABET_SMALL = 96, WALKS_PER_ALPHABET = 64, SAVE_EVERY = 8 };
 
 void search_init(struct search *s)
 {
 	alphabet_init(&s->alphabet);
 	rng_init(&s->rng, s->opts->seed);
+	/* In this process trying costs no more than asking. */
+	s->eager = !side_in_process(s->stepper->sides[0]);
 }
 
 void search_release(struct search *s)
@@ -51,8 +53,6 @@ static void tell_progress(struct search *s)
 	p->undone = s->undone;
 	p->walks = s->walk;
 	p->depth = s->log.path.n;
-	if (s->log.path.n > p->depth_max)
-		p->depth_max = s->log.path.n;
 	p->beat++;
 }
 
@@ -88,6 +88,7 @@ static void draw(struct search *s, uint64_t seed)
 	vec_clear(&s->hints);
 	for (size_t i = 0; i < s->alphabet.steps.n; i++)
 		vec_push(&s->hints, UINT32_MAX);
+	stepper_begin(s->stepper, &s->alphabet);
 }
 
 /* ---- moving ---- */
@@ -111,6 +112,8 @@ static int arrive(struct search *s, bool *fresh, struct err *err)
 	if (rc)
 		return rc;
 	*fresh = visited_add(s->visited, s->at) == VISIT_NEW;
+	if (s->log.path.n > s->progress->depth_max)
+		s->progress->depth_max = s->log.path.n;
 	s->progress->states += *fresh;
 	s->progress->revisits += !*fresh;
 	return 0;
@@ -122,7 +125,6 @@ static int go_home(struct search *s, struct err *err)
 	int rc = stepper_reset(s->stepper, &s->result, err);
 
 	script_log_reset(&s->log);
-	stepper_begin(s->stepper, &s->alphabet);
 	if (!rc && s->result.verdict == STEP_SAME)
 		rc = stepper_hash(s->stepper, &s->at, err);
 	if (!rc && s->result.verdict == STEP_DIFFERENT)
@@ -146,6 +148,24 @@ static int take(struct search *s, uint32_t step, struct err *err)
 
 /* ---- at random ---- */
 
+/*
+ * Most steps that are drawn blindly fail: something is not there. Asking the reference costs a
+ * hundredth of trying, so of those that change nothing only one in four is taken.
+ */
+static uint32_t choose(struct search *s)
+{
+	uint32_t step = 0;
+	struct hash128 h;
+
+	for (unsigned tries = 0; tries < 8; tries++) {
+		step = (uint32_t)rng_below(&s->rng, s->alphabet.steps.n);
+		if (!s->eager || !stepper_predict(s->stepper, step, &h) || !hash_eq(h, s->at) ||
+		    !rng_below(&s->rng, 4))
+			break;
+	}
+	return step;
+}
+
 static int one_walk(struct search *s, uint32_t depth, struct err *err)
 {
 	bool fresh;
@@ -153,7 +173,7 @@ static int one_walk(struct search *s, uint32_t depth, struct err *err)
 
 	tell_path(s);
 	for (uint32_t d = 0; d < depth && !rc && !stopped(s); d++) {
-		rc = take(s, (uint32_t)rng_below(&s->rng, s->alphabet.steps.n), err);
+		rc = take(s, choose(s), err);
 		if (rc || s->result.verdict != STEP_SAME)
 			break;
 		rc = arrive(s, &fresh, err);
@@ -409,7 +429,6 @@ static int recover(struct search *s, const struct frames *stack, struct frame *f
 
 	if (rc)
 		return rc;
-	stepper_begin(s->stepper, &s->alphabet);
 	rc = move_to(s, stack, f, true, &moved, err);
 	if (!rc && moved != MOVED)
 		rc = err_set(err, -EIO,

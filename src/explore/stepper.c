@@ -25,6 +25,7 @@ static void choose_tree_opts(struct stepper *s)
 		add_ignored(s, side_ignore(s->sides[i]));
 		if (differences_find(s->sides[i]->differences, DIFFER_DIR_NLINK))
 			s->tree_opts.dir_nlink = false;
+		s->avoids |= differences_find(s->sides[i]->differences, DIFFER_AVOID) != NULL;
 	}
 }
 
@@ -201,9 +202,13 @@ static int judge(struct stepper *s, const struct op *op, const int64_t *results,
 		 const struct before *b, bool first, bool *adopted, struct step_result *out,
 		 struct err *err)
 {
-	bool excused = true;
+	bool excused = true, same = true;
 
 	if (votes(s, results, results[0]) == s->n)
+		return 0;
+	for (unsigned i = 1; i < s->n; i++)
+		same &= differences_same_failure(op, results[0], results[i]);
+	if (same)
 		return 0;
 	if (differences_excuse(s->sides[0]->differences, op, results[0])) {
 		*adopted = true;
@@ -213,7 +218,9 @@ static int judge(struct stepper *s, const struct op *op, const int64_t *results,
 		return 0;
 	}
 	for (unsigned i = 1; i < s->n; i++)
-		excused &= results[i] == results[0] || stopped_early(op, results[0], results[i]) ||
+		excused &= differences_same_failure(op, results[i], results[0]) ||
+			   differences_can_more(s->sides[0]->differences, op, results[i]) ||
+			   stopped_early(op, results[0], results[i]) ||
 			   (!side_in_process(s->sides[i]) &&
 			    (differences_excuse(s->sides[i]->differences, op, results[i]) ||
 			     stopped_early(op, results[i], results[0])));
@@ -430,14 +437,27 @@ static int settle(struct stepper *s, struct step_result *out, struct err *err)
 	return 0;
 }
 
+static bool avoided(const struct stepper *s, const struct step *st)
+{
+	for (uint32_t k = 0; s->avoids && k < st->n; k++)
+		for (unsigned i = 0; i < s->n; i++)
+			if (differences_avoids(s->sides[i]->differences,
+					       &s->a->w.ops.v[st->first + k]))
+				return true;
+	return false;
+}
+
 int stepper_step(struct stepper *s, size_t step, struct step_result *out, struct err *err)
 {
 	const struct step *st = &s->a->steps.v[step];
 	struct before b;
 	bool adopted = false;
-	int rc = remember(s, &b, err);
+	int rc;
 
 	step_result_clear(out);
+	if (avoided(s, st))
+		return 0;
+	rc = remember(s, &b, err);
 	s->counts.steps++;
 	if (s->beat)
 		++*s->beat;
@@ -484,7 +504,7 @@ bool stepper_predict(struct stepper *s, size_t step, struct hash128 *out)
 
 	if (!side->ops->hash || side->ops->save(side, &now, &ignored))
 		return false;
-	for (uint32_t k = 0; k < st->n; k++)
+	for (uint32_t k = 0; k < st->n && !avoided(s, st); k++)
 		side->ops->op(side, st->first + k);
 	*out = side->ops->hash(side);
 	int rc = side->ops->restore(side, now, &said, &ignored);
