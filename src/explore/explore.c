@@ -141,9 +141,7 @@ static int reproduce(struct task *t, struct search *s, struct script *script, co
 		return rc;
 	script_init(&lately);
 	script_from_log(&s->log, &s->alphabet, &lately);
-	uint64_t tries = shrunk->tries;
 	rc = script_shrink(&lately, &t->stepper, signature, SHRINK_RUNS, shrunk, err);
-	shrunk->tries += tries;
 	if (!rc)
 		script_copy(script, &lately);
 	script_release(&lately);

@@ -29,12 +29,17 @@ void script_add(struct script *s, enum script_kind kind, uint32_t n)
 	vec_push(&s->items, (struct script_item){ kind, n });
 }
 
-static void add_op(struct script *s, const struct op *op)
+void script_add_op(struct script *s, const struct op *op)
 {
 	if (s->w.ops.n == WORKLOAD_OPS_MAX)
 		return;
+	struct op copy = *op;
+	/* Flags of which none is set are not written. */
+	for (unsigned i = 0; op->def->args[i].kind != ARG_END; i++)
+		if (op->def->args[i].kind == ARG_FLAGS && op->def->args[i].optional)
+			copy.args[i].given = copy.args[i].num != 0;
 	script_add(s, SCRIPT_OP, (uint32_t)s->w.ops.n);
-	workload_add(&s->w, op);
+	workload_add(&s->w, &copy);
 }
 
 void script_add_step(struct script *s, const struct alphabet *a, size_t step)
@@ -42,7 +47,7 @@ void script_add_step(struct script *s, const struct alphabet *a, size_t step)
 	const struct step *st = &a->steps.v[step];
 
 	for (uint32_t k = 0; k < st->n; k++)
-		add_op(s, &a->w.ops.v[st->first + k]);
+		script_add_op(s, &a->w.ops.v[st->first + k]);
 }
 
 static bool opened_before(const struct script *s, const char *handle)
@@ -73,7 +78,7 @@ void script_select(const struct script *s, const bool *keep, struct script *out)
 		if (item->kind != SCRIPT_OP)
 			script_add(out, item->kind, item->n);
 		else if (!lacks_handle(out, &s->w.ops.v[item->n]))
-			add_op(out, &s->w.ops.v[item->n]);
+			script_add_op(out, &s->w.ops.v[item->n]);
 	}
 }
 

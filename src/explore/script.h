@@ -40,6 +40,7 @@ void script_init(struct script *s);
 void script_release(struct script *s);
 void script_clear(struct script *s);
 void script_copy(struct script *to, const struct script *from);
+void script_add_op(struct script *s, const struct op *op);
 /* Adds the operations of a step. */
 void script_add_step(struct script *s, const struct alphabet *a, size_t step);
 void script_add(struct script *s, enum script_kind kind, uint32_t n);

@@ -2,7 +2,7 @@
 /* shrink.c - does a script again, and leaves out of it what is not needed. */
 #include <errno.h>
 
-#include "explore/script.h"
+#include "explore/shrink_impl.h"
 
 enum { SLOTS = 512, TRIES = 3 };
 
@@ -103,16 +103,7 @@ int script_run(const struct script *s, struct stepper *st, struct step_result *r
 
 /* ---- leaving out ---- */
 
-struct shrink {
-	struct script *best;
-	struct stepper *st;
-	const char *signature;
-	uint64_t max_runs;
-	struct shrunk *out;
-};
-
-/* 1 if it shows; then it is cut behind the place where it does. */
-static int shows(struct shrink *h, struct script *s, struct err *err)
+int shrink_shows(struct shrink *h, struct script *s, struct err *err)
 {
 	struct step_result result = { 0 };
 	size_t at;
@@ -135,6 +126,14 @@ static int shows(struct shrink *h, struct script *s, struct err *err)
 	return rc;
 }
 
+void shrink_take(struct shrink *h, struct script *less)
+{
+	struct script old = *h->best;
+
+	*h->best = *less;
+	*less = old;
+}
+
 static int try_without(struct shrink *h, size_t from, size_t to, struct err *err)
 {
 	size_t n = h->best->items.n;
@@ -145,17 +144,14 @@ static int try_without(struct shrink *h, size_t from, size_t to, struct err *err
 		keep[i] = i < from || i >= to;
 	script_init(&less);
 	script_select(h->best, keep, &less);
-	int rc = less.items.n ? shows(h, &less, err) : 0;
-	if (rc > 0) {
-		struct script old = *h->best;
-		*h->best = less;
-		less = old;
-	}
+	int rc = less.items.n ? shrink_shows(h, &less, err) : 0;
+	if (rc > 0)
+		shrink_take(h, &less);
 	script_release(&less);
 	return rc;
 }
 
-static bool spent(struct shrink *h)
+bool shrink_spent(struct shrink *h)
 {
 	h->out->budget_hit |= h->out->runs >= h->max_runs;
 	return h->out->budget_hit;
@@ -166,7 +162,7 @@ static int drop_pieces(struct shrink *h, size_t size, struct err *err)
 {
 	int any = 0;
 
-	for (size_t to = h->best->items.n; to > 0 && !spent(h);) {
+	for (size_t to = h->best->items.n; to > 0 && !shrink_spent(h);) {
 		size_t from = to > size ? to - size : 0;
 		int rc = to - from < h->best->items.n ? try_without(h, from, to, err) : 0;
 
@@ -186,7 +182,7 @@ static int drop_pairs(struct shrink *h, struct err *err)
 	if (n > 24)
 		return 0;
 	for (size_t i = 0; i < n; i++)
-		for (size_t k = i + 2; k < n && !spent(h); k++) {
+		for (size_t k = i + 2; k < n && !shrink_spent(h); k++) {
 			auto_free bool *keep = xcalloc(n + 1, sizeof(*keep));
 			struct script less;
 
@@ -194,12 +190,9 @@ static int drop_pairs(struct shrink *h, struct err *err)
 				keep[x] = x != i && x != k;
 			script_init(&less);
 			script_select(h->best, keep, &less);
-			int rc = less.items.n ? shows(h, &less, err) : 0;
-			if (rc > 0) {
-				struct script old = *h->best;
-				*h->best = less;
-				less = old;
-			}
+			int rc = less.items.n ? shrink_shows(h, &less, err) : 0;
+			if (rc > 0)
+				shrink_take(h, &less);
 			script_release(&less);
 			if (rc)
 				return rc;
@@ -215,12 +208,14 @@ static int leave_out(struct shrink *h, struct err *err)
 		rc = drop_pieces(h, size, err);
 	do {
 		do
-			rc = rc < 0 || spent(h) ? min(rc, 0) : drop_pieces(h, 1, err);
+			rc = rc < 0 || shrink_spent(h) ? min(rc, 0) : drop_pieces(h, 1, err);
 		while (rc > 0);
-		if (!rc && !spent(h))
+		if (!rc && !shrink_spent(h))
 			rc = drop_pairs(h, err);
+		if (!rc && !shrink_spent(h))
+			rc = shrink_simplify(h, err);
 	} while (rc > 0);
-	return rc;
+	return rc ? rc : shrink_numbers(h, err);
 }
 
 int script_shrink(struct script *s, struct stepper *st, const char *signature, uint64_t max_runs,
@@ -235,7 +230,7 @@ int script_shrink(struct script *s, struct stepper *st, const char *signature, u
 
 		script_init(&copy);
 		script_copy(&copy, s);
-		rc = shows(&h, &copy, err);
+		rc = shrink_shows(&h, &copy, err);
 		out->tries++;
 		out->shown += rc > 0;
 		if (rc > 0 && out->shown == 1) {
