@@ -38,6 +38,7 @@ static const char usage[] =
 	"      --crash N           cut the power after every N-th transition, and check what\n"
 	"                          recovery makes of it\n"
 	"      --crash-modes LIST  as --crash of outage test; default: persist\n"
+	"      --guarantee NAME    what is promised to survive: posix (default), linux, sync\n"
 	"      --memory BYTES      for visited states of a task; default: 64M\n"
 	"      --limit N           operations; --time DURATION, --seed N\n"
 	"      --hang DURATION     without an answer for so long, it hangs; default: 60s\n"
@@ -317,6 +318,7 @@ enum {
 	OPT_COMPARE_EVERY,
 	OPT_CRASH,
 	OPT_CRASH_MODES,
+	OPT_GUARANTEE,
 	OPT_MEMORY,
 	OPT_LIMIT,
 	OPT_TIME,
@@ -351,6 +353,7 @@ static const struct option long_options[] = {
 	{ "compare-every", required_argument, NULL, OPT_COMPARE_EVERY },
 	{ "crash", required_argument, NULL, OPT_CRASH },
 	{ "crash-modes", required_argument, NULL, OPT_CRASH_MODES },
+	{ "guarantee", required_argument, NULL, OPT_GUARANTEE },
 	{ "memory", required_argument, NULL, OPT_MEMORY },
 	{ "limit", required_argument, NULL, OPT_LIMIT },
 	{ "time", required_argument, NULL, OPT_TIME },
@@ -500,6 +503,11 @@ static int parse_option(int opt, const char *arg, struct explore *e, struct err 
 					 arg);
 	case OPT_CRASH_MODES:
 		return parse_modes(arg, &e->o.crash_modes, err);
+	case OPT_GUARANTEE:
+		e->o.crash_guarantee = arg;
+		return guarantee_find(arg) ? 0
+					   : err_set(err, -EINVAL,
+						     "'%.40s' is none of posix, linux, sync", arg);
 	case OPT_SHARE:
 		e->o.share = true;
 		return 0;

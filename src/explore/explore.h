@@ -22,17 +22,18 @@ struct explore_opts {
 	struct search_opts search;
 	const struct inputs *inputs;
 	unsigned jobs;
-	unsigned swarm_i, swarm_n; /* this machine's part, from 1; 0: all of it */
-	bool vary;		   /* tasks differ in order and distribution, too */
-	bool share;		   /* tasks share what was visited */
-	uint64_t compare_every;	   /* 0: 1 */
-	uint64_t memory;	   /* for visited states, bytes of each task */
-	uint64_t time_ns;	   /* 0: no limit */
-	uint64_t operations;	   /* of all tasks together; 0: no limit */
-	uint64_t hang_ms;	   /* 0: 60 s */
-	uint64_t max_cases;	   /* of each task; 0: 10 */
-	uint64_t crash_every;	   /* transitions; 0: never */
-	unsigned crash_modes;	   /* of run.h */
+	unsigned swarm_i, swarm_n;   /* this machine's part, from 1; 0: all of it */
+	bool vary;		     /* tasks differ in order and distribution, too */
+	bool share;		     /* tasks share what was visited */
+	uint64_t compare_every;	     /* 0: 1 */
+	uint64_t memory;	     /* for visited states, bytes of each task */
+	uint64_t time_ns;	     /* 0: no limit */
+	uint64_t operations;	     /* of all tasks together; 0: no limit */
+	uint64_t hang_ms;	     /* 0: 60 s */
+	uint64_t max_cases;	     /* of each task; 0: 10 */
+	uint64_t crash_every;	     /* transitions; 0: never */
+	const char *crash_guarantee; /* NULL: posix */
+	unsigned crash_modes;	     /* of run.h */
 	const char *dir;
 	bool resume;
 	void *ctx;

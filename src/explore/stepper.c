@@ -287,6 +287,7 @@ static int show(struct stepper *s, unsigned i, struct err *err)
 		s->shown = now;
 		s->shown_valid = true;
 	}
+	s->walked |= i == 0;
 	return side->ops->tree(side, &s->tree_opts, &s->trees[i], err);
 }
 
@@ -458,6 +459,7 @@ int stepper_step(struct stepper *s, size_t step, struct step_result *out, struct
 	if (avoided(s, st))
 		return 0;
 	rc = remember(s, &b, err);
+	s->walked = false;
 	s->counts.steps++;
 	if (s->beat)
 		++*s->beat;
@@ -487,7 +489,7 @@ int stepper_hash(struct stepper *s, struct hash128 *out, struct err *err)
 			*out = s->sides[i]->ops->hash(s->sides[i]);
 			return 0;
 		}
-	if (s->since || s->compare_every > 1)
+	if (!s->walked)
 		rc = show(s, 0, err);
 	if (!rc)
 		*out = tree_hash(&s->trees[0], &s->tree_opts);
@@ -543,6 +545,7 @@ static int put_back(struct stepper *s, struct side_state *const *states, struct 
 
 	step_result_clear(out);
 	s->since = 0;
+	s->walked = false;
 	for (unsigned i = 0; i < s->n && rc == 0; i++)
 		rc = s->sides[i]->ops->restore(s->sides[i], states[i], &out->said, err);
 	if (rc <= 0)

@@ -49,6 +49,7 @@ struct stepper {
 	struct tree trees[SIDES_MAX];
 	struct hash128 shown; /* which state of the reference trees[1] shows */
 	bool shown_valid;
+	bool walked;		   /* trees[0] shows the target as it is */
 	struct coverage *coverage; /* or NULL */
 	struct stepper_counts counts;
 	_Atomic uint64_t *beat; /* goes on with every step, for a watchdog; or NULL */

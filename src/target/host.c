@@ -175,8 +175,10 @@ static int host_mkfs(struct target *t, struct image *out, struct err *err)
 	struct cache_key key;
 
 	if (fs->own_id) {
-		auto_free char *extra =
-			xasprintf("-U 0a7a6e00-0000-4000-8000-%012x %s", (unsigned)getpid(), args);
+		static unsigned made; /* a process may have several at once */
+		auto_free char *extra = xasprintf("-U 0a7a6e00-0000-4000-%04x-%012x %s",
+						  0x8000 | (made++ & 0xfff), (unsigned)getpid(),
+						  args);
 
 		return make_fs(t, extra, out, err);
 	}

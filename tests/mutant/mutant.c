@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <unistd.h>
 
 #include "explore/side.h"
 
@@ -50,6 +51,7 @@ struct mutant {
 	uint64_t cached_ino;
 	uint32_t cached_mode;
 	bool stale;
+	bool complains;
 	char before[64]; /* names that an operation is about to replace */
 	uint64_t before_ino;
 };
@@ -346,6 +348,22 @@ static void show_rounded(struct mutant *m, struct tree_entry *e)
 		e->size = (e->size + 4095) / 4096 * 4096;
 }
 
+static bool hang(struct mutant *m, const struct op *op, size_t i, int64_t *result)
+{
+	(void)m;
+	(void)i;
+	(void)result;
+	while (is(op, "link"))
+		pause();
+	return false;
+}
+
+static void note_symlink(struct mutant *m, const struct op *op, int64_t result)
+{
+	if (is(op, "symlink") && result == 0)
+		m->complains = true;
+}
+
 static const struct bug bugs[] = {
 	{ .name = "cache-restore",
 	  .after = remember_mode,
@@ -386,6 +404,8 @@ static const struct bug bugs[] = {
 	  .show = show_no_xattrs,
 	  .what = "attributes are gone after a remount" },
 	{ .name = "noreplace", .op = replaces, .what = "rename replaces although told not to" },
+	{ .name = "hang", .op = hang, .what = "link never returns" },
+	{ .name = "kernel-log", .after = note_symlink, .what = "the kernel warns after symlink" },
 	{ .name = "truncate-round",
 	  .after = note_grown,
 	  .show = show_rounded,
@@ -482,6 +502,16 @@ static void drop(struct side *s, struct side_state *from)
 	free(state);
 }
 
+static bool kernel_log(struct side *s, struct strbuf *out)
+{
+	bool any = own(s)->complains;
+
+	if (any)
+		strbuf_adds(out, "WARNING: a symbolic link was made\n");
+	own(s)->complains = false;
+	return any;
+}
+
 static const struct side_ops mutant = {
 	.name = "mutant",
 	.help = "a reference file system with a known bug",
@@ -493,6 +523,7 @@ static const struct side_ops mutant = {
 	.save = save,
 	.restore = restore,
 	.drop = drop,
+	.kernel_log = kernel_log,
 };
 
 __attribute__((constructor)) static void add(void)
