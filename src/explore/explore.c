@@ -355,6 +355,7 @@ struct parent {
 	struct explore_result *result;
 	struct slot slot[TASKS_MAX];
 	char fatal[600];
+	bool killed; /* a task that may have left a disk behind */
 };
 
 static volatile sig_atomic_t signalled;
@@ -519,7 +520,18 @@ static void watch(struct parent *p, unsigned i)
 	}
 	if (now_ns() - s->heard_ns < limit_ms * 1000000)
 		return;
-	report_hang(p, i, limit_ms);
+	if (s->beat) {
+		report_hang(p, i, limit_ms);
+	} else {
+		char words[200];
+
+		snprintf(words, sizeof(words),
+			 "%.80s did not answer for %llu ms while it was made and mounted",
+			 p->opts->specs[0], (unsigned long long)limit_ms);
+		p->result->errors++;
+		p->opts->failed(p->opts->ctx, words);
+	}
+	p->killed = true;
 	kill(s->pid, SIGKILL);
 	close(s->in);
 	/* Stuck in the kernel it may never end: it is not waited for. */
@@ -614,6 +626,20 @@ static void supervise(struct parent *p)
 	}
 }
 
+/* A killed task is gone a moment later, and its disk can be taken away then. */
+static void clean_up(void)
+{
+	const struct timespec nap = { .tv_nsec = 50000000 };
+	struct err ignored = ERR_INIT;
+	unsigned removed = 0;
+
+	for (unsigned i = 0; i < 20 && !removed; i++) {
+		if (disk_clean_up(&removed, &ignored))
+			break;
+		nanosleep(&nap, NULL);
+	}
+}
+
 static void release(struct parent *p)
 {
 	for (unsigned i = 0; i < p->opts->jobs; i++) {
@@ -654,6 +680,8 @@ int explore_run(const struct explore_opts *opts, struct explore_result *out, str
 		for (unsigned i = 0; i < opts->jobs; i++)
 			coverage_add(&out->coverage, &p.slot[i].shared->coverage);
 	}
+	if (p.killed)
+		clean_up();
 	release(&p);
 	if (!rc && *p.fatal)
 		rc = err_set(err, -EIO, "%s", p.fatal);
