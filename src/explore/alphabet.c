@@ -243,6 +243,7 @@ static void draw_arg(struct drawer *d, const struct op_def *def, unsigned i, str
 	case ARG_FLAGS:
 		out->num = arg->words == falloc_words ? draw_falloc(d, def, i)
 						      : draw_flags(d, def, i);
+		out->given = out->num || !arg->optional;
 		break;
 	case ARG_CHOICE:
 		out->num = draw_word(d, def, i);

@@ -94,7 +94,7 @@ void coverage_count(struct coverage *c, const struct op *op, int64_t result)
 		o->errors[min(-result, (int64_t)COVERAGE_ERRORS - 1)]++;
 	}
 	for (unsigned i = 0; op->def->args[i].kind != ARG_END; i++)
-		if (op->args[i].given)
+		if (op->args[i].given || op->def->args[i].kind == ARG_FLAGS)
 			count_arg(o->parts[i], &op->def->args[i], &op->args[i]);
 }
 

@@ -125,6 +125,7 @@ static void test_alphabet(void)
 
 	ok(streq(one, same), "the same seed draws the same");
 	ok(!streq(one, other), "another does not");
+	workload_init(&w);
 	ok(!workload_parse(one, strlen(one), "drawn", &w, &err), "what is drawn is a workload: %s",
 	   err.msg);
 	workload_release(&w);
