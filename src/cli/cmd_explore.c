@@ -35,8 +35,9 @@ static const char usage[] =
 	"      --strategy HOW      sync (default): save while mounted; remount: unmount and mount\n"
 	"                          around every step\n"
 	"      --compare-every N   steps between comparisons of the whole state; default: 1\n"
-	"      --crash N           cut the power after every N-th transition, and check what\n"
-	"                          recovery makes of it\n"
+	"      --crash N           cut the power after every N-th step that makes something "
+	"durable,\n"
+	"                          and check what recovery makes of it\n"
 	"      --crash-modes LIST  as --crash of outage test; default: persist\n"
 	"      --guarantee NAME    what is promised to survive: posix (default), linux, sync\n"
 	"      --memory BYTES      for visited states of a task; default: 64M\n"
@@ -543,6 +544,16 @@ static int parse_option(int opt, const char *arg, struct explore *e, struct err 
 	}
 }
 
+/* Crashes are about what was made durable: that has to happen more often than usual, and
+ * to few names. */
+static void weigh_for_crashes(struct inputs *in)
+{
+	in->depth = 1;
+	for (size_t i = 0; op_table[i].name; i++)
+		if (op_table[i].flags & OP_PERSIST && !streq(op_table[i].name, "remount"))
+			in->op_weight[i] = streq(op_table[i].name, "fsync") ? 60 : 8;
+}
+
 /* Defaults, and what does not fit together. */
 static int finish_options(struct explore *e, struct err *err)
 {
@@ -593,6 +604,8 @@ static int run(int argc, char **argv)
 					 opt == ':' ? "option '%s' needs a value"
 						    : "unknown option '%s'",
 					 argv[optind - 1]);
+		if (opt == OPT_CRASH)
+			weigh_for_crashes(&e.inputs);
 		if (parse_option(opt, optarg, &e, &err))
 			return cli_usage(&cmd_explore, "%s", err.msg);
 	}

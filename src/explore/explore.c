@@ -186,7 +186,8 @@ static int on_crash_found(void *ctx, const struct run_case *c, struct err *err)
 
 	if (!rc)
 		tell(t, MSG_FOUND, c->findings->v[0].words, dir, c->workload->ops.n);
-	return rc;
+	/* The same path has many crash states; one that is wrong tells enough. */
+	return rc ? rc : -ECANCELED;
 }
 
 static int open_run(struct task *t, struct err *err)
@@ -222,6 +223,20 @@ static void path_for_crash(struct search *s, struct script *out)
 	script_release(&all);
 }
 
+/* Whether the last step promised something: before that, a crash may lose it anyway. */
+static bool makes_durable(const struct search *s)
+{
+	const struct step *st;
+
+	if (s->last == UINT32_MAX)
+		return false;
+	st = &s->alphabet.steps.v[s->last];
+	for (uint32_t k = 0; k < st->n; k++)
+		if (workload_persists(&s->alphabet.w, st->first + k))
+			return true;
+	return false;
+}
+
 /*
  * Cuts the power after this transition: the path that led here is run on a disk that records, and
  * each crash state recovered and checked, while the sides stay as they are.
@@ -233,7 +248,7 @@ static int after_step(void *ctx, struct search *s, struct err *err)
 	struct run_totals totals = { 0 };
 	struct script path;
 
-	if (++t->transitions % t->opts->crash_every)
+	if (!makes_durable(s) || ++t->transitions % t->opts->crash_every)
 		return 0;
 	int rc = open_run(t, err);
 	if (rc)

@@ -136,6 +136,7 @@ static int go_home(struct search *s, struct err *err)
 static int take(struct search *s, uint32_t step, struct err *err)
 {
 	script_log_step(&s->log, step);
+	s->last = step;
 	uint32_t n = (uint32_t)s->log.path.n;
 	if (n <= SCRIPT_MAX) {
 		s->progress->path[n - 1] = step;
@@ -150,16 +151,24 @@ static int take(struct search *s, uint32_t step, struct err *err)
 
 /*
  * Most steps that are drawn blindly fail: something is not there. Asking the reference costs a
- * hundredth of trying, so of those that change nothing only one in four is taken.
+ * hundredth of trying, so of those that change nothing only one in four is taken; what makes
+ * something durable changes nothing that can be seen, and is taken.
  */
+static bool makes_durable(const struct search *s, uint32_t step)
+{
+	return op_persists(&s->alphabet.w.ops.v[s->alphabet.steps.v[step].first]);
+}
+
 static uint32_t choose(struct search *s)
 {
 	uint32_t step = 0;
 	struct hash128 h;
+	int64_t result;
 
 	for (unsigned tries = 0; tries < 8; tries++) {
 		step = (uint32_t)rng_below(&s->rng, s->alphabet.steps.n);
-		if (!s->eager || !stepper_predict(s->stepper, step, &h) || !hash_eq(h, s->at) ||
+		if (!s->eager || !stepper_predict(s->stepper, step, &h, &result) ||
+		    !hash_eq(h, s->at) || (result >= 0 && makes_durable(s, step)) ||
 		    !rng_below(&s->rng, 4))
 			break;
 	}
@@ -297,10 +306,11 @@ static void frame_plan(struct search *s, struct frame *f)
 	auto_free uint32_t *idle = xmalloc(n * sizeof(*idle) + 1);
 	size_t idles = 0;
 	struct hash128 h;
+	int64_t ignored;
 
 	f->todo = xmalloc(n * sizeof(*f->todo) + 1);
 	for (uint32_t i = 0; i < n; i++) {
-		if (stepper_predict(s->stepper, i, &h) && hash_eq(h, f->hash))
+		if (stepper_predict(s->stepper, i, &h, &ignored) && hash_eq(h, f->hash))
 			idle[idles++] = i;
 		else
 			f->todo[changing++] = i;
@@ -321,12 +331,13 @@ static void frame_plan(struct search *s, struct frame *f)
 static uint32_t find_step_to(struct search *s, struct hash128 to, uint32_t last)
 {
 	struct hash128 h;
+	int64_t ignored;
 	uint32_t hint = last != UINT32_MAX ? s->hints.v[last] : UINT32_MAX;
 
-	if (hint != UINT32_MAX && stepper_predict(s->stepper, hint, &h) && hash_eq(h, to))
+	if (hint != UINT32_MAX && stepper_predict(s->stepper, hint, &h, &ignored) && hash_eq(h, to))
 		return hint;
 	for (uint32_t i = 0; i < s->alphabet.steps.n; i++)
-		if (stepper_predict(s->stepper, i, &h) && hash_eq(h, to)) {
+		if (stepper_predict(s->stepper, i, &h, &ignored) && hash_eq(h, to)) {
 			if (last != UINT32_MAX)
 				s->hints.v[last] = i;
 			return i;

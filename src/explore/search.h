@@ -74,6 +74,7 @@ struct search {
 	uint64_t walk;	   /* number of the walk, from 0 */
 	uint64_t until;	   /* operations after which to stop; 0: no limit */
 	uint64_t undone;
+	uint32_t last;		       /* the step taken last */
 	bool eager;		       /* steps are chosen for what they change */
 	struct vec_of(uint32_t) hints; /* for each step, the one that undid it last */
 };

@@ -496,7 +496,7 @@ int stepper_hash(struct stepper *s, struct hash128 *out, struct err *err)
 	return rc;
 }
 
-bool stepper_predict(struct stepper *s, size_t step, struct hash128 *out)
+bool stepper_predict(struct stepper *s, size_t step, struct hash128 *out, int64_t *result)
 {
 	const struct step *st = &s->a->steps.v[step];
 	struct side *side = s->sides[1];
@@ -506,8 +506,13 @@ bool stepper_predict(struct stepper *s, size_t step, struct hash128 *out)
 
 	if (!side->ops->hash || side->ops->save(side, &now, &ignored))
 		return false;
-	for (uint32_t k = 0; k < st->n && !avoided(s, st); k++)
-		side->ops->op(side, st->first + k);
+	*result = 0;
+	for (uint32_t k = 0; k < st->n && !avoided(s, st); k++) {
+		int64_t rc = side->ops->op(side, st->first + k);
+
+		if (!k)
+			*result = rc;
+	}
 	*out = side->ops->hash(side);
 	int rc = side->ops->restore(side, now, &said, &ignored);
 	side->ops->drop(side, now);

@@ -82,8 +82,11 @@ int stepper_show(struct stepper *s, struct err *err) must_check;
  * a walk of the target unless it was walked just now.
  */
 int stepper_hash(struct stepper *s, struct hash128 *out, struct err *err) must_check;
-/* Which state the step leads to, without touching the target. False: nobody knows. */
-bool stepper_predict(struct stepper *s, size_t step, struct hash128 *out);
+/*
+ * Which state the step leads to, and what its first operation returns, without touching the target.
+ * False: nobody knows.
+ */
+bool stepper_predict(struct stepper *s, size_t step, struct hash128 *out, int64_t *result);
 
 struct point {
 	struct side_state *states[SIDES_MAX];
