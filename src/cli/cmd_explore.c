@@ -27,9 +27,12 @@ static const char usage[] =
 	"  -r, --ref TARGET        what to compare with; default: reffs. Given more than once, "
 	"the\n"
 	"                          majority decides\n"
-	"      --order HOW         walk (default), depth, breadth\n"
-	"      --depth N           steps from the empty file system; default: 400, or 10\n"
-	"      --alphabet N        different steps to choose from; default: 4096, or 96\n"
+	"      --order HOW         depth (default), breadth, walk\n"
+	"      --depth N           steps from the empty file system; default: 10, walks 400\n"
+	"      --alphabet N        different steps to choose from; default: 96, walks 4096\n"
+	"      --round N           operations with one alphabet, then another is drawn; 0: until "
+	"all\n"
+	"                          was visited. Default: 6000 with --time or --limit, else 0\n"
 	"      --inputs FILE       weights, names and sizes of your own\n"
 	"      --dist NAME         uniform, rank, inverse, decay, inverse-decay\n"
 	"      --strategy HOW      sync (default): save while mounted; remount: unmount and mount\n"
@@ -63,7 +66,7 @@ struct explore {
 	struct explore_opts o;
 	struct inputs inputs;
 	const char *inputs_file, *output, *coverage, *replay, *resume;
-	bool json, terminal, order_given;
+	bool json, terminal, round_given;
 	char *dir;
 	uint64_t depth, alphabet, start_ns, shown_ns, rate_ops;
 	unsigned errors_shown;
@@ -313,6 +316,7 @@ enum {
 	OPT_ORDER = 256,
 	OPT_DEPTH,
 	OPT_ALPHABET,
+	OPT_ROUND,
 	OPT_INPUTS,
 	OPT_DIST,
 	OPT_STRATEGY,
@@ -348,6 +352,7 @@ static const struct option long_options[] = {
 	{ "order", required_argument, NULL, OPT_ORDER },
 	{ "depth", required_argument, NULL, OPT_DEPTH },
 	{ "alphabet", required_argument, NULL, OPT_ALPHABET },
+	{ "round", required_argument, NULL, OPT_ROUND },
 	{ "inputs", required_argument, NULL, OPT_INPUTS },
 	{ "dist", required_argument, NULL, OPT_DIST },
 	{ "strategy", required_argument, NULL, OPT_STRATEGY },
@@ -447,6 +452,9 @@ static int parse_numbers(int opt, const char *arg, struct explore *e, struct err
 		return number_parse_count(arg, &e->depth, err);
 	case OPT_ALPHABET:
 		return number_parse_count(arg, &e->alphabet, err);
+	case OPT_ROUND:
+		e->round_given = true;
+		return number_parse_count(arg, &e->o.search.round, err);
 	case OPT_COMPARE_EVERY:
 		return number_parse_count(arg, &e->o.compare_every, err);
 	case OPT_CRASH:
@@ -573,6 +581,8 @@ static int finish_options(struct explore *e, struct err *err)
 		return err_set(err, -EINVAL, "--depth is at most %d", SCRIPT_MAX / 8);
 	if (e->alphabet > 8192)
 		return err_set(err, -EINVAL, "--alphabet is at most 8192");
+	if (!e->round_given && !e->alphabet && (e->o.time_ns || e->o.operations))
+		e->o.search.round = 6000;
 	e->o.search.depth = (uint32_t)e->depth;
 	e->o.search.alphabet = (uint32_t)e->alphabet;
 	if (e->inputs_file) {
@@ -587,7 +597,10 @@ static int finish_options(struct explore *e, struct err *err)
 
 static int run(int argc, char **argv)
 {
-	struct explore e = { .o = { .n_specs = 1, .jobs = 1, .memory = 64 << 20 } };
+	struct explore e = { .o = { .n_specs = 1,
+				    .jobs = 1,
+				    .memory = 64 << 20,
+				    .search = { .order = SEARCH_DEPTH } } };
 	struct err err = ERR_INIT;
 	int opt, status;
 

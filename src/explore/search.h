@@ -27,6 +27,7 @@ struct search_opts {
 	uint32_t depth;	     /* steps from the empty file system */
 	uint32_t alphabet;   /* steps in it; 0: 4096 for a walk, else 48 */
 	uint32_t save_every; /* levels of a depth-first search; 0: 8 */
+	uint64_t round;	     /* operations with one alphabet, not for walks; 0: all there is */
 	uint64_t room_every; /* walks; 0: never */
 };
 
@@ -70,9 +71,10 @@ struct search {
 	struct rng rng;
 	struct script_log log; /* what happened lately */
 	struct step_result result;
-	struct hash128 at; /* the state all sides are in */
-	uint64_t walk;	   /* number of the walk, from 0 */
-	uint64_t until;	   /* operations after which to stop; 0: no limit */
+	struct hash128 at;   /* the state all sides are in */
+	uint64_t walk;	     /* number of the walk, or of the round, from 0 */
+	uint64_t until;	     /* operations after which to stop; 0: no limit */
+	uint64_t round_ends; /* operations */
 	uint64_t undone;
 	uint32_t last;		       /* the step taken last */
 	bool eager;		       /* steps are chosen for what they change */

@@ -10,8 +10,9 @@
 enum { NAMES_MAX = 64 };
 
 struct change {
-	enum { CHANGE_PATH, CHANGE_HANDLE, CHANGE_NUMBER } kind;
-	const char *from, *to; /* CHANGE_PATH */
+	enum { CHANGE_PATH, CHANGE_ONE_PATH, CHANGE_HANDLE, CHANGE_NUMBER } kind;
+	const char *from, *to; /* CHANGE_PATH; CHANGE_ONE_PATH: only in this operation */
+	size_t drop;	       /* CHANGE_ONE_PATH: this item goes at the same time */
 	size_t op;	       /* the others: of this operation */
 	unsigned arg;
 	uint64_t num;
@@ -42,7 +43,7 @@ static bool is_path(const struct op *op, unsigned i)
 
 static void apply(const struct change *c, size_t i, struct op *op)
 {
-	if (c->kind == CHANGE_PATH) {
+	if (c->kind == CHANGE_PATH || (c->kind == CHANGE_ONE_PATH && i == c->op)) {
 		for (unsigned k = 0; op->def->args[k].kind != ARG_END; k++) {
 			const char *new = is_path(op, k) ? renamed(c, op->args[k].text, k) : NULL;
 
@@ -52,6 +53,8 @@ static void apply(const struct change *c, size_t i, struct op *op)
 		return;
 	}
 	if (i != c->op)
+		return;
+	if (c->kind == CHANGE_ONE_PATH)
 		return;
 	if (c->kind == CHANGE_NUMBER) {
 		op->args[c->arg].num = c->num;
@@ -75,6 +78,8 @@ static int try_change(struct shrink *h, struct change *c, struct err *err)
 	for (size_t i = 0; i < h->best->items.n; i++) {
 		const struct script_item *item = &h->best->items.v[i];
 
+		if (c->kind == CHANGE_ONE_PATH && i == c->drop)
+			continue;
 		if (item->kind != SCRIPT_OP) {
 			script_add(&less, item->kind, item->n);
 			continue;
@@ -170,6 +175,41 @@ static int simpler_names(struct shrink *h, struct err *err)
 								  .from = names.v[i],
 								  .to = names.v[k] },
 						err);
+	names_release(&names);
+	return rc;
+}
+
+/*
+ * Sometimes an operation is there only because another uses the same name twice: with a name of its
+ * own for that one, it can go. Taken only if it does.
+ */
+static int own_name(struct shrink *h, struct err *err)
+{
+	size_t n = h->best->items.n;
+	struct names names;
+	char fresh[32];
+	int rc = 0;
+
+	if (n > 10)
+		return 0;
+	names_of(h->best, &names);
+	name_in_root(&names, "/g", fresh);
+	for (size_t i = 0; i < n && !rc; i++)
+		for (size_t k = 0; k < n && !rc && !shrink_spent(h); k++) {
+			const struct script_item *item = &h->best->items.v[i];
+
+			if (i == k || item->kind != SCRIPT_OP ||
+			    !is_path(&h->best->w.ops.v[item->n], 0))
+				continue;
+			auto_free char *from = xstrdup(h->best->w.ops.v[item->n].args[0].text);
+			rc = try_change(h,
+					&(struct change){ .kind = CHANGE_ONE_PATH,
+							  .op = item->n,
+							  .from = from,
+							  .to = fresh,
+							  .drop = k },
+					err);
+		}
 	names_release(&names);
 	return rc;
 }
@@ -273,6 +313,8 @@ int shrink_simplify(struct shrink *h, struct err *err)
 		rc = simpler_names(h, err);
 		if (!rc)
 			rc = fewer_handles(h, err);
+		if (!rc)
+			rc = own_name(h, err);
 		any |= rc > 0;
 	} while (rc > 0 && !shrink_spent(h));
 	return rc < 0 ? rc : any;
