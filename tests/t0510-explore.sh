@@ -52,7 +52,7 @@ check 'what was found can be done again' sh -c "
 check 'and again shows every time' grep -q '^shown 3 of 3 times' out
 
 check 'breadth first finds one as well' explore 1 -t mutant:dir-nlink --order breadth --time 60s --findings 1
-check 'without a mutation, nothing is found by walking' explore 0 -t mutant --limit 60000
+check 'without a mutation, nothing is found by walking' explore 0 -t mutant --order walk --limit 60000
 check 'nor depth first' explore 0 -t mutant --order depth --limit 30000
 check 'nor breadth first' explore 0 -t mutant --order breadth --limit 10000
 check 'the majority is not with the mutant' explore 1 -t mutant:errno -r reffs -r reffs --time 60s --findings 1
@@ -66,19 +66,19 @@ check 'and the operations before it' grep -q '^link' kept/findings/999000-0/work
 # ---- searching ----
 
 check 'the same seed does the same' sh -c "
-	timeout 60 '$OUTAGE' explore -t reffs --limit 20000 --seed 4 --coverage a -o r1 >out 2>err &&
-	timeout 60 '$OUTAGE' explore -t reffs --limit 20000 --seed 4 --coverage b -o r2 >>out 2>>err && cmp a b"
+	timeout 60 '$OUTAGE' explore -t reffs --order walk --limit 20000 --seed 4 --coverage a -o r1 >out 2>err &&
+	timeout 60 '$OUTAGE' explore -t reffs --order walk --limit 20000 --seed 4 --coverage b -o r2 >>out 2>>err && cmp a b"
 check 'a picture of what was exercised' sh -c "
 	timeout 60 '$OUTAGE' explore -t reffs --limit 2000 --coverage c.svg -o r3 >out 2>err &&
 	grep -q '<svg' c.svg"
 check 'tasks that share what they visited' explore 0 -t reffs -j 2 --share --order depth --limit 20000
 check 'and that do not, with how much they overlap' explore 0 -t reffs -j 2 --vary --limit 20000
 check 'which is told' grep -q '% of the states were visited by more than one' out
-check 'machine 2 of 3' explore 0 -t reffs --swarm 2/3 --limit 5000
+check 'machine 2 of 3' explore 0 -t reffs --order walk --swarm 2/3 --limit 5000
 check 'JSON' sh -c "timeout 60 '$OUTAGE' explore -t reffs --limit 5000 --json -o r4 >out 2>err &&
 	grep -q '\"operations\": [0-9]' out && grep -q '\"depth_max\": ' out && grep -q '\"restores\": ' out"
 check 'full memory is told, with its odds' sh -c "
-	timeout 60 '$OUTAGE' explore -t reffs --memory 64k --limit 60000 -o r5 >out 2>err && grep -q 'with odds of' out"
+	timeout 60 '$OUTAGE' explore -t reffs --order walk --memory 64k --limit 60000 -o r5 >out 2>err && grep -q 'with odds of' out"
 check 'a run is stopped' explore 0 -t reffs --order depth --limit 3000
 check 'and goes on' sh -c "timeout 60 '$OUTAGE' explore -t reffs --order depth --limit 3000 --resume kept >out 2>err"
 

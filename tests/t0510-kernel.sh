@@ -39,26 +39,26 @@ orphans() {
 # ---- healthy ----
 
 for fs in ext4 xfs btrfs; do
-	check "$fs: walks do not differ from the reference" explore 0 -t $fs --limit 8000 --seed 11
+	check "$fs: walks do not differ from the reference" explore 0 -t $fs --order walk --limit 8000 --seed 11
 	check "$fs: nor does a depth-first search" explore 0 -t $fs --order depth --limit 2500
 	check "$fs: nor breadth first" explore 0 -t $fs --order breadth --limit 1000
-	check "$fs: nor with a mount around every step" explore 0 -t $fs --strategy remount --limit 250
-	check "$fs: nor after crashes" explore 0 -t $fs --crash 5 --depth 25 --limit 600
+	check "$fs: nor with a mount around every step" explore 0 -t $fs --order walk --strategy remount --limit 250
+	check "$fs: nor after crashes" explore 0 -t $fs --order walk --crash 5 --depth 25 --limit 600
 done
 check 'crashes were tried' grep -q '^[1-9][0-9]* crash states checked' out
 for fs in ext2 ext3; do
-	check "$fs: walks do not differ from the reference" explore 0 -t $fs --limit 3000
+	check "$fs: walks do not differ from the reference" explore 0 -t $fs --order walk --limit 3000
 done
 check 'ext2 is unmounted to be saved' explore 0 -t ext2 --order depth --limit 600
-check 'ext4 against xfs, without the reference' explore 0 -t ext4 -r xfs --limit 2500
-check 'three of them, where the majority decides' explore 0 -t ext4 -r reffs -r btrfs --limit 1500
+check 'ext4 against xfs, without the reference' explore 0 -t ext4 -r xfs --order walk --limit 2500
+check 'three of them, where the majority decides' explore 0 -t ext4 -r reffs -r btrfs --order walk --limit 1500
 check 'a small disk runs full, and nobody is to blame' \
-	explore 0 -t ext4 --size 2200k --mkfs '-b 1024' --limit 3000 --depth 1000
+	explore 0 -t ext4 --size 2200k --mkfs '-b 1024' --order walk --limit 3000 --depth 1000
 
 # ---- sick ----
 
 check 'ext4 that gives files the group of their directory is caught' \
-	explore 1 -t ext4,grpid --time 100s --findings 1
+	explore 1 -t ext4,grpid --order walk --time 100s --findings 1
 check 'by three operations' test "$(wc -l <kept/findings/1-0/workload)" = 3
 check 'what differed is kept' grep -q 'owner is' kept/findings/1-0/problems
 check 'with a log of what each returned' grep -q 'ext4,grpid returns 0; reffs returns 0' kept/findings/1-0/log
@@ -80,11 +80,11 @@ fuse() {
 		--size 4M "$@"
 }
 if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
-	check 'a FUSE server: walks' fuse 0 '' --limit 1500
+	check 'a FUSE server: walks' fuse 0 "" --order walk --limit 1500
 	check 'a FUSE server: depth first' fuse 0 '' --order depth --limit 800
 	check 'a FUSE server with a bug that only a crash shows' \
-		fuse 1 '-o bug=chmod-lost' --crash 3 --depth 20 --time 100s --findings 1
-	check 'and without it' fuse 0 '' --crash 3 --depth 20 --limit 250
+		fuse 1 '-o bug=chmod-lost' --order walk --crash 3 --depth 20 --time 100s --findings 1
+	check 'and without it' fuse 0 '' --order walk --crash 3 --depth 20 --limit 250
 	# shellcheck disable=SC2016 # for the shell that runs it
 	check 'a server that does not mount' sh -c '
 		timeout 60 "$1" explore -t "fuse:sleep 100 # {disk} {mnt}" --mkfs "true {disk}" --hang 2s \

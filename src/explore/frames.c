@@ -159,9 +159,8 @@ static int mount_back(struct search *s, const struct frames *stack, struct frame
 }
 
 /* The short way to where we are now is that of the frame; the log still has what happened. */
-static void undo_path(struct search *s, const struct frame *f)
+static void short_path(struct search *s, const struct frame *f)
 {
-	s->undone++;
 	vec_clear(&s->log.path);
 	for (size_t i = 0; i < f->path.n; i++)
 		vec_push(&s->log.path, f->path.steps[i]);
@@ -179,8 +178,11 @@ static int move_to(struct search *s, const struct frames *stack, struct frame *f
 	*out = MOVED;
 	if (f->unknown)
 		return mount_back(s, stack, f, out, err);
-	if (!lost && hash_eq(s->at, f->hash))
+	if (!lost && hash_eq(s->at, f->hash)) {
+		if (s->log.path.n != f->path.n)
+			short_path(s, f);
 		return 0;
+	}
 	back = lost ? UINT32_MAX : find_step_to(s, f->hash, last);
 	if (back == UINT32_MAX)
 		return mount_back(s, stack, f, out, err);
@@ -193,8 +195,10 @@ static int move_to(struct search *s, const struct frames *stack, struct frame *f
 		*out = MOVED_DIFFERENT;
 	else if (s->result.verdict == STEP_ABANDONED || !hash_eq(s->at, f->hash))
 		return mount_back(s, stack, f, out, err);
-	else
-		undo_path(s, f);
+	else {
+		s->undone++;
+		short_path(s, f);
+	}
 	return 0;
 }
 

@@ -64,6 +64,12 @@ struct side_ops {
 	 */
 	int (*empty)(struct side *s, const struct tree *seen, struct findings *out,
 		     uint64_t *missing, struct err *err);
+	/*
+	 * How many bytes can be written now; and takes `bytes` of them away for good, by a file
+	 * that is not part of the state, so that sides run full at the same time. NULL: no limit.
+	 */
+	int (*room)(struct side *s, uint64_t *out, struct err *err);
+	int (*fill)(struct side *s, uint64_t bytes, struct err *err);
 	/* Adds complaints of the kernel; true if there are any. NULL: it has none. */
 	bool (*kernel_log)(struct side *s, struct strbuf *out);
 };
@@ -78,6 +84,8 @@ struct side {
 };
 
 extern const struct side_ops side_reffs, side_target;
+
+#define SIDE_FILLER ".outage-filler"
 
 enum { SIDE_KINDS_MAX = 8 };
 /* Adds a kind of side, found by its name or by its name and a colon; for tests. */

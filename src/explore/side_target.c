@@ -13,9 +13,12 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "check/check.h"
 #include "explore/side.h"
 #include "workload/exec.h"
+
+enum { FILL_BLOCK = 64 << 10 };
 
 struct target_side {
 	struct side base;
@@ -84,7 +87,7 @@ static int drop_caches(void *ctx)
 
 /* ---- a side ---- */
 
-static int room(struct target_side *o, uint64_t *out, struct err *err)
+static int measure_room(struct target_side *o, uint64_t *out, struct err *err)
 {
 	struct statvfs st;
 
@@ -123,7 +126,7 @@ static int open_target(struct side *s, const struct side_opts *opts, struct err 
 	if (rc > 0)
 		rc = err_set(err, -EIO, "a new %s cannot be mounted: %s", o->t.ops->name,
 			     strbuf_str(&said));
-	return rc ? rc : room(o, &o->room, err);
+	return rc ? rc : measure_room(o, &o->room, err);
 }
 
 static void close_target(struct side *s)
@@ -240,10 +243,38 @@ static int empty(struct side *s, const struct tree *seen, struct findings *out, 
 	int rc = check_usable(o->t.root, seen, out, err);
 
 	if (!rc)
-		rc = room(o, &left, err);
+		rc = measure_room(o, &left, err);
 	if (!rc)
 		*missing = o->room > left ? o->room - left : 0;
 	return rc;
+}
+
+static int room(struct side *s, uint64_t *out, struct err *err)
+{
+	return measure_room(own(s), out, err);
+}
+
+static int fill(struct side *s, uint64_t bytes, struct err *err)
+{
+	struct target_side *o = own(s);
+	auto_fd fd = openat(o->t.root, SIDE_FILLER, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	auto_free char *block = xcalloc(1, FILL_BLOCK);
+	int rc = fd < 0 ? -errno : 0;
+
+	/* Written, not allocated: not every file system can do that. */
+	for (uint64_t at = 0; at < bytes && !rc; at += FILL_BLOCK)
+		rc = io_pwrite_full(fd, block, min(bytes - at, (uint64_t)FILL_BLOCK), (off_t)at);
+	if (rc && rc != -ENOSPC)
+		return err_set(err, rc, "cannot take room away from %s: %s", s->spec,
+			       strerror(-rc));
+	util_close(steal_fd(&fd));
+	rc = measure_room(o, &o->room, err);
+	if (rc)
+		return rc;
+	/* From now on this is what a new file system looks like. */
+	s->ops->drop(s, s->base);
+	s->base = NULL;
+	return s->ops->save(s, &s->base, err);
 }
 
 static bool kernel_log(struct side *s, struct strbuf *out)
@@ -264,6 +295,8 @@ const struct side_ops side_target = {
 	.restore = restore,
 	.drop = drop,
 	.empty = empty,
+	.room = room,
+	.fill = fill,
 	.kernel_log = kernel_log,
 };
 

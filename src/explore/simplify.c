@@ -10,10 +10,12 @@
 enum { NAMES_MAX = 64 };
 
 struct change {
-	enum { CHANGE_PATH, CHANGE_ONE_PATH, CHANGE_HANDLE, CHANGE_NUMBER } kind;
+	enum { CHANGE_PATH, CHANGE_ONE_PATH, CHANGE_NO_RENAME, CHANGE_HANDLE, CHANGE_NUMBER } kind;
 	const char *from, *to; /* CHANGE_PATH; CHANGE_ONE_PATH: only in this operation */
-	size_t drop;	       /* CHANGE_ONE_PATH: this item goes at the same time */
-	size_t op;	       /* the others: of this operation */
+	/* CHANGE_ONE_PATH, CHANGE_NO_RENAME: this item goes at the same time */
+	size_t drop;
+	const char *fresh; /* CHANGE_NO_RENAME: for whatever has the old name after it */
+	size_t op;	   /* the others: of this operation */
 	unsigned arg;
 	uint64_t num;
 	const char *path; /* CHANGE_HANDLE: what the handle was opened on */
@@ -41,8 +43,34 @@ static bool is_path(const struct op *op, unsigned i)
 	return (kind == ARG_PATH || kind == ARG_FILE) && !op->args[i].is_handle && op->args[i].text;
 }
 
+/* After a rename that is not done, what had the new name still has the old one. */
+static void without_rename(const struct change *c, struct op *op)
+{
+	struct change back = *c, away = *c;
+
+	back.from = c->to;
+	back.to = c->from;
+	away.from = c->from;
+	away.to = c->fresh;
+	for (unsigned k = 0; op->def->args[k].kind != ARG_END; k++) {
+		const char *new = NULL;
+
+		if (is_path(op, k))
+			new = renamed(&back, op->args[k].text, k);
+		if (is_path(op, k) && !new)
+			new = renamed(&away, op->args[k].text, k);
+		if (new)
+			op->args[k].text = new;
+	}
+}
+
 static void apply(const struct change *c, size_t i, struct op *op)
 {
+	if (c->kind == CHANGE_NO_RENAME) {
+		if (i > c->op)
+			without_rename(c, op);
+		return;
+	}
 	if (c->kind == CHANGE_PATH || (c->kind == CHANGE_ONE_PATH && i == c->op)) {
 		for (unsigned k = 0; op->def->args[k].kind != ARG_END; k++) {
 			const char *new = is_path(op, k) ? renamed(c, op->args[k].text, k) : NULL;
@@ -78,7 +106,7 @@ static int try_change(struct shrink *h, struct change *c, struct err *err)
 	for (size_t i = 0; i < h->best->items.n; i++) {
 		const struct script_item *item = &h->best->items.v[i];
 
-		if (c->kind == CHANGE_ONE_PATH && i == c->drop)
+		if ((c->kind == CHANGE_ONE_PATH || c->kind == CHANGE_NO_RENAME) && i == c->drop)
 			continue;
 		if (item->kind != SCRIPT_OP) {
 			script_add(&less, item->kind, item->n);
@@ -214,6 +242,34 @@ static int own_name(struct shrink *h, struct err *err)
 	return rc;
 }
 
+static int fewer_renames(struct shrink *h, struct err *err)
+{
+	struct names names;
+	char fresh[32];
+	int rc = 0;
+
+	names_of(h->best, &names);
+	name_in_root(&names, "/g", fresh);
+	for (size_t i = 0; i + 1 < h->best->items.n && !rc && !shrink_spent(h); i++) {
+		const struct script_item *item = &h->best->items.v[i];
+		const struct op *op = &h->best->w.ops.v[item->n];
+
+		if (item->kind != SCRIPT_OP || !streq(op->def->name, "rename"))
+			continue;
+		auto_free char *from = xstrdup(op->args[0].text), *to = xstrdup(op->args[1].text);
+		rc = try_change(h,
+				&(struct change){ .kind = CHANGE_NO_RENAME,
+						  .op = item->n,
+						  .from = from,
+						  .to = to,
+						  .fresh = fresh,
+						  .drop = i },
+				err);
+	}
+	names_release(&names);
+	return rc;
+}
+
 /* ---- handles ---- */
 
 static const char *opened_on(const struct script *s, size_t op)
@@ -313,6 +369,8 @@ int shrink_simplify(struct shrink *h, struct err *err)
 		rc = simpler_names(h, err);
 		if (!rc)
 			rc = fewer_handles(h, err);
+		if (!rc)
+			rc = fewer_renames(h, err);
 		if (!rc)
 			rc = own_name(h, err);
 		any |= rc > 0;

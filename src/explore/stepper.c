@@ -20,13 +20,36 @@ static void add_ignored(struct stepper *s, const char *const *names)
 /* What is compared is what every side can say. */
 static void choose_tree_opts(struct stepper *s)
 {
+	static const char *const filler[] = { SIDE_FILLER, NULL };
+
 	s->tree_opts = (struct tree_opts){ .dir_nlink = true, .ignore = s->ignore };
+	add_ignored(s, filler);
 	for (unsigned i = 0; i < s->n; i++) {
 		add_ignored(s, side_ignore(s->sides[i]));
 		if (differences_find(s->sides[i]->differences, DIFFER_DIR_NLINK))
 			s->tree_opts.dir_nlink = false;
 		s->avoids |= differences_find(s->sides[i]->differences, DIFFER_AVOID) != NULL;
 	}
+}
+
+/* Sides that can run full get the room of the smallest. */
+static int equal_room(struct stepper *s, struct err *err)
+{
+	uint64_t room[SIDES_MAX], least = UINT64_MAX;
+	unsigned limited = 0;
+	int rc = 0;
+
+	for (unsigned i = 0; i < s->n && !rc; i++) {
+		if (!s->sides[i]->ops->room)
+			continue;
+		rc = s->sides[i]->ops->room(s->sides[i], &room[i], err);
+		least = min(least, room[i]);
+		limited++;
+	}
+	for (unsigned i = 0; i < s->n && !rc && limited > 1; i++)
+		if (s->sides[i]->ops->fill && room[i] > least)
+			rc = s->sides[i]->ops->fill(s->sides[i], room[i] - least, err);
+	return rc;
 }
 
 int stepper_open(struct stepper *s, const struct side_opts *opts, const char *const *specs,
@@ -49,6 +72,8 @@ int stepper_open(struct stepper *s, const struct side_opts *opts, const char *co
 		if (!i)
 			how.relative_to = s->sides[0]->differences;
 	}
+	if (!rc)
+		rc = equal_room(s, err);
 	if (rc)
 		stepper_close(s);
 	else
