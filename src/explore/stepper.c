@@ -464,6 +464,17 @@ static int settle(struct stepper *s, struct step_result *out, struct err *err)
 	return 0;
 }
 
+static int log_state(struct stepper *s, struct err *err)
+{
+	struct hash128 h;
+	char hex[HASH_HEX_SIZE];
+	int rc = stepper_hash(s, &h, err);
+
+	if (!rc)
+		strbuf_addf(s->log, "\t# state %s\n", hash_hex(h, hex));
+	return rc;
+}
+
 static bool avoided(const struct stepper *s, const struct step *st)
 {
 	for (uint32_t k = 0; s->avoids && k < st->n; k++)
@@ -501,7 +512,7 @@ int stepper_step(struct stepper *s, size_t step, struct step_result *out, struct
 			rc = stepper_compare(s, out, err);
 	}
 	s->counts.abandoned += out->verdict == STEP_ABANDONED;
-	return rc;
+	return !rc && s->log && out->verdict == STEP_SAME ? log_state(s, err) : rc;
 }
 
 /* ---- which state it is ---- */
