@@ -63,6 +63,10 @@ check 'what never returns is a finding' explore 1 -t mutant:hang --hang 2s --tim
 check 'with the operation that hangs' grep -q '	.*last operation begun was link' kept/findings/*/problems
 check 'and the operations before it' grep -q '^link' kept/findings/999000-0/workload
 
+check 'what does not show again is kept' explore 1 -t mutant:once --order walk --time 60s --findings 1
+check 'and marked so' grep -q '^shown 0 of 3' kept/findings/1-0/case
+check 'with what was seen' grep -q 'rmdir .*: mutant:once fails with EIO' kept/findings/1-0/problems
+
 # ---- searching ----
 
 check 'the same seed does the same' sh -c "

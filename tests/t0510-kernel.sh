@@ -85,6 +85,22 @@ if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
 	check 'a FUSE server with a bug that only a crash shows' \
 		fuse 1 '-o bug=chmod-lost' --order walk --crash 3 --depth 20 --time 100s --findings 1
 	check 'and without it' fuse 0 '' --order walk --crash 3 --depth 20 --limit 250
+	# A copy, so that nobody else's server is stopped.
+	cp "$seedfs" myfs
+	timeout 100 "$OUTAGE" explore -t "fuse:$dir/myfs mount {disk} {mnt} -f" --order walk \
+		--mkfs "$dir/myfs mkfs {disk}" --size 4M --hang 3s -o hung >out 2>err &
+	explorer=$!
+	# Once it is at work; it is mounted anew now and then, so one try may come too late.
+	sleep 3
+	for _ in $(seq 200); do
+		server=$(pgrep -f "^$dir/myfs mount" | head -1)
+		[ -n "$server" ] && kill -STOP "$server" 2>/dev/null && break
+		sleep 0.05
+	done
+	wait "$explorer"
+	check 'a server that stops answering is a finding' test $? = 1
+	check 'and is said to hang' grep -q 'did not answer for 3000 ms' out
+	check 'with what was being done' test -s hung/findings/999000-0/workload
 	# shellcheck disable=SC2016 # for the shell that runs it
 	check 'a server that does not mount' sh -c '
 		timeout 60 "$1" explore -t "fuse:sleep 100 # {disk} {mnt}" --mkfs "true {disk}" --hang 2s \

@@ -364,6 +364,17 @@ static void note_symlink(struct mutant *m, const struct op *op, int64_t result)
 		m->complains = true;
 }
 
+static bool once(struct mutant *m, const struct op *op, size_t i, int64_t *result)
+{
+	static bool done;
+	bool now = !done && is(op, "rmdir") && lookup(m, path_of(op), NULL);
+
+	(void)i;
+	done |= now;
+	*result = -EIO;
+	return now;
+}
+
 static const struct bug bugs[] = {
 	{ .name = "cache-restore",
 	  .after = remember_mode,
@@ -405,6 +416,7 @@ static const struct bug bugs[] = {
 	  .what = "attributes are gone after a remount" },
 	{ .name = "noreplace", .op = replaces, .what = "rename replaces although told not to" },
 	{ .name = "hang", .op = hang, .what = "link never returns" },
+	{ .name = "once", .op = once, .what = "rmdir fails one single time" },
 	{ .name = "kernel-log", .after = note_symlink, .what = "the kernel warns after symlink" },
 	{ .name = "truncate-round",
 	  .after = note_grown,
