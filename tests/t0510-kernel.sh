@@ -85,6 +85,21 @@ if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
 	check 'a FUSE server with a bug that only a crash shows' \
 		fuse 1 '-o bug=chmod-lost' --order walk --crash 3 --depth 20 --time 100s --findings 1
 	check 'and without it' fuse 0 '' --order walk --crash 3 --depth 20 --limit 250
+	# A server that makes its own disk anew whenever it starts.
+	anew="mounted:rm -f $dir/disk; $seedfs mkfs $dir/disk; exec $seedfs mount $dir/disk {mnt} -f"
+	check 'a server whose states cannot be saved is started anew' \
+		explore 0 -t "$anew" --order walk --depth 60 --limit 400
+	check 'and cannot be searched depth first' explore 2 -t "$anew" --order depth --limit 400
+	check 'which is said' grep -q 'cannot be saved; search it with --order walk' err
+	check 'a server that ends at once' explore 2 -t 'mounted:true {mnt}' --order walk
+	check 'is said to' grep -q 'ended before anything was mounted' err
+	if "$OUTAGE" reffs --help >out 2>err; then
+		check 'the mounted reference file system saves itself' \
+			explore 0 -t "mounted:$OUTAGE reffs {mnt}" --order depth --limit 1500
+		check 'and was mounted once' grep -q ', 1 mounts$' out
+	else
+		skip 'outage reffs is not there'
+	fi
 	# A copy, so that nobody else's server is stopped.
 	cp "$seedfs" myfs
 	timeout 100 "$OUTAGE" explore -t "fuse:$dir/myfs mount {disk} {mnt} -f" --order walk \

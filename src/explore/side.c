@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-static const struct side_ops *kinds[SIDE_KINDS_MAX] = { &side_reffs };
+static const struct side_ops *kinds[SIDE_KINDS_MAX] = { &side_reffs, &side_mounted };
 
 void side_register(const struct side_ops *ops)
 {
@@ -26,7 +26,7 @@ const struct side_ops *side_find(const char *spec, struct err *err)
 	struct err why = ERR_INIT;
 	if (target_find(spec, &why))
 		return &side_target;
-	err_set(err, -EINVAL, "%s, and reffs in this process", why.msg);
+	err_set(err, -EINVAL, "%s; and reffs in this process, mounted:COMMAND {mnt}", why.msg);
 	return NULL;
 }
 
@@ -67,5 +67,5 @@ void side_close(struct side *s)
 
 bool side_in_process(const struct side *s)
 {
-	return s->ops != &side_target;
+	return s->ops != &side_target && s->ops != &side_mounted;
 }

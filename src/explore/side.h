@@ -83,7 +83,7 @@ struct side {
 	const char *note; /* what it cannot do as asked, and what is done instead; or NULL */
 };
 
-extern const struct side_ops side_reffs, side_target;
+extern const struct side_ops side_reffs, side_target, side_mounted;
 
 #define SIDE_FILLER ".outage-filler"
 

@@ -205,6 +205,13 @@ static int save(struct side *s, struct side_state **out, struct err *err)
 		rc = err_set(err, -errno, "%s cannot be synced: %m", s->spec);
 	if (!rc)
 		rc = snapshot(o, &state->image, err);
+	if (rc == -ETIMEDOUT && o->t.root >= 0) {
+		/* The end of some request was not seen; unmounted, all of them have ended. */
+		err_clear(err);
+		rc = unmount_it(o, true, err);
+		if (!rc)
+			rc = snapshot(o, &state->image, err);
+	}
 	if (!rc && o->t.root < 0)
 		rc = mount_it(o, &said, err);
 	if (rc > 0) {

@@ -34,7 +34,7 @@ const struct target_ops *target_find(const char *spec, struct err *err)
  * A mount namespace of our own, and in it an empty tmpfs to mount things in: both are gone with the
  * process, whatever ends it.
  */
-static int private_place(struct target *t, struct err *err)
+int target_place(char mnt[TARGET_PLACE_SIZE], struct err *err)
 {
 	static bool done;
 	static unsigned opened; /* two targets of one process do not share a place */
@@ -49,11 +49,11 @@ static int private_place(struct target *t, struct err *err)
 			return err_set(err, -errno, "cannot mount a tmpfs on %s: %m", place);
 		done = true;
 	}
-	snprintf(t->mnt, sizeof(t->mnt), "%s/fs", place);
+	snprintf(mnt, TARGET_PLACE_SIZE, "%s/fs", place);
 	if (opened++)
-		snprintf(t->mnt, sizeof(t->mnt), "%s/fs%u", place, opened);
-	if (mkdir(t->mnt, 0700) < 0 && errno != EEXIST)
-		return err_set(err, -errno, "cannot make %s: %m", t->mnt);
+		snprintf(mnt, TARGET_PLACE_SIZE, "%s/fs%u", place, opened);
+	if (mkdir(mnt, 0700) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "cannot make %s: %m", mnt);
 	return 0;
 }
 
@@ -71,7 +71,7 @@ int target_open(const struct target_opts *opts, struct target *t, struct err *er
 			       ops->name);
 	if (!t->opts.timeout_ms)
 		t->opts.timeout_ms = 60000;
-	int rc = private_place(t, err);
+	int rc = target_place(t->mnt, err);
 	if (!rc) {
 		t->kmsg = kmsg_open();
 		rc = ops->open(t, &t->opts, err);

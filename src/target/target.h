@@ -63,6 +63,8 @@ extern const struct target_ops target_ext2, target_ext3, target_ext4, target_xfs
 	target_fuse;
 extern const struct target_ops *const targets[]; /* ends with NULL */
 
+#define TARGET_PLACE_SIZE 64
+
 struct target {
 	const struct target_ops *ops;
 	struct target_opts opts;
@@ -70,7 +72,7 @@ struct target {
 	char *command;	  /* of a FUSE server, or NULL */
 	struct disk *disk;
 	int root; /* while mounted, else -1 */
-	char mnt[64];
+	char mnt[TARGET_PLACE_SIZE];
 	int kmsg;		  /* the log of the kernel, read so far; -1 if it cannot be read */
 	struct strbuf complaints; /* of the kernel, not yet asked for */
 	int server;		  /* process of a FUSE server, or 0 */
@@ -78,6 +80,12 @@ struct target {
 
 /* Which target a spec means; NULL and a sentence if there is none. */
 const struct target_ops *target_find(const char *spec, struct err *err);
+
+/*
+ * An empty directory to mount something on, in a mount namespace of this process's own: it is gone
+ * with the process, whatever ends it. Each call gives another one.
+ */
+int target_place(char mnt[TARGET_PLACE_SIZE], struct err *err) must_check;
 
 /* Opens a target in this process, which gets a mount namespace of its own. */
 int target_open(const struct target_opts *opts, struct target *t, struct err *err) must_check;
