@@ -14,6 +14,13 @@
 
 #include "explore/search.h"
 
+/*
+ * Both strategies do the same operations. A depth-first search begins with a dive in which nothing
+ * has to be put back, and some alphabets lead nowhere: these were chosen because the target is put
+ * back 0.07 times an operation within so few, which is more often than in a long run (0.04).
+ */
+enum { SEED = 3, SMALL_ALPHABET = 48, OPERATIONS = 2000 };
+
 struct measure {
 	double ops_per_s, ops_per_cpu_s, restores_per_op, bytes_per_state;
 };
@@ -42,9 +49,11 @@ static int run(const char *target, enum search_order order, enum strategy strate
 {
 	const char *specs[] = { target, "reffs" };
 	struct side_opts sides = { .strategy = strategy };
+	bool walk = order == SEARCH_WALK;
 	struct search_opts opts = { .order = order,
-				    .seed = 5,
-				    .depth = order == SEARCH_WALK ? 400 : 10 };
+				    .seed = SEED,
+				    .depth = walk ? 400 : 10,
+				    .alphabet = walk ? 0 : SMALL_ALPHABET };
 	struct search_progress *progress = xcalloc(1, sizeof(*progress));
 	struct stepper st;
 	struct inputs in;
@@ -110,16 +119,17 @@ static bool measure(const char *target, enum search_order order, enum strategy s
 	return status == 0;
 }
 
-static void compare(const char *target, enum search_order order, const char *name,
-		    uint64_t operations)
+static void compare(const char *target, enum search_order order, const char *name)
 {
 	struct measure ours, theirs;
 
-	if (!measure(target, order, STRATEGY_SYNC, operations, &ours) ||
-	    !measure(target, order, STRATEGY_REMOUNT, operations / 10, &theirs))
+	if (!measure(target, order, STRATEGY_SYNC, OPERATIONS, &ours) ||
+	    !measure(target, order, STRATEGY_REMOUNT, OPERATIONS, &theirs))
 		return;
 	printf("explore_%s_%s_ops_per_s %.0f\n", target, name, ours.ops_per_s);
 	printf("explore_%s_%s_restores_per_op %.4f\n", target, name, ours.restores_per_op);
+	printf("explore_%s_%s_remount_restores_per_op %.4f\n", target, name,
+	       theirs.restores_per_op);
 	printf("explore_%s_%s_remount_ops_per_s %.0f\n", target, name, theirs.ops_per_s);
 	printf("explore_%s_%s_times_remount %.1f\n", target, name,
 	       ours.ops_per_s / theirs.ops_per_s);
@@ -138,8 +148,8 @@ int main(void)
 	if (geteuid() != 0)
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(kernel); i++) {
-		compare(kernel[i], SEARCH_WALK, "walk", 6000);
-		compare(kernel[i], SEARCH_DEPTH, "depth", 6000);
+		compare(kernel[i], SEARCH_WALK, "walk");
+		compare(kernel[i], SEARCH_DEPTH, "depth");
 	}
 	return 0;
 }
