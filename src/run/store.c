@@ -234,8 +234,16 @@ int store_case(const struct store_place *at, const struct run_case *c, const str
 int store_case_alone(const char *dir, const struct run_case *c, const struct run_opts *opts,
 		     struct err *err)
 {
+	/* Of a case that was here before; "case" first, so that no directory seems whole. */
+	static const char *const old[] = { "case", "seen", "kernel-log", "said", "recovery" };
 	auto_free char *base = xasprintf("%s/base.img", dir);
 	int rc = make_dir(dir, err);
+
+	for (size_t i = 0; i < ARRAY_SIZE(old); i++) {
+		auto_free char *path = xasprintf("%s/%s", dir, old[i]);
+
+		unlink(path);
+	}
 
 	if (!rc)
 		rc = image_save_file(c->base, base, err);
