@@ -329,10 +329,11 @@ void shell_finding(const struct view *v, struct strbuf *out)
 	shell_clean(out, v->c.target);
 	strbuf_adds(out, ", Linux ");
 	shell_clean(out, v->c.kernel ? v->c.kernel : "(unknown)");
-	if (v->has_state)
+	if (v->crash.has_state)
 		strbuf_addf(out, ".\n# Of %zu writes in flight, %zu were lost and %zu torn.\n",
-			    v->state.lost.n + v->state.torn.n + v->state.survived.n,
-			    v->state.lost.n, v->state.torn.n);
+			    v->crash.state.lost.n + v->crash.state.torn.n +
+				    v->crash.state.survived.n,
+			    v->crash.state.lost.n, v->crash.state.torn.n);
 	else
 		strbuf_adds(out, ".\n");
 }

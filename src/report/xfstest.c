@@ -58,7 +58,7 @@ static void put_operations(const struct view *v, struct strbuf *out)
 
 static void put_warning(const struct view *v, struct strbuf *out)
 {
-	if (!v->has_state || !(v->state.lost.n + v->state.torn.n))
+	if (!v->crash.has_state || !(v->crash.state.lost.n + v->crash.state.torn.n))
 		return;
 	strbuf_adds(
 		out,
