@@ -280,7 +280,9 @@ static void put_trees(const struct view *v, struct strbuf *out)
 	for (size_t i = 0; i < rows.n; i++) {
 		allowed |= rows.v[i].allowed;
 		strbuf_addf(out, "<tr%s>",
-			    rows.v[i].allowed ? " class=\"free\"" : classes[rows.v[i].mark]);
+			    rows.v[i].allowed ? " class=\"free\""
+			    : v->has_seen     ? classes[rows.v[i].mark]
+					      : "");
 		put_cell(out, rows.v[i].expected, rows.v[i].expected_len);
 		put_cell(out, rows.v[i].seen, rows.v[i].seen_len);
 		strbuf_adds(out, "</tr>\n");

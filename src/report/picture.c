@@ -23,7 +23,7 @@ enum {
 	ROW = 13,
 	ROWS_MAX = 16,
 	EVENTS_MAX = 4000,
-	CRASH_TEXT = 124, /* room for what stands at the crash */
+	CRASH_TEXT = 166, /* room for what stands at the crash */
 };
 
 struct picture {
@@ -250,8 +250,9 @@ static void draw_crash(struct picture *p)
 
 	strbuf_addf(p->out,
 		    "<g class=\"crash\"><rect x=\"%d\" y=\"14\" width=\"%d\" height=\"%d\"/>"
-		    "<path d=\"M%d 4V%d\"/><text x=\"%d\" y=\"12\">the power fails</text></g>\n",
-		    x, p->width - x, p->height - 20, x, p->height - 6, x + 5);
+		    "<path d=\"M%d 4V%d\"/><text x=\"%d\" y=\"12\">the power fails%s</text></g>\n",
+		    x, p->width - x, p->height - 20, x, p->height - 6, x + 5,
+		    p->workload ? "" : " again");
 }
 
 static void draw(struct picture *p)
