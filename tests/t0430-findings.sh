@@ -239,6 +239,15 @@ check "options are folded" grep -q '<details class="options">' page.html
 check "report of one finding" status 0 report small
 check "has no plural" grep -q '1 finding in 1 cluster$' out
 
+check "and a reason" grep -q '^although fsync' out
+check "and no other" test "$(grep -c '^because' out)" -eq 0
+cp -r small unpromised
+printf 'size\tfoo\tfoo: size is 5, not 64\t\n' >unpromised/problems
+check "report of what no promise covers" status 0 report unpromised
+check "gives a reason as well" grep -qx 'because  no operation ever gave it that value' out
+check "the page of a run" status 0 report plain --html page.html
+check "tells how many more are kept" grep -q '4 more kept, [0-9]* counted only' page.html
+
 # ---- user-space file systems, and a second crash ----
 
 seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
