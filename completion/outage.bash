@@ -242,7 +242,7 @@ _outage() {
 	explore) _outage_explore ;;
 	report) _outage_finding '--text --json --suppressions --html --help' ;;
 	replay) _outage_finding '--rerun --time --json --help' ;;
-	shrink) _outage_finding '--output --runs --time --json --help' ;;
+	shrink) _outage_finding '--output --force --runs --time --json --help' ;;
 	export) _outage_finding '--output --help' ;;
 	trace) _outage_trace ;;
 	doctor) _outage_words '--fix --json --help' ;;
