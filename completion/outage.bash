@@ -134,6 +134,48 @@ _outage_test() {
 	fi
 }
 
+_outage_explore() {
+	case $prev in
+	-t | --target | -r | --ref)
+		_outage_words 'reffs ext4 xfs btrfs ext3 ext2 fuse:'
+		return
+		;;
+	--order)
+		_outage_words 'depth breadth walk'
+		return
+		;;
+	--strategy)
+		_outage_words 'sync remount'
+		return
+		;;
+	--dist)
+		_outage_words 'uniform rank inverse decay inverse-decay'
+		return
+		;;
+	--crash-modes)
+		_outage_words 'persist last prefix reorder'
+		return
+		;;
+	--guarantee)
+		_outage_words 'posix linux sync'
+		return
+		;;
+	--recorder)
+		_outage_words 'bpf fuse'
+		return
+		;;
+	--inputs | --coverage | -o | --output | --resume | --replay)
+		_outage_files
+		return
+		;;
+	esac
+	[[ $cur != -* ]] ||
+		_outage_words '--target --ref --order --depth --alphabet --round --inputs --dist --strategy
+			--compare-every --crash --crash-modes --guarantee --memory --limit --time --seed
+			--hang --findings --jobs --share --vary --swarm --coverage --mkfs --recover --size
+			--recorder --output --resume --replay --json --help'
+}
+
 # _outage_finding OPTIONS: a command that takes a directory.
 _outage_finding() {
 	case $prev in
@@ -189,7 +231,7 @@ _outage() {
 		if [[ $cur == -* ]]; then
 			_outage_words '-v -q --help --version'
 		else
-			_outage_words 'gen test report replay shrink export trace reffs doctor'
+			_outage_words 'gen test explore report replay shrink export trace reffs doctor'
 		fi
 		return
 	fi
@@ -197,9 +239,10 @@ _outage() {
 	case ${words[at - 1]} in
 	gen) _outage_gen ;;
 	test) _outage_test ;;
+	explore) _outage_explore ;;
 	report) _outage_finding '--text --json --suppressions --html --help' ;;
 	replay) _outage_finding '--rerun --time --trust --json --help' ;;
-	shrink) _outage_finding '--output --runs --time --trust --json --help' ;;
+	shrink) _outage_finding '--output --force --runs --time --trust --json --help' ;;
 	export) _outage_finding '--output --help' ;;
 	trace) _outage_trace ;;
 	doctor) _outage_words '--fix --json --help' ;;

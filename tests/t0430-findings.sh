@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # A finding from end to end: reported, seen again, made small, and handed to people who do not have
 # this program. ext4 without barriers is the sick one: it never flushes, so a crash may lose anything.
-# shellcheck source=tests/lib.sh disable=SC2317 # called through check
+# shellcheck source=tests/lib.sh disable=SC2317,SC2016 # called through check; for eval
 . "$(dirname "$0")/lib.sh"
 
 if [ "$(id -u)" != 0 ]; then
@@ -15,6 +15,9 @@ for tool in mke2fs losetup gcc python3; do
 		exit 77
 	fi
 done
+
+# An image that is mounted by this test must not be there when its directory is removed.
+trap '! mountpoint -q "$dir/mnt" || umount -l "$dir/mnt"; [ -z "$dir" ] || rm -rf "$dir"' EXIT
 
 loops() { losetup -l -n -O NAME,BACK-FILE | grep -c "$dir"; }
 run() { timeout 120 "$OUTAGE" "$@" >out 2>err; }                # ARGUMENTS: its exit status
@@ -73,6 +76,13 @@ check "to fewer operations" json "d['operations'] <= 3 < d['operations_before']"
 check "and fewer lost writes" json "d['lost'] < d['lost_before']"
 check "the small one shows it" status 1 replay small
 check "and when it is run again" status 1 replay small --rerun
+check "the small one has a name of its own" grep -qx 'workload shrunk-from-harm' small/workload
+check "a second shrink does not overwrite it" status 2 shrink "$finding" -o small
+check "and says what would" grep -q 'give --force' err
+cp -r small again
+check "a small one can be made smaller, and replaced" status 0 shrink again -o again --force
+check "no state is tried twice" test "$(grep -c ' 0 of .* lost write' out)" -le 1
+check "its name does not grow" grep -qx 'workload shrunk-from-harm' again/workload
 check "shrink with a budget stops" status 0 shrink "$finding" -o less --runs 3 --json
 check "and says so" json "d['budget_hit']"
 
@@ -103,7 +113,8 @@ check "each states the finding" \
 	test "$(grep -l 'foo: is missing' exported/* | wc -l)" -eq 4
 timeout 60 exported/reproduce.sh >out 2>err
 check "the script shows it" test $? -eq 1
-check "and says what was expected" grep -q '^f 644 0:0 64 bytes, [12] links foo' out
+check "and says what was expected, marked" \
+	grep -q '^\* foo: f 644 0:0 64 bytes links=[12] cksum=[0-9]*$' out
 mkdir in-c in-shell
 check "the program compiles" gcc -Wall -Wextra -Werror -o program exported/workload.c
 timeout 60 ./program in-c >out 2>err
@@ -115,6 +126,212 @@ timeout 60 exported/workload.sh in-shell >out 2>err
 check "the shell script makes the same tree" \
 	diff <(cd in-c && find . -printf '%y %m %n %P\n' | sort) \
 	<(cd in-shell && find . -printf '%y %m %n %P\n' | sort)
+
+# ---- what the script shows, it shows on the crash image alone ----
+
+cat >plain.workload <<'EOF'
+workload plain
+mkdir D
+creat foo
+write foo 0 8192
+fsync foo
+EOF
+check "a sick one with contents" \
+	status 1 test -t ext4,barrier=0 --crash reorder --budget 60 -j 1 -o plain plain.workload
+of_kind() { # RUN KIND: the first finding with a problem of that kind
+	local f
+	for f in $(find "$1/findings" -name problems | sort -V); do
+		if grep -q "^$2	" "$f"; then
+			dirname "$f"
+			return
+		fi
+	done
+}
+reproduces() { # DIR STATUS
+	timeout 60 "$1/reproduce.sh" >out 2>err
+	test $? -eq "$2"
+}
+healthy_ext4() { # DIR COMMAND...: puts an image in place of crash.img on which COMMAND did the work
+	local size status
+	size=$(stat -c %s "$1/crash.img")
+	rm "$1/crash.img" && truncate -s "$size" "$1/crash.img" && mkdir -p mnt &&
+		mke2fs -q -F -t ext4 "$1/crash.img" && mount -o loop "$1/crash.img" mnt || return 1
+	shift
+	"$@" mnt >/dev/null
+	status=$?
+	umount mnt && test "$status" -eq 0
+}
+for kind in missing content unmountable; do
+	finding_of=$(of_kind plain "$kind")
+	check "$kind is found" test -d "$finding_of"
+	check "$kind: export" status 0 export "$finding_of" -o "x-$kind"
+	check "$kind: the script shows it on the crash image" reproduces "x-$kind" 1
+	gcc -o "x-$kind/program" "x-$kind/workload.c" || exit 1
+	healthy_ext4 "x-$kind" "x-$kind/program"
+	check "$kind: there is an image that did the same" test $? -eq 0
+	check "$kind: and not on that one" reproduces "x-$kind" 0
+	healthy_ext4 "x-$kind" "x-$kind/workload.sh"
+	check "$kind: nor with other bytes" reproduces "x-$kind" 0
+done
+check "the words of a finding are one line, trimmed" \
+	test "$(cut -f 3 plain/findings/*/problems | grep -c ' $')" -eq 0
+check "what was never promised is told apart" status 0 report "$(of_kind plain missing)"
+check "in the text" grep -q '^(-) dir D ' out
+check "and what was promised as well" grep -q '^  - file foo ' out
+check "a page of it" status 0 report "$(of_kind plain missing)" --html page.html
+check "has it grey" grep -q 'class="free"><td>dir D' page.html
+check "and red" grep -q 'class="gone"><td>file foo' page.html
+
+# The test for xfstests, with stand-ins for what the suite brings along: it compares data.
+mkdir -p suite/common scratch
+for part in preamble filter attr reflink dmflakey; do
+	: >"suite/common/$part"
+done
+cat >suite/common/dmflakey <<'EOF'
+tmp=$PWD/tmp
+seqres=$PWD/seqres
+echo 'QA output created by NNN'
+_begin_fstest() { :; }
+_require_scratch() { :; }
+_require_dm_target() { :; }
+_scratch_mkfs() { rm -rf "${SCRATCH_MNT:?}"/*; }
+_require_metadata_journaling() { :; }
+_init_flakey() { :; }
+_mount_flakey() { :; }
+_unmount_flakey() { :; }
+_cleanup_flakey() { :; }
+_flakey_drop_and_remount() { eval "$DAMAGE"; }
+_notrun() { echo "$1"; exit 1; }
+EOF
+sed -i 's/^_begin_fstest/# &/' x-content/generic-NNN
+in_suite() { # DAMAGE: what the crash does
+	rm -f suite/tmp.* suite/seqres.full
+	(cd suite && DAMAGE=$1 SCRATCH_DEV=none SCRATCH_MNT=$dir/scratch XFS_IO_PROG=xfs_io \
+		bash ../x-content/generic-NNN) >out 2>err
+	diff out x-content/generic-NNN.out >/dev/null
+}
+fails() { ! "$@"; }
+if command -v xfs_io >/dev/null; then
+	check "the test passes if nothing is lost" in_suite :
+	check "it fails if zeros are in the file" \
+		fails in_suite 'dd if=/dev/zero of=$SCRATCH_MNT/foo bs=8192 count=1 status=none'
+	check "and if it is gone" fails in_suite 'rm $SCRATCH_MNT/foo'
+	check "but not for what was never promised" in_suite 'rmdir $SCRATCH_MNT/D'
+else
+	skip "xfs_io is not there"
+fi
+
+# ---- how a run came out ----
+
+check "report of a whole run" status 0 report plain
+check "says how far it came" grep -q '^ *workloads  *1 of 1 done$' out
+check "what the budget left out" grep -q '^ *left out  *[0-9.e+]* crash states, by the budget of 60' out
+check "which states were tried, and which differ" \
+	grep -q '^ *crash states  *[0-9]* tried, [0-9]* of them different' out
+check "and when it began" grep -qE '^ *started +20[0-9]{2}-[0-9]{2}-[0-9]{2} ' out
+cp -r plain cut
+head -n 1 plain/progress >cut/progress
+check "report of a run that was interrupted" status 0 report cut
+check "says so" grep -q '0 of 1 done; it was interrupted.*--resume cut' out
+check "as a page" status 0 report cut --html page.html
+check "as well" grep -q '0 of 1 done; it was interrupted' page.html
+check "options are folded" grep -q '<details class="options">' page.html
+check "report of one finding" status 0 report small
+check "has no plural" grep -q '1 finding in 1 cluster$' out
+
+check "and a reason" grep -q '^although fsync' out
+check "and no other" test "$(grep -c '^because' out)" -eq 0
+cp -r small unpromised
+printf 'size\tfoo\tfoo: size is 5, not 64\t\n' >unpromised/problems
+check "report of what no promise covers" status 0 report unpromised
+check "gives a reason as well" grep -qx 'because  no operation ever gave it that value' out
+check "the page of a run" status 0 report plain --html page.html
+check "tells how many more are kept" grep -q '4 more kept, [0-9]* counted only' page.html
+
+# ---- user-space file systems, and a second crash ----
+
+seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
+seeded() { # BUG ARGUMENTS...: tests seedfs with that bug
+	local bug=$1
+	shift
+	run test -t "fuse:$seedfs mount {disk} {mnt} -f -o bug=$bug" --mkfs "$seedfs mkfs {disk}" \
+		--size 4M -j 1 -o "s-$bug" "$@"
+	test $? -eq 1
+}
+healthy_seedfs() { # DIR
+	local status
+	gcc -o "$1/program" "$1/workload.c" && "$seedfs" mkfs "$1/crash.img" >/dev/null || return 1
+	mkdir -p mnt
+	"$seedfs" mount "$1/crash.img" mnt -f &
+	local server=$!
+	for _ in $(seq 100); do
+		mountpoint -q mnt && break
+		sleep 0.1
+	done
+	timeout 60 "$1/program" mnt >/dev/null
+	status=$?
+	umount mnt && wait "$server" && test "$status" -eq 0
+}
+if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
+	while read -r bug kind set number <&3; do
+		case $set in *.bounds) set=$root/tests/seeded/bounds/$set ;; esac
+		check "$bug is found" seeded "$bug" -b "$set" --skip "$number" --limit 1
+		check "$bug: export" status 0 export "$(of_kind "s-$bug" "$kind")" -o "x-$bug"
+		check "$bug: no test for xfstests" test ! -e "x-$bug/generic-NNN"
+		check "$bug: and it is said" grep -q 'generic-NNN is not written' out
+		check "$bug: the script shows $kind" reproduces "x-$bug" 1
+		check "$bug: an image that did the same" healthy_seedfs "x-$bug"
+		check "$bug: does not show it" reproduces "x-$bug" 0
+	done 3<<-'EOF'
+		xattr-lost xattr seq-2 1367
+		symlink-empty target symlink.bounds 0
+		chmod-lost mode chmod.bounds 53
+		size-old size seq-1 178
+		falloc-keep blocks seq-1 28
+		dir-count unusable seq-1 4
+		rename-both both-places seq-2 1315
+	EOF
+
+	# Statuses up to 3 of what recovers are repairs, in the run and in the script.
+	check "a repair is no failure" seeded name-new -b seq-1 --skip 1 --limit 1 \
+		--recover 'cat {disk} >/dev/null; exit 3'
+	check "of the file system" test -d "$(of_kind s-name-new missing)"
+	check "and nothing else is found" test -z "$(of_kind s-name-new unmountable)"
+	check "nor is it in the script" status 0 export "$(of_kind s-name-new missing)" -o x-repaired
+	check "which goes on" reproduces x-repaired 1
+	check "and mounts" grep -q 'It can be mounted' out
+	rm -rf s-name-new
+	check "more is a failure" seeded name-new -b seq-1 --skip 1 --limit 1 \
+		--recover 'echo {disk} is beyond repair; exit 4'
+	check "in the run" test -d "$(of_kind s-name-new unmountable)"
+	check "which does not tell where its disk was" \
+		grep -q '{disk} is beyond repair' "$(of_kind s-name-new unmountable)/said"
+	check "and to the script" status 0 export "$(of_kind s-name-new unmountable)" -o x-beyond
+	check "which says so" reproduces x-beyond 1
+	check "aloud" grep -q 'It cannot be mounted' out
+
+	check "a crash during recovery" seeded recovery-order -b seq-1 --skip 256 --limit 1 \
+		--crash recovery
+	finding_of=$(of_kind s-recovery-order missing)
+	check "it is reported" status 0 report "$finding_of"
+	check "as a second one" grep -q 'the power failed a second time' out
+	check "with the writes of recovery" grep -q '^in flight then: ' out
+	check "as JSON" status 0 report "$finding_of" --json
+	check "too" json "d['findings'][0]['second_crash']['writes']"
+	check "as a page" status 0 report "$finding_of" --html page.html
+	check "with a second picture" test "$(grep -c 'role="img"' page.html)" -eq 2
+	check "in a reproducer" status 0 export "$finding_of" -o x-second
+	check "that says so" grep -q 'the power failed a second time' x-second/reproduce.sh
+	check "and shows it" reproduces x-second 1
+	check "on that image alone" healthy_seedfs x-second
+	check "and on no other" reproduces x-second 0
+	check "the report of one crash" status 0 report "$(of_kind s-size-old size)"
+	check "has no second one" test "$(grep -c 'second time' out)" -eq 0
+	check "it can be shrunk" status 0 shrink "$finding_of" -o small-second
+	check "and still is one of two crashes" grep -q '^state .*/' small-second/case
+else
+	skip "seedfs or /dev/fuse is not there"
+fi
 
 # ---- what cannot be done ----
 

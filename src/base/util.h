@@ -95,6 +95,12 @@ static inline bool streq(const char *a, const char *b)
 	return strcmp(a, b) == 0;
 }
 
+/* The word that goes with a number: plural(n, "was", "were"). */
+static inline const char *plural(uint64_t n, const char *one, const char *many)
+{
+	return n == 1 ? one : many;
+}
+
 /* Unbounded, racy or locale-dependent: each has a better neighbour above or in strbuf.h. */
 #pragma GCC poison strcpy strcat sprintf vsprintf strncpy strncat gets tmpnam mktemp strtok
 

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "check/finding.h"
 
+#include <ctype.h>
+
+#include "base/strbuf.h"
+
+enum { WORDS_LEN = 300 };
+
 static const struct {
 	const char *name, *words;
 } kinds[FINDING_KIND_END] = {
@@ -42,6 +48,29 @@ const char *finding_kind_words(enum finding_kind kind)
 	return kinds[kind].words;
 }
 
+const char *finding_kind_why(enum finding_kind kind)
+{
+	switch (kind) {
+	case FINDING_SIZE:
+	case FINDING_MODE:
+	case FINDING_OWNER:
+	case FINDING_XATTR:
+	case FINDING_TARGET:
+	case FINDING_RDEV:
+		return "no operation ever gave it that value";
+	case FINDING_CONTENT:
+		return "no operation ever put these bytes there";
+	case FINDING_TYPE:
+		return "no operation ever made it so";
+	case FINDING_NEVER:
+		return "no operation ever made it";
+	case FINDING_BOTH:
+		return "it never had all these names at one time";
+	default:
+		return "";
+	}
+}
+
 enum finding_kind finding_kind_find(const char *name)
 {
 	int k = 0;
@@ -51,13 +80,42 @@ enum finding_kind finding_kind_find(const char *name)
 	return (enum finding_kind)k;
 }
 
+/*
+ * What programs and the kernel say has lines; the words of a finding are one. What is too long is
+ * cut between words. Takes the text over.
+ */
+static char *one_line(char *text)
+{
+	struct strbuf out = { 0 };
+
+	for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
+		size_t len = strlen(line);
+
+		while (len && isspace((unsigned char)line[len - 1]))
+			len--;
+		if (len && out.len)
+			strbuf_adds(&out, "; ");
+		strbuf_add(&out, line, len);
+	}
+	free(text);
+	if (out.len > WORDS_LEN) {
+		size_t cut = WORDS_LEN;
+
+		while (cut > WORDS_LEN / 2 && out.buf[cut] != ' ')
+			cut--;
+		strbuf_cut(&out, cut);
+		strbuf_adds(&out, " ...");
+	}
+	return out.buf ? strbuf_detach(&out) : xstrdup("");
+}
+
 void findings_add(struct findings *list, enum finding_kind kind, char *path, char *words,
 		  char *promise)
 {
 	vec_push(list, (struct finding){
 			       .kind = kind,
 			       .path = path ? path : xstrdup(""),
-			       .words = words ? words : xstrdup(finding_kind_words(kind)),
+			       .words = words ? one_line(words) : xstrdup(finding_kind_words(kind)),
 			       .promise = promise ? promise : xstrdup(""),
 		       });
 }

@@ -46,6 +46,12 @@ enum finding_kind finding_kind_find(const char *name);
 /* "a persisted file is missing": the consequence, for a headline. */
 const char *finding_kind_words(enum finding_kind kind);
 
+/*
+ * Why it is not allowed where no promise covers it: "no operation ever gave it that value". "" if
+ * the kind speaks for itself.
+ */
+const char *finding_kind_why(enum finding_kind kind);
+
 struct finding {
 	enum finding_kind kind;
 	char *path;    /* what it is about, or "" */
@@ -56,7 +62,7 @@ struct finding {
 
 struct findings vec_of(struct finding);
 
-/* Takes over the three texts; NULL counts as "". */
+/* Takes over the three texts; NULL counts as "". The words become one line of moderate length. */
 void findings_add(struct findings *list, enum finding_kind kind, char *path, char *words,
 		  char *promise);
 void findings_clear(struct findings *list);

@@ -639,7 +639,7 @@ static void check_lost(struct context *c, uint64_t ino)
 	struct places where = places_of(c->p, ino, why->state);
 	if (!where.always)
 		return;
-	if (promise_of_data(why))
+	if (promise_of_any_name(c->p, why, ino))
 		where = places_of(c->p, ino, 0); /* an older name will do */
 	for (size_t i = 0; i < where.n; i++)
 		if (tree_find(c->seen, where.path[i]))

@@ -138,28 +138,12 @@ void promises_release(struct promises *p)
 
 /* ---- asking it ---- */
 
-bool promise_of_data(const struct promise *x)
-{
-	return x->kind == PROMISE_DATA || x->kind == PROMISE_RANGE;
-}
-
 /* Whether `path` is `below` itself, or a directory above it. */
 static bool on_the_way(const char *path, const char *below)
 {
 	size_t n = strlen(path);
 
 	return strncmp(path, below, n) == 0 && (below[n] == '\0' || below[n] == '/');
-}
-
-/* Whether `path` names the inode in a state, or is a directory above one of its names. */
-static bool names_line(struct history *h, size_t state, const char *path, uint64_t ino)
-{
-	const struct history_paths *paths = history_paths_at(h, state);
-
-	for (size_t i = 0; i < paths->n; i++)
-		if (paths->v[i].ino == ino && on_the_way(path, paths->v[i].path))
-			return true;
-	return false;
 }
 
 /* Whether the inode has had one and the same name in all states so far. */
@@ -181,28 +165,63 @@ static bool one_name(struct history *h, size_t state, uint64_t ino)
 	return name != NULL;
 }
 
+/* The inode that a path led to last, up to a state; 0: it never led to anything. */
+static uint64_t last_at(struct history *h, size_t state, const char *path)
+{
+	for (size_t i = state + 1; i-- > 0;) {
+		uint64_t there = history_ino(h, i, path);
+
+		if (there)
+			return there;
+	}
+	return 0;
+}
+
+/*
+ * Whether no directory above a path was ever moved. fsync of a file persists its names, and the
+ * directories above if they are new; that one of those was moved does not concern the file, and
+ * ext4, xfs and btrfs do not write it out.
+ */
+static bool settled(struct history *h, size_t state, const char *path)
+{
+	for (const char *slash = path; (slash = strchr(slash, '/')); slash++) {
+		auto_free char *above = xmemdupz(path, (size_t)(slash - path));
+
+		if (!one_name(h, state, last_at(h, state, above)))
+			return false;
+	}
+	return true;
+}
+
+/* Whether `path` names the inode in a state, or is a directory above one of its names. */
+static bool names_line(struct history *h, size_t state, const char *path, uint64_t ino)
+{
+	const struct history_paths *paths = history_paths_at(h, state);
+
+	for (size_t i = 0; i < paths->n; i++)
+		if (paths->v[i].ino == ino && on_the_way(path, paths->v[i].path) &&
+		    settled(h, state, paths->v[i].path))
+			return true;
+	return false;
+}
+
+/* Whether `path` is, in a state, a name in the directory. */
+static bool names_in(struct history *h, size_t state, const char *path, uint64_t dir)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		return dir == REFFS_ROOT_INO;
+	auto_free char *parent = xmemdupz(path, (size_t)(slash - path));
+	return history_ino(h, state, parent) == dir && settled(h, state, parent);
+}
+
 /* Whether it was a name of the inode before a state, and nothing is there in that state. */
 static bool left_name(struct history *h, size_t state, const char *path, uint64_t ino)
 {
 	if (history_ino(h, state, path))
 		return false;
-	for (size_t i = state; i-- > 0;) {
-		uint64_t there = history_ino(h, i, path);
-
-		if (there)
-			return there == ino;
-	}
-	return false;
-}
-
-static uint64_t parent_of(struct history *h, size_t state, const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	if (!slash)
-		return REFFS_ROOT_INO;
-	auto_free char *parent = xmemdupz(path, (size_t)(slash - path));
-	return history_ino(h, state, parent);
+	return last_at(h, state, path) == ino && settled(h, state, path);
 }
 
 static bool covers_path(const struct promises *p, const struct promise *x, const char *path)
@@ -211,7 +230,7 @@ static bool covers_path(const struct promises *p, const struct promise *x, const
 	case PROMISE_ALL:
 		return true;
 	case PROMISE_DIR:
-		return parent_of(p->h, x->state, path) == x->ino ||
+		return names_in(p->h, x->state, path, x->ino) ||
 		       (p->g->fsync_dir_line && names_line(p->h, x->state, path, x->ino));
 	case PROMISE_FILE:
 		return p->g->fsync_names && (names_line(p->h, x->state, path, x->ino) ||
@@ -304,13 +323,25 @@ const struct promise *promise_for_byte(const struct promises *p, uint64_t ino, u
 	return NULL;
 }
 
+bool promise_of_any_name(const struct promises *p, const struct promise *x, uint64_t ino)
+{
+	const struct history_paths *paths = history_paths_at(p->h, x->state);
+
+	if (x->ino != ino || x->kind == PROMISE_ALL || !p->g->fsync_names)
+		return false;
+	for (size_t i = 0; i < paths->n; i++)
+		if (paths->v[i].ino == ino && covers_path(p, x, paths->v[i].path))
+			return false;
+	return true;
+}
+
 const struct promise *promise_for_existence(const struct promises *p, uint64_t ino)
 {
 	for (size_t i = 0; i < p->list.n; i++) {
 		const struct promise *x = &p->list.v[i];
 		const struct history_paths *paths = history_paths_at(p->h, x->state);
 
-		if (promise_of_data(x) && x->ino == ino && p->g->fsync_names)
+		if (promise_of_any_name(p, x, ino))
 			return x;
 		for (size_t k = 0; k < paths->n; k++)
 			if (paths->v[k].ino == ino && covers_path(p, x, paths->v[k].path) &&

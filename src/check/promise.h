@@ -46,8 +46,11 @@ const struct promise *promise_for_size(const struct promises *p, uint64_t ino);
 /* What must at least be there so that bytes promised by msync or a synced write can be read. */
 const struct promise *promise_for_length(const struct promises *p, uint64_t ino, uint64_t *length);
 const struct promise *promise_for_byte(const struct promises *p, uint64_t ino, uint64_t offset);
-/* Whether data is promised and, of the names, only that one leads to it: fdatasync and the like. */
-bool promise_of_data(const struct promise *x);
+/*
+ * Whether the inode is promised to be there without any single name being: after fdatasync, where
+ * it has had several, or if a directory above it was moved.
+ */
+bool promise_of_any_name(const struct promises *p, const struct promise *x, uint64_t ino);
 /* The first promise by which some name of the inode had to be there. */
 const struct promise *promise_for_existence(const struct promises *p, uint64_t ino);
 

@@ -23,6 +23,7 @@ struct command {
 };
 
 extern const struct command cmd_doctor;
+extern const struct command cmd_explore;
 extern const struct command cmd_export_case;
 extern const struct command cmd_gen;
 extern const struct command cmd_reffs;

@@ -75,12 +75,17 @@ static void print_text(const struct replay *o, const struct replay_result *r)
 	       finding_kind_words(stored_case_first(&o->c)->kind));
 	for (size_t i = 0; i < r->problems.n; i++) {
 		print_line("  ", r->problems.v[i].words);
+		const char *why = finding_kind_why(r->problems.v[i].kind);
+
 		if (*r->problems.v[i].promise)
 			print_line("    although ", r->problems.v[i].promise);
+		else if (*why)
+			print_line("    because ", why);
 	}
 	if (o->rerun)
-		printf("ran the workload, and recovered from %llu crashes\n",
-		       (unsigned long long)r->totals.unique_states);
+		printf("ran the workload, and recovered from %llu %s\n",
+		       (unsigned long long)r->totals.unique_states,
+		       plural(r->totals.unique_states, "crash", "crashes"));
 	if (!r->shown && r->problems.n)
 		printf("there is something wrong, but not what was found then\n");
 }

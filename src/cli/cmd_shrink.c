@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/number.h"
@@ -10,13 +11,14 @@
 #include "run/shrink.h"
 
 static const char usage[] =
-	"usage: outage shrink DIR [-o OUTDIR] [--runs N] [--trust] [--json]\n"
+	"usage: outage shrink DIR [-o OUTDIR] [--force] [--runs N] [--trust] [--json]\n"
 	"\n"
 	"Makes a finding small: drops operations of its workload as long as a problem of the same\n"
 	"kind shows, then lets as many of the lost writes survive as possible.\n"
 	"\n"
 	"  DIR                  a finding: RUN/findings/NAME\n"
 	"  -o, --output OUTDIR  where the small one goes; default: RUN/shrunk/NAME\n"
+	"      --force          replace the finding that is in OUTDIR\n"
 	"      --runs N         at most so many tries; default 500\n"
 	"      --time DURATION  give up after that; default 30m\n"
 	"      --trust          also if it runs programs, and others could have written it\n"
@@ -33,7 +35,7 @@ struct shrink_command {
 	struct shrink_opts opts;
 	char *output;
 	uint64_t time_ns;
-	bool json, trust;
+	bool json, force, trust;
 };
 
 static void on_step(void *ctx, const char *words)
@@ -68,10 +70,11 @@ static void print_json(const struct shrink_command *o, const struct shrink_resul
 
 static void print_text(const struct shrink_command *o, const struct shrink_result *r)
 {
-	printf("%s: %zu of %zu operations, %zu of %zu lost writes, after %llu runs and %llu "
-	       "states\n",
-	       o->output, r->ops_after, r->ops_before, r->lost_after, r->lost_before,
-	       (unsigned long long)r->runs, (unsigned long long)r->states);
+	printf("%s: %zu of %zu %s, %zu of %zu lost %s, after %llu %s and %llu %s\n", o->output,
+	       r->ops_after, r->ops_before, plural(r->ops_before, "operation", "operations"),
+	       r->lost_after, r->lost_before, plural(r->lost_before, "write", "writes"),
+	       (unsigned long long)r->runs, plural(r->runs, "run", "runs"),
+	       (unsigned long long)r->states, plural(r->states, "state", "states"));
 	if (r->budget_hit)
 		printf("more --runs may make it smaller\n");
 }
@@ -127,14 +130,22 @@ static int make_parent(const char *path)
 	return 0;
 }
 
+/* What was made before may have taken half an hour. */
+static int check_free(const struct shrink_command *o)
+{
+	auto_free char *path = xasprintf("%s/case", o->output);
+
+	if (o->force || access(path, F_OK) < 0)
+		return 0;
+	return cli_failf("%s holds a finding already: give --force to replace it, or another -o",
+			 o->output);
+}
+
 static const struct option long_options[] = {
-	{ "output", required_argument, NULL, 'o' },
-	{ "runs", required_argument, NULL, 'R' },
-	{ "time", required_argument, NULL, 'T' },
-	{ "json", no_argument, NULL, 'J' },
-	{ "trust", no_argument, NULL, 't' },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
+	{ "output", required_argument, NULL, 'o' }, { "runs", required_argument, NULL, 'R' },
+	{ "time", required_argument, NULL, 'T' },   { "json", no_argument, NULL, 'J' },
+	{ "force", no_argument, NULL, 'F' },	    { "trust", no_argument, NULL, 't' },
+	{ "help", no_argument, NULL, 'h' },	    { NULL, 0, NULL, 0 },
 };
 
 static int parse_option(int opt, struct shrink_command *o, struct err *err)
@@ -148,6 +159,9 @@ static int parse_option(int opt, struct shrink_command *o, struct err *err)
 		return number_parse_count(optarg, &o->opts.max_runs, err);
 	case 'T':
 		return number_parse_duration(optarg, &o->time_ns, err);
+	case 'F':
+		o->force = true;
+		return 0;
 	case 't':
 		o->trust = true;
 		return 0;
@@ -190,7 +204,9 @@ static int run(int argc, char **argv)
 		o.output = default_output(argv[optind]);
 	o.opts.ctx = &o;
 	o.opts.step = on_step;
-	int status = make_parent(o.output);
+	int status = check_free(&o);
+	if (!status)
+		status = make_parent(o.output);
 	if (!status)
 		status = cli_watch(shrink, &o, (unsigned)(o.time_ns / 1000000000) + 1, NULL);
 	stored_case_release(&o.c);

@@ -188,8 +188,9 @@ static void print_findings(const struct test *t, const struct workers_result *r)
 			printf("nothing found\n");
 		return;
 	}
-	printf("%llu findings in %zu clusters, ", (unsigned long long)r->totals.findings,
-	       t->clusters.n);
+	printf("%llu %s in %zu %s, ", (unsigned long long)r->totals.findings,
+	       plural(r->totals.findings, "finding", "findings"), t->clusters.n,
+	       plural(t->clusters.n, "cluster", "clusters"));
 	if (dropped)
 		printf("%llu of them not kept, the others ", (unsigned long long)dropped);
 	printf("kept in %s\n", t->dir);
@@ -202,8 +203,9 @@ static void print_doubts(const struct test *t, const struct run_totals *s)
 		printf("no crash state was tried: no workload has a persistence point, such as "
 		       "fsync (see --crash)\n");
 	if (s->refused)
-		printf("%llu operations were refused by the file system (-v tells which)\n",
-		       (unsigned long long)s->refused);
+		printf("%llu %s refused by the file system (-v tells which)\n",
+		       (unsigned long long)s->refused,
+		       plural(s->refused, "operation was", "operations were"));
 	if (t->plan.lose_flush && s->altered < s->workloads)
 		printf("%llu of the workloads sent no flush number %llu\n",
 		       (unsigned long long)(s->workloads - s->altered),
@@ -217,10 +219,11 @@ static void print_summary(const struct test *t, const struct workers_result *r, 
 	/* One workload with many states tells more by its states. */
 	bool by_states = s->unique_states > 20 * (s->workloads + 1);
 
-	printf("%s: %llu workload%s, %llu different crash states of %llu tried in %.1f s: %.0f %s "
+	printf("%s: %llu %s, %llu different crash states of %llu tried in %.1f s: %.0f %s "
 	       "a second\n",
-	       t->plan.target, (unsigned long long)s->workloads, s->workloads == 1 ? "" : "s",
-	       (unsigned long long)s->unique_states, (unsigned long long)s->crash_states, elapsed,
+	       t->plan.target, (unsigned long long)s->workloads,
+	       plural(s->workloads, "workload", "workloads"), (unsigned long long)s->unique_states,
+	       (unsigned long long)s->crash_states, elapsed,
 	       (double)(by_states ? s->unique_states : s->workloads - t->before) / elapsed,
 	       by_states ? "states" : "workloads");
 	if (t->before)
@@ -235,8 +238,8 @@ static void print_summary(const struct test *t, const struct workers_result *r, 
 	if (r->stopped && !plan_from_stdin(&t->plan))
 		printf("to go on: outage test --resume %s\n", t->dir);
 	if (r->errors)
-		printf("%llu errors: part of the run could not be done\n",
-		       (unsigned long long)r->errors);
+		printf("%llu %s: part of the run could not be done\n",
+		       (unsigned long long)r->errors, plural(r->errors, "error", "errors"));
 	if (r->suppressed)
 		printf("%llu findings are suppressed\n", (unsigned long long)r->suppressed);
 	print_doubts(t, s);

@@ -48,6 +48,7 @@ static const char style[] =
 	".tree .gone td:first-child{background:var(--redbg);color:var(--red)}"
 	".tree .extra td:last-child{background:var(--greenbg);color:var(--green)}"
 	".tree .changed td{background:var(--amberbg);color:var(--amber)}\n"
+	".tree .free td{color:var(--dim);font-style:italic}"
 	".tree+.note{margin-top:6px}\n"
 	".scroll{overflow-x:auto;border:1px solid var(--line);border-radius:6px;"
 	"background:var(--box)}svg{display:block}\n"
@@ -69,8 +70,11 @@ static const char style[] =
 	".later path{stroke:var(--later)}\n"
 	".crash path{stroke:var(--red);stroke-width:2}.crash text{fill:var(--red)}"
 	".crash rect{fill:var(--red);opacity:.06}\n"
-	".legend{display:flex;flex-wrap:wrap;gap:4px 18px;color:var(--dim);font-size:13px;"
-	"margin:6px 0}.legend svg{display:inline-block;vertical-align:-2px;margin-right:5px}\n";
+	".legend{display:grid;grid-template-columns:repeat(5,auto);gap:4px "
+	"18px;color:var(--dim);font-size:13px;"
+	"margin:6px 0}.legend svg{display:inline-block;vertical-align:-2px;margin-right:5px}\n"
+	"@media(max-width:900px){.legend{grid-template-columns:auto auto}}\n"
+	"details.options{margin:8px 0;color:var(--dim)}\n";
 
 /* ---- escaping ---- */
 
@@ -135,8 +139,12 @@ static void put_problems(const struct view *v, struct strbuf *out)
 		tagged(out, "<p class=\"said\"><b>", kind, "</b>");
 		strbuf_adds(out, said ? "" : ": ");
 		text(out, p->words + said);
-		if (*p->promise)
-			tagged(out, "<small>although ", p->promise, "</small>");
+		const char *joint, *reason = problem_reason(p, &joint);
+
+		if (*reason) {
+			strbuf_addf(out, "<small>%s ", joint);
+			tagged(out, "", reason, "</small>");
+		}
 		strbuf_adds(out, "</p>\n");
 	}
 }
@@ -144,10 +152,11 @@ static void put_problems(const struct view *v, struct strbuf *out)
 static void put_cut(const struct view *v, struct strbuf *out)
 {
 	strbuf_adds(out, "<tr class=\"cut\"><td></td><td>the power fails");
-	if (v->has_state)
-		strbuf_addf(out, ", at event %llu of %zu", (unsigned long long)v->state.point,
-			    v->trace.events.n);
-	strbuf_adds(out, "</td></tr>\n");
+	if (v->crash.has_state)
+		strbuf_addf(out, ", at event %llu of %zu", (unsigned long long)v->crash.state.point,
+			    v->crash.trace.events.n);
+	strbuf_adds(out, v->second.has_trace ? "; and a second time, during recovery</td></tr>\n"
+					     : "</td></tr>\n");
 }
 
 static void put_workload(const struct view *v, struct strbuf *out)
@@ -205,10 +214,10 @@ static void put_legend(struct strbuf *out)
 }
 
 /* An empty lane is easily overlooked, and often is the whole story. */
-static bool flushed_before(const struct view *v)
+static bool flushed_before(const struct view_crash *c)
 {
-	for (size_t i = 0; i < v->state.point && i < v->trace.events.n; i++) {
-		const struct event *ev = &v->trace.events.v[i];
+	for (size_t i = 0; i < c->state.point && i < c->trace.events.n; i++) {
+		const struct event *ev = &c->trace.events.v[i];
 
 		if (ev->kind == EV_FLUSH ||
 		    (ev->kind == EV_WRITE && ev->flags & (EV_PREFLUSH | EV_FUA)))
@@ -217,20 +226,33 @@ static bool flushed_before(const struct view *v)
 	return false;
 }
 
+static void put_flight(const struct view_crash *c, const char *when, struct strbuf *out)
+{
+	const struct crash_state *s = &c->state;
+	size_t n = s->lost.n + s->torn.n + s->survived.n;
+
+	if (c->has_state)
+		strbuf_addf(out,
+			    "<p class=\"note\">In flight when the power failed%s: %zu %s; "
+			    "%zu lost, %zu torn, %zu survived.%s</p>\n",
+			    when, n, plural(n, "write", "writes"), s->lost.n, s->torn.n,
+			    s->survived.n, flushed_before(c) ? "" : " No flush had been sent.");
+}
+
 static void put_trace(const struct view *v, struct strbuf *out)
 {
-	if (!v->has_trace)
+	if (!v->crash.has_trace)
 		return;
 	strbuf_adds(out, "<h3>What reached the disk</h3>\n");
-	report_picture(v, out);
+	report_picture(&v->crash, &v->c.workload, out);
+	put_flight(&v->crash, "", out);
+	if (v->second.has_trace) {
+		strbuf_adds(out, "<h3>What recovery sent to the disk</h3>\n<p>While it recovered "
+				 "from the first crash, the power failed a second time.</p>\n");
+		report_picture(&v->second, NULL, out);
+		put_flight(&v->second, " again", out);
+	}
 	put_legend(out);
-	if (v->has_state)
-		strbuf_addf(out,
-			    "<p class=\"note\">In flight when the power failed: %zu writes; "
-			    "%zu lost, %zu torn, %zu survived.%s</p>\n",
-			    v->state.lost.n + v->state.torn.n + v->state.survived.n,
-			    v->state.lost.n, v->state.torn.n, v->state.survived.n,
-			    flushed_before(v) ? "" : " No flush had been sent.");
 }
 
 static void put_cell(struct strbuf *out, const char *line, size_t len)
@@ -246,6 +268,7 @@ static void put_trees(const struct view *v, struct strbuf *out)
 	static const char *const classes[] = { "", " class=\"changed\"", " class=\"gone\"",
 					       " class=\"extra\"" };
 	struct view_rows rows = { 0 };
+	bool allowed = false;
 
 	if (!v->has_expected)
 		return;
@@ -255,7 +278,11 @@ static void put_trees(const struct view *v, struct strbuf *out)
 		    "<th>%s</th></tr>\n",
 		    v->has_seen ? "seen" : "nothing could be seen");
 	for (size_t i = 0; i < rows.n; i++) {
-		strbuf_addf(out, "<tr%s>", classes[rows.v[i].mark]);
+		allowed |= rows.v[i].allowed;
+		strbuf_addf(out, "<tr%s>",
+			    rows.v[i].allowed ? " class=\"free\""
+			    : v->has_seen     ? classes[rows.v[i].mark]
+					      : "");
 		put_cell(out, rows.v[i].expected, rows.v[i].expected_len);
 		put_cell(out, rows.v[i].seen, rows.v[i].seen_len);
 		strbuf_adds(out, "</tr>\n");
@@ -263,7 +290,14 @@ static void put_trees(const struct view *v, struct strbuf *out)
 	strbuf_adds(out, "</table>\n");
 	vec_release(&rows);
 	for (size_t i = 0; i < v->diff.list.n; i++)
-		tagged(out, "<div class=\"note\">", v->diff.list.v[i].words, "</div>\n");
+		if (view_about(v, v->diff.list.v[i].path))
+			tagged(out, "<div class=\"note\">", v->diff.list.v[i].words, "</div>\n");
+	if (allowed)
+		strbuf_adds(out, "<div class=\"note\">Grey and slanted: it differs, and may; "
+				 "nothing had promised it.</div>\n");
+	if (!v->has_seen)
+		strbuf_adds(out, "<div class=\"note\">This is the latest state: not all of it "
+				 "need be promised.</div>\n");
 }
 
 static void put_said(const struct view *v, struct strbuf *out)
@@ -301,14 +335,23 @@ static void put_case(const struct view *v, struct strbuf *out)
 
 /* ---- the page ---- */
 
+/* "4 more kept, 165 counted only" */
 static void put_others(const struct run_view *r, const struct run_cluster *c, struct strbuf *out)
 {
+	uint64_t more = c->kept - 1, counted = c->count - c->kept;
 	size_t shown = 0;
 
 	if (c->count < 2)
 		return;
-	strbuf_addf(out, "<details><summary>%llu more like it</summary>\n<pre>",
-		    (unsigned long long)c->count - 1);
+	if (!more) {
+		strbuf_addf(out, "<p class=\"note\">%llu more counted only</p>\n",
+			    (unsigned long long)counted);
+		return;
+	}
+	strbuf_addf(out, "<details><summary>%llu more kept", (unsigned long long)more);
+	if (counted)
+		strbuf_addf(out, ", %llu counted only", (unsigned long long)counted);
+	strbuf_adds(out, "</summary>\n<pre>");
 	for (size_t i = (size_t)c->first + 1; i < r->cases.n && shown < CASES_LISTED; i++)
 		if (streq(r->cases.v[i].cluster, c->name)) {
 			text(out, r->cases.v[i].c.dir);
@@ -317,10 +360,8 @@ static void put_others(const struct run_view *r, const struct run_cluster *c, st
 			strbuf_addch(out, '\n');
 			shown++;
 		}
-	if (shown < c->count - 1)
-		strbuf_addf(out, "and %llu more, of which %llu are not kept",
-			    (unsigned long long)c->count - 1 - shown,
-			    (unsigned long long)(c->count - c->kept));
+	if (shown < more)
+		strbuf_addf(out, "and %llu more", (unsigned long long)(more - shown));
 	strbuf_adds(out, "</pre></details>\n");
 }
 
@@ -344,12 +385,33 @@ static int put_cluster(const struct run_view *r, size_t i, struct strbuf *out, s
 	text(out, headline(stored_case_first(&v.c)));
 	tagged(out, " <span class=\"tag\">", c->name, "");
 	strbuf_addf(out, ", %llu %s</span></summary>\n", (unsigned long long)c->count,
-		    c->count == 1 ? "case" : "cases");
+		    plural(c->count, "case", "cases"));
 	put_case(&v, out);
 	put_others(r, c, out);
 	strbuf_adds(out, "</details>\n");
 	view_release(&v);
 	return 0;
+}
+
+static void put_fact(const char *key, const char *value, struct strbuf *out)
+{
+	tagged(out, "<tr><td>", key, "</td><td>");
+	tagged(out, "", value, "</td></tr>\n");
+}
+
+static void put_options(const struct run_view *r, struct strbuf *out)
+{
+	auto_strbuf value = STRBUF_INIT;
+	const char *key;
+
+	strbuf_adds(out, "<details class=\"options\"><summary>Options</summary>\n"
+			 "<table class=\"sum\">\n");
+	for (size_t i = 0; plan_value(&r->plan, i, &key, &value); i++) {
+		if (value.len)
+			put_fact(key, value.buf, out);
+		strbuf_clear(&value);
+	}
+	strbuf_adds(out, "</table></details>\n");
 }
 
 static void put_about(const struct run_view *r, struct strbuf *out)
@@ -358,21 +420,20 @@ static void put_about(const struct run_view *r, struct strbuf *out)
 	const char *key;
 
 	strbuf_adds(out, "<table class=\"sum\">\n");
-	tagged(out, "<tr><td>run</td><td>", r->dir, "</td></tr>\n");
+	put_fact("run", r->dir, out);
 	if (!r->has_plan && r->cases.n) {
 		const struct stored_case *c = &r->cases.v[0].c;
 
-		tagged(out, "<tr><td>target</td><td>", c->target, ", guarantee ");
-		text(out, c->guarantee);
-		tagged(out, "</td></tr>\n<tr><td>kernel</td><td>",
-		       c->kernel ? c->kernel : "unknown", "</td></tr>\n");
+		strbuf_addf(&value, "%s, guarantee %s, Linux %s", c->target, c->guarantee,
+			    c->kernel ? c->kernel : "unknown");
+		put_fact("target", value.buf, out);
 	}
 	for (size_t i = 0; run_view_fact(r, i, &key, &value); i++)
-		if (value.len) {
-			tagged(out, "<tr><td>", key, "</td><td>");
-			tagged(out, "", value.buf, "</td></tr>\n");
-		}
+		if (value.len)
+			put_fact(key, value.buf, out);
 	strbuf_adds(out, "</table>\n");
+	if (r->has_plan)
+		put_options(r, out);
 }
 
 static void put_clusters(const struct run_view *r, struct strbuf *out)
@@ -405,8 +466,8 @@ int report_html_run(const struct run_view *r, struct strbuf *out, struct err *er
 	if (r->findings)
 		strbuf_addf(out, "<span class=\"bad\">%llu %s</span> in %zu %s</h1>\n",
 			    (unsigned long long)r->findings,
-			    r->findings == 1 ? "finding" : "findings", r->clusters.n,
-			    r->clusters.n == 1 ? "cluster" : "clusters");
+			    plural(r->findings, "finding", "findings"), r->clusters.n,
+			    plural(r->clusters.n, "cluster", "clusters"));
 	else
 		strbuf_adds(out, "Nothing found</h1>\n");
 	put_about(r, out);

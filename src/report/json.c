@@ -57,17 +57,17 @@ static void put_workload(const struct view *v, struct json *j)
 	json_end(j);
 }
 
-static void put_writes(const struct view *v, struct json *j)
+static void put_writes(const struct view_crash *c, struct json *j)
 {
 	json_key(j, "crash_point");
-	if (v->has_state)
-		json_uint(j, v->state.point);
+	if (c->has_state)
+		json_uint(j, c->state.point);
 	else
 		json_null(j);
 	json_key(j, "writes");
 	json_array(j);
-	for (size_t i = 0; v->has_state && i < v->trace.events.n; i++) {
-		const struct event *ev = &v->trace.events.v[i];
+	for (size_t i = 0; c->has_state && i < c->trace.events.n; i++) {
+		const struct event *ev = &c->trace.events.v[i];
 
 		if (!event_modifies(ev->kind))
 			continue;
@@ -79,9 +79,21 @@ static void put_writes(const struct view *v, struct json *j)
 		json_kv_bool(j, "meta", ev->flags & EV_META);
 		json_kv_bool(j, "preflush", ev->flags & EV_PREFLUSH);
 		json_kv_bool(j, "fua", ev->flags & EV_FUA);
-		json_kv_string(j, "fate", fate_name(view_fate(v, i)));
+		json_kv_string(j, "fate", fate_name(view_fate(c, i)));
 		json_end(j);
 	}
+	json_end(j);
+}
+
+static void put_second(const struct view *v, struct json *j)
+{
+	json_key(j, "second_crash");
+	if (!v->second.has_trace) {
+		json_null(j);
+		return;
+	}
+	json_object(j);
+	put_writes(&v->second, j);
 	json_end(j);
 }
 
@@ -98,6 +110,7 @@ static void put_trees(const struct view *v, struct json *j)
 		json_kv_string(j, "kind", tree_diff_kind_name(d->kind));
 		json_kv_string(j, "path", d->path);
 		json_kv_string(j, "words", d->words);
+		json_kv_bool(j, "allowed", !view_about(v, d->path));
 		json_end(j);
 	}
 	json_end(j);
@@ -131,7 +144,8 @@ void report_json_case(const struct view *v, struct json *j)
 	put_text(j, "layer", v->c.layer);
 	put_problems(v, j);
 	put_workload(v, j);
-	put_writes(v, j);
+	put_writes(&v->crash, j);
+	put_second(v, j);
 	put_trees(v, j);
 	json_kv_string(j, "kernel_log", strbuf_str(&v->kernel_log));
 	json_kv_string(j, "said", strbuf_str(&v->said));

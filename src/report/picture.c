@@ -23,10 +23,12 @@ enum {
 	ROW = 13,
 	ROWS_MAX = 16,
 	EVENTS_MAX = 4000,
+	CRASH_TEXT = 166, /* room for what stands at the crash */
 };
 
 struct picture {
-	const struct view *v;
+	const struct view_crash *c;
+	const struct workload *workload; /* NULL: it is a recovery */
 	struct strbuf *out;
 	size_t n;     /* events drawn */
 	int *x;	      /* where each begins; one more for the end */
@@ -59,8 +61,8 @@ static int step_of(const struct trace *t, const struct event *ev)
 /* What comes after the crash needs less room. */
 static int text_width(const struct picture *p, size_t begin)
 {
-	uint64_t len = p->v->trace.events.v[begin].len;
-	bool later = p->v->has_state && begin >= p->v->state.point;
+	uint64_t len = p->c->trace.events.v[begin].len;
+	bool later = p->c->has_state && begin >= p->c->state.point;
 	size_t shown = later ? (size_t)TEXT_MIN : p->text;
 
 	return CHAR * (int)min(len, (uint64_t)shown + 1) + 14;
@@ -72,26 +74,26 @@ static void place_events(struct picture *p)
 	size_t begin = 0;
 
 	for (size_t i = 0; i < p->n; i++) {
-		const struct event *ev = &p->v->trace.events.v[i];
+		const struct event *ev = &p->c->trace.events.v[i];
 
 		if (ev->kind == EV_OP_BEGIN)
 			begin = i;
-		if (ev->kind == EV_OP_END && p->v->trace.events.v[begin].kind == EV_OP_BEGIN)
+		if (ev->kind == EV_OP_END && p->c->trace.events.v[begin].kind == EV_OP_BEGIN)
 			at = max(at, p->x[begin] + text_width(p, begin));
 		p->x[i] = at;
-		at += step_of(&p->v->trace, ev);
+		at += step_of(&p->c->trace, ev);
 		p->done[i] = p->n;
 		if (ev->kind == EV_COMPLETE && ev->ref < i)
 			p->done[ev->ref] = i;
 	}
 	p->x[p->n] = at;
-	p->width = at + 80;
+	p->width = at + CRASH_TEXT;
 }
 
 /* What must be seen without scrolling: the crash, or all of it if there was none. */
 static int crash_x(const struct picture *p)
 {
-	return p->v->has_state && p->v->state.point <= p->n ? p->x[p->v->state.point] + 110
+	return p->c->has_state && p->c->state.point <= p->n ? p->x[p->c->state.point] + CRASH_TEXT
 							    : p->width;
 }
 
@@ -101,7 +103,7 @@ static void place_writes(struct picture *p)
 	int busy_until[ROWS_MAX] = { 0 };
 
 	for (size_t i = 0; i < p->n; i++) {
-		if (!event_modifies(p->v->trace.events.v[i].kind))
+		if (!event_modifies(p->c->trace.events.v[i].kind))
 			continue;
 		int r = 0, end = p->x[p->done[i]] + 7;
 
@@ -128,13 +130,12 @@ static void draw_lanes(struct picture *p)
 
 static void draw_operation(struct picture *p, size_t begin, size_t end)
 {
-	const struct event *ev = &p->v->trace.events.v[begin];
+	const struct event *ev = &p->c->trace.events.v[begin];
 	const char *text = (const char *)ev->data;
 	int width = max(p->x[end] - p->x[begin], 4);
 	size_t fits = (size_t)max((width - 8) / CHAR, 1);
 	size_t len = ev->len <= fits ? ev->len : fits - 1;
-	bool persists = ev->ref < p->v->c.workload.ops.n &&
-			workload_persists(&p->v->c.workload, ev->ref);
+	bool persists = ev->ref < p->workload->ops.n && workload_persists(p->workload, ev->ref);
 
 	strbuf_addf(p->out, "<g class=\"op%s\"><title>operation %llu: ", persists ? " persist" : "",
 		    (unsigned long long)ev->ref);
@@ -147,16 +148,26 @@ static void draw_operation(struct picture *p, size_t begin, size_t end)
 	strbuf_adds(p->out, ev->len > len ? "…</text></g>\n" : "</text></g>\n");
 }
 
+/* Nobody marked what recovery did: it is one box. */
+static void draw_recovery(struct picture *p)
+{
+	strbuf_addf(p->out,
+		    "<g class=\"op\"><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"3\"/>"
+		    "<text x=\"%d\" y=\"%d\">recovery</text></g>\n",
+		    p->x[0], OPS_Y, max(p->x[p->n] - p->x[0], 10 * CHAR), OPS_H, p->x[0] + 6,
+		    OPS_Y + 16);
+}
+
 static void draw_operations(struct picture *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
-		const struct event *ev = &p->v->trace.events.v[i];
+		const struct event *ev = &p->c->trace.events.v[i];
 		size_t end = i;
 
 		if (ev->kind != EV_OP_BEGIN)
 			continue;
-		while (end < p->n && (p->v->trace.events.v[end].kind != EV_OP_END ||
-				      p->v->trace.events.v[end].ref != ev->ref))
+		while (end < p->n && (p->c->trace.events.v[end].kind != EV_OP_END ||
+				      p->c->trace.events.v[end].ref != ev->ref))
 			end++;
 		draw_operation(p, i, end);
 	}
@@ -183,12 +194,12 @@ static void draw_fua(struct picture *p, size_t i)
 
 static void describe(struct picture *p, size_t i)
 {
-	const struct event *ev = &p->v->trace.events.v[i];
+	const struct event *ev = &p->c->trace.events.v[i];
 
 	strbuf_addf(p->out, "<title>event %zu: %s of %llu bytes at %llu, %s; %s", i,
 		    event_kind_name(ev->kind), (unsigned long long)ev->len,
 		    (unsigned long long)ev->addr, ev->flags & EV_META ? "metadata" : "data",
-		    fate_name(view_fate(p->v, i)));
+		    fate_name(view_fate(p->c, i)));
 	if (p->done[i] < p->n)
 		strbuf_addf(p->out, "; completed at event %zu</title>", p->done[i]);
 	else
@@ -197,10 +208,10 @@ static void describe(struct picture *p, size_t i)
 
 static void draw_write(struct picture *p, size_t i)
 {
-	const struct event *ev = &p->v->trace.events.v[i];
+	const struct event *ev = &p->c->trace.events.v[i];
 	int x = p->x[i] + 5, y = WRITES_Y + ROW * p->row[i];
 
-	strbuf_addf(p->out, "<g class=\"w %s\">", fate_name(view_fate(p->v, i)));
+	strbuf_addf(p->out, "<g class=\"w %s\">", fate_name(view_fate(p->c, i)));
 	describe(p, i);
 	strbuf_addf(p->out, "<path d=\"M%d %dH%d\"%s/>", x, y, p->x[p->done[i]] + 2,
 		    p->done[i] < p->n ? "" : " stroke-dasharray=\"3 3\"");
@@ -215,7 +226,7 @@ static void draw_write(struct picture *p, size_t i)
 static void draw_requests(struct picture *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
-		const struct event *ev = &p->v->trace.events.v[i];
+		const struct event *ev = &p->c->trace.events.v[i];
 
 		if (ev->kind == EV_FLUSH)
 			draw_flush(p, i, "flush");
@@ -225,53 +236,63 @@ static void draw_requests(struct picture *p)
 			draw_fua(p, i);
 	}
 	for (size_t i = 0; i < p->n; i++)
-		if (event_modifies(p->v->trace.events.v[i].kind))
+		if (event_modifies(p->c->trace.events.v[i].kind))
 			draw_write(p, i);
 }
 
 static void draw_crash(struct picture *p)
 {
-	if (!p->v->has_state || p->v->state.point > p->n)
+	if (!p->c->has_state || p->c->state.point > p->n)
 		return;
-	uint64_t point = p->v->state.point;
+	uint64_t point = p->c->state.point;
 	/* Between two events; after an operation's end at the edge of its box. */
 	int x = p->x[point] - (point && p->x[point] - p->x[point - 1] < 4 ? 1 : 2);
 
 	strbuf_addf(p->out,
 		    "<g class=\"crash\"><rect x=\"%d\" y=\"14\" width=\"%d\" height=\"%d\"/>"
-		    "<path d=\"M%d 4V%d\"/><text x=\"%d\" y=\"12\">the power fails</text></g>\n",
-		    x, p->width - x, p->height - 20, x, p->height - 6, x + 5);
+		    "<path d=\"M%d 4V%d\"/><text x=\"%d\" y=\"12\">the power fails%s</text></g>\n",
+		    x, p->width - x, p->height - 20, x, p->height - 6, x + 5,
+		    p->workload ? "" : " again");
 }
 
-void report_picture(const struct view *v, struct strbuf *out)
+static void draw(struct picture *p)
 {
-	struct picture p = { .v = v, .out = out };
+	p->text = TEXT_MAX;
+	place_events(p);
+	while (crash_x(p) > WIDTH && p->text > TEXT_MIN) {
+		p->text--;
+		place_events(p);
+	}
+	place_writes(p);
+	strbuf_addf(p->out,
+		    "<div class=\"scroll\"><svg width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
+		    "role=\"img\" aria-label=\"the trace and the crash\">\n",
+		    p->width, p->height, p->width, p->height);
+	draw_lanes(p);
+	draw_crash(p);
+	if (p->workload)
+		draw_operations(p);
+	else
+		draw_recovery(p);
+	draw_requests(p);
+	strbuf_adds(p->out, "</svg></div>\n");
+}
 
-	if (!v->has_trace || !v->trace.events.n)
+void report_picture(const struct view_crash *c, const struct workload *w, struct strbuf *out)
+{
+	struct picture p = { .c = c, .workload = w, .out = out };
+	size_t all = w ? c->trace.events.n : view_recovered(c);
+
+	if (!c->has_trace || !all)
 		return;
-	p.n = min(v->trace.events.n, (size_t)EVENTS_MAX);
+	p.n = min(all, (size_t)EVENTS_MAX);
 	p.x = xcalloc(p.n + 1, sizeof(*p.x));
 	p.done = xcalloc(p.n + 1, sizeof(*p.done));
 	p.row = xcalloc(p.n + 1, sizeof(*p.row));
-	p.text = TEXT_MAX;
-	place_events(&p);
-	while (crash_x(&p) > WIDTH && p.text > TEXT_MIN) {
-		p.text--;
-		place_events(&p);
-	}
-	place_writes(&p);
-	strbuf_addf(out,
-		    "<div class=\"scroll\"><svg width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
-		    "role=\"img\" aria-label=\"the trace and the crash\">\n",
-		    p.width, p.height, p.width, p.height);
-	draw_lanes(&p);
-	draw_crash(&p);
-	draw_operations(&p);
-	draw_requests(&p);
-	strbuf_adds(out, "</svg></div>\n");
-	if (p.n < v->trace.events.n)
+	draw(&p);
+	if (p.n < all)
 		strbuf_addf(out, "<p class=\"note\">The first %zu of %zu events are drawn.</p>\n",
-			    p.n, v->trace.events.n);
+			    p.n, all);
 	free(p.x);
 	free(p.done);
 	free(p.row);

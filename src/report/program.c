@@ -303,9 +303,11 @@ static void put_head(const struct view *v, struct strbuf *out)
 	for (size_t i = 0; i < v->c.problems.n; i++) {
 		strbuf_adds(out, " *   ");
 		put_comment(out, v->c.problems.v[i].words);
-		if (*v->c.problems.v[i].promise) {
-			strbuf_adds(out, "\n *     although ");
-			put_comment(out, v->c.problems.v[i].promise);
+		const char *joint, *reason = problem_reason(&v->c.problems.v[i], &joint);
+
+		if (*reason) {
+			strbuf_addf(out, "\n *     %s ", joint);
+			put_comment(out, reason);
 		}
 		strbuf_addch(out, '\n');
 	}
@@ -313,6 +315,8 @@ static void put_head(const struct view *v, struct strbuf *out)
 	put_comment(out, v->c.target);
 	strbuf_adds(out, ", Linux ");
 	put_comment(out, v->c.kernel ? v->c.kernel : "(unknown)");
+	if (v->second.has_trace)
+		strbuf_adds(out, ", where the power failed a second time during recovery");
 	strbuf_adds(out,
 		    ".\n *\n * gcc -Wall -o workload workload.c && ./workload DIR\n *\n"
 		    " * Exit status: 0 if every operation returned what it returned then, else 1.\n"

@@ -25,8 +25,8 @@ int report_json_run(const struct run_view *r, struct json *j, struct err *err) m
 /* One page that needs nothing else. */
 int report_html_run(const struct run_view *r, struct strbuf *out, struct err *err) must_check;
 void report_html_escape(struct strbuf *out, const char *text, size_t len);
-/* The trace and the crash, as inline SVG. */
-void report_picture(const struct view *v, struct strbuf *out);
+/* A trace and its crash, as inline SVG. Without a workload it is the trace of a recovery. */
+void report_picture(const struct view_crash *c, const struct workload *w, struct strbuf *out);
 
 /* For who does not have this program. */
 void export_reproduce(const struct view *v, struct strbuf *out);

@@ -6,11 +6,11 @@
 #include "report/report.h"
 #include "report/shell.h"
 
-static void put_listing(struct strbuf *out, const char *name, bool there, const struct tree *t)
+static void put_expected(const struct view *v, struct strbuf *out)
 {
-	strbuf_addf(out, "%s() {\n\tcat <<'END_OF_LISTING'\n", name);
-	if (there)
-		shell_listing(t, out);
+	strbuf_adds(out, "expected() {\n\tcat <<'END_OF_LISTING'\n");
+	if (v->has_expected)
+		shell_listing(v, &v->expected, out);
 	strbuf_adds(out, "END_OF_LISTING\n}\n\n");
 }
 
@@ -36,15 +36,16 @@ static void put_mount(const struct view *v, struct strbuf *out)
 	strbuf_adds(out, "recover_and_mount() {\n");
 	if (streq(type, "fuse")) {
 		if (v->c.recover) {
-			strbuf_addch(out, '\t');
+			strbuf_adds(out, "\t( ");
 			put_server(v->c.recover, out);
-			strbuf_adds(out, " || return 1\n");
+			strbuf_adds(out, " )\n\t[ $? -le 3 ] || return 1 # 1 to 3: repaired\n");
 		}
 		strbuf_adds(out, "\t( ");
 		put_server(spec + min(n + 1, strlen(spec)), out);
-		strbuf_adds(out, " ) &\n\tfor _ in 1 2 3 4 5 6 7 8 9 10; do\n"
-				 "\t\tmountpoint -q \"$mnt\" && return 0\n\t\tsleep 1\n\tdone\n"
-				 "\treturn 1\n}\n\n");
+		strbuf_adds(out, " ) &\n\tserver=$!\n\tfor _ in $(seq 100); do\n"
+				 "\t\tmountpoint -q \"$mnt\" && return 0\n"
+				 "\t\tkill -0 \"$server\" 2>/dev/null || return 1\n"
+				 "\t\tsleep 0.1\n\tdone\n\treturn 1\n}\n\n");
 		return;
 	}
 	if (streq(type, "ext2"))
@@ -63,8 +64,9 @@ static void put_mount(const struct view *v, struct strbuf *out)
 
 static const char head[] =
 	"# Shows what a crash left on a disk: mounts a copy of crash.img, which lies beside this\n"
-	"# script. Needs root, losetup and mount. Nothing stays mounted.\n"
-	"# Exit status: 1 if it is as it was found, 0 if not, 2 if it cannot be shown.\n"
+	"# script, and looks for what was found. Needs root, losetup, mount and GNU find; for\n"
+	"# extended attributes getfattr or python3. Nothing stays mounted.\n"
+	"# Exit status: 1 if the problem shows, 0 if it does not, 2 if it cannot be told.\n"
 	"set -u\n"
 	"here=$(cd \"$(dirname \"$0\")\" && pwd) || exit 2\n"
 	"if [ \"$(id -u)\" != 0 ]; then\n"
@@ -72,40 +74,315 @@ static const char head[] =
 	"\texit 2\n"
 	"fi\n"
 	"dev=\n"
+	"server=\n"
 	"work=$(mktemp -d) || exit 2\n"
 	"mnt=$work/mnt\n"
 	"disk=$work/disk.img\n"
 	"clean_up() {\n"
+	"\tcd /\n"
 	"\t! mountpoint -q \"$mnt\" || umount \"$mnt\" || umount -l \"$mnt\"\n"
 	"\t[ -z \"$dev\" ] || losetup -d \"$dev\"\n"
+	"\t[ -z \"$server\" ] || kill \"$server\" 2>/dev/null\n"
 	"\trm -rf \"$work\"\n"
 	"}\n"
 	"trap clean_up EXIT\n"
 	"trap 'exit 2' INT TERM HUP\n"
-	"mkdir \"$mnt\" && cp --sparse=always \"$here/crash.img\" \"$disk\" || exit 2\n\n";
+	"mkdir \"$mnt\" && cp --sparse=always \"$here/crash.img\" \"$disk\" || exit 2\n\n"
+	"shows=0\n"
+	"told=0\n"
+	"judge() { # STATUS WORDS: 0, the problem shows; 1, it does not; more, it cannot be told\n"
+	"\tcase $1 in\n"
+	"\t0) echo \"shows:             $2\"; shows=1; told=1 ;;\n"
+	"\t1) echo \"does not show:     $2\"; told=1 ;;\n"
+	"\t*) echo \"cannot be told:    $2\" ;;\n"
+	"\tesac\n"
+	"}\n\n";
+
+/* ---- is it there? ---- */
+
+/* Every path that is in one tree and not in the other: a condition for each. */
+static void put_others(const struct tree *in, const struct tree *not_in, const char *condition,
+		       struct strbuf *out)
+{
+	for (size_t i = 0; i < in->entries.n; i++) {
+		const char *path = in->entries.v[i].path;
+
+		if (!*path || tree_find(not_in, path))
+			continue;
+		strbuf_addf(out, " && %s ", condition);
+		shell_quote(out, path);
+	}
+}
+
+static void put_is(const char *what, const char *path, const char *value, struct strbuf *out)
+{
+	strbuf_addf(out, "is %s ", what);
+	shell_quote(out, path);
+	strbuf_addch(out, ' ');
+	shell_quote(out, value);
+}
+
+/* The value of what the problem is about, as it was seen; false if that is not known. */
+static bool seen_value(enum finding_kind kind, const struct tree_entry *e, const char **what,
+		       struct strbuf *value)
+{
+	static const char letters[TREE_TYPE_END] = { '?', 'f', 'd', 'l', 'p', 'c', 'b', 's' };
+
+	switch (kind) {
+	case FINDING_TYPE:
+		*what = "type";
+		strbuf_addch(value, letters[e->type]);
+		return true;
+	case FINDING_SIZE:
+		*what = "size";
+		strbuf_addu(value, e->size);
+		return true;
+	case FINDING_CONTENT:
+		*what = "content";
+		return shell_cksum(e, value);
+	case FINDING_MODE:
+		*what = "mode";
+		strbuf_addf(value, "%o", e->mode);
+		return true;
+	case FINDING_OWNER:
+		*what = "owner";
+		strbuf_addf(value, "%u:%u", e->uid, e->gid);
+		return true;
+	case FINDING_XATTR:
+		*what = "xattrs";
+		shell_xattrs(e, value);
+		return true;
+	case FINDING_TARGET:
+		*what = "target";
+		strbuf_adds(value, e->target ? e->target : "");
+		return true;
+	case FINDING_RDEV:
+		*what = "device";
+		strbuf_addf(value, "%x:%x", e->rdev_major, e->rdev_minor);
+		return true;
+	case FINDING_BLOCKS:
+		*what = "blocks";
+		strbuf_addu(value, e->blocks);
+		return e->blocks != 0;
+	default:
+		return false;
+	}
+}
+
+/* Recovering again gave another state: if that is the expected one, nothing is to be seen. */
+static void put_recovered(const struct view *v, const char *path, struct strbuf *out)
+{
+	const struct tree_entry *e = tree_find(&v->seen, path), *x = tree_find(&v->expected, path);
+	auto_strbuf is = STRBUF_INIT, was = STRBUF_INIT;
+
+	if (e)
+		shell_facts(e, &is);
+	if (x)
+		shell_facts(x, &was);
+	if (streq(strbuf_str(&is), strbuf_str(&was))) {
+		strbuf_adds(out, "(exit 2)");
+		return;
+	}
+	if (!e) {
+		strbuf_adds(out, "! there ");
+		shell_quote(out, path);
+		return;
+	}
+	strbuf_adds(out, "[ \"$(facts ");
+	shell_quote(out, path);
+	strbuf_adds(out, ")\" = ");
+	shell_quote(out, is.buf);
+	strbuf_adds(out, " ]");
+}
+
+/* A command that succeeds if the problem shows, fails with 1 if not, and with 2 if nobody knows. */
+static void put_condition(const struct view *v, const struct stored_problem *p, struct strbuf *out)
+{
+	const struct tree_entry *e = v->has_seen ? tree_find(&v->seen, p->path) : NULL;
+	auto_strbuf value = STRBUF_INIT;
+	const char *what = "", *word = NULL;
+
+	switch (p->kind) {
+	case FINDING_MISSING:
+	case FINDING_LOST:
+		word = "! there";
+		break;
+	case FINDING_BOTH:
+	case FINDING_BACK:
+	case FINDING_NEVER:
+		word = "there";
+		break;
+	case FINDING_NLINK:
+		word = "! all_names_counted";
+		break;
+	case FINDING_UNREADABLE:
+		word = "! readable";
+		break;
+	case FINDING_DOUBLED:
+		word = "listed_twice";
+		break;
+	case FINDING_RECOVERY:
+		if (v->has_seen && v->has_expected)
+			put_recovered(v, p->path, out);
+		else
+			strbuf_adds(out, "(exit 2)");
+		return;
+	case FINDING_UNUSABLE:
+		strbuf_adds(out, "! usable >>\"$work/said\" 2>&1");
+		return;
+	default:
+		if (e && seen_value(p->kind, e, &what, &value))
+			put_is(what, p->path, strbuf_str(&value), out);
+		else
+			strbuf_adds(out, "(exit 2)");
+		return;
+	}
+	strbuf_addf(out, "%s ", word);
+	shell_quote(out, p->path);
+	if (!v->has_seen || !v->has_expected)
+		return;
+	if (p->kind == FINDING_LOST)
+		put_others(&v->expected, &v->seen, "! there", out);
+	if (p->kind == FINDING_BOTH)
+		put_others(&v->seen, &v->expected, "there", out);
+}
+
+static void put_judge(const struct stored_problem *p, struct strbuf *out)
+{
+	auto_strbuf words = STRBUF_INIT;
+
+	strbuf_adds(out, "\n\tjudge $? ");
+	shell_clean(&words, p->words);
+	shell_quote(out, strbuf_str(&words));
+	strbuf_addch(out, '\n');
+}
+
+static const char *fsck_of(const struct view *v)
+{
+	static const struct {
+		const char *type, *command;
+	} checkers[] = {
+		{ "ext", "e2fsck -f -n \"$dev\"" },
+		{ "xfs", "xfs_repair -n \"$dev\"" },
+		{ "btrfs", "btrfs check --readonly \"$dev\"" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(checkers); i++)
+		if (!strncmp(v->c.target, checkers[i].type, strlen(checkers[i].type)))
+			return checkers[i].command;
+	return v->c.fsck ? v->c.fsck : "(exit 2)";
+}
+
+/* What the mounted tree cannot tell. */
+static void put_condition_after(const struct view *v, const struct stored_problem *p,
+				struct strbuf *out)
+{
+	if (p->kind == FINDING_FSCK) {
+		strbuf_adds(out, "\t! ");
+		put_server(fsck_of(v), out);
+		strbuf_adds(out, " >>\"$work/said\" 2>&1");
+	} else {
+		strbuf_adds(out, "\tkernel_complained");
+	}
+	put_judge(p, out);
+}
+
+static bool comes_after(enum finding_kind kind)
+{
+	return kind == FINDING_FSCK || kind == FINDING_KERNEL_LOG;
+}
+
+static bool has_kind(const struct view *v, enum finding_kind kind)
+{
+	for (size_t i = 0; i < v->c.problems.n; i++)
+		if (v->c.problems.v[i].kind == kind)
+			return true;
+	return false;
+}
+
+/* Using what is there removes it, so it comes last. */
+static void put_problems(const struct view *v, struct strbuf *out)
+{
+	const struct stored_problem *unusable = NULL;
+
+	for (size_t i = 0; i < v->c.problems.n; i++) {
+		const struct stored_problem *p = &v->c.problems.v[i];
+
+		if (p->kind == FINDING_UNUSABLE)
+			unusable = unusable ? unusable : p;
+		if (p->kind == FINDING_UNUSABLE || comes_after(p->kind))
+			continue;
+		strbuf_addch(out, '\t');
+		put_condition(v, p, out);
+		put_judge(p, out);
+	}
+	if (unusable) {
+		strbuf_addch(out, '\t');
+		put_condition(v, unusable, out);
+		put_judge(unusable, out);
+	} else if (has_kind(v, FINDING_KERNEL_LOG)) {
+		strbuf_adds(out, "\tusable >>\"$work/said\" 2>&1 # it may complain only then\n");
+	}
+	strbuf_adds(out, "\tcd / && umount \"$mnt\"\n");
+	for (size_t i = 0; i < v->c.problems.n; i++)
+		if (comes_after(v->c.problems.v[i].kind))
+			put_condition_after(v, &v->c.problems.v[i], out);
+}
+
+/* The first bytes that are not as expected, for the eye. */
+static void put_bytes(const struct view *v, struct strbuf *out)
+{
+	for (size_t i = 0; i < v->diff.list.n; i++) {
+		const struct tree_difference *d = &v->diff.list.v[i];
+
+		if (d->kind != TREE_DIFF_CONTENT || !view_about(v, d->path))
+			continue;
+		strbuf_addf(out, "\techo 'From byte %llu on:'\n\tod -A d -t x1z -j %llu -N 64 ",
+			    (unsigned long long)d->offset, (unsigned long long)d->offset);
+		strbuf_adds(out, "./");
+		shell_quote(out, d->path);
+		strbuf_adds(out, "\n");
+	}
+}
+
+static const char kernel_functions[] =
+	"lines=$(dmesg | wc -l)\n"
+	"kernel_complained() {\n"
+	"\tdmesg | tail -n +$((lines + 1)) >\"$work/log\"\n"
+	"\tcat \"$work/log\"\n"
+	"\tgrep -qE 'BUG:|WARNING:|Oops:|Kernel panic' \"$work/log\" ||\n"
+	"\t\tgrep -w \"$(basename \"${dev:-none}\")\" \"$work/log\" | grep -v 'errors=' |\n"
+	"\t\tgrep -qiE 'error|corrupt|critical|failed|inconsistent|aborting|read-?only'\n"
+	"}\n\n";
 
 static void put_body(const struct view *v, struct strbuf *out)
 {
+	bool unmountable = has_kind(v, FINDING_UNMOUNTABLE);
+
 	strbuf_adds(out, "echo 'What must not be:'\ncat <<'END_OF_FINDING'\n");
 	shell_finding(v, out);
 	strbuf_adds(out, "END_OF_FINDING\n\n");
 	if (strncmp(v->c.target, "fuse", 4) != 0)
 		strbuf_adds(out, "dev=$(losetup --find --show \"$disk\") || exit 2\n");
-	strbuf_adds(out, "if recover_and_mount >\"$work/said\" 2>&1; then\n"
-			 "\techo 'It can be mounted; this is there:'\n\t(cd \"$mnt\" && ");
-	shell_find(out);
-	strbuf_adds(out, ") >\"$work/there\"\n\tcat \"$work/there\"\n"
-			 "\techo 'This was expected:'\n\texpected\n"
-			 "\tumount \"$mnt\"\n"
-			 "\tseen >\"$work/seen\"\n");
-	strbuf_adds(out, v->has_seen ? "\t! cmp -s \"$work/there\" \"$work/seen\" || exit 1\n"
-				       "\techo 'It is not as it was found.'\n"
-				       "\texit 0\n"
-				     : "\techo 'When it was found, it could not be mounted.'\n"
-				       "\texit 0\n");
+	strbuf_adds(out, has_kind(v, FINDING_KERNEL_LOG) ? kernel_functions : "");
+	strbuf_adds(
+		out,
+		"if recover_and_mount >\"$work/said\" 2>&1 && cd \"$mnt\"; then\n"
+		"\techo 'It can be mounted; this is there:'\n\tlisting\n"
+		"\techo 'Expected (the latest state; a star: what this is about; the rest may '\\\n"
+		"'differ):'\n\texpected\n");
+	if (unmountable) {
+		strbuf_adds(out, "\techo 'When it was found, it could not be mounted.'\n"
+				 "\texit 0\n");
+	} else {
+		put_bytes(v, out);
+		put_problems(v, out);
+		strbuf_adds(out, "\t[ \"$told\" = 1 ] || exit 2\n\texit \"$shows\"\n");
+	}
 	strbuf_adds(out, "fi\necho 'It cannot be mounted:'\ncat \"$work/said\"\n"
-			 "echo 'This was expected:'\nexpected\n");
-	strbuf_addf(out, "exit %d\n", v->has_seen ? 0 : 1);
+			 "echo 'Expected (the latest state):'\nexpected\n");
+	strbuf_adds(out, unmountable ? "exit 1\n"
+				     : "echo 'When it was found, it could be mounted.'\nexit 2\n");
 }
 
 void export_reproduce(const struct view *v, struct strbuf *out)
@@ -114,8 +391,8 @@ void export_reproduce(const struct view *v, struct strbuf *out)
 	shell_finding(v, out);
 	strbuf_adds(out, "#\n");
 	strbuf_adds(out, head);
-	put_listing(out, "expected", v->has_expected, &v->expected);
-	put_listing(out, "seen", v->has_seen, &v->seen);
+	put_expected(v, out);
+	strbuf_adds(out, shell_functions);
 	put_mount(v, out);
 	put_body(v, out);
 }

@@ -310,18 +310,29 @@ void shell_op(const struct workload *w, size_t i, enum shell_dialect d, struct s
 	strbuf_addch(out, '\n');
 }
 
-/* ---- the finding, and listings ---- */
+/* ---- the finding ---- */
+
+static void put_flight(const struct view_crash *c, const char *where, struct strbuf *out)
+{
+	const struct crash_state *s = &c->state;
+	size_t n = s->lost.n + s->torn.n + s->survived.n;
+
+	strbuf_addf(out, "# Of %zu %s in flight%s, %zu %s lost and %zu torn.\n", n,
+		    plural(n, "write", "writes"), where, s->lost.n,
+		    plural(s->lost.n, "was", "were"), s->torn.n);
+}
 
 void shell_finding(const struct view *v, struct strbuf *out)
 {
 	for (size_t i = 0; i < v->c.problems.n; i++) {
 		const struct stored_problem *p = &v->c.problems.v[i];
+		const char *joint, *reason = problem_reason(p, &joint);
 
 		strbuf_adds(out, "# ");
 		shell_clean(out, p->words);
-		if (*p->promise) {
-			strbuf_adds(out, "\n#   although ");
-			shell_clean(out, p->promise);
+		if (*reason) {
+			strbuf_addf(out, "\n#   %s ", joint);
+			shell_clean(out, reason);
 		}
 		strbuf_addch(out, '\n');
 	}
@@ -329,13 +340,17 @@ void shell_finding(const struct view *v, struct strbuf *out)
 	shell_clean(out, v->c.target);
 	strbuf_adds(out, ", Linux ");
 	shell_clean(out, v->c.kernel ? v->c.kernel : "(unknown)");
-	if (v->has_state)
-		strbuf_addf(out, ".\n# Of %zu writes in flight, %zu were lost and %zu torn.\n",
-			    v->state.lost.n + v->state.torn.n + v->state.survived.n,
-			    v->state.lost.n, v->state.torn.n);
-	else
-		strbuf_adds(out, ".\n");
+	strbuf_adds(out, ".\n");
+	if (v->crash.has_state)
+		put_flight(&v->crash, "", out);
+	if (!v->second.has_state)
+		return;
+	strbuf_adds(out, "# Then the power failed a second time, while the file system recovered "
+			 "from the\n# first.\n");
+	put_flight(&v->second, " of that recovery", out);
 }
+
+/* ---- what can be seen ---- */
 
 bool shell_has_control(const char *path)
 {
@@ -345,48 +360,169 @@ bool shell_has_control(const char *path)
 	return false;
 }
 
-void shell_entry(const struct tree_entry *e, struct strbuf *out)
+/* The checksum of POSIX cksum: what every system has a command for. */
+static uint32_t checksum(const unsigned char *data, size_t len)
+{
+	uint32_t crc = 0;
+	size_t rest = len;
+
+	for (size_t i = 0; i < len || rest; i++) {
+		uint32_t byte = i < len ? data[i] : rest & 0xff;
+
+		if (i >= len)
+			rest >>= 8;
+		crc ^= byte << 24;
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc & 0x80000000 ? crc << 1 ^ 0x04c11db7 : crc << 1;
+	}
+	return ~crc;
+}
+
+bool shell_cksum(const struct tree_entry *e, struct strbuf *out)
+{
+	if (e->error || (e->size && !e->content))
+		return false;
+	strbuf_addf(out, "%u %llu", checksum(e->content, e->size), (unsigned long long)e->size);
+	return true;
+}
+
+void shell_xattrs(const struct tree_entry *e, struct strbuf *out)
+{
+	for (size_t i = 0; i < e->n_xattrs; i++) {
+		const struct tree_xattr *x = &e->xattrs[i];
+		const unsigned char *value = x->value;
+
+		if (strncmp(x->name, "user.", 5) != 0 && strncmp(x->name, "trusted.", 8) != 0)
+			continue;
+		strbuf_addf(out, "%s%s=0x", out->len ? "\n" : "", x->name);
+		for (size_t k = 0; k < x->len; k++)
+			strbuf_addf(out, "%02x", value[k]);
+	}
+}
+
+void shell_facts(const struct tree_entry *e, struct strbuf *out)
 {
 	static const char letters[TREE_TYPE_END] = { '?', 'f', 'd', 'l', 'p', 'c', 'b', 's' };
+	auto_strbuf sum = STRBUF_INIT, xattrs = STRBUF_INIT;
 
-	strbuf_addf(out, "%c %o %u:%u ", letters[e->type], e->mode, e->uid, e->gid);
+	strbuf_addf(out, "%c %o %u:%u", letters[e->type], e->mode, e->uid, e->gid);
+	if (e->type == TREE_FILE)
+		strbuf_addf(out, " %llu bytes", (unsigned long long)e->size);
 	if (e->type != TREE_DIR)
-		strbuf_addf(out, "%llu bytes, %llu links ", (unsigned long long)e->size,
-			    (unsigned long long)e->nlink);
-	strbuf_addf(out, "%s\n", e->path);
+		strbuf_addf(out, " links=%llu", (unsigned long long)e->nlink);
+	if (e->type == TREE_SYMLINK)
+		strbuf_addf(out, " -> %s", e->target ? e->target : "");
+	if (e->type == TREE_FILE && shell_cksum(e, &sum))
+		strbuf_addf(out, " cksum=%.*s", (int)strcspn(sum.buf, " "), sum.buf);
+	shell_xattrs(e, &xattrs);
+	for (const char *c = strbuf_str(&xattrs); *c; c++)
+		strbuf_addf(out, "%s%c", c == xattrs.buf ? " " : "", *c == '\n' ? ' ' : *c);
 }
 
-static int by_text(const void *a, const void *b)
+static int by_path(const void *a, const void *b)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	const struct tree_entry *const *x = a, *const *y = b;
+
+	return strcmp((*x)->path, (*y)->path);
 }
 
-void shell_listing(const struct tree *t, struct strbuf *out)
+void shell_listing(const struct view *v, const struct tree *t, struct strbuf *out)
 {
-	struct vec_of(char *) lines = { 0 };
+	struct vec_of(const struct tree_entry *) list = { 0 };
 
 	for (size_t i = 0; i < t->entries.n; i++) {
 		const struct tree_entry *e = &t->entries.v[i];
 
-		if (!*e->path || shell_has_control(e->path))
-			continue;
-		struct strbuf line = STRBUF_INIT;
-		shell_entry(e, &line);
-		vec_push(&lines, strbuf_detach(&line));
+		if (*e->path && !shell_has_control(e->path))
+			vec_push(&list, e);
 	}
-	if (lines.n)
-		qsort(lines.v, lines.n, sizeof(*lines.v), by_text);
-	for (size_t i = 0; i < lines.n; i++) {
-		strbuf_adds(out, lines.v[i]);
-		free(lines.v[i]);
+	if (list.n)
+		qsort(list.v, list.n, sizeof(*list.v), by_path);
+	for (size_t i = 0; i < list.n; i++) {
+		strbuf_adds(out, view_about(v, list.v[i]->path) ? "* " : "  ");
+		strbuf_addf(out, "%s: ", list.v[i]->path);
+		shell_facts(list.v[i], out);
+		strbuf_addch(out, '\n');
 	}
-	vec_release(&lines);
+	vec_release(&list);
 }
 
-void shell_find(struct strbuf *out)
-{
-	strbuf_adds(out, "find . -mindepth 1 -path ./lost+found -prune -o -path '*[[:cntrl:]]*' -o "
-			 "\\\n\t\t-type d -printf 'd %m %U:%G %P\\n' -o "
-			 "-printf '%y %m %U:%G %s bytes, %n links %P\\n' |\n"
-			 "\t\tLC_ALL=C sort");
-}
+const char shell_functions[] =
+	"there() { # PATH\n"
+	"\t[ -e \"./$1\" ] || [ -L \"./$1\" ]\n"
+	"}\n\n"
+	"xattrs() { # PATH\n"
+	"\tif command -v getfattr >/dev/null; then\n"
+	"\t\tgetfattr -h -d -m '^(user|trusted)\\.' -e hex --absolute-names \"./$1\" |\n"
+	"\t\t\tsed -e '/^# file/d' -e '/^$/d' -e '/=/!s/$/=0x/' | LC_ALL=C sort\n"
+	"\telse\n"
+	"\t\tpython3 -c 'import os, sys\n"
+	"p = sys.argv[1]\n"
+	"for n in sorted(os.listxattr(p, follow_symlinks=False)):\n"
+	"    if n.startswith((\"user.\", \"trusted.\")):\n"
+	"        print(n + \"=0x\" + os.getxattr(p, n, follow_symlinks=False).hex())' \"./$1\"\n"
+	"\tfi\n"
+	"}\n\n"
+	"value() { # WHAT PATH\n"
+	"\tcase $1 in\n"
+	"\ttype) find \"./$2\" -maxdepth 0 -printf %y ;;\n"
+	"\tmode) find \"./$2\" -maxdepth 0 -printf %m ;;\n"
+	"\towner) find \"./$2\" -maxdepth 0 -printf %U:%G ;;\n"
+	"\tsize) find \"./$2\" -maxdepth 0 -printf %s ;;\n"
+	"\tlinks) find \"./$2\" -maxdepth 0 -printf %n ;;\n"
+	"\tblocks) find \"./$2\" -maxdepth 0 -printf %b ;;\n"
+	"\ttarget) find \"./$2\" -maxdepth 0 -printf %l ;;\n"
+	"\tdevice) stat -c %t:%T \"./$2\" ;;\n"
+	"\tcontent) cksum <\"./$2\" ;;\n"
+	"\txattrs) xattrs \"$2\" ;;\n"
+	"\tesac 2>/dev/null\n"
+	"}\n\n"
+	"is() { # WHAT PATH VALUE: the path is there, and as it was found\n"
+	"\t[ \"$1\" != xattrs ] || command -v getfattr >/dev/null || command -v python3 >/dev/null "
+	"||\n"
+	"\t\treturn 2\n"
+	"\tthere \"$2\" && [ \"$(value \"$1\" \"$2\")\" = \"$3\" ]\n"
+	"}\n\n"
+	"facts() { # PATH: all that can be seen of it, in a line\n"
+	"\tset -- \"$1\" \"$(value type \"$1\")\"\n"
+	"\tprintf '%s %s %s' \"$2\" \"$(value mode \"$1\")\" \"$(value owner \"$1\")\"\n"
+	"\t[ \"$2\" != f ] || printf ' %s bytes' \"$(value size \"$1\")\"\n"
+	"\t[ \"$2\" = d ] || printf ' links=%s' \"$(value links \"$1\")\"\n"
+	"\t[ \"$2\" != l ] || printf ' -> %s' \"$(value target \"$1\")\"\n"
+	"\t[ \"$2\" != f ] || printf ' cksum=%s' \"$(value content \"$1\" | cut -d ' ' -f 1)\"\n"
+	"\tset -- \"$(value xattrs \"$1\" | tr '\\n' ' ')\"\n"
+	"\t[ -z \"$1\" ] || printf ' %s' \"${1% }\"\n"
+	"\techo\n"
+	"}\n\n"
+	"listing() {\n"
+	"\tfind . -mindepth 1 -path ./lost+found -prune -o -path '*[[:cntrl:]]*' -o -printf "
+	"'%P\\n' |\n"
+	"\t\tLC_ALL=C sort | while IFS= read -r path; do\n"
+	"\t\t\tprintf '  %s: ' \"$path\"\n"
+	"\t\t\tfacts \"$path\"\n"
+	"\t\tdone\n"
+	"}\n\n"
+	"all_names_counted() { # PATH: its link count is the number of its names\n"
+	"\t[ \"$(value links \"$1\")\" = \"$(find . -xdev -samefile \"./$1\" | wc -l)\" ]\n"
+	"}\n\n"
+	"readable() { # PATH\n"
+	"\tif [ -L \"./$1\" ]; then\n"
+	"\t\treadlink \"./$1\"\n"
+	"\telif [ -d \"./$1\" ]; then\n"
+	"\t\tls -a \"./$1\"\n"
+	"\telse\n"
+	"\t\tcat \"./$1\"\n"
+	"\tfi >/dev/null 2>&1\n"
+	"}\n\n"
+	"listed_twice() { # PATH\n"
+	"\t[ \"$(ls -f \"$(dirname \"./$1\")\" | grep -cxF -e \"$(basename \"./$1\")\")\" -gt 1 ]\n"
+	"}\n\n"
+	"usable() { # files can be made in every directory, and all can be removed\n"
+	"\tfind . -path ./lost+found -prune -o -type d -print >\"$work/dirs\" || return 1\n"
+	"\twhile IFS= read -r path; do\n"
+	"\t\techo 'the power is back' >\"$path/outage-probe\" &&\n"
+	"\t\t\tgrep -qx 'the power is back' \"$path/outage-probe\" &&\n"
+	"\t\t\trm \"$path/outage-probe\" || return 1\n"
+	"\tdone <\"$work/dirs\"\n"
+	"\tfind . -mindepth 1 -maxdepth 1 ! -name lost+found -exec rm -rf -- {} +\n"
+	"}\n\n";

@@ -19,14 +19,20 @@ void shell_quote(struct strbuf *out, const char *text);
 void shell_finding(const struct view *v, struct strbuf *out);
 /* One line of text for a comment: nothing in it can end the comment. */
 void shell_clean(struct strbuf *out, const char *text);
-/*
- * An entry, or a tree, as `find` prints it with the format of shell_find(), sorted. Names with
- * control characters, which a line cannot hold, are left out by both.
- */
-void shell_entry(const struct tree_entry *e, struct strbuf *out);
 bool shell_has_control(const char *path);
-void shell_listing(const struct tree *t, struct strbuf *out);
-/* The command that prints the working directory that way. */
-void shell_find(struct strbuf *out);
+/* What can be seen of an entry, in the words of the function `facts` of shell_functions. */
+void shell_facts(const struct tree_entry *e, struct strbuf *out);
+/*
+ * The facts of each entry, a line each. A star marks what the case is about. Names with control
+ * characters, which a line cannot hold, are left out here and by the function `listing`.
+ */
+void shell_listing(const struct view *v, const struct tree *t, struct strbuf *out);
+/* What cksum(1) prints of a file's content; false if it is not known. */
+bool shell_cksum(const struct tree_entry *e, struct strbuf *out);
+/* Attributes that workloads set, as the function `xattrs` prints them. */
+void shell_xattrs(const struct tree_entry *e, struct strbuf *out);
+
+/* Functions that look at the working directory: listing, facts PATH, is WHAT PATH VALUE, ... */
+extern const char shell_functions[];
 
 #endif

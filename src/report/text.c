@@ -45,9 +45,11 @@ static void add_problems(const struct view *v, struct strbuf *out)
 		strbuf_addf(out, "%s ", i ? "     and" : "problem ");
 		add_cleans(out, p->words);
 		strbuf_addf(out, " [%s]\n", finding_kind_name(p->kind));
-		if (*p->promise) {
-			strbuf_adds(out, "although ");
-			add_cleans(out, p->promise);
+		const char *joint, *reason = problem_reason(p, &joint);
+
+		if (*reason) {
+			strbuf_addf(out, "%-8s ", joint);
+			add_cleans(out, reason);
 			strbuf_addch(out, '\n');
 		}
 	}
@@ -76,17 +78,19 @@ static void add_place(const struct view *v, struct strbuf *out)
 static void add_crash(const struct view *v, struct strbuf *out)
 {
 	strbuf_adds(out, "       ---- the power fails here");
-	if (v->has_state)
-		strbuf_addf(out, ", at event %llu of %zu", (unsigned long long)v->state.point,
-			    v->trace.events.n);
+	if (v->crash.has_state)
+		strbuf_addf(out, ", at event %llu of %zu", (unsigned long long)v->crash.state.point,
+			    v->crash.trace.events.n);
 	strbuf_adds(out, " ----\n");
+	if (v->second.has_trace)
+		strbuf_adds(out, "       ---- and a second time, during recovery ----\n");
 }
 
 /* The operation that had begun and not ended, or the number of operations. */
 static size_t under_way(const struct view *v)
 {
-	for (uint64_t i = 0; v->has_state && i < v->state.point; i++) {
-		const struct event *ev = &v->trace.events.v[i];
+	for (uint64_t i = 0; v->crash.has_state && i < v->crash.state.point; i++) {
+		const struct event *ev = &v->crash.trace.events.v[i];
 
 		if (ev->kind == EV_OP_BEGIN && ev->ref == v->c.done)
 			return v->c.done;
@@ -122,9 +126,10 @@ static void add_workload(const struct view *v, struct strbuf *out)
 		add_crash(v, out);
 }
 
-static void add_write(const struct view *v, uint64_t event, const char *fate, struct strbuf *out)
+static void add_write(const struct view_crash *c, uint64_t event, const char *fate,
+		      struct strbuf *out)
 {
-	const struct event *ev = &v->trace.events.v[event];
+	const struct event *ev = &c->trace.events.v[event];
 
 	strbuf_addf(out, "  %-8s event %-5llu %-7s %7llu bytes at %llu%s%s%s\n", fate,
 		    (unsigned long long)event, event_kind_name(ev->kind),
@@ -133,37 +138,81 @@ static void add_write(const struct view *v, uint64_t event, const char *fate, st
 		    ev->flags & EV_PREFLUSH ? ", preflush" : "", ev->flags & EV_FUA ? ", FUA" : "");
 }
 
-static void add_writes(const struct view *v, struct strbuf *out)
+static void add_flight(const struct view_crash *c, const char *when, struct strbuf *out)
 {
-	const struct crash_state *s = &v->state;
+	const struct crash_state *s = &c->state;
 	size_t n = s->lost.n + s->torn.n + s->survived.n;
 
-	if (!v->has_state)
-		return;
-	strbuf_addf(out, "\nin flight: %zu writes; %zu lost, %zu torn, %zu survived\n", n,
-		    s->lost.n, s->torn.n, s->survived.n);
+	strbuf_addf(out, "in flight%s: %zu %s; %zu lost, %zu torn, %zu survived\n", when, n,
+		    plural(n, "write", "writes"), s->lost.n, s->torn.n, s->survived.n);
 	for (size_t i = 0; i < s->lost.n && i < WRITES_SHOWN; i++)
-		add_write(v, s->lost.v[i], "lost", out);
+		add_write(c, s->lost.v[i], "lost", out);
 	for (size_t i = 0; i < s->torn.n && i < WRITES_SHOWN; i++)
-		add_write(v, s->torn.v[i].event, "torn", out);
+		add_write(c, s->torn.v[i].event, "torn", out);
 	for (size_t i = 0; i < s->survived.n && i < WRITES_SHOWN; i++)
-		add_write(v, s->survived.v[i], "survived", out);
+		add_write(c, s->survived.v[i], "survived", out);
 	if (max(max(s->lost.n, s->torn.n), s->survived.n) > WRITES_SHOWN)
 		strbuf_addf(out, "  and more: of each kind %d are shown\n", WRITES_SHOWN);
 }
 
-static void add_entry(struct strbuf *out, char mark, const char *text, size_t len)
+/* What recovery had made durable before the power failed again. */
+static void add_recovered(const struct view_crash *c, struct strbuf *out)
+{
+	size_t shown = 0;
+
+	for (uint64_t i = 0; i < c->state.point; i++)
+		if (event_modifies(c->trace.events.v[i].kind) &&
+		    view_fate(c, i) == REQUEST_DURABLE && shown++ < WRITES_SHOWN)
+			add_write(c, i, "durable", out);
+}
+
+static void add_writes(const struct view *v, struct strbuf *out)
+{
+	const struct view_crash *second = &v->second;
+
+	if (v->crash.has_state) {
+		strbuf_addch(out, '\n');
+		add_flight(&v->crash, "", out);
+	}
+	if (!second->has_state)
+		return;
+	strbuf_addf(out,
+		    "\nthe power failed a second time, while it recovered from the first: at event "
+		    "%llu\nof %zu of the recovery, whose writes have numbers of their own\n",
+		    (unsigned long long)second->state.point, view_recovered(second));
+	add_flight(second, " then", out);
+	add_recovered(second, out);
+}
+
+/* In brackets: it differs, and may. */
+static void add_entry(struct strbuf *out, char mark, bool allowed, const char *text, size_t len)
 {
 	while (text && len) {
 		const char *end = memchr(text, '\n', len);
 		size_t line = end ? (size_t)(end - text) : len;
 
-		strbuf_addf(out, "  %c ", mark);
+		strbuf_addf(out, allowed ? "(%c) " : "  %c ", mark);
 		add_clean(out, text, line);
 		strbuf_addch(out, '\n');
 		text += line + (end != NULL);
 		len -= line + (end != NULL);
 	}
+}
+
+static bool any_allowed(const struct view_rows *rows)
+{
+	for (size_t i = 0; i < rows->n; i++)
+		if (rows->v[i].allowed)
+			return true;
+	return false;
+}
+
+/* The first line is for programs. */
+static const char *skip_header(const struct strbuf *text)
+{
+	const char *s = strbuf_str(text), *end = strchr(s, '\n');
+
+	return end ? end + 1 : s;
 }
 
 static void add_trees(const struct view *v, struct strbuf *out)
@@ -173,26 +222,32 @@ static void add_trees(const struct view *v, struct strbuf *out)
 	if (!v->has_expected)
 		return;
 	if (!v->has_seen) {
-		strbuf_adds(out, "\nexpected; nothing could be seen\n");
-		add_indented(out, strbuf_str(&v->expected_text));
+		strbuf_adds(out, "\nexpected (the latest state: not all of it need be promised); "
+				 "nothing could be seen\n");
+		add_indented(out, skip_header(&v->expected_text));
 		return;
 	}
-	strbuf_adds(out, "\nexpected (-) and seen (+)\n");
+	strbuf_adds(out, "\nexpected (-) and seen (+)");
 	view_rows(v, &rows);
+	strbuf_adds(out, any_allowed(&rows)
+				 ? "; in brackets: what differs and may, as nothing promised it\n"
+				 : "\n");
 	for (size_t i = 0; i < rows.n; i++) {
 		const struct view_row *r = &rows.v[i];
 
 		if (r->mark == ROW_SAME) {
-			add_entry(out, ' ', r->seen, r->seen_len);
+			add_entry(out, ' ', false, r->seen, r->seen_len);
 			continue;
 		}
-		add_entry(out, '-', r->expected, r->expected_len);
-		add_entry(out, '+', r->seen, r->seen_len);
+		add_entry(out, '-', r->allowed, r->expected, r->expected_len);
+		add_entry(out, '+', r->allowed, r->seen, r->seen_len);
 	}
 	for (size_t i = 0; i < v->diff.list.n; i++) {
-		strbuf_adds(out, "  ");
+		bool about = view_about(v, v->diff.list.v[i].path);
+
+		strbuf_adds(out, about ? "  " : "  (");
 		add_cleans(out, v->diff.list.v[i].words);
-		strbuf_addch(out, '\n');
+		strbuf_adds(out, about ? "\n" : ")\n");
 	}
 	vec_release(&rows);
 }
@@ -222,21 +277,32 @@ void report_text_case(const struct view *v, struct strbuf *out)
 	strbuf_addch(out, '\n');
 }
 
+static void add_fact(const char *key, const char *value, struct strbuf *out)
+{
+	strbuf_addf(out, "    %-13s ", key);
+	for (; *value; value++)
+		if (*value == '\n') /* several files */
+			strbuf_addf(out, "\n    %-13s ", key);
+		else
+			add_clean(out, value, 1);
+	strbuf_addch(out, '\n');
+}
+
 static void add_facts(const struct run_view *r, struct strbuf *out)
 {
 	auto_strbuf value = STRBUF_INIT;
 	const char *key;
 
-	for (size_t i = 0; run_view_fact(r, i, &key, &value); i++) {
-		if (!value.len)
-			continue;
-		strbuf_addf(out, "    %-13s ", key);
-		for (const char *c = value.buf; *c; c++)
-			if (*c == '\n') /* several files */
-				strbuf_addf(out, "\n    %-13s ", key);
-			else
-				add_clean(out, c, 1);
-		strbuf_addch(out, '\n');
+	for (size_t i = 0; run_view_fact(r, i, &key, &value); i++)
+		if (value.len)
+			add_fact(key, value.buf, out);
+	strbuf_clear(&value);
+	if (r->has_plan)
+		strbuf_adds(out, "options\n");
+	for (size_t i = 0; r->has_plan && plan_value(&r->plan, i, &key, &value); i++) {
+		if (value.len)
+			add_fact(key, value.buf, out);
+		strbuf_clear(&value);
 	}
 }
 
@@ -248,7 +314,7 @@ static int add_cluster(const struct run_view *r, size_t i, struct strbuf *out, s
 	strbuf_addf(out, "\n==== %zu of %zu: ", i + 1, r->clusters.n);
 	add_cleans(out, c->name);
 	strbuf_addf(out, ", %llu %s", (unsigned long long)c->count,
-		    c->count == 1 ? "case" : "cases");
+		    plural(c->count, "case", "cases"));
 	if (c->kept < c->count)
 		strbuf_addf(out, ", %llu of them kept", (unsigned long long)c->kept);
 	strbuf_adds(out, " ====\n\n");
@@ -273,8 +339,8 @@ int report_text_run(const struct run_view *r, struct strbuf *out, struct err *er
 	strbuf_adds(out, "run ");
 	add_cleans(out, r->dir);
 	strbuf_addf(out, ": %llu %s in %zu %s\n", (unsigned long long)r->findings,
-		    r->findings == 1 ? "finding" : "findings", r->clusters.n,
-		    r->clusters.n == 1 ? "cluster" : "clusters");
+		    plural(r->findings, "finding", "findings"), r->clusters.n,
+		    plural(r->clusters.n, "cluster", "clusters"));
 	add_facts(r, out);
 	for (size_t i = 0; i < r->clusters.n && !rc; i++)
 		rc = add_cluster(r, i, out, err);
@@ -309,7 +375,7 @@ static void add_rule(const struct run_view *r, const struct run_cluster *c, cons
 		return;
 	strbuf_add(out, rule.buf, rule.len);
 	strbuf_addf(out, "%llu %s, ", (unsigned long long)c->count,
-		    c->count == 1 ? "case" : "cases");
+		    plural(c->count, "case", "cases"));
 	for (const char *w = c->words; *w; w++)
 		add_clean(out, *w == '\n' ? " " : w, 1);
 	strbuf_addch(out, '\n');

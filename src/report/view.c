@@ -2,32 +2,56 @@
 #include "report/view.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/io.h"
+#include "run/attempt.h"
 #include "run/replay.h"
 
 /* ---- a case ---- */
 
-static void load_trace(struct view *v)
+static void load_crash(const char *id, struct view_crash *c)
 {
 	struct crash_opts opts = CRASH_OPTS_INIT;
 	struct err ignored = ERR_INIT;
 
-	v->has_trace = replay_trace(&v->c, &v->trace, &ignored) == 0;
-	err_clear(&ignored);
 	/* What survived does not depend on the disk's content, so that need not be read. */
-	const char *second;
-	auto_free char *id = stored_case_state(&v->c, &second);
-	if (v->has_trace && !stored_case_live(&v->c))
-		v->has_state = crash_replay(&v->trace, &opts, id, &v->state, &ignored) == 0;
+	if (c->has_trace && id)
+		c->has_state = crash_replay(&c->trace, &opts, id, &c->state, &ignored) == 0;
 }
 
-static bool load_tree(const struct strbuf *text, struct tree *out)
+static void load_crashes(struct view *v)
 {
 	struct err ignored = ERR_INIT;
+	const char *second;
+	auto_free char *first = stored_case_state(&v->c, &second);
 
-	return text->len && tree_parse(text->buf, text->len, out, &ignored) == 0;
+	v->crash.has_trace = replay_trace(&v->c, &v->crash.trace, &ignored) == 0;
+	err_clear(&ignored);
+	load_crash(stored_case_live(&v->c) ? NULL : first, &v->crash);
+	v->second.has_trace = second && replay_recovery(&v->c, &v->second.trace, &ignored) == 0;
+	load_crash(second, &v->second);
+}
+
+static void release_crash(struct view_crash *c)
+{
+	trace_release(&c->trace);
+	crash_state_release(&c->state);
+}
+
+/* Reads a tree, and leaves as its text what a person wants to read. */
+static bool load_tree(struct strbuf *text, struct tree *out)
+{
+	static const struct tree_opts shown = { .blocks = false };
+	struct err ignored = ERR_INIT;
+
+	if (!text->len || tree_parse(text->buf, text->len, out, &ignored))
+		return false;
+	strbuf_clear(text);
+	tree_print(out, &shown, 0, text);
+	return true;
 }
 
 static int load_rest(struct view *v, struct err *err)
@@ -47,14 +71,15 @@ static int load_rest(struct view *v, struct err *err)
 	v->has_seen = load_tree(&v->seen_text, &v->seen);
 	if (v->has_expected && v->has_seen)
 		tree_diff(&v->expected, &v->seen, &all, &v->diff);
-	load_trace(v);
+	load_crashes(v);
 	return 0;
 }
 
 int view_load(const char *dir, bool brief, struct view *out, struct err *err)
 {
 	*out = (struct view){ 0 };
-	trace_init(&out->trace);
+	trace_init(&out->crash.trace);
+	trace_init(&out->second.trace);
 	int rc = store_load(dir, &out->c, err);
 
 	if (!rc) {
@@ -70,8 +95,8 @@ void view_release(struct view *v)
 {
 	stored_case_release(&v->c);
 	free(v->cluster);
-	trace_release(&v->trace);
-	crash_state_release(&v->state);
+	release_crash(&v->crash);
+	release_crash(&v->second);
 	strbuf_release(&v->expected_text);
 	strbuf_release(&v->seen_text);
 	tree_diff_release(&v->diff);
@@ -82,20 +107,20 @@ void view_release(struct view *v)
 	*v = (struct view){ 0 };
 }
 
-enum request_fate view_fate(const struct view *v, uint64_t event)
+enum request_fate view_fate(const struct view_crash *c, uint64_t event)
 {
-	if (!v->has_state)
+	if (!c->has_state)
 		return REQUEST_DURABLE;
-	if (event >= v->state.point)
+	if (event >= c->state.point)
 		return REQUEST_LATER;
-	for (size_t i = 0; i < v->state.lost.n; i++)
-		if (v->state.lost.v[i] == event)
+	for (size_t i = 0; i < c->state.lost.n; i++)
+		if (c->state.lost.v[i] == event)
 			return REQUEST_LOST;
-	for (size_t i = 0; i < v->state.torn.n; i++)
-		if (v->state.torn.v[i].event == event)
+	for (size_t i = 0; i < c->state.torn.n; i++)
+		if (c->state.torn.v[i].event == event)
 			return REQUEST_TORN;
-	for (size_t i = 0; i < v->state.survived.n; i++)
-		if (v->state.survived.v[i] == event)
+	for (size_t i = 0; i < c->state.survived.n; i++)
+		if (c->state.survived.v[i] == event)
 			return REQUEST_SURVIVED;
 	return REQUEST_DURABLE;
 }
@@ -110,8 +135,8 @@ const char *fate_name(enum request_fate f)
 
 bool view_result(const struct view *v, size_t i, int32_t *result)
 {
-	for (size_t e = 0; v->has_trace && e < v->trace.events.n; e++) {
-		const struct event *ev = &v->trace.events.v[e];
+	for (size_t e = 0; v->crash.has_trace && e < v->crash.trace.events.n; e++) {
+		const struct event *ev = &v->crash.trace.events.v[e];
 
 		if (ev->kind == EV_OP_END && ev->ref == i) {
 			*result = ev->result;
@@ -119,6 +144,17 @@ bool view_result(const struct view *v, size_t i, int32_t *result)
 		}
 	}
 	return false;
+}
+
+size_t view_recovered(const struct view_crash *c)
+{
+	return attempt_walked(&c->trace);
+}
+
+const char *problem_reason(const struct stored_problem *p, const char **joint)
+{
+	*joint = *p->promise ? "although" : "because";
+	return *p->promise ? p->promise : finding_kind_why(p->kind);
 }
 
 /* ---- trees side by side ---- */
@@ -159,6 +195,28 @@ static bool differs(const struct view *v, const char *path)
 	return false;
 }
 
+static bool is_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return n && strncmp(path, dir, n) == 0 && path[n] == '/';
+}
+
+bool view_about(const struct view *v, const char *path)
+{
+	for (size_t i = 0; i < v->c.problems.n; i++) {
+		const struct stored_problem *p = &v->c.problems.v[i];
+
+		if (streq(p->path, path) || is_below(path, p->path))
+			return true;
+		/* One file with several names: the words have them all. */
+		if ((p->kind == FINDING_LOST || p->kind == FINDING_BOTH) && *path &&
+		    strstr(p->words, path))
+			return true;
+	}
+	return false;
+}
+
 void view_rows(const struct view *v, struct view_rows *out)
 {
 	const char *left = skip_first(&v->expected_text), *right = skip_first(&v->seen_text);
@@ -181,6 +239,9 @@ void view_rows(const struct view *v, struct view_rows *out)
 			row.mark = ROW_CHANGED;
 		if (cmp)
 			row.mark = cmp < 0 ? ROW_MISSING : ROW_EXTRA;
+		row.allowed = row.mark != ROW_SAME && v->has_seen &&
+			      !view_about(v, cmp <= 0 ? v->expected.entries.v[i].path
+						      : v->seen.entries.v[k].path);
 		i += cmp <= 0;
 		k += cmp >= 0;
 		vec_push(out, row);
@@ -218,6 +279,15 @@ static void add_to_cluster(struct run_view *r, size_t at)
 		c->kinds |= 1U << v->c.problems.v[i].kind;
 }
 
+/* Who is at work on a run holds a lock on this file. */
+static bool is_locked(const char *run)
+{
+	auto_free char *path = xasprintf("%s/progress", run);
+	auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
 /* A run from before there was such a file has none. */
 static int load_about(struct run_view *r, struct err *err)
 {
@@ -231,6 +301,7 @@ static int load_about(struct run_view *r, struct err *err)
 		return rc;
 	}
 	r->has_plan = true;
+	r->under_way = is_locked(r->dir);
 	rc = progress_load(r->dir, r->plan.workloads, &r->progress, err);
 	for (size_t i = 0; !rc && i < r->progress.clusters.n; i++) {
 		const struct progress_cluster *c = &r->progress.clusters.v[i];
@@ -275,42 +346,83 @@ int run_view_load(const char *dir, struct run_view *out, struct err *err)
 	return rc;
 }
 
-static bool total(const struct run_view *v, size_t i, const char **key, struct strbuf *value)
+static void put_target(const struct run_view *v, struct strbuf *out)
+{
+	strbuf_addf(out, "%s, guarantee %s, Linux %s", v->plan.target, v->plan.guarantee,
+		    v->plan.kernel);
+}
+
+static void put_started(const struct run_view *v, struct strbuf *out)
+{
+	strbuf_adds(out, v->plan.started ? v->plan.started : "");
+}
+
+static void put_workloads(const struct run_view *v, struct strbuf *out)
+{
+	strbuf_addf(out, "%llu of %llu done", (unsigned long long)v->progress.done,
+		    (unsigned long long)v->plan.workloads);
+	if (v->under_way) {
+		strbuf_adds(out, "; it is under way");
+	} else if (v->progress.done < v->plan.workloads) {
+		strbuf_adds(out, "; it was interrupted, its time was up, or the others failed");
+		if (!plan_from_stdin(&v->plan))
+			strbuf_addf(out, "; to go on: outage test --resume %s", v->dir);
+	}
+}
+
+static void put_states(const struct run_view *v, struct strbuf *out)
 {
 	const struct run_totals *t = &v->progress.totals;
-	const struct {
-		const char *key;
-		uint64_t value;
-	} totals[] = {
-		{ "done", v->progress.done },
-		{ "crash-states", t->crash_states },
-		{ "unique-states", t->unique_states },
-		{ "findings", v->findings },
-		{ "kept", v->cases.n },
-		{ "suppressed", v->progress.suppressed },
-	};
 
-	if (i >= ARRAY_SIZE(totals))
-		return false;
-	*key = totals[i].key;
-	strbuf_addu(value, totals[i].value);
-	return true;
+	strbuf_addf(out, "%llu tried, %llu of them different", (unsigned long long)t->crash_states,
+		    (unsigned long long)t->unique_states);
+}
+
+/* Large numbers are estimates; "3.9e+03" would be one of a machine. */
+static void put_left_out(const struct run_view *v, struct strbuf *out)
+{
+	const struct run_totals *t = &v->progress.totals;
+
+	if (!t->budget_hit)
+		return;
+	strbuf_addf(out, t->left_out < 1e9 ? "%.0f" : "%.3g", t->left_out);
+	strbuf_addf(out, " crash %s, by the budget",
+		    plural((uint64_t)t->left_out, "state", "states"));
+	if (v->plan.budget)
+		strbuf_addf(out, " of %llu for each workload", (unsigned long long)v->plan.budget);
+}
+
+static void put_findings(const struct run_view *v, struct strbuf *out)
+{
+	strbuf_addf(out, "%llu in %zu %s", (unsigned long long)v->findings, v->clusters.n,
+		    plural(v->clusters.n, "cluster", "clusters"));
+	if (v->findings)
+		strbuf_addf(out, "; %zu kept", v->cases.n);
+	if (v->findings > v->cases.n)
+		strbuf_addf(out, ", %llu counted only",
+			    (unsigned long long)(v->findings - v->cases.n));
+	if (v->progress.suppressed)
+		strbuf_addf(out, "; %llu more suppressed",
+			    (unsigned long long)v->progress.suppressed);
 }
 
 bool run_view_fact(const struct run_view *v, size_t i, const char **key, struct strbuf *value)
 {
-	size_t before = 0;
-	const char *ignored;
-	auto_strbuf scratch = STRBUF_INIT;
+	static const struct {
+		const char *key;
+		void (*put)(const struct run_view *v, struct strbuf *out);
+	} facts[] = {
+		{ "target", put_target },	{ "started", put_started },
+		{ "workloads", put_workloads }, { "crash states", put_states },
+		{ "left out", put_left_out },	{ "findings", put_findings },
+	};
 
 	strbuf_clear(value);
-	if (!v->has_plan)
+	if (!v->has_plan || i >= ARRAY_SIZE(facts))
 		return false;
-	if (plan_value(&v->plan, i, key, value))
-		return true;
-	while (plan_value(&v->plan, before, &ignored, &scratch))
-		before++;
-	return total(v, i - before, key, value);
+	*key = facts[i].key;
+	facts[i].put(v, value);
+	return true;
 }
 
 void run_view_release(struct run_view *v)

@@ -23,14 +23,20 @@ enum request_fate {
 	REQUEST_LATER, /* it was not made yet */
 };
 
-struct view {
-	struct stored_case c;
-	char *cluster;
+/* A power failure: what had been sent to the disk, and what was left of it. */
+struct view_crash {
 	struct trace trace;
 	bool has_trace;
 	struct crash_state state; /* without content: only what survived counts */
 	bool has_state;
-	struct strbuf expected_text, seen_text; /* trees, as stored */
+};
+
+struct view {
+	struct stored_case c;
+	char *cluster;
+	struct view_crash crash;
+	struct view_crash second; /* while recovering from the first; mostly there is none */
+	struct strbuf expected_text, seen_text; /* trees, without long content */
 	struct tree expected, seen;
 	bool has_expected, has_seen;
 	struct tree_diff diff; /* if both are there */
@@ -41,22 +47,34 @@ struct view {
 int view_load(const char *dir, bool brief, struct view *out, struct err *err) must_check;
 void view_release(struct view *v);
 
-enum request_fate view_fate(const struct view *v, uint64_t event);
+enum request_fate view_fate(const struct view_crash *c, uint64_t event);
+/* Where recovery is over and the use of what was recovered begins, in the trace of a recovery. */
+size_t view_recovered(const struct view_crash *c);
 const char *fate_name(enum request_fate f);
 /* What operation `i` returned, from the trace; false if it did not return. */
 bool view_result(const struct view *v, size_t i, int32_t *result);
+
+/*
+ * Why a problem is one: "fsync foo (operation 3) had returned", with `joint` "although"; or, if no
+ * promise covers it, "no operation ever gave it that value", with "because". "" if there is
+ * nothing to say.
+ */
+const char *problem_reason(const struct stored_problem *p, const char **joint);
 
 /* Expected and seen, side by side: a path is in a row of its own. */
 enum row_mark { ROW_SAME, ROW_CHANGED, ROW_MISSING, ROW_EXTRA };
 
 struct view_row {
 	enum row_mark mark;
+	bool allowed; /* it differs, but no problem is about it: nothing promised it */
 	const char *expected, *seen; /* of the stored text, not ended by NUL; or NULL */
 	size_t expected_len, seen_len;
 };
 
 struct view_rows vec_of(struct view_row);
 
+/* Whether a problem of the case is about that path, or about something above it. */
+bool view_about(const struct view *v, const char *path);
 /* Points into the view. */
 void view_rows(const struct view *v, struct view_rows *out);
 
@@ -80,12 +98,16 @@ struct run_view {
 	struct vec_of(struct view) cases;	    /* brief; those that were kept */
 	struct vec_of(struct run_cluster) clusters; /* in the order in which they were found */
 	uint64_t findings;			    /* kept or not */
+	bool under_way;				    /* somebody is at work on it right now */
 };
 
 int run_view_load(const char *dir, struct run_view *out, struct err *err) must_check;
 void run_view_release(struct run_view *v);
 
-/* What was tested and how far it came, pair by pair; false after the last. */
+/*
+ * What was tested and how far it came, for a person, pair by pair; false after the last. A value
+ * may be empty: then it is not worth a line.
+ */
 bool run_view_fact(const struct run_view *v, size_t i, const char **key, struct strbuf *value);
 
 #endif

@@ -57,7 +57,7 @@ static int run_fsck(struct run *r, struct attempt *a, struct err *err)
 		return rc;
 	if (rc > 0 && a->mounted)
 		findings_add(&a->findings, FINDING_FSCK, NULL,
-			     xasprintf("fsck complains: %.300s", strbuf_str(&said)), NULL);
+			     xasprintf("fsck complains: %s", strbuf_str(&said)), NULL);
 	if (said.len)
 		strbuf_add(&a->said, said.buf, said.len);
 	return 0;
@@ -77,7 +77,7 @@ static int fsck_recovered(struct run *r, struct attempt *a, struct err *err)
 		rc = target_mount(&r->target, &a->said, err);
 	if (rc > 0)
 		findings_add(&a->findings, FINDING_UNMOUNTABLE, NULL,
-			     xasprintf("it can be mounted once, and not again: %.200s",
+			     xasprintf("it can be mounted once, and not again: %s",
 				       strbuf_str(&a->said)),
 			     NULL);
 	return rc;
@@ -96,10 +96,10 @@ static int recover(struct run *r, const struct promises *p, struct attempt *a, s
 		return rc;
 	a->mounted = rc == 0;
 	if (!a->mounted) {
-		findings_add(&a->findings, FINDING_UNMOUNTABLE, NULL,
-			     xasprintf("the file system cannot be mounted: %.200s",
-				       strbuf_str(&a->said)),
-			     NULL);
+		findings_add(
+			&a->findings, FINDING_UNMOUNTABLE, NULL,
+			xasprintf("the file system cannot be mounted: %s", strbuf_str(&a->said)),
+			NULL);
 		return run_fsck(r, a, err); /* it may say why */
 	}
 	rc = look(r, p, a, err);
@@ -134,8 +134,7 @@ static int attempt_once(struct run *r, const struct image *img, const struct pro
 	}
 	if (target_kernel_log(t, &a->kernel_log) && a->mounted)
 		findings_add(&a->findings, FINDING_KERNEL_LOG, NULL,
-			     xasprintf("the kernel says: %.300s", strbuf_str(&a->kernel_log)),
-			     NULL);
+			     xasprintf("the kernel says: %s", strbuf_str(&a->kernel_log)), NULL);
 	return rc;
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -25,6 +26,7 @@ static const struct key {
 #define KEY(name, kind, member) name, kind, offsetof(struct plan, member)
 	{ KEY("target", TEXT, target), 0 },
 	{ KEY("kernel", TEXT, kernel), 0 },
+	{ KEY("started", TEXT, started), 0 },
 	{ KEY("guarantee", GUARANTEE, guarantee), 0 },
 	{ KEY("recorder", TEXT, recorder), 0 },
 	{ KEY("mkfs", TEXT, mkfs), 0 },
@@ -212,6 +214,17 @@ int plan_set(struct plan *p, const char *key, const char *value, struct err *err
 	return set_value(p, &keys[i], value, err);
 }
 
+static char *now(void)
+{
+	char text[40] = "unknown";
+	time_t seconds = time(NULL);
+	struct tm tm;
+
+	if (localtime_r(&seconds, &tm))
+		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %z", &tm);
+	return xstrdup(text);
+}
+
 int plan_complete(struct plan *p, struct err *err)
 {
 	const struct target_ops *target = target_find(p->target, err);
@@ -235,6 +248,8 @@ int plan_complete(struct plan *p, struct err *err)
 		p->budget = 200;
 	if (!p->kernel)
 		p->kernel = xstrdup(uname(&u) ? "unknown" : u.release);
+	if (!p->started)
+		p->started = now();
 	return 0;
 }
 

@@ -7,6 +7,7 @@
  * besides them there are
  *
  *	kernel       the release it began on
+ *	started      the day and time it began
  *	file         a path with workloads, absolute; "-" is standard input; may come several times
  *	hash         of the workloads' source: of the bounds, or of every text
  *	workloads    how many there are to do
@@ -21,7 +22,7 @@
 enum { PLAN_KEEP_DEFAULT = 5 };
 
 struct plan {
-	char *target, *kernel, *guarantee, *recorder, *mkfs, *recover, *bounds, *hash;
+	char *target, *kernel, *started, *guarantee, *recorder, *mkfs, *recover, *bounds, *hash;
 	struct vec_of(char *) files;
 	uint64_t size, modes, max_subset, budget, lose_flush, skip, limit, sample, seed, workloads;
 	uint64_t keep; /* cases of a cluster; UINT64_MAX: all */

@@ -196,7 +196,7 @@ static int run_on_target(struct run *r, const struct workload *w, const struct r
 	totals->workloads++;
 	if (target_kernel_log(&r->target, &log))
 		findings_add(&live, FINDING_KERNEL_LOG, NULL,
-			     xasprintf("the kernel says: %.300s", strbuf_str(&log)),
+			     xasprintf("the kernel says: %s", strbuf_str(&log)),
 			     xstrdup("nothing had crashed yet"));
 	if (live.n) {
 		totals->findings++;

@@ -13,11 +13,13 @@
 #include "run/replay.h"
 #include "run/run_impl.h"
 
-enum { RUNS_MAX = 500, AGAIN_MAX = 3 };
+enum { RUNS_MAX = 500, AGAIN_MAX = 3, NEAREST = 2 };
+#define SHRUNK_FROM "shrunk-from-"
 
 /* What a try found. Event numbers are those of the run's trace. */
 struct seen {
-	bool shown, live;
+	bool shown;
+	bool again; /* only a run can show it again: it was before any crash, or after two */
 	uint64_t point;
 	enum crash_layer layer;
 	struct strbuf id;
@@ -62,9 +64,11 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void note_state(struct seen *seen, const struct crash_state *state)
+static void note_state(struct seen *seen, const struct run_case *c)
 {
-	seen->live = !state;
+	const struct crash_state *state = c->second ? NULL : c->state;
+
+	seen->again = !state;
 	vec_clear(&seen->flight);
 	vec_clear(&seen->lost);
 	strbuf_clear(&seen->id);
@@ -97,7 +101,7 @@ static int on_found(void *ctx, const struct run_case *c, struct err *err)
 	if (!replay_has_kind(c->findings, s->kind))
 		return 0;
 	s->seen.shown = true;
-	note_state(&s->seen, c->state);
+	note_state(&s->seen, c);
 	int rc = s->keep_in ? store_case_alone(s->keep_in, c, &s->run->opts, err) : 0;
 	return rc ? rc : -ECANCELED;
 }
@@ -138,16 +142,25 @@ static bool lacks_handle(const struct workload *so_far, const struct op *op)
 	return false;
 }
 
+/* A generated name stands for its operations: with fewer of them it would lie. */
+static void take_name(const struct workload *w, struct workload *out)
+{
+	bool less = out->ops.n < w->ops.n &&
+		    strncmp(w->name, SHRUNK_FROM, strlen(SHRUNK_FROM)) != 0;
+	auto_free char *name = xasprintf("%s%s", less ? SHRUNK_FROM : "", w->name);
+
+	out->name = arena_memdupz(&out->arena, name, min(strlen(name), (size_t)WORKLOAD_NAME_MAX));
+	out->named = true;
+}
+
 void shrink_select(const struct workload *w, const bool *keep, struct workload *out)
 {
 	workload_clear(out);
-	if (w->named) {
-		out->name = arena_strdup(&out->arena, w->name);
-		out->named = true;
-	}
 	for (size_t i = 0; i < w->ops.n; i++)
 		if (keep[i] && !lacks_handle(out, &w->ops.v[i]))
 			workload_add(out, &w->ops.v[i]);
+	if (w->named)
+		take_name(w, out);
 }
 
 /* Tries without operations [from, to) of the best. 1 if that is the best now. */
@@ -268,7 +281,8 @@ static int try_lost(struct shrink *s, const struct events *lost, size_t before, 
 	make_id(&s->seen, lost, &id);
 	int rc = try_state(s, strbuf_str(&id), err);
 	if (rc >= 0)
-		say(s, xasprintf("%zu of %zu lost writes: %s", lost->n, before,
+		say(s, xasprintf("%zu of %zu lost %s: %s", lost->n, before,
+				 plural(before, "write", "writes"),
 				 rc ? "shows again" : "does not show"));
 	return rc;
 }
@@ -309,7 +323,8 @@ static int piece_by_piece(struct shrink *s, struct events *lost, struct err *err
 			for (size_t i = 0; i < lost->n; i++)
 				if (i < from || i >= to)
 					vec_push(&less, lost->v[i]);
-			rc = try_lost(s, &less, lost->n, err);
+			/* So few were tried one by one, as nearest_first() came first. */
+			rc = less.n > NEAREST ? try_lost(s, &less, lost->n, err) : 0;
 			if (rc > 0) {
 				struct events old = *lost;
 				*lost = less;
@@ -367,7 +382,7 @@ static int keep(struct shrink *s, const char *dir, struct err *err)
 	auto_strbuf id = STRBUF_INIT;
 
 	s->keep_in = dir;
-	if (s->seen.live)
+	if (s->seen.again)
 		return settle(s, err);
 	strbuf_adds(&id, strbuf_str(&s->seen.id));
 	return try_state(s, strbuf_str(&id), err);

@@ -140,23 +140,27 @@ static void add_field(struct strbuf *out, const char *text, char end)
 	strbuf_addch(out, end);
 }
 
+enum { CONTENT_KEPT = 1 << 20 }; /* bytes of a tree that are kept with it */
+
+/* With the bytes of its files, so that whoever looks at the case later can compare them. */
+static int write_tree(const char *dir, const char *name, const struct tree *t,
+		      const struct tree_opts *opts, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	tree_print(t, opts, t->kept <= CONTENT_KEPT ? TREE_TEXT_CONTENT : 0, &text);
+	return write_file(dir, name, strbuf_str(&text), text.len, err);
+}
+
 static int write_trees(const char *dir, const struct run_case *c, struct err *err)
 {
 	struct tree_opts opts;
-	auto_strbuf text = STRBUF_INIT;
 	auto_tree expected = TREE_INIT;
-	int rc = 0;
 
 	check_tree_opts(&opts, c->target->ops->ignore);
-	opts.blocks = false;
 	reffs_tree(c->history->states.v[min(c->done, c->history->states.n - 1)], &opts, &expected);
-	tree_print(&expected, &opts, 0, &text);
-	rc = write_file(dir, "expected", strbuf_str(&text), text.len, err);
-	if (rc || !c->seen)
-		return rc;
-	strbuf_clear(&text);
-	tree_print(c->seen, &opts, 0, &text);
-	return write_file(dir, "seen", strbuf_str(&text), text.len, err);
+	int rc = write_tree(dir, "expected", &expected, &opts, err);
+	return rc || !c->seen ? rc : write_tree(dir, "seen", c->seen, &opts, err);
 }
 
 static void print_target(const struct target_opts *t, struct strbuf *out)
@@ -281,8 +285,16 @@ int store_case(const struct store_place *at, const struct run_case *c, const str
 int store_case_alone(const char *dir, const struct run_case *c, const struct run_opts *opts,
 		     struct err *err)
 {
+	/* Of a case that was here before; "case" first, so that no directory seems whole. */
+	static const char *const old[] = { "case", "seen", "kernel-log", "said", "recovery" };
 	auto_free char *base = xasprintf("%s/base.img", dir);
 	int rc = make_dir(dir, err);
+
+	for (size_t i = 0; i < ARRAY_SIZE(old); i++) {
+		auto_free char *path = xasprintf("%s/%s", dir, old[i]);
+
+		unlink(path);
+	}
 
 	if (!rc)
 		rc = image_save_file(c->base, base, err);

@@ -41,6 +41,18 @@ static char *fill_in(const struct target *t, const char *command, const char *di
 	return strbuf_detach(&out);
 }
 
+/* The disk has another path each time: what was said is kept with the name that the user gave. */
+static void add_said(struct strbuf *said, const char *text, const char *disk)
+{
+	size_t n = strlen(disk);
+
+	for (const char *p; (p = strstr(text, disk)); text = p + n) {
+		strbuf_add(said, text, (size_t)(p - text));
+		strbuf_adds(said, "{disk}");
+	}
+	strbuf_adds(said, text);
+}
+
 static int run_shell(const struct target *t, const char *command, const char *disk, int *status,
 		     struct strbuf *said, struct err *err)
 {
@@ -55,8 +67,7 @@ static int run_shell(const struct target *t, const char *command, const char *di
 	if (rc)
 		return rc;
 	*status = res.exit_code;
-	if (res.out.len)
-		strbuf_add(said, res.out.buf, res.out.len);
+	add_said(said, strbuf_str(&res.out), disk);
 	if (res.exit_code < 0)
 		proc_describe(&res, &opts, said);
 	proc_result_release(&res);
@@ -230,6 +241,7 @@ static int fuse_recover(struct target *t, struct strbuf *said, struct err *err)
 	if (!t->opts.recover)
 		return 0;
 	int rc = run_shell(t, t->opts.recover, disk_file(t->disk), &status, said, err);
+	/* As e2fsck has it: 1 to 3 is repaired, more is not. outage-test(1) says so. */
 	return rc ? rc : status < 0 || status > 3;
 }
 

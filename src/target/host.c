@@ -18,6 +18,7 @@
 #include "target/cache.h"
 #include "target/place.h"
 #include "target/target.h"
+#include "target/tune.h"
 
 /* What differs between them. */
 struct host_fs {
@@ -272,10 +273,10 @@ static int host_mount(struct target *t, struct strbuf *said, struct err *err)
 /*
  * Nobody will look at this disk again, so what unmounting would write is of no interest. Cutting
  * the file system off first saves that writing, and costs a few lines in the kernel's log, which a
- * slow console takes longer to print than the writing takes. Which is faster here is found out by
- * trying both in turn.
+ * serial console takes longer to print than the writing takes. Where there is none, it is found out
+ * by trying both in turn.
  */
-enum { TRIALS = 12, BUSY_TRIES = 2500 };
+enum { TRIALS = 8, BUSY_TRIES = 2500 };
 
 struct cut_off {
 	unsigned tried;
@@ -286,6 +287,8 @@ static struct cut_off cut_off = { .best_ns = { UINT64_MAX, UINT64_MAX } };
 
 static bool choose_cut_off(void)
 {
+	if (!cut_off.tried && tune_console_is_slow())
+		cut_off = (struct cut_off){ .tried = TRIALS, .best_ns = { 0, UINT64_MAX } };
 	return cut_off.tried < TRIALS ? cut_off.tried % 2 : cut_off.best_ns[1] < cut_off.best_ns[0];
 }
 

@@ -296,17 +296,12 @@ static void look_log(struct machine *m)
 
 static void look_console(struct machine *m)
 {
-	auto_strbuf consoles = STRBUF_INIT;
 	int level = tune_console_level();
 
-	if (io_slurp("/sys/class/tty/console/active", 4096, &consoles, NULL))
-		strbuf_clear(&consoles);
-	strbuf_cut(&consoles, strcspn(strbuf_str(&consoles), "\n"));
-	if (level > TUNE_CONSOLE_LEVEL && strstr(strbuf_str(&consoles), "ttyS"))
+	if (tune_console_is_slow())
 		add(m, "console", MACHINE_NOTE,
-		    xasprintf("log level %d on %s: the kernel waits for a serial line at each "
-			      "message",
-			      level, strbuf_str(&consoles)),
+		    xasprintf("log level %d: the kernel waits for a serial line at each message",
+			      level),
 		    xstrdup("outage test --tune (lowers it while it runs)"));
 	else
 		add(m, "console", MACHINE_OK, xasprintf("log level %d", level), NULL);

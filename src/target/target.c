@@ -29,15 +29,18 @@ const struct target_ops *target_find(const char *spec, struct err *err)
 	return NULL;
 }
 
-static int private_place(struct target *t, struct err *err)
+int target_place(char mnt[TARGET_PLACE_SIZE], struct err *err)
 {
+	static unsigned opened; /* two targets of one process do not share a place */
 	int rc = place_enter(err);
 
 	if (rc)
 		return rc;
-	snprintf(t->mnt, sizeof(t->mnt), "%s/fs", place_path());
-	if (mkdir(t->mnt, 0700) < 0 && errno != EEXIST)
-		return err_set(err, -errno, "cannot make %s: %m", t->mnt);
+	snprintf(mnt, TARGET_PLACE_SIZE, "%s/fs", place_path());
+	if (opened++)
+		snprintf(mnt, TARGET_PLACE_SIZE, "%s/fs%u", place_path(), opened);
+	if (mkdir(mnt, 0700) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "cannot make %s: %m", mnt);
 	return 0;
 }
 
@@ -60,7 +63,7 @@ int target_open_as(const struct target_ops *ops, const struct target_opts *opts,
 			       ops->name);
 	if (!t->opts.timeout_ms)
 		t->opts.timeout_ms = 60000;
-	int rc = private_place(t, err);
+	int rc = target_place(t->mnt, err);
 	if (!rc)
 		rc = ops->open(t, &t->opts, err);
 	/* From here on: what was said before was of whoever had the device then. */

@@ -69,6 +69,8 @@ extern const struct target_ops target_ext2, target_ext3, target_ext4, target_xfs
 extern const struct target_ops *const targets[]; /* ends with NULL */
 extern const struct target_ops target_skeleton;	 /* to copy; not in the list */
 
+#define TARGET_PLACE_SIZE 64
+
 struct target {
 	const struct target_ops *ops;
 	struct target_opts opts;
@@ -77,7 +79,7 @@ struct target {
 	struct disk *disk;
 	int root;     /* while mounted, else -1 */
 	bool mounted; /* also while it cannot be unmounted, and root is closed already */
-	char mnt[64];
+	char mnt[TARGET_PLACE_SIZE];
 	bool cut_off;		  /* the last unmount was none that a user would do */
 	struct kmsg kmsg;	  /* the log of the kernel, read so far */
 	struct strbuf complaints; /* of the kernel, not yet asked for */
@@ -86,6 +88,12 @@ struct target {
 
 /* Which target a spec means; NULL and a sentence if there is none. */
 const struct target_ops *target_find(const char *spec, struct err *err);
+
+/*
+ * An empty directory to mount something on, in a mount namespace of this process's own: it is gone
+ * with the process, whatever ends it. Each call gives another one.
+ */
+int target_place(char mnt[TARGET_PLACE_SIZE], struct err *err) must_check;
 
 /* Opens a target in this process, which gets a mount namespace of its own. */
 int target_open(const struct target_opts *opts, struct target *t, struct err *err) must_check;

@@ -27,6 +27,15 @@ int tune_console_level(void)
 }
 
 /* The first field alone may be written; the others stay. */
+bool tune_console_is_slow(void)
+{
+	auto_strbuf consoles = STRBUF_INIT;
+
+	return tune_console_level() > TUNE_CONSOLE_LEVEL &&
+	       io_slurp("/sys/class/tty/console/active", 4096, &consoles, NULL) == 0 &&
+	       strstr(strbuf_str(&consoles), "ttyS");
+}
+
 static int set_console_level(int level)
 {
 	char text[16];

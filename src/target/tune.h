@@ -30,6 +30,8 @@ void tune_restore(struct tune *t);
 
 /* The console's log level, or 0 if it cannot be read. */
 int tune_console_level(void);
+/* Whether the kernel waits for a serial line to print its alerts. */
+bool tune_console_is_slow(void);
 /* Whether kthreadd has real-time priority. */
 bool tune_kthreadd_raised(void);
 

@@ -347,10 +347,21 @@ size_t op_count_args(const struct op_def *def)
 	return n;
 }
 
+/* A write of nothing reaches no disk, whatever its flags. */
+static bool writes_nothing(const struct op *op)
+{
+	for (size_t i = 0; op->def->flags & OP_WRITES && op->def->args[i].kind != ARG_END; i++)
+		if (op->def->args[i].kind == ARG_LENGTH)
+			return !op->args[i].num;
+	return false;
+}
+
 bool op_persists(const struct op *op)
 {
 	const struct op_def *def = op->def;
 
+	if (writes_nothing(op))
+		return false;
 	for (size_t i = 0; def->args[i].kind != ARG_END; i++) {
 		if (def->args[i].words == write_words && op->args[i].num)
 			return true;

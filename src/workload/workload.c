@@ -46,6 +46,9 @@ bool workload_persists(const struct workload *w, size_t i)
 	if (op_persists(op) || !(op->def->flags & OP_WRITES) || op->def->flags & OP_PERSIST ||
 	    !op->args[0].is_handle)
 		return op_persists(op);
+	for (size_t k = 0; op->def->args[k].kind != ARG_END; k++)
+		if (op->def->args[k].kind == ARG_LENGTH && !op->args[k].num)
+			return false; /* nothing is written */
 	while (i-- > 0) {
 		const struct op *o = &w->ops.v[i];
 

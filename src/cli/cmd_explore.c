@@ -1,0 +1,645 @@
+/* SPDX-License-Identifier: MIT */
+/* cmd_explore.c - outage explore: model checking against the reference file system. */
+#include <errno.h>
+#include <getopt.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "cli/cli.h"
+#include "explore/explore.h"
+#include "explore/keep.h"
+#include "run/run.h"
+#include "run/store.h"
+
+static const char usage[] =
+	"usage: outage explore -t TARGET [OPTIONS]\n"
+	"       outage explore --replay FINDING\n"
+	"\n"
+	"Goes through the states of a file system by itself, and compares it with the reference\n"
+	"file system after every operation.\n"
+	"\n"
+	"  -t, --target TARGET     as for outage test; reffs, in this process; or\n"
+	"                          'mounted:COMMAND {mnt}', a FUSE server without a disk\n"
+	"  -r, --ref TARGET        what to compare with; default: reffs. Given more than once, "
+	"the\n"
+	"                          majority decides\n"
+	"      --order HOW         depth (default), breadth, walk\n"
+	"      --depth N           steps from the empty file system; default: 10, walks 400\n"
+	"      --alphabet N        different steps to choose from; default: 96, walks 4096\n"
+	"      --round N           operations with one alphabet, then another is drawn; 0: until "
+	"all\n"
+	"                          was visited. Default: 6000 with --time or --limit, else 0\n"
+	"      --inputs FILE       weights, names and sizes of your own\n"
+	"      --dist NAME         uniform, rank, inverse, decay, inverse-decay\n"
+	"      --strategy HOW      sync (default): save while mounted; remount: unmount and mount\n"
+	"                          around every step\n"
+	"      --compare-every N   steps between comparisons of the whole state; default: 1\n"
+	"      --crash N           cut the power after every N-th step that makes something "
+	"durable,\n"
+	"                          and check what recovery makes of it\n"
+	"      --crash-modes LIST  as --crash of outage test; default: persist\n"
+	"      --guarantee NAME    what is promised to survive: unmount, posix, linux, sync;\n"
+	"                          default: what the target promises\n"
+	"      --memory BYTES      for visited states of a task; default: 64M\n"
+	"      --limit N           operations; --time DURATION, --seed N\n"
+	"      --hang DURATION     without an answer for so long, it hangs; default: 60s\n"
+	"      --findings N        stop a task after so many; default: 10\n"
+	"  -j, --jobs N            tasks; default 1\n"
+	"      --share             they share what was visited, so that none does another's work\n"
+	"      --vary              they differ in search order and distribution, too\n"
+	"      --swarm I/N         this is machine I of N\n"
+	"      --coverage FILE     which inputs were exercised: text, or a picture if it ends in "
+	".svg\n"
+	"      --mkfs ARGS, --recover CMD, --size BYTES, --recorder NAME   as for outage test\n"
+	"  -o, --output DIR        where to keep what is found; default: below ./outage-runs\n"
+	"      --resume DIR        go on with the run kept there, with the same options\n"
+	"      --json              one JSON object on standard output\n"
+	"\n"
+	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it.\n"
+	"\n"
+	"example: outage explore -t ext4 --time 10s\n";
+
+struct explore {
+	struct explore_opts o;
+	struct inputs inputs;
+	const char *inputs_file, *output, *coverage, *replay, *resume;
+	bool json, terminal, round_given;
+	char *dir;
+	uint64_t depth, alphabet, start_ns, shown_ns, rate_ops;
+	unsigned errors_shown;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- while it runs ---- */
+
+static void clear_line(const struct explore *e)
+{
+	if (e->terminal)
+		fputs("\r\033[K", stderr);
+}
+
+static void on_found(void *ctx, const char *words, const char *dir, size_t ops)
+{
+	struct explore *e = ctx;
+
+	clear_line(e);
+	if (!e->json)
+		printf("found  %s\n       %zu operation%s, %s\n", words, ops, ops == 1 ? "" : "s",
+		       dir);
+	fflush(stdout);
+}
+
+static void on_failed(void *ctx, const char *words)
+{
+	struct explore *e = ctx;
+
+	clear_line(e);
+	if (e->errors_shown++ < 10)
+		fprintf(stderr, "outage: %s\n", words);
+}
+
+static void on_noted(void *ctx, const char *words)
+{
+	struct explore *e = ctx;
+
+	clear_line(e);
+	log_info("%s", words);
+}
+
+static void on_progress(void *ctx, const struct explore_result *r)
+{
+	struct explore *e = ctx;
+	uint64_t now = now_ns();
+	double elapsed = (double)(now - e->start_ns) / 1e9;
+
+	if (!e->terminal || now - e->shown_ns < 200000000)
+		return;
+	e->shown_ns = now;
+	fprintf(stderr,
+		"\r\033[K%llu operations, %.0f/s, %llu states, depth %llu, %llu restores, "
+		"%llu findings",
+		(unsigned long long)r->operations,
+		elapsed > 0 ? (double)r->operations / elapsed : 0, (unsigned long long)r->states,
+		(unsigned long long)r->depth_max, (unsigned long long)r->restores,
+		(unsigned long long)r->findings);
+	if (e->o.time_ns && (double)e->o.time_ns / 1e9 > elapsed)
+		fprintf(stderr, ", %.0f s left", (double)e->o.time_ns / 1e9 - elapsed);
+}
+
+/* ---- at the end ---- */
+
+static double overlap(const struct explore_result *r)
+{
+	return r->states ? 1 - (double)min(r->distinct, r->states) / (double)r->states : 0;
+}
+
+static void print_json(const struct explore *e, const struct explore_result *r, double elapsed)
+{
+	auto_strbuf text = STRBUF_INIT;
+	struct json j;
+	struct utsname u = { 0 };
+	uint64_t seen, all;
+
+	uname(&u);
+	coverage_summary(&r->coverage, &e->inputs, &seen, &all);
+	json_init(&j, &text, true);
+	json_object(&j);
+	json_kv_string(&j, "target", e->o.specs[0]);
+	json_kv_string(&j, "kernel", u.release);
+	json_kv_string(&j, "run", e->dir);
+	json_kv_uint(&j, "operations", r->operations);
+	json_kv_uint(&j, "states", r->states);
+	json_kv_uint(&j, "distinct_states", r->distinct);
+	json_kv_uint(&j, "revisits", r->revisits);
+	json_kv_uint(&j, "restores", r->restores);
+	json_kv_uint(&j, "undone", r->undone);
+	json_kv_uint(&j, "saves", r->saves);
+	json_kv_uint(&j, "mounts", r->mounts);
+	json_kv_uint(&j, "adopted", r->adopted);
+	json_kv_uint(&j, "abandoned", r->abandoned);
+	json_kv_uint(&j, "crash_states", r->crash_states);
+	json_kv_uint(&j, "findings", r->findings);
+	json_kv_uint(&j, "errors", r->errors);
+	json_kv_double(&j, "elapsed_s", elapsed);
+	json_kv_uint(&j, "depth_max", r->depth_max);
+	json_kv_double(&j, "omission", r->omission);
+	json_kv_double(&j, "bytes_per_state", r->bytes_per_state);
+	json_kv_uint(&j, "partitions_exercised", seen);
+	json_kv_uint(&j, "partitions", all);
+	json_kv_bool(&j, "exhausted", r->exhausted);
+	json_end(&j);
+	fputs(strbuf_str(&text), stdout);
+}
+
+static void print_summary(const struct explore *e, const struct explore_result *r, double elapsed)
+{
+	uint64_t seen, all;
+
+	coverage_summary(&r->coverage, &e->inputs, &seen, &all);
+	printf("%s: %llu operations in %.1f s, %.0f a second; %llu states, depth %llu\n",
+	       e->o.specs[0], (unsigned long long)r->operations, elapsed,
+	       elapsed > 0 ? (double)r->operations / elapsed : 0, (unsigned long long)r->states,
+	       (unsigned long long)r->depth_max);
+	printf("%llu times put back (%.4f an operation), %llu times undone by a step instead, "
+	       "%llu saves, %llu mounts\n",
+	       (unsigned long long)r->restores,
+	       r->operations ? (double)r->restores / (double)r->operations : 0,
+	       (unsigned long long)r->undone, (unsigned long long)r->saves,
+	       (unsigned long long)r->mounts);
+	printf("%llu of %llu partitions of arguments exercised; %llu results were the target's own "
+	       "business, %llu steps abandoned\n",
+	       (unsigned long long)seen, (unsigned long long)all, (unsigned long long)r->adopted,
+	       (unsigned long long)r->abandoned);
+	if (r->crash_states)
+		printf("%llu crash states checked\n", (unsigned long long)r->crash_states);
+	if (e->o.jobs > 1)
+		printf("%u tasks; %.1f%% of the states were visited by more than one\n", e->o.jobs,
+		       100 * overlap(r));
+	if (r->omission > 0)
+		printf("the memory for visited states is full: a new state is now taken for an old "
+		       "one with odds of %.2g; give more with --memory\n",
+		       r->omission);
+	if (r->exhausted)
+		printf("every state within the bounds was visited\n");
+	if (r->stopped)
+		printf("stopped %s; --resume %s goes on\n",
+		       r->signalled ? "by a signal" : "when its time was up", e->dir);
+	if (r->findings)
+		printf("%llu findings, kept in %s\n", (unsigned long long)r->findings, e->dir);
+	else
+		printf("no difference found\n");
+}
+
+static int write_coverage(const struct explore *e, const struct explore_result *r, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+	size_t n = strlen(e->coverage);
+	struct io_output out;
+
+	if (n > 4 && streq(e->coverage + n - 4, ".svg"))
+		coverage_picture(&r->coverage, &e->inputs, &text);
+	else
+		coverage_print(&r->coverage, &e->inputs, &text);
+	int rc = io_output_open(e->coverage, &out, err);
+	if (rc)
+		return rc;
+	rc = io_write_full(out.fd, strbuf_str(&text), text.len);
+	if (rc) {
+		io_output_release(&out);
+		return err_set(err, rc, "cannot write %s: %m", e->coverage);
+	}
+	return io_output_commit(&out, err);
+}
+
+static int run_explore(struct explore *e)
+{
+	struct explore_result *r = xcalloc(1, sizeof(*r));
+	struct err err = ERR_INIT, ignored = ERR_INIT;
+	unsigned removed = 0;
+	int rc = store_create(e->resume ? e->resume : e->output, e->o.specs[0], &e->dir, &err);
+
+	if (!rc && !disk_clean_up(&removed, &ignored) && removed)
+		log_info("cleared %u disks that a killed run had left behind", removed);
+	e->o.inputs = &e->inputs;
+	e->o.dir = e->dir;
+	e->o.ctx = e;
+	e->o.found = on_found;
+	e->o.failed = on_failed;
+	e->o.noted = on_noted;
+	e->o.progress = on_progress;
+	e->terminal = isatty(STDERR_FILENO) && !e->json;
+	e->start_ns = now_ns();
+	if (!rc)
+		rc = explore_run(&e->o, r, &err);
+	double elapsed = (double)(now_ns() - e->start_ns) / 1e9;
+	clear_line(e);
+	if (!rc && e->json)
+		print_json(e, r, elapsed);
+	else if (!rc)
+		print_summary(e, r, elapsed);
+	if (!rc && e->coverage)
+		rc = write_coverage(e, r, &err);
+	int status = rc				 ? cli_fail(&err)
+		     : r->errors || r->signalled ? EXIT_FAILED
+		     : r->findings		 ? EXIT_FINDINGS
+						 : EXIT_OK;
+	free(r);
+	return status;
+}
+
+/* ---- one that was kept ---- */
+
+static int do_replay(void *ctx)
+{
+	struct explore *e = ctx;
+	struct kept_case c;
+	struct step_result result = { 0 };
+	auto_strbuf log = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	unsigned shown = 0;
+	int rc = kept_load(e->replay, &c, &err);
+
+	if (rc)
+		return cli_fail(&err);
+	e->o.specs[0] = c.target;
+	e->o.n_specs = 1;
+	for (size_t i = 0; i < c.references.n && e->o.n_specs < SIDES_MAX; i++)
+		e->o.specs[e->o.n_specs++] = c.references.v[i];
+	e->o.sides.target.mkfs_args = c.mkfs;
+	e->o.sides.target.recover = c.recover;
+	e->o.sides.target.size = c.size;
+	rc = explore_replay(&e->o, &c.script, c.signature, 3, &shown, &result, &log, &err);
+	if (!rc) {
+		fputs(strbuf_str(&log), stdout);
+		for (size_t i = 0; i < result.findings.n; i++)
+			printf("found  %s\n", result.findings.v[i].words);
+		printf("shown %u of 3 times\n", shown);
+	}
+	step_result_release(&result);
+	kept_release(&c);
+	return rc ? cli_fail(&err) : shown ? EXIT_FINDINGS : EXIT_OK;
+}
+
+/* ---- the command line ---- */
+
+enum {
+	OPT_ORDER = 256,
+	OPT_DEPTH,
+	OPT_ALPHABET,
+	OPT_ROUND,
+	OPT_INPUTS,
+	OPT_DIST,
+	OPT_STRATEGY,
+	OPT_COMPARE_EVERY,
+	OPT_CRASH,
+	OPT_CRASH_MODES,
+	OPT_GUARANTEE,
+	OPT_MEMORY,
+	OPT_LIMIT,
+	OPT_TIME,
+	OPT_SEED,
+	OPT_HANG,
+	OPT_FINDINGS,
+	OPT_SHARE,
+	OPT_VARY,
+	OPT_SWARM,
+	OPT_COVERAGE,
+	OPT_MKFS,
+	OPT_RECOVER,
+	OPT_SIZE,
+	OPT_RECORDER,
+	OPT_RESUME,
+	OPT_REPLAY,
+	OPT_JSON,
+};
+
+static const struct option long_options[] = {
+	{ "target", required_argument, NULL, 't' },
+	{ "ref", required_argument, NULL, 'r' },
+	{ "jobs", required_argument, NULL, 'j' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "order", required_argument, NULL, OPT_ORDER },
+	{ "depth", required_argument, NULL, OPT_DEPTH },
+	{ "alphabet", required_argument, NULL, OPT_ALPHABET },
+	{ "round", required_argument, NULL, OPT_ROUND },
+	{ "inputs", required_argument, NULL, OPT_INPUTS },
+	{ "dist", required_argument, NULL, OPT_DIST },
+	{ "strategy", required_argument, NULL, OPT_STRATEGY },
+	{ "compare-every", required_argument, NULL, OPT_COMPARE_EVERY },
+	{ "crash", required_argument, NULL, OPT_CRASH },
+	{ "crash-modes", required_argument, NULL, OPT_CRASH_MODES },
+	{ "guarantee", required_argument, NULL, OPT_GUARANTEE },
+	{ "memory", required_argument, NULL, OPT_MEMORY },
+	{ "limit", required_argument, NULL, OPT_LIMIT },
+	{ "time", required_argument, NULL, OPT_TIME },
+	{ "seed", required_argument, NULL, OPT_SEED },
+	{ "hang", required_argument, NULL, OPT_HANG },
+	{ "findings", required_argument, NULL, OPT_FINDINGS },
+	{ "share", no_argument, NULL, OPT_SHARE },
+	{ "vary", no_argument, NULL, OPT_VARY },
+	{ "swarm", required_argument, NULL, OPT_SWARM },
+	{ "coverage", required_argument, NULL, OPT_COVERAGE },
+	{ "mkfs", required_argument, NULL, OPT_MKFS },
+	{ "recover", required_argument, NULL, OPT_RECOVER },
+	{ "size", required_argument, NULL, OPT_SIZE },
+	{ "recorder", required_argument, NULL, OPT_RECORDER },
+	{ "resume", required_argument, NULL, OPT_RESUME },
+	{ "replay", required_argument, NULL, OPT_REPLAY },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int parse_order(const char *arg, struct explore *e, struct err *err)
+{
+	static const char *const names[] = { "walk", "depth", "breadth" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (streq(names[i], arg)) {
+			e->o.search.order = (enum search_order)i;
+			return 0;
+		}
+	return err_set(err, -EINVAL, "--order is walk, depth or breadth, not '%.40s'", arg);
+}
+
+static int parse_swarm(const char *arg, struct explore *e, struct err *err)
+{
+	unsigned i, n;
+	char more;
+
+	if (sscanf(arg, "%u/%u%c", &i, &n, &more) != 2 || i < 1 || i > n || n > 100000)
+		return err_set(err, -EINVAL, "--swarm is I/N with I from 1 to N, not '%.40s'", arg);
+	e->o.swarm_i = i;
+	e->o.swarm_n = n;
+	return 0;
+}
+
+static int parse_modes(const char *arg, unsigned *out, struct err *err)
+{
+	static const struct {
+		const char *name;
+		unsigned mode;
+	} modes[] = { { "persist", RUN_PERSIST },
+		      { "last", RUN_LAST },
+		      { "prefix", RUN_PREFIX },
+		      { "reorder", RUN_REORDER } };
+	auto_free char *copy = xstrdup(arg);
+	char *rest = copy;
+
+	for (char *one; (one = strsep(&rest, ","));) {
+		size_t i = 0;
+
+		while (i < ARRAY_SIZE(modes) && !streq(modes[i].name, one))
+			i++;
+		if (i == ARRAY_SIZE(modes))
+			return err_set(err, -EINVAL,
+				       "'%.40s' is none of persist, last, prefix, reorder", one);
+		*out |= modes[i].mode;
+	}
+	return 0;
+}
+
+static int parse_jobs(const char *arg, struct explore *e, struct err *err)
+{
+	uint64_t n;
+
+	if (number_parse_count(arg, &n, err))
+		return -EINVAL;
+	if (!n || n > TASKS_MAX)
+		return err_set(err, -EINVAL, "--jobs is from 1 to %d", TASKS_MAX);
+	e->o.jobs = (unsigned)n;
+	return 0;
+}
+
+static int parse_numbers(int opt, const char *arg, struct explore *e, struct err *err)
+{
+	uint64_t ns = 0;
+
+	switch (opt) {
+	case 'j':
+		return parse_jobs(arg, e, err);
+	case OPT_DEPTH:
+		return number_parse_count(arg, &e->depth, err);
+	case OPT_ALPHABET:
+		return number_parse_count(arg, &e->alphabet, err);
+	case OPT_ROUND:
+		e->round_given = true;
+		return number_parse_count(arg, &e->o.search.round, err);
+	case OPT_COMPARE_EVERY:
+		return number_parse_count(arg, &e->o.compare_every, err);
+	case OPT_CRASH:
+		return number_parse_count(arg, &e->o.crash_every, err);
+	case OPT_LIMIT:
+		return number_parse_count(arg, &e->o.operations, err);
+	case OPT_FINDINGS:
+		return number_parse_count(arg, &e->o.max_cases, err);
+	case OPT_MEMORY:
+		return number_parse_size(arg, &e->o.memory, err);
+	case OPT_SIZE:
+		return number_parse_size(arg, &e->o.sides.target.size, err);
+	case OPT_TIME:
+		return number_parse_duration(arg, &e->o.time_ns, err);
+	case OPT_HANG:
+		if (number_parse_duration(arg, &ns, err))
+			return -EINVAL;
+		e->o.hang_ms = max(ns / 1000000, (uint64_t)100);
+		return 0;
+	case OPT_SEED:
+		return number_parse(arg, &e->o.search.seed)
+			       ? err_set(err, -EINVAL, "--seed is a number, not '%.40s'", arg)
+			       : 0;
+	}
+	return -EINVAL;
+}
+
+static int parse_option(int opt, const char *arg, struct explore *e, struct err *err)
+{
+	switch (opt) {
+	case 't':
+		e->o.specs[0] = arg;
+		return 0;
+	case 'r':
+		if (e->o.n_specs == SIDES_MAX)
+			return err_set(err, -EINVAL, "there are at most %d references",
+				       SIDES_MAX - 1);
+		e->o.specs[e->o.n_specs++] = arg;
+		return 0;
+	case 'o':
+		e->output = arg;
+		return 0;
+	case OPT_ORDER:
+		return parse_order(arg, e, err);
+	case OPT_INPUTS:
+		e->inputs_file = arg;
+		return 0;
+	case OPT_DIST:
+		return inputs_distribute(&e->inputs, arg, err);
+	case OPT_STRATEGY:
+		e->o.sides.strategy = streq(arg, "remount") ? STRATEGY_REMOUNT : STRATEGY_SYNC;
+		return streq(arg, "remount") || streq(arg, "sync")
+			       ? 0
+			       : err_set(err, -EINVAL, "--strategy is sync or remount, not '%.40s'",
+					 arg);
+	case OPT_CRASH_MODES:
+		return parse_modes(arg, &e->o.crash_modes, err);
+	case OPT_GUARANTEE:
+		e->o.crash_guarantee = arg;
+		return guarantee_find(arg)
+			       ? 0
+			       : err_set(err, -EINVAL,
+					 "'%.40s' is none of unmount, posix, linux, sync", arg);
+	case OPT_SHARE:
+		e->o.share = true;
+		return 0;
+	case OPT_VARY:
+		e->o.vary = true;
+		return 0;
+	case OPT_SWARM:
+		return parse_swarm(arg, e, err);
+	case OPT_COVERAGE:
+		e->coverage = arg;
+		return 0;
+	case OPT_MKFS:
+		e->o.sides.target.mkfs_args = arg;
+		return 0;
+	case OPT_RECOVER:
+		e->o.sides.target.recover = arg;
+		return 0;
+	case OPT_RECORDER:
+		e->o.sides.target.recorder = arg;
+		return 0;
+	case OPT_RESUME:
+		e->resume = arg;
+		e->o.resume = true;
+		return 0;
+	case OPT_REPLAY:
+		e->replay = arg;
+		return 0;
+	case OPT_JSON:
+		e->json = true;
+		return 0;
+	default:
+		return parse_numbers(opt, arg, e, err);
+	}
+}
+
+/* Crashes are about what was made durable: that has to happen more often than usual, and
+ * to few names. */
+static void weigh_for_crashes(struct inputs *in)
+{
+	in->depth = 1;
+	for (size_t i = 0; op_table[i].name; i++)
+		if (op_table[i].flags & OP_PERSIST && !streq(op_table[i].name, "remount"))
+			in->op_weight[i] = streq(op_table[i].name, "fsync") ? 60 : 8;
+}
+
+/* Defaults, and what does not fit together. */
+static int finish_options(struct explore *e, struct err *err)
+{
+	bool walk = e->o.search.order == SEARCH_WALK;
+
+	if (e->o.n_specs == 1)
+		e->o.specs[e->o.n_specs++] = "reffs";
+	for (unsigned i = 0; i < e->o.n_specs; i++)
+		if (!side_find(e->o.specs[i], err))
+			return -EINVAL;
+	if (e->o.crash_every && side_find(e->o.specs[0], err) != &side_target)
+		return err_set(err, -EINVAL, "%s has no disk that a crash could leave behind",
+			       e->o.specs[0]);
+	if (!e->depth)
+		e->depth = !walk ? 10 : e->o.crash_every ? 40 : 400;
+	if (e->depth > SCRIPT_MAX / 8)
+		return err_set(err, -EINVAL, "--depth is at most %d", SCRIPT_MAX / 8);
+	if (e->alphabet > 8192)
+		return err_set(err, -EINVAL, "--alphabet is at most 8192");
+	if (!e->round_given && !e->alphabet && (e->o.time_ns || e->o.operations))
+		e->o.search.round = 6000;
+	e->o.search.depth = (uint32_t)e->depth;
+	e->o.search.alphabet = (uint32_t)e->alphabet;
+	if (e->inputs_file) {
+		auto_strbuf text = STRBUF_INIT;
+
+		if (io_slurp(e->inputs_file, 1 << 20, &text, err) ||
+		    inputs_parse(&e->inputs, strbuf_str(&text), text.len, e->inputs_file, err))
+			return -EINVAL;
+	}
+	return inputs_finish(&e->inputs, err);
+}
+
+static int run(int argc, char **argv)
+{
+	struct explore e = { .o = { .n_specs = 1,
+				    .jobs = 1,
+				    .memory = 64 << 20,
+				    .search = { .order = SEARCH_DEPTH } } };
+	struct err err = ERR_INIT;
+	int opt, status;
+
+	inputs_init(&e.inputs);
+	optind = 0;
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":t:r:j:o:h", long_options, NULL)) != -1) {
+		if (opt == 'h') {
+			fputs(usage, stdout);
+			return EXIT_OK;
+		}
+		if (opt == ':' || opt == '?')
+			return cli_usage(&cmd_explore,
+					 opt == ':' ? "option '%s' needs a value"
+						    : "unknown option '%s'",
+					 argv[optind - 1]);
+		if (opt == OPT_CRASH)
+			weigh_for_crashes(&e.inputs);
+		if (parse_option(opt, optarg, &e, &err))
+			return cli_usage(&cmd_explore, "%s", err.msg);
+	}
+	if (argv[optind])
+		return cli_usage(&cmd_explore, "'%s' is no option", argv[optind]);
+	if (e.replay)
+		return cli_watch(do_replay, &e, 300, NULL);
+	if (!e.o.specs[0])
+		return cli_usage(&cmd_explore, "--target is missing");
+	status = finish_options(&e, &err) ? cli_fail(&err) : run_explore(&e);
+	inputs_release(&e.inputs);
+	free(e.dir);
+	return status;
+}
+
+const struct command cmd_explore = {
+	.name = "explore",
+	.summary = "searches the states of a file system for differences from the reference",
+	.usage = usage,
+	.run = run,
+};

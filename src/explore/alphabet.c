@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: MIT */
+/* alphabet.c - draws steps. See inputs.h. */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "core/hashset.h"
+#include "explore/inputs.h"
+
+enum { BLOCK = 4096 };
+
+struct drawer {
+	const struct inputs *in;
+	struct rng rng;
+	struct alphabet *a;
+	struct wheel names, dirs, files; /* over the whole pool */
+	struct wheel powers;		 /* of a number, where nobody said otherwise */
+	struct wheel scratch;
+	char *text; /* of an attribute */
+};
+
+static const struct op_def *op_named(const char *name)
+{
+	const struct op_def *def = op_find(name, strlen(name));
+
+	assert(def);
+	return def;
+}
+
+/* ---- arguments ---- */
+
+static const char *draw_name(struct drawer *d, enum path_role role)
+{
+	const struct wheel *w = &d->names;
+
+	/* Mostly what the operation is made for; sometimes anything, for the errors. */
+	if (rng_below(&d->rng, 8)) {
+		if (role == ROLE_NEW_DIR || role == ROLE_GONE_DIR)
+			w = &d->dirs;
+		else if (role != ROLE_OBJECT && role != ROLE_FROM && role != ROLE_TO)
+			w = &d->files;
+	}
+	if (!wheel_turns(w))
+		w = &d->names;
+	return d->in->pool.v[wheel_draw(w, &d->rng)].path;
+}
+
+/* The weight that somebody gave to a value; `fallback` if nobody did. */
+static double weight_of(const struct drawer *d, const struct op_def *def, unsigned arg,
+			uint64_t value, double fallback)
+{
+	const struct inputs *in = d->in;
+
+	for (size_t i = in->weights.n; i-- > 0;)
+		if (in->weights.v[i].def == def && in->weights.v[i].arg == arg &&
+		    in->weights.v[i].value == value)
+			return in->weights.v[i].weight;
+	return fallback;
+}
+
+/* Where weights are given for an argument, what is not named weighs nothing. */
+static bool any_weight(const struct drawer *d, const struct op_def *def, unsigned arg)
+{
+	for (size_t i = 0; i < d->in->weights.n; i++)
+		if (d->in->weights.v[i].def == def && d->in->weights.v[i].arg == arg)
+			return true;
+	return false;
+}
+
+static const struct wheel *power_wheel(struct drawer *d, const struct op_def *def, unsigned arg)
+{
+	if (!any_weight(d, def, arg))
+		return &d->powers;
+	wheel_clear(&d->scratch);
+	for (unsigned p = 0; p < INPUTS_POWERS; p++)
+		wheel_add(&d->scratch, weight_of(d, def, arg, p ? (uint64_t)1 << (p - 1) : 0, 0));
+	return &d->scratch;
+}
+
+/* Somewhere in the partition: mostly at its boundary or beside it, else anywhere. */
+static uint64_t inside(struct drawer *d, unsigned power)
+{
+	uint64_t from = (uint64_t)1 << (power - 1);
+
+	switch (rng_below(&d->rng, 4)) {
+	case 0:
+		return from + rng_below(&d->rng, from);
+	case 1:
+		return power > 1 ? from + 1 : from;
+	case 2:
+		return 2 * from - 1;
+	default:
+		return from;
+	}
+}
+
+static uint64_t draw_number(struct drawer *d, const struct op_def *def, unsigned arg)
+{
+	unsigned power = (unsigned)wheel_draw(power_wheel(d, def, arg), &d->rng);
+	uint64_t n = power ? inside(d, power) : 0;
+
+	return min(n, d->in->max_size);
+}
+
+static uint64_t draw_mode(struct drawer *d, const struct op_def *def, unsigned arg)
+{
+	static const uint64_t usual[] = {
+		0644, 0755, 0600, 0777, 0, 0400, 0111, 01777, 02755, 04755
+	};
+
+	wheel_clear(&d->scratch);
+	if (any_weight(d, def, arg)) {
+		uint64_t values[64];
+		size_t n = 0;
+
+		for (size_t i = 0; i < d->in->weights.n && n < ARRAY_SIZE(values); i++) {
+			const struct inputs_weight *w = &d->in->weights.v[i];
+
+			if (w->def != def || w->arg != arg)
+				continue;
+			values[n++] = w->value;
+			wheel_add(&d->scratch, w->weight);
+		}
+		return values[wheel_draw(&d->scratch, &d->rng)];
+	}
+	if (!rng_below(&d->rng, 8))
+		return rng_below(&d->rng, 010000); /* each bit by the toss of a coin */
+	for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
+		wheel_add(&d->scratch, dist_weight(d->in->flags, i, ARRAY_SIZE(usual)));
+	return usual[wheel_draw(&d->scratch, &d->rng)];
+}
+
+static size_t count_words(const struct word *words)
+{
+	size_t n = 0;
+
+	while (words[n].name)
+		n++;
+	return n;
+}
+
+/* Bit by bit; one bit in four is set on average, fewer where there are many. */
+static uint64_t draw_flags(struct drawer *d, const struct op_def *def, unsigned arg)
+{
+	const struct word *words = def->args[arg].words;
+	size_t n = count_words(words);
+	uint64_t flags = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		double p = 0.5 * dist_weight(d->in->flags, i, n) / (double)n;
+
+		p = weight_of(d, def, arg, words[i].value, p);
+		if (rng_below(&d->rng, 1000000) < (uint64_t)(min(p, 1.0) * 1e6))
+			flags |= words[i].value;
+	}
+	return flags;
+}
+
+/* The modes of fallocate mean something only in certain mixtures; others now and then. */
+static uint64_t draw_falloc(struct drawer *d, const struct op_def *def, unsigned arg)
+{
+	static const char *const mixtures[][2] = {
+		{ "plain", NULL },  { "keep", NULL },	  { "punch", "keep" }, { "zero", NULL },
+		{ "zero", "keep" }, { "collapse", NULL }, { "insert", NULL },
+	};
+	uint64_t flags = 0;
+
+	if (any_weight(d, def, arg) || !rng_below(&d->rng, 16))
+		return draw_flags(d, def, arg);
+	size_t at = rng_below(&d->rng, ARRAY_SIZE(mixtures));
+	for (size_t i = 0; i < 2 && mixtures[at][i]; i++)
+		for (const struct word *w = falloc_words; w->name; w++)
+			if (streq(w->name, mixtures[at][i]))
+				flags |= w->value;
+	return flags;
+}
+
+static uint64_t draw_word(struct drawer *d, const struct op_def *def, unsigned arg)
+{
+	const struct word *words = def->args[arg].words;
+	size_t n = count_words(words);
+
+	wheel_clear(&d->scratch);
+	for (size_t i = 0; i < n; i++)
+		wheel_add(&d->scratch, any_weight(d, def, arg)
+					       ? weight_of(d, def, arg, words[i].value, 0)
+					       : dist_weight(d->in->flags, i, n));
+	return words[wheel_draw(&d->scratch, &d->rng)].value;
+}
+
+static uint64_t draw_id(struct drawer *d)
+{
+	static const uint64_t ids[] = { 0, 1, 1000, 65534 };
+
+	return ids[rng_below(&d->rng, ARRAY_SIZE(ids))];
+}
+
+static const char *draw_text(struct drawer *d, const struct op_def *def)
+{
+	if (streq(def->name, "symlink"))
+		return rng_below(&d->rng, 8) ? draw_name(d, ROLE_OBJECT) : "nowhere";
+	unsigned power = (unsigned)rng_below(&d->rng, inputs_power(d->in->max_xattr) + 1);
+	uint64_t len = power ? min(inside(d, power), d->in->max_xattr) : 0;
+	memset(d->text, 'a' + (int)rng_below(&d->rng, 26), len);
+	d->text[len] = '\0';
+	return d->text;
+}
+
+static const char *draw_xattr(struct drawer *d)
+{
+	static const char *const names[] = { "user.a", "user.b", "trusted.c", "user.d" };
+
+	return names[rng_below(&d->rng, ARRAY_SIZE(names))];
+}
+
+static void draw_arg(struct drawer *d, const struct op_def *def, unsigned i, struct arg *out)
+{
+	const struct arg_def *arg = &def->args[i];
+
+	out->given = true;
+	switch (arg->kind) {
+	case ARG_PATH:
+	case ARG_FILE:
+	case ARG_HANDLE:
+		out->text = draw_name(d, arg->role);
+		break;
+	case ARG_TEXT:
+		out->text = draw_text(d, def);
+		break;
+	case ARG_XATTR:
+		out->text = draw_xattr(d);
+		break;
+	case ARG_OFFSET:
+	case ARG_LENGTH:
+	case ARG_SIZE:
+		out->num = draw_number(d, def, i);
+		break;
+	case ARG_MODE:
+		out->num = draw_mode(d, def, i);
+		break;
+	case ARG_NUMBER:
+		out->num = draw_id(d);
+		break;
+	case ARG_FLAGS:
+		out->num = arg->words == falloc_words ? draw_falloc(d, def, i)
+						      : draw_flags(d, def, i);
+		out->given = out->num || !arg->optional;
+		break;
+	case ARG_CHOICE:
+		out->num = draw_word(d, def, i);
+		break;
+	case ARG_END:
+		break;
+	}
+}
+
+/* ---- operations ---- */
+
+static uint64_t *length_of(struct op *op)
+{
+	for (unsigned i = 0; op->def->args[i].kind != ARG_END; i++)
+		if (streq(op->def->args[i].name, "LENGTH"))
+			return &op->args[i].num;
+	return NULL;
+}
+
+static void round_to_blocks(struct op *op)
+{
+	for (unsigned i = 0; op->def->args[i].kind != ARG_END; i++) {
+		enum arg_kind kind = op->def->args[i].kind;
+
+		if (kind == ARG_OFFSET || kind == ARG_LENGTH || kind == ARG_SIZE)
+			op->args[i].num = op->args[i].num / BLOCK * BLOCK;
+	}
+}
+
+/* Keeps what is drawn inside what is asked for: sizes, and what direct I/O is aligned to. */
+static void tame(struct drawer *d, struct op *op)
+{
+	uint64_t *length = length_of(op), end = 0;
+	bool moves = streq(op->def->name, "falloc") &&
+		     op->args[1].num >= 8; /* collapse, insert: whole blocks, mostly */
+
+	if (streq(op->def->name, "dwrite") || (moves && rng_below(&d->rng, 8)))
+		round_to_blocks(op);
+	for (unsigned i = 0; op->def->args[i].kind != ARG_END; i++)
+		if (op->def->args[i].kind == ARG_OFFSET)
+			end = max(end, op->args[i].num);
+	/* Both at once, to make and to replace an attribute, is what nobody defines. */
+	if (streq(op->def->name, "setxattr") && op->args[3].num == 3)
+		op->args[3].num = 1 + rng_below(&d->rng, 2);
+	if (length && end + *length > d->in->max_size)
+		*length = d->in->max_size - min(end, d->in->max_size);
+}
+
+static void draw_op(struct drawer *d, const struct op_def *def, struct op *op)
+{
+	*op = (struct op){ .def = def };
+	for (unsigned i = 0; def->args[i].kind != ARG_END; i++)
+		draw_arg(d, def, i, &op->args[i]);
+	tame(d, op);
+}
+
+static void push(struct drawer *d, const struct op *op)
+{
+	struct alphabet *a = d->a;
+	uint32_t made_only = UINT32_MAX;
+
+	workload_add(&a->w, op);
+	vec_push(&a->made_only, made_only);
+}
+
+/* ---- steps with a handle ---- */
+
+static void push_open(struct drawer *d, const char *handle, const char *path, uint64_t flags)
+{
+	push(d, &(struct op){ .def = op_named("open"),
+			      .handle = handle,
+			      .args = { { .text = path, .given = true },
+					{ .num = flags, .given = true },
+					{ .num = 0644, .given = true } } });
+}
+
+static void push_on(struct drawer *d, const char *name, const char *handle, uint64_t offset,
+		    uint64_t length)
+{
+	const struct op_def *def = op_named(name);
+	struct op op = { .def = def,
+			 .args = { { .text = handle, .is_handle = true, .given = true } } };
+	unsigned i = 1;
+
+	if (def->args[i].kind == ARG_OFFSET)
+		op.args[i++] = (struct arg){ .num = offset, .given = true };
+	if (def->args[i].kind == ARG_LENGTH || def->args[i].kind == ARG_SIZE)
+		op.args[i++] = (struct arg){ .num = length, .given = true };
+	push(d, &op);
+}
+
+static void push_path(struct drawer *d, const char *name, const char *path, const char *other)
+{
+	push(d, &(struct op){ .def = op_named(name),
+			      .args = { { .text = path, .given = true },
+					{ .text = other, .given = other != NULL } } });
+}
+
+static uint64_t draw_open_flags(struct drawer *d)
+{
+	static const uint64_t access[] = { O_RDONLY, O_WRONLY, O_RDWR };
+	uint64_t flags = draw_flags(d, op_named("open"), 1) & ~(uint64_t)O_ACCMODE;
+
+	return flags | access[rng_below(&d->rng, 3)];
+}
+
+/* Opens, acts, closes: one step. The places of writes are multiples of a block for direct I/O. */
+static void draw_handle_step(struct drawer *d)
+{
+	const char *path = draw_name(d, ROLE_MAKE);
+	uint64_t room = d->in->max_size / 2;
+	uint64_t offset = min(draw_number(d, op_named("pwrite"), 1), room);
+	uint64_t length = min(draw_number(d, op_named("pwrite"), 2), room);
+	uint64_t flags;
+
+	switch (rng_below(&d->rng, 5)) {
+	case 0:
+		push_open(d, "h", path, O_RDWR | O_CREAT);
+		push_path(d, "unlink", path, NULL);
+		push_on(d, "write", "h", offset, length);
+		break;
+	case 1:
+		push_open(d, "h", path, O_RDWR);
+		push_path(d, "rename", path, draw_name(d, ROLE_TO));
+		push_on(d, "truncate", "h", 0, length);
+		break;
+	case 2:
+		push_open(d, "h", path, O_RDWR | O_CREAT | O_APPEND);
+		push_open(d, "i", path, O_RDWR);
+		push_on(d, "pwrite", "i", offset, length);
+		push_on(d, "append", "h", 0, min(length, (uint64_t)BLOCK));
+		push_on(d, "close", "i", 0, 0);
+		break;
+	default:
+		flags = draw_open_flags(d);
+		if (flags & O_DIRECT) {
+			offset = offset / BLOCK * BLOCK;
+			length = length / BLOCK * BLOCK;
+		}
+		if ((flags & O_TMPFILE) == O_TMPFILE)
+			path = draw_name(d, ROLE_NEW_DIR);
+		push_open(d, "h", path, flags);
+		push_on(d, "pwrite", "h", offset, length);
+	}
+	push_on(d, "close", "h", 0, 0);
+}
+
+static void draw_step(struct drawer *d)
+{
+	const struct op_def *def = &op_table[wheel_draw(&d->in->op_wheel, &d->rng)];
+	struct op op;
+
+	if (def->flags & OP_MAKES_HANDLE) {
+		draw_handle_step(d);
+		return;
+	}
+	draw_op(d, def, &op);
+	push(d, &op);
+}
+
+/* ---- all of them ---- */
+
+/* Behind the steps: what is left of an operation that makes its file, and then fails. */
+void alphabet_add_made_only(struct alphabet *a)
+{
+	size_t n = a->w.ops.n;
+	const struct op_def *creat = op_named("creat");
+
+	for (size_t i = 0; i < n; i++) {
+		const struct op *op = &a->w.ops.v[i];
+		const struct op_def *def = op->def;
+
+		for (unsigned k = 0; def->args[k].kind != ARG_END; k++) {
+			if (def->args[k].role != ROLE_MAKE || op->args[k].is_handle)
+				continue;
+			struct op made = { .def = creat,
+					   .args = { { .text = op->args[k].text, .given = true },
+						     { .num = 0644, .given = true } } };
+			a->made_only.v[i] = (uint32_t)a->w.ops.n;
+			workload_push(&a->w, &made);
+			vec_push(&a->made_only, UINT32_MAX);
+			break;
+		}
+	}
+}
+
+static struct hash128 step_hash(const struct alphabet *a, size_t from)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	for (size_t i = from; i < a->w.ops.n; i++) {
+		op_print(&a->w.ops.v[i], &text);
+		strbuf_addch(&text, '\n');
+	}
+	return hash_bytes(strbuf_str(&text), text.len);
+}
+
+static void drawer_init(struct drawer *d, struct alphabet *a, const struct inputs *in,
+			uint64_t seed)
+{
+	unsigned powers = min(inputs_power(in->max_size) + 1, (unsigned)INPUTS_POWERS);
+
+	*d = (struct drawer){ .in = in, .a = a, .text = xmalloc(in->max_xattr + 1) };
+	rng_init(&d->rng, seed);
+	for (size_t i = 0; i < in->pool.n; i++) {
+		double w = dist_weight(in->paths, i, in->pool.n);
+
+		wheel_add(&d->names, w);
+		wheel_add(&d->dirs, in->pool.v[i].dir ? w : 0);
+		wheel_add(&d->files, in->pool.v[i].dir ? 0 : w);
+	}
+	for (unsigned p = 0; p < powers; p++)
+		wheel_add(&d->powers, dist_weight(in->sizes, p, powers));
+}
+
+static void drawer_release(struct drawer *d)
+{
+	wheel_release(&d->names);
+	wheel_release(&d->dirs);
+	wheel_release(&d->files);
+	wheel_release(&d->powers);
+	wheel_release(&d->scratch);
+	free(d->text);
+}
+
+void alphabet_init(struct alphabet *a)
+{
+	*a = (struct alphabet){ 0 };
+	workload_init(&a->w);
+}
+
+void alphabet_release(struct alphabet *a)
+{
+	workload_release(&a->w);
+	vec_release(&a->steps);
+	vec_release(&a->made_only);
+}
+
+void alphabet_draw(struct alphabet *a, const struct inputs *in, uint64_t seed, size_t n,
+		   bool distinct)
+{
+	struct drawer d;
+	auto_hashset seen = HASHSET_INIT;
+	size_t tries = distinct ? 20 * n + 100 : n;
+
+	workload_clear(&a->w);
+	vec_clear(&a->steps);
+	vec_clear(&a->made_only);
+	drawer_init(&d, a, in, seed);
+	while (a->steps.n < n && tries--) {
+		size_t from = a->w.ops.n;
+
+		draw_step(&d);
+		if (distinct && !hashset_insert(&seen, step_hash(a, from))) {
+			a->w.ops.n = a->made_only.n = from;
+			continue;
+		}
+		vec_push(&a->steps, (struct step){ (uint32_t)from, (uint32_t)(a->w.ops.n - from) });
+	}
+	alphabet_add_made_only(a);
+	drawer_release(&d);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "explore/differences.h"
+
+#include <errno.h>
+
+/* What any file system may refuse, whatever others do. */
+static const struct {
+	int error;
+	const char *reason;
+} refusals[] = {
+	{ ENOSPC, "how much room there is depends on the layout of each file system" },
+	{ EDQUOT, "the same, where it is counted per user" },
+	{ EOPNOTSUPP, "not every file system can do everything" },
+	{ ENOTTY, "an ioctl that it does not know" },
+	{ ENOSYS, "a call that it does not know" },
+	{ EXDEV, "a copy that it cannot do by itself" },
+	{ EMLINK, "each has its own limit of links" },
+	{ EFBIG, "each has its own largest file" },
+	{ E2BIG, "each has its own room for attributes" },
+};
+
+#define NO_REFLINK_REASON "it cannot share data between files"
+#define SMALL_ROOM                                                                                 \
+	{                                                                                          \
+		.kind = DIFFER_ROOM, .bytes = 256 << 10,                                           \
+		.reason = "directories do not shrink, and the root stays",                         \
+	}
+#define DIRECT_IO                                                                                  \
+	{                                                                                          \
+		.kind = DIFFER_RESULT, .op = "dwrite", .error = EINVAL,                            \
+		.reason = "alignment of direct I/O is the device's business",                      \
+	}
+#define RANGES                                                                                     \
+	{                                                                                          \
+		.kind = DIFFER_RESULT, .op = "falloc", .error = EINVAL,                            \
+		.reason = "ranges are moved in units of its own",                                  \
+	}
+
+static const struct differences known[] = {
+	{ "ext4",
+	  { { .kind = DIFFER_NO_REFLINK, .reason = NO_REFLINK_REASON },
+	    SMALL_ROOM,
+	    DIRECT_IO,
+	    RANGES } },
+	{ "ext3",
+	  { { .kind = DIFFER_NO_REFLINK, .reason = NO_REFLINK_REASON },
+	    SMALL_ROOM,
+	    DIRECT_IO,
+	    RANGES } },
+	{ "ext2",
+	  { { .kind = DIFFER_NO_REFLINK, .reason = NO_REFLINK_REASON },
+	    SMALL_ROOM,
+	    DIRECT_IO,
+	    RANGES,
+	    { .kind = DIFFER_SAVE,
+	      .reason = "it has no journal: only an unmounted ext2 is whole" } } },
+	{ "xfs",
+	  { { .kind = DIFFER_ROOM,
+	      .bytes = 1 << 20,
+	      .reason = "inodes are freed by the chunk, and some room stays reserved" },
+	    { .kind = DIFFER_AVOID,
+	      .op = "rename",
+	      .flags = RENAME_W_WHITEOUT,
+	      .reason = "a whiteout gets its group from the directory that the file went to" },
+	    { .kind = DIFFER_CAN,
+	      .op = "falloc",
+	      .error = EOPNOTSUPP,
+	      .reason = "it shares data between files, and can undo that by unshare" },
+	    DIRECT_IO,
+	    RANGES } },
+	{ "btrfs",
+	  { { .kind = DIFFER_DIR_NLINK, .reason = "every directory has one link" },
+	    { .kind = DIFFER_ROOM,
+	      .bytes = 24 << 20,
+	      .reason = "room is given to data or metadata by the chunk" },
+	    DIRECT_IO,
+	    RANGES } },
+	{ "fuse",
+	  { { .kind = DIFFER_DIR_NLINK, .reason = "servers may say 1 for every directory" },
+	    { .kind = DIFFER_NO_REFLINK, .reason = "FUSE cannot share data between files" },
+	    { .kind = DIFFER_AVOID,
+	      .op = "rename",
+	      .flags = RENAME_W_WHITEOUT,
+	      .reason = "few servers know whiteouts, and the kernel says EINVAL for them" },
+	    { .kind = DIFFER_ROOM, .bytes = 1 << 20, .reason = "a server may keep what it grew" },
+	    { .kind = DIFFER_SAVE,
+	      .reason = "syncfs does not reach a FUSE server: it is unmounted to be saved" },
+	    DIRECT_IO,
+	    RANGES } },
+	{ NULL, { { 0 } } },
+};
+
+const struct differences *differences_of(const char *target)
+{
+	const struct differences *d = known;
+
+	while (d->fs && !streq(d->fs, target))
+		d++;
+	return d;
+}
+
+const struct difference *differences_find(const struct differences *d, enum difference_kind kind)
+{
+	for (const struct difference *x = d->list; x->reason; x++)
+		if (x->kind == kind)
+			return x;
+	return NULL;
+}
+
+const char *differences_excuse(const struct differences *d, const struct op *op, int64_t result)
+{
+	if (result >= 0)
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++)
+		if (refusals[i].error == -result)
+			return refusals[i].reason;
+	for (const struct difference *x = d->list; x->reason; x++)
+		if (x->kind == DIFFER_RESULT && x->error == -result &&
+		    (!x->op || streq(x->op, op->def->name)))
+			return x->reason;
+	return NULL;
+}
+
+bool differences_avoids(const struct differences *d, const struct op *op)
+{
+	for (const struct difference *x = d->list; x->reason; x++) {
+		size_t last = op_count_args(op->def) - 1;
+
+		if (x->kind == DIFFER_AVOID && streq(x->op, op->def->name) &&
+		    op->args[last].num & x->flags)
+			return true;
+	}
+	return false;
+}
+
+bool differences_can_more(const struct differences *d, const struct op *op, int64_t reference)
+{
+	for (const struct difference *x = d->list; x->reason; x++)
+		if (x->kind == DIFFER_CAN && x->error == -reference && streq(x->op, op->def->name))
+			return true;
+	return false;
+}
+
+bool differences_same_failure(const struct op *op, int64_t a, int64_t b)
+{
+	bool removes = streq(op->def->name, "rename") || streq(op->def->name, "rmdir") ||
+		       streq(op->def->name, "remove");
+
+	/* rename(3p), rmdir(3p): a directory that is not empty gives either of them. */
+	return a == b ||
+	       (removes && (a == -EEXIST || a == -ENOTEMPTY) && (b == -EEXIST || b == -ENOTEMPTY));
+}
+
+void differences_reffs(const struct differences *d, struct reffs_opts *out)
+{
+	*out = (struct reffs_opts){ .no_reflink = differences_find(d, DIFFER_NO_REFLINK) != NULL };
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * differences.h - in what file systems legitimately differ, each with its reason, in one place.
+ *
+ * What is declared here is not compared; everything else is. The order of a directory's entries
+ * never counts: a tree is sorted.
+ */
+#ifndef EXPLORE_DIFFERENCES_H
+#define EXPLORE_DIFFERENCES_H
+
+#include "fs/reffs.h"
+#include "workload/op.h"
+
+enum difference_kind {
+	DIFFER_DIR_NLINK, /* link counts of directories */
+	DIFFER_NO_REFLINK,
+	DIFFER_ROOM,   /* how much is still missing after everything was removed */
+	DIFFER_RESULT, /* an operation may fail so where another does not */
+	DIFFER_AVOID,  /* an operation with these flags is not performed at all */
+	DIFFER_CAN,    /* an operation may succeed where another says that it cannot */
+	DIFFER_SAVE,   /* how it can be saved */
+	DIFFER_END
+};
+
+struct difference {
+	enum difference_kind kind;
+	const char *reason;
+	uint64_t bytes; /* DIFFER_ROOM */
+	const char *op; /* DIFFER_RESULT: of this operation, or NULL for any */
+	int error;	/* DIFFER_RESULT, DIFFER_CAN: with this errno */
+	uint64_t flags; /* DIFFER_AVOID: in its last argument */
+};
+
+struct differences {
+	const char *fs;		    /* name of the target; NULL: what is not listed */
+	struct difference list[16]; /* ends with a NULL reason */
+};
+
+/* Never NULL. */
+const struct differences *differences_of(const char *target);
+/* NULL if it does not differ in that. */
+const struct difference *differences_find(const struct differences *d, enum difference_kind kind);
+
+/*
+ * Why a file system may fail with this result where another does not: no room, no support, or one
+ * of its own differences. NULL if it may not.
+ */
+const char *differences_excuse(const struct differences *d, const struct op *op, int64_t result);
+
+/* Whether the operation is better left alone. */
+bool differences_avoids(const struct differences *d, const struct op *op);
+/* Whether it may succeed where a reference fails so. */
+bool differences_can_more(const struct differences *d, const struct op *op, int64_t reference);
+/* Whether two failures mean the same, as POSIX says. */
+bool differences_same_failure(const struct op *op, int64_t a, int64_t b);
+
+/* What the reference has to be told to behave like this file system. */
+void differences_reffs(const struct differences *d, struct reffs_opts *out);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * explore.h - the model checker: tasks in processes of their own that search, and a parent that
+ * watches them.
+ *
+ * The parent never touches a file system under test. A task that stops answering is a finding: the
+ * steps it had taken lie in memory that both share.
+ */
+#ifndef EXPLORE_EXPLORE_H
+#define EXPLORE_EXPLORE_H
+
+#include "explore/search.h"
+
+enum { TASKS_MAX = 64 };
+
+struct explore_result;
+
+struct explore_opts {
+	struct side_opts sides;
+	const char *specs[SIDES_MAX]; /* the target, then references */
+	unsigned n_specs;
+	struct search_opts search;
+	const struct inputs *inputs;
+	unsigned jobs;
+	unsigned swarm_i, swarm_n;   /* this machine's part, from 1; 0: all of it */
+	bool vary;		     /* tasks differ in order and distribution, too */
+	bool share;		     /* tasks share what was visited */
+	uint64_t compare_every;	     /* 0: 1 */
+	uint64_t memory;	     /* for visited states, bytes of each task */
+	uint64_t time_ns;	     /* 0: no limit */
+	uint64_t operations;	     /* of all tasks together; 0: no limit */
+	uint64_t hang_ms;	     /* 0: 60 s */
+	uint64_t max_cases;	     /* of each task; 0: 10 */
+	uint64_t crash_every;	     /* transitions; 0: never */
+	const char *crash_guarantee; /* NULL: the target's own */
+	unsigned crash_modes;	     /* of run.h */
+	const char *dir;
+	bool resume;
+	void *ctx;
+	void (*found)(void *ctx, const char *words, const char *dir, size_t ops);
+	void (*failed)(void *ctx, const char *words);
+	void (*noted)(void *ctx, const char *words);
+	void (*progress)(void *ctx, const struct explore_result *so_far);
+};
+
+struct explore_result {
+	uint64_t operations, steps, states, revisits, restores, saves, mounts, undone;
+	uint64_t adopted, abandoned, depth_max, compared, crash_states;
+	uint64_t findings, errors;
+	uint64_t distinct; /* states, counted once however many tasks were there */
+	double omission;   /* odds that a new state was taken for an old one, of the worst task */
+	double bytes_per_state;
+	bool stopped, signalled;
+	bool exhausted; /* every task saw all there is */
+	struct coverage coverage;
+};
+
+int explore_run(const struct explore_opts *opts, struct explore_result *out, struct err *err)
+	must_check;
+
+/*
+ * Does a script that was kept again, `tries` times, on sides of its own; `shown` gets how often it
+ * showed the same, and `result` what was seen last.
+ */
+int explore_replay(const struct explore_opts *opts, const struct script *script,
+		   const char *signature, unsigned tries, unsigned *shown,
+		   struct step_result *result, struct strbuf *log, struct err *err) must_check;
+
+#endif

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+/* inputs.c - weights and the pool of names; alphabet.c draws from them. */
+#include "explore/inputs.h"
+
+#include <errno.h>
+
+#include "base/number.h"
+
+/* What is not said here weighs 10. */
+static const struct {
+	const char *name;
+	double weight;
+} op_defaults[] = {
+	{ "open", 20 },	    { "close", 0 },	     { "creat", 15 },
+	{ "mkdir", 15 },    { "write", 20 },	     { "rename", 25 },
+	{ "read", 2 },	    { "mknod", 3 },	     { "mkfifo", 2 },
+	{ "utimens", 3 },   { "fsync", 2 },	     { "fdatasync", 1 },
+	{ "sync", 0.5 },    { "syncfs", 0.5 },	     { "sync_file_range", 0.5 },
+	{ "remount", 0.5 }, { "drop_caches", 0.05 }, { "mmapwrite", 5 },
+	{ "dwrite", 4 },
+};
+
+void inputs_init(struct inputs *in)
+{
+	*in = (struct inputs){
+		.files = 2,
+		.dirs = 2,
+		.depth = 2,
+		.max_size = 64 << 10,
+		.max_xattr = 1024,
+		.sizes = DIST_UNIFORM,
+	};
+	for (size_t i = 0; op_table[i].name; i++) {
+		assert(i < INPUTS_OPS_MAX);
+		in->op_weight[i] = 10;
+		for (size_t k = 0; k < ARRAY_SIZE(op_defaults); k++)
+			if (streq(op_defaults[k].name, op_table[i].name))
+				in->op_weight[i] = op_defaults[k].weight;
+	}
+}
+
+void inputs_release(struct inputs *in)
+{
+	for (size_t i = 0; i < in->pool.n; i++)
+		free(in->pool.v[i].path);
+	vec_release(&in->pool);
+	vec_release(&in->weights);
+	wheel_release(&in->op_wheel);
+}
+
+unsigned inputs_power(uint64_t value)
+{
+	return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
+}
+
+int inputs_distribute(struct inputs *in, const char *name, struct err *err)
+{
+	enum dist d = dist_find(name);
+
+	if (d == DIST_END)
+		return err_set(err, -EINVAL,
+			       "'%.40s' is none of uniform, rank, inverse, decay, inverse-decay",
+			       name);
+	in->operations = in->paths = in->sizes = in->flags = d;
+	return 0;
+}
+
+/* ---- the file ---- */
+
+struct line {
+	const char *source;
+	unsigned number;
+	char *words[8];
+	unsigned n;
+};
+
+static int complain(const struct line *l, struct err *err, const char *what, const char *word)
+{
+	return err_set(err, -EINVAL, "%s:%u: %s '%.60s'", l->source, l->number, what, word);
+}
+
+static int read_weight(const struct line *l, const char *word, double *out, struct err *err)
+{
+	char *end;
+	double w = strtod(word, &end);
+
+	if (*end || end == word || !(w >= 0) || w > WHEEL_WEIGHT_MAX)
+		return complain(l, err, "a weight is a number from 0 to a million, not", word);
+	*out = w;
+	return 0;
+}
+
+static const struct op_def *read_op(const struct line *l, const char *word, struct err *err)
+{
+	const struct op_def *def = op_find(word, strlen(word));
+
+	if (!def)
+		complain(l, err, "there is no operation", word);
+	return def;
+}
+
+/* operation NAME WEIGHT */
+static int parse_operation(struct inputs *in, const struct line *l, struct err *err)
+{
+	const struct op_def *def = read_op(l, l->words[1], err);
+
+	return def ? read_weight(l, l->words[2], &in->op_weight[def - op_table], err) : -EINVAL;
+}
+
+/* only NAME...: the others weigh nothing */
+static int parse_only(struct inputs *in, const struct line *l, struct err *err)
+{
+	double chosen[INPUTS_OPS_MAX] = { 0 };
+
+	for (unsigned i = 1; i < l->n; i++) {
+		const struct op_def *def = read_op(l, l->words[i], err);
+
+		if (!def)
+			return -EINVAL;
+		chosen[def - op_table] = in->op_weight[def - op_table] ?: 10;
+	}
+	memcpy(in->op_weight, chosen, sizeof(chosen));
+	return 0;
+}
+
+static int parse_names(struct inputs *in, const struct line *l, struct err *err)
+{
+	const struct {
+		const char *name;
+		uint32_t *to;
+		uint32_t most;
+	} kinds[] = { { "files", &in->files, 100 },
+		      { "dirs", &in->dirs, 100 },
+		      { "depth", &in->depth, 16 },
+		      { "long", &in->long_names, 100 },
+		      { "many", &in->many, 2000 } };
+	uint64_t n;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (!streq(kinds[i].name, l->words[1]))
+			continue;
+		if (number_parse(l->words[2], &n) || n > kinds[i].most)
+			return err_set(err, -EINVAL, "%s:%u: %s is a number up to %u", l->source,
+				       l->number, kinds[i].name, kinds[i].most);
+		*kinds[i].to = (uint32_t)n;
+		return 0;
+	}
+	return complain(l, err, "names are files, dirs, depth, long or many, not", l->words[1]);
+}
+
+static int parse_max(struct inputs *in, const struct line *l, struct err *err)
+{
+	bool xattr = streq(l->words[1], "xattr");
+	uint64_t *to = xattr ? &in->max_xattr : &in->max_size;
+	uint64_t limit = xattr ? 65537 : (uint64_t)1 << 26, size;
+
+	if (!xattr && !streq(l->words[1], "size"))
+		return complain(l, err, "max is of size or xattr, not of", l->words[1]);
+	if (number_parse_size(l->words[2], &size, err))
+		return -EINVAL;
+	if (!size || size > limit)
+		return err_set(err, -EINVAL, "%s:%u: max %s is from 1 to %llu bytes", l->source,
+			       l->number, l->words[1], (unsigned long long)limit);
+	*to = size;
+	return 0;
+}
+
+static int parse_distribution(struct inputs *in, const struct line *l, struct err *err)
+{
+	const struct {
+		const char *name;
+		enum dist *to;
+	} whats[] = { { "operations", &in->operations },
+		      { "paths", &in->paths },
+		      { "sizes", &in->sizes },
+		      { "flags", &in->flags } };
+	enum dist d = dist_find(l->words[2]);
+
+	if (d == DIST_END)
+		return complain(l, err,
+				"a distribution is uniform, rank, inverse, decay or inverse-decay, "
+				"not",
+				l->words[2]);
+	for (size_t i = 0; i < ARRAY_SIZE(whats); i++)
+		if (streq(whats[i].name, l->words[1])) {
+			*whats[i].to = d;
+			return 0;
+		}
+	return complain(l, err, "operations, paths, sizes and flags have distributions, not",
+			l->words[1]);
+}
+
+/* What a value of this argument is called. */
+static int read_value(const struct line *l, const struct arg_def *arg, const char *word,
+		      uint64_t *out, struct err *err)
+{
+	char *end;
+
+	switch (arg->kind) {
+	case ARG_FLAGS:
+	case ARG_CHOICE:
+		for (const struct word *w = arg->words; w->name; w++)
+			if (streq(w->name, word)) {
+				*out = w->value;
+				return 0;
+			}
+		return complain(l, err, "this argument has no word", word);
+	case ARG_MODE:
+		*out = strtoull(word, &end, 8);
+		if (*end || *out > 07777)
+			return complain(l, err, "a mode is octal, not", word);
+		return 0;
+	case ARG_OFFSET:
+	case ARG_LENGTH:
+	case ARG_SIZE:
+		if (number_parse_size(word, out, err))
+			return -EINVAL;
+		if (*out & (*out - 1))
+			return complain(l, err, "a partition begins at 0 or a power of two, not at",
+					word);
+		return 0;
+	default:
+		return complain(l, err, "this argument has no partitions:", arg->name);
+	}
+}
+
+/* weight OPERATION ARGUMENT VALUE WEIGHT */
+static int parse_weight(struct inputs *in, const struct line *l, struct err *err)
+{
+	struct inputs_weight w = { .def = read_op(l, l->words[1], err) };
+
+	if (!w.def)
+		return -EINVAL;
+	while (w.def->args[w.arg].kind != ARG_END && !streq(w.def->args[w.arg].name, l->words[2]))
+		w.arg++;
+	if (w.def->args[w.arg].kind == ARG_END)
+		return complain(l, err, "this operation has no argument", l->words[2]);
+	int rc = read_value(l, &w.def->args[w.arg], l->words[3], &w.value, err);
+	if (!rc)
+		rc = read_weight(l, l->words[4], &w.weight, err);
+	if (!rc)
+		vec_push(&in->weights, w);
+	return rc;
+}
+
+static int parse_line(struct inputs *in, struct line *l, struct err *err)
+{
+	static const struct {
+		const char *name;
+		unsigned min, max;
+		int (*parse)(struct inputs *in, const struct line *l, struct err *err);
+	} kinds[] = {
+		{ "operation", 3, 3, parse_operation },
+		{ "only", 2, 8, parse_only },
+		{ "names", 3, 3, parse_names },
+		{ "max", 3, 3, parse_max },
+		{ "distribution", 3, 3, parse_distribution },
+		{ "weight", 5, 5, parse_weight },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (!streq(kinds[i].name, l->words[0]))
+			continue;
+		if (l->n < kinds[i].min || l->n > kinds[i].max)
+			return complain(l, err, "wrong number of words after", l->words[0]);
+		return kinds[i].parse(in, l, err);
+	}
+	return complain(l, err,
+			"a line begins with operation, only, names, max, distribution or weight, "
+			"not",
+			l->words[0]);
+}
+
+int inputs_parse(struct inputs *in, const char *text, size_t len, const char *source,
+		 struct err *err)
+{
+	auto_free char *copy = xmemdupz(text, len);
+	char *rest = copy;
+	struct line l = { .source = source };
+
+	if (strlen(copy) != len)
+		return err_set(err, -EINVAL, "%s is no text: it holds a zero byte", source);
+	for (char *line; (line = strsep(&rest, "\n"));) {
+		l.number++;
+		l.n = 0;
+		line[strcspn(line, "#")] = '\0';
+		for (char *word; (word = strsep(&line, " \t"));) {
+			if (!*word)
+				continue;
+			if (l.n == ARRAY_SIZE(l.words))
+				return complain(&l, err, "too many words in the line at", word);
+			l.words[l.n++] = word;
+		}
+		int rc = l.n ? parse_line(in, &l, err) : 0;
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* ---- the pool ---- */
+
+static void add_name(struct inputs *in, const char *dir, const char *name, bool is_dir)
+{
+	if (in->pool.n == INPUTS_NAMES_MAX)
+		return;
+	vec_push(&in->pool,
+		 (struct inputs_name){ xasprintf("%s%s%s", dir, *dir ? "/" : "", name), is_dir });
+}
+
+static void fill_dir(struct inputs *in, const char *dir, uint32_t level)
+{
+	char name[16];
+
+	for (uint32_t i = 0; i < in->files; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		add_name(in, dir, name, false);
+	}
+	for (uint32_t i = 0; i < in->dirs && level < in->depth; i++) {
+		snprintf(name, sizeof(name), "%c", 'A' + (int)i);
+		if (i >= 26)
+			snprintf(name, sizeof(name), "D%u", i);
+		add_name(in, dir, name, true);
+	}
+}
+
+/* Level by level, so that names near the root come first. */
+static void make_pool(struct inputs *in)
+{
+	fill_dir(in, "", 0);
+	size_t from = 0;
+	for (uint32_t level = 1; level <= in->depth; level++) {
+		size_t to = in->pool.n;
+
+		for (; from < to; from++)
+			if (in->pool.v[from].dir)
+				fill_dir(in, in->pool.v[from].path, level);
+	}
+	for (uint32_t i = 0; i < in->long_names; i++) {
+		char name[256];
+
+		snprintf(name, sizeof(name), "%u", i);
+		memset(name + strlen(name), 'L', 255 - strlen(name));
+		name[255] = '\0';
+		add_name(in, "", name, i % 2);
+	}
+	for (uint32_t i = 0; i < in->many; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "m%04u", i);
+		add_name(in, in->dirs && in->depth ? "A" : "", name, false);
+	}
+}
+
+/* Flags are drawn bit by bit, so none of them set is fine; but a category needs one. */
+static int check_partitions(const struct inputs *in, struct err *err)
+{
+	for (size_t i = 0; i < in->weights.n; i++) {
+		const struct inputs_weight *w = &in->weights.v[i];
+		const struct arg_def *arg = &w->def->args[w->arg];
+		double sum = 0;
+
+		if (arg->kind == ARG_FLAGS)
+			continue;
+		for (size_t k = 0; k < in->weights.n; k++)
+			if (in->weights.v[k].def == w->def && in->weights.v[k].arg == w->arg)
+				sum += in->weights.v[k].weight;
+		if (sum <= 0)
+			return err_set(err, -EINVAL,
+				       "the weights of %s %s sum to zero: nothing could be drawn",
+				       w->def->name, arg->name);
+	}
+	return 0;
+}
+
+int inputs_finish(struct inputs *in, struct err *err)
+{
+	size_t n = 0, place = 0;
+
+	for (size_t i = 0; op_table[i].name; i++)
+		n++;
+	for (size_t i = 0; i < n; i++)
+		wheel_add(&in->op_wheel,
+			  in->op_weight[i] * dist_weight(in->operations, place++, n));
+	if (!wheel_turns(&in->op_wheel))
+		return err_set(err, -EINVAL,
+			       "the weights of all operations are zero: nothing could be drawn");
+	make_pool(in);
+	if (!in->pool.n)
+		return err_set(err, -EINVAL, "there are no names: files and dirs are both zero");
+	return check_partitions(in, err);
+}

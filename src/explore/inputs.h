@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * inputs.h - what the model checker does to a file system: operations from the one table, on a
+ * bounded pool of names, with arguments drawn from partitions by weight.
+ *
+ * Numbers are partitioned by powers of two, and zero: a partition is drawn by its weight, then its
+ * boundary, a neighbour of it, or something inside. Flags are drawn bit by bit, words and modes as
+ * categories. Everything has a weight; a file of one's own changes them (outage-explore(1) has the
+ * format).
+ *
+ * An alphabet is a fixed list of steps drawn from these. A step is one operation, or several where
+ * a handle is open in between: a file system that is put back to an earlier state cannot have open
+ * files, so open, act and close belong together. What a write puts into a file depends on the
+ * operation's place in the alphabet: the same step in the same state leads to the same state.
+ */
+#ifndef EXPLORE_INPUTS_H
+#define EXPLORE_INPUTS_H
+
+#include "explore/dist.h"
+#include "workload/workload.h"
+
+enum {
+	INPUTS_OPS_MAX = 64,
+	INPUTS_NAMES_MAX = 4096,
+	INPUTS_POWERS = 28, /* partitions of a number: 0, 1, 2-3, 4-7, ... */
+};
+
+struct inputs_name {
+	char *path;
+	bool dir; /* meant to be a directory */
+};
+
+/* A weight that somebody asked for. */
+struct inputs_weight {
+	const struct op_def *def;
+	unsigned arg;
+	uint64_t value; /* a flag or word, a mode, or the lower end of a partition */
+	double weight;
+};
+
+struct inputs {
+	uint32_t files, dirs, depth; /* of each directory; levels of directories */
+	uint32_t long_names;	     /* of 255 bytes, in the root */
+	uint32_t many;		     /* more files in the first directory */
+	uint64_t max_size;	     /* no file gets longer */
+	uint64_t max_xattr;	     /* bytes of an attribute's value */
+	enum dist operations, paths, sizes, flags;
+	double op_weight[INPUTS_OPS_MAX];
+	struct vec_of(struct inputs_weight) weights;
+	struct vec_of(struct inputs_name) pool; /* made by inputs_finish() */
+	struct wheel op_wheel;
+};
+
+void inputs_init(struct inputs *in);
+void inputs_release(struct inputs *in);
+/* Reads a file of one's own over what is there. */
+int inputs_parse(struct inputs *in, const char *text, size_t len, const char *source,
+		 struct err *err) must_check;
+/* "rank": the distribution of everything. */
+int inputs_distribute(struct inputs *in, const char *name, struct err *err) must_check;
+/* Makes the pool; fails if nothing could be drawn. Call it once, before drawing. */
+int inputs_finish(struct inputs *in, struct err *err) must_check;
+
+/* Which partition a number is in: 0 for 0, else 1 and its highest bit. */
+unsigned inputs_power(uint64_t value);
+
+struct step {
+	uint32_t first, n; /* operations of the alphabet's workload */
+};
+
+struct alphabet {
+	struct workload w;
+	struct vec_of(struct step) steps;
+	/*
+	 * For an operation that makes its file if it is not there: a creat of the same name, which
+	 * is in no step; for others UINT32_MAX. A target that fails half-way may have come so far.
+	 */
+	struct vec_of(uint32_t) made_only;
+};
+
+void alphabet_init(struct alphabet *a);
+void alphabet_release(struct alphabet *a);
+/*
+ * Draws `n` steps. With `distinct`, no step twice, and fewer if there are not so many. The same
+ * inputs, seed and n give the same alphabet.
+ */
+void alphabet_draw(struct alphabet *a, const struct inputs *in, uint64_t seed, size_t n,
+		   bool distinct);
+
+/* Fills in made_only for the operations that are there. */
+void alphabet_add_made_only(struct alphabet *a);
+
+#endif

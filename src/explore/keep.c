@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+#include "explore/keep.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/number.h"
+#include "run/store.h"
+
+static int write_file(const char *dir, const char *name, const struct strbuf *text, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/%s", dir, name);
+	struct io_output out;
+	int rc = io_output_open(path, &out, err);
+
+	if (rc)
+		return rc;
+	rc = text->len ? io_write_full(out.fd, text->buf, text->len) : 0;
+	if (rc) {
+		err_set(err, rc, "cannot write %s: %m", path);
+		io_output_release(&out);
+		return rc;
+	}
+	return io_output_commit(&out, err);
+}
+
+static int write_text(const char *dir, const char *name, const char *text, struct err *err)
+{
+	struct strbuf s = { .buf = (char *)(uintptr_t)text, .len = strlen(text) };
+
+	return s.len ? write_file(dir, name, &s, err) : 0;
+}
+
+/* One line each: tabs and line ends would end a field. */
+static void add_field(struct strbuf *out, const char *text, char end)
+{
+	for (; *text; text++)
+		strbuf_addch(out, *text == '\t' || *text == '\n' ? ' ' : *text);
+	strbuf_addch(out, end);
+}
+
+static int write_problems(const char *dir, const struct findings *list, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	for (size_t i = 0; i < list->n; i++) {
+		add_field(&text, finding_kind_name(list->v[i].kind), '\t');
+		add_field(&text, list->v[i].path, '\t');
+		add_field(&text, list->v[i].words, '\t');
+		add_field(&text, list->v[i].promise, '\n');
+	}
+	return write_file(dir, "problems", &text, err);
+}
+
+static int write_scripts(const char *dir, const struct script *s, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	workload_print(&s->w, &text);
+	int rc = write_file(dir, "workload", &text, err);
+	strbuf_clear(&text);
+	script_print(s, &text);
+	return rc ? rc : write_file(dir, "script", &text, err);
+}
+
+static int write_trees(const char *dir, struct stepper *st, struct err *err)
+{
+	static const char *const names[] = { "seen", "expected" };
+	int rc = 0;
+
+	for (unsigned i = 0; i < 2 && !rc; i++) {
+		auto_strbuf text = STRBUF_INIT;
+
+		tree_print(&st->trees[i], &st->tree_opts, 0, &text);
+		rc = write_file(dir, names[i], &text, err);
+	}
+	return rc;
+}
+
+static void add_kernel(struct strbuf *out)
+{
+	struct utsname u;
+
+	if (uname(&u) == 0)
+		strbuf_addf(out, "kernel %s\n", u.release);
+}
+
+static void print_case(const struct kept *k, struct strbuf *out)
+{
+	const struct stepper *st = k->stepper;
+	const struct target *t = side_target_of(st->sides[0]);
+
+	strbuf_addf(out, "target %s\n", st->sides[0]->spec);
+	strbuf_addf(out, "guarantee %s\nstate live\n", t ? t->ops->guarantee : "linux");
+	strbuf_adds(out, "base base.img\n");
+	strbuf_addf(out, "done %zu\n", k->script->w.ops.n);
+	if (t) {
+		strbuf_addf(out, "size %llu\n", (unsigned long long)t->opts.size);
+		strbuf_addf(out, "recorder %s\n", disk_recorder(t->disk));
+		if (t->opts.mkfs_args)
+			strbuf_addf(out, "mkfs %s\n", t->opts.mkfs_args);
+		if (t->opts.recover)
+			strbuf_addf(out, "recover %s\n", t->opts.recover);
+	}
+	add_kernel(out);
+	strbuf_adds(out, "found-by explore\n");
+	for (unsigned i = 1; i < st->n; i++)
+		strbuf_addf(out, "reference %s\n", st->sides[i]->spec);
+	strbuf_addf(out, "signature %s\n", k->result->signature);
+	strbuf_addf(out, "shown %llu of %llu\n", (unsigned long long)k->shown,
+		    (unsigned long long)k->tries);
+	strbuf_addf(out, "operations-before-shrinking %llu\n", (unsigned long long)k->ops_before);
+}
+
+static int keep_images(const struct kept *k, const char *dir, struct err *err)
+{
+	struct side *s = k->stepper->sides[0];
+	const struct image *base = side_image(s, s->base);
+	struct side_state *now = NULL;
+	struct err ignored = ERR_INIT;
+
+	if (!base)
+		return 0;
+	auto_free char *base_path = xasprintf("%s/base.img", dir);
+	int rc = image_save_file(base, base_path, err);
+	/* A file system that is beyond saving has no last image; that is no reason to stop. */
+	if (!rc && !s->ops->save(s, &now, &ignored)) {
+		auto_free char *path = xasprintf("%s/last.img", dir);
+
+		rc = image_save_file(side_image(s, now), path, err);
+		s->ops->drop(s, now);
+	}
+	return rc;
+}
+
+static int make_dir(const char *run, uint64_t number, unsigned worker, char **out, struct err *err)
+{
+	auto_free char *dir =
+		xasprintf("%s/findings/%llu-%u", run, (unsigned long long)number, worker);
+
+	if (mkdir(dir, 0777) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "cannot make the directory %s: %m", dir);
+	*out = steal(dir);
+	return 0;
+}
+
+int keep_case(const struct kept *k, char **out, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+	auto_free char *dir = NULL;
+	int rc = make_dir(k->run, k->number, k->worker, &dir, err);
+
+	if (!rc)
+		rc = write_problems(dir, &k->result->findings, err);
+	if (!rc)
+		rc = write_scripts(dir, k->script, err);
+	if (!rc)
+		rc = write_trees(dir, k->stepper, err);
+	if (!rc)
+		rc = write_file(dir, "log", k->log, err);
+	if (!rc)
+		rc = write_text(dir, "kernel-log", strbuf_str(&k->result->kernel_log), err);
+	if (!rc)
+		rc = write_text(dir, "said", strbuf_str(&k->result->said), err);
+	if (!rc)
+		rc = keep_images(k, dir, err);
+	print_case(k, &text);
+	if (!rc)
+		rc = write_file(dir, "case", &text, err);
+	if (!rc)
+		*out = steal(dir);
+	return rc;
+}
+
+int keep_hang(const char *run, unsigned worker, const char *target, const char *reference,
+	      const struct script *script, const char *words, char **out, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+	auto_findings list = { 0 };
+	auto_free char *dir = NULL;
+	int rc = make_dir(run, 999000, worker, &dir, err);
+
+	findings_add(&list, FINDING_HANG, NULL, xstrdup(words), xstrdup("nothing had crashed yet"));
+	if (!rc)
+		rc = write_problems(dir, &list, err);
+	if (!rc)
+		rc = write_scripts(dir, script, err);
+	strbuf_addf(&text, "target %s\nguarantee linux\nstate live\nbase base.img\ndone %zu\n",
+		    target, script->w.ops.n);
+	add_kernel(&text);
+	strbuf_addf(&text, "found-by explore\nreference %s\nsignature hang\n", reference);
+	if (!rc)
+		rc = write_file(dir, "case", &text, err);
+	if (!rc)
+		*out = steal(dir);
+	return rc;
+}
+
+/* ---- reading back ---- */
+
+static void take_key(struct kept_case *c, const char *key, const char *value)
+{
+	struct {
+		const char *key;
+		char **to;
+	} texts[] = { { "target", &c->target },
+		      { "signature", &c->signature },
+		      { "mkfs", &c->mkfs },
+		      { "recover", &c->recover } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		if (streq(texts[i].key, key) && !*texts[i].to)
+			*texts[i].to = xstrdup(value);
+	if (streq(key, "reference"))
+		vec_push(&c->references, xstrdup(value));
+	if (streq(key, "size") && number_parse(value, &c->size))
+		c->size = 0;
+}
+
+int kept_load(const char *dir, struct kept_case *out, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+	auto_free char *path = xasprintf("%s/case", dir), *script = xasprintf("%s/script", dir);
+
+	*out = (struct kept_case){ 0 };
+	script_init(&out->script);
+	int rc = io_slurp(path, 1 << 20, &text, err);
+	char *rest = text.buf;
+	for (char *line; !rc && (line = strsep(&rest, "\n"));) {
+		char *blank = strchr(line, ' ');
+
+		if (!blank)
+			continue;
+		*blank = '\0';
+		take_key(out, line, blank + 1);
+	}
+	if (!rc && (!out->target || !out->references.n || !out->signature))
+		rc = err_set(err, -EINVAL, "%s was not found by outage explore", dir);
+	strbuf_clear(&text);
+	if (!rc)
+		rc = io_slurp(script, 64 << 20, &text, err);
+	if (!rc)
+		rc = script_parse(strbuf_str(&text), text.len, script, &out->script, err);
+	if (rc)
+		kept_release(out);
+	return rc;
+}
+
+void kept_release(struct kept_case *c)
+{
+	script_release(&c->script);
+	for (size_t i = 0; i < c->references.n; i++)
+		free(c->references.v[i]);
+	vec_release(&c->references);
+	free(c->target);
+	free(c->signature);
+	free(c->mkfs);
+	free(c->recover);
+	*c = (struct kept_case){ 0 };
+}

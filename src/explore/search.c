@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * search.c
+ *
+ * S1: `at` is the hash of the state that all sides are in, and the log's path leads there.
+ */
+#include "explore/search.h"
+
+#include <errno.h>
+
+#include "explore/search_impl.h"
+
+enum { ALPHABET_WALK = 4096, ALPHABET_SMALL = 96, WALKS_PER_ALPHABET = 64 };
+
+void search_init(struct search *s)
+{
+	alphabet_init(&s->alphabet);
+	rng_init(&s->rng, s->opts->seed);
+	/* In this process trying costs no more than asking. */
+	s->eager = !side_in_process(s->stepper->sides[0]);
+}
+
+void search_release(struct search *s)
+{
+	alphabet_release(&s->alphabet);
+	script_log_release(&s->log);
+	step_result_release(&s->result);
+	vec_release(&s->hints);
+}
+
+void search_path(const struct search *s, struct script *out)
+{
+	script_from_path(&s->log, &s->alphabet, out);
+}
+
+/* ---- telling others ---- */
+
+static void tell_progress(struct search *s)
+{
+	struct search_progress *p = s->progress;
+	const struct side_counts *c = &s->stepper->sides[0]->counts;
+
+	p->operations = s->stepper->counts.operations;
+	p->steps = s->stepper->counts.steps;
+	p->adopted = s->stepper->counts.adopted;
+	p->abandoned = s->stepper->counts.abandoned;
+	p->compared = s->stepper->counts.compared;
+	p->saves = c->saves;
+	p->restores = c->restores;
+	p->mounts = c->mounts;
+	p->undone = s->undone;
+	p->walks = s->walk;
+	p->depth = s->log.path.n;
+	p->beat++;
+}
+
+void search_tell_path(struct search *s)
+{
+	struct search_progress *p = s->progress;
+	uint32_t n = (uint32_t)min(s->log.path.n, (size_t)SCRIPT_MAX);
+
+	p->path_n = 0;
+	if (n)
+		memcpy(p->path, s->log.path.v, n * sizeof(*p->path));
+	p->path_n = n;
+}
+
+bool search_stopped(struct search *s)
+{
+	return s->progress->stop || (s->until && s->stepper->counts.operations >= s->until);
+}
+
+void search_draw(const struct search_opts *opts, const struct inputs *in, uint64_t seed,
+		 struct alphabet *out)
+{
+	bool walks = opts->order == SEARCH_WALK;
+	size_t usual = walks ? ALPHABET_WALK : ALPHABET_SMALL;
+
+	alphabet_draw(out, in, seed, opts->alphabet ? opts->alphabet : usual, !walks);
+}
+
+static void draw(struct search *s, uint64_t seed)
+{
+	s->progress->alphabet_seed = seed;
+	search_draw(s->opts, s->in, seed, &s->alphabet);
+	vec_clear(&s->hints);
+	for (size_t i = 0; i < s->alphabet.steps.n; i++)
+		vec_push(&s->hints, UINT32_MAX);
+	stepper_begin(s->stepper, &s->alphabet);
+}
+
+/* ---- moving ---- */
+
+int search_report(struct search *s, struct err *err)
+{
+	struct script script;
+
+	script_init(&script);
+	search_path(s, &script);
+	int rc = s->found(s->ctx, s, &script, &s->result, err);
+	script_release(&script);
+	return rc;
+}
+
+/* Where all sides are now. Counts it as visited. */
+int search_arrive(struct search *s, bool *fresh, struct err *err)
+{
+	int rc = stepper_hash(s->stepper, &s->at, err);
+
+	if (rc)
+		return rc;
+	*fresh = visited_add(s->visited, s->at) == VISIT_NEW;
+	if (s->log.path.n > s->progress->depth_max)
+		s->progress->depth_max = s->log.path.n;
+	s->progress->states += *fresh;
+	s->progress->revisits += !*fresh;
+	return 0;
+}
+
+/* To the empty file system. 1 if not even that works. */
+int search_go_home(struct search *s, struct err *err)
+{
+	int rc = stepper_reset(s->stepper, &s->result, err);
+
+	script_log_reset(&s->log);
+	if (!rc && s->result.verdict == STEP_SAME)
+		rc = stepper_hash(s->stepper, &s->at, err);
+	if (!rc && s->result.verdict == STEP_DIFFERENT)
+		rc = err_set(err, -EIO, "%s cannot be put back to an empty file system: %.300s",
+			     s->stepper->sides[0]->spec, s->result.findings.v[0].words);
+	return rc;
+}
+
+int search_take(struct search *s, uint32_t step, struct err *err)
+{
+	script_log_step(&s->log, step);
+	s->last = step;
+	uint32_t n = (uint32_t)s->log.path.n;
+	if (n <= SCRIPT_MAX) {
+		s->progress->path[n - 1] = step;
+		s->progress->path_n = n;
+	}
+	int rc = stepper_step(s->stepper, step, &s->result, err);
+	tell_progress(s);
+	return rc;
+}
+
+/* ---- at random ---- */
+
+/*
+ * Most steps that are drawn blindly fail: something is not there. Asking the reference costs a
+ * hundredth of trying, so of those that change nothing only one in four is taken; what makes
+ * something durable changes nothing that can be seen, and is taken.
+ */
+static bool makes_durable(const struct search *s, uint32_t step)
+{
+	return op_persists(&s->alphabet.w.ops.v[s->alphabet.steps.v[step].first]);
+}
+
+static uint32_t choose(struct search *s)
+{
+	uint32_t step = 0;
+	struct hash128 h;
+	int64_t result;
+
+	for (unsigned tries = 0; tries < 8; tries++) {
+		step = (uint32_t)rng_below(&s->rng, s->alphabet.steps.n);
+		if (!s->eager || !stepper_predict(s->stepper, step, &h, &result) ||
+		    !hash_eq(h, s->at) || (result >= 0 && makes_durable(s, step)) ||
+		    !rng_below(&s->rng, 4))
+			break;
+	}
+	return step;
+}
+
+static int one_walk(struct search *s, uint32_t depth, struct err *err)
+{
+	bool fresh;
+	int rc = search_go_home(s, err);
+
+	search_tell_path(s);
+	for (uint32_t d = 0; d < depth && !rc && !search_stopped(s); d++) {
+		rc = search_take(s, choose(s), err);
+		if (rc || s->result.verdict != STEP_SAME)
+			break;
+		rc = search_arrive(s, &fresh, err);
+		if (!rc && s->after)
+			rc = s->after(s->ctx, s, err);
+	}
+	if (!rc && s->result.verdict == STEP_SAME && s->stepper->since)
+		rc = stepper_compare(s->stepper, &s->result, err);
+	if (!rc && s->result.verdict == STEP_DIFFERENT)
+		rc = search_report(s, err);
+	return rc;
+}
+
+/* Everything is removed: can it be, and does its room come back? */
+static int check_room(struct search *s, struct err *err)
+{
+	if (s->result.verdict != STEP_SAME)
+		return 0;
+	int rc = stepper_check_room(s->stepper, &s->result, err);
+	return !rc && s->result.verdict == STEP_DIFFERENT ? search_report(s, err) : rc;
+}
+
+/* Of the alphabet of the walk at hand. */
+static uint64_t walk_seed(const struct search *s)
+{
+	return s->opts->seed + s->walk / WALKS_PER_ALPHABET * 0x9e3779b9u;
+}
+
+int search_keep(struct search *s, struct pickle *p, struct err *err)
+{
+	p->inputs = search_inputs_hash(s->opts, s->in);
+	p->walk = s->walk;
+	int rc = s->pickle_path ? pickle_save(p, s->visited, s->pickle_path, err) : 0;
+	pickle_release(p);
+	return rc;
+}
+
+static int walk(struct search *s, struct err *err)
+{
+	struct pickle pickle = { 0 };
+	int rc = 0;
+
+	if (s->resumed) {
+		s->walk = s->resumed->walk;
+		draw(s, walk_seed(s));
+	}
+	for (; !rc && !search_stopped(s); s->walk++) {
+		struct rng r;
+
+		if (s->walk % WALKS_PER_ALPHABET == 0)
+			draw(s, walk_seed(s));
+		/* Each walk has numbers of its own: it can be begun in the middle of a run. */
+		rng_init(&r, s->opts->seed ^ (s->walk + 1) * 0x2545f4914f6cdd1dULL);
+		s->rng = r;
+		rc = one_walk(s, s->opts->depth, err);
+		if (!rc && s->opts->room_every && s->walk % s->opts->room_every == 0 &&
+		    !search_stopped(s))
+			rc = check_room(s, err);
+	}
+	return rc ? rc : search_keep(s, &pickle, err);
+}
+
+struct hash128 search_inputs_hash(const struct search_opts *opts, const struct inputs *in)
+{
+	auto_strbuf text = STRBUF_INIT;
+	struct alphabet a;
+
+	/* What is drawn tells what it is drawn from. */
+	alphabet_init(&a);
+	alphabet_draw(&a, in, opts->seed, 500, false);
+	workload_print(&a.w, &text);
+	strbuf_addf(&text, "order %d depth %u alphabet %u\n", (int)opts->order, opts->depth,
+		    opts->alphabet);
+	alphabet_release(&a);
+	return hash_bytes(text.buf, text.len);
+}
+
+/*
+ * One alphabet after the other: each is searched until all was visited, or for the operations of a
+ * round, so that all inputs get their turn.
+ */
+static int rounds(struct search *s, struct err *err)
+{
+	int rc = 0;
+
+	s->walk = s->resumed ? s->resumed->walk : 0;
+	do {
+		draw(s, s->opts->seed + s->walk * 0x9e3779b9u);
+		if (!s->alphabet.steps.n)
+			return err_set(err, -EINVAL, "no step could be drawn");
+		if (s->opts->round)
+			s->round_ends = s->stepper->counts.operations + s->opts->round;
+		rc = search_frames(s, err);
+		s->resumed = NULL;
+		s->walk++;
+	} while (!rc && s->opts->round && !search_stopped(s));
+	return rc;
+}
+
+int search_run(struct search *s, struct err *err)
+{
+	assert(s->opts->depth && s->opts->depth <= SCRIPT_MAX);
+	if (s->opts->order == SEARCH_WALK)
+		return walk(s, err);
+	return rounds(s, err);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * side_target.c - a target as a side: a file system of this kernel, or a FUSE server.
+ *
+ * A saved state is an image of the disk, which shares every page that did not change. A journaling
+ * file system is saved while it is mounted: after syncfs(2) and when nothing is in flight any more,
+ * the disk holds all of it, and the next mount replays the journal. Others are unmounted for it.
+ * Going back is unmounting, putting the pages back that differ, and mounting; so it is done only
+ * when it has to be.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "check/check.h"
+#include "explore/side.h"
+#include "workload/exec.h"
+
+enum { FILL_BLOCK = 64 << 10 };
+
+struct target_side {
+	struct side base;
+	struct target t;
+	struct exec x;
+	bool running;  /* x is initialised */
+	bool unmounts; /* to be saved */
+	uint64_t room; /* of a new file system */
+	bool around;   /* unmounted and mounted again after every step */
+};
+static_assert(sizeof(struct target_side) <= 4096, "side_open() makes it");
+
+struct side_state {
+	struct image image;
+};
+
+static struct target_side *own(struct side *s)
+{
+	return container_of(s, struct target_side, base);
+}
+
+/* ---- mounting ---- */
+
+/* 1 if it cannot be mounted. */
+static int mount_it(struct target_side *o, struct strbuf *said, struct err *err)
+{
+	int rc = target_recover(&o->t, said, err);
+
+	if (!rc)
+		rc = target_mount(&o->t, said, err);
+	o->base.counts.mounts++;
+	if (!rc)
+		o->x.root = o->t.root;
+	return rc;
+}
+
+static int unmount_it(struct target_side *o, bool clean, struct err *err)
+{
+	if (o->running)
+		exec_close_all(&o->x);
+	return o->t.root < 0 ? 0 : target_umount(&o->t, clean, err);
+}
+
+static int remount(void *ctx, int *root)
+{
+	struct target_side *o = ctx;
+	auto_strbuf said = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	int rc = unmount_it(o, true, &err);
+
+	if (!rc)
+		rc = mount_it(o, &said, &err);
+	if (rc)
+		return rc < 0 ? rc : -EIO;
+	*root = o->t.root;
+	return 0;
+}
+
+static int drop_caches(void *ctx)
+{
+	auto_fd fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
+
+	(void)ctx;
+	return fd < 0 || write(fd, "3", 1) != 1 ? -errno : 0;
+}
+
+/* ---- a side ---- */
+
+static int measure_room(struct target_side *o, uint64_t *out, struct err *err)
+{
+	struct statvfs st;
+
+	if (syncfs(o->t.root) < 0 || fstatvfs(o->t.root, &st) < 0)
+		return err_set(err, -errno, "%s does not say how much room it has: %m",
+			       o->base.spec);
+	*out = (uint64_t)st.f_bfree * st.f_frsize;
+	return 0;
+}
+
+static int open_target(struct side *s, const struct side_opts *opts, struct err *err)
+{
+	struct target_side *o = own(s);
+	auto_image fresh = IMAGE_INIT;
+	auto_strbuf said = STRBUF_INIT;
+	int rc = target_open(&opts->target, &o->t, err);
+
+	if (rc)
+		return rc;
+	s->differences = differences_of(o->t.ops->name);
+	o->around = opts->strategy == STRATEGY_REMOUNT;
+	const struct difference *save = differences_find(s->differences, DIFFER_SAVE);
+	o->unmounts = save != NULL;
+	if (save)
+		s->note = save->reason;
+	rc = target_mkfs(&o->t, &fresh, err);
+	if (!rc)
+		rc = disk_load(o->t.disk, &fresh, err);
+	if (!rc)
+		rc = mount_it(o, &said, err);
+	/* A file system that was mounted once writes less when it is mounted again. */
+	if (!rc)
+		rc = unmount_it(o, true, err);
+	if (!rc)
+		rc = mount_it(o, &said, err);
+	if (rc > 0)
+		rc = err_set(err, -EIO, "a new %s cannot be mounted: %s", o->t.ops->name,
+			     strbuf_str(&said));
+	return rc ? rc : measure_room(o, &o->room, err);
+}
+
+static void close_target(struct side *s)
+{
+	struct target_side *o = own(s);
+
+	if (o->running)
+		exec_release(&o->x);
+	if (o->t.ops)
+		target_close(&o->t);
+}
+
+static void begin(struct side *s, const struct workload *w)
+{
+	struct target_side *o = own(s);
+	struct exec_env env = { .ctx = o, .remount = remount, .drop_caches = drop_caches };
+
+	if (o->running)
+		exec_release(&o->x);
+	exec_init(&o->x, o->t.root, w, &env);
+	o->running = true;
+}
+
+static int64_t perform(struct side *s, size_t i)
+{
+	struct target_side *o = own(s);
+
+	return o->t.root < 0 ? -EIO : exec_op(&o->x, i);
+}
+
+static int settle(struct side *s, struct strbuf *said, struct err *err)
+{
+	struct target_side *o = own(s);
+	int rc = 0;
+
+	if (o->t.root < 0) {
+		strbuf_adds(said, "it could not be mounted again\n");
+		return 1;
+	}
+	if (o->around) {
+		rc = unmount_it(o, true, err);
+		if (!rc)
+			rc = mount_it(o, said, err);
+	}
+	return rc;
+}
+
+static int tree(struct side *s, const struct tree_opts *opts, struct tree *out, struct err *err)
+{
+	return tree_walk(own(s)->t.root, opts, out, err);
+}
+
+/* What is on the disk, when all that was sent there has arrived. */
+static int snapshot(struct target_side *o, struct image *out, struct err *err)
+{
+	int rc = disk_start(o->t.disk, NULL, err);
+
+	if (!rc)
+		rc = disk_stop(o->t.disk, err);
+	if (!rc)
+		image_snapshot(disk_image(o->t.disk), out);
+	return rc;
+}
+
+static int save(struct side *s, struct side_state **out, struct err *err)
+{
+	struct target_side *o = own(s);
+	auto_strbuf said = STRBUF_INIT;
+	auto_free struct side_state *state = xcalloc(1, sizeof(*state));
+	int rc = 0;
+
+	s->counts.saves++;
+	if (o->unmounts || o->around)
+		rc = unmount_it(o, true, err);
+	else if (syncfs(o->t.root) < 0)
+		rc = err_set(err, -errno, "%s cannot be synced: %m", s->spec);
+	if (!rc)
+		rc = snapshot(o, &state->image, err);
+	if (rc == -ETIMEDOUT && o->t.root >= 0) {
+		/* The end of some request was not seen; unmounted, all of them have ended. */
+		err_clear(err);
+		rc = unmount_it(o, true, err);
+		if (!rc)
+			rc = snapshot(o, &state->image, err);
+	}
+	if (!rc && o->t.root < 0)
+		rc = mount_it(o, &said, err);
+	if (rc > 0) {
+		image_release(&state->image);
+		rc = err_set(err, -EIO, "%s cannot be mounted again: %s", s->spec,
+			     strbuf_str(&said));
+	}
+	if (!rc)
+		*out = steal(state);
+	return rc;
+}
+
+static int restore(struct side *s, struct side_state *state, struct strbuf *said, struct err *err)
+{
+	struct target_side *o = own(s);
+	int rc = unmount_it(o, false, err);
+
+	s->counts.restores++;
+	if (!rc)
+		rc = disk_load(o->t.disk, &state->image, err);
+	return rc ? rc : mount_it(o, said, err);
+}
+
+static void drop(struct side *s, struct side_state *state)
+{
+	(void)s;
+	image_release(&state->image);
+	free(state);
+}
+
+static int empty(struct side *s, const struct tree *seen, struct findings *out, uint64_t *missing,
+		 struct err *err)
+{
+	struct target_side *o = own(s);
+	uint64_t left;
+	int rc = check_usable(o->t.root, seen, out, err);
+
+	if (!rc)
+		rc = measure_room(o, &left, err);
+	if (!rc)
+		*missing = o->room > left ? o->room - left : 0;
+	return rc;
+}
+
+static int room(struct side *s, uint64_t *out, struct err *err)
+{
+	return measure_room(own(s), out, err);
+}
+
+static int fill(struct side *s, uint64_t bytes, struct err *err)
+{
+	struct target_side *o = own(s);
+	auto_fd fd = openat(o->t.root, SIDE_FILLER, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	auto_free char *block = xcalloc(1, FILL_BLOCK);
+	int rc = fd < 0 ? -errno : 0;
+
+	/* Written, not allocated: not every file system can do that. */
+	for (uint64_t at = 0; at < bytes && !rc; at += FILL_BLOCK)
+		rc = io_pwrite_full(fd, block, min(bytes - at, (uint64_t)FILL_BLOCK), (off_t)at);
+	if (rc && rc != -ENOSPC)
+		return err_set(err, rc, "cannot take room away from %s: %s", s->spec,
+			       strerror(-rc));
+	util_close(steal_fd(&fd));
+	rc = measure_room(o, &o->room, err);
+	if (rc)
+		return rc;
+	/* From now on this is what a new file system looks like. */
+	s->ops->drop(s, s->base);
+	s->base = NULL;
+	return s->ops->save(s, &s->base, err);
+}
+
+static bool kernel_log(struct side *s, struct strbuf *out)
+{
+	return target_kernel_log(&own(s)->t, out);
+}
+
+const struct side_ops side_target = {
+	.name = "target",
+	.help = "a file system that can be mounted",
+	.open = open_target,
+	.close = close_target,
+	.begin = begin,
+	.op = perform,
+	.settle = settle,
+	.tree = tree,
+	.save = save,
+	.restore = restore,
+	.drop = drop,
+	.empty = empty,
+	.room = room,
+	.fill = fill,
+	.kernel_log = kernel_log,
+};
+
+const char *const *side_ignore(const struct side *s)
+{
+	if (s->ops != &side_target)
+		return NULL;
+	return container_of(s, const struct target_side, base)->t.ops->ignore;
+}
+
+const struct image *side_image(const struct side *s, const struct side_state *state)
+{
+	return s->ops == &side_target ? &state->image : NULL;
+}
+
+const struct target *side_target_of(const struct side *s)
+{
+	if (s->ops != &side_target)
+		return NULL;
+	return &container_of(s, const struct target_side, base)->t;
+}

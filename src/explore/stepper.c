@@ -1,0 +1,647 @@
+/* SPDX-License-Identifier: MIT */
+#include "explore/stepper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+/* ---- opening ---- */
+
+static void add_ignored(struct stepper *s, const char *const *names)
+{
+	size_t n = 0;
+
+	while (s->ignore[n])
+		n++;
+	for (; names && *names && n + 1 < ARRAY_SIZE(s->ignore); names++)
+		s->ignore[n++] = *names;
+}
+
+/* What is compared is what every side can say. */
+static void choose_tree_opts(struct stepper *s)
+{
+	static const char *const filler[] = { SIDE_FILLER, NULL };
+
+	s->tree_opts = (struct tree_opts){ .dir_nlink = true, .ignore = s->ignore };
+	add_ignored(s, filler);
+	for (unsigned i = 0; i < s->n; i++) {
+		add_ignored(s, side_ignore(s->sides[i]));
+		if (differences_find(s->sides[i]->differences, DIFFER_DIR_NLINK))
+			s->tree_opts.dir_nlink = false;
+		s->avoids |= differences_find(s->sides[i]->differences, DIFFER_AVOID) != NULL;
+	}
+}
+
+/* Sides that can run full get the room of the smallest. */
+static int equal_room(struct stepper *s, struct err *err)
+{
+	uint64_t room[SIDES_MAX], least = UINT64_MAX;
+	unsigned limited = 0;
+	int rc = 0;
+
+	for (unsigned i = 0; i < s->n && !rc; i++) {
+		if (!s->sides[i]->ops->room)
+			continue;
+		rc = s->sides[i]->ops->room(s->sides[i], &room[i], err);
+		least = min(least, room[i]);
+		limited++;
+	}
+	for (unsigned i = 0; i < s->n && !rc && limited > 1; i++)
+		if (s->sides[i]->ops->fill && room[i] > least)
+			rc = s->sides[i]->ops->fill(s->sides[i], room[i] - least, err);
+	return rc;
+}
+
+int stepper_open(struct stepper *s, const struct side_opts *opts, const char *const *specs,
+		 unsigned n, struct err *err)
+{
+	struct side_opts how = *opts;
+	int rc = 0;
+
+	*s = (struct stepper){ .compare_every = 1 };
+	assert(n >= 2 && n <= SIDES_MAX);
+	for (unsigned i = 0; i < n && !rc; i++) {
+		how.target.spec = specs[i];
+		rc = side_open(&how, &s->sides[i], err);
+		if (rc)
+			break;
+		s->n++;
+		/* What was said of the target's disk is not for the others. */
+		how.target = (struct target_opts){ .worker = opts->target.worker,
+						   .timeout_ms = opts->target.timeout_ms };
+		if (!i)
+			how.relative_to = s->sides[0]->differences;
+	}
+	if (!rc)
+		rc = equal_room(s, err);
+	if (rc)
+		stepper_close(s);
+	else
+		choose_tree_opts(s);
+	return rc;
+}
+
+void stepper_close(struct stepper *s)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		side_close(s->sides[i]);
+	for (unsigned i = 0; i < SIDES_MAX; i++)
+		tree_release(&s->trees[i]);
+	*s = (struct stepper){ 0 };
+}
+
+void step_result_clear(struct step_result *r)
+{
+	findings_clear(&r->findings);
+	strbuf_clear(&r->said);
+	strbuf_clear(&r->kernel_log);
+	r->verdict = STEP_SAME;
+	r->signature[0] = '\0';
+}
+
+void step_result_release(struct step_result *r)
+{
+	findings_release(&r->findings);
+	strbuf_release(&r->said);
+	strbuf_release(&r->kernel_log);
+}
+
+void stepper_begin(struct stepper *s, const struct alphabet *a)
+{
+	s->a = a;
+	for (unsigned i = 0; i < s->n; i++)
+		s->sides[i]->ops->begin(s->sides[i], &a->w);
+}
+
+/* ---- results ---- */
+
+static void add_result(struct strbuf *out, int64_t result)
+{
+	const char *name = result < 0 ? strerrorname_np((int)-result) : NULL;
+
+	if (result < 0)
+		strbuf_addf(out, "fails with %s", name ? name : "an unknown error");
+	else
+		strbuf_addf(out, "returns %lld", (long long)result);
+}
+
+/* "ext4 returns 0; reffs fails with EEXIST" */
+static void describe_results(const struct stepper *s, const int64_t *results, struct strbuf *out)
+{
+	for (unsigned i = 0; i < s->n; i++) {
+		strbuf_addf(out, "%s%.60s ", i ? "; " : "", s->sides[i]->spec);
+		add_result(out, results[i]);
+	}
+}
+
+static void differ_in_result(const struct stepper *s, const struct op *op, const int64_t *results,
+			     struct step_result *out)
+{
+	struct strbuf words = { 0 };
+
+	op_print(op, &words);
+	if (words.len > 300)
+		strbuf_cut(&words, 300);
+	strbuf_adds(&words, ": ");
+	describe_results(s, results, &words);
+	findings_add(&out->findings, FINDING_LIVE,
+		     op->args[0].text ? xstrdup(op->args[0].text) : NULL, strbuf_detach(&words),
+		     xstrdup("nothing had crashed yet"));
+	snprintf(out->signature, sizeof(out->signature), "result %s", op->def->name);
+	out->verdict = STEP_DIFFERENT;
+}
+
+static unsigned votes(const struct stepper *s, const int64_t *results, int64_t for_)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < s->n; i++)
+		n += results[i] == for_;
+	return n;
+}
+
+/* With more than one reference, one that stands alone against the rest is at fault itself. */
+static bool target_is_outvoted(const struct stepper *s, const int64_t *results)
+{
+	unsigned for_target = votes(s, results, results[0]);
+
+	for (unsigned i = 1; i < s->n; i++)
+		if (votes(s, results, results[i]) > for_target)
+			return true;
+	return s->n == 2;
+}
+
+/* A write that stopped early, for want of room. */
+static bool stopped_early(const struct op *op, int64_t result, int64_t other)
+{
+	return result >= 0 && other > result && op->def->flags & (OP_WRITES | OP_DATA);
+}
+
+struct before {
+	struct side_state *states[SIDES_MAX]; /* of the sides in this process */
+};
+
+static void forget(struct stepper *s, struct before *b)
+{
+	for (unsigned i = 1; i < s->n; i++)
+		if (b->states[i])
+			s->sides[i]->ops->drop(s->sides[i], b->states[i]);
+}
+
+/* A side in this process has its state before the step, in case the target refuses. */
+static int remember(struct stepper *s, struct before *b, struct err *err)
+{
+	int rc = 0;
+
+	*b = (struct before){ 0 };
+	for (unsigned i = 1; i < s->n && !rc; i++)
+		if (side_in_process(s->sides[i])) {
+			rc = s->sides[i]->ops->save(s->sides[i], &b->states[i], err);
+			s->sides[i]->counts.saves--; /* not one of the search */
+		}
+	return rc;
+}
+
+/* The references go back to where the target still is. */
+static int adopt(struct stepper *s, const struct before *b, const int64_t *results,
+		 struct step_result *out, struct err *err)
+{
+	int rc = 0;
+
+	s->counts.adopted++;
+	for (unsigned i = 1; i < s->n && !rc; i++) {
+		if (results[i] == results[0] || results[i] < 0)
+			continue;
+		if (!b->states[i]) {
+			out->verdict = STEP_ABANDONED;
+			continue;
+		}
+		rc = s->sides[i]->ops->restore(s->sides[i], b->states[i], &out->said, err);
+		s->sides[i]->counts.restores--;
+	}
+	return rc;
+}
+
+/* Judges what one operation returned. `first`: nothing of the step was done before it. */
+static int judge(struct stepper *s, const struct op *op, const int64_t *results,
+		 const struct before *b, bool first, bool *adopted, struct step_result *out,
+		 struct err *err)
+{
+	bool excused = true, same = true;
+
+	if (votes(s, results, results[0]) == s->n)
+		return 0;
+	for (unsigned i = 1; i < s->n; i++)
+		same &= differences_same_failure(op, results[0], results[i]);
+	if (same)
+		return 0;
+	if (differences_excuse(s->sides[0]->differences, op, results[0])) {
+		*adopted = true;
+		if (first)
+			return adopt(s, b, results, out, err);
+		out->verdict = STEP_ABANDONED;
+		return 0;
+	}
+	for (unsigned i = 1; i < s->n; i++)
+		excused &= differences_same_failure(op, results[i], results[0]) ||
+			   differences_can_more(s->sides[0]->differences, op, results[i]) ||
+			   stopped_early(op, results[0], results[i]) ||
+			   (!side_in_process(s->sides[i]) &&
+			    (differences_excuse(s->sides[i]->differences, op, results[i]) ||
+			     stopped_early(op, results[i], results[0])));
+	if (excused)
+		out->verdict = STEP_ABANDONED;
+	else
+		differ_in_result(s, op, results, out);
+	if (!excused && !target_is_outvoted(s, results))
+		findings_add(&out->findings, FINDING_LIVE, NULL,
+			     xstrdup("the majority is with the target: a reference is at fault"),
+			     NULL);
+	return 0;
+}
+
+/* ---- states ---- */
+
+/* What mkfs gave to the root is its own business. */
+static void equal_roots(struct tree *t, const struct tree *as)
+{
+	if (!t->entries.n || !as->entries.n || *t->entries.v[0].path || *as->entries.v[0].path)
+		return;
+	struct tree_entry root = as->entries.v[0];
+	root.error = t->entries.v[0].error;
+	root.step = t->entries.v[0].step;
+	t->entries.v[0] = root;
+}
+
+static void differ_in_state(const struct stepper *s, unsigned side, struct step_result *out)
+{
+	auto_tree_diff diff = { 0 };
+
+	tree_diff(&s->trees[1], &s->trees[side], &s->tree_opts, &diff);
+	for (size_t i = 0; i < diff.list.n; i++) {
+		const struct tree_difference *d = &diff.list.v[i];
+
+		findings_add(&out->findings, FINDING_LIVE, xstrdup(d->path),
+			     xasprintf("%s (%s, compared with %s)", d->words, s->sides[side]->spec,
+				       s->sides[1]->spec),
+			     xstrdup("nothing had crashed yet"));
+		/* A link count that is off often only follows from something else. */
+		if (!i || streq(out->signature, "state nlink"))
+			snprintf(out->signature, sizeof(out->signature), "state %s",
+				 tree_diff_kind_name(d->kind));
+	}
+	out->verdict = STEP_DIFFERENT;
+}
+
+static bool all_have_hashes(const struct stepper *s)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		if (!s->sides[i]->ops->hash)
+			return false;
+	return true;
+}
+
+static int show(struct stepper *s, unsigned i, struct err *err)
+{
+	struct side *side = s->sides[i];
+
+	if (i == 1 && side->ops->hash) {
+		struct hash128 now = side->ops->hash(side);
+
+		if (s->shown_valid && hash_eq(now, s->shown))
+			return 0;
+		s->shown = now;
+		s->shown_valid = true;
+	}
+	s->walked |= i == 0;
+	return side->ops->tree(side, &s->tree_opts, &s->trees[i], err);
+}
+
+int stepper_show(struct stepper *s, struct err *err)
+{
+	int rc = show(s, 1, err);
+
+	return rc ? rc : show(s, 0, err);
+}
+
+/* The state of reference 1 is what the others are held against; the majority decides. */
+static int compare_trees(struct stepper *s, struct step_result *out, struct err *err)
+{
+	unsigned with = 0, odd = 0;
+	int rc = show(s, 1, err);
+
+	for (unsigned i = 0; i < s->n && !rc; i++) {
+		if (i == 1)
+			continue;
+		rc = show(s, i, err);
+		if (rc)
+			break;
+		equal_roots(&s->trees[i], &s->trees[1]);
+		if (tree_equal(&s->trees[1], &s->trees[i], &s->tree_opts))
+			with++;
+		else
+			odd = i + 1;
+	}
+	if (rc || !odd)
+		return rc;
+	differ_in_state(s, odd - 1, out);
+	if (s->n > 2 && with * 2 < s->n - 1)
+		findings_add(&out->findings, FINDING_LIVE, NULL,
+			     xasprintf("%s stands against the others, and may be at fault itself",
+				       s->sides[1]->spec),
+			     NULL);
+	return 0;
+}
+
+static bool hashes_agree(struct stepper *s)
+{
+	struct hash128 first = s->sides[0]->ops->hash(s->sides[0]);
+
+	for (unsigned i = 1; i < s->n; i++)
+		if (!hash_eq(first, s->sides[i]->ops->hash(s->sides[i])))
+			return false;
+	return true;
+}
+
+static void ask_kernel(struct stepper *s, struct step_result *out)
+{
+	for (unsigned i = 0; i < s->n; i++) {
+		struct side *side = s->sides[i];
+
+		if (!side->ops->kernel_log || !side->ops->kernel_log(side, &out->kernel_log))
+			continue;
+		findings_add(&out->findings, FINDING_KERNEL_LOG, NULL,
+			     xasprintf("the kernel says: %.300s", strbuf_str(&out->kernel_log)),
+			     xstrdup("nothing had crashed yet"));
+		snprintf(out->signature, sizeof(out->signature), "kernel-log");
+		out->verdict = STEP_DIFFERENT;
+	}
+}
+
+int stepper_compare(struct stepper *s, struct step_result *out, struct err *err)
+{
+	s->since = 0;
+	s->counts.compared++;
+	if (all_have_hashes(s) && hashes_agree(s))
+		return 0;
+	int rc = compare_trees(s, out, err);
+	if (!rc && out->verdict == STEP_SAME)
+		ask_kernel(s, out);
+	return rc;
+}
+
+/* ---- a step ---- */
+
+static void log_op(struct stepper *s, const struct op *op, const int64_t *results)
+{
+	if (!s->log)
+		return;
+	op_print(op, s->log);
+	strbuf_adds(s->log, "\t# ");
+	describe_results(s, results, s->log);
+	strbuf_addch(s->log, '\n');
+}
+
+/*
+ * The target refused after it had made the file: the reference makes it as well. Only where the
+ * file was not there; else creat would truncate it.
+ */
+static int adopt_made(struct stepper *s, size_t op, struct step_result *out, struct err *err)
+{
+	uint32_t made = s->a->made_only.v[op];
+	int rc = stepper_compare(s, out, err);
+
+	if (rc || out->verdict != STEP_DIFFERENT || made == UINT32_MAX)
+		return rc;
+	for (unsigned i = 1; i < s->n; i++)
+		s->sides[i]->ops->op(s->sides[i], made);
+	step_result_clear(out);
+	rc = stepper_compare(s, out, err);
+	if (!rc && out->verdict == STEP_DIFFERENT) {
+		/* Half-way: some of the data arrived. Nobody promised otherwise. */
+		step_result_clear(out);
+		out->verdict = STEP_ABANDONED;
+	}
+	return rc;
+}
+
+static int perform(struct stepper *s, const struct step *step, const struct before *b,
+		   bool *adopted, struct step_result *out, struct err *err)
+{
+	int rc = 0;
+
+	for (uint32_t k = 0; k < step->n && !rc && out->verdict == STEP_SAME; k++) {
+		size_t i = step->first + k;
+		const struct op *op = &s->a->w.ops.v[i];
+		int64_t results[SIDES_MAX];
+
+		for (unsigned side = 0; side < s->n; side++)
+			results[side] = s->sides[side]->ops->op(s->sides[side], i);
+		s->counts.operations++;
+		out->op = i;
+		if (s->coverage)
+			coverage_count(s->coverage, op, results[0]);
+		log_op(s, op, results);
+		rc = judge(s, op, results, b, k == 0, adopted, out, err);
+	}
+	return rc;
+}
+
+static int settle(struct stepper *s, struct step_result *out, struct err *err)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < s->n && rc == 0; i++)
+		if (s->sides[i]->ops->settle)
+			rc = s->sides[i]->ops->settle(s->sides[i], &out->said, err);
+	if (rc <= 0)
+		return rc;
+	findings_add(&out->findings, FINDING_UNMOUNTABLE, NULL,
+		     xasprintf("the file system cannot be mounted: %.200s", strbuf_str(&out->said)),
+		     xstrdup("it had been unmounted cleanly"));
+	snprintf(out->signature, sizeof(out->signature), "unmountable");
+	out->verdict = STEP_DIFFERENT;
+	return 0;
+}
+
+static int log_state(struct stepper *s, struct err *err)
+{
+	struct hash128 h;
+	char hex[HASH_HEX_SIZE];
+	int rc = stepper_hash(s, &h, err);
+
+	if (!rc)
+		strbuf_addf(s->log, "\t# state %s\n", hash_hex(h, hex));
+	return rc;
+}
+
+static bool avoided(const struct stepper *s, const struct step *st)
+{
+	for (uint32_t k = 0; s->avoids && k < st->n; k++)
+		for (unsigned i = 0; i < s->n; i++)
+			if (differences_avoids(s->sides[i]->differences,
+					       &s->a->w.ops.v[st->first + k]))
+				return true;
+	return false;
+}
+
+int stepper_step(struct stepper *s, size_t step, struct step_result *out, struct err *err)
+{
+	const struct step *st = &s->a->steps.v[step];
+	struct before b;
+	bool adopted = false;
+	int rc;
+
+	step_result_clear(out);
+	if (avoided(s, st))
+		return 0;
+	rc = remember(s, &b, err);
+	s->walked = false;
+	s->counts.steps++;
+	if (s->beat)
+		++*s->beat;
+	if (!rc)
+		rc = perform(s, st, &b, &adopted, out, err);
+	forget(s, &b);
+	if (!rc && out->verdict == STEP_SAME)
+		rc = settle(s, out, err);
+	if (!rc && out->verdict == STEP_SAME) {
+		if (adopted)
+			rc = adopt_made(s, out->op, out, err);
+		else if (++s->since >= s->compare_every)
+			rc = stepper_compare(s, out, err);
+	}
+	s->counts.abandoned += out->verdict == STEP_ABANDONED;
+	return !rc && s->log && out->verdict == STEP_SAME ? log_state(s, err) : rc;
+}
+
+/* ---- which state it is ---- */
+
+int stepper_hash(struct stepper *s, struct hash128 *out, struct err *err)
+{
+	int rc = 0;
+
+	for (unsigned i = 1; i < s->n; i++)
+		if (s->sides[i]->ops->hash) {
+			*out = s->sides[i]->ops->hash(s->sides[i]);
+			return 0;
+		}
+	if (!s->walked)
+		rc = show(s, 0, err);
+	if (!rc)
+		*out = tree_hash(&s->trees[0], &s->tree_opts);
+	return rc;
+}
+
+bool stepper_predict(struct stepper *s, size_t step, struct hash128 *out, int64_t *result)
+{
+	const struct step *st = &s->a->steps.v[step];
+	struct side *side = s->sides[1];
+	struct side_state *now;
+	struct err ignored = ERR_INIT;
+	auto_strbuf said = STRBUF_INIT;
+
+	if (!side->ops->hash || side->ops->save(side, &now, &ignored))
+		return false;
+	*result = 0;
+	for (uint32_t k = 0; k < st->n && !avoided(s, st); k++) {
+		int64_t rc = side->ops->op(side, st->first + k);
+
+		if (!k)
+			*result = rc;
+	}
+	*out = side->ops->hash(side);
+	int rc = side->ops->restore(side, now, &said, &ignored);
+	side->ops->drop(side, now);
+	side->counts.saves--;
+	side->counts.restores--;
+	return !rc;
+}
+
+/* ---- going back ---- */
+
+void stepper_drop(struct stepper *s, struct point *p)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		if (p->states[i])
+			s->sides[i]->ops->drop(s->sides[i], p->states[i]);
+	*p = (struct point){ 0 };
+}
+
+int stepper_save(struct stepper *s, struct point *out, struct err *err)
+{
+	int rc = 0;
+
+	*out = (struct point){ 0 };
+	for (unsigned i = 0; i < s->n && !rc; i++)
+		rc = s->sides[i]->ops->save(s->sides[i], &out->states[i], err);
+	if (rc)
+		stepper_drop(s, out);
+	return rc;
+}
+
+static int put_back(struct stepper *s, struct side_state *const *states, struct step_result *out,
+		    struct err *err)
+{
+	int rc = 0;
+
+	step_result_clear(out);
+	s->since = 0;
+	s->walked = false;
+	for (unsigned i = 0; i < s->n && rc == 0; i++)
+		rc = s->sides[i]->ops->restore(s->sides[i], states[i], &out->said, err);
+	if (rc <= 0)
+		return rc;
+	findings_add(&out->findings, FINDING_UNMOUNTABLE, NULL,
+		     xasprintf("the file system cannot be mounted: %.200s", strbuf_str(&out->said)),
+		     xstrdup("syncfs had returned"));
+	snprintf(out->signature, sizeof(out->signature), "unmountable");
+	out->verdict = STEP_DIFFERENT;
+	return 0;
+}
+
+int stepper_restore(struct stepper *s, const struct point *p, struct step_result *out,
+		    struct err *err)
+{
+	int rc = put_back(s, p->states, out, err);
+
+	if (!rc && out->verdict == STEP_SAME)
+		rc = stepper_compare(s, out, err);
+	return rc;
+}
+
+int stepper_reset(struct stepper *s, struct step_result *out, struct err *err)
+{
+	struct side_state *states[SIDES_MAX];
+
+	for (unsigned i = 0; i < s->n; i++)
+		states[i] = s->sides[i]->base;
+	return put_back(s, states, out, err);
+}
+
+int stepper_check_room(struct stepper *s, struct step_result *out, struct err *err)
+{
+	struct side *t = s->sides[0];
+	const struct difference *allowed = differences_find(t->differences, DIFFER_ROOM);
+	uint64_t missing = 0;
+
+	step_result_clear(out);
+	if (!t->ops->empty)
+		return 0;
+	int rc = show(s, 0, err);
+	if (!rc)
+		rc = t->ops->empty(t, &s->trees[0], &out->findings, &missing, err);
+	if (rc)
+		return rc;
+	if (missing > (allowed ? allowed->bytes : 0))
+		findings_add(&out->findings, FINDING_UNUSABLE, NULL,
+			     xasprintf("%llu bytes of room did not come back when everything was "
+				       "removed",
+				       (unsigned long long)missing),
+			     xstrdup("nothing had crashed yet"));
+	if (out->findings.n) {
+		snprintf(out->signature, sizeof(out->signature), "room");
+		out->verdict = STEP_DIFFERENT;
+	}
+	return 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * visited.h - the states that were visited, as 128-bit hashes in a table of a fixed size.
+ *
+ * Up to its bound it is exact: a place holds the hash itself, 16 bytes. When the table is full, a
+ * field of bits takes over, which is a part of the same memory: a state is taken for visited if
+ * its bits are set, and may then be left out although it is new. The odds of that are known, and
+ * reported. The table may lie in memory that processes share: a place is claimed by one of them.
+ */
+#ifndef EXPLORE_VISITED_H
+#define EXPLORE_VISITED_H
+
+#include <stdatomic.h>
+
+#include "base/err.h"
+#include "base/hash.h"
+
+struct visited_slot {
+	_Atomic uint64_t lo, hi;
+};
+
+struct visited {
+	uint64_t bytes;		 /* of all of it */
+	uint64_t places;	 /* a power of two */
+	uint64_t bits;		 /* of the field; a power of two */
+	_Atomic uint64_t exact;	 /* states in the table */
+	_Atomic uint64_t hashed; /* states known by bits only */
+	struct visited_slot slots[];
+	/* the field of bits comes behind them */
+};
+
+/* In shared memory, at most `bytes`; at least 64 KiB. */
+int visited_open(uint64_t bytes, struct visited **out, struct err *err) must_check;
+void visited_close(struct visited *v); /* NULL is fine */
+
+enum visit { VISIT_NEW, VISIT_OLD };
+
+/* Adds a state. */
+enum visit visited_add(struct visited *v, struct hash128 state);
+bool visited_has(struct visited *v, struct hash128 state);
+uint64_t visited_count(const struct visited *v);
+/* The probability that the next new state is taken for an old one; 0 while it is exact. */
+double visited_omission(const struct visited *v);
+
+/* The field of bits, for whoever keeps it. */
+void *visited_field(const struct visited *v, uint64_t *bytes);
+
+#endif

@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# t0510-explore.sh - outage explore: every mutant of the reference file system is found and shrunk to
+# what is known to be the least, the healthy one is not accused, and bad input is refused.
+# shellcheck disable=SC2317 # functions are called through check
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+mutant=${OUTAGE_BUILD:-$root/build}/tests/mutant/outage-mutant
+
+# explore STATUS ARGS...: true if it ends with STATUS
+explore() {
+	local want=$1 got
+	shift
+	rm -rf kept
+	timeout 120 "$mutant" explore "$@" -o kept >out 2>err </dev/null
+	got=$?
+	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage explore $*"; return 1; }
+}
+
+# least N: the finding has N operations
+least() {
+	[ "$(grep -vc '^#' kept/findings/1-0/script)" -eq "$1" ]
+}
+
+# ---- ground truth ----
+
+while read -r bug ops order; do
+	check "$bug is found" explore 1 -t "mutant:$bug" --order "$order" --time 100s --findings 1
+	check "$bug is shrunk to $ops operations" least "$ops"
+done <<'TABLE'
+truncate-stale 3 walk
+rename-nlink 4 walk
+errno 2 walk
+hole-stale 2 walk
+xattr-limit 2 walk
+dir-nlink 2 walk
+rename-child 2 walk
+unlink-open 3 walk
+enospc-half 3 walk
+sticky 3 walk
+copy-overlap 2 walk
+remount-xattr 3 walk
+noreplace 2 walk
+truncate-round 2 walk
+kernel-log 1 walk
+cache-restore 2 depth
+TABLE
+check 'a cache that survives being put back needs just that' \
+	grep -q '^#@ restore' kept/findings/1-0/script
+check 'what was found can be done again' sh -c "
+	timeout 60 '$mutant' explore --replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
+check 'and again shows every time' grep -q '^shown 3 of 3 times' out
+
+check 'breadth first finds one as well' explore 1 -t mutant:dir-nlink --order breadth --time 60s --findings 1
+check 'without a mutation, nothing is found by walking' explore 0 -t mutant --order walk --limit 60000
+check 'nor depth first' explore 0 -t mutant --order depth --limit 30000
+check 'nor breadth first' explore 0 -t mutant --order breadth --limit 10000
+check 'the majority is not with the mutant' explore 1 -t mutant:errno -r reffs -r reffs --time 60s --findings 1
+check 'a mutant among the references is named' explore 1 -t reffs -r mutant:errno -r reffs --time 60s --findings 1
+check 'as the one at fault' grep -q 'a reference is at fault' kept/findings/1-0/problems
+
+check 'what never returns is a finding' explore 1 -t mutant:hang --hang 2s --time 60s
+check 'with the operation that hangs' grep -q '	.*last operation begun was link' kept/findings/*/problems
+check 'and the operations before it' grep -q '^link' kept/findings/999000-0/workload
+
+check 'what does not show again is kept' explore 1 -t mutant:once --order walk --time 60s --findings 1
+check 'and marked so' grep -q '^shown 0 of 3' kept/findings/1-0/case
+check 'with what was seen' grep -q 'rmdir .*: mutant:once fails with EIO' kept/findings/1-0/problems
+
+# ---- searching ----
+
+check 'the same seed does the same' sh -c "
+	timeout 60 '$OUTAGE' explore -t reffs --order walk --limit 20000 --seed 4 --coverage a -o r1 >out 2>err &&
+	timeout 60 '$OUTAGE' explore -t reffs --order walk --limit 20000 --seed 4 --coverage b -o r2 >>out 2>>err && cmp a b"
+check 'a picture of what was exercised' sh -c "
+	timeout 60 '$OUTAGE' explore -t reffs --limit 2000 --coverage c.svg -o r3 >out 2>err &&
+	grep -q '<svg' c.svg"
+check 'tasks that share what they visited' explore 0 -t reffs -j 2 --share --order depth --limit 20000
+check 'and that do not, with how much they overlap' explore 0 -t reffs -j 2 --vary --limit 20000
+check 'which is told' grep -q '% of the states were visited by more than one' out
+check 'machine 2 of 3' explore 0 -t reffs --order walk --swarm 2/3 --limit 5000
+check 'JSON' sh -c "timeout 60 '$OUTAGE' explore -t reffs --limit 5000 --json -o r4 >out 2>err &&
+	grep -q '\"operations\": [0-9]' out && grep -q '\"depth_max\": ' out && grep -q '\"restores\": ' out"
+check 'full memory is told, with its odds' sh -c "
+	timeout 60 '$OUTAGE' explore -t reffs --order walk --memory 64k --limit 60000 -o r5 >out 2>err && grep -q 'with odds of' out"
+check 'a run is stopped' explore 0 -t reffs --order depth --limit 3000
+check 'and goes on' sh -c "timeout 60 '$OUTAGE' explore -t reffs --order depth --limit 3000 --resume kept >out 2>err"
+
+# ---- bad input ----
+
+# refused WORDS ARGS...: exit status 2, and a sentence that has these words
+refused() {
+	local words=$1
+	shift
+	timeout 60 "$OUTAGE" explore "$@" >out 2>err
+	[ $? -eq 2 ] && grep -q -e "$words" err
+}
+
+printf 'operation fly 1\n' >unknown
+printf 'weight truncate SIZE 0 0\n' >zero
+cp -r kept changed
+printf 'x' | dd of=changed/task-0.pickle bs=1 seek=100 conv=notrunc 2>dd.err
+cp -r kept other
+printf 'outage-explore 9' | dd of=other/task-0.pickle bs=1 conv=notrunc 2>dd.err
+check 'no target' refused 'target is missing'
+check 'a target that is not there' refused 'there is no target' -t nofs
+check 'a reference that is not there' refused 'there is no target' -t reffs -r nofs
+check 'an unknown operation in the inputs' refused "there is no operation 'fly'" -t reffs --inputs unknown
+check 'partitions that sum to zero' refused 'sum to zero' -t reffs --inputs zero
+check 'a state with a changed byte' refused 'was changed or cut short' -t reffs --order depth --resume changed
+check 'a state of another version' refused 'another version' -t reffs --order depth --resume other
+check 'a state of another run' refused 'other inputs' -t reffs --order depth --seed 9 --resume kept
+check 'no state at all' refused 'No such file' -t reffs --resume unknown-dir
+check 'a crash without a disk' refused 'no disk' -t reffs --crash 10
+check 'an order that is not there' refused 'walk, depth or breadth' -t reffs --order sideways
+check 'a swarm that is none' refused 'I/N' -t reffs --swarm 4/3
+check 'a distribution that is not there' refused 'uniform, rank' -t reffs --dist bell
+check 'too little memory' refused 'at least' -t reffs --memory 1k
+check 'an unknown option' refused 'unknown option' -t reffs --sideways
+
+done_testing

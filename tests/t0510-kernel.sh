@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# t0510-kernel.sh - outage explore on the file systems of this kernel and on FUSE servers: healthy
+# ones do not differ from the reference, sick ones do, and nothing is left behind.
+# shellcheck disable=SC2317 # functions are called through check
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
+
+if [ "$(id -u)" != 0 ]; then
+	echo "1..0 # SKIP mounting needs root"
+	exit 77
+fi
+if ! timeout 60 "$OUTAGE" explore -t ext4 --limit 10 -o probe >out 2>err; then
+	echo "1..0 # SKIP $(head -1 err)"
+	exit 77
+fi
+
+# explore STATUS ARGS...: true if it ends with STATUS
+explore() {
+	local want=$1 got
+	shift
+	rm -rf kept
+	timeout 200 "$OUTAGE" explore "$@" -o kept >out 2>err </dev/null
+	got=$?
+	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage explore $*"; return 1; }
+}
+
+# How many devices there are whose process is gone.
+orphans() {
+	local file pid n=0
+	for file in /sys/block/loop*/loop/backing_file; do
+		pid=$(sed -n 's/.*outage-disk-\([0-9]*\)-.*/\1/p' "$file" 2>/dev/null)
+		if [ -n "$pid" ] && [ ! -d "/proc/$pid" ]; then n=$((n + 1)); fi
+	done
+	echo "$n"
+}
+
+# ---- healthy ----
+
+for fs in ext4 xfs btrfs; do
+	check "$fs: walks do not differ from the reference" explore 0 -t $fs --order walk --limit 8000 --seed 11
+	check "$fs: nor does a depth-first search" explore 0 -t $fs --order depth --limit 2500
+	check "$fs: nor breadth first" explore 0 -t $fs --order breadth --limit 1000
+	check "$fs: nor with a mount around every step" explore 0 -t $fs --order walk --strategy remount --limit 250
+	check "$fs: nor after crashes" explore 0 -t $fs --order walk --crash 5 --depth 25 --limit 600
+done
+check 'crashes were tried' grep -q '^[1-9][0-9]* crash states checked' out
+for fs in ext2 ext3; do
+	check "$fs: walks do not differ from the reference" explore 0 -t $fs --order walk --limit 3000
+done
+check 'ext2 is unmounted to be saved' explore 0 -t ext2 --order depth --limit 600
+check 'ext4 against xfs, without the reference' explore 0 -t ext4 -r xfs --order walk --limit 2500
+check 'three of them, where the majority decides' explore 0 -t ext4 -r reffs -r btrfs --order walk --limit 1500
+check 'a small disk runs full, and nobody is to blame' \
+	explore 0 -t ext4 --size 2200k --mkfs '-b 1024' --order walk --limit 3000 --depth 1000
+
+# ---- sick ----
+
+check 'ext4 that gives files the group of their directory is caught' \
+	explore 1 -t ext4,grpid --order walk --time 100s --findings 1
+check 'by three operations' test "$(wc -l <kept/findings/1-0/workload)" = 3
+check 'what differed is kept' grep -q 'owner is' kept/findings/1-0/problems
+check 'with a log of what each returned' grep -q 'ext4,grpid returns 0; reffs returns 0' kept/findings/1-0/log
+check 'and the disk' test -s kept/findings/1-0/last.img
+check 'it is shown again' sh -c "
+	timeout 60 '$OUTAGE' explore --replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
+check 'and by outage replay' sh -c "
+	timeout 60 '$OUTAGE' replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
+check 'it can be exported' timeout 60 "$OUTAGE" export kept/findings/1-0 -o exported
+check 'as a program' sh -c 'cc -Wall -o program exported/workload.c 2>err'
+check 'and a script' sh -n exported/workload.sh
+
+# ---- FUSE ----
+
+fuse() {
+	local want=$1 bug=$2
+	shift 2
+	explore "$want" -t "fuse:$seedfs mount {disk} {mnt} -f $bug" --mkfs "$seedfs mkfs {disk}" \
+		--size 4M "$@"
+}
+if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
+	check 'a FUSE server: walks' fuse 0 "" --order walk --limit 1500
+	check 'a FUSE server: depth first' fuse 0 '' --order depth --limit 800
+	check 'a FUSE server with a bug that only a crash shows' \
+		fuse 1 '-o bug=chmod-lost' --order walk --crash 3 --depth 20 --time 100s --findings 1
+	check 'and without it' fuse 0 '' --order walk --crash 3 --depth 20 --limit 250
+	# A server that makes its own disk anew whenever it starts.
+	anew="mounted:rm -f $dir/disk; $seedfs mkfs $dir/disk; exec $seedfs mount $dir/disk {mnt} -f"
+	check 'a server whose states cannot be saved is started anew' \
+		explore 0 -t "$anew" --order walk --depth 60 --limit 400
+	check 'and cannot be searched depth first' explore 2 -t "$anew" --order depth --limit 400
+	check 'which is said' grep -q 'cannot be saved; search it with --order walk' err
+	check 'a server that ends at once' explore 2 -t 'mounted:true {mnt}' --order walk
+	check 'is said to' grep -q 'ended before anything was mounted' err
+	if "$OUTAGE" reffs --help >out 2>err; then
+		check 'the mounted reference file system saves itself' \
+			explore 0 -t "mounted:$OUTAGE reffs {mnt}" --order depth --limit 1500
+		check 'and was mounted once' grep -q ', 1 mounts$' out
+	else
+		skip 'outage reffs is not there'
+	fi
+	# A copy, so that nobody else's server is stopped.
+	cp "$seedfs" myfs
+	timeout 100 "$OUTAGE" explore -t "fuse:$dir/myfs mount {disk} {mnt} -f" --order walk \
+		--mkfs "$dir/myfs mkfs {disk}" --size 4M --hang 3s -o hung >out 2>err &
+	explorer=$!
+	# Once it is at work; it is mounted anew now and then, so one try may come too late.
+	sleep 3
+	for _ in $(seq 200); do
+		server=$(pgrep -f "^$dir/myfs mount" | head -1)
+		[ -n "$server" ] && kill -STOP "$server" 2>/dev/null && break
+		sleep 0.05
+	done
+	wait "$explorer"
+	check 'a server that stops answering is a finding' test $? = 1
+	check 'and is said to hang' grep -q 'did not answer for 3000 ms' out
+	check 'with what was being done' test -s hung/findings/999000-0/workload
+	# shellcheck disable=SC2016 # for the shell that runs it
+	check 'a server that does not mount' sh -c '
+		timeout 60 "$1" explore -t "fuse:sleep 100 # {disk} {mnt}" --mkfs "true {disk}" --hang 2s \
+			-o none >out 2>err; [ $? -eq 2 ] && grep -q "did not answer" err' - "$OUTAGE"
+else
+	skip 'there is no /dev/fuse'
+fi
+
+sleep 1
+check 'no device is left behind' test "$(orphans)" = 0
+
+done_testing
