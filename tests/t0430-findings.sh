@@ -90,7 +90,8 @@ check "and says so" json "d['budget_hit']"
 check "the case has its crash modes" grep -qx 'crash reorder' "$finding/case"
 check "and its budget" grep -qx 'budget 40' "$finding/case"
 cp -r "$finding" milder
-sed -i 's/^crash .*/crash last/; s|^base .*|base ../run/base-0.img|' milder/case
+cp run/base-0.img milder/base.img
+sed -i 's/^crash .*/crash last/; s/^base .*/base base.img/' milder/case
 check "with milder crashes it does not show" status 0 replay milder --rerun
 sed -i 's/^crash .*/crash sideways/' milder/case
 check "a mode that is none" status 2 replay milder --rerun
