@@ -128,7 +128,7 @@ _outage_test() {
 		_outage_words '--target --bounds --crash --max-subset --budget --guarantee --recorder --mkfs
 			--recover --size --fsck --paranoid --skip --limit --sample --seed --time --tune --jobs
 			--torn --prune --lose-flush --hang-after --output --keep --suppress --resume
-			--json --help'
+			--trust --json --help'
 	else
 		_outage_files
 	fi
@@ -241,8 +241,8 @@ _outage() {
 	test) _outage_test ;;
 	explore) _outage_explore ;;
 	report) _outage_finding '--text --json --suppressions --html --help' ;;
-	replay) _outage_finding '--rerun --time --json --help' ;;
-	shrink) _outage_finding '--output --force --runs --time --json --help' ;;
+	replay) _outage_finding '--rerun --time --trust --json --help' ;;
+	shrink) _outage_finding '--output --force --runs --time --trust --json --help' ;;
 	export) _outage_finding '--output --help' ;;
 	trace) _outage_trace ;;
 	doctor) _outage_words '--fix --json --help' ;;

@@ -72,7 +72,7 @@ no_orphan() {
 interrupt() {
 	local signal=$1 where=$2 want=$3 pid
 	shift 3
-	timeout 120 "$OUTAGE" test "$@" >out 2>err </dev/null &
+	env --default-signal=HUP timeout 120 "$OUTAGE" test "$@" >out 2>err </dev/null &
 	pid=$!
 	for _ in $(seq 600); do
 		[ "$(done_in "$where")0" -lt "${want}0" ] || break
@@ -125,6 +125,20 @@ check 'when its time is up' sick 0 --bounds seq-2 --sample 4000 --time 1s --json
 	--crash last --suppress <(echo '*: *') -o timed
 check 'part of it is done' json '0 < d["workloads"] < 4000'
 
+# The end of a session is a reason to stop, unless nohup(1) says otherwise.
+interrupt HUP hangup 10 -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 2 "${bounds[@]}" --keep all -o hangup
+check 'when the session ends, it says how to go on' grep -q 'outage test --resume hangup' out
+check 'and leaves no server' no_server
+check 'it goes on' run 1 --resume hangup --json
+check 'to the same totals, too' test "$(totals)" = "$whole"
+timeout 120 sh -c 'trap "" HUP && exec "$@"' sh "$OUTAGE" test -t "$(target bug=name-new)" --mkfs "$mkfs" \
+	--size 4M -j 2 "${bounds[@]}" --keep all -o nohup --json >out 2>err </dev/null &
+pid=$!
+while [ "$(done_in nohup)0" -lt 50 ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
+pkill -HUP -P $pid
+wait $pid
+check 'with nohup it does not stop' test "$(totals)" = "$whole"
+
 # Killed before anything was written down.
 cp -r whole early
 rm -r early/progress early/findings/*
@@ -138,6 +152,15 @@ truncate -s -10 cut/progress
 check 'a record that is cut' run 1 --resume cut --json
 check 'is done again' json 'd["done_before"] == 89'
 check 'and nothing else' test "$(totals)" = "$whole"
+
+# What only the second worker had kept is not taken for the disk of another.
+cp -r whole gap
+rm -r gap/progress gap/findings/* gap/base-*.img
+echo old >gap/base-1.img
+check 'with the base image of one worker there' run 1 --resume gap -j 2
+check 'no case is kept with it' sh -c '! grep -q "^base .*base-[01].img" gap/findings/*/case'
+check 'it stays as it was' test "$(cat gap/base-1.img)" = old
+check 'and each case shows again' status 1 replay "$(find gap/findings -mindepth 1 -maxdepth 1 | sort | head -n 1)"
 
 # ---- what cannot be resumed ----
 
@@ -171,6 +194,27 @@ cp -r whole again
 awk '/^done/ && $5 == 0 { print; exit }' whole/progress >>again/progress
 check 'a record that counts twice' refused 'twice' --resume again
 
+# A run names programs that are run as whoever resumes it.
+cp -r whole foreign
+truncate -s -10 foreign/progress
+chmod o+w foreign/run
+check 'what others may have written' refused "foreign/run is not yours alone.*$dir/server.*--trust" --resume foreign
+check 'if it is trusted' run 1 --resume foreign --trust
+one=$(find foreign/findings -mindepth 1 -maxdepth 1 | sort | head -n 1)
+check 'one of its findings, which is ours' status 1 replay "$one"
+chown 1 "$one"
+check "another's is not replayed" status 2 replay "$one"
+check 'and says why' grep -q 'case is not yours alone.*--trust' err
+check 'nor shrunk' status 2 shrink "$one" -o foreign-small
+check 'nothing is made' test ! -e foreign-small
+check 'trusted it is' status 1 replay "$one" --trust
+
+mkdir mine
+echo precious >mine/suppressions
+check 'a directory with a file of that name' refused 'mine/suppressions is there already' \
+	-t "$(target)" --mkfs "$mkfs" --size 4M -b seq-1 --limit 1 -o mine
+check 'which stays' grep -q precious mine/suppressions
+
 # A worker that dies is an error that names the workload; another one takes its place.
 timeout 120 "$OUTAGE" test -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 1 "${bounds[@]}" --keep all \
 	-o died --json >out 2>err </dev/null &
@@ -184,6 +228,71 @@ check 'which names the workload' grep -q 'workload seq-1.*ended by signal 11' er
 check 'all others are done' json 'd["workloads"] == 89 and d["errors"] == 1'
 check 'and it, too, when resumed' run 1 --resume died --json
 check 'with the totals of the whole' test "$(totals)" = "$whole"
+
+# So is one that cannot begin, if others could: here mkfs fails as often as a file says.
+cat >sometimes <<'END'
+read -r left <left || left=0
+[ "$left" -gt 0 ] || exec "$@"
+echo $((left - 1)) >left
+echo "mkfs is tired" >&2
+exit 1
+END
+faltering() { # FAILURES OUT: the worker dies, and so often another cannot take its place
+	rm -f left
+	timeout 120 "$OUTAGE" test -t "$(target bug=name-new)" --mkfs "sh $dir/sometimes $mkfs" --size 4M \
+		-j 1 "${bounds[@]}" --keep all -o "$2" --json >out 2>err </dev/null &
+	local pid=$! got
+	while [ "$(done_in "$2")0" -lt 50 ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
+	echo "$1" >left
+	pkill -SEGV -P "$(pgrep -P $pid | head -n 1)"
+	wait $pid
+	got=$?
+	rm -f left
+	[ $got -eq 2 ]
+}
+check 'a worker that cannot begin is an error' faltering 2 faltered
+check 'which tells why' grep -q 'a worker could not begin: .*mkfs is tired' err
+check 'and is replaced' json 'd["workloads"] == 89 and d["errors"] == 3'
+check 'but not for ever' faltering 9 gave-up
+check 'then it tells what was not done' grep -q '[0-9]* workloads were not run: .*mkfs is tired' err
+check 'after three in its place' json 'd["errors"] == 5 and d["workloads"] < 89'
+check 'the rest is done when resumed' run 1 --resume gave-up --json
+check 'with the totals of the whole, again' test "$(totals)" = "$whole"
+echo 99 >left
+check 'where none can begin' run 2 -t "$(target)" --mkfs "sh $dir/sometimes $mkfs" --size 4M -j 2 -b seq-1 -o none-begins
+check 'it is told once' test "$(grep -c 'mkfs is tired' err)" -eq 1
+check 'and nothing is left' test ! -e none-begins
+check 'no worker tries again' test "$(cat left)" -ge 97
+
+# And one whose file system cannot be unmounted: here a stranger sits in it.
+cat >stay.py <<'END'
+import os, time
+here = os.stat('/proc/driver').st_dev
+end = time.time() + 20
+while time.time() < end:
+    fd = os.open('/proc/driver/fs', os.O_RDONLY)
+    if os.fstat(fd).st_dev != here:
+        time.sleep(20)
+    os.close(fd)
+END
+if command -v nsenter >/dev/null && grep -qw ext4 /proc/filesystems; then
+	timeout 120 "$OUTAGE" test -t ext4 -j 1 --bounds seq-1 --sample 120 -o stuck --json >out 2>err </dev/null &
+	pid=$!
+	while [ "$(done_in stuck)0" -lt 20 ] && kill -0 $pid 2>/dev/null; do sleep 0.02; done
+	timeout 60 nsenter -t "$(pgrep -P "$(pgrep -P $pid | head -n 1)" | head -n 1)" -m python3 "$dir/stay.py" &
+	stranger=$!
+	wait $pid
+	check 'a file system that stays mounted is an error' test $? -eq 2
+	kill $stranger 2>/dev/null
+	wait $stranger 2>/dev/null
+	check 'which names workload and reason' grep -q 'workload seq-1.*cannot unmount' err
+	check 'another worker does the others' json 'd["workloads"] == 119 and d["errors"] == 1'
+	check 'no device is left behind' no_orphan
+	check 'resumed, all are done' run 0 --resume stuck --json
+	check 'that one, too' json 'd["workloads"] == 120 and d["done_before"] == 119'
+else
+	skip 'a file system that stays mounted: no ext4, or no nsenter'
+fi
 
 # ---- what is kept ----
 
@@ -274,6 +383,46 @@ check 'a hang can be suppressed' hanging 0 hang=fsync --suppress <(echo 'hang: c
 check 'and is counted' grep -q '1 findings are suppressed' out
 check 'what does not hang is silent' hanging 0 '' -o quiet three
 check 'no server is left at all' no_server
+
+# ---- what the kernel says ----
+
+# A log of our own, in a mount namespace of its own. What recovers writes to it, once.
+cat >says <<'END'
+# says WHO COMMAND...: the kernel ran into a bug, in the worker or in a process that is gone
+who=$1
+shift
+if mkdir said-once 2>/dev/null; then
+	pid=$(sh -c 'echo $$')
+	while [ "$who" = worker ] && [ "$(cat "/proc/$pid/comm" 2>&1)" != outage ]; do
+		[ -d "/proc/$pid" ] || pid=$$
+		pid=$(cut -d' ' -f4 "/proc/$pid/stat")
+	done
+	printf '4,77,1,-;%s\n' "WARNING: CPU: 0 PID: $pid at fs/fake.c:1 fake+0x0/0x1" 'Modules linked in:' \
+		'---[ end trace 0000000000000000 ]---' >>/dev/kmsg
+fi
+exec "$@"
+END
+: >log
+with_log() { # STATUS WHO RUN
+	rm -rf said-once
+	: >log
+	timeout 120 unshare -m sh -c 'mount --bind log /dev/kmsg && exec "$@"' sh "$OUTAGE" test -t "$(target)" \
+		--mkfs "$mkfs" --recover "sh $dir/says $2 true" --size 4M -j 2 "${bounds[@]}" -o "$3" --json >out 2>err </dev/null
+	[ $? -eq "$1" ]
+}
+if [ "$(stat -Lc %i /proc/self/ns/pid)" = 4026531836 ]; then
+	check 'the kernel complains of one worker' with_log 1 worker blamed
+	check 'which is one finding' json 'd["findings"] == 1 and d["clusters"] == 1'
+	check 'of the state at hand' grep -q 'fs/fake.c:1' blamed/findings/*/kernel-log
+	check 'and of no other' test "$(kept blamed)" -eq 1
+	check 'so the run has no log itself' test ! -e blamed/kernel-log
+	check 'the kernel complains of nobody that is known' with_log 1 nobody unblamed
+	check 'which is one finding, too' json 'd["findings"] == 1 and d["clusters"] == 1'
+	check 'of no state' test "$(kept unblamed)" -eq 0
+	check 'but of the run' grep -q 'fs/fake.c:1' unblamed/kernel-log
+else
+	skip 'numbers of processes in the log mean nothing in this namespace'
+fi
 
 # ---- where it is ----
 

@@ -88,29 +88,18 @@ int io_pwrite_full(int fd, const void *data, size_t len, off_t off)
 	return 0;
 }
 
-int io_slurp(const char *path, size_t limit, struct strbuf *out, struct err *err)
+/* Reads to the end, from where the descriptor stands. */
+static int slurp_fd(int fd, const char *name, size_t limit, struct strbuf *out, struct err *err)
 {
-	bool std_in = streq(path, "-");
-	const char *name = std_in ? "standard input" : path;
-	auto_fd opened = -1;
-	int fd = STDIN_FILENO;
 	size_t total = 0;
 
-	if (!std_in) {
-		fd = opened = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-		if (fd < 0)
-			return err_set(err, -errno, "cannot open %s: %m", name);
-		struct stat st;
-		if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
-			return err_set(err, -EISDIR, "%s is a directory, not a file", name);
-	}
 	for (;;) {
 		enum { CHUNK = 64 * 1024 };
 		char *to = strbuf_grow(out, CHUNK);
 		ssize_t n = io_read_full(fd, to, CHUNK);
 
 		if (n < 0)
-			return err_set(err, (int)n, "cannot read %s: %m", name);
+			return err_set(err, (int)n, "cannot read %s: %s", name, strerror((int)-n));
 		out->len += (size_t)n;
 		out->buf[out->len] = '\0';
 		total += (size_t)n;
@@ -120,6 +109,64 @@ int io_slurp(const char *path, size_t limit, struct strbuf *out, struct err *err
 		if (n < CHUNK)
 			return 0;
 	}
+}
+
+int io_slurp(const char *path, size_t limit, struct strbuf *out, struct err *err)
+{
+	bool std_in = streq(path, "-");
+	const char *name = std_in ? "standard input" : path;
+	auto_fd opened = -1;
+	int fd = STDIN_FILENO;
+
+	if (!std_in) {
+		fd = opened = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+		if (fd < 0)
+			return err_set(err, -errno, "cannot open %s: %m", name);
+		struct stat st;
+		if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+			return err_set(err, -EISDIR, "%s is a directory, not a file", name);
+	}
+	return slurp_fd(fd, name, limit, out, err);
+}
+
+int io_open_file(int dir, const char *name, int flags, const char *path, struct err *err)
+{
+	int follow = flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0;
+	struct stat st;
+
+	/* To open a pipe or a device can wait, or do something: it is looked at before. */
+	if (fstatat(dir, name, &st, follow) == 0 && !S_ISREG(st.st_mode))
+		return err_set(err, -EINVAL, "%s is not a regular file", path);
+	auto_fd fd = openat(dir, name, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+	if (fd < 0)
+		return err_set(err, -errno, "cannot open %s: %m", path);
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return err_set(err, -EINVAL, "%s is not a regular file", path);
+	return steal_fd(&fd);
+}
+
+/* Whether nobody but this user can have written what the descriptor leads to. */
+static bool is_ours(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+int io_slurp_file(const char *dir, const char *name, size_t limit, struct strbuf *out, bool *ours,
+		  struct err *err)
+{
+	auto_free char *path = xasprintf("%s/%s", dir, name);
+	auto_fd in = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (in < 0)
+		return err_set(err, -errno, "cannot open %s: %m", dir);
+	auto_fd fd = io_open_file(in, name, O_RDONLY, path, err);
+	if (fd < 0)
+		return fd;
+	if (ours)
+		*ours = is_ours(in) && is_ours(fd);
+	return slurp_fd(fd, path, limit, out, err);
 }
 
 /* A device or a pipe cannot be replaced by a file; it is written to as it is. */

@@ -16,6 +16,16 @@ int io_pwrite_full(int fd, const void *data, size_t len, off_t off) must_check;
 
 /* Appends a whole file ("-" is standard input) to `out`; more than `limit` bytes is an error. */
 int io_slurp(const char *path, size_t limit, struct strbuf *out, struct err *err) must_check;
+/*
+ * The same for the regular file NAME in DIR, which may come from anywhere: what is no regular file
+ * is refused, and not waited for. `ours`, if not NULL, tells whether both belong to this user, and
+ * nobody else may write to them.
+ */
+int io_slurp_file(const char *dir, const char *name, size_t limit, struct strbuf *out, bool *ours,
+		  struct err *err) must_check;
+/* Opens a regular file, and nothing else; `path` names it in messages. */
+int io_open_file(int dir, const char *name, int flags, const char *path, struct err *err)
+	must_check;
 
 /*
  * A file that is there whole or not at all: written under a temporary name beside its place, then

@@ -5,30 +5,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/io.h"
+#include "base/proc.h"
 
 #define PREFIX "outage-"
 
-/* When the process began, in ticks since boot: with its number, an identity. 0: not running. */
+/* When the process began: with its number, an identity. 0: not running. */
 static unsigned long long started(pid_t pid)
 {
-	char path[64];
-	auto_strbuf stat = STRBUF_INIT;
-	const char *p;
+	struct proc_stat p;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (io_slurp(path, 4096, &stat, NULL))
-		return 0;
-	/* The name, in parentheses, may hold anything; 20 fields after it comes the time. */
-	p = strrchr(strbuf_str(&stat), ')');
-	/* A zombie has ended; its parent has just not looked yet. */
-	if (p && p[1] == ' ' && p[2] == 'Z')
-		return 0;
-	for (unsigned i = 0; p && i < 20; i++) {
-		p = strchr(p, ' ');
-		p += p != NULL;
-	}
-	return p ? strtoull(p, NULL, 10) : 0;
+	return proc_stat(pid, &p) && p.state != 'Z' ? p.started : 0;
 }
 
 /* Process numbers mean something only in their own namespace. */

@@ -6,12 +6,14 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "base/io.h"
 
 enum { GRACE_MS = 500, KILL_MS = 5000, POLL_MS = 20, OUTPUT_LIMIT = 1 << 20 };
 
@@ -291,4 +293,43 @@ void proc_describe(const struct proc_result *res, const struct proc_opts *opts, 
 			    strsignal(res->signal));
 	else
 		strbuf_addf(out, "exited with status %d", res->exit_code);
+}
+
+bool proc_stat(pid_t pid, struct proc_stat *out)
+{
+	enum { KERNEL_THREAD = 0x00200000 }; /* PF_KTHREAD, since 2.6 */
+	char path[64];
+	auto_strbuf text = STRBUF_INIT;
+	unsigned long flags;
+	int parent;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (io_slurp(path, 4096, &text, NULL))
+		return false;
+	/* The name, in parentheses, may hold anything. */
+	const char *p = strrchr(strbuf_str(&text), ')');
+	if (!p || sscanf(p,
+			 ") %c %d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+			 "%*d %llu",
+			 &out->state, &parent, &flags, &out->started) != 4)
+		return false;
+	out->parent = parent;
+	out->kernel = flags & KERNEL_THREAD;
+	return true;
+}
+
+char *proc_find(const char *program)
+{
+	const char *path = getenv("PATH");
+	auto_free char *copy = xstrdup(path ? path : "/usr/sbin:/usr/bin:/sbin:/bin");
+	char *rest = copy;
+
+	for (char *dir; (dir = strsep(&rest, ":"));) {
+		auto_free char *file = xasprintf("%s/%s", *dir ? dir : ".", program);
+		struct stat st;
+
+		if (stat(file, &st) == 0 && S_ISREG(st.st_mode) && access(file, X_OK) == 0)
+			return steal(file);
+	}
+	return NULL;
 }

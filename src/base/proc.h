@@ -36,6 +36,19 @@ void proc_result_release(struct proc_result *r);
 /* Runs a program to its end. Fails only if it could not be run; how it ended is in `res`. */
 int proc_run(const struct proc_opts *opts, struct proc_result *res, struct err *err) must_check;
 
+/* Another process, as /proc/PID/stat tells. */
+struct proc_stat {
+	char state; /* 'Z': it has ended, and its parent has not looked yet */
+	pid_t parent;
+	bool kernel;		    /* a thread of the kernel */
+	unsigned long long started; /* in ticks since boot: with its number, an identity */
+};
+
+/* False if there is none. */
+bool proc_stat(pid_t pid, struct proc_stat *out);
+/* The file that PATH gives for a program, to be freed; NULL if there is none. */
+char *proc_find(const char *program);
+
 /* For tests: called in the child before it changes directory. NULL in production. */
 extern void (*proc_in_child)(void);
 

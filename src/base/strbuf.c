@@ -84,6 +84,12 @@ void strbuf_addf(struct strbuf *sb, const char *fmt, ...)
 	sb->len += (size_t)need;
 }
 
+void strbuf_add_flat(struct strbuf *sb, const char *s)
+{
+	for (; *s; s++)
+		strbuf_addch(sb, *s == '\t' || *s == '\n' ? ' ' : *s);
+}
+
 const char *strbuf_str(const struct strbuf *sb)
 {
 	return sb->buf ? sb->buf : "";

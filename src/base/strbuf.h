@@ -30,6 +30,8 @@ void strbuf_add(struct strbuf *sb, const void *data, size_t len);
 void strbuf_adds(struct strbuf *sb, const char *s);
 void strbuf_addch(struct strbuf *sb, char c);
 void strbuf_addu(struct strbuf *sb, uint64_t value); /* decimal, faster than addf */
+/* With a blank for each tab and line end, which separate in many of our files. */
+void strbuf_add_flat(struct strbuf *sb, const char *s);
 void strbuf_addf(struct strbuf *sb, const char *fmt, ...) printf_like(2, 3);
 
 /* The text, "" if nothing was added. Valid until the next change. */

@@ -88,6 +88,7 @@ char *xasprintf(const char *fmt, ...) printf_like(1, 2) __attribute__((malloc, r
 
 /* Of the clock that only goes forward; for measuring and waiting, never for what is decided. */
 uint64_t util_now_ns(void);
+void util_sleep_ms(unsigned ms); /* or until a signal comes */
 
 static inline bool streq(const char *a, const char *b)
 {

@@ -12,6 +12,9 @@
 #include "check/promise.h"
 #include "tree/tree.h"
 
+/* Larger files are not compared byte by byte, but by the hash of the whole. */
+enum { CHECK_CONTENT_LIMIT = 64 << 20 };
+
 /* The options that checkers need a tree to be walked with. */
 void check_tree_opts(struct tree_opts *opts, const char *const *ignore);
 

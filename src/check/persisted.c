@@ -305,10 +305,42 @@ static void describe_bytes(const struct promises *p, const unsigned char *data, 
 	}
 }
 
+/*
+ * A file that is too large to be kept: of its data there is only a hash, which is that of one whole
+ * version. So it can be judged only where the promise and all that came after it have the same.
+ */
+static void check_hash(struct context *c, const struct tree_entry *e, uint64_t ino)
+{
+	const struct promise *why = promise_for_size(c->p, ino);
+	const struct reffs_inode *promised = why ? inode_in(c->p, why->state, ino) : NULL;
+	struct reffs_attr want, attr;
+	struct strbuf words = { 0 };
+
+	if (!promised || e->error)
+		return;
+	reffs_attr(promised, &want);
+	for (size_t i = why->state + 1; i <= c->p->last; i++) {
+		const struct reffs_inode *inode = inode_in(c->p, i, ino);
+
+		if (!inode)
+			continue;
+		reffs_attr(inode, &attr);
+		if (attr.size != want.size || !hash_eq(attr.content, want.content))
+			return;
+	}
+	if (e->size != want.size || hash_eq(e->hash, want.content))
+		return;
+	strbuf_addf(&words, "%s: its %llu bytes are not those that were written", e->path,
+		    (unsigned long long)e->size);
+	report(c, FINDING_CONTENT, e->path, why, &words);
+}
+
 static void check_data(struct context *c, const struct tree_entry *e, uint64_t ino)
 {
 	const unsigned char *data = e->content;
 
+	if (!data && e->size)
+		check_hash(c, e, ino);
 	for (uint64_t at = 0; data && at < e->size; at += SECTOR) {
 		size_t len = (size_t)min((uint64_t)SECTOR, e->size - at);
 		const struct promise *why = promise_for_byte(c->p, ino, at);
@@ -810,7 +842,9 @@ void check_persisted(const struct promises *p, const struct tree *seen,
 
 void check_tree_opts(struct tree_opts *opts, const char *const *ignore)
 {
-	*opts = (struct tree_opts){ .blocks = true, .ignore = ignore, .content_limit = 4 << 20 };
+	*opts = (struct tree_opts){ .blocks = true,
+				    .ignore = ignore,
+				    .content_limit = CHECK_CONTENT_LIMIT };
 }
 
 void check_live(const struct reffs_state *expected, const struct tree *seen,

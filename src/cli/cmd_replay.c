@@ -8,7 +8,7 @@
 #include "run/replay.h"
 
 static const char usage[] =
-	"usage: outage replay DIR [--rerun] [--json]\n"
+	"usage: outage replay DIR [--rerun] [--trust] [--json]\n"
 	"\n"
 	"Shows a finding again: rebuilds the disk as the crash left it, from the trace and the "
 	"image\n"
@@ -17,6 +17,7 @@ static const char usage[] =
 	"  DIR                a finding: RUN/findings/NAME\n"
 	"      --rerun        run the workload anew, and try its crash states until one shows it\n"
 	"      --time DURATION  give up after that; default 10m\n"
+	"      --trust        also if it runs programs, and others could have written it\n"
 	"      --json         one JSON object on standard output\n"
 	"\n"
 	"Exit status: 1 the finding shows again, 0 it does not, 2 it could not be tried.\n"
@@ -25,7 +26,7 @@ static const char usage[] =
 
 struct replay {
 	struct stored_case c;
-	bool rerun, json;
+	bool rerun, json, trust;
 	uint64_t time_ns;
 };
 
@@ -124,11 +125,9 @@ static int replay(void *ctx)
 }
 
 static const struct option long_options[] = {
-	{ "rerun", no_argument, NULL, 'r' },
-	{ "json", no_argument, NULL, 'J' },
-	{ "time", required_argument, NULL, 'T' },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
+	{ "rerun", no_argument, NULL, 'r' }, { "json", no_argument, NULL, 'J' },
+	{ "trust", no_argument, NULL, 't' }, { "time", required_argument, NULL, 'T' },
+	{ "help", no_argument, NULL, 'h' },  { NULL, 0, NULL, 0 },
 };
 
 static int run(int argc, char **argv)
@@ -146,6 +145,9 @@ static int run(int argc, char **argv)
 			break;
 		case 'J':
 			o.json = true;
+			break;
+		case 't':
+			o.trust = true;
 			break;
 		case 'T':
 			if (number_parse_duration(optarg, &o.time_ns, &err))
@@ -165,6 +167,10 @@ static int run(int argc, char **argv)
 		return cli_usage(&cmd_replay, "give the directory of one finding");
 	if (store_load(argv[optind], &o.c, &err))
 		return cli_fail(&err);
+	if (store_trust(&o.c, o.trust, &err)) {
+		stored_case_release(&o.c);
+		return cli_fail(&err);
+	}
 	if (!o.rerun && !replay_from_trace(&o.c)) {
 		fprintf(stderr, "outage: the trace does not tell enough to show this; "
 				"running the workload again\n");

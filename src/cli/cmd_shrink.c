@@ -11,7 +11,7 @@
 #include "run/shrink.h"
 
 static const char usage[] =
-	"usage: outage shrink DIR [-o OUTDIR] [--force] [--runs N] [--json]\n"
+	"usage: outage shrink DIR [-o OUTDIR] [--force] [--runs N] [--trust] [--json]\n"
 	"\n"
 	"Makes a finding small: drops operations of its workload as long as a problem of the same\n"
 	"kind shows, then lets as many of the lost writes survive as possible.\n"
@@ -21,6 +21,7 @@ static const char usage[] =
 	"      --force          replace the finding that is in OUTDIR\n"
 	"      --runs N         at most so many tries; default 500\n"
 	"      --time DURATION  give up after that; default 30m\n"
+	"      --trust          also if it runs programs, and others could have written it\n"
 	"      --json           one JSON object on standard output\n"
 	"\n"
 	"Exit status: 0 the small finding is in OUTDIR, 2 it could not be made, or the finding "
@@ -34,7 +35,7 @@ struct shrink_command {
 	struct shrink_opts opts;
 	char *output;
 	uint64_t time_ns;
-	bool json, force;
+	bool json, force, trust;
 };
 
 static void on_step(void *ctx, const char *words)
@@ -141,13 +142,10 @@ static int check_free(const struct shrink_command *o)
 }
 
 static const struct option long_options[] = {
-	{ "output", required_argument, NULL, 'o' },
-	{ "runs", required_argument, NULL, 'R' },
-	{ "time", required_argument, NULL, 'T' },
-	{ "json", no_argument, NULL, 'J' },
-	{ "force", no_argument, NULL, 'F' },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
+	{ "output", required_argument, NULL, 'o' }, { "runs", required_argument, NULL, 'R' },
+	{ "time", required_argument, NULL, 'T' },   { "json", no_argument, NULL, 'J' },
+	{ "force", no_argument, NULL, 'F' },	    { "trust", no_argument, NULL, 't' },
+	{ "help", no_argument, NULL, 'h' },	    { NULL, 0, NULL, 0 },
 };
 
 static int parse_option(int opt, struct shrink_command *o, struct err *err)
@@ -163,6 +161,9 @@ static int parse_option(int opt, struct shrink_command *o, struct err *err)
 		return number_parse_duration(optarg, &o->time_ns, err);
 	case 'F':
 		o->force = true;
+		return 0;
+	case 't':
+		o->trust = true;
 		return 0;
 	default:
 		o->json = true;
@@ -195,6 +196,10 @@ static int run(int argc, char **argv)
 		return cli_usage(&cmd_shrink, "give the directory of one finding");
 	if (store_load(argv[optind], &o.c, &err))
 		return cli_fail(&err);
+	if (store_trust(&o.c, o.trust, &err)) {
+		stored_case_release(&o.c);
+		return cli_fail(&err);
+	}
 	if (!o.output)
 		o.output = default_output(argv[optind]);
 	o.opts.ctx = &o;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_test.c - outage test: workloads, crashes, recovery, check. */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <time.h>
 #include <unistd.h>
@@ -57,6 +58,7 @@ static const char usage[] =
 	"none\n"
 	"      --suppress FILE     findings that are known: counted apart, and not kept\n"
 	"      --resume RUN        go on with a run that was interrupted, with its options\n"
+	"      --trust             also if it runs programs, and others could have written it\n"
 	"      --json              one JSON object on standard output\n"
 	"\n"
 	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it.\n"
@@ -71,7 +73,7 @@ struct test {
 	uint64_t before; /* workloads that were done when this began */
 	uint64_t time_ns, hang_ns, jobs;
 	const char *output, *resume;
-	bool json, tune;
+	bool json, tune, trust;
 	char *dir;
 	struct progress_clusters clusters;
 	bool terminal;
@@ -260,18 +262,17 @@ static int finish(struct test *t, const struct workers_result *r)
 
 /* ---- running it ---- */
 
-/* A run that never began leaves no directory. */
+/* A run that never began leaves no directory. It made all of these: it refuses what is there. */
 static void remove_unbegun(const struct test *t)
 {
-	static const char *const names[] = { "run", "progress", "suppressions", "findings" };
+	static const char *const names[] = { "run", "progress", "suppressions", "kernel-log" };
 
 	if (t->resume || t->progress.done || t->clusters.n)
 		return;
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		auto_free char *path = xasprintf("%s/%s", t->dir, names[i]);
-
-		remove(path);
-	}
+	auto_fd dir = open(t->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		unlinkat(dir, names[i], 0);
+	unlinkat(dir, "findings", AT_REMOVEDIR); /* if it is empty */
 	if (rmdir(t->dir) == 0 && !t->output)
 		rmdir("outage-runs"); /* unless others are there */
 }
@@ -401,13 +402,6 @@ static bool is_done(const void *ctx, uint64_t workload)
 	return progress_has(ctx, workload);
 }
 
-static int load_suppressions(struct test *t, struct err *err)
-{
-	auto_free char *path = xasprintf("%s/suppressions", t->dir);
-
-	return access(path, F_OK) < 0 ? 0 : suppress_load(&t->suppress, path, err);
-}
-
 static int check_resumable(const struct test *t, const struct plan *now, struct err *err)
 {
 	if (plan_from_stdin(&t->plan))
@@ -444,7 +438,9 @@ static int resume(struct test *t, struct err *err)
 	if (!rc)
 		rc = check_resumable(t, &now, err);
 	if (!rc)
-		rc = load_suppressions(t, err);
+		rc = plan_trust(&t->plan, t->dir, t->trust, err);
+	if (!rc)
+		rc = suppress_load_saved(&t->suppress, t->dir, err);
 	if (!rc)
 		rc = check_source(t, err);
 	if (!rc)
@@ -491,6 +487,7 @@ enum {
 	OPT_RESUME,
 	OPT_JSON,
 	OPT_TUNE,
+	OPT_TRUST,
 };
 
 static const struct option long_options[] = {
@@ -523,6 +520,7 @@ static const struct option long_options[] = {
 	{ "resume", required_argument, NULL, OPT_RESUME },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "tune", no_argument, NULL, OPT_TUNE },
+	{ "trust", no_argument, NULL, OPT_TRUST },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -571,6 +569,9 @@ static int parse_option(int opt, const char *arg, struct test *t, struct err *er
 		return 0;
 	case OPT_TUNE:
 		t->tune = true;
+		return 0;
+	case OPT_TRUST:
+		t->trust = true;
 		return 0;
 	default:
 		return parse_plan(opt, arg, &t->plan, err);

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/signals.h"
 #include "cli/cli.h"
 #include "run/reap.h"
 
@@ -23,8 +24,7 @@ static int child_main(int (*fn)(void *ctx), void *ctx, pid_t parent)
 	if (getppid() != parent)
 		return EXIT_FAILED;
 	setpgid(0, 0); /* Ctrl-C goes to the parent */
-	signal(SIGINT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
+	signals_in_child(false);
 	int status = fn(ctx);
 	int flushed = cli_flush();
 	return status == EXIT_OK ? flushed : status;
@@ -32,7 +32,6 @@ static int child_main(int (*fn)(void *ctx), void *ctx, pid_t parent)
 
 static int wait_for(pid_t pid, unsigned timeout_s, bool *hung)
 {
-	const struct timespec nap = { .tv_nsec = 10000000 };
 	time_t end = time(NULL) + (time_t)timeout_s;
 	int status;
 
@@ -52,7 +51,7 @@ static int wait_for(pid_t pid, unsigned timeout_s, bool *hung)
 					    : cli_failf("did not end within %u s; it was killed",
 							timeout_s);
 		}
-		nanosleep(&nap, NULL);
+		util_sleep_ms(10);
 	}
 	if (WIFSIGNALED(status))
 		return cli_failf("the work was ended by signal %d (%s)", WTERMSIG(status),
@@ -62,19 +61,17 @@ static int wait_for(pid_t pid, unsigned timeout_s, bool *hung)
 
 int cli_watch(int (*fn)(void *ctx), void *ctx, unsigned timeout_s, bool *hung)
 {
-	struct sigaction act = { .sa_handler = on_signal }, old_int, old_term;
+	struct signals signals;
 	pid_t parent = getpid();
 
 	fflush(stdout);
 	told_to_stop = 0;
-	sigaction(SIGINT, &act, &old_int);
-	sigaction(SIGTERM, &act, &old_term);
+	signals_catch(&signals, on_signal);
 	pid_t pid = fork();
 	if (pid == 0)
 		_exit(child_main(fn, ctx, parent));
 	int status = pid < 0 ? cli_failf("cannot start a process: %m")
 			     : wait_for(pid, timeout_s, hung);
-	sigaction(SIGINT, &old_int, NULL);
-	sigaction(SIGTERM, &old_term, NULL);
+	signals_restore(&signals);
 	return status;
 }

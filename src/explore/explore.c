@@ -60,6 +60,8 @@ struct task {
 	struct stepper stepper;
 	struct run *run; /* for crashes; opened when needed */
 	struct run_opts run_opts;
+	unsigned base; /* the number of its base image */
+	bool base_kept;
 	uint64_t cases, transitions;
 	struct hashset seen;		  /* scripts that were kept */
 	struct vec_of(char *) signatures; /* of what was found, each time */
@@ -179,7 +181,11 @@ static int on_found(void *ctx, struct search *s, const struct script *script,
 static int on_crash_found(void *ctx, const struct run_case *c, struct err *err)
 {
 	struct task *t = ctx;
-	struct store_place at = { t->opts->dir, 1000 + t->number, ++t->cases, t->number };
+	struct store_place at = { .run = t->opts->dir,
+				  .base = t->base,
+				  .base_kept = &t->base_kept,
+				  .workload = ++t->cases,
+				  .number = t->number };
 
 	/* Before any crash it is ours to compare; and what it would be judged by is not known. */
 	if (!c->state)
@@ -207,6 +213,9 @@ static int open_run(struct task *t, struct err *err)
 	opts.target.spec = t->opts->specs[0];
 	opts.target.worker = t->number;
 	t->run_opts = opts;
+	/* Beyond those of earlier runs, and never that of another task. */
+	if (!t->run)
+		t->base = (store_next_base(t->opts->dir) / TASKS_MAX + 1) * TASKS_MAX + t->number;
 	return t->run ? 0 : run_open(&opts, &t->run, err);
 }
 

@@ -185,6 +185,7 @@ void reffs_attr(const struct reffs_inode *inode, struct reffs_attr *out)
 		.rdev = inode->rdev,
 		.target = inode->target ? inode->target->data : NULL,
 		.pages = inode->pages,
+		.content = inode->content,
 		.atime = inode->atime,
 		.mtime = inode->mtime,
 		.ctime = inode->ctime,

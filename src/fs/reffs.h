@@ -100,11 +100,12 @@ struct reffs_attr {
 	enum tree_type type;
 	uint32_t mode; /* permission bits */
 	uint32_t uid, gid;
-	uint64_t nlink;	    /* of a directory: 2 and one for each directory in it */
-	uint64_t size;	    /* of a directory: 0 */
-	uint64_t rdev;	    /* as of makedev(3) */
-	const char *target; /* of a symbolic link, else NULL */
-	uint64_t pages;	    /* that were written, of a file */
+	uint64_t nlink;		/* of a directory: 2 and one for each directory in it */
+	uint64_t size;		/* of a directory: 0 */
+	uint64_t rdev;		/* as of makedev(3) */
+	const char *target;	/* of a symbolic link, else NULL */
+	struct hash128 content; /* tree_content_hash() of a file */
+	uint64_t pages;		/* that were written, of a file */
 	struct tree_time atime, mtime, ctime, btime;
 };
 

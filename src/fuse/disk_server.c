@@ -34,7 +34,6 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -252,13 +251,6 @@ static void no_log(enum fuse_log_level level, const char *fmt, va_list ap)
 
 /* ---- the processes ---- */
 
-static void sleep_ms(unsigned ms)
-{
-	struct timespec t = { .tv_nsec = (long)ms * 1000000 };
-
-	nanosleep(&t, NULL);
-}
-
 /* Nothing of the owner's may be held open by a process that outlives it. */
 static void close_others(int keep_a, int keep_b)
 {
@@ -350,7 +342,7 @@ static void wait_for_detach(unsigned number)
 	snprintf(path, sizeof(path), "/sys/block/loop%u/loop/backing_file", number);
 	for (unsigned ms = 0; ms < HANG_MS && !access(path, F_OK); ms += DETACH_MS) {
 		loop_clear_orphan(number); /* refused while the owner is on its way out */
-		sleep_ms(DETACH_MS);
+		util_sleep_ms(DETACH_MS);
 	}
 }
 
@@ -428,7 +420,7 @@ static int wait_for_server(struct disk_server *s, struct disk_log *log, const ch
 	for (unsigned ms = 0; !pid && ms < START_MS; ms++) {
 		pid = atomic_load(&log->server);
 		if (!pid)
-			sleep_ms(1);
+			util_sleep_ms(1);
 	}
 	if (pid <= 0)
 		return err_set(err, pid ? pid : -ETIMEDOUT,

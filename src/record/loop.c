@@ -18,7 +18,6 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fault.h"
@@ -26,13 +25,6 @@
 #include "base/owner.h"
 
 enum { ATTACH_TRIES = 200, SECTOR = 512 };
-
-static void sleep_ms(unsigned ms)
-{
-	struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 };
-
-	nanosleep(&t, NULL);
-}
 
 /* Reads /sys/block/loopN/`what` without the newline. */
 static int sys_read(unsigned number, const char *what, char *value, size_t size)
@@ -150,7 +142,7 @@ int loop_attach(int fd, const char *name, struct loop *out, struct err *err)
 		r = try_attach(control, fd, name, &l, err);
 		if (r != -EBUSY)
 			break;
-		sleep_ms(1 + i % 10);
+		util_sleep_ms(1 + i % 10);
 	}
 	if (r == -EBUSY)
 		return err_set(err, r, "others took each free loop device first; try again");

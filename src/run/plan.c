@@ -433,6 +433,37 @@ int plan_load(const char *run, struct plan *out, struct err *err)
 	if (access(path, F_OK) < 0 && errno == ENOENT)
 		return err_set(err, -ENOENT, "%s is not the directory of a run: it has no file run",
 			       run);
-	int rc = io_slurp(path, FILE_MAX, &text, err);
-	return rc ? rc : plan_parse(strbuf_str(&text), text.len, path, out, err);
+	bool ours = false;
+	int rc = io_slurp_file(run, "run", FILE_MAX, &text, &ours, err);
+	if (!rc)
+		rc = plan_parse(strbuf_str(&text), text.len, path, out, err);
+	if (!rc)
+		out->ours = ours;
+	return rc;
+}
+
+/* ---- what it runs ---- */
+
+int plan_check_commands(const char *file, const char *target, const char *mkfs, const char *recover,
+			const char *fsck, struct err *err)
+{
+	bool fuse = strncmp(target, "fuse:", 5) == 0;
+	const char *command = fuse ? target + 5 : mkfs ? mkfs : recover ? recover : fsck;
+
+	if (!command)
+		return 0;
+	return err_set(
+		err, -EPERM,
+		"%s is not yours alone, and makes this run as you: '%.200s'; give --trust if "
+		"it may",
+		file, command);
+}
+
+int plan_trust(const struct plan *p, const char *run, bool trust, struct err *err)
+{
+	auto_free char *file = xasprintf("%s/run", run);
+
+	return trust || p->ours
+		       ? 0
+		       : plan_check_commands(file, p->target, p->mkfs, p->recover, NULL, err);
 }

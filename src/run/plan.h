@@ -27,6 +27,7 @@ struct plan {
 	uint64_t size, modes, max_subset, budget, lose_flush, skip, limit, sample, seed, workloads;
 	uint64_t keep; /* cases of a cluster; UINT64_MAX: all */
 	bool vary_all, fsck, paranoid;
+	bool ours;	/* nobody but this user can have written it */
 	uint32_t given; /* a bit for each key that was set */
 };
 
@@ -52,6 +53,14 @@ int plan_parse(const char *text, size_t len, const char *source, struct plan *ou
 int plan_save(const struct plan *p, const char *run, struct err *err) must_check;
 /* -ENOENT if the run has none. */
 int plan_load(const char *run, struct plan *out, struct err *err) must_check;
+/*
+ * A plan names programs that are run. Refuses one that does, unless it is this user's own or
+ * `trust` says that it may.
+ */
+int plan_trust(const struct plan *p, const char *run, bool trust, struct err *err) must_check;
+/* The same for keys of a file that is not this user's own; those that are not there are NULL. */
+int plan_check_commands(const char *file, const char *target, const char *mkfs, const char *recover,
+			const char *fsck, struct err *err) must_check;
 
 /* "persist,reorder", here and in cases. */
 void plan_print_modes(uint64_t modes, struct strbuf *out);

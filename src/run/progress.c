@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <math.h>
 #include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -108,13 +107,6 @@ static void take(struct progress *p, const struct progress_record *r)
 
 /* ---- writing ---- */
 
-/* Tabs and line ends separate. */
-static void add_clean(struct strbuf *out, const char *text)
-{
-	for (; *text; text++)
-		strbuf_addch(out, *text == '\t' || *text == '\n' ? ' ' : *text);
-}
-
 static void print_record(const struct progress_record *r, struct strbuf *out)
 {
 	const struct run_totals *t = &r->totals;
@@ -124,9 +116,9 @@ static void print_record(const struct progress_record *r, struct strbuf *out)
 
 		strbuf_addf(out, "found %llu %llu %x ", (unsigned long long)c->count,
 			    (unsigned long long)c->kept, c->kinds);
-		add_clean(out, c->name);
+		strbuf_add_flat(out, c->name);
 		strbuf_addch(out, '\t');
-		add_clean(out, c->words);
+		strbuf_add_flat(out, c->words);
 		strbuf_addch(out, '\n');
 	}
 	strbuf_addf(out, "done %llu %llu %llu %llu %llu %llu %llu %llu %llu %.17g %.17g %u ",
@@ -224,24 +216,22 @@ static bool check_record(const struct strbuf *text)
 	return text->len - n == (size_t)len && memcmp(check + 1, want, (size_t)len) == 0;
 }
 
-/* The next line, with its end; false at the end of what is whole. */
-static bool next_line(FILE *in, char **line, size_t *cap, size_t *len)
+/* The next line, with its end; false at the end of what is whole. A NUL in it ends it early. */
+static bool next_line(FILE *in, char line[LINE_LIMIT + 2], size_t *len)
 {
-	ssize_t n = getline(line, cap, in);
-
-	*len = n < 0 ? 0 : (size_t)n;
-	return n > 0 && n <= LINE_LIMIT && (*line)[n - 1] == '\n' && strlen(*line) == (size_t)n;
+	*len = fgets(line, LINE_LIMIT + 2, in) ? strlen(line) : 0;
+	return *len && line[*len - 1] == '\n';
 }
 
-/* 1 and a record, 0 if there is no other that is whole. */
+/* True and a record; false if there is no other that is whole. */
 static bool read_record(FILE *in, struct strbuf *text, struct progress_record *r)
 {
-	auto_free char *line = NULL;
-	size_t cap = 0, len;
+	char line[LINE_LIMIT + 2];
+	size_t len;
 
 	strbuf_clear(text);
 	vec_clear(&r->clusters);
-	while (next_line(in, &line, &cap, &len) && r->clusters.n <= FINDING_KIND_END) {
+	while (next_line(in, line, &len) && r->clusters.n <= FINDING_KIND_END) {
 		struct progress_cluster c;
 
 		strbuf_add(text, line, len);
@@ -287,16 +277,31 @@ static int read_all(FILE *in, const char *path, struct progress *p, off_t *end, 
 	return rc;
 }
 
+static int open_to_read(const char *path, FILE **out, struct err *err)
+{
+	auto_fd fd = io_open_file(AT_FDCWD, path, O_RDONLY, path, err);
+
+	if (fd < 0)
+		return fd;
+	*out = fdopen(fd, "r");
+	if (!*out)
+		return err_set(err, -errno, "cannot open %s: %m", path);
+	steal_fd(&fd);
+	return 0;
+}
+
 int progress_load(const char *run, uint64_t total, struct progress *out, struct err *err)
 {
 	auto_free char *path = xasprintf("%s/progress", run);
-	auto_file in = fopen(path, "re");
+	auto_file in = NULL;
 	off_t end;
 
 	*out = (struct progress){ .fd = -1, .total = total };
-	if (!in)
-		return errno == ENOENT ? 0 : err_set(err, -errno, "cannot open %s: %m", path);
-	int rc = read_all(in, path, out, &end, err);
+	if (access(path, F_OK) < 0 && errno == ENOENT)
+		return 0;
+	int rc = open_to_read(path, &in, err);
+	if (!rc)
+		rc = read_all(in, path, out, &end, err);
 	if (rc)
 		progress_release(out);
 	return rc;
@@ -304,14 +309,12 @@ int progress_load(const char *run, uint64_t total, struct progress *out, struct 
 
 static int take_lock(int fd, const char *run, struct err *err)
 {
-	const struct timespec nap = { .tv_nsec = 100000000 };
-
 	for (int i = 0; i < LOCK_TRIES; i++) {
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
 			return 0;
 		if (errno != EWOULDBLOCK)
 			return err_set(err, -errno, "cannot lock %s/progress: %m", run);
-		nanosleep(&nap, NULL);
+		util_sleep_ms(100);
 	}
 	return err_set(err, -EBUSY, "another process is at work on %s: wait until it ends", run);
 }
@@ -342,17 +345,19 @@ int progress_create(const char *run, uint64_t total, struct progress *out, struc
 int progress_resume(const char *run, uint64_t total, struct progress *out, struct err *err)
 {
 	auto_free char *path = xasprintf("%s/progress", run);
+	auto_file in = NULL;
 	off_t end = 0;
 
-	*out = (struct progress){ .total = total };
-	out->fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-	if (out->fd < 0)
-		return err_set(err, -errno, "cannot open %s: %m", path);
+	*out = (struct progress){ .fd = -1, .total = total };
+	/* Behind a link there may be another's file, which is not to be cut. */
+	int fd = io_open_file(AT_FDCWD, path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW, path, err);
+	if (fd < 0)
+		return fd;
+	out->fd = fd;
 	int rc = take_lock(out->fd, run, err);
 	/* Opened anew: the lock belongs to the descriptor that is kept. */
-	auto_file in = rc ? NULL : fopen(path, "re");
-	if (!rc && !in)
-		rc = err_set(err, -errno, "cannot open %s: %m", path);
+	if (!rc)
+		rc = open_to_read(path, &in, err);
 	if (!rc)
 		rc = read_all(in, path, out, &end, err);
 	if (!rc && ftruncate(out->fd, end) < 0)

@@ -6,32 +6,14 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "base/io.h"
+#include "base/proc.h"
 #include "base/vec.h"
 
 enum { PATIENCE_MS = 5000, NAP_MS = 10 };
 
 struct pids vec_of(pid_t);
-
-/* State and parent of a process; false if there is none. */
-static bool look_at(pid_t pid, char *state, pid_t *parent)
-{
-	char path[64];
-	auto_strbuf stat = STRBUF_INIT;
-	int above;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (io_slurp(path, 4096, &stat, NULL))
-		return false;
-	/* The name, in parentheses, may hold anything. */
-	const char *p = strrchr(strbuf_str(&stat), ')');
-	if (!p || sscanf(p, ") %c %d", state, &above) != 2)
-		return false;
-	*parent = above;
-	return true;
-}
 
 static bool contains(const struct pids *list, pid_t pid)
 {
@@ -48,10 +30,10 @@ static bool add_children(struct pids *list)
 	size_t before = list->n;
 
 	for (struct dirent *d; proc && (d = readdir(proc));) {
-		pid_t pid = (pid_t)strtol(d->d_name, NULL, 10), parent;
-		char state;
+		pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
+		struct proc_stat p;
 
-		if (pid > 0 && look_at(pid, &state, &parent) && contains(list, parent) &&
+		if (pid > 0 && proc_stat(pid, &p) && contains(list, p.parent) &&
 		    !contains(list, pid))
 			vec_push(list, pid);
 	}
@@ -72,7 +54,6 @@ static bool same_program(pid_t pid)
 
 bool reap_tree(pid_t pid, int *status)
 {
-	const struct timespec nap = { .tv_nsec = NAP_MS * 1000000L };
 	struct pids list = { 0 };
 	bool gone = false;
 
@@ -89,7 +70,7 @@ bool reap_tree(pid_t pid, int *status)
 
 		gone = got == pid || (got < 0 && errno == ECHILD);
 		if (!gone)
-			nanosleep(&nap, NULL);
+			util_sleep_ms(NAP_MS);
 	}
 	return gone;
 }
@@ -97,13 +78,13 @@ bool reap_tree(pid_t pid, int *status)
 void reap_describe(pid_t pid, struct strbuf *out)
 {
 	auto_strbuf stack = STRBUF_INIT;
-	char path[64], state = '?';
-	pid_t parent;
+	struct proc_stat p;
+	char path[64];
 
-	if (!look_at(pid, &state, &parent))
+	if (!proc_stat(pid, &p))
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/stack", (int)pid);
-	strbuf_addf(out, "process %d is in state %c\n", (int)pid, state);
+	strbuf_addf(out, "process %d is in state %c\n", (int)pid, p.state);
 	if (io_slurp(path, 65536, &stack, NULL) == 0 && stack.len)
 		strbuf_addf(out, "its stack in the kernel:\n%s", stack.buf);
 }

@@ -22,20 +22,48 @@ static int make_dir(const char *path, struct err *err)
 	return 0;
 }
 
+/* Below a run: what is there must not lead out of it. */
+static int make_inside(const char *path, struct err *err)
+{
+	struct stat st;
+	int rc = make_dir(path, err);
+
+	if (!rc && lstat(path, &st) < 0)
+		rc = err_set(err, -errno, "cannot look at %s: %m", path);
+	if (!rc && !S_ISDIR(st.st_mode))
+		rc = err_set(err, -ENOTDIR, "%s is not a directory: remove it", path);
+	return rc;
+}
+
+/* What else has a name that a run uses would be overwritten. */
+static int check_unused(const char *path, struct err *err)
+{
+	static const char *const names[] = { "run", "progress", "suppressions", "kernel-log" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		auto_free char *file = xasprintf("%s/%s", path, names[i]);
+		struct stat st;
+
+		if (lstat(file, &st) < 0)
+			continue;
+		return !i ? err_set(err, -EEXIST,
+				    "%s holds a run already: give --resume %s to go on with it, "
+				    "or another -o",
+				    path, path)
+			  : err_set(err, -EEXIST, "%s is there already: give another -o", file);
+	}
+	return 0;
+}
+
 int store_create(const char *path, const char *target, char **out, struct err *err)
 {
 	auto_free char *run = path ? xstrdup(path) : NULL;
 	int rc = 0;
 
 	if (path) {
-		auto_free char *plan = xasprintf("%s/run", path);
-
-		rc = access(plan, F_OK) < 0
-			     ? make_dir(path, err)
-			     : err_set(err, -EEXIST,
-				       "%s holds a run already: give --resume %s to go on with it, "
-				       "or another -o",
-				       path, path);
+		rc = check_unused(path, err);
+		if (!rc)
+			rc = make_dir(path, err);
 	} else {
 		char name[32];
 		size_t n = strcspn(target, ",: /");
@@ -55,28 +83,49 @@ int store_create(const char *path, const char *target, char **out, struct err *e
 	if (rc)
 		return rc;
 	auto_free char *findings = xasprintf("%s/findings", run);
-	rc = make_dir(findings, err);
+	rc = make_inside(findings, err);
 	if (!rc)
 		*out = steal(run);
 	return rc;
 }
 
-/* Keeps the base image of a worker, once. */
-static int store_base(const char *run, unsigned number, const struct image *base, struct err *err)
+/* Keeps the base image of a worker, once. One that another wrote is of another file system. */
+static int store_base(const struct store_place *at, const struct image *base, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/base-%u.img", run, number);
+	auto_free char *path = xasprintf("%s/base-%u.img", at->run, at->base);
+	struct stat st;
 
-	return access(path, F_OK) == 0 ? 0 : image_save_file(base, path, err);
+	if (*at->base_kept)
+		return 0;
+	if (lstat(path, &st) == 0)
+		return err_set(err, -EEXIST, "%s is there, and is not of this worker", path);
+	int rc = image_save_file(base, path, err);
+	*at->base_kept = !rc;
+	return rc;
+}
+
+/* The number of a name "base-N.img", or -1. Longer numbers were not given by us. */
+static long base_number(const char *name)
+{
+	int end = 0;
+	unsigned number;
+
+	if (sscanf(name, "base-%9u.img%n", &number, &end) != 1 || !end || name[end] ||
+	    (name[5] < '0' || name[5] > '9'))
+		return -1;
+	return (long)number;
 }
 
 unsigned store_next_base(const char *run)
 {
-	for (unsigned i = 0;; i++) {
-		auto_free char *path = xasprintf("%s/base-%u.img", run, i);
+	DIR *d = opendir(run);
+	long last = -1;
 
-		if (access(path, F_OK) < 0)
-			return i;
-	}
+	for (struct dirent *e; d && (e = readdir(d));)
+		last = max(last, base_number(e->d_name));
+	if (d)
+		closedir(d);
+	return (unsigned)(last + 1);
 }
 
 static int write_file(const char *dir, const char *name, const char *text, size_t len,
@@ -85,11 +134,9 @@ static int write_file(const char *dir, const char *name, const char *text, size_
 	return io_write_file(dir, name, text, len, 0, err);
 }
 
-/* Tabs and line ends separate; inside a text they become blanks. */
 static void add_field(struct strbuf *out, const char *text, char end)
 {
-	for (; *text; text++)
-		strbuf_addch(out, *text == '\t' || *text == '\n' ? ' ' : *text);
+	strbuf_add_flat(out, text);
 	strbuf_addch(out, end);
 }
 
@@ -216,7 +263,7 @@ static int make_case_dir(const struct store_place *at, char **out, struct err *e
 {
 	auto_free char *name = store_name(at);
 	auto_free char *path = xasprintf("%s/findings/%s", at->run, name);
-	int rc = make_dir(path, err);
+	int rc = make_inside(path, err);
 
 	if (!rc)
 		*out = steal(path);
@@ -231,7 +278,7 @@ int store_case(const struct store_place *at, const struct run_case *c, const str
 	int rc = make_case_dir(at, &path, err);
 
 	if (!rc)
-		rc = store_base(at->run, at->base, c->base, err);
+		rc = store_base(at, c->base, err);
 	return rc ? rc : write_case(path, base, c, opts, err);
 }
 
@@ -300,11 +347,11 @@ char *store_cluster(enum finding_kind kind, const struct workload *w)
 
 /* ---- reading back ---- */
 
+enum { TEXT_MAX = 64 << 20 };
+
 static int read_file(const char *dir, const char *name, struct strbuf *out, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/%s", dir, name);
-
-	return io_slurp(path, 64 << 20, out, err);
+	return io_slurp_file(dir, name, TEXT_MAX, out, NULL, err);
 }
 
 static void take_key(struct stored_case *c, const char *key, const char *value)
@@ -350,13 +397,44 @@ static void take_problem(struct stored_case *c, char *line)
 					  xstrdup(line ? line : "") });
 }
 
+/* What a case has besides texts is not read here, but must not be waited for later, either. */
+static int check_files(const struct stored_case *c, struct err *err)
+{
+	const char *const names[] = { "trace", "recovery", c->base };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		auto_free char *path = xasprintf("%s/%s", c->dir, names[i]);
+		struct stat st;
+
+		if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+			return err_set(err, -EINVAL, "%s is not a regular file", path);
+	}
+	return 0;
+}
+
+static int check_case(const struct stored_case *c, struct err *err)
+{
+	const char *above = "../../";
+
+	if (!c->target || !c->state || !c->guarantee || !c->base)
+		return err_set(err, -EINVAL, "%s/case lacks target, guarantee, state or base",
+			       c->dir);
+	if (!streq(c->base, "none") && !streq(c->base, "base.img") &&
+	    (strncmp(c->base, above, strlen(above)) != 0 ||
+	     base_number(c->base + strlen(above)) < 0))
+		return err_set(err, -EINVAL,
+			       "%s/case: its base is base.img or ../../base-N.img, not '%.40s'",
+			       c->dir, c->base);
+	return check_files(c, err);
+}
+
 int store_load(const char *dir, struct stored_case *out, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
 
 	*out = (struct stored_case){ .dir = xstrdup(dir) };
 	workload_init(&out->workload);
-	int rc = read_file(dir, "case", &text, err);
+	int rc = io_slurp_file(dir, "case", TEXT_MAX, &text, &out->ours, err);
 	char *rest = text.buf;
 	for (char *line; !rc && (line = strsep(&rest, "\n"));) {
 		char *blank = strchr(line, ' ');
@@ -366,8 +444,8 @@ int store_load(const char *dir, struct stored_case *out, struct err *err)
 			take_key(out, line, blank + 1);
 		}
 	}
-	if (!rc && (!out->target || !out->state || !out->guarantee || !out->base))
-		rc = err_set(err, -EINVAL, "%s/case lacks target, guarantee, state or base", dir);
+	if (!rc)
+		rc = check_case(out, err);
 	strbuf_clear(&text);
 	if (!rc)
 		rc = read_file(dir, "problems", &text, err);
@@ -384,6 +462,15 @@ int store_load(const char *dir, struct stored_case *out, struct err *err)
 	if (rc)
 		stored_case_release(out);
 	return rc;
+}
+
+int store_trust(const struct stored_case *c, bool trust, struct err *err)
+{
+	auto_free char *file = xasprintf("%s/case", c->dir);
+
+	return trust || c->ours
+		       ? 0
+		       : plan_check_commands(file, c->target, c->mkfs, c->recover, c->fsck, err);
 }
 
 void stored_case_release(struct stored_case *c)
@@ -483,24 +570,43 @@ void store_list_release(struct store_list *l)
 
 /* ---- going on with a run ---- */
 
-static int remove_case(const char *dir, struct err *err)
+/* Never through a link: what it leads to is not of this run. */
+static int open_inside(int dir, const char *name, const char *path, struct err *err)
+{
+	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? err_set(err, -errno,
+				errno == ENOTDIR || errno == ELOOP
+					? "%s is not a directory: it may be a link to others' files"
+					: "cannot open %s: %m",
+				path)
+		      : fd;
+}
+
+/* Removes a file, or a directory of files. */
+static int remove_case(int findings, const char *name, const char *path, struct err *err)
 {
 	struct dirent **names;
-	int n = scandir(dir, &names, NULL, NULL);
-	int rc = n < 0 ? err_set(err, -errno, "cannot read %s: %m", dir) : 0;
 
+	if (unlinkat(findings, name, 0) == 0)
+		return 0;
+	auto_fd dir = open_inside(findings, name, path, err);
+	if (dir < 0)
+		return dir;
+	int n = scandirat(dir, ".", &names, NULL, NULL);
+	int rc = n < 0 ? err_set(err, -errno, "cannot read %s: %m", path) : 0;
 	for (int i = 0; i < n; i++) {
-		auto_free char *path = xasprintf("%s/%s", dir, names[i]->d_name);
-		bool itself = streq(names[i]->d_name, ".") || streq(names[i]->d_name, "..");
+		const char *file = names[i]->d_name;
+		bool itself = streq(file, ".") || streq(file, "..");
 
-		if (!rc && !itself && unlink(path) < 0)
-			rc = err_set(err, -errno, "cannot remove %s: %m", path);
+		if (!rc && !itself && unlinkat(dir, file, 0) < 0)
+			rc = err_set(err, -errno, "cannot remove %s/%s: %m", path, file);
 		free(names[i]);
 	}
 	if (n >= 0)
 		free(names);
-	if (!rc && rmdir(dir) < 0)
-		rc = err_set(err, -errno, "cannot remove %s: %m", dir);
+	if (!rc && unlinkat(findings, name, AT_REMOVEDIR) < 0)
+		rc = err_set(err, -errno, "cannot remove %s: %m", path);
 	return rc;
 }
 
@@ -509,11 +615,14 @@ int store_forget(const char *run, bool (*is_done)(const void *ctx, uint64_t work
 {
 	auto_free char *path = xasprintf("%s/findings", run);
 	struct dirent **names;
-	int n = scandir(path, &names, not_hidden, by_number);
-	int rc = n < 0 ? err_set(err, -errno, "cannot read %s: %m", path) : 0;
+	auto_fd dir = open_inside(AT_FDCWD, path, path, err);
 
+	if (dir < 0)
+		return dir;
+	int n = scandirat(dir, ".", &names, not_hidden, by_number);
+	int rc = n < 0 ? err_set(err, -errno, "cannot read %s: %m", path) : 0;
 	for (int i = 0; i < n; i++) {
-		auto_free char *dir = xasprintf("%s/%s", path, names[i]->d_name);
+		auto_free char *one = xasprintf("%s/%s", path, names[i]->d_name);
 		unsigned long long workload, number;
 		char more;
 
@@ -521,7 +630,7 @@ int store_forget(const char *run, bool (*is_done)(const void *ctx, uint64_t work
 		if (!rc &&
 		    sscanf(names[i]->d_name, "%llu-%llu%c", &workload, &number, &more) == 2 &&
 		    !is_done(ctx, workload))
-			rc = remove_case(dir, err);
+			rc = remove_case(dir, names[i]->d_name, one, err);
 		free(names[i]);
 	}
 	if (n >= 0)

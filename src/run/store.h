@@ -5,6 +5,7 @@
  *	RUN/run                     what it tests; see plan.h
  *	RUN/progress                which workloads are done, and what they found; see progress.h
  *	RUN/suppressions            the rules it was given, if any; see suppress.h
+ *	RUN/kernel-log              what the kernel complained of, and no case has
  *	RUN/base-N.img              the disk before each workload of one worker (sparse)
  *	RUN/findings/NAME/case      key and value a line: target, guarantee, state, base, ...
  *	               .../workload, trace, recovery, problems, expected, seen, kernel-log, said
@@ -27,13 +28,14 @@
  * that holds a run already is refused.
  */
 int store_create(const char *path, const char *target, char **out, struct err *err) must_check;
-/* The first number that no base image of the run has. */
+/* One more than the number of any base image of the run. */
 unsigned store_next_base(const char *run);
 
 /* Where a case is kept. */
 struct store_place {
 	const char *run;
-	unsigned base; /* the number of the base image, which is written once */
+	unsigned base;	 /* the number of the base image, which is written once */
+	bool *base_kept; /* whether it was written; whoever has that number keeps this */
 	uint64_t workload, number;
 };
 
@@ -74,11 +76,18 @@ struct stored_case {
 	char *layer; /* of the enumeration that found it; NULL if before any crash */
 	char *crash, *prune, *phase; /* NULL if it is not said */
 	uint64_t size, done, max_subset, budget, seed, lose_flush, hang_after_ms;
+	bool ours; /* nobody but this user can have written it */
 	struct workload workload;
 	struct vec_of(struct stored_problem) problems;
 };
 
+/* The case may come from anywhere: its base image is one of its run, or its own. */
 int store_load(const char *dir, struct stored_case *out, struct err *err) must_check;
+/*
+ * A case names programs that are run. Refuses one that does, unless it is this user's own or
+ * `trust` says that it may.
+ */
+int store_trust(const struct stored_case *c, bool trust, struct err *err) must_check;
 void stored_case_release(struct stored_case *c);
 /* Whether it was found before any crash: there is no state to rebuild. */
 bool stored_case_live(const struct stored_case *c);

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <unistd.h>
 
 #include "base/io.h"
 
@@ -95,6 +96,17 @@ int suppress_load(struct suppress *s, const char *path, struct err *err)
 	auto_strbuf text = STRBUF_INIT;
 	int rc = io_slurp(path, TEXT_MAX, &text, err);
 
+	return rc ? rc : suppress_parse(s, strbuf_str(&text), text.len, path, err);
+}
+
+int suppress_load_saved(struct suppress *s, const char *run, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/suppressions", run);
+	auto_strbuf text = STRBUF_INIT;
+
+	if (access(path, F_OK) < 0 && errno == ENOENT)
+		return 0;
+	int rc = io_slurp_file(run, "suppressions", TEXT_MAX, &text, NULL, err);
 	return rc ? rc : suppress_parse(s, strbuf_str(&text), text.len, path, err);
 }
 

@@ -13,15 +13,15 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/io.h"
+#include "base/signals.h"
 #include "run/reap.h"
 #include "run/store.h"
 
@@ -30,6 +30,13 @@ enum {
 	STOP_MS = 10000,      /* how long a worker may be silent once all shall stop */
 	DEATHS_MAX = 3,	      /* of a worker in a row, without a workload done between them */
 	CLEAN_MS = 5000,
+};
+
+/* How a worker ends, but for a signal. */
+enum worker_end {
+	WORKER_DONE,
+	WORKER_NOT_BEGUN = 2, /* it told MSG_FATAL */
+	WORKER_LOST = 3,      /* its target is good for nothing more; it told MSG_ERROR */
 };
 
 enum message_kind { MSG_DONE, MSG_FINDING, MSG_ERROR, MSG_FATAL };
@@ -64,7 +71,9 @@ struct kept {
 struct shared {
 	_Atomic uint64_t next;
 	_Atomic bool stop;
+	_Atomic bool begun; /* some worker could begin */
 	struct note note[WORKERS_MAX];
+	struct kmsg_shared kmsg;
 	struct kept kept[KEPT_SLOTS];
 };
 
@@ -107,6 +116,7 @@ struct worker {
 	struct note *note;
 	const char *dir; /* the run's directory, as it is reached from here */
 	unsigned slot, base;
+	bool base_kept;
 	int out;
 	uint64_t at; /* the workload at hand */
 	uint64_t cases, suppressed;
@@ -169,7 +179,11 @@ static int on_finding(void *ctx, const struct run_case *c, struct err *err)
 	snprintf(f->words, sizeof(f->words), "%s", first->words);
 	f->kept = take_place(w->shared, cluster, w->opts->keep);
 	if (f->kept) {
-		struct store_place at = { w->dir, w->base, w->at, f->number };
+		struct store_place at = { .run = w->dir,
+					  .base = w->base,
+					  .base_kept = &w->base_kept,
+					  .workload = w->at,
+					  .number = f->number };
 		int rc = store_case(&at, c, &w->opts->run, err);
 
 		if (rc == -ENOSPC)
@@ -182,7 +196,8 @@ static int on_finding(void *ctx, const struct run_case *c, struct err *err)
 	return 0;
 }
 
-static void do_workload(struct worker *w, struct run *run, struct workload *scratch)
+/* -ENODEV: the target is good for nothing more. */
+static int do_workload(struct worker *w, struct run *run, struct workload *scratch)
 {
 	struct message m = { .kind = MSG_DONE, .number = w->at };
 	struct run_reporter reporter = { .found = on_finding, .ctx = w, .phase = on_phase };
@@ -203,10 +218,12 @@ static void do_workload(struct worker *w, struct run *run, struct workload *scra
 	m.suppressed = w->suppressed;
 	m.totals.findings -= min(m.totals.findings, w->suppressed);
 	tell(w, &m);
+	return rc;
 }
 
-static int worker_main(struct worker *w)
+static enum worker_end worker_main(struct worker *w)
 {
+	int rc = 0;
 	struct run_opts opts = w->opts->run;
 	auto_workload scratch;
 	struct err err = ERR_INIT;
@@ -215,21 +232,27 @@ static int worker_main(struct worker *w)
 
 	workload_init(&scratch);
 	opts.target.worker = w->slot;
+	opts.target.kmsg = &w->shared->kmsg;
 	on_phase(w, "making a file system", "");
 	if (run_open(&opts, &run, &err)) {
 		tell_words(w, MSG_FATAL, err.msg);
-		return 2;
+		return WORKER_NOT_BEGUN;
 	}
+	atomic_store(&w->shared->begun, true);
 	while (!atomic_load(&w->shared->stop)) {
 		w->at = atomic_fetch_add(&w->shared->next, 1);
 		if (w->at >= total)
 			break;
 		if (!progress_has(w->opts->progress, w->at))
-			do_workload(w, run, &scratch);
+			rc = do_workload(w, run, &scratch);
+		/* To close what cannot be unmounted may take for ever; it goes with this process.
+		 */
+		if (rc == -ENODEV)
+			return WORKER_LOST;
 	}
 	on_phase(w, "closing the file system", "");
 	run_close(run);
-	return 0;
+	return WORKER_DONE;
 }
 
 /* ---- in the parent ---- */
@@ -249,10 +272,12 @@ struct parent {
 	struct shared *shared;
 	struct slot slot[WORKERS_MAX];
 	char dir[32]; /* the run's directory as a worker reaches it: its own mounts may hide it */
+	struct kmsg kmsg;
 	unsigned next_base;
 	uint64_t failed; /* workloads that could not be done */
 	bool killed;
-	char fatal[1024];
+	bool fatal_told;
+	char fatal[1024]; /* why a worker could not begin, the last one */
 };
 
 static volatile sig_atomic_t signalled;
@@ -281,10 +306,9 @@ static void child_main(struct parent *p, unsigned i, unsigned base, int out, pid
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
-		_exit(2);
+		_exit(WORKER_NOT_BEGUN);
 	setpgid(0, 0); /* Ctrl-C goes to the parent, which tells us to stop */
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_DFL);
+	signals_in_child(true);
 	for (unsigned k = 0; k < p->opts->jobs; k++)
 		if (p->slot[k].pid && k != i)
 			util_close(p->slot[k].in);
@@ -370,7 +394,9 @@ static void take_done(struct parent *p, struct slot *s, const struct message *m)
 static void take_finding(struct parent *p, struct slot *s, const struct worker_finding *f)
 {
 	struct progress_cluster c = { .kinds = f->kinds, .count = 1, .kept = f->kept };
-	struct store_place at = { p->opts->dir, 0, f->workload, f->number };
+	struct store_place at = { .run = p->opts->dir,
+				  .workload = f->workload,
+				  .number = f->number };
 	auto_free char *name = store_name(&at);
 	auto_free char *dir = f->kept ? xasprintf("%s/findings/%s", p->opts->dir, name) : NULL;
 
@@ -394,8 +420,8 @@ static void take_message(struct parent *p, unsigned i, const struct message *m)
 		failed(p, xstrdup(m->words));
 		break;
 	case MSG_FATAL:
-		if (!*p->fatal)
-			snprintf(p->fatal, sizeof(p->fatal), "%s", m->words);
+		snprintf(p->fatal, sizeof(p->fatal), "%s", m->words);
+		p->fatal_told = false;
 		break;
 	}
 }
@@ -432,10 +458,39 @@ static char *phase_of(const struct parent *p, unsigned i)
 			 *note->on ? " " : "", (int)sizeof(note->on) - 1, note->on);
 }
 
+static void tell_fatal(struct parent *p)
+{
+	failed(p, xasprintf("a worker could not begin: %s", p->fatal));
+	p->fatal_told = true;
+}
+
+/* A worker that should have gone on ended by itself: says why, and puts another in its place. */
+static void replace_ended(struct parent *p, unsigned i, int status)
+{
+	auto_free char *name = name_of(p, i), *phase = phase_of(p, i);
+	int sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0, code = WEXITSTATUS(status);
+
+	forget_work(&p->slot[i]);
+	p->killed = true;
+	if (sig)
+		failed(p, xasprintf("%s: the worker was ended by signal %d (%s) while %s%s", name,
+				    sig, strsignal(sig), phase,
+				    sig != SIGKILL ? ""
+						   : ", by a person or for lack of memory (see "
+						     "dmesg; -j 1 needs less)"));
+	else if (code == WORKER_NOT_BEGUN && !atomic_load(&p->shared->begun))
+		return; /* where no one could begin, another cannot, either */
+	else if (code == WORKER_NOT_BEGUN)
+		tell_fatal(p);
+	else if (code != WORKER_LOST) /* which has told why */
+		failed(p, xasprintf("%s: the worker ended with status %d while %s", name, code,
+				    phase));
+	replace(p, i);
+}
+
 static void listen_to(struct parent *p, unsigned i)
 {
 	struct slot *s = &p->slot[i];
-	const struct timespec nap = { .tv_nsec = 2000000 };
 	uint64_t start = util_now_ns();
 	bool ours = false;
 	int status = 0;
@@ -445,7 +500,7 @@ static void listen_to(struct parent *p, unsigned i)
 	close(s->in);
 	/* What it had mounted goes before it does. */
 	while (waitpid(s->pid, &status, WNOHANG) == 0) {
-		nanosleep(&nap, NULL);
+		util_sleep_ms(2);
 		if (util_now_ns() - start < STOP_MS * 1000000ULL)
 			continue;
 		ours = p->killed = true;
@@ -453,18 +508,8 @@ static void listen_to(struct parent *p, unsigned i)
 			break;
 	}
 	s->pid = 0;
-	if (!WIFSIGNALED(status) || ours || atomic_load(&p->shared->stop))
-		return;
-	auto_free char *name = name_of(p, i), *phase = phase_of(p, i);
-	forget_work(s);
-	failed(p, xasprintf("%s: the worker was ended by signal %d (%s) while %s%s", name,
-			    WTERMSIG(status), strsignal(WTERMSIG(status)), phase,
-			    WTERMSIG(status) != SIGKILL
-				    ? ""
-				    : ", by a person or for lack of memory (see dmesg; -j 1 needs "
-				      "less)"));
-	p->killed = true;
-	replace(p, i);
+	if (status && !ours && !atomic_load(&p->shared->stop))
+		replace_ended(p, i, status);
 }
 
 /* ---- workers that hang ---- */
@@ -477,7 +522,7 @@ static void take_hang(struct parent *p, unsigned i, const struct store_hang *h)
 				    .number = s->cases,
 				    .kind = FINDING_HANG,
 				    .kinds = 1U << FINDING_HANG };
-	struct store_place at = { p->opts->dir, 0, f.workload, f.number };
+	struct store_place at = { .run = p->opts->dir, .workload = f.workload, .number = f.number };
 	auto_free char *cluster = store_cluster(FINDING_HANG, h->workload);
 	struct err err = ERR_INIT;
 
@@ -564,6 +609,41 @@ static unsigned running(const struct parent *p)
 	return n;
 }
 
+/* What the kernel said, and no worker took for its own: a finding of the run, without a state. */
+static void take_unclaimed(struct parent *p, const struct kmsg_block *b)
+{
+	struct worker_finding f = { .kind = FINDING_KERNEL_LOG, .kinds = 1U << FINDING_KERNEL_LOG };
+	auto_free char *path = xasprintf("%s/kernel-log", p->opts->dir);
+
+	snprintf(f.cluster, sizeof(f.cluster), "%s: of no workload in particular",
+		 finding_kind_name(f.kind));
+	if (suppress_names(p->opts->suppress, p->opts->run.target.spec, f.cluster)) {
+		p->result->suppressed++;
+		return;
+	}
+	auto_fd fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+	int rc = fd < 0 ? -errno : io_write_full(fd, b->text, strlen(b->text));
+	if (rc)
+		failed(p, xasprintf("cannot write %s: %s", path, strerror(-rc)));
+	f.kept = !rc;
+	snprintf(f.words, sizeof(f.words), "the kernel says: %.*s", (int)strcspn(b->text, "\n"),
+		 b->text);
+	p->result->totals.findings++;
+	p->opts->found(p->opts->ctx, &f, rc ? NULL : path);
+}
+
+static void hear_kernel(struct parent *p)
+{
+	struct kmsg_block b;
+
+	kmsg_watch(&p->kmsg);
+	while (kmsg_next_unclaimed(&p->kmsg, &b)) {
+		take_unclaimed(p, &b);
+		kmsg_block_release(&b);
+	}
+	kmsg_close(&p->kmsg);
+}
+
 static void supervise(struct parent *p)
 {
 	uint64_t start = util_now_ns();
@@ -575,6 +655,7 @@ static void supervise(struct parent *p)
 		for (unsigned i = 0; i < p->opts->jobs; i++)
 			fds[i] = (struct pollfd){ p->slot[i].pid ? p->slot[i].in : -1, POLLIN, 0 };
 		poll(fds, p->opts->jobs, 200);
+		kmsg_watch(&p->kmsg);
 		for (unsigned i = 0; i < p->opts->jobs; i++) {
 			if (p->slot[i].pid && fds[i].revents)
 				listen_to(p, i);
@@ -595,7 +676,6 @@ static void supervise(struct parent *p)
 /* Takes back the devices of workers that were killed, in a process of its own: it may hang. */
 static void clean_up(void)
 {
-	const struct timespec nap = { .tv_nsec = 10000000 };
 	pid_t pid = fork();
 
 	if (pid == 0) {
@@ -604,7 +684,7 @@ static void clean_up(void)
 		_exit(disk_clean_up(NULL, &ignored) != 0);
 	}
 	for (int ms = 0; pid > 0 && ms < CLEAN_MS && !waitpid(pid, NULL, WNOHANG); ms += 10)
-		nanosleep(&nap, NULL);
+		util_sleep_ms(10);
 }
 
 /* What nobody took, as no worker was left to take it. */
@@ -618,6 +698,7 @@ static void count_left(struct parent *p)
 		return;
 	failed(p, xasprintf("%llu workloads were not run: %s", (unsigned long long)(total - done),
 			    *p->fatal ? p->fatal : "the workers died"));
+	p->fatal_told = true;
 }
 
 static int start_all(struct parent *p, struct err *err)
@@ -641,7 +722,7 @@ static int start_all(struct parent *p, struct err *err)
 int workers_run(const struct workers_opts *opts, struct workers_result *out, struct err *err)
 {
 	struct parent p = { .opts = opts, .result = out };
-	struct sigaction act = { .sa_handler = on_signal }, old_int, old_term;
+	struct signals signals;
 	auto_fd dir = open(opts->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	assert(opts->jobs >= 1 && opts->jobs <= WORKERS_MAX);
@@ -655,19 +736,21 @@ int workers_run(const struct workers_opts *opts, struct workers_result *out, str
 			-1, 0);
 	if (p.shared == MAP_FAILED)
 		return err_set(err, -errno, "cannot share memory with workers: %m");
+	kmsg_open(&p.kmsg, &p.shared->kmsg);
 	signalled = 0;
-	sigaction(SIGINT, &act, &old_int);
-	sigaction(SIGTERM, &act, &old_term);
+	signals_catch(&signals, on_signal);
 	int rc = start_all(&p, err);
 	supervise(&p);
-	sigaction(SIGINT, &old_int, NULL);
-	sigaction(SIGTERM, &old_term, NULL);
+	signals_restore(&signals);
 	if (p.killed)
 		clean_up();
+	hear_kernel(&p);
 	if (!rc && *p.fatal && opts->progress->done + p.failed == 0)
 		rc = err_set(err, -EIO, "%s", p.fatal);
 	else if (!rc)
 		count_left(&p);
+	if (!rc && *p.fatal && !p.fatal_told)
+		tell_fatal(&p);
 	for (unsigned i = 0; i < opts->jobs; i++)
 		vec_release(&p.slot[i].work.clusters);
 	munmap(p.shared, sizeof(*p.shared));

@@ -4,26 +4,9 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "base/proc.h"
 #include "base/strbuf.h"
 #include "base/util.h"
-
-/* The file of a program, as execvp() would find it; its size and time tell one version from
- * another.
- */
-static bool find_program(const char *name, struct stat *st)
-{
-	const char *path = getenv("PATH");
-	auto_free char *copy = xstrdup(path ? path : "/usr/sbin:/usr/bin:/sbin:/bin");
-	char *rest = copy;
-
-	for (char *dir; (dir = strsep(&rest, ":"));) {
-		auto_free char *file = xasprintf("%s/%s", *dir ? dir : ".", name);
-
-		if (stat(file, st) == 0 && S_ISREG(st->st_mode))
-			return true;
-	}
-	return false;
-}
 
 void cache_key(struct cache_key *key, const char *const *argv, const char *extra, uint64_t size)
 {
@@ -31,7 +14,9 @@ void cache_key(struct cache_key *key, const char *const *argv, const char *extra
 	struct stat st;
 
 	key->name[0] = '\0';
-	if (!find_program(argv[0], &st))
+	auto_free char *program = proc_find(argv[0]);
+	/* Its size and time tell one version from another. */
+	if (!program || stat(program, &st) < 0)
 		return;
 	for (; *argv; argv++)
 		strbuf_addf(&text, "%s%c", *argv, 0);

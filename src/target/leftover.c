@@ -15,6 +15,7 @@
 
 #include "base/io.h"
 #include "base/owner.h"
+#include "base/proc.h"
 #include "record/loop.h"
 #include "target/place.h"
 
@@ -62,23 +63,6 @@ static bool is_outage(pid_t pid)
 	return streq(name, "outage");
 }
 
-/* State and parent, from /proc/PID/stat. */
-static bool look_at(pid_t pid, char *state, pid_t *parent)
-{
-	auto_strbuf text = STRBUF_INIT;
-	char path[64];
-	int number;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (io_slurp(path, 4096, &text, NULL))
-		return false;
-	const char *p = strrchr(strbuf_str(&text), ')');
-	if (!p || sscanf(p, ") %c %d", state, &number) != 2)
-		return false;
-	*parent = number;
-	return true;
-}
-
 /* Whose it is, by the environment that a run gives to the programs it starts. */
 static enum owner_state owner_in_environment(pid_t pid)
 {
@@ -121,10 +105,9 @@ static enum owner_state owner_of_disk(pid_t pid, bool *self)
 static bool judge(pid_t pid, enum leftover_kind *kind)
 {
 	bool self = false;
-	char state;
-	pid_t parent;
+	struct proc_stat p;
 
-	if (!look_at(pid, &state, &parent) || state == 'Z' || pid == getpid())
+	if (!proc_stat(pid, &p) || p.state == 'Z' || pid == getpid())
 		return false;
 	enum owner_state disk = owner_of_disk(pid, &self);
 	*kind = LEFTOVER_PROCESS;
@@ -133,10 +116,10 @@ static bool judge(pid_t pid, enum leftover_kind *kind)
 	if (!is_outage(pid))
 		return false;
 	/* A worker dies with its parent; if it did not, it is stuck. */
-	if (self && !is_outage(parent))
+	if (self && !is_outage(p.parent))
 		return true;
 	*kind = LEFTOVER_STOPPED;
-	return state == 'T';
+	return p.state == 'T';
 }
 
 /*
@@ -145,12 +128,11 @@ static bool judge(pid_t pid, enum leftover_kind *kind)
  */
 static void wake(pid_t pid)
 {
-	char state;
-	pid_t parent;
+	struct proc_stat p;
 
 	kill(pid, SIGCONT);
-	if (is_outage(pid) && look_at(pid, &state, &parent) && parent > 1 && is_outage(parent))
-		kill(parent, SIGCONT);
+	if (is_outage(pid) && proc_stat(pid, &p) && p.parent > 1 && is_outage(p.parent))
+		kill(p.parent, SIGCONT);
 }
 
 static void find_processes(struct leftovers *out)

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "base/io.h"
 #include "record/loop.h"
 #include "target/kmsg.h"
@@ -159,21 +160,6 @@ static bool look_loop(struct machine *m)
 
 /* ---- file systems ---- */
 
-static bool in_path(const char *program)
-{
-	const char *path = getenv("PATH");
-	auto_free char *copy = xstrdup(path ? path : "/usr/sbin:/usr/bin:/sbin:/bin");
-	char *rest = copy;
-
-	for (char *dir; (dir = strsep(&rest, ":"));) {
-		auto_free char *file = xasprintf("%s/%s", *dir ? dir : ".", program);
-
-		if (access(file, X_OK) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* Whether some line of the file ends with `word`. */
 static bool file_has_line(const char *path, const char *word)
 {
@@ -218,9 +204,12 @@ static enum kernel_has kernel_has(const char *fs)
 /* Programs of a target that are not there, as a list. */
 static void missing_programs(const struct target_ops *t, struct strbuf *out)
 {
-	for (const char *const *p = t->programs; p && *p; p++)
-		if (!in_path(*p))
+	for (const char *const *p = t->programs; p && *p; p++) {
+		auto_free char *file = proc_find(*p);
+
+		if (!file)
 			strbuf_addf(out, "%s%s", out->len ? ", " : "", *p);
+	}
 }
 
 static bool look_target(struct machine *m, const struct target_ops *t)
@@ -292,15 +281,17 @@ static bool look_memory(struct machine *m)
 
 static void look_log(struct machine *m)
 {
-	auto_fd fd = kmsg_open();
+	struct kmsg log;
 
-	if (fd >= 0)
+	kmsg_open(&log, NULL);
+	if (log.fd >= 0)
 		add(m, "kernel log", MACHINE_OK, xstrdup("can be read"), NULL);
 	else
 		add(m, "kernel log", MACHINE_NOTE,
 		    xasprintf("/dev/kmsg: %s; what the kernel complains of is not seen",
 			      strerror(errno)),
 		    xstrdup("run as root, and in a container with /dev/kmsg"));
+	kmsg_close(&log);
 }
 
 static void look_console(struct machine *m)

@@ -48,14 +48,14 @@ int target_open(const struct target_opts *opts, struct target *t, struct err *er
 {
 	const struct target_ops *ops = target_find(opts->spec, err);
 
-	*t = (struct target){ .root = -1, .kmsg = -1 };
+	*t = (struct target){ .root = -1, .kmsg = { .fd = -1 } };
 	return ops ? target_open_as(ops, opts, t, err) : -EINVAL;
 }
 
 int target_open_as(const struct target_ops *ops, const struct target_opts *opts, struct target *t,
 		   struct err *err)
 {
-	*t = (struct target){ .ops = ops, .opts = *opts, .root = -1, .kmsg = -1 };
+	*t = (struct target){ .ops = ops, .opts = *opts, .root = -1, .kmsg = { .fd = -1 } };
 	if (ops->needs_root && geteuid() != 0)
 		return err_set(err, -EPERM,
 			       "target %s needs root: it mounts on this machine's kernel; "
@@ -68,7 +68,7 @@ int target_open_as(const struct target_ops *ops, const struct target_opts *opts,
 		rc = ops->open(t, &t->opts, err);
 	/* From here on: what was said before was of whoever had the device then. */
 	if (!rc)
-		t->kmsg = kmsg_open();
+		kmsg_open(&t->kmsg, opts->kmsg);
 	if (rc)
 		target_close(t);
 	return rc;
@@ -85,7 +85,7 @@ void target_close(struct target *t)
 		t->ops->close(t);
 	disk_close(t->disk);
 	t->disk = NULL;
-	util_close(steal_fd(&t->kmsg));
+	kmsg_close(&t->kmsg);
 	strbuf_release(&t->complaints);
 	free(t->mount_opts);
 	free(t->command);
@@ -115,17 +115,15 @@ int target_mount(struct target *t, struct strbuf *said, struct err *err)
 	return rc;
 }
 
-/* Takes what the kernel has said of this target; without a device only its bugs and warnings. */
-static void listen(struct target *t, bool device)
+/* Takes what the kernel has said of this target; without `of_device` only its bugs and warnings. */
+static void listen(struct target *t, bool of_device)
 {
 	/* A FUSE server is not the kernel's file system on that device; what is said is another's.
 	 */
-	bool own = device && t->disk && !t->command;
-	const char *path = own ? disk_device(t->disk) : NULL;
+	const char *path = t->disk && !t->command ? disk_device(t->disk) : NULL;
 	const char *slash = path ? strrchr(path, '/') : NULL;
 
-	if (t->kmsg >= 0)
-		kmsg_read(t->kmsg, slash ? slash + 1 : NULL, &t->complaints);
+	kmsg_read(&t->kmsg, slash ? slash + 1 : NULL, of_device, &t->complaints);
 }
 
 int target_umount(struct target *t, bool clean, struct err *err)

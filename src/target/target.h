@@ -16,18 +16,20 @@
 #include "base/strbuf.h"
 #include "core/image.h"
 #include "record/disk.h"
+#include "target/kmsg.h"
 
 struct target;
 
 struct target_opts {
 	const char *spec;
-	const char *recorder;  /* NULL: the best that works */
-	const char *mkfs_args; /* more arguments for mkfs; for fuse: the whole command */
-	const char *recover;   /* fuse: the command that recovers "{disk}" before a mount */
-	const char *fsck;      /* fuse: the command that checks "{disk}" */
-	uint64_t size;	       /* of the disk; 0: what the file system likes */
-	unsigned worker;       /* which of the parallel workers this is, from 0 */
-	uint64_t timeout_ms;   /* for programs that are run; 0: 60 s */
+	const char *recorder;	  /* NULL: the best that works */
+	const char *mkfs_args;	  /* more arguments for mkfs; for fuse: the whole command */
+	const char *recover;	  /* fuse: the command that recovers "{disk}" before a mount */
+	const char *fsck;	  /* fuse: the command that checks "{disk}" */
+	uint64_t size;		  /* of the disk; 0: what the file system likes */
+	struct kmsg_shared *kmsg; /* NULL: no other process of this run reads the kernel's log */
+	unsigned worker;	  /* which of the parallel workers this is, from 0 */
+	uint64_t timeout_ms;	  /* for programs that are run; 0: 60 s */
 };
 
 struct target_ops {
@@ -79,7 +81,7 @@ struct target {
 	bool mounted; /* also while it cannot be unmounted, and root is closed already */
 	char mnt[TARGET_PLACE_SIZE];
 	bool cut_off;		  /* the last unmount was none that a user would do */
-	int kmsg;		  /* the log of the kernel, read so far; -1 if it cannot be read */
+	struct kmsg kmsg;	  /* the log of the kernel, read so far */
 	struct strbuf complaints; /* of the kernel, not yet asked for */
 	int server;		  /* process of a FUSE server, or 0 */
 };

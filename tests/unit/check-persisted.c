@@ -89,12 +89,19 @@ static bool empty(struct tree_entry *e, const char *path)
 	return true;
 }
 
-static unsigned char zeros[65536];
+static unsigned char zeros[8 << 20];
 
 static bool zero(struct tree_entry *e, const char *path)
 {
 	if (streq(e->path, path))
 		e->content = zeros;
+	return true;
+}
+
+static bool other_hash(struct tree_entry *e, const char *path)
+{
+	if (streq(e->path, path) && !e->content)
+		e->hash.lo ^= 1;
 	return true;
 }
 
@@ -231,6 +238,23 @@ static const struct {
 	  "linux", 2, NULL, "", FINDING_KIND_END },
 	{ "zeros, where it was only overwritten", "write foo 0 8192\nfsync foo\nwrite foo 0 4096\n",
 	  "linux", 3, zero, "foo", FINDING_CONTENT },
+	{ "the data of a large file", "write foo 0 8192\ntruncate foo 8388608\nfsync foo\n",
+	  "linux", 3, zero, "foo", FINDING_CONTENT },
+	{ "the same data", "write foo 0 8192\ntruncate foo 8388608\nfsync foo\n", "linux", 3, NULL,
+	  "", FINDING_KIND_END },
+	{ "the data of a file that is too large to keep",
+	  "write foo 0 8192\ntruncate foo 80000000\nfsync foo\n", "linux", 3, other_hash, "foo",
+	  FINDING_CONTENT },
+	{ "the same data of that", "write foo 0 8192\ntruncate foo 80000000\nfsync foo\n", "linux",
+	  3, NULL, "", FINDING_KIND_END },
+	{ "a large file with other changes since",
+	  "write foo 0 8192\ntruncate foo 80000000\nfsync foo\nchmod foo 0600\n", "linux", 4,
+	  other_hash, "foo", FINDING_CONTENT },
+	{ "a large file that was written to since",
+	  "write foo 0 8192\ntruncate foo 80000000\nfsync foo\nwrite foo 0 4096\n", "linux", 4,
+	  other_hash, "foo", FINDING_KIND_END },
+	{ "a large file that nobody synced", "write foo 0 8192\ntruncate foo 80000000\n", "linux",
+	  2, other_hash, "foo", FINDING_KIND_END },
 	{ "zeros behind the persisted end", "write foo 0 4096\nsync\nwrite foo 4096 4096\n",
 	  "linux", 3, NULL, "", FINDING_KIND_END },
 	{ "what msync promised", "mmapwrite foo 0 8192\n", "linux", 1, zero, "foo",

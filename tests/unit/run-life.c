@@ -21,6 +21,15 @@
 
 static char dir[] = "/tmp/outage-life-XXXXXX";
 
+static void write_text(const char *where, const char *name, const char *text)
+{
+	auto_free char *path = xasprintf("%s/%s", where, name);
+	auto_fd fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+
+	if (io_write_full(fd, text, strlen(text)))
+		printf("# cannot write %s\n", path);
+}
+
 /* ---- the plan ---- */
 
 static const char good[] = "outage-run 1\n"
@@ -361,6 +370,55 @@ static void test_forget(void)
 	ok(there("notes") && there("6-0-mine"), "what others put there is left alone");
 }
 
+/* Whatever leads out of the run stays as it is. */
+static void test_forget_links(void)
+{
+	auto_free char *run = xasprintf("%s/links", dir);
+	auto_free char *outside = xasprintf("%s/outside", dir);
+	auto_free char *file = xasprintf("%s/precious", outside);
+	auto_free char *findings = xasprintf("%s/findings", run);
+	auto_free char *link = xasprintf("%s/7-0", findings);
+	auto_free char *deep = xasprintf("%s/8-0", findings);
+	auto_free char *deep_link = xasprintf("%s/case", deep);
+	auto_free char *moved = xasprintf("%s/9-0", outside);
+	struct err err = ERR_INIT;
+
+	mkdir(run, 0777);
+	mkdir(outside, 0777);
+	mkdir(findings, 0777);
+	mkdir(deep, 0777);
+	write_text(outside, "precious", "mine");
+	ok(symlink(outside, link) == 0 && symlink(file, deep_link) == 0, "links out of a run");
+	is_i(store_forget(run, below_five, NULL, &err), 0, "cases go");
+	ok(access(file, F_OK) == 0, "what a case leads to stays");
+	ok(access(link, F_OK) < 0 && access(deep, F_OK) < 0, "the case itself is gone");
+	mkdir(moved, 0777);
+	rmdir(findings);
+	ok(symlink(outside, findings) == 0, "all findings are elsewhere");
+	ok(store_forget(run, below_five, NULL, &err) < 0 && strstr(err.msg, "not a directory"),
+	   "then it is refused: %s", err.msg);
+	ok(access(moved, F_OK) == 0, "and nothing is removed there");
+}
+
+/* A worker keeps its own base image, whatever others left. */
+static void test_bases(void)
+{
+	auto_free char *run = xasprintf("%s/bases", dir);
+	auto_free char *link = xasprintf("%s/base-6.img", run);
+
+	mkdir(run, 0777);
+	is_u(store_next_base(run), 0, "a new run begins with base 0");
+	write_text(run, "base-1.img", "of the second worker");
+	is_u(store_next_base(run), 2, "a number below one in use is not taken");
+	write_text(run, "base-3.img.tmp", "");
+	write_text(run, "base--7.img", "");
+	write_text(run, "base-99999999999.img", "");
+	write_text(run, "xbase-8.img", "");
+	is_u(store_next_base(run), 2, "other names are no numbers");
+	ok(symlink("/nowhere", link) == 0, "a link that leads nowhere");
+	is_u(store_next_base(run), 7, "is a number in use");
+}
+
 static void test_cluster(void)
 {
 	auto_workload w;
@@ -382,15 +440,6 @@ static void test_cluster(void)
 }
 
 /* ---- a second crash ---- */
-
-static void write_text(const char *where, const char *name, const char *text)
-{
-	auto_free char *path = xasprintf("%s/%s", where, name);
-	auto_fd fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-
-	if (io_write_full(fd, text, strlen(text)))
-		printf("# cannot write %s\n", path);
-}
 
 /* A trace of one write, and the id of the state in which it survived. */
 static char *one_write(const char *path, const struct image *base, uint64_t addr, const char *page,
@@ -475,8 +524,177 @@ static void test_second(void)
 	stored_case_release(&c);
 }
 
+/* ---- what comes from others ---- */
+
+static const char a_case[] = "target ext4\nguarantee linux\nstate live\nbase %s\nsize 65536\n%s";
+
+static int load_with(const char *where, const char *base, const char *more, struct stored_case *c,
+		     struct err *err)
+{
+	auto_free char *text = xasprintf(a_case, base, more);
+
+	err_clear(err);
+	write_text(where, "case", text);
+	return store_load(where, c, err);
+}
+
+static void make_case(const char *where)
+{
+	mkdir(where, 0755);
+	chmod(where, 0755);
+	write_text(where, "problems", "missing\tfoo\tfoo: is missing\t\n");
+	write_text(where, "workload", "creat foo\nfsync foo\n");
+}
+
+static void test_base_paths(void)
+{
+	static const char *const fine[] = { "base.img", "../../base-0.img", "../../base-12.img",
+					    "none" };
+	static const char *const bad[] = {
+		"/dev/sda",	   "../base.img",	"../../../base-0.img",
+		"../../base-.img", "../../base-0.imgx", "../../base-1/../x.img",
+		"base-0.img",	   "../../base--1.img"
+	};
+	auto_free char *where = xasprintf("%s/paths", dir);
+	struct stored_case c;
+	struct err err = ERR_INIT;
+
+	make_case(where);
+	for (size_t i = 0; i < ARRAY_SIZE(fine); i++) {
+		is_i(load_with(where, fine[i], "", &c, &err), 0, "base %s", fine[i]);
+		stored_case_release(&c);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		ok(load_with(where, bad[i], "", &c, &err) == -EINVAL && strstr(err.msg, bad[i]),
+		   "refused: %s", err.msg);
+}
+
+/* A pipe in place of a file would be waited for; an alarm ends the test if it is. */
+static void test_pipes(void)
+{
+	static const char *const of_case[] = { "case",	"problems", "workload",
+					       "trace", "recovery", "base.img" };
+	auto_free char *where = xasprintf("%s/pipes", dir);
+	struct stored_case c;
+	struct plan plan;
+	struct progress progress;
+	struct suppress s = { 0 };
+	struct err err = ERR_INIT;
+
+	make_case(where);
+	alarm(20);
+	for (size_t i = 0; i < ARRAY_SIZE(of_case); i++) {
+		auto_free char *path = xasprintf("%s/%s", where, of_case[i]);
+
+		unlink(path);
+		ok(mkfifo(path, 0600) == 0 || i == 0, "a pipe %s", of_case[i]);
+		int rc = i ? load_with(where, "base.img", "", &c, &err)
+			   : store_load(where, &c, &err);
+		ok(rc == -EINVAL && strstr(err.msg, "not a regular file"), "refused: %s", err.msg);
+		err_clear(&err);
+		unlink(path);
+		make_case(where);
+	}
+	static const char *const of_run[] = { "run", "progress", "suppressions" };
+	for (size_t i = 0; i < ARRAY_SIZE(of_run); i++) {
+		auto_free char *path = xasprintf("%s/%s", where, of_run[i]);
+
+		ok(mkfifo(path, 0600) == 0, "a pipe %s", of_run[i]);
+	}
+	ok(plan_load(where, &plan, &err) == -EINVAL, "refused: %s", err.msg);
+	err_clear(&err);
+	ok(progress_load(where, TOTAL, &progress, &err) == -EINVAL, "refused: %s", err.msg);
+	err_clear(&err);
+	ok(progress_resume(where, TOTAL, &progress, &err) == -EINVAL, "refused: %s", err.msg);
+	err_clear(&err);
+	ok(suppress_load_saved(&s, where, &err) == -EINVAL, "refused: %s", err.msg);
+	alarm(0);
+}
+
+/* Who goes on with a run does not cut what a link leads to; and no line is read without end. */
+static void test_progress_hostile(void)
+{
+	auto_free char *where = xasprintf("%s/hostile", dir);
+	auto_free char *path = xasprintf("%s/progress", where);
+	auto_free char *line = xmalloc(100001);
+	auto_strbuf text = STRBUF_INIT;
+	struct progress p;
+	struct err err = ERR_INIT;
+
+	mkdir(where, 0755);
+	write_text(where, "short", "mine\n");
+	ok(symlink("short", path) == 0, "the record is a link");
+	ok(progress_resume(where, TOTAL, &p, &err) < 0, "it is not gone on with: %s", err.msg);
+	err_clear(&err);
+	ok(!io_slurp_file(where, "short", 100, &text, NULL, &err) && streq(text.buf, "mine\n"),
+	   "and what it leads to is as it was");
+	unlink(path);
+	memset(line, 'x', 100000);
+	line[100000] = '\0';
+	auto_free char *long_one = xasprintf("outage-progress 1\nfound %s\ndone 1\n", line);
+	write_text(where, "progress", long_one);
+	ok(progress_load(where, TOTAL, &p, &err) == 0 && p.done == 0,
+	   "a line that is too long ends it");
+	progress_release(&p);
+}
+
+static void test_trust(void)
+{
+	static const struct {
+		const char *more;
+		const char *shows; /* NULL: nothing is run */
+	} cases[] = { { "", NULL },
+		      { "mkfs -O evil\n", "-O evil" },
+		      { "recover rm -rf x\n", "rm -rf x" },
+		      { "fsck true\n", "true" } };
+	auto_free char *where = xasprintf("%s/trust", dir);
+	auto_free char *file = xasprintf("%s/case", where);
+	struct stored_case c;
+	struct err err = ERR_INIT;
+
+	make_case(where);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		chmod(where, 0755);
+		ok(!load_with(where, "none", cases[i].more, &c, &err) && !chmod(file, 0644),
+		   "case %zu", i);
+		stored_case_release(&c);
+		ok(!store_load(where, &c, &err) && !store_trust(&c, false, &err),
+		   "one's own is run");
+		stored_case_release(&c);
+		chmod(where, 0777);
+		ok(!store_load(where, &c, &err), "in a directory that all may write to");
+		int rc = store_trust(&c, false, &err);
+		ok(cases[i].shows ? rc == -EPERM && strstr(err.msg, cases[i].shows) &&
+					    strstr(err.msg, "--trust")
+				  : rc == 0,
+		   "it is %s: %s", cases[i].shows ? "refused" : "harmless", err.msg);
+		is_i(store_trust(&c, true, &err), 0, "unless it is trusted");
+		stored_case_release(&c);
+		err_clear(&err);
+		chmod(where, 0755);
+		chmod(file, 0664);
+		ok(!store_load(where, &c, &err) &&
+			   !!store_trust(&c, false, &err) == !!cases[i].shows,
+		   "or if the file is writable to a group");
+		stored_case_release(&c);
+		err_clear(&err);
+	}
+	struct plan p = { .target = NULL };
+	is_i(parse(good, &p, &err), 0, "a plan that runs nothing");
+	is_i(plan_trust(&p, "run", false, &err), 0, "is harmless, whoever wrote it");
+	free(p.target);
+	p.target = xstrdup("fuse:/bin/evil {disk}");
+	ok(plan_trust(&p, "run", false, &err) == -EPERM && strstr(err.msg, "/bin/evil"),
+	   "a server is refused: %s", err.msg);
+	is_i(plan_trust(&p, "run", true, &err), 0, "unless it is trusted");
+	p.ours = true;
+	is_i(plan_trust(&p, "run", false, &err), 0, "or one's own");
+	plan_release(&p);
+}
+
 int main(void)
 {
+	umask(022);
 	if (!mkdtemp(dir))
 		return 1;
 	test_plan();
@@ -489,8 +707,14 @@ int main(void)
 	test_suppress();
 	test_suppress_refused();
 	test_forget();
+	test_forget_links();
+	test_bases();
 	test_cluster();
 	test_second();
+	test_base_paths();
+	test_pipes();
+	test_progress_hostile();
+	test_trust();
 	auto_free char *command = xasprintf("rm -rf %s", dir);
 	if (system(command))
 		printf("# %s is left\n", dir);

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Which lines of the kernel's log are complaints about a device, and which are routine. */
+/* Which lines of the kernel's log are complaints, which are routine, and whose they are. */
 #include "target/kmsg.h"
 #include "tap.h"
+
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static const char *const complaints[] = {
 	/* of the device */
@@ -105,6 +111,160 @@ static const char *const routine[] = {
 	"",
 };
 
+/* ---- whose it is ---- */
+
+static void test_pids(void)
+{
+	static const struct {
+		const char *line;
+		pid_t pid;
+	} cases[] = {
+		{ "WARNING: CPU: 1 PID: 4711 at fs/btrfs/inode.c:1234 btrfs_evict_inode+0x1/0x2",
+		  4711 },
+		{ "WARNING: fs/ext4/inode.c:12 at ext4_x+0x1/0x2, CPU#1: kworker/u4:2/33", 33 },
+		{ "WARNING: fs/ext4/inode.c:12 at ext4_x+0x1/0x2 [ext4], CPU#0: outage/4711",
+		  4711 },
+		{ "CPU: 0 UID: 0 PID: 4711 Comm: outage Not tainted 6.18.0 #1 PREEMPT", 4711 },
+		{ "CPU: 0 PID: 12 Comm: PID: 13 Not tainted", 12 },
+		{ "INFO: task outage:4711 blocked for more than 120 seconds.", 4711 },
+		{ "INFO: task kworker/u4:2:33 blocked for more than 241 seconds.", 33 },
+		{ "watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [outage:4711]", 4711 },
+		{ "BUG: kernel NULL pointer dereference, address: 0000000000000008", 0 },
+		{ "kernel BUG at fs/ext4/inode.c:2721!", 0 },
+		{ "WARNING: possible recursive locking detected", 0 },
+		{ "WARNING: x at y, CPU#0: name/4x", 0 },
+		{ "WARNING: x at y, CPU#0: name/99999999999999999999", 0 },
+		{ "task blocked for more than", 0 },
+		{ "stuck for ]", 0 },
+		{ "", 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		is_i(kmsg_pid(cases[i].line), cases[i].pid, "the process of: %.60s", cases[i].line);
+}
+
+/* A log of our own: each reader gets every record, as from /dev/kmsg. */
+static int write_to[2];
+
+static void open_reader(unsigned i, struct kmsg *k, struct kmsg_shared *shared)
+{
+	int fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fds))
+		printf("# no socket\n");
+	*k = (struct kmsg){ .fd = fds[0], .shared = shared };
+	write_to[i] = fds[1];
+}
+
+static void say(unsigned seq, const char *text)
+{
+	auto_free char *record = xasprintf("4,%u,12345,-;%s\n SUBSYSTEM=x\n", seq, text);
+
+	for (size_t i = 0; i < 2; i++)
+		if (write(write_to[i], record, strlen(record)) < 0)
+			printf("# cannot write\n");
+}
+
+static void warn(unsigned seq, pid_t pid, const char *queue)
+{
+	auto_free char *header = xasprintf("WARNING: CPU: 0 PID: %d at fs/x.c:%u", (int)pid, seq);
+	auto_free char *more = xasprintf("Workqueue: %s", queue);
+
+	say(seq, header);
+	say(seq + 1, "Modules linked in:");
+	say(seq + 2, more);
+	say(seq + 3, "---[ end trace 0000000000000000 ]---");
+}
+
+static bool first_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == 0xEFFFFFFC;
+}
+
+/* One reader that is this process, and its parent; both hear everything. */
+static void test_blocks(void)
+{
+	static struct kmsg_shared shared;
+	struct kmsg worker, parent;
+	struct kmsg_block b;
+	auto_strbuf own = STRBUF_INIT;
+	pid_t child = fork();
+
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	open_reader(0, &worker, &shared);
+	open_reader(1, &parent, &shared);
+	say(1, "EXT4-fs error (device loop3): x");
+	say(2, "EXT4-fs error (device loop4): x");
+	warn(10, getpid(), "none");
+	warn(20, child, "none");
+	warn(30, 1, "none");	       /* of somebody who has nothing to do with this */
+	warn(40, 2, "xfs-conv/loop3"); /* kthreadd stands for all threads of the kernel */
+	warn(50, 2, "xfs-conv/loop4");
+	say(60, "BUG: kernel NULL pointer dereference, address: 0000000000000008");
+	say(61, "#PF: supervisor read access in kernel mode");
+	say(62, "Oops: 0000 [#1] PREEMPT SMP NOPTI");
+	say(63, "CPU: 0 UID: 0 PID: 2 Comm: kthreadd Not tainted");
+	ok(kmsg_read(&worker, "loop3", true, &own), "there are complaints");
+	ok(strstr(own.buf, "(device loop3)") && !strstr(own.buf, "(device loop4)"),
+	   "those of the device");
+	ok(strstr(own.buf, "x.c:10\n") && strstr(own.buf, "Modules linked in"),
+	   "what we ran into ourselves, whole");
+	ok(strstr(own.buf, "x.c:20\n"), "and a process below us");
+	ok(!strstr(own.buf, "x.c:30\n"), "not what another did");
+	ok(strstr(own.buf, "x.c:40\n"), "a thread of the kernel that names our device");
+	ok(!strstr(own.buf, "x.c:50\n") && !strstr(own.buf, "BUG:"), "and none that does not");
+	kmsg_watch(&parent);
+	ok(kmsg_next_unclaimed(&parent, &b) && b.seq == 50 && strstr(b.text, "x.c:50\n"),
+	   "the parent has what nobody took");
+	kmsg_block_release(&b);
+	ok(kmsg_next_unclaimed(&parent, &b) && b.seq == 60 && b.pid == 2 && b.lines == 4 &&
+		   strstr(b.text, "Oops"),
+	   "a bug and its oops are one");
+	kmsg_block_release(&b);
+	ok(!kmsg_next_unclaimed(&parent, &b), "and no more");
+	strbuf_clear(&own);
+	ok(!kmsg_read(&worker, "loop3", true, &own), "nothing is told twice");
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	say(70, "EXT4-fs error (device loop3): x");
+	warn(80, child, "none");
+	ok(!kmsg_read(&worker, "loop3", false, &own), "cut off, the device may complain");
+	kmsg_watch(&parent);
+	ok(kmsg_next_unclaimed(&parent, &b) && b.seq == 80,
+	   "of a process that is gone nobody knows whose it was");
+	kmsg_block_release(&b);
+	shared.lost = true;
+	kmsg_read(&worker, NULL, true, &own);
+	kmsg_watch(&parent);
+	ok(!worker.told_lost && parent.told_lost, "the parent tells that something was lost");
+	kmsg_close(&worker);
+	kmsg_close(&parent);
+}
+
+/* Without others that listen, what is nobody's is ours; what is another's is not. */
+static void test_alone(void)
+{
+	struct kmsg one, other;
+	auto_strbuf own = STRBUF_INIT;
+
+	open_reader(0, &one, NULL);
+	open_reader(1, &other, NULL);
+	warn(10, 2, "none");
+	warn(20, 1, "none");
+	say(30, "Kernel panic - not syncing: Fatal exception");
+	kmsg_read(&one, "loop3", true, &own);
+	ok(strstr(strbuf_str(&own), "x.c:10\n") && strstr(own.buf, "Kernel panic"),
+	   "alone, what is nobody's is ours");
+	ok(!strstr(strbuf_str(&own), "x.c:20\n"), "but not what another ran into");
+	kmsg_close(&one);
+	kmsg_close(&other);
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(complaints); i++)
@@ -119,5 +279,12 @@ int main(void)
 	ok(kmsg_complains("EXT4-fs error (device loop11): x", "loop11"), "loop11 is loop11");
 	ok(!kmsg_complains("EXT4-fs error (device loop11): x", "loop1"), "and not loop1");
 	ok(!kmsg_complains("EXT4-fs error (device loop1): x", "loop11"), "nor the other way round");
+	test_pids();
+	if (first_namespace()) {
+		test_blocks();
+		test_alone();
+	} else {
+		skip("numbers of processes mean nothing in this namespace");
+	}
 	return done_testing();
 }
