@@ -37,7 +37,7 @@ fi
 
 check 'as nobody: file systems cannot be tested' as_nobody 2 doctor
 check 'as nobody: root is missing' says '^missing  root'
-check 'as nobody: and it says what to do' says '> sudo outage doctor'
+check 'as nobody: and it says what to do' says '> run outage as root'
 check 'as nobody: without a command, too' as_nobody 0
 check 'as nobody: sudo is named' says 'sudo outage test'
 

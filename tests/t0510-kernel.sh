@@ -43,7 +43,10 @@ for fs in ext4 xfs btrfs; do
 	check "$fs: nor does a depth-first search" explore 0 -t $fs --order depth --limit 2500
 	check "$fs: nor breadth first" explore 0 -t $fs --order breadth --limit 1000
 	check "$fs: nor with a mount around every step" explore 0 -t $fs --order walk --strategy remount --limit 250
-	check "$fs: nor after crashes" explore 0 -t $fs --order walk --crash 5 --depth 25 --limit 600
+	# What btrfs loses of its promises is in doc/findings.md.
+	promise=linux
+	[ $fs = btrfs ] && promise=posix
+	check "$fs: nor after crashes" explore 0 -t $fs --order walk --crash 5 --guarantee $promise --depth 25 --limit 600
 done
 check 'crashes were tried' grep -q '^[1-9][0-9]* crash states checked' out
 for fs in ext2 ext3; do

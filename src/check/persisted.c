@@ -469,6 +469,66 @@ static bool was_ever(const struct promises *p, const char *path)
 	return false;
 }
 
+/* ---- paths that no state had, but that parts of several make ---- */
+
+/* From which state on names may come: what was there before all was made durable is gone. */
+static size_t since_all(const struct promises *p)
+{
+	size_t from = 0;
+
+	for (size_t i = 0; i < p->list.n; i++)
+		if (p->list.v[i].kind == PROMISE_ALL)
+			from = p->list.v[i].state;
+	return from;
+}
+
+/* Adds what the name led to in any of the directories, in any state. */
+static void add_entries(const struct promises *p, const struct values *dirs, const char *name,
+			size_t len, struct values *out)
+{
+	for (size_t s = since_all(p); s <= p->last; s++) {
+		const struct history_paths *paths = history_paths_at(p->h, s);
+
+		for (size_t i = 0; i < paths->n; i++) {
+			const char *path = paths->v[i].path, *slash = strrchr(path, '/');
+			const char *base = slash ? slash + 1 : path;
+			uint64_t dir = REFFS_ROOT_INO;
+
+			if (strlen(base) != len || memcmp(base, name, len) != 0)
+				continue;
+			if (slash) {
+				auto_free char *above = xmemdupz(path, (size_t)(slash - path));
+
+				dir = history_ino(p->h, s, above);
+			}
+			if (values_has(dirs, dir))
+				values_add(out, paths->v[i].ino);
+		}
+	}
+}
+
+/*
+ * What a path may lead to if each directory on it may be where it was in one state, and hold what
+ * it held in another: a file that was made in a moved directory is at the old place of that
+ * directory if only the file was synced.
+ */
+static struct values composed_at(const struct promises *p, const char *path)
+{
+	struct values here = { .v = { REFFS_ROOT_INO }, .n = 1 };
+
+	while (here.n) {
+		struct values next = { .n = 0 };
+		size_t len = strcspn(path, "/");
+
+		add_entries(p, &here, path, len, &next);
+		here = next;
+		if (!path[len])
+			break;
+		path += len + 1;
+	}
+	return here;
+}
+
 static void check_stray(struct context *c, const struct tree_entry *e, const struct promise *why)
 {
 	struct strbuf words = { 0 };
@@ -560,7 +620,12 @@ static void check_path(struct context *c, const char *path)
 		strbuf_addf(&words, "%s: cannot be read: %s", path, strerror(e->error));
 		report(c, FINDING_UNREADABLE, path, why, &words);
 	} else if (set.n == 1 && set.v[0] == 0) {
-		check_stray(c, e, why);
+		struct values composed = was_ever(c->p, path) ? set : composed_at(c->p, path);
+
+		if (composed.n && composed.v[0])
+			check_candidates(c, e, &composed, why);
+		else
+			check_stray(c, e, why);
 	} else {
 		check_candidates(c, e, &set, why);
 	}
@@ -629,6 +694,21 @@ static void print_places(const struct places *where, const char *joint, struct s
 		strbuf_addf(out, "%s%s", i ? joint : "", where->path[i]);
 }
 
+/* Whether it may be what is at a path that it never had, in a directory that was moved. */
+static bool seen_elsewhere(const struct context *c, uint64_t ino)
+{
+	for (size_t i = 0; i < c->seen->entries.n; i++) {
+		const struct tree_entry *e = &c->seen->entries.v[i];
+
+		if (!*e->path || was_ever(c->p, e->path))
+			continue;
+		struct values set = composed_at(c->p, e->path);
+		if (set.n && values_has(&set, ino))
+			return true;
+	}
+	return false;
+}
+
 static void check_lost(struct context *c, uint64_t ino)
 {
 	const struct promise *why = promise_for_existence(c->p, ino);
@@ -644,7 +724,7 @@ static void check_lost(struct context *c, uint64_t ino)
 	for (size_t i = 0; i < where.n; i++)
 		if (tree_find(c->seen, where.path[i]))
 			return;
-	if (already_missing(c, &where))
+	if (already_missing(c, &where) || seen_elsewhere(c, ino))
 		return;
 	strbuf_adds(&words, "there is neither ");
 	print_places(&where, " nor ", &words);

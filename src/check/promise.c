@@ -115,6 +115,8 @@ static void add_promise(struct promises *p, size_t i)
 		bool has_offset = op->def->args[1].kind == ARG_OFFSET;
 		last->from = has_offset ? op->args[1].num : size_of(p, i, ino);
 		last->to = has_offset ? op->args[1].num + op->args[2].num : size_of(p, i + 1, ino);
+		if (last->from == last->to)
+			p->list.n--; /* no byte was written, and none is promised */
 	}
 }
 

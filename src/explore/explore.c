@@ -21,6 +21,7 @@
 #include "core/hashset.h"
 #include "explore/keep.h"
 #include "explore/pickle.h"
+#include "run/reap.h"
 #include "run/store.h"
 
 enum { CASES_MAX = 10, HANG_MS = 60000, SHRINK_RUNS = 2000, SAME_MAX = 2, ROOM_EVERY = 16 };
@@ -555,11 +556,12 @@ static void watch(struct parent *p, unsigned i)
 		p->result->errors++;
 		p->opts->failed(p->opts->ctx, words);
 	}
+	int status;
+
 	p->killed = true;
-	kill(s->pid, SIGKILL);
+	/* With the programs it started: a server that is stopped would keep it from ending. */
 	close(s->in);
-	/* Stuck in the kernel it may never end: it is not waited for. */
-	waitpid(s->pid, NULL, WNOHANG);
+	reap_tree(s->pid, &status);
 	s->pid = 0;
 }
 

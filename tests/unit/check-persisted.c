@@ -269,6 +269,8 @@ static const struct {
 	  NULL, "", FINDING_KIND_END },
 	{ "a write past the end that was not synced",
 	  "write foo 0 4096\nsync\nwrite foo 4096 4096\n", "linux", 2, NULL, "", FINDING_KIND_END },
+	{ "a synced write of nothing", "mkdir A\nsync\ndwrite A/foo 0 0 sync\n", "linux", 2, NULL,
+	  "", FINDING_KIND_END },
 	{ "a synced write", "write foo 0 4096 dsync\n", "linux", 1, zero, "foo", FINDING_CONTENT },
 	{ "a removed attribute",
 	  "creat foo\nsetxattr foo user.x v\nsync\nremovexattr foo user.x\nfsync foo\n", "linux", 3,
@@ -437,6 +439,46 @@ static void test_refused(void)
 	history_release(&h);
 }
 
+/* A file that was made in a moved directory, seen at the directory's old place. */
+static void test_composed(void)
+{
+	struct history h;
+	auto_workload w;
+	auto_findings out = { 0 };
+	auto_tree with = TREE_INIT, seen = TREE_INIT;
+	struct tree_opts opts;
+
+	history_init(&h);
+	workload_init(&w);
+	perform(&h, &w, "mkdir A\nsync\nrename A B\nwrite B/foo 0 4096\nfsync B/foo\n");
+	state_tree(&h, 5, &with);
+	check_tree_opts(&opts, NULL);
+	for (size_t i = 0; i < with.entries.n; i++) {
+		struct tree_entry e = with.entries.v[i];
+
+		e.path = streq(e.path, "B") ? "A" : streq(e.path, "B/foo") ? "A/foo" : e.path;
+		tree_add(&seen, &e, &opts);
+	}
+	tree_finish(&seen);
+	judge(&h, "linux", w.ops.n, &seen, &out);
+	is_u(out.n, 0, "a new file in a moved directory may be at the old place");
+	if (out.n)
+		printf("# %s\n", out.v[0].words);
+
+	tree_clear(&seen);
+	for (size_t i = 0; i < with.entries.n; i++) {
+		struct tree_entry e = with.entries.v[i];
+
+		e.path = streq(e.path, "B") ? "A" : streq(e.path, "B/foo") ? "A/bar" : e.path;
+		tree_add(&seen, &e, &opts);
+	}
+	tree_finish(&seen);
+	judge(&h, "linux", w.ops.n, &seen, &out);
+	ok(has_kind(&out, FINDING_NEVER) && has_kind(&out, FINDING_LOST),
+	   "but not under a name it never had there");
+	history_release(&h);
+}
+
 /* ---- whatever the history had since a sync is allowed; nothing older is ---- */
 
 static void test_history(const char *set, uint64_t samples)
@@ -494,6 +536,7 @@ int main(void)
 {
 	test_cases();
 	test_both();
+	test_composed();
 	test_refused();
 	test_history("seq-1", 1000);
 	test_history("seq-2", 1500);
