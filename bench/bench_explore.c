@@ -57,7 +57,7 @@ static int run(const char *target, enum search_order order, enum strategy strate
 	struct search_progress *progress = xcalloc(1, sizeof(*progress));
 	struct stepper st;
 	struct inputs in;
-	struct visited *v;
+	struct visited *v = NULL;
 	struct err err = ERR_INIT;
 
 	inputs_init(&in);
