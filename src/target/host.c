@@ -27,6 +27,7 @@ struct host_fs {
 	uint64_t size;
 	const char *mount_opts;	    /* always given */
 	const char *const *recover; /* without the device; NULL: mounting recovers */
+	const char *const *repair;  /* what a person does where that refuses */
 	const char *const *fsck;
 	bool own_id;   /* the kernel keeps one device for each id: no two processes may share one */
 	bool shutdown; /* can be cut off, so that unmounting writes nothing */
@@ -43,13 +44,15 @@ enum { MIB = 1 << 20 };
 
 static const char *const e2fsck_check[] = { "e2fsck", "-f", "-n", NULL };
 /* Preening refuses what ext2 rightly leaves after a crash; then a person is asked, and says yes. */
+static const char *const e2fsck_preen[] = { "e2fsck", "-p", NULL };
 static const char *const e2fsck_repair[] = { "e2fsck", "-y", NULL };
 
 static const struct host_fs file_systems[] = {
 	{ .name = "ext2",
 	  .mkfs = E2_MKFS("ext2"),
 	  .size = 16 * MIB,
-	  .recover = e2fsck_repair,
+	  .recover = e2fsck_preen,
+	  .repair = e2fsck_repair,
 	  .fsck = e2fsck_check,
 	  .shutdown = true },
 	{ .name = "ext3",
@@ -327,6 +330,8 @@ static int host_recover(struct target *t, struct strbuf *said, struct err *err)
 	if (!fs->recover)
 		return 0;
 	int rc = run_tool(t, fs->recover, NULL, disk_device(t->disk), &status, said, err);
+	if (!rc && (status < 0 || status > 3) && fs->repair)
+		rc = run_tool(t, fs->repair, NULL, disk_device(t->disk), &status, said, err);
 	/* 1: errors corrected; 2: and a reboot is wanted. More: a person must look at it. */
 	return rc ? rc : status < 0 || status > 3;
 }
@@ -369,8 +374,8 @@ static const char *const btrfs_programs[] = { "mkfs.btrfs", "btrfs", NULL };
 		.close = host_close,                                                               \
 	}
 
-HOST_TARGET(ext2, "ext2 of this kernel, recovered by e2fsck -y", "posix", lost_found, e2_programs,
-	    "e2fsprogs");
+HOST_TARGET(ext2, "ext2 of this kernel, recovered by e2fsck -p, or -y where that refuses", "posix",
+	    lost_found, e2_programs, "e2fsprogs");
 HOST_TARGET(ext3, "ext3 of this kernel", "linux", lost_found, e2_programs, "e2fsprogs");
 HOST_TARGET(ext4, "ext4 of this kernel", "linux", lost_found, e2_programs, "e2fsprogs");
 HOST_TARGET(xfs, "xfs of this kernel", "linux", nothing, xfs_programs, "xfsprogs");
