@@ -251,13 +251,13 @@ void io_output_release(struct io_output *out)
 int io_write_file(const char *dir, const char *name, const void *text, size_t len, mode_t mode,
 		  struct err *err)
 {
-	auto_free char *path = xasprintf("%s/%s", dir, name);
+	auto_free char *path = dir ? xasprintf("%s/%s", dir, name) : xstrdup(name);
 	struct io_output out;
 	int rc = io_output_open(path, &out, err);
 
 	if (rc)
 		return rc;
-	rc = io_write_full(out.fd, text, len);
+	rc = len ? io_write_full(out.fd, text, len) : 0;
 	if (!rc && mode && fchmod(out.fd, mode) < 0)
 		rc = -errno;
 	if (rc) {

@@ -42,7 +42,10 @@ int io_output_open(const char *path, struct io_output *out, struct err *err) mus
 /* Makes the file appear. On failure, and without this call, _release removes it. */
 int io_output_commit(struct io_output *out, struct err *err) must_check;
 void io_output_release(struct io_output *out);
-/* All of that for a text: the file DIR/NAME holds it, or is as it was. `mode` 0: as umask says. */
+/*
+ * All of that for a text: the file DIR/NAME (NAME, if `dir` is NULL) holds it, or is as it was.
+ * `mode` 0: as umask says.
+ */
 int io_write_file(const char *dir, const char *name, const void *text, size_t len, mode_t mode,
 		  struct err *err) must_check;
 

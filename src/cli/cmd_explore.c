@@ -74,14 +74,6 @@ struct explore {
 	unsigned errors_shown;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 /* ---- while it runs ---- */
 
 static void clear_line(const struct explore *e)
@@ -121,7 +113,7 @@ static void on_noted(void *ctx, const char *words)
 static void on_progress(void *ctx, const struct explore_result *r)
 {
 	struct explore *e = ctx;
-	uint64_t now = now_ns();
+	uint64_t now = util_now_ns();
 	double elapsed = (double)(now - e->start_ns) / 1e9;
 
 	if (!e->terminal || now - e->shown_ns < 200000000)
@@ -226,21 +218,12 @@ static int write_coverage(const struct explore *e, const struct explore_result *
 {
 	auto_strbuf text = STRBUF_INIT;
 	size_t n = strlen(e->coverage);
-	struct io_output out;
 
 	if (n > 4 && streq(e->coverage + n - 4, ".svg"))
 		coverage_picture(&r->coverage, &e->inputs, &text);
 	else
 		coverage_print(&r->coverage, &e->inputs, &text);
-	int rc = io_output_open(e->coverage, &out, err);
-	if (rc)
-		return rc;
-	rc = io_write_full(out.fd, strbuf_str(&text), text.len);
-	if (rc) {
-		io_output_release(&out);
-		return err_set(err, rc, "cannot write %s: %m", e->coverage);
-	}
-	return io_output_commit(&out, err);
+	return io_write_file(NULL, e->coverage, text.buf, text.len, 0, err);
 }
 
 static int run_explore(struct explore *e)
@@ -260,10 +243,10 @@ static int run_explore(struct explore *e)
 	e->o.noted = on_noted;
 	e->o.progress = on_progress;
 	e->terminal = isatty(STDERR_FILENO) && !e->json;
-	e->start_ns = now_ns();
+	e->start_ns = util_now_ns();
 	if (!rc)
 		rc = explore_run(&e->o, r, &err);
-	double elapsed = (double)(now_ns() - e->start_ns) / 1e9;
+	double elapsed = (double)(util_now_ns() - e->start_ns) / 1e9;
 	clear_line(e);
 	if (!rc && e->json)
 		print_json(e, r, elapsed);

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/signals.h"
 #include "core/hashset.h"
 #include "explore/keep.h"
 #include "explore/pickle.h"
@@ -40,14 +41,6 @@ struct shared {
 	struct search_progress progress;
 	struct coverage coverage;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- in the task ---- */
 
@@ -433,15 +426,14 @@ static int start_task(struct parent *p, unsigned i, struct err *err)
 		if (getppid() != parent)
 			_exit(2);
 		setpgid(0, 0); /* Ctrl-C goes to the parent, which tells us to stop */
-		signal(SIGINT, SIG_IGN);
-		signal(SIGTERM, SIG_DFL);
+		signals_in_child(true);
 		_exit(task_main(&t));
 	}
 	close(fds[1]);
 	fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	s->pid = pid;
 	s->in = fds[0];
-	s->heard_ns = now_ns();
+	s->heard_ns = util_now_ns();
 	return 0;
 }
 
@@ -541,9 +533,9 @@ static void watch(struct parent *p, unsigned i)
 		return;
 	if (s->shared->progress.beat != s->beat) {
 		s->beat = s->shared->progress.beat;
-		s->heard_ns = now_ns();
+		s->heard_ns = util_now_ns();
 	}
-	if (now_ns() - s->heard_ns < limit_ms * 1000000)
+	if (util_now_ns() - s->heard_ns < limit_ms * 1000000)
 		return;
 	if (s->beat) {
 		report_hang(p, i, limit_ms);
@@ -627,7 +619,7 @@ static unsigned running(const struct parent *p)
 
 static void supervise(struct parent *p)
 {
-	uint64_t start = now_ns();
+	uint64_t start = util_now_ns();
 
 	while (running(p)) {
 		struct pollfd fds[TASKS_MAX];
@@ -640,7 +632,7 @@ static void supervise(struct parent *p)
 				listen_to(p, i);
 			watch(p, i);
 		}
-		if (p->opts->time_ns && now_ns() - start > p->opts->time_ns)
+		if (p->opts->time_ns && util_now_ns() - start > p->opts->time_ns)
 			p->result->stopped = true;
 		if (signalled)
 			p->result->stopped = p->result->signalled = true;
@@ -681,14 +673,13 @@ static void release(struct parent *p)
 int explore_run(const struct explore_opts *opts, struct explore_result *out, struct err *err)
 {
 	struct parent p = { .opts = opts, .result = out };
-	struct sigaction act = { .sa_handler = on_signal }, old_int, old_term;
+	struct signals signals;
 	int rc = 0;
 
 	assert(opts->jobs >= 1 && opts->jobs <= TASKS_MAX);
 	*out = (struct explore_result){ 0 };
 	signalled = 0;
-	sigaction(SIGINT, &act, &old_int);
-	sigaction(SIGTERM, &act, &old_term);
+	signals_catch(&signals, on_signal);
 	for (unsigned i = 0; i < opts->jobs && !rc; i++)
 		rc = share_memory(&p, i, err);
 	for (unsigned i = 0; i < opts->jobs && !rc; i++)
@@ -698,8 +689,7 @@ int explore_run(const struct explore_opts *opts, struct explore_result *out, str
 			p.slot[i].shared->progress.stop = true;
 	if (!rc || running(&p))
 		supervise(&p);
-	sigaction(SIGINT, &old_int, NULL);
-	sigaction(SIGTERM, &old_term, NULL);
+	signals_restore(&signals);
 	if (!rc) {
 		add_up(&p, out);
 		count_distinct(&p, out);

@@ -13,46 +13,19 @@
 
 static int write_file(const char *dir, const char *name, const struct strbuf *text, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/%s", dir, name);
-	struct io_output out;
-	int rc = io_output_open(path, &out, err);
-
-	if (rc)
-		return rc;
-	rc = text->len ? io_write_full(out.fd, text->buf, text->len) : 0;
-	if (rc) {
-		err_set(err, rc, "cannot write %s: %m", path);
-		io_output_release(&out);
-		return rc;
-	}
-	return io_output_commit(&out, err);
+	return io_write_file(dir, name, text->buf, text->len, 0, err);
 }
 
 static int write_text(const char *dir, const char *name, const char *text, struct err *err)
 {
-	struct strbuf s = { .buf = (char *)(uintptr_t)text, .len = strlen(text) };
-
-	return s.len ? write_file(dir, name, &s, err) : 0;
-}
-
-/* One line each: tabs and line ends would end a field. */
-static void add_field(struct strbuf *out, const char *text, char end)
-{
-	for (; *text; text++)
-		strbuf_addch(out, *text == '\t' || *text == '\n' ? ' ' : *text);
-	strbuf_addch(out, end);
+	return *text ? io_write_file(dir, name, text, strlen(text), 0, err) : 0;
 }
 
 static int write_problems(const char *dir, const struct findings *list, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
 
-	for (size_t i = 0; i < list->n; i++) {
-		add_field(&text, finding_kind_name(list->v[i].kind), '\t');
-		add_field(&text, list->v[i].path, '\t');
-		add_field(&text, list->v[i].words, '\t');
-		add_field(&text, list->v[i].promise, '\n');
-	}
+	store_print_problems(list, &text);
 	return write_file(dir, "problems", &text, err);
 }
 

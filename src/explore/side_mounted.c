@@ -9,29 +9,19 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/ioctl.h>
-#include <linux/types.h>
+#include <outage/reffs.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "explore/side.h"
+#include "target/server.h"
 #include "workload/exec.h"
 
-/* The calls, as outage-reffs(1) has them. */
-struct state_key {
-	__u64 key;
-	__u32 flags;
-	__u32 reserved;
-};
-#define CALL_SAVE    _IOW('R', 1, struct state_key)
-#define CALL_RESTORE _IOW('R', 2, struct state_key)
-#define CALL_DROP    _IOW('R', 5, struct state_key)
-enum { STATE_STAYS = 1, POLL_US = 1000, START_MS = 20000, END_MS = 5000 };
+enum { POLL_US = 1000, START_MS = 20000, END_MS = 5000 };
 
 struct mounted_side {
 	struct side base;
@@ -58,13 +48,6 @@ static struct mounted_side *own(struct side *s)
 
 /* ---- the server ---- */
 
-static char *fill_in(const struct mounted_side *o)
-{
-	const char *at = strstr(o->command, "{mnt}");
-
-	return xasprintf("%.*s%s%s", (int)(at - o->command), o->command, o->mnt, at + 5);
-}
-
 static void stop(struct mounted_side *o)
 {
 	if (o->running)
@@ -74,43 +57,23 @@ static void stop(struct mounted_side *o)
 		return;
 	for (unsigned ms = 0; umount2(o->mnt, 0) < 0 && errno == EBUSY && ms < 100; ms++)
 		usleep(POLL_US);
-	for (unsigned ms = 0; waitpid(o->server, NULL, WNOHANG) == 0; ms++) {
-		if (ms == END_MS)
-			kill(-o->server, SIGKILL);
-		usleep(POLL_US);
-	}
-	o->server = 0;
+	server_reap(&o->server, END_MS);
 }
 
 static int start(struct mounted_side *o, struct err *err)
 {
-	auto_free char *line = fill_in(o);
-	struct stat before, now;
-	pid_t parent = getpid();
+	auto_free char *line = server_command(o->command, NULL, o->mnt);
+	struct stat before;
 
 	if (stat(o->mnt, &before) < 0)
 		return err_set(err, -errno, "cannot look at %s: %m", o->mnt);
-	o->server = fork();
-	if (o->server < 0) {
-		o->server = 0;
-		return err_set(err, -errno, "cannot start the server: %m");
-	}
-	if (!o->server) {
-		setpgid(0, 0);
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
-			_exit(127);
-		int null = open("/dev/null", O_RDWR);
-		dup2(null, STDIN_FILENO);
-		dup2(null, STDOUT_FILENO);
-		dup2(null, STDERR_FILENO);
-		execl("/bin/sh", "sh", "-c", line, (char *)NULL);
-		_exit(127);
-	}
+	int rc = server_start(line, &o->server, err);
+	if (rc)
+		return rc;
 	for (unsigned ms = 0; ms < START_MS; ms++) {
 		int status;
 
-		if (stat(o->mnt, &now) == 0 && now.st_dev != before.st_dev) {
+		if (server_has_mounted(o->mnt, &before)) {
 			o->root = open(o->mnt, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 			o->x.root = o->root;
 			o->base.counts.mounts++;
@@ -141,7 +104,7 @@ static int open_mounted(struct side *s, const struct side_opts *opts, struct err
 {
 	struct mounted_side *o = own(s);
 	const char *colon = strchr(opts->target.spec, ':');
-	struct state_key key = { .key = 1 };
+	struct outage_reffs_key key = { .key = 1 };
 
 	o->root = -1;
 	if (!colon || !strstr(colon, "{mnt}"))
@@ -156,10 +119,10 @@ static int open_mounted(struct side *s, const struct side_opts *opts, struct err
 		rc = start(o, err);
 	if (rc)
 		return rc;
-	o->saves = ioctl(o->root, CALL_SAVE, &key) == 0;
+	o->saves = ioctl(o->root, OUTAGE_REFFS_SAVE, &key) == 0;
 	o->last = 1;
 	if (o->saves)
-		ioctl(o->root, CALL_DROP, &key);
+		ioctl(o->root, OUTAGE_REFFS_DROP, &key);
 	else
 		s->note = "its states cannot be saved: it is started anew to be empty again";
 	return 0;
@@ -200,11 +163,11 @@ static int save(struct side *s, struct side_state **out, struct err *err)
 {
 	struct mounted_side *o = own(s);
 	auto_free struct mounted_state *state = xcalloc(1, sizeof(*state));
-	struct state_key key = { .key = o->last + 1 };
+	struct outage_reffs_key key = { .key = o->last + 1 };
 
 	s->counts.saves++;
 	if (o->saves) {
-		if (ioctl(o->root, CALL_SAVE, &key) < 0)
+		if (ioctl(o->root, OUTAGE_REFFS_SAVE, &key) < 0)
 			return err_set(err, -errno, "%.100s cannot be saved: %m", s->spec);
 		state->key = ++o->last;
 	} else if (s->base) {
@@ -220,7 +183,7 @@ static int restore(struct side *s, struct side_state *from, struct strbuf *said,
 {
 	struct mounted_side *o = own(s);
 	struct mounted_state *state = (struct mounted_state *)from;
-	struct state_key key = { .key = state->key, .flags = STATE_STAYS };
+	struct outage_reffs_key key = { .key = state->key, .flags = OUTAGE_REFFS_KEEP };
 
 	(void)said;
 	s->counts.restores++;
@@ -230,7 +193,7 @@ static int restore(struct side *s, struct side_state *from, struct strbuf *said,
 	}
 	if (o->running)
 		exec_close_all(&o->x);
-	return ioctl(o->root, CALL_RESTORE, &key) < 0
+	return ioctl(o->root, OUTAGE_REFFS_RESTORE, &key) < 0
 		       ? err_set(err, -errno, "%.100s cannot be put back: %m", s->spec)
 		       : 0;
 }
@@ -239,10 +202,10 @@ static void drop(struct side *s, struct side_state *from)
 {
 	struct mounted_side *o = own(s);
 	struct mounted_state *state = (struct mounted_state *)from;
-	struct state_key key = { .key = state->key };
+	struct outage_reffs_key key = { .key = state->key };
 
 	if (state->key && o->root >= 0)
-		ioctl(o->root, CALL_DROP, &key);
+		ioctl(o->root, OUTAGE_REFFS_DROP, &key);
 	free(state);
 }
 

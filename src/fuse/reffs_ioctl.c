@@ -72,22 +72,6 @@ static int drop(struct reffs_mount *m, const struct outage_reffs_key *k)
 	return there ? 0 : -ENOENT;
 }
 
-static int write_file(const char *path, const struct strbuf *text, struct err *err)
-{
-	struct io_output out;
-	int rc = io_output_open(path, &out, err);
-
-	if (rc)
-		return rc;
-	rc = io_write_full(out.fd, text->buf, text->len);
-	if (rc)
-		err_set(err, rc, "cannot write %s: %s", path, strerror(-rc));
-	else
-		rc = io_output_commit(&out, err);
-	io_output_release(&out);
-	return rc;
-}
-
 static int pickle(struct reffs_mount *m, const struct outage_reffs_file *f, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
@@ -96,7 +80,7 @@ static int pickle(struct reffs_mount *m, const struct outage_reffs_file *f, stru
 	mount_lock(m);
 	int rc = reffs_pickle(&m->pool, f->flags & OUTAGE_REFFS_ALL ? NULL : &key, &text, err);
 	mount_unlock(m);
-	return rc ? rc : write_file(f->path, &text, err);
+	return rc ? rc : io_write_file(NULL, f->path, text.buf, text.len, 0, err);
 }
 
 static int load(struct reffs_mount *m, const struct outage_reffs_file *f, struct err *err)

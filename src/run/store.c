@@ -212,7 +212,7 @@ static void print_case(const struct run_case *c, const struct run_opts *o, const
 	strbuf_addch(out, '\n');
 }
 
-static void print_problems(const struct findings *findings, struct strbuf *out)
+void store_print_problems(const struct findings *findings, struct strbuf *out)
 {
 	for (size_t i = 0; i < findings->n; i++) {
 		const struct finding *f = &findings->v[i];
@@ -232,7 +232,7 @@ static int write_case(const char *dir, const char *base, const struct run_case *
 	auto_free char *trace = xasprintf("%s/trace", dir);
 	auto_free char *recovery = xasprintf("%s/recovery", dir);
 
-	print_problems(c->findings, &text);
+	store_print_problems(c->findings, &text);
 	int rc = write_file(dir, "problems", strbuf_str(&text), text.len, err);
 	strbuf_clear(&text);
 	workload_print(c->workload, &text);
@@ -310,7 +310,7 @@ int store_hang(const struct store_place *at, const struct store_hang *h,
 	int rc = make_case_dir(at, &path, err);
 
 	findings_add(&problems, FINDING_HANG, NULL, xstrdup(h->words), NULL);
-	print_problems(&problems, &text);
+	store_print_problems(&problems, &text);
 	if (!rc)
 		rc = write_file(path, "problems", strbuf_str(&text), text.len, err);
 	strbuf_clear(&text);

@@ -60,6 +60,8 @@ struct store_hang {
 int store_hang(const struct store_place *at, const struct store_hang *h,
 	       const struct run_opts *opts, struct err *err) must_check;
 
+/* A line for each, as in the file "problems". */
+void store_print_problems(const struct findings *findings, struct strbuf *out);
 /* Removes the cases of workloads that are not done: they will be run again. */
 int store_forget(const char *run, bool (*is_done)(const void *ctx, uint64_t workload),
 		 const void *ctx, struct err *err) must_check;

@@ -18,28 +18,10 @@
 
 #include "base/proc.h"
 #include "target/place.h"
+#include "target/server.h"
 #include "target/target.h"
 
 enum { SIZE_DEFAULT = 16 << 20, POLL_US = 500 };
-
-/* A command with its places filled in. */
-static char *fill_in(const struct target *t, const char *command, const char *disk)
-{
-	struct strbuf out = { 0 };
-
-	for (const char *p = command; *p;) {
-		if (strncmp(p, "{disk}", 6) == 0) {
-			strbuf_adds(&out, disk);
-			p += 6;
-		} else if (strncmp(p, "{mnt}", 5) == 0) {
-			strbuf_adds(&out, t->mnt);
-			p += 5;
-		} else {
-			strbuf_addch(&out, *p++);
-		}
-	}
-	return strbuf_detach(&out);
-}
 
 /* The disk has another path each time: what was said is kept with the name that the user gave. */
 static void add_said(struct strbuf *said, const char *text, const char *disk)
@@ -56,7 +38,7 @@ static void add_said(struct strbuf *said, const char *text, const char *disk)
 static int run_shell(const struct target *t, const char *command, const char *disk, int *status,
 		     struct strbuf *said, struct err *err)
 {
-	auto_free char *line = fill_in(t, command, disk);
+	auto_free char *line = server_command(command, disk, t->mnt);
 	const char *argv[] = { "/bin/sh", "-c", line, NULL };
 	struct proc_opts opts = { .argv = argv,
 				  .timeout_ms = t->opts.timeout_ms,
@@ -112,70 +94,11 @@ static int fuse_mkfs(struct target *t, struct image *out, struct err *err)
 	return rc;
 }
 
-/* Ends a server that did not end by itself. */
-static void reap(struct target *t, unsigned grace_ms)
-{
-	for (unsigned waited = 0; t->server; waited++) {
-		if (waitpid(t->server, NULL, WNOHANG) != 0) {
-			t->server = 0;
-			return;
-		}
-		if (waited >= grace_ms)
-			kill(-t->server, SIGKILL);
-		usleep(1000);
-	}
-}
-
-/*
- * A shell that stays between us and the server would die with us and leave the server behind. Where
- * the command is a simple one, the server takes the shell's place.
- */
-static char *in_place(char *line)
-{
-	size_t word = strcspn(line, " ");
-
-	if (strpbrk(line, ";&|<>()`$\n") || memchr(line, '=', word))
-		return line;
-	char *simple = xasprintf("exec %s", line);
-	free(line);
-	return simple;
-}
-
 static int start_server(struct target *t, struct err *err)
 {
-	auto_free char *line = in_place(fill_in(t, t->command, disk_file(t->disk)));
-	pid_t parent = getpid();
-	pid_t pid = fork();
+	auto_free char *line = server_command(t->command, disk_file(t->disk), t->mnt);
 
-	if (pid < 0)
-		return err_set(err, -errno, "cannot start the FUSE server: %m");
-	if (pid == 0) {
-		setpgid(0, 0);
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
-			_exit(127);
-		int null = open("/dev/null", O_RDWR);
-		dup2(null, STDIN_FILENO);
-		dup2(null, STDOUT_FILENO);
-		dup2(null, STDERR_FILENO);
-		execl("/bin/sh", "sh", "-c", line, (char *)NULL);
-		_exit(127);
-	}
-	setpgid(pid, pid);
-	t->server = pid;
-	return 0;
-}
-
-/*
- * Whether something else is at {mnt} than before. The server is not asked: one that serves a
- * damaged disk may have no answer about its root, and is mounted all the same.
- */
-static bool is_mounted(const struct target *t, const struct stat *before)
-{
-	struct statx now;
-
-	return statx(AT_FDCWD, t->mnt, AT_STATX_DONT_SYNC, STATX_TYPE, &now) == 0 &&
-	       makedev(now.stx_dev_major, now.stx_dev_minor) != before->st_dev;
+	return server_start(line, &t->server, err);
 }
 
 static int fuse_mount(struct target *t, struct strbuf *said, struct err *err)
@@ -189,14 +112,14 @@ static int fuse_mount(struct target *t, struct strbuf *said, struct err *err)
 	for (uint64_t us = 0; us < t->opts.timeout_ms * 1000; us += POLL_US) {
 		int status;
 
-		if (is_mounted(t, &before)) {
+		if (server_has_mounted(t->mnt, &before)) {
 			t->root = open(t->mnt, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 			if (t->root >= 0 && fstat(t->root, &now) == 0)
 				return 0;
 			strbuf_addf(said, "it is mounted, but its root cannot be opened: %m\n");
 			umount2(t->mnt, MNT_DETACH);
 			util_close(steal_fd(&t->root));
-			reap(t, 0);
+			server_reap(&t->server, 0);
 			return 1;
 		}
 		if (waitpid(t->server, &status, WNOHANG) == t->server) {
@@ -210,7 +133,7 @@ static int fuse_mount(struct target *t, struct strbuf *said, struct err *err)
 		usleep(POLL_US);
 	}
 	umount2(t->mnt, MNT_DETACH);
-	reap(t, 0);
+	server_reap(&t->server, 0);
 	strbuf_addf(said, "nothing was mounted within %llu ms\n",
 		    (unsigned long long)t->opts.timeout_ms);
 	return 1;
@@ -225,12 +148,12 @@ static int fuse_umount(struct target *t, bool clean, struct err *err)
 			break; /* the server is gone, and its mount with it */
 		if (tries == 200) {
 			umount2(t->mnt, MNT_DETACH);
-			reap(t, 0);
+			server_reap(&t->server, 0);
 			return err_set(err, -EBUSY, "cannot unmount %s: %m", t->mnt);
 		}
 		usleep(2000);
 	}
-	reap(t, 10000);
+	server_reap(&t->server, 10000);
 	return 0;
 }
 
@@ -259,7 +182,7 @@ static void fuse_close(struct target *t)
 {
 	if (t->server) {
 		umount2(t->mnt, MNT_DETACH);
-		reap(t, 0);
+		server_reap(&t->server, 0);
 	}
 }
 
