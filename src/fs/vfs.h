@@ -89,8 +89,13 @@ void vfs_statfs(struct reffs *r, struct vfs_statfs *out);
  */
 void vfs_pin(struct reffs *r, uint64_t ino, uint64_t n);
 void vfs_unpin(struct reffs *r, uint64_t ino, uint64_t n);
-/* Calls back for each number that is pinned, in no order. */
-void vfs_each_pinned(const struct reffs *r, void (*pinned)(void *ctx, uint64_t ino), void *ctx);
+/*
+ * reffs_restore(), and calls back for each pinned number that stands for something else than
+ * before, or for nothing any more; some may come twice. Costs as much as differs between the two
+ * states.
+ */
+void vfs_restore(struct reffs *r, struct reffs_state *s, void (*changed)(void *ctx, uint64_t ino),
+		 void *ctx);
 
 /* ---- names ---- */
 
