@@ -78,6 +78,7 @@ static int mount_session(struct reffs_mount *m, const char *dir, bool allow_othe
 			       "(package fuse3)?",
 			       dir, *last_words ? last_words : "fusermount3 says no");
 	m->mounted = true;
+	kernel_connect(m);
 	return 0;
 }
 
@@ -95,6 +96,7 @@ int reffs_mount_new(const char *dir, const struct reffs_mount_opts *opts, struct
 		return err_set(err, -ENOTDIR, "cannot mount on %s: it is no directory", dir);
 	m = xcalloc(1, sizeof(*m));
 	m->direct = opts->direct;
+	m->allow_other = opts->allow_other;
 	m->owner = geteuid();
 	pthread_mutex_init(&m->lock, NULL);
 	fs.protect_hardlinks = protected_hardlinks();
@@ -152,6 +154,13 @@ void reffs_mount_free(struct reffs_mount *m)
 		fuse_session_unmount(m->se);
 	if (m->se)
 		fuse_session_destroy(m->se);
+	while (m->listings) { /* the kernel closes nothing when it is unmounted by force */
+		struct listing *l = m->listings;
+
+		m->listings = l->next;
+		vfs_dir_release(&l->dir);
+		free(l);
+	}
 	reffs_free(m->r);
 	reffs_pool_release(&m->pool);
 	vec_release(&m->open);
