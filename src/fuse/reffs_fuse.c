@@ -210,12 +210,12 @@ static void reply_forgetful(fuse_req_t req, int64_t rc, uint64_t ino)
 	fuse_reply_err(req, (int)-min(rc, (int64_t)0));
 }
 
-/* 0 if it is not there. */
-static uint32_t mode_of(struct reffs_mount *m, uint64_t ino)
+/* Whether its mode may change when its content does. */
+static bool is_setid(struct reffs_mount *m, uint64_t ino)
 {
 	struct reffs_attr a;
 
-	return vfs_getattr(m->r, ino, &a) ? 0 : a.mode;
+	return !vfs_getattr(m->r, ino, &a) && a.mode & (S_ISUID | S_ISGID);
 }
 
 /* ---- names ---- */
@@ -537,9 +537,8 @@ static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct caller c;
 	struct reffs_mount *m = begin(req, &c);
-	uint32_t mode = mode_of(m, ino);
+	bool changed = fi->flags & O_TRUNC && is_setid(m, ino);
 	int rc = vfs_open(m->r, &c.cred, ino, fi->flags & ~O_DIRECT);
-	bool changed = mode != mode_of(m, ino); /* what is emptied loses set-id bits */
 
 	if (!rc)
 		count_open(m, ino);
@@ -591,9 +590,8 @@ static void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 	/* Pages that are written back are nobody's, and go where they are. */
 	const struct reffs_cred *who = fi->writepage ? &reffs_root : &c.cred;
 	int flags = fi->writepage ? 0 : fi->flags & O_APPEND;
-	uint32_t mode = mode_of(m, ino);
+	bool changed = is_setid(m, ino);
 	int64_t n = vfs_write(m->r, who, ino, data, (uint64_t)off, size, flags);
-	bool changed = mode != mode_of(m, ino);
 
 	mount_unlock(m);
 	if (changed)

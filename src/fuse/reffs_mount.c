@@ -11,7 +11,8 @@
 #include "base/log.h"
 #include "fuse/reffs_server.h"
 
-enum { IDLE_THREADS = 4 };
+/* A thread that ends when it is idle is soon missed, and expensive to start. */
+enum { IDLE_THREADS = 10 };
 
 /* What libfuse has to say goes with the sentence that we say. */
 static char last_words[256];
