@@ -101,6 +101,18 @@ if [ -n "$has_ext4" ]; then
 	grep '^rounds' out | sed 's/^/# /'
 fi
 check "a restore leaves nothing of later in the kernel" run "$probe" caches mnt
+check "nor do names, attributes, listings, pages stay" run "$probe" kernel mnt
+if [ "$(id -u)" = 0 ] && [ -n "$has_nobody" ]; then
+	check "nor may others search what they may no longer" run "$probe" users mnt
+else
+	skip "no other user can run this program here"
+fi
+if printf '6.16\n%s\n' "$(uname -r)" | sort -CV; then
+	check "and yet it is asked less than it is looked at" \
+		run "$probe" keeps mnt "$(pgrep -P "$server" -x outage)"
+else
+	skip "this kernel has no epochs: it keeps nothing"
+fi
 check "wrong calls are refused" run "$probe" errors mnt
 if [ -n "$has_nobody" ]; then
 	check "others may look" run "${nobody[@]}" ls mnt
@@ -122,6 +134,7 @@ check "asked twice, it unmounts as well" test $i = 10
 
 start --direct
 check "the same without pages in the kernel" run "$probe" caches mnt
+check "and for the rest that it keeps" run "$probe" kernel mnt
 stop -INT
 check "another signal" not_mounted
 

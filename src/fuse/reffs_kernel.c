@@ -125,6 +125,9 @@ void kernel_await_listing(struct reffs_mount *m, uint64_t dir)
 
 void kernel_forget_inode(struct reffs_mount *m, uint64_t ino)
 {
-	/* It may be gone meanwhile; then the kernel says so, and has nothing to forget. */
-	fuse_lowlevel_notify_inval_inode(m->se, ino, m->direct ? -1 : 0, 0);
+	/*
+	 * It may be gone meanwhile; then the kernel says so, and has nothing to forget. Of one that
+	 * is read directly there are pages as well, in private mappings.
+	 */
+	fuse_lowlevel_notify_inval_inode(m->se, ino, 0, 0);
 }
