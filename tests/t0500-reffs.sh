@@ -141,6 +141,8 @@ check "another signal" not_mounted
 start
 check "threads at work while it is saved and restored" run "$probe" crowd mnt 3
 sed -n 's/^# /# /p' out
+check "whatever others look at, a restore is complete" run "$probe" race mnt 3
+sed -n 's/^# /# /p' out
 
 # Files of states: one mount after the other.
 echo one >mnt/a

@@ -107,7 +107,7 @@ static struct stat stat_of(const struct reffs_attr *a)
 	};
 }
 
-static bool is_open(const struct reffs_mount *m, uint64_t ino)
+bool reffs_is_open(const struct reffs_mount *m, uint64_t ino)
 {
 	for (size_t i = 0; i < m->open.n; i++)
 		if (m->open.v[i].ino == ino)
@@ -363,7 +363,7 @@ static bool drops_setid(struct reffs_mount *m, const struct reffs_cred *c, uint6
 		return false;
 	uint32_t gone = old.mode & ~a->mode;
 	return gone && !(gone & ~(uint32_t)(S_ISUID | S_ISGID)) && !(a->mode & ~old.mode) &&
-	       (is_open(m, ino) || !vfs_access(m->r, c, ino, W_OK));
+	       (reffs_is_open(m, ino) || !vfs_access(m->r, c, ino, W_OK));
 }
 
 static void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,

@@ -37,19 +37,23 @@ static int save(struct reffs_mount *m, const struct outage_reffs_key *k)
 
 /* What the kernel has to forget, or to be done with. */
 struct stale {
-	struct vec_of(uint64_t) inodes, listings;
+	struct reffs_mount *m;
+	struct vec_of(uint64_t) inodes, files, listings;
 };
 
 static void note_stale(void *ctx, uint64_t ino)
 {
 	struct stale *s = ctx;
 
-	vec_push(&s->inodes, ino);
+	if (reffs_is_open(s->m, ino))
+		vec_push(&s->files, ino);
+	else
+		vec_push(&s->inodes, ino);
 }
 
-static void note_listings(struct reffs_mount *m, struct stale *s)
+static void note_listings(struct stale *s)
 {
-	for (struct listing *l = m->listings; l; l = l->next) {
+	for (struct listing *l = s->m->listings; l; l = l->next) {
 		if (l->plus)
 			vec_push(&s->listings, l->ino);
 		l->plus = false;
@@ -57,18 +61,22 @@ static void note_listings(struct reffs_mount *m, struct stale *s)
 }
 
 /* S2, S4, S5. */
-static void forget(struct reffs_mount *m, struct stale *s)
+static void forget(struct stale *s)
 {
+	struct reffs_mount *m = s->m;
+
 	for (size_t i = 0; i < s->listings.n; i++)
 		kernel_await_listing(m, s->listings.v[i]);
 	kernel_forget_names(m);
 	for (size_t i = 0; i < s->inodes.n; i++)
-		kernel_forget_inode(m, s->inodes.v[i]);
+		kernel_forget_attr(m, s->inodes.v[i]);
+	for (size_t i = 0; i < s->files.n; i++)
+		kernel_forget_file(m, s->files.v[i]);
 }
 
 static int restore(struct reffs_mount *m, const struct outage_reffs_key *k)
 {
-	struct stale stale = { 0 };
+	struct stale stale = { .m = m };
 
 	mount_lock(m);
 	struct reffs_state *s = reffs_pool_get(&m->pool, k->key);
@@ -76,12 +84,13 @@ static int restore(struct reffs_mount *m, const struct outage_reffs_key *k)
 		vfs_restore(m->r, s, note_stale, &stale);
 		if (!(k->flags & OUTAGE_REFFS_KEEP))
 			reffs_pool_drop(&m->pool, k->key);
-		note_listings(m, &stale);
+		note_listings(&stale);
 	}
 	mount_unlock(m);
 	if (s)
-		forget(m, &stale);
+		forget(&stale);
 	vec_release(&stale.inodes);
+	vec_release(&stale.files);
 	vec_release(&stale.listings);
 	return s ? 0 : -ENOENT;
 }

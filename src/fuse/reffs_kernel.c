@@ -123,7 +123,7 @@ void kernel_await_listing(struct reffs_mount *m, uint64_t dir)
 	fuse_lowlevel_notify_inval_entry(m->se, dir, ".", 1);
 }
 
-void kernel_forget_inode(struct reffs_mount *m, uint64_t ino)
+void kernel_forget_file(struct reffs_mount *m, uint64_t ino)
 {
 	/*
 	 * It may be gone meanwhile; then the kernel says so, and has nothing to forget. Of one that

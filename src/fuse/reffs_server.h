@@ -70,6 +70,8 @@ void mount_unlock(struct reffs_mount *m);
 /* ---- reffs_fuse.c ---- */
 
 extern const struct fuse_lowlevel_ops reffs_operations;
+/* Whether it is a regular file that is open or mapped. */
+bool reffs_is_open(const struct reffs_mount *m, uint64_t ino);
 
 /* ---- reffs_kernel.c: the first needs the lock, the others must not have it ---- */
 
@@ -77,8 +79,8 @@ extern const struct fuse_lowlevel_ops reffs_operations;
 bool kernel_may_keep_names(struct reffs_mount *m, uint64_t dir);
 void kernel_forget_names(struct reffs_mount *m);
 void kernel_forget_attr(struct reffs_mount *m, uint64_t ino);
-/* Attributes and pages. */
-void kernel_forget_inode(struct reffs_mount *m, uint64_t ino);
+/* Attributes and pages of a regular file. */
+void kernel_forget_file(struct reffs_mount *m, uint64_t ino);
 /* Returns when nobody is busy with a listing that was answered before. */
 void kernel_await_listing(struct reffs_mount *m, uint64_t dir);
 /* What is agreed on with the kernel; before it has asked anything, and when it asks. */

@@ -626,6 +626,92 @@ static void crowd(int root, unsigned seconds)
 	right(done > 10 && restores > 10, "too little to say something");
 }
 
+/* ---- lookers ---- */
+
+enum { RACE_FILES = 40 };
+
+static const char *race_file(int i)
+{
+	static _Thread_local char name[32];
+
+	snprintf(name, sizeof(name), "race/%d", i);
+	return name;
+}
+
+static void *look(void *arg)
+{
+	struct stat st;
+	int n;
+
+	for (unsigned long i = 0; !stop; i++) {
+		auto_fd dir = open("race", O_RDONLY | O_DIRECTORY);
+
+		if ((i + (uintptr_t)arg) % 2)
+			list_sizes(dir, &n);
+		for (int f = 0; f < RACE_FILES; f++)
+			stat(race_file(f), &st);
+		done++;
+	}
+	return NULL;
+}
+
+/* Other inodes under the same names, of another size; every other name only in one of them. */
+static void race_state(int root, int state)
+{
+	for (int i = 0; i < RACE_FILES; i++) {
+		unlink(race_file(i));
+		if (!state || i % 2)
+			put(race_file(i), state ? "two" : "one is longer");
+	}
+	with_key(root, OUTAGE_REFFS_SAVE, (uint64_t)(100 + state), 0);
+}
+
+static bool is_race_state(int state)
+{
+	struct stat st;
+	bool same = true;
+
+	for (int i = 0; i < RACE_FILES; i++) {
+		int rc = stat(race_file(i), &st);
+
+		same &= !state || i % 2 ? !rc && st.st_size == (state ? 3 : 13)
+					: rc && errno == ENOENT;
+	}
+	return same;
+}
+
+static void race(int root, unsigned seconds)
+{
+	enum { THREADS = 3 };
+	time_t end = time(NULL) + (time_t)seconds;
+	unsigned long restores = 0, bad = 0;
+	pthread_t t[THREADS];
+
+	mkdir("race", 0755);
+	race_state(root, 0);
+	race_state(root, 1);
+	for (intptr_t i = 0; i < THREADS; i++)
+		pthread_create(&t[i], NULL, look, (void *)i);
+	for (; time(NULL) < end; restores++) {
+		int state = (int)(restores % 2);
+
+		right(!with_key(root, OUTAGE_REFFS_RESTORE, (uint64_t)(100 + state),
+				OUTAGE_REFFS_KEEP),
+		      "restore: %m");
+		bad += !is_race_state(state);
+	}
+	stop = true;
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	right(!bad, "something of the other state was there after %lu of %lu restores", bad,
+	      restores);
+	printf("# %lu looks, %lu restores\n", (unsigned long)done, restores);
+	right(done > 10 && restores > 10, "too little to say something");
+	for (int i = 0; i < RACE_FILES; i++)
+		unlink(race_file(i));
+	rmdir("race");
+}
+
 /* ---- how long it takes ---- */
 
 static double now_s(void)
@@ -634,6 +720,32 @@ static double now_s(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Of a thousand files that the kernel knows, with so many of them changed. */
+enum { KNOWN = 1000 };
+
+static void measure_restores(int root, int n, int changed)
+{
+	double restoring = 0;
+	char name[32];
+
+	n = max(n / changed, 20);
+	for (int i = 0; i < KNOWN; i++) {
+		snprintf(name, sizeof(name), "known%d", i);
+		put(name, "x");
+	}
+	for (int i = 0; i < n; i++) {
+		with_key(root, OUTAGE_REFFS_SAVE, 1, 0);
+		for (int k = 0; k < changed; k++) {
+			snprintf(name, sizeof(name), "known%d", k);
+			chmod(name, 0600);
+		}
+		double start = now_s();
+		with_key(root, OUTAGE_REFFS_RESTORE, 1, 0);
+		restoring += now_s() - start;
+	}
+	printf("restore_%d_of_%d_us %.1f\n", changed, (int)KNOWN, restoring / n * 1e6);
 }
 
 static void measure(int root, int n)
@@ -671,6 +783,8 @@ static void measure(int root, int n)
 	}
 	printf("save_us %.1f\nrestore_us %.1f\n", saving / n * 1e6, restoring / n * 1e6);
 	close(fd);
+	measure_restores(root, n, 1);
+	measure_restores(root, n, KNOWN);
 }
 
 int main(int argc, char **argv)
@@ -694,6 +808,8 @@ int main(int argc, char **argv)
 		errors(root);
 	else if (streq(argv[1], "crowd"))
 		crowd(root, (unsigned)n);
+	else if (streq(argv[1], "race"))
+		race(root, (unsigned)n);
 	else if (streq(argv[1], "measure"))
 		measure(root, n);
 	else
