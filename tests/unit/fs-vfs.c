@@ -276,6 +276,66 @@ static int64_t atime_after_read(struct reffs *r, uint64_t ino, int64_t when)
 	return attr_of(r, ino).atime.sec;
 }
 
+struct told {
+	uint64_t v[16];
+	size_t n;
+};
+
+static void note_changed(void *ctx, uint64_t ino)
+{
+	struct told *t = ctx;
+
+	if (t->n < ARRAY_SIZE(t->v))
+		t->v[t->n++] = ino;
+}
+
+static bool is_told(const struct told *t, uint64_t ino)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->v[i] == ino)
+			return true;
+	return false;
+}
+
+/* Whoever keeps something of an inode learns that it is another one. */
+static void test_restore_tells(void)
+{
+	struct reffs *r = reffs_new(NULL);
+	uint64_t same = make_file(r, &reffs_root, ROOT, "same", 0644);
+	uint64_t other = make_file(r, &reffs_root, ROOT, "other", 0644);
+	uint64_t unpinned = make_file(r, &reffs_root, ROOT, "unpinned", 0644);
+	uint64_t away = make_file(r, &reffs_root, ROOT, "away", 0644);
+	uint64_t open = make_file(r, &reffs_root, ROOT, "open", 0644);
+	struct reffs_state *s = reffs_save(r);
+	struct told told = { .n = 0 };
+
+	vfs_pin(r, same, 1), vfs_pin(r, other, 1), vfs_pin(r, away, 1), vfs_pin(r, open, 1);
+	vfs_restore(r, s, note_changed, &told);
+	is_u(told.n, 0, "nothing changed, nothing is told");
+
+	write_text(r, &reffs_root, other, "text", 0);
+	write_text(r, &reffs_root, unpinned, "text", 0);
+	vfs_unlink(r, &reffs_root, ROOT, "away");
+	vfs_unpin(r, away, 1);
+	vfs_pin(r, away, 1); /* somebody knows its number still */
+	vfs_unlink(r, &reffs_root, ROOT, "open");
+	uint64_t late = make_file(r, &reffs_root, ROOT, "late", 0644), gone;
+	vfs_pin(r, late, 1);
+	is_i(vfs_tmpfile(r, &reffs_root, ROOT, 0600, false, &gone), 0, "a file without a name");
+	vfs_pin(r, gone, 1);
+	vfs_restore(r, s, note_changed, &told);
+	ok(!is_told(&told, same), "not of what is the same");
+	ok(is_told(&told, other), "of what was written");
+	ok(!is_told(&told, unpinned), "not of what nobody keeps");
+	ok(is_told(&told, away), "of what is there again");
+	ok(is_told(&told, open), "of what has a name again");
+	ok(is_told(&told, late), "of what came later");
+	ok(is_told(&told, gone), "of what never had a name");
+	is_i(vfs_getattr(r, gone, &(struct reffs_attr){ 0 }), -ESTALE, "and it is restored");
+	reffs_state_unref(s);
+	reffs_free(r);
+}
+
 static void test_atime(void)
 {
 	for (int how = REFFS_NOATIME; how <= REFFS_STRICTATIME; how++) {
@@ -435,6 +495,7 @@ int main(void)
 	test_readdir();
 	test_deep();
 	test_pins();
+	test_restore_tells();
 	test_atime();
 	test_time_hash();
 	test_protection();
