@@ -320,7 +320,14 @@ static void on_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 	struct caller c;
 	struct reffs_mount *m = begin(req, &c);
 
-	reply_result(req, vfs_rename(m->r, &c.cred, parent, name, to, new_name, flags));
+	int rc = vfs_rename(m->r, &c.cred, parent, name, to, new_name, flags);
+	/* The kernel moves what it keeps, also to where it may not (S3). */
+	bool forget = !rc && kernel_may_keep_names(m, parent) != kernel_may_keep_names(m, to);
+
+	mount_unlock(m);
+	if (forget)
+		kernel_forget_names(m);
+	fuse_reply_err(req, -rc);
 }
 
 static void on_readlink(fuse_req_t req, fuse_ino_t ino)

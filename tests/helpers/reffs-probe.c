@@ -486,7 +486,15 @@ static void users(int root)
 	right(!as_nobody(try_stat, "door/in/f"), "it cannot be opened");
 	restore(root);
 	right(as_nobody(try_stat, "door/in/f") == EACCES, "a restored door is open");
-	unlink("door/in/f"), rmdir("door/in"), unlink("door/f"), rmdir("door");
+	put("f", "f");
+	right(!as_nobody(try_stat, "f"), "nobody may look");
+	right(!rename("f", "door/f"), "rename: %m");
+	right(as_nobody(try_stat, "door/f") == EACCES, "moved behind a closed door");
+	put("g", "g");
+	right(!renameat2(root, "door/f", root, "g", RENAME_EXCHANGE), "exchange: %m");
+	right(as_nobody(try_stat, "door/f") == EACCES, "exchanged behind a closed door");
+	right(!as_nobody(try_stat, "g"), "moved out of it");
+	unlink("g"), unlink("door/in/f"), rmdir("door/in"), unlink("door/f"), rmdir("door");
 
 	/* Who writes takes set-id bits away, and a list is a mode, too: only we know. */
 	put("setid", "s");
