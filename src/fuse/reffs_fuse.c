@@ -357,16 +357,17 @@ static void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 }
 
 /*
- * Some versions of libfuse do not tell the kernel that set-id bits are ours to see to. Then it sets
- * a mode without them in the name of whoever writes, which the owner alone may do; but who may
- * write, or has it open, may cause it. With a new size or owner the call itself sees to it.
+ * Old kernels cannot be told that set-id bits are ours to see to. They set a mode without them in
+ * the name of whoever writes, which the owner alone may do; but who may write, or has it open, may
+ * cause it. With a new size or owner the call itself sees to it.
  */
 static bool drops_setid(struct reffs_mount *m, const struct reffs_cred *c, uint64_t ino,
 			const struct vfs_setattr *a)
 {
 	struct reffs_attr old;
 
-	if (a->set != VFS_SET_MODE || vfs_getattr(m->r, ino, &old) || c->uid == old.uid)
+	if (m->setid_ours || a->set != VFS_SET_MODE || vfs_getattr(m->r, ino, &old) ||
+	    c->uid == old.uid)
 		return false;
 	uint32_t gone = old.mode & ~a->mode;
 	return gone && !(gone & ~(uint32_t)(S_ISUID | S_ISGID)) && !(a->mode & ~old.mode) &&

@@ -15,7 +15,7 @@
 static const double KEEP_S = 1;
 
 /* Newer than the headers of the libraries that we build with. */
-enum { EPOCH_MINOR = 44, NOTIFY_INC_EPOCH = 8 };
+enum { EPOCH_MINOR = 44, NOTIFY_INC_EPOCH = 8, KILLPRIV_V2_MINOR = 33 };
 #define KILLPRIV_V2 (1u << 28)
 
 /* ---- at the start ---- */
@@ -30,6 +30,9 @@ void kernel_init(struct reffs_mount *m, struct fuse_conn_info *conn)
 				       FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_IOCTL_DIR);
 #ifdef FUSE_CAP_HANDLE_KILLPRIV_V2
 	conn->want |= conn->capable & FUSE_CAP_HANDLE_KILLPRIV_V2;
+	m->setid_ours = conn->capable & FUSE_CAP_HANDLE_KILLPRIV_V2;
+#else
+	m->setid_ours = m->answers_ours && conn->proto_minor >= KILLPRIV_V2_MINOR;
 #endif
 	conn->want &= ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
 				  FUSE_CAP_SPLICE_MOVE | FUSE_CAP_WRITEBACK_CACHE);
@@ -74,7 +77,8 @@ void kernel_connect(struct reffs_mount *m)
 {
 	static const struct fuse_custom_io io = { .writev = send_answer, .read = receive_request };
 
-	if (fuse_session_custom_io(m->se, &io, fuse_session_fd(m->se)))
+	m->answers_ours = !fuse_session_custom_io(m->se, &io, fuse_session_fd(m->se));
+	if (!m->answers_ours)
 		log_debug("writes take a request more: libfuse does not let us see its answers");
 }
 #else

@@ -51,8 +51,10 @@ struct reffs_mount {
 	pthread_mutex_t lock;
 	uid_t owner;
 	bool direct, allow_other;
-	double keep_s; /* how long the kernel keeps names and attributes; 0: not at all */
-	bool answered; /* the kernel's first request */
+	double keep_s;	   /* how long the kernel keeps names and attributes; 0: not at all */
+	bool answers_ours; /* we see what libfuse answers */
+	bool answered;	   /* the kernel's first request */
+	bool setid_ours;   /* the kernel knows that set-id bits are ours to see to */
 
 	struct fuse_session *se;
 	bool mounted, signals;

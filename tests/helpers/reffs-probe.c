@@ -425,6 +425,11 @@ static int try_write(const char *path)
 	return fd < 0 || write(fd, "x", 1) != 1 ? errno : 0;
 }
 
+static int try_chmod(const char *path)
+{
+	return chmod(path, 0777) ? errno : 0;
+}
+
 static int try_empty(const char *path)
 {
 	auto_fd fd = open(path, O_WRONLY | O_TRUNC);
@@ -500,6 +505,7 @@ static void users(int root)
 	put("setid", "s");
 	chmod("setid", 06777);
 	right(mode_of("setid") == 06777, "set-id bits");
+	right(as_nobody(try_chmod, "setid") == EPERM, "whoever may write takes them away");
 	right(!as_nobody(try_write, "setid"), "cannot write");
 	right(mode_of("setid") == 0777, "mode %o after a write", mode_of("setid"));
 	chmod("setid", 06777);
