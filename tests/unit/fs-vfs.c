@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "fs/map.h"
+#include "base/rng.h"
 #include "fs/vfs.h"
 #include "tap.h"
 
@@ -489,6 +490,51 @@ static void test_holes(void)
 	reffs_free(r);
 }
 
+/* ---- pages made ahead ---- */
+
+/* The same write, at once and with pages made ahead, over holes, pages and a saved state. */
+static void test_pages_ahead(void)
+{
+	struct reffs *a = reffs_new(NULL), *b = reffs_new(NULL);
+	uint64_t ino_a = make_file(a, &reffs_root, ROOT, "f", 0644);
+	uint64_t ino_b = make_file(b, &reffs_root, ROOT, "f", 0644);
+	static char data[5 * REFFS_PAGE];
+	bool same = true, whole = true;
+	struct rng rng;
+
+	rng_init(&rng, 7);
+	for (int i = 0; i < 500; i++) {
+		uint64_t at = rng_below(&rng, 2) ? rng_below(&rng, 8) * REFFS_PAGE
+						 : rng_below(&rng, 8 * REFFS_PAGE);
+		uint64_t len = 1 + rng_below(&rng, sizeof(data));
+		int flags = rng_below(&rng, 16) == 0 ? O_APPEND : 0;
+
+		memset(data, (int)rng_below(&rng, 4), sizeof(data)); /* zeros too */
+		struct reffs_state *kept = reffs_save(b);
+		struct hash128 before = hash_of(b);
+		struct vfs_pages *pages = vfs_pages_new(data, at, len);
+		int64_t n = vfs_write(a, &reffs_root, ino_a, data, at, len, flags);
+		int64_t m = vfs_write_pages(b, &reffs_root, ino_b, data, pages, at, len, flags);
+
+		vfs_pages_free(pages);
+		same &= n == m && hash_eq(hash_of(a), hash_of(b)) &&
+			attr_of(a, ino_a).pages == attr_of(b, ino_b).pages;
+		whole &= hash_eq(reffs_state_hash(kept), before);
+		reffs_state_unref(kept);
+		if (i % 100 == 99) {
+			struct vfs_setattr cut = { .set = VFS_SET_SIZE, .size = 3 * REFFS_PAGE };
+
+			vfs_setattr(a, &reffs_root, ino_a, &cut);
+			vfs_setattr(b, &reffs_root, ino_b, &cut);
+		}
+	}
+	ok(same, "pages made ahead write what a write does");
+	ok(whole, "and leave saved states alone");
+	ok(!vfs_pages_new(data, 1, REFFS_PAGE), "no whole page, nothing ahead");
+	reffs_free(a);
+	reffs_free(b);
+}
+
 int main(void)
 {
 	test_space();
@@ -501,5 +547,6 @@ int main(void)
 	test_protection();
 	test_groups();
 	test_holes();
+	test_pages_ahead();
 	return done_testing();
 }
