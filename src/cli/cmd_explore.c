@@ -142,10 +142,10 @@ static void print_json(const struct explore *e, const struct explore_result *r, 
 	auto_strbuf text = STRBUF_INIT;
 	struct json j;
 	struct utsname u = { 0 };
-	uint64_t seen, all;
+	struct coverage_summary sum;
 
 	uname(&u);
-	coverage_summary(&r->coverage, &e->inputs, &seen, &all);
+	coverage_summary(&r->coverage, &e->inputs, &sum);
 	json_init(&j, &text, true);
 	json_object(&j);
 	json_kv_string(&j, "target", e->o.specs[0]);
@@ -168,8 +168,11 @@ static void print_json(const struct explore *e, const struct explore_result *r, 
 	json_kv_uint(&j, "depth_max", r->depth_max);
 	json_kv_double(&j, "omission", r->omission);
 	json_kv_double(&j, "bytes_per_state", r->bytes_per_state);
-	json_kv_uint(&j, "partitions_exercised", seen);
-	json_kv_uint(&j, "partitions", all);
+	json_kv_uint(&j, "partitions_exercised", sum.parts);
+	json_kv_uint(&j, "partitions", sum.all_parts);
+	json_kv_uint(&j, "combinations_exercised", sum.combinations);
+	json_kv_uint(&j, "combinations", sum.all_combinations);
+	json_kv_uint(&j, "errors_exercised", sum.errors);
 	json_kv_bool(&j, "exhausted", r->exhausted);
 	json_end(&j);
 	fputs(strbuf_str(&text), stdout);
@@ -177,9 +180,9 @@ static void print_json(const struct explore *e, const struct explore_result *r, 
 
 static void print_summary(const struct explore *e, const struct explore_result *r, double elapsed)
 {
-	uint64_t seen, all;
+	struct coverage_summary sum;
 
-	coverage_summary(&r->coverage, &e->inputs, &seen, &all);
+	coverage_summary(&r->coverage, &e->inputs, &sum);
 	printf("%s: %llu operations in %.1f s, %.0f a second; %llu states, depth %llu\n",
 	       e->o.specs[0], (unsigned long long)r->operations, elapsed,
 	       elapsed > 0 ? (double)r->operations / elapsed : 0, (unsigned long long)r->states,
@@ -190,10 +193,12 @@ static void print_summary(const struct explore *e, const struct explore_result *
 	       r->operations ? (double)r->restores / (double)r->operations : 0,
 	       (unsigned long long)r->undone, (unsigned long long)r->saves,
 	       (unsigned long long)r->mounts);
-	printf("%llu of %llu partitions of arguments exercised; %llu results were the target's own "
-	       "business, %llu steps abandoned\n",
-	       (unsigned long long)seen, (unsigned long long)all, (unsigned long long)r->adopted,
-	       (unsigned long long)r->abandoned);
+	printf("%llu of %llu partitions of arguments exercised, %llu combinations of bits, %llu "
+	       "errors\n",
+	       (unsigned long long)sum.parts, (unsigned long long)sum.all_parts,
+	       (unsigned long long)sum.combinations, (unsigned long long)sum.errors);
+	printf("%llu results were the target's own business, %llu steps abandoned\n",
+	       (unsigned long long)r->adopted, (unsigned long long)r->abandoned);
 	if (r->crash_states)
 		printf("%llu crash states checked\n", (unsigned long long)r->crash_states);
 	if (e->o.jobs > 1)
