@@ -77,7 +77,7 @@ check 'a picture of what was exercised' sh -c "
 	grep -q '<svg' c.svg"
 check 'tasks that share what they visited' explore 0 -t reffs -j 2 --share --order depth --limit 20000
 check 'and that do not, with how much they overlap' explore 0 -t reffs -j 2 --vary --limit 20000
-check 'which is told' grep -q '% of the states were visited by more than one' out
+check 'which is told' grep -q '%, were visited by more than one' out
 check 'machine 2 of 3' explore 0 -t reffs --order walk --swarm 2/3 --limit 5000
 check 'JSON' sh -c "timeout 60 '$OUTAGE' explore -t reffs --limit 5000 --json -o r4 >out 2>err &&
 	grep -q '\"operations\": [0-9]' out && grep -q '\"depth_max\": ' out && grep -q '\"restores\": ' out"

@@ -111,6 +111,7 @@ static int open_target(struct side *s, const struct side_opts *opts, struct err 
 	o->around = opts->strategy == STRATEGY_REMOUNT;
 	const struct difference *save = differences_find(s->differences, DIFFER_SAVE);
 	o->unmounts = save != NULL;
+	s->saving = o->unmounts || o->around ? SAVING_UNMOUNTS : SAVING_CHEAP;
 	if (save)
 		s->note = save->reason;
 	rc = target_mkfs(&o->t, &fresh, err);
@@ -242,6 +243,20 @@ static void drop(struct side *s, struct side_state *state)
 	free(state);
 }
 
+static int from_image(struct side *s, const struct image *img, struct side_state **out,
+		      struct err *err)
+{
+	const struct image *base = side_image(s, s->base);
+
+	if (img->size != base->size)
+		return err_set(err, -EINVAL, "the image has %llu bytes, and the disk of %s %llu",
+			       (unsigned long long)img->size, s->spec,
+			       (unsigned long long)base->size);
+	*out = xcalloc(1, sizeof(**out));
+	image_snapshot(img, &(*out)->image);
+	return 0;
+}
+
 static int empty(struct side *s, const struct tree *seen, struct findings *out, uint64_t *missing,
 		 struct err *err)
 {
@@ -301,6 +316,7 @@ const struct side_ops side_target = {
 	.save = save,
 	.restore = restore,
 	.drop = drop,
+	.from_image = from_image,
 	.empty = empty,
 	.room = room,
 	.fill = fill,
