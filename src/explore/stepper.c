@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "explore/stepper.h"
+#include "explore/stepper_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,8 @@ static void choose_tree_opts(struct stepper *s)
 		add_ignored(s, side_ignore(s->sides[i]));
 		if (differences_find(s->sides[i]->differences, DIFFER_DIR_NLINK))
 			s->tree_opts.dir_nlink = false;
-		s->avoids |= differences_find(s->sides[i]->differences, DIFFER_AVOID) != NULL;
+		s->parts |= !differences_find(s->sides[i]->differences, DIFFER_WHITEOUT) !=
+			    !differences_find(s->sides[0]->differences, DIFFER_WHITEOUT);
 	}
 }
 
@@ -76,6 +77,8 @@ int stepper_open(struct stepper *s, const struct side_opts *opts, const char *co
 		if (!i)
 			how.relative_to = s->sides[0]->differences;
 	}
+	if (!rc)
+		rc = stepper_check_comparable(s, err);
 	if (!rc)
 		rc = equal_room(s, err);
 	if (rc)
@@ -481,10 +484,10 @@ static int log_state(struct stepper *s, struct err *err)
 
 static bool avoided(const struct stepper *s, const struct step *st)
 {
-	for (uint32_t k = 0; s->avoids && k < st->n; k++)
-		for (unsigned i = 0; i < s->n; i++)
-			if (differences_avoids(s->sides[i]->differences,
-					       &s->a->w.ops.v[st->first + k]))
+	for (uint32_t k = 0; s->parts && k < st->n; k++)
+		for (unsigned i = 1; i < s->n; i++)
+			if (differences_part(s->sides[0]->differences, s->sides[i]->differences,
+					     &s->a->w.ops.v[st->first + k]))
 				return true;
 	return false;
 }

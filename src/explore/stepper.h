@@ -47,7 +47,7 @@ struct stepper {
 	struct side *sides[SIDES_MAX];
 	unsigned n;
 	const struct alphabet *a;
-	bool avoids; /* some side has operations that are left alone */
+	bool parts; /* some operations would leave the sides in different states */
 	struct tree_opts tree_opts;
 	const char *ignore[16];
 	struct tree trees[SIDES_MAX];
