@@ -18,7 +18,7 @@
 #include "explore/side.h"
 #include "workload/exec.h"
 
-enum { FILL_BLOCK = 64 << 10 };
+enum { FILL_BLOCK = 64 << 10, ROOM_POLL_MS = 20, ROOM_WAIT_MS = 3000 };
 
 struct target_side {
 	struct side base;
@@ -257,17 +257,22 @@ static int from_image(struct side *s, const struct image *img, struct side_state
 	return 0;
 }
 
+/* Some free what was removed in the background, and neither syncfs nor statfs waits for that. */
 static int empty(struct side *s, const struct tree *seen, struct findings *out, uint64_t *missing,
 		 struct err *err)
 {
+	const struct difference *allowed = differences_find(s->differences, DIFFER_ROOM);
 	struct target_side *o = own(s);
-	uint64_t left;
+	uint64_t left = 0;
 	int rc = check_usable(o->t.root, seen, out, err);
 
-	if (!rc)
+	for (unsigned ms = 0; !rc; ms += ROOM_POLL_MS) {
 		rc = measure_room(o, &left, err);
-	if (!rc)
 		*missing = o->room > left ? o->room - left : 0;
+		if (*missing <= (allowed ? allowed->bytes : 0) || ms >= ROOM_WAIT_MS)
+			break;
+		util_sleep_ms(ROOM_POLL_MS);
+	}
 	return rc;
 }
 
