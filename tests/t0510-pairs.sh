@@ -110,6 +110,42 @@ if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
 		timeout 60 '$OUTAGE' replay --trust kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
 	check 'also when it is run again' sh -c "
 		timeout 60 '$OUTAGE' replay --rerun --trust kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
+
+	# The kernel complains, of one task or of a process that nobody knows: not of the other task.
+	cat >says <<'END'
+# says WHO: once, from a process that is below a task
+mkdir said-once 2>/dev/null || exit 0
+pid=4194000
+if [ "$1" = task ]; then
+	pid=$$
+	while [ "$(cut -d' ' -f4 "/proc/$pid/stat")" != "$(cat main)" ]; do
+		pid=$(cut -d' ' -f4 "/proc/$pid/stat")
+	done
+fi
+printf '4,77,1,-;%s\n' "WARNING: CPU: 0 PID: $pid at fs/fake.c:1 fake+0x0/0x1" 'Modules linked in:' \
+	'---[ end trace 0000000000000000 ]---' >>/dev/kmsg
+END
+	# with_log STATUS WHO
+	with_log() {
+		rm -rf said-once kept
+		: >log
+		# shellcheck disable=SC2016 # for the shell that runs it
+		timeout 120 unshare -m sh -c 'mount --bind log /dev/kmsg && echo $$ >main && exec "$@"' sh \
+			"$OUTAGE" explore -t "fuse:$seedfs mount {disk} {mnt} -f" --mkfs "$seedfs mkfs {disk}" \
+			--recover "cd $dir; sh $dir/says $2; true" --size 4M -j 2 --order walk --depth 20 --limit 300 \
+			-o kept >out 2>err </dev/null
+		[ $? -eq "$1" ]
+	}
+	if [ "$(stat -Lc %i /proc/self/ns/pid)" = 4026531836 ]; then
+		check 'the kernel complains of one task' with_log 1 task
+		check 'which is one finding' grep -q '^1 findings' out
+		check 'of that task' sh -c 'cat kept/findings/*/kernel-log | grep -c fake.c:1 | grep -qx 1'
+		check 'so the run has no log itself' test ! -e kept/kernel-log
+		check 'the kernel complains of nobody that is known' with_log 1 nobody
+		check 'which is one finding, too' grep -q '^1 findings' out
+		check 'of no task' sh -c '! ls kept/findings/* >/dev/null 2>&1'
+		check 'but of the run' grep -q 'fake.c:1' kept/kernel-log
+	fi
 else
 	skip 'there is no /dev/fuse'
 fi

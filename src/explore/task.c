@@ -143,6 +143,17 @@ void task_vary(const struct explore_opts *o, unsigned number, bool walks,
 
 static void note_sides(struct task *t)
 {
+	/* Two disks of their own, and yet there is little to find. */
+	for (unsigned i = 1; i < t->stepper.n && !t->o.number; i++)
+		if (!side_in_process(t->stepper.sides[0]) &&
+		    streq(t->stepper.sides[i]->spec, t->stepper.sides[0]->spec)) {
+			auto_free char *words = xasprintf(
+				"%.200s is compared with itself: only what differs from one time "
+				"to the next can be found",
+				t->stepper.sides[0]->spec);
+
+			task_tell(t, MSG_WARNING, words, NULL, 0);
+		}
 	for (unsigned i = 0; i < t->stepper.n; i++) {
 		const struct side *s = t->stepper.sides[i];
 
