@@ -75,9 +75,13 @@ static int check_side(struct stepper *st, unsigned i, struct err *err)
 int stepper_check_comparable(struct stepper *st, struct err *err)
 {
 	struct step_result result = { 0 };
+	struct side_counts before[SIDES_MAX];
 	struct alphabet a;
 	bool any = false;
 	int rc = 0;
+
+	for (unsigned i = 0; i < st->n; i++)
+		before[i] = st->sides[i]->counts;
 
 	alphabet_init(&a);
 	for (unsigned i = 0; i < PROBE_END && !rc; i++)
@@ -93,8 +97,9 @@ int stepper_check_comparable(struct stepper *st, struct err *err)
 	/* A file that was there leaves traces; nobody shall have to wonder about them. */
 	if (!rc && any)
 		rc = stepper_reset(st, &result, err);
-	for (unsigned i = 0; i < st->n && any; i++)
-		st->sides[i]->counts = (struct side_counts){ .saves = 1 };
+	/* Nor be surprised by mounts that the search did not need. */
+	for (unsigned i = 0; i < st->n; i++)
+		st->sides[i]->counts = before[i];
 	st->a = NULL;
 	step_result_release(&result);
 	alphabet_release(&a);
