@@ -81,6 +81,9 @@ echo 'start start.img' >>image/case
 check 'with the image it does' sh -c "
 	timeout 60 '$OUTAGE' explore --replay image >out 2>err; [ \$? = 1 ]"
 check 'each time' grep -q '^shown 3 of 3 times' out
+check 'outage replay does not pretend that it was mended' sh -c "
+	timeout 60 '$OUTAGE' replay image >out 2>err; [ \$? = 2 ]"
+check 'but says who can show it' grep -q 'explore --replay' err
 rm image/start.img
 check 'an image that is gone' sh -c "
 	timeout 60 '$OUTAGE' explore --replay image >out 2>err; [ \$? = 2 ]"
