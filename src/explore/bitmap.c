@@ -75,7 +75,7 @@ void bitmap_all(const struct arg_def *arg, struct bitmap_values *out)
 	}
 	while (arg->words[words].name)
 		words++;
-	assert(words <= BITMAP_WORDS_MAX);
+	assert(words && words <= BITMAP_WORDS_MAX);
 	for (uint32_t set = 0; set < (uint32_t)1 << words; set++) {
 		uint64_t value = 0;
 

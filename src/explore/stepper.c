@@ -440,7 +440,7 @@ static int perform(struct stepper *s, const struct step *step, const struct befo
 	for (uint32_t k = 0; k < step->n && !rc && out->verdict == STEP_SAME; k++) {
 		size_t i = step->first + k;
 		const struct op *op = &s->a->w.ops.v[i];
-		int64_t results[SIDES_MAX];
+		int64_t results[SIDES_MAX] = { 0 };
 
 		for (unsigned side = 0; side < s->n; side++)
 			results[side] = s->sides[side]->ops->op(s->sides[side], i);
