@@ -170,7 +170,8 @@ _outage_explore() {
 		;;
 	esac
 	[[ $cur != -* ]] ||
-		_outage_words '--target --ref --order --depth --alphabet --round --inputs --dist --strategy
+		_outage_words '--target --ref --ref-mkfs --ref-recover --ref-size --order --depth --alphabet --round
+			--inputs --dist --strategy
 			--compare-every --crash --crash-modes --guarantee --memory --limit --time --seed
 			--hang --findings --jobs --share --vary --swarm --coverage --mkfs --recover --size
 			--recorder --output --resume --replay --json --help'

@@ -18,7 +18,7 @@
 #include "explore/side.h"
 #include "workload/exec.h"
 
-enum { FILL_BLOCK = 64 << 10 };
+enum { FILL_BLOCK = 64 << 10, ROOM_POLL_MS = 20, ROOM_WAIT_MS = 3000 };
 
 struct target_side {
 	struct side base;
@@ -111,6 +111,7 @@ static int open_target(struct side *s, const struct side_opts *opts, struct err 
 	o->around = opts->strategy == STRATEGY_REMOUNT;
 	const struct difference *save = differences_find(s->differences, DIFFER_SAVE);
 	o->unmounts = save != NULL;
+	s->saving = o->unmounts || o->around ? SAVING_UNMOUNTS : SAVING_CHEAP;
 	if (save)
 		s->note = save->reason;
 	rc = target_mkfs(&o->t, &fresh, err);
@@ -242,17 +243,36 @@ static void drop(struct side *s, struct side_state *state)
 	free(state);
 }
 
+static int from_image(struct side *s, const struct image *img, struct side_state **out,
+		      struct err *err)
+{
+	const struct image *base = side_image(s, s->base);
+
+	if (img->size != base->size)
+		return err_set(err, -EINVAL, "the image has %llu bytes, and the disk of %s %llu",
+			       (unsigned long long)img->size, s->spec,
+			       (unsigned long long)base->size);
+	*out = xcalloc(1, sizeof(**out));
+	image_snapshot(img, &(*out)->image);
+	return 0;
+}
+
+/* Some free what was removed in the background, and neither syncfs nor statfs waits for that. */
 static int empty(struct side *s, const struct tree *seen, struct findings *out, uint64_t *missing,
 		 struct err *err)
 {
+	const struct difference *allowed = differences_find(s->differences, DIFFER_ROOM);
 	struct target_side *o = own(s);
-	uint64_t left;
+	uint64_t left = 0;
 	int rc = check_usable(o->t.root, seen, out, err);
 
-	if (!rc)
+	for (unsigned ms = 0; !rc; ms += ROOM_POLL_MS) {
 		rc = measure_room(o, &left, err);
-	if (!rc)
 		*missing = o->room > left ? o->room - left : 0;
+		if (*missing <= (allowed ? allowed->bytes : 0) || ms >= ROOM_WAIT_MS)
+			break;
+		util_sleep_ms(ROOM_POLL_MS);
+	}
 	return rc;
 }
 
@@ -301,6 +321,7 @@ const struct side_ops side_target = {
 	.save = save,
 	.restore = restore,
 	.drop = drop,
+	.from_image = from_image,
 	.empty = empty,
 	.room = room,
 	.fill = fill,
