@@ -156,7 +156,7 @@ enum command_kind {
 	COMMAND_HELP,
 };
 
-struct command {
+struct inject_command {
 	enum command_kind kind;
 	struct fault *fault; /* COMMAND_FAULT; and what survives, for CLEAR and CRASH; or NULL */
 	uint64_t id;
@@ -165,12 +165,12 @@ struct command {
 };
 
 /* A line of LazyFS's FIFO, "lazyfs::clear-cache". */
-int command_parse_lazyfs(const char *line, const char *root, const char *mnt, struct command *out,
+int command_parse_lazyfs(const char *line, const char *root, const char *mnt, struct inject_command *out,
 			 struct err *err) must_check;
 /* Words of `outage ctl`, "torn-op file=a.log parts=3 persist=1,3". */
 int command_parse(char *const *words, size_t n, const char *root, const char *mnt,
-		  struct command *out, struct err *err) must_check;
-void command_release(struct command *c);
+		  struct inject_command *out, struct err *err) must_check;
+void command_release(struct inject_command *c);
 /* One line for each command and what it takes. */
 void command_help(struct strbuf *out);
 
