@@ -52,7 +52,7 @@ _outage_kinds() {
 	fi
 	compopt -o nospace 2>/dev/null
 	mapfile -t COMPREPLY < <(compgen -P "$before" -W 'write flush discard zero read complete store
-		lineflush fence load begin end persist text' -- "$word")
+		lineflush fence load begin end persist text posix' -- "$word")
 }
 
 _outage_trace() {

@@ -66,7 +66,7 @@ void forget_free(struct forget *f); /* NULL is fine */
  * in `text`, and one JSON object in `json`; either may be NULL. A command that was not done is an
  * error. A crash answers before the mount ends.
  */
-int forget_command(struct forget *f, const struct command *c, struct strbuf *text,
+int forget_command(struct forget *f, const struct inject_command *c, struct strbuf *text,
 		   struct strbuf *json, struct err *err) must_check;
 
 /* What a server that was killed left in ROOT: undoes what was pending. 1 if there was something. */
