@@ -905,6 +905,55 @@ static void no_eviction(void)
 	pair_release(p);
 }
 
+static int always_fails(void *ctx, const void *data, uint64_t offset, size_t len)
+{
+	(void)ctx;
+	(void)data;
+	(void)offset;
+	(void)len;
+	return -ENOSPC;
+}
+
+/* Neither a file in use nor one that cannot be written keeps others from being evicted. */
+static void stubborn_files(void)
+{
+	static const struct pagecache_opts three = { 512, 0, 3, true };
+	struct pagefile_ops sick_ops = plain_ops;
+	struct pair *p = fresh(&three, 0);
+	static struct store sick, busy;
+
+	sick_ops.write = always_fails;
+	sick_ops.trylock = store_trylock;
+	sick_ops.unlock = store_unlock;
+	pthread_mutex_init(&sick.lock, NULL);
+	pthread_mutex_init(&busy.lock, NULL);
+	struct pagefile *s = pagefile_new(p->cache, 0, &sick_ops, &sick);
+	struct pagefile *b = pagefile_new(p->cache, 0, &full_ops, &busy);
+	is_i(pagefile_write(s, "s", 0, 1, 1, 1), 0, "a file that cannot be written");
+	is_i(pagefile_write(b, "b", 0, 1, 1, 1), 0, "a file that is in use");
+	pthread_mutex_lock(&busy.lock);
+	for (uint64_t i = 0; i < 20; i++)
+		if (write_text(p, "x", i * 512))
+			p->wrong = "a write failed";
+	ok(!p->wrong && pagecache_pages(p->cache) <= 4, "others evict their own pages");
+	ok(p->store.writes >= 16, "all but a few of them");
+	ok(pagefile_dirty_bytes(s) == 512 && pagefile_dirty_bytes(b) == 512 && !busy.writes,
+	   "the two keep theirs");
+	pthread_mutex_unlock(&busy.lock);
+	for (uint64_t i = 0; i < 20; i++)
+		if (write_text(p, "x", i * 512))
+			p->wrong = "a write failed";
+	ok(busy.writes == 1 && pagefile_is_clean(b), "what is no longer in use is evicted");
+	ok(!pthread_mutex_trylock(&busy.lock) && !pthread_mutex_trylock(&sick.lock),
+	   "and no lock is left");
+	ok(pagecache_pages(p->cache) <= 3, "the bound is kept again");
+	pthread_mutex_unlock(&busy.lock);
+	pthread_mutex_unlock(&sick.lock);
+	pagefile_free(s);
+	pagefile_free(b);
+	pair_release(p);
+}
+
 static void joined_writes(void)
 {
 	struct pair *p = fresh(&small, 0);
@@ -1190,6 +1239,7 @@ int main(void)
 	failed_sync();
 	evicted_after_failure();
 	no_eviction();
+	stubborn_files();
 	joined_writes();
 	risks();
 	far_offsets();
