@@ -229,7 +229,7 @@ void data_dirty_nodes(struct forget *f, struct node_list *out)
 
 void data_touch(struct node *n)
 {
-	clock_gettime(CLOCK_REALTIME_COARSE, &n->mtime);
+	clock_gettime(CLOCK_REALTIME, &n->mtime);
 	n->ctime = n->mtime;
 	n->times = true;
 	if (!atomic_load_explicit(&n->live, memory_order_relaxed))

@@ -468,8 +468,6 @@ static int rename_waiting(struct call *c, const struct renaming *r)
 	struct forget *f = c->f;
 	int rc;
 
-	if (r->flags & RENAME_WHITEOUT)
-		return -EINVAL; /* nothing could take it back */
 	if (u.stashed && S_ISDIR(r->old->type)) {
 		rc = dir_is_empty(r->to, r->name2);
 		if (rc <= 0)
@@ -500,6 +498,24 @@ static void rename_nodes(struct forget *f, const struct renaming *r)
 		node_named(f, r->old, r->p, r->name);
 }
 
+/* A whiteout that a rename leaves is a second operation, which is taken back first. */
+static int rename_and_whiteout(struct call *c, struct renaming *r)
+{
+	const struct making whiteout = { .mode = S_IFCHR };
+	struct fuse_entry_param e;
+	int rc;
+
+	r->flags &= ~(unsigned)RENAME_WHITEOUT;
+	rc = rename_waiting(c, r);
+	if (rc)
+		return rc;
+	rename_nodes(c->f, r);
+	rc = make_locked(c, r->p, r->from, r->name, &whiteout, &e);
+	if (!rc)
+		node_forget(c->f, node_of(c->f, e.ino), 1);
+	return rc;
+}
+
 static int rename_locked(struct call *c, struct renaming *r)
 {
 	struct forget *f = c->f;
@@ -520,11 +536,15 @@ static int rename_locked(struct call *c, struct renaming *r)
 	if (r->old == r->n)
 		return 0; /* two names of one file: nothing happens */
 	if (log_waits(f, r->p)) {
+		if (r->flags & RENAME_WHITEOUT)
+			return rename_and_whiteout(c, r);
 		rc = rename_waiting(c, r);
 	} else {
 		if (r->old && !(r->flags & RENAME_EXCHANGE))
 			hold(f, r->old);
+		caller_enter(c->req); /* whose whiteout it is */
 		rc = rename_now(r);
+		caller_leave(c->req);
 		if (rc && r->old)
 			node_gone(f, r->old, false);
 	}
