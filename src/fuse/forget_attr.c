@@ -12,9 +12,16 @@
 
 #include "fuse/forget_impl.h"
 
-static const double keep_s = 86400;
-
 enum { BLOCK = 512 };
+
+/*
+ * All changes come through us, and what is lost the kernel is told: it may keep what it knows. But
+ * writing takes set-id bits away, and then the kernel would not ask.
+ */
+double attr_keep_s(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && (st->st_mode & (S_ISUID | S_ISGID)) ? 0 : 86400;
+}
 
 /* The path under which a descriptor without access can be used as a file. */
 struct fd_path {
@@ -104,7 +111,7 @@ void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	if (rc)
 		fuse_reply_err(req, (int)-rc);
 	else
-		fuse_reply_attr(req, &st, keep_s);
+		fuse_reply_attr(req, &st, attr_keep_s(&st));
 	call_done(&c);
 }
 
@@ -222,7 +229,46 @@ static int set_attributes(struct call *c, struct node *n, int fd, const struct s
 		names_unlock(f);
 	}
 	follow_times(n, fd, to_set);
+	if (to_set & FUSE_SET_ATTR_MODE)
+		atomic_store(&n->setid, st->st_mode & (S_ISUID | S_ISGID));
 	return rc;
+}
+
+static bool in_group(fuse_req_t req, gid_t gid)
+{
+	gid_t groups[256];
+	int n;
+
+	if (fuse_req_ctx(req)->gid == gid)
+		return true;
+	n = fuse_req_getgroups(req, ARRAY_SIZE(groups), groups);
+	for (int i = 0; i < min(n, (int)ARRAY_SIZE(groups)); i++)
+		if (groups[i] == gid)
+			return true;
+	return false;
+}
+
+void attr_drop_setid(struct call *c, struct node *n)
+{
+	struct forget *f = c->f;
+	struct stat st;
+	mode_t drop = S_ISUID;
+	int fd;
+
+	if (!fuse_req_ctx(c->req)->uid)
+		return;
+	fd = node_pin(f, n);
+	if (fd < 0)
+		return;
+	if (!fstatat(fd, "", &st, AT_EMPTY_PATH)) {
+		if ((st.st_mode & S_IXGRP) || !in_group(c->req, st.st_gid))
+			drop |= S_ISGID;
+		if (st.st_mode & drop) {
+			st.st_mode &= ~drop;
+			set_attributes(c, n, fd, &st, FUSE_SET_ATTR_MODE);
+		}
+	}
+	node_unpin(n);
 }
 
 static int set_all(struct call *c, struct node *n, struct stat *st, int to_set, struct stat *now)
@@ -275,7 +321,7 @@ void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 	if (rc)
 		fuse_reply_err(req, (int)-rc);
 	else
-		fuse_reply_attr(req, &now, keep_s);
+		fuse_reply_attr(req, &now, attr_keep_s(&now));
 	call_done(&c);
 }
 

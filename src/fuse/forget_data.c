@@ -184,6 +184,7 @@ int data_file(struct forget *f, struct node *n)
 	node_unpin(n);
 	n->file = (struct file_ctx *)xmalloc(sizeof(struct file_ctx));
 	*n->file = (struct file_ctx){ f, n };
+	atomic_store(&n->setid, st.st_mode & (S_ISUID | S_ISGID));
 	n->pf = pagefile_new(f->cache, (uint64_t)st.st_size, &file_ops, n->file);
 	atomic_store(&n->live, true);
 	pthread_mutex_lock(&f->dirty);
@@ -474,7 +475,7 @@ void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 }
 
 static int64_t write_node(struct call *c, struct node *n, const char *data, size_t size,
-			  uint64_t off)
+			  uint64_t off, bool page)
 {
 	struct forget *f = c->f;
 	int64_t rc;
@@ -493,6 +494,8 @@ static int64_t write_node(struct call *c, struct node *n, const char *data, size
 			mark_sized(f, n);
 	}
 	pthread_mutex_unlock(&n->lock);
+	if (!rc && atomic_load_explicit(&n->setid, memory_order_relaxed) && !page)
+		attr_drop_setid(c, n);
 	return rc ? rc : (int64_t)size;
 }
 
@@ -532,7 +535,7 @@ void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
 		return;
 	}
 	if (!rc)
-		rc = write_node(&c, n, data, size, (uint64_t)off);
+		rc = write_node(&c, n, data, size, (uint64_t)off, fi->writepage);
 	rc = call_end(&c, rc);
 	if (rc < 0)
 		fuse_reply_err(req, (int)-rc);
@@ -597,6 +600,8 @@ void on_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len
 		pthread_mutex_lock(&n->lock);
 		rc = allocate(&c, n, mode, (uint64_t)off, (uint64_t)len);
 		pthread_mutex_unlock(&n->lock);
+		if (!rc && atomic_load(&n->setid))
+			attr_drop_setid(&c, n);
 	}
 	call_reply(&c, rc);
 }

@@ -22,7 +22,7 @@ int entry_of(struct forget *f, struct node *n, int fd, struct stat *st, struct f
 	*e = (struct fuse_entry_param){
 		.ino = node_id(f, n),
 		.attr = *st,
-		.attr_timeout = keep_s,
+		.attr_timeout = attr_keep_s(st),
 		.entry_timeout = keep_s,
 	};
 	return 0;

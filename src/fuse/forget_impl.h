@@ -74,6 +74,7 @@ struct node {
 	bool was_truncated;   /* to nothing, since it was last written out */
 	bool flush;	      /* its data comes with the next metadata */
 	bool sized;	      /* its size changed, which metadata that becomes durable includes */
+	atomic_uint setid;    /* set-id bits that a write may have to take away */
 	atomic_bool live;     /* `pf` or `times` is set: attributes are not ROOT's */
 	atomic_bool dropping; /* the kernel is being told: pages that it writes back are lost */
 };
@@ -265,6 +266,10 @@ int forget_trace_close(struct forget *f, struct err *err) must_check;
 
 /* What an application sees. */
 int attr_stat(struct forget *f, struct node *n, int fd, struct stat *st) must_check;
+/* How long the kernel may keep them. */
+double attr_keep_s(const struct stat *st);
+/* Who writes to a file, or shortens it, takes set-id bits away. */
+void attr_drop_setid(struct call *c, struct node *n);
 /* From ROOT's values to ours. */
 void attr_overlay(struct forget *f, struct node *n, struct stat *st);
 void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
