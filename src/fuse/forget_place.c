@@ -353,7 +353,7 @@ bool forget_place_users(const struct forget_place *p, struct strbuf *out)
 							      O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 						     : -1;
 
-		if (proc < 0 || !uses(proc, p))
+		if (proc < 0 || atoi(e->d_name) == getpid() || !uses(proc, p))
 			continue;
 		if (n++ < USERS_SHOWN)
 			add_user(proc, e->d_name, out);
