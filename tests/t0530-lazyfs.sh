@@ -164,12 +164,12 @@ check "a wrong command is told as such" logs "INVALID"
 # ---- the faults of the configuration ----
 
 for i in 1 2 3 4 5; do
-	put $mnt/output1.txt $((i * 3000 - 3000)) 3000 $i 2>/dev/null
+	put $mnt/output1.txt $((i * 12288 - 12288)) 12288 $i 2>/dev/null
 done
 check "torn-op: the fifth write crashes it" logs "Killing LazyFS"
 check "nothing is mounted then" wait_for gone
 check "its first and last third survived, and nothing else" \
-	test "$(shape $data/output1.txt)" = "12000x0 1000x5 1000x0 1000x5"
+	test "$(shape $data/output1.txt)" = "49152x0 4096x5 4096x0 4096x5"
 check "the FIFO is removed" test ! -e $fifo
 
 start
