@@ -34,6 +34,10 @@ says() {
 refused() {
 	[ "$status" = 2 ] && [ "$(wc -l <err)" = 1 ] && says "$1" && ! mounted mnt
 }
+# nobody has ROOT
+free_root() {
+	flock -n data true
+}
 refused_elsewhere() {
 	[ "$status" = 2 ] && [ "$(wc -l <err)" = 1 ] && says "$1" && ! mounted other
 }
@@ -165,6 +169,34 @@ run umount --lazy mnt
 check "--lazy takes it out of sight" test $status = 0 -a ! "$(findmnt -n mnt)"
 kill $sleeper
 wait $sleeper 2>/dev/null
+
+# A namespace that is made meanwhile has a copy of the mount.
+if [ "$(id -u)" = 0 ]; then
+	run mount --daemon --log log data mnt
+	unshare --mount --propagation private sleep 60 &
+	sleeper=$!
+	wait_for grep -q " $dir/mnt fuse" /proc/$sleeper/mounts
+	wait_for test "$(readlink /proc/$sleeper/ns/mnt)" != "$(readlink /proc/self/ns/mnt)"
+	echo kept >mnt/g
+	run umount mnt
+	check "a copy that nobody uses does not keep the server" test $status = 0
+	check "and nothing is lost" test "$(cat data/g)" = kept
+	kill $sleeper
+	wait $sleeper 2>/dev/null
+	run mount --daemon --log log data mnt
+	unshare --mount --propagation private sh -c 'cd mnt && exec sleep 60' &
+	sleeper=$!
+	wait_for test "$(readlink /proc/$sleeper/cwd)" = "$dir/mnt"
+	wait_for sh -c "test \"\$(cat /proc/$sleeper/comm)\" = sleep"
+	run umount mnt
+	check "one that is used does, and it is said by whom" says "namespace by sleep ($sleeper)"
+	kill $sleeper
+	wait $sleeper 2>/dev/null
+	wait_for free_root
+	check "it ends with its last user" free_root
+else
+	skip "mount namespaces need root"
+fi
 
 # ---- wrong from the beginning ----
 
