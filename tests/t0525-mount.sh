@@ -282,6 +282,27 @@ check "when ROOT is removed, programs get errors" test $? != 0
 run umount mnt
 check "and it can be unmounted" test ! "$(findmnt -n mnt)"
 
+if [ "$(id -u)" = 0 ]; then
+	mkdir small_mnt
+	mount -t tmpfs -o size=1M outage-test small_mnt
+	mkdir small_mnt/root
+	run mount --daemon --profile lazyfs --log log small_mnt/root mnt
+	dd if=/dev/zero of=mnt/big bs=64k count=64 conv=fsync 2>dd.err
+	check "when ROOT is full, a sync fails" test $? != 0
+	check "with the right error" grep -q "No space left" dd.err
+	run ctl mnt status
+	check "and the server lives" test $status = 0
+	rm mnt/big
+	echo small >mnt/small
+	sync mnt/small
+	check "what fits can be synced" test "$(cat small_mnt/root/small)" = small
+	run umount mnt
+	check "and it can be unmounted" test $status = 0
+	umount small_mnt
+else
+	skip "a small file system needs root"
+fi
+
 # ---- as another user ----
 
 if [ "$(id -u)" = 0 ]; then
