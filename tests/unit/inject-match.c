@@ -98,7 +98,7 @@ static void test_regex(void)
 	matches(ours, "\\.\\$\\(", ".$(", "x");
 	matches(ours, "\\S\\s\\D\\W", "a b/", "ab");
 	refuses(ours, "", "file is '', which is no regular expression: it is empty");
-	refuses(ours, "a(b", "file is 'a(b', which is no regular expression: Unmatched ( or \\(");
+	refuses(ours, "a(b", "file is 'a(b', which is no regular expression: a ) is missing");
 	refuses(ours, "[ab", "file is '[ab', which is no regular expression: a ] is missing");
 	refuses(ours, "[]", "file is '[]', which is no regular expression: it has an empty [ ]");
 	refuses(ours, "[b-a]",
@@ -120,8 +120,23 @@ static void test_regex(void)
 	refuses(ours, "a{x}",
 		"file is 'a{x}', which is no regular expression: after { there must be a number "
 		"and }");
-	refuses(ours, "(a{100}){100}",
-		"file is '(a{100}){100}', which is no regular expression: it repeats too much");
+	refuses(ours, "a)b", "file is 'a)b', which is no regular expression: a ( is missing");
+	refuses(ours, "a++",
+		"file is 'a++', which is no regular expression: there is nothing to repeat before "
+		"a "
+		"repetition");
+	refuses(ours, "^*",
+		"file is '^*', which is no regular expression: there is nothing to repeat before a "
+		"repetition");
+	refuses(ours, "((((((((((((((a+)+)+)+)+)+)+)+)+)+)+)+)+)+)+",
+		"file is '((((((((((((((a+)+)+)+)+)+)+)+)+)+)+)+)+)+)+', which is no regular "
+		"expression: it repeats too much");
+	refuses(ours, "(a{200}){200}",
+		"file is '(a{200}){200}', which is no regular expression: it repeats too much");
+	matches(ours, "a+b+c+d+e+f+g+h+i+j+k+l+m+n+o+p+", "abcdefghijklmnop", "a");
+	refuses(ours, "(((a{100}){100}){100}",
+		"file is '(((a{100}){100}){100}', which is no regular expression: it repeats too "
+		"much");
 	refuses(ours, "((((((((((((((((((((((((((((((((((",
 		"file is '((((((((((((((((((((((((((((((((((', which is no regular expression: its "
 		"groups are nested too deep");
