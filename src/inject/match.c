@@ -54,6 +54,52 @@ static size_t length_below(const char *path, const char *dir)
 	return path[d.len] ? 0 : d.len;
 }
 
+/*
+ * With symbolic links resolved as far as it exists; the last name stands for itself. NULL if that
+ * changes nothing.
+ */
+static char *resolved(const char *path)
+{
+	auto_free char *dir = xstrdup(path);
+	char *slash;
+
+	while ((slash = strrchr(dir, '/')) && slash > dir) {
+		*slash = '\0';
+		auto_free char *real = realpath(dir, NULL);
+
+		if (real && streq(real, dir))
+			return NULL;
+		if (real)
+			return xasprintf("%s%s", real, path + strlen(dir));
+	}
+	return NULL;
+}
+
+/* How much of `path` leads to where the mount shows it; 0: nothing does. */
+static size_t length_outside(const char *path, const struct places *at)
+{
+	return max(length_below(path, at->root), length_below(path, at->mnt));
+}
+
+/* The same for what may differ by a symbolic link; `path` is then another one. */
+static size_t length_outside_links(struct strbuf *path, const char *text, const struct places *at)
+{
+	auto_free char *other = resolved(text);
+	auto_free char *root = at->root ? realpath(at->root, NULL) : NULL;
+	auto_free char *mnt = at->mnt ? realpath(at->mnt, NULL) : NULL;
+	auto_strbuf clean_other = STRBUF_INIT;
+	size_t n;
+
+	if (clean(other ? other : text, &clean_other))
+		return 0;
+	n = length_outside(strbuf_str(&clean_other), &(struct places){ root, mnt });
+	if (n) {
+		strbuf_clear(path);
+		strbuf_add(path, clean_other.buf, clean_other.len);
+	}
+	return n;
+}
+
 static int relative(const char *key, const char *text, const struct places *at, struct strbuf *out,
 		    struct err *err)
 {
@@ -67,12 +113,10 @@ static int relative(const char *key, const char *text, const struct places *at, 
 			       "%s is '%s', but a path cannot go up with '..'; give it as it is in "
 			       "the mount",
 			       key, text);
-	if (*text == '/') {
-		size_t root = length_below(strbuf_str(&path), at->root);
-		size_t mnt = length_below(strbuf_str(&path), at->mnt);
-
-		cut = max(root, mnt);
-	}
+	if (*text == '/')
+		cut = length_outside(strbuf_str(&path), at);
+	if (*text == '/' && !cut)
+		cut = length_outside_links(&path, text, at);
 	strbuf_adds(out, strbuf_str(&path) + cut);
 	return 0;
 }
