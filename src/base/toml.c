@@ -42,7 +42,7 @@ const char *toml_type_name(enum toml_type type)
 	return names[type];
 }
 
-static int printf_like(2, 3) wrong(struct parser *p, const char *fmt, ...)
+static void printf_like(2, 3) say_wrong(struct parser *p, const char *fmt, ...)
 {
 	char text[512];
 	va_list ap;
@@ -51,8 +51,10 @@ static int printf_like(2, 3) wrong(struct parser *p, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	err_set(p->err, -EINVAL, "%s:%u: %s", p->name, p->line, text);
-	return -EINVAL;
 }
+
+/* So that an analyser sees that it is never 0. */
+#define wrong(p, ...) (say_wrong(p, __VA_ARGS__), -EINVAL)
 
 /* ---- characters ---- */
 
