@@ -169,6 +169,8 @@ run umount --lazy mnt
 check "--lazy takes it out of sight" test $status = 0 -a ! "$(findmnt -n mnt)"
 kill $sleeper
 wait $sleeper 2>/dev/null
+wait_for free_root
+check "and it ends with its last user" free_root
 
 # A namespace that is made meanwhile has a copy of the mount.
 if [ "$(id -u)" = 0 ]; then
