@@ -52,7 +52,7 @@ _outage_kinds() {
 	fi
 	compopt -o nospace 2>/dev/null
 	mapfile -t COMPREPLY < <(compgen -P "$before" -W 'write flush discard zero read complete store
-		lineflush fence load begin end persist text' -- "$word")
+		lineflush fence load begin end persist text posix' -- "$word")
 }
 
 _outage_trace() {
@@ -213,6 +213,74 @@ _outage_reffs() {
 	fi
 }
 
+_outage_mount() {
+	case $prev in
+	-p | --profile)
+		_outage_words 'ext4-ordered ext4-writeback xfs btrfs minimal lazyfs'
+		return
+		;;
+	-f | --fault | --cache-size | --page-size | --block-size | -o)
+		return
+		;;
+	-c | --config | --log | --trace | --socket)
+		_outage_files
+		return
+		;;
+	esac
+	if [[ $cur == -* ]]; then
+		_outage_words '--config --profile --fault --daemon --log --trace --trace-data
+			--trace-reads --cache-size --page-size --block-size --evict --allow-other
+			--no-real-sync --socket --help'
+	else
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+	fi
+}
+
+# Where something of ours is mounted.
+_outage_mounts() {
+	compopt -o filenames 2>/dev/null
+	_outage_words "$(awk '$3 == "fuse.outage" || $3 == "fuse.lazyfs" { print $2 }' /proc/mounts)"
+}
+
+_outage_umount() {
+	case $prev in
+	--timeout) ;;
+	*)
+		if [[ $cur == -* ]]; then
+			_outage_words '--lazy --timeout --help'
+		else
+			_outage_mounts
+		fi
+		;;
+	esac
+}
+
+_outage_ctl() {
+	local i given=0
+
+	case $prev in
+	--timeout)
+		return
+		;;
+	--socket)
+		_outage_files
+		return
+		;;
+	esac
+	if [[ $cur == -* ]]; then
+		_outage_words '--json --socket --timeout --help'
+		return
+	fi
+	for ((i = at; i < ${#words[@]} - 1; i++)); do
+		[[ ${words[i]} == -* ]] || ((given++))
+	done
+	case $given in
+	0) _outage_mounts ;;
+	1) _outage_words "$("$program" ctl help 2>/dev/null | awk '/^[a-z]/ { print $1 }')" ;;
+	esac
+}
+
 _outage() {
 	local program=$1 cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local words=("${COMP_WORDS[@]:0:COMP_CWORD + 1}")
@@ -232,7 +300,7 @@ _outage() {
 		if [[ $cur == -* ]]; then
 			_outage_words '-v -q --help --version'
 		else
-			_outage_words 'gen test explore report replay shrink export trace reffs doctor'
+			_outage_words 'gen test explore report replay shrink export trace reffs mount ctl umount doctor'
 		fi
 		return
 	fi
@@ -248,6 +316,9 @@ _outage() {
 	trace) _outage_trace ;;
 	doctor) _outage_words '--fix --json --help' ;;
 	reffs) _outage_reffs ;;
+	mount) _outage_mount ;;
+	umount) _outage_umount ;;
+	ctl) _outage_ctl ;;
 	esac
 }
 

@@ -128,6 +128,22 @@ check 'and leaves no file' absent cut.log
 check 'show a damaged trace' run 2 show bad.trace
 check 'says what' says err 'bad.trace is damaged: frame 0 at byte 104: checksum does not match; 0 events before it are readable'
 
+# calls of an application
+if "${OUTAGE_BUILD:-$root/build}/tests/unit/core-posix" p.trace; then
+	check 'show calls' run 0 show p.trace
+	check 'a write' says out "^       0 posix     write ino 12 9223372036854775807+5 in 1 'foo' to 128 'bar'.n' other .* sync append pid 7 = 5 at 1.000000 ms$"
+	check 'a rename that failed' says out "^       1 posix     rename ino 12 in 1 'foo' to 2 'bar' = -28 (ENOSPC)$"
+	check 'show --kind posix' run 0 show --kind posix --data p.trace
+	check 'with the data' says out '68 65 6c 00 6f .*|hel.o|$'
+	check 'show --kind write shows no call' run 0 show --kind write p.trace
+	check 'but the head' one_line out
+	check 'show --json' run 0 show --json --data p.trace
+	check 'is JSON' eval 'python3 -m json.tool <out >/dev/null'
+	check 'with names' says out '"call":"write".*"name":"foo".*"flags":\["sync","append"\],"data":"68656c006f"'
+	check 'a log cannot hold them' run 0 export p.trace -o p.log
+	check 'which is said' says err 'calls of an application: 2'
+fi
+
 check 'what is not a trace' run 2 show log
 check 'is said to be none' says err '^outage: log is not a trace$'
 check 'what is not a log' run 2 import t.trace -o x.trace

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "core/dmlog.h"
+#include "core/posix.h"
 #include "core/trace_file.h"
 
 static const struct command cmd_show, cmd_info, cmd_import, cmd_export;
@@ -181,7 +182,7 @@ static bool has_ref(enum event_kind kind)
 
 static bool has_result(enum event_kind kind)
 {
-	return kind == EV_COMPLETE || kind == EV_OP_END;
+	return kind == EV_COMPLETE || kind == EV_OP_END || kind == EV_POSIX;
 }
 
 /* A text from a file may hold anything; a terminal should see none of it. */
@@ -222,7 +223,57 @@ static void add_dump(struct strbuf *sb, const unsigned char *data, uint64_t len)
 static bool has_words(const struct event *ev)
 {
 	return has_range(ev->kind) || has_ref(ev->kind) || is_text(ev->kind) || is_pm(ev->kind) ||
-	       ev->flags || ev->cpu || ev->time_ns;
+	       ev->kind == EV_POSIX || ev->flags || ev->cpu || ev->time_ns;
+}
+
+/* The reader has checked the record already. */
+static struct posix_event decoded(const struct event *ev)
+{
+	struct err err = ERR_INIT;
+	struct posix_event p;
+	int rc = posix_decode(ev, &p, &err);
+
+	assert(!rc);
+	return p;
+}
+
+/* " directory 1 'foo'", whatever of it there is. */
+static void add_name(struct strbuf *sb, const char *what, uint64_t dir, const char *name)
+{
+	if (!dir && !name)
+		return;
+	strbuf_addf(sb, " %s", what);
+	if (dir)
+		strbuf_addf(sb, " %" PRIu64, dir);
+	if (name) {
+		strbuf_adds(sb, " '");
+		add_safe(sb, name, strlen(name));
+		strbuf_addch(sb, '\'');
+	}
+}
+
+/* " write ino 12 0+4096 in 1 'foo' sync pid 7" */
+static void add_posix(struct strbuf *sb, const struct event *ev)
+{
+	struct posix_event p = decoded(ev);
+	const char *arg = posix_arg_name(p.op);
+
+	strbuf_addf(sb, " %s", posix_op_name(p.op));
+	if (p.ino)
+		strbuf_addf(sb, " ino %" PRIu64, p.ino);
+	if (p.offset || p.len)
+		strbuf_addf(sb, " %" PRIu64 "+%" PRIu64, p.offset, p.len);
+	add_name(sb, "in", p.dir, p.name);
+	add_name(sb, p.dir2 ? "to" : "with", p.dir2, p.name2);
+	if (p.ino2)
+		strbuf_addf(sb, " other %" PRIu64, p.ino2);
+	if (arg && p.arg)
+		strbuf_addf(sb, " %s 0%" PRIo32, arg, p.arg);
+	for (uint32_t flag = 1; flag & POSIX_FLAGS_ALL; flag <<= 1)
+		if (p.flags & flag)
+			strbuf_addf(sb, " %s", posix_flag_name(flag));
+	if (p.pid)
+		strbuf_addf(sb, " pid %" PRIu32, p.pid);
 }
 
 /* "    17 write     0x1000+4096 fua,meta" */
@@ -237,7 +288,10 @@ static void add_line(struct strbuf *sb, uint64_t n, const struct event *ev)
 		strbuf_addf(sb, "+%" PRIu64, ev->len);
 	if (has_ref(ev->kind))
 		strbuf_addf(sb, " %s%" PRIu64, ev->kind == EV_COMPLETE ? "" : "op ", ev->ref);
-	if (ev->kind == EV_OP_END || (ev->kind == EV_COMPLETE && ev->result))
+	if (ev->kind == EV_POSIX)
+		add_posix(sb, ev);
+	if (ev->kind == EV_OP_END || ev->kind == EV_POSIX ||
+	    (ev->kind == EV_COMPLETE && ev->result))
 		strbuf_addf(sb, " = %" PRId32, ev->result);
 	if (has_result(ev->kind) && ev->result < 0 && ev->result > -4096) {
 		const char *name = strerrorname_np(-ev->result);
@@ -275,6 +329,50 @@ static void json_hex(struct json *j, const unsigned char *data, uint64_t len)
 	json_string_len(j, to, 2 * len);
 }
 
+static void json_some(struct json *j, const char *key, uint64_t value)
+{
+	if (value)
+		json_kv_uint(j, key, value);
+}
+
+static void json_posix(struct json *j, const struct event *ev, bool data)
+{
+	struct posix_event p = decoded(ev);
+	const char *arg = posix_arg_name(p.op);
+
+	json_kv_string(j, "call", posix_op_name(p.op));
+	json_some(j, "number", p.number);
+	json_some(j, "ino", p.ino);
+	json_some(j, "ino2", p.ino2);
+	json_some(j, "dir", p.dir);
+	json_some(j, "dir2", p.dir2);
+	if (p.name)
+		json_kv_string(j, "name", p.name);
+	if (p.name2)
+		json_kv_string(j, "name2", p.name2);
+	json_kv_uint(j, "offset", p.offset);
+	json_kv_uint(j, "len", p.len);
+	if (arg)
+		json_kv_uint(j, arg, p.arg);
+	json_some(j, "pid", p.pid);
+	json_some(j, "tid", p.tid);
+	json_kv_uint(j, "uid", p.uid);
+	json_kv_uint(j, "gid", p.gid);
+	json_some(j, "duration_ns", p.duration_ns);
+	if (p.flags) {
+		json_key(j, "flags");
+		json_array(j);
+		for (uint32_t flag = 1; flag & POSIX_FLAGS_ALL; flag <<= 1)
+			if (p.flags & flag)
+				json_string(j, posix_flag_name(flag));
+		json_end(j);
+	}
+	if (data && p.payload_len) {
+		json_key(j, "data");
+		json_hex(j, p.payload, p.payload_len);
+	}
+}
+
 static void json_event(struct json *j, uint64_t n, const struct event *ev, bool data)
 {
 	json_object(j);
@@ -305,6 +403,8 @@ static void json_event(struct json *j, uint64_t n, const struct event *ev, bool 
 	if (is_text(ev->kind)) {
 		json_key(j, "text");
 		json_string_len(j, (const char *)ev->data, ev->len);
+	} else if (ev->kind == EV_POSIX) {
+		json_posix(j, ev, data);
 	} else if (data && event_has_data(ev->kind)) {
 		json_key(j, "data");
 		json_hex(j, ev->data, ev->len);
@@ -401,6 +501,18 @@ static void show_header(struct strbuf *out, const struct trace_info *info)
 		    info->completions ? "" : ", completions not recorded");
 }
 
+/* The bytes that were written, if any. */
+static void add_data(struct strbuf *out, const struct event *ev)
+{
+	if (ev->kind == EV_POSIX) {
+		struct posix_event p = decoded(ev);
+
+		add_dump(out, p.payload, p.payload_len);
+	} else if (event_has_data(ev->kind) && !is_text(ev->kind)) {
+		add_dump(out, ev->data, ev->len);
+	}
+}
+
 static int show_events(const struct options *o, unsigned kinds, struct trace_reader *r,
 		       struct err *err)
 {
@@ -425,8 +537,8 @@ static int show_events(const struct options *o, unsigned kinds, struct trace_rea
 			json_event(&j, n, &ev, o->data);
 		} else {
 			add_line(&out, n, &ev);
-			if (o->data && event_has_data(ev.kind) && !is_text(ev.kind))
-				add_dump(&out, ev.data, ev.len);
+			if (o->data)
+				add_data(&out, &ev);
 		}
 		if (out.len >= 65536 && !drain(&out))
 			return 0; /* cli_flush() will say it */
@@ -476,7 +588,8 @@ static const struct command cmd_show = {
 		 "what it completes, text. FILE - is standard input.\n"
 		 "\n"
 		 "  --kind K,...  only these kinds: write, flush, discard, zero, read, complete,\n"
-		 "                store, lineflush, fence, load, begin, end, persist, text\n"
+		 "                store, lineflush, fence, load, begin, end, persist, text,\n"
+		 "                posix\n"
 		 "  --from N      from event N on\n"
 		 "  --to N        up to event N, which is included\n"
 		 "  --data        the written bytes as well\n"
@@ -652,6 +765,7 @@ static void warn_left_out(const struct dmlog_report *rep)
 	} parts[] = {
 		{ rep->reads, "reads" },
 		{ rep->pm, "persistent-memory events" },
+		{ rep->posix, "calls of an application" },
 		{ rep->incomplete, "requests that never completed" },
 		{ rep->failed, "requests that failed" },
 	};
@@ -677,6 +791,7 @@ static void export_json(struct strbuf *out, const char *log, const struct dmlog_
 	json_object(&j);
 	json_kv_uint(&j, "reads", rep->reads);
 	json_kv_uint(&j, "pm", rep->pm);
+	json_kv_uint(&j, "posix", rep->posix);
 	json_kv_uint(&j, "incomplete", rep->incomplete);
 	json_kv_uint(&j, "failed", rep->failed);
 	json_end(&j);
@@ -714,15 +829,14 @@ static int run_export(int argc, char **argv)
 static const struct command cmd_export = {
 	.name = "trace export",
 	.summary = "turn a trace into a dm-log-writes log",
-	.usage =
-		"usage: outage trace export [--json] FILE -o LOG\n"
-		"\n"
-		"Turns a trace into a log of the kernel's dm-log-writes target, for other tools.\n"
-		"Reads, persistent-memory events and requests that did not complete are left out,\n"
-		"with a warning.\n"
-		"\n"
-		"  -o, --output LOG   where the log goes; - is standard output\n"
-		"  --json             one JSON object about the result\n",
+	.usage = "usage: outage trace export [--json] FILE -o LOG\n"
+		 "\n"
+		 "Turns a trace into a log of the kernel's dm-log-writes target, for other tools.\n"
+		 "Reads, persistent-memory events, calls of an application and requests that did\n"
+		 "not complete are left out, with a warning.\n"
+		 "\n"
+		 "  -o, --output LOG   where the log goes; - is standard output\n"
+		 "  --json             one JSON object about the result\n",
 	.run = run_export,
 };
 

@@ -22,6 +22,7 @@ struct dmlog_report {
 	uint64_t entries;    /* written */
 	uint64_t reads;	     /* EV_READ */
 	uint64_t pm;	     /* events of persistent memory */
+	uint64_t posix;	     /* calls of an application */
 	uint64_t incomplete; /* requests that never completed */
 	uint64_t failed;     /* requests that completed with an error */
 };

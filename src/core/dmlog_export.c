@@ -492,6 +492,9 @@ static int export_event(struct exporter *x, uint64_t number, struct err *err)
 	case EV_TEXT:
 		rc = let_all_go(x, err);
 		return rc ? rc : export_mark(x, ev, err);
+	case EV_POSIX:
+		x->report.posix++;
+		return 0;
 	default:
 		x->report.pm++;
 		return 0;

@@ -8,7 +8,7 @@ const char *event_kind_name(enum event_kind kind)
 		[EV_ZERO] = "zero",	  [EV_READ] = "read",		[EV_COMPLETE] = "complete",
 		[EV_STORE] = "store",	  [EV_LINEFLUSH] = "lineflush", [EV_FENCE] = "fence",
 		[EV_LOAD] = "load",	  [EV_OP_BEGIN] = "begin",	[EV_OP_END] = "end",
-		[EV_PERSIST] = "persist", [EV_TEXT] = "text",
+		[EV_PERSIST] = "persist", [EV_TEXT] = "text",		[EV_POSIX] = "posix",
 	};
 
 	return (unsigned)kind < EV_KIND_END ? names[kind] : NULL;
@@ -16,7 +16,8 @@ const char *event_kind_name(enum event_kind kind)
 
 bool event_has_data(enum event_kind kind)
 {
-	return kind == EV_WRITE || kind == EV_STORE || kind == EV_OP_BEGIN || kind == EV_TEXT;
+	return kind == EV_WRITE || kind == EV_STORE || kind == EV_OP_BEGIN || kind == EV_TEXT ||
+	       kind == EV_POSIX;
 }
 
 bool event_modifies(enum event_kind kind)

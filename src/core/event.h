@@ -3,7 +3,8 @@
  * event.h - what a target sent to its storage, one event after the other.
  *
  * Three layers share this one form: block requests of a file system, stores of a
- * persistent-memory program, and the operations of a workload around them. A request is recorded
+ * persistent-memory program, and the calls of an application; with the operations of a workload
+ * around them. A request is recorded
  * when it is submitted; EV_COMPLETE, with the number of the request it completes, says when the
  * storage reported it done. A recorder that cannot see completions writes EV_COMPLETE right after
  * each request and says so in the trace header.
@@ -37,6 +38,9 @@ enum event_kind {
 	EV_PERSIST,  /* ref: index of the operation whose promise now holds */
 	EV_TEXT,     /* data: anything a person should know at this place */
 
+	/* an application's calls */
+	EV_POSIX, /* data: a record as core/posix.h says; result: what it returned, or -errno */
+
 	EV_KIND_END
 };
 
@@ -59,9 +63,9 @@ struct event {
 	enum event_kind kind;
 	uint32_t flags;
 	uint32_t cpu;		   /* or thread, where that is what orders events */
-	int32_t result;		   /* EV_COMPLETE, EV_OP_END */
+	int32_t result;		   /* EV_COMPLETE, EV_OP_END, EV_POSIX */
 	uint64_t addr;		   /* bytes */
-	uint64_t len;		   /* bytes; for EV_WRITE, EV_STORE and texts the length of data */
+	uint64_t len;		   /* bytes; for kinds that carry data the length of it */
 	uint64_t ref;		   /* an event's number, or an operation's index */
 	uint64_t time_ns;	   /* since the start of the trace; 0 where time is not recorded */
 	const unsigned char *data; /* `len` bytes for kinds that carry data, else NULL */

@@ -14,6 +14,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "core/posix.h"
+
 void trace_init(struct trace *t)
 {
 	*t = (struct trace){ .info.sector_size = 512 };
@@ -106,6 +108,7 @@ enum rule {
 	RULE_OP = 1 << 2,    /* ref is an operation */
 	RULE_REF = 1 << 3,   /* ref is an earlier request that is not complete yet */
 	RULE_LINE = 1 << 4,  /* addr is that of a cache line */
+	RULE_POSIX = 1 << 5, /* data is a record of an application's call */
 };
 
 static const struct {
@@ -126,6 +129,7 @@ static const struct {
 	[EV_OP_END] = { RULE_EMPTY | RULE_OP, 0 },
 	[EV_PERSIST] = { RULE_EMPTY | RULE_OP, 0 },
 	[EV_TEXT] = { 0, 0 },
+	[EV_POSIX] = { RULE_POSIX, 0 },
 };
 
 enum { SEEN_COMPLETE = 0x80 }; /* beside the kind, in trace_check.seen */
@@ -225,6 +229,15 @@ static int check_ref(const struct trace_check *c, unsigned rules, const struct e
 	return 0;
 }
 
+static int check_posix(uint64_t n, const struct event *ev, struct err *err)
+{
+	struct posix_event p;
+
+	if (posix_decode(ev, &p, err))
+		return err_context(err, "event %" PRIu64, n);
+	return 0;
+}
+
 int trace_check_event(struct trace_check *c, const struct trace_info *info, const struct event *ev,
 		      struct err *err)
 {
@@ -249,6 +262,8 @@ int trace_check_event(struct trace_check *c, const struct trace_info *info, cons
 		rc = check_range(n, info, ev, err);
 	if (!rc)
 		rc = check_ref(c, rules, ev, err);
+	if (!rc && (rules & RULE_POSIX))
+		rc = check_posix(n, ev, err);
 	if (rc)
 		return rc;
 	if (rules & RULE_REF) {

@@ -293,10 +293,10 @@ static int next_event(struct trace_reader *r, struct event *ev)
 	if (r->left == 1 && data_len != left)
 		return damaged(r, false, "%zu bytes are left over after its last event",
 			       left - data_len);
-	if (trace_check_event(&r->check, &r->info, &e, &why))
-		return damaged(r, false, "%s", why.msg);
 	if (event_has_data(e.kind))
 		e.data = p + TRACE_RECORD;
+	if (trace_check_event(&r->check, &r->info, &e, &why))
+		return damaged(r, false, "%s", why.msg);
 	r->at += TRACE_RECORD + data_len;
 	r->left--;
 	*ev = e;

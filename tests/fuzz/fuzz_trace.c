@@ -3,12 +3,13 @@
  * fuzz_trace.c - whatever the bytes, a trace or log is read or refused, and what is read is valid.
  *
  * The first byte says what the rest is taken for: a trace file as it is, a trace file whose
- * checksums are put right (or no mutation would get past them), the events of a single frame, or
- * a dm-log-writes log.
+ * checksums are put right (or no mutation would get past them), the events of a single frame (and
+ * the record of an application's call), or a dm-log-writes log.
  */
 #include "base/hash.h"
 #include "core/bytes.h"
 #include "core/dmlog.h"
+#include "core/posix.h"
 #include "core/trace_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -93,6 +94,22 @@ static void load_events(const uint8_t *data, size_t size)
 	load_repaired((const uint8_t *)file.buf, file.len);
 }
 
+/* A record that is accepted gives the same bytes again. */
+static void decode_call(const uint8_t *data, size_t size)
+{
+	auto_strbuf again = STRBUF_INIT;
+	struct event ev = { .kind = EV_POSIX, .len = size, .data = data };
+	struct posix_event p;
+	struct err err = ERR_INIT;
+
+	if (posix_decode(&ev, &p, &err)) {
+		assert(err.msg[0]);
+		return;
+	}
+	posix_encode(&p, &again);
+	assert(again.len == size && memcmp(again.buf, data, size) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!size)
@@ -106,6 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 2:
 		load_events(data + 1, size - 1);
+		decode_call(data + 1, size - 1);
 		break;
 	default:
 		import(data + 1, size - 1);

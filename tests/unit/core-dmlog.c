@@ -62,7 +62,7 @@ static const char *brief(const struct trace *t)
 	text[0] = '\0';
 	for (size_t i = 0; i < t->events.n && n < sizeof(text); i++) {
 		const struct event *ev = &t->events.v[i];
-		static const char letters[EV_KIND_END] = "?WFDZRCSLNOBEPT";
+		static const char letters[EV_KIND_END] = "?WFDZRCSLNOBEPTX";
 
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%c", i ? " " : "",
 				      letters[ev->kind]);

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * posix.h - what an application asked of a file system, as events of a trace.
+ *
+ * An EV_POSIX event is one call as the recording mount saw it: which operation, on which inodes and
+ * names, by whom, with what result, and for a write its data. Events stand in the order in which
+ * the calls took effect; a call that failed is there too. Objects are inode numbers, because names
+ * change; names are there for people, and because entries are what a directory holds.
+ *
+ * In the trace file the event's data is a record:
+ *
+ *	byte     version, 1
+ *	byte     operation (enum posix_op)
+ *	varint   flags, of which only those in enum posix_flag are known
+ *	varint   process, thread, user, group
+ *	varint   inode, directory, second directory, second inode (0: none)
+ *	varint   offset, length, mode or open flags or whence, the operation's own number
+ *	varint   duration in nanoseconds
+ *	varint + bytes   name, second name or link target or attribute's name, each with its NUL,
+ *			 which the length counts (0: none)
+ *	varint + bytes   payload
+ *
+ * with varints of 7 bits a byte, the lowest first, and no longer than they need to be. Nothing
+ * follows. The result is the event's own, and so is the time; its other fields are 0. The numbers
+ * of operations are part of the format: new ones go to the end.
+ */
+#ifndef CORE_POSIX_H
+#define CORE_POSIX_H
+
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "core/event.h"
+
+enum posix_op {
+	POSIX_LOOKUP, /* never recorded unless asked for */
+	POSIX_GETATTR,
+	POSIX_OPEN,
+	POSIX_OPENDIR,
+	POSIX_READ,
+	POSIX_READDIR,
+	POSIX_READLINK,
+	POSIX_GETXATTR,
+	POSIX_ACCESS,
+	POSIX_RELEASE, /* the last descriptor of an open was closed */
+	POSIX_FLUSH,   /* one was closed */
+
+	/* these change something */
+	POSIX_CREATE,
+	POSIX_MKNOD,
+	POSIX_MKDIR,
+	POSIX_SYMLINK,
+	POSIX_LINK,
+	POSIX_UNLINK,
+	POSIX_RMDIR,
+	POSIX_RENAME,
+	POSIX_TMPFILE,
+	POSIX_WRITE,
+	POSIX_TRUNCATE,
+	POSIX_FALLOCATE,
+	POSIX_COPY, /* copy_file_range */
+	POSIX_CHMOD,
+	POSIX_CHOWN,
+	POSIX_UTIMENS,
+	POSIX_SETXATTR,
+	POSIX_REMOVEXATTR,
+
+	/* these persist something */
+	POSIX_FSYNC,
+	POSIX_FDATASYNC,
+	POSIX_FSYNCDIR,
+	POSIX_SYNCFS,
+	POSIX_MSYNC, /* where it can be told from fsync */
+
+	POSIX_OP_END
+};
+
+enum {
+	POSIX_NAME_MAX = 4096, /* bytes of a name, a link's target included, with its NUL */
+};
+
+enum posix_flag {
+	POSIX_DIRECT = 1 << 0, /* O_DIRECT */
+	POSIX_SYNC = 1 << 1,   /* O_SYNC; durable when it returns */
+	POSIX_DSYNC = 1 << 2,  /* O_DSYNC */
+	POSIX_APPEND = 1 << 3,
+	POSIX_PAGE = 1 << 4, /* written back by the kernel: stores to a mapped file */
+	POSIX_FLAGS_ALL = (1 << 5) - 1,
+};
+
+struct posix_event {
+	enum posix_op op;
+	uint32_t flags;
+	uint32_t pid, tid, uid, gid;
+	uint64_t ino;	      /* what it is about; of a creation, what was made */
+	uint64_t dir, dir2;   /* where `name` and `name2` are */
+	uint64_t ino2;	      /* what was replaced, removed or copied from */
+	uint64_t offset, len; /* bytes; of truncate, the size in `offset` */
+	uint32_t arg;	      /* mode, open flags, fallocate mode, rename flags */
+	uint64_t number;      /* of the operation in its mount, from 1 */
+	uint64_t duration_ns;
+	int64_t result;		  /* what the call gave, or -errno; up to 2^31 - 1 in an event */
+	const char *name, *name2; /* borrowed; NULL: none */
+	const void *payload;	  /* data of a write, value of an attribute, target of a link */
+	size_t payload_len;
+};
+
+/* "write", "fsync", ...; the names that LazyFS and our commands use. */
+const char *posix_op_name(enum posix_op op);
+/* POSIX_OP_END if there is none of this name. */
+enum posix_op posix_op_find(const char *name);
+bool posix_op_changes(enum posix_op op);
+bool posix_op_persists(enum posix_op op);
+
+/* The record, appended to `out`. Names must be shorter than POSIX_NAME_MAX. */
+void posix_encode(const struct posix_event *p, struct strbuf *out);
+/* The whole event. `buf` is cleared, and holds its data as long as the event is used. */
+void posix_to_event(const struct posix_event *p, uint64_t time_ns, struct strbuf *buf,
+		    struct event *out);
+/* Borrows from the event. -EINVAL for a record that cannot be; nothing is assumed of it. */
+int posix_decode(const struct event *ev, struct posix_event *out, struct err *err) must_check;
+
+/* "sync", "direct", ...; NULL if it is none. */
+const char *posix_flag_name(uint32_t flag);
+/* What `arg` is for this operation: "mode", "flags"; NULL: nothing. */
+const char *posix_arg_name(enum posix_op op);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * profile.h - what an application may count on: which of its operations survive a power cut, by
+ * what it synced. Each rule, with its source, or marked as assumed, is in doc/profiles.md.
+ */
+#ifndef FS_PROFILE_H
+#define FS_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What becomes durable with a sync, besides the data of a file that is synced. */
+enum profile_sync {
+	PROFILE_OWN,   /* the attributes of what is synced; of a directory also its entries */
+	PROFILE_NAMES, /* the same, and the names of it, with the directories they need */
+	PROFILE_ALL,   /* everything before it, if what is synced has anything pending */
+};
+
+struct profile {
+	const char *name, *help;
+	/* Names and attributes wait for a sync like data; if not, they are durable at once. */
+	bool metadata;
+	enum profile_sync file, dir;
+	/* The data of a file that replaces another by rename is durable when the rename is. */
+	bool replace_orders_data;
+	/*
+	 * The data of a file that was truncated to nothing and then closed is durable when the next
+	 * metadata is.
+	 */
+	bool truncate_flushes;
+	/* A size that writes gave is durable only with their data. If not, with any metadata, so
+	 * that a file may end in zeros. */
+	bool size_with_data;
+	/* If metadata that was not synced survives a power cut, so does all that came before it. */
+	bool in_order;
+};
+
+/* NULL if there is none of this name. */
+const struct profile *profile_find(const char *name);
+/* The i-th, or NULL. The first is the default of `outage mount`. */
+const struct profile *profile_at(size_t i);
+
+#endif
