@@ -66,6 +66,7 @@ struct node {
 	pthread_mutex_t lock;
 	int data; /* descriptor of ROOT's file, or -1 */
 	bool data_rw;
+	unsigned data_users;		      /* requests that read from it, without the lock */
 	struct pagefile *pf;		      /* NULL: nothing was written */
 	struct file_ctx *file;		      /* what `pf` knows of it */
 	struct node *dirty_prev, *dirty_next; /* those with `pf`; guarded by the dirty lock */
