@@ -442,12 +442,20 @@ static char *answer_memory(size_t size)
 
 enum { SPLICE_MIN = 64 * 1024 }; /* below, copying is faster */
 
+static void end_use(struct forget *f, struct node *n)
+{
+	pthread_mutex_lock(&n->lock);
+	n->data_users--;
+	trim_data(f, n);
+	pthread_mutex_unlock(&n->lock);
+}
+
 void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
 	struct fuse_bufvec splice = FUSE_BUFVEC_INIT(size);
-	bool direct = false, uses;
+	bool direct = false, spliced = false;
 	char *buf = NULL;
 	struct call c;
 	int64_t rc = call_begin(
@@ -475,11 +483,14 @@ void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 		}
 		pthread_mutex_unlock(&n->lock);
 	}
-	uses = direct && !rc;
 	if (!rc && direct && size < SPLICE_MIN) {
 		buf = answer_memory(size);
 		rc = io_pread_full(splice.buf[0].fd, buf, size, off);
 		direct = false;
+		end_use(f, n);
+	} else if (!rc && direct) {
+		node_ref(f, n); /* once it is answered, nobody else may need it */
+		spliced = true;
 	}
 	rc = call_end(&c, rc);
 	if (rc < 0)
@@ -488,11 +499,9 @@ void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 		fuse_reply_data(req, &splice, FUSE_BUF_SPLICE_MOVE);
 	else
 		fuse_reply_buf(req, buf, (size_t)rc);
-	if (uses) {
-		pthread_mutex_lock(&n->lock);
-		n->data_users--;
-		trim_data(f, n);
-		pthread_mutex_unlock(&n->lock);
+	if (spliced) {
+		end_use(f, n);
+		node_unref(f, n);
 	}
 	call_done(&c);
 }
