@@ -141,6 +141,7 @@ struct forget {
 	bool has_waker;
 	pthread_t waker; /* ends the server's waiting */
 	int guardian;	 /* a pipe that our guardian reads */
+	pid_t guardian_pid;
 
 	pthread_rwlock_t gate;
 	atomic_bool dead; /* it crashed: nothing is done any more */
