@@ -71,7 +71,7 @@ finish() {
 	cp server.err err
 }
 stop() {
-	umount mnt
+	until_true umount mnt 2>umount.err # who was killed may need a moment to go
 	finish
 }
 tree() { timeout 60 "$helpers/forget-probe" tree "$1" >"$2"; }
