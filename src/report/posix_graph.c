@@ -22,7 +22,9 @@ enum {
 	BOX_H = 20,
 	ROW = 26,
 	HEAD = 96, /* title, legend */
-	LABEL_H = 30,
+	LABEL_H = 44,
+	BAND = 44, /* the labels again */
+	BAND_ROWS = 40,
 	FOOT = 46,
 	WIDTH_MIN = 900, /* the legend needs it */
 	LABEL_CHARS = 22,
@@ -37,7 +39,8 @@ static const char style[] =
 	".cut{fill:#c62828}\n"
 	".dim{fill:#8a93a1;font-size:11px}.label{font-weight:600}.right{text-anchor:end}"
 	".mid{text-anchor:middle}\n"
-	".line{stroke:#d8dde4;stroke-width:2}.rule{stroke:#d8dde4}.stripe{fill:#f5f7fa}\n"
+	".line{stroke:#d8dde4;stroke-width:2}.rule{stroke:#d8dde4}.stripe{fill:#f5f7fa}.band{fill:#"
+	"eef1f5}\n"
 	".data rect{fill:#e3effb;stroke:#1565c0}.name rect{fill:#f1e8f8;stroke:#7b3fa0}"
 	".other rect{fill:#f5f7fa;stroke:#98a2b0}\n"
 	".sync rect{fill:#2e7d32;stroke:#2e7d32}.sync text{fill:#fff;font-weight:600}"
@@ -131,8 +134,10 @@ static void place_rows(struct graph *g)
 	for (; note < g->log->notes.n && g->rows.n < most; note++)
 		vec_push(&g->rows, (struct row){ .note = &g->log->notes.v[note] });
 	for (size_t i = 0; i < g->rows.n; i++)
-		g->rows.v[i].y = HEAD + LABEL_H + ROW * (int)i + ROW / 2 + 6;
-	g->bottom = HEAD + LABEL_H + ROW * (int)g->rows.n + 12;
+		g->rows.v[i].y =
+			HEAD + LABEL_H + ROW * (int)i + BAND * (int)(i / BAND_ROWS) + ROW / 2 + 6;
+	g->bottom = HEAD + LABEL_H + 12 + ROW * (int)g->rows.n +
+		    (g->rows.n ? BAND * (int)((g->rows.n - 1) / BAND_ROWS) : 0);
 	g->height = g->bottom + FOOT;
 }
 
@@ -273,16 +278,43 @@ static void add_escaped(struct strbuf *out, const char *text)
 	report_html_escape(out, strbuf_str(&safe), safe.len);
 }
 
-/* The end of a path tells more than its beginning. */
+/* What is too long loses its middle: the front names it, the end says what kind it is. */
 static void add_short(struct strbuf *out, const char *text, size_t most)
 {
 	auto_strbuf safe = STRBUF_INIT;
-	size_t skip;
+	size_t front = most * 2 / 3, back = most - 1 - front;
 
 	posix_add_safe(&safe, text, strlen(text));
-	skip = safe.len > most ? safe.len - most + 1 : 0;
-	strbuf_adds(out, skip ? "…" : "");
-	report_html_escape(out, strbuf_str(&safe) + skip, safe.len - skip);
+	if (safe.len <= most) {
+		report_html_escape(out, strbuf_str(&safe), safe.len);
+		return;
+	}
+	report_html_escape(out, safe.buf, front);
+	strbuf_adds(out, "…");
+	report_html_escape(out, safe.buf + safe.len - back, back);
+}
+
+/* The name in one line, the directory it is in above it. */
+static void draw_label(struct graph *g, int i, int y)
+{
+	const struct lane *l = &g->lanes.v[i];
+	const char *path = l->path ? l->path : "all other files";
+	const char *slash = strrchr(path, '/');
+
+	strbuf_addf(g->out, "<g><title>");
+	add_escaped(g->out, path);
+	strbuf_addf(g->out, "</title><text class=\"label mid\" x=\"%d\" y=\"%d\">", lane_x(i), y);
+	add_short(g->out, slash ? slash + 1 : path, LABEL_CHARS);
+	strbuf_adds(g->out, l->is_dir ? "/</text>" : "</text>");
+	if (slash) {
+		auto_free char *dir = xmemdupz(path, (size_t)(slash + 1 - path));
+
+		strbuf_addf(g->out, "<text class=\"dim mid\" x=\"%d\" y=\"%d\">", lane_x(i),
+			    y - 14);
+		add_short(g->out, dir, LABEL_CHARS + 2);
+		strbuf_adds(g->out, "</text>");
+	}
+	strbuf_adds(g->out, "</g>\n");
 }
 
 static void draw_lane(struct graph *g, int i)
@@ -290,23 +322,26 @@ static void draw_lane(struct graph *g, int i)
 	const struct lane *l = &g->lanes.v[i];
 	int x = lane_x(i);
 
-	strbuf_addf(g->out, "<g><title>");
-	add_escaped(g->out, l->path ? l->path : "all other files");
-	strbuf_addf(g->out, "</title><text class=\"label mid\" x=\"%d\" y=\"%d\">", x, HEAD + 14);
-	add_short(g->out, l->path ? l->path : "all other files", LABEL_CHARS);
-	strbuf_adds(g->out, l->is_dir ? "/" : "");
-	strbuf_addf(g->out, "</text><path class=\"line\" d=\"M%d %dV%d\"/>", x, l->first_y,
-		    l->last_y);
-	if (l->lost) {
-		strbuf_addf(g->out, "<text class=\"lost mid\" x=\"%d\" y=\"%d\">never synced: ", x,
-			    g->bottom + 14);
-		if (l->lost_bytes)
-			posix_add_bytes(g->out, l->lost_bytes);
-		else
-			strbuf_addf(g->out, "%zu %s", l->lost, plural(l->lost, "call", "calls"));
-		strbuf_adds(g->out, "</text>");
-	}
-	strbuf_adds(g->out, "</g>\n");
+	draw_label(g, i, HEAD + 28);
+	strbuf_addf(g->out, "<path class=\"line\" d=\"M%d %dV%d\"/>\n", x, l->first_y, l->last_y);
+	if (!l->lost)
+		return;
+	strbuf_addf(g->out, "<text class=\"lost mid\" x=\"%d\" y=\"%d\">never synced: ", x,
+		    g->bottom + 16);
+	if (l->lost_bytes)
+		posix_add_bytes(g->out, l->lost_bytes);
+	else
+		strbuf_addf(g->out, "%zu %s", l->lost, plural(l->lost, "call", "calls"));
+	strbuf_adds(g->out, "</text>\n");
+}
+
+/* Between rows, in a picture that does not fit on a screen. */
+static void draw_band(struct graph *g, int y)
+{
+	strbuf_addf(g->out, "<rect class=\"band\" x=\"0\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n",
+		    y, g->width, BAND - 6);
+	for (int i = 0; i < (int)g->lanes.n; i++)
+		draw_label(g, i, y + 28);
 }
 
 static void draw_lanes(struct graph *g)
@@ -316,7 +351,7 @@ static void draw_lanes(struct graph *g)
 			g->out,
 			"<rect class=\"stripe\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n",
 			LEFT + LANE * i, HEAD - 4, LANE, g->bottom - HEAD + 4);
-	strbuf_addf(g->out, "<path class=\"rule\" d=\"M0 %dH%dM0 %dH%d\"/>\n", HEAD + 22, g->width,
+	strbuf_addf(g->out, "<path class=\"rule\" d=\"M0 %dH%dM0 %dH%d\"/>\n", HEAD + 36, g->width,
 		    g->bottom, g->width);
 	for (int i = 0; i < (int)g->lanes.n; i++)
 		draw_lane(g, i);
@@ -337,7 +372,23 @@ static const char *box_class(const struct posix_call *c)
 	return posix_op_changes(c->op) ? "name" : "other";
 }
 
-/* "write ×4 16 KiB" */
+/* Rounded: a box has little room, and the pointer shows all of it. */
+static void box_bytes(struct strbuf *sb, uint64_t n)
+{
+	static const char units[] = "KMGTPE";
+	double v = (double)n;
+	const char *unit = units;
+
+	if (n < 10000 || n % 1024 == 0) {
+		posix_add_bytes(sb, n);
+		return;
+	}
+	for (v /= 1024; v >= 1000; v /= 1024)
+		unit++;
+	strbuf_addf(sb, v < 10 ? "%.1f %ciB" : "%.0f %ciB", v, *unit);
+}
+
+/* "write x4 16 KiB" */
 static void box_text(const struct graph *g, const struct row *r, bool with_path, struct strbuf *sb)
 {
 	const struct posix_call *c = run_call(g, r->run);
@@ -357,7 +408,7 @@ static void box_text(const struct graph *g, const struct row *r, bool with_path,
 		strbuf_addf(sb, " %s", slash ? slash + 1 : c->path);
 	} else if (run->bytes) {
 		strbuf_addch(sb, ' ');
-		posix_add_bytes(sb, run->bytes);
+		box_bytes(sb, run->bytes);
 	} else if (c->op == POSIX_TRUNCATE) {
 		strbuf_addf(sb, " to %" PRIu64, c->offset);
 	}
@@ -516,6 +567,8 @@ static void draw_rows(struct graph *g)
 	for (size_t i = 0; i < g->rows.n; i++) {
 		const struct row *r = &g->rows.v[i];
 
+		if (i && i % BAND_ROWS == 0)
+			draw_band(g, r->y - ROW / 2 - BAND + 3);
 		if (r->note) {
 			draw_note(g, r);
 			continue;
@@ -559,13 +612,13 @@ static void draw_head(struct graph *g)
 	strbuf_addf(g->out,
 		    "<text class=\"dim right\" x=\"52\" y=\"%d\">event</text>"
 		    "<text class=\"dim right\" x=\"124\" y=\"%d\">seconds</text>\n",
-		    HEAD + 14, HEAD + 14);
+		    HEAD + 28, HEAD + 28);
 	draw_legend(g);
 }
 
 static void draw_cut(struct graph *g)
 {
-	int y = g->bottom + 34;
+	int y = g->bottom + 36;
 
 	if (g->cut.calls)
 		strbuf_addf(

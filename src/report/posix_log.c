@@ -140,7 +140,8 @@ static void resolve_other(struct posix_names *names, const struct posix_event *p
 		else if (p->result >= 0 && !names->files.v[c->file].gone)
 			posix_names_link(names, c->file, dir, p->name);
 	}
-	c->file2 = posix_names_file(names, p->ino2);
+	if (p->op == POSIX_COPY)
+		c->file2 = posix_names_file(names, p->ino2);
 	if (p->op == POSIX_FSYNCDIR && c->file != POSIX_NO_FILE)
 		names->files.v[c->file].is_dir = true;
 	if (c->file2 != POSIX_NO_FILE)
@@ -272,7 +273,6 @@ int posix_log_read(struct posix_log *log, struct trace_reader *r, struct err *er
 
 struct counted {
 	const char *path;
-	enum posix_op op;
 	size_t call;
 };
 
@@ -283,29 +283,42 @@ static int compare_counted(const void *a, const void *b)
 
 	if (x->path != y->path)
 		return x->path < y->path ? -1 : 1;
-	if (x->op != y->op)
-		return x->op < y->op ? -1 : 1;
 	return x->call < y->call ? -1 : x->call > y->call;
 }
 
-/* The n-th of its kind on its path, as a fault would count. */
-static void count_occurrences(struct posix_log *log)
+/* The calls on one path, counted as faults count them. */
+struct counters {
+	uint64_t seen[POSIX_OP_END];
+	uint64_t writes; /* since the last sync */
+	uint64_t runs;	 /* two writes make a run */
+};
+
+static void count_call(struct counters *n, struct posix_call *c)
+{
+	c->occurrence = ++n->seen[c->op];
+	if (posix_op_syncs_file(c->op))
+		n->writes = 0;
+	if (c->op != POSIX_WRITE)
+		return;
+	c->in_run = ++n->writes;
+	n->runs += c->in_run == 2;
+	c->run = c->in_run > 1 ? n->runs : 0;
+}
+
+static void count_calls(struct posix_log *log)
 {
 	struct vec_of(struct counted) all = { 0 };
-	uint64_t n = 0;
+	struct counters n = { 0 };
 
 	for (size_t i = 0; i < log->calls.n; i++)
 		if (log->calls.v[i].path)
-			vec_push(&all,
-				 (struct counted){ log->calls.v[i].path, log->calls.v[i].op, i });
+			vec_push(&all, (struct counted){ log->calls.v[i].path, i });
 	if (all.n)
 		qsort(all.v, all.n, sizeof(*all.v), compare_counted);
 	for (size_t i = 0; i < all.n; i++) {
-		bool same = i && all.v[i].path == all.v[i - 1].path &&
-			    all.v[i].op == all.v[i - 1].op;
-
-		n = same ? n + 1 : 1;
-		log->calls.v[all.v[i].call].occurrence = n;
+		if (i && all.v[i].path != all.v[i - 1].path)
+			n = (struct counters){ 0 };
+		count_call(&n, &log->calls.v[all.v[i].call]);
 	}
 	vec_release(&all);
 }
@@ -386,7 +399,7 @@ void posix_log_finish(struct posix_log *log)
 		if (later)
 			c->path = later;
 	}
-	count_occurrences(log);
+	count_calls(log);
 	find_fates(log);
 }
 

@@ -8,7 +8,8 @@
  * of another waits, writes of more than a page, several writes with no sync between them, data and
  * names that nothing ever syncs.
  *
- * S1: an occurrence counts what a fault counts: calls of this kind on this path since the mount.
+ * S1: an occurrence counts what a fault counts: calls of this kind on this path since the mount;
+ *     of torn-seq, runs of writes to this path with no sync of it between them.
  * S2: of each kind, each file gives the one case with most at stake; the best of each kind come
  *     first, then the second best, and so on.
  */
@@ -28,25 +29,25 @@ enum kind {
 	KINDS
 };
 
-enum { PARTS_MAX = 8 }; /* more tell nothing new */
+enum {
+	PARTS_MAX = 8,	   /* more tell nothing new */
+	OTHERS_SEEN = 256, /* files that are looked at, oldest first, at each sync */
+};
 
 struct candidate {
 	enum kind kind;
 	size_t call;	 /* where the fault strikes */
 	uint64_t weight; /* what is at stake, in bytes */
-	uint64_t n;	 /* occurrence of a run; number of writes */
-	uint64_t runs;
-	uint32_t other; /* the file that has unsynced data; or POSIX_NO_FILE */
+	uint32_t other;	 /* the file that has unsynced data; or POSIX_NO_FILE */
 };
 
 /* What is known of a file on the way through the calls. */
 struct state {
-	uint64_t waiting;	 /* bytes that no sync has covered */
-	size_t first;		 /* the call that wrote the oldest of them */
-	const char *path;	 /* as it was then */
-	uint64_t run, run_bytes; /* writes of the run at hand */
-	uint64_t runs;		 /* runs so far */
-	size_t run_last;
+	uint64_t changes;   /* of its data, that no sync has covered */
+	uint64_t waiting;   /* bytes of them */
+	size_t first;	    /* the call that wrote the oldest of them */
+	const char *path;   /* as it was then */
+	uint64_t run_bytes; /* of the writes since the last sync */
 	size_t best[KINDS]; /* of the candidates, counted from 1 */
 };
 
@@ -55,6 +56,7 @@ struct search {
 	bool *selected;
 	struct state *files;
 	struct vec_of(uint32_t) dirty; /* files that have something waiting, and perhaps others */
+	size_t tidied;
 	struct vec_of(struct candidate) found;
 };
 
@@ -79,22 +81,6 @@ static void propose(struct search *s, uint32_t file, struct candidate c)
 	}
 }
 
-static void end_run(struct search *s, uint32_t file)
-{
-	struct state *st = &s->files[file];
-
-	if (st->run > 1)
-		propose(s, file,
-			(struct candidate){ .kind = TORN_SEQ,
-					    .call = st->run_last,
-					    .weight = st->run_bytes,
-					    .n = st->run,
-					    .runs = st->runs,
-					    .other = POSIX_NO_FILE });
-	st->run = 0;
-	st->run_bytes = 0;
-}
-
 static void see_write(struct search *s, size_t i)
 {
 	const struct posix_call *c = &s->log->calls.v[i];
@@ -106,20 +92,21 @@ static void see_write(struct search *s, size_t i)
 					    .call = i,
 					    .weight = c->len,
 					    .other = POSIX_NO_FILE });
-	if (c->op == POSIX_WRITE) {
-		st->run++;
-		st->run_bytes += c->len;
-		st->run_last = i;
-		st->runs += st->run == 2; /* one write is no run */
-	}
 	if (c->flags & (POSIX_SYNC | POSIX_DSYNC))
 		return;
-	if (!st->waiting) {
+	st->run_bytes = c->in_run > 1 ? st->run_bytes + c->len : c->len;
+	if (c->run)
+		propose(s, c->file,
+			(struct candidate){ .kind = TORN_SEQ,
+					    .call = i,
+					    .weight = st->run_bytes,
+					    .other = POSIX_NO_FILE });
+	if (!st->changes++) {
 		st->first = i;
 		st->path = c->path;
 		vec_push(&s->dirty, c->file);
 	}
-	st->waiting += max(c->len, (uint64_t)1);
+	st->waiting += c->op == POSIX_WRITE || c->op == POSIX_COPY ? c->len : 0;
 	if (c->fate == POSIX_FATE_UNSYNCED)
 		propose(s, c->file,
 			(struct candidate){ .kind = NEVER_SYNCED,
@@ -128,28 +115,37 @@ static void see_write(struct search *s, size_t i)
 					    .other = POSIX_NO_FILE });
 }
 
+/* Takes out what waits no more, whenever the list has doubled. */
+static void tidy(struct search *s)
+{
+	size_t kept = 0;
+
+	if (s->dirty.n < 2 * s->tidied + OTHERS_SEEN)
+		return;
+	for (size_t k = 0; k < s->dirty.n; k++)
+		if (s->files[s->dirty.v[k]].changes)
+			s->dirty.v[kept++] = s->dirty.v[k];
+	s->dirty.n = s->tidied = kept;
+}
+
 /* Older data of another file that waits while this one is made durable. */
 static void see_others(struct search *s, size_t i)
 {
 	const struct posix_call *c = &s->log->calls.v[i];
-	size_t kept = 0;
 
-	for (size_t k = 0; k < s->dirty.n; k++) {
+	tidy(s);
+	for (size_t k = 0; k < min(s->dirty.n, (size_t)OTHERS_SEEN); k++) {
 		uint32_t file = s->dirty.v[k];
 		const struct state *st = &s->files[file];
 
-		if (!st->waiting)
-			continue;
-		s->dirty.v[kept++] = file;
-		if (file != c->file && s->files[c->file].waiting &&
-		    st->first < s->files[c->file].first && !st->best[OTHER_SYNCED])
+		if (st->changes && file != c->file && st->first < s->files[c->file].first &&
+		    !st->best[OTHER_SYNCED])
 			propose(s, file,
 				(struct candidate){ .kind = OTHER_SYNCED,
 						    .call = i,
 						    .weight = st->waiting,
 						    .other = file });
 	}
-	s->dirty.n = kept;
 }
 
 static void see_sync(struct search *s, size_t i)
@@ -157,8 +153,7 @@ static void see_sync(struct search *s, size_t i)
 	const struct posix_call *c = &s->log->calls.v[i];
 	struct state *st = &s->files[c->file];
 
-	end_run(s, c->file);
-	if (!st->waiting)
+	if (!st->changes)
 		return;
 	propose(s, c->file,
 		(struct candidate){ .kind = BEFORE_SYNC,
@@ -166,14 +161,14 @@ static void see_sync(struct search *s, size_t i)
 				    .weight = st->waiting,
 				    .other = POSIX_NO_FILE });
 	see_others(s, i);
-	st->waiting = 0;
+	st->changes = st->waiting = 0;
 }
 
 static void see_name(struct search *s, size_t i, bool dir_synced)
 {
 	const struct posix_call *c = &s->log->calls.v[i];
 
-	if (c->op == POSIX_RENAME && s->files[c->file].waiting)
+	if (c->op == POSIX_RENAME && s->files[c->file].changes)
 		propose(s, c->file,
 			(struct candidate){ .kind = RENAME_FIRST,
 					    .call = i,
@@ -186,11 +181,9 @@ static void see_name(struct search *s, size_t i, bool dir_synced)
 
 static void see_syncfs(struct search *s)
 {
-	for (size_t k = 0; k < s->dirty.n; k++) {
-		end_run(s, s->dirty.v[k]);
-		s->files[s->dirty.v[k]].waiting = 0;
-	}
-	s->dirty.n = 0;
+	for (size_t k = 0; k < s->dirty.n; k++)
+		s->files[s->dirty.v[k]].changes = s->files[s->dirty.v[k]].waiting = 0;
+	s->dirty.n = s->tidied = 0;
 }
 
 static void see(struct search *s, size_t i, size_t last_dirsync)
@@ -201,8 +194,6 @@ static void see(struct search *s, size_t i, size_t last_dirsync)
 		see_syncfs(s);
 	if (c->file == POSIX_NO_FILE || c->result < 0)
 		return;
-	if (c->op != POSIX_WRITE && posix_op_changes(c->op))
-		end_run(s, c->file);
 	if (posix_op_is_data(c->op))
 		see_write(s, i);
 	else if (posix_op_syncs_file(c->op))
@@ -210,7 +201,7 @@ static void see(struct search *s, size_t i, size_t last_dirsync)
 	else if (posix_op_changes(c->op))
 		see_name(s, i, last_dirsync > i);
 	if (c->ends != POSIX_NO_FILE)
-		s->files[c->ends].waiting = 0;
+		s->files[c->ends].changes = s->files[c->ends].waiting = 0;
 }
 
 /* ---- words ---- */
@@ -255,12 +246,20 @@ static void add_torn_op(struct strbuf *sb, const struct posix_call *c)
 	strbuf_addf(sb, " parts=%" PRIu64 " persist=%" PRIu64, parts, parts);
 }
 
-static void add_torn_seq(struct strbuf *sb, const struct posix_call *c, const struct candidate *k)
+static void add_torn_seq(struct strbuf *sb, const struct posix_call *c)
 {
 	strbuf_adds(sb, "torn-seq op=write");
 	add_word(sb, "file", c->path);
-	add_occurrence(sb, k->runs);
-	strbuf_addf(sb, " persist=%" PRIu64, k->n);
+	add_occurrence(sb, c->run);
+	strbuf_addf(sb, " persist=%" PRIu64, c->in_run);
+}
+
+static void add_amount(struct strbuf *sb, uint64_t bytes)
+{
+	if (bytes)
+		posix_add_bytes(sb, bytes);
+	else
+		strbuf_adds(sb, "its size");
 }
 
 static void explain(const struct search *s, const struct candidate *k, struct strbuf *sb)
@@ -269,14 +268,14 @@ static void explain(const struct search *s, const struct candidate *k, struct st
 
 	switch (k->kind) {
 	case RENAME_FIRST:
-		posix_add_bytes(sb, k->weight);
-		strbuf_adds(sb, " of it were not synced before the rename");
+		strbuf_adds(sb, "the rename comes before a sync of ");
+		add_amount(sb, k->weight);
 		break;
 	case OTHER_SYNCED:
-		posix_add_bytes(sb, k->weight);
+		strbuf_adds(sb, "no sync yet, by then, of ");
+		add_amount(sb, k->weight);
 		strbuf_adds(sb, " written earlier to ");
 		posix_add_safe(sb, s->files[k->other].path, strlen(s->files[k->other].path));
-		strbuf_adds(sb, " are not synced then");
 		break;
 	case TORN_OP:
 		strbuf_addf(sb,
@@ -288,15 +287,15 @@ static void explain(const struct search *s, const struct candidate *k, struct st
 		strbuf_addf(sb,
 			    "%" PRIu64 " writes with no sync between them; the last survives "
 			    "alone",
-			    k->n);
+			    c->in_run);
 		break;
 	case BEFORE_SYNC:
-		posix_add_bytes(sb, k->weight);
-		strbuf_adds(sb, " wait for it");
+		strbuf_adds(sb, "the sync of ");
+		add_amount(sb, k->weight);
 		break;
 	case NEVER_SYNCED:
-		posix_add_bytes(sb, k->weight);
-		strbuf_adds(sb, " of it are never synced");
+		strbuf_adds(sb, "no sync ever of ");
+		add_amount(sb, k->weight);
 		break;
 	case NAME_ONLY:
 		strbuf_adds(sb, "no sync of a directory follows");
@@ -313,7 +312,7 @@ static void add_command(const struct search *s, const struct candidate *k, struc
 	if (k->kind == TORN_OP)
 		add_torn_op(sb, c);
 	else if (k->kind == TORN_SEQ)
-		add_torn_seq(sb, c, k);
+		add_torn_seq(sb, c);
 	else
 		add_crash(sb, c, k->kind == BEFORE_SYNC ? "before" : "after");
 }
@@ -402,8 +401,6 @@ void posix_suggest(const struct posix_log *log, const struct posix_selection *se
 			last_dirsync = i;
 	for (size_t i = 0; i < log->calls.n; i++)
 		see(&s, i, last_dirsync);
-	for (uint32_t f = 0; f < log->names.files.n; f++)
-		end_run(&s, f);
 	list_found(&s, limit, out);
 	free(s.selected);
 	free(s.files);

@@ -110,6 +110,8 @@ void posix_add_line(struct strbuf *sb, const struct posix_call *c, const struct 
 	for (uint32_t flag = 1; flag & POSIX_FLAGS_ALL; flag <<= 1)
 		if (c->flags & flag)
 			strbuf_addf(sb, " %s", posix_flag_name(flag));
+	if (c->occurrence && (c->op == POSIX_WRITE || posix_op_persists(c->op)))
+		strbuf_addf(sb, " occurrence %" PRIu64, c->occurrence);
 	if (c->fate == POSIX_FATE_UNSYNCED)
 		strbuf_adds(sb, " never-synced");
 	strbuf_addch(sb, '\n');
