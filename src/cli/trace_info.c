@@ -13,9 +13,19 @@ static const struct option info_options[] = {
 struct counts {
 	uint64_t events;
 	uint64_t by_kind[EV_KIND_END];
-	uint64_t bytes_written; /* the data of writes and stores */
-	uint64_t unfinished;	/* requests without a completion */
+	uint64_t by_call[POSIX_OP_END]; /* of an application */
+	uint64_t bytes_written;		/* the data of writes and stores */
+	uint64_t unfinished;		/* requests without a completion */
 };
+
+static void count_posix(struct counts *c, const struct event *ev)
+{
+	struct posix_event p = trace_decoded(ev);
+
+	c->by_call[p.op]++;
+	if (p.op == POSIX_WRITE && p.result > 0)
+		c->bytes_written += (uint64_t)p.result;
+}
 
 static int count(struct trace_reader *r, struct counts *c, struct err *err)
 {
@@ -27,6 +37,8 @@ static int count(struct trace_reader *r, struct counts *c, struct err *err)
 		c->by_kind[ev.kind]++;
 		if (ev.kind == EV_WRITE || ev.kind == EV_STORE)
 			c->bytes_written += ev.len;
+		if (ev.kind == EV_POSIX)
+			count_posix(c, &ev);
 		c->unfinished += event_is_request(ev.kind);
 		c->unfinished -= ev.kind == EV_COMPLETE;
 	}
@@ -57,6 +69,10 @@ static void info_text(struct strbuf *out, const struct trace_info *info, const s
 		if (c->by_kind[k])
 			strbuf_addf(out, "  %-10s %" PRIu64 "\n",
 				    event_kind_name((enum event_kind)k), c->by_kind[k]);
+	for (int op = 0; op < POSIX_OP_END; op++)
+		if (c->by_call[op])
+			strbuf_addf(out, "    %-15s %" PRIu64 "\n",
+				    posix_op_name((enum posix_op)op), c->by_call[op]);
 	strbuf_addf(out, "written      %" PRIu64 " bytes\n", c->bytes_written);
 	strbuf_addf(out, "in flight    %" PRIu64 " requests never completed\n", c->unfinished);
 }
@@ -74,6 +90,12 @@ static void info_json(struct strbuf *out, const struct trace_info *info, const s
 	json_object(&j);
 	for (int k = 1; k < EV_KIND_END; k++)
 		json_kv_uint(&j, event_kind_name((enum event_kind)k), c->by_kind[k]);
+	json_end(&j);
+	json_key(&j, "calls");
+	json_object(&j);
+	for (int op = 0; op < POSIX_OP_END; op++)
+		if (c->by_call[op])
+			json_kv_uint(&j, posix_op_name((enum posix_op)op), c->by_call[op]);
 	json_end(&j);
 	json_kv_uint(&j, "bytes_written", c->bytes_written);
 	json_kv_uint(&j, "unfinished", c->unfinished);
