@@ -145,6 +145,36 @@ check 'info' run 0 info db.trace
 check 'counts calls' says out '^    write  *8$'
 check 'and bytes' says out '^written  *13092 bytes$'
 
+# Each suggestion, given to a mount that sees these calls, strikes at the event it names: also
+# where names are taken by other files, contain anything, and calls fail.
+strikes=${make_trace%trace}faults
+check 'every suggestion strikes where it says' eval 'timeout 60 "$strikes" db.trace >out'
+awk -v seed=9 'BEGIN {
+	srand(seed)
+	n = split("a b%20b c*d e[1] tmp it%27s $x", name, " ")
+	print "mkdir ino=2 dir=1 name=d"
+	for (i = 0; i < 1500; i++) {
+		nm = name[1 + int(rand() * n)]; to = name[1 + int(rand() * n)]; r = rand()
+		if (!(nm in ino)) {
+			ino[nm] = 10 + i
+			print "create ino=" ino[nm] " dir=2 name=" nm
+		} else if (r < .6) {
+			print "write ino=" ino[nm] " len=" int(rand() * 20000) " result=" (rand() < .2 ? -5 : 1)
+		} else if (r < .8) {
+			print (rand() < .5 ? "fsync" : "fdatasync") " ino=" ino[nm] " result=" (rand() < .2 ? -5 : 0)
+		} else if (r < .9 && nm != to) {
+			print "rename dir=2 name=" nm " dir2=2 name2=" to
+			ino[to] = ino[nm]; delete ino[nm]
+		} else if (r < .95) {
+			print "unlink dir=2 name=" nm; delete ino[nm]
+		} else {
+			print "truncate ino=" ino[nm] " offset=3"
+		}
+	}
+}' | "$make_trace" many.trace
+check 'and those of a longer trace' eval 'timeout 60 "$strikes" many.trace >out'
+check 'which are many' [ "$(grep -c "^right" out)" -gt 100 ]
+
 # ---- the picture ----
 
 check 'graph' run 0 graph db.trace -o db.svg

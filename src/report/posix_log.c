@@ -273,6 +273,7 @@ int posix_log_read(struct posix_log *log, struct trace_reader *r, struct err *er
 
 struct counted {
 	const char *path;
+	const char *to; /* of a rename or link: faults on those name both */
 	size_t call;
 };
 
@@ -283,6 +284,8 @@ static int compare_counted(const void *a, const void *b)
 
 	if (x->path != y->path)
 		return x->path < y->path ? -1 : 1;
+	if (x->to != y->to)
+		return x->to < y->to ? -1 : 1;
 	return x->call < y->call ? -1 : x->call > y->call;
 }
 
@@ -296,6 +299,8 @@ struct counters {
 static void count_call(struct counters *n, struct posix_call *c)
 {
 	c->occurrence = ++n->seen[c->op];
+	if (c->op == POSIX_FSYNC) /* to faults it stands for all of them, as it does in LazyFS */
+		c->occurrence += n->seen[POSIX_FDATASYNC] + n->seen[POSIX_MSYNC];
 	if (posix_op_syncs_file(c->op))
 		n->writes = 0;
 	if (c->op != POSIX_WRITE)
@@ -310,13 +315,17 @@ static void count_calls(struct posix_log *log)
 	struct vec_of(struct counted) all = { 0 };
 	struct counters n = { 0 };
 
-	for (size_t i = 0; i < log->calls.n; i++)
-		if (log->calls.v[i].path)
-			vec_push(&all, (struct counted){ log->calls.v[i].path, i });
+	for (size_t i = 0; i < log->calls.n; i++) {
+		const struct posix_call *c = &log->calls.v[i];
+		bool two = c->op == POSIX_RENAME || c->op == POSIX_LINK;
+
+		if (c->path)
+			vec_push(&all, (struct counted){ c->path, two ? c->path2 : NULL, i });
+	}
 	if (all.n)
 		qsort(all.v, all.n, sizeof(*all.v), compare_counted);
 	for (size_t i = 0; i < all.n; i++) {
-		if (i && all.v[i].path != all.v[i - 1].path)
+		if (i && (all.v[i].path != all.v[i - 1].path || all.v[i].to != all.v[i - 1].to))
 			n = (struct counters){ 0 };
 		count_call(&n, &log->calls.v[all.v[i].call]);
 	}

@@ -39,7 +39,7 @@ struct posix_call {
 	uint32_t file, file2;	  /* POSIX_NO_FILE: none; file2 was replaced, or copied from */
 	uint32_t ends;		  /* the file that lost its last name; or POSIX_NO_FILE */
 	const char *path, *path2; /* path2: the new name of a rename or link; or NULL */
-	uint64_t occurrence;	  /* the n-th of its kind on this path, from 1 */
+	uint64_t occurrence;	  /* the n-th of its kind on these paths, from 1 */
 	uint64_t run, in_run;	  /* of writes: the run that has no sync in it, and the place there;
 				   * a single write is no run, 0 */
 	uint64_t at;		  /* of the log's own events */

@@ -206,14 +206,21 @@ static void see(struct search *s, size_t i, size_t last_dirsync)
 
 /* ---- words ---- */
 
-static void add_word(struct strbuf *sb, const char *key, const char *value)
+/* KEY=PATH. Stars would make a pattern of it: then it is given as one that has none. */
+static void add_path(struct strbuf *sb, const char *key, const char *path)
 {
 	auto_strbuf word = STRBUF_INIT;
-	bool plain = value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-					 "0123456789_./+:@%,-")] == '\0';
+	bool plain = path[strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				       "0123456789_./+:@%,-")] == '\0';
+	bool stars = strpbrk(path, "*?");
 
+	strbuf_addf(&word, "%s%s=", key, stars ? "_glob" : "");
+	for (const char *c = path; *c; c++) {
+		if (stars && strchr("*?[]\\", *c))
+			strbuf_addch(&word, '\\');
+		strbuf_addch(&word, *c);
+	}
 	strbuf_addch(sb, ' ');
-	strbuf_addf(&word, "%s=%s", key, value);
 	if (plain)
 		strbuf_adds(sb, strbuf_str(&word));
 	else
@@ -229,9 +236,9 @@ static void add_occurrence(struct strbuf *sb, uint64_t n)
 static void add_crash(struct strbuf *sb, const struct posix_call *c, const char *timing)
 {
 	strbuf_addf(sb, "crash timing=%s op=%s", timing, posix_op_name(c->op));
-	add_word(sb, c->path2 ? "from" : "file", c->path);
+	add_path(sb, c->path2 ? "from" : "file", c->path);
 	if (c->path2)
-		add_word(sb, "to", c->path2);
+		add_path(sb, "to", c->path2);
 	add_occurrence(sb, c->occurrence);
 }
 
@@ -240,7 +247,7 @@ static void add_torn_op(struct strbuf *sb, const struct posix_call *c)
 	uint64_t parts = (c->len + POSIX_PAGE_SIZE - 1) / POSIX_PAGE_SIZE;
 
 	strbuf_adds(sb, "torn-op");
-	add_word(sb, "file", c->path);
+	add_path(sb, "file", c->path);
 	add_occurrence(sb, c->occurrence);
 	parts = min(parts, (uint64_t)PARTS_MAX);
 	strbuf_addf(sb, " parts=%" PRIu64 " persist=%" PRIu64, parts, parts);
@@ -249,7 +256,7 @@ static void add_torn_op(struct strbuf *sb, const struct posix_call *c)
 static void add_torn_seq(struct strbuf *sb, const struct posix_call *c)
 {
 	strbuf_adds(sb, "torn-seq op=write");
-	add_word(sb, "file", c->path);
+	add_path(sb, "file", c->path);
 	add_occurrence(sb, c->run);
 	strbuf_addf(sb, " persist=%" PRIu64, c->in_run);
 }
