@@ -234,10 +234,60 @@ check 'is shown as far as it goes' [ -s out ]
 check 'and said to be' says err 'cut.trace is cut off'
 check 'its picture, too' eval 'run 2 graph cut.trace -o cut.svg && is_xml cut.svg'
 
+printf 'create ino=2 dir=77 name=a\nwrite ino=2 len=9999\n' | "$make_trace" root.trace
+check 'a trace that does not name its root' run 0 show --suggest root.trace
+check 'has paths from the first directory' says out '^torn-op file=a '
+check 'which is said' says out '^# the trace does not tell the root'
+printf 'lookup ino=5 name=.\ncreate ino=2 dir=77 name=a\nwrite ino=2 len=9999\n' | "$make_trace" root.trace
+check 'one that does' run 0 show --suggest root.trace
+check 'makes no guess' lacks out 'does not tell the root'
+check 'and no command of what has no path' lacks out '^torn-op'
+
+# ---- through a mount ----
+
+work() {
+	mkdir db
+	for i in 1 2 3; do
+		dd if=/dev/zero of=db/wal bs=8k count=2 oflag=append conv=notrunc,fsync status=none || return
+	done
+	echo x >db/tmp && mv db/tmp db/CURRENT && sync db
+}
+
+# mounted ARGS...: runs the work in a new mount; its log is in log
+mounted() {
+	local pid status=0
+	rm -rf root
+	mkdir -p root mnt
+	timeout 60 "$OUTAGE" mount root mnt "$@" >log 2>&1 &
+	pid=$!
+	timeout 20 bash -c 'until mountpoint -q mnt; do sleep 0.1; done'
+	(cd mnt && work) >/dev/null 2>&1
+	timeout 20 bash -c 'while mountpoint -q mnt; do umount mnt 2>/dev/null; sleep 0.1; done'
+	wait "$pid" || status=$?
+	return "$status"
+}
+
+if [ "$(id -u)" != 0 ] || ! timeout 20 "$OUTAGE" mount --help >/dev/null 2>&1; then
+	skip 'there is no mount here'
+else
+	check 'a mount records' mounted --trace m.trace
+	check 'what was called' run 0 show --runs m.trace
+	check 'with its paths' says out 'db/wal: write x2, fsync; 3 times; 48 KiB$'
+	run 0 show --suggest m.trace
+	grep -v '^#' out | sed 's/  # .*//' >faults
+	check 'there are faults to try' [ "$(wc -l <faults)" -ge 4 ]
+	while read -r fault <&3; do
+		mounted --fault "$fault"
+		check "it strikes: $fault" says log crashed
+	done 3<faults
+	mounted --fault 'crash timing=after op=write file=db/other'
+	check 'one that has nothing to wait for does not' lacks log crashed
+fi
+
 for wrong in 'show --op frobnicate db.trace' 'show --pid x db.trace' 'show --pid 0 db.trace' \
 	'show --large=none db.trace' 'show --runs --suggest db.trace' 'show --limit 3 db.trace' \
 	'show --kind write --op write db.trace' 'show --runs --data db.trace' 'graph db.trace' \
-	'graph -o x.svg' 'graph --limit 0 db.trace -o x.svg' 'graph --json db.trace -o -' \
+	'graph -o x.svg' 'graph --limit 0 db.trace -o x.svg' 'graph --limit 20k db.trace -o x.svg' 'graph --json db.trace -o -' \
 	'graph --from 3 --to 2 db.trace -o x.svg'; do
 	# shellcheck disable=SC2086 # words are wanted
 	check "wrong: outage trace $wrong" run 2 $wrong

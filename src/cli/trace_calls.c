@@ -41,7 +41,8 @@ static void json_calls(const struct trace_options *o, const struct posix_log *lo
 	json_end(j);
 }
 
-static void text_suggestions(const struct posix_suggestions *s, struct strbuf *out)
+static void text_suggestions(const struct posix_suggestions *s, bool root_guessed,
+			     struct strbuf *out)
 {
 	strbuf_adds(out,
 		    "# faults to try, each in a run of its own: outage ctl MNT ..., before the "
@@ -51,6 +52,9 @@ static void text_suggestions(const struct posix_suggestions *s, struct strbuf *o
 			    (unsigned long long)s->list.v[i].event, s->list.v[i].why);
 	if (!s->list.n)
 		strbuf_adds(out, "# none: nothing in these calls waits for a sync\n");
+	if (root_guessed)
+		strbuf_adds(out, "# the trace does not tell the root of the mount: paths are those "
+				 "from the first directory in it\n");
 	if (s->left_out)
 		strbuf_addf(out, "# %zu more; --limit N shows them\n", s->left_out);
 }
@@ -79,7 +83,7 @@ static void show_suggestions(const struct trace_options *o, const struct posix_l
 	if (o->json)
 		json_suggestions(&s, j);
 	else
-		text_suggestions(&s, out);
+		text_suggestions(&s, log->names.root_guessed, out);
 	posix_suggestions_release(&s);
 }
 

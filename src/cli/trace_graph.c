@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "cli/trace.h"
 
+enum { ROWS_MAX = 10000 }; /* what programs that show pictures can take */
+
 static const struct option graph_options[] = {
 	{ "help", no_argument, NULL, TRACE_OPT_HELP },
 	{ "json", no_argument, NULL, TRACE_OPT_JSON },
@@ -98,6 +100,8 @@ static int run_graph(int argc, char **argv)
 		return status;
 	if (o.help)
 		return trace_print_usage(&trace_cmd_graph);
+	if (o.limit > ROWS_MAX)
+		return cli_usage(&trace_cmd_graph, "a picture has no more than %d rows", ROWS_MAX);
 	if (!o.filter.ops)
 		o.filter.ops = posix_ops_effective();
 	if (trace_reader_open(o.file, &r, &err) || draw(&o, r, &err))

@@ -154,10 +154,13 @@ static void resolve_other(struct posix_names *names, const struct posix_event *p
  */
 static void find_root(struct posix_names *names, const struct posix_event *p)
 {
-	if (p->op == POSIX_LOOKUP && !p->dir && p->name && streq(p->name, "."))
+	if (p->op == POSIX_LOOKUP && !p->dir && p->name && streq(p->name, ".")) {
 		posix_names_root(names, p->ino);
-	else if (!names->root_known && p->dir)
+		names->root_guessed = false;
+	} else if (!names->root_known && p->dir) {
 		posix_names_root(names, p->dir);
+		names->root_guessed = p->dir != POSIX_ROOT_INO;
+	}
 }
 
 void posix_call_resolve(struct posix_names *names, uint64_t n, const struct event *ev,

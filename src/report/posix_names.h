@@ -49,6 +49,7 @@ struct posix_names {
 	size_t n_slots;	     /* a power of two, or 0 */
 	uint64_t generation; /* how often directories got other paths */
 	bool root_known;     /* an event named it, or it was taken to be the first directory */
+	bool root_guessed;   /* the latter */
 	struct arena arena;
 };
 
