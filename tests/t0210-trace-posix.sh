@@ -147,6 +147,7 @@ check 'and bytes' says out '^written  *13092 bytes$'
 
 # Each suggestion, given to a mount that sees these calls, strikes at the event it names: also
 # where names are taken by other files, contain anything, and calls fail.
+# shellcheck disable=SC2034 # it is used below, by eval
 strikes=${make_trace%trace}faults
 check 'every suggestion strikes where it says' eval 'timeout 60 "$strikes" db.trace >out'
 awk -v seed=9 'BEGIN {
