@@ -18,9 +18,6 @@
 #ifndef FUSE_FORGET_IMPL_H
 #define FUSE_FORGET_IMPL_H
 
-#define FUSE_USE_VERSION 312
-
-#include <fuse3/fuse_lowlevel.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -29,6 +26,7 @@
 #include "core/trace_file.h"
 #include "fs/pending.h"
 #include "fuse/forget.h"
+#include "fuse/session.h"
 
 #define STASH_NAME ".outage-stash"
 
@@ -124,6 +122,7 @@ struct told {
 struct told_list vec_of(struct told);
 
 struct forget {
+	struct session session;	 /* first */
 	struct forget_opts opts; /* with strings of its own */
 	char *root_path, *mnt_path, *fsname;
 	int root_fd;
@@ -132,10 +131,6 @@ struct forget {
 	struct inject *faults;
 	struct pagecache *cache;
 
-	struct fuse_session *se;
-	bool mounted, signals;
-	bool init_seen, init_offered; /* forget_init.c */
-	uint64_t init_unique;
 	pthread_t server; /* in forget_serve() */
 	atomic_bool serving;
 	bool has_waker;

@@ -47,10 +47,11 @@ static void tell_one(struct forget *f, struct told *t)
 	if (f->dead) {
 		; /* the mount ends, and nothing is cached any more */
 	} else if (t->name) {
-		fuse_lowlevel_notify_inval_entry(f->se, node_id(f, n), t->name, strlen(t->name));
+		fuse_lowlevel_notify_inval_entry(f->session.se, node_id(f, n), t->name,
+						 strlen(t->name));
 	} else {
 		atomic_store(&n->dropping, true);
-		fuse_lowlevel_notify_inval_inode(f->se, node_id(f, n), 0, 0);
+		fuse_lowlevel_notify_inval_inode(f->session.se, node_id(f, n), 0, 0);
 		atomic_store(&n->dropping, false);
 	}
 	free(t->name);
@@ -387,7 +388,7 @@ static void *wake_server(void *ctx)
 
 void forget_stop(struct forget *f)
 {
-	fuse_session_exit(f->se);
+	fuse_session_exit(f->session.se);
 	pthread_mutex_lock(&f->wait_lock);
 	if (f->serving && !f->has_waker)
 		f->has_waker = !pthread_create(&f->waker, NULL, wake_server, f);

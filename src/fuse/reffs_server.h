@@ -22,14 +22,12 @@
 #ifndef FUSE_REFFS_SERVER_H
 #define FUSE_REFFS_SERVER_H
 
-#define FUSE_USE_VERSION 312
-
-#include <fuse3/fuse_lowlevel.h>
 #include <pthread.h>
 
 #include "base/vec.h"
 #include "fs/pool.h"
 #include "fs/vfs.h"
+#include "fuse/session.h"
 
 struct open_file {
 	uint64_t ino, n;
@@ -44,6 +42,7 @@ struct listing {
 };
 
 struct reffs_mount {
+	struct session session; /* first */
 	struct reffs *r;
 	struct reffs_pool pool;
 	struct vec_of(struct open_file) open; /* regular files */
@@ -51,13 +50,8 @@ struct reffs_mount {
 	pthread_mutex_t lock;
 	uid_t owner;
 	bool direct, allow_other;
-	double keep_s;	   /* how long the kernel keeps names and attributes; 0: not at all */
-	bool answers_ours; /* we see what libfuse answers */
-	bool answered;	   /* the kernel's first request */
-	bool setid_ours;   /* the kernel knows that set-id bits are ours to see to */
-
-	struct fuse_session *se;
-	bool mounted, signals;
+	double keep_s;	 /* how long the kernel keeps names and attributes; 0: not at all */
+	bool setid_ours; /* the kernel knows that set-id bits are ours to see to */
 };
 
 static inline struct reffs_mount *mount_of(fuse_req_t req)
@@ -86,7 +80,6 @@ void kernel_forget_file(struct reffs_mount *m, uint64_t ino);
 /* Returns when nobody is busy with a listing that was answered before. */
 void kernel_await_listing(struct reffs_mount *m, uint64_t dir);
 /* What is agreed on with the kernel; before it has asked anything, and when it asks. */
-void kernel_connect(struct reffs_mount *m);
 void kernel_init(struct reffs_mount *m, struct fuse_conn_info *conn);
 
 /* ---- reffs_ioctl.c ---- */
