@@ -31,6 +31,8 @@ struct pending {
 	uint64_t first, events; /* of the trace */
 };
 
+static const struct disk_ops disk_vhost;
+
 struct guest_disk {
 	struct disk base;
 	struct vhost device;
@@ -275,8 +277,8 @@ static int guest_start(struct disk *base, struct err *err)
 	return guest_take(base, err);
 }
 
-const struct disk_ops disk_vhost = {
-	.name = "vhost",
+static const struct disk_ops disk_vhost = {
+	.name = VHOST_RECORDER,
 	.help = "is the disk of a guest, and needs no root; does not see FUA (a write and a flush "
 		"come instead), nor what is metadata",
 	.info = "disk of a guest: FUA is seen as write and flush",
@@ -294,6 +296,11 @@ struct vhost *vhost_disk_device(struct disk *d)
 {
 	assert(d->ops == &disk_vhost);
 	return &of_disk(d)->device;
+}
+
+char *vhost_disk_path(const struct disk *d)
+{
+	return xasprintf("/proc/%d/fd/%d", (int)getpid(), d->memfd);
 }
 
 void vhost_disk_in_use(struct disk *d, bool in_use)
