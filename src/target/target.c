@@ -6,12 +6,14 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "check/check.h"
 #include "target/kmsg.h"
 #include "target/place.h"
+#include "target/uml.h"
 
 const struct target_ops *const targets[] = {
 	&target_ext4,	      &target_xfs,	&target_btrfs,	    &target_ext3,
@@ -34,6 +36,15 @@ const struct target_ops *target_find(const char *spec, struct err *err)
 	err_set(err, -EINVAL, "there is no target '%.*s'; there are %s", (int)min(n, (size_t)40),
 		spec, strbuf_str(&list));
 	return NULL;
+}
+
+char *target_kernel(const struct target_opts *opts)
+{
+	struct utsname u;
+
+	if (strncmp(opts->spec, "uml:", 4) == 0)
+		return uml_release(opts->kernel);
+	return xstrdup(uname(&u) ? "unknown" : u.release);
 }
 
 int target_place(char mnt[TARGET_PLACE_SIZE], struct err *err)

@@ -132,6 +132,9 @@ const struct target_ops *target_find(const char *spec, struct err *err);
  */
 int target_place(char mnt[TARGET_PLACE_SIZE], struct err *err) must_check;
 
+/* The release of the kernel that the file system would be in; to be freed. */
+char *target_kernel(const struct target_opts *opts);
+
 /* Opens a target in this process, which gets a mount namespace of its own. */
 int target_open(const struct target_opts *opts, struct target *t, struct err *err) must_check;
 /* The same for a target that need not be in the list. */

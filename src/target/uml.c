@@ -21,10 +21,11 @@
 #include "record/vhost_disk.h"
 #include "target/cache.h"
 #include "target/host.h"
+#include "target/uml.h"
 #include "target/uml_guest.h"
 #include "target/uml_root.h"
 
-enum { MIB = 1 << 20, START_MS = 60000, VERSION_MS = 10000 };
+enum { MIB = 1 << 20, START_MS = 60000, VERSION_MS = 10000, VERSION_MAX = 100 };
 
 #define MODULES_DIR "/usr/lib/uml/modules"
 
@@ -74,45 +75,56 @@ static const struct host_fs *find_fs(const char *name)
 
 /* ---- the kernel ---- */
 
-static int find_kernel(struct uml *u, const struct target_opts *opts, struct err *err)
+static char *find_kernel(const char *kernel)
 {
-	if (opts->kernel)
-		u->kernel = realpath(opts->kernel, NULL);
-	else
-		u->kernel = proc_find("linux.uml");
+	return kernel ? realpath(kernel, NULL) : proc_find("linux.uml");
+}
+
+/* What it says its version is, which is also the name of its modules' folder; NULL: nothing. */
+static char *ask_version(const char *kernel)
+{
+	const char *argv[] = { kernel, "--version", NULL };
+	struct proc_opts how = { .argv = argv, .timeout_ms = VERSION_MS };
+	struct proc_result res;
+	struct err ignored = ERR_INIT;
+	char *out = NULL;
+
+	if (proc_run(&how, &res, &ignored))
+		return NULL;
+	size_t n = strcspn(strbuf_str(&res.out), "\n");
+	if (!res.exit_code && n && n < VERSION_MAX)
+		out = xmemdupz(strbuf_str(&res.out), n);
+	proc_result_release(&res);
+	return out;
+}
+
+char *uml_release(const char *kernel)
+{
+	auto_free char *file = find_kernel(kernel);
+	char *version = file ? ask_version(file) : NULL;
+
+	return version ? version : xstrdup("unknown");
+}
+
+static int look_at_kernel(struct uml *u, const struct target_opts *opts, struct err *err)
+{
+	u->kernel = find_kernel(opts->kernel);
 	if (!u->kernel)
 		return err_set(err, -ENOENT, "%s is not there; %s",
 			       opts->kernel ? opts->kernel : "linux.uml",
 			       opts->kernel ? "--kernel is a kernel of user-mode Linux"
 					    : "install it with: apt-get install user-mode-linux");
-	return 0;
-}
-
-/* Its version, which is what it calls the folder of its modules; "" if it does not say. */
-static int find_modules(struct uml *u, const struct target_opts *opts, struct err *err)
-{
-	const char *argv[] = { u->kernel, "--version", NULL };
-	struct proc_opts how = { .argv = argv, .timeout_ms = VERSION_MS };
-	struct proc_result res;
-
-	if (opts->modules) {
-		u->modules = xstrdup(opts->modules);
-		return 0;
-	}
-	int rc = proc_run(&how, &res, err);
-	if (rc)
-		return rc;
-	const char *said = strbuf_str(&res.out);
-	auto_free char *dir = xasprintf(MODULES_DIR "/%.*s", (int)strcspn(said, "\n"), said);
-	if (res.exit_code)
-		rc = err_set(err, -EINVAL,
-			     "%s is no kernel of user-mode Linux: it does not tell "
-			     "its version",
-			     u->kernel);
-	else if (access(dir, F_OK) == 0)
+	auto_free char *version = ask_version(u->kernel);
+	if (!version)
+		return err_set(err, -EINVAL,
+			       "%s is no kernel of user-mode Linux: it does not tell its version",
+			       u->kernel);
+	auto_free char *dir = opts->modules ? xstrdup(opts->modules)
+					    : xasprintf(MODULES_DIR "/%s", version);
+	/* A kernel of one's own may have all it needs built in. */
+	if (opts->modules || access(dir, F_OK) == 0)
 		u->modules = steal(dir);
-	proc_result_release(&res);
-	return rc;
+	return 0;
 }
 
 /* One of the processors that we may use, another for each worker. */
@@ -214,9 +226,7 @@ static int uml_open(struct target *t, const struct target_opts *opts, struct err
 	t->mount_opts = host_mount_options(u->fs, opts->spec);
 	if (!t->opts.size)
 		t->opts.size = u->fs->size;
-	int rc = find_kernel(u, opts, err);
-	if (!rc)
-		rc = find_modules(u, opts, err);
+	int rc = look_at_kernel(u, opts, err);
 	if (rc)
 		return rc;
 	modules[2] = u->fs->name;
@@ -584,6 +594,19 @@ static const struct target_far far = {
 	.room = far_room,
 	.fill = far_fill,
 };
+
+int uml_probe(struct err *err)
+{
+	struct target_opts opts = { .spec = "uml:ext4", .size = 1 << 20 };
+	struct target t;
+	int rc = target_open_as(&target_uml_ext4, &opts, &t, err);
+
+	if (rc)
+		return rc;
+	rc = start(&t, err);
+	target_close(&t);
+	return rc;
+}
 
 static const char *const lost_found[] = { "lost+found", NULL };
 static const char *const nothing[] = { NULL };
