@@ -184,6 +184,7 @@ static int ask_all(struct target *t, struct wire_in *answer, struct err *err)
 	if (!guest_runs(&own(t)->guest)) {
 		vhost_disk_in_use(t->disk, false);
 		own(t)->begun = false;
+		t->mounted = false;
 	}
 	return rc;
 }

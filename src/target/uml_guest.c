@@ -277,8 +277,11 @@ void guest_stop(struct guest *g)
 	g->collecting = 0;
 }
 
-/* It has ended by itself, or as good as. */
-static int died(struct guest *g)
+/*
+ * It has ended by itself, or as good as: 1. A kernel does not kill itself, so where it was killed
+ * nobody can say what it would have done: -errno.
+ */
+static int died(struct guest *g, struct err *err)
 {
 	int status = 0;
 	size_t before = g->complaints->len;
@@ -289,6 +292,10 @@ static int died(struct guest *g)
 	else
 		snprintf(g->end, sizeof(g->end), "it gave up its disk");
 	guest_stop(g);
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+		return err_set(err, -EIO,
+			       "the guest was killed, by a person or for lack of memory "
+			       "(see dmesg; -j 1 needs less)");
 	if (g->complaints->len == before)
 		strbuf_addf(g->complaints, "the guest's kernel is gone: %s\n", g->end);
 	return 1;
@@ -384,7 +391,7 @@ int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, stru
 		if (rc)
 			break;
 		if (serve(g, POLL_SLICE_MS))
-			return died(g);
+			return died(g, err);
 		if (timeout_ms && util_now_ns() - start > timeout_ms * 1000000)
 			return err_set(err, -ETIMEDOUT, "the guest did not answer for %llu ms",
 				       (unsigned long long)timeout_ms);

@@ -18,6 +18,7 @@
 #include "base/strbuf.h"
 #include "record/vhost_blk.h"
 #include "record/vhost_disk.h"
+#include "record/vhost_mail.h"
 
 enum {
 	DISK_BYTES = 1 << 20,
@@ -710,6 +711,96 @@ static void test_slowly(void)
 	close_guest(&g);
 }
 
+/* ---- the mailbox ---- */
+
+enum { MAIL_SIZE = 1 << 20, MAIL_IN = 64 << 10, MAIL_OUT = 512 << 10, MAIL_MAX = 64 << 10 };
+
+static void open_mail(struct guest *g, struct vhost_mail *m)
+{
+	*g = (struct guest){ .conn = -1 };
+	g->memfd = memfd_create("guest", MFD_CLOEXEC);
+	if (ftruncate(g->memfd, MEM_BYTES) < 0)
+		abort();
+	g->mem = mmap(NULL, MEM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, g->memfd, 0);
+	g->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	g->call = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	vhost_mail_init(m, "a-mailbox", MAIL_SIZE, MAIL_IN, MAIL_OUT, MAIL_MAX);
+	g->v = &m->device;
+	connect_only(g);
+	set_up(g);
+}
+
+static void test_mail(void)
+{
+	struct guest g;
+	struct vhost_mail m;
+	unsigned char *status;
+
+	open_mail(&g, &m);
+	memset(g.mem + DATA, 'x', 512);
+	is_i(request(&g, VIRTIO_BLK_T_IN, 0, DATA, 512), VIRTIO_BLK_S_OK, "its beginning is read");
+	ok(!g.mem[DATA] && !g.mem[DATA + 511], "and is zero: there is no partition table");
+	is_i(request(&g, VIRTIO_BLK_T_GET_ID, 0, DATA, 20), VIRTIO_BLK_S_OK, "it has a name");
+	is_s((char *)g.mem + DATA, "a-mailbox", "which is the one it was given");
+	given_back(&g);
+	was_woken(&g);
+
+	status = put(&g, VIRTIO_BLK_T_IN, MAIL_IN / 512, DATA, 512);
+	kick(&g);
+	ok(*status == 0xee && !given_back(&g) && !was_woken(&g), "who reads the mail waits");
+	is_i(request(&g, VIRTIO_BLK_T_IN, MAIL_IN / 512, DATA + 1024, 512), VIRTIO_BLK_S_IOERR,
+	     "but not twice");
+	vhost_mail_send(&m, "hello", 6);
+	ok(*status == VIRTIO_BLK_S_OK && was_woken(&g), "until there is some");
+	is_s((char *)g.mem + DATA, "hello", "which is then there");
+	ok(!g.mem[DATA + 6] && !g.mem[DATA + 511], "and nothing behind it");
+
+	vhost_mail_send(&m, "before", 7);
+	is_i(request(&g, VIRTIO_BLK_T_IN, MAIL_IN / 512, DATA, 512), VIRTIO_BLK_S_OK,
+	     "what is there already is read at once");
+	is_s((char *)g.mem + DATA, "before", "as it was sent");
+	status = put(&g, VIRTIO_BLK_T_IN, MAIL_IN / 512, DATA, 512);
+	kick(&g);
+	is_u(*status, 0xee, "and is read once");
+
+	/* A message longer than what was asked for. */
+	unsigned char text[1024];
+	memset(text, 'l', sizeof(text));
+	vhost_mail_send(&m, text, sizeof(text));
+	is_u(*status, VIRTIO_BLK_S_OK, "a long message begins");
+	is_i(request(&g, VIRTIO_BLK_T_IN, MAIL_IN / 512 + 1, DATA + 512, 1024), VIRTIO_BLK_S_OK,
+	     "and goes on behind");
+	ok(g.mem[DATA] == 'l' && g.mem[DATA + 1023] == 'l' && !g.mem[DATA + 1024], "to its end");
+
+	memcpy(g.mem + DATA, "answer", 7);
+	is_i(request(&g, VIRTIO_BLK_T_OUT, MAIL_OUT / 512 + 1, DATA, 512), VIRTIO_BLK_S_OK,
+	     "an answer may come in parts");
+	is_i(request(&g, VIRTIO_BLK_T_OUT, MAIL_OUT / 512, DATA, 512), VIRTIO_BLK_S_OK,
+	     "in any order");
+	is_u(m.got, 1024, "which are counted");
+	ok(m.from_guest.n == 1024 && streq((char *)m.from_guest.v + 512, "answer"), "and kept");
+	vhost_mail_clear(&m);
+	is_u(m.got, 0, "until they are not wanted any more");
+	is_i(request(&g, VIRTIO_BLK_T_OUT, 0, DATA, 512), VIRTIO_BLK_S_IOERR,
+	     "elsewhere nothing can be written");
+	is_i(request(&g, VIRTIO_BLK_T_OUT, (MAIL_OUT + MAIL_MAX) / 512, DATA, 512),
+	     VIRTIO_BLK_S_IOERR, "nor more than a message may have");
+	is_i(request(&g, VIRTIO_BLK_T_DISCARD, 0, DATA, 16), VIRTIO_BLK_S_UNSUPP,
+	     "and it is no disk");
+	put(&g, VIRTIO_BLK_T_IN, MAIL_IN / 512, DATA, 512);
+	kick(&g);
+	ok(m.waiting, "somebody waits");
+	vhost_disconnect(g.v);
+	vhost_mail_send(&m, "late", 5);
+	ok(!m.waiting, "who is gone waits no more, and is not written to");
+	vhost_mail_release(&m);
+	munmap(g.mem, MEM_BYTES);
+	close(g.memfd);
+	close(g.kick);
+	close(g.call);
+	close(g.conn);
+}
+
 static unsigned descriptors(void)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -735,6 +826,7 @@ int main(void)
 	test_bad_requests();
 	test_bad_rings();
 	test_bad_messages();
+	test_mail();
 	is_u(descriptors(), before, "no descriptor is left open");
 	return done_testing();
 }
