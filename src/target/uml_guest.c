@@ -22,6 +22,8 @@ enum {
 	BLOCK_LINES = 64, /* of a complaint that has no end */
 	LAST_BYTES = 4096,
 	POLL_SLICE_MS = 1000,
+	END_TRIES = 100,
+	END_NAP_MS = 5,
 	FD_DISK = 3, /* descriptors of the guest */
 	FD_MAIL,
 	FD_ROOT,
@@ -250,20 +252,28 @@ static void describe_end(struct guest *g, int status)
 		snprintf(g->end, sizeof(g->end), "it ended with status %d", WEXITSTATUS(status));
 }
 
+/*
+ * Ends and waits for all processes of its group; those that the guest had started become ours when
+ * it is gone. The group's number means nobody else as long as one of them is there.
+ */
+static void end_group(pid_t group)
+{
+	for (;;) {
+		pid_t got = waitpid(-group, NULL, WNOHANG);
+
+		if (got < 0 && errno != EINTR)
+			return;
+		if (got == 0) {
+			kill(-group, SIGKILL);
+			util_sleep_ms(1);
+		}
+	}
+}
+
 void guest_stop(struct guest *g)
 {
-	int status = 0;
-
-	if (g->pid) {
-		kill(-g->pid, SIGKILL);
-		kill(g->pid, SIGKILL);
-		while (waitpid(g->pid, &status, 0) < 0 && errno == EINTR)
-			;
-		kill(-g->pid, SIGKILL);
-		/* Those that it had started have become ours. */
-		while (waitpid(-g->pid, NULL, 0) > 0 || errno == EINTR)
-			;
-	}
+	if (g->pid)
+		end_group(g->pid);
 	dismiss_keeper(g);
 	g->pid = 0;
 	guest_listen(g);
@@ -275,6 +285,7 @@ void guest_stop(struct guest *g)
 	vhost_mail_clear(&g->mail);
 	strbuf_clear(&g->line);
 	g->collecting = 0;
+	g->has_disks = false;
 }
 
 /*
@@ -286,11 +297,17 @@ static int died(struct guest *g, struct err *err)
 	int status = 0;
 	size_t before = g->complaints->len;
 
-	/* The kernel prints to the end before it goes. */
-	if (waitpid(g->pid, &status, WNOHANG) == g->pid)
-		describe_end(g, status);
-	else
-		snprintf(g->end, sizeof(g->end), "it gave up its disk");
+	/*
+	 * The sockets may close a moment before the process has ended; how it did is what counts.
+	 * The kernel prints to the end before it goes.
+	 */
+	for (int tries = 0; tries < END_TRIES; tries++) {
+		if (waitpid(g->pid, &status, WNOHANG) == g->pid) {
+			describe_end(g, status);
+			break;
+		}
+		util_sleep_ms(END_NAP_MS);
+	}
 	guest_stop(g);
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
 		return err_set(err, -EIO,
@@ -309,6 +326,7 @@ int guest_start(struct guest *g, const struct guest_start *how, uint64_t timeout
 
 	assert(!g->pid);
 	strbuf_clear(&g->last);
+	g->end[0] = '\0';
 	if (!rc)
 		rc = vhost_listen(&g->mail.device, err);
 	if (!rc)
@@ -357,6 +375,30 @@ static int has_answer(struct guest *g, struct wire_in *answer, struct err *err)
 	return 1;
 }
 
+/* Why a disk cannot be served any more, or NULL. */
+static const char *lost_disk(const struct vhost *v)
+{
+	bool broken = !vhost_connected(v);
+
+	for (unsigned i = 0; i < VHOST_QUEUES; i++)
+		broken |= v->queue[i].ring.broken;
+	return !broken ? NULL : *v->why ? v->why : "it has hung up";
+}
+
+/* A guest without its disks would wait for ever. */
+static bool lacks_disks(struct guest *g)
+{
+	const struct vhost *disk = vhost_disk_device(g->disk), *mail = &g->mail.device;
+
+	if (!g->has_disks)
+		g->has_disks = vhost_connected(disk) && vhost_connected(mail);
+	if (!g->has_disks || (!lost_disk(disk) && !lost_disk(mail)))
+		return false;
+	snprintf(g->end, sizeof(g->end), "its disk was taken away: %.80s",
+		 lost_disk(disk) ? lost_disk(disk) : lost_disk(mail));
+	return true;
+}
+
 /* Waits for whatever comes next, and serves it. 1 if the guest is gone. */
 static int serve(struct guest *g, int timeout_ms)
 {
@@ -373,7 +415,7 @@ static int serve(struct guest *g, int timeout_ms)
 		guest_listen(g);
 	vhost_serve(disk);
 	vhost_serve(mail);
-	return fds[n - 1].revents != 0;
+	return fds[n - 1].revents != 0 || lacks_disks(g);
 }
 
 int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, struct err *err)

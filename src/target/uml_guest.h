@@ -26,6 +26,7 @@ struct guest {
 	struct strbuf last;   /* lines it said lately, for who asks why it does not start */
 	unsigned collecting;  /* lines that still belong to a complaint */
 	bool quiet_of_device; /* what it says of the disk is our doing */
+	bool has_disks;	      /* it has connected to both */
 	char end[128];	      /* how it ended */
 
 	uint32_t serial;
