@@ -242,7 +242,7 @@ int target_walk(struct target *t, const struct tree_opts *opts, struct tree *out
 
 int target_usable(struct target *t, const struct tree *seen, struct findings *out, struct err *err)
 {
-	return t->ops->far ? far_result(t, t->ops->far->usable(t, out, err))
+	return t->ops->far ? far_result(t, t->ops->far->usable(t, seen, out, err))
 			   : check_usable(t->root, seen, out, err);
 }
 
