@@ -75,10 +75,12 @@ int target_open_as(const struct target_ops *ops, const struct target_opts *opts,
 {
 	*t = (struct target){ .ops = ops, .opts = *opts, .root = -1, .kmsg = { .fd = -1 } };
 	if (ops->needs_root && geteuid() != 0)
-		return err_set(err, -EPERM,
-			       "target %s needs root: it mounts on this machine's kernel; "
-			       "run it with sudo, or test a kernel that needs none (uml:ext4)",
-			       ops->name);
+		return err_set(
+			err, -EPERM,
+			"target %s needs root: it mounts on this machine's kernel; "
+			"run it with sudo (outage gen and outage trace need no root; nor does "
+			"-t uml:ext4)",
+			ops->name);
 	if (!t->opts.timeout_ms)
 		t->opts.timeout_ms = 60000;
 	int rc = ops->far ? 0 : target_place(t->mnt, err);
