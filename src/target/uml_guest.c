@@ -302,9 +302,22 @@ void guest_stop(struct guest *g)
 	g->has_disks = false;
 }
 
+/* The kernel says so itself when its memory, a file, cannot grow. */
+static bool lacked_memory(const struct guest *g)
+{
+	return strstr(strbuf_str(&g->last), "mount likely just ran out of space") != NULL;
+}
+
+static int tell_lack(struct err *err)
+{
+	return err_set(err, -ENOSPC,
+		       "there is no room for the guest's memory; make /dev/shm larger (mount -o "
+		       "remount,size=...), or give -j 1");
+}
+
 /*
- * It has ended by itself, or as good as: 1. A kernel does not kill itself, so where it was killed
- * nobody can say what it would have done: -errno.
+ * It has ended by itself, or as good as: 1. A kernel does not kill itself, nor is it to blame for
+ * what this machine lacks; then nobody can say what it would have done: -errno.
  */
 static int died(struct guest *g, struct err *err)
 {
@@ -327,6 +340,11 @@ static int died(struct guest *g, struct err *err)
 		return err_set(err, -EIO,
 			       "the guest was killed, by a person or for lack of memory "
 			       "(see dmesg; -j 1 needs less)");
+	if (lacked_memory(g)) {
+		if (g->complaints->len > before)
+			strbuf_cut(g->complaints, before);
+		return tell_lack(err);
+	}
 	if (g->complaints->len == before)
 		strbuf_addf(g->complaints, "the guest's kernel is gone: %s\n", g->end);
 	return 1;
@@ -354,6 +372,8 @@ int guest_start(struct guest *g, const struct guest_start *how, uint64_t timeout
 		rc = guest_part(&answer, AGENT_HELLO, &part, err);
 	if (rc) {
 		guest_stop(g);
+		if (lacked_memory(g))
+			return err->code ? rc : tell_lack(err);
 		const char *said = strbuf_str(&g->last);
 		size_t n = strlen(said);
 
