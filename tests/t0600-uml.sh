@@ -177,13 +177,17 @@ fi
 
 # However it ends, nothing stays.
 check "no process is left" wait_for_none
+under_way() { # DIR LINES: waits until so much is done
+	local i
+	for ((i = 0; i < 300; i++)); do
+		[ "$(wc -l 2>/dev/null <"$1/progress" || echo 0)" -lt "$2" ] || break
+		sleep 0.05
+	done
+}
 begin() { # DIR ARGUMENTS: a run that goes on for long, in the background, once it is under way
 	timeout --kill-after=5 120 "$dir/prog" test -t uml:ext4 -b seq-2 -j 2 -o "$@" >out 2>err </dev/null &
 	run=$!
-	for ((i = 0; i < 300; i++)); do
-		[ "$(wc -l 2>/dev/null <"$1/progress" || echo 0)" -lt 9 ] || break
-		sleep 0.05
-	done
+	under_way "$1" 9
 	pid=$(pgrep -P "$run" -x prog)
 }
 begin interrupted
@@ -220,6 +224,22 @@ check "a guest was killed: part of the run failed" [ $? -eq 2 ]
 check "it is said" complains 'the guest was killed'
 check "and the others were done" says '(599|600) workloads'
 check "no process is left" wait_for_none
+
+# A kernel that dies while a workload runs: the process in which its init runs is taken away.
+(cat nobody/short; for ((i = 0; i < 30000; i++)); do echo 'chmod foo 0644'; done) >endless
+timeout --kill-after=5 100 "$dir/prog" test -t uml:ext4 -j 1 -o live nobody/short endless nobody/again >out 2>err &
+run=$!
+under_way live 2
+for p in $(ours); do
+	grep -q '^TracerPid:[[:space:]]*0$' "/proc/$p/status" || kill -KILL "$p"
+done
+wait "$run"
+check "a panic before any crash is a finding" [ $? -eq 1 ]
+check "of what the kernel said" says 'the kernel says: Kernel panic'
+check "and the run goes on" says '3 workloads'
+check "no process is left" wait_for_none
+timeout 60 "$OUTAGE" report live/findings/1-0 >out 2>err
+check "it can be reported" says 'nothing had crashed yet'
 
 # A guest that does not answer.
 begin stopped --limit 600 --hang-after 3s -j 1
