@@ -24,12 +24,12 @@ struct store {
 	int calls, writes;
 	uint64_t last_end; /* of writes, to see their order */
 	bool unordered;
-	pthread_mutex_t lock;
+	pthread_rwlock_t lock;
 };
 
 static int call(struct store *s)
 {
-	return ++s->calls == s->fail_at ? -EIO : 0;
+	return __atomic_add_fetch(&s->calls, 1, __ATOMIC_RELAXED) == s->fail_at ? -EIO : 0;
 }
 
 static int store_fill(void *ctx, void *data, uint64_t offset, size_t len)
@@ -106,12 +106,12 @@ static int store_zero(void *ctx, uint64_t offset, uint64_t len)
 
 static bool store_trylock(void *ctx)
 {
-	return !pthread_mutex_trylock(&((struct store *)ctx)->lock);
+	return !pthread_rwlock_trywrlock(&((struct store *)ctx)->lock);
 }
 
 static void store_unlock(void *ctx)
 {
-	pthread_mutex_unlock(&((struct store *)ctx)->lock);
+	pthread_rwlock_unlock(&((struct store *)ctx)->lock);
 }
 
 static const struct pagefile_ops full_ops = {
@@ -925,13 +925,13 @@ static void stubborn_files(void)
 	sick_ops.write = always_fails;
 	sick_ops.trylock = store_trylock;
 	sick_ops.unlock = store_unlock;
-	pthread_mutex_init(&sick.lock, NULL);
-	pthread_mutex_init(&busy.lock, NULL);
+	pthread_rwlock_init(&sick.lock, NULL);
+	pthread_rwlock_init(&busy.lock, NULL);
 	struct pagefile *s = pagefile_new(p->cache, 0, &sick_ops, &sick);
 	struct pagefile *b = pagefile_new(p->cache, 0, &full_ops, &busy);
 	is_i(pagefile_write(s, "s", 0, 1, 1, 1), 0, "a file that cannot be written");
 	is_i(pagefile_write(b, "b", 0, 1, 1, 1), 0, "a file that is in use");
-	pthread_mutex_lock(&busy.lock);
+	pthread_rwlock_wrlock(&busy.lock);
 	for (uint64_t i = 0; i < 20; i++)
 		if (write_text(p, "x", i * 512))
 			p->wrong = "a write failed";
@@ -939,16 +939,16 @@ static void stubborn_files(void)
 	ok(p->store.writes >= 16, "all but a few of them");
 	ok(pagefile_dirty_bytes(s) == 512 && pagefile_dirty_bytes(b) == 512 && !busy.writes,
 	   "the two keep theirs");
-	pthread_mutex_unlock(&busy.lock);
+	pthread_rwlock_unlock(&busy.lock);
 	for (uint64_t i = 0; i < 20; i++)
 		if (write_text(p, "x", i * 512))
 			p->wrong = "a write failed";
 	ok(busy.writes == 1 && pagefile_is_clean(b), "what is no longer in use is evicted");
-	ok(!pthread_mutex_trylock(&busy.lock) && !pthread_mutex_trylock(&sick.lock),
+	ok(!pthread_rwlock_trywrlock(&busy.lock) && !pthread_rwlock_trywrlock(&sick.lock),
 	   "and no lock is left");
 	ok(pagecache_pages(p->cache) <= 3, "the bound is kept again");
-	pthread_mutex_unlock(&busy.lock);
-	pthread_mutex_unlock(&sick.lock);
+	pthread_rwlock_unlock(&busy.lock);
+	pthread_rwlock_unlock(&sick.lock);
 	pagefile_free(s);
 	pagefile_free(b);
 	pair_release(p);
@@ -1140,9 +1140,22 @@ struct worker {
 	bool wrong;
 };
 
+/* Readers may be many at once. */
+static void read_from(struct worker *w, struct shared *s, struct rng *r)
+{
+	uint64_t offset = rng_below(r, SPACE), size = s->model.size;
+	unsigned char got[3000];
+	uint64_t len = rng_below(r, sizeof(got)) + 1;
+	int64_t want = offset < size ? (int64_t)min(len, size - offset) : 0;
+
+	w->wrong |= pagefile_read(s->file, got, offset, len) != want ||
+		    memcmp(got, s->model.shows + offset, (size_t)want) ||
+		    pagefile_size(s->file) != size;
+}
+
 static void work_on(struct worker *w, struct shared *s, struct rng *r)
 {
-	unsigned char data[3000], got[3000];
+	unsigned char data[3000];
 	uint64_t offset = rng_below(r, SPACE - sizeof(data)), len = rng_below(r, sizeof(data)) + 1;
 
 	memset(data, (int)rng_below(r, 256), len);
@@ -1154,14 +1167,11 @@ static void work_on(struct worker *w, struct shared *s, struct rng *r)
 		w->wrong |= pagefile_truncate(s->file, offset, 1, 1) != 0;
 		m_truncate(&s->model, offset);
 		break;
-	case 2: {
-		int64_t n = pagefile_read(s->file, got, offset, len);
-		uint64_t size = s->model.size;
-		int64_t want = offset < size ? (int64_t)min(len, size - offset) : 0;
-
-		w->wrong |= n != want || memcmp(got, s->model.shows + offset, (size_t)want);
+	case 2: /* closed and opened again */
+		w->wrong |= pagefile_sync(s->file) != 0;
+		pagefile_free(s->file);
+		s->file = pagefile_new(w->cache, s->store.size, &full_ops, &s->store);
 		break;
-	}
 	default:
 		w->wrong |= pagefile_write(s->file, data, offset, len, 1, 1) != 0;
 		m_write(&s->model, data, offset, len);
@@ -1177,16 +1187,14 @@ static void *work(void *arg)
 	for (int i = 0; i < ROUNDS; i++) {
 		struct shared *s = &shared[rng_below(&r, FILES)];
 
-		pthread_mutex_lock(&s->store.lock);
-		work_on(w, s, &r);
-		if (!rng_below(&r, 50)) { /* closed and opened again */
-			struct pagecache *c = w->cache;
-
-			w->wrong |= pagefile_sync(s->file) != 0;
-			pagefile_free(s->file);
-			s->file = pagefile_new(c, s->store.size, &full_ops, &s->store);
+		if (rng_below(&r, 3)) {
+			pthread_rwlock_wrlock(&s->store.lock);
+			work_on(w, s, &r);
+		} else {
+			pthread_rwlock_rdlock(&s->store.lock);
+			read_from(w, s, &r);
 		}
-		pthread_mutex_unlock(&s->store.lock);
+		pthread_rwlock_unlock(&s->store.lock);
 	}
 	return NULL;
 }
@@ -1205,7 +1213,7 @@ static void threads(bool evict)
 		memset(s, 0, sizeof(*s));
 		s->model.block = 128;
 		s->model.cut = UINT64_MAX;
-		pthread_mutex_init(&s->store.lock, NULL);
+		pthread_rwlock_init(&s->store.lock, NULL);
 		s->file = pagefile_new(c, 0, &full_ops, &s->store);
 	}
 	for (uint64_t i = 0; i < THREADS; i++) {
@@ -1224,7 +1232,7 @@ static void threads(bool evict)
 		wrong |= pagefile_sync(s->file) || s->store.size != s->model.size ||
 			 memcmp(s->store.data, s->model.shows, s->model.size);
 		pagefile_free(s->file);
-		pthread_mutex_destroy(&s->store.lock);
+		pthread_rwlock_destroy(&s->store.lock);
 	}
 	ok(!wrong, "and all is durable in the end");
 	is_u(pagecache_pages(c), 0, "no page is left");
