@@ -181,10 +181,10 @@ int data_file(struct forget *f, struct node *n)
 		node_unpin(n);
 		return -errno;
 	}
+	atomic_store(&n->setid, attr_setid(fd, &st));
 	node_unpin(n);
 	n->file = (struct file_ctx *)xmalloc(sizeof(struct file_ctx));
 	*n->file = (struct file_ctx){ f, n };
-	atomic_store(&n->setid, st.st_mode & (S_ISUID | S_ISGID));
 	n->pf = pagefile_new(f->cache, (uint64_t)st.st_size, &file_ops, n->file);
 	atomic_store(&n->live, true);
 	pthread_mutex_lock(&f->dirty);
@@ -363,8 +363,13 @@ void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct call c;
 	int64_t rc = call_begin(
 		&c, req, &(struct call_what){ POSIX_OPEN, .node = n, .arg = (uint32_t)fi->flags });
-	bool opened = !rc;
+	int mode = fi->flags & O_ACCMODE;
+	bool opened;
 
+	if (!rc)
+		rc = attr_allowed(f, n,
+				  (mode != O_WRONLY ? R_OK : 0) | (mode != O_RDONLY ? W_OK : 0));
+	opened = !rc;
 	if (opened)
 		data_open_created(f, n, -1);
 	rc = call_end(&c, rc);

@@ -132,6 +132,8 @@ struct forget {
 
 	struct fuse_session *se;
 	bool mounted, signals;
+	bool init_seen, init_offered; /* forget_init.c */
+	uint64_t init_unique;
 	pthread_t server; /* in forget_serve() */
 	atomic_bool serving;
 	bool has_waker;
@@ -268,6 +270,12 @@ int forget_trace_close(struct forget *f, struct err *err) must_check;
 int attr_stat(struct forget *f, struct node *n, int fd, struct stat *st) must_check;
 /* How long the kernel may keep them. */
 double attr_keep_s(const struct stat *st);
+/* Whether a user who is alone may do this. */
+int attr_allowed(struct forget *f, struct node *n, int mask) must_check;
+void on_access(fuse_req_t req, fuse_ino_t ino, int mask);
+/* What of a file a write takes away; beside the mode's bits there are capabilities. */
+enum { SETID_CAPABILITY = 1 << 16 };
+unsigned attr_setid(int fd, const struct stat *st);
 /* Who writes to a file, or shortens it, takes set-id bits away. */
 void attr_drop_setid(struct call *c, struct node *n);
 /* From ROOT's values to ours. */

@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "fuse/forget_impl.h"
+#include "fuse/forget_init.h"
 
 enum { IDLE_THREADS = 8, MAX_THREADS = 32 };
 
@@ -34,13 +35,15 @@ static void keep_words(enum fuse_log_level level, const char *fmt, va_list ap)
 
 static void on_init(void *data, struct fuse_conn_info *conn)
 {
-	(void)data;
+	struct forget *f = data;
+
 	/* The umask is ours to see to, so that access control lists work as they do in ROOT. */
-	conn->want |= conn->capable &
-		      (FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL | FUSE_CAP_READDIRPLUS |
-		       FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS |
-		       FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_EXPLICIT_INVAL_DATA |
-		       FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_ASYNC_DIO);
+	conn->want |=
+		conn->capable &
+		(FUSE_CAP_DONT_MASK | FUSE_CAP_READDIRPLUS |
+		 (f->opts.allow_other ? FUSE_CAP_POSIX_ACL : 0) | FUSE_CAP_READDIRPLUS_AUTO |
+		 FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_EXPLICIT_INVAL_DATA |
+		 FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_ASYNC_DIO);
 	/* The n-th write must be the n-th write: nothing is gathered in the kernel. */
 	conn->want &= ~(unsigned)(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_SPLICE_READ |
 				  FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC |
@@ -79,6 +82,7 @@ static const struct fuse_lowlevel_ops operations = {
 	.listxattr = on_listxattr,
 	.removexattr = on_removexattr,
 	.create = on_create,
+	.access = on_access,
 	.fallocate = on_fallocate,
 	.lseek = on_lseek,
 };
@@ -173,11 +177,11 @@ static int session_args(struct forget *f, struct fuse_args *args)
 {
 	const char *subtype = f->opts.subtype ? f->opts.subtype : "outage";
 	auto_free char *names = xasprintf("fsname=%s,subtype=%s", f->fsname, subtype);
-	int rc = fuse_opt_add_arg(args, "outage") || add_option(args, names) ||
-		 add_option(args, "default_permissions");
+	int rc = fuse_opt_add_arg(args, "outage") || add_option(args, names);
 
+	/* Who is alone may do what ROOT allows us. Otherwise the kernel has to look who it is. */
 	if (!rc && f->opts.allow_other)
-		rc = add_option(args, "allow_other");
+		rc = add_option(args, "allow_other,default_permissions");
 	for (size_t i = 0; !rc && f->opts.fuse_options && f->opts.fuse_options[i]; i++)
 		rc = add_option(args, f->opts.fuse_options[i]);
 	return rc;
@@ -204,7 +208,7 @@ static int mount_session(struct forget *f, struct err *err)
 			       "(package fuse3)?",
 			       f->mnt_path, *last_words ? last_words : "fusermount3 says no");
 	f->mounted = true;
-	return 0;
+	return forget_init_watch(f, err);
 }
 
 int stash_open(struct forget *f, struct err *err)
