@@ -54,6 +54,16 @@ static enum model_survive any_survival(struct worker *k)
 	return chance(k, 2) ? SURVIVE_NONE : below(k, ARRAY_SIZE(survivals));
 }
 
+/*
+ * For one write of the application that is one of the mount: a page of which the kernel knows
+ * nothing ends a request, unless it is written from its start.
+ */
+static void whole_range(struct worker *k, uint32_t *off, uint32_t *len)
+{
+	any_range(k, off, len);
+	*off = *off / BLOCK * BLOCK;
+}
+
 /* A file with one name, so that the mount knows it by this path; opened by it. */
 static bool file_of_one_name(struct worker *k, struct target *t)
 {
@@ -84,7 +94,7 @@ static void strike_clear_at(struct worker *k)
 {
 	static unsigned char buf[3000];
 	bool before = chance(k, 2);
-	uint32_t off = below(k, FILE_MAX - sizeof(buf)), len = 1 + below(k, sizeof(buf));
+	uint32_t off = below(k, BLOCKS - 1) * BLOCK, len = 1 + below(k, sizeof(buf));
 	char words[PATH + 64];
 	struct target t;
 
@@ -131,7 +141,7 @@ static void strike_short(struct worker *k)
 	struct target t;
 	int got;
 
-	any_range(k, &off, &len);
+	whole_range(k, &off, &len);
 	if (len < 2 || !file_of_one_name(k, &t))
 		return;
 	part = 1 + below(k, len - 1);
@@ -279,7 +289,7 @@ static bool end_at_write(struct worker *k)
 	uint32_t off, len;
 	struct target t;
 
-	any_range(k, &off, &len);
+	whole_range(k, &off, &len);
 	if (!file_of_one_name(k, &t))
 		return false;
 	snprintf(words, sizeof(words), "crash op=write timing=%s file=%s",
@@ -313,7 +323,7 @@ static bool end_by_torn_op(struct worker *k)
 	char words[PATH + 128], list[32];
 	struct target t;
 
-	any_range(k, &off, &len);
+	whole_range(k, &off, &len);
 	if (len < parts || !file_of_one_name(k, &t))
 		return false;
 	set = any_set(k, parts, list, sizeof(list));
@@ -358,7 +368,7 @@ static bool end_by_torn_seq(struct worker *k)
 			last = i + 1;
 	last = max(last, 2u);
 	for (uint32_t i = 1; i <= last; i++) {
-		any_range(k, &off, &len);
+		whole_range(k, &off, &len);
 		fill(k, buf, len);
 		note(k, "write %u bytes at %u of %s", len, off, in_mount(k, t.path));
 		int got = result(pwrite(t.o->fd, buf, len, off));

@@ -12,7 +12,8 @@
  * hold under races is compared; in the last one the server is killed in the middle.
  *
  * The operations of each thread follow from seed and profile. The first difference ends the program
- * with status 1; it says what is needed to see it again.
+ * with status 1; it says what is needed to see it again. FORGET_MODEL_HISTORY=N in the environment
+ * shows N operations of each thread then, and FORGET_MODEL_LOG what the server says.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +64,10 @@ static void end_by_force(void)
 
 static void tell_history(const struct worker *k)
 {
-	unsigned n = min(k->n_history, (unsigned)HISTORY);
+	const char *more = getenv("FORGET_MODEL_HISTORY");
+	unsigned n = more ? (unsigned)strtoul(more, NULL, 10) : SHOWN;
+
+	n = min(min(n, k->n_history), (unsigned)HISTORY);
 
 	fprintf(stderr, "# the last operations of thread %d, the last one at the end:\n", k->id);
 	for (unsigned i = k->n_history - n; i < k->n_history; i++)
@@ -74,6 +78,8 @@ noreturn void differs(struct worker *k, const char *fmt, ...)
 {
 	va_list ap;
 
+	if (world.over) /* the mount was killed under this thread */
+		pthread_exit(NULL);
 	pthread_mutex_lock(&speaking); /* for ever: the first one speaks */
 	fprintf(stderr, "# seed=%llu profile=%s%s: thread %d, operation %u, %s\n# ",
 		(unsigned long long)world.seed, world.model.profile->name,
@@ -84,6 +90,9 @@ noreturn void differs(struct worker *k, const char *fmt, ...)
 	va_end(ap);
 	fputc('\n', stderr);
 	tell_history(k);
+	for (int i = 0; i < WORKERS && getenv("FORGET_MODEL_HISTORY"); i++)
+		if (&world.workers[i] != k)
+			tell_history(&world.workers[i]);
 	end_by_force();
 	_exit(1);
 }
@@ -302,8 +311,8 @@ static void last_race(struct world *w, struct worker *k)
 {
 	w->race = true;
 	run_round(w, race_round, (int)below(k, 60));
-	server_end(w, k, -1);
 	w->over = false;
+	server_end(w, k, -1);
 	for (int i = 0; i < WORKERS; i++) {
 		check_kept(&w->workers[i], w->root);
 		check_shared(&w->workers[i], w->root);
@@ -368,7 +377,7 @@ static bool counts_dirs(const char *root)
 
 static void life(struct world *w, const struct profile *p, uint64_t seed)
 {
-	struct worker workers[WORKERS] = { 0 };
+	static struct worker workers[WORKERS];
 
 	run_command("rm -rf '%s'", w->root);
 	if (mkdir(w->root, 0755))

@@ -121,7 +121,7 @@ void model_allocate(struct model *m, struct inode *ino, uint32_t end, bool keep)
 void model_zero(struct model *m, struct inode *ino, uint32_t off, uint32_t len, bool keep);
 /* These bytes are durable, and no others; `off` and `len` of what is live. */
 void model_durable_bytes(struct inode *ino, uint32_t off, uint32_t len);
-/* It was closed, and nobody has it open. */
+/* A descriptor of it was closed. */
 void model_closed(struct model *m, struct inode *ino);
 
 /* fsync, or fdatasync */

@@ -11,8 +11,9 @@
 
 enum {
 	WORKERS = 3,
-	OPENS = 3,    /* descriptors that a worker keeps */
-	HISTORY = 20, /* operations that a failure shows */
+	OPENS = 3, /* descriptors that a worker keeps */
+	HISTORY = 1000,
+	SHOWN = 20, /* operations that a failure shows */
 	TEXT = 200,
 };
 
