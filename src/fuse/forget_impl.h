@@ -339,6 +339,9 @@ void on_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse
 void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 void on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 
+/* Whether the kernel needs not to tell when a descriptor is closed. */
+bool data_noflush(struct forget *f, const struct fuse_file_info *fi);
+
 /* The node lock is held for all of these. */
 /* ROOT's file, for reading or also for writing; or -errno. */
 int data_fd(struct forget *f, struct node *n, bool write) must_check;
