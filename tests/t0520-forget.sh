@@ -257,12 +257,13 @@ start ext4-ordered
 coproc HOLD { "$helpers/forget-probe" hold mnt f; }
 read -r -u "${HOLD[0]}" line
 echo w >&"${HOLD[1]}" && read -r -u "${HOLD[0]}" line
-check "somebody writes" test "$line" = ok
+check "somebody writes" test "$line" = 3
 ctl crash
 finish
 echo w >&"${HOLD[1]}" && read -r -u "${HOLD[0]}" line
 check "after a crash, who has a file open gets an error ($line)" test "$line" = ENOTCONN
 kill "$HOLD_PID" 2>/dev/null
+wait "$HOLD_PID" 2>/dev/null
 check "and the server says so" test $status = 3
 
 start ext4-ordered
@@ -277,5 +278,128 @@ check "and the directory" grep -q '^d: make' out
 ctl nonsense
 check "and says so" grep -q '^error: ' out
 stop
+
+# ---- a fault in the middle of things, and the application goes on ----
+
+for timing in before after; do
+	for op in create mkdir symlink link unlink rmdir rename write truncate chmod fsync open setxattr; do
+		start minimal
+		mkdir mnt/d mnt/e
+		put d/old x
+		put gone x
+		ctl checkpoint
+		put unsynced x
+		mv mnt/gone mnt/e/moved
+		ctl "clear-cache timing=$timing op=$op"
+		do_all() {
+			timeout --kill-after=5 20 sh -c '
+				cd mnt; ls >/dev/null
+				echo a >d/new; mkdir d/dir; ln -s x d/sym; ln d/old d/link
+				rm d/link; rmdir d/dir; mv d/sym e/; chmod 600 d/old; echo y >>d/old
+				truncate -s 1 d/old; setfattr -n user.a -v 1 d/old; sync d/old d' >out 2>err
+			[ $? -lt 124 ]
+		}
+		check "everything is lost $timing $op, and nothing hangs" do_all
+		check "what came before is lost ($timing $op)" test -e mnt/gone -a ! -e mnt/e/moved
+		ctl checkpoint
+		tree mnt seen
+		tree source now
+		check "the kernel knows it ($timing $op)" same seen now
+		stop
+	done
+done
+
+start lazyfs
+put a 123456
+sync_it mnt/a
+ctl "error op=write error=ENOSPC file=a"
+check "a write fails" bash -c "! printf x >>mnt/a 2>err"
+check "with what was asked for" grep -q 'No space' err
+check "the next one does not" sh -c 'printf 7 >>mnt/a'
+sync_it mnt/a
+check "and is written" holds source/a 1234567
+for keep_dirty in false true; do
+	printf "$keep_dirty" 1<>mnt/b
+	ctl "error op=fsync error=EIO file=b keep_dirty=$keep_dirty"
+	check "a sync fails" sh -c "! sync mnt/b 2>err"
+	check "what was written is still seen" holds mnt/b "$keep_dirty"
+	check "another one does not fail" sync_it mnt/b
+	ctl clear-cache
+	[ $keep_dirty = true ] && text=true || text=
+	check "but what it should have written is $keep_dirty to be there" holds mnt/b "$text"
+	rm mnt/b
+done
+coproc HOLD { "$helpers/forget-probe" hold mnt c; }
+read -r -u "${HOLD[0]}" line
+ctl "short op=write bytes=2 file=c"
+for bytes in 2 3; do
+	echo w >&"${HOLD[1]}" && read -r -u "${HOLD[0]}" line
+	check "a write of 3 bytes that writes $bytes" test "$line" = $bytes
+done
+kill "$HOLD_PID"
+wait "$HOLD_PID" 2>/dev/null
+head -c 40960 /dev/zero | tr '\0' x >mnt/pages
+check "a page becomes durable" ctl "sync file=pages pages=first"
+ctl clear-cache
+check "and no other" test "$(wc -c <mnt/pages)" = 4096
+put a abcdefg
+check "data may survive" ctl "clear-cache survive=data"
+check "and does" holds source/a abcdefg
+ctl "delay op=read delay=60s file=a"
+rm -f slow
+(cat mnt/a >out 2>err; echo ended >slow) &
+sleep 0.3
+check "somebody waits" test ! -e slow
+ctl crash
+check "a crash ends that" until_true test -e slow
+finish
+check "at once" test "$status" = 3
+
+start minimal
+put a x
+mkdir mnt/d
+check "metadata may survive" ctl "clear-cache survive=metadata"
+check "and does, without data" test -d mnt/d -a -e mnt/a -a ! -s mnt/a
+stop
+
+start lazyfs -- torn-seq file=a op=write persist=1,3
+timeout 10 sh -c 'exec 3>mnt/a; printf aaaa >&3; printf bbbb >&3; printf cccc >&3; printf dddd >&3' 2>err
+finish
+check "of some writes, some are durable" test "$(tr '\0' . <source/a)" = aaaa....cccc
+
+start lazyfs
+coproc HOLD { "$helpers/forget-probe" hold mnt f; }
+read -r -u "${HOLD[0]}" line
+for what in w f s; do echo $what >&"${HOLD[1]}" && read -r -u "${HOLD[0]}" line; done
+ctl clear-cache
+echo m >&"${HOLD[1]}" && read -r -u "${HOLD[0]}" line
+check "what was stored to a mapped file is lost ($line)" test "$line" = new
+for what in s f; do echo $what >&"${HOLD[1]}" && read -r -u "${HOLD[0]}" line; done
+ctl clear-cache
+echo r >&"${HOLD[1]}" && read -r -u "${HOLD[0]}" line
+check "unless it was synced ($line)" test "${line:0:3}" = map
+kill "$HOLD_PID"
+wait "$HOLD_PID" 2>/dev/null
+stop
+
+for sync in "" oflag=sync oflag=dsync; do
+	start lazyfs
+	# shellcheck disable=SC2086 # no flag is no word
+	printf data | dd of=mnt/a $sync 2>err
+	ctl clear-cache
+	[ -n "$sync" ] && text=data || text=
+	check "after a write with '$sync'" holds mnt/a "$text"
+	stop
+done
+
+start ext4-ordered trace="$dir/t" data=1
+put a text
+mv mnt/a mnt/b
+sync_it mnt/b
+stop
+check "the trace can be read" run "$OUTAGE" trace show t
+for op in create write rename fsync; do
+	check "$op is in it" grep -qw $op out
+done
 
 done_testing

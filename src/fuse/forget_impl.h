@@ -11,8 +11,9 @@
  *	node    the data of one file and its live times
  *	table   the table of nodes, their names and their descriptors; short
  *
- * The kernel is told to forget something (forget_tell) with no lock held, and never by a request
- * before it was answered: the kernel may hold a lock of its own for that request.
+ * The kernel is told to forget something (forget_tell) with no lock held. For a request it may hold
+ * locks of its own: of the directories in which names change, and of the inode. So what concerns
+ * these it is told when the request was answered.
  */
 #ifndef FUSE_FORGET_IMPL_H
 #define FUSE_FORGET_IMPL_H
@@ -442,6 +443,8 @@ void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const
 void forget_tear(struct forget *f, struct fault *fault, struct node *n, const void *data,
 		 uint64_t offset, size_t len);
 void forget_tell(struct forget *f, struct told_list *told);
+/* All but what concerns `busy`, which stays in the list. */
+void forget_tell_others(struct forget *f, struct told_list *told, const struct node *busy);
 void told_add(struct forget *f, struct told_list *told, struct node *n, const char *name);
 /* Everything that the kernel knows. */
 void told_all(struct forget *f, struct told_list *told);

@@ -40,25 +40,40 @@ void told_all(struct forget *f, struct told_list *told)
 	pthread_mutex_unlock(&f->table);
 }
 
+static void tell_one(struct forget *f, struct told *t)
+{
+	struct node *n = t->node;
+
+	if (f->dead) {
+		; /* the mount ends, and nothing is cached any more */
+	} else if (t->name) {
+		fuse_lowlevel_notify_inval_entry(f->se, node_id(f, n), t->name, strlen(t->name));
+	} else {
+		atomic_store(&n->dropping, true);
+		fuse_lowlevel_notify_inval_inode(f->se, node_id(f, n), 0, 0);
+		atomic_store(&n->dropping, false);
+	}
+	free(t->name);
+	node_unref(f, n);
+}
+
 void forget_tell(struct forget *f, struct told_list *told)
 {
-	for (size_t i = 0; i < told->n; i++) {
-		struct node *n = told->v[i].node;
-		char *name = told->v[i].name;
-
-		if (f->dead) {
-			; /* the mount ends, and nothing is cached any more */
-		} else if (name) {
-			fuse_lowlevel_notify_inval_entry(f->se, node_id(f, n), name, strlen(name));
-		} else {
-			atomic_store(&n->dropping, true);
-			fuse_lowlevel_notify_inval_inode(f->se, node_id(f, n), 0, 0);
-			atomic_store(&n->dropping, false);
-		}
-		free(name);
-		node_unref(f, n);
-	}
+	for (size_t i = 0; i < told->n; i++)
+		tell_one(f, &told->v[i]);
 	vec_release(told);
+}
+
+void forget_tell_others(struct forget *f, struct told_list *told, const struct node *busy)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < told->n; i++)
+		if (told->v[i].node == busy)
+			told->v[left++] = told->v[i];
+		else
+			tell_one(f, &told->v[i]);
+	told->n = left;
 }
 
 /* ---- pages ---- */

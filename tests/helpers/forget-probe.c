@@ -368,15 +368,36 @@ static void hold(int at, const char *name)
 {
 	int fd = openat(at, name, O_RDWR | O_CREAT, 0644);
 	char line[64], buf[64] = "";
+	char *map;
 
+	right(!ftruncate(fd, 8), "truncate: %m");
+	map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	printf("open\n");
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
-		ssize_t n = line[0] == 'r'   ? pread(fd, buf, sizeof(buf) - 1, 0)
-			    : line[0] == 'w' ? pwrite(fd, "new", 3, 0)
-					     : fsync(fd);
+		ssize_t n = 0;
 
-		printf("%s\n", n < 0 ? strerrorname_np(errno) : line[0] == 'r' ? buf : "ok");
+		switch (line[0]) {
+		case 'r':
+			n = pread(fd, buf, sizeof(buf) - 1, 0);
+			break;
+		case 'w':
+			n = pwrite(fd, "new", 3, 0);
+			snprintf(buf, sizeof(buf), "%zd", n);
+			break;
+		case 'f':
+			n = fsync(fd);
+			snprintf(buf, sizeof(buf), "ok");
+			break;
+		case 's':
+			memcpy(map, "map", 3);
+			snprintf(buf, sizeof(buf), "ok");
+			break;
+		case 'm':
+			memcpy(buf, map, 3);
+			buf[3] = '\0';
+		}
+		printf("%s\n", n < 0 ? strerrorname_np(errno) : buf);
 		fflush(stdout);
 	}
 }
