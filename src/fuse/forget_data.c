@@ -508,6 +508,18 @@ void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 	call_done(&c);
 }
 
+/*
+ * Where the file ends, for one that is opened to append: after a loss the kernel does not know it
+ * until somebody asks. Then it has the bytes at a wrong place in its memory, and is told.
+ */
+static uint64_t append_at(struct call *c, struct node *n, uint64_t off)
+{
+	if (!(c->ev.flags & POSIX_APPEND) || off == pagefile_size(n->pf))
+		return off;
+	told_add(c->f, &c->told, n, NULL);
+	return pagefile_size(n->pf);
+}
+
 static int64_t write_node(struct call *c, struct node *n, const char *data, size_t size,
 			  uint64_t off, bool page)
 {
@@ -518,6 +530,8 @@ static int64_t write_node(struct call *c, struct node *n, const char *data, size
 		size = min(size, (size_t)c->act.short_bytes);
 	pthread_mutex_lock(&n->lock);
 	rc = data_file(f, n);
+	if (!rc)
+		off = append_at(c, n, off);
 	if (!rc && c->act.durable)
 		rc = pagefile_write_durable(n->pf, data, off, size);
 	else if (!rc)
