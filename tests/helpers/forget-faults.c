@@ -44,6 +44,9 @@ static void lost(struct worker *k, enum model_survive what)
 	lock(k);
 	model_lose(&k->w->model, what);
 	unlock(k);
+	for (int i = 0; i < WORKERS; i++)
+		for (int o = 0; o < OPENS; o++)
+			k->w->workers[i].open[o].stale = true;
 	atomic_fetch_add(&k->w->losses, 1);
 }
 

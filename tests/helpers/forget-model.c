@@ -7,9 +7,9 @@
  *
  * A life is a new ROOT below DIR with one profile: rounds of operations, in which each thread works
  * in a directory of its own, and between them faults and power cuts. Threads work at the same time;
- * only syncs that make durable what belongs to others take turns with everything else, so that the
- * model is exact. At the end come rounds without turns, of which only the live state and what must
- * hold under races is compared; in the last one the server is killed in the middle.
+ * only syncs that make durable what belongs to others wait for everything else, so that the model
+ *is exact. At the end come rounds without turns, of which only the live state and what must hold
+ *under races is compared; in the last one the server is killed in the middle.
  *
  * The operations of each thread follow from seed and profile. The first difference ends the program
  * with status 1; it says what is needed to see it again. FORGET_MODEL_HISTORY=N in the environment
@@ -238,8 +238,10 @@ static void *exact_round(void *ctx)
 {
 	struct worker *k = ctx;
 
-	for (int i = 0; i < OPERATIONS; i++)
+	for (int i = 0; i < OPERATIONS; i++) {
 		work_once(k);
+		step_end(k);
+	}
 	return NULL;
 }
 
@@ -262,6 +264,7 @@ static void run_round(struct world *w, void *(*fn)(void *ctx), int kill_after_ms
 {
 	pthread_t threads[WORKERS];
 
+	w->steps = fn == exact_round;
 	for (int i = 0; i < WORKERS; i++)
 		if (pthread_create(&threads[i], NULL, fn, &w->workers[i]))
 			give_up("pthread_create");
@@ -272,6 +275,7 @@ static void run_round(struct world *w, void *(*fn)(void *ctx), int kill_after_ms
 	}
 	for (int i = 0; i < WORKERS; i++)
 		pthread_join(threads[i], NULL);
+	w->steps = false;
 }
 
 static void set_up(struct world *w, struct worker *k)
@@ -379,9 +383,14 @@ static void life(struct world *w, const struct profile *p, uint64_t seed)
 {
 	static struct worker workers[WORKERS];
 
-	run_command("rm -rf '%s'", w->root);
-	if (mkdir(w->root, 0755))
-		give_up(w->root);
+	char root[PATH];
+
+	/* A new one each time: a guardian of the last may still be busy. */
+	snprintf(root, sizeof(root), "%s/root-%d-%llu", w->dir, getpid(),
+		 (unsigned long long)w->life++);
+	w->root = root;
+	if (mkdir(root, 0755))
+		give_up(root);
 	w->dir_links = counts_dirs(w->root);
 	w->seed = seed;
 	model_init(&w->model, p);
@@ -401,6 +410,7 @@ static void life(struct world *w, const struct profile *p, uint64_t seed)
 	if (w->has_kept)
 		model_release(&w->kept);
 	w->has_kept = false;
+	run_command("rm -rf '%s'", root);
 }
 
 /* Mounts are nobody else's; what is left of them goes with us. */
@@ -441,7 +451,7 @@ int main(int argc, char **argv)
 {
 	uint64_t seed = 1, lives = 0, seconds = 0, n = 0, start = util_now_ns();
 	const struct profile *only = NULL;
-	auto_free char *server = near_us("forget-server"), *root = NULL, *mnt = NULL;
+	auto_free char *server = near_us("forget-server"), *mnt = NULL;
 	pthread_t watcher;
 
 	world.server = server;
@@ -460,15 +470,17 @@ int main(int argc, char **argv)
 	}
 	if (argc < 2)
 		return 2;
-	root = xasprintf("%s/root", argv[argc - 1]);
 	mnt = xasprintf("%s/mnt", argv[argc - 1]);
-	world.root = root;
+	world.dir = argv[argc - 1];
 	world.mnt = mnt;
 	mkdir(mnt, 0755);
 	umask(0);
 	signal(SIGPIPE, SIG_IGN);
 	own_mounts();
-	pthread_rwlock_init(&world.turn, NULL);
+	pthread_barrier_init(&world.together, NULL, WORKERS);
+	pthread_barrier_init(&world.apart, NULL, WORKERS);
+	pthread_mutex_init(&world.turn_lock, NULL);
+	pthread_cond_init(&world.turn_done, NULL);
 	for (; n < lives || (!lives && (util_now_ns() - start) / 1000000000 < seconds); n++) {
 		size_t profiles = 0;
 

@@ -40,21 +40,46 @@ static bool one_journal(const struct worker *k)
 	return k->w->model.profile->file == PROFILE_ALL && k->w->model.profile->metadata;
 }
 
+static void wait_for(struct world *w, const struct worker *other)
+{
+	pthread_mutex_lock(&w->turn_lock);
+	while (!other->alone_done)
+		pthread_cond_wait(&w->turn_done, &w->turn_lock);
+	pthread_mutex_unlock(&w->turn_lock);
+}
+
 void enter(struct worker *k, bool alone)
 {
-	if (k->w->race)
+	struct world *w = k->w;
+
+	if (!w->steps || !alone)
 		return;
-	if (alone)
-		pthread_rwlock_wrlock(&k->w->turn);
-	else
-		pthread_rwlock_rdlock(&k->w->turn);
+	k->alone = true;
+	pthread_barrier_wait(&w->together);
+	for (int i = 0; i < k->id; i++)
+		if (w->workers[i].alone)
+			wait_for(w, &w->workers[i]);
 }
 
 void leave(struct worker *k)
 {
-	atomic_fetch_add(&k->w->done, 1);
-	if (!k->w->race)
-		pthread_rwlock_unlock(&k->w->turn);
+	struct world *w = k->w;
+
+	atomic_fetch_add(&w->done, 1);
+	if (!k->alone)
+		return;
+	pthread_mutex_lock(&w->turn_lock);
+	k->alone_done = true;
+	pthread_cond_broadcast(&w->turn_done);
+	pthread_mutex_unlock(&w->turn_lock);
+}
+
+void step_end(struct worker *k)
+{
+	if (!k->alone)
+		pthread_barrier_wait(&k->w->together);
+	pthread_barrier_wait(&k->w->apart);
+	k->alone = k->alone_done = false;
 }
 
 void lock(struct worker *k)
@@ -379,7 +404,7 @@ bool target_open(struct worker *k, int flags, struct target *t)
 	if (!any_that_is(k, S_IFREG, &p))
 		return false;
 	snprintf(t->path, sizeof(t->path), "%s", p.path);
-	t->own = (struct opened){ open(p.path, O_RDWR | O_CLOEXEC | flags), flags, p.ino };
+	t->own = (struct opened){ open(p.path, O_RDWR | O_CLOEXEC | flags), flags, p.ino, false };
 	if (t->own.fd < 0) {
 		note(k, "open %s", in_mount(k, p.path));
 		as_expected(k, 0, -errno);
@@ -435,7 +460,7 @@ static void op_open(struct worker *k)
 	} else if (any_that_is(k, S_IFREG, &p)) {
 		note(k, "open %s as descriptor %d, flags %x", in_mount(k, p.path),
 		     (int)(o - k->open), flag);
-		*o = (struct opened){ open(p.path, O_RDWR | O_CLOEXEC | flag), flag, p.ino };
+		*o = (struct opened){ open(p.path, O_RDWR | O_CLOEXEC | flag), flag, p.ino, false };
 		if (!as_expected(k, 0, o->fd < 0 ? -errno : 0)) {
 			o->fd = -1;
 		} else {
@@ -487,6 +512,9 @@ static void write_to(struct worker *k, struct target *t, uint32_t off, uint32_t 
 	got = result(pwrite(t->o->fd, buf, len, off));
 	if (!as_expected(k, 0, got))
 		return;
+	if (t->o->stale && t->o->flags == O_APPEND)
+		util_sleep_ms(100); /* until the kernel is told where it really went */
+	t->o->stale = false;
 	lock(k);
 	model_write(&k->w->model, ino, buf, off, (uint32_t)got);
 	if (t->o->flags == O_SYNC || t->o->flags == O_DSYNC)
@@ -494,6 +522,17 @@ static void write_to(struct worker *k, struct target *t, uint32_t off, uint32_t 
 	unlock(k);
 	if ((uint32_t)got != len)
 		differs(k, "it wrote %d bytes", got);
+}
+
+/* Whether a write could be a sync: a descriptor that is kept has a flag of its own. */
+static bool syncs(struct worker *k, int flag)
+{
+	bool any = flag == O_SYNC || flag == O_DSYNC;
+
+	for (int i = 0; i < OPENS && !flag; i++)
+		any |= k->open[i].fd >= 0 &&
+		       (k->open[i].flags == O_SYNC || k->open[i].flags == O_DSYNC);
+	return any;
 }
 
 static void op_write(struct worker *k)
@@ -504,7 +543,7 @@ static void op_write(struct worker *k)
 	struct target t;
 
 	any_range(k, &off, &len);
-	enter(k, one_journal(k)); /* a descriptor that is kept may have a flag as well */
+	enter(k, one_journal(k) && syncs(k, flag));
 	if (target_open(k, flag, &t)) {
 		if (t.o->flags == O_DIRECT) {
 			off = off / BLOCK * BLOCK;

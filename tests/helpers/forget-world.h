@@ -21,17 +21,23 @@ struct opened {
 	int fd; /* -1: none */
 	int flags;
 	struct inode *ino;
+	bool stale; /* something was lost under it */
 };
 
 struct world {
 	struct model model;
-	const char *server, *root, *mnt;
+	const char *server, *dir, *root, *mnt;
 	uint64_t seed, life;
-	char *const *server_options;
 	bool dir_links; /* ROOT's file system counts them */
 
-	/* Who syncs what belongs to all has it alone, so that the model knows what came before. */
-	pthread_rwlock_t turn;
+	/*
+	 * In a step, each worker does one operation, all at the same time; then those that
+	 * concern everybody, one after the other: so what comes before what is always the same.
+	 */
+	bool steps;
+	pthread_barrier_t together, apart;
+	pthread_mutex_t turn_lock;
+	pthread_cond_t turn_done;
 	bool race;	  /* nobody takes turns: only live states are exact */
 	atomic_bool over; /* the mount was killed: errors are expected */
 	atomic_bool bad;
@@ -54,6 +60,7 @@ struct worker {
 	struct opened open[OPENS];
 	char history[HISTORY][TEXT];
 	unsigned n_history;
+	bool alone, alone_done; /* in this step */
 	/* an error that is waited for; and whether it came */
 	int error;
 	bool failed;
@@ -103,6 +110,8 @@ const char *any_operation(struct worker *k, void (**fn)(struct worker *k));
 
 /* One operation, on what belongs to the worker. */
 void work_once(struct worker *k);
+/* All are done with theirs. */
+void step_end(struct worker *k);
 void close_all(struct worker *k);
 /* Compares all below `base`, the mount or ROOT, with the live state. */
 void check_all(struct worker *k, const char *base);
