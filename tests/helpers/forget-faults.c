@@ -165,12 +165,19 @@ static void strike_short(struct worker *k)
 
 static void strike_sync(struct worker *k)
 {
+	static unsigned char buf[FILE_MAX];
 	bool keep = chance(k, 2), data_only = chance(k, 2);
 	char words[PATH + 64];
+	uint32_t off, len;
 	struct target t;
 
+	whole_range(k, &off, &len);
 	if (!file_of_one_name(k, &t))
 		return;
+	fill(k, buf, len);
+	note(k, "write %u bytes at %u of %s", len, off, in_mount(k, t.path));
+	if (as_expected(k, 0, result(pwrite(t.o->fd, buf, len, off))))
+		model_write(&k->w->model, t.o->ino, buf, off, len);
 	snprintf(words, sizeof(words), "error op=fsync error=EIO%s file=%s",
 		 keep ? " keep_dirty=true" : "", in_mount(k, t.path));
 	arm(k, words);
@@ -186,6 +193,8 @@ static void strike_sync(struct worker *k)
 			model_sync(&k->w->model, t.o->ino, false);
 	}
 	target_close(k, &t);
+	if (chance(k, 2))
+		strike_clear(k);
 }
 
 static void strike_pages(struct worker *k)

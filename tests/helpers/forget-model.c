@@ -32,7 +32,7 @@
 #include "forget-world.h"
 #include "fuse/forget.h"
 
-enum { ROUNDS = 6, OPERATIONS = 60, STRIKES = 3, STUCK_S = 120 };
+enum { ROUNDS = 8, OPERATIONS = 80, STRIKES = 3, STUCK_S = 120 };
 
 static struct world world;
 static pthread_mutex_t speaking = PTHREAD_MUTEX_INITIALIZER;
@@ -238,7 +238,7 @@ static void *exact_round(void *ctx)
 {
 	struct worker *k = ctx;
 
-	for (int i = 0; i < OPERATIONS; i++) {
+	for (int i = 0; i < k->w->operations; i++) {
 		work_once(k);
 		step_end(k);
 	}
@@ -249,7 +249,7 @@ static void *race_round(void *ctx)
 {
 	struct worker *k = ctx;
 
-	for (int i = 0; i < OPERATIONS && !k->w->over; i++) {
+	for (int i = 0; i < k->w->operations && !k->w->over; i++) {
 		if (below(k, 3))
 			work_once(k);
 		else if (below(k, 3))
@@ -265,6 +265,8 @@ static void run_round(struct world *w, void *(*fn)(void *ctx), int kill_after_ms
 	pthread_t threads[WORKERS];
 
 	w->steps = fn == exact_round;
+	w->operations = OPERATIONS / 10 + (int)below(&w->workers[0], OPERATIONS);
+	w->few_syncs = below(&w->workers[0], 2);
 	for (int i = 0; i < WORKERS; i++)
 		if (pthread_create(&threads[i], NULL, fn, &w->workers[i]))
 			give_up("pthread_create");

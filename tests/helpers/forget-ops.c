@@ -448,9 +448,9 @@ void target_close(struct worker *k, struct target *t)
 
 static void op_open(struct worker *k)
 {
-	static const int flags[] = { 0, O_APPEND, O_SYNC, O_DSYNC, O_DIRECT };
+	static const int flags[] = { 0, O_APPEND, O_DIRECT, O_SYNC, O_DSYNC };
 	struct opened *o = &k->open[below(k, OPENS)];
-	int flag = flags[below(k, ARRAY_SIZE(flags))];
+	int flag = flags[below(k, ARRAY_SIZE(flags) - (k->w->few_syncs ? 2 : 0))];
 	struct place p;
 
 	enter(k, false);
@@ -537,8 +537,8 @@ static bool syncs(struct worker *k, int flag)
 
 static void op_write(struct worker *k)
 {
-	static const int flags[] = { 0, 0, 0, 0, 0, O_APPEND, O_SYNC, O_DSYNC, O_DIRECT };
-	int flag = flags[below(k, ARRAY_SIZE(flags))];
+	static const int flags[] = { 0, 0, 0, 0, 0, O_APPEND, O_DIRECT, O_SYNC, O_DSYNC };
+	int flag = flags[below(k, ARRAY_SIZE(flags) - (k->w->few_syncs ? 2 : 0))];
 	uint32_t off, len;
 	struct target t;
 
@@ -565,7 +565,7 @@ static void op_write(struct worker *k)
 
 static void op_mapped(struct worker *k)
 {
-	bool sync = chance(k, 2);
+	bool sync = chance(k, k->w->few_syncs ? 8 : 2);
 	struct target t;
 	char name[PATH];
 
@@ -1049,6 +1049,8 @@ static void op_fsync(struct worker *k)
 	bool data_only = chance(k, 3);
 	struct target t;
 
+	if (k->w->few_syncs && !chance(k, 8))
+		return;
 	enter(k, one_journal(k));
 	if (target_open(k, 0, &t)) {
 		sync_target(k, &t, data_only);
@@ -1062,6 +1064,8 @@ static void op_fsync_dir(struct worker *k)
 	bool data_only = chance(k, 4);
 	struct place p = any(k);
 
+	if (k->w->few_syncs && !chance(k, 4))
+		return;
 	enter(k, one_journal(k));
 	auto_fd fd = open(p.dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	note(k, "%s directory %s", data_only ? "fdatasync" : "fsync", in_mount(k, p.dir_path));

@@ -35,6 +35,8 @@ struct world {
 	 * concern everybody, one after the other: so what comes before what is always the same.
 	 */
 	bool steps;
+	int operations; /* of each worker in this round */
+	bool few_syncs; /* in this round, so that much is pending */
 	pthread_barrier_t together, apart;
 	pthread_mutex_t turn_lock;
 	pthread_cond_t turn_done;
