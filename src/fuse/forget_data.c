@@ -406,6 +406,7 @@ static void flush_truncated(struct forget *f, struct node *n)
 		n->flush = true;
 		mark_sized(f, n);
 	}
+	n->was_truncated = false; /* as ext4 does; nothing keeps it for a file that nobody has */
 	pthread_mutex_unlock(&n->lock);
 }
 

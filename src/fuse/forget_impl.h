@@ -72,7 +72,7 @@ struct node {
 	bool times;			      /* the two below are newer than ROOT's */
 	struct timespec mtime, ctime;
 	uint64_t opens;
-	bool was_truncated;   /* to nothing, since it was last written out */
+	bool was_truncated;   /* to nothing, since it was last written out or closed */
 	bool flush;	      /* its data comes with the next metadata */
 	bool sized;	      /* its size changed, which metadata that becomes durable includes */
 	atomic_uint setid;    /* set-id bits that a write may have to take away */
