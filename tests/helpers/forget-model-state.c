@@ -304,6 +304,7 @@ void model_closed(struct model *m, struct inode *ino)
 {
 	if (m->profile->truncate_flushes && ino->data.emptied && has_data(ino))
 		ino->data.with_next = ino->data.sized = true;
+	ino->data.emptied = false;
 }
 
 void model_fail(struct inode *ino)

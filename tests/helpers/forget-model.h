@@ -56,7 +56,7 @@ struct data {
 	unsigned char *zeroed; /* the same for holes, a byte for each */
 	bool size_set;	       /* by a truncation or allocation */
 	uint32_t set_size;
-	bool emptied;	/* truncated to nothing since it was last written out */
+	bool emptied;	/* truncated to nothing since it was last written out or closed */
 	bool with_next; /* its data comes with the next metadata */
 	bool sized;	/* metadata that becomes durable includes its size */
 };

@@ -214,18 +214,26 @@ static void check_content(struct worker *k, const char *path, int fd, const stru
 	check_bytes(k, path, ino, buf, 0, size);
 }
 
-static void check_attr(struct worker *k, const char *path, const struct inode *ino,
-		       const struct stat *st)
+static unsigned links_of(struct worker *k, const struct inode *ino)
+{
+	unsigned links = 2;
+
+	if (S_ISDIR(ino->type)) {
+		for (int n = 0; n < NAMES; n++)
+			links += ino->entry[LIVE][n] && S_ISDIR(ino->entry[LIVE][n]->type);
+		return links;
+	}
+	lock(k);
+	links = model_links(&k->w->model, ino);
+	unlock(k);
+	return links;
+}
+
+static void check_owner(struct worker *k, const char *path, const struct inode *ino,
+			const struct stat *st)
 {
 	const struct attr *a = &ino->attr[LIVE];
-	unsigned links;
 
-	if ((st->st_mode & S_IFMT) != ino->type)
-		differs(k, "%s is %s, and should be %s", path, type_name(st->st_mode & S_IFMT),
-			type_name(ino->type));
-	if (S_ISREG(ino->type) && st->st_size != ino->data.size[LIVE])
-		differs(k, "%s has %lld bytes, and should have %u (durable: %u)", path,
-			(long long)st->st_size, ino->data.size[LIVE], ino->data.size[DURABLE]);
 	if (!S_ISLNK(ino->type) && (st->st_mode & 07777) != a->mode)
 		differs(k, "%s has the mode %o, and should have %o", path, st->st_mode & 07777,
 			a->mode);
@@ -235,18 +243,23 @@ static void check_attr(struct worker *k, const char *path, const struct inode *i
 	if (S_ISREG(ino->type) && a->mtime_known && st->st_mtime != a->mtime)
 		differs(k, "%s was changed at %lld, and should say %lld, which was set", path,
 			(long long)st->st_mtime, (long long)a->mtime);
-	if (S_ISDIR(ino->type)) {
-		links = 2;
-		for (int n = 0; n < NAMES; n++)
-			links += ino->entry[LIVE][n] && S_ISDIR(ino->entry[LIVE][n]->type);
-		if (!k->w->dir_links)
-			return;
-	} else {
-		lock(k);
-		links = model_links(&k->w->model, ino);
-		unlock(k);
-	}
-	if (st->st_nlink != links)
+}
+
+static void check_attr(struct worker *k, const char *path, const struct inode *ino,
+		       const struct stat *st)
+{
+	unsigned links = links_of(k, ino);
+
+	if ((st->st_mode & S_IFMT) != ino->type)
+		differs(k, "%s is %s, and should be %s", path, type_name(st->st_mode & S_IFMT),
+			type_name(ino->type));
+	if (S_ISREG(ino->type) && st->st_size != ino->data.size[LIVE])
+		differs(k, "%s has %lld bytes, and should have %u (durable: %u)", path,
+			(long long)st->st_size, ino->data.size[LIVE], ino->data.size[DURABLE]);
+	/* What has no name any more would not be there after a power cut, nor who has it open. */
+	if (links)
+		check_owner(k, path, ino, st);
+	if (st->st_nlink != links && (!S_ISDIR(ino->type) || k->w->dir_links))
 		differs(k, "%s has %lu links, and should have %u", path,
 			(unsigned long)st->st_nlink, links);
 }
