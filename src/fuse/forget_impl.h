@@ -66,6 +66,7 @@ struct node {
 	pthread_mutex_t lock;
 	int data; /* descriptor of ROOT's file, or -1 */
 	bool data_rw;
+	unsigned data_users;		      /* requests that read from it, without the lock */
 	struct pagefile *pf;		      /* NULL: nothing was written */
 	struct file_ctx *file;		      /* what `pf` knows of it */
 	struct node *dirty_prev, *dirty_next; /* those with `pf`; guarded by the dirty lock */
@@ -140,6 +141,7 @@ struct forget {
 	bool has_waker;
 	pthread_t waker; /* ends the server's waiting */
 	int guardian;	 /* a pipe that our guardian reads */
+	pid_t guardian_pid;
 
 	pthread_rwlock_t gate;
 	atomic_bool dead; /* it crashed: nothing is done any more */

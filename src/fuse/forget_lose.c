@@ -171,7 +171,7 @@ int forget_sync_all(struct forget *f)
 		int one;
 
 		pthread_mutex_lock(&n->lock);
-		one = data_sync(f, n);
+		one = n->gone ? 0 : data_sync(f, n); /* nobody will find what has no name */
 		pthread_mutex_unlock(&n->lock);
 		if (one) {
 			auto_strbuf path = STRBUF_INIT;

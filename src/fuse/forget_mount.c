@@ -152,7 +152,6 @@ static void guard(int pipe_end, const char *root, const char *mnt)
 	_exit(0);
 }
 
-/* Twice removed, so that nobody has to wait for it. */
 static int start_guardian(struct forget *f, struct err *err)
 {
 	int ends[2];
@@ -165,8 +164,6 @@ static int start_guardian(struct forget *f, struct err *err)
 	if (!pid) {
 		close(ends[1]);
 		setsid();
-		if (fork())
-			_exit(0);
 		guard(ends[0], f->root_path, f->mnt_path);
 	}
 	close(ends[0]);
@@ -174,8 +171,8 @@ static int start_guardian(struct forget *f, struct err *err)
 		close(ends[1]);
 		return err_set(err, -errno, "cannot start a process: %m");
 	}
-	waitpid(pid, NULL, 0);
 	f->guardian = ends[1];
+	f->guardian_pid = pid;
 	return 0;
 }
 
@@ -184,6 +181,9 @@ static void dismiss_guardian(struct forget *f)
 	if (f->guardian >= 0 && write(f->guardian, "x", 1) != 1)
 		log_debug("the guardian has gone");
 	util_close(steal_fd(&f->guardian));
+	/* Not ours any more, if we went into the background since. */
+	if (f->guardian_pid > 0)
+		waitpid(f->guardian_pid, NULL, 0);
 }
 
 /* ---- mounting ---- */

@@ -333,6 +333,30 @@ static void check_many(int at)
 	}
 }
 
+/* More files open at once than the server may have descriptors. */
+static void check_open(int at)
+{
+	int fds[600];
+	char name[32], buf[8];
+
+	for (int i = 0; i < 600; i++) {
+		snprintf(name, sizeof(name), "o%d", i);
+		fds[i] = openat(at, name, O_RDWR | O_CREAT, 0644);
+		right(fds[i] >= 0 && write(fds[i], name, 3) > 0, "%s: %m", name);
+	}
+	for (int i = 0; i < 600; i++) {
+		snprintf(name, sizeof(name), "o%d", i);
+		right(i % 2 || !fsync(fds[i]), "fsync %s: %m", name);
+		right(i % 30 || !unlinkat(at, name, 0), "unlink %s: %m", name);
+	}
+	for (int i = 0; i < 600; i++) {
+		snprintf(name, sizeof(name), "o%d", i);
+		right(pread(fds[i], buf, 3, 0) > 1 && !memcmp(buf, name, 2), "read %s: %m", name);
+		right(pwrite(fds[i], "x", 1, 0) == 1, "write %s: %m", name);
+		close(fds[i]);
+	}
+}
+
 static void check_flags(int at)
 {
 	void *page = NULL;
@@ -360,6 +384,7 @@ static void calls(int at)
 	check_links(at);
 	check_flags(at);
 	check_many(at);
+	check_open(at);
 }
 
 /* ---- hold ---- */
