@@ -61,6 +61,12 @@ struct node {
 	atomic_bool used;
 
 	atomic_uint stash_links; /* links that are only in the stash */
+	/*
+	 * How often a directory came back after it was removed. The kernel keeps a removed one as
+	 * long as somebody has it, or something that was in it; with another generation it takes it
+	 * for a new one.
+	 */
+	atomic_uint returned;
 
 	/* node lock */
 	pthread_mutex_t lock;

@@ -301,7 +301,7 @@ static void check_names(struct worker *k, const char *path, const struct inode *
 
 	if (!d)
 		differs(k, "%s cannot be listed: %s", path, strerror(errno));
-	while ((e = readdir(d))) {
+	while (errno = 0, (e = readdir(d))) {
 		int name = e->d_name[0] == 'n' ? e->d_name[1] - '0' : -1;
 
 		if (e->d_name[0] != 'n')
@@ -313,6 +313,8 @@ static void check_names(struct worker *k, const char *path, const struct inode *
 			differs(k, "%s lists %s twice", path, e->d_name);
 		seen[name] = true;
 	}
+	if (errno)
+		differs(k, "%s cannot be listed: %s", path, strerror(errno));
 	closedir(d);
 	for (int n = 0; n < NAMES; n++)
 		if (dir->entry[LIVE][n] && !seen[n])
