@@ -21,6 +21,7 @@ run() {
 	timeout --kill-after=10 "$seconds" "$model" "$@" "$dir/work" >out 2>err
 }
 
+check "what once went wrong does not any more" run 300 cases
 if [ -n "${OUTAGE_TEST_LONG:-}" ]; then
 	seed=$(date +%s)
 	check "an hour of every profile, from seed $seed" run 3900 time=3600 "seed=$seed"

@@ -4,6 +4,7 @@
  * compares it with a model (forget-model.h) after each of them and after each power cut.
  *
  *	forget-model [profile=NAME] [seed=N] [lives=N] [time=SECONDS] [server=PATH] DIR
+ *	forget-model cases [case=N] [server=PATH] DIR
  *
  * A life is a new ROOT below DIR with one profile: rounds of operations, in which each thread works
  * in a directory of its own, and between them faults and power cuts. Threads work at the same time;
@@ -381,7 +382,21 @@ static bool counts_dirs(const char *root)
 	return !stat(root, &st) && st.st_nlink == 2;
 }
 
-static void life(struct world *w, const struct profile *p, uint64_t seed)
+static void case_once(struct world *w, const struct forget_case *c)
+{
+	struct worker *k = &w->workers[0];
+
+	note(k, "%s", c->name);
+	server_start(w, k);
+	c->fn(k);
+	if (umount2(w->mnt, 0))
+		differs(k, "it cannot be unmounted: %s", strerror(errno));
+	server_end(w, k, 0);
+	printf("%s\n", c->name);
+}
+
+static void life(struct world *w, const struct profile *p, uint64_t seed,
+		 const struct forget_case *c)
 {
 	static struct worker workers[WORKERS];
 
@@ -405,7 +420,10 @@ static void life(struct world *w, const struct profile *p, uint64_t seed)
 		for (int o = 0; o < OPENS; o++)
 			k->open[o].fd = -1;
 	}
-	live_once(w);
+	if (c)
+		case_once(w, c);
+	else
+		live_once(w);
 	for (int i = 0; i < WORKERS; i++)
 		close_all(&workers[i]);
 	model_release(&w->model);
@@ -449,17 +467,30 @@ static char *near_us(const char *name)
 	return xasprintf("%s/%s", self, name);
 }
 
+static void start_watching(void)
+{
+	static struct worker nobody[WORKERS];
+	pthread_t watcher;
+
+	world.workers = nobody; /* there must be something to speak of */
+	world.model.profile = profile_at(0);
+	if (pthread_create(&watcher, NULL, watch, NULL))
+		give_up("pthread_create");
+}
+
 int main(int argc, char **argv)
 {
-	uint64_t seed = 1, lives = 0, seconds = 0, n = 0, start = util_now_ns();
+	uint64_t seed = 1, only_case = 0, lives = 0, seconds = 0, n = 0, start = util_now_ns();
 	const struct profile *only = NULL;
 	auto_free char *server = near_us("forget-server"), *mnt = NULL;
-	pthread_t watcher;
+	size_t profiles = 0;
 
 	world.server = server;
 	for (int i = 1; i < argc - 1; i++) {
+		if (i == 1 && streq(argv[i], "cases"))
+			continue;
 		if (number(argv[i], "seed=", &seed) || number(argv[i], "lives=", &lives) ||
-		    number(argv[i], "time=", &seconds))
+		    number(argv[i], "time=", &seconds) || number(argv[i], "case=", &only_case))
 			continue;
 		if (!strncmp(argv[i], "profile=", 8) && (only = profile_find(argv[i] + 8)))
 			continue;
@@ -483,23 +514,18 @@ int main(int argc, char **argv)
 	pthread_barrier_init(&world.apart, NULL, WORKERS);
 	pthread_mutex_init(&world.turn_lock, NULL);
 	pthread_cond_init(&world.turn_done, NULL);
-	for (; n < lives || (!lives && (util_now_ns() - start) / 1000000000 < seconds); n++) {
-		size_t profiles = 0;
-
-		while (profile_at(profiles))
-			profiles++;
-		/* The watchdog needs a model to speak of. */
-		if (!n) {
-			static struct worker nobody[WORKERS];
-
-			world.workers = nobody;
-			world.model.profile = profile_at(0);
-			if (pthread_create(&watcher, NULL, watch, NULL))
-				give_up("pthread_create");
-		}
-		life(&world, only ? only : profile_at(n % profiles),
-		     only ? seed + n : seed + n / profiles);
+	start_watching();
+	if (argc > 2 && streq(argv[1], "cases")) {
+		for (const struct forget_case *c = forget_cases; c->name; c++)
+			if (!only_case || only_case == (uint64_t)(c - forget_cases) + 1)
+				life(&world, profile_find(c->profile), 0, c);
+		return 0;
 	}
+	while (profile_at(profiles))
+		profiles++;
+	for (; n < lives || (!lives && (util_now_ns() - start) / 1000000000 < seconds); n++)
+		life(&world, only ? only : profile_at(n % profiles),
+		     only ? seed + n : seed + n / profiles, NULL);
 	printf("%llu lives, %lu operations, %lu losses, %lu faults, no difference\n",
 	       (unsigned long long)n, world.done, world.losses, world.faults);
 	return 0;

@@ -133,6 +133,15 @@ bool keep_one(struct worker *k);
 void check_kept(struct worker *k, const char *base);
 void check_shared(struct worker *k, const char *base);
 
+/* ---- forget-cases.c ---- */
+
+struct forget_case {
+	const char *profile, *name;
+	void (*fn)(struct worker *k);
+};
+
+extern const struct forget_case forget_cases[]; /* the last has no name */
+
 /* ---- forget-model.c ---- */
 
 /* A command, as words; false if the mount refused it. The answer is what it said. */
