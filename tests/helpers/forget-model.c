@@ -509,6 +509,7 @@ int main(int argc, char **argv)
 	mkdir(mnt, 0755);
 	umask(0);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGBUS, on_bus_error);
 	own_mounts();
 	pthread_barrier_init(&world.together, NULL, WORKERS);
 	pthread_barrier_init(&world.apart, NULL, WORKERS);

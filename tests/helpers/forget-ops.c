@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <setjmp.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -578,34 +579,51 @@ static void op_write(struct worker *k)
 	leave(k);
 }
 
+/* A page that cannot be read is a signal. */
+static _Thread_local sigjmp_buf mapped;
+
+void on_bus_error(int sig)
+{
+	(void)sig;
+	siglongjmp(mapped, 1);
+}
+
+static void store(struct worker *k, struct target *t, unsigned char *map, uint32_t size, bool sync)
+{
+	uint32_t off = below(k, size), len = 1 + below(k, min(size - off, (uint32_t)BLOCK));
+	struct inode *ino = t->o->ino;
+	char name[PATH];
+
+	note(k, "map %s, store %u bytes at %u%s", target_name(k, t, name, sizeof(name)), len, off,
+	     sync ? ", msync" : "");
+	if (sigsetjmp(mapped, 1))
+		differs(k, "a page of it cannot be read");
+	check_bytes(k, name, ino, map, 0, size);
+	fill(k, map + off, len);
+	lock(k);
+	model_write(&k->w->model, ino, map + off, off, len);
+	unlock(k);
+	if (sync && as_expected(k, 0, result(msync(map, size, MS_SYNC)))) {
+		lock(k);
+		model_sync(&k->w->model, ino, true);
+		unlock(k);
+	}
+}
+
 static void op_mapped(struct worker *k)
 {
 	bool sync = chance(k, k->w->few_syncs ? 8 : 2);
+	unsigned char *map;
 	struct target t;
-	char name[PATH];
 
 	enter(k, sync && one_journal(k));
 	if (target_open(k, O_NOFOLLOW, &t)) {
-		uint32_t size = t.o->ino->data.size[LIVE], off = size ? below(k, size) : 0;
-		uint32_t len = size ? 1 + below(k, min(size - off, (uint32_t)BLOCK)) : 0;
-		unsigned char *map =
-			size ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, t.o->fd, 0)
-			     : MAP_FAILED;
+		uint32_t size = t.o->ino->data.size[LIVE];
 
+		map = size ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, t.o->fd, 0)
+			   : MAP_FAILED;
 		if (map != MAP_FAILED) {
-			note(k, "map %s, store %u bytes at %u%s",
-			     target_name(k, &t, name, sizeof(name)), len, off,
-			     sync ? ", msync" : "");
-			check_bytes(k, name, t.o->ino, map, 0, size);
-			fill(k, map + off, len);
-			lock(k);
-			model_write(&k->w->model, t.o->ino, map + off, off, len);
-			unlock(k);
-			if (sync && as_expected(k, 0, result(msync(map, size, MS_SYNC)))) {
-				lock(k);
-				model_sync(&k->w->model, t.o->ino, true);
-				unlock(k);
-			}
+			store(k, &t, map, size, sync);
 			munmap(map, size);
 			check_target(k, &t, true);
 		}

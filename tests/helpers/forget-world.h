@@ -115,6 +115,7 @@ void work_once(struct worker *k);
 /* All are done with theirs. */
 void step_end(struct worker *k);
 void close_all(struct worker *k);
+void on_bus_error(int sig);
 /* Compares all below `base`, the mount or ROOT, with the live state. */
 void check_all(struct worker *k, const char *base);
 /* ---- forget-faults.c ---- */
