@@ -434,3 +434,56 @@ void end_once(struct worker *k)
 	server_start(k->w, k);
 	check_all(k, k->w->mnt);
 }
+
+/* ---- any part may survive ---- */
+
+static bool has_change_at(const struct model *m, const struct inode *dir, int name)
+{
+	for (size_t i = 0; i < m->changes.n; i++)
+		for (int s = 0; s < 2; s++)
+			if (m->changes.v[i].slot[s].dir == dir &&
+			    m->changes.v[i].slot[s].name == name)
+				return true;
+	return false;
+}
+
+/* Of a file whose name is durable, each byte is an old or a new one, or a zero. */
+static void check_mixed(struct worker *k, const char *path, const struct inode *ino)
+{
+	static unsigned char buf[FILE_MAX + 1];
+	const struct data *d = &ino->data;
+	auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : pread(fd, buf, sizeof(buf), 0);
+
+	if (n < 0)
+		differs(k, "%s, whose name was durable, cannot be read: %s", path, strerror(errno));
+	if (n > max(d->size[LIVE], d->size[DURABLE]))
+		differs(k, "%s has %zd bytes, more than it ever had", path, n);
+	for (ssize_t i = 0; i < n; i++)
+		if (buf[i] && buf[i] != d->bytes[LIVE][i] && buf[i] != d->bytes[DURABLE][i])
+			differs(k, "%s: byte %zd is %02x; it was %02x, and then %02x", path, i,
+				buf[i], d->bytes[DURABLE][i], d->bytes[LIVE][i]);
+}
+
+void end_by_chance(struct worker *k)
+{
+	struct world *w = k->w;
+	char words[64], path[PATH];
+
+	snprintf(words, sizeof(words), "crash survive=random seed=%u", below(k, 1000000));
+	must(k, words);
+	server_end(w, k, 3);
+	for (int i = 0; i < WORKERS; i++)
+		for (int n = 0; n < NAMES; n++) {
+			const struct inode *home = w->workers[i].home;
+			const struct inode *ino = home->entry[DURABLE][n];
+
+			if (!ino || !S_ISREG(ino->type) || has_change_at(&w->model, home, n))
+				continue;
+			snprintf(path, sizeof(path), "%s/n%d/n%d", w->root, i, n);
+			check_mixed(k, path, ino);
+		}
+	/* It can be used. */
+	server_start(w, k);
+	end_by_unmount(k);
+}

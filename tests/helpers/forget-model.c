@@ -358,10 +358,20 @@ static void live_once(struct world *w)
 	race(w, k);
 	run_round(w, exact_round, -1);
 	check_all(k, w->mnt);
-	if (below(k, 3))
-		last_race(w, k);
-	else
+	switch (below(k, 4)) {
+	case 0:
 		last_unmount(w, k);
+		break;
+	case 1:
+		end_by_chance(k);
+		for (int i = 0; i < WORKERS; i++) {
+			check_kept(&w->workers[i], w->root);
+			check_shared(&w->workers[i], w->root);
+		}
+		break;
+	default:
+		last_race(w, k);
+	}
 }
 
 /* ---- lives ---- */

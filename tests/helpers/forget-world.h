@@ -124,6 +124,9 @@ void check_all(struct worker *k, const char *base);
 void strike_once(struct worker *k);
 /* Ends the mount in some way, and mounts again. */
 void end_once(struct worker *k);
+/* Loses some of what is pending: only what holds in any case is compared. Nothing is mounted then.
+ */
+void end_by_chance(struct worker *k);
 
 /* ---- forget-share.c ---- */
 
