@@ -104,7 +104,9 @@ rotate() {
 	writer=$!
 	servers+=("$writer")
 	wait_for grep -q synced rotate.out
-	check "LevelDB: 13 puts, and a synced one in a new log" test "$(find mnt/db -name '*.log' | wc -l)" = 2
+	find mnt/db -name '*.log' >out
+	cp rotate.out err
+	check "LevelDB: 13 puts, and a synced one in a new log" test "$(wc -l <out)" = 2
 	[ -z "${1:-}" ] || ctl "$1"
 	crash
 	stop "$writer"

@@ -214,6 +214,7 @@ int call_begin(struct call *c, fuse_req_t req, const struct call_what *w)
 	*c = (struct call){ .f = f, .req = req, .node = w->node, .node2 = w->node2 };
 	c->act.short_bytes = -1;
 	c->ev.op = w->op;
+	c->ev.flags = w->flags;
 	c->ev.number = atomic_fetch_add(&f->number, 1) + 1;
 	if (f->dead)
 		return -ENOTCONN;

@@ -202,7 +202,7 @@ int copy_tree(int from, int to, const char *skip, struct places *places)
 
 int copy_one(int from, int to, const char *name, struct places *places)
 {
-	struct copying c = { places, places_undo(places, -1, true), NULL };
+	struct copying c = { places, places_undo(places, to, true), NULL };
 
 	return copy_entry(&c, from, to, 0, name, COPY_DEPTH);
 }

@@ -271,7 +271,8 @@ int data_truncate(struct forget *f, struct node *n, uint64_t size, uint64_t numb
 	return 0;
 }
 
-static int write_times(struct forget *f, struct node *n)
+/* Writing to ROOT's file, or resizing it, changed its time; what was set counts. */
+static int keep_times(struct forget *f, struct node *n)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, n->mtime };
 	int fd;
@@ -281,10 +282,16 @@ static int write_times(struct forget *f, struct node *n)
 	fd = data_fd(f, n, true);
 	if (fd < 0)
 		return fd;
-	if (futimens(fd, times))
-		return -errno;
-	n->times = false;
-	return 0;
+	return futimens(fd, times) ? -errno : 0;
+}
+
+static int write_times(struct forget *f, struct node *n)
+{
+	int rc = keep_times(f, n);
+
+	if (!rc)
+		n->times = false;
+	return rc;
 }
 
 int data_sync(struct forget *f, struct node *n)
@@ -321,10 +328,6 @@ void data_idle(struct forget *f, struct node *n)
 {
 	if (n->opens)
 		return;
-	if (f->opts.profile->truncate_flushes && n->was_truncated && data_is_dirty(n)) {
-		n->flush = true;
-		mark_sized(f, n);
-	}
 	if (n->pf && pagefile_is_clean(n->pf) && !n->times)
 		free_file(f, n);
 	if (!n->pf && !n->data_users)
@@ -384,12 +387,37 @@ void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		data_open_created(f, n, -1);
 	rc = call_end(&c, rc);
 	fi->keep_cache = 1;
-	fi->noflush = !f->watch && !inject_armed(f->faults);
+	fi->noflush = data_noflush(f, fi);
 	if (rc)
 		fuse_reply_err(req, (int)-rc);
 	if ((rc || fuse_reply_open(req, fi)) && opened)
 		close_one(f, n);
 	call_done(&c);
+}
+
+bool data_noflush(struct forget *f, const struct fuse_file_info *fi)
+{
+	bool reads = (fi->flags & O_ACCMODE) == O_RDONLY;
+
+	return !f->watch && !inject_armed(f->faults) &&
+	       (reads || !f->opts.profile->truncate_flushes);
+}
+
+/*
+ * Who closes a file waits for this, and not for its release: so the rule holds for whatever the
+ * application does next.
+ */
+static void flush_truncated(struct forget *f, struct node *n)
+{
+	if (!f->opts.profile->truncate_flushes)
+		return;
+	pthread_mutex_lock(&n->lock);
+	if (n->was_truncated && data_is_dirty(n)) {
+		n->flush = true;
+		mark_sized(f, n);
+	}
+	n->was_truncated = false; /* as ext4 does; nothing keeps it for a file that nobody has */
+	pthread_mutex_unlock(&n->lock);
 }
 
 void on_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -399,6 +427,8 @@ void on_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	int rc = call_begin(&c, req, &(struct call_what){ POSIX_FLUSH, .node = node_of(f, ino) });
 
 	(void)fi;
+	if (!rc)
+		flush_truncated(f, node_of(f, ino));
 	call_reply(&c, rc);
 }
 
@@ -506,6 +536,18 @@ void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 	call_done(&c);
 }
 
+/*
+ * Where the file ends, for one that is opened to append: after a loss the kernel does not know it
+ * until somebody asks. Then it has the bytes at a wrong place in its memory, and is told.
+ */
+static uint64_t append_at(struct call *c, struct node *n, uint64_t off)
+{
+	if (!(c->ev.flags & POSIX_APPEND) || off == pagefile_size(n->pf))
+		return off;
+	told_add(c->f, &c->told, n, NULL);
+	return pagefile_size(n->pf);
+}
+
 static int64_t write_node(struct call *c, struct node *n, const char *data, size_t size,
 			  uint64_t off, bool page)
 {
@@ -516,6 +558,8 @@ static int64_t write_node(struct call *c, struct node *n, const char *data, size
 		size = min(size, (size_t)c->act.short_bytes);
 	pthread_mutex_lock(&n->lock);
 	rc = data_file(f, n);
+	if (!rc)
+		off = append_at(c, n, off);
 	if (!rc && c->act.durable)
 		rc = pagefile_write_durable(n->pf, data, off, size);
 	else if (!rc)
@@ -674,6 +718,13 @@ void on_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse
 
 /* ---- syncing ---- */
 
+static int data_sync_size(struct forget *f, struct node *n)
+{
+	int rc = n->pf ? pagefile_sync_size(n->pf, !f->opts.profile->size_with_data) : 0;
+
+	return rc ? rc : keep_times(f, n);
+}
+
 void data_sync_sizes(struct forget *f)
 {
 	struct node_list list = { 0 };
@@ -688,8 +739,7 @@ void data_sync_sizes(struct forget *f)
 
 		pthread_mutex_lock(&n->lock);
 		n->sized = false;
-		if (n->flush ? data_sync(f, n)
-			     : n->pf && pagefile_sync_size(n->pf, !f->opts.profile->size_with_data))
+		if (n->flush ? data_sync(f, n) : data_sync_size(f, n))
 			forget_log(f, "the size of inode %llu could not be made durable",
 				   (unsigned long long)n->ino);
 		n->flush = false;

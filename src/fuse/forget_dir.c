@@ -21,6 +21,7 @@ int entry_of(struct forget *f, struct node *n, int fd, struct stat *st, struct f
 	attr_overlay(f, n, st);
 	*e = (struct fuse_entry_param){
 		.ino = node_id(f, n),
+		.generation = atomic_load(&n->returned),
 		.attr = *st,
 		.attr_timeout = attr_keep_s(st),
 		.entry_timeout = keep_s,

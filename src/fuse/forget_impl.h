@@ -59,6 +59,12 @@ struct node {
 	atomic_bool used;
 
 	atomic_uint stash_links; /* links that are only in the stash */
+	/*
+	 * How often a directory came back after it was removed. The kernel keeps a removed one as
+	 * long as somebody has it, or something that was in it; with another generation it takes it
+	 * for a new one.
+	 */
+	atomic_uint returned;
 
 	/* node lock */
 	pthread_mutex_t lock;
@@ -71,7 +77,7 @@ struct node {
 	bool times;			      /* the two below are newer than ROOT's */
 	struct timespec mtime, ctime;
 	uint64_t opens;
-	bool was_truncated;   /* to nothing, since it was last written out */
+	bool was_truncated;   /* to nothing, since it was last written out or closed */
 	bool flush;	      /* its data comes with the next metadata */
 	bool sized;	      /* its size changed, which metadata that becomes durable includes */
 	atomic_uint setid;    /* set-id bits that a write may have to take away */
@@ -336,6 +342,9 @@ void on_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len
 void on_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi);
 void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 void on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
+
+/* Whether the kernel needs not to tell when a descriptor is closed. */
+bool data_noflush(struct forget *f, const struct fuse_file_info *fi);
 
 /* The node lock is held for all of these. */
 /* ROOT's file, for reading or also for writing; or -errno. */

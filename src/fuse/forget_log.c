@@ -335,6 +335,19 @@ static bool keep_one(void *ctx, const struct pending_op *op)
 	return l->keep(l->keep_ctx, op);
 }
 
+/* Who has it open keeps it. It may have other names, which are durable. */
+static void hold_unmade(struct forget *f, struct node *n)
+{
+	struct stat st;
+	int fd = node_pin(f, n);
+
+	if (fd < 0)
+		return;
+	if (S_ISDIR(n->type) || fstatat(fd, "", &st, AT_EMPTY_PATH) || st.st_nlink <= 1)
+		node_gone(f, n, true);
+	node_unpin(n);
+}
+
 static void undo_one(void *ctx, const struct pending_op *op)
 {
 	struct live_place *l = ctx;
@@ -342,18 +355,16 @@ static void undo_one(void *ctx, const struct pending_op *op)
 	struct node *n = u->nodes[u->kind == PENDING_RENAME ? 3 : 2];
 	int rc;
 
-	if (u->kind == PENDING_MAKE && n) { /* who has it open keeps it */
-		rc = node_pin(l->f, n);
-		node_gone(l->f, n, true);
-		if (rc >= 0)
-			node_unpin(n);
-	}
+	if (u->kind == PENDING_MAKE && n)
+		hold_unmade(l->f, n);
 	rc = undo_apply(u, &l->place);
 	if (rc)
 		forget_log(l->f, "operation %llu cannot be undone: %s",
 			   (unsigned long long)op->number, strerror(-rc));
 	if (u->stashed && n && !S_ISDIR(n->type))
 		atomic_fetch_sub(&n->stash_links, 1);
+	else if (u->stashed && n)
+		atomic_fetch_add(&n->returned, 1);
 	if (n)
 		told_add(l->f, l->told, n, NULL);
 	vec_push(&l->undone, u);

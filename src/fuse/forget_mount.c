@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,10 +89,32 @@ static void unmount_dead(const char *mnt)
 		waitpid(pid, NULL, 0);
 }
 
+/* Nobody answers there. Attributes of its root may be cached, so another question is asked. */
+static bool is_dead(const char *mnt)
+{
+	struct statvfs st;
+
+	return statvfs(mnt, &st) && (errno == ENOTCONN || errno == ECONNABORTED);
+}
+
+/*
+ * With the lock of ROOT, so that whoever mounts it again comes before all of this or after it, and
+ * is not unmounted instead.
+ */
+static int clear_away(const char *root, const char *mnt)
+{
+	auto_fd fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct err err = ERR_INIT;
+	int rc = fd < 0 ? -errno : root_lock(fd, root, true, &err);
+
+	if (is_dead(mnt))
+		unmount_dead(mnt);
+	return rc ? rc : min(recover_locked(fd, root, &err), 0);
+}
+
 /* Never returns. A byte from the server says that it ended as it should. */
 static void guard(int pipe_end, const char *root, const char *mnt)
 {
-	struct err err = ERR_INIT;
 	char byte;
 	ssize_t n;
 
@@ -110,11 +133,8 @@ static void guard(int pipe_end, const char *root, const char *mnt)
 	do
 		n = read(3, &byte, 1);
 	while (n < 0 && errno == EINTR);
-	if (n <= 0) {
-		unmount_dead(mnt);
-		if (forget_recover(root, &err) < 0)
-			_exit(1); /* the next mount says what is wrong */
-	}
+	if (n <= 0 && clear_away(root, mnt))
+		_exit(1); /* the next mount says what is wrong */
 	_exit(0);
 }
 

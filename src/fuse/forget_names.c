@@ -176,7 +176,7 @@ void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 		rc = data_open_created(f, node_of(f, e.ino), fd);
 	said = call_end(&c, rc);
 	fi->keep_cache = 1;
-	fi->noflush = !f->watch && !inject_armed(f->faults);
+	fi->noflush = data_noflush(f, fi);
 	if (said)
 		fuse_reply_err(req, (int)-said);
 	if ((said || fuse_reply_create(req, &e, fi)) && !rc) {

@@ -22,10 +22,11 @@ enum { RECORD_HEAD = 12, RECORD_MAX = 1 << 22, DEPTH_MAX = 2000, PLACES_MIN = 25
 /* ---- where everything is ---- */
 
 struct place {
-	uint64_t ino, dir; /* ino 0: empty */
-	char *name;
+	uint64_t ino, dir; /* ino 0: empty; dir 0: in the stash */
+	char *name;	   /* NULL: it is not there any more */
 };
 
+/* An inode has a place for each of its names. */
 struct places {
 	struct undo_place undo;
 	int root;
@@ -34,40 +35,54 @@ struct places {
 	size_t n, cap; /* cap is a power of two */
 };
 
-static struct place *place_at(struct places *p, uint64_t ino)
+static size_t first_place(const struct places *p, uint64_t ino)
 {
-	size_t i = (ino * 0x9e3779b97f4a7c15ULL >> 16) & (p->cap - 1);
+	return (ino * 0x9e3779b97f4a7c15ULL >> 16) & (p->cap - 1);
+}
 
-	while (p->v[i].ino && p->v[i].ino != ino)
-		i = (i + 1) & (p->cap - 1);
-	return &p->v[i];
+static size_t next_place(const struct places *p, size_t i)
+{
+	return (i + 1) & (p->cap - 1);
 }
 
 static void places_grow(struct places *p)
 {
 	struct place *old = p->v;
-	size_t n = p->cap;
+	size_t n = p->cap, to;
 
 	p->cap *= 2;
 	p->v = xcalloc(p->cap, sizeof(*p->v));
-	for (size_t i = 0; i < n; i++)
-		if (old[i].ino)
-			*place_at(p, old[i].ino) = old[i];
+	for (size_t i = 0; i < n; i++) {
+		if (!old[i].ino)
+			continue;
+		for (to = first_place(p, old[i].ino); p->v[to].ino;)
+			to = next_place(p, to);
+		p->v[to] = old[i];
+	}
 	free(old);
+}
+
+static struct place *find_place(struct places *p, uint64_t ino, uint64_t dir, const char *name)
+{
+	for (size_t i = first_place(p, ino); p->v[i].ino; i = next_place(p, i))
+		if (p->v[i].ino == ino && p->v[i].dir == dir && p->v[i].name &&
+		    streq(p->v[i].name, name))
+			return &p->v[i];
+	return NULL;
 }
 
 void places_add(struct places *p, uint64_t ino, uint64_t dir, const char *name)
 {
-	struct place *at;
+	size_t i;
 
-	if (ino == p->root_ino)
+	if (ino == p->root_ino || !ino || find_place(p, ino, dir, name))
 		return;
 	if (p->n * 2 >= p->cap)
 		places_grow(p);
-	at = place_at(p, ino);
-	p->n += !at->ino;
-	free(at->name);
-	*at = (struct place){ ino, dir, xstrdup(name) };
+	for (i = first_place(p, ino); p->v[i].ino && (p->v[i].ino != ino || p->v[i].name);)
+		i = next_place(p, i);
+	p->n += !p->v[i].ino;
+	p->v[i] = (struct place){ ino, dir, xstrdup(name) };
 }
 
 struct places *places_new(int root)
@@ -100,18 +115,24 @@ void places_set_root(struct places *p, uint64_t ino)
 /* From the root down, a directory after the other; names change while we undo. */
 static int open_place(struct places *p, uint64_t ino, int flags, int depth)
 {
-	struct place *at;
+	int fd = -ENOENT;
 
 	if (ino == p->root_ino)
 		return fcntl(p->root, F_DUPFD_CLOEXEC, 0);
-	at = place_at(p, ino);
-	if (!at->ino || !at->name || !depth)
-		return -ENOENT;
-	auto_fd dir = open_place(p, at->dir, O_PATH | O_DIRECTORY, depth - 1);
-	if (dir < 0)
-		return dir;
-	int fd = openat(dir, at->name, flags | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	for (size_t i = first_place(p, ino); fd < 0 && depth && p->v[i].ino; i = next_place(p, i)) {
+		struct place at = p->v[i];
+
+		if (at.ino != ino || !at.name)
+			continue;
+		auto_fd dir = at.dir ? open_place(p, at.dir, O_PATH | O_DIRECTORY, depth - 1)
+				     : fcntl(p->undo.stash, F_DUPFD_CLOEXEC, 0);
+		if (dir < 0)
+			continue;
+		fd = openat(dir, at.name, flags | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			fd = -errno;
+	}
+	return fd;
 }
 
 static int places_open(struct undo_place *u, uint64_t ino)
@@ -122,8 +143,16 @@ static int places_open(struct undo_place *u, uint64_t ino)
 static void places_named(struct undo_place *u, uint64_t ino, uint64_t dir, const char *name,
 			 bool made)
 {
-	if (made)
-		places_add(container_of(u, struct places, undo), ino, dir, name);
+	struct places *p = container_of(u, struct places, undo);
+	struct place *at;
+
+	if (made) {
+		places_add(p, ino, dir, name);
+		return;
+	}
+	at = find_place(p, ino, dir, name);
+	if (at)
+		free(steal(at->name));
 }
 
 struct undo_place *places_undo(struct places *p, int stash, bool copy)

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * forget-mutant.c - the mount that forgets with one known bug, to prove that its model finds it:
+ * FORGET_MUTANT in the environment names the bug. Linked with the server of the tests; the linker
+ * puts what is here before the functions of the same name (--wrap).
+ *
+ * A bug strikes now and then, not always: what is always wrong is too easily found.
+ */
+#include <stdatomic.h>
+
+#include "fuse/forget_impl.h"
+
+static bool has(const char *bug, unsigned one_in)
+{
+	static atomic_uint calls;
+	const char *name = getenv("FORGET_MUTANT");
+
+	return name && streq(name, bug) && atomic_fetch_add(&calls, 1) % one_in == one_in - 1;
+}
+
+int __real_undo_apply(const struct undo *u, struct undo_place *p);
+int __wrap_undo_apply(const struct undo *u, struct undo_place *p);
+int __real_pagefile_sync(struct pagefile *f);
+int __wrap_pagefile_sync(struct pagefile *f);
+int __real_pagefile_sync_size(struct pagefile *f, bool grown);
+int __wrap_pagefile_sync_size(struct pagefile *f, bool grown);
+void __real_pagefile_fail(struct pagefile *f);
+void __wrap_pagefile_fail(struct pagefile *f);
+void __real_pagefile_drop(struct pagefile *f);
+void __wrap_pagefile_drop(struct pagefile *f);
+void __real_pending_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only,
+			 bool has_data, pending_fn durable, void *ctx);
+void __wrap_pending_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only,
+			 bool has_data, pending_fn durable, void *ctx);
+void __real_told_add(struct forget *f, struct told_list *told, struct node *n, const char *name);
+void __wrap_told_add(struct forget *f, struct told_list *told, struct node *n, const char *name);
+
+/* An operation is not taken back. */
+int __wrap_undo_apply(const struct undo *u, struct undo_place *p)
+{
+	return has("undo", 8) ? 0 : __real_undo_apply(u, p);
+}
+
+int __wrap_pagefile_sync(struct pagefile *f)
+{
+	/* The last page of the file is not written. */
+	if (pagefile_size(f) > 4096 && has("page", 4)) {
+		int rc = __real_pagefile_sync_size(f, true);
+
+		return rc ? rc : pagefile_sync_range(f, 0, pagefile_size(f) - 4096);
+	}
+	/* Only data, no size. */
+	if (has("size", 4))
+		return pagefile_sync_range(f, 0, pagefile_durable_size(f));
+	return __real_pagefile_sync(f);
+}
+
+/* Truncations wait longer than metadata. */
+int __wrap_pagefile_sync_size(struct pagefile *f, bool grown)
+{
+	return has("truncation", 2) ? 0 : __real_pagefile_sync_size(f, grown);
+}
+
+/* What a failed sync could not write is written by the next one. */
+void __wrap_pagefile_fail(struct pagefile *f)
+{
+	if (!has("failed-sync", 1))
+		__real_pagefile_fail(f);
+}
+
+/* Data survives a power cut. */
+void __wrap_pagefile_drop(struct pagefile *f)
+{
+	if (has("survivor", 4) && __real_pagefile_sync(f))
+		return;
+	__real_pagefile_drop(f);
+}
+
+/* A sync of a directory does nothing. */
+void __wrap_pending_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only,
+			 bool has_data, pending_fn durable, void *ctx)
+{
+	if (!is_dir || !has("directory", 2))
+		__real_pending_sync(l, ino, is_dir, data_only, has_data, durable, ctx);
+}
+
+/* The kernel is not told of a loss. */
+void __wrap_told_add(struct forget *f, struct told_list *told, struct node *n, const char *name)
+{
+	if (!has("kernel", 4))
+		__real_told_add(f, told, n, name);
+}
