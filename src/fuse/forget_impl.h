@@ -52,6 +52,7 @@ struct node {
 	bool dead;			      /* it is being released */
 	bool abandoned;			      /* it is not in the table any more */
 	bool gone;			      /* it has no name: its descriptor must stay */
+	bool traced;			      /* the trace has said where it is */
 
 	/* the descriptor (O_PATH); closed only under the table lock, and if nobody pins it */
 	atomic_int pins;
@@ -266,6 +267,8 @@ void call_reply(struct call *c, int64_t rc);
 void forget_log(struct forget *f, const char *fmt, ...) printf_like(2, 3);
 uint64_t forget_clock_ns(void); /* since 1970 */
 int forget_trace_open(struct forget *f, struct err *err) must_check;
+/* The event of its making will say where it is. */
+void forget_trace_made(struct forget *f, struct node *n);
 int forget_trace_close(struct forget *f, struct err *err) must_check;
 
 /* ---- forget_attr.c ---- */
