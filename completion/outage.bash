@@ -42,8 +42,8 @@ _outage_gen() {
 	fi
 }
 
-# The last of comma-separated kinds; those before stay.
-_outage_kinds() {
+# _outage_list WORDS: the last of comma-separated words; those before stay.
+_outage_list() {
 	local before='' word=$cur
 
 	if [[ $cur == *,* ]]; then
@@ -51,17 +51,22 @@ _outage_kinds() {
 		word=${cur##*,}
 	fi
 	compopt -o nospace 2>/dev/null
-	mapfile -t COMPREPLY < <(compgen -P "$before" -W 'write flush discard zero read complete store
-		lineflush fence load begin end persist text posix' -- "$word")
+	mapfile -t COMPREPLY < <(compgen -P "$before" -W "$1" -- "$word")
 }
 
 _outage_trace() {
 	case $prev in
 	--kind)
-		_outage_kinds
+		_outage_list 'write flush discard zero read complete store lineflush fence load begin end persist text posix'
 		return
 		;;
-	--from | --to | --size)
+	--op)
+		_outage_list 'create mkdir mknod symlink link unlink rmdir rename tmpfile write truncate fallocate
+			copy_file_range chmod chown utimens setxattr removexattr fsync fdatasync fsyncdir syncfs msync
+			open read release flush'
+		return
+		;;
+	--from | --to | --size | --file | --pid | --limit)
 		return
 		;;
 	-o | --output)
@@ -70,7 +75,7 @@ _outage_trace() {
 		;;
 	esac
 	if ((${#words[@]} == at + 1)); then
-		_outage_words 'show info import export --help'
+		_outage_words 'show info graph import export --help'
 		return
 	fi
 	if [[ $cur != -* ]]; then
@@ -78,7 +83,11 @@ _outage_trace() {
 		return
 	fi
 	case ${words[at]} in
-	show) _outage_words '--kind --from --to --data --json --help' ;;
+	show)
+		_outage_words '--kind --from --to --data --file --op --pid --large --runs --suggest --limit
+			--json --help'
+		;;
+	graph) _outage_words '--output --file --op --pid --large --from --to --limit --json --help' ;;
 	info) _outage_words '--json --help' ;;
 	import) _outage_words '--output --size --json --help' ;;
 	export) _outage_words '--output --json --help' ;;
