@@ -3,8 +3,9 @@
  * pending.h - operations on names and attributes that a power cut may still undo.
  *
  * A log in the order in which they took effect. Two operations conflict if they concern the same
- * name in the same directory, the same attribute of the same inode, or if one makes or removes the
- * directory that the other needs.
+ * name in the same directory, the same attribute of the same inode, if one makes or removes the
+ * directory that the other needs, or if both move a directory from one parent to another: of two
+ * such moves the second alone could put a directory below itself.
  *
  * P1: if an operation is durable, so is every earlier one that it conflicts with. What is pending
  * can therefore be undone in reverse order, whatever became durable in between. P2: adding, and
@@ -64,15 +65,22 @@ typedef void (*pending_fn)(void *ctx, const struct pending_op *op);
 
 /*
  * A sync of `ino`, which has unsynced data or not (that decides whether a sync does anything under
- * PROFILE_ALL). What becomes durable leaves the log, in order, each with a call of `durable`.
+ * PROFILE_ALL; a `data_only` one needs data, or a file that is new). What becomes durable leaves
+ * the log, in order, each with a call of `durable`, which must not use the log and may be NULL.
  */
 void pending_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only, bool has_data,
 		  pending_fn durable, void *ctx);
 /* The same for everything. */
 void pending_sync_all(struct pending *l, pending_fn durable, void *ctx);
 /*
- * Whatever `keep` says shall survive becomes durable, with all it needs (P1), in order; then the
- * rest is undone in reverse order, and the log is empty. NULL: nothing survives.
+ * The last name of `ino` is gone for good, and nobody has it open: its attributes cannot come back,
+ * and its number may be given to another. What is pending of them is settled as durable.
+ */
+void pending_gone(struct pending *l, uint64_t ino, pending_fn durable, void *ctx);
+/*
+ * Whatever `keep` says shall survive becomes durable, with all it needs (P1), and all before it if
+ * the profile is in_order; in order. Then the rest is undone in reverse order, and the log is
+ * empty. NULL: nothing survives.
  */
 void pending_cut(struct pending *l, bool (*keep)(void *ctx, const struct pending_op *op),
 		 pending_fn durable, pending_fn undo, void *ctx);

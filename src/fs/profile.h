@@ -23,10 +23,16 @@ struct profile {
 	enum profile_sync file, dir;
 	/* The data of a file that replaces another by rename is durable when the rename is. */
 	bool replace_orders_data;
-	/* The data of a file that was truncated is written when the file is closed. */
+	/*
+	 * The data of a file that was truncated to nothing and then closed is durable when the next
+	 * metadata is.
+	 */
 	bool truncate_flushes;
-	/* The size of a file is durable only with its data. If not, a file may end in zeros. */
+	/* A size that writes gave is durable only with their data. If not, with any metadata, so
+	 * that a file may end in zeros. */
 	bool size_with_data;
+	/* If metadata that was not synced survives a power cut, so does all that came before it. */
+	bool in_order;
 };
 
 /* NULL if there is none of this name. */

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* pagecache_impl.h - what the files of the page cache share. */
+#ifndef FS_PAGECACHE_IMPL_H
+#define FS_PAGECACHE_IMPL_H
+
+#include "base/vec.h"
+#include "fs/pagecache.h"
+#include "fs/pagetree.h"
+
+enum block_state {
+	BLOCK_ABSENT, /* not held: the durable content counts */
+	BLOCK_DIRTY,
+	BLOCK_FAILED, /* held, but taken for clean */
+};
+
+struct block {
+	uint64_t first, last, since_ns;
+	enum block_state state;
+};
+
+/* A page that a file has holds at least one block. */
+struct page {
+	struct pagefile *file;
+	uint64_t index;		  /* in its file */
+	struct page *prev, *next; /* in order of use, if pages are evicted */
+	struct page *list;	  /* of free ones, or of those that are about to be */
+	struct slab *slab;
+	unsigned char *data;
+	uint32_t held; /* blocks */
+	struct block blocks[];
+};
+
+/* A range of the durable content that reads as zeros until it is made so. */
+struct hole {
+	uint64_t start, end;
+	uint64_t first, last, since_ns;
+};
+
+struct holes vec_of(struct hole); /* in order, apart from each other */
+
+/* Joins what it touches. */
+void holes_add(struct holes *h, const struct hole *hole);
+void holes_subtract(struct holes *h, uint64_t start, uint64_t end);
+/* The first one that ends behind `offset`, or NULL. */
+const struct hole *holes_next(const struct holes *h, uint64_t offset);
+
+#define NO_CUT UINT64_MAX
+
+struct pagefile {
+	struct pagecache *cache;
+	const struct pagefile_ops *ops;
+	void *ctx;
+	struct pagetree tree;
+	uint64_t size, durable_size;
+	/*
+	 * Where a truncation cut the durable content: what is behind it reads as zeros, also after
+	 * the file has grown again. Less than durable_size, not more than size; or NO_CUT.
+	 */
+	uint64_t cut;
+	struct holes holes; /* all below min(cut, durable_size) */
+	uint64_t dirty;	    /* blocks */
+	bool size_was_set;  /* by a truncation or zeros, to set_size; writes may have added */
+	uint64_t set_size;
+	uint64_t size_first, size_last, size_since_ns;
+};
+
+/* ---- pagecache.c ---- */
+
+uint32_t pagecache_page_size(const struct pagecache *c);
+/*
+ * A page for `index` of this file, which is in its tree then; all blocks are absent. It may evict
+ * pages of the same file. -ENOSPC if the cache is full and does not evict.
+ */
+int page_new(struct pagefile *f, uint64_t index, struct page **out) must_check;
+/* Takes pages that were removed from their trees back; linked by `list`. */
+void pages_free(struct pagecache *c, struct page *list);
+/* It was used just now. */
+void page_touch(struct pagecache *c, struct page *p);
+
+/* ---- pagesync.c ---- */
+
+/* Writes the dirty blocks of a range, and lets go of them. */
+int pagefile_write_back(struct pagefile *f, uint64_t start, uint64_t end) must_check;
+/* Makes a truncation durable that the bytes before `end` would otherwise contradict. */
+int pagefile_apply_cut(struct pagefile *f, uint64_t end) must_check;
+/* Writes bytes to the durable content, past the blocks that are held. */
+int pagefile_write_below(struct pagefile *f, const struct iovec *v, int n, uint64_t offset,
+			 uint64_t len) must_check;
+/* Lets go of the blocks that are wholly inside a range, up to the end of the file. */
+void pagefile_release(struct pagefile *f, uint64_t start, uint64_t end);
+
+/* ---- small things ---- */
+
+static inline uint64_t durable_end(const struct pagefile *f)
+{
+	return min(f->durable_size, f->cut);
+}
+
+static inline void block_release(struct pagefile *f, struct page *p, struct block *b)
+{
+	if (b->state == BLOCK_ABSENT)
+		return;
+	if (b->state == BLOCK_DIRTY)
+		f->dirty--;
+	b->state = BLOCK_ABSENT;
+	p->held--;
+}
+
+/* If nothing is held in it, the page leaves its file, for the list. */
+static inline void page_settle(struct pagefile *f, struct page *p, struct page **list)
+{
+	if (p->held)
+		return;
+	pagetree_remove(&f->tree, p->index);
+	p->list = *list;
+	*list = p;
+}
+
+#endif

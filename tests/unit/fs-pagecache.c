@@ -1,0 +1,3 @@
+#include "fs/pagecache.h"
+#include "tap.h"
+int main(void){return done_testing();}
