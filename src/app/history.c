@@ -161,10 +161,9 @@ static uint32_t metadata_add(struct history_maker *m, struct change c)
 		h->changes.v[n].durable_at = m->event;
 		return n;
 	}
-	pending_needs(m->pending, &op, note_need, m);
-	uint32_t n = change_add(m, c);
 	pending_add(m->pending, &op);
-	return n;
+	pending_needs(m->pending, note_need, m);
+	return change_add(m, c);
 }
 
 /* ---- content ---- */
@@ -180,37 +179,45 @@ static void need_object(struct history_maker *m, uint64_t object)
 		need(m, o->cut_by);
 }
 
-static void data_add(struct history_maker *m, uint64_t object, uint64_t from, uint64_t to)
+static void data_add(struct history_maker *m, uint64_t object, uint64_t from, uint64_t to,
+		     bool allocates)
 {
 	struct history *h = m->h;
 	uint64_t unit = h->unit_size, first = from / unit * unit;
 
 	need_object(m, object);
-	uint32_t n = change_add(m, (struct change){ .kind = CHANGE_DATA,
-						    .object = object,
-						    .from = from,
-						    .to = to,
-						    .content = keep_content(h, object),
-						    .unit_size = unit,
-						    .units = (uint32_t)((to - first + unit - 1) /
-									unit) });
-	vec_push(&object_of(h, object)->data, n);
+	/*
+	 * Blocks are allocated when they are written back, later than every change of metadata so
+	 * far; a journal that keeps its order has those as well when it has this.
+	 */
+	if (allocates && h->profile->in_order && pending_newest(m->pending))
+		need(m, (uint32_t)pending_newest(m->pending)->number);
+	uint32_t n = change_add(
+		m, (struct change){ .kind = CHANGE_DATA,
+				    .object = object,
+				    .from = from,
+				    .to = to,
+				    .content = keep_content(h, object),
+				    .unit_size = unit,
+				    .units = (uint32_t)((to - first + unit - 1) / unit) });
+	vec_push(&object_of(h, object)->parts, n);
 	vec_push(&object_of(h, object)->waiting, n);
 }
 
 /* A change of size that may be durable before, or without, data. */
-static void size_add(struct history_maker *m, uint64_t object, uint64_t size, bool cuts)
+static void size_add(struct history_maker *m, uint64_t object, uint64_t size, bool cuts, bool moves)
 {
 	struct history *h = m->h;
 
 	need_object(m, object);
-	uint32_t n = change_add(
-		m, (struct change){ .kind = cuts ? CHANGE_RESIZE : CHANGE_SIZE,
-				    .object = object,
-				    .to = size,
-				    .content = cuts ? keep_content(h, object) : NULL });
+	uint32_t n =
+		change_add(m, (struct change){ .kind = cuts ? CHANGE_RESIZE : CHANGE_SIZE,
+					       .object = object,
+					       .to = size,
+					       .moves = moves,
+					       .content = cuts ? keep_content(h, object) : NULL });
 	struct object *o = object_of(h, object);
-	vec_push(&o->data, n);
+	vec_push(&o->parts, n);
 	vec_push(&o->waiting, n);
 	if (cuts)
 		o->cut_by = n;
@@ -224,8 +231,8 @@ static void written(struct history_maker *m, uint64_t object, uint64_t from, uin
 		    uint64_t size_before)
 {
 	if (to > size_before && !m->h->profile->size_with_data)
-		size_add(m, object, to, false);
-	data_add(m, object, from, to);
+		size_add(m, object, to, false, false);
+	data_add(m, object, from, to, to > size_before);
 }
 
 /* ---- what becomes durable ---- */
@@ -428,7 +435,7 @@ static void truncated(struct history_maker *m, const struct posix_event *e)
 		m->h->skipped++;
 		return;
 	}
-	size_add(m, object, e->offset, true);
+	size_add(m, object, e->offset, true, false);
 }
 
 static void allocated(struct history_maker *m, const struct posix_event *e)
@@ -446,15 +453,22 @@ static void allocated(struct history_maker *m, const struct posix_event *e)
 	}
 	uint64_t after = live_size(m->h, object);
 	if (mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE))
-		size_add(m, object, after, true);
+		size_add(m, object, after, true, true);
 	else if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) {
 		uint64_t to = min(e->offset + e->len, after);
 
 		if (e->offset < to)
 			written(m, object, e->offset, to, before);
 	} else if (after > before) {
-		size_add(m, object, after, true);
+		size_add(m, object, after, true, false);
 	}
+}
+
+static void part_add(struct history_maker *m, struct change c)
+{
+	uint32_t n = metadata_add(m, c);
+
+	vec_push(&object_of(m->h, c.object)->parts, n);
 }
 
 static void attributed(struct history_maker *m, const struct posix_event *e)
@@ -474,7 +488,7 @@ static void attributed(struct history_maker *m, const struct posix_event *e)
 		c.uid = (uint32_t)e->offset;
 		c.gid = (uint32_t)e->len;
 	}
-	metadata_add(m, c);
+	part_add(m, c);
 }
 
 static void xattributed(struct history_maker *m, const struct posix_event *e)
@@ -482,12 +496,11 @@ static void xattributed(struct history_maker *m, const struct posix_event *e)
 	uint64_t object = known(m, e->ino);
 
 	if (object)
-		metadata_add(m, (struct change){ .kind = CHANGE_XATTR,
-						 .object = object,
-						 .name = e->name,
-						 .value = e->op == POSIX_SETXATTR ? e->payload
-										  : NULL,
-						 .value_len = e->payload_len });
+		part_add(m, (struct change){ .kind = CHANGE_XATTR,
+					     .object = object,
+					     .name = e->name,
+					     .value = e->op == POSIX_SETXATTR ? e->payload : NULL,
+					     .value_len = e->payload_len });
 }
 
 static void sync_object(struct history_maker *m, const struct posix_event *e)
@@ -549,6 +562,24 @@ static int follow(struct history_maker *m, struct err *err)
 
 /* ---- life ---- */
 
+static int by_time(const void *a, const void *b, void *ctx)
+{
+	const struct history *h = ctx;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	uint64_t at_x = h->changes.v[x].durable_at, at_y = h->changes.v[y].durable_at;
+
+	return at_x != at_y ? (at_x > at_y) - (at_x < at_y) : (x > y) - (x < y);
+}
+
+static void sort_settled(struct history *h)
+{
+	for (uint32_t i = 0; i < h->changes.n; i++)
+		if (h->changes.v[i].durable_at != UINT64_MAX)
+			vec_push(&h->settled, i);
+	if (h->settled.n)
+		qsort_r(h->settled.v, h->settled.n, sizeof(*h->settled.v), by_time, h);
+}
+
 static void nothing(void *ctx, const struct pending_op *op)
 {
 	(void)ctx;
@@ -576,6 +607,7 @@ int history_new(const struct trace *t, const struct history_opts *opts, struct h
 		h.before = reffs_save(h.base);
 		rc = follow(&m, err);
 	}
+	sort_settled(&h);
 	if (m.pending) {
 		pending_cut(m.pending, NULL, nothing, nothing, NULL);
 		pending_free(m.pending);
@@ -596,10 +628,11 @@ void history_release(struct history *h)
 		free(h->changes.v[i].needs);
 	vec_release(&h->changes);
 	for (size_t i = 0; i < h->objects.n; i++) {
-		vec_release(&h->objects.v[i].data);
+		vec_release(&h->objects.v[i].parts);
 		vec_release(&h->objects.v[i].waiting);
 	}
 	vec_release(&h->objects);
+	vec_release(&h->settled);
 	for (size_t i = 0; i < h->kept.n; i++)
 		reffs_state_unref(h->kept.v[i]);
 	vec_release(&h->kept);

@@ -2,17 +2,17 @@
 /*
  * history.h - what an application did to a directory, as changes that a power cut may take back.
  *
- * A trace of calls (core/posix.h) becomes a list of changes. Each knows which earlier ones it cannot
- * be without, and at which call of the trace it became durable under the profile. Both follow from
- * the trace alone, so they are computed once; what may be lost at a crash point is then a matter
- * of looking.
+ * A trace of calls (core/posix.h) becomes a list of changes. Each knows which earlier ones it
+ * cannot be without, and at which call of the trace it became durable under the profile. Both
+ * follow from the trace alone, so they are computed once; what may be lost at a crash point is then
+ * a matter of looking.
  *
  * Objects. Inode numbers are used again by file systems, so each thing that was ever made gets a
  * number of its own here; what was in the directory before the first call has one too.
  *
  * Content. The file as the application saw it after each write is kept (pages are shared), because
- * what a write-back puts on the disk is a page as it is then: of a change in flight, each unit (page
- * or sector) survives or not, and one that survives is the unit as it was after that write.
+ * what a write-back puts on the disk is a page as it is then: of a change in flight, each unit
+ * (page or sector) survives or not, and one that survives is the unit as it was after that write.
  *
  * H1: a change needs only earlier ones. If it is durable at a point, so is all that it needs.
  * H2: what is durable, and any set of other changes that is closed (with a change, all it needs),
@@ -34,7 +34,7 @@ enum change_kind {
 	CHANGE_REMOVE, /* a name goes */
 	CHANGE_RENAME,
 	CHANGE_SWAP,
-	CHANGE_ATTR,  /* mode or owner */
+	CHANGE_ATTR, /* mode or owner */
 	CHANGE_XATTR,
 	CHANGE_DATA,  /* units of a file */
 	CHANGE_SIZE,  /* a file got longer; where the profile lets that happen without its data */
@@ -43,14 +43,15 @@ enum change_kind {
 
 struct change {
 	enum change_kind kind;
-	uint64_t event;	     /* its number in the trace */
+	uint64_t event;		/* its number in the trace */
 	uint64_t object, other; /* `other`: what a rename replaced, or the second of a swap; or 0 */
-	uint64_t dir, dir2;  /* objects */
+	uint64_t dir, dir2;	/* objects */
 	const char *name, *name2; /* borrowed from the trace */
-	const void *value;   /* of an attribute; NULL: removed */
+	const void *value;	  /* of an attribute; NULL: removed */
 	size_t value_len;
 	uint32_t mode, uid, gid; /* UINT32_MAX: as it is */
-	uint64_t from, to;   /* bytes; of CHANGE_SIZE and CHANGE_RESIZE the size is `to` */
+	bool moves;		 /* RESIZE: content moves, by collapse or insert */
+	uint64_t from, to;	 /* bytes; of CHANGE_SIZE and CHANGE_RESIZE the size is `to` */
 	const struct reffs_inode *content; /* the file after it; of DATA and RESIZE */
 	uint64_t unit_size;
 	uint32_t units;	     /* 1 for all but DATA */
@@ -65,12 +66,12 @@ struct object {
 	uint32_t mode, uid, gid; /* when it was made */
 	uint64_t rdev;
 	const char *target;
-	bool unnamed;	/* made by O_TMPFILE */
-	uint64_t live;	/* its inode in the file system that has all contents; 0: none yet */
-	uint64_t made;	/* the event; UINT64_MAX: it was there before */
+	bool unnamed;	  /* made by O_TMPFILE */
+	uint64_t live;	  /* its inode in the file system that has all contents; 0: none yet */
+	uint64_t made;	  /* the event; UINT64_MAX: it was there before */
 	uint32_t made_by; /* the change that named it first; UINT32_MAX: none */
 	uint32_t cut_by;  /* the last change of its size by force; UINT32_MAX: none */
-	struct vec_of(uint32_t) data;	 /* its changes of content, in order */
+	struct vec_of(uint32_t) parts;	 /* its changes of content and attributes, in order */
 	struct vec_of(uint32_t) waiting; /* those of them that no sync has reached */
 };
 
@@ -84,13 +85,15 @@ struct history {
 	const struct trace *trace;
 	const struct profile *profile;
 	uint32_t unit_size;
-	struct reffs *base;		  /* what states are put together in; objects are its inodes */
-	struct reffs_state *before;	  /* what was there before the first call */
-	struct reffs *live;		  /* every object's content, by name of its number */
+	struct reffs *base;	    /* what states are put together in; objects are its inodes */
+	struct reffs_state *before; /* what was there before the first call */
+	struct reffs *live;	    /* every object's content, by name of its number */
 	struct vec_of(struct reffs_state *) kept; /* states of `live` that changes point into */
 	struct vec_of(struct object) objects;	  /* from REFFS_ROOT_INO on */
 	struct vec_of(struct change) changes;
 	uint64_t units;
+	struct vec_of(uint32_t) settled;       /* changes that are durable at some time, by then */
+	size_t n_applied;		       /* of them, those that `durable` goes up to */
 	struct vec_of(struct durable) durable; /* as far as asked for, ascending */
 	uint64_t skipped; /* events about things that the history does not know */
 	bool maps;	  /* some file was written through a mapping */

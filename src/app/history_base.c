@@ -85,10 +85,13 @@ static int load_entry(struct history_maker *m, int dir, uint64_t parent, const c
 			    .uid = st.st_uid,
 			    .gid = st.st_gid,
 			    .rdev = st.st_rdev,
-			    .made = UINT64_MAX };
+			    .made = UINT64_MAX,
+			    .made_by = UINT32_MAX,
+			    .cut_by = UINT32_MAX };
 	uint64_t object = history_object(m, &o);
-	struct graft_inode g = { object,  o.type,  o.mode, o.uid, o.gid,
-				 o.rdev, S_ISLNK(st.st_mode) ? target : NULL };
+	struct graft_inode g = {
+		object, o.type, o.mode, o.uid, o.gid, o.rdev, S_ISLNK(st.st_mode) ? target : NULL
+	};
 	int rc = graft_make(m->h->base, parent, name, &g);
 	if (rc)
 		return err_set(err, rc, "cannot take %s over", name);

@@ -11,7 +11,7 @@
 
 struct building {
 	struct history *h;
-	uint64_t point;
+	uint64_t now; /* what was durable before this event is in the state already */
 	const struct survivor *v;
 	size_t n;
 };
@@ -64,37 +64,58 @@ static int make(struct building *b, const struct change *c)
 	return graft_make(b->h->base, c->dir, c->name, &g);
 }
 
-/* What O_TMPFILE made and was written before it got a name. */
-static void put_earlier_content(struct building *b, const struct change *c)
+static void put_part(struct building *b, const struct change *c, const uint64_t *units);
+
+/*
+ * An object that has just got its first name: its content and attributes may have been durable
+ * before (a file was synced, its directory not), or have come before the name (O_TMPFILE). What
+ * comes after the name in this very building follows by itself.
+ */
+static void put_earlier(struct building *b, uint32_t maker)
 {
+	const struct change *c = &b->h->changes.v[maker];
 	const struct object *o = &b->h->objects.v[c->object - REFFS_ROOT_INO];
 	size_t k = 0;
 
-	for (size_t i = 0; i < o->data.n; i++) {
-		const struct change *d = &b->h->changes.v[o->data.v[i]];
+	for (size_t i = 0; i < o->parts.n; i++) {
+		uint32_t n = o->parts.v[i];
+		const struct change *d = &b->h->changes.v[n];
 
-		if (d->event >= c->event)
-			break;
-		while (k < b->n && b->v[k].change < o->data.v[i])
+		while (k < b->n && b->v[k].change < n)
 			k++;
-		if (change_is_durable(d, b->point))
-			put_content(b, d, NULL);
-		else if (k < b->n && b->v[k].change == o->data.v[i])
-			put_content(b, d, b->v[k].units);
+		if (d->durable_at < b->now || (n < maker && d->durable_at == b->now))
+			put_part(b, d, NULL);
+		else if (n < maker && k < b->n && b->v[k].change == n)
+			put_part(b, d, b->v[k].units);
 	}
 }
 
-static void put(struct building *b, const struct change *c, const uint64_t *units)
+static void put_part(struct building *b, const struct change *c, const uint64_t *units)
 {
 	struct reffs *r = b->h->base;
 
+	if (c->kind == CHANGE_ATTR)
+		(void)graft_attr(r, c->object, c->mode, c->uid, c->gid);
+	else if (c->kind == CHANGE_XATTR)
+		(void)graft_xattr(r, c->object, c->name, c->value, c->value_len);
+	else
+		put_content(b, c, units);
+}
+
+/* What cannot be put (a file that is not there any more is written) has nothing to be seen of. */
+static void put(struct building *b, uint32_t change, const uint64_t *units)
+{
+	const struct change *c = &b->h->changes.v[change];
+	struct reffs *r = b->h->base;
+
 	switch (c->kind) {
-	case CHANGE_MAKE:
-		(void)make(b, c);
-		break;
 	case CHANGE_LINK:
-		if (graft_link(r, c->dir, c->name, c->object) == -ENOENT && make(b, c) == 0)
-			put_earlier_content(b, c);
+		if (graft_link(r, c->dir, c->name, c->object) != -ENOENT)
+			break;
+		/* fall through */
+	case CHANGE_MAKE:
+		if (make(b, c) == 0)
+			put_earlier(b, change);
 		break;
 	case CHANGE_REMOVE:
 		(void)graft_unlink(r, c->dir, c->name);
@@ -103,38 +124,36 @@ static void put(struct building *b, const struct change *c, const uint64_t *unit
 	case CHANGE_SWAP:
 		(void)graft_rename(r, c->dir, c->name, c->dir2, c->name2, c->kind == CHANGE_SWAP);
 		break;
-	case CHANGE_ATTR:
-		(void)graft_attr(r, c->object, c->mode, c->uid, c->gid);
-		break;
-	case CHANGE_XATTR:
-		(void)graft_xattr(r, c->object, c->name, c->value, c->value_len);
-		break;
 	default:
-		put_content(b, c, units);
+		put_part(b, c, units);
 	}
 }
 
-/* The durable state from the end of `event` on, which is the next one after those that are kept. */
-static void extend_durable(struct history *h, uint64_t event)
+/* Applies what becomes durable with the next event at which anything does. */
+static void extend_durable(struct history *h)
 {
-	struct building b = { .h = h, .point = event + 1 };
+	uint64_t event = h->changes.v[h->settled.v[h->n_applied]].durable_at;
+	struct building b = { .h = h, .now = event };
 
 	reffs_restore(h->base, h->durable.n ? h->durable.v[h->durable.n - 1].state : h->before);
-	for (size_t i = 0; i < h->changes.n && h->changes.v[i].event <= event; i++)
-		if (h->changes.v[i].durable_at == event)
-			put(&b, &h->changes.v[i], NULL);
+	for (; h->n_applied < h->settled.n; h->n_applied++) {
+		uint32_t n = h->settled.v[h->n_applied];
+
+		if (h->changes.v[n].durable_at != event)
+			break;
+		put(&b, n, NULL);
+	}
 	vec_push(&h->durable, (struct durable){ event, reffs_save(h->base) });
 }
 
 static struct reffs_state *durable_at(struct history *h, uint64_t point)
 {
-	struct reffs_state *s = h->before;
-	size_t low = 0, high = h->durable.n;
+	size_t low = 0, high;
 
-	while (h->next_sync < h->syncs.n && h->syncs.v[h->next_sync] < point)
-		extend_durable(h, h->syncs.v[h->next_sync++]);
-	high = h->durable.n;
-	while (low < high) {
+	while (h->n_applied < h->settled.n &&
+	       h->changes.v[h->settled.v[h->n_applied]].durable_at < point)
+		extend_durable(h);
+	for (high = h->durable.n; low < high;) {
 		size_t mid = (low + high) / 2;
 
 		if (h->durable.v[mid].event < point)
@@ -142,9 +161,7 @@ static struct reffs_state *durable_at(struct history *h, uint64_t point)
 		else
 			high = mid;
 	}
-	if (low)
-		s = h->durable.v[low - 1].state;
-	return s;
+	return low ? h->durable.v[low - 1].state : h->before;
 }
 
 struct reffs_state *history_build(struct history *h, uint64_t point, const struct survivor *v,
@@ -154,6 +171,6 @@ struct reffs_state *history_build(struct history *h, uint64_t point, const struc
 
 	reffs_restore(h->base, durable_at(h, point));
 	for (size_t i = 0; i < n; i++)
-		put(&b, &h->changes.v[v[i].change], v[i].units);
+		put(&b, v[i].change, v[i].units);
 	return reffs_save(h->base);
 }

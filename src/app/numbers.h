@@ -9,7 +9,7 @@
 struct numbers {
 	struct number_slot {
 		uint64_t key, value; /* key 0: empty */
-	} *v;
+	} * v;
 	size_t n, size; /* a power of two, or 0 */
 };
 
