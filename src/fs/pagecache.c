@@ -2,8 +2,10 @@
 /*
  * pagecache.c - where pages come from, and which one goes when there are too many.
  *
- * Memory is taken in slabs of some megabytes, which the kernel can back with huge pages; pages
- * come from a slab's list of free ones, and a slab that is empty goes back if another has room.
+ * Memory is taken in slabs of some megabytes; pages come from a slab's list of free ones. Memory
+ * that is new costs far more than copying a page, so some slabs are kept when they are empty: what
+ * writes and syncs in turn never waits for the kernel. (Huge pages were tried: where they must be
+ * put together first, they cost more than they save.)
  *
  * The cache's lock guards slabs, the count, and the order of use; it is held for short times, and
  * never while content is read or written. The order of locks is: a file's, then the cache's.
@@ -20,17 +22,19 @@
 #include "fs/pagecache_impl.h"
 
 enum {
-	SLAB_SIZE = 2 << 20, /* a huge page */
+	SLAB_SIZE = 2 << 20,
 	SLAB_PAGES_MIN = 8,
 	PAGE_SIZE_MAX = 1 << 20,
-	EVICT_LOOK = 64, /* pages that are looked at before the bound is passed */
-	EVICT_MAX = 4,	 /* pages that one call evicts: more than it needs, to come back */
+	EMPTY_MAX = 128 << 20, /* bytes of slabs that are kept without a page in use */
+	EVICT_LOOK = 64,       /* pages that are looked at before the bound is passed */
+	EVICT_MAX = 4,	       /* pages that one call evicts: more than it needs, to come back */
 };
 
 struct slab {
 	struct slab *prev, *next; /* those with free pages */
 	struct page *free;
-	uint32_t used, n;
+	uint32_t used;
+	size_t size;
 	unsigned char *data;
 	unsigned char *pages;
 };
@@ -39,6 +43,7 @@ struct pagecache {
 	struct pagecache_opts opts;
 	pthread_mutex_t lock;
 	struct slab *partial;
+	size_t empty; /* bytes */
 	uint64_t held;
 	size_t page_stride;	      /* bytes of a struct page */
 	struct page *newest, *oldest; /* only if pages are evicted */
@@ -77,7 +82,8 @@ int pagecache_new(const struct pagecache_opts *opts, struct pagecache **out, str
 
 static void slab_free(struct slab *s)
 {
-	free(s->data);
+	if (s->data != MAP_FAILED)
+		munmap(s->data, s->size);
 	free(s->pages);
 	free(s);
 }
@@ -141,14 +147,13 @@ static int slab_new(struct pagecache *c)
 	size_t size = (size_t)n * c->opts.page_size;
 	struct slab *s = xcalloc(1, sizeof(*s));
 
-	s->n = n;
-	s->data = aligned_alloc(SLAB_SIZE, size);
+	s->size = size;
+	s->data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	s->pages = calloc(n, c->page_stride);
-	if (!s->data || !s->pages) {
+	if (s->data == MAP_FAILED || !s->pages) {
 		slab_free(s);
 		return -ENOMEM;
 	}
-	madvise(s->data, size, MADV_HUGEPAGE); /* faster, where the kernel has them */
 	for (uint32_t i = n; i--;) {
 		struct page *p = (struct page *)(void *)(s->pages + i * c->page_stride);
 
@@ -158,6 +163,7 @@ static int slab_new(struct pagecache *c)
 		s->free = p;
 	}
 	partial_add(c, s);
+	c->empty += size;
 	return 0;
 }
 
@@ -170,7 +176,8 @@ static int slab_take(struct pagecache *c, struct page **out)
 	struct slab *s = c->partial;
 	*out = s->free;
 	s->free = (*out)->list;
-	s->used++;
+	if (!s->used++)
+		c->empty -= s->size;
 	if (!s->free)
 		partial_remove(c, s);
 	return 0;
@@ -185,11 +192,14 @@ static void slab_give(struct pagecache *c, struct page *p)
 	p->list = s->free;
 	p->file = NULL;
 	s->free = p;
-	s->used--;
-	if (!s->used && (s->prev || s->next)) {
-		partial_remove(c, s);
-		slab_free(s);
+	if (--s->used)
+		return;
+	if (c->empty < EMPTY_MAX) {
+		c->empty += s->size;
+		return;
 	}
+	partial_remove(c, s);
+	slab_free(s);
 }
 
 /* ---- the order of use ---- */

@@ -13,12 +13,13 @@
  *     on how large the file is. (Zeros in a range cost what is held there; many separate ranges
  *     of zeros in one file that wait for a sync are an array, which is searched and shifted.)
  *
- * A file is used by one thread at a time (the caller has a lock for each); different files may be
- * used at the same time. With a bound, the least recently used page of any file is evicted: it is
- * written to its file by the caller, as memory pressure would make a kernel do. That file may be in
- * use by another thread; so its lock is tried, never waited for, and a page whose file is busy
- * stays. The bound can therefore be passed for a moment, if the oldest pages all belong to files
- * in use or cannot be written; later calls evict what is too much.
+ * A file is changed by one thread at a time (the caller has a lock for each), and then no other
+ * uses it; while none does, many may read and ask about it, if `fill` can be called by many.
+ * Different files may be used at the same time. With a bound, the least recently used page of any
+ * file is evicted: it is written to its file by the caller, as memory pressure would make a kernel
+ * do. That file may be in use by another thread; so its lock is tried, never waited for, and a page
+ * whose file is busy stays. The bound can therefore be passed for a moment, if the oldest pages all
+ * belong to files in use or cannot be written; later calls evict what is too much.
  */
 #ifndef FS_PAGECACHE_H
 #define FS_PAGECACHE_H
@@ -59,8 +60,8 @@ struct pagefile_ops {
 	int (*zero)(void *ctx, uint64_t offset, uint64_t len);
 	/*
 	 * The lock that guards this file, for evicting a page while another file is written:
-	 * true if it was free and is now held. Called inside the cache, so it must neither wait
-	 * nor call back. NULL: only calls about this file evict its pages.
+	 * true if it was free and is now held, for changing. Called inside the cache, so it must
+	 * neither wait nor call back. NULL: only calls about this file evict its pages.
 	 */
 	bool (*trylock)(void *ctx);
 	void (*unlock)(void *ctx);

@@ -64,7 +64,7 @@ void pending_add(struct pending *l, const struct pending_op *op);
 typedef void (*pending_fn)(void *ctx, const struct pending_op *op);
 
 /*
- * A sync of `ino`, which has unsynced data or not (that decides whether a sync does anything under
+ * A sync of `ino`, which has unsynced data or size or not (it decides if a sync does anything under
  * PROFILE_ALL; a `data_only` one needs data, or a file that is new). What becomes durable leaves
  * the log, in order, each with a call of `durable`, which must not use the log and may be NULL.
  */
