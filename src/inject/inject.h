@@ -35,7 +35,10 @@ enum fault_pages {
 	FAULT_PAGES_LAST,
 	FAULT_PAGES_FIRST_HALF,
 	FAULT_PAGES_LAST_HALF,
-	FAULT_PAGES_RANDOM
+	FAULT_PAGES_RANDOM,
+	FAULT_PAGES_FIRST_AND_LAST,
+	FAULT_PAGES_INTERLEAVED, /* every other one, from the first */
+	FAULT_PAGES_LISTED,
 };
 
 /* What else survives a crash or a clearing, of what was not synced. */
@@ -51,21 +54,27 @@ enum fault_survive {
 struct path_match {
 	enum { PATH_ANY, PATH_EXACT, PATH_GLOB, PATH_REGEX } kind;
 	char *text;
-	void *regex; /* compiled */
+	void *regex; /* compiled, with what it needs */
 };
+
+struct fault_numbers vec_of(uint64_t);
 
 struct fault {
 	enum fault_type type;
-	enum posix_op op; /* POSIX_OP_END: any */
-	struct path_match from, to;
-	bool after;			 /* timing */
-	uint64_t occurrence;		 /* the n-th, from 1 */
-	uint64_t until;			 /* and all following up to this one; 0: only that one */
-	bool crash;			 /* the mount ends as well */
-	struct vec_of(uint64_t) persist; /* which parts or operations, from 1 */
-	uint64_t parts;			 /* equal ones */
-	struct vec_of(uint64_t) parts_bytes;
-	enum fault_pages pages;
+	enum posix_op op;	      /* POSIX_OP_END: any */
+	struct path_match from, to;   /* of symlink, `from` is the text it holds, `to` its name */
+	bool after;		      /* timing */
+	uint64_t occurrence;	      /* the n-th, from 1; of FAULT_TORN_SEQ, the n-th run */
+	uint64_t until;		      /* and all following up to this one; 0: only that one */
+	bool crash;		      /* the mount ends as well */
+	bool returns;		      /* and the operation returns to its caller before it does */
+	struct fault_numbers persist; /* which parts or operations, from 1, ascending */
+	uint64_t parts;		      /* equal ones; what is over belongs to the last */
+	struct fault_numbers parts_bytes;
+	struct path_match file; /* FAULT_SYNC: whose pages; PATH_ANY: of the operation's file */
+	enum fault_pages pages; /* which of the file's unsynced ones, in order of offset */
+	struct fault_numbers page_list; /* FAULT_PAGES_LISTED, from 1, ascending */
+	bool others;			/* FAULT_SYNC: all other files become durable as well */
 	enum fault_survive survive;
 	struct path_match survivors;
 	uint64_t seed;
@@ -73,11 +82,26 @@ struct fault {
 	bool keep_dirty; /* of a failed sync: pages stay dirty, and a later sync writes them */
 	uint64_t bytes;
 	uint64_t delay_ms;
-	uint64_t id;   /* given by the set, from 1 */
-	uint64_t seen; /* matching operations so far */
-	bool done;
-	struct strbuf text; /* as it was given, for reports */
+	uint64_t id;	    /* given by the set, from 1 */
+	uint64_t seen;	    /* matching operations so far */
+	bool done;	    /* it cannot happen any more */
+	struct strbuf text; /* as it was given, as words of `outage ctl`, for reports */
 };
+
+void fault_free(struct fault *f); /* NULL is fine */
+const char *fault_type_name(enum fault_type type);
+
+/*
+ * FAULT_TORN_OP: the parts of a write of `len` bytes that are durable, as ranges in it. False, and
+ * nothing is called, if the write has another length than the parts have together; then LazyFS does
+ * not tear it either.
+ */
+bool fault_tear(const struct fault *f, uint64_t len,
+		void (*durable)(void *ctx, uint64_t offset, uint64_t len), void *ctx);
+/* FAULT_SYNC: whether of a file's `n` unsynced pages the i-th, from 0, becomes durable. */
+bool fault_wants_page(const struct fault *f, uint64_t i, uint64_t n);
+/* For FAULT_SURVIVE_LISTED, and for the files of FAULT_SYNC. PATH_ANY matches everything. */
+bool path_matches(const struct path_match *m, const char *path);
 
 struct inject; /* a set of faults */
 
@@ -86,10 +110,13 @@ void inject_free(struct inject *s);
 
 /*
  * Adds a checked fault, which the set then owns. Fails if it conflicts with another (two that tear
- * the same file) or makes no sense (persist a part that there is not).
+ * the same file) or makes no sense (persist a part that there is not); then it is the caller's
+ * still.
  */
 int inject_add(struct inject *s, struct fault *f, uint64_t *id, struct err *err) must_check;
 int inject_remove(struct inject *s, uint64_t id, struct err *err) must_check;
+/* In order of their numbers. `fn` must not use the set; if it gives something else than 0, that is
+ * it. */
 int inject_each(struct inject *s, int (*fn)(void *ctx, const struct fault *f), void *ctx);
 
 /* An operation, as the mount sees it. Paths are relative to the mount, without a slash in front. */
@@ -99,7 +126,7 @@ struct inject_op {
 	uint64_t offset, len;
 };
 
-/* What to do, in this order. */
+/* What to do, in this order. `sync` comes first, unless its timing is after. */
 struct inject_action {
 	uint64_t delay_ms;
 	bool clear_before, crash_before;
@@ -108,23 +135,32 @@ struct inject_action {
 	bool keep_dirty;     /* with a failing sync */
 	int64_t short_bytes; /* -1: all */
 	struct fault *tear;  /* of this write, the parts that `tear` says are durable; then crash */
-	bool durable;	     /* torn-seq: this operation goes to the durable content at once */
-	struct fault *sync;  /* make durable what it says */
-	bool clear_after, crash_after;
-	uint64_t fired; /* the fault that did it, for the log; 0: none */
+	struct fault *misfit; /* should have torn this write, but its parts are of another length */
+	bool durable;	      /* torn-seq: this operation goes to the durable content at once */
+	/*
+	 * torn-seq, before the operation is done: what the file holds in this range, no byte more,
+	 * becomes durable. It is the first write of a run, which is one only with its second.
+	 */
+	uint64_t first_offset, first_len; /* no length: nothing does */
+	struct fault *sync;		  /* make durable what it says */
+	bool clear_after, crash_after;	  /* crash_after is set with `tear` as well */
+	uint64_t fired;			  /* the fault that did it, for the log; 0: none */
 };
 
 /* Whether any fault could match: cheap, for the way of every operation. */
 bool inject_armed(const struct inject *s);
-/* Counts the operation, and tells what to do. */
+/*
+ * Counts the operation, and tells what to do. Faults in the answer live as long as the set, also if
+ * they are removed meanwhile; of them, only what was given may be read.
+ */
 void inject_ask(struct inject *s, const struct inject_op *op, struct inject_action *out);
 
 /* ---- where faults and commands come from ---- */
 
 /* What a LazyFS configuration file says; with our own keys where LazyFS has none. */
 struct inject_config {
-	char *fifo, *fifo_completed;
-	char *logfile;
+	char *fifo, *fifo_completed; /* NULL: not said; LazyFS's default is faults.fifo */
+	char *logfile;		     /* NULL: none */
 	bool log_all;
 	bool evict;
 	uint64_t cache_bytes; /* 0: not said */
@@ -138,13 +174,17 @@ struct inject_config {
 /* `root` and `mnt` are cut from the front of paths that are given absolute. */
 int inject_config_read(const char *path, const char *root, const char *mnt,
 		       struct inject_config *out, struct err *err) must_check;
+/* The same for a text that is there already; `path` is for messages. */
+int inject_config_parse(const char *text, size_t len, const char *path, const char *root,
+			const char *mnt, struct inject_config *out, struct err *err) must_check;
 void inject_config_release(struct inject_config *c);
 
 enum command_kind {
-	COMMAND_FAULT, /* add `fault`; a crash without an operation to wait for happens now */
+	COMMAND_FAULT, /* add `fault` */
 	COMMAND_CLEAR,
 	COMMAND_CRASH,
 	COMMAND_CHECKPOINT, /* everything becomes durable */
+	COMMAND_SYNC,	    /* what `fault` says becomes durable now */
 	COMMAND_USAGE,
 	COMMAND_REPORT, /* what is unsynced */
 	COMMAND_FAULTS, /* list them */
@@ -158,15 +198,15 @@ enum command_kind {
 
 struct inject_command {
 	enum command_kind kind;
-	struct fault *fault; /* COMMAND_FAULT; and what survives, for CLEAR and CRASH; or NULL */
+	struct fault *fault; /* FAULT, SYNC; for CLEAR and CRASH what survives, or NULL */
 	uint64_t id;
 	char *name;   /* of a snapshot */
-	char *answer; /* what LazyFS writes when it is done: "finished::clear-cache" */
+	char *answer; /* what LazyFS writes when it is done: "finished::clear-cache"; or NULL */
 };
 
 /* A line of LazyFS's FIFO, "lazyfs::clear-cache". */
-int command_parse_lazyfs(const char *line, const char *root, const char *mnt, struct inject_command *out,
-			 struct err *err) must_check;
+int command_parse_lazyfs(const char *line, const char *root, const char *mnt,
+			 struct inject_command *out, struct err *err) must_check;
 /* Words of `outage ctl`, "torn-op file=a.log parts=3 persist=1,3". */
 int command_parse(char *const *words, size_t n, const char *root, const char *mnt,
 		  struct inject_command *out, struct err *err) must_check;

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * forget_impl.h - what the files of the mount that forgets share; forget.h says what it is.
+ *
+ * Locks, in the order in which they are taken:
+ *
+ *	gate    every request holds it shared while it works; losing everything, or a snapshot,
+ *	        takes it alone. Nobody waits for the kernel while holding it.
+ *	names   changes of names and attributes that wait for a sync, and the log of them; not taken
+ *	        by profiles whose metadata is durable at once
+ *	node    the data of one file and its live times
+ *	table   the table of nodes, their names and their descriptors; short
+ *
+ * The kernel is told to forget something (forget_tell) with no lock held, and never by a request
+ * before it was answered: the kernel may hold a lock of its own for that request.
+ */
+#ifndef FUSE_FORGET_IMPL_H
+#define FUSE_FORGET_IMPL_H
+
+#define FUSE_USE_VERSION 312
+
+#include <fuse3/fuse_lowlevel.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+
+#include "base/vec.h"
+#include "core/trace_file.h"
+#include "fs/pending.h"
+#include "fuse/forget.h"
+
+#define STASH_NAME ".outage-stash"
+
+/* ---- nodes: what the kernel, the log or unsynced data still needs of an inode ---- */
+
+struct node_name {
+	struct node *parent; /* which stays as long as this name is known */
+	char *name;
+};
+
+struct node {
+	/* never change */
+	uint64_t dev, ino;
+	mode_t type;
+
+	/* table lock */
+	struct node *hash_next;
+	uint64_t nlookup; /* as often as the kernel knows it */
+	uint64_t refs;	  /* names below it, the log, requests at work */
+	struct vec_of(struct node_name) names;
+	struct node *clock_prev, *clock_next; /* those with a descriptor; NULL: none */
+	void *handle;			      /* to open it again without a name */
+	bool dead;			      /* it is being released */
+	bool abandoned;			      /* it is not in the table any more */
+	bool gone;			      /* it has no name: its descriptor must stay */
+
+	/* the descriptor (O_PATH); closed only under the table lock, and if nobody pins it */
+	atomic_int pins;
+	int fd;
+	atomic_bool used;
+
+	atomic_uint stash_links; /* links that are only in the stash */
+
+	/* node lock */
+	pthread_mutex_t lock;
+	int data; /* descriptor of ROOT's file, or -1 */
+	bool data_rw;
+	struct pagefile *pf;		      /* NULL: nothing was written */
+	struct file_ctx *file;		      /* what `pf` knows of it */
+	struct node *dirty_prev, *dirty_next; /* those with `pf`; guarded by the dirty lock */
+	bool times;			      /* the two below are newer than ROOT's */
+	struct timespec mtime, ctime;
+	uint64_t opens;
+	bool was_truncated;   /* to nothing, since it was last written out */
+	bool flush;	      /* its data comes with the next metadata */
+	bool sized;	      /* its size changed, which metadata that becomes durable includes */
+	atomic_uint setid;    /* set-id bits that a write may have to take away */
+	atomic_bool live;     /* `pf` or `times` is set: attributes are not ROOT's */
+	atomic_bool dropping; /* the kernel is being told: pages that it writes back are lost */
+};
+
+struct node_list vec_of(struct node *);
+struct undo_list vec_of(struct undo *);
+
+/* ---- undo: how an operation of the log is taken back ---- */
+
+struct undo {
+	uint64_t seq; /* names what it put into the stash */
+	enum pending_kind kind;
+	bool is_dir;
+	bool stashed; /* what it removed or replaced is in the stash */
+	uint64_t ino, other;
+	uint64_t dir[2];
+	char *name[2];
+	/* the old attributes */
+	uint32_t mode, uid, gid;
+	struct timespec atime, mtime;
+	/* the old value; NULL: there was none */
+	char *xattr;
+	void *value;
+	size_t value_len;
+	/* while it is in the log: directories, and what it is about */
+	struct node *nodes[4];
+};
+
+/* Where undoing happens: in ROOT, by the server or after it; or in a copy of it. */
+struct undo_place {
+	int stash;
+	bool copy; /* inodes have other numbers here */
+	/* A new descriptor (O_PATH) of an inode, or -errno. */
+	int (*open)(struct undo_place *p, uint64_t ino);
+	/* `ino` lost the name, or (`made`) got it. */
+	void (*named)(struct undo_place *p, uint64_t ino, uint64_t dir, const char *name,
+		      bool made);
+};
+
+/* Something that the kernel has to forget. */
+struct told {
+	struct node *node; /* referenced */
+	char *name;	   /* an entry of it; NULL: its attributes and data */
+};
+struct told_list vec_of(struct told);
+
+struct forget {
+	struct forget_opts opts; /* with strings of its own */
+	char *root_path, *mnt_path, *fsname;
+	int root_fd;
+	int stash_fd; /* -1: none yet */
+	uint64_t dev; /* of ROOT; on other devices nothing waits */
+	struct inject *faults;
+	struct pagecache *cache;
+
+	struct fuse_session *se;
+	bool mounted, signals;
+	pthread_t server; /* in forget_serve() */
+	atomic_bool serving;
+	bool has_waker;
+	pthread_t waker; /* ends the server's waiting */
+	int guardian;	 /* a pipe that our guardian reads */
+
+	pthread_rwlock_t gate;
+	atomic_bool dead; /* it crashed: nothing is done any more */
+	pthread_mutex_t wait_lock;
+	pthread_cond_t wait_cond; /* `dead` was set: delays end */
+
+	/* names lock */
+	pthread_mutex_t names;
+	struct pending *log; /* NULL: metadata is durable at once */
+	int journal;
+	uint64_t journal_size, journal_limit;
+	uint64_t seq;
+	struct strbuf record;
+
+	/* table lock */
+	pthread_mutex_t table;
+	struct node **buckets;
+	size_t n_buckets, n_nodes;
+	struct node *abandoned; /* nodes that are not of this ROOT any more */
+	struct node *clock;	/* a ring */
+	size_t n_fds, fds_max;
+	atomic_size_t n_data;
+	size_t data_max;
+	bool handles; /* inodes can be opened by handle */
+	struct node root;
+
+	pthread_mutex_t dirty;
+	struct node *dirty_first;
+	struct vec_of(struct node *) sized; /* those with that mark, referenced */
+
+	/* what is told about */
+	atomic_uint_fast64_t number;
+	bool watch; /* every operation has to be described: trace or log */
+	pthread_mutex_t trace_lock;
+	struct trace_writer *trace;
+	uint64_t trace_start;
+	atomic_uint_fast64_t lost_count; /* how often everything was lost */
+	pthread_mutex_t command;	 /* one command at a time */
+};
+
+static inline struct forget *forget_of(fuse_req_t req)
+{
+	return fuse_req_userdata(req);
+}
+
+/* ---- forget_node.c ---- */
+
+void node_table_init(struct forget *f);
+void node_table_release(struct forget *f);
+void node_init(struct node *n, uint64_t dev, uint64_t ino, mode_t type);
+static inline struct node *node_of(struct forget *f, fuse_ino_t id)
+{
+	return id == FUSE_ROOT_ID ? &f->root : (struct node *)(uintptr_t)id;
+}
+static inline fuse_ino_t node_id(struct forget *f, const struct node *n)
+{
+	return n == &f->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)n;
+}
+/*
+ * The node of an inode, made if it is not there. Takes the descriptor. `nlookup` more are known to
+ * the kernel; with 0 the caller has a reference.
+ */
+struct node *node_adopt(struct forget *f, int fd, const struct stat *st, struct node *parent,
+			const char *name, unsigned nlookup);
+/* A reference, or NULL if it is not known. */
+struct node *node_find(struct forget *f, uint64_t dev, uint64_t ino);
+void node_ref(struct forget *f, struct node *n);
+void node_unref(struct forget *f, struct node *n);
+void node_forget(struct forget *f, struct node *n, uint64_t nlookup);
+/* The descriptor, which stays open until it is unpinned; or -errno. */
+int node_pin(struct forget *f, struct node *n);
+void node_unpin(struct node *n);
+static inline void node_cleanup_pin(struct node **n)
+{
+	if (*n)
+		node_unpin(*n);
+}
+/* It is about to lose its last name, or did not. */
+void node_gone(struct forget *f, struct node *n, bool gone);
+void node_named(struct forget *f, struct node *n, struct node *parent, const char *name);
+void node_unnamed(struct forget *f, struct node *n, struct node *parent, const char *name);
+/* ROOT becomes another: what is known by number is not the same any more. */
+void node_abandon_all(struct forget *f);
+/* The path from the mount, with `name` behind it if there is one. */
+void node_path(struct forget *f, struct node *n, const char *name, struct strbuf *out);
+
+/* ---- forget_call.c: what every request does ---- */
+
+struct call {
+	struct forget *f;
+	fuse_req_t req;
+	struct posix_event ev;
+	struct node *node, *node2;
+	struct inject_action act;
+	bool inside; /* holds the gate */
+	bool watched;
+	uint64_t start_ns;
+	char *from, *to;
+	struct told_list told;
+};
+
+/* The operation; `node` is the object or the directory of `name`. */
+struct call_what {
+	enum posix_op op;
+	struct node *node, *node2;
+	const char *name, *name2;
+	uint64_t offset, len;
+	uint32_t arg, flags;
+	const void *payload;
+	size_t payload_len;
+};
+
+/* 0: go on, inside the gate. Or what to answer. call_end() must follow, whatever this gives. */
+int call_begin(struct call *c, fuse_req_t req, const struct call_what *w) must_check;
+/* Leaves the gate. Gives what to answer: `rc`, or that the mount crashed. */
+int64_t call_end(struct call *c, int64_t rc) must_check;
+/* After the answer: the kernel is told. */
+void call_done(struct call *c);
+/* The simple answer, with all three. */
+void call_reply(struct call *c, int64_t rc);
+void forget_log(struct forget *f, const char *fmt, ...) printf_like(2, 3);
+uint64_t forget_clock_ns(void); /* since 1970 */
+int forget_trace_open(struct forget *f, struct err *err) must_check;
+int forget_trace_close(struct forget *f, struct err *err) must_check;
+
+/* ---- forget_attr.c ---- */
+
+/* What an application sees. */
+int attr_stat(struct forget *f, struct node *n, int fd, struct stat *st) must_check;
+/* How long the kernel may keep them. */
+double attr_keep_s(const struct stat *st);
+/* Who writes to a file, or shortens it, takes set-id bits away. */
+void attr_drop_setid(struct call *c, struct node *n);
+/* From ROOT's values to ours. */
+void attr_overlay(struct forget *f, struct node *n, struct stat *st);
+void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
+		struct fuse_file_info *fi);
+void on_statfs(fuse_req_t req, fuse_ino_t ino);
+void on_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
+void on_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size);
+void on_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t len,
+		 int flags);
+void on_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name);
+
+/* ---- forget_names.c ---- */
+
+void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
+void on_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n);
+void on_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *v);
+void on_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev);
+void on_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
+void on_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name);
+void on_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name);
+void on_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
+void on_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
+void on_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to,
+	       const char *new_name, unsigned flags);
+void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+	       struct fuse_file_info *fi);
+void on_readlink(fuse_req_t req, fuse_ino_t ino);
+
+/* ---- forget_dir.c ---- */
+
+void on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void on_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		    struct fuse_file_info *fi);
+void on_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+/* Whether nothing is in it; or -errno. */
+int dir_is_empty(int dir, const char *name);
+/* Hidden from the mount: the stash. */
+bool name_is_hidden(const struct forget *f, const struct node *parent, const char *name);
+
+/* What lookup, creation and readdirplus answer with. Takes one of nlookup. */
+int entry_of(struct forget *f, struct node *n, int fd, struct stat *st, struct fuse_entry_param *e)
+	must_check;
+int entry_lookup(struct forget *f, struct node *parent, int dir, const char *name,
+		 struct fuse_entry_param *e) must_check;
+
+/* ---- forget_data.c ---- */
+
+void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void on_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void on_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
+	      struct fuse_file_info *fi);
+void on_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
+		  struct fuse_file_info *fi);
+void on_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi);
+void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
+void on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
+
+/* The node lock is held for all of these. */
+/* ROOT's file, for reading or also for writing; or -errno. */
+int data_fd(struct forget *f, struct node *n, bool write) must_check;
+/* Makes `pf`. */
+int data_file(struct forget *f, struct node *n) must_check;
+int data_truncate(struct forget *f, struct node *n, uint64_t size, uint64_t number) must_check;
+void data_touch(struct node *n); /* it changed now */
+/* Makes the content durable, with its times. */
+int data_sync(struct forget *f, struct node *n) must_check;
+bool data_is_dirty(const struct node *n);
+/* What is not durable is lost. */
+void data_drop(struct forget *f, struct node *n);
+/* Nobody has it open any more: what is not needed is closed. */
+void data_idle(struct forget *f, struct node *n);
+void data_release(struct forget *f, struct node *n);
+/* Writes what a torn write left straight to ROOT. */
+int data_write_through(struct forget *f, struct node *n, const void *data, uint64_t offset,
+		       size_t len) must_check;
+/* ---- these take the node lock themselves ---- */
+int data_open_created(struct forget *f, struct node *n, int fd);
+/* The data of a sync, and then what the log says; the gate is held. */
+int data_sync_node(struct forget *f, struct node *n, bool data_only) must_check;
+/* Sizes become durable as metadata does. */
+void data_sync_sizes(struct forget *f);
+/* Every node that has data in memory, each with a reference; the caller drops them. */
+void data_dirty_nodes(struct forget *f, struct node_list *out);
+
+/* ---- forget_log.c: the log of what waits, and its journal; with the names lock ---- */
+
+static inline bool log_waits(const struct forget *f, const struct node *n)
+{
+	return f->log && n->dev == f->dev;
+}
+static inline void names_lock(struct forget *f)
+{
+	if (f->log)
+		pthread_mutex_lock(&f->names);
+}
+static inline void names_unlock(struct forget *f)
+{
+	if (f->log)
+		pthread_mutex_unlock(&f->names);
+}
+/* Before the operation: it is in the journal. Gives its number, or -errno. */
+int log_intend(struct forget *f, struct undo *u) must_check;
+/* It failed, and did nothing. */
+void log_cancel(struct forget *f, struct undo *u);
+/* It is done: `u` is copied to the heap, with references to the nodes, and waits. */
+void log_add(struct forget *f, struct undo *u, struct node *const nodes[4], uint64_t number);
+/* fsync of a node; its data is durable already. */
+void log_sync(struct forget *f, struct node *n, bool data_only, bool had_data);
+void log_sync_all(struct forget *f);
+/* Loses what waits; `keep` as in pending.h. */
+void log_cut(struct forget *f, bool (*keep)(void *ctx, const struct pending_op *op), void *ctx,
+	     struct told_list *told);
+int log_open(struct forget *f, struct err *err) must_check;
+void log_close(struct forget *f);
+void stash_name(uint64_t seq, char out[32]);
+/* Makes the stash, if it is not there yet. */
+int stash_open(struct forget *f, struct err *err) must_check;
+
+/* ---- forget_undo.c ---- */
+
+int undo_apply(const struct undo *u, struct undo_place *p) must_check;
+void undo_encode(const struct undo *u, struct strbuf *out);
+/* Bytes used, 0 if it ends too early, or -EINVAL. `out` has memory of its own. */
+int64_t undo_decode(const void *data, size_t len, struct undo *out) must_check;
+void undo_release(struct undo *u);
+
+/* ---- forget_recover.c ---- */
+
+/* Where each inode of a tree is, kept up to date while it is undone. */
+struct places;
+struct places *places_new(int root);
+void places_free(struct places *p);
+void places_add(struct places *p, uint64_t ino, uint64_t dir, const char *name);
+int places_walk(struct places *p, struct err *err) must_check;
+struct undo_place *places_undo(struct places *p, int stash, bool copy);
+void places_set_root(struct places *p, uint64_t ino);
+/* With the lock of ROOT held. 1: something was undone. */
+int recover_locked(int root_fd, const char *root, struct err *err) must_check;
+/* -EBUSY with a sentence if somebody else has it. */
+int root_lock(int root_fd, const char *root, bool wait, struct err *err) must_check;
+/* Removes what is below `name`, and it. */
+int remove_tree(int dir, const char *name) must_check;
+
+/* ---- forget_lose.c ---- */
+
+enum lose_end { LOSE_GO_ON, LOSE_AND_END };
+/*
+ * Everything that is not durable is lost, but for what `fault` lets survive (NULL: nothing). With
+ * LOSE_AND_END nothing is done any more. The gate must not be held. What the kernel has to be told
+ * goes to `told`.
+ */
+void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
+		 struct told_list *told);
+/* The same, and of one write the parts that `fault` says are durable. */
+void forget_tear(struct forget *f, struct fault *fault, struct node *n, const void *data,
+		 uint64_t offset, size_t len);
+void forget_tell(struct forget *f, struct told_list *told);
+void told_add(struct forget *f, struct told_list *told, struct node *n, const char *name);
+/* Everything that the kernel knows. */
+void told_all(struct forget *f, struct told_list *told);
+/* Makes everything durable; the gate is held. */
+int forget_sync_all(struct forget *f) must_check;
+/* What FAULT_SYNC says, at an operation on `own` (NULL: on none); the gate is held. */
+int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fault) must_check;
+/* Ends forget_serve(), from any thread. */
+void forget_stop(struct forget *f);
+
+/* ---- forget_report.c ---- */
+
+/* What is at risk, in words, a line each. */
+void report_risks(struct forget *f, struct strbuf *text, struct strbuf *json);
+
+/* ---- forget_snapshot.c ---- */
+
+int snapshot_take(struct forget *f, const char *name, struct err *err) must_check;
+int snapshot_rollback(struct forget *f, const char *name, struct told_list *told, struct err *err)
+	must_check;
+int snapshot_list(struct forget *f, struct strbuf *text, struct strbuf *json, struct err *err)
+	must_check;
+
+#endif

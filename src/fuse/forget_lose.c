@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * forget_lose.c - the power cut: what is not durable is lost, but for what a fault lets survive.
+ *
+ * L1: it happens between operations: the gate is taken alone.
+ * L2: the kernel is told afterwards, with no lock held (forget_impl.h says why).
+ */
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/rng.h"
+#include "fuse/forget_impl.h"
+
+/* ---- what the kernel has to forget ---- */
+
+void told_add(struct forget *f, struct told_list *told, struct node *n, const char *name)
+{
+	if (!told)
+		return;
+	node_ref(f, n);
+	vec_push(told, (struct told){ n, name ? xstrdup(name) : NULL });
+}
+
+void told_all(struct forget *f, struct told_list *told)
+{
+	pthread_mutex_lock(&f->table);
+	for (size_t i = 0; i < f->n_buckets; i++)
+		for (struct node *n = f->buckets[i]; n; n = n->hash_next) {
+			n->refs++;
+			vec_push(told, (struct told){ n, NULL });
+			for (size_t k = 0; k < n->names.n; k++) {
+				n->names.v[k].parent->refs++;
+				vec_push(told, (struct told){ n->names.v[k].parent,
+							      xstrdup(n->names.v[k].name) });
+			}
+		}
+	f->root.refs++;
+	vec_push(told, (struct told){ &f->root, NULL });
+	pthread_mutex_unlock(&f->table);
+}
+
+void forget_tell(struct forget *f, struct told_list *told)
+{
+	for (size_t i = 0; i < told->n; i++) {
+		struct node *n = told->v[i].node;
+		char *name = told->v[i].name;
+
+		if (f->dead) {
+			; /* the mount ends, and nothing is cached any more */
+		} else if (name) {
+			fuse_lowlevel_notify_inval_entry(f->se, node_id(f, n), name, strlen(name));
+		} else {
+			atomic_store(&n->dropping, true);
+			fuse_lowlevel_notify_inval_inode(f->se, node_id(f, n), 0, 0);
+			atomic_store(&n->dropping, false);
+		}
+		free(name);
+		node_unref(f, n);
+	}
+	vec_release(told);
+}
+
+/* ---- pages ---- */
+
+struct page_walk {
+	uint64_t page_size;
+	struct vec_of(uint64_t) pages; /* numbers of those that differ, in order */
+	bool other;		       /* holes or a size */
+};
+
+static int collect_pages(void *ctx, const struct pagefile_risk *r)
+{
+	struct page_walk *w = ctx;
+
+	if (r->kind != RISK_DATA) {
+		w->other = true;
+		return 0;
+	}
+	for (uint64_t p = r->offset / w->page_size; p * w->page_size < r->offset + r->len; p++)
+		if (!w->pages.n || vec_last(&w->pages) != p)
+			vec_push(&w->pages, p);
+	return 0;
+}
+
+/* Makes those pages of a node durable that `want` wants; the node lock is held. */
+static int sync_some(struct forget *f, struct node *n,
+		     bool (*want)(void *ctx, uint64_t i, uint64_t n_pages), void *ctx)
+{
+	struct page_walk w = { .page_size = pagecache_opts(f->cache)->page_size };
+	int rc = 0;
+
+	if (!n->pf)
+		return 0;
+	pagefile_risks(n->pf, collect_pages, &w);
+	for (size_t i = 0; !rc && i < w.pages.n; i++)
+		if (want(ctx, i, w.pages.n))
+			rc = pagefile_sync_range(n->pf, w.pages.v[i] * w.page_size, w.page_size);
+	if (!rc && w.other && want(ctx, 0, 1))
+		rc = pagefile_sync_size(n->pf, true);
+	vec_release(&w.pages);
+	return rc;
+}
+
+static bool fault_wants(void *ctx, uint64_t i, uint64_t n_pages)
+{
+	return fault_wants_page(ctx, i, n_pages);
+}
+
+static bool chance(void *ctx, uint64_t i, uint64_t n_pages)
+{
+	(void)i, (void)n_pages;
+	return rng_below(ctx, 2);
+}
+
+static bool is_meant(struct forget *f, const struct fault *fault, struct node *own, struct node *n)
+{
+	auto_strbuf path = STRBUF_INIT;
+
+	if (fault->file.kind == PATH_ANY)
+		return n == own || !own;
+	node_path(f, n, NULL, &path);
+	return path_matches(&fault->file, strbuf_str(&path));
+}
+
+int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fault)
+{
+	struct node_list nodes = { 0 };
+	int rc = 0, one;
+
+	data_dirty_nodes(f, &nodes);
+	for (size_t i = 0; i < nodes.n; i++) {
+		struct node *n = nodes.v[i];
+
+		pthread_mutex_lock(&n->lock);
+		if (is_meant(f, fault, own, n))
+			one = sync_some(f, n, fault_wants, (void *)fault);
+		else
+			one = fault->others ? data_sync(f, n) : 0;
+		pthread_mutex_unlock(&n->lock);
+		rc = rc ? rc : one;
+		node_unref(f, n);
+	}
+	vec_release(&nodes);
+	return rc;
+}
+
+int forget_sync_all(struct forget *f)
+{
+	struct node_list nodes = { 0 };
+	int rc = 0;
+
+	data_dirty_nodes(f, &nodes);
+	for (size_t i = 0; i < nodes.n; i++) {
+		struct node *n = nodes.v[i];
+		int one;
+
+		pthread_mutex_lock(&n->lock);
+		one = data_sync(f, n);
+		pthread_mutex_unlock(&n->lock);
+		if (one) {
+			auto_strbuf path = STRBUF_INIT;
+
+			node_path(f, n, NULL, &path);
+			forget_log(f, "%s could not be written: %s", strbuf_str(&path),
+				   strerror(-one));
+			rc = rc ? rc : one;
+		}
+		node_unref(f, n);
+	}
+	vec_release(&nodes);
+	if (f->log) {
+		names_lock(f);
+		log_sync_all(f);
+		names_unlock(f);
+	}
+	if (f->opts.real_sync && syncfs(f->root_fd))
+		rc = rc ? rc : -errno;
+	return rc;
+}
+
+/* ---- losing ---- */
+
+struct survival {
+	struct forget *f;
+	const struct fault *fault; /* NULL: nothing survives */
+	struct rng rng;
+};
+
+static bool slot_matches(struct survival *s, const struct pending_op *op, int slot)
+{
+	struct node *dir = node_find(s->f, s->f->dev, op->slot[slot].dir);
+	auto_strbuf path = STRBUF_INIT;
+	bool yes;
+
+	if (!dir)
+		return false;
+	node_path(s->f, dir, op->slot[slot].name, &path);
+	yes = path_matches(&s->fault->survivors, strbuf_str(&path));
+	node_unref(s->f, dir);
+	return yes;
+}
+
+static bool survives(void *ctx, const struct pending_op *op)
+{
+	struct survival *s = ctx;
+
+	if (s->fault->survive == FAULT_SURVIVE_METADATA)
+		return true;
+	if (s->fault->survive == FAULT_SURVIVE_RANDOM)
+		return rng_below(&s->rng, 2);
+	if (s->fault->survive != FAULT_SURVIVE_LISTED)
+		return false;
+	if (op->kind == PENDING_ATTR || op->kind == PENDING_XATTR) {
+		struct undo *u = op->undo;
+		auto_strbuf path = STRBUF_INIT;
+
+		node_path(s->f, u->nodes[2], NULL, &path);
+		return path_matches(&s->fault->survivors, strbuf_str(&path));
+	}
+	return slot_matches(s, op, 0) ||
+	       ((op->kind == PENDING_RENAME || op->kind == PENDING_SWAP) && slot_matches(s, op, 1));
+}
+
+/* Some data may survive; the rest is dropped. */
+static void lose_data(struct survival *s, struct told_list *told)
+{
+	enum fault_survive how = s->fault ? s->fault->survive : FAULT_SURVIVE_NONE;
+	struct node_list nodes = { 0 };
+	struct forget *f = s->f;
+
+	data_dirty_nodes(f, &nodes);
+	for (size_t i = 0; i < nodes.n; i++) {
+		struct node *n = nodes.v[i];
+		int rc = 0;
+
+		pthread_mutex_lock(&n->lock);
+		if (how == FAULT_SURVIVE_DATA)
+			rc = data_sync(f, n);
+		else if (how == FAULT_SURVIVE_RANDOM)
+			rc = sync_some(f, n, chance, &s->rng);
+		if (rc)
+			forget_log(f, "inode %llu: what should survive could not be written: %s",
+				   (unsigned long long)n->ino, strerror(-rc));
+		data_drop(f, n);
+		n->sized = false;
+		pthread_mutex_unlock(&n->lock);
+		told_add(f, told, n, NULL);
+		node_unref(f, n);
+	}
+	vec_release(&nodes);
+}
+
+static void drop_sized(struct forget *f)
+{
+	struct node_list list;
+
+	pthread_mutex_lock(&f->table);
+	list = (struct node_list){ f->sized.v, f->sized.n, f->sized.cap };
+	f->sized.v = NULL;
+	f->sized.n = f->sized.cap = 0;
+	pthread_mutex_unlock(&f->table);
+	for (size_t i = 0; i < list.n; i++) {
+		list.v[i]->sized = false;
+		node_unref(f, list.v[i]);
+	}
+	vec_release(&list);
+}
+
+static void log_risks(struct forget *f, const char *why, bool ends)
+{
+	auto_strbuf text = STRBUF_INIT;
+	char *line, *save;
+
+	forget_log(f, "power cut %s: what is not durable is lost%s", why,
+		   ends ? ", and the mount ends" : "");
+	report_risks(f, &text, NULL);
+	for (line = strtok_r(text.buf, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		forget_log(f, "  %s", line);
+}
+
+/* The gate is held alone. */
+static void lose_locked(struct forget *f, struct fault *fault, struct told_list *told)
+{
+	struct survival s = { .f = f, .fault = fault };
+
+	rng_init(&s.rng, fault ? fault->seed : 0);
+	if (f->log) {
+		names_lock(f);
+		log_cut(f, fault && fault->survive != FAULT_SURVIVE_NONE ? survives : NULL, &s,
+			told);
+		names_unlock(f);
+	}
+	lose_data(&s, told);
+	drop_sized(f);
+	atomic_fetch_add(&f->lost_count, 1);
+}
+
+static void end_locked(struct forget *f)
+{
+	pthread_mutex_lock(&f->wait_lock);
+	f->dead = true;
+	pthread_cond_broadcast(&f->wait_cond);
+	pthread_mutex_unlock(&f->wait_lock);
+}
+
+void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
+		 struct told_list *told)
+{
+	pthread_rwlock_wrlock(&f->gate);
+	if (f->dead) {
+		pthread_rwlock_unlock(&f->gate);
+		return;
+	}
+	log_risks(f, why, end == LOSE_AND_END);
+	lose_locked(f, fault, end == LOSE_AND_END ? NULL : told);
+	if (end == LOSE_AND_END)
+		end_locked(f);
+	pthread_rwlock_unlock(&f->gate);
+	if (end == LOSE_AND_END)
+		forget_stop(f);
+}
+
+struct tearing {
+	struct forget *f;
+	struct node *n;
+	const char *data;
+	uint64_t offset;
+};
+
+static void write_part(void *ctx, uint64_t at, uint64_t len)
+{
+	struct tearing *t = ctx;
+	int rc = data_write_through(t->f, t->n, t->data + at, t->offset + at, (size_t)len);
+
+	forget_log(t->f, "  durable: %llu bytes at %llu%s%s", (unsigned long long)len,
+		   (unsigned long long)(t->offset + at), rc ? ", which failed: " : "",
+		   rc ? strerror(-rc) : "");
+}
+
+void forget_tear(struct forget *f, struct fault *fault, struct node *n, const void *data,
+		 uint64_t offset, size_t len)
+{
+	struct tearing t = { f, n, data, offset };
+
+	pthread_rwlock_wrlock(&f->gate);
+	if (!f->dead) {
+		log_risks(f, "in the middle of a write", true);
+		lose_locked(f, NULL, NULL);
+		pthread_mutex_lock(&n->lock);
+		fault_tear(fault, len, write_part, &t);
+		pthread_mutex_unlock(&n->lock);
+		end_locked(f);
+	}
+	pthread_rwlock_unlock(&f->gate);
+	forget_stop(f);
+}
+
+/* ---- ending ---- */
+
+/* Who waits for requests is woken by one, or by a signal; and it may just be about to wait. */
+static void *wake_server(void *ctx)
+{
+	struct forget *f = ctx;
+
+	while (f->serving) {
+		pthread_kill(f->server, SIGUSR2);
+		util_sleep_ms(5);
+	}
+	return NULL;
+}
+
+void forget_stop(struct forget *f)
+{
+	fuse_session_exit(f->se);
+	pthread_mutex_lock(&f->wait_lock);
+	if (f->serving && !f->has_waker)
+		f->has_waker = !pthread_create(&f->waker, NULL, wake_server, f);
+	pthread_mutex_unlock(&f->wait_lock);
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * forget_mount.c - the life of a mount that forgets.
+ *
+ * Beside the server there is its guardian, a process that does nothing but wait for the server's
+ * end. Should the server be killed, it unmounts, and undoes what was pending, at once.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "fuse/forget_impl.h"
+
+enum { IDLE_THREADS = 8, MAX_THREADS = 32 };
+
+/* What libfuse has to say goes with the sentence that we say. */
+static char last_words[256];
+
+static void keep_words(enum fuse_log_level level, const char *fmt, va_list ap)
+{
+	(void)level;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	vsnprintf(last_words, sizeof(last_words), fmt, ap);
+#pragma GCC diagnostic pop
+	last_words[strcspn(last_words, "\n")] = '\0';
+	log_debug("libfuse: %s", last_words);
+}
+
+static void on_init(void *data, struct fuse_conn_info *conn)
+{
+	(void)data;
+	/* The umask is ours to see to, so that access control lists work as they do in ROOT. */
+	conn->want |= conn->capable &
+		      (FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL | FUSE_CAP_READDIRPLUS |
+		       FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS |
+		       FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_EXPLICIT_INVAL_DATA |
+		       FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_ASYNC_DIO);
+	/* The n-th write must be the n-th write: nothing is gathered in the kernel. */
+	conn->want &= ~(unsigned)(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_SPLICE_READ |
+				  FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC |
+				  FUSE_CAP_HANDLE_KILLPRIV);
+}
+
+static const struct fuse_lowlevel_ops operations = {
+	.init = on_init,
+	.lookup = on_lookup,
+	.forget = on_forget,
+	.forget_multi = on_forget_multi,
+	.getattr = on_getattr,
+	.setattr = on_setattr,
+	.readlink = on_readlink,
+	.mknod = on_mknod,
+	.mkdir = on_mkdir,
+	.unlink = on_unlink,
+	.rmdir = on_rmdir,
+	.symlink = on_symlink,
+	.rename = on_rename,
+	.link = on_link,
+	.open = on_open,
+	.read = on_read,
+	.write = on_write,
+	.flush = on_flush,
+	.release = on_release,
+	.fsync = on_fsync,
+	.opendir = on_opendir,
+	.readdir = on_readdir,
+	.readdirplus = on_readdirplus,
+	.releasedir = on_releasedir,
+	.fsyncdir = on_fsyncdir,
+	.statfs = on_statfs,
+	.setxattr = on_setxattr,
+	.getxattr = on_getxattr,
+	.listxattr = on_listxattr,
+	.removexattr = on_removexattr,
+	.create = on_create,
+	.fallocate = on_fallocate,
+	.lseek = on_lseek,
+};
+
+/* ---- the guardian ---- */
+
+static void unmount_dead(const char *mnt)
+{
+	if (!umount2(mnt, MNT_DETACH))
+		return;
+	pid_t pid = fork();
+	if (!pid) {
+		execlp("fusermount3", "fusermount3", "-u", "-z", "-q", "--", mnt, (char *)NULL);
+		_exit(127);
+	}
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+}
+
+/* Never returns. A byte from the server says that it ended as it should. */
+static void guard(int pipe_end, const char *root, const char *mnt)
+{
+	struct err err = ERR_INIT;
+	char byte;
+	ssize_t n;
+
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	prctl(PR_SET_NAME, "outage-guardian");
+	int null = open("/dev/null", O_RDWR);
+	for (int fd = 0; fd < 3 && null >= 0; fd++)
+		dup2(null, fd);
+	if (dup2(pipe_end, 3) != 3)
+		_exit(1);
+	close_range(4, ~0U, 0);
+	if (chdir("/"))
+		_exit(1);
+	do
+		n = read(3, &byte, 1);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0) {
+		unmount_dead(mnt);
+		if (forget_recover(root, &err) < 0)
+			_exit(1); /* the next mount says what is wrong */
+	}
+	_exit(0);
+}
+
+/* Twice removed, so that nobody has to wait for it. */
+static int start_guardian(struct forget *f, struct err *err)
+{
+	int ends[2];
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return err_set(err, -errno, "cannot make a pipe: %m");
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		close(ends[1]);
+		setsid();
+		if (fork())
+			_exit(0);
+		guard(ends[0], f->root_path, f->mnt_path);
+	}
+	close(ends[0]);
+	if (pid < 0) {
+		close(ends[1]);
+		return err_set(err, -errno, "cannot start a process: %m");
+	}
+	waitpid(pid, NULL, 0);
+	f->guardian = ends[1];
+	return 0;
+}
+
+static void dismiss_guardian(struct forget *f)
+{
+	if (f->guardian >= 0 && write(f->guardian, "x", 1) != 1)
+		log_debug("the guardian has gone");
+	util_close(steal_fd(&f->guardian));
+}
+
+/* ---- mounting ---- */
+
+static int add_option(struct fuse_args *args, const char *option)
+{
+	return fuse_opt_add_arg(args, "-o") || fuse_opt_add_arg(args, option);
+}
+
+static int session_args(struct forget *f, struct fuse_args *args)
+{
+	const char *subtype = f->opts.subtype ? f->opts.subtype : "outage";
+	auto_free char *names = xasprintf("fsname=%s,subtype=%s", f->fsname, subtype);
+	int rc = fuse_opt_add_arg(args, "outage") || add_option(args, names) ||
+		 add_option(args, "default_permissions");
+
+	if (!rc && f->opts.allow_other)
+		rc = add_option(args, "allow_other");
+	for (size_t i = 0; !rc && f->opts.fuse_options && f->opts.fuse_options[i]; i++)
+		rc = add_option(args, f->opts.fuse_options[i]);
+	return rc;
+}
+
+static int mount_session(struct forget *f, struct err *err)
+{
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+
+	fuse_set_log_func(keep_words);
+	last_words[0] = '\0';
+	if (!session_args(f, &args))
+		f->se = fuse_session_new(&args, &operations, sizeof(operations), f);
+	fuse_opt_free_args(&args);
+	if (!f->se)
+		return err_set(err, -EINVAL, "cannot start a FUSE session: %s", last_words);
+	/* Before there is anything to unmount. */
+	if (fuse_set_signal_handlers(f->se))
+		return err_set(err, -EIO, "cannot catch signals: %s", last_words);
+	f->signals = true;
+	if (fuse_session_mount(f->se, f->mnt_path))
+		return err_set(err, -EIO,
+			       "cannot mount on %s: %s; is /dev/fuse there, and fusermount3 "
+			       "(package fuse3)?",
+			       f->mnt_path, *last_words ? last_words : "fusermount3 says no");
+	f->mounted = true;
+	return 0;
+}
+
+int stash_open(struct forget *f, struct err *err)
+{
+	if (f->stash_fd >= 0)
+		return 0;
+	if (mkdirat(f->root_fd, STASH_NAME, 0700) && errno != EEXIST)
+		return err_set(err, -errno, "cannot make %s/" STASH_NAME ": %m", f->root_path);
+	f->stash_fd =
+		openat(f->root_fd, STASH_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (f->stash_fd < 0)
+		return err_set(err, -errno, "cannot open %s/" STASH_NAME ": %m", f->root_path);
+	return 0;
+}
+
+/* Whether inodes can be opened without a name here: it needs a privilege and the file system. */
+static bool can_use_handles(int fd)
+{
+	auto_free struct file_handle *h = xcalloc(1, sizeof(*h) + MAX_HANDLE_SZ);
+	int mount, again;
+
+	h->handle_bytes = MAX_HANDLE_SZ;
+	if (name_to_handle_at(fd, "", h, &mount, AT_EMPTY_PATH))
+		return false;
+	again = open_by_handle_at(fd, h, O_PATH | O_CLOEXEC);
+	util_close(again);
+	return again >= 0;
+}
+
+static int open_root(struct forget *f, struct err *err)
+{
+	struct stat st;
+	int rc;
+
+	f->root_fd = open(f->root_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (f->root_fd < 0 || fstat(f->root_fd, &st))
+		return err_set(err, -errno, "cannot open %s: %m", f->root_path);
+	rc = root_lock(f->root_fd, f->root_path, true, err);
+	if (rc)
+		return rc;
+	rc = recover_locked(f->root_fd, f->root_path, err);
+	if (rc < 0)
+		return rc;
+	if (rc)
+		forget_log(f, "%s: a server was killed here; what was not durable is undone",
+			   f->root_path);
+	f->dev = st.st_dev;
+	f->handles = can_use_handles(f->root_fd);
+	node_init(&f->root, st.st_dev, st.st_ino, S_IFDIR);
+	f->root.fd = open(f->root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	f->root.nlookup = 1;
+	if (f->root.fd < 0)
+		return err_set(err, -errno, "cannot open %s: %m", f->root_path);
+	/* There may be snapshots of an earlier mount. */
+	if (f->opts.profile->metadata || !faccessat(f->root_fd, STASH_NAME, F_OK, 0))
+		rc = stash_open(f, err);
+	return min(rc, 0);
+}
+
+static void forget_init(struct forget *f, const struct forget_opts *opts, struct inject *faults)
+{
+	pthread_rwlockattr_t attr;
+
+	*f = (struct forget){ .opts = *opts,
+			      .root_fd = -1,
+			      .stash_fd = -1,
+			      .guardian = -1,
+			      .journal = -1,
+			      .faults = faults };
+	f->root.fd = f->root.data = -1;
+	f->fsname = xstrdup(opts->subtype ? opts->subtype : "outage");
+	/* A power cut must not wait for a pause of the requests. */
+	pthread_rwlockattr_init(&attr);
+	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&f->gate, &attr);
+	pthread_rwlockattr_destroy(&attr);
+	pthread_mutex_init(&f->wait_lock, NULL);
+	pthread_cond_init(&f->wait_cond, NULL);
+	pthread_mutex_init(&f->command, NULL);
+	node_table_init(f);
+}
+
+/* As root_path or mnt_path: without links, so that it is the same from everywhere. */
+static char *full_path(const char *path, struct err *err)
+{
+	char *full = realpath(path, NULL);
+	struct stat st;
+
+	if (!full) {
+		err_set(err, -errno, "cannot use %s: %m", path);
+		return NULL;
+	}
+	if (stat(full, &st) || !S_ISDIR(st.st_mode)) {
+		err_set(err, -ENOTDIR, "cannot use %s: it is no directory", path);
+		free(full);
+		return NULL;
+	}
+	return full;
+}
+
+static int mount_all(struct forget *f, struct err *err)
+{
+	int rc;
+
+	f->root_path = full_path(f->opts.root, err);
+	f->mnt_path = f->root_path ? full_path(f->opts.mnt, err) : NULL;
+	if (!f->mnt_path)
+		return err->code;
+	rc = open_root(f, err);
+	if (!rc)
+		rc = pagecache_new(&f->opts.cache, &f->cache, err);
+	if (!rc)
+		rc = log_open(f, err);
+	if (!rc)
+		rc = forget_trace_open(f, err);
+	if (!rc)
+		rc = start_guardian(f, err);
+	if (!rc)
+		rc = mount_session(f, err);
+	return rc;
+}
+
+int forget_mount(const struct forget_opts *opts, struct inject *faults, struct forget **out,
+		 struct err *err)
+{
+	struct forget *f = xmalloc(sizeof(*f));
+	int rc;
+
+	forget_init(f, opts, faults);
+	rc = mount_all(f, err);
+	if (rc)
+		forget_free(f);
+	else
+		*out = f;
+	return rc;
+}
+
+/* ---- serving ---- */
+
+static void nothing(int sig)
+{
+	(void)sig;
+}
+
+/* Who is impatient and asks again must not keep us from unmounting. */
+static void ignore_signals(void)
+{
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+}
+
+static int serve_loop(struct forget *f)
+{
+	struct sigaction wake = { .sa_handler = nothing }, old;
+	struct fuse_loop_config *config = fuse_loop_cfg_create();
+	int rc;
+
+	sigaction(SIGUSR2, &wake, &old);
+	f->server = pthread_self();
+	f->serving = true;
+	fuse_loop_cfg_set_idle_threads(config, IDLE_THREADS);
+	fuse_loop_cfg_set_max_threads(config, f->opts.threads ? f->opts.threads : MAX_THREADS);
+	fuse_loop_cfg_set_clone_fd(config, 1);
+	rc = f->dead ? 0 : fuse_session_loop_mt(f->se, config);
+	pthread_mutex_lock(&f->wait_lock);
+	f->serving = false;
+	pthread_mutex_unlock(&f->wait_lock);
+	if (f->has_waker)
+		pthread_join(f->waker, NULL);
+	fuse_loop_cfg_destroy(config);
+	sigaction(SIGUSR2, &old, NULL);
+	return rc;
+}
+
+static bool root_is_there(const struct forget *f)
+{
+	struct stat st;
+
+	return !fstat(f->root_fd, &st) && st.st_nlink > 0;
+}
+
+int forget_serve(struct forget *f, enum forget_end *end, struct err *err)
+{
+	int rc = serve_loop(f), sync = 0;
+
+	ignore_signals();
+	/* First of all: who still waits for an answer gets an error. */
+	if (f->dead && f->mounted) {
+		fuse_session_unmount(f->se);
+		f->mounted = false;
+	}
+	if (!f->dead) {
+		pthread_rwlock_wrlock(&f->gate);
+		sync = forget_sync_all(f);
+		pthread_rwlock_unlock(&f->gate);
+	}
+	*end = f->dead			     ? FORGET_CRASHED
+	       : !root_is_there(f) || rc < 0 ? FORGET_LOST
+	       : rc > 0			     ? FORGET_SIGNAL
+					     : FORGET_UNMOUNTED;
+	if (f->mounted)
+		fuse_session_unmount(f->se);
+	f->mounted = false;
+	rc = forget_trace_close(f, err);
+	if (!rc && sync)
+		rc = err_set(err, sync, "not everything could be written to %s: %s", f->root_path,
+			     strerror(-sync));
+	return rc;
+}
+
+/* The stash is empty unless there are snapshots, or something could not be undone. */
+static void leave_root(struct forget *f)
+{
+	if (f->stash_fd < 0)
+		return;
+	if (f->log && !pending_count(f->log))
+		unlinkat(f->stash_fd, "journal", 0);
+	unlinkat(f->root_fd, STASH_NAME, AT_REMOVEDIR);
+}
+
+void forget_free(struct forget *f)
+{
+	if (!f)
+		return;
+	if (f->signals)
+		fuse_remove_signal_handlers(f->se);
+	if (f->mounted)
+		fuse_session_unmount(f->se);
+	if (f->se)
+		fuse_session_destroy(f->se);
+	trace_writer_free(f->trace);
+	leave_root(f);
+	log_close(f);
+	node_table_release(f);
+	pagecache_free(f->cache);
+	dismiss_guardian(f);
+	util_close(f->stash_fd);
+	util_close(f->root_fd); /* and the lock with it */
+	inject_free(f->faults);
+	vec_release(&f->sized);
+	pthread_rwlock_destroy(&f->gate);
+	pthread_mutex_destroy(&f->wait_lock);
+	pthread_cond_destroy(&f->wait_cond);
+	pthread_mutex_destroy(&f->command);
+	free(f->root_path);
+	free(f->mnt_path);
+	free(f->fsname);
+	free(f);
+}

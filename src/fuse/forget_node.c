@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * forget_node.c - the table of nodes.
+ *
+ * N1: an inode has one node, whatever its names, as long as the kernel knows it, the log needs it,
+ *     or it has data in memory.
+ * N2: a node has a descriptor (O_PATH), or can be opened again: by its handle, or by a name of it.
+ *     When descriptors run short, those that were not used for a while are closed. So as many
+ *     files may be known as there is memory for.
+ * N3: a node with a descriptor keeps its inode, so that its number cannot become another file's.
+ *     One that lost its last name keeps its descriptor.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "fuse/forget_impl.h"
+
+enum {
+	BUCKETS_MIN = 1024,
+	HANDLE_MAX = MAX_HANDLE_SZ,
+	FDS_OTHER = 128, /* for everything that is no node */
+};
+
+static size_t bucket_of(const struct forget *f, uint64_t dev, uint64_t ino)
+{
+	return ((ino + dev * 31) * 0x9e3779b97f4a7c15ULL >> 20) & (f->n_buckets - 1);
+}
+
+/* As many descriptors as we may have; half of them for nodes. */
+static size_t raise_limit(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r))
+		return 1024;
+	if (r.rlim_cur < r.rlim_max) {
+		struct rlimit more = { r.rlim_max, r.rlim_max };
+
+		if (!setrlimit(RLIMIT_NOFILE, &more))
+			r = more;
+	}
+	return r.rlim_cur == RLIM_INFINITY ? 1 << 20 : (size_t)min(r.rlim_cur, (rlim_t)1 << 20);
+}
+
+void node_table_init(struct forget *f)
+{
+	size_t limit = raise_limit();
+	size_t half = (limit > FDS_OTHER * 2 ? limit - FDS_OTHER : limit) / 2;
+
+	f->n_buckets = BUCKETS_MIN;
+	f->buckets = xcalloc(f->n_buckets, sizeof(*f->buckets));
+	f->fds_max = max(half, (size_t)16);
+	f->data_max = max(half, (size_t)16);
+	pthread_mutex_init(&f->table, NULL);
+	pthread_mutex_init(&f->dirty, NULL);
+}
+
+void node_init(struct node *n, uint64_t dev, uint64_t ino, mode_t type)
+{
+	*n = (struct node){ .dev = dev, .ino = ino, .type = type, .fd = -1, .data = -1 };
+	pthread_mutex_init(&n->lock, NULL);
+}
+
+/* ---- descriptors ---- */
+
+static void clock_add(struct forget *f, struct node *n)
+{
+	if (!f->clock) {
+		n->clock_prev = n->clock_next = n;
+		f->clock = n;
+	} else { /* behind the hand: it comes last */
+		n->clock_next = f->clock;
+		n->clock_prev = f->clock->clock_prev;
+		n->clock_prev->clock_next = n;
+		n->clock_next->clock_prev = n;
+	}
+	f->n_fds++;
+}
+
+static void clock_remove(struct forget *f, struct node *n)
+{
+	if (!n->clock_next)
+		return;
+	if (n->clock_next == n) {
+		f->clock = NULL;
+	} else {
+		n->clock_prev->clock_next = n->clock_next;
+		n->clock_next->clock_prev = n->clock_prev;
+		if (f->clock == n)
+			f->clock = n->clock_next;
+	}
+	n->clock_prev = n->clock_next = NULL;
+	f->n_fds--;
+}
+
+static void *handle_of(struct forget *f, int fd)
+{
+	struct file_handle *h = xcalloc(1, sizeof(*h) + HANDLE_MAX);
+	int mount;
+
+	h->handle_bytes = HANDLE_MAX;
+	if (f->handles && !name_to_handle_at(fd, "", h, &mount, AT_EMPTY_PATH))
+		return h;
+	free(h);
+	return NULL;
+}
+
+static bool try_close(struct forget *f, struct node *n)
+{
+	int none = 0;
+
+	if (n->gone || n == &f->root)
+		return false;
+	if (!n->handle)
+		n->handle = handle_of(f, n->fd);
+	if (!n->handle && !n->names.n)
+		return false;
+	if (!atomic_compare_exchange_strong(&n->pins, &none, -1))
+		return false;
+	close(n->fd);
+	n->fd = -1;
+	clock_remove(f, n);
+	atomic_store(&n->pins, 0);
+	return true;
+}
+
+/* Makes room for one more. If nothing can be closed, the kernel's limit is the limit. */
+static void make_room(struct forget *f)
+{
+	size_t tries = f->n_fds * 2;
+
+	while (f->n_fds >= f->fds_max && tries--) {
+		struct node *n = f->clock;
+
+		f->clock = n->clock_next;
+		if (!atomic_exchange(&n->used, false))
+			try_close(f, n);
+	}
+}
+
+static int reopen_by_name(struct forget *f, struct node *n, int depth)
+{
+	if (n == &f->root)
+		return fcntl(f->root_fd, F_DUPFD_CLOEXEC, 0);
+	for (size_t i = 0; i < n->names.n && depth; i++) {
+		struct node *p = n->names.v[i].parent;
+		auto_fd own = p->fd >= 0 ? -1 : reopen_by_name(f, p, depth - 1);
+		int dir = p->fd >= 0 ? p->fd : own;
+		auto_fd fd =
+			dir < 0 ? -1
+				: openat(dir, n->names.v[i].name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		struct stat st;
+
+		if (fd >= 0 && !fstat(fd, &st) && st.st_ino == n->ino && st.st_dev == n->dev)
+			return steal_fd(&fd);
+	}
+	return -1;
+}
+
+/* With the table lock. */
+static int reopen(struct forget *f, struct node *n)
+{
+	int fd = -1;
+
+	make_room(f);
+	if (n->handle)
+		fd = open_by_handle_at(f->root_fd, n->handle, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		fd = reopen_by_name(f, n, 256);
+	if (fd < 0)
+		return -ESTALE;
+	n->fd = fd;
+	clock_add(f, n);
+	return fd;
+}
+
+int node_pin(struct forget *f, struct node *n)
+{
+	int pins = atomic_load(&n->pins), fd;
+
+	while (pins >= 0)
+		if (atomic_compare_exchange_weak(&n->pins, &pins, pins + 1)) {
+			atomic_store_explicit(&n->used, true, memory_order_relaxed);
+			if (n->fd >= 0)
+				return n->fd;
+			break;
+		}
+	/* It is closed; while it is being closed, pins are -1, but not without the lock. */
+	pthread_mutex_lock(&f->table);
+	if (pins < 0)
+		atomic_fetch_add(&n->pins, 1);
+	fd = n->fd >= 0 ? n->fd : reopen(f, n);
+	pthread_mutex_unlock(&f->table);
+	if (fd < 0)
+		node_unpin(n);
+	return fd;
+}
+
+void node_unpin(struct node *n)
+{
+	atomic_fetch_sub(&n->pins, 1);
+}
+
+/* ---- the table ---- */
+
+static struct node *find(struct forget *f, uint64_t dev, uint64_t ino)
+{
+	struct node *n;
+
+	if (dev == f->root.dev && ino == f->root.ino)
+		return &f->root;
+	for (n = f->buckets[bucket_of(f, dev, ino)]; n; n = n->hash_next)
+		if (n->ino == ino && n->dev == dev)
+			return n;
+	return NULL;
+}
+
+static void grow(struct forget *f)
+{
+	size_t old_n = f->n_buckets;
+	struct node **old = f->buckets;
+
+	f->n_buckets *= 2;
+	f->buckets = xcalloc(f->n_buckets, sizeof(*f->buckets));
+	for (size_t i = 0; i < old_n; i++)
+		while (old[i]) {
+			struct node *n = old[i], **to;
+
+			old[i] = n->hash_next;
+			to = &f->buckets[bucket_of(f, n->dev, n->ino)];
+			n->hash_next = *to;
+			*to = n;
+		}
+	free(old);
+}
+
+static struct node *add(struct forget *f, const struct stat *st)
+{
+	struct node *n = xmalloc(sizeof(*n)), **at;
+
+	node_init(n, st->st_dev, st->st_ino, st->st_mode & S_IFMT);
+	if (f->n_nodes >= f->n_buckets)
+		grow(f);
+	at = &f->buckets[bucket_of(f, n->dev, n->ino)];
+	n->hash_next = *at;
+	*at = n;
+	f->n_nodes++;
+	return n;
+}
+
+static void unlink_from_table(struct forget *f, struct node *n)
+{
+	struct node **at = &f->buckets[bucket_of(f, n->dev, n->ino)];
+
+	if (n->abandoned)
+		at = &f->abandoned;
+	while (*at != n)
+		at = &(*at)->hash_next;
+	*at = n->hash_next;
+	f->n_nodes--;
+}
+
+/* Without the table lock: data has a lock that comes before it. */
+static void node_release(struct forget *f, struct node *n)
+{
+	data_release(f, n);
+	util_close(n->fd);
+	free(n->handle);
+	vec_release(&n->names);
+	pthread_mutex_destroy(&n->lock);
+	if (n != &f->root)
+		free(n);
+}
+
+/*
+ * Nobody needs it: it goes, and with it perhaps the directories above it. With the table lock; the
+ * caller releases what is then in `dead`.
+ */
+static void drop_if_unused(struct forget *f, struct node *n, struct node **dead)
+{
+	while (n && n != &f->root && !n->nlookup && !n->refs && (n->gone || !data_is_dirty(n))) {
+		struct node *parent = NULL;
+
+		for (size_t i = 0; i < n->names.n; i++) {
+			struct node *p = n->names.v[i].parent;
+
+			free(n->names.v[i].name);
+			p->refs--;
+			if (parent && parent != p)
+				drop_if_unused(f, parent, dead);
+			parent = p;
+		}
+		n->names.n = 0;
+		unlink_from_table(f, n);
+		clock_remove(f, n);
+		n->dead = true;
+		n->hash_next = *dead;
+		*dead = n;
+		n = parent;
+	}
+}
+
+static void release_all(struct forget *f, struct node *dead)
+{
+	while (dead) {
+		struct node *n = dead;
+
+		dead = n->hash_next;
+		node_release(f, n);
+	}
+}
+
+static void add_name(struct node *n, struct node *parent, const char *name)
+{
+	for (size_t i = 0; i < n->names.n; i++)
+		if (n->names.v[i].parent == parent && streq(n->names.v[i].name, name))
+			return;
+	parent->refs++;
+	vec_push(&n->names, (struct node_name){ parent, xstrdup(name) });
+}
+
+struct node *node_adopt(struct forget *f, int fd, const struct stat *st, struct node *parent,
+			const char *name, unsigned nlookup)
+{
+	struct node *n;
+
+	pthread_mutex_lock(&f->table);
+	n = find(f, st->st_dev, st->st_ino);
+	if (!n)
+		n = add(f, st);
+	if (n->fd < 0) {
+		make_room(f);
+		n->fd = fd;
+		clock_add(f, n);
+		fd = -1;
+	}
+	if (parent && n != &f->root)
+		add_name(n, parent, name);
+	n->nlookup += nlookup;
+	n->refs += !nlookup;
+	pthread_mutex_unlock(&f->table);
+	util_close(fd);
+	return n;
+}
+
+struct node *node_find(struct forget *f, uint64_t dev, uint64_t ino)
+{
+	struct node *n;
+
+	pthread_mutex_lock(&f->table);
+	n = find(f, dev, ino);
+	if (n)
+		n->refs++;
+	pthread_mutex_unlock(&f->table);
+	return n;
+}
+
+void node_ref(struct forget *f, struct node *n)
+{
+	pthread_mutex_lock(&f->table);
+	n->refs++;
+	pthread_mutex_unlock(&f->table);
+}
+
+void node_unref(struct forget *f, struct node *n)
+{
+	struct node *dead = NULL;
+
+	if (!n)
+		return;
+	pthread_mutex_lock(&f->table);
+	assert(n->refs > 0);
+	n->refs--;
+	drop_if_unused(f, n, &dead);
+	pthread_mutex_unlock(&f->table);
+	release_all(f, dead);
+}
+
+void node_forget(struct forget *f, struct node *n, uint64_t nlookup)
+{
+	struct node *dead = NULL;
+
+	pthread_mutex_lock(&f->table);
+	n->nlookup -= min(nlookup, n->nlookup);
+	drop_if_unused(f, n, &dead);
+	pthread_mutex_unlock(&f->table);
+	release_all(f, dead);
+}
+
+void node_gone(struct forget *f, struct node *n, bool gone)
+{
+	pthread_mutex_lock(&f->table);
+	n->gone = gone;
+	pthread_mutex_unlock(&f->table);
+}
+
+/* ---- names ---- */
+
+void node_named(struct forget *f, struct node *n, struct node *parent, const char *name)
+{
+	if (n == &f->root)
+		return;
+	pthread_mutex_lock(&f->table);
+	add_name(n, parent, name);
+	n->gone = false;
+	pthread_mutex_unlock(&f->table);
+}
+
+void node_unnamed(struct forget *f, struct node *n, struct node *parent, const char *name)
+{
+	struct node *dead = NULL;
+
+	pthread_mutex_lock(&f->table);
+	for (size_t i = 0; i < n->names.n; i++)
+		if (n->names.v[i].parent == parent && streq(n->names.v[i].name, name)) {
+			free(n->names.v[i].name);
+			n->names.v[i] = n->names.v[--n->names.n];
+			parent->refs--;
+			drop_if_unused(f, parent, &dead);
+			break;
+		}
+	pthread_mutex_unlock(&f->table);
+	release_all(f, dead);
+}
+
+static void add_path(struct forget *f, struct node *n, struct strbuf *out, int depth)
+{
+	if (n == &f->root || !depth)
+		return;
+	if (!n->names.n) {
+		strbuf_addf(out, "(unlinked %llu)", (unsigned long long)n->ino);
+		return;
+	}
+	add_path(f, n->names.v[0].parent, out, depth - 1);
+	if (out->len)
+		strbuf_addch(out, '/');
+	strbuf_adds(out, n->names.v[0].name);
+}
+
+void node_path(struct forget *f, struct node *n, const char *name, struct strbuf *out)
+{
+	pthread_mutex_lock(&f->table);
+	add_path(f, n, out, 4096);
+	pthread_mutex_unlock(&f->table);
+	if (!name)
+		return;
+	if (out->len)
+		strbuf_addch(out, '/');
+	strbuf_adds(out, name);
+}
+
+void node_abandon_all(struct forget *f)
+{
+	pthread_mutex_lock(&f->table);
+	for (size_t i = 0; i < f->n_buckets; i++)
+		while (f->buckets[i]) {
+			struct node *n = f->buckets[i];
+
+			f->buckets[i] = n->hash_next;
+			n->hash_next = f->abandoned;
+			f->abandoned = n;
+			n->abandoned = n->gone = true;
+			for (size_t k = 0; k < n->names.n; k++) {
+				free(n->names.v[k].name);
+				n->names.v[k].parent->refs--;
+			}
+			n->names.n = 0;
+		}
+	pthread_mutex_unlock(&f->table);
+}
+
+static void release_chain(struct forget *f, struct node *n)
+{
+	while (n) {
+		struct node *next = n->hash_next;
+
+		for (size_t k = 0; k < n->names.n; k++)
+			free(n->names.v[k].name);
+		node_release(f, n);
+		n = next;
+	}
+}
+
+void node_table_release(struct forget *f)
+{
+	for (size_t i = 0; f->buckets && i < f->n_buckets; i++)
+		release_chain(f, f->buckets[i]);
+	release_chain(f, f->abandoned);
+	free(f->buckets);
+	if (f->root.ino)
+		node_release(f, &f->root);
+	pthread_mutex_destroy(&f->table);
+	pthread_mutex_destroy(&f->dirty);
+}

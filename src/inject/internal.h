@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* internal.h - what the files of this room share. */
+#ifndef INJECT_INTERNAL_H
+#define INJECT_INTERNAL_H
+
+#include "inject/inject.h"
+
+/* ---- match.c ---- */
+
+/* Where a path may come from: it is cut from the front of paths that are given absolute. */
+struct places {
+	const char *root, *mnt; /* either may be NULL */
+};
+
+/*
+ * Each gives a new match in `out`, which must be empty. `key` is for messages. A plain path may be
+ * given as in the mount, below ROOT or below MNT; with * or ? in it, it is a pattern, in which
+ * those two match slashes as well.
+ */
+int match_path(struct path_match *out, const char *key, const char *text, const struct places *at,
+	       struct err *err) must_check;
+/* The same, and brackets mean something, too. */
+int match_glob(struct path_match *out, const char *key, const char *text, const struct places *at,
+	       struct err *err) must_check;
+/*
+ * A regular expression as LazyFS takes them, found anywhere in the path. The path is tried as it is
+ * in the mount, and with ROOT or MNT in front, where the match must reach into the path itself. If
+ * `as_lazyfs`, what matches ROOT alone is a match as well.
+ */
+int match_regex(struct path_match *out, const char *key, const char *text, const struct places *at,
+		bool as_lazyfs, struct err *err) must_check;
+void match_release(struct path_match *m);
+bool match_same(const struct path_match *a, const struct path_match *b);
+
+/* ---- fault.c ---- */
+
+struct fault *fault_new(enum fault_type type);
+/* Whether it makes sense by itself. */
+int fault_check(const struct fault *f, struct err *err) must_check;
+/* Two that tear the same file: only the first could ever do it. */
+bool fault_conflicts(const struct fault *a, const struct fault *b);
+bool fault_wants(const struct fault *f, const struct inject_op *op);
+
+/* ---- keys.c: a fault from keys and values ---- */
+
+enum dialect {
+	DIALECT_OURS,
+	DIALECT_LINE, /* of LazyFS's FIFO */
+	DIALECT_FILE, /* LazyFS's configuration; ours is the same */
+};
+
+struct draft {
+	struct fault *f;
+	enum dialect dialect;
+	struct places at;
+	uint64_t given; /* a bit for each key */
+	bool now;	/* timing=now */
+};
+
+/*
+ * What a key takes; a file must have the right type for it. KEY_PAGES is a string or an array of
+ * integers, KEY_EITHER a string or an integer.
+ */
+enum key_kind { KEY_TEXT, KEY_NUMBER, KEY_NUMBERS, KEY_BOOL, KEY_PAGES, KEY_EITHER };
+
+/* By the name of a type; false if there is none. Old names of LazyFS are known. */
+bool draft_begin(struct draft *d, const char *type, enum dialect dialect, const struct places *at);
+void draft_release(struct draft *d);
+/* NULL if there is no such key. */
+const char *draft_key(const char *name, enum key_kind *kind);
+int draft_set(struct draft *d, const char *key, const char *value, struct err *err) must_check;
+/* "; did you mean 'occurrence'?", or the keys that there are. */
+void draft_hint(const struct draft *d, const char *key, struct strbuf *out);
+/*
+ * Checks it all. 1 and the fault, which is the caller's; 0 and the fault if there is nothing to
+ * wait for: it happens now.
+ */
+int draft_finish(struct draft *d, struct fault **out, struct err *err) must_check;
+
+/* The word that looks most like `word`; NULL if none does. Words end with a NULL. */
+const char *closest(const char *word, const char *const *words);
+
+#endif

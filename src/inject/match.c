@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * match.c - which paths a fault is about.
+ *
+ * Regular expressions come in the language that LazyFS's users write, that of ECMAScript. They are
+ * put into POSIX's extended one, which decides the same for all that is found in paths: classes,
+ * escapes, groups, lazy repetition. What has no counterpart is refused. Bounds on nesting and
+ * repetition keep the compiled form small, whoever wrote it.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <regex.h>
+
+#include "inject/internal.h"
+
+enum { REGEX_MAX = 4096, REGEX_DEPTH_MAX = 32, REGEX_REPEAT_MAX = 1000 };
+
+struct compiled {
+	regex_t re;
+	bool as_lazyfs;
+	char *root, *mnt; /* with a slash at their end; or NULL */
+};
+
+/* ---- plain paths ---- */
+
+/* Without double slashes and dots, and none at either end. -EINVAL if it goes up. */
+static int clean(const char *text, struct strbuf *out)
+{
+	while (*text) {
+		size_t n = strcspn(text, "/");
+
+		if (n == 2 && memcmp(text, "..", 2) == 0)
+			return -EINVAL;
+		if (n && !(n == 1 && *text == '.')) {
+			if (out->len)
+				strbuf_addch(out, '/');
+			strbuf_add(out, text, n);
+		}
+		text += n + (text[n] == '/');
+	}
+	return 0;
+}
+
+/* The length of `dir` and what separates it from the rest of `path`, if it leads there; else 0. */
+static size_t length_below(const char *path, const char *dir)
+{
+	auto_strbuf d = STRBUF_INIT;
+
+	if (!dir || clean(dir, &d) || !d.len || strncmp(path, d.buf, d.len) != 0)
+		return 0;
+	if (path[d.len] == '/')
+		return d.len + 1;
+	return path[d.len] ? 0 : d.len;
+}
+
+static int relative(const char *key, const char *text, const struct places *at, struct strbuf *out,
+		    struct err *err)
+{
+	auto_strbuf path = STRBUF_INIT;
+	size_t cut = 0;
+
+	if (!*text)
+		return err_set(err, -EINVAL, "%s is empty; give a path in the mount", key);
+	if (clean(text, &path))
+		return err_set(err, -EINVAL,
+			       "%s is '%s', but a path cannot go up with '..'; give it as it is in "
+			       "the mount",
+			       key, text);
+	if (*text == '/') {
+		size_t root = length_below(strbuf_str(&path), at->root);
+		size_t mnt = length_below(strbuf_str(&path), at->mnt);
+
+		cut = max(root, mnt);
+	}
+	strbuf_adds(out, strbuf_str(&path) + cut);
+	return 0;
+}
+
+/* Makes brackets and backslashes of a pattern stand for themselves. */
+static char *without_brackets(const char *text)
+{
+	auto_strbuf out = STRBUF_INIT;
+
+	for (; *text; text++) {
+		if (strchr("[]\\", *text))
+			strbuf_addch(&out, '\\');
+		strbuf_addch(&out, *text);
+	}
+	return xstrdup(strbuf_str(&out));
+}
+
+int match_path(struct path_match *out, const char *key, const char *text, const struct places *at,
+	       struct err *err)
+{
+	auto_strbuf path = STRBUF_INIT;
+	int rc = relative(key, text, at, &path, err);
+
+	if (rc)
+		return rc;
+	if (strpbrk(strbuf_str(&path), "*?"))
+		*out = (struct path_match){ .kind = PATH_GLOB,
+					    .text = without_brackets(strbuf_str(&path)) };
+	else
+		*out = (struct path_match){ .kind = PATH_EXACT,
+					    .text = xstrdup(strbuf_str(&path)) };
+	return 0;
+}
+
+int match_glob(struct path_match *out, const char *key, const char *text, const struct places *at,
+	       struct err *err)
+{
+	auto_strbuf path = STRBUF_INIT;
+	int rc = relative(key, text, at, &path, err);
+
+	if (!rc)
+		*out = (struct path_match){ .kind = PATH_GLOB, .text = xstrdup(strbuf_str(&path)) };
+	return rc;
+}
+
+/* ---- regular expressions ---- */
+
+struct rewriter {
+	const char *at;
+	struct strbuf *out;
+	unsigned depth;
+	uint64_t repeats;
+};
+
+/* A set of bytes. */
+struct set {
+	bool has[256];
+};
+
+static void add_where(struct set *s, int (*is)(int), bool want)
+{
+	for (int c = 1; c < 128; c++)
+		s->has[c] |= (is(c) != 0) == want;
+	for (int c = 128; c < 256; c++)
+		s->has[c] |= !want;
+}
+
+static int is_word(int c)
+{
+	return isalnum(c) || c == '_';
+}
+
+/* \d and so on. */
+static bool add_class(struct set *s, char letter)
+{
+	switch (letter) {
+	case 'd':
+	case 'D':
+		add_where(s, isdigit, letter == 'd');
+		return true;
+	case 'w':
+	case 'W':
+		add_where(s, is_word, letter == 'w');
+		return true;
+	case 's':
+	case 'S':
+		add_where(s, isspace, letter == 's');
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* [:alpha:], of which the first bracket is behind us. */
+static const char *add_named(struct rewriter *r, struct set *s)
+{
+	static const struct {
+		const char *name;
+		int (*is)(int);
+	} names[] = { { ":alpha:]", isalpha }, { ":digit:]", isdigit },	  { ":alnum:]", isalnum },
+		      { ":upper:]", isupper }, { ":lower:]", islower },	  { ":space:]", isspace },
+		      { ":punct:]", ispunct }, { ":xdigit:]", isxdigit }, { ":blank:]", isblank },
+		      { ":cntrl:]", iscntrl }, { ":print:]", isprint },	  { ":graph:]", isgraph },
+		      { ":w:]", is_word },     { ":d:]", isdigit },	  { ":s:]", isspace } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (strncmp(r->at, names[i].name, strlen(names[i].name)) != 0)
+			continue;
+		add_where(s, names[i].is, true);
+		r->at += strlen(names[i].name);
+		return NULL;
+	}
+	return "it has a class that is not known";
+}
+
+/* The character that \ and this letter stand for; 0 if that is not known. */
+static char escaped(char c)
+{
+	static const char letters[] = "tnrfv", means[] = "\t\n\r\f\v";
+	const char *found = c ? strchr(letters, c) : NULL;
+
+	if (found)
+		return means[found - letters];
+	return isalnum((unsigned char)c) ? '\0' : c;
+}
+
+/* One character of a set, which may begin a range. */
+static const char *set_char(struct rewriter *r, unsigned char *out)
+{
+	char c = *r->at++;
+
+	if (c == '\\') {
+		c = *r->at ? escaped(*r->at) : '\0';
+		if (!c)
+			return "it has an escape that is not known";
+		r->at++;
+	}
+	*out = (unsigned char)c;
+	return NULL;
+}
+
+static const char *set_item(struct rewriter *r, struct set *s)
+{
+	unsigned char from, to;
+	const char *why;
+
+	if (r->at[0] == '[' && r->at[1] == ':') {
+		r->at++;
+		return add_named(r, s);
+	}
+	if (r->at[0] == '\\' && add_class(s, r->at[1])) {
+		r->at += 2;
+		return NULL;
+	}
+	why = set_char(r, &from);
+	if (why)
+		return why;
+	to = from;
+	if (r->at[0] == '-' && r->at[1] && r->at[1] != ']') {
+		r->at++;
+		why = set_char(r, &to);
+		if (why)
+			return why;
+	}
+	if (from > to)
+		return "it has a range that ends before it begins";
+	for (int c = from; c <= to; c++)
+		s->has[c] = true;
+	return NULL;
+}
+
+/* A bracket expression of POSIX: what means something there stands where it does not. */
+static void add_set(struct strbuf *out, const struct set *s, bool negated)
+{
+	unsigned n = 0;
+
+	for (int c = 1; c < 256; c++)
+		n += s->has[c];
+	if (n == 1 && s->has['^'] && !negated) {
+		strbuf_adds(out, "\\^");
+		return;
+	}
+	strbuf_adds(out, negated ? "[^" : "[");
+	if (s->has[']'])
+		strbuf_addch(out, ']');
+	for (int c = 1; c < 256; c++)
+		if (s->has[c] && !strchr("]^[-", c))
+			strbuf_addch(out, (char)c);
+	for (const char *c = "^[-"; *c; c++)
+		if (s->has[(unsigned char)*c])
+			strbuf_addch(out, *c);
+	strbuf_addch(out, ']');
+}
+
+/* After its bracket. */
+static const char *rewrite_set(struct rewriter *r)
+{
+	struct set s = { 0 };
+	bool negated = *r->at == '^';
+
+	r->at += negated;
+	if (*r->at == ']')
+		return "it has an empty [ ]";
+	while (*r->at && *r->at != ']') {
+		const char *why = set_item(r, &s);
+
+		if (why)
+			return why;
+	}
+	if (!*r->at)
+		return "a ] is missing";
+	r->at++;
+	add_set(r->out, &s, negated);
+	return NULL;
+}
+
+/* After the backslash. */
+static const char *rewrite_escape(struct rewriter *r)
+{
+	struct set s = { 0 };
+	char c = *r->at;
+
+	if (!c)
+		return "it ends with a backslash";
+	r->at++;
+	if (add_class(&s, c)) {
+		add_set(r->out, &s, false);
+		return NULL;
+	}
+	if (c == 'b' || c == 'B') {
+		strbuf_addf(r->out, "\\%c", c);
+		return NULL;
+	}
+	c = escaped(c);
+	if (!c)
+		return "it has an escape that is not known";
+	if (strchr(".[]{}()*+?^$|\\", c))
+		strbuf_addch(r->out, '\\');
+	strbuf_addch(r->out, c);
+	return NULL;
+}
+
+static uint64_t number(struct rewriter *r)
+{
+	uint64_t v = 0;
+
+	for (; isdigit((unsigned char)*r->at); r->at++)
+		v = min(v * 10 + (uint64_t)(*r->at - '0'), (uint64_t)REGEX_REPEAT_MAX + 1);
+	return v;
+}
+
+/* {2}, {2,}, {2,5}: after the brace. */
+static const char *rewrite_count(struct rewriter *r)
+{
+	bool digit = isdigit((unsigned char)*r->at);
+	uint64_t least = number(r), most = least;
+
+	strbuf_addf(r->out, "{%u", (unsigned)least);
+	if (*r->at == ',') {
+		r->at++;
+		strbuf_addch(r->out, ',');
+		if (isdigit((unsigned char)*r->at)) {
+			most = number(r);
+			strbuf_addf(r->out, "%u", (unsigned)most);
+		}
+	}
+	if (!digit || *r->at != '}')
+		return "after { there must be a number and }";
+	r->at++;
+	strbuf_addch(r->out, '}');
+	r->repeats *= max(max(least, most), (uint64_t)1);
+	return r->repeats > REGEX_REPEAT_MAX ? "it repeats too much" : NULL;
+}
+
+static const char *rewrite_group(struct rewriter *r)
+{
+	if (++r->depth > REGEX_DEPTH_MAX)
+		return "its groups are nested too deep";
+	if (*r->at == '?') {
+		if (r->at[1] != ':')
+			return "of groups that begin with (? only (?: is known";
+		r->at += 2;
+	}
+	strbuf_addch(r->out, '(');
+	return NULL;
+}
+
+static const char *rewrite_one(struct rewriter *r)
+{
+	char c = *r->at++;
+	const char *why = NULL;
+
+	if (c == '\\')
+		return rewrite_escape(r);
+	if (c == '[')
+		return rewrite_set(r);
+	if (c == '(')
+		return rewrite_group(r);
+	if (c == '{')
+		why = rewrite_count(r);
+	else
+		strbuf_addch(r->out, c);
+	if (c == ')' && r->depth)
+		r->depth--;
+	/* lazy repetition finds the same paths */
+	if (strchr("*+?{", c) && *r->at == '?')
+		r->at++;
+	return why;
+}
+
+/* NULL, or what is wrong. */
+static const char *rewrite(const char *text, struct strbuf *out)
+{
+	struct rewriter r = { .at = text, .out = out, .repeats = 1 };
+
+	if (strlen(text) > REGEX_MAX)
+		return "it is too long";
+	while (*r.at) {
+		const char *why = rewrite_one(&r);
+
+		if (why)
+			return why;
+	}
+	return NULL;
+}
+
+static char *with_slash(const char *dir)
+{
+	auto_strbuf path = STRBUF_INIT;
+
+	if (!dir)
+		return NULL;
+	strbuf_adds(&path, dir);
+	while (path.len && path.buf[path.len - 1] == '/')
+		strbuf_cut(&path, path.len - 1);
+	strbuf_addch(&path, '/');
+	return xstrdup(strbuf_str(&path));
+}
+
+int match_regex(struct path_match *out, const char *key, const char *text, const struct places *at,
+		bool as_lazyfs, struct err *err)
+{
+	auto_strbuf posix = STRBUF_INIT;
+	char why[128];
+	const char *wrong = *text ? rewrite(text, &posix) : "it is empty";
+
+	if (wrong)
+		return err_set(err, -EINVAL, "%s is '%s', which is no regular expression: %s", key,
+			       text, wrong);
+
+	struct compiled *c = xcalloc(1, sizeof(*c));
+	int rc = regcomp(&c->re, strbuf_str(&posix), REG_EXTENDED);
+
+	if (rc) {
+		regerror(rc, &c->re, why, sizeof(why));
+		free(c);
+		return err_set(err, -EINVAL, "%s is '%s', which is no regular expression: %s", key,
+			       text, why);
+	}
+	c->as_lazyfs = as_lazyfs;
+	c->root = with_slash(at->root);
+	c->mnt = with_slash(at->mnt);
+	*out = (struct path_match){ .kind = PATH_REGEX, .text = xstrdup(text), .regex = c };
+	return 0;
+}
+
+void match_release(struct path_match *m)
+{
+	struct compiled *c = m->regex;
+
+	if (c) {
+		regfree(&c->re);
+		free(c->root);
+		free(c->mnt);
+		free(c);
+	}
+	free(m->text);
+	*m = (struct path_match){ .kind = PATH_ANY };
+}
+
+bool match_same(const struct path_match *a, const struct path_match *b)
+{
+	return a->kind == b->kind && (a->kind == PATH_ANY || streq(a->text, b->text));
+}
+
+/* ---- matching ---- */
+
+/* Whether it is found in DIR/PATH; and not only in DIR, unless that will do. */
+static bool found_below(const struct compiled *c, const char *dir, const char *path, bool alone)
+{
+	auto_strbuf whole = STRBUF_INIT;
+	regmatch_t m;
+
+	if (!dir)
+		return false;
+	strbuf_adds(&whole, dir);
+	strbuf_adds(&whole, path);
+	if (regexec(&c->re, strbuf_str(&whole), 1, &m, 0) != 0)
+		return false;
+	return alone || (size_t)m.rm_eo > strlen(dir);
+}
+
+bool path_matches(const struct path_match *m, const char *path)
+{
+	const struct compiled *c = m->regex;
+
+	if (m->kind == PATH_ANY)
+		return true;
+	if (!path)
+		return false;
+	switch (m->kind) {
+	case PATH_EXACT:
+		return streq(m->text, path);
+	case PATH_GLOB:
+		return fnmatch(m->text, path, 0) == 0;
+	default:
+		return regexec(&c->re, path, 0, NULL, 0) == 0 ||
+		       found_below(c, c->root, path, c->as_lazyfs) ||
+		       found_below(c, c->mnt, path, false);
+	}
+}
