@@ -26,8 +26,8 @@ enum {
 	SLAB_PAGES_MIN = 8,
 	PAGE_SIZE_MAX = 1 << 20,
 	EMPTY_MAX = 128 << 20, /* bytes of slabs that are kept without a page in use */
-	EVICT_LOOK = 64,      /* pages that are looked at before the bound is passed */
-	EVICT_MAX = 4,	      /* pages that one call evicts: more than it needs, to come back */
+	EVICT_LOOK = 64,       /* pages that are looked at before the bound is passed */
+	EVICT_MAX = 4,	       /* pages that one call evicts: more than it needs, to come back */
 };
 
 struct slab {

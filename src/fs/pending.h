@@ -64,7 +64,7 @@ void pending_add(struct pending *l, const struct pending_op *op);
 typedef void (*pending_fn)(void *ctx, const struct pending_op *op);
 
 /*
- * A sync of `ino`, which has unsynced data or not (that decides whether a sync does anything under
+ * A sync of `ino`, which has unsynced data or size or not (it decides if a sync does anything under
  * PROFILE_ALL; a `data_only` one needs data, or a file that is new). What becomes durable leaves
  * the log, in order, each with a call of `durable`, which must not use the log and may be NULL.
  */
@@ -84,6 +84,14 @@ void pending_gone(struct pending *l, uint64_t ino, pending_fn durable, void *ctx
  */
 void pending_cut(struct pending *l, bool (*keep)(void *ctx, const struct pending_op *op),
 		 pending_fn durable, pending_fn undo, void *ctx);
+
+/*
+ * What the newest operation cannot be durable without, of what is still pending: each that it needs
+ * directly. Under a profile that is in_order that is the one before it as well.
+ */
+void pending_needs(const struct pending *l, pending_fn need, void *ctx);
+/* The newest operation, or NULL. */
+const struct pending_op *pending_newest(const struct pending *l);
 
 /* Whether anything of this inode (attributes, names of it; of a directory also entries) waits. */
 bool pending_of(const struct pending *l, uint64_t ino);

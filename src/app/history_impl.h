@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* history_impl.h - what the files that make a history share. */
+#ifndef APP_HISTORY_IMPL_H
+#define APP_HISTORY_IMPL_H
+
+#include "app/history.h"
+#include "app/numbers.h"
+#include "fs/pending.h"
+
+struct history_maker {
+	struct history *h;
+	struct numbers objects;	 /* by inode number of the trace */
+	struct pending *pending; /* changes of names and attributes; `number` is the change's */
+	uint64_t event;
+	struct vec_of(uint32_t) sizes; /* changes of size that are not durable, of all files */
+	struct vec_of(uint32_t) needs; /* of the change at hand */
+};
+
+/* A new object; its number. */
+uint64_t history_object(struct history_maker *m, const struct object *o);
+/* The live inode of an object's content, made if there is none. */
+uint64_t history_live(struct history *h, uint64_t object);
+
+/* Loads what was there before the first call (history_base.c). */
+int history_load(struct history_maker *m, int dir, uint64_t root_ino, struct err *err) must_check;
+
+#endif
