@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <stdarg.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -61,27 +62,80 @@ int forget_trace_close(struct forget *f, struct err *err)
 
 static bool is_traced(const struct call *c)
 {
-	return c->f->trace && (c->f->opts.trace_reads || posix_op_changes(c->ev.op) ||
-			       posix_op_persists(c->ev.op));
+	const struct forget_opts *o = &c->f->opts;
+
+	return c->f->trace &&
+	       (o->trace_reads || posix_op_changes(c->ev.op) || posix_op_persists(c->ev.op) ||
+		(o->trace_closes && c->ev.op == POSIX_RELEASE));
 }
 
 /* What cannot be written any more is said once; the mount goes on. */
+static void trace_event(struct forget *f, const struct event *ev)
+{
+	struct err err = ERR_INIT;
+
+	if (!f->trace || !trace_writer_append(f->trace, ev, &err))
+		return;
+	forget_log(f, "the trace ends here: %s", err.msg);
+	trace_writer_free(steal(f->trace));
+}
+
+void forget_mark(struct forget *f, const char *text, size_t len)
+{
+	uint64_t now = util_now_ns() - f->trace_start;
+
+	if (f->n_marks >= TRACE_OP_MAX)
+		return;
+	trace_event(f, &(struct event){ .kind = EV_OP_BEGIN,
+					.ref = f->n_marks,
+					.time_ns = now,
+					.len = len,
+					.data = (const unsigned char *)text });
+	trace_event(f, &(struct event){ .kind = EV_PERSIST, .ref = f->n_marks, .time_ns = now });
+	f->n_marks++;
+}
+
+void forget_look_for_marks(struct forget *f)
+{
+	pthread_mutex_lock(&f->trace_lock);
+	if (f->opts.marks)
+		f->opts.marks(f->opts.marks_ctx, f);
+	pthread_mutex_unlock(&f->trace_lock);
+}
+
+int forget_trace_add(struct forget *f, const struct trace *t, struct err *err)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&f->trace_lock);
+	for (size_t i = 0; !rc && f->trace && i < t->events.n; i++)
+		rc = trace_writer_append(f->trace, &t->events.v[i], err);
+	pthread_mutex_unlock(&f->trace_lock);
+	return rc;
+}
+
+uint64_t forget_trace_size(const struct forget *f)
+{
+	struct stat st;
+
+	return f->opts.trace && !stat(f->opts.trace, &st) ? (uint64_t)st.st_size : 0;
+}
+
 static void trace_call(struct call *c)
 {
 	struct forget *f = c->f;
 	auto_strbuf record = STRBUF_INIT;
-	struct err err = ERR_INIT;
 	struct event ev;
+
+	if (f->opts.marks)
+		f->opts.marks(f->opts.marks_ctx, f);
 
 	if (!f->opts.trace_data && c->ev.op == POSIX_WRITE) {
 		c->ev.payload = NULL;
 		c->ev.payload_len = 0;
 	}
 	posix_to_event(&c->ev, c->start_ns - f->trace_start, &record, &ev);
-	if (trace_writer_append(f->trace, &ev, &err)) {
-		forget_log(f, "the trace ends here: %s", err.msg);
-		trace_writer_free(steal(f->trace));
-	}
+	trace_event(f, &ev);
 }
 
 static void log_call(struct call *c)

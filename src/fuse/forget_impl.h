@@ -173,6 +173,7 @@ struct forget {
 	pthread_mutex_t trace_lock;
 	struct trace_writer *trace;
 	uint64_t trace_start;
+	uint64_t n_marks;
 	atomic_uint_fast64_t lost_count; /* how often everything was lost */
 	pthread_mutex_t command;	 /* one command at a time */
 };
