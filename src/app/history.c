@@ -15,9 +15,11 @@
 #include <linux/fs.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "app/history_impl.h"
 #include "base/util.h"
+#include "core/model.h"
 #include "fs/vfs.h"
 
 /* ---- objects and their content ---- */
@@ -115,6 +117,21 @@ static uint32_t change_add(struct history_maker *m, struct change c)
 	return (uint32_t)(h->changes.n - 1);
 }
 
+/* All content of an object that was there before change `before`. */
+static void need_content(struct history_maker *m, uint64_t object, uint32_t before)
+{
+	const struct object *o = object_of(m->h, object);
+
+	for (size_t i = 0; i < o->waiting.n && o->waiting.v[i] < before; i++)
+		need(m, o->waiting.v[i]);
+}
+
+static void need_flushed(struct history_maker *m)
+{
+	for (size_t i = 0; i < m->flushing.n; i++)
+		need_content(m, m->flushing.v[i].object, m->flushing.v[i].before);
+}
+
 static void note_need(void *ctx, const struct pending_op *op)
 {
 	need(ctx, (uint32_t)op->number);
@@ -144,9 +161,12 @@ static enum pending_kind pending_kind_of(enum change_kind kind)
 static uint32_t metadata_add(struct history_maker *m, struct change c)
 {
 	struct history *h = m->h;
+	const struct object *o = object_of(h, c.object);
+	/* The first name of a file made by O_TMPFILE is what makes it, for who syncs it. */
+	bool makes = c.kind == CHANGE_LINK && o->unnamed && o->made_by == UINT32_MAX;
 	struct pending_op op = {
-		.kind = pending_kind_of(c.kind),
-		.is_dir = object_of(h, c.object)->type == TREE_DIR,
+		.kind = makes ? PENDING_MAKE : pending_kind_of(c.kind),
+		.is_dir = o->type == TREE_DIR,
 		.ino = c.object,
 		.other = c.other,
 		.slot = { { c.dir, c.name }, { c.dir2, c.name2 } },
@@ -163,6 +183,10 @@ static uint32_t metadata_add(struct history_maker *m, struct change c)
 	}
 	pending_add(m->pending, &op);
 	pending_needs(m->pending, note_need, m);
+	if (c.kind == CHANGE_RENAME && c.other && h->profile->replace_orders_data)
+		need_content(m, c.object, UINT32_MAX);
+	need_flushed(m);
+	c.ordered = true;
 	return change_add(m, c);
 }
 
@@ -179,60 +203,82 @@ static void need_object(struct history_maker *m, uint64_t object)
 		need(m, o->cut_by);
 }
 
+/* Large ranges are cut into larger units, so that a change has not too many. */
+static uint64_t unit_for(uint64_t unit, uint64_t from, uint64_t to)
+{
+	while ((to - from / unit * unit + unit - 1) / unit > MODEL_UNITS_MAX)
+		unit *= 2;
+	return unit;
+}
+
+static void content_add(struct history_maker *m, uint32_t change)
+{
+	struct object *o = object_of(m->h, m->h->changes.v[change].object);
+
+	vec_push(&o->parts, change);
+	vec_push(&o->waiting, change);
+}
+
+/*
+ * Blocks are allocated when they are written back, later than every change of metadata so far; a
+ * journal that keeps its order has those as well when it has this.
+ */
 static void data_add(struct history_maker *m, uint64_t object, uint64_t from, uint64_t to,
 		     bool allocates)
 {
 	struct history *h = m->h;
-	uint64_t unit = h->unit_size, first = from / unit * unit;
+	uint64_t unit = unit_for(h->unit_size, from, to), first = from / unit * unit;
 
 	need_object(m, object);
-	/*
-	 * Blocks are allocated when they are written back, later than every change of metadata so
-	 * far; a journal that keeps its order has those as well when it has this.
-	 */
-	if (allocates && h->profile->in_order && pending_newest(m->pending))
-		need(m, (uint32_t)pending_newest(m->pending)->number);
-	uint32_t n = change_add(
-		m, (struct change){ .kind = CHANGE_DATA,
-				    .object = object,
-				    .from = from,
-				    .to = to,
-				    .content = keep_content(h, object),
-				    .unit_size = unit,
-				    .units = (uint32_t)((to - first + unit - 1) / unit) });
-	vec_push(&object_of(h, object)->parts, n);
-	vec_push(&object_of(h, object)->waiting, n);
+	content_add(m, change_add(m, (struct change){
+					     .kind = CHANGE_DATA,
+					     .object = object,
+					     .from = from,
+					     .to = to,
+					     .content = keep_content(h, object),
+					     .unit_size = unit,
+					     .units = (uint32_t)((to - first + unit - 1) / unit),
+					     .after_all = allocates }));
 }
 
-/* A change of size that may be durable before, or without, data. */
-static void size_add(struct history_maker *m, uint64_t object, uint64_t size, bool cuts, bool moves)
+/* A size that writes gave, where it does not wait for their data. */
+static void size_add(struct history_maker *m, uint64_t object, uint64_t size)
+{
+	need_object(m, object);
+	uint32_t n = change_add(
+		m, (struct change){
+			   .kind = CHANGE_SIZE, .object = object, .to = size, .after_all = true });
+	content_add(m, n);
+	vec_push(&m->sizes, n);
+}
+
+/* A size that was set is metadata; where that is durable at once it waits like data. */
+static void resize_add(struct history_maker *m, uint64_t object, uint64_t size, bool moves)
 {
 	struct history *h = m->h;
 
 	need_object(m, object);
-	uint32_t n =
-		change_add(m, (struct change){ .kind = cuts ? CHANGE_RESIZE : CHANGE_SIZE,
-					       .object = object,
-					       .to = size,
-					       .moves = moves,
-					       .content = cuts ? keep_content(h, object) : NULL });
-	struct object *o = object_of(h, object);
-	vec_push(&o->parts, n);
-	vec_push(&o->waiting, n);
-	if (cuts)
-		o->cut_by = n;
+	if (moves) /* everything is written before blocks are moved */
+		need_content(m, object, UINT32_MAX);
+	need_flushed(m);
+	uint32_t n = change_add(m, (struct change){ .kind = CHANGE_RESIZE,
+						    .object = object,
+						    .to = size,
+						    .moves = moves,
+						    .content = keep_content(h, object),
+						    .ordered = h->profile->metadata });
+	content_add(m, n);
+	object_of(h, object)->cut_by = n;
 	if (h->profile->metadata)
 		vec_push(&m->sizes, n);
-	else if (cuts)
-		h->changes.v[n].durable_at = m->event;
 }
 
 static void written(struct history_maker *m, uint64_t object, uint64_t from, uint64_t to,
-		    uint64_t size_before)
+		    uint64_t size_before, bool allocates)
 {
 	if (to > size_before && !m->h->profile->size_with_data)
-		size_add(m, object, to, false, false);
-	data_add(m, object, from, to, to > size_before);
+		size_add(m, object, to);
+	data_add(m, object, from, to, allocates || to > size_before);
 }
 
 /* ---- what becomes durable ---- */
@@ -259,11 +305,22 @@ static void settle_content(struct history_maker *m, uint64_t object, uint32_t be
 	o->waiting.n = kept;
 }
 
+/* What a commit of all metadata takes along: sizes, and files that were replaced by truncation. */
 static void settle_sizes(struct history_maker *m)
 {
-	for (size_t i = 0; i < m->sizes.n; i++)
+	for (size_t i = 0; i < m->sizes.n; i++) {
+		struct change *c = &m->h->changes.v[m->sizes.v[i]];
+
+		if (c->moves)
+			settle_content(m, c->object, m->sizes.v[i]);
 		settle(m, m->sizes.v[i]);
+	}
 	vec_clear(&m->sizes);
+	for (size_t i = 0; i < m->flushing.n; i++) {
+		settle_content(m, m->flushing.v[i].object, m->flushing.v[i].before);
+		object_of(m->h, m->flushing.v[i].object)->emptied = false;
+	}
+	vec_clear(&m->flushing);
 }
 
 static void settle_metadata(void *ctx, const struct pending_op *op)
@@ -294,6 +351,7 @@ static void synced(struct history_maker *m, uint64_t object, bool data_only)
 	size_t waiting = m->pending ? pending_count(m->pending) : 0;
 
 	settle_content(m, object, UINT32_MAX);
+	object_of(m->h, object)->emptied = false;
 	if (!m->pending)
 		return;
 	pending_sync(m->pending, object, is_dir, data_only, content, settle_metadata, m);
@@ -309,7 +367,7 @@ static void synced_all(struct history_maker *m)
 		settle_content(m, i + REFFS_ROOT_INO, UINT32_MAX);
 	if (m->pending)
 		pending_sync_all(m->pending, settle_metadata, m);
-	vec_clear(&m->sizes);
+	settle_sizes(m);
 }
 
 /* ---- calls ---- */
@@ -343,7 +401,8 @@ static void made(struct history_maker *m, const struct posix_event *e)
 	} else if (e->op == POSIX_SYMLINK) {
 		o.type = TREE_SYMLINK;
 		o.mode = 0777;
-		o.target = e->name2;
+		vec_push(&m->h->strings, xmemdupz(e->payload ? e->payload : "", e->payload_len));
+		o.target = vec_last(&m->h->strings);
 	} else if (e->op == POSIX_MKNOD) {
 		unsigned type = (e->arg & S_IFMT) >> 12;
 
@@ -352,8 +411,14 @@ static void made(struct history_maker *m, const struct posix_event *e)
 		o.rdev = e->offset;
 	}
 	uint64_t dir = o.unnamed ? REFFS_ROOT_INO : known(m, e->dir);
-	if (!dir)
+	if (!dir || !e->ino)
 		return;
+	if (object_of(m->h, dir)->now_mode & S_ISGID) {
+		o.gid = object_of(m->h, dir)->now_gid;
+		o.mode |= o.type == TREE_DIR ? S_ISGID : 0;
+	}
+	o.now_mode = o.mode;
+	o.now_gid = o.gid;
 	uint64_t object = history_object(m, &o);
 	numbers_set(&m->objects, e->ino, object);
 	if (o.unnamed)
@@ -362,6 +427,7 @@ static void made(struct history_maker *m, const struct posix_event *e)
 		m, (struct change){
 			   .kind = CHANGE_MAKE, .object = object, .dir = dir, .name = e->name });
 	object_of(m->h, object)->made_by = n;
+	object_of(m->h, object)->names++;
 }
 
 static void linked(struct history_maker *m, const struct posix_event *e)
@@ -376,6 +442,7 @@ static void linked(struct history_maker *m, const struct posix_event *e)
 	struct object *o = object_of(m->h, object);
 	if (o->unnamed && o->made_by == UINT32_MAX)
 		o->made_by = n;
+	o->names++;
 }
 
 static void removed(struct history_maker *m, const struct posix_event *e)
@@ -412,14 +479,16 @@ static void wrote(struct history_maker *m, const struct posix_event *e)
 
 	if (!object || !len)
 		return;
-	uint64_t before = live_size(m->h, object);
-	if (vfs_write(m->h->live, &reffs_root, history_live(m->h, object), e->payload, e->offset,
-		      len, 0) != (int64_t)len) {
+	uint64_t before = live_size(m->h, object), live = history_live(m->h, object);
+	int64_t hole = vfs_seek(m->h->live, live, e->offset, SEEK_HOLE);
+	if (vfs_write(m->h->live, &reffs_root, live, e->payload, e->offset, len, 0) !=
+	    (int64_t)len) {
 		m->h->skipped++;
 		return;
 	}
 	m->h->maps |= e->flags & POSIX_PAGE;
-	written(m, object, e->offset, e->offset + len, before);
+	written(m, object, e->offset, e->offset + len, before,
+		hole >= 0 && (uint64_t)hole < e->offset + len);
 	if (e->flags & (POSIX_SYNC | POSIX_DSYNC))
 		synced(m, object, !(e->flags & POSIX_SYNC));
 }
@@ -431,11 +500,24 @@ static void truncated(struct history_maker *m, const struct posix_event *e)
 
 	if (!object || e->offset == live_size(m->h, object))
 		return;
+	if (!e->offset)
+		object_of(m->h, object)->emptied = true;
 	if (vfs_setattr(m->h->live, &reffs_root, history_live(m->h, object), &a)) {
 		m->h->skipped++;
 		return;
 	}
-	size_add(m, object, e->offset, true, false);
+	resize_add(m, object, e->offset, false);
+}
+
+/* The last descriptor of an open is closed. */
+static void released(struct history_maker *m, const struct posix_event *e)
+{
+	uint64_t object = numbers_get(&m->objects, e->ino);
+
+	if (!m->h->profile->truncate_flushes || !object || !object_of(m->h, object)->emptied ||
+	    !has_content(m, object))
+		return;
+	vec_push(&m->flushing, (struct flushing){ object, (uint32_t)m->h->changes.n });
 }
 
 static void allocated(struct history_maker *m, const struct posix_event *e)
@@ -453,14 +535,14 @@ static void allocated(struct history_maker *m, const struct posix_event *e)
 	}
 	uint64_t after = live_size(m->h, object);
 	if (mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE))
-		size_add(m, object, after, true, true);
+		resize_add(m, object, after, true);
 	else if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) {
 		uint64_t to = min(e->offset + e->len, after);
 
 		if (e->offset < to)
-			written(m, object, e->offset, to, before);
+			written(m, object, e->offset, to, before, false);
 	} else if (after > before) {
-		size_add(m, object, after, true, false);
+		resize_add(m, object, after, false);
 	}
 }
 
@@ -482,24 +564,31 @@ static void attributed(struct history_maker *m, const struct posix_event *e)
 
 	if (!object)
 		return;
-	if (e->op == POSIX_CHMOD)
-		c.mode = e->arg;
+	/* A change of owner may take set-id bits away, and then has a mode with its type. */
+	if (e->op == POSIX_CHMOD || e->arg)
+		c.mode = e->arg & 07777;
 	if (e->op == POSIX_CHOWN) {
 		c.uid = (uint32_t)e->offset;
 		c.gid = (uint32_t)e->len;
 	}
+	struct object *o = object_of(m->h, object);
+	if (c.mode != UINT32_MAX)
+		o->now_mode = c.mode;
+	if (c.gid != UINT32_MAX)
+		o->now_gid = c.gid;
 	part_add(m, c);
 }
 
 static void xattributed(struct history_maker *m, const struct posix_event *e)
 {
 	uint64_t object = known(m, e->ino);
+	const void *value = e->payload ? e->payload : "";
 
-	if (object)
+	if (object && e->name2)
 		part_add(m, (struct change){ .kind = CHANGE_XATTR,
 					     .object = object,
-					     .name = e->name,
-					     .value = e->op == POSIX_SETXATTR ? e->payload : NULL,
+					     .name = e->name2,
+					     .value = e->op == POSIX_SETXATTR ? value : NULL,
 					     .value_len = e->payload_len });
 }
 
@@ -517,7 +606,20 @@ static void sync_everything(struct history_maker *m, const struct posix_event *e
 	synced_all(m);
 }
 
+/* Says which number in the trace a thing has that was there before. */
+static void looked_up(struct history_maker *m, const struct posix_event *e)
+{
+	uint64_t dir = numbers_get(&m->objects, e->dir);
+	const struct reffs_inode *d = dir ? reffs_inode(m->h->before, dir) : NULL;
+	uint64_t object = d && e->name && !m->h->changes.n ? reffs_lookup(d, e->name) : 0;
+
+	if (object)
+		numbers_set(&m->objects, e->ino, object);
+}
+
 static void (*const calls[POSIX_OP_END])(struct history_maker *, const struct posix_event *) = {
+	[POSIX_LOOKUP] = looked_up,
+	[POSIX_RELEASE] = released,
 	[POSIX_CREATE] = made,
 	[POSIX_MKNOD] = made,
 	[POSIX_MKDIR] = made,
@@ -580,6 +682,54 @@ static void sort_settled(struct history *h)
 		qsort_r(h->settled.v, h->settled.n, sizeof(*h->settled.v), by_time, h);
 }
 
+/*
+ * Content needs the change that made its file, or it is not seen. If the file was given another
+ * name as well, it may be seen by that.
+ */
+static void free_linked(struct history *h)
+{
+	for (size_t i = 0; i < h->changes.n; i++) {
+		struct change *c = &h->changes.v[i];
+		const struct object *o = object_of(h, c->object);
+		uint32_t kept = 0;
+
+		if (o->names < 2 || c->kind < CHANGE_DATA)
+			continue;
+		for (uint32_t j = 0; j < c->n_needs; j++)
+			if (c->needs[j] != o->made_by)
+				c->needs[kept++] = c->needs[j];
+		c->n_needs = kept;
+	}
+}
+
+static void find_oldest(struct history *h)
+{
+	uint32_t at = 0;
+
+	for (uint64_t point = 0; point <= h->trace->events.n; point++) {
+		while (at < h->changes.n && h->changes.v[at].event < point &&
+		       change_is_durable(&h->changes.v[at], point))
+			at++;
+		vec_push(&h->oldest, at);
+	}
+}
+
+void history_window(const struct history *h, uint64_t point, uint32_t *from, uint32_t *to)
+{
+	uint32_t low = h->oldest.v[point], high = (uint32_t)h->changes.n;
+
+	*from = low;
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (h->changes.v[mid].event < point)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	*to = low;
+}
+
 static void nothing(void *ctx, const struct pending_op *op)
 {
 	(void)ctx;
@@ -602,18 +752,20 @@ int history_new(const struct trace *t, const struct history_opts *opts, struct h
 					     .made = UINT64_MAX,
 					     .made_by = UINT32_MAX,
 					     .cut_by = UINT32_MAX });
-	int rc = history_load(&m, opts->base, opts->root_ino, err);
-	if (!rc) {
-		h.before = reffs_save(h.base);
+	int rc = history_load(&m, opts, err);
+	h.before = reffs_save(h.base);
+	if (!rc)
 		rc = follow(&m, err);
-	}
+	free_linked(&h);
 	sort_settled(&h);
+	find_oldest(&h);
 	if (m.pending) {
 		pending_cut(m.pending, NULL, nothing, nothing, NULL);
 		pending_free(m.pending);
 	}
 	numbers_release(&m.objects);
 	vec_release(&m.sizes);
+	vec_release(&m.flushing);
 	vec_release(&m.needs);
 	if (rc)
 		history_release(&h);
@@ -633,6 +785,10 @@ void history_release(struct history *h)
 	}
 	vec_release(&h->objects);
 	vec_release(&h->settled);
+	vec_release(&h->oldest);
+	for (size_t i = 0; i < h->strings.n; i++)
+		free(h->strings.v[i]);
+	vec_release(&h->strings);
 	for (size_t i = 0; i < h->kept.n; i++)
 		reffs_state_unref(h->kept.v[i]);
 	vec_release(&h->kept);

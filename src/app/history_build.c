@@ -11,14 +11,36 @@
 
 struct building {
 	struct history *h;
-	uint64_t now; /* what was durable before this event is in the state already */
+	uint64_t now;  /* what was durable before this event is in the state already */
+	bool settling; /* what becomes durable with it is put; else, what survives */
 	const struct survivor *v;
 	size_t n;
 };
 
-static void put_units(struct building *b, const struct change *c, const uint64_t *units)
+/*
+ * Where older content ends that is put after a later size became durable: what was cut off does not
+ * come back. A later write cannot have become durable alone, a size can.
+ */
+static uint64_t cut_at(const struct building *b, uint32_t change)
 {
-	uint64_t first = c->from / c->unit_size;
+	const struct object *o = &b->h->objects.v[b->h->changes.v[change].object - REFFS_ROOT_INO];
+	uint64_t end = UINT64_MAX;
+
+	if (o->cut_by == UINT32_MAX || o->cut_by < change)
+		return end;
+	for (size_t i = o->parts.n; i > 0 && o->parts.v[i - 1] > change; i--) {
+		const struct change *d = &b->h->changes.v[o->parts.v[i - 1]];
+
+		if (d->kind == CHANGE_RESIZE && d->durable_at < b->now)
+			end = min(end, d->to);
+	}
+	return end;
+}
+
+static void put_units(struct building *b, uint32_t change, const uint64_t *units)
+{
+	const struct change *c = &b->h->changes.v[change];
+	uint64_t first = c->from / c->unit_size, end = cut_at(b, change);
 
 	for (uint32_t i = 0; i < c->units;) {
 		uint32_t j = i;
@@ -27,18 +49,20 @@ static void put_units(struct building *b, const struct change *c, const uint64_t
 			j++;
 		if (j > i)
 			(void)graft_data(b->h->base, c->object, c->content,
-					 (first + i) * c->unit_size, (first + j) * c->unit_size);
+					 min(end, (first + i) * c->unit_size),
+					 min(end, (first + j) * c->unit_size));
 		i = j + 1;
 	}
 }
 
-static void put_content(struct building *b, const struct change *c, const uint64_t *units)
+static void put_content(struct building *b, uint32_t change, const uint64_t *units)
 {
+	const struct change *c = &b->h->changes.v[change];
 	struct reffs *r = b->h->base;
 	struct reffs_attr a;
 
 	if (c->kind == CHANGE_DATA) {
-		put_units(b, c, units);
+		put_units(b, change, units);
 	} else if (c->kind == CHANGE_SIZE) {
 		struct reffs_state *s = reffs_save(r);
 		const struct reffs_inode *i = reffs_inode(s, c->object);
@@ -64,7 +88,36 @@ static int make(struct building *b, const struct change *c)
 	return graft_make(b->h->base, c->dir, c->name, &g);
 }
 
-static void put_part(struct building *b, const struct change *c, const uint64_t *units);
+static void put_part(struct building *b, uint32_t change, const uint64_t *units);
+
+struct old_xattrs {
+	struct reffs *r;
+	uint64_t object;
+};
+
+static int put_old_xattr(void *ctx, const char *name, const void *value, size_t len)
+{
+	struct old_xattrs *x = ctx;
+
+	return graft_xattr(x->r, x->object, name, value, len);
+}
+
+/* What was there before the first call, lost its last name, and gets one by an older change. */
+static void put_old(struct building *b, uint64_t object)
+{
+	const struct reffs_inode *i = reffs_inode(b->h->before, object);
+	struct old_xattrs x = { b->h->base, object };
+	struct reffs_attr a;
+
+	if (!i)
+		return;
+	reffs_attr(i, &a);
+	(void)reffs_xattrs(i, put_old_xattr, &x);
+	if (a.type == TREE_FILE) {
+		(void)graft_data(x.r, object, i, 0, a.size);
+		(void)graft_resize(x.r, object, a.size);
+	}
+}
 
 /*
  * An object that has just got its first name: its content and attributes may have been durable
@@ -77,21 +130,23 @@ static void put_earlier(struct building *b, uint32_t maker)
 	const struct object *o = &b->h->objects.v[c->object - REFFS_ROOT_INO];
 	size_t k = 0;
 
+	put_old(b, c->object);
 	for (size_t i = 0; i < o->parts.n; i++) {
 		uint32_t n = o->parts.v[i];
 		const struct change *d = &b->h->changes.v[n];
 
 		while (k < b->n && b->v[k].change < n)
 			k++;
-		if (d->durable_at < b->now || (n < maker && d->durable_at == b->now))
-			put_part(b, d, NULL);
+		if (d->durable_at < b->now || (b->settling && n < maker && d->durable_at == b->now))
+			put_part(b, n, NULL);
 		else if (n < maker && k < b->n && b->v[k].change == n)
-			put_part(b, d, b->v[k].units);
+			put_part(b, n, b->v[k].units);
 	}
 }
 
-static void put_part(struct building *b, const struct change *c, const uint64_t *units)
+static void put_part(struct building *b, uint32_t change, const uint64_t *units)
 {
+	const struct change *c = &b->h->changes.v[change];
 	struct reffs *r = b->h->base;
 
 	if (c->kind == CHANGE_ATTR)
@@ -99,7 +154,7 @@ static void put_part(struct building *b, const struct change *c, const uint64_t 
 	else if (c->kind == CHANGE_XATTR)
 		(void)graft_xattr(r, c->object, c->name, c->value, c->value_len);
 	else
-		put_content(b, c, units);
+		put_content(b, change, units);
 }
 
 /* What cannot be put (a file that is not there any more is written) has nothing to be seen of. */
@@ -110,11 +165,8 @@ static void put(struct building *b, uint32_t change, const uint64_t *units)
 
 	switch (c->kind) {
 	case CHANGE_LINK:
-		if (graft_link(r, c->dir, c->name, c->object) != -ENOENT)
-			break;
-		/* fall through */
-	case CHANGE_MAKE:
-		if (make(b, c) == 0)
+	case CHANGE_MAKE: /* which name comes first depends on what was synced */
+		if (graft_link(r, c->dir, c->name, c->object) == -ENOENT && make(b, c) == 0)
 			put_earlier(b, change);
 		break;
 	case CHANGE_REMOVE:
@@ -125,7 +177,7 @@ static void put(struct building *b, uint32_t change, const uint64_t *units)
 		(void)graft_rename(r, c->dir, c->name, c->dir2, c->name2, c->kind == CHANGE_SWAP);
 		break;
 	default:
-		put_part(b, c, units);
+		put_part(b, change, units);
 	}
 }
 
@@ -133,7 +185,7 @@ static void put(struct building *b, uint32_t change, const uint64_t *units)
 static void extend_durable(struct history *h)
 {
 	uint64_t event = h->changes.v[h->settled.v[h->n_applied]].durable_at;
-	struct building b = { .h = h, .now = event };
+	struct building b = { .h = h, .now = event, .settling = true };
 
 	reffs_restore(h->base, h->durable.n ? h->durable.v[h->durable.n - 1].state : h->before);
 	for (; h->n_applied < h->settled.n; h->n_applied++) {
@@ -167,7 +219,7 @@ static struct reffs_state *durable_at(struct history *h, uint64_t point)
 struct reffs_state *history_build(struct history *h, uint64_t point, const struct survivor *v,
 				  size_t n)
 {
-	struct building b = { h, point, v, n };
+	struct building b = { .h = h, .now = point, .v = v, .n = n };
 
 	reffs_restore(h->base, durable_at(h, point));
 	for (size_t i = 0; i < n; i++)

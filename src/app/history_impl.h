@@ -13,6 +13,14 @@ struct history_maker {
 	struct pending *pending; /* changes of names and attributes; `number` is the change's */
 	uint64_t event;
 	struct vec_of(uint32_t) sizes; /* changes of size that are not durable, of all files */
+	/*
+	 * Files that were truncated to nothing, written and closed: what they held then comes with
+	 * the next metadata, where the profile says so.
+	 */
+	struct vec_of(struct flushing {
+		uint64_t object;
+		uint32_t before; /* the first change after the close */
+	}) flushing;
 	struct vec_of(uint32_t) needs; /* of the change at hand */
 };
 
@@ -22,6 +30,7 @@ uint64_t history_object(struct history_maker *m, const struct object *o);
 uint64_t history_live(struct history *h, uint64_t object);
 
 /* Loads what was there before the first call (history_base.c). */
-int history_load(struct history_maker *m, int dir, uint64_t root_ino, struct err *err) must_check;
+int history_load(struct history_maker *m, const struct history_opts *opts, struct err *err)
+	must_check;
 
 #endif

@@ -90,16 +90,18 @@ static int posix_apply(struct model *m, uint64_t number, const struct event *ev,
 static void make_pieces(struct posix_model *p)
 {
 	const struct history *h = history_of(p);
+	bool in_order = h->profile->in_order;
 	size_t total = 0;
 
 	vec_clear(&p->pieces);
 	vec_clear(&p->needs);
 	vec_reserve(&p->place, h->changes.n);
+	size_t last_ordered = SIZE_MAX;
 	for (size_t i = 0; i < p->waiting.n; i++) {
 		p->place.v[p->waiting.v[i]] = (uint32_t)i;
 		total += h->changes.v[p->waiting.v[i]].n_needs;
 	}
-	vec_reserve(&p->needs, total); /* pieces point into it */
+	vec_reserve(&p->needs, total + p->waiting.n); /* pieces point into it */
 	for (size_t i = 0; i < p->waiting.n; i++) {
 		const struct change *c = &h->changes.v[p->waiting.v[i]];
 		struct model_piece piece = { .event = c->event,
@@ -115,6 +117,12 @@ static void make_pieces(struct posix_model *p)
 				p->needs.v[p->needs.n++] = p->place.v[c->needs[j]];
 				piece.n_needs++;
 			}
+		if (in_order && (c->ordered || c->after_all) && last_ordered != SIZE_MAX) {
+			p->needs.v[p->needs.n++] = (uint32_t)last_ordered;
+			piece.n_needs++;
+		}
+		if (c->ordered)
+			last_ordered = i;
 		vec_push(&p->pieces, piece);
 	}
 	p->made = true;
@@ -189,10 +197,12 @@ static enum {
 void survivors_of(const struct history *h, const struct crash_state *state, struct survivors *out)
 {
 	uint64_t bits[64];
-
 	vec_clear(&out->v);
 	vec_clear(&out->units);
-	for (uint32_t i = 0; i < h->changes.n && h->changes.v[i].event < state->point; i++) {
+	uint32_t from, to;
+
+	history_window(h, state->point, &from, &to);
+	for (uint32_t i = from; i < to; i++) {
 		const struct change *c = &h->changes.v[i];
 
 		if (change_is_durable(c, state->point))

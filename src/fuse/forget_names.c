@@ -98,8 +98,10 @@ static int make(struct call *c, struct node *p, const char *name, const struct m
 	rc = make_locked(c, p, dir, name, m, e);
 	names_unlock(f);
 	node_unpin(p);
-	if (rc >= 0)
+	if (rc >= 0) {
 		c->ev.ino = e->attr.st_ino;
+		c->ev.arg = e->attr.st_mode; /* with the umask */
+	}
 	return rc;
 }
 
