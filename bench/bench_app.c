@@ -8,6 +8,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "app/states.h"
 
@@ -78,6 +79,15 @@ static void database(struct trace *t, int rounds)
 	}
 }
 
+/* Of this process: other programs on the machine do not count. */
+static double cpu_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 static void measure(const char *profile, uint64_t budget)
 {
 	struct app_state a = { 0 };
@@ -96,7 +106,7 @@ static void measure(const char *profile, uint64_t budget)
 		fprintf(stderr, "%s\n", err.msg);
 		exit(1);
 	}
-	uint64_t start = util_now_ns();
+	double start = cpu_s();
 	if (states_new(&h, &(struct states_opts){ .budget = budget, .tries = budget * 2 }, &s,
 		       &err)) {
 		fprintf(stderr, "%s\n", err.msg);
@@ -104,11 +114,11 @@ static void measure(const char *profile, uint64_t budget)
 	}
 	while (states_next(s, &a))
 		;
-	double took = (double)(util_now_ns() - start) / 1e9;
+	double took = cpu_s() - start;
 	states_stats(s, &stats);
 	printf("%s_tried %" PRIu64 "\n%s_given %" PRIu64 "\n%s_patterns %" PRIu64 "\n", profile,
 	       stats.tried, profile, stats.given, profile, stats.patterns);
-	printf("%s_tried_per_s %.0f\n", profile, (double)(stats.tried + stats.given) / took);
+	printf("%s_tried_per_cpu_s %.0f\n", profile, (double)stats.tried / took);
 	app_state_release(&a);
 	states_free(s);
 	history_release(&h);
@@ -117,6 +127,6 @@ static void measure(const char *profile, uint64_t budget)
 int main(void)
 {
 	measure("ext4-ordered", 200000);
-	measure("minimal", 200000);
+	measure("minimal", 60000);
 	return 0;
 }

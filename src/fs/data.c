@@ -198,11 +198,18 @@ static void copy_page(struct reffs_inode *f, uint64_t to, const struct reffs_ino
 {
 	const struct page_slot *old = slot_find(f, to), *s = slot_find(from, from_index);
 	struct page *page = s ? page_ref(s->page) : NULL;
+	struct hash128 hash = s ? s->hash : (struct hash128){ 0 };
 	bool there = s;
 
+	if (old && s && old->page == page && to == from_index) {
+		page_unref(page);
+		return;
+	}
 	if (old)
 		slot_remove(f, old);
-	if (there)
+	if (there && to == from_index) /* the hash is known */
+		slot_add(f, to, page_ref(page), hash);
+	else if (there)
 		slot_share(f, to, page);
 	page_unref(page);
 }

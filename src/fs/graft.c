@@ -184,7 +184,12 @@ int graft_data(struct reffs *r, uint64_t ino, const struct reffs_inode *file, ui
 	if (from >= to)
 		return 0;
 	struct reffs_inode *i = inode_edit(r, ino);
+	uint64_t size = max(i->size, to);
+	/* Behind the end of both there are zeros, so that the last page can be shared whole. */
+	if (to == file->size && size == to)
+		to = (to + REFFS_PAGE - 1) / REFFS_PAGE * REFFS_PAGE;
 	data_copy(i, from, file, from, to - from);
+	i->size = size;
 	inode_commit(r, i);
 	return 0;
 }
