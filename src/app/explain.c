@@ -595,9 +595,9 @@ int explain_same(const struct explain_opts *o, const struct app_state *s, const 
 	enum app_harm harm;
 	bool any = false;
 
+	work_init(&w, o, e->harm);
 	if (!e->lost.n)
 		return 0;
-	work_init(&w, o, e->harm);
 	int rc = case_load(o->h, s->point, &c, err);
 	if (rc)
 		return rc;
