@@ -156,20 +156,17 @@ static int write_content(int fd, const struct reffs_inode *inode, uint64_t size)
 	uint64_t pages = (size + REFFS_PAGE - 1) / REFFS_PAGE;
 	struct iovec v[IOV];
 
-	for (uint64_t i = 0; i < pages;) {
+	for (uint64_t i = reffs_next_page(inode, 0); i < pages; i = reffs_next_page(inode, i)) {
 		uint64_t first = i, len = 0;
+		const unsigned char *page;
 		int n = 0;
 
-		for (; n < IOV && i < pages; i++, n++) {
-			const unsigned char *page = reffs_page(inode, i);
-
-			if (!page)
-				break;
+		for (; n < IOV && i < pages && (page = reffs_page(inode, i)); i++, n++) {
 			v[n].iov_base = (void *)(uintptr_t)page;
 			v[n].iov_len = (size_t)min(size - i * REFFS_PAGE, (uint64_t)REFFS_PAGE);
 			len += v[n].iov_len;
 		}
-		if (!n) {
+		if (!n) { /* written, with zeros */
 			i++;
 			continue;
 		}

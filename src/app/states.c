@@ -13,7 +13,7 @@
 #include "app/roles.h"
 #include "core/hashset.h"
 
-enum { TRIES_MORE = 32768, TRIES_TIMES = 16 };
+enum { TRIES_MORE = 16384, TRIES_TIMES = 8 };
 
 struct waiting_state {
 	uint64_t point;
