@@ -6,11 +6,17 @@
  * The run is that of a small database: a log that is appended to and synced now and then, tables
  * that are written beside and renamed, old logs that are removed.
  */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "app/states.h"
+#include "app/checkers.h"
+#include "base/io.h"
 
 enum { ROOT = 100, PAGE = 4096 };
 
@@ -124,9 +130,140 @@ static void measure(const char *profile, uint64_t budget)
 	history_release(&h);
 }
 
-int main(void)
+/* ---- directories ---- */
+
+enum { FILES = 20, FILE_SIZE = 200 << 10 };
+
+struct files {
+	char dir[32];
+	struct trace t;
+	struct history h;
+};
+
+/* 4 MB in 20 files before the run; the run changes all of them. */
+static void files_make(struct files *f)
 {
-	measure("ext4-ordered", 200000);
-	measure("minimal", 60000);
+	auto_free char *data = xmalloc(FILE_SIZE);
+	struct err err = ERR_INIT;
+	char name[64];
+
+	memset(f, 0, sizeof(*f));
+	snprintf(f->dir, sizeof(f->dir), "/tmp/bench-app-XXXXXX");
+	if (!mkdtemp(f->dir))
+		exit(1);
+	trace_init(&f->t);
+	memset(data, 'd', FILE_SIZE);
+	for (int i = 0; i < FILES; i++) {
+		struct stat st;
+
+		snprintf(name, sizeof(name), "%s/%06d.dat", f->dir, i);
+		auto_fd fd = open(name, O_RDWR | O_CREAT, 0644);
+		if (fd < 0 || io_write_full(fd, data, FILE_SIZE) || fstat(fd, &st))
+			exit(1);
+		for (int j = 0; j < 4; j++)
+			write_file(&f->t, st.st_ino, (uint64_t)j * 50000, 5000, 'A' + i);
+	}
+	auto_fd base = open(f->dir, O_RDONLY | O_DIRECTORY);
+	struct history_opts opts = { .profile = profile_find("minimal"),
+				     .base = base,
+				     .root_ino = 7,
+				     .base_numbers = true };
+	if (history_new(&f->t, &opts, &f->h, &err)) {
+		fprintf(stderr, "%s\n", err.msg);
+		exit(1);
+	}
+}
+
+static void files_remove(struct files *f)
+{
+	char name[64];
+
+	for (int i = 0; i < FILES; i++) {
+		snprintf(name, sizeof(name), "%s/%06d.dat", f->dir, i);
+		unlink(name);
+	}
+	rmdir(f->dir);
+	history_release(&f->h);
+	trace_release(&f->t);
+}
+
+static void measure_places(struct files *f, uint64_t budget)
+{
+	struct place_opts o = { .base = f->dir, .before = f->h.before, .at = f->dir };
+	struct app_state *a = xcalloc(budget, sizeof(*a));
+	struct states *s = NULL;
+	struct place *p = NULL;
+	struct err err = ERR_INIT;
+	uint64_t n = 0;
+
+	if (place_new(&o, &p, &err) ||
+	    states_new(&f->h, &(struct states_opts){ .budget = budget }, &s, &err)) {
+		fprintf(stderr, "%s\n", err.msg);
+		exit(1);
+	}
+	while (n < budget && states_next(s, &a[n]))
+		n++;
+	double cpu = cpu_s();
+	uint64_t start = util_now_ns();
+	for (uint64_t i = 0; i < n; i++)
+		if (place_put(p, a[i].tree, &err) || place_clear(p, &err)) {
+			fprintf(stderr, "%s\n", err.msg);
+			exit(1);
+		}
+	printf("places %" PRIu64 "\nplaces_per_s %.0f\nplaces_per_cpu_s %.0f\n", n,
+	       (double)n / ((double)(util_now_ns() - start) / 1e9), (double)n / (cpu_s() - cpu));
+	fflush(stdout);
+	_exit(0);
+}
+
+static void measure_checks(struct files *f, uint64_t budget)
+{
+	struct checkers_opts o = {
+		.jobs = 2,
+		.place = { .base = f->dir, .before = f->h.before, .at = f->dir },
+		.check = { .command = ":" },
+	};
+	struct checkers_stats stats;
+	struct states *s = NULL;
+	struct err err = ERR_INIT;
+	struct rusage use;
+
+	if (states_new(&f->h, &(struct states_opts){ .budget = budget }, &s, &err))
+		exit(1);
+	uint64_t start = util_now_ns();
+	if (checkers_run(&f->h, s, &o, &stats, &err)) {
+		fprintf(stderr, "%s\n", err.msg);
+		exit(1);
+	}
+	double took = (double)(util_now_ns() - start) / 1e9;
+	getrusage(RUSAGE_CHILDREN, &use);
+	double cpu = (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+		     (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
+	printf("checks %" PRIu64 "\nchecks_per_s %.0f\nchecks_per_cpu_s %.0f\n", stats.checked,
+	       (double)stats.checked / took, (double)stats.checked / cpu);
+	states_free(s);
+}
+
+int main(int argc, char **argv)
+{
+	struct files f;
+	pid_t pid;
+
+	bool only_places = argc > 1;
+
+	if (!only_places) {
+		measure("ext4-ordered", 200000);
+		measure("minimal", 60000);
+	}
+	fflush(stdout);
+	(void)argv;
+	files_make(&f);
+	measure_checks(&f, 2000);
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		measure_places(&f, 3000);
+	waitpid(pid, NULL, 0);
+	files_remove(&f);
 	return 0;
 }

@@ -234,7 +234,9 @@ static void keep(struct start *s, int tell, uint64_t timeout_ms)
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &child, NULL);
 	s->notes_moved = getpid() == 1 && own_proc(s->opts);
-	pid_t shell = fork();
+	/* Memory of a large process is not copied twice; what the shell's half changes is not used.
+	 */
+	pid_t shell = vfork();
 	if (shell == 0)
 		run_shell(s);
 	util_close(s->output);

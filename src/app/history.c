@@ -643,6 +643,25 @@ static void (*const calls[POSIX_OP_END])(struct history_maker *, const struct po
 	[POSIX_SYNCFS] = sync_everything,
 };
 
+/* What a trace from outside may lack. */
+static bool has_names(const struct posix_event *e)
+{
+	switch (e->op) {
+	case POSIX_CREATE:
+	case POSIX_MKNOD:
+	case POSIX_MKDIR:
+	case POSIX_SYMLINK:
+	case POSIX_LINK:
+	case POSIX_UNLINK:
+	case POSIX_RMDIR:
+		return e->name;
+	case POSIX_RENAME:
+		return e->name && e->name2;
+	default:
+		return true;
+	}
+}
+
 static int follow(struct history_maker *m, struct err *err)
 {
 	const struct trace *t = m->h->trace;
@@ -656,8 +675,12 @@ static int follow(struct history_maker *m, struct err *err)
 		int rc = posix_decode(ev, &e, err);
 		if (rc)
 			return rc;
-		if (e.result >= 0 && calls[e.op])
+		if (e.result < 0 || !calls[e.op])
+			continue;
+		if (has_names(&e))
 			calls[e.op](m, &e);
+		else
+			m->h->skipped++;
 	}
 	return 0;
 }

@@ -19,9 +19,8 @@
 #include "base/vec.h"
 #include "core/hashset.h"
 
-enum { IOV = 64, CACHE_FILES = 20000 };
+enum { IOV = 64, CACHE_FILES = 20000, SHARE_MIN = 32 << 10 };
 
-#define CACHE_BYTES  ((uint64_t)256 << 20)
 #define ROOM_DEFAULT ((uint64_t)1 << 30)
 #define AT(name)     SPACE_DIR "/" name
 
@@ -33,7 +32,7 @@ struct place {
 	int root;   /* of the tmpfs */
 	int cache;
 	struct hashset cached;
-	uint64_t cache_bytes, unlike;
+	uint64_t cache_bytes, cache_max, unlike;
 };
 
 /* A directory of the state, which is made in a layer when something is put into it. */
@@ -157,20 +156,17 @@ static int write_content(int fd, const struct reffs_inode *inode, uint64_t size)
 	uint64_t pages = (size + REFFS_PAGE - 1) / REFFS_PAGE;
 	struct iovec v[IOV];
 
-	for (uint64_t i = 0; i < pages;) {
+	for (uint64_t i = reffs_next_page(inode, 0); i < pages; i = reffs_next_page(inode, i)) {
 		uint64_t first = i, len = 0;
+		const unsigned char *page;
 		int n = 0;
 
-		for (; n < IOV && i < pages; i++, n++) {
-			const unsigned char *page = reffs_page(inode, i);
-
-			if (!page)
-				break;
+		for (; n < IOV && i < pages && (page = reffs_page(inode, i)); i++, n++) {
 			v[n].iov_base = (void *)(uintptr_t)page;
 			v[n].iov_len = (size_t)min(size - i * REFFS_PAGE, (uint64_t)REFFS_PAGE);
 			len += v[n].iov_len;
 		}
-		if (!n) {
+		if (!n) { /* written, with zeros */
 			i++;
 			continue;
 		}
@@ -244,7 +240,7 @@ static int link_cached(struct place *p, int dir, const char *name, const struct 
 
 	hash_hex(key, hex);
 	if (!hashset_has(&p->cached, key)) {
-		if (p->cache_bytes > CACHE_BYTES || p->cached.n > CACHE_FILES)
+		if (p->cache_bytes + a->size > p->cache_max || p->cached.n > CACHE_FILES)
 			cache_clear(p);
 		int rc = make_file(p, p->cache, hex, inode, a, err);
 		if (rc) {
@@ -310,8 +306,9 @@ static int put_file(struct level *l, const char *name, const struct reffs_inode 
 		return dir;
 	if (a.type != TREE_FILE)
 		return make_special(l->p, dir, name, &a, l->puts->err);
-	return l->p->overlay ? link_cached(l->p, dir, name, inode, &a, l->puts->err)
-			     : make_file(l->p, dir, name, inode, &a, l->puts->err);
+	return l->p->overlay && a.size >= SHARE_MIN
+		       ? link_cached(l->p, dir, name, inode, &a, l->puts->err)
+		       : make_file(l->p, dir, name, inode, &a, l->puts->err);
 }
 
 static int put_whiteout(struct level *l, const char *name)
@@ -537,10 +534,11 @@ static int enter_as_user(struct err *err)
 static int mount_room(struct place *p, const struct place_opts *o, struct err *err)
 {
 	static const char *const dirs[] = { "base", "cache", "notes", "s" };
+	uint64_t room = o->room ? o->room : ROOM_DEFAULT;
 	char options[64];
 
-	snprintf(options, sizeof(options), "mode=755,size=%llu",
-		 (unsigned long long)(o->room ? o->room : ROOM_DEFAULT));
+	p->cache_max = room / 4;
+	snprintf(options, sizeof(options), "mode=755,size=%llu", (unsigned long long)room);
 	if (mount("outage-app", SPACE_DIR, "tmpfs", MS_NOSUID | MS_NODEV, options))
 		return err_set(err, -errno, "cannot mount a tmpfs for crash states: %m");
 	p->root = open(SPACE_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

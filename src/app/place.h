@@ -11,9 +11,9 @@
  * Q1: the directory before the run is never changed, nor anything that another state is made of.
  * Q2: a name that is gone is a whiteout, a device 0:0. No directory is opaque: what would shine
  *     through is whited out name by name, because a tmpfs may have no attributes for users.
- * Q3: files that are the same in two states are one file below, found by what they hold and are.
- *     Files with several names are made anew, in the layer that is written to: only there are they
- *     one file when they are changed.
+ * Q3: large files that are the same in two states are one file below, found by what they hold and
+ *     are; they show more links than they have names. Files with several names are made anew, in
+ *     the layer that is written to: only there are they one file when they are changed.
  */
 #ifndef APP_PLACE_H
 #define APP_PLACE_H

@@ -13,7 +13,7 @@
 #include "app/roles.h"
 #include "core/hashset.h"
 
-enum { TRIES_MORE = 65536, TRIES_TIMES = 64 };
+enum { TRIES_MORE = 16384, TRIES_TIMES = 8 };
 
 struct waiting_state {
 	uint64_t point;

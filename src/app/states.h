@@ -32,7 +32,7 @@ struct states_opts {
 	unsigned layers;     /* CRASH_WITH_...; 0: whole ones and tears */
 	uint32_t max_subset; /* 0: 2 */
 	uint64_t budget;     /* states given out; 0: no limit */
-	uint64_t tries;	     /* sets of survivors looked at; 0: 64 times the budget, and 65536 */
+	uint64_t tries;	     /* sets of survivors looked at; 0: 8 times the budget, and 16384 */
 	uint64_t sample;     /* sets that are drawn from the rest */
 	uint64_t seed;
 };
