@@ -2,6 +2,7 @@
 /*
  * lmdb.c - what an application expects of LMDB.
  *
+ *	lmdb make           an empty environment: making one is nothing that LMDB is careful about
  *	lmdb put [nosync]   three transactions, each acknowledged when it is committed
  *	lmdb check          every one that was acknowledged is there
  *
@@ -84,7 +85,7 @@ int main(int argc, char **argv)
 	open_env(argc > 2 ? MDB_NOSYNC : 0);
 	if (argc > 1 && strcmp(argv[1], "check") == 0)
 		status = check();
-	else
+	else if (argc > 1 && strcmp(argv[1], "put") == 0)
 		for (int i = 0; i < PUTS; i++)
 			put(i);
 	mdb_env_close(env);

@@ -9,7 +9,10 @@
 #	redis.sh check-aof, check-rdb	what was acknowledged is there
 #
 # The server's directory is the working directory; for acl, an empty users.acl is there.
-socket=/tmp/outage-redis-$$.sock
+# Several checks run at once, and in all of them $$ may be the same.
+place=$(mktemp -d) || exit 2
+socket=$place/socket
+trap 'rm -rf "$place"' EXIT
 
 start() {
 	redis-server --port 0 --unixsocket "$socket" --dir "$PWD" --save '' --logfile '' \
@@ -31,7 +34,6 @@ ask() {
 stop() {
 	kill -9 $server
 	wait $server 2>/dev/null
-	rm -f "$socket"
 }
 
 case $1 in

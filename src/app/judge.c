@@ -137,9 +137,9 @@ void judge_verdict(const struct judge *j, uint64_t acked, const struct check_res
 		return;
 	}
 	fail(out,
-	     r->end == CHECK_HUNG		   ? APP_HANG
-	     : r->end == CHECK_KILLED || !p->check ? APP_UNAVAILABLE
-						   : APP_FAILED,
+	     r->end == CHECK_HUNG					 ? APP_HANG
+	     : r->end == CHECK_KILLED || r->exit_code > 128 || !p->check ? APP_UNAVAILABLE
+									 : APP_FAILED,
 	     xasprintf("the %s %s", what, strbuf_str(&how)));
 	take_hint(out);
 }

@@ -58,7 +58,7 @@ int app_ack_file(const char *run, const char *name, struct err *err) must_check;
 
 /* ---- other commands, for a directory that is one of `outage app` ---- */
 
-int app_replay(const char *dir, bool json, bool trust, const char *keep);
+int app_replay(const char *dir, bool json, bool trust);
 int app_report(const char *dir, bool json, const char *html);
 int app_export(const char *dir, const char *to);
 

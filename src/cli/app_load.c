@@ -79,17 +79,16 @@ int app_run_open(struct app_run *r, struct err *err)
 	return rc ? rc : read_shown(r, err);
 }
 
+/* In its place from the start: the history points to the trace. */
 int app_run_load(const char *dir, struct app_run *out, struct err *err)
 {
-	struct app_run r = { .dir = xstrdup(dir) };
-	int rc = app_plan_load(dir, &r.plan, err);
-
+	*out = (struct app_run){ .dir = xstrdup(dir) };
+	trace_init(&out->trace);
+	int rc = app_plan_load(dir, &out->plan, err);
 	if (!rc)
-		rc = app_run_open(&r, err);
+		rc = app_run_open(out, err);
 	if (rc)
-		app_run_release(&r);
-	else
-		*out = r;
+		app_run_release(out);
 	return rc;
 }
 

@@ -172,9 +172,31 @@ static void words_window(const struct history *h, const struct posix_log *log,
 			       "fsync that, and rename it over the old one; or keep a journal");
 }
 
+static void words_torn(const struct history *h, const struct posix_log *log,
+		       const struct explained *e, struct strbuf *title, struct strbuf *fix)
+{
+	const struct explain_lost *l = &e->lost.v[0];
+
+	app_words_event(h->trace, log, l->event, title);
+	if (l->units)
+		strbuf_addf(title,
+			    " is not atomic: a crash can leave %" PRIu32 " of its %" PRIu32
+			    " parts",
+			    l->kept, l->units);
+	else
+		strbuf_adds(title, " can be lost in part");
+	strbuf_adds(fix,
+		    "recognise a part by a checksum; or write a new file, fsync it, and rename "
+		    "it over the old one");
+}
+
 static void words_order(const struct history *h, const struct posix_log *log,
 			const struct explained *e, struct strbuf *title, struct strbuf *fix)
 {
+	if (e->after == e->lost.v[0].event) { /* it was torn by the crash that came with it */
+		words_torn(h, log, e, title, fix);
+		return;
+	}
 	add_lost(h, log, e, title);
 	if (e->kind == EXPLAIN_ACK) {
 		strbuf_adds(title, " was not durable when ");
