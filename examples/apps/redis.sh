@@ -33,7 +33,7 @@ ask() {
 }
 stop() {
 	kill -9 $server
-	wait $server 2>/dev/null
+	wait $server 2>/dev/null || :
 }
 
 case $1 in

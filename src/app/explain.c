@@ -302,6 +302,18 @@ static int move_case(struct work *w, const struct case_at *c, uint64_t point, st
 	return 0;
 }
 
+static int move_to(struct work *w, struct case_at *c, uint64_t point, struct err *err)
+{
+	struct case_at there = { 0 };
+	int rc = move_case(w, c, point, &there, err);
+
+	if (rc)
+		return rc;
+	case_release(c);
+	*c = there;
+	return 0;
+}
+
 static int fails_at(struct work *w, const struct case_at *c, uint64_t point, struct err *err)
 {
 	auto_case there = { 0 };
@@ -336,16 +348,8 @@ static int crash_sooner(struct work *w, struct case_at *c, size_t low, struct er
 		else
 			low = mid;
 	}
-	if (high < w->points.n && w->points.v[high] < c->point) {
-		auto_case sooner = { 0 };
-
-		rc = move_case(w, c, w->points.v[high], &sooner, err);
-		if (rc)
-			return rc;
-		struct case_at old = *c;
-		*c = sooner;
-		sooner = old;
-	}
+	if (high < w->points.n && w->points.v[high] < c->point)
+		return move_to(w, c, w->points.v[high], err);
 	return 0;
 }
 
@@ -376,13 +380,9 @@ static int find_kind(struct work *w, struct case_at *c, enum explain_kind *kind,
 				return rc;
 			if (!rc)
 				return crash_sooner(w, c, low - 1, err);
-			auto_case sooner = { 0 };
-			rc = move_case(w, c, w->points.v[low - 1], &sooner, err);
+			rc = move_to(w, c, w->points.v[low - 1], err);
 			if (rc)
 				return rc;
-			struct case_at old = *c;
-			*c = sooner;
-			sooner = old;
 		} else {
 			rc = fails_at(w, c, 0, err);
 			if (rc <= 0)
@@ -393,21 +393,14 @@ static int find_kind(struct work *w, struct case_at *c, enum explain_kind *kind,
 	rc = fails_at(w, c, 0, err);
 	*kind = rc == 1 ? EXPLAIN_START : EXPLAIN_WINDOW;
 	if (rc)
-		return min(rc, 0);
+		return rc < 0 ? rc : move_to(w, c, 0, err);
 	/* Point 0 is none of the list, and passes; the first of the list may fail. */
 	rc = w->points.n ? fails_at(w, c, w->points.v[0], err) : 0;
 	if (rc < 0)
 		return rc;
 	if (rc == 0)
 		return crash_sooner(w, c, 0, err);
-	auto_case sooner = { 0 };
-	rc = move_case(w, c, w->points.v[0], &sooner, err);
-	if (rc)
-		return rc;
-	struct case_at old = *c;
-	*c = sooner;
-	sooner = old;
-	return 0;
+	return move_to(w, c, w->points.v[0], err);
 }
 
 /* ---- what is told ---- */

@@ -239,10 +239,35 @@ static bool only_data(const struct app_view *v, const struct app_case *c)
 	return c->lost.n > 0;
 }
 
+/* A write survives only if it is synced: the sync that comes after it, or NULL. */
+static const struct posix_call *sync_of(const struct app_view *v, const struct posix_call *write)
+{
+	const struct posix_call *end = v->log->calls.v + v->log->calls.n;
+
+	for (const struct posix_call *c = write + 1; c < end; c++)
+		if (c->file == write->file && posix_op_syncs_file(c->op) && c->result >= 0)
+			return c;
+	return NULL;
+}
+
+/* For a fault, any sync of a file is an fsync. */
+static uint64_t occurrence_of(const struct app_view *v, const struct posix_call *call)
+{
+	uint64_t n = 1;
+
+	if (!posix_op_syncs_file(call->op))
+		return max(call->occurrence, (uint64_t)1);
+	for (const struct posix_call *c = v->log->calls.v; c < call; c++)
+		n += posix_op_syncs_file(c->op) && c->path && streq(c->path, call->path);
+	return n;
+}
+
 bool app_export_lazyfs(const struct app_view *v, const struct app_case *c, struct strbuf *out)
 {
 	const struct posix_call *b = c->after.n ? call_at(v->log, c->after.v[0]) : NULL;
 
+	if (b && posix_op_is_data(b->op))
+		b = sync_of(v, b);
 	if (!only_data(v, c) || !b || !b->path)
 		return false;
 	strbuf_adds(out, "# ");
@@ -251,10 +276,10 @@ bool app_export_lazyfs(const struct app_view *v, const struct app_case *c, struc
 		    "\n# For LazyFS, or outage mount --config: at this operation the power goes "
 		    "out, and what was\n# written and not synced is lost.\n[[injection]]\n"
 		    "type = \"clear-cache\"\ntiming = \"after\"\ncrash = true\n");
-	add_toml(out, "op", posix_op_name(b->op));
+	add_toml(out, "op", posix_op_syncs_file(b->op) ? "fsync" : posix_op_name(b->op));
 	add_toml(out, "from", b->path);
 	if (b->path2)
 		add_toml(out, "to", b->path2);
-	strbuf_addf(out, "occurrence = %" PRIu64 "\n", max(b->occurrence, (uint64_t)1));
+	strbuf_addf(out, "occurrence = %" PRIu64 "\n", occurrence_of(v, b));
 	return true;
 }
