@@ -27,10 +27,12 @@ json() {
 	python3 -c 'import json, sys; d = json.load(open("out")); print(eval(sys.argv[1]))' "$1" 2>>err
 }
 # said TEXT: in the output, on one line
+# shellcheck disable=SC2317 # called by check
 said() {
 	grep -qF -- "$1" out
 }
 # said_like TEXT: the same, N being any number: when a file is closed is seen late, so that numbers vary
+# shellcheck disable=SC2317 # called by check
 said_like() {
 	sed 's/ [0-9][0-9]* \(of\|to\|and\) / N \1 /g' out | grep -qF -- "$1"
 }
@@ -195,7 +197,17 @@ app data --run "echo x >a; echo y >'$dir/outside'" --check true
 check "a file that is written outside is named" said "$dir/outside"
 app data --run 'echo x >a' --check 'sleep 1000' --timeout 1s
 refused "a check that hangs without a crash" "as the run left it"
+app data --run 'exit 1' --check true
+check "of a run that failed nothing is kept" test ! -e run
 check "nothing is left mounted" test -z "$(grep "$dir" /proc/mounts)"
+
+# Whoever stops it gets his machine back.
+fresh
+rm -rf run
+timeout --preserve-status -s INT 4 "$OUTAGE" app -o run -p minimal --run 'for i in 1 2 3 4; do echo $i >f$i; done' --check 'sleep 3.4567' -- data >out 2>err
+check "a signal ends it" test $? = 2
+check "and it says so" grep -q 'stopped by a signal' err
+check "no check is left" test -z "$(pgrep -f 'sleep 3.4567')"
 
 # ---- as an ordinary user ----
 

@@ -21,7 +21,7 @@ start() {
 	i=0
 	until [ "$(ask PING 2>&1 | cut -c 1-4)" = PONG ] || ask PING 2>&1 | grep -q NOAUTH; do
 		i=$((i + 1))
-		if [ $i = 500 ] || ! kill -0 $server 2>/dev/null; then
+		if [ $i = 500 ] || ! kill -0 "$server" 2>/dev/null; then
 			echo "outage: unavailable"
 			exit 1
 		fi
@@ -32,8 +32,8 @@ ask() {
 	redis-cli -s "$socket" "$@"
 }
 stop() {
-	kill -9 $server
-	wait $server 2>/dev/null || :
+	kill -9 "$server"
+	wait "$server" 2>/dev/null || :
 }
 
 case $1 in

@@ -69,8 +69,10 @@ static void note_error(struct searching *s, const char *words)
 static int check_again(void *ctx, const char *id, enum app_harm *harm, struct err *err)
 {
 	struct searching *s = ctx;
-	int rc = search_one(s->o, id, &s->last, err);
 
+	if (s->o->stop && *s->o->stop)
+		return err_set(err, -EINTR, "stopped by a signal");
+	int rc = search_one(s->o, id, &s->last, err);
 	*harm = s->last.harm;
 	return rc ? rc : s->last.fails;
 }
@@ -180,7 +182,7 @@ static int on_done(void *ctx, const struct app_state *state, const struct check_
 	t->left += r->left_processes;
 	/* Once there is enough, what still comes is only counted. */
 	if (s->verdict.fails && !(s->o->limit && s->out->found.n >= s->o->limit) &&
-	    take_failing(s, state, &err))
+	    take_failing(s, state, &err) && err.code != -EINTR)
 		note_error(s, err.msg);
 	if (s->o->progress)
 		s->o->progress(s->o->ctx, t, s->out->found.n);

@@ -396,18 +396,36 @@ static int make_run(struct app *a, struct err *err)
 	return rc;
 }
 
+/* Of a run that was none, nothing is worth keeping. */
+static void discard(const struct app *a)
+{
+	static const char *const made[] = { "app", "trace", "base", "shown" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
+		auto_free char *path = xasprintf("%s/%s", a->run.dir, made[i]);
+
+		app_remove(path);
+	}
+	auto_free char *findings = xasprintf("%s/findings", a->run.dir);
+	rmdir(findings);
+	rmdir(a->run.dir); /* if it was there before, there may be more in it */
+}
+
 static int run_app(struct app *a)
 {
 	struct signals signals;
 	struct err err = ERR_INIT;
 	int rc = make_run(a, &err);
 
-	if (!rc)
-		rc = record(a, &err);
+	if (rc)
+		return cli_fail(&err);
+	rc = record(a, &err);
 	signals_catch(&signals, on_signal);
 	if (!rc)
 		rc = verify_end(a, &err);
-	if (!rc)
+	if (rc)
+		discard(a);
+	else
 		rc = explore(a, &err);
 	signals_restore(&signals);
 	if (rc)
