@@ -42,8 +42,8 @@ _outage_gen() {
 	fi
 }
 
-# The last of comma-separated kinds; those before stay.
-_outage_kinds() {
+# _outage_list WORDS: the last of comma-separated words; those before stay.
+_outage_list() {
 	local before='' word=$cur
 
 	if [[ $cur == *,* ]]; then
@@ -51,17 +51,22 @@ _outage_kinds() {
 		word=${cur##*,}
 	fi
 	compopt -o nospace 2>/dev/null
-	mapfile -t COMPREPLY < <(compgen -P "$before" -W 'write flush discard zero read complete store
-		lineflush fence load begin end persist text posix' -- "$word")
+	mapfile -t COMPREPLY < <(compgen -P "$before" -W "$1" -- "$word")
 }
 
 _outage_trace() {
 	case $prev in
 	--kind)
-		_outage_kinds
+		_outage_list 'write flush discard zero read complete store lineflush fence load begin end persist text posix'
 		return
 		;;
-	--from | --to | --size)
+	--op)
+		_outage_list 'create mkdir mknod symlink link unlink rmdir rename tmpfile write truncate fallocate
+			copy_file_range chmod chown utimens setxattr removexattr fsync fdatasync fsyncdir syncfs msync
+			open read release flush'
+		return
+		;;
+	--from | --to | --size | --file | --pid | --limit)
 		return
 		;;
 	-o | --output)
@@ -70,7 +75,7 @@ _outage_trace() {
 		;;
 	esac
 	if ((${#words[@]} == at + 1)); then
-		_outage_words 'show info import export --help'
+		_outage_words 'show info graph import export --help'
 		return
 	fi
 	if [[ $cur != -* ]]; then
@@ -78,7 +83,11 @@ _outage_trace() {
 		return
 	fi
 	case ${words[at]} in
-	show) _outage_words '--kind --from --to --data --json --help' ;;
+	show)
+		_outage_words '--kind --from --to --data --file --op --pid --large --runs --suggest --limit
+			--json --help'
+		;;
+	graph) _outage_words '--output --file --op --pid --large --from --to --limit --json --help' ;;
 	info) _outage_words '--json --help' ;;
 	import) _outage_words '--output --size --json --help' ;;
 	export) _outage_words '--output --json --help' ;;
@@ -88,7 +97,8 @@ _outage_trace() {
 _outage_test() {
 	case $prev in
 	-t | --target)
-		_outage_words 'ext4 xfs btrfs ext3 ext2 fuse: help'
+		_outage_words 'ext4 xfs btrfs ext3 ext2 fuse: uml:ext4 uml:xfs uml:btrfs uml:ext3 uml:ext2 uml:jfs
+			uml:reiserfs uml:f2fs uml:nilfs2 help'
 		return
 		;;
 	-b | --bounds)
@@ -115,7 +125,7 @@ _outage_test() {
 		_outage_words 'reads none'
 		return
 		;;
-	--suppress | --resume | -o | --output)
+	--suppress | --resume | -o | --output | --kernel | --modules)
 		_outage_files
 		return
 		;;
@@ -126,7 +136,7 @@ _outage_test() {
 	esac
 	if [[ $cur == -* ]]; then
 		_outage_words '--target --bounds --crash --max-subset --budget --guarantee --recorder --mkfs
-			--recover --size --fsck --paranoid --skip --limit --sample --seed --time --tune --jobs
+			--recover --kernel --modules --size --fsck --paranoid --skip --limit --sample --seed --time --tune --jobs
 			--torn --prune --lose-flush --hang-after --output --keep --suppress --resume
 			--trust --json --help'
 	else
@@ -170,7 +180,8 @@ _outage_explore() {
 		;;
 	esac
 	[[ $cur != -* ]] ||
-		_outage_words '--target --ref --order --depth --alphabet --round --inputs --dist --strategy
+		_outage_words '--target --ref --ref-mkfs --ref-recover --ref-size --order --depth --alphabet --round
+			--inputs --dist --strategy
 			--compare-every --crash --crash-modes --guarantee --memory --limit --time --seed
 			--hang --findings --jobs --share --vary --swarm --coverage --mkfs --recover --size
 			--recorder --output --resume --replay --json --help'
@@ -212,6 +223,74 @@ _outage_reffs() {
 	fi
 }
 
+_outage_mount() {
+	case $prev in
+	-p | --profile)
+		_outage_words 'ext4-ordered ext4-writeback xfs btrfs minimal lazyfs'
+		return
+		;;
+	-f | --fault | --cache-size | --page-size | --block-size | -o)
+		return
+		;;
+	-c | --config | --log | --trace | --socket)
+		_outage_files
+		return
+		;;
+	esac
+	if [[ $cur == -* ]]; then
+		_outage_words '--config --profile --fault --daemon --log --trace --trace-data
+			--trace-reads --cache-size --page-size --block-size --evict --allow-other
+			--no-real-sync --socket --help'
+	else
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+	fi
+}
+
+# Where something of ours is mounted.
+_outage_mounts() {
+	compopt -o filenames 2>/dev/null
+	_outage_words "$(awk '$3 == "fuse.outage" || $3 == "fuse.lazyfs" { print $2 }' /proc/mounts)"
+}
+
+_outage_umount() {
+	case $prev in
+	--timeout) ;;
+	*)
+		if [[ $cur == -* ]]; then
+			_outage_words '--lazy --timeout --help'
+		else
+			_outage_mounts
+		fi
+		;;
+	esac
+}
+
+_outage_ctl() {
+	local i given=0
+
+	case $prev in
+	--timeout)
+		return
+		;;
+	--socket)
+		_outage_files
+		return
+		;;
+	esac
+	if [[ $cur == -* ]]; then
+		_outage_words '--json --socket --timeout --help'
+		return
+	fi
+	for ((i = at; i < ${#words[@]} - 1; i++)); do
+		[[ ${words[i]} == -* ]] || ((given++))
+	done
+	case $given in
+	0) _outage_mounts ;;
+	1) _outage_words "$("$program" ctl help 2>/dev/null | awk '/^[a-z]/ { print $1 }')" ;;
+	esac
+}
+
 _outage() {
 	local program=$1 cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local words=("${COMP_WORDS[@]:0:COMP_CWORD + 1}")
@@ -231,7 +310,7 @@ _outage() {
 		if [[ $cur == -* ]]; then
 			_outage_words '-v -q --help --version'
 		else
-			_outage_words 'gen test explore report replay shrink export trace reffs doctor'
+			_outage_words 'gen test explore report replay shrink export trace reffs mount ctl umount doctor'
 		fi
 		return
 	fi
@@ -247,6 +326,9 @@ _outage() {
 	trace) _outage_trace ;;
 	doctor) _outage_words '--fix --json --help' ;;
 	reffs) _outage_reffs ;;
+	mount) _outage_mount ;;
+	umount) _outage_umount ;;
+	ctl) _outage_ctl ;;
 	esac
 }
 

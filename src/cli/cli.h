@@ -22,16 +22,19 @@ struct command {
 	int (*run)(int argc, char **argv); /* argv[0] is the command's name; an exit status */
 };
 
+extern const struct command cmd_ctl;
 extern const struct command cmd_doctor;
 extern const struct command cmd_explore;
 extern const struct command cmd_export_case;
 extern const struct command cmd_gen;
+extern const struct command cmd_mount;
 extern const struct command cmd_reffs;
 extern const struct command cmd_replay;
 extern const struct command cmd_report;
 extern const struct command cmd_shrink;
 extern const struct command cmd_test;
 extern const struct command cmd_trace;
+extern const struct command cmd_umount;
 
 /* Prints "outage: <message>" and returns EXIT_FAILED. */
 int cli_fail(const struct err *err);

@@ -7,12 +7,14 @@
 
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/mounting.h"
 #include "fuse/disk_fuse.h"
 #include "target/machine.h"
 
 static const struct command *const commands[] = {
 	&cmd_gen,    &cmd_test,	       &cmd_explore, &cmd_report, &cmd_replay,
-	&cmd_shrink, &cmd_export_case, &cmd_trace,   &cmd_reffs,  &cmd_doctor,
+	&cmd_shrink, &cmd_export_case, &cmd_trace,   &cmd_reffs,  &cmd_mount,
+	&cmd_ctl,    &cmd_umount,      &cmd_doctor,
 };
 
 int cli_failf(const char *fmt, ...)
@@ -105,11 +107,14 @@ static int run_command(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	const char *slash = argc ? strrchr(argv[0], '/') : NULL;
 	int i = 1;
 
 	disk_register(&disk_fuse);
 	/* A reader that goes away shows as EPIPE, which is reported; no silent death. */
 	signal(SIGPIPE, SIG_IGN);
+	if (argc && streq(slash ? slash + 1 : argv[0], "lazyfs"))
+		return lazyfs_main(argc, argv);
 	for (; i < argc && argv[i][0] == '-'; i++) {
 		if (streq(argv[i], "--help") || streq(argv[i], "-h")) {
 			print_help();

@@ -303,7 +303,7 @@ static void make_room(struct pagecache *c, const struct pagefile *mine)
 	}
 }
 
-int page_new(struct pagefile *f, uint64_t index, struct page **out)
+int page_take(struct pagefile *f, uint64_t index, struct page **out)
 {
 	struct pagecache *c = f->cache;
 	struct page *p;

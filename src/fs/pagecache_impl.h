@@ -71,7 +71,7 @@ uint32_t pagecache_page_size(const struct pagecache *c);
  * A page for `index` of this file, which is in its tree then; all blocks are absent. It may evict
  * pages of the same file. -ENOSPC if the cache is full and does not evict.
  */
-int page_new(struct pagefile *f, uint64_t index, struct page **out) must_check;
+int page_take(struct pagefile *f, uint64_t index, struct page **out) must_check;
 /* Takes pages that were removed from their trees back; linked by `list`. */
 void pages_free(struct pagecache *c, struct page *list);
 /* It was used just now. */

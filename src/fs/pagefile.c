@@ -223,7 +223,7 @@ static int write_some(struct pagefile *f, const void *data, uint64_t at, uint64_
 	if (p)
 		page_touch(f->cache, p);
 	else
-		rc = page_new(f, at / page_size, &p);
+		rc = page_take(f, at / page_size, &p);
 	if (rc == -ENOSPC)
 		return write_past(f, data, at, stop, next);
 	if (rc)

@@ -14,7 +14,7 @@
 
 #include "inject/internal.h"
 
-enum { REGEX_MAX = 4096, REGEX_DEPTH_MAX = 32, REGEX_REPEAT_MAX = 1000 };
+enum { REGEX_MAX = 4096, REGEX_DEPTH_MAX = 32, REGEX_COST_MAX = 10000 };
 
 struct compiled {
 	regex_t re;
@@ -54,6 +54,52 @@ static size_t length_below(const char *path, const char *dir)
 	return path[d.len] ? 0 : d.len;
 }
 
+/*
+ * With symbolic links resolved as far as it exists; the last name stands for itself. NULL if that
+ * changes nothing.
+ */
+static char *resolved(const char *path)
+{
+	auto_free char *dir = xstrdup(path);
+	char *slash;
+
+	while ((slash = strrchr(dir, '/')) && slash > dir) {
+		*slash = '\0';
+		auto_free char *real = realpath(dir, NULL);
+
+		if (real && streq(real, dir))
+			return NULL;
+		if (real)
+			return xasprintf("%s%s", real, path + strlen(dir));
+	}
+	return NULL;
+}
+
+/* How much of `path` leads to where the mount shows it; 0: nothing does. */
+static size_t length_outside(const char *path, const struct places *at)
+{
+	return max(length_below(path, at->root), length_below(path, at->mnt));
+}
+
+/* The same for what may differ by a symbolic link; `path` is then another one. */
+static size_t length_outside_links(struct strbuf *path, const char *text, const struct places *at)
+{
+	auto_free char *other = resolved(text);
+	auto_free char *root = at->root ? realpath(at->root, NULL) : NULL;
+	auto_free char *mnt = at->mnt ? realpath(at->mnt, NULL) : NULL;
+	auto_strbuf clean_other = STRBUF_INIT;
+	size_t n;
+
+	if (clean(other ? other : text, &clean_other))
+		return 0;
+	n = length_outside(strbuf_str(&clean_other), &(struct places){ root, mnt });
+	if (n) {
+		strbuf_clear(path);
+		strbuf_add(path, clean_other.buf, clean_other.len);
+	}
+	return n;
+}
+
 static int relative(const char *key, const char *text, const struct places *at, struct strbuf *out,
 		    struct err *err)
 {
@@ -67,12 +113,10 @@ static int relative(const char *key, const char *text, const struct places *at, 
 			       "%s is '%s', but a path cannot go up with '..'; give it as it is in "
 			       "the mount",
 			       key, text);
-	if (*text == '/') {
-		size_t root = length_below(strbuf_str(&path), at->root);
-		size_t mnt = length_below(strbuf_str(&path), at->mnt);
-
-		cut = max(root, mnt);
-	}
+	if (*text == '/')
+		cut = length_outside(strbuf_str(&path), at);
+	if (*text == '/' && !cut)
+		cut = length_outside_links(&path, text, at);
 	strbuf_adds(out, strbuf_str(&path) + cut);
 	return 0;
 }
@@ -120,11 +164,20 @@ int match_glob(struct path_match *out, const char *key, const char *text, const 
 
 /* ---- regular expressions ---- */
 
+/*
+ * Compiling writes out what is repeated, x+ as xx*, which doubles with each level: how many
+ * characters that makes is counted, before it is done.
+ */
+struct level {
+	uint64_t cost; /* of the group so far */
+	uint64_t last; /* of what a repetition would repeat; 0: there is nothing */
+};
+
 struct rewriter {
 	const char *at;
 	struct strbuf *out;
 	unsigned depth;
-	uint64_t repeats;
+	struct level levels[REGEX_DEPTH_MAX + 1];
 };
 
 /* A set of bytes. */
@@ -304,6 +357,7 @@ static const char *rewrite_escape(struct rewriter *r)
 	}
 	if (c == 'b' || c == 'B') {
 		strbuf_addf(r->out, "\\%c", c);
+		r->levels[r->depth].last = 0;
 		return NULL;
 	}
 	c = escaped(c);
@@ -320,12 +374,12 @@ static uint64_t number(struct rewriter *r)
 	uint64_t v = 0;
 
 	for (; isdigit((unsigned char)*r->at); r->at++)
-		v = min(v * 10 + (uint64_t)(*r->at - '0'), (uint64_t)REGEX_REPEAT_MAX + 1);
+		v = min(v * 10 + (uint64_t)(*r->at - '0'), (uint64_t)REGEX_COST_MAX + 1);
 	return v;
 }
 
 /* {2}, {2,}, {2,5}: after the brace. */
-static const char *rewrite_count(struct rewriter *r)
+static const char *rewrite_count(struct rewriter *r, uint64_t *times)
 {
 	bool digit = isdigit((unsigned char)*r->at);
 	uint64_t least = number(r), most = least;
@@ -343,14 +397,38 @@ static const char *rewrite_count(struct rewriter *r)
 		return "after { there must be a number and }";
 	r->at++;
 	strbuf_addch(r->out, '}');
-	r->repeats *= max(max(least, most), (uint64_t)1);
-	return r->repeats > REGEX_REPEAT_MAX ? "it repeats too much" : NULL;
+	*times = max(max(least, most), (uint64_t)1);
+	return NULL;
+}
+
+static const char *rewrite_repeat(struct rewriter *r, char c)
+{
+	struct level *l = &r->levels[r->depth];
+	uint64_t times = c == '+' ? 2 : 1;
+
+	if (!l->last)
+		return "there is nothing to repeat before a repetition";
+	if (c == '{') {
+		const char *why = rewrite_count(r, &times);
+
+		if (why)
+			return why;
+	} else {
+		strbuf_addch(r->out, c);
+	}
+	/* lazy repetition finds the same paths */
+	if (*r->at == '?')
+		r->at++;
+	l->cost += l->last * (times - 1);
+	l->last = 0;
+	return l->cost > REGEX_COST_MAX ? "it repeats too much" : NULL;
 }
 
 static const char *rewrite_group(struct rewriter *r)
 {
-	if (++r->depth > REGEX_DEPTH_MAX)
+	if (r->depth == REGEX_DEPTH_MAX)
 		return "its groups are nested too deep";
+	r->levels[++r->depth] = (struct level){ 0 };
 	if (*r->at == '?') {
 		if (r->at[1] != ':')
 			return "of groups that begin with (? only (?: is known";
@@ -360,33 +438,48 @@ static const char *rewrite_group(struct rewriter *r)
 	return NULL;
 }
 
+static const char *end_group(struct rewriter *r)
+{
+	uint64_t cost = r->levels[r->depth].cost + 1;
+
+	if (!r->depth)
+		return "a ( is missing";
+	r->depth--;
+	r->levels[r->depth].cost += cost;
+	r->levels[r->depth].last = cost;
+	strbuf_addch(r->out, ')');
+	return r->levels[r->depth].cost > REGEX_COST_MAX ? "it repeats too much" : NULL;
+}
+
 static const char *rewrite_one(struct rewriter *r)
 {
 	char c = *r->at++;
-	const char *why = NULL;
 
+	if (c == '(')
+		return rewrite_group(r);
+	if (c == ')')
+		return end_group(r);
+	if (strchr("*+?{", c))
+		return rewrite_repeat(r, c);
+	if (strchr("^$|", c)) {
+		r->levels[r->depth].last = 0;
+		strbuf_addch(r->out, c);
+		return NULL;
+	}
+	r->levels[r->depth].cost++;
+	r->levels[r->depth].last = 1;
 	if (c == '\\')
 		return rewrite_escape(r);
 	if (c == '[')
 		return rewrite_set(r);
-	if (c == '(')
-		return rewrite_group(r);
-	if (c == '{')
-		why = rewrite_count(r);
-	else
-		strbuf_addch(r->out, c);
-	if (c == ')' && r->depth)
-		r->depth--;
-	/* lazy repetition finds the same paths */
-	if (strchr("*+?{", c) && *r->at == '?')
-		r->at++;
-	return why;
+	strbuf_addch(r->out, c);
+	return NULL;
 }
 
 /* NULL, or what is wrong. */
 static const char *rewrite(const char *text, struct strbuf *out)
 {
-	struct rewriter r = { .at = text, .out = out, .repeats = 1 };
+	struct rewriter r = { .at = text, .out = out };
 
 	if (strlen(text) > REGEX_MAX)
 		return "it is too long";
@@ -396,7 +489,7 @@ static const char *rewrite(const char *text, struct strbuf *out)
 		if (why)
 			return why;
 	}
-	return NULL;
+	return r.depth ? "a ) is missing" : NULL;
 }
 
 static char *with_slash(const char *dir)

@@ -134,7 +134,7 @@ static void test_wrong_lines(void)
 	refuses("lazyfs::crash::timing=before::op=write::form_rgx=a", true,
 		"'form_rgx' is nothing that crash takes; did you mean 'from_rgx'?");
 	refuses("lazyfs::crash::timing=before::op=write::from_rgx=(", true,
-		"from_rgx is '(', which is no regular expression: Unmatched ( or \\(");
+		"from_rgx is '(', which is no regular expression: a ) is missing");
 	refuses("lazyfs::torn-op::file=::parts=3::persist=1", true,
 		"file is empty; give a path in the mount");
 	refuses("lazyfs::torn-op::file=x::parts=three::persist=1", true,

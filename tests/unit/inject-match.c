@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* inject-match.c - paths as users write them: exact, patterns, regular expressions. */
 #include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "inject/internal.h"
 #include "tap.h"
@@ -98,7 +100,7 @@ static void test_regex(void)
 	matches(ours, "\\.\\$\\(", ".$(", "x");
 	matches(ours, "\\S\\s\\D\\W", "a b/", "ab");
 	refuses(ours, "", "file is '', which is no regular expression: it is empty");
-	refuses(ours, "a(b", "file is 'a(b', which is no regular expression: Unmatched ( or \\(");
+	refuses(ours, "a(b", "file is 'a(b', which is no regular expression: a ) is missing");
 	refuses(ours, "[ab", "file is '[ab', which is no regular expression: a ] is missing");
 	refuses(ours, "[]", "file is '[]', which is no regular expression: it has an empty [ ]");
 	refuses(ours, "[b-a]",
@@ -120,8 +122,23 @@ static void test_regex(void)
 	refuses(ours, "a{x}",
 		"file is 'a{x}', which is no regular expression: after { there must be a number "
 		"and }");
-	refuses(ours, "(a{100}){100}",
-		"file is '(a{100}){100}', which is no regular expression: it repeats too much");
+	refuses(ours, "a)b", "file is 'a)b', which is no regular expression: a ( is missing");
+	refuses(ours, "a++",
+		"file is 'a++', which is no regular expression: there is nothing to repeat before "
+		"a "
+		"repetition");
+	refuses(ours, "^*",
+		"file is '^*', which is no regular expression: there is nothing to repeat before a "
+		"repetition");
+	refuses(ours, "((((((((((((((a+)+)+)+)+)+)+)+)+)+)+)+)+)+)+",
+		"file is '((((((((((((((a+)+)+)+)+)+)+)+)+)+)+)+)+)+)+', which is no regular "
+		"expression: it repeats too much");
+	refuses(ours, "(a{200}){200}",
+		"file is '(a{200}){200}', which is no regular expression: it repeats too much");
+	matches(ours, "a+b+c+d+e+f+g+h+i+j+k+l+m+n+o+p+", "abcdefghijklmnop", "a");
+	refuses(ours, "(((a{100}){100}){100}",
+		"file is '(((a{100}){100}){100}', which is no regular expression: it repeats too "
+		"much");
 	refuses(ours, "((((((((((((((((((((((((((((((((((",
 		"file is '((((((((((((((((((((((((((((((((((', which is no regular expression: its "
 		"groups are nested too deep");
@@ -139,6 +156,43 @@ static void test_places(void)
 	matches(lazyfs, "/mnt/lazy/a", "a", "b");
 	matches(lazyfs, "lazy", NULL, "a");
 	matches(lazyfs, "^a$", "a", "b/a");
+}
+
+/* ROOT may be named by way of a symbolic link, in what is given or where it is mounted. */
+static void test_links(void)
+{
+	char dir[] = "/tmp/inject-match.XXXXXX";
+	auto_free char *root = NULL, *link = NULL, *file = NULL;
+
+	if (!mkdtemp(dir))
+		abort();
+	root = xasprintf("%s/root", dir);
+	link = xasprintf("%s/link", dir);
+	if (mkdir(root, 0700) || symlink("root", link))
+		abort();
+	for (int i = 0; i < 2; i++) {
+		struct places here = { .root = i ? link : root };
+		struct path_match m = { .kind = PATH_ANY };
+		struct err err = ERR_INIT;
+
+		free(file);
+		file = xasprintf("%s/new/a.log", i ? root : link);
+		is_i(match_path(&m, "file", file, &here, &err), 0, "a path through a link");
+		is_s(m.text, "new/a.log", "is below the root");
+		match_release(&m);
+	}
+	free(file);
+	file = xasprintf("%s/other/a.log", dir);
+	struct places here = { .root = link };
+	struct path_match m = { .kind = PATH_ANY };
+	struct err err = ERR_INIT;
+
+	is_i(match_path(&m, "file", file, &here, &err), 0, "a path elsewhere");
+	is_s(m.text, file + 1, "is not");
+	match_release(&m);
+	unlink(link);
+	rmdir(root);
+	rmdir(dir);
 }
 
 static void test_any(void)
@@ -159,6 +213,7 @@ int main(void)
 	test_glob();
 	test_regex();
 	test_places();
+	test_links();
 	test_any();
 	return done_testing();
 }

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/* cmd_umount.c - outage umount: end a mount, and wait until its server has gone. */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/number.h"
+#include "base/proc.h"
+#include "cli/cli.h"
+#include "fuse/forget_client.h"
+
+enum { FUSERMOUNT_MS = 30000, DEFAULT_TIMEOUT_S = 60, LOOK_MS = 10, ALONE_MS = 1000 };
+
+static const char usage[] =
+	"usage: outage umount [OPTIONS] MNT\n"
+	"\n"
+	"Unmounts what 'outage mount' mounted. Everything that was written becomes durable, as at\n"
+	"any unmount ('outage ctl MNT crash' ends a mount and loses it). Waits until the server "
+	"has\n"
+	"ended.\n"
+	"\n"
+	"  -l, --lazy            take it out of sight at once; it ends when nobody uses it any "
+	"more\n"
+	"      --timeout TIME    how long to wait for the server; default 60s\n"
+	"\n"
+	"Exit status: 0 done, 2 failed: somebody uses it (it is said who), or it is no such "
+	"mount.\n"
+	"\n"
+	"example: outage umount mnt\n";
+
+static const struct option long_options[] = {
+	{ "lazy", no_argument, NULL, 'l' },
+	{ "timeout", required_argument, NULL, 't' },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+/* A descriptor that becomes readable when the server ends; -1 if nobody can tell. */
+static int open_server(const struct forget_place *p)
+{
+	struct forget_client c = { .fd = -1 };
+	struct err err = ERR_INIT;
+	int fd = -1;
+
+	if (forget_client_open(p, NULL, &c, &err) == 0)
+		fd = (int)syscall(SYS_pidfd_open, c.server, 0);
+	forget_client_close(&c);
+	return fd;
+}
+
+/* A user's mount is fusermount3's to end. 0 or -errno. */
+static int run_fusermount(const struct forget_place *p, bool lazy, struct err *err)
+{
+	const char *argv[] = { "fusermount3", lazy ? "-uz" : "-u", "--", p->mnt, NULL };
+	struct proc_opts opts = { .argv = argv, .timeout_ms = FUSERMOUNT_MS, .merge_stderr = true };
+	struct proc_result res = { 0 };
+	int rc = proc_run(&opts, &res, err);
+
+	if (!rc && res.exit_code != 0) {
+		const char *said = strbuf_str(&res.out);
+
+		rc = strstr(said, "busy")
+			     ? -EBUSY
+			     : err_set(err, -EIO, "fusermount3 cannot unmount %s: %.*s", p->mnt,
+				       (int)strcspn(said, "\n"), said);
+	}
+	proc_result_release(&res);
+	return rc;
+}
+
+static int unmount(const struct forget_place *p, bool lazy, struct err *err)
+{
+	if (geteuid() != 0)
+		return run_fusermount(p, lazy, err);
+	if (umount2(p->mnt, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) == 0)
+		return 0;
+	return errno == EBUSY ? -EBUSY : err_set(err, -errno, "cannot unmount %s: %m", p->mnt);
+}
+
+static int say_busy(const struct forget_place *p)
+{
+	auto_strbuf who = STRBUF_INIT;
+
+	if (!forget_place_users(p, false, &who))
+		return cli_failf("%s is busy: something of it is in use; --lazy takes it out of "
+				 "sight",
+				 p->mnt);
+	return cli_failf("%s is busy: it is used by %s; end that, or take it out of sight with "
+			 "--lazy",
+			 p->mnt, strbuf_str(&who));
+}
+
+/* Whether the server ends before `end`. The server writes what is unsynced first. */
+static bool ends(const struct forget_place *p, int server, uint64_t end)
+{
+	struct pollfd fd = { .fd = server, .events = POLLIN };
+	uint64_t now;
+
+	while (forget_place_is_mounted(p) && util_now_ns() < end)
+		util_sleep_ms(LOOK_MS);
+	if (server < 0)
+		return !forget_place_is_mounted(p);
+	now = util_now_ns();
+	return poll(&fd, 1, now < end ? (int)((end - now) / 1000000) + 1 : 0) == 1;
+}
+
+/*
+ * A mount namespace that was made meanwhile has a copy of the mount, and with it the server lives
+ * on. If nobody uses it there, the server is told to end; that loses nothing, either.
+ */
+static int end_elsewhere(const struct forget_place *p, int server, uint64_t timeout_ms)
+{
+	auto_strbuf who = STRBUF_INIT;
+
+	if (forget_place_users(p, true, &who))
+		return cli_failf("%s is unmounted here, but used in another mount namespace by %s",
+				 p->mnt, strbuf_str(&who));
+	if (server >= 0)
+		syscall(SYS_pidfd_send_signal, server, SIGTERM, NULL, 0);
+	if (ends(p, server, util_now_ns() + timeout_ms * 1000000))
+		return EXIT_OK;
+	return cli_failf(
+		"%s is unmounted, but its server has not ended within %llu s; it may still "
+		"be writing",
+		p->mnt, (unsigned long long)(timeout_ms / 1000));
+}
+
+static int wait_for_end(const struct forget_place *p, int server, uint64_t timeout_ms)
+{
+	uint64_t soon = min(timeout_ms, (uint64_t)ALONE_MS);
+
+	if (ends(p, server, util_now_ns() + soon * 1000000))
+		return EXIT_OK;
+	return end_elsewhere(p, server, timeout_ms - soon);
+}
+
+static int umount_place(const char *mnt, bool lazy, uint64_t timeout_ms)
+{
+	auto_place p = { 0 };
+	struct err err = ERR_INIT;
+
+	if (forget_place_find(mnt, &p, &err))
+		return cli_fail(&err);
+	if (geteuid() != 0 && geteuid() != p.owner)
+		return cli_failf("the mount on %s belongs to user %u; only that user and root may "
+				 "unmount it",
+				 mnt, (unsigned)p.owner);
+	auto_fd server = open_server(&p);
+	int rc = unmount(&p, lazy, &err);
+	if (rc == -EBUSY)
+		return say_busy(&p);
+	if (rc)
+		return cli_fail(&err);
+	/* It may serve on for whoever has files open. */
+	return lazy ? EXIT_OK : wait_for_end(&p, server, timeout_ms);
+}
+
+static int run(int argc, char **argv)
+{
+	uint64_t timeout_ns = (uint64_t)DEFAULT_TIMEOUT_S * 1000000000;
+	struct err err = ERR_INIT;
+	bool lazy = false;
+	int option;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "lh", long_options, NULL)) != -1) {
+		switch (option) {
+		case 'h':
+			fputs(usage, stdout);
+			return cli_flush();
+		case 'l':
+			lazy = true;
+			break;
+		case 't':
+			if (number_parse_duration(optarg, &timeout_ns, &err))
+				return cli_fail(&err);
+			break;
+		default:
+			return cli_usage(&cmd_umount, "unknown option, or its value is missing");
+		}
+	}
+	if (argc - optind != 1)
+		return cli_usage(&cmd_umount, "one directory is needed");
+	return umount_place(argv[optind], lazy, min(timeout_ns / 1000000, (uint64_t)86400000));
+}
+
+const struct command cmd_umount = {
+	.name = "umount",
+	.summary = "unmount it, and wait until its server has gone",
+	.usage = usage,
+	.run = run,
+};

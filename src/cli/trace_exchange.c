@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* trace_exchange.c - "outage trace import" and "export": traces and logs of dm-log-writes. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/log.h"
+#include "cli/trace.h"
+#include "core/dmlog.h"
+
+static const struct option import_options[] = {
+	{ "help", no_argument, NULL, TRACE_OPT_HELP },
+	{ "json", no_argument, NULL, TRACE_OPT_JSON },
+	{ "output", required_argument, NULL, TRACE_OPT_OUTPUT },
+	{ "size", required_argument, NULL, TRACE_OPT_SIZE },
+	{ 0 },
+};
+
+static const struct option export_options[] = {
+	{ "help", no_argument, NULL, TRACE_OPT_HELP },
+	{ "json", no_argument, NULL, TRACE_OPT_JSON },
+	{ "output", required_argument, NULL, TRACE_OPT_OUTPUT },
+	{ 0 },
+};
+
+static int run_import(int argc, char **argv)
+{
+	auto_trace t = { 0 };
+	auto_strbuf out = STRBUF_INIT;
+	struct trace_options o;
+	struct err err = ERR_INIT;
+	struct json j;
+	int status = trace_parse(&trace_cmd_import, import_options, argc, argv, &o);
+
+	if (status)
+		return status;
+	if (o.help)
+		return trace_print_usage(&trace_cmd_import);
+	if (dmlog_import(o.file, &t, &err))
+		return cli_fail(&err);
+	if (o.size)
+		t.info.size = o.size;
+	if (trace_validate(&t, &err)) {
+		err_context(&err, "%s", o.file);
+		return cli_fail(&err);
+	}
+	if (trace_save(o.output, &t, &err))
+		return cli_fail(&err);
+	if (!o.json)
+		return EXIT_OK;
+	json_init(&j, &out, true);
+	json_object(&j);
+	json_kv_string(&j, "trace", o.output);
+	json_kv_uint(&j, "events", t.events.n);
+	trace_json_info(&j, &t.info);
+	json_end(&j);
+	trace_drain(&out);
+	return cli_flush();
+}
+
+const struct command trace_cmd_import = {
+	.name = "trace import",
+	.summary = "turn a dm-log-writes log into a trace",
+	.usage =
+		"usage: outage trace import [--size BYTES] [--json] LOG -o FILE\n"
+		"\n"
+		"Turns a log of the kernel's dm-log-writes target (a file, a device, or - for\n"
+		"standard input) into a trace.\n"
+		"\n"
+		"  -o, --output FILE  where the trace goes; - is standard output\n"
+		"  --size BYTES       size of the logged device, which a log does not tell; units\n"
+		"                     as in 64M\n"
+		"  --json             one JSON object about the result\n",
+	.run = run_import,
+};
+
+static void warn_left_out(const struct dmlog_report *rep)
+{
+	auto_strbuf what = STRBUF_INIT;
+	const struct {
+		uint64_t n;
+		const char *text;
+	} parts[] = {
+		{ rep->reads, "reads" },
+		{ rep->pm, "persistent-memory events" },
+		{ rep->posix, "calls of an application" },
+		{ rep->incomplete, "requests that never completed" },
+		{ rep->failed, "requests that failed" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (parts[i].n)
+			strbuf_addf(&what, "%s%s: %" PRIu64, what.len ? ", " : "", parts[i].text,
+				    parts[i].n);
+	if (what.len)
+		log_warn("left out, as a dm-log-writes log cannot hold them; %s",
+			 strbuf_str(&what));
+}
+
+static void export_json(struct strbuf *out, const char *log, const struct dmlog_report *rep)
+{
+	struct json j;
+
+	json_init(&j, out, true);
+	json_object(&j);
+	json_kv_string(&j, "log", log);
+	json_kv_uint(&j, "entries", rep->entries);
+	json_key(&j, "left_out");
+	json_object(&j);
+	json_kv_uint(&j, "reads", rep->reads);
+	json_kv_uint(&j, "pm", rep->pm);
+	json_kv_uint(&j, "posix", rep->posix);
+	json_kv_uint(&j, "incomplete", rep->incomplete);
+	json_kv_uint(&j, "failed", rep->failed);
+	json_end(&j);
+	json_end(&j);
+}
+
+static int run_export(int argc, char **argv)
+{
+	auto_trace t = { 0 };
+	auto_strbuf out = STRBUF_INIT;
+	struct trace_options o;
+	struct dmlog_report rep;
+	struct err err = ERR_INIT;
+	int status = trace_parse(&trace_cmd_export, export_options, argc, argv, &o);
+
+	if (status)
+		return status;
+	if (o.help)
+		return trace_print_usage(&trace_cmd_export);
+	if (trace_load(o.file, &t, NULL, &err))
+		return cli_fail(&err);
+	if (dmlog_export(&t, o.output, &rep, &err)) {
+		if (err.code == -EINVAL) /* the trace's fault, not the log's */
+			err_context(&err, "%s", o.file);
+		return cli_fail(&err);
+	}
+	warn_left_out(&rep);
+	if (!o.json)
+		return EXIT_OK;
+	export_json(&out, o.output, &rep);
+	trace_drain(&out);
+	return cli_flush();
+}
+
+const struct command trace_cmd_export = {
+	.name = "trace export",
+	.summary = "turn a trace into a dm-log-writes log",
+	.usage = "usage: outage trace export [--json] FILE -o LOG\n"
+		 "\n"
+		 "Turns a trace into a log of the kernel's dm-log-writes target, for other tools.\n"
+		 "Reads, persistent-memory events, calls of an application and requests that did\n"
+		 "not complete are left out, with a warning.\n"
+		 "\n"
+		 "  -o, --output LOG   where the log goes; - is standard output\n"
+		 "  --json             one JSON object about the result\n",
+	.run = run_export,
+};

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* trace_graph.c - "outage trace graph": the calls of an application, drawn. */
+#include "base/io.h"
+#include "base/log.h"
+#include "cli/trace.h"
+
+enum { ROWS_MAX = 10000 }; /* what programs that show pictures can take */
+
+static const struct option graph_options[] = {
+	{ "help", no_argument, NULL, TRACE_OPT_HELP },
+	{ "json", no_argument, NULL, TRACE_OPT_JSON },
+	{ "output", required_argument, NULL, TRACE_OPT_OUTPUT },
+	{ "from", required_argument, NULL, TRACE_OPT_FROM },
+	{ "to", required_argument, NULL, TRACE_OPT_TO },
+	{ "file", required_argument, NULL, TRACE_OPT_FILE },
+	{ "op", required_argument, NULL, TRACE_OPT_OP },
+	{ "pid", required_argument, NULL, TRACE_OPT_PID },
+	{ "large", optional_argument, NULL, TRACE_OPT_LARGE },
+	{ "limit", required_argument, NULL, TRACE_OPT_LIMIT },
+	{ 0 },
+};
+
+static int write_out(const char *path, const struct strbuf *svg, struct err *err)
+{
+	struct io_output out;
+	int rc = io_output_open(path, &out, err);
+
+	if (rc)
+		return rc;
+	rc = io_write_full(out.fd, svg->buf, svg->len);
+	if (rc)
+		err_set(err, rc, "cannot write %s: %s", path, strerror(-rc));
+	else
+		rc = io_output_commit(&out, err);
+	io_output_release(&out);
+	return rc;
+}
+
+static void say_cut(const struct posix_graph_cut *cut)
+{
+	if (cut->calls)
+		log_warn(
+			"%zu calls are not drawn; --limit, --from, --to, --file and --op say which "
+			"are",
+			cut->calls);
+	if (cut->lanes)
+		log_warn("%zu files with few calls share a lane; --file says which are drawn",
+			 cut->lanes);
+}
+
+static void graph_json(const struct trace_options *o, size_t calls,
+		       const struct posix_graph_cut *cut, const struct trace_damage *d)
+{
+	auto_strbuf out = STRBUF_INIT;
+	struct json j;
+
+	json_init(&j, &out, true);
+	json_object(&j);
+	json_kv_string(&j, "graph", o->output);
+	json_kv_uint(&j, "calls", calls);
+	json_kv_uint(&j, "calls_not_drawn", cut->calls);
+	json_kv_uint(&j, "files_sharing", cut->lanes);
+	trace_json_damage(&j, d);
+	json_end(&j);
+	trace_drain(&out);
+}
+
+static int draw(const struct trace_options *o, struct trace_reader *r, struct err *err)
+{
+	auto_posix_log log;
+	auto_strbuf svg = STRBUF_INIT;
+	struct posix_selection sel;
+	struct posix_graph_cut cut;
+	struct posix_graph_opts opts = { .title = o->file, .rows_max = (size_t)o->limit };
+	int rc;
+
+	posix_log_init(&log);
+	rc = trace_read_calls(o, r, &log, err);
+	if (rc)
+		return rc;
+	posix_select(&log, &o->filter, &sel);
+	posix_graph(&log, &sel, &opts, &svg, &cut);
+	rc = write_out(o->output, &svg, err);
+	if (!rc)
+		say_cut(&cut);
+	if (!rc && o->json)
+		graph_json(o, sel.n, &cut, trace_reader_damage(r));
+	vec_release(&sel);
+	return rc;
+}
+
+static int run_graph(int argc, char **argv)
+{
+	auto_call(cleanup_trace_reader) struct trace_reader *r = NULL;
+	struct trace_options o;
+	struct err err = ERR_INIT;
+	int status = trace_parse(&trace_cmd_graph, graph_options, argc, argv, &o);
+
+	if (status)
+		return status;
+	if (o.help)
+		return trace_print_usage(&trace_cmd_graph);
+	if (o.limit > ROWS_MAX)
+		return cli_usage(&trace_cmd_graph, "a picture has no more than %d rows", ROWS_MAX);
+	if (!o.filter.ops)
+		o.filter.ops = posix_ops_effective();
+	if (trace_reader_open(o.file, &r, &err) || draw(&o, r, &err))
+		return cli_fail(&err);
+	return trace_finish(&o, trace_reader_damage(r));
+}
+
+const struct command trace_cmd_graph = {
+	.name = "trace graph",
+	.summary = "draw the calls of an application",
+	.usage = "usage: outage trace graph [--file GLOB] [--op CALL,...] [--pid N] [--large "
+		 "[SIZE]]\n"
+		 "                          [--from N] [--to N] [--limit ROWS] [--json] FILE -o "
+		 "SVG\n"
+		 "\n"
+		 "Draws the calls of an application: a lane for each file, time downwards, equal "
+		 "calls\n"
+		 "in one box, what repeats in a bracket, syncs as barriers, renames as arrows, and "
+		 "in\n"
+		 "red what was never synced. FILE - is standard input.\n"
+		 "\n"
+		 "  -o, --output SVG  where the picture goes; - is standard output\n"
+		 "  --file GLOB       only files that have or had such a name, with all their "
+		 "history\n"
+		 "  --op CALL,...     these calls; else all that change or persist something\n"
+		 "  --pid N           only those of process or thread N\n"
+		 "  --large [SIZE]    only writes of more than a page, or than SIZE\n"
+		 "  --from N, --to N  from event N on, up to event N\n"
+		 "  --limit ROWS      draw no more rows than that (500)\n"
+		 "  --json            one JSON object about the result\n",
+	.run = run_graph,
+};

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* trace_info.c - "outage trace info": what a trace holds, counted, one event at a time. */
+#include <inttypes.h>
+
+#include "cli/trace.h"
+
+static const struct option info_options[] = {
+	{ "help", no_argument, NULL, TRACE_OPT_HELP },
+	{ "json", no_argument, NULL, TRACE_OPT_JSON },
+	{ 0 },
+};
+
+struct counts {
+	uint64_t events;
+	uint64_t by_kind[EV_KIND_END];
+	uint64_t by_call[POSIX_OP_END]; /* of an application */
+	uint64_t bytes_written;		/* the data of writes and stores */
+	uint64_t unfinished;		/* requests without a completion */
+};
+
+static void count_posix(struct counts *c, const struct event *ev)
+{
+	struct posix_event p = trace_decoded(ev);
+
+	c->by_call[p.op]++;
+	if (p.op == POSIX_WRITE && p.result > 0)
+		c->bytes_written += (uint64_t)p.result;
+}
+
+static int count(struct trace_reader *r, struct counts *c, struct err *err)
+{
+	struct event ev;
+	int rc;
+
+	while ((rc = trace_reader_next(r, &ev, err)) > 0) {
+		c->events++;
+		c->by_kind[ev.kind]++;
+		if (ev.kind == EV_WRITE || ev.kind == EV_STORE)
+			c->bytes_written += ev.len;
+		if (ev.kind == EV_POSIX)
+			count_posix(c, &ev);
+		c->unfinished += event_is_request(ev.kind);
+		c->unfinished -= ev.kind == EV_COMPLETE;
+	}
+	return rc;
+}
+
+static void info_text(struct strbuf *out, const struct trace_info *info, const struct counts *c,
+		      const struct trace_damage *d)
+{
+	strbuf_adds(out, "target       ");
+	if (info->target[0])
+		posix_add_safe(out, info->target, strlen(info->target));
+	else
+		strbuf_adds(out, "unknown");
+	strbuf_addch(out, '\n');
+	if (info->size)
+		strbuf_addf(out, "size         %" PRIu64 " bytes\n", info->size);
+	else
+		strbuf_adds(out, "size         unknown\n");
+	strbuf_addf(out, "sector size  %" PRIu32 " bytes\n", info->sector_size);
+	strbuf_addf(out, "completions  %s\n", info->completions ? "recorded" : "not recorded");
+	strbuf_addf(out, "complete     %s\n",
+		    !d->found	 ? "yes"
+		    : d->cut_off ? "no, cut off"
+				 : "no, damaged");
+	strbuf_addf(out, "events       %" PRIu64 "\n", c->events);
+	for (int k = 1; k < EV_KIND_END; k++)
+		if (c->by_kind[k])
+			strbuf_addf(out, "  %-10s %" PRIu64 "\n",
+				    event_kind_name((enum event_kind)k), c->by_kind[k]);
+	for (int op = 0; op < POSIX_OP_END; op++)
+		if (c->by_call[op])
+			strbuf_addf(out, "    %-15s %" PRIu64 "\n",
+				    posix_op_name((enum posix_op)op), c->by_call[op]);
+	strbuf_addf(out, "written      %" PRIu64 " bytes\n", c->bytes_written);
+	strbuf_addf(out, "in flight    %" PRIu64 " requests never completed\n", c->unfinished);
+}
+
+static void info_json(struct strbuf *out, const struct trace_info *info, const struct counts *c,
+		      const struct trace_damage *d)
+{
+	struct json j;
+
+	json_init(&j, out, true);
+	json_object(&j);
+	trace_json_info(&j, info);
+	json_kv_uint(&j, "events", c->events);
+	json_key(&j, "kinds");
+	json_object(&j);
+	for (int k = 1; k < EV_KIND_END; k++)
+		json_kv_uint(&j, event_kind_name((enum event_kind)k), c->by_kind[k]);
+	json_end(&j);
+	json_key(&j, "calls");
+	json_object(&j);
+	for (int op = 0; op < POSIX_OP_END; op++)
+		if (c->by_call[op])
+			json_kv_uint(&j, posix_op_name((enum posix_op)op), c->by_call[op]);
+	json_end(&j);
+	json_kv_uint(&j, "bytes_written", c->bytes_written);
+	json_kv_uint(&j, "unfinished", c->unfinished);
+	trace_json_damage(&j, d);
+	json_end(&j);
+}
+
+static int run_info(int argc, char **argv)
+{
+	auto_call(cleanup_trace_reader) struct trace_reader *r = NULL;
+	auto_strbuf out = STRBUF_INIT;
+	struct trace_options o;
+	struct counts c = { 0 };
+	struct err err = ERR_INIT;
+	int status = trace_parse(&trace_cmd_info, info_options, argc, argv, &o);
+
+	if (status)
+		return status;
+	if (o.help)
+		return trace_print_usage(&trace_cmd_info);
+	if (trace_reader_open(o.file, &r, &err) || count(r, &c, &err))
+		return cli_fail(&err);
+	(o.json ? info_json : info_text)(&out, trace_reader_info(r), &c, trace_reader_damage(r));
+	trace_drain(&out);
+	return trace_finish(&o, trace_reader_damage(r));
+}
+
+const struct command trace_cmd_info = {
+	.name = "trace info",
+	.summary = "count the events of a trace",
+	.usage = "usage: outage trace info [--json] FILE\n"
+		 "\n"
+		 "Prints what was recorded, how many events of each kind there are, and whether "
+		 "the\n"
+		 "trace is complete. FILE - is standard input.\n"
+		 "\n"
+		 "  --json        one JSON object\n",
+	.run = run_info,
+};

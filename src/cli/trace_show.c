@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * trace_show.c - "outage trace show": the events of a trace, and what can be said of an
+ * application's calls.
+ *
+ * Events are read one at a time, so that a trace of any size can be looked at; only what needs to
+ * know the whole of it first (a file's history, runs, suggestions) holds all calls in memory.
+ */
+#include <inttypes.h>
+
+#include "cli/trace.h"
+
+static const struct option show_options[] = {
+	{ "help", no_argument, NULL, TRACE_OPT_HELP },
+	{ "json", no_argument, NULL, TRACE_OPT_JSON },
+	{ "data", no_argument, NULL, TRACE_OPT_DATA },
+	{ "kind", required_argument, NULL, TRACE_OPT_KIND },
+	{ "from", required_argument, NULL, TRACE_OPT_FROM },
+	{ "to", required_argument, NULL, TRACE_OPT_TO },
+	{ "file", required_argument, NULL, TRACE_OPT_FILE },
+	{ "op", required_argument, NULL, TRACE_OPT_OP },
+	{ "pid", required_argument, NULL, TRACE_OPT_PID },
+	{ "large", optional_argument, NULL, TRACE_OPT_LARGE },
+	{ "runs", no_argument, NULL, TRACE_OPT_RUNS },
+	{ "suggest", no_argument, NULL, TRACE_OPT_SUGGEST },
+	{ "limit", required_argument, NULL, TRACE_OPT_LIMIT },
+	{ 0 },
+};
+
+/* A bit for each kind named in "write,flush"; 0 after a usage error. */
+static unsigned parse_kinds(const char *list)
+{
+	unsigned kinds = 0;
+
+	for (const char *s = list; s; s = strchr(s, ',') ? strchr(s, ',') + 1 : NULL) {
+		size_t len = strcspn(s, ",");
+		int k = 1;
+
+		while (k < EV_KIND_END &&
+		       (strlen(event_kind_name((enum event_kind)k)) != len ||
+			memcmp(event_kind_name((enum event_kind)k), s, len) != 0))
+			k++;
+		if (k == EV_KIND_END) {
+			auto_strbuf all = STRBUF_INIT;
+
+			for (k = 1; k < EV_KIND_END; k++)
+				strbuf_addf(&all, "%s%s", k > 1 ? ", " : "",
+					    event_kind_name((enum event_kind)k));
+			cli_usage(&trace_cmd_show, "there is no kind '%.*s'; there are %s",
+				  (int)len, s, strbuf_str(&all));
+			return 0;
+		}
+		kinds |= 1u << k;
+	}
+	return kinds;
+}
+
+static void show_header(struct strbuf *out, const struct trace_info *info)
+{
+	strbuf_adds(out, "# ");
+	posix_add_safe(out, info->target, strlen(info->target));
+	if (info->size)
+		strbuf_addf(out, "%s%" PRIu64 " bytes", info->target[0] ? ", " : "", info->size);
+	else
+		strbuf_addf(out, "%sof unknown size", info->target[0] ? ", " : "");
+	strbuf_addf(out, ", sectors of %" PRIu32 "%s\n", info->sector_size,
+		    info->completions ? "" : ", completions not recorded");
+}
+
+/* Of an application's calls, which have no device. */
+static void show_call_header(struct strbuf *out, const struct trace_info *info)
+{
+	strbuf_adds(out, "# ");
+	posix_add_safe(out, info->target, strlen(info->target));
+	strbuf_addf(out,
+		    "%scalls of an application\n# event       seconds process     call      path\n",
+		    info->target[0] ? ", " : "");
+}
+
+/* What a stream of events is shown with. */
+struct show {
+	const struct trace_options *o;
+	unsigned kinds;
+	struct posix_names names;
+	struct strbuf out;
+	struct json j;
+	bool begun;
+};
+
+static void show_begin(struct show *s, const struct trace_info *info, const struct event *first)
+{
+	if (s->o->json) {
+		json_object(&s->j);
+		trace_json_info(&s->j, info);
+		json_key(&s->j, "events");
+		json_array(&s->j);
+	} else if (first && first->kind == EV_POSIX) {
+		show_call_header(&s->out, info);
+	} else {
+		show_header(&s->out, info);
+	}
+	s->begun = true;
+}
+
+static void show_event(struct show *s, uint64_t n, const struct event *ev)
+{
+	const struct posix_filter *f = &s->o->filter;
+	const struct posix_call *c = NULL;
+	struct posix_call call;
+
+	if (ev->kind == EV_POSIX) { /* names come from calls that are not shown, too */
+		struct posix_event p = trace_decoded(ev);
+
+		posix_call_resolve(&s->names, n, ev, &p, &call);
+		c = &call;
+	}
+	if (n < f->from || n > f->to || !(s->kinds >> ev->kind & 1))
+		return;
+	if (trace_only_calls(s->o) && (!c || !posix_filter_call(f, c)))
+		return;
+	if (s->o->json)
+		trace_json_event(&s->j, n, ev, c, s->o->data);
+	else
+		trace_add_event(&s->out, n, ev, c, s->o->data);
+}
+
+static int show_stream(struct show *s, struct trace_reader *r, struct err *err)
+{
+	struct event ev;
+	int rc;
+
+	for (uint64_t n = 0; (rc = trace_reader_next(r, &ev, err)) > 0; n++) {
+		if (!s->begun)
+			show_begin(s, trace_reader_info(r), &ev);
+		show_event(s, n, &ev);
+		if (s->out.len >= 65536 && !trace_drain(&s->out))
+			return 0; /* cli_flush() will say it */
+	}
+	if (rc < 0)
+		return rc;
+	if (!s->begun)
+		show_begin(s, trace_reader_info(r), NULL);
+	if (s->o->json) {
+		json_end(&s->j);
+		trace_json_damage(&s->j, trace_reader_damage(r));
+		json_end(&s->j);
+		strbuf_addch(&s->out, '\n');
+	}
+	return 0;
+}
+
+static int show_events(const struct trace_options *o, unsigned kinds, struct trace_reader *r,
+		       struct err *err)
+{
+	struct show s = { .o = o, .kinds = kinds };
+	int rc;
+
+	json_init(&s.j, &s.out, false);
+	posix_names_init(&s.names);
+	rc = show_stream(&s, r, err);
+	trace_drain(&s.out);
+	posix_names_release(&s.names);
+	strbuf_release(&s.out);
+	return rc;
+}
+
+/* What needs all calls before it can say anything. */
+static bool needs_all(const struct trace_options *o)
+{
+	return o->filter.file || o->runs || o->suggest || o->filter.large;
+}
+
+static int check_options(const struct trace_options *o)
+{
+	if (o->kinds && trace_only_calls(o))
+		return cli_usage(&trace_cmd_show,
+				 "--kind chooses events of any kind, the other options calls of an "
+				 "application; say only one of them");
+	if (o->runs && o->suggest)
+		return cli_usage(&trace_cmd_show, "--runs or --suggest?");
+	if (o->limit && !o->suggest)
+		return cli_usage(&trace_cmd_show, "--limit goes with --suggest");
+	if (o->data && (o->runs || o->suggest))
+		return cli_usage(&trace_cmd_show, "--data does not go with --%s",
+				 o->runs ? "runs" : "suggest");
+	return EXIT_OK;
+}
+
+static int run_show(int argc, char **argv)
+{
+	auto_call(cleanup_trace_reader) struct trace_reader *r = NULL;
+	struct trace_options o;
+	struct err err = ERR_INIT;
+	unsigned kinds = UINT32_MAX;
+	int rc, status = trace_parse(&trace_cmd_show, show_options, argc, argv, &o);
+
+	if (status)
+		return status;
+	if (o.help)
+		return trace_print_usage(&trace_cmd_show);
+	status = check_options(&o);
+	if (status)
+		return status;
+	if (o.kinds && !(kinds = parse_kinds(o.kinds)))
+		return EXIT_FAILED;
+	rc = trace_reader_open(o.file, &r, &err);
+	if (!rc && !o.filter.ops && (needs_all(&o) || trace_only_calls(&o)))
+		o.filter.ops = o.runs || o.suggest ? posix_ops_effective() : POSIX_OPS_ALL;
+	if (!rc)
+		rc = needs_all(&o) ? trace_show_calls(&o, r, &err)
+				   : show_events(&o, kinds, r, &err);
+	if (rc) {
+		cli_flush();
+		return cli_fail(&err);
+	}
+	return trace_finish(&o, trace_reader_damage(r));
+}
+
+const struct command trace_cmd_show = {
+	.name = "trace show",
+	.summary = "print the events of a trace",
+	.usage = "usage: outage trace show [--kind K,...] [--from N] [--to N] [--data] [--json] "
+		 "FILE\n"
+		 "       outage trace show [--file GLOB] [--op CALL,...] [--pid N] [--large "
+		 "[SIZE]]\n"
+		 "                         [--from N] [--to N] [--data] [--runs | --suggest] "
+		 "[--json] "
+		 "FILE\n"
+		 "\n"
+		 "Prints the events of a trace, one a line: number, kind, address and length, "
+		 "flags,\n"
+		 "what it completes, text. Of an application's call: number, time, process, call, "
+		 "path,\n"
+		 "offset and length, result. FILE - is standard input.\n"
+		 "\n"
+		 "  --kind K,...  only these kinds: write, flush, discard, zero, read, complete,\n"
+		 "                store, lineflush, fence, load, begin, end, persist, text,\n"
+		 "                posix\n"
+		 "  --from N      from event N on\n"
+		 "  --to N        up to event N, which is included\n"
+		 "  --data        the written bytes as well\n"
+		 "  --json        one JSON object\n"
+		 "\n"
+		 "Calls of an application, as outage mount --trace records them:\n"
+		 "  --file GLOB   only files that have or had such a name, with all their history\n"
+		 "  --op CALL,... only these calls: write, fsync, rename, ...\n"
+		 "  --pid N       only those of process or thread N\n"
+		 "  --large [SIZE]  only writes of more than a page, or than SIZE\n"
+		 "  --runs        what repeats in one line: write x4, fsync; 12 times\n"
+		 "  --suggest     faults that are worth trying, as commands for outage ctl\n"
+		 "  --limit N     so many suggestions (20)\n",
+	.run = run_show,
+};

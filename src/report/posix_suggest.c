@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * posix_suggest.c - faults that are worth trying, as commands: which write to tear, where to cut
+ * the power. Each says why.
+ *
+ * What is looked for, in a sequence of calls, is where an application may count on more than it was
+ * promised: data that a rename publishes before it is synced, a sync of one file while older data
+ * of another waits, writes of more than a page, several writes with no sync between them, data and
+ * names that nothing ever syncs.
+ *
+ * S1: an occurrence counts what a fault counts: calls of this kind on this path since the mount;
+ *     of torn-seq, runs of writes to this path with no sync of it between them.
+ * S2: of each kind, each file gives the one case with most at stake; the best of each kind come
+ *     first, then the second best, and so on.
+ */
+#include <inttypes.h>
+
+#include "report/posix_log.h"
+#include "report/shell.h"
+
+enum kind {
+	RENAME_FIRST,
+	OTHER_SYNCED,
+	TORN_OP,
+	TORN_SEQ,
+	BEFORE_SYNC,
+	NEVER_SYNCED,
+	NAME_ONLY,
+	KINDS
+};
+
+enum {
+	PARTS_MAX = 8,	   /* more tell nothing new */
+	OTHERS_SEEN = 256, /* files that are looked at, oldest first, at each sync */
+};
+
+struct candidate {
+	enum kind kind;
+	size_t call;	 /* where the fault strikes */
+	uint64_t weight; /* what is at stake, in bytes */
+	uint32_t other;	 /* the file that has unsynced data; or POSIX_NO_FILE */
+};
+
+/* What is known of a file on the way through the calls. */
+struct state {
+	uint64_t changes;   /* of its data, that no sync has covered */
+	uint64_t waiting;   /* bytes of them */
+	size_t first;	    /* the call that wrote the oldest of them */
+	const char *path;   /* as it was then */
+	uint64_t run_bytes; /* of the writes since the last sync */
+	size_t best[KINDS]; /* of the candidates, counted from 1 */
+};
+
+struct search {
+	const struct posix_log *log;
+	bool *selected;
+	struct state *files;
+	struct vec_of(uint32_t) dirty; /* files that have something waiting, and perhaps others */
+	size_t tidied;
+	struct vec_of(struct candidate) found;
+};
+
+static bool can_be_named(const struct posix_call *c)
+{
+	return c->path && !c->unnamed && c->path[0] != '#' && strncmp(c->path, "...", 3) != 0 &&
+	       !shell_has_control(c->path) && (!c->path2 || !shell_has_control(c->path2));
+}
+
+/* The better one of its kind for this file stays. */
+static void propose(struct search *s, uint32_t file, struct candidate c)
+{
+	struct state *st = &s->files[file];
+
+	if (!s->selected[c.call] || !can_be_named(&s->log->calls.v[c.call]))
+		return;
+	if (!st->best[c.kind]) {
+		vec_push(&s->found, c);
+		st->best[c.kind] = s->found.n;
+	} else if (s->found.v[st->best[c.kind] - 1].weight < c.weight) {
+		s->found.v[st->best[c.kind] - 1] = c;
+	}
+}
+
+static void see_write(struct search *s, size_t i)
+{
+	const struct posix_call *c = &s->log->calls.v[i];
+	struct state *st = &s->files[c->file];
+
+	if (c->op == POSIX_WRITE && c->len > POSIX_PAGE_SIZE)
+		propose(s, c->file,
+			(struct candidate){ .kind = TORN_OP,
+					    .call = i,
+					    .weight = c->len,
+					    .other = POSIX_NO_FILE });
+	if (c->flags & (POSIX_SYNC | POSIX_DSYNC))
+		return;
+	st->run_bytes = c->in_run > 1 ? st->run_bytes + c->len : c->len;
+	if (c->run)
+		propose(s, c->file,
+			(struct candidate){ .kind = TORN_SEQ,
+					    .call = i,
+					    .weight = st->run_bytes,
+					    .other = POSIX_NO_FILE });
+	if (!st->changes++) {
+		st->first = i;
+		st->path = c->path;
+		vec_push(&s->dirty, c->file);
+	}
+	st->waiting += c->op == POSIX_WRITE || c->op == POSIX_COPY ? c->len : 0;
+	if (c->fate == POSIX_FATE_UNSYNCED)
+		propose(s, c->file,
+			(struct candidate){ .kind = NEVER_SYNCED,
+					    .call = i,
+					    .weight = st->waiting,
+					    .other = POSIX_NO_FILE });
+}
+
+/* Takes out what waits no more, whenever the list has doubled. */
+static void tidy(struct search *s)
+{
+	size_t kept = 0;
+
+	if (s->dirty.n < 2 * s->tidied + OTHERS_SEEN)
+		return;
+	for (size_t k = 0; k < s->dirty.n; k++)
+		if (s->files[s->dirty.v[k]].changes)
+			s->dirty.v[kept++] = s->dirty.v[k];
+	s->dirty.n = s->tidied = kept;
+}
+
+/* Older data of another file that waits while this one is made durable. */
+static void see_others(struct search *s, size_t i)
+{
+	const struct posix_call *c = &s->log->calls.v[i];
+
+	tidy(s);
+	for (size_t k = 0; k < min(s->dirty.n, (size_t)OTHERS_SEEN); k++) {
+		uint32_t file = s->dirty.v[k];
+		const struct state *st = &s->files[file];
+
+		if (st->changes && file != c->file && st->first < s->files[c->file].first &&
+		    !st->best[OTHER_SYNCED])
+			propose(s, file,
+				(struct candidate){ .kind = OTHER_SYNCED,
+						    .call = i,
+						    .weight = st->waiting,
+						    .other = file });
+	}
+}
+
+static void see_sync(struct search *s, size_t i)
+{
+	const struct posix_call *c = &s->log->calls.v[i];
+	struct state *st = &s->files[c->file];
+
+	if (!st->changes)
+		return;
+	propose(s, c->file,
+		(struct candidate){ .kind = BEFORE_SYNC,
+				    .call = i,
+				    .weight = st->waiting,
+				    .other = POSIX_NO_FILE });
+	see_others(s, i);
+	st->changes = st->waiting = 0;
+}
+
+static void see_name(struct search *s, size_t i, bool dir_synced)
+{
+	const struct posix_call *c = &s->log->calls.v[i];
+
+	if (c->op == POSIX_RENAME && s->files[c->file].changes)
+		propose(s, c->file,
+			(struct candidate){ .kind = RENAME_FIRST,
+					    .call = i,
+					    .weight = s->files[c->file].waiting,
+					    .other = c->file });
+	if (!dir_synced && (c->op == POSIX_RENAME || c->op == POSIX_UNLINK))
+		propose(s, c->file,
+			(struct candidate){ .kind = NAME_ONLY, .call = i, .other = POSIX_NO_FILE });
+}
+
+static void see_syncfs(struct search *s)
+{
+	for (size_t k = 0; k < s->dirty.n; k++)
+		s->files[s->dirty.v[k]].changes = s->files[s->dirty.v[k]].waiting = 0;
+	s->dirty.n = s->tidied = 0;
+}
+
+static void see(struct search *s, size_t i, size_t last_dirsync)
+{
+	const struct posix_call *c = &s->log->calls.v[i];
+
+	if (c->op == POSIX_SYNCFS && c->result >= 0)
+		see_syncfs(s);
+	if (c->file == POSIX_NO_FILE || c->result < 0)
+		return;
+	if (posix_op_is_data(c->op))
+		see_write(s, i);
+	else if (posix_op_syncs_file(c->op))
+		see_sync(s, i);
+	else if (posix_op_changes(c->op))
+		see_name(s, i, last_dirsync > i);
+	if (c->ends != POSIX_NO_FILE)
+		s->files[c->ends].changes = s->files[c->ends].waiting = 0;
+}
+
+/* ---- words ---- */
+
+/* KEY=PATH. Stars would make a pattern of it: then it is given as one that has none. */
+static void add_path(struct strbuf *sb, const char *key, const char *path)
+{
+	auto_strbuf word = STRBUF_INIT;
+	bool plain = path[strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				       "0123456789_./+:@%,-")] == '\0';
+	bool stars = strpbrk(path, "*?");
+
+	strbuf_addf(&word, "%s%s=", key, stars ? "_glob" : "");
+	for (const char *c = path; *c; c++) {
+		if (stars && strchr("*?[]\\", *c))
+			strbuf_addch(&word, '\\');
+		strbuf_addch(&word, *c);
+	}
+	strbuf_addch(sb, ' ');
+	if (plain)
+		strbuf_adds(sb, strbuf_str(&word));
+	else
+		shell_quote(sb, strbuf_str(&word));
+}
+
+static void add_occurrence(struct strbuf *sb, uint64_t n)
+{
+	if (n > 1)
+		strbuf_addf(sb, " occurrence=%" PRIu64, n);
+}
+
+static void add_crash(struct strbuf *sb, const struct posix_call *c, const char *timing)
+{
+	strbuf_addf(sb, "crash timing=%s op=%s", timing, posix_op_name(c->op));
+	add_path(sb, c->path2 ? "from" : "file", c->path);
+	if (c->path2)
+		add_path(sb, "to", c->path2);
+	add_occurrence(sb, c->occurrence);
+}
+
+static void add_torn_op(struct strbuf *sb, const struct posix_call *c)
+{
+	uint64_t parts = (c->len + POSIX_PAGE_SIZE - 1) / POSIX_PAGE_SIZE;
+
+	strbuf_adds(sb, "torn-op");
+	add_path(sb, "file", c->path);
+	add_occurrence(sb, c->occurrence);
+	parts = min(parts, (uint64_t)PARTS_MAX);
+	strbuf_addf(sb, " parts=%" PRIu64 " persist=%" PRIu64, parts, parts);
+}
+
+static void add_torn_seq(struct strbuf *sb, const struct posix_call *c)
+{
+	strbuf_adds(sb, "torn-seq op=write");
+	add_path(sb, "file", c->path);
+	add_occurrence(sb, c->run);
+	strbuf_addf(sb, " persist=%" PRIu64, c->in_run);
+}
+
+static void add_amount(struct strbuf *sb, uint64_t bytes)
+{
+	if (bytes)
+		posix_add_bytes(sb, bytes);
+	else
+		strbuf_adds(sb, "its size");
+}
+
+static void explain(const struct search *s, const struct candidate *k, struct strbuf *sb)
+{
+	const struct posix_call *c = &s->log->calls.v[k->call];
+
+	switch (k->kind) {
+	case RENAME_FIRST:
+		strbuf_adds(sb, "the rename comes before a sync of ");
+		add_amount(sb, k->weight);
+		break;
+	case OTHER_SYNCED:
+		strbuf_adds(sb, "no sync yet, by then, of ");
+		add_amount(sb, k->weight);
+		strbuf_adds(sb, " written earlier to ");
+		posix_add_safe(sb, s->files[k->other].path, strlen(s->files[k->other].path));
+		break;
+	case TORN_OP:
+		strbuf_addf(sb,
+			    "a write of %" PRIu64 " bytes, more than a page; its last part "
+			    "survives alone",
+			    c->len);
+		break;
+	case TORN_SEQ:
+		strbuf_addf(sb,
+			    "%" PRIu64 " writes with no sync between them; the last survives "
+			    "alone",
+			    c->in_run);
+		break;
+	case BEFORE_SYNC:
+		strbuf_adds(sb, "the sync of ");
+		add_amount(sb, k->weight);
+		break;
+	case NEVER_SYNCED:
+		strbuf_adds(sb, "no sync ever of ");
+		add_amount(sb, k->weight);
+		break;
+	case NAME_ONLY:
+		strbuf_adds(sb, "no sync of a directory follows");
+		break;
+	case KINDS:
+		break;
+	}
+}
+
+static void add_command(const struct search *s, const struct candidate *k, struct strbuf *sb)
+{
+	const struct posix_call *c = &s->log->calls.v[k->call];
+
+	if (k->kind == TORN_OP)
+		add_torn_op(sb, c);
+	else if (k->kind == TORN_SEQ)
+		add_torn_seq(sb, c);
+	else
+		add_crash(sb, c, k->kind == BEFORE_SYNC ? "before" : "after");
+}
+
+/* ---- the list ---- */
+
+static int compare_weight(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	if (x->weight != y->weight)
+		return x->weight > y->weight ? -1 : 1;
+	return x->call < y->call ? -1 : x->call > y->call;
+}
+
+static int compare_rank(const void *a, const void *b)
+{
+	const struct posix_suggestion *x = a, *y = b;
+
+	return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+static bool is_known(const struct posix_suggestions *out, const char *command)
+{
+	for (size_t i = 0; i < out->list.n; i++)
+		if (streq(out->list.v[i].command, command))
+			return true;
+	return false;
+}
+
+static void list_found(struct search *s, size_t limit, struct posix_suggestions *out)
+{
+	unsigned place = 0;
+
+	if (s->found.n)
+		qsort(s->found.v, s->found.n, sizeof(*s->found.v), compare_weight);
+	for (size_t i = 0; i < s->found.n; i++) {
+		const struct candidate *k = &s->found.v[i];
+		struct strbuf command = STRBUF_INIT, why = STRBUF_INIT;
+
+		place = i && k->kind == s->found.v[i - 1].kind ? place + 1 : 0;
+		if (place >= limit) { /* it would be past the end in any case */
+			out->left_out++;
+			continue;
+		}
+		add_command(s, k, &command);
+		explain(s, k, &why);
+		if (is_known(out, strbuf_str(&command))) {
+			strbuf_release(&command);
+			strbuf_release(&why);
+			continue;
+		}
+		vec_push(&out->list,
+			 (struct posix_suggestion){ .command = strbuf_detach(&command),
+						    .why = strbuf_detach(&why),
+						    .event = s->log->calls.v[k->call].event,
+						    .rank = place * KINDS + k->kind });
+	}
+	if (out->list.n)
+		qsort(out->list.v, out->list.n, sizeof(*out->list.v), compare_rank);
+	while (out->list.n > limit) {
+		struct posix_suggestion *last = &out->list.v[--out->list.n];
+
+		free(last->command);
+		free(last->why);
+		out->left_out++;
+	}
+}
+
+void posix_suggest(const struct posix_log *log, const struct posix_selection *sel, size_t limit,
+		   struct posix_suggestions *out)
+{
+	struct search s = { .log = log,
+			    .selected = xcalloc(log->calls.n + 1, sizeof(*s.selected)),
+			    .files = xcalloc(log->names.files.n, sizeof(*s.files)) };
+	size_t last_dirsync = 0;
+
+	*out = (struct posix_suggestions){ 0 };
+	for (size_t i = 0; i < sel->n; i++)
+		s.selected[sel->v[i]] = true;
+	for (size_t i = 0; i < log->calls.n; i++)
+		if ((log->calls.v[i].op == POSIX_FSYNCDIR || log->calls.v[i].op == POSIX_SYNCFS) &&
+		    log->calls.v[i].result >= 0)
+			last_dirsync = i;
+	for (size_t i = 0; i < log->calls.n; i++)
+		see(&s, i, last_dirsync);
+	list_found(&s, limit, out);
+	free(s.selected);
+	free(s.files);
+	vec_release(&s.dirty);
+	vec_release(&s.found);
+}
+
+void posix_suggestions_release(struct posix_suggestions *s)
+{
+	for (size_t i = 0; i < s->list.n; i++) {
+		free(s->list.v[i].command);
+		free(s->list.v[i].why);
+	}
+	vec_release(&s->list);
+}

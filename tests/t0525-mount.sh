@@ -1,0 +1,357 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The commands mount, ctl and umount: what they print, how they end, what they refuse, and that
+# nothing is left behind.
+. "$(dirname "$0")/lib.sh"
+
+if [ ! -c /dev/fuse ] || ! command -v fusermount3 >/dev/null; then
+	echo "1..0 # SKIP there is no FUSE here"
+	exit 77
+fi
+trap 'clean_up; rm -rf "$dir"' EXIT
+
+clean_up() {
+	local m
+
+	for m in "$dir"/*mnt*; do
+		mountpoint -q "$m" 2>/dev/null && timeout 10 umount -l "$m" 2>/dev/null
+	done
+	wait
+}
+
+mkdir data mnt
+run() {
+	timeout 60 "$OUTAGE" "$@" >out 2>err
+	status=$?
+}
+mounted() {
+	grep -q " $(realpath -s "$1") fuse" /proc/self/mounts
+}
+says() {
+	grep -q -- "$1" err
+}
+# one sentence, exit 2, nothing mounted
+refused() {
+	[ "$status" = 2 ] && [ "$(wc -l <err)" = 1 ] && says "$1" && ! mounted mnt
+}
+# end_server ROOT: of a mount that is out of sight. It would end with its last user, but whoever makes a
+# mount namespace at this moment, another test say, has a copy of it for a while.
+end_server() {
+	pkill -TERM -f "^$OUTAGE mount --daemon --log log $dir/$1 mnt\$"
+	check "a signal ends it" wait_for flock -n "$1" true
+}
+refused_elsewhere() {
+	[ "$status" = 2 ] && [ "$(wc -l <err)" = 1 ] && says "$1" && ! mounted other
+}
+# wait_for CONDITION...
+wait_for() {
+	local i
+
+	for ((i = 0; i < 500; i++)); do
+		"$@" && return 0
+		sleep 0.02
+	done
+	return 1
+}
+
+# ---- the documents' example ----
+
+awk '/^## Cutting the power/ { on = 1 } /^## Generating/ { on = 0 } on && /^    / { print substr($0, 5) }' \
+	"$root/README.md" >example.sh
+mkdir readme bin
+ln -s "$OUTAGE" bin/outage
+(cd readme && PATH=$dir/bin:$PATH timeout 60 bash -e ../example.sh) >out 2>err
+status=$?
+check "the example of README.md runs" test $status = 0
+check "and prints what it says" test "$(tail -n 1 out)" = one
+run umount readme/mnt
+check "umount ends it" test $status = 0
+
+# ---- a whole life ----
+
+run mount --daemon --log log data mnt
+check "mount --daemon returns" test $status = 0
+check "and says nothing" test ! -s err -a ! -s out
+check "it is mounted" mounted mnt
+check "with the type fuse.outage" test "$(findmnt -n -o FSTYPE mnt)" = fuse.outage
+run ctl mnt status
+check "it answers" test $status = 0 -a -s out
+run ctl mnt status --json
+check "as JSON, too" python3 -c 'import json; json.load(open("out"))'
+echo unsynced >mnt/a
+run ctl mnt report
+check "what is unsynced is told" grep -q '\ba\b' out
+run ctl mnt clear-cache
+check "clear-cache is done" test $status = 0
+check "and loses it" test ! -s mnt/a
+run ctl mnt no-such-command
+check "an unknown command is no success" test $status = 2 -a -s err -a ! -s out
+run ctl --json mnt no-such-command
+check "nor as JSON" python3 -c 'import json; assert "error" in json.load(open("out"))'
+check "and its status says so" test $status = 2
+run ctl mnt torn-op file=x parts=2 persist=3
+check "a fault that cannot be is refused" test $status = 2
+run ctl mnt crash op=write from_rgx='[' timing=before
+check "so is a regular expression that does not compile" test $status = 2
+run ctl mnt faults --json
+check "and none of them waits now" grep -q '"faults": *\[\]' out
+mkdir other
+run mount data other
+check "ROOT is mounted once" refused_elsewhere "data"
+run mount --daemon data mnt
+check "also if MNT is the same" refused_elsewhere "data"
+check "and the first is still there" mounted mnt
+echo kept >mnt/b
+run umount mnt
+check "umount ends it" test $status = 0
+check "it is not mounted any more" test ! "$(findmnt -n mnt)"
+check "and nothing was lost" test "$(cat data/b)" = kept
+check "the log tells what was lost" grep -q "power cut" log
+run umount mnt
+check "a second umount says that nothing is mounted" refused "nothing is mounted"
+run ctl mnt status
+check "and so does ctl" refused "nothing is mounted"
+
+# ---- in the foreground ----
+
+# foreground ARGUMENT...: starts it, and waits until it is mounted; $server is its process
+foreground() {
+	timeout 120 "$OUTAGE" mount "$@" >fg.out 2>fg.err &
+	server=$!
+	wait_for mounted mnt
+}
+ended() {
+	wait $server
+	status=$?
+}
+
+foreground data mnt
+check "it stays in the foreground" mounted mnt
+echo kept >mnt/c
+run umount mnt
+ended
+check "unmounted, its status is 0" test $status = 0
+check "and nothing was lost" test "$(cat data/c)" = kept
+foreground data mnt
+echo kept >mnt/d
+kill -TERM "$server"
+ended
+# timeout(1) passes the signal on, and says 124 or what the program said
+check "a signal ends it, and nothing is lost" test "$(cat data/d)" = kept
+check "it is unmounted then" test ! "$(findmnt -n mnt)"
+foreground data mnt
+echo lost >mnt/e
+run ctl mnt crash
+check "ctl crash is answered" test $status = 0
+ended
+check "crashed, its status is 3" test $status = 3
+check "what was not synced is lost" test ! -s data/e
+check "and nothing is mounted" test ! "$(findmnt -n mnt)"
+foreground --fault 'crash op=fsync file=f timing=before' data mnt
+(echo lost >mnt/f && sync mnt/f) 2>/dev/null
+check "who syncs when a fault crashes it gets an error" test $? != 0
+ended
+check "a fault's crash has the status 3, too" test $status = 3
+check "and has lost it" test ! -s data/f
+
+# ---- in use ----
+
+mkdir lazy_root used_root
+echo x >lazy_root/b
+run mount --daemon --log log "$dir/lazy_root" mnt
+exec 7<mnt/b
+run umount mnt
+check "a mount that is in use is not unmounted" test $status = 2 -a "$(findmnt -n mnt)"
+check "and it is said by whom" says "bash ($$)\|$(cat /proc/$$/comm) ($$)"
+exec 7<&-
+(cd mnt && exec sleep 60) &
+sleeper=$!
+wait_for test "$(readlink /proc/$sleeper/cwd)" = "$dir/mnt"
+run umount mnt
+check "nor one in which somebody is" says "sleep ($sleeper)"
+run umount --lazy mnt
+check "--lazy takes it out of sight" test $status = 0 -a ! "$(findmnt -n mnt)"
+kill $sleeper
+wait $sleeper 2>/dev/null
+end_server lazy_root
+
+# A namespace that is made meanwhile has a copy of the mount.
+if [ "$(id -u)" = 0 ]; then
+	run mount --daemon --log log data mnt
+	unshare --mount --propagation private sleep 60 &
+	sleeper=$!
+	wait_for grep -q " $dir/mnt fuse" /proc/$sleeper/mounts
+	wait_for test "$(readlink /proc/$sleeper/ns/mnt)" != "$(readlink /proc/self/ns/mnt)"
+	echo kept >mnt/g
+	run umount mnt
+	check "a copy that nobody uses does not keep the server" test $status = 0
+	check "and nothing is lost" test "$(cat data/g)" = kept
+	kill $sleeper
+	wait $sleeper 2>/dev/null
+	run mount --daemon --log log "$dir/used_root" mnt
+	unshare --mount --propagation private sh -c 'cd mnt && exec sleep 60' &
+	sleeper=$!
+	wait_for test "$(readlink /proc/$sleeper/cwd)" = "$dir/mnt"
+	wait_for sh -c "test \"\$(cat /proc/$sleeper/comm)\" = sleep"
+	run umount mnt
+	check "one that is used does, and it is said by whom" says "namespace by sleep ($sleeper)"
+	kill $sleeper
+	wait $sleeper 2>/dev/null
+	end_server used_root
+else
+	skip "mount namespaces need root"
+fi
+
+# ---- wrong from the beginning ----
+
+run mount data
+check "one directory is not enough" refused "ROOT and MNT"
+run mount nothing mnt
+check "ROOT must be there" refused "nothing"
+run mount data nothing
+check "so must MNT" refused "nothing"
+run mount data/b mnt
+check "ROOT must be a directory" refused "directory"
+run mount data data
+check "ROOT and MNT must differ" refused "the same directory"
+mkdir -p data/sub mnt/sub
+run mount data data/sub
+check "MNT must not be inside of ROOT" refused "inside of ROOT"
+run mount mnt/sub mnt
+check "nor ROOT inside of MNT" refused "inside of MNT"
+ln -s data link
+run mount link data
+check "not by a link, either" refused "the same directory"
+run mount --profile ext5 data mnt
+check "a profile that is not there is refused" refused "ext4-ordered"
+run mount --page-size 1000 data mnt
+check "so is a page that is no power of two" refused "1000"
+run mount --page-size 4096 --block-size 8192 data mnt
+check "so are blocks larger than a page" refused "8192"
+run mount --cache-size many data mnt
+check "so is a size that is none" refused "cache-size"
+run mount --fault 'tear-op file=a' data mnt
+check "so is a fault that is none" refused "tear-op"
+run mount --fault 'torn-op file=a parts=2 persist=1' --fault 'torn-op file=a parts=3 persist=2' data mnt
+check "so are two that tear the same file" refused "a"
+run mount --fault 'clear-cache' data mnt
+check "so is a command in place of a fault" refused "fault"
+run mount --fault 'crash op=write from_rgx=( timing=before' data mnt
+check "so is a regular expression that does not compile" refused "("
+run mount --log mnt/log data mnt
+check "so is a log in MNT" refused "inside of"
+run mount --log nowhere/log data mnt
+check "so is a log that cannot be" refused "nowhere"
+run mount --trace nowhere/trace data mnt
+check "so is such a trace" refused "nowhere"
+: >file
+run mount --socket file data mnt
+check "so is a socket where a file is" refused "no socket"
+check "which stays" test -f file
+run mount --daemon --socket nowhere/s data mnt
+check "in the background, it is refused in the same way" refused "nowhere"
+run mount -o no_such_option data mnt
+check "so is a mount option that is none" test $status = 2
+
+config() {
+	printf '%s\n' "$@" >config.toml
+	run mount --config config.toml data mnt
+}
+config '[faults' 'fifo_path = 1'
+check "a configuration that is no TOML is refused" refused "config.toml"
+config '[cache]' 'apply_evicton = true'
+check "so is an unknown key" refused "apply_evicton"
+config '[cache]' 'apply_eviction = "yes"'
+check "so is a wrong type" refused "apply_eviction"
+config '[[injection]]' 'type = "torn-op"' 'file = "a"' 'parts = 2' 'persist = [3]'
+check "so is a fault that cannot be" refused "persist"
+config '[faults]' "fifo_path = \"$dir/file\""
+check "so is a FIFO where a file is" refused "no FIFO"
+config '[faults]' 'fifo_path = "/nowhere/fifo"'
+check "so is a FIFO that cannot be made" refused "/nowhere/fifo"
+config '[faults]' "fifo_path = \"$dir/one.fifo\"" "fifo_path_completed = \"$dir/one.fifo\""
+check "so are two FIFOs with one name" refused "two names"
+check "and no FIFO is left behind" test ! -e one.fifo
+run mount --config nowhere.toml data mnt
+check "so is a configuration that is not there" refused "nowhere.toml"
+
+# ---- ROOT goes bad ----
+
+mkdir root2
+run mount --daemon --log log root2 mnt
+echo x >mnt/a
+rm -rf root2
+(echo y >mnt/b) 2>/dev/null
+check "when ROOT is removed, programs get errors" test $? != 0
+run umount mnt
+check "and it can be unmounted" test ! "$(findmnt -n mnt)"
+
+if [ "$(id -u)" = 0 ]; then
+	mkdir small_mnt
+	mount -t tmpfs -o size=1M outage-test small_mnt
+	mkdir small_mnt/root
+	run mount --daemon --profile lazyfs --log log small_mnt/root mnt
+	dd if=/dev/zero of=mnt/big bs=64k count=64 conv=fsync 2>dd.err
+	check "when ROOT is full, a sync fails" test $? != 0
+	check "with the right error" grep -q "No space left" dd.err
+	run ctl mnt status
+	check "and the server lives" test $status = 0
+	rm mnt/big
+	echo small >mnt/small
+	sync mnt/small
+	check "what fits can be synced" test "$(cat small_mnt/root/small)" = small
+	run umount mnt
+	check "and it can be unmounted" test $status = 0
+	umount small_mnt
+else
+	skip "a small file system needs root"
+fi
+
+# ---- as another user ----
+
+if [ "$(id -u)" = 0 ]; then
+	chmod 755 "$dir"
+	mkdir udata umnt
+	chown 65534:65534 udata umnt
+	user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	timeout 60 "${user[@]}" "$OUTAGE" mount --daemon --log /dev/null udata umnt >out 2>err
+	check "a user can mount" test $? = 0
+	timeout 60 "${user[@]}" sh -c 'echo x >umnt/a; sync umnt/a; echo y >>umnt/a'
+	timeout 60 "${user[@]}" "$OUTAGE" ctl umnt clear-cache >out 2>err
+	check "and command" test $? = 0
+	check "what was synced stays" test "$(cat udata/a)" = x
+	run ctl umnt status
+	check "root may, too" test $status = 0
+	run mount --daemon --log log data mnt
+	timeout 60 "${user[@]}" "$OUTAGE" ctl mnt clear-cache >out 2>err
+	check "a user may not command root's mount" test $? = 2
+	check "and is told so" says "belongs to user 0"
+	timeout 60 "${user[@]}" "$OUTAGE" umount mnt >out 2>err
+	check "nor unmount it" test $? = 2
+	run umount mnt
+	timeout 60 "${user[@]}" "$OUTAGE" umount umnt >out 2>err
+	check "a user can unmount" test $? = 0
+	check "and it is gone" test ! "$(findmnt -n umnt)"
+	timeout 60 "${user[@]}" "$OUTAGE" mount data umnt >out 2>err
+	check "a ROOT that may not be written is refused" test $? = 2
+	check "and nothing stays mounted" test ! "$(findmnt -n umnt)"
+else
+	skip "another user needs root"
+fi
+check "no socket is left behind" test ! -e /tmp/outage-65534
+
+# ---- the example programs ----
+
+if command -v cc >/dev/null; then
+	run mount --daemon --log log --socket "$dir/s" data mnt
+	check "the C example compiles" cc -o control "$root/examples/forget/control.c"
+	check "and finds what was lost" timeout 60 sh -c "./control '$dir/s' mnt >out"
+	run umount mnt
+	check "the socket is removed" test ! -e s
+fi
+PATH=$dir/bin:$PATH timeout 60 "$root/examples/forget/lose.sh" \
+	sh -c 'echo one >a; sync a; echo more >>a' >out 2>err
+check "the shell example runs" test $? = 0
+check "and shows what is left" grep -q ' 4 .* a$' out
+
+done_testing
