@@ -97,7 +97,8 @@ _outage_trace() {
 _outage_test() {
 	case $prev in
 	-t | --target)
-		_outage_words 'ext4 xfs btrfs ext3 ext2 fuse: help'
+		_outage_words 'ext4 xfs btrfs ext3 ext2 fuse: uml:ext4 uml:xfs uml:btrfs uml:ext3 uml:ext2 uml:jfs
+			uml:reiserfs uml:f2fs uml:nilfs2 help'
 		return
 		;;
 	-b | --bounds)
@@ -124,7 +125,7 @@ _outage_test() {
 		_outage_words 'reads none'
 		return
 		;;
-	--suppress | --resume | -o | --output)
+	--suppress | --resume | -o | --output | --kernel | --modules)
 		_outage_files
 		return
 		;;
@@ -135,7 +136,7 @@ _outage_test() {
 	esac
 	if [[ $cur == -* ]]; then
 		_outage_words '--target --bounds --crash --max-subset --budget --guarantee --recorder --mkfs
-			--recover --size --fsck --paranoid --skip --limit --sample --seed --time --tune --jobs
+			--recover --kernel --modules --size --fsck --paranoid --skip --limit --sample --seed --time --tune --jobs
 			--torn --prune --lose-flush --hang-after --output --keep --suppress --resume
 			--trust --json --help'
 	else
@@ -179,7 +180,8 @@ _outage_explore() {
 		;;
 	esac
 	[[ $cur != -* ]] ||
-		_outage_words '--target --ref --order --depth --alphabet --round --inputs --dist --strategy
+		_outage_words '--target --ref --ref-mkfs --ref-recover --ref-size --order --depth --alphabet --round
+			--inputs --dist --strategy
 			--compare-every --crash --crash-modes --guarantee --memory --limit --time --seed
 			--hang --findings --jobs --share --vary --swarm --coverage --mkfs --recover --size
 			--recorder --output --resume --replay --json --help'

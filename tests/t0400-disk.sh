@@ -83,6 +83,9 @@ done
 
 if run bpf probe; then
 	check "bpf: what does not fit into the ring is reported" run bpf overflow
+	for fs in ext4 btrfs; do
+		check "bpf: on a mounted $fs, ends that were missed do not matter for ever" run bpf missed $fs
+	done
 fi
 if [ -n "${OUTAGE_TEST_HANG:-}" ] && run fuse probe; then
 	check "fuse: a server that stops answering is given up" run fuse hang

@@ -75,9 +75,24 @@ check 'the same seed does the same' sh -c "
 check 'a picture of what was exercised' sh -c "
 	timeout 60 '$OUTAGE' explore -t reffs --limit 2000 --coverage c.svg -o r3 >out 2>err &&
 	grep -q '<svg' c.svg"
+check 'with combinations of bits' grep -q '>rename FLAGS noreplace,exchange: [0-9]*</title>' c.svg
+check 'and errors' grep -q '>rename ENOENT: [1-9][0-9]*</title>' c.svg
+printf 'only rename creat\ncombination rename FLAGS exchange 1\n' >exchange
+check 'only the combinations that were asked for' sh -c "
+	timeout 60 '$OUTAGE' explore -t reffs --order walk --limit 2000 --inputs exchange --coverage c -o r6 >out 2>err &&
+	grep -q 'combinations 1 of 8: exchange:[1-9][0-9]*\$' c"
+printf 'only mkdir creat rmdir unlink\nnames files 1\nnames dirs 1\nnames depth 0\n' >few
 check 'tasks that share what they visited' explore 0 -t reffs -j 2 --share --order depth --limit 20000
 check 'and that do not, with how much they overlap' explore 0 -t reffs -j 2 --vary --limit 20000
-check 'which is told' grep -q '% of the states were visited by more than one' out
+check 'which is told' grep -q '%, were visited by more than one' out
+check 'two tasks that do the same overlap in all of it' explore 0 \
+	-t reffs -j 2 --alphabet 12 --depth 3 --order breadth --inputs few --json
+check 'where they share what was visited' explore 0 \
+	-t reffs -j 2 --share --alphabet 12 --depth 3 --order breadth --inputs few --json
+check 'it is counted as well' grep -q '"overlap_states": [1-9]' out
+check 'as a part of all' grep -q '"overlap": 0*[01]' out
+check 'one task overlaps with nobody' explore 0 -t reffs --order walk --limit 3000 --json
+check 'and says so' grep -q '"overlap_states": 0,' out
 check 'machine 2 of 3' explore 0 -t reffs --order walk --swarm 2/3 --limit 5000
 check 'JSON' sh -c "timeout 60 '$OUTAGE' explore -t reffs --limit 5000 --json -o r4 >out 2>err &&
 	grep -q '\"operations\": [0-9]' out && grep -q '\"depth_max\": ' out && grep -q '\"restores\": ' out"
@@ -98,6 +113,7 @@ refused() {
 
 printf 'operation fly 1\n' >unknown
 printf 'weight truncate SIZE 0 0\n' >zero
+printf 'bit rename FLAGS exchange 1\ncombination rename FLAGS none 1\n' >both
 cp -r kept changed
 printf 'x' | dd of=changed/task-0.pickle bs=1 seek=100 conv=notrunc 2>dd.err
 cp -r kept other
@@ -106,6 +122,7 @@ check 'no target' refused 'target is missing'
 check 'a target that is not there' refused 'there is no target' -t nofs
 check 'a reference that is not there' refused 'there is no target' -t reffs -r nofs
 check 'an unknown operation in the inputs' refused "there is no operation 'fly'" -t reffs --inputs unknown
+check 'bits and combinations of one argument' refused 'by-bit WEIGHT' -t reffs --inputs both
 check 'partitions that sum to zero' refused 'sum to zero' -t reffs --inputs zero
 check 'a state with a changed byte' refused 'was changed or cut short' -t reffs --order depth --resume changed
 check 'a state of another version' refused 'another version' -t reffs --order depth --resume other

@@ -92,8 +92,11 @@ if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
 	anew="mounted:rm -f $dir/disk; $seedfs mkfs $dir/disk; exec $seedfs mount $dir/disk {mnt} -f"
 	check 'a server whose states cannot be saved is started anew' \
 		explore 0 -t "$anew" --order walk --depth 60 --limit 400
-	check 'and cannot be searched depth first' explore 2 -t "$anew" --order depth --limit 400
-	check 'which is said' grep -q 'cannot be saved; search it with --order walk' err
+	check 'and walked where it should be searched depth first' \
+		explore 0 -t "$anew" --order depth --limit 400
+	check 'which is said' grep -q 'cannot be saved: it is searched by walks' err
+	check 'one whose states can be is not' explore 0 -t ext4 --order depth --limit 200
+	check 'and nothing is said' test ! -s err
 	check 'a server that ends at once' explore 2 -t 'mounted:true {mnt}' --order walk
 	check 'is said to' grep -q 'ended before anything was mounted' err
 	if "$OUTAGE" reffs --help >out 2>err; then

@@ -34,6 +34,12 @@ says() {
 refused() {
 	[ "$status" = 2 ] && [ "$(wc -l <err)" = 1 ] && says "$1" && ! mounted mnt
 }
+# end_server ROOT: of a mount that is out of sight. It would end with its last user, but whoever makes a
+# mount namespace at this moment, another test say, has a copy of it for a while.
+end_server() {
+	pkill -TERM -f "^$OUTAGE mount --daemon --log log $dir/$1 mnt\$"
+	check "a signal ends it" wait_for flock -n "$1" true
+}
 refused_elsewhere() {
 	[ "$status" = 2 ] && [ "$(wc -l <err)" = 1 ] && says "$1" && ! mounted other
 }
@@ -150,7 +156,9 @@ check "and has lost it" test ! -s data/f
 
 # ---- in use ----
 
-run mount --daemon --log log data mnt
+mkdir lazy_root used_root
+echo x >lazy_root/b
+run mount --daemon --log log "$dir/lazy_root" mnt
 exec 7<mnt/b
 run umount mnt
 check "a mount that is in use is not unmounted" test $status = 2 -a "$(findmnt -n mnt)"
@@ -165,6 +173,34 @@ run umount --lazy mnt
 check "--lazy takes it out of sight" test $status = 0 -a ! "$(findmnt -n mnt)"
 kill $sleeper
 wait $sleeper 2>/dev/null
+end_server lazy_root
+
+# A namespace that is made meanwhile has a copy of the mount.
+if [ "$(id -u)" = 0 ]; then
+	run mount --daemon --log log data mnt
+	unshare --mount --propagation private sleep 60 &
+	sleeper=$!
+	wait_for grep -q " $dir/mnt fuse" /proc/$sleeper/mounts
+	wait_for test "$(readlink /proc/$sleeper/ns/mnt)" != "$(readlink /proc/self/ns/mnt)"
+	echo kept >mnt/g
+	run umount mnt
+	check "a copy that nobody uses does not keep the server" test $status = 0
+	check "and nothing is lost" test "$(cat data/g)" = kept
+	kill $sleeper
+	wait $sleeper 2>/dev/null
+	run mount --daemon --log log "$dir/used_root" mnt
+	unshare --mount --propagation private sh -c 'cd mnt && exec sleep 60' &
+	sleeper=$!
+	wait_for test "$(readlink /proc/$sleeper/cwd)" = "$dir/mnt"
+	wait_for sh -c "test \"\$(cat /proc/$sleeper/comm)\" = sleep"
+	run umount mnt
+	check "one that is used does, and it is said by whom" says "namespace by sleep ($sleeper)"
+	kill $sleeper
+	wait $sleeper 2>/dev/null
+	end_server used_root
+else
+	skip "mount namespaces need root"
+fi
 
 # ---- wrong from the beginning ----
 
@@ -249,6 +285,27 @@ rm -rf root2
 check "when ROOT is removed, programs get errors" test $? != 0
 run umount mnt
 check "and it can be unmounted" test ! "$(findmnt -n mnt)"
+
+if [ "$(id -u)" = 0 ]; then
+	mkdir small_mnt
+	mount -t tmpfs -o size=1M outage-test small_mnt
+	mkdir small_mnt/root
+	run mount --daemon --profile lazyfs --log log small_mnt/root mnt
+	dd if=/dev/zero of=mnt/big bs=64k count=64 conv=fsync 2>dd.err
+	check "when ROOT is full, a sync fails" test $? != 0
+	check "with the right error" grep -q "No space left" dd.err
+	run ctl mnt status
+	check "and the server lives" test $status = 0
+	rm mnt/big
+	echo small >mnt/small
+	sync mnt/small
+	check "what fits can be synced" test "$(cat small_mnt/root/small)" = small
+	run umount mnt
+	check "and it can be unmounted" test $status = 0
+	umount small_mnt
+else
+	skip "a small file system needs root"
+fi
 
 # ---- as another user ----
 

@@ -49,7 +49,8 @@ bool proc_stat(pid_t pid, struct proc_stat *out);
 /* The file that PATH gives for a program, to be freed; NULL if there is none. */
 char *proc_find(const char *program);
 
-/* For tests: called in the child before it changes directory. NULL in production. */
+/* Called in the child before it changes directory, if set: by tests, and where that has a root of
+ * its own. */
 extern void (*proc_in_child)(void);
 
 /* "exited with status 1", "was killed by signal 9 (Killed)", "took longer than 2000 ms" */

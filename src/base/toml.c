@@ -42,7 +42,7 @@ const char *toml_type_name(enum toml_type type)
 	return names[type];
 }
 
-static int printf_like(2, 3) wrong(struct parser *p, const char *fmt, ...)
+static void printf_like(2, 3) say_wrong(struct parser *p, const char *fmt, ...)
 {
 	char text[512];
 	va_list ap;
@@ -50,8 +50,11 @@ static int printf_like(2, 3) wrong(struct parser *p, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	return err_set(p->err, -EINVAL, "%s:%u: %s", p->name, p->line, text);
+	err_set(p->err, -EINVAL, "%s:%u: %s", p->name, p->line, text);
 }
+
+/* So that an analyser sees that it is never 0. */
+#define wrong(p, ...) (say_wrong(p, __VA_ARGS__), -EINVAL)
 
 /* ---- characters ---- */
 
@@ -404,7 +407,7 @@ static int read_array(struct parser *p, struct toml_value *array)
 	bool comma = true;
 
 	for (;;) {
-		struct toml_value *v;
+		struct toml_value *v = NULL;
 		int rc = skip_space(p);
 
 		if (rc || take(p, "]"))
@@ -627,8 +630,8 @@ static int put_pair(struct parser *p, struct toml_value *table, const struct pat
 
 static int read_pair(struct parser *p, struct toml_value *table)
 {
-	struct path path;
-	struct toml_value *v;
+	struct path path = { .n = 0 };
+	struct toml_value *v = NULL;
 	int rc = read_path(p, false, &path);
 
 	if (rc)
@@ -709,7 +712,7 @@ static int read_header(struct parser *p)
 {
 	bool item = take(p, "[[");
 	struct toml_value *table = p->doc->root;
-	struct path path;
+	struct path path = { .n = 0 };
 
 	if (!item)
 		p->at++;

@@ -66,6 +66,8 @@ static void print_text(const struct doctor *d)
 	       d->machine.usable
 		       ? "File systems can be tested here: outage test -t ext4 --bounds seq-1"
 		       : "File systems cannot be tested here before what is missing is mended.");
+	if (!d->machine.usable && d->machine.guests)
+		printf("Those of user-mode Linux can: outage test -t uml:ext4 --bounds seq-1\n");
 }
 
 static void print_json(const struct doctor *d)
@@ -78,6 +80,7 @@ static void print_json(const struct doctor *d)
 	json_init(&j, &text, true);
 	json_object(&j);
 	json_kv_bool(&j, "usable", d->machine.usable);
+	json_kv_bool(&j, "guests", d->machine.guests);
 	json_kv_string(&j, "kernel", u.release);
 	json_key(&j, "checks");
 	json_array(&j);

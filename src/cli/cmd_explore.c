@@ -28,6 +28,7 @@ static const char usage[] =
 	"  -r, --ref TARGET        what to compare with; default: reffs. Given more than once, "
 	"the\n"
 	"                          majority decides\n"
+	"      --ref-mkfs ARGS, --ref-recover CMD, --ref-size BYTES   of the --ref before them\n"
 	"      --order HOW         depth (default), breadth, walk\n"
 	"      --depth N           steps from the empty file system; default: 10, walks 400\n"
 	"      --alphabet N        different steps to choose from; default: 96, walks 4096\n"
@@ -68,6 +69,7 @@ struct explore {
 	struct explore_opts o;
 	struct inputs inputs;
 	const char *inputs_file, *output, *coverage, *replay, *resume;
+	struct target_opts references[SIDES_MAX]; /* by their place */
 	bool json, terminal, round_given;
 	char *dir;
 	uint64_t depth, alphabet, start_ns, shown_ns, rate_ops;
@@ -102,6 +104,14 @@ static void on_failed(void *ctx, const char *words)
 		fprintf(stderr, "outage: %s\n", words);
 }
 
+static void on_warned(void *ctx, const char *words)
+{
+	struct explore *e = ctx;
+
+	clear_line(e);
+	fprintf(stderr, "outage: %s\n", words);
+}
+
 static void on_noted(void *ctx, const char *words)
 {
 	struct explore *e = ctx;
@@ -132,20 +142,15 @@ static void on_progress(void *ctx, const struct explore_result *r)
 
 /* ---- at the end ---- */
 
-static double overlap(const struct explore_result *r)
-{
-	return r->states ? 1 - (double)min(r->distinct, r->states) / (double)r->states : 0;
-}
-
 static void print_json(const struct explore *e, const struct explore_result *r, double elapsed)
 {
 	auto_strbuf text = STRBUF_INIT;
 	struct json j;
 	struct utsname u = { 0 };
-	uint64_t seen, all;
+	struct coverage_summary sum;
 
 	uname(&u);
-	coverage_summary(&r->coverage, &e->inputs, &seen, &all);
+	coverage_summary(&r->coverage, &e->inputs, &sum);
 	json_init(&j, &text, true);
 	json_object(&j);
 	json_kv_string(&j, "target", e->o.specs[0]);
@@ -154,6 +159,8 @@ static void print_json(const struct explore *e, const struct explore_result *r, 
 	json_kv_uint(&j, "operations", r->operations);
 	json_kv_uint(&j, "states", r->states);
 	json_kv_uint(&j, "distinct_states", r->distinct);
+	json_kv_double(&j, "overlap", r->overlap);
+	json_kv_uint(&j, "overlap_states", r->overlapped);
 	json_kv_uint(&j, "revisits", r->revisits);
 	json_kv_uint(&j, "restores", r->restores);
 	json_kv_uint(&j, "undone", r->undone);
@@ -168,8 +175,11 @@ static void print_json(const struct explore *e, const struct explore_result *r, 
 	json_kv_uint(&j, "depth_max", r->depth_max);
 	json_kv_double(&j, "omission", r->omission);
 	json_kv_double(&j, "bytes_per_state", r->bytes_per_state);
-	json_kv_uint(&j, "partitions_exercised", seen);
-	json_kv_uint(&j, "partitions", all);
+	json_kv_uint(&j, "partitions_exercised", sum.parts);
+	json_kv_uint(&j, "partitions", sum.all_parts);
+	json_kv_uint(&j, "combinations_exercised", sum.combinations);
+	json_kv_uint(&j, "combinations", sum.all_combinations);
+	json_kv_uint(&j, "errors_exercised", sum.errors);
 	json_kv_bool(&j, "exhausted", r->exhausted);
 	json_end(&j);
 	fputs(strbuf_str(&text), stdout);
@@ -177,9 +187,9 @@ static void print_json(const struct explore *e, const struct explore_result *r, 
 
 static void print_summary(const struct explore *e, const struct explore_result *r, double elapsed)
 {
-	uint64_t seen, all;
+	struct coverage_summary sum;
 
-	coverage_summary(&r->coverage, &e->inputs, &seen, &all);
+	coverage_summary(&r->coverage, &e->inputs, &sum);
 	printf("%s: %llu operations in %.1f s, %.0f a second; %llu states, depth %llu\n",
 	       e->o.specs[0], (unsigned long long)r->operations, elapsed,
 	       elapsed > 0 ? (double)r->operations / elapsed : 0, (unsigned long long)r->states,
@@ -190,15 +200,18 @@ static void print_summary(const struct explore *e, const struct explore_result *
 	       r->operations ? (double)r->restores / (double)r->operations : 0,
 	       (unsigned long long)r->undone, (unsigned long long)r->saves,
 	       (unsigned long long)r->mounts);
-	printf("%llu of %llu partitions of arguments exercised; %llu results were the target's own "
-	       "business, %llu steps abandoned\n",
-	       (unsigned long long)seen, (unsigned long long)all, (unsigned long long)r->adopted,
-	       (unsigned long long)r->abandoned);
+	printf("%llu of %llu partitions of arguments exercised, %llu combinations of bits, %llu "
+	       "errors\n",
+	       (unsigned long long)sum.parts, (unsigned long long)sum.all_parts,
+	       (unsigned long long)sum.combinations, (unsigned long long)sum.errors);
+	printf("%llu results were the target's own business, %llu steps abandoned\n",
+	       (unsigned long long)r->adopted, (unsigned long long)r->abandoned);
 	if (r->crash_states)
 		printf("%llu crash states checked\n", (unsigned long long)r->crash_states);
 	if (e->o.jobs > 1)
-		printf("%u tasks; %.1f%% of the states were visited by more than one\n", e->o.jobs,
-		       100 * overlap(r));
+		printf("%u tasks; %llu of %llu states, %.1f%%, were visited by more than one\n",
+		       e->o.jobs, (unsigned long long)r->overlapped,
+		       (unsigned long long)r->distinct, 100 * r->overlap);
 	if (r->omission > 0)
 		printf("the memory for visited states is full: a new state is now taken for an old "
 		       "one with odds of %.2g; give more with --memory\n",
@@ -241,6 +254,7 @@ static int run_explore(struct explore *e)
 	e->o.found = on_found;
 	e->o.failed = on_failed;
 	e->o.noted = on_noted;
+	e->o.warned = on_warned;
 	e->o.progress = on_progress;
 	e->terminal = isatty(STDERR_FILENO) && !e->json;
 	e->start_ns = util_now_ns();
@@ -278,12 +292,20 @@ static int do_replay(void *ctx)
 		return cli_fail(&err);
 	e->o.specs[0] = c.target;
 	e->o.n_specs = 1;
-	for (size_t i = 0; i < c.references.n && e->o.n_specs < SIDES_MAX; i++)
-		e->o.specs[e->o.n_specs++] = c.references.v[i];
+	for (size_t i = 0; i < c.references.n && e->o.n_specs < SIDES_MAX; i++) {
+		const struct kept_reference *r = &c.references.v[i];
+
+		e->references[e->o.n_specs] = (struct target_opts){ .mkfs_args = r->mkfs,
+								    .recover = r->recover,
+								    .size = r->size };
+		e->o.specs[e->o.n_specs++] = r->spec;
+	}
+	e->o.sides.references = e->references;
 	e->o.sides.target.mkfs_args = c.mkfs;
 	e->o.sides.target.recover = c.recover;
 	e->o.sides.target.size = c.size;
-	rc = explore_replay(&e->o, &c.script, c.signature, 3, &shown, &result, &log, &err);
+	rc = explore_replay(&e->o, &c.script, (const char *const *)c.start, c.signature, 3, &shown,
+			    &result, &log, &err);
 	if (!rc) {
 		fputs(strbuf_str(&log), stdout);
 		for (size_t i = 0; i < result.findings.n; i++)
@@ -319,6 +341,9 @@ enum {
 	OPT_VARY,
 	OPT_SWARM,
 	OPT_COVERAGE,
+	OPT_REF_MKFS,
+	OPT_REF_RECOVER,
+	OPT_REF_SIZE,
 	OPT_MKFS,
 	OPT_RECOVER,
 	OPT_SIZE,
@@ -355,6 +380,9 @@ static const struct option long_options[] = {
 	{ "vary", no_argument, NULL, OPT_VARY },
 	{ "swarm", required_argument, NULL, OPT_SWARM },
 	{ "coverage", required_argument, NULL, OPT_COVERAGE },
+	{ "ref-mkfs", required_argument, NULL, OPT_REF_MKFS },
+	{ "ref-recover", required_argument, NULL, OPT_REF_RECOVER },
+	{ "ref-size", required_argument, NULL, OPT_REF_SIZE },
 	{ "mkfs", required_argument, NULL, OPT_MKFS },
 	{ "recover", required_argument, NULL, OPT_RECOVER },
 	{ "size", required_argument, NULL, OPT_SIZE },
@@ -467,6 +495,24 @@ static int parse_numbers(int opt, const char *arg, struct explore *e, struct err
 	return -EINVAL;
 }
 
+/* Of the reference named last. */
+static int parse_ref(int opt, const char *arg, struct explore *e, struct err *err)
+{
+	struct target_opts *r = &e->references[e->o.n_specs - 1];
+
+	if (e->o.n_specs < 2)
+		return err_set(err, -EINVAL,
+			       "--ref-mkfs, --ref-recover and --ref-size are about the --ref "
+			       "before them, and there is none");
+	if (opt == OPT_REF_MKFS)
+		r->mkfs_args = arg;
+	else if (opt == OPT_REF_RECOVER)
+		r->recover = arg;
+	else
+		return number_parse_size(arg, &r->size, err);
+	return 0;
+}
+
 static int parse_option(int opt, const char *arg, struct explore *e, struct err *err)
 {
 	switch (opt) {
@@ -514,6 +560,10 @@ static int parse_option(int opt, const char *arg, struct explore *e, struct err 
 	case OPT_COVERAGE:
 		e->coverage = arg;
 		return 0;
+	case OPT_REF_MKFS:
+	case OPT_REF_RECOVER:
+	case OPT_REF_SIZE:
+		return parse_ref(opt, arg, e, err);
 	case OPT_MKFS:
 		e->o.sides.target.mkfs_args = arg;
 		return 0;
@@ -553,6 +603,7 @@ static int finish_options(struct explore *e, struct err *err)
 {
 	bool walk = e->o.search.order == SEARCH_WALK;
 
+	e->o.sides.references = e->references;
 	if (e->o.n_specs == 1)
 		e->o.specs[e->o.n_specs++] = "reffs";
 	for (unsigned i = 0; i < e->o.n_specs; i++)

@@ -26,7 +26,8 @@ static const char usage[] =
 	"checks what was promised.\n"
 	"\n"
 	"  -t, --target TARGET     ext4, xfs, btrfs, ext3, ext2; options for mount after a comma;\n"
-	"                          'fuse:COMMAND {disk} {mnt}' for a FUSE server\n"
+	"                          'fuse:COMMAND {disk} {mnt}' for a FUSE server; uml:ext4 and\n"
+	"                          others of user-mode Linux, for which no root is needed\n"
 	"  -b, --bounds SET|FILE   generated workloads (outage gen --list)\n"
 	"  FILE                    workloads, j-lang files, directories of them, - for standard "
 	"input\n"
@@ -44,6 +45,8 @@ static const char usage[] =
 	"      --recorder NAME     bpf or fuse; default: the best that works here\n"
 	"      --mkfs ARGS         more arguments for mkfs; for fuse: the command, with {disk}\n"
 	"      --recover CMD       fuse: the command that recovers {disk} before it is mounted\n"
+	"      --kernel FILE       uml: the kernel; default: linux.uml\n"
+	"      --modules DIR       uml: the folder of its modules\n"
 	"      --size BYTES        of the disk\n"
 	"      --fsck              run the file system's own checker on every state\n"
 	"      --paranoid          compare device and record after every run\n"
@@ -470,6 +473,8 @@ enum {
 	OPT_RECORDER,
 	OPT_MKFS,
 	OPT_RECOVER,
+	OPT_KERNEL,
+	OPT_MODULES,
 	OPT_SIZE,
 	OPT_PRUNE,
 	OPT_TORN,
@@ -503,6 +508,8 @@ static const struct option long_options[] = {
 	{ "recorder", required_argument, NULL, OPT_RECORDER },
 	{ "mkfs", required_argument, NULL, OPT_MKFS },
 	{ "recover", required_argument, NULL, OPT_RECOVER },
+	{ "kernel", required_argument, NULL, OPT_KERNEL },
+	{ "modules", required_argument, NULL, OPT_MODULES },
 	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "prune", required_argument, NULL, OPT_PRUNE },
 	{ "torn", no_argument, NULL, OPT_TORN },
@@ -543,6 +550,14 @@ static int parse_hang(const char *arg, uint64_t *out, struct err *err)
 				      : 0;
 }
 
+/* A run may be gone on with from elsewhere. */
+static int set_path(struct plan *p, const char *key, const char *arg, struct err *err)
+{
+	auto_free char *path = realpath(arg, NULL);
+
+	return path ? plan_set(p, key, path, err) : err_set(err, -errno, "cannot find %s: %m", arg);
+}
+
 static int parse_option(int opt, const char *arg, struct test *t, struct err *err)
 {
 	switch (opt) {
@@ -553,6 +568,10 @@ static int parse_option(int opt, const char *arg, struct test *t, struct err *er
 		return number_parse_count(arg, &t->jobs, err) ? -EINVAL
 		       : t->jobs			      ? 0
 				 : err_set(err, -EINVAL, "--jobs is at least 1");
+	case OPT_KERNEL:
+		return set_path(&t->plan, "guest-kernel", arg, err);
+	case OPT_MODULES:
+		return set_path(&t->plan, "guest-modules", arg, err);
 	case OPT_TORN:
 		return plan_set(&t->plan, "crash", "reorder,torn", err);
 	case OPT_TIME:

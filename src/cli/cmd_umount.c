@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@
 #include "cli/cli.h"
 #include "fuse/forget_client.h"
 
-enum { FUSERMOUNT_MS = 30000, DEFAULT_TIMEOUT_S = 60, LOOK_MS = 10 };
+enum { FUSERMOUNT_MS = 30000, DEFAULT_TIMEOUT_S = 60, LOOK_MS = 10, ALONE_MS = 1000 };
 
 static const char usage[] =
 	"usage: outage umount [OPTIONS] MNT\n"
@@ -84,7 +85,7 @@ static int say_busy(const struct forget_place *p)
 {
 	auto_strbuf who = STRBUF_INIT;
 
-	if (!forget_place_users(p, &who))
+	if (!forget_place_users(p, false, &who))
 		return cli_failf("%s is busy: something of it is in use; --lazy takes it out of "
 				 "sight",
 				 p->mnt);
@@ -93,26 +94,48 @@ static int say_busy(const struct forget_place *p)
 			 p->mnt, strbuf_str(&who));
 }
 
-/* The server writes what is unsynced before it ends. */
-static int wait_for_end(const struct forget_place *p, int server, uint64_t timeout_ms)
+/* Whether the server ends before `end`. The server writes what is unsynced first. */
+static bool ends(const struct forget_place *p, int server, uint64_t end)
 {
-	uint64_t end = util_now_ns() + timeout_ms * 1000000;
+	struct pollfd fd = { .fd = server, .events = POLLIN };
+	uint64_t now;
 
 	while (forget_place_is_mounted(p) && util_now_ns() < end)
 		util_sleep_ms(LOOK_MS);
-	if (server >= 0) {
-		struct pollfd poll_fd = { .fd = server, .events = POLLIN };
-		uint64_t now = util_now_ns();
+	if (server < 0)
+		return !forget_place_is_mounted(p);
+	now = util_now_ns();
+	return poll(&fd, 1, now < end ? (int)((end - now) / 1000000) + 1 : 0) == 1;
+}
 
-		if (poll(&poll_fd, 1, now < end ? (int)((end - now) / 1000000) + 1 : 0) == 1)
-			return EXIT_OK;
-	} else if (!forget_place_is_mounted(p)) {
+/*
+ * A mount namespace that was made meanwhile has a copy of the mount, and with it the server lives
+ * on. If nobody uses it there, the server is told to end; that loses nothing, either.
+ */
+static int end_elsewhere(const struct forget_place *p, int server, uint64_t timeout_ms)
+{
+	auto_strbuf who = STRBUF_INIT;
+
+	if (forget_place_users(p, true, &who))
+		return cli_failf("%s is unmounted here, but used in another mount namespace by %s",
+				 p->mnt, strbuf_str(&who));
+	if (server >= 0)
+		syscall(SYS_pidfd_send_signal, server, SIGTERM, NULL, 0);
+	if (ends(p, server, util_now_ns() + timeout_ms * 1000000))
 		return EXIT_OK;
-	}
 	return cli_failf(
 		"%s is unmounted, but its server has not ended within %llu s; it may still "
 		"be writing",
 		p->mnt, (unsigned long long)(timeout_ms / 1000));
+}
+
+static int wait_for_end(const struct forget_place *p, int server, uint64_t timeout_ms)
+{
+	uint64_t soon = min(timeout_ms, (uint64_t)ALONE_MS);
+
+	if (ends(p, server, util_now_ns() + soon * 1000000))
+		return EXIT_OK;
+	return end_elsewhere(p, server, timeout_ms - soon);
 }
 
 static int umount_place(const char *mnt, bool lazy, uint64_t timeout_ms)

@@ -139,11 +139,13 @@ void posix_encode(const struct posix_event *p, struct strbuf *out)
 void posix_to_event(const struct posix_event *p, uint64_t time_ns, struct strbuf *buf,
 		    struct event *out)
 {
+	int64_t result = min(p->result, (int64_t)INT32_MAX);
+
 	strbuf_clear(buf);
 	posix_encode(p, buf);
 	assert(buf->len <= EVENT_DATA_MAX);
 	*out = (struct event){ .kind = EV_POSIX,
-			       .result = (int32_t)min(p->result, (int64_t)INT32_MAX),
+			       .result = (int32_t)result,
 			       .len = buf->len,
 			       .time_ns = time_ns,
 			       .data = (const unsigned char *)buf->buf };

@@ -14,6 +14,7 @@ struct drawer {
 	struct alphabet *a;
 	struct wheel names, dirs, files; /* over the whole pool */
 	struct wheel powers;		 /* of a number, where nobody said otherwise */
+	struct wheel places;
 	struct wheel scratch;
 	char *text; /* of an attribute */
 };
@@ -46,33 +47,36 @@ static const char *draw_name(struct drawer *d, enum path_role role)
 
 /* The weight that somebody gave to a value; `fallback` if nobody did. */
 static double weight_of(const struct drawer *d, const struct op_def *def, unsigned arg,
-			uint64_t value, double fallback)
+			enum inputs_kind kind, uint64_t value, double fallback)
 {
-	const struct inputs *in = d->in;
+	for (size_t i = d->in->weights.n; i-- > 0;) {
+		const struct inputs_weight *w = &d->in->weights.v[i];
 
-	for (size_t i = in->weights.n; i-- > 0;)
-		if (in->weights.v[i].def == def && in->weights.v[i].arg == arg &&
-		    in->weights.v[i].value == value)
-			return in->weights.v[i].weight;
+		if (w->def == def && w->arg == arg && w->kind == kind && w->value == value)
+			return w->weight;
+	}
 	return fallback;
 }
 
 /* Where weights are given for an argument, what is not named weighs nothing. */
-static bool any_weight(const struct drawer *d, const struct op_def *def, unsigned arg)
+static bool any_weight(const struct drawer *d, const struct op_def *def, unsigned arg,
+		       enum inputs_kind kind)
 {
 	for (size_t i = 0; i < d->in->weights.n; i++)
-		if (d->in->weights.v[i].def == def && d->in->weights.v[i].arg == arg)
+		if (d->in->weights.v[i].def == def && d->in->weights.v[i].arg == arg &&
+		    d->in->weights.v[i].kind == kind)
 			return true;
 	return false;
 }
 
 static const struct wheel *power_wheel(struct drawer *d, const struct op_def *def, unsigned arg)
 {
-	if (!any_weight(d, def, arg))
+	if (!any_weight(d, def, arg, INPUTS_PART))
 		return &d->powers;
 	wheel_clear(&d->scratch);
 	for (unsigned p = 0; p < INPUTS_POWERS; p++)
-		wheel_add(&d->scratch, weight_of(d, def, arg, p ? (uint64_t)1 << (p - 1) : 0, 0));
+		wheel_add(&d->scratch,
+			  weight_of(d, def, arg, INPUTS_PART, p ? (uint64_t)1 << (p - 1) : 0, 0));
 	return &d->scratch;
 }
 
@@ -81,12 +85,12 @@ static uint64_t inside(struct drawer *d, unsigned power)
 {
 	uint64_t from = (uint64_t)1 << (power - 1);
 
-	switch (rng_below(&d->rng, 4)) {
-	case 0:
+	switch ((enum inputs_place)wheel_draw(&d->places, &d->rng)) {
+	case PLACE_INSIDE:
 		return from + rng_below(&d->rng, from);
-	case 1:
+	case PLACE_ABOVE:
 		return power > 1 ? from + 1 : from;
-	case 2:
+	case PLACE_BELOW:
 		return 2 * from - 1;
 	default:
 		return from;
@@ -101,34 +105,6 @@ static uint64_t draw_number(struct drawer *d, const struct op_def *def, unsigned
 	return min(n, d->in->max_size);
 }
 
-static uint64_t draw_mode(struct drawer *d, const struct op_def *def, unsigned arg)
-{
-	static const uint64_t usual[] = {
-		0644, 0755, 0600, 0777, 0, 0400, 0111, 01777, 02755, 04755
-	};
-
-	wheel_clear(&d->scratch);
-	if (any_weight(d, def, arg)) {
-		uint64_t values[64];
-		size_t n = 0;
-
-		for (size_t i = 0; i < d->in->weights.n && n < ARRAY_SIZE(values); i++) {
-			const struct inputs_weight *w = &d->in->weights.v[i];
-
-			if (w->def != def || w->arg != arg)
-				continue;
-			values[n++] = w->value;
-			wheel_add(&d->scratch, w->weight);
-		}
-		return values[wheel_draw(&d->scratch, &d->rng)];
-	}
-	if (!rng_below(&d->rng, 8))
-		return rng_below(&d->rng, 010000); /* each bit by the toss of a coin */
-	for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
-		wheel_add(&d->scratch, dist_weight(d->in->flags, i, ARRAY_SIZE(usual)));
-	return usual[wheel_draw(&d->scratch, &d->rng)];
-}
-
 static size_t count_words(const struct word *words)
 {
 	size_t n = 0;
@@ -138,41 +114,135 @@ static size_t count_words(const struct word *words)
 	return n;
 }
 
-/* Bit by bit; one bit in four is set on average, fewer where there are many. */
-static uint64_t draw_flags(struct drawer *d, const struct op_def *def, unsigned arg)
+/* ---- bitmaps ---- */
+
+static bool toss(struct drawer *d, double p)
+{
+	return rng_below(&d->rng, 1000000) < (uint64_t)(min(p, 1.0) * 1e6);
+}
+
+/* One of the first three words, by the probabilities of the last two, or as they are used. */
+static uint64_t draw_access(struct drawer *d, const struct op_def *def, unsigned arg)
+{
+	static const uint64_t access[] = { O_RDONLY, O_WRONLY, O_RDWR };
+
+	wheel_clear(&d->scratch);
+	for (size_t i = 0; i < ARRAY_SIZE(access); i++)
+		wheel_add(&d->scratch, weight_of(d, def, arg, INPUTS_BIT, access[i],
+						 dist_weight(d->in->flags, i, ARRAY_SIZE(access))));
+	return wheel_turns(&d->scratch) ? access[wheel_draw(&d->scratch, &d->rng)] : O_RDONLY;
+}
+
+/* Bit by bit; where nobody said otherwise, half a bit is set on average. */
+static uint64_t draw_flag_bits(struct drawer *d, const struct op_def *def, unsigned arg)
 {
 	const struct word *words = def->args[arg].words;
+	bool opens = def->flags & OP_MAKES_HANDLE;
 	size_t n = count_words(words);
-	uint64_t flags = 0;
+	uint64_t flags = opens ? draw_access(d, def, arg) : 0;
 
 	for (size_t i = 0; i < n; i++) {
 		double p = 0.5 * dist_weight(d->in->flags, i, n) / (double)n;
 
-		p = weight_of(d, def, arg, words[i].value, p);
-		if (rng_below(&d->rng, 1000000) < (uint64_t)(min(p, 1.0) * 1e6))
+		/* How a file is opened is one of three, not a matter of bits. */
+		if (opens && words[i].value <= O_RDWR)
+			continue;
+		if (toss(d, weight_of(d, def, arg, INPUTS_BIT, words[i].value, p)))
 			flags |= words[i].value;
 	}
 	return flags;
 }
 
-/* The modes of fallocate mean something only in certain mixtures; others now and then. */
-static uint64_t draw_falloc(struct drawer *d, const struct op_def *def, unsigned arg)
+/* Each by the toss of a coin; if somebody gave bits, only these. */
+static uint64_t draw_mode_bits(struct drawer *d, const struct op_def *def, unsigned arg)
 {
-	static const char *const mixtures[][2] = {
-		{ "plain", NULL },  { "keep", NULL },	  { "punch", "keep" }, { "zero", NULL },
-		{ "zero", "keep" }, { "collapse", NULL }, { "insert", NULL },
-	};
-	uint64_t flags = 0;
+	double p = any_weight(d, def, arg, INPUTS_BIT) ? 0 : 0.5;
+	uint64_t mode = 0;
 
-	if (any_weight(d, def, arg) || !rng_below(&d->rng, 16))
-		return draw_flags(d, def, arg);
-	size_t at = rng_below(&d->rng, ARRAY_SIZE(mixtures));
-	for (size_t i = 0; i < 2 && mixtures[at][i]; i++)
-		for (const struct word *w = falloc_words; w->name; w++)
-			if (streq(w->name, mixtures[at][i]))
-				flags |= w->value;
-	return flags;
+	for (unsigned bit = 0; bit < MODE_BITS; bit++)
+		if (toss(d, weight_of(d, def, arg, INPUTS_BIT, (uint64_t)1 << bit, p)))
+			mode |= (uint64_t)1 << bit;
+	return mode;
 }
+
+static uint64_t draw_bits(struct drawer *d, const struct op_def *def, unsigned arg)
+{
+	return def->args[arg].kind == ARG_MODE ? draw_mode_bits(d, def, arg)
+					       : draw_flag_bits(d, def, arg);
+}
+
+static bool in_wheel(const struct inputs_weight *w, const struct op_def *def, unsigned arg)
+{
+	return w->def == def && w->arg == arg &&
+	       (w->kind == INPUTS_COMBINATION || w->kind == INPUTS_BY_BIT);
+}
+
+/* One of the combinations that somebody gave, in whose order the distribution applies. */
+static uint64_t draw_given(struct drawer *d, const struct op_def *def, unsigned arg)
+{
+	size_t n = 0, place = 0;
+
+	for (size_t i = 0; i < d->in->weights.n; i++)
+		n += in_wheel(&d->in->weights.v[i], def, arg);
+	wheel_clear(&d->scratch);
+	for (size_t i = 0; i < d->in->weights.n; i++) {
+		const struct inputs_weight *w = &d->in->weights.v[i];
+		bool in = in_wheel(w, def, arg);
+		double given = in && w->weight < 0 ? dist_weight(d->in->flags, place, n)
+						   : w->weight;
+
+		place += in;
+		wheel_add(&d->scratch, in ? given : 0);
+	}
+	const struct inputs_weight *w = &d->in->weights.v[wheel_draw(&d->scratch, &d->rng)];
+	return w->kind == INPUTS_BY_BIT ? draw_bits(d, def, arg) : w->value;
+}
+
+/* What programs use most comes first; everything else now and then, bit by bit. */
+static uint64_t draw_usual(struct drawer *d, const struct op_def *def, unsigned arg,
+			   const uint64_t *usual, size_t n, unsigned by_bit)
+{
+	if (any_weight(d, def, arg, INPUTS_BIT) || !rng_below(&d->rng, by_bit))
+		return draw_bits(d, def, arg);
+	wheel_clear(&d->scratch);
+	for (size_t i = 0; i < n; i++)
+		wheel_add(&d->scratch, dist_weight(d->in->flags, i, n));
+	return usual[wheel_draw(&d->scratch, &d->rng)];
+}
+
+static uint64_t draw_bitmap(struct drawer *d, const struct op_def *def, unsigned arg)
+{
+	static const uint64_t modes[] = {
+		0644, 0755, 0600, 0777, 0, 0400, 0111, 01777, 02755, 04755
+	};
+	/* The modes of fallocate mean something only in certain combinations. */
+	static const uint64_t fallocs[] = {
+		0,
+		FALLOC_FL_KEEP_SIZE,
+		FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		FALLOC_FL_ZERO_RANGE,
+		FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE,
+		FALLOC_FL_COLLAPSE_RANGE,
+		FALLOC_FL_INSERT_RANGE,
+	};
+
+	if (any_weight(d, def, arg, INPUTS_COMBINATION) || any_weight(d, def, arg, INPUTS_BY_BIT))
+		return draw_given(d, def, arg);
+	if (def->args[arg].kind == ARG_MODE)
+		return draw_usual(d, def, arg, modes, ARRAY_SIZE(modes), 8);
+	if (def->args[arg].words == falloc_words)
+		return draw_usual(d, def, arg, fallocs, ARRAY_SIZE(fallocs), 16);
+	return draw_bits(d, def, arg);
+}
+
+/* Whether somebody said anything of it. */
+static bool bitmap_given(const struct drawer *d, const struct op_def *def, unsigned arg)
+{
+	return any_weight(d, def, arg, INPUTS_BIT) || any_weight(d, def, arg, INPUTS_BY_BIT) ||
+	       any_weight(d, def, arg, INPUTS_COMBINATION);
+}
+
+/* ---- other arguments ---- */
 
 static uint64_t draw_word(struct drawer *d, const struct op_def *def, unsigned arg)
 {
@@ -181,9 +251,10 @@ static uint64_t draw_word(struct drawer *d, const struct op_def *def, unsigned a
 
 	wheel_clear(&d->scratch);
 	for (size_t i = 0; i < n; i++)
-		wheel_add(&d->scratch, any_weight(d, def, arg)
-					       ? weight_of(d, def, arg, words[i].value, 0)
-					       : dist_weight(d->in->flags, i, n));
+		wheel_add(&d->scratch,
+			  any_weight(d, def, arg, INPUTS_PART)
+				  ? weight_of(d, def, arg, INPUTS_PART, words[i].value, 0)
+				  : dist_weight(d->in->flags, i, n));
 	return words[wheel_draw(&d->scratch, &d->rng)].value;
 }
 
@@ -235,14 +306,13 @@ static void draw_arg(struct drawer *d, const struct op_def *def, unsigned i, str
 		out->num = draw_number(d, def, i);
 		break;
 	case ARG_MODE:
-		out->num = draw_mode(d, def, i);
+		out->num = draw_bitmap(d, def, i);
 		break;
 	case ARG_NUMBER:
 		out->num = draw_id(d);
 		break;
 	case ARG_FLAGS:
-		out->num = arg->words == falloc_words ? draw_falloc(d, def, i)
-						      : draw_flags(d, def, i);
+		out->num = draw_bitmap(d, def, i);
 		out->given = out->num || !arg->optional;
 		break;
 	case ARG_CHOICE:
@@ -286,7 +356,8 @@ static void tame(struct drawer *d, struct op *op)
 		if (op->def->args[i].kind == ARG_OFFSET)
 			end = max(end, op->args[i].num);
 	/* Both at once, to make and to replace an attribute, is what nobody defines. */
-	if (streq(op->def->name, "setxattr") && op->args[3].num == 3)
+	if (streq(op->def->name, "setxattr") && op->args[3].num == 3 &&
+	    !bitmap_given(d, op->def, 3))
 		op->args[3].num = 1 + rng_below(&d->rng, 2);
 	if (length && end + *length > d->in->max_size)
 		*length = d->in->max_size - min(end, d->in->max_size);
@@ -311,13 +382,19 @@ static void push(struct drawer *d, const struct op *op)
 
 /* ---- steps with a handle ---- */
 
-static void push_open(struct drawer *d, const char *handle, const char *path, uint64_t flags)
+static void push_open_as(struct drawer *d, const char *handle, const char *path, uint64_t flags,
+			 uint64_t mode)
 {
 	push(d, &(struct op){ .def = op_named("open"),
 			      .handle = handle,
 			      .args = { { .text = path, .given = true },
 					{ .num = flags, .given = true },
-					{ .num = 0644, .given = true } } });
+					{ .num = mode, .given = true } } });
+}
+
+static void push_open(struct drawer *d, const char *handle, const char *path, uint64_t flags)
+{
+	push_open_as(d, handle, path, flags, 0644);
 }
 
 static void push_on(struct drawer *d, const char *name, const char *handle, uint64_t offset,
@@ -342,14 +419,6 @@ static void push_path(struct drawer *d, const char *name, const char *path, cons
 					{ .text = other, .given = other != NULL } } });
 }
 
-static uint64_t draw_open_flags(struct drawer *d)
-{
-	static const uint64_t access[] = { O_RDONLY, O_WRONLY, O_RDWR };
-	uint64_t flags = draw_flags(d, op_named("open"), 1) & ~(uint64_t)O_ACCMODE;
-
-	return flags | access[rng_below(&d->rng, 3)];
-}
-
 /* Opens, acts, closes: one step. The places of writes are multiples of a block for direct I/O. */
 static void draw_handle_step(struct drawer *d)
 {
@@ -357,9 +426,12 @@ static void draw_handle_step(struct drawer *d)
 	uint64_t room = d->in->max_size / 2;
 	uint64_t offset = min(draw_number(d, op_named("pwrite"), 1), room);
 	uint64_t length = min(draw_number(d, op_named("pwrite"), 2), room);
+	const struct op_def *def = op_named("open");
+	bool given = bitmap_given(d, def, 1) || bitmap_given(d, def, 2);
 	uint64_t flags;
 
-	switch (rng_below(&d->rng, 5)) {
+	/* Where somebody said how files are opened, they are opened so and not otherwise. */
+	switch (given ? 4 : rng_below(&d->rng, 5)) {
 	case 0:
 		push_open(d, "h", path, O_RDWR | O_CREAT);
 		push_path(d, "unlink", path, NULL);
@@ -378,14 +450,14 @@ static void draw_handle_step(struct drawer *d)
 		push_on(d, "close", "i", 0, 0);
 		break;
 	default:
-		flags = draw_open_flags(d);
+		flags = draw_bitmap(d, def, 1);
 		if (flags & O_DIRECT) {
 			offset = offset / BLOCK * BLOCK;
 			length = length / BLOCK * BLOCK;
 		}
 		if ((flags & O_TMPFILE) == O_TMPFILE)
 			path = draw_name(d, ROLE_NEW_DIR);
-		push_open(d, "h", path, flags);
+		push_open_as(d, "h", path, flags, draw_bitmap(d, def, 2));
 		push_on(d, "pwrite", "h", offset, length);
 	}
 	push_on(d, "close", "h", 0, 0);
@@ -457,6 +529,8 @@ static void drawer_init(struct drawer *d, struct alphabet *a, const struct input
 	}
 	for (unsigned p = 0; p < powers; p++)
 		wheel_add(&d->powers, dist_weight(in->sizes, p, powers));
+	for (enum inputs_place p = 0; p < PLACE_END; p++)
+		wheel_add(&d->places, in->place[p]);
 }
 
 static void drawer_release(struct drawer *d)
@@ -465,6 +539,7 @@ static void drawer_release(struct drawer *d)
 	wheel_release(&d->dirs);
 	wheel_release(&d->files);
 	wheel_release(&d->powers);
+	wheel_release(&d->places);
 	wheel_release(&d->scratch);
 	free(d->text);
 }

@@ -58,9 +58,7 @@ static const struct differences known[] = {
 	  { { .kind = DIFFER_ROOM,
 	      .bytes = 1 << 20,
 	      .reason = "inodes are freed by the chunk, and some room stays reserved" },
-	    { .kind = DIFFER_AVOID,
-	      .op = "rename",
-	      .flags = RENAME_W_WHITEOUT,
+	    { .kind = DIFFER_WHITEOUT,
 	      .reason = "a whiteout gets its group from the directory that the file went to" },
 	    { .kind = DIFFER_CAN,
 	      .op = "falloc",
@@ -78,8 +76,9 @@ static const struct differences known[] = {
 	{ "fuse",
 	  { { .kind = DIFFER_DIR_NLINK, .reason = "servers may say 1 for every directory" },
 	    { .kind = DIFFER_NO_REFLINK, .reason = "FUSE cannot share data between files" },
-	    { .kind = DIFFER_AVOID,
+	    { .kind = DIFFER_RESULT,
 	      .op = "rename",
+	      .error = EINVAL,
 	      .flags = RENAME_W_WHITEOUT,
 	      .reason = "few servers know whiteouts, and the kernel says EINVAL for them" },
 	    { .kind = DIFFER_ROOM, .bytes = 1 << 20, .reason = "a server may keep what it grew" },
@@ -107,6 +106,13 @@ const struct difference *differences_find(const struct differences *d, enum diff
 	return NULL;
 }
 
+static bool has_flags(const struct difference *x, const struct op *op)
+{
+	size_t n = op_count_args(op->def);
+
+	return !x->flags || (n && op->args[n - 1].num & x->flags);
+}
+
 const char *differences_excuse(const struct differences *d, const struct op *op, int64_t result)
 {
 	if (result >= 0)
@@ -116,21 +122,15 @@ const char *differences_excuse(const struct differences *d, const struct op *op,
 			return refusals[i].reason;
 	for (const struct difference *x = d->list; x->reason; x++)
 		if (x->kind == DIFFER_RESULT && x->error == -result &&
-		    (!x->op || streq(x->op, op->def->name)))
+		    (!x->op || streq(x->op, op->def->name)) && has_flags(x, op))
 			return x->reason;
 	return NULL;
 }
 
-bool differences_avoids(const struct differences *d, const struct op *op)
+bool differences_part(const struct differences *a, const struct differences *b, const struct op *op)
 {
-	for (const struct difference *x = d->list; x->reason; x++) {
-		size_t last = op_count_args(op->def) - 1;
-
-		if (x->kind == DIFFER_AVOID && streq(x->op, op->def->name) &&
-		    op->args[last].num & x->flags)
-			return true;
-	}
-	return false;
+	return streq(op->def->name, "rename") && op->args[2].num & RENAME_W_WHITEOUT &&
+	       !differences_find(a, DIFFER_WHITEOUT) != !differences_find(b, DIFFER_WHITEOUT);
 }
 
 bool differences_can_more(const struct differences *d, const struct op *op, int64_t reference)
@@ -153,5 +153,6 @@ bool differences_same_failure(const struct op *op, int64_t a, int64_t b)
 
 void differences_reffs(const struct differences *d, struct reffs_opts *out)
 {
-	*out = (struct reffs_opts){ .no_reflink = differences_find(d, DIFFER_NO_REFLINK) != NULL };
+	*out = (struct reffs_opts){ .no_reflink = differences_find(d, DIFFER_NO_REFLINK) != NULL,
+				    .whiteout_to = differences_find(d, DIFFER_WHITEOUT) != NULL };
 }

@@ -14,11 +14,11 @@
 enum difference_kind {
 	DIFFER_DIR_NLINK, /* link counts of directories */
 	DIFFER_NO_REFLINK,
-	DIFFER_ROOM,   /* how much is still missing after everything was removed */
-	DIFFER_RESULT, /* an operation may fail so where another does not */
-	DIFFER_AVOID,  /* an operation with these flags is not performed at all */
-	DIFFER_CAN,    /* an operation may succeed where another says that it cannot */
-	DIFFER_SAVE,   /* how it can be saved */
+	DIFFER_ROOM,	 /* how much is still missing after everything was removed */
+	DIFFER_RESULT,	 /* an operation may fail so where another does not */
+	DIFFER_WHITEOUT, /* its group, where a directory with the set-group bit gives it */
+	DIFFER_CAN,	 /* an operation may succeed where another says that it cannot */
+	DIFFER_SAVE,	 /* how it can be saved */
 	DIFFER_END
 };
 
@@ -28,7 +28,7 @@ struct difference {
 	uint64_t bytes; /* DIFFER_ROOM */
 	const char *op; /* DIFFER_RESULT: of this operation, or NULL for any */
 	int error;	/* DIFFER_RESULT, DIFFER_CAN: with this errno */
-	uint64_t flags; /* DIFFER_AVOID: in its last argument */
+	uint64_t flags; /* DIFFER_RESULT: with one of these in its last argument; 0: any */
 };
 
 struct differences {
@@ -47,8 +47,12 @@ const struct difference *differences_find(const struct differences *d, enum diff
  */
 const char *differences_excuse(const struct differences *d, const struct op *op, int64_t result);
 
-/* Whether the operation is better left alone. */
-bool differences_avoids(const struct differences *d, const struct op *op);
+/*
+ * Whether two file systems would be left in different states by this operation, each being in the
+ * right: it is better left alone.
+ */
+bool differences_part(const struct differences *a, const struct differences *b,
+		      const struct op *op);
 /* Whether it may succeed where a reference fails so. */
 bool differences_can_more(const struct differences *d, const struct op *op, int64_t reference);
 /* Whether two failures mean the same, as POSIX says. */

@@ -40,6 +40,7 @@ struct explore_opts {
 	void (*found)(void *ctx, const char *words, const char *dir, size_t ops);
 	void (*failed)(void *ctx, const char *words);
 	void (*noted)(void *ctx, const char *words);
+	void (*warned)(void *ctx, const char *words);
 	void (*progress)(void *ctx, const struct explore_result *so_far);
 };
 
@@ -47,8 +48,10 @@ struct explore_result {
 	uint64_t operations, steps, states, revisits, restores, saves, mounts, undone;
 	uint64_t adopted, abandoned, depth_max, compared, crash_states;
 	uint64_t findings, errors;
-	uint64_t distinct; /* states, counted once however many tasks were there */
-	double omission;   /* odds that a new state was taken for an old one, of the worst task */
+	uint64_t distinct;   /* states, counted once however many tasks were there */
+	uint64_t overlapped; /* those of them that more than one task visited */
+	double overlap;	     /* that, of all of them */
+	double omission;     /* odds that a new state was taken for an old one, of the worst task */
 	double bytes_per_state;
 	bool stopped, signalled;
 	bool exhausted; /* every task saw all there is */
@@ -60,10 +63,11 @@ int explore_run(const struct explore_opts *opts, struct explore_result *out, str
 
 /*
  * Does a script that was kept again, `tries` times, on sides of its own; `shown` gets how often it
- * showed the same, and `result` what was seen last.
+ * showed the same, and `result` what was seen last. `start` are the paths of SIDES_MAX images to
+ * begin with; the first is NULL: new file systems.
  */
 int explore_replay(const struct explore_opts *opts, const struct script *script,
-		   const char *signature, unsigned tries, unsigned *shown,
+		   const char *const *start, const char *signature, unsigned tries, unsigned *shown,
 		   struct step_result *result, struct strbuf *log, struct err *err) must_check;
 
 #endif

@@ -48,15 +48,13 @@ static void frame_free(struct search *s, struct frame *f)
 
 static int frame_save(struct search *s, struct frame *f, struct err *err)
 {
-	static uint32_t ids;
-
 	if (f->saved)
 		return 0;
 	assert(hash_eq(f->hash, s->at));
 	int rc = stepper_save(s->stepper, &f->point, err);
 	if (!rc) {
 		f->saved = true;
-		f->id = ++ids;
+		f->id = ++s->saves;
 		script_log_save(&s->log, f->id);
 	}
 	return rc;
@@ -202,12 +200,36 @@ static int move_to(struct search *s, const struct frames *stack, struct frame *f
 	return 0;
 }
 
+static int by_length(const void *a, const void *b)
+{
+	const struct anchor *x = a, *y = b;
+
+	return (x->n > y->n) - (x->n < y->n);
+}
+
+/* The states on the way here that were saved; the empty file system is none of them. */
+static void find_anchors(struct search *s, const struct frames *stack)
+{
+	vec_clear(&s->anchors);
+	for (size_t i = 0; i < stack->n; i++) {
+		struct frame *x = stack->v[i];
+
+		if (x && x->saved && x->path.n && x->path.n < s->log.path.n &&
+		    memcmp(x->path.steps, s->log.path.v, x->path.n * sizeof(uint32_t)) == 0)
+			vec_push(&s->anchors, (struct anchor){ &x->point, x->path.n });
+	}
+	if (s->anchors.n)
+		qsort(s->anchors.v, s->anchors.n, sizeof(*s->anchors.v), by_length);
+}
+
 /* After something was found the sides are anywhere. */
 static int recover(struct search *s, const struct frames *stack, struct frame *f, struct err *err)
 {
 	enum moved moved;
-	int rc = search_report(s, err);
 
+	find_anchors(s, stack);
+	int rc = search_report(s, err);
+	vec_clear(&s->anchors);
 	if (rc)
 		return rc;
 	rc = move_to(s, stack, f, true, &moved, err);

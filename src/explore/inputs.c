@@ -29,6 +29,7 @@ void inputs_init(struct inputs *in)
 		.max_size = 64 << 10,
 		.max_xattr = 1024,
 		.sizes = DIST_UNIFORM,
+		.place = { 1, 1, 1, 1 },
 	};
 	for (size_t i = 0; op_table[i].name; i++) {
 		assert(i < INPUTS_OPS_MAX);
@@ -51,6 +52,29 @@ void inputs_release(struct inputs *in)
 unsigned inputs_power(uint64_t value)
 {
 	return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
+}
+
+static const char *const places[PLACE_END] = {
+	[PLACE_AT] = "at",
+	[PLACE_ABOVE] = "above",
+	[PLACE_BELOW] = "below",
+	[PLACE_INSIDE] = "inside",
+};
+
+const char *inputs_place_name(enum inputs_place place)
+{
+	assert(place < PLACE_END);
+	return places[place];
+}
+
+/* Of 1, 2 and 3, which are all of these, the boundary counts before its neighbours. */
+enum inputs_place inputs_place(uint64_t value)
+{
+	if (!(value & (value - 1)))
+		return PLACE_AT;
+	if (!((value - 1) & (value - 2)))
+		return PLACE_ABOVE;
+	return value & (value + 1) ? PLACE_INSIDE : PLACE_BELOW;
 }
 
 int inputs_distribute(struct inputs *in, const char *name, struct err *err)
@@ -190,26 +214,56 @@ static int parse_distribution(struct inputs *in, const struct line *l, struct er
 			l->words[1]);
 }
 
-/* What a value of this argument is called. */
-static int read_value(const struct line *l, const struct arg_def *arg, const char *word,
-		      uint64_t *out, struct err *err)
+static int read_word(const struct line *l, const struct arg_def *arg, const char *word,
+		     uint64_t *out, struct err *err)
+{
+	for (const struct word *w = arg->words; w->name; w++)
+		if (streq(w->name, word)) {
+			*out = w->value;
+			return 0;
+		}
+	return complain(l, err, "this argument has no word", word);
+}
+
+static int read_mode(const struct line *l, const char *word, uint64_t *out, struct err *err)
 {
 	char *end;
 
-	switch (arg->kind) {
-	case ARG_FLAGS:
-	case ARG_CHOICE:
-		for (const struct word *w = arg->words; w->name; w++)
-			if (streq(w->name, word)) {
-				*out = w->value;
-				return 0;
-			}
-		return complain(l, err, "this argument has no word", word);
-	case ARG_MODE:
-		*out = strtoull(word, &end, 8);
-		if (*end || *out > 07777)
-			return complain(l, err, "a mode is octal, not", word);
+	*out = strtoull(word, &end, 8);
+	if (!*word || *end || *out > 07777)
+		return complain(l, err, "a mode is octal, not", word);
+	return 0;
+}
+
+/* "creat,excl" or "none"; "0644". */
+static int read_combination(const struct line *l, const struct arg_def *arg, const char *text,
+			    uint64_t *out, struct err *err)
+{
+	auto_free char *copy = xstrdup(text);
+	char *rest = copy;
+	int rc = 0;
+
+	*out = 0;
+	if (arg->kind == ARG_MODE)
+		return read_mode(l, text, out, err);
+	if (streq(text, "none"))
 		return 0;
+	for (char *word; !rc && (word = strsep(&rest, ","));) {
+		uint64_t one = 0;
+
+		rc = read_word(l, arg, word, &one, err);
+		*out |= one;
+	}
+	return rc;
+}
+
+/* What a value of this argument is called. */
+static int read_part(const struct line *l, const struct arg_def *arg, const char *word,
+		     uint64_t *out, struct err *err)
+{
+	switch (arg->kind) {
+	case ARG_CHOICE:
+		return read_word(l, arg, word, out, err);
 	case ARG_OFFSET:
 	case ARG_LENGTH:
 	case ARG_SIZE:
@@ -224,23 +278,99 @@ static int read_value(const struct line *l, const struct arg_def *arg, const cha
 	}
 }
 
-/* weight OPERATION ARGUMENT VALUE WEIGHT */
+/* OPERATION ARGUMENT, the second and third word. */
+static const struct arg_def *read_arg(const struct line *l, struct inputs_weight *w,
+				      struct err *err)
+{
+	w->def = read_op(l, l->words[1], err);
+	if (!w->def)
+		return NULL;
+	while (w->def->args[w->arg].kind != ARG_END &&
+	       !streq(w->def->args[w->arg].name, l->words[2]))
+		w->arg++;
+	if (w->def->args[w->arg].kind != ARG_END)
+		return &w->def->args[w->arg];
+	complain(l, err, "this operation has no argument", l->words[2]);
+	return NULL;
+}
+
+static int read_bitmap_arg(const struct line *l, struct inputs_weight *w,
+			   const struct arg_def **out, struct err *err)
+{
+	*out = read_arg(l, w, err);
+	if (!*out)
+		return -EINVAL;
+	return bitmap_is(*out) ? 0 : complain(l, err, "neither flags nor a mode:", (*out)->name);
+}
+
+/* bit OPERATION ARGUMENT BIT PROBABILITY */
+static int parse_bit(struct inputs *in, const struct line *l, struct err *err)
+{
+	struct inputs_weight w = { .kind = INPUTS_BIT };
+	const struct arg_def *arg;
+	int rc = read_bitmap_arg(l, &w, &arg, err);
+
+	if (!rc && arg->kind == ARG_FLAGS)
+		rc = read_word(l, arg, l->words[3], &w.value, err);
+	else if (!rc)
+		rc = read_mode(l, l->words[3], &w.value, err);
+	if (!rc && arg->kind == ARG_MODE && (!w.value || w.value & (w.value - 1)))
+		rc = complain(l, err, "a bit of a mode is 1, 2, 4, 10, 20 and so on, not",
+			      l->words[3]);
+	if (!rc)
+		rc = read_weight(l, l->words[4], &w.weight, err);
+	if (!rc && w.weight > 1)
+		rc = complain(l, err, "the probability of a bit is from 0 to 1, not", l->words[4]);
+	if (!rc)
+		vec_push(&in->weights, w);
+	return rc;
+}
+
+/* combination OPERATION ARGUMENT BITS [WEIGHT]; BITS may be "by-bit" */
+static int parse_combination(struct inputs *in, const struct line *l, struct err *err)
+{
+	struct inputs_weight w = { .kind = INPUTS_COMBINATION, .weight = -1 };
+	const struct arg_def *arg;
+	int rc = read_bitmap_arg(l, &w, &arg, err);
+
+	if (!rc && streq(l->words[3], "by-bit"))
+		w.kind = INPUTS_BY_BIT;
+	else if (!rc)
+		rc = read_combination(l, arg, l->words[3], &w.value, err);
+	if (!rc && l->n == 5)
+		rc = read_weight(l, l->words[4], &w.weight, err);
+	if (!rc)
+		vec_push(&in->weights, w);
+	return rc;
+}
+
+/* weight OPERATION ARGUMENT VALUE WEIGHT: of flags a bit, of a mode a combination */
 static int parse_weight(struct inputs *in, const struct line *l, struct err *err)
 {
-	struct inputs_weight w = { .def = read_op(l, l->words[1], err) };
+	struct inputs_weight w = { .kind = INPUTS_PART };
+	const struct arg_def *arg = read_arg(l, &w, err);
 
-	if (!w.def)
+	if (!arg)
 		return -EINVAL;
-	while (w.def->args[w.arg].kind != ARG_END && !streq(w.def->args[w.arg].name, l->words[2]))
-		w.arg++;
-	if (w.def->args[w.arg].kind == ARG_END)
-		return complain(l, err, "this operation has no argument", l->words[2]);
-	int rc = read_value(l, &w.def->args[w.arg], l->words[3], &w.value, err);
+	if (arg->kind == ARG_FLAGS)
+		return parse_bit(in, l, err);
+	if (arg->kind == ARG_MODE)
+		return parse_combination(in, l, err);
+	int rc = read_part(l, arg, l->words[3], &w.value, err);
 	if (!rc)
 		rc = read_weight(l, l->words[4], &w.weight, err);
 	if (!rc)
 		vec_push(&in->weights, w);
 	return rc;
+}
+
+/* place at|above|below|inside WEIGHT */
+static int parse_place(struct inputs *in, const struct line *l, struct err *err)
+{
+	for (enum inputs_place p = 0; p < PLACE_END; p++)
+		if (streq(places[p], l->words[1]))
+			return read_weight(l, l->words[2], &in->place[p], err);
+	return complain(l, err, "a place is at, above, below or inside, not", l->words[1]);
 }
 
 static int parse_line(struct inputs *in, struct line *l, struct err *err)
@@ -256,6 +386,9 @@ static int parse_line(struct inputs *in, struct line *l, struct err *err)
 		{ "max", 3, 3, parse_max },
 		{ "distribution", 3, 3, parse_distribution },
 		{ "weight", 5, 5, parse_weight },
+		{ "bit", 5, 5, parse_bit },
+		{ "combination", 4, 5, parse_combination },
+		{ "place", 3, 3, parse_place },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
@@ -266,8 +399,8 @@ static int parse_line(struct inputs *in, struct line *l, struct err *err)
 		return kinds[i].parse(in, l, err);
 	}
 	return complain(l, err,
-			"a line begins with operation, only, names, max, distribution or weight, "
-			"not",
+			"a line begins with operation, only, names, max, distribution, weight, "
+			"bit, combination or place, not",
 			l->words[0]);
 }
 
@@ -352,25 +485,58 @@ static void make_pool(struct inputs *in)
 	}
 }
 
-/* Flags are drawn bit by bit, so none of them set is fine; but a category needs one. */
+/* What is said of the argument of `like`: how many of that kind, and their weights. */
+static size_t sum_up(const struct inputs *in, const struct inputs_weight *like,
+		     enum inputs_kind kind, double *sum)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < in->weights.n; i++) {
+		const struct inputs_weight *w = &in->weights.v[i];
+
+		if (w->def != like->def || w->arg != like->arg || w->kind != kind)
+			continue;
+		n++;
+		*sum += w->weight < 0 ? 1 : w->weight;
+	}
+	return n;
+}
+
+/* Of bits none need be set, but a category or a combination is always drawn. */
 static int check_partitions(const struct inputs *in, struct err *err)
 {
 	for (size_t i = 0; i < in->weights.n; i++) {
 		const struct inputs_weight *w = &in->weights.v[i];
-		const struct arg_def *arg = &w->def->args[w->arg];
-		double sum = 0;
+		const char *arg = w->def->args[w->arg].name;
+		double sum = 0, ignored = 0;
+		size_t bits = sum_up(in, w, INPUTS_BIT, &ignored);
+		size_t others =
+			sum_up(in, w, INPUTS_PART, &sum) + sum_up(in, w, INPUTS_COMBINATION, &sum);
+		size_t by_bit = sum_up(in, w, INPUTS_BY_BIT, &sum);
 
-		if (arg->kind == ARG_FLAGS)
-			continue;
-		for (size_t k = 0; k < in->weights.n; k++)
-			if (in->weights.v[k].def == w->def && in->weights.v[k].arg == w->arg)
-				sum += in->weights.v[k].weight;
-		if (sum <= 0)
+		if (bits && others && !by_bit)
+			return err_set(err, -EINVAL,
+				       "%s %s has bits and combinations: say with 'combination %s "
+				       "%s by-bit WEIGHT' how often bits are drawn",
+				       w->def->name, arg, w->def->name, arg);
+		if (others + by_bit && sum <= 0)
 			return err_set(err, -EINVAL,
 				       "the weights of %s %s sum to zero: nothing could be drawn",
-				       w->def->name, arg->name);
+				       w->def->name, arg);
 	}
 	return 0;
+}
+
+static int check_places(const struct inputs *in, struct err *err)
+{
+	double sum = 0;
+
+	for (enum inputs_place p = 0; p < PLACE_END; p++)
+		sum += in->place[p];
+	return sum > 0 ? 0
+		       : err_set(err, -EINVAL,
+				 "the weights of at, above, below and inside sum to zero: no "
+				 "number could be drawn");
 }
 
 int inputs_finish(struct inputs *in, struct err *err)
@@ -388,5 +554,6 @@ int inputs_finish(struct inputs *in, struct err *err)
 	make_pool(in);
 	if (!in->pool.n)
 		return err_set(err, -EINVAL, "there are no names: files and dirs are both zero");
-	return check_partitions(in, err);
+	int rc = check_places(in, err);
+	return rc ? rc : check_partitions(in, err);
 }

@@ -4,7 +4,8 @@
  * bounded pool of names, with arguments drawn from partitions by weight.
  *
  * Numbers are partitioned by powers of two, and zero: a partition is drawn by its weight, then its
- * boundary, a neighbour of it, or something inside. Flags are drawn bit by bit, words and modes as
+ * boundary, a neighbour of it, or something inside. Bitmaps (flags, modes) are drawn bit by bit,
+ * each with a probability, or as one of several combinations, each with a weight. Words are
  * categories. Everything has a weight; a file of one's own changes them (outage-explore(1) has the
  * format).
  *
@@ -16,6 +17,7 @@
 #ifndef EXPLORE_INPUTS_H
 #define EXPLORE_INPUTS_H
 
+#include "base/strbuf.h"
 #include "explore/dist.h"
 #include "workload/workload.h"
 
@@ -30,13 +32,24 @@ struct inputs_name {
 	bool dir; /* meant to be a directory */
 };
 
+enum inputs_kind {
+	INPUTS_PART,	    /* the lower end of a number's partition, or a word */
+	INPUTS_BIT,	    /* of a bitmap: the weight is the probability that it is set */
+	INPUTS_COMBINATION, /* of a bitmap: all of its bits */
+	INPUTS_BY_BIT,	    /* how often, among combinations, it is drawn bit by bit */
+};
+
 /* A weight that somebody asked for. */
 struct inputs_weight {
 	const struct op_def *def;
 	unsigned arg;
-	uint64_t value; /* a flag or word, a mode, or the lower end of a partition */
-	double weight;
+	enum inputs_kind kind;
+	uint64_t value;
+	double weight; /* below 0: as its place among the combinations says */
 };
+
+/* Where in its partition a number is. */
+enum inputs_place { PLACE_AT, PLACE_ABOVE, PLACE_BELOW, PLACE_INSIDE, PLACE_END };
 
 struct inputs {
 	uint32_t files, dirs, depth; /* of each directory; levels of directories */
@@ -45,6 +58,7 @@ struct inputs {
 	uint64_t max_size;	     /* no file gets longer */
 	uint64_t max_xattr;	     /* bytes of an attribute's value */
 	enum dist operations, paths, sizes, flags;
+	double place[PLACE_END];
 	double op_weight[INPUTS_OPS_MAX];
 	struct vec_of(struct inputs_weight) weights;
 	struct vec_of(struct inputs_name) pool; /* made by inputs_finish() */
@@ -63,6 +77,23 @@ int inputs_finish(struct inputs *in, struct err *err) must_check;
 
 /* Which partition a number is in: 0 for 0, else 1 and its highest bit. */
 unsigned inputs_power(uint64_t value);
+/* Where a number from 1 on is: a power of two, one more, one less than the next, or between. */
+enum inputs_place inputs_place(uint64_t value);
+const char *inputs_place_name(enum inputs_place place);
+
+/* ---- bitmaps ---- */
+
+enum { BITMAP_WORDS_MAX = 16, MODE_BITS = 12 };
+
+/* Whether an argument is one: flags, or a mode. */
+bool bitmap_is(const struct arg_def *arg);
+/* "creat,excl", "0644"; "none" if no bit is set. */
+void bitmap_print(const struct arg_def *arg, uint64_t value, struct strbuf *out);
+
+struct bitmap_values vec_of(uint64_t);
+
+/* Every value that the words of an argument can make, or every mode; ascending. */
+void bitmap_all(const struct arg_def *arg, struct bitmap_values *out);
 
 struct step {
 	uint32_t first, n; /* operations of the alphabet's workload */

@@ -62,6 +62,22 @@ static void add_kernel(struct strbuf *out)
 		strbuf_addf(out, "kernel %s\n", u.release);
 }
 
+/* What was said of it goes below its name. */
+static void print_reference(const struct side *s, struct strbuf *out)
+{
+	const struct target *t = side_target_of(s);
+
+	strbuf_addf(out, "reference %s\n", s->spec);
+	if (!t)
+		return;
+	if (t->opts.mkfs_args)
+		strbuf_addf(out, "reference-mkfs %s\n", t->opts.mkfs_args);
+	if (t->opts.recover)
+		strbuf_addf(out, "reference-recover %s\n", t->opts.recover);
+	if (t->opts.size)
+		strbuf_addf(out, "reference-size %llu\n", (unsigned long long)t->opts.size);
+}
+
 static void print_case(const struct kept *k, struct strbuf *out)
 {
 	const struct stepper *st = k->stepper;
@@ -82,11 +98,28 @@ static void print_case(const struct kept *k, struct strbuf *out)
 	add_kernel(out);
 	strbuf_adds(out, "found-by explore\n");
 	for (unsigned i = 1; i < st->n; i++)
-		strbuf_addf(out, "reference %s\n", st->sides[i]->spec);
+		print_reference(st->sides[i], out);
+	if (k->start)
+		strbuf_adds(out, "start start.img\n");
 	strbuf_addf(out, "signature %s\n", k->result->signature);
 	strbuf_addf(out, "shown %llu of %llu\n", (unsigned long long)k->shown,
 		    (unsigned long long)k->tries);
 	strbuf_addf(out, "operations-before-shrinking %llu\n", (unsigned long long)k->ops_before);
+	strbuf_addf(out, "shrunk-by %llu scripts, %llu operations\n", (unsigned long long)k->runs,
+		    (unsigned long long)k->steps);
+}
+
+static char *start_path(const char *dir, unsigned side)
+{
+	return side ? xasprintf("%s/start-%u.img", dir, side) : xasprintf("%s/start.img", dir);
+}
+
+static int keep_start(const struct kept *k, unsigned i, const char *dir, struct err *err)
+{
+	const struct image *img = side_image(k->stepper->sides[i], k->start->states[i]);
+	auto_free char *path = start_path(dir, i);
+
+	return img ? image_save_file(img, path, err) : 0;
 }
 
 static int keep_images(const struct kept *k, const char *dir, struct err *err)
@@ -100,6 +133,8 @@ static int keep_images(const struct kept *k, const char *dir, struct err *err)
 		return 0;
 	auto_free char *base_path = xasprintf("%s/base.img", dir);
 	int rc = image_save_file(base, base_path, err);
+	for (unsigned i = 0; i < k->stepper->n && k->start && !rc; i++)
+		rc = keep_start(k, i, dir, err);
 	/* A file system that is beyond saving has no last image; that is no reason to stop. */
 	if (!rc && !s->ops->save(s, &now, &ignored)) {
 		auto_free char *path = xasprintf("%s/last.img", dir);
@@ -175,6 +210,16 @@ int keep_hang(const char *run, unsigned worker, const char *target, const char *
 
 /* ---- reading back ---- */
 
+static void take_reference_key(struct kept_reference *r, const char *key, const char *value)
+{
+	if (streq(key, "reference-mkfs") && !r->mkfs)
+		r->mkfs = xstrdup(value);
+	if (streq(key, "reference-recover") && !r->recover)
+		r->recover = xstrdup(value);
+	if (streq(key, "reference-size") && number_parse(value, &r->size))
+		r->size = 0;
+}
+
 static void take_key(struct kept_case *c, const char *key, const char *value)
 {
 	struct {
@@ -189,9 +234,26 @@ static void take_key(struct kept_case *c, const char *key, const char *value)
 		if (streq(texts[i].key, key) && !*texts[i].to)
 			*texts[i].to = xstrdup(value);
 	if (streq(key, "reference"))
-		vec_push(&c->references, xstrdup(value));
+		vec_push(&c->references, (struct kept_reference){ .spec = xstrdup(value) });
 	if (streq(key, "size") && number_parse(value, &c->size))
 		c->size = 0;
+	if (c->references.n)
+		take_reference_key(&vec_last(&c->references), key, value);
+}
+
+/* The target's is there, or nothing is. A reference without one needs none. */
+static int find_start(const char *dir, struct kept_case *c, struct err *err)
+{
+	for (unsigned i = 0; i < SIDES_MAX; i++) {
+		auto_free char *path = start_path(dir, i);
+
+		if (access(path, R_OK) == 0)
+			c->start[i] = steal(path);
+		else if (!i)
+			return err_set(err, -errno, "cannot read %s, which it begins with: %m",
+				       path);
+	}
+	return 0;
 }
 
 int kept_load(const char *dir, struct kept_case *out, struct err *err)
@@ -203,6 +265,7 @@ int kept_load(const char *dir, struct kept_case *out, struct err *err)
 	script_init(&out->script);
 	int rc = io_slurp(path, 1 << 20, &text, err);
 	char *rest = text.buf;
+	bool starts = false;
 	for (char *line; !rc && (line = strsep(&rest, "\n"));) {
 		char *blank = strchr(line, ' ');
 
@@ -210,9 +273,12 @@ int kept_load(const char *dir, struct kept_case *out, struct err *err)
 			continue;
 		*blank = '\0';
 		take_key(out, line, blank + 1);
+		starts |= streq(line, "start");
 	}
 	if (!rc && (!out->target || !out->references.n || !out->signature))
 		rc = err_set(err, -EINVAL, "%s was not found by outage explore", dir);
+	if (!rc && starts)
+		rc = find_start(dir, out, err);
 	strbuf_clear(&text);
 	if (!rc)
 		rc = io_slurp(script, 64 << 20, &text, err);
@@ -226,9 +292,14 @@ int kept_load(const char *dir, struct kept_case *out, struct err *err)
 void kept_release(struct kept_case *c)
 {
 	script_release(&c->script);
-	for (size_t i = 0; i < c->references.n; i++)
-		free(c->references.v[i]);
+	for (size_t i = 0; i < c->references.n; i++) {
+		free(c->references.v[i].spec);
+		free(c->references.v[i].mkfs);
+		free(c->references.v[i].recover);
+	}
 	vec_release(&c->references);
+	for (unsigned i = 0; i < SIDES_MAX; i++)
+		free(c->start[i]);
 	free(c->target);
 	free(c->signature);
 	free(c->mkfs);

@@ -7,6 +7,8 @@
  *	                       .../script    with saving and putting back (script.h)
  *	                       .../log       operations with the result of each side
  *	                       .../last.img  the target's disk when it differed (sparse)
+ *	                       .../start.img, start-N.img   disks of the target and of reference N
+ *	                                     to begin with, if it does not show from empty ones
  */
 #ifndef EXPLORE_KEEP_H
 #define EXPLORE_KEEP_H
@@ -21,8 +23,10 @@ struct kept {
 	struct stepper *stepper;
 	struct step_result *result;
 	const struct strbuf *log;
-	uint64_t shown, tries; /* k of n */
-	uint64_t ops_before;   /* before it was shrunk */
+	uint64_t shown, tries;	   /* k of n */
+	uint64_t ops_before;	   /* before it was shrunk */
+	uint64_t runs, steps;	   /* that this took, and operations in them */
+	const struct point *start; /* where the script begins; NULL: at new file systems */
 };
 
 /* `dir` gets its path, to be freed. */
@@ -32,14 +36,20 @@ int keep_hang(const char *run, unsigned worker, const char *target, const char *
 	      const struct script *script, const char *words, char **dir, struct err *err)
 	must_check;
 
+struct kept_reference {
+	char *spec, *mkfs, *recover;
+	uint64_t size;
+};
+
 /* What --replay needs. */
 struct kept_case {
 	struct script script;
 	char *target;
-	struct vec_of(char *) references;
+	struct vec_of(struct kept_reference) references;
 	char *signature;
 	char *mkfs, *recover;
 	uint64_t size;
+	char *start[SIDES_MAX]; /* paths of images to begin with, or NULL */
 };
 
 int kept_load(const char *dir, struct kept_case *out, struct err *err) must_check;

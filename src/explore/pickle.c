@@ -140,7 +140,7 @@ static struct pickle_steps get_steps(struct reader *r)
 	return s;
 }
 
-static void get_visited(struct reader *r, struct visited *v)
+static void get_visited(struct reader *r, struct visited *v, unsigned task)
 {
 	uint64_t bytes, have;
 	void *bits = visited_field(v, &have);
@@ -150,7 +150,7 @@ static void get_visited(struct reader *r, struct visited *v)
 
 		h.hi = get(r);
 		if (!r->bad)
-			visited_add(v, h);
+			visited_add(v, h, task);
 	}
 	v->hashed += get(r);
 	bytes = get(r);
@@ -161,7 +161,7 @@ static void get_visited(struct reader *r, struct visited *v)
 }
 
 int pickle_load(const char *path, struct hash128 inputs, struct pickle *out, struct visited *v,
-		struct err *err)
+		unsigned task, struct err *err)
 {
 	auto_strbuf file = STRBUF_INIT;
 	struct reader r;
@@ -198,7 +198,7 @@ int pickle_load(const char *path, struct hash128 inputs, struct pickle *out, str
 		vec_push(&out->frames, f);
 	}
 	if (!r.bad)
-		get_visited(&r, v);
+		get_visited(&r, v, task);
 	if (r.bad) {
 		pickle_release(out);
 		return err_set(err, -EINVAL, "%s does not hold what it says: begin a new run",

@@ -41,10 +41,10 @@ void pickle_add(struct pickle *p, const uint32_t *path, size_t n_path, const uin
 int pickle_save(const struct pickle *p, const struct visited *v, const char *path, struct err *err)
 	must_check;
 /*
- * Reads it back; what was visited is put into `v`. Fails with a sentence if the file is of another
- * version, was changed, or belongs to other inputs.
+ * Reads it back; what was visited is put into `v`, as visited by `task`. Fails with a sentence if
+ * the file is of another version, was changed, or belongs to other inputs.
  */
 int pickle_load(const char *path, struct hash128 inputs, struct pickle *out, struct visited *v,
-		struct err *err) must_check;
+		unsigned task, struct err *err) must_check;
 
 #endif

@@ -54,9 +54,9 @@ int script_parse(const char *text, size_t len, const char *source, struct script
 /* ---- doing it ---- */
 
 /*
- * Does all of it from an empty file system, comparing after every operation, until something
- * differs; then `result` says what, and `*at` is the number of items done. `log`, if not NULL, gets
- * a line for each operation.
+ * Does all of it from where scripts begin (the stepper knows), comparing after every operation,
+ * until something differs; then `result` says what, and `*at` is the number of items done. `log`,
+ * if not NULL, gets a line for each operation.
  */
 int script_run(const struct script *s, struct stepper *st, struct step_result *result, size_t *at,
 	       struct strbuf *log, struct err *err) must_check;
@@ -74,6 +74,13 @@ struct shrunk {
  */
 int script_shrink(struct script *s, struct stepper *st, const char *signature, uint64_t max_runs,
 		  struct shrunk *out, struct err *err) must_check;
+
+/*
+ * The same, but only operations are left out and nothing is made simpler, and it has to show the
+ * first time: for a script that is a part of another.
+ */
+int script_cut(struct script *s, struct stepper *st, const char *signature, uint64_t max_runs,
+	       struct shrunk *out, struct err *err) must_check;
 
 /* ---- what happened lately ---- */
 

@@ -10,7 +10,7 @@
 
 #include "explore/search_impl.h"
 
-enum { ALPHABET_WALK = 4096, ALPHABET_SMALL = 96, WALKS_PER_ALPHABET = 64 };
+enum { ALPHABET_WALK = 4096, ALPHABET_SMALL = 96, WALKS_PER_ALPHABET = 64, ANCHOR_EVERY = 64 };
 
 void search_init(struct search *s)
 {
@@ -20,8 +20,20 @@ void search_init(struct search *s)
 	s->eager = !side_in_process(s->stepper->sides[0]);
 }
 
+/* Forgets what a walk saved. */
+static void weigh_anchors(struct search *s)
+{
+	for (size_t i = 0; i < s->anchors.n; i++) {
+		stepper_drop(s->stepper, s->anchors.v[i].point);
+		free(s->anchors.v[i].point);
+	}
+	vec_clear(&s->anchors);
+}
+
 void search_release(struct search *s)
 {
+	weigh_anchors(s);
+	vec_release(&s->anchors);
 	alphabet_release(&s->alphabet);
 	script_log_release(&s->log);
 	step_result_release(&s->result);
@@ -109,7 +121,9 @@ int search_arrive(struct search *s, bool *fresh, struct err *err)
 
 	if (rc)
 		return rc;
-	*fresh = visited_add(s->visited, s->at) == VISIT_NEW;
+	enum visit visit = visited_add(s->visited, s->at, s->task);
+	*fresh = visit == VISIT_NEW;
+	s->progress->overlapped += visit == VISIT_SECOND;
 	if (s->log.path.n > s->progress->depth_max)
 		s->progress->depth_max = s->log.path.n;
 	s->progress->states += *fresh;
@@ -173,11 +187,34 @@ static uint32_t choose(struct search *s)
 	return step;
 }
 
+static bool saves_cheaply(const struct search *s)
+{
+	for (unsigned i = 0; i < s->stepper->n; i++)
+		if (s->stepper->sides[i]->saving != SAVING_CHEAP)
+			return false;
+	return true;
+}
+
+/* Saves where we are: what is found later can be done again from here. */
+static int drop_anchor(struct search *s, struct err *err)
+{
+	auto_free struct point *point = xcalloc(1, sizeof(*point));
+	int rc = stepper_save(s->stepper, point, err);
+
+	if (rc)
+		return rc;
+	vec_push(&s->anchors, (struct anchor){ steal(point), s->log.path.n });
+	script_log_save(&s->log, ++s->saves);
+	return 0;
+}
+
 static int one_walk(struct search *s, uint32_t depth, struct err *err)
 {
-	bool fresh;
+	uint32_t every = s->opts->save_every ? s->opts->save_every : ANCHOR_EVERY;
+	bool fresh, cheap = saves_cheaply(s);
 	int rc = search_go_home(s, err);
 
+	weigh_anchors(s);
 	search_tell_path(s);
 	for (uint32_t d = 0; d < depth && !rc && !search_stopped(s); d++) {
 		rc = search_take(s, choose(s), err);
@@ -186,6 +223,9 @@ static int one_walk(struct search *s, uint32_t depth, struct err *err)
 		rc = search_arrive(s, &fresh, err);
 		if (!rc && s->after)
 			rc = s->after(s->ctx, s, err);
+		/* A state that was not compared is nothing to begin with. */
+		if (!rc && cheap && d % every == every - 1 && !s->stepper->since)
+			rc = drop_anchor(s, err);
 	}
 	if (!rc && s->result.verdict == STEP_SAME && s->stepper->since)
 		rc = stepper_compare(s->stepper, &s->result, err);

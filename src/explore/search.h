@@ -26,7 +26,7 @@ struct search_opts {
 	uint64_t seed;
 	uint32_t depth;	     /* steps from the empty file system */
 	uint32_t alphabet;   /* steps in it; 0: 4096 for a walk, else 48 */
-	uint32_t save_every; /* levels of a depth-first search; 0: 8 */
+	uint32_t save_every; /* levels of a depth-first search; 0: 8. Steps of a walk; 0: 64 */
 	uint64_t round;	     /* operations with one alphabet, not for walks; 0: all there is */
 	uint64_t room_every; /* walks; 0: never */
 };
@@ -37,8 +37,9 @@ struct search_progress {
 	_Atomic uint64_t operations, steps, states, revisits, restores, saves, mounts, undone,
 		walks;
 	_Atomic uint64_t adopted, abandoned, depth, depth_max, compared, crash_states;
-	_Atomic bool stop; /* asked for by others */
-	_Atomic bool done; /* all there is was visited */
+	_Atomic uint64_t overlapped; /* states that another task had visited before */
+	_Atomic bool stop;	     /* asked for by others */
+	_Atomic bool done;	     /* all there is was visited */
 	/* The steps that led here, newest last, for whoever has to tell what hung. */
 	uint64_t alphabet_seed;
 	_Atomic uint32_t path_n;
@@ -54,11 +55,18 @@ typedef int (*search_found)(void *ctx, struct search *s, const struct script *sc
 /* Called after a transition; what it does must leave the sides as they are. Or NULL. */
 typedef int (*search_hook)(void *ctx, struct search *s, struct err *err);
 
+/* A state on the way to where we are that was saved. */
+struct anchor {
+	struct point *point;
+	size_t n; /* steps of the path that lead there */
+};
+
 struct search {
 	const struct search_opts *opts;
 	const struct inputs *in;
 	struct stepper *stepper;
 	struct visited *visited;
+	unsigned task; /* of those that share what was visited */
 	struct search_progress *progress;
 	search_found found;
 	search_hook after;
@@ -76,6 +84,9 @@ struct search {
 	uint64_t until;	     /* operations after which to stop; 0: no limit */
 	uint64_t round_ends; /* operations */
 	uint64_t undone;
+	/* In the order of the path. A walk has its own; else they are those of frames. */
+	struct vec_of(struct anchor) anchors;
+	uint32_t saves;		       /* names of saved states, in the log */
 	uint32_t last;		       /* the step taken last */
 	bool eager;		       /* steps are chosen for what they change */
 	struct vec_of(uint32_t) hints; /* for each step, the one that undid it last */

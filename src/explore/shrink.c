@@ -81,7 +81,7 @@ int script_run(const struct script *s, struct stepper *st, struct step_result *r
 	st->compare_every = 1;
 	st->coverage = NULL;
 	st->log = log;
-	int rc = stepper_reset(st, result, err);
+	int rc = stepper_to_start(st, result, err);
 	if (!rc)
 		stepper_begin(st, &a);
 	for (*at = 0; *at < s->items.n && !rc && result->verdict == STEP_SAME; ++*at) {
@@ -216,6 +216,28 @@ static int leave_out(struct shrink *h, struct err *err)
 			rc = shrink_simplify(h, err);
 	} while (rc > 0);
 	return rc ? rc : shrink_numbers(h, err);
+}
+
+int script_cut(struct script *s, struct stepper *st, const char *signature, uint64_t max_runs,
+	       struct shrunk *out, struct err *err)
+{
+	struct shrink h = { s, st, signature, max_runs, out };
+	struct script copy;
+
+	*out = (struct shrunk){ .tries = 1 };
+	script_init(&copy);
+	script_copy(&copy, s);
+	int rc = shrink_shows(&h, &copy, err);
+	out->shown = rc > 0;
+	if (rc > 0)
+		shrink_take(&h, &copy);
+	script_release(&copy);
+	for (size_t size = s->items.n / 2; size && rc > 0; size /= 2) {
+		int dropped = drop_pieces(&h, size, err);
+
+		rc = dropped < 0 ? dropped : rc;
+	}
+	return rc < 0 ? rc : !out->shown;
 }
 
 int script_shrink(struct script *s, struct stepper *st, const char *signature, uint64_t max_runs,

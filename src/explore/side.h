@@ -27,6 +27,7 @@ enum strategy {
 
 struct side_opts {
 	struct target_opts target;
+	const struct target_opts *references; /* by their place, from 1; NULL: nothing is said */
 	enum strategy strategy;
 	const struct differences *relative_to; /* reffs: behaves like that file system; or NULL */
 };
@@ -58,6 +59,14 @@ struct side_ops {
 		       struct err *err);
 	void (*drop)(struct side *s, struct side_state *state);
 	/*
+	 * A state made of what was kept: of its disk, or of what a user saw, content included. A
+	 * side has one of them, or cannot begin anywhere but at a new file system.
+	 */
+	int (*from_image)(struct side *s, const struct image *img, struct side_state **out,
+			  struct err *err);
+	int (*from_tree)(struct side *s, const struct tree *t, struct side_state **out,
+			 struct err *err);
+	/*
 	 * Uses everything that is there (`seen`), removes it, and tells how many bytes less than in
 	 * a new file system can be written then. What cannot be used is added to `out`. NULL: it
 	 * has all the room there is.
@@ -74,12 +83,19 @@ struct side_ops {
 	bool (*kernel_log)(struct side *s, struct strbuf *out);
 };
 
+enum saving {
+	SAVING_CHEAP,
+	SAVING_UNMOUNTS, /* it has to be unmounted for that */
+	SAVING_NEVER,	 /* only a new file system can be had back */
+};
+
 struct side {
 	const struct side_ops *ops;
 	const char *spec;
 	const struct differences *differences;
 	struct side_state *base; /* a new file system */
 	struct side_counts counts;
+	enum saving saving;
 	const char *note; /* what it cannot do as asked, and what is done instead; or NULL */
 };
 

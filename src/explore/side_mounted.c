@@ -123,7 +123,8 @@ static int open_mounted(struct side *s, const struct side_opts *opts, struct err
 	o->last = 1;
 	if (o->saves)
 		ioctl(o->root, OUTAGE_REFFS_DROP, &key);
-	else
+	s->saving = o->saves ? SAVING_CHEAP : SAVING_NEVER;
+	if (!o->saves)
 		s->note = "its states cannot be saved: it is started anew to be empty again";
 	return 0;
 }

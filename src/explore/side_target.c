@@ -10,21 +10,18 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/io.h"
+#include "base/log.h"
 #include "check/check.h"
 #include "explore/side.h"
 #include "workload/exec.h"
 
-enum { FILL_BLOCK = 64 << 10 };
+enum { FILL_BLOCK = 64 << 10, ROOM_POLL_MS = 20, ROOM_WAIT_MS = 3000 };
 
 struct target_side {
 	struct side base;
 	struct target t;
-	struct exec x;
-	bool running;  /* x is initialised */
 	bool unmounts; /* to be saved */
 	uint64_t room; /* of a new file system */
 	bool around;   /* unmounted and mounted again after every step */
@@ -50,16 +47,12 @@ static int mount_it(struct target_side *o, struct strbuf *said, struct err *err)
 	if (!rc)
 		rc = target_mount(&o->t, said, err);
 	o->base.counts.mounts++;
-	if (!rc)
-		o->x.root = o->t.root;
 	return rc;
 }
 
 static int unmount_it(struct target_side *o, bool clean, struct err *err)
 {
-	if (o->running)
-		exec_close_all(&o->x);
-	return o->t.root < 0 ? 0 : target_umount(&o->t, clean, err);
+	return target_is_mounted(&o->t) ? target_umount(&o->t, clean, err) : 0;
 }
 
 static int remount(void *ctx, int *root)
@@ -87,15 +80,22 @@ static int drop_caches(void *ctx)
 
 /* ---- a side ---- */
 
+/* Here nobody could go on with a system that died; what its kernel said is the error. */
+static int dead(struct target_side *o, int rc, struct err *err)
+{
+	auto_strbuf log = STRBUF_INIT;
+
+	if (rc < 0)
+		err_context(err, "%s", o->base.spec);
+	if (rc <= 0)
+		return rc;
+	target_kernel_log(&o->t, &log);
+	return err_set(err, -EIO, "%s: its kernel died: %s", o->base.spec, strbuf_str(&log));
+}
+
 static int measure_room(struct target_side *o, uint64_t *out, struct err *err)
 {
-	struct statvfs st;
-
-	if (syncfs(o->t.root) < 0 || fstatvfs(o->t.root, &st) < 0)
-		return err_set(err, -errno, "%s does not say how much room it has: %m",
-			       o->base.spec);
-	*out = (uint64_t)st.f_bfree * st.f_frsize;
-	return 0;
+	return dead(o, target_room(&o->t, out, err), err);
 }
 
 static int open_target(struct side *s, const struct side_opts *opts, struct err *err)
@@ -107,10 +107,11 @@ static int open_target(struct side *s, const struct side_opts *opts, struct err 
 
 	if (rc)
 		return rc;
-	s->differences = differences_of(o->t.ops->name);
+	s->differences = differences_of(target_fs_name(&o->t));
 	o->around = opts->strategy == STRATEGY_REMOUNT;
 	const struct difference *save = differences_find(s->differences, DIFFER_SAVE);
 	o->unmounts = save != NULL;
+	s->saving = o->unmounts || o->around ? SAVING_UNMOUNTS : SAVING_CHEAP;
 	if (save)
 		s->note = save->reason;
 	rc = target_mkfs(&o->t, &fresh, err);
@@ -133,8 +134,6 @@ static void close_target(struct side *s)
 {
 	struct target_side *o = own(s);
 
-	if (o->running)
-		exec_release(&o->x);
 	if (o->t.ops)
 		target_close(&o->t);
 }
@@ -144,17 +143,25 @@ static void begin(struct side *s, const struct workload *w)
 	struct target_side *o = own(s);
 	struct exec_env env = { .ctx = o, .remount = remount, .drop_caches = drop_caches };
 
-	if (o->running)
-		exec_release(&o->x);
-	exec_init(&o->x, o->t.root, w, &env);
-	o->running = true;
+	struct err err = ERR_INIT;
+	int rc = target_end(&o->t, &err);
+
+	if (!rc)
+		rc = target_begin(&o->t, w, &env, &err);
+	if (rc)
+		log_warn("%s: %s", s->spec, err.msg);
 }
 
 static int64_t perform(struct side *s, size_t i)
 {
 	struct target_side *o = own(s);
+	struct err err = ERR_INIT;
+	int64_t result = -EIO;
 
-	return o->t.root < 0 ? -EIO : exec_op(&o->x, i);
+	/* Where the whole system died of it, nothing is mounted when the step is settled. */
+	if (target_is_mounted(&o->t) && target_op(&o->t, i, &result, &err) < 0)
+		log_warn("%s: %s", s->spec, err.msg);
+	return result;
 }
 
 static int settle(struct side *s, struct strbuf *said, struct err *err)
@@ -162,7 +169,7 @@ static int settle(struct side *s, struct strbuf *said, struct err *err)
 	struct target_side *o = own(s);
 	int rc = 0;
 
-	if (o->t.root < 0) {
+	if (!target_is_mounted(&o->t)) {
 		strbuf_adds(said, "it could not be mounted again\n");
 		return 1;
 	}
@@ -176,7 +183,9 @@ static int settle(struct side *s, struct strbuf *said, struct err *err)
 
 static int tree(struct side *s, const struct tree_opts *opts, struct tree *out, struct err *err)
 {
-	return tree_walk(own(s)->t.root, opts, out, err);
+	struct target_side *o = own(s);
+
+	return dead(o, target_walk(&o->t, opts, out, err), err);
 }
 
 /* What is on the disk, when all that was sent there has arrived. */
@@ -201,18 +210,18 @@ static int save(struct side *s, struct side_state **out, struct err *err)
 	s->counts.saves++;
 	if (o->unmounts || o->around)
 		rc = unmount_it(o, true, err);
-	else if (syncfs(o->t.root) < 0)
-		rc = err_set(err, -errno, "%s cannot be synced: %m", s->spec);
+	else
+		rc = dead(o, target_sync(&o->t, err), err);
 	if (!rc)
 		rc = snapshot(o, &state->image, err);
-	if (rc == -ETIMEDOUT && o->t.root >= 0) {
+	if (rc == -ETIMEDOUT && target_is_mounted(&o->t)) {
 		/* The end of some request was not seen; unmounted, all of them have ended. */
 		err_clear(err);
 		rc = unmount_it(o, true, err);
 		if (!rc)
 			rc = snapshot(o, &state->image, err);
 	}
-	if (!rc && o->t.root < 0)
+	if (!rc && !target_is_mounted(&o->t))
 		rc = mount_it(o, &said, err);
 	if (rc > 0) {
 		image_release(&state->image);
@@ -242,17 +251,36 @@ static void drop(struct side *s, struct side_state *state)
 	free(state);
 }
 
+static int from_image(struct side *s, const struct image *img, struct side_state **out,
+		      struct err *err)
+{
+	const struct image *base = side_image(s, s->base);
+
+	if (img->size != base->size)
+		return err_set(err, -EINVAL, "the image has %llu bytes, and the disk of %s %llu",
+			       (unsigned long long)img->size, s->spec,
+			       (unsigned long long)base->size);
+	*out = xcalloc(1, sizeof(**out));
+	image_snapshot(img, &(*out)->image);
+	return 0;
+}
+
+/* Some free what was removed in the background, and neither syncfs nor statfs waits for that. */
 static int empty(struct side *s, const struct tree *seen, struct findings *out, uint64_t *missing,
 		 struct err *err)
 {
+	const struct difference *allowed = differences_find(s->differences, DIFFER_ROOM);
 	struct target_side *o = own(s);
-	uint64_t left;
-	int rc = check_usable(o->t.root, seen, out, err);
+	uint64_t left = 0;
+	int rc = dead(o, target_usable(&o->t, seen, out, err), err);
 
-	if (!rc)
+	for (unsigned ms = 0; !rc; ms += ROOM_POLL_MS) {
 		rc = measure_room(o, &left, err);
-	if (!rc)
 		*missing = o->room > left ? o->room - left : 0;
+		if (*missing <= (allowed ? allowed->bytes : 0) || ms >= ROOM_WAIT_MS)
+			break;
+		util_sleep_ms(ROOM_POLL_MS);
+	}
 	return rc;
 }
 
@@ -264,17 +292,10 @@ static int room(struct side *s, uint64_t *out, struct err *err)
 static int fill(struct side *s, uint64_t bytes, struct err *err)
 {
 	struct target_side *o = own(s);
-	auto_fd fd = openat(o->t.root, SIDE_FILLER, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	auto_free char *block = xcalloc(1, FILL_BLOCK);
-	int rc = fd < 0 ? -errno : 0;
+	int rc = dead(o, target_fill(&o->t, SIDE_FILLER, bytes, err), err);
 
-	/* Written, not allocated: not every file system can do that. */
-	for (uint64_t at = 0; at < bytes && !rc; at += FILL_BLOCK)
-		rc = io_pwrite_full(fd, block, min(bytes - at, (uint64_t)FILL_BLOCK), (off_t)at);
-	if (rc && rc != -ENOSPC)
-		return err_set(err, rc, "cannot take room away from %s: %s", s->spec,
-			       strerror(-rc));
-	util_close(steal_fd(&fd));
+	if (rc)
+		return rc;
 	rc = measure_room(o, &o->room, err);
 	if (rc)
 		return rc;
@@ -301,6 +322,7 @@ const struct side_ops side_target = {
 	.save = save,
 	.restore = restore,
 	.drop = drop,
+	.from_image = from_image,
 	.empty = empty,
 	.room = room,
 	.fill = fill,

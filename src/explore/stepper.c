@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "explore/stepper.h"
+#include "explore/stepper_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,8 @@ static void choose_tree_opts(struct stepper *s)
 		add_ignored(s, side_ignore(s->sides[i]));
 		if (differences_find(s->sides[i]->differences, DIFFER_DIR_NLINK))
 			s->tree_opts.dir_nlink = false;
-		s->avoids |= differences_find(s->sides[i]->differences, DIFFER_AVOID) != NULL;
+		s->parts |= !differences_find(s->sides[i]->differences, DIFFER_WHITEOUT) !=
+			    !differences_find(s->sides[0]->differences, DIFFER_WHITEOUT);
 	}
 }
 
@@ -61,17 +62,23 @@ int stepper_open(struct stepper *s, const struct side_opts *opts, const char *co
 	*s = (struct stepper){ .compare_every = 1 };
 	assert(n >= 2 && n <= SIDES_MAX);
 	for (unsigned i = 0; i < n && !rc; i++) {
+		/* What was said of the target's disk is not for the others. */
+		if (i)
+			how.target = opts->references ? opts->references[i]
+						      : (struct target_opts){ 0 };
+		how.target.worker = opts->target.worker;
+		how.target.timeout_ms = opts->target.timeout_ms;
+		how.target.kmsg = opts->target.kmsg;
 		how.target.spec = specs[i];
 		rc = side_open(&how, &s->sides[i], err);
 		if (rc)
 			break;
 		s->n++;
-		/* What was said of the target's disk is not for the others. */
-		how.target = (struct target_opts){ .worker = opts->target.worker,
-						   .timeout_ms = opts->target.timeout_ms };
 		if (!i)
 			how.relative_to = s->sides[0]->differences;
 	}
+	if (!rc)
+		rc = stepper_check_comparable(s, err);
 	if (!rc)
 		rc = equal_room(s, err);
 	if (rc)
@@ -433,7 +440,7 @@ static int perform(struct stepper *s, const struct step *step, const struct befo
 	for (uint32_t k = 0; k < step->n && !rc && out->verdict == STEP_SAME; k++) {
 		size_t i = step->first + k;
 		const struct op *op = &s->a->w.ops.v[i];
-		int64_t results[SIDES_MAX];
+		int64_t results[SIDES_MAX] = { 0 };
 
 		for (unsigned side = 0; side < s->n; side++)
 			results[side] = s->sides[side]->ops->op(s->sides[side], i);
@@ -477,10 +484,10 @@ static int log_state(struct stepper *s, struct err *err)
 
 static bool avoided(const struct stepper *s, const struct step *st)
 {
-	for (uint32_t k = 0; s->avoids && k < st->n; k++)
-		for (unsigned i = 0; i < s->n; i++)
-			if (differences_avoids(s->sides[i]->differences,
-					       &s->a->w.ops.v[st->first + k]))
+	for (uint32_t k = 0; s->parts && k < st->n; k++)
+		for (unsigned i = 1; i < s->n; i++)
+			if (differences_part(s->sides[0]->differences, s->sides[i]->differences,
+					     &s->a->w.ops.v[st->first + k]))
 				return true;
 	return false;
 }
@@ -617,6 +624,52 @@ int stepper_reset(struct stepper *s, struct step_result *out, struct err *err)
 	for (unsigned i = 0; i < s->n; i++)
 		states[i] = s->sides[i]->base;
 	return put_back(s, states, out, err);
+}
+
+int stepper_to_start(struct stepper *s, struct step_result *out, struct err *err)
+{
+	return s->start ? stepper_restore(s, s->start, out, err) : stepper_reset(s, out, err);
+}
+
+/* What a user sees of the target in this state, with the content of all files. */
+static int look_at_target(struct stepper *s, struct side_state *state, struct tree *out,
+			  struct err *err)
+{
+	struct side *t = s->sides[0];
+	struct tree_opts opts = s->tree_opts;
+	auto_strbuf said = STRBUF_INIT;
+	int rc = t->ops->restore(t, state, &said, err);
+
+	opts.content_limit = OP_DATA_MAX;
+	if (rc > 0)
+		return err_set(err, -EIO, "the image to begin with cannot be mounted: %.200s",
+			       strbuf_str(&said));
+	return rc ? rc : t->ops->tree(t, &opts, out, err);
+}
+
+int stepper_from_images(struct stepper *s, const struct image *const *images, struct point *out,
+			struct err *err)
+{
+	auto_tree seen = TREE_INIT;
+	int rc = 0;
+
+	*out = (struct point){ 0 };
+	for (unsigned i = 0; i < s->n && !rc; i++) {
+		struct side *side = s->sides[i];
+
+		if (images[i] && side->ops->from_image)
+			rc = side->ops->from_image(side, images[i], &out->states[i], err);
+		else if (i && side->ops->from_tree)
+			rc = side->ops->from_tree(side, &seen, &out->states[i], err);
+		else
+			rc = err_set(err, -EINVAL, "%s cannot begin with an image", side->spec);
+		if (!rc && !i)
+			rc = look_at_target(s, out->states[0], &seen, err);
+	}
+	if (rc)
+		stepper_drop(s, out);
+	s->shown_valid = false;
+	return rc;
 }
 
 int stepper_check_room(struct stepper *s, struct step_result *out, struct err *err)

@@ -39,11 +39,15 @@ struct stepper_counts {
 	uint64_t abandoned; /* steps */
 };
 
+struct point {
+	struct side_state *states[SIDES_MAX];
+};
+
 struct stepper {
 	struct side *sides[SIDES_MAX];
 	unsigned n;
 	const struct alphabet *a;
-	bool avoids; /* some side has operations that are left alone */
+	bool parts; /* some operations would leave the sides in different states */
 	struct tree_opts tree_opts;
 	const char *ignore[16];
 	struct tree trees[SIDES_MAX];
@@ -52,10 +56,11 @@ struct stepper {
 	bool walked;		   /* trees[0] shows the target as it is */
 	struct coverage *coverage; /* or NULL */
 	struct stepper_counts counts;
-	_Atomic uint64_t *beat; /* goes on with every step, for a watchdog; or NULL */
-	struct strbuf *log;	/* operations and results go here; or NULL */
-	uint64_t compare_every; /* steps */
-	uint64_t since;		/* steps since the last comparison */
+	_Atomic uint64_t *beat;	   /* goes on with every step, for a watchdog; or NULL */
+	struct strbuf *log;	   /* operations and results go here; or NULL */
+	uint64_t compare_every;	   /* steps */
+	uint64_t since;		   /* steps since the last comparison */
+	const struct point *start; /* where scripts begin; NULL: at new file systems */
 };
 
 /* Opens all sides: specs[0] is the target. `strategy` is for those that can be mounted. */
@@ -88,15 +93,19 @@ int stepper_hash(struct stepper *s, struct hash128 *out, struct err *err) must_c
  */
 bool stepper_predict(struct stepper *s, size_t step, struct hash128 *out, int64_t *result);
 
-struct point {
-	struct side_state *states[SIDES_MAX];
-};
-
 int stepper_save(struct stepper *s, struct point *out, struct err *err) must_check;
 /* STEP_DIFFERENT if a side cannot be put back. */
 int stepper_restore(struct stepper *s, const struct point *p, struct step_result *out,
 		    struct err *err) must_check;
 int stepper_reset(struct stepper *s, struct step_result *out, struct err *err) must_check;
+/* To where scripts begin. */
+int stepper_to_start(struct stepper *s, struct step_result *out, struct err *err) must_check;
+/*
+ * Makes a state of all sides from images of their disks; a side without one gets what a user sees
+ * of the target's. Fails if a side can do neither.
+ */
+int stepper_from_images(struct stepper *s, const struct image *const *images, struct point *out,
+			struct err *err) must_check;
 void stepper_drop(struct stepper *s, struct point *p);
 
 /* Removes everything from the target and asks whether its room came back. Then reset. */

@@ -5,6 +5,7 @@
  * V1: a place of the table is free while `lo` is 0; whoever changes that owns it and writes `hi`.
  *     A reader that sees `lo` and not yet `hi` takes the state for another: then a state may be
  *     counted twice by two processes, never lost.
+ *     The same goes for the byte with its owner.
  * V2: the table takes states until 7 of 8 places are in use, and none after that.
  */
 #include "explore/visited.h"
@@ -12,7 +13,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-enum { BYTES_MIN = 64 << 10, PROBES = 3 };
+enum { BYTES_MIN = 64 << 10, PROBES = 3, MET = 0x80 };
 
 static uint64_t power_below(uint64_t n)
 {
@@ -24,15 +25,20 @@ static _Atomic uint64_t *field(const struct visited *v)
 	return (_Atomic uint64_t *)(uintptr_t)&v->slots[v->places];
 }
 
+/* Who came first, and one more, to each place; with MET, somebody else did as well. */
+static _Atomic uint8_t *owners(const struct visited *v)
+{
+	return (_Atomic uint8_t *)&field(v)[v->bits / 64];
+}
+
 int visited_open(uint64_t bytes, struct visited **out, struct err *err)
 {
 	if (bytes < BYTES_MIN)
 		return err_set(err, -EINVAL, "visited states need at least %d bytes of memory",
 			       BYTES_MIN);
 	/* A fifth of it is for the bits; a table of a power of two leaves at least that. */
-	uint64_t places =
-		power_below((bytes - sizeof(struct visited)) * 4 / 5 / sizeof(struct visited_slot));
-	uint64_t rest = bytes - sizeof(struct visited) - places * sizeof(struct visited_slot);
+	uint64_t places = power_below((bytes - sizeof(struct visited)) * 4 / 5 / VISITED_BYTES);
+	uint64_t rest = bytes - sizeof(struct visited) - places * VISITED_BYTES;
 	struct visited *v = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -106,11 +112,22 @@ bool visited_has(struct visited *v, struct hash128 h)
 	return found || (is_full(v) && in_field(v, h, false));
 }
 
-enum visit visited_add(struct visited *v, struct hash128 h)
+static enum visit meet(const struct visited *v, const struct visited_slot *s, unsigned task)
+{
+	_Atomic uint8_t *owner = &owners(v)[s - v->slots];
+	uint8_t first = atomic_load(owner);
+
+	if (!first || first & MET || first == task + 1)
+		return VISIT_OLD;
+	return atomic_fetch_or(owner, MET) & MET ? VISIT_OLD : VISIT_SECOND;
+}
+
+enum visit visited_add(struct visited *v, struct hash128 h, unsigned task)
 {
 	bool found;
 	struct visited_slot *s;
 
+	assert(task < VISITED_TASKS_MAX);
 	h.lo |= !h.lo; /* 0 is a free place */
 	while ((s = find(v, h, &found)) && !found && !is_full(v)) {
 		uint64_t free_place = 0;
@@ -118,11 +135,12 @@ enum visit visited_add(struct visited *v, struct hash128 h)
 		if (!atomic_compare_exchange_strong(&s->lo, &free_place, h.lo))
 			continue; /* somebody was faster; look again */
 		atomic_store(&s->hi, h.hi);
+		atomic_store(&owners(v)[s - v->slots], (uint8_t)(task + 1));
 		atomic_fetch_add(&v->exact, 1);
 		return VISIT_NEW;
 	}
 	if (found)
-		return VISIT_OLD;
+		return meet(v, s, task);
 	if (in_field(v, h, true))
 		return VISIT_OLD;
 	atomic_fetch_add(&v->hashed, 1);

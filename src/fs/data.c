@@ -93,6 +93,26 @@ static void slot_share(struct reffs_inode *f, uint64_t index, struct page *page)
 	slot_add(f, index, page_ref(page), hash);
 }
 
+/* Puts a page that was made ahead into its place; the slot takes it over. */
+static void slot_put(struct reffs_inode *f, uint64_t index, struct page *page, struct hash128 hash)
+{
+	struct map_num key = map_num(index);
+
+	if (hash_eq(hash, (struct hash128){ 0 })) { /* all zeros (N3) */
+		page_unref(page);
+		page = NULL;
+	}
+	if (!map_find(f->map, key.b, sizeof(key))) {
+		slot_add(f, index, page, hash);
+		return;
+	}
+	struct page_slot *s = as_slot(map_own(&f->map, key.b, sizeof(key)));
+	page_unref(s->page);
+	s->page = page;
+	f->content = hash_add(hash_sub(f->content, s->hash), hash);
+	s->hash = hash;
+}
+
 uint64_t data_write(struct reffs_inode *f, uint64_t offset, uint64_t len, struct data_source from,
 		    uint64_t room)
 {
@@ -105,10 +125,17 @@ uint64_t data_write(struct reffs_inode *f, uint64_t offset, uint64_t len, struct
 
 		if (f->pages >= most && !slot_find(f, at / PAGE))
 			break;
+		done += n;
+		struct hash128 hash;
+		struct page *ready = n == PAGE && from.take ? from.take(from.ctx, at / PAGE, &hash)
+							    : NULL;
+		if (ready) {
+			slot_put(f, at / PAGE, ready, hash);
+			continue;
+		}
 		struct page_slot *s = slot_edit(f, at / PAGE);
 		from.fill(from.ctx, at, s->page->data + in, n);
 		slot_commit(f, s);
-		done += n;
 	}
 	if (done)
 		f->size = max(f->size, offset + done);

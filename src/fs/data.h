@@ -11,6 +11,11 @@
 /* Where what is written comes from: fills `len` bytes that go to `offset` of the file. */
 struct data_source {
 	void (*fill)(void *ctx, uint64_t offset, void *data, size_t len);
+	/*
+	 * A whole page that was made ahead, with its tree_page_hash(); who takes it owns it. NULL
+	 * if there is none for this place, or as a member if there are none at all.
+	 */
+	struct page *(*take)(void *ctx, uint64_t index, struct hash128 *hash);
 	void *ctx;
 };
 

@@ -206,6 +206,45 @@ int map_each(const struct map_node *root, int (*leaf)(void *ctx, const struct ma
 	return rc ? rc : map_each(as_branch(root)->child[1], leaf, ctx);
 }
 
+static void report_all(const struct map_node *n,
+		       void (*leaf)(void *ctx, const struct map_node *leaf), void *ctx)
+{
+	if (!n)
+		return;
+	if (n->kind) {
+		leaf(ctx, n);
+		return;
+	}
+	report_all(as_branch(n)->child[0], leaf, ctx);
+	report_all(as_branch(n)->child[1], leaf, ctx);
+}
+
+void map_differ(const struct map_node *a, const struct map_node *b,
+		void (*leaf)(void *ctx, const struct map_node *leaf), void *ctx)
+{
+	if (a == b)
+		return;
+	if (!a || !b || (a->kind && b->kind)) {
+		report_all(a, leaf, ctx);
+		report_all(b, leaf, ctx);
+		return;
+	}
+	/* The one that branches first; all of the other belongs to one side of it. */
+	const struct map_node *first = b->kind || (!a->kind && a->bits <= b->bits) ? a : b;
+	const struct map_node *other = first == a ? b : a, *some = other;
+	struct map_node *const *child = as_branch(first)->child;
+	if (!other->kind && other->bits == first->bits) {
+		map_differ(child[0], as_branch(other)->child[0], leaf, ctx);
+		map_differ(child[1], as_branch(other)->child[1], leaf, ctx);
+		return;
+	}
+	while (!some->kind)
+		some = as_branch(some)->child[0];
+	unsigned side = bit_of(key_of(some), some->bits, first->bits);
+	map_differ(child[side], other, leaf, ctx);
+	report_all(child[!side], leaf, ctx);
+}
+
 bool map_children(const struct map_node *n, const struct map_node *child[2])
 {
 	if (n->kind)

@@ -73,6 +73,13 @@ void map_remove(struct map_node **root, const void *key, size_t len);
 int map_each(const struct map_node *root, int (*leaf)(void *ctx, const struct map_node *leaf),
 	     void *ctx);
 
+/*
+ * Calls back for each leaf of one map that is not the same leaf in the other, of both. What they
+ * share costs nothing; of maps with little in common, some leaves that are the same may come, too.
+ */
+void map_differ(const struct map_node *a, const struct map_node *b,
+		void (*leaf)(void *ctx, const struct map_node *leaf), void *ctx);
+
 /* For whoever writes maps down and builds them again. */
 bool map_children(const struct map_node *n, const struct map_node *child[2]); /* false: a leaf */
 /*

@@ -24,7 +24,8 @@ static int64_t write_file(struct reffs *r, const struct opened *f, uint64_t pos,
 		return -EBADF;
 	if (!len)
 		return 0;
-	return write_from(r, &r->cred, f->ino, (struct data_source){ fill, r }, pos, len, f->flags);
+	return write_from(r, &r->cred, f->ino, (struct data_source){ .fill = fill, .ctx = r }, pos,
+			  len, f->flags);
 }
 
 int64_t ref_write(struct reffs *r, const struct op *op)
@@ -114,7 +115,8 @@ int64_t ref_mmapwrite(struct reffs *r, const struct op *op)
 		return -EACCES;
 	/* Nobody asks for set-id bits when a page is written to. */
 	struct reffs_inode *own = inode_edit(r, f.ino);
-	len = data_write(own, offset, len, (struct data_source){ fill, r }, page_room(r));
+	len = data_write(own, offset, len, (struct data_source){ .fill = fill, .ctx = r },
+			 page_room(r));
 	own->mtime = own->ctime = r->now;
 	inode_commit(r, own);
 	return (int64_t)len;

@@ -66,9 +66,27 @@ void pins_release(struct pins *p)
 	*p = (struct pins){ 0 };
 }
 
-void vfs_each_pinned(const struct reffs *r, void (*pinned)(void *ctx, uint64_t ino), void *ctx)
+struct telling {
+	const struct pins *pins;
+	void (*changed)(void *ctx, uint64_t ino);
+	void *ctx;
+};
+
+static void tell(void *ctx, const struct map_node *leaf)
 {
-	for (size_t i = 0; i < r->pins.size; i++)
-		if (r->pins.v[i].ino)
-			pinned(ctx, r->pins.v[i].ino);
+	struct telling *t = ctx;
+	uint64_t ino = container_of(leaf, struct reffs_inode, node)->ino;
+
+	if (pins_count(t->pins, ino))
+		t->changed(t->ctx, ino);
+}
+
+void vfs_restore(struct reffs *r, struct reffs_state *s, void (*changed)(void *ctx, uint64_t ino),
+		 void *ctx)
+{
+	struct telling t = { &r->pins, changed, ctx };
+
+	map_differ(r->cur->inodes, s->inodes, tell, &t);
+	map_differ(r->orphans, NULL, tell, &t);
+	reffs_restore(r, s);
 }

@@ -37,9 +37,11 @@ struct reffs_opts {
 	uint32_t dio_align; /* what direct I/O has to be aligned to; 0: 512 bytes */
 	uint64_t pages_max; /* the most pages and inodes of all files together; 0: no limit */
 	uint64_t inodes_max;
-	int full_error;	     /* beyond that; 0: -ENOSPC; -EDQUOT, say */
-	uint64_t first_ino;  /* the first inode number but the root's; 0: 2 */
-	bool no_reflink;     /* reflink gives -EOPNOTSUPP, as on ext4 */
+	int full_error;	    /* beyond that; 0: -ENOSPC; -EDQUOT, say */
+	uint64_t first_ino; /* the first inode number but the root's; 0: 2 */
+	bool no_reflink;    /* reflink gives -EOPNOTSUPP, as on ext4 */
+	bool whiteout_to;   /* a whiteout is made for the directory that the file goes to, as on xfs
+			     */
 	int protect_regular; /* the sysctls fs.protected_regular, _fifos, _hardlinks, _symlinks */
 	int protect_fifos;
 	int protect_hardlinks;

@@ -89,8 +89,13 @@ void vfs_statfs(struct reffs *r, struct vfs_statfs *out);
  */
 void vfs_pin(struct reffs *r, uint64_t ino, uint64_t n);
 void vfs_unpin(struct reffs *r, uint64_t ino, uint64_t n);
-/* Calls back for each number that is pinned, in no order. */
-void vfs_each_pinned(const struct reffs *r, void (*pinned)(void *ctx, uint64_t ino), void *ctx);
+/*
+ * reffs_restore(), and calls back for each pinned number that stands for something else than
+ * before, or for nothing any more; some may come twice. Costs as much as differs between the two
+ * states.
+ */
+void vfs_restore(struct reffs *r, struct reffs_state *s, void (*changed)(void *ctx, uint64_t ino),
+		 void *ctx);
 
 /* ---- names ---- */
 
@@ -155,9 +160,19 @@ enum { VFS_OPEN_EXEC = 0x20 };
 int vfs_open(struct reffs *r, const struct reffs_cred *c, uint64_t ino, int flags);
 /* The rest acts on a file that was opened: no permission is asked for again. */
 int64_t vfs_read(struct reffs *r, uint64_t ino, void *data, uint64_t offset, uint64_t len);
+struct vfs_pages;
 /* At the end with O_APPEND. Less than `len` if there is no room for more. */
 int64_t vfs_write(struct reffs *r, const struct reffs_cred *c, uint64_t ino, const void *data,
 		  uint64_t offset, uint64_t len, int flags);
+/*
+ * Most of the work of a large write is to copy and hash its pages, which touches no state: whoever
+ * has a lock does that before taking it. NULL if no whole page is among them.
+ */
+struct vfs_pages *vfs_pages_new(const void *data, uint64_t offset, uint64_t len);
+void vfs_pages_free(struct vfs_pages *p); /* NULL is fine */
+/* vfs_write() of the same data; of the pages, which may be NULL, it takes what it needs. */
+int64_t vfs_write_pages(struct reffs *r, const struct reffs_cred *c, uint64_t ino, const void *data,
+			struct vfs_pages *pages, uint64_t offset, uint64_t len, int flags);
 int vfs_fallocate(struct reffs *r, const struct reffs_cred *c, uint64_t ino, int mode,
 		  uint64_t offset, uint64_t len);
 /* SEEK_DATA and SEEK_HOLE. */

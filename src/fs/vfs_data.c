@@ -153,9 +153,47 @@ int64_t write_from(struct reffs *r, const struct reffs_cred *c, uint64_t ino,
 	return (int64_t)len;
 }
 
+/* Pages made ahead; the n-th is of the file's page `first` + n, NULL once it was taken. */
+struct vfs_pages {
+	uint64_t first;
+	size_t n;
+	struct {
+		struct page *page;
+		struct hash128 hash;
+	} v[];
+};
+
+struct vfs_pages *vfs_pages_new(const void *data, uint64_t offset, uint64_t len)
+{
+	uint64_t first = (offset + REFFS_PAGE - 1) / REFFS_PAGE, end = (offset + len) / REFFS_PAGE;
+
+	if (first >= end)
+		return NULL;
+	struct vfs_pages *p = xmalloc(sizeof(*p) + (size_t)(end - first) * sizeof(p->v[0]));
+	p->first = first;
+	p->n = (size_t)(end - first);
+	for (size_t i = 0; i < p->n; i++) {
+		uint64_t index = first + i;
+
+		p->v[i].page = page_new();
+		memcpy(p->v[i].page->data, (const char *)data + (index * REFFS_PAGE - offset),
+		       REFFS_PAGE);
+		p->v[i].hash = tree_page_hash(index, p->v[i].page->data, REFFS_PAGE);
+	}
+	return p;
+}
+
+void vfs_pages_free(struct vfs_pages *p)
+{
+	for (size_t i = 0; p && i < p->n; i++)
+		page_unref(p->v[i].page);
+	free(p);
+}
+
 struct given {
 	const char *data;
 	uint64_t offset;
+	struct vfs_pages *pages; /* NULL: none */
 };
 
 static void fill_given(void *ctx, uint64_t offset, void *data, size_t len)
@@ -165,14 +203,34 @@ static void fill_given(void *ctx, uint64_t offset, void *data, size_t len)
 	memcpy(data, g->data + (offset - g->offset), len);
 }
 
+static struct page *take_given(void *ctx, uint64_t index, struct hash128 *hash)
+{
+	struct vfs_pages *p = ((const struct given *)ctx)->pages;
+
+	if (!p || index < p->first || index - p->first >= p->n)
+		return NULL;
+	*hash = p->v[index - p->first].hash;
+	return steal(p->v[index - p->first].page);
+}
+
+int64_t vfs_write_pages(struct reffs *r, const struct reffs_cred *c, uint64_t ino, const void *data,
+			struct vfs_pages *pages, uint64_t offset, uint64_t len, int flags)
+{
+	const struct reffs_inode *i = inode_find(r, ino);
+	struct given given = { data, offset, pages };
+
+	if (flags & O_APPEND && i) { /* nobody knew where that is */
+		given.offset = i->size;
+		given.pages = NULL;
+	}
+	return write_from(r, c, ino, (struct data_source){ fill_given, take_given, &given }, offset,
+			  len, flags & ~O_DIRECT);
+}
+
 int64_t vfs_write(struct reffs *r, const struct reffs_cred *c, uint64_t ino, const void *data,
 		  uint64_t offset, uint64_t len, int flags)
 {
-	const struct reffs_inode *i = inode_find(r, ino);
-	struct given given = { data, flags & O_APPEND && i ? i->size : offset };
-
-	return write_from(r, c, ino, (struct data_source){ fill_given, &given }, offset, len,
-			  flags & ~O_DIRECT);
+	return vfs_write_pages(r, c, ino, data, NULL, offset, len, flags);
 }
 
 int64_t vfs_seek(struct reffs *r, uint64_t ino, uint64_t offset, int whence)

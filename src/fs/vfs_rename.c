@@ -65,12 +65,14 @@ static int check_rights(const struct reffs *r, const struct reffs_cred *c, const
 }
 
 /* A character device 0:0 that hides the name in a lower layer of an overlay. */
-static void leave_whiteout(struct reffs *r, const struct reffs_cred *c, struct place at)
+static void leave_whiteout(struct reffs *r, const struct reffs_cred *c, const struct rename *n)
 {
+	uint64_t for_dir = r->opts.whiteout_to ? n->to.dir : n->from.dir;
 	struct reffs_cred plain = *c;
 
 	plain.umask = 0;
-	name_new(r, at.dir, at.name, inode_make(r, &plain, inode_get(r, at.dir), TREE_CHAR, 0));
+	name_new(r, n->from.dir, n->from.name,
+		 inode_make(r, &plain, inode_get(r, for_dir), TREE_CHAR, 0));
 }
 
 static void do_rename(struct reffs *r, const struct reffs_cred *c, const struct rename *n)
@@ -83,7 +85,7 @@ static void do_rename(struct reffs *r, const struct reffs_cred *c, const struct 
 		name_unlink(r, n->to.dir, n->to.name);
 	name_move(r, n->from, n->to);
 	if (n->flags & RENAME_WHITEOUT)
-		leave_whiteout(r, c, n->from);
+		leave_whiteout(r, c, n);
 }
 
 int vfs_rename(struct reffs *r, const struct reffs_cred *c, uint64_t from_dir, const char *from,

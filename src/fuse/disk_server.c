@@ -398,8 +398,11 @@ static void run_keeper(int memfd, uint64_t size, const char *name, struct disk_l
 	setpgid(0, 0);
 	signal(SIGPIPE, SIG_IGN);
 	close_others(memfd, control);
-	if (!space_enter(NULL))
+	if (!space_enter(NULL)) {
+		/* What our owner has mounted there would stay busy here when it is unmounted. */
+		umount2(MOUNT_POINT, MNT_DETACH);
 		mount("fusectl", CONTROL_FS, "fusectl", 0, NULL);
+	}
 	server = fork();
 	if (server == 0)
 		run_server(memfd, size, name, log, control);

@@ -115,6 +115,33 @@ void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	call_done(&c);
 }
 
+int attr_allowed(struct forget *f, struct node *n, int mask)
+{
+	int fd, rc;
+
+	if (f->opts.allow_other || (!geteuid() && !(mask & X_OK)))
+		return 0; /* the kernel has looked, or nothing is forbidden */
+	fd = node_pin(f, n);
+	if (fd < 0)
+		return fd;
+	rc = result(faccessat(AT_FDCWD, fd_path(fd).text, mask, AT_EACCESS));
+	node_unpin(n);
+	return rc;
+}
+
+void on_access(fuse_req_t req, fuse_ino_t ino, int mask)
+{
+	struct forget *f = forget_of(req);
+	struct node *n = node_of(f, ino);
+	struct call c;
+	int64_t rc = call_begin(
+		&c, req, &(struct call_what){ POSIX_ACCESS, .node = n, .arg = (uint32_t)mask });
+
+	if (!rc)
+		rc = attr_allowed(f, n, mask);
+	call_reply(&c, rc);
+}
+
 void on_statfs(fuse_req_t req, fuse_ino_t ino)
 {
 	struct forget *f = forget_of(req);
@@ -231,9 +258,28 @@ static int set_attributes(struct call *c, struct node *n, int fd, const struct s
 	}
 	follow_times(n, fd, to_set);
 	if (to_set & FUSE_SET_ATTR_MODE)
-		atomic_store(&n->setid, st->st_mode & (S_ISUID | S_ISGID));
+		atomic_store(&n->setid, (st->st_mode & (S_ISUID | S_ISGID)) |
+						(atomic_load(&n->setid) & SETID_CAPABILITY));
 	return rc;
 }
+
+unsigned attr_setid(int fd, const struct stat *st)
+{
+	char value[64];
+
+	return (st->st_mode & (S_ISUID | S_ISGID)) |
+	       (getxattr(fd_path(fd).text, "security.capability", value, sizeof(value)) > 0
+			? SETID_CAPABILITY
+			: 0);
+}
+
+struct xattr_change {
+	const char *name, *value; /* NULL: it is removed */
+	size_t len;
+	int flags;
+};
+
+static int change_xattr(struct call *c, struct node *n, int fd, const struct xattr_change *x);
 
 static bool in_group(fuse_req_t req, gid_t gid)
 {
@@ -256,12 +302,15 @@ void attr_drop_setid(struct call *c, struct node *n)
 	mode_t drop = S_ISUID;
 	int fd;
 
-	if (!fuse_req_ctx(c->req)->uid)
-		return;
 	fd = node_pin(f, n);
 	if (fd < 0)
 		return;
-	if (!fstatat(fd, "", &st, AT_EMPTY_PATH)) {
+	if (atomic_load(&n->setid) & SETID_CAPABILITY) {
+		struct xattr_change x = { "security.capability", NULL, 0, 0 };
+
+		change_xattr(c, n, fd, &x);
+	}
+	if (fuse_req_ctx(c->req)->uid && !fstatat(fd, "", &st, AT_EMPTY_PATH)) {
 		if ((st.st_mode & S_IXGRP) || !in_group(c->req, st.st_gid))
 			drop |= S_ISGID;
 		if (st.st_mode & drop) {
@@ -272,7 +321,8 @@ void attr_drop_setid(struct call *c, struct node *n)
 	node_unpin(n);
 }
 
-static int set_all(struct call *c, struct node *n, struct stat *st, int to_set, struct stat *now)
+static int set_all(struct call *c, struct node *n, struct stat *st, int to_set, bool open,
+		   struct stat *now)
 {
 	static const int in_root = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID |
 				   FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME;
@@ -281,13 +331,17 @@ static int set_all(struct call *c, struct node *n, struct stat *st, int to_set, 
 
 	if (fd < 0)
 		return fd;
-	if (to_set & FUSE_SET_ATTR_SIZE) {
+	if ((to_set & FUSE_SET_ATTR_SIZE) && !open)
+		rc = attr_allowed(f, n, W_OK);
+	if (!rc && (to_set & FUSE_SET_ATTR_SIZE)) {
 		pthread_mutex_lock(&n->lock);
 		rc = data_truncate(f, n, (uint64_t)st->st_size, c->ev.number);
 		if (!rc && c->act.durable)
 			rc = pagefile_sync_size(n->pf, true);
 		pthread_mutex_unlock(&n->lock);
 	}
+	if (!rc && (to_set & FUSE_SET_ATTR_SIZE) && atomic_load(&n->setid))
+		attr_drop_setid(c, n);
 	if (!rc && (to_set & in_root))
 		rc = set_attributes(c, n, fd, st, to_set);
 	if (!rc)
@@ -305,7 +359,6 @@ void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 	struct call c;
 	int64_t rc;
 
-	(void)fi;
 	if (to_set & FUSE_SET_ATTR_ATIME_NOW)
 		to_set |= FUSE_SET_ATTR_ATIME;
 	if (to_set & FUSE_SET_ATTR_MTIME_NOW)
@@ -320,7 +373,7 @@ void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 	}
 	rc = call_begin(&c, req, &what);
 	if (!rc)
-		rc = set_all(&c, n, st, to_set, &now);
+		rc = set_all(&c, n, st, to_set, fi, &now);
 	rc = call_end(&c, rc);
 	if (rc)
 		fuse_reply_err(req, (int)-rc);
@@ -384,12 +437,6 @@ void on_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 	reply_value(&c, rc, value, size);
 }
 
-struct xattr_change {
-	const char *name, *value; /* NULL: it is removed */
-	size_t len;
-	int flags;
-};
-
 static int change_in_root(int fd, const struct xattr_change *x)
 {
 	struct fd_path path = fd_path(fd);
@@ -428,6 +475,27 @@ static int change_waiting(struct call *c, struct node *n, int fd, const struct x
 	return rc;
 }
 
+static int change_xattr(struct call *c, struct node *n, int fd, const struct xattr_change *x)
+{
+	struct forget *f = c->f;
+	int rc;
+
+	if (!log_waits(f, n)) {
+		rc = change_in_root(fd, x);
+	} else {
+		names_lock(f);
+		rc = change_waiting(c, n, fd, x);
+		names_unlock(f);
+	}
+	if (!rc && streq(x->name, "security.capability")) {
+		if (x->value)
+			atomic_fetch_or(&n->setid, SETID_CAPABILITY);
+		else
+			atomic_fetch_and(&n->setid, ~(unsigned)SETID_CAPABILITY);
+	}
+	return rc;
+}
+
 static void change_and_reply(fuse_req_t req, enum posix_op op, fuse_ino_t ino,
 			     const struct xattr_change *x)
 {
@@ -445,13 +513,7 @@ static void change_and_reply(fuse_req_t req, enum posix_op op, fuse_ino_t ino,
 		rc = min(fd, 0);
 	}
 	if (!rc) {
-		if (!log_waits(f, n)) {
-			rc = change_in_root(fd, x);
-		} else {
-			names_lock(f);
-			rc = change_waiting(&c, n, fd, x);
-			names_unlock(f);
-		}
+		rc = change_xattr(&c, n, fd, x);
 		node_unpin(n);
 	}
 	call_reply(&c, rc);

@@ -143,6 +143,8 @@ static int copy_entry(struct copying *c, int from, int to, uint64_t dir, const c
 		if (rc != -ENOENT)
 			return rc; /* it was there under another name */
 	}
+	/* Links below it are found through it. */
+	places_add(c->places, st.st_ino, dir, name);
 	if (S_ISREG(st.st_mode)) {
 		rc = copy_file(from, to, name, &st);
 	} else if (S_ISLNK(st.st_mode)) {
@@ -162,7 +164,6 @@ static int copy_entry(struct copying *c, int from, int to, uint64_t dir, const c
 	}
 	if (rc)
 		return rc;
-	places_add(c->places, st.st_ino, dir, name);
 	return copy_attributes(from, name, to, name, &st);
 }
 

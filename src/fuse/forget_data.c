@@ -56,6 +56,14 @@ static void close_data(struct forget *f, struct node *n)
 	atomic_fetch_sub(&f->n_data, 1);
 }
 
+/* When descriptors run short, a file has one only while it is used. The node lock is held. */
+static void trim_data(struct forget *f, struct node *n)
+{
+	/* A file that nobody may write can be opened for writing again only by root. */
+	if (!n->data_users && atomic_load(&f->n_data) > f->data_max && (!n->data_rw || !geteuid()))
+		close_data(f, n);
+}
+
 /* What the page cache asks of ROOT's file. It knows the node; the node's lock is held. */
 struct file_ctx {
 	struct forget *f;
@@ -181,10 +189,10 @@ int data_file(struct forget *f, struct node *n)
 		node_unpin(n);
 		return -errno;
 	}
+	atomic_store(&n->setid, attr_setid(fd, &st));
 	node_unpin(n);
 	n->file = (struct file_ctx *)xmalloc(sizeof(struct file_ctx));
 	*n->file = (struct file_ctx){ f, n };
-	atomic_store(&n->setid, st.st_mode & (S_ISUID | S_ISGID));
 	n->pf = pagefile_new(f->cache, (uint64_t)st.st_size, &file_ops, n->file);
 	atomic_store(&n->live, true);
 	pthread_mutex_lock(&f->dirty);
@@ -289,6 +297,7 @@ int data_sync(struct forget *f, struct node *n)
 		rc = write_times(f, n);
 	if (!rc)
 		n->was_truncated = false;
+	trim_data(f, n);
 	return rc;
 }
 
@@ -318,9 +327,9 @@ void data_idle(struct forget *f, struct node *n)
 	}
 	if (n->pf && pagefile_is_clean(n->pf) && !n->times)
 		free_file(f, n);
-	/* A file that nobody may write can only be opened for writing by root. */
-	if (!n->pf || (!geteuid() && atomic_load(&f->n_data) > f->data_max))
+	if (!n->pf && !n->data_users)
 		close_data(f, n);
+	trim_data(f, n);
 }
 
 int data_write_through(struct forget *f, struct node *n, const void *data, uint64_t offset,
@@ -343,6 +352,7 @@ int data_open_created(struct forget *f, struct node *n, int fd)
 		atomic_fetch_add(&f->n_data, 1);
 		fd = -1;
 	}
+	trim_data(f, n);
 	pthread_mutex_unlock(&n->lock);
 	util_close(fd);
 	return 0;
@@ -363,8 +373,13 @@ void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct call c;
 	int64_t rc = call_begin(
 		&c, req, &(struct call_what){ POSIX_OPEN, .node = n, .arg = (uint32_t)fi->flags });
-	bool opened = !rc;
+	int mode = fi->flags & O_ACCMODE;
+	bool opened;
 
+	if (!rc)
+		rc = attr_allowed(f, n,
+				  (mode != O_WRONLY ? R_OK : 0) | (mode != O_RDONLY ? W_OK : 0));
+	opened = !rc;
 	if (opened)
 		data_open_created(f, n, -1);
 	rc = call_end(&c, rc);
@@ -427,12 +442,20 @@ static char *answer_memory(size_t size)
 
 enum { SPLICE_MIN = 64 * 1024 }; /* below, copying is faster */
 
+static void end_use(struct forget *f, struct node *n)
+{
+	pthread_mutex_lock(&n->lock);
+	n->data_users--;
+	trim_data(f, n);
+	pthread_mutex_unlock(&n->lock);
+}
+
 void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
 	struct fuse_bufvec splice = FUSE_BUFVEC_INIT(size);
-	bool direct = false;
+	bool direct = false, spliced = false;
 	char *buf = NULL;
 	struct call c;
 	int64_t rc = call_begin(
@@ -449,6 +472,7 @@ void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 			int fd = data_fd(f, n, false);
 
 			rc = min(fd, 0);
+			n->data_users += fd >= 0;
 			splice.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
 			splice.buf[0].fd = fd;
 			splice.buf[0].pos = off;
@@ -463,6 +487,10 @@ void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 		buf = answer_memory(size);
 		rc = io_pread_full(splice.buf[0].fd, buf, size, off);
 		direct = false;
+		end_use(f, n);
+	} else if (!rc && direct) {
+		node_ref(f, n); /* once it is answered, nobody else may need it */
+		spliced = true;
 	}
 	rc = call_end(&c, rc);
 	if (rc < 0)
@@ -471,6 +499,10 @@ void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse
 		fuse_reply_data(req, &splice, FUSE_BUF_SPLICE_MOVE);
 	else
 		fuse_reply_buf(req, buf, (size_t)rc);
+	if (spliced) {
+		end_use(f, n);
+		node_unref(f, n);
+	}
 	call_done(&c);
 }
 
@@ -493,6 +525,7 @@ static int64_t write_node(struct call *c, struct node *n, const char *data, size
 		if (!f->opts.profile->size_with_data)
 			mark_sized(f, n);
 	}
+	trim_data(f, n);
 	pthread_mutex_unlock(&n->lock);
 	if (!rc && atomic_load_explicit(&n->setid, memory_order_relaxed) && !page)
 		attr_drop_setid(c, n);
@@ -680,6 +713,7 @@ int data_sync_node(struct forget *f, struct node *n, bool data_only)
 			rc = fd;
 		else if (data_only ? fdatasync(fd) : fsync(fd))
 			rc = -errno;
+		trim_data(f, n);
 	}
 	pthread_mutex_unlock(&n->lock);
 	if (rc || !log_waits(f, n))

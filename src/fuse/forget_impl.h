@@ -11,15 +11,13 @@
  *	node    the data of one file and its live times
  *	table   the table of nodes, their names and their descriptors; short
  *
- * The kernel is told to forget something (forget_tell) with no lock held, and never by a request
- * before it was answered: the kernel may hold a lock of its own for that request.
+ * The kernel is told to forget something (forget_tell) with no lock held. For a request it may hold
+ * locks of its own: of the directories in which names change, and of the inode. So what concerns
+ * these it is told when the request was answered.
  */
 #ifndef FUSE_FORGET_IMPL_H
 #define FUSE_FORGET_IMPL_H
 
-#define FUSE_USE_VERSION 312
-
-#include <fuse3/fuse_lowlevel.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -28,6 +26,7 @@
 #include "core/trace_file.h"
 #include "fs/pending.h"
 #include "fuse/forget.h"
+#include "fuse/session.h"
 
 #define STASH_NAME ".outage-stash"
 
@@ -65,6 +64,7 @@ struct node {
 	pthread_mutex_t lock;
 	int data; /* descriptor of ROOT's file, or -1 */
 	bool data_rw;
+	unsigned data_users;		      /* requests that read from it, without the lock */
 	struct pagefile *pf;		      /* NULL: nothing was written */
 	struct file_ctx *file;		      /* what `pf` knows of it */
 	struct node *dirty_prev, *dirty_next; /* those with `pf`; guarded by the dirty lock */
@@ -122,6 +122,7 @@ struct told {
 struct told_list vec_of(struct told);
 
 struct forget {
+	struct session session;	 /* first */
 	struct forget_opts opts; /* with strings of its own */
 	char *root_path, *mnt_path, *fsname;
 	int root_fd;
@@ -130,13 +131,12 @@ struct forget {
 	struct inject *faults;
 	struct pagecache *cache;
 
-	struct fuse_session *se;
-	bool mounted, signals;
 	pthread_t server; /* in forget_serve() */
 	atomic_bool serving;
 	bool has_waker;
 	pthread_t waker; /* ends the server's waiting */
 	int guardian;	 /* a pipe that our guardian reads */
+	pid_t guardian_pid;
 
 	pthread_rwlock_t gate;
 	atomic_bool dead; /* it crashed: nothing is done any more */
@@ -269,6 +269,12 @@ int forget_trace_close(struct forget *f, struct err *err) must_check;
 int attr_stat(struct forget *f, struct node *n, int fd, struct stat *st) must_check;
 /* How long the kernel may keep them. */
 double attr_keep_s(const struct stat *st);
+/* Whether a user who is alone may do this. */
+int attr_allowed(struct forget *f, struct node *n, int mask) must_check;
+void on_access(fuse_req_t req, fuse_ino_t ino, int mask);
+/* What of a file a write takes away; beside the mode's bits there are capabilities. */
+enum { SETID_CAPABILITY = 1 << 16 };
+unsigned attr_setid(int fd, const struct stat *st);
 /* Who writes to a file, or shortens it, takes set-id bits away. */
 void attr_drop_setid(struct call *c, struct node *n);
 /* From ROOT's values to ours. */
@@ -432,6 +438,8 @@ void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const
 void forget_tear(struct forget *f, struct fault *fault, struct node *n, const void *data,
 		 uint64_t offset, size_t len);
 void forget_tell(struct forget *f, struct told_list *told);
+/* All but what concerns `busy`, which stays in the list. */
+void forget_tell_others(struct forget *f, struct told_list *told, const struct node *busy);
 void told_add(struct forget *f, struct told_list *told, struct node *n, const char *name);
 /* Everything that the kernel knows. */
 void told_all(struct forget *f, struct told_list *told);

@@ -40,25 +40,41 @@ void told_all(struct forget *f, struct told_list *told)
 	pthread_mutex_unlock(&f->table);
 }
 
+static void tell_one(struct forget *f, struct told *t)
+{
+	struct node *n = t->node;
+
+	if (f->dead) {
+		; /* the mount ends, and nothing is cached any more */
+	} else if (t->name) {
+		fuse_lowlevel_notify_inval_entry(f->session.se, node_id(f, n), t->name,
+						 strlen(t->name));
+	} else {
+		atomic_store(&n->dropping, true);
+		fuse_lowlevel_notify_inval_inode(f->session.se, node_id(f, n), 0, 0);
+		atomic_store(&n->dropping, false);
+	}
+	free(t->name);
+	node_unref(f, n);
+}
+
 void forget_tell(struct forget *f, struct told_list *told)
 {
-	for (size_t i = 0; i < told->n; i++) {
-		struct node *n = told->v[i].node;
-		char *name = told->v[i].name;
-
-		if (f->dead) {
-			; /* the mount ends, and nothing is cached any more */
-		} else if (name) {
-			fuse_lowlevel_notify_inval_entry(f->se, node_id(f, n), name, strlen(name));
-		} else {
-			atomic_store(&n->dropping, true);
-			fuse_lowlevel_notify_inval_inode(f->se, node_id(f, n), 0, 0);
-			atomic_store(&n->dropping, false);
-		}
-		free(name);
-		node_unref(f, n);
-	}
+	for (size_t i = 0; i < told->n; i++)
+		tell_one(f, &told->v[i]);
 	vec_release(told);
+}
+
+void forget_tell_others(struct forget *f, struct told_list *told, const struct node *busy)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < told->n; i++)
+		if (told->v[i].node == busy)
+			told->v[left++] = told->v[i];
+		else
+			tell_one(f, &told->v[i]);
+	told->n = left;
 }
 
 /* ---- pages ---- */
@@ -156,7 +172,7 @@ int forget_sync_all(struct forget *f)
 		int one;
 
 		pthread_mutex_lock(&n->lock);
-		one = data_sync(f, n);
+		one = n->gone ? 0 : data_sync(f, n); /* nobody will find what has no name */
 		pthread_mutex_unlock(&n->lock);
 		if (one) {
 			auto_strbuf path = STRBUF_INIT;
@@ -372,7 +388,7 @@ static void *wake_server(void *ctx)
 
 void forget_stop(struct forget *f)
 {
-	fuse_session_exit(f->se);
+	fuse_session_exit(f->session.se);
 	pthread_mutex_lock(&f->wait_lock);
 	if (f->serving && !f->has_waker)
 		f->has_waker = !pthread_create(&f->waker, NULL, wake_server, f);

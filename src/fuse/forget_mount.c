@@ -18,33 +18,22 @@
 
 enum { IDLE_THREADS = 8, MAX_THREADS = 32 };
 
-/* What libfuse has to say goes with the sentence that we say. */
-static char last_words[256];
-
-static void keep_words(enum fuse_log_level level, const char *fmt, va_list ap)
-{
-	(void)level;
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	vsnprintf(last_words, sizeof(last_words), fmt, ap);
-#pragma GCC diagnostic pop
-	last_words[strcspn(last_words, "\n")] = '\0';
-	log_debug("libfuse: %s", last_words);
-}
-
 static void on_init(void *data, struct fuse_conn_info *conn)
 {
-	(void)data;
+	struct forget *f = data;
+
 	/* The umask is ours to see to, so that access control lists work as they do in ROOT. */
-	conn->want |= conn->capable &
-		      (FUSE_CAP_DONT_MASK | FUSE_CAP_POSIX_ACL | FUSE_CAP_READDIRPLUS |
-		       FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS |
-		       FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_EXPLICIT_INVAL_DATA |
-		       FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_ASYNC_DIO);
+	conn->want |=
+		conn->capable &
+		(FUSE_CAP_DONT_MASK | FUSE_CAP_READDIRPLUS |
+		 (f->opts.allow_other ? FUSE_CAP_POSIX_ACL : 0) | FUSE_CAP_READDIRPLUS_AUTO |
+		 FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_EXPLICIT_INVAL_DATA |
+		 FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_ASYNC_DIO);
 	/* The n-th write must be the n-th write: nothing is gathered in the kernel. */
 	conn->want &= ~(unsigned)(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_SPLICE_READ |
 				  FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC |
 				  FUSE_CAP_HANDLE_KILLPRIV);
+	session_take_killpriv(&f->session, conn);
 }
 
 static const struct fuse_lowlevel_ops operations = {
@@ -79,6 +68,7 @@ static const struct fuse_lowlevel_ops operations = {
 	.listxattr = on_listxattr,
 	.removexattr = on_removexattr,
 	.create = on_create,
+	.access = on_access,
 	.fallocate = on_fallocate,
 	.lseek = on_lseek,
 };
@@ -128,7 +118,6 @@ static void guard(int pipe_end, const char *root, const char *mnt)
 	_exit(0);
 }
 
-/* Twice removed, so that nobody has to wait for it. */
 static int start_guardian(struct forget *f, struct err *err)
 {
 	int ends[2];
@@ -141,8 +130,6 @@ static int start_guardian(struct forget *f, struct err *err)
 	if (!pid) {
 		close(ends[1]);
 		setsid();
-		if (fork())
-			_exit(0);
 		guard(ends[0], f->root_path, f->mnt_path);
 	}
 	close(ends[0]);
@@ -150,8 +137,8 @@ static int start_guardian(struct forget *f, struct err *err)
 		close(ends[1]);
 		return err_set(err, -errno, "cannot start a process: %m");
 	}
-	waitpid(pid, NULL, 0);
 	f->guardian = ends[1];
+	f->guardian_pid = pid;
 	return 0;
 }
 
@@ -160,6 +147,9 @@ static void dismiss_guardian(struct forget *f)
 	if (f->guardian >= 0 && write(f->guardian, "x", 1) != 1)
 		log_debug("the guardian has gone");
 	util_close(steal_fd(&f->guardian));
+	/* Not ours any more, if we went into the background since. */
+	if (f->guardian_pid > 0)
+		waitpid(f->guardian_pid, NULL, 0);
 }
 
 /* ---- mounting ---- */
@@ -173,11 +163,11 @@ static int session_args(struct forget *f, struct fuse_args *args)
 {
 	const char *subtype = f->opts.subtype ? f->opts.subtype : "outage";
 	auto_free char *names = xasprintf("fsname=%s,subtype=%s", f->fsname, subtype);
-	int rc = fuse_opt_add_arg(args, "outage") || add_option(args, names) ||
-		 add_option(args, "default_permissions");
+	int rc = fuse_opt_add_arg(args, "outage") || add_option(args, names);
 
+	/* Who is alone may do what ROOT allows us. Otherwise the kernel has to look who it is. */
 	if (!rc && f->opts.allow_other)
-		rc = add_option(args, "allow_other");
+		rc = add_option(args, "allow_other,default_permissions");
 	for (size_t i = 0; !rc && f->opts.fuse_options && f->opts.fuse_options[i]; i++)
 		rc = add_option(args, f->opts.fuse_options[i]);
 	return rc;
@@ -187,24 +177,14 @@ static int mount_session(struct forget *f, struct err *err)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
 
-	fuse_set_log_func(keep_words);
-	last_words[0] = '\0';
-	if (!session_args(f, &args))
-		f->se = fuse_session_new(&args, &operations, sizeof(operations), f);
+	int rc = session_args(f, &args);
+
+	if (!rc)
+		rc = session_open(&f->session, &args, &operations, f->mnt_path, err);
+	else
+		err_set(err, rc, "out of memory");
 	fuse_opt_free_args(&args);
-	if (!f->se)
-		return err_set(err, -EINVAL, "cannot start a FUSE session: %s", last_words);
-	/* Before there is anything to unmount. */
-	if (fuse_set_signal_handlers(f->se))
-		return err_set(err, -EIO, "cannot catch signals: %s", last_words);
-	f->signals = true;
-	if (fuse_session_mount(f->se, f->mnt_path))
-		return err_set(err, -EIO,
-			       "cannot mount on %s: %s; is /dev/fuse there, and fusermount3 "
-			       "(package fuse3)?",
-			       f->mnt_path, *last_words ? last_words : "fusermount3 says no");
-	f->mounted = true;
-	return 0;
+	return rc;
 }
 
 int stash_open(struct forget *f, struct err *err)
@@ -369,7 +349,7 @@ static int serve_loop(struct forget *f)
 	fuse_loop_cfg_set_idle_threads(config, IDLE_THREADS);
 	fuse_loop_cfg_set_max_threads(config, f->opts.threads ? f->opts.threads : MAX_THREADS);
 	fuse_loop_cfg_set_clone_fd(config, 1);
-	rc = f->dead ? 0 : fuse_session_loop_mt(f->se, config);
+	rc = f->dead ? 0 : fuse_session_loop_mt(f->session.se, config);
 	pthread_mutex_lock(&f->wait_lock);
 	f->serving = false;
 	pthread_mutex_unlock(&f->wait_lock);
@@ -393,9 +373,9 @@ int forget_serve(struct forget *f, enum forget_end *end, struct err *err)
 
 	ignore_signals();
 	/* First of all: who still waits for an answer gets an error. */
-	if (f->dead && f->mounted) {
-		fuse_session_unmount(f->se);
-		f->mounted = false;
+	if (f->dead && f->session.mounted) {
+		fuse_session_unmount(f->session.se);
+		f->session.mounted = false;
 	}
 	if (!f->dead) {
 		pthread_rwlock_wrlock(&f->gate);
@@ -406,9 +386,9 @@ int forget_serve(struct forget *f, enum forget_end *end, struct err *err)
 	       : !root_is_there(f) || rc < 0 ? FORGET_LOST
 	       : rc > 0			     ? FORGET_SIGNAL
 					     : FORGET_UNMOUNTED;
-	if (f->mounted)
-		fuse_session_unmount(f->se);
-	f->mounted = false;
+	if (f->session.mounted)
+		fuse_session_unmount(f->session.se);
+	f->session.mounted = false;
 	rc = forget_trace_close(f, err);
 	if (!rc && sync)
 		rc = err_set(err, sync, "not everything could be written to %s: %s", f->root_path,
@@ -430,12 +410,7 @@ void forget_free(struct forget *f)
 {
 	if (!f)
 		return;
-	if (f->signals)
-		fuse_remove_signal_handlers(f->se);
-	if (f->mounted)
-		fuse_session_unmount(f->se);
-	if (f->se)
-		fuse_session_destroy(f->se);
+	session_close(&f->session);
 	trace_writer_free(f->trace);
 	leave_root(f);
 	log_close(f);

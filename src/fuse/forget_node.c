@@ -20,7 +20,7 @@
 enum {
 	BUCKETS_MIN = 1024,
 	HANDLE_MAX = MAX_HANDLE_SZ,
-	FDS_OTHER = 128, /* for everything that is no node */
+	FDS_OTHER = 96, /* for everything that is no node */
 };
 
 static size_t bucket_of(const struct forget *f, uint64_t dev, uint64_t ino)
@@ -47,7 +47,7 @@ static size_t raise_limit(void)
 void node_table_init(struct forget *f)
 {
 	size_t limit = raise_limit();
-	size_t half = (limit > FDS_OTHER * 2 ? limit - FDS_OTHER : limit) / 2;
+	size_t half = (limit > FDS_OTHER * 2 ? limit - FDS_OTHER : limit / 2) / 2;
 
 	f->n_buckets = BUCKETS_MIN;
 	f->buckets = xcalloc(f->n_buckets, sizeof(*f->buckets));

@@ -73,13 +73,14 @@ static bool parse_line(char *line, struct forget_place *p)
 	return true;
 }
 
-/* Calls `fn` for each mount; what it gets is borrowed. */
-static int each_mount(void (*fn)(void *ctx, const struct forget_place *p), void *ctx,
-		      struct err *err)
+/* Calls `fn` for each mount that the process `pid` sees; what it gets is borrowed. */
+static int each_mount(const char *pid, void (*fn)(void *ctx, const struct forget_place *p),
+		      void *ctx, struct err *err)
 {
+	auto_free char *path = xasprintf("/proc/%s/mountinfo", pid);
 	auto_strbuf text = STRBUF_INIT;
 	char *save = NULL;
-	int rc = io_slurp("/proc/self/mountinfo", LIST_MAX, &text, err);
+	int rc = io_slurp(path, LIST_MAX, &text, err);
 
 	if (rc || !text.len)
 		return rc;
@@ -124,7 +125,7 @@ int forget_place_find(const char *mnt, struct forget_place *out, struct err *err
 
 	if (!path)
 		return err->code;
-	rc = each_mount(take_if_there, &s, err);
+	rc = each_mount("self", take_if_there, &s, err);
 	if (!rc && !s.found.mnt)
 		rc = err_set(err, -ENOENT,
 			     "nothing is mounted on %s; 'outage mount ROOT %s' mounts", mnt, mnt);
@@ -154,7 +155,7 @@ bool forget_place_is_mounted(const struct forget_place *p)
 {
 	struct presence s = { .id = p->id, .major = p->major, .minor = p->minor };
 
-	return each_mount(note_presence, &s, NULL) == 0 && s.seen;
+	return each_mount("self", note_presence, &s, NULL) == 0 && s.seen;
 }
 
 /* ---- names ---- */
@@ -325,6 +326,31 @@ static bool has_mapped(int proc, const struct forget_place *p)
 	return false;
 }
 
+/* In another mount namespace, a copy of the mount has another number, and may be elsewhere. */
+static void note_copy(void *ctx, const struct forget_place *p)
+{
+	struct forget_place *copy = ctx;
+
+	if (p->major != copy->major || p->minor != copy->minor)
+		return;
+	free(copy->mnt);
+	copy->mnt = xstrdup(p->mnt);
+	copy->id = p->id;
+}
+
+/* The mount as the process sees it; false if it sees what we do, or does not see it. */
+static bool see_copy(int proc, const char *pid, const struct forget_place *p,
+		     struct forget_place *copy)
+{
+	char theirs[64] = "", ours[64] = "";
+
+	*copy = (struct forget_place){ .major = p->major, .minor = p->minor };
+	if (readlinkat(proc, "ns/mnt", theirs, sizeof(theirs) - 1) < 0 ||
+	    readlink("/proc/self/ns/mnt", ours, sizeof(ours) - 1) < 0 || streq(theirs, ours))
+		return false;
+	return each_mount(pid, note_copy, copy, NULL) == 0 && copy->mnt;
+}
+
 static bool uses(int proc, const struct forget_place *p)
 {
 	return leads_there(proc, "cwd", p->mnt) || leads_there(proc, "root", p->mnt) ||
@@ -342,7 +368,14 @@ static void add_user(int proc, const char *pid, struct strbuf *out)
 	strbuf_addf(out, "%s%s (%s)", out->len ? ", " : "", *name ? name : "a process", pid);
 }
 
-bool forget_place_users(const struct forget_place *p, struct strbuf *out)
+static bool uses_copy(int proc, const char *pid, const struct forget_place *p)
+{
+	auto_place copy = { 0 };
+
+	return see_copy(proc, pid, p, &copy) && uses(proc, &copy);
+}
+
+bool forget_place_users(const struct forget_place *p, bool elsewhere, struct strbuf *out)
 {
 	DIR *d = opendir("/proc");
 	unsigned n = 0;
@@ -353,7 +386,8 @@ bool forget_place_users(const struct forget_place *p, struct strbuf *out)
 							      O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 						     : -1;
 
-		if (proc < 0 || atoi(e->d_name) == getpid() || !uses(proc, p))
+		if (proc < 0 || atoi(e->d_name) == getpid() ||
+		    !(elsewhere ? uses_copy(proc, e->d_name, p) : uses(proc, p)))
 			continue;
 		if (n++ < USERS_SHOWN)
 			add_user(proc, e->d_name, out);

@@ -47,7 +47,11 @@ int forget_place_dir_make(char **path, struct err *err) must_check;
  */
 int forget_place_dir_look(const struct forget_place *p, unsigned i, char **path);
 
-/* Adds "vim (412), bash (77)": who has files open, or is, in there. False: nobody was seen. */
-bool forget_place_users(const struct forget_place *p, struct strbuf *out);
+/*
+ * Adds "vim (412), bash (77)": who has files open, or is, in there. False: nobody was seen. With
+ * `elsewhere`, those in other mount namespaces, which may have a copy of the mount and keep it
+ * alive.
+ */
+bool forget_place_users(const struct forget_place *p, bool elsewhere, struct strbuf *out);
 
 #endif

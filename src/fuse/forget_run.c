@@ -233,6 +233,16 @@ static int take_cache(struct run *r, struct err *err)
 
 /* ---- faults ---- */
 
+/* Takes the fault. */
+static int add_fault(struct run *r, struct fault *f, struct err *err)
+{
+	int rc = inject_add(r->faults, f, NULL, err);
+
+	if (rc)
+		fault_free(f);
+	return rc;
+}
+
 static int add_fault_text(struct run *r, const char *text, struct err *err)
 {
 	auto_words w = { 0 };
@@ -254,7 +264,7 @@ static int add_fault_text(struct run *r, const char *text, struct err *err)
 			"once",
 			text);
 	else
-		rc = inject_add(r->faults, steal(c.fault), NULL, err);
+		rc = add_fault(r, steal(c.fault), err);
 	command_release(&c);
 	return rc;
 }
@@ -265,7 +275,7 @@ static int add_faults(struct run *r, struct err *err)
 
 	r->faults = inject_new();
 	for (size_t i = 0; !rc && i < r->config.faults.n; i++)
-		rc = inject_add(r->faults, steal(r->config.faults.v[i]), NULL, err);
+		rc = add_fault(r, steal(r->config.faults.v[i]), err);
 	for (size_t i = 0; !rc && i < r->o->faults.n; i++)
 		rc = add_fault_text(r, r->o->faults.v[i], err);
 	return rc;

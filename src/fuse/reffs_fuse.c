@@ -107,7 +107,7 @@ static struct stat stat_of(const struct reffs_attr *a)
 	};
 }
 
-static bool is_open(const struct reffs_mount *m, uint64_t ino)
+bool reffs_is_open(const struct reffs_mount *m, uint64_t ino)
 {
 	for (size_t i = 0; i < m->open.n; i++)
 		if (m->open.v[i].ino == ino)
@@ -136,17 +136,20 @@ static void count_close(struct reffs_mount *m, uint64_t ino)
 	}
 }
 
-/* Ends a request that found or made `ino`: the kernel knows it from now on (S3). */
-static void reply_entry(fuse_req_t req, int rc, uint64_t ino, struct fuse_file_info *fi)
+/* Ends a request that found or made `ino` in `dir`: the kernel knows it from now on (S6). */
+static void reply_entry(fuse_req_t req, int rc, uint64_t dir, uint64_t ino,
+			struct fuse_file_info *fi)
 {
 	struct reffs_mount *m = mount_of(req);
-	struct fuse_entry_param e = { .ino = ino };
+	struct fuse_entry_param e = { .ino = ino, .attr_timeout = m->keep_s };
 	struct reffs_attr a;
 
 	if (!rc)
 		rc = vfs_getattr(m->r, ino, &a);
 	if (!rc)
 		vfs_pin(m->r, ino, 1);
+	if (kernel_may_keep_names(m, dir))
+		e.entry_timeout = m->keep_s;
 	mount_unlock(m);
 	if (rc) {
 		fuse_reply_err(req, -rc);
@@ -162,13 +165,23 @@ static void reply_entry(fuse_req_t req, int rc, uint64_t ino, struct fuse_file_i
 	mount_unlock(m);
 }
 
+/* There is no such name, and the kernel may remember that. */
+static void reply_missing(fuse_req_t req)
+{
+	struct reffs_mount *m = mount_of(req);
+
+	mount_unlock(m);
+	fuse_reply_entry(req, &(struct fuse_entry_param){ .entry_timeout = m->keep_s });
+}
+
 static void reply_result(fuse_req_t req, int64_t rc)
 {
 	mount_unlock(mount_of(req));
 	fuse_reply_err(req, (int)-min(rc, (int64_t)0));
 }
 
-static void reply_attr(fuse_req_t req, int rc, uint64_t ino)
+/* `forget`: not everybody may search it any more (S3). */
+static void reply_attr(fuse_req_t req, int rc, uint64_t ino, bool forget)
 {
 	struct reffs_mount *m = mount_of(req);
 	struct reffs_attr a;
@@ -176,25 +189,40 @@ static void reply_attr(fuse_req_t req, int rc, uint64_t ino)
 	if (!rc)
 		rc = vfs_getattr(m->r, ino, &a);
 	mount_unlock(m);
+	if (forget)
+		kernel_forget_names(m);
 	if (rc) {
 		fuse_reply_err(req, -rc);
 		return;
 	}
 	struct stat st = stat_of(&a);
-	fuse_reply_attr(req, &st, 0);
+	fuse_reply_attr(req, &st, m->keep_s);
+}
+
+/* Ends a request that may have changed attributes of which the kernel does not know (S1). */
+static void reply_forgetful(fuse_req_t req, int64_t rc, uint64_t ino)
+{
+	struct reffs_mount *m = mount_of(req);
+
+	mount_unlock(m);
+	if (!rc)
+		kernel_forget_attr(m, ino);
+	fuse_reply_err(req, (int)-min(rc, (int64_t)0));
+}
+
+/* Whether its mode may change when its content does. */
+static bool is_setid(struct reffs_mount *m, uint64_t ino)
+{
+	struct reffs_attr a;
+
+	return !vfs_getattr(m->r, ino, &a) && a.mode & (S_ISUID | S_ISGID);
 }
 
 /* ---- names ---- */
 
 static void on_init(void *data, struct fuse_conn_info *conn)
 {
-	(void)data;
-	/* Umask and set-id bits are ours to see to; data comes in plain memory. */
-	conn->want |= conn->capable & (FUSE_CAP_DONT_MASK | FUSE_CAP_HANDLE_KILLPRIV |
-				       FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_IOCTL_DIR);
-	conn->want &= ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
-				  FUSE_CAP_SPLICE_MOVE | FUSE_CAP_WRITEBACK_CACHE |
-				  FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO);
+	kernel_init(data, conn);
 }
 
 static void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -204,7 +232,10 @@ static void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	uint64_t ino = 0;
 	int rc = vfs_lookup(m->r, &c.cred, parent, name, &ino);
 
-	reply_entry(req, rc, ino, NULL);
+	if (rc == -ENOENT && kernel_may_keep_names(m, parent))
+		reply_missing(req);
+	else
+		reply_entry(req, rc, parent, ino, NULL);
 }
 
 static void on_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
@@ -235,7 +266,7 @@ static void on_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	uint64_t ino = 0;
 	int rc = vfs_mknod(m->r, &c.cred, parent, name, mode, rdev, &ino);
 
-	reply_entry(req, rc, ino, NULL);
+	reply_entry(req, rc, parent, ino, NULL);
 }
 
 static void on_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
@@ -245,7 +276,7 @@ static void on_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	uint64_t ino = 0;
 	int rc = vfs_mkdir(m->r, &c.cred, parent, name, mode, &ino);
 
-	reply_entry(req, rc, ino, NULL);
+	reply_entry(req, rc, parent, ino, NULL);
 }
 
 static void on_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
@@ -255,7 +286,7 @@ static void on_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, co
 	uint64_t ino = 0;
 	int rc = vfs_symlink(m->r, &c.cred, target, parent, name, &ino);
 
-	reply_entry(req, rc, ino, NULL);
+	reply_entry(req, rc, parent, ino, NULL);
 }
 
 static void on_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
@@ -264,7 +295,7 @@ static void on_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const cha
 	struct reffs_mount *m = begin(req, &c);
 	int rc = vfs_link(m->r, &c.cred, ino, parent, name);
 
-	reply_entry(req, rc, ino, NULL);
+	reply_entry(req, rc, parent, ino, NULL);
 }
 
 static void on_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -289,7 +320,14 @@ static void on_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 	struct caller c;
 	struct reffs_mount *m = begin(req, &c);
 
-	reply_result(req, vfs_rename(m->r, &c.cred, parent, name, to, new_name, flags));
+	int rc = vfs_rename(m->r, &c.cred, parent, name, to, new_name, flags);
+	/* The kernel moves what it keeps, also to where it may not (S3). */
+	bool forget = !rc && kernel_may_keep_names(m, parent) != kernel_may_keep_names(m, to);
+
+	mount_unlock(m);
+	if (forget)
+		kernel_forget_names(m);
+	fuse_reply_err(req, -rc);
 }
 
 static void on_readlink(fuse_req_t req, fuse_ino_t ino)
@@ -315,24 +353,25 @@ static void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 
 	(void)fi;
 	begin(req, &c);
-	reply_attr(req, 0, ino);
+	reply_attr(req, 0, ino, false);
 }
 
 /*
- * Some versions of libfuse do not tell the kernel that set-id bits are ours to see to. Then it sets
- * a mode without them in the name of whoever writes, which the owner alone may do; but who may
- * write, or has it open, may cause it. With a new size or owner the call itself sees to it.
+ * Old kernels cannot be told that set-id bits are ours to see to. They set a mode without them in
+ * the name of whoever writes, which the owner alone may do; but who may write, or has it open, may
+ * cause it. With a new size or owner the call itself sees to it.
  */
 static bool drops_setid(struct reffs_mount *m, const struct reffs_cred *c, uint64_t ino,
 			const struct vfs_setattr *a)
 {
 	struct reffs_attr old;
 
-	if (a->set != VFS_SET_MODE || vfs_getattr(m->r, ino, &old) || c->uid == old.uid)
+	if (m->setid_ours || a->set != VFS_SET_MODE || vfs_getattr(m->r, ino, &old) ||
+	    c->uid == old.uid)
 		return false;
 	uint32_t gone = old.mode & ~a->mode;
 	return gone && !(gone & ~(uint32_t)(S_ISUID | S_ISGID)) && !(a->mode & ~old.mode) &&
-	       (is_open(m, ino) || !vfs_access(m->r, c, ino, W_OK));
+	       (reffs_is_open(m, ino) || !vfs_access(m->r, c, ino, W_OK));
 }
 
 static void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
@@ -373,7 +412,10 @@ static void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_s
 	const struct reffs_cred *who = drops_setid(m, &c.cred, ino, &a) ? &reffs_root : &c.cred;
 	if (fi)
 		a.set |= VFS_SET_OPEN;
-	reply_attr(req, vfs_setattr(m->r, who, ino, &a), ino);
+	bool kept = kernel_may_keep_names(m, ino);
+	int rc = vfs_setattr(m->r, who, ino, &a);
+	bool forget = kept && !kernel_may_keep_names(m, ino);
+	reply_attr(req, rc, ino, forget);
 }
 
 static void on_access(fuse_req_t req, fuse_ino_t ino, int mask)
@@ -406,13 +448,30 @@ static void on_statfs(fuse_req_t req, fuse_ino_t ino)
 			       });
 }
 
+/* An access control list is an attribute, too: with it the mode changes, and who may search (S3).
+ */
+static void reply_xattr(fuse_req_t req, int rc, uint64_t ino, bool kept)
+{
+	struct reffs_mount *m = mount_of(req);
+	bool forget = kept && !kernel_may_keep_names(m, ino);
+
+	mount_unlock(m);
+	if (forget)
+		kernel_forget_names(m);
+	if (!rc)
+		kernel_forget_attr(m, ino);
+	fuse_reply_err(req, -rc);
+}
+
 static void on_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
 			size_t len, int flags)
 {
 	struct caller c;
 	struct reffs_mount *m = begin(req, &c);
 
-	reply_result(req, vfs_setxattr(m->r, &c.cred, ino, name, value, len, flags));
+	bool kept = kernel_may_keep_names(m, ino);
+	int rc = vfs_setxattr(m->r, &c.cred, ino, name, value, len, flags);
+	reply_xattr(req, rc, ino, kept);
 }
 
 static void on_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
@@ -420,7 +479,8 @@ static void on_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 	struct caller c;
 	struct reffs_mount *m = begin(req, &c);
 
-	reply_result(req, vfs_removexattr(m->r, &c.cred, ino, name));
+	bool kept = kernel_may_keep_names(m, ino);
+	reply_xattr(req, vfs_removexattr(m->r, &c.cred, ino, name), ino, kept);
 }
 
 /* The length if nothing more was asked for, -ERANGE if there is more than asked for. */
@@ -478,18 +538,21 @@ static void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	if (!rc)
 		count_open(m, ino);
 	fi->direct_io = m->direct;
-	reply_entry(req, rc, ino, fi);
+	reply_entry(req, rc, parent, ino, fi);
 }
 
 static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct caller c;
 	struct reffs_mount *m = begin(req, &c);
+	bool changed = fi->flags & O_TRUNC && is_setid(m, ino);
 	int rc = vfs_open(m->r, &c.cred, ino, fi->flags & ~O_DIRECT);
 
 	if (!rc)
 		count_open(m, ino);
 	mount_unlock(m);
+	if (changed)
+		kernel_forget_attr(m, ino);
 	fi->direct_io = m->direct;
 	if (rc)
 		fuse_reply_err(req, -rc);
@@ -531,13 +594,19 @@ static void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 		     struct fuse_file_info *fi)
 {
 	struct caller c;
+	int flags = fi->writepage ? 0 : fi->flags & O_APPEND;
+	struct vfs_pages *pages = flags & O_APPEND ? NULL
+						   : vfs_pages_new(data, (uint64_t)off, size);
 	struct reffs_mount *m = begin(req, &c);
 	/* Pages that are written back are nobody's, and go where they are. */
 	const struct reffs_cred *who = fi->writepage ? &reffs_root : &c.cred;
-	int flags = fi->writepage ? 0 : fi->flags & O_APPEND;
-	int64_t n = vfs_write(m->r, who, ino, data, (uint64_t)off, size, flags);
+	bool changed = is_setid(m, ino);
+	int64_t n = vfs_write_pages(m->r, who, ino, data, pages, (uint64_t)off, size, flags);
 
 	mount_unlock(m);
+	vfs_pages_free(pages);
+	if (changed)
+		kernel_forget_attr(m, ino);
 	if (n < 0)
 		fuse_reply_err(req, (int)-n);
 	else
@@ -551,7 +620,8 @@ static void on_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, of
 	struct reffs_mount *m = begin(req, &c);
 
 	(void)fi;
-	reply_result(req, vfs_fallocate(m->r, &c.cred, ino, mode, (uint64_t)off, (uint64_t)len));
+	reply_forgetful(req, vfs_fallocate(m->r, &c.cred, ino, mode, (uint64_t)off, (uint64_t)len),
+			ino);
 }
 
 static void on_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence,
@@ -579,47 +649,59 @@ static void on_copy(fuse_req_t req, fuse_ino_t from, off_t from_off, struct fuse
 
 	(void)fi, (void)to_fi, (void)flags;
 	mount_unlock(m);
+	kernel_forget_attr(m, to);
 	if (n < 0)
 		fuse_reply_err(req, (int)-n);
 	else
 		fuse_reply_write(req, (size_t)n);
 }
 
-/* Everything is as safe as it gets. */
-static void on_sync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
-{
-	(void)ino, (void)datasync, (void)fi;
-	fuse_reply_err(req, 0);
-}
-
 /* ---- directories ---- */
 
-static struct vfs_dir *dir_of(const struct fuse_file_info *fi)
+static struct listing *listing_of(const struct fuse_file_info *fi)
 {
-	return (struct vfs_dir *)(uintptr_t)fi->fh;
+	return (struct listing *)(uintptr_t)fi->fh;
+}
+
+static void listing_end(struct reffs_mount *m, struct listing *l)
+{
+	struct listing **at;
+
+	mount_lock(m);
+	vfs_dir_release(&l->dir); /* what it kept is shared */
+	for (at = &m->listings; *at != l; at = &(*at)->next)
+		;
+	*at = l->next;
+	mount_unlock(m);
+	free(l);
 }
 
 static void on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
+	struct listing *l = NULL;
 	struct caller c;
 	struct reffs_mount *m = begin(req, &c);
 	int rc = vfs_open(m->r, &c.cred, ino, fi->flags & ~O_DIRECT);
 
-	mount_unlock(m);
-	if (rc) {
-		fuse_reply_err(req, -rc);
-		return;
+	if (!rc) {
+		l = xcalloc(1, sizeof(*l));
+		*l = (struct listing){ .next = m->listings, .ino = ino };
+		m->listings = l;
 	}
-	struct vfs_dir *d = xcalloc(1, sizeof(*d));
-	fi->fh = (uintptr_t)d;
-	if (fuse_reply_open(req, fi))
-		free(d); /* nobody is there to close it */
+	mount_unlock(m);
+	fi->fh = (uintptr_t)l;
+	if (rc)
+		fuse_reply_err(req, -rc);
+	else if (fuse_reply_open(req, fi))
+		listing_end(m, l); /* nobody is there to close it */
 }
 
 struct filling {
 	fuse_req_t req;
 	char *buf;
 	size_t size, used;
+	double keep_s;			/* of a listing with attributes: for names */
+	struct vec_of(uint64_t) pinned; /* by it */
 };
 
 static int fill_entry(void *ctx, const struct vfs_dirent *e)
@@ -635,14 +717,43 @@ static int fill_entry(void *ctx, const struct vfs_dirent *e)
 	return 0;
 }
 
+/* What has no number is a mere name to the kernel. */
+static int fill_entry_plus(void *ctx, const struct vfs_dirent *e)
+{
+	struct filling *f = ctx;
+	struct reffs_mount *m = mount_of(f->req);
+	struct fuse_entry_param p = {
+		.attr = { .st_ino = e->ino, .st_mode = type_mode(e->type) },
+		.attr_timeout = m->keep_s,
+		.entry_timeout = f->keep_s,
+	};
+	struct reffs_attr a;
+
+	if (f->keep_s && !streq(e->name, ".") && !streq(e->name, "..") &&
+	    !vfs_getattr(m->r, e->ino, &a)) {
+		p.ino = e->ino;
+		p.attr = stat_of(&a);
+	}
+	size_t n = fuse_add_direntry_plus(f->req, f->buf + f->used, f->size - f->used, e->name, &p,
+					  (off_t)e->cookie);
+	if (n > f->size - f->used)
+		return 1;
+	f->used += n;
+	if (p.ino) {
+		vfs_pin(m->r, p.ino, 1);
+		vec_push(&f->pinned, p.ino);
+	}
+	return 0;
+}
+
 static void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		       struct fuse_file_info *fi)
 {
 	auto_free char *buf = xmalloc(max(size, (size_t)1));
-	struct filling f = { req, buf, size, 0 };
+	struct filling f = { .req = req, .buf = buf, .size = size };
 	struct caller c;
 	struct reffs_mount *m = begin(req, &c);
-	int rc = vfs_readdir(m->r, ino, dir_of(fi), (uint64_t)off, fill_entry, &f);
+	int rc = vfs_readdir(m->r, ino, &listing_of(fi)->dir, (uint64_t)off, fill_entry, &f);
 
 	mount_unlock(m);
 	if (rc)
@@ -651,15 +762,32 @@ static void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		fuse_reply_buf(req, buf, f.used);
 }
 
+static void on_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+			   struct fuse_file_info *fi)
+{
+	auto_free char *buf = xmalloc(max(size, (size_t)1));
+	struct filling f = { .req = req, .buf = buf, .size = size };
+	struct listing *l = listing_of(fi);
+	struct caller c;
+	struct reffs_mount *m = begin(req, &c);
+
+	f.keep_s = kernel_may_keep_names(m, ino) ? m->keep_s : 0;
+	int rc = vfs_readdir(m->r, ino, &l->dir, (uint64_t)off, fill_entry_plus, &f);
+	l->plus |= f.pinned.n > 0;
+	mount_unlock(m);
+	if (rc ? fuse_reply_err(req, -rc) : fuse_reply_buf(req, buf, f.used)) {
+		mount_lock(m); /* it was interrupted, and the kernel knows nothing */
+		for (size_t i = 0; i < f.pinned.n; i++)
+			vfs_unpin(m->r, f.pinned.v[i], 1);
+		mount_unlock(m);
+	}
+	vec_release(&f.pinned);
+}
+
 static void on_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct reffs_mount *m = mount_of(req);
-
 	(void)ino;
-	mount_lock(m); /* what it kept is shared */
-	vfs_dir_release(dir_of(fi));
-	mount_unlock(m);
-	free(dir_of(fi));
+	listing_end(mount_of(req), listing_of(fi));
 	fuse_reply_err(req, 0);
 }
 
@@ -682,11 +810,10 @@ const struct fuse_lowlevel_ops reffs_operations = {
 	.read = on_read,
 	.write = on_write,
 	.release = on_release,
-	.fsync = on_sync,
 	.opendir = on_opendir,
 	.readdir = on_readdir,
 	.releasedir = on_releasedir,
-	.fsyncdir = on_sync,
+	.readdirplus = on_readdirplus,
 	.statfs = on_statfs,
 	.setxattr = on_setxattr,
 	.getxattr = on_getxattr,

@@ -35,31 +35,63 @@ static int save(struct reffs_mount *m, const struct outage_reffs_key *k)
 	return 0;
 }
 
-/* S2. They may be closed meanwhile; then the kernel says so, and there is nothing to drop. */
-static void drop_pages(struct reffs_mount *m, const struct open_file *v, size_t n)
+/* What the kernel has to forget, or to be done with. */
+struct stale {
+	struct reffs_mount *m;
+	struct vec_of(uint64_t) inodes, files, listings;
+};
+
+static void note_stale(void *ctx, uint64_t ino)
 {
-	for (size_t i = 0; i < n; i++)
-		fuse_lowlevel_notify_inval_inode(m->se, v[i].ino, 0, 0);
+	struct stale *s = ctx;
+
+	if (reffs_is_open(s->m, ino))
+		vec_push(&s->files, ino);
+	else
+		vec_push(&s->inodes, ino);
+}
+
+static void note_listings(struct stale *s)
+{
+	for (struct listing *l = s->m->listings; l; l = l->next) {
+		if (l->plus)
+			vec_push(&s->listings, l->ino);
+		l->plus = false;
+	}
+}
+
+/* S2, S4, S5. */
+static void forget(struct stale *s)
+{
+	struct reffs_mount *m = s->m;
+
+	for (size_t i = 0; i < s->listings.n; i++)
+		kernel_await_listing(m, s->listings.v[i]);
+	kernel_forget_names(m);
+	for (size_t i = 0; i < s->inodes.n; i++)
+		kernel_forget_attr(m, s->inodes.v[i]);
+	for (size_t i = 0; i < s->files.n; i++)
+		kernel_forget_file(m, s->files.v[i]);
 }
 
 static int restore(struct reffs_mount *m, const struct outage_reffs_key *k)
 {
-	auto_free struct open_file *open = NULL;
-	size_t n = 0;
+	struct stale stale = { .m = m };
 
 	mount_lock(m);
 	struct reffs_state *s = reffs_pool_get(&m->pool, k->key);
 	if (s) {
-		reffs_restore(m->r, s);
+		vfs_restore(m->r, s, note_stale, &stale);
 		if (!(k->flags & OUTAGE_REFFS_KEEP))
 			reffs_pool_drop(&m->pool, k->key);
-		n = m->direct ? 0 : m->open.n;
-		open = xmalloc(max(n, (size_t)1) * sizeof(*open));
-		if (n)
-			memcpy(open, m->open.v, n * sizeof(*open));
+		note_listings(&stale);
 	}
 	mount_unlock(m);
-	drop_pages(m, open, n);
+	if (s)
+		forget(&stale);
+	vec_release(&stale.inodes);
+	vec_release(&stale.files);
+	vec_release(&stale.listings);
 	return s ? 0 : -ENOENT;
 }
 

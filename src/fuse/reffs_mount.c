@@ -11,21 +11,8 @@
 #include "base/log.h"
 #include "fuse/reffs_server.h"
 
-enum { IDLE_THREADS = 4 };
-
-/* What libfuse has to say goes with the sentence that we say. */
-static char last_words[256];
-
-static void keep_words(enum fuse_log_level level, const char *fmt, va_list ap)
-{
-	(void)level;
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	vsnprintf(last_words, sizeof(last_words), fmt, ap);
-#pragma GCC diagnostic pop
-	last_words[strcspn(last_words, "\n")] = '\0';
-	log_debug("libfuse: %s", last_words);
-}
+/* A thread that ends when it is idle is soon missed, and expensive to start. */
+enum { IDLE_THREADS = 10 };
 
 /* Of a mount, the kernel leaves this one to us. */
 static int protected_hardlinks(void)
@@ -62,23 +49,10 @@ static int mount_session(struct reffs_mount *m, const char *dir, bool allow_othe
 	char name[] = "fsname=reffs,subtype=outage,auto_unmount";
 	char *argv[] = { program, option, name, option, other, NULL };
 	struct fuse_args args = FUSE_ARGS_INIT(allow_other ? 5 : 3, argv);
+	int rc = session_open(&m->session, &args, &reffs_operations, dir, err);
 
-	fuse_set_log_func(keep_words);
-	m->se = fuse_session_new(&args, &reffs_operations, sizeof(reffs_operations), m);
 	fuse_opt_free_args(&args);
-	if (!m->se)
-		return err_set(err, -ENOMEM, "cannot start a FUSE session: %s", last_words);
-	/* Before there is anything to unmount. */
-	if (fuse_set_signal_handlers(m->se))
-		return err_set(err, -EIO, "cannot catch signals: %s", last_words);
-	m->signals = true;
-	if (fuse_session_mount(m->se, dir))
-		return err_set(err, -EIO,
-			       "cannot mount on %s: %s; is /dev/fuse there, and fusermount3 "
-			       "(package fuse3)?",
-			       dir, *last_words ? last_words : "fusermount3 says no");
-	m->mounted = true;
-	return 0;
+	return rc;
 }
 
 int reffs_mount_new(const char *dir, const struct reffs_mount_opts *opts, struct reffs_mount **out,
@@ -95,6 +69,7 @@ int reffs_mount_new(const char *dir, const struct reffs_mount_opts *opts, struct
 		return err_set(err, -ENOTDIR, "cannot mount on %s: it is no directory", dir);
 	m = xcalloc(1, sizeof(*m));
 	m->direct = opts->direct;
+	m->allow_other = opts->allow_other;
 	m->owner = geteuid();
 	pthread_mutex_init(&m->lock, NULL);
 	fs.protect_hardlinks = protected_hardlinks();
@@ -114,7 +89,7 @@ int reffs_mount_detach(struct reffs_mount *m, struct err *err)
 {
 	(void)m;
 	if (fuse_daemonize(0) < 0)
-		return err_set(err, -EIO, "cannot go into the background: %s", last_words);
+		return err_set(err, -EIO, "cannot go into the background: %s", session_words());
 	return 0;
 }
 
@@ -135,7 +110,7 @@ int reffs_mount_serve(struct reffs_mount *m, struct err *err)
 	if (!config)
 		return err_set(err, -ENOMEM, "out of memory");
 	fuse_loop_cfg_set_idle_threads(config, IDLE_THREADS);
-	rc = fuse_session_loop_mt(m->se, config);
+	rc = fuse_session_loop_mt(m->session.se, config);
 	ignore_signals();
 	fuse_loop_cfg_destroy(config);
 	/* The number of a signal is a good end, too. */
@@ -146,12 +121,14 @@ void reffs_mount_free(struct reffs_mount *m)
 {
 	if (!m)
 		return;
-	if (m->signals)
-		fuse_remove_signal_handlers(m->se);
-	if (m->mounted)
-		fuse_session_unmount(m->se);
-	if (m->se)
-		fuse_session_destroy(m->se);
+	session_close(&m->session);
+	while (m->listings) { /* the kernel closes nothing when it is unmounted by force */
+		struct listing *l = m->listings;
+
+		m->listings = l->next;
+		vfs_dir_release(&l->dir);
+		free(l);
+	}
 	reffs_free(m->r);
 	reffs_pool_release(&m->pool);
 	vec_release(&m->open);

@@ -6,38 +6,52 @@
  * not while it answers, tells the kernel to forget something, or touches a file of its own: each of
  * these can wait for another request.
  *
- * S1: the kernel keeps no names and no attributes (their time is up at once), so a restore has to
- *     tell it nothing about them. Who may search a directory is asked at each lookup.
- * S2: pages are kept only while a file is open (without FOPEN_KEEP_CACHE each open drops them), so
- *     a restore makes the kernel drop those of open files, and of no others.
- * S3: an inode is pinned as often as the kernel looked it up and did not forget it.
+ * S1: the kernel keeps names, names that are not there, and attributes for a second. All that
+ * changes them comes from the kernel, which knows; but for what a restore changes, and what one
+ * call does to the mode of a file besides. These make it forget. S2: names are forgotten all at
+ * once, by counting up the kernel's epoch: it is cheap, and names that are on their way are of the
+ * old epoch, too. A kernel without epochs (before 6.16) keeps neither names nor attributes: their
+ * time is up at once. S3: names are kept only in directories that all who can get here may search,
+ * because nobody asks us any more. When that changes, names are forgotten. S4: attributes and pages
+ * are forgotten by inode: a restore tells of each that the kernel knows and that is another one
+ * than before. Pages are kept only while a file is open (without FOPEN_KEEP_CACHE each open drops
+ * them). S5: a listing that carries attributes makes names when it arrives, whatever the epoch. So
+ * before it is counted up, listings that were answered have to be over. S6: an inode is pinned as
+ * often as the kernel looked it up and did not forget it.
  */
 #ifndef FUSE_REFFS_SERVER_H
 #define FUSE_REFFS_SERVER_H
 
-#define FUSE_USE_VERSION 312
-
-#include <fuse3/fuse_lowlevel.h>
 #include <pthread.h>
 
 #include "base/vec.h"
 #include "fs/pool.h"
 #include "fs/vfs.h"
+#include "fuse/session.h"
 
 struct open_file {
 	uint64_t ino, n;
 };
 
+/* An open directory. */
+struct listing {
+	struct listing *next;
+	uint64_t ino;
+	bool plus; /* carried attributes since the last restore (S5) */
+	struct vfs_dir dir;
+};
+
 struct reffs_mount {
+	struct session session; /* first */
 	struct reffs *r;
 	struct reffs_pool pool;
-	struct vec_of(struct open_file) open; /* regular files (S2) */
+	struct vec_of(struct open_file) open; /* regular files */
+	struct listing *listings;
 	pthread_mutex_t lock;
 	uid_t owner;
-	bool direct;
-
-	struct fuse_session *se;
-	bool mounted, signals;
+	bool direct, allow_other;
+	double keep_s;	 /* how long the kernel keeps names and attributes; 0: not at all */
+	bool setid_ours; /* the kernel knows that set-id bits are ours to see to */
 };
 
 static inline struct reffs_mount *mount_of(fuse_req_t req)
@@ -52,6 +66,21 @@ void mount_unlock(struct reffs_mount *m);
 /* ---- reffs_fuse.c ---- */
 
 extern const struct fuse_lowlevel_ops reffs_operations;
+/* Whether it is a regular file that is open or mapped. */
+bool reffs_is_open(const struct reffs_mount *m, uint64_t ino);
+
+/* ---- reffs_kernel.c: the first needs the lock, the others must not have it ---- */
+
+/* S3 */
+bool kernel_may_keep_names(struct reffs_mount *m, uint64_t dir);
+void kernel_forget_names(struct reffs_mount *m);
+void kernel_forget_attr(struct reffs_mount *m, uint64_t ino);
+/* Attributes and pages of a regular file. */
+void kernel_forget_file(struct reffs_mount *m, uint64_t ino);
+/* Returns when nobody is busy with a listing that was answered before. */
+void kernel_await_listing(struct reffs_mount *m, uint64_t dir);
+/* What is agreed on with the kernel; before it has asked anything, and when it asks. */
+void kernel_init(struct reffs_mount *m, struct fuse_conn_info *conn);
 
 /* ---- reffs_ioctl.c ---- */
 

@@ -39,11 +39,11 @@ enum setting_kind {
 struct setting {
 	const char *name;
 	enum setting_kind kind;
-	size_t where; /* in inject_config; in reader, if it is not there */
-	bool in_reader;
+	bool in_reader; /* else in inject_config */
+	size_t where;
 };
 
-#define IN_CONFIG(member) offsetof(struct inject_config, member), false
+#define IN_CONFIG(member) false, offsetof(struct inject_config, member)
 
 static const struct setting faults_settings[] = {
 	{ "fifo_path", SET_TEXT, IN_CONFIG(fifo) },
@@ -58,7 +58,7 @@ static const struct setting cache_settings[] = {
 
 static const struct setting simple_settings[] = {
 	{ "custom_size", SET_SIZE, IN_CONFIG(cache_bytes) },
-	{ "blocks_per_page", SET_COUNT, offsetof(struct reader, page_blocks), true },
+	{ "blocks_per_page", SET_COUNT, true, offsetof(struct reader, page_blocks) },
 	{ 0 },
 };
 
@@ -72,7 +72,7 @@ static const struct setting manual_settings[] = {
 static const struct setting filesystem_settings[] = {
 	{ "log_all_operations", SET_BOOL, IN_CONFIG(log_all) },
 	{ "logfile", SET_TEXT, IN_CONFIG(logfile) },
-	{ "sync_after_rename", SET_OLD, 0, false },
+	{ "sync_after_rename", SET_OLD, false, 0 },
 	{ 0 },
 };
 

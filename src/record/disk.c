@@ -278,21 +278,41 @@ static int open_exclusive(const char *path)
 	}
 }
 
-int disk_load(struct disk *d, const struct image *img, struct err *err)
+/* Shuts out whoever might use the device, and drops what it has read of it before. */
+static int claim_device(struct disk *d, int *dev, struct err *err)
 {
 	int r = fault_point("disk.load");
+
+	if (d->ops->claim)
+		return r ? err_set(err, r, "cannot change what %s holds", d->loop.path)
+			 : d->ops->claim(d, err);
+	*dev = r ? -1 : open_exclusive(d->loop.path);
+	if (*dev < 0)
+		return err_set(err, r ? r : -errno, "cannot change what %s holds: %m",
+			       d->loop.path);
+	return 0;
+}
+
+static int drop_cache(const struct disk *d, int dev, struct err *err)
+{
+	if (dev >= 0 && ioctl(dev, BLKFLSBUF, 0) < 0)
+		return err_set(err, -errno, "cannot drop the cache of %s: %m", d->loop.path);
+	return 0;
+}
+
+int disk_load(struct disk *d, const struct image *img, struct err *err)
+{
+	auto_fd dev = -1;
 
 	assert(!d->recording);
 	if (img->size != d->size)
 		return err_set(err, -EINVAL, "an image of %llu bytes does not fit a disk of %llu",
 			       (unsigned long long)img->size, (unsigned long long)d->size);
-	auto_fd dev = r ? -1 : open_exclusive(d->loop.path);
-	if (dev < 0)
-		return err_set(err, r ? r : -errno, "cannot change what %s holds: %m",
-			       d->loop.path);
-	if (ioctl(dev, BLKFLSBUF, 0) < 0)
-		return err_set(err, -errno, "cannot drop the cache of %s: %m", d->loop.path);
-	r = d->ops->settle(d, err);
+	int r = claim_device(d, &dev, err);
+	if (!r)
+		r = drop_cache(d, dev, err);
+	if (!r)
+		r = d->ops->settle(d, err);
 	if (r)
 		return r;
 	if (d->unknown)
@@ -300,9 +320,7 @@ int disk_load(struct disk *d, const struct image *img, struct err *err)
 	write_over(d, img);
 	image_diff(&d->image, img, load_page, d);
 	image_restore(&d->image, img);
-	if (ioctl(dev, BLKFLSBUF, 0) < 0)
-		return err_set(err, -errno, "cannot drop the cache of %s: %m", d->loop.path);
-	return 0;
+	return drop_cache(d, dev, err);
 }
 
 /* ---- recording ---- */

@@ -13,5 +13,7 @@ void disk_bpf_set_ring(uint32_t bytes);
 /* Doubles it, if something did not fit since the last time; false if not, or if it is as large as
  * it gets. */
 bool disk_bpf_grow_ring(void);
+/* For tests: the next `n` ends of writes are not seen, as it happens now and then by itself. */
+void disk_bpf_miss_ends(unsigned n);
 
 #endif

@@ -22,6 +22,11 @@ struct disk_ops {
 	int (*open)(uint64_t size, struct disk **out, struct err *err);
 	void (*close)(struct disk *d);
 	/*
+	 * Whether the content may be changed now; -EBUSY. NULL: there is a device, and who can open
+	 * it for himself may.
+	 */
+	int (*claim)(struct disk *d, struct err *err);
+	/*
 	 * Tells with disk_changed() or disk_unknown() what was written, while nothing was being
 	 * recorded, since the last call.
 	 */

@@ -27,9 +27,15 @@ static void put_server(const char *command, struct strbuf *out)
 	}
 }
 
+/* What was found in a guest is shown on whatever kernel the script is run on. */
+static const char *spec_of(const struct view *v)
+{
+	return v->c.target + (strncmp(v->c.target, "uml:", 4) == 0 ? 4 : 0);
+}
+
 static void put_mount(const struct view *v, struct strbuf *out)
 {
-	const char *spec = v->c.target;
+	const char *spec = spec_of(v);
 	size_t n = strcspn(spec, ",:");
 	auto_free char *type = xmemdupz(spec, n);
 
@@ -268,7 +274,7 @@ static const char *fsck_of(const struct view *v)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(checkers); i++)
-		if (!strncmp(v->c.target, checkers[i].type, strlen(checkers[i].type)))
+		if (!strncmp(spec_of(v), checkers[i].type, strlen(checkers[i].type)))
 			return checkers[i].command;
 	return v->c.fsck ? v->c.fsck : "(exit 2)";
 }

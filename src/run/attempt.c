@@ -38,7 +38,7 @@ static int look(struct run *r, const struct promises *p, struct attempt *a, stru
 	struct event walked = { .kind = EV_TEXT,
 				.data = (const unsigned char *)ATTEMPT_WALKED,
 				.len = strlen(ATTEMPT_WALKED) };
-	int rc = tree_walk(r->target.root, &r->tree_opts, a->seen, err);
+	int rc = target_walk(&r->target, &r->tree_opts, a->seen, err);
 
 	if (!rc)
 		rc = disk_mark(r->target.disk, &walked, err);
@@ -83,7 +83,10 @@ static int fsck_recovered(struct run *r, struct attempt *a, struct err *err)
 	return rc;
 }
 
-/* Recovers, mounts, looks at and uses what is on the disk; nothing is mounted afterwards. */
+/*
+ * Recovers, mounts, looks at and uses what is on the disk; nothing is mounted afterwards. Where the
+ * system under test dies of it, what its kernel said last is the finding.
+ */
 static int recover(struct run *r, const struct promises *p, struct attempt *a, struct err *err)
 {
 	struct target *t = &r->target;
@@ -106,7 +109,7 @@ static int recover(struct run *r, const struct promises *p, struct attempt *a, s
 	if (!rc && r->opts.fsck)
 		rc = fsck_recovered(r, a, err);
 	if (!rc)
-		rc = check_usable(t->root, a->seen, &a->findings, err);
+		rc = target_usable(t, a->seen, &a->findings, err);
 	int unmounted = t->mounted ? target_umount(t, false, &later) : 0;
 	if (unmounted && rc >= 0) {
 		*err = later;

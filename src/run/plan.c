@@ -2,7 +2,6 @@
 #include "run/plan.h"
 
 #include <errno.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,6 +30,8 @@ static const struct key {
 	{ KEY("recorder", TEXT, recorder), 0 },
 	{ KEY("mkfs", TEXT, mkfs), 0 },
 	{ KEY("recover", TEXT, recover), 0 },
+	{ KEY("guest-kernel", TEXT, guest_kernel), 0 },
+	{ KEY("guest-modules", TEXT, guest_modules), 0 },
 	{ KEY("size", SIZE, size), 0 },
 	{ KEY("crash", MODES, modes), 0 },
 	{ KEY("max-subset", COUNT, max_subset), 0 },
@@ -228,7 +229,6 @@ static char *now(void)
 int plan_complete(struct plan *p, struct err *err)
 {
 	const struct target_ops *target = target_find(p->target, err);
-	struct utsname u;
 
 	if (!target)
 		return -EINVAL;
@@ -246,8 +246,16 @@ int plan_complete(struct plan *p, struct err *err)
 			       target->name);
 	if (!p->budget && p->modes & (RUN_REORDER | RUN_TORN | RUN_RECOVERY))
 		p->budget = 200;
-	if (!p->kernel)
-		p->kernel = xstrdup(uname(&u) ? "unknown" : u.release);
+	if ((p->guest_kernel || p->guest_modules) && !target->far)
+		return err_set(err, -EINVAL,
+			       "--kernel and --modules are for uml: targets; %s is of this "
+			       "machine's kernel",
+			       target->name);
+	if (!p->kernel) {
+		struct target_opts opts = { .spec = p->target, .kernel = p->guest_kernel };
+
+		p->kernel = target_kernel(&opts);
+	}
 	if (!p->started)
 		p->started = now();
 	return 0;
@@ -268,7 +276,9 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 			    .recorder = p->recorder,
 			    .mkfs_args = p->mkfs,
 			    .recover = p->recover,
-			    .size = p->size },
+			    .size = p->size,
+			    .kernel = p->guest_kernel,
+			    .modules = p->guest_modules },
 		.guarantee = guarantee_find(p->guarantee),
 		.modes = (unsigned)p->modes,
 		.max_subset = (uint32_t)min(p->max_subset, (uint64_t)UINT32_MAX),
@@ -463,7 +473,7 @@ int plan_trust(const struct plan *p, const char *run, bool trust, struct err *er
 {
 	auto_free char *file = xasprintf("%s/run", run);
 
-	return trust || p->ours
-		       ? 0
-		       : plan_check_commands(file, p->target, p->mkfs, p->recover, NULL, err);
+	return trust || p->ours ? 0
+				: plan_check_commands(file, p->target, p->mkfs, p->recover,
+						      p->guest_kernel, err);
 }

@@ -91,13 +91,12 @@ static uint64_t blocks_asked(const struct workload *w, size_t last, uint64_t siz
 static int note_blocks(struct run *r, const struct workload *w, size_t i, struct err *err)
 {
 	const struct op *op = &w->ops.v[i];
-	struct stat st;
+	struct target_stat st = { 0 };
+	int rc = counts_blocks(op) ? target_stat(&r->target, op->args[0].text, &st, err) : 0;
 
-	if (!counts_blocks(op) ||
-	    fstatat(r->target.root, op->args[0].text, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    !S_ISREG(st.st_mode))
-		return 0;
-	uint64_t blocks = min((uint64_t)st.st_blocks, blocks_asked(w, i, (uint64_t)st.st_size));
+	if (rc || !counts_blocks(op) || !st.is_file)
+		return rc;
+	uint64_t blocks = min(st.blocks, blocks_asked(w, i, st.size));
 	auto_free char *text = xasprintf(BLOCKS_MARK "%llu", (unsigned long long)blocks);
 	add_blocks(r, w, i, blocks);
 	return mark(r, EV_TEXT, 0, 0, text, err);
@@ -116,17 +115,19 @@ void recorded_blocks(struct run *r, const struct workload *w, const struct event
 		add_blocks(r, w, ended - 1, blocks);
 }
 
-static int run_op(struct run *r, struct exec *x, const struct workload *w, size_t i,
-		  struct findings *live, struct err *err)
+static int run_op(struct run *r, const struct workload *w, size_t i, struct findings *live,
+		  struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
+	int64_t result;
 
 	op_print(&w->ops.v[i], &text);
 	run_phase(r, "running", strbuf_str(&text));
 	int rc = mark(r, EV_OP_BEGIN, i, 0, strbuf_str(&text), err);
+	if (!rc)
+		rc = target_op(&r->target, i, &result, err);
 	if (rc)
 		return rc;
-	int64_t result = exec_op(x, i);
 	if (result < 0)
 		log_info("operation %zu, %s: %s", i, strbuf_str(&text), strerror((int)-result));
 	rc = mark(r, EV_OP_END, i, result, NULL, err);
@@ -134,7 +135,7 @@ static int run_op(struct run *r, struct exec *x, const struct workload *w, size_
 		rc = mark(r, EV_PERSIST, i, 0, NULL, err);
 	if (rc)
 		return rc;
-	if (r->target.root < 0)
+	if (!target_is_mounted(&r->target))
 		return err_set(err, -EIO, "the file system could not be mounted again");
 	op_history_op(&r->history, i, result, live);
 	if (result >= 0 && workload_persists(w, i))
@@ -146,15 +147,14 @@ static int run_mounted(struct run *r, const struct workload *w, struct findings 
 		       struct err *err)
 {
 	struct exec_env env = { .ctx = r, .remount = remount, .drop_caches = drop_caches };
-	struct exec x;
-	int rc = 0;
+	int rc = target_begin(&r->target, w, &env, err);
 
-	exec_init(&x, r->target.root, w, &env);
 	for (size_t i = 0; i < w->ops.n && !rc; i++)
-		rc = run_op(r, &x, w, i, live, err);
-	exec_release(&x);
+		rc = run_op(r, w, i, live, err);
+	int ended = target_end(&r->target, err);
+	rc = rc ? rc : ended;
 	if (!rc)
-		rc = tree_walk(r->target.root, &r->tree_opts, &r->seen, err);
+		rc = target_walk(&r->target, &r->tree_opts, &r->seen, err);
 	if (!rc)
 		check_live(vec_last(&r->history.states), &r->seen, &r->tree_opts, live);
 	return rc;
@@ -182,7 +182,7 @@ int record_workload(struct run *r, const struct workload *w, struct findings *li
 		rc = run_mounted(r, w, live, err);
 	/* Whatever happened, the disk must be free again. */
 	run_phase(r, "unmounting after the workload", "");
-	if (t->root >= 0) {
+	if (target_is_mounted(t)) {
 		int unmounted = target_umount(t, false, &later);
 		rc = rc ? rc : unmounted;
 	}

@@ -2,6 +2,7 @@
 #include "run/replay.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "core/trace_file.h"
 #include "run/plan.h"
@@ -27,7 +28,14 @@ static unsigned guess_modes(const struct stored_case *c)
 int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *err)
 {
 	const struct guarantee *g = guarantee_find(c->guarantee);
+	auto_free char *start = xasprintf("%s/start.img", c->dir);
 
+	/* From an empty file system it would not show, and look as if it had been mended. */
+	if (stored_case_live(c) && access(start, F_OK) == 0)
+		return err_set(err, -EINVAL,
+			       "%s begins with a disk that is not empty: see it with 'outage "
+			       "explore --replay'",
+			       c->dir);
 	if (!g)
 		return err_set(err, -EINVAL, "%s: there is no guarantee '%.40s'", c->dir,
 			       c->guarantee);
@@ -39,7 +47,9 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 			    .mkfs_args = c->mkfs,
 			    .recover = c->recover,
 			    .fsck = c->fsck,
-			    .size = c->size },
+			    .size = c->size,
+			    .kernel = c->guest_kernel,
+			    .modules = c->guest_modules },
 		.guarantee = g,
 		.modes = c->crash ? (unsigned)modes : guess_modes(c),
 		.max_subset = (uint32_t)min(c->max_subset, (uint64_t)UINT32_MAX),

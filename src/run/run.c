@@ -184,9 +184,10 @@ static int run_on_target(struct run *r, const struct workload *w, const struct r
 			rc = record_workload(r, w, &live, err);
 	}
 
+	bool died = rc == 1;
 	if (!rc)
 		rc = verify(r, totals, err);
-	if (rc)
+	if (rc < 0)
 		return rc;
 	if (r->opts.lose_flush)
 		totals->altered += lose_flush(&r->trace, r->opts.lose_flush);
@@ -207,15 +208,16 @@ static int run_on_target(struct run *r, const struct workload *w, const struct r
 						       .trace = &r->trace,
 						       .base = &r->base,
 						       .modes = r->opts.modes,
-						       .done = w->ops.n,
+						       .done = r->history.results.n,
 						       .history = &r->history,
-						       .seen = &r->seen,
+						       .seen = died ? NULL : &r->seen,
 						       .findings = &live,
 						       .kernel_log = strbuf_str(&log),
 						       .said = "" },
 				   err);
 	}
-	return rc ? rc : explore_states(r, w, report, totals, err);
+	/* Of a run that has no end, nobody could say what was promised. */
+	return rc < 0 || died ? min(rc, 0) : explore_states(r, w, report, totals, err);
 }
 
 int run_workload(struct run *r, const struct workload *w, const struct run_reporter *report,

@@ -29,7 +29,10 @@ static inline void run_phase(struct run *r, const char *what, const char *on)
 		r->report->phase(r->report->ctx, what, on);
 }
 
-/* Runs a workload on the target, from the base image; fills trace, history and blocks. */
+/*
+ * Runs a workload on the target, from the base image; fills trace, history and blocks. 1 if the
+ * system under test died of it; it has said why.
+ */
 int record_workload(struct run *r, const struct workload *w, struct findings *live, struct err *err)
 	must_check;
 /* Takes over what a text of the trace says of the operation that ended last. */

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -165,7 +164,7 @@ static int write_trees(const char *dir, const struct run_case *c, struct err *er
 
 static void print_target(const struct target_opts *t, struct strbuf *out)
 {
-	struct utsname u;
+	auto_free char *kernel = target_kernel(t);
 
 	strbuf_addf(out, "target %s\n", t->spec);
 	strbuf_addf(out, "size %llu\n", (unsigned long long)t->size);
@@ -175,8 +174,11 @@ static void print_target(const struct target_opts *t, struct strbuf *out)
 		strbuf_addf(out, "recover %s\n", t->recover);
 	if (t->fsck)
 		strbuf_addf(out, "fsck %s\n", t->fsck);
-	if (uname(&u) == 0)
-		strbuf_addf(out, "kernel %s\n", u.release);
+	if (t->kernel)
+		strbuf_addf(out, "guest-kernel %s\n", t->kernel);
+	if (t->modules)
+		strbuf_addf(out, "guest-modules %s\n", t->modules);
+	strbuf_addf(out, "kernel %s\n", kernel);
 }
 
 static void print_opts(unsigned modes, const struct run_opts *o, struct strbuf *out)
@@ -359,13 +361,21 @@ static void take_key(struct stored_case *c, const char *key, const char *value)
 	struct {
 		const char *key;
 		char **to;
-	} texts[] = { { "target", &c->target }, { "guarantee", &c->guarantee },
-		      { "state", &c->state },	{ "base", &c->base },
-		      { "kernel", &c->kernel }, { "recorder", &c->recorder },
-		      { "mkfs", &c->mkfs },	{ "recover", &c->recover },
-		      { "fsck", &c->fsck },	{ "layer", &c->layer },
-		      { "crash", &c->crash },	{ "prune", &c->prune },
-		      { "phase", &c->phase } };
+	} texts[] = { { "target", &c->target },
+		      { "guarantee", &c->guarantee },
+		      { "state", &c->state },
+		      { "base", &c->base },
+		      { "kernel", &c->kernel },
+		      { "recorder", &c->recorder },
+		      { "mkfs", &c->mkfs },
+		      { "recover", &c->recover },
+		      { "fsck", &c->fsck },
+		      { "layer", &c->layer },
+		      { "crash", &c->crash },
+		      { "prune", &c->prune },
+		      { "phase", &c->phase },
+		      { "guest-kernel", &c->guest_kernel },
+		      { "guest-modules", &c->guest_modules } };
 	struct {
 		const char *key;
 		uint64_t *to;
@@ -468,9 +478,9 @@ int store_trust(const struct stored_case *c, bool trust, struct err *err)
 {
 	auto_free char *file = xasprintf("%s/case", c->dir);
 
-	return trust || c->ours
-		       ? 0
-		       : plan_check_commands(file, c->target, c->mkfs, c->recover, c->fsck, err);
+	return trust || c->ours ? 0
+				: plan_check_commands(file, c->target, c->mkfs, c->recover,
+						      c->fsck ? c->fsck : c->guest_kernel, err);
 }
 
 void stored_case_release(struct stored_case *c)
@@ -489,6 +499,8 @@ void stored_case_release(struct stored_case *c)
 	free(c->crash);
 	free(c->prune);
 	free(c->phase);
+	free(c->guest_kernel);
+	free(c->guest_modules);
 	for (size_t i = 0; i < c->problems.n; i++) {
 		free(c->problems.v[i].path);
 		free(c->problems.v[i].words);

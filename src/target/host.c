@@ -16,22 +16,9 @@
 #include "base/proc.h"
 #include "base/vec.h"
 #include "target/cache.h"
+#include "target/host.h"
 #include "target/place.h"
-#include "target/target.h"
 #include "target/tune.h"
-
-/* What differs between them. */
-struct host_fs {
-	const char *name;
-	const char *const *mkfs; /* without the device, which comes last */
-	uint64_t size;
-	const char *mount_opts;	    /* always given */
-	const char *const *recover; /* without the device; NULL: mounting recovers */
-	const char *const *repair;  /* what a person does where that refuses */
-	const char *const *fsck;
-	bool own_id;   /* the kernel keeps one device for each id: no two processes may share one */
-	bool shutdown; /* can be cut off, so that unmounting writes nothing */
-};
 
 enum { MIB = 1 << 20 };
 
@@ -78,13 +65,20 @@ static const struct host_fs file_systems[] = {
 	  .fsck = (const char *const[]){ "btrfs", "check", "--readonly", NULL } },
 };
 
-static const struct host_fs *fs_of(const struct target *t)
+const struct host_fs *host_fs_find(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(file_systems); i++)
-		if (streq(file_systems[i].name, t->ops->name))
+		if (streq(file_systems[i].name, name))
 			return &file_systems[i];
-	assert(!"a target without a file system");
 	return NULL;
+}
+
+static const struct host_fs *fs_of(const struct target *t)
+{
+	const struct host_fs *fs = host_fs_find(t->ops->name);
+
+	assert(fs && "a target without a file system");
+	return fs;
 }
 
 /* ---- programs ---- */
@@ -97,9 +91,8 @@ static void args_add_all(struct args *a, const char *const *more)
 		vec_push(a, *more);
 }
 
-/* Runs a program on `file`. 0 and its exit status, or -errno if it could not be run. */
-static int run_tool(struct target *t, const char *const *argv, const char *extra, const char *file,
-		    int *status, struct strbuf *said, struct err *err)
+int host_run_tool(struct target *t, const char *const *argv, const char *extra, const char *file,
+		  int *status, struct strbuf *said, struct err *err)
 {
 	struct args a = { 0 };
 	auto_free char *words = extra ? xstrdup(extra) : NULL;
@@ -138,15 +131,21 @@ static int run_tool(struct target *t, const char *const *argv, const char *extra
 
 /* ---- the operations of a target ---- */
 
+char *host_mount_options(const struct host_fs *fs, const char *spec)
+{
+	const char *comma = strchr(spec, ',');
+
+	if (!comma && !fs->mount_opts)
+		return NULL;
+	return xasprintf("%s%s%s", fs->mount_opts ? fs->mount_opts : "",
+			 comma && fs->mount_opts ? "," : "", comma ? comma + 1 : "");
+}
+
 static int host_open(struct target *t, const struct target_opts *opts, struct err *err)
 {
 	const struct host_fs *fs = fs_of(t);
-	const char *comma = strchr(opts->spec, ',');
 
-	if (comma || fs->mount_opts)
-		t->mount_opts = xasprintf("%s%s%s", fs->mount_opts ? fs->mount_opts : "",
-					  comma && fs->mount_opts ? "," : "",
-					  comma ? comma + 1 : "");
+	t->mount_opts = host_mount_options(fs, opts->spec);
 	if (!t->opts.size)
 		t->opts.size = fs->size;
 	return disk_open(opts->recorder, t->opts.size, &t->disk, err);
@@ -158,26 +157,31 @@ static int first_line(const struct strbuf *said)
 	return (int)min(strcspn(strbuf_str(said), "\n"), (size_t)300);
 }
 
-/* Runs mkfs on a file of its own, and reads that. */
-static int make_fs(struct target *t, struct image *out, struct err *err)
+int host_make_fs(struct target *t, const struct host_fs *fs, int fd, const char *path,
+		 struct image *out, struct err *err)
 {
-	const struct host_fs *fs = fs_of(t);
 	auto_strbuf said = STRBUF_INIT;
-	auto_free char *path = NULL;
-	auto_fd fd = place_file(t->opts.size, &path, err);
-	int status = 0, rc;
+	int status = 0;
+	int rc = host_run_tool(t, fs->mkfs, t->opts.mkfs_args, path, &status, &said, err);
 
-	if (fd < 0)
-		return fd;
-	rc = run_tool(t, fs->mkfs, t->opts.mkfs_args, path, &status, &said, err);
 	if (!rc && status)
 		rc = err_set(err, -EINVAL,
 			     "%s refused a disk of %llu bytes (--size; %s has %llu by default): "
 			     "%.*s",
 			     fs->mkfs[0], (unsigned long long)t->opts.size, fs->name,
 			     (unsigned long long)fs->size, first_line(&said), strbuf_str(&said));
-	if (!rc)
-		rc = image_load_fd(fd, path, out, err);
+	return rc ? rc : image_load_fd(fd, path, out, err);
+}
+
+/* Runs mkfs on a file of its own, and reads that. */
+static int make_fs(struct target *t, struct image *out, struct err *err)
+{
+	auto_free char *path = NULL;
+	auto_fd fd = place_file(t->opts.size, &path, err);
+
+	if (fd < 0)
+		return fd;
+	int rc = host_make_fs(t, fs_of(t), fd, path, out, err);
 	unlink(path);
 	return rc;
 }
@@ -202,8 +206,7 @@ static int host_mkfs(struct target *t, struct image *out, struct err *err)
 	return rc;
 }
 
-/* Generic words of a mount's options are flags; the rest goes to the file system. */
-static void split_options(const char *options, unsigned long *flags, struct strbuf *data)
+void host_split_options(const char *options, unsigned long *flags, struct strbuf *data)
 {
 	static const struct {
 		const char *name;
@@ -244,7 +247,7 @@ int target_mount_device(struct target *t, const char *device, struct strbuf *sai
 	unsigned long flags = MS_NODEV | MS_NOSUID;
 	auto_strbuf data = STRBUF_INIT;
 
-	split_options(t->mount_opts, &flags, &data);
+	host_split_options(t->mount_opts, &flags, &data);
 	if (mount(device, t->mnt, t->ops->name, flags, strbuf_str(&data)) < 0) {
 		int error = errno;
 
@@ -329,9 +332,9 @@ static int host_recover(struct target *t, struct strbuf *said, struct err *err)
 
 	if (!fs->recover)
 		return 0;
-	int rc = run_tool(t, fs->recover, NULL, disk_device(t->disk), &status, said, err);
+	int rc = host_run_tool(t, fs->recover, NULL, disk_device(t->disk), &status, said, err);
 	if (!rc && (status < 0 || status > 3) && fs->repair)
-		rc = run_tool(t, fs->repair, NULL, disk_device(t->disk), &status, said, err);
+		rc = host_run_tool(t, fs->repair, NULL, disk_device(t->disk), &status, said, err);
 	/* 1: errors corrected; 2: and a reboot is wanted. More: a person must look at it. */
 	return rc ? rc : status < 0 || status > 3;
 }
@@ -339,7 +342,7 @@ static int host_recover(struct target *t, struct strbuf *said, struct err *err)
 static int host_fsck(struct target *t, struct strbuf *said, struct err *err)
 {
 	int status;
-	int rc = run_tool(t, fs_of(t)->fsck, NULL, disk_device(t->disk), &status, said, err);
+	int rc = host_run_tool(t, fs_of(t)->fsck, NULL, disk_device(t->disk), &status, said, err);
 
 	return rc ? rc : status != 0;
 }

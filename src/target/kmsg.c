@@ -72,6 +72,9 @@ static bool is_bug(const char *line)
 		"UBSAN:", "KASAN:",   "Kernel panic", "blocked for more than",
 	};
 
+	/* A program that crashed, in the words of the processor: its own business. */
+	if (strncmp(line, "traps: ", 7) == 0)
+		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
 		if (strstr(line, always[i]))
 			return true;

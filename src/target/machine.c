@@ -16,6 +16,7 @@
 #include "target/place.h"
 #include "target/target.h"
 #include "target/tune.h"
+#include "target/uml.h"
 
 enum { WORKER_MIB = 100 }; /* a worker with a disk of 300 MB was measured to need half of that */
 
@@ -243,6 +244,21 @@ static bool look_targets(struct machine *m)
 	return any;
 }
 
+/* It needs nothing of the above: neither root, nor a device, nor a mount. */
+static bool look_uml(struct machine *m)
+{
+	static const char name[] = "user-mode Linux";
+	struct err err = ERR_INIT;
+
+	if (uml_probe(&err))
+		return add(m, name, MACHINE_NOTE,
+			   xasprintf("uml: targets cannot be tested: %s", err.msg),
+			   err.code == -ENOENT ? xstrdup("apt-get install user-mode-linux") : NULL);
+	auto_free char *release = uml_release(NULL);
+	return add(m, name, MACHINE_OK,
+		   xasprintf("Linux %s starts; uml:ext4 and others need no root", release), NULL);
+}
+
 /* ---- the rest ---- */
 
 static uint64_t available_mib(void)
@@ -325,6 +341,7 @@ void machine_look(struct machine *m)
 	look_fuse(m);
 	usable &= look_recorders(m);
 	usable &= look_targets(m);
+	m->guests = look_uml(m);
 	usable &= look_memory(m);
 	look_log(m);
 	look_console(m);
@@ -355,9 +372,16 @@ void machine_summary(struct strbuf *out)
 	}
 	if (access("/dev/fuse", F_OK) == 0)
 		strbuf_addf(&can, "%sFUSE servers", can.len ? ", " : "");
-	if (!can.len)
+	auto_free char *uml = proc_find("linux.uml");
+	if (!can.len && uml)
+		strbuf_adds(out, "uml:ext4 and other file systems of user-mode Linux can be tested "
+				 "here");
+	else if (!can.len)
 		strbuf_adds(out, "no file system can be tested here");
 	else
-		strbuf_addf(out, "%s can be tested here%s", strbuf_str(&can),
-			    geteuid() == 0 ? "" : ", by root");
+		strbuf_addf(out, "%s can be tested here%s%s", strbuf_str(&can),
+			    geteuid() == 0 ? "" : ", by root",
+			    !uml	     ? ""
+			    : geteuid() == 0 ? "; so can uml:ext4"
+					     : "; uml:ext4 by anyone");
 }

@@ -5,18 +5,27 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/io.h"
+#include "check/check.h"
 #include "target/kmsg.h"
 #include "target/place.h"
+#include "target/uml.h"
 
 const struct target_ops *const targets[] = {
-	&target_ext4, &target_xfs, &target_btrfs, &target_ext3, &target_ext2, &target_fuse, NULL,
+	&target_ext4,	      &target_xfs,	&target_btrfs,	    &target_ext3,
+	&target_ext2,	      &target_fuse,	&target_uml_ext4,   &target_uml_xfs,
+	&target_uml_btrfs,    &target_uml_ext3, &target_uml_ext2,   &target_uml_jfs,
+	&target_uml_reiserfs, &target_uml_f2fs, &target_uml_nilfs2, NULL,
 };
 
 const struct target_ops *target_find(const char *spec, struct err *err)
 {
-	size_t n = strcspn(spec, ",:");
+	/* "uml:ext4" is a name; "fuse:" is followed by a command. */
+	size_t n = strncmp(spec, "uml:", 4) == 0 ? strcspn(spec, ",") : strcspn(spec, ",:");
 	auto_strbuf list = STRBUF_INIT;
 
 	for (size_t i = 0; targets[i]; i++) {
@@ -27,6 +36,15 @@ const struct target_ops *target_find(const char *spec, struct err *err)
 	err_set(err, -EINVAL, "there is no target '%.*s'; there are %s", (int)min(n, (size_t)40),
 		spec, strbuf_str(&list));
 	return NULL;
+}
+
+char *target_kernel(const struct target_opts *opts)
+{
+	struct utsname u;
+
+	if (strncmp(opts->spec, "uml:", 4) == 0)
+		return uml_release(opts->kernel);
+	return xstrdup(uname(&u) ? "unknown" : u.release);
 }
 
 int target_place(char mnt[TARGET_PLACE_SIZE], struct err *err)
@@ -57,17 +75,19 @@ int target_open_as(const struct target_ops *ops, const struct target_opts *opts,
 {
 	*t = (struct target){ .ops = ops, .opts = *opts, .root = -1, .kmsg = { .fd = -1 } };
 	if (ops->needs_root && geteuid() != 0)
-		return err_set(err, -EPERM,
-			       "target %s needs root: it mounts on this machine's kernel; "
-			       "run it with sudo (outage gen and outage trace need no root)",
-			       ops->name);
+		return err_set(
+			err, -EPERM,
+			"target %s needs root: it mounts on this machine's kernel; "
+			"run it with sudo (outage gen and outage trace need no root; nor does "
+			"-t uml:ext4)",
+			ops->name);
 	if (!t->opts.timeout_ms)
 		t->opts.timeout_ms = 60000;
-	int rc = target_place(t->mnt, err);
+	int rc = ops->far ? 0 : target_place(t->mnt, err);
 	if (!rc)
 		rc = ops->open(t, &t->opts, err);
 	/* From here on: what was said before was of whoever had the device then. */
-	if (!rc)
+	if (!rc && !ops->far)
 		kmsg_open(&t->kmsg, opts->kmsg);
 	if (rc)
 		target_close(t);
@@ -76,6 +96,10 @@ int target_open_as(const struct target_ops *ops, const struct target_opts *opts,
 
 void target_close(struct target *t)
 {
+	if (t->performing) {
+		exec_release(&t->exec);
+		t->performing = false;
+	}
 	if (t->mounted) {
 		struct err ignored = ERR_INIT;
 		int rc = target_umount(t, false, &ignored);
@@ -110,8 +134,10 @@ int target_mount(struct target *t, struct strbuf *said, struct err *err)
 	assert(t->root < 0);
 	int rc = t->ops->mount(t, said, err);
 
-	assert((rc == 0) == (t->root >= 0));
+	assert(t->ops->far || (rc == 0) == (t->root >= 0));
 	t->mounted = rc == 0;
+	if (t->mounted && t->performing)
+		t->exec.root = t->root;
 	return rc;
 }
 
@@ -128,6 +154,8 @@ static void listen(struct target *t, bool of_device)
 
 int target_umount(struct target *t, bool clean, struct err *err)
 {
+	if (t->performing)
+		exec_close_all(&t->exec);
 	/* Cut off before it is unmounted, a file system complains; that is our doing. */
 	listen(t, true);
 	int rc = t->ops->umount(t, clean, err);
@@ -155,4 +183,116 @@ bool target_kernel_log(struct target *t, struct strbuf *out)
 		strbuf_add(out, t->complaints.buf, t->complaints.len);
 	strbuf_clear(&t->complaints);
 	return any;
+}
+
+/* ---- what is mounted, here or elsewhere ---- */
+
+bool target_is_mounted(const struct target *t)
+{
+	return t->ops->far ? t->mounted : t->root >= 0;
+}
+
+const char *target_fs_name(const struct target *t)
+{
+	const char *colon = strchr(t->ops->name, ':');
+
+	return colon ? colon + 1 : t->ops->name;
+}
+
+/* Where the whole system is gone, so is the mount. */
+static int far_result(struct target *t, int rc)
+{
+	if (rc == 1)
+		t->mounted = false;
+	return rc;
+}
+
+int target_begin(struct target *t, const struct workload *w, const struct exec_env *env,
+		 struct err *err)
+{
+	assert(!t->performing);
+	if (t->ops->far)
+		return far_result(t, t->ops->far->begin(t, w, err));
+	exec_init(&t->exec, t->root, w, env);
+	t->performing = true;
+	return 0;
+}
+
+int target_op(struct target *t, size_t i, int64_t *result, struct err *err)
+{
+	if (t->ops->far)
+		return far_result(t, t->ops->far->op(t, i, result, err));
+	*result = exec_op(&t->exec, i);
+	return 0;
+}
+
+int target_end(struct target *t, struct err *err)
+{
+	if (t->ops->far)
+		return t->mounted ? far_result(t, t->ops->far->end(t, err)) : 0;
+	if (t->performing)
+		exec_release(&t->exec);
+	t->performing = false;
+	return 0;
+}
+
+int target_walk(struct target *t, const struct tree_opts *opts, struct tree *out, struct err *err)
+{
+	return t->ops->far ? far_result(t, t->ops->far->walk(t, opts, out, err))
+			   : tree_walk(t->root, opts, out, err);
+}
+
+int target_usable(struct target *t, const struct tree *seen, struct findings *out, struct err *err)
+{
+	return t->ops->far ? far_result(t, t->ops->far->usable(t, seen, out, err))
+			   : check_usable(t->root, seen, out, err);
+}
+
+int target_stat(struct target *t, const char *path, struct target_stat *out, struct err *err)
+{
+	struct stat st;
+
+	*out = (struct target_stat){ 0 };
+	if (t->ops->far)
+		return far_result(t, t->ops->far->stat(t, path, out, err));
+	if (fstatat(t->root, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		*out = (struct target_stat){ S_ISREG(st.st_mode), (uint64_t)st.st_size,
+					     (uint64_t)st.st_blocks };
+	return 0;
+}
+
+int target_sync(struct target *t, struct err *err)
+{
+	if (t->ops->far)
+		return far_result(t, t->ops->far->sync(t, err));
+	return syncfs(t->root) < 0 ? err_set(err, -errno, "it cannot be synced: %m") : 0;
+}
+
+int target_room(struct target *t, uint64_t *bytes, struct err *err)
+{
+	struct statvfs st;
+
+	if (t->ops->far)
+		return far_result(t, t->ops->far->room(t, bytes, err));
+	if (syncfs(t->root) < 0 || fstatvfs(t->root, &st) < 0)
+		return err_set(err, -errno, "it does not say how much room it has: %m");
+	*bytes = (uint64_t)st.f_bfree * st.f_frsize;
+	return 0;
+}
+
+/* Written, not allocated: not every file system can do that. */
+int target_fill(struct target *t, const char *name, uint64_t bytes, struct err *err)
+{
+	enum { FILL_BLOCK = 64 << 10 };
+
+	if (t->ops->far)
+		return far_result(t, t->ops->far->fill(t, name, bytes, err));
+	auto_fd fd = openat(t->root, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	auto_free char *block = xcalloc(1, FILL_BLOCK);
+	int rc = fd < 0 ? -errno : 0;
+	for (uint64_t at = 0; at < bytes && !rc; at += FILL_BLOCK)
+		rc = io_pwrite_full(fd, block, min(bytes - at, (uint64_t)FILL_BLOCK), (off_t)at);
+	if (rc && rc != -ENOSPC)
+		return err_set(err, rc, "room cannot be taken away: %s", strerror(-rc));
+	return 0;
 }

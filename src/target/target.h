@@ -3,9 +3,9 @@
  * target.h - something under test: a file system that can be given a disk, mounted, driven through
  * a directory, and asked for its state.
  *
- * A target is named "ext4", "ext4,data=writeback" or "fuse:COMMAND {disk} {mnt}"; what comes after
- * the comma goes to mount. It lives in one worker process, which has a mount namespace of its own:
- * when the worker is gone, so is everything it mounted.
+ * A target is named "ext4", "ext4,data=writeback", "uml:ext4" or "fuse:COMMAND {disk} {mnt}"; what
+ * comes after the comma goes to mount. It lives in one worker process, which has a mount namespace
+ * of its own: when the worker is gone, so is everything it mounted.
  *
  * To add one, copy skeleton.c.
  */
@@ -14,9 +14,12 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "check/finding.h"
 #include "core/image.h"
 #include "record/disk.h"
 #include "target/kmsg.h"
+#include "tree/tree.h"
+#include "workload/exec.h"
 
 struct target;
 
@@ -30,6 +33,35 @@ struct target_opts {
 	struct kmsg_shared *kmsg; /* NULL: no other process of this run reads the kernel's log */
 	unsigned worker;	  /* which of the parallel workers this is, from 0 */
 	uint64_t timeout_ms;	  /* for programs that are run; 0: 60 s */
+	const char *kernel;	  /* uml: the kernel, a program; NULL: linux.uml */
+	const char *modules;	  /* uml: the folder of its modules; NULL: where Debian has them */
+};
+
+struct target_stat {
+	bool is_file;
+	uint64_t size, blocks;
+};
+
+/*
+ * What is done to a file system that is mounted elsewhere, in a guest: there is no directory here,
+ * and t->root stays -1. Each returns 0 or -errno; or 1, if the system under test died of it. Then
+ * nothing is mounted any more, t->complaints says why, and the next mount finds it alive again.
+ */
+struct target_far {
+	/* Operations of a workload, which outlives them; remounts are done there. */
+	int (*begin)(struct target *t, const struct workload *w, struct err *err);
+	int (*op)(struct target *t, size_t i, int64_t *result, struct err *err);
+	int (*end)(struct target *t, struct err *err);
+	int (*walk)(struct target *t, const struct tree_opts *opts, struct tree *out,
+		    struct err *err);
+	/* As check_usable() does it. */
+	int (*usable)(struct target *t, const struct tree *seen, struct findings *out,
+		      struct err *err);
+	int (*stat)(struct target *t, const char *path, struct target_stat *out, struct err *err);
+	int (*sync)(struct target *t, struct err *err);
+	int (*room)(struct target *t, uint64_t *bytes, struct err *err);
+	/* -ENOSPC is no failure. */
+	int (*fill)(struct target *t, const char *name, uint64_t bytes, struct err *err);
 };
 
 struct target_ops {
@@ -62,10 +94,13 @@ struct target_ops {
 	/* Runs the file system's own checker, changing nothing. 1 if it complains. */
 	int (*fsck)(struct target *t, struct strbuf *said, struct err *err);
 	void (*close)(struct target *t); /* accepts a half-built target */
+	const struct target_far *far;	 /* NULL: it is mounted here */
 };
 
 extern const struct target_ops target_ext2, target_ext3, target_ext4, target_xfs, target_btrfs,
 	target_fuse;
+extern const struct target_ops target_uml_ext2, target_uml_ext3, target_uml_ext4, target_uml_xfs,
+	target_uml_btrfs, target_uml_jfs, target_uml_reiserfs, target_uml_f2fs, target_uml_nilfs2;
 extern const struct target_ops *const targets[]; /* ends with NULL */
 extern const struct target_ops target_skeleton;	 /* to copy; not in the list */
 
@@ -84,6 +119,9 @@ struct target {
 	struct kmsg kmsg;	  /* the log of the kernel, read so far */
 	struct strbuf complaints; /* of the kernel, not yet asked for */
 	int server;		  /* process of a FUSE server, or 0 */
+	struct exec exec;	  /* between target_begin() and target_end() */
+	bool performing;
+	void *own; /* of the target's kind */
 };
 
 /* Which target a spec means; NULL and a sentence if there is none. */
@@ -94,6 +132,9 @@ const struct target_ops *target_find(const char *spec, struct err *err);
  * with the process, whatever ends it. Each call gives another one.
  */
 int target_place(char mnt[TARGET_PLACE_SIZE], struct err *err) must_check;
+
+/* The release of the kernel that the file system would be in; to be freed. */
+char *target_kernel(const struct target_opts *opts);
 
 /* Opens a target in this process, which gets a mount namespace of its own. */
 int target_open(const struct target_opts *opts, struct target *t, struct err *err) must_check;
@@ -108,6 +149,29 @@ int target_recover(struct target *t, struct strbuf *said, struct err *err) must_
 int target_mount(struct target *t, struct strbuf *said, struct err *err) must_check;
 int target_umount(struct target *t, bool clean, struct err *err) must_check;
 int target_fsck(struct target *t, struct strbuf *said, struct err *err) must_check;
+
+/*
+ * What is done to a mounted file system, here or elsewhere. 0, -errno, or 1 if the system under
+ * test died of it (struct target_far).
+ */
+bool target_is_mounted(const struct target *t);
+/* "ext4" for "ext4" and "uml:ext4": what it is, whatever kernel it is in. */
+const char *target_fs_name(const struct target *t);
+/* `env` is for what is mounted here; the workload outlives the operations. */
+int target_begin(struct target *t, const struct workload *w, const struct exec_env *env,
+		 struct err *err) must_check;
+int target_op(struct target *t, size_t i, int64_t *result, struct err *err) must_check;
+int target_end(struct target *t, struct err *err) must_check;
+int target_walk(struct target *t, const struct tree_opts *opts, struct tree *out, struct err *err)
+	must_check;
+/* `seen` is what the last walk saw. */
+int target_usable(struct target *t, const struct tree *seen, struct findings *out, struct err *err)
+	must_check;
+int target_stat(struct target *t, const char *path, struct target_stat *out, struct err *err)
+	must_check;
+int target_sync(struct target *t, struct err *err) must_check;
+int target_room(struct target *t, uint64_t *bytes, struct err *err) must_check;
+int target_fill(struct target *t, const char *name, uint64_t bytes, struct err *err) must_check;
 
 /* For host targets: mounts another device than the disk, as a measure of what a mount costs. */
 int target_mount_device(struct target *t, const char *device, struct strbuf *said, struct err *err)

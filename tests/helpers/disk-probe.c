@@ -514,6 +514,51 @@ static void test_overflow(const char *arg)
 	disk_close(d);
 }
 
+static void write_something(size_t bytes)
+{
+	char *data = xmalloc(bytes);
+	int fd = open("mnt/something", O_CREAT | O_WRONLY | O_TRUNC, 0644);
+
+	memset(data, 's', bytes);
+	want(fd >= 0 && write(fd, data, bytes) == (ssize_t)bytes && fsync(fd) == 0, "write: %m");
+	close(fd);
+	free(data);
+}
+
+/* Ends that are not seen while it is mounted: it does not take for ever, and nothing is made up. */
+static void test_missed(const char *arg)
+{
+	const struct fs *fs = find_fs(arg);
+	auto_image base = IMAGE_INIT;
+	struct trace t;
+	struct err e = ERR_INIT;
+	struct disk *d = new_fs(fs, &base);
+
+	trace_init(&t);
+	mount_fs(fs, d);
+	must(disk_start(d, NULL, &err));
+	disk_bpf_miss_ends(2);
+	write_something(4 * PAGE);
+	must(disk_stop(d, &err));
+	disk_bpf_miss_ends(0);
+	umount_fs();
+	must(disk_start(d, NULL, &err));
+	must(disk_stop(d, &err));
+	must(disk_verify(d, disk_image(d), &err));
+
+	/* Of a trace nobody can say then what a flush covered. */
+	mount_fs(fs, d);
+	must(disk_start(d, &t, &err));
+	disk_bpf_miss_ends(2);
+	write_something(4 * PAGE);
+	want(disk_stop(d, &e) == -EOVERFLOW, "a trace without all ends was given out");
+	disk_bpf_miss_ends(0);
+	printf("%s\n", e.msg);
+	umount_fs();
+	trace_release(&t);
+	disk_close(d);
+}
+
 /* Holds a mounted, recording disk until it is killed. */
 static void test_hold(const char *arg)
 {
@@ -655,6 +700,7 @@ static const struct {
 	{ "record", test_record },     { "split", test_split }, { "order", test_order },
 	{ "overflow", test_overflow }, { "hold", test_hold },	{ "clean", test_clean },
 	{ "rounds", test_rounds },     { "open", test_open },	{ "hang", test_hang },
+	{ "missed", test_missed },
 };
 
 int main(int argc, char **argv)

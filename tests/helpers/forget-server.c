@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -52,14 +53,23 @@ static void answer(char *line)
 	command_release(&c);
 }
 
+static atomic_bool done;
+
+/* One line at a time comes, and is waited for; so nothing is left in a buffer. */
 static void *read_commands(void *ctx)
 {
+	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
 	char *line = NULL;
 	size_t cap = 0;
 
 	(void)ctx;
-	while (getline(&line, &cap, stdin) > 0)
+	while (!done) {
+		if (poll(&in, 1, 50) <= 0)
+			continue;
+		if (getline(&line, &cap, stdin) <= 0)
+			break;
 		answer(line);
+	}
 	free(line);
 	return NULL;
 }
@@ -150,7 +160,7 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (rc)
 		fail(&err);
-	pthread_cancel(reader);
+	done = true;
 	pthread_join(reader, NULL);
 	forget_free(mount);
 	return end == FORGET_CRASHED ? 3 : rc ? 2 : 0;

@@ -34,9 +34,17 @@ static void test_differences(void)
 	ok(!differences_same_failure(rename, -EEXIST, -EINVAL), "is not everything");
 	ok(!differences_same_failure(mkdir, -EEXIST, -ENOTEMPTY), "nor for everyone");
 	const struct op *whiteout = parse(&w, "rename a b whiteout");
-	ok(differences_avoids(xfs, whiteout) && !differences_avoids(xfs, rename) &&
-		   !differences_avoids(ext4, whiteout),
-	   "whiteouts are left alone on xfs, other renames and ext4 are not");
+	ok(differences_part(xfs, ext4, whiteout) && differences_part(ext4, xfs, whiteout),
+	   "a whiteout has another group on xfs than on ext4");
+	ok(!differences_part(xfs, ext4, rename) && !differences_part(xfs, xfs, whiteout) &&
+		   !differences_part(ext4, btrfs, whiteout),
+	   "other renames do not differ, nor do file systems of the same kind");
+	const struct differences *fuse = differences_of("fuse");
+	ok(differences_excuse(fuse, whiteout, -EINVAL) &&
+		   !differences_excuse(fuse, rename, -EINVAL) &&
+		   !differences_excuse(fuse, whiteout, -EIO) &&
+		   !differences_excuse(ext4, whiteout, -EINVAL),
+	   "a FUSE server need not know whiteouts, and that is all");
 	const struct op *unshare = parse(&w, "falloc f unshare 0 1");
 	ok(differences_can_more(xfs, unshare, -EOPNOTSUPP) &&
 		   !differences_can_more(ext4, unshare, -EOPNOTSUPP),
@@ -45,8 +53,9 @@ static void test_differences(void)
 	   "directories of btrfs have one link");
 	differences_reffs(ext4, &opts);
 	ok(opts.no_reflink, "the reference behaves like ext4");
+	ok(!opts.whiteout_to, "in whiteouts, too");
 	differences_reffs(xfs, &opts);
-	ok(!opts.no_reflink, "or like xfs");
+	ok(!opts.no_reflink && opts.whiteout_to, "or like xfs");
 	workload_release(&w);
 }
 

@@ -1000,6 +1000,29 @@ static bool map_is(const struct map_node *map, const bool set[256])
 	return true;
 }
 
+static void note_leaf(void *ctx, const struct map_node *leaf)
+{
+	bool *set = ctx;
+
+	set[container_of(leaf, struct leaf, node)->key.b[7]] = true;
+}
+
+/* How many leaves that differ are not told of, or those that are the same are. */
+static void count_differences(const struct map_node *a, const struct map_node *b, size_t *missed,
+			      size_t *spare)
+{
+	bool told[256] = { false };
+
+	map_differ(a, b, note_leaf, told);
+	for (uint64_t n = 0; n < 256; n++) {
+		struct map_num key = map_num(n);
+		bool differ = map_find(a, key.b, sizeof(key)) != map_find(b, key.b, sizeof(key));
+
+		*missed += differ && !told[n];
+		*spare += !differ && told[n];
+	}
+}
+
 /* Against an array, with versions that must stay what they were. */
 static void test_map(void)
 {
@@ -1007,7 +1030,7 @@ static void test_map(void)
 	struct map_node *map = NULL, *kept[KEPT] = { NULL };
 	bool set[256] = { false }, kept_set[KEPT][256] = { { false } };
 	uint64_t live = map_stats.made - map_stats.freed;
-	size_t wrong = 0;
+	size_t wrong = 0, missed = 0, spare = 0, compared = 0;
 	struct rng g;
 
 	rng_init(&g, 1);
@@ -1031,6 +1054,8 @@ static void test_map(void)
 		}
 		if (i % 16 == 0)
 			wrong += !map_is(map, set);
+		count_differences(map, kept[rng_below(&g, KEPT)], &missed, &spare);
+		compared += 256;
 	}
 	for (size_t k = 0; k < KEPT; k++) {
 		wrong += !map_is(kept[k], kept_set[k]);
@@ -1038,6 +1063,8 @@ static void test_map(void)
 	}
 	map_unref(map);
 	is_u(wrong, 0, "every version of a map is what it was");
+	is_u(missed, 0, "no difference between two versions is missed");
+	ok(spare < compared / 50, "and little is told of besides: %zu of %zu", spare, compared);
 	is_u(map_stats.made - map_stats.freed, live, "and no node is left");
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "fs/map.h"
+#include "base/rng.h"
 #include "fs/vfs.h"
 #include "tap.h"
 
@@ -276,6 +277,66 @@ static int64_t atime_after_read(struct reffs *r, uint64_t ino, int64_t when)
 	return attr_of(r, ino).atime.sec;
 }
 
+struct told {
+	uint64_t v[16];
+	size_t n;
+};
+
+static void note_changed(void *ctx, uint64_t ino)
+{
+	struct told *t = ctx;
+
+	if (t->n < ARRAY_SIZE(t->v))
+		t->v[t->n++] = ino;
+}
+
+static bool is_told(const struct told *t, uint64_t ino)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->v[i] == ino)
+			return true;
+	return false;
+}
+
+/* Whoever keeps something of an inode learns that it is another one. */
+static void test_restore_tells(void)
+{
+	struct reffs *r = reffs_new(NULL);
+	uint64_t same = make_file(r, &reffs_root, ROOT, "same", 0644);
+	uint64_t other = make_file(r, &reffs_root, ROOT, "other", 0644);
+	uint64_t unpinned = make_file(r, &reffs_root, ROOT, "unpinned", 0644);
+	uint64_t away = make_file(r, &reffs_root, ROOT, "away", 0644);
+	uint64_t open = make_file(r, &reffs_root, ROOT, "open", 0644);
+	struct reffs_state *s = reffs_save(r);
+	struct told told = { .n = 0 };
+
+	vfs_pin(r, same, 1), vfs_pin(r, other, 1), vfs_pin(r, away, 1), vfs_pin(r, open, 1);
+	vfs_restore(r, s, note_changed, &told);
+	is_u(told.n, 0, "nothing changed, nothing is told");
+
+	write_text(r, &reffs_root, other, "text", 0);
+	write_text(r, &reffs_root, unpinned, "text", 0);
+	vfs_unlink(r, &reffs_root, ROOT, "away");
+	vfs_unpin(r, away, 1);
+	vfs_pin(r, away, 1); /* somebody knows its number still */
+	vfs_unlink(r, &reffs_root, ROOT, "open");
+	uint64_t late = make_file(r, &reffs_root, ROOT, "late", 0644), gone;
+	vfs_pin(r, late, 1);
+	is_i(vfs_tmpfile(r, &reffs_root, ROOT, 0600, false, &gone), 0, "a file without a name");
+	vfs_pin(r, gone, 1);
+	vfs_restore(r, s, note_changed, &told);
+	ok(!is_told(&told, same), "not of what is the same");
+	ok(is_told(&told, other), "of what was written");
+	ok(!is_told(&told, unpinned), "not of what nobody keeps");
+	ok(is_told(&told, away), "of what is there again");
+	ok(is_told(&told, open), "of what has a name again");
+	ok(is_told(&told, late), "of what came later");
+	ok(is_told(&told, gone), "of what never had a name");
+	is_i(vfs_getattr(r, gone, &(struct reffs_attr){ 0 }), -ESTALE, "and it is restored");
+	reffs_state_unref(s);
+	reffs_free(r);
+}
+
 static void test_atime(void)
 {
 	for (int how = REFFS_NOATIME; how <= REFFS_STRICTATIME; how++) {
@@ -429,16 +490,63 @@ static void test_holes(void)
 	reffs_free(r);
 }
 
+/* ---- pages made ahead ---- */
+
+/* The same write, at once and with pages made ahead, over holes, pages and a saved state. */
+static void test_pages_ahead(void)
+{
+	struct reffs *a = reffs_new(NULL), *b = reffs_new(NULL);
+	uint64_t ino_a = make_file(a, &reffs_root, ROOT, "f", 0644);
+	uint64_t ino_b = make_file(b, &reffs_root, ROOT, "f", 0644);
+	static char data[5 * REFFS_PAGE];
+	bool same = true, whole = true;
+	struct rng rng;
+
+	rng_init(&rng, 7);
+	for (int i = 0; i < 500; i++) {
+		uint64_t at = rng_below(&rng, 2) ? rng_below(&rng, 8) * REFFS_PAGE
+						 : rng_below(&rng, 8 * REFFS_PAGE);
+		uint64_t len = 1 + rng_below(&rng, sizeof(data));
+		int flags = rng_below(&rng, 16) == 0 ? O_APPEND : 0;
+
+		memset(data, (int)rng_below(&rng, 4), sizeof(data)); /* zeros too */
+		struct reffs_state *kept = reffs_save(b);
+		struct hash128 before = hash_of(b);
+		struct vfs_pages *pages = vfs_pages_new(data, at, len);
+		int64_t n = vfs_write(a, &reffs_root, ino_a, data, at, len, flags);
+		int64_t m = vfs_write_pages(b, &reffs_root, ino_b, data, pages, at, len, flags);
+
+		vfs_pages_free(pages);
+		same &= n == m && hash_eq(hash_of(a), hash_of(b)) &&
+			attr_of(a, ino_a).pages == attr_of(b, ino_b).pages;
+		whole &= hash_eq(reffs_state_hash(kept), before);
+		reffs_state_unref(kept);
+		if (i % 100 == 99) {
+			struct vfs_setattr cut = { .set = VFS_SET_SIZE, .size = 3 * REFFS_PAGE };
+
+			vfs_setattr(a, &reffs_root, ino_a, &cut);
+			vfs_setattr(b, &reffs_root, ino_b, &cut);
+		}
+	}
+	ok(same, "pages made ahead write what a write does");
+	ok(whole, "and leave saved states alone");
+	ok(!vfs_pages_new(data, 1, REFFS_PAGE), "no whole page, nothing ahead");
+	reffs_free(a);
+	reffs_free(b);
+}
+
 int main(void)
 {
 	test_space();
 	test_readdir();
 	test_deep();
 	test_pins();
+	test_restore_tells();
 	test_atime();
 	test_time_hash();
 	test_protection();
 	test_groups();
 	test_holes();
+	test_pages_ahead();
 	return done_testing();
 }

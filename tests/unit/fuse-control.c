@@ -281,7 +281,7 @@ static void test_fifo_moves(void)
 
 static void test_fifo_refused(void)
 {
-	auto_fd file = open(fifo, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	util_close(open(fifo, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 
 	ok(fails_with("no FIFO"), "a file in its place is refused");
 	unlink(fifo);

@@ -381,6 +381,62 @@ static void test_file(void)
 	is_i(inject_config_read(path, NULL, NULL, &c, &err), -ENOENT, "a file that is not there");
 }
 
+/* The part of the manual page between ``` that begins with `first`. */
+static char *example(const char *page, const char *first)
+{
+	auto_free char *mark = xasprintf("```\n%s", first);
+	const char *begin = strstr(page, mark);
+	const char *end = begin ? strstr(begin + 4, "```") : NULL;
+
+	return end ? xmemdupz(begin + 4, (size_t)(end - begin - 4)) : xstrdup("?");
+}
+
+/* What the manual page shows is understood, and it names every key. */
+static void test_manual(void)
+{
+	static const char *const types[] = { "crash", "clear-cache", "torn-op", "torn-seq",
+					     "sync",  "error",	     "short",	"delay" };
+	auto_strbuf page = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	struct inject_config c;
+
+	if (io_slurp(TEST_SOURCE_DIR "/../man/outage-faults.5.scd", 1 << 20, &page, &err))
+		abort();
+	auto_free char *file = example(strbuf_str(&page), "[faults]");
+	auto_free char *fault = example(strbuf_str(&page), "[[injection]]");
+
+	if (good(file, &c)) {
+		ok(c.fifo && c.fifo_completed && c.logfile && c.profile && c.socket && c.trace &&
+			   c.pages == 131072,
+		   "the manual's file");
+		inject_config_release(&c);
+	}
+	*strstr(fault, "$ ") = '\0';
+	if (good(fault, &c)) {
+		is_s(strbuf_str(&c.faults.v[0]->text),
+		     "torn-op file=wal/0.log parts=3 persist=1,3 occurrence=5",
+		     "the manual's fault");
+		inject_config_release(&c);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		struct draft d;
+		struct places none = { 0 };
+		auto_strbuf hint = STRBUF_INIT;
+		bool all = draft_begin(&d, types[i], DIALECT_FILE, &none);
+
+		draft_hint(&d, "xyzzy", &hint);
+		char *rest = strstr(hint.buf, "takes ") + 6, *key;
+
+		while ((key = strsep(&rest, ", "))) {
+			auto_free char *word = xasprintf("*%s*", key);
+
+			all &= !*key || strstr(strbuf_str(&page), word);
+		}
+		ok(all, "the manual has every key of %s", types[i]);
+		draft_release(&d);
+	}
+}
+
 int main(void)
 {
 	test_whole();
@@ -393,5 +449,6 @@ int main(void)
 	test_old();
 	test_conflicts();
 	test_file();
+	test_manual();
 	return done_testing();
 }

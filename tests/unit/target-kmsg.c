@@ -108,6 +108,7 @@ static const char *const routine[] = {
 	"audit: type=1400 apparmor=\"DENIED\" operation=\"mount\" error=-13",
 	"systemd[1]: foo.service: Failed with result 'exit-code'.",
 	"BUGS are not bugs; WARNINGS are warnings",
+	"traps: fsx[4711] general protection fault ip:55b0d78bc810 sp:7ffe2d974490 error:0 in fsx",
 	"",
 };
 

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+/* do.c - what the agent does when it is told to. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "base/io.h"
+#include "base/proc.h"
+
+enum { IGNORE_MAX = 16, ARGS_MAX = 64, FILL_BLOCK = 64 << 10, BUSY_TRIES = 500 };
+
+#define AGENT_IOC_SHUTDOWN _IOR('X', 125, uint32_t)
+
+/* ---- mounting ---- */
+
+static int mount_again(struct agent *a, const char **step)
+{
+	*step = "mount";
+	if (mount(AGENT_DISK, AGENT_MNT, a->type, a->flags, a->options) < 0)
+		return errno;
+	*step = "the root cannot be opened";
+	a->root = open(AGENT_MNT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (a->root >= 0)
+		return 0;
+	int error = errno;
+	umount2(AGENT_MNT, 0);
+	return error;
+}
+
+static int do_mount(struct agent *a, struct wire_in *in, struct strbuf *out)
+{
+	const char *step, *type = wire_text(in);
+	uint32_t flags = wire_u32(in);
+	const char *options = wire_text(in);
+
+	if (in->bad)
+		return -EINVAL;
+	if (a->root >= 0)
+		return -EBUSY;
+	free(a->type);
+	free(a->options);
+	a->type = xstrdup(type);
+	a->options = xstrdup(options);
+	a->flags = flags;
+	wire_put_u32(out, (uint32_t)mount_again(a, &step));
+	wire_put_text(out, step);
+	return 0;
+}
+
+/* An errno. A file system may have work to finish that nobody waits for. */
+static int unmount(struct agent *a)
+{
+	util_close(steal_fd(&a->root));
+	for (int tries = 0;; tries++) {
+		if (umount2(AGENT_MNT, 0) == 0)
+			return 0;
+		if (errno != EBUSY || tries == BUSY_TRIES)
+			return errno;
+		usleep(2000);
+	}
+}
+
+static int do_umount(struct agent *a, struct wire_in *in, struct strbuf *out)
+{
+	uint32_t no_log_flush = 2, cut = wire_u32(in);
+
+	if (in->bad)
+		return -EINVAL;
+	cut = cut && a->root >= 0 && ioctl(a->root, AGENT_IOC_SHUTDOWN, &no_log_flush) == 0;
+	wire_put_u32(out, (uint32_t)unmount(a));
+	wire_put_u32(out, cut);
+	return 0;
+}
+
+/* ---- operations ---- */
+
+static int remount(void *ctx, int *root)
+{
+	struct agent *a = ctx;
+	const char *step;
+	int error = unmount(a);
+
+	if (!error)
+		error = mount_again(a, &step);
+	*root = a->root;
+	return -error;
+}
+
+static int drop_caches(void *ctx)
+{
+	auto_fd fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
+
+	(void)ctx;
+	return fd < 0 || write(fd, "3", 1) != 1 ? -errno : 0;
+}
+
+static int do_end(struct agent *a)
+{
+	if (a->running)
+		exec_release(&a->exec);
+	a->running = false;
+	return 0;
+}
+
+static int do_begin(struct agent *a, struct wire_in *in)
+{
+	struct exec_env env = { .ctx = a, .remount = remount, .drop_caches = drop_caches };
+	struct err err = ERR_INIT;
+	const char *text = wire_text(in);
+
+	do_end(a);
+	if (in->bad || a->root < 0)
+		return -EINVAL;
+	int rc = workload_parse(text, strlen(text), "host", &a->workload, &err);
+	if (rc)
+		return rc;
+	exec_init(&a->exec, a->root, &a->workload, &env);
+	a->running = true;
+	return 0;
+}
+
+static int do_op(struct agent *a, struct wire_in *in, struct strbuf *out)
+{
+	uint32_t i = wire_u32(in);
+
+	if (in->bad || !a->running || i >= a->workload.ops.n)
+		return -EINVAL;
+	int64_t result = a->root < 0 ? -EIO : exec_op(&a->exec, i);
+	wire_put_u64(out, (uint64_t)result);
+	wire_put_u32(out, a->root >= 0);
+	return 0;
+}
+
+/* ---- looking ---- */
+
+static int do_walk(struct agent *a, struct wire_in *in, struct strbuf *out)
+{
+	const char *ignore[IGNORE_MAX + 1] = { NULL };
+	uint32_t fields = wire_u32(in);
+	struct tree_opts opts = { .blocks = fields & TREE_FIELD_BLOCKS,
+				  .times = fields & TREE_FIELD_TIMES,
+				  .dir_size = fields & TREE_FIELD_DIR_SIZE,
+				  .dir_nlink = fields & TREE_FIELD_DIR_NLINK,
+				  .ignore = ignore };
+	auto_strbuf text = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	opts.content_limit = wire_u64(in);
+	uint32_t n = wire_u32(in);
+	for (uint32_t i = 0; i < n && i < IGNORE_MAX; i++)
+		ignore[i] = wire_text(in);
+	if (in->bad || n > IGNORE_MAX || a->root < 0)
+		return -EINVAL;
+	int rc = tree_walk(a->root, &opts, &a->seen, &err);
+	if (rc)
+		return rc;
+	tree_print(&a->seen, &opts, TREE_TEXT_CONTENT, &text);
+	wire_put_text(out, strbuf_str(&text));
+	return 0;
+}
+
+static int do_usable(struct agent *a, struct wire_in *in, struct strbuf *out)
+{
+	auto_findings list = { 0 };
+	struct err err = ERR_INIT;
+	const char *text = wire_text(in);
+
+	if (in->bad || a->root < 0)
+		return -EINVAL;
+	int rc = *text ? tree_parse(text, strlen(text), &a->seen, &err) : 0;
+	if (!rc)
+		rc = check_usable(a->root, &a->seen, &list, &err);
+	if (rc)
+		return rc;
+	wire_put_u32(out, (uint32_t)list.n);
+	for (size_t i = 0; i < list.n; i++) {
+		wire_put_u32(out, list.v[i].kind);
+		wire_put_text(out, list.v[i].path);
+		wire_put_text(out, list.v[i].words);
+		wire_put_text(out, list.v[i].promise);
+	}
+	return 0;
+}
+
+static int do_stat(struct agent *a, struct wire_in *in, struct strbuf *out)
+{
+	const char *path = wire_text(in);
+	struct stat st = { 0 };
+
+	if (in->bad || a->root < 0)
+		return -EINVAL;
+	int error = fstatat(a->root, path, &st, AT_SYMLINK_NOFOLLOW) < 0 ? errno : 0;
+	wire_put_u32(out, (uint32_t)error);
+	wire_put_u32(out, st.st_mode);
+	wire_put_u64(out, (uint64_t)st.st_size);
+	wire_put_u64(out, (uint64_t)st.st_blocks);
+	return 0;
+}
+
+static int do_sync(struct agent *a, struct strbuf *out)
+{
+	wire_put_u32(out, a->root < 0 ? EBADF : syncfs(a->root) < 0 ? (uint32_t)errno : 0);
+	return 0;
+}
+
+static int do_room(struct agent *a, struct strbuf *out)
+{
+	struct statvfs st = { 0 };
+
+	wire_put_u32(out, a->root < 0 || syncfs(a->root) < 0 || fstatvfs(a->root, &st) < 0
+				  ? (uint32_t)errno
+				  : 0);
+	wire_put_u64(out, (uint64_t)st.f_bfree * st.f_frsize);
+	return 0;
+}
+
+static int do_fill(struct agent *a, struct wire_in *in, struct strbuf *out)
+{
+	const char *name = wire_text(in);
+	uint64_t bytes = wire_u64(in);
+
+	if (in->bad || a->root < 0 || strchr(name, '/'))
+		return -EINVAL;
+	auto_fd fd = openat(a->root, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	auto_free char *block = xcalloc(1, FILL_BLOCK);
+	int rc = fd < 0 ? -errno : 0;
+	for (uint64_t at = 0; at < bytes && !rc; at += FILL_BLOCK)
+		rc = io_pwrite_full(fd, block, min(bytes - at, (uint64_t)FILL_BLOCK), (off_t)at);
+	wire_put_u32(out, (uint32_t)-rc);
+	return 0;
+}
+
+/* ---- programs of the host ---- */
+
+/*
+ * The host's files are seen through hostfs, read-only, with our devices laid over its own; the
+ * program sees nothing else. All of that is gone with the child's mount namespace.
+ */
+static void enter_host(void)
+{
+	if (unshare(CLONE_NEWNS) < 0 ||
+	    mount("none", "/host", "hostfs", MS_RDONLY | MS_NOSUID, "/") < 0 ||
+	    mount("/dev", "/host/dev", NULL, MS_BIND, NULL) < 0 || chroot("/host") < 0 ||
+	    chdir("/") < 0)
+		_exit(126);
+}
+
+static int do_run(struct agent *a, struct wire_in *in, struct strbuf *out)
+{
+	const char *argv[ARGS_MAX + 1] = { NULL };
+	uint32_t n = wire_u32(in);
+	struct proc_result res;
+	struct err err = ERR_INIT;
+
+	for (uint32_t i = 0; i < n && i < ARGS_MAX; i++) {
+		argv[i] = wire_text(in);
+		if (streq(argv[i], "{disk}"))
+			argv[i] = AGENT_DISK;
+	}
+	if (in->bad || !n || n > ARGS_MAX || a->root >= 0)
+		return -EINVAL;
+	proc_in_child = enter_host;
+	int rc = proc_run(&(struct proc_opts){ .argv = argv, .merge_stderr = true }, &res, &err);
+	proc_in_child = NULL;
+	if (rc)
+		return rc;
+	wire_put_u32(out, (uint32_t)res.exit_code);
+	wire_put_text(out, strbuf_str(&res.out));
+	proc_result_release(&res);
+	return 0;
+}
+
+static int do_hello(struct strbuf *out)
+{
+	struct utsname u;
+
+	if (uname(&u) < 0)
+		return -errno;
+	wire_put_text(out, u.release);
+	return 0;
+}
+
+int agent_do(struct agent *a, enum agent_command command, struct wire_in *in, struct strbuf *out)
+{
+	switch (command) {
+	case AGENT_HELLO:
+		return do_hello(out);
+	case AGENT_MOUNT:
+		return do_mount(a, in, out);
+	case AGENT_UMOUNT:
+		do_end(a);
+		return do_umount(a, in, out);
+	case AGENT_BEGIN:
+		return do_begin(a, in);
+	case AGENT_OP:
+		return do_op(a, in, out);
+	case AGENT_END:
+		return do_end(a);
+	case AGENT_WALK:
+		return do_walk(a, in, out);
+	case AGENT_USABLE:
+		return do_usable(a, in, out);
+	case AGENT_STAT:
+		return do_stat(a, in, out);
+	case AGENT_SYNC:
+		return do_sync(a, out);
+	case AGENT_ROOM:
+		return do_room(a, out);
+	case AGENT_FILL:
+		return do_fill(a, in, out);
+	case AGENT_RUN:
+		return do_run(a, in, out);
+	case AGENT_COMMAND_END:
+		break;
+	}
+	return -EOPNOTSUPP;
+}

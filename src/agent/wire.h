@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wire.h - what is said to the agent in a guest, and what it answers.
+ *
+ * The channel is a second disk of the guest, the mailbox, which the host serves as it serves the
+ * first one. At MAIL_COMMANDS the agent reads; the host keeps it waiting there until it has
+ * something to say. At MAIL_ANSWERS the agent writes. So messages are whole, of any length, and
+ * need no driver but the disk's.
+ *
+ *	message:  head, then `count` parts
+ *	head:     magic, version, count, length of all parts in bytes, serial number (32 bits each)
+ *	part:     command, status, length (32 bits each), then so many bytes
+ *
+ * Numbers are in the byte order of the machine, which host and guest share. The host sends parts
+ * with status 0; the agent answers each of them, with the same command, in the same order. A status
+ * below 0 is -errno: the agent could not do its work, or (AGENT_NOT_DONE) did not try, as something
+ * before had failed. What the file system under test answers is in the bytes.
+ *
+ * Neither side trusts the other: what the guest answers comes from a kernel under test.
+ */
+#ifndef AGENT_WIRE_H
+#define AGENT_WIRE_H
+
+#include "base/err.h"
+#include "base/strbuf.h"
+
+enum {
+	WIRE_MAGIC = 0x6761746f,
+	WIRE_VERSION = 1,
+	WIRE_HEAD = 20,
+	WIRE_PART = 12,
+	WIRE_MAX = 96 << 20, /* bytes of a message */
+
+	MAIL_COMMANDS = 1 << 20, /* where nobody looks for a partition table */
+	MAIL_ANSWERS = 128 << 20,
+	MAIL_READ = 64 << 10, /* bytes that the agent reads first */
+	MAIL_BYTES = 256 << 20,
+};
+
+#define MAIL_ID "outage-mail"
+#define DISK_ID "outage"
+
+enum agent_command {
+	AGENT_HELLO = 1, /* -> text: release of the kernel */
+	AGENT_MOUNT,  /* text: type, u32: flags, text: options -> i32: errno, text: what failed */
+	AGENT_UMOUNT, /* u32: cut it off first -> i32: errno, u32: it was cut off */
+	AGENT_BEGIN,  /* text: workload; its operations follow */
+	AGENT_OP,     /* u32: which -> i64: result, u32: it is still mounted */
+	AGENT_END,
+	AGENT_WALK, /* u32: fields, u64: content limit, u32: n, n texts to ignore -> text: tree */
+	/* text: tree, "" for what was walked last -> u32: n, n times kind u32, path, words, promise
+	 */
+	AGENT_USABLE,
+	AGENT_STAT, /* text: path -> i32: errno, u32: mode, u64: size, u64: blocks */
+	AGENT_SYNC, /* -> i32: errno */
+	AGENT_ROOM, /* -> i32: errno, u64: bytes free */
+	AGENT_FILL, /* text: name, u64: bytes -> i32: errno */
+	AGENT_RUN,  /* u32: n, n texts; "{disk}" is the disk -> i32: exit status, text: output */
+	AGENT_COMMAND_END
+};
+
+enum { AGENT_NOT_DONE = -125 }; /* -ECANCELED */
+
+/* ---- writing ---- */
+
+void wire_put_u32(struct strbuf *out, uint32_t value);
+void wire_put_u64(struct strbuf *out, uint64_t value);
+void wire_put_text(struct strbuf *out, const char *text);
+void wire_put_bytes(struct strbuf *out, const void *data, size_t len);
+
+struct wire_out {
+	struct strbuf text;
+	uint32_t count;
+	size_t part; /* where the part that is being written begins */
+};
+
+void wire_start(struct wire_out *w, uint32_t serial);
+/* Begins a part; what is then put into w->text is its bytes. */
+void wire_part(struct wire_out *w, enum agent_command command, int32_t status);
+/* Sets the status of the part at hand, and drops what it holds. */
+void wire_fail(struct wire_out *w, int32_t status);
+/* Fills in counts and lengths. */
+void wire_finish(struct wire_out *w);
+void wire_release(struct wire_out *w);
+
+/* ---- reading ---- */
+
+/* Reads on; once something was not there, everything is 0 or "" and `bad` stays set. */
+struct wire_in {
+	const unsigned char *p;
+	size_t left;
+	bool bad;
+};
+
+uint32_t wire_u32(struct wire_in *in);
+uint64_t wire_u64(struct wire_in *in);
+/* Points into the message, and ends with a NUL; no NUL is inside. */
+const char *wire_text(struct wire_in *in);
+const unsigned char *wire_bytes(struct wire_in *in, size_t *len);
+
+struct wire_head {
+	uint32_t count, len, serial;
+};
+
+/* The head in the first WIRE_HEAD bytes; -EPROTO if it is none, or of another version. */
+int wire_head(const unsigned char *text, struct wire_head *out, struct err *err) must_check;
+/* The next part of `in`; false at the end, or if it is cut short (`bad`). */
+bool wire_next(struct wire_in *in, uint32_t *command, int32_t *status, struct wire_in *part);
+
+#endif

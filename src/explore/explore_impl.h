@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* explore_impl.h - shared by the parent (explore.c) and its tasks (task.c). */
+#ifndef EXPLORE_EXPLORE_IMPL_H
+#define EXPLORE_EXPLORE_IMPL_H
+
+#include <limits.h>
+
+#include "explore/explore.h"
+
+enum message_kind { MSG_FOUND, MSG_ERROR, MSG_NOTE, MSG_WARNING, MSG_FATAL };
+
+struct message {
+	enum message_kind kind;
+	uint64_t ops;
+	char words[600], dir[300];
+};
+static_assert(sizeof(struct message) <= PIPE_BUF, "X1 of explore.c");
+
+/* In memory that parent and task share. */
+struct shared {
+	struct search_progress progress;
+	_Atomic bool walks; /* it cannot search as asked, and walks instead */
+	struct coverage coverage;
+};
+
+/* What a task is given; its own memory is its own business. */
+struct task_opts {
+	const struct explore_opts *opts;
+	unsigned number; /* on this machine */
+	struct shared *shared;
+	struct visited *visited;
+	struct kmsg_shared *kmsg;
+	int out; /* messages go there */
+};
+
+/* Runs in a process of its own; the status to exit with. */
+int task_main(const struct task_opts *opts);
+
+/* How a task differs from the others. */
+void task_vary(const struct explore_opts *o, unsigned number, bool walks,
+	       struct search_opts *search, struct inputs *in);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "explore/reproduce.h"
+
+enum { SHRINK_RUNS = 2000 };
+
+struct again {
+	const struct search *s;
+	const char *signature;
+	struct reproduced *out;
+	struct script tail; /* what is left of the steps after the anchor at hand */
+};
+
+typedef int (*shrink_fn)(struct script *s, struct stepper *st, const char *signature,
+			 uint64_t max_runs, struct shrunk *out, struct err *err);
+
+/* 1 if it does not show. */
+static int run(struct again *g, shrink_fn how, struct script *script, const struct point *start,
+	       struct shrunk *out, struct err *err)
+{
+	struct stepper *st = g->s->stepper;
+
+	st->start = start;
+	int rc = how(script, st, g->signature, SHRINK_RUNS, out, err);
+	st->start = NULL;
+	g->out->runs += out->runs;
+	return rc;
+}
+
+/* Steps [from, to) of the path, then those that are left. */
+static void with_steps(const struct again *g, size_t from, size_t to, struct script *out)
+{
+	script_clear(out);
+	for (size_t i = from; i < to; i++)
+		script_add_step(out, &g->s->alphabet, g->s->log.path.v[i]);
+	for (size_t i = 0; i < g->tail.w.ops.n; i++)
+		script_add_op(out, &g->tail.w.ops.v[i]);
+}
+
+/* Tries the steps of [from, to) and what is left, from `start`; takes what is left of both. */
+static int try_from(struct again *g, size_t from, size_t to, const struct point *start,
+		    struct err *err)
+{
+	struct shrunk ignored;
+	struct script longer;
+
+	script_init(&longer);
+	with_steps(g, from, to, &longer);
+	int rc = longer.items.n ? run(g, script_cut, &longer, start, &ignored, err) : 1;
+	if (!rc)
+		script_copy(&g->tail, &longer);
+	script_release(&longer);
+	return rc;
+}
+
+/*
+ * From the last anchor down to the empty file system. `at` is the last from which it showed; 1 if
+ * it did not get to the empty one.
+ */
+static int climb_down(struct again *g, const struct point **at, struct err *err)
+{
+	const struct search *s = g->s;
+	size_t to = s->log.path.n;
+	int rc;
+
+	if (!s->anchors.n)
+		return 1;
+	for (size_t i = s->anchors.n;; i--) {
+		const struct anchor *a = i ? &s->anchors.v[i - 1] : NULL;
+		const struct point *start = a ? a->point : NULL;
+
+		/* Often nothing of the steps in between is needed. */
+		rc = *at ? try_from(g, 0, 0, start, err) : 1;
+		if (rc > 0)
+			rc = try_from(g, a ? a->n : 0, to, start, err);
+		if (rc || !a)
+			return rc;
+		*at = start;
+		to = a->n;
+	}
+}
+
+/* What shows only after states were put back needs more of what happened. */
+static int from_log(struct again *g, struct script *script, struct err *err)
+{
+	struct script lately;
+
+	script_init(&lately);
+	script_from_log(&g->s->log, &g->s->alphabet, &lately);
+	int rc = run(g, script_shrink, &lately, NULL, &g->out->shrunk, err);
+	if (!rc)
+		script_copy(script, &lately);
+	script_release(&lately);
+	return rc;
+}
+
+/* The tail, made as plain as it can be. */
+static int finish(struct again *g, const struct point *start, struct script *script,
+		  struct err *err)
+{
+	int rc = run(g, script_shrink, &g->tail, start, &g->out->shrunk, err);
+
+	if (rc)
+		return rc;
+	script_copy(script, &g->tail);
+	g->out->start = start;
+	return 0;
+}
+
+int reproduce(const struct search *s, struct script *script, const char *signature,
+	      struct reproduced *out, struct err *err)
+{
+	struct again g = { .s = s, .signature = signature, .out = out };
+	uint64_t before = s->stepper->counts.operations;
+	const struct point *at = NULL;
+
+	*out = (struct reproduced){ 0 };
+	script_init(&g.tail);
+	int rc = climb_down(&g, &at, err);
+	if (!rc)
+		rc = finish(&g, NULL, script, err);
+	if (rc > 0)
+		rc = run(&g, script_shrink, script, NULL, &out->shrunk, err);
+	if (rc > 0)
+		rc = from_log(&g, script, err);
+	if (rc > 0 && at)
+		rc = finish(&g, at, script, err);
+	out->steps = s->stepper->counts.operations - before;
+	script_release(&g.tail);
+	return min(rc, 0);
+}

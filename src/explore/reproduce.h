@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reproduce.h - makes what was found show again, with as little as possible.
+ *
+ * From the nearest state that was saved there are few steps to do again, and these are made fewer
+ * first. Then those before it, from the saved state before that, and so on down to the empty file
+ * system: however long the path was, each try is short. What shows from a saved state and not from
+ * an empty file system stays a finding that begins with that state.
+ */
+#ifndef EXPLORE_REPRODUCE_H
+#define EXPLORE_REPRODUCE_H
+
+#include "explore/search.h"
+
+struct reproduced {
+	struct shrunk shrunk;
+	const struct point *start; /* what the script begins with; NULL: new file systems */
+	uint64_t runs;		   /* of scripts, all together */
+	uint64_t steps;		   /* operations of the target in them */
+};
+
+/*
+ * `script` is the path that was found, and becomes what is left of it. The sides are anywhere
+ * afterwards. If it does not show again, the script stays and out->shrunk.shown is 0.
+ */
+int reproduce(const struct search *s, struct script *script, const char *signature,
+	      struct reproduced *out, struct err *err) must_check;
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* task.c - one task: searches, makes what it finds small, and keeps it. */
+#include "explore/task.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "explore/keep.h"
+#include "explore/pickle.h"
+#include "explore/reproduce.h"
+
+enum { ROOM_EVERY = 16, WALK_DEPTH = 400 };
+
+void task_tell(struct task *t, enum message_kind kind, const char *words, const char *dir,
+	       uint64_t ops)
+{
+	struct message m = { .kind = kind, .ops = ops };
+
+	snprintf(m.words, sizeof(m.words), "%s", words);
+	snprintf(m.dir, sizeof(m.dir), "%s", dir ? dir : "");
+	while (write(t->o.out, &m, sizeof(m)) < 0 && errno == EINTR)
+		;
+}
+
+unsigned task_times_seen(struct task *t, const char *signature)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < t->signatures.n; i++)
+		n += streq(t->signatures.v[i], signature);
+	vec_push(&t->signatures, xstrdup(signature));
+	return n;
+}
+
+void task_count_cases(const struct task *t, struct search *s)
+{
+	if (t->cases >= (t->opts->max_cases ? t->opts->max_cases : CASES_MAX))
+		s->progress->stop = true;
+}
+
+/* ---- what was found ---- */
+
+static struct hash128 script_hash(const struct script *s)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	script_print(s, &text);
+	return hash_bytes(strbuf_str(&text), text.len);
+}
+
+static void tell_found(struct task *t, const struct step_result *result,
+		       const struct reproduced *how, const char *dir, size_t ops)
+{
+	auto_free char *words = xasprintf(
+		"%s (shown %llu of %llu times%s)", result->findings.v[0].words,
+		(unsigned long long)how->shrunk.shown, (unsigned long long)how->shrunk.tries,
+		how->start ? ", from the image start.img" : "");
+
+	task_tell(t, MSG_FOUND, words, dir, ops);
+}
+
+/* Does it once more, for log, trees and words; then keeps it. */
+static int keep(struct task *t, struct script *script, const struct reproduced *how,
+		uint64_t before, struct step_result *first, struct err *err)
+{
+	auto_strbuf log = STRBUF_INIT;
+	struct step_result again = { 0 }, *result = &again;
+	auto_free char *dir = NULL;
+	struct err ignored = ERR_INIT;
+	size_t at;
+
+	t->stepper.start = how->start;
+	int rc = script_run(script, &t->stepper, &again, &at, &log, err);
+	t->stepper.start = NULL;
+	if (!rc && again.verdict != STEP_DIFFERENT)
+		result = first; /* what was seen the first time is all there is */
+	if (!rc && stepper_show(&t->stepper, &ignored))
+		err_clear(&ignored); /* a file system that cannot be walked has no tree */
+	struct kept k = { .run = t->opts->dir,
+			  .worker = t->o.number,
+			  .number = ++t->cases,
+			  .script = script,
+			  .stepper = &t->stepper,
+			  .result = result,
+			  .log = &log,
+			  .start = how->start,
+			  .shown = how->shrunk.shown,
+			  .tries = how->shrunk.tries,
+			  .ops_before = before,
+			  .runs = how->runs,
+			  .steps = how->steps };
+	if (!rc)
+		rc = keep_case(&k, &dir, err);
+	if (!rc)
+		tell_found(t, result, how, dir, script->w.ops.n);
+	step_result_release(&again);
+	return rc;
+}
+
+static int on_found(void *ctx, struct search *s, const struct script *script,
+		    struct step_result *result, struct err *err)
+{
+	struct task *t = ctx;
+	struct reproduced how = { 0 };
+	struct script small;
+	int rc = 0;
+
+	if (task_times_seen(t, result->signature) >= SAME_MAX)
+		return 0; /* one of many of its kind */
+	script_init(&small);
+	script_copy(&small, script);
+	/* Room is looked at after everything was removed, which is not an operation. */
+	if (!streq(result->signature, "room"))
+		rc = reproduce(s, &small, result->signature, &how, err);
+	if (!rc && hashset_insert(&t->seen, script_hash(&small)))
+		rc = keep(t, &small, &how, script->w.ops.n, result, err);
+	script_release(&small);
+	task_count_cases(t, s);
+	return rc;
+}
+
+/* ---- the task itself ---- */
+
+void task_vary(const struct explore_opts *o, unsigned number, bool walks,
+	       struct search_opts *search, struct inputs *in)
+{
+	uint64_t global = (o->swarm_i ? o->swarm_i - 1 : 0) +
+			  (uint64_t)number * (o->swarm_n ? o->swarm_n : 1);
+
+	*search = o->search;
+	search->seed += global * 0x632be59bd9b4e019ULL;
+	if (o->vary && global) {
+		search->order = (enum search_order)((search->order + global) % 3);
+		if (search->order != SEARCH_WALK)
+			search->depth = min(search->depth, 12u);
+		in->paths = in->flags = in->sizes = (enum dist)(global % DIST_END);
+	}
+	if (walks && search->order != SEARCH_WALK) {
+		search->order = SEARCH_WALK;
+		search->depth = WALK_DEPTH;
+	}
+}
+
+static void note_sides(struct task *t)
+{
+	/* Two disks of their own, and yet there is little to find. */
+	for (unsigned i = 1; i < t->stepper.n && !t->o.number; i++)
+		if (!side_in_process(t->stepper.sides[0]) &&
+		    streq(t->stepper.sides[i]->spec, t->stepper.sides[0]->spec)) {
+			auto_free char *words = xasprintf(
+				"%.200s is compared with itself: only what differs from one time "
+				"to the next can be found",
+				t->stepper.sides[0]->spec);
+
+			task_tell(t, MSG_WARNING, words, NULL, 0);
+		}
+	for (unsigned i = 0; i < t->stepper.n; i++) {
+		const struct side *s = t->stepper.sides[i];
+
+		if (s->note) {
+			auto_free char *words = xasprintf("%s: %s", s->spec, s->note);
+
+			task_tell(t, MSG_NOTE, words, NULL, 0);
+		}
+	}
+}
+
+/* What cannot go back to a state it was in can only walk. */
+static void choose_walks(struct task *t)
+{
+	struct inputs in = *t->opts->inputs;
+	struct search_opts how;
+
+	task_vary(t->opts, t->o.number, false, &how, &in);
+	for (unsigned i = 0; i < t->stepper.n && how.order != SEARCH_WALK; i++) {
+		const struct side *s = t->stepper.sides[i];
+
+		if (s->saving != SAVING_NEVER)
+			continue;
+		auto_free char *words =
+			xasprintf("states of %.200s cannot be saved: it is searched by walks, as "
+				  "with --order walk",
+				  s->spec);
+		t->o.shared->walks = true;
+		task_tell(t, MSG_WARNING, words, NULL, 0);
+		return;
+	}
+}
+
+static int task_search(struct task *t, struct err *err)
+{
+	struct inputs in = *t->opts->inputs;
+	struct search_opts how;
+	struct pickle pickle = { 0 };
+	auto_free char *path = xasprintf("%s/task-%u.pickle", t->opts->dir, t->o.number);
+	struct search s = { .opts = &how,
+			    .in = &in,
+			    .stepper = &t->stepper,
+			    .visited = t->o.visited,
+			    .task = t->o.number,
+			    .progress = &t->o.shared->progress,
+			    .found = on_found,
+			    .after = t->opts->crash_every ? task_after_step : NULL,
+			    .ctx = t,
+			    .pickle_path = path };
+	int rc = 0;
+
+	choose_walks(t);
+	task_vary(t->opts, t->o.number, t->o.shared->walks, &how, &in);
+	if (!how.room_every)
+		how.room_every = ROOM_EVERY;
+	if (t->opts->operations)
+		s.until = max(t->opts->operations / t->opts->jobs, (uint64_t)1);
+	if (t->opts->resume) {
+		rc = pickle_load(path, search_inputs_hash(&how, &in), &pickle, s.visited, s.task,
+				 err);
+		s.resumed = rc ? NULL : &pickle;
+	}
+	search_init(&s);
+	if (!rc)
+		rc = search_run(&s, err);
+	search_release(&s);
+	pickle_release(&pickle);
+	return rc;
+}
+
+int task_main(const struct task_opts *opts)
+{
+	struct task t = { .o = *opts, .opts = opts->opts };
+	struct side_opts sides = t.opts->sides;
+	struct err err = ERR_INIT;
+
+	sides.target.worker = opts->number;
+	sides.target.kmsg = opts->kmsg;
+	int rc = stepper_open(&t.stepper, &sides, t.opts->specs, t.opts->n_specs, &err);
+	if (!rc) {
+		note_sides(&t);
+		t.stepper.coverage = &opts->shared->coverage;
+		t.stepper.beat = &opts->shared->progress.beat;
+		t.stepper.compare_every = t.opts->compare_every ? t.opts->compare_every : 1;
+		rc = task_search(&t, &err);
+		stepper_close(&t.stepper);
+	}
+	run_close(t.run);
+	if (rc)
+		task_tell(&t, MSG_FATAL, err.msg, NULL, 0);
+	return rc ? 2 : 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* task.h - one task: what the files that make it up share. */
+#ifndef EXPLORE_TASK_H
+#define EXPLORE_TASK_H
+
+#include "core/hashset.h"
+#include "explore/explore_impl.h"
+#include "run/store.h"
+
+enum { CASES_MAX = 10, SAME_MAX = 2 };
+
+struct task {
+	struct task_opts o;
+	const struct explore_opts *opts;
+	struct stepper stepper;
+	struct run *run; /* for crashes; opened when needed */
+	struct run_opts run_opts;
+	unsigned base; /* the number of its base image */
+	bool base_kept;
+	uint64_t cases, transitions;
+	struct hashset seen;		  /* scripts that were kept */
+	struct vec_of(char *) signatures; /* of what was found, each time */
+};
+
+void task_tell(struct task *t, enum message_kind kind, const char *words, const char *dir,
+	       uint64_t ops);
+/* How often it was found before; counts this time. */
+unsigned task_times_seen(struct task *t, const char *signature);
+/* Stops the search if enough was found. */
+void task_count_cases(const struct task *t, struct search *s);
+
+/* A search_hook: cuts the power after this transition, if it is its turn. */
+int task_after_step(void *ctx, struct search *s, struct err *err) must_check;
+
+#endif

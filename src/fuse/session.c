@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+#include "fuse/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+
+/* ---- what libfuse says ---- */
+
+static char last_words[256];
+
+static void keep_words(enum fuse_log_level level, const char *fmt, va_list ap)
+{
+	(void)level;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	vsnprintf(last_words, sizeof(last_words), fmt, ap);
+#pragma GCC diagnostic pop
+	last_words[strcspn(last_words, "\n")] = '\0';
+	log_debug("libfuse: %s", last_words);
+}
+
+const char *session_words(void)
+{
+	return last_words;
+}
+
+/* ---- the first request and its answer ---- */
+
+static ssize_t receive(int fd, void *buf, size_t len, void *data)
+{
+	struct session *s = data;
+	ssize_t n = read(fd, buf, len);
+	const struct fuse_in_header *h = buf;
+	const struct fuse_init_in *in = (const void *)(h + 1);
+
+	if (!s->init_seen && n >= (ssize_t)(sizeof(*h) + 16) && h->opcode == FUSE_INIT) {
+		s->init_seen = true; /* there is one thread yet */
+		s->init_unique = h->unique;
+		s->killpriv = in->flags & FUSE_HANDLE_KILLPRIV_V2;
+	}
+	return n;
+}
+
+static ssize_t answer(int fd, struct iovec *iov, int count, void *data)
+{
+	const struct session *s = data;
+	const struct fuse_out_header *h = iov[0].iov_base;
+
+	if (s->killpriv && count >= 2 && h->unique == s->init_unique && !h->error &&
+	    iov[1].iov_len >= FUSE_COMPAT_22_INIT_OUT_SIZE) {
+		struct fuse_init_out *out = iov[1].iov_base;
+
+		if (out->major == FUSE_KERNEL_VERSION)
+			out->flags |= FUSE_HANDLE_KILLPRIV_V2;
+	}
+	return writev(fd, iov, count);
+}
+
+static ssize_t move(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags,
+		    void *data)
+{
+	(void)data;
+	return splice(in, in_off, out, out_off, len, flags);
+}
+
+/*
+ * Later versions of libfuse say it themselves. The number of a request is used again only after
+ * some 2^63 others, so no other answer is taken for the first one.
+ */
+static void watch_first_request(struct session *s)
+{
+#ifndef FUSE_CAP_HANDLE_KILLPRIV_V2
+	static const struct fuse_custom_io io = {
+		.writev = answer, .read = receive, .splice_receive = move, .splice_send = move
+	};
+
+	if (fuse_session_custom_io(s->se, &io, fuse_session_fd(s->se)))
+		log_debug("writes take a request more: libfuse does not let us see its answers");
+#else
+	(void)s;
+	(void)answer;
+	(void)receive;
+	(void)move;
+#endif
+}
+
+bool session_take_killpriv(struct session *s, struct fuse_conn_info *conn)
+{
+#ifdef FUSE_CAP_HANDLE_KILLPRIV_V2
+	s->killpriv = conn->capable & FUSE_CAP_HANDLE_KILLPRIV_V2;
+	conn->want |= conn->capable & FUSE_CAP_HANDLE_KILLPRIV_V2;
+#else
+	(void)conn;
+#endif
+	return s->killpriv;
+}
+
+/* ---- life ---- */
+
+/*
+ * Who signals our process group (a terminal, timeout(1)) must not end fusermount3 between mounting
+ * and telling us: nobody would know of the mount. It inherits what is blocked here.
+ */
+static int mount_undisturbed(struct fuse_session *se, const char *dir)
+{
+	sigset_t set, old;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGQUIT);
+	pthread_sigmask(SIG_BLOCK, &set, &old);
+	int rc = fuse_session_mount(se, dir);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return rc;
+}
+
+int session_open(struct session *s, struct fuse_args *args, const struct fuse_lowlevel_ops *ops,
+		 const char *dir, struct err *err)
+{
+	fuse_set_log_func(keep_words);
+	last_words[0] = '\0';
+	s->se = fuse_session_new(args, ops, sizeof(*ops), s);
+	if (!s->se)
+		return err_set(err, -EINVAL, "cannot start a FUSE session: %s", last_words);
+	/* Before there is anything to unmount. */
+	if (fuse_set_signal_handlers(s->se))
+		return err_set(err, -EIO, "cannot catch signals: %s", last_words);
+	s->signals = true;
+	if (mount_undisturbed(s->se, dir))
+		return err_set(err, -EIO,
+			       "cannot mount on %s: %s; is /dev/fuse there, and fusermount3 "
+			       "(package fuse3)?",
+			       dir, *last_words ? last_words : "fusermount3 says no");
+	s->mounted = true;
+	watch_first_request(s);
+	return 0;
+}
+
+void session_close(struct session *s)
+{
+	if (s->signals)
+		fuse_remove_signal_handlers(s->se);
+	if (s->mounted)
+		fuse_session_unmount(s->se);
+	if (s->se)
+		fuse_session_destroy(s->se);
+	*s = (struct session){ 0 };
+}

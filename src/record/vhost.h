@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vhost.h - a device for a guest, served from this process: the back end of the vhost-user
+ * protocol, as spoken by user-mode Linux (virtio_uml) and QEMU.
+ *
+ * The front end connects to a socket of ours, hands over the guest's memory as files to map, and
+ * for each virtqueue one descriptor to be woken by and one to wake the guest with. From then on
+ * requests need no message.
+ *
+ * Nothing happens by itself: there is no thread. Whoever waits for something, for an answer of the
+ * guest, say, polls the descriptors of the device as well, and calls vhost_serve(). So what is
+ * taken from the guest, and when, is known: all that it has handed over before the call.
+ *
+ * V1: a message from the front end is checked before it has any effect; one that is wrong, or that
+ *     we do not know, ends the connection.
+ * V2: without a connection the device has no memory, no ring and no request.
+ */
+#ifndef RECORD_VHOST_H
+#define RECORD_VHOST_H
+
+#include <poll.h>
+
+#include "base/err.h"
+#include "record/vhost_ring.h"
+
+enum {
+	VHOST_QUEUES = 1,
+	VHOST_POLL_MAX = 1 + VHOST_QUEUES,
+	VHOST_CONFIG_MAX = 256,
+	VHOST_MESSAGE_MAX = 12 + 12 + VHOST_CONFIG_MAX + 64, /* the largest that we take */
+	VHOST_FDS_MAX = VHOST_REGIONS_MAX,
+};
+
+struct vhost;
+
+struct vhost_ops {
+	/* Requests may be there: takes them all, and answers those that it can. */
+	void (*serve)(struct vhost *v, unsigned queue);
+	/* The memory is about to go: what was taken and not answered cannot be answered any more.
+	 */
+	void (*forget)(struct vhost *v);
+};
+
+struct vhost_queue {
+	struct vhost_ring ring;
+	uint64_t desc, avail, used; /* addresses of the front end */
+	bool placed;		    /* those were given */
+	bool enabled;
+	int kick, call; /* -1: not there */
+};
+
+struct vhost {
+	const struct vhost_ops *ops;
+	uint64_t features; /* of the device that we offer */
+	uint64_t acked;	   /* and those that the guest took */
+	unsigned char config[VHOST_CONFIG_MAX];
+	size_t config_len;
+
+	int listener; /* -1 after the first connection */
+	int place;    /* O_PATH descriptor of the socket, which has no name */
+	int conn;     /* -1: not connected */
+	int back;     /* for requests of ours, of which there are none */
+	uint64_t protocol;
+	struct vhost_memory memory;
+	struct vhost_queue queue[VHOST_QUEUES];
+
+	/* The message that is being received. */
+	unsigned char message[VHOST_MESSAGE_MAX];
+	size_t got;
+	int fds[VHOST_FDS_MAX];
+	unsigned n_fds;
+	char why[128]; /* the last connection was ended; "" */
+};
+
+void vhost_init(struct vhost *v, const struct vhost_ops *ops);
+void vhost_release(struct vhost *v);
+
+/*
+ * Waits for a front end, which connects to /proc/PID/fd/N of whoever has the descriptor v->place
+ * as N. The socket itself has no name any more, so nothing stays behind whatever happens.
+ */
+int vhost_listen(struct vhost *v, struct err *err) must_check;
+bool vhost_connected(const struct vhost *v);
+void vhost_disconnect(struct vhost *v);
+
+/* What to poll for; how many. */
+unsigned vhost_poll(const struct vhost *v, struct pollfd out[VHOST_POLL_MAX]);
+/* Does all that can be done without waiting. */
+void vhost_serve(struct vhost *v);
+/* Takes the requests that are there, and looks at nothing else. */
+void vhost_take(struct vhost *v);
+
+/* For the serve function: gives a request back; after the last one, wakes the guest. */
+void vhost_done(struct vhost *v, unsigned queue, uint16_t head, uint32_t written);
+void vhost_wake(struct vhost *v, unsigned queue);
+/* A request of this queue makes no sense: nothing more is taken from it. */
+void vhost_break(struct vhost *v, unsigned queue, const char *why);
+
+/* For tests and fuzzing: one whole message, with its descriptors, which it takes over. */
+int vhost_message(struct vhost *v, const unsigned char *message, size_t len, const int *fds,
+		  unsigned n_fds);
+
+#endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vhost_disk.c - a guest's disk, whose requests come to us as they leave the guest's kernel.
+ *
+ * What is in the ring when it is looked at was submitted together, so all of it is taken into the
+ * trace before any of it is done: a flush that the guest sent before a write had ended does not
+ * cover that write. A virtio disk knows no FUA; the guest's kernel sends a write and a flush
+ * instead, and what is metadata it does not tell.
+ *
+ * G1: the bytes of a write are copied out of the guest's memory once; what is in the trace is what
+ *     is on the disk, whatever the guest does to that memory meanwhile.
+ * G2: a request has its effect when it is taken, and is given back only then, so nothing is ever
+ *     in flight between two calls.
+ * G3: what a guest may not do (a range that is not on the disk, half a sector) fails with the
+ *     status for it, and leaves no event. A request that is none breaks its ring.
+ */
+#include "record/vhost_disk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "record/disk_impl.h"
+#include "record/vhost_blk.h"
+
+/* Taken, and to be given back. */
+struct pending {
+	uint16_t head;
+	unsigned char *status, answer;
+	uint32_t written;
+	uint64_t first, events; /* of the trace */
+};
+
+static const struct disk_ops disk_vhost;
+
+struct guest_disk {
+	struct disk base;
+	struct vhost device;
+	struct vec_of(struct pending) pending;
+	bool in_use;
+	struct vhost_chain chain; /* the request at hand */
+	struct iovec parts[VHOST_RING_MAX];
+};
+
+static struct guest_disk *of_disk(struct disk *base)
+{
+	return container_of(base, struct guest_disk, base);
+}
+
+static struct guest_disk *of_device(struct vhost *v)
+{
+	return container_of(v, struct guest_disk, device);
+}
+
+/* ---- requests ---- */
+
+static void record(struct guest_disk *d, struct pending *p, const struct event *ev)
+{
+	uint64_t number = trace_append(d->base.trace, ev);
+
+	if (!p->events++)
+		p->first = number;
+}
+
+static unsigned char do_read(struct guest_disk *d, struct pending *p,
+			     const struct vhost_blk_request *r)
+{
+	int n = vhost_chain_slice(&d->chain, 0, r->len, d->parts);
+
+	if (n < 0 || !vhost_blk_range_ok(d->base.size, r->addr, r->len))
+		return VIRTIO_BLK_S_IOERR;
+	/* Not through the mapping, which would fill holes. */
+	uint64_t at = r->addr;
+	for (int i = 0; i < n; at += d->parts[i++].iov_len)
+		if (pread(d->base.memfd, d->parts[i].iov_base, d->parts[i].iov_len, (off_t)at) !=
+		    (ssize_t)d->parts[i].iov_len)
+			return VIRTIO_BLK_S_IOERR;
+	p->written += (uint32_t)r->len;
+	if (d->base.trace)
+		record(d, p, &(struct event){ .kind = EV_READ, .addr = r->addr, .len = r->len });
+	return VIRTIO_BLK_S_OK;
+}
+
+static unsigned char do_write(struct guest_disk *d, struct pending *p,
+			      const struct vhost_blk_request *r)
+{
+	struct trace *t = d->base.trace;
+
+	if (!vhost_blk_range_ok(d->base.size, r->addr, r->len))
+		return VIRTIO_BLK_S_IOERR;
+	unsigned char *to = t ? arena_alloc(&t->data, r->len) : d->base.map + r->addr;
+	if (!vhost_chain_read(&d->chain, VHOST_BLK_HEAD, to, r->len))
+		return VIRTIO_BLK_S_IOERR;
+	if (!t) {
+		disk_changed(&d->base, r->addr, r->len);
+		return VIRTIO_BLK_S_OK;
+	}
+	memcpy(d->base.map + r->addr, to, r->len);
+	if (!p->events++)
+		p->first = t->events.n;
+	vec_push(&t->events,
+		 (struct event){ .kind = EV_WRITE, .addr = r->addr, .len = r->len, .data = to });
+	return VIRTIO_BLK_S_OK;
+}
+
+static unsigned char do_ranges(struct guest_disk *d, struct pending *p,
+			       const struct vhost_blk_request *r)
+{
+	struct vhost_blk_range v[VHOST_BLK_RANGES];
+	bool discard = r->type == VIRTIO_BLK_T_DISCARD;
+	uint32_t known = discard ? 0 : VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP;
+	int n = vhost_blk_ranges(&d->chain, r, d->base.size, v);
+
+	for (int i = 0; i < n; i++)
+		if (v[i].flags & ~known)
+			return VIRTIO_BLK_S_UNSUPP;
+	for (int i = 0; i < n; i++) {
+		if (fallocate(d->base.memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			      (off_t)v[i].addr, (off_t)v[i].len) < 0)
+			return VIRTIO_BLK_S_IOERR;
+		if (d->base.trace)
+			record(d, p,
+			       &(struct event){ .kind = discard ? EV_DISCARD : EV_ZERO,
+						.addr = v[i].addr,
+						.len = v[i].len });
+		else
+			disk_changed(&d->base, v[i].addr, v[i].len);
+	}
+	return n < 0 ? VIRTIO_BLK_S_IOERR : VIRTIO_BLK_S_OK;
+}
+
+static unsigned char do_flush(struct guest_disk *d, struct pending *p)
+{
+	if (d->base.trace)
+		record(d, p, &(struct event){ .kind = EV_FLUSH });
+	return VIRTIO_BLK_S_OK;
+}
+
+static unsigned char do_id(struct guest_disk *d, struct pending *p,
+			   const struct vhost_blk_request *r)
+{
+	static const char id[VIRTIO_BLK_ID_BYTES] = "outage";
+	uint64_t len = min(r->len, (uint64_t)sizeof(id));
+
+	if (!vhost_chain_write(&d->chain, 0, id, len))
+		return VIRTIO_BLK_S_IOERR;
+	p->written += (uint32_t)len;
+	return VIRTIO_BLK_S_OK;
+}
+
+static unsigned char do_request(struct guest_disk *d, struct pending *p,
+				const struct vhost_blk_request *r)
+{
+	switch (r->type) {
+	case VIRTIO_BLK_T_IN:
+		return do_read(d, p, r);
+	case VIRTIO_BLK_T_OUT:
+		return do_write(d, p, r);
+	case VIRTIO_BLK_T_FLUSH:
+		return do_flush(d, p);
+	case VIRTIO_BLK_T_GET_ID:
+		return do_id(d, p, r);
+	case VIRTIO_BLK_T_DISCARD:
+	case VIRTIO_BLK_T_WRITE_ZEROES:
+		return do_ranges(d, p, r);
+	}
+	return VIRTIO_BLK_S_UNSUPP;
+}
+
+static void give_back(struct guest_disk *d, unsigned queue)
+{
+	for (size_t i = 0; i < d->pending.n; i++) {
+		const struct pending *p = &d->pending.v[i];
+
+		for (uint64_t k = 0; k < p->events; k++)
+			trace_complete(d->base.trace, p->first + k,
+				       p->answer == VIRTIO_BLK_S_OK ? 0 : -EIO);
+		*p->status = p->answer;
+		vhost_done(&d->device, queue, p->head, p->written);
+	}
+	if (d->pending.n)
+		vhost_wake(&d->device, queue);
+	vec_clear(&d->pending);
+}
+
+static void serve(struct vhost *v, unsigned queue)
+{
+	struct guest_disk *d = of_device(v);
+	struct vhost_ring *ring = &v->queue[queue].ring;
+	struct vhost_blk_request r;
+
+	while (vhost_ring_pop(ring, &v->memory, &d->chain) == 1) {
+		struct pending p = { .head = d->chain.head, .written = 1 };
+
+		if (vhost_blk_decode(&d->chain, &r)) {
+			vhost_break(v, queue, "a request to the disk is none");
+			break;
+		}
+		p.status = r.status;
+		p.answer = do_request(d, &p, &r);
+		vec_push(&d->pending, p);
+	}
+	give_back(d, queue);
+}
+
+static void forget(struct vhost *v)
+{
+	vec_clear(&of_device(v)->pending);
+}
+
+static const struct vhost_ops device_ops = { .serve = serve, .forget = forget };
+
+/* ---- the recorder ---- */
+
+static void guest_close(struct disk *base)
+{
+	struct guest_disk *d = of_disk(base);
+
+	vhost_release(&d->device);
+	vec_release(&d->pending);
+	/* There is no loop device behind the name. */
+	base->loop = (struct loop){ 0 };
+	disk_release(base);
+	free(d);
+}
+
+int vhost_disk_open(uint64_t size, struct disk **out, struct err *err)
+{
+	struct guest_disk *d = xcalloc(1, sizeof(*d));
+	int rc = disk_init(&d->base, &disk_vhost, size, err);
+
+	vhost_init(&d->device, &device_ops);
+	vhost_blk_describe(&d->device, size);
+	d->base.loop = (struct loop){ .path = "the guest's disk", .sector_size = VHOST_BLK_SECTOR };
+	if (rc) {
+		guest_close(&d->base);
+		return rc;
+	}
+	*out = &d->base;
+	return 0;
+}
+
+static int guest_probe(struct err *err)
+{
+	struct disk *d;
+	int rc = vhost_disk_open(1 << 20, &d, err);
+
+	if (!rc)
+		guest_close(d);
+	return rc;
+}
+
+static int guest_claim(struct disk *base, struct err *err)
+{
+	if (of_disk(base)->in_use)
+		return err_set(err, -EBUSY,
+			       "cannot change what the guest's disk holds while the "
+			       "guest has it mounted");
+	return 0;
+}
+
+/* All that was handed over before counts as before. */
+static int guest_take(struct disk *base, struct err *err)
+{
+	struct vhost *v = vhost_disk_device(base);
+
+	vhost_take(v);
+	for (unsigned i = 0; i < VHOST_QUEUES; i++)
+		if (v->queue[i].ring.broken)
+			return err_set(err, -EPROTO, "the guest's disk cannot go on: %s",
+				       *v->why ? v->why : "its ring makes no sense");
+	return 0;
+}
+
+static int guest_start(struct disk *base, struct err *err)
+{
+	return guest_take(base, err);
+}
+
+static const struct disk_ops disk_vhost = {
+	.name = VHOST_RECORDER,
+	.help = "is the disk of a guest, and needs no root; does not see FUA (a write and a flush "
+		"come instead), nor what is metadata",
+	.info = "disk of a guest: FUA is seen as write and flush",
+	.probe = guest_probe,
+	.open = vhost_disk_open,
+	.close = guest_close,
+	.claim = guest_claim,
+	.settle = guest_take,
+	.start = guest_start,
+	.drain = guest_take,
+	.stop = guest_take,
+};
+
+struct vhost *vhost_disk_device(struct disk *d)
+{
+	assert(d->ops == &disk_vhost);
+	return &of_disk(d)->device;
+}
+
+char *vhost_disk_path(const struct disk *d)
+{
+	return xasprintf("/proc/%d/fd/%d", (int)getpid(), d->memfd);
+}
+
+void vhost_disk_in_use(struct disk *d, bool in_use)
+{
+	assert(d->ops == &disk_vhost);
+	of_disk(d)->in_use = in_use;
+}

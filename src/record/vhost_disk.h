@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vhost_disk.h - the recording disk of a guest: "vhost", a recorder of its own kind, as it has no
+ * device on this machine. It needs no root.
+ */
+#ifndef RECORD_VHOST_DISK_H
+#define RECORD_VHOST_DISK_H
+
+#include "record/disk.h"
+#include "record/vhost.h"
+
+#define VHOST_RECORDER "vhost"
+
+/* A disk full of zeros; vhost_listen() on its device lets a guest have it. */
+int vhost_disk_open(uint64_t size, struct disk **out, struct err *err) must_check;
+/* The device, to be served by whoever waits for the guest. */
+struct vhost *vhost_disk_device(struct disk *d);
+/* A path to the content, to be freed, for programs of this user that only read it. */
+char *vhost_disk_path(const struct disk *d);
+/*
+ * While a guest has it mounted, disk_load() refuses. Nobody but who drives the guest can tell: it
+ * looks like any other use from here.
+ */
+void vhost_disk_in_use(struct disk *d, bool in_use);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * host.h - file systems of Linux, whatever kernel mounts them: how each is made, recovered and
+ * checked, and the programs that do it.
+ */
+#ifndef TARGET_HOST_H
+#define TARGET_HOST_H
+
+#include "target/target.h"
+
+/* What differs between them. */
+struct host_fs {
+	const char *name;
+	const char *const *mkfs; /* without the device, which comes last */
+	uint64_t size;
+	const char *mount_opts;	    /* always given */
+	const char *const *recover; /* without the device; NULL: mounting recovers */
+	const char *const *repair;  /* what a person does where that refuses */
+	const char *const *fsck;
+	bool own_id;   /* the kernel keeps one device for each id: no two processes may share one */
+	bool shutdown; /* can be cut off, so that unmounting writes nothing */
+};
+
+/* NULL: it is none that this machine's kernel is tested with. */
+const struct host_fs *host_fs_find(const char *name);
+
+/* Runs a program on `file`. 0 and its exit status, or -errno if it could not be run. */
+int host_run_tool(struct target *t, const char *const *argv, const char *extra, const char *file,
+		  int *status, struct strbuf *said, struct err *err) must_check;
+/* What is always given to mount, and what comes after the comma of the spec; NULL: nothing. */
+char *host_mount_options(const struct host_fs *fs, const char *spec);
+/* Generic words of a mount's options are flags; the rest goes to the file system. */
+void host_split_options(const char *options, unsigned long *flags, struct strbuf *data);
+/* Makes a file system on `fd`, which is the file `path`, and reads that. */
+int host_make_fs(struct target *t, const struct host_fs *fs, int fd, const char *path,
+		 struct image *out, struct err *err) must_check;
+
+#endif

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: MIT */
+#include "target/uml_guest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/owner.h"
+#include "record/vhost_disk.h"
+#include "target/kmsg.h"
+#include "target/place.h"
+
+enum {
+	BLOCK_LINES = 64, /* of a complaint that has no end */
+	LAST_BYTES = 4096,
+	POLL_SLICE_MS = 1000,
+	END_TRIES = 100,
+	END_NAP_MS = 5,
+	FD_DISK = 3, /* descriptors of the guest */
+	FD_MAIL,
+	FD_ROOT,
+	FD_END,
+};
+
+/* The guest's name for our disk. */
+static const char device[] = "vda";
+
+void guest_init(struct guest *g, struct disk *disk, struct strbuf *complaints)
+{
+	*g = (struct guest){
+		.disk = disk, .complaints = complaints, .pidfd = -1, .console = -1, .keep = -1
+	};
+	vhost_mail_init(&g->mail, MAIL_ID, MAIL_BYTES, MAIL_COMMANDS, MAIL_ANSWERS, WIRE_MAX);
+}
+
+void guest_release(struct guest *g)
+{
+	guest_stop(g);
+	vhost_mail_release(&g->mail);
+	wire_release(&g->out);
+	strbuf_release(&g->line);
+	strbuf_release(&g->last);
+}
+
+bool guest_runs(const struct guest *g)
+{
+	return g->pid != 0;
+}
+
+/* ---- the console ---- */
+
+static void keep_last(struct guest *g)
+{
+	if (g->last.len > LAST_BYTES)
+		strbuf_clear(&g->last);
+	strbuf_addf(&g->last, "%s\n", strbuf_str(&g->line));
+}
+
+static void take_line(struct guest *g)
+{
+	const char *line = strbuf_str(&g->line);
+	bool bug = kmsg_complains(line, NULL);
+
+	log_debug("guest: %s", line);
+	keep_last(g);
+	if (bug)
+		g->collecting = BLOCK_LINES;
+	if (g->collecting || (!g->quiet_of_device && kmsg_complains(line, device)))
+		strbuf_addf(g->complaints, "%s\n", line);
+	g->collecting -= g->collecting > 0;
+	if (strstr(line, "---[ end trace") || strstr(line, "---[ end Kernel panic"))
+		g->collecting = 0;
+	strbuf_clear(&g->line);
+}
+
+void guest_listen(struct guest *g)
+{
+	char text[4096];
+	ssize_t n;
+
+	while (g->console >= 0 && (n = read(g->console, text, sizeof(text))) > 0) {
+		for (ssize_t i = 0; i < n; i++) {
+			if (text[i] == '\n')
+				take_line(g);
+			else if (text[i] != '\r' && text[i] != '\0')
+				strbuf_addch(&g->line, text[i]);
+		}
+	}
+}
+
+/* ---- its life ---- */
+
+/*
+ * Waits until the worker, which holds the other end of the pipe, says that the guest is gone, or is
+ * gone itself; then it ends all processes of the guest. Those that the kernel started for itself
+ * would stay: they do not notice that the first one has died.
+ */
+static void keeper_main(int pipe, pid_t group)
+{
+	sigset_t all;
+	char word;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	setsid();
+	dup2(pipe, 0);
+	close_range(1, ~0U, 0);
+	if (read(0, &word, 1) != 1)
+		kill(-group, SIGKILL);
+	_exit(0);
+}
+
+static int start_keeper(struct guest *g, struct err *err)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return err_set(err, -errno, "cannot create a pipe: %m");
+	g->keep = fds[1];
+	g->keeper = fork();
+	if (g->keeper == 0) {
+		close(fds[1]);
+		keeper_main(fds[0], g->pid);
+	}
+	close(fds[0]);
+	if (g->keeper < 0) {
+		g->keeper = 0;
+		return err_set(err, -errno, "cannot start a process: %m");
+	}
+	return 0;
+}
+
+static void dismiss_keeper(struct guest *g)
+{
+	if (g->keep >= 0 && write(g->keep, "", 1) < 0)
+		log_debug("the keeper of a guest was gone before it");
+	util_close(steal_fd(&g->keep));
+	if (g->keeper)
+		waitpid(g->keeper, NULL, 0);
+	g->keeper = 0;
+}
+
+static char *fill_in(const char *word)
+{
+	static const struct {
+		const char *name;
+		int fd;
+	} names[] = { { "{disk}", FD_DISK }, { "{mail}", FD_MAIL }, { "{root}", FD_ROOT } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *at = strstr(word, names[i].name);
+
+		if (at)
+			return xasprintf("%.*s/proc/self/fd/%d%s", (int)(at - word), word,
+					 names[i].fd, at + strlen(names[i].name));
+	}
+	return xstrdup(word);
+}
+
+static void stay_on(int cpu)
+{
+	cpu_set_t set;
+
+	if (cpu < 0 || cpu >= CPU_SETSIZE)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+/*
+ * The guest's memory is a file without a name, from which programs are run: in $TMPDIR, or else in
+ * memory, which is much faster.
+ */
+static void choose_tmpdir(void)
+{
+	struct statvfs st;
+
+	if (access("/dev/shm", W_OK) == 0 && statvfs("/dev/shm", &st) == 0 &&
+	    !(st.f_flag & ST_NOEXEC))
+		unsetenv("TMPDIR");
+}
+
+/* In the child: becomes the guest. Everything but its own descriptors is closed by then. */
+static void become(struct guest *g, const struct guest_start *how, int console, pid_t parent)
+{
+	int from[] = { vhost_disk_device(g->disk)->place, g->mail.device.place, how->root };
+	struct rlimit none = { 0, 0 };
+	char owner[OWNER_NAME_SIZE];
+	char *argv[64];
+	size_t n = 0;
+	sigset_t empty;
+
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(127);
+	sigemptyset(&empty);
+	sigprocmask(SIG_SETMASK, &empty, NULL);
+	setrlimit(RLIMIT_CORE, &none); /* a panic is abort() */
+	stay_on(how->cpu);
+	for (size_t i = 0; i < ARRAY_SIZE(from); i++) /* out of the way of the places they go to */
+		from[i] = fcntl(from[i], F_DUPFD, 64);
+	console = fcntl(console, F_DUPFD, 64);
+	int null = open("/dev/null", O_RDWR);
+	dup2(null, STDIN_FILENO);
+	dup2(console, STDOUT_FILENO);
+	dup2(console, STDERR_FILENO);
+	for (size_t i = 0; i < ARRAY_SIZE(from); i++)
+		dup2(from[i], FD_DISK + (int)i);
+	close_range(FD_END, ~0U, 0);
+	while (n < ARRAY_SIZE(argv) - 1 && how->argv[n]) {
+		argv[n] = fill_in(how->argv[n]);
+		n++;
+	}
+	assert(n);
+	argv[n] = NULL;
+	choose_tmpdir();
+	setenv(PLACE_OWNER, owner_name("guest", owner), 1);
+	execv(argv[0], argv);
+	fprintf(stderr, "outage: cannot run %s: %s\n", argv[0], strerror(errno));
+	_exit(127);
+}
+
+static int spawn(struct guest *g, const struct guest_start *how, struct err *err)
+{
+	pid_t parent = getpid();
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+		return err_set(err, -errno, "cannot create a pipe: %m");
+	/* Processes of the guest that it leaves behind come to us, to be waited for. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	/* The guest waits when its console is full; it must not lose what it says. */
+	fcntl(fds[1], F_SETFL, 0);
+	g->console = fds[0];
+	pid_t pid = fork();
+	if (pid == 0)
+		become(g, how, fds[1], parent);
+	close(fds[1]);
+	if (pid < 0)
+		return err_set(err, -errno, "cannot start a guest: %m");
+	setpgid(pid, pid);
+	g->pid = pid;
+	g->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (g->pidfd < 0)
+		return err_set(err, -errno, "cannot watch a process (%m); it needs Linux 5.3");
+	return start_keeper(g, err);
+}
+
+static void describe_end(struct guest *g, int status)
+{
+	if (WIFSIGNALED(status))
+		snprintf(g->end, sizeof(g->end), "it was ended by signal %d (%s)", WTERMSIG(status),
+			 strsignal(WTERMSIG(status)));
+	else
+		snprintf(g->end, sizeof(g->end), "it ended with status %d", WEXITSTATUS(status));
+}
+
+/*
+ * Ends and waits for all processes of its group; those that the guest had started become ours when
+ * it is gone. The group's number means nobody else as long as one of them is there.
+ */
+static void end_group(pid_t group)
+{
+	for (;;) {
+		pid_t got = waitpid(-group, NULL, WNOHANG);
+
+		if (got < 0 && errno != EINTR)
+			return;
+		if (got == 0) {
+			kill(-group, SIGKILL);
+			util_sleep_ms(1);
+		}
+	}
+}
+
+void guest_stop(struct guest *g)
+{
+	if (g->pid)
+		end_group(g->pid);
+	dismiss_keeper(g);
+	g->pid = 0;
+	guest_listen(g);
+	util_close(steal_fd(&g->pidfd));
+	util_close(steal_fd(&g->console));
+	vhost_disconnect(&g->mail.device);
+	if (g->disk)
+		vhost_disconnect(vhost_disk_device(g->disk));
+	vhost_mail_clear(&g->mail);
+	strbuf_clear(&g->line);
+	g->collecting = 0;
+	g->has_disks = false;
+}
+
+/* The kernel says so itself when its memory, a file, cannot grow. */
+static bool lacked_memory(const struct guest *g)
+{
+	return strstr(strbuf_str(&g->last), "mount likely just ran out of space") != NULL;
+}
+
+static int tell_lack(struct err *err)
+{
+	return err_set(err, -ENOSPC,
+		       "there is no room for the guest's memory; make /dev/shm larger (mount -o "
+		       "remount,size=...), or give -j 1");
+}
+
+/*
+ * It has ended by itself, or as good as: 1. A kernel does not kill itself, nor is it to blame for
+ * what this machine lacks; then nobody can say what it would have done: -errno.
+ */
+static int died(struct guest *g, struct err *err)
+{
+	int status = 0;
+	size_t before = g->complaints->len;
+
+	/*
+	 * The sockets may close a moment before the process has ended; how it did is what counts.
+	 * The kernel prints to the end before it goes.
+	 */
+	for (int tries = 0; tries < END_TRIES; tries++) {
+		if (waitpid(g->pid, &status, WNOHANG) == g->pid) {
+			describe_end(g, status);
+			break;
+		}
+		util_sleep_ms(END_NAP_MS);
+	}
+	guest_stop(g);
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+		return err_set(err, -EIO,
+			       "the guest was killed, by a person or for lack of memory "
+			       "(see dmesg; -j 1 needs less)");
+	if (lacked_memory(g)) {
+		if (g->complaints->len > before)
+			strbuf_cut(g->complaints, before);
+		return tell_lack(err);
+	}
+	if (g->complaints->len == before)
+		strbuf_addf(g->complaints, "the guest's kernel is gone: %s\n", g->end);
+	return 1;
+}
+
+int guest_start(struct guest *g, const struct guest_start *how, uint64_t timeout_ms,
+		struct err *err)
+{
+	struct wire_in answer, part;
+	int rc = vhost_listen(vhost_disk_device(g->disk), err);
+
+	assert(!g->pid);
+	strbuf_clear(&g->last);
+	g->end[0] = '\0';
+	if (!rc)
+		rc = vhost_listen(&g->mail.device, err);
+	if (!rc)
+		rc = spawn(g, how, err);
+	if (!rc) {
+		guest_begin(g);
+		wire_part(&g->out, AGENT_HELLO, 0);
+		rc = guest_ask(g, timeout_ms, &answer, err);
+	}
+	if (!rc)
+		rc = guest_part(&answer, AGENT_HELLO, &part, err);
+	if (rc) {
+		guest_stop(g);
+		if (lacked_memory(g))
+			return err->code ? rc : tell_lack(err);
+		const char *said = strbuf_str(&g->last);
+		size_t n = strlen(said);
+
+		rc = err_set(err, rc < 0 ? rc : -EIO,
+			     "the guest's kernel %s did not start: %s; it said: %s", how->argv[0],
+			     *g->end ? g->end : "no answer", n > 300 ? said + n - 300 : said);
+	}
+	return rc;
+}
+
+/* ---- questions ---- */
+
+void guest_begin(struct guest *g)
+{
+	wire_start(&g->out, ++g->serial);
+}
+
+/* Whether a whole message of the guest is there: 1, 0, or -errno. */
+static int has_answer(struct guest *g, struct wire_in *answer, struct err *err)
+{
+	struct wire_head head;
+
+	if (g->mail.got < WIRE_HEAD)
+		return 0;
+	int rc = wire_head(g->mail.from_guest.v, &head, err);
+	if (rc)
+		return rc;
+	if (g->mail.got < WIRE_HEAD + (uint64_t)head.len)
+		return 0;
+	if (head.serial != g->serial || g->mail.from_guest.n < WIRE_HEAD + (size_t)head.len)
+		return err_set(err, -EPROTO, "the guest answers what it was not asked");
+	*answer = (struct wire_in){ g->mail.from_guest.v + WIRE_HEAD, head.len, false };
+	return 1;
+}
+
+/* Why a disk cannot be served any more, or NULL. */
+static const char *lost_disk(const struct vhost *v)
+{
+	bool broken = !vhost_connected(v);
+
+	for (unsigned i = 0; i < VHOST_QUEUES; i++)
+		broken |= v->queue[i].ring.broken;
+	return !broken ? NULL : *v->why ? v->why : "it has hung up";
+}
+
+/* A guest without its disks would wait for ever. */
+static bool lacks_disks(struct guest *g)
+{
+	const struct vhost *disk = vhost_disk_device(g->disk), *mail = &g->mail.device;
+
+	if (!g->has_disks)
+		g->has_disks = vhost_connected(disk) && vhost_connected(mail);
+	if (!g->has_disks || (!lost_disk(disk) && !lost_disk(mail)))
+		return false;
+	snprintf(g->end, sizeof(g->end), "its disk was taken away: %.80s",
+		 lost_disk(disk) ? lost_disk(disk) : lost_disk(mail));
+	return true;
+}
+
+/* Waits for whatever comes next, and serves it. 1 if the guest is gone. */
+static int serve(struct guest *g, int timeout_ms)
+{
+	struct vhost *disk = vhost_disk_device(g->disk), *mail = &g->mail.device;
+	struct pollfd fds[2 * VHOST_POLL_MAX + 2];
+	unsigned n = vhost_poll(disk, fds);
+
+	n += vhost_poll(mail, fds + n);
+	fds[n++] = (struct pollfd){ g->console, POLLIN, 0 };
+	fds[n++] = (struct pollfd){ g->pidfd, POLLIN, 0 };
+	if (poll(fds, n, timeout_ms) < 0)
+		return 0;
+	if (fds[n - 2].revents & POLLIN)
+		guest_listen(g);
+	vhost_serve(disk);
+	vhost_serve(mail);
+	return fds[n - 1].revents != 0 || lacks_disks(g);
+}
+
+int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, struct err *err)
+{
+	uint64_t start = util_now_ns();
+	int rc = 0;
+
+	wire_finish(&g->out);
+	if (!g->pid)
+		return err_set(err, -EIO, "the guest does not run");
+	vhost_mail_clear(&g->mail);
+	vhost_mail_send(&g->mail, g->out.text.buf, g->out.text.len);
+	for (;;) {
+		rc = has_answer(g, answer, err);
+		if (rc)
+			break;
+		if (serve(g, POLL_SLICE_MS))
+			return died(g, err);
+		if (timeout_ms && util_now_ns() - start > timeout_ms * 1000000)
+			return err_set(err, -ETIMEDOUT, "the guest did not answer for %llu ms",
+				       (unsigned long long)timeout_ms);
+	}
+	/* What it said on the way is there by now. */
+	guest_listen(g);
+	g->collecting = 0;
+	if (rc > 0)
+		return 0;
+	guest_stop(g);
+	return rc;
+}
+
+int guest_part(struct wire_in *answer, enum agent_command command, struct wire_in *part,
+	       struct err *err)
+{
+	uint32_t got;
+	int32_t status;
+
+	if (!wire_next(answer, &got, &status, part) || got != command || status > 0)
+		return err_set(err, -EPROTO, "the guest's answer makes no sense");
+	if (status < 0)
+		return err_set(err, status, "the agent in the guest cannot do command %d: %s",
+			       (int)command, strerror(-status));
+	return 0;
+}
+
+int guest_part_ok(const struct wire_in *part, struct err *err)
+{
+	return part->bad || part->left
+		       ? err_set(err, -EPROTO, "an answer of the guest is too short, or too long")
+		       : 0;
+}

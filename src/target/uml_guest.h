@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * uml_guest.h - a guest: a kernel that runs as a process of ours, with our disk, and the agent in
+ * it. It is asked one thing after the other; while it is waited for, its disks are served and its
+ * console is read.
+ *
+ * N1: nothing of it outlives this process, however that ends: a keeper, a process of its own, kills
+ *     the guest's processes when we are gone.
+ * N2: what its kernel complains of before it answers is in the complaints when the answer is.
+ */
+#ifndef TARGET_UML_GUEST_H
+#define TARGET_UML_GUEST_H
+
+#include "agent/wire.h"
+#include "record/disk.h"
+#include "record/vhost_mail.h"
+
+struct guest {
+	struct disk *disk; /* not owned */
+	struct vhost_mail mail;
+	struct strbuf *complaints; /* not owned: where complaints of its kernel go */
+
+	pid_t pid, keeper; /* 0: it does not run */
+	int pidfd, console, keep;
+	struct strbuf line;   /* of the console, so far */
+	struct strbuf last;   /* lines it said lately, for who asks why it does not start */
+	unsigned collecting;  /* lines that still belong to a complaint */
+	bool quiet_of_device; /* what it says of the disk is our doing */
+	bool has_disks;	      /* it has connected to both */
+	char end[128];	      /* how it ended */
+
+	uint32_t serial;
+	struct wire_out out;
+};
+
+void guest_init(struct guest *g, struct disk *disk, struct strbuf *complaints);
+void guest_release(struct guest *g);
+bool guest_runs(const struct guest *g);
+
+struct guest_start {
+	const char *const *argv; /* "{disk}", "{mail}" and "{root}" in it are replaced by paths */
+	int root;		 /* the root's archive */
+	int cpu;		 /* to stay on; -1: any */
+};
+
+/* Starts it, and waits until the agent answers. */
+int guest_start(struct guest *g, const struct guest_start *how, uint64_t timeout_ms,
+		struct err *err) must_check;
+void guest_stop(struct guest *g);
+
+/*
+ * A question is begun, parts are put into g->out, and it is asked: 0 and the parts of the answer, 1
+ * if the guest died of it. `timeout_ms` 0: whoever watches this process says how long it may take.
+ */
+void guest_begin(struct guest *g);
+int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, struct err *err)
+	must_check;
+/* The next part, which must be of `command`, and done. */
+int guest_part(struct wire_in *answer, enum agent_command command, struct wire_in *part,
+	       struct err *err) must_check;
+/* That all of a part was there. */
+int guest_part_ok(const struct wire_in *part, struct err *err) must_check;
+
+/* Reads what the console says, without waiting. */
+void guest_listen(struct guest *g);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* uml_root.h - the root of a guest: an archive in memory with the agent, and modules to load. */
+#ifndef TARGET_UML_ROOT_H
+#define TARGET_UML_ROOT_H
+
+#include "base/err.h"
+
+/*
+ * A descriptor of the archive. `dir` is the folder of the kernel's modules, with its modules.dep;
+ * NULL: there are none. Of `names`, those that the kernel has built in are left out, and each of
+ * the others brings along what it needs.
+ */
+int uml_root(const char *dir, const char *const *names, struct err *err) must_check;
+
+#endif

@@ -1,0 +1,156 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# t0510-pairs.sh - outage explore: what can be compared and what cannot, references with a disk of their
+# own, findings that begin with an image, and crashes that are made small.
+# shellcheck disable=SC2317 # functions are called through check
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
+
+if [ "$(id -u)" != 0 ]; then
+	echo "1..0 # SKIP mounting needs root"
+	exit 77
+fi
+if ! timeout 60 "$OUTAGE" explore -t ext4 --limit 10 -o probe >out 2>err; then
+	echo "1..0 # SKIP $(head -1 err)"
+	exit 77
+fi
+
+# explore STATUS ARGS...: true if it ends with STATUS
+explore() {
+	local want=$1 got
+	shift
+	rm -rf kept
+	timeout 200 "$OUTAGE" explore "$@" -o kept >out 2>err </dev/null
+	got=$?
+	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage explore $*"; return 1; }
+}
+
+# one_sentence WORDS: that is all it said
+one_sentence() {
+	[ "$(wc -l <err)" -eq 1 ] && grep -q -e "$1" err
+}
+
+# ---- what cannot be compared ----
+
+check 'a target that can only be read' explore 2 -t ext4,ro --limit 10
+check 'is refused' one_sentence 'ext4,ro can only be read'
+check 'and so is such a reference' explore 2 -t ext4 -r xfs,ro --limit 10
+check 'by its name' one_sentence 'xfs,ro can only be read'
+mkdir same other
+check 'two names of the same files' explore 2 \
+	-t "mounted:mount --bind $dir/same {mnt}; exec sleep 100" \
+	-r "mounted:mount --bind $dir/same {mnt}; exec sleep 101" --order walk --limit 10
+check 'are refused' one_sentence 'they are the same file system'
+check 'and nothing is left there' test -z "$(ls -A same)"
+check 'two servers that are not the same are compared' explore 0 \
+	-t "mounted:find $dir/same -mindepth 1 -delete; mount --bind $dir/same {mnt}; exec sleep 100" \
+	-r "mounted:find $dir/other -mindepth 1 -delete; mount --bind $dir/other {mnt}; exec sleep 101" \
+	--order walk --limit 60 --inputs <(echo 'only mkdir creat unlink rmdir')
+check 'blocks of different sizes can be compared' \
+	explore 0 -t ext4 --mkfs '-b 1024' -r xfs --order walk --limit 1500
+
+# ---- what xfs does with whiteouts is declared, and nothing else of them ----
+
+cat >whiteouts <<'END'
+only rename mkdir creat chmod chown
+operation rename 40
+combination rename FLAGS whiteout 2
+combination rename FLAGS none 1
+combination mkdir MODE 2775 1
+combination mkdir MODE 0755 1
+END
+check 'whiteouts on xfs are as declared' explore 0 -t xfs --order walk --limit 4000 --inputs whiteouts --coverage c
+check 'and were made' grep -q 'combinations 2 of 8: whiteout:[1-9]' c
+check 'whiteouts on ext4 are as POSIX would have them' explore 0 -t ext4 --order walk --limit 3000 --inputs whiteouts
+check 'where two differ, they are left alone' explore 0 -t ext4 -r xfs --order walk --limit 1000 --inputs whiteouts --coverage c
+check 'and were not made' grep -q 'combinations [01] of 8:\( none:[0-9]*\)\?$' c
+
+# ---- a finding that begins with an image ----
+
+printf 'only mkdir chown creat\nnames files 1\nnames dirs 1\nnames depth 1\n' >few
+check 'ext4 with another rule for groups' \
+	explore 1 -t ext4,grpid --order walk --time 100s --findings 1 --inputs few
+cp -r kept/findings/1-0 image
+cp image/last.img image/start.img
+echo 'creat A/zz 0644' >image/script
+cp image/script image/workload
+check 'without the image one operation does not show it' sh -c "
+	timeout 60 '$OUTAGE' explore --replay image >out 2>err; [ \$? = 0 ]"
+echo 'start start.img' >>image/case
+check 'with the image it does' sh -c "
+	timeout 60 '$OUTAGE' explore --replay image >out 2>err; [ \$? = 1 ]"
+check 'each time' grep -q '^shown 3 of 3 times' out
+check 'outage replay does not pretend that it was mended' sh -c "
+	timeout 60 '$OUTAGE' replay image >out 2>err; [ \$? = 2 ]"
+check 'but says who can show it' grep -q 'explore --replay' err
+rm image/start.img
+check 'an image that is gone' sh -c "
+	timeout 60 '$OUTAGE' explore --replay image >out 2>err; [ \$? = 2 ]"
+check 'is missed' grep -q 'which it begins with' err
+truncate -s 1M image/start.img
+check 'an image of another size' sh -c "
+	timeout 60 '$OUTAGE' explore --replay image >out 2>err; [ \$? = 2 ]"
+check 'is refused' grep -q 'the image has 1048576 bytes' err
+
+# ---- FUSE ----
+
+if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
+	check 'a reference with a mkfs of its own' explore 0 -t ext4 \
+		-r "fuse:$seedfs mount {disk} {mnt} -f" --ref-mkfs "$seedfs mkfs {disk}" --ref-size 4M \
+		--order walk --limit 300
+	check 'which is needed' explore 2 -t ext4 -r "fuse:$seedfs mount {disk} {mnt} -f" --order walk --limit 300
+	check 'and belongs to a reference' explore 2 -t ext4 --ref-mkfs "$seedfs mkfs {disk}"
+	check 'as is said' grep -q 'there is none' err
+	check 'a crash that loses something' explore 1 \
+		-t "fuse:$seedfs mount {disk} {mnt} -f -o bug=chmod-lost" --mkfs "$seedfs mkfs {disk}" \
+		--size 4M --order walk --crash 3 --depth 20 --time 100s --findings 1
+	check 'is made small' test "$(wc -l <kept/findings/1-0/workload)" -le 5
+	check 'and tells how many operations are left' \
+		grep -q "^       $(wc -l <kept/findings/1-0/workload) operations, kept/findings/1-0" out
+	check 'the whole of it is kept as well' test "$(wc -l <kept/whole/1-0/workload)" -gt 5
+	check 'it is shown again' sh -c "
+		timeout 60 '$OUTAGE' replay --trust kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
+	check 'also when it is run again' sh -c "
+		timeout 60 '$OUTAGE' replay --rerun --trust kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
+
+	# The kernel complains, of one task or of a process that nobody knows: not of the other task.
+	cat >says <<'END'
+# says WHO: once, from a process that is below a task
+mkdir said-once 2>/dev/null || exit 0
+pid=4194000
+if [ "$1" = task ]; then
+	pid=$$
+	while [ "$(cut -d' ' -f4 "/proc/$pid/stat")" != "$(cat main)" ]; do
+		pid=$(cut -d' ' -f4 "/proc/$pid/stat")
+	done
+fi
+printf '4,77,1,-;%s\n' "WARNING: CPU: 0 PID: $pid at fs/fake.c:1 fake+0x0/0x1" 'Modules linked in:' \
+	'---[ end trace 0000000000000000 ]---' >>/dev/kmsg
+END
+	# with_log STATUS WHO
+	with_log() {
+		rm -rf said-once kept
+		: >log
+		# shellcheck disable=SC2016 # for the shell that runs it
+		timeout 120 unshare -m sh -c 'mount --bind log /dev/kmsg && echo $$ >main && exec "$@"' sh \
+			"$OUTAGE" explore -t "fuse:$seedfs mount {disk} {mnt} -f" --mkfs "$seedfs mkfs {disk}" \
+			--recover "cd $dir; sh $dir/says $2; true" --size 4M -j 2 --order walk --depth 20 --limit 300 \
+			-o kept >out 2>err </dev/null
+		[ $? -eq "$1" ]
+	}
+	if [ "$(stat -Lc %i /proc/self/ns/pid)" = 4026531836 ]; then
+		check 'the kernel complains of one task' with_log 1 task
+		check 'which is one finding' grep -q '^1 findings' out
+		check 'of that task' sh -c 'cat kept/findings/*/kernel-log | grep -c fake.c:1 | grep -qx 1'
+		check 'so the run has no log itself' test ! -e kept/kernel-log
+		check 'the kernel complains of nobody that is known' with_log 1 nobody
+		check 'which is one finding, too' grep -q '^1 findings' out
+		check 'of no task' sh -c '! ls kept/findings/* >/dev/null 2>&1'
+		check 'but of the run' grep -q 'fake.c:1' kept/kernel-log
+	fi
+else
+	skip 'there is no /dev/fuse'
+fi
+
+done_testing

@@ -1,0 +1,408 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The mount that forgets: what was synced is there after a power cut, and what was not is not, by
+# profile; whatever ends the server; and without a power cut it is like any other file system.
+# shellcheck disable=SC2317 # what `check` and the trap call
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+if [ "${FORGET_NAMESPACE:-}" != yes ]; then
+	if [ ! -c /dev/fuse ] || ! unshare -m --propagation private true 2>/dev/null; then
+		echo "1..0 # SKIP nothing can be mounted here"
+		exit 77
+	fi
+	cd / && rm -rf "$dir"
+	FORGET_NAMESPACE=yes exec unshare -m --propagation private "$root/tests/$(basename "$0")"
+fi
+helpers=${OUTAGE_BUILD:-$root/build}/tests/helpers
+server=
+
+cleanup() {
+	[ -z "$server" ] || kill -KILL "$server" 2>/dev/null
+	umount -l "$dir/mnt" 2>/dev/null
+	cd / && rm -rf "$dir"
+}
+trap cleanup EXIT
+
+is_mounted() { grep -q " $dir/mnt fuse.outage " /proc/self/mounts; }
+not_mounted() { ! is_mounted; }
+until_true() {
+	local i
+	for ((i = 0; i < 400; i++)); do
+		"$@" && return 0
+		sleep 0.05
+	done
+	return 1
+}
+says() { grep -q -- "$1" answers; }
+# start PROFILE [OPTION...] [-- FAULT...]: a new ROOT, unless `keep` is set
+start() {
+	[ -n "${keep:-}" ] || rm -rf source
+	mkdir -p source mnt
+	rm -f commands
+	mkfifo commands
+	: >answers
+	(
+		[ -z "${descriptors:-}" ] || ulimit -n "$descriptors"
+		exec "$helpers/forget-server" "$1" source mnt "${@:2}"
+	) <commands >answers 2>server.err &
+	server=$!
+	exec 9>commands
+	until_true says mounted
+	cp server.err err
+}
+# ctl COMMAND...: its answer is in `out`
+ctl() {
+	local before
+	before=$(grep -cE '^(ok|error: .*)$' answers)
+	printf '%s\n' "$*" >&9
+	answered() { [ "$(grep -cE '^(ok|error: .*)$' answers)" -gt "$before" ]; }
+	until_true answered || return 1
+	cp answers out
+	[ "$(tail -1 answers)" = ok ]
+}
+ended() { ! kill -0 "$server" 2>/dev/null; }
+# finish: waits for the end; its exit status is in `status`
+finish() {
+	exec 9>&-
+	until_true ended || kill -KILL "$server"
+	wait "$server" 2>/dev/null
+	status=$?
+	server=
+	cp server.err err
+}
+stop() {
+	until_true umount mnt 2>umount.err # who was killed may need a moment to go
+	finish
+}
+tree() { timeout 60 "$helpers/forget-probe" tree "$1" >"$2"; }
+same() { diff "$1" "$2" >out 2>err; }
+run() { timeout --kill-after=5 120 "$@" >out 2>err; }
+put() { printf %s "$2" >"mnt/$1"; }
+holds() { [ "$(tr -d '\0' 2>err <"$1")" = "$2" ]; }
+sync_it() { timeout 20 sync "$@"; }
+
+# ---- like any other file system ----
+
+for profile in lazyfs ext4-ordered minimal; do
+	start $profile
+	check "$profile: what applications do" run "$helpers/forget-probe" calls mnt
+	check "$profile: many threads" run "$helpers/forget-probe" crowd mnt 5 400
+	tree mnt seen
+	stop
+	check "$profile: it ends well" test $status = 0
+	tree source left
+	check "$profile: unmounting loses nothing" same seen left
+	check "$profile: nothing else is left" test ! -e source/.outage-stash
+done
+for profile in lazyfs minimal; do
+	descriptors=200 start $profile
+	check "$profile: with few descriptors" run "$helpers/forget-probe" calls mnt
+	tree mnt seen
+	stop
+	tree source left
+	check "$profile: nothing is lost with few descriptors" same seen left
+done
+
+# ---- by profile ----
+
+# lost NAME PROFILE FILE TEXT: after a power cut, FILE holds TEXT ("-": it is not there), both for
+# who looks through the mount and in ROOT
+after() {
+	local name="$2: $1"
+	ctl clear-cache
+	if [ "$4" = - ]; then
+		check "$name" test ! -e "mnt/$3"
+		check "$name, in ROOT as well" test ! -e "source/$3"
+	else
+		check "$name" holds "mnt/$3" "$4"
+		check "$name, in ROOT as well" holds "source/$3" "$4"
+	fi
+}
+for profile in lazyfs ext4-ordered ext4-writeback xfs btrfs minimal; do
+	start $profile
+	# Something that is there.
+	put old before
+	mkdir mnt/d
+	put d/f durable
+	ctl cache-checkpoint
+
+	put new data
+	cat mnt/new >/dev/null
+	case $profile in
+	lazyfs) after "a name is durable at once, data is not" $profile new "" ;;
+	*) after "a file that was not synced" $profile new - ;;
+	esac
+	put new data && sync_it mnt/new
+	case $profile in
+	minimal) after "a file whose directory was not synced" $profile new - ;;
+	*) after "a file that was synced" $profile new data ;;
+	esac
+	put new data && sync_it mnt/new mnt
+	after "a file and its directory, synced" $profile new data
+
+	printf changed >mnt/d/f
+	after "what was overwritten and not synced" $profile d/f \
+		durable
+	printf changed 1<>mnt/d/f
+	sync_it mnt/d/f
+	after "what was overwritten and synced" $profile d/f changed
+	mv mnt/old mnt/d/g
+	case $profile in
+	lazyfs) after "a rename" $profile d/g before && mv mnt/d/g mnt/old ;;
+	*) after "a rename that was not synced" $profile old before ;;
+	esac
+	mv mnt/old mnt/d/g
+	put other x && sync_it mnt/other
+	case $profile in
+	lazyfs | ext4* | xfs) after "a rename before the sync of another file" $profile d/g before ;;
+	*) after "a rename and the sync of another file" $profile old before ;;
+	esac
+	ctl cache-checkpoint
+	put tmp replacing
+	mv mnt/tmp mnt/d/f
+	put other y && sync_it mnt/other
+	case $profile in
+	ext4-ordered) after "what replaces another has its data" $profile d/f replacing ;;
+	ext4-writeback) after "what replaces another may be zeros" $profile d/f "" ;;
+	xfs | lazyfs) after "what replaces another may be empty" $profile d/f "" ;;
+	*) after "a replacement that was not synced" $profile d/f changed ;;
+	esac
+	ctl cache-checkpoint
+	rm mnt/d/f
+	case $profile in
+	lazyfs) after "a removal" $profile d/f - ;;
+	*) check "$profile: what was removed is hidden" test ! -e mnt/d/f
+		ctl clear-cache
+		check "$profile: a removal that was not synced" test -e mnt/d/f
+		rm mnt/d/f && sync_it mnt/d
+		after "a removal that was synced" $profile d/f - ;;
+	esac
+	chmod 700 mnt/d
+	ctl clear-cache
+	mode=$(stat -c %a mnt/d)
+	case $profile in
+	lazyfs) check "$profile: a mode is durable" test "$mode" = 700 ;;
+	*) check "$profile: a mode that was not synced" test "$mode" = 755 ;;
+	esac
+	chmod 700 mnt/d
+	sync_it mnt/d
+	ctl clear-cache
+	check "$profile: a mode that was synced" test "$(stat -c %a mnt/d)" = 700
+	check "$profile: unmounted" stop
+done
+
+# ---- a loss leaves what is durable, whatever happened before; however it comes ----
+
+for profile in lazyfs ext4-ordered btrfs minimal; do
+	for seed in 1 2 3; do
+		start $profile
+		run "$helpers/forget-probe" storm mnt $seed 700 || cat out
+		check "$profile $seed: a snapshot" ctl snapshot s
+		check "$profile $seed: and a loss" ctl clear-cache
+		tree source/.outage-stash/snapshots/s kept
+		tree source now
+		check "$profile $seed: what is left is what was durable" same kept now
+		tree mnt seen
+		check "$profile $seed: and that is what is seen" same kept seen
+		run "$helpers/forget-probe" storm mnt $((seed + 100)) 300
+		ctl cache-checkpoint
+		tree mnt seen
+		tree source now
+		check "$profile $seed: it goes on" same seen now
+		check "$profile $seed: back to the snapshot" ctl rollback s
+		tree mnt seen
+		check "$profile $seed: all is as it was" same kept seen
+		run "$helpers/forget-probe" storm mnt $((seed + 200)) 300
+		ctl snapshot t
+		cp -a source/.outage-stash/snapshots/t killed
+		kill -KILL "$server"
+		finish 2>/dev/null
+		check "$profile $seed: a killed server's mount ends" until_true not_mounted
+		clean() { [ ! -e source/.outage-stash/journal ]; }
+		check "$profile $seed: and is cleared up" until_true clean
+		tree killed kept
+		tree source now
+		check "$profile $seed: with what was durable" same kept now
+		rm -rf killed
+	done
+done
+
+# ---- faults ----
+
+start lazyfs -- crash timing=after op=fsync from=a
+put a one
+sync_it mnt/a >out 2>err
+check "the application gets an error" test $? != 0
+finish
+check "the mount has crashed" test $status = 3
+check "nothing is mounted" not_mounted
+check "what was synced is there" holds source/a one
+start lazyfs -- crash timing=before op=fsync from=a
+put a one
+sync_it mnt/a 2>err
+finish
+check "before the sync, nothing is" holds source/a ""
+
+start lazyfs -- torn-op file=a parts=3 persist=1,3
+printf 'aaabbbccc' >mnt/a 2>err
+finish
+check "a torn write" test "$(tr '\0' . <source/a)" = aaa...ccc
+start lazyfs -- torn-op file=a parts=3 persist=2
+put b whole
+sync_it mnt/b
+printf 'aaabbbccc' >mnt/a 2>err
+finish
+check "of another shape" test "$(tr '\0' . <source/a)" = ...bbb
+check "and other files are whole" holds source/b whole
+
+keep=
+start ext4-ordered
+coproc HOLD { "$helpers/forget-probe" hold mnt f; }
+read -r -u "${HOLD[0]}" line
+echo w >&"${HOLD[1]}" && read -r -u "${HOLD[0]}" line
+check "somebody writes" test "$line" = 3
+ctl crash
+finish
+echo w >&"${HOLD[1]}" && read -r -u "${HOLD[0]}" line
+check "after a crash, who has a file open gets an error ($line)" test "$line" = ENOTCONN
+kill "$HOLD_PID" 2>/dev/null
+wait "$HOLD_PID" 2>/dev/null
+check "and the server says so" test $status = 3
+
+start ext4-ordered
+mkdir mnt/d
+put d/a 1
+check "a second mount of the same ROOT is refused" sh -c \
+	"! timeout 20 '$helpers/forget-server' minimal source mnt </dev/null >out 2>err"
+check "and told why" grep -q 'in use by another mount' err
+check "the report names what is at risk" ctl report
+check "the file" grep -q '^d/a: data 0' out
+check "and the directory" grep -q '^d: make' out
+ctl nonsense
+check "and says so" grep -q '^error: ' out
+stop
+
+# ---- a fault in the middle of things, and the application goes on ----
+
+for timing in before after; do
+	for op in create mkdir symlink link unlink rmdir rename write truncate chmod fsync open setxattr; do
+		start minimal
+		mkdir mnt/d mnt/e
+		put d/old x
+		put gone x
+		ctl checkpoint
+		put unsynced x
+		mv mnt/gone mnt/e/moved
+		ctl "clear-cache timing=$timing op=$op"
+		do_all() {
+			timeout --kill-after=5 20 sh -c '
+				cd mnt; ls >/dev/null
+				echo a >d/new; mkdir d/dir; ln -s x d/sym; ln d/old d/link
+				rm d/link; rmdir d/dir; mv d/sym e/; chmod 600 d/old; echo y >>d/old
+				truncate -s 1 d/old; setfattr -n user.a -v 1 d/old; sync d/old d' >out 2>err
+			[ $? -lt 124 ]
+		}
+		check "everything is lost $timing $op, and nothing hangs" do_all
+		check "what came before is lost ($timing $op)" test -e mnt/gone -a ! -e mnt/e/moved
+		ctl checkpoint
+		tree mnt seen
+		tree source now
+		check "the kernel knows it ($timing $op)" same seen now
+		stop
+	done
+done
+
+start lazyfs
+put a 123456
+sync_it mnt/a
+ctl "error op=write error=ENOSPC file=a"
+check "a write fails" bash -c "! printf x >>mnt/a 2>err"
+check "with what was asked for" grep -q 'No space' err
+check "the next one does not" sh -c 'printf 7 >>mnt/a'
+sync_it mnt/a
+check "and is written" holds source/a 1234567
+for keep_dirty in false true; do
+	printf %s "$keep_dirty" 1<>mnt/b
+	ctl "error op=fsync error=EIO file=b keep_dirty=$keep_dirty"
+	check "a sync fails" sh -c "! sync mnt/b 2>err"
+	check "what was written is still seen" holds mnt/b "$keep_dirty"
+	check "another one does not fail" sync_it mnt/b
+	ctl clear-cache
+	[ $keep_dirty = true ] && text=true || text=
+	check "but what it should have written is $keep_dirty to be there" holds mnt/b "$text"
+	rm mnt/b
+done
+coproc HOLD { "$helpers/forget-probe" hold mnt c; }
+read -r -u "${HOLD[0]}" line
+ctl "short op=write bytes=2 file=c"
+for bytes in 2 3; do
+	echo w >&"${HOLD[1]}" && read -r -u "${HOLD[0]}" line
+	check "a write of 3 bytes that writes $bytes" test "$line" = $bytes
+done
+kill "$HOLD_PID"
+wait "$HOLD_PID" 2>/dev/null
+head -c 40960 /dev/zero | tr '\0' x >mnt/pages
+check "a page becomes durable" ctl "sync file=pages pages=first"
+ctl clear-cache
+check "and no other" test "$(wc -c <mnt/pages)" = 4096
+put a abcdefg
+check "data may survive" ctl "clear-cache survive=data"
+check "and does" holds source/a abcdefg
+ctl "delay op=read delay=60s file=a"
+rm -f slow
+(cat mnt/a >out 2>err; echo ended >slow) &
+sleep 0.3
+check "somebody waits" test ! -e slow
+ctl crash
+check "a crash ends that" until_true test -e slow
+finish
+check "at once" test "$status" = 3
+
+start minimal
+put a x
+mkdir mnt/d
+check "metadata may survive" ctl "clear-cache survive=metadata"
+check "and does, without data" test -d mnt/d -a -e mnt/a -a ! -s mnt/a
+stop
+
+start lazyfs -- torn-seq file=a op=write persist=1,3
+timeout 10 sh -c 'exec 3>mnt/a; printf aaaa >&3; printf bbbb >&3; printf cccc >&3; printf dddd >&3' 2>err
+finish
+check "of some writes, some are durable" test "$(tr '\0' . <source/a)" = aaaa....cccc
+
+start lazyfs
+coproc HOLD { "$helpers/forget-probe" hold mnt f; }
+read -r -u "${HOLD[0]}" line
+for what in w f s; do echo $what >&"${HOLD[1]}" && read -r -u "${HOLD[0]}" line; done
+ctl clear-cache
+echo m >&"${HOLD[1]}" && read -r -u "${HOLD[0]}" line
+check "what was stored to a mapped file is lost ($line)" test "$line" = new
+for what in s f; do echo $what >&"${HOLD[1]}" && read -r -u "${HOLD[0]}" line; done
+ctl clear-cache
+echo r >&"${HOLD[1]}" && read -r -u "${HOLD[0]}" line
+check "unless it was synced ($line)" test "${line:0:3}" = map
+kill "$HOLD_PID"
+wait "$HOLD_PID" 2>/dev/null
+stop
+
+for sync in "" oflag=sync oflag=dsync; do
+	start lazyfs
+	# shellcheck disable=SC2086 # no flag is no word
+	printf data | dd of=mnt/a $sync 2>err
+	ctl clear-cache
+	[ -n "$sync" ] && text=data || text=
+	check "after a write with '$sync'" holds mnt/a "$text"
+	stop
+done
+
+start ext4-ordered trace="$dir/t" data=1
+put a text
+mv mnt/a mnt/b
+sync_it mnt/b
+stop
+check "the trace can be read" run "$OUTAGE" trace show t
+for op in create write rename fsync; do
+	check "$op is in it" grep -qw $op out
+done
+
+done_testing

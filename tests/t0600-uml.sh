@@ -1,0 +1,256 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# t0600-uml.sh - file systems of user-mode Linux, as root and as an ordinary user: healthy ones are
+# silent, sick ones are caught, a kernel that panics, hangs or is killed is reported and started
+# anew, and nothing stays behind, however a run ends.
+# shellcheck disable=SC2317 # functions are called through check
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+if ! command -v linux.uml >/dev/null; then
+	echo "1..0 # SKIP linux.uml is not there (apt-get install user-mode-linux)"
+	exit 77
+fi
+
+# The ordinary user has a copy of the program and a directory of his own. What is started here has
+# a word in its environment by which it is found again.
+export HOME=$dir/home OUTAGE_TEST_MARK=t0600-$$
+chmod 755 "$dir"
+mkdir -m 777 home nobody
+cp "$OUTAGE" prog
+if [ "$(id -u)" = 0 ]; then
+	users='root nobody'
+else
+	users=self
+fi
+as() { # USER ARGUMENTS: runs outage as that user, in a directory that is his
+	local user=$1
+	shift
+	case $user in
+	nobody) (cd nobody && timeout --kill-after=5 120 setpriv --reuid=65534 --regid=65534 \
+		--clear-groups env OUTAGE_CACHE="$HOME" "$dir/prog" "$@") >out 2>err </dev/null ;;
+	*) timeout --kill-after=5 120 "$dir/prog" "$@" >out 2>err </dev/null ;;
+	esac
+}
+status() { # STATUS USER ARGUMENTS
+	local want=$1
+	shift
+	as "$@"
+	[ $? -eq "$want" ]
+}
+says() { grep -qE "$1" out; }  # PATTERN
+complains() { grep -qE "$1" err; }  # PATTERN
+json() { python3 -c "import json; d = json.load(open('out')); assert $1, d" 2>>err; } # CONDITION
+ours() { # [PROGRAM]: prints processes, of the guests or of PROGRAM, that this test has started
+	local p
+	for p in $(pgrep -x "${1:-linux.uml}"); do
+		grep -qzx "OUTAGE_TEST_MARK=t0600-$$" "/proc/$p/environ" 2>/dev/null && echo "$p"
+	done
+}
+wait_for_none() { # for processes that are being ended
+	local i
+	for ((i = 0; i < 100; i++)); do
+		[ -n "$(ours)" ] || return 0
+		sleep 0.1
+	done
+	ours >out
+	return 1
+}
+cleanup() {
+	local p
+	for p in $(ours); do kill -KILL "$p" 2>/dev/null; done
+	rm -rf "$dir"
+}
+trap cleanup EXIT
+sockets() { find /tmp -maxdepth 1 -name 'outage-vhost-*' -newer prog 2>/dev/null | wc -l; }
+
+last=${users##* }
+release=$(linux.uml --version)
+has() { command -v "$1" >/dev/null; }
+
+# Healthy, and silent.
+for user in $users; do
+	for fs in ext4:mke2fs xfs:mkfs.xfs btrfs:mkfs.btrfs; do
+		if ! has "${fs#*:}"; then
+			skip "${fs#*:} is not there"
+			continue
+		fi
+		fs=${fs%:*}
+		check "$user: uml:$fs is silent" \
+			status 0 "$user" test -t "uml:$fs" -j 2 -b seq-1 --sample 20 --paranoid --json -o "ok-$fs"
+		check "$user: uml:$fs was tested" json "d['workloads'] == d['verified'] == 20 and \
+			d['crash_states'] >= 20 and d['errors'] == 0 and d['kernel'] == '$release'"
+	done
+done
+check "uml:ext4 is silent in every mode" \
+	status 0 "$last" test -t uml:ext4 -j 2 -b seq-1 --sample 8 --crash prefix,reorder,recovery \
+	--budget 60 --fsck -o modes
+for fs in f2fs:mkfs.f2fs nilfs2:mkfs.nilfs2; do
+	if has "${fs#*:}"; then
+		check "uml:${fs%:*}, a module, is silent" \
+			status 0 "$last" test -t "uml:${fs%:*}" -j 2 -b seq-1 --sample 15 -o "ok-${fs%:*}"
+	else
+		skip "${fs#*:} is not there"
+	fi
+done
+printf 'creat foo\nwrite foo 0 5000\nremount\ndrop_caches\nf1 = open foo rdwr\nwrite f1 5000 10\nfsync f1\nclose f1\n' >nobody/again
+check "remounts, caches and handles" status 0 "$last" test -t uml:ext4 --json -o remount \
+	"$dir/nobody/again"
+check "none of it was refused" json "d['refused'] == 0 and d['unique_states'] > 0"
+check "it can be explored" status 0 "$last" explore -t uml:ext4 --time 3s -o explored
+check "and was" says 'uml:ext4: [0-9]{2,} operations'
+
+# Sick, and caught; and the marks stand around what each operation sent.
+printf 'mkdir A\ncreat A/foo\nsync\nmkdir B\nrename A/foo B/bar\nwrite B/bar 0 8192\nfsync B/bar\nunlink B/bar\nrmdir A\nsync\n' >nobody/long
+printf 'creat foo\nwrite foo 0 8192\nfsync foo\n' >nobody/short
+check "without barriers, something is lost" status 1 "$last" test -t uml:ext4,barrier=0 \
+	--crash reorder --budget 60 -o sick "$dir/nobody/short"
+check "a file is missing" says '^found  missing: creat write fsync'
+check "with them, nothing is" status 0 "$last" test -t uml:ext4 --crash reorder --budget 60 \
+	-o sound "$dir/nobody/short"
+check "a flush that is lost is noticed" status 1 "$last" test -t uml:ext4 --crash reorder \
+	--budget 60 --lose-flush 2 -o lost "$dir/nobody/short"
+where=.
+[ "$last" != nobody ] || where=nobody
+case=$(find "$where/lost/findings" -mindepth 1 -maxdepth 1 | sort | head -1)
+timeout 20 "$OUTAGE" trace show "$case/trace" >out 2>err
+between() { # FROM TO PATTERN: how often it stands between the two
+	awk -v from="$1" -v to="$2" -v what="$3" '$0 ~ from { on = 1 } $0 ~ to { on = 0 }
+		on && $0 ~ what { n++ } END { print n + 0 }' out
+}
+check "creat sends nothing" [ "$(between 'begin +op 0' 'end +op 0' ' write| flush')" = 0 ]
+check "fsync sends writes" [ "$(between 'begin +op 2' 'end +op 2' ' write ')" -gt 0 ]
+check "and flushes" [ "$(between 'begin +op 2' 'end +op 2' ' flush')" -gt 0 ]
+check "its promise holds when it has returned" [ "$(between 'end +op 2' 'persist +op 2' ' write ')" = 0 ]
+check "a finding is shown again" status 1 "$last" replay "${case#nobody/}"
+timeout 20 "$OUTAGE" report "$case" >out 2>err
+check "a report says which kernel it was" says "uml:ext4, guarantee linux, Linux $release"
+
+# A kernel that panics.
+check "a panic is a finding" status 1 "$last" test -t uml:ext4,barrier=0,errors=panic --crash reorder \
+	--budget 60 --json -j 1 -o panic "$dir/nobody/long"
+check "and the run goes on to its end" json "d['workloads'] == 1 and d['unique_states'] == 60 and d['errors'] == 0"
+grep -rl 'Kernel panic' "$where"/panic/findings/*/problems >out 2>err
+check "the panic is told" test -s out
+
+# A file system that is recovered by a program: it runs in the guest, and is recorded.
+check "uml:ext2 is preened in the guest" as "$last" test -t uml:ext2 --json -o ext2 "$dir/nobody/short"
+check "without an error" json "d['errors'] == 0 and d['unique_states'] > 0"
+
+# What a person can get wrong.
+check "a file system that is none" status 2 "$last" test -t uml:zfs -o x "$dir/nobody/short"
+check "says which there are" complains "no target 'uml:zfs'; there are .*uml:ext4"
+check "a kernel that is not there" status 2 "$last" test -t uml:ext4 --kernel /nowhere -o x "$dir/nobody/short"
+check "says so" complains 'cannot find /nowhere'
+check "a kernel that is none" status 2 "$last" test -t uml:ext4 --kernel /bin/false -o x "$dir/nobody/short"
+check "says so" complains 'is no kernel of user-mode Linux'
+check "modules that are not there" status 2 "$last" test -t uml:ext4 --modules "$dir/home" -o x "$dir/nobody/short"
+check "says so" complains 'modules.dep'
+check "a kernel for a target of this machine" status 2 "$last" test -t ext4 --kernel /bin/sh -o x "$dir/nobody/short"
+check "says so" complains '^outage: --kernel and --modules are for uml: targets'
+check "a recorder of this machine" status 2 "$last" test -t uml:ext4 --recorder bpf -o x "$dir/nobody/short"
+check "says so" complains 'recorder bpf cannot see what a guest writes'
+check "the kernel and its modules can be named" status 0 "$last" test -t uml:ext4 \
+	--kernel "$(command -v linux.uml)" --modules "/usr/lib/uml/modules/$release" \
+	-o named "$dir/nobody/short"
+if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
+	# The guest's memory lies in /dev/shm; what this machine lacks is no finding.
+	small() { # MIB
+		timeout --kill-after=5 120 unshare -m --propagation private sh -c "mount -t tmpfs -o size=$1m \
+			tmpfs /dev/shm && exec $dir/prog test -t uml:ext4 -b seq-1 -j 1 -o small-$1" >out 2>err
+		[ $? -eq 2 ]
+	}
+	for mib in 4 16; do
+		check "$mib MiB for its memory are too few" small $mib
+		check "and that is said" complains 'no room for the guest.s memory; make /dev/shm larger'
+	done
+else
+	skip "mounting a small /dev/shm needs root"
+fi
+if [ "$last" = nobody ]; then
+	check "a user who wants ext4 is told of uml:ext4" status 2 nobody test -t ext4 -o x "$dir/nobody/short"
+	check "in the error" complains 'needs root.*uml:ext4'
+	as nobody doctor
+	check "doctor says that it works" says '^ok +user-mode Linux'
+	check "and what to do with it" says 'outage test -t uml:ext4'
+fi
+
+# However it ends, nothing stays.
+check "no process is left" wait_for_none
+under_way() { # DIR LINES: waits until so much is done
+	local i
+	for ((i = 0; i < 300; i++)); do
+		[ "$(wc -l 2>/dev/null <"$1/progress" || echo 0)" -lt "$2" ] || break
+		sleep 0.05
+	done
+}
+begin() { # DIR ARGUMENTS: a run that goes on for long, in the background, once it is under way
+	timeout --kill-after=5 120 "$dir/prog" test -t uml:ext4 -b seq-2 -j 2 -o "$@" >out 2>err </dev/null &
+	run=$!
+	under_way "$1" 9
+	pid=$(pgrep -P "$run" -x prog)
+}
+begin interrupted
+kill -INT "$pid"
+wait "$run"
+check "interrupted: it stops" [ $? -eq 2 ]
+check "interrupted: and says how to go on" says 'to go on: outage test --resume'
+check "interrupted: no process is left" wait_for_none
+begin killed
+check "killed: guests are there before" test -n "$(ours)"
+kill -KILL "$pid"
+wait "$run" 2>/dev/null
+check "killed: and none after" wait_for_none
+
+# With the keeper, too: then it is doctor's turn.
+begin all-killed
+# shellcheck disable=SC2046 # all of them
+kill -KILL $(ours prog)
+wait "$run" 2>/dev/null
+sleep 0.5
+check "all killed: something of the guests is left" test -n "$(ours)"
+timeout 100 "$dir/prog" doctor --fix >out 2>err
+check "all killed: doctor finds it" says 'cleared: process [0-9]+ \(linux.uml\)'
+check "all killed: and ends it" wait_for_none
+
+# A guest that somebody kills: the workload is lost, and said to be; the run goes on.
+begin shot --limit 600
+for p in $(ours); do # a kernel itself, not a process that it uses
+	[ "$(ps -o comm= -p "$(ps -o ppid= -p "$p" | tr -d ' ')")" != prog ] || break
+done
+kill -KILL "$p"
+wait "$run"
+check "a guest was killed: part of the run failed" [ $? -eq 2 ]
+check "it is said" complains 'the guest was killed'
+check "and the others were done" says '(599|600) workloads'
+check "no process is left" wait_for_none
+
+# A kernel that dies while a workload runs: the process in which its init runs is taken away.
+(cat nobody/short; for ((i = 0; i < 30000; i++)); do echo 'chmod foo 0644'; done) >endless
+timeout --kill-after=5 100 "$dir/prog" test -t uml:ext4 -j 1 -o live nobody/short endless nobody/again >out 2>err &
+run=$!
+under_way live 2
+for p in $(ours); do
+	grep -q '^TracerPid:[[:space:]]*0$' "/proc/$p/status" || kill -KILL "$p"
+done
+wait "$run"
+check "a panic before any crash is a finding" [ $? -eq 1 ]
+check "of what the kernel said" says 'the kernel says: Kernel panic'
+check "and the run goes on" says '3 workloads'
+check "no process is left" wait_for_none
+timeout 60 "$OUTAGE" report live/findings/1-0 >out 2>err
+check "it can be reported" says 'nothing had crashed yet'
+
+# A guest that does not answer.
+begin stopped --limit 600 --hang-after 3s -j 1
+# shellcheck disable=SC2046 # all of them
+kill -STOP $(ours) 2>/dev/null
+wait "$run"
+check "a guest hangs: that is a finding" [ $? -eq 1 ]
+check "called so" says '^found  hang: '
+check "and the others were done" says '600 workloads'
+check "no process is left" wait_for_none
+check "no socket is left" [ "$(sockets)" = 0 ]
+check "nothing is in the user's home" [ ! -e "$HOME/.uml" ]
+
+done_testing
