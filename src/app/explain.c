@@ -279,6 +279,25 @@ static int lose_less(struct work *w, struct case_at *c, struct err *err)
 	return min(rc, 0);
 }
 
+/* What is lost in part is better told as lost, if that fails as well. */
+static int tear_less(struct work *w, struct case_at *c, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc >= 0 && i < c->n; i++) {
+		if (c->v[i].keep != KEEP_SOME)
+			continue;
+		auto_case old = { .n = c->n, .v = xcalloc(c->n + 1, sizeof(*c->v)) };
+		copy_keeps(&old, c);
+		c->v[i].keep = KEEP_NONE;
+		close_case(c);
+		rc = fails(w, c, err);
+		if (rc != 1)
+			copy_keeps(c, &old);
+	}
+	return min(rc, 0);
+}
+
 /* ---- the earliest point ---- */
 
 /* The same changes are lost, as far as they have happened, at another point. */
@@ -561,6 +580,8 @@ int explain(const struct explain_opts *o, const struct app_state *s, enum app_ha
 		keep_survivors(&c, &s->survivors);
 		rc = lose_less(&w, &c, err);
 	}
+	if (!rc)
+		rc = tear_less(&w, &c, err);
 	if (!rc)
 		rc = find_kind(&w, &c, &e.kind, err);
 	if (!rc)

@@ -41,6 +41,12 @@ struct source {
 	struct strbuf part;
 };
 
+struct process {
+	pid_t pid, parent;
+};
+
+struct processes vec_of(struct process);
+
 struct recording {
 	const struct forget_record_opts *o;
 	struct forget_record *out;
@@ -52,6 +58,7 @@ struct recording {
 	struct err server_err;
 	int server_rc;
 	struct outside *outside;
+	struct processes before; /* all there were: also what guards the mount */
 	pid_t pid;
 	int status;
 	bool ended;
@@ -132,12 +139,6 @@ static void read_errors(struct recording *r)
 
 /* ---- processes ---- */
 
-struct process {
-	pid_t pid, parent;
-};
-
-struct processes vec_of(struct process);
-
 static void list_processes(struct processes *out)
 {
 	DIR *d = opendir("/proc");
@@ -184,15 +185,26 @@ static char *describe_process(pid_t pid)
 	return xasprintf("%d %s", (int)pid, strbuf_str(&name));
 }
 
-/* Those below us. With `sig`, each gets it; with `names`, their names are added there. */
-static size_t for_all_left(int sig, struct forget_record *names)
+static bool is_listed(const struct processes *list, pid_t pid)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (list->v[i].pid == pid)
+			return true;
+	return false;
+}
+
+/*
+ * The application's that are below us. With `sig`, each gets it; with `names`, their names are
+ * added there.
+ */
+static size_t for_all_left(struct recording *r, int sig, struct forget_record *names)
 {
 	struct processes all = { 0 };
 	size_t n = 0;
 
 	list_processes(&all);
 	for (size_t i = 0; i < all.n; i++) {
-		if (!is_below(&all, all.v[i].pid, getpid()))
+		if (is_listed(&r->before, all.v[i].pid) || !is_below(&all, all.v[i].pid, getpid()))
 			continue;
 		n++;
 		if (names)
@@ -240,7 +252,7 @@ static bool left_within(struct recording *r, uint64_t ms)
 
 	do {
 		tick(r, TICK_MS);
-		if (!for_all_left(0, NULL))
+		if (!for_all_left(r, 0, NULL))
 			return false;
 	} while (util_now_ns() < end && !told_to_stop);
 	return true;
@@ -249,13 +261,13 @@ static bool left_within(struct recording *r, uint64_t ms)
 /* Nothing is left afterwards. */
 static void end_all(struct recording *r, bool say)
 {
-	if (!for_all_left(0, NULL))
+	if (!for_all_left(r, 0, NULL))
 		return;
-	for_all_left(SIGTERM, say ? r->out : NULL);
+	for_all_left(r, SIGTERM, say ? r->out : NULL);
 	if (!left_within(r, GRACE_MS))
 		return;
 	/* Who forks while it is killed is met in the next round. */
-	for (int i = 0; i < 100 && for_all_left(SIGKILL, NULL); i++)
+	for (int i = 0; i < 100 && for_all_left(r, SIGKILL, NULL); i++)
 		tick(r, TICK_MS);
 }
 
@@ -324,7 +336,7 @@ static int stop_left(struct recording *r, uint64_t until, int out, int errors, s
 		}
 	}
 	if (r->o->kill && !r->o->stop)
-		for (int i = 0; i < 100 && for_all_left(SIGKILL, NULL); i++)
+		for (int i = 0; i < 100 && for_all_left(r, SIGKILL, NULL); i++)
 			tick(r, TICK_MS);
 	/* A pipeline's last members may still be on their way out. */
 	if (r->out->end == FORGET_RECORD_DONE)
@@ -442,7 +454,8 @@ static int record_mounted(struct recording *r, int out, int errors, struct err *
 	/* Those that libfuse catches would end the server under the application. */
 	signals_catch(&signals, on_signal);
 	rc = tell_before(r, err);
-	/* From now on orphans are ours; the guardian of the mount is nobody's. */
+	list_processes(&r->before);
+	/* From now on orphans are ours. */
 	if (!rc && prctl(PR_SET_CHILD_SUBREAPER, 1))
 		rc = err_set(err, -errno, "cannot adopt processes: %m");
 	if (!rc)
@@ -515,6 +528,7 @@ int forget_record(const struct forget_record_opts *o, struct forget_record *out,
 		util_close(lines[i]);
 		util_close(errors[i]);
 	}
+	vec_release(&r.before);
 	strbuf_release(&r.lines.part);
 	strbuf_release(&r.acks.part);
 	return rc;
