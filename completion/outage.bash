@@ -247,6 +247,33 @@ _outage_mount() {
 	fi
 }
 
+_outage_app() {
+	case $prev in
+	-p | --profile)
+		_outage_words 'ext4-ordered ext4-writeback xfs btrfs minimal lazyfs'
+		return
+		;;
+	--unit)
+		_outage_words 'page sector'
+		return
+		;;
+	--run | --check | --restart | --query | --stop | --ack-file | -o | --output)
+		_outage_files
+		return
+		;;
+	--max-subset | --budget | --time | --limit | -j | --jobs | --seed | --timeout)
+		return
+		;;
+	esac
+	if [[ $cur == -* ]]; then
+		_outage_words '--run --check --restart --query --stop --kill --ack-file --profile --unit
+			--max-subset --budget --time --limit --jobs --seed --timeout --output --json --help'
+	else
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+	fi
+}
+
 # Where something of ours is mounted.
 _outage_mounts() {
 	compopt -o filenames 2>/dev/null
@@ -310,7 +337,7 @@ _outage() {
 		if [[ $cur == -* ]]; then
 			_outage_words '-v -q --help --version'
 		else
-			_outage_words 'gen test explore report replay shrink export trace reffs mount ctl umount doctor'
+			_outage_words 'gen test explore report replay shrink export trace reffs mount ctl umount app ack doctor'
 		fi
 		return
 	fi
@@ -329,6 +356,8 @@ _outage() {
 	mount) _outage_mount ;;
 	umount) _outage_umount ;;
 	ctl) _outage_ctl ;;
+	app) _outage_app ;;
+	ack) _outage_words '--help' ;;
 	esac
 }
 

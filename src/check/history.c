@@ -3,12 +3,12 @@
 
 #include <errno.h>
 
-void history_init(struct history *h)
+void op_history_init(struct op_history *h)
 {
-	*h = (struct history){ 0 };
+	*h = (struct op_history){ 0 };
 }
 
-static void forget(struct history *h)
+static void forget(struct op_history *h)
 {
 	for (size_t i = 0; i < h->states.n; i++)
 		reffs_state_unref(h->states.v[i]);
@@ -22,7 +22,7 @@ static void forget(struct history *h)
 	h->ref = NULL;
 }
 
-void history_release(struct history *h)
+void op_history_release(struct op_history *h)
 {
 	forget(h);
 	vec_release(&h->states);
@@ -31,7 +31,7 @@ void history_release(struct history *h)
 	arena_release(&h->arena);
 }
 
-void history_start(struct history *h, const struct workload *w)
+void op_history_start(struct op_history *h, const struct workload *w)
 {
 	forget(h);
 	h->w = w;
@@ -70,7 +70,7 @@ static void add_result(struct strbuf *out, int64_t result)
 		strbuf_addf(out, "returns %lld", (long long)result);
 }
 
-void history_op(struct history *h, size_t i, int64_t result, struct findings *out)
+void op_history_op(struct op_history *h, size_t i, int64_t result, struct findings *out)
 {
 	const struct op *op = &h->w->ops.v[i];
 	int64_t expected = reffs_op(h->ref, h->w, i);
@@ -101,7 +101,7 @@ void history_op(struct history *h, size_t i, int64_t result, struct findings *ou
 /* ---- paths ---- */
 
 struct collector {
-	struct history *h;
+	struct op_history *h;
 	const struct reffs_state *state;
 	struct history_paths *to;
 	const char *dir; /* "" for the root */
@@ -141,7 +141,7 @@ static int compare_paths(const void *a, const void *b)
 			     ((const struct history_path *)b)->path);
 }
 
-const struct history_paths *history_paths_at(struct history *h, size_t state)
+const struct history_paths *op_history_paths_at(struct op_history *h, size_t state)
 {
 	assert(state < h->states.n);
 	/* All that there are, so that what is returned stays in its place until the next operation.
@@ -158,9 +158,9 @@ const struct history_paths *history_paths_at(struct history *h, size_t state)
 	return &h->paths.v[state];
 }
 
-uint64_t history_ino(struct history *h, size_t state, const char *path)
+uint64_t op_history_ino(struct op_history *h, size_t state, const char *path)
 {
-	const struct history_paths *paths = history_paths_at(h, state);
+	const struct history_paths *paths = op_history_paths_at(h, state);
 	size_t lo = 0, hi = paths->n;
 
 	if (streq(path, ".") || streq(path, ""))

@@ -20,7 +20,7 @@ struct history_path {
 
 struct history_paths vec_of(struct history_path);
 
-struct history {
+struct op_history {
 	const struct workload *w;
 	struct reffs *ref;
 	struct vec_of(struct reffs_state *) states; /* one more than operations done */
@@ -29,20 +29,20 @@ struct history {
 	struct arena arena;
 };
 
-void history_init(struct history *h);
-void history_release(struct history *h);
+void op_history_init(struct op_history *h);
+void op_history_release(struct op_history *h);
 
 /* Begins anew: an empty file system, nothing done. */
-void history_start(struct history *h, const struct workload *w);
+void op_history_start(struct op_history *h, const struct workload *w);
 /*
  * Operation `i` was performed on the target with this result. The reference performs it as well;
  * a difference that is not the target's own business is added to `out` as FINDING_LIVE.
  */
-void history_op(struct history *h, size_t i, int64_t result, struct findings *out);
+void op_history_op(struct op_history *h, size_t i, int64_t result, struct findings *out);
 
 /* The paths of a state, sorted; "." is not among them. Valid until the next operation. */
-const struct history_paths *history_paths_at(struct history *h, size_t state);
+const struct history_paths *op_history_paths_at(struct op_history *h, size_t state);
 /* The inode at `path` in a state; 0 if nothing is there. */
-uint64_t history_ino(struct history *h, size_t state, const char *path);
+uint64_t op_history_ino(struct op_history *h, size_t state, const char *path);
 
 #endif

@@ -419,7 +419,7 @@ static struct values allowed_at(const struct promises *p, const char *path, size
 	struct values set = { .n = 0 };
 
 	for (size_t i = from; i <= p->last; i++)
-		values_add(&set, history_ino(p->h, i, path));
+		values_add(&set, op_history_ino(p->h, i, path));
 	return set;
 }
 
@@ -464,7 +464,7 @@ static void check_missing(struct context *c, const char *path, const struct valu
 static bool was_ever(const struct promises *p, const char *path)
 {
 	for (size_t i = 0; i <= p->last; i++)
-		if (history_ino(p->h, i, path))
+		if (op_history_ino(p->h, i, path))
 			return true;
 	return false;
 }
@@ -487,7 +487,7 @@ static void add_entries(const struct promises *p, const struct values *dirs, con
 			size_t len, struct values *out)
 {
 	for (size_t s = since_all(p); s <= p->last; s++) {
-		const struct history_paths *paths = history_paths_at(p->h, s);
+		const struct history_paths *paths = op_history_paths_at(p->h, s);
 
 		for (size_t i = 0; i < paths->n; i++) {
 			const char *path = paths->v[i].path, *slash = strrchr(path, '/');
@@ -499,7 +499,7 @@ static void add_entries(const struct promises *p, const struct values *dirs, con
 			if (slash) {
 				auto_free char *above = xmemdupz(path, (size_t)(slash - path));
 
-				dir = history_ino(p->h, s, above);
+				dir = op_history_ino(p->h, s, above);
 			}
 			if (values_has(dirs, dir))
 				values_add(out, paths->v[i].ino);
@@ -661,7 +661,7 @@ static struct places places_of(const struct promises *p, uint64_t ino, size_t fr
 	struct places where = { .always = true };
 
 	for (size_t i = from; i <= p->last; i++) {
-		const struct history_paths *paths = history_paths_at(p->h, i);
+		const struct history_paths *paths = op_history_paths_at(p->h, i);
 		size_t names = 0;
 
 		for (size_t k = 0; k < paths->n; k++)
@@ -735,7 +735,7 @@ static void check_lost(struct context *c, uint64_t ino)
 static bool only_this(const struct promises *p, const char *path, uint64_t ino)
 {
 	for (size_t i = 0; i <= p->last; i++) {
-		uint64_t there = history_ino(p->h, i, path);
+		uint64_t there = op_history_ino(p->h, i, path);
 
 		if (there && there != ino)
 			return false;
@@ -782,16 +782,16 @@ static void check_nlink(struct context *c, const struct tree_entry *e)
 
 static void for_each_path(struct context *c)
 {
-	struct history *h = c->p->h;
+	struct op_history *h = c->p->h;
 
 	for (size_t s = 0; s <= c->p->last; s++) {
-		const struct history_paths *paths = history_paths_at(h, s);
+		const struct history_paths *paths = op_history_paths_at(h, s);
 
 		for (size_t i = 0; i < paths->n; i++) {
 			bool before = false;
 
 			for (size_t k = 0; k < s && !before; k++)
-				before = history_ino(h, k, paths->v[i].path) != 0;
+				before = op_history_ino(h, k, paths->v[i].path) != 0;
 			if (!before)
 				check_path(c, paths->v[i].path);
 		}
@@ -808,10 +808,10 @@ static void for_each_path(struct context *c)
 
 static void for_each_inode(struct context *c)
 {
-	struct history *h = c->p->h;
+	struct op_history *h = c->p->h;
 
 	for (size_t s = 0; s <= c->p->last; s++) {
-		const struct history_paths *paths = history_paths_at(h, s);
+		const struct history_paths *paths = op_history_paths_at(h, s);
 
 		for (size_t i = 0; i < paths->n; i++) {
 			uint64_t ino = paths->v[i].ino;

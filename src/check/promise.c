@@ -6,9 +6,9 @@
 /* ---- which inode an operation acted on ---- */
 
 /* The inode at a path of a state; 0 if nothing is there or a symbolic link is on the way. */
-static uint64_t resolve(struct history *h, size_t state, const char *path)
+static uint64_t resolve(struct op_history *h, size_t state, const char *path)
 {
-	uint64_t ino = history_ino(h, state, path);
+	uint64_t ino = op_history_ino(h, state, path);
 	struct reffs_attr attr;
 
 	if (!ino)
@@ -18,7 +18,7 @@ static uint64_t resolve(struct history *h, size_t state, const char *path)
 }
 
 /* The inode behind a handle when operation `op` ran: where the last open of that name led. */
-static uint64_t resolve_handle(struct history *h, size_t op, const char *name, unsigned *flags)
+static uint64_t resolve_handle(struct op_history *h, size_t op, const char *name, unsigned *flags)
 {
 	for (size_t i = op; i-- > 0;) {
 		const struct op *o = &h->w->ops.v[i];
@@ -31,7 +31,7 @@ static uint64_t resolve_handle(struct history *h, size_t op, const char *name, u
 	return 0;
 }
 
-static uint64_t subject(struct history *h, size_t op, unsigned *flags)
+static uint64_t subject(struct op_history *h, size_t op, unsigned *flags)
 {
 	const struct arg *arg = &h->w->ops.v[op].args[0];
 
@@ -120,7 +120,7 @@ static void add_promise(struct promises *p, size_t i)
 	}
 }
 
-void promises_make(struct promises *p, struct history *h, const struct guarantee *g, size_t done,
+void promises_make(struct promises *p, struct op_history *h, const struct guarantee *g, size_t done,
 		   bool under_way)
 {
 	p->h = h;
@@ -149,12 +149,12 @@ static bool on_the_way(const char *path, const char *below)
 }
 
 /* Whether the inode has had one and the same name in all states so far. */
-static bool one_name(struct history *h, size_t state, uint64_t ino)
+static bool one_name(struct op_history *h, size_t state, uint64_t ino)
 {
 	const char *name = NULL;
 
 	for (size_t s = 0; s <= state; s++) {
-		const struct history_paths *paths = history_paths_at(h, s);
+		const struct history_paths *paths = op_history_paths_at(h, s);
 
 		for (size_t i = 0; i < paths->n; i++) {
 			if (paths->v[i].ino != ino)
@@ -168,10 +168,10 @@ static bool one_name(struct history *h, size_t state, uint64_t ino)
 }
 
 /* The inode that a path led to last, up to a state; 0: it never led to anything. */
-static uint64_t last_at(struct history *h, size_t state, const char *path)
+static uint64_t last_at(struct op_history *h, size_t state, const char *path)
 {
 	for (size_t i = state + 1; i-- > 0;) {
-		uint64_t there = history_ino(h, i, path);
+		uint64_t there = op_history_ino(h, i, path);
 
 		if (there)
 			return there;
@@ -184,7 +184,7 @@ static uint64_t last_at(struct history *h, size_t state, const char *path)
  * directories above if they are new; that one of those was moved does not concern the file, and
  * ext4, xfs and btrfs do not write it out.
  */
-static bool settled(struct history *h, size_t state, const char *path)
+static bool settled(struct op_history *h, size_t state, const char *path)
 {
 	for (const char *slash = path; (slash = strchr(slash, '/')); slash++) {
 		auto_free char *above = xmemdupz(path, (size_t)(slash - path));
@@ -196,9 +196,9 @@ static bool settled(struct history *h, size_t state, const char *path)
 }
 
 /* Whether `path` names the inode in a state, or is a directory above one of its names. */
-static bool names_line(struct history *h, size_t state, const char *path, uint64_t ino)
+static bool names_line(struct op_history *h, size_t state, const char *path, uint64_t ino)
 {
-	const struct history_paths *paths = history_paths_at(h, state);
+	const struct history_paths *paths = op_history_paths_at(h, state);
 
 	for (size_t i = 0; i < paths->n; i++)
 		if (paths->v[i].ino == ino && on_the_way(path, paths->v[i].path) &&
@@ -208,20 +208,20 @@ static bool names_line(struct history *h, size_t state, const char *path, uint64
 }
 
 /* Whether `path` is, in a state, a name in the directory. */
-static bool names_in(struct history *h, size_t state, const char *path, uint64_t dir)
+static bool names_in(struct op_history *h, size_t state, const char *path, uint64_t dir)
 {
 	const char *slash = strrchr(path, '/');
 
 	if (!slash)
 		return dir == REFFS_ROOT_INO;
 	auto_free char *parent = xmemdupz(path, (size_t)(slash - path));
-	return history_ino(h, state, parent) == dir && settled(h, state, parent);
+	return op_history_ino(h, state, parent) == dir && settled(h, state, parent);
 }
 
 /* Whether it was a name of the inode before a state, and nothing is there in that state. */
-static bool left_name(struct history *h, size_t state, const char *path, uint64_t ino)
+static bool left_name(struct op_history *h, size_t state, const char *path, uint64_t ino)
 {
-	if (history_ino(h, state, path))
+	if (op_history_ino(h, state, path))
 		return false;
 	return last_at(h, state, path) == ino && settled(h, state, path);
 }
@@ -327,7 +327,7 @@ const struct promise *promise_for_byte(const struct promises *p, uint64_t ino, u
 
 bool promise_of_any_name(const struct promises *p, const struct promise *x, uint64_t ino)
 {
-	const struct history_paths *paths = history_paths_at(p->h, x->state);
+	const struct history_paths *paths = op_history_paths_at(p->h, x->state);
 
 	if (x->ino != ino || x->kind == PROMISE_ALL || !p->g->fsync_names)
 		return false;
@@ -341,7 +341,7 @@ const struct promise *promise_for_existence(const struct promises *p, uint64_t i
 {
 	for (size_t i = 0; i < p->list.n; i++) {
 		const struct promise *x = &p->list.v[i];
-		const struct history_paths *paths = history_paths_at(p->h, x->state);
+		const struct history_paths *paths = op_history_paths_at(p->h, x->state);
 
 		if (promise_of_any_name(p, x, ino))
 			return x;

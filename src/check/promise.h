@@ -29,13 +29,13 @@ struct promise {
 
 /* The power failed when `done` operations had returned, and perhaps one more was under way. */
 struct promises {
-	struct history *h;
+	struct op_history *h;
 	const struct guarantee *g;
 	size_t last; /* the latest state that may be seen */
 	struct vec_of(struct promise) list;
 };
 
-void promises_make(struct promises *p, struct history *h, const struct guarantee *g, size_t done,
+void promises_make(struct promises *p, struct op_history *h, const struct guarantee *g, size_t done,
 		   bool under_way);
 void promises_release(struct promises *p);
 

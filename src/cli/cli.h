@@ -22,6 +22,8 @@ struct command {
 	int (*run)(int argc, char **argv); /* argv[0] is the command's name; an exit status */
 };
 
+extern const struct command cmd_ack;
+extern const struct command cmd_app;
 extern const struct command cmd_ctl;
 extern const struct command cmd_doctor;
 extern const struct command cmd_explore;

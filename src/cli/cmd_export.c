@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "cli/app.h"
 #include "cli/cli.h"
 #include "report/report.h"
 #include "run/replay.h"
@@ -20,6 +21,11 @@ static const char usage[] =
 	"  workload.c      the workload as a C program\n"
 	"  generic-NNN     the workload as a test of the xfstests suite, with generic-NNN.out;\n"
 	"                  not for FUSE servers\n"
+	"\n"
+	"Of a finding of outage app:\n"
+	"\n"
+	"  reproduce.sh    builds the crash directory, and runs the check on it\n"
+	"  lazyfs.toml     a fault for LazyFS or outage mount, where one leads there\n"
 	"\n"
 	"  DIR               a finding: RUN/findings/NAME, or what outage shrink made of it\n"
 	"  -o, --output OUT  a directory; it is made if it is not there\n"
@@ -129,6 +135,8 @@ static int run(int argc, char **argv)
 		return cli_usage(&cmd_export_case, "give the directory of one finding");
 	if (!output)
 		return cli_usage(&cmd_export_case, "--output is missing");
+	if (app_is_case(argv[optind]))
+		return app_export(argv[optind], output);
 	return export_case(argv[optind], output);
 }
 

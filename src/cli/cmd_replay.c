@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/number.h"
+#include "cli/app.h"
 #include "cli/cli.h"
 #include "run/replay.h"
 
@@ -165,6 +166,11 @@ static int run(int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		return cli_usage(&cmd_replay, "give the directory of one finding");
+	if (app_is_case(argv[optind])) {
+		if (o.rerun)
+			return cli_usage(&cmd_replay, "--rerun: run 'outage app' again instead");
+		return app_replay(argv[optind], o.json, o.trust);
+	}
 	if (store_load(argv[optind], &o.c, &err))
 		return cli_fail(&err);
 	if (store_trust(&o.c, o.trust, &err)) {

@@ -3,6 +3,7 @@
 #include <getopt.h>
 
 #include "base/io.h"
+#include "cli/app.h"
 #include "cli/cli.h"
 #include "report/report.h"
 
@@ -141,6 +142,11 @@ static int run(int argc, char **argv)
 				 "output");
 	if (!o.json && !o.html && !o.suppressions)
 		o.text = true;
+	if (app_is_run(argv[optind]) || app_is_case(argv[optind])) {
+		if (o.suppressions)
+			return cli_usage(&cmd_report, "a run of outage app has no suppressions");
+		return app_report(argv[optind], o.json, o.html);
+	}
 	return make_report(&o, argv[optind]);
 }
 

@@ -314,6 +314,7 @@ int crash_new(const struct trace *t, const struct crash_opts *opts, struct crash
 			       (unsigned long long)t->info.size);
 	auto_crash e = xmalloc(sizeof(*e));
 	*e = (struct crash){ .trace = t, .opts = *opts, .at = SIZE_MAX, .step_at = SIZE_MAX };
+	e->model_opts.ctx = opts->model_ctx;
 	if (opts->layers & CRASH_WITH_TORN)
 		e->model_opts.tear_unit = opts->tear_unit	? opts->tear_unit
 					  : t->info.sector_size ? t->info.sector_size
@@ -645,7 +646,7 @@ static int no_such_state(struct err *err, const char *id)
 static int replay_at(const struct trace *t, const struct crash_opts *opts, struct choice *c,
 		     const struct crash_id_head *head, struct crash_state *s, struct err *err)
 {
-	struct model_opts model_opts = { .tear_unit = head->tear_unit };
+	struct model_opts model_opts = { .tear_unit = head->tear_unit, .ctx = opts->model_ctx };
 	auto_call(crash_view_release) struct crash_view v = { 0 };
 	auto_model m = start_model(t, opts, &model_opts);
 	int rc = walk(m, t, 0, head->point, err);

@@ -85,6 +85,7 @@ enum {
 
 struct crash_opts {
 	const struct model_ops *model; /* NULL: block */
+	const void *model_ctx;	       /* model_opts.ctx */
 	const struct image *base;      /* before the first event; NULL: zeros */
 	const uint64_t *points;	       /* ascending, each at most the number of events */
 	size_t n_points;

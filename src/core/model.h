@@ -27,6 +27,7 @@ enum {
 
 struct model_opts {
 	uint32_t tear_unit; /* bytes that survive together; 0: pieces are whole or lost */
+	const void *ctx;    /* what else a model is made from; outlives it */
 };
 
 struct model_piece {

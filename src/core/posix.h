@@ -94,7 +94,8 @@ struct posix_event {
 	uint64_t ino;	      /* what it is about; of a creation, what was made */
 	uint64_t dir, dir2;   /* where `name` and `name2` are */
 	uint64_t ino2;	      /* what was replaced, removed or copied from */
-	uint64_t offset, len; /* bytes; of truncate, the size in `offset` */
+	uint64_t offset, len; /* bytes; of truncate, the size in `offset`; of chown, user and group
+				 (UINT32_MAX: as it is) */
 	uint32_t arg;	      /* mode, open flags, fallocate mode, rename flags */
 	uint64_t number;      /* of the operation in its mount, from 1 */
 	uint64_t duration_ns;

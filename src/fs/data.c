@@ -224,14 +224,26 @@ static void copy_page(struct reffs_inode *f, uint64_t to, const struct reffs_ino
 		      uint64_t from_index)
 {
 	const struct page_slot *old = slot_find(f, to), *s = slot_find(from, from_index);
-	struct page *page = s ? page_ref(s->page) : NULL;
-	bool there = s;
+	struct map_num key = map_num(to);
 
-	if (old)
-		slot_remove(f, old);
-	if (there)
-		slot_share(f, to, page);
-	page_unref(page);
+	if (!s) {
+		if (old)
+			slot_remove(f, old);
+		return;
+	}
+	struct page *page = page_ref(s->page);
+	struct hash128 hash = s->hash; /* which depends on the place */
+	if (page && to != from_index)
+		hash = tree_page_hash(to, page->data, PAGE);
+	if (!old) {
+		slot_add(f, to, page, hash);
+		return;
+	}
+	struct page_slot *own = as_slot(map_own(&f->map, key.b, sizeof(key)));
+	f->content = hash_add(hash_sub(f->content, own->hash), hash);
+	page_unref(own->page);
+	own->page = page;
+	own->hash = hash;
 }
 
 void data_copy(struct reffs_inode *f, uint64_t offset, const struct reffs_inode *from,

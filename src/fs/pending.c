@@ -328,6 +328,40 @@ static void choose_needed(struct pending *l, struct entry *e)
 		choose_group(l, GROUP_DIR, removed_dir(&e->op), e->order);
 }
 
+static void tell_group(const struct pending *l, enum group_kind kind, uint64_t id, uint64_t order,
+		       pending_fn fn, void *ctx)
+{
+	const struct group *g = find(l, kind, id, NULL);
+
+	for (struct link *k = g ? g->first : NULL; k && k->entry->order < order; k = k->next)
+		fn(ctx, &k->entry->op);
+}
+
+void pending_needs(const struct pending *l, pending_fn need, void *ctx)
+{
+	const struct entry *e = l->last;
+
+	if (!e)
+		return;
+	for (unsigned i = 0; i < e->n_links; i++) {
+		const struct link *k = &e->links[i];
+
+		if (k->group->kind <= GROUP_MOVES && k->prev)
+			need(ctx, &k->prev->entry->op);
+	}
+	for (unsigned i = 0; i < n_slots(&e->op); i++)
+		tell_group(l, GROUP_MAKER, e->op.slot[i].dir, e->order, need, ctx);
+	if (removed_dir(&e->op))
+		tell_group(l, GROUP_DIR, removed_dir(&e->op), e->order, need, ctx);
+	if (l->profile->in_order && e->prev)
+		need(ctx, &e->prev->op);
+}
+
+const struct pending_op *pending_newest(const struct pending *l)
+{
+	return l->last ? &l->last->op : NULL;
+}
+
 static int by_order(const void *a, const void *b)
 {
 	const struct entry *x = *(struct entry *const *)a, *y = *(struct entry *const *)b;

@@ -85,6 +85,14 @@ void pending_gone(struct pending *l, uint64_t ino, pending_fn durable, void *ctx
 void pending_cut(struct pending *l, bool (*keep)(void *ctx, const struct pending_op *op),
 		 pending_fn durable, pending_fn undo, void *ctx);
 
+/*
+ * What the newest operation cannot be durable without, of what is still pending: each that it needs
+ * directly. Under a profile that is in_order that is the one before it as well.
+ */
+void pending_needs(const struct pending *l, pending_fn need, void *ctx);
+/* The newest operation, or NULL. */
+const struct pending_op *pending_newest(const struct pending *l);
+
 /* Whether anything of this inode (attributes, names of it; of a directory also entries) waits. */
 bool pending_of(const struct pending *l, uint64_t ino);
 size_t pending_count(const struct pending *l);

@@ -204,6 +204,16 @@ const unsigned char *reffs_page(const struct reffs_inode *inode, uint64_t n)
 	return page ? page->data : NULL;
 }
 
+uint64_t reffs_next_page(const struct reffs_inode *inode, uint64_t n)
+{
+	struct map_num key = map_num(n);
+	const struct map_node *leaf;
+
+	assert(inode->type == TREE_FILE);
+	leaf = map_ceil(inode->map, key.b, sizeof(key));
+	return leaf ? page_slot_index(container_of(leaf, struct page_slot, node)) : UINT64_MAX;
+}
+
 struct entries_call {
 	int (*entry)(void *ctx, const char *name, uint64_t ino);
 	void *ctx;

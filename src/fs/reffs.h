@@ -114,6 +114,8 @@ struct reffs_attr {
 void reffs_attr(const struct reffs_inode *inode, struct reffs_attr *out);
 /* Page `n` of a regular file, REFFS_PAGE bytes; NULL if it reads as zeros. */
 const unsigned char *reffs_page(const struct reffs_inode *inode, uint64_t n);
+/* The first page from `n` on that was written; UINT64_MAX if there is none. */
+uint64_t reffs_next_page(const struct reffs_inode *inode, uint64_t n);
 /* Calls back for each entry in order of name; stops early at a non-zero return, and gives it. */
 int reffs_entries(const struct reffs_inode *dir,
 		  int (*entry)(void *ctx, const char *name, uint64_t ino), void *ctx);

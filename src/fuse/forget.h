@@ -21,6 +21,7 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "core/trace.h"
 #include "fs/pagecache.h"
 #include "fs/profile.h"
 #include "inject/inject.h"
@@ -38,6 +39,13 @@ struct forget_opts {
 	const char *trace;		 /* where to record all operations; NULL: nowhere */
 	bool trace_data;		 /* with the data of writes */
 	bool trace_reads;		 /* and operations that change nothing */
+	bool trace_closes;		 /* of these, only that a file is closed */
+	/*
+	 * Called before an event is added to the trace, so that what happened elsewhere until then
+	 * stands before it: it may call forget_mark(). NULL: nothing happens elsewhere.
+	 */
+	void (*marks)(void *ctx, struct forget *f);
+	void *marks_ctx;
 	/* A line for the log: faults that fired, what was lost, each operation if `log_all`. */
 	void (*log)(void *ctx, const char *line);
 	void *log_ctx;
@@ -68,6 +76,18 @@ void forget_free(struct forget *f); /* NULL is fine */
  */
 int forget_command(struct forget *f, const struct inject_command *c, struct strbuf *text,
 		   struct strbuf *json, struct err *err) must_check;
+
+/*
+ * For the callback `marks` alone: something was acknowledged. In the trace it is an EV_OP_BEGIN
+ * with the text, and an EV_PERSIST; acknowledgements are numbered from 0.
+ */
+void forget_mark(struct forget *f, const char *text, size_t len);
+/* Lets the callback look, also if no operation comes. */
+void forget_look_for_marks(struct forget *f);
+/* Adds events of somebody else to the trace, which is to be done before the first operation. */
+int forget_trace_add(struct forget *f, const struct trace *t, struct err *err) must_check;
+/* Bytes that the trace has by now; what is gathered for the next frame is not counted. */
+uint64_t forget_trace_size(const struct forget *f);
 
 /* What a server that was killed left in ROOT: undoes what was pending. 1 if there was something. */
 int forget_recover(const char *root, struct err *err) must_check;

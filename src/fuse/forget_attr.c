@@ -160,10 +160,11 @@ static enum posix_op setattr_op(int to_set)
 {
 	if (to_set & FUSE_SET_ATTR_SIZE)
 		return POSIX_TRUNCATE;
-	if (to_set & FUSE_SET_ATTR_MODE)
-		return POSIX_CHMOD;
+	/* A change of owner may bring a mode without set-id bits. */
 	if (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID))
 		return POSIX_CHOWN;
+	if (to_set & FUSE_SET_ATTR_MODE)
+		return POSIX_CHMOD;
 	return POSIX_UTIMENS;
 }
 
@@ -362,12 +363,15 @@ void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 		to_set |= FUSE_SET_ATTR_ATIME;
 	if (to_set & FUSE_SET_ATTR_MTIME_NOW)
 		to_set |= FUSE_SET_ATTR_MTIME;
-	rc = call_begin(&c, req,
-			&(struct call_what){ setattr_op(to_set), .node = n,
-					     .arg = to_set & FUSE_SET_ATTR_MODE ? st->st_mode : 0,
-					     .offset = to_set & FUSE_SET_ATTR_SIZE
-							       ? (uint64_t)st->st_size
-							       : 0 });
+	struct call_what what = { setattr_op(to_set), .node = n };
+	what.arg = to_set & FUSE_SET_ATTR_MODE ? st->st_mode : 0;
+	if (what.op == POSIX_TRUNCATE)
+		what.offset = (uint64_t)st->st_size;
+	if (what.op == POSIX_CHOWN) {
+		what.offset = to_set & FUSE_SET_ATTR_UID ? st->st_uid : UINT32_MAX;
+		what.len = to_set & FUSE_SET_ATTR_GID ? st->st_gid : UINT32_MAX;
+	}
+	rc = call_begin(&c, req, &what);
 	if (!rc)
 		rc = set_all(&c, n, st, to_set, fi, &now);
 	rc = call_end(&c, rc);

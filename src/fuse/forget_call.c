@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <stdarg.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -37,113 +38,6 @@ void forget_log(struct forget *f, const char *fmt, ...)
 	va_end(ap);
 	if (line)
 		f->opts.log(f->opts.log_ctx, line);
-}
-
-/* ---- the trace ---- */
-
-/* What cannot be written any more is said once; the mount goes on. */
-static void trace_put(struct forget *f, const struct posix_event *p, uint64_t time_ns)
-{
-	auto_strbuf record = STRBUF_INIT;
-	struct err err = ERR_INIT;
-	struct event ev;
-
-	if (!f->trace)
-		return;
-	posix_to_event(p, time_ns, &record, &ev);
-	if (trace_writer_append(f->trace, &ev, &err)) {
-		forget_log(f, "the trace ends here: %s", err.msg);
-		trace_writer_free(steal(f->trace));
-	}
-}
-
-static void trace_place(struct forget *f, uint64_t ino, uint64_t dir, const char *name)
-{
-	struct posix_event e = { .op = POSIX_LOOKUP, .ino = ino, .dir = dir, .name = name };
-
-	trace_put(f, &e, util_now_ns() - f->trace_start);
-}
-
-struct place_of {
-	uint64_t ino, dir;
-	char *name;
-};
-
-/*
- * Events speak of inodes. Where one is that was there before the trace began, it says before it
- * speaks of it for the first time; what happens to names later is in the events themselves.
- */
-static void trace_introduce(struct forget *f, struct node *n)
-{
-	struct vec_of(struct place_of) way = { 0 };
-
-	pthread_mutex_lock(&f->table);
-	for (; n && !n->traced; n = n->names.n ? n->names.v[0].parent : NULL) {
-		n->traced = true;
-		if (n->names.n)
-			vec_push(&way, (struct place_of){ n->ino, n->names.v[0].parent->ino,
-							  xstrdup(n->names.v[0].name) });
-	}
-	pthread_mutex_unlock(&f->table);
-	while (way.n) {
-		struct place_of *p = &way.v[--way.n];
-
-		trace_place(f, p->ino, p->dir, p->name);
-		free(p->name);
-	}
-	vec_release(&way);
-}
-
-void forget_trace_made(struct forget *f, struct node *n)
-{
-	if (!f->trace)
-		return;
-	pthread_mutex_lock(&f->table);
-	n->traced = true;
-	pthread_mutex_unlock(&f->table);
-}
-
-int forget_trace_open(struct forget *f, struct err *err)
-{
-	struct trace_info info = { .sector_size = 512 };
-
-	pthread_mutex_init(&f->trace_lock, NULL);
-	f->watch = f->opts.trace || f->opts.log_all;
-	if (!f->opts.trace)
-		return 0;
-	snprintf(info.target, sizeof(info.target), "mount, profile %s", f->opts.profile->name);
-	f->trace_start = util_now_ns();
-	int rc = trace_writer_open(f->opts.trace, &info, &f->trace, err);
-	if (rc)
-		return rc;
-	f->root.traced = true;
-	trace_place(f, f->root.ino, 0, ".");
-	return 0;
-}
-
-int forget_trace_close(struct forget *f, struct err *err)
-{
-	return f->trace ? trace_writer_close(steal(f->trace), err) : 0;
-}
-
-static bool is_traced(const struct call *c)
-{
-	return c->f->trace && (c->f->opts.trace_reads || posix_op_changes(c->ev.op) ||
-			       posix_op_persists(c->ev.op));
-}
-
-static void trace_call(struct call *c)
-{
-	struct forget *f = c->f;
-
-	if (!f->opts.trace_data && c->ev.op == POSIX_WRITE) {
-		c->ev.payload = NULL;
-		c->ev.payload_len = 0;
-	}
-	trace_introduce(f, c->node);
-	if (c->node2)
-		trace_introduce(f, c->node2);
-	trace_put(f, &c->ev, c->start_ns - f->trace_start);
 }
 
 static void log_call(struct call *c)
@@ -300,7 +194,7 @@ int call_begin(struct call *c, fuse_req_t req, const struct call_what *w)
 		return -ENOTCONN;
 	}
 	c->inside = true;
-	if (c->watched && is_traced(c))
+	if (c->watched && trace_wants(c))
 		pthread_mutex_lock(&f->trace_lock);
 	if (!rc)
 		rc = sync_by_fault(c, false);
@@ -319,7 +213,7 @@ static void record(struct call *c, int64_t rc)
 	c->ev.duration_ns = util_now_ns() - c->start_ns;
 	if (f->opts.log_all)
 		log_call(c);
-	if (!is_traced(c))
+	if (!trace_wants(c))
 		return;
 	if (!c->inside)
 		pthread_mutex_lock(&f->trace_lock);

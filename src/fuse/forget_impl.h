@@ -180,6 +180,7 @@ struct forget {
 	pthread_mutex_t trace_lock;
 	struct trace_writer *trace;
 	uint64_t trace_start;
+	uint64_t n_marks;
 	atomic_uint_fast64_t lost_count; /* how often everything was lost */
 	pthread_mutex_t command;	 /* one command at a time */
 };
@@ -266,10 +267,17 @@ void call_done(struct call *c);
 void call_reply(struct call *c, int64_t rc);
 void forget_log(struct forget *f, const char *fmt, ...) printf_like(2, 3);
 uint64_t forget_clock_ns(void); /* since 1970 */
-int forget_trace_open(struct forget *f, struct err *err) must_check;
+
+/* ---- forget_trace.c ---- */
+
+int trace_open(struct forget *f, struct err *err) must_check;
+int trace_close(struct forget *f, struct err *err) must_check;
+/* Whether it belongs into the trace. */
+bool trace_wants(const struct call *c);
+/* Writes it down; with the trace lock. */
+void trace_call(struct call *c);
 /* The event of its making will say where it is. */
-void forget_trace_made(struct forget *f, struct node *n);
-int forget_trace_close(struct forget *f, struct err *err) must_check;
+void trace_made(struct forget *f, struct node *n);
 
 /* ---- forget_attr.c ---- */
 

@@ -319,7 +319,7 @@ static int mount_all(struct forget *f, struct err *err)
 	if (!rc)
 		rc = log_open(f, err);
 	if (!rc)
-		rc = forget_trace_open(f, err);
+		rc = trace_open(f, err);
 	if (!rc)
 		rc = start_guardian(f, err);
 	if (!rc)
@@ -409,7 +409,7 @@ int forget_serve(struct forget *f, enum forget_end *end, struct err *err)
 	if (f->session.mounted)
 		fuse_session_unmount(f->session.se);
 	f->session.mounted = false;
-	rc = forget_trace_close(f, err);
+	rc = trace_close(f, err);
 	if (!rc && sync)
 		rc = err_set(err, sync, "not everything could be written to %s: %s", f->root_path,
 			     strerror(-sync));

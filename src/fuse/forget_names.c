@@ -100,7 +100,8 @@ static int make(struct call *c, struct node *p, const char *name, const struct m
 	node_unpin(p);
 	if (rc >= 0) {
 		c->ev.ino = e->attr.st_ino;
-		forget_trace_made(f, node_of(f, e->ino));
+		c->ev.arg = e->attr.st_mode; /* with the umask */
+		trace_made(f, node_of(f, e->ino));
 	}
 	return rc;
 }

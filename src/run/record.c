@@ -58,7 +58,7 @@ static int drop_caches(void *ctx)
 
 static void add_blocks(struct run *r, const struct workload *w, size_t i, uint64_t blocks)
 {
-	uint64_t ino = history_ino(&r->history, i + 1, w->ops.v[i].args[0].text);
+	uint64_t ino = op_history_ino(&r->history, i + 1, w->ops.v[i].args[0].text);
 
 	if (ino)
 		vec_push(&r->blocks, (struct check_blocks){ i + 1, ino, blocks });
@@ -137,7 +137,7 @@ static int run_op(struct run *r, const struct workload *w, size_t i, struct find
 		return rc;
 	if (!target_is_mounted(&r->target))
 		return err_set(err, -EIO, "the file system could not be mounted again");
-	history_op(&r->history, i, result, live);
+	op_history_op(&r->history, i, result, live);
 	if (result >= 0 && workload_persists(w, i))
 		rc = note_blocks(r, w, i, err);
 	return rc;
@@ -168,7 +168,7 @@ int record_workload(struct run *r, const struct workload *w, struct findings *li
 
 	run_phase(r, "mounting a new file system", "");
 	vec_clear(&r->blocks);
-	history_start(&r->history, w);
+	op_history_start(&r->history, w);
 	int rc = disk_load(t->disk, &r->base, err);
 	if (!rc)
 		rc = disk_start(t->disk, &r->trace, err);

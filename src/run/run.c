@@ -64,7 +64,7 @@ int run_open(const struct run_opts *opts, struct run **out, struct err *err)
 	r->max_subset = opts->max_subset ? opts->max_subset : 2;
 	trace_init(&r->trace);
 	trace_init(&r->recovery);
-	history_init(&r->history);
+	op_history_init(&r->history);
 	image_init(&r->base, 0);
 	int rc = open_target(r, err);
 	if (!rc) {
@@ -92,7 +92,7 @@ void run_close(struct run *r)
 	image_release(&r->base);
 	trace_release(&r->trace);
 	trace_release(&r->recovery);
-	history_release(&r->history);
+	op_history_release(&r->history);
 	tree_release(&r->seen);
 	tree_release(&r->seen_again);
 	vec_release(&r->blocks);
@@ -237,7 +237,7 @@ static int rebuild_history(struct run *r, const struct workload *w, const struct
 	auto_findings ignored = { 0 };
 
 	vec_clear(&r->blocks);
-	history_start(&r->history, w);
+	op_history_start(&r->history, w);
 	for (size_t i = 0; i < t->events.n; i++) {
 		const struct event *ev = &t->events.v[i];
 
@@ -250,7 +250,7 @@ static int rebuild_history(struct run *r, const struct workload *w, const struct
 				       "the trace is not of this workload: operation %llu ends at "
 				       "event %zu",
 				       (unsigned long long)ev->ref, i);
-		history_op(&r->history, ev->ref, ev->result, &ignored);
+		op_history_op(&r->history, ev->ref, ev->result, &ignored);
 	}
 	return 0;
 }

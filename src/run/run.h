@@ -71,7 +71,7 @@ struct run_case {
 	const struct crash_state *second;
 	unsigned modes; /* of the run, so that it can be done again */
 	size_t done;	/* operations that had returned */
-	struct history *history;
+	struct op_history *history;
 	const struct tree *seen; /* NULL if nothing could be mounted */
 	const struct findings *findings;
 	const char *kernel_log; /* "" if it said nothing */

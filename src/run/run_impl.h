@@ -11,7 +11,7 @@ struct run {
 	struct target target;
 	struct image base; /* a new file system that has been mounted once */
 	struct trace trace;
-	struct history history;
+	struct op_history history;
 	struct check_blocks_list blocks;
 	struct tree seen, seen_again;
 	struct trace recovery; /* what recovery sent to the disk, the last time it was recorded */

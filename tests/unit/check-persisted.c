@@ -32,7 +32,7 @@ static void copy_tree(const struct tree *from, struct tree *to, edit change, con
 	tree_finish(to);
 }
 
-static void state_tree(struct history *h, size_t state, struct tree *out)
+static void state_tree(struct op_history *h, size_t state, struct tree *out)
 {
 	struct tree_opts opts;
 
@@ -41,14 +41,14 @@ static void state_tree(struct history *h, size_t state, struct tree *out)
 }
 
 /* Performs a workload given as text on the reference alone. */
-static void perform(struct history *h, struct workload *w, const char *text)
+static void perform(struct op_history *h, struct workload *w, const char *text)
 {
 	struct err err = ERR_INIT;
 	auto_findings live = { 0 };
 
 	if (workload_parse(text, strlen(text), "test", w, &err))
 		printf("# %s\n", err.msg);
-	history_start(h, w);
+	op_history_start(h, w);
 	for (size_t i = 0; i < w->ops.n; i++) {
 		struct reffs *probe = h->ref;
 		struct reffs_state *before = reffs_save(probe);
@@ -56,12 +56,12 @@ static void perform(struct history *h, struct workload *w, const char *text)
 
 		reffs_restore(probe, before);
 		reffs_state_unref(before);
-		history_op(h, i, result, &live);
+		op_history_op(h, i, result, &live);
 	}
 }
 
 /* What the checker says of `seen` when the power failed after `done` operations. */
-static void judge(struct history *h, const char *guarantee, size_t done, const struct tree *seen,
+static void judge(struct op_history *h, const char *guarantee, size_t done, const struct tree *seen,
 		  struct findings *out)
 {
 	struct promises p = { 0 };
@@ -340,12 +340,12 @@ static bool has_kind(const struct findings *list, enum finding_kind kind)
 
 static void test_cases(void)
 {
-	struct history h;
+	struct op_history h;
 	auto_workload w;
 	auto_findings out = { 0 };
 	auto_tree whole = TREE_INIT, seen = TREE_INIT;
 
-	history_init(&h);
+	op_history_init(&h);
 	workload_init(&w);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		perform(&h, &w, cases[i].workload);
@@ -361,19 +361,19 @@ static void test_cases(void)
 			printf("#   %s: %s (%s)\n", finding_kind_name(out.v[k].kind),
 			       out.v[k].words, out.v[k].promise);
 	}
-	history_release(&h);
+	op_history_release(&h);
 }
 
 /* One file under two names that it never had at the same time. */
 static void test_both(void)
 {
-	struct history h;
+	struct op_history h;
 	auto_workload w;
 	auto_findings out = { 0 };
 	auto_tree before = TREE_INIT, after = TREE_INIT, seen = TREE_INIT;
 	struct tree_opts opts;
 
-	history_init(&h);
+	op_history_init(&h);
 	workload_init(&w);
 	perform(&h, &w, "write foo 0 4096\nsync\nrename foo bar\n");
 	state_tree(&h, 2, &before);
@@ -389,42 +389,42 @@ static void test_both(void)
 	ok(has_kind(&out, FINDING_BOTH), "a renamed file in both places");
 	judge(&h, "posix", w.ops.n, &seen, &out);
 	ok(!has_kind(&out, FINDING_BOTH), "which posix does not forbid");
-	history_release(&h);
+	op_history_release(&h);
 }
 
 /* ---- what the target refused ---- */
 
 /* Performs the workload; the target refuses operation `refused` with EOPNOTSUPP. */
-static void perform_refused(struct history *h, struct workload *w, const char *text, size_t refused,
-			    struct findings *live)
+static void perform_refused(struct op_history *h, struct workload *w, const char *text,
+			    size_t refused, struct findings *live)
 {
 	struct err err = ERR_INIT;
 
 	findings_clear(live);
 	if (workload_parse(text, strlen(text), "test", w, &err))
 		printf("# %s\n", err.msg);
-	history_start(h, w);
+	op_history_start(h, w);
 	for (size_t i = 0; i < w->ops.n; i++) {
 		const struct op *op = &w->ops.v[i];
 		int64_t writes = op->def->flags & OP_WRITES ? (int64_t)op->args[2].num : 0;
 
-		history_op(h, i, i == refused ? -EOPNOTSUPP : writes, live);
+		op_history_op(h, i, i == refused ? -EOPNOTSUPP : writes, live);
 	}
 }
 
 static void test_refused(void)
 {
-	struct history h;
+	struct op_history h;
 	auto_workload w;
 	auto_findings live = { 0 };
 
-	history_init(&h);
+	op_history_init(&h);
 	workload_init(&w);
 	perform_refused(&h, &w, "write foo 0 4096\nreflink foo bar\nfsync foo\n", 1, &live);
 	is_u(live.n, 0, "the reference adopts a refusal");
-	ok(history_ino(&h, 2, "bar"), "the file that was opened for it is there");
+	ok(op_history_ino(&h, 2, "bar"), "the file that was opened for it is there");
 	perform_refused(&h, &w, "creat foo\nfalloc foo plain 0 4096\nlink foo bar\n", 2, &live);
-	ok(!history_ino(&h, 3, "bar"), "a refused link is not");
+	ok(!op_history_ino(&h, 3, "bar"), "a refused link is not");
 	perform_refused(&h, &w,
 			"h = open foo rdwr,creat\nfalloc h plain 0 4096\nwrite h 0 4096\nfsync h\n",
 			1, &live);
@@ -435,20 +435,21 @@ static void test_refused(void)
 			"creat foo\nh = open foo rdwr\ncreat bar\nrename bar foo\n"
 			"write h 0 4096\n",
 			3, &live);
-	ok(live.n == 0 && history_ino(&h, 5, "bar"), "a refused rename leaves an open file alone");
-	history_release(&h);
+	ok(live.n == 0 && op_history_ino(&h, 5, "bar"),
+	   "a refused rename leaves an open file alone");
+	op_history_release(&h);
 }
 
 /* A file that was made in a moved directory, seen at the directory's old place. */
 static void test_composed(void)
 {
-	struct history h;
+	struct op_history h;
 	auto_workload w;
 	auto_findings out = { 0 };
 	auto_tree with = TREE_INIT, seen = TREE_INIT;
 	struct tree_opts opts;
 
-	history_init(&h);
+	op_history_init(&h);
 	workload_init(&w);
 	perform(&h, &w, "mkdir A\nsync\nrename A B\nwrite B/foo 0 4096\nfsync B/foo\n");
 	state_tree(&h, 5, &with);
@@ -476,7 +477,7 @@ static void test_composed(void)
 	judge(&h, "linux", w.ops.n, &seen, &out);
 	ok(has_kind(&out, FINDING_NEVER) && has_kind(&out, FINDING_LOST),
 	   "but not under a name it never had there");
-	history_release(&h);
+	op_history_release(&h);
 }
 
 /* ---- whatever the history had since a sync is allowed; nothing older is ---- */
@@ -486,14 +487,14 @@ static void test_history(const char *set, uint64_t samples)
 	auto_bounds b;
 	struct gen *g = NULL;
 	struct err err = ERR_INIT;
-	struct history h;
+	struct op_history h;
 	auto_workload w;
 	auto_findings out = { 0 };
 	auto_tree whole = TREE_INIT, seen = TREE_INIT;
 	size_t alarms = 0, blind = 0, judged = 0;
 
 	bounds_init(&b);
-	history_init(&h);
+	op_history_init(&h);
 	workload_init(&w);
 	if (bounds_load(set, &b, &err) || gen_new(&b, &g, &err))
 		printf("# %s\n", err.msg);
@@ -529,7 +530,7 @@ static void test_history(const char *set, uint64_t samples)
 	is_u(alarms, 0, "%s: %zu states without a loss, no alarm", set, judged);
 	is_u(blind, 0, "%s: no lost operation goes unseen", set);
 	gen_free(g);
-	history_release(&h);
+	op_history_release(&h);
 }
 
 int main(void)

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bench_app.c - crash states of an application's run: how many are put together in memory in a
+ * second, and how many become directories that a check could look at.
+ *
+ * The run is that of a small database: a log that is appended to and synced now and then, tables
+ * that are written beside and renamed, old logs that are removed.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "app/checkers.h"
+#include "base/io.h"
+
+enum { ROOT = 100, PAGE = 4096 };
+
+static void append(struct trace *t, struct posix_event e)
+{
+	auto_strbuf buf = STRBUF_INIT;
+	struct event ev;
+
+	posix_to_event(&e, 0, &buf, &ev);
+	trace_append(t, &ev);
+}
+
+static void make_file(struct trace *t, uint64_t ino, const char *name)
+{
+	append(t, (struct posix_event){
+			  .op = POSIX_CREATE, .ino = ino, .dir = ROOT, .name = name, .arg = 0644 });
+}
+
+static void write_file(struct trace *t, uint64_t ino, uint64_t offset, size_t len, int letter)
+{
+	auto_free char *data = xmalloc(len);
+
+	memset(data, letter, len);
+	append(t, (struct posix_event){ .op = POSIX_WRITE,
+					.ino = ino,
+					.offset = offset,
+					.result = (int64_t)len,
+					.payload = data,
+					.payload_len = len });
+}
+
+static void database(struct trace *t, int rounds)
+{
+	char name[32], table[32];
+
+	for (int i = 0; i < rounds; i++) {
+		uint64_t log = 1000 + (uint64_t)i * 2, tab = log + 1;
+
+		snprintf(name, sizeof(name), "%06d.log", i);
+		snprintf(table, sizeof(table), "%06d.tab", i);
+		make_file(t, log, name);
+		for (int j = 0; j < 8; j++) {
+			write_file(t, log, (uint64_t)j * 700, 700, 'a' + j);
+			if (j % 4 == 3) {
+				append(t,
+				       (struct posix_event){ .op = POSIX_FDATASYNC, .ino = log });
+				trace_persist(t, (uint64_t)(i * 2 + j / 4));
+			}
+		}
+		make_file(t, tab, "tmp");
+		write_file(t, tab, 0, 3 * PAGE, 'A' + i % 26);
+		append(t, (struct posix_event){ .op = POSIX_FSYNC, .ino = tab });
+		append(t, (struct posix_event){ .op = POSIX_RENAME,
+						.ino = tab,
+						.dir = ROOT,
+						.dir2 = ROOT,
+						.name = "tmp",
+						.name2 = table });
+		if (i) {
+			snprintf(name, sizeof(name), "%06d.log", i - 1);
+			append(t, (struct posix_event){ .op = POSIX_UNLINK,
+							.ino = log - 2,
+							.dir = ROOT,
+							.name = name });
+		}
+	}
+}
+
+/* Of this process: other programs on the machine do not count. */
+static double cpu_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void measure(const char *profile, uint64_t budget)
+{
+	struct app_state a = { 0 };
+	struct states_stats stats;
+	struct states *s = NULL;
+	struct err err = ERR_INIT;
+	struct history h;
+	auto_trace t;
+
+	trace_init(&t);
+	database(&t, 60);
+	struct history_opts opts = { .profile = profile_find(profile),
+				     .base = -1,
+				     .root_ino = ROOT };
+	if (history_new(&t, &opts, &h, &err)) {
+		fprintf(stderr, "%s\n", err.msg);
+		exit(1);
+	}
+	double start = cpu_s();
+	if (states_new(&h, &(struct states_opts){ .budget = budget, .tries = budget * 2 }, &s,
+		       &err)) {
+		fprintf(stderr, "%s\n", err.msg);
+		exit(1);
+	}
+	while (states_next(s, &a))
+		;
+	double took = cpu_s() - start;
+	states_stats(s, &stats);
+	printf("%s_tried %" PRIu64 "\n%s_given %" PRIu64 "\n%s_patterns %" PRIu64 "\n", profile,
+	       stats.tried, profile, stats.given, profile, stats.patterns);
+	printf("%s_tried_per_cpu_s %.0f\n", profile, (double)stats.tried / took);
+	app_state_release(&a);
+	states_free(s);
+	history_release(&h);
+}
+
+/* ---- directories ---- */
+
+enum { FILES = 20, FILE_SIZE = 200 << 10 };
+
+struct files {
+	char dir[32];
+	struct trace t;
+	struct history h;
+};
+
+/* 4 MB in 20 files before the run; the run changes all of them. */
+static void files_make(struct files *f)
+{
+	auto_free char *data = xmalloc(FILE_SIZE);
+	struct err err = ERR_INIT;
+	char name[64];
+
+	memset(f, 0, sizeof(*f));
+	snprintf(f->dir, sizeof(f->dir), "/tmp/bench-app-XXXXXX");
+	if (!mkdtemp(f->dir))
+		exit(1);
+	trace_init(&f->t);
+	memset(data, 'd', FILE_SIZE);
+	for (int i = 0; i < FILES; i++) {
+		struct stat st;
+
+		snprintf(name, sizeof(name), "%s/%06d.dat", f->dir, i);
+		auto_fd fd = open(name, O_RDWR | O_CREAT, 0644);
+		if (fd < 0 || io_write_full(fd, data, FILE_SIZE) || fstat(fd, &st))
+			exit(1);
+		for (int j = 0; j < 4; j++)
+			write_file(&f->t, st.st_ino, (uint64_t)j * 50000, 5000, 'A' + i);
+	}
+	auto_fd base = open(f->dir, O_RDONLY | O_DIRECTORY);
+	struct history_opts opts = { .profile = profile_find("minimal"),
+				     .base = base,
+				     .root_ino = 7,
+				     .base_numbers = true };
+	if (history_new(&f->t, &opts, &f->h, &err)) {
+		fprintf(stderr, "%s\n", err.msg);
+		exit(1);
+	}
+}
+
+static void files_remove(struct files *f)
+{
+	char name[64];
+
+	for (int i = 0; i < FILES; i++) {
+		snprintf(name, sizeof(name), "%s/%06d.dat", f->dir, i);
+		unlink(name);
+	}
+	rmdir(f->dir);
+	history_release(&f->h);
+	trace_release(&f->t);
+}
+
+static void measure_places(struct files *f, uint64_t budget)
+{
+	struct place_opts o = { .base = f->dir, .before = f->h.before, .at = f->dir };
+	struct app_state *a = xcalloc(budget, sizeof(*a));
+	struct states *s = NULL;
+	struct place *p = NULL;
+	struct err err = ERR_INIT;
+	uint64_t n = 0;
+
+	if (place_new(&o, &p, &err) ||
+	    states_new(&f->h, &(struct states_opts){ .budget = budget }, &s, &err)) {
+		fprintf(stderr, "%s\n", err.msg);
+		exit(1);
+	}
+	while (n < budget && states_next(s, &a[n]))
+		n++;
+	double cpu = cpu_s();
+	uint64_t start = util_now_ns();
+	for (uint64_t i = 0; i < n; i++)
+		if (place_put(p, a[i].tree, &err) || place_clear(p, &err)) {
+			fprintf(stderr, "%s\n", err.msg);
+			exit(1);
+		}
+	printf("places %" PRIu64 "\nplaces_per_s %.0f\nplaces_per_cpu_s %.0f\n", n,
+	       (double)n / ((double)(util_now_ns() - start) / 1e9), (double)n / (cpu_s() - cpu));
+	fflush(stdout);
+	_exit(0);
+}
+
+static void measure_checks(struct files *f, uint64_t budget)
+{
+	struct checkers_opts o = {
+		.jobs = 2,
+		.place = { .base = f->dir, .before = f->h.before, .at = f->dir },
+		.check = { .command = ":" },
+	};
+	struct checkers_stats stats;
+	struct states *s = NULL;
+	struct err err = ERR_INIT;
+	struct rusage use;
+
+	if (states_new(&f->h, &(struct states_opts){ .budget = budget }, &s, &err))
+		exit(1);
+	uint64_t start = util_now_ns();
+	if (checkers_run(&f->h, s, &o, &stats, &err)) {
+		fprintf(stderr, "%s\n", err.msg);
+		exit(1);
+	}
+	double took = (double)(util_now_ns() - start) / 1e9;
+	getrusage(RUSAGE_CHILDREN, &use);
+	double cpu = (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+		     (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
+	printf("checks %" PRIu64 "\nchecks_per_s %.0f\nchecks_per_cpu_s %.0f\n", stats.checked,
+	       (double)stats.checked / took, (double)stats.checked / cpu);
+	states_free(s);
+}
+
+int main(int argc, char **argv)
+{
+	struct files f;
+	pid_t pid;
+
+	bool only_places = argc > 1;
+
+	if (!only_places) {
+		measure("ext4-ordered", 200000);
+		measure("minimal", 60000);
+	}
+	fflush(stdout);
+	(void)argv;
+	files_make(&f);
+	measure_checks(&f, 2000);
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		measure_places(&f, 3000);
+	waitpid(pid, NULL, 0);
+	files_remove(&f);
+	return 0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * checkers.h - processes that put crash states in place and check them, several at a time.
+ *
+ * Each is a copy of this process with the history in it, which is told what survived and puts the
+ * state together itself. It has a place of its own (place.h). One that dies or hangs is replaced,
+ * and what it was at is reported as such; nothing of it stays: its mounts are in its namespace, its
+ * files on its tmpfs, and its processes in the namespace of the check.
+ */
+#ifndef APP_CHECKERS_H
+#define APP_CHECKERS_H
+
+#include "app/check.h"
+#include "app/place.h"
+#include "app/states.h"
+
+struct checkers_opts {
+	unsigned jobs; /* processes; 0: one for each CPU */
+	struct place_opts place;
+	struct check_opts check; /* dir and notes are those of the place */
+	/* What was acknowledged, one after the other; a line each, without its end. */
+	const char *const *acks;
+	size_t n_acks;
+	/*
+	 * Called for each state, in the order in which the checks end; what it is given is
+	 * borrowed. A non-zero return ends the run, and is its result.
+	 */
+	int (*done)(void *ctx, const struct app_state *s, const struct check_result *r);
+	/* Asked now and then; true ends the run. NULL: never. */
+	bool (*stop)(void *ctx);
+	void *ctx;
+};
+
+struct checkers_stats {
+	uint64_t checked, passed, failed; /* failed: all that did not pass, without errors */
+	uint64_t hung, filled, left;	  /* among them; filled and left may have passed, too */
+	uint64_t errors;		  /* could not be checked */
+	uint64_t replaced;		  /* processes that died or hung */
+	uint64_t unlike;		  /* see place_unlike() */
+	bool overlay;
+};
+
+/* Checks all states that `s` gives. Fails if no process can be made to work. */
+int checkers_run(struct history *h, struct states *s, const struct checkers_opts *opts,
+		 struct checkers_stats *stats, struct err *err) must_check;
+/* The same for one state. */
+int checkers_one(struct history *h, const struct app_state *s, const struct checkers_opts *opts,
+		 struct check_result *r, struct err *err) must_check;
+
+#endif

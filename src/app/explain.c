@@ -1,0 +1,628 @@
+/* SPDX-License-Identifier: MIT */
+#include "app/explain.h"
+
+#include <errno.h>
+
+#include "base/hash.h"
+
+enum { CHECKS_MAX = 80, UNTIL_MAX = 8 };
+
+enum keep { KEEP_NONE, KEEP_ALL, KEEP_SOME };
+
+/* A crash point, and what of the changes in flight survives. */
+struct case_at {
+	uint64_t point;
+	size_t n;
+	struct case_piece {
+		uint32_t change;
+		enum keep keep;
+		const uint64_t *units; /* of KEEP_SOME */
+		uint32_t needs, n_needs;
+	} * v;
+	uint32_t *needs;
+};
+
+struct answer {
+	struct hash128 tree;
+	uint64_t acked;
+	int fails;
+	enum app_harm harm;
+};
+
+struct work {
+	const struct explain_opts *o;
+	enum app_harm harm;
+	unsigned checks, checks_max;
+	struct vec_of(struct answer) answers;
+	struct crash_points points;
+};
+
+void explained_release(struct explained *e)
+{
+	free(e->id);
+	free(e->cause);
+	vec_release(&e->lost);
+	vec_release(&e->roles);
+	*e = (struct explained){ 0 };
+}
+
+/* ---- what is in flight at a point ---- */
+
+static void case_release(struct case_at *c)
+{
+	free(c->v);
+	free(c->needs);
+	*c = (struct case_at){ 0 };
+}
+#define auto_case __attribute__((cleanup(case_release))) struct case_at
+
+static void copy_pieces(const struct history *h, struct model *m, uint64_t point,
+			struct case_at *out)
+{
+	size_t n, needs = 0;
+	const struct model_piece *p = model_pieces(m, &n);
+
+	for (size_t i = 0; i < n; i++)
+		needs += p[i].n_needs;
+	*out = (struct case_at){ .point = point,
+				 .n = n,
+				 .v = xcalloc(n + 1, sizeof(*out->v)),
+				 .needs = xcalloc(needs + 1, sizeof(*out->needs)) };
+	needs = 0;
+	uint32_t change = 0;
+	for (size_t i = 0; i < n; i++, change++) {
+		while (change_is_durable(&h->changes.v[change], point))
+			change++;
+		assert(h->changes.v[change].event == p[i].event);
+		out->v[i] = (struct case_piece){ .change = change,
+						 .needs = (uint32_t)needs,
+						 .n_needs = p[i].n_needs };
+		for (uint32_t j = 0; j < p[i].n_needs; j++)
+			out->needs[needs++] = p[i].needs[j];
+	}
+}
+
+/* With nothing surviving. */
+static int case_load(const struct history *h, uint64_t point, struct case_at *out, struct err *err)
+{
+	struct model_opts opts = { .ctx = h };
+	auto_image base = IMAGE_INIT;
+	int rc = 0;
+
+	image_init(&base, h->units);
+	auto_model m = model_new(&model_posix, &opts, &base);
+	for (uint64_t i = 0; !rc && i < point; i++)
+		rc = model_apply(m, i, &h->trace->events.v[i], err);
+	if (!rc)
+		copy_pieces(h, m, point, out);
+	return rc;
+}
+
+/* What needs something that is not there whole is not there. */
+static void close_case(struct case_at *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		for (uint32_t j = 0; j < c->v[i].n_needs; j++)
+			if (c->v[c->needs[c->v[i].needs + j]].keep != KEEP_ALL)
+				c->v[i].keep = KEEP_NONE;
+}
+
+/* And the other way: with a piece, what it needs. */
+static void give_back(struct case_at *c, size_t piece)
+{
+	c->v[piece].keep = KEEP_ALL;
+	for (uint32_t j = 0; j < c->v[piece].n_needs; j++) {
+		uint32_t need = c->needs[c->v[piece].needs + j];
+
+		if (c->v[need].keep != KEEP_ALL)
+			give_back(c, need);
+	}
+}
+
+static void keep_all(struct case_at *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		c->v[i].keep = KEEP_ALL;
+}
+
+static void keep_survivors(struct case_at *c, const struct survivors *s)
+{
+	size_t k = 0;
+
+	for (size_t i = 0; i < c->n; i++) {
+		while (k < s->v.n && s->v.v[k].change < c->v[i].change)
+			k++;
+		if (k == s->v.n || s->v.v[k].change != c->v[i].change)
+			continue;
+		c->v[i].keep = s->v.v[k].units ? KEEP_SOME : KEEP_ALL;
+		c->v[i].units = s->v.v[k].units;
+	}
+}
+
+static void copy_keeps(struct case_at *to, const struct case_at *from)
+{
+	for (size_t i = 0; i < from->n; i++) {
+		to->v[i].keep = from->v[i].keep;
+		to->v[i].units = from->v[i].units;
+	}
+}
+
+/* ---- asking ---- */
+
+static void id_words(struct strbuf *id, const uint64_t *bits, size_t n)
+{
+	for (size_t i = 0; i < n; i += 32) {
+		uint64_t word = bits[i / 64] >> i % 64 & UINT32_MAX;
+
+		if (n - i < 32)
+			word &= ((uint64_t)1 << (n - i)) - 1;
+		strbuf_addf(id, ".%llu", (unsigned long long)word);
+	}
+}
+
+static char *id_of(const struct history *h, const struct case_at *c)
+{
+	struct strbuf id = STRBUF_INIT;
+	auto_free uint64_t *bits = xcalloc(c->n / 64 + 1, sizeof(*bits));
+	size_t torn = 0, whole = 0;
+
+	for (size_t i = 0; i < c->n; i++) {
+		torn += c->v[i].keep == KEEP_SOME;
+		whole += c->v[i].keep == KEEP_ALL;
+		if (c->v[i].keep == KEEP_ALL)
+			bits[i / 64] |= (uint64_t)1 << i % 64;
+	}
+	if (!torn && whole == c->n)
+		strbuf_addf(&id, "1.%llu", (unsigned long long)c->point);
+	else if (!torn && !whole)
+		strbuf_addf(&id, "0.%llu", (unsigned long long)c->point);
+	else
+		strbuf_addf(&id, torn ? "3.%llu.1" : "2.%llu", (unsigned long long)c->point);
+	if (torn || (whole && whole < c->n))
+		id_words(&id, bits, c->n);
+	if (torn)
+		strbuf_addf(&id, ".%zu", torn);
+	for (size_t i = 0; i < c->n; i++)
+		if (c->v[i].keep == KEEP_SOME) {
+			strbuf_addf(&id, ".%zu", i);
+			id_words(&id, c->v[i].units, h->changes.v[c->v[i].change].units);
+		}
+	return strbuf_detach(&id);
+}
+
+static int ask(struct work *w, const struct case_at *c, enum app_harm *harm, struct err *err)
+{
+	struct history *h = w->o->h;
+	struct vec_of(struct survivor) v = { 0 };
+	struct answer a = { .acked = states_acked(h->trace, c->point) };
+
+	for (size_t i = 0; i < c->n; i++)
+		if (c->v[i].keep != KEEP_NONE)
+			vec_push(&v, (struct survivor){ c->v[i].change, c->v[i].keep == KEEP_SOME
+										? c->v[i].units
+										: NULL });
+	struct reffs_state *tree = history_build(h, c->point, v.v, v.n);
+	vec_release(&v);
+	a.tree = reffs_state_hash(tree);
+	for (size_t i = 0; i < w->answers.n; i++)
+		if (w->answers.v[i].acked == a.acked && hash_eq(w->answers.v[i].tree, a.tree)) {
+			reffs_state_unref(tree);
+			*harm = w->answers.v[i].harm;
+			return w->answers.v[i].fails;
+		}
+	w->checks++;
+	reffs_state_unref(tree);
+	auto_free char *id = id_of(h, c);
+	a.fails = w->o->check(w->o->ctx, id, &a.harm, err);
+	if (a.fails >= 0)
+		vec_push(&w->answers, a);
+	*harm = a.harm;
+	return a.fails;
+}
+
+/* Whether it fails as the first one did. Past the limit nothing does. */
+static int fails(struct work *w, const struct case_at *c, struct err *err)
+{
+	enum app_harm harm = APP_FAILED;
+
+	if (w->checks >= w->checks_max)
+		return 0;
+	int rc = ask(w, c, &harm, err);
+	return rc == 1 ? harm == w->harm : rc;
+}
+
+/* ---- fewest lost ---- */
+
+struct indexes vec_of(size_t);
+
+static void find_lost(const struct case_at *c, struct indexes *out)
+{
+	vec_clear(out);
+	for (size_t i = 0; i < c->n; i++)
+		if (c->v[i].keep != KEEP_ALL)
+			vec_push(out, i);
+}
+
+/* Gives back the lost ones [from, to), if it then still fails: 1. */
+static int try_giving(struct work *w, struct case_at *c, const struct indexes *lost, size_t from,
+		      size_t to, struct err *err)
+{
+	auto_case old = { .n = c->n, .v = xcalloc(c->n + 1, sizeof(*c->v)) };
+
+	copy_keeps(&old, c);
+	for (size_t i = from; i < to; i++)
+		give_back(c, lost->v[i]);
+	int rc = fails(w, c, err);
+	if (rc != 1)
+		copy_keeps(c, &old);
+	return rc;
+}
+
+static int lose_less(struct work *w, struct case_at *c, struct err *err)
+{
+	struct indexes lost = { 0 };
+	int rc = 0;
+
+	find_lost(c, &lost);
+	for (size_t chunk = lost.n; rc >= 0 && chunk && lost.n;
+	     chunk = chunk > 1 ? (chunk + 1) / 2 : 0) {
+		/* The last ones first: what comes late rarely is the reason. */
+		for (size_t to = lost.n; rc >= 0 && to;) {
+			size_t from = to > chunk ? to - chunk : 0;
+
+			rc = try_giving(w, c, &lost, from, to, err);
+			to = from;
+		}
+		find_lost(c, &lost);
+	}
+	vec_release(&lost);
+	return min(rc, 0);
+}
+
+/* What is lost in part is better told as lost, if that fails as well. */
+static int tear_less(struct work *w, struct case_at *c, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc >= 0 && i < c->n; i++) {
+		if (c->v[i].keep != KEEP_SOME)
+			continue;
+		auto_case old = { .n = c->n, .v = xcalloc(c->n + 1, sizeof(*c->v)) };
+		copy_keeps(&old, c);
+		c->v[i].keep = KEEP_NONE;
+		close_case(c);
+		rc = fails(w, c, err);
+		if (rc != 1)
+			copy_keeps(c, &old);
+	}
+	return min(rc, 0);
+}
+
+/* ---- the earliest point ---- */
+
+/* The same changes are lost, as far as they have happened, at another point. */
+static int move_case(struct work *w, const struct case_at *c, uint64_t point, struct case_at *out,
+		     struct err *err)
+{
+	int rc = case_load(w->o->h, point, out, err);
+
+	if (rc)
+		return rc;
+	keep_all(out);
+	for (size_t i = 0, k = 0; i < out->n; i++) {
+		while (k < c->n && c->v[k].change < out->v[i].change)
+			k++;
+		if (k < c->n && c->v[k].change == out->v[i].change) {
+			out->v[i].keep = c->v[k].keep;
+			out->v[i].units = c->v[k].units;
+		}
+	}
+	close_case(out);
+	return 0;
+}
+
+static int move_to(struct work *w, struct case_at *c, uint64_t point, struct err *err)
+{
+	struct case_at there = { 0 };
+	int rc = move_case(w, c, point, &there, err);
+
+	if (rc)
+		return rc;
+	case_release(c);
+	*c = there;
+	return 0;
+}
+
+static int fails_at(struct work *w, const struct case_at *c, uint64_t point, struct err *err)
+{
+	auto_case there = { 0 };
+	int rc = move_case(w, c, point, &there, err);
+
+	return rc ? rc : fails(w, &there, err);
+}
+
+static size_t place_of(const struct work *w, uint64_t point)
+{
+	size_t i = 0;
+
+	while (i < w->points.n && w->points.v[i] < point)
+		i++;
+	return i;
+}
+
+/* Between a point that is fine and one that fails there are two neighbours of that kind. */
+static int crash_sooner(struct work *w, struct case_at *c, size_t low, struct err *err)
+{
+	size_t high = place_of(w, c->point);
+	int rc = 0;
+
+	while (low + 1 < high) {
+		size_t mid = low + (high - low) / 2;
+
+		rc = fails_at(w, c, w->points.v[mid], err);
+		if (rc < 0)
+			return rc;
+		if (rc)
+			high = mid;
+		else
+			low = mid;
+	}
+	if (high < w->points.n && w->points.v[high] < c->point)
+		return move_to(w, c, w->points.v[high], err);
+	return 0;
+}
+
+static uint64_t first_lost(const struct work *w, const struct case_at *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (c->v[i].keep != KEEP_ALL)
+			return w->o->h->changes.v[c->v[i].change].event;
+	return UINT64_MAX;
+}
+
+/*
+ * Gives the kind. Right before the first lost operation nothing is lost; if it fails even there,
+ * losing is not what it is about.
+ */
+static int find_kind(struct work *w, struct case_at *c, enum explain_kind *kind, struct err *err)
+{
+	uint64_t first = first_lost(w, c);
+	int rc;
+
+	*kind = EXPLAIN_ORDER;
+	if (first != UINT64_MAX) {
+		size_t low = place_of(w, first + 1);
+
+		if (low) {
+			rc = fails_at(w, c, w->points.v[low - 1], err);
+			if (rc < 0)
+				return rc;
+			if (!rc)
+				return crash_sooner(w, c, low - 1, err);
+			rc = move_to(w, c, w->points.v[low - 1], err);
+			if (rc)
+				return rc;
+		} else {
+			rc = fails_at(w, c, 0, err);
+			if (rc <= 0)
+				return rc ? rc : crash_sooner(w, c, 0, err);
+		}
+	}
+	keep_all(c);
+	rc = fails_at(w, c, 0, err);
+	*kind = rc == 1 ? EXPLAIN_START : EXPLAIN_WINDOW;
+	if (rc)
+		return rc < 0 ? rc : move_to(w, c, 0, err);
+	/* Point 0 is none of the list, and passes; the first of the list may fail. */
+	rc = w->points.n ? fails_at(w, c, w->points.v[0], err) : 0;
+	if (rc < 0)
+		return rc;
+	if (rc == 0)
+		return crash_sooner(w, c, 0, err);
+	return move_to(w, c, w->points.v[0], err);
+}
+
+/* ---- what is told ---- */
+
+static uint32_t count_units(const uint64_t *units, uint32_t n)
+{
+	uint32_t there = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		there += units[i / 64] >> i % 64 & 1;
+	return there;
+}
+
+static void add_role(struct explained *e, uint32_t role)
+{
+	for (size_t i = 0; i < e->roles.n; i++)
+		if (e->roles.v[i] == role)
+			return;
+	vec_push(&e->roles, role);
+}
+
+static void tell_lost(const struct work *w, const struct case_at *c, struct explained *e)
+{
+	const struct history *h = w->o->h;
+
+	for (size_t i = 0; i < c->n; i++) {
+		const struct case_piece *p = &c->v[i];
+		struct explain_lost l = { .change = p->change,
+					  .event = h->changes.v[p->change].event };
+
+		if (p->keep == KEEP_ALL)
+			continue;
+		if (p->keep == KEEP_SOME) {
+			l.units = h->changes.v[p->change].units;
+			l.kept = count_units(p->units, l.units);
+		}
+		add_role(e, w->o->roles->of[p->change]);
+		vec_push(&e->lost, l);
+	}
+}
+
+/* The kind of call at an event, on what kind of file as far as that is known. */
+static void add_event_role(const struct work *w, uint64_t event, struct strbuf *out)
+{
+	const struct history *h = w->o->h;
+	struct posix_event e;
+
+	if (event >= h->trace->events.n)
+		return;
+	if (h->trace->events.v[event].kind == EV_PERSIST) {
+		strbuf_adds(out, "acknowledged");
+		return;
+	}
+	for (size_t i = 0; i < h->changes.n; i++)
+		if (h->changes.v[i].event == event) {
+			strbuf_adds(out, role_of(w->o->roles, (uint32_t)i));
+			return;
+		}
+	if (h->trace->events.v[event].kind == EV_POSIX &&
+	    !posix_decode(&h->trace->events.v[event], &e, NULL))
+		strbuf_adds(out, posix_op_name(e.op));
+}
+
+static int by_role(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void tell_cause(const struct work *w, struct explained *e)
+{
+	struct strbuf cause = STRBUF_INIT;
+
+	strbuf_adds(&cause, app_harm_name(e->harm));
+	if (e->roles.n)
+		qsort(e->roles.v, e->roles.n, sizeof(*e->roles.v), by_role);
+	for (size_t i = 0; i < e->roles.n; i++)
+		strbuf_addf(&cause, "%s%s", i ? ", " : ": lost ",
+			    w->o->roles->texts.v[e->roles.v[i]]);
+	strbuf_adds(&cause, e->lost.n ? "; not " : ": after ");
+	add_event_role(w, e->after, &cause);
+	e->cause = strbuf_detach(&cause);
+}
+
+/* The next operation after which, with nothing lost, it is fine again. */
+static int find_until(struct work *w, const struct case_at *c, struct explained *e, struct err *err)
+{
+	size_t at = place_of(w, c->point + 1);
+
+	for (size_t i = at; i < w->points.n && i < at + UNTIL_MAX; i++) {
+		enum app_harm harm;
+		auto_case later = { 0 };
+		int rc = w->checks < w->checks_max ? case_load(w->o->h, w->points.v[i], &later, err)
+						   : 1;
+		if (rc)
+			return min(rc, 0);
+		keep_all(&later);
+		rc = ask(w, &later, &harm, err);
+		if (rc < 0)
+			return rc;
+		if (rc == 0) {
+			e->until = w->points.v[i] - 1;
+			return 0;
+		}
+	}
+	return 0;
+}
+
+static int tell(struct work *w, struct case_at *c, struct explained *e, struct err *err)
+{
+	const struct trace *t = w->o->h->trace;
+	int rc = 0;
+
+	e->harm = w->harm;
+	e->point = c->point;
+	e->acked = states_acked(t, c->point);
+	e->id = id_of(w->o->h, c);
+	e->after = c->point ? c->point - 1 : UINT64_MAX;
+	e->until = UINT64_MAX;
+	tell_lost(w, c, e);
+	if (e->kind == EXPLAIN_ORDER && e->after != UINT64_MAX &&
+	    t->events.v[e->after].kind == EV_PERSIST)
+		e->kind = EXPLAIN_ACK;
+	if (e->kind == EXPLAIN_WINDOW)
+		rc = find_until(w, c, e, err);
+	tell_cause(w, e);
+	e->checks = w->checks;
+	return rc;
+}
+
+static void work_release(struct work *w)
+{
+	vec_release(&w->answers);
+	crash_points_release(&w->points);
+}
+#define auto_work __attribute__((cleanup(work_release))) struct work
+
+static void work_init(struct work *w, const struct explain_opts *o, enum app_harm harm)
+{
+	*w = (struct work){ .o = o,
+			    .harm = harm,
+			    .checks_max = o->checks_max ? o->checks_max : CHECKS_MAX };
+	states_points(o->h->trace, &w->points);
+}
+
+int explain(const struct explain_opts *o, const struct app_state *s, enum app_harm harm,
+	    struct explained *out, struct err *err)
+{
+	struct explained e = { 0 };
+	auto_case c = { 0 };
+	auto_work w;
+	int rc;
+
+	work_init(&w, o, harm);
+	rc = case_load(o->h, s->point, &c, err);
+	if (!rc) {
+		keep_survivors(&c, &s->survivors);
+		rc = lose_less(&w, &c, err);
+	}
+	if (!rc)
+		rc = tear_less(&w, &c, err);
+	if (!rc)
+		rc = find_kind(&w, &c, &e.kind, err);
+	if (!rc)
+		rc = tell(&w, &c, &e, err);
+	if (rc)
+		explained_release(&e);
+	else
+		*out = e;
+	return rc;
+}
+
+static bool has_role(const struct explained *e, uint32_t role)
+{
+	for (size_t i = 0; i < e->roles.n; i++)
+		if (e->roles.v[i] == role)
+			return true;
+	return false;
+}
+
+int explain_same(const struct explain_opts *o, const struct app_state *s, const struct explained *e,
+		 struct err *err)
+{
+	auto_case c = { 0 };
+	auto_work w;
+	enum app_harm harm;
+	bool any = false;
+
+	work_init(&w, o, e->harm);
+	if (!e->lost.n)
+		return 0;
+	int rc = case_load(o->h, s->point, &c, err);
+	if (rc)
+		return rc;
+	keep_survivors(&c, &s->survivors);
+	for (size_t i = 0; i < c.n; i++)
+		if (c.v[i].keep != KEEP_ALL && has_role(e, o->roles->of[c.v[i].change])) {
+			give_back(&c, i);
+			any = true;
+		}
+	if (!any)
+		return 0;
+	rc = ask(&w, &c, &harm, err);
+	return rc < 0 ? rc : !rc;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * history_build.c - crash states from a history: the durable part, which is kept for each point
+ * where it grew, and the survivors on top.
+ */
+#include <errno.h>
+
+#include "app/history.h"
+#include "base/util.h"
+#include "fs/graft.h"
+
+struct building {
+	struct history *h;
+	uint64_t now;  /* what was durable before this event is in the state already */
+	bool settling; /* what becomes durable with it is put; else, what survives */
+	const struct survivor *v;
+	size_t n;
+};
+
+/*
+ * Where older content ends that is put after a later size became durable: what was cut off does not
+ * come back. A later write cannot have become durable alone, a size can.
+ */
+static uint64_t cut_at(const struct building *b, uint32_t change)
+{
+	const struct object *o = &b->h->objects.v[b->h->changes.v[change].object - REFFS_ROOT_INO];
+	uint64_t end = UINT64_MAX;
+
+	if (o->cut_by == UINT32_MAX || o->cut_by < change)
+		return end;
+	for (size_t i = o->parts.n; i > 0 && o->parts.v[i - 1] > change; i--) {
+		const struct change *d = &b->h->changes.v[o->parts.v[i - 1]];
+
+		if (d->kind == CHANGE_RESIZE && d->durable_at < b->now)
+			end = min(end, d->to);
+	}
+	return end;
+}
+
+static void put_units(struct building *b, uint32_t change, const uint64_t *units)
+{
+	const struct change *c = &b->h->changes.v[change];
+	uint64_t first = c->from / c->unit_size, end = cut_at(b, change);
+
+	for (uint32_t i = 0; i < c->units;) {
+		uint32_t j = i;
+
+		while (j < c->units && (!units || units[j / 64] >> j % 64 & 1))
+			j++;
+		if (j > i)
+			(void)graft_data(b->h->base, c->object, c->content,
+					 min(end, (first + i) * c->unit_size),
+					 min(end, (first + j) * c->unit_size));
+		i = j + 1;
+	}
+}
+
+static void put_content(struct building *b, uint32_t change, const uint64_t *units)
+{
+	const struct change *c = &b->h->changes.v[change];
+	struct reffs *r = b->h->base;
+	struct reffs_attr a;
+
+	if (c->kind == CHANGE_DATA) {
+		put_units(b, change, units);
+	} else if (c->kind == CHANGE_SIZE) {
+		struct reffs_state *s = reffs_save(r);
+		const struct reffs_inode *i = reffs_inode(s, c->object);
+		bool shorter = i && (reffs_attr(i, &a), a.size < c->to);
+
+		reffs_state_unref(s);
+		if (shorter)
+			(void)graft_resize(r, c->object, c->to);
+	} else if (c->moves) {
+		(void)graft_resize(r, c->object, 0);
+		(void)graft_data(r, c->object, c->content, 0, c->to);
+		(void)graft_resize(r, c->object, c->to);
+	} else {
+		(void)graft_resize(r, c->object, c->to);
+	}
+}
+
+static int make(struct building *b, const struct change *c)
+{
+	const struct object *o = &b->h->objects.v[c->object - REFFS_ROOT_INO];
+	struct graft_inode g = { c->object, o->type, o->mode, o->uid, o->gid, o->rdev, o->target };
+
+	return graft_make(b->h->base, c->dir, c->name, &g);
+}
+
+static void put_part(struct building *b, uint32_t change, const uint64_t *units);
+
+struct old_xattrs {
+	struct reffs *r;
+	uint64_t object;
+};
+
+static int put_old_xattr(void *ctx, const char *name, const void *value, size_t len)
+{
+	struct old_xattrs *x = ctx;
+
+	return graft_xattr(x->r, x->object, name, value, len);
+}
+
+/* What was there before the first call, lost its last name, and gets one by an older change. */
+static void put_old(struct building *b, uint64_t object)
+{
+	const struct reffs_inode *i = reffs_inode(b->h->before, object);
+	struct old_xattrs x = { b->h->base, object };
+	struct reffs_attr a;
+
+	if (!i)
+		return;
+	reffs_attr(i, &a);
+	(void)reffs_xattrs(i, put_old_xattr, &x);
+	if (a.type == TREE_FILE) {
+		(void)graft_data(x.r, object, i, 0, a.size);
+		(void)graft_resize(x.r, object, a.size);
+	}
+}
+
+/*
+ * An object that has just got its first name: its content and attributes may have been durable
+ * before (a file was synced, its directory not), or have come before the name (O_TMPFILE). What
+ * comes after the name in this very building follows by itself.
+ */
+static void put_earlier(struct building *b, uint32_t maker)
+{
+	const struct change *c = &b->h->changes.v[maker];
+	const struct object *o = &b->h->objects.v[c->object - REFFS_ROOT_INO];
+	size_t k = 0;
+
+	put_old(b, c->object);
+	for (size_t i = 0; i < o->parts.n; i++) {
+		uint32_t n = o->parts.v[i];
+		const struct change *d = &b->h->changes.v[n];
+
+		while (k < b->n && b->v[k].change < n)
+			k++;
+		if (d->durable_at < b->now || (b->settling && n < maker && d->durable_at == b->now))
+			put_part(b, n, NULL);
+		else if (n < maker && k < b->n && b->v[k].change == n)
+			put_part(b, n, b->v[k].units);
+	}
+}
+
+static void put_part(struct building *b, uint32_t change, const uint64_t *units)
+{
+	const struct change *c = &b->h->changes.v[change];
+	struct reffs *r = b->h->base;
+
+	if (c->kind == CHANGE_ATTR)
+		(void)graft_attr(r, c->object, c->mode, c->uid, c->gid);
+	else if (c->kind == CHANGE_XATTR)
+		(void)graft_xattr(r, c->object, c->name, c->value, c->value_len);
+	else
+		put_content(b, change, units);
+}
+
+/* What cannot be put (a file that is not there any more is written) has nothing to be seen of. */
+static void put(struct building *b, uint32_t change, const uint64_t *units)
+{
+	const struct change *c = &b->h->changes.v[change];
+	struct reffs *r = b->h->base;
+
+	switch (c->kind) {
+	case CHANGE_LINK:
+	case CHANGE_MAKE: /* which name comes first depends on what was synced */
+		if (graft_link(r, c->dir, c->name, c->object) == -ENOENT && make(b, c) == 0)
+			put_earlier(b, change);
+		break;
+	case CHANGE_REMOVE:
+		(void)graft_unlink(r, c->dir, c->name);
+		break;
+	case CHANGE_RENAME:
+	case CHANGE_SWAP:
+		(void)graft_rename(r, c->dir, c->name, c->dir2, c->name2, c->kind == CHANGE_SWAP);
+		break;
+	default:
+		put_part(b, change, units);
+	}
+}
+
+/* Applies what becomes durable with the next event at which anything does. */
+static void extend_durable(struct history *h)
+{
+	uint64_t event = h->changes.v[h->settled.v[h->n_applied]].durable_at;
+	struct building b = { .h = h, .now = event, .settling = true };
+
+	reffs_restore(h->base, h->durable.n ? h->durable.v[h->durable.n - 1].state : h->before);
+	for (; h->n_applied < h->settled.n; h->n_applied++) {
+		uint32_t n = h->settled.v[h->n_applied];
+
+		if (h->changes.v[n].durable_at != event)
+			break;
+		put(&b, n, NULL);
+	}
+	vec_push(&h->durable, (struct durable){ event, reffs_save(h->base) });
+}
+
+static struct reffs_state *durable_at(struct history *h, uint64_t point)
+{
+	size_t low = 0, high;
+
+	while (h->n_applied < h->settled.n &&
+	       h->changes.v[h->settled.v[h->n_applied]].durable_at < point)
+		extend_durable(h);
+	for (high = h->durable.n; low < high;) {
+		size_t mid = (low + high) / 2;
+
+		if (h->durable.v[mid].event < point)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low ? h->durable.v[low - 1].state : h->before;
+}
+
+struct reffs_state *history_build(struct history *h, uint64_t point, const struct survivor *v,
+				  size_t n)
+{
+	struct building b = { .h = h, .now = point, .v = v, .n = n };
+
+	reffs_restore(h->base, durable_at(h, point));
+	for (size_t i = 0; i < n; i++)
+		put(&b, v[i].change, v[i].units);
+	return reffs_save(h->base);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* history_impl.h - what the files that make a history share. */
+#ifndef APP_HISTORY_IMPL_H
+#define APP_HISTORY_IMPL_H
+
+#include "app/history.h"
+#include "app/numbers.h"
+#include "fs/pending.h"
+
+struct history_maker {
+	struct history *h;
+	struct numbers objects;	 /* by inode number of the trace */
+	struct pending *pending; /* changes of names and attributes; `number` is the change's */
+	uint64_t event;
+	struct vec_of(uint32_t) sizes; /* changes of size that are not durable, of all files */
+	/*
+	 * Files that were truncated to nothing, written and closed: what they held then comes with
+	 * the next metadata, where the profile says so.
+	 */
+	struct vec_of(struct flushing {
+		uint64_t object;
+		uint32_t before; /* the first change after the close */
+	}) flushing;
+	struct vec_of(uint32_t) needs; /* of the change at hand */
+};
+
+/* A new object; its number. */
+uint64_t history_object(struct history_maker *m, const struct object *o);
+/* The live inode of an object's content, made if there is none. */
+uint64_t history_live(struct history *h, uint64_t object);
+
+/* Loads what was there before the first call (history_base.c). */
+int history_load(struct history_maker *m, const struct history_opts *opts, struct err *err)
+	must_check;
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * judge.h - what an application is asked after a crash, and what its answer means.
+ *
+ *	check     a command that knows what is right: it must succeed
+ *	restart   a command that brings the application up again: it must succeed
+ *	query     a command that prints what is there, a line for each thing: of what was
+ *acknowledged before the crash each line must be there, and no line that neither the run
+ *		  acknowledged nor the query shows when nothing crashed
+ *
+ * A command may say what went wrong, in a line "outage: silent-loss" (the names of enum app_harm).
+ */
+#ifndef APP_JUDGE_H
+#define APP_JUDGE_H
+
+#include "app/check.h"
+#include "app/keep.h"
+
+struct judge {
+	const struct app_plan *plan;
+	const struct app_strings *acks; /* all lines that the run acknowledged */
+	const struct app_strings
+		*shown; /* what `query` shows when nothing crashed; NULL: unknown */
+	char *command;	/* for check.h */
+};
+
+void judge_init(struct judge *j, const struct app_plan *plan, const struct app_strings *acks,
+		const struct app_strings *shown);
+void judge_release(struct judge *j);
+
+struct verdict {
+	bool fails;
+	bool error; /* the check could not be run, and nothing is known; `seen` says why */
+	enum app_harm harm;
+	struct strbuf said; /* what the command wrote; bounded */
+	char *seen;	    /* in short: "the check exited with status 1" */
+};
+
+void verdict_release(struct verdict *v);
+
+/* `out` may be filled from before. */
+void judge_verdict(const struct judge *j, uint64_t acked, const struct check_result *r,
+		   struct verdict *out);
+
+#endif

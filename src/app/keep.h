@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * keep.h - the directory of a run of `outage app`: what was recorded, and what was found.
+ *
+ *	RUN/app                  key and value a line: what was run, how it was checked; struct plan
+ *	RUN/base/                the directory before the run
+ *	RUN/trace                all that the application did to it
+ *	RUN/summary              key and value: how far it came
+ *	RUN/findings/N/case      key and value: the state, and why it is one; struct app_case
+ *	           .../trace     RUN/trace, by a hard link where that can be
+ *	           .../said      what the check said
+ *
+ * A key is separated from its value by a tab; in a value, tabs, ends of lines and backslashes are
+ * \t, \n and \\. A key may come several times.
+ */
+#ifndef APP_KEEP_H
+#define APP_KEEP_H
+
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "base/vec.h"
+
+struct app_plan {
+	char *dir; /* where the application found its directory */
+	char *run, *check, *restart, *query, *stop;
+	char *profile, *ack_file;
+	uint64_t unit, max_subset, budget, seed, timeout_ms;
+	uint64_t root_ino; /* of the directory in the trace */
+	bool kill;
+	bool ours; /* nobody but this user can have written it */
+};
+
+void app_plan_release(struct app_plan *p);
+int app_plan_save(const char *run, const struct app_plan *p, struct err *err) must_check;
+int app_plan_load(const char *run, struct app_plan *out, struct err *err) must_check;
+/* Whether this directory holds a run of `outage app`. */
+bool app_is_run(const char *dir);
+/* Whether it is a finding of one. */
+bool app_is_case(const char *dir);
+/* The run that a finding belongs to, to be freed. */
+char *app_run_of(const char *case_dir);
+
+/* What an application's user would meet. */
+enum app_harm {
+	APP_UNAVAILABLE, /* it does not start, or cannot open its data */
+	APP_ROLLED_BACK, /* what was acknowledged is gone */
+	APP_SILENT_LOSS, /* data is gone, and nothing says so */
+	APP_CORRUPT,	 /* what is there was never written like that */
+	APP_HANG,	 /* it does not come to an end */
+	APP_FAILED,	 /* the check says no, and no more */
+	APP_HARM_END
+};
+
+const char *app_harm_name(enum app_harm h);  /* "silent-loss" */
+const char *app_harm_words(enum app_harm h); /* a sentence without its end */
+enum app_harm app_harm_find(const char *name, size_t len);
+
+struct app_strings vec_of(char *);
+
+struct app_case {
+	char *dir;   /* of the finding; NULL if it is not kept yet */
+	char *state; /* the id of the crash state */
+	uint64_t point, acks;
+	uint64_t states; /* with the same cause */
+	enum app_harm harm;
+	char *title;		  /* the cause, in a sentence */
+	char *fix;		  /* the call that would mend it; or NULL */
+	char *cause;		  /* the same for two findings of one cause */
+	struct app_strings lost;  /* events: "17", of a torn one "17 2/4" */
+	struct app_strings after; /* the events that survived, or were acknowledged, all the same */
+	char *seen;		  /* what the check said, in short */
+	struct strbuf said;
+};
+
+void app_case_release(struct app_case *c);
+int app_case_save(const char *run, uint64_t n, const struct app_case *c, struct err *err)
+	must_check;
+int app_case_load(const char *dir, struct app_case *out, struct err *err) must_check;
+/* The directories of a run's findings, in the order of their numbers. */
+int app_case_list(const char *run, struct app_strings *out, struct err *err) must_check;
+void app_strings_release(struct app_strings *s);
+
+/* How far a run came. */
+struct app_summary {
+	uint64_t operations, acks, crash_states, unique_states, checked, findings, failing, errors;
+	double elapsed_s, left_out;
+	bool budget_hit;
+	struct app_strings notes; /* what else a person should know */
+};
+
+void app_summary_release(struct app_summary *s);
+int app_summary_save(const char *run, const struct app_summary *s, struct err *err) must_check;
+int app_summary_load(const char *run, struct app_summary *out, struct err *err) must_check;
+
+#endif

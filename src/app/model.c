@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * model.c - changes that may be lost, as pieces for the enumerator.
+ *
+ * A1: pieces stand in the order of their changes; what a piece needs, of what is not durable yet,
+ * is therefore before it, and closed sets are those of history.h.
+ */
+#include "app/model.h"
+
+#include "base/util.h"
+
+struct posix_model {
+	struct model model;
+	uint64_t point;			 /* events that have happened */
+	size_t next;			 /* the first change that has not */
+	struct vec_of(uint32_t) waiting; /* changes that have, and are not durable */
+	/* Made of `waiting` when asked for. */
+	bool made;
+	struct vec_of(struct model_piece) pieces;
+	struct vec_of(uint32_t) needs;
+	struct vec_of(uint32_t) place; /* of each change among the pieces */
+};
+
+static const struct history *history_of(const struct posix_model *p)
+{
+	return p->model.opts.ctx;
+}
+
+static struct model *posix_create(void)
+{
+	return xcalloc(1, sizeof(struct posix_model));
+}
+
+static struct model *posix_clone(const struct model *m)
+{
+	const struct posix_model *p = container_of(m, struct posix_model, model);
+	struct posix_model *copy = xcalloc(1, sizeof(*copy));
+
+	copy->point = p->point;
+	copy->next = p->next;
+	for (size_t i = 0; i < p->waiting.n; i++)
+		vec_push(&copy->waiting, p->waiting.v[i]);
+	return &copy->model;
+}
+
+static void posix_destroy(struct model *m)
+{
+	struct posix_model *p = container_of(m, struct posix_model, model);
+
+	vec_release(&p->waiting);
+	vec_release(&p->pieces);
+	vec_release(&p->needs);
+	vec_release(&p->place);
+	free(p);
+}
+
+static void set_units(struct image *img, uint64_t from, uint64_t to)
+{
+	unsigned char ones[256];
+
+	memset(ones, 1, sizeof(ones));
+	for (; from < to; from += min(to - from, (uint64_t)sizeof(ones)))
+		image_write(img, from, ones, (size_t)min(to - from, (uint64_t)sizeof(ones)));
+}
+
+static int posix_apply(struct model *m, uint64_t number, const struct event *ev, struct err *err)
+{
+	struct posix_model *p = container_of(m, struct posix_model, model);
+	const struct history *h = history_of(p);
+	size_t kept = 0;
+
+	(void)ev;
+	(void)err;
+	p->made = false;
+	p->point = number + 1;
+	for (; p->next < h->changes.n && h->changes.v[p->next].event <= number; p->next++)
+		vec_push(&p->waiting, (uint32_t)p->next);
+	for (size_t i = 0; i < p->waiting.n; i++) {
+		const struct change *c = &h->changes.v[p->waiting.v[i]];
+
+		if (change_is_durable(c, p->point))
+			set_units(&m->durable, c->first_unit, c->first_unit + c->units);
+		else
+			p->waiting.v[kept++] = p->waiting.v[i];
+	}
+	p->waiting.n = kept;
+	return 0;
+}
+
+static void make_pieces(struct posix_model *p)
+{
+	const struct history *h = history_of(p);
+	bool in_order = h->profile->in_order;
+	size_t total = 0;
+
+	vec_clear(&p->pieces);
+	vec_clear(&p->needs);
+	vec_reserve(&p->place, h->changes.n);
+	size_t last_ordered = SIZE_MAX;
+	for (size_t i = 0; i < p->waiting.n; i++) {
+		p->place.v[p->waiting.v[i]] = (uint32_t)i;
+		total += h->changes.v[p->waiting.v[i]].n_needs;
+	}
+	vec_reserve(&p->needs, total + p->waiting.n); /* pieces point into it */
+	for (size_t i = 0; i < p->waiting.n; i++) {
+		const struct change *c = &h->changes.v[p->waiting.v[i]];
+		struct model_piece piece = { .event = c->event,
+					     .addr = c->first_unit,
+					     .len = c->units,
+					     .unit_size = p->model.opts.tear_unit ? 1 : c->units,
+					     .units = p->model.opts.tear_unit ? c->units : 1,
+					     .needs = p->needs.v + p->needs.n,
+					     .completed = true };
+
+		for (uint32_t j = 0; j < c->n_needs; j++)
+			if (!change_is_durable(&h->changes.v[c->needs[j]], p->point)) {
+				p->needs.v[p->needs.n++] = p->place.v[c->needs[j]];
+				piece.n_needs++;
+			}
+		if (in_order && (c->ordered || c->after_all) && last_ordered != SIZE_MAX) {
+			p->needs.v[p->needs.n++] = (uint32_t)last_ordered;
+			piece.n_needs++;
+		}
+		if (c->ordered)
+			last_ordered = i;
+		vec_push(&p->pieces, piece);
+	}
+	p->made = true;
+}
+
+static const struct model_piece *posix_pieces(const struct model *m, size_t *n)
+{
+	struct posix_model *p = container_of(m, struct posix_model, model);
+
+	if (!p->made)
+		make_pieces(p);
+	*n = p->pieces.n;
+	return p->pieces.v;
+}
+
+static void posix_piece_apply(const struct model *m, size_t index, const uint64_t *units,
+			      uint64_t from, uint64_t to, struct image *img)
+{
+	const struct posix_model *p = container_of(m, struct posix_model, model);
+	const struct model_piece *piece = &p->pieces.v[index];
+	uint64_t run_from, run_to;
+	uint32_t i = 0;
+
+	while (model_piece_run(piece, units, &i, &run_from, &run_to)) {
+		run_from = max(run_from, from);
+		run_to = min(run_to, to);
+		if (run_from < run_to)
+			set_units(img, run_from, run_to);
+	}
+}
+
+const struct model_ops model_posix = {
+	.name = "posix",
+	.help = "calls of an application; what was not synced may be lost, by a profile",
+	.create = posix_create,
+	.clone = posix_clone,
+	.destroy = posix_destroy,
+	.apply = posix_apply,
+	.pieces = posix_pieces,
+	.piece_apply = posix_piece_apply,
+};
+
+/* ---- and back ---- */
+
+void survivors_release(struct survivors *s)
+{
+	vec_release(&s->v);
+	vec_release(&s->units);
+}
+
+/* Which units of a change are there: none, all, or those whose bits are appended to `bits`. */
+static enum {
+	NO_UNITS,
+	SOME_UNITS,
+	ALL_UNITS
+} units_of(const struct change *c, const struct image *img, uint64_t bits[static 64])
+{
+	unsigned char bytes[MODEL_UNITS_MAX];
+	uint32_t there = 0;
+
+	assert(c->units <= MODEL_UNITS_MAX);
+	memset(bits, 0, 64 * sizeof(*bits));
+	image_read(img, c->first_unit, bytes, c->units);
+	for (uint32_t i = 0; i < c->units; i++)
+		if (bytes[i]) {
+			bits[i / 64] |= (uint64_t)1 << i % 64;
+			there++;
+		}
+	return there == c->units ? ALL_UNITS : there ? SOME_UNITS : NO_UNITS;
+}
+
+void survivors_of(const struct history *h, const struct crash_state *state, struct survivors *out)
+{
+	uint64_t bits[64];
+	vec_clear(&out->v);
+	vec_clear(&out->units);
+	uint32_t from, to;
+
+	history_window(h, state->point, &from, &to);
+	for (uint32_t i = from; i < to; i++) {
+		const struct change *c = &h->changes.v[i];
+
+		if (change_is_durable(c, state->point))
+			continue;
+		int which = units_of(c, &state->image, bits);
+		if (which == NO_UNITS)
+			continue;
+		size_t at = out->units.n;
+		for (uint32_t j = 0; which == SOME_UNITS && j < (c->units + 63) / 64; j++)
+			vec_push(&out->units, bits[j]);
+		/* The vector may move while it grows: until then, a place instead of a pointer. */
+		const uint64_t *units = which == SOME_UNITS ? (const uint64_t *)(at + 1) : NULL;
+		vec_push(&out->v, (struct survivor){ i, units });
+	}
+	for (size_t i = 0; i < out->v.n; i++)
+		if (out->v.v[i].units)
+			out->v.v[i].units = out->units.v + (uintptr_t)out->v.v[i].units - 1;
+}

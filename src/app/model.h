@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * model.h - the persistence model of applications, for the enumerator of crash states.
+ *
+ * Its image is not a disk: it has a byte for each unit of each change of a history, which is 1 if
+ * the unit is durable or survived. A crash state of core/ is so a set of survivors, from which
+ * history_build() makes what a user would find.
+ */
+#ifndef APP_MODEL_H
+#define APP_MODEL_H
+
+#include "app/history.h"
+#include "core/crash.h"
+#include "core/model.h"
+
+extern const struct model_ops model_posix; /* model_opts.ctx: the struct history */
+
+/* What survives in a crash state; the list is valid until the next call with the same `s`. */
+struct survivors {
+	struct vec_of(struct survivor) v;
+	struct vec_of(uint64_t) units;
+};
+
+void survivors_of(const struct history *h, const struct crash_state *state, struct survivors *out);
+void survivors_release(struct survivors *s);
+
+#endif

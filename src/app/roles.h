@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * roles.h - what kind of call on what kind of file a change is: "write #.log". The name is the last
+ * that the file had then, with each run of digits as one '#'; long runs of hexadecimal digits, too.
+ */
+#ifndef APP_ROLES_H
+#define APP_ROLES_H
+
+#include "app/history.h"
+
+struct roles {
+	struct vec_of(char *) texts;
+	uint32_t *of; /* by change, an index of `texts` */
+};
+
+void roles_init(struct roles *r, const struct history *h);
+void roles_release(struct roles *r);
+static inline const char *role_of(const struct roles *r, uint32_t change)
+{
+	return r->texts.v[r->of[change]];
+}
+
+#endif

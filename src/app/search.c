@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+#include "app/search.h"
+
+#include <errno.h>
+
+/*
+ * States that fail with the same pattern (states.h), in the same way. What such a pattern means is
+ * found out for a few of its states; the others are counted.
+ */
+struct known {
+	struct hash128 pattern;
+	enum app_harm harm;
+	size_t finding;
+};
+
+struct searching {
+	const struct search_opts *o;
+	struct search_result *out;
+	struct checkers_opts checkers;
+	struct roles roles;
+	struct vec_of(struct known) knowns;
+	uint64_t start_ns;
+	struct verdict verdict, last; /* of the check that was run last, and in explaining */
+};
+
+/* ---- one check ---- */
+
+static struct checkers_opts checkers_of(const struct search_opts *o)
+{
+	return (struct checkers_opts){
+		.jobs = o->jobs,
+		.place = o->place,
+		.check = { .command = o->judge->command,
+			   .timeout_ms = o->timeout_ms,
+			   .output_limit = CHECK_OUTPUT_MAX },
+		.acks = (const char *const *)o->judge->acks->v,
+		.n_acks = o->judge->acks->n,
+	};
+}
+
+int search_one(const struct search_opts *o, const char *id, struct verdict *out, struct err *err)
+{
+	struct checkers_opts checkers = checkers_of(o);
+	struct check_result r = { 0 };
+	struct app_state s = { 0 };
+	int rc = states_replay(o->h, id, &s, err);
+
+	if (!rc)
+		rc = checkers_one(o->h, &s, &checkers, &r, err);
+	if (!rc)
+		judge_verdict(o->judge, s.acked, &r, out);
+	if (!rc && out->error)
+		rc = err_set(err, -EIO, "%.700s", out->seen);
+	app_state_release(&s);
+	check_result_release(&r);
+	return rc;
+}
+
+/* ---- what failed ---- */
+
+static void note_error(struct searching *s, const char *words)
+{
+	struct search_totals *t = &s->out->totals;
+
+	if (!t->errors++)
+		snprintf(t->error, sizeof(t->error), "%.760s", words);
+}
+
+static int check_again(void *ctx, const char *id, enum app_harm *harm, struct err *err)
+{
+	struct searching *s = ctx;
+
+	if (s->o->stop && *s->o->stop)
+		return err_set(err, -EINTR, "stopped by a signal");
+	int rc = search_one(s->o, id, &s->last, err);
+	*harm = s->last.harm;
+	return rc ? rc : s->last.fails;
+}
+
+/* A finding of this cause, or SIZE_MAX. */
+static size_t find_cause(const struct searching *s, const char *cause)
+{
+	for (size_t i = 0; i < s->out->found.n; i++)
+		if (streq(s->out->found.v[i].why.cause, cause))
+			return i;
+	return SIZE_MAX;
+}
+
+static int add_found(struct searching *s, struct explained *why, size_t *at, struct err *err)
+{
+	struct search_found f = { 0 };
+	/* What the check says of the smallest state. */
+	int rc = search_one(s->o, why->id, &f.verdict, err);
+
+	if (rc) {
+		verdict_release(&f.verdict);
+		return rc;
+	}
+	f.why = *why;
+	*why = (struct explained){ 0 };
+	*at = s->out->found.n;
+	vec_push(&s->out->found, f);
+	if (s->o->found)
+		s->o->found(s->o->ctx, &s->out->found.v[*at]);
+	return 0;
+}
+
+static int explain_state(struct searching *s, const struct app_state *state, enum app_harm harm,
+			 size_t *at, struct err *err)
+{
+	struct explain_opts o = {
+		.h = s->o->h, .roles = &s->roles, .check = check_again, .ctx = s
+	};
+	struct explained why = { 0 };
+
+	for (size_t i = 0; i < s->out->found.n; i++) {
+		if (s->out->found.v[i].why.harm != harm)
+			continue;
+		int same = explain_same(&o, state, &s->out->found.v[i].why, err);
+
+		if (same < 0)
+			return same;
+		if (same) {
+			*at = i;
+			return 0;
+		}
+	}
+	int rc = explain(&o, state, harm, &why, err);
+	if (rc)
+		return rc;
+	*at = find_cause(s, why.cause);
+	if (*at == SIZE_MAX)
+		rc = add_found(s, &why, at, err);
+	explained_release(&why);
+	return rc;
+}
+
+static size_t known_finding(const struct searching *s, struct hash128 pattern, enum app_harm harm)
+{
+	for (size_t i = 0; i < s->knowns.n; i++)
+		if (s->knowns.v[i].harm == harm && hash_eq(s->knowns.v[i].pattern, pattern))
+			return s->knowns.v[i].finding;
+	return SIZE_MAX;
+}
+
+static int take_failing(struct searching *s, const struct app_state *state, struct err *err)
+{
+	enum app_harm harm = s->verdict.harm, again = harm;
+	size_t at = known_finding(s, state->pattern, harm);
+
+	if (at == SIZE_MAX) {
+		int rc = check_again(s, state->id, &again, err);
+
+		if (rc < 0)
+			return rc;
+		if (rc == 0 || again != harm) {
+			s->out->totals.unsteady++;
+			return 0;
+		}
+		rc = explain_state(s, state, harm, &at, err);
+		if (rc)
+			return rc;
+		vec_push(&s->knowns, (struct known){ state->pattern, harm, at });
+	}
+	s->out->found.v[at].states++;
+	return 0;
+}
+
+static int on_done(void *ctx, const struct app_state *state, const struct check_result *r)
+{
+	struct searching *s = ctx;
+	struct search_totals *t = &s->out->totals;
+	struct err err = ERR_INIT;
+
+	judge_verdict(s->o->judge, state->acked, r, &s->verdict);
+	if (s->verdict.error) {
+		note_error(s, s->verdict.seen);
+	} else {
+		t->checked++;
+		t->failing += s->verdict.fails;
+	}
+	t->left += r->left_processes;
+	/* Once there is enough, what still comes is only counted. */
+	if (s->verdict.fails && !(s->o->limit && s->out->found.n >= s->o->limit) &&
+	    take_failing(s, state, &err) && err.code != -EINTR)
+		note_error(s, err.msg);
+	if (s->o->progress)
+		s->o->progress(s->o->ctx, t, s->out->found.n);
+	return 0;
+}
+
+static bool must_stop(void *ctx)
+{
+	struct searching *s = ctx;
+	const struct search_opts *o = s->o;
+	struct search_totals *t = &s->out->totals;
+
+	if (o->stop && *o->stop)
+		t->by_signal = true;
+	t->stopped |= t->by_signal || (o->time_ns && util_now_ns() - s->start_ns > o->time_ns) ||
+		      (o->limit && s->out->found.n >= o->limit);
+	return t->stopped;
+}
+
+void search_result_release(struct search_result *r)
+{
+	for (size_t i = 0; i < r->found.n; i++) {
+		explained_release(&r->found.v[i].why);
+		verdict_release(&r->found.v[i].verdict);
+	}
+	vec_release(&r->found);
+}
+
+int search(const struct search_opts *o, struct search_result *out, struct err *err)
+{
+	struct searching s = { .o = o, .out = out, .start_ns = util_now_ns() };
+	struct checkers_stats stats = { 0 };
+	struct states *states = NULL;
+	int rc = states_new(o->h, &o->states, &states, err);
+
+	if (rc)
+		return rc;
+	roles_init(&s.roles, o->h);
+	s.checkers = checkers_of(o);
+	s.checkers.done = on_done;
+	s.checkers.stop = must_stop;
+	s.checkers.ctx = &s;
+	rc = checkers_run(o->h, states, &s.checkers, &stats, err);
+	states_stats(states, &out->totals.states);
+	out->totals.unlike = stats.unlike;
+	states_free(states);
+	verdict_release(&s.verdict);
+	verdict_release(&s.last);
+	vec_release(&s.knowns);
+	roles_release(&s.roles);
+	return rc;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * search.h - all crash states of a run are built and checked, and what fails is explained; states
+ * that fail for the same reason are one finding.
+ */
+#ifndef APP_SEARCH_H
+#define APP_SEARCH_H
+
+#include <signal.h>
+
+#include "app/checkers.h"
+#include "app/explain.h"
+#include "app/judge.h"
+
+struct search_found {
+	struct explained why;
+	struct verdict verdict; /* of the state that is explained */
+	uint64_t states;	/* that fail for this reason */
+};
+
+struct search_totals {
+	struct states_stats states;
+	uint64_t checked, failing;
+	uint64_t unsteady; /* states that failed once, and then did not */
+	uint64_t left;	   /* checks that left processes behind */
+	uint64_t unlike;   /* see place_unlike() */
+	uint64_t errors;
+	bool stopped; /* before the end: by the time, the limit, or a signal */
+	bool by_signal;
+	char error[768]; /* the first one */
+};
+
+struct search_opts {
+	struct history *h;
+	struct states_opts states;
+	struct place_opts place;
+	const struct judge *judge;
+	uint64_t timeout_ms;
+	unsigned jobs;
+	uint64_t time_ns; /* 0: no limit */
+	uint64_t limit;	  /* findings; 0: no limit */
+	void (*found)(void *ctx, const struct search_found *f);
+	void (*progress)(void *ctx, const struct search_totals *t, uint64_t findings);
+	void *ctx;
+	/* Set by who was told to stop; NULL: nobody is. */
+	const volatile sig_atomic_t *stop;
+};
+
+struct search_result {
+	struct search_totals totals;
+	struct vec_of(struct search_found) found;
+};
+
+int search(const struct search_opts *o, struct search_result *out, struct err *err) must_check;
+void search_result_release(struct search_result *r);
+
+/* One state, by its id. */
+int search_one(const struct search_opts *o, const char *id, struct verdict *out, struct err *err)
+	must_check;
+
+#endif

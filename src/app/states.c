@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * states.c - see states.h.
+ *
+ * A state that waits for its turn is kept as its survivors, a bit for each change of its window and
+ * some words for each torn one, because trees of all of them would not fit into memory. It is put
+ * together again when its turn comes.
+ */
+#include "app/states.h"
+
+#include <errno.h>
+
+#include "app/roles.h"
+#include "core/hashset.h"
+
+enum { TRIES_MORE = 16384, TRIES_TIMES = 8 };
+
+struct waiting_state {
+	uint64_t point;
+	struct hash128 pattern;
+	enum crash_layer layer;
+	size_t id, words; /* places in the two buffers below */
+};
+
+struct states {
+	struct history *h;
+	struct states_opts opts;
+	struct crash_points points;
+	struct vec_of(uint32_t) acked; /* by point: all events */
+	struct vec_of(uint32_t) last;  /* by point: the newest change, and one; 0: none */
+	struct image base;
+	struct crash *crash;
+	struct crash_state at;
+	bool ended; /* the enumerator has */
+	struct roles roles;
+	struct vec_of(uint32_t) marked; /* by role and fate: the round in which it was seen */
+	uint32_t round;
+	struct hashset trees, patterns;
+	struct survivors survivors;
+	struct vec_of(struct waiting_state) waiting;
+	size_t next_waiting;
+	struct strbuf ids;
+	struct vec_of(uint64_t) words;
+	uint64_t given;
+};
+
+void app_state_release(struct app_state *s)
+{
+	free(s->id);
+	reffs_state_unref(s->tree);
+	survivors_release(&s->survivors);
+	*s = (struct app_state){ 0 };
+}
+
+/* ---- crash points ---- */
+
+static bool is_point(const struct event *ev)
+{
+	struct posix_event e;
+
+	if (ev->kind == EV_PERSIST)
+		return true;
+	if (ev->kind != EV_POSIX || ev->result < 0 || posix_decode(ev, &e, NULL))
+		return false;
+	return posix_op_changes(e.op) || posix_op_persists(e.op);
+}
+
+void states_points(const struct trace *t, struct crash_points *out)
+{
+	for (size_t i = 0; i < t->events.n; i++)
+		if (is_point(&t->events.v[i]))
+			vec_push(out, i + 1);
+}
+
+uint64_t states_acked(const struct trace *t, uint64_t point)
+{
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; i < point && i < t->events.n; i++)
+		n += t->events.v[i].kind == EV_PERSIST;
+	return n;
+}
+
+/* ---- patterns ---- */
+
+enum fate { FATE_LOST, FATE_TORN, FATE_AHEAD, FATE_COUNT };
+
+static struct hash128 mark(struct states *s, uint32_t change, enum fate fate, struct hash128 sum)
+{
+	uint32_t what = s->roles.of[change] * FATE_COUNT + fate;
+
+	if (s->marked.v[what] == s->round)
+		return sum;
+	s->marked.v[what] = s->round;
+	return hash_add(sum, hash_bytes(&what, sizeof(what)));
+}
+
+static struct hash128 pattern_of(struct states *s, uint64_t point, const struct survivors *v)
+{
+	uint32_t from, to, newest = s->last.v[point];
+	uint64_t at = newest ? s->roles.of[newest - 1] : UINT64_MAX;
+	struct hash128 sum = hash_bytes_seeded(&at, sizeof(at), 1);
+	bool lost = false;
+	size_t k = 0;
+
+	s->round++;
+	history_window(s->h, point, &from, &to);
+	for (uint32_t i = from; i < to; i++) {
+		if (change_is_durable(&s->h->changes.v[i], point))
+			continue;
+		if (k < v->v.n && v->v.v[k].change == i) {
+			bool torn = v->v.v[k++].units;
+
+			if (torn)
+				sum = mark(s, i, FATE_TORN, sum);
+			if (lost)
+				sum = mark(s, i, FATE_AHEAD, sum);
+			lost |= torn;
+		} else {
+			sum = mark(s, i, FATE_LOST, sum);
+			lost = true;
+		}
+	}
+	return sum;
+}
+
+/* ---- states that wait ---- */
+
+static void put_away(struct states *s, struct hash128 pattern)
+{
+	const struct survivors *v = &s->survivors;
+	uint32_t from, to;
+
+	history_window(s->h, s->at.point, &from, &to);
+	vec_push(&s->waiting, (struct waiting_state){ s->at.point, pattern, s->at.layer, s->ids.len,
+						      s->words.n });
+	strbuf_add(&s->ids, strbuf_str(&s->at.id), s->at.id.len + 1);
+	size_t bits = s->words.n, n = (to - from + 63) / 64;
+	for (size_t i = 0; i < n; i++)
+		vec_push(&s->words, 0);
+	for (size_t i = 0; i < v->v.n; i++) {
+		uint32_t place = v->v.v[i].change - from;
+		uint32_t units = s->h->changes.v[v->v.v[i].change].units;
+
+		if (!v->v.v[i].units) {
+			s->words.v[bits + place / 64] |= (uint64_t)1 << place % 64;
+			continue;
+		}
+		vec_push(&s->words, (uint64_t)place + 1); /* torn; 0 ends them */
+		for (uint32_t j = 0; j < (units + 63) / 64; j++)
+			vec_push(&s->words, v->v.v[i].units[j]);
+	}
+	vec_push(&s->words, 0);
+}
+
+static int by_change(const void *a, const void *b)
+{
+	const struct survivor *x = a, *y = b;
+
+	return (x->change > y->change) - (x->change < y->change);
+}
+
+static void take_back(const struct states *s, const struct waiting_state *w, struct survivors *out)
+{
+	const uint64_t *p = s->words.v + w->words;
+	uint32_t from, to;
+
+	history_window(s->h, w->point, &from, &to);
+	vec_clear(&out->v);
+	for (uint32_t i = 0; i < to - from; i++)
+		if (p[i / 64] >> i % 64 & 1)
+			vec_push(&out->v, (struct survivor){ from + i, NULL });
+	for (p += (to - from + 63) / 64; *p;) {
+		uint32_t change = from + (uint32_t)*p - 1;
+
+		vec_push(&out->v, (struct survivor){ change, p + 1 });
+		p += 1 + (s->h->changes.v[change].units + 63) / 64;
+	}
+	if (out->v.n)
+		qsort(out->v.v, out->v.n, sizeof(*out->v.v), by_change);
+}
+
+/* ---- one after the other ---- */
+
+static struct reffs_state *build(struct states *s, uint64_t point, const struct survivors *v)
+{
+	return history_build(s->h, point, v->v.v, v->v.n);
+}
+
+static bool is_new(struct states *s, uint64_t point, struct hash128 tree)
+{
+	uint64_t acked = s->acked.v[point];
+
+	return hashset_insert(&s->trees,
+			      hash_add(tree, hash_bytes_seeded(&acked, sizeof(acked), 2)));
+}
+
+/* Survivors that own what they point to. */
+static void copy_survivors(const struct history *h, const struct survivors *from,
+			   struct survivors *to)
+{
+	vec_clear(&to->v);
+	vec_clear(&to->units);
+	for (size_t i = 0; i < from->v.n; i++) {
+		uint32_t units = h->changes.v[from->v.v[i].change].units;
+
+		for (uint32_t j = 0; from->v.v[i].units && j < (units + 63) / 64; j++)
+			vec_push(&to->units, from->v.v[i].units[j]);
+	}
+	size_t at = 0;
+	for (size_t i = 0; i < from->v.n; i++) {
+		struct survivor v = from->v.v[i];
+
+		if (v.units) {
+			v.units = to->units.v + at;
+			at += (h->changes.v[v.change].units + 63) / 64;
+		}
+		vec_push(&to->v, v);
+	}
+}
+
+static void give(struct states *s, struct app_state *out, struct reffs_state *tree,
+		 const struct waiting_state *w, const char *id, bool representative)
+{
+	struct survivors kept = out->survivors;
+
+	free(out->id);
+	reffs_state_unref(out->tree);
+	*out = (struct app_state){ .number = s->given++,
+				   .point = w->point,
+				   .acked = s->acked.v[w->point],
+				   .id = xstrdup(id),
+				   .layer = w->layer,
+				   .tree = tree,
+				   .hash = reffs_state_hash(tree),
+				   .pattern = w->pattern,
+				   .representative = representative,
+				   .survivors = kept };
+	copy_survivors(s->h, &s->survivors, &out->survivors);
+}
+
+/* The next one of a new pattern; the others are put away. */
+static bool next_new(struct states *s, struct app_state *out)
+{
+	while (!s->ended && crash_next(s->crash, &s->at)) {
+		survivors_of(s->h, &s->at, &s->survivors);
+		struct reffs_state *tree = build(s, s->at.point, &s->survivors);
+
+		if (is_new(s, s->at.point, reffs_state_hash(tree))) {
+			struct waiting_state w = {
+				.point = s->at.point,
+				.pattern = pattern_of(s, s->at.point, &s->survivors),
+				.layer = s->at.layer,
+			};
+
+			if (hashset_insert(&s->patterns, w.pattern)) {
+				give(s, out, tree, &w, strbuf_str(&s->at.id), true);
+				return true;
+			}
+			put_away(s, w.pattern);
+		}
+		reffs_state_unref(tree);
+	}
+	s->ended = true;
+	return false;
+}
+
+bool states_next(struct states *s, struct app_state *out)
+{
+	if (s->opts.budget && s->given >= s->opts.budget)
+		return false;
+	if (next_new(s, out))
+		return true;
+	if (s->next_waiting == s->waiting.n)
+		return false;
+	const struct waiting_state *w = &s->waiting.v[s->next_waiting++];
+	take_back(s, w, &s->survivors);
+	give(s, out, build(s, w->point, &s->survivors), w, s->ids.buf + w->id, false);
+	return true;
+}
+
+void states_stats(struct states *s, struct states_stats *out)
+{
+	struct crash_stats c;
+
+	crash_stats(s->crash, &c);
+	*out = (struct states_stats){ .points = c.points,
+				      .possible = c.possible + c.possible_torn,
+				      .tried = c.tried,
+				      .unique = s->trees.n,
+				      .given = s->given,
+				      .patterns = s->patterns.n,
+				      .waiting = s->waiting.n - s->next_waiting,
+				      .left_out = c.left_out,
+				      .maps = s->h->maps };
+	out->budget_hit = out->waiting || c.budget_hit || (!s->ended && s->opts.budget);
+}
+
+/* ---- life ---- */
+
+static void by_points(struct states *s)
+{
+	const struct trace *t = s->h->trace;
+	uint32_t acked = 0, change = 0;
+
+	for (uint64_t point = 0; point <= t->events.n; point++) {
+		acked += point && t->events.v[point - 1].kind == EV_PERSIST;
+		while (change < s->h->changes.n && s->h->changes.v[change].event < point)
+			change++;
+		vec_push(&s->acked, acked);
+		vec_push(&s->last, change);
+	}
+}
+
+int states_new(struct history *h, const struct states_opts *opts, struct states **out,
+	       struct err *err)
+{
+	struct states *s = xcalloc(1, sizeof(*s));
+
+	s->h = h;
+	s->opts = *opts;
+	states_points(h->trace, &s->points);
+	by_points(s);
+	roles_init(&s->roles, h);
+	for (size_t i = 0; i < s->roles.texts.n * FATE_COUNT; i++)
+		vec_push(&s->marked, 0);
+	image_init(&s->base, h->units);
+	uint64_t tries = opts->tries	? opts->tries
+			 : opts->budget ? TRIES_TIMES * opts->budget + TRIES_MORE
+					: 0;
+	struct crash_opts c = { .model = &model_posix,
+				.model_ctx = h,
+				.base = &s->base,
+				.points = s->points.v,
+				.n_points = s->points.n,
+				.layers = opts->layers ? opts->layers
+						       : CRASH_WITH_WHOLE | CRASH_WITH_TEARS,
+				.max_subset = opts->max_subset ? opts->max_subset : 2,
+				.tear_unit = 1,
+				.budget = tries,
+				.tries = tries,
+				.sample = opts->sample,
+				.seed = opts->seed };
+	int rc = crash_new(h->trace, &c, &s->crash, err);
+	if (rc)
+		states_free(s);
+	else
+		*out = s;
+	return rc;
+}
+
+void states_free(struct states *s)
+{
+	if (!s)
+		return;
+	crash_free(s->crash);
+	crash_state_release(&s->at);
+	crash_points_release(&s->points);
+	image_release(&s->base);
+	roles_release(&s->roles);
+	hashset_release(&s->trees);
+	hashset_release(&s->patterns);
+	survivors_release(&s->survivors);
+	strbuf_release(&s->ids);
+	vec_release(&s->acked);
+	vec_release(&s->last);
+	vec_release(&s->marked);
+	vec_release(&s->waiting);
+	vec_release(&s->words);
+	free(s);
+}
+
+int states_replay(struct history *h, const char *id, struct app_state *out, struct err *err)
+{
+	auto_image base = IMAGE_INIT;
+	struct crash_opts only = { .model = &model_posix, .model_ctx = h, .base = &base };
+	auto_crash_state at = CRASH_STATE_INIT;
+	struct app_state found = { 0 };
+
+	image_init(&base, h->units);
+	int rc = crash_replay(h->trace, &only, id, &at, err);
+	if (rc)
+		return rc;
+	survivors_of(h, &at, &found.survivors);
+	found.point = at.point;
+	found.acked = states_acked(h->trace, at.point);
+	found.id = xstrdup(id);
+	found.layer = CRASH_REPLAY;
+	found.tree = history_build(h, at.point, found.survivors.v.v, found.survivors.v.n);
+	found.hash = reffs_state_hash(found.tree);
+	app_state_release(out);
+	*out = found;
+	return 0;
+}

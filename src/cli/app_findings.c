@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* app_findings.c - what report, replay and export do with a run of outage app. */
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/json.h"
+#include "cli/app.h"
+#include "report/app_report.h"
+#include "report/app_words.h"
+
+struct loaded {
+	char *dir; /* of the run */
+	struct app_run run;
+	struct posix_log log;
+	struct app_view view;
+};
+
+static void loaded_release(struct loaded *l)
+{
+	app_view_release(&l->view);
+	posix_log_release(&l->log);
+	app_run_release(&l->run);
+	free(l->dir);
+}
+
+/* A run, or one finding of it. */
+static int load(struct loaded *l, const char *dir, struct err *err)
+{
+	bool one = app_is_case(dir);
+	auto_free char *run = one ? app_run_of(dir) : xstrdup(dir);
+
+	*l = (struct loaded){ 0 };
+	posix_log_init(&l->log);
+	l->dir = realpath(run, NULL);
+	if (!l->dir)
+		return err_set(err, -errno, "cannot use %s: %m", run);
+	int rc = app_run_load(l->dir, &l->run, err);
+	if (!rc)
+		rc = app_log(&l->run.trace, &l->log, err);
+	if (rc)
+		return rc;
+	l->view = (struct app_view){ .run = l->dir,
+				     .plan = &l->run.plan,
+				     .acks = &l->run.acks,
+				     .h = &l->run.history,
+				     .log = &l->log };
+	return app_view_load(&l->view, one ? dir : NULL, err);
+}
+
+/* ---- report ---- */
+
+static int make_report(const struct loaded *l, bool json, const char *html, struct err *err)
+{
+	auto_strbuf out = STRBUF_INIT;
+	struct json j;
+	int rc;
+
+	if (html) {
+		rc = app_report_html(&l->view, &out, err);
+		if (!rc && streq(html, "-"))
+			fputs(strbuf_str(&out), stdout);
+		else if (!rc)
+			rc = io_write_file(NULL, html, strbuf_str(&out), out.len, 0, err);
+		if (rc || !json)
+			return rc;
+		strbuf_clear(&out);
+	}
+	json_init(&j, &out, true);
+	rc = json ? app_report_json(&l->view, &j, err) : app_report_text(&l->view, &out, err);
+	if (!rc)
+		fwrite(strbuf_str(&out), 1, out.len, stdout);
+	return rc;
+}
+
+int app_report(const char *dir, bool json, const char *html)
+{
+	struct err err = ERR_INIT;
+	struct loaded l;
+	int rc = load(&l, dir, &err);
+
+	if (!rc)
+		rc = make_report(&l, json, html, &err);
+	loaded_release(&l);
+	return rc ? cli_fail(&err) : EXIT_OK;
+}
+
+/* ---- replay ---- */
+
+static void print_replay(const struct app_case *c, const struct verdict *v, bool json)
+{
+	auto_strbuf text = STRBUF_INIT;
+	struct json j;
+
+	if (!json) {
+		printf("%s %s: %s\n  %s\n", c->dir,
+		       v->fails ? "shows again" : "does not show any more",
+		       app_harm_words(v->fails ? v->harm : c->harm), c->title);
+		if (v->fails)
+			printf("  %s\n%s", v->seen, strbuf_str(&v->said));
+		return;
+	}
+	json_init(&j, &text, true);
+	json_object(&j);
+	json_kv_string(&j, "case", c->dir);
+	json_kv_string(&j, "state", c->state);
+	json_kv_bool(&j, "shown", v->fails);
+	json_kv_string(&j, "harm", app_harm_name(v->fails ? v->harm : c->harm));
+	json_kv_string(&j, "title", c->title);
+	json_kv_string(&j, "seen", v->seen ? v->seen : "");
+	json_key(&j, "said");
+	json_string_len(&j, strbuf_str(&v->said), v->said.len);
+	json_end(&j);
+	fputs(strbuf_str(&text), stdout);
+}
+
+/* It runs commands that are kept with the run. */
+static int trusted(const struct loaded *l, bool trust, struct err *err)
+{
+	if (l->run.plan.ours || trust)
+		return 0;
+	return err_set(
+		err, -EPERM,
+		"%s runs the command '%.200s', and others could have written it: look at it, "
+		"then give --trust",
+		l->dir, l->run.judge.command);
+}
+
+int app_replay(const char *dir, bool json, bool trust)
+{
+	struct err err = ERR_INIT;
+	struct verdict v = { 0 };
+	struct loaded l;
+	int rc = load(&l, dir, &err);
+
+	if (!rc) {
+		struct search_opts o = app_run_search(&l.run);
+
+		rc = trusted(&l, trust, &err);
+		if (!rc)
+			rc = search_one(&o, l.view.cases.v[0].state, &v, &err);
+	}
+	if (!rc)
+		print_replay(&l.view.cases.v[0], &v, json);
+	int status = rc ? cli_fail(&err) : v.fails ? EXIT_FINDINGS : EXIT_OK;
+	verdict_release(&v);
+	loaded_release(&l);
+	return status;
+}
+
+/* ---- export ---- */
+
+static int export_all(const struct loaded *l, const char *to, struct err *err)
+{
+	const struct app_case *c = &l->view.cases.v[0];
+	auto_strbuf text = STRBUF_INIT;
+
+	if (mkdir(to, 0777) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "cannot make the directory %s: %m", to);
+	int rc = app_export_script(&l->view, c, &text, err);
+	if (!rc)
+		rc = io_write_file(to, "reproduce.sh", strbuf_str(&text), text.len, 0755, err);
+	strbuf_clear(&text);
+	if (!rc && app_export_lazyfs(&l->view, c, &text))
+		return io_write_file(to, "lazyfs.toml", strbuf_str(&text), text.len, 0644, err);
+	if (!rc)
+		printf("lazyfs.toml is not written: this takes more than losing unsynced data at "
+		       "an "
+		       "operation\n");
+	return rc;
+}
+
+int app_export(const char *dir, const char *to)
+{
+	struct err err = ERR_INIT;
+	struct loaded l;
+	int rc = load(&l, dir, &err);
+
+	if (!rc)
+		rc = export_all(&l, to, &err);
+	loaded_release(&l);
+	return rc ? cli_fail(&err) : EXIT_OK;
+}

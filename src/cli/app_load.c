@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* app_load.c - a recorded run of an application, read again. */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "cli/app.h"
+#include "core/trace_file.h"
+#include "report/app_words.h"
+
+void app_run_release(struct app_run *r)
+{
+	judge_release(&r->judge);
+	if (r->has_history)
+		history_release(&r->history);
+	trace_release(&r->trace);
+	app_plan_release(&r->plan);
+	app_strings_release(&r->acks);
+	app_strings_release(&r->shown);
+	free(r->base);
+	free(r->dir);
+	*r = (struct app_run){ 0 };
+}
+
+static void find_acks(struct app_run *r)
+{
+	for (size_t i = 0; i < r->trace.events.n; i++) {
+		const struct event *ev = &r->trace.events.v[i];
+
+		if (ev->kind == EV_OP_BEGIN)
+			vec_push(&r->acks, xmemdupz(ev->data, ev->len));
+	}
+}
+
+static int read_shown(struct app_run *r, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+	auto_free char *path = xasprintf("%s/shown", r->dir);
+
+	if (access(path, F_OK))
+		return 0;
+	int rc = io_slurp_file(r->dir, "shown", 64 << 20, &text, NULL, err);
+	if (rc)
+		return rc;
+	char *rest = text.buf, *line;
+	while ((line = strsep(&rest, "\n")))
+		if (*line || rest)
+			vec_push(&r->shown, xstrdup(line));
+	return 0;
+}
+
+int app_run_open(struct app_run *r, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/trace", r->dir);
+	const struct profile *profile = profile_find(r->plan.profile);
+
+	r->base = xasprintf("%s/base", r->dir);
+	if (!profile)
+		return err_set(err, -EINVAL, "%s: there is no profile '%.60s'", r->dir,
+			       r->plan.profile);
+	if (r->plan.unit != 512 && r->plan.unit != 4096)
+		return err_set(err, -EINVAL, "%s: a unit of %llu bytes is not possible", r->dir,
+			       (unsigned long long)r->plan.unit);
+	int rc = trace_load(path, &r->trace, NULL, err);
+	if (rc)
+		return rc;
+	auto_fd base = open(r->base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (base < 0)
+		return err_set(err, -errno, "cannot open %s: %m", r->base);
+	struct history_opts h = { .profile = profile,
+				  .unit_size = (uint32_t)r->plan.unit,
+				  .base = base,
+				  .root_ino = r->plan.root_ino };
+	rc = history_new(&r->trace, &h, &r->history, err);
+	r->has_history = !rc;
+	if (!rc)
+		find_acks(r);
+	return rc ? rc : read_shown(r, err);
+}
+
+/* In its place from the start: the history points to the trace. */
+int app_run_load(const char *dir, struct app_run *out, struct err *err)
+{
+	*out = (struct app_run){ .dir = xstrdup(dir) };
+	trace_init(&out->trace);
+	int rc = app_plan_load(dir, &out->plan, err);
+	if (!rc)
+		rc = app_run_open(out, err);
+	if (rc)
+		app_run_release(out);
+	return rc;
+}
+
+struct search_opts app_run_search(struct app_run *r)
+{
+	judge_release(&r->judge);
+	judge_init(&r->judge, &r->plan, &r->acks, r->shown.n ? &r->shown : NULL);
+	return (struct search_opts){
+		.h = &r->history,
+		.states = { .max_subset = (uint32_t)min(r->plan.max_subset, (uint64_t)UINT32_MAX),
+			    .budget = r->plan.budget,
+			    .seed = r->plan.seed },
+		.place = { .base = r->base, .before = r->history.before, .at = r->plan.dir },
+		.judge = &r->judge,
+		.timeout_ms = r->plan.timeout_ms,
+		.jobs = 1
+	};
+}
+
+/* ---- acknowledgements by a file ---- */
+
+static void add_mark(struct trace *t, uint64_t n, const char *text, size_t len, uint64_t time_ns)
+{
+	trace_append(t, &(struct event){ .kind = EV_OP_BEGIN,
+					 .ref = n,
+					 .len = len,
+					 .time_ns = time_ns,
+					 .data = (const unsigned char *)text });
+	trace_append(t, &(struct event){ .kind = EV_PERSIST, .ref = n, .time_ns = time_ns });
+}
+
+/* The complete lines of what was written so far. */
+static void mark_lines(struct strbuf *part, const struct posix_event *e, uint64_t time_ns,
+		       uint64_t *marks, struct trace *out)
+{
+	char *end;
+
+	strbuf_add(part, e->payload, min((size_t)e->result, e->payload_len));
+	while (part->len && (end = memchr(part->buf, '\n', part->len))) {
+		size_t len = (size_t)(end - part->buf);
+
+		add_mark(out, (*marks)++, part->buf, min(len, (size_t)4096), time_ns);
+		memmove(part->buf, end + 1, part->len - len - 1);
+		strbuf_cut(part, part->len - len - 1);
+	}
+}
+
+static void copy_event(struct trace *out, const struct event *ev, uint64_t *marks)
+{
+	struct event copy = *ev;
+
+	if (ev->kind == EV_OP_BEGIN)
+		copy.ref = *marks;
+	else if (ev->kind == EV_PERSIST)
+		copy.ref = (*marks)++;
+	trace_append(out, &copy);
+}
+
+static int add_marks(const struct trace *t, const char *name, struct trace *out, struct err *err)
+{
+	auto_posix_log log;
+	auto_strbuf part = STRBUF_INIT;
+	uint64_t marks = 0, found = 0;
+	size_t at = 0;
+
+	posix_log_init(&log);
+	int rc = app_log(t, &log, err);
+	for (size_t i = 0; !rc && i < t->events.n; i++) {
+		struct posix_event e;
+
+		copy_event(out, &t->events.v[i], &marks);
+		while (at < log.calls.n && log.calls.v[at].event < i)
+			at++;
+		if (at == log.calls.n || log.calls.v[at].event != i ||
+		    log.calls.v[at].op != POSIX_WRITE || log.calls.v[at].result <= 0 ||
+		    !log.calls.v[at].path || !streq(log.calls.v[at].path, name))
+			continue;
+		rc = posix_decode(&t->events.v[i], &e, err);
+		if (!rc)
+			mark_lines(&part, &e, t->events.v[i].time_ns, &marks, out);
+		found++;
+	}
+	if (!rc && !found)
+		rc = err_set(
+			err, -ENOENT,
+			"the run wrote nothing to the file %s, which --ack-file names; give its "
+			"path below the directory",
+			name);
+	return rc;
+}
+
+int app_ack_file(const char *run, const char *name, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/trace", run);
+	auto_trace t, out;
+
+	trace_init(&t);
+	trace_init(&out);
+	int rc = trace_load(path, &t, NULL, err);
+	out.info = t.info;
+	if (!rc)
+		rc = add_marks(&t, name, &out, err);
+	return rc ? rc : trace_save(path, &out, err);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* cmd_ack.c - outage ack: an acknowledgement, from a shell that outage app runs. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "fuse/forget_record.h"
+
+static const char usage[] =
+	"usage: outage ack TEXT...\n"
+	"\n"
+	"To be used in the run of 'outage app': says that what TEXT names is done and must survive "
+	"from\n"
+	"now on. A line on the run's standard output does the same.\n"
+	"\n"
+	"Exit status: 0 it was acknowledged, 2 it could not be.\n"
+	"\n"
+	"example: outage app --run './put k v && outage ack k' --check ./check -- data\n";
+
+static int acknowledge(const struct strbuf *line)
+{
+	const char *path = getenv(FORGET_RECORD_ACK);
+
+	if (!path)
+		return cli_failf("nobody listens: " FORGET_RECORD_ACK
+				 " is not set; use it in the run of 'outage app'");
+	/* One write, so that those of several processes do not mix. */
+	if (line->len > PIPE_BUF)
+		return cli_failf("an acknowledgement has at most %d bytes", PIPE_BUF - 1);
+	auto_fd fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return cli_failf("cannot open %s: %s; is the run over?", path, strerror(errno));
+	fcntl(fd, F_SETFL, 0);
+	if (write(fd, line->buf, line->len) != (ssize_t)line->len)
+		return cli_failf("cannot write to %s: %s", path, strerror(errno));
+	return EXIT_OK;
+}
+
+static int run(int argc, char **argv)
+{
+	auto_strbuf line = STRBUF_INIT;
+	int first = argc > 1 && streq(argv[1], "--") ? 2 : 1;
+
+	if (argc > 1 && (streq(argv[1], "--help") || streq(argv[1], "-h"))) {
+		fputs(usage, stdout);
+		return cli_flush();
+	}
+	if (argc <= first)
+		return cli_usage(&cmd_ack, "say what is acknowledged");
+	for (int i = first; i < argc; i++) {
+		if (i > first)
+			strbuf_addch(&line, ' ');
+		strbuf_add_flat(&line, argv[i]);
+	}
+	strbuf_addch(&line, '\n');
+	return acknowledge(&line);
+}
+
+const struct command cmd_ack = {
+	.name = "ack",
+	.summary = "acknowledges something, in the run of outage app",
+	.usage = usage,
+	.run = run,
+};

@@ -1,0 +1,662 @@
+/* SPDX-License-Identifier: MIT */
+/* cmd_app.c - outage app: every crash of an application's run. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "app/search.h"
+#include "base/io.h"
+#include "base/json.h"
+#include "base/number.h"
+#include "base/signals.h"
+#include "cli/app.h"
+#include "report/app_words.h"
+#include "run/store.h"
+
+static const char usage[] =
+	"usage: outage app --run CMD (--check CMD | --restart CMD | --query CMD) [OPTIONS] -- DIR\n"
+	"\n"
+	"Runs an application once, on a copy of the directory DIR, and writes down all it does "
+	"there.\n"
+	"Then every state in which a power cut could have left the directory, at every moment of "
+	"the\n"
+	"run, is built and checked; what fails is explained. DIR itself is never changed.\n"
+	"\n"
+	"      --run CMD         what is done; a line that it prints is an acknowledgement\n"
+	"      --check CMD       must succeed on every state; $1 and OUTAGE_DIR name the "
+	"directory,\n"
+	"                        OUTAGE_ACKED a file with the lines that were acknowledged\n"
+	"      --restart CMD     brings the application up again; must succeed\n"
+	"      --query CMD       prints what is there; what was acknowledged must be among it\n"
+	"      --stop CMD        ends a server that the run left\n"
+	"      --kill            kill what the run leaves\n"
+	"      --ack-file NAME   lines written to this file below DIR are acknowledgements, too\n"
+	"  -p, --profile NAME    what survives without a sync: ext4-ordered (default),\n"
+	"                        ext4-writeback, xfs, btrfs, minimal, lazyfs\n"
+	"      --unit WHAT       page (default) or sector: what is written back together\n"
+	"      --max-subset N    operations lost, or surviving, at once; default 2\n"
+	"      --budget N        states that are checked; default 20000; 0: no limit\n"
+	"      --time DURATION   stop after that\n"
+	"      --limit N         stop after so many findings\n"
+	"  -j, --jobs N          checks at the same time; default: one for each processor\n"
+	"      --seed N          for what is drawn at random beyond the budget\n"
+	"      --timeout DURATION  for the run and for each check; default 60s\n"
+	"  -o, --output RUN      where to keep what is found; default: below ./outage-runs\n"
+	"      --json            one JSON object on standard output\n"
+	"\n"
+	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it.\n"
+	"\n"
+	"example: outage app --run './writer' --check './checker' -- data\n";
+
+enum { END_CHECKS = 3, BUDGET = 20000 };
+
+struct app {
+	struct app_plan plan;
+	struct app_run run;
+	const char *output;
+	uint64_t time_ns, limit, jobs, seed;
+	bool json, terminal;
+	struct posix_log log;
+	struct app_summary summary;
+	uint64_t start_ns, shown_ns;
+	struct err err; /* of a finding that could not be kept */
+};
+
+static volatile sig_atomic_t told_to_stop;
+
+static void on_signal(int sig)
+{
+	told_to_stop = sig;
+}
+
+static void clear_line(const struct app *a)
+{
+	if (a->terminal)
+		fputs("\r\033[K", stderr);
+}
+
+static double elapsed(const struct app *a)
+{
+	return (double)(util_now_ns() - a->start_ns) / 1e9;
+}
+
+/* ---- the end, without any crash ---- */
+
+static void take_lines(struct app_strings *out, const struct strbuf *text)
+{
+	auto_free char *copy = xstrdup(strbuf_str(text));
+	char *rest = copy, *line;
+
+	while ((line = strsep(&rest, "\n")))
+		if (*line || rest)
+			vec_push(out, xstrdup(line));
+}
+
+static int end_fails(const struct verdict *v, struct err *err)
+{
+	auto_strbuf said = STRBUF_INIT;
+
+	strbuf_add_flat(&said, strbuf_str(&v->said));
+	return err_set(err, -EINVAL,
+		       "the check fails on the directory as the run left it, without any crash: "
+		       "mend that first (%.100s: %.300s)",
+		       v->seen, strbuf_str(&said));
+}
+
+/* What the check says of the directory as the run left it, several times. */
+static int verify_end(struct app *a, struct err *err)
+{
+	auto_free char *id = xasprintf("1.%zu", a->run.trace.events.n);
+	auto_strbuf first = STRBUF_INIT;
+	struct search_opts o = app_run_search(&a->run);
+	struct verdict v = { 0 };
+	int rc = 0;
+
+	for (int i = 0; !rc && i < END_CHECKS; i++) {
+		rc = search_one(&o, id, &v, err);
+		if (!rc && told_to_stop)
+			rc = err_set(err, -EINTR, "stopped by a signal");
+		if (rc)
+			break;
+		if (!i && v.fails)
+			rc = end_fails(&v, err);
+		else if (!i)
+			strbuf_add(&first, strbuf_str(&v.said), v.said.len);
+		else if (v.fails ||
+			 (a->plan.query && !streq(strbuf_str(&first), strbuf_str(&v.said))))
+			rc = err_set(err, -EINVAL,
+				     "the check does not always say the same of the directory as "
+				     "the run left it, without any crash: it must depend on "
+				     "nothing else");
+	}
+	verdict_release(&v);
+	if (rc || !a->plan.query)
+		return rc;
+	take_lines(&a->run.shown, &first);
+	return io_write_file(a->run.dir, "shown", strbuf_str(&first), first.len, 0, err);
+}
+
+/* ---- while it runs ---- */
+
+static void on_found(void *ctx, const struct search_found *f)
+{
+	struct app *a = ctx;
+	struct app_case c = { .state = xstrdup(f->why.id),
+			      .point = f->why.point,
+			      .acks = f->why.acked,
+			      .states = f->states,
+			      .harm = f->why.harm,
+			      .cause = xstrdup(f->why.cause),
+			      .seen = xstrdup(f->verdict.seen ? f->verdict.seen : "") };
+	uint64_t n = a->summary.findings++;
+
+	app_words_case(&a->run.history, &a->log, &f->why, &c);
+	strbuf_add(&c.said, strbuf_str(&f->verdict.said), f->verdict.said.len);
+	if (app_case_save(a->run.dir, n, &c, &a->err))
+		a->summary.errors++;
+	if (!a->json) {
+		clear_line(a);
+		printf("found  %s: %s\n       %s\n       mend it with: %s\n       "
+		       "%s/findings/%llu\n",
+		       app_harm_name(c.harm), app_harm_words(c.harm), c.title, c.fix, a->run.dir,
+		       (unsigned long long)n);
+		fflush(stdout);
+	}
+	app_case_release(&c);
+}
+
+static void on_progress(void *ctx, const struct search_totals *t, uint64_t findings)
+{
+	struct app *a = ctx;
+	uint64_t now = util_now_ns();
+	double rate = (double)t->checked / max(elapsed(a), 0.001);
+
+	if (!a->terminal || now - a->shown_ns < 200000000)
+		return;
+	a->shown_ns = now;
+	fprintf(stderr, "\r\033[K%llu states checked, %llu fail, %llu findings, %.0f/s",
+		(unsigned long long)t->checked, (unsigned long long)t->failing,
+		(unsigned long long)findings, rate);
+	if (a->time_ns)
+		fprintf(stderr, ", at most %.0f s left",
+			max((double)a->time_ns / 1e9 - elapsed(a), 0.0));
+	else if (a->plan.budget && rate > 0)
+		fprintf(stderr, ", at most %.0f s left",
+			(double)(a->plan.budget - min(a->plan.budget, t->checked)) / rate);
+}
+
+/* ---- at the end ---- */
+
+/* Findings were kept when they were found; only now it is known how many states each has. */
+static void keep_counts(struct app *a, const struct search_result *r)
+{
+	for (size_t i = 0; i < r->found.n; i++) {
+		auto_free char *dir = xasprintf("%s/findings/%zu", a->run.dir, i);
+		struct app_case c = { 0 };
+
+		if (app_case_load(dir, &c, &a->err))
+			continue;
+		c.states = r->found.v[i].states;
+		if (app_case_save(a->run.dir, i, &c, &a->err))
+			a->summary.errors++;
+		app_case_release(&c);
+	}
+}
+
+static void summarise(struct app *a, const struct search_result *r)
+{
+	const struct search_totals *t = &r->totals;
+	struct app_summary *s = &a->summary;
+
+	s->acks = a->run.acks.n;
+	s->crash_states = t->states.tried;
+	s->unique_states = t->states.unique;
+	s->checked = t->checked;
+	s->failing = t->failing;
+	s->errors += t->errors;
+	s->left_out = t->states.left_out + (double)t->states.waiting;
+	s->budget_hit = t->states.budget_hit || t->stopped;
+	s->elapsed_s = elapsed(a);
+	if (a->run.history.maps)
+		vec_push(&s->notes, xstrdup("files were written through mappings: what was stored "
+					    "there is seen only when it is written back"));
+	if (a->run.history.skipped)
+		vec_push(&s->notes, xasprintf("%llu operations on things that the record does not "
+					      "know were passed over",
+					      (unsigned long long)a->run.history.skipped));
+	if (t->left)
+		vec_push(&s->notes, xasprintf("%llu checks left processes behind, which were ended",
+					      (unsigned long long)t->left));
+	if (t->unlike)
+		vec_push(&s->notes,
+			 xasprintf("%llu files could not be made as they were: owners, devices or "
+				   "attributes; that needs root",
+				   (unsigned long long)t->unlike));
+	if (t->unsteady)
+		vec_push(&s->notes,
+			 xasprintf("%llu %s failed at first, and not when checked again: the check "
+				   "depends on more than the directory",
+				   (unsigned long long)t->unsteady,
+				   plural(t->unsteady, "state", "states")));
+}
+
+static void print_json(const struct app *a)
+{
+	const struct app_summary *s = &a->summary;
+	auto_strbuf text = STRBUF_INIT;
+	struct json j;
+
+	json_init(&j, &text, true);
+	json_object(&j);
+	json_kv_string(&j, "run", a->run.dir);
+	json_kv_string(&j, "profile", a->plan.profile);
+	json_kv_uint(&j, "operations", s->operations);
+	json_kv_uint(&j, "acknowledgements", s->acks);
+	json_kv_uint(&j, "crash_states", s->crash_states);
+	json_kv_uint(&j, "unique_states", s->unique_states);
+	json_kv_uint(&j, "checked", s->checked);
+	json_kv_uint(&j, "failing", s->failing);
+	json_kv_uint(&j, "findings", s->findings);
+	json_kv_uint(&j, "errors", s->errors);
+	json_kv_double(&j, "elapsed_s", s->elapsed_s);
+	json_kv_bool(&j, "budget_hit", s->budget_hit);
+	json_kv_double(&j, "left_out", s->left_out);
+	json_key(&j, "notes");
+	json_array(&j);
+	for (size_t i = 0; i < s->notes.n; i++)
+		json_string(&j, s->notes.v[i]);
+	json_end(&j);
+	json_end(&j);
+	fputs(strbuf_str(&text), stdout);
+}
+
+static void print_text(const struct app *a)
+{
+	const struct app_summary *s = &a->summary;
+
+	for (size_t i = 0; i < s->notes.n; i++)
+		printf("note: %s\n", s->notes.v[i]);
+	printf("%llu operations, %llu acknowledged lines, %llu different crash states of %llu "
+	       "tried; %llu checked in %.1f s: %.0f a second\n",
+	       (unsigned long long)s->operations, (unsigned long long)s->acks,
+	       (unsigned long long)s->unique_states, (unsigned long long)s->crash_states,
+	       (unsigned long long)s->checked, s->elapsed_s,
+	       (double)s->checked / max(s->elapsed_s, 0.001));
+	if (s->budget_hit)
+		printf("what was set as a limit left out %.0f crash states\n", s->left_out);
+	if (!s->findings)
+		printf("nothing found\n");
+	else
+		printf("%llu %s; %llu states fail; kept in %s\n", (unsigned long long)s->findings,
+		       plural(s->findings, "finding", "findings"), (unsigned long long)s->failing,
+		       a->run.dir);
+}
+
+static uint64_t count_operations(const struct trace *t)
+{
+	struct posix_event e;
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < t->events.n; i++)
+		n += t->events.v[i].kind == EV_POSIX && !posix_decode(&t->events.v[i], &e, NULL) &&
+		     (posix_op_changes(e.op) || posix_op_persists(e.op));
+	return n;
+}
+
+static int explore(struct app *a, struct err *err)
+{
+	struct search_result r = { 0 };
+	struct search_opts o = app_run_search(&a->run);
+
+	o.jobs = (unsigned)a->jobs;
+	o.time_ns = a->time_ns;
+	o.limit = a->limit;
+	o.found = on_found;
+	o.progress = on_progress;
+	o.ctx = a;
+	o.stop = &told_to_stop;
+	int rc = search(&o, &r, err);
+
+	clear_line(a);
+	if (!rc) {
+		keep_counts(a, &r);
+		summarise(a, &r);
+		rc = app_summary_save(a->run.dir, &a->summary, err);
+	}
+	if (!rc && r.totals.errors)
+		fprintf(stderr, "outage: %llu %s could not be checked: %s\n",
+			(unsigned long long)r.totals.errors,
+			plural(r.totals.errors, "state", "states"), r.totals.error);
+	if (!rc && r.totals.by_signal)
+		rc = err_set(err, -EINTR, "stopped by a signal; what was found is in %s",
+			     a->run.dir);
+	search_result_release(&r);
+	return rc;
+}
+
+static int record(struct app *a, struct err *err)
+{
+	struct app_record_opts o = { .dir = a->plan.dir,
+				     .run = a->run.dir,
+				     .plan = &a->plan,
+				     .timeout_ms = a->plan.timeout_ms,
+				     .trace_max = (uint64_t)2 << 30 };
+	int rc = app_record(&o, &a->plan.root_ino, &a->summary.notes, err);
+
+	if (!rc && a->plan.ack_file)
+		rc = app_ack_file(a->run.dir, a->plan.ack_file, err);
+	if (!rc)
+		rc = app_plan_save(a->run.dir, &a->plan, err);
+	if (!rc)
+		rc = app_plan_load(a->run.dir, &a->run.plan, err);
+	if (!rc)
+		rc = app_run_open(&a->run, err);
+	if (!rc)
+		rc = app_log(&a->run.trace, &a->log, err);
+	if (rc)
+		return rc;
+	a->summary.operations = count_operations(&a->run.trace);
+	if (!a->summary.operations)
+		return err_set(err, -EINVAL,
+			       "the run did nothing below %s: does it use that directory?",
+			       a->plan.dir);
+	return 0;
+}
+
+static bool is_inside(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+static int make_run(struct app *a, struct err *err)
+{
+	auto_free char *dir = NULL;
+	int rc = 0;
+
+	if (a->output && app_is_run(a->output))
+		return err_set(err, -EEXIST, "%s holds a run already: give another -o", a->output);
+	rc = store_create(a->output, "app", &dir, err);
+	if (rc)
+		return rc;
+	a->run.dir = realpath(dir, NULL);
+	if (!a->run.dir)
+		return err_set(err, -errno, "cannot use %s: %m", dir);
+	if (is_inside(a->run.dir, a->plan.dir)) {
+		rc = err_set(err, -EINVAL,
+			     "%s is inside of the application's directory; give another -o, or "
+			     "start elsewhere",
+			     dir);
+		app_remove(a->run.dir);
+	}
+	return rc;
+}
+
+/* Of a run that was none, nothing is worth keeping. */
+static void discard(const struct app *a)
+{
+	static const char *const made[] = { "app", "trace", "base", "shown" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
+		auto_free char *path = xasprintf("%s/%s", a->run.dir, made[i]);
+
+		app_remove(path);
+	}
+	auto_free char *findings = xasprintf("%s/findings", a->run.dir);
+	rmdir(findings);
+	rmdir(a->run.dir); /* if it was there before, there may be more in it */
+}
+
+static int run_app(struct app *a)
+{
+	struct signals signals;
+	struct err err = ERR_INIT;
+	int rc = make_run(a, &err);
+
+	if (rc)
+		return cli_fail(&err);
+	rc = record(a, &err);
+	signals_catch(&signals, on_signal);
+	if (!rc)
+		rc = verify_end(a, &err);
+	if (rc)
+		discard(a);
+	else
+		rc = explore(a, &err);
+	signals_restore(&signals);
+	if (rc)
+		return cli_fail(&err);
+	if (a->json)
+		print_json(a);
+	else
+		print_text(a);
+	if (a->err.code)
+		return cli_fail(&a->err);
+	if (a->summary.errors)
+		return EXIT_FAILED;
+	return a->summary.findings ? EXIT_FINDINGS : EXIT_OK;
+}
+
+/* ---- the command line ---- */
+
+enum {
+	OPT_RUN = 256,
+	OPT_CHECK,
+	OPT_RESTART,
+	OPT_QUERY,
+	OPT_STOP,
+	OPT_KILL,
+	OPT_ACK,
+	OPT_UNIT,
+	OPT_SUBSET,
+	OPT_BUDGET,
+	OPT_TIME,
+	OPT_LIMIT,
+	OPT_SEED,
+	OPT_TIMEOUT,
+	OPT_JSON
+};
+
+static const struct option long_options[] = {
+	{ "run", required_argument, NULL, OPT_RUN },
+	{ "check", required_argument, NULL, OPT_CHECK },
+	{ "restart", required_argument, NULL, OPT_RESTART },
+	{ "query", required_argument, NULL, OPT_QUERY },
+	{ "stop", required_argument, NULL, OPT_STOP },
+	{ "kill", no_argument, NULL, OPT_KILL },
+	{ "ack-file", required_argument, NULL, OPT_ACK },
+	{ "profile", required_argument, NULL, 'p' },
+	{ "unit", required_argument, NULL, OPT_UNIT },
+	{ "max-subset", required_argument, NULL, OPT_SUBSET },
+	{ "budget", required_argument, NULL, OPT_BUDGET },
+	{ "time", required_argument, NULL, OPT_TIME },
+	{ "limit", required_argument, NULL, OPT_LIMIT },
+	{ "jobs", required_argument, NULL, 'j' },
+	{ "seed", required_argument, NULL, OPT_SEED },
+	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
+	{ "output", required_argument, NULL, 'o' },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+static void set(char **to, const char *value)
+{
+	free(*to);
+	*to = xstrdup(value);
+}
+
+static int parse_count(uint64_t *out)
+{
+	struct err err = ERR_INIT;
+
+	return number_parse_count(optarg, out, &err) ? cli_usage(&cmd_app, "%s", err.msg) : EXIT_OK;
+}
+
+static int parse_duration(uint64_t *out_ns)
+{
+	struct err err = ERR_INIT;
+
+	return number_parse_duration(optarg, out_ns, &err) ? cli_usage(&cmd_app, "%s", err.msg)
+							   : EXIT_OK;
+}
+
+static int parse_unit(struct app_plan *p)
+{
+	p->unit = streq(optarg, "page") ? 4096 : streq(optarg, "sector") ? 512 : 0;
+	return p->unit ? EXIT_OK
+		       : cli_usage(&cmd_app, "--unit is page or sector, not '%s'", optarg);
+}
+
+static int parse_profile(struct app_plan *p)
+{
+	auto_strbuf all = STRBUF_INIT;
+
+	set(&p->profile, optarg);
+	if (profile_find(optarg))
+		return EXIT_OK;
+	for (size_t i = 0; profile_at(i); i++)
+		strbuf_addf(&all, "%s%s", i ? ", " : "", profile_at(i)->name);
+	return cli_usage(&cmd_app, "there is no profile '%s'; there are %s", optarg,
+			 strbuf_str(&all));
+}
+
+static int parse_option(struct app *a, int option)
+{
+	struct app_plan *p = &a->plan;
+	uint64_t ns = 0;
+	int rc = EXIT_OK;
+
+	switch (option) {
+	case OPT_RUN:
+		set(&p->run, optarg);
+		break;
+	case OPT_CHECK:
+		set(&p->check, optarg);
+		break;
+	case OPT_RESTART:
+		set(&p->restart, optarg);
+		break;
+	case OPT_QUERY:
+		set(&p->query, optarg);
+		break;
+	case OPT_STOP:
+		set(&p->stop, optarg);
+		break;
+	case OPT_KILL:
+		p->kill = true;
+		break;
+	case OPT_ACK:
+		set(&p->ack_file, optarg);
+		break;
+	case 'p':
+		return parse_profile(p);
+	case OPT_UNIT:
+		return parse_unit(p);
+	case OPT_SUBSET:
+		return parse_count(&p->max_subset);
+	case OPT_BUDGET:
+		return parse_count(&p->budget);
+	case OPT_TIME:
+		return parse_duration(&a->time_ns);
+	case OPT_LIMIT:
+		return parse_count(&a->limit);
+	case 'j':
+		rc = parse_count(&a->jobs);
+		if (!rc && (!a->jobs || a->jobs > 256))
+			rc = cli_usage(&cmd_app, "--jobs is from 1 to 256");
+		return rc;
+	case OPT_SEED:
+		return parse_count(&p->seed);
+	case OPT_TIMEOUT:
+		rc = parse_duration(&ns);
+		p->timeout_ms = ns / 1000000;
+		if (!rc && !p->timeout_ms)
+			rc = cli_usage(&cmd_app, "--timeout 0 leaves no time");
+		return rc;
+	case 'o':
+		a->output = optarg;
+		break;
+	case OPT_JSON:
+		a->json = true;
+		break;
+	default:
+		return cli_usage(&cmd_app, "unknown option, or its value is missing");
+	}
+	return rc;
+}
+
+static int take_dir(struct app *a, const char *given)
+{
+	struct stat st;
+
+	a->plan.dir = realpath(given, NULL);
+	if (!a->plan.dir || stat(a->plan.dir, &st))
+		return cli_failf("cannot use %s: %s", given, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return cli_failf("%s is no directory; give the one that the application keeps its "
+				 "data in",
+				 given);
+	if (streq(a->plan.dir, "/"))
+		return cli_failf("/ cannot be covered by a mount; give a directory below it");
+	return EXIT_OK;
+}
+
+static int parse_and_run(struct app *a, int argc, char **argv)
+{
+	int option, rc = EXIT_OK;
+
+	optind = 0;
+	opterr = 0;
+	while (!rc && (option = getopt_long(argc, argv, "p:j:o:h", long_options, NULL)) != -1) {
+		if (option == 'h') {
+			fputs(usage, stdout);
+			return cli_flush();
+		}
+		rc = parse_option(a, option);
+	}
+	if (rc)
+		return rc;
+	if (!a->plan.run)
+		return cli_usage(&cmd_app, "--run is missing: what shall be done?");
+	if (!!a->plan.check + !!a->plan.restart + !!a->plan.query != 1)
+		return cli_usage(&cmd_app, "give one of --check, --restart and --query: what is a "
+					   "good state?");
+	if (argc - optind != 1)
+		return cli_usage(&cmd_app, "give one directory, which the application works in");
+	rc = take_dir(a, argv[optind]);
+	return rc ? rc : run_app(a);
+}
+
+static int run(int argc, char **argv)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct app a = { .plan = { .profile = xstrdup(profile_at(0)->name),
+				   .unit = 4096,
+				   .max_subset = 2,
+				   .budget = BUDGET,
+				   .timeout_ms = 60000 },
+			 .jobs = cpus > 0 ? (uint64_t)cpus : 1,
+			 .terminal = isatty(2),
+			 .start_ns = util_now_ns() };
+
+	posix_log_init(&a.log);
+	trace_init(&a.run.trace);
+	int rc = parse_and_run(&a, argc, argv);
+	posix_log_release(&a.log);
+	app_run_release(&a.run);
+	app_plan_release(&a.plan);
+	app_summary_release(&a.summary);
+	return rc;
+}
+
+const struct command cmd_app = {
+	.name = "app",
+	.summary = "every crash of an application's run is tried, and what fails explained",
+	.usage = usage,
+	.run = run,
+};

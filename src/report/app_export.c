@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/* app_export.c - a crash state of an application for people who do not have this program. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "report/app_report.h"
+#include "report/app_words.h"
+#include "report/shell.h"
+
+enum { CONTENT_MAX = 64 << 20 };
+
+struct exporting {
+	const struct reffs_state *s;
+	struct strbuf *out;
+	struct strbuf path;
+	uint64_t bytes;
+	struct vec_of(struct first_name {
+		uint64_t ino;
+		char *path;
+	}) linked; /* files with several names, by the first */
+};
+
+/* ---- content ---- */
+
+static void add_base64(struct strbuf *out, const unsigned char *data, size_t len)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+	for (size_t i = 0; i < len; i += 3) {
+		uint32_t v = (uint32_t)data[i] << 16 |
+			     (i + 1 < len ? (uint32_t)data[i + 1] << 8 : 0) |
+			     (i + 2 < len ? data[i + 2] : 0);
+
+		strbuf_addch(out, digits[v >> 18]);
+		strbuf_addch(out, digits[v >> 12 & 63]);
+		strbuf_addch(out, i + 1 < len ? digits[v >> 6 & 63] : '=');
+		strbuf_addch(out, i + 2 < len ? digits[v & 63] : '=');
+		if (i % 57 == 54)
+			strbuf_addch(out, '\n');
+	}
+	strbuf_addch(out, '\n');
+}
+
+/* Pages that are all zeros are left out: the file is made long enough at the end. */
+static void add_content(struct exporting *x, const struct reffs_inode *inode, uint64_t size)
+{
+	for (uint64_t n = 0; n * REFFS_PAGE < size; n++) {
+		const unsigned char *page = reffs_page(inode, n);
+		size_t len = (size_t)min(size - n * REFFS_PAGE, (uint64_t)REFFS_PAGE);
+
+		if (!page)
+			continue;
+		x->bytes += len;
+		strbuf_adds(x->out, "page ");
+		shell_quote(x->out, strbuf_str(&x->path));
+		strbuf_addf(x->out, " %" PRIu64 " <<'END'\n", n);
+		add_base64(x->out, page, len);
+		strbuf_adds(x->out, "END\n");
+	}
+	strbuf_adds(x->out, "truncate -s ");
+	strbuf_addf(x->out, "%" PRIu64 " -- ", size);
+	shell_quote(x->out, strbuf_str(&x->path));
+	strbuf_addch(x->out, '\n');
+}
+
+/* ---- names ---- */
+
+static void command(struct exporting *x, const char *words, const char *argument)
+{
+	strbuf_adds(x->out, words);
+	if (argument) {
+		shell_quote(x->out, argument);
+		strbuf_addch(x->out, ' ');
+	}
+	shell_quote(x->out, strbuf_str(&x->path));
+	strbuf_addch(x->out, '\n');
+}
+
+static const char *linked_to(const struct exporting *x, uint64_t ino)
+{
+	for (size_t i = 0; i < x->linked.n; i++)
+		if (x->linked.v[i].ino == ino)
+			return x->linked.v[i].path;
+	return NULL;
+}
+
+static int add_entry(void *ctx, const char *name, uint64_t ino);
+
+static int add_made(struct exporting *x, const struct reffs_inode *inode,
+		    const struct reffs_attr *a)
+{
+	char words[64];
+	int rc = 0;
+
+	switch (a->type) {
+	case TREE_DIR:
+		command(x, "mkdir -p -- ", NULL);
+		rc = reffs_entries(inode, add_entry, x);
+		break;
+	case TREE_FILE:
+		add_content(x, inode, a->size);
+		break;
+	case TREE_SYMLINK:
+		command(x, "ln -s -- ", a->target);
+		return 0;
+	case TREE_FIFO:
+		command(x, "mkfifo -- ", NULL);
+		break;
+	default:
+		strbuf_adds(x->out, "# a device or a socket is left out\n");
+		return 0;
+	}
+	snprintf(words, sizeof(words), "chown %u:%u -- ", a->uid, a->gid);
+	command(x, words, NULL);
+	snprintf(words, sizeof(words), "chmod %04o -- ", a->mode);
+	command(x, words, NULL);
+	return rc ? rc : x->bytes > CONTENT_MAX ? -EFBIG : 0;
+}
+
+static int add_entry(void *ctx, const char *name, uint64_t ino)
+{
+	struct exporting *x = ctx;
+	const struct reffs_inode *inode = reffs_inode(x->s, ino);
+	size_t len = x->path.len;
+	struct reffs_attr a;
+	int rc = 0;
+
+	reffs_attr(inode, &a);
+	strbuf_addf(&x->path, "/%s", name);
+	const char *known = linked_to(x, ino);
+	if (known) {
+		command(x, "ln -- ", known);
+	} else {
+		if (a.type != TREE_DIR && a.nlink > 1)
+			vec_push(&x->linked,
+				 (struct first_name){ ino, xstrdup(strbuf_str(&x->path)) });
+		rc = add_made(x, inode, &a);
+	}
+	strbuf_cut(&x->path, len);
+	return rc;
+}
+
+static void add_head(const struct app_view *v, const struct app_case *c, struct strbuf *out)
+{
+	strbuf_adds(out, "#!/bin/sh\n# ");
+	shell_clean(out, c->title);
+	strbuf_adds(out,
+		    "\n#\n# What a power cut can leave of the directory that this wrote:\n#   ");
+	shell_clean(out, v->plan->run);
+	strbuf_adds(out, "\n# usage: reproduce.sh DIR          builds it in DIR, which must be "
+			 "empty\n#        reproduce.sh DIR check    and then runs the check\n");
+	strbuf_adds(out, "# Owners are those of the recording where that is allowed.\n");
+	strbuf_adds(out, "set -u\n[ $# -gt 0 ] || { echo \"usage: $0 DIR [check]\" >&2; exit 2; }\n"
+			 "mkdir -p -- \"$1\" && cd -- \"$1\" || exit 2\n"
+			 "[ -z \"$(ls -A)\" ] || { echo \"$1 is not empty\" >&2; exit 2; }\n"
+			 "chown() { command chown \"$@\" 2>/dev/null || :; }\n"
+			 "# page FILE N: page N of it, from standard input\n"
+			 "page() { base64 -d | dd of=\"$1\" bs=4096 seek=\"$2\" conv=notrunc "
+			 "status=none; }\n");
+}
+
+static void add_tail(const struct app_view *v, const struct app_case *c, struct strbuf *out)
+{
+	const struct app_plan *p = v->plan;
+	const char *how = p->check ? p->check : p->restart ? p->restart : p->query;
+
+	strbuf_adds(out, "[ \"${2:-}\" = check ] || exit 0\n"
+			 "OUTAGE_DIR=$PWD OUTAGE_ACKED=$(mktemp)\n");
+	strbuf_addf(out, "OUTAGE_CRASH_POINT=%" PRIu64 "\n", c->point);
+	strbuf_adds(out, "export OUTAGE_DIR OUTAGE_ACKED OUTAGE_CRASH_POINT\n");
+	for (uint64_t i = 0; i < c->acks && i < v->acks->n; i++) {
+		strbuf_adds(out, "printf '%s\\n' ");
+		shell_quote(out, v->acks->v[i]);
+		strbuf_adds(out, " >>\"$OUTAGE_ACKED\"\n");
+	}
+	strbuf_adds(out, "sh -c ");
+	shell_quote(out, how);
+	strbuf_adds(out, " sh \"$OUTAGE_DIR\"\nstatus=$?\nrm -f \"$OUTAGE_ACKED\"\n"
+			 "echo \"the check ended with status $status\"\nexit $status\n");
+}
+
+int app_export_script(const struct app_view *v, const struct app_case *c, struct strbuf *out,
+		      struct err *err)
+{
+	struct app_state s = { 0 };
+	int rc = states_replay(v->h, c->state, &s, err);
+
+	if (rc)
+		return rc;
+	struct exporting x = { .s = s.tree, .out = out };
+	strbuf_adds(&x.path, ".");
+	add_head(v, c, out);
+	rc = reffs_entries(reffs_inode(s.tree, REFFS_ROOT_INO), add_entry, &x);
+	if (rc)
+		err_set(err, rc, "the crash directory has more than %d MiB: too much for a script",
+			CONTENT_MAX >> 20);
+	add_tail(v, c, out);
+	for (size_t i = 0; i < x.linked.n; i++)
+		free(x.linked.v[i].path);
+	vec_release(&x.linked);
+	strbuf_release(&x.path);
+	app_state_release(&s);
+	return rc;
+}
+
+/* ---- LazyFS ---- */
+
+static const struct posix_call *call_at(const struct posix_log *log, const char *event)
+{
+	uint64_t n = strtoull(event, NULL, 10);
+
+	for (size_t i = 0; i < log->calls.n; i++)
+		if (log->calls.v[i].event == n)
+			return &log->calls.v[i];
+	return NULL;
+}
+
+static void add_toml(struct strbuf *out, const char *key, const char *value)
+{
+	strbuf_addf(out, "%s = \"", key);
+	for (; *value; value++) {
+		if (*value == '"' || *value == '\\')
+			strbuf_addch(out, '\\');
+		strbuf_addch(out, *value);
+	}
+	strbuf_adds(out, "\"\n");
+}
+
+/* It loses data, never names; and it loses all that was not synced. */
+static bool only_data(const struct app_view *v, const struct app_case *c)
+{
+	for (size_t i = 0; i < c->lost.n; i++) {
+		const struct posix_call *call = call_at(v->log, c->lost.v[i]);
+
+		if (!call || call->op != POSIX_WRITE || strchr(c->lost.v[i], ' '))
+			return false;
+	}
+	return c->lost.n > 0;
+}
+
+/* A write survives only if it is synced: the sync that comes after it, or NULL. */
+static const struct posix_call *sync_of(const struct app_view *v, const struct posix_call *write)
+{
+	const struct posix_call *end = v->log->calls.v + v->log->calls.n;
+
+	for (const struct posix_call *c = write + 1; c < end; c++)
+		if (c->file == write->file && posix_op_syncs_file(c->op) && c->result >= 0)
+			return c;
+	return NULL;
+}
+
+/* For a fault, any sync of a file is an fsync. */
+static uint64_t occurrence_of(const struct app_view *v, const struct posix_call *call)
+{
+	uint64_t n = 1;
+
+	if (!posix_op_syncs_file(call->op))
+		return max(call->occurrence, (uint64_t)1);
+	for (const struct posix_call *c = v->log->calls.v; c < call; c++)
+		n += posix_op_syncs_file(c->op) && c->path && streq(c->path, call->path);
+	return n;
+}
+
+bool app_export_lazyfs(const struct app_view *v, const struct app_case *c, struct strbuf *out)
+{
+	const struct posix_call *b = c->after.n ? call_at(v->log, c->after.v[0]) : NULL;
+
+	if (b && posix_op_is_data(b->op))
+		b = sync_of(v, b);
+	if (!only_data(v, c) || !b || !b->path)
+		return false;
+	strbuf_adds(out, "# ");
+	shell_clean(out, c->title);
+	strbuf_adds(out,
+		    "\n# For LazyFS, or outage mount --config: at this operation the power goes "
+		    "out, and what was\n# written and not synced is lost.\n[[injection]]\n"
+		    "type = \"clear-cache\"\ntiming = \"after\"\ncrash = true\n");
+	add_toml(out, "op", posix_op_syncs_file(b->op) ? "fsync" : posix_op_name(b->op));
+	add_toml(out, "from", b->path);
+	if (b->path2)
+		add_toml(out, "to", b->path2);
+	strbuf_addf(out, "occurrence = %" PRIu64 "\n", occurrence_of(v, b));
+	return true;
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/app_report.h"
+
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "report/app_words.h"
+#include "report/report.h"
+
+enum { BEFORE = 4, AFTER = 2, ROWS_MAX = 60, SAID_SHOWN = 2000 };
+
+/* What became of an operation. */
+enum app_fate { FATE_DONE, FATE_DURABLE, FATE_SURVIVED, FATE_TORN, FATE_LOST, FATE_LATER };
+
+static const char *const fate_names[] = {
+	[FATE_DONE] = "",     [FATE_DURABLE] = "durable", [FATE_SURVIVED] = "survived",
+	[FATE_TORN] = "torn", [FATE_LOST] = "lost",	  [FATE_LATER] = "later"
+};
+
+int app_view_load(struct app_view *v, const char *dir, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/summary", v->run);
+	struct app_strings dirs = { 0 };
+	struct stat st;
+	int rc = 0;
+
+	if (!stat(path, &st)) {
+		rc = app_summary_load(v->run, &v->summary, err);
+		v->has_summary = !rc;
+	}
+	if (!rc && dir)
+		vec_push(&dirs, xstrdup(dir));
+	else if (!rc)
+		rc = app_case_list(v->run, &dirs, err);
+	for (size_t i = 0; !rc && i < dirs.n; i++) {
+		struct app_case c = { 0 };
+
+		rc = app_case_load(dirs.v[i], &c, err);
+		if (!rc)
+			vec_push(&v->cases, c);
+	}
+	app_strings_release(&dirs);
+	return rc;
+}
+
+void app_view_release(struct app_view *v)
+{
+	for (size_t i = 0; i < v->cases.n; i++)
+		app_case_release(&v->cases.v[i]);
+	vec_release(&v->cases);
+	app_summary_release(&v->summary);
+}
+
+/* ---- the sequence ---- */
+
+struct row {
+	uint64_t event;
+	const struct posix_call *call; /* NULL: an acknowledgement */
+	enum app_fate fate;
+	bool gap; /* something before it is not shown */
+};
+
+struct rows vec_of(struct row);
+
+static enum app_fate fate_of_change(const struct history *h, const struct app_state *s,
+				    uint32_t change)
+{
+	if (change_is_durable(&h->changes.v[change], s->point))
+		return FATE_DURABLE;
+	for (size_t i = 0; i < s->survivors.v.n; i++)
+		if (s->survivors.v.v[i].change == change)
+			return s->survivors.v.v[i].units ? FATE_TORN : FATE_SURVIVED;
+	return FATE_LOST;
+}
+
+/* An operation may be several changes: the worst counts. */
+static enum app_fate fate_of_event(const struct history *h, const struct app_state *s,
+				   uint64_t event)
+{
+	enum app_fate worst = FATE_DONE;
+
+	if (event >= s->point)
+		return FATE_LATER;
+	for (uint32_t i = 0; i < h->changes.n && h->changes.v[i].event <= event; i++)
+		if (h->changes.v[i].event == event)
+			worst = max(worst, fate_of_change(h, s, i));
+	return worst;
+}
+
+static bool is_shown(const struct posix_call *c)
+{
+	return c->result >= 0 && (posix_op_changes(c->op) || posix_op_persists(c->op));
+}
+
+static void all_rows(const struct app_view *v, const struct app_state *s, struct rows *out)
+{
+	const struct trace *t = v->h->trace;
+	size_t at = 0;
+
+	for (uint64_t i = 0; i < t->events.n; i++) {
+		const struct posix_call *c = NULL;
+
+		while (at < v->log->calls.n && v->log->calls.v[at].event < i)
+			at++;
+		if (at < v->log->calls.n && v->log->calls.v[at].event == i)
+			c = &v->log->calls.v[at];
+		if (t->events.v[i].kind == EV_PERSIST || (c && is_shown(c)))
+			vec_push(out, (struct row){ i, c, fate_of_event(v->h, s, i), false });
+	}
+}
+
+/* Those around what was lost, and around the crash. */
+static int find_rows(const struct app_view *v, const struct app_case *c, struct rows *out,
+		     struct err *err)
+{
+	struct app_state s = { 0 };
+	struct rows all = { 0 };
+	int rc = states_replay(v->h, c->state, &s, err);
+
+	if (rc)
+		return rc;
+	all_rows(v, &s, &all);
+	size_t crash = 0, last = SIZE_MAX;
+	while (crash < all.n && all.v[crash].event < s.point)
+		crash++;
+	for (size_t i = 0; i < all.n; i++) {
+		bool near = i + BEFORE >= crash && i < crash + AFTER;
+
+		for (size_t k = i > AFTER ? i - AFTER : 0; !near && k < all.n && k <= i + BEFORE;
+		     k++)
+			near = all.v[k].fate == FATE_LOST || all.v[k].fate == FATE_TORN;
+		if (!near || out->n >= ROWS_MAX)
+			continue;
+		vec_push(out, all.v[i]);
+		vec_last(out).gap = i != last + 1 && i;
+		last = i;
+	}
+	vec_release(&all);
+	app_state_release(&s);
+	return 0;
+}
+
+static void add_row(const struct app_view *v, const struct row *r, struct strbuf *out)
+{
+	app_words_event(v->h->trace, v->log, r->event, out);
+	if (r->call && r->call->op == POSIX_WRITE)
+		strbuf_addf(out, ", %" PRIu64 " bytes at %" PRIu64, r->call->len, r->call->offset);
+}
+
+/* ---- text ---- */
+
+static void add_said(struct strbuf *out, const struct app_case *c)
+{
+	const char *p = strbuf_str(&c->said), *end = p + min(c->said.len, (size_t)SAID_SHOWN);
+
+	while (p < end) {
+		const char *line = memchr(p, '\n', (size_t)(end - p));
+		const char *stop = line ? line : end;
+
+		strbuf_adds(out, "    | ");
+		posix_add_safe(out, p, (size_t)(stop - p));
+		strbuf_addch(out, '\n');
+		p = line ? line + 1 : end;
+	}
+}
+
+static int text_case(const struct app_view *v, const struct app_case *c, struct strbuf *out,
+		     struct err *err)
+{
+	struct rows rows = { 0 };
+	bool crashed = false;
+	int rc = find_rows(v, c, &rows, err);
+
+	strbuf_addf(out, "\n%s: %s\n  %s\n  mend it with: %s\n", app_harm_name(c->harm),
+		    app_harm_words(c->harm), c->title, c->fix ? c->fix : "-");
+	strbuf_addf(out, "  state %s, %" PRIu64 " acknowledged; %" PRIu64 " %s this way\n  %s\n",
+		    c->state, c->acks, c->states, plural(c->states, "state fails", "states fail"),
+		    c->dir);
+	for (size_t i = 0; !rc && i < rows.n; i++) {
+		if (rows.v[i].event >= c->point && !crashed) {
+			strbuf_adds(out, "             ---- the power fails here ----\n");
+			crashed = true;
+		}
+		if (rows.v[i].gap)
+			strbuf_adds(out, "             ...\n");
+		strbuf_addf(out, "    %-8s ", fate_names[rows.v[i].fate]);
+		add_row(v, &rows.v[i], out);
+		strbuf_addch(out, '\n');
+	}
+	if (!crashed)
+		strbuf_adds(out, "             ---- the power fails here ----\n");
+	strbuf_addf(out, "  expected: it succeeds; seen: %s\n",
+		    c->seen && *c->seen ? c->seen : "-");
+	add_said(out, c);
+	vec_release(&rows);
+	return rc;
+}
+
+int app_report_text(const struct app_view *v, struct strbuf *out, struct err *err)
+{
+	const struct app_summary *s = &v->summary;
+	int rc = 0;
+
+	strbuf_addf(out, "%s\n  run      %s\n  profile  %s, units of %" PRIu64 " bytes\n", v->run,
+		    v->plan->run, v->plan->profile, v->plan->unit);
+	strbuf_addf(out, "  check    %s\n",
+		    v->plan->check     ? v->plan->check
+		    : v->plan->restart ? v->plan->restart
+				       : v->plan->query);
+	if (v->has_summary)
+		strbuf_addf(out,
+			    "  %" PRIu64 " operations, %" PRIu64 " acknowledgements; %" PRIu64
+			    " states checked, %" PRIu64 " fail%s\n",
+			    s->operations, s->acks, s->checked, s->failing,
+			    s->budget_hit ? "; a limit left some out" : "");
+	else
+		strbuf_adds(out, "  the run did not come to its end\n");
+	for (size_t i = 0; i < s->notes.n; i++)
+		strbuf_addf(out, "  note: %s\n", s->notes.v[i]);
+	if (!v->cases.n)
+		strbuf_adds(out, "nothing found\n");
+	for (size_t i = 0; !rc && i < v->cases.n; i++)
+		rc = text_case(v, &v->cases.v[i], out, err);
+	return rc;
+}
+
+/* ---- JSON ---- */
+
+static int json_case(const struct app_view *v, const struct app_case *c, struct json *j,
+		     struct err *err)
+{
+	struct rows rows = { 0 };
+	int rc = find_rows(v, c, &rows, err);
+
+	if (rc)
+		return rc;
+	json_object(j);
+	json_kv_string(j, "case", c->dir);
+	json_kv_string(j, "state", c->state);
+	json_kv_uint(j, "point", c->point);
+	json_kv_uint(j, "acknowledged", c->acks);
+	json_kv_uint(j, "states", c->states);
+	json_kv_string(j, "harm", app_harm_name(c->harm));
+	json_kv_string(j, "title", c->title);
+	json_kv_string(j, "fix", c->fix ? c->fix : "");
+	json_kv_string(j, "cause", c->cause ? c->cause : "");
+	json_kv_string(j, "seen", c->seen ? c->seen : "");
+	json_key(j, "said");
+	json_string_len(j, strbuf_str(&c->said), c->said.len);
+	json_key(j, "sequence");
+	json_array(j);
+	for (size_t i = 0; i < rows.n; i++) {
+		auto_strbuf words = STRBUF_INIT;
+		const struct posix_call *call = rows.v[i].call;
+
+		add_row(v, &rows.v[i], &words);
+		json_object(j);
+		json_kv_uint(j, "event", rows.v[i].event);
+		json_kv_string(j, "op", call ? posix_op_name(call->op) : "acknowledge");
+		if (call && call->path)
+			json_kv_string(j, "path", call->path);
+		if (call && call->path2)
+			json_kv_string(j, "path2", call->path2);
+		json_kv_string(j, "words", strbuf_str(&words));
+		json_kv_string(j, "fate", fate_names[rows.v[i].fate]);
+		json_end(j);
+	}
+	json_end(j);
+	json_end(j);
+	vec_release(&rows);
+	return 0;
+}
+
+int app_report_json(const struct app_view *v, struct json *j, struct err *err)
+{
+	const struct app_summary *s = &v->summary;
+	int rc = 0;
+
+	json_object(j);
+	json_kv_string(j, "run", v->run);
+	json_kv_string(j, "kind", "app");
+	json_kv_string(j, "directory", v->plan->dir);
+	json_kv_string(j, "command", v->plan->run);
+	json_kv_string(j, "profile", v->plan->profile);
+	json_kv_bool(j, "ended", v->has_summary);
+	json_kv_uint(j, "operations", s->operations);
+	json_kv_uint(j, "acknowledgements", s->acks);
+	json_kv_uint(j, "crash_states", s->crash_states);
+	json_kv_uint(j, "unique_states", s->unique_states);
+	json_kv_uint(j, "checked", s->checked);
+	json_kv_uint(j, "failing", s->failing);
+	json_kv_bool(j, "budget_hit", s->budget_hit);
+	json_key(j, "findings");
+	json_array(j);
+	for (size_t i = 0; !rc && i < v->cases.n; i++)
+		rc = json_case(v, &v->cases.v[i], j, err);
+	json_end(j);
+	json_end(j);
+	return rc;
+}
+
+/* ---- a page ---- */
+
+static const char style[] =
+	"body{margin:0 auto;max-width:1100px;padding:24px 20px 60px;font:15px/1.5 "
+	"system-ui,sans-serif;color:#1c1f24;background:#fff}\n"
+	"h1{font-size:24px}h2{font-size:18px;margin:36px 0 8px}p{margin:6px 0}\n"
+	"table{border-collapse:collapse;width:100%;font:13px ui-monospace,monospace}"
+	"td{padding:2px 10px;border-bottom:1px solid #e3e7ec}td:first-child{width:80px;"
+	"color:#667080}\n"
+	".lost td{background:#fdecea;color:#c62828}.torn td{background:#fff4dc;color:#8a5a00}"
+	".durable td{color:#2e7d32}.later td{color:#a0a8b2}"
+	".cut td{border-top:2px solid #c62828;color:#c62828;font-family:system-ui}\n"
+	".why{border-left:4px solid #c62828;background:#fdecea;padding:8px 12px}"
+	".mend{border-left:4px solid #2e7d32;background:#e8f5e9;padding:8px 12px}"
+	"pre{background:#f5f7fa;padding:10px;overflow-x:auto;white-space:pre-wrap}"
+	".picture{overflow-x:auto;border:1px solid #d8dde4}\n";
+
+static void text(struct strbuf *out, const char *s)
+{
+	report_html_escape(out, s, strlen(s));
+}
+
+static void html_row(const struct app_view *v, const struct row *r, struct strbuf *out)
+{
+	auto_strbuf words = STRBUF_INIT;
+	const char *fate = fate_names[r->fate];
+
+	if (r->gap)
+		strbuf_adds(out, "<tr><td></td><td>...</td></tr>\n");
+	add_row(v, r, &words);
+	strbuf_addf(out, "<tr class=\"%s\"><td>%s</td><td>", fate, fate);
+	text(out, strbuf_str(&words));
+	strbuf_adds(out, "</td></tr>\n");
+}
+
+/* The calls of all shown rows, by file. */
+static void html_picture(const struct app_view *v, const struct rows *rows, struct strbuf *out)
+{
+	struct posix_selection sel = { 0 };
+	struct posix_graph_opts o = { .title = "operations by file" };
+	struct posix_graph_cut cut;
+	auto_strbuf svg = STRBUF_INIT;
+
+	for (size_t i = 0; i < rows->n; i++)
+		if (rows->v[i].call)
+			vec_push(&sel, (size_t)(rows->v[i].call - v->log->calls.v));
+	if (sel.n) {
+		posix_graph(v->log, &sel, &o, &svg, &cut);
+		const char *begin = strstr(strbuf_str(&svg), "<svg");
+
+		if (begin) {
+			strbuf_adds(out,
+				    "<details><summary>by file</summary><div class=\"picture\">");
+			strbuf_adds(out, begin);
+			strbuf_adds(out, "</div></details>\n");
+		}
+	}
+	vec_release(&sel);
+}
+
+static int html_case(const struct app_view *v, const struct app_case *c, struct strbuf *out,
+		     struct err *err)
+{
+	struct rows rows = { 0 };
+	bool crashed = false;
+	int rc = find_rows(v, c, &rows, err);
+
+	strbuf_addf(out, "<h2>%s: %s</h2>\n<p class=\"why\">", app_harm_name(c->harm),
+		    app_harm_words(c->harm));
+	text(out, c->title);
+	strbuf_adds(out, "</p>\n<p class=\"mend\">");
+	text(out, c->fix ? c->fix : "");
+	strbuf_addf(out, "</p>\n<p>%" PRIu64 " %s this way; this one is ", c->states,
+		    plural(c->states, "state fails", "states fail"));
+	text(out, c->state);
+	strbuf_adds(out, ", kept in ");
+	text(out, c->dir);
+	strbuf_adds(out, "</p>\n<table>\n");
+	for (size_t i = 0; !rc && i < rows.n; i++) {
+		if (rows.v[i].event >= c->point && !crashed) {
+			strbuf_adds(out, "<tr class=\"cut\"><td></td><td>the power fails "
+					 "here</td></tr>\n");
+			crashed = true;
+		}
+		html_row(v, &rows.v[i], out);
+	}
+	if (!crashed)
+		strbuf_adds(out, "<tr class=\"cut\"><td></td><td>the power fails here</td></tr>\n");
+	strbuf_adds(out, "</table>\n");
+	html_picture(v, &rows, out);
+	strbuf_adds(out, "<p>");
+	text(out, c->seen ? c->seen : "");
+	strbuf_adds(out, "</p>\n<pre>");
+	report_html_escape(out, strbuf_str(&c->said), min(c->said.len, (size_t)SAID_SHOWN));
+	strbuf_adds(out, "</pre>\n");
+	vec_release(&rows);
+	return rc;
+}
+
+int app_report_html(const struct app_view *v, struct strbuf *out, struct err *err)
+{
+	const struct app_summary *s = &v->summary;
+	int rc = 0;
+
+	strbuf_addf(out,
+		    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+		    "<title>outage app</title><style>%s</style></head><body>\n<h1>",
+		    style);
+	text(out, v->plan->run);
+	strbuf_adds(out, "</h1>\n<p>profile ");
+	text(out, v->plan->profile);
+	strbuf_addf(out,
+		    "; %" PRIu64 " operations, %" PRIu64 " acknowledgements; %" PRIu64
+		    " states checked, %" PRIu64 " fail; %zu %s</p>\n",
+		    s->operations, s->acks, s->checked, s->failing, v->cases.n,
+		    plural(v->cases.n, "finding", "findings"));
+	for (size_t i = 0; i < s->notes.n; i++) {
+		strbuf_adds(out, "<p>note: ");
+		text(out, s->notes.v[i]);
+		strbuf_adds(out, "</p>\n");
+	}
+	for (size_t i = 0; !rc && i < v->cases.n; i++)
+		rc = html_case(v, &v->cases.v[i], out, err);
+	strbuf_adds(out, "</body></html>\n");
+	return rc;
+}

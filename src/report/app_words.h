@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * app_words.h - why an application's crash state fails, in words: what was lost, what it should
+ * have come before, and the call that is missing. Numbers of operations are those of their events
+ * in the trace, as 'outage trace show' has them.
+ */
+#ifndef REPORT_APP_WORDS_H
+#define REPORT_APP_WORDS_H
+
+#include "app/explain.h"
+#include "app/keep.h"
+#include "report/posix_log.h"
+
+/* A log of a trace in memory. */
+int app_log(const struct trace *t, struct posix_log *log, struct err *err) must_check;
+
+/* "write 17 to 000003.log"; of an acknowledgement, "acknowledgement 4 ('put 14')". */
+void app_words_event(const struct trace *t, const struct posix_log *log, uint64_t event,
+		     struct strbuf *out);
+
+/* Fills in title, fix, lost and after. */
+void app_words_case(const struct history *h, const struct posix_log *log, const struct explained *e,
+		    struct app_case *c);
+
+#endif

@@ -1,0 +1,292 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# outage app: every crash of an application's run. Programs that are wrong are found, with what they
+# did wrong; their twins that are right are not.
+# Commands for other shells are in single quotes.
+# shellcheck disable=SC2016
+. "$(dirname "$0")/lib.sh"
+
+if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ]; then
+	echo "1..0 # SKIP this needs root and FUSE"
+	exit 77
+fi
+apps=$root/examples/apps
+chmod 755 "$dir"
+
+# app DIR OPTION...: one run, kept in run; its status is in $status
+app() {
+	local of=$1
+
+	shift
+	rm -rf run
+	timeout 240 "$OUTAGE" app -o run "$@" -- "$of" >out 2>err
+	status=$?
+}
+# json EXPRESSION: of what was printed
+json() {
+	python3 -c 'import json, sys; d = json.load(open("out")); print(eval(sys.argv[1]))' "$1" 2>>err
+}
+# said TEXT: in the output, on one line
+# shellcheck disable=SC2317 # called by check
+said() {
+	grep -qF -- "$1" out
+}
+# said_like TEXT: the same, N being any number: when a file is closed is seen late, so that numbers vary
+# shellcheck disable=SC2317 # called by check
+said_like() {
+	sed 's/ [0-9][0-9]* \(of\|to\|and\) / N \1 /g' out | grep -qF -- "$1"
+}
+# build NAME [LIBRARY...]: a program of the examples
+build() {
+	local name=$1
+
+	shift
+	cc -Wall -o "$name" "$apps/$name.c" "$@" >out 2>&1
+}
+
+# ---- replacing a file ----
+
+build replace
+check "the example compiles" test -x replace
+fresh() {
+	rm -rf data
+	mkdir data
+	echo old >data/settings
+}
+replace() {
+	fresh
+	app data "${@:2}" --run "$dir/replace $1" --check "$dir/replace check"
+}
+
+# wrong HOW PROFILE TEXT
+wrong() {
+	replace "$1" -p "$2"
+	check "$1, $2: is found" test $status = 1
+	check "$1, $2: and named: $3" said_like "$3"
+	check "$1, $2: as one cause" test "$(grep -c ^found out)" = 1
+}
+wrong in-place ext4-ordered "a crash after truncate N of settings is one too many, with nothing lost: all is well only after write N to settings"
+wrong no-sync minimal "write N to settings.tmp was not ordered before the rename N of settings.tmp to settings: an fsync of settings.tmp is missing"
+wrong sync-after xfs "write N to settings.tmp was not ordered before the rename N of settings.tmp to settings: an fsync of settings.tmp is missing"
+wrong unlink-first ext4-ordered "a crash after unlink N of settings is one too many"
+wrong dir-only xfs "write N to settings.tmp was not ordered before the rename N of"
+wrong no-dir ext4-ordered "rename N of settings.tmp to settings was not durable when 'replaced' was acknowledged: an fsync of the directory . is missing"
+for profile in minimal ext4-ordered ext4-writeback xfs btrfs; do
+	replace right -p $profile
+	check "right, $profile: nothing is found" test $status = 0
+	check "right, $profile: and states were checked" grep -q ' [1-9][0-9]* checked' out
+done
+replace no-sync -p ext4-ordered
+check "no-sync, ext4-ordered: a rename brings its data along" test $status = 0
+fresh
+touch -d @1000 data data/settings
+sum=$(tar -c data | cksum)
+app data -p minimal --run "$dir/replace no-dir" --check "$dir/replace check"
+check "the directory itself is never changed" test "$(tar -c data | cksum)" = "$sum"
+
+# ---- what is kept ----
+
+finding=run/findings/0
+check "a finding is kept" test -s $finding/case -a -s $finding/trace -a -s $finding/said
+timeout 60 "$OUTAGE" replay $finding >out 2>err
+check "replay: it shows again" test $? = 1
+check "replay: and says what" grep -q "shows again: what was acknowledged is gone" out
+timeout 60 "$OUTAGE" replay $finding --json >out 2>err
+check "replay --json" test "$(json 'd["shown"] and d["harm"]')" = rolled-back
+sed -i "s,replace check,replace check || :," run/app
+timeout 60 "$OUTAGE" replay $finding >out 2>err
+check "replay: with a check that accepts it, it does not show" test $? = 0
+sed -i "s,replace check || :,replace check," run/app
+chmod o+w run/app
+timeout 60 "$OUTAGE" replay $finding >out 2>err
+check "replay: commands that others could have written are not run" test $? = 2
+check "replay: which is said" grep -q -- --trust err
+chmod o-w run/app
+timeout 60 "$OUTAGE" report run >out 2>err
+check "report: the lost operation is marked" grep -q 'lost  *rename [0-9]* of settings.tmp to settings' out
+check "report: and where the power fails" grep -q 'the power fails here' out
+timeout 60 "$OUTAGE" report run --json >out 2>err
+check "report --json: one finding" test "$(json 'len(d["findings"])')" = 1
+check "report --json: the sequence has the lost one" \
+	test "$(json '[e["op"] for e in d["findings"][0]["sequence"] if e["fate"] == "lost"]')" = "['rename']"
+timeout 60 "$OUTAGE" report run --html page.html >out 2>err
+check "report --html: a page with the lost one marked" grep -q 'class="lost"' page.html
+timeout 60 "$OUTAGE" export $finding -o exported >out 2>err
+check "export: a script" test -x exported/reproduce.sh
+sh exported/reproduce.sh rebuilt check >out 2>err
+check "export: it builds a directory on which the check fails" test $? = 1
+check "export: the old settings are there" test "$(cat rebuilt/settings)" = old
+replace no-sync -p minimal
+timeout 60 "$OUTAGE" export $finding -o lazy >out 2>err
+check "export: a fault for LazyFS" grep -q 'op = "rename"' lazy/lazyfs.toml
+mkdir -p root mnt
+cp data/settings root/
+timeout 60 "$OUTAGE" mount --daemon --config lazy/lazyfs.toml root mnt >out 2>err
+(cd mnt && timeout 20 "$dir/replace" no-sync) >>out 2>&1
+timeout 20 "$OUTAGE" umount mnt >>out 2>&1
+check "export: that fault leads there" test -e root/settings -a ! -s root/settings
+umount -l mnt 2>/dev/null
+
+# ---- acknowledgements ----
+
+fresh
+app data -p minimal --json --run "echo a >a; '$OUTAGE' ack a; sync a . ; '$OUTAGE' ack b" \
+	--check "grep -q b \$OUTAGE_ACKED || exit 0; [ -s a ] && [ \"\$1\" = \"\$OUTAGE_DIR\" ] && [ \"\$PWD\" = '$dir/data' ] && [ \$OUTAGE_CRASH_POINT -gt 0 ]"
+check "ack: what is acknowledged after a sync is there, at the same path" test $status = 0
+check "ack: two of them" test "$(json 'd["acknowledgements"]')" = 2
+check "--json has the keys that scripts rely on" \
+	test "$(json '[type(d[k]).__name__ for k in ("operations", "crash_states", "unique_states", "checked", "findings", "errors", "elapsed_s", "budget_hit")]')" = "['int', 'int', 'int', 'int', 'int', 'int', 'float', 'bool']"
+app data -p minimal --run "echo a >a; '$OUTAGE' ack a" --check '! grep -q a $OUTAGE_ACKED || [ -s a ]'
+check "ack: what is acknowledged without one is not" test $status = 1
+app data -p minimal --ack-file log --run 'echo a >a; echo a >>log' --check '! grep -q a $OUTAGE_ACKED || [ -s a ]'
+check "ack-file: a line in it counts" test $status = 1
+app data -p minimal --ack-file log --run 'echo a >a; sync a .; echo a >>log' --check '! grep -q a $OUTAGE_ACKED || [ -s a ]'
+check "ack-file: and after a sync it is kept" test $status = 0
+app data --ack-file nolog --run 'echo a >a' --check true
+check "ack-file: one that is not written is said" grep -q nolog err
+OUTAGE_ACK='' "$OUTAGE" ack x >out 2>err
+check "ack: where nobody listens it fails" test $? = 2
+
+# Each line is before the next operation: without that, an acknowledgement would be late, and losses
+# go unseen.
+app data -p minimal --run 'for i in 1 2 3 4 5 6 7 8; do echo $i; echo $i >f$i; done' --check 'n=$(wc -l <$OUTAGE_ACKED); i=2; while [ $i -le $n ]; do [ -e f$((i - 1)) ] || exit 1; i=$((i + 1)); done'
+timeout 60 "$OUTAGE" trace show run/trace >out 2>err
+check "lines are marks between the operations" \
+	test "$(grep -o ' begin \| create ' out | uniq | wc -l)" = 16
+
+# ---- restart and query ----
+
+app data -p minimal --run 'for i in 1 2; do : >f$i; sync f$i .; echo f$i; done' --query 'ls | grep ^f || :'
+check "query: what was acknowledged is there" test $status = 0
+app data -p minimal --run 'for i in 1 2; do : >f$i; sync f$i; echo f$i; done' --query 'ls | grep ^f || :'
+check "query: or it is found" said_like "create N of f1 was not durable when 'f1' was acknowledged"
+app data -p minimal --run 'rm settings; echo new >settings; sync settings .' --restart 'cat settings'
+check "restart: a moment without the file is found" said "unavailable:"
+app data -p minimal --run 'echo new >new; sync new; mv new settings; sync .' --restart 'grep -q . settings'
+check "restart: without such a moment nothing is" test $status = 0
+
+# ---- runs that are none ----
+
+refused() {
+	check "$1: exit status 2" test $status = 2
+	check "$1: is said" grep -q -- "$2" err
+	check "$1: in one line" test "$(wc -l <err)" = 1
+}
+app data --run 'echo boo >&2; exit 3' --check true
+refused "a run that fails by itself" "exit status 3.*boo"
+app data --timeout 1s --run 'echo x >a; sleep 1000' --check true
+refused "a run that does not end" "did not end within 1 s"
+app data --run 'echo x >a' --check false
+refused "a check that fails without a crash" "as the run left it"
+app data --run 'echo x >a' --query 'date +%N'
+refused "a check that is not steady" "not always"
+app data --run true --check true
+refused "a run that does nothing" "did nothing"
+app data --run true
+refused "no check" "--check"
+app nosuch --run true --check true
+refused "no directory" nosuch
+app data --run 'echo x >a; (setsid sleep 1234 &)' --check true
+check "a process that is left is ended, and said" said "left a process behind"
+check "a process that is left is gone" test -z "$(pgrep -f 'sleep 1234')"
+app data --kill --run 'echo x >a; (setsid sleep 1234 &)' --check true
+check "--kill: it is killed, and that is no news" test $status = 0 -a -z "$(grep behind out)"
+app data --stop 'kill $(cat pid)' --run '(setsid sleep 1234 & echo $! >pid)' --check true
+check "--stop: it is ended by that, and that is no news" test $status = 0 -a -z "$(grep behind out)"
+app data --run "echo x >a; echo y >'$dir/outside'" --check true
+check "a file that is written outside is named" said "$dir/outside"
+app data --run 'echo x >a' --check 'sleep 1000' --timeout 1s
+refused "a check that hangs without a crash" "as the run left it"
+app data --run 'exit 1' --check true
+check "of a run that failed nothing is kept" test ! -e run
+check "nothing is left mounted" test -z "$(grep "$dir" /proc/mounts)"
+
+# Whoever stops it gets his machine back.
+fresh
+rm -rf run
+timeout --preserve-status -s INT 4 "$OUTAGE" app -o run -p minimal --run 'for i in 1 2 3 4; do echo $i >f$i; done' --check 'sleep 3.4567' -- data >out 2>err
+check "a signal ends it" test $? = 2
+check "and it says so" grep -q 'stopped by a signal' err
+check "no check is left" test -z "$(pgrep -f 'sleep 3.4567')"
+
+# ---- as an ordinary user ----
+
+if setpriv --reuid=65534 --regid=65534 --clear-groups unshare --user true 2>/dev/null; then
+	install -d -o 65534 -g 65534 user user/data
+	(cd user && echo old >data/settings && chown 65534:65534 data/settings)
+	for how in no-dir right; do
+		(cd user && rm -rf run && setpriv --reuid=65534 --regid=65534 --clear-groups timeout 100 "$OUTAGE" \
+			app -o run -p minimal --run "$dir/replace $how" --check "$dir/replace check" -- data) >out 2>err
+		check "as an ordinary user: $how" test $? = "$([ $how = right ] && echo 0 || echo 1)"
+	done
+else
+	skip "no user namespaces for ordinary users"
+fi
+
+# ---- databases ----
+
+if build leveldb -lleveldb; then
+	rm -rf db && mkdir db
+	app db --budget 400 --limit 1 --run "$dir/leveldb rotate" --check "$dir/leveldb check"
+	check "LevelDB: the log that was rotated and not synced is found" \
+		grep -q 'write [0-9]* to 000003.log was not ordered before the write [0-9]* to 000004.log: an fsync of 000003.log is missing' out
+	check "LevelDB: it is a silent loss" said "silent-loss"
+	app db -p minimal --budget 400 --run "$dir/leveldb reopen" --check "$dir/leveldb check"
+	check "LevelDB: CURRENT and the old MANIFEST are found" \
+		grep -q 'rename [0-9]* of 000002.dbtmp to CURRENT was not ordered before the unlink [0-9]* of MANIFEST-000001: an fsync of the directory . is missing' out
+	app db --run "$dir/leveldb synced" --check "$dir/leveldb check"
+	check "LevelDB: synced puts lose nothing, on ext4" test $status = 0
+else
+	skip "LevelDB is not installed"
+fi
+
+# sqlite PROFILE JOURNAL SYNC
+sqlite() {
+	rm -rf db && mkdir db && (cd db && "$dir/sqlite" make "$2") >out
+	app db -p "$1" --run "$dir/sqlite insert $2 $3" --check "$dir/sqlite check"
+}
+if build sqlite -lsqlite3; then
+	sqlite minimal delete full
+	check "SQLite: the lost unlink of the journal is found" \
+		grep -q "unlink [0-9]* of db-journal was not durable when '0' was acknowledged: an fsync of the directory . is missing" out
+	check "SQLite: and nothing else" test "$(grep -c ^found out)" = 1
+	sqlite minimal delete extra
+	check "SQLite: with synchronous=EXTRA nothing is" test $status = 0
+	sqlite ext4-ordered wal full
+	check "SQLite: nor with a write-ahead log and synchronous=FULL" test $status = 0
+	check "SQLite: mappings are said" said mappings
+else
+	skip "SQLite is not installed"
+fi
+
+if build lmdb -llmdb; then
+	rm -rf db && mkdir db && (cd db && "$dir/lmdb" make)
+	app db --run "$dir/lmdb put" --check "$dir/lmdb check"
+	check "LMDB: nothing is found" test $status = 0
+	app db --run "$dir/lmdb put nosync" --check "$dir/lmdb check" --limit 1
+	check "LMDB: with MDB_NOSYNC it is" said "an fsync of data.mdb is missing"
+else
+	skip "LMDB is not installed"
+fi
+
+if command -v redis-server >/dev/null; then
+	rm -rf db && mkdir db && : >db/users.acl
+	app db -p minimal --run "$apps/redis.sh acl" --check "$apps/redis.sh check-acl"
+	check "Redis: ACL SAVE renames what it did not sync" \
+		grep -q "write [0-9]* to users.acl.tmp-[0-9-]* was not durable when 'saved' was acknowledged: an fsync of users.acl.tmp" out
+	rm -rf db && mkdir db
+	app db --run "$apps/redis.sh aof" --check "$apps/redis.sh check-aof"
+	check "Redis: an append-only file that is synced always loses nothing" test $status = 0
+else
+	skip "Redis is not installed"
+fi
+
+if [ -x /usr/lib/postgresql/15/bin/initdb ]; then
+	"$apps/postgres.sh" make "$dir/pg" >out 2>err
+	app pg --budget 24 --run "$apps/postgres.sh insert" --check "$apps/postgres.sh check"
+	check "PostgreSQL: nothing is found" test $status = 0
+else
+	skip "PostgreSQL 15 is not installed"
+fi
+
+done_testing

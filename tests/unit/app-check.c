@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * app-check.c - crash states as directories, and checks that run on them.
+ *
+ * What is found at the path must be the state, whatever was done to the states before it; the
+ * directory before the run must stay as it is. Checks that pass, fail, hang, fill the disk, or
+ * leave processes behind must be told apart, and leave nothing.
+ */
+#include "tap.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "app/checkers.h"
+#include "base/io.h"
+#include "base/proc.h"
+
+enum { NOBODY = 65534 };
+
+struct fixture {
+	char dir[40];
+	struct trace trace;
+	struct history h;
+};
+
+static void put(const char *dir, const char *name, const char *text, size_t len)
+{
+	struct err err = ERR_INIT;
+
+	if (io_write_file(dir, name, text, len, 0644, &err))
+		printf("# %s\n", err.msg);
+}
+
+static uint64_t ino_of(const char *dir, const char *name)
+{
+	auto_free char *path = xasprintf("%s/%s", dir, name);
+	struct stat st = { 0 };
+
+	if (lstat(path, &st))
+		printf("# %s: %m\n", path);
+	return st.st_ino;
+}
+
+static void call(struct fixture *f, struct posix_event e)
+{
+	auto_strbuf buf = STRBUF_INIT;
+	struct event ev;
+
+	posix_to_event(&e, 0, &buf, &ev);
+	trace_append(&f->trace, &ev);
+}
+
+static void call_write(struct fixture *f, uint64_t ino, uint64_t offset, const void *data,
+		       size_t len)
+{
+	call(f, (struct posix_event){ .op = POSIX_WRITE,
+				      .ino = ino,
+				      .offset = offset,
+				      .result = (int64_t)len,
+				      .payload = data,
+				      .payload_len = len });
+}
+
+/* A directory with all that can differ, and calls that make it differ in every way. */
+static void fixture_make(struct fixture *f)
+{
+	struct err err = ERR_INIT;
+	auto_free char *big = xmalloc(200000);
+	char path[2][80];
+
+	memset(f, 0, sizeof(*f));
+	snprintf(f->dir, sizeof(f->dir), "/tmp/outage-app-check-XXXXXX");
+	if (!mkdtemp(f->dir))
+		abort();
+	chmod(f->dir, 0755);
+	memset(big, 'b', 200000);
+	put(f->dir, "keep", "kept", 4);
+	put(f->dir, "gone", "x", 1);
+	put(f->dir, "old", "12345", 5);
+	put(f->dir, "big", big, 200000);
+	put(f->dir, "one", "links", 5);
+	snprintf(path[0], sizeof(path[0]), "%s/one", f->dir);
+	snprintf(path[1], sizeof(path[1]), "%s/two", f->dir);
+	(void)!link(path[0], path[1]);
+	for (const char *const *d = (const char *const[]){ "sub", "empty", "full", NULL }; *d;
+	     d++) {
+		snprintf(path[0], sizeof(path[0]), "%s/%s", f->dir, *d);
+		mkdir(path[0], 0755);
+		if (!streq(*d, "empty"))
+			put(path[0], "inner", *d, strlen(*d));
+	}
+	trace_init(&f->trace);
+	uint64_t root = ino_of(f->dir, ".");
+	call_write(f, ino_of(f->dir, "old"), 3, "ABCDE", 5);
+	call_write(f, ino_of(f->dir, "big"), 100000, "!", 1);
+	call(f, (struct posix_event){ .op = POSIX_UNLINK,
+				      .ino = ino_of(f->dir, "gone"),
+				      .dir = root,
+				      .name = "gone" });
+	call(f,
+	     (struct posix_event){
+		     .op = POSIX_CREATE, .ino = 1 << 30, .dir = root, .name = "new", .arg = 0640 });
+	call_write(f, 1 << 30, 10000, "end", 3);
+	call_write(f, ino_of(f->dir, "one"), 0, "L", 1);
+	call(f, (struct posix_event){ .op = POSIX_UNLINK,
+				      .ino = ino_of(f->dir, "full/inner"),
+				      .dir = ino_of(f->dir, "full"),
+				      .name = "inner" });
+	call(f, (struct posix_event){ .op = POSIX_RMDIR,
+				      .ino = ino_of(f->dir, "full"),
+				      .dir = root,
+				      .name = "full" });
+	call(f,
+	     (struct posix_event){
+		     .op = POSIX_MKDIR, .ino = 1 << 29, .dir = root, .name = "full", .arg = 0700 });
+	call(f, (struct posix_event){ .op = POSIX_SYMLINK,
+				      .ino = 1 << 28,
+				      .dir = 1 << 29,
+				      .name = "link",
+				      .payload = "../keep",
+				      .payload_len = 7 });
+	call(f, (struct posix_event){ .op = POSIX_RENAME,
+				      .ino = ino_of(f->dir, "sub"),
+				      .dir = root,
+				      .name = "sub",
+				      .dir2 = ino_of(f->dir, "empty"),
+				      .name2 = "moved" });
+	call(f,
+	     (struct posix_event){ .op = POSIX_CHMOD, .ino = ino_of(f->dir, "keep"), .arg = 0600 });
+	trace_persist(&f->trace, 0);
+	call(f, (struct posix_event){ .op = POSIX_LINK,
+				      .ino = ino_of(f->dir, "keep"),
+				      .dir = ino_of(f->dir, "empty"),
+				      .name = "again" });
+	auto_fd base = open(f->dir, O_RDONLY | O_DIRECTORY);
+	struct history_opts opts = { .profile = profile_find("minimal"),
+				     .base = base,
+				     .root_ino = root,
+				     .base_numbers = true };
+	if (history_new(&f->trace, &opts, &f->h, &err)) {
+		printf("Bail out! %s\n", err.msg);
+		abort();
+	}
+}
+
+static void fixture_remove(struct fixture *f)
+{
+	struct proc_result res = { 0 };
+	const char *const argv[] = { "rm", "-rf", f->dir, NULL };
+
+	history_release(&f->h);
+	trace_release(&f->trace);
+	if (proc_run(&(struct proc_opts){ .argv = argv }, &res, NULL))
+		printf("# cannot remove %s\n", f->dir);
+	proc_result_release(&res);
+}
+
+static bool walk(const char *path, struct tree *out)
+{
+	auto_fd fd = open(path, O_RDONLY | O_DIRECTORY);
+	struct tree_opts opts = { 0 };
+	struct err err = ERR_INIT;
+
+	return fd >= 0 && !tree_walk(fd, &opts, out, &err);
+}
+
+/* Link counts of large files are not theirs. */
+static bool is_state(const char *path, const struct reffs_state *s, const char *what, bool owners)
+{
+	auto_tree seen = TREE_INIT, want = TREE_INIT;
+	auto_tree_diff d = { 0 };
+	struct tree_opts opts = { 0 };
+	bool same = walk(path, &seen);
+
+	reffs_tree(s, &opts, &want);
+	tree_diff(&want, &seen, &opts, &d);
+	for (size_t i = 0; i < d.list.n; i++) {
+		const struct tree_difference *x = &d.list.v[i];
+
+		if (x->kind == TREE_DIFF_NLINK && x->expected->size > 32768)
+			continue;
+		if (x->kind == TREE_DIFF_OWNER && !owners)
+			continue;
+		printf("# %s: %s\n", what, x->words);
+		same = false;
+	}
+	return same;
+}
+
+static void spoil(const char *dir)
+{
+	static const char *const scripts =
+		"echo spoilt >>keep; rm -rf old empty new; echo x >big; mkdir gone; chmod 0 one; "
+		"mv full elsewhere; echo more >elsewhere/more";
+	const char *const argv[] = { "sh", "-c", scripts, NULL };
+	struct proc_result res = { 0 };
+
+	if (proc_run(&(struct proc_opts){ .argv = argv, .cwd = dir, .merge_stderr = true }, &res,
+		     NULL))
+		printf("# cannot spoil\n");
+	proc_result_release(&res);
+}
+
+/* Dumpable again, as a process is that an ordinary user started. */
+static int become_nobody(void)
+{
+	return setgid(NOBODY) || setuid(NOBODY) || prctl(PR_SET_DUMPABLE, 1);
+}
+
+/* In a process of its own. Two rounds: what the first did to its states must not be seen. */
+static int place_all(struct fixture *f, bool copy, bool user)
+{
+	struct place_opts opts = {
+		.base = f->dir, .before = f->h.before, .at = f->dir, .copy = copy, .room = 64 << 20
+	};
+	struct app_state a = { 0 };
+	struct place *p = NULL;
+	struct err err = ERR_INIT;
+	int n = 0, wrong = 0;
+
+	if (user && become_nobody())
+		return 3;
+	if (place_new(&opts, &p, &err)) {
+		printf("# %s\n", err.msg);
+		return user ? 77 : 3;
+	}
+	if (!user && !copy && !place_is_overlay(p))
+		return 77;
+	for (int round = 0; round < 2; round++) {
+		struct states *s = NULL;
+
+		if (states_new(&f->h, &(struct states_opts){ .budget = 60 }, &s, &err))
+			return 3;
+		while (states_next(s, &a)) {
+			if (place_put(p, a.tree, &err)) {
+				printf("# %s\n", err.msg);
+				return 3;
+			}
+			wrong += !is_state(f->dir, a.tree, a.id, !user);
+			spoil(f->dir);
+			if (place_clear(p, &err)) {
+				printf("# %s\n", err.msg);
+				return 3;
+			}
+			n++;
+		}
+		states_free(s);
+	}
+	app_state_release(&a);
+	printf("# %d states, %s\n", n, place_is_overlay(p) ? "overlaid" : "copied");
+	place_free(p);
+	return wrong || n < 60;
+}
+
+static void in_child(int (*fn)(struct fixture *, bool, bool), struct fixture *f, bool copy,
+		     bool user, const char *name)
+{
+	int status;
+
+	fflush(stdout);
+	pid_t pid = fork();
+	if (!pid) {
+		int rc = fn(f, copy, user);
+
+		fflush(stdout);
+		_exit(rc);
+	}
+	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		ok(false, "%s", name);
+	else if (WEXITSTATUS(status) == 77)
+		skip("no overlay, or no user namespaces here");
+	else
+		ok(!WEXITSTATUS(status), "%s", name);
+}
+
+static void test_place(void)
+{
+	auto_tree before = TREE_INIT, after = TREE_INIT;
+	struct tree_opts opts = { 0 };
+	struct fixture f;
+
+	fixture_make(&f);
+	ok(walk(f.dir, &before) && is_state(f.dir, f.h.before, "before", true),
+	   "the directory is the first state");
+	if (geteuid()) {
+		skip("needs root");
+		skip("needs root");
+	} else {
+		in_child(place_all, &f, false, false,
+			 "each state is what it should be, by overlay");
+		in_child(place_all, &f, true, false, "and as a copy");
+	}
+	in_child(place_all, &f, false, !geteuid(), "and for an ordinary user");
+	ok(walk(f.dir, &after) && tree_equal(&before, &after, &opts), "nothing of it is left");
+	fixture_remove(&f);
+}
+
+/* ---- one check ---- */
+
+struct expected {
+	const char *command;
+	enum check_end end;
+	int code;
+	bool left, filled;
+	const char *output;
+	const char *name;
+};
+
+static const struct expected cases[] = {
+	{ "true", CHECK_PASSED, 0, false, false, "", "a check that passes" },
+	{ "echo out; echo err >&2; exit 3", CHECK_FAILED, 3, false, false, "out\nerr\n",
+	  "one that fails, and what it says" },
+	{ "kill -9 $$", CHECK_KILLED, SIGKILL, false, false, "", "one that is killed" },
+	{ "sleep 1000", CHECK_HUNG, 0, false, false, "", "one that hangs" },
+	{ "trap '' TERM HUP INT; sleep 1000 & wait; sleep 1000", CHECK_HUNG, 0, false, false, "",
+	  "one that does not want to end" },
+	{ "sleep 1000 & exit 0", CHECK_PASSED, 0, true, false, "", "one that leaves a process" },
+	{ "setsid sh -c 'setsid sleep 1000 & sleep 1000' >/dev/null 2>&1 & exit 1", CHECK_FAILED, 1,
+	  true, false, "", "and one of another session" },
+	{ "[ \"$1\" = \"$OUTAGE_DIR\" ] && [ \"$PWD\" = \"$1\" ] && [ \"$(pwd -P)\" = \"$1\" ] && "
+	  "cat \"$OUTAGE_ACKED\" && echo $OUTAGE_CRASH_POINT && cat; cat keep",
+	  CHECK_PASSED, 0, false, false, "first\nsecond\n17\nkept", "what a check is given" },
+	{ "exec head -c 3000000 /dev/zero >large", CHECK_KILLED, SIGXFSZ, false, false, NULL,
+	  "a file that is too large" },
+	{ "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do head -c 900000 /dev/zero >f$i || exit 5; done",
+	  CHECK_FAILED, 5, false, true, NULL, "a check that fills the disk" },
+	{ "echo x >f", CHECK_PASSED, 0, false, false, "", "the next one has room" },
+	{ "yes | head -c 100000", CHECK_PASSED, 0, false, false, NULL, "much output" },
+	{ "ls /proc/self/status >/dev/null && [ -e /proc/$$/status ]", CHECK_PASSED, 0, false,
+	  false, "", "its own /proc" },
+};
+
+static bool check_case(const struct expected *x, const struct check_opts *base, struct place *p,
+		       const struct reffs_state *s)
+{
+	struct check_opts o = *base;
+	struct check_result r = { 0 };
+	struct err err = ERR_INIT;
+	auto_strbuf words = STRBUF_INIT;
+	bool good;
+
+	o.command = x->command;
+	if (place_put(p, s, &err) || check_run(&o, 17, "first\nsecond\n", 13, &r, &err)) {
+		printf("# %s: %s\n", x->name, err.msg);
+		return false;
+	}
+	r.filled = place_is_full(p);
+	good = r.end == x->end && r.left_processes == x->left && r.filled == x->filled &&
+	       (r.end == CHECK_KILLED ? r.signal : r.exit_code) == x->code &&
+	       (!x->output || streq(strbuf_str(&r.output), x->output)) &&
+	       r.output.len <= o.output_limit && r.output_cut == (r.output.len == o.output_limit);
+	check_describe(&r, &words);
+	if (!good)
+		printf("# %s: %s, output: %s\n", x->name, strbuf_str(&words),
+		       strbuf_str(&r.output));
+	check_result_release(&r);
+	if (place_clear(p, &err)) {
+		printf("# %s: %s\n", x->name, err.msg);
+		return false;
+	}
+	return good;
+}
+
+static int check_all(struct fixture *f, bool no_namespace, bool user)
+{
+	struct place_opts place = {
+		.base = f->dir, .before = f->h.before, .at = f->dir, .room = 8 << 20
+	};
+	struct place *p = NULL;
+	struct err err = ERR_INIT;
+	int wrong = 0;
+
+	if (user && become_nobody())
+		return 3;
+	if (place_new(&place, &p, &err)) {
+		printf("# %s\n", err.msg);
+		return user ? 77 : 3;
+	}
+	struct check_opts o = { .dir = f->dir,
+				.notes = place_notes(p),
+				.timeout_ms = 1500,
+				.output_limit = 4096,
+				.file_max = 2 << 20,
+				.no_namespace = no_namespace };
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		wrong += !check_case(&cases[i], &o, p, f->h.before);
+	place_free(p);
+	return wrong != 0;
+}
+
+static bool any_sleeps(void)
+{
+	DIR *d = opendir("/proc");
+	const struct dirent *e;
+	bool found = false;
+
+	while (d && (e = readdir(d))) {
+		auto_free char *path = xasprintf("/proc/%s/environ", e->d_name);
+		char text[8192];
+		auto_fd fd = atoi(e->d_name) > 0 ? open(path, O_RDONLY) : -1;
+		ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+
+		if (n > 0 && atoi(e->d_name) != getpid() &&
+		    memmem(text, (size_t)n, "OUTAGE_APP_TEST", 15)) {
+			printf("# still there: process %s\n", e->d_name);
+			found = true;
+		}
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+static void test_check(void)
+{
+	struct fixture f;
+
+	setenv("OUTAGE_APP_TEST", "1", 1); /* a mark for what is started from here on */
+	fixture_make(&f);
+	in_child(check_all, &f, false, !geteuid() && false, "checks in a PID namespace");
+	in_child(check_all, &f, true, false, "checks without");
+	if (!geteuid())
+		in_child(check_all, &f, false, true, "checks of an ordinary user");
+	ok(!any_sleeps(), "no process is left");
+	fixture_remove(&f);
+}
+
+/* ---- many ---- */
+
+struct tally {
+	uint64_t seen, passed, wrong;
+	struct fixture *f;
+	bool kill_first;
+	uint64_t errors;
+	char *failed;
+};
+
+/* The check: "new" may be there only whole. */
+static bool should_pass(const struct app_state *s)
+{
+	uint64_t ino = reffs_lookup(reffs_inode(s->tree, REFFS_ROOT_INO), "new");
+	struct reffs_attr a;
+
+	if (!ino)
+		return true;
+	reffs_attr(reffs_inode(s->tree, ino), &a);
+	return a.size == 10003 && s->acked <= 1;
+}
+
+static int on_done(void *ctx, const struct app_state *s, const struct check_result *r)
+{
+	struct tally *t = ctx;
+
+	t->seen++;
+	if (r->end == CHECK_ERROR) {
+		t->errors++;
+		return 0;
+	}
+	t->wrong += (r->end == CHECK_PASSED) != should_pass(s);
+	t->passed += r->end == CHECK_PASSED;
+	if (r->end == CHECK_FAILED && !t->failed)
+		t->failed = xstrdup(s->id);
+	return 0;
+}
+
+static bool stop_at_once(void *ctx)
+{
+	struct tally *t = ctx;
+
+	return t->seen >= 5;
+}
+
+static void test_many(void)
+{
+	static const char command[] = "[ ! -e new ] || [ $(stat -c %s new) = 10003 ] && "
+				      "[ $(wc -l <$OUTAGE_ACKED) -le 1 ]";
+	static const char *const acks[] = { "yes" };
+	struct checkers_stats stats;
+	struct states_stats all;
+	struct tally t = { 0 };
+	struct states *s = NULL;
+	struct err err = ERR_INIT;
+	struct fixture f;
+
+	fixture_make(&f);
+	struct checkers_opts o = {
+		.jobs = 2,
+		.place = { .base = f.dir, .before = f.h.before, .at = f.dir, .room = 64 << 20 },
+		.check = { .command = command },
+		.acks = acks,
+		.n_acks = 1,
+		.done = on_done,
+		.ctx = &t,
+	};
+	is_i(states_new(&f.h, &(struct states_opts){ .budget = 80 }, &s, &err), 0, "states");
+	is_i(checkers_run(&f.h, s, &o, &stats, &err), 0, "checked: %s", err.msg);
+	states_stats(s, &all);
+	is_u(t.seen, all.given, "each state came back");
+	is_u(stats.checked, t.seen, "and was checked");
+	is_u(t.wrong, 0, "with the right result");
+	ok(t.passed > 0 && t.passed < t.seen && t.failed, "some pass, some fail");
+	ok(all.budget_hit && all.given == 80, "the budget held, and says so");
+	states_free(s);
+
+	struct app_state one = { 0 };
+	struct check_result r = { 0 };
+	is_i(states_replay(&f.h, t.failed ? t.failed : "0.1", &one, &err), 0, "a state by its id");
+	ok(!checkers_one(&f.h, &one, &o, &r, &err) && r.end == CHECK_FAILED, "it fails again");
+	app_state_release(&one);
+	check_result_release(&r);
+	free(t.failed);
+
+	t = (struct tally){ 0 };
+	o.stop = stop_at_once;
+	s = NULL;
+	is_i(states_new(&f.h, &(struct states_opts){ .budget = 80 }, &s, &err), 0, "states again");
+	is_i(checkers_run(&f.h, s, &o, &stats, &err), 0, "a run that is stopped");
+	ok(t.seen >= 5 && t.seen < 80, "ends early");
+	states_free(s);
+	free(t.failed);
+
+	/* Without a PID namespace a check can reach the process that runs it. */
+	t = (struct tally){ 0 };
+	o.stop = NULL;
+	o.jobs = 1;
+	o.check.no_namespace = true;
+	o.check.command = "[ ! -e new ] || [ -e gone ] || "
+			  "kill -9 $(sed -n 's/^PPid:.//p' /proc/$PPID/status); sleep 0.1";
+	s = NULL;
+	is_i(states_new(&f.h, &(struct states_opts){ .budget = 20 }, &s, &err), 0, "states again");
+	int rc = checkers_run(&f.h, s, &o, &stats, &err);
+	ok(rc < 0 ? strstr(err.msg, "died") != NULL : t.errors > 0 && stats.replaced == t.errors,
+	   "who dies is replaced, and what it was at is an error");
+	states_free(s);
+	free(t.failed);
+	fixture_remove(&f);
+}
+
+int main(void)
+{
+	test_place();
+	test_check();
+	if (geteuid())
+		skip("needs root");
+	else
+		test_many();
+	return done_testing();
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* app-states.c - which states are given out, in what order, and what is said of the rest. */
+#include "tap.h"
+
+#include "app/roles.h"
+#include "app/states.h"
+#include "core/hashset.h"
+
+enum { ROOT = 100 };
+
+static void call(struct trace *t, struct posix_event e)
+{
+	auto_strbuf buf = STRBUF_INIT;
+	struct event ev;
+
+	posix_to_event(&e, 0, &buf, &ev);
+	trace_append(t, &ev);
+}
+
+static void create(struct trace *t, uint64_t ino, const char *name)
+{
+	call(t, (struct posix_event){
+			.op = POSIX_CREATE, .ino = ino, .dir = ROOT, .name = name, .arg = 0644 });
+}
+
+static void write_at(struct trace *t, uint64_t ino, uint64_t offset, size_t len, int letter)
+{
+	auto_free char *data = xmalloc(len);
+
+	memset(data, letter, len);
+	call(t, (struct posix_event){ .op = POSIX_WRITE,
+				      .ino = ino,
+				      .offset = offset,
+				      .result = (int64_t)len,
+				      .payload = data,
+				      .payload_len = len });
+}
+
+/* Some logs, a table that replaces another, and two acknowledgements. */
+static void make_run(struct trace *t)
+{
+	char name[16];
+
+	trace_init(t);
+	for (uint64_t i = 0; i < 4; i++) {
+		snprintf(name, sizeof(name), "%06u.log", (unsigned)i);
+		create(t, 200 + i, name);
+		write_at(t, 200 + i, 0, 5000, 'a' + (int)i);
+		if (i == 1) {
+			call(t, (struct posix_event){ .op = POSIX_FSYNC, .ino = 201 });
+			trace_persist(t, 0);
+		}
+	}
+	call(t, (struct posix_event){ .op = POSIX_OPEN, .ino = 200 });
+	call(t, (struct posix_event){
+			.op = POSIX_UNLINK, .ino = 200, .dir = ROOT, .name = "no", .result = -2 });
+	create(t, 300, "tmp");
+	write_at(t, 300, 0, 20000, 'T');
+	call(t, (struct posix_event){ .op = POSIX_RENAME,
+				      .ino = 300,
+				      .dir = ROOT,
+				      .dir2 = ROOT,
+				      .name = "tmp",
+				      .name2 = "TABLE" });
+	trace_persist(t, 1);
+}
+
+static int make_history(const struct trace *t, const char *profile, struct history *h)
+{
+	struct history_opts opts = { .profile = profile_find(profile),
+				     .base = -1,
+				     .root_ino = ROOT };
+
+	return history_new(t, &opts, h, NULL);
+}
+
+static void test_points(const struct trace *t)
+{
+	struct crash_points p = { 0 };
+
+	states_points(t, &p);
+	is_u(p.n, t->events.n - 2, "a point after each event but an open and a call that failed");
+	is_u(p.v[0], 1, "the first one after the first event");
+	is_u(states_acked(t, 0), 0, "nothing is acknowledged at first");
+	is_u(states_acked(t, t->events.n - 1), 1, "one before the last event");
+	is_u(states_acked(t, t->events.n), 2, "two at the end");
+	crash_points_release(&p);
+}
+
+static void test_roles(struct history *h)
+{
+	struct roles r;
+
+	roles_init(&r, h);
+	is_s(role_of(&r, 0), "make #.log", "numbers are one kind");
+	ok(role_of(&r, 0) == role_of(&r, 2), "of all logs");
+	is_s(role_of(&r, 1), "write #.log", "a write by the name of its file");
+	is_s(role_of(&r, (uint32_t)h->changes.n - 1), "rename tmp TABLE", "a rename by both names");
+	roles_release(&r);
+}
+
+struct seen {
+	uint64_t given, repeated, late, unreplayed, representatives;
+	bool acked[3], torn;
+	struct hash128 order;
+};
+
+static void go_through(struct history *h, const struct states_opts *opts, struct seen *out,
+		       struct states_stats *stats)
+{
+	struct app_state a = { 0 }, again = { 0 };
+	auto_hashset trees = HASHSET_INIT, patterns = HASHSET_INIT;
+	struct states *s = NULL;
+	bool rest = false;
+
+	*out = (struct seen){ 0 };
+	if (states_new(h, opts, &s, NULL))
+		return;
+	while (states_next(s, &a)) {
+		struct hash128 key = hash_add(a.hash, hash_bytes(&a.acked, sizeof(a.acked)));
+
+		out->repeated += !hashset_insert(&trees, key);
+		rest |= !a.representative;
+		out->late += a.representative && rest;
+		out->late += a.representative != hashset_insert(&patterns, a.pattern);
+		out->representatives += a.representative;
+		out->acked[a.acked] = true;
+		for (size_t i = 0; i < a.survivors.v.n; i++)
+			out->torn |= a.survivors.v.v[i].units != NULL;
+		out->unreplayed += states_replay(h, a.id, &again, NULL) ||
+				   !hash_eq(again.hash, a.hash) || again.acked != a.acked ||
+				   again.survivors.v.n != a.survivors.v.n;
+		out->order = hash_bytes_seeded(&a.hash, sizeof(a.hash), out->order.lo);
+		out->given++;
+	}
+	states_stats(s, stats);
+	app_state_release(&a);
+	app_state_release(&again);
+	states_free(s);
+}
+
+static void test_order(struct history *h)
+{
+	struct states_stats all, some;
+	struct seen x, y, z;
+
+	go_through(h,
+		   &(struct states_opts){ .layers = CRASH_WITH_WHOLE | CRASH_WITH_TORN,
+					  .max_subset = 3 },
+		   &x, &all);
+	ok(x.given > 100 && x.given == all.given && x.given == all.unique,
+	   "all that differ are given");
+	is_u(x.repeated, 0, "none twice");
+	is_u(x.late, 0, "the first of each pattern comes before the rest");
+	is_u(x.representatives, all.patterns, "one of each");
+	ok(all.patterns > 5 && all.patterns < x.given / 2,
+	   "patterns are few (%" PRIu64 " of %" PRIu64 ")", all.patterns, x.given);
+	is_u(x.unreplayed, 0, "each is found again by its id");
+	ok(x.acked[0] && x.acked[1] && x.acked[2] && x.torn, "at all times, and torn");
+	ok(!all.waiting, "nothing waits");
+
+	go_through(h, &(struct states_opts){ .budget = 50 }, &y, &some);
+	is_u(y.given, 50, "a budget holds");
+	ok(some.budget_hit && some.waiting + 50 == some.unique, "and what waits is counted");
+	ok(y.repeated + y.late + y.unreplayed == 0 &&
+		   y.representatives == min(some.patterns, 50ull),
+	   "representative ones first");
+	go_through(h, &(struct states_opts){ .budget = 50 }, &z, &some);
+	ok(hash_eq(y.order, z.order), "again the same");
+	go_through(h, &(struct states_opts){ .tries = 40, .sample = 30, .seed = 7 }, &z, &some);
+	ok(some.budget_hit && some.left_out > 0 && some.tried >= 40 && some.tried <= 80,
+	   "what was not tried is said");
+}
+
+/* The same tree before and after an acknowledgement is two states. */
+static void test_acknowledged(void)
+{
+	struct states_stats stats;
+	struct history h;
+	struct seen x;
+	auto_trace t;
+
+	trace_init(&t);
+	create(&t, 200, "a");
+	trace_persist(&t, 0);
+	if (make_history(&t, "minimal", &h)) {
+		ok(false, "a history");
+		return;
+	}
+	go_through(&h, &(struct states_opts){ 0 }, &x, &stats);
+	is_u(x.given, 4, "with the file and without, before and after");
+	history_release(&h);
+	trace_clear(&t);
+	if (make_history(&t, "minimal", &h)) {
+		ok(false, "an empty history");
+		return;
+	}
+	go_through(&h, &(struct states_opts){ 0 }, &x, &stats);
+	is_u(x.given, 0, "no calls, no states");
+	struct app_state a = { 0 };
+	struct err err = ERR_INIT;
+	ok(states_replay(&h, "0.5", &a, &err) < 0 && err.msg[0], "an id that cannot be: %s",
+	   err.msg);
+	history_release(&h);
+}
+
+int main(void)
+{
+	struct history h;
+	auto_trace t;
+
+	make_run(&t);
+	test_points(&t);
+	if (make_history(&t, "minimal", &h)) {
+		ok(false, "a history");
+		return done_testing();
+	}
+	test_roles(&h);
+	test_order(&h);
+	history_release(&h);
+	test_acknowledged();
+	return done_testing();
+}
