@@ -24,7 +24,7 @@ record() {
 		--trace-reads --log log root mnt >out 2>err </dev/null || return 1
 	(cd mnt && timeout 60 bash -e -) >out 2>err
 	local status=$?
-	timeout 20 "$OUTAGE" umount mnt >>out 2>>err && return $status
+	timeout 20 "$OUTAGE" umount mnt >>out 2>>err && return "$status"
 }
 
 # all_survives PROFILE: whether the root is the state in which everything did
