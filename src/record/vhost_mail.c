@@ -130,7 +130,12 @@ static void serve(struct vhost *v, unsigned queue)
 
 static void forget(struct vhost *v)
 {
-	of_device(v)->waiting = false;
+	struct vhost_mail *m = of_device(v);
+
+	/* It is the last that was taken, and is taken again where the ring goes on elsewhere. */
+	if (m->waiting)
+		v->queue[0].ring.next--;
+	m->waiting = false;
 }
 
 static const struct vhost_ops device_ops = { .serve = serve, .forget = forget };

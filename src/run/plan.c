@@ -248,7 +248,8 @@ int plan_complete(struct plan *p, struct err *err)
 		p->budget = 200;
 	if ((p->guest_kernel || p->guest_modules) && !target->far)
 		return err_set(err, -EINVAL,
-			       "--kernel and --modules are for uml: targets; %s is of this "
+			       "--kernel and --modules are for uml: and vm: targets; %s is of "
+			       "this "
 			       "machine's kernel",
 			       target->name);
 	if (!p->kernel) {

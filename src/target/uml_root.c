@@ -14,9 +14,7 @@
 
 #include "agent/blob.h"
 #include "base/io.h"
-#include "base/vec.h"
-
-enum { MODULE_MAX = 64 << 20, LIST_MAX = 16 << 20 };
+#include "target/modules.h"
 
 struct archive {
 	struct strbuf text;
@@ -39,68 +37,22 @@ static void add(struct archive *a, const char *name, mode_t mode, const void *da
 	pad(a);
 }
 
-struct paths vec_of(char *);
-
-static void add_path(struct paths *list, const char *path, size_t len)
-{
-	for (size_t i = 0; i < list->n; i++)
-		if (strlen(list->v[i]) == len && memcmp(list->v[i], path, len) == 0)
-			return;
-	vec_push(list, xmemdupz(path, len));
-}
-
-/*
- * A line of modules.dep is "kernel/fs/x/x.ko: kernel/lib/y.ko kernel/lib/z.ko"; what a module needs
- * stands behind it, what is needed first comes last.
- */
-static bool add_module(struct paths *list, const char *deps, const char *name)
-{
-	auto_free char *suffix = xasprintf("/%s.ko:", name);
-	const char *at = strstr(deps, suffix);
-	const char *line = at;
-
-	if (!at)
-		return false;
-	while (line > deps && line[-1] != '\n')
-		line--;
-	const char *colon = at + strlen(suffix) - 1, *end = colon + strcspn(colon, "\n");
-	for (const char *p = end; p > colon;) {
-		while (p > colon && p[-1] == ' ')
-			p--;
-		const char *word = p;
-		while (word > colon + 1 && word[-1] != ' ')
-			word--;
-		if (word < p)
-			add_path(list, word, (size_t)(p - word));
-		p = word > colon + 1 ? word : colon;
-	}
-	add_path(list, line, (size_t)(colon - line));
-	return true;
-}
-
 static int add_modules(struct archive *a, const char *dir, const char *const *names,
 		       struct err *err)
 {
-	auto_free char *list_path = xasprintf("%s/modules.dep", dir);
-	auto_strbuf deps = STRBUF_INIT;
-	struct paths paths = { 0 };
-	int rc = io_slurp(list_path, LIST_MAX, &deps, err);
+	struct module_list list = { 0 };
+	int rc = modules_order(dir, names, &list, err);
 
-	for (size_t i = 0; !rc && names[i]; i++)
-		add_module(&paths, strbuf_str(&deps), names[i]); /* else it is built in */
-	for (size_t i = 0; !rc && i < paths.n; i++) {
-		auto_free char *path = xasprintf("%s/%s", dir, paths.v[i]);
+	for (size_t i = 0; !rc && i < list.n; i++) {
 		auto_strbuf text = STRBUF_INIT;
 		char name[32];
 
 		snprintf(name, sizeof(name), "modules/%02zu", i);
-		rc = io_slurp(path, MODULE_MAX, &text, err);
+		rc = modules_read(dir, list.v[i], &text, err);
 		if (!rc)
 			add(a, name, S_IFREG | 0644, strbuf_str(&text), text.len);
 	}
-	for (size_t i = 0; i < paths.n; i++)
-		free(paths.v[i]);
-	vec_release(&paths);
+	module_list_release(&list);
 	return rc;
 }
 
