@@ -223,7 +223,7 @@ static int uml_open(struct target *t, const struct target_opts *opts, struct err
 	if (rc)
 		return rc;
 	modules[2] = u->fs->name;
-	u->root = uml_root(u->modules, modules, err);
+	u->root = uml_root(u->modules, modules, NULL, err);
 	if (u->root < 0)
 		return u->root;
 	rc = vhost_disk_open(t->opts.size, &t->disk, err);
@@ -298,7 +298,10 @@ static int run_in_guest(struct target *t, const char *const *argv, int *status, 
 		return rc;
 	*status = (int)wire_u32(&part);
 	strbuf_adds(said, wire_text(&part));
-	return guest_part_ok(&part, err);
+	rc = guest_part_ok(&part, err);
+	if (!rc && (*status == 126 || *status == 127))
+		rc = err_set(err, -ENOEXEC, "%s cannot be run in the guest (%d)", argv[0], *status);
+	return rc;
 }
 
 int uml_recover(struct target *t, struct strbuf *said, struct err *err)

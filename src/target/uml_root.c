@@ -14,7 +14,10 @@
 
 #include "agent/blob.h"
 #include "base/io.h"
+#include "base/proc.h"
 #include "target/modules.h"
+
+enum { FILE_MAX = 64 << 20, LDD_MS = 20000 };
 
 struct archive {
 	struct strbuf text;
@@ -56,7 +59,58 @@ static int add_modules(struct archive *a, const char *dir, const char *const *na
 	return rc;
 }
 
-int uml_root(const char *dir, const char *const *names, struct err *err)
+/* Adds the folders of a path, and `host` above it, that are not there yet. */
+static void add_folders(struct archive *a, const char *path)
+{
+	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+		auto_free char *dir = xmemdupz(path, (size_t)(slash - path));
+
+		/* Twice does no harm: the kernel goes on where something is there. */
+		add(a, dir, S_IFDIR | 0755, "", 0);
+	}
+}
+
+static int add_file(struct archive *a, const char *file, struct err *err)
+{
+	auto_free char *name = xasprintf("host%s", file);
+	auto_strbuf text = STRBUF_INIT;
+	int rc = io_slurp(file, FILE_MAX, &text, err);
+
+	if (rc)
+		return rc;
+	add_folders(a, name);
+	add(a, name, S_IFREG | 0755, strbuf_str(&text), text.len);
+	return 0;
+}
+
+/* A program, and the libraries that ldd names: words that begin with a slash. */
+static int add_program(struct archive *a, const char *program, struct err *err)
+{
+	auto_free char *file = proc_find(program);
+	const char *argv[] = { "ldd", file, NULL };
+	struct proc_opts how = { .argv = argv, .timeout_ms = LDD_MS };
+	struct proc_result res;
+
+	if (!file)
+		return err_set(err, -ENOENT, "there is no %s", program);
+	int rc = add_file(a, file, err);
+	if (!rc)
+		rc = proc_run(&how, &res, err);
+	if (rc)
+		return rc;
+	const char *at = strbuf_str(&res.out);
+	while (!rc && !res.exit_code && (at = strchr(at, '/'))) {
+		auto_free char *library = xmemdupz(at, strcspn(at, " \n"));
+
+		rc = add_file(a, library, err);
+		at += strlen(library);
+	}
+	proc_result_release(&res);
+	return rc;
+}
+
+int uml_root(const char *dir, const char *const *names, const char *const *programs,
+	     struct err *err)
 {
 	struct archive a = { 0 };
 	auto_fd fd = memfd_create("outage-root", MFD_CLOEXEC);
@@ -66,6 +120,10 @@ int uml_root(const char *dir, const char *const *names, struct err *err)
 	add(&a, "init", S_IFREG | 0755, agent_program, (size_t)(agent_program_end - agent_program));
 	if (!rc && dir)
 		rc = add_modules(&a, dir, names, err);
+	if (programs)
+		add_folders(&a, "host/dev/");
+	for (size_t i = 0; programs && programs[i] && !rc; i++)
+		rc = add_program(&a, programs[i], err);
 	add(&a, "TRAILER!!!", 0, "", 0);
 	if (!rc && io_write_full(fd, a.text.buf, a.text.len))
 		rc = err_set(err, -ENOMEM, "no memory for a guest's root");

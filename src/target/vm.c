@@ -451,7 +451,10 @@ static int find_parts(struct target *t, const struct target_opts *opts, struct e
 		return rc;
 	v->base.kernel = xstrdup(v->kernel.file);
 	modules[ARRAY_SIZE(modules) - 2] = v->base.fs->name;
-	v->base.root = uml_root(v->kernel.modules, modules, err);
+	const struct host_fs *fs = v->base.fs;
+	const char *programs[] = { fs->recover ? fs->recover[0] : NULL,
+				   fs->repair ? fs->repair[0] : NULL, NULL };
+	v->base.root = uml_root(v->kernel.modules, modules, programs, err);
 	return min(v->base.root, 0);
 }
 
