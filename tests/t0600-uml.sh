@@ -41,9 +41,9 @@ status() { # STATUS USER ARGUMENTS
 says() { grep -qE "$1" out; }  # PATTERN
 complains() { grep -qE "$1" err; }  # PATTERN
 json() { python3 -c "import json; d = json.load(open('out')); assert $1, d" 2>>err; } # CONDITION
-ours() { # prints processes of the guests that this test has started
+ours() { # [PROGRAM]: prints processes, of the guests or of PROGRAM, that this test has started
 	local p
-	for p in $(pgrep -x linux.uml); do
+	for p in $(pgrep -x "${1:-linux.uml}"); do
 		grep -qzx "OUTAGE_TEST_MARK=t0600-$$" "/proc/$p/environ" 2>/dev/null && echo "$p"
 	done
 }
@@ -183,6 +183,17 @@ check "killed: guests are there before" test -n "$(ours)"
 kill -KILL "$pid"
 wait "$run" 2>/dev/null
 check "killed: and none after" wait_for_none
+
+# With the keeper, too: then it is doctor's turn.
+begin all-killed
+# shellcheck disable=SC2046 # all of them
+kill -KILL $(ours prog)
+wait "$run" 2>/dev/null
+sleep 0.5
+check "all killed: something of the guests is left" test -n "$(ours)"
+timeout 100 "$dir/prog" doctor --fix >out 2>err
+check "all killed: doctor finds it" says 'cleared: process [0-9]+ \(linux.uml\)'
+check "all killed: and ends it" wait_for_none
 
 # A guest that somebody kills: the workload is lost, and said to be; the run goes on.
 begin shot --limit 600

@@ -7,10 +7,12 @@
 /* clang-format off */
 __asm__(".pushsection .rodata\n"
 	".balign 16\n"
-	".globl agent_program, agent_program_end\n"
+	".globl agent_program, agent_program_size\n"
 	"agent_program:\n"
 	".incbin \"" AGENT_PATH "\"\n"
-	"agent_program_end:\n"
-	".byte 0\n"
+	"1:\n"
+	".balign 8\n"
+	"agent_program_size:\n"
+	".quad 1b - agent_program\n"
 	".popsection\n");
 /* clang-format on */

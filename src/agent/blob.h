@@ -3,6 +3,9 @@
 #ifndef AGENT_BLOB_H
 #define AGENT_BLOB_H
 
-extern const unsigned char agent_program[], agent_program_end[];
+#include <stdint.h>
+
+extern const unsigned char agent_program[];
+extern const uint64_t agent_program_size;
 
 #endif

@@ -167,14 +167,17 @@ static int do_walk(struct agent *a, struct wire_in *in, struct strbuf *out)
 	return 0;
 }
 
-static int do_usable(struct agent *a, struct strbuf *out)
+static int do_usable(struct agent *a, struct wire_in *in, struct strbuf *out)
 {
 	auto_findings list = { 0 };
 	struct err err = ERR_INIT;
+	const char *text = wire_text(in);
 
-	if (a->root < 0 || !a->seen.finished)
+	if (in->bad || a->root < 0)
 		return -EINVAL;
-	int rc = check_usable(a->root, &a->seen, &list, &err);
+	int rc = *text ? tree_parse(text, strlen(text), &a->seen, &err) : 0;
+	if (!rc)
+		rc = check_usable(a->root, &a->seen, &list, &err);
 	if (rc)
 		return rc;
 	wire_put_u32(out, (uint32_t)list.n);
@@ -305,7 +308,7 @@ int agent_do(struct agent *a, enum agent_command command, struct wire_in *in, st
 	case AGENT_WALK:
 		return do_walk(a, in, out);
 	case AGENT_USABLE:
-		return do_usable(a, out);
+		return do_usable(a, in, out);
 	case AGENT_STAT:
 		return do_stat(a, in, out);
 	case AGENT_SYNC:

@@ -153,6 +153,7 @@ static void answer(struct mailbox *m, const struct strbuf *text)
 	size_t all = (text->len + 511) / 512 * 512;
 
 	make_room(&m->out, &m->out_size, all);
+	assert(m->out && text->buf);
 	memcpy(m->out, text->buf, text->len);
 	memset(m->out + text->len, 0, all - text->len);
 	if (io_pwrite_full(m->fd, m->out, all, MAIL_ANSWERS))

@@ -47,14 +47,15 @@ enum agent_command {
 	AGENT_BEGIN,  /* text: workload; its operations follow */
 	AGENT_OP,     /* u32: which -> i64: result, u32: it is still mounted */
 	AGENT_END,
-	AGENT_WALK,   /* u32: fields, u64: content limit, u32: n, n texts to ignore -> text: tree */
-	AGENT_USABLE, /* of what was walked last -> u32: n, n times kind u32, path, words, promise
-		       */
-	AGENT_STAT,   /* text: path -> i32: errno, u32: mode, u64: size, u64: blocks */
-	AGENT_SYNC,   /* -> i32: errno */
-	AGENT_ROOM,   /* -> i32: errno, u64: bytes free */
-	AGENT_FILL,   /* text: name, u64: bytes -> i32: errno */
-	AGENT_RUN,    /* u32: n, n texts; "{disk}" is the disk -> i32: exit status, text: output */
+	AGENT_WALK, /* u32: fields, u64: content limit, u32: n, n texts to ignore -> text: tree */
+	/* text: tree, "" for what was walked last -> u32: n, n times kind u32, path, words, promise
+	 */
+	AGENT_USABLE,
+	AGENT_STAT, /* text: path -> i32: errno, u32: mode, u64: size, u64: blocks */
+	AGENT_SYNC, /* -> i32: errno */
+	AGENT_ROOM, /* -> i32: errno, u64: bytes free */
+	AGENT_FILL, /* text: name, u64: bytes -> i32: errno */
+	AGENT_RUN,  /* u32: n, n texts; "{disk}" is the disk -> i32: exit status, text: output */
 	AGENT_COMMAND_END
 };
 

@@ -199,8 +199,9 @@ static int reply(struct vhost *v, uint32_t request, const void *payload, uint32_
 	memcpy(text + HEAD_BYTES, payload, size);
 	if (v->conn < 0)
 		return 0;
-	ssize_t n = send(v->conn, text, HEAD_BYTES + size, MSG_NOSIGNAL | MSG_DONTWAIT);
-	return n == (ssize_t)(HEAD_BYTES + size) ? 0 : -EPIPE;
+	size_t all = (size_t)HEAD_BYTES + size;
+	ssize_t n = send(v->conn, text, all, MSG_NOSIGNAL | MSG_DONTWAIT);
+	return n == (ssize_t)all ? 0 : -EPIPE;
 }
 
 static int reply_number(struct vhost *v, const struct message *m, uint64_t number)

@@ -91,7 +91,7 @@ static uint64_t blocks_asked(const struct workload *w, size_t last, uint64_t siz
 static int note_blocks(struct run *r, const struct workload *w, size_t i, struct err *err)
 {
 	const struct op *op = &w->ops.v[i];
-	struct target_stat st;
+	struct target_stat st = { 0 };
 	int rc = counts_blocks(op) ? target_stat(&r->target, op->args[0].text, &st, err) : 0;
 
 	if (rc || !counts_blocks(op) || !st.is_file)

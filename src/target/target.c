@@ -100,10 +100,12 @@ int target_open_as(const struct target_ops *ops, const struct target_opts *opts,
 {
 	*t = (struct target){ .ops = ops, .opts = *opts, .root = -1, .kmsg = { .fd = -1 } };
 	if (ops->needs_root && geteuid() != 0)
-		return err_set(err, -EPERM,
-			       "target %s needs root: it mounts on this machine's kernel; "
-			       "run it with sudo, or test a kernel that needs none (uml:ext4)",
-			       ops->name);
+		return err_set(
+			err, -EPERM,
+			"target %s needs root: it mounts on this machine's kernel; "
+			"run it with sudo (outage gen and outage trace need no root; nor does "
+			"-t uml:ext4)",
+			ops->name);
 	if (!t->opts.timeout_ms)
 		t->opts.timeout_ms = 60000;
 	int rc = ops->far ? 0 : target_place(t->mnt, err);
@@ -267,7 +269,7 @@ int target_walk(struct target *t, const struct tree_opts *opts, struct tree *out
 
 int target_usable(struct target *t, const struct tree *seen, struct findings *out, struct err *err)
 {
-	return t->ops->far ? far_result(t, t->ops->far->usable(t, out, err))
+	return t->ops->far ? far_result(t, t->ops->far->usable(t, seen, out, err))
 			   : check_usable(t->root, seen, out, err);
 }
 

@@ -54,8 +54,9 @@ struct target_far {
 	int (*end)(struct target *t, struct err *err);
 	int (*walk)(struct target *t, const struct tree_opts *opts, struct tree *out,
 		    struct err *err);
-	/* As check_usable() does it, on what the last walk saw. */
-	int (*usable)(struct target *t, struct findings *out, struct err *err);
+	/* As check_usable() does it. */
+	int (*usable)(struct target *t, const struct tree *seen, struct findings *out,
+		      struct err *err);
 	int (*stat)(struct target *t, const char *path, struct target_stat *out, struct err *err);
 	int (*sync)(struct target *t, struct err *err);
 	int (*room)(struct target *t, uint64_t *bytes, struct err *err);

@@ -175,6 +175,7 @@ static int ask_all(struct target *t, struct wire_in *answer, struct err *err)
 	if (!guest_runs(&own(t)->guest)) {
 		vhost_disk_in_use(t->disk, false);
 		own(t)->begun = false;
+		own(t)->walked = NULL;
 		t->mounted = false;
 	}
 	return rc;
@@ -363,6 +364,7 @@ static int give_up(struct target *t, bool clean, int error, struct err *err)
 		 strerror(error));
 	guest_stop(&own(t)->guest);
 	vhost_disk_in_use(t->disk, false);
+	own(t)->walked = NULL;
 	t->mounted = false;
 	if (!clean)
 		return 0;
@@ -496,14 +498,21 @@ static int far_walk(struct target *t, const struct tree_opts *opts, struct tree 
 		rc = tree_parse(text, strlen(text), seen, err);
 	if (rc)
 		err_context(err, "what the guest saw");
+	own(t)->walked = rc ? NULL : seen;
 	return rc;
 }
 
-static int far_usable(struct target *t, struct findings *list, struct err *err)
+static int far_usable(struct target *t, const struct tree *seen, struct findings *list,
+		      struct err *err)
 {
+	struct strbuf *out = begin_part(t, AGENT_USABLE);
+	auto_strbuf text = STRBUF_INIT;
 	struct wire_in part;
 
-	begin_part(t, AGENT_USABLE);
+	/* The agent still has what it saw, unless it was started anew since. */
+	if (own(t)->walked != seen)
+		tree_print(seen, &(struct tree_opts){ 0 }, 0, &text);
+	wire_put_text(out, strbuf_str(&text));
 	int rc = ask(t, AGENT_USABLE, &part, err);
 	if (rc)
 		return rc;

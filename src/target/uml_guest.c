@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -61,8 +62,14 @@ static void keep_last(struct guest *g)
 	strbuf_addf(&g->last, "%s\n", strbuf_str(&g->line));
 }
 
-static const char *last_words(const struct guest *g)
+/* The end of what it said, on one line. */
+static const char *last_words(struct guest *g)
 {
+	while (g->last.len && g->last.buf[g->last.len - 1] == '\n')
+		strbuf_cut(&g->last, g->last.len - 1);
+	for (size_t i = 0; i < g->last.len; i++)
+		if (g->last.buf[i] == '\n')
+			g->last.buf[i] = '|';
 	const char *said = strbuf_str(&g->last);
 	size_t n = strlen(said);
 
@@ -183,6 +190,19 @@ static void stay_on(int cpu)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
+/*
+ * The guest's memory is a file without a name, from which programs are run: in $TMPDIR, or else in
+ * memory, which is much faster.
+ */
+static void choose_tmpdir(void)
+{
+	struct statvfs st;
+
+	if (access("/dev/shm", W_OK) == 0 && statvfs("/dev/shm", &st) == 0 &&
+	    !(st.f_flag & ST_NOEXEC))
+		unsetenv("TMPDIR");
+}
+
 /* In the child: becomes the guest. Everything but its own descriptors is closed by then. */
 static void become(struct guest *g, const struct guest_start *how, int console, pid_t parent)
 {
@@ -220,13 +240,13 @@ static void become(struct guest *g, const struct guest_start *how, int console, 
 			dup2(from[i], GUEST_FD_DISK + (int)i);
 	}
 	close_range(GUEST_FD_END, ~0U, 0);
-	while (how->argv[n] && n < ARRAY_SIZE(argv) - 1) {
+	while (n < ARRAY_SIZE(argv) - 1 && how->argv[n]) {
 		argv[n] = fill_in(how->argv[n]);
 		n++;
 	}
+	assert(n);
 	argv[n] = NULL;
-	/* Its memory is a file without a name, in /dev/shm if that is there. */
-	unsetenv("TMPDIR");
+	choose_tmpdir();
 	setenv(PLACE_OWNER, owner_name("guest", owner), 1);
 	execv(argv[0], argv);
 	fprintf(stderr, "outage: cannot run %s: %s\n", argv[0], strerror(errno));

@@ -16,7 +16,8 @@ struct uml {
 	char *kernel, *modules;
 	int root;			 /* the archive */
 	const struct workload *workload; /* whose operations are performed, or NULL */
-	bool begun;			 /* the agent knows it */
+	const struct tree *walked;	 /* what the agent has walked last, or NULL */
+	bool begun;			 /* the agent knows the workload */
 };
 
 /* NULL: there is none of that name. */

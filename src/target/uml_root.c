@@ -117,7 +117,7 @@ int uml_root(const char *dir, const char *const *names, const char *const *progr
 	int rc = fd < 0 ? err_set(err, -errno, "no memory for a guest's root: %m") : 0;
 
 	add(&a, "modules", S_IFDIR | 0755, "", 0);
-	add(&a, "init", S_IFREG | 0755, agent_program, (size_t)(agent_program_end - agent_program));
+	add(&a, "init", S_IFREG | 0755, agent_program, (size_t)agent_program_size);
 	if (!rc && dir)
 		rc = add_modules(&a, dir, names, err);
 	if (programs)
