@@ -229,11 +229,15 @@ static int launch(struct target *t, enum start_kind kind, int ram, int state, st
 {
 	struct vm *v = own(t);
 	struct command c = { 0 };
-	auto_fd kernel = vm_kernel_open(&v->kernel, err);
+	uint64_t began = util_now_ns();
+	bool plain = true;
+	auto_fd kernel = kind == START_CLONE ? vm_kernel_open_stub(err)
+					     : vm_kernel_open(&v->kernel, &plain, err);
 	int pair[2];
 
 	if (kernel < 0)
 		return kernel;
+	v->no_clones |= !plain;
 	util_close(steal_fd(&v->monitor));
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_set(err, -errno, "cannot make a socket: %m");
@@ -251,13 +255,9 @@ static int launch(struct target *t, enum start_kind kind, int ram, int state, st
 	int rc = guest_start(&v->base.guest, &how, limit, err);
 	close(pair[1]);
 	command_release(&c);
-	if (rc) {
-		char said[4096];
-		ssize_t n = recv(v->monitor, said, sizeof(said) - 1, MSG_DONTWAIT);
-
-		said[max(n, (ssize_t)0)] = '\0';
-		log_debug("QEMU's monitor: %s", said);
-	}
+	if (!rc)
+		log_debug("the machine answered after %llu ms",
+			  (unsigned long long)((util_now_ns() - began) / 1000000));
 	return rc;
 }
 
@@ -296,8 +296,10 @@ static int make_template(struct target *t, struct err *err)
 	if (state < 0)
 		return err_set(err, -errno, "no memory for a guest: %m");
 	int rc = boot(t, START_BOOT, &ram, err);
-	if (rc)
+	if (rc || v->no_clones) {
+		util_close(ram);
 		return rc;
+	}
 	rc = save_state(v, state, &why);
 	guest_stop(&v->base.guest);
 	strbuf_clear(&t->complaints); /* of a start that nobody will see again */
@@ -379,7 +381,7 @@ static int start(struct target *t, struct err *err)
 	if (!v->no_clones && !vm_template_find(&v->template)) {
 		rc = make_template(t, err);
 		vm_template_unlock(&v->template);
-		if (rc < 0)
+		if (rc < 0 || guest_runs(&v->base.guest))
 			return rc;
 	}
 	if (!v->no_clones) {

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -113,7 +114,100 @@ static int open_in_memory(const struct strbuf *text, struct err *err)
 	return steal_fd(&fd);
 }
 
-int vm_kernel_open(const struct vm_kernel *k, struct err *err)
+/* "Xen", 18: where to begin, for who loads a kernel as it is. QEMU needs it. */
+enum { NOTE_PVH = 18 };
+
+static bool has_note(const struct strbuf *text, size_t at, size_t len)
+{
+	Elf64_Nhdr n;
+
+	while (len >= sizeof(n)) {
+		memcpy(&n, text->buf + at, sizeof(n));
+		uint64_t name = ((uint64_t)n.n_namesz + 3) & ~3ULL;
+		uint64_t all = sizeof(n) + name + (((uint64_t)n.n_descsz + 3) & ~3ULL);
+
+		if (all > len)
+			return false;
+		if (n.n_type == NOTE_PVH && n.n_namesz == 4 &&
+		    memcmp(text->buf + at + sizeof(n), "Xen", 4) == 0)
+			return true;
+		at += all;
+		len -= all;
+	}
+	return false;
+}
+
+static bool is_plain(const struct strbuf *text)
+{
+	Elf64_Ehdr head;
+	Elf64_Phdr part;
+
+	if (!is_elf(text))
+		return false;
+	memcpy(&head, text->buf, sizeof(head));
+	for (unsigned i = 0; i < head.e_phnum; i++) {
+		uint64_t at = head.e_phoff + (uint64_t)i * sizeof(part);
+
+		if (head.e_phoff > text->len || at > text->len || text->len - at < sizeof(part))
+			return false;
+		memcpy(&part, text->buf + at, sizeof(part));
+		if (part.p_type == PT_NOTE && part.p_offset <= text->len &&
+		    part.p_filesz <= text->len - part.p_offset &&
+		    has_note(text, part.p_offset, part.p_filesz))
+			return true;
+	}
+	return false;
+}
+
+int vm_kernel_open_stub(struct err *err)
+{
+	enum { BYTES = 8192, AT_NOTE = 1024, AT_LOAD = 4096, LOAD = 16 << 20 };
+	struct {
+		Elf64_Ehdr head;
+		Elf64_Phdr part[2];
+	} elf = {
+		.head = { .e_ident = ELFMAG,
+			  .e_type = ET_EXEC,
+			  .e_machine = EM_X86_64,
+			  .e_version = EV_CURRENT,
+			  .e_entry = LOAD,
+			  .e_phoff = sizeof(Elf64_Ehdr),
+			  .e_ehsize = sizeof(Elf64_Ehdr),
+			  .e_phentsize = sizeof(Elf64_Phdr),
+			  .e_phnum = 2 },
+		.part = { { .p_type = PT_LOAD,
+			    .p_flags = PF_R | PF_X,
+			    .p_offset = AT_LOAD,
+			    .p_vaddr = LOAD,
+			    .p_paddr = LOAD,
+			    .p_filesz = 16,
+			    .p_memsz = 16,
+			    .p_align = 4096 },
+			  { .p_type = PT_NOTE,
+			    .p_offset = AT_NOTE,
+			    .p_filesz = 24,
+			    .p_memsz = 24,
+			    .p_align = 4 } },
+	};
+	struct {
+		Elf64_Nhdr head;
+		char name[4];
+		uint64_t entry;
+	} __attribute__((packed)) note = { { 4, 8, NOTE_PVH }, "Xen", LOAD };
+	auto_free char *bytes = xcalloc(1, BYTES);
+	auto_strbuf text = STRBUF_INIT;
+
+	elf.head.e_ident[EI_CLASS] = ELFCLASS64;
+	elf.head.e_ident[EI_DATA] = ELFDATA2LSB;
+	elf.head.e_ident[EI_VERSION] = EV_CURRENT;
+	memcpy(bytes, &elf, sizeof(elf));
+	memcpy(bytes + AT_NOTE, &note, sizeof(note));
+	strbuf_add(&text, bytes, BYTES);
+	assert(is_plain(&text));
+	return open_in_memory(&text, err);
+}
+
+int vm_kernel_open(const struct vm_kernel *k, bool *plain, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT, out = STRBUF_INIT;
 	struct err why = ERR_INIT;
@@ -121,13 +215,17 @@ int vm_kernel_open(const struct vm_kernel *k, struct err *err)
 
 	if (rc)
 		return rc;
+	*plain = true;
 	if (!is_bzimage(&text))
 		return open_in_memory(&text, err);
 	rc = unpack(&text, &out, &why);
-	if (!rc && is_elf(&out))
+	if (!rc && is_plain(&out))
 		return open_in_memory(&out, err);
 	log_info("%s is booted as it is, which takes longer: %s", k->file,
-		 rc < 0 ? why.msg : "it is compressed in an unknown way");
+		 rc < 0 ? why.msg
+		 : rc	? "it is compressed in an unknown way"
+			: "it was built without CONFIG_PVH");
+	*plain = false;
 	return open_in_memory(&text, err);
 }
 

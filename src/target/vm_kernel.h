@@ -23,10 +23,15 @@ int vm_kernel_find(const char *file, const char *modules, const char *fs, bool f
 void vm_kernel_release(struct vm_kernel *k);
 
 /*
- * A descriptor of what to boot: the kernel as it is in memory, because an emulated machine takes
- * long to unpack it; or the file itself, where we cannot.
+ * A descriptor of what to boot: the kernel as it is in memory (`plain`), because an emulated
+ * machine takes long to unpack it; or the file itself, where we cannot.
  */
-int vm_kernel_open(const struct vm_kernel *k, struct err *err) must_check;
+int vm_kernel_open(const struct vm_kernel *k, bool *plain, struct err *err) must_check;
+/*
+ * The same for a machine that goes on where another was, which had booted a plain one: QEMU looks
+ * only at its form, and reads fifty megabytes less.
+ */
+int vm_kernel_open_stub(struct err *err) must_check;
 
 /* The package with a kernel that has `fs`. */
 const char *vm_kernel_package(const char *fs);
