@@ -24,6 +24,7 @@
 #include "base/proc.h"
 #include "record/vhost_disk.h"
 #include "target/cache.h"
+#include "target/modules.h"
 #include "target/uml_impl.h"
 #include "target/uml_root.h"
 #include "target/vm.h"
@@ -428,6 +429,15 @@ static void init_template(struct target *t)
 	v->has_template = true;
 }
 
+/* ext4's driver may serve the two older ones. What was built in is not known without its list. */
+static bool has_fs(const char *dir, const char *fs)
+{
+	auto_free char *list = xasprintf("%s/modules.builtin", dir);
+
+	return modules_have(dir, fs) || access(list, F_OK) < 0 ||
+	       (strncmp(fs, "ext", 3) == 0 && modules_have(dir, "ext4"));
+}
+
 static int find_parts(struct target *t, const struct target_opts *opts, struct err *err)
 {
 	/* What the others need when they are loaded, but ask for by another name, comes first. */
@@ -452,8 +462,12 @@ static int find_parts(struct target *t, const struct target_opts *opts, struct e
 	if (rc)
 		return rc;
 	v->base.kernel = xstrdup(v->kernel.file);
-	modules[ARRAY_SIZE(modules) - 2] = v->base.fs->name;
 	const struct host_fs *fs = v->base.fs;
+	if (v->kernel.modules && !has_fs(v->kernel.modules, fs->name))
+		return err_set(err, -ENODEV,
+			       "the kernel %s has no %s: neither built in nor as a module in %s",
+			       v->kernel.file, fs->name, v->kernel.modules);
+	modules[ARRAY_SIZE(modules) - 2] = fs->name;
 	const char *programs[] = { fs->recover ? fs->recover[0] : NULL,
 				   fs->repair ? fs->repair[0] : NULL, NULL };
 	v->base.root = uml_root(v->kernel.modules, modules, programs, err);
@@ -514,6 +528,45 @@ char *vm_release(const char *spec, const char *kernel)
 	char *release = steal(k.release);
 	vm_kernel_release(&k);
 	return release;
+}
+
+int vm_probe(struct strbuf *how, struct err *err)
+{
+	struct target_opts opts = { .spec = "vm:ext4" };
+	struct vm_kernel k;
+	struct target t;
+	int rc = vm_kernel_find(NULL, NULL, "ext4", false, &k, err);
+
+	if (rc)
+		return rc;
+	vm_kernel_release(&k);
+	rc = target_open_as(&target_vm_ext4, &opts, &t, err);
+	if (rc)
+		return rc;
+	rc = start(&t, err);
+	if (!rc)
+		strbuf_addf(how, "Linux %s starts, %s;", own(&t)->kernel.release,
+			    own(&t)->emulate ? "emulated: there is no KVM that works" : "by KVM");
+	target_close(&t);
+	return rc;
+}
+
+bool vm_has_program(void)
+{
+	auto_free char *qemu = proc_find(QEMU);
+
+	return qemu != NULL;
+}
+
+bool vm_has(const char *fs)
+{
+	struct err ignored = ERR_INIT;
+	struct vm_kernel k;
+
+	if (vm_kernel_find(NULL, NULL, fs, false, &k, &ignored))
+		return false;
+	vm_kernel_release(&k);
+	return true;
 }
 
 static const char *const lost_found[] = { "lost+found", NULL };
