@@ -460,7 +460,7 @@ static int resume(struct test *t, struct err *err)
 static int list_targets(void)
 {
 	for (size_t i = 0; targets[i]; i++)
-		printf("%-8s %s (guarantee: %s)\n", targets[i]->name, targets[i]->help,
+		printf("%-12s %s (guarantee: %s)\n", targets[i]->name, targets[i]->help,
 		       targets[i]->guarantee);
 	return EXIT_OK;
 }
