@@ -153,6 +153,20 @@ check "says so" complains 'recorder bpf cannot see what a guest writes'
 check "the kernel and its modules can be named" status 0 "$last" test -t uml:ext4 \
 	--kernel "$(command -v linux.uml)" --modules "/usr/lib/uml/modules/$release" \
 	-o named "$dir/nobody/short"
+if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
+	# The guest's memory lies in /dev/shm; what this machine lacks is no finding.
+	small() { # MIB
+		timeout --kill-after=5 120 unshare -m --propagation private sh -c "mount -t tmpfs -o size=$1m \
+			tmpfs /dev/shm && exec $dir/prog test -t uml:ext4 -b seq-1 -j 1 -o small-$1" >out 2>err
+		[ $? -eq 2 ]
+	}
+	for mib in 4 16; do
+		check "$mib MiB for its memory are too few" small $mib
+		check "and that is said" complains 'no room for the guest.s memory; make /dev/shm larger'
+	done
+else
+	skip "mounting a small /dev/shm needs root"
+fi
 if [ "$last" = nobody ]; then
 	check "a user who wants ext4 is told of uml:ext4" status 2 nobody test -t ext4 -o x "$dir/nobody/short"
 	check "in the error" complains 'needs root.*uml:ext4'
@@ -163,13 +177,17 @@ fi
 
 # However it ends, nothing stays.
 check "no process is left" wait_for_none
+under_way() { # DIR LINES: waits until so much is done
+	local i
+	for ((i = 0; i < 300; i++)); do
+		[ "$(wc -l 2>/dev/null <"$1/progress" || echo 0)" -lt "$2" ] || break
+		sleep 0.05
+	done
+}
 begin() { # DIR ARGUMENTS: a run that goes on for long, in the background, once it is under way
 	timeout --kill-after=5 120 "$dir/prog" test -t uml:ext4 -b seq-2 -j 2 -o "$@" >out 2>err </dev/null &
 	run=$!
-	for ((i = 0; i < 300; i++)); do
-		[ "$(wc -l 2>/dev/null <"$1/progress" || echo 0)" -lt 9 ] || break
-		sleep 0.05
-	done
+	under_way "$1" 9
 	pid=$(pgrep -P "$run" -x prog)
 }
 begin interrupted
@@ -197,12 +215,31 @@ check "all killed: and ends it" wait_for_none
 
 # A guest that somebody kills: the workload is lost, and said to be; the run goes on.
 begin shot --limit 600
-kill -KILL "$(ours | head -1)"
+for p in $(ours); do # a kernel itself, not a process that it uses
+	[ "$(ps -o comm= -p "$(ps -o ppid= -p "$p" | tr -d ' ')")" != prog ] || break
+done
+kill -KILL "$p"
 wait "$run"
 check "a guest was killed: part of the run failed" [ $? -eq 2 ]
 check "it is said" complains 'the guest was killed'
 check "and the others were done" says '(599|600) workloads'
 check "no process is left" wait_for_none
+
+# A kernel that dies while a workload runs: the process in which its init runs is taken away.
+(cat nobody/short; for ((i = 0; i < 30000; i++)); do echo 'chmod foo 0644'; done) >endless
+timeout --kill-after=5 100 "$dir/prog" test -t uml:ext4 -j 1 -o live nobody/short endless nobody/again >out 2>err &
+run=$!
+under_way live 2
+for p in $(ours); do
+	grep -q '^TracerPid:[[:space:]]*0$' "/proc/$p/status" || kill -KILL "$p"
+done
+wait "$run"
+check "a panic before any crash is a finding" [ $? -eq 1 ]
+check "of what the kernel said" says 'the kernel says: Kernel panic'
+check "and the run goes on" says '3 workloads'
+check "no process is left" wait_for_none
+timeout 60 "$OUTAGE" report live/findings/1-0 >out 2>err
+check "it can be reported" says 'nothing had crashed yet'
 
 # A guest that does not answer.
 begin stopped --limit 600 --hang-after 3s -j 1

@@ -3,7 +3,7 @@
  * target.h - something under test: a file system that can be given a disk, mounted, driven through
  * a directory, and asked for its state.
  *
- * A target is named "ext4", "ext4,data=writeback", "uml:ext4" or "fuse:COMMAND {disk} {mnt}"; what
+ * A target is named "ext4", "ext4,data=writeback", "uml:ext4", "vm:ext4" or "fuse:COMMAND {disk} {mnt}"; what
  * comes after the comma goes to mount. It lives in one worker process, which has a mount namespace
  * of its own: when the worker is gone, so is everything it mounted.
  *

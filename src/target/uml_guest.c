@@ -324,9 +324,22 @@ void guest_stop(struct guest *g)
 	g->has_disks = false;
 }
 
+/* The kernel says so itself when its memory, a file, cannot grow. */
+static bool lacked_memory(const struct guest *g)
+{
+	return strstr(strbuf_str(&g->last), "mount likely just ran out of space") != NULL;
+}
+
+static int tell_lack(struct err *err)
+{
+	return err_set(err, -ENOSPC,
+		       "there is no room for the guest's memory; make /dev/shm larger (mount -o "
+		       "remount,size=...), or give -j 1");
+}
+
 /*
- * It has ended by itself, or as good as: 1. A kernel does not kill itself, so where it was killed
- * nobody can say what it would have done: -errno.
+ * It has ended by itself, or as good as: 1. A kernel does not kill itself, nor is it to blame for
+ * what this machine lacks; then nobody can say what it would have done: -errno.
  */
 static int died(struct guest *g, struct err *err)
 {
@@ -353,6 +366,11 @@ static int died(struct guest *g, struct err *err)
 	if (g->emulated && status)
 		return err_set(err, -EIO, "the emulator failed: %s; it said: %s", g->end,
 			       last_words(g));
+	if (lacked_memory(g)) {
+		if (g->complaints->len > before)
+			strbuf_cut(g->complaints, before);
+		return tell_lack(err);
+	}
 	if (g->complaints->len == before)
 		strbuf_addf(g->complaints, "the guest's kernel is gone: %s\n", g->end);
 	return 1;
@@ -381,6 +399,8 @@ int guest_start(struct guest *g, const struct guest_start *how, uint64_t timeout
 		rc = guest_part(&answer, AGENT_HELLO, &part, err);
 	if (rc) {
 		guest_stop(g);
+		if (lacked_memory(g))
+			return err->code ? rc : tell_lack(err);
 		rc = err_set(err, rc < 0 ? rc : -EIO,
 			     "the guest's kernel %s did not start: %s; it said: %s", how->argv[0],
 			     *g->end ? g->end : "no answer", last_words(g));
