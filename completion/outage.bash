@@ -128,7 +128,7 @@ _outage_test() {
 	esac
 	if [[ $cur == -* ]]; then
 		_outage_words '--target --bounds --crash --max-subset --budget --guarantee --recorder --mkfs
-			--recover --kernel --modules --size --fsck --paranoid --skip --limit --sample --seed --time --tune --jobs
+			--recover --kernel --modules --deterministic --size --fsck --paranoid --skip --limit --sample --seed --time --tune --jobs
 			--torn --prune --lose-flush --hang-after --output --keep --suppress --resume
 			--trust --json --help'
 	else

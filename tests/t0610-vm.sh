@@ -101,8 +101,8 @@ check "a report says which kernel it was" says "vm:ext4,barrier=0, guarantee lin
 
 # The same workload is seen in the same way on every kernel. If every operation were durable, ext4
 # would be at fault after most of them; what is there then is kept.
-verdicts() { # TARGET NAME
-	run test -t "$1" --guarantee sync -j 1 -o "$2" long
+verdicts() { # TARGET NAME ARGUMENTS
+	run test -t "$1" --guarantee sync -j 1 -o "$2" "${@:3}" long
 	(cd "$2/findings" && for f in */problems */seen; do echo "$f" && cat "$f"; done) >"$2.seen" 2>>err
 }
 verdicts vm:ext4 by-vm
@@ -119,6 +119,13 @@ if command -v linux.uml >/dev/null; then
 else
 	skip "linux.uml is not there"
 fi
+
+# Also where time is counted in instructions.
+verdicts vm:ext4 by-count --deterministic
+check "and with --deterministic" cmp by-count.seen by-vm.seen
+check "which the case says" grep -qx 'deterministic 1' by-count/findings/0-0/case
+check "and others do not" [ "$(grep -c deterministic by-vm/findings/0-0/case)" = 0 ]
+check "and it is shown again" status 1 replay by-count/findings/0-0
 
 # A kernel that panics.
 check "a panic is a finding" status 1 test -t vm:ext4,barrier=0,errors=panic --kernel "$image" \
@@ -143,6 +150,7 @@ wrong 'noise is no kernel that a virtual machine can boot' -t vm:ext4 --kernel n
 wrong 'has no f2fs: neither built in nor as a module' -t vm:f2fs --kernel "$image"
 wrong 'modules.dep' -t vm:ext4 --kernel "$image" --modules "$dir/cache"
 wrong 'recorder bpf cannot see what a guest writes' -t vm:ext4 --kernel "$image" --recorder bpf
+wrong '^outage: --deterministic is for vm: targets' -t uml:ext4 --deterministic
 mkdir empty-path
 for p in mke2fs e2fsck sh; do ln -s "$(command -v "$p")" empty-path/; done
 no_qemu() { # with a cache of its own, which holds no kernel

@@ -49,6 +49,7 @@ static const char usage[] =
 	"      --kernel FILE       uml: the kernel, default: linux.uml; vm: a vmlinuz or vmlinux,\n"
 	"                          default: Debian's, fetched with apt-get\n"
 	"      --modules DIR       uml, vm: the folder of its modules\n"
+	"      --deterministic     vm: count time in instructions, so that runs are alike\n"
 	"      --size BYTES        of the disk\n"
 	"      --fsck              run the file system's own checker on every state\n"
 	"      --paranoid          compare device and record after every run\n"
@@ -483,6 +484,7 @@ enum {
 	OPT_LOSE_FLUSH,
 	OPT_FSCK,
 	OPT_PARANOID,
+	OPT_DETERMINISTIC,
 	OPT_SKIP,
 	OPT_LIMIT,
 	OPT_SAMPLE,
@@ -518,6 +520,7 @@ static const struct option long_options[] = {
 	{ "lose-flush", required_argument, NULL, OPT_LOSE_FLUSH },
 	{ "fsck", no_argument, NULL, OPT_FSCK },
 	{ "paranoid", no_argument, NULL, OPT_PARANOID },
+	{ "deterministic", no_argument, NULL, OPT_DETERMINISTIC },
 	{ "skip", required_argument, NULL, OPT_SKIP },
 	{ "limit", required_argument, NULL, OPT_LIMIT },
 	{ "sample", required_argument, NULL, OPT_SAMPLE },

@@ -3,9 +3,10 @@
  * target.h - something under test: a file system that can be given a disk, mounted, driven through
  * a directory, and asked for its state.
  *
- * A target is named "ext4", "ext4,data=writeback", "uml:ext4", "vm:ext4" or "fuse:COMMAND {disk} {mnt}"; what
- * comes after the comma goes to mount. It lives in one worker process, which has a mount namespace
- * of its own: when the worker is gone, so is everything it mounted.
+ * A target is named "ext4", "ext4,data=writeback", "uml:ext4", "vm:ext4" or
+ * "fuse:COMMAND {disk} {mnt}"; what comes after the comma goes to mount. It lives in one worker
+ * process, which has a mount namespace of its own: when the worker is gone, so is everything it
+ * mounted.
  *
  * To add one, copy skeleton.c.
  */
@@ -34,6 +35,7 @@ struct target_opts {
 	unsigned worker;	  /* which of the parallel workers this is, from 0 */
 	uint64_t timeout_ms;	  /* for programs that are run; 0: 60 s */
 	const char *kernel;	  /* of a guest; NULL: linux.uml, or Debian's for vm: */
+	bool deterministic;	  /* vm: time is counted in instructions */
 	const char *modules;	  /* the folder of its modules; NULL: where Debian has them */
 };
 

@@ -52,7 +52,7 @@ struct vm {
 	struct vm_kernel kernel;
 	char *qemu;
 	struct vm_template template;
-	bool has_template, no_clones, emulate;
+	bool has_template, no_clones, emulate, deterministic;
 	int monitor; /* of the machine that runs, or -1 */
 };
 
@@ -140,6 +140,16 @@ static void describe(const struct vm *v, enum start_kind kind, struct command *c
 				 : "pc,accel=tcg,memory-backend=ram");
 	put(c, "-cpu");
 	put(c, kind == START_KVM ? "host" : "max,la57=off");
+	/*
+	 * Time is what was executed, and goes on while the machine waits for us: otherwise it would
+	 * jump to whatever a kernel does after seconds, such as writing back.
+	 */
+	if (v->deterministic) {
+		put(c, "-icount");
+		put(c, "shift=0,sleep=on");
+		put(c, "-rtc");
+		put(c, "base=2024-01-01T00:00:00,clock=vm");
+	}
 	put2(c, "-m", xasprintf("%dM", RAM_MIB));
 	put2(c, "-object",
 	     xasprintf("memory-backend-file,id=ram,size=%dM,mem-path=/proc/self/fd/%d,share=on",
@@ -482,6 +492,7 @@ static int vm_open(struct target *t, const struct target_opts *opts, struct err 
 	v->base.root = -1;
 	v->base.start = start;
 	v->monitor = -1;
+	v->deterministic = v->emulate = opts->deterministic;
 	v->base.fs = uml_fs_find(t->ops->name + strlen("vm:"));
 	assert(v->base.fs);
 	if (opts->recorder && !streq(opts->recorder, VHOST_RECORDER))
