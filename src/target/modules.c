@@ -56,10 +56,10 @@ int modules_unpack(const void *text, size_t len, struct strbuf *out, struct err 
 
 		if (rc)
 			return rc;
+		const char *why = strbuf_str(&res.err) + strspn(strbuf_str(&res.err), "\n");
 		if (res.exit_code)
 			rc = err_set(err, -EINVAL, "%s cannot unpack it: %.*s", kinds[i].argv[0],
-				     (int)strcspn(strbuf_str(&res.err), "\n"),
-				     strbuf_str(&res.err));
+				     (int)strcspn(why, "\n"), why);
 		else
 			strbuf_add(out, res.out.buf, res.out.len);
 		proc_result_release(&res);
