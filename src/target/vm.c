@@ -313,7 +313,6 @@ static int make_template(struct target *t, struct err *err)
 	}
 	rc = save_state(v, state, &why);
 	guest_stop(&v->base.guest);
-	strbuf_clear(&t->complaints); /* of a start that nobody will see again */
 	if (rc) {
 		log_info("the machine is booted anew each time: %s", why.msg);
 		close(ram);
@@ -374,14 +373,13 @@ static int try_kvm(struct target *t)
 		own(t)->emulate = true;
 	else if (boot(t, START_KVM, NULL, &why)) {
 		log_info("KVM does not work here, so the machine is emulated: %s", why.msg);
-		strbuf_clear(&t->complaints);
 		remember_kvm_failed();
 		own(t)->emulate = true;
 	}
 	return own(t)->emulate;
 }
 
-static int start(struct target *t, struct err *err)
+static int start_somehow(struct target *t, struct err *err)
 {
 	struct vm *v = own(t);
 	struct err why = ERR_INIT;
@@ -399,11 +397,22 @@ static int start(struct target *t, struct err *err)
 		if (!clone_machine(t, &why))
 			return 0;
 		log_info("the machine is booted anew each time: %s", why.msg);
-		strbuf_clear(&t->complaints);
 		vm_template_drop(&v->template);
 		v->no_clones = true;
 	}
 	return boot(t, START_BOOT, NULL, err);
+}
+
+/* What a kernel complains of while it boots is no word about a file system. */
+static int start(struct target *t, struct err *err)
+{
+	size_t before = t->complaints.len;
+	int rc = start_somehow(t, err);
+
+	if (t->complaints.len > before)
+		strbuf_cut(&t->complaints, before);
+	own(t)->base.guest.collecting = 0;
+	return rc;
 }
 
 /* ---- the target ---- */

@@ -423,6 +423,21 @@ static int fetch_package(const char *dir, const char *name, struct err *err)
 	return rc;
 }
 
+/* Removes what was begun by processes that are gone. */
+static void remove_leftovers(const char *dir)
+{
+	DIR *d = opendir(dir);
+
+	for (struct dirent *e; d && (e = readdir(d));)
+		if (owner_state(e->d_name, NULL) == OWNER_GONE) {
+			auto_free char *path = xasprintf("%s/%s", dir, e->d_name);
+
+			remove_tree(path);
+		}
+	if (d)
+		closedir(d);
+}
+
 /* One process fetches, and the others wait for it. */
 static int fetch(const char *dir, const char *fs, struct err *err)
 {
@@ -434,6 +449,7 @@ static int fetch(const char *dir, const char *fs, struct err *err)
 	auto_free char *there = find_unpacked(dir, fs);
 	if (there)
 		return 0;
+	remove_leftovers(dir);
 	auto_free char *name = ask_apt(vm_kernel_package(fs), err);
 	return name ? fetch_package(dir, name, err) : -EIO;
 }
