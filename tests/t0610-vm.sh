@@ -133,6 +133,22 @@ check "a panic is a finding" status 1 test -t vm:ext4,barrier=0,errors=panic --k
 check "and the run goes on to its end" json "d['workloads'] == 1 and d['unique_states'] == 60 and d['errors'] == 0"
 check "the panic is told" grep -rq 'Kernel panic' panic/findings --include=problems
 
+# An ordinary user, who has a copy of program and kernel, and a folder of his own.
+if [ "$(id -u)" = 0 ]; then
+	chmod 755 "$dir"
+	mkdir -m 777 nobody
+	cp "$OUTAGE" prog
+	cp -r "$(dirname "$image")/.." kernel
+	chmod -R a+rX kernel
+	(cd nobody && timeout --kill-after=5 120 setpriv --reuid=65534 --regid=65534 --clear-groups \
+		env OUTAGE_CACHE="$dir/nobody/cache" "$dir/prog" test -t vm:ext4 \
+		--kernel "$dir/kernel/boot/vmlinuz-$release" --json -o run "$dir/short") >out 2>err </dev/null
+	check "without root" json "d['workloads'] == 1 and d['findings'] == d['errors'] == 0"
+	check "a machine is kept, too" [ -n "$(find nobody/cache -name 'vm-*.state')" ]
+else
+	skip "this is no root already"
+fi
+
 # What a person can get wrong.
 wrong() { # PATTERN ARGUMENTS
 	local pattern=$1
