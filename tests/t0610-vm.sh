@@ -164,6 +164,8 @@ wrong "no target 'vm:zfs'; there are .*vm:ext4" -t vm:zfs
 wrong 'cannot find /nowhere' -t vm:ext4 --kernel /nowhere
 wrong 'noise is no kernel that a virtual machine can boot' -t vm:ext4 --kernel noise
 wrong 'has no f2fs: neither built in nor as a module' -t vm:f2fs --kernel "$image"
+cp "$image" alone
+[ -d "/lib/modules/$release" ] || wrong 'there are no modules for .*alone \(see --modules\)' -t vm:ext4 --kernel alone
 wrong 'modules.dep' -t vm:ext4 --kernel "$image" --modules "$dir/cache"
 wrong 'recorder bpf cannot see what a guest writes' -t vm:ext4 --kernel "$image" --recorder bpf
 wrong '^outage: --deterministic is for vm: targets' -t uml:ext4 --deterministic

@@ -401,8 +401,8 @@ int guest_start(struct guest *g, const struct guest_start *how, uint64_t timeout
 		guest_stop(g);
 		if (lacked_memory(g))
 			return err->code ? rc : tell_lack(err);
-		rc = err_set(err, rc < 0 ? rc : -EIO,
-			     "the guest's kernel %s did not start: %s; it said: %s", how->argv[0],
+		rc = err_set(err, rc < 0 ? rc : -EIO, "%s %s did not start: %s; it said: %s",
+			     how->emulated ? "the kernel in" : "the guest's kernel", how->argv[0],
 			     *g->end ? g->end : "no answer", last_words(g));
 	}
 	return rc;

@@ -279,6 +279,9 @@ static int boot(struct target *t, enum start_kind kind, int *ram, struct err *er
 	if (memory < 0)
 		return memory;
 	int rc = launch(t, kind, memory, -1, err);
+	if (rc && !own(t)->kernel.modules)
+		err_context(err, "there are no modules for %s (see --modules)",
+			    own(t)->kernel.file);
 	if (!rc && ram)
 		*ram = steal_fd(&memory);
 	return rc;
