@@ -98,7 +98,8 @@ _outage_test() {
 	case $prev in
 	-t | --target)
 		_outage_words 'ext4 xfs btrfs ext3 ext2 fuse: uml:ext4 uml:xfs uml:btrfs uml:ext3 uml:ext2 uml:jfs
-			uml:reiserfs uml:f2fs uml:nilfs2 help'
+			uml:reiserfs uml:f2fs uml:nilfs2 vm:ext4 vm:xfs vm:btrfs vm:ext3 vm:ext2 vm:jfs vm:reiserfs
+			vm:f2fs vm:nilfs2 help'
 		return
 		;;
 	-b | --bounds)
@@ -136,7 +137,7 @@ _outage_test() {
 	esac
 	if [[ $cur == -* ]]; then
 		_outage_words '--target --bounds --crash --max-subset --budget --guarantee --recorder --mkfs
-			--recover --kernel --modules --size --fsck --paranoid --skip --limit --sample --seed --time --tune --jobs
+			--recover --kernel --modules --deterministic --size --fsck --paranoid --skip --limit --sample --seed --time --tune --jobs
 			--torn --prune --lose-flush --hang-after --output --keep --suppress --resume
 			--trust --json --help'
 	else

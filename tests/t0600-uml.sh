@@ -147,7 +147,7 @@ check "says so" complains 'is no kernel of user-mode Linux'
 check "modules that are not there" status 2 "$last" test -t uml:ext4 --modules "$dir/home" -o x "$dir/nobody/short"
 check "says so" complains 'modules.dep'
 check "a kernel for a target of this machine" status 2 "$last" test -t ext4 --kernel /bin/sh -o x "$dir/nobody/short"
-check "says so" complains '^outage: --kernel and --modules are for uml: targets'
+check "says so" complains '^outage: --kernel and --modules are for uml: and vm: targets'
 check "a recorder of this machine" status 2 "$last" test -t uml:ext4 --recorder bpf -o x "$dir/nobody/short"
 check "says so" complains 'recorder bpf cannot see what a guest writes'
 check "the kernel and its modules can be named" status 0 "$last" test -t uml:ext4 \

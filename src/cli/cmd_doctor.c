@@ -67,7 +67,8 @@ static void print_text(const struct doctor *d)
 		       ? "File systems can be tested here: outage test -t ext4 --bounds seq-1"
 		       : "File systems cannot be tested here before what is missing is mended.");
 	if (!d->machine.usable && d->machine.guests)
-		printf("Those of user-mode Linux can: outage test -t uml:ext4 --bounds seq-1\n");
+		printf("Those of a kernel in a guest can: outage test -t uml:ext4 (or vm:ext4) "
+		       "--bounds seq-1\n");
 }
 
 static void print_json(const struct doctor *d)

@@ -27,7 +27,8 @@ static const char usage[] =
 	"\n"
 	"  -t, --target TARGET     ext4, xfs, btrfs, ext3, ext2; options for mount after a comma;\n"
 	"                          'fuse:COMMAND {disk} {mnt}' for a FUSE server; uml:ext4 and\n"
-	"                          others of user-mode Linux, for which no root is needed\n"
+	"                          others of user-mode Linux, vm:ext4 and others of any kernel\n"
+	"                          in a virtual machine: no root is needed for those\n"
 	"  -b, --bounds SET|FILE   generated workloads (outage gen --list)\n"
 	"  FILE                    workloads, j-lang files, directories of them, - for standard "
 	"input\n"
@@ -45,8 +46,10 @@ static const char usage[] =
 	"      --recorder NAME     bpf or fuse; default: the best that works here\n"
 	"      --mkfs ARGS         more arguments for mkfs; for fuse: the command, with {disk}\n"
 	"      --recover CMD       fuse: the command that recovers {disk} before it is mounted\n"
-	"      --kernel FILE       uml: the kernel; default: linux.uml\n"
-	"      --modules DIR       uml: the folder of its modules\n"
+	"      --kernel FILE       uml: the kernel, default: linux.uml; vm: a vmlinuz or vmlinux,\n"
+	"                          default: Debian's, fetched with apt-get\n"
+	"      --modules DIR       uml, vm: the folder of its modules\n"
+	"      --deterministic     vm: count time in instructions, so that runs are alike\n"
 	"      --size BYTES        of the disk\n"
 	"      --fsck              run the file system's own checker on every state\n"
 	"      --paranoid          compare device and record after every run\n"
@@ -460,7 +463,7 @@ static int resume(struct test *t, struct err *err)
 static int list_targets(void)
 {
 	for (size_t i = 0; targets[i]; i++)
-		printf("%-8s %s (guarantee: %s)\n", targets[i]->name, targets[i]->help,
+		printf("%-12s %s (guarantee: %s)\n", targets[i]->name, targets[i]->help,
 		       targets[i]->guarantee);
 	return EXIT_OK;
 }
@@ -481,6 +484,7 @@ enum {
 	OPT_LOSE_FLUSH,
 	OPT_FSCK,
 	OPT_PARANOID,
+	OPT_DETERMINISTIC,
 	OPT_SKIP,
 	OPT_LIMIT,
 	OPT_SAMPLE,
@@ -516,6 +520,7 @@ static const struct option long_options[] = {
 	{ "lose-flush", required_argument, NULL, OPT_LOSE_FLUSH },
 	{ "fsck", no_argument, NULL, OPT_FSCK },
 	{ "paranoid", no_argument, NULL, OPT_PARANOID },
+	{ "deterministic", no_argument, NULL, OPT_DETERMINISTIC },
 	{ "skip", required_argument, NULL, OPT_SKIP },
 	{ "limit", required_argument, NULL, OPT_LIMIT },
 	{ "sample", required_argument, NULL, OPT_SAMPLE },

@@ -38,9 +38,10 @@ enum request {
 
 enum { HEAD_BYTES = 12, VERSION = 1, VERSION_MASK = 3, IS_REPLY = 4, WANTS_REPLY = 8 };
 /* Of the protocol: acknowledge when asked, requests of ours, the device's configuration. */
-enum { P_REPLY_ACK = 3, P_BACK_REQ = 5, P_CONFIG = 9 };
+enum { P_LOG = 1, P_REPLY_ACK = 3, P_BACK_REQ = 5, P_CONFIG = 9 };
 enum { PROTOCOL = 1 << P_REPLY_ACK | 1 << P_BACK_REQ | 1 << P_CONFIG };
 #define F_PROTOCOL (1ULL << 30)
+#define F_LOG	   (1ULL << 26)
 #define NO_FD	   0x100
 
 struct region_words {
@@ -88,6 +89,11 @@ static void drop_fds(struct vhost *v)
 	for (unsigned i = 0; i < v->n_fds; i++)
 		util_close(v->fds[i]);
 	v->n_fds = 0;
+}
+
+void vhost_offer_log(struct vhost *v)
+{
+	v->features |= F_LOG;
 }
 
 void vhost_disconnect(struct vhost *v)
@@ -332,6 +338,11 @@ static int get_config(struct vhost *v, const struct message *m)
 	return reply(v, m->request, text, m->size);
 }
 
+static uint64_t offered_protocol(const struct vhost *v)
+{
+	return PROTOCOL | (v->features & F_LOG ? 1 << P_LOG : 0);
+}
+
 static int handle(struct vhost *v, struct message *m)
 {
 	uint64_t value;
@@ -345,9 +356,9 @@ static int handle(struct vhost *v, struct message *m)
 		v->acked = value;
 		return 0;
 	case GET_PROTOCOL_FEATURES:
-		return reply_number(v, m, PROTOCOL);
+		return reply_number(v, m, offered_protocol(v));
 	case SET_PROTOCOL_FEATURES:
-		if (words(m, &value, sizeof(value)) || value & ~(uint64_t)PROTOCOL)
+		if (words(m, &value, sizeof(value)) || value & ~offered_protocol(v))
 			return -EINVAL;
 		v->protocol = value;
 		return 0;

@@ -74,6 +74,12 @@ struct vhost {
 
 void vhost_init(struct vhost *v, const struct vhost_ops *ops);
 void vhost_release(struct vhost *v);
+/*
+ * Says that we would log what we write to the guest's memory: QEMU saves the state of a machine
+ * only then. It asks for a log only from devices that run, and they must not: stop the machine
+ * first.
+ */
+void vhost_offer_log(struct vhost *v);
 
 /*
  * Waits for a front end, which connects to /proc/PID/fd/N of whoever has the descriptor v->place

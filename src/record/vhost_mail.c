@@ -58,6 +58,7 @@ static void do_read(struct vhost_mail *m, const struct vhost_blk_request *r)
 		finish(m, c->head, r->status, VIRTIO_BLK_S_IOERR, 0);
 	} else if (r->addr == m->in) {
 		m->waiting = true;
+		m->wait_next = m->device.queue[0].ring.next;
 		m->wait = *c;
 		m->wait_len = r->len;
 		m->wait_status = r->status;
@@ -130,7 +131,12 @@ static void serve(struct vhost *v, unsigned queue)
 
 static void forget(struct vhost *v)
 {
-	of_device(v)->waiting = false;
+	struct vhost_mail *m = of_device(v);
+
+	/* If it is the last that was taken, it is taken again where the ring goes on elsewhere. */
+	if (m->waiting && v->queue[0].ring.next == m->wait_next)
+		v->queue[0].ring.next--;
+	m->waiting = false;
 }
 
 static const struct vhost_ops device_ops = { .serve = serve, .forget = forget };

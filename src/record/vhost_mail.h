@@ -22,6 +22,7 @@ struct vhost_mail {
 	bool waiting;		 /* somebody reads, and there is none */
 	struct vhost_chain wait; /* the request that waits */
 	uint64_t wait_len;
+	uint16_t wait_next; /* of the ring, when it had been taken */
 	unsigned char *wait_status;
 	struct vec_of(unsigned char) from_guest;
 	uint64_t got; /* bytes of it, so far */

@@ -30,7 +30,9 @@ static void put_server(const char *command, struct strbuf *out)
 /* What was found in a guest is shown on whatever kernel the script is run on. */
 static const char *spec_of(const struct view *v)
 {
-	return v->c.target + (strncmp(v->c.target, "uml:", 4) == 0 ? 4 : 0);
+	const char *spec = v->c.target;
+
+	return spec + (strncmp(spec, "uml:", 4) == 0 ? 4 : strncmp(spec, "vm:", 3) == 0 ? 3 : 0);
 }
 
 static void put_mount(const struct view *v, struct strbuf *out)

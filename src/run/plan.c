@@ -40,6 +40,7 @@ static const struct key {
 	{ KEY("lose-flush", COUNT, lose_flush), 0 },
 	{ KEY("fsck", FLAG, fsck), 0 },
 	{ KEY("paranoid", FLAG, paranoid), 0 },
+	{ KEY("deterministic", FLAG, deterministic), 0 },
 	{ KEY("bounds", SOURCE, bounds), 0 },
 	{ KEY("file", FILES, files), 0 },
 	{ KEY("hash", TEXT, hash), 0 },
@@ -248,8 +249,14 @@ int plan_complete(struct plan *p, struct err *err)
 		p->budget = 200;
 	if ((p->guest_kernel || p->guest_modules) && !target->far)
 		return err_set(err, -EINVAL,
-			       "--kernel and --modules are for uml: targets; %s is of this "
+			       "--kernel and --modules are for uml: and vm: targets; %s is of "
+			       "this "
 			       "machine's kernel",
+			       target->name);
+	if (p->deterministic && strncmp(target->name, "vm:", 3) != 0)
+		return err_set(err, -EINVAL,
+			       "--deterministic is for vm: targets; %s has no clock "
+			       "of its own",
 			       target->name);
 	if (!p->kernel) {
 		struct target_opts opts = { .spec = p->target, .kernel = p->guest_kernel };
@@ -278,7 +285,8 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 			    .recover = p->recover,
 			    .size = p->size,
 			    .kernel = p->guest_kernel,
-			    .modules = p->guest_modules },
+			    .modules = p->guest_modules,
+			    .deterministic = p->deterministic },
 		.guarantee = guarantee_find(p->guarantee),
 		.modes = (unsigned)p->modes,
 		.max_subset = (uint32_t)min(p->max_subset, (uint64_t)UINT32_MAX),

@@ -27,7 +27,7 @@ struct plan {
 	struct vec_of(char *) files;
 	uint64_t size, modes, max_subset, budget, lose_flush, skip, limit, sample, seed, workloads;
 	uint64_t keep; /* cases of a cluster; UINT64_MAX: all */
-	bool vary_all, fsck, paranoid;
+	bool vary_all, fsck, paranoid, deterministic;
 	bool ours;	/* nobody but this user can have written it */
 	uint32_t given; /* a bit for each key that was set */
 };

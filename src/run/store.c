@@ -178,6 +178,8 @@ static void print_target(const struct target_opts *t, struct strbuf *out)
 		strbuf_addf(out, "guest-kernel %s\n", t->kernel);
 	if (t->modules)
 		strbuf_addf(out, "guest-modules %s\n", t->modules);
+	if (t->deterministic)
+		strbuf_adds(out, "deterministic 1\n");
 	strbuf_addf(out, "kernel %s\n", kernel);
 }
 
@@ -384,6 +386,7 @@ static void take_key(struct stored_case *c, const char *key, const char *value)
 			{ "max-subset", &c->max_subset },
 			{ "budget", &c->budget },
 			{ "seed", &c->seed },
+			{ "deterministic", &c->deterministic },
 			{ "lose-flush", &c->lose_flush },
 			{ "hang-after-ms", &c->hang_after_ms } };
 

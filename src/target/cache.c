@@ -28,8 +28,7 @@ void cache_key(struct cache_key *key, const char *const *argv, const char *extra
 		 (unsigned long long)h.lo);
 }
 
-/* The directory, made if need be; NULL: there is none. */
-static char *cache_dir(void)
+char *cache_dir(void)
 {
 	const char *own = getenv("OUTAGE_CACHE"), *xdg = getenv("XDG_CACHE_HOME");
 	const char *home = getenv("HOME");

@@ -17,6 +17,9 @@ struct cache_key {
 	char name[48]; /* empty: nothing can be kept */
 };
 
+/* The folder itself, made if need be, to be freed; NULL: nothing can be kept. */
+char *cache_dir(void);
+
 void cache_key(struct cache_key *key, const char *const *argv, const char *extra, uint64_t size);
 /* Whether it is there; `out` is written only then. */
 bool cache_find(const struct cache_key *key, uint64_t size, struct image *out);

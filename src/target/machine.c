@@ -17,6 +17,7 @@
 #include "target/target.h"
 #include "target/tune.h"
 #include "target/uml.h"
+#include "target/vm.h"
 
 enum { WORKER_MIB = 100 }; /* a worker with a disk of 300 MB was measured to need half of that */
 
@@ -244,6 +245,20 @@ static bool look_targets(struct machine *m)
 	return any;
 }
 
+/* File systems that can be tested in a guest of that kind: programs, and a kernel, are there. */
+static void list_guests(const char *kind, bool (*has)(const char *fs), struct strbuf *out)
+{
+	for (size_t i = 0; targets[i]; i++) {
+		auto_strbuf missing = STRBUF_INIT;
+
+		if (strncmp(targets[i]->name, kind, strlen(kind)) != 0)
+			continue;
+		missing_programs(targets[i], &missing);
+		if (!missing.len && (!has || has(targets[i]->name + strlen(kind))))
+			strbuf_addf(out, " %s", targets[i]->name);
+	}
+}
+
 /* It needs nothing of the above: neither root, nor a device, nor a mount. */
 static bool look_uml(struct machine *m)
 {
@@ -255,8 +270,34 @@ static bool look_uml(struct machine *m)
 			   xasprintf("uml: targets cannot be tested: %s", err.msg),
 			   err.code == -ENOENT ? xstrdup("apt-get install user-mode-linux") : NULL);
 	auto_free char *release = uml_release(NULL);
+	auto_strbuf list = STRBUF_INIT;
+	list_guests("uml:", NULL, &list);
 	return add(m, name, MACHINE_OK,
-		   xasprintf("Linux %s starts; uml:ext4 and others need no root", release), NULL);
+		   xasprintf("Linux %s starts, without root:%s", release, strbuf_str(&list)), NULL);
+}
+
+static bool look_vm(struct machine *m)
+{
+	static const char name[] = "virtual machine";
+	auto_strbuf how = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	if (!vm_has_program())
+		return add(m, name, MACHINE_NOTE,
+			   xstrdup("vm: targets cannot be tested: there is no QEMU"),
+			   xstrdup("apt-get install qemu-system-x86"));
+	if (!vm_has("ext4"))
+		return add(
+			m, name, MACHINE_NOTE,
+			xstrdup("QEMU is there, but no kernel yet; it is fetched with apt-get when "
+				"one is needed, and not installed"),
+			xstrdup("outage test -t vm:ext4, or with a kernel of your own: "
+				"--kernel FILE"));
+	if (vm_probe(&how, &err))
+		return add(m, name, MACHINE_NOTE,
+			   xasprintf("vm: targets cannot be tested: %s", err.msg), NULL);
+	list_guests("vm:", vm_has, &how);
+	return add(m, name, MACHINE_OK, xstrdup(strbuf_str(&how)), NULL);
 }
 
 /* ---- the rest ---- */
@@ -342,6 +383,7 @@ void machine_look(struct machine *m)
 	usable &= look_recorders(m);
 	usable &= look_targets(m);
 	m->guests = look_uml(m);
+	m->guests |= look_vm(m);
 	usable &= look_memory(m);
 	look_log(m);
 	look_console(m);

@@ -23,7 +23,7 @@ struct machine_check {
 struct machine {
 	struct vec_of(struct machine_check) checks;
 	bool usable; /* file systems of this machine's kernel can be tested here */
-	bool guests; /* those of user-mode Linux can */
+	bool guests; /* those of other kernels, in a guest, can */
 };
 
 const char *machine_status_name(enum machine_status status);

@@ -14,18 +14,41 @@
 #include "target/kmsg.h"
 #include "target/place.h"
 #include "target/uml.h"
+#include "target/vm.h"
 
 const struct target_ops *const targets[] = {
-	&target_ext4,	      &target_xfs,	&target_btrfs,	    &target_ext3,
-	&target_ext2,	      &target_fuse,	&target_uml_ext4,   &target_uml_xfs,
-	&target_uml_btrfs,    &target_uml_ext3, &target_uml_ext2,   &target_uml_jfs,
-	&target_uml_reiserfs, &target_uml_f2fs, &target_uml_nilfs2, NULL,
+	&target_ext4,
+	&target_xfs,
+	&target_btrfs,
+	&target_ext3,
+	&target_ext2,
+	&target_fuse,
+	&target_uml_ext4,
+	&target_uml_xfs,
+	&target_uml_btrfs,
+	&target_uml_ext3,
+	&target_uml_ext2,
+	&target_uml_jfs,
+	&target_uml_reiserfs,
+	&target_uml_f2fs,
+	&target_uml_nilfs2,
+	&target_vm_ext4,
+	&target_vm_xfs,
+	&target_vm_btrfs,
+	&target_vm_ext3,
+	&target_vm_ext2,
+	&target_vm_jfs,
+	&target_vm_reiserfs,
+	&target_vm_f2fs,
+	&target_vm_nilfs2,
+	NULL,
 };
 
 const struct target_ops *target_find(const char *spec, struct err *err)
 {
 	/* "uml:ext4" is a name; "fuse:" is followed by a command. */
-	size_t n = strncmp(spec, "uml:", 4) == 0 ? strcspn(spec, ",") : strcspn(spec, ",:");
+	bool guest = strncmp(spec, "uml:", 4) == 0 || strncmp(spec, "vm:", 3) == 0;
+	size_t n = strcspn(spec, guest ? "," : ",:");
 	auto_strbuf list = STRBUF_INIT;
 
 	for (size_t i = 0; targets[i]; i++) {
@@ -44,6 +67,8 @@ char *target_kernel(const struct target_opts *opts)
 
 	if (strncmp(opts->spec, "uml:", 4) == 0)
 		return uml_release(opts->kernel);
+	if (strncmp(opts->spec, "vm:", 3) == 0)
+		return vm_release(opts->spec, opts->kernel);
 	return xstrdup(uname(&u) ? "unknown" : u.release);
 }
 

@@ -3,9 +3,10 @@
  * target.h - something under test: a file system that can be given a disk, mounted, driven through
  * a directory, and asked for its state.
  *
- * A target is named "ext4", "ext4,data=writeback", "uml:ext4" or "fuse:COMMAND {disk} {mnt}"; what
- * comes after the comma goes to mount. It lives in one worker process, which has a mount namespace
- * of its own: when the worker is gone, so is everything it mounted.
+ * A target is named "ext4", "ext4,data=writeback", "uml:ext4", "vm:ext4" or
+ * "fuse:COMMAND {disk} {mnt}"; what comes after the comma goes to mount. It lives in one worker
+ * process, which has a mount namespace of its own: when the worker is gone, so is everything it
+ * mounted.
  *
  * To add one, copy skeleton.c.
  */
@@ -33,8 +34,9 @@ struct target_opts {
 	struct kmsg_shared *kmsg; /* NULL: no other process of this run reads the kernel's log */
 	unsigned worker;	  /* which of the parallel workers this is, from 0 */
 	uint64_t timeout_ms;	  /* for programs that are run; 0: 60 s */
-	const char *kernel;	  /* uml: the kernel, a program; NULL: linux.uml */
-	const char *modules;	  /* uml: the folder of its modules; NULL: where Debian has them */
+	const char *kernel;	  /* of a guest; NULL: linux.uml, or Debian's for vm: */
+	bool deterministic;	  /* vm: time is counted in instructions */
+	const char *modules;	  /* the folder of its modules; NULL: where Debian has them */
 };
 
 struct target_stat {
@@ -101,6 +103,8 @@ extern const struct target_ops target_ext2, target_ext3, target_ext4, target_xfs
 	target_fuse;
 extern const struct target_ops target_uml_ext2, target_uml_ext3, target_uml_ext4, target_uml_xfs,
 	target_uml_btrfs, target_uml_jfs, target_uml_reiserfs, target_uml_f2fs, target_uml_nilfs2;
+extern const struct target_ops target_vm_ext2, target_vm_ext3, target_vm_ext4, target_vm_xfs,
+	target_vm_btrfs, target_vm_jfs, target_vm_reiserfs, target_vm_f2fs, target_vm_nilfs2;
 extern const struct target_ops *const targets[]; /* ends with NULL */
 extern const struct target_ops target_skeleton;	 /* to copy; not in the list */
 

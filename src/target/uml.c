@@ -22,7 +22,7 @@
 #include "target/cache.h"
 #include "target/host.h"
 #include "target/uml.h"
-#include "target/uml_guest.h"
+#include "target/uml_impl.h"
 #include "target/uml_root.h"
 
 enum { MIB = 1 << 20, START_MS = 60000, VERSION_MS = 10000, VERSION_MAX = 100 };
@@ -51,22 +51,12 @@ static const struct host_fs more_file_systems[] = {
 	  .size = 64 * MIB },
 };
 
-struct uml {
-	const struct host_fs *fs;
-	struct guest guest;
-	char *kernel, *modules;
-	int root;			 /* the archive */
-	const struct workload *workload; /* whose operations are performed, or NULL */
-	const struct tree *walked;	 /* what the agent has walked last, or NULL */
-	bool begun;			 /* the agent knows the workload */
-};
-
 static struct uml *own(struct target *t)
 {
 	return t->own;
 }
 
-static const struct host_fs *find_fs(const char *name)
+const struct host_fs *uml_fs_find(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(more_file_systems); i++)
 		if (streq(more_file_systems[i].name, name))
@@ -129,7 +119,7 @@ static int look_at_kernel(struct uml *u, const struct target_opts *opts, struct 
 }
 
 /* One of the processors that we may use, another for each worker. */
-static int choose_cpu(unsigned worker)
+int uml_choose_cpu(unsigned worker)
 {
 	cpu_set_t set;
 	int n = sched_getaffinity(0, sizeof(set), &set) < 0 ? 0 : CPU_COUNT(&set);
@@ -170,7 +160,7 @@ static int start(struct target *t, struct err *err)
 	};
 	struct guest_start how = { .argv = argv,
 				   .root = u->root,
-				   .cpu = choose_cpu(t->opts.worker) };
+				   .cpu = uml_choose_cpu(t->opts.worker) };
 
 	return guest_start(&u->guest, &how, START_MS, err);
 }
@@ -219,7 +209,8 @@ static int uml_open(struct target *t, const struct target_opts *opts, struct err
 
 	t->own = u;
 	u->root = -1;
-	u->fs = find_fs(t->ops->name + strlen("uml:"));
+	u->start = start;
+	u->fs = uml_fs_find(t->ops->name + strlen("uml:"));
 	assert(u->fs);
 	if (opts->recorder && !streq(opts->recorder, VHOST_RECORDER))
 		return err_set(err, -EINVAL,
@@ -233,7 +224,7 @@ static int uml_open(struct target *t, const struct target_opts *opts, struct err
 	if (rc)
 		return rc;
 	modules[2] = u->fs->name;
-	u->root = uml_root(u->modules, modules, err);
+	u->root = uml_root(u->modules, modules, NULL, err);
 	if (u->root < 0)
 		return u->root;
 	rc = vhost_disk_open(t->opts.size, &t->disk, err);
@@ -242,7 +233,7 @@ static int uml_open(struct target *t, const struct target_opts *opts, struct err
 	return rc;
 }
 
-static void uml_close(struct target *t)
+void uml_close(struct target *t)
 {
 	struct uml *u = own(t);
 
@@ -268,7 +259,7 @@ static int make_fs(struct target *t, struct image *out, struct err *err)
 	return host_make_fs(t, own(t)->fs, fd, path, out, err);
 }
 
-static int uml_mkfs(struct target *t, struct image *out, struct err *err)
+int uml_mkfs(struct target *t, struct image *out, struct err *err)
 {
 	const struct host_fs *fs = own(t)->fs;
 	struct cache_key key;
@@ -308,14 +299,17 @@ static int run_in_guest(struct target *t, const char *const *argv, int *status, 
 		return rc;
 	*status = (int)wire_u32(&part);
 	strbuf_adds(said, wire_text(&part));
-	return guest_part_ok(&part, err);
+	rc = guest_part_ok(&part, err);
+	if (!rc && (*status == 126 || *status == 127))
+		rc = err_set(err, -ENOEXEC, "%s cannot be run in the guest (%d)", argv[0], *status);
+	return rc;
 }
 
-static int uml_recover(struct target *t, struct strbuf *said, struct err *err)
+int uml_recover(struct target *t, struct strbuf *said, struct err *err)
 {
 	const struct host_fs *fs = own(t)->fs;
 	int status;
-	int rc = !fs->recover || guest_runs(&own(t)->guest) ? 0 : start(t, err);
+	int rc = !fs->recover || guest_runs(&own(t)->guest) ? 0 : own(t)->start(t, err);
 
 	if (rc || !fs->recover)
 		return rc;
@@ -327,12 +321,12 @@ static int uml_recover(struct target *t, struct strbuf *said, struct err *err)
 	return rc ? rc : status < 0 || status > 3;
 }
 
-static int uml_mount(struct target *t, struct strbuf *said, struct err *err)
+int uml_mount(struct target *t, struct strbuf *said, struct err *err)
 {
 	unsigned long flags = MS_NODEV | MS_NOSUID;
 	auto_strbuf data = STRBUF_INIT;
 	struct wire_in part;
-	int rc = guest_runs(&own(t)->guest) ? 0 : start(t, err);
+	int rc = guest_runs(&own(t)->guest) ? 0 : own(t)->start(t, err);
 
 	if (rc)
 		return rc;
@@ -378,7 +372,7 @@ static int give_up(struct target *t, bool clean, int error, struct err *err)
 		       strerror(error));
 }
 
-static int uml_umount(struct target *t, bool clean, struct err *err)
+int uml_umount(struct target *t, bool clean, struct err *err)
 {
 	struct guest *g = &own(t)->guest;
 	struct strbuf *out = begin_part(t, AGENT_UMOUNT);
@@ -403,7 +397,7 @@ static int uml_umount(struct target *t, bool clean, struct err *err)
 	return 0;
 }
 
-static int uml_fsck(struct target *t, struct strbuf *said, struct err *err)
+int uml_fsck(struct target *t, struct strbuf *said, struct err *err)
 {
 	const struct host_fs *fs = own(t)->fs;
 	auto_free char *path = vhost_disk_path(t->disk);
@@ -594,7 +588,7 @@ static int far_fill(struct target *t, const char *name, uint64_t bytes, struct e
 	return rc;
 }
 
-static const struct target_far far = {
+const struct target_far uml_far = {
 	.begin = far_begin,
 	.op = far_op,
 	.end = far_end,
@@ -651,7 +645,7 @@ PROGRAMS(nilfs2, "mkfs.nilfs2");
 		.umount = uml_umount,                                                              \
 		.fsck = uml_fsck,                                                                  \
 		.close = uml_close,                                                                \
-		.far = &far,                                                                       \
+		.far = &uml_far,                                                                   \
 	}
 
 UML_TARGET(ext2, "posix", lost_found, "e2fsprogs");

@@ -22,13 +22,10 @@
 enum {
 	BLOCK_LINES = 64, /* of a complaint that has no end */
 	LAST_BYTES = 4096,
+	LAST_WORDS = 300,
 	POLL_SLICE_MS = 1000,
 	END_TRIES = 100,
 	END_NAP_MS = 5,
-	FD_DISK = 3, /* descriptors of the guest */
-	FD_MAIL,
-	FD_ROOT,
-	FD_END,
 };
 
 /* The guest's name for our disk. */
@@ -63,6 +60,20 @@ static void keep_last(struct guest *g)
 	if (g->last.len > LAST_BYTES)
 		strbuf_clear(&g->last);
 	strbuf_addf(&g->last, "%s\n", strbuf_str(&g->line));
+}
+
+/* The end of what it said, on one line. */
+static const char *last_words(struct guest *g)
+{
+	while (g->last.len && g->last.buf[g->last.len - 1] == '\n')
+		strbuf_cut(&g->last, g->last.len - 1);
+	for (size_t i = 0; i < g->last.len; i++)
+		if (g->last.buf[i] == '\n')
+			g->last.buf[i] = '|';
+	const char *said = strbuf_str(&g->last);
+	size_t n = strlen(said);
+
+	return n > LAST_WORDS ? said + n - LAST_WORDS : said;
 }
 
 static void take_line(struct guest *g)
@@ -154,7 +165,9 @@ static char *fill_in(const char *word)
 	static const struct {
 		const char *name;
 		int fd;
-	} names[] = { { "{disk}", FD_DISK }, { "{mail}", FD_MAIL }, { "{root}", FD_ROOT } };
+	} names[] = { { "{disk}", GUEST_FD_DISK },
+		      { "{mail}", GUEST_FD_MAIL },
+		      { "{root}", GUEST_FD_ROOT } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		const char *at = strstr(word, names[i].name);
@@ -193,7 +206,13 @@ static void choose_tmpdir(void)
 /* In the child: becomes the guest. Everything but its own descriptors is closed by then. */
 static void become(struct guest *g, const struct guest_start *how, int console, pid_t parent)
 {
-	int from[] = { vhost_disk_device(g->disk)->place, g->mail.device.place, how->root };
+	int from[] = { vhost_disk_device(g->disk)->place,
+		       g->mail.device.place,
+		       how->root,
+		       how->more[0],
+		       how->more[1],
+		       how->more[2],
+		       how->more[3] };
 	struct rlimit none = { 0, 0 };
 	char owner[OWNER_NAME_SIZE];
 	char *argv[64];
@@ -209,15 +228,18 @@ static void become(struct guest *g, const struct guest_start *how, int console, 
 	setrlimit(RLIMIT_CORE, &none); /* a panic is abort() */
 	stay_on(how->cpu);
 	for (size_t i = 0; i < ARRAY_SIZE(from); i++) /* out of the way of the places they go to */
-		from[i] = fcntl(from[i], F_DUPFD, 64);
+		from[i] = from[i] > 0 ? fcntl(from[i], F_DUPFD, 64) : -1;
 	console = fcntl(console, F_DUPFD, 64);
 	int null = open("/dev/null", O_RDWR);
 	dup2(null, STDIN_FILENO);
 	dup2(console, STDOUT_FILENO);
 	dup2(console, STDERR_FILENO);
-	for (size_t i = 0; i < ARRAY_SIZE(from); i++)
-		dup2(from[i], FD_DISK + (int)i);
-	close_range(FD_END, ~0U, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(from); i++) {
+		close(GUEST_FD_DISK + (int)i);
+		if (from[i] >= 0)
+			dup2(from[i], GUEST_FD_DISK + (int)i);
+	}
+	close_range(GUEST_FD_END, ~0U, 0);
 	while (n < ARRAY_SIZE(argv) - 1 && how->argv[n]) {
 		argv[n] = fill_in(how->argv[n]);
 		n++;
@@ -340,6 +362,10 @@ static int died(struct guest *g, struct err *err)
 		return err_set(err, -EIO,
 			       "the guest was killed, by a person or for lack of memory "
 			       "(see dmesg; -j 1 needs less)");
+	/* A kernel that ends lets the emulator end well. */
+	if (g->emulated && status)
+		return err_set(err, -EIO, "the emulator failed: %s; it said: %s", g->end,
+			       last_words(g));
 	if (lacked_memory(g)) {
 		if (g->complaints->len > before)
 			strbuf_cut(g->complaints, before);
@@ -359,6 +385,7 @@ int guest_start(struct guest *g, const struct guest_start *how, uint64_t timeout
 	assert(!g->pid);
 	strbuf_clear(&g->last);
 	g->end[0] = '\0';
+	g->emulated = how->emulated;
 	if (!rc)
 		rc = vhost_listen(&g->mail.device, err);
 	if (!rc)
@@ -374,12 +401,9 @@ int guest_start(struct guest *g, const struct guest_start *how, uint64_t timeout
 		guest_stop(g);
 		if (lacked_memory(g))
 			return err->code ? rc : tell_lack(err);
-		const char *said = strbuf_str(&g->last);
-		size_t n = strlen(said);
-
-		rc = err_set(err, rc < 0 ? rc : -EIO,
-			     "the guest's kernel %s did not start: %s; it said: %s", how->argv[0],
-			     *g->end ? g->end : "no answer", n > 300 ? said + n - 300 : said);
+		rc = err_set(err, rc < 0 ? rc : -EIO, "%s %s did not start: %s; it said: %s",
+			     how->emulated ? "the kernel in" : "the guest's kernel", how->argv[0],
+			     *g->end ? g->end : "no answer", last_words(g));
 	}
 	return rc;
 }
@@ -433,14 +457,14 @@ static bool lacks_disks(struct guest *g)
 	return true;
 }
 
-/* Waits for whatever comes next, and serves it. 1 if the guest is gone. */
-static int serve(struct guest *g, int timeout_ms)
+int guest_serve(struct guest *g, int fd, int timeout_ms)
 {
 	struct vhost *disk = vhost_disk_device(g->disk), *mail = &g->mail.device;
-	struct pollfd fds[2 * VHOST_POLL_MAX + 2];
+	struct pollfd fds[2 * VHOST_POLL_MAX + 3];
 	unsigned n = vhost_poll(disk, fds);
 
 	n += vhost_poll(mail, fds + n);
+	fds[n++] = (struct pollfd){ fd, POLLIN, 0 };
 	fds[n++] = (struct pollfd){ g->console, POLLIN, 0 };
 	fds[n++] = (struct pollfd){ g->pidfd, POLLIN, 0 };
 	if (poll(fds, n, timeout_ms) < 0)
@@ -466,7 +490,7 @@ int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, stru
 		rc = has_answer(g, answer, err);
 		if (rc)
 			break;
-		if (serve(g, POLL_SLICE_MS))
+		if (guest_serve(g, -1, POLL_SLICE_MS))
 			return died(g, err);
 		if (timeout_ms && util_now_ns() - start > timeout_ms * 1000000)
 			return err_set(err, -ETIMEDOUT, "the guest did not answer for %llu ms",

@@ -27,7 +27,8 @@ struct guest {
 	unsigned collecting;  /* lines that still belong to a complaint */
 	bool quiet_of_device; /* what it says of the disk is our doing */
 	bool has_disks;	      /* it has connected to both */
-	char end[128];	      /* how it ended */
+	bool emulated;
+	char end[128]; /* how it ended */
 
 	uint32_t serial;
 	struct wire_out out;
@@ -37,10 +38,21 @@ void guest_init(struct guest *g, struct disk *disk, struct strbuf *complaints);
 void guest_release(struct guest *g);
 bool guest_runs(const struct guest *g);
 
+/* Descriptors that it finds open. */
+enum {
+	GUEST_FD_DISK = 3,
+	GUEST_FD_MAIL,
+	GUEST_FD_ROOT,
+	GUEST_FD_MORE,
+	GUEST_FD_END = GUEST_FD_MORE + 4,
+};
+
 struct guest_start {
 	const char *const *argv; /* "{disk}", "{mail}" and "{root}" in it are replaced by paths */
 	int root;		 /* the root's archive */
+	int more[4];		 /* become GUEST_FD_MORE and so on, if above 0 */
 	int cpu;		 /* to stay on; -1: any */
+	bool emulated;		 /* the program is no kernel, but runs one */
 };
 
 /* Starts it, and waits until the agent answers. */
@@ -63,5 +75,7 @@ int guest_part_ok(const struct wire_in *part, struct err *err) must_check;
 
 /* Reads what the console says, without waiting. */
 void guest_listen(struct guest *g);
+/* Waits for whatever comes next, also on `fd` unless that is -1, and serves it. 1: it is gone. */
+int guest_serve(struct guest *g, int fd, int timeout_ms);
 
 #endif

@@ -14,9 +14,10 @@
 
 #include "agent/blob.h"
 #include "base/io.h"
-#include "base/vec.h"
+#include "base/proc.h"
+#include "target/modules.h"
 
-enum { MODULE_MAX = 64 << 20, LIST_MAX = 16 << 20 };
+enum { FILE_MAX = 64 << 20, LDD_MS = 20000 };
 
 struct archive {
 	struct strbuf text;
@@ -39,72 +40,77 @@ static void add(struct archive *a, const char *name, mode_t mode, const void *da
 	pad(a);
 }
 
-struct paths vec_of(char *);
-
-static void add_path(struct paths *list, const char *path, size_t len)
-{
-	for (size_t i = 0; i < list->n; i++)
-		if (strlen(list->v[i]) == len && memcmp(list->v[i], path, len) == 0)
-			return;
-	vec_push(list, xmemdupz(path, len));
-}
-
-/*
- * A line of modules.dep is "kernel/fs/x/x.ko: kernel/lib/y.ko kernel/lib/z.ko"; what a module needs
- * stands behind it, what is needed first comes last.
- */
-static bool add_module(struct paths *list, const char *deps, const char *name)
-{
-	auto_free char *suffix = xasprintf("/%s.ko:", name);
-	const char *at = strstr(deps, suffix);
-	const char *line = at;
-
-	if (!at)
-		return false;
-	while (line > deps && line[-1] != '\n')
-		line--;
-	const char *colon = at + strlen(suffix) - 1, *end = colon + strcspn(colon, "\n");
-	for (const char *p = end; p > colon;) {
-		while (p > colon && p[-1] == ' ')
-			p--;
-		const char *word = p;
-		while (word > colon + 1 && word[-1] != ' ')
-			word--;
-		if (word < p)
-			add_path(list, word, (size_t)(p - word));
-		p = word > colon + 1 ? word : colon;
-	}
-	add_path(list, line, (size_t)(colon - line));
-	return true;
-}
-
 static int add_modules(struct archive *a, const char *dir, const char *const *names,
 		       struct err *err)
 {
-	auto_free char *list_path = xasprintf("%s/modules.dep", dir);
-	auto_strbuf deps = STRBUF_INIT;
-	struct paths paths = { 0 };
-	int rc = io_slurp(list_path, LIST_MAX, &deps, err);
+	struct module_list list = { 0 };
+	int rc = modules_order(dir, names, &list, err);
 
-	for (size_t i = 0; !rc && names[i]; i++)
-		add_module(&paths, strbuf_str(&deps), names[i]); /* else it is built in */
-	for (size_t i = 0; !rc && i < paths.n; i++) {
-		auto_free char *path = xasprintf("%s/%s", dir, paths.v[i]);
+	for (size_t i = 0; !rc && i < list.n; i++) {
 		auto_strbuf text = STRBUF_INIT;
 		char name[32];
 
 		snprintf(name, sizeof(name), "modules/%02zu", i);
-		rc = io_slurp(path, MODULE_MAX, &text, err);
+		rc = modules_read(dir, list.v[i], &text, err);
 		if (!rc)
 			add(a, name, S_IFREG | 0644, strbuf_str(&text), text.len);
 	}
-	for (size_t i = 0; i < paths.n; i++)
-		free(paths.v[i]);
-	vec_release(&paths);
+	module_list_release(&list);
 	return rc;
 }
 
-int uml_root(const char *dir, const char *const *names, struct err *err)
+/* Adds the folders of a path, and `host` above it, that are not there yet. */
+static void add_folders(struct archive *a, const char *path)
+{
+	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+		auto_free char *dir = xmemdupz(path, (size_t)(slash - path));
+
+		/* Twice does no harm: the kernel goes on where something is there. */
+		add(a, dir, S_IFDIR | 0755, "", 0);
+	}
+}
+
+static int add_file(struct archive *a, const char *file, struct err *err)
+{
+	auto_free char *name = xasprintf("host%s", file);
+	auto_strbuf text = STRBUF_INIT;
+	int rc = io_slurp(file, FILE_MAX, &text, err);
+
+	if (rc)
+		return rc;
+	add_folders(a, name);
+	add(a, name, S_IFREG | 0755, strbuf_str(&text), text.len);
+	return 0;
+}
+
+/* A program, and the libraries that ldd names: words that begin with a slash. */
+static int add_program(struct archive *a, const char *program, struct err *err)
+{
+	auto_free char *file = proc_find(program);
+	const char *argv[] = { "ldd", file, NULL };
+	struct proc_opts how = { .argv = argv, .timeout_ms = LDD_MS };
+	struct proc_result res;
+
+	if (!file)
+		return err_set(err, -ENOENT, "there is no %s", program);
+	int rc = add_file(a, file, err);
+	if (!rc)
+		rc = proc_run(&how, &res, err);
+	if (rc)
+		return rc;
+	const char *at = strbuf_str(&res.out);
+	while (!rc && !res.exit_code && (at = strchr(at, '/'))) {
+		auto_free char *library = xmemdupz(at, strcspn(at, " \n"));
+
+		rc = add_file(a, library, err);
+		at += strlen(library);
+	}
+	proc_result_release(&res);
+	return rc;
+}
+
+int uml_root(const char *dir, const char *const *names, const char *const *programs,
+	     struct err *err)
 {
 	struct archive a = { 0 };
 	auto_fd fd = memfd_create("outage-root", MFD_CLOEXEC);
@@ -114,6 +120,10 @@ int uml_root(const char *dir, const char *const *names, struct err *err)
 	add(&a, "init", S_IFREG | 0755, agent_program, (size_t)agent_program_size);
 	if (!rc && dir)
 		rc = add_modules(&a, dir, names, err);
+	if (programs)
+		add_folders(&a, "host/dev/");
+	for (size_t i = 0; programs && programs[i] && !rc; i++)
+		rc = add_program(&a, programs[i], err);
 	add(&a, "TRAILER!!!", 0, "", 0);
 	if (!rc && io_write_full(fd, a.text.buf, a.text.len))
 		rc = err_set(err, -ENOMEM, "no memory for a guest's root");

@@ -8,8 +8,10 @@
 /*
  * A descriptor of the archive. `dir` is the folder of the kernel's modules, with its modules.dep;
  * NULL: there are none. Of `names`, those that the kernel has built in are left out, and each of
- * the others brings along what it needs.
+ * the others brings along what it needs. `programs`, with their libraries, are for a kernel that
+ * cannot see this machine's files; NULL: there are none.
  */
-int uml_root(const char *dir, const char *const *names, struct err *err) must_check;
+int uml_root(const char *dir, const char *const *names, const char *const *programs,
+	     struct err *err) must_check;
 
 #endif

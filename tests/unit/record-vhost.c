@@ -466,6 +466,22 @@ static void test_load(void)
 	close_guest(&g);
 }
 
+static void test_log(void)
+{
+	struct guest g;
+	uint64_t value = 0;
+
+	open_guest(&g);
+	tell(&g, 15, 0, NULL, 0, NULL, 0);
+	is_i(answer(&g, 15, &value, sizeof(value)), 8, "the protocol is asked for");
+	ok(!(value & 1 << 1) && !(g.v->features & 1 << 26), "there is no log");
+	vhost_offer_log(g.v);
+	tell(&g, 15, 0, NULL, 0, NULL, 0);
+	is_i(answer(&g, 15, &value, sizeof(value)), 8, "it is asked for again");
+	ok(value & 1 << 1 && g.v->features & 1 << 26, "there is, once it was offered");
+	close_guest(&g);
+}
+
 static void test_return(void)
 {
 	struct guest g;
@@ -730,6 +746,31 @@ static void open_mail(struct guest *g, struct vhost_mail *m)
 	set_up(g);
 }
 
+/* A machine is stopped and goes on, or its memory is laid out anew, while its program waits. */
+static void test_moved_mail(struct guest *g, struct vhost_mail *m)
+{
+	uint32_t pair[2] = { 0, 0 };
+	unsigned taken = m->device.queue[0].ring.next;
+
+	given_back(g);
+	set_memory(g, MEM_BYTES);
+	vhost_serve(g->v);
+	ok(m->waiting && !given_back(g), "who waits does so in memory that has moved");
+	tell(g, 11, 0, pair, sizeof(pair), NULL, 0);
+	is_i(answer(g, 11, pair, sizeof(pair)), 8, "the ring is stopped");
+	is_u(pair[1], taken - 1, "before what was not answered");
+	ok(!m->waiting, "nobody waits");
+	set_pair(g, 8, 0, NUM);
+	set_pair(g, 10, 0, pair[1]);
+	set_addresses(g, USER + DESC, USER + AVAIL, USER + USED);
+	set_fd(g, 13, g->call);
+	set_fd(g, 12, g->kick);
+	set_pair(g, 18, 0, 1);
+	vhost_mail_send(m, "moved", 6);
+	ok(given_back(g) == 1 && !m->waiting, "who went on elsewhere is answered, once");
+	is_s((char *)g->mem + DATA, "moved", "with what was sent");
+}
+
 static void test_mail(void)
 {
 	struct guest g;
@@ -790,6 +831,10 @@ static void test_mail(void)
 	put(&g, VIRTIO_BLK_T_IN, MAIL_IN / 512, DATA, 512);
 	kick(&g);
 	ok(m.waiting, "somebody waits");
+	test_moved_mail(&g, &m);
+	put(&g, VIRTIO_BLK_T_IN, MAIL_IN / 512, DATA, 512);
+	kick(&g);
+	ok(m.waiting, "somebody waits again");
 	vhost_disconnect(g.v);
 	vhost_mail_send(&m, "late", 5);
 	ok(!m.waiting, "who is gone waits no more, and is not written to");
@@ -822,6 +867,7 @@ int main(void)
 	test_marks();
 	test_load();
 	test_return();
+	test_log();
 	test_slowly();
 	test_bad_requests();
 	test_bad_rings();

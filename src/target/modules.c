@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+#include "target/modules.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/proc.h"
+#include "base/util.h"
+
+enum { MODULE_MAX = 64 << 20, LIST_MAX = 16 << 20, UNPACK_MS = 60000, DEPTH_MAX = 16 };
+
+void module_list_release(struct module_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		free(list->v[i]);
+	vec_release(list);
+}
+
+static void add_path(struct module_list *list, const char *path, size_t len)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (strlen(list->v[i]) == len && memcmp(list->v[i], path, len) == 0)
+			return;
+	vec_push(list, xmemdupz(path, len));
+}
+
+/* ---- compressed files ---- */
+
+int modules_unpack(const void *text, size_t len, struct strbuf *out, struct err *err)
+{
+	static const struct {
+		const char *magic;
+		size_t n;
+		const char *argv[4];
+	} kinds[] = {
+		{ "\x1f\x8b", 2, { "gzip", "-dc" } },
+		{ "\xfd"
+		  "7zXZ",
+		  5,
+		  { "xz", "-dc", "--single-stream" } },
+		{ "\x28\xb5\x2f\xfd", 4, { "zstd", "-dc" } },
+		{ "\x02\x21\x4c\x18", 4, { "lz4", "-dc" } },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (len < kinds[i].n || memcmp(text, kinds[i].magic, kinds[i].n) != 0)
+			continue;
+		struct proc_opts how = { .argv = kinds[i].argv,
+					 .input = text,
+					 .input_len = len,
+					 .timeout_ms = UNPACK_MS,
+					 .output_limit = 512 << 20 };
+		struct proc_result res;
+		int rc = proc_run(&how, &res, err);
+
+		if (rc)
+			return rc;
+		const char *why = strbuf_str(&res.err) + strspn(strbuf_str(&res.err), "\n");
+		if (res.exit_code)
+			rc = err_set(err, -EINVAL, "%s cannot unpack it: %.*s", kinds[i].argv[0],
+				     (int)strcspn(why, "\n"), why);
+		else
+			strbuf_add(out, res.out.buf, res.out.len);
+		proc_result_release(&res);
+		return rc;
+	}
+	return 1;
+}
+
+int modules_read(const char *dir, const char *path, struct strbuf *out, struct err *err)
+{
+	auto_free char *file = xasprintf("%s/%s", dir, path);
+	auto_strbuf text = STRBUF_INIT;
+	int rc = io_slurp(file, MODULE_MAX, &text, err);
+
+	if (rc)
+		return rc;
+	rc = modules_unpack(strbuf_str(&text), text.len, out, err);
+	if (rc == 1)
+		strbuf_add(out, strbuf_str(&text), text.len);
+	else if (rc)
+		err_context(err, "%s", file);
+	return min(rc, 0);
+}
+
+/* ---- lists ---- */
+
+/* Whether the path of `len` bytes is the file of a module of that name; "-" and "_" are the same.
+ */
+static bool is_module(const char *path, size_t len, const char *name)
+{
+	size_t n = strlen(name), at = len;
+
+	while (at && path[at - 1] != '/')
+		at--;
+	if (len - at < n + 3 || memcmp(path + at + n, ".ko", 3) != 0 ||
+	    (len - at > n + 3 && path[at + n + 3] != '.'))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		char a = path[at + i] == '-' ? '_' : path[at + i],
+		     b = name[i] == '-' ? '_' : name[i];
+
+		if (a != b)
+			return false;
+	}
+	return true;
+}
+
+/* The line of a list whose first word is the module's file; NULL if there is none. */
+static const char *find_line(const char *list, const char *name)
+{
+	for (const char *line = list; *line; line += strcspn(line, "\n"), line += *line == '\n')
+		if (is_module(line, strcspn(line, ":\n"), name))
+			return line;
+	return NULL;
+}
+
+/*
+ * A line of modules.dep is "kernel/fs/x/x.ko: kernel/lib/y.ko kernel/lib/z.ko"; what a module needs
+ * stands behind it, what is needed first comes last.
+ */
+static void add_line(struct module_list *list, const char *line)
+{
+	size_t n = strcspn(line, ":\n");
+	const char *colon = line + n, *end = colon + strcspn(colon, "\n");
+
+	for (const char *p = end; p > colon;) {
+		while (p > colon && p[-1] == ' ')
+			p--;
+		const char *word = p;
+		while (word > colon + 1 && word[-1] != ' ')
+			word--;
+		if (word < p && word > colon)
+			add_path(list, word, (size_t)(p - word));
+		p = word > colon + 1 ? word : colon;
+	}
+	add_path(list, line, n);
+}
+
+/*
+ * Without that file: a module tells itself, in a text "depends=x,y" between two zero bytes, the
+ * names of those that it needs.
+ */
+static int add_by_itself(struct module_list *list, const char *dir, const char *all,
+			 const char *name, unsigned depth, struct err *err)
+{
+	const char *line = find_line(all, name);
+	auto_strbuf text = STRBUF_INIT;
+
+	if (!line)
+		return 0;
+	if (depth > DEPTH_MAX)
+		return err_set(err, -ELOOP, "module %s needs itself", name);
+	auto_free char *path = xmemdupz(line, strcspn(line, "\n"));
+	int rc = modules_read(dir, path, &text, err);
+	if (rc)
+		return rc;
+	static const char key[] = "\0depends=";
+	const char *at = memmem(text.buf, text.len, key, sizeof(key) - 1);
+	for (at = at ? at + sizeof(key) - 1 : ""; *at && !rc;) {
+		size_t n = strcspn(at, ",");
+		auto_free char *other = xmemdupz(at, n);
+
+		rc = add_by_itself(list, dir, all, other, depth + 1, err);
+		at += n;
+		at += *at == ',';
+	}
+	if (!rc)
+		add_path(list, path, strlen(path));
+	return rc;
+}
+
+static int read_lists(const char *dir, struct strbuf *deps, struct strbuf *all, struct err *err)
+{
+	auto_free char *dep = xasprintf("%s/modules.dep", dir);
+	auto_free char *order = xasprintf("%s/modules.order", dir);
+
+	if (access(dep, F_OK) < 0 && access(order, F_OK) == 0)
+		return io_slurp(order, LIST_MAX, all, err);
+	return io_slurp(dep, LIST_MAX, deps, err);
+}
+
+int modules_order(const char *dir, const char *const *names, struct module_list *out,
+		  struct err *err)
+{
+	auto_strbuf deps = STRBUF_INIT, all = STRBUF_INIT;
+	int rc = read_lists(dir, &deps, &all, err);
+
+	for (size_t i = 0; !rc && names[i]; i++) {
+		const char *line = find_line(strbuf_str(&deps), names[i]);
+
+		if (line)
+			add_line(out, line);
+		else
+			rc = add_by_itself(out, dir, strbuf_str(&all), names[i], 0, err);
+	}
+	return rc;
+}
+
+bool modules_have(const char *dir, const char *name)
+{
+	static const char *const lists[] = { "modules.dep", "modules.order", "modules.builtin" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		auto_free char *path = xasprintf("%s/%s", dir, lists[i]);
+		auto_strbuf text = STRBUF_INIT;
+		struct err ignored = ERR_INIT;
+
+		if (!io_slurp(path, LIST_MAX, &text, &ignored) &&
+		    find_line(strbuf_str(&text), name))
+			return true;
+	}
+	return false;
+}

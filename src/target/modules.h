@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* modules.h - a kernel's modules: which others each needs, and the bytes to load. */
+#ifndef TARGET_MODULES_H
+#define TARGET_MODULES_H
+
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "base/vec.h"
+
+struct module_list vec_of(char *); /* paths below the folder, in the order in which to load them */
+
+/*
+ * `dir` is the folder of a kernel's modules. Of `names`, those that it does not have are built into
+ * the kernel, and left out; each of the others brings along what it needs. What needs what is read
+ * from modules.dep, or from the modules themselves where nobody has made that file.
+ */
+int modules_order(const char *dir, const char *const *names, struct module_list *out,
+		  struct err *err) must_check;
+void module_list_release(struct module_list *list);
+/* The module, uncompressed. */
+int modules_read(const char *dir, const char *path, struct strbuf *out, struct err *err) must_check;
+/* Whether the kernel has it as a module, or built in. */
+bool modules_have(const char *dir, const char *name);
+
+/*
+ * Uncompresses by the program that knows the format, told by the first bytes. 0 and the result, 1
+ * if it is not compressed in any way that we know.
+ */
+int modules_unpack(const void *text, size_t len, struct strbuf *out, struct err *err) must_check;
+
+#endif

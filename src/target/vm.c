@@ -1,0 +1,638 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vm.c - file systems of any kernel that boots in QEMU: by KVM where that works, else emulated.
+ *
+ * All but the start is as in user-mode Linux: the same agent, the same two disks. As an emulated
+ * kernel takes seconds to boot, that is done once. The machine is then stopped, its memory, which
+ * is a file, is copied, and the state of its devices is saved; every worker, and every new start
+ * after a panic, is a clone of that. The memory of a clone cannot be shared with the template until
+ * it is written to: the disks, which are served by this process, must see what the guest writes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <linux/kvm.h>
+
+#include "base/hash.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "record/vhost_disk.h"
+#include "target/cache.h"
+#include "target/modules.h"
+#include "target/uml_impl.h"
+#include "target/uml_root.h"
+#include "target/vm.h"
+#include "target/vm_kernel.h"
+#include "target/vm_template.h"
+
+enum {
+	MIB = 1 << 20,
+	RAM_MIB = 256,
+	BOOT_MS = 120000,
+	KVM_MS = 20000,
+	CLONE_MS = 30000,
+	SAVE_MS = 30000,
+	POLL_MS = 5,
+	FD_RAM = GUEST_FD_MORE,
+	FD_KERNEL,
+	FD_MONITOR,
+	FD_STATE,
+};
+
+#define QEMU "qemu-system-x86_64"
+
+struct vm {
+	struct uml base; /* first */
+	struct vm_kernel kernel;
+	char *qemu;
+	struct vm_template template;
+	bool has_template, no_clones, emulate, deterministic;
+	int monitor; /* of the machine that runs, or -1 */
+};
+
+static struct vm *own(struct target *t)
+{
+	return t->own;
+}
+
+/* ---- the command ---- */
+
+/*
+ * What is left out costs time at each start. Watchdogs of the guest would take a machine that is
+ * busy with something else for a kernel that hangs; who runs us watches for that.
+ */
+static const char append[] =
+	"console=ttyS0 panic=-1 quiet loglevel=5 mitigations=off nokaslr nowatchdog audit=0 "
+	"rcupdate.rcu_cpu_stall_suppress=1 sysctl.kernel.hung_task_timeout_secs=0 tsc=reliable "
+	"no_timer_check random.trust_cpu=on selinux=0 apparmor=0 cgroup_disable=memory "
+	"initcall_blacklist=raid6_select_algo,init_zswap";
+
+enum start_kind { START_BOOT, START_KVM, START_CLONE };
+
+struct command {
+	const char *argv[64];
+	unsigned n;
+	char *owned[8];
+	unsigned n_owned;
+};
+
+static void put(struct command *c, const char *word)
+{
+	assert(c->n < ARRAY_SIZE(c->argv) - 1);
+	c->argv[c->n++] = word;
+}
+
+static void put2(struct command *c, const char *option, char *value)
+{
+	assert(c->n_owned < ARRAY_SIZE(c->owned));
+	c->owned[c->n_owned++] = value;
+	put(c, option);
+	put(c, value);
+}
+
+static void command_release(struct command *c)
+{
+	for (unsigned i = 0; i < c->n_owned; i++)
+		free(c->owned[i]);
+}
+
+static void describe(const struct vm *v, enum start_kind kind, struct command *c)
+{
+	static const char *const same[] = {
+		"-nodefaults",
+		"-no-user-config",
+		"-no-reboot",
+		"-display",
+		"none",
+		"-smp",
+		"1",
+		"-serial",
+		"chardev:said",
+		"-chardev",
+		"file,id=said,path=/proc/self/fd/1",
+		"-mon",
+		"chardev=monitor,mode=control",
+		"-chardev",
+		"socket,id=disk,path={disk}",
+		"-device",
+		"vhost-user-blk-pci,chardev=disk,num-queues=1",
+		"-chardev",
+		"socket,id=mail,path={mail}",
+		"-device",
+		"vhost-user-blk-pci,chardev=mail,num-queues=1",
+		"-initrd",
+		"{root}",
+		"-append",
+		append,
+	};
+
+	put(c, v->qemu);
+	for (size_t i = 0; i < ARRAY_SIZE(same); i++)
+		put(c, same[i]);
+	put(c, "-machine");
+	put(c, kind == START_KVM ? "pc,accel=kvm,memory-backend=ram"
+				 : "pc,accel=tcg,memory-backend=ram");
+	put(c, "-cpu");
+	put(c, kind == START_KVM ? "host" : "max,la57=off");
+	/*
+	 * Time is what was executed, and goes on while the machine waits for us: otherwise it would
+	 * jump to whatever a kernel does after seconds, such as writing back.
+	 */
+	if (v->deterministic) {
+		put(c, "-icount");
+		put(c, "shift=0,sleep=on");
+		put(c, "-rtc");
+		put(c, "base=2024-01-01T00:00:00,clock=vm");
+	}
+	put2(c, "-m", xasprintf("%dM", RAM_MIB));
+	put2(c, "-object",
+	     xasprintf("memory-backend-file,id=ram,size=%dM,mem-path=/proc/self/fd/%d,share=on",
+		       RAM_MIB, FD_RAM));
+	put2(c, "-chardev", xasprintf("socket,id=monitor,fd=%d", FD_MONITOR));
+	put2(c, "-kernel", xasprintf("/proc/self/fd/%d", FD_KERNEL));
+	/* A machine that was saved while it was stopped goes on all the same. */
+	put(c, "-global");
+	put(c, "migration.store-global-state=off");
+	if (kind == START_CLONE)
+		put2(c, "-incoming", xstrdup("defer"));
+}
+
+/* ---- the monitor ---- */
+
+#define HELLO "{\"execute\":\"qmp_capabilities\"}\n"
+/* Memory that is a shared file is no part of the state. */
+#define IGNORE_SHARED                                                                              \
+	"{\"execute\":\"migrate-set-capabilities\",\"arguments\":{\"capabilities\":"               \
+	"[{\"capability\":\"x-ignore-shared\",\"state\":true}]}}\n"
+#define GO_ON                                                                                      \
+	"{\"execute\":\"migrate-incoming\",\"arguments\":{\"uri\":"                                \
+	"\"exec:cat /proc/%d/fd/%d\"}}\n"
+
+/* One command in QEMU's machine protocol, and its answer, a line; the guest is served meanwhile. */
+static int monitor_ask(struct vm *v, const char *command, struct strbuf *line, struct err *err)
+{
+	uint64_t start = util_now_ns();
+
+	if (send(v->monitor, command, strlen(command), MSG_NOSIGNAL) != (ssize_t)strlen(command))
+		return err_set(err, -EIO, "QEMU does not listen: %m");
+	strbuf_clear(line);
+	for (;;) {
+		char c;
+		ssize_t n = recv(v->monitor, &c, 1, MSG_DONTWAIT);
+
+		if (n == 1 && c != '\n') {
+			strbuf_addch(line, c);
+			continue;
+		}
+		if (n == 1 && strstr(strbuf_str(line), "\"error\""))
+			return err_set(err, -EIO, "QEMU refuses: %.200s", strbuf_str(line));
+		if (n == 1 && strncmp(strbuf_str(line), "{\"return\"", 9) == 0)
+			return 0;
+		if (n == 1)
+			strbuf_clear(line); /* a greeting, or an event */
+		else if (n == 0 || util_now_ns() - start > SAVE_MS * 1000000ULL)
+			return err_set(err, -EIO, "QEMU does not answer");
+		else if (guest_serve(&v->base.guest, v->monitor, POLL_MS))
+			return err_set(err, -EIO, "QEMU has ended");
+	}
+}
+
+/* Saves the state of a machine, all but its memory, to `state`. It is stopped afterwards. */
+static int save_state(struct vm *v, int state, struct err *err)
+{
+	auto_free char *save = xasprintf("{\"execute\":\"migrate\",\"arguments\":{\"uri\":"
+					 "\"exec:cat >/proc/%d/fd/%d\"}}\n",
+					 (int)getpid(), state);
+	const char *commands[] = {
+		HELLO,
+		"{\"execute\":\"stop\"}\n",
+		IGNORE_SHARED,
+		save,
+	};
+	auto_strbuf line = STRBUF_INIT;
+	int rc = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands) && !rc; i++)
+		rc = monitor_ask(v, commands[i], &line, err);
+	for (uint64_t start = util_now_ns(); !rc;) {
+		rc = monitor_ask(v, "{\"execute\":\"query-migrate\"}\n", &line, err);
+		if (!rc && strstr(strbuf_str(&line), "\"status\": \"completed\""))
+			return 0;
+		if (!rc && (strstr(strbuf_str(&line), "\"status\": \"failed\"") ||
+			    util_now_ns() - start > SAVE_MS * 1000000ULL))
+			rc = err_set(err, -EIO, "QEMU cannot save its state: %.200s",
+				     strbuf_str(&line));
+		if (!rc)
+			guest_serve(&v->base.guest, -1, POLL_MS);
+	}
+	return rc;
+}
+
+/* ---- starting ---- */
+
+static int launch(struct target *t, enum start_kind kind, int ram, int state, struct err *err)
+{
+	struct vm *v = own(t);
+	struct command c = { 0 };
+	uint64_t began = util_now_ns();
+	bool plain = true;
+	auto_fd kernel = kind == START_CLONE ? vm_kernel_open_stub(err)
+					     : vm_kernel_open(&v->kernel, &plain, err);
+	int pair[2];
+
+	if (kernel < 0)
+		return kernel;
+	v->no_clones |= !plain;
+	util_close(steal_fd(&v->monitor));
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_set(err, -errno, "cannot make a socket: %m");
+	v->monitor = pair[0];
+	describe(v, kind, &c);
+	/* It lies there until QEMU looks. If that does not like it, the guest does not answer. */
+	if (kind == START_CLONE)
+		dprintf(v->monitor, HELLO IGNORE_SHARED GO_ON, (int)getpid(), v->template.state);
+	struct guest_start how = { .argv = c.argv,
+				   .root = v->base.root,
+				   .more = { ram, kernel, pair[1], state },
+				   .cpu = -1,
+				   .emulated = true };
+	uint64_t limit = kind == START_KVM ? KVM_MS : kind == START_CLONE ? CLONE_MS : BOOT_MS;
+	int rc = guest_start(&v->base.guest, &how, limit, err);
+	close(pair[1]);
+	command_release(&c);
+	if (!rc)
+		log_debug("the machine answered after %llu ms",
+			  (unsigned long long)((util_now_ns() - began) / 1000000));
+	return rc;
+}
+
+static int boot(struct target *t, enum start_kind kind, int *ram, struct err *err)
+{
+	auto_fd memory = vm_memory((uint64_t)RAM_MIB * MIB, -1, err);
+
+	if (memory < 0)
+		return memory;
+	int rc = launch(t, kind, memory, -1, err);
+	if (rc && !own(t)->kernel.modules)
+		err_context(err, "there are no modules for %s (see --modules)",
+			    own(t)->kernel.file);
+	if (!rc && ram)
+		*ram = steal_fd(&memory);
+	return rc;
+}
+
+static int clone_machine(struct target *t, struct err *err)
+{
+	struct vm *v = own(t);
+	auto_free char *path = xasprintf("/proc/self/fd/%d", v->template.state);
+	auto_fd state = open(path, O_RDONLY | O_CLOEXEC); /* with a position of its own */
+	auto_fd ram = vm_memory((uint64_t)RAM_MIB * MIB, v->template.ram, err);
+
+	if (state < 0)
+		return err_set(err, -errno, "cannot read the state of a machine: %m");
+	return ram < 0 ? ram : launch(t, START_CLONE, ram, state, err);
+}
+
+/* Boots, and makes a template of what has booted. */
+static int make_template(struct target *t, struct err *err)
+{
+	struct vm *v = own(t);
+	auto_fd state = memfd_create("outage-state", MFD_CLOEXEC);
+	int ram = -1;
+	struct err why = ERR_INIT;
+
+	if (state < 0)
+		return err_set(err, -errno, "no memory for a guest: %m");
+	int rc = boot(t, START_BOOT, &ram, err);
+	if (rc || v->no_clones) {
+		util_close(ram);
+		return rc;
+	}
+	rc = save_state(v, state, &why);
+	guest_stop(&v->base.guest);
+	if (rc) {
+		log_info("the machine is booted anew each time: %s", why.msg);
+		close(ram);
+		v->no_clones = true;
+		return 0;
+	}
+	vm_template_keep(&v->template, ram, steal_fd(&state));
+	return 0;
+}
+
+/* ---- KVM ---- */
+
+/* The machine as it was started; what failed on it once is not tried again. */
+static void boot_id(struct strbuf *out)
+{
+	struct err ignored = ERR_INIT;
+
+	if (io_slurp("/proc/sys/kernel/random/boot_id", 64, out, &ignored))
+		strbuf_adds(out, "unknown");
+}
+
+static bool kvm_failed(void)
+{
+	auto_free char *dir = cache_dir();
+	auto_strbuf now = STRBUF_INIT, then = STRBUF_INIT;
+	struct err ignored = ERR_INIT;
+
+	if (!dir || io_slurp_file(dir, "vm-no-kvm", 64, &then, NULL, &ignored))
+		return false;
+	boot_id(&now);
+	return streq(strbuf_str(&now), strbuf_str(&then));
+}
+
+static void remember_kvm_failed(void)
+{
+	auto_free char *dir = cache_dir();
+	auto_strbuf now = STRBUF_INIT;
+	struct err ignored = ERR_INIT;
+
+	boot_id(&now);
+	if (dir && io_write_file(dir, "vm-no-kvm", now.buf, now.len, 0, &ignored))
+		log_debug("%s", ignored.msg);
+}
+
+static bool kvm_is_there(void)
+{
+	auto_fd fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+
+	return fd >= 0 && ioctl(fd, KVM_GET_API_VERSION, 0) == KVM_API_VERSION;
+}
+
+/* 0 if the machine runs; 1 if it must be emulated. With KVM it boots in no time each time. */
+static int try_kvm(struct target *t)
+{
+	struct err why = ERR_INIT;
+
+	if (own(t)->emulate || !kvm_is_there() || kvm_failed())
+		own(t)->emulate = true;
+	else if (boot(t, START_KVM, NULL, &why)) {
+		log_info("KVM does not work here, so the machine is emulated: %s", why.msg);
+		remember_kvm_failed();
+		own(t)->emulate = true;
+	}
+	return own(t)->emulate;
+}
+
+static int start_somehow(struct target *t, struct err *err)
+{
+	struct vm *v = own(t);
+	struct err why = ERR_INIT;
+	int rc = try_kvm(t);
+
+	if (!rc)
+		return 0;
+	if (!v->no_clones && !vm_template_find(&v->template)) {
+		rc = make_template(t, err);
+		vm_template_unlock(&v->template);
+		if (rc < 0 || guest_runs(&v->base.guest))
+			return rc;
+	}
+	if (!v->no_clones) {
+		if (!clone_machine(t, &why))
+			return 0;
+		log_info("the machine is booted anew each time: %s", why.msg);
+		vm_template_drop(&v->template);
+		v->no_clones = true;
+	}
+	return boot(t, START_BOOT, NULL, err);
+}
+
+/* What a kernel complains of while it boots is no word about a file system. */
+static int start(struct target *t, struct err *err)
+{
+	size_t before = t->complaints.len;
+	int rc = start_somehow(t, err);
+
+	if (t->complaints.len > before)
+		strbuf_cut(&t->complaints, before);
+	own(t)->base.guest.collecting = 0;
+	return rc;
+}
+
+/* ---- the target ---- */
+
+/* All that a template depends on. */
+static void init_template(struct target *t)
+{
+	struct vm *v = own(t);
+	const char *files[] = { v->qemu, v->kernel.file };
+	auto_strbuf text = STRBUF_INIT;
+	struct command c = { 0 };
+	struct stat st = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		if (stat(files[i], &st) == 0)
+			strbuf_addf(&text, "%s %lld %lld.%ld\n", files[i], (long long)st.st_size,
+				    (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+	describe(v, START_BOOT, &c);
+	for (unsigned i = 0; i < c.n; i++)
+		strbuf_addf(&text, "%s\n", c.argv[i]);
+	command_release(&c);
+	strbuf_addf(&text, "%llu\n", (unsigned long long)t->opts.size);
+	if (fstat(v->base.root, &st) == 0 && st.st_size > 0) {
+		void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, v->base.root, 0);
+		char hex[HASH_HEX_SIZE];
+
+		if (p != MAP_FAILED) {
+			strbuf_adds(&text, hash_hex(hash_bytes(p, (size_t)st.st_size), hex));
+			munmap(p, (size_t)st.st_size);
+		}
+	}
+	vm_template_init(&v->template, &text);
+	v->has_template = true;
+}
+
+/* ext4's driver may serve the two older ones. What was built in is not known without its list. */
+static bool has_fs(const char *dir, const char *fs)
+{
+	auto_free char *list = xasprintf("%s/modules.builtin", dir);
+
+	return modules_have(dir, fs) || access(list, F_OK) < 0 ||
+	       (strncmp(fs, "ext", 3) == 0 && modules_have(dir, "ext4"));
+}
+
+static int find_parts(struct target *t, const struct target_opts *opts, struct err *err)
+{
+	/* What the others need when they are loaded, but ask for by another name, comes first. */
+	const char *modules[] = { "virtio_pci",
+				  "virtio_blk",
+				  "crc32c_generic",
+				  "crc32_generic",
+				  "xxhash_generic",
+				  "sha256_generic",
+				  "blake2b_generic",
+				  NULL,
+				  NULL };
+	struct vm *v = own(t);
+
+	v->qemu = proc_find(QEMU);
+	if (!v->qemu)
+		return err_set(err, -ENOENT,
+			       QEMU " is not there; install it with: apt-get install "
+				    "qemu-system-x86");
+	int rc = vm_kernel_find(opts->kernel, opts->modules, v->base.fs->name, true, &v->kernel,
+				err);
+	if (rc)
+		return rc;
+	v->base.kernel = xstrdup(v->kernel.file);
+	const struct host_fs *fs = v->base.fs;
+	if (v->kernel.modules && !has_fs(v->kernel.modules, fs->name))
+		return err_set(err, -ENODEV,
+			       "the kernel %s has no %s: neither built in nor as a module in %s",
+			       v->kernel.file, fs->name, v->kernel.modules);
+	modules[ARRAY_SIZE(modules) - 2] = fs->name;
+	const char *programs[] = { fs->recover ? fs->recover[0] : NULL,
+				   fs->repair ? fs->repair[0] : NULL, NULL };
+	v->base.root = uml_root(v->kernel.modules, modules, programs, err);
+	return min(v->base.root, 0);
+}
+
+static int vm_open(struct target *t, const struct target_opts *opts, struct err *err)
+{
+	struct vm *v = xcalloc(1, sizeof(*v));
+
+	t->own = v;
+	v->base.root = -1;
+	v->base.start = start;
+	v->monitor = -1;
+	v->deterministic = v->emulate = opts->deterministic;
+	v->base.fs = uml_fs_find(t->ops->name + strlen("vm:"));
+	assert(v->base.fs);
+	if (opts->recorder && !streq(opts->recorder, VHOST_RECORDER))
+		return err_set(err, -EINVAL,
+			       "recorder %s cannot see what a guest writes; leave --recorder out",
+			       opts->recorder);
+	t->mount_opts = host_mount_options(v->base.fs, opts->spec);
+	if (!t->opts.size)
+		t->opts.size = v->base.fs->size;
+	int rc = find_parts(t, opts, err);
+	if (!rc)
+		rc = vhost_disk_open(t->opts.size, &t->disk, err);
+	if (rc)
+		return rc;
+	init_template(t);
+	guest_init(&v->base.guest, t->disk, &t->complaints);
+	vhost_offer_log(vhost_disk_device(t->disk));
+	vhost_offer_log(&v->base.guest.mail.device);
+	return 0;
+}
+
+static void vm_close(struct target *t)
+{
+	struct vm *v = own(t);
+
+	if (!v)
+		return;
+	util_close(v->monitor);
+	vm_kernel_release(&v->kernel);
+	free(v->qemu);
+	if (v->has_template)
+		vm_template_release(&v->template);
+	uml_close(t);
+}
+
+char *vm_release(const char *spec, const char *kernel)
+{
+	auto_free char *fs = xmemdupz(spec + strlen("vm:"), strcspn(spec + strlen("vm:"), ","));
+	struct vm_kernel k;
+	struct err ignored = ERR_INIT;
+
+	if (vm_kernel_find(kernel, NULL, fs, true, &k, &ignored))
+		return xstrdup("unknown");
+	char *release = steal(k.release);
+	vm_kernel_release(&k);
+	return release;
+}
+
+int vm_probe(struct strbuf *how, struct err *err)
+{
+	struct target_opts opts = { .spec = "vm:ext4" };
+	struct vm_kernel k;
+	struct target t;
+	int rc = vm_kernel_find(NULL, NULL, "ext4", false, &k, err);
+
+	if (rc)
+		return rc;
+	vm_kernel_release(&k);
+	rc = target_open_as(&target_vm_ext4, &opts, &t, err);
+	if (rc)
+		return rc;
+	rc = start(&t, err);
+	if (!rc)
+		strbuf_addf(how, "Linux %s starts, %s;", own(&t)->kernel.release,
+			    own(&t)->emulate ? "emulated: there is no KVM that works" : "by KVM");
+	target_close(&t);
+	return rc;
+}
+
+bool vm_has_program(void)
+{
+	auto_free char *qemu = proc_find(QEMU);
+
+	return qemu != NULL;
+}
+
+bool vm_has(const char *fs)
+{
+	struct err ignored = ERR_INIT;
+	struct vm_kernel k;
+
+	if (vm_kernel_find(NULL, NULL, fs, false, &k, &ignored))
+		return false;
+	vm_kernel_release(&k);
+	return true;
+}
+
+static const char *const lost_found[] = { "lost+found", NULL };
+static const char *const nothing[] = { NULL };
+static const char *const nilfs_own[] = { ".nilfs", NULL };
+
+#define PROGRAMS(name_, ...)                                                                       \
+	static const char *const name_##_programs[] = { QEMU, __VA_ARGS__, NULL }
+
+PROGRAMS(ext2, "mke2fs", "e2fsck");
+PROGRAMS(ext3, "mke2fs", "e2fsck");
+PROGRAMS(ext4, "mke2fs", "e2fsck");
+PROGRAMS(xfs, "mkfs.xfs", "xfs_repair");
+PROGRAMS(btrfs, "mkfs.btrfs", "btrfs");
+PROGRAMS(jfs, "mkfs.jfs", "fsck.jfs");
+PROGRAMS(reiserfs, "mkfs.reiserfs", "reiserfsck");
+PROGRAMS(f2fs, "mkfs.f2fs", "fsck.f2fs");
+PROGRAMS(nilfs2, "mkfs.nilfs2");
+
+#define VM_TARGET(name_, guarantee_, ignore_, package_)                                            \
+	const struct target_ops target_vm_##name_ = {                                              \
+		.name = "vm:" #name_,                                                              \
+		.help = #name_ " of any kernel, in a virtual machine, without root",               \
+		.guarantee = guarantee_,                                                           \
+		.ignore = ignore_,                                                                 \
+		.programs = name_##_programs,                                                      \
+		.package = package_,                                                               \
+		.open = vm_open,                                                                   \
+		.mkfs = uml_mkfs,                                                                  \
+		.recover = uml_recover,                                                            \
+		.mount = uml_mount,                                                                \
+		.umount = uml_umount,                                                              \
+		.fsck = uml_fsck,                                                                  \
+		.close = vm_close,                                                                 \
+		.far = &uml_far,                                                                   \
+	}
+
+VM_TARGET(ext2, "posix", lost_found, "e2fsprogs");
+VM_TARGET(ext3, "linux", lost_found, "e2fsprogs");
+VM_TARGET(ext4, "linux", lost_found, "e2fsprogs");
+VM_TARGET(xfs, "linux", nothing, "xfsprogs");
+VM_TARGET(btrfs, "linux", nothing, "btrfs-progs");
+VM_TARGET(jfs, "posix", lost_found, "jfsutils");
+VM_TARGET(reiserfs, "posix", nothing, "reiserfsprogs");
+VM_TARGET(f2fs, "posix", nothing, "f2fs-tools");
+VM_TARGET(nilfs2, "posix", nilfs_own, "nilfs-tools");

@@ -1,0 +1,254 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# t0610-vm.sh - file systems in a virtual machine: healthy ones are silent, all ways to a kernel's
+# ext4 see the same, a kernel that panics is reported and started anew, what a person gets wrong is
+# said in one sentence, and nothing stays behind, however a run ends.
+# shellcheck disable=SC2317 # functions are called through check
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+if ! command -v qemu-system-x86_64 >/dev/null; then
+	echo "1..0 # SKIP qemu-system-x86_64 is not there (apt-get install qemu-system-x86)"
+	exit 77
+fi
+
+# What is started here has a word in its environment by which it is found again. The kernel is
+# fetched once and kept for other runs; all else that is kept goes to a folder of this test.
+export OUTAGE_TEST_MARK=t0610-$$
+kernels=${OUTAGE_TEST_KERNELS:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/outage-test}
+mkdir -p "$kernels" cache
+ours() { # prints processes of the machines that this test has started
+	local p
+	for p in $(pgrep -f '^[^ ]*qemu-system-x86_64 -nodefaults'); do
+		grep -qzx "OUTAGE_TEST_MARK=t0610-$$" "/proc/$p/environ" 2>/dev/null && echo "$p"
+	done
+}
+cleanup() {
+	local p
+	for p in $(ours); do kill -KILL "$p" 2>/dev/null; done
+	rm -rf "$dir"
+}
+trap cleanup EXIT
+run() { timeout --kill-after=5 200 "$OUTAGE" "$@" >out 2>err </dev/null; }
+status() { # STATUS ARGUMENTS
+	local want=$1
+	shift
+	run "$@"
+	[ $? -eq "$want" ]
+}
+says() { grep -qE "$1" out; }      # PATTERN
+complains() { grep -qE "$1" err; } # PATTERN
+one_line() { [ "$(wc -l <err)" = 1 ]; }
+json() { python3 -c "import json; d = json.load(open('out')); assert $1, d" 2>>err; } # CONDITION
+wait_for_none() { # for processes that are being ended
+	local i
+	for ((i = 0; i < 100; i++)); do
+		[ -n "$(ours)" ] || return 0
+		sleep 0.1
+	done
+	ours >out
+	return 1
+}
+sockets() { find /tmp -maxdepth 1 -name 'outage-vhost-*' -newer new 2>/dev/null | wc -l; }
+
+touch new
+printf 'creat foo\nwrite foo 0 8192\nfsync foo\n' >short
+printf 'mkdir A\ncreat A/foo\nsync\nmkdir B\nrename A/foo B/bar\nwrite B/bar 0 8192\nfsync B/bar\nunlink B/bar\nrmdir A\nsync\n' >long
+printf 'creat foo\nwrite foo 0 5000\nremount\ndrop_caches\nf1 = open foo rdwr\nwrite f1 5000 10\nfsync f1\nclose f1\n' >again
+
+# The kernel of Debian: fetched by apt-get, and not installed.
+OUTAGE_CACHE=$kernels run test -t vm:ext4 -o fetched short
+fetched=$?
+image=$(find "$kernels/kernels" -name 'vmlinuz-*-cloud-amd64' 2>/dev/null | sort -V | tail -1)
+if [ $fetched != 0 ] && [ -z "$image" ] && complains 'apt-get|apt-cache'; then
+	sed 's/^/# /' err
+	echo "1..0 # SKIP no kernel can be fetched"
+	exit 77
+fi
+check "a kernel is fetched and boots" [ $fetched = 0 ]
+release=${image##*/vmlinuz-}
+check "only what a machine needs is kept" [ "$(du -sm "$kernels/kernels" | cut -f1)" -lt 400 ]
+export OUTAGE_CACHE=$dir/cache
+ln -s "$kernels/kernels" cache/kernels
+
+# Healthy, and silent.
+check "vm:ext4 is silent" status 0 -v -v test -t vm:ext4 --kernel "$image" -j 2 -b seq-1 --sample 12 \
+	--paranoid --json -o ok
+check "it was tested" json "d['workloads'] == d['verified'] == 12 and d['crash_states'] >= 12 and \
+	d['errors'] == 0 and d['kernel'] == '$release'"
+check "what has booted once is kept" [ "$(find cache -name 'vm-*.state' | wc -l)" -le 1 ]
+check "vm:ext4 is silent in every mode" status 0 test -t vm:ext4 --kernel "$image" -j 2 -b seq-1 \
+	--sample 4 --crash prefix,reorder,recovery --budget 30 --fsck -o modes
+check "remounts, caches and handles" status 0 test -t vm:ext4 --kernel "$image" --json -o again-run again
+check "none of it was refused" json "d['refused'] == 0 and d['unique_states'] > 0"
+check "it can be explored" status 0 explore -t vm:ext4 --time 3s -o explored
+if [ -x "$(command -v mkfs.xfs)" ]; then
+	check "vm:xfs, a module, is silent" status 0 test -t vm:xfs --kernel "$image" -b seq-1 --sample 4 -o xfs
+else
+	skip "mkfs.xfs is not there"
+fi
+check "vm:ext2 is preened by a program in the guest" run test -t vm:ext2 --kernel "$image" --json -o ext2 short
+check "without an error" json "d['errors'] == 0 and d['unique_states'] > 0"
+
+# Sick, and caught.
+check "without barriers, something is lost" status 1 test -t vm:ext4,barrier=0 --kernel "$image" \
+	--crash reorder --budget 60 -o sick short
+check "a file is missing" says '^found  missing: creat write fsync'
+case=$(find sick/findings -mindepth 1 -maxdepth 1 | sort | head -1)
+check "a finding is shown again" status 1 replay "$case"
+run report "$case"
+check "a report says which kernel it was" says "vm:ext4,barrier=0, guarantee linux, Linux $release"
+
+# The same workload is seen in the same way on every kernel. If every operation were durable, ext4
+# would be at fault after most of them; what is there then is kept.
+verdicts() { # TARGET NAME ARGUMENTS
+	run test -t "$1" --guarantee sync -j 1 -o "$2" "${@:3}" long
+	(cd "$2/findings" && for f in */problems */seen; do echo "$f" && cat "$f"; done) >"$2.seen" 2>>err
+}
+verdicts vm:ext4 by-vm
+check "verdicts on vm:ext4" [ "$(grep -c problems by-vm.seen)" -ge 5 ]
+if [ "$(id -u)" = 0 ]; then
+	verdicts ext4 by-host
+	check "are those on ext4 of this machine" cmp by-host.seen by-vm.seen
+else
+	skip "ext4 of this machine needs root"
+fi
+if command -v linux.uml >/dev/null; then
+	verdicts uml:ext4 by-uml
+	check "and on uml:ext4" cmp by-uml.seen by-vm.seen
+else
+	skip "linux.uml is not there"
+fi
+
+# Also where time is counted in instructions.
+verdicts vm:ext4 by-count --deterministic
+check "and with --deterministic" cmp by-count.seen by-vm.seen
+check "which the case says" grep -qx 'deterministic 1' by-count/findings/0-0/case
+check "and others do not" [ "$(grep -c deterministic by-vm/findings/0-0/case)" = 0 ]
+check "and it is shown again" status 1 replay by-count/findings/0-0
+
+# A kernel that panics.
+check "a panic is a finding" status 1 test -t vm:ext4,barrier=0,errors=panic --kernel "$image" \
+	--crash reorder --budget 60 --json -j 1 -o panic long
+check "and the run goes on to its end" json "d['workloads'] == 1 and d['unique_states'] == 60 and d['errors'] == 0"
+check "the panic is told" grep -rq 'Kernel panic' panic/findings --include=problems
+
+# An ordinary user, who has a copy of program and kernel, and a folder of his own.
+if [ "$(id -u)" = 0 ]; then
+	chmod 755 "$dir"
+	mkdir -m 777 nobody
+	cp "$OUTAGE" prog
+	cp -r "$(dirname "$image")/.." kernel
+	chmod -R a+rX kernel
+	(cd nobody && timeout --kill-after=5 120 setpriv --reuid=65534 --regid=65534 --clear-groups \
+		env OUTAGE_CACHE="$dir/nobody/cache" "$dir/prog" test -t vm:ext4 \
+		--kernel "$dir/kernel/boot/vmlinuz-$release" --json -o run "$dir/short") >out 2>err </dev/null
+	check "without root" json "d['workloads'] == 1 and d['findings'] == d['errors'] == 0"
+	check "a machine is kept, too" [ -n "$(find nobody/cache -name 'vm-*.state')" ]
+else
+	skip "this is no root already"
+fi
+
+# What a person can get wrong.
+wrong() { # PATTERN ARGUMENTS
+	local pattern=$1
+	shift
+	check "wrong: $*" status 2 test "$@" -o x short
+	check "is said in one line" one_line
+	check "and what: $pattern" complains "$pattern"
+	check "no run is begun" [ ! -e x/findings ]
+	rm -rf x
+}
+head -c 100000 /dev/urandom >noise
+wrong "no target 'vm:zfs'; there are .*vm:ext4" -t vm:zfs
+wrong 'cannot find /nowhere' -t vm:ext4 --kernel /nowhere
+wrong 'noise is no kernel that a virtual machine can boot' -t vm:ext4 --kernel noise
+wrong 'has no f2fs: neither built in nor as a module' -t vm:f2fs --kernel "$image"
+cp "$image" alone
+[ -d "/lib/modules/$release" ] || wrong 'there are no modules for .*alone \(see --modules\)' -t vm:ext4 --kernel alone
+wrong 'modules.dep' -t vm:ext4 --kernel "$image" --modules "$dir/cache"
+wrong 'recorder bpf cannot see what a guest writes' -t vm:ext4 --kernel "$image" --recorder bpf
+wrong '^outage: --deterministic is for vm: targets' -t uml:ext4 --deterministic
+mkdir empty-path
+for p in mke2fs e2fsck sh; do ln -s "$(command -v "$p")" empty-path/; done
+no_qemu() { # with a cache of its own, which holds no kernel
+	timeout --kill-after=5 60 env PATH="$dir/empty-path" OUTAGE_CACHE="$dir/none" "$OUTAGE" "$@" \
+		>out 2>err </dev/null
+}
+no_qemu test -t vm:ext4 --kernel "$image" -o x short
+check "no QEMU: it cannot run" [ $? = 2 ]
+check "and says what to install" complains 'qemu-system-x86_64 is not there; .*apt-get install qemu-system-x86'
+ln -s "$(command -v qemu-system-x86_64)" empty-path/
+no_qemu test -t vm:ext4 -o x short
+check "no kernel, and no apt-get: it cannot run" [ $? = 2 ]
+check "and says what to do" complains 'name one with --kernel FILE'
+check "in one line" one_line
+run test -t help
+check "help has a line for it" says '^vm:ext4 +ext4 of any kernel'
+OUTAGE_CACHE=$kernels run doctor
+check "doctor says that it works" says "^ok +virtual machine +Linux $release starts"
+
+# However it ends, nothing stays.
+check "no process is left" wait_for_none
+begin() { # DIR ARGUMENTS: a run that goes on for long, in the background, once it is under way
+	timeout --kill-after=5 120 "$OUTAGE" test -t vm:ext4 --kernel "$image" -b seq-2 -j 2 -o "$@" \
+		>out 2>err </dev/null &
+	run=$!
+	for ((i = 0; i < 600; i++)); do
+		[ "$(wc -l 2>/dev/null <"$1/progress" || echo 0)" -lt 6 ] || break
+		sleep 0.05
+	done
+	pid=$(pgrep -P "$run")
+}
+begin interrupted
+kill -INT "$pid"
+wait "$run"
+check "interrupted: it stops" [ $? -eq 2 ]
+check "interrupted: no process is left" wait_for_none
+begin killed
+check "killed: machines are there before" test -n "$(ours)"
+kill -KILL "$pid"
+wait "$run" 2>/dev/null
+check "killed: and none after" wait_for_none
+
+# QEMU that somebody kills: the workload is lost, and said to be; the run goes on.
+begin shot --limit 40
+kill -KILL "$(ours | head -1)"
+wait "$run"
+check "QEMU was killed: part of the run failed" [ $? -eq 2 ]
+check "it is said" complains 'the guest was killed'
+check "and the others were done" says '(39|40) workloads'
+kill_early() { # ends it while the first machine boots, and no template is there yet
+	rm -f cache/vm-*
+	timeout --kill-after=5 120 "$OUTAGE" test -t vm:ext4 --kernel "$image" -o early short >out 2>err </dev/null &
+	run=$!
+	for ((i = 0; i < 200; i++)); do
+		[ -z "$(ours)" ] || break
+		sleep 0.05
+	done
+	kill -INT "$(pgrep -P "$run")"
+	wait "$run"
+}
+kill_early
+check "interrupted while it boots: no process is left" wait_for_none
+check "no half of a machine is kept" [ "$(find cache/ -maxdepth 1 -name '*vm-*.ram*' | wc -l)" = \
+	"$(find cache/ -maxdepth 1 -name 'vm-*.state' | wc -l)" ]
+check "and the next run works" status 0 test -t vm:ext4 --kernel "$image" -o after short
+
+# A guest that does not answer.
+begin stopped --limit 30 --hang-after 5s -j 1
+# shellcheck disable=SC2046 # all of them
+kill -STOP $(ours) 2>/dev/null
+wait "$run"
+check "a machine hangs: that is a finding" [ $? -eq 1 ]
+check "called so" says '^found  hang: '
+check "and the others were done" says '30 workloads'
+check "no process is left" wait_for_none
+check "no socket is left" [ "$(sockets)" = 0 ]
+
+# A template that does not work is made anew, and harms nobody.
+for f in cache/vm-*.state; do head -c 1000 /dev/urandom >"$f"; done
+check "a template that is broken" status 0 test -t vm:ext4 --kernel "$image" -o broken short
+check "is dropped" [ "$(find cache -name 'vm-*.state' -size -2k | wc -l)" = 0 ]
+
+done_testing
