@@ -564,7 +564,7 @@ static void attributed(struct history_maker *m, const struct posix_event *e)
 
 	if (!object)
 		return;
-	/* A change of owner may take set-id bits away, and then has a mode with its type. */
+	/* A change of owner has the mode after it, with its type, if that is known. */
 	if (e->op == POSIX_CHMOD || e->arg)
 		c.mode = e->arg & 07777;
 	if (e->op == POSIX_CHOWN) {

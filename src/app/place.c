@@ -486,11 +486,10 @@ int place_clear(struct place *p, struct err *err)
 {
 	auto_fd s = openat(p->root, "s", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	/* More than one: a program may have mounted something itself. */
-	while (p->there && !umount2(p->at, MNT_DETACH))
-		p->there = false;
-	if (p->there)
+	/* Detached: a process that is just ending may still be in it. */
+	if (p->there && umount2(p->at, MNT_DETACH))
 		return err_set(err, -errno, "cannot unmount the crash state at %s: %m", p->at);
+	p->there = false;
 	int rc = s < 0 ? -errno : remove_below(s);
 	return rc ? err_set(err, rc, "cannot clear a crash state away") : 0;
 }

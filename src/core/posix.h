@@ -96,7 +96,8 @@ struct posix_event {
 	uint64_t ino2;	      /* what was replaced, removed or copied from */
 	uint64_t offset, len; /* bytes; of truncate, the size in `offset`; of chown, user and group
 				 (UINT32_MAX: as it is) */
-	uint32_t arg;	      /* mode, open flags, fallocate mode, rename flags */
+	uint32_t arg;	      /* mode (of what was made or chowned: after the call), open flags,
+				 fallocate mode, rename flags */
 	uint64_t number;      /* of the operation in its mount, from 1 */
 	uint64_t duration_ns;
 	int64_t result;		  /* what the call gave, or -errno; up to 2^31 - 1 in an event */

@@ -374,6 +374,8 @@ void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 	rc = call_begin(&c, req, &what);
 	if (!rc)
 		rc = set_all(&c, n, st, to_set, fi, &now);
+	if (!rc && what.op == POSIX_CHOWN)
+		c.ev.arg = now.st_mode; /* which may have lost set-id bits */
 	rc = call_end(&c, rc);
 	if (rc)
 		fuse_reply_err(req, (int)-rc);
