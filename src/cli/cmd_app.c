@@ -49,7 +49,7 @@ static const char usage[] =
 	"\n"
 	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it.\n"
 	"\n"
-	"example: outage app --run './writer' --check './checker' -- data\n";
+	"example: outage app --run \"$PWD/writer\" --check \"$PWD/checker\" -- data\n";
 
 enum { END_CHECKS = 3, BUDGET = 20000 };
 
