@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <libgen.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -373,27 +374,35 @@ static bool is_inside(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
+/* Asked before anything is made: the directory must not get as much as a name by us. */
+static int check_output(const struct app *a, struct err *err)
+{
+	auto_free char *copy = a->output ? xstrdup(a->output) : NULL;
+	auto_free char *parent = realpath(copy ? dirname(copy) : ".", NULL);
+
+	if (!parent)
+		return err_set(err, -errno, "cannot make %s: %m", a->output ? a->output : "a run");
+	if (is_inside(parent, a->plan.dir))
+		return err_set(err, -EINVAL,
+			       "the results would be inside of the application's directory, %s; "
+			       "give another -o",
+			       a->plan.dir);
+	if (a->output && app_is_run(a->output))
+		return err_set(err, -EEXIST, "%s holds a run already: give another -o", a->output);
+	return 0;
+}
+
 static int make_run(struct app *a, struct err *err)
 {
 	auto_free char *dir = NULL;
-	int rc = 0;
+	int rc = check_output(a, err);
 
-	if (a->output && app_is_run(a->output))
-		return err_set(err, -EEXIST, "%s holds a run already: give another -o", a->output);
-	rc = store_create(a->output, "app", &dir, err);
+	if (!rc)
+		rc = store_create(a->output, "app", &dir, err);
 	if (rc)
 		return rc;
 	a->run.dir = realpath(dir, NULL);
-	if (!a->run.dir)
-		return err_set(err, -errno, "cannot use %s: %m", dir);
-	if (is_inside(a->run.dir, a->plan.dir)) {
-		rc = err_set(err, -EINVAL,
-			     "%s is inside of the application's directory; give another -o, or "
-			     "start elsewhere",
-			     dir);
-		app_remove(a->run.dir);
-	}
-	return rc;
+	return a->run.dir ? 0 : err_set(err, -errno, "cannot use %s: %m", dir);
 }
 
 /* Of a run that was none, nothing is worth keeping. */
