@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <libgen.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -374,11 +373,23 @@ static bool is_inside(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
+/* Where a path's last name is; slashes at its end do not count. */
+static char *directory_of(const char *path)
+{
+	size_t n = strlen(path);
+
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	while (n && path[n - 1] != '/')
+		n--;
+	return n ? xmemdupz(path, n) : xstrdup(".");
+}
+
 /* Asked before anything is made: the directory must not get as much as a name by us. */
 static int check_output(const struct app *a, struct err *err)
 {
-	auto_free char *copy = a->output ? xstrdup(a->output) : NULL;
-	auto_free char *parent = realpath(copy ? dirname(copy) : ".", NULL);
+	auto_free char *above = a->output ? directory_of(a->output) : xstrdup(".");
+	auto_free char *parent = realpath(above, NULL);
 
 	if (!parent)
 		return err_set(err, -errno, "cannot make %s: %m", a->output ? a->output : "a run");
