@@ -186,6 +186,14 @@ app data --run true
 refused "no check" "--check"
 app nosuch --run true --check true
 refused "no directory" nosuch
+(cd data && timeout 60 "$OUTAGE" app --run 'echo x >a' --check true -- .) >out 2>err
+status=$?
+refused "results inside of the directory" "give another -o"
+check "results inside of the directory: nothing is made there" test "$(ls -A data)" = settings
+app data --run 'echo x >a' --check true
+timeout 60 "$OUTAGE" app -o run --run 'echo x >a' --check true -- data >out 2>err
+status=$?
+refused "results over others" "holds a run already"
 app data --run 'echo x >a; (setsid sleep 1234 &)' --check true
 check "a process that is left is ended, and said" said "left a process behind"
 check "a process that is left is gone" test -z "$(pgrep -f 'sleep 1234')"

@@ -601,6 +601,16 @@ static bool has_role(const struct explained *e, uint32_t role)
 	return false;
 }
 
+/* With nothing lost, in the same window, it fails in the same way. */
+static int same_window(struct work *w, struct case_at *c, const struct explained *e,
+		       struct err *err)
+{
+	if (e->kind != EXPLAIN_WINDOW || c->point <= e->after || c->point > e->until)
+		return 0;
+	keep_all(c);
+	return fails(w, c, err);
+}
+
 int explain_same(const struct explain_opts *o, const struct app_state *s, const struct explained *e,
 		 struct err *err)
 {
@@ -610,11 +620,11 @@ int explain_same(const struct explain_opts *o, const struct app_state *s, const 
 	bool any = false;
 
 	work_init(&w, o, e->harm);
-	if (!e->lost.n)
-		return 0;
 	int rc = case_load(o->h, s->point, &c, err);
 	if (rc)
 		return rc;
+	if (!e->lost.n)
+		return same_window(&w, &c, e, err);
 	keep_survivors(&c, &s->survivors);
 	for (size_t i = 0; i < c.n; i++)
 		if (c.v[i].keep != KEEP_ALL && has_role(e, o->roles->of[c.v[i].change])) {

@@ -60,7 +60,10 @@ struct explain_opts {
 int explain(const struct explain_opts *o, const struct app_state *s, enum app_harm harm,
 	    struct explained *out, struct err *err) must_check;
 
-/* Whether `s`, which fails, would pass if what `e` lost were not lost in it: 1, 0 or -errno. */
+/*
+ * Whether `s`, which fails, would pass if what `e` lost were not lost in it; or, if `e` lost
+ * nothing, whether it fails in the same window with nothing lost: 1, 0 or -errno.
+ */
 int explain_same(const struct explain_opts *o, const struct app_state *s, const struct explained *e,
 		 struct err *err) must_check;
 

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+enum { CHECKS_LATE = 12 };
+
 /*
  * States that fail with the same pattern (states.h), in the same way. What such a pattern means is
  * found out for a few of its states; the others are counted.
@@ -113,6 +115,9 @@ static int explain_state(struct searching *s, const struct app_state *state, enu
 	};
 	struct explained why = { 0 };
 
+	/* Whoever set a time does not want to wait for the last word of an explanation. */
+	if (s->o->time_ns && util_now_ns() - s->start_ns > s->o->time_ns)
+		o.checks_max = CHECKS_LATE;
 	for (size_t i = 0; i < s->out->found.n; i++) {
 		if (s->out->found.v[i].why.harm != harm)
 			continue;

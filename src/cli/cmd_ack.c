@@ -17,7 +17,7 @@ static const char usage[] =
 	"\n"
 	"Exit status: 0 it was acknowledged, 2 it could not be.\n"
 	"\n"
-	"example: outage app --run './put k v && outage ack k' --check ./check -- data\n";
+	"example: outage app --run '/opt/put k v && outage ack k' --check /opt/check -- data\n";
 
 static int acknowledge(const struct strbuf *line)
 {

@@ -49,7 +49,7 @@ static const char usage[] =
 	"\n"
 	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it.\n"
 	"\n"
-	"example: outage app --run './writer' --check './checker' -- data\n";
+	"example: outage app --run \"$PWD/writer\" --check \"$PWD/checker\" -- data\n";
 
 enum { END_CHECKS = 3, BUDGET = 20000 };
 
@@ -373,27 +373,47 @@ static bool is_inside(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
+/* Where a path's last name is; slashes at its end do not count. */
+static char *directory_of(const char *path)
+{
+	size_t n = strlen(path);
+
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	while (n && path[n - 1] != '/')
+		n--;
+	return n ? xmemdupz(path, n) : xstrdup(".");
+}
+
+/* Asked before anything is made: the directory must not get as much as a name by us. */
+static int check_output(const struct app *a, struct err *err)
+{
+	auto_free char *above = a->output ? directory_of(a->output) : xstrdup(".");
+	auto_free char *parent = realpath(above, NULL);
+
+	if (!parent)
+		return err_set(err, -errno, "cannot make %s: %m", a->output ? a->output : "a run");
+	if (is_inside(parent, a->plan.dir))
+		return err_set(err, -EINVAL,
+			       "the results would be inside of the application's directory, %s; "
+			       "give another -o",
+			       a->plan.dir);
+	if (a->output && app_is_run(a->output))
+		return err_set(err, -EEXIST, "%s holds a run already: give another -o", a->output);
+	return 0;
+}
+
 static int make_run(struct app *a, struct err *err)
 {
 	auto_free char *dir = NULL;
-	int rc = 0;
+	int rc = check_output(a, err);
 
-	if (a->output && app_is_run(a->output))
-		return err_set(err, -EEXIST, "%s holds a run already: give another -o", a->output);
-	rc = store_create(a->output, "app", &dir, err);
+	if (!rc)
+		rc = store_create(a->output, "app", &dir, err);
 	if (rc)
 		return rc;
 	a->run.dir = realpath(dir, NULL);
-	if (!a->run.dir)
-		return err_set(err, -errno, "cannot use %s: %m", dir);
-	if (is_inside(a->run.dir, a->plan.dir)) {
-		rc = err_set(err, -EINVAL,
-			     "%s is inside of the application's directory; give another -o, or "
-			     "start elsewhere",
-			     dir);
-		app_remove(a->run.dir);
-	}
-	return rc;
+	return a->run.dir ? 0 : err_set(err, -errno, "cannot use %s: %m", dir);
 }
 
 /* Of a run that was none, nothing is worth keeping. */

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "app/keep.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "cli/cli.h"
@@ -194,6 +195,9 @@ static int run(int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		return cli_usage(&cmd_shrink, "give the directory of one finding");
+	if (app_is_case(argv[optind]))
+		return cli_failf("%s is small already: outage app shrinks what it finds",
+				 argv[optind]);
 	if (store_load(argv[optind], &o.c, &err))
 		return cli_fail(&err);
 	if (store_trust(&o.c, o.trust, &err)) {

@@ -78,12 +78,20 @@ static enum app_fate fate_of_event(const struct history *h, const struct app_sta
 				   uint64_t event)
 {
 	enum app_fate worst = FATE_DONE;
+	uint32_t low = 0, high = (uint32_t)h->changes.n;
 
 	if (event >= s->point)
 		return FATE_LATER;
-	for (uint32_t i = 0; i < h->changes.n && h->changes.v[i].event <= event; i++)
-		if (h->changes.v[i].event == event)
-			worst = max(worst, fate_of_change(h, s, i));
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (h->changes.v[mid].event < event)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (; low < h->changes.n && h->changes.v[low].event == event; low++)
+		worst = max(worst, fate_of_change(h, s, low));
 	return worst;
 }
 

@@ -297,6 +297,9 @@ static void test_window(void)
 	sync_ino(ROOT_INO);
 	uint64_t removed = add((struct posix_event){
 		.op = POSIX_UNLINK, .dir = ROOT_INO, .name = "f", .ino = F_INO });
+	/* Something else goes on in between. */
+	create("x", T_INO + 1);
+	write_all(T_INO + 1, 'x', 10);
 	uint64_t renamed = add((struct posix_event){ .op = POSIX_RENAME,
 						     .dir = ROOT_INO,
 						     .name = "t",
@@ -305,6 +308,7 @@ static void test_window(void)
 						     .ino = T_INO });
 	explain_all("ext4-ordered", false, &a);
 	is_u(a.v.n, 1, "a file that is removed before its successor is there: one cause");
+	ok(a.attributed > 0, "other states of that window are recognised");
 	if (a.v.n) {
 		is_u(a.v.v[0].kind, EXPLAIN_WINDOW, "nothing has to be lost for it");
 		is_u(a.v.v[0].lost.n, 0, "nor is anything");
