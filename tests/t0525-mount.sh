@@ -340,6 +340,32 @@ else
 fi
 check "no socket is left behind" test ! -e /tmp/outage-65534
 
+# ---- who may write to ROOT is not believed, nor let in ----
+
+mkdir -m 755 data/.outage-stash
+run mount data mnt
+check "a stash that others could write is refused" refused "is not this user's own"
+rmdir data/.outage-stash
+run mount -o allow_other data mnt
+check "others are let in only with the kernel's checks" refused "allow-other"
+
+# ---- a loss while the kernel has the file locked, and somebody waits for it ----
+
+run mount --daemon --profile minimal data mnt
+echo x >mnt/held
+sync mnt/held mnt
+echo x >mnt/new
+run ctl mnt delay op=write file=held delay=1s
+run ctl mnt clear-cache op=write file=held timing=after
+timeout 30 sh -c 'echo more >>mnt/held' &
+writer=$!
+sleep 0.3
+timeout 30 rm mnt/held
+check "nobody waits for ever: who removes the file" test $? = 0
+wait $writer
+check "nor who writes it" test $? = 0
+run umount mnt
+
 # ---- the example programs ----
 
 if command -v cc >/dev/null; then

@@ -222,29 +222,6 @@ static void record(struct call *c, int64_t rc)
 	pthread_mutex_unlock(&f->trace_lock);
 }
 
-/* The kernel has directories locked while it waits for the answer, which it could not name. */
-static bool holds_directories(enum posix_op op)
-{
-	switch (op) {
-	case POSIX_READ:
-	case POSIX_WRITE:
-	case POSIX_TRUNCATE:
-	case POSIX_FALLOCATE:
-	case POSIX_CHMOD:
-	case POSIX_CHOWN:
-	case POSIX_UTIMENS:
-	case POSIX_SETXATTR:
-	case POSIX_REMOVEXATTR:
-	case POSIX_FSYNC:
-	case POSIX_FDATASYNC:
-	case POSIX_FLUSH:
-	case POSIX_RELEASE:
-		return false;
-	default:
-		return true;
-	}
-}
-
 int64_t call_end(struct call *c, int64_t rc)
 {
 	struct forget *f = c->f;
@@ -270,11 +247,13 @@ int64_t call_end(struct call *c, int64_t rc)
 		if (c->act.crash_after)
 			return -ENOTCONN;
 	}
-	if (c->told.n && !holds_directories(c->ev.op))
-		forget_tell_others(f, &c->told, c->node);
 	return f->dead ? -ENOTCONN : rc;
 }
 
+/*
+ * While the kernel waits for an answer it holds locks, of directories or of the file, that it would
+ * need to forget something: it is told when it has its answer, whatever the operation.
+ */
 void call_done(struct call *c)
 {
 	char why[512];

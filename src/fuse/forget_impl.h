@@ -11,9 +11,9 @@
  *	node    the data of one file and its live times
  *	table   the table of nodes, their names and their descriptors; short
  *
- * The kernel is told to forget something (forget_tell) with no lock held. For a request it may hold
- * locks of its own: of the directories in which names change, and of the inode. So what concerns
- * these it is told when the request was answered.
+ * The kernel is told to forget something (forget_tell) with no lock held, and never before the
+ * request at hand was answered: until then it holds locks of its own, of the directories in which
+ * names change, and of the inode.
  */
 #ifndef FUSE_FORGET_IMPL_H
 #define FUSE_FORGET_IMPL_H
@@ -436,6 +436,8 @@ void places_add(struct places *p, uint64_t ino, uint64_t dir, const char *name);
 int places_walk(struct places *p, struct err *err) must_check;
 struct undo_place *places_undo(struct places *p, int stash, bool copy);
 void places_set_root(struct places *p, uint64_t ino);
+/* That nobody else can have put anything there. */
+int stash_check(int stash, const char *root, struct err *err) must_check;
 /* With the lock of ROOT held. 1: something was undone. */
 int recover_locked(int root_fd, const char *root, struct err *err) must_check;
 /* -EBUSY with a sentence if somebody else has it. */
@@ -457,8 +459,6 @@ void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const
 void forget_tear(struct forget *f, struct fault *fault, struct node *n, const void *data,
 		 uint64_t offset, size_t len);
 void forget_tell(struct forget *f, struct told_list *told);
-/* All but what concerns `busy`, which stays in the list. */
-void forget_tell_others(struct forget *f, struct told_list *told, const struct node *busy);
 void told_add(struct forget *f, struct told_list *told, struct node *n, const char *name);
 /* Everything that the kernel knows. */
 void told_all(struct forget *f, struct told_list *told);

@@ -75,6 +75,13 @@ static int rewrite_one(void *ctx, const struct pending_op *op)
 	return record_write(w->f, w->fd, &w->size);
 }
 
+/* A new file, whatever was there under this name. */
+static int journal_make(struct forget *f, const char *name)
+{
+	unlinkat(f->stash_fd, name, 0);
+	return openat(f->stash_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
 /* What is durable leaves the journal, once there is much of it. */
 static void journal_shrink(struct forget *f)
 {
@@ -83,7 +90,7 @@ static void journal_shrink(struct forget *f)
 	if (f->journal_size < f->journal_limit)
 		return;
 	f->journal_limit = f->journal_size * 2;
-	w.fd = openat(f->stash_fd, "journal.new", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	w.fd = journal_make(f, "journal.new");
 	if (w.fd < 0)
 		return;
 	if (pending_each(f->log, rewrite_one, &w) ||
@@ -397,7 +404,7 @@ int log_open(struct forget *f, struct err *err)
 	f->log = pending_new(f->opts.profile);
 	pthread_mutex_init(&f->names, NULL);
 	f->journal_limit = JOURNAL_BIG;
-	f->journal = openat(f->stash_fd, "journal", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	f->journal = journal_make(f, "journal");
 	if (f->journal < 0)
 		return err_set(err, -errno, "cannot write a journal to %s/" STASH_NAME ": %m",
 			       f->root_path);

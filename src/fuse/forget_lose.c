@@ -65,18 +65,6 @@ void forget_tell(struct forget *f, struct told_list *told)
 	vec_release(told);
 }
 
-void forget_tell_others(struct forget *f, struct told_list *told, const struct node *busy)
-{
-	size_t left = 0;
-
-	for (size_t i = 0; i < told->n; i++)
-		if (told->v[i].node == busy)
-			told->v[left++] = told->v[i];
-		else
-			tell_one(f, &told->v[i]);
-	told->n = left;
-}
-
 /* ---- pages ---- */
 
 struct page_walk {

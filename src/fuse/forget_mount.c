@@ -193,6 +193,28 @@ static int session_args(struct forget *f, struct fuse_args *args)
 	return rc;
 }
 
+/*
+ * Options that let others in are not handed on as they come: without the kernel's checks, the
+ * server would do for anybody what it may do itself.
+ */
+static int check_options(const struct forget_opts *o, struct err *err)
+{
+	static const char *const opens[] = { "allow_other", "allow_root" };
+
+	for (size_t i = 0; o->fuse_options && o->fuse_options[i]; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(opens); k++) {
+			const char *at = strstr(o->fuse_options[i], opens[k]);
+
+			if (at)
+				return err_set(
+					err, -EINVAL,
+					"'-o %s' is not taken; --allow-other lets others in, "
+					"and has the kernel check what they may do",
+					opens[k]);
+		}
+	return 0;
+}
+
 static int mount_session(struct forget *f, struct err *err)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
@@ -217,7 +239,7 @@ int stash_open(struct forget *f, struct err *err)
 		openat(f->root_fd, STASH_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (f->stash_fd < 0)
 		return err_set(err, -errno, "cannot open %s/" STASH_NAME ": %m", f->root_path);
-	return 0;
+	return stash_check(f->stash_fd, f->root_path, err);
 }
 
 /* Whether inodes can be opened without a name here: it needs a privilege and the file system. */
@@ -334,7 +356,9 @@ int forget_mount(const struct forget_opts *opts, struct inject *faults, struct f
 	int rc;
 
 	forget_init(f, opts, faults);
-	rc = mount_all(f, err);
+	rc = check_options(opts, err);
+	if (!rc)
+		rc = mount_all(f, err);
 	if (rc)
 		forget_free(f);
 	else

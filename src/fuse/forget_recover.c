@@ -163,7 +163,8 @@ struct undo_place *places_undo(struct places *p, int stash, bool copy)
 	return &p->undo;
 }
 
-static int walk(struct places *p, int at, uint64_t dir_ino, int depth)
+/* Below ROOT there may be other file systems, where the same numbers mean other things. */
+static int walk(struct places *p, int at, uint64_t dir_ino, dev_t dev, int depth)
 {
 	DIR *d = fdopendir(at);
 	struct dirent *e;
@@ -176,7 +177,7 @@ static int walk(struct places *p, int at, uint64_t dir_ino, int depth)
 	while ((e = readdir(d))) {
 		if (streq(e->d_name, ".") || streq(e->d_name, ".."))
 			continue;
-		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
+		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) || st.st_dev != dev)
 			continue;
 		places_add(p, st.st_ino, dir_ino, e->d_name);
 		if (!S_ISDIR(st.st_mode) || !depth)
@@ -184,7 +185,7 @@ static int walk(struct places *p, int at, uint64_t dir_ino, int depth)
 		int fd = openat(dirfd(d), e->d_name,
 				O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (fd >= 0)
-			walk(p, fd, st.st_ino, depth - 1);
+			walk(p, fd, st.st_ino, dev, depth - 1);
 	}
 	closedir(d);
 	return 0;
@@ -193,10 +194,15 @@ static int walk(struct places *p, int at, uint64_t dir_ino, int depth)
 int places_walk(struct places *p, struct err *err)
 {
 	int fd = openat(p->root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
 
-	if (fd < 0)
-		return err_set(err, -errno, "cannot read the directory: %m");
-	return walk(p, fd, p->root_ino, DEPTH_MAX);
+	if (fd < 0 || fstat(fd, &st)) {
+		int rc = err_set(err, -errno, "cannot read the directory: %m");
+
+		util_close(fd);
+		return rc;
+	}
+	return walk(p, fd, p->root_ino, st.st_dev, DEPTH_MAX);
 }
 
 /* ---- the journal ---- */
@@ -342,6 +348,29 @@ static void clear_stash(int stash)
 	closedir(d);
 }
 
+/*
+ * Whoever may write to ROOT can put a stash there, with a journal that says what he likes: what is
+ * not our own is not believed.
+ */
+int stash_check(int stash, const char *root, struct err *err)
+{
+	struct stat st;
+
+	if (fstat(stash, &st))
+		return err_set(err, -errno, "cannot look at %s/" STASH_NAME ": %m", root);
+	if (st.st_uid != geteuid() || st.st_mode & 077)
+		return err_set(err, -EPERM,
+			       "%s/" STASH_NAME " is not this user's own (user %u, mode %o); if it "
+			       "is not needed, remove it",
+			       root, (unsigned)st.st_uid, (unsigned)(st.st_mode & 07777));
+	return 0;
+}
+
+static bool is_ours(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_nlink == 1;
+}
+
 int recover_locked(int root_fd, const char *root, struct err *err)
 {
 	auto_fd stash =
@@ -355,9 +384,12 @@ int recover_locked(int root_fd, const char *root, struct err *err)
 		return errno == ENOENT
 			       ? 0
 			       : err_set(err, -errno, "cannot open %s/" STASH_NAME ": %m", root);
-	auto_fd fd = openat(stash, "journal", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	rc = stash_check(stash, root, err);
+	if (rc)
+		return rc;
+	auto_fd fd = openat(stash, "journal", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat st;
-	if (fd >= 0 && !fstat(fd, &st) && st.st_size > 0) {
+	if (fd >= 0 && !fstat(fd, &st) && is_ours(&st) && st.st_size > 0) {
 		char *to = strbuf_grow(&text, (size_t)st.st_size);
 		ssize_t got = io_pread_full(fd, to, (size_t)st.st_size, 0);
 
