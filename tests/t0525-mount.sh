@@ -77,7 +77,39 @@ check "with the type fuse.outage" test "$(findmnt -n -o FSTYPE mnt)" = fuse.outa
 run ctl mnt status
 check "it answers" test $status = 0 -a -s out
 run ctl mnt status --json
-check "as JSON, too" python3 -c 'import json; json.load(open("out"))'
+check "as JSON, too" python3 -c 'import json
+s = json.load(open("out"))
+assert s["profile"] == "ext4-ordered" and s["page_size"] == 4096 and s["pages_max"] == 0, s
+assert s["faults_waiting"] == 0 and s["trace"] is None and s["log"].endswith("/log"), s
+assert s["lost"] == 0 and s["since"] > 0'
+run ctl mnt error op=mkdir file=nowhere error=EIO
+run ctl mnt status
+check "status tells what waits" grep -q "^1 fault waiting, 0 done" out
+check "and what was lost" grep -q "^nothing was lost yet" out
+check "and where it writes" grep -q "^log: .*/log$" out
+run ctl mnt cancel 1
+run ctl mnt status
+check "also if nothing waits" grep -q "^0 faults waiting" out
+run ctl mnt snapshot -d a
+check "an option that ctl does not have is named" eval 'test $status = 2 && says "unknown option -d"'
+run ctl mnt status --timeout
+check "and one without its value" eval 'test $status = 2 && says "--timeout needs a value"'
+run ctl --json=1 mnt status
+check "and a value that is too many" eval 'test $status = 2 && says "--json takes no value"'
+mkdir second
+run mount mnt second
+check "ROOT on such a mount is refused" eval 'test $status = 2 && says "is a mount of outage itself"'
+mkdir mnt/inside
+run mount --daemon --log second.log mnt/inside second
+check "but a directory inside of it can be ROOT" eval 'test $status = 0 && mounted second'
+run umount second
+check "and that ends" eval 'test $status = 0 && ! mounted second'
+echo long >mnt/long
+sleep 0.05
+run ctl --json mnt report
+check "ages are whole milliseconds" python3 -c 'import json
+ages = [r["age_s"] for f in json.load(open("out"))["files"] for r in f["ranges"]]
+assert ages and all(abs(a * 1000 - round(a * 1000)) < 1e-6 for a in ages) and max(ages) > 0, ages'
 echo unsynced >mnt/a
 run ctl mnt report
 check "what is unsynced is told" grep -q '\ba\b' out
@@ -224,6 +256,17 @@ run mount link data
 check "not by a link, either" refused "the same directory"
 run mount --profile ext5 data mnt
 check "a profile that is not there is refused" refused "ext4-ordered"
+printf '[filesystem]\n\n[outage]\nsocket=""\nprofile="ext5"\n' >ext5.toml
+run mount --config ext5.toml data mnt
+check "in a file, it is told where" refused "ext5.toml:5: there is no profile 'ext5'"
+run mount --config ext5.toml --profile ext6 data mnt
+check "but not if the command line says it" refused "^outage: there is no profile 'ext6'"
+run mount --daemno data mnt
+check "an unknown option is named" refused "unknown option --daemno"
+run mount data mnt --log
+check "and one without its value" refused "--log needs a value"
+run mount -o nonsense data mnt
+check "a mount option that is none is told whole" refused "unknown option.*nonsense"
 run mount --page-size 1000 data mnt
 check "so is a page that is no power of two" refused "1000"
 run mount --page-size 4096 --block-size 8192 data mnt
@@ -332,6 +375,12 @@ if [ "$(id -u)" = 0 ]; then
 	timeout 60 "${user[@]}" "$OUTAGE" umount umnt >out 2>err
 	check "a user can unmount" test $? = 0
 	check "and it is gone" test ! "$(findmnt -n umnt)"
+	if ! grep -q "^ *user_allow_other" /etc/fuse.conf 2>/dev/null; then
+		timeout 60 "${user[@]}" "$OUTAGE" mount --daemon --allow-other udata umnt >out 2>err
+		check "--allow-other is not a user's to say" test $? = 2
+		check "fusermount3 says why" says "user_allow_other"
+		check "and nothing else is blamed" eval '! says "is /dev/fuse there"'
+	fi
 	timeout 60 "${user[@]}" "$OUTAGE" mount data umnt >out 2>err
 	check "a ROOT that may not be written is refused" test $? = 2
 	check "and nothing stays mounted" test ! "$(findmnt -n umnt)"

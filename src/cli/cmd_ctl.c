@@ -86,7 +86,7 @@ static int run(int argc, char **argv)
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
 		switch (option) {
 		case 'h':
 			fputs(usage, stdout);
@@ -102,7 +102,7 @@ static int run(int argc, char **argv)
 				return cli_fail(&err);
 			break;
 		default:
-			return cli_usage(&cmd_ctl, "unknown option, or its value is missing");
+			return cli_unknown(&cmd_ctl, option, argv);
 		}
 	}
 	argc -= optind;

@@ -87,7 +87,7 @@ static int parse_size(const char *option, uint64_t *out)
 	return *out ? EXIT_OK : cli_usage(&cmd_mount, "%s 0 leaves nothing", option);
 }
 
-static int parse_option(struct forget_run_opts *o, bool *background, int option)
+static int parse_option(struct forget_run_opts *o, bool *background, int option, char *const *argv)
 {
 	switch (option) {
 	case 'c':
@@ -136,7 +136,7 @@ static int parse_option(struct forget_run_opts *o, bool *background, int option)
 		o->socket = optarg;
 		return EXIT_OK;
 	}
-	return cli_usage(&cmd_mount, "unknown option, or its value is missing");
+	return cli_unknown(&cmd_mount, option, argv);
 }
 
 static int parse_and_run(struct forget_run_opts *o, int argc, char **argv)
@@ -145,12 +145,12 @@ static int parse_and_run(struct forget_run_opts *o, int argc, char **argv)
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "c:p:f:o:h", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, ":c:p:f:o:h", long_options, NULL)) != -1) {
 		if (option == 'h') {
 			fputs(usage, stdout);
 			return cli_flush();
 		}
-		int rc = parse_option(o, &background, option);
+		int rc = parse_option(o, &background, option, argv);
 		if (rc)
 			return rc;
 	}

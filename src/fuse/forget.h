@@ -50,6 +50,7 @@ struct forget_opts {
 	void (*log)(void *ctx, const char *line);
 	void *log_ctx;
 	bool log_all;
+	const char *log_path, *fifo_path; /* for whoever asks how it is set; or NULL */
 	unsigned threads; /* 0: as many as are useful */
 };
 

@@ -167,6 +167,7 @@ struct inject_config {
 	uint32_t page_size, block_size;
 	uint64_t pages;
 	char *profile, *socket, *trace;
+	unsigned profile_line; /* where it says so */
 	struct vec_of(struct fault *) faults;
 	struct vec_of(char *) warnings; /* keys that have no meaning here */
 };
