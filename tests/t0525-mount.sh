@@ -56,7 +56,7 @@ wait_for() {
 
 # ---- the documents' example ----
 
-awk '/^## Cutting the power/ { on = 1 } /^## Generating/ { on = 0 } on && /^    / { print substr($0, 5) }' \
+awk '/^## / { on = /Cutting the power/ } on && /^    / { print substr($0, 5); seen = 1; next } seen { exit }' \
 	"$root/README.md" >example.sh
 mkdir readme bin
 ln -s "$OUTAGE" bin/outage
@@ -402,5 +402,40 @@ PATH=$dir/bin:$PATH timeout 60 "$root/examples/forget/lose.sh" \
 	sh -c 'echo one >a; sync a; echo more >>a' >out 2>err
 check "the shell example runs" test $? = 0
 check "and shows what is left" grep -q ' 4 .* a$' out
+PATH=$dir/bin:$PATH timeout 60 "$root/examples/forget/lose.sh" >out 2>err
+status=$?
+check "without a command it says how it is used" eval 'test $status = 2 && says "^usage: lose.sh COMMAND" && test ! -s out'
+
+# ---- writes that are torn ----
+
+run mount --daemon --log torn.log data mnt
+run ctl mnt torn-op file=fit parts_bytes=3,3 persist=1
+printf 12345 >mnt/fit
+wait_for grep -q "of 5 bytes" torn.log
+run ctl mnt faults
+check "a fault whose parts do not fit tells the length" grep -q "(missed); 1 seen; the write had 5 bytes" out
+check "and so does the log" grep -q "not done, its parts have another length .* of 5 bytes" torn.log
+run ctl mnt torn-op file=new parts=2 persist=1
+(printf 12345678 >mnt/new) 2>/dev/null
+wait_for eval '! mounted mnt'
+check "a new file whose name was not durable is lost" test ! -e data/new
+check "and the log says so" grep -q "but its name was not durable" torn.log
+printf 1234 >data/old
+run mount --daemon --log torn2.log data mnt
+run ctl mnt torn-op file=old parts=2 persist=1
+(printf abcdefgh 1<>mnt/old) 2>/dev/null
+wait_for eval '! mounted mnt'
+check "of an old one a part is durable" test "$(cat data/old)" = abcd
+check "and its name is not called lost" eval '! grep -q "its name was not durable" torn2.log'
+
+# ---- a server that does not end ----
+
+run mount --daemon --log log data mnt
+stopped=$(timeout 60 "$OUTAGE" ctl --json mnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')
+kill -STOP "$stopped"
+run umount --timeout 1200ms mnt
+check "umount tells how long it has waited" eval 'test $status = 2 && says "has not ended within 1.2 s"'
+kill -CONT "$stopped"
+check "and the server ends when it can" wait_for flock -n data true
 
 done_testing

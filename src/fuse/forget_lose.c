@@ -354,6 +354,19 @@ static void write_part(void *ctx, uint64_t at, uint64_t len)
 		   rc ? strerror(-rc) : "");
 }
 
+/* Where names wait for a sync, a new file's is lost with all else, and its data with it. */
+static void log_lost_name(struct forget *f, struct node *n)
+{
+	int fd = node_pin(f, n);
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && !st.st_nlink)
+		forget_log(f, "  but its name was not durable, and is lost: so is the file");
+	node_unpin(n);
+}
+
 void forget_tear(struct forget *f, struct fault *fault, struct node *n, const void *data,
 		 uint64_t offset, size_t len)
 {
@@ -366,6 +379,7 @@ void forget_tear(struct forget *f, struct fault *fault, struct node *n, const vo
 		pthread_mutex_lock(&n->lock);
 		fault_tear(fault, len, write_part, &t);
 		pthread_mutex_unlock(&n->lock);
+		log_lost_name(f, n);
 		end_locked(f);
 	}
 	pthread_rwlock_unlock(&f->gate);

@@ -353,15 +353,25 @@ static int list_fault(void *ctx, const struct fault *fault)
 	struct listing *l = ctx;
 
 	l->n++;
-	if (l->text)
-		strbuf_addf(l->text, "%" PRIu64 ": %s%s; %" PRIu64 " seen\n", fault->id,
-			    strbuf_str(&fault->text), fault->done ? " (done)" : "", fault->seen);
+	if (l->text) {
+		strbuf_addf(l->text, "%" PRIu64 ": %s%s; %" PRIu64 " seen", fault->id,
+			    strbuf_str(&fault->text),
+			    fault->misfit ? " (missed)"
+			    : fault->done ? " (done)"
+					  : "",
+			    fault->seen);
+		if (fault->misfit)
+			strbuf_addf(l->text, "; the write had %" PRIu64 " bytes",
+				    fault->misfit_len);
+		strbuf_addch(l->text, '\n');
+	}
 	if (l->json) {
 		json_object(l->json);
 		json_kv_uint(l->json, "id", fault->id);
 		json_kv_string(l->json, "fault", strbuf_str(&fault->text));
 		json_kv_uint(l->json, "seen", fault->seen);
 		json_kv_bool(l->json, "done", fault->done);
+		json_kv_bool(l->json, "missed", fault->misfit);
 		json_end(l->json);
 	}
 	return 0;
