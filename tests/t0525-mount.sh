@@ -406,6 +406,19 @@ PATH=$dir/bin:$PATH timeout 60 "$root/examples/forget/lose.sh" >out 2>err
 status=$?
 check "without a command it says how it is used" eval 'test $status = 2 && says "^usage: lose.sh COMMAND" && test ! -s out'
 
+# ---- what shall survive ----
+
+run mount --daemon --log some.log data mnt
+echo x >mnt/some-a
+echo x >mnt/some-b
+run ctl mnt clear-cache 'survivors=*-a'
+check "what survivors matches stays" test -e mnt/some-a -a ! -e mnt/some-b
+check "and nothing is said of it" eval '! grep -q "survivors matches no" some.log'
+echo x >mnt/some-c
+run ctl mnt clear-cache 'survivors=nothing*'
+check "that nothing matches is in the log" grep -q "survivors matches no name" some.log
+run umount mnt
+
 # ---- writes that are torn ----
 
 run mount --daemon --log torn.log data mnt

@@ -16,7 +16,7 @@ static const char usage[] =
 	"Sends a command to the server of MNT, which 'outage mount' mounted, and prints what it\n"
 	"answers. Only the user who mounted it, and root, may. 'outage ctl help' lists the "
 	"commands\n"
-	"and what they take; so does outage-ctl(1).\n"
+	"and what they take; so do outage-ctl(1) and outage-faults(5).\n"
 	"\n"
 	"      --json            the answer as one JSON object\n"
 	"      --socket PATH     the socket that 'outage mount --socket PATH' made\n"

@@ -201,6 +201,7 @@ struct survival {
 	struct forget *f;
 	const struct fault *fault; /* NULL: nothing survives */
 	struct rng rng;
+	bool matched; /* something was listed */
 };
 
 static bool slot_matches(struct survival *s, const struct pending_op *op, int slot)
@@ -217,6 +218,19 @@ static bool slot_matches(struct survival *s, const struct pending_op *op, int sl
 	return yes;
 }
 
+static bool is_listed(struct survival *s, const struct pending_op *op)
+{
+	if (op->kind == PENDING_ATTR || op->kind == PENDING_XATTR) {
+		struct undo *u = op->undo;
+		auto_strbuf path = STRBUF_INIT;
+
+		node_path(s->f, u->nodes[2], NULL, &path);
+		return path_matches(&s->fault->survivors, strbuf_str(&path));
+	}
+	return slot_matches(s, op, 0) ||
+	       ((op->kind == PENDING_RENAME || op->kind == PENDING_SWAP) && slot_matches(s, op, 1));
+}
+
 static bool survives(void *ctx, const struct pending_op *op)
 {
 	struct survival *s = ctx;
@@ -227,15 +241,10 @@ static bool survives(void *ctx, const struct pending_op *op)
 		return rng_below(&s->rng, 2);
 	if (s->fault->survive != FAULT_SURVIVE_LISTED)
 		return false;
-	if (op->kind == PENDING_ATTR || op->kind == PENDING_XATTR) {
-		struct undo *u = op->undo;
-		auto_strbuf path = STRBUF_INIT;
+	bool yes = is_listed(s, op);
 
-		node_path(s->f, u->nodes[2], NULL, &path);
-		return path_matches(&s->fault->survivors, strbuf_str(&path));
-	}
-	return slot_matches(s, op, 0) ||
-	       ((op->kind == PENDING_RENAME || op->kind == PENDING_SWAP) && slot_matches(s, op, 1));
+	s->matched |= yes;
+	return yes;
 }
 
 /* Some data may survive; the rest is dropped. */
@@ -307,6 +316,8 @@ static void lose_locked(struct forget *f, struct fault *fault, struct told_list 
 			told);
 		names_unlock(f);
 	}
+	if (fault && fault->survive == FAULT_SURVIVE_LISTED && !s.matched)
+		forget_log(f, "  survivors matches no name or attribute that waited");
 	lose_data(&s, told);
 	drop_sized(f);
 	atomic_fetch_add(&f->lost_count, 1);
