@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The commands mount, ctl and umount: what they print, how they end, what they refuse, and that
 # nothing is left behind.
-# shellcheck source=tests/lib.sh disable=SC2016 # words are expanded by eval
+# shellcheck source=tests/lib.sh disable=SC2016,SC2317 # expanded by eval, called through check
 . "$(dirname "$0")/lib.sh"
 
 if [ ! -c /dev/fuse ] || ! command -v fusermount3 >/dev/null; then
