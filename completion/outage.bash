@@ -362,4 +362,23 @@ _outage() {
 	esac
 }
 
+# The same program with LazyFS's command line.
+_lazyfs() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+
+	COMPREPLY=()
+	if [[ $prev == --config-path ]]; then
+		_outage_files
+	elif [[ $cur == -* ]]; then
+		_outage_words '--config-path -o -f -d -s --help --version'
+	elif [[ $prev == -o ]]; then
+		compopt -o nospace 2>/dev/null
+		_outage_words 'allow_other modules=subdir subdir='
+	else
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+	fi
+}
+
 complete -F _outage outage
+complete -F _lazyfs lazyfs

@@ -220,6 +220,13 @@ done
 check 'show' run 0 show evil.trace
 check 'an unknown inode' says out ' write  *#99 '
 check 'a slash in a name' says out '/a\\\\x2fb = 0$'
+check 'show of a file that is not there' run 0 show --file nosuch db.trace
+check 'says so' says err "named 'nosuch'"
+check 'and shows nothing' test ! -s out
+check 'show of one that is' run 0 show --file db/wal db.trace
+check 'says nothing' test ! -s err
+check 'graph of a file that is not there' run 0 graph --file nosuch db.trace -o none.svg
+check 'says so, too' says err "named 'nosuch'"
 check 'graph of a hostile trace' run 0 graph evil.trace -o evil.svg
 check 'is XML' is_xml evil.svg
 check 'without what it brought' lacks evil.svg '<script>'

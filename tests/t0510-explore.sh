@@ -101,6 +101,8 @@ check 'full memory is told, with its odds' sh -c "
 check 'a run is stopped' explore 0 -t reffs --order depth --limit 3000
 check 'and goes on' sh -c "timeout 60 '$OUTAGE' explore -t reffs --order depth --limit 3000 --resume kept >out 2>err"
 
+check 'what it goes on from is nobody else'"'"'s to write' test "$(stat -c %a kept/task-0.pickle)" = 600
+
 # ---- bad input ----
 
 # refused WORDS ARGS...: exit status 2, and a sentence that has these words

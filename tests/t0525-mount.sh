@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The commands mount, ctl and umount: what they print, how they end, what they refuse, and that
 # nothing is left behind.
+# shellcheck source=tests/lib.sh disable=SC2016,SC2317 # expanded by eval, called through check
 . "$(dirname "$0")/lib.sh"
 
 if [ ! -c /dev/fuse ] || ! command -v fusermount3 >/dev/null; then
@@ -56,7 +57,7 @@ wait_for() {
 
 # ---- the documents' example ----
 
-awk '/^## Cutting the power/ { on = 1 } /^## Generating/ { on = 0 } on && /^    / { print substr($0, 5) }' \
+awk '/^## / { on = /Cutting the power/ } on && /^    / { print substr($0, 5); seen = 1; next } seen { exit }' \
 	"$root/README.md" >example.sh
 mkdir readme bin
 ln -s "$OUTAGE" bin/outage
@@ -77,7 +78,39 @@ check "with the type fuse.outage" test "$(findmnt -n -o FSTYPE mnt)" = fuse.outa
 run ctl mnt status
 check "it answers" test $status = 0 -a -s out
 run ctl mnt status --json
-check "as JSON, too" python3 -c 'import json; json.load(open("out"))'
+check "as JSON, too" python3 -c 'import json
+s = json.load(open("out"))
+assert s["profile"] == "ext4-ordered" and s["page_size"] == 4096 and s["pages_max"] == 0, s
+assert s["faults_waiting"] == 0 and s["trace"] is None and s["log"].endswith("/log"), s
+assert s["lost"] == 0 and s["since"] > 0'
+run ctl mnt error op=mkdir file=nowhere error=EIO
+run ctl mnt status
+check "status tells what waits" grep -q "^1 fault waiting, 0 done" out
+check "and what was lost" grep -q "^nothing was lost yet" out
+check "and where it writes" grep -q "^log: .*/log$" out
+run ctl mnt cancel 1
+run ctl mnt status
+check "also if nothing waits" grep -q "^0 faults waiting" out
+run ctl mnt snapshot -d a
+check "an option that ctl does not have is named" eval 'test $status = 2 && says "unknown option -d"'
+run ctl mnt status --timeout
+check "and one without its value" eval 'test $status = 2 && says "--timeout needs a value"'
+run ctl --json=1 mnt status
+check "and a value that is too many" eval 'test $status = 2 && says "--json takes no value"'
+mkdir second
+run mount mnt second
+check "ROOT on such a mount is refused" eval 'test $status = 2 && says "is a mount of outage itself"'
+mkdir mnt/inside
+run mount --daemon --log second.log mnt/inside second
+check "but a directory inside of it can be ROOT" eval 'test $status = 0 && mounted second'
+run umount second
+check "and that ends" eval 'test $status = 0 && ! mounted second'
+echo long >mnt/long
+sleep 0.05
+run ctl --json mnt report
+check "ages are whole milliseconds" python3 -c 'import json
+ages = [r["age_s"] for f in json.load(open("out"))["files"] for r in f["ranges"]]
+assert ages and all(abs(a * 1000 - round(a * 1000)) < 1e-6 for a in ages) and max(ages) > 0, ages'
 echo unsynced >mnt/a
 run ctl mnt report
 check "what is unsynced is told" grep -q '\ba\b' out
@@ -224,6 +257,17 @@ run mount link data
 check "not by a link, either" refused "the same directory"
 run mount --profile ext5 data mnt
 check "a profile that is not there is refused" refused "ext4-ordered"
+printf '[filesystem]\n\n[outage]\nsocket=""\nprofile="ext5"\n' >ext5.toml
+run mount --config ext5.toml data mnt
+check "in a file, it is told where" refused "ext5.toml:5: there is no profile 'ext5'"
+run mount --config ext5.toml --profile ext6 data mnt
+check "but not if the command line says it" refused "^outage: there is no profile 'ext6'"
+run mount --daemno data mnt
+check "an unknown option is named" refused "unknown option --daemno"
+run mount data mnt --log
+check "and one without its value" refused "--log needs a value"
+run mount -o nonsense data mnt
+check "a mount option that is none is told whole" refused "unknown option.*nonsense"
 run mount --page-size 1000 data mnt
 check "so is a page that is no power of two" refused "1000"
 run mount --page-size 4096 --block-size 8192 data mnt
@@ -332,6 +376,12 @@ if [ "$(id -u)" = 0 ]; then
 	timeout 60 "${user[@]}" "$OUTAGE" umount umnt >out 2>err
 	check "a user can unmount" test $? = 0
 	check "and it is gone" test ! "$(findmnt -n umnt)"
+	if ! grep -q "^ *user_allow_other" /etc/fuse.conf 2>/dev/null; then
+		timeout 60 "${user[@]}" "$OUTAGE" mount --daemon --allow-other udata umnt >out 2>err
+		check "--allow-other is not a user's to say" test $? = 2
+		check "fusermount3 says why" says "user_allow_other"
+		check "and nothing else is blamed" eval '! says "is /dev/fuse there"'
+	fi
 	timeout 60 "${user[@]}" "$OUTAGE" mount data umnt >out 2>err
 	check "a ROOT that may not be written is refused" test $? = 2
 	check "and nothing stays mounted" test ! "$(findmnt -n umnt)"
@@ -379,5 +429,53 @@ PATH=$dir/bin:$PATH timeout 60 "$root/examples/forget/lose.sh" \
 	sh -c 'echo one >a; sync a; echo more >>a' >out 2>err
 check "the shell example runs" test $? = 0
 check "and shows what is left" grep -q ' 4 .* a$' out
+PATH=$dir/bin:$PATH timeout 60 "$root/examples/forget/lose.sh" >out 2>err
+status=$?
+check "without a command it says how it is used" eval 'test $status = 2 && says "^usage: lose.sh COMMAND" && test ! -s out'
+
+# ---- what shall survive ----
+
+run mount --daemon --log some.log data mnt
+echo x >mnt/some-a
+echo x >mnt/some-b
+run ctl mnt clear-cache 'survivors=*-a'
+check "what survivors matches stays" test -e mnt/some-a -a ! -e mnt/some-b
+check "and nothing is said of it" eval '! grep -q "survivors matches no" some.log'
+echo x >mnt/some-c
+run ctl mnt clear-cache 'survivors=nothing*'
+check "that nothing matches is in the log" grep -q "survivors matches no name" some.log
+run umount mnt
+
+# ---- writes that are torn ----
+
+run mount --daemon --log torn.log data mnt
+run ctl mnt torn-op file=fit parts_bytes=3,3 persist=1
+printf 12345 >mnt/fit
+wait_for grep -q "of 5 bytes" torn.log
+run ctl mnt faults
+check "a fault whose parts do not fit tells the length" grep -q "(missed); 1 seen; the write had 5 bytes" out
+check "and so does the log" grep -q "not done, its parts have another length .* of 5 bytes" torn.log
+run ctl mnt torn-op file=new parts=2 persist=1
+(printf 12345678 >mnt/new) 2>/dev/null
+wait_for eval '! mounted mnt'
+check "a new file whose name was not durable is lost" test ! -e data/new
+check "and the log says so" grep -q "but its name was not durable" torn.log
+printf 1234 >data/old
+run mount --daemon --log torn2.log data mnt
+run ctl mnt torn-op file=old parts=2 persist=1
+(printf abcdefgh 1<>mnt/old) 2>/dev/null
+wait_for eval '! mounted mnt'
+check "of an old one a part is durable" test "$(cat data/old)" = abcd
+check "and its name is not called lost" eval '! grep -q "its name was not durable" torn2.log'
+
+# ---- a server that does not end ----
+
+run mount --daemon --log log data mnt
+stopped=$(timeout 60 "$OUTAGE" ctl --json mnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')
+kill -STOP "$stopped"
+run umount --timeout 1200ms mnt
+check "umount tells how long it has waited" eval 'test $status = 2 && says "has not ended within 1.2 s"'
+kill -CONT "$stopped"
+check "and the server ends when it can" wait_for flock -n data true
 
 done_testing

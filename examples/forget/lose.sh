@@ -7,6 +7,11 @@
 # COMMAND runs in an empty directory. When it has ended, everything that it did not sync is lost.
 set -eu
 
+if [ $# -eq 0 ]; then
+	echo "usage: lose.sh COMMAND [ARGUMENT...]" >&2
+	exit 2
+fi
+
 work=$(mktemp -d)
 trap 'outage umount "$work/mnt" 2>/dev/null || true; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM HUP

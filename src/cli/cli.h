@@ -43,6 +43,8 @@ int cli_fail(const struct err *err);
 int cli_failf(const char *fmt, ...) printf_like(1, 2);
 /* The same for a wrong command line, with a hint at --help. */
 int cli_usage(const struct command *cmd, const char *fmt, ...) printf_like(2, 3);
+/* The same for what getopt_long() does not know: `option` is its ':' or '?'. */
+int cli_unknown(const struct command *cmd, int option, char *const *argv);
 
 /*
  * Runs `fn` in a child process, and gives its exit status. A file system under test may hang: when

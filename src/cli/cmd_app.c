@@ -545,7 +545,7 @@ static int parse_profile(struct app_plan *p)
 			 strbuf_str(&all));
 }
 
-static int parse_option(struct app *a, int option)
+static int parse_option(struct app *a, int option, char *const *argv)
 {
 	struct app_plan *p = &a->plan;
 	uint64_t ns = 0;
@@ -605,7 +605,7 @@ static int parse_option(struct app *a, int option)
 		a->json = true;
 		break;
 	default:
-		return cli_usage(&cmd_app, "unknown option, or its value is missing");
+		return cli_unknown(&cmd_app, option, argv);
 	}
 	return rc;
 }
@@ -632,12 +632,12 @@ static int parse_and_run(struct app *a, int argc, char **argv)
 
 	optind = 0;
 	opterr = 0;
-	while (!rc && (option = getopt_long(argc, argv, "p:j:o:h", long_options, NULL)) != -1) {
+	while (!rc && (option = getopt_long(argc, argv, ":p:j:o:h", long_options, NULL)) != -1) {
 		if (option == 'h') {
 			fputs(usage, stdout);
 			return cli_flush();
 		}
-		rc = parse_option(a, option);
+		rc = parse_option(a, option, argv);
 	}
 	if (rc)
 		return rc;

@@ -16,7 +16,7 @@ static const char usage[] =
 	"Sends a command to the server of MNT, which 'outage mount' mounted, and prints what it\n"
 	"answers. Only the user who mounted it, and root, may. 'outage ctl help' lists the "
 	"commands\n"
-	"and what they take; so does outage-ctl(1).\n"
+	"and what they take; so do outage-ctl(1) and outage-faults(5).\n"
 	"\n"
 	"      --json            the answer as one JSON object\n"
 	"      --socket PATH     the socket that 'outage mount --socket PATH' made\n"
@@ -86,7 +86,7 @@ static int run(int argc, char **argv)
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
 		switch (option) {
 		case 'h':
 			fputs(usage, stdout);
@@ -102,7 +102,7 @@ static int run(int argc, char **argv)
 				return cli_fail(&err);
 			break;
 		default:
-			return cli_usage(&cmd_ctl, "unknown option, or its value is missing");
+			return cli_unknown(&cmd_ctl, option, argv);
 		}
 	}
 	argc -= optind;

@@ -194,12 +194,13 @@ static void print_summary(const struct explore *e, const struct explore_result *
 	       e->o.specs[0], (unsigned long long)r->operations, elapsed,
 	       elapsed > 0 ? (double)r->operations / elapsed : 0, (unsigned long long)r->states,
 	       (unsigned long long)r->depth_max);
-	printf("%llu times put back (%.4f an operation), %llu times undone by a step instead, "
-	       "%llu saves, %llu mounts\n",
-	       (unsigned long long)r->restores,
+	printf("%llu %s put back (%.4f an operation), %llu %s undone by a step instead, "
+	       "%llu %s, %llu %s\n",
+	       (unsigned long long)r->restores, plural(r->restores, "time", "times"),
 	       r->operations ? (double)r->restores / (double)r->operations : 0,
-	       (unsigned long long)r->undone, (unsigned long long)r->saves,
-	       (unsigned long long)r->mounts);
+	       (unsigned long long)r->undone, plural(r->undone, "time", "times"),
+	       (unsigned long long)r->saves, plural(r->saves, "save", "saves"),
+	       (unsigned long long)r->mounts, plural(r->mounts, "mount", "mounts"));
 	printf("%llu of %llu partitions of arguments exercised, %llu combinations of bits, %llu "
 	       "errors\n",
 	       (unsigned long long)sum.parts, (unsigned long long)sum.all_parts,
@@ -222,7 +223,8 @@ static void print_summary(const struct explore *e, const struct explore_result *
 		printf("stopped %s; --resume %s goes on\n",
 		       r->signalled ? "by a signal" : "when its time was up", e->dir);
 	if (r->findings)
-		printf("%llu findings, kept in %s\n", (unsigned long long)r->findings, e->dir);
+		printf("%llu %s, kept in %s\n", (unsigned long long)r->findings,
+		       plural(r->findings, "finding", "findings"), e->dir);
 	else
 		printf("no difference found\n");
 }

@@ -21,12 +21,12 @@ static const char usage[] =
 	"                        ext4-writeback, xfs, btrfs, minimal, lazyfs (default with "
 	"--config)\n"
 	"  -f, --fault 'FAULT'   what shall go wrong, and when; any number of times:\n"
-	"                        'torn-op file=a.log parts=3 persist=1,3'; see outage-ctl(1)\n"
+	"                        'torn-op file=a.log parts=3 persist=1,3'; see outage-faults(5)\n"
 	"      --daemon          go into the background once it is mounted and answers\n"
 	"      --log FILE        what happens: faults, what they lost, commands; default: "
 	"standard\n"
 	"                        error\n"
-	"      --trace FILE      record all operations, for 'outage trace'\n"
+	"      --trace FILE      record all operations, for 'outage trace'; replaces it\n"
 	"      --trace-data      with what was written\n"
 	"      --trace-reads     and operations that change nothing\n"
 	"      --cache-size SIZE room in memory; default: no limit\n"
@@ -87,7 +87,7 @@ static int parse_size(const char *option, uint64_t *out)
 	return *out ? EXIT_OK : cli_usage(&cmd_mount, "%s 0 leaves nothing", option);
 }
 
-static int parse_option(struct forget_run_opts *o, bool *background, int option)
+static int parse_option(struct forget_run_opts *o, bool *background, int option, char *const *argv)
 {
 	switch (option) {
 	case 'c':
@@ -136,7 +136,7 @@ static int parse_option(struct forget_run_opts *o, bool *background, int option)
 		o->socket = optarg;
 		return EXIT_OK;
 	}
-	return cli_usage(&cmd_mount, "unknown option, or its value is missing");
+	return cli_unknown(&cmd_mount, option, argv);
 }
 
 static int parse_and_run(struct forget_run_opts *o, int argc, char **argv)
@@ -145,12 +145,12 @@ static int parse_and_run(struct forget_run_opts *o, int argc, char **argv)
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "c:p:f:o:h", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, ":c:p:f:o:h", long_options, NULL)) != -1) {
 		if (option == 'h') {
 			fputs(usage, stdout);
 			return cli_flush();
 		}
-		int rc = parse_option(o, &background, option);
+		int rc = parse_option(o, &background, option, argv);
 		if (rc)
 			return rc;
 	}

@@ -213,7 +213,7 @@ static int parse_atime(const char *text, enum reffs_atime *out)
 	return cli_usage(&cmd_reffs, "--atime takes none, relative or strict, not '%.60s'", text);
 }
 
-static int parse_option(struct options *o, int option)
+static int parse_option(struct options *o, int option, char *const *argv)
 {
 	struct reffs_opts *fs = &o->mount.fs;
 	struct err err = ERR_INIT;
@@ -255,7 +255,7 @@ static int parse_option(struct options *o, int option)
 		o->keep = true;
 		return EXIT_OK;
 	}
-	return cli_usage(&cmd_reffs, "unknown option, or its value is missing");
+	return cli_unknown(&cmd_reffs, option, argv);
 }
 
 static bool is_one_of(const char *word, const char *const *list)
@@ -276,12 +276,12 @@ static int run(int argc, char **argv)
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
 		if (option == 'h') {
 			fputs(usage, stdout);
 			return cli_flush();
 		}
-		int rc = parse_option(&o, option);
+		int rc = parse_option(&o, option, argv);
 		if (rc)
 			return rc;
 	}

@@ -112,12 +112,8 @@ static int take_option(const struct command *cmd, int opt, char **argv, struct t
 		if (number_parse_size(optarg, &o->size, &err))
 			return cli_usage(cmd, "%s", err.msg);
 		return EXIT_OK;
-	case ':':
-		return cli_usage(cmd, "%s needs a value", argv[optind - 1]);
 	default:
-		if (optopt > 0 && optopt < 128) /* perhaps one of several in a word */
-			return cli_usage(cmd, "unknown option -%c", optopt);
-		return cli_usage(cmd, "unknown option %s", argv[optind - 1]);
+		return cli_unknown(cmd, opt, argv);
 	}
 }
 

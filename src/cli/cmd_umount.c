@@ -112,7 +112,8 @@ static bool ends(const struct forget_place *p, int server, uint64_t end)
  * A mount namespace that was made meanwhile has a copy of the mount, and with it the server lives
  * on. If nobody uses it there, the server is told to end; that loses nothing, either.
  */
-static int end_elsewhere(const struct forget_place *p, int server, uint64_t timeout_ms)
+static int end_elsewhere(const struct forget_place *p, int server, uint64_t timeout_ms,
+			 uint64_t waited_ms)
 {
 	auto_strbuf who = STRBUF_INIT;
 
@@ -123,10 +124,9 @@ static int end_elsewhere(const struct forget_place *p, int server, uint64_t time
 		syscall(SYS_pidfd_send_signal, server, SIGTERM, NULL, 0);
 	if (ends(p, server, util_now_ns() + timeout_ms * 1000000))
 		return EXIT_OK;
-	return cli_failf(
-		"%s is unmounted, but its server has not ended within %llu s; it may still "
-		"be writing",
-		p->mnt, (unsigned long long)(timeout_ms / 1000));
+	return cli_failf("%s is unmounted, but its server has not ended within %g s; it may still "
+			 "be writing",
+			 p->mnt, (double)(waited_ms + timeout_ms) / 1000);
 }
 
 static int wait_for_end(const struct forget_place *p, int server, uint64_t timeout_ms)
@@ -135,7 +135,7 @@ static int wait_for_end(const struct forget_place *p, int server, uint64_t timeo
 
 	if (ends(p, server, util_now_ns() + soon * 1000000))
 		return EXIT_OK;
-	return end_elsewhere(p, server, timeout_ms - soon);
+	return end_elsewhere(p, server, timeout_ms - soon, soon);
 }
 
 static int umount_place(const char *mnt, bool lazy, uint64_t timeout_ms)
@@ -167,7 +167,7 @@ static int run(int argc, char **argv)
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "lh", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, ":lh", long_options, NULL)) != -1) {
 		switch (option) {
 		case 'h':
 			fputs(usage, stdout);
@@ -180,7 +180,7 @@ static int run(int argc, char **argv)
 				return cli_fail(&err);
 			break;
 		default:
-			return cli_usage(&cmd_umount, "unknown option, or its value is missing");
+			return cli_unknown(&cmd_umount, option, argv);
 		}
 	}
 	if (argc - optind != 1)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* main.c - the table of commands, and what they share. */
 #include <errno.h>
+#include <getopt.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -44,6 +45,18 @@ int cli_usage(const struct command *cmd, const char *fmt, ...)
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
 	return cli_failf("%s; try 'outage %s --help'", what, cmd->name);
+}
+
+int cli_unknown(const struct command *cmd, int option, char *const *argv)
+{
+	if (option == ':')
+		return cli_usage(cmd, "%s needs a value", argv[optind - 1]);
+	if (optopt > 0 && optopt < 128) /* perhaps one of several in a word */
+		return cli_usage(cmd, "unknown option -%c", optopt);
+	if (optopt) /* a known one with a value that it does not take */
+		return cli_usage(cmd, "%.*s takes no value", (int)strcspn(argv[optind - 1], "="),
+				 argv[optind - 1]);
+	return cli_usage(cmd, "unknown option %.60s", argv[optind - 1]);
 }
 
 int cli_flush(void)

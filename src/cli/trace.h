@@ -61,6 +61,8 @@ void trace_json_damage(struct json *j, const struct trace_damage *d);
 /* Hands `out` to standard output. False if nobody takes it any more. */
 bool trace_drain(struct strbuf *out);
 /* What everything that reads a trace ends with. */
+/* A warning that the filter leaves nothing, which is easily a typing error. */
+void trace_warn_empty(const struct trace_options *o, const struct posix_selection *sel);
 int trace_finish(const struct trace_options *o, const struct trace_damage *d);
 
 /* The reader has checked the record already. */

@@ -79,6 +79,7 @@ static int draw(const struct trace_options *o, struct trace_reader *r, struct er
 	if (rc)
 		return rc;
 	posix_select(&log, &o->filter, &sel);
+	trace_warn_empty(o, &sel);
 	posix_graph(&log, &sel, &opts, &svg, &cut);
 	rc = write_out(o->output, &svg, err);
 	if (!rc)

@@ -2,6 +2,7 @@
 #include "explore/pickle.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 
 #include "base/io.h"
 
@@ -95,7 +96,8 @@ int pickle_save(const struct pickle *p, const struct visited *v, const char *pat
 	int rc = io_output_open(path, &out, err);
 	if (rc)
 		return rc;
-	rc = io_write_full(out.fd, head.buf, head.len);
+	/* Workloads run without a umask, so it would be everybody's; and who goes on trusts it. */
+	rc = fchmod(out.fd, 0600) < 0 ? -errno : io_write_full(out.fd, head.buf, head.len);
 	if (!rc)
 		rc = io_write_full(out.fd, body.buf, body.len);
 	if (rc) {

@@ -50,7 +50,8 @@ struct forget_opts {
 	void (*log)(void *ctx, const char *line);
 	void *log_ctx;
 	bool log_all;
-	unsigned threads; /* 0: as many as are useful */
+	const char *log_path, *fifo_path; /* for whoever asks how it is set; or NULL */
+	unsigned threads;		  /* 0: as many as are useful */
 };
 
 /* Mounts. Takes the faults of `faults`, which it then owns, also if it fails. */

@@ -127,8 +127,11 @@ static int ask_faults(struct call *c, const struct call_what *w)
 		forget_log(f, "fault %llu: %s", (unsigned long long)c->act.fired,
 			   when(why, sizeof(why), c, "at"));
 	if (c->act.misfit)
-		forget_log(f, "fault %llu: not done, its parts have another length than %s",
-			   (unsigned long long)c->act.misfit->id, when(why, sizeof(why), c, "the"));
+		forget_log(f,
+			   "fault %llu: not done, its parts have another length than %s, of %llu "
+			   "bytes",
+			   (unsigned long long)c->act.misfit->id, when(why, sizeof(why), c, "the"),
+			   (unsigned long long)w->len);
 	if (c->act.delay_ms)
 		wait_ms(f, c->act.delay_ms);
 	if (c->act.crash_before || c->act.clear_before)

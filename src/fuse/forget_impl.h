@@ -175,6 +175,7 @@ struct forget {
 	struct vec_of(struct node *) sized; /* those with that mark, referenced */
 
 	/* what is told about */
+	uint64_t since_ns; /* when it was mounted */
 	atomic_uint_fast64_t number;
 	bool watch; /* every operation has to be described: trace or log */
 	pthread_mutex_t trace_lock;

@@ -189,6 +189,7 @@ struct survival {
 	struct forget *f;
 	const struct fault *fault; /* NULL: nothing survives */
 	struct rng rng;
+	bool matched; /* something was listed */
 };
 
 static bool slot_matches(struct survival *s, const struct pending_op *op, int slot)
@@ -205,6 +206,19 @@ static bool slot_matches(struct survival *s, const struct pending_op *op, int sl
 	return yes;
 }
 
+static bool is_listed(struct survival *s, const struct pending_op *op)
+{
+	if (op->kind == PENDING_ATTR || op->kind == PENDING_XATTR) {
+		struct undo *u = op->undo;
+		auto_strbuf path = STRBUF_INIT;
+
+		node_path(s->f, u->nodes[2], NULL, &path);
+		return path_matches(&s->fault->survivors, strbuf_str(&path));
+	}
+	return slot_matches(s, op, 0) ||
+	       ((op->kind == PENDING_RENAME || op->kind == PENDING_SWAP) && slot_matches(s, op, 1));
+}
+
 static bool survives(void *ctx, const struct pending_op *op)
 {
 	struct survival *s = ctx;
@@ -215,15 +229,10 @@ static bool survives(void *ctx, const struct pending_op *op)
 		return rng_below(&s->rng, 2);
 	if (s->fault->survive != FAULT_SURVIVE_LISTED)
 		return false;
-	if (op->kind == PENDING_ATTR || op->kind == PENDING_XATTR) {
-		struct undo *u = op->undo;
-		auto_strbuf path = STRBUF_INIT;
+	bool yes = is_listed(s, op);
 
-		node_path(s->f, u->nodes[2], NULL, &path);
-		return path_matches(&s->fault->survivors, strbuf_str(&path));
-	}
-	return slot_matches(s, op, 0) ||
-	       ((op->kind == PENDING_RENAME || op->kind == PENDING_SWAP) && slot_matches(s, op, 1));
+	s->matched |= yes;
+	return yes;
 }
 
 /* Some data may survive; the rest is dropped. */
@@ -295,6 +304,8 @@ static void lose_locked(struct forget *f, struct fault *fault, struct told_list 
 			told);
 		names_unlock(f);
 	}
+	if (fault && fault->survive == FAULT_SURVIVE_LISTED && !s.matched)
+		forget_log(f, "  survivors matches no name or attribute that waited");
 	lose_data(&s, told);
 	drop_sized(f);
 	atomic_fetch_add(&f->lost_count, 1);
@@ -342,6 +353,19 @@ static void write_part(void *ctx, uint64_t at, uint64_t len)
 		   rc ? strerror(-rc) : "");
 }
 
+/* Where names wait for a sync, a new file's is lost with all else, and its data with it. */
+static void log_lost_name(struct forget *f, struct node *n)
+{
+	int fd = node_pin(f, n);
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && !st.st_nlink)
+		forget_log(f, "  but its name was not durable, and is lost: so is the file");
+	node_unpin(n);
+}
+
 void forget_tear(struct forget *f, struct fault *fault, struct node *n, const void *data,
 		 uint64_t offset, size_t len)
 {
@@ -354,6 +378,7 @@ void forget_tear(struct forget *f, struct fault *fault, struct node *n, const vo
 		pthread_mutex_lock(&n->lock);
 		fault_tear(fault, len, write_part, &t);
 		pthread_mutex_unlock(&n->lock);
+		log_lost_name(f, n);
 		end_locked(f);
 	}
 	pthread_rwlock_unlock(&f->gate);

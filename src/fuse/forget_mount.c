@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "fuse/forget_impl.h"
+#include "fuse/forget_place.h"
 
 enum { IDLE_THREADS = 8, MAX_THREADS = 32 };
 
@@ -229,12 +230,26 @@ static int mount_session(struct forget *f, struct err *err)
 	return rc;
 }
 
+/* A mount has a stash of its own below, which it does not show and lets nobody make. */
+static int no_stash(const char *root, int rc, struct err *err)
+{
+	auto_place place = { 0 };
+	struct err none = ERR_INIT;
+
+	if (rc == -EPERM && !forget_place_find(root, &place, &none))
+		return err_set(err, rc,
+			       "ROOT %s is a mount of outage itself; give the directory below it, "
+			       "or one inside of it",
+			       root);
+	return err_set(err, rc, "cannot make %s/" STASH_NAME ": %m", root);
+}
+
 int stash_open(struct forget *f, struct err *err)
 {
 	if (f->stash_fd >= 0)
 		return 0;
 	if (mkdirat(f->root_fd, STASH_NAME, 0700) && errno != EEXIST)
-		return err_set(err, -errno, "cannot make %s/" STASH_NAME ": %m", f->root_path);
+		return no_stash(f->root_path, -errno, err);
 	f->stash_fd =
 		openat(f->root_fd, STASH_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (f->stash_fd < 0)
@@ -306,6 +321,7 @@ static void forget_init(struct forget *f, const struct forget_opts *opts, struct
 	pthread_mutex_init(&f->wait_lock, NULL);
 	pthread_cond_init(&f->wait_cond, NULL);
 	pthread_mutex_init(&f->command, NULL);
+	f->since_ns = forget_clock_ns();
 	node_table_init(f);
 }
 

@@ -19,7 +19,9 @@ struct reporting {
 
 static double age_s(const struct reporting *r, uint64_t since_ns)
 {
-	return since_ns && since_ns < r->now_ns ? (double)(r->now_ns - since_ns) / 1e9 : 0;
+	/* In whole milliseconds: more is told by nobody's clock. */
+	return since_ns && since_ns < r->now_ns ? (double)((r->now_ns - since_ns) / 1000000) / 1e3
+						: 0;
 }
 
 static int report_range(void *ctx, const struct pagefile_risk *risk)
@@ -232,37 +234,112 @@ static void report_usage(struct forget *f, struct strbuf *text, struct strbuf *j
 	json_end(&j);
 }
 
-static void report_status(struct forget *f, struct strbuf *text, struct strbuf *json)
+struct fault_count {
+	size_t waiting, done;
+};
+
+static int count_fault(void *ctx, const struct fault *fault)
 {
-	uint64_t operations = atomic_load(&f->number), lost = atomic_load(&f->lost_count);
-	size_t pending = 0;
+	struct fault_count *n = ctx;
+
+	*(fault->done ? &n->done : &n->waiting) += 1;
+	return 0;
+}
+
+/* What report_status() tells. */
+struct status {
+	uint64_t operations, lost, pages;
+	size_t pending;
+	struct fault_count faults;
+};
+
+static void status_text(struct forget *f, const struct status *s, struct strbuf *text)
+{
+	const struct pagecache_opts *o = pagecache_opts(f->cache);
+	auto_strbuf bound = STRBUF_INIT;
+
+	if (o->pages_max)
+		strbuf_addf(&bound, " of %" PRIu64, o->pages_max);
+	strbuf_addf(text,
+		    "%s on %s, profile %s, server %d\n"
+		    "%" PRIu64 " %s, %zu %s of names and attributes not durable\n"
+		    "%" PRIu64 "%s %s of %u bytes in memory%s\n"
+		    "%zu %s waiting, %zu done\n",
+		    f->root_path, f->mnt_path, f->opts.profile->name, (int)getpid(), s->operations,
+		    plural(s->operations, "operation", "operations"), s->pending,
+		    plural(s->pending, "change", "changes"), s->pages, strbuf_str(&bound),
+		    plural(o->pages_max ? o->pages_max : s->pages, "page", "pages"), o->page_size,
+		    o->evict ? "; the oldest make room" : "", s->faults.waiting,
+		    plural(s->faults.waiting, "fault", "faults"), s->faults.done);
+	if (s->lost)
+		strbuf_addf(text, "what was not durable was lost %" PRIu64 " %s\n", s->lost,
+			    plural(s->lost, "time", "times"));
+	else
+		strbuf_adds(text, "nothing was lost yet\n");
+	strbuf_addf(text, "mounted for %.0f s\n", (double)(forget_clock_ns() - f->since_ns) / 1e9);
+	if (f->opts.log_path)
+		strbuf_addf(text, "log: %s\n", f->opts.log_path);
+	if (f->opts.trace)
+		strbuf_addf(text, "trace: %s\n", f->opts.trace);
+	if (f->opts.fifo_path)
+		strbuf_addf(text, "FIFO: %s\n", f->opts.fifo_path);
+	if (!f->opts.real_sync)
+		strbuf_adds(text, "a sync does not sync ROOT's own file system\n");
+}
+
+static void path_json(struct json *j, const char *key, const char *path)
+{
+	json_key(j, key);
+	if (path)
+		json_string(j, path);
+	else
+		json_null(j);
+}
+
+static void status_json(struct forget *f, const struct status *s, struct strbuf *json)
+{
+	const struct pagecache_opts *o = pagecache_opts(f->cache);
 	struct json j;
 
-	if (f->log) {
-		names_lock(f);
-		pending = pending_count(f->log);
-		names_unlock(f);
-	}
-	if (text)
-		strbuf_addf(text,
-			    "%s on %s, profile %s: %" PRIu64 " operations, %" PRIu64
-			    " pages in memory, %zu pending, everything lost %" PRIu64 " %s\n",
-			    f->root_path, f->mnt_path, f->opts.profile->name, operations,
-			    pagecache_pages(f->cache), pending, lost,
-			    plural(lost, "time", "times"));
-	if (!json)
-		return;
 	json_init(&j, json, false);
 	json_object(&j);
 	json_kv_string(&j, "root", f->root_path);
 	json_kv_string(&j, "mnt", f->mnt_path);
 	json_kv_string(&j, "profile", f->opts.profile->name);
 	json_kv_uint(&j, "pid", (uint64_t)getpid());
-	json_kv_uint(&j, "operations", operations);
-	json_kv_uint(&j, "pages", pagecache_pages(f->cache));
-	json_kv_uint(&j, "pending", pending);
-	json_kv_uint(&j, "lost", lost);
+	json_kv_uint(&j, "operations", s->operations);
+	json_kv_uint(&j, "pages", s->pages);
+	json_kv_uint(&j, "pages_max", o->pages_max);
+	json_kv_uint(&j, "page_size", o->page_size);
+	json_kv_bool(&j, "evict", o->evict);
+	json_kv_uint(&j, "pending", s->pending);
+	json_kv_uint(&j, "lost", s->lost);
+	json_kv_uint(&j, "faults_waiting", s->faults.waiting);
+	json_kv_uint(&j, "faults_done", s->faults.done);
+	json_kv_bool(&j, "real_sync", f->opts.real_sync);
+	json_kv_uint(&j, "since", f->since_ns / 1000000000);
+	path_json(&j, "log", f->opts.log_path);
+	path_json(&j, "trace", f->opts.trace);
+	path_json(&j, "fifo", f->opts.fifo_path);
 	json_end(&j);
+}
+
+static void report_status(struct forget *f, struct strbuf *text, struct strbuf *json)
+{
+	struct status s = { .operations = atomic_load(&f->number),
+			    .lost = atomic_load(&f->lost_count),
+			    .pages = pagecache_pages(f->cache) };
+
+	if (f->log) {
+		names_lock(f);
+		s.pending = pending_count(f->log);
+		names_unlock(f);
+	}
+	inject_each(f->faults, count_fault, &s.faults);
+	if (text)
+		status_text(f, &s, text);
+	if (json)
+		status_json(f, &s, json);
 }
 
 struct listing {
@@ -276,15 +353,25 @@ static int list_fault(void *ctx, const struct fault *fault)
 	struct listing *l = ctx;
 
 	l->n++;
-	if (l->text)
-		strbuf_addf(l->text, "%" PRIu64 ": %s%s; %" PRIu64 " seen\n", fault->id,
-			    strbuf_str(&fault->text), fault->done ? " (done)" : "", fault->seen);
+	if (l->text) {
+		strbuf_addf(l->text, "%" PRIu64 ": %s%s; %" PRIu64 " seen", fault->id,
+			    strbuf_str(&fault->text),
+			    fault->misfit ? " (missed)"
+			    : fault->done ? " (done)"
+					  : "",
+			    fault->seen);
+		if (fault->misfit)
+			strbuf_addf(l->text, "; the write had %" PRIu64 " bytes",
+				    fault->misfit_len);
+		strbuf_addch(l->text, '\n');
+	}
 	if (l->json) {
 		json_object(l->json);
 		json_kv_uint(l->json, "id", fault->id);
 		json_kv_string(l->json, "fault", strbuf_str(&fault->text));
 		json_kv_uint(l->json, "seen", fault->seen);
 		json_kv_bool(l->json, "done", fault->done);
+		json_kv_bool(l->json, "missed", fault->misfit);
 		json_end(l->json);
 	}
 	return 0;

@@ -182,6 +182,7 @@ static int take_profile(struct run *r, struct err *err)
 {
 	const char *name = either(r->o->profile, r->config.profile);
 	auto_strbuf all = STRBUF_INIT;
+	int rc;
 
 	if (!name)
 		name = r->o->lazyfs || r->o->config ? "lazyfs" : profile_at(0)->name;
@@ -190,8 +191,11 @@ static int take_profile(struct run *r, struct err *err)
 		return 0;
 	for (size_t i = 0; profile_at(i); i++)
 		strbuf_addf(&all, "%s%s", i ? ", " : "", profile_at(i)->name);
-	return err_set(err, -EINVAL, "there is no profile '%.60s'; there are %s", name,
-		       strbuf_str(&all));
+	rc = err_set(err, -EINVAL, "there is no profile '%.60s'; there are %s", name,
+		     strbuf_str(&all));
+	if (!r->o->profile)
+		err_context(err, "%s:%u", r->o->config, r->config.profile_line);
+	return rc;
 }
 
 static bool is_power_of_two(uint64_t n)
@@ -341,6 +345,8 @@ static int mount_it(struct run *r, struct err *err)
 		.log = log_line,
 		.log_ctx = r,
 		.log_all = r->config.log_all,
+		.log_path = r->log,
+		.fifo_path = r->fifo,
 	};
 	rc = forget_mount(&f, steal(r->faults), &r->forget, err);
 	vec_release(&options);

@@ -15,16 +15,22 @@
 /* ---- what libfuse says ---- */
 
 static char last_words[256];
+static bool unfinished;
 
 static void keep_words(enum fuse_log_level level, const char *fmt, va_list ap)
 {
+	/* A sentence may come in pieces; the last of them ends with the line. */
+	size_t len = unfinished ? strlen(last_words) : 0;
+
 	(void)level;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	vsnprintf(last_words, sizeof(last_words), fmt, ap);
+	vsnprintf(last_words + len, sizeof(last_words) - len, fmt, ap);
 #pragma GCC diagnostic pop
+	unfinished = !strchr(last_words, '\n');
 	last_words[strcspn(last_words, "\n")] = '\0';
-	log_debug("libfuse: %s", last_words);
+	if (!unfinished)
+		log_debug("libfuse: %s", last_words);
 }
 
 const char *session_words(void)
@@ -124,11 +130,28 @@ static int mount_undisturbed(struct fuse_session *se, const char *dir)
 	return rc;
 }
 
+/* For a user fusermount3 mounts; it writes to standard error what it does not like. */
+static int cannot_mount(const char *dir, struct err *err)
+{
+	if (access("/dev/fuse", F_OK) < 0)
+		return err_set(err, -EIO,
+			       "cannot mount on %s: there is no /dev/fuse; load the module fuse, "
+			       "or let the container have it",
+			       dir);
+	if (*last_words)
+		return err_set(err, -EIO, "cannot mount on %s: %s", dir, last_words);
+	return err_set(err, -EIO,
+		       "cannot mount on %s: fusermount3 (package fuse3) did not do it; what it "
+		       "says stands above",
+		       dir);
+}
+
 int session_open(struct session *s, struct fuse_args *args, const struct fuse_lowlevel_ops *ops,
 		 const char *dir, struct err *err)
 {
 	fuse_set_log_func(keep_words);
 	last_words[0] = '\0';
+	unfinished = false;
 	s->se = fuse_session_new(args, ops, sizeof(*ops), s);
 	if (!s->se)
 		return err_set(err, -EINVAL, "cannot start a FUSE session: %s", last_words);
@@ -137,10 +160,7 @@ int session_open(struct session *s, struct fuse_args *args, const struct fuse_lo
 		return err_set(err, -EIO, "cannot catch signals: %s", last_words);
 	s->signals = true;
 	if (mount_undisturbed(s->se, dir))
-		return err_set(err, -EIO,
-			       "cannot mount on %s: %s; is /dev/fuse there, and fusermount3 "
-			       "(package fuse3)?",
-			       dir, *last_words ? last_words : "fusermount3 says no");
+		return cannot_mount(dir, err);
 	s->mounted = true;
 	watch_first_request(s);
 	return 0;

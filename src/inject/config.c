@@ -216,6 +216,9 @@ static int read_settings(struct reader *r, const struct toml_value *table, const
 	for (const struct toml_value *v = table->first; !rc && v; v = v->next) {
 		const struct setting *s = find_setting(settings, v->key);
 
+		if (settings == outage_settings && streq(v->key, "profile"))
+			r->c->profile_line = v->line;
+
 		rc = s ? get_setting(r, s, v) : unknown(r, v, where, settings, NULL);
 	}
 	return rc;
@@ -255,10 +258,18 @@ static bool is_page(uint64_t size)
 	return size >= PAGE_MIN && size <= PAGE_MAX && !(size & (size - 1));
 }
 
+/* The line of [cache.TABLE]'s key; of the table that has none, its own. */
+static unsigned line_of(const struct toml_value *cache, const char *table, const char *key)
+{
+	const struct toml_value *t = toml_get(cache, table);
+	const struct toml_value *v = t ? toml_get(t, key) : NULL;
+
+	return v ? v->line : t ? t->line : cache->line;
+}
+
 static int check_cache(struct reader *r, const struct toml_value *cache)
 {
 	struct inject_config *c = r->c;
-	unsigned line = cache->line;
 
 	if (r->simple) {
 		uint64_t page = r->page_blocks ? r->page_blocks * BLOCK : BLOCK;
@@ -267,14 +278,16 @@ static int check_cache(struct reader *r, const struct toml_value *cache)
 			return err_set(r->err, -EINVAL,
 				       "%s:%u: blocks_per_page is %" PRIu64
 				       ", but must be a power of two up to %d",
-				       r->path, line, r->page_blocks, PAGE_MAX / BLOCK);
+				       r->path, line_of(cache, "simple", "blocks_per_page"),
+				       r->page_blocks, PAGE_MAX / BLOCK);
 		c->block_size = BLOCK;
 		c->page_size = (uint32_t)page;
 		if (c->cache_bytes && c->cache_bytes < page)
 			return err_set(r->err, -EINVAL,
 				       "%s:%u: custom_size is %" PRIu64
 				       " bytes, less than a page of %" PRIu64,
-				       r->path, line, c->cache_bytes, page);
+				       r->path, line_of(cache, "simple", "custom_size"),
+				       c->cache_bytes, page);
 		c->pages = c->cache_bytes / page;
 		return 0;
 	}
@@ -282,12 +295,13 @@ static int check_cache(struct reader *r, const struct toml_value *cache)
 		return err_set(r->err, -EINVAL,
 			       "%s:%u: page_size is %" PRIu32
 			       ", but must be a power of two from %d to %d",
-			       r->path, line, c->page_size, PAGE_MIN, PAGE_MAX);
+			       r->path, line_of(cache, "manual", "page_size"), c->page_size,
+			       PAGE_MIN, PAGE_MAX);
 	if (c->block_size && (c->page_size ? c->page_size : BLOCK) % c->block_size)
 		return err_set(r->err, -EINVAL,
 			       "%s:%u: io_block_size is %" PRIu32
 			       ", but a page must be a whole number of blocks",
-			       r->path, line, c->block_size);
+			       r->path, line_of(cache, "manual", "io_block_size"), c->block_size);
 	if (r->manual)
 		c->cache_bytes = c->pages * (c->page_size ? c->page_size : BLOCK);
 	return 0;
@@ -400,6 +414,17 @@ static int keep_fault(struct reader *r, struct fault *f, unsigned line)
 	return 0;
 }
 
+/* A sentence that begins with a key is about its line; else it is about the whole table. */
+static unsigned line_meant(const struct toml_value *table, const char *sentence)
+{
+	size_t n = strcspn(sentence, " ");
+
+	for (const struct toml_value *v = table->first; v; v = v->next)
+		if (strlen(v->key) == n && memcmp(v->key, sentence, n) == 0)
+			return v->line;
+	return table->line;
+}
+
 static int read_fault(struct reader *r, const struct toml_value *table)
 {
 	__attribute__((cleanup(draft_release))) struct draft d = { 0 };
@@ -415,7 +440,7 @@ static int read_fault(struct reader *r, const struct toml_value *table)
 	if (rc)
 		return rc;
 	if (draft_finish(&d, &f, r->err) < 0)
-		return err_context(r->err, "%s:%u", r->path, table->line);
+		return err_context(r->err, "%s:%u", r->path, line_meant(table, r->err->msg));
 	return keep_fault(r, f, table->line);
 }
 

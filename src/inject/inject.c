@@ -175,6 +175,8 @@ static void tear(struct fault *f, const struct inject_op *op, struct inject_acti
 		sum += f->parts_bytes.v[i];
 	if (f->parts_bytes.n && sum != op->len) {
 		out->misfit = f;
+		f->misfit = true;
+		f->misfit_len = op->len;
 		return;
 	}
 	if (out->tear || (out->durable && out->crash_after))

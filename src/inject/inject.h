@@ -82,10 +82,12 @@ struct fault {
 	bool keep_dirty; /* of a failed sync: pages stay dirty, and a later sync writes them */
 	uint64_t bytes;
 	uint64_t delay_ms;
-	uint64_t id;	    /* given by the set, from 1 */
-	uint64_t seen;	    /* matching operations so far */
-	bool done;	    /* it cannot happen any more */
-	struct strbuf text; /* as it was given, as words of `outage ctl`, for reports */
+	uint64_t id;	     /* given by the set, from 1 */
+	uint64_t seen;	     /* matching operations so far */
+	bool done;	     /* it cannot happen any more */
+	bool misfit;	     /* FAULT_TORN_OP: the write that came had another length */
+	uint64_t misfit_len; /* this one */
+	struct strbuf text;  /* as it was given, as words of `outage ctl`, for reports */
 };
 
 void fault_free(struct fault *f); /* NULL is fine */
@@ -167,6 +169,7 @@ struct inject_config {
 	uint32_t page_size, block_size;
 	uint64_t pages;
 	char *profile, *socket, *trace;
+	unsigned profile_line; /* where it says so */
 	struct vec_of(struct fault *) faults;
 	struct vec_of(char *) warnings; /* keys that have no meaning here */
 };

@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "base/number.h"
+#include "base/words.h"
 #include "inject/internal.h"
 
 enum key {
@@ -264,16 +265,16 @@ static int compare_numbers(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static void sort_unique(struct fault_numbers *n)
+/* One that is said twice is most likely meant to be another. */
+static int sort_unique(const char *key, struct fault_numbers *n, struct err *err)
 {
-	size_t kept = 0;
-
 	if (n->n > 1)
 		qsort(n->v, n->n, sizeof(*n->v), compare_numbers);
-	for (size_t i = 0; i < n->n; i++)
-		if (!kept || n->v[kept - 1] != n->v[i])
-			n->v[kept++] = n->v[i];
-	n->n = kept;
+	for (size_t i = 1; i < n->n; i++)
+		if (n->v[i - 1] == n->v[i])
+			return err_set(err, -EINVAL, "%s names %" PRIu64 " twice; say it once", key,
+				       n->v[i]);
+	return 0;
 }
 
 static int set_numbers(const char *key, const char *value, struct fault_numbers *out,
@@ -341,10 +342,8 @@ static int set_pages(struct draft *d, const char *value, struct err *err)
 		}
 	}
 	d->f->pages = FAULT_PAGES_LISTED;
-	if (*value && !set_numbers("pages", value, &d->f->page_list, &ignored)) {
-		sort_unique(&d->f->page_list);
-		return 0;
-	}
+	if (*value && !set_numbers("pages", value, &d->f->page_list, &ignored))
+		return sort_unique("pages", &d->f->page_list, err);
 	return err_set(err, -EINVAL,
 		       "pages is '%s', but must be all, first, last, first-half, last-half, "
 		       "first-and-last, interleaved, random, or numbers as in pages=1,3",
@@ -453,8 +452,7 @@ static int set_value(struct draft *d, enum key k, const char *value, struct err 
 		return set_bool(name, value, &f->returns, err);
 	case K_PERSIST:
 		rc = set_numbers(name, value, &f->persist, err);
-		sort_unique(&f->persist);
-		return rc;
+		return rc ? rc : sort_unique(name, &f->persist, err);
 	case K_PARTS:
 		rc = set_number(name, value, &f->parts, err);
 		return rc || f->parts ? rc
@@ -501,7 +499,11 @@ int draft_set(struct draft *d, const char *key, const char *value, struct err *e
 	if (given(d, k))
 		return err_set(err, -EINVAL, "%s is given twice; say it once", keys[k].name);
 	d->given |= 1ull << k;
-	strbuf_addf(&d->f->text, " %s=%s", keys[k].name, value);
+	strbuf_addf(&d->f->text, " %s=", keys[k].name);
+	if (value[strcspn(value, " \t\n\"'\\")])
+		words_quote(value, &d->f->text);
+	else
+		strbuf_adds(&d->f->text, value);
 	return set_value(d, k, value, err);
 }
 
@@ -509,9 +511,16 @@ int draft_set(struct draft *d, const char *key, const char *value, struct err *e
 
 static int needs(const struct draft *d, enum key k, struct err *err)
 {
+	static const char *const examples[K_END] = {
+		[K_BYTES] = "bytes, after how many it stops, as in bytes=512",
+		[K_ERROR] = "error, what it fails with, as in error=EIO",
+		[K_PERSIST] = "persist, what of it is durable, as in persist=1,3",
+	};
+
+	assert(examples[k]);
 	return given(d, k) ? 0
 			   : err_set(err, -EINVAL, "%s needs %s", fault_type_name(d->f->type),
-				     keys[k].name);
+				     examples[k]);
 }
 
 static int check_tearing(struct draft *d, struct err *err)

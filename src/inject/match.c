@@ -481,8 +481,9 @@ static const char *rewrite(const char *text, struct strbuf *out)
 {
 	struct rewriter r = { .at = text, .out = out };
 
+	static_assert(REGEX_MAX == 4096, "the sentence below says so");
 	if (strlen(text) > REGEX_MAX)
-		return "it is too long";
+		return "it has more than 4096 characters";
 	while (*r.at) {
 		const char *why = rewrite_one(&r);
 
@@ -505,6 +506,16 @@ static char *with_slash(const char *dir)
 	return xstrdup(strbuf_str(&path));
 }
 
+/* A long one is told in part: why it is refused must be seen, too. */
+static int refuse_regex(const char *key, const char *text, const char *why, struct err *err)
+{
+	enum { SHOWN = 100 };
+	bool all = strlen(text) <= SHOWN;
+
+	return err_set(err, -EINVAL, "%s is '%.*s%s', which is no regular expression: %s", key,
+		       SHOWN, text, all ? "" : "...", why);
+}
+
 int match_regex(struct path_match *out, const char *key, const char *text, const struct places *at,
 		bool as_lazyfs, struct err *err)
 {
@@ -513,8 +524,7 @@ int match_regex(struct path_match *out, const char *key, const char *text, const
 	const char *wrong = *text ? rewrite(text, &posix) : "it is empty";
 
 	if (wrong)
-		return err_set(err, -EINVAL, "%s is '%s', which is no regular expression: %s", key,
-			       text, wrong);
+		return refuse_regex(key, text, wrong, err);
 
 	struct compiled *c = xcalloc(1, sizeof(*c));
 	int rc = regcomp(&c->re, strbuf_str(&posix), REG_EXTENDED);
@@ -522,8 +532,7 @@ int match_regex(struct path_match *out, const char *key, const char *text, const
 	if (rc) {
 		regerror(rc, &c->re, why, sizeof(why));
 		free(c);
-		return err_set(err, -EINVAL, "%s is '%s', which is no regular expression: %s", key,
-			       text, why);
+		return refuse_regex(key, text, why, err);
 	}
 	c->as_lazyfs = as_lazyfs;
 	c->root = with_slash(at->root);

@@ -15,6 +15,7 @@
  */
 #include <inttypes.h>
 
+#include "core/hashset.h"
 #include "report/posix_log.h"
 #include "report/shell.h"
 
@@ -344,41 +345,38 @@ static int compare_rank(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-static bool is_known(const struct posix_suggestions *out, const char *command)
+/* Whether no other said the same before: of those that are left out, hashes are enough. */
+static bool is_new(struct hashset *known, const struct strbuf *command)
 {
-	for (size_t i = 0; i < out->list.n; i++)
-		if (streq(out->list.v[i].command, command))
-			return true;
-	return false;
+	return hashset_insert(known, hash_bytes(command->buf, command->len));
 }
 
 static void list_found(struct search *s, size_t limit, struct posix_suggestions *out)
 {
-	unsigned place = 0;
+	auto_hashset known = HASHSET_INIT;
+	unsigned place = 0; /* among those of its kind */
 
 	if (s->found.n)
 		qsort(s->found.v, s->found.n, sizeof(*s->found.v), compare_weight);
 	for (size_t i = 0; i < s->found.n; i++) {
 		const struct candidate *k = &s->found.v[i];
-		struct strbuf command = STRBUF_INIT, why = STRBUF_INIT;
+		auto_strbuf command = STRBUF_INIT, why = STRBUF_INIT;
 
-		place = i && k->kind == s->found.v[i - 1].kind ? place + 1 : 0;
+		if (i && k->kind != s->found.v[i - 1].kind)
+			place = 0;
+		add_command(s, k, &command);
+		if (!is_new(&known, &command))
+			continue;
 		if (place >= limit) { /* it would be past the end in any case */
 			out->left_out++;
 			continue;
 		}
-		add_command(s, k, &command);
 		explain(s, k, &why);
-		if (is_known(out, strbuf_str(&command))) {
-			strbuf_release(&command);
-			strbuf_release(&why);
-			continue;
-		}
 		vec_push(&out->list,
 			 (struct posix_suggestion){ .command = strbuf_detach(&command),
 						    .why = strbuf_detach(&why),
 						    .event = s->log->calls.v[k->call].event,
-						    .rank = place * KINDS + k->kind });
+						    .rank = place++ * KINDS + k->kind });
 	}
 	if (out->list.n)
 		qsort(out->list.v, out->list.n, sizeof(*out->list.v), compare_rank);

@@ -2,6 +2,7 @@
 /* inject-command.c - lines of LazyFS's FIFO, and words of outage ctl. */
 #include <errno.h>
 
+#include "base/words.h"
 #include "inject/internal.h"
 #include "tap.h"
 
@@ -151,7 +152,8 @@ static void test_wrong_lines(void)
 		"return is 'maybe', but must be true or false");
 	refuses("lazyfs::torn-seq::op=read::file=x::persist=1", true,
 		"torn-seq is about writes, so op must be write");
-	refuses("lazyfs::torn-seq::op=write::file=x", true, "torn-seq needs persist");
+	refuses("lazyfs::torn-seq::op=write::file=x", true,
+		"torn-seq needs persist, what of it is durable, as in persist=1,3");
 	refuses("lazyfs::sync-pages::timing=now::op=write::file=x", true,
 		"timing is now, so sync-pages cannot wait for an operation as well");
 	refuses("lazyfs::sync-pages::timing=now", true,
@@ -205,6 +207,23 @@ static void test_words(void)
 	means("help", false, "help");
 }
 
+/* A fault is listed in words that can be given again. */
+static void test_quoted(void)
+{
+	char torn[] = "torn-seq", file[] = "file=a \"b\"", persist[] = "persist=1";
+	char *words[] = { torn, file, persist };
+	auto_words again = { 0 };
+	struct inject_command c;
+	struct err err = ERR_INIT;
+
+	if (!ok(command_parse(words, 3, NULL, NULL, &c, &err) == 0, "a path with blanks"))
+		return;
+	is_s(strbuf_str(&c.fault->text), "torn-seq file=\"a \\\"b\\\"\" persist=1", "is quoted");
+	is_i(words_split(c.fault->text.buf, c.fault->text.len, &again, &err), 0, "as words are");
+	ok(again.n == 3 && streq(again.v[1], file), "and is the same when it is read");
+	command_release(&c);
+}
+
 static void test_wrong_words(void)
 {
 	refuses("", false, "which command? 'help' lists them");
@@ -229,6 +248,14 @@ static void test_wrong_words(void)
 		"from, from_glob, from_rgx, to, to_glob, to_rgx, timing, occurrence, return, "
 		"survive, survivors, seed");
 	refuses("crash occurrence=2", false, "crash needs op, the operation that it waits for");
+	refuses("error op=fsync", false, "error needs error, what it fails with, as in error=EIO");
+	refuses("short op=read", false,
+		"short needs bytes, after how many it stops, as in bytes=512");
+	refuses("torn-op file=a parts=2", false,
+		"torn-op needs persist, what of it is durable, as in persist=1,3");
+	refuses("torn-op file=a parts=3 persist=2,1,2", false,
+		"persist names 2 twice; say it once");
+	refuses("sync file=a pages=3,3", false, "pages names 3 twice; say it once");
 	refuses("error error=EIO", false, "error needs op, the operation that it waits for");
 	refuses("sync pages=first", false,
 		"sync-pages needs file, the path of what becomes durable");
@@ -297,6 +324,7 @@ int main(void)
 	test_lines();
 	test_wrong_lines();
 	test_words();
+	test_quoted();
 	test_wrong_words();
 	test_defaults();
 	test_help();

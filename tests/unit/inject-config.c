@@ -119,17 +119,19 @@ static void test_cache(void)
 	refuses("[cache.simple]\ncustom_size=1.5",
 		"f:2: custom_size must be a size in quotes, as in \"0.5GB\", not a float");
 	refuses("[cache.simple]\ncustom_size='1k'",
-		"f:1: custom_size is 1024 bytes, less than a page of 4096");
+		"f:2: custom_size is 1024 bytes, less than a page of 4096");
 	refuses("[cache.simple]\nblocks_per_page=3",
-		"f:1: blocks_per_page is 3, but must be a power of two up to 256");
+		"f:2: blocks_per_page is 3, but must be a power of two up to 256");
 	refuses("[cache.simple]\nblocks_per_page=0",
 		"f:2: blocks_per_page is 0, but must be from 1 to 8796093022207");
 	refuses("[cache.simple]\nblocks_per_page='1'",
 		"f:2: blocks_per_page must be an integer, not a string");
 	refuses("[cache.manual]\npage_size=1000",
-		"f:1: page_size is 1000, but must be a power of two from 512 to 1048576");
+		"f:2: page_size is 1000, but must be a power of two from 512 to 1048576");
 	refuses("[cache.manual]\npage_size=4096\nio_block_size=1000",
-		"f:1: io_block_size is 1000, but a page must be a whole number of blocks");
+		"f:3: io_block_size is 1000, but a page must be a whole number of blocks");
+	refuses("[cache.manual]\nio_block_size=8192",
+		"f:2: io_block_size is 8192, but a page must be a whole number of blocks");
 	refuses("[cache.manual]\nno_pages=-1",
 		"f:2: no_pages is -1, but must be from 1 to 8796093022207");
 	refuses("[cache]\napply_eviction=1",
@@ -144,10 +146,17 @@ static void test_ours(void)
 
 	if (good("[outage]\nprofile='xfs'\nsocket='/s'\ntrace='/t'", &c)) {
 		is_s(c.profile, "xfs", "profile");
+		is_u(c.profile_line, 2, "and the line that says so");
 		is_s(c.socket, "/s", "socket");
 		is_s(c.trace, "/t", "trace");
 		inject_config_release(&c);
 	}
+	refuses("[[injection]]\ntype='torn-op'\nfile='a'\nparts=2\n\npersist=[3]",
+		"f:6: persist names part 3, but parts is only 2");
+	refuses("[[injection]]\ntype='torn-op'\nfile='a'\nparts=2\npersist=[2, 2]",
+		"f:5: persist names 2 twice; say it once");
+	refuses("\n[[injection]]\ntype='torn-op'\nfile='a'\npersist=[3]",
+		"f:2: torn-op needs parts, a number, or parts_bytes, a list of lengths");
 	refuses("[outage]\nprofil='xfs'",
 		"f:2: 'profil' is not known in [outage]; did you mean 'profile'?");
 }
@@ -253,22 +262,23 @@ static void test_wrong_faults(void)
 	fault_fails("type='torn-op'\nfile=3", "f:3: file must be a string, not an integer");
 	fault_fails("type='torn-op'\nparts=2\npersist=[1]",
 		    "f:1: torn-op needs file, the path of the file whose writes it tears");
-	fault_fails("type='torn-op'\nfile='a'\nparts=2", "f:1: torn-op needs persist");
+	fault_fails("type='torn-op'\nfile='a'\nparts=2",
+		    "f:1: torn-op needs persist, what of it is durable, as in persist=1,3");
 	fault_fails("type='torn-op'\nfile='a'\npersist=[1]",
 		    "f:1: torn-op needs parts, a number, or parts_bytes, a list of lengths");
 	fault_fails("type='torn-op'\nfile='a'\npersist=[1]\nparts=1\nparts_bytes=[1]",
 		    "f:1: torn-op takes either parts or parts_bytes, not both of them");
 	fault_fails("type='torn-op'\nfile='a'\npersist=[4]\nparts=3",
-		    "f:1: persist names part 4, but parts is only 3");
+		    "f:4: persist names part 4, but parts is only 3");
 	fault_fails("type='torn-op'\nfile='a'\npersist=[3]\nparts_bytes=[1,2]",
-		    "f:1: persist names part 3, but parts_bytes has only 2");
+		    "f:4: persist names part 3, but parts_bytes has only 2");
 	fault_fails("type='torn-op'\nfile='a'\npersist=[0]\nparts=3",
-		    "f:1: persist names part 0; parts and writes count from 1");
+		    "f:4: persist names part 0; parts and writes count from 1");
 	fault_fails("type='torn-op'\nfile='a'\npersist=[1]\nparts_bytes=[0,2]",
-		    "f:1: parts_bytes has a part of 0 bytes");
+		    "f:5: parts_bytes has a part of 0 bytes");
 	fault_fails("type='torn-op'\nfile='a'\npersist=[1]\n"
 		    "parts_bytes=[9223372036854775807,1]",
-		    "f:1: parts_bytes is more than a file can hold");
+		    "f:5: parts_bytes is more than a file can hold");
 	fault_fails("type='torn-op'\nfile='a'\npersist=[1]\nparts=3\nop='read'",
 		    "f:1: torn-op tears a write, so op must be write");
 	fault_fails("type='torn-seq'\nfile='a'\npersist=[]",
@@ -277,7 +287,7 @@ static void test_wrong_faults(void)
 	fault_fails("type='torn-seq'\nfile='a'\npersist=[1]\nop='fsync'",
 		    "f:1: torn-seq is about writes, so op must be write");
 	fault_fails("type='torn-seq'\nfile='a'\npersist=[1]\noccurrence=0",
-		    "f:1: occurrence counts from 1, not from 0");
+		    "f:5: occurrence counts from 1, not from 0");
 	fault_fails("type='clear-cache'\ncrash='yes'",
 		    "f:3: crash must be true or false, not a string");
 	fault_fails("type='clear-cache'\nop='write'",
@@ -289,23 +299,25 @@ static void test_wrong_faults(void)
 	fault_fails("type='clear-cache'\nop='wriet'",
 		    "f:3: op is 'wriet', which is no operation; did you mean 'write'?");
 	fault_fails("type='clear-cache'\nop='write'\nfrom='a'\nto='b'",
-		    "f:1: to is for rename, link and symlink; write has one path, which is from");
+		    "f:5: to is for rename, link and symlink; write has one path, which is from");
 	fault_fails("type='clear-cache'\ntiming='now'",
 		    "f:3: timing is 'now', but must be before or after");
 	fault_fails("type='clear-cache'\nfrom='a'\nfrom_rgx='b'",
 		    "f:4: from_rgx, but the path was given before; say it once");
 	fault_fails("type='clear-cache'\noccurrence=1\nocurrence=2",
 		    "f:4: occurrence is given twice; say it once");
-	fault_fails("type='error'\nop='write'\nfile='a'", "f:1: error needs error");
+	fault_fails("type='error'\nop='write'\nfile='a'",
+		    "f:1: error needs error, what it fails with, as in error=EIO");
 	fault_fails("type='error'\nerror='EFOO'",
 		    "f:3: error is 'EFOO', which is no error; name it as in EIO, ENOSPC or EDQUOT");
 	fault_fails("type='error'\nop='write'\nfile='a'\nerror='EIO'\nkeep_dirty=true",
-		    "f:1: keep_dirty is for a sync that fails, so op must be one, as in op=fsync");
+		    "f:6: keep_dirty is for a sync that fails, so op must be one, as in op=fsync");
 	fault_fails("type='error'\nop='write'\nfile='a'\nerror='EIO'\noccurrence=4\nuntil=3",
-		    "f:1: until is 3, which is before occurrence, 4");
+		    "f:7: until is 3, which is before occurrence, 4");
 	fault_fails("type='short'\nop='fsync'\nfile='a'\nbytes=1",
 		    "f:1: short is about op=write or op=read");
-	fault_fails("type='short'\nop='write'\nfile='a'", "f:1: short needs bytes");
+	fault_fails("type='short'\nop='write'\nfile='a'",
+		    "f:1: short needs bytes, after how many it stops, as in bytes=512");
 	fault_fails("type='delay'\nop='write'\nfile='a'", "f:1: delay needs how long, as in "
 							  "delay=100ms");
 	fault_fails("type='delay'\ndelay='2 weeks'",
@@ -314,7 +326,7 @@ static void test_wrong_faults(void)
 		    "f:3: pages is 'some', but must be all, first, last, first-half, last-half, "
 		    "first-and-last, interleaved, random, or numbers as in pages=1,3");
 	fault_fails("type='sync-pages'\npages=[0]\nfrom='a'\nop='write'",
-		    "f:1: pages count from 1, not from 0");
+		    "f:3: pages count from 1, not from 0");
 	fault_fails("type='sync-pages'\nop='write'",
 		    "f:1: sync-pages needs file, the path of what becomes durable");
 	fault_fails("type='crash'\nop='write'\nfile='a'\nsurvive='some'",

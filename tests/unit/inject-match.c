@@ -78,6 +78,24 @@ static void test_glob(void)
 	matches(match_path, "a*b", "a*b", "ab/c");
 }
 
+static void test_long_regex(void)
+{
+	auto_free char *text = xmalloc(5001);
+	struct path_match m = { .kind = PATH_ANY };
+	struct err err = ERR_INIT;
+
+	memset(text, 'a', 5000);
+	text[5000] = '\0';
+	is_i(match_regex(&m, "file_rgx", text, &at, false, &err), -EINVAL, "a long one is refused");
+	ok(strstr(err.msg, "aaa...', which is no regular expression: it has more than 4096 "
+			   "characters"),
+	   "and the reason is not cut off");
+	text[4096] = '\0';
+	err_clear(&err);
+	is_i(match_regex(&m, "file_rgx", text, &at, false, &err), 0, "the longest one is not");
+	match_release(&m);
+}
+
 static void test_regex(void)
 {
 	matches(ours, "wal", "x/wal/1", "log");
@@ -212,6 +230,7 @@ int main(void)
 	test_exact();
 	test_glob();
 	test_regex();
+	test_long_regex();
 	test_places();
 	test_links();
 	test_any();

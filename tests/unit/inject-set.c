@@ -283,7 +283,6 @@ static void test_tear(void)
 {
 	tears("torn-op file=x parts=2 persist=2", 8192, "4096+4096");
 	tears("torn-op file=x parts=3 persist=3,1", 10, "0+3 6+4");
-	tears("torn-op file=x parts=3 persist=2,2", 10, "3+3");
 	tears("torn-op file=x parts=5 persist=1,5", 3, "0+3");
 	tears("torn-op file=x parts=9223372036854775807 persist=9223372036854775807", 3, "0+3");
 	tears("torn-op file=x parts_bytes=4096,3600,1260 persist=1,3", 8956, "0+4096 7696+1260");

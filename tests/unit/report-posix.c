@@ -466,6 +466,36 @@ static void test_suggest_order(void)
 	ok(suggests(&log, "crash timing=after op=write file=old"), "never synced");
 }
 
+/* One sync while many files wait: the same command is right for each of them. */
+static void test_suggest_same(void)
+{
+	auto_posix_log log;
+	struct posix_filter f = everything();
+	struct posix_selection sel;
+	struct posix_suggestions few, all;
+	char name[16];
+
+	posix_log_init(&log);
+	for (uint64_t i = 0; i < 20; i++) {
+		snprintf(name, sizeof(name), "f%d", (int)i);
+		CREATE(10 + i, 1, name);
+		WRITE(10 + i, 0, 10);
+	}
+	CREATE(50, 1, "new");
+	WRITE(50, 0, 10);
+	FSYNC(50);
+	posix_log_finish(&log);
+	posix_select(&log, &f, &sel);
+	posix_suggest(&log, &sel, 1, &few);
+	posix_suggest(&log, &sel, 1000, &all);
+	ok(all.list.n > 1, "there is something to leave out");
+	is_u(few.list.n + few.left_out, all.list.n, "each command is counted once");
+	is_u(all.left_out, 0, "nothing is left out that would be shown");
+	posix_suggestions_release(&few);
+	posix_suggestions_release(&all);
+	vec_release(&sel);
+}
+
 static void test_suggest_limit(void)
 {
 	auto_posix_log log;
@@ -491,6 +521,10 @@ static void test_suggest_limit(void)
 	is_s(s.list.v[0].command, "torn-op file=f29 parts=2 persist=2",
 	     "most at stake comes first");
 	ok(strncmp(s.list.v[1].command, "crash", 5) == 0, "then the best of the next kind");
+	posix_suggestions_release(&s);
+	posix_suggest(&log, &sel, 1000, &s);
+	is_u(s.list.n, 60, "what is left out by one limit is shown by another");
+	is_u(s.left_out, 0, "and then nothing is left out");
 	posix_suggestions_release(&s);
 	posix_suggest(&log, &(struct posix_selection){ 0 }, 5, &s);
 	is_u(s.list.n, 0, "of nothing, nothing");
@@ -662,6 +696,7 @@ int main(void)
 	test_suggest_torn();
 	test_suggest_order();
 	test_suggest_limit();
+	test_suggest_same();
 	test_graph();
 	test_graph_cut();
 	test_circle();
