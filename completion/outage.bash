@@ -111,7 +111,7 @@ _outage_test() {
 		return
 		;;
 	--guarantee)
-		_outage_words 'unmount posix linux sync'
+		_outage_words 'unmount bare posix linux sync'
 		return
 		;;
 	--recorder)
@@ -148,7 +148,8 @@ _outage_test() {
 _outage_explore() {
 	case $prev in
 	-t | --target | -r | --ref)
-		_outage_words 'reffs ext4 xfs btrfs ext3 ext2 fuse:'
+		_outage_words 'reffs ext4 xfs btrfs ext3 ext2 fuse: uml:ext4 uml:xfs uml:btrfs uml:ext3 uml:ext2 uml:jfs
+			uml:reiserfs uml:f2fs uml:nilfs2'
 		return
 		;;
 	--order)
@@ -168,24 +169,24 @@ _outage_explore() {
 		return
 		;;
 	--guarantee)
-		_outage_words 'posix linux sync'
+		_outage_words 'unmount bare posix linux sync'
 		return
 		;;
 	--recorder)
 		_outage_words 'bpf fuse'
 		return
 		;;
-	--inputs | --coverage | -o | --output | --resume | --replay)
+	--inputs | --coverage | -o | --output | --resume | --replay | --kernel | --modules | --ref-kernel | --ref-modules)
 		_outage_files
 		return
 		;;
 	esac
 	[[ $cur != -* ]] ||
-		_outage_words '--target --ref --ref-mkfs --ref-recover --ref-size --order --depth --alphabet --round
+		_outage_words '--target --ref --ref-mkfs --ref-recover --ref-size --ref-kernel --ref-modules --order --depth --alphabet --round
 			--inputs --dist --strategy
 			--compare-every --crash --crash-modes --guarantee --memory --limit --time --seed
 			--hang --findings --jobs --share --vary --swarm --coverage --mkfs --recover --size
-			--recorder --output --resume --replay --json --help'
+			--recorder --kernel --modules --output --resume --replay --json --help'
 }
 
 # _outage_finding OPTIONS: a command that takes a directory.

@@ -100,6 +100,45 @@ check "none of it was refused" json "d['refused'] == 0 and d['unique_states'] > 
 check "it can be explored" status 0 "$last" explore -t uml:ext4 --time 3s -o explored
 check "and was" says 'uml:ext4: [0-9]{2,} operations'
 
+# Explored with kernels that are named, the target's and a reference's; they are kept with a case.
+kernel=$(command -v linux.uml)
+modules=/usr/lib/uml/modules/$release
+printf 'only mkdir creat chown\n' >nobody/few
+check "explored with kernels that are named" status 0 "$last" explore -t uml:ext4 --kernel "$kernel" \
+	--modules "$modules" -r uml:ext4 --ref-kernel "$kernel" --ref-modules "$modules" --limit 40 --json \
+	-o named-explored
+check "the release is that of the guest" json \
+	"d['kernel'] == '$release' and d['operations'] >= 40 and d['errors'] == 0"
+check "a difference of such a kernel" status 1 "$last" explore -t uml:ext4,grpid --kernel "$kernel" \
+	-r uml:ext4 --ref-kernel "$kernel" --order walk --findings 1 --inputs "$dir/nobody/few" --time 60s -o grpid
+where=.
+[ "$last" != nobody ] || where=nobody
+case=$(find "$where/grpid/findings" -mindepth 1 -maxdepth 1 | sort | head -1)
+cp "$case/case" out
+check "is kept with the kernel" says "^guest-kernel $(realpath "$kernel")\$"
+check "with that of the reference" says "^reference-guest-kernel $(realpath "$kernel")\$"
+check "and its release" says "^kernel $release\$"
+check "it is shown again" status 1 "$last" explore --replay "${case#nobody/}"
+sed -i 's,^guest-kernel .*,guest-kernel /bin/false,' "$case/case"
+check "with the kernel that was kept" status 2 "$last" explore --replay "${case#nobody/}"
+check "and no other" complains 'is no kernel of user-mode Linux'
+refused_explore() { # PATTERN ARGUMENTS
+	local pattern=$1
+	shift
+	status 2 "$last" explore --time 1s -o x "$@" && complains "$pattern"
+}
+check "explored with a kernel that is not there" refused_explore 'cannot find /nowhere' \
+	-t uml:ext4 --kernel /nowhere
+check "with one that is none" refused_explore 'is no kernel of user-mode Linux' \
+	-t uml:ext4 --kernel /bin/false
+check "with modules that are not there" refused_explore 'modules.dep' -t uml:ext4 --modules "$dir/home"
+check "a kernel for what has none" refused_explore '^outage: --kernel and --modules are for uml: targets' \
+	-t reffs --kernel "$kernel"
+check "nor has the reference" refused_explore '^outage: --ref-kernel and --ref-modules are for uml:' \
+	-t uml:ext4 -r reffs --ref-kernel "$kernel"
+check "a reference's kernel without a reference" refused_explore 'begin with --ref-' \
+	-t uml:ext4 --ref-kernel "$kernel"
+
 # Sick, and caught; and the marks stand around what each operation sent.
 printf 'mkdir A\ncreat A/foo\nsync\nmkdir B\nrename A/foo B/bar\nwrite B/bar 0 8192\nfsync B/bar\nunlink B/bar\nrmdir A\nsync\n' >nobody/long
 printf 'creat foo\nwrite foo 0 8192\nfsync foo\n' >nobody/short
@@ -110,8 +149,6 @@ check "with them, nothing is" status 0 "$last" test -t uml:ext4 --crash reorder 
 	-o sound "$dir/nobody/short"
 check "a flush that is lost is noticed" status 1 "$last" test -t uml:ext4 --crash reorder \
 	--budget 60 --lose-flush 2 -o lost "$dir/nobody/short"
-where=.
-[ "$last" != nobody ] || where=nobody
 case=$(find "$where/lost/findings" -mindepth 1 -maxdepth 1 | sort | head -1)
 timeout 20 "$OUTAGE" trace show "$case/trace" >out 2>err
 between() { # FROM TO PATTERN: how often it stands between the two
@@ -132,6 +169,52 @@ check "a panic is a finding" status 1 "$last" test -t uml:ext4,barrier=0,errors=
 check "and the run goes on to its end" json "d['workloads'] == 1 and d['unique_states'] == 60 and d['errors'] == 0"
 grep -rl 'Kernel panic' "$where"/panic/findings/*/problems >out 2>err
 check "the panic is told" test -s out
+
+# What is promised where an fsync does only what it was asked for: a file needs two of them.
+printf 'write foo 0 8192\nfsync foo\nfsync .\n' >nobody/both
+printf 'write foo 0 8192\nfsync .\n' >nobody/one
+for fs in ext2:mke2fs reiserfs:mkfs.reiserfs; do
+	if ! has "${fs#*:}"; then
+		skip "${fs#*:} is not there"
+		continue
+	fi
+	fs=${fs%:*}
+	check "uml:$fs keeps a file that was synced with its directory" \
+		status 0 "$last" test -t "uml:$fs" --guarantee posix -o "both-$fs" "$dir/nobody/both"
+	check "and not for the directory alone" \
+		status 1 "$last" test -t "uml:$fs" --guarantee posix -o "one-$fs" "$dir/nobody/one"
+	check "which it does not promise" status 0 "$last" test -t "uml:$fs" -o "bare-$fs" "$dir/nobody/one"
+done
+
+# Who names no target.
+check "as $last, without -t" status 0 "$last" test -b seq-1 --sample 3 --json -o chosen
+check "it is uml:ext4" json "d['target'] == 'uml:ext4' and d['workloads'] == 3"
+check "and that is said" complains '^testing uml:ext4, .*-t names another'
+check "unless nobody wants to hear it" status 0 "$last" -q test -b seq-1 --sample 1 -o chosen-q
+check "then nothing is" test ! -s err
+check "with a kernel, it is that one" status 0 "$last" test --kernel "$kernel" -b seq-1 --sample 1 --json -o chosen-k
+check "in a guest" json "d['target'] == 'uml:ext4'"
+check "a run that is over" status 0 "$last" test --resume chosen
+check "is known to be of this kernel" says 'nothing left to do'
+sed -i 's/^kernel .*/kernel 1.2.3/' "$where/chosen/run"
+check "and of no other" status 2 "$last" test --resume chosen
+check "says so" complains "began on Linux 1.2.3, and this is $release"
+if [ "$last" = nobody ]; then
+	check "as root, without -t" status 0 root test -b seq-1 --sample 3 --json -o chosen-root
+	check "it is this machine's ext4" json "d['target'] == 'ext4' and d['workloads'] == 3"
+	check "and that is said" complains '^testing ext4, .*-t names another'
+	with_path() { # PATH STATUS ARGUMENTS: as nobody
+		local path=$1 want=$2
+		shift 2
+		(cd nobody && timeout --kill-after=5 60 setpriv --reuid=65534 --regid=65534 --clear-groups \
+			env PATH="$path" OUTAGE_CACHE="$HOME" "$dir/prog" "$@") >out 2>err </dev/null
+		[ $? -eq "$want" ]
+	}
+	check "a user's PATH, without mkfs, is enough" with_path /usr/bin:/bin 0 test -b seq-1 --sample 1 -o user-path
+	check "without user-mode Linux, there is nothing to test" with_path "$dir/home" 2 test -b seq-1 -o user-none
+	check "and what to do is said" complains 'apt-get install user-mode-linux'
+	check "no run is left" [ ! -e nobody/user-none ]
+fi
 
 # A file system that is recovered by a program: it runs in the guest, and is recorded.
 check "uml:ext2 is preened in the guest" as "$last" test -t uml:ext2 --json -o ext2 "$dir/nobody/short"
@@ -160,7 +243,7 @@ if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
 			tmpfs /dev/shm && exec $dir/prog test -t uml:ext4 -b seq-1 -j 1 -o small-$1" >out 2>err
 		[ $? -eq 2 ]
 	}
-	for mib in 4 16; do
+	for mib in 4 12; do
 		check "$mib MiB for its memory are too few" small $mib
 		check "and that is said" complains 'no room for the guest.s memory; make /dev/shm larger'
 	done

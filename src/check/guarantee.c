@@ -9,10 +9,18 @@ const struct guarantee guarantees[] = {
 		.no_strays = true,
 	},
 	{
+		.name = "bare",
+		.help = "fsync persists what it is asked for, and nothing else: a file survives "
+			"only if both it and its directory are synced",
+		.fsync_reaches = true,
+		.no_strays = true,
+	},
+	{
 		.name = "posix",
 		.help = "fsync persists a file's data and attributes; its name only if the "
 			"directory is synced as well",
 		.fsync_reaches = true,
+		.entries_lead = true,
 		.no_strays = true,
 	},
 	{
@@ -25,6 +33,7 @@ const struct guarantee guarantees[] = {
 		.ordered = true,
 		.sync_reaches = true,
 		.fsync_reaches = true,
+		.entries_lead = true,
 		.no_strays = true,
 	},
 	{
@@ -37,6 +46,7 @@ const struct guarantee guarantees[] = {
 		.ordered = true,
 		.sync_reaches = true,
 		.fsync_reaches = true,
+		.entries_lead = true,
 		.no_strays = true,
 	},
 	{ .name = NULL },

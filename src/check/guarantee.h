@@ -15,6 +15,7 @@ struct guarantee {
 	const char *help;
 	bool sync_reaches;   /* sync and syncfs make everything durable */
 	bool fsync_reaches;  /* fsync and its kin make durable what they are asked for */
+	bool entries_lead;   /* fsync of a directory persists what its new entries lead to */
 	bool every_op;	     /* each operation is durable when it returns */
 	bool fsync_names;    /* fsync of a file persists its names and the directories above */
 	bool fsync_dir_line; /* fsync of a directory persists its own name, and those above */

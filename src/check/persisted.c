@@ -450,17 +450,6 @@ static bool below_missing(const struct context *c, const char *path)
 	return false;
 }
 
-static void check_missing(struct context *c, const char *path, const struct values *set,
-			  const struct promise *why)
-{
-	struct strbuf words = { 0 };
-
-	if (values_has(set, 0) || below_missing(c, path))
-		return;
-	strbuf_addf(&words, "%s: is missing", path);
-	report(c, FINDING_MISSING, path, why, &words);
-}
-
 static bool was_ever(const struct promises *p, const char *path)
 {
 	for (size_t i = 0; i <= p->last; i++)
@@ -567,6 +556,20 @@ static bool any_lapsed(const struct promises *p, const struct values *set)
 		if (set->v[i] && lapsed(p, set->v[i]))
 			return true;
 	return false;
+}
+
+static void check_missing(struct context *c, const char *path, const struct values *set,
+			  const struct promise *why)
+{
+	struct strbuf words = { 0 };
+
+	if (values_has(set, 0) || below_missing(c, path))
+		return;
+	/* An entry may be there whose file is not; recovery then removes it. */
+	if (!c->p->g->entries_lead && any_lapsed(c->p, set))
+		return;
+	strbuf_addf(&words, "%s: is missing", path);
+	report(c, FINDING_MISSING, path, why, &words);
 }
 
 /* Of the inodes that may be here, the one that fits best; its problems, if any, are reported. */

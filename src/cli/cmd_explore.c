@@ -2,7 +2,6 @@
 /* cmd_explore.c - outage explore: model checking against the reference file system. */
 #include <errno.h>
 #include <getopt.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,7 +27,8 @@ static const char usage[] =
 	"  -r, --ref TARGET        what to compare with; default: reffs. Given more than once, "
 	"the\n"
 	"                          majority decides\n"
-	"      --ref-mkfs ARGS, --ref-recover CMD, --ref-size BYTES   of the --ref before them\n"
+	"      --ref-mkfs ARGS, --ref-recover CMD, --ref-size BYTES, --ref-kernel FILE,\n"
+	"      --ref-modules DIR   of the --ref before them\n"
 	"      --order HOW         depth (default), breadth, walk\n"
 	"      --depth N           steps from the empty file system; default: 10, walks 400\n"
 	"      --alphabet N        different steps to choose from; default: 96, walks 4096\n"
@@ -44,7 +44,8 @@ static const char usage[] =
 	"durable,\n"
 	"                          and check what recovery makes of it\n"
 	"      --crash-modes LIST  as --crash of outage test; default: persist\n"
-	"      --guarantee NAME    what is promised to survive: unmount, posix, linux, sync;\n"
+	"      --guarantee NAME    what is promised to survive: unmount, bare, posix, linux, "
+	"sync;\n"
 	"                          default: what the target promises\n"
 	"      --memory BYTES      for visited states of a task; default: 64M\n"
 	"      --limit N           operations; --time DURATION, --seed N\n"
@@ -56,7 +57,8 @@ static const char usage[] =
 	"      --swarm I/N         this is machine I of N\n"
 	"      --coverage FILE     which inputs were exercised: text, or a picture if it ends in "
 	".svg\n"
-	"      --mkfs ARGS, --recover CMD, --size BYTES, --recorder NAME   as for outage test\n"
+	"      --mkfs ARGS, --recover CMD, --size BYTES, --recorder NAME, --kernel FILE,\n"
+	"      --modules DIR       as for outage test\n"
 	"  -o, --output DIR        where to keep what is found; default: below ./outage-runs\n"
 	"      --resume DIR        go on with the run kept there, with the same options\n"
 	"      --json              one JSON object on standard output\n"
@@ -70,6 +72,7 @@ struct explore {
 	struct inputs inputs;
 	const char *inputs_file, *output, *coverage, *replay, *resume;
 	struct target_opts references[SIDES_MAX]; /* by their place */
+	struct vec_of(char *) paths;		  /* that the options of targets point at */
 	bool json, terminal, round_given;
 	char *dir;
 	uint64_t depth, alphabet, start_ns, shown_ns, rate_ops;
@@ -146,15 +149,16 @@ static void print_json(const struct explore *e, const struct explore_result *r, 
 {
 	auto_strbuf text = STRBUF_INIT;
 	struct json j;
-	struct utsname u = { 0 };
+	struct target_opts target = e->o.sides.target;
 	struct coverage_summary sum;
 
-	uname(&u);
+	target.spec = e->o.specs[0];
+	auto_free char *kernel = target_kernel(&target);
 	coverage_summary(&r->coverage, &e->inputs, &sum);
 	json_init(&j, &text, true);
 	json_object(&j);
 	json_kv_string(&j, "target", e->o.specs[0]);
-	json_kv_string(&j, "kernel", u.release);
+	json_kv_string(&j, "kernel", kernel);
 	json_kv_string(&j, "run", e->dir);
 	json_kv_uint(&j, "operations", r->operations);
 	json_kv_uint(&j, "states", r->states);
@@ -299,13 +303,17 @@ static int do_replay(void *ctx)
 
 		e->references[e->o.n_specs] = (struct target_opts){ .mkfs_args = r->mkfs,
 								    .recover = r->recover,
-								    .size = r->size };
+								    .size = r->size,
+								    .kernel = r->guest_kernel,
+								    .modules = r->guest_modules };
 		e->o.specs[e->o.n_specs++] = r->spec;
 	}
 	e->o.sides.references = e->references;
 	e->o.sides.target.mkfs_args = c.mkfs;
 	e->o.sides.target.recover = c.recover;
 	e->o.sides.target.size = c.size;
+	e->o.sides.target.kernel = c.guest_kernel;
+	e->o.sides.target.modules = c.guest_modules;
 	rc = explore_replay(&e->o, &c.script, (const char *const *)c.start, c.signature, 3, &shown,
 			    &result, &log, &err);
 	if (!rc) {
@@ -346,8 +354,12 @@ enum {
 	OPT_REF_MKFS,
 	OPT_REF_RECOVER,
 	OPT_REF_SIZE,
+	OPT_REF_KERNEL,
+	OPT_REF_MODULES,
 	OPT_MKFS,
 	OPT_RECOVER,
+	OPT_KERNEL,
+	OPT_MODULES,
 	OPT_SIZE,
 	OPT_RECORDER,
 	OPT_RESUME,
@@ -385,8 +397,12 @@ static const struct option long_options[] = {
 	{ "ref-mkfs", required_argument, NULL, OPT_REF_MKFS },
 	{ "ref-recover", required_argument, NULL, OPT_REF_RECOVER },
 	{ "ref-size", required_argument, NULL, OPT_REF_SIZE },
+	{ "ref-kernel", required_argument, NULL, OPT_REF_KERNEL },
+	{ "ref-modules", required_argument, NULL, OPT_REF_MODULES },
 	{ "mkfs", required_argument, NULL, OPT_MKFS },
 	{ "recover", required_argument, NULL, OPT_RECOVER },
+	{ "kernel", required_argument, NULL, OPT_KERNEL },
+	{ "modules", required_argument, NULL, OPT_MODULES },
 	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "recorder", required_argument, NULL, OPT_RECORDER },
 	{ "resume", required_argument, NULL, OPT_RESUME },
@@ -497,6 +513,18 @@ static int parse_numbers(int opt, const char *arg, struct explore *e, struct err
 	return -EINVAL;
 }
 
+/* What is kept is looked at from elsewhere: the whole path, which lives as long as `e`. */
+static int parse_path(const char *arg, struct explore *e, const char **out, struct err *err)
+{
+	char *path = realpath(arg, NULL);
+
+	if (!path)
+		return err_set(err, -errno, "cannot find %s: %m", arg);
+	vec_push(&e->paths, path);
+	*out = path;
+	return 0;
+}
+
 /* Of the reference named last. */
 static int parse_ref(int opt, const char *arg, struct explore *e, struct err *err)
 {
@@ -504,12 +532,16 @@ static int parse_ref(int opt, const char *arg, struct explore *e, struct err *er
 
 	if (e->o.n_specs < 2)
 		return err_set(err, -EINVAL,
-			       "--ref-mkfs, --ref-recover and --ref-size are about the --ref "
-			       "before them, and there is none");
+			       "options that begin with --ref- are about the --ref before them, "
+			       "and there is none");
 	if (opt == OPT_REF_MKFS)
 		r->mkfs_args = arg;
 	else if (opt == OPT_REF_RECOVER)
 		r->recover = arg;
+	else if (opt == OPT_REF_KERNEL)
+		return parse_path(arg, e, &r->kernel, err);
+	else if (opt == OPT_REF_MODULES)
+		return parse_path(arg, e, &r->modules, err);
 	else
 		return number_parse_size(arg, &r->size, err);
 	return 0;
@@ -550,7 +582,8 @@ static int parse_option(int opt, const char *arg, struct explore *e, struct err 
 		return guarantee_find(arg)
 			       ? 0
 			       : err_set(err, -EINVAL,
-					 "'%.40s' is none of unmount, posix, linux, sync", arg);
+					 "'%.40s' is none of unmount, bare, posix, linux, sync",
+					 arg);
 	case OPT_SHARE:
 		e->o.share = true;
 		return 0;
@@ -565,6 +598,8 @@ static int parse_option(int opt, const char *arg, struct explore *e, struct err 
 	case OPT_REF_MKFS:
 	case OPT_REF_RECOVER:
 	case OPT_REF_SIZE:
+	case OPT_REF_KERNEL:
+	case OPT_REF_MODULES:
 		return parse_ref(opt, arg, e, err);
 	case OPT_MKFS:
 		e->o.sides.target.mkfs_args = arg;
@@ -572,6 +607,10 @@ static int parse_option(int opt, const char *arg, struct explore *e, struct err 
 	case OPT_RECOVER:
 		e->o.sides.target.recover = arg;
 		return 0;
+	case OPT_KERNEL:
+		return parse_path(arg, e, &e->o.sides.target.kernel, err);
+	case OPT_MODULES:
+		return parse_path(arg, e, &e->o.sides.target.modules, err);
 	case OPT_RECORDER:
 		e->o.sides.target.recorder = arg;
 		return 0;
@@ -600,6 +639,23 @@ static void weigh_for_crashes(struct inputs *in)
 			in->op_weight[i] = streq(op_table[i].name, "fsync") ? 60 : 8;
 }
 
+/* A kernel is for who has one of his own. */
+static int check_kernels(const struct explore *e, struct err *err)
+{
+	for (unsigned i = 0; i < e->o.n_specs; i++) {
+		const struct target_opts *t = i ? &e->references[i] : &e->o.sides.target;
+		struct err ignored = ERR_INIT;
+		const struct target_ops *ops = target_find(e->o.specs[i], &ignored);
+
+		if ((t->kernel || t->modules) && (!ops || !ops->far))
+			return err_set(err, -EINVAL,
+				       "%skernel and %smodules are for uml: targets; %s is not in "
+				       "a kernel of its own",
+				       i ? "--ref-" : "--", i ? "--ref-" : "--", e->o.specs[i]);
+	}
+	return 0;
+}
+
 /* Defaults, and what does not fit together. */
 static int finish_options(struct explore *e, struct err *err)
 {
@@ -611,6 +667,8 @@ static int finish_options(struct explore *e, struct err *err)
 	for (unsigned i = 0; i < e->o.n_specs; i++)
 		if (!side_find(e->o.specs[i], err))
 			return -EINVAL;
+	if (check_kernels(e, err))
+		return -EINVAL;
 	if (e->o.crash_every && side_find(e->o.specs[0], err) != &side_target)
 		return err_set(err, -EINVAL, "%s has no disk that a crash could leave behind",
 			       e->o.specs[0]);
@@ -669,6 +727,9 @@ static int run(int argc, char **argv)
 		return cli_usage(&cmd_explore, "--target is missing");
 	status = finish_options(&e, &err) ? cli_fail(&err) : run_explore(&e);
 	inputs_release(&e.inputs);
+	for (size_t i = 0; i < e.paths.n; i++)
+		free(e.paths.v[i]);
+	vec_release(&e.paths);
 	free(e.dir);
 	return status;
 }

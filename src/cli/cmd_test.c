@@ -17,7 +17,7 @@
 #include "target/tune.h"
 
 static const char usage[] =
-	"usage: outage test -t TARGET (--bounds SET|FILE | FILE...) [OPTIONS]\n"
+	"usage: outage test [-t TARGET] (--bounds SET|FILE | FILE...) [OPTIONS]\n"
 	"       outage test --resume RUN [-j N] [--time DURATION] [--hang-after DURATION] "
 	"[--json]\n"
 	"       outage test -t help\n"
@@ -28,7 +28,8 @@ static const char usage[] =
 	"  -t, --target TARGET     ext4, xfs, btrfs, ext3, ext2; options for mount after a comma;\n"
 	"                          'fuse:COMMAND {disk} {mnt}' for a FUSE server; uml:ext4 and\n"
 	"                          others of user-mode Linux, vm:ext4 and others of any kernel\n"
-	"                          in a virtual machine: no root is needed for those\n"
+	"                          in a virtual machine: no root is needed for those.\n"
+	"                          Default: ext4 as root, else uml:ext4\n"
 	"  -b, --bounds SET|FILE   generated workloads (outage gen --list)\n"
 	"  FILE                    workloads, j-lang files, directories of them, - for standard "
 	"input\n"
@@ -42,7 +43,8 @@ static const char usage[] =
 	"                          to see that it is noticed\n"
 	"      --budget N          crash states of one workload; default 200 for reorder,\n"
 	"                          torn and recovery\n"
-	"      --guarantee NAME    unmount, posix, linux, sync; default: what the target promises\n"
+	"      --guarantee NAME    unmount, bare, posix, linux, sync; default: what the target\n"
+	"                          promises\n"
 	"      --recorder NAME     bpf or fuse; default: the best that works here\n"
 	"      --mkfs ARGS         more arguments for mkfs; for fuse: the command, with {disk}\n"
 	"      --recover CMD       fuse: the command that recovers {disk} before it is mounted\n"
@@ -359,6 +361,20 @@ static int save_suppressions(const struct test *t, struct err *err)
 	return io_write_file(t->dir, "suppressions", text.buf, text.len, 0, err);
 }
 
+/* Who names no target gets ext4: of this machine's kernel as root, else of a guest's. */
+static int choose_target(struct plan *p, struct err *err)
+{
+	bool guest = p->guest_kernel || p->guest_modules;
+	const struct target_ops *target = guest ? &target_uml_ext4 : target_default(err);
+
+	if (!target)
+		return -EINVAL;
+	if (log_get_level() > LOG_ERROR)
+		fprintf(stderr, "testing %s, %s; -t names another target\n", target->name,
+			target->help);
+	return plan_set(p, "target", target->name, err);
+}
+
 /* Where RUN/run is, the run can go on, also if it was killed before it had done anything. */
 static int begin(struct test *t, struct err *err)
 {
@@ -368,7 +384,9 @@ static int begin(struct test *t, struct err *err)
 		return err_set(err, -EINVAL, "give --bounds or files, not both");
 	if (!t->plan.bounds && !t->plan.files.n)
 		return err_set(err, -EINVAL, "give --bounds SET or files with workloads");
-	int rc = plan_complete(&t->plan, err);
+	int rc = t->plan.target ? 0 : choose_target(&t->plan, err);
+	if (!rc)
+		rc = plan_complete(&t->plan, err);
 	if (!rc)
 		rc = open_source(t, err);
 	if (rc)
@@ -408,29 +426,31 @@ static bool is_done(const void *ctx, uint64_t workload)
 	return progress_has(ctx, workload);
 }
 
-static int check_resumable(const struct test *t, const struct plan *now, struct err *err)
+static int check_resumable(const struct test *t, struct err *err)
 {
+	struct target_opts target = { .spec = t->plan.target, .kernel = t->plan.guest_kernel };
+
 	if (plan_from_stdin(&t->plan))
 		return err_set(err, -EINVAL,
 			       "%s took its workloads from standard input, which is gone: begin a "
 			       "new run",
 			       t->dir);
-	if (!streq(now->kernel, t->plan.kernel))
+	auto_free char *kernel = target_kernel(&target);
+	if (!streq(kernel, t->plan.kernel))
 		return err_set(err, -EINVAL,
 			       "%s began on Linux %s, and this is %s: begin a new run", t->dir,
-			       t->plan.kernel, now->kernel);
+			       t->plan.kernel, kernel);
 	return 0;
 }
 
 static int resume(struct test *t, struct err *err)
 {
 	struct plan given = t->plan;
-	struct plan now = { .target = xstrdup("ext4") };
+	int rc = 0;
 
 	plan_init(&t->plan);
 	t->dir = xstrdup(t->resume);
-	int rc = plan_complete(&now, err);
-	if (!rc && t->output)
+	if (t->output)
 		rc = err_set(err, -EINVAL, "--resume goes on in %s: leave -o out", t->dir);
 	if (!rc && t->suppress.rules.n)
 		rc = err_set(err, -EINVAL,
@@ -441,10 +461,11 @@ static int resume(struct test *t, struct err *err)
 		rc = plan_load(t->dir, &t->plan, err);
 	if (!rc)
 		rc = plan_agrees(&t->plan, &given, err);
-	if (!rc)
-		rc = check_resumable(t, &now, err);
+	/* In this order: a guest's kernel is asked for its version, and so is run. */
 	if (!rc)
 		rc = plan_trust(&t->plan, t->dir, t->trust, err);
+	if (!rc)
+		rc = check_resumable(t, err);
 	if (!rc)
 		rc = suppress_load_saved(&t->suppress, t->dir, err);
 	if (!rc)
@@ -453,7 +474,6 @@ static int resume(struct test *t, struct err *err)
 		rc = progress_resume(t->dir, t->plan.workloads, &t->progress, err);
 	if (!rc)
 		rc = store_forget(t->dir, is_done, &t->progress, err);
-	plan_release(&now);
 	plan_release(&given);
 	return rc;
 }
@@ -632,8 +652,6 @@ static int parse_all(int argc, char **argv, struct test *t, struct err *err)
 		if (rc)
 			return rc;
 	}
-	if (!t->plan.target && !t->resume)
-		return err_set(err, -EINVAL, "--target is missing");
 	return add_files(t, argv + optind, err);
 }
 
@@ -652,7 +670,7 @@ static int run(int argc, char **argv)
 	} else if (rc > 0) {
 		fputs(usage, stdout);
 		status = EXIT_OK;
-	} else if (!t.resume && streq(t.plan.target, "help")) {
+	} else if (!t.resume && t.plan.target && streq(t.plan.target, "help")) {
 		status = list_targets();
 	} else {
 		rc = t.resume ? resume(&t, &err) : begin(&t, &err);

@@ -118,12 +118,24 @@ static int run_command(int argc, char **argv)
 	return status == EXIT_OK ? flushed : status;
 }
 
+/* mkfs and fsck are where the PATH of an ordinary user does not lead; he needs them for guests. */
+static void widen_path(void)
+{
+	const char *path = getenv("PATH");
+
+	if (geteuid() == 0 || !path)
+		return;
+	auto_free char *wide = xasprintf("%s:/usr/sbin:/sbin", path);
+	setenv("PATH", wide, 1);
+}
+
 int main(int argc, char **argv)
 {
 	const char *slash = argc ? strrchr(argv[0], '/') : NULL;
 	int i = 1;
 
 	disk_register(&disk_fuse);
+	widen_path();
 	/* A reader that goes away shows as EPIPE, which is reported; no silent death. */
 	signal(SIGPIPE, SIG_IGN);
 	if (argc && streq(slash ? slash + 1 : argv[0], "lazyfs"))

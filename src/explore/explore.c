@@ -178,7 +178,9 @@ static void report_hang(struct parent *p, unsigned i, uint64_t limit_ms)
 	auto_free char *dir = NULL;
 	auto_strbuf words = STRBUF_INIT;
 	struct err err = ERR_INIT;
+	struct target_opts target = p->opts->sides.target;
 
+	target.spec = p->opts->specs[0];
 	script_init(&script);
 	script_of_task(p, i, &script);
 	strbuf_addf(&words, "%s did not answer for %llu ms", p->opts->specs[0],
@@ -187,8 +189,8 @@ static void report_hang(struct parent *p, unsigned i, uint64_t limit_ms)
 		strbuf_adds(&words, "; the last operation begun was ");
 		op_print(&vec_last(&script.w.ops), &words);
 	}
-	int rc = keep_hang(p->opts->dir, i, p->opts->specs[0], p->opts->specs[1], &script,
-			   strbuf_str(&words), &dir, &err);
+	int rc = keep_hang(p->opts->dir, i, &target, p->opts->specs[1], &script, strbuf_str(&words),
+			   &dir, &err);
 	p->result->findings++;
 	p->opts->found(p->opts->ctx, strbuf_str(&words), rc ? "" : dir, script.w.ops.n);
 	if (rc)

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -54,12 +53,20 @@ static int write_trees(const char *dir, struct stepper *st, struct err *err)
 	return rc;
 }
 
-static void add_kernel(struct strbuf *out)
+static void add_kernel(const struct target_opts *t, struct strbuf *out)
 {
-	struct utsname u;
+	auto_free char *kernel = target_kernel(t);
 
-	if (uname(&u) == 0)
-		strbuf_addf(out, "kernel %s\n", u.release);
+	strbuf_addf(out, "kernel %s\n", kernel);
+}
+
+/* A kernel of one's own, and where its modules are. */
+static void add_guest(const struct target_opts *t, const char *prefix, struct strbuf *out)
+{
+	if (t->kernel)
+		strbuf_addf(out, "%sguest-kernel %s\n", prefix, t->kernel);
+	if (t->modules)
+		strbuf_addf(out, "%sguest-modules %s\n", prefix, t->modules);
 }
 
 /* What was said of it goes below its name. */
@@ -76,12 +83,14 @@ static void print_reference(const struct side *s, struct strbuf *out)
 		strbuf_addf(out, "reference-recover %s\n", t->opts.recover);
 	if (t->opts.size)
 		strbuf_addf(out, "reference-size %llu\n", (unsigned long long)t->opts.size);
+	add_guest(&t->opts, "reference-", out);
 }
 
 static void print_case(const struct kept *k, struct strbuf *out)
 {
 	const struct stepper *st = k->stepper;
 	const struct target *t = side_target_of(st->sides[0]);
+	struct target_opts here = { .spec = st->sides[0]->spec };
 
 	strbuf_addf(out, "target %s\n", st->sides[0]->spec);
 	strbuf_addf(out, "guarantee %s\nstate live\n", t ? t->ops->guarantee : "linux");
@@ -94,8 +103,9 @@ static void print_case(const struct kept *k, struct strbuf *out)
 			strbuf_addf(out, "mkfs %s\n", t->opts.mkfs_args);
 		if (t->opts.recover)
 			strbuf_addf(out, "recover %s\n", t->opts.recover);
+		add_guest(&t->opts, "", out);
 	}
-	add_kernel(out);
+	add_kernel(t ? &t->opts : &here, out);
 	strbuf_adds(out, "found-by explore\n");
 	for (unsigned i = 1; i < st->n; i++)
 		print_reference(st->sides[i], out);
@@ -184,8 +194,9 @@ int keep_case(const struct kept *k, char **out, struct err *err)
 	return rc;
 }
 
-int keep_hang(const char *run, unsigned worker, const char *target, const char *reference,
-	      const struct script *script, const char *words, char **out, struct err *err)
+int keep_hang(const char *run, unsigned worker, const struct target_opts *target,
+	      const char *reference, const struct script *script, const char *words, char **out,
+	      struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
 	auto_findings list = { 0 };
@@ -198,8 +209,9 @@ int keep_hang(const char *run, unsigned worker, const char *target, const char *
 	if (!rc)
 		rc = write_scripts(dir, script, err);
 	strbuf_addf(&text, "target %s\nguarantee linux\nstate live\nbase base.img\ndone %zu\n",
-		    target, script->w.ops.n);
-	add_kernel(&text);
+		    target->spec, script->w.ops.n);
+	add_guest(target, "", &text);
+	add_kernel(target, &text);
 	strbuf_addf(&text, "found-by explore\nreference %s\nsignature hang\n", reference);
 	if (!rc)
 		rc = write_file(dir, "case", &text, err);
@@ -216,6 +228,10 @@ static void take_reference_key(struct kept_reference *r, const char *key, const 
 		r->mkfs = xstrdup(value);
 	if (streq(key, "reference-recover") && !r->recover)
 		r->recover = xstrdup(value);
+	if (streq(key, "reference-guest-kernel") && !r->guest_kernel)
+		r->guest_kernel = xstrdup(value);
+	if (streq(key, "reference-guest-modules") && !r->guest_modules)
+		r->guest_modules = xstrdup(value);
 	if (streq(key, "reference-size") && number_parse(value, &r->size))
 		r->size = 0;
 }
@@ -228,7 +244,9 @@ static void take_key(struct kept_case *c, const char *key, const char *value)
 	} texts[] = { { "target", &c->target },
 		      { "signature", &c->signature },
 		      { "mkfs", &c->mkfs },
-		      { "recover", &c->recover } };
+		      { "recover", &c->recover },
+		      { "guest-kernel", &c->guest_kernel },
+		      { "guest-modules", &c->guest_modules } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		if (streq(texts[i].key, key) && !*texts[i].to)
@@ -296,6 +314,8 @@ void kept_release(struct kept_case *c)
 		free(c->references.v[i].spec);
 		free(c->references.v[i].mkfs);
 		free(c->references.v[i].recover);
+		free(c->references.v[i].guest_kernel);
+		free(c->references.v[i].guest_modules);
 	}
 	vec_release(&c->references);
 	for (unsigned i = 0; i < SIDES_MAX; i++)
@@ -304,5 +324,7 @@ void kept_release(struct kept_case *c)
 	free(c->signature);
 	free(c->mkfs);
 	free(c->recover);
+	free(c->guest_kernel);
+	free(c->guest_modules);
 	*c = (struct kept_case){ 0 };
 }

@@ -32,12 +32,12 @@ struct kept {
 /* `dir` gets its path, to be freed. */
 int keep_case(const struct kept *k, char **dir, struct err *err) must_check;
 /* A hang, from outside: nobody can be asked any more. */
-int keep_hang(const char *run, unsigned worker, const char *target, const char *reference,
-	      const struct script *script, const char *words, char **dir, struct err *err)
-	must_check;
+int keep_hang(const char *run, unsigned worker, const struct target_opts *target,
+	      const char *reference, const struct script *script, const char *words, char **dir,
+	      struct err *err) must_check;
 
 struct kept_reference {
-	char *spec, *mkfs, *recover;
+	char *spec, *mkfs, *recover, *guest_kernel, *guest_modules;
 	uint64_t size;
 };
 
@@ -47,7 +47,7 @@ struct kept_case {
 	char *target;
 	struct vec_of(struct kept_reference) references;
 	char *signature;
-	char *mkfs, *recover;
+	char *mkfs, *recover, *guest_kernel, *guest_modules;
 	uint64_t size;
 	char *start[SIDES_MAX]; /* paths of images to begin with, or NULL */
 };

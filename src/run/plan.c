@@ -163,7 +163,8 @@ static int set_value(struct plan *p, const struct key *k, const char *value, str
 		return guarantee_find(value)
 			       ? 0
 			       : err_set(err, -EINVAL,
-					 "'%.40s' is none of unmount, posix, linux, sync", value);
+					 "'%.40s' is none of unmount, bare, posix, linux, sync",
+					 value);
 	case FILES:
 		if (p->files.n >= FILES_MAX)
 			return err_set(err, -E2BIG, "more than %d files", FILES_MAX);

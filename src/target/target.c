@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/proc.h"
 #include "check/check.h"
 #include "target/kmsg.h"
 #include "target/place.h"
@@ -58,6 +59,19 @@ const struct target_ops *target_find(const char *spec, struct err *err)
 	}
 	err_set(err, -EINVAL, "there is no target '%.*s'; there are %s", (int)min(n, (size_t)40),
 		spec, strbuf_str(&list));
+	return NULL;
+}
+
+const struct target_ops *target_default(struct err *err)
+{
+	if (geteuid() == 0)
+		return &target_ext4;
+	auto_free char *kernel = proc_find("linux.uml");
+	if (kernel)
+		return &target_uml_ext4;
+	err_set(err, -ENOENT,
+		"without root only user-mode Linux can be tested, and linux.uml is not there; "
+		"install it with: apt-get install user-mode-linux");
 	return NULL;
 }
 

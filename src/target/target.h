@@ -131,6 +131,9 @@ struct target {
 /* Which target a spec means; NULL and a sentence if there is none. */
 const struct target_ops *target_find(const char *spec, struct err *err);
 
+/* What is tested where nobody said what: what this user can run. NULL and a sentence: nothing. */
+const struct target_ops *target_default(struct err *err);
+
 /*
  * An empty directory to mount something on, in a mount namespace of this process's own: it is gone
  * with the process, whatever ends it. Each call gives another one.

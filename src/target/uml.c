@@ -648,12 +648,12 @@ PROGRAMS(nilfs2, "mkfs.nilfs2");
 		.far = &uml_far,                                                                   \
 	}
 
-UML_TARGET(ext2, "posix", lost_found, "e2fsprogs");
+UML_TARGET(ext2, "bare", lost_found, "e2fsprogs");
 UML_TARGET(ext3, "linux", lost_found, "e2fsprogs");
 UML_TARGET(ext4, "linux", lost_found, "e2fsprogs");
 UML_TARGET(xfs, "linux", nothing, "xfsprogs");
 UML_TARGET(btrfs, "linux", nothing, "btrfs-progs");
-UML_TARGET(jfs, "posix", lost_found, "jfsutils");
-UML_TARGET(reiserfs, "posix", nothing, "reiserfsprogs");
+UML_TARGET(jfs, "bare", lost_found, "jfsutils");
+UML_TARGET(reiserfs, "bare", nothing, "reiserfsprogs");
 UML_TARGET(f2fs, "posix", nothing, "f2fs-tools");
 UML_TARGET(nilfs2, "posix", nilfs_own, "nilfs-tools");
