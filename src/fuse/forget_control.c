@@ -59,6 +59,7 @@ struct forget_control {
 	pthread_mutex_t lock;
 	struct vec_of(struct client *) clients;
 	struct forget_fifo *fifo;
+	const char *farewell; /* set before clients are shut; NULL: it ended well */
 };
 
 void forget_control_logf(const struct forget_control_opts *o, const char *fmt, ...)
@@ -310,8 +311,10 @@ static void converse(struct forget_control *c, int fd)
 		if (n < 0)
 			return;
 		if (n == 0) {
+			if (c->farewell)
+				answer_error(fd, false, c->farewell);
 			/* Whoever was cut off meant something else. */
-			if (in.len)
+			else if (in.len)
 				answer_error(fd, false,
 					     "the last line has no end; nothing is done");
 			return;
@@ -567,6 +570,13 @@ static void stop_clients(struct forget_control *c)
 	for (size_t i = 0; i < c->clients.n; i++)
 		client_free(c->clients.v[i]);
 	vec_release(&c->clients);
+}
+
+void forget_control_farewell(struct forget_control *c, const char *why)
+{
+	pthread_mutex_lock(&c->lock);
+	c->farewell = why;
+	pthread_mutex_unlock(&c->lock);
 }
 
 void forget_control_stop(struct forget_control *c)

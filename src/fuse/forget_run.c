@@ -388,11 +388,21 @@ static enum forget_run_end end_of(struct run *r, enum forget_end end)
 	return FORGET_RUN_UNMOUNTED;
 }
 
+/* Nobody may be there to hear a server in the background: the log and 'outage umount' tell it. */
+static void tell_failure(struct run *r, const char *why)
+{
+	if (r->log_fd >= 0)
+		log_line(r, why);
+	forget_control_farewell(r->control, why);
+}
+
 static int serve(struct run *r, enum forget_run_end *end, struct err *err)
 {
 	auto_free char *line = xasprintf("%s is shown on %s with profile %s%s", r->root, r->mnt,
 					 r->profile->name,
 					 r->o->lazyfs ? "; running LazyFS..." : "");
+	static const char lost[] = "ROOT was taken away, or the kernel ended the connection; what "
+				   "was not durable is lost";
 	enum forget_end how = FORGET_LOST;
 	int rc = start_control(r, err);
 
@@ -402,6 +412,8 @@ static int serve(struct run *r, enum forget_run_end *end, struct err *err)
 		r->o->ready(r->o->ctx);
 	log_line(r, line);
 	rc = forget_serve(r->forget, &how, err);
+	if (rc || how == FORGET_LOST)
+		tell_failure(r, rc ? err->msg : lost);
 	/* What was asked before the end is answered. */
 	forget_control_stop(steal(r->control));
 	if (!rc)
