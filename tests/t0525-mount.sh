@@ -340,6 +340,63 @@ else
 fi
 check "no socket is left behind" test ! -e /tmp/outage-65534
 
+# ---- what the end of a mount tells ----
+
+mkdir full root2
+if mount -t tmpfs -o size=1M tmpfs full 2>/dev/null; then
+	mkdir full/r
+	rm -f log
+	run mount --daemon --log log full/r mnt
+	timeout 30 dd if=/dev/zero of=mnt/big bs=1M count=4 2>/dev/null
+	run umount mnt
+	check "umount fails if not everything could be written" refused "not everything could be written"
+	check "and the log says it" grep -q "not everything could be written to $dir/full/r" log
+	umount full
+	run mount --daemon --log log root2 mnt
+	timeout 30 dd if=/dev/zero of=mnt/big bs=1M count=4 2>/dev/null
+	run umount mnt
+	check "umount is silent if everything was" test $status = 0 -a ! -s err
+	check "and all is there" test "$(stat -c %s root2/big)" = 4194304
+else
+	skip "a full file system needs root"
+fi
+
+# ---- a trace outlives its server, and tells what went wrong ----
+
+# trace_has WORDS: the trace that is still written, or was cut off
+trace_has() {
+	timeout 60 "$OUTAGE" trace show k.trace 2>/dev/null | grep -q -- "$1"
+}
+rm -rf root2/*
+timeout 120 "$OUTAGE" mount --trace k.trace -f 'error op=write from=b error=EIO' root2 mnt \
+	>fg.out 2>fg.err &
+server=$!
+wait_for mounted mnt
+echo one >mnt/a
+sync mnt/a
+check "what is synced is in the trace at once" trace_has 'fsync *a '
+echo two 2>/dev/null >mnt/b
+check "and so is a fault that strikes" trace_has 'fault 1: at write of b'
+echo three >mnt/c
+check "the rest comes without a sync" wait_for trace_has 'write *c '
+run ctl mnt snapshot s
+check "a snapshot is noted" trace_has 'snapshot s'
+run ctl mnt rollback s
+check "and going back" trace_has 'back to snapshot s'
+run ctl mnt cache-checkpoint
+check "and a checkpoint" trace_has 'everything became durable'
+check "no power cut is noted that was not" test "$(timeout 60 "$OUTAGE" trace show k.trace 2>/dev/null | grep -c 'power cut by')" = 0
+run ctl mnt clear-cache
+check "but one that was" trace_has 'power cut by a command'
+echo four >mnt/d
+sync mnt/d
+kill -9 "$(pgrep -P $server)"
+wait $server 2>/dev/null
+check "after the server was killed all of it is readable" trace_has 'fsync *d '
+run trace graph -o k.svg k.trace
+check "and the picture shows the power cut" grep -q 'power cut by a command' k.svg
+wait_for test ! "$(findmnt -n mnt)"
+
 # ---- the example programs ----
 
 if command -v cc >/dev/null; then

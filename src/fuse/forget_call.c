@@ -123,9 +123,11 @@ static int ask_faults(struct call *c, const struct call_what *w)
 	char why[512];
 
 	inject_ask(f->faults, &op, &c->act);
-	if (c->act.fired)
-		forget_log(f, "fault %llu: %s", (unsigned long long)c->act.fired,
-			   when(why, sizeof(why), c, "at"));
+	if (c->act.fired) {
+		when(why, sizeof(why), c, "at");
+		forget_log(f, "fault %llu: %s", (unsigned long long)c->act.fired, why);
+		trace_note(f, "fault %llu: %s", (unsigned long long)c->act.fired, why);
+	}
 	if (c->act.misfit)
 		forget_log(f, "fault %llu: not done, its parts have another length than %s",
 			   (unsigned long long)c->act.misfit->id, when(why, sizeof(why), c, "the"));
@@ -194,8 +196,10 @@ int call_begin(struct call *c, fuse_req_t req, const struct call_what *w)
 		return -ENOTCONN;
 	}
 	c->inside = true;
-	if (c->watched && trace_wants(c))
+	if (c->watched && trace_wants(c)) {
 		pthread_mutex_lock(&f->trace_lock);
+		c->tracing = true;
+	}
 	if (!rc)
 		rc = sync_by_fault(c, false);
 	if (!rc && c->act.first_len)
@@ -213,10 +217,12 @@ static void record(struct call *c, int64_t rc)
 	c->ev.duration_ns = util_now_ns() - c->start_ns;
 	if (f->opts.log_all)
 		log_call(c);
-	if (!trace_wants(c))
+	/* The trace may have ended while this call waited for the lock. */
+	if (!c->tracing && !trace_wants(c))
 		return;
-	if (!c->inside)
+	if (!c->tracing)
 		pthread_mutex_lock(&f->trace_lock);
+	c->tracing = false;
 	if (f->trace)
 		trace_call(c);
 	pthread_mutex_unlock(&f->trace_lock);

@@ -179,6 +179,9 @@ struct forget {
 	bool watch; /* every operation has to be described: trace or log */
 	pthread_mutex_t trace_lock;
 	struct trace_writer *trace;
+	pthread_t flusher; /* while it serves, if `flushing`, which the trace lock guards */
+	pthread_cond_t flush_end;
+	bool flushing;
 	uint64_t trace_start;
 	uint64_t n_marks;
 	atomic_uint_fast64_t lost_count; /* how often everything was lost */
@@ -239,7 +242,8 @@ struct call {
 	struct posix_event ev;
 	struct node *node, *node2;
 	struct inject_action act;
-	bool inside; /* holds the gate */
+	bool inside;  /* holds the gate */
+	bool tracing; /* holds the trace lock */
 	bool watched;
 	uint64_t start_ns;
 	char *from, *to;
@@ -276,6 +280,10 @@ int trace_close(struct forget *f, struct err *err) must_check;
 bool trace_wants(const struct call *c);
 /* Writes it down; with the trace lock. */
 void trace_call(struct call *c);
+/* Something that is no call happened here. Takes the trace lock. */
+void trace_note(struct forget *f, const char *fmt, ...) printf_like(2, 3);
+/* From now on what is gathered goes to the file every second, until trace_close(). */
+void trace_serve(struct forget *f);
 /* The event of its making will say where it is. */
 void trace_made(struct forget *f, struct node *n);
 

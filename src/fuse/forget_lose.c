@@ -290,6 +290,7 @@ static void log_risks(struct forget *f, const char *why, bool ends)
 
 	forget_log(f, "power cut %s: what is not durable is lost%s", why,
 		   ends ? ", and the mount ends" : "");
+	trace_note(f, "power cut %s%s", why, ends ? ", and the mount ends" : "");
 	report_risks(f, &text, NULL);
 	for (line = strtok_r(text.buf, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
 		forget_log(f, "  %s", line);

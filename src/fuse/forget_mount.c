@@ -389,7 +389,10 @@ static bool root_is_there(const struct forget *f)
 
 int forget_serve(struct forget *f, enum forget_end *end, struct err *err)
 {
-	int rc = serve_loop(f), sync = 0;
+	int rc, sync = 0;
+
+	trace_serve(f);
+	rc = serve_loop(f);
 
 	ignore_signals();
 	/* First of all: who still waits for an answer gets an error. */

@@ -361,6 +361,9 @@ static int run(struct forget *f, const struct inject_command *c, struct strbuf *
 	case COMMAND_SYNC:
 		rc = checkpoint(f, c->kind == COMMAND_SYNC ? c->fault : NULL, err);
 		if (!rc)
+			trace_note(f, "%s became durable by a command",
+				   c->kind == COMMAND_SYNC ? "something" : "everything");
+		if (!rc)
 			say(text, json,
 			    c->kind == COMMAND_SYNC ? "what was asked for is durable"
 						    : "everything is durable");
@@ -384,10 +387,14 @@ static int run(struct forget *f, const struct inject_command *c, struct strbuf *
 	case COMMAND_SNAPSHOT:
 		rc = snapshot_take(f, c->name, err);
 		if (!rc)
+			trace_note(f, "snapshot %s", c->name);
+		if (!rc)
 			say(text, json, "what is durable is kept");
 		return rc;
 	case COMMAND_ROLLBACK:
 		rc = snapshot_rollback(f, c->name, told, err);
+		if (!rc)
+			trace_note(f, "back to snapshot %s", c->name);
 		if (!rc)
 			say(text, json, "everything is as it was kept");
 		return rc;
