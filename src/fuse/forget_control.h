@@ -17,7 +17,8 @@
  * FIFOs that are there already are used, whatever their mode, if they belong to this user or root;
  * others are made, with the mode 0600, and removed at the end. One that is removed meanwhile is not
  * made again (whoever removes it may be clearing away its directory), but if a new one appears in
- * its place, that is used. Commands are lines; the end of what a writer wrote ends a line as well.
+ * its place, that is used. A FIFO has one server: a second one is refused. Commands are lines; the
+ * end of what a writer wrote ends a line as well.
  */
 #ifndef FUSE_FORGET_CONTROL_H
 #define FUSE_FORGET_CONTROL_H

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -72,8 +73,13 @@ static int open_log(struct run *r, struct err *err)
 
 	if (!r->log)
 		return 0;
-	r->log_fd = open(r->log, r->o->log_append ? flags : flags | O_TRUNC, 0644);
-	return r->log_fd < 0 ? err_set(err, -errno, "cannot write the log %s: %m", r->log) : 0;
+	r->log_fd = open(r->log, flags, 0644);
+	if (r->log_fd < 0)
+		return err_set(err, -errno, "cannot write the log %s: %m", r->log);
+	/* What another server is writing is not taken away from under it. */
+	if (!flock(r->log_fd, LOCK_EX | LOCK_NB) && !r->o->log_append)
+		(void)!ftruncate(r->log_fd, 0);
+	return 0;
 }
 
 /* ---- what goes together ---- */
@@ -112,6 +118,20 @@ static int check_dir(const char *what, const char *given, char **out, struct err
 	return 0;
 }
 
+/* One mount above the other would hide it, with all that programs still have open in it. */
+static int check_free(const char *mnt, struct err *err)
+{
+	auto_place there = { 0 };
+	struct err none = ERR_INIT;
+
+	if (forget_place_find(mnt, &there, &none))
+		return 0;
+	return err_set(err, -EBUSY,
+		       "outage has mounted something on %s already; 'outage umount %s' ends that, "
+		       "or mount elsewhere",
+		       mnt, mnt);
+}
+
 static int check_dirs(struct run *r, struct err *err)
 {
 	int rc = check_dir("ROOT, where the data is kept", r->o->root, &r->root, err);
@@ -133,7 +153,7 @@ static int check_dirs(struct run *r, struct err *err)
 		return err_set(err, -EINVAL,
 			       "ROOT %s is inside of MNT, which would hide it; mount elsewhere",
 			       r->root);
-	return 0;
+	return check_free(r->mnt, err);
 }
 
 /* Absolute, and neither hidden by the mount nor shown in it. */
