@@ -99,7 +99,7 @@ mkdir other
 run mount data other
 check "ROOT is mounted once" refused_elsewhere "data"
 run mount --daemon data mnt
-check "also if MNT is the same" refused_elsewhere "data"
+check "also if MNT is the same" refused_elsewhere "already"
 check "and the first is still there" mounted mnt
 echo kept >mnt/b
 run umount mnt
@@ -396,6 +396,58 @@ check "after the server was killed all of it is readable" trace_has 'fsync *d '
 run trace graph -o k.svg k.trace
 check "and the picture shows the power cut" grep -q 'power cut by a command' k.svg
 wait_for test ! "$(findmnt -n mnt)"
+
+# ---- one mount, one FIFO, one place ----
+
+mkdir root3 mnt3
+printf '[faults]\nfifo_path="%s/f.fifo"\n' "$dir" >fifo.toml
+run mount --daemon --config fifo.toml --log log root2 mnt
+check "a mount has a FIFO" test $status = 0 -a -p f.fifo
+run mount --daemon --config fifo.toml --log log3 root3 mnt3
+check "a second one may not read it" test $status = 2
+check "and says what to do" says "another mount takes commands from the FIFO"
+check "the first one goes on" wait_for grep -q 'waiting for fault' log
+echo lazyfs::clear-cache >f.fifo
+check "and does what comes" wait_for grep -q 'cache is cleared' log
+run mount --daemon root3 mnt
+check "MNT that is in use is refused" test $status = 2
+check "and told" says "mounted something on $dir/mnt already"
+run umount mnt
+check "the first is the only one there" test ! "$(findmnt -n mnt)"
+run mount --daemon --config fifo.toml --log log3 root3 mnt3
+check "then the FIFO is free" test $status = 0
+run umount mnt3
+
+# ---- nothing is called durable that is not ----
+
+run mount --daemon --log log root3 mnt
+echo abc >mnt/j
+run ctl mnt sync file=nosuch
+check "a file that is not there is not synced" test $status = 2
+check "and named" says "no file nosuch"
+run ctl mnt sync file=/etc/passwd
+check "nor one outside" test $status = 2
+run ctl mnt sync-pages file=j pages=7,8
+check "nor pages that are not there" test $status = 2
+check "which is said" says "no page 8: j has 1 unsynced page"
+check "and nothing was done" test ! -s root3/j
+run ctl mnt sync-pages file=j pages=1
+check "a page that is there is synced" test $status = 0 -a "$(cat root3/j)" = abc
+run ctl mnt sync file=j
+check "a file that is there can be synced again" test $status = 0
+run ctl mnt error op=fsync error=EIO file=j
+echo defg >>mnt/j
+timeout 30 sync mnt/j 2>/dev/null
+check "a sync fails" test $? != 0
+run ctl mnt sync
+check "then not everything is durable" test $status = 2
+check "and it is said whose fault that is" says "a sync of j failed"
+run ctl mnt sync file=j
+check "so for the file alone" test $status = 2
+echo new >mnt/j
+run ctl mnt sync
+check "what is written again becomes durable" test $status = 0 -a "$(cat root3/j)" = new
+run umount mnt
 
 # ---- the example programs ----
 

@@ -474,6 +474,9 @@ void told_all(struct forget *f, struct told_list *told);
 int forget_sync_all(struct forget *f) must_check;
 /* What FAULT_SYNC says, at an operation on `own` (NULL: on none); the gate is held. */
 int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fault) must_check;
+/* How many unsynced pages the file has that FAULT_SYNC means; of several, the one with most. */
+uint64_t forget_pages_meant(struct forget *f, const struct fault *fault);
+bool forget_root_is_there(const struct forget *f);
 /* Ends forget_serve(), from any thread. */
 void forget_stop(struct forget *f);
 

@@ -161,6 +161,28 @@ int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fa
 	return rc;
 }
 
+uint64_t forget_pages_meant(struct forget *f, const struct fault *fault)
+{
+	struct node_list nodes = { 0 };
+	uint64_t most = 0;
+
+	data_dirty_nodes(f, &nodes);
+	for (size_t i = 0; i < nodes.n; i++) {
+		struct page_walk w = { .page_size = pagecache_opts(f->cache)->page_size };
+		struct node *n = nodes.v[i];
+
+		pthread_mutex_lock(&n->lock);
+		if (n->pf && is_meant(f, fault, NULL, n))
+			pagefile_risks(n->pf, collect_pages, &w);
+		pthread_mutex_unlock(&n->lock);
+		most = max(most, (uint64_t)w.pages.n);
+		vec_release(&w.pages);
+		node_unref(f, n);
+	}
+	vec_release(&nodes);
+	return most;
+}
+
 int forget_sync_all(struct forget *f)
 {
 	struct node_list nodes = { 0 };

@@ -380,7 +380,7 @@ static int serve_loop(struct forget *f)
 	return rc;
 }
 
-static bool root_is_there(const struct forget *f)
+bool forget_root_is_there(const struct forget *f)
 {
 	struct stat st;
 
@@ -405,10 +405,10 @@ int forget_serve(struct forget *f, enum forget_end *end, struct err *err)
 		sync = forget_sync_all(f);
 		pthread_rwlock_unlock(&f->gate);
 	}
-	*end = f->dead			     ? FORGET_CRASHED
-	       : !root_is_there(f) || rc < 0 ? FORGET_LOST
-	       : rc > 0			     ? FORGET_SIGNAL
-					     : FORGET_UNMOUNTED;
+	*end = f->dead				    ? FORGET_CRASHED
+	       : !forget_root_is_there(f) || rc < 0 ? FORGET_LOST
+	       : rc > 0				    ? FORGET_SIGNAL
+						    : FORGET_UNMOUNTED;
 	if (f->session.mounted)
 		fuse_session_unmount(f->session.se);
 	f->session.mounted = false;
