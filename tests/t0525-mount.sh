@@ -449,6 +449,63 @@ run ctl mnt sync
 check "what is written again becomes durable" test $status = 0 -a "$(cat root3/j)" = new
 run umount mnt
 
+# ---- what commands leave in the log, and their answers ----
+
+rm -rf log root3/*
+find mnt -mindepth 1 -delete
+run mount --daemon --log log root3 mnt
+check "an empty MNT is no reason to warn" test "$(grep -c 'not empty' log)" = 0
+printf 1234 >mnt/a
+sync mnt/a mnt
+run ctl mnt snapshot s
+run ctl mnt snapshots
+check "a snapshot is there" test "$(cat out)" = s
+run ctl mnt drop t
+check "one that is not there cannot be removed" test $status = 2
+check "and is named" says "no snapshot t"
+run ctl mnt drop s
+check "one that is there can" test $status = 0
+run ctl mnt snapshots
+check "and is gone" grep -q 'no snapshots' out
+check "with its copy" test ! -e root3/.outage-stash/snapshots
+run ctl mnt status
+check "the log has commands that change something" grep -q "received 'snapshot s'" log
+check "and that one was not done" grep -q 'not done: there is no snapshot t' log
+check "but not those that only ask" test "$(grep -c 'status\|snapshots' log)" = 0
+printf 5678 >>mnt/a
+mkdir mnt/dir
+run ctl --json mnt clear-cache
+check "what was lost is told" python3 -c '
+import json
+lost = json.load(open("out"))["at_risk"]
+assert [f["path"] for f in lost["files"]] == ["a"], lost
+assert [m["path"] for m in lost["metadata"] if m["kind"] == "make"] == ["dir"], lost'
+run ctl mnt clear-cache
+check "in words as well" grep -q 'lost: 0 files with 0 bytes' out
+run ctl mnt delay op=mkdir delay=1h
+timeout 60 mkdir mnt/late &
+late=$!
+check "a delay strikes" wait_for grep -q 'fault 1: at mkdir of late' log
+run ctl mnt cancel 1
+wait $late
+check "who waits for a cancelled delay goes on" test $? = 0 -a -d mnt/late
+run umount mnt
+
+# ---- a mount without its directories ----
+
+touch mnt/hidden
+run mount --daemon --log log root3 mnt
+check "a MNT that is not empty is warned of" grep -q 'not empty.*such as hidden' log
+run umount mnt
+rm mnt/hidden
+foreground root3 mnt
+rm -rf root3
+ended
+check "a mount whose ROOT is removed ends" test $status = 2
+check "and says why" grep -q 'taken away' fg.err
+check "and is gone" test ! "$(findmnt -n mnt)"
+mkdir root3
+
 # ---- the example programs ----
 
 if command -v cc >/dev/null; then

@@ -91,7 +91,13 @@ static void describe(struct call *c, const struct call_what *w)
 		c->to = path_of(c->f, w->node2, w->name2);
 }
 
-static void wait_ms(struct forget *f, uint64_t ms)
+static int find_fault(void *ctx, const struct fault *fault)
+{
+	return fault->id == *(const uint64_t *)ctx;
+}
+
+/* A fault that is cancelled lets go of who waits for it. */
+static void wait_ms(struct forget *f, uint64_t ms, uint64_t fault)
 {
 	struct timespec until;
 
@@ -103,7 +109,8 @@ static void wait_ms(struct forget *f, uint64_t ms)
 		until.tv_sec++;
 	}
 	pthread_mutex_lock(&f->wait_lock);
-	while (!f->dead && !pthread_cond_timedwait(&f->wait_cond, &f->wait_lock, &until))
+	while (!f->dead && inject_each(f->faults, find_fault, &fault) &&
+	       !pthread_cond_timedwait(&f->wait_cond, &f->wait_lock, &until))
 		;
 	pthread_mutex_unlock(&f->wait_lock);
 }
@@ -132,7 +139,7 @@ static int ask_faults(struct call *c, const struct call_what *w)
 		forget_log(f, "fault %llu: not done, its parts have another length than %s",
 			   (unsigned long long)c->act.misfit->id, when(why, sizeof(why), c, "the"));
 	if (c->act.delay_ms)
-		wait_ms(f, c->act.delay_ms);
+		wait_ms(f, c->act.delay_ms, c->act.fired);
 	if (c->act.crash_before || c->act.clear_before)
 		forget_lose(f, c->act.lose, c->act.crash_before ? LOSE_AND_END : LOSE_GO_ON,
 			    when(why, sizeof(why), c, "before"), &c->told);

@@ -31,6 +31,7 @@ enum {
 	LINE_MAX_BYTES = 256 << 20, /* beyond this it is no command, but an accident */
 	SEND_TIMEOUT_S = 30,	    /* to a client that does not read */
 	STOP_MS = 2000,
+	LOGGED_MAX = 4000,
 	BACKLOG = 64,
 };
 
@@ -244,6 +245,45 @@ static void end_line(struct strbuf *text)
 		strbuf_addch(text, '\n');
 }
 
+/* Whether a command changes anything: then the log has it. */
+static bool does_something(enum command_kind kind)
+{
+	switch (kind) {
+	case COMMAND_FAULT:
+	case COMMAND_CLEAR:
+	case COMMAND_CRASH:
+	case COMMAND_CHECKPOINT:
+	case COMMAND_SYNC:
+	case COMMAND_CANCEL:
+	case COMMAND_SNAPSHOT:
+	case COMMAND_ROLLBACK:
+	case COMMAND_DROP:
+		return true;
+	case COMMAND_USAGE:
+	case COMMAND_REPORT:
+	case COMMAND_FAULTS:
+	case COMMAND_SNAPSHOTS:
+	case COMMAND_STATUS:
+	case COMMAND_HELP:
+		break;
+	}
+	return false;
+}
+
+static void log_command(struct forget_control *c, const struct words *w, size_t first)
+{
+	auto_strbuf line = STRBUF_INIT;
+
+	for (size_t i = first; i < w->n && line.len < LOGGED_MAX; i++) {
+		strbuf_adds(&line, i > first ? " " : "");
+		if (!*w->v[i] || strpbrk(w->v[i], " \t\r\n'\"\\"))
+			words_quote(w->v[i], &line);
+		else
+			strbuf_adds(&line, w->v[i]);
+	}
+	forget_control_logf(&c->o, "control: received '%.*s'", LOGGED_MAX, strbuf_str(&line));
+}
+
 static int do_words(struct forget_control *c, const struct words *w, bool json, struct strbuf *said,
 		    struct err *err)
 {
@@ -256,7 +296,12 @@ static int do_words(struct forget_control *c, const struct words *w, bool json, 
 	rc = command_parse(w->v + first, w->n - first, c->o.root, c->o.mnt, &command, err);
 	if (rc)
 		return rc;
+	bool logged = does_something(command.kind);
+	if (logged)
+		log_command(c, w, first);
 	rc = c->o.command(c->o.command_ctx, &command, json ? NULL : said, json ? said : NULL, err);
+	if (rc && logged)
+		forget_control_logf(&c->o, "control: not done: %s", err->msg);
 	command_release(&command);
 	end_line(said);
 	return rc;

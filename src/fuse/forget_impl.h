@@ -141,14 +141,16 @@ struct forget {
 	pthread_t server; /* in forget_serve() */
 	atomic_bool serving;
 	bool has_waker;
-	pthread_t waker; /* ends the server's waiting */
-	int guardian;	 /* a pipe that our guardian reads */
+	pthread_t waker;  /* ends the server's waiting */
+	pthread_t ticker; /* while it serves, if `ticking`, which the wait lock guards */
+	bool ticking;
+	int guardian; /* a pipe that our guardian reads */
 	pid_t guardian_pid;
 
 	pthread_rwlock_t gate;
 	atomic_bool dead; /* it crashed: nothing is done any more */
 	pthread_mutex_t wait_lock;
-	pthread_cond_t wait_cond; /* `dead` was set: delays end */
+	pthread_cond_t wait_cond; /* `dead` was set, or a fault cancelled: delays end */
 
 	/* names lock */
 	pthread_mutex_t names;
@@ -179,9 +181,6 @@ struct forget {
 	bool watch; /* every operation has to be described: trace or log */
 	pthread_mutex_t trace_lock;
 	struct trace_writer *trace;
-	pthread_t flusher; /* while it serves, if `flushing`, which the trace lock guards */
-	pthread_cond_t flush_end;
-	bool flushing;
 	uint64_t trace_start;
 	uint64_t n_marks;
 	atomic_uint_fast64_t lost_count; /* how often everything was lost */
@@ -282,8 +281,8 @@ bool trace_wants(const struct call *c);
 void trace_call(struct call *c);
 /* Something that is no call happened here. Takes the trace lock. */
 void trace_note(struct forget *f, const char *fmt, ...) printf_like(2, 3);
-/* From now on what is gathered goes to the file every second, until trace_close(). */
-void trace_serve(struct forget *f);
+/* What is gathered goes to the file. Takes the trace lock. */
+void trace_hand_over(struct forget *f);
 /* The event of its making will say where it is. */
 void trace_made(struct forget *f, struct node *n);
 
@@ -461,6 +460,9 @@ enum lose_end { LOSE_GO_ON, LOSE_AND_END };
  */
 void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 		 struct told_list *told);
+/* The same, and what was at risk, as report_risks() says it; either may be NULL. */
+void forget_lose_telling(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
+			 struct told_list *told, struct strbuf *text, struct strbuf *json);
 /* The same, and of one write the parts that `fault` says are durable. */
 void forget_tear(struct forget *f, struct fault *fault, struct node *n, const void *data,
 		 uint64_t offset, size_t len);
@@ -490,6 +492,8 @@ void report_risks(struct forget *f, struct strbuf *text, struct strbuf *json);
 int snapshot_take(struct forget *f, const char *name, struct err *err) must_check;
 int snapshot_rollback(struct forget *f, const char *name, struct told_list *told, struct err *err)
 	must_check;
+/* Removes it. */
+int snapshot_drop(struct forget *f, const char *name, struct err *err) must_check;
 int snapshot_list(struct forget *f, struct strbuf *text, struct strbuf *json, struct err *err)
 	must_check;
 

@@ -420,6 +420,39 @@ static int checkpoint(struct forget *f, const struct fault *some, struct err *er
 	return rc;
 }
 
+/* Only the sum in words: a test reads the JSON, and the log has each file. */
+static void lose(struct forget *f, const struct inject_command *c, struct strbuf *text,
+		 struct strbuf *json, struct told_list *told)
+{
+	static const char sentence[] = "what was not durable is lost";
+	enum lose_end end = c->kind == COMMAND_CRASH ? LOSE_AND_END : LOSE_GO_ON;
+	auto_strbuf risks = STRBUF_INIT, object = STRBUF_INIT;
+
+	forget_lose_telling(f, c->fault, end, "by a command", told, text ? &risks : NULL,
+			    json ? &object : NULL);
+	if (risks.len > 1) {
+		strbuf_cut(&risks, risks.len - 1);
+		const char *sum = strrchr(risks.buf, '\n');
+
+		strbuf_addf(text, "%s: %s\n", sentence, sum ? sum + 1 : risks.buf);
+	}
+	if (object.len)
+		strbuf_addf(json, "{\"done\":\"%s\",\"at_risk\":%s}", sentence, object.buf);
+	/* Somebody else was faster. */
+	if (text && !risks.len)
+		say(text, NULL, sentence);
+	if (json && !object.len)
+		say(NULL, json, sentence);
+}
+
+/* Who waits looks whether its fault is still there. */
+static void release_waiting(struct forget *f)
+{
+	pthread_mutex_lock(&f->wait_lock);
+	pthread_cond_broadcast(&f->wait_cond);
+	pthread_mutex_unlock(&f->wait_lock);
+}
+
 static int run(struct forget *f, const struct inject_command *c, struct strbuf *text,
 	       struct strbuf *json, struct told_list *told, struct err *err)
 {
@@ -430,9 +463,7 @@ static int run(struct forget *f, const struct inject_command *c, struct strbuf *
 		return add_fault(f, c, text, json, err);
 	case COMMAND_CLEAR:
 	case COMMAND_CRASH:
-		forget_lose(f, c->fault, c->kind == COMMAND_CRASH ? LOSE_AND_END : LOSE_GO_ON,
-			    "by a command", told);
-		say(text, json, "what was not durable is lost");
+		lose(f, c, text, json, told);
 		return 0;
 	case COMMAND_CHECKPOINT:
 	case COMMAND_SYNC:
@@ -459,6 +490,8 @@ static int run(struct forget *f, const struct inject_command *c, struct strbuf *
 	case COMMAND_CANCEL:
 		rc = inject_remove(f->faults, c->id, err);
 		if (!rc)
+			release_waiting(f);
+		if (!rc)
 			say(text, json, "the fault is cancelled");
 		return rc;
 	case COMMAND_SNAPSHOT:
@@ -474,6 +507,11 @@ static int run(struct forget *f, const struct inject_command *c, struct strbuf *
 			trace_note(f, "back to snapshot %s", c->name);
 		if (!rc)
 			say(text, json, "everything is as it was kept");
+		return rc;
+	case COMMAND_DROP:
+		rc = snapshot_drop(f, c->name, err);
+		if (!rc)
+			say(text, json, "the snapshot is removed");
 		return rc;
 	case COMMAND_SNAPSHOTS:
 		return snapshot_list(f, text, json, err);

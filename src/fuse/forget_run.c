@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fuse/forget_run.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -31,6 +32,7 @@ struct run {
 	struct inject *faults;
 	int log_fd;
 	pthread_mutex_t log_lock;
+	char *hidden; /* a warning that the mount hides something; NULL: it does not */
 	struct forget *forget;
 	struct forget_place place;
 	struct forget_control *control;
@@ -308,6 +310,23 @@ static int read_config(struct run *r, struct err *err)
 	return inject_config_read(r->o->config, r->root, r->mnt, &r->config, err);
 }
 
+/* After a crash MNT is a plain directory again, and a program that goes on writes there. */
+static void look_for_hidden(struct run *r)
+{
+	DIR *d = opendir(r->mnt);
+	struct dirent *e = NULL;
+
+	while (d && (e = readdir(d)) && (streq(e->d_name, ".") || streq(e->d_name, "..")))
+		;
+	if (e)
+		r->hidden = xasprintf(
+			"MNT %s is not empty: the mount hides what is in it, such as %s; did "
+			"something write there while nothing was mounted?",
+			r->mnt, e->d_name);
+	if (d)
+		closedir(d);
+}
+
 static int prepare(struct run *r, struct err *err)
 {
 	int rc = check_dirs(r, err);
@@ -326,6 +345,8 @@ static int prepare(struct run *r, struct err *err)
 		rc = open_log(r, err);
 	for (size_t i = 0; !rc && i < r->config.warnings.n; i++)
 		log_line(r, r->config.warnings.v[i]);
+	if (!rc)
+		look_for_hidden(r);
 	return rc;
 }
 
@@ -428,6 +449,8 @@ static int serve(struct run *r, enum forget_run_end *end, struct err *err)
 
 	if (rc)
 		return rc;
+	if (r->hidden)
+		log_line(r, r->hidden);
 	if (r->o->ready)
 		r->o->ready(r->o->ctx);
 	log_line(r, line);
@@ -458,6 +481,7 @@ static void run_release(struct run *r)
 	free(r->log);
 	free(r->trace);
 	free(r->socket);
+	free(r->hidden);
 }
 
 int forget_run(const struct forget_run_opts *o, enum forget_run_end *end, struct err *err)

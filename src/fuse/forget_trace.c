@@ -11,12 +11,9 @@
  */
 #include <stdarg.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "core/trace.h"
 #include "fuse/forget_impl.h"
-
-enum { FLUSH_S = 1 };
 
 /* What cannot be written any more is said once; the mount goes on. */
 static void end_trace(struct forget *f, const struct err *err)
@@ -152,42 +149,11 @@ void trace_note(struct forget *f, const char *fmt, ...)
 	pthread_mutex_unlock(&f->trace_lock);
 }
 
-/* ---- every second ---- */
-
-static void *flush_thread(void *arg)
+void trace_hand_over(struct forget *f)
 {
-	struct forget *f = arg;
-	struct timespec until;
-
 	pthread_mutex_lock(&f->trace_lock);
-	while (f->flushing) {
-		flush(f);
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_sec += FLUSH_S;
-		pthread_cond_timedwait(&f->flush_end, &f->trace_lock, &until);
-	}
+	flush(f);
 	pthread_mutex_unlock(&f->trace_lock);
-	return NULL;
-}
-
-void trace_serve(struct forget *f)
-{
-	f->flushing = f->trace != NULL;
-	if (f->flushing && pthread_create(&f->flusher, NULL, flush_thread, f))
-		f->flushing = false;
-}
-
-static void stop_flushing(struct forget *f)
-{
-	bool was;
-
-	pthread_mutex_lock(&f->trace_lock);
-	was = f->flushing;
-	f->flushing = false;
-	pthread_cond_signal(&f->flush_end);
-	pthread_mutex_unlock(&f->trace_lock);
-	if (was)
-		pthread_join(f->flusher, NULL);
 }
 
 /* ---- marks, and what others add ---- */
@@ -240,7 +206,6 @@ int trace_open(struct forget *f, struct err *err)
 	struct trace_info info = { .sector_size = 512 };
 
 	pthread_mutex_init(&f->trace_lock, NULL);
-	pthread_cond_init(&f->flush_end, NULL);
 	f->watch = f->opts.trace || f->opts.log_all;
 	if (!f->opts.trace)
 		return 0;
@@ -256,6 +221,5 @@ int trace_open(struct forget *f, struct err *err)
 
 int trace_close(struct forget *f, struct err *err)
 {
-	stop_flushing(f);
 	return f->trace ? trace_writer_close(steal(f->trace), err) : 0;
 }
