@@ -132,7 +132,7 @@ mkdir other
 run mount data other
 check "ROOT is mounted once" refused_elsewhere "data"
 run mount --daemon data mnt
-check "also if MNT is the same" refused_elsewhere "data"
+check "also if MNT is the same" refused_elsewhere "already"
 check "and the first is still there" mounted mnt
 echo kept >mnt/b
 run umount mnt
@@ -415,6 +415,172 @@ check "nobody waits for ever: who removes the file" test $? = 0
 wait $writer
 check "nor who writes it" test $? = 0
 run umount mnt
+
+# ---- what the end of a mount tells ----
+
+mkdir full root2
+if mount -t tmpfs -o size=1M tmpfs full 2>/dev/null; then
+	mkdir full/r
+	rm -f log
+	run mount --daemon --log log full/r mnt
+	timeout 30 dd if=/dev/zero of=mnt/big bs=1M count=4 2>/dev/null
+	run umount mnt
+	check "umount fails if not everything could be written" refused "not everything could be written"
+	check "and the log says it" grep -q "not everything could be written to $dir/full/r" log
+	umount full
+	run mount --daemon --log log root2 mnt
+	timeout 30 dd if=/dev/zero of=mnt/big bs=1M count=4 2>/dev/null
+	run umount mnt
+	check "umount is silent if everything was" test $status = 0 -a ! -s err
+	check "and all is there" test "$(stat -c %s root2/big)" = 4194304
+else
+	skip "a full file system needs root"
+fi
+
+# ---- a trace outlives its server, and tells what went wrong ----
+
+# trace_has WORDS: the trace that is still written, or was cut off
+trace_has() {
+	timeout 60 "$OUTAGE" trace show k.trace 2>/dev/null | grep -q -- "$1"
+}
+rm -rf root2/*
+timeout 120 "$OUTAGE" mount --trace k.trace -f 'error op=write from=b error=EIO' root2 mnt \
+	>fg.out 2>fg.err &
+server=$!
+wait_for mounted mnt
+echo one >mnt/a
+sync mnt/a
+check "what is synced is in the trace at once" trace_has 'fsync *a '
+echo two 2>/dev/null >mnt/b
+check "and so is a fault that strikes" trace_has 'fault 1: at write of b'
+echo three >mnt/c
+check "the rest comes without a sync" wait_for trace_has 'write *c '
+run ctl mnt snapshot s
+check "a snapshot is noted" trace_has 'snapshot s'
+run ctl mnt rollback s
+check "and going back" trace_has 'back to snapshot s'
+run ctl mnt cache-checkpoint
+check "and a checkpoint" trace_has 'everything became durable'
+check "no power cut is noted that was not" test "$(timeout 60 "$OUTAGE" trace show k.trace 2>/dev/null | grep -c 'power cut by')" = 0
+run ctl mnt clear-cache
+check "but one that was" trace_has 'power cut by a command'
+echo four >mnt/d
+sync mnt/d
+kill -9 "$(pgrep -P $server)"
+wait $server 2>/dev/null
+check "after the server was killed all of it is readable" trace_has 'fsync *d '
+run trace graph -o k.svg k.trace
+check "and the picture shows the power cut" grep -q 'power cut by a command' k.svg
+wait_for test ! "$(findmnt -n mnt)"
+
+# ---- one mount, one FIFO, one place ----
+
+mkdir root3 mnt3
+printf '[faults]\nfifo_path="%s/f.fifo"\n' "$dir" >fifo.toml
+run mount --daemon --config fifo.toml --log log root2 mnt
+check "a mount has a FIFO" test $status = 0 -a -p f.fifo
+run mount --daemon --config fifo.toml --log log3 root3 mnt3
+check "a second one may not read it" test $status = 2
+check "and says what to do" says "another mount takes commands from the FIFO"
+check "the first one goes on" wait_for grep -q 'waiting for fault' log
+echo lazyfs::clear-cache >f.fifo
+check "and does what comes" wait_for grep -q 'cache is cleared' log
+run mount --daemon root3 mnt
+check "MNT that is in use is refused" test $status = 2
+check "and told" says "mounted something on $dir/mnt already"
+run umount mnt
+check "the first is the only one there" test ! "$(findmnt -n mnt)"
+run mount --daemon --config fifo.toml --log log3 root3 mnt3
+check "then the FIFO is free" test $status = 0
+run umount mnt3
+
+# ---- nothing is called durable that is not ----
+
+run mount --daemon --log log root3 mnt
+echo abc >mnt/j
+run ctl mnt sync file=nosuch
+check "a file that is not there is not synced" test $status = 2
+check "and named" says "no file nosuch"
+run ctl mnt sync file=/etc/passwd
+check "nor one outside" test $status = 2
+run ctl mnt sync-pages file=j pages=7,8
+check "nor pages that are not there" test $status = 2
+check "which is said" says "no page 8: j has 1 unsynced page"
+check "and nothing was done" test ! -s root3/j
+run ctl mnt sync-pages file=j pages=1
+check "a page that is there is synced" test $status = 0 -a "$(cat root3/j)" = abc
+run ctl mnt sync file=j
+check "a file that is there can be synced again" test $status = 0
+run ctl mnt error op=fsync error=EIO file=j
+echo defg >>mnt/j
+timeout 30 sync mnt/j 2>/dev/null
+check "a sync fails" test $? != 0
+run ctl mnt sync
+check "then not everything is durable" test $status = 2
+check "and it is said whose fault that is" says "a sync of j failed"
+run ctl mnt sync file=j
+check "so for the file alone" test $status = 2
+echo new >mnt/j
+run ctl mnt sync
+check "what is written again becomes durable" test $status = 0 -a "$(cat root3/j)" = new
+run umount mnt
+
+# ---- what commands leave in the log, and their answers ----
+
+rm -rf log root3/*
+find mnt -mindepth 1 -delete
+run mount --daemon --log log root3 mnt
+check "an empty MNT is no reason to warn" test "$(grep -c 'not empty' log)" = 0
+printf 1234 >mnt/a
+sync mnt/a mnt
+run ctl mnt snapshot s
+run ctl mnt snapshots
+check "a snapshot is there" test "$(cat out)" = s
+run ctl mnt drop t
+check "one that is not there cannot be removed" test $status = 2
+check "and is named" says "no snapshot t"
+run ctl mnt drop s
+check "one that is there can" test $status = 0
+run ctl mnt snapshots
+check "and is gone" grep -q 'no snapshots' out
+check "with its copy" test ! -e root3/.outage-stash/snapshots
+run ctl mnt status
+check "the log has commands that change something" grep -q "received 'snapshot s'" log
+check "and that one was not done" grep -q 'not done: there is no snapshot t' log
+check "but not those that only ask" test "$(grep -c 'status\|snapshots' log)" = 0
+printf 5678 >>mnt/a
+mkdir mnt/dir
+run ctl --json mnt clear-cache
+check "what was lost is told" python3 -c '
+import json
+lost = json.load(open("out"))["at_risk"]
+assert [f["path"] for f in lost["files"]] == ["a"], lost
+assert [m["path"] for m in lost["metadata"] if m["kind"] == "make"] == ["dir"], lost'
+run ctl mnt clear-cache
+check "in words as well" grep -q 'lost: 0 files with 0 bytes' out
+run ctl mnt delay op=mkdir delay=1h
+timeout 60 mkdir mnt/late &
+late=$!
+check "a delay strikes" wait_for grep -q 'fault 1: at mkdir of late' log
+run ctl mnt cancel 1
+wait $late
+check "who waits for a cancelled delay goes on" test $? = 0 -a -d mnt/late
+run umount mnt
+
+# ---- a mount without its directories ----
+
+touch mnt/hidden
+run mount --daemon --log log root3 mnt
+check "a MNT that is not empty is warned of" grep -q 'not empty.*such as hidden' log
+run umount mnt
+rm mnt/hidden
+foreground root3 mnt
+rm -rf root3
+ended
+check "a mount whose ROOT is removed ends" test $status = 2
+check "and says why" grep -q 'taken away' fg.err
+check "and is gone" test ! "$(findmnt -n mnt)"
+mkdir root3
 
 # ---- the example programs ----
 

@@ -27,8 +27,9 @@ static const char usage[] =
 	"more\n"
 	"      --timeout TIME    how long to wait for the server; default 60s\n"
 	"\n"
-	"Exit status: 0 done, 2 failed: somebody uses it (it is said who), or it is no such "
-	"mount.\n"
+	"Exit status: 0 done, 2 failed: somebody uses it (it is said who), it is no such mount, "
+	"or\n"
+	"not everything could be written.\n"
 	"\n"
 	"example: outage umount mnt\n";
 
@@ -40,16 +41,13 @@ static const struct option long_options[] = {
 };
 
 /* A descriptor that becomes readable when the server ends; -1 if nobody can tell. */
-static int open_server(const struct forget_place *p)
+static int open_server(const struct forget_place *p, struct forget_client *c)
 {
-	struct forget_client c = { .fd = -1 };
 	struct err err = ERR_INIT;
-	int fd = -1;
 
-	if (forget_client_open(p, NULL, &c, &err) == 0)
-		fd = (int)syscall(SYS_pidfd_open, c.server, 0);
-	forget_client_close(&c);
-	return fd;
+	if (forget_client_open(p, NULL, c, &err))
+		return -1;
+	return (int)syscall(SYS_pidfd_open, c->server, 0);
 }
 
 /* A user's mount is fusermount3's to end. 0 or -errno. */
@@ -138,6 +136,17 @@ static int wait_for_end(const struct forget_place *p, int server, uint64_t timeo
 	return end_elsewhere(p, server, timeout_ms - soon, soon);
 }
 
+/* The server has ended. That not everything could be written is told here, where somebody reads. */
+static int say_farewell(const struct forget_place *p, const struct forget_client *c)
+{
+	auto_strbuf why = STRBUF_INIT;
+
+	if (!forget_client_farewell(c, &why))
+		return EXIT_OK;
+	return cli_failf("%s is unmounted, but %.*s", p->mnt, (int)strcspn(strbuf_str(&why), "\n"),
+			 strbuf_str(&why));
+}
+
 static int umount_place(const char *mnt, bool lazy, uint64_t timeout_ms)
 {
 	auto_place p = { 0 };
@@ -149,14 +158,20 @@ static int umount_place(const char *mnt, bool lazy, uint64_t timeout_ms)
 		return cli_failf("the mount on %s belongs to user %u; only that user and root may "
 				 "unmount it",
 				 mnt, (unsigned)p.owner);
-	auto_fd server = open_server(&p);
+	struct forget_client client = { .fd = -1 };
+	auto_fd server = open_server(&p, &client);
 	int rc = unmount(&p, lazy, &err);
 	if (rc == -EBUSY)
-		return say_busy(&p);
-	if (rc)
-		return cli_fail(&err);
+		rc = say_busy(&p);
+	else if (rc)
+		rc = cli_fail(&err);
 	/* It may serve on for whoever has files open. */
-	return lazy ? EXIT_OK : wait_for_end(&p, server, timeout_ms);
+	else if (!lazy)
+		rc = wait_for_end(&p, server, timeout_ms);
+	if (rc == EXIT_OK && !lazy)
+		rc = say_farewell(&p, &client);
+	forget_client_close(&client);
+	return rc;
 }
 
 static int run(int argc, char **argv)

@@ -91,7 +91,13 @@ static void describe(struct call *c, const struct call_what *w)
 		c->to = path_of(c->f, w->node2, w->name2);
 }
 
-static void wait_ms(struct forget *f, uint64_t ms)
+static int find_fault(void *ctx, const struct fault *fault)
+{
+	return fault->id == *(const uint64_t *)ctx;
+}
+
+/* A fault that is cancelled lets go of who waits for it. */
+static void wait_ms(struct forget *f, uint64_t ms, uint64_t fault)
 {
 	struct timespec until;
 
@@ -103,7 +109,8 @@ static void wait_ms(struct forget *f, uint64_t ms)
 		until.tv_sec++;
 	}
 	pthread_mutex_lock(&f->wait_lock);
-	while (!f->dead && !pthread_cond_timedwait(&f->wait_cond, &f->wait_lock, &until))
+	while (!f->dead && inject_each(f->faults, find_fault, &fault) &&
+	       !pthread_cond_timedwait(&f->wait_cond, &f->wait_lock, &until))
 		;
 	pthread_mutex_unlock(&f->wait_lock);
 }
@@ -123,9 +130,11 @@ static int ask_faults(struct call *c, const struct call_what *w)
 	char why[512];
 
 	inject_ask(f->faults, &op, &c->act);
-	if (c->act.fired)
-		forget_log(f, "fault %llu: %s", (unsigned long long)c->act.fired,
-			   when(why, sizeof(why), c, "at"));
+	if (c->act.fired) {
+		when(why, sizeof(why), c, "at");
+		forget_log(f, "fault %llu: %s", (unsigned long long)c->act.fired, why);
+		trace_note(f, "fault %llu: %s", (unsigned long long)c->act.fired, why);
+	}
 	if (c->act.misfit)
 		forget_log(f,
 			   "fault %llu: not done, its parts have another length than %s, of %llu "
@@ -133,7 +142,7 @@ static int ask_faults(struct call *c, const struct call_what *w)
 			   (unsigned long long)c->act.misfit->id, when(why, sizeof(why), c, "the"),
 			   (unsigned long long)w->len);
 	if (c->act.delay_ms)
-		wait_ms(f, c->act.delay_ms);
+		wait_ms(f, c->act.delay_ms, c->act.fired);
 	if (c->act.crash_before || c->act.clear_before)
 		forget_lose(f, c->act.lose, c->act.crash_before ? LOSE_AND_END : LOSE_GO_ON,
 			    when(why, sizeof(why), c, "before"), &c->told);
@@ -197,8 +206,10 @@ int call_begin(struct call *c, fuse_req_t req, const struct call_what *w)
 		return -ENOTCONN;
 	}
 	c->inside = true;
-	if (c->watched && trace_wants(c))
+	if (c->watched && trace_wants(c)) {
 		pthread_mutex_lock(&f->trace_lock);
+		c->tracing = true;
+	}
 	if (!rc)
 		rc = sync_by_fault(c, false);
 	if (!rc && c->act.first_len)
@@ -216,10 +227,12 @@ static void record(struct call *c, int64_t rc)
 	c->ev.duration_ns = util_now_ns() - c->start_ns;
 	if (f->opts.log_all)
 		log_call(c);
-	if (!trace_wants(c))
+	/* The trace may have ended while this call waited for the lock. */
+	if (!c->tracing && !trace_wants(c))
 		return;
-	if (!c->inside)
+	if (!c->tracing)
 		pthread_mutex_lock(&f->trace_lock);
+	c->tracing = false;
 	if (f->trace)
 		trace_call(c);
 	pthread_mutex_unlock(&f->trace_lock);

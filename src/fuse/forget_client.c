@@ -10,7 +10,7 @@
 
 #include "base/words.h"
 
-enum { HEAD_MAX = 32, CHUNK = 64 << 10 };
+enum { HEAD_MAX = 32, CHUNK = 64 << 10, FAREWELL_S = 10 };
 
 /* A file by its directory, so that no path is too long for an address. */
 static int connect_in(int dir, const char *name)
@@ -195,4 +195,16 @@ int forget_client_call(const struct forget_client *c, char *const *words, size_t
 	if (rc == -ECONNRESET)
 		return err_set(err, rc, "the server ended before it answered");
 	return rc ? err_set(err, rc, "cannot talk to the server: %m") : 0;
+}
+
+bool forget_client_farewell(const struct forget_client *c, struct strbuf *why)
+{
+	struct timeval tv = { .tv_sec = FAREWELL_S };
+	bool done = true;
+	size_t len = 0;
+
+	if (c->fd < 0)
+		return false;
+	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+	return read_head(c->fd, &done, &len) == 0 && !done && read_body(c->fd, len, why) == 0;
 }

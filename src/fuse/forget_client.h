@@ -19,6 +19,8 @@ struct forget_client {
 int forget_client_open(const struct forget_place *p, const char *path, struct forget_client *out,
 		       struct err *err) must_check;
 void forget_client_close(struct forget_client *c);
+/* What the server said last, if it ended badly; false: nothing. To be asked when it has ended. */
+bool forget_client_farewell(const struct forget_client *c, struct strbuf *why);
 
 /*
  * Sends a command and waits for the answer, `timeout_s` seconds at most (0: for ever). `done` says

@@ -31,6 +31,7 @@ enum {
 	LINE_MAX_BYTES = 256 << 20, /* beyond this it is no command, but an accident */
 	SEND_TIMEOUT_S = 30,	    /* to a client that does not read */
 	STOP_MS = 2000,
+	LOGGED_MAX = 4000,
 	BACKLOG = 64,
 };
 
@@ -59,6 +60,7 @@ struct forget_control {
 	pthread_mutex_t lock;
 	struct vec_of(struct client *) clients;
 	struct forget_fifo *fifo;
+	const char *farewell; /* set before clients are shut; NULL: it ended well */
 };
 
 void forget_control_logf(const struct forget_control_opts *o, const char *fmt, ...)
@@ -243,6 +245,45 @@ static void end_line(struct strbuf *text)
 		strbuf_addch(text, '\n');
 }
 
+/* Whether a command changes anything: then the log has it. */
+static bool does_something(enum command_kind kind)
+{
+	switch (kind) {
+	case COMMAND_FAULT:
+	case COMMAND_CLEAR:
+	case COMMAND_CRASH:
+	case COMMAND_CHECKPOINT:
+	case COMMAND_SYNC:
+	case COMMAND_CANCEL:
+	case COMMAND_SNAPSHOT:
+	case COMMAND_ROLLBACK:
+	case COMMAND_DROP:
+		return true;
+	case COMMAND_USAGE:
+	case COMMAND_REPORT:
+	case COMMAND_FAULTS:
+	case COMMAND_SNAPSHOTS:
+	case COMMAND_STATUS:
+	case COMMAND_HELP:
+		break;
+	}
+	return false;
+}
+
+static void log_command(struct forget_control *c, const struct words *w, size_t first)
+{
+	auto_strbuf line = STRBUF_INIT;
+
+	for (size_t i = first; i < w->n && line.len < LOGGED_MAX; i++) {
+		strbuf_adds(&line, i > first ? " " : "");
+		if (!*w->v[i] || strpbrk(w->v[i], " \t\r\n'\"\\"))
+			words_quote(w->v[i], &line);
+		else
+			strbuf_adds(&line, w->v[i]);
+	}
+	forget_control_logf(&c->o, "control: received '%.*s'", LOGGED_MAX, strbuf_str(&line));
+}
+
 static int do_words(struct forget_control *c, const struct words *w, bool json, struct strbuf *said,
 		    struct err *err)
 {
@@ -255,7 +296,12 @@ static int do_words(struct forget_control *c, const struct words *w, bool json, 
 	rc = command_parse(w->v + first, w->n - first, c->o.root, c->o.mnt, &command, err);
 	if (rc)
 		return rc;
+	bool logged = does_something(command.kind);
+	if (logged)
+		log_command(c, w, first);
 	rc = c->o.command(c->o.command_ctx, &command, json ? NULL : said, json ? said : NULL, err);
+	if (rc && logged)
+		forget_control_logf(&c->o, "control: not done: %s", err->msg);
 	command_release(&command);
 	end_line(said);
 	return rc;
@@ -310,8 +356,10 @@ static void converse(struct forget_control *c, int fd)
 		if (n < 0)
 			return;
 		if (n == 0) {
+			if (c->farewell)
+				answer_error(fd, false, c->farewell);
 			/* Whoever was cut off meant something else. */
-			if (in.len)
+			else if (in.len)
 				answer_error(fd, false,
 					     "the last line has no end; nothing is done");
 			return;
@@ -567,6 +615,13 @@ static void stop_clients(struct forget_control *c)
 	for (size_t i = 0; i < c->clients.n; i++)
 		client_free(c->clients.v[i]);
 	vec_release(&c->clients);
+}
+
+void forget_control_farewell(struct forget_control *c, const char *why)
+{
+	pthread_mutex_lock(&c->lock);
+	c->farewell = why;
+	pthread_mutex_unlock(&c->lock);
 }
 
 void forget_control_stop(struct forget_control *c)

@@ -6,7 +6,8 @@
  * A request on the socket is a line of words (base/words.h), the command; with the word "--json" in
  * front the answer is one JSON object. The answer is a line "ok N" or "error N", and then N bytes:
  * what the command says, or why it was not done. A connection may carry any number of requests, one
- * after the other; a line without an end is not done. There is no limit to a command's length.
+ * after the other; a line without an end is not done. There is no limit to a command's length. If
+ * the mount ends badly, all who are connected get one more "error N" that says so.
  *
  * S1: a socket has the mode 0600, and only its own user and root are answered, whatever its
  *     directory lets others do.
@@ -16,7 +17,8 @@
  * FIFOs that are there already are used, whatever their mode, if they belong to this user or root;
  * others are made, with the mode 0600, and removed at the end. One that is removed meanwhile is not
  * made again (whoever removes it may be clearing away its directory), but if a new one appears in
- * its place, that is used. Commands are lines; the end of what a writer wrote ends a line as well.
+ * its place, that is used. A FIFO has one server: a second one is refused. Commands are lines; the
+ * end of what a writer wrote ends a line as well.
  */
 #ifndef FUSE_FORGET_CONTROL_H
 #define FUSE_FORGET_CONTROL_H
@@ -45,6 +47,11 @@ struct forget_control;
 /* Listens until it is stopped. On failure nothing is left behind. */
 int forget_control_start(const struct forget_control_opts *opts, struct forget_control **out,
 			 struct err *err) must_check;
+/*
+ * The mount ended badly: `why` is the last thing that all who are connected hear, as an error that
+ * nobody asked for, when it stops. The text must stay until then.
+ */
+void forget_control_farewell(struct forget_control *c, const char *why);
 /* Who is being answered gets the answer, within a moment. NULL is fine. */
 void forget_control_stop(struct forget_control *c);
 

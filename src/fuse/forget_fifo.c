@@ -15,18 +15,21 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "fuse/forget_control.h"
 
-enum { CHUNK = 64 << 10, LINE_MAX_BYTES = 256 << 20 };
+enum { CHUNK = 64 << 10, LINE_MAX_BYTES = 256 << 20, LOCK_TRIES = 100, LOCK_MS = 20 };
 
 struct fifo {
 	const char *path;
 	int fd;
-	bool made; /* by us: then it is removed */
+	bool made;  /* by us: then it is removed */
+	bool alone; /* only one server may read it */
+	int lock;   /* another descriptor, which has the lock; -1: none */
 	dev_t dev;
 	ino_t ino;
 };
@@ -41,6 +44,34 @@ struct forget_fifo {
 };
 
 /* ---- files ---- */
+
+/*
+ * Two servers would take each other's commands. One that ends just now is waited for. The lock has
+ * a descriptor of its own, because the other one is opened anew for each writer.
+ */
+static int lock_fifo(struct fifo *f, int fd, struct err *err)
+{
+	char path[64];
+	int tries = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	auto_fd lock = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (lock < 0)
+		return err_set(err, -errno, "cannot open the FIFO %s: %m", f->path);
+	while (flock(lock, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK)
+			return err_set(err, -errno, "cannot lock the FIFO %s: %m", f->path);
+		if (++tries == LOCK_TRIES)
+			return err_set(err, -EBUSY,
+				       "another mount takes commands from the FIFO %s; give this "
+				       "one another fifo_path",
+				       f->path);
+		util_sleep_ms(LOCK_MS);
+	}
+	util_close(f->lock);
+	f->lock = steal_fd(&lock);
+	return 0;
+}
 
 /* Reads and writes need no second party to be there. */
 static int open_fifo(struct fifo *f, int flags, struct err *err)
@@ -61,6 +92,8 @@ static int open_fifo(struct fifo *f, int flags, struct err *err)
 			err, -EPERM,
 			"the FIFO %s belongs to user %u, who could then command us; remove it",
 			f->path, (unsigned)st.st_uid);
+	if (f->alone && lock_fifo(f, fd, err))
+		return err->code;
 	util_close(f->fd);
 	f->fd = steal_fd(&fd);
 	f->dev = st.st_dev;
@@ -82,19 +115,6 @@ static int refuse_others(const char *path, struct err *err)
 	return 0;
 }
 
-static int make_fifo(struct fifo *f, const char *path, int flags, struct err *err)
-{
-	int rc = refuse_others(path, err);
-
-	if (rc)
-		return rc;
-	f->path = path;
-	f->made = mkfifo(path, 0600) == 0;
-	if (!f->made && errno != EEXIST)
-		return err_set(err, -errno, "cannot make the FIFO %s: %m", path);
-	return open_fifo(f, flags, err);
-}
-
 static bool is_same(const struct fifo *f)
 {
 	struct stat st;
@@ -102,11 +122,29 @@ static bool is_same(const struct fifo *f)
 	return stat(f->path, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino;
 }
 
+static int make_fifo(struct fifo *f, const char *path, int flags, struct err *err)
+{
+	int rc = refuse_others(path, err);
+
+	if (rc)
+		return rc;
+	f->path = path;
+	/* Another server that ended meanwhile may have removed it: then again. */
+	do {
+		f->made = mkfifo(path, 0600) == 0;
+		if (!f->made && errno != EEXIST)
+			return err_set(err, -errno, "cannot make the FIFO %s: %m", path);
+		rc = open_fifo(f, flags, err);
+	} while (!rc && !is_same(f));
+	return rc;
+}
+
 static void close_fifo(struct fifo *f)
 {
 	if (f->path && f->made && f->fd >= 0 && is_same(f))
 		unlink(f->path);
 	util_close(steal_fd(&f->fd));
+	util_close(steal_fd(&f->lock));
 }
 
 /* Once a writer has come and gone, poll() never waits again: begin anew, before letting go. */
@@ -343,8 +381,8 @@ int forget_fifo_start(const struct forget_control_opts *opts, struct forget_fifo
 	int rc;
 
 	*f = (struct forget_fifo){ .o = *opts,
-				   .in.fd = -1,
-				   .completed.fd = -1,
+				   .in = { .fd = -1, .lock = -1, .alone = true },
+				   .completed = { .fd = -1, .lock = -1 },
 				   .wake = eventfd(0, EFD_CLOEXEC),
 				   .watch = -1 };
 	rc = make_fifo(&f->in, opts->fifo, O_RDONLY, err);

@@ -141,14 +141,16 @@ struct forget {
 	pthread_t server; /* in forget_serve() */
 	atomic_bool serving;
 	bool has_waker;
-	pthread_t waker; /* ends the server's waiting */
-	int guardian;	 /* a pipe that our guardian reads */
+	pthread_t waker;  /* ends the server's waiting */
+	pthread_t ticker; /* while it serves, if `ticking`, which the wait lock guards */
+	bool ticking;
+	int guardian; /* a pipe that our guardian reads */
 	pid_t guardian_pid;
 
 	pthread_rwlock_t gate;
 	atomic_bool dead; /* it crashed: nothing is done any more */
 	pthread_mutex_t wait_lock;
-	pthread_cond_t wait_cond; /* `dead` was set: delays end */
+	pthread_cond_t wait_cond; /* `dead` was set, or a fault cancelled: delays end */
 
 	/* names lock */
 	pthread_mutex_t names;
@@ -240,7 +242,8 @@ struct call {
 	struct posix_event ev;
 	struct node *node, *node2;
 	struct inject_action act;
-	bool inside; /* holds the gate */
+	bool inside;  /* holds the gate */
+	bool tracing; /* holds the trace lock */
 	bool watched;
 	uint64_t start_ns;
 	char *from, *to;
@@ -277,6 +280,10 @@ int trace_close(struct forget *f, struct err *err) must_check;
 bool trace_wants(const struct call *c);
 /* Writes it down; with the trace lock. */
 void trace_call(struct call *c);
+/* Something that is no call happened here. Takes the trace lock. */
+void trace_note(struct forget *f, const char *fmt, ...) printf_like(2, 3);
+/* What is gathered goes to the file. Takes the trace lock. */
+void trace_hand_over(struct forget *f);
 /* The event of its making will say where it is. */
 void trace_made(struct forget *f, struct node *n);
 
@@ -456,6 +463,9 @@ enum lose_end { LOSE_GO_ON, LOSE_AND_END };
  */
 void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 		 struct told_list *told);
+/* The same, and what was at risk, as report_risks() says it; either may be NULL. */
+void forget_lose_telling(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
+			 struct told_list *told, struct strbuf *text, struct strbuf *json);
 /* The same, and of one write the parts that `fault` says are durable. */
 void forget_tear(struct forget *f, struct fault *fault, struct node *n, const void *data,
 		 uint64_t offset, size_t len);
@@ -467,6 +477,9 @@ void told_all(struct forget *f, struct told_list *told);
 int forget_sync_all(struct forget *f) must_check;
 /* What FAULT_SYNC says, at an operation on `own` (NULL: on none); the gate is held. */
 int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fault) must_check;
+/* How many unsynced pages the file has that FAULT_SYNC means; of several, the one with most. */
+uint64_t forget_pages_meant(struct forget *f, const struct fault *fault);
+bool forget_root_is_there(const struct forget *f);
 /* Ends forget_serve(), from any thread. */
 void forget_stop(struct forget *f);
 
@@ -480,6 +493,8 @@ void report_risks(struct forget *f, struct strbuf *text, struct strbuf *json);
 int snapshot_take(struct forget *f, const char *name, struct err *err) must_check;
 int snapshot_rollback(struct forget *f, const char *name, struct told_list *told, struct err *err)
 	must_check;
+/* Removes it. */
+int snapshot_drop(struct forget *f, const char *name, struct err *err) must_check;
 int snapshot_list(struct forget *f, struct strbuf *text, struct strbuf *json, struct err *err)
 	must_check;
 

@@ -149,6 +149,28 @@ int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fa
 	return rc;
 }
 
+uint64_t forget_pages_meant(struct forget *f, const struct fault *fault)
+{
+	struct node_list nodes = { 0 };
+	uint64_t most = 0;
+
+	data_dirty_nodes(f, &nodes);
+	for (size_t i = 0; i < nodes.n; i++) {
+		struct page_walk w = { .page_size = pagecache_opts(f->cache)->page_size };
+		struct node *n = nodes.v[i];
+
+		pthread_mutex_lock(&n->lock);
+		if (n->pf && is_meant(f, fault, NULL, n))
+			pagefile_risks(n->pf, collect_pages, &w);
+		pthread_mutex_unlock(&n->lock);
+		most = max(most, (uint64_t)w.pages.n);
+		vec_release(&w.pages);
+		node_unref(f, n);
+	}
+	vec_release(&nodes);
+	return most;
+}
+
 int forget_sync_all(struct forget *f)
 {
 	struct node_list nodes = { 0 };
@@ -280,14 +302,18 @@ static void drop_sized(struct forget *f)
 	vec_release(&list);
 }
 
-static void log_risks(struct forget *f, const char *why, bool ends)
+static void log_risks(struct forget *f, const char *why, bool ends, struct strbuf *told,
+		      struct strbuf *json)
 {
 	auto_strbuf text = STRBUF_INIT;
 	char *line, *save;
 
 	forget_log(f, "power cut %s: what is not durable is lost%s", why,
 		   ends ? ", and the mount ends" : "");
-	report_risks(f, &text, NULL);
+	trace_note(f, "power cut %s%s", why, ends ? ", and the mount ends" : "");
+	report_risks(f, &text, json);
+	if (told)
+		strbuf_adds(told, strbuf_str(&text));
 	for (line = strtok_r(text.buf, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
 		forget_log(f, "  %s", line);
 }
@@ -322,12 +348,18 @@ static void end_locked(struct forget *f)
 void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 		 struct told_list *told)
 {
+	forget_lose_telling(f, fault, end, why, told, NULL, NULL);
+}
+
+void forget_lose_telling(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
+			 struct told_list *told, struct strbuf *text, struct strbuf *json)
+{
 	pthread_rwlock_wrlock(&f->gate);
 	if (f->dead) {
 		pthread_rwlock_unlock(&f->gate);
 		return;
 	}
-	log_risks(f, why, end == LOSE_AND_END);
+	log_risks(f, why, end == LOSE_AND_END, text, json);
 	lose_locked(f, fault, end == LOSE_AND_END ? NULL : told);
 	if (end == LOSE_AND_END)
 		end_locked(f);
@@ -373,7 +405,7 @@ void forget_tear(struct forget *f, struct fault *fault, struct node *n, const vo
 
 	pthread_rwlock_wrlock(&f->gate);
 	if (!f->dead) {
-		log_risks(f, "in the middle of a write", true);
+		log_risks(f, "in the middle of a write", true, NULL, NULL);
 		lose_locked(f, NULL, NULL);
 		pthread_mutex_lock(&n->lock);
 		fault_tear(fault, len, write_part, &t);

@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -420,16 +421,72 @@ static int serve_loop(struct forget *f)
 	return rc;
 }
 
-static bool root_is_there(const struct forget *f)
+bool forget_root_is_there(const struct forget *f)
 {
 	struct stat st;
 
 	return !fstat(f->root_fd, &st) && st.st_nlink > 0;
 }
 
+/* ---- every second ---- */
+
+/* Nobody tells that a directory which is open was removed. True: it is gone. */
+static bool end_without_root(struct forget *f)
+{
+	if (forget_root_is_there(f))
+		return false;
+	forget_log(f, "ROOT %s was taken away; the mount ends", f->root_path);
+	forget_stop(f);
+	return true;
+}
+
+static void *tick(void *arg)
+{
+	struct forget *f = arg;
+	struct timespec until;
+	bool ended = false;
+
+	pthread_mutex_lock(&f->wait_lock);
+	while (f->ticking) {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec++;
+		pthread_cond_timedwait(&f->wait_cond, &f->wait_lock, &until);
+		pthread_mutex_unlock(&f->wait_lock);
+		trace_hand_over(f);
+		ended = ended || end_without_root(f);
+		pthread_mutex_lock(&f->wait_lock);
+	}
+	pthread_mutex_unlock(&f->wait_lock);
+	return NULL;
+}
+
+static void start_ticking(struct forget *f)
+{
+	f->ticking = true;
+	if (pthread_create(&f->ticker, NULL, tick, f))
+		f->ticking = false;
+}
+
+static void stop_ticking(struct forget *f)
+{
+	bool was;
+
+	pthread_mutex_lock(&f->wait_lock);
+	was = f->ticking;
+	f->ticking = false;
+	pthread_cond_broadcast(&f->wait_cond);
+	pthread_mutex_unlock(&f->wait_lock);
+	if (was)
+		pthread_join(f->ticker, NULL);
+}
+
 int forget_serve(struct forget *f, enum forget_end *end, struct err *err)
 {
-	int rc = serve_loop(f), sync = 0;
+	int rc, sync = 0;
+
+	start_ticking(f);
+	rc = serve_loop(f);
+	stop_ticking(f);
 
 	ignore_signals();
 	/* First of all: who still waits for an answer gets an error. */
@@ -442,10 +499,10 @@ int forget_serve(struct forget *f, enum forget_end *end, struct err *err)
 		sync = forget_sync_all(f);
 		pthread_rwlock_unlock(&f->gate);
 	}
-	*end = f->dead			     ? FORGET_CRASHED
-	       : !root_is_there(f) || rc < 0 ? FORGET_LOST
-	       : rc > 0			     ? FORGET_SIGNAL
-					     : FORGET_UNMOUNTED;
+	*end = f->dead				    ? FORGET_CRASHED
+	       : !forget_root_is_there(f) || rc < 0 ? FORGET_LOST
+	       : rc > 0				    ? FORGET_SIGNAL
+						    : FORGET_UNMOUNTED;
 	if (f->session.mounted)
 		fuse_session_unmount(f->session.se);
 	f->session.mounted = false;

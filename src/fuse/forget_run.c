@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "fuse/forget_run.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,6 +32,7 @@ struct run {
 	struct inject *faults;
 	int log_fd;
 	pthread_mutex_t log_lock;
+	char *hidden; /* a warning that the mount hides something; NULL: it does not */
 	struct forget *forget;
 	struct forget_place place;
 	struct forget_control *control;
@@ -72,8 +75,13 @@ static int open_log(struct run *r, struct err *err)
 
 	if (!r->log)
 		return 0;
-	r->log_fd = open(r->log, r->o->log_append ? flags : flags | O_TRUNC, 0644);
-	return r->log_fd < 0 ? err_set(err, -errno, "cannot write the log %s: %m", r->log) : 0;
+	r->log_fd = open(r->log, flags, 0644);
+	if (r->log_fd < 0)
+		return err_set(err, -errno, "cannot write the log %s: %m", r->log);
+	/* What another server is writing is not taken away from under it. */
+	if (!flock(r->log_fd, LOCK_EX | LOCK_NB) && !r->o->log_append)
+		(void)!ftruncate(r->log_fd, 0);
+	return 0;
 }
 
 /* ---- what goes together ---- */
@@ -112,6 +120,20 @@ static int check_dir(const char *what, const char *given, char **out, struct err
 	return 0;
 }
 
+/* One mount above the other would hide it, with all that programs still have open in it. */
+static int check_free(const char *mnt, struct err *err)
+{
+	auto_place there = { 0 };
+	struct err none = ERR_INIT;
+
+	if (forget_place_find(mnt, &there, &none))
+		return 0;
+	return err_set(err, -EBUSY,
+		       "outage has mounted something on %s already; 'outage umount %s' ends that, "
+		       "or mount elsewhere",
+		       mnt, mnt);
+}
+
 static int check_dirs(struct run *r, struct err *err)
 {
 	int rc = check_dir("ROOT, where the data is kept", r->o->root, &r->root, err);
@@ -133,7 +155,7 @@ static int check_dirs(struct run *r, struct err *err)
 		return err_set(err, -EINVAL,
 			       "ROOT %s is inside of MNT, which would hide it; mount elsewhere",
 			       r->root);
-	return 0;
+	return check_free(r->mnt, err);
 }
 
 /* Absolute, and neither hidden by the mount nor shown in it. */
@@ -292,6 +314,23 @@ static int read_config(struct run *r, struct err *err)
 	return inject_config_read(r->o->config, r->root, r->mnt, &r->config, err);
 }
 
+/* After a crash MNT is a plain directory again, and a program that goes on writes there. */
+static void look_for_hidden(struct run *r)
+{
+	DIR *d = opendir(r->mnt);
+	struct dirent *e = NULL;
+
+	while (d && (e = readdir(d)) && (streq(e->d_name, ".") || streq(e->d_name, "..")))
+		;
+	if (e)
+		r->hidden = xasprintf(
+			"MNT %s is not empty: the mount hides what is in it, such as %s; did "
+			"something write there while nothing was mounted?",
+			r->mnt, e->d_name);
+	if (d)
+		closedir(d);
+}
+
 static int prepare(struct run *r, struct err *err)
 {
 	int rc = check_dirs(r, err);
@@ -310,6 +349,8 @@ static int prepare(struct run *r, struct err *err)
 		rc = open_log(r, err);
 	for (size_t i = 0; !rc && i < r->config.warnings.n; i++)
 		log_line(r, r->config.warnings.v[i]);
+	if (!rc)
+		look_for_hidden(r);
 	return rc;
 }
 
@@ -394,20 +435,34 @@ static enum forget_run_end end_of(struct run *r, enum forget_end end)
 	return FORGET_RUN_UNMOUNTED;
 }
 
+/* Nobody may be there to hear a server in the background: the log and 'outage umount' tell it. */
+static void tell_failure(struct run *r, const char *why)
+{
+	if (r->log_fd >= 0)
+		log_line(r, why);
+	forget_control_farewell(r->control, why);
+}
+
 static int serve(struct run *r, enum forget_run_end *end, struct err *err)
 {
 	auto_free char *line = xasprintf("%s is shown on %s with profile %s%s", r->root, r->mnt,
 					 r->profile->name,
 					 r->o->lazyfs ? "; running LazyFS..." : "");
+	static const char lost[] = "ROOT was taken away, or the kernel ended the connection; what "
+				   "was not durable is lost";
 	enum forget_end how = FORGET_LOST;
 	int rc = start_control(r, err);
 
 	if (rc)
 		return rc;
+	if (r->hidden)
+		log_line(r, r->hidden);
 	if (r->o->ready)
 		r->o->ready(r->o->ctx);
 	log_line(r, line);
 	rc = forget_serve(r->forget, &how, err);
+	if (rc || how == FORGET_LOST)
+		tell_failure(r, rc ? err->msg : lost);
 	/* What was asked before the end is answered. */
 	forget_control_stop(steal(r->control));
 	if (!rc)
@@ -432,6 +487,7 @@ static void run_release(struct run *r)
 	free(r->log);
 	free(r->trace);
 	free(r->socket);
+	free(r->hidden);
 }
 
 int forget_run(const struct forget_run_opts *o, enum forget_run_end *end, struct err *err)

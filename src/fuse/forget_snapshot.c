@@ -162,6 +162,24 @@ int snapshot_rollback(struct forget *f, const char *name, struct told_list *told
 	return 0;
 }
 
+int snapshot_drop(struct forget *f, const char *name, struct err *err)
+{
+	struct stat st;
+	int rc = check_name(name, err);
+
+	if (rc)
+		return rc;
+	auto_fd all = f->stash_fd < 0 ? -ENOENT : open_dir(f->stash_fd, SNAPSHOTS);
+	if (all < 0 || fstatat(all, name, &st, AT_SYMLINK_NOFOLLOW))
+		return err_set(err, -ENOENT, "there is no snapshot %s", name);
+	rc = remove_tree(all, name);
+	if (rc)
+		return err_set(err, rc, "cannot remove the snapshot %s: %s", name, strerror(-rc));
+	/* The last one takes the directory with it; else it is not empty. */
+	unlinkat(f->stash_fd, SNAPSHOTS, AT_REMOVEDIR);
+	return 0;
+}
+
 int snapshot_list(struct forget *f, struct strbuf *text, struct strbuf *json, struct err *err)
 {
 	int all = f->stash_fd < 0 ? -ENOENT : open_dir(f->stash_fd, SNAPSHOTS);

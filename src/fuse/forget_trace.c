@@ -4,21 +4,39 @@
  * speak of, and marks at their place among them.
  *
  * The trace lock is held while anything is written (K2 of forget_call.c).
+ *
+ * What was recorded must outlive the server, which may be killed. So the events that are gathered
+ * for a frame go to the file when something persists or goes wrong, and every second. A write for
+ * each event would be slow.
  */
+#include <stdarg.h>
 #include <sys/stat.h>
 
 #include "core/trace.h"
 #include "fuse/forget_impl.h"
 
 /* What cannot be written any more is said once; the mount goes on. */
+static void end_trace(struct forget *f, const struct err *err)
+{
+	forget_log(f, "the trace ends here: %s", err->msg);
+	trace_writer_free(steal(f->trace));
+}
+
 static void put_event(struct forget *f, const struct event *ev)
 {
 	struct err err = ERR_INIT;
 
 	if (!f->trace || !trace_writer_append(f->trace, ev, &err))
 		return;
-	forget_log(f, "the trace ends here: %s", err.msg);
-	trace_writer_free(steal(f->trace));
+	end_trace(f, &err);
+}
+
+static void flush(struct forget *f)
+{
+	struct err err = ERR_INIT;
+
+	if (f->trace && trace_writer_flush(f->trace, &err))
+		end_trace(f, &err);
 }
 
 static void put_call(struct forget *f, const struct posix_event *p, uint64_t time_ns)
@@ -103,6 +121,39 @@ void trace_call(struct call *c)
 	if (c->node2)
 		introduce(f, c->node2);
 	put_call(f, &c->ev, c->start_ns - f->trace_start);
+	if (posix_op_persists(c->ev.op) || c->act.fired)
+		flush(f);
+}
+
+/* ---- what a person should know at its place among the calls ---- */
+
+void trace_note(struct forget *f, const char *fmt, ...)
+{
+	auto_free char *text = NULL;
+	va_list ap;
+
+	if (!f->opts.trace)
+		return;
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	if (!text)
+		return;
+	pthread_mutex_lock(&f->trace_lock);
+	put_event(f, &(struct event){ .kind = EV_TEXT,
+				      .time_ns = util_now_ns() - f->trace_start,
+				      .len = strlen(text),
+				      .data = (const unsigned char *)text });
+	flush(f);
+	pthread_mutex_unlock(&f->trace_lock);
+}
+
+void trace_hand_over(struct forget *f)
+{
+	pthread_mutex_lock(&f->trace_lock);
+	flush(f);
+	pthread_mutex_unlock(&f->trace_lock);
 }
 
 /* ---- marks, and what others add ---- */

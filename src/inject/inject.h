@@ -194,6 +194,7 @@ enum command_kind {
 	COMMAND_CANCEL, /* remove fault `id` */
 	COMMAND_SNAPSHOT,
 	COMMAND_ROLLBACK,
+	COMMAND_DROP, /* remove the snapshot `name` */
 	COMMAND_SNAPSHOTS,
 	COMMAND_STATUS,
 	COMMAND_HELP,

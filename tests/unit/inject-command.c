@@ -10,13 +10,14 @@
 static void describe(const struct inject_command *c, struct strbuf *out)
 {
 	static const char *const kinds[] = {
-		[COMMAND_FAULT] = "fault",	 [COMMAND_CLEAR] = "clear",
-		[COMMAND_CRASH] = "crash",	 [COMMAND_CHECKPOINT] = "checkpoint",
-		[COMMAND_SYNC] = "sync",	 [COMMAND_USAGE] = "usage",
-		[COMMAND_REPORT] = "report",	 [COMMAND_FAULTS] = "faults",
-		[COMMAND_CANCEL] = "cancel",	 [COMMAND_SNAPSHOT] = "snapshot",
-		[COMMAND_ROLLBACK] = "rollback", [COMMAND_SNAPSHOTS] = "snapshots",
-		[COMMAND_STATUS] = "status",	 [COMMAND_HELP] = "help",
+		[COMMAND_FAULT] = "fault",	   [COMMAND_CLEAR] = "clear",
+		[COMMAND_CRASH] = "crash",	   [COMMAND_CHECKPOINT] = "checkpoint",
+		[COMMAND_SYNC] = "sync",	   [COMMAND_USAGE] = "usage",
+		[COMMAND_REPORT] = "report",	   [COMMAND_FAULTS] = "faults",
+		[COMMAND_CANCEL] = "cancel",	   [COMMAND_SNAPSHOT] = "snapshot",
+		[COMMAND_ROLLBACK] = "rollback",   [COMMAND_DROP] = "drop",
+		[COMMAND_SNAPSHOTS] = "snapshots", [COMMAND_STATUS] = "status",
+		[COMMAND_HELP] = "help",
 	};
 
 	strbuf_adds(out, kinds[c->kind]);
@@ -203,6 +204,7 @@ static void test_words(void)
 	means("snapshot s-1", false, "snapshot name s-1");
 	means("rollback s-1", false, "rollback name s-1");
 	means("snapshots", false, "snapshots");
+	means("drop s-1", false, "drop name s-1");
 	means("status", false, "status");
 	means("help", false, "help");
 }
