@@ -102,7 +102,7 @@ if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
 	if "$OUTAGE" reffs --help >out 2>err; then
 		check 'the mounted reference file system saves itself' \
 			explore 0 -t "mounted:$OUTAGE reffs {mnt}" --order depth --limit 1500
-		check 'and was mounted once' grep -q ', 1 mounts$' out
+		check 'and was mounted once' grep -q ', 1 mount$' out
 	else
 		skip 'outage reffs is not there'
 	fi

@@ -141,11 +141,11 @@ END
 	}
 	if [ "$(stat -Lc %i /proc/self/ns/pid)" = 4026531836 ]; then
 		check 'the kernel complains of one task' with_log 1 task
-		check 'which is one finding' grep -q '^1 findings' out
+		check 'which is one finding' grep -q '^1 finding,' out
 		check 'of that task' sh -c 'cat kept/findings/*/kernel-log | grep -c fake.c:1 | grep -qx 1'
 		check 'so the run has no log itself' test ! -e kept/kernel-log
 		check 'the kernel complains of nobody that is known' with_log 1 nobody
-		check 'which is one finding, too' grep -q '^1 findings' out
+		check 'which is one finding, too' grep -q '^1 finding,' out
 		check 'of no task' sh -c '! ls kept/findings/* >/dev/null 2>&1'
 		check 'but of the run' grep -q 'fake.c:1' kept/kernel-log
 	fi

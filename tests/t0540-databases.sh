@@ -46,8 +46,15 @@ begin() {
 }
 # again OPTION...: what survived, mounted
 again() {
-	timeout 60 "$OUTAGE" mount --daemon --no-real-sync --allow-other --log log "$@" data mnt >out 2>err ||
-		sed 's/^/# /' err
+	local i
+
+	# Out of sight is not yet gone: the server before may still be clearing up.
+	for ((i = 0; i < 100; i++)); do
+		timeout 60 "$OUTAGE" mount --daemon --no-real-sync --allow-other --log log "$@" data mnt >out 2>err &&
+			return
+		sleep 0.1
+	done
+	sed 's/^/# /' err
 }
 ctl() {
 	timeout 60 "$OUTAGE" ctl mnt "$@" >out 2>err || sed 's/^/# /' err

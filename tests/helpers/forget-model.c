@@ -308,7 +308,8 @@ static void race(struct world *w, struct worker *k)
 	for (int i = 0; i < WORKERS; i++)
 		check_shared(&w->workers[i], w->mnt);
 	check_all(k, w->mnt);
-	if (!command(w, answer, sizeof(answer), "checkpoint"))
+	/* What a failed sync left is said, and nothing more can be done about it. */
+	if (!command(w, answer, sizeof(answer), "checkpoint") && !strstr(answer, "a sync of "))
 		differs(k, "not everything becomes durable: %s", answer);
 	model_sync_all(&w->model);
 	w->race = false;
