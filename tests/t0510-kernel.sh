@@ -111,11 +111,12 @@ if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
 	timeout 100 "$OUTAGE" explore -t "fuse:$dir/myfs mount {disk} {mnt} -f" --order walk \
 		--mkfs "$dir/myfs mkfs {disk}" --size 4M --hang 3s -o hung >out 2>err &
 	explorer=$!
-	# Once it is at work; it is mounted anew now and then, so one try may come too late.
+	# Once it is at work. It is mounted anew several times a second, and a server that is stopped
+	# while it goes away is not missed: the next one is stopped then.
 	sleep 3
-	for _ in $(seq 200); do
-		server=$(pgrep -f "^$dir/myfs mount" | head -1)
-		[ -n "$server" ] && kill -STOP "$server" 2>/dev/null && break
+	for _ in $(seq 900); do
+		[ -e hung/findings/999000-0 ] || ! kill -0 "$explorer" 2>/dev/null && break
+		pkill -STOP -f "^$dir/myfs mount" && sleep 0.5
 		sleep 0.05
 	done
 	wait "$explorer"
