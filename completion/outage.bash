@@ -186,7 +186,7 @@ _outage_explore() {
 			--inputs --dist --strategy
 			--compare-every --crash --crash-modes --guarantee --memory --limit --time --seed
 			--hang --findings --jobs --share --vary --swarm --coverage --mkfs --recover --size
-			--recorder --kernel --modules --output --resume --replay --json --help'
+			--recorder --kernel --modules --output --resume --replay --trust --overlap --json --help'
 }
 
 # _outage_finding OPTIONS: a command that takes a directory.

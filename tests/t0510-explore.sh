@@ -94,6 +94,18 @@ check 'as a part of all' grep -q '"overlap": 0*[01]' out
 check 'one task overlaps with nobody' explore 0 -t reffs --order walk --limit 3000 --json
 check 'and says so' grep -q '"overlap_states": 0,' out
 check 'machine 2 of 3' explore 0 -t reffs --order walk --swarm 2/3 --limit 5000
+run_overlap() { # DIR: a search of all there is with few steps
+	timeout 60 "$OUTAGE" explore -t reffs --alphabet 12 --depth 3 --order breadth --inputs few -o "$@" >out 2>err
+}
+check 'one machine' run_overlap same1
+check 'another that does the same' run_overlap same2
+check 'they overlap' sh -c "timeout 20 '$OUTAGE' explore --overlap same1 same2 >out 2>err"
+check 'in all of it' grep -q '(100.0 %) visited by more than one run' out
+check 'two machines of three' sh -c "
+	timeout 60 '$OUTAGE' explore -t reffs --order walk --swarm 1/3 --limit 3000 -o m1 >out 2>err &&
+	timeout 60 '$OUTAGE' explore -t reffs --order walk --swarm 2/3 --limit 3000 -o m2 >out 2>err &&
+	timeout 20 '$OUTAGE' explore --overlap m1 m2 --json >out 2>err"
+check 'hardly do' grep -Eq '"overlap": 0(\.[01]|,|$)' out
 check 'JSON' sh -c "timeout 60 '$OUTAGE' explore -t reffs --limit 5000 --json -o r4 >out 2>err &&
 	grep -q '\"operations\": [0-9]' out && grep -q '\"depth_max\": ' out && grep -q '\"restores\": ' out"
 check 'full memory is told, with its odds' sh -c "
@@ -132,6 +144,8 @@ check 'a state of another run' refused 'other inputs' -t reffs --order depth --s
 check 'no state at all' refused 'No such file' -t reffs --resume unknown-dir
 check 'a crash without a disk' refused 'no disk' -t reffs --crash 10
 check 'an order that is not there' refused 'walk, depth or breadth' -t reffs --order sideways
+check 'one run alone' refused 'two runs' --overlap m1
+check 'what is no run' refused 'has no task-0.pickle' --overlap m1 c.svg
 check 'a swarm that is none' refused 'I/N' -t reffs --swarm 4/3
 check 'a distribution that is not there' refused 'uniform, rank' -t reffs --dist bell
 check 'too little memory' refused 'at least' -t reffs --memory 1k

@@ -84,6 +84,22 @@ check 'each time' grep -q '^shown 3 of 3 times' out
 check 'outage replay does not pretend that it was mended' sh -c "
 	timeout 60 '$OUTAGE' replay image >out 2>err; [ \$? = 2 ]"
 check 'but says who can show it' grep -q 'explore --replay' err
+sed 's/^target .*/target mounted:true {mnt}/' image/case >case && cp -r image foreign && cp case foreign/case
+check 'a finding that is one'"'"'s own may run programs' sh -c "
+	timeout 60 '$OUTAGE' explore --replay foreign >out 2>err; [ \$? = 2 ] && ! grep -q trust err"
+chmod o+w foreign/case
+check 'one that others could have written may not' sh -c "
+	timeout 60 '$OUTAGE' explore --replay foreign >out 2>err; [ \$? = 2 ]"
+check 'which is said' grep -q "foreign/case is not yours alone.*'true {mnt}'.*--trust" err
+check 'unless it is trusted' sh -c "
+	timeout 60 '$OUTAGE' explore --replay foreign --trust >out 2>err; [ \$? = 2 ] && ! grep -q trust err"
+check 'exported, it has the disk' sh -c "timeout 60 '$OUTAGE' export image -o given >out 2>err"
+check 'which is the same' cmp image/start.img given/start.img
+check 'and no test that would begin without it' test ! -e given/generic-NNN
+mkdir there && cp given/start.img copy.img && mount -o loop,grpid copy.img there
+check 'its script runs there' timeout 20 sh given/workload.sh there
+check 'and shows what was found' test "$(stat -c %g there/A/zz)" = "$(stat -c %g there/A)"
+umount there
 rm image/start.img
 check 'an image that is gone' sh -c "
 	timeout 60 '$OUTAGE' explore --replay image >out 2>err; [ \$? = 2 ]"
@@ -110,9 +126,9 @@ if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
 		grep -q "^       $(wc -l <kept/findings/1-0/workload) operations, kept/findings/1-0" out
 	check 'the whole of it is kept as well' test "$(wc -l <kept/whole/1-0/workload)" -gt 5
 	check 'it is shown again' sh -c "
-		timeout 60 '$OUTAGE' replay --trust kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
+		timeout 60 '$OUTAGE' replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
 	check 'also when it is run again' sh -c "
-		timeout 60 '$OUTAGE' replay --rerun --trust kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
+		timeout 60 '$OUTAGE' replay --rerun kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
 
 	# The kernel complains, of one task or of a process that nobody knows: not of the other task.
 	cat >says <<'END'

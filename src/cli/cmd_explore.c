@@ -10,14 +10,14 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "cli/cli.h"
-#include "explore/explore.h"
-#include "explore/keep.h"
+#include "cli/explore_kept.h"
 #include "run/run.h"
 #include "run/store.h"
 
 static const char usage[] =
 	"usage: outage explore -t TARGET [OPTIONS]\n"
-	"       outage explore --replay FINDING\n"
+	"       outage explore --replay FINDING [--trust]\n"
+	"       outage explore --overlap RUN RUN...\n"
 	"\n"
 	"Goes through the states of a file system by itself, and compares it with the reference\n"
 	"file system after every operation.\n"
@@ -54,7 +54,8 @@ static const char usage[] =
 	"  -j, --jobs N            tasks; default 1\n"
 	"      --share             they share what was visited, so that none does another's work\n"
 	"      --vary              they differ in search order and distribution, too\n"
-	"      --swarm I/N         this is machine I of N\n"
+	"      --swarm I/N         this is machine I of N; --overlap tells how much they did "
+	"twice\n"
 	"      --coverage FILE     which inputs were exercised: text, or a picture if it ends in "
 	".svg\n"
 	"      --mkfs ARGS, --recover CMD, --size BYTES, --recorder NAME, --kernel FILE,\n"
@@ -73,7 +74,7 @@ struct explore {
 	const char *inputs_file, *output, *coverage, *replay, *resume;
 	struct target_opts references[SIDES_MAX]; /* by their place */
 	struct vec_of(char *) paths;		  /* that the options of targets point at */
-	bool json, terminal, round_given;
+	bool json, terminal, round_given, trust, overlap;
 	char *dir;
 	uint64_t depth, alphabet, start_ns, shown_ns, rate_ops;
 	unsigned errors_shown;
@@ -282,51 +283,6 @@ static int run_explore(struct explore *e)
 	return status;
 }
 
-/* ---- one that was kept ---- */
-
-static int do_replay(void *ctx)
-{
-	struct explore *e = ctx;
-	struct kept_case c;
-	struct step_result result = { 0 };
-	auto_strbuf log = STRBUF_INIT;
-	struct err err = ERR_INIT;
-	unsigned shown = 0;
-	int rc = kept_load(e->replay, &c, &err);
-
-	if (rc)
-		return cli_fail(&err);
-	e->o.specs[0] = c.target;
-	e->o.n_specs = 1;
-	for (size_t i = 0; i < c.references.n && e->o.n_specs < SIDES_MAX; i++) {
-		const struct kept_reference *r = &c.references.v[i];
-
-		e->references[e->o.n_specs] = (struct target_opts){ .mkfs_args = r->mkfs,
-								    .recover = r->recover,
-								    .size = r->size,
-								    .kernel = r->guest_kernel,
-								    .modules = r->guest_modules };
-		e->o.specs[e->o.n_specs++] = r->spec;
-	}
-	e->o.sides.references = e->references;
-	e->o.sides.target.mkfs_args = c.mkfs;
-	e->o.sides.target.recover = c.recover;
-	e->o.sides.target.size = c.size;
-	e->o.sides.target.kernel = c.guest_kernel;
-	e->o.sides.target.modules = c.guest_modules;
-	rc = explore_replay(&e->o, &c.script, (const char *const *)c.start, c.signature, 3, &shown,
-			    &result, &log, &err);
-	if (!rc) {
-		fputs(strbuf_str(&log), stdout);
-		for (size_t i = 0; i < result.findings.n; i++)
-			printf("found  %s\n", result.findings.v[i].words);
-		printf("shown %u of 3 times\n", shown);
-	}
-	step_result_release(&result);
-	kept_release(&c);
-	return rc ? cli_fail(&err) : shown ? EXIT_FINDINGS : EXIT_OK;
-}
-
 /* ---- the command line ---- */
 
 enum {
@@ -360,6 +316,8 @@ enum {
 	OPT_RECOVER,
 	OPT_KERNEL,
 	OPT_MODULES,
+	OPT_TRUST,
+	OPT_OVERLAP,
 	OPT_SIZE,
 	OPT_RECORDER,
 	OPT_RESUME,
@@ -407,6 +365,8 @@ static const struct option long_options[] = {
 	{ "recorder", required_argument, NULL, OPT_RECORDER },
 	{ "resume", required_argument, NULL, OPT_RESUME },
 	{ "replay", required_argument, NULL, OPT_REPLAY },
+	{ "trust", no_argument, NULL, OPT_TRUST },
+	{ "overlap", no_argument, NULL, OPT_OVERLAP },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ NULL, 0, NULL, 0 },
 };
@@ -621,6 +581,12 @@ static int parse_option(int opt, const char *arg, struct explore *e, struct err 
 	case OPT_REPLAY:
 		e->replay = arg;
 		return 0;
+	case OPT_TRUST:
+		e->trust = true;
+		return 0;
+	case OPT_OVERLAP:
+		e->overlap = true;
+		return 0;
 	case OPT_JSON:
 		e->json = true;
 		return 0;
@@ -719,10 +685,17 @@ static int run(int argc, char **argv)
 		if (parse_option(opt, optarg, &e, &err))
 			return cli_usage(&cmd_explore, "%s", err.msg);
 	}
+	if (e.overlap)
+		return argc - optind < 2
+			       ? cli_usage(&cmd_explore, "--overlap needs two runs or more")
+			       : explore_overlap(argv + optind, e.json);
 	if (argv[optind])
 		return cli_usage(&cmd_explore, "'%s' is no option", argv[optind]);
-	if (e.replay)
-		return cli_watch(do_replay, &e, 300, NULL);
+	if (e.replay) {
+		struct explore_again again = { &e.o, e.replay, e.trust };
+
+		return cli_watch(explore_again, &again, 300, NULL);
+	}
 	if (!e.o.specs[0])
 		return cli_usage(&cmd_explore, "--target is missing");
 	status = finish_options(&e, &err) ? cli_fail(&err) : run_explore(&e);

@@ -21,6 +21,8 @@ static const char usage[] =
 	"  workload.c      the workload as a C program\n"
 	"  generic-NNN     the workload as a test of the xfstests suite, with generic-NNN.out;\n"
 	"                  not for FUSE servers\n"
+	"  start.img       the disk to begin with, where a finding of outage explore does not\n"
+	"                  show on a new file system; workload.sh and workload.c are run there\n"
 	"\n"
 	"Of a finding of outage app:\n"
 	"\n"
@@ -64,6 +66,25 @@ static int export_test(const struct view *v, const char *dir, struct err *err)
 	return rc ? rc : write_file(dir, "generic-NNN.out", &golden, 0644, err);
 }
 
+/* A finding that begins with a disk is worth nothing without it. */
+static int export_start(const struct view *v, const char *start, const char *dir, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/start.img", dir);
+	struct image img;
+	int rc = image_load_file(start, &img, err);
+
+	if (rc)
+		return rc;
+	rc = image_save_file(&img, path, err);
+	image_release(&img);
+	if (!rc)
+		printf("it begins with the disk start.img: run workload.sh or workload.c where a "
+		       "copy of it is mounted as %s;\ngeneric-NNN is not written, it would begin "
+		       "with a new file system\n",
+		       v->c.target);
+	return rc;
+}
+
 static int export_all(const struct view *v, const char *dir, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
@@ -84,7 +105,10 @@ static int export_all(const struct view *v, const char *dir, struct err *err)
 	export_program(v, &text);
 	if (!rc)
 		rc = write_file(dir, "workload.c", &text, 0644, err);
-	return rc ? rc : export_test(v, dir, err);
+	if (rc)
+		return rc;
+	auto_free char *start = stored_case_start(&v->c);
+	return start ? export_start(v, start, dir, err) : export_test(v, dir, err);
 }
 
 static int export_case(const char *from, const char *to)

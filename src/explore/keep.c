@@ -8,6 +8,7 @@
 
 #include "base/io.h"
 #include "base/number.h"
+#include "run/plan.h"
 #include "run/store.h"
 
 static int write_file(const char *dir, const char *name, const struct strbuf *text, struct err *err)
@@ -277,11 +278,11 @@ static int find_start(const char *dir, struct kept_case *c, struct err *err)
 int kept_load(const char *dir, struct kept_case *out, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
-	auto_free char *path = xasprintf("%s/case", dir), *script = xasprintf("%s/script", dir);
+	auto_free char *script = xasprintf("%s/script", dir);
 
 	*out = (struct kept_case){ 0 };
 	script_init(&out->script);
-	int rc = io_slurp(path, 1 << 20, &text, err);
+	int rc = io_slurp_file(dir, "case", 1 << 20, &text, &out->ours, err);
 	char *rest = text.buf;
 	bool starts = false;
 	for (char *line; !rc && (line = strsep(&rest, "\n"));) {
@@ -304,6 +305,21 @@ int kept_load(const char *dir, struct kept_case *out, struct err *err)
 		rc = script_parse(strbuf_str(&text), text.len, script, &out->script, err);
 	if (rc)
 		kept_release(out);
+	return rc;
+}
+
+int kept_trust(const struct kept_case *c, const char *dir, bool trust, struct err *err)
+{
+	auto_free char *file = xasprintf("%s/case", dir);
+
+	if (trust || c->ours)
+		return 0;
+	int rc = plan_check_commands(file, c->target, c->mkfs, c->recover, c->guest_kernel, err);
+	for (size_t i = 0; i < c->references.n && !rc; i++) {
+		const struct kept_reference *r = &c->references.v[i];
+
+		rc = plan_check_commands(file, r->spec, r->mkfs, r->recover, r->guest_kernel, err);
+	}
 	return rc;
 }
 

@@ -50,9 +50,12 @@ struct kept_case {
 	char *mkfs, *recover, *guest_kernel, *guest_modules;
 	uint64_t size;
 	char *start[SIDES_MAX]; /* paths of images to begin with, or NULL */
+	bool ours;		/* nobody else could have written it */
 };
 
 int kept_load(const char *dir, struct kept_case *out, struct err *err) must_check;
+/* Refuses a case that makes programs run, unless it is this user's own or `trust` is set. */
+int kept_trust(const struct kept_case *c, const char *dir, bool trust, struct err *err) must_check;
 void kept_release(struct kept_case *c);
 
 #endif

@@ -96,7 +96,6 @@ int pickle_save(const struct pickle *p, const struct visited *v, const char *pat
 	int rc = io_output_open(path, &out, err);
 	if (rc)
 		return rc;
-	/* Workloads run without a umask, so it would be everybody's; and who goes on trusts it. */
 	rc = fchmod(out.fd, 0600) < 0 ? -errno : io_write_full(out.fd, head.buf, head.len);
 	if (!rc)
 		rc = io_write_full(out.fd, body.buf, body.len);
@@ -162,28 +161,56 @@ static void get_visited(struct reader *r, struct visited *v, unsigned task)
 		memcpy(bits, r->at, bytes);
 }
 
+/* Reads the file into `file`, and sees that it is whole. */
+static int open_file(const char *path, struct strbuf *file, struct reader *r, struct err *err)
+{
+	int rc = io_slurp(path, FILE_MAX, file, err);
+
+	if (rc)
+		return rc;
+	if (file->len < HEAD || memcmp(file->buf, magic, 15) != 0)
+		return err_set(err, -EINVAL, "%s is no state of outage explore", path);
+	if (memcmp(file->buf, magic, sizeof(magic)) != 0)
+		return err_set(err, -EINVAL,
+			       "%s was written by another version of outage: begin a new run",
+			       path);
+	*r = (struct reader){ (unsigned char *)file->buf + sizeof(magic),
+			      (unsigned char *)file->buf + file->len, false };
+	struct hash128 sum = { .lo = get(r) };
+	sum.hi = get(r);
+	if (!hash_eq(sum, hash_bytes(r->at, (size_t)(r->end - r->at))))
+		return err_set(err, -EINVAL, "%s was changed or cut short: begin a new run", path);
+	return 0;
+}
+
+static int does_not_hold(const char *path, struct err *err)
+{
+	return err_set(err, -EINVAL, "%s does not hold what it says: begin a new run", path);
+}
+
+/* What comes before the states. */
+static void get_frames(struct reader *r, struct pickle *out)
+{
+	out->walk = get(r);
+	uint64_t n = get(r);
+	for (uint64_t i = 0; i < n && i < FRAMES_MAX && !r->bad; i++) {
+		struct pickle_frame f = { .path = get_steps(r) };
+
+		f.todo = get_steps(r);
+		vec_push(&out->frames, f);
+	}
+}
+
 int pickle_load(const char *path, struct hash128 inputs, struct pickle *out, struct visited *v,
 		unsigned task, struct err *err)
 {
 	auto_strbuf file = STRBUF_INIT;
 	struct reader r;
-	int rc = io_slurp(path, FILE_MAX, &file, err);
 
 	*out = (struct pickle){ 0 };
+	int rc = open_file(path, &file, &r, err);
 	if (rc)
 		return rc;
-	if (file.len < HEAD || memcmp(file.buf, magic, 15) != 0)
-		return err_set(err, -EINVAL, "%s is no state of outage explore", path);
-	if (memcmp(file.buf, magic, sizeof(magic)) != 0)
-		return err_set(err, -EINVAL,
-			       "%s was written by another version of outage: begin a new run",
-			       path);
-	r = (struct reader){ (unsigned char *)file.buf + sizeof(magic),
-			     (unsigned char *)file.buf + file.len, false };
-	struct hash128 sum = { .lo = get(&r) };
-	sum.hi = get(&r);
-	if (!hash_eq(sum, hash_bytes(r.at, (size_t)(r.end - r.at))))
-		return err_set(err, -EINVAL, "%s was changed or cut short: begin a new run", path);
 	out->inputs.lo = get(&r);
 	out->inputs.hi = get(&r);
 	if (!hash_eq(out->inputs, inputs))
@@ -191,20 +218,37 @@ int pickle_load(const char *path, struct hash128 inputs, struct pickle *out, str
 			       "%s is of a run with other inputs, seed, order or depth: give the "
 			       "same options again",
 			       path);
-	out->walk = get(&r);
-	uint64_t n = get(&r);
-	for (uint64_t i = 0; i < n && i < FRAMES_MAX && !r.bad; i++) {
-		struct pickle_frame f = { .path = get_steps(&r) };
-
-		f.todo = get_steps(&r);
-		vec_push(&out->frames, f);
-	}
+	get_frames(&r, out);
 	if (!r.bad)
 		get_visited(&r, v, task);
 	if (r.bad) {
 		pickle_release(out);
-		return err_set(err, -EINVAL, "%s does not hold what it says: begin a new run",
-			       path);
+		return does_not_hold(path, err);
 	}
 	return 0;
+}
+
+int pickle_each_state(const char *path, void (*take)(void *ctx, struct hash128 state), void *ctx,
+		      uint64_t *by_bits, struct err *err)
+{
+	auto_strbuf file = STRBUF_INIT;
+	struct pickle p = { 0 };
+	struct reader r;
+	int rc = open_file(path, &file, &r, err);
+
+	if (rc)
+		return rc;
+	get(&r); /* its inputs may be any */
+	get(&r);
+	get_frames(&r, &p);
+	pickle_release(&p);
+	for (uint64_t n = get(&r); n && !r.bad; n--) {
+		struct hash128 h = { .lo = get(&r) };
+
+		h.hi = get(&r);
+		if (!r.bad)
+			take(ctx, h);
+	}
+	*by_bits = get(&r);
+	return r.bad ? does_not_hold(path, err) : 0;
 }

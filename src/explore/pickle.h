@@ -47,4 +47,8 @@ int pickle_save(const struct pickle *p, const struct visited *v, const char *pat
 int pickle_load(const char *path, struct hash128 inputs, struct pickle *out, struct visited *v,
 		unsigned task, struct err *err) must_check;
 
+/* Gives each state that was visited; `by_bits` gets how many are known by bits only. */
+int pickle_each_state(const char *path, void (*take)(void *ctx, struct hash128 state), void *ctx,
+		      uint64_t *by_bits, struct err *err) must_check;
+
 #endif

@@ -317,6 +317,11 @@ static void put_head(const struct view *v, struct strbuf *out)
 	put_comment(out, v->c.kernel ? v->c.kernel : "(unknown)");
 	if (v->second.has_trace)
 		strbuf_adds(out, ", where the power failed a second time during recovery");
+	auto_free char *start = stored_case_start(&v->c);
+	if (start)
+		strbuf_adds(out,
+			    ".\n *\n * It begins with the disk start.img: DIR is where a copy of "
+			    "it is mounted");
 	strbuf_adds(out,
 		    ".\n *\n * gcc -Wall -o workload workload.c && ./workload DIR\n *\n"
 		    " * Exit status: 0 if every operation returned what it returned then, else 1.\n"

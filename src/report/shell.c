@@ -341,6 +341,11 @@ void shell_finding(const struct view *v, struct strbuf *out)
 	strbuf_adds(out, ", Linux ");
 	shell_clean(out, v->c.kernel ? v->c.kernel : "(unknown)");
 	strbuf_adds(out, ".\n");
+	auto_free char *start = stored_case_start(&v->c);
+	if (start)
+		strbuf_adds(out,
+			    "# It begins with the disk start.img: DIR is where a copy of it is "
+			    "mounted.\n");
 	if (v->crash.has_state)
 		put_flight(&v->crash, "", out);
 	if (!v->second.has_state)

@@ -466,8 +466,11 @@ int plan_load(const char *run, struct plan *out, struct err *err)
 int plan_check_commands(const char *file, const char *target, const char *mkfs, const char *recover,
 			const char *fsck, struct err *err)
 {
-	bool fuse = strncmp(target, "fuse:", 5) == 0;
-	const char *command = fuse ? target + 5 : mkfs ? mkfs : recover ? recover : fsck;
+	bool server = strncmp(target, "fuse:", 5) == 0 || strncmp(target, "mounted:", 8) == 0;
+	const char *command = server	? strchr(target, ':') + 1
+			      : mkfs	? mkfs
+			      : recover ? recover
+					: fsck;
 
 	if (!command)
 		return 0;

@@ -28,10 +28,10 @@ static unsigned guess_modes(const struct stored_case *c)
 int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *err)
 {
 	const struct guarantee *g = guarantee_find(c->guarantee);
-	auto_free char *start = xasprintf("%s/start.img", c->dir);
+	auto_free char *start = stored_case_start(c);
 
 	/* From an empty file system it would not show, and look as if it had been mended. */
-	if (stored_case_live(c) && access(start, F_OK) == 0)
+	if (start)
 		return err_set(err, -EINVAL,
 			       "%s begins with a disk that is not empty: see it with 'outage "
 			       "explore --replay'",

@@ -519,6 +519,16 @@ bool stored_case_live(const struct stored_case *c)
 	return streq(c->state, "live");
 }
 
+char *stored_case_start(const struct stored_case *c)
+{
+	char *path = xasprintf("%s/start.img", c->dir);
+
+	if (stored_case_live(c) && access(path, F_OK) == 0)
+		return path;
+	free(path);
+	return NULL;
+}
+
 char *stored_case_state(const struct stored_case *c, const char **second)
 {
 	char *id = xstrdup(c->state);

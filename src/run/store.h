@@ -95,6 +95,8 @@ int store_trust(const struct stored_case *c, bool trust, struct err *err) must_c
 void stored_case_release(struct stored_case *c);
 /* Whether it was found before any crash: there is no state to rebuild. */
 bool stored_case_live(const struct stored_case *c);
+/* The disk it begins with, to be freed; NULL: a new file system, as nearly always. */
+char *stored_case_start(const struct stored_case *c);
 /* The id of its first crash, to be freed; `second` points at that of the second, or is NULL. */
 char *stored_case_state(const struct stored_case *c, const char **second);
 /* Its first problem, which says what kind of case it is. */

@@ -17,7 +17,6 @@ void exec_init(struct exec *x, int root, const struct workload *w, const struct 
 	*x = (struct exec){ .root = root, .workload = w, .tag = content_tag(w) };
 	if (env)
 		x->env = *env;
-	x->saved_umask = umask(0);
 }
 
 void exec_release(struct exec *x)
@@ -25,7 +24,6 @@ void exec_release(struct exec *x)
 	exec_close_all(x);
 	vec_release(&x->handles);
 	free(x->buf);
-	umask(x->saved_umask);
 }
 
 int64_t exec_op(struct exec *x, size_t i)
@@ -34,7 +32,9 @@ int64_t exec_op(struct exec *x, size_t i)
 	const struct op *op = &x->workload->ops.v[i];
 
 	x->index = i;
+	mode_t mask = umask(0);
 	int64_t result = op->def->exec(x, op);
+	umask(mask);
 	assert(result >= -4095);
 	return result;
 }

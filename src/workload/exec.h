@@ -8,9 +8,10 @@
  *     opened: they lead to the host's devices.
  * E2: a path form leaves no descriptor open; handles stay open until closed or released.
  * E3: what is written is a function of workload and operation (content.h).
- * E4: modes are what the workload says: the process's umask is 0 between init and release.
+ * E4: modes are what the workload says: the process's umask is 0 while an operation runs, and
+ *     only then, as what is kept of a run is nobody else's to write.
  *
- * One exec per thread; umask makes it one per process at a time.
+ * One exec per thread; umask makes it one operation per process at a time.
  */
 #ifndef WORKLOAD_EXEC_H
 #define WORKLOAD_EXEC_H
@@ -43,7 +44,6 @@ struct exec {
 	struct vec_of(struct exec_handle) handles;
 	unsigned char *buf; /* aligned for direct I/O */
 	size_t buf_size;
-	mode_t saved_umask;
 };
 
 /* `root` is a directory's descriptor. The workload must outlive the exec. */

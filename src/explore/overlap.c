@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "explore/overlap.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "core/hashset.h"
+#include "explore/explore.h"
+#include "explore/pickle.h"
+
+struct counting {
+	struct hashset own, *all, *more;
+};
+
+static void take_state(void *ctx, struct hash128 state)
+{
+	struct counting *c = ctx;
+
+	/* Tasks of one run may have been there twice: that is the run's own business. */
+	if (hashset_insert(&c->own, state) && !hashset_insert(c->all, state))
+		hashset_insert(c->more, state);
+}
+
+static int count_run(const char *run, struct counting *c, uint64_t *by_bits, struct err *err)
+{
+	for (unsigned i = 0; i < TASKS_MAX; i++) {
+		auto_free char *path = xasprintf("%s/task-%u.pickle", run, i);
+		uint64_t bits = 0;
+
+		if (access(path, F_OK) < 0)
+			return i ? 0
+				 : err_set(err, -errno,
+					   "%s has no %s: give directories of runs of outage "
+					   "explore that came to an end",
+					   run, "task-0.pickle");
+		int rc = pickle_each_state(path, take_state, c, &bits, err);
+		if (rc)
+			return rc;
+		*by_bits += bits;
+	}
+	return 0;
+}
+
+int overlap_of_runs(char *const *runs, size_t n, uint64_t *states, struct overlap *out,
+		    struct err *err)
+{
+	auto_hashset all = HASHSET_INIT, more = HASHSET_INIT;
+	int rc = 0;
+
+	*out = (struct overlap){ 0 };
+	for (size_t i = 0; i < n && !rc; i++) {
+		struct counting c = { .all = &all, .more = &more };
+
+		rc = count_run(runs[i], &c, &out->by_bits, err);
+		states[i] = c.own.n;
+		hashset_release(&c.own);
+	}
+	out->distinct = all.n;
+	out->overlapped = more.n;
+	return rc;
+}
