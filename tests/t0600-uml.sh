@@ -329,7 +329,7 @@ timeout 60 "$OUTAGE" report live/findings/1-0 >out 2>err
 check "it can be reported" says 'nothing had crashed yet'
 
 # A guest that does not answer.
-begin stopped --limit 600 --hang-after 3s -j 1
+begin stopped --limit 600 --hang-after 10s -j 1
 # shellcheck disable=SC2046 # all of them
 kill -STOP $(ours) 2>/dev/null
 wait "$run"
