@@ -64,6 +64,26 @@ needs_mounts() {
 	fi
 }
 
+# keeps STATUS COMMAND...: runs it with -o kept; true if it ends with STATUS
+keeps() {
+	local want=$1 got
+	shift
+	rm -rf kept
+	timeout 300 "$@" -o kept >out 2>err </dev/null
+	got=$?
+	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: $*"; return 1; }
+}
+
+# orphans: how many loop devices there are whose process is gone
+orphans() {
+	local file pid n=0
+	for file in /sys/block/loop*/loop/backing_file; do
+		pid=$(sed -n 's/.*outage-disk-\([0-9]*\)-.*/\1/p' "$file" 2>/dev/null)
+		if [ -n "$pid" ] && [ ! -d "/proc/$pid" ]; then n=$((n + 1)); fi
+	done
+	echo "$n"
+}
+
 done_testing() {
 	echo "1..$n"
 	exit "$failed"

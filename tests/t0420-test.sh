@@ -8,25 +8,7 @@
 
 needs_mounts
 
-# run STATUS ARGS...: true if it ends with STATUS
-run() {
-	local want=$1 got
-	shift
-	rm -rf kept
-	timeout 300 "$OUTAGE" test "$@" -o kept >out 2>err </dev/null
-	got=$?
-	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage test $*"; return 1; }
-}
-
-# How many devices there are whose process is gone.
-orphans() {
-	local file pid n=0
-	for file in /sys/block/loop*/loop/backing_file; do
-		pid=$(sed -n 's/.*outage-disk-\([0-9]*\)-.*/\1/p' "$file" 2>/dev/null)
-		if [ -n "$pid" ] && [ ! -d "/proc/$pid" ]; then n=$((n + 1)); fi
-	done
-	echo "$n"
-}
+run() { local want=$1; shift; keeps "$want" "$OUTAGE" test "$@"; } # STATUS ARGS...
 
 for fs in ext4 xfs btrfs; do
 	check "$fs: seq-1 reports nothing" run 0 -t $fs -b seq-1

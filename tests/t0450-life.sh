@@ -51,15 +51,6 @@ no_server() {
 	done
 	return 1
 }
-# How many devices there are whose process is gone; it takes a moment until they are taken back.
-orphans() {
-	local file pid n=0
-	for file in /sys/block/loop*/loop/backing_file; do
-		pid=$(sed -n 's/.*outage-disk-\([0-9]*\)-.*/\1/p' "$file" 2>/dev/null)
-		if [ -n "$pid" ] && [ ! -d "/proc/$pid" ]; then n=$((n + 1)); fi
-	done
-	echo "$n"
-}
 no_orphan() {
 	for _ in $(seq 100); do
 		[ "$(orphans)" -gt 0 ] || return 0

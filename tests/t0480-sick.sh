@@ -9,15 +9,7 @@
 needs_mounts
 printf 'creat foo\nfsync foo\n' >probe
 
-# run STATUS ARGS...: true if it ends with STATUS
-run() {
-	local want=$1 got
-	shift
-	rm -rf kept
-	timeout 100 "$OUTAGE" test -j 1 "$@" -o kept >out 2>err </dev/null
-	got=$?
-	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage test $*"; return 1; }
-}
+run() { local want=$1; shift; keeps "$want" "$OUTAGE" test -j 1 "$@"; } # STATUS ARGS...
 
 # caught KIND ARGS...: it is found, with this consequence
 caught() {

@@ -7,15 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 mutant=${OUTAGE_BUILD:-$root/build}/tests/mutant/outage-mutant
 
-# explore STATUS ARGS...: true if it ends with STATUS
-explore() {
-	local want=$1 got
-	shift
-	rm -rf kept
-	timeout 120 "$mutant" explore "$@" -o kept >out 2>err </dev/null
-	got=$?
-	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage explore $*"; return 1; }
-}
+explore() { local want=$1; shift; keeps "$want" "$mutant" explore "$@"; } # STATUS ARGS...
 
 # least N: the finding has N operations
 least() {

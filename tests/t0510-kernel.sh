@@ -7,34 +7,9 @@
 . "$(dirname "$0")/lib.sh"
 seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
 
-if [ "$(id -u)" != 0 ]; then
-	echo "1..0 # SKIP mounting needs root"
-	exit 77
-fi
-if ! timeout 60 "$OUTAGE" explore -t ext4 --limit 10 -o probe >out 2>err; then
-	echo "1..0 # SKIP $(head -1 err)"
-	exit 77
-fi
+needs_mounts
 
-# explore STATUS ARGS...: true if it ends with STATUS
-explore() {
-	local want=$1 got
-	shift
-	rm -rf kept
-	timeout 200 "$OUTAGE" explore "$@" -o kept >out 2>err </dev/null
-	got=$?
-	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage explore $*"; return 1; }
-}
-
-# How many devices there are whose process is gone.
-orphans() {
-	local file pid n=0
-	for file in /sys/block/loop*/loop/backing_file; do
-		pid=$(sed -n 's/.*outage-disk-\([0-9]*\)-.*/\1/p' "$file" 2>/dev/null)
-		if [ -n "$pid" ] && [ ! -d "/proc/$pid" ]; then n=$((n + 1)); fi
-	done
-	echo "$n"
-}
+explore() { local want=$1; shift; keeps "$want" "$OUTAGE" explore "$@"; } # STATUS ARGS...
 
 # ---- healthy ----
 

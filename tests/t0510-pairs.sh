@@ -7,24 +7,9 @@
 . "$(dirname "$0")/lib.sh"
 seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
 
-if [ "$(id -u)" != 0 ]; then
-	echo "1..0 # SKIP mounting needs root"
-	exit 77
-fi
-if ! timeout 60 "$OUTAGE" explore -t ext4 --limit 10 -o probe >out 2>err; then
-	echo "1..0 # SKIP $(head -1 err)"
-	exit 77
-fi
+needs_mounts
 
-# explore STATUS ARGS...: true if it ends with STATUS
-explore() {
-	local want=$1 got
-	shift
-	rm -rf kept
-	timeout 200 "$OUTAGE" explore "$@" -o kept >out 2>err </dev/null
-	got=$?
-	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage explore $*"; return 1; }
-}
+explore() { local want=$1; shift; keeps "$want" "$OUTAGE" explore "$@"; } # STATUS ARGS...
 
 # one_sentence WORDS: that is all it said
 one_sentence() {

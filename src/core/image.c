@@ -210,33 +210,10 @@ static void part_edit(struct image_part **slot, unsigned level, const struct edi
 	node_drop_if_empty(slot, level);
 }
 
-/* Drops the pages first to last (inclusive, counted from the first page below this part). */
-static void part_drop(struct image_part **slot, unsigned level, uint64_t first, uint64_t last)
-{
-	uint64_t span = (uint64_t)1 << (FAN_BITS * level);
-
-	if (!*slot)
-		return;
-	if (first == 0 && last == span - 1) {
-		part_unref(*slot, level);
-		*slot = NULL;
-		return;
-	}
-	assert(level > 0);
-	struct node *n = node_own(slot, level);
-	span >>= FAN_BITS;
-	for (uint64_t i = first / span; i <= last / span; i++) {
-		uint64_t from = i == first / span ? first % span : 0;
-		uint64_t to = i == last / span ? last % span : span - 1;
-
-		node_subtract(n, n->child[i]);
-		part_drop(&n->child[i], level - 1, from, to);
-		node_add(n, n->child[i]);
-	}
-	node_drop_if_empty(slot, level);
-}
-
-/* The same with what another tree has there. */
+/*
+ * Replaces the pages first to last (inclusive, counted from the first page below this part) with
+ * what another tree has there; NULL: it has nothing.
+ */
 static void part_copy(struct image_part **slot, struct image_part *from, unsigned level,
 		      uint64_t first, uint64_t last)
 {
@@ -368,7 +345,7 @@ void image_zero(struct image *img, uint64_t off, uint64_t len)
 	zero_in_page(img, off, first * IMAGE_PAGE - off);
 	zero_in_page(img, last * IMAGE_PAGE, end - last * IMAGE_PAGE);
 	if (first < last)
-		part_drop(&img->root, img->levels, first, last - 1);
+		part_copy(&img->root, NULL, img->levels, first, last - 1);
 }
 
 static void copy_in_page(struct image *img, const struct image *from, uint64_t off, uint64_t len)
