@@ -9,9 +9,9 @@
  *	...
  *	semantic_judge(&table, &violations);
  *
- * After Kalbfleisch and others, "Vinter" (USENIX ATC 2022): an operation has a Single Final State
- *if all crashes right after it recover to the same one. It is atomic if all crashes during it
- *recover to the state before it or the one after it.
+ * After "Vinter" by Kalbfleisch and others (USENIX ATC 2022): an operation has a Single Final State
+ * if all crashes right after it recover to the same one; it is atomic if all crashes during it
+ * recover to the state before it or to the one after it.
  *
  * The state before an operation is what a crash at its begin recovers to if everything that was in
  * flight survived; where none was added, the state after the operation before. The state after it
