@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/media.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+static const char *const kind_names[] = { [MEDIA_POISON] = "poison", [MEDIA_STALE] = "stale" };
+
+void media_faults_release(struct media_faults *f)
+{
+	vec_release(f);
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+void media_lines(const struct trace *t, uint64_t from, uint64_t to, struct media_lines *out)
+{
+	size_t kept = 0;
+
+	assert(from <= to && to <= t->events.n);
+	vec_clear(out);
+	for (uint64_t i = from; i < to; i++) {
+		const struct event *ev = &t->events.v[i];
+		uint64_t line = ev->addr / PM_LINE * PM_LINE;
+
+		/* A copy word by word names each line once. */
+		for (; ev->kind == EV_STORE && line < ev->addr + ev->len; line += PM_LINE)
+			if (!out->n || vec_last(out) != line)
+				vec_push(out, line);
+	}
+	if (out->n)
+		qsort(out->v, out->n, sizeof(*out->v), compare_lines);
+	for (size_t i = 0; i < out->n; i++)
+		if (!kept || out->v[kept - 1] != out->v[i])
+			out->v[kept++] = out->v[i];
+	out->n = kept;
+}
+
+void media_apply(const struct media_faults *f, const struct image *old, struct image *img)
+{
+	char pattern[PM_LINE];
+
+	for (size_t i = 0; i < PM_LINE; i++)
+		pattern[i] = MEDIA_PATTERN[i % (sizeof(MEDIA_PATTERN) - 1)];
+	for (size_t i = 0; i < f->n; i++) {
+		uint64_t line = f->v[i].line;
+		uint64_t len = min((uint64_t)PM_LINE, img->size - line);
+
+		assert(line % PM_LINE == 0 && line < img->size && old->size == img->size);
+		if (f->v[i].kind == MEDIA_POISON)
+			image_write(img, line, pattern, len);
+		else
+			image_copy(img, old, line, len);
+	}
+}
+
+void media_format(const struct media_faults *f, struct strbuf *out)
+{
+	for (size_t i = 0; i < f->n; i++)
+		strbuf_addf(out, "%s%s:%" PRIu64, i ? "," : "", kind_names[f->v[i].kind],
+			    f->v[i].line);
+}
+
+static int bad_fault(struct err *err, const char *text)
+{
+	return err_set(err, -EINVAL,
+		       "'%.80s' is no media fault; one is poison:ADDRESS or stale:ADDRESS, where "
+		       "the address is that of a line in the region",
+		       text);
+}
+
+static bool parse_fault(const char **text, uint64_t size, struct media_fault *f)
+{
+	for (unsigned k = 0; k < ARRAY_SIZE(kind_names); k++) {
+		size_t len = strlen(kind_names[k]);
+		const char *s = *text;
+		char *end;
+
+		if (strncmp(s, kind_names[k], len) != 0 || s[len] != ':')
+			continue;
+		s += len + 1;
+		if (*s < '0' || *s > '9')
+			return false;
+		errno = 0;
+		*f = (struct media_fault){ (enum media_kind)k, strtoull(s, &end, 10) };
+		*text = end;
+		return !errno && f->line < size && f->line % PM_LINE == 0;
+	}
+	return false;
+}
+
+int media_parse(const char *text, uint64_t size, struct media_faults *out, struct err *err)
+{
+	auto_media_faults f = { 0 };
+	const char *at = text;
+
+	for (;; at++) {
+		struct media_fault one;
+
+		if (!parse_fault(&at, size, &one) || (*at && *at != ','))
+			return bad_fault(err, text);
+		vec_push(&f, one);
+		if (!*at)
+			break;
+	}
+	*out = f;
+	f = (struct media_faults){ 0 };
+	return 0;
+}
