@@ -108,8 +108,7 @@ static inline uint64_t pm_stream_sum(uint64_t sum, const void *data, size_t len)
 
 	for (size_t i = 0; i + 8 <= len; i += 8) {
 		__builtin_memcpy(&word, p + i, 8);
-		sum = (sum ^ word) * 0x100000001b3u;
-		sum ^= sum >> 32;
+		sum = (sum << 7 | sum >> 57) + word;
 	}
 	return sum;
 }
