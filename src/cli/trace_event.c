@@ -59,7 +59,7 @@ static void add_dump(struct strbuf *sb, const unsigned char *data, uint64_t len)
 static bool has_words(const struct event *ev)
 {
 	return has_range(ev->kind) || has_ref(ev->kind) || is_text(ev->kind) || is_pm(ev->kind) ||
-	       ev->flags || ev->cpu || ev->time_ns;
+	       ev->flags || ev->cpu || ev->time_ns || ev->pc || ev->stack || ev->kind == EV_STACK;
 }
 
 struct posix_event trace_decoded(const struct event *ev)
@@ -99,6 +99,13 @@ static void add_line(struct strbuf *sb, uint64_t n, const struct event *ev)
 	}
 	if (is_pm(ev->kind) || ev->cpu)
 		strbuf_addf(sb, " cpu %" PRIu32, ev->cpu);
+	if (ev->kind == EV_STACK)
+		strbuf_addf(sb, " %" PRIu64 ", %" PRIu64 " frame%s", ev->ref, ev->len / 8,
+			    ev->len == 8 ? "" : "s");
+	if (ev->pc)
+		strbuf_addf(sb, " from 0x%" PRIx64, ev->pc);
+	if (ev->stack)
+		strbuf_addf(sb, " stack %" PRIu32, ev->stack);
 	if (ev->time_ns)
 		strbuf_addf(sb, " at %" PRIu64 ".%06" PRIu64 " ms", ev->time_ns / 1000000,
 			    ev->time_ns % 1000000);
@@ -161,6 +168,12 @@ void trace_json_event(struct json *j, uint64_t n, const struct event *ev,
 		json_kv_uint(j, "cpu", ev->cpu);
 	if (ev->time_ns)
 		json_kv_uint(j, "time_ns", ev->time_ns);
+	if (ev->kind == EV_STACK)
+		json_kv_uint(j, "number", ev->ref);
+	if (ev->pc)
+		json_kv_uint(j, "pc", ev->pc);
+	if (ev->stack)
+		json_kv_uint(j, "stack", ev->stack);
 	if (is_text(ev->kind)) {
 		json_key(j, "text");
 		json_string_len(j, (const char *)ev->data, ev->len);

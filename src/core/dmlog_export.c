@@ -495,6 +495,8 @@ static int export_event(struct exporter *x, uint64_t number, struct err *err)
 	case EV_POSIX:
 		x->report.posix++;
 		return 0;
+	case EV_STACK:
+		return 0;
 	default:
 		x->report.pm++;
 		return 0;

@@ -9,6 +9,7 @@ const char *event_kind_name(enum event_kind kind)
 		[EV_STORE] = "store",	  [EV_LINEFLUSH] = "lineflush", [EV_FENCE] = "fence",
 		[EV_LOAD] = "load",	  [EV_OP_BEGIN] = "begin",	[EV_OP_END] = "end",
 		[EV_PERSIST] = "persist", [EV_TEXT] = "text",		[EV_POSIX] = "posix",
+		[EV_STACK] = "stack",
 	};
 
 	return (unsigned)kind < EV_KIND_END ? names[kind] : NULL;
@@ -17,7 +18,7 @@ const char *event_kind_name(enum event_kind kind)
 bool event_has_data(enum event_kind kind)
 {
 	return kind == EV_WRITE || kind == EV_STORE || kind == EV_OP_BEGIN || kind == EV_TEXT ||
-	       kind == EV_POSIX;
+	       kind == EV_POSIX || kind == EV_STACK;
 }
 
 bool event_modifies(enum event_kind kind)

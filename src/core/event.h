@@ -41,6 +41,9 @@ enum event_kind {
 	/* an application's calls */
 	EV_POSIX, /* data: a record as core/posix.h says; result: what it returned, or -errno */
 
+	/* where events come from */
+	EV_STACK, /* ref: its number, from 1 on; data: return addresses of 8 bytes, inner first */
+
 	EV_KIND_END
 };
 
@@ -56,6 +59,7 @@ enum event_flags {
 enum {
 	EVENT_DATA_MAX = 64 << 20, /* bytes of data one event may carry */
 	EVENT_ADDR_BITS = 56,	   /* addresses and lengths stay below 2^56 */
+	EVENT_FRAMES_MAX = 256,	   /* addresses of one stack */
 	PM_LINE = 64,		   /* bytes of a cache line */
 };
 
@@ -69,6 +73,8 @@ struct event {
 	uint64_t ref;		   /* an event's number, or an operation's index */
 	uint64_t time_ns;	   /* since the start of the trace; 0 where time is not recorded */
 	const unsigned char *data; /* `len` bytes for kinds that carry data, else NULL */
+	uint64_t pc;		   /* where the program was; 0 where that is not recorded */
+	uint32_t stack;		   /* the number of an EV_STACK before it; 0: none */
 };
 
 /* "write", "flush", ...; NULL if there is no such kind. */

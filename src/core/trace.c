@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "core/bytes.h"
 #include "core/posix.h"
 
 void trace_init(struct trace *t)
@@ -24,12 +25,14 @@ void trace_init(struct trace *t)
 void trace_release(struct trace *t)
 {
 	vec_release(&t->events);
+	vec_release(&t->stacks);
 	arena_release(&t->data);
 }
 
 void trace_clear(struct trace *t)
 {
 	vec_clear(&t->events);
+	vec_clear(&t->stacks);
 	arena_clear(&t->data);
 }
 
@@ -47,6 +50,10 @@ uint64_t trace_append(struct trace *t, const struct event *ev)
 	} else {
 		copy.data = NULL;
 	}
+	if (ev->pc || ev->stack)
+		t->info.places = true;
+	if (ev->kind == EV_STACK)
+		vec_push(&t->stacks, t->events.n);
 	vec_push(&t->events, copy);
 	return t->events.n - 1;
 }
@@ -95,6 +102,31 @@ void trace_persist(struct trace *t, uint64_t op)
 	trace_append(t, &(struct event){ .kind = EV_PERSIST, .ref = op });
 }
 
+uint32_t trace_add_stack(struct trace *t, const uint64_t *frames, size_t n)
+{
+	unsigned char data[8 * EVENT_FRAMES_MAX];
+	uint32_t number = (uint32_t)t->stacks.n + 1;
+
+	assert(n <= EVENT_FRAMES_MAX);
+	for (size_t i = 0; i < n; i++)
+		put_le64(data + 8 * i, frames[i]);
+	trace_append(
+		t, &(struct event){ .kind = EV_STACK, .ref = number, .len = 8 * n, .data = data });
+	return number;
+}
+
+size_t trace_stack(const struct trace *t, uint32_t number, uint64_t frames[EVENT_FRAMES_MAX])
+{
+	if (!number || number > t->stacks.n)
+		return 0;
+	const struct event *ev = &t->events.v[t->stacks.v[number - 1]];
+	size_t n = min(ev->len / 8, (uint64_t)EVENT_FRAMES_MAX);
+
+	for (size_t i = 0; i < n; i++)
+		frames[i] = get_le64(ev->data + 8 * i);
+	return n;
+}
+
 bool event_is_request(enum event_kind kind)
 {
 	return kind == EV_WRITE || kind == EV_FLUSH || kind == EV_DISCARD || kind == EV_ZERO ||
@@ -109,6 +141,7 @@ enum rule {
 	RULE_REF = 1 << 3,   /* ref is an earlier request that is not complete yet */
 	RULE_LINE = 1 << 4,  /* addr is that of a cache line */
 	RULE_POSIX = 1 << 5, /* data is a record of an application's call */
+	RULE_STACK = 1 << 6, /* data is addresses, and ref the next number */
 };
 
 static const struct {
@@ -130,6 +163,7 @@ static const struct {
 	[EV_PERSIST] = { RULE_EMPTY | RULE_OP, 0 },
 	[EV_TEXT] = { 0, 0 },
 	[EV_POSIX] = { RULE_POSIX, 0 },
+	[EV_STACK] = { RULE_STACK, 0 },
 };
 
 enum { SEEN_COMPLETE = 0x80 }; /* beside the kind, in trace_check.seen */
@@ -238,6 +272,38 @@ static int check_posix(uint64_t n, const struct event *ev, struct err *err)
 	return 0;
 }
 
+static int check_stack(const struct trace_check *c, const struct event *ev, struct err *err)
+{
+	uint64_t n = c->seen.n;
+
+	if (ev->len % 8 || ev->len / 8 > EVENT_FRAMES_MAX)
+		return err_set(err, -EINVAL,
+			       "event %" PRIu64 ": a stack of %" PRIu64
+			       " bytes is not one of up to %d addresses",
+			       n, ev->len, EVENT_FRAMES_MAX);
+	if (ev->ref != (uint64_t)c->stacks + 1 || c->stacks == UINT32_MAX)
+		return err_set(err, -EINVAL,
+			       "event %" PRIu64 ": stack %" PRIu64 " comes after stack %" PRIu32, n,
+			       ev->ref, c->stacks);
+	return 0;
+}
+
+static int check_place(const struct trace_check *c, const struct trace_info *info,
+		       const struct event *ev, struct err *err)
+{
+	if (!info->places && (ev->pc || ev->stack))
+		return err_set(err, -EINVAL,
+			       "event %zu: has a place in a program, which no event of this trace "
+			       "should have",
+			       c->seen.n);
+	if (ev->stack > c->stacks)
+		return err_set(err, -EINVAL,
+			       "event %zu: its stack %" PRIu32 " is not among the %" PRIu32
+			       " before it",
+			       c->seen.n, ev->stack, c->stacks);
+	return 0;
+}
+
 int trace_check_event(struct trace_check *c, const struct trace_info *info, const struct event *ev,
 		      struct err *err)
 {
@@ -264,8 +330,13 @@ int trace_check_event(struct trace_check *c, const struct trace_info *info, cons
 		rc = check_ref(c, rules, ev, err);
 	if (!rc && (rules & RULE_POSIX))
 		rc = check_posix(n, ev, err);
+	if (!rc && (rules & RULE_STACK))
+		rc = check_stack(c, ev, err);
+	if (!rc)
+		rc = check_place(c, info, ev, err);
 	if (rc)
 		return rc;
+	c->stacks += ev->kind == EV_STACK;
 	if (rules & RULE_REF) {
 		assert(ev->ref < c->seen.n);
 		c->seen.v[ev->ref] |= SEEN_COMPLETE;

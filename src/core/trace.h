@@ -25,12 +25,15 @@ struct trace_info {
 	uint64_t size;	      /* bytes of the device or region; 0 if unknown */
 	uint32_t sector_size; /* what the device writes atomically; the default tear unit */
 	bool completions;     /* EV_COMPLETE tells when requests really ended */
+	bool places;	      /* events may have pc and stack; trace_append() sees to it */
 	char target[TRACE_TARGET_SIZE]; /* what was recorded, for a person */
 };
 
 struct trace {
 	struct trace_info info;
 	struct vec_of(struct event) events;
+	struct vec_of(
+		uint64_t) stacks; /* the event of each EV_STACK; that of stack 1 comes first */
 	struct arena data;
 };
 
@@ -53,6 +56,10 @@ void trace_text(struct trace *t, const char *text);
 void trace_op_begin(struct trace *t, uint64_t op, const char *text);
 void trace_op_end(struct trace *t, uint64_t op, int result);
 void trace_persist(struct trace *t, uint64_t op);
+/* A call stack, inner frame first, of at most EVENT_FRAMES_MAX. Returns its number. */
+uint32_t trace_add_stack(struct trace *t, const uint64_t *frames, size_t n);
+/* How many frames a stack has, up to EVENT_FRAMES_MAX of which are put there; 0: no such stack. */
+size_t trace_stack(const struct trace *t, uint32_t number, uint64_t frames[EVENT_FRAMES_MAX]);
 
 /* Whether EV_COMPLETE may refer to an event of this kind. */
 bool event_is_request(enum event_kind kind);
@@ -69,6 +76,7 @@ int trace_validate(const struct trace *t, struct err *err) must_check;
  */
 struct trace_check {
 	struct vec_of(unsigned char) seen;
+	uint32_t stacks; /* how many went by */
 };
 
 #define TRACE_CHECK_INIT                                                                           \

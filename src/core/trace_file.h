@@ -16,8 +16,9 @@ enum {
 	TRACE_FILE_CHECKSUM = 8,	 /* bytes at the end of the header and of each frame */
 	TRACE_FRAME_HEADER = 24,	 /* bytes of a frame before its payload */
 	TRACE_RECORD = 48,		 /* bytes of an event before its data */
+	TRACE_PLACE = 16,		 /* more of them if trace_info.places */
 	TRACE_FRAME_TARGET = 256 * 1024, /* a frame is written once it holds this much */
-	TRACE_FRAME_RAW_MAX = TRACE_FRAME_TARGET + TRACE_RECORD + EVENT_DATA_MAX,
+	TRACE_FRAME_RAW_MAX = TRACE_FRAME_TARGET + TRACE_RECORD + TRACE_PLACE + EVENT_DATA_MAX,
 };
 
 /*

@@ -9,7 +9,8 @@
  *	header				104 bytes, once
  *	  0   8  magic			8a 4f 55 54 41 47 45 0a ("\x8aOUTAGE\n")
  *	  8   4  version		1
- *	 12   4  flags			bit 0: completions are real; others 0
+ *	 12   4  flags			bit 0: completions are real; bit 1: events have places;
+ *					others 0
  *	 16   8  size			of the device in bytes, 0 if unknown
  *	 24   4  sector size
  *	 28   4  reserved		0
@@ -32,7 +33,7 @@
  *	 16   8  total			number of events in the trace
  *	 24   8  checksum
  *
- *	event, in the payload		48 bytes and its data
+ *	event, in the payload		48 bytes, with places 64, and its data
  *	  0   4  kind			enum event_kind
  *	  4   4  flags			enum event_flags
  *	  8   4  cpu
@@ -41,7 +42,12 @@
  *	 24   8  len
  *	 32   8  ref
  *	 40   8  time in nanoseconds
- *	 48 len  data			only for kinds that carry data
+ *	with places:
+ *	 48   8  program counter	0: unknown
+ *	 56   4  stack			the number of a stack that came before; 0: none
+ *	 60   4  reserved		0
+ *	then:
+ *	    len  data			only for kinds that carry data
  */
 #ifndef CORE_TRACE_FORMAT_H
 #define CORE_TRACE_FORMAT_H
@@ -50,6 +56,11 @@ static const unsigned char file_magic[8] = "\x8aOUTAGE\n";
 static const unsigned char frame_magic[4] = { 'E', 'V', 'T', 'S' };
 static const unsigned char end_magic[4] = { 'T', 'E', 'N', 'D' };
 
-enum { HEADER_COMPLETIONS = 1 << 0 }; /* flags of the header */
+/* Flags of the header. A program that does not know one refuses the file. */
+enum {
+	HEADER_COMPLETIONS = 1 << 0,
+	HEADER_PLACES = 1 << 1,
+	HEADER_FLAGS_ALL = HEADER_COMPLETIONS | HEADER_PLACES,
+};
 
 #endif

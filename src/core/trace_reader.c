@@ -93,9 +93,10 @@ static int read_header(struct trace_reader *r, struct err *err)
 		return err_set(err, -EINVAL,
 			       "%s is a trace with a damaged header: its checksum does not match",
 			       name);
-	if ((get_le32(h + 12) & ~(uint32_t)HEADER_COMPLETIONS) || get_le32(h + 28))
+	if ((get_le32(h + 12) & ~(uint32_t)HEADER_FLAGS_ALL) || get_le32(h + 28))
 		return err_set(err, -EINVAL, "%s is a trace with an unknown kind of header", name);
 	r->info.completions = get_le32(h + 12) & HEADER_COMPLETIONS;
+	r->info.places = get_le32(h + 12) & HEADER_PLACES;
 	r->info.size = get_le64(h + 16);
 	r->info.sector_size = get_le32(h + 24);
 	memcpy(r->info.target, h + 32, sizeof(r->info.target));
@@ -263,6 +264,12 @@ static int next_frame(struct trace_reader *r, struct err *err)
 	return unpack(r, &f);
 }
 
+/* Bytes of an event before its data. */
+static size_t record_size(const struct trace_reader *r)
+{
+	return TRACE_RECORD + (r->info.places ? TRACE_PLACE : 0);
+}
+
 static void decode_event(const unsigned char *p, struct event *ev)
 {
 	*ev = (struct event){ .kind = (enum event_kind)get_le32(p),
@@ -280,12 +287,20 @@ static int next_event(struct trace_reader *r, struct event *ev)
 	const unsigned char *p = (const unsigned char *)r->raw.buf + r->at;
 	size_t left = r->raw.len - r->at;
 	struct err why = ERR_INIT;
+	size_t record = record_size(r);
 	struct event e;
 
-	if (left < TRACE_RECORD)
+	if (left < record)
 		return damaged(r, false, "event %zu does not fit into it", r->check.seen.n);
 	decode_event(p, &e);
-	left -= TRACE_RECORD;
+	if (r->info.places) {
+		e.pc = get_le64(p + TRACE_RECORD);
+		e.stack = get_le32(p + TRACE_RECORD + 8);
+	}
+	if (r->info.places && get_le32(p + TRACE_RECORD + 12))
+		return damaged(r, false, "event %zu has a place of an unknown kind",
+			       r->check.seen.n);
+	left -= record;
 	if (event_has_data(e.kind) && e.len > left)
 		return damaged(r, false, "the data of event %zu does not fit into it",
 			       r->check.seen.n);
@@ -294,10 +309,10 @@ static int next_event(struct trace_reader *r, struct event *ev)
 		return damaged(r, false, "%zu bytes are left over after its last event",
 			       left - data_len);
 	if (event_has_data(e.kind))
-		e.data = p + TRACE_RECORD;
+		e.data = p + record;
 	if (trace_check_event(&r->check, &r->info, &e, &why))
 		return damaged(r, false, "%s", why.msg);
-	r->at += TRACE_RECORD + data_len;
+	r->at += record + data_len;
 	r->left--;
 	*ev = e;
 	return 1;
@@ -327,7 +342,7 @@ static int load_all(struct trace_reader *r, const char *name, uint64_t limit, st
 	trace_init(&t);
 	t.info = r->info;
 	while ((rc = trace_reader_next(r, &ev, err)) > 0) {
-		size += TRACE_RECORD + (event_has_data(ev.kind) ? ev.len : 0);
+		size += record_size(r) + (event_has_data(ev.kind) ? ev.len : 0);
 		if (size > limit)
 			return err_set(err, -EFBIG,
 				       "%s is too large to be held in memory: its events take more "

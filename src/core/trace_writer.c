@@ -63,7 +63,8 @@ static int write_header(struct trace_writer *w, struct err *err)
 	strbuf_clear(o);
 	strbuf_add(o, file_magic, sizeof(file_magic));
 	strbuf_add_le32(o, TRACE_FILE_VERSION);
-	strbuf_add_le32(o, w->info.completions ? HEADER_COMPLETIONS : 0);
+	strbuf_add_le32(o, (w->info.completions ? HEADER_COMPLETIONS : 0u) |
+				   (w->info.places ? HEADER_PLACES : 0u));
 	strbuf_add_le64(o, w->info.size);
 	strbuf_add_le32(o, w->info.sector_size);
 	strbuf_add_le32(o, 0);
@@ -110,7 +111,7 @@ int trace_writer_open(const char *path, const struct trace_info *info, struct tr
 	return writer_new(fd, true, path, info, out, err);
 }
 
-static void encode_event(struct strbuf *sb, const struct event *ev)
+static void encode_event(struct strbuf *sb, const struct event *ev, bool places)
 {
 	strbuf_add_le32(sb, (uint32_t)ev->kind);
 	strbuf_add_le32(sb, ev->flags);
@@ -120,6 +121,11 @@ static void encode_event(struct strbuf *sb, const struct event *ev)
 	strbuf_add_le64(sb, ev->len);
 	strbuf_add_le64(sb, ev->ref);
 	strbuf_add_le64(sb, ev->time_ns);
+	if (places) {
+		strbuf_add_le64(sb, ev->pc);
+		strbuf_add_le32(sb, ev->stack);
+		strbuf_add_le32(sb, 0);
+	}
 	if (event_has_data(ev->kind))
 		strbuf_add(sb, ev->data, ev->len);
 }
@@ -131,7 +137,7 @@ int trace_writer_append(struct trace_writer *w, const struct event *ev, struct e
 	int rc = trace_check_event(&w->check, &w->info, ev, err);
 	if (rc)
 		return rc;
-	encode_event(&w->raw, ev);
+	encode_event(&w->raw, ev, w->info.places);
 	w->count++;
 	assert(w->raw.len <= TRACE_FRAME_RAW_MAX);
 	return w->raw.len >= TRACE_FRAME_TARGET ? trace_writer_flush(w, err) : 0;

@@ -50,7 +50,8 @@ static bool same_event(const struct event *a, const struct event *b)
 {
 	return a->kind == b->kind && a->flags == b->flags && a->cpu == b->cpu &&
 	       a->result == b->result && a->addr == b->addr && a->len == b->len &&
-	       a->ref == b->ref && a->time_ns == b->time_ns &&
+	       a->ref == b->ref && a->time_ns == b->time_ns && a->pc == b->pc &&
+	       a->stack == b->stack &&
 	       (!event_has_data(a->kind) || !a->len || memcmp(a->data, b->data, a->len) == 0);
 }
 
@@ -145,6 +146,15 @@ static void test_rules(void)
 	refused((struct event){ .kind = EV_PERSIST, .ref = TRACE_OP_MAX },
 		"event 3: persist of operation 16777216, a number that is too large");
 
+	refused((struct event){ .kind = EV_STACK, .ref = 1, .len = 12 },
+		"event 3: a stack of 12 bytes is not one of up to 256 addresses");
+	refused((struct event){ .kind = EV_STACK, .ref = 1, .len = 8 * 257 },
+		"event 3: a stack of 2056 bytes is not one of up to 256 addresses");
+	refused((struct event){ .kind = EV_STACK, .ref = 2 },
+		"event 3: stack 2 comes after stack 0");
+	refused((struct event){ .kind = EV_FENCE, .pc = 1 },
+		"event 3: has a place in a program, which no event of this trace should have");
+
 	trace_init(&t);
 	t.info.sector_size = 500;
 	ok(trace_validate(&t, &err) == -EINVAL, "a sector size that is no power of two");
@@ -163,6 +173,36 @@ static void test_round_trip(void)
 	ok(!damage.found, "no damage");
 	ok(back.events.n == t.events.n && is_prefix(&back, &t), "the same trace");
 	ok(trace_validate(&back, &err) == 0, "and valid");
+}
+
+/* Places make the records longer, and only then. */
+static void test_places(void)
+{
+	static const uint64_t frames[] = { 0xffffffff81000010, 0x401000, 1 };
+	uint64_t got[EVENT_FRAMES_MAX];
+	struct trace_damage damage = { 0 };
+	struct err err = ERR_INIT;
+	auto_trace t, back;
+
+	make(&t);
+	ok(!t.info.places, "a trace without places");
+	is_u(trace_add_stack(&t, NULL, 0), 1, "an empty stack");
+	is_u(trace_add_stack(&t, frames, 3), 2, "a second one");
+	trace_append(&t, &(struct event){ .kind = EV_FENCE, .pc = 0x401234, .stack = 2 });
+	ok(t.info.places && trace_validate(&t, &err) == 0, "one with them is valid");
+	is_i(trace_save(path, &t, &err), 0, "it is saved");
+	is_i(trace_load(path, &back, &damage, &err), 0, "and loaded");
+	ok(!damage.found && back.events.n == t.events.n && is_prefix(&back, &t) && back.info.places,
+	   "the same trace");
+	ok(trace_stack(&back, 2, got) == 3 && memcmp(got, frames, sizeof(frames)) == 0,
+	   "the frames of a stack");
+	ok(!trace_stack(&back, 0, got) && !trace_stack(&back, 1, got) &&
+		   !trace_stack(&back, 3, got),
+	   "none where there are none");
+
+	vec_last(&t.events).stack = 3;
+	is_i(trace_validate(&t, &err), -EINVAL, "a stack that was not there before is refused");
+	is_s(err.msg, "event 19: its stack 3 is not among the 2 before it", "and the sentence");
 }
 
 /* Enough for several frames, with data of all sizes, half of it incompressible. */
@@ -371,6 +411,17 @@ static void test_crafted(void)
 	damage_is(&file, 0, "a length of 4294967295 bytes, 48 in the file, is not possible");
 	file.buf[TRACE_FILE_HEADER] = 'X';
 	damage_is(&file, 0, "no frame begins here");
+
+	/* With places, the last four bytes of a record are reserved. */
+	strbuf_clear(&payload);
+	add_record(&payload, EV_FENCE, 0, 0);
+	strbuf_add_le64(&payload, 0x401000);
+	strbuf_add_le64(&payload, (uint64_t)1 << 32);
+	craft(&file, &payload, 1, 0);
+	unsigned char *h = (unsigned char *)file.buf;
+	put_le32(h + 12, 2);
+	put_le64(h + 96, hash64(h, 96));
+	damage_is(&file, 0, "event 0 has a place of an unknown kind");
 }
 
 /* More than 8 GiB of events: zeros that take little room. The reader goes through; loading says no.
@@ -558,6 +609,7 @@ int main(void)
 	test_memory();
 	test_rules();
 	test_round_trip();
+	test_places();
 	test_many_frames();
 	test_writer_crash();
 	test_truncation();
