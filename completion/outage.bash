@@ -57,7 +57,7 @@ _outage_list() {
 _outage_trace() {
 	case $prev in
 	--kind)
-		_outage_list 'write flush discard zero read complete store lineflush fence load begin end persist text posix'
+		_outage_list 'write flush discard zero read complete store lineflush fence load begin end persist text posix stack'
 		return
 		;;
 	--op)

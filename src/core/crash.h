@@ -129,6 +129,12 @@ struct crash_points vec_of(uint64_t);
 void crash_points_persist(const struct trace *t, struct crash_points *out); /* after EV_PERSIST */
 void crash_points_ops(const struct trace *t, struct crash_points *out);	    /* after EV_OP_END */
 void crash_points_writes(const struct trace *t, struct crash_points *out);  /* every prefix */
+/*
+ * Of persistent memory: before each fence, clflush and mark (and at the end) that has stores since
+ * the last such point, and after each mark. Between them nothing becomes durable, so that every
+ * state of any other point is one of the next of these, or of the last.
+ */
+void crash_points_pm(const struct trace *t, struct crash_points *out);
 void crash_points_all(const struct trace *t, struct crash_points *out);
 void crash_points_release(struct crash_points *p);
 

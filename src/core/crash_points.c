@@ -30,20 +30,25 @@ static int compare_points(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void add_points(const struct trace *t, bool (*after)(enum event_kind),
-		       struct crash_points *out)
+static void put_in_order(struct crash_points *out)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < t->events.n; i++)
-		if (after(t->events.v[i].kind))
-			vec_push(out, i + 1);
 	if (out->n)
 		qsort(out->v, out->n, sizeof(*out->v), compare_points);
 	for (size_t i = 0; i < out->n; i++)
 		if (!kept || out->v[kept - 1] != out->v[i])
 			out->v[kept++] = out->v[i];
 	out->n = kept;
+}
+
+static void add_points(const struct trace *t, bool (*after)(enum event_kind),
+		       struct crash_points *out)
+{
+	for (size_t i = 0; i < t->events.n; i++)
+		if (after(t->events.v[i].kind))
+			vec_push(out, i + 1);
+	put_in_order(out);
 }
 
 void crash_points_persist(const struct trace *t, struct crash_points *out)
@@ -59,6 +64,38 @@ void crash_points_ops(const struct trace *t, struct crash_points *out)
 void crash_points_writes(const struct trace *t, struct crash_points *out)
 {
 	add_points(t, event_modifies, out);
+}
+
+static bool is_mark(enum event_kind kind)
+{
+	return kind == EV_OP_BEGIN || kind == EV_OP_END || kind == EV_PERSIST;
+}
+
+/* Whether something that was stored before it can no longer be lost after it. */
+static bool makes_durable(const struct event *ev)
+{
+	return ev->kind == EV_FENCE || is_mark(ev->kind) ||
+	       (ev->kind == EV_LINEFLUSH && (ev->flags & EV_CLFLUSH));
+}
+
+void crash_points_pm(const struct trace *t, struct crash_points *out)
+{
+	bool stores = false;
+
+	for (size_t i = 0; i < t->events.n; i++) {
+		const struct event *ev = &t->events.v[i];
+
+		if (stores && makes_durable(ev)) {
+			vec_push(out, i);
+			stores = false;
+		}
+		if (is_mark(ev->kind))
+			vec_push(out, i + 1);
+		stores |= ev->kind == EV_STORE;
+	}
+	if (stores)
+		vec_push(out, t->events.n);
+	put_in_order(out);
 }
 
 void crash_points_all(const struct trace *t, struct crash_points *out)

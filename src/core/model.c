@@ -6,8 +6,12 @@
  */
 #include "core/model.h"
 
+#include "core/model_pm.h"
+
 static const struct model_ops *const models[] = {
 	&model_block,
+	&model_pm,
+	&model_pm_eadr,
 };
 
 const struct model_ops *model_at(size_t i)
