@@ -63,6 +63,7 @@ struct pm {
 	struct pm_counts counts;
 	struct pm_summary summary;
 	uint64_t start_ns, shown_ns;
+	double left_out;
 	char error[512];
 };
 
@@ -174,6 +175,7 @@ static void summarise(struct pm *p, const struct pm_found *f)
 	s->checked = f->checked;
 	s->failing = f->failing;
 	s->errors = f->errors;
+	p->left_out = f->stats.left_out;
 	s->left_out = f->stats.left_out < 1e18 ? (uint64_t)f->stats.left_out : UINT64_MAX;
 	s->budget_hit = f->stats.budget_hit || f->stopped;
 	s->elapsed_ms = (uint64_t)(elapsed(p) * 1000);
@@ -229,7 +231,7 @@ static void print_json(const struct pm *p)
 	json_kv_uint(&j, "errors", s->errors);
 	json_kv_double(&j, "elapsed_s", elapsed(p));
 	json_kv_bool(&j, "budget_hit", s->budget_hit);
-	json_kv_uint(&j, "left_out", s->left_out);
+	json_kv_double(&j, "left_out", p->left_out);
 	json_end(&j);
 	fputs(strbuf_str(&text), stdout);
 }
@@ -245,8 +247,7 @@ static void print_text(const struct pm *p)
 	       (unsigned long long)s->crash_states, (unsigned long long)s->checked, elapsed(p),
 	       (double)s->checked / max(elapsed(p), 0.001));
 	if (s->budget_hit)
-		printf("what was set as a limit left out %llu crash states\n",
-		       (unsigned long long)s->left_out);
+		printf("what was set as a limit left out %.15g crash states\n", p->left_out);
 	if (!s->findings)
 		printf("nothing found\n");
 	else
