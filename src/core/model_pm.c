@@ -245,9 +245,8 @@ static uint32_t get_cpu(struct memory *mem, uint32_t id)
 }
 
 /* Puts the atom at an index, which is the last so far, at the end of its segment's chain. */
-static void link_atom(struct memory *mem, uint32_t i, uint64_t number)
+static void link_atom(struct memory *mem, uint32_t i, struct segment *s)
 {
-	struct segment *s = get_segment(mem, number);
 	struct atom *a = &mem->atoms.v[i];
 
 	a->next = NONE;
@@ -274,7 +273,8 @@ static void keep_atoms(const struct memory *from, struct memory *to, uint64_t se
 	for (size_t i = 0; i < n; i++)
 		if (!from->atoms.v[i].gone) {
 			to->atoms.v[kept] = from->atoms.v[i];
-			link_atom(to, (uint32_t)kept, to->atoms.v[kept].addr / segment_size);
+			link_atom(to, (uint32_t)kept,
+				  get_segment(to, to->atoms.v[kept].addr / segment_size));
 			kept++;
 		}
 	to->atoms.n = kept;
@@ -399,7 +399,12 @@ static void capture(struct memory *mem, struct segment *s, uint32_t cpu, uint64_
 	for (uint32_t i = s->plain; i != NONE; i = mem->atoms.v[i].next)
 		mem->atoms.v[i].due = cpu + 1;
 	s->plain = NONE;
-	vec_push(&mem->cpus.v[cpu].captures, (struct capture){ s->number, seq });
+	struct captures *c = &mem->cpus.v[cpu].captures;
+
+	if (c->n && vec_last(c).segment == s->number)
+		vec_last(c).seq = max(vec_last(c).seq, seq);
+	else
+		vec_push(c, (struct capture){ s->number, seq });
 }
 
 /* Stores. */
@@ -449,13 +454,11 @@ static void extend_run(struct cpu *c, uint64_t number, const struct event *ev)
 }
 
 /* I3. */
-static bool may_join(const struct memory *mem, const struct cpu *c, uint64_t number)
+static bool may_join(const struct memory *mem, const struct cpu *c, const struct segment *s)
 {
-	uint32_t i = u64map_get(&mem->segment_of, number);
-
-	if (i == NONE || mem->segments.v[i].tail == NONE)
+	if (s->tail == NONE)
 		return true;
-	const struct atom *last = &mem->atoms.v[mem->segments.v[i].tail];
+	const struct atom *last = &mem->atoms.v[s->tail];
 	return last->run == c->run || last->event < c->first_event;
 }
 
@@ -463,10 +466,10 @@ static void add_atom(struct pm *p, uint32_t cpu, uint64_t number, const struct e
 		     uint64_t from, uint64_t to)
 {
 	struct memory *mem = p->mem;
-	uint64_t segment = from / granularity(p);
+	struct segment *s = get_segment(mem, from / granularity(p));
 	struct cpu *c = &mem->cpus.v[cpu];
 
-	if (!may_join(mem, c, segment))
+	if (!may_join(mem, c, s))
 		begin_run(mem, c, number, ev);
 	struct atom a = { .seq = mem->next_seq++,
 			  .event = number,
@@ -479,11 +482,11 @@ static void add_atom(struct pm *p, uint32_t cpu, uint64_t number, const struct e
 
 	a.due = a.nt ? cpu + 1 : 0;
 	vec_push(&mem->atoms, a);
-	link_atom(mem, (uint32_t)mem->atoms.n - 1, segment);
+	link_atom(mem, (uint32_t)mem->atoms.n - 1, s);
 	if (a.nt)
-		capture(mem, find_segment(mem, segment), cpu, a.seq);
+		capture(mem, s, cpu, a.seq);
 	else if (p->eadr)
-		vec_push(&mem->executed, (struct capture){ segment, a.seq });
+		vec_push(&mem->executed, (struct capture){ s->number, a.seq });
 }
 
 static int store(struct pm *p, uint64_t number, const struct event *ev, struct err *err)

@@ -930,6 +930,63 @@ static uint64_t count_pieces(const struct trace *t, const struct setting *s, uin
 	return again == n ? n : UINT64_MAX;
 }
 
+/* What a piece needs, and what that needs; the order and repetitions do not matter. */
+static uint64_t all_needs(const struct model_piece *p, size_t i)
+{
+	uint64_t set = 0;
+
+	assert(i < 64);
+	for (uint32_t j = 0; j < p[i].n_needs; j++)
+		set |= (uint64_t)1 << p[i].needs[j] | all_needs(p, p[i].needs[j]);
+	return set;
+}
+
+static bool same_pieces(const struct model *a, const struct model *b)
+{
+	size_t n_a, n_b;
+	const struct model_piece *p_a = model_pieces(a, &n_a), *p_b = model_pieces(b, &n_b);
+	bool same = n_a == n_b && image_equal(&a->durable, &b->durable);
+
+	for (size_t i = 0; same && i < n_a; i++)
+		same = p_a[i].event == p_b[i].event && p_a[i].addr == p_b[i].addr &&
+		       p_a[i].len == p_b[i].len &&
+		       (i >= 40 || all_needs(p_a, i) == all_needs(p_b, i)) &&
+		       p_a[i].completed == p_b[i].completed;
+	return same;
+}
+
+/* A clone that is made anywhere goes the same way. */
+static void test_clones(void)
+{
+	enum { TRACES = 1000 };
+	unsigned wrong = 0;
+	struct rng r;
+
+	rng_init(&r, 79);
+	for (unsigned i = 0; i < TRACES; i++) {
+		const struct setting *s = &settings[i % ARRAY_SIZE(settings)];
+		struct model_opts opts = { .ctx = &s->opts };
+		auto_model copy = NULL;
+		auto_image zeros;
+		struct trace t;
+
+		random_trace(&t, &r);
+		image_init(&zeros, REGION);
+		auto_model m = model_new(s->ops, &opts, &zeros);
+		uint64_t at = rng_below(&r, t.events.n);
+		for (size_t k = 0; k < t.events.n; k++) {
+			if (k == at)
+				copy = model_clone(m);
+			if (model_apply(m, k, &t.events.v[k], NULL) ||
+			    (copy && model_apply(copy, k, &t.events.v[k], NULL)))
+				abort();
+		}
+		wrong += !same_pieces(m, copy);
+		trace_release(&t);
+	}
+	ok(!wrong, "%d clones go the way of their models", TRACES);
+}
+
 static void copy_in(struct trace *t, uint64_t addr, uint64_t len, uint64_t step, uint32_t flags,
 		    uint32_t cpu)
 {
@@ -1079,6 +1136,7 @@ int main(void)
 	test_against_naive();
 	test_joined_within_split();
 	test_points();
+	test_clones();
 	test_mutants();
 	test_large();
 	test_torn();

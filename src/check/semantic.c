@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * semantic.c - the table of semantic states, and what is wrong with it.
+ *
+ * S1: an operation has each state once; failures are one state.
+ * S2: a state is judged by what is allowed when its operation is reached, so that the first
+ *     operation in which it is wrong is the one that is blamed, and the only one.
+ */
+#include "check/semantic.h"
+
+#include <inttypes.h>
+
+enum {
+	BAD_MAX = 64,	/* crashes of one state that are compared; the first are the nearest */
+	GOOD_MAX = 512, /* with so many others */
+};
+
+void semantic_init(struct semantic_table *t, bool times)
+{
+	*t = (struct semantic_table){ .times = times };
+}
+
+void semantic_release(struct semantic_table *t)
+{
+	for (size_t i = 0; i < t->ops.n; i++) {
+		struct semantic_op *op = &t->ops.v[i];
+
+		for (size_t j = 0; j < op->states.n; j++)
+			vec_release(&op->states.v[j].origins);
+		vec_release(&op->states);
+	}
+	vec_release(&t->ops);
+	arena_release(&t->arena);
+}
+
+size_t semantic_op(struct semantic_table *t, const char *text, unsigned promises)
+{
+	vec_push(&t->ops, (struct semantic_op){ .text = arena_strdup(&t->arena, text),
+						.promises = promises,
+						.before = SEMANTIC_NONE,
+						.after = SEMANTIC_NONE });
+	return t->ops.n - 1;
+}
+
+static bool same(const struct semantic_table *t, const struct semantic_seen *a,
+		 const struct semantic_seen *b)
+{
+	if (a->failed || b->failed)
+		return a->failed && b->failed;
+	return t->times ? hash_eq(a->timed, b->timed) : hash_eq(a->state, b->state);
+}
+
+static size_t get_state(struct semantic_table *t, struct semantic_op *op,
+			const struct semantic_seen *seen)
+{
+	struct semantic_state s = { .seen = *seen };
+
+	for (size_t i = 0; i < op->states.n; i++)
+		if (same(t, &op->states.v[i].seen, seen))
+			return i;
+	s.seen.text = seen->text ? arena_strdup(&t->arena, seen->text) : NULL;
+	vec_push(&op->states, s);
+	return op->states.n - 1;
+}
+
+static const uint64_t *copy_events(struct arena *a, const uint64_t *v, size_t n)
+{
+	return n ? memcpy(arena_alloc(a, n * sizeof(*v)), v, n * sizeof(*v)) : NULL;
+}
+
+void semantic_add(struct semantic_table *t, size_t index, const struct semantic_seen *seen,
+		  const struct semantic_origin *origin)
+{
+	assert(index < t->ops.n);
+	struct semantic_op *op = &t->ops.v[index];
+	size_t state = get_state(t, op, seen);
+	struct semantic_origin o = *origin;
+
+	o.id = arena_strdup(&t->arena, origin->id);
+	o.survived = copy_events(&t->arena, origin->survived, origin->n_survived);
+	o.lost = copy_events(&t->arena, origin->lost, origin->n_lost);
+	vec_push(&op->states.v[state].origins, o);
+	if (seen->failed || !semantic_is_complete(origin))
+		return;
+	/* The latest counts: a replay that recovers differently is told apart as a state. */
+	if (origin->where == SEMANTIC_BEGIN)
+		op->before = state;
+	else if (origin->where == SEMANTIC_END)
+		op->after = state;
+}
+
+/* Judging. */
+
+/* A state that earlier operations left possible. */
+struct carried {
+	const struct semantic_seen *seen;
+	bool blamed; /* one of them was blamed for it */
+};
+
+struct judge {
+	const struct semantic_table *t;
+	const struct semantic_op *op;
+	const struct semantic_seen *before, *after; /* NULL: not known */
+	struct vec_of(struct carried) carry, next;
+	struct vec_of(bool) bad; /* by state of the operation */
+};
+
+static const struct carried *find_carried(const struct judge *j, const struct semantic_seen *s)
+{
+	for (size_t i = 0; i < j->carry.n; i++)
+		if (same(j->t, j->carry.v[i].seen, s))
+			return &j->carry.v[i];
+	return NULL;
+}
+
+static bool is(const struct judge *j, const struct semantic_seen *a, const struct semantic_seen *b)
+{
+	return a && same(j->t, a, b);
+}
+
+static bool has_origin(const struct semantic_state *s, enum semantic_where where)
+{
+	for (size_t i = 0; i < s->origins.n; i++)
+		if (s->origins.v[i].where == where)
+			return true;
+	return false;
+}
+
+/*
+ * Whether a state should not be at the end of a synchronous operation. One that changes nothing is
+ * not blamed for what another one has been blamed for; but an fsync is for what it should end.
+ */
+static bool is_wrong_end(const struct judge *j, const struct semantic_state *s)
+{
+	const struct carried *c = find_carried(j, &s->seen);
+	bool changes = !j->before || !same(j->t, j->before, j->after);
+
+	return has_origin(s, SEMANTIC_END) && (changes || !c || !c->blamed);
+}
+
+/* Whether a state should not be there. */
+static bool is_wrong(const struct judge *j, const struct semantic_state *s,
+		     enum semantic_kind *kind)
+{
+	unsigned promises = j->op->promises;
+
+	if (s->seen.failed) {
+		*kind = SEMANTIC_FAILED;
+		return !find_carried(j, &s->seen);
+	}
+	if (is(j, j->after, &s->seen))
+		return false;
+	if ((promises & SEMANTIC_ATOMIC) && j->before && j->after && !is(j, j->before, &s->seen) &&
+	    !find_carried(j, &s->seen)) {
+		*kind = SEMANTIC_NOT_ATOMIC;
+		return true;
+	}
+	if ((promises & SEMANTIC_SYNCHRONOUS) && j->after && is_wrong_end(j, s)) {
+		*kind = SEMANTIC_NOT_SINGLE;
+		return true;
+	}
+	return false;
+}
+
+/* Whether a crash tells of the violation: of a final state, only those at the end do. */
+static bool tells(const struct semantic_origin *o, enum semantic_kind kind)
+{
+	return kind != SEMANTIC_NOT_SINGLE || o->where == SEMANTIC_END;
+}
+
+static enum semantic_cause cause_of(const struct semantic_state *s, enum semantic_kind kind)
+{
+	for (size_t i = 0; i < s->origins.n; i++)
+		if (tells(&s->origins.v[i], kind) && semantic_is_complete(&s->origins.v[i]))
+			return SEMANTIC_LOGIC;
+	return SEMANTIC_ORDERING;
+}
+
+/*
+ * In how many stores two crashes of one point differ, or `limit` if it is that or more. What is in
+ * the one list and not in the other survived in one of them only.
+ */
+static size_t distance(const struct semantic_origin *a, const struct semantic_origin *b,
+		       size_t limit)
+{
+	size_t i = 0, k = 0, n = 0;
+
+	while (n < limit && (i < a->n_survived || k < b->n_survived)) {
+		uint64_t x = i < a->n_survived ? a->survived[i] : UINT64_MAX;
+		uint64_t y = k < b->n_survived ? b->survived[k] : UINT64_MAX;
+
+		n += x != y;
+		i += x <= y;
+		k += y <= x;
+	}
+	return min(n, limit);
+}
+
+static void list_difference(const struct semantic_origin *bad, const struct semantic_origin *good,
+			    struct semantic_violation *v)
+{
+	size_t i = 0, k = 0;
+
+	while (i < bad->n_survived || k < good->n_survived) {
+		uint64_t x = i < bad->n_survived ? bad->survived[i] : UINT64_MAX;
+		uint64_t y = k < good->n_survived ? good->survived[k] : UINT64_MAX;
+
+		if (x != y)
+			vec_push(&v->decisive, (struct semantic_store){ min(x, y), x < y });
+		i += x <= y;
+		k += y <= x;
+	}
+}
+
+/* Whether a crash leads to what is allowed where it is. */
+static bool is_good(const struct judge *j, size_t state, const struct semantic_origin *o,
+		    enum semantic_kind kind)
+{
+	if (o->torn)
+		return false; /* what it differs in cannot be said in whole stores */
+	if (kind == SEMANTIC_NOT_SINGLE)
+		return o->where == SEMANTIC_END && is(j, j->after, &j->op->states.v[state].seen);
+	return !j->bad.v[state];
+}
+
+/*
+ * Compares a crash with the good ones of its point. Of equally near ones, that with the most
+ * survivors says what should not have got lost.
+ */
+static void nearest_to(const struct judge *j, const struct semantic_origin *bad, size_t *best,
+		       struct semantic_violation *v)
+{
+	size_t compared = 0;
+
+	for (size_t s = 0; s < j->op->states.n; s++) {
+		const struct semantic_state *other = &j->op->states.v[s];
+
+		for (size_t i = 0; i < other->origins.n && compared < GOOD_MAX; i++) {
+			const struct semantic_origin *o = &other->origins.v[i];
+
+			if (s == v->state || o->point != bad->point || !is_good(j, s, o, v->kind))
+				continue;
+			size_t d = distance(bad, o, *best + 1);
+			compared++;
+			if (d < *best || (d == *best && o->n_survived > v->good->n_survived)) {
+				*best = d;
+				v->origin = bad;
+				v->good = o;
+			}
+		}
+	}
+}
+
+static void diagnose(const struct judge *j, struct semantic_violation *v)
+{
+	const struct semantic_state *s = &j->op->states.v[v->state];
+	size_t best = SIZE_MAX - 1, compared = 0;
+
+	v->cause = cause_of(s, v->kind);
+	for (size_t i = 0; i < s->origins.n && compared < BAD_MAX; i++) {
+		const struct semantic_origin *o = &s->origins.v[i];
+
+		/* Where a complete prefix shows it, what else does explains nothing. */
+		if (!tells(o, v->kind) || (v->cause == SEMANTIC_LOGIC && !semantic_is_complete(o)))
+			continue;
+		if (!v->origin)
+			v->origin = o;
+		if (!o->torn)
+			nearest_to(j, o, &best, v);
+		compared++;
+	}
+	assert(v->origin);
+	if (v->good)
+		list_difference(v->origin, v->good, v);
+}
+
+static bool was_blamed(const struct judge *j, const struct semantic_seen *s)
+{
+	const struct carried *c = find_carried(j, s);
+
+	return c && c->blamed;
+}
+
+/* What is possible at the end of an operation may be seen in the next ones. */
+static void carry_on(struct judge *j)
+{
+	bool synchronous = j->op->promises & SEMANTIC_SYNCHRONOUS;
+
+	vec_clear(&j->next);
+	for (size_t i = 0; i < j->op->states.n; i++) {
+		const struct semantic_state *s = &j->op->states.v[i];
+
+		if (!synchronous || has_origin(s, SEMANTIC_END))
+			vec_push(&j->next,
+				 (struct carried){ &s->seen,
+						   j->bad.v[i] || was_blamed(j, &s->seen) });
+	}
+	for (size_t i = 0; !synchronous && i < j->carry.n; i++)
+		vec_push(&j->next, j->carry.v[i]);
+	if (!synchronous && j->before)
+		vec_push(&j->next, (struct carried){ j->before, false });
+	vec_clear(&j->carry);
+	for (size_t i = 0; i < j->next.n; i++)
+		if (!find_carried(j, j->next.v[i].seen))
+			vec_push(&j->carry, j->next.v[i]);
+}
+
+static void judge_op(struct judge *j, size_t index, struct semantic_violations *out)
+{
+	const struct semantic_op *op = j->op = &j->t->ops.v[index];
+	enum semantic_kind kind = SEMANTIC_FAILED;
+
+	j->before = op->before != SEMANTIC_NONE ? &op->states.v[op->before].seen : j->after;
+	j->after = op->after != SEMANTIC_NONE ? &op->states.v[op->after].seen : NULL;
+	vec_clear(&j->bad);
+	for (size_t i = 0; i < op->states.n; i++)
+		vec_push(&j->bad, is_wrong(j, &op->states.v[i], &kind));
+	for (size_t i = 0; i < op->states.n; i++) {
+		struct semantic_violation v = { .op = index, .state = i };
+
+		if (!is_wrong(j, &op->states.v[i], &v.kind))
+			continue;
+		diagnose(j, &v);
+		vec_push(out, v);
+	}
+	carry_on(j);
+}
+
+void semantic_judge(const struct semantic_table *t, struct semantic_violations *out)
+{
+	struct judge j = { .t = t };
+
+	for (size_t i = 0; i < t->ops.n; i++)
+		judge_op(&j, i, out);
+	vec_release(&j.carry);
+	vec_release(&j.next);
+	vec_release(&j.bad);
+}
+
+void semantic_violations_release(struct semantic_violations *v)
+{
+	for (size_t i = 0; i < v->n; i++)
+		vec_release(&v->v[i].decisive);
+	vec_release(v);
+}
+
+/* Words. */
+
+const char *semantic_kind_name(enum semantic_kind kind)
+{
+	static const char *const names[] = {
+		[SEMANTIC_FAILED] = "failed",
+		[SEMANTIC_NOT_ATOMIC] = "not-atomic",
+		[SEMANTIC_NOT_SINGLE] = "not-single",
+	};
+
+	return names[kind];
+}
+
+static void add_stores(struct strbuf *out, const struct semantic_violation *v, bool survived,
+		       const char *words)
+{
+	enum { SHOWN = 4 };
+	size_t n = 0;
+
+	for (size_t i = 0; i < v->decisive.n; i++) {
+		if (v->decisive.v[i].survived != survived)
+			continue;
+		if (n < SHOWN)
+			strbuf_addf(out, "%s%" PRIu64, n ? ", " : "; event ",
+				    v->decisive.v[i].event);
+		n++;
+	}
+	if (n > SHOWN)
+		strbuf_addf(out, " and %zu more", n - SHOWN);
+	if (n)
+		strbuf_addf(out, " %s", words);
+}
+
+void semantic_words(const struct semantic_table *t, const struct semantic_violation *v,
+		    struct strbuf *out)
+{
+	static const char *const what[] = {
+		[SEMANTIC_FAILED] = "a crash during '%s' cannot be recovered from",
+		[SEMANTIC_NOT_ATOMIC] = "a crash during '%s' leaves neither the state before it "
+					"nor the one after it",
+		[SEMANTIC_NOT_SINGLE] = "a crash after '%s' has returned leaves another state than "
+					"the one after it",
+	};
+
+	strbuf_addf(out, what[v->kind], t->ops.v[v->op].text);
+	add_stores(out, v, false, "got lost");
+	add_stores(out, v, true, "survived");
+	strbuf_adds(out, v->cause == SEMANTIC_LOGIC
+				 ? "; no flush or fence would help, as nothing in flight got lost"
+				 : "; a flush or fence is missing");
+}
