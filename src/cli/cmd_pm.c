@@ -10,13 +10,14 @@
 #include "base/number.h"
 #include "base/signals.h"
 #include "base/words.h"
+#include "check/semantic.h"
 #include "cli/cli.h"
 #include "pm/record.h"
 #include "pm/search.h"
 #include "run/store.h"
 
 static const char usage[] =
-	"usage: outage pm --file POOL --check CMD [OPTIONS] -- PROGRAM [ARGUMENTS]\n"
+	"usage: outage pm --file POOL (--check CMD | --dump CMD) [OPTIONS] -- PROGRAM [ARGUMENTS]\n"
 	"\n"
 	"Runs PROGRAM once in an emulator that sees every store, flush and fence to the file "
 	"POOL,\n"
@@ -29,6 +30,10 @@ static const char usage[] =
 	"      --size N          make it, of N zero bytes, if it is not there\n"
 	"      --check CMD       must succeed on every state; $1 and OUTAGE_FILE name the file,\n"
 	"                        OUTAGE_MARKS a file with the marks that were passed\n"
+	"      --dump CMD        prints what is there: each operation that the program marks must "
+	"be\n"
+	"                        seen whole or not at all, and stay once it has returned\n"
+	"      --promise WHAT    with --dump: sync,atomic (default), sync, atomic, or none\n"
 	"      --granularity N   64 (default): stores to a line of 64 bytes persist in order; 8: "
 	"they\n"
 	"                        may be reordered as well\n"
@@ -119,6 +124,12 @@ static int verify_end(struct pm *p, struct err *err)
 	struct pm_failure f = { 0 };
 	int rc = pm_search_one(&p->run, id, &f, err);
 
+	if (!rc && p->plan.dump && !p->counts.marks)
+		rc = err_set(
+			err, -EINVAL,
+			"the program has no marks, so --dump cannot tell its operations apart: "
+			"put outage_mark_begin(n) and outage_mark_end(n) of <outage/mark.h> "
+			"around each, or use --check");
 	if (!rc && f.end != CHECK_PASSED) {
 		struct check_result r = { .end = f.end,
 					  .exit_code = f.exit_code,
@@ -142,7 +153,10 @@ static int keep_cases(struct pm *p, const struct pm_found *found, struct err *er
 	struct pm_cases cases = { 0 };
 	int rc = 0;
 
-	pm_cluster(&p->run, &found->failures, &cases);
+	if (p->plan.dump)
+		pm_judge_dumps(&p->run, &found->failures, &cases, &p->summary.failing);
+	else
+		pm_cluster(&p->run, &found->failures, &cases);
 	p->summary.findings = cases.n;
 	for (size_t i = 0; i < cases.n; i++) {
 		struct pm_case *c = &cases.v[i];
@@ -330,6 +344,8 @@ enum {
 	OPT_FILE = 256,
 	OPT_SIZE,
 	OPT_CHECK,
+	OPT_DUMP,
+	OPT_PROMISE,
 	OPT_GRANULARITY,
 	OPT_SPLIT,
 	OPT_EADR,
@@ -346,6 +362,8 @@ static const struct option long_options[] = {
 	{ "file", required_argument, NULL, OPT_FILE },
 	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "check", required_argument, NULL, OPT_CHECK },
+	{ "dump", required_argument, NULL, OPT_DUMP },
+	{ "promise", required_argument, NULL, OPT_PROMISE },
 	{ "granularity", required_argument, NULL, OPT_GRANULARITY },
 	{ "split", no_argument, NULL, OPT_SPLIT },
 	{ "eadr", no_argument, NULL, OPT_EADR },
@@ -401,6 +419,26 @@ static int take_file(struct pm *p, const char *given)
 	return EXIT_OK;
 }
 
+static int parse_promise(struct pm *p)
+{
+	static const struct {
+		const char *name;
+		unsigned promises;
+	} known[] = { { "sync,atomic", SEMANTIC_SYNCHRONOUS | SEMANTIC_ATOMIC },
+		      { "atomic,sync", SEMANTIC_SYNCHRONOUS | SEMANTIC_ATOMIC },
+		      { "sync", SEMANTIC_SYNCHRONOUS },
+		      { "atomic", SEMANTIC_ATOMIC },
+		      { "none", 0 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (streq(optarg, known[i].name)) {
+			p->plan.promises = known[i].promises;
+			return EXIT_OK;
+		}
+	return cli_usage(&cmd_pm, "--promise is sync,atomic, sync, atomic or none, not '%.40s'",
+			 optarg);
+}
+
 static int parse_option(struct pm *p, int option, char *const *argv)
 {
 	uint64_t ns = 0;
@@ -415,6 +453,12 @@ static int parse_option(struct pm *p, int option, char *const *argv)
 		free(p->plan.check);
 		p->plan.check = xstrdup(optarg);
 		break;
+	case OPT_DUMP:
+		free(p->plan.dump);
+		p->plan.dump = xstrdup(optarg);
+		break;
+	case OPT_PROMISE:
+		return parse_promise(p);
 	case OPT_GRANULARITY:
 		rc = parse(number_parse_size, 8, &p->plan.granularity, "--granularity");
 		if (!rc && p->plan.granularity != 8 && p->plan.granularity != 64)
@@ -488,8 +532,8 @@ static int parse_and_run(struct pm *p, int argc, char **argv)
 		return rc;
 	if (!p->plan.file)
 		return cli_usage(&cmd_pm, "--file is missing: which file is persistent memory?");
-	if (!p->plan.check)
-		return cli_usage(&cmd_pm, "--check is missing: what is a good state?");
+	if (!p->plan.check == !p->plan.dump)
+		return cli_usage(&cmd_pm, "give one of --check and --dump: what is a good state?");
 	if (optind == argc)
 		return cli_usage(&cmd_pm, "give a program to run");
 	p->argv = (const char *const *)argv + optind;
@@ -506,7 +550,8 @@ static int run(int argc, char **argv)
 	struct pm p = { .plan = { .granularity = 64,
 				  .max_subset = 2,
 				  .budget = BUDGET,
-				  .timeout_ms = 60000 },
+				  .timeout_ms = 60000,
+				  .promises = SEMANTIC_SYNCHRONOUS | SEMANTIC_ATOMIC },
 			.tracer = TRACER_INIT,
 			.jobs = cpus > 0 ? (uint64_t)cpus : 1,
 			.terminal = isatty(2),

@@ -129,11 +129,16 @@ int pm_report(const char *dir, bool json)
 
 /* ---- replay ---- */
 
-static void print_replay(const struct pm_case *c, const struct pm_failure *f, bool json)
+/* Of a dump, a state shows again if the same is printed. */
+static bool shows(const struct pm_run *r, const struct pm_case *c, const struct pm_failure *f)
+{
+	return f->end != CHECK_PASSED || (r->plan.dump && streq(strbuf_str(&c->said), f->said));
+}
+
+static void print_replay(const struct pm_case *c, const struct pm_failure *f, bool shown, bool json)
 {
 	struct check_result r = { .end = f->end, .exit_code = f->exit_code, .signal = f->signal };
 	auto_strbuf seen = STRBUF_INIT, text = STRBUF_INIT;
-	bool shown = f->end != CHECK_PASSED;
 	struct json j;
 
 	check_describe(&r, &seen);
@@ -192,8 +197,10 @@ int pm_replay(const char *dir, bool json, bool trust)
 	if (!rc)
 		rc = pm_search_one(&run, c.state, &f, &err);
 	if (!rc) {
-		print_replay(&c, &f, json);
-		status = f.end == CHECK_PASSED ? EXIT_OK : EXIT_FINDINGS;
+		bool shown = shows(&run, &c, &f);
+
+		print_replay(&c, &f, shown, json);
+		status = shown ? EXIT_FINDINGS : EXIT_OK;
 	}
 	pm_failure_release(&f);
 	pm_case_release(&c);

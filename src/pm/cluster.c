@@ -36,7 +36,7 @@ static uint64_t place_of(const struct trace *t, uint64_t event)
 
 static struct key key_of(const struct trace *t, const struct pm_failure *f)
 {
-	size_t n = (size_t)min(f->n_lost, (uint64_t)PM_LOST_MAX), kept = 0;
+	size_t n = (size_t)min(f->n_lost, (uint64_t)PM_LIST_MAX), kept = 0;
 	struct key k = { .nothing_lost = f->n_lost == 0 };
 
 	for (size_t i = 0; i < n; i++)

@@ -94,6 +94,7 @@ void pm_failure_release(struct pm_failure *f)
 {
 	free(f->state);
 	free(f->lost);
+	free(f->survived);
 	free(f->said);
 	*f = (struct pm_failure){ 0 };
 }
@@ -103,6 +104,12 @@ void pm_found_release(struct pm_found *f)
 	for (size_t i = 0; i < f->failures.n; i++)
 		pm_failure_release(&f->failures.v[i]);
 	vec_release(&f->failures);
+}
+
+/* What a dump prints is all that counts; of a check, the beginning will do. */
+static size_t said_max(const struct pm_run *r)
+{
+	return r->plan.dump ? CHECK_OUTPUT_MAX : SAID_MAX;
 }
 
 /* ---- one state ---- */
@@ -126,7 +133,8 @@ static int checker_init(struct checker *c, const struct pm_run *r, struct err *e
 					.dir = r->plan.dir,
 					.file = r->plan.file,
 					.notes = pm_file_notes(c->file),
-					.timeout_ms = r->plan.timeout_ms };
+					.timeout_ms = r->plan.timeout_ms,
+					.output_limit = r->plan.dump ? CHECK_OUTPUT_MAX : 0 };
 	return 0;
 }
 
@@ -151,7 +159,7 @@ enum said { SAID_FAILURE, SAID_COUNTS, SAID_ERROR, SAID_END };
 struct message {
 	enum said what;
 	/* a failure */
-	uint64_t point, n_lost;
+	uint64_t point, n_lost, n_survived;
 	enum crash_layer layer;
 	enum check_end end;
 	int exit_code, signal;
@@ -162,16 +170,21 @@ struct message {
 	struct crash_stats stats;
 };
 
-static int tell(int fd, const struct message *m, const char *id, const uint64_t *lost,
-		const char *said)
+static size_t listed(uint64_t n)
 {
-	size_t n = (size_t)min(m->n_lost, (uint64_t)PM_LOST_MAX);
+	return (size_t)min(n, (uint64_t)PM_LIST_MAX);
+}
+
+static int tell(int fd, const struct message *m, const struct crash_state *s, const char *said)
+{
 	int rc = io_write_full(fd, m, sizeof(*m));
 
 	if (!rc && m->id_len)
-		rc = io_write_full(fd, id, m->id_len);
-	if (!rc && n)
-		rc = io_write_full(fd, lost, n * sizeof(*lost));
+		rc = io_write_full(fd, strbuf_str(&s->id), m->id_len);
+	if (!rc && m->n_lost)
+		rc = io_write_full(fd, s->lost.v, listed(m->n_lost) * sizeof(uint64_t));
+	if (!rc && m->n_survived)
+		rc = io_write_full(fd, s->survived.v, listed(m->n_survived) * sizeof(uint64_t));
 	if (!rc && m->said_len)
 		rc = io_write_full(fd, said, m->said_len);
 	return rc;
@@ -192,21 +205,22 @@ static int tell_failure(struct worker *w, const struct crash_state *s)
 	struct message m = { .what = SAID_FAILURE,
 			     .point = s->point,
 			     .n_lost = s->lost.n,
+			     .n_survived = s->survived.n,
 			     .layer = s->layer,
 			     .end = r->end,
 			     .exit_code = r->exit_code,
 			     .signal = r->signal,
 			     .id_len = s->id.len,
-			     .said_len = min(r->output.len, (size_t)SAID_MAX) };
+			     .said_len = min(r->output.len, said_max(w->o->run)) };
 
-	return tell(w->fd, &m, strbuf_str(&s->id), s->lost.v, strbuf_str(&r->output));
+	return tell(w->fd, &m, s, strbuf_str(&r->output));
 }
 
 static int tell_error(struct worker *w, const char *text)
 {
 	struct message m = { .what = SAID_ERROR, .said_len = strlen(text) };
 
-	return tell(w->fd, &m, NULL, NULL, text);
+	return tell(w->fd, &m, NULL, text);
 }
 
 static int do_state(struct worker *w, const struct crash_state *s)
@@ -219,10 +233,14 @@ static int do_state(struct worker *w, const struct crash_state *s)
 		return tell_error(w, rc ? err.msg : strbuf_str(&w->c.r.output));
 	}
 	w->counts.checked++;
-	if (w->c.r.end != CHECK_PASSED) {
-		w->counts.failing++;
-		rc = tell_failure(w, s);
+	w->counts.failing += w->c.r.end != CHECK_PASSED;
+	if (w->o->run->plan.dump && w->c.r.output_cut) {
+		w->counts.errors++;
+		return tell_error(w, "the dump prints more than 64 KiB; let it print a checksum of "
+				     "what is large");
 	}
+	if (w->c.r.end != CHECK_PASSED || w->o->run->plan.dump)
+		rc = tell_failure(w, s);
 	return rc;
 }
 
@@ -246,7 +264,7 @@ static int enumerate(struct worker *w, struct err *err)
 		}
 		rc = do_state(w, &s);
 		if (!rc && w->counts.checked % TELL_EVERY == 0)
-			rc = tell(w->fd, &w->counts, NULL, NULL, NULL);
+			rc = tell(w->fd, &w->counts, NULL, NULL);
 	}
 	if (e)
 		crash_stats(e, &w->counts.stats);
@@ -272,7 +290,7 @@ static void work(struct worker *w, pid_t parent)
 		(void)!tell_error(w, err.msg);
 	}
 	w->counts.what = SAID_END;
-	_exit(tell(w->fd, &w->counts, NULL, NULL, NULL) ? 1 : 0);
+	_exit(tell(w->fd, &w->counts, NULL, NULL) ? 1 : 0);
 }
 
 /* ---- the parent ---- */
@@ -309,16 +327,20 @@ static bool hear_failure(struct search *x, int fd, const struct message *m)
 				.end = m->end,
 				.exit_code = m->exit_code,
 				.signal = m->signal,
-				.n_lost = m->n_lost };
-	size_t n = (size_t)min(m->n_lost, (uint64_t)PM_LOST_MAX);
+				.n_lost = m->n_lost,
+				.n_survived = m->n_survived };
+	size_t lost = listed(m->n_lost), survived = listed(m->n_survived);
+	bool all = x->o->run->plan.dump;
 
 	f.state = xcalloc(1, m->id_len + 1);
-	f.lost = xcalloc(n + 1, sizeof(*f.lost));
+	f.lost = xcalloc(lost + 1, sizeof(*f.lost));
+	f.survived = xcalloc(survived + 1, sizeof(*f.survived));
 	f.said = xcalloc(1, m->said_len + 1);
 	bool good = read_part(fd, f.state, m->id_len) &&
-		    read_part(fd, f.lost, n * sizeof(*f.lost)) &&
+		    read_part(fd, f.lost, lost * sizeof(*f.lost)) &&
+		    read_part(fd, f.survived, survived * sizeof(*f.survived)) &&
 		    read_part(fd, f.said, m->said_len);
-	if (good && x->found->failures.n < FAILURES_MAX)
+	if (good && (all || x->found->failures.n < FAILURES_MAX))
 		vec_push(&x->found->failures, f);
 	else
 		pm_failure_release(&f);
@@ -471,7 +493,7 @@ struct one_end {
 	enum check_end end;
 	int exit_code, signal;
 	uint64_t point;
-	char said[SAID_MAX];
+	char said[CHECK_OUTPUT_MAX + 1];
 };
 
 static int check_one(void *ctx, void *out, struct err *err)

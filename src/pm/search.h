@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * search.h - every crash state of a run is put in place and checked; what fails, and loses the same
- * stores, is one finding.
+ * search.h - every crash state of a run is put in place and looked at. Of a check, what fails is
+ * told, and failures that lose the same stores are one finding. Of a dump, everything is told:
+ * which states each operation may leave is judged (check/semantic.h) when all are known.
  */
 #ifndef PM_SEARCH_H
 #define PM_SEARCH_H
@@ -36,19 +37,19 @@ struct pm_search_opts {
 	void *ctx;
 };
 
-/* One state that fails. */
+/* One state that fails; with a dump, any state. */
 struct pm_failure {
 	char *state;
 	uint64_t point;
 	enum crash_layer layer;
 	enum check_end end;
 	int exit_code, signal;
-	uint64_t n_lost; /* events; the first PM_LOST_MAX of them are listed */
-	uint64_t *lost;
+	uint64_t n_lost, n_survived; /* events; the first PM_LIST_MAX of them are listed */
+	uint64_t *lost, *survived;
 	char *said;
 };
 
-enum { PM_LOST_MAX = 64 };
+enum { PM_LIST_MAX = 1024 };
 
 struct pm_failures vec_of(struct pm_failure);
 
@@ -71,6 +72,10 @@ void pm_failure_release(struct pm_failure *f);
 /* Failures that lose the same become one case each; to be released one by one. */
 struct pm_cases vec_of(struct pm_case);
 void pm_cluster(const struct pm_run *r, const struct pm_failures *f, struct pm_cases *out);
+
+/* The same for a dump: one for each state that an operation must not leave. */
+void pm_judge_dumps(const struct pm_run *r, const struct pm_failures *f, struct pm_cases *out,
+		    uint64_t *failing);
 
 /* "begin 3", "end 3", a text: the marks before a point, a line each. */
 void pm_marks(const struct trace *t, uint64_t point, struct strbuf *out);
