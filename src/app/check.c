@@ -86,6 +86,10 @@ static void set_environment(const struct start *s)
 	setenv("OUTAGE_DIR", s->opts->dir, 1);
 	setenv("OUTAGE_ACKED", acked, 1);
 	setenv("OUTAGE_CRASH_POINT", number, 1);
+	if (s->opts->file) {
+		setenv("OUTAGE_FILE", s->opts->file, 1);
+		setenv("OUTAGE_MARKS", acked, 1);
+	}
 	setenv("PWD", s->opts->dir, 1);
 }
 
@@ -114,7 +118,8 @@ static void run_shell(const struct start *s)
 	limit(RLIMIT_FSIZE, s->opts->file_max);
 	limit(RLIMIT_AS, s->opts->memory_max);
 	limit(RLIMIT_NPROC, s->opts->processes_max);
-	execl("/bin/sh", "sh", "-c", s->opts->command, "sh", s->opts->dir, (char *)NULL);
+	execl("/bin/sh", "sh", "-c", s->opts->command, "sh",
+	      s->opts->file ? s->opts->file : s->opts->dir, (char *)NULL);
 	dprintf(STDERR_FILENO, "cannot run /bin/sh: %s\n", strerror(errno));
 	_exit(126);
 }

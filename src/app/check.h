@@ -8,6 +8,7 @@
  *	OUTAGE_DIR		DIR
  *	OUTAGE_ACKED		a file with the lines that had been acknowledged
  *	OUTAGE_CRASH_POINT	how many events had happened
+ *	OUTAGE_FILE, OUTAGE_MARKS	if a file is checked: it, and what else OUTAGE_ACKED is
  *
  * It is in a session of its own, and where the kernel lets us in a PID namespace: when the command
  * has ended, or its time is up, everything it started ends, too. Without that namespace a process
@@ -24,6 +25,7 @@
 struct check_opts {
 	const char *command;
 	const char *dir;     /* absolute */
+	const char *file;    /* NULL; else what is $1, and OUTAGE_FILE, instead of DIR */
 	const char *notes;   /* a directory for OUTAGE_ACKED */
 	uint64_t timeout_ms; /* 0: 10 seconds */
 	size_t output_limit; /* bytes kept; 0: 16 KiB; at most CHECK_OUTPUT_MAX */

@@ -530,6 +530,11 @@ static int enter_as_user(struct err *err)
 	return 0;
 }
 
+int place_namespace(struct err *err)
+{
+	return geteuid() ? enter_as_user(err) : space_enter(err);
+}
+
 static int mount_room(struct place *p, const struct place_opts *o, struct err *err)
 {
 	static const char *const dirs[] = { "base", "cache", "notes", "s" };
@@ -581,7 +586,7 @@ int place_new(const struct place_opts *opts, struct place **out, struct err *err
 	p->at = xstrdup(opts->at);
 	p->root = p->cache = -1;
 	p->user = geteuid() != 0;
-	int rc = p->user ? enter_as_user(err) : space_enter(err);
+	int rc = place_namespace(err);
 	if (!rc)
 		rc = mount_room(p, opts, err);
 	if (!rc)

@@ -31,6 +31,12 @@ struct place_opts {
 
 struct place;
 
+/*
+ * Moves the process into a mount namespace of its own, and without rights into a user namespace
+ * first, where it is who it was.
+ */
+int place_namespace(struct err *err) must_check;
+
 /* Moves the process into its namespace. `out` is written only on success. */
 int place_new(const struct place_opts *opts, struct place **out, struct err *err) must_check;
 void place_free(struct place *p); /* NULL is fine */

@@ -6,6 +6,8 @@
 #include "base/number.h"
 #include "cli/app.h"
 #include "cli/cli.h"
+#include "cli/pm.h"
+#include "pm/keep.h"
 #include "run/replay.h"
 
 static const char usage[] =
@@ -170,6 +172,11 @@ static int run(int argc, char **argv)
 		if (o.rerun)
 			return cli_usage(&cmd_replay, "--rerun: run 'outage app' again instead");
 		return app_replay(argv[optind], o.json, o.trust);
+	}
+	if (pm_is_case(argv[optind])) {
+		if (o.rerun)
+			return cli_usage(&cmd_replay, "--rerun: run 'outage pm' again instead");
+		return pm_replay(argv[optind], o.json, o.trust);
 	}
 	if (store_load(argv[optind], &o.c, &err))
 		return cli_fail(&err);

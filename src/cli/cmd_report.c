@@ -5,6 +5,8 @@
 #include "base/io.h"
 #include "cli/app.h"
 #include "cli/cli.h"
+#include "cli/pm.h"
+#include "pm/keep.h"
 #include "report/report.h"
 
 static const char usage[] =
@@ -146,6 +148,12 @@ static int run(int argc, char **argv)
 		if (o.suppressions)
 			return cli_usage(&cmd_report, "a run of outage app has no suppressions");
 		return app_report(argv[optind], o.json, o.html);
+	}
+	if (pm_is_run(argv[optind]) || pm_is_case(argv[optind])) {
+		if (o.suppressions || o.html)
+			return cli_usage(&cmd_report,
+					 "a run of outage pm is reported as text or with --json");
+		return pm_report(argv[optind], o.json);
 	}
 	return make_report(&o, argv[optind]);
 }

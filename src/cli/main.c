@@ -13,9 +13,9 @@
 #include "target/machine.h"
 
 static const struct command *const commands[] = {
-	&cmd_gen,    &cmd_test,	       &cmd_explore, &cmd_report, &cmd_replay,
-	&cmd_shrink, &cmd_export_case, &cmd_trace,   &cmd_reffs,  &cmd_mount,
-	&cmd_ctl,    &cmd_umount,      &cmd_app,     &cmd_ack,	  &cmd_doctor,
+	&cmd_gen,	  &cmd_test,  &cmd_explore, &cmd_report, &cmd_replay, &cmd_shrink,
+	&cmd_export_case, &cmd_trace, &cmd_reffs,   &cmd_mount,	 &cmd_ctl,    &cmd_umount,
+	&cmd_app,	  &cmd_ack,   &cmd_pm,	    &cmd_mark,	 &cmd_doctor,
 };
 
 int cli_failf(const char *fmt, ...)

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * outage/pm_stream.h - what a tracer of persistent memory writes: a stream of stores, flushes,
+ * fences and marks, in the order in which they took effect.
+ *
+ * Everything is little-endian and a multiple of 8 bytes long.
+ *
+ *	header	struct pm_stream_header; what a newer version adds lies between it and
+ *		`header_size`, and is skipped
+ *	records	struct pm_stream_record, then `len` bytes of data, padded with zeros to 8, for the
+ *		kinds that carry data
+ *	end	a record of kind PM_STREAM_END. Its `addr` is the number of records before it,
+ *		its `pc` the checksum (pm_stream_sum()) of them, without the header
+ *
+ * A tracer may write into a mapped file that is longer than the stream: what follows the end is
+ * ignored, and a record of kind 0 is where a tracer was that did not come to its end.
+ *
+ * S1: addresses are offsets in the region, and a store lies wholly inside it.
+ * S2: a store's data is what the region held right after it. Applying all stores, in order, to
+ *     what the region held when the tracer began gives what it holds at the end.
+ * S3: a record's place is no earlier than what it tells, and no later than the next thing that the
+ *     same CPU does.
+ */
+#ifndef OUTAGE_PM_STREAM_H
+#define OUTAGE_PM_STREAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PM_STREAM_MAGIC	  "OUTPMS1" /* with its NUL: 8 bytes */
+#define PM_STREAM_VERSION 1
+
+struct pm_stream_header {
+	char magic[8];
+	uint32_t version;     /* readers refuse what they do not know */
+	uint32_t header_size; /* bytes; at least sizeof(struct pm_stream_header), at most 4096 */
+	uint64_t region_size; /* bytes; addresses are below it */
+	uint32_t flags;	      /* PM_STREAM_HAS_... */
+	uint32_t cpus;	      /* `cpu` of each record is below it */
+};
+
+enum {
+	PM_STREAM_HAS_LOADS = 1 << 0,	/* loads were traced */
+	PM_STREAM_HAS_PC = 1 << 1,	/* `pc` means something */
+	PM_STREAM_HAS_STACKS = 1 << 2,	/* `stack` does, too */
+	PM_STREAM_BY_FUNCTION = 1 << 3, /* calls were seen, not instructions */
+	PM_STREAM_HEADER_FLAGS = (1 << 4) - 1,
+};
+
+struct pm_stream_record {
+	uint8_t kind;  /* PM_STREAM_... */
+	uint8_t flags; /* 0 */
+	uint16_t cpu;  /* or thread: what a fence waits for */
+	uint32_t len;  /* see there */
+	uint64_t addr;
+	uint64_t pc;	/* where the program was; 0: unknown */
+	uint64_t stack; /* the number of a PM_STREAM_STACK record that came before; 0: none */
+};
+
+enum {
+	PM_STREAM_NONE,	      /* the tracer did not come further */
+	PM_STREAM_STORE,      /* addr, len, data */
+	PM_STREAM_NTSTORE,    /* addr, len, data: past the cache, drained by a fence */
+	PM_STREAM_FLUSH,      /* addr: a line, clwb or clflushopt; len 0 */
+	PM_STREAM_CLFLUSH,    /* addr: a line, clflush; len 0 */
+	PM_STREAM_FENCE,      /* sfence, mfence, or what acts like one; addr and len 0 */
+	PM_STREAM_LOAD,	      /* addr, len; no data */
+	PM_STREAM_MARK_BEGIN, /* addr: the number of an operation; len 0 */
+	PM_STREAM_MARK_END,   /* the same */
+	PM_STREAM_TEXT,	      /* len, data: not more than OUTAGE_MARK_TEXT_MAX; addr 0 */
+	PM_STREAM_STACK,   /* addr: its number, from 1 on; data: `len / 8` addresses, inner first */
+	PM_STREAM_SELF,	   /* the tracer's test: two numbers, in addr and pc; len 0 */
+	PM_STREAM_TROUBLE, /* data: a sentence about what could not be traced: all is in doubt */
+	PM_STREAM_END,	   /* see above */
+	PM_STREAM_KINDS
+};
+
+enum {
+	PM_STREAM_LINE = 64,
+	PM_STREAM_STORE_MAX = 1 << 20, /* bytes of one store; a tracer cuts longer ones */
+	PM_STREAM_FRAMES_MAX = 256,    /* of a stack */
+	PM_STREAM_CPUS_MAX = 1 << 16,
+};
+
+static inline int pm_stream_has_data(unsigned kind)
+{
+	return kind == PM_STREAM_STORE || kind == PM_STREAM_NTSTORE || kind == PM_STREAM_TEXT ||
+	       kind == PM_STREAM_STACK || kind == PM_STREAM_TROUBLE;
+}
+
+/* Bytes of a record with its data. */
+static inline size_t pm_stream_record_size(unsigned kind, uint32_t len)
+{
+	return sizeof(struct pm_stream_record) +
+	       (pm_stream_has_data(kind) ? ((size_t)len + 7) / 8 * 8 : 0);
+}
+
+#define PM_STREAM_SUM_INIT 0x9e3779b97f4a7c15u
+
+/*
+ * The checksum goes over 8-byte words; `len` is a multiple of 8. It tells a stream that was cut or
+ * mixed up, and is no defence against anybody.
+ */
+static inline uint64_t pm_stream_sum(uint64_t sum, const void *data, size_t len)
+{
+	const unsigned char *p = (const unsigned char *)data;
+	uint64_t word;
+
+	for (size_t i = 0; i + 8 <= len; i += 8) {
+		__builtin_memcpy(&word, p + i, 8);
+		sum = (sum << 7 | sum >> 57) + word;
+	}
+	return sum;
+}
+
+#endif

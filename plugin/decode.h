@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * decode.h - the x86-64 instructions that matter to persistent memory, known by their bytes.
+ *
+ * Everything else is INSN_OTHER: what an ordinary instruction stores is seen by its memory access.
+ * Only 64-bit code is decoded.
+ */
+#ifndef PLUGIN_DECODE_H
+#define PLUGIN_DECODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum insn_kind {
+	INSN_OTHER,
+	INSN_FLUSH,   /* clwb, clflushopt */
+	INSN_CLFLUSH, /* clflush */
+	INSN_FENCE,   /* sfence, mfence */
+	INSN_LOCKED,  /* a lock prefix, or xchg with memory: acts as a fence */
+	INSN_NTSTORE, /* movnti, movntq, movntps, movntdq, vmovnt..., maskmov... */
+	INSN_MARK,    /* outage/mark.h */
+};
+
+enum { INSN_NO_REG = 16, INSN_RIP = 17 }; /* for base and index */
+
+struct insn {
+	enum insn_kind kind;
+	/*
+	 * The emulator may do what it stores in a function of its own, instead of as part of the
+	 * translated code: then it is not seen in the usual way.
+	 */
+	bool by_helper;
+	/* INSN_FLUSH, INSN_CLFLUSH: base + index * scale + disp; for INSN_RIP the end of the
+	 * instruction is the base. Registers by number: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8.
+	 */
+	uint8_t base, index, scale;
+	bool segment; /* fs or gs is to be added */
+	bool addr32;  /* cut to 32 bits */
+	int32_t disp;
+	uint32_t mark; /* INSN_MARK: its kind */
+};
+
+/* `len` bytes that are one instruction. */
+void insn_decode(const unsigned char *code, size_t len, struct insn *out);
+
+#endif

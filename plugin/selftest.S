@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * selftest.S - a program whose trace is known: outage runs it in the emulator before each run, and
+ * compares (src/pm/selftest.c has what must come). It maps the file that its argument names, and
+ * makes each kind of store, flush, fence and mark, with registers that have just been changed and
+ * in all forms of addresses. It exits with 0, or with 1 if it cannot map the file.
+ */
+	.set MARK, 0x6f757467
+	.set BEGIN, 1
+	.set END, 2
+	.set TEXT, 3
+	.set SELF, 4
+
+	.macro mark kind
+	nopl	MARK+\kind(%rax,%rax,8)
+	.endm
+
+	.text
+	.globl	_start
+_start:
+	mov	16(%rsp), %rdi		# argv[1]
+	mov	$2, %eax		# open(path, O_RDWR)
+	mov	$2, %esi
+	xor	%edx, %edx
+	syscall
+	test	%eax, %eax
+	js	fail
+	mov	%eax, %r8d		# mmap(NULL, 8192, READ|WRITE, SHARED, fd, 0)
+	mov	$9, %eax
+	xor	%edi, %edi
+	mov	$8192, %esi
+	mov	$3, %edx
+	mov	$1, %r10d
+	xor	%r9d, %r9d
+	syscall
+	cmp	$-4096, %rax
+	ja	fail
+	mov	%rax, %rbx		# the region
+
+	# two numbers, one of them computed just before
+	mov	$0x1122334455667788, %rdi
+	mov	$40, %esi
+	add	$2, %esi
+	mark	SELF
+
+	# stores of every size; loads and stores elsewhere between them
+	mov	$1, %edi
+	mark	BEGIN
+	movb	$0x11, (%rbx)
+	push	%rbx
+	movw	$0x2222, 2(%rbx)
+	mov	(%rbx), %rcx
+	movl	$0x33333333, 4(%rbx)
+	movabs	$0x4444444444444444, %rcx
+	mov	%rcx, 8(%rbx)
+	pop	%rbx
+	movq	%rcx, %xmm0
+	punpcklqdq %xmm0, %xmm0
+	movups	%xmm0, 16(%rbx)
+
+	# flushes, each with an address that was not in memory a moment ago
+	mov	%rbx, %rax
+	add	$5, %rax
+	clwb	(%rax)
+	mov	%rbx, %r13
+	sub	$0x1000, %r13
+	clflushopt 0x1040(%r13)
+	lea	0x20(%rbx), %rdx
+	mov	$0x18, %esi
+	clflush	(%rdx,%rsi,4)
+	lea	-0x7fffff00(%rbx), %r12
+	mov	$0x10, %r9d
+	clwb	0x7fffff40(%r12,%r9,8)
+	sfence
+	mfence
+	mov	$1, %edi
+	mark	END
+
+	# non-temporal stores
+	mov	$2, %edi
+	mark	BEGIN
+	mov	$0x5555555555555555, %rcx
+	movnti	%rcx, 0x100(%rbx)
+	movnti	%ecx, 0x108(%rbx)
+	movq	%rcx, %mm0
+	movntq	%mm0, 0x110(%rbx)
+	movntps	%xmm0, 0x120(%rbx)
+	movntdq	%xmm0, 0x130(%rbx)
+	emms
+	pcmpeqb	%xmm1, %xmm1
+	lea	0x140(%rbx), %rdi
+	maskmovdqu %xmm1, %xmm0
+	sfence
+
+	# what acts as a fence, and is a store as well; and what others do by functions
+	movq	$7, 0x200(%rbx)
+	lock incq 0x200(%rbx)
+	mov	$9, %ecx
+	xchg	%rcx, 0x208(%rbx)
+	lea	0x210(%rbx), %rdi
+	mov	%rbx, %rsi
+	mov	$2, %ecx
+	rep movsq
+	mov	$3, %eax
+	xor	%edx, %edx
+	xor	%ecx, %ecx
+	mov	%eax, %ebp
+	xor	%eax, %eax
+	mov	%rbx, %r14
+	mov	%rbp, %rbx
+	lock cmpxchg16b 0x220(%r14)
+	mov	%r14, %rbx
+	fld1
+	fstpt	0x230(%rbx)
+	fld1
+	fstpl	0x240(%rbx)
+
+	# over the end of a line, and of a page
+	movabs	$0x6666666666666666, %rcx
+	mov	%rcx, 0xffc(%rbx)
+	lea	text(%rip), %rdi
+	mov	$8, %esi
+	mark	TEXT
+	mov	$2, %edi
+	mark	END
+
+	xor	%edi, %edi
+	jmp	leave
+fail:
+	mov	$1, %edi
+leave:
+	mov	$231, %eax		# exit_group
+	syscall
+
+	.section .rodata
+text:
+	.ascii	"selftest"
+	.section .note.GNU-stack, "", @progbits

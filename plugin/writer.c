@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* writer.c - see writer.h. */
+#include "writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	RESERVE = 4096,	   /* kept free for the sentence of a trouble, and for the end */
+	AHEAD = 256 << 10, /* bytes of the file that are made ready at once */
+	SPINS_PER_LOOK = 1 << 12,
+};
+
+struct writer {	  /* in memory that forked processes share */
+	int lock; /* 0, or the process that has it */
+	unsigned char *file;
+	uint64_t at, size, count, sum;
+	uint64_t ready; /* pages of the file up to here are there */
+	int alive;
+	bool trouble, ended;
+	uint64_t end_at, end_sum; /* where the end was put, if it was */
+};
+
+static int self; /* this process */
+
+static struct pm_stream_header *header(const struct writer *w)
+{
+	return (struct pm_stream_header *)(void *)w->file;
+}
+
+struct writer *writer_open(const char *path, uint32_t flags)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, &st) || st.st_size < 2 * RESERVE) {
+		close(fd);
+		errno = EINVAL;
+		return NULL;
+	}
+	struct writer *w =
+		mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *file = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_NORESERVE, fd, 0);
+	close(fd);
+	if (w == MAP_FAILED || file == MAP_FAILED)
+		return NULL;
+	self = getpid();
+	w->file = file;
+	w->size = (uint64_t)st.st_size;
+	w->at = sizeof(struct pm_stream_header);
+	w->sum = PM_STREAM_SUM_INIT;
+	w->alive = 1;
+	*header(w) = (struct pm_stream_header){ .magic = PM_STREAM_MAGIC,
+						.version = PM_STREAM_VERSION,
+						.header_size = sizeof(struct pm_stream_header),
+						.flags = flags };
+	return w;
+}
+
+/*
+ * A lock of our own: it is taken for each store, and mostly nobody else wants it; one that works
+ * across processes, and whose owner may be killed, costs several times as much.
+ */
+void writer_lock(struct writer *w)
+{
+	int free_ = 0, owner;
+
+	for (unsigned i = 1; !__atomic_compare_exchange_n(&w->lock, &free_, self, false,
+							  __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	     i++) {
+		owner = free_;
+		free_ = 0;
+		if (i % SPINS_PER_LOOK)
+			continue;
+		sched_yield();
+		/* Its owner was killed: nobody will give it back. */
+		if (kill(owner, 0) && errno == ESRCH)
+			__atomic_compare_exchange_n(&w->lock, &owner, 0, false, __ATOMIC_RELAXED,
+						    __ATOMIC_RELAXED);
+	}
+}
+
+void writer_unlock(struct writer *w)
+{
+	__atomic_store_n(&w->lock, 0, __ATOMIC_RELEASE);
+}
+
+void writer_forked(void)
+{
+	self = getpid();
+}
+
+/* One call for many pages, instead of a fault for each. */
+static void make_ready(struct writer *w)
+{
+	uint64_t from = w->ready, len = w->size - from < AHEAD ? w->size - from : AHEAD;
+
+	madvise(w->file + from, len, MADV_POPULATE_WRITE); /* or they come one by one */
+	w->ready = from + len;
+}
+
+static void put(struct writer *w, const struct pm_stream_record *r, const void *data)
+{
+	size_t size = pm_stream_record_size(r->kind, r->len);
+	unsigned char *to = w->file + w->at;
+
+	if (w->at + size > w->ready && w->ready < w->size)
+		make_ready(w);
+	if (size > sizeof(*r)) {
+		memset(to + size - 8, 0, 8); /* the padding */
+		memcpy(to + sizeof(*r), data, r->len);
+	}
+	memcpy(to, r, sizeof(*r));
+	w->sum = pm_stream_sum(w->sum, to, size);
+	w->count++;
+	w->at += size;
+}
+
+void writer_add(struct writer *w, const struct pm_stream_record *r, const void *data)
+{
+	if (w->trouble || w->ended)
+		return;
+	if (w->at + pm_stream_record_size(r->kind, r->len) > w->size - RESERVE)
+		writer_trouble(w, "the trace is longer than %llu bytes: trace less, or allow more",
+			       (unsigned long long)w->size);
+	else
+		put(w, r, data);
+}
+
+void writer_trouble(struct writer *w, const char *fmt, ...)
+{
+	struct pm_stream_record r = { .kind = PM_STREAM_TROUBLE };
+	char text[512];
+	va_list args;
+
+	if (w->trouble || w->ended)
+		return;
+	va_start(args, fmt);
+	int len = vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	r.len = len < 0 ? 0 : len >= (int)sizeof(text) ? (uint32_t)sizeof(text) - 1 : (uint32_t)len;
+	put(w, &r, text);
+	w->trouble = true;
+}
+
+void writer_set_region(struct writer *w, uint64_t size)
+{
+	header(w)->region_size = size;
+}
+
+uint64_t writer_region(const struct writer *w)
+{
+	return header(w)->region_size;
+}
+
+uint16_t writer_new_cpu(struct writer *w)
+{
+	if (header(w)->cpus >= PM_STREAM_CPUS_MAX) {
+		writer_trouble(w, "more than %d threads and processes were started",
+			       PM_STREAM_CPUS_MAX);
+		return 0;
+	}
+	return (uint16_t)header(w)->cpus++;
+}
+
+/* The end was written too early: a program could not be started. */
+static void take_end_back(struct writer *w)
+{
+	w->at = w->end_at;
+	w->sum = w->end_sum;
+	w->count--;
+	w->ended = false;
+}
+
+void writer_count(struct writer *w, int change)
+{
+	struct pm_stream_record end = { .kind = PM_STREAM_END, .addr = w->count, .pc = w->sum };
+
+	w->alive += change;
+	if (w->ended && w->alive > 0)
+		take_end_back(w);
+	if (w->ended || w->alive > 0)
+		return;
+	w->end_at = w->at;
+	w->end_sum = w->sum;
+	put(w, &end, NULL);
+	w->ended = true;
+}

@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: MIT */
+/* cmd_pm.c - outage pm: every crash of a program that uses persistent memory. */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/number.h"
+#include "base/signals.h"
+#include "base/words.h"
+#include "check/semantic.h"
+#include "cli/cli.h"
+#include "pm/record.h"
+#include "pm/search.h"
+#include "run/store.h"
+
+static const char usage[] =
+	"usage: outage pm --file POOL (--check CMD | --dump CMD) [OPTIONS] -- PROGRAM [ARGUMENTS]\n"
+	"\n"
+	"Runs PROGRAM once in an emulator that sees every store, flush and fence to the file "
+	"POOL,\n"
+	"which the program maps as persistent memory. Then every content that the memory could "
+	"have\n"
+	"had after a power cut, by the rules of x86 processors, is put in the file's place, and\n"
+	"checked. POOL itself is not changed. PROGRAM is an ordinary x86-64 program.\n"
+	"\n"
+	"      --file POOL       the file; if it is not there, PROGRAM must make it\n"
+	"      --size N          make it, of N zero bytes, if it is not there\n"
+	"      --check CMD       must succeed on every state; $1 and OUTAGE_FILE name the file,\n"
+	"                        OUTAGE_MARKS a file with the marks that were passed\n"
+	"      --dump CMD        prints what is there: each operation that the program marks must "
+	"be\n"
+	"                        seen whole or not at all, and stay once it has returned\n"
+	"      --promise WHAT    with --dump: sync,atomic (default), sync, atomic, or none\n"
+	"      --granularity N   64 (default): stores to a line of 64 bytes persist in order; 8: "
+	"they\n"
+	"                        may be reordered as well\n"
+	"      --split           take each store on its own, also those of one copy\n"
+	"      --eadr            caches are persistent: no flush is needed\n"
+	"      --max-subset K    stores lost, or surviving, at once; default 2\n"
+	"      --budget N        states that are checked; default 20000; 0: no limit\n"
+	"      --time DURATION   stop after that\n"
+	"  -j, --jobs N          checks at the same time; default: one for each processor\n"
+	"      --timeout DURATION  for the run and for each check; default 60s\n"
+	"      --trace-limit N   bytes of trace; default 1G\n"
+	"      --qemu PROGRAM    the emulator; default qemu-x86_64\n"
+	"  -o, --output RUN      where to keep what is found; default: below ./outage-runs\n"
+	"      --json            one JSON object on standard output\n"
+	"\n"
+	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it.\n"
+	"\n"
+	"example: outage pm --file pool --size 1M --check ./verify -- ./writer pool\n";
+
+enum { BUDGET = 20000, KEEP_MAX = 64 };
+
+struct pm {
+	struct pm_plan plan;
+	struct tracer tracer;
+	const char *output, *qemu;
+	const char *const *argv; /* of the program */
+	uint64_t size, time_ns, jobs;
+	bool json, terminal, made;
+	char *dir; /* of the run */
+	struct pm_run run;
+	bool loaded;
+	struct pm_counts counts;
+	struct pm_summary summary;
+	uint64_t start_ns, shown_ns;
+	double left_out;
+	char error[512];
+};
+
+static volatile sig_atomic_t told_to_stop;
+
+static void on_signal(int sig)
+{
+	told_to_stop = sig;
+}
+
+static double elapsed(const struct pm *p)
+{
+	return (double)(util_now_ns() - p->start_ns) / 1e9;
+}
+
+static void on_progress(void *ctx, uint64_t checked, uint64_t failing)
+{
+	struct pm *p = ctx;
+	uint64_t now = util_now_ns();
+
+	if (!p->terminal || now - p->shown_ns < 200000000)
+		return;
+	p->shown_ns = now;
+	fprintf(stderr, "\r\033[K%llu states checked, %llu fail, %.0f/s",
+		(unsigned long long)checked, (unsigned long long)failing,
+		(double)checked / max(elapsed(p), 0.001));
+}
+
+/* ---- the run, and the state at its end ---- */
+
+static int record(struct pm *p, struct err *err)
+{
+	struct pm_record_opts o = { .tracer = &p->tracer,
+				    .run = p->dir,
+				    .file = p->plan.file,
+				    .argv = p->argv,
+				    .size = p->size,
+				    .timeout_ms = p->plan.timeout_ms };
+	int rc = pm_record(&o, &p->counts, &p->made, err);
+
+	if (!rc)
+		rc = pm_plan_save(p->dir, &p->plan, err);
+	if (!rc)
+		rc = pm_run_load(p->dir, &p->run, err);
+	p->loaded = !rc;
+	return rc;
+}
+
+static int verify_end(struct pm *p, struct err *err)
+{
+	auto_free char *id = xasprintf("1.%zu", p->run.trace.events.n);
+	auto_strbuf said = STRBUF_INIT, seen = STRBUF_INIT;
+	struct pm_failure f = { 0 };
+	int rc = pm_search_one(&p->run, id, &f, err);
+
+	if (!rc && p->plan.dump && !p->counts.marks)
+		rc = err_set(
+			err, -EINVAL,
+			"the program has no marks, so --dump cannot tell its operations apart: "
+			"put outage_mark_begin(n) and outage_mark_end(n) of <outage/mark.h> "
+			"around each, or use --check");
+	if (!rc && f.end != CHECK_PASSED) {
+		struct check_result r = { .end = f.end,
+					  .exit_code = f.exit_code,
+					  .signal = f.signal };
+
+		check_describe(&r, &seen);
+		strbuf_add_flat(&said, f.said);
+		rc = err_set(err, -EINVAL,
+			     "the check fails on the file as the program left it, without any "
+			     "crash: mend that first (the check %s: %.300s)",
+			     strbuf_str(&seen), strbuf_str(&said));
+	}
+	pm_failure_release(&f);
+	return rc;
+}
+
+/* ---- what was found ---- */
+
+static int keep_cases(struct pm *p, const struct pm_found *found, struct err *err)
+{
+	struct pm_cases cases = { 0 };
+	int rc = 0;
+
+	if (p->plan.dump)
+		pm_judge_dumps(&p->run, &found->failures, &cases, &p->summary.failing);
+	else
+		pm_cluster(&p->run, &found->failures, &cases);
+	p->summary.findings = cases.n;
+	for (size_t i = 0; i < cases.n; i++) {
+		struct pm_case *c = &cases.v[i];
+
+		if (!rc && i < KEEP_MAX)
+			rc = pm_case_save(p->dir, i, c, err);
+		if (!p->json && i < KEEP_MAX)
+			printf("found  %s\n       %s; %llu %s\n       %s/findings/%zu\n", c->title,
+			       c->seen, (unsigned long long)c->states,
+			       plural(c->states, "state", "states"), p->dir, i);
+		pm_case_release(c);
+	}
+	vec_release(&cases);
+	return rc;
+}
+
+static void summarise(struct pm *p, const struct pm_found *f)
+{
+	struct pm_summary *s = &p->summary;
+	const struct pm_counts *c = &p->counts;
+
+	s->stores = c->stores;
+	s->flushes = c->flushes;
+	s->fences = c->fences;
+	s->marks = c->marks;
+	s->cpus = c->cpus;
+	s->operations = c->stores + c->flushes + c->fences;
+	s->crash_states = f->stats.tried;
+	s->unique_states = f->stats.unique;
+	s->checked = f->checked;
+	s->failing = f->failing;
+	s->errors = f->errors;
+	p->left_out = f->stats.left_out;
+	s->left_out = f->stats.left_out < 1e18 ? (uint64_t)f->stats.left_out : UINT64_MAX;
+	s->budget_hit = f->stats.budget_hit || f->stopped;
+	s->elapsed_ms = (uint64_t)(elapsed(p) * 1000);
+	memcpy(p->error, f->error, sizeof(p->error));
+}
+
+static int explore(struct pm *p, struct err *err)
+{
+	struct pm_search_opts o = { .run = &p->run,
+				    .jobs = (unsigned)p->jobs,
+				    .time_ns = p->time_ns,
+				    .stop = &told_to_stop,
+				    .progress = on_progress,
+				    .ctx = p };
+	struct pm_found found;
+	int rc = pm_search(&o, &found, err);
+
+	if (p->terminal)
+		fputs("\r\033[K", stderr);
+	if (!rc) {
+		summarise(p, &found);
+		rc = keep_cases(p, &found, err);
+	}
+	pm_found_release(&found);
+	if (!rc)
+		rc = pm_summary_save(p->dir, &p->summary, err);
+	if (!rc && told_to_stop)
+		rc = err_set(err, -EINTR, "stopped by a signal; what was found is in %s", p->dir);
+	return rc;
+}
+
+static void print_json(const struct pm *p)
+{
+	const struct pm_summary *s = &p->summary;
+	auto_strbuf text = STRBUF_INIT;
+	struct json j;
+
+	json_init(&j, &text, true);
+	json_object(&j);
+	json_kv_string(&j, "run", p->dir);
+	json_kv_string(&j, "emulator", p->tracer.version);
+	json_kv_uint(&j, "operations", s->operations);
+	json_kv_uint(&j, "stores", s->stores);
+	json_kv_uint(&j, "flushes", s->flushes);
+	json_kv_uint(&j, "fences", s->fences);
+	json_kv_uint(&j, "marks", s->marks);
+	json_kv_uint(&j, "cpus", s->cpus);
+	json_kv_uint(&j, "crash_states", s->crash_states);
+	json_kv_uint(&j, "unique_states", s->unique_states);
+	json_kv_uint(&j, "checked", s->checked);
+	json_kv_uint(&j, "failing", s->failing);
+	json_kv_uint(&j, "findings", s->findings);
+	json_kv_uint(&j, "errors", s->errors);
+	json_kv_double(&j, "elapsed_s", elapsed(p));
+	json_kv_bool(&j, "budget_hit", s->budget_hit);
+	json_kv_double(&j, "left_out", p->left_out);
+	json_end(&j);
+	fputs(strbuf_str(&text), stdout);
+}
+
+static void print_text(const struct pm *p)
+{
+	const struct pm_summary *s = &p->summary;
+
+	printf("%llu stores, %llu flushes, %llu fences; %llu different crash states of %llu tried; "
+	       "%llu checked in %.1f s: %.0f a second\n",
+	       (unsigned long long)s->stores, (unsigned long long)s->flushes,
+	       (unsigned long long)s->fences, (unsigned long long)s->unique_states,
+	       (unsigned long long)s->crash_states, (unsigned long long)s->checked, elapsed(p),
+	       (double)s->checked / max(elapsed(p), 0.001));
+	if (s->budget_hit)
+		printf("what was set as a limit left out %.15g crash states\n", p->left_out);
+	if (!s->findings)
+		printf("nothing found\n");
+	else
+		printf("%llu %s; %llu states fail; kept in %s\n", (unsigned long long)s->findings,
+		       plural(s->findings, "finding", "findings"), (unsigned long long)s->failing,
+		       p->dir);
+}
+
+/* ---- all of it ---- */
+
+static int make_run(struct pm *p, struct err *err)
+{
+	auto_free char *dir = NULL;
+
+	if (p->output && pm_is_run(p->output))
+		return err_set(err, -EEXIST, "%s holds a run already: give another -o", p->output);
+	int rc = store_create(p->output, "pm", &dir, err);
+	if (rc)
+		return rc;
+	p->dir = realpath(dir, NULL);
+	return p->dir ? 0 : err_set(err, -errno, "cannot use %s: %m", dir);
+}
+
+/* Of a run that was none, nothing is worth keeping. */
+static void discard(const struct pm *p)
+{
+	static const char *const made[] = { "pm", "trace", "base.img", "findings", "." };
+
+	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
+		auto_free char *path = xasprintf("%s/%s", p->dir, made[i]);
+
+		if (unlink(path))
+			rmdir(i + 1 < ARRAY_SIZE(made) ? path : p->dir);
+	}
+}
+
+static int run_all(struct pm *p, struct err *err)
+{
+	struct signals signals;
+	int rc = tracer_open(&p->tracer, p->qemu, err);
+
+	if (!rc)
+		rc = make_run(p, err);
+	if (rc)
+		return rc;
+	rc = record(p, err);
+	signals_catch(&signals, on_signal);
+	if (!rc)
+		rc = verify_end(p, err);
+	if (rc)
+		discard(p);
+	else
+		rc = explore(p, err);
+	signals_restore(&signals);
+	return rc;
+}
+
+static int run_pm(struct pm *p)
+{
+	struct err err = ERR_INIT;
+	int rc = run_all(p, &err);
+
+	if (p->made) /* it was not there before */
+		unlink(p->plan.file);
+	if (rc)
+		return cli_fail(&err);
+	if (p->json)
+		print_json(p);
+	else
+		print_text(p);
+	if (p->summary.errors)
+		return cli_failf("%llu crash states could not be checked: %s",
+				 (unsigned long long)p->summary.errors, p->error);
+	return p->summary.findings ? EXIT_FINDINGS : EXIT_OK;
+}
+
+/* ---- the command line ---- */
+
+enum {
+	OPT_FILE = 256,
+	OPT_SIZE,
+	OPT_CHECK,
+	OPT_DUMP,
+	OPT_PROMISE,
+	OPT_GRANULARITY,
+	OPT_SPLIT,
+	OPT_EADR,
+	OPT_SUBSET,
+	OPT_BUDGET,
+	OPT_TIME,
+	OPT_TIMEOUT,
+	OPT_TRACE_LIMIT,
+	OPT_QEMU,
+	OPT_JSON
+};
+
+static const struct option long_options[] = {
+	{ "file", required_argument, NULL, OPT_FILE },
+	{ "size", required_argument, NULL, OPT_SIZE },
+	{ "check", required_argument, NULL, OPT_CHECK },
+	{ "dump", required_argument, NULL, OPT_DUMP },
+	{ "promise", required_argument, NULL, OPT_PROMISE },
+	{ "granularity", required_argument, NULL, OPT_GRANULARITY },
+	{ "split", no_argument, NULL, OPT_SPLIT },
+	{ "eadr", no_argument, NULL, OPT_EADR },
+	{ "max-subset", required_argument, NULL, OPT_SUBSET },
+	{ "budget", required_argument, NULL, OPT_BUDGET },
+	{ "time", required_argument, NULL, OPT_TIME },
+	{ "jobs", required_argument, NULL, 'j' },
+	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
+	{ "trace-limit", required_argument, NULL, OPT_TRACE_LIMIT },
+	{ "qemu", required_argument, NULL, OPT_QEMU },
+	{ "output", required_argument, NULL, 'o' },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+typedef int parse_fn(const char *s, uint64_t *out, struct err *err);
+
+static int parse(parse_fn *fn, uint64_t least, uint64_t *out, const char *name)
+{
+	struct err err = ERR_INIT;
+
+	if (fn(optarg, out, &err))
+		return cli_usage(&cmd_pm, "%s", err.msg);
+	if (*out < least)
+		return cli_usage(&cmd_pm, "%s is at least %llu", name, (unsigned long long)least);
+	return EXIT_OK;
+}
+
+/* The path as the program and the check know it; the file itself need not be there. */
+static int take_file(struct pm *p, const char *given)
+{
+	auto_free char *copy = xstrdup(given);
+	char *slash = strrchr(copy, '/');
+	struct stat st;
+
+	free(p->plan.file);
+	p->plan.file = realpath(given, NULL);
+	if (!p->plan.file) {
+		const char *name = slash ? slash + 1 : copy;
+		auto_free char *dir = NULL;
+
+		if (slash)
+			*slash = 0;
+		dir = realpath(!slash ? "." : *copy ? copy : "/", NULL);
+		if (!dir || !*name)
+			return cli_failf("cannot use %s: there is no such directory", given);
+		p->plan.file = xasprintf("%s/%s", streq(dir, "/") ? "" : dir, name);
+	}
+	if (!stat(p->plan.file, &st) && !S_ISREG(st.st_mode))
+		return cli_failf("%s is no regular file; give the one that the program maps",
+				 given);
+	return EXIT_OK;
+}
+
+static int parse_promise(struct pm *p)
+{
+	static const struct {
+		const char *name;
+		unsigned promises;
+	} known[] = { { "sync,atomic", SEMANTIC_SYNCHRONOUS | SEMANTIC_ATOMIC },
+		      { "atomic,sync", SEMANTIC_SYNCHRONOUS | SEMANTIC_ATOMIC },
+		      { "sync", SEMANTIC_SYNCHRONOUS },
+		      { "atomic", SEMANTIC_ATOMIC },
+		      { "none", 0 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (streq(optarg, known[i].name)) {
+			p->plan.promises = known[i].promises;
+			return EXIT_OK;
+		}
+	return cli_usage(&cmd_pm, "--promise is sync,atomic, sync, atomic or none, not '%.40s'",
+			 optarg);
+}
+
+static int parse_option(struct pm *p, int option, char *const *argv)
+{
+	uint64_t ns = 0;
+	int rc = EXIT_OK;
+
+	switch (option) {
+	case OPT_FILE:
+		return take_file(p, optarg);
+	case OPT_SIZE:
+		return parse(number_parse_size, 1, &p->size, "--size");
+	case OPT_CHECK:
+		free(p->plan.check);
+		p->plan.check = xstrdup(optarg);
+		break;
+	case OPT_DUMP:
+		free(p->plan.dump);
+		p->plan.dump = xstrdup(optarg);
+		break;
+	case OPT_PROMISE:
+		return parse_promise(p);
+	case OPT_GRANULARITY:
+		rc = parse(number_parse_size, 8, &p->plan.granularity, "--granularity");
+		if (!rc && p->plan.granularity != 8 && p->plan.granularity != 64)
+			rc = cli_usage(&cmd_pm, "--granularity is 8 or 64");
+		break;
+	case OPT_SPLIT:
+		p->plan.split = 1;
+		break;
+	case OPT_EADR:
+		p->plan.eadr = 1;
+		break;
+	case OPT_SUBSET:
+		return parse(number_parse_count, 0, &p->plan.max_subset, "--max-subset");
+	case OPT_BUDGET:
+		return parse(number_parse_count, 0, &p->plan.budget, "--budget");
+	case OPT_TIME:
+		return parse(number_parse_duration, 1, &p->time_ns, "--time");
+	case 'j':
+		rc = parse(number_parse_count, 1, &p->jobs, "--jobs");
+		if (!rc && p->jobs > 256)
+			rc = cli_usage(&cmd_pm, "--jobs is from 1 to 256");
+		break;
+	case OPT_TIMEOUT:
+		rc = parse(number_parse_duration, 1000000, &ns, "--timeout");
+		p->plan.timeout_ms = ns / 1000000;
+		break;
+	case OPT_TRACE_LIMIT:
+		return parse(number_parse_size, 65536, &p->tracer.limit, "--trace-limit");
+	case OPT_QEMU:
+		p->qemu = optarg;
+		break;
+	case 'o':
+		p->output = optarg;
+		break;
+	case OPT_JSON:
+		p->json = true;
+		break;
+	default:
+		return cli_unknown(&cmd_pm, option, argv);
+	}
+	return rc;
+}
+
+static char *quote_all(char *const *argv)
+{
+	struct strbuf sb = STRBUF_INIT;
+
+	for (size_t i = 0; argv[i]; i++) {
+		if (i)
+			strbuf_addch(&sb, ' ');
+		words_quote(argv[i], &sb);
+	}
+	return strbuf_detach(&sb);
+}
+
+static int parse_and_run(struct pm *p, int argc, char **argv)
+{
+	int option, rc = EXIT_OK;
+
+	optind = 0;
+	opterr = 0;
+	/* The program's own options are its own. */
+	while (!rc && (option = getopt_long(argc, argv, "+:j:o:h", long_options, NULL)) != -1) {
+		if (option == 'h') {
+			fputs(usage, stdout);
+			return cli_flush();
+		}
+		rc = parse_option(p, option, argv);
+	}
+	if (rc)
+		return rc;
+	if (!p->plan.file)
+		return cli_usage(&cmd_pm, "--file is missing: which file is persistent memory?");
+	if (!p->plan.check == !p->plan.dump)
+		return cli_usage(&cmd_pm, "give one of --check and --dump: what is a good state?");
+	if (optind == argc)
+		return cli_usage(&cmd_pm, "give a program to run");
+	p->argv = (const char *const *)argv + optind;
+	p->plan.program = quote_all(argv + optind);
+	p->plan.dir = realpath(".", NULL);
+	if (!p->plan.dir)
+		return cli_failf("cannot tell where we are: %s", strerror(errno));
+	return run_pm(p);
+}
+
+static int run(int argc, char **argv)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct pm p = { .plan = { .granularity = 64,
+				  .max_subset = 2,
+				  .budget = BUDGET,
+				  .timeout_ms = 60000,
+				  .promises = SEMANTIC_SYNCHRONOUS | SEMANTIC_ATOMIC },
+			.tracer = TRACER_INIT,
+			.jobs = cpus > 0 ? (uint64_t)cpus : 1,
+			.terminal = isatty(2),
+			.start_ns = util_now_ns() };
+	int rc = parse_and_run(&p, argc, argv);
+
+	if (p.loaded)
+		pm_run_release(&p.run);
+	tracer_close(&p.tracer);
+	pm_plan_release(&p.plan);
+	free(p.dir);
+	return rc;
+}
+
+const struct command cmd_pm = {
+	.name = "pm",
+	.summary = "every crash of a program that uses persistent memory is tried",
+	.usage = usage,
+	.run = run,
+};

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* blob.c - the plugin itself, carried along so that it need not be looked for. */
+#include "pm/blob.h"
+
+#include <pm_path.h>
+
+/* clang-format off */
+#define BLOB(name, path)                                                                           \
+	__asm__(".pushsection .rodata\n"                                                           \
+		".balign 16\n"                                                                     \
+		".globl " #name ", " #name "_size\n"                                               \
+		#name ":\n"                                                                        \
+		".incbin \"" path "\"\n"                                                           \
+		"1:\n"                                                                             \
+		".balign 8\n"                                                                      \
+		#name "_size:\n"                                                                   \
+		".quad 1b - " #name "\n"                                                           \
+		".popsection\n")
+/* clang-format on */
+
+BLOB(pm_plugin_1, PM_PLUGIN_1);
+BLOB(pm_plugin_4, PM_PLUGIN_4);
+BLOB(pm_selftest_program, PM_SELFTEST);

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* blob.h - the bytes of the plugin, for two versions of QEMU's interface, and of its test. */
+#ifndef PM_BLOB_H
+#define PM_BLOB_H
+
+#include <stdint.h>
+
+extern const unsigned char pm_plugin_1[], pm_plugin_4[], pm_selftest_program[];
+extern const uint64_t pm_plugin_1_size, pm_plugin_4_size, pm_selftest_program_size;
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * keep.h - the directory of a run of `outage pm`: what was recorded, and what was found.
+ *
+ *	RUN/pm                   key and value a line: what was run, how it was checked; struct
+ *pm_plan RUN/base.img             the file before the run (sparse) RUN/trace                all
+ *that the program did to it RUN/summary              key and value: how far it came
+ *	RUN/findings/N/case      key and value: the state, and what is wrong; struct pm_case
+ *	           .../said      what the command said
+ *
+ * A key is separated from its value by a tab; in a value, tabs, ends of lines and backslashes are
+ * \t, \n and \\.
+ */
+#ifndef PM_KEEP_H
+#define PM_KEEP_H
+
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "base/vec.h"
+
+struct pm_plan {
+	char *file;    /* absolute */
+	char *dir;     /* where commands are run */
+	char *program; /* with its arguments, quoted for a shell: for people */
+	char *check;
+	char *dump;
+	uint64_t granularity, max_subset, budget, seed, timeout_ms;
+	uint64_t eadr, split; /* 0 or 1 */
+	uint64_t promises;    /* SEMANTIC_..., of each operation; for a dump */
+	bool ours;	      /* nobody but this user can have written it */
+};
+
+void pm_plan_release(struct pm_plan *p);
+int pm_plan_save(const char *run, const struct pm_plan *p, struct err *err) must_check;
+int pm_plan_load(const char *run, struct pm_plan *out, struct err *err) must_check;
+/* Whether this directory holds a run of `outage pm`; a finding of one. */
+bool pm_is_run(const char *dir);
+bool pm_is_case(const char *dir);
+/* The run that a finding belongs to, to be freed. */
+char *pm_run_of(const char *case_dir);
+
+struct pm_case {
+	char *dir;    /* of the finding; not kept */
+	char *state;  /* the id of the crash state */
+	char *title;  /* what is lost, or wrong */
+	char *seen;   /* how the command ended */
+	char *detail; /* lines for people: the stores, and where they were made */
+	uint64_t point, states;
+	struct strbuf said;
+};
+
+void pm_case_release(struct pm_case *c);
+int pm_case_save(const char *run, uint64_t n, const struct pm_case *c, struct err *err) must_check;
+int pm_case_load(const char *dir, struct pm_case *out, struct err *err) must_check;
+
+struct pm_summary {
+	uint64_t operations, stores, flushes, fences, marks, cpus;
+	uint64_t crash_states, unique_states, checked, failing, findings, errors;
+	uint64_t left_out, elapsed_ms, budget_hit;
+};
+
+int pm_summary_save(const char *run, const struct pm_summary *s, struct err *err) must_check;
+int pm_summary_load(const char *run, struct pm_summary *out, struct err *err) must_check;
+
+#endif

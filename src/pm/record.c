@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* record.c - see record.h. */
+#include "pm/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "core/trace_file.h"
+#include "pm/file.h"
+
+/* ---- a child ---- */
+
+struct child_end {
+	int rc;
+	struct err err;
+};
+
+static void be_child(int fd, pid_t parent, int (*fn)(void *, void *, struct err *), void *ctx,
+		     void *out, size_t out_size)
+{
+	struct child_end end = { 0 };
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	end.rc = fn(ctx, out, &end.err);
+	if (io_write_full(fd, &end, sizeof(end)) || io_write_full(fd, out, out_size))
+		_exit(1);
+	_exit(0);
+}
+
+int pm_in_child(int (*fn)(void *ctx, void *out, struct err *err), void *ctx, void *out,
+		size_t out_size, struct err *err)
+{
+	struct child_end end;
+	pid_t parent = getpid();
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC))
+		return err_set(err, -errno, "cannot make a pipe: %m");
+	pid_t pid = fork();
+	if (!pid) {
+		util_close(fds[0]);
+		be_child(fds[1], parent, fn, ctx, out, out_size);
+	}
+	util_close(fds[1]);
+	bool told = pid > 0 && io_read_full(fds[0], &end, sizeof(end)) == (ssize_t)sizeof(end) &&
+		    io_read_full(fds[0], out, out_size) == (ssize_t)out_size;
+	util_close(fds[0]);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	if (!told)
+		return err_set(err, -ECHILD, "a process of ours %s",
+			       pid < 0 ? "could not be started" : "was killed");
+	if (end.rc && err && !err->code)
+		*err = end.err;
+	return end.rc;
+}
+
+/* ---- how the program ended ---- */
+
+/* The last lines of what it said. */
+static void add_tail(struct strbuf *sb, const struct strbuf *said)
+{
+	size_t from = said->len > 300 ? said->len - 300 : 0;
+	auto_free char *tail = xmemdupz(strbuf_str(said) + from, said->len - from);
+
+	for (char *end = tail + strlen(tail); end > tail && end[-1] == '\n';)
+		*--end = 0;
+	if (*tail) {
+		strbuf_adds(sb, ": ");
+		strbuf_add_flat(sb, tail);
+	}
+}
+
+static int check_end(const struct pm_record_opts *o, const struct proc_result *r, struct err *err)
+{
+	auto_strbuf tail = STRBUF_INIT;
+
+	add_tail(&tail, &r->out);
+	if (r->timed_out)
+		return err_set(err, -ETIMEDOUT,
+			       "%s did not end within %" PRIu64
+			       " s; emulation is slow, --timeout gives it more%s",
+			       o->argv[0], o->timeout_ms / 1000, strbuf_str(&tail));
+	if (r->signal)
+		return err_set(err, -ECHILD, "%s was ended by signal %d (%s)%s", o->argv[0],
+			       r->signal, strsignal(r->signal), strbuf_str(&tail));
+	if (r->exit_code)
+		return err_set(err, -ECHILD,
+			       "%s failed with status %d, without any crash: mend that first%s",
+			       o->argv[0], r->exit_code, strbuf_str(&tail));
+	return 0;
+}
+
+/* ---- what it did ---- */
+
+struct session {
+	const struct pm_record_opts *o;
+	bool exists;
+	struct image base;
+};
+
+struct answer {
+	struct pm_counts counts;
+};
+
+static int read_trace(const struct pm_record_opts *o, const struct traced *x, struct trace *t,
+		      struct pm_counts *counts, struct err *err)
+{
+	int rc = pm_stream_read(x->stream, x->len, t, counts, err);
+
+	if (rc)
+		return rc;
+	if (!t->info.size)
+		return err_set(err, -EINVAL,
+			       "%s did not map %s, or not shared; programs that it starts are not "
+			       "emulated, so name the one that maps it",
+			       o->argv[0], o->file);
+	if (!counts->stores)
+		return err_set(err, -EINVAL, "%s mapped %s and stored nothing there", o->argv[0],
+			       o->file);
+	return 0;
+}
+
+/* The file may have grown since; what is new was zero. */
+static void fit_base(struct session *s, uint64_t size)
+{
+	struct image grown;
+
+	if (s->base.size >= size)
+		return;
+	image_init(&grown, size);
+	if (s->base.size) {
+		auto_free unsigned char *page = xmalloc(IMAGE_PAGE);
+
+		for (uint64_t at = 0; at < s->base.size; at += IMAGE_PAGE) {
+			size_t n = (size_t)min((uint64_t)IMAGE_PAGE, s->base.size - at);
+
+			image_read(&s->base, at, page, n);
+			if (page[0] || memcmp(page, page + 1, n - 1) != 0)
+				image_write(&grown, at, page, n);
+		}
+	}
+	image_release(&s->base);
+	s->base = grown;
+}
+
+static int keep(struct session *s, struct trace *t, struct err *err)
+{
+	auto_free char *base = xasprintf("%s/base.img", s->o->run);
+	auto_free char *trace = xasprintf("%s/trace", s->o->run);
+	auto_image after = IMAGE_INIT;
+	int rc = image_load_file(s->o->file, &after, err);
+
+	if (rc)
+		return rc;
+	fit_base(s, after.size);
+	rc = pm_replay_check(t, &s->base, &after, err);
+	t->info.size = after.size;
+	snprintf(t->info.target, sizeof(t->info.target), "pm");
+	if (!rc)
+		rc = image_save_file(&s->base, base, err);
+	return rc ? rc : trace_save(trace, t, err);
+}
+
+static int run_it(void *ctx, void *out, struct err *err)
+{
+	struct session *s = ctx;
+	const struct pm_record_opts *o = s->o;
+	struct answer *a = out;
+	struct pm_file *f = NULL;
+	struct traced x = { 0 };
+	auto_trace t;
+	int rc = 0;
+
+	trace_init(&t);
+	if (s->exists) {
+		rc = pm_file_new(o->file, s->base.size, &f, err);
+		if (!rc)
+			rc = pm_file_put(f, &s->base, err);
+	}
+	if (!rc)
+		rc = tracer_run(o->tracer, o->file, o->argv, o->timeout_ms, &x, err);
+	if (!rc)
+		rc = check_end(o, &x.end, err);
+	if (!rc)
+		rc = read_trace(o, &x, &t, &a->counts, err);
+	traced_release(&x);
+	return rc ? rc : keep(s, &t, err);
+}
+
+static int look(struct session *s, bool *made, struct err *err)
+{
+	const struct pm_record_opts *o = s->o;
+	struct stat st;
+
+	s->exists = stat(o->file, &st) == 0;
+	if (!s->exists && o->size) {
+		auto_fd fd = open(o->file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
+		if (fd < 0 || ftruncate(fd, (off_t)o->size))
+			return err_set(err, -errno, "cannot make %s: %m", o->file);
+		*made = s->exists = true;
+	}
+	if (!s->exists) {
+		*made = true;
+		return 0;
+	}
+	return image_load_file(o->file, &s->base, err);
+}
+
+int pm_record(const struct pm_record_opts *o, struct pm_counts *counts, bool *made, struct err *err)
+{
+	struct session s = { .o = o };
+	struct answer a = { 0 };
+	int rc = look(&s, made, err);
+
+	/* Libraries ask whether the file is on persistent memory: as long as they are watched,
+	 * it is. */
+	setenv("PMEM_IS_PMEM_FORCE", "1", 0);
+	if (!rc)
+		rc = pm_in_child(run_it, &s, &a, sizeof(a), err);
+	image_release(&s.base);
+	if (!rc)
+		*counts = a.counts;
+	return rc;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* record.h - the one run of the program: RUN/base.img and RUN/trace are made of it. */
+#ifndef PM_RECORD_H
+#define PM_RECORD_H
+
+#include "pm/keep.h"
+#include "pm/tracer.h"
+
+struct pm_record_opts {
+	const struct tracer *tracer;
+	const char *run;
+	const char *file;	 /* absolute */
+	const char *const *argv; /* of the program */
+	uint64_t size; /* make the file, of so many zeros, if it is not there; 0: do not */
+	uint64_t timeout_ms;
+};
+
+/*
+ * The program works on a copy, if the file is there. If not, the program makes it, and `made` says
+ * so: whoever asked removes it when all is done. What the program stored must explain what the
+ * file holds afterwards.
+ */
+int pm_record(const struct pm_record_opts *o, struct pm_counts *counts, bool *made, struct err *err)
+	must_check;
+
+/*
+ * Calls `fn` in a child, whose namespaces and changes are its own. What it returns, says and leaves
+ * at `out` comes back.
+ */
+int pm_in_child(int (*fn)(void *ctx, void *out, struct err *err), void *ctx, void *out,
+		size_t out_size, struct err *err) must_check;
+
+#endif

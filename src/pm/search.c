@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * search.c - see search.h.
+ *
+ * Each worker is a copy of this process that enumerates all states by itself, and checks those
+ * whose number, divided by the number of workers, leaves its own as the rest: enumerating is a
+ * thousand times faster than checking, and nothing has to be sent but what fails.
+ */
+#include "pm/search.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "core/trace_file.h"
+#include "pm/file.h"
+#include "pm/record.h"
+
+enum { JOBS_MAX = 256, FAILURES_MAX = 4096, SAID_MAX = 4096, POLL_MS = 200, TELL_EVERY = 32 };
+
+/* ---- a run ---- */
+
+int pm_run_load(const char *dir, struct pm_run *out, struct err *err)
+{
+	auto_free char *base = xasprintf("%s/base.img", dir);
+	auto_free char *trace = xasprintf("%s/trace", dir);
+	struct pm_run r = { .dir = xstrdup(dir) };
+
+	trace_init(&r.trace);
+	int rc = pm_plan_load(dir, &r.plan, err);
+	if (!rc)
+		rc = image_load_file(base, &r.base, err);
+	if (!rc)
+		rc = trace_load(trace, &r.trace, NULL, err);
+	if (!rc && r.base.size != r.trace.info.size)
+		rc = err_set(err, -EINVAL, "%s is not as long as the region of %s", base, trace);
+	if (!rc) {
+		r.model.granularity = (uint32_t)r.plan.granularity;
+		r.model.join_min = r.plan.split ? PM_JOIN_NEVER : 0;
+		rc = model_pm_opts_check(&r.model, err);
+	}
+	if (rc)
+		pm_run_release(&r);
+	else
+		*out = r;
+	return rc;
+}
+
+void pm_run_release(struct pm_run *r)
+{
+	pm_plan_release(&r->plan);
+	trace_release(&r->trace);
+	image_release(&r->base);
+	free(r->dir);
+	r->dir = NULL;
+}
+
+struct crash_opts pm_run_crash(const struct pm_run *r)
+{
+	struct crash_opts o = CRASH_OPTS_INIT;
+
+	o.model = r->plan.eadr ? &model_pm_eadr : &model_pm;
+	o.model_ctx = &r->model;
+	o.base = &r->base;
+	o.layers = CRASH_WITH_WHOLE;
+	o.max_subset = (uint32_t)min(r->plan.max_subset, (uint64_t)UINT32_MAX);
+	o.budget = r->plan.budget;
+	o.seed = r->plan.seed;
+	return o;
+}
+
+void pm_marks(const struct trace *t, uint64_t point, struct strbuf *out)
+{
+	for (uint64_t i = 0; i < min(point, (uint64_t)t->events.n); i++) {
+		const struct event *ev = &t->events.v[i];
+
+		if (ev->kind == EV_OP_BEGIN || ev->kind == EV_OP_END)
+			strbuf_addf(out, "%s %" PRIu64 "\n",
+				    ev->kind == EV_OP_BEGIN ? "begin" : "end", ev->ref);
+		if (ev->kind == EV_TEXT) {
+			strbuf_adds(out, "text ");
+			strbuf_add_flat(out, (const char *)ev->data);
+			strbuf_addch(out, '\n');
+		}
+	}
+}
+
+void pm_failure_release(struct pm_failure *f)
+{
+	free(f->state);
+	free(f->lost);
+	free(f->survived);
+	free(f->said);
+	*f = (struct pm_failure){ 0 };
+}
+
+void pm_found_release(struct pm_found *f)
+{
+	for (size_t i = 0; i < f->failures.n; i++)
+		pm_failure_release(&f->failures.v[i]);
+	vec_release(&f->failures);
+}
+
+/* What a dump prints is all that counts; of a check, the beginning will do. */
+static size_t said_max(const struct pm_run *r)
+{
+	return r->plan.dump ? CHECK_OUTPUT_MAX : SAID_MAX;
+}
+
+/* ---- one state ---- */
+
+struct checker {
+	const struct pm_run *run;
+	struct pm_file *file;
+	struct check_opts check;
+	struct check_result r;
+	struct strbuf marks;
+	uint64_t marks_point;
+};
+
+static int checker_init(struct checker *c, const struct pm_run *r, struct err *err)
+{
+	*c = (struct checker){ .run = r, .marks_point = UINT64_MAX };
+	int rc = pm_file_new(r->plan.file, r->base.size, &c->file, err);
+	if (rc)
+		return rc;
+	c->check = (struct check_opts){ .command = r->plan.check ? r->plan.check : r->plan.dump,
+					.dir = r->plan.dir,
+					.file = r->plan.file,
+					.notes = pm_file_notes(c->file),
+					.timeout_ms = r->plan.timeout_ms,
+					.output_limit = r->plan.dump ? CHECK_OUTPUT_MAX : 0 };
+	return 0;
+}
+
+static int check_state(struct checker *c, const struct crash_state *s, struct err *err)
+{
+	int rc = pm_file_put(c->file, &s->image, err);
+
+	if (rc)
+		return rc;
+	if (s->point != c->marks_point) {
+		strbuf_clear(&c->marks);
+		pm_marks(&c->run->trace, s->point, &c->marks);
+		c->marks_point = s->point;
+	}
+	return check_run(&c->check, s->point, strbuf_str(&c->marks), c->marks.len, &c->r, err);
+}
+
+/* ---- what a worker tells ---- */
+
+enum said { SAID_FAILURE, SAID_COUNTS, SAID_ERROR, SAID_END };
+
+struct message {
+	enum said what;
+	/* a failure */
+	uint64_t point, n_lost, n_survived;
+	enum crash_layer layer;
+	enum check_end end;
+	int exit_code, signal;
+	size_t id_len, said_len;
+	/* counts, since the start */
+	uint64_t checked, failing, errors;
+	bool stopped;
+	struct crash_stats stats;
+};
+
+static size_t listed(uint64_t n)
+{
+	return (size_t)min(n, (uint64_t)PM_LIST_MAX);
+}
+
+static int tell(int fd, const struct message *m, const struct crash_state *s, const char *said)
+{
+	int rc = io_write_full(fd, m, sizeof(*m));
+
+	if (!rc && m->id_len)
+		rc = io_write_full(fd, strbuf_str(&s->id), m->id_len);
+	if (!rc && m->n_lost)
+		rc = io_write_full(fd, s->lost.v, listed(m->n_lost) * sizeof(uint64_t));
+	if (!rc && m->n_survived)
+		rc = io_write_full(fd, s->survived.v, listed(m->n_survived) * sizeof(uint64_t));
+	if (!rc && m->said_len)
+		rc = io_write_full(fd, said, m->said_len);
+	return rc;
+}
+
+struct worker {
+	const struct pm_search_opts *o;
+	unsigned number, of;
+	int fd;
+	uint64_t until_ns; /* 0: no limit */
+	struct checker c;
+	struct message counts;
+};
+
+static int tell_failure(struct worker *w, const struct crash_state *s)
+{
+	const struct check_result *r = &w->c.r;
+	struct message m = { .what = SAID_FAILURE,
+			     .point = s->point,
+			     .n_lost = s->lost.n,
+			     .n_survived = s->survived.n,
+			     .layer = s->layer,
+			     .end = r->end,
+			     .exit_code = r->exit_code,
+			     .signal = r->signal,
+			     .id_len = s->id.len,
+			     .said_len = min(r->output.len, said_max(w->o->run)) };
+
+	return tell(w->fd, &m, s, strbuf_str(&r->output));
+}
+
+static int tell_error(struct worker *w, const char *text)
+{
+	struct message m = { .what = SAID_ERROR, .said_len = strlen(text) };
+
+	return tell(w->fd, &m, NULL, text);
+}
+
+static int do_state(struct worker *w, const struct crash_state *s)
+{
+	struct err err = ERR_INIT;
+	int rc = check_state(&w->c, s, &err);
+
+	if (rc || w->c.r.end == CHECK_ERROR) {
+		w->counts.errors++;
+		return tell_error(w, rc ? err.msg : strbuf_str(&w->c.r.output));
+	}
+	w->counts.checked++;
+	w->counts.failing += w->c.r.end != CHECK_PASSED;
+	if (w->o->run->plan.dump && w->c.r.output_cut) {
+		w->counts.errors++;
+		return tell_error(w, "the dump prints more than 64 KiB; let it print a checksum of "
+				     "what is large");
+	}
+	if (w->c.r.end != CHECK_PASSED || w->o->run->plan.dump)
+		rc = tell_failure(w, s);
+	return rc;
+}
+
+static int enumerate(struct worker *w, struct err *err)
+{
+	struct crash_opts opts = pm_run_crash(w->o->run);
+	auto_crash_state s = CRASH_STATE_INIT;
+	struct crash_points points = { 0 };
+	auto_crash e = NULL;
+
+	crash_points_pm(&w->o->run->trace, &points);
+	opts.points = points.v;
+	opts.n_points = points.n;
+	int rc = crash_new(&w->o->run->trace, &opts, &e, err);
+	for (uint64_t n = 0; !rc && crash_next(e, &s); n++) {
+		if (n % w->of != w->number)
+			continue;
+		if (w->until_ns && util_now_ns() > w->until_ns) {
+			w->counts.stopped = true;
+			break;
+		}
+		rc = do_state(w, &s);
+		if (!rc && w->counts.checked % TELL_EVERY == 0)
+			rc = tell(w->fd, &w->counts, NULL, NULL);
+	}
+	if (e)
+		crash_stats(e, &w->counts.stats);
+	crash_points_release(&points);
+	return rc;
+}
+
+static void work(struct worker *w, pid_t parent)
+{
+	struct err err = ERR_INIT;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	signal(SIGINT, SIG_IGN); /* a terminal sends it to all; the parent decides */
+	signal(SIGPIPE, SIG_IGN);
+	w->counts.what = SAID_COUNTS;
+	int rc = checker_init(&w->c, w->o->run, &err);
+	if (!rc)
+		rc = enumerate(w, &err);
+	if (rc) {
+		w->counts.errors++;
+		(void)!tell_error(w, err.msg);
+	}
+	w->counts.what = SAID_END;
+	_exit(tell(w->fd, &w->counts, NULL, NULL) ? 1 : 0);
+}
+
+/* ---- the parent ---- */
+
+struct slot {
+	pid_t pid;
+	int fd; /* -1: it has ended */
+	struct message last;
+	bool ended;
+};
+
+struct search {
+	const struct pm_search_opts *o;
+	struct pm_found *found;
+	struct slot slot[JOBS_MAX];
+	unsigned jobs;
+};
+
+static void first_error(struct pm_found *f, const char *text)
+{
+	if (!f->error[0])
+		snprintf(f->error, sizeof(f->error), "%s", text);
+}
+
+static bool read_part(int fd, void *to, size_t len)
+{
+	return !len || io_read_full(fd, to, len) == (ssize_t)len;
+}
+
+static bool hear_failure(struct search *x, int fd, const struct message *m)
+{
+	struct pm_failure f = { .point = m->point,
+				.layer = m->layer,
+				.end = m->end,
+				.exit_code = m->exit_code,
+				.signal = m->signal,
+				.n_lost = m->n_lost,
+				.n_survived = m->n_survived };
+	size_t lost = listed(m->n_lost), survived = listed(m->n_survived);
+	bool all = x->o->run->plan.dump;
+
+	f.state = xcalloc(1, m->id_len + 1);
+	f.lost = xcalloc(lost + 1, sizeof(*f.lost));
+	f.survived = xcalloc(survived + 1, sizeof(*f.survived));
+	f.said = xcalloc(1, m->said_len + 1);
+	bool good = read_part(fd, f.state, m->id_len) &&
+		    read_part(fd, f.lost, lost * sizeof(*f.lost)) &&
+		    read_part(fd, f.survived, survived * sizeof(*f.survived)) &&
+		    read_part(fd, f.said, m->said_len);
+	if (good && (all || x->found->failures.n < FAILURES_MAX))
+		vec_push(&x->found->failures, f);
+	else
+		pm_failure_release(&f);
+	return good;
+}
+
+static bool hear(struct search *x, struct slot *s)
+{
+	struct message m;
+
+	if (!read_part(s->fd, &m, sizeof(m)))
+		return false;
+	if (m.what == SAID_FAILURE)
+		return hear_failure(x, s->fd, &m);
+	if (m.what == SAID_ERROR) {
+		auto_free char *text = xcalloc(1, m.said_len + 1);
+		bool good = read_part(s->fd, text, m.said_len);
+
+		first_error(x->found, text);
+		return good;
+	}
+	s->last = m;
+	s->ended = m.what == SAID_END;
+	return !s->ended;
+}
+
+static void close_slot(struct search *x, struct slot *s)
+{
+	if (!s->ended) {
+		s->last.errors++;
+		first_error(x->found, "a process that checks crash states was killed");
+	}
+	util_close(steal_fd(&s->fd));
+	while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+static int start_workers(struct search *x, struct err *err)
+{
+	uint64_t until = x->o->time_ns ? util_now_ns() + x->o->time_ns : 0;
+	pid_t parent = getpid();
+
+	for (unsigned i = 0; i < x->jobs; i++) {
+		int fds[2];
+
+		if (pipe2(fds, O_CLOEXEC))
+			return err_set(err, -errno, "cannot make a pipe: %m");
+		pid_t pid = fork();
+		if (!pid) {
+			struct worker w = { .o = x->o,
+					    .number = i,
+					    .of = x->jobs,
+					    .fd = fds[1],
+					    .until_ns = until };
+
+			for (unsigned j = 0; j < i; j++)
+				util_close(x->slot[j].fd);
+			util_close(fds[0]);
+			work(&w, parent);
+		}
+		util_close(fds[1]);
+		if (pid < 0) {
+			util_close(fds[0]);
+			return err_set(err, -errno, "cannot start a process: %m");
+		}
+		x->slot[i] = (struct slot){ .pid = pid, .fd = fds[0] };
+	}
+	return 0;
+}
+
+static void add_up(struct search *x)
+{
+	struct pm_found *f = x->found;
+
+	f->checked = f->failing = f->errors = 0;
+	for (unsigned i = 0; i < x->jobs; i++) {
+		const struct message *m = &x->slot[i].last;
+
+		f->checked += m->checked;
+		f->failing += m->failing;
+		f->errors += m->errors;
+		f->stopped |= m->stopped;
+		if (m->stats.tried > f->stats.tried) /* all go through the same */
+			f->stats = m->stats;
+	}
+}
+
+static bool listen_all(struct search *x)
+{
+	struct pollfd fds[JOBS_MAX];
+	bool any = false;
+
+	for (unsigned i = 0; i < x->jobs; i++) {
+		fds[i] = (struct pollfd){ x->slot[i].fd, POLLIN, 0 };
+		any |= x->slot[i].fd >= 0;
+	}
+	if (!any)
+		return false;
+	poll(fds, x->jobs, POLL_MS);
+	for (unsigned i = 0; i < x->jobs; i++)
+		if (x->slot[i].fd >= 0 && fds[i].revents && !hear(x, &x->slot[i]))
+			close_slot(x, &x->slot[i]);
+	return true;
+}
+
+static void stop_workers(struct search *x)
+{
+	for (unsigned i = 0; i < x->jobs; i++) {
+		struct slot *s = &x->slot[i];
+
+		if (s->fd < 0)
+			continue;
+		kill(s->pid, SIGKILL);
+		s->ended = true;
+		close_slot(x, s);
+	}
+}
+
+int pm_search(const struct pm_search_opts *o, struct pm_found *out, struct err *err)
+{
+	struct search *x = xcalloc(1, sizeof(*x));
+
+	*out = (struct pm_found){ 0 };
+	x->o = o;
+	x->found = out;
+	x->jobs = min(max(o->jobs, 1u), (unsigned)JOBS_MAX);
+	for (unsigned i = 0; i < x->jobs; i++)
+		x->slot[i].fd = -1;
+	int rc = start_workers(x, err);
+	while (!rc && !(o->stop && *o->stop) && listen_all(x)) {
+		add_up(x);
+		if (o->progress)
+			o->progress(o->ctx, out->checked, out->failing);
+	}
+	stop_workers(x);
+	add_up(x);
+	out->stopped |= o->stop && *o->stop;
+	free(x);
+	return rc;
+}
+
+/* ---- one state, by its id ---- */
+
+struct one {
+	const struct pm_run *run;
+	const char *id;
+};
+
+struct one_end {
+	enum check_end end;
+	int exit_code, signal;
+	uint64_t point;
+	char said[CHECK_OUTPUT_MAX + 1];
+};
+
+static int check_one(void *ctx, void *out, struct err *err)
+{
+	const struct one *o = ctx;
+	struct one_end *end = out;
+	struct crash_opts opts = pm_run_crash(o->run);
+	auto_crash_state s = CRASH_STATE_INIT;
+	struct checker c;
+	int rc = crash_replay(&o->run->trace, &opts, o->id, &s, err);
+
+	if (!rc)
+		rc = checker_init(&c, o->run, err);
+	if (!rc)
+		rc = check_state(&c, &s, err);
+	if (rc)
+		return rc;
+	*end = (struct one_end){
+		.end = c.r.end, .exit_code = c.r.exit_code, .signal = c.r.signal, .point = s.point
+	};
+	snprintf(end->said, sizeof(end->said), "%s", strbuf_str(&c.r.output));
+	return 0;
+}
+
+int pm_search_one(const struct pm_run *r, const char *id, struct pm_failure *f, struct err *err)
+{
+	struct one o = { r, id };
+	struct one_end *end = xcalloc(1, sizeof(*end));
+	int rc = pm_in_child(check_one, &o, end, sizeof(*end), err);
+
+	if (!rc && end->end == CHECK_ERROR)
+		rc = err_set(err, -ECHILD, "the check could not be run: %.300s", end->said);
+	if (!rc)
+		*f = (struct pm_failure){ .state = xstrdup(id),
+					  .point = end->point,
+					  .end = end->end,
+					  .exit_code = end->exit_code,
+					  .signal = end->signal,
+					  .said = xstrdup(end->said) };
+	free(end);
+	return rc;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * search.h - every crash state of a run is put in place and looked at. Of a check, what fails is
+ * told, and failures that lose the same stores are one finding. Of a dump, everything is told:
+ * which states each operation may leave is judged (check/semantic.h) when all are known.
+ */
+#ifndef PM_SEARCH_H
+#define PM_SEARCH_H
+
+#include <signal.h>
+
+#include "app/check.h"
+#include "core/crash.h"
+#include "core/model_pm.h"
+#include "pm/keep.h"
+
+/* A run as it was recorded. */
+struct pm_run {
+	char *dir;
+	struct pm_plan plan;
+	struct trace trace;
+	struct image base;
+	struct model_pm_opts model;
+};
+
+int pm_run_load(const char *dir, struct pm_run *out, struct err *err) must_check;
+void pm_run_release(struct pm_run *r);
+/* How its crash states are enumerated; without points. */
+struct crash_opts pm_run_crash(const struct pm_run *r);
+
+struct pm_search_opts {
+	const struct pm_run *run;
+	unsigned jobs;
+	uint64_t time_ns; /* 0: no limit */
+	const volatile sig_atomic_t *stop;
+	void (*progress)(void *ctx, uint64_t checked, uint64_t failing);
+	void *ctx;
+};
+
+/* One state that fails; with a dump, any state. */
+struct pm_failure {
+	char *state;
+	uint64_t point;
+	enum crash_layer layer;
+	enum check_end end;
+	int exit_code, signal;
+	uint64_t n_lost, n_survived; /* events; the first PM_LIST_MAX of them are listed */
+	uint64_t *lost, *survived;
+	char *said;
+};
+
+enum { PM_LIST_MAX = 1024 };
+
+struct pm_failures vec_of(struct pm_failure);
+
+struct pm_found {
+	struct crash_stats stats;
+	uint64_t checked, failing, errors;
+	bool stopped;
+	char error[512];	     /* the first one */
+	struct pm_failures failures; /* not more than some thousands are kept */
+};
+
+int pm_search(const struct pm_search_opts *o, struct pm_found *out, struct err *err) must_check;
+void pm_found_release(struct pm_found *f);
+
+/* One state, by its id. `f` is written if it was checked; f->end tells. */
+int pm_search_one(const struct pm_run *r, const char *id, struct pm_failure *f, struct err *err)
+	must_check;
+void pm_failure_release(struct pm_failure *f);
+
+/* Failures that lose the same become one case each; to be released one by one. */
+struct pm_cases vec_of(struct pm_case);
+void pm_cluster(const struct pm_run *r, const struct pm_failures *f, struct pm_cases *out);
+
+/* The same for a dump: one for each state that an operation must not leave. */
+void pm_judge_dumps(const struct pm_run *r, const struct pm_failures *f, struct pm_cases *out,
+		    uint64_t *failing);
+
+/* "begin 3", "end 3", a text: the marks before a point, a line each. */
+void pm_marks(const struct trace *t, uint64_t point, struct strbuf *out);
+
+#endif

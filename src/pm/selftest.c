@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* selftest.c - see selftest.h. The table follows plugin/selftest.S line by line. */
+#include "pm/selftest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "pm/blob.h"
+#include "pm/tracer.h"
+
+enum { REGION = 8192, TIMEOUT_MS = 60000, TEXT_LEN = 8 };
+
+struct expected {
+	uint8_t kind;
+	uint32_t len;
+	uint64_t addr;
+	uint64_t value; /* the first 8 bytes of the data, or as many as there are */
+	uint32_t times; /* the same again, right behind; 0: once */
+};
+
+#define FOURS  0x4444444444444444
+#define FIVES  0x5555555555555555
+#define SIXES  0x6666666666666666
+#define SELF_A 0x1122334455667788
+enum { SELF_B = 42 };
+
+/* clang-format off */
+static const struct expected expected[] = {
+	{ .kind = PM_STREAM_SELF, .addr = SELF_A, .value = SELF_B },
+	{ .kind = PM_STREAM_MARK_BEGIN, .addr = 1 },
+	{ PM_STREAM_STORE, 1, 0, 0x11, 0 },
+	{ PM_STREAM_STORE, 2, 2, 0x2222, 0 },
+	{ PM_STREAM_STORE, 4, 4, 0x33333333, 0 },
+	{ PM_STREAM_STORE, 8, 8, FOURS, 0 },
+	{ PM_STREAM_STORE, 8, 0x10, FOURS, 2 },
+	{ .kind = PM_STREAM_FLUSH, .addr = 0 },
+	{ .kind = PM_STREAM_FLUSH, .addr = 0x40 },
+	{ .kind = PM_STREAM_CLFLUSH, .addr = 0x80 },
+	{ .kind = PM_STREAM_FLUSH, .addr = 0xc0 },
+	{ .kind = PM_STREAM_FENCE },
+	{ .kind = PM_STREAM_FENCE },
+	{ .kind = PM_STREAM_MARK_END, .addr = 1 },
+	{ .kind = PM_STREAM_MARK_BEGIN, .addr = 2 },
+	{ PM_STREAM_NTSTORE, 8, 0x100, FIVES, 0 },
+	{ PM_STREAM_NTSTORE, 4, 0x108, 0x55555555, 0 },
+	{ PM_STREAM_NTSTORE, 8, 0x110, FIVES, 0 },
+	{ PM_STREAM_NTSTORE, 8, 0x120, FOURS, 4 },
+	{ PM_STREAM_NTSTORE, 1, 0x140, 0x44, 16 },
+	{ .kind = PM_STREAM_FENCE },
+	{ PM_STREAM_STORE, 8, 0x200, 7, 0 },
+	{ .kind = PM_STREAM_FENCE },
+	{ PM_STREAM_STORE, 8, 0x200, 8, 0 },
+	{ .kind = PM_STREAM_FENCE },
+	{ PM_STREAM_STORE, 8, 0x208, 9, 0 },
+	{ PM_STREAM_STORE, 8, 0x210, 0x3333333322220011, 0 },
+	{ PM_STREAM_STORE, 8, 0x218, FOURS, 0 },
+	{ .kind = PM_STREAM_FENCE },
+	{ PM_STREAM_STORE, 16, 0x220, 3, 0 },
+	{ PM_STREAM_STORE, 8, 0x230, 0x8000000000000000, 0 },
+	{ PM_STREAM_STORE, 2, 0x238, 0x3fff, 0 },
+	{ PM_STREAM_STORE, 8, 0x240, 0x3ff0000000000000, 0 },
+	{ PM_STREAM_STORE, 8, 0xffc, SIXES, 0 },
+	{ PM_STREAM_TEXT, TEXT_LEN, 0, 0x74736574666c6573, 0 },
+	{ .kind = PM_STREAM_MARK_END, .addr = 2 },
+};
+/* clang-format on */
+
+static uint64_t value_of(const struct pm_record *rec)
+{
+	uint64_t v = 0;
+
+	if (rec->r.kind == PM_STREAM_SELF)
+		return rec->r.pc;
+	if (rec->data)
+		memcpy(&v, rec->data, min(rec->r.len, 8u));
+	return v;
+}
+
+/* Newer emulators may make fewer, larger accesses of one instruction: neighbours are joined. */
+static bool covers(const struct expected *e, uint32_t *done, const struct pm_record *rec)
+{
+	uint32_t total = e->len * max(e->times, 1u);
+	uint64_t v = value_of(rec), want = e->value;
+
+	if (rec->r.kind != e->kind || rec->r.addr != e->addr + *done)
+		return false;
+	if (rec->r.len > e->len && e->len < 8)
+		want = e->value * (e->len == 1 ? 0x0101010101010101 : 1);
+	if (rec->r.len < 8 && rec->r.len < e->len)
+		return false;
+	if (v != want || rec->r.len > total - *done)
+		return false;
+	*done += rec->r.len;
+	return true;
+}
+
+/* 0 if the stream is what it must be; else the number of the first record that is not, from 1. */
+static int compare(const struct traced *x, uint64_t *wrong, struct err *err)
+{
+	struct pm_reader p;
+	struct pm_record rec;
+	size_t i = 0;
+	uint32_t done = 0;
+	int rc = pm_reader_init(&p, x->stream, x->len, err);
+
+	*wrong = 0;
+	while (!rc && (rc = pm_reader_next(&p, &rec, err)) > 0) {
+		rc = 0;
+		if (i == ARRAY_SIZE(expected) || rec.r.cpu != 0 ||
+		    !covers(&expected[i], &done, &rec)) {
+			*wrong = p.count;
+			return 0;
+		}
+		if (done == expected[i].len * max(expected[i].times, 1u)) {
+			done = 0;
+			i++;
+		}
+	}
+	if (!rc && i < ARRAY_SIZE(expected))
+		*wrong = p.count + 1;
+	return rc;
+}
+
+struct files {
+	int program, region;
+};
+
+static int make_files(struct files *f, struct err *err)
+{
+	f->program = memfd_create("outage-pm-selftest", 0);
+	f->region = memfd_create("outage-pm-region", 0);
+	if (f->program < 0 || f->region < 0 || fchmod(f->program, 0700) ||
+	    ftruncate(f->region, REGION))
+		return err_set(err, -errno, "cannot make a file in memory: %m");
+	int rc = io_write_full(f->program, pm_selftest_program, pm_selftest_program_size);
+	return rc ? err_set(err, rc, "cannot write a file in memory: %s", strerror(-rc)) : 0;
+}
+
+static int ended_badly(const struct tracer *t, const struct traced *x, struct err *err)
+{
+	auto_strbuf said = STRBUF_INIT;
+
+	strbuf_add_flat(&said, strbuf_str(&x->end.out));
+	if (strstr(strbuf_str(&said), "plugin"))
+		return err_set(err, -ENOTSUP,
+			       "%s cannot load the tracer: it must be QEMU's user emulation, built "
+			       "with plugins, 7.2 or later (%.200s)",
+			       t->qemu, strbuf_str(&said));
+	return err_set(err, -ENOTSUP, "%s cannot run the tracer's test (%.200s)", t->qemu,
+		       strbuf_str(&said));
+}
+
+static int once(const struct tracer *t, const struct files *f, uint64_t *wrong, struct err *err)
+{
+	char program[64], region[64];
+	const char *const argv[] = { program, region, NULL };
+	struct traced x = { 0 };
+
+	/* Named by this process: the same file for the emulator, its guest, and the plugin. */
+	snprintf(program, sizeof(program), "/proc/%d/fd/%d", getpid(), f->program);
+	snprintf(region, sizeof(region), "/proc/%d/fd/%d", getpid(), f->region);
+	int rc = tracer_run(t, region, argv, TIMEOUT_MS, &x, err);
+	if (!rc && (x.end.exit_code || x.end.timed_out))
+		rc = ended_badly(t, &x, err);
+	if (!rc)
+		rc = compare(&x, wrong, err);
+	traced_release(&x);
+	return rc;
+}
+
+int selftest_run(struct tracer *t, struct err *err)
+{
+	struct files f = { -1, -1 };
+	uint64_t wrong = 0;
+	int rc = make_files(&f, err);
+
+	t->filter = true;
+	if (!rc)
+		rc = once(t, &f, &wrong, err);
+	if (!rc && wrong) {
+		t->filter = false;
+		rc = ftruncate(f.region, 0) || ftruncate(f.region, REGION) ? -errno : 0;
+		if (!rc)
+			rc = once(t, &f, &wrong, err);
+	}
+	util_close(f.program);
+	util_close(f.region);
+	if (rc || !wrong)
+		return rc;
+	return err_set(err, -ENOTSUP,
+		       "the tracer's test failed: record %" PRIu64 " of %s %s is not what it must "
+		       "be, so nothing that it traces can be believed; use another QEMU (--qemu)",
+		       wrong, t->qemu, t->version);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tracer.c - see tracer.h. The plugin and the stream are files in memory, which children get as
+ * open descriptors: nothing is left behind, and nothing need be installed beside this program.
+ */
+#include "pm/tracer.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/vec.h"
+#include "pm/blob.h"
+#include "pm/selftest.h"
+
+#define STREAM_LIMIT ((uint64_t)1 << 30)
+
+enum {
+	VERSION_TIMEOUT_MS = 20000,
+	FD_MIN = 500,	  /* above what a program expects its own to be */
+	API_4_FROM = 902, /* QEMU 9.2 */
+};
+
+static const char install[] =
+	"install it with 'apt-get install qemu-user' (not qemu-user-static, which cannot load "
+	"plugins), or give another with --qemu";
+
+/* ---- files in memory ---- */
+
+static int memory_file(const char *name, const void *data, uint64_t len, struct err *err)
+{
+	auto_fd low = memfd_create(name, 0);
+	auto_fd fd = low < 0 ? -1 : fcntl(low, F_DUPFD, FD_MIN);
+
+	if (fd < 0)
+		return err_set(err, -errno, "cannot make a file in memory: %m");
+	int rc = data ? io_write_full(fd, data, len) : ftruncate(fd, (off_t)len) ? -errno : 0;
+	if (rc)
+		return err_set(err, rc, "cannot write a file in memory: %s", strerror(-rc));
+	return steal_fd(&fd);
+}
+
+/* ---- the emulator ---- */
+
+static char *find_program(const char *name)
+{
+	if (!strchr(name, '/'))
+		return proc_find(name);
+	return access(name, X_OK) ? NULL : xstrdup(name);
+}
+
+static int parse_version(struct tracer *t, const char *text, unsigned *number, struct err *err)
+{
+	const char *v = strstr(text, "version ");
+	unsigned major, minor;
+	size_t n;
+
+	if (!v || sscanf(v + 8, "%u.%u", &major, &minor) != 2)
+		return err_set(err, -EINVAL, "%s does not say which version of QEMU it is: %s",
+			       t->qemu, install);
+	for (n = 0; isdigit((unsigned char)v[8 + n]) || v[8 + n] == '.'; n++)
+		;
+	t->version = xmemdupz(v + 8, n);
+	*number = major * 100 + minor;
+	return 0;
+}
+
+static int ask_version(struct tracer *t, unsigned *number, struct err *err)
+{
+	const char *const argv[] = { t->qemu, "--version", NULL };
+	struct proc_opts o = { .argv = argv,
+			       .timeout_ms = VERSION_TIMEOUT_MS,
+			       .merge_stderr = true,
+			       .output_limit = 4096 };
+	struct proc_result r = { 0 };
+	int rc = proc_run(&o, &r, err);
+
+	if (!rc)
+		rc = parse_version(t, strbuf_str(&r.out), number, err);
+	proc_result_release(&r);
+	return rc;
+}
+
+static int find_qemu(struct tracer *t, const char *given, struct err *err)
+{
+	t->qemu = find_program(given ? given : "qemu-x86_64");
+	if (t->qemu)
+		return 0;
+	if (given)
+		return err_set(err, -ENOENT,
+			       "there is no program %s: --qemu names QEMU's user "
+			       "emulation",
+			       given);
+	return err_set(err, -ENOENT, "there is no qemu-x86_64, which runs the program: %s",
+		       install);
+}
+
+int tracer_open(struct tracer *t, const char *qemu, struct err *err)
+{
+	unsigned version = 0;
+	int rc = find_qemu(t, qemu, err);
+
+	if (!rc)
+		rc = ask_version(t, &version, err);
+	if (rc)
+		return rc;
+	bool new = version >= API_4_FROM;
+	t->plugin = memory_file("outage-pm.so", new ? pm_plugin_4 : pm_plugin_1,
+				new ? pm_plugin_4_size : pm_plugin_1_size, err);
+	return t->plugin < 0 ? t->plugin : selftest_run(t, err);
+}
+
+void tracer_close(struct tracer *t)
+{
+	free(t->qemu);
+	free(t->version);
+	util_close(t->plugin);
+	*t = (struct tracer)TRACER_INIT;
+}
+
+/* ---- a run ---- */
+
+struct words_list vec_of(const char *);
+
+/* A comma ends an argument of the plugin, unless there are two. */
+static void add_quoted(struct strbuf *sb, const char *s)
+{
+	for (; *s; s++) {
+		strbuf_addch(sb, *s);
+		if (*s == ',')
+			strbuf_addch(sb, ',');
+	}
+}
+
+static int run_in(const struct tracer *t, int stream, const char *file, const char *const *argv,
+		  uint64_t timeout_ms, struct traced *out, struct err *err)
+{
+	auto_strbuf plugin = STRBUF_INIT;
+	struct words_list list = { 0 };
+
+	strbuf_addf(&plugin, "/proc/self/fd/%d,stream=/proc/self/fd/%d,region=user:", t->plugin,
+		    stream);
+	add_quoted(&plugin, file);
+	if (t->loads)
+		strbuf_adds(&plugin, ",loads=on");
+	if (!t->filter)
+		strbuf_adds(&plugin, ",filter=off");
+	vec_push(&list, t->qemu);
+	vec_push(&list, "-cpu");
+	vec_push(&list, "max");
+	vec_push(&list, "-plugin");
+	vec_push(&list, strbuf_str(&plugin));
+	for (size_t i = 0; argv[i]; i++)
+		vec_push(&list, argv[i]);
+	vec_push(&list, NULL);
+	struct proc_opts o = { .argv = list.v, .timeout_ms = timeout_ms, .merge_stderr = true };
+	int rc = proc_run(&o, &out->end, err);
+	vec_release(&list);
+	return rc;
+}
+
+int tracer_run(const struct tracer *t, const char *file, const char *const *argv,
+	       uint64_t timeout_ms, struct traced *out, struct err *err)
+{
+	uint64_t limit = t->limit ? t->limit : STREAM_LIMIT;
+	auto_fd stream = memory_file("outage-pm-stream", NULL, limit, err);
+	struct traced x = { .len = limit };
+
+	if (stream < 0)
+		return stream;
+	auto_free char *program = find_program(argv[0]);
+	if (!program)
+		return err_set(err, -ENOENT, "there is no program %s that can be run", argv[0]);
+	int rc = run_in(t, stream, file, argv, timeout_ms, &x, err);
+	if (!rc) {
+		void *p = mmap(NULL, x.len, PROT_READ, MAP_SHARED | MAP_NORESERVE, stream, 0);
+
+		if (p == MAP_FAILED)
+			rc = err_set(err, -errno, "cannot map the tracer's stream: %m");
+		else
+			x.stream = p;
+	}
+	if (rc)
+		traced_release(&x);
+	else
+		*out = x;
+	return rc;
+}
+
+void traced_release(struct traced *x)
+{
+	if (x->stream)
+		munmap(x->stream, x->len);
+	proc_result_release(&x->end);
+	*x = (struct traced){ 0 };
+}

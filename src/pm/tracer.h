@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tracer.h - a program under QEMU's user emulation, with our plugin in it: what it does to a file
+ * that it maps, as persistent memory, becomes a stream (outage/pm_stream.h).
+ */
+#ifndef PM_TRACER_H
+#define PM_TRACER_H
+
+#include "base/proc.h"
+#include "core/trace.h"
+#include "record/pm_stream.h"
+
+struct tracer {
+	char *qemu;	/* the emulator */
+	char *version;	/* "7.2.22" */
+	int plugin;	/* a descriptor that children inherit; -1: none */
+	bool filter;	/* see the plugin; found out by the self-test */
+	bool loads;	/* trace them, too */
+	uint64_t limit; /* bytes of a stream; 0: 1 GiB */
+};
+
+#define TRACER_INIT                                                                                \
+	{                                                                                          \
+		.plugin = -1, .filter = true                                                       \
+	}
+
+/*
+ * Finds the emulator (`qemu`, or NULL: qemu-x86_64 in PATH), unpacks the plugin for it, and tests
+ * both with a program whose trace is known.
+ */
+int tracer_open(struct tracer *t, const char *qemu, struct err *err) must_check;
+void tracer_close(struct tracer *t);
+
+/* What a program did, as it was written down. */
+struct traced {
+	unsigned char *stream; /* mapped */
+	size_t len;
+	struct proc_result end;
+};
+
+void traced_release(struct traced *x);
+
+/*
+ * Runs argv to its end. `file` is absolute. Fails only if it could not be run: how the program
+ * ended, and whether the stream is whole, is for the caller to see.
+ */
+int tracer_run(const struct tracer *t, const char *file, const char *const *argv,
+	       uint64_t timeout_ms, struct traced *out, struct err *err) must_check;
+
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/* pm_stream.c - see pm_stream.h. */
+#include "record/pm_stream.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+enum { HEADER_MAX = 4096, TEXT_MAX = 4096 };
+
+static int damaged(const struct pm_reader *p, struct err *err, const char *what)
+{
+	return err_set(err, -EINVAL,
+		       "record %" PRIu64 " of the tracer's stream %s: the stream is damaged",
+		       p->count, what);
+}
+
+int pm_reader_init(struct pm_reader *p, const void *data, size_t len, struct err *err)
+{
+	struct pm_reader r = { .data = data, .len = len, .sum = PM_STREAM_SUM_INIT };
+
+	if (len < sizeof(r.head))
+		return err_set(err, -EINVAL, "the tracer's stream has no header");
+	memcpy(&r.head, data, sizeof(r.head));
+	if (memcmp(r.head.magic, PM_STREAM_MAGIC, sizeof(r.head.magic)) != 0)
+		return err_set(err, -EINVAL, "this is not the stream of a tracer");
+	if (r.head.version != PM_STREAM_VERSION)
+		return err_set(err, -EPROTO,
+			       "the tracer's stream has version %" PRIu32
+			       ", and only %d is known here: use the tracer that came with this "
+			       "program",
+			       r.head.version, PM_STREAM_VERSION);
+	if (r.head.header_size < sizeof(r.head) ||
+	    r.head.header_size > min(len, (size_t)HEADER_MAX) || r.head.header_size % 8 ||
+	    r.head.flags & ~(uint32_t)PM_STREAM_HEADER_FLAGS ||
+	    r.head.region_size > IMAGE_SIZE_MAX || r.head.cpus > PM_STREAM_CPUS_MAX)
+		return err_set(err, -EINVAL, "the header of the tracer's stream is damaged");
+	r.at = r.head.header_size;
+	*p = r;
+	return 0;
+}
+
+static int check_range(const struct pm_reader *p, const struct pm_stream_record *r, struct err *err)
+{
+	if (!r->len || r->len > PM_STREAM_STORE_MAX || r->addr > p->head.region_size ||
+	    r->len > p->head.region_size - r->addr)
+		return damaged(p, err, "leaves the region");
+	return 0;
+}
+
+static int check_record(const struct pm_reader *p, const struct pm_stream_record *r,
+			struct err *err)
+{
+	if (r->kind >= PM_STREAM_KINDS || r->flags)
+		return damaged(p, err, "is of no known kind");
+	if (r->cpu >= max(p->head.cpus, 1u))
+		return damaged(p, err, "names a CPU that is not there");
+	switch (r->kind) {
+	case PM_STREAM_STORE:
+	case PM_STREAM_NTSTORE:
+	case PM_STREAM_LOAD:
+		return check_range(p, r, err);
+	case PM_STREAM_FLUSH:
+	case PM_STREAM_CLFLUSH:
+		if (r->len || r->addr % PM_STREAM_LINE || r->addr >= p->head.region_size)
+			return damaged(p, err, "does not flush a line");
+		return 0;
+	case PM_STREAM_TEXT:
+	case PM_STREAM_TROUBLE:
+		return r->len > TEXT_MAX ? damaged(p, err, "has too long a text") : 0;
+	case PM_STREAM_STACK:
+		return r->len % 8 || r->len / 8 > PM_STREAM_FRAMES_MAX
+			       ? damaged(p, err, "is not a stack")
+			       : 0;
+	case PM_STREAM_MARK_BEGIN:
+	case PM_STREAM_MARK_END:
+		if (r->addr >= TRACE_OP_MAX)
+			return err_set(err, -EINVAL,
+				       "a mark has the number %" PRIu64
+				       ": operations are numbered below %d",
+				       r->addr, TRACE_OP_MAX);
+		/* fall through */
+	default:
+		return r->len ? damaged(p, err, "has a length") : 0;
+	}
+}
+
+static int at_end(const struct pm_reader *p, const struct pm_stream_record *r, struct err *err)
+{
+	if (r->addr != p->count || r->pc != p->sum)
+		return err_set(err, -EINVAL, "the tracer's stream does not add up: it is damaged");
+	return 0;
+}
+
+static int trouble(const struct pm_record *rec, struct err *err)
+{
+	char text[sizeof(err->msg)];
+	size_t n = min((size_t)rec->r.len, sizeof(text) - 1);
+
+	for (size_t i = 0; i < n; i++)
+		text[i] = rec->data[i] < ' ' || rec->data[i] > '~' ? '?' : (char)rec->data[i];
+	text[n] = 0;
+	return err_set(err, -EIO, "the tracer gave up: %s", text);
+}
+
+int pm_reader_next(struct pm_reader *p, struct pm_record *out, struct err *err)
+{
+	struct pm_record rec = { 0 };
+	size_t left = p->len - p->at;
+
+	if (left >= sizeof(rec.r))
+		memcpy(&rec.r, p->data + p->at, sizeof(rec.r));
+	if (rec.r.kind == PM_STREAM_NONE)
+		return err_set(err, -EPIPE,
+			       "the trace has no end: the tracer, or a process that it traced, was "
+			       "killed");
+	int rc = check_record(p, &rec.r, err);
+	if (rc)
+		return rc;
+	if (rec.r.kind == PM_STREAM_END)
+		return at_end(p, &rec.r, err);
+	size_t size = pm_stream_record_size(rec.r.kind, rec.r.len);
+	if (size > left)
+		return damaged(p, err, "is cut off");
+	if (pm_stream_has_data(rec.r.kind))
+		rec.data = p->data + p->at + sizeof(rec.r);
+	if (rec.r.kind == PM_STREAM_TROUBLE)
+		return trouble(&rec, err);
+	p->sum = pm_stream_sum(p->sum, p->data + p->at, size);
+	p->at += size;
+	p->count++;
+	*out = rec;
+	return 1;
+}
+
+/* ---- as a trace ---- */
+
+static const struct {
+	enum event_kind kind; /* 0: none */
+	uint32_t flags;
+} event_of[PM_STREAM_KINDS] = {
+	[PM_STREAM_STORE] = { EV_STORE, 0 },
+	[PM_STREAM_NTSTORE] = { EV_STORE, EV_NONTEMPORAL },
+	[PM_STREAM_FLUSH] = { EV_LINEFLUSH, 0 },
+	[PM_STREAM_CLFLUSH] = { EV_LINEFLUSH, EV_CLFLUSH },
+	[PM_STREAM_FENCE] = { EV_FENCE, 0 },
+	[PM_STREAM_LOAD] = { EV_LOAD, 0 },
+	[PM_STREAM_MARK_BEGIN] = { EV_OP_BEGIN, 0 },
+	[PM_STREAM_MARK_END] = { EV_OP_END, 0 },
+	[PM_STREAM_TEXT] = { EV_TEXT, 0 },
+};
+
+static void count(struct pm_counts *c, const struct event *ev)
+{
+	c->stores += ev->kind == EV_STORE;
+	c->bytes += ev->kind == EV_STORE ? ev->len : 0;
+	c->flushes += ev->kind == EV_LINEFLUSH;
+	c->fences += ev->kind == EV_FENCE;
+	c->loads += ev->kind == EV_LOAD;
+	c->marks += ev->kind == EV_OP_BEGIN || ev->kind == EV_OP_END;
+	c->cpus = max(c->cpus, ev->cpu + 1);
+}
+
+static int add_stack(struct trace *t, const struct pm_reader *p, const struct pm_record *rec,
+		     struct err *err)
+{
+	uint64_t frames[PM_STREAM_FRAMES_MAX];
+
+	if (rec->r.addr != t->stacks.n + 1)
+		return damaged(p, err, "is not the next stack");
+	memcpy(frames, rec->data, rec->r.len);
+	trace_add_stack(t, frames, rec->r.len / 8);
+	return 0;
+}
+
+static int add_event(struct trace *t, const struct pm_reader *p, const struct pm_record *rec,
+		     struct pm_counts *counts, struct err *err)
+{
+	const struct pm_stream_record *r = &rec->r;
+	struct event ev = { .kind = event_of[r->kind].kind,
+			    .flags = event_of[r->kind].flags,
+			    .cpu = r->cpu,
+			    .addr = r->addr,
+			    .len = r->len,
+			    .pc = r->pc,
+			    .data = rec->data };
+
+	if (!ev.kind)
+		return 0;
+	if (r->stack > t->stacks.n)
+		return damaged(p, err, "names a stack that did not come before");
+	ev.stack = (uint32_t)r->stack;
+	if (ev.kind == EV_OP_BEGIN || ev.kind == EV_OP_END) {
+		ev.ref = r->addr;
+		ev.addr = 0;
+	}
+	if (ev.kind == EV_OP_BEGIN)
+		ev.data = (const unsigned char *)"";
+	if (ev.kind == EV_TEXT)
+		ev.addr = 0;
+	if (ev.kind == EV_LINEFLUSH)
+		ev.len = PM_LINE;
+	if (ev.kind == EV_LINEFLUSH && PM_LINE > p->head.region_size - ev.addr)
+		ev.len = 0; /* the region ends inside its last line */
+	trace_append(t, &ev);
+	count(counts, &ev);
+	return 0;
+}
+
+int pm_stream_read(const void *data, size_t len, struct trace *out, struct pm_counts *counts,
+		   struct err *err)
+{
+	struct pm_counts here = { 0 };
+	struct pm_reader p;
+	struct pm_record rec;
+	int rc = pm_reader_init(&p, data, len, err);
+
+	if (rc)
+		return rc;
+	out->info.size = p.head.region_size;
+	out->info.sector_size = 8; /* what a processor writes at once */
+	while ((rc = pm_reader_next(&p, &rec, err)) > 0) {
+		rc = rec.r.kind == PM_STREAM_STACK ? add_stack(out, &p, &rec, err)
+						   : add_event(out, &p, &rec, &here, err);
+		if (rc)
+			return rc;
+	}
+	if (counts)
+		*counts = here;
+	return rc;
+}
+
+/* ---- does it tell what happened? ---- */
+
+static int differ(void *ctx, uint64_t page, const unsigned char *a, const unsigned char *b)
+{
+	uint64_t *at = ctx, i = 0;
+
+	while (i < IMAGE_PAGE && a[i] == b[i])
+		i++;
+	*at = page * IMAGE_PAGE + i;
+	return 1;
+}
+
+int pm_replay_check(const struct trace *t, const struct image *base, const struct image *after,
+		    struct err *err)
+{
+	auto_image img = IMAGE_INIT;
+	uint64_t at;
+
+	if (base->size != after->size || base->size < t->info.size)
+		return err_set(err, -EUCLEAN,
+			       "the region is %" PRIu64 " bytes long, and was %" PRIu64
+			       " when it was traced: its size must not change",
+			       after->size, t->info.size);
+	image_snapshot(base, &img);
+	for (size_t i = 0; i < t->events.n; i++) {
+		const struct event *ev = &t->events.v[i];
+
+		if (ev->kind == EV_STORE)
+			image_write(&img, ev->addr, ev->data, ev->len);
+	}
+	if (!image_diff(&img, after, differ, &at))
+		return 0;
+	return err_set(
+		err, -EUCLEAN,
+		"the trace does not explain what is there: the byte at %" PRIu64
+		" was changed by something that was not traced (write(2), another mapping, or "
+		"a program that was started and not emulated)",
+		at);
+}

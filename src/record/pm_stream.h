@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pm_stream.h - reads what a tracer of persistent memory wrote (outage/pm_stream.h), and makes a
+ * trace of it. What is read may come from anywhere: nothing in it is believed.
+ */
+#ifndef RECORD_PM_STREAM_H
+#define RECORD_PM_STREAM_H
+
+#include <outage/pm_stream.h>
+
+#include "core/image.h"
+#include "core/trace.h"
+
+struct pm_reader {
+	const unsigned char *data;
+	size_t at, len;
+	struct pm_stream_header head;
+	uint64_t count, sum;
+};
+
+struct pm_record {
+	struct pm_stream_record r;
+	const unsigned char *data; /* `r.len` bytes, for the kinds that have some */
+};
+
+/* `data` is borrowed. */
+int pm_reader_init(struct pm_reader *p, const void *data, size_t len, struct err *err) must_check;
+/*
+ * 1 and a record; 0 at the end; -errno if there is none: -EPIPE if the tracer did not come to its
+ * end, -EIO if it says itself that it could not do its work, else what is there makes no sense.
+ */
+int pm_reader_next(struct pm_reader *p, struct pm_record *out, struct err *err) must_check;
+
+struct pm_counts {
+	uint64_t stores, flushes, fences, loads, marks;
+	uint64_t bytes; /* of stores */
+	uint32_t cpus;
+};
+
+/* Appends all of a stream to a trace that has no events. `counts` may be NULL. */
+int pm_stream_read(const void *data, size_t len, struct trace *out, struct pm_counts *counts,
+		   struct err *err) must_check;
+
+/*
+ * Applies the stores of a trace to `base`, which is as large as the region, and compares with what
+ * is there in the end. Fails with -EUCLEAN if they differ.
+ */
+int pm_replay_check(const struct trace *t, const struct image *base, const struct image *after,
+		    struct err *err) must_check;
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* What a run of outage pm keeps comes back as it was; what is damaged is told. */
+#include "tap.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "pm/keep.h"
+
+static char dir[] = "/tmp/outage-keep-XXXXXX";
+
+static void test_plan(void)
+{
+	struct pm_plan p = { .file = xstrdup("/a\tb\\c\nd"),
+			     .dir = xstrdup("/"),
+			     .program = xstrdup(""),
+			     .check = xstrdup("x"),
+			     .granularity = 8,
+			     .budget = UINT64_MAX,
+			     .eadr = 1 };
+	struct pm_plan q = { 0 };
+	struct err err = ERR_INIT;
+
+	ok(!pm_is_run(dir), "an empty directory is no run");
+	is_i(pm_plan_save(dir, &p, &err), 0, "a plan is kept");
+	is_i(pm_plan_load(dir, &q, &err), 0, "and comes back");
+	ok(streq(p.file, q.file) && streq(q.program, "") && streq(q.check, "x") && !q.dump &&
+		   q.granularity == 8 && q.budget == UINT64_MAX && q.eadr == 1 && q.split == 0,
+	   "as it was");
+	ok(q.ours, "nobody else can have written it");
+	pm_plan_release(&q);
+	is_i(io_write_file(dir, "pm", "file\t/a\n", 8, 0, &err), 0, "half a plan");
+	ok(pm_plan_load(dir, &q, &err) == -EINVAL, "is refused: %s", err.msg);
+	err_clear(&err);
+	is_i(io_write_file(dir, "pm", "file\t/a\nbudget\tmany\n", 20, 0, &err), 0,
+	     "a wrong number");
+	ok(pm_plan_load(dir, &q, &err) < 0, "is refused: %s", err.msg);
+	err_clear(&err);
+	is_i(pm_plan_save(dir, &p, &err), 0, "once more");
+	pm_plan_release(&p);
+}
+
+static void test_case(void)
+{
+	auto_free char *path = xasprintf("%s/findings/7", dir);
+	struct pm_case c = { .state = xstrdup("4.12.1"),
+			     .title = xstrdup("two\nlines"),
+			     .seen = xstrdup("failed"),
+			     .detail = xstrdup(""),
+			     .point = 12,
+			     .states = 3 };
+	struct pm_case d = { 0 };
+	struct err err = ERR_INIT;
+
+	strbuf_add(&c.said, "a\0b\n", 4);
+	is_i(pm_case_save(dir, 7, &c, &err), 0, "a case is kept");
+	is_i(pm_case_load(path, &d, &err), 0, "and comes back");
+	ok(streq(d.state, c.state) && streq(d.title, c.title) && d.point == 12 && d.states == 3 &&
+		   d.said.len == 4 && streq(d.dir, path),
+	   "as it was");
+	ok(!pm_is_case(path), "it is none without a trace beside it");
+	is_i(io_write_file(dir, "trace", "", 0, 0, &err), 0, "with one");
+	ok(pm_is_case(path) && pm_is_run(dir), "it is");
+	pm_case_release(&c);
+	pm_case_release(&d);
+}
+
+int main(void)
+{
+	if (!mkdtemp(dir))
+		return 1;
+	test_plan();
+	test_case();
+	auto_free char *clean = xasprintf("rm -rf '%s'", dir);
+	return done_testing() | !!system(clean);
+}
