@@ -25,8 +25,8 @@
 #include "record/vhost_disk.h"
 #include "target/cache.h"
 #include "target/modules.h"
-#include "target/uml_impl.h"
-#include "target/uml_root.h"
+#include "target/guest_root.h"
+#include "target/guest_target.h"
 #include "target/vm.h"
 #include "target/vm_kernel.h"
 #include "target/vm_template.h"
@@ -48,7 +48,7 @@ enum {
 #define QEMU "qemu-system-x86_64"
 
 struct vm {
-	struct uml base; /* first */
+	struct guest_target base; /* first */
 	struct vm_kernel kernel;
 	char *qemu;
 	struct vm_template template;
@@ -492,35 +492,25 @@ static int find_parts(struct target *t, const struct target_opts *opts, struct e
 	modules[ARRAY_SIZE(modules) - 2] = fs->name;
 	const char *programs[] = { fs->recover ? fs->recover[0] : NULL,
 				   fs->repair ? fs->repair[0] : NULL, NULL };
-	v->base.root = uml_root(v->kernel.modules, modules, programs, err);
+	v->base.root = guest_root(v->kernel.modules, modules, programs, err);
 	return min(v->base.root, 0);
 }
 
 static int vm_open(struct target *t, const struct target_opts *opts, struct err *err)
 {
 	struct vm *v = xcalloc(1, sizeof(*v));
+	int rc = guest_target_init(t, &v->base, opts, err);
 
-	t->own = v;
-	v->base.root = -1;
 	v->base.start = start;
 	v->monitor = -1;
 	v->deterministic = v->emulate = opts->deterministic;
-	v->base.fs = uml_fs_find(t->ops->name + strlen("vm:"));
-	assert(v->base.fs);
-	if (opts->recorder && !streq(opts->recorder, VHOST_RECORDER))
-		return err_set(err, -EINVAL,
-			       "recorder %s cannot see what a guest writes; leave --recorder out",
-			       opts->recorder);
-	t->mount_opts = host_mount_options(v->base.fs, opts->spec);
-	if (!t->opts.size)
-		t->opts.size = v->base.fs->size;
-	int rc = find_parts(t, opts, err);
 	if (!rc)
-		rc = vhost_disk_open(t->opts.size, &t->disk, err);
+		rc = find_parts(t, opts, err);
+	if (!rc)
+		rc = guest_target_ready(t, err);
 	if (rc)
 		return rc;
 	init_template(t);
-	guest_init(&v->base.guest, t->disk, &t->complaints);
 	vhost_offer_log(vhost_disk_device(t->disk));
 	vhost_offer_log(&v->base.guest.mail.device);
 	return 0;
@@ -537,7 +527,7 @@ static void vm_close(struct target *t)
 	free(v->qemu);
 	if (v->has_template)
 		vm_template_release(&v->template);
-	uml_close(t);
+	guest_target_close(t);
 }
 
 char *vm_release(const char *spec, const char *kernel)
@@ -592,47 +582,8 @@ bool vm_has(const char *fs)
 	return true;
 }
 
-static const char *const lost_found[] = { "lost+found", NULL };
-static const char *const nothing[] = { NULL };
-static const char *const nilfs_own[] = { ".nilfs", NULL };
+#define VM_TARGET(...)                                                                             \
+	GUEST_TARGET(vm, QEMU, "of any kernel, in a virtual machine, without root", vm_open,       \
+		     vm_close, __VA_ARGS__)
 
-#define PROGRAMS(name_, ...)                                                                       \
-	static const char *const name_##_programs[] = { QEMU, __VA_ARGS__, NULL }
-
-PROGRAMS(ext2, "mke2fs", "e2fsck");
-PROGRAMS(ext3, "mke2fs", "e2fsck");
-PROGRAMS(ext4, "mke2fs", "e2fsck");
-PROGRAMS(xfs, "mkfs.xfs", "xfs_repair");
-PROGRAMS(btrfs, "mkfs.btrfs", "btrfs");
-PROGRAMS(jfs, "mkfs.jfs", "fsck.jfs");
-PROGRAMS(reiserfs, "mkfs.reiserfs", "reiserfsck");
-PROGRAMS(f2fs, "mkfs.f2fs", "fsck.f2fs");
-PROGRAMS(nilfs2, "mkfs.nilfs2");
-
-#define VM_TARGET(name_, guarantee_, ignore_, package_)                                            \
-	const struct target_ops target_vm_##name_ = {                                              \
-		.name = "vm:" #name_,                                                              \
-		.help = #name_ " of any kernel, in a virtual machine, without root",               \
-		.guarantee = guarantee_,                                                           \
-		.ignore = ignore_,                                                                 \
-		.programs = name_##_programs,                                                      \
-		.package = package_,                                                               \
-		.open = vm_open,                                                                   \
-		.mkfs = uml_mkfs,                                                                  \
-		.recover = uml_recover,                                                            \
-		.mount = uml_mount,                                                                \
-		.umount = uml_umount,                                                              \
-		.fsck = uml_fsck,                                                                  \
-		.close = vm_close,                                                                 \
-		.far = &uml_far,                                                                   \
-	}
-
-VM_TARGET(ext2, "posix", lost_found, "e2fsprogs");
-VM_TARGET(ext3, "linux", lost_found, "e2fsprogs");
-VM_TARGET(ext4, "linux", lost_found, "e2fsprogs");
-VM_TARGET(xfs, "linux", nothing, "xfsprogs");
-VM_TARGET(btrfs, "linux", nothing, "btrfs-progs");
-VM_TARGET(jfs, "posix", lost_found, "jfsutils");
-VM_TARGET(reiserfs, "posix", nothing, "reiserfsprogs");
-VM_TARGET(f2fs, "posix", nothing, "f2fs-tools");
-VM_TARGET(nilfs2, "posix", nilfs_own, "nilfs-tools");
+GUEST_FILE_SYSTEMS(VM_TARGET)

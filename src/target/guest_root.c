@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uml_root.c - an archive as the kernel unpacks it into its first root: "newc", described in its
+ * guest_root.c - an archive as the kernel unpacks it into its first root: "newc", described in its
  * documentation as the initramfs buffer format. Each entry is a head of thirteen numbers in eight
  * hexadecimal digits, a name, and the bytes, both padded to four.
  */
-#include "target/uml_root.h"
+#include "target/guest_root.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -109,8 +109,8 @@ static int add_program(struct archive *a, const char *program, struct err *err)
 	return rc;
 }
 
-int uml_root(const char *dir, const char *const *names, const char *const *programs,
-	     struct err *err)
+int guest_root(const char *dir, const char *const *names, const char *const *programs,
+	       struct err *err)
 {
 	struct archive a = { 0 };
 	auto_fd fd = memfd_create("outage-root", MFD_CLOEXEC);

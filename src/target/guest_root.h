@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* uml_root.h - the root of a guest: an archive in memory with the agent, and modules to load. */
-#ifndef TARGET_UML_ROOT_H
-#define TARGET_UML_ROOT_H
+/* guest_root.h - the root of a guest: an archive in memory with the agent, and modules to load. */
+#ifndef TARGET_GUEST_ROOT_H
+#define TARGET_GUEST_ROOT_H
 
 #include "base/err.h"
 
@@ -11,7 +11,7 @@
  * the others brings along what it needs. `programs`, with their libraries, are for a kernel that
  * cannot see this machine's files; NULL: there are none.
  */
-int uml_root(const char *dir, const char *const *names, const char *const *programs,
-	     struct err *err) must_check;
+int guest_root(const char *dir, const char *const *names, const char *const *programs,
+	       struct err *err) must_check;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "target/uml_guest.h"
+#include "target/guest.h"
 
 #include <errno.h>
 #include <fcntl.h>
