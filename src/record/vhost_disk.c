@@ -13,6 +13,9 @@
  *     in flight between two calls.
  * G3: what a guest may not do (a range that is not on the disk, half a sector) fails with the
  *     status for it, and leaves no event. A request that is none breaks its ring.
+ * G4: flash is no device but a part of the guest's memory. What the guest stored there is seen when
+ *     somebody looks, and is one write then, which cannot be torn: in which order it was stored
+ *     is not known. What is looked at is what was there at one moment.
  */
 #include "record/vhost_disk.h"
 
@@ -20,6 +23,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/io.h"
+#include "base/log.h"
 #include "record/disk_impl.h"
 #include "record/vhost_blk.h"
 
@@ -38,6 +43,7 @@ struct guest_disk {
 	struct vhost device;
 	struct vec_of(struct pending) pending;
 	bool in_use;
+	uint64_t flash;		  /* where it lies in the guest's memory, or 0 */
 	struct vhost_chain chain; /* the request at hand */
 	struct iovec parts[VHOST_RING_MAX];
 };
@@ -203,8 +209,94 @@ static void serve(struct vhost *v, unsigned queue)
 	give_back(d, queue);
 }
 
+/* ---- flash ---- */
+
+enum { LOOKS_MAX = 1000 };
+
+static unsigned char *flash_of(const struct guest_disk *d)
+{
+	return vhost_memory_at(&d->device.memory, d->flash, d->base.size);
+}
+
+/* What is there, as it was at one moment: nothing has changed while it was read twice. */
+static unsigned char *snapshot(const unsigned char *flash, size_t size)
+{
+	auto_free unsigned char *copy = xmalloc(size);
+
+	for (int i = 0; i < LOOKS_MAX; i++) {
+		memcpy(copy, flash, size);
+		if (memcmp(copy, flash, size) == 0)
+			return steal(copy);
+	}
+	return NULL;
+}
+
+/* The sectors from the first to the last that differ; false: none does. */
+static bool find_change(const unsigned char *old, const unsigned char *new, uint64_t size,
+			uint64_t *from, uint64_t *to)
+{
+	uint64_t a = 0, b = size;
+
+	while (a < size && memcmp(old + a, new + a, VHOST_BLK_SECTOR) == 0)
+		a += VHOST_BLK_SECTOR;
+	while (b > a && memcmp(old + b - VHOST_BLK_SECTOR, new + b - VHOST_BLK_SECTOR,
+			       VHOST_BLK_SECTOR) == 0)
+		b -= VHOST_BLK_SECTOR;
+	*from = a;
+	*to = b;
+	return a < b;
+}
+
+/* Takes over what the guest has stored since the last time. */
+static int look_at_flash(struct guest_disk *d, struct err *err)
+{
+	const unsigned char *flash = d->in_use && d->flash ? flash_of(d) : NULL;
+	uint64_t from, to;
+
+	if (!flash || memcmp(flash, d->base.map, d->base.size) == 0)
+		return 0;
+	auto_free unsigned char *now = snapshot(flash, d->base.size);
+	if (!now)
+		return err_set(err, -EBUSY, "the guest does not stop writing to its flash");
+	if (!find_change(d->base.map, now, d->base.size, &from, &to))
+		return 0;
+	memcpy(d->base.map + from, now + from, to - from);
+	if (!d->base.trace) {
+		disk_changed(&d->base, from, to - from);
+		return 0;
+	}
+	uint64_t number = trace_append(d->base.trace, &(struct event){ .kind = EV_WRITE,
+								       .flags = EV_FUA,
+								       .addr = from,
+								       .len = to - from,
+								       .data = now + from });
+	trace_complete(d->base.trace, number, 0);
+	return 0;
+}
+
+void vhost_disk_flash(struct disk *d, uint64_t at)
+{
+	of_disk(d)->flash = at;
+}
+
+int vhost_disk_lay_out(struct disk *base, struct err *err)
+{
+	struct guest_disk *d = of_disk(base);
+	unsigned char *flash = flash_of(d);
+
+	if (!flash)
+		return err_set(err, -ENOMEM, "the guest has no memory where its flash should be");
+	return io_pread_full(base->memfd, flash, base->size, 0) == (ssize_t)base->size
+		       ? 0
+		       : err_set(err, -EIO, "cannot read the content of the flash: %m");
+}
+
 static void forget(struct vhost *v)
 {
+	struct err ignored = ERR_INIT;
+
+	if (look_at_flash(of_device(v), &ignored))
+		log_debug("%s", ignored.msg);
 	vec_clear(&of_device(v)->pending);
 }
 
@@ -269,7 +361,7 @@ static int guest_take(struct disk *base, struct err *err)
 		if (v->queue[i].ring.broken)
 			return err_set(err, -EPROTO, "the guest's disk cannot go on: %s",
 				       *v->why ? v->why : "its ring makes no sense");
-	return 0;
+	return look_at_flash(of_disk(base), err);
 }
 
 static int guest_start(struct disk *base, struct err *err)
@@ -305,6 +397,11 @@ char *vhost_disk_path(const struct disk *d)
 
 void vhost_disk_in_use(struct disk *d, bool in_use)
 {
+	struct err ignored = ERR_INIT;
+
 	assert(d->ops == &disk_vhost);
+	/* The last that was stored. */
+	if (!in_use && look_at_flash(of_disk(d), &ignored))
+		log_debug("%s", ignored.msg);
 	of_disk(d)->in_use = in_use;
 }

@@ -23,4 +23,12 @@ char *vhost_disk_path(const struct disk *d);
  */
 void vhost_disk_in_use(struct disk *d, bool in_use);
 
+/*
+ * Says that the disk is flash: its content lies in the guest's memory at the physical address `at`,
+ * and whatever is stored there is durable. Only what it holds between two calls is seen.
+ */
+void vhost_disk_flash(struct disk *d, uint64_t at);
+/* Puts the content there, before the guest mounts it. */
+int vhost_disk_lay_out(struct disk *d, struct err *err) must_check;
+
 #endif

@@ -23,9 +23,29 @@
 	X(f2fs, "posix", guest_nothing, "f2fs-tools", "mkfs.f2fs", "fsck.f2fs")                    \
 	X(nilfs2, "posix", guest_nilfs_own, "nilfs-tools", "mkfs.nilfs2")
 
+/* The same for flash, with virtual machines only. */
+#define GUEST_FLASH_FILE_SYSTEMS(X)                                                                \
+	X(jffs2, "posix", guest_nothing, "mtd-utils", "mkfs.jffs2")                                \
+	X(ubifs, "posix", guest_nothing, "mtd-utils", "mkfs.ubifs", "ubinize")
+
 extern const char *const guest_lost_found[], *const guest_nothing[], *const guest_nilfs_own[];
 
 /* How it is made, recovered and checked; NULL: there is none of that name. */
 const struct host_fs *guest_fs_find(const char *name);
+
+/*
+ * A file system of flash has no disk, but a part of the guest's memory that a driver, phram, shows
+ * as flash: what is written to it is there at once, as on flash, and no cache of the kernel is
+ * between.
+ */
+struct guest_flash {
+	const char *fs;
+	const char *source;   /* to be mounted */
+	const char *needs[3]; /* modules that it asks for by another name */
+	uint32_t erase_block; /* in bytes */
+};
+
+/* NULL: it is on a disk. */
+const struct guest_flash *guest_fs_flash(const char *name);
 
 #endif

@@ -32,6 +32,7 @@ int guest_target_init(struct target *t, struct guest_target *g, const struct tar
 	g->root = -1;
 	g->fs = guest_fs_find(target_fs_name(t));
 	assert(g->fs);
+	g->flash = guest_fs_flash(g->fs->name);
 	if (opts->recorder && !streq(opts->recorder, VHOST_RECORDER))
 		return err_set(err, -EINVAL,
 			       "recorder %s cannot see what a guest writes; leave --recorder out",
@@ -183,11 +184,14 @@ int guest_target_mount(struct target *t, struct strbuf *said, struct err *err)
 	struct wire_in part;
 	int rc = guest_runs(&own(t)->guest) ? 0 : own(t)->start(t, err);
 
+	if (!rc && own(t)->flash)
+		rc = vhost_disk_lay_out(t->disk, err);
 	if (rc)
 		return rc;
 	host_split_options(t->mount_opts, &flags, &data);
 	struct strbuf *out = guest_target_begin(t, AGENT_MOUNT);
 	wire_put_text(out, own(t)->fs->name);
+	wire_put_text(out, own(t)->flash ? own(t)->flash->source : "");
 	wire_put_u32(out, (uint32_t)flags);
 	wire_put_text(out, strbuf_str(&data));
 	vhost_disk_in_use(t->disk, true);

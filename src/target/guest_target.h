@@ -12,6 +12,7 @@
 /* Stands first in what such a target keeps in `own`, which guest_target_close() frees. */
 struct guest_target {
 	const struct host_fs *fs;
+	const struct guest_flash *flash; /* NULL: it is on a disk */
 	struct guest guest;
 	int (*start)(struct target *t, struct err *err); /* the guest; it does not run */
 	char *kernel, *modules;
@@ -45,8 +46,8 @@ void guest_target_close(struct target *t);
 extern const struct target_far guest_far;
 
 /* A target of GUEST_FILE_SYSTEMS; `kind_` is "uml" or "vm", `program_` what runs its kernel. */
-#define GUEST_TARGET(kind_, program_, help_, open_, close_, name_, guarantee_, ignore_, package_,  \
-		     ...)                                                                          \
+#define GUEST_TARGET(kind_, program_, help_, open_, close_, coarse_, name_, guarantee_, ignore_,   \
+		     package_, ...)                                                                \
 	static const char *const name_##_programs[] = { program_, __VA_ARGS__, NULL };             \
 	const struct target_ops target_##kind_##_##name_ = {                                       \
 		.name = #kind_ ":" #name_,                                                         \
@@ -55,6 +56,7 @@ extern const struct target_far guest_far;
 		.ignore = ignore_,                                                                 \
 		.programs = name_##_programs,                                                      \
 		.package = package_,                                                               \
+		.coarse = coarse_,                                                                 \
 		.open = open_,                                                                     \
 		.mkfs = guest_target_mkfs,                                                         \
 		.recover = guest_target_recover,                                                   \

@@ -137,7 +137,7 @@ static int uml_open(struct target *t, const struct target_opts *opts, struct err
 	if (rc)
 		return rc;
 	modules[2] = u->fs->name;
-	u->root = guest_root(u->modules, modules, NULL, err);
+	u->root = guest_root(u->modules, modules, NULL, NULL, err);
 	return u->root < 0 ? u->root : guest_target_ready(t, err);
 }
 
@@ -156,6 +156,6 @@ int uml_probe(struct err *err)
 
 #define UML_TARGET(...)                                                                            \
 	GUEST_TARGET(uml, "linux.uml", "of user-mode Linux, without root", uml_open,               \
-		     guest_target_close, __VA_ARGS__)
+		     guest_target_close, false, __VA_ARGS__)
 
 GUEST_FILE_SYSTEMS(UML_TARGET)

@@ -34,7 +34,9 @@
 enum {
 	MIB = 1 << 20,
 	RAM_MIB = 256,
-	BOOT_MS = 120000,
+	FLASH_AT = 128 * MIB, /* between the kernel, and what firmware and loader put at the end */
+	FLASH_MAX = 64 * MIB,
+	BOOT_MS = 100000, /* less than what a worker is given to move at all */
 	KVM_MS = 20000,
 	CLONE_MS = 30000,
 	SAVE_MS = 30000,
@@ -53,6 +55,8 @@ struct vm {
 	char *qemu;
 	struct vm_template template;
 	bool has_template, no_clones, emulate, deterministic;
+	uint64_t flash_size;
+	char *flash; /* what the driver of the flash is told, or NULL */
 	int monitor; /* of the machine that runs, or -1 */
 };
 
@@ -128,8 +132,6 @@ static void describe(const struct vm *v, enum start_kind kind, struct command *c
 		"vhost-user-blk-pci,chardev=mail,num-queues=1",
 		"-initrd",
 		"{root}",
-		"-append",
-		append,
 	};
 
 	put(c, v->qemu);
@@ -150,6 +152,10 @@ static void describe(const struct vm *v, enum start_kind kind, struct command *c
 		put(c, "-rtc");
 		put(c, "base=2024-01-01T00:00:00,clock=vm");
 	}
+	put2(c, "-append",
+	     v->flash ? xasprintf("%s memmap=%llu$%d phram.%s", append,
+				  (unsigned long long)v->flash_size, FLASH_AT, v->flash)
+		      : xstrdup(append));
 	put2(c, "-m", xasprintf("%dM", RAM_MIB));
 	put2(c, "-object",
 	     xasprintf("memory-backend-file,id=ram,size=%dM,mem-path=/proc/self/fd/%d,share=on",
@@ -460,40 +466,82 @@ static bool has_fs(const char *dir, const char *fs)
 	       (strncmp(fs, "ext", 3) == 0 && modules_have(dir, "ext4"));
 }
 
-static int find_parts(struct target *t, const struct target_opts *opts, struct err *err)
+/* What has to be loaded for it. */
+static const char *fs_module(const char *dir, const char *fs)
+{
+	return strncmp(fs, "ext", 3) == 0 && !modules_have(dir, fs) ? "ext4" : fs;
+}
+
+static int make_root(struct vm *v, struct err *err)
 {
 	/* What the others need when they are loaded, but ask for by another name, comes first. */
-	const char *modules[] = { "virtio_pci",
-				  "virtio_blk",
-				  "crc32c_generic",
-				  "crc32_generic",
-				  "xxhash_generic",
-				  "sha256_generic",
-				  "blake2b_generic",
-				  NULL,
-				  NULL };
+	static const char *const first[] = { "virtio_pci",     "virtio_blk",	 "crc32c_generic",
+					     "crc32_generic",  "xxhash_generic", "sha256_generic",
+					     "blake2b_generic" };
+	const struct guest_flash *flash = v->base.flash;
+	const struct host_fs *fs = v->base.fs;
+	const char *dir = v->kernel.modules;
+	const char *modules[ARRAY_SIZE(first) + ARRAY_SIZE(flash->needs) + 3] = { NULL };
+	const struct guest_module_args args[] = { { flash ? "phram" : NULL, v->flash }, { 0 } };
+	const char *programs[] = { fs->recover ? fs->recover[0] : NULL,
+				   fs->repair ? fs->repair[0] : NULL, NULL };
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(first); i++)
+		modules[n++] = first[i];
+	for (size_t i = 0; flash && i < ARRAY_SIZE(flash->needs) && flash->needs[i]; i++)
+		modules[n++] = flash->needs[i];
+	modules[n++] = dir ? fs_module(dir, fs->name) : fs->name;
+	if (flash)
+		modules[n++] = "phram";
+	v->base.root = guest_root(dir, modules, args, programs, err);
+	return min(v->base.root, 0);
+}
+
+/* Without a list of what is built in, booting shows whether it has it. */
+static bool has(const struct vm *v, const char *module)
+{
+	return !v->kernel.modules || has_fs(v->kernel.modules, module);
+}
+
+static int find_parts(struct target *t, const struct target_opts *opts, struct err *err)
+{
 	struct vm *v = own(t);
+	const char *fs = v->base.fs->name;
 
 	v->qemu = proc_find(QEMU);
 	if (!v->qemu)
 		return err_set(err, -ENOENT,
 			       QEMU " is not there; install it with: apt-get install "
 				    "qemu-system-x86");
-	int rc = vm_kernel_find(opts->kernel, opts->modules, v->base.fs->name, true, &v->kernel,
-				err);
+	int rc = vm_kernel_find(opts->kernel, opts->modules, fs, true, &v->kernel, err);
 	if (rc)
 		return rc;
 	v->base.kernel = xstrdup(v->kernel.file);
-	const struct host_fs *fs = v->base.fs;
-	if (v->kernel.modules && !has_fs(v->kernel.modules, fs->name))
+	const char *lacks = !has(v, fs) ? fs : v->flash && !has(v, "phram") ? "phram" : NULL;
+	if (lacks)
 		return err_set(err, -ENODEV,
-			       "the kernel %s has no %s: neither built in nor as a module in %s",
-			       v->kernel.file, fs->name, v->kernel.modules);
-	modules[ARRAY_SIZE(modules) - 2] = fs->name;
-	const char *programs[] = { fs->recover ? fs->recover[0] : NULL,
-				   fs->repair ? fs->repair[0] : NULL, NULL };
-	v->base.root = guest_root(v->kernel.modules, modules, programs, err);
-	return min(v->base.root, 0);
+			       "the kernel %s has no %s: neither built in nor as a module in %s; "
+			       "name one that has it with --kernel",
+			       v->kernel.file, lacks, v->kernel.modules);
+	return make_root(v, err);
+}
+
+/* Flash is a part of the machine's memory that its kernel leaves alone. */
+static int place_flash(struct target *t, struct err *err)
+{
+	struct vm *v = own(t);
+	uint32_t block = v->base.flash->erase_block;
+
+	if (t->opts.size % block || t->opts.size > FLASH_MAX)
+		return err_set(err, -EINVAL,
+			       "flash of %llu bytes cannot be: --size is a multiple of %u, and at "
+			       "most %dM",
+			       (unsigned long long)t->opts.size, block, FLASH_MAX / MIB);
+	v->flash_size = t->opts.size;
+	v->flash = xasprintf("phram=flash,%d,%llu,%u", FLASH_AT, (unsigned long long)t->opts.size,
+			     block);
+	return 0;
 }
 
 static int vm_open(struct target *t, const struct target_opts *opts, struct err *err)
@@ -504,6 +552,8 @@ static int vm_open(struct target *t, const struct target_opts *opts, struct err 
 	v->base.start = start;
 	v->monitor = -1;
 	v->deterministic = v->emulate = opts->deterministic;
+	if (!rc && v->base.flash)
+		rc = place_flash(t, err);
 	if (!rc)
 		rc = find_parts(t, opts, err);
 	if (!rc)
@@ -511,6 +561,8 @@ static int vm_open(struct target *t, const struct target_opts *opts, struct err 
 	if (rc)
 		return rc;
 	init_template(t);
+	if (v->flash)
+		vhost_disk_flash(t->disk, FLASH_AT);
 	vhost_offer_log(vhost_disk_device(t->disk));
 	vhost_offer_log(&v->base.guest.mail.device);
 	return 0;
@@ -525,6 +577,7 @@ static void vm_close(struct target *t)
 	util_close(v->monitor);
 	vm_kernel_release(&v->kernel);
 	free(v->qemu);
+	free(v->flash);
 	if (v->has_template)
 		vm_template_release(&v->template);
 	guest_target_close(t);
@@ -582,8 +635,13 @@ bool vm_has(const char *fs)
 	return true;
 }
 
-#define VM_TARGET(...)                                                                             \
+#define VM_TARGET_AS(coarse_, ...)                                                                 \
 	GUEST_TARGET(vm, QEMU, "of any kernel, in a virtual machine, without root", vm_open,       \
-		     vm_close, __VA_ARGS__)
+		     vm_close, coarse_, __VA_ARGS__)
+#define VM_TARGET(...)	     VM_TARGET_AS(false, __VA_ARGS__)
+#define VM_FLASH_TARGET(...) VM_TARGET_AS(true, __VA_ARGS__)
 
 GUEST_FILE_SYSTEMS(VM_TARGET)
+GUEST_FLASH_FILE_SYSTEMS(VM_FLASH_TARGET)
+/* No kernel of Debian 12 has it; one that is named may. */
+VM_TARGET(bcachefs, "posix", guest_lost_found, "bcachefs-tools", "bcachefs")
