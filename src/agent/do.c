@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <linux/fs.h>
+#include <linux/random.h>
 #include <mtd/ubi-user.h>
 
 #include "agent/agent.h"
@@ -342,12 +343,26 @@ static int do_run(struct agent *a, struct wire_in *in, struct strbuf *out)
 	return 0;
 }
 
+/*
+ * From here on machines are cloned, and random numbers of the kernel shall be the same in each
+ * until it stirs them the next time; so that is done now.
+ */
+static void stir_random(void)
+{
+	auto_fd fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || ioctl(fd, RNDRESEEDCRNG) < 0)
+		fprintf(stderr, "outage-agent: random numbers stay as they were: %s\n",
+			strerror(errno));
+}
+
 static int do_hello(struct strbuf *out)
 {
 	struct utsname u;
 
 	if (uname(&u) < 0)
 		return -errno;
+	stir_random();
 	wire_put_text(out, u.release);
 	return 0;
 }

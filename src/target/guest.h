@@ -28,6 +28,7 @@ struct guest {
 	bool quiet_of_device; /* what it says of the disk is our doing */
 	bool has_disks;	      /* it has connected to both */
 	bool emulated;
+	bool steady;   /* it is served only when it has done all it could meanwhile */
 	char end[128]; /* how it ended */
 
 	uint32_t serial;

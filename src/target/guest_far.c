@@ -38,11 +38,14 @@ static int far_op(struct target *t, size_t i, int64_t *result, struct err *err)
 
 	assert(g->workload);
 	guest_begin(&g->guest);
+	guest_target_set_clock(t, i + 1);
 	if (begin)
 		put_workload(t);
 	wire_part(&g->guest.out, AGENT_OP, 0);
 	wire_put_u32(&g->guest.out.text, (uint32_t)i);
 	int rc = guest_target_ask_all(t, &answer, err);
+	if (!rc)
+		rc = guest_target_clock_set(t, &answer, err);
 	if (!rc && begin)
 		rc = guest_part(&answer, AGENT_BEGIN, &part, err);
 	if (!rc)

@@ -36,7 +36,8 @@ enum {
 	RAM_MIB = 256,
 	FLASH_AT = 128 * MIB, /* between the kernel, and what firmware and loader put at the end */
 	FLASH_MAX = 64 * MIB,
-	BOOT_MS = 100000, /* less than what a worker is given to move at all */
+	CLOCK_START = 1704067200, /* 2024-01-01 */
+	BOOT_MS = 100000,	  /* less than what a worker is given to move at all */
 	KVM_MS = 20000,
 	CLONE_MS = 30000,
 	SAVE_MS = 30000,
@@ -106,6 +107,21 @@ static void command_release(struct command *c)
 		free(c->owned[i]);
 }
 
+static char *command_line(const struct vm *v)
+{
+	auto_free char *flash = v->flash ? xasprintf(" memmap=%llu$%d phram.%s",
+						     (unsigned long long)v->flash_size, FLASH_AT,
+						     v->flash)
+					 : xstrdup("");
+
+	return xasprintf("%s%s%s", append,
+			 v->deterministic
+				 ? " idle=poll rcu_nocbs=0 rcutree.jiffies_till_first_fqs=0 "
+				   "rcutree.jiffies_till_next_fqs=0"
+				 : "",
+			 flash);
+}
+
 static void describe(const struct vm *v, enum start_kind kind, struct command *c)
 {
 	static const char *const same[] = {
@@ -143,19 +159,18 @@ static void describe(const struct vm *v, enum start_kind kind, struct command *c
 	put(c, "-cpu");
 	put(c, kind == START_KVM ? "host" : "max,la57=off");
 	/*
-	 * Time is what was executed, and goes on while the machine waits for us: otherwise it would
-	 * jump to whatever a kernel does after seconds, such as writing back.
+	 * Time is what was executed. A machine that sleeps would let real time pass, or jump to
+	 * whatever a kernel does after seconds, such as writing back; so it never does (idle=poll).
 	 */
 	if (v->deterministic) {
 		put(c, "-icount");
 		put(c, "shift=0,sleep=on");
 		put(c, "-rtc");
 		put(c, "base=2024-01-01T00:00:00,clock=vm");
+		put(c, "-seed");
+		put(c, "1");
 	}
-	put2(c, "-append",
-	     v->flash ? xasprintf("%s memmap=%llu$%d phram.%s", append,
-				  (unsigned long long)v->flash_size, FLASH_AT, v->flash)
-		      : xstrdup(append));
+	put2(c, "-append", command_line(v));
 	put2(c, "-m", xasprintf("%dM", RAM_MIB));
 	put2(c, "-object",
 	     xasprintf("memory-backend-file,id=ram,size=%dM,mem-path=/proc/self/fd/%d,share=on",
@@ -421,6 +436,7 @@ static int start(struct target *t, struct err *err)
 	if (t->complaints.len > before)
 		strbuf_cut(&t->complaints, before);
 	own(t)->base.guest.collecting = 0;
+	own(t)->base.guest.steady = !rc && own(t)->deterministic;
 	return rc;
 }
 
@@ -552,6 +568,7 @@ static int vm_open(struct target *t, const struct target_opts *opts, struct err 
 	v->base.start = start;
 	v->monitor = -1;
 	v->deterministic = v->emulate = opts->deterministic;
+	v->base.clock = opts->deterministic ? CLOCK_START : 0;
 	if (!rc && v->base.flash)
 		rc = place_flash(t, err);
 	if (!rc)
