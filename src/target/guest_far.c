@@ -191,6 +191,18 @@ static int far_fill(struct target *t, const char *name, uint64_t bytes, struct e
 	return rc;
 }
 
+int guest_target_freeze(struct target *t, struct err *err)
+{
+	guest_target_begin(t, AGENT_FREEZE);
+	return far_call(t, AGENT_FREEZE, "it cannot be frozen", NULL, err);
+}
+
+int guest_target_thaw(struct target *t, struct err *err)
+{
+	guest_target_begin(t, AGENT_THAW);
+	return far_call(t, AGENT_THAW, "it cannot be thawed", NULL, err);
+}
+
 const struct target_far guest_far = {
 	.begin = far_begin,
 	.op = far_op,

@@ -41,6 +41,13 @@ int guest_target_ask_all(struct target *t, struct wire_in *answer, struct err *e
 void guest_target_set_clock(struct target *t, uint64_t seconds);
 int guest_target_clock_set(struct target *t, struct wire_in *answer, struct err *err) must_check;
 
+/*
+ * Makes a mounted file system write out what it has, and keep still; what is on the disk then is as
+ * if it were unmounted. Thawed, it goes on. Nothing may be written to it meanwhile.
+ */
+int guest_target_freeze(struct target *t, struct err *err) must_check;
+int guest_target_thaw(struct target *t, struct err *err) must_check;
+
 /* The functions of struct target_ops. */
 int guest_target_mkfs(struct target *t, struct image *out, struct err *err) must_check;
 int guest_target_recover(struct target *t, struct strbuf *said, struct err *err) must_check;
