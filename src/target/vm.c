@@ -34,7 +34,6 @@
 enum {
 	MIB = 1 << 20,
 	RAM_MIB = 256,
-	FLASH_AT = 128 * MIB, /* between the kernel, and what firmware and loader put at the end */
 	FLASH_MAX = 64 * MIB,
 	CLOCK_START = 1704067200, /* 2024-01-01 */
 	BOOT_MS = 100000,	  /* less than what a worker is given to move at all */
@@ -109,10 +108,13 @@ static void command_release(struct command *c)
 
 static char *command_line(const struct vm *v)
 {
-	auto_free char *flash = v->flash ? xasprintf(" memmap=%llu$%d phram.%s",
-						     (unsigned long long)v->flash_size, FLASH_AT,
-						     v->flash)
-					 : xstrdup("");
+	const uint64_t kib = v->flash_size / 1024,
+		       block = v->base.flash ? v->base.flash->erase_block / 1024 : 0;
+	/* For a driver that is built in. */
+	auto_free char *flash =
+		v->flash ? xasprintf(" mtdram.total_size=%llu mtdram.erase_size=%llu",
+				     (unsigned long long)kib, (unsigned long long)block)
+			 : xstrdup("");
 
 	return xasprintf("%s%s%s", append,
 			 v->deterministic
@@ -427,11 +429,37 @@ static int start_somehow(struct target *t, struct err *err)
 	return boot(t, START_BOOT, NULL, err);
 }
 
+/*
+ * The driver has taken pages wherever there were some; the agent marks them, and they are looked
+ * for. The mark is one that nobody else writes: of this process, and of this moment.
+ */
+static int find_flash(struct target *t, struct err *err)
+{
+	uint64_t mark = util_now_ns() << 20 ^ (uint64_t)getpid();
+	struct strbuf *out = guest_target_begin(t, AGENT_FLASH);
+	struct wire_in part;
+
+	wire_put_u64(out, t->opts.size);
+	wire_put_u64(out, mark);
+	int rc = guest_target_ask(t, AGENT_FLASH, &part, err);
+	if (rc)
+		return rc < 0 ? rc
+			      : err_set(err, -EIO, "the guest died when its flash was numbered");
+	int error = (int)wire_u32(&part);
+	rc = guest_part_ok(&part, err);
+	if (!rc && error)
+		rc = err_set(err, -error, "the guest has no flash: %s", strerror(error));
+	return rc ? rc : vhost_disk_find_flash(t->disk, mark, err);
+}
+
 /* What a kernel complains of while it boots is no word about a file system. */
 static int start(struct target *t, struct err *err)
 {
 	size_t before = t->complaints.len;
 	int rc = start_somehow(t, err);
+
+	if (!rc && own(t)->flash)
+		rc = find_flash(t, err);
 
 	if (t->complaints.len > before)
 		strbuf_cut(&t->complaints, before);
@@ -498,7 +526,7 @@ static int make_root(struct vm *v, struct err *err)
 	const struct host_fs *fs = v->base.fs;
 	const char *dir = v->kernel.modules;
 	const char *modules[ARRAY_SIZE(first) + ARRAY_SIZE(flash->needs) + 3] = { NULL };
-	const struct guest_module_args args[] = { { flash ? "phram" : NULL, v->flash }, { 0 } };
+	const struct guest_module_args args[] = { { flash ? "mtdram" : NULL, v->flash }, { 0 } };
 	const char *programs[] = { fs->recover ? fs->recover[0] : NULL,
 				   fs->repair ? fs->repair[0] : NULL, NULL };
 	size_t n = 0;
@@ -509,7 +537,7 @@ static int make_root(struct vm *v, struct err *err)
 		modules[n++] = flash->needs[i];
 	modules[n++] = dir ? fs_module(dir, fs->name) : fs->name;
 	if (flash)
-		modules[n++] = "phram";
+		modules[n++] = "mtdram";
 	v->base.root = guest_root(dir, modules, args, programs, err);
 	return min(v->base.root, 0);
 }
@@ -534,7 +562,7 @@ static int find_parts(struct target *t, const struct target_opts *opts, struct e
 	if (rc)
 		return rc;
 	v->base.kernel = xstrdup(v->kernel.file);
-	const char *lacks = !has(v, fs) ? fs : v->flash && !has(v, "phram") ? "phram" : NULL;
+	const char *lacks = !has(v, fs) ? fs : v->flash && !has(v, "mtdram") ? "mtdram" : NULL;
 	if (lacks)
 		return err_set(err, -ENODEV,
 			       "the kernel %s has no %s: neither built in nor as a module in %s; "
@@ -543,7 +571,7 @@ static int find_parts(struct target *t, const struct target_opts *opts, struct e
 	return make_root(v, err);
 }
 
-/* Flash is a part of the machine's memory that its kernel leaves alone. */
+/* Of what size the driver shall play flash. */
 static int place_flash(struct target *t, struct err *err)
 {
 	struct vm *v = own(t);
@@ -555,8 +583,8 @@ static int place_flash(struct target *t, struct err *err)
 			       "most %dM",
 			       (unsigned long long)t->opts.size, block, FLASH_MAX / MIB);
 	v->flash_size = t->opts.size;
-	v->flash = xasprintf("phram=flash,%d,%llu,%u", FLASH_AT, (unsigned long long)t->opts.size,
-			     block);
+	v->flash = xasprintf("total_size=%llu erase_size=%u",
+			     (unsigned long long)t->opts.size / 1024, block / 1024);
 	return 0;
 }
 
@@ -578,8 +606,6 @@ static int vm_open(struct target *t, const struct target_opts *opts, struct err 
 	if (rc)
 		return rc;
 	init_template(t);
-	if (v->flash)
-		vhost_disk_flash(t->disk, FLASH_AT);
 	vhost_offer_log(vhost_disk_device(t->disk));
 	vhost_offer_log(&v->base.guest.mail.device);
 	return 0;

@@ -471,6 +471,16 @@ static void test_load(void)
 	close_guest(&g);
 }
 
+#define MARK 0x1234567812345678ULL
+
+static void number_page(unsigned char *flash, uint64_t page, uint64_t number)
+{
+	uint64_t first[2] = { MARK, number }, second[2] = { ~MARK, number };
+
+	memcpy(flash + page * 4096, first, sizeof(first));
+	memcpy(flash + page * 4096 + 2048, second, sizeof(second));
+}
+
 /* Flash is a part of the memory: nothing is asked for, and what is stored there counts. */
 static void test_flash(void)
 {
@@ -482,15 +492,29 @@ static void test_flash(void)
 	unsigned char back[6];
 
 	open_guest_with(&g, FLASH_BYTES);
-	vhost_disk_flash(g.disk, GUEST + DATA);
 	is_i(vhost_disk_lay_out(g.disk, &err), -ENOMEM, "without memory there is no flash");
 	err_clear(&err);
 	set_up(&g);
+	is_i(vhost_disk_find_flash(g.disk, MARK, &err), -EIO, "nor without numbers in it");
+	err_clear(&err);
+	for (uint64_t i = 0; i < FLASH_BYTES / 4096; i++)
+		number_page(g.mem + DATA, i, i);
+	number_page(g.mem + DATA, 3, 4);
+	is_i(vhost_disk_find_flash(g.disk, MARK, &err), -EIO, "nor with one twice");
+	ok(strstr(err.msg, "31 of 32 pages, 32 times"), "which is said: %s", err.msg);
+	err_clear(&err);
+	/* The pages need not lie in order. */
+	number_page(g.mem + DATA, 3, 5);
+	number_page(g.mem + DATA, 5, 3);
+	is_i(vhost_disk_find_flash(g.disk, MARK, &err), 0, "it is found by its numbers %s",
+	     err.msg);
 	image_init(&img, FLASH_BYTES);
 	image_write(&img, 512, "loaded", 7);
+	image_write(&img, 3 * 4096, "third", 6);
 	is_i(disk_load(g.disk, &img, &err), 0, "flash is loaded %s", err.msg);
 	is_i(vhost_disk_lay_out(g.disk, &err), 0, "and laid out %s", err.msg);
 	is_s((char *)g.mem + DATA + 512, "loaded", "where the guest sees it");
+	is_s((char *)g.mem + DATA + 5 * 4096, "third", "page by page");
 	g.mem[DATA + 5000] = 1;
 	trace_init(&t);
 	start(&g, &t);
