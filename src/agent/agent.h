@@ -13,7 +13,7 @@
 
 struct agent {
 	int root; /* of what is mounted, or -1 */
-	char *type, *options;
+	char *type, *source, *options;
 	uint32_t flags; /* of the mount, to do it again */
 	struct workload workload;
 	struct exec exec;

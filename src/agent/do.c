@@ -9,22 +9,52 @@
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#include <linux/fs.h>
+#include <linux/random.h>
+#include <mtd/ubi-user.h>
 
 #include "agent/agent.h"
 #include "base/io.h"
 #include "base/proc.h"
 
-enum { IGNORE_MAX = 16, ARGS_MAX = 64, FILL_BLOCK = 64 << 10, BUSY_TRIES = 500 };
+enum { IGNORE_MAX = 16, ARGS_MAX = 64, FILL_BLOCK = 64 << 10, BUSY_TRIES = 500, FLASH_PAGE = 4096 };
 
 #define AGENT_IOC_SHUTDOWN _IOR('X', 125, uint32_t)
 
 /* ---- mounting ---- */
 
-static int mount_again(struct agent *a, const char **step)
+/* Volumes of UBI, "ubi0_0", are there only while UBI is attached to the flash, mtd0. */
+static bool is_ubi(const struct agent *a)
 {
+	return strncmp(a->source, "ubi", 3) == 0;
+}
+
+static int attach_ubi(void)
+{
+	struct ubi_attach_req req = { .ubi_num = 0, .mtd_num = 0 };
+	auto_fd fd = open("/dev/ubi_ctrl", O_RDWR | O_CLOEXEC);
+
+	return fd < 0 || ioctl(fd, UBI_IOCATT, &req) < 0 ? errno : 0;
+}
+
+static int detach_ubi(void)
+{
+	int32_t number = 0;
+	auto_fd fd = open("/dev/ubi_ctrl", O_RDWR | O_CLOEXEC);
+
+	return fd < 0 || ioctl(fd, UBI_IOCDET, &number) < 0 ? errno : 0;
+}
+
+/* An errno, and what failed. */
+static int mount_source(struct agent *a, const char **step)
+{
+	const char *source = *a->source ? a->source : AGENT_DISK;
+
 	*step = "mount";
-	if (mount(AGENT_DISK, AGENT_MNT, a->type, a->flags, a->options) < 0)
+	if (mount(source, AGENT_MNT, a->type, a->flags, a->options) < 0)
 		return errno;
 	*step = "the root cannot be opened";
 	a->root = open(AGENT_MNT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -35,9 +65,22 @@ static int mount_again(struct agent *a, const char **step)
 	return error;
 }
 
+static int mount_again(struct agent *a, const char **step)
+{
+	int error = is_ubi(a) ? attach_ubi() : 0;
+
+	*step = "UBI cannot be attached";
+	if (error)
+		return error;
+	error = mount_source(a, step);
+	if (error && is_ubi(a))
+		detach_ubi();
+	return error;
+}
+
 static int do_mount(struct agent *a, struct wire_in *in, struct strbuf *out)
 {
-	const char *step, *type = wire_text(in);
+	const char *step, *type = wire_text(in), *source = wire_text(in);
 	uint32_t flags = wire_u32(in);
 	const char *options = wire_text(in);
 
@@ -46,8 +89,10 @@ static int do_mount(struct agent *a, struct wire_in *in, struct strbuf *out)
 	if (a->root >= 0)
 		return -EBUSY;
 	free(a->type);
+	free(a->source);
 	free(a->options);
 	a->type = xstrdup(type);
+	a->source = xstrdup(source);
 	a->options = xstrdup(options);
 	a->flags = flags;
 	wire_put_u32(out, (uint32_t)mount_again(a, &step));
@@ -61,7 +106,7 @@ static int unmount(struct agent *a)
 	util_close(steal_fd(&a->root));
 	for (int tries = 0;; tries++) {
 		if (umount2(AGENT_MNT, 0) == 0)
-			return 0;
+			return is_ubi(a) ? detach_ubi() : 0;
 		if (errno != EBUSY || tries == BUSY_TRIES)
 			return errno;
 		usleep(2000);
@@ -211,6 +256,51 @@ static int do_sync(struct agent *a, struct strbuf *out)
 	return 0;
 }
 
+/* A file system that is frozen keeps who writes waiting: nobody else is there to do so. */
+static int do_freeze(struct agent *a, bool freeze, struct strbuf *out)
+{
+	int rc = a->root < 0 ? -1 : ioctl(a->root, freeze ? FIFREEZE : FITHAW, 0);
+
+	wire_put_u32(out, a->root < 0 ? EBADF : rc < 0 ? (uint32_t)errno : 0);
+	return 0;
+}
+
+static int do_clock(struct wire_in *in, struct strbuf *out)
+{
+	struct timespec t = { .tv_sec = (time_t)wire_u64(in) };
+
+	if (in->bad)
+		return -EINVAL;
+	wire_put_u32(out, clock_settime(CLOCK_REALTIME, &t) < 0 ? (uint32_t)errno : 0);
+	return 0;
+}
+
+/* An errno. Nothing of it lies at the start of a page here, where it could be taken for flash. */
+static int number_page(int fd, uint64_t mark, uint64_t number)
+{
+	uint64_t first[2] = { mark, number }, second[2] = { ~mark, number };
+	off_t at = (off_t)number * FLASH_PAGE;
+	int rc = io_pwrite_full(fd, first, sizeof(first), at);
+
+	if (!rc)
+		rc = io_pwrite_full(fd, second, sizeof(second), at + FLASH_PAGE / 2);
+	return -rc;
+}
+
+static int do_flash(struct wire_in *in, struct strbuf *out)
+{
+	uint64_t bytes = wire_u64(in), mark = wire_u64(in);
+	auto_fd fd = open("/dev/mtd0", O_RDWR | O_CLOEXEC);
+	int error = fd < 0 ? errno : 0;
+
+	if (in->bad)
+		return -EINVAL;
+	for (uint64_t i = 0; i < bytes / FLASH_PAGE && !error; i++)
+		error = number_page(fd, mark, i);
+	wire_put_u32(out, (uint32_t)error);
+	return 0;
+}
+
 static int do_room(struct agent *a, struct strbuf *out)
 {
 	struct statvfs st = { 0 };
@@ -279,12 +369,26 @@ static int do_run(struct agent *a, struct wire_in *in, struct strbuf *out)
 	return 0;
 }
 
+/*
+ * From here on machines are cloned, and random numbers of the kernel shall be the same in each
+ * until it stirs them the next time; so that is done now.
+ */
+static void stir_random(void)
+{
+	auto_fd fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || ioctl(fd, RNDRESEEDCRNG) < 0)
+		fprintf(stderr, "outage-agent: random numbers stay as they were: %s\n",
+			strerror(errno));
+}
+
 static int do_hello(struct strbuf *out)
 {
 	struct utsname u;
 
 	if (uname(&u) < 0)
 		return -errno;
+	stir_random();
 	wire_put_text(out, u.release);
 	return 0;
 }
@@ -319,6 +423,14 @@ int agent_do(struct agent *a, enum agent_command command, struct wire_in *in, st
 		return do_fill(a, in, out);
 	case AGENT_RUN:
 		return do_run(a, in, out);
+	case AGENT_FREEZE:
+		return do_freeze(a, true, out);
+	case AGENT_THAW:
+		return do_freeze(a, false, out);
+	case AGENT_CLOCK:
+		return do_clock(in, out);
+	case AGENT_FLASH:
+		return do_flash(in, out);
 	case AGENT_COMMAND_END:
 		break;
 	}

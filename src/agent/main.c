@@ -50,21 +50,6 @@ static void start_no_programs(void)
 	}
 }
 
-/* Modules lie in the root as /modules/00, /modules/01, ..., in the order in which to load them. */
-static void load_modules(void)
-{
-	for (int i = 0; i < MODULES_MAX; i++) {
-		char path[32];
-
-		snprintf(path, sizeof(path), "/modules/%02d", i);
-		auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0)
-			return;
-		if (syscall(SYS_finit_module, fd, "", 0) < 0 && errno != EEXIST)
-			give_up(path);
-	}
-}
-
 /* A line of a file in /sys, without its end; "" if there is none. */
 static void read_line(const char *path, char *out, size_t size)
 {
@@ -73,6 +58,26 @@ static void read_line(const char *path, char *out, size_t size)
 
 	out[n < 0 ? 0 : n] = '\0';
 	out[strcspn(out, "\n")] = '\0';
+}
+
+/*
+ * Modules lie in the root as /modules/00, /modules/01, ..., in the order in which to load them, and
+ * what one is to be told as /modules/00.args.
+ */
+static void load_modules(void)
+{
+	for (int i = 0; i < MODULES_MAX; i++) {
+		char path[32], args[256];
+
+		snprintf(path, sizeof(path), "/modules/%02d.args", i);
+		read_line(path, args, sizeof(args));
+		snprintf(path, sizeof(path), "/modules/%02d", i);
+		auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			return;
+		if (syscall(SYS_finit_module, fd, args, 0) < 0 && errno != EEXIST)
+			give_up(path);
+	}
 }
 
 /* Makes a node for the disk that calls itself `id`. */

@@ -26,7 +26,7 @@
 
 enum {
 	WIRE_MAGIC = 0x6761746f,
-	WIRE_VERSION = 1,
+	WIRE_VERSION = 2,
 	WIRE_HEAD = 20,
 	WIRE_PART = 12,
 	WIRE_MAX = 96 << 20, /* bytes of a message */
@@ -42,7 +42,9 @@ enum {
 
 enum agent_command {
 	AGENT_HELLO = 1, /* -> text: release of the kernel */
-	AGENT_MOUNT,  /* text: type, u32: flags, text: options -> i32: errno, text: what failed */
+	/* text: type, text: source, "" is the disk, u32: flags, text: options -> i32: errno, text:
+	 * what failed */
+	AGENT_MOUNT,
 	AGENT_UMOUNT, /* u32: cut it off first -> i32: errno, u32: it was cut off */
 	AGENT_BEGIN,  /* text: workload; its operations follow */
 	AGENT_OP,     /* u32: which -> i64: result, u32: it is still mounted */
@@ -51,11 +53,18 @@ enum agent_command {
 	/* text: tree, "" for what was walked last -> u32: n, n times kind u32, path, words, promise
 	 */
 	AGENT_USABLE,
-	AGENT_STAT, /* text: path -> i32: errno, u32: mode, u64: size, u64: blocks */
-	AGENT_SYNC, /* -> i32: errno */
-	AGENT_ROOM, /* -> i32: errno, u64: bytes free */
-	AGENT_FILL, /* text: name, u64: bytes -> i32: errno */
-	AGENT_RUN,  /* u32: n, n texts; "{disk}" is the disk -> i32: exit status, text: output */
+	AGENT_STAT,   /* text: path -> i32: errno, u32: mode, u64: size, u64: blocks */
+	AGENT_SYNC,   /* -> i32: errno */
+	AGENT_ROOM,   /* -> i32: errno, u64: bytes free */
+	AGENT_FILL,   /* text: name, u64: bytes -> i32: errno */
+	AGENT_RUN,    /* u32: n, n texts; "{disk}" is the disk -> i32: exit status, text: output */
+	AGENT_FREEZE, /* -> i32: errno; what was written is on the disk, and nothing more is written
+		       */
+	AGENT_THAW,   /* -> i32: errno */
+	AGENT_CLOCK,  /* u64: seconds since 1970 that it shall be -> i32: errno */
+	/* u64: bytes, u64: mark; numbers the pages of the flash for vhost_disk_find_flash() -> i32:
+	 * errno */
+	AGENT_FLASH,
 	AGENT_COMMAND_END
 };
 

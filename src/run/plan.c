@@ -242,6 +242,11 @@ int plan_complete(struct plan *p, struct err *err)
 		return err_set(err, -EINVAL,
 			       "--lose-flush needs --crash reorder: where all completed writes "
 			       "survive, no flush is missed");
+	if (target->coarse && p->modes & RUN_TORN)
+		return err_set(err, -EINVAL,
+			       "what %s writes is seen only between operations, so nothing of it "
+			       "can be torn; give --crash without torn",
+			       target->name);
 	if (p->recover && !streq(target->name, "fuse"))
 		return err_set(err, -EINVAL,
 			       "--recover is for fuse: targets; %s recovers by itself",

@@ -86,9 +86,7 @@ int modules_read(const char *dir, const char *path, struct strbuf *out, struct e
 
 /* ---- lists ---- */
 
-/* Whether the path of `len` bytes is the file of a module of that name; "-" and "_" are the same.
- */
-static bool is_module(const char *path, size_t len, const char *name)
+bool modules_is(const char *path, size_t len, const char *name)
 {
 	size_t n = strlen(name), at = len;
 
@@ -111,7 +109,7 @@ static bool is_module(const char *path, size_t len, const char *name)
 static const char *find_line(const char *list, const char *name)
 {
 	for (const char *line = list; *line; line += strcspn(line, "\n"), line += *line == '\n')
-		if (is_module(line, strcspn(line, ":\n"), name))
+		if (modules_is(line, strcspn(line, ":\n"), name))
 			return line;
 	return NULL;
 }

@@ -19,6 +19,9 @@ int modules_order(const char *dir, const char *const *names, struct module_list 
 void module_list_release(struct module_list *list);
 /* The module, uncompressed. */
 int modules_read(const char *dir, const char *path, struct strbuf *out, struct err *err) must_check;
+/* Whether the path of `len` bytes is the file of a module of that name; "-" and "_" are the same.
+ */
+bool modules_is(const char *path, size_t len, const char *name);
 /* Whether the kernel has it as a module, or built in. */
 bool modules_have(const char *dir, const char *name);
 

@@ -76,6 +76,7 @@ struct target_ops {
 	bool in_kernel;		     /* /proc/filesystems must have its name */
 	bool needs_root;
 	bool deaf_to_sync; /* the kernel does not pass sync and syncfs on to it */
+	bool coarse;	   /* what it writes is seen between operations, and in one piece */
 
 	/* Makes ready for `opts`; the disk is open afterwards. */
 	int (*open)(struct target *t, const struct target_opts *opts, struct err *err);
@@ -104,7 +105,8 @@ extern const struct target_ops target_ext2, target_ext3, target_ext4, target_xfs
 extern const struct target_ops target_uml_ext2, target_uml_ext3, target_uml_ext4, target_uml_xfs,
 	target_uml_btrfs, target_uml_jfs, target_uml_reiserfs, target_uml_f2fs, target_uml_nilfs2;
 extern const struct target_ops target_vm_ext2, target_vm_ext3, target_vm_ext4, target_vm_xfs,
-	target_vm_btrfs, target_vm_jfs, target_vm_reiserfs, target_vm_f2fs, target_vm_nilfs2;
+	target_vm_btrfs, target_vm_jfs, target_vm_reiserfs, target_vm_f2fs, target_vm_nilfs2,
+	target_vm_jffs2, target_vm_ubifs, target_vm_bcachefs;
 extern const struct target_ops *const targets[]; /* ends with NULL */
 extern const struct target_ops target_skeleton;	 /* to copy; not in the list */
 

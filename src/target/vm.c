@@ -25,8 +25,8 @@
 #include "record/vhost_disk.h"
 #include "target/cache.h"
 #include "target/modules.h"
-#include "target/uml_impl.h"
-#include "target/uml_root.h"
+#include "target/guest_root.h"
+#include "target/guest_target.h"
 #include "target/vm.h"
 #include "target/vm_kernel.h"
 #include "target/vm_template.h"
@@ -34,7 +34,9 @@
 enum {
 	MIB = 1 << 20,
 	RAM_MIB = 256,
-	BOOT_MS = 120000,
+	FLASH_MAX = 64 * MIB,
+	CLOCK_START = 1704067200, /* 2024-01-01 */
+	BOOT_MS = 100000,	  /* less than what a worker is given to move at all */
 	KVM_MS = 20000,
 	CLONE_MS = 30000,
 	SAVE_MS = 30000,
@@ -48,11 +50,13 @@ enum {
 #define QEMU "qemu-system-x86_64"
 
 struct vm {
-	struct uml base; /* first */
+	struct guest_target base; /* first */
 	struct vm_kernel kernel;
 	char *qemu;
 	struct vm_template template;
 	bool has_template, no_clones, emulate, deterministic;
+	uint64_t flash_size;
+	char *flash; /* what the driver of the flash is told, or NULL */
 	int monitor; /* of the machine that runs, or -1 */
 };
 
@@ -102,6 +106,24 @@ static void command_release(struct command *c)
 		free(c->owned[i]);
 }
 
+static char *command_line(const struct vm *v)
+{
+	const uint64_t kib = v->flash_size / 1024,
+		       block = v->base.flash ? v->base.flash->erase_block / 1024 : 0;
+	/* For a driver that is built in. */
+	auto_free char *flash =
+		v->flash ? xasprintf(" mtdram.total_size=%llu mtdram.erase_size=%llu",
+				     (unsigned long long)kib, (unsigned long long)block)
+			 : xstrdup("");
+
+	return xasprintf("%s%s%s", append,
+			 v->deterministic
+				 ? " idle=poll rcu_nocbs=0 rcutree.jiffies_till_first_fqs=0 "
+				   "rcutree.jiffies_till_next_fqs=0"
+				 : "",
+			 flash);
+}
+
 static void describe(const struct vm *v, enum start_kind kind, struct command *c)
 {
 	static const char *const same[] = {
@@ -128,8 +150,6 @@ static void describe(const struct vm *v, enum start_kind kind, struct command *c
 		"vhost-user-blk-pci,chardev=mail,num-queues=1",
 		"-initrd",
 		"{root}",
-		"-append",
-		append,
 	};
 
 	put(c, v->qemu);
@@ -141,15 +161,18 @@ static void describe(const struct vm *v, enum start_kind kind, struct command *c
 	put(c, "-cpu");
 	put(c, kind == START_KVM ? "host" : "max,la57=off");
 	/*
-	 * Time is what was executed, and goes on while the machine waits for us: otherwise it would
-	 * jump to whatever a kernel does after seconds, such as writing back.
+	 * Time is what was executed. A machine that sleeps would let real time pass, or jump to
+	 * whatever a kernel does after seconds, such as writing back; so it never does (idle=poll).
 	 */
 	if (v->deterministic) {
 		put(c, "-icount");
 		put(c, "shift=0,sleep=on");
 		put(c, "-rtc");
 		put(c, "base=2024-01-01T00:00:00,clock=vm");
+		put(c, "-seed");
+		put(c, "1");
 	}
+	put2(c, "-append", command_line(v));
 	put2(c, "-m", xasprintf("%dM", RAM_MIB));
 	put2(c, "-object",
 	     xasprintf("memory-backend-file,id=ram,size=%dM,mem-path=/proc/self/fd/%d,share=on",
@@ -406,15 +429,42 @@ static int start_somehow(struct target *t, struct err *err)
 	return boot(t, START_BOOT, NULL, err);
 }
 
+/*
+ * The driver has taken pages wherever there were some; the agent marks them, and they are looked
+ * for. The mark is one that nobody else writes: of this process, and of this moment.
+ */
+static int find_flash(struct target *t, struct err *err)
+{
+	uint64_t mark = util_now_ns() << 20 ^ (uint64_t)getpid();
+	struct strbuf *out = guest_target_begin(t, AGENT_FLASH);
+	struct wire_in part;
+
+	wire_put_u64(out, t->opts.size);
+	wire_put_u64(out, mark);
+	int rc = guest_target_ask(t, AGENT_FLASH, &part, err);
+	if (rc)
+		return rc < 0 ? rc
+			      : err_set(err, -EIO, "the guest died when its flash was numbered");
+	int error = (int)wire_u32(&part);
+	rc = guest_part_ok(&part, err);
+	if (!rc && error)
+		rc = err_set(err, -error, "the guest has no flash: %s", strerror(error));
+	return rc ? rc : vhost_disk_find_flash(t->disk, mark, err);
+}
+
 /* What a kernel complains of while it boots is no word about a file system. */
 static int start(struct target *t, struct err *err)
 {
 	size_t before = t->complaints.len;
 	int rc = start_somehow(t, err);
 
+	if (!rc && own(t)->flash)
+		rc = find_flash(t, err);
+
 	if (t->complaints.len > before)
 		strbuf_cut(&t->complaints, before);
 	own(t)->base.guest.collecting = 0;
+	own(t)->base.guest.steady = !rc && own(t)->deterministic;
 	return rc;
 }
 
@@ -460,67 +510,102 @@ static bool has_fs(const char *dir, const char *fs)
 	       (strncmp(fs, "ext", 3) == 0 && modules_have(dir, "ext4"));
 }
 
-static int find_parts(struct target *t, const struct target_opts *opts, struct err *err)
+/* What has to be loaded for it. */
+static const char *fs_module(const char *dir, const char *fs)
+{
+	return strncmp(fs, "ext", 3) == 0 && !modules_have(dir, fs) ? "ext4" : fs;
+}
+
+static int make_root(struct vm *v, struct err *err)
 {
 	/* What the others need when they are loaded, but ask for by another name, comes first. */
-	const char *modules[] = { "virtio_pci",
-				  "virtio_blk",
-				  "crc32c_generic",
-				  "crc32_generic",
-				  "xxhash_generic",
-				  "sha256_generic",
-				  "blake2b_generic",
-				  NULL,
-				  NULL };
+	static const char *const first[] = { "virtio_pci",     "virtio_blk",	 "crc32c_generic",
+					     "crc32_generic",  "xxhash_generic", "sha256_generic",
+					     "blake2b_generic" };
+	const struct guest_flash *flash = v->base.flash;
+	const struct host_fs *fs = v->base.fs;
+	const char *dir = v->kernel.modules;
+	const char *modules[ARRAY_SIZE(first) + ARRAY_SIZE(flash->needs) + 3] = { NULL };
+	const struct guest_module_args args[] = { { flash ? "mtdram" : NULL, v->flash }, { 0 } };
+	const char *programs[] = { fs->recover ? fs->recover[0] : NULL,
+				   fs->repair ? fs->repair[0] : NULL, NULL };
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(first); i++)
+		modules[n++] = first[i];
+	for (size_t i = 0; flash && i < ARRAY_SIZE(flash->needs) && flash->needs[i]; i++)
+		modules[n++] = flash->needs[i];
+	modules[n++] = dir ? fs_module(dir, fs->name) : fs->name;
+	if (flash)
+		modules[n++] = "mtdram";
+	v->base.root = guest_root(dir, modules, args, programs, err);
+	return min(v->base.root, 0);
+}
+
+/* Without a list of what is built in, booting shows whether it has it. */
+static bool has(const struct vm *v, const char *module)
+{
+	return !v->kernel.modules || has_fs(v->kernel.modules, module);
+}
+
+static int find_parts(struct target *t, const struct target_opts *opts, struct err *err)
+{
 	struct vm *v = own(t);
+	const char *fs = v->base.fs->name;
 
 	v->qemu = proc_find(QEMU);
 	if (!v->qemu)
 		return err_set(err, -ENOENT,
 			       QEMU " is not there; install it with: apt-get install "
 				    "qemu-system-x86");
-	int rc = vm_kernel_find(opts->kernel, opts->modules, v->base.fs->name, true, &v->kernel,
-				err);
+	int rc = vm_kernel_find(opts->kernel, opts->modules, fs, true, &v->kernel, err);
 	if (rc)
 		return rc;
 	v->base.kernel = xstrdup(v->kernel.file);
-	const struct host_fs *fs = v->base.fs;
-	if (v->kernel.modules && !has_fs(v->kernel.modules, fs->name))
+	const char *lacks = !has(v, fs) ? fs : v->flash && !has(v, "mtdram") ? "mtdram" : NULL;
+	if (lacks)
 		return err_set(err, -ENODEV,
-			       "the kernel %s has no %s: neither built in nor as a module in %s",
-			       v->kernel.file, fs->name, v->kernel.modules);
-	modules[ARRAY_SIZE(modules) - 2] = fs->name;
-	const char *programs[] = { fs->recover ? fs->recover[0] : NULL,
-				   fs->repair ? fs->repair[0] : NULL, NULL };
-	v->base.root = uml_root(v->kernel.modules, modules, programs, err);
-	return min(v->base.root, 0);
+			       "the kernel %s has no %s: neither built in nor as a module in %s; "
+			       "name one that has it with --kernel",
+			       v->kernel.file, lacks, v->kernel.modules);
+	return make_root(v, err);
+}
+
+/* Of what size the driver shall play flash. */
+static int place_flash(struct target *t, struct err *err)
+{
+	struct vm *v = own(t);
+	uint32_t block = v->base.flash->erase_block;
+
+	if (t->opts.size % block || t->opts.size > FLASH_MAX)
+		return err_set(err, -EINVAL,
+			       "flash of %llu bytes cannot be: --size is a multiple of %u, and at "
+			       "most %dM",
+			       (unsigned long long)t->opts.size, block, FLASH_MAX / MIB);
+	v->flash_size = t->opts.size;
+	v->flash = xasprintf("total_size=%llu erase_size=%u",
+			     (unsigned long long)t->opts.size / 1024, block / 1024);
+	return 0;
 }
 
 static int vm_open(struct target *t, const struct target_opts *opts, struct err *err)
 {
 	struct vm *v = xcalloc(1, sizeof(*v));
+	int rc = guest_target_init(t, &v->base, opts, err);
 
-	t->own = v;
-	v->base.root = -1;
 	v->base.start = start;
 	v->monitor = -1;
 	v->deterministic = v->emulate = opts->deterministic;
-	v->base.fs = uml_fs_find(t->ops->name + strlen("vm:"));
-	assert(v->base.fs);
-	if (opts->recorder && !streq(opts->recorder, VHOST_RECORDER))
-		return err_set(err, -EINVAL,
-			       "recorder %s cannot see what a guest writes; leave --recorder out",
-			       opts->recorder);
-	t->mount_opts = host_mount_options(v->base.fs, opts->spec);
-	if (!t->opts.size)
-		t->opts.size = v->base.fs->size;
-	int rc = find_parts(t, opts, err);
+	v->base.clock = opts->deterministic ? CLOCK_START : 0;
+	if (!rc && v->base.flash)
+		rc = place_flash(t, err);
 	if (!rc)
-		rc = vhost_disk_open(t->opts.size, &t->disk, err);
+		rc = find_parts(t, opts, err);
+	if (!rc)
+		rc = guest_target_ready(t, err);
 	if (rc)
 		return rc;
 	init_template(t);
-	guest_init(&v->base.guest, t->disk, &t->complaints);
 	vhost_offer_log(vhost_disk_device(t->disk));
 	vhost_offer_log(&v->base.guest.mail.device);
 	return 0;
@@ -535,9 +620,10 @@ static void vm_close(struct target *t)
 	util_close(v->monitor);
 	vm_kernel_release(&v->kernel);
 	free(v->qemu);
+	free(v->flash);
 	if (v->has_template)
 		vm_template_release(&v->template);
-	uml_close(t);
+	guest_target_close(t);
 }
 
 char *vm_release(const char *spec, const char *kernel)
@@ -592,47 +678,13 @@ bool vm_has(const char *fs)
 	return true;
 }
 
-static const char *const lost_found[] = { "lost+found", NULL };
-static const char *const nothing[] = { NULL };
-static const char *const nilfs_own[] = { ".nilfs", NULL };
+#define VM_TARGET_AS(coarse_, ...)                                                                 \
+	GUEST_TARGET(vm, QEMU, "of any kernel, in a virtual machine, without root", vm_open,       \
+		     vm_close, coarse_, __VA_ARGS__)
+#define VM_TARGET(...)	     VM_TARGET_AS(false, __VA_ARGS__)
+#define VM_FLASH_TARGET(...) VM_TARGET_AS(true, __VA_ARGS__)
 
-#define PROGRAMS(name_, ...)                                                                       \
-	static const char *const name_##_programs[] = { QEMU, __VA_ARGS__, NULL }
-
-PROGRAMS(ext2, "mke2fs", "e2fsck");
-PROGRAMS(ext3, "mke2fs", "e2fsck");
-PROGRAMS(ext4, "mke2fs", "e2fsck");
-PROGRAMS(xfs, "mkfs.xfs", "xfs_repair");
-PROGRAMS(btrfs, "mkfs.btrfs", "btrfs");
-PROGRAMS(jfs, "mkfs.jfs", "fsck.jfs");
-PROGRAMS(reiserfs, "mkfs.reiserfs", "reiserfsck");
-PROGRAMS(f2fs, "mkfs.f2fs", "fsck.f2fs");
-PROGRAMS(nilfs2, "mkfs.nilfs2");
-
-#define VM_TARGET(name_, guarantee_, ignore_, package_)                                            \
-	const struct target_ops target_vm_##name_ = {                                              \
-		.name = "vm:" #name_,                                                              \
-		.help = #name_ " of any kernel, in a virtual machine, without root",               \
-		.guarantee = guarantee_,                                                           \
-		.ignore = ignore_,                                                                 \
-		.programs = name_##_programs,                                                      \
-		.package = package_,                                                               \
-		.open = vm_open,                                                                   \
-		.mkfs = uml_mkfs,                                                                  \
-		.recover = uml_recover,                                                            \
-		.mount = uml_mount,                                                                \
-		.umount = uml_umount,                                                              \
-		.fsck = uml_fsck,                                                                  \
-		.close = vm_close,                                                                 \
-		.far = &uml_far,                                                                   \
-	}
-
-VM_TARGET(ext2, "posix", lost_found, "e2fsprogs");
-VM_TARGET(ext3, "linux", lost_found, "e2fsprogs");
-VM_TARGET(ext4, "linux", lost_found, "e2fsprogs");
-VM_TARGET(xfs, "linux", nothing, "xfsprogs");
-VM_TARGET(btrfs, "linux", nothing, "btrfs-progs");
-VM_TARGET(jfs, "posix", lost_found, "jfsutils");
-VM_TARGET(reiserfs, "posix", nothing, "reiserfsprogs");
-VM_TARGET(f2fs, "posix", nothing, "f2fs-tools");
-VM_TARGET(nilfs2, "posix", nilfs_own, "nilfs-tools");
+GUEST_FILE_SYSTEMS(VM_TARGET)
+GUEST_FLASH_FILE_SYSTEMS(VM_FLASH_TARGET)
+/* No kernel of Debian 12 has it; one that is named may. */
+VM_TARGET(bcachefs, "posix", guest_lost_found, "bcachefs-tools", "bcachefs")

@@ -271,8 +271,9 @@ int64_t exec_mmapwrite(struct exec *x, const struct op *op)
 		return -errno;
 	size_t map_len = offset - start + len;
 	char *map = mmap(NULL, map_len, PROT_READ | PROT_WRITE, MAP_SHARED, o.fd, (off_t)start);
+	/* Some, such as jffs2, have no mapping that is written back, and say that it is none. */
 	if (map == MAP_FAILED)
-		return -errno;
+		return errno == EINVAL ? -EOPNOTSUPP : -errno;
 	/* A page that the file system cannot give is an error here, and a deadly signal below. */
 	int64_t rc = result(madvise(map, map_len, MADV_POPULATE_WRITE));
 	if (rc == -EINVAL)

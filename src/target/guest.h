@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uml_guest.h - a guest: a kernel that runs as a process of ours, with our disk, and the agent in
+ * guest.h - a guest: a kernel that runs as a process of ours, with our disk, and the agent in
  * it. It is asked one thing after the other; while it is waited for, its disks are served and its
  * console is read.
  *
@@ -8,8 +8,8 @@
  *     the guest's processes when we are gone.
  * N2: what its kernel complains of before it answers is in the complaints when the answer is.
  */
-#ifndef TARGET_UML_GUEST_H
-#define TARGET_UML_GUEST_H
+#ifndef TARGET_GUEST_H
+#define TARGET_GUEST_H
 
 #include "agent/wire.h"
 #include "record/disk.h"
@@ -28,6 +28,7 @@ struct guest {
 	bool quiet_of_device; /* what it says of the disk is our doing */
 	bool has_disks;	      /* it has connected to both */
 	bool emulated;
+	bool steady;   /* it is served only when it has done all it could meanwhile */
 	char end[128]; /* how it ended */
 
 	uint32_t serial;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uml_root.c - an archive as the kernel unpacks it into its first root: "newc", described in its
+ * guest_root.c - an archive as the kernel unpacks it into its first root: "newc", described in its
  * documentation as the initramfs buffer format. Each entry is a head of thirteen numbers in eight
  * hexadecimal digits, a name, and the bytes, both padded to four.
  */
-#include "target/uml_root.h"
+#include "target/guest_root.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,8 +40,19 @@ static void add(struct archive *a, const char *name, mode_t mode, const void *da
 	pad(a);
 }
 
+/* What a module is told is another file beside it. */
+static void add_arguments(struct archive *a, const char *file, const char *path,
+			  const struct guest_module_args *args)
+{
+	auto_free char *name = xasprintf("%s.args", file);
+
+	for (; args && args->module; args++)
+		if (modules_is(path, strlen(path), args->module))
+			add(a, name, S_IFREG | 0644, args->text, strlen(args->text));
+}
+
 static int add_modules(struct archive *a, const char *dir, const char *const *names,
-		       struct err *err)
+		       const struct guest_module_args *args, struct err *err)
 {
 	struct module_list list = { 0 };
 	int rc = modules_order(dir, names, &list, err);
@@ -51,6 +62,7 @@ static int add_modules(struct archive *a, const char *dir, const char *const *na
 		char name[32];
 
 		snprintf(name, sizeof(name), "modules/%02zu", i);
+		add_arguments(a, name, list.v[i], args);
 		rc = modules_read(dir, list.v[i], &text, err);
 		if (!rc)
 			add(a, name, S_IFREG | 0644, strbuf_str(&text), text.len);
@@ -109,8 +121,8 @@ static int add_program(struct archive *a, const char *program, struct err *err)
 	return rc;
 }
 
-int uml_root(const char *dir, const char *const *names, const char *const *programs,
-	     struct err *err)
+int guest_root(const char *dir, const char *const *names, const struct guest_module_args *args,
+	       const char *const *programs, struct err *err)
 {
 	struct archive a = { 0 };
 	auto_fd fd = memfd_create("outage-root", MFD_CLOEXEC);
@@ -119,7 +131,7 @@ int uml_root(const char *dir, const char *const *names, const char *const *progr
 	add(&a, "modules", S_IFDIR | 0755, "", 0);
 	add(&a, "init", S_IFREG | 0755, agent_program, (size_t)agent_program_size);
 	if (!rc && dir)
-		rc = add_modules(&a, dir, names, err);
+		rc = add_modules(&a, dir, names, args, err);
 	if (programs)
 		add_folders(&a, "host/dev/");
 	for (size_t i = 0; programs && programs[i] && !rc; i++)

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* guest_far.c - what is asked of a file system that is mounted in a guest: struct target_far. */
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "record/vhost_disk.h"
+#include "target/guest_target.h"
+
+static struct guest_target *own(struct target *t)
+{
+	return t->own;
+}
+
+/* The agent is told with the first operation, and again whenever something was mounted. */
+static int far_begin(struct target *t, const struct workload *w, struct err *err)
+{
+	(void)err;
+	own(t)->workload = w;
+	own(t)->begun = false;
+	return 0;
+}
+
+static void put_workload(struct target *t)
+{
+	struct guest *g = &own(t)->guest;
+	auto_strbuf text = STRBUF_INIT;
+
+	workload_print(own(t)->workload, &text);
+	wire_part(&g->out, AGENT_BEGIN, 0);
+	wire_put_text(&g->out.text, strbuf_str(&text));
+}
+
+static int far_op(struct target *t, size_t i, int64_t *result, struct err *err)
+{
+	struct guest_target *g = own(t);
+	struct wire_in answer, part;
+	bool begin = !g->begun;
+
+	assert(g->workload);
+	guest_begin(&g->guest);
+	guest_target_set_clock(t, i + 1);
+	if (begin)
+		put_workload(t);
+	wire_part(&g->guest.out, AGENT_OP, 0);
+	wire_put_u32(&g->guest.out.text, (uint32_t)i);
+	int rc = guest_target_ask_all(t, &answer, err);
+	if (!rc)
+		rc = guest_target_clock_set(t, &answer, err);
+	if (!rc && begin)
+		rc = guest_part(&answer, AGENT_BEGIN, &part, err);
+	if (!rc)
+		rc = guest_part(&answer, AGENT_OP, &part, err);
+	if (rc)
+		return rc;
+	g->begun = true;
+	*result = (int64_t)wire_u64(&part);
+	if (!wire_u32(&part)) {
+		t->mounted = false;
+		vhost_disk_in_use(t->disk, false);
+	}
+	rc = guest_part_ok(&part, err);
+	if (!rc && *result < -4095)
+		rc = err_set(err, -EPROTO, "the guest's answer makes no sense");
+	return rc;
+}
+
+static int far_end(struct target *t, struct err *err)
+{
+	struct wire_in part;
+	bool begun = own(t)->begun;
+
+	own(t)->begun = false;
+	own(t)->workload = NULL;
+	guest_target_begin(t, AGENT_END);
+	return begun ? guest_target_ask(t, AGENT_END, &part, err) : 0;
+}
+
+static int far_walk(struct target *t, const struct tree_opts *opts, struct tree *seen,
+		    struct err *err)
+{
+	struct strbuf *out = guest_target_begin(t, AGENT_WALK);
+	struct wire_in part;
+	uint32_t n = 0;
+
+	wire_put_u32(out, (opts->blocks ? TREE_FIELD_BLOCKS : 0U) |
+				  (opts->times ? TREE_FIELD_TIMES : 0U) |
+				  (opts->dir_size ? TREE_FIELD_DIR_SIZE : 0U) |
+				  (opts->dir_nlink ? TREE_FIELD_DIR_NLINK : 0U));
+	wire_put_u64(out, opts->content_limit);
+	while (opts->ignore && opts->ignore[n])
+		n++;
+	wire_put_u32(out, n);
+	for (uint32_t i = 0; i < n; i++)
+		wire_put_text(out, opts->ignore[i]);
+	int rc = guest_target_ask(t, AGENT_WALK, &part, err);
+	if (rc)
+		return rc;
+	const char *text = wire_text(&part);
+	rc = guest_part_ok(&part, err);
+	if (!rc)
+		rc = tree_parse(text, strlen(text), seen, err);
+	if (rc)
+		err_context(err, "what the guest saw");
+	own(t)->walked = rc ? NULL : seen;
+	return rc;
+}
+
+static int far_usable(struct target *t, const struct tree *seen, struct findings *list,
+		      struct err *err)
+{
+	struct strbuf *out = guest_target_begin(t, AGENT_USABLE);
+	auto_strbuf text = STRBUF_INIT;
+	struct wire_in part;
+
+	/* The agent still has what it saw, unless it was started anew since. */
+	if (own(t)->walked != seen)
+		tree_print(seen, &(struct tree_opts){ 0 }, 0, &text);
+	wire_put_text(out, strbuf_str(&text));
+	int rc = guest_target_ask(t, AGENT_USABLE, &part, err);
+	if (rc)
+		return rc;
+	uint32_t n = wire_u32(&part);
+	for (uint32_t i = 0; i < n && !part.bad; i++) {
+		uint32_t kind = wire_u32(&part);
+		const char *path = wire_text(&part), *words = wire_text(&part),
+			   *promise = wire_text(&part);
+
+		if (!part.bad && kind < FINDING_KIND_END)
+			findings_add(list, kind, xstrdup(path), xstrdup(words), xstrdup(promise));
+	}
+	return guest_part_ok(&part, err);
+}
+
+static int far_stat(struct target *t, const char *path, struct target_stat *st, struct err *err)
+{
+	struct wire_in part;
+
+	wire_put_text(guest_target_begin(t, AGENT_STAT), path);
+	int rc = guest_target_ask(t, AGENT_STAT, &part, err);
+	if (rc)
+		return rc;
+	int error = (int)wire_u32(&part);
+	uint32_t mode = wire_u32(&part);
+	st->is_file = !error && S_ISREG(mode);
+	st->size = wire_u64(&part);
+	st->blocks = wire_u64(&part);
+	return guest_part_ok(&part, err);
+}
+
+/* What answers with an errno, and perhaps a number. */
+static int far_call(struct target *t, enum agent_command command, const char *what,
+		    uint64_t *number, struct err *err)
+{
+	struct wire_in part;
+	int rc = guest_target_ask(t, command, &part, err);
+
+	if (rc)
+		return rc;
+	int error = (int)wire_u32(&part);
+	if (number)
+		*number = wire_u64(&part);
+	rc = guest_part_ok(&part, err);
+	if (!rc && error)
+		rc = err_set(err, -error, "%s in the guest: %s", what, strerror(error));
+	return rc;
+}
+
+static int far_sync(struct target *t, struct err *err)
+{
+	guest_target_begin(t, AGENT_SYNC);
+	return far_call(t, AGENT_SYNC, "it cannot be synced", NULL, err);
+}
+
+static int far_room(struct target *t, uint64_t *bytes, struct err *err)
+{
+	guest_target_begin(t, AGENT_ROOM);
+	return far_call(t, AGENT_ROOM, "it does not say how much room it has", bytes, err);
+}
+
+static int far_fill(struct target *t, const char *name, uint64_t bytes, struct err *err)
+{
+	struct strbuf *out = guest_target_begin(t, AGENT_FILL);
+
+	wire_put_text(out, name);
+	wire_put_u64(out, bytes);
+	int rc = far_call(t, AGENT_FILL, "room cannot be taken away", NULL, err);
+	if (rc == -ENOSPC) {
+		err_clear(err);
+		rc = 0;
+	}
+	return rc;
+}
+
+int guest_target_freeze(struct target *t, struct err *err)
+{
+	guest_target_begin(t, AGENT_FREEZE);
+	return far_call(t, AGENT_FREEZE, "it cannot be frozen", NULL, err);
+}
+
+int guest_target_thaw(struct target *t, struct err *err)
+{
+	guest_target_begin(t, AGENT_THAW);
+	return far_call(t, AGENT_THAW, "it cannot be thawed", NULL, err);
+}
+
+const struct target_far guest_far = {
+	.begin = far_begin,
+	.op = far_op,
+	.end = far_end,
+	.walk = far_walk,
+	.usable = far_usable,
+	.stat = far_stat,
+	.sync = far_sync,
+	.room = far_room,
+	.fill = far_fill,
+};

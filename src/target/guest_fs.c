@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#include "target/guest_fs.h"
+
+enum { MIB = 1 << 20 };
+
+const char *const guest_lost_found[] = { "lost+found", NULL };
+const char *const guest_nothing[] = { NULL };
+const char *const guest_nilfs_own[] = { ".nilfs", NULL };
+
+/*
+ * mkfs of flash file systems want an empty folder to copy, and do not write to the file: these are
+ * run by a shell, which gets more arguments, if there are any, and the file.
+ */
+#define SCRIPT(text_, name_)                                                                       \
+	(const char *const[])                                                                      \
+	{                                                                                          \
+		"sh", "-c", text_, name_, NULL                                                     \
+	}
+#define ARGUMENTS                                                                                  \
+	"while [ $# -gt 1 ]; do more=\"$more $1\"; shift; done; size=$(stat -Lc %s \"$1\") && "    \
+	"d=$(mktemp -d) || exit 1; trap 'rm -rf \"$d\"' EXIT; mkdir \"$d/empty\" && "
+
+static const char make_jffs2[] = ARGUMENTS
+	"mkfs.jffs2 -n -e 65536 -p$size -r \"$d/empty\" $more -o \"$d/img\" && "
+	"cat \"$d/img\" >\"$1\"";
+/* A block has two heads of 64 bytes, and UBI keeps four blocks for itself. */
+static const char make_ubifs[] = ARGUMENTS
+	"mkfs.ubifs -m 8 -e 65408 -c $((size / 65536 - 4)) -r \"$d/empty\" $more "
+	"-o \"$d/img\" && printf '[v]\\nmode=ubi\\nimage=%s\\nvol_id=0\\nvol_type=dynamic\\n"
+	"vol_name=v\\nvol_size=%s\\n' \"$d/img\" $(((size / 65536 - 4) * 65408)) >\"$d/cfg\" "
+	"&& ubinize -m 1 -p 65536 -Q 1 -o \"$d/ubi\" \"$d/cfg\" && "
+	"{ cat \"$d/ubi\"; head -c $size /dev/zero | tr '\\0' '\\377'; } | "
+	"head -c $size >\"$1\"";
+
+/* Those that this machine's kernel is not tested with. */
+static const struct host_fs more_file_systems[] = {
+	{ .name = "jfs",
+	  .mkfs = (const char *const[]){ "mkfs.jfs", "-q", NULL },
+	  .size = 16 * MIB,
+	  .recover = (const char *const[]){ "fsck.jfs", "-a", NULL },
+	  .fsck = (const char *const[]){ "fsck.jfs", "-n", "-f", NULL } },
+	{ .name = "reiserfs",
+	  .mkfs = (const char *const[]){ "mkfs.reiserfs", "-q", "-ff", NULL },
+	  .size = 64 * MIB,
+	  .mount_opts = "user_xattr",
+	  .fsck = (const char *const[]){ "reiserfsck", "--check", "-y", "-q", NULL } },
+	{ .name = "f2fs",
+	  .mkfs = (const char *const[]){ "mkfs.f2fs", "-q", "-f", NULL },
+	  .size = 64 * MIB,
+	  .fsck = (const char *const[]){ "fsck.f2fs", "--dry-run", NULL },
+	  .shutdown = true },
+	{ .name = "nilfs2",
+	  .mkfs = (const char *const[]){ "mkfs.nilfs2", "-q", "-f", "-B", "16", NULL },
+	  .size = 64 * MIB },
+	{ .name = "jffs2", .mkfs = SCRIPT(make_jffs2, "mkfs.jffs2"), .size = 8 * MIB },
+	{ .name = "ubifs", .mkfs = SCRIPT(make_ubifs, "mkfs.ubifs"), .size = 8 * MIB },
+	{ .name = "bcachefs",
+	  .mkfs = (const char *const[]){ "bcachefs", "format", "-q", "-f", NULL },
+	  .size = 64 * MIB },
+};
+
+const struct host_fs *guest_fs_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(more_file_systems); i++)
+		if (streq(more_file_systems[i].name, name))
+			return &more_file_systems[i];
+	return host_fs_find(name);
+}
+
+static const struct guest_flash flash[] = {
+	{ .fs = "jffs2", .source = "mtd0", .erase_block = 65536 },
+	{ .fs = "ubifs",
+	  .source = "ubi0_0",
+	  .needs = { "lzo", "deflate", "zstd" },
+	  .erase_block = 65536 },
+};
+
+const struct guest_flash *guest_fs_flash(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(flash); i++)
+		if (streq(flash[i].fs, name))
+			return &flash[i];
+	return NULL;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * guest_fs.h - the file systems that a guest is tested with: those of host.h, and more that this
+ * machine's kernel is not tested with.
+ */
+#ifndef TARGET_GUEST_FS_H
+#define TARGET_GUEST_FS_H
+
+#include "target/host.h"
+
+/*
+ * Each with its guarantee, what mkfs leaves in its root, the package of its programs, and these:
+ * X(NAME, GUARANTEE, IGNORE, PACKAGE, PROGRAMS...).
+ */
+#define GUEST_FILE_SYSTEMS(X)                                                                      \
+	X(ext4, "linux", guest_lost_found, "e2fsprogs", "mke2fs", "e2fsck")                        \
+	X(xfs, "linux", guest_nothing, "xfsprogs", "mkfs.xfs", "xfs_repair")                       \
+	X(btrfs, "linux", guest_nothing, "btrfs-progs", "mkfs.btrfs", "btrfs")                     \
+	X(ext3, "linux", guest_lost_found, "e2fsprogs", "mke2fs", "e2fsck")                        \
+	X(ext2, "bare", guest_lost_found, "e2fsprogs", "mke2fs", "e2fsck")                         \
+	X(jfs, "bare", guest_lost_found, "jfsutils", "mkfs.jfs", "fsck.jfs")                       \
+	X(reiserfs, "bare", guest_nothing, "reiserfsprogs", "mkfs.reiserfs", "reiserfsck")         \
+	X(f2fs, "posix", guest_nothing, "f2fs-tools", "mkfs.f2fs", "fsck.f2fs")                    \
+	X(nilfs2, "posix", guest_nilfs_own, "nilfs-tools", "mkfs.nilfs2")
+
+/* The same for flash, with virtual machines only. */
+#define GUEST_FLASH_FILE_SYSTEMS(X)                                                                \
+	X(jffs2, "posix", guest_nothing, "mtd-utils", "mkfs.jffs2")                                \
+	X(ubifs, "posix", guest_nothing, "mtd-utils", "mkfs.ubifs", "ubinize")
+
+extern const char *const guest_lost_found[], *const guest_nothing[], *const guest_nilfs_own[];
+
+/* How it is made, recovered and checked; NULL: there is none of that name. */
+const struct host_fs *guest_fs_find(const char *name);
+
+/*
+ * A file system of flash has no disk, but pages of the guest's memory that a driver, mtdram, shows
+ * as flash: what is written to it is there at once, as on flash, and no cache of the kernel is
+ * between.
+ */
+struct guest_flash {
+	const char *fs;
+	const char *source;   /* to be mounted */
+	const char *needs[3]; /* modules that it asks for by another name */
+	uint32_t erase_block; /* in bytes */
+};
+
+/* NULL: it is on a disk. */
+const struct guest_flash *guest_fs_flash(const char *name);
+
+#endif

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * guest_target.c - what all targets in a guest do alike, whoever runs its kernel.
+ *
+ * The guest is started when something is to be mounted, and kept from then on: crash states are put
+ * on its disk while nothing is mounted. It is started anew after a panic, or when it cannot
+ * unmount. mkfs and fsck are run here, as this user, on the memory that is the disk; what recovers,
+ * and so writes what is to be recorded, is run in the guest.
+ */
+#include "target/guest_target.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "record/vhost_disk.h"
+#include "target/cache.h"
+
+static struct guest_target *own(struct target *t)
+{
+	return t->own;
+}
+
+/* ---- its life ---- */
+
+int guest_target_init(struct target *t, struct guest_target *g, const struct target_opts *opts,
+		      struct err *err)
+{
+	t->own = g;
+	g->root = -1;
+	g->fs = guest_fs_find(target_fs_name(t));
+	assert(g->fs);
+	g->flash = guest_fs_flash(g->fs->name);
+	if (opts->recorder && !streq(opts->recorder, VHOST_RECORDER))
+		return err_set(err, -EINVAL,
+			       "recorder %s cannot see what a guest writes; leave --recorder out",
+			       opts->recorder);
+	t->mount_opts = host_mount_options(g->fs, opts->spec);
+	if (!t->opts.size)
+		t->opts.size = g->fs->size;
+	return 0;
+}
+
+int guest_target_ready(struct target *t, struct err *err)
+{
+	int rc = vhost_disk_open(t->opts.size, &t->disk, err);
+
+	if (!rc)
+		guest_init(&own(t)->guest, t->disk, &t->complaints);
+	return rc;
+}
+
+void guest_target_close(struct target *t)
+{
+	struct guest_target *g = own(t);
+
+	if (!g)
+		return;
+	if (g->guest.disk)
+		guest_release(&g->guest);
+	util_close(g->root);
+	free(g->kernel);
+	free(g->modules);
+	free(g);
+	t->own = NULL;
+}
+
+/* ---- questions ---- */
+
+/* What was put into the question: 0 and the answer, 1 if the guest died of it. */
+int guest_target_ask_all(struct target *t, struct wire_in *answer, struct err *err)
+{
+	int rc = guest_ask(&own(t)->guest, 0, answer, err);
+
+	if (!guest_runs(&own(t)->guest)) {
+		vhost_disk_in_use(t->disk, false);
+		own(t)->begun = false;
+		own(t)->walked = NULL;
+		t->mounted = false;
+	}
+	return rc;
+}
+
+/* The same for one command. */
+int guest_target_ask(struct target *t, enum agent_command command, struct wire_in *part,
+		     struct err *err)
+{
+	struct wire_in answer;
+	int rc = guest_target_ask_all(t, &answer, err);
+
+	return rc ? rc : guest_part(&answer, command, part, err);
+}
+
+struct strbuf *guest_target_begin(struct target *t, enum agent_command command)
+{
+	struct guest *g = &own(t)->guest;
+
+	guest_begin(g);
+	wire_part(&g->out, command, 0);
+	return &g->out.text;
+}
+
+/* Where time is to be the same each time, nothing may depend on how long anything took. */
+void guest_target_set_clock(struct target *t, uint64_t seconds)
+{
+	struct guest *g = &own(t)->guest;
+
+	if (!own(t)->clock)
+		return;
+	wire_part(&g->out, AGENT_CLOCK, 0);
+	wire_put_u64(&g->out.text, own(t)->clock + seconds);
+}
+
+int guest_target_clock_set(struct target *t, struct wire_in *answer, struct err *err)
+{
+	struct wire_in part;
+	int rc = own(t)->clock ? guest_part(answer, AGENT_CLOCK, &part, err) : 0;
+	uint32_t error = own(t)->clock && !rc ? wire_u32(&part) : 0;
+
+	return error ? err_set(err, -(int)error, "the guest cannot set its clock: %s",
+			       strerror((int)error))
+		     : rc;
+}
+
+/* ---- the operations of a target ---- */
+
+static int make_fs(struct target *t, struct image *out, struct err *err)
+{
+	auto_fd fd = memfd_create("outage-mkfs", MFD_CLOEXEC);
+	auto_free char *path = xasprintf("/proc/%d/fd/%d", (int)getpid(), fd);
+
+	if (fd < 0 || ftruncate(fd, (off_t)t->opts.size) < 0)
+		return err_set(err, -errno, "cannot make a file of %llu bytes in memory: %m",
+			       (unsigned long long)t->opts.size);
+	return host_make_fs(t, own(t)->fs, fd, path, out, err);
+}
+
+int guest_target_mkfs(struct target *t, struct image *out, struct err *err)
+{
+	const struct host_fs *fs = own(t)->fs;
+	struct cache_key key;
+
+	cache_key(&key, fs->mkfs, t->opts.mkfs_args ? t->opts.mkfs_args : "", t->opts.size);
+	if (cache_find(&key, t->opts.size, out))
+		return 0;
+	int rc = make_fs(t, out, err);
+	if (!rc)
+		cache_keep(&key, out);
+	return rc;
+}
+
+/* Where the guest died while something was tried, that is what there is to say. */
+static int told_death(const struct target *t, struct strbuf *said)
+{
+	strbuf_addf(said, "the kernel died: %.*s\n", (int)strcspn(strbuf_str(&t->complaints), "\n"),
+		    strbuf_str(&t->complaints));
+	return 1;
+}
+
+static int run_in_guest(struct target *t, const char *const *argv, int *status, struct strbuf *said,
+			struct err *err)
+{
+	struct strbuf *out = guest_target_begin(t, AGENT_RUN);
+	struct wire_in part;
+	uint32_t n = 0;
+
+	while (argv[n])
+		n++;
+	wire_put_u32(out, n + 1);
+	for (uint32_t i = 0; i < n; i++)
+		wire_put_text(out, argv[i]);
+	wire_put_text(out, "{disk}");
+	int rc = guest_target_ask(t, AGENT_RUN, &part, err);
+	if (rc)
+		return rc;
+	*status = (int)wire_u32(&part);
+	strbuf_adds(said, wire_text(&part));
+	rc = guest_part_ok(&part, err);
+	if (!rc && (*status == 126 || *status == 127))
+		rc = err_set(err, -ENOEXEC, "%s cannot be run in the guest (%d)", argv[0], *status);
+	return rc;
+}
+
+int guest_target_recover(struct target *t, struct strbuf *said, struct err *err)
+{
+	const struct host_fs *fs = own(t)->fs;
+	int status;
+	int rc = !fs->recover || guest_runs(&own(t)->guest) ? 0 : own(t)->start(t, err);
+
+	if (rc || !fs->recover)
+		return rc;
+	rc = run_in_guest(t, fs->recover, &status, said, err);
+	if (!rc && (status < 0 || status > 3) && fs->repair)
+		rc = run_in_guest(t, fs->repair, &status, said, err);
+	if (rc == 1)
+		return told_death(t, said);
+	return rc ? rc : status < 0 || status > 3;
+}
+
+int guest_target_mount(struct target *t, struct strbuf *said, struct err *err)
+{
+	unsigned long flags = MS_NODEV | MS_NOSUID;
+	auto_strbuf data = STRBUF_INIT;
+	struct wire_in answer, part;
+	int rc = guest_runs(&own(t)->guest) ? 0 : own(t)->start(t, err);
+
+	if (!rc && own(t)->flash)
+		rc = vhost_disk_lay_out(t->disk, err);
+	if (rc)
+		return rc;
+	host_split_options(t->mount_opts, &flags, &data);
+	guest_begin(&own(t)->guest);
+	guest_target_set_clock(t, 0);
+	wire_part(&own(t)->guest.out, AGENT_MOUNT, 0);
+	struct strbuf *out = &own(t)->guest.out.text;
+	wire_put_text(out, own(t)->fs->name);
+	wire_put_text(out, own(t)->flash ? own(t)->flash->source : "");
+	wire_put_u32(out, (uint32_t)flags);
+	wire_put_text(out, strbuf_str(&data));
+	vhost_disk_in_use(t->disk, true);
+	own(t)->begun = false;
+	rc = guest_target_ask_all(t, &answer, err);
+	if (rc == 1)
+		return told_death(t, said);
+	if (!rc)
+		rc = guest_target_clock_set(t, &answer, err);
+	if (!rc)
+		rc = guest_part(&answer, AGENT_MOUNT, &part, err);
+	if (rc)
+		return rc;
+	int error = (int)wire_u32(&part);
+	const char *step = wire_text(&part);
+	rc = guest_part_ok(&part, err);
+	if (rc || !error)
+		return rc;
+	vhost_disk_in_use(t->disk, false);
+	if (error == ENODEV)
+		return err_set(err, -error,
+			       "the kernel %s has no %s, and there is no module (see "
+			       "--modules)",
+			       own(t)->kernel, own(t)->fs->name);
+	strbuf_addf(said, "%s: %s\n", step, strerror(error));
+	return 1;
+}
+
+/* A guest that cannot unmount is given up: its disk is what counts, and that is here. */
+static int give_up(struct target *t, bool clean, int error, struct err *err)
+{
+	log_info("the guest cannot unmount %s (%s), and is started anew", own(t)->fs->name,
+		 strerror(error));
+	guest_stop(&own(t)->guest);
+	vhost_disk_in_use(t->disk, false);
+	own(t)->walked = NULL;
+	t->mounted = false;
+	if (!clean)
+		return 0;
+	return err_set(err, -error, "cannot unmount %s in the guest: %s", own(t)->fs->name,
+		       strerror(error));
+}
+
+int guest_target_umount(struct target *t, bool clean, struct err *err)
+{
+	struct guest *g = &own(t)->guest;
+	struct strbuf *out = guest_target_begin(t, AGENT_UMOUNT);
+	bool cut_off = !clean && own(t)->fs->shutdown;
+	struct wire_in part;
+
+	guest_listen(g);
+	wire_put_u32(out, cut_off);
+	/* Cut off before it is unmounted, a file system complains; that is our doing. */
+	g->quiet_of_device = cut_off;
+	int rc = guest_target_ask(t, AGENT_UMOUNT, &part, err);
+	g->quiet_of_device = false;
+	if (rc)
+		return min(rc,
+			   0); /* a guest that died of it has nothing mounted, and has said so */
+	int error = (int)wire_u32(&part);
+	wire_u32(&part);
+	rc = guest_part_ok(&part, err);
+	if (error || rc)
+		return give_up(t, clean, rc ? -rc : error, err);
+	vhost_disk_in_use(t->disk, false);
+	return 0;
+}
+
+int guest_target_fsck(struct target *t, struct strbuf *said, struct err *err)
+{
+	const struct host_fs *fs = own(t)->fs;
+	auto_free char *path = vhost_disk_path(t->disk);
+	int status;
+
+	if (!fs->fsck)
+		return 0;
+	int rc = host_run_tool(t, fs->fsck, NULL, path, &status, said, err);
+	return rc ? rc : status != 0;
+}
