@@ -359,19 +359,28 @@ void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
 void on_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
 		  struct fuse_file_info *fi);
 void on_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi);
-void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
-void on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 
 /* Whether the kernel needs not to tell when a descriptor is closed. */
 bool data_noflush(struct forget *f, const struct fuse_file_info *fi);
+/* Takes the node lock. The descriptor of a file that was just made, or -1, is taken. */
+int data_open_created(struct forget *f, struct node *n, int fd);
 
-/* The node lock is held for all of these. */
+/* ---- forget_file.c; the node lock is held for all of these ---- */
+
 /* ROOT's file, for reading or also for writing; or -errno. */
 int data_fd(struct forget *f, struct node *n, bool write) must_check;
+/* When descriptors run short, a file has one only while it is used. */
+void data_trim(struct forget *f, struct node *n);
 /* Makes `pf`. */
 int data_file(struct forget *f, struct node *n) must_check;
+/* What is in memory goes. */
+void data_free(struct forget *f, struct node *n);
 int data_truncate(struct forget *f, struct node *n, uint64_t size, uint64_t number) must_check;
+/* Metadata that becomes durable will include its size. */
+void data_mark_sized(struct forget *f, struct node *n);
 void data_touch(struct node *n); /* it changed now */
+/* Writing to ROOT's file, or resizing it, changed its time; what was set counts. */
+int data_keep_times(struct forget *f, struct node *n) must_check;
 /* Makes the content durable, with its times. */
 int data_sync(struct forget *f, struct node *n) must_check;
 bool data_is_dirty(const struct node *n);
@@ -379,18 +388,24 @@ bool data_is_dirty(const struct node *n);
 void data_drop(struct forget *f, struct node *n);
 /* Nobody has it open any more: what is not needed is closed. */
 void data_idle(struct forget *f, struct node *n);
-void data_release(struct forget *f, struct node *n);
 /* Writes what a torn write left straight to ROOT. */
 int data_write_through(struct forget *f, struct node *n, const void *data, uint64_t offset,
 		       size_t len) must_check;
-/* ---- these take the node lock themselves ---- */
-int data_open_created(struct forget *f, struct node *n, int fd);
+/* As lseek with SEEK_DATA and SEEK_HOLE. */
+int64_t data_seek(struct forget *f, struct node *n, uint64_t offset, int whence) must_check;
+/* Takes the node lock; nobody uses it any more. */
+void data_release(struct forget *f, struct node *n);
+/* Every node that has data in memory, each with a reference; the caller drops them. */
+void data_dirty_nodes(struct forget *f, struct node_list *out);
+
+/* ---- forget_sync.c ---- */
+
+void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
+void on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 /* The data of a sync, and then what the log says; the gate is held. */
 int data_sync_node(struct forget *f, struct node *n, bool data_only) must_check;
 /* Sizes become durable as metadata does. */
 void data_sync_sizes(struct forget *f);
-/* Every node that has data in memory, each with a reference; the caller drops them. */
-void data_dirty_nodes(struct forget *f, struct node_list *out);
 
 /* ---- forget_log.c: the log of what waits, and its journal; with the names lock ---- */
 
