@@ -13,20 +13,31 @@
 
 /* ---- open and close ---- */
 
-int data_open_created(struct forget *f, struct node *n, int fd)
+void data_open_created(struct forget *f, struct node *n, int fd)
 {
 	pthread_mutex_lock(&n->lock);
 	n->opens++;
 	if (fd >= 0 && n->data < 0) {
 		n->data = fd;
-		n->data_rw = true;
+		n->data_reads = n->data_writes = true;
 		atomic_fetch_add(&f->n_data, 1);
 		fd = -1;
 	}
 	data_trim(f, n);
 	pthread_mutex_unlock(&n->lock);
 	util_close(fd);
-	return 0;
+}
+
+static int open_node(struct forget *f, struct node *n, bool write)
+{
+	int fd;
+
+	pthread_mutex_lock(&n->lock);
+	fd = data_fd(f, n, write);
+	n->opens += fd >= 0;
+	data_trim(f, n);
+	pthread_mutex_unlock(&n->lock);
+	return min(fd, 0);
 }
 
 static void close_one(struct forget *f, struct node *n)
@@ -50,9 +61,9 @@ void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	if (!rc)
 		rc = attr_allowed(f, n,
 				  (mode != O_WRONLY ? R_OK : 0) | (mode != O_RDONLY ? W_OK : 0));
+	if (!rc)
+		rc = open_node(f, n, mode != O_RDONLY);
 	opened = !rc;
-	if (opened)
-		data_open_created(f, n, -1);
 	rc = call_end(&c, rc);
 	fi->keep_cache = 1;
 	fi->noflush = data_noflush(f, fi);
@@ -75,14 +86,14 @@ bool data_noflush(struct forget *f, const struct fuse_file_info *fi)
  * Who closes a file waits for this, and not for its release: so the rule holds for whatever the
  * application does next.
  */
-static void flush_truncated(struct forget *f, struct node *n)
+static void flush_truncated(struct forget *f, struct node *n, uint64_t number)
 {
 	if (!f->opts.profile->truncate_flushes)
 		return;
 	pthread_mutex_lock(&n->lock);
 	if (n->was_truncated && data_is_dirty(n)) {
 		n->flush = true;
-		data_mark_sized(f, n);
+		data_mark_sized(f, n, number);
 	}
 	n->was_truncated = false; /* as ext4 does; nothing keeps it for a file that nobody has */
 	pthread_mutex_unlock(&n->lock);
@@ -96,7 +107,7 @@ void on_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	(void)fi;
 	if (!rc)
-		flush_truncated(f, node_of(f, ino));
+		flush_truncated(f, node_of(f, ino), c.ev.number);
 	call_reply(&c, rc);
 }
 
@@ -235,7 +246,7 @@ static int64_t write_node(struct call *c, struct node *n, const char *data, size
 	if (!rc) {
 		data_touch(n);
 		if (!f->opts.profile->size_with_data)
-			data_mark_sized(f, n);
+			data_mark_sized(f, n, c->ev.number);
 	}
 	data_trim(f, n);
 	pthread_mutex_unlock(&n->lock);
@@ -323,7 +334,7 @@ static int allocate(struct call *c, struct node *n, int mode, uint64_t off, uint
 	else if (!keep && off + len > pagefile_size(n->pf))
 		rc = pagefile_truncate(n->pf, off + len, c->ev.number, forget_clock_ns());
 	if (!rc) {
-		data_mark_sized(f, n);
+		data_mark_sized(f, n, c->ev.number);
 		data_touch(n);
 	}
 	return rc;

@@ -15,23 +15,41 @@
 
 /* ---- ROOT's file ---- */
 
-int data_fd(struct forget *f, struct node *n, bool write)
+/* Opens it anew. What cannot be read may be written to all the same. */
+static int open_data(struct forget *f, struct node *n, bool write, bool *reads)
 {
 	char path[32];
-	int at, fd;
+	int at = node_pin(f, n), fd;
 
-	if (n->data >= 0 && (n->data_rw || !write))
-		return n->data;
-	at = node_pin(f, n);
 	if (at < 0)
 		return at;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
+	*reads = true;
 	fd = open(path, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	if (fd < 0 && errno == EACCES && write) {
+		*reads = false;
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+	}
 	if (fd < 0)
 		fd = -errno;
 	node_unpin(n);
+	return fd;
+}
+
+int data_fd(struct forget *f, struct node *n, bool write)
+{
+	bool reads;
+	int fd;
+
+	if (n->data >= 0 && (write ? n->data_writes : n->data_reads))
+		return n->data;
+	fd = open_data(f, n, write || n->data_writes, &reads);
 	if (fd < 0)
 		return fd;
+	if (!write && !reads) { /* no more than we had */
+		close(fd);
+		return -EACCES;
+	}
 	if (n->data >= 0) { /* somebody may be reading from it: the number stays */
 		int rc = dup3(fd, n->data, O_CLOEXEC) < 0 ? -errno : 0;
 
@@ -42,7 +60,8 @@ int data_fd(struct forget *f, struct node *n, bool write)
 		n->data = fd;
 		atomic_fetch_add(&f->n_data, 1);
 	}
-	n->data_rw = write;
+	n->data_reads = reads;
+	n->data_writes |= write;
 	return n->data;
 }
 
@@ -52,14 +71,15 @@ static void close_data(struct forget *f, struct node *n)
 		return;
 	close(n->data);
 	n->data = -1;
-	n->data_rw = false;
+	n->data_reads = n->data_writes = false;
 	atomic_fetch_sub(&f->n_data, 1);
 }
 
 void data_trim(struct forget *f, struct node *n)
 {
-	/* A file that nobody may write can be opened for writing again only by root. */
-	if (!n->data_users && atomic_load(&f->n_data) > f->data_max && (!n->data_rw || !geteuid()))
+	/* Whoever is not root may not be able to open it again, as its mode may have changed. */
+	if (!n->data_users && atomic_load(&f->n_data) > f->data_max &&
+	    (!geteuid() || (!n->opens && !n->data_writes)))
 		close_data(f, n);
 }
 
@@ -181,6 +201,9 @@ int data_file(struct forget *f, struct node *n)
 
 	if (n->pf)
 		return 0;
+	fd = data_fd(f, n, true); /* while it can be had */
+	if (fd < 0)
+		return fd;
 	fd = node_pin(f, n);
 	if (fd < 0)
 		return fd;
@@ -204,6 +227,44 @@ int data_file(struct forget *f, struct node *n)
 	return 0;
 }
 
+/* ---- sizes that wait for metadata ---- */
+
+/* Where metadata is durable in no order, nothing but a sync of the file itself asks for its size.
+ */
+void data_mark_sized(struct forget *f, struct node *n, uint64_t number)
+{
+	if (!f->log || !f->opts.profile->in_order)
+		return;
+	n->size_last = number;
+	if (n->sized)
+		return;
+	n->sized = true;
+	n->size_first = number;
+	pthread_mutex_lock(&f->table);
+	n->refs++;
+	n->sized_at = f->sized.n;
+	vec_push(&f->sized, n);
+	pthread_mutex_unlock(&f->table);
+}
+
+void data_unmark_sized(struct forget *f, struct node *n)
+{
+	n->flush = false;
+	if (!n->sized)
+		return;
+	n->sized = false;
+	pthread_mutex_lock(&f->table);
+	if (n->sized_at < f->sized.n && f->sized.v[n->sized_at] == n) {
+		f->sized.v[n->sized_at] = vec_last(&f->sized);
+		f->sized.v[n->sized_at]->sized_at = n->sized_at;
+		f->sized.n--;
+		n->refs--;
+	}
+	pthread_mutex_unlock(&f->table);
+}
+
+/* ---- what is in memory goes ---- */
+
 void data_free(struct forget *f, struct node *n)
 {
 	if (!n->pf)
@@ -217,6 +278,7 @@ void data_free(struct forget *f, struct node *n)
 		n->dirty_next->dirty_prev = n->dirty_prev;
 	n->dirty_prev = n->dirty_next = NULL;
 	pthread_mutex_unlock(&f->dirty);
+	data_unmark_sized(f, n);
 	pagefile_free(steal(n->pf));
 	free(steal(n->file));
 	atomic_store(&n->live, n->times);
@@ -235,6 +297,16 @@ void data_dirty_nodes(struct forget *f, struct node_list *out)
 	pthread_mutex_unlock(&f->table);
 }
 
+void data_sized_nodes(struct forget *f, struct node_list *out)
+{
+	pthread_mutex_lock(&f->table);
+	for (size_t i = 0; i < f->sized.n; i++) {
+		f->sized.v[i]->refs++;
+		vec_push(out, f->sized.v[i]);
+	}
+	pthread_mutex_unlock(&f->table);
+}
+
 void data_touch(struct node *n)
 {
 	clock_gettime(CLOCK_REALTIME, &n->mtime);
@@ -242,17 +314,6 @@ void data_touch(struct node *n)
 	n->times = true;
 	if (!atomic_load_explicit(&n->live, memory_order_relaxed))
 		atomic_store(&n->live, true);
-}
-
-void data_mark_sized(struct forget *f, struct node *n)
-{
-	if (n->sized || !f->log)
-		return;
-	n->sized = true;
-	pthread_mutex_lock(&f->table);
-	n->refs++;
-	vec_push(&f->sized, n);
-	pthread_mutex_unlock(&f->table);
 }
 
 int data_truncate(struct forget *f, struct node *n, uint64_t size, uint64_t number)
@@ -264,12 +325,11 @@ int data_truncate(struct forget *f, struct node *n, uint64_t size, uint64_t numb
 	if (rc)
 		return rc;
 	n->was_truncated = n->was_truncated || !size;
-	data_mark_sized(f, n);
+	data_mark_sized(f, n, number);
 	data_touch(n);
 	return 0;
 }
 
-/* Writing to ROOT's file, or resizing it, changed its time; what was set counts. */
 int data_keep_times(struct forget *f, struct node *n)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, n->mtime };
@@ -300,18 +360,65 @@ int data_sync(struct forget *f, struct node *n)
 		rc = pagefile_sync(n->pf);
 	if (!rc)
 		rc = write_times(f, n);
-	if (!rc)
+	if (!rc) {
 		n->was_truncated = false;
+		data_unmark_sized(f, n);
+	}
 	data_trim(f, n);
 	return rc;
 }
 
+int data_sync_size(struct forget *f, struct node *n)
+{
+	int rc = n->pf ? pagefile_sync_size(n->pf, !f->opts.profile->size_with_data) : 0;
+
+	if (!rc)
+		rc = data_keep_times(f, n);
+	if (!rc)
+		data_unmark_sized(f, n);
+	data_trim(f, n);
+	return rc;
+}
+
+struct asking {
+	struct forget *f;
+	struct node *n;
+};
+
+bool data_range_needs_space(struct forget *f, struct node *n, const struct pagefile_risk *r)
+{
+	uint64_t end = min(r->offset + r->len, pagefile_size(n->pf));
+	int fd = data_fd(f, n, false);
+	off_t hole = fd < 0 ? -1 : lseek(fd, (off_t)r->offset, SEEK_HOLE);
+
+	return hole < 0 || (uint64_t)hole < end;
+}
+
+static int needs_metadata(void *ctx, const struct pagefile_risk *r)
+{
+	struct asking *a = ctx;
+
+	if (r->kind != RISK_DATA)
+		return 1;
+	return !r->failed && data_range_needs_space(a->f, a->n, r);
+}
+
+bool data_needs_metadata(struct forget *f, struct node *n)
+{
+	struct asking a = { f, n };
+
+	if (!n->pf)
+		return false;
+	return pagefile_size(n->pf) != pagefile_durable_size(n->pf) ||
+	       pagefile_risks(n->pf, needs_metadata, &a);
+}
+
 void data_drop(struct forget *f, struct node *n)
 {
-	(void)f;
 	if (n->pf)
 		pagefile_drop(n->pf);
-	n->times = n->was_truncated = n->flush = false;
+	data_unmark_sized(f, n);
+	n->times = n->was_truncated = false;
 }
 
 void data_release(struct forget *f, struct node *n)
@@ -326,6 +433,8 @@ void data_idle(struct forget *f, struct node *n)
 {
 	if (n->opens)
 		return;
+	if (n->gone) /* nobody finds it, before a power cut or after it */
+		data_unmark_sized(f, n);
 	if (n->pf && pagefile_is_clean(n->pf) && !n->times)
 		data_free(f, n);
 	if (!n->pf && !n->data_users)

@@ -8,60 +8,97 @@
 
 #include "fuse/forget_impl.h"
 
-static int data_sync_size(struct forget *f, struct node *n)
-{
-	int rc = n->pf ? pagefile_sync_size(n->pf, !f->opts.profile->size_with_data) : 0;
-
-	return rc ? rc : data_keep_times(f, n);
-}
-
-void data_sync_sizes(struct forget *f)
+int data_sync_sizes(struct forget *f)
 {
 	struct node_list list = { 0 };
+	int rc = 0;
 
-	pthread_mutex_lock(&f->table);
-	list = (struct node_list){ f->sized.v, f->sized.n, f->sized.cap };
-	f->sized.v = NULL;
-	f->sized.n = f->sized.cap = 0;
-	pthread_mutex_unlock(&f->table);
+	data_sized_nodes(f, &list);
 	for (size_t i = 0; i < list.n; i++) {
 		struct node *n = list.v[i];
+		int one;
 
 		pthread_mutex_lock(&n->lock);
-		n->sized = false;
-		if (n->flush ? data_sync(f, n) : data_sync_size(f, n))
-			forget_log(f, "the size of inode %llu could not be made durable",
-				   (unsigned long long)n->ino);
-		n->flush = false;
+		one = !n->sized ? 0 : n->flush ? data_sync(f, n) : data_sync_size(f, n);
 		pthread_mutex_unlock(&n->lock);
+		if (one)
+			forget_log(f, "the size of inode %llu could not be made durable: %s",
+				   (unsigned long long)n->ino, strerror(-one));
+		rc = rc ? rc : one;
 		node_unref(f, n);
 	}
 	vec_release(&list);
+	return rc;
+}
+
+static bool is_full(int rc)
+{
+	return rc == -ENOSPC || rc == -EDQUOT;
+}
+
+/* What was removed may be all that fills ROOT; a file system frees it now, and so do we. */
+int data_sync_freeing(struct forget *f, struct node *n)
+{
+	int rc, room;
+
+	pthread_mutex_lock(&n->lock);
+	rc = data_sync(f, n);
+	pthread_mutex_unlock(&n->lock);
+	if (!is_full(rc) || !f->log)
+		return rc;
+	names_lock(f);
+	room = log_make_room(f);
+	names_unlock(f);
+	if (room)
+		return rc;
+	pthread_mutex_lock(&n->lock);
+	rc = data_sync(f, n);
+	pthread_mutex_unlock(&n->lock);
+	return rc;
+}
+
+static int really_sync(struct forget *f, struct node *n, bool data_only)
+{
+	int rc = 0, fd;
+
+	pthread_mutex_lock(&n->lock);
+	fd = n->data >= 0 ? n->data : data_fd(f, n, false);
+	if (fd < 0)
+		rc = fd;
+	else if (data_only ? fdatasync(fd) : fsync(fd))
+		rc = -errno;
+	data_trim(f, n);
+	pthread_mutex_unlock(&n->lock);
+	return rc;
+}
+
+/*
+ * What of it changes metadata: for a sync of data alone a size, or new space; else its time is
+ * enough, which every write changes.
+ */
+static bool has_metadata(struct forget *f, struct node *n, bool data_only)
+{
+	bool yes;
+
+	pthread_mutex_lock(&n->lock);
+	yes = data_is_dirty(n) && (!data_only || data_needs_metadata(f, n));
+	pthread_mutex_unlock(&n->lock);
+	return yes;
 }
 
 int data_sync_node(struct forget *f, struct node *n, bool data_only)
 {
-	bool dirty;
-	int rc, fd;
+	bool had = has_metadata(f, n, data_only);
+	int rc = data_sync_freeing(f, n);
 
-	pthread_mutex_lock(&n->lock);
-	dirty = data_is_dirty(n);
-	rc = data_sync(f, n);
-	if (!rc && f->opts.real_sync) {
-		fd = data_fd(f, n, dirty);
-		if (fd < 0)
-			rc = fd;
-		else if (data_only ? fdatasync(fd) : fsync(fd))
-			rc = -errno;
-		data_trim(f, n);
-	}
-	pthread_mutex_unlock(&n->lock);
+	if (!rc && f->opts.real_sync)
+		rc = really_sync(f, n, data_only);
 	if (rc || !log_waits(f, n))
 		return rc;
 	names_lock(f);
-	log_sync(f, n, data_only, dirty);
+	rc = log_sync(f, n, data_only, had);
 	names_unlock(f);
-	return 0;
+	return rc;
 }
 
 /* As on Linux: what could not be written is taken for clean, unless the fault says otherwise. */
@@ -98,10 +135,10 @@ static int sync_dir(struct forget *f, struct node *n, bool data_only)
 
 	if (log_waits(f, n)) {
 		names_lock(f);
-		log_sync(f, n, data_only, false);
+		rc = log_sync(f, n, data_only, false);
 		names_unlock(f);
 	}
-	if (f->opts.real_sync) {
+	if (!rc && f->opts.real_sync) {
 		int at = node_pin(f, n);
 		auto_fd fd = at < 0 ? at : openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 

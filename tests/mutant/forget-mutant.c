@@ -28,10 +28,12 @@ void __real_pagefile_fail(struct pagefile *f);
 void __wrap_pagefile_fail(struct pagefile *f);
 void __real_pagefile_drop(struct pagefile *f);
 void __wrap_pagefile_drop(struct pagefile *f);
-void __real_pending_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only,
-			 bool has_data, pending_fn durable, void *ctx);
-void __wrap_pending_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only,
-			 bool has_data, pending_fn durable, void *ctx);
+size_t __real_pending_choose_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only,
+				  bool has_data);
+size_t __wrap_pending_choose_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only,
+				  bool has_data);
+bool __real_data_needs_metadata(struct forget *f, struct node *n);
+bool __wrap_data_needs_metadata(struct forget *f, struct node *n);
 void __real_told_add(struct forget *f, struct told_list *told, struct node *n, const char *name);
 void __wrap_told_add(struct forget *f, struct told_list *told, struct node *n, const char *name);
 
@@ -77,11 +79,18 @@ void __wrap_pagefile_drop(struct pagefile *f)
 }
 
 /* A sync of a directory does nothing. */
-void __wrap_pending_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only,
-			 bool has_data, pending_fn durable, void *ctx)
+size_t __wrap_pending_choose_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only,
+				  bool has_data)
 {
-	if (!is_dir || !has("directory", 2))
-		__real_pending_sync(l, ino, is_dir, data_only, has_data, durable, ctx);
+	if (is_dir && has("directory", 2))
+		return 0;
+	return __real_pending_choose_sync(l, ino, is_dir, data_only, has_data);
+}
+
+/* A sync of data that is written in place commits, too. */
+bool __wrap_data_needs_metadata(struct forget *f, struct node *n)
+{
+	return has("in-place", 1) || __real_data_needs_metadata(f, n);
 }
 
 /* The kernel is not told of a loss. */
