@@ -115,7 +115,8 @@ struct undo {
 	char *xattr;
 	void *value;
 	size_t value_len;
-	/* while it is in the log: directories, and what it is about */
+	/* while it is in the log: of the operation; directories, and what it is about */
+	uint64_t number;
 	struct node *nodes[4];
 };
 
@@ -166,6 +167,7 @@ struct forget {
 	struct pending *log; /* NULL: metadata is durable at once */
 	int journal;
 	uint64_t journal_size, journal_limit;
+	bool has_reserve; /* space for the journal, should ROOT be full */
 	bool half_undone; /* the journal has what is left to do: the next mount does it */
 	uint64_t seq;
 	struct strbuf record;

@@ -33,6 +33,7 @@ enum {
 	RECORD_HEAD = JOURNAL_HEAD,
 	JOURNAL_BIG = 4 << 20,
 	DURABLE_MAX = 65536, /* operations that one record names */
+	RESERVE = 4096,	     /* bytes: what an emptied journal gives back is enough for it */
 };
 
 /* ---- the journal ---- */
@@ -59,6 +60,44 @@ static int record_write(struct forget *f, int fd, uint64_t *size)
 	return rc;
 }
 
+static bool is_full(int rc)
+{
+	return rc == -ENOSPC || rc == -EDQUOT;
+}
+
+/*
+ * A file that only takes space: when ROOT is full, the journal gets it. Else nothing could be
+ * removed where nothing waits that could be made durable instead.
+ */
+static void reserve_make(struct forget *f)
+{
+	static const char zeros[RESERVE];
+	auto_fd fd = openat(f->stash_fd, "journal.reserve",
+			    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	f->has_reserve = fd >= 0 &&
+			 (!fallocate(fd, 0, 0, RESERVE) || !io_write_full(fd, zeros, RESERVE));
+	if (!f->has_reserve)
+		unlinkat(f->stash_fd, "journal.reserve", 0);
+}
+
+static bool reserve_take(struct forget *f)
+{
+	bool had = f->has_reserve;
+
+	f->has_reserve = false;
+	return had && !unlinkat(f->stash_fd, "journal.reserve", 0);
+}
+
+static int journal_write(struct forget *f)
+{
+	int rc = record_write(f, f->journal, &f->journal_size);
+
+	if (is_full(rc) && reserve_take(f))
+		rc = record_write(f, f->journal, &f->journal_size);
+	return rc;
+}
+
 static int journal_failed(struct forget *f, int rc)
 {
 	forget_log(f, "the journal in %s/" STASH_NAME " cannot be written: %s", f->root_path,
@@ -80,6 +119,8 @@ static int journal_empty(struct forget *f)
 	int rc = f->journal_size ? journal_cut(f, 0) : 0;
 
 	f->journal_limit = JOURNAL_BIG;
+	if (!rc && !f->has_reserve)
+		reserve_make(f);
 	return rc ? journal_failed(f, rc) : 0;
 }
 
@@ -148,12 +189,7 @@ static int intend(struct forget *f, struct undo *u)
 	u->at = f->journal_size;
 	record_begin(f, 'I');
 	undo_encode(u, &f->record);
-	return record_write(f, f->journal, &f->journal_size);
-}
-
-static bool is_full(int rc)
-{
-	return rc == -ENOSPC || rc == -EDQUOT;
+	return journal_write(f);
 }
 
 int log_intend(struct forget *f, struct undo *u)
@@ -176,7 +212,7 @@ void log_cancel(struct forget *f, struct undo *u)
 		return;
 	record_begin(f, 'C');
 	strbuf_add_le64(&f->record, u->seq);
-	rc = record_write(f, f->journal, &f->journal_size);
+	rc = journal_write(f);
 	if (rc)
 		journal_failed(f, rc);
 }
@@ -194,6 +230,7 @@ void log_add(struct forget *f, struct undo *u, struct node *const nodes[4], uint
 	struct pending_op op;
 
 	*kept = *u;
+	kept->number = number;
 	kept->name[0] = copy(u->name[0]);
 	kept->name[1] = copy(u->name[1]);
 	kept->xattr = copy(u->xattr);
@@ -301,7 +338,7 @@ static int journal_settle(struct forget *f, const struct settled *s)
 		record_begin(f, 'D');
 		for (size_t k = i; k < min(s->n, i + DURABLE_MAX); k++)
 			strbuf_add_le64(&f->record, s->v[k]->seq);
-		rc = record_write(f, f->journal, &f->journal_size);
+		rc = journal_write(f);
 	}
 	if (!rc)
 		return 0;
@@ -312,17 +349,19 @@ static int journal_settle(struct forget *f, const struct settled *s)
 
 enum commit_how { COMMIT_ALL_OR_NOTHING, COMMIT_WHAT_CAN_BE };
 
+#define NO_LIMIT UINT64_MAX
+
 /*
- * What the log has chosen becomes durable, and goes to `s`. If something is in the way, nothing
- * does; or, as the caller likes, what comes before that.
+ * What the log has chosen becomes durable, and goes to `s`, up to operation `limit`. If something
+ * is in the way, nothing does; or, as the caller likes, what comes before that.
  */
-static int commit(struct forget *f, enum commit_how how, struct settled *s)
+static int commit(struct forget *f, enum commit_how how, uint64_t limit, struct settled *s)
 {
 	int rc = 0, failed;
 	size_t n = 0;
 
 	pending_each_chosen(f->log, collect, s);
-	while (n < s->n && !(rc = order_data(f, s->v[n])))
+	while (n < s->n && s->v[n]->number < limit && !(rc = order_data(f, s->v[n])))
 		n++;
 	if (rc && how == COMMIT_ALL_OR_NOTHING)
 		n = 0;
@@ -359,15 +398,15 @@ static void settle_gone(struct forget *f, struct settled *s)
 		if (!s->v[i]->stashed || !n || !n->gone || !pending_choose_gone(f->log, n->ino))
 			continue;
 		/* If the journal does not take it, it waits on: the node keeps its inode. */
-		(void)commit(f, COMMIT_ALL_OR_NOTHING, &more);
+		(void)commit(f, COMMIT_ALL_OR_NOTHING, NO_LIMIT, &more);
 		settled_release(f, &more);
 	}
 }
 
-static int log_commit(struct forget *f, enum commit_how how)
+static int log_commit(struct forget *f, enum commit_how how, uint64_t limit)
 {
 	struct settled s = { 0 };
-	int rc = commit(f, how, &s);
+	int rc = commit(f, how, limit, &s);
 
 	settle_gone(f, &s);
 	settled_release(f, &s);
@@ -385,17 +424,28 @@ int log_sync(struct forget *f, struct node *n, bool data_only, bool had_data)
 	if (rc)
 		return rc;
 	pending_choose_sync(f->log, n->ino, is_dir, data_only, had_data);
-	return log_commit(f, COMMIT_ALL_OR_NOTHING);
+	return log_commit(f, COMMIT_ALL_OR_NOTHING, NO_LIMIT);
+}
+
+/* The first change of a size that is not durable; what comes before it can be. */
+static uint64_t first_size(struct forget *f)
+{
+	uint64_t first = NO_LIMIT;
+
+	pthread_mutex_lock(&f->table);
+	for (size_t i = 0; i < f->sized.n; i++)
+		first = min(first, f->sized.v[i]->size_first);
+	pthread_mutex_unlock(&f->table);
+	return first;
 }
 
 int log_sync_all(struct forget *f)
 {
-	int rc = data_sync_sizes(f);
+	int rc = data_sync_sizes(f), one;
 
-	if (rc)
-		return rc;
 	pending_choose_all(f->log);
-	return log_commit(f, COMMIT_WHAT_CAN_BE);
+	one = log_commit(f, COMMIT_WHAT_CAN_BE, rc ? first_size(f) : NO_LIMIT);
+	return rc ? rc : one;
 }
 
 int log_make_room(struct forget *f)
@@ -509,7 +559,7 @@ static void commit_kept(struct forget *f, bool (*keep)(void *ctx, const struct p
 	int rc;
 
 	pending_choose_kept(f->log, keep, ctx);
-	rc = commit(f, COMMIT_WHAT_CAN_BE, &s);
+	rc = commit(f, COMMIT_WHAT_CAN_BE, NO_LIMIT, &s);
 	if (rc)
 		forget_log(f, "not all that should survive does: %s", strerror(-rc));
 	settled_release(f, &s);
@@ -547,6 +597,7 @@ int log_open(struct forget *f, struct err *err)
 	if (f->journal < 0)
 		return err_set(err, -errno, "cannot write a journal to %s/" STASH_NAME ": %m",
 			       f->root_path);
+	reserve_make(f);
 	return 0;
 }
 

@@ -522,6 +522,7 @@ static void leave_root(struct forget *f)
 		return;
 	if (f->log && !pending_count(f->log) && !f->half_undone)
 		unlinkat(f->stash_fd, "journal", 0);
+	unlinkat(f->stash_fd, "journal.reserve", 0);
 	unlinkat(f->root_fd, STASH_NAME, AT_REMOVEDIR);
 }
 

@@ -6,7 +6,9 @@
  *
  * A bug strikes now and then, not always: what is always wrong is too easily found.
  */
+#include <signal.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include "fuse/forget_impl.h"
 
@@ -34,13 +36,43 @@ size_t __wrap_pending_choose_sync(struct pending *l, uint64_t ino, bool is_dir, 
 				  bool has_data);
 bool __real_data_needs_metadata(struct forget *f, struct node *n);
 bool __wrap_data_needs_metadata(struct forget *f, struct node *n);
+int __real_copy_tree(int from, int to, const char *skip, struct places *places);
+int __wrap_copy_tree(int from, int to, const char *skip, struct places *places);
 void __real_told_add(struct forget *f, struct told_list *told, struct node *n, const char *name);
 void __wrap_told_add(struct forget *f, struct told_list *told, struct node *n, const char *name);
+
+/* The server, or its guardian, is killed at the n-th of these. */
+static void die_at(const char *bug)
+{
+	static atomic_uint calls;
+	const char *name = getenv("FORGET_MUTANT"), *at = getenv("FORGET_MUTANT_AT");
+
+	if (name && at && streq(name, bug) &&
+	    atomic_fetch_add(&calls, 1) + 1 == strtoul(at, NULL, 10))
+		kill(getpid(), SIGKILL);
+}
 
 /* An operation is not taken back. */
 int __wrap_undo_apply(const struct undo *u, struct undo_place *p)
 {
-	return has("undo", 8) ? 0 : __real_undo_apply(u, p);
+	int rc = has("undo", 8) ? 0 : __real_undo_apply(u, p);
+
+	if (!p->copy)
+		die_at("killed"); /* it is done, and nothing says so yet */
+	return rc;
+}
+
+/* ROOT is empty, or full again, when its copy from a snapshot (which skips nothing) is left. */
+int __wrap_copy_tree(int from, int to, const char *skip, struct places *places)
+{
+	int rc;
+
+	if (!skip)
+		die_at("rollback");
+	rc = __real_copy_tree(from, to, skip, places);
+	if (!skip)
+		die_at("rollback");
+	return rc;
 }
 
 int __wrap_pagefile_sync(struct pagefile *f)
