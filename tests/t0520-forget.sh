@@ -5,81 +5,8 @@
 # shellcheck disable=SC2317 # what `check` and the trap call
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-if [ "${FORGET_NAMESPACE:-}" != yes ]; then
-	if [ ! -c /dev/fuse ] || ! unshare -m --propagation private true 2>/dev/null; then
-		echo "1..0 # SKIP nothing can be mounted here"
-		exit 77
-	fi
-	cd / && rm -rf "$dir"
-	FORGET_NAMESPACE=yes exec unshare -m --propagation private "$root/tests/$(basename "$0")"
-fi
-helpers=${OUTAGE_BUILD:-$root/build}/tests/helpers
-server=
-
-cleanup() {
-	[ -z "$server" ] || kill -KILL "$server" 2>/dev/null
-	umount -l "$dir/mnt" 2>/dev/null
-	cd / && rm -rf "$dir"
-}
-trap cleanup EXIT
-
-is_mounted() { grep -q " $dir/mnt fuse.outage " /proc/self/mounts; }
-not_mounted() { ! is_mounted; }
-until_true() {
-	local i
-	for ((i = 0; i < 400; i++)); do
-		"$@" && return 0
-		sleep 0.05
-	done
-	return 1
-}
-says() { grep -q -- "$1" answers; }
-# start PROFILE [OPTION...] [-- FAULT...]: a new ROOT, unless `keep` is set
-start() {
-	[ -n "${keep:-}" ] || rm -rf source
-	mkdir -p source mnt
-	rm -f commands
-	mkfifo commands
-	: >answers
-	(
-		[ -z "${descriptors:-}" ] || ulimit -n "$descriptors"
-		exec "$helpers/forget-server" "$1" source mnt "${@:2}"
-	) <commands >answers 2>server.err &
-	server=$!
-	exec 9>commands
-	until_true says mounted
-	cp server.err err
-}
-# ctl COMMAND...: its answer is in `out`
-ctl() {
-	local before
-	before=$(grep -cE '^(ok|error: .*)$' answers)
-	printf '%s\n' "$*" >&9
-	answered() { [ "$(grep -cE '^(ok|error: .*)$' answers)" -gt "$before" ]; }
-	until_true answered || return 1
-	cp answers out
-	[ "$(tail -1 answers)" = ok ]
-}
-ended() { ! kill -0 "$server" 2>/dev/null; }
-# finish: waits for the end; its exit status is in `status`
-finish() {
-	exec 9>&-
-	until_true ended || kill -KILL "$server"
-	wait "$server" 2>/dev/null
-	status=$?
-	server=
-	cp server.err err
-}
-stop() {
-	until_true umount mnt 2>umount.err # who was killed may need a moment to go
-	finish
-}
-tree() { timeout 60 "$helpers/forget-probe" tree "$1" >"$2"; }
-same() { diff "$1" "$2" >out 2>err; }
-run() { timeout --kill-after=5 120 "$@" >out 2>err; }
-put() { printf %s "$2" >"mnt/$1"; }
-holds() { [ "$(tr -d '\0' 2>err <"$1")" = "$2" ]; }
-sync_it() { timeout 20 sync "$@"; }
+# shellcheck source=tests/forget-lib.sh
+. "$root/tests/forget-lib.sh"
 
 # ---- like any other file system ----
 

@@ -49,6 +49,7 @@ failed-sync minimal a failed sync that the next one mends
 survivor btrfs data that survives
 directory minimal a directory that is not synced
 kernel btrfs a kernel that is not told
+in-place ext4-ordered an overwrite in place that commits
 END
 
 done_testing

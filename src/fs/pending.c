@@ -369,16 +369,40 @@ static int by_order(const void *a, const void *b)
 	return (x->order > y->order) - (x->order < y->order);
 }
 
-/* What was chosen, with all it needs. */
-static void settle_chosen(struct pending *l, pending_fn durable, void *ctx)
+/* What was chosen gets what it needs, and is put in order. */
+static size_t close_choice(struct pending *l)
 {
 	for (size_t i = 0; i < l->chosen.n; i++)
 		choose_needed(l, l->chosen.v[i]);
 	if (l->chosen.n)
 		qsort(l->chosen.v, l->chosen.n, sizeof(*l->chosen.v), by_order);
+	return l->chosen.n;
+}
+
+void pending_each_chosen(const struct pending *l, pending_fn fn, void *ctx)
+{
+	for (size_t i = 0; i < l->chosen.n; i++)
+		fn(ctx, &l->chosen.v[i]->op);
+}
+
+void pending_unchoose(struct pending *l, size_t n)
+{
+	while (l->chosen.n > n)
+		l->chosen.v[--l->chosen.n]->chosen = false;
+}
+
+void pending_settle_chosen(struct pending *l, pending_fn durable, void *ctx)
+{
 	for (size_t i = 0; i < l->chosen.n; i++)
 		settle(l, l->chosen.v[i], durable, ctx);
 	vec_clear(&l->chosen);
+}
+
+size_t pending_choose_all(struct pending *l)
+{
+	for (struct entry *e = l->first; e; e = e->next)
+		choose(l, e);
+	return l->chosen.n; /* in order, and complete */
 }
 
 void pending_sync_all(struct pending *l, pending_fn durable, void *ctx)
@@ -394,41 +418,52 @@ bool pending_of(const struct pending *l, uint64_t ino)
 }
 
 /* A sync of data alone asks for the journal only if the data could not be reached without. */
-static bool asks_for_all(const struct pending *l, uint64_t ino, bool is_dir, bool data_only,
-			 bool has_data)
+bool pending_commits(const struct pending *l, uint64_t ino, bool is_dir, bool data_only,
+		     bool has_data)
 {
 	if (has_data)
 		return true;
 	return data_only && !is_dir ? find(l, GROUP_MAKER, ino, NULL) != NULL : pending_of(l, ino);
 }
 
-void pending_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only, bool has_data,
-		  pending_fn durable, void *ctx)
+size_t pending_choose_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only,
+			   bool has_data)
 {
 	enum profile_sync what = is_dir ? l->profile->dir : l->profile->file;
 
-	if (what == PROFILE_ALL) {
-		if (asks_for_all(l, ino, is_dir, data_only, has_data))
-			pending_sync_all(l, durable, ctx);
-		return;
-	}
+	if (what == PROFILE_ALL)
+		return pending_commits(l, ino, is_dir, data_only, has_data) ? pending_choose_all(l)
+									    : 0;
 	if (!data_only)
 		choose_group(l, GROUP_ATTRS, ino, UINT64_MAX);
 	if (is_dir)
 		choose_group(l, GROUP_DIR, ino, UINT64_MAX);
 	if (what == PROFILE_NAMES)
 		choose_group(l, GROUP_NAMES, ino, UINT64_MAX);
-	settle_chosen(l, durable, ctx);
+	return close_choice(l);
+}
+
+void pending_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only, bool has_data,
+		  pending_fn durable, void *ctx)
+{
+	pending_choose_sync(l, ino, is_dir, data_only, has_data);
+	pending_settle_chosen(l, durable, ctx);
+}
+
+size_t pending_choose_gone(struct pending *l, uint64_t ino)
+{
+	choose_group(l, GROUP_ATTRS, ino, UINT64_MAX);
+	return close_choice(l);
 }
 
 void pending_gone(struct pending *l, uint64_t ino, pending_fn durable, void *ctx)
 {
-	choose_group(l, GROUP_ATTRS, ino, UINT64_MAX);
-	settle_chosen(l, durable, ctx);
+	pending_choose_gone(l, ino);
+	pending_settle_chosen(l, durable, ctx);
 }
 
-void pending_cut(struct pending *l, bool (*keep)(void *ctx, const struct pending_op *op),
-		 pending_fn durable, pending_fn undo, void *ctx)
+size_t pending_choose_kept(struct pending *l, bool (*keep)(void *ctx, const struct pending_op *op),
+			   void *ctx)
 {
 	struct entry *last = NULL;
 
@@ -440,9 +475,21 @@ void pending_cut(struct pending *l, bool (*keep)(void *ctx, const struct pending
 	if (l->profile->in_order)
 		for (; last; last = last->prev)
 			choose(l, last);
-	settle_chosen(l, durable, ctx);
+	return close_choice(l);
+}
+
+void pending_undo_all(struct pending *l, pending_fn undo, void *ctx)
+{
 	while (l->last)
 		settle(l, l->last, undo, ctx);
+}
+
+void pending_cut(struct pending *l, bool (*keep)(void *ctx, const struct pending_op *op),
+		 pending_fn durable, pending_fn undo, void *ctx)
+{
+	pending_choose_kept(l, keep, ctx);
+	pending_settle_chosen(l, durable, ctx);
+	pending_undo_all(l, undo, ctx);
 }
 
 int pending_each(const struct pending *l, int (*fn)(void *ctx, const struct pending_op *op),

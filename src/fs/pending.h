@@ -86,6 +86,34 @@ void pending_cut(struct pending *l, bool (*keep)(void *ctx, const struct pending
 		 pending_fn durable, pending_fn undo, void *ctx);
 
 /*
+ * The same in steps, for who has something to do first that may fail. Something is chosen, always
+ * with all that it needs, and told in order; then either it is settled, or the choice is taken
+ * back, and nothing has happened. Between these steps nothing may be added.
+ */
+
+/* What a sync makes durable; as pending_sync(). Gives how many. */
+size_t pending_choose_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only,
+			   bool has_data);
+size_t pending_choose_all(struct pending *l);
+/* What survives a power cut; as pending_cut(). */
+size_t pending_choose_kept(struct pending *l, bool (*keep)(void *ctx, const struct pending_op *op),
+			   void *ctx);
+size_t pending_choose_gone(struct pending *l, uint64_t ino);
+void pending_each_chosen(const struct pending *l, pending_fn fn, void *ctx);
+/* All but the first `n` are not chosen any more; what is left has all it needs. */
+void pending_unchoose(struct pending *l, size_t n);
+void pending_settle_chosen(struct pending *l, pending_fn durable, void *ctx);
+/* All that is left is undone, in reverse order. */
+void pending_undo_all(struct pending *l, pending_fn undo, void *ctx);
+
+/*
+ * Under PROFILE_ALL, whether a sync of this commits; the operations that it would bring are all
+ * that there are, perhaps none.
+ */
+bool pending_commits(const struct pending *l, uint64_t ino, bool is_dir, bool data_only,
+		     bool has_data);
+
+/*
  * What the newest operation cannot be durable without, of what is still pending: each that it needs
  * directly. Under a profile that is in_order that is the one before it as well.
  */

@@ -24,11 +24,13 @@
 
 #include "base/vec.h"
 #include "core/trace_file.h"
+#include "fs/pagecache.h"
 #include "fs/pending.h"
 #include "fuse/forget.h"
 #include "fuse/session.h"
 
 #define STASH_NAME ".outage-stash"
+enum { JOURNAL_HEAD = 12 }; /* bytes of a record before what it says; forget_log.c has all */
 
 /* ---- nodes: what the kernel, the log or unsynced data still needs of an inode ---- */
 
@@ -69,8 +71,8 @@ struct node {
 
 	/* node lock */
 	pthread_mutex_t lock;
-	int data; /* descriptor of ROOT's file, or -1 */
-	bool data_rw;
+	int data;			      /* descriptor of ROOT's file, or -1 */
+	bool data_reads, data_writes;	      /* what it can do */
 	unsigned data_users;		      /* requests that read from it, without the lock */
 	struct pagefile *pf;		      /* NULL: nothing was written */
 	struct file_ctx *file;		      /* what `pf` knows of it */
@@ -78,9 +80,15 @@ struct node {
 	bool times;			      /* the two below are newer than ROOT's */
 	struct timespec mtime, ctime;
 	uint64_t opens;
-	bool was_truncated;   /* to nothing, since it was last written out or closed */
-	bool flush;	      /* its data comes with the next metadata */
-	bool sized;	      /* its size changed, which metadata that becomes durable includes */
+	bool was_truncated; /* to nothing, since it was last written out or closed */
+	bool flush;	    /* its data comes with the next metadata */
+	/*
+	 * Its size changed, or its holes, which metadata that becomes durable includes: the first
+	 * and last operation that did so, and where it is in the list of such nodes (table lock).
+	 */
+	bool sized;
+	uint64_t size_first, size_last;
+	size_t sized_at;
 	atomic_uint setid;    /* set-id bits that a write may have to take away */
 	atomic_bool live;     /* `pf` or `times` is set: attributes are not ROOT's */
 	atomic_bool dropping; /* the kernel is being told: pages that it writes back are lost */
@@ -93,6 +101,7 @@ struct undo_list vec_of(struct undo *);
 
 struct undo {
 	uint64_t seq; /* names what it put into the stash */
+	uint64_t at;  /* its record in the journal */
 	enum pending_kind kind;
 	bool is_dir;
 	bool stashed; /* what it removed or replaced is in the stash */
@@ -106,7 +115,8 @@ struct undo {
 	char *xattr;
 	void *value;
 	size_t value_len;
-	/* while it is in the log: directories, and what it is about */
+	/* while it is in the log: of the operation; directories, and what it is about */
+	uint64_t number;
 	struct node *nodes[4];
 };
 
@@ -157,6 +167,8 @@ struct forget {
 	struct pending *log; /* NULL: metadata is durable at once */
 	int journal;
 	uint64_t journal_size, journal_limit;
+	bool has_reserve; /* space for the journal, should ROOT be full */
+	bool half_undone; /* the journal has what is left to do: the next mount does it */
 	uint64_t seq;
 	struct strbuf record;
 
@@ -359,38 +371,68 @@ void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off
 void on_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
 		  struct fuse_file_info *fi);
 void on_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi);
-void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
-void on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 
 /* Whether the kernel needs not to tell when a descriptor is closed. */
 bool data_noflush(struct forget *f, const struct fuse_file_info *fi);
+/* Takes the node lock. The descriptor of a file that was just made, or -1, is taken. */
+void data_open_created(struct forget *f, struct node *n, int fd);
 
-/* The node lock is held for all of these. */
-/* ROOT's file, for reading or also for writing; or -errno. */
+/* ---- forget_file.c; the node lock is held for all of these ---- */
+
+/*
+ * ROOT's file, for reading or for writing; or -errno. Who may not open it a second time keeps what
+ * he has: so it is opened for writing when the application opens it, whose mode may change later.
+ */
 int data_fd(struct forget *f, struct node *n, bool write) must_check;
+/* When descriptors run short, a file has one only while it is used. */
+void data_trim(struct forget *f, struct node *n);
 /* Makes `pf`. */
 int data_file(struct forget *f, struct node *n) must_check;
+/* What is in memory goes. */
+void data_free(struct forget *f, struct node *n);
 int data_truncate(struct forget *f, struct node *n, uint64_t size, uint64_t number) must_check;
+/* Metadata that becomes durable will include its size, which operation `number` changed. */
+void data_mark_sized(struct forget *f, struct node *n, uint64_t number);
+/* It is durable, or nobody needs it. The caller has a reference. */
+void data_unmark_sized(struct forget *f, struct node *n);
 void data_touch(struct node *n); /* it changed now */
+/* Writing to ROOT's file, or resizing it, changed its time; what was set counts. */
+int data_keep_times(struct forget *f, struct node *n) must_check;
 /* Makes the content durable, with its times. */
 int data_sync(struct forget *f, struct node *n) must_check;
+/* Makes durable what metadata includes of it: a size that was set, holes; not the content. */
+int data_sync_size(struct forget *f, struct node *n) must_check;
 bool data_is_dirty(const struct node *n);
+/* A sync of its data needs new metadata: a size, or space where there was none. */
+bool data_needs_metadata(struct forget *f, struct node *n);
+/* Whether ROOT's file has a hole where these bytes are, or ends before them. */
+bool data_range_needs_space(struct forget *f, struct node *n, const struct pagefile_risk *r);
 /* What is not durable is lost. */
 void data_drop(struct forget *f, struct node *n);
 /* Nobody has it open any more: what is not needed is closed. */
 void data_idle(struct forget *f, struct node *n);
-void data_release(struct forget *f, struct node *n);
 /* Writes what a torn write left straight to ROOT. */
 int data_write_through(struct forget *f, struct node *n, const void *data, uint64_t offset,
 		       size_t len) must_check;
-/* ---- these take the node lock themselves ---- */
-int data_open_created(struct forget *f, struct node *n, int fd);
-/* The data of a sync, and then what the log says; the gate is held. */
-int data_sync_node(struct forget *f, struct node *n, bool data_only) must_check;
-/* Sizes become durable as metadata does. */
-void data_sync_sizes(struct forget *f);
+/* As lseek with SEEK_DATA and SEEK_HOLE. */
+int64_t data_seek(struct forget *f, struct node *n, uint64_t offset, int whence) must_check;
+/* Takes the node lock; nobody uses it any more. */
+void data_release(struct forget *f, struct node *n);
 /* Every node that has data in memory, each with a reference; the caller drops them. */
 void data_dirty_nodes(struct forget *f, struct node_list *out);
+/* The same for those whose size waits for metadata. */
+void data_sized_nodes(struct forget *f, struct node_list *out);
+
+/* ---- forget_sync.c ---- */
+
+void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
+void on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
+/* The data of a sync, and then what the log says; the gate is held. */
+int data_sync_node(struct forget *f, struct node *n, bool data_only) must_check;
+/* Makes a file's content durable; takes its lock. If ROOT is full, what the log holds is freed. */
+int data_sync_freeing(struct forget *f, struct node *n) must_check;
+/* Sizes become durable as metadata does. What cannot be written waits on. */
+int data_sync_sizes(struct forget *f) must_check;
 
 /* ---- forget_log.c: the log of what waits, and its journal; with the names lock ---- */
 
@@ -414,12 +456,18 @@ int log_intend(struct forget *f, struct undo *u) must_check;
 void log_cancel(struct forget *f, struct undo *u);
 /* It is done: `u` is copied to the heap, with references to the nodes, and waits. */
 void log_add(struct forget *f, struct undo *u, struct node *const nodes[4], uint64_t number);
-/* fsync of a node; its data is durable already. */
-void log_sync(struct forget *f, struct node *n, bool data_only, bool had_data);
-void log_sync_all(struct forget *f);
-/* Loses what waits; `keep` as in pending.h. */
-void log_cut(struct forget *f, bool (*keep)(void *ctx, const struct pending_op *op), void *ctx,
-	     struct told_list *told);
+/* fsync of a node; its data is durable already. If it fails, nothing more is durable than was. */
+int log_sync(struct forget *f, struct node *n, bool data_only, bool had_data) must_check;
+/* If it fails, some of it may be durable, in order. */
+int log_sync_all(struct forget *f) must_check;
+/* ROOT is full. 0: something became durable, so what it removed is gone: try again. */
+int log_make_room(struct forget *f) must_check;
+/*
+ * Loses what waits; `keep` as in pending.h. If it fails, it stopped half way: then the mount has to
+ * end, and the next one does the rest.
+ */
+int log_cut(struct forget *f, bool (*keep)(void *ctx, const struct pending_op *op), void *ctx,
+	    struct told_list *told) must_check;
 int log_open(struct forget *f, struct err *err) must_check;
 void log_close(struct forget *f);
 void stash_name(uint64_t seq, char out[32]);
@@ -466,6 +514,12 @@ void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const
 /* The same, and what was at risk, as report_risks() says it; either may be NULL. */
 void forget_lose_telling(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 			 struct told_list *told, struct strbuf *text, struct strbuf *json);
+/*
+ * The same with the gate held alone, which the caller goes on to hold. If it fails, the mount has
+ * to end: forget_stop(), when the gate is open.
+ */
+int forget_lose_inside(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
+		       struct told_list *told, struct strbuf *text, struct strbuf *json) must_check;
 /* The same, and of one write the parts that `fault` says are durable. */
 void forget_tear(struct forget *f, struct fault *fault, struct node *n, const void *data,
 		 uint64_t offset, size_t len);
@@ -475,6 +529,8 @@ void told_add(struct forget *f, struct told_list *told, struct node *n, const ch
 void told_all(struct forget *f, struct told_list *told);
 /* Makes everything durable; the gate is held. */
 int forget_sync_all(struct forget *f) must_check;
+/* At the end: what forget_sync_all() could not make durable is undone, so that ROOT is whole. */
+void forget_give_up(struct forget *f);
 /* What FAULT_SYNC says, at an operation on `own` (NULL: on none); the gate is held. */
 int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fault) must_check;
 /* How many unsynced pages the file has that FAULT_SYNC means; of several, the one with most. */
@@ -493,6 +549,8 @@ void report_risks(struct forget *f, struct strbuf *text, struct strbuf *json);
 int snapshot_take(struct forget *f, const char *name, struct err *err) must_check;
 int snapshot_rollback(struct forget *f, const char *name, struct told_list *told, struct err *err)
 	must_check;
+/* What somebody was killed at. 1: there was something to do, and it is done. */
+int snapshot_finish_rollback(int root_fd, int stash, const char *root, struct err *err) must_check;
 /* Removes it. */
 int snapshot_drop(struct forget *f, const char *name, struct err *err) must_check;
 int snapshot_list(struct forget *f, struct strbuf *text, struct strbuf *json, struct err *err)

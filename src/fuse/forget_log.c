@@ -5,14 +5,18 @@
  *
  * J1: an operation is in the journal before it is done.
  * J2: what became durable is out of the journal before anything in the stash that could undo it is
- *     removed.
+ *     removed. If it cannot be taken out, it does not become durable.
  * J3: when nothing waits, the journal is empty.
+ * J4: what was undone is marked in the journal before anything else is undone: whoever is killed
+ *     while undoing leaves at most one operation of which nobody knows if it was, and undoing that
+ *     one twice does no harm.
  *
  * A record of the journal is
  *
  *	4 bytes  length of what follows the next field, in little endian
  *	8 bytes  hash of it
- *	byte     'I': an operation, as forget_undo.c describes it
+ *	byte     'I': an operation, as forget_undo.c describes it; when it is undone, the byte is
+ *	              made 'U' (the hash is that with 'I'), which needs no space and no second write
  *	         'C': it was not done; 8 bytes, its number
  *	         'D': these are durable; 8 bytes for each
  */
@@ -25,7 +29,12 @@
 #include "core/bytes.h"
 #include "fuse/forget_impl.h"
 
-enum { RECORD_HEAD = 12, JOURNAL_BIG = 4 << 20 };
+enum {
+	RECORD_HEAD = JOURNAL_HEAD,
+	JOURNAL_BIG = 4 << 20,
+	DURABLE_MAX = 65536, /* operations that one record names */
+	RESERVE = 4096,	     /* bytes: what an emptied journal gives back is enough for it */
+};
 
 /* ---- the journal ---- */
 
@@ -51,28 +60,95 @@ static int record_write(struct forget *f, int fd, uint64_t *size)
 	return rc;
 }
 
-static void journal_empty(struct forget *f)
+static bool is_full(int rc)
 {
-	if (f->journal_size && ftruncate(f->journal, 0))
-		forget_log(f, "the journal in %s/" STASH_NAME " cannot be emptied: %m",
-			   f->root_path);
-	f->journal_size = 0;
+	return rc == -ENOSPC || rc == -EDQUOT;
+}
+
+/*
+ * A file that only takes space: when ROOT is full, the journal gets it. Else nothing could be
+ * removed where nothing waits that could be made durable instead.
+ */
+static void reserve_make(struct forget *f)
+{
+	static const char zeros[RESERVE];
+	auto_fd fd = openat(f->stash_fd, "journal.reserve",
+			    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	f->has_reserve = fd >= 0 &&
+			 (!fallocate(fd, 0, 0, RESERVE) || !io_write_full(fd, zeros, RESERVE));
+	if (!f->has_reserve)
+		unlinkat(f->stash_fd, "journal.reserve", 0);
+}
+
+static bool reserve_take(struct forget *f)
+{
+	bool had = f->has_reserve;
+
+	f->has_reserve = false;
+	return had && !unlinkat(f->stash_fd, "journal.reserve", 0);
+}
+
+static int journal_write(struct forget *f)
+{
+	int rc = record_write(f, f->journal, &f->journal_size);
+
+	if (is_full(rc) && reserve_take(f))
+		rc = record_write(f, f->journal, &f->journal_size);
+	return rc;
+}
+
+static int journal_failed(struct forget *f, int rc)
+{
+	forget_log(f, "the journal in %s/" STASH_NAME " cannot be written: %s", f->root_path,
+		   strerror(-rc));
+	return rc;
+}
+
+/* What came after `size` was never written. It needs no space. */
+static int journal_cut(struct forget *f, uint64_t size)
+{
+	if (ftruncate(f->journal, (off_t)size))
+		return -errno;
+	f->journal_size = size;
+	return 0;
+}
+
+static int journal_empty(struct forget *f)
+{
+	int rc = f->journal_size ? journal_cut(f, 0) : 0;
+
 	f->journal_limit = JOURNAL_BIG;
+	if (!rc && !f->has_reserve)
+		reserve_make(f);
+	return rc ? journal_failed(f, rc) : 0;
 }
 
 struct rewriting {
 	struct forget *f;
 	int fd;
 	uint64_t size;
+	struct vec_of(uint64_t) at; /* of each record, until it is clear that they count */
+	size_t n;
 };
 
 static int rewrite_one(void *ctx, const struct pending_op *op)
 {
 	struct rewriting *w = ctx;
 
+	vec_push(&w->at, w->size);
 	record_begin(w->f, 'I');
 	undo_encode(op->undo, &w->f->record);
 	return record_write(w->f, w->fd, &w->size);
+}
+
+static int move_one(void *ctx, const struct pending_op *op)
+{
+	struct rewriting *w = ctx;
+	struct undo *u = op->undo;
+
+	u->at = w->at.v[w->n++];
+	return 0;
 }
 
 /* A new file, whatever was there under this name. */
@@ -97,30 +173,48 @@ static void journal_shrink(struct forget *f)
 	    renameat(f->stash_fd, "journal.new", f->stash_fd, "journal")) {
 		close(w.fd);
 		unlinkat(f->stash_fd, "journal.new", 0);
+		vec_release(&w.at);
 		return;
 	}
+	pending_each(f->log, move_one, &w);
+	vec_release(&w.at);
 	close(f->journal);
 	f->journal = w.fd;
 	f->journal_size = w.size;
 	f->journal_limit = max(w.size * 2, (uint64_t)JOURNAL_BIG);
 }
 
-int log_intend(struct forget *f, struct undo *u)
+static int intend(struct forget *f, struct undo *u)
 {
-	u->seq = ++f->seq;
+	u->at = f->journal_size;
 	record_begin(f, 'I');
 	undo_encode(u, &f->record);
-	return record_write(f, f->journal, &f->journal_size);
+	return journal_write(f);
 }
 
+int log_intend(struct forget *f, struct undo *u)
+{
+	int rc;
+
+	u->seq = ++f->seq;
+	rc = intend(f, u);
+	if (is_full(rc) && pending_count(f->log) && !log_make_room(f))
+		rc = intend(f, u);
+	return rc;
+}
+
+/* It is the last record: nobody else had the lock since. */
 void log_cancel(struct forget *f, struct undo *u)
 {
+	int rc = journal_cut(f, u->at);
+
+	if (!rc)
+		return;
 	record_begin(f, 'C');
 	strbuf_add_le64(&f->record, u->seq);
-	if (record_write(f, f->journal, &f->journal_size))
-		forget_log(f, "the journal in %s/" STASH_NAME " cannot be written", f->root_path);
-	if (!pending_count(f->log))
-		journal_empty(f);
+	rc = journal_write(f);
+	if (rc)
+		journal_failed(f, rc);
 }
 
 /* ---- the log ---- */
@@ -136,6 +230,7 @@ void log_add(struct forget *f, struct undo *u, struct node *const nodes[4], uint
 	struct pending_op op;
 
 	*kept = *u;
+	kept->number = number;
 	kept->name[0] = copy(u->name[0]);
 	kept->name[1] = copy(u->name[1]);
 	kept->xattr = copy(u->xattr);
@@ -180,16 +275,32 @@ static void collect(void *ctx, const struct pending_op *op)
 }
 
 /* Of a file that replaces another, the data comes with the rename, if the profile says so. */
-static void order_data(struct forget *f, const struct undo *u)
+static int order_data(struct forget *f, const struct undo *u)
 {
 	struct node *n = u->nodes[2];
+	int rc;
 
 	if (u->kind != PENDING_RENAME || !u->stashed || !n || !S_ISREG(n->type) ||
 	    !f->opts.profile->replace_orders_data)
-		return;
+		return 0;
 	pthread_mutex_lock(&n->lock);
-	if (data_sync(f, n))
-		forget_log(f, "the data of %s could not be written", u->name[1]);
+	rc = data_sync(f, n);
+	pthread_mutex_unlock(&n->lock);
+	if (rc)
+		forget_log(f,
+			   "the data of %s could not be written: %s; what it replaced stays until "
+			   "it can",
+			   u->name[1], strerror(-rc));
+	return rc;
+}
+
+/* Its last name goes: nobody asks for its size any more. */
+static void lose_name(struct forget *f, struct node *n)
+{
+	node_gone(f, n, true);
+	pthread_mutex_lock(&n->lock);
+	if (!n->opens)
+		data_unmark_sized(f, n);
 	pthread_mutex_unlock(&n->lock);
 }
 
@@ -207,7 +318,7 @@ static void leave_stash(struct forget *f, const struct undo *u)
 	fd = n ? node_pin(f, n) : -1;
 	if (n && (S_ISDIR(n->type) ||
 		  (!fstatat(f->stash_fd, name, &st, AT_SYMLINK_NOFOLLOW) && st.st_nlink <= 1)))
-		node_gone(f, n, true);
+		lose_name(f, n);
 	unlinkat(f->stash_fd, name, n && S_ISDIR(n->type) ? AT_REMOVEDIR : 0);
 	if (n && !S_ISDIR(n->type))
 		atomic_fetch_sub(&n->stash_links, 1);
@@ -215,41 +326,59 @@ static void leave_stash(struct forget *f, const struct undo *u)
 		node_unpin(n);
 }
 
-static void settle(struct forget *f, struct settled *s)
+/* What is chosen is durable as far as the journal says; or nothing is. */
+static int journal_settle(struct forget *f, const struct settled *s)
 {
-	for (size_t i = 0; i < s->n; i++)
-		order_data(f, s->v[i]);
-	if (!pending_count(f->log)) {
-		journal_empty(f);
-	} else if (s->n) {
+	uint64_t before = f->journal_size;
+	int rc = 0;
+
+	if (s->n == pending_count(f->log))
+		return journal_empty(f);
+	for (size_t i = 0; !rc && i < s->n; i += DURABLE_MAX) {
 		record_begin(f, 'D');
-		for (size_t i = 0; i < s->n; i++)
-			strbuf_add_le64(&f->record, s->v[i]->seq);
-		if (record_write(f, f->journal, &f->journal_size))
-			forget_log(f, "the journal in %s/" STASH_NAME " cannot be written",
-				   f->root_path);
-		journal_shrink(f);
+		for (size_t k = i; k < min(s->n, i + DURABLE_MAX); k++)
+			strbuf_add_le64(&f->record, s->v[k]->seq);
+		rc = journal_write(f);
 	}
-	for (size_t i = 0; i < s->n; i++)
-		leave_stash(f, s->v[i]);
+	if (!rc)
+		return 0;
+	if (journal_cut(f, before)) /* what comes next is written over it */
+		f->journal_size = before;
+	return journal_failed(f, rc);
 }
 
-/* An inode without a name has no attributes that could come back. */
-static void settle_gone(struct forget *f, struct settled *s)
+enum commit_how { COMMIT_ALL_OR_NOTHING, COMMIT_WHAT_CAN_BE };
+
+#define NO_LIMIT UINT64_MAX
+
+/*
+ * What the log has chosen becomes durable, and goes to `s`, up to operation `limit`. If something
+ * is in the way, nothing does; or, as the caller likes, what comes before that.
+ */
+static int commit(struct forget *f, enum commit_how how, uint64_t limit, struct settled *s)
 {
-	struct settled more = { 0 };
+	int rc = 0, failed;
+	size_t n = 0;
 
-	for (size_t i = 0; i < s->n; i++) {
-		struct node *n = s->v[i]->nodes[s->v[i]->kind == PENDING_RENAME ? 3 : 2];
-
-		if (s->v[i]->stashed && n && n->gone)
-			pending_gone(f->log, n->ino, collect, &more);
+	pending_each_chosen(f->log, collect, s);
+	while (n < s->n && s->v[n]->number < limit && !(rc = order_data(f, s->v[n])))
+		n++;
+	if (rc && how == COMMIT_ALL_OR_NOTHING)
+		n = 0;
+	s->n = n;
+	pending_unchoose(f->log, n);
+	failed = n ? journal_settle(f, s) : 0;
+	if (failed) {
+		s->n = 0;
+		pending_unchoose(f->log, 0);
+		return rc ? rc : failed;
 	}
-	if (more.n)
-		settle(f, &more);
-	for (size_t i = 0; i < more.n; i++)
-		undo_free(f, more.v[i]);
-	vec_release(&more);
+	pending_settle_chosen(f->log, NULL, NULL);
+	if (n)
+		journal_shrink(f);
+	for (size_t i = 0; i < n; i++)
+		leave_stash(f, s->v[i]);
+	return rc;
 }
 
 static void settled_release(struct forget *f, struct settled *s)
@@ -259,28 +388,78 @@ static void settled_release(struct forget *f, struct settled *s)
 	vec_release(s);
 }
 
-void log_sync(struct forget *f, struct node *n, bool data_only, bool had_data)
+/* An inode without a name has no attributes that could come back. */
+static void settle_gone(struct forget *f, struct settled *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		struct node *n = s->v[i]->nodes[s->v[i]->kind == PENDING_RENAME ? 3 : 2];
+		struct settled more = { 0 };
+
+		if (!s->v[i]->stashed || !n || !n->gone || !pending_choose_gone(f->log, n->ino))
+			continue;
+		/* If the journal does not take it, it waits on: the node keeps its inode. */
+		(void)commit(f, COMMIT_ALL_OR_NOTHING, NO_LIMIT, &more);
+		settled_release(f, &more);
+	}
+}
+
+static int log_commit(struct forget *f, enum commit_how how, uint64_t limit)
+{
+	struct settled s = { 0 };
+	int rc = commit(f, how, limit, &s);
+
+	settle_gone(f, &s);
+	settled_release(f, &s);
+	return rc;
+}
+
+int log_sync(struct forget *f, struct node *n, bool data_only, bool had_data)
 {
 	bool is_dir = S_ISDIR(n->type);
 	enum profile_sync how = is_dir ? f->opts.profile->dir : f->opts.profile->file;
-	struct settled s = { 0 };
+	int rc = 0;
 
-	pending_sync(f->log, n->ino, is_dir, data_only, had_data, collect, &s);
-	if (how == PROFILE_ALL && (had_data || s.n))
-		data_sync_sizes(f);
-	settle(f, &s);
-	settle_gone(f, &s);
-	settled_release(f, &s);
+	if (how == PROFILE_ALL && pending_commits(f->log, n->ino, is_dir, data_only, had_data))
+		rc = data_sync_sizes(f);
+	if (rc)
+		return rc;
+	pending_choose_sync(f->log, n->ino, is_dir, data_only, had_data);
+	return log_commit(f, COMMIT_ALL_OR_NOTHING, NO_LIMIT);
 }
 
-void log_sync_all(struct forget *f)
+/* The first change of a size that is not durable; what comes before it can be. */
+static uint64_t first_size(struct forget *f)
 {
-	struct settled s = { 0 };
+	uint64_t first = NO_LIMIT;
 
-	data_sync_sizes(f);
-	pending_sync_all(f->log, collect, &s);
-	settle(f, &s);
-	settled_release(f, &s);
+	pthread_mutex_lock(&f->table);
+	for (size_t i = 0; i < f->sized.n; i++)
+		first = min(first, f->sized.v[i]->size_first);
+	pthread_mutex_unlock(&f->table);
+	return first;
+}
+
+int log_sync_all(struct forget *f)
+{
+	int rc = data_sync_sizes(f), one;
+
+	pending_choose_all(f->log);
+	one = log_commit(f, COMMIT_WHAT_CAN_BE, rc ? first_size(f) : NO_LIMIT);
+	return rc ? rc : one;
+}
+
+int log_make_room(struct forget *f)
+{
+	size_t before = pending_count(f->log);
+	int rc = log_sync_all(f);
+
+	if (pending_count(f->log) == before)
+		return rc ? rc : -ENOSPC;
+	forget_log(f,
+		   "%s is full: names and attributes that waited are made durable, so that "
+		   "what was removed is not kept any more",
+		   f->root_path);
+	return 0;
 }
 
 /* ---- losing it ---- */
@@ -289,9 +468,8 @@ struct live_place {
 	struct undo_place place;
 	struct forget *f;
 	struct told_list *told;
-	struct settled durable, undone;
-	bool (*keep)(void *ctx, const struct pending_op *op);
-	void *keep_ctx;
+	struct settled undone;
+	int failed; /* nothing more is undone */
 };
 
 static int live_open(struct undo_place *p, uint64_t ino)
@@ -328,20 +506,6 @@ static void live_named(struct undo_place *p, uint64_t ino, uint64_t dir, const c
 	node_unref(l->f, d);
 }
 
-static void collect_durable(void *ctx, const struct pending_op *op)
-{
-	struct live_place *l = ctx;
-
-	vec_push(&l->durable, op->undo);
-}
-
-static bool keep_one(void *ctx, const struct pending_op *op)
-{
-	struct live_place *l = ctx;
-
-	return l->keep(l->keep_ctx, op);
-}
-
 /* Who has it open keeps it. It may have other names, which are durable. */
 static void hold_unmade(struct forget *f, struct node *n)
 {
@@ -355,44 +519,69 @@ static void hold_unmade(struct forget *f, struct node *n)
 	node_unpin(n);
 }
 
+/* J4. */
+static int mark_undone(struct forget *f, const struct undo *u)
+{
+	return io_pwrite_full(f->journal, "U", 1, (off_t)u->at + RECORD_HEAD);
+}
+
 static void undo_one(void *ctx, const struct pending_op *op)
 {
 	struct live_place *l = ctx;
 	struct undo *u = op->undo;
 	struct node *n = u->nodes[u->kind == PENDING_RENAME ? 3 : 2];
-	int rc;
 
+	vec_push(&l->undone, u);
+	if (l->failed)
+		return;
 	if (u->kind == PENDING_MAKE && n)
 		hold_unmade(l->f, n);
-	rc = undo_apply(u, &l->place);
-	if (rc)
+	l->failed = undo_apply(u, &l->place);
+	if (!l->failed)
+		l->failed = mark_undone(l->f, u);
+	if (l->failed) {
 		forget_log(l->f, "operation %llu cannot be undone: %s",
-			   (unsigned long long)op->number, strerror(-rc));
+			   (unsigned long long)op->number, strerror(-l->failed));
+		return;
+	}
 	if (u->stashed && n && !S_ISDIR(n->type))
 		atomic_fetch_sub(&n->stash_links, 1);
 	else if (u->stashed && n)
 		atomic_fetch_add(&n->returned, 1);
 	if (n)
 		told_add(l->f, l->told, n, NULL);
-	vec_push(&l->undone, u);
 }
 
-void log_cut(struct forget *f, bool (*keep)(void *ctx, const struct pending_op *op), void *ctx,
-	     struct told_list *told)
+static void commit_kept(struct forget *f, bool (*keep)(void *ctx, const struct pending_op *op),
+			void *ctx)
+{
+	struct settled s = { 0 };
+	int rc;
+
+	pending_choose_kept(f->log, keep, ctx);
+	rc = commit(f, COMMIT_WHAT_CAN_BE, NO_LIMIT, &s);
+	if (rc)
+		forget_log(f, "not all that should survive does: %s", strerror(-rc));
+	settled_release(f, &s);
+}
+
+int log_cut(struct forget *f, bool (*keep)(void *ctx, const struct pending_op *op), void *ctx,
+	    struct told_list *told)
 {
 	struct live_place l = {
 		.place = { .stash = f->stash_fd, .open = live_open, .named = live_named },
 		.f = f,
 		.told = told,
-		.keep = keep,
-		.keep_ctx = ctx,
 	};
 
-	pending_cut(f->log, keep ? keep_one : NULL, collect_durable, undo_one, &l);
-	settle(f, &l.durable);
-	settled_release(f, &l.durable);
+	if (keep)
+		commit_kept(f, keep, ctx);
+	pending_undo_all(f->log, undo_one, &l);
 	settled_release(f, &l.undone);
-	journal_empty(f);
+	if (!l.failed)
+		l.failed = journal_empty(f);
+	f->half_undone = l.failed;
+	return l.failed;
 }
 
 /* ---- the stash ---- */
@@ -408,6 +597,7 @@ int log_open(struct forget *f, struct err *err)
 	if (f->journal < 0)
 		return err_set(err, -errno, "cannot write a journal to %s/" STASH_NAME ": %m",
 			       f->root_path);
+	reserve_make(f);
 	return 0;
 }
 

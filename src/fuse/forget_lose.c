@@ -67,40 +67,72 @@ void forget_tell(struct forget *f, struct told_list *told)
 
 /* ---- pages ---- */
 
+struct walked_page {
+	uint64_t index;
+	uint64_t last; /* number of an operation, not before the last one that wrote to it */
+	bool space;    /* it may need space that ROOT's file does not have */
+};
+
 struct page_walk {
+	struct forget *f;
+	struct node *n;
 	uint64_t page_size;
-	struct vec_of(uint64_t) pages; /* numbers of those that differ, in order */
-	bool other;		       /* holes or a size */
+	bool ask_space;
+	struct vec_of(struct walked_page) pages; /* those that differ, in order */
+	bool other;				 /* holes or a size */
 };
 
 static int collect_pages(void *ctx, const struct pagefile_risk *r)
 {
 	struct page_walk *w = ctx;
+	bool space;
 
 	if (r->kind != RISK_DATA) {
 		w->other = true;
 		return 0;
 	}
-	for (uint64_t p = r->offset / w->page_size; p * w->page_size < r->offset + r->len; p++)
-		if (!w->pages.n || vec_last(&w->pages) != p)
-			vec_push(&w->pages, p);
+	space = w->ask_space && data_range_needs_space(w->f, w->n, r);
+	for (uint64_t p = r->offset / w->page_size; p * w->page_size < r->offset + r->len; p++) {
+		if (w->pages.n && vec_last(&w->pages).index == p) {
+			struct walked_page *last = &vec_last(&w->pages);
+
+			last->last = max(last->last, r->last);
+			last->space |= space;
+		} else {
+			vec_push(&w->pages, (struct walked_page){ p, r->last, space });
+		}
+	}
 	return 0;
 }
 
-/* Makes those pages of a node durable that `want` wants; the node lock is held. */
-static int sync_some(struct forget *f, struct node *n,
-		     bool (*want)(void *ctx, uint64_t i, uint64_t n_pages), void *ctx)
+struct page_choice {
+	bool (*want)(void *ctx, uint64_t i, uint64_t n_pages);
+	void *ctx;
+	/* Pages that need space survive only if metadata does, up to when they were written. */
+	bool ordered;
+	uint64_t until;
+};
+
+/* Makes those pages of a node durable that are wanted; the node lock is held. */
+static int sync_some(struct forget *f, struct node *n, const struct page_choice *c)
 {
-	struct page_walk w = { .page_size = pagecache_opts(f->cache)->page_size };
+	struct page_walk w = { .f = f,
+			       .n = n,
+			       .page_size = pagecache_opts(f->cache)->page_size,
+			       .ask_space = c->ordered };
 	int rc = 0;
 
 	if (!n->pf)
 		return 0;
 	pagefile_risks(n->pf, collect_pages, &w);
-	for (size_t i = 0; !rc && i < w.pages.n; i++)
-		if (want(ctx, i, w.pages.n))
-			rc = pagefile_sync_range(n->pf, w.pages.v[i] * w.page_size, w.page_size);
-	if (!rc && w.other && want(ctx, 0, 1))
+	for (size_t i = 0; !rc && i < w.pages.n; i++) {
+		const struct walked_page *p = &w.pages.v[i];
+
+		if (c->want(c->ctx, i, w.pages.n) && (!p->space || p->last <= c->until))
+			rc = pagefile_sync_range(n->pf, p->index * w.page_size, w.page_size);
+	}
+	/* What is in order was decided with all other metadata. */
+	if (!rc && w.other && !c->ordered && c->want(c->ctx, 0, 1))
 		rc = pagefile_sync_size(n->pf, true);
 	vec_release(&w.pages);
 	return rc;
@@ -138,7 +170,9 @@ int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fa
 
 		pthread_mutex_lock(&n->lock);
 		if (is_meant(f, fault, own, n))
-			one = sync_some(f, n, fault_wants, (void *)fault);
+			one = sync_some(f, n,
+					&(struct page_choice){ fault_wants, (void *)fault, false,
+							       UINT64_MAX });
 		else
 			one = fault->others ? data_sync(f, n) : 0;
 		pthread_mutex_unlock(&n->lock);
@@ -181,9 +215,7 @@ int forget_sync_all(struct forget *f)
 		struct node *n = nodes.v[i];
 		int one;
 
-		pthread_mutex_lock(&n->lock);
-		one = n->gone ? 0 : data_sync(f, n); /* nobody will find what has no name */
-		pthread_mutex_unlock(&n->lock);
+		one = n->gone ? 0 : data_sync_freeing(f, n); /* nobody finds what has no name */
 		if (one) {
 			auto_strbuf path = STRBUF_INIT;
 
@@ -196,9 +228,12 @@ int forget_sync_all(struct forget *f)
 	}
 	vec_release(&nodes);
 	if (f->log) {
+		int one;
+
 		names_lock(f);
-		log_sync_all(f);
+		one = log_sync_all(f);
 		names_unlock(f);
+		rc = rc ? rc : one;
 	}
 	if (f->opts.real_sync && syncfs(f->root_fd))
 		rc = rc ? rc : -errno;
@@ -212,6 +247,10 @@ struct survival {
 	const struct fault *fault; /* NULL: nothing survives */
 	struct rng rng;
 	bool matched; /* something was listed */
+	/*
+	 * Where metadata survives in order: up to this operation all of it does, and nothing after.
+	 */
+	uint64_t until;
 };
 
 static bool slot_matches(struct survival *s, const struct pending_op *op, int slot)
@@ -257,10 +296,101 @@ static bool survives(void *ctx, const struct pending_op *op)
 	return yes;
 }
 
+/* ---- in order ---- */
+
+static int last_survivor(void *ctx, const struct pending_op *op)
+{
+	struct survival *s = ctx;
+
+	if (survives(s, op))
+		s->until = max(s->until, op->number);
+	return 0;
+}
+
+static bool size_survives(struct survival *s, struct node *n)
+{
+	auto_strbuf path = STRBUF_INIT;
+	bool yes;
+
+	if (s->fault->survive != FAULT_SURVIVE_LISTED)
+		return s->fault->survive == FAULT_SURVIVE_RANDOM && rng_below(&s->rng, 2);
+	node_path(s->f, n, NULL, &path);
+	yes = path_matches(&s->fault->survivors, strbuf_str(&path));
+	s->matched |= yes;
+	return yes;
+}
+
+/*
+ * The changes of a file's size are known only together, from the first to the last: if the first
+ * survives, so do all, and with them whatever came before the last.
+ */
+static void take_whole_sizes(struct survival *s)
+{
+	struct forget *f = s->f;
+	uint64_t before;
+
+	do {
+		before = s->until;
+		for (size_t i = 0; i < f->sized.n; i++)
+			if (f->sized.v[i]->size_first <= s->until)
+				s->until = max(s->until, f->sized.v[i]->size_last);
+	} while (s->until != before);
+}
+
+/* The gate is held alone, so nobody else changes the list. */
+static void sync_surviving_sizes(struct survival *s)
+{
+	struct node_list list = { 0 };
+	struct forget *f = s->f;
+
+	data_sized_nodes(f, &list);
+	for (size_t i = 0; i < list.n; i++) {
+		struct node *n = list.v[i];
+		int rc = 0;
+
+		pthread_mutex_lock(&n->lock);
+		if (n->size_first <= s->until)
+			rc = n->flush ? data_sync(f, n) : data_sync_size(f, n);
+		pthread_mutex_unlock(&n->lock);
+		if (rc)
+			forget_log(f,
+				   "inode %llu: its size should survive and cannot be written: %s",
+				   (unsigned long long)n->ino, strerror(-rc));
+		node_unref(f, n);
+	}
+	vec_release(&list);
+}
+
+/* Which metadata survives, sizes included; those are durable then. */
+static void survive_in_order(struct survival *s)
+{
+	if (s->fault->survive == FAULT_SURVIVE_METADATA) {
+		s->until = UINT64_MAX;
+	} else {
+		pending_each(s->f->log, last_survivor, s);
+		for (size_t i = 0; i < s->f->sized.n; i++)
+			if (size_survives(s, s->f->sized.v[i]))
+				s->until = max(s->until, s->f->sized.v[i]->size_last);
+		take_whole_sizes(s);
+	}
+	if (s->until)
+		sync_surviving_sizes(s);
+}
+
+static bool is_until(void *ctx, const struct pending_op *op)
+{
+	struct survival *s = ctx;
+
+	return op->number <= s->until;
+}
+
+/* ---- data ---- */
+
 /* Some data may survive; the rest is dropped. */
 static void lose_data(struct survival *s, struct told_list *told)
 {
 	enum fault_survive how = s->fault ? s->fault->survive : FAULT_SURVIVE_NONE;
+	struct page_choice some = { chance, &s->rng, s->f->opts.profile->in_order, s->until };
 	struct node_list nodes = { 0 };
 	struct forget *f = s->f;
 
@@ -273,33 +403,16 @@ static void lose_data(struct survival *s, struct told_list *told)
 		if (how == FAULT_SURVIVE_DATA)
 			rc = data_sync(f, n);
 		else if (how == FAULT_SURVIVE_RANDOM)
-			rc = sync_some(f, n, chance, &s->rng);
+			rc = sync_some(f, n, &some);
 		if (rc)
 			forget_log(f, "inode %llu: what should survive could not be written: %s",
 				   (unsigned long long)n->ino, strerror(-rc));
 		data_drop(f, n);
-		n->sized = false;
 		pthread_mutex_unlock(&n->lock);
 		told_add(f, told, n, NULL);
 		node_unref(f, n);
 	}
 	vec_release(&nodes);
-}
-
-static void drop_sized(struct forget *f)
-{
-	struct node_list list;
-
-	pthread_mutex_lock(&f->table);
-	list = (struct node_list){ f->sized.v, f->sized.n, f->sized.cap };
-	f->sized.v = NULL;
-	f->sized.n = f->sized.cap = 0;
-	pthread_mutex_unlock(&f->table);
-	for (size_t i = 0; i < list.n; i++) {
-		list.v[i]->sized = false;
-		node_unref(f, list.v[i]);
-	}
-	vec_release(&list);
 }
 
 static void log_risks(struct forget *f, const char *why, bool ends, struct strbuf *told,
@@ -318,23 +431,45 @@ static void log_risks(struct forget *f, const char *why, bool ends, struct strbu
 		forget_log(f, "  %s", line);
 }
 
+static int lose_metadata(struct survival *s, struct told_list *told)
+{
+	enum fault_survive how = s->fault ? s->fault->survive : FAULT_SURVIVE_NONE;
+	struct forget *f = s->f;
+	int rc;
+
+	if (!f->log)
+		return 0;
+	names_lock(f);
+	if (how == FAULT_SURVIVE_NONE || how == FAULT_SURVIVE_DATA) {
+		rc = log_cut(f, NULL, NULL, told);
+	} else if (f->opts.profile->in_order) {
+		survive_in_order(s);
+		rc = log_cut(f, is_until, s, told);
+	} else {
+		rc = log_cut(f, survives, s, told);
+	}
+	names_unlock(f);
+	return rc;
+}
+
 /* The gate is held alone. */
-static void lose_locked(struct forget *f, struct fault *fault, struct told_list *told)
+static int lose_locked(struct forget *f, struct fault *fault, struct told_list *told)
 {
 	struct survival s = { .f = f, .fault = fault };
+	int rc;
 
 	rng_init(&s.rng, fault ? fault->seed : 0);
-	if (f->log) {
-		names_lock(f);
-		log_cut(f, fault && fault->survive != FAULT_SURVIVE_NONE ? survives : NULL, &s,
-			told);
-		names_unlock(f);
-	}
+	rc = lose_metadata(&s, told);
 	if (fault && fault->survive == FAULT_SURVIVE_LISTED && !s.matched)
 		forget_log(f, "  survivors matches no name or attribute that waited");
 	lose_data(&s, told);
-	drop_sized(f);
 	atomic_fetch_add(&f->lost_count, 1);
+	if (rc)
+		forget_log(f,
+			   "the power cut stopped half way: the mount ends, and the next one of %s "
+			   "finishes it",
+			   f->root_path);
+	return rc;
 }
 
 static void end_locked(struct forget *f)
@@ -351,21 +486,46 @@ void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const
 	forget_lose_telling(f, fault, end, why, told, NULL, NULL);
 }
 
+int forget_lose_inside(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
+		       struct told_list *told, struct strbuf *text, struct strbuf *json)
+{
+	int rc;
+
+	log_risks(f, why, end == LOSE_AND_END, text, json);
+	rc = lose_locked(f, fault, end == LOSE_AND_END ? NULL : told);
+	if (rc || end == LOSE_AND_END)
+		end_locked(f);
+	return rc;
+}
+
 void forget_lose_telling(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 			 struct told_list *told, struct strbuf *text, struct strbuf *json)
 {
+	bool ended;
+
 	pthread_rwlock_wrlock(&f->gate);
 	if (f->dead) {
 		pthread_rwlock_unlock(&f->gate);
 		return;
 	}
-	log_risks(f, why, end == LOSE_AND_END, text, json);
-	lose_locked(f, fault, end == LOSE_AND_END ? NULL : told);
-	if (end == LOSE_AND_END)
-		end_locked(f);
+	ended = forget_lose_inside(f, fault, end, why, told, text, json) || end == LOSE_AND_END;
 	pthread_rwlock_unlock(&f->gate);
-	if (end == LOSE_AND_END)
+	if (ended)
 		forget_stop(f);
+}
+
+void forget_give_up(struct forget *f)
+{
+	if (!f->log)
+		return;
+	names_lock(f);
+	if (pending_count(f->log)) {
+		forget_log(f, "names and attributes that cannot be made durable are taken back");
+		if (log_cut(f, NULL, NULL, NULL))
+			forget_log(f, "which stopped half way: the next mount of %s finishes it",
+				   f->root_path);
+	}
+	names_unlock(f);
 }
 
 struct tearing {
@@ -406,11 +566,12 @@ void forget_tear(struct forget *f, struct fault *fault, struct node *n, const vo
 	pthread_rwlock_wrlock(&f->gate);
 	if (!f->dead) {
 		log_risks(f, "in the middle of a write", true, NULL, NULL);
-		lose_locked(f, NULL, NULL);
-		pthread_mutex_lock(&n->lock);
-		fault_tear(fault, len, write_part, &t);
-		pthread_mutex_unlock(&n->lock);
-		log_lost_name(f, n);
+		if (!lose_locked(f, NULL, NULL)) {
+			pthread_mutex_lock(&n->lock);
+			fault_tear(fault, len, write_part, &t);
+			pthread_mutex_unlock(&n->lock);
+			log_lost_name(f, n);
+		}
 		end_locked(f);
 	}
 	pthread_rwlock_unlock(&f->gate);

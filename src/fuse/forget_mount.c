@@ -497,6 +497,8 @@ int forget_serve(struct forget *f, enum forget_end *end, struct err *err)
 	if (!f->dead) {
 		pthread_rwlock_wrlock(&f->gate);
 		sync = forget_sync_all(f);
+		if (sync)
+			forget_give_up(f);
 		pthread_rwlock_unlock(&f->gate);
 	}
 	*end = f->dead				    ? FORGET_CRASHED
@@ -518,8 +520,9 @@ static void leave_root(struct forget *f)
 {
 	if (f->stash_fd < 0)
 		return;
-	if (f->log && !pending_count(f->log))
+	if (f->log && !pending_count(f->log) && !f->half_undone)
 		unlinkat(f->stash_fd, "journal", 0);
+	unlinkat(f->stash_fd, "journal.reserve", 0);
 	unlinkat(f->root_fd, STASH_NAME, AT_REMOVEDIR);
 }
 

@@ -50,6 +50,13 @@ static int make_one(fuse_req_t req, int dir, const char *name, const struct maki
 	return rc;
 }
 
+/* What was made cannot be told of, for want of a descriptor: it was never there. */
+static void unmake(struct forget *f, int dir, const char *name, const struct making *m)
+{
+	if (unlinkat(dir, name, S_ISDIR(m->mode) ? AT_REMOVEDIR : 0) && errno != ENOENT)
+		forget_log(f, "%s was made, and cannot be removed again: %m", name);
+}
+
 /* Gives 0, or the descriptor of a file that was opened, and the entry; or -errno. */
 static int make_locked(struct call *c, struct node *p, int dir, const char *name,
 		       const struct making *m, struct fuse_entry_param *e)
@@ -70,6 +77,8 @@ static int make_locked(struct call *c, struct node *p, int dir, const char *name
 	}
 	made = make_one(c->req, dir, name, m);
 	rc = made < 0 ? made : entry_lookup(f, p, dir, name, e);
+	if (rc && made >= 0)
+		unmake(f, dir, name, m);
 	if (!rc && waits) {
 		struct node *n = node_of(f, e->ino);
 
@@ -175,8 +184,10 @@ void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 			fd = -1;
 		}
 	}
-	if (rc >= 0)
-		rc = data_open_created(f, node_of(f, e.ino), fd);
+	if (rc >= 0) {
+		data_open_created(f, node_of(f, e.ino), fd);
+		rc = 0;
+	}
 	said = call_end(&c, rc);
 	fi->keep_cache = 1;
 	fi->noflush = data_noflush(f, fi);

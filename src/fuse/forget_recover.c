@@ -3,6 +3,11 @@
  * forget_recover.c - what a server that was killed left in ROOT: its journal, and its stash. What
  * was pending is undone, as a power cut would have it.
  *
+ * R1: it may be killed itself, at any time; whoever comes next goes on where it was. What is undone
+ *     is marked in the journal at once (forget_log.c), and the journal goes at the end.
+ * R2: if something cannot be undone, nothing before it is either: nobody finds half of a ROOT
+ *     without a word.
+ *
  * The journal names directories by their number. Where they are is found by walking ROOT; that
  * needs no privilege, and no descriptor for each of them.
  */
@@ -17,7 +22,7 @@
 #include "core/bytes.h"
 #include "fuse/forget_impl.h"
 
-enum { RECORD_HEAD = 12, RECORD_MAX = 1 << 22, DEPTH_MAX = 2000, PLACES_MIN = 256 };
+enum { RECORD_HEAD = JOURNAL_HEAD, RECORD_MAX = 1 << 22, DEPTH_MAX = 2000, PLACES_MIN = 256 };
 
 /* ---- where everything is ---- */
 
@@ -236,13 +241,14 @@ static bool is_settled(const struct undo *u)
 	return u->ino == UINT64_MAX;
 }
 
-static void read_record(struct journal *j, const unsigned char *body, size_t len)
+static void read_record(struct journal *j, const unsigned char *body, size_t len, uint64_t at)
 {
 	struct undo u;
 
 	if (body[0] == 'I') {
 		if (undo_decode(body + 1, len - 1, &u) < 0)
 			return;
+		u.at = at;
 		if (u.seq <= j->last) { /* not ours */
 			undo_release(&u);
 			return;
@@ -251,23 +257,29 @@ static void read_record(struct journal *j, const unsigned char *body, size_t len
 		vec_push(&j->ops, u);
 		return;
 	}
-	for (size_t at = 1; at + 8 <= len; at += 8)
-		settle_one(j, get_le64(body + at));
+	for (size_t i = 1; i + 8 <= len; i += 8)
+		settle_one(j, get_le64(body + i));
 }
 
 /* Up to the first record that is not whole: what comes after it never happened. */
-static void read_journal(struct journal *j, const unsigned char *data, size_t size)
+static void read_journal(struct journal *j, unsigned char *data, size_t size)
 {
 	size_t at = 0;
 
 	while (size - at > RECORD_HEAD) {
 		size_t len = get_le32(data + at);
-		const unsigned char *body = data + at + RECORD_HEAD;
+		unsigned char *body = data + at + RECORD_HEAD;
 
-		if (!len || len > RECORD_MAX || len > size - at - RECORD_HEAD ||
-		    hash64(body, len) != get_le64(data + at + 4))
+		if (!len || len > RECORD_MAX || len > size - at - RECORD_HEAD)
 			return;
-		read_record(j, body, len);
+		bool undone = body[0] == 'U';
+		if (undone)
+			body[0] = 'I';
+		if (hash64(body, len) != get_le64(data + at + 4))
+			return;
+		read_record(j, body, len, at);
+		if (undone && j->ops.n && vec_last(&j->ops).at == at)
+			settle_one(j, j->last);
 		at += RECORD_HEAD + len;
 	}
 }
@@ -279,28 +291,29 @@ static void journal_release(struct journal *j)
 	vec_release(&j->ops);
 }
 
-static int undo_journal(struct journal *j, int root_fd, int stash, const char *root,
+static int undo_journal(struct journal *j, int fd, int root_fd, int stash, const char *root,
 			struct err *err)
 {
 	struct places *p = places_new(root_fd);
 	struct undo_place *place = places_undo(p, stash, false);
-	size_t failed = 0;
-	int rc = places_walk(p, err), first = 0;
+	int rc = places_walk(p, err), one = 0;
+	size_t left = 0;
 
 	for (size_t i = j->ops.n; !rc && i-- > 0;) {
 		if (is_settled(&j->ops.v[i]))
 			continue;
-		int one = undo_apply(&j->ops.v[i], place);
-
-		if (one && !failed++)
-			first = one;
+		if (!one)
+			one = undo_apply(&j->ops.v[i], place);
+		if (!one)
+			one = io_pwrite_full(fd, "U", 1, (off_t)j->ops.v[i].at + RECORD_HEAD);
+		left += !!one;
 	}
 	places_free(p);
-	if (!rc && failed)
-		rc = err_set(err, first,
-			     "%zu operations that were pending in %s cannot be undone: %s; look at "
-			     "%s/" STASH_NAME " and remove it to go on",
-			     failed, root, strerror(-first), root);
+	if (!rc && one)
+		rc = err_set(err, one,
+			     "%zu operations that were pending in %s cannot be undone: %s; mend "
+			     "that, or remove %s/" STASH_NAME " to take it as it is",
+			     left, root, strerror(-one), root);
 	return rc;
 }
 
@@ -342,7 +355,7 @@ static void clear_stash(int stash)
 	}
 	while ((e = readdir(d)))
 		if (e->d_name[0] == 'e' || !strncmp(e->d_name, "new-", 4) ||
-		    !strncmp(e->d_name, "journal", 7))
+		    !strncmp(e->d_name, "journal", 7) || !strncmp(e->d_name, "rollback.", 9))
 			if (remove_tree(stash, e->d_name))
 				continue;
 	closedir(d);
@@ -371,14 +384,41 @@ static bool is_ours(const struct stat *st)
 	return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_nlink == 1;
 }
 
+/* Gives how many operations were undone, or -errno. */
+static int recover_journal(int root_fd, int stash, const char *root, struct err *err)
+{
+	auto_fd fd = openat(stash, "journal", O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	auto_strbuf text = STRBUF_INIT;
+	struct journal j = { 0 };
+	struct stat st;
+	int n = 0, rc = 0;
+	ssize_t got;
+	char *to;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0
+				       : err_set(err, -errno,
+						 "cannot open %s/" STASH_NAME "/journal: %m", root);
+	if (fstat(fd, &st) || !is_ours(&st) || st.st_size <= 0)
+		return 0;
+	to = strbuf_grow(&text, (size_t)st.st_size);
+	got = io_pread_full(fd, to, (size_t)st.st_size, 0);
+	if (got < 0)
+		return err_set(err, (int)got, "cannot read %s/" STASH_NAME "/journal", root);
+	read_journal(&j, (unsigned char *)to, (size_t)got);
+	for (size_t i = 0; i < j.ops.n; i++)
+		n += !is_settled(&j.ops.v[i]);
+	if (n)
+		rc = undo_journal(&j, fd, root_fd, stash, root, err);
+	journal_release(&j);
+	return rc ? rc : n;
+}
+
 int recover_locked(int root_fd, const char *root, struct err *err)
 {
 	auto_fd stash =
 		openat(root_fd, STASH_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	auto_strbuf text = STRBUF_INIT;
-	struct journal j = { 0 };
-	size_t n = 0;
-	int rc = 0;
+	int rc, undone;
 
 	if (stash < 0)
 		return errno == ENOENT
@@ -387,27 +427,15 @@ int recover_locked(int root_fd, const char *root, struct err *err)
 	rc = stash_check(stash, root, err);
 	if (rc)
 		return rc;
-	auto_fd fd = openat(stash, "journal", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	struct stat st;
-	if (fd >= 0 && !fstat(fd, &st) && is_ours(&st) && st.st_size > 0) {
-		char *to = strbuf_grow(&text, (size_t)st.st_size);
-		ssize_t got = io_pread_full(fd, to, (size_t)st.st_size, 0);
-
-		if (got < 0)
-			return err_set(err, (int)got, "cannot read %s/" STASH_NAME "/journal",
-				       root);
-		read_journal(&j, (unsigned char *)to, (size_t)got);
-	}
-	for (size_t i = 0; i < j.ops.n; i++)
-		n += !is_settled(&j.ops.v[i]);
-	if (n)
-		rc = undo_journal(&j, root_fd, stash, root, err);
-	journal_release(&j);
-	if (rc)
+	undone = recover_journal(root_fd, stash, root, err);
+	if (undone < 0)
+		return undone;
+	rc = snapshot_finish_rollback(root_fd, stash, root, err);
+	if (rc < 0)
 		return rc;
 	clear_stash(stash);
 	unlinkat(root_fd, STASH_NAME, AT_REMOVEDIR); /* if it has no snapshots */
-	return n ? 1 : 0;
+	return undone || rc ? 1 : 0;
 }
 
 int root_lock(int root_fd, const char *root, bool wait, struct err *err)

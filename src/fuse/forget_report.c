@@ -508,8 +508,8 @@ static int checkpoint(struct forget *f, const struct fault *some, struct err *er
 }
 
 /* Only the sum in words: a test reads the JSON, and the log has each file. */
-static void lose(struct forget *f, const struct inject_command *c, struct strbuf *text,
-		 struct strbuf *json, struct told_list *told)
+static int lose(struct forget *f, const struct inject_command *c, struct strbuf *text,
+		struct strbuf *json, struct told_list *told, struct err *err)
 {
 	static const char sentence[] = "what was not durable is lost";
 	enum lose_end end = c->kind == COMMAND_CRASH ? LOSE_AND_END : LOSE_GO_ON;
@@ -517,6 +517,12 @@ static void lose(struct forget *f, const struct inject_command *c, struct strbuf
 
 	forget_lose_telling(f, c->fault, end, "by a command", told, text ? &risks : NULL,
 			    json ? &object : NULL);
+	if (f->half_undone)
+		return err_set(
+			err, -EIO,
+			"what was not durable could not be taken back, all of it: the mount "
+			"ends; mount %s again, which does the rest or says what is in the way",
+			f->root_path);
 	if (risks.len > 1) {
 		strbuf_cut(&risks, risks.len - 1);
 		const char *sum = strrchr(risks.buf, '\n');
@@ -530,6 +536,7 @@ static void lose(struct forget *f, const struct inject_command *c, struct strbuf
 		say(text, NULL, sentence);
 	if (json && !object.len)
 		say(NULL, json, sentence);
+	return 0;
 }
 
 /* Who waits looks whether its fault is still there. */
@@ -550,8 +557,7 @@ static int run(struct forget *f, const struct inject_command *c, struct strbuf *
 		return add_fault(f, c, text, json, err);
 	case COMMAND_CLEAR:
 	case COMMAND_CRASH:
-		lose(f, c, text, json, told);
-		return 0;
+		return lose(f, c, text, json, told, err);
 	case COMMAND_CHECKPOINT:
 	case COMMAND_SYNC:
 		rc = checkpoint(f, c->kind == COMMAND_SYNC ? c->fault : NULL, err);

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/json.h"
 #include "fuse/forget_copy.h"
 #include "fuse/forget_impl.h"
@@ -114,9 +115,14 @@ int snapshot_take(struct forget *f, const char *name, struct err *err)
 	return 0;
 }
 
-static int empty_root(struct forget *f)
+/* ---- going back ---- */
+
+/* Names the snapshot while ROOT is being made from it: whoever finds it has to go on. */
+#define ROLLBACK "rollback"
+
+static int empty_root(int root)
 {
-	int fd = openat(f->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+	int fd = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
 
@@ -127,39 +133,119 @@ static int empty_root(struct forget *f)
 	while (!rc && (e = readdir(d)))
 		if (!streq(e->d_name, ".") && !streq(e->d_name, "..") &&
 		    !streq(e->d_name, STASH_NAME))
-			rc = remove_tree(f->root_fd, e->d_name);
+			rc = remove_tree(root, e->d_name);
 	closedir(d);
 	return rc;
 }
 
+/* Can be done again and again, until it was done once. */
+static int fill_root(int root, int stash, int tree)
+{
+	int rc = empty_root(root);
+
+	if (!rc) {
+		struct places *places = places_new(root);
+
+		rc = copy_tree(tree, root, NULL, places);
+		places_free(places);
+	}
+	if (!rc && unlinkat(stash, ROLLBACK, 0) && errno != ENOENT)
+		rc = -errno;
+	return rc;
+}
+
+static int open_snapshot(int stash, const char *name)
+{
+	auto_fd all = stash < 0 ? -ENOENT : open_dir(stash, SNAPSHOTS);
+
+	return all < 0 ? all : open_dir(all, name);
+}
+
+static int begin_rollback(int stash, const char *name)
+{
+	auto_fd fd = openat(stash, ROLLBACK ".new",
+			    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int rc = fd < 0 ? -errno : io_write_full(fd, name, strlen(name));
+
+	if (!rc && renameat(stash, ROLLBACK ".new", stash, ROLLBACK))
+		rc = -errno;
+	if (rc)
+		unlinkat(stash, ROLLBACK ".new", 0);
+	return rc;
+}
+
+int snapshot_finish_rollback(int root_fd, int stash, const char *root, struct err *err)
+{
+	auto_fd fd = openat(stash, ROLLBACK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char name[256];
+	ssize_t n;
+	int rc;
+
+	if (fd < 0)
+		return errno == ENOENT
+			       ? 0
+			       : err_set(err, -errno,
+					 "cannot open %s/" STASH_NAME "/" ROLLBACK ": %m", root);
+	n = io_read_full(fd, name, sizeof(name) - 1);
+	name[max(n, (ssize_t)0)] = '\0';
+	rc = check_name(name, err);
+	if (rc)
+		return rc;
+	auto_fd tree = open_snapshot(stash, name);
+	rc = tree < 0 ? tree : fill_root(root_fd, stash, tree);
+	if (rc)
+		return err_set(
+			err, rc,
+			"%s is half way back to its snapshot %s, and the rest cannot be done: "
+			"%s; mend that, or remove %s/" STASH_NAME "/" ROLLBACK
+			" to take it as it is",
+			root, name, strerror(-rc), root);
+	return 1;
+}
+
+/* The gate is held alone. */
+static int rollback_inside(struct forget *f, const char *name, int tree, struct told_list *told,
+			   struct err *err)
+{
+	int rc;
+
+	if (f->dead)
+		return err_set(err, -ENOTCONN, "the mount has crashed already");
+	rc = forget_lose_inside(f, NULL, LOSE_GO_ON, "before going back to a snapshot", told, NULL,
+				NULL);
+	if (rc)
+		return err_set(err, rc,
+			       "what is not durable cannot be taken back: %s; the mount ends, and "
+			       "the next one does it",
+			       strerror(-rc));
+	told_all(f, told);
+	node_abandon_all(f);
+	rc = begin_rollback(f->stash_fd, name);
+	if (!rc)
+		rc = fill_root(f->root_fd, f->stash_fd, tree);
+	if (rc)
+		return err_set(err, rc,
+			       "%s is not what it was: going back to %s failed in the middle: %s; "
+			       "try again, or mount it again, which goes on with it",
+			       f->root_path, name, strerror(-rc));
+	return 0;
+}
+
 int snapshot_rollback(struct forget *f, const char *name, struct told_list *told, struct err *err)
 {
-	struct places *places;
 	int rc = check_name(name, err);
 
 	if (rc)
 		return rc;
-	auto_fd all = f->stash_fd < 0 ? -ENOENT : open_dir(f->stash_fd, SNAPSHOTS);
-	auto_fd tree = all < 0 ? all : open_dir(all, name);
+	auto_fd tree = open_snapshot(f->stash_fd, name);
 	if (tree < 0)
 		return err_set(err, tree, "there is no snapshot %s", name);
-	forget_lose(f, NULL, LOSE_GO_ON, "before going back to a snapshot", told);
 	pthread_rwlock_wrlock(&f->gate);
-	told_all(f, told);
-	node_abandon_all(f);
-	rc = empty_root(f);
-	if (!rc) {
-		places = places_new(f->root_fd);
-		rc = copy_tree(tree, f->root_fd, NULL, places);
-		places_free(places);
-	}
+	rc = rollback_inside(f, name, tree, told, err);
 	pthread_rwlock_unlock(&f->gate);
-	if (rc)
-		return err_set(err, rc,
-			       "%s is not what it was: going back to %s failed in the middle: %s; "
-			       "try again",
-			       f->root_path, name, strerror(-rc));
-	return 0;
+	if (f->dead)
+		forget_stop(f);
+	return rc;
 }
 
 int snapshot_drop(struct forget *f, const char *name, struct err *err)

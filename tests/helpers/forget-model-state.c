@@ -271,7 +271,7 @@ void model_write_back(struct inode *ino)
 static void sync_data(struct inode *ino)
 {
 	model_write_back(ino);
-	ino->data.emptied = false;
+	ino->data.emptied = ino->data.sized = ino->data.with_next = false;
 }
 
 void model_durable_bytes(struct inode *ino, uint32_t off, uint32_t len)
@@ -298,6 +298,31 @@ static bool has_data(const struct inode *ino)
 			return true;
 	return d->size[LIVE] != d->size[DURABLE] || d->cut != NO_CUT ||
 	       memchr(d->zeroed, 1, FILE_MAX);
+}
+
+static bool has_bytes(const struct data *d, uint32_t block)
+{
+	for (uint32_t i = block * BLOCK; i < min((block + 1) * BLOCK, d->size[DURABLE]); i++)
+		if (d->bytes[DURABLE][i])
+			return true;
+	return false;
+}
+
+enum model_commits model_data_commits(const struct inode *ino, uint32_t off, uint32_t len)
+{
+	const struct data *d = &ino->data;
+	bool sure = true;
+
+	if (!S_ISREG(ino->type))
+		return COMMITS_NOT;
+	if (d->size[LIVE] != d->size[DURABLE] || off + len > d->size[DURABLE] || d->cut != NO_CUT ||
+	    memchr(d->zeroed, 1, FILE_MAX))
+		return COMMITS;
+	for (uint32_t b = 0; b < BLOCKS; b++)
+		if (d->block[b] == BLOCK_WRITTEN ||
+		    (len && b * BLOCK < off + len && (b + 1) * BLOCK > off))
+			sure = sure && has_bytes(d, b);
+	return sure ? COMMITS_NOT : COMMITS_PERHAPS;
 }
 
 void model_closed(struct model *m, struct inode *ino)
@@ -434,7 +459,8 @@ static bool asks_for_all(const struct model *m, const struct inode *ino, bool da
 
 void model_sync(struct model *m, struct inode *ino, bool data_only)
 {
-	bool is_dir = S_ISDIR(ino->type), data = has_data(ino);
+	bool is_dir = S_ISDIR(ino->type);
+	bool data = data_only ? model_data_commits(ino, 0, 0) == COMMITS : has_data(ino);
 	enum profile_sync how = is_dir ? m->profile->dir : m->profile->file;
 
 	if (S_ISREG(ino->type))
@@ -504,6 +530,8 @@ void model_lose(struct model *m, enum model_survive what)
 	if (what == SURVIVE_METADATA) {
 		choose_all(m);
 		carry_over(m);
+		if (m->profile->in_order)
+			commit_sizes(m);
 	}
 	m->changes.n = 0;
 	for (size_t i = 0; i < m->inodes.n; i++) {

@@ -124,7 +124,14 @@ void model_durable_bytes(struct inode *ino, uint32_t off, uint32_t len);
 /* A descriptor of it was closed. */
 void model_closed(struct model *m, struct inode *ino);
 
-/* fsync, or fdatasync */
+/*
+ * Whether a sync of data alone, after a write of these bytes (`len` may be 0), needs metadata and
+ * so commits all of it: for a size, a hole, or for new space. Of a block that is durable and holds
+ * nothing but zeros the model cannot know whether it has space.
+ */
+enum model_commits { COMMITS_NOT, COMMITS, COMMITS_PERHAPS };
+enum model_commits model_data_commits(const struct inode *ino, uint32_t off, uint32_t len);
+/* fsync, or fdatasync; for the latter the answer above must be known */
 void model_sync(struct model *m, struct inode *ino, bool data_only);
 /* The data alone, as a kernel that writes back in the background. */
 void model_write_back(struct inode *ino);

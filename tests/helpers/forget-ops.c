@@ -511,6 +511,19 @@ void any_range(struct worker *k, uint32_t *off, uint32_t *len)
 	*len = min(*len, (uint32_t)FILE_MAX - *off);
 }
 
+/* Whether the model knows what a sync of data alone would do, after a write of these bytes. */
+static bool knows_data_sync(struct worker *k, struct inode *ino, uint32_t off, uint32_t len)
+{
+	bool yes;
+
+	if (!one_journal(k))
+		return true;
+	lock(k);
+	yes = model_data_commits(ino, off, len) != COMMITS_PERHAPS;
+	unlock(k);
+	return yes;
+}
+
 /* A write, and what its flags make of it. */
 static void write_to(struct worker *k, struct target *t, uint32_t off, uint32_t len,
 		     const char *how)
@@ -520,6 +533,8 @@ static void write_to(struct worker *k, struct target *t, uint32_t off, uint32_t 
 	char name[PATH];
 	int got;
 
+	if (t->o->flags == O_DSYNC && !knows_data_sync(k, ino, off, len))
+		return;
 	fill(k, buf, len);
 	note(k, "%s %u bytes at %u of %s%s", how, len, off, target_name(k, t, name, sizeof(name)),
 	     t->o->flags == O_SYNC    ? ", O_SYNC"
@@ -588,9 +603,9 @@ void on_bus_error(int sig)
 	siglongjmp(mapped, 1);
 }
 
-static void store(struct worker *k, struct target *t, unsigned char *map, uint32_t size, bool sync)
+static void store(struct worker *k, struct target *t, unsigned char *map, uint32_t size,
+		  uint32_t off, uint32_t len, bool sync)
 {
-	uint32_t off = below(k, size), len = 1 + below(k, min(size - off, (uint32_t)BLOCK));
 	struct inode *ino = t->o->ino;
 	char name[PATH];
 
@@ -623,7 +638,11 @@ static void op_mapped(struct worker *k)
 		map = size ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, t.o->fd, 0)
 			   : MAP_FAILED;
 		if (map != MAP_FAILED) {
-			store(k, &t, map, size, sync);
+			uint32_t off = below(k, size);
+			uint32_t len = 1 + below(k, min(size - off, (uint32_t)BLOCK));
+
+			store(k, &t, map, size, off, len,
+			      sync && knows_data_sync(k, t.o->ino, off, len));
 			munmap(map, size);
 			check_target(k, &t, true);
 		}
@@ -1086,6 +1105,7 @@ static void op_fsync(struct worker *k)
 		return;
 	enter(k, one_journal(k));
 	if (target_open(k, 0, &t)) {
+		data_only = data_only && knows_data_sync(k, t.o->ino, 0, 0);
 		sync_target(k, &t, data_only);
 		target_close(k, &t);
 	}

@@ -6,7 +6,9 @@
  *
  * A bug strikes now and then, not always: what is always wrong is too easily found.
  */
+#include <signal.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include "fuse/forget_impl.h"
 
@@ -28,17 +30,49 @@ void __real_pagefile_fail(struct pagefile *f);
 void __wrap_pagefile_fail(struct pagefile *f);
 void __real_pagefile_drop(struct pagefile *f);
 void __wrap_pagefile_drop(struct pagefile *f);
-void __real_pending_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only,
-			 bool has_data, pending_fn durable, void *ctx);
-void __wrap_pending_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only,
-			 bool has_data, pending_fn durable, void *ctx);
+size_t __real_pending_choose_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only,
+				  bool has_data);
+size_t __wrap_pending_choose_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only,
+				  bool has_data);
+bool __real_data_needs_metadata(struct forget *f, struct node *n);
+bool __wrap_data_needs_metadata(struct forget *f, struct node *n);
+int __real_copy_tree(int from, int to, const char *skip, struct places *places);
+int __wrap_copy_tree(int from, int to, const char *skip, struct places *places);
 void __real_told_add(struct forget *f, struct told_list *told, struct node *n, const char *name);
 void __wrap_told_add(struct forget *f, struct told_list *told, struct node *n, const char *name);
+
+/* The server, or its guardian, is killed at the n-th of these. */
+static void die_at(const char *bug)
+{
+	static atomic_uint calls;
+	const char *name = getenv("FORGET_MUTANT"), *at = getenv("FORGET_MUTANT_AT");
+
+	if (name && at && streq(name, bug) &&
+	    atomic_fetch_add(&calls, 1) + 1 == strtoul(at, NULL, 10))
+		kill(getpid(), SIGKILL);
+}
 
 /* An operation is not taken back. */
 int __wrap_undo_apply(const struct undo *u, struct undo_place *p)
 {
-	return has("undo", 8) ? 0 : __real_undo_apply(u, p);
+	int rc = has("undo", 8) ? 0 : __real_undo_apply(u, p);
+
+	if (!p->copy)
+		die_at("killed"); /* it is done, and nothing says so yet */
+	return rc;
+}
+
+/* ROOT is empty, or full again, when its copy from a snapshot (which skips nothing) is left. */
+int __wrap_copy_tree(int from, int to, const char *skip, struct places *places)
+{
+	int rc;
+
+	if (!skip)
+		die_at("rollback");
+	rc = __real_copy_tree(from, to, skip, places);
+	if (!skip)
+		die_at("rollback");
+	return rc;
 }
 
 int __wrap_pagefile_sync(struct pagefile *f)
@@ -77,11 +111,18 @@ void __wrap_pagefile_drop(struct pagefile *f)
 }
 
 /* A sync of a directory does nothing. */
-void __wrap_pending_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only,
-			 bool has_data, pending_fn durable, void *ctx)
+size_t __wrap_pending_choose_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only,
+				  bool has_data)
 {
-	if (!is_dir || !has("directory", 2))
-		__real_pending_sync(l, ino, is_dir, data_only, has_data, durable, ctx);
+	if (is_dir && has("directory", 2))
+		return 0;
+	return __real_pending_choose_sync(l, ino, is_dir, data_only, has_data);
+}
+
+/* A sync of data that is written in place commits, too. */
+bool __wrap_data_needs_metadata(struct forget *f, struct node *n)
+{
+	return has("in-place", 1) || __real_data_needs_metadata(f, n);
 }
 
 /* The kernel is not told of a loss. */
