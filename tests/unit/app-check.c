@@ -170,7 +170,6 @@ static bool walk(const char *path, struct tree *out)
 	return fd >= 0 && !tree_walk(fd, &opts, out, &err);
 }
 
-/* Link counts of large files are not theirs. */
 static bool is_state(const char *path, const struct reffs_state *s, const char *what, bool owners)
 {
 	auto_tree seen = TREE_INIT, want = TREE_INIT;
@@ -183,8 +182,6 @@ static bool is_state(const char *path, const struct reffs_state *s, const char *
 	for (size_t i = 0; i < d.list.n; i++) {
 		const struct tree_difference *x = &d.list.v[i];
 
-		if (x->kind == TREE_DIFF_NLINK && x->expected->size > 32768)
-			continue;
 		if (x->kind == TREE_DIFF_OWNER && !owners)
 			continue;
 		printf("# %s: %s\n", what, x->words);
