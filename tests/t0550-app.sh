@@ -209,6 +209,20 @@ app data --run 'exit 1' --check true
 check "of a run that failed nothing is kept" test ! -e run
 check "nothing is left mounted" test -z "$(grep "$dir" /proc/mounts)"
 
+# Killed while it records, it leaves nothing outside of its own directory.
+rm -rf run
+here=$(ls /tmp)
+timeout --foreground -s KILL 30 "$OUTAGE" app -o run --run ': >started; sleep 1234.5' --check true -- data >out 2>err &
+pid=$!
+for _ in $(seq 100); do [ -e run/work/started ] && break; sleep 0.1; done
+check "killed: it was recording" test -e run/work/started
+kill -KILL "$(pgrep -P $pid)"
+wait $pid
+for _ in $(seq 100); do pgrep -f 'sleep 1234.5' >/dev/null || break; sleep 0.1; done
+check "killed: no process is left" test -z "$(pgrep -f 'sleep 1234.5')"
+check "killed: no FIFO is left in /tmp" test -z "$(comm -13 <(echo "$here") <(ls /tmp) | grep outage-ack)"
+check "killed: nothing is mounted" test -z "$(grep "$dir" /proc/mounts)"
+
 # Whoever stops it gets his machine back.
 fresh
 rm -rf run

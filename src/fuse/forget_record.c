@@ -28,6 +28,9 @@
 #include "fuse/forget.h"
 #include "fuse/forget_outside.h"
 
+/* In our mount namespace, and so gone with the last process of the run, whatever ends it. */
+#define ACK_FIFO SPACE_DIR "/ack"
+
 enum {
 	LINE_MAX_BYTES = 4096, /* of an acknowledgement; what is longer is cut */
 	SAID_MAX = 16 << 10,   /* bytes of standard error that are kept, the last ones */
@@ -286,7 +289,7 @@ static void become_command(const struct forget_record_opts *o, const char *comma
 	    chdir(o->dir) < 0)
 		_exit(126);
 	setenv("OUTAGE_DIR", o->dir, 1);
-	setenv(FORGET_RECORD_ACK, o->fifo, 1);
+	setenv(FORGET_RECORD_ACK, ACK_FIFO, 1);
 	setenv("PWD", o->dir, 1);
 	execl("/bin/sh", "sh", "-c", command, "sh", o->dir, (char *)NULL);
 	_exit(127);
@@ -430,13 +433,16 @@ static int open_pipes(struct recording *r, int out[2], int errors[2], struct err
 {
 	if (pipe2(out, O_CLOEXEC) || pipe2(errors, O_CLOEXEC))
 		return err_set(err, -errno, "cannot make a pipe: %m");
-	if (mkfifo(r->o->fifo, 0666) || chmod(r->o->fifo, 0666))
-		return err_set(err, -errno, "cannot make the FIFO %s: %m", r->o->fifo);
+	if (mount("outage-record", SPACE_DIR, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		  "mode=755,size=64k"))
+		return err_set(err, -errno, "cannot mount a tmpfs on " SPACE_DIR ": %m");
+	if (mkfifo(ACK_FIFO, 0666) || chmod(ACK_FIFO, 0666))
+		return err_set(err, -errno, "cannot make the FIFO " ACK_FIFO ": %m");
 	/* For both: else each writer that goes would be the last, and a pipe that is closed is
 	 * always ready. */
-	r->acks.fd = open(r->o->fifo, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	r->acks.fd = open(ACK_FIFO, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (r->acks.fd < 0)
-		return err_set(err, -errno, "cannot open the FIFO %s: %m", r->o->fifo);
+		return err_set(err, -errno, "cannot open the FIFO " ACK_FIFO ": %m");
 	r->lines.fd = out[0];
 	r->errors = errors[0];
 	if (fcntl(out[0], F_SETFL, O_NONBLOCK) || fcntl(errors[0], F_SETFL, O_NONBLOCK))
@@ -521,8 +527,6 @@ int forget_record(const struct forget_record_opts *o, struct forget_record *out,
 		rc = record_mounted(&r, lines[1], errors[1], err);
 	forget_free(r.forget);
 	outside_finish(r.outside, out);
-	if (r.acks.fd >= 0)
-		unlink(o->fifo);
 	util_close(r.acks.fd);
 	for (int i = 0; i < 2; i++) {
 		util_close(lines[i]);
