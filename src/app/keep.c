@@ -206,6 +206,7 @@ static const struct field plan_fields[] = {
 	PLAN("budget", FIELD_NUMBER, budget),
 	PLAN("seed", FIELD_NUMBER, seed),
 	PLAN("timeout-ms", FIELD_NUMBER, timeout_ms),
+	PLAN("stacks", FIELD_BOOL, stacks),
 	PLAN("root-ino", FIELD_NUMBER, root_ino),
 };
 

@@ -5,6 +5,7 @@
  *	RUN/app                  key and value a line: what was run, how it was checked; struct plan
  *	RUN/base/                the directory before the run
  *	RUN/trace                all that the application did to it
+ *	RUN/stacks               who called, if that was asked for: stack/table.h
  *	RUN/summary              key and value: how far it came
  *	RUN/findings/N/case      key and value: the state, and why it is one; struct app_case
  *	           .../trace     RUN/trace, by a hard link where that can be
@@ -27,6 +28,7 @@ struct app_plan {
 	uint64_t unit, max_subset, budget, seed, timeout_ms;
 	uint64_t root_ino; /* of the directory in the trace */
 	bool kill;
+	bool stacks; /* who called is in RUN/stacks */
 	bool ours; /* nobody but this user can have written it */
 };
 

@@ -311,6 +311,7 @@ int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct app_s
 	auto_free char *base = xasprintf("%s/base", o->run);
 	auto_free char *work = xasprintf("%s/work", o->run);
 	auto_free char *trace = xasprintf("%s/trace", o->run);
+	auto_free char *stacks = xasprintf("%s/stacks", o->run);
 	auto_strbuf text = STRBUF_INIT;
 	struct heard h = { .end = -1, .exit = -1 };
 	int rc = app_copy(o->dir, base, err);
@@ -323,6 +324,7 @@ int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct app_s
 		.dir = o->dir,
 		.root = work,
 		.trace = trace,
+		.stacks = o->plan->stacks ? stacks : NULL,
 		.run = o->plan->run,
 		.stop = o->plan->stop,
 		.kill = o->plan->kill,

@@ -34,6 +34,7 @@ static const char usage[] =
 	"      --stop CMD        ends a server that the run left\n"
 	"      --kill            kill what the run leaves\n"
 	"      --ack-file NAME   lines written to this file below DIR are acknowledgements, too\n"
+	"      --stacks          record who called, with lines of source\n"
 	"  -p, --profile NAME    what survives without a sync: ext4-ordered (default),\n"
 	"                        ext4-writeback, xfs, btrfs, minimal, lazyfs\n"
 	"      --unit WHAT       page (default) or sector: what is written back together\n"
@@ -419,7 +420,7 @@ static int make_run(struct app *a, struct err *err)
 /* Of a run that was none, nothing is worth keeping. */
 static void discard(const struct app *a)
 {
-	static const char *const made[] = { "app", "trace", "base", "shown" };
+	static const char *const made[] = { "app", "trace", "base", "shown", "stacks" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
 		auto_free char *path = xasprintf("%s/%s", a->run.dir, made[i]);
@@ -471,6 +472,7 @@ enum {
 	OPT_STOP,
 	OPT_KILL,
 	OPT_ACK,
+	OPT_STACKS,
 	OPT_UNIT,
 	OPT_SUBSET,
 	OPT_BUDGET,
@@ -489,6 +491,7 @@ static const struct option long_options[] = {
 	{ "stop", required_argument, NULL, OPT_STOP },
 	{ "kill", no_argument, NULL, OPT_KILL },
 	{ "ack-file", required_argument, NULL, OPT_ACK },
+	{ "stacks", no_argument, NULL, OPT_STACKS },
 	{ "profile", required_argument, NULL, 'p' },
 	{ "unit", required_argument, NULL, OPT_UNIT },
 	{ "max-subset", required_argument, NULL, OPT_SUBSET },
@@ -572,6 +575,9 @@ static int parse_option(struct app *a, int option, char *const *argv)
 		break;
 	case OPT_ACK:
 		set(&p->ack_file, optarg);
+		break;
+	case OPT_STACKS:
+		p->stacks = true;
 		break;
 	case 'p':
 		return parse_profile(p);

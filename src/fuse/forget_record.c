@@ -27,6 +27,7 @@
 #include "base/space.h"
 #include "fuse/forget.h"
 #include "fuse/forget_outside.h"
+#include "stack/grab.h"
 
 /* In our mount namespace, and so gone with the last process of the run, whatever ends it. */
 #define ACK_FIFO SPACE_DIR "/ack"
@@ -61,6 +62,7 @@ struct recording {
 	struct err server_err;
 	int server_rc;
 	struct outside *outside;
+	struct stacks *stacks;	 /* under the trace's lock, while there is one */
 	struct processes before; /* all there were: also what guards the mount */
 	pid_t pid;
 	int status;
@@ -122,6 +124,18 @@ static void look(void *ctx, struct forget *f)
 	r->forget = f;
 	drain(r, &r->lines);
 	drain(r, &r->acks);
+}
+
+static void on_traced(void *ctx, const struct posix_event *ev)
+{
+	struct recording *r = ctx;
+
+	if (ev->op == POSIX_RELEASE) /* it comes when the kernel gets to it */
+		return;
+	if (ev->flags & POSIX_PAGE)
+		stacks_none(r->stacks);
+	else
+		stacks_grab(r->stacks, ev->tid, ev->number);
 }
 
 static void read_errors(struct recording *r)
@@ -424,6 +438,8 @@ static int mount_it(struct recording *r, struct err *err)
 		.trace_closes = true,
 		.marks = look,
 		.marks_ctx = r,
+		.traced = r->stacks ? on_traced : NULL,
+		.traced_ctx = r,
 	};
 
 	return forget_mount(&f, inject_new(), &r->forget, err);
@@ -521,11 +537,16 @@ int forget_record(const struct forget_record_opts *o, struct forget_record *out,
 		rc = open_pipes(&r, lines, errors, err);
 	if (!rc)
 		r.outside = outside_new(o->root);
+	if (!rc && o->stacks)
+		r.stacks = stacks_new(o->dir, o->root);
 	if (!rc)
 		rc = mount_it(&r, err);
 	if (!rc)
 		rc = record_mounted(&r, lines[1], errors[1], err);
 	forget_free(r.forget);
+	if (!rc && r.stacks)
+		rc = stacks_save(r.stacks, o->stacks, err);
+	stacks_free(r.stacks);
 	outside_finish(r.outside, out);
 	util_close(r.acks.fd);
 	for (int i = 0; i < 2; i++) {
