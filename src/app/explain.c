@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 
-enum { CHECKS_MAX = 80, UNTIL_MAX = 8 };
+enum { CHECKS_MAX = 80, UNTIL_MAX = 8, MEND_LOST_MAX = 3 };
 
 enum keep { KEEP_NONE, KEEP_ALL, KEEP_SOME };
 
@@ -529,6 +529,77 @@ static int find_until(struct work *w, const struct case_at *c, struct explained 
 	return 0;
 }
 
+/* ---- the missing call ---- */
+
+/* Gives back what is durable at the crash, one event later, if the call is made: how many. */
+static unsigned give_durable(const struct history *mended, struct case_at *c)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < c->n; i++)
+		if (c->v[i].keep != KEEP_ALL &&
+		    change_is_durable(&mended->changes.v[c->v[i].change], c->point + 1)) {
+			give_back(c, i);
+			n++;
+		}
+	return n;
+}
+
+/* Whether the call mends it: all that is lost, 2; a part, with which it passes, 1; or 0. */
+static int try_mend(struct work *w, const struct case_at *c, const struct explained *e,
+		    enum mend_what what, uint32_t lost, struct err *err)
+{
+	auto_case with = { .n = c->n, .v = xcalloc(c->n + 1, sizeof(*c->v)) };
+	struct history *h = w->o->h;
+	enum app_harm harm;
+	struct mended m;
+	int rc = mend(h, w->o->made, e->lost.v[lost].change, what, vec_last(&e->lost).event, &m,
+		      err);
+
+	if (rc)
+		return rc == -ENOENT ? 0 : rc;
+	assert(m.h.changes.n == h->changes.n);
+	with.point = c->point;
+	memcpy(with.v, c->v, c->n * sizeof(*c->v));
+	with.needs = c->needs; /* borrowed */
+	unsigned n = give_durable(&m.h, &with);
+	rc = n ? ask(w, &with, &harm, err) : 1;
+	with.needs = NULL;
+	mended_release(&m);
+	if (rc)
+		return rc < 0 ? rc : 0;
+	return n >= e->lost.n ? 2 : 1;
+}
+
+/* What is nearest first; one that makes all of it durable is better than one that does for a part.
+ */
+static int find_mend(struct work *w, const struct case_at *c, struct explained *e, struct err *err)
+{
+	static const enum mend_what order[2][3] = { { MEND_FILE, MEND_DIR, MEND_OLD_DIR },
+						    { MEND_DIR, MEND_OLD_DIR, MEND_FILE } };
+
+	if (!w->o->made || !e->lost.n || e->after == UINT64_MAX ||
+	    vec_last(&e->lost).event >= e->after)
+		return 0;
+	for (uint32_t i = 0; i < 3 * min(e->lost.n, (size_t)MEND_LOST_MAX); i++) {
+		uint32_t lost = i % (uint32_t)min(e->lost.n, (size_t)MEND_LOST_MAX);
+		enum change_kind kind = w->o->h->changes.v[e->lost.v[lost].change].kind;
+		enum mend_what what =
+			order[kind <= CHANGE_SWAP][i / min(e->lost.n, (size_t)MEND_LOST_MAX)];
+		int rc = try_mend(w, c, e, what, lost, err);
+
+		if (rc < 0)
+			return rc;
+		if (rc && !e->mend.found)
+			e->mend = (struct explain_mend){ true, what, lost };
+		if (rc == 2) {
+			e->mend = (struct explain_mend){ true, what, lost };
+			return 0;
+		}
+	}
+	return 0;
+}
+
 static int tell(struct work *w, struct case_at *c, struct explained *e, struct err *err)
 {
 	const struct trace *t = w->o->h->trace;
@@ -546,6 +617,8 @@ static int tell(struct work *w, struct case_at *c, struct explained *e, struct e
 		e->kind = EXPLAIN_ACK;
 	if (e->kind == EXPLAIN_WINDOW)
 		rc = find_until(w, c, e, err);
+	else
+		rc = find_mend(w, c, e, err);
 	tell_cause(w, e);
 	e->checks = w->checks;
 	return rc;

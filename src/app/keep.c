@@ -284,9 +284,9 @@ static const struct field case_fields[] = {
 	CASE("state", FIELD_TEXT, state), CASE("point", FIELD_NUMBER, point),
 	CASE("acks", FIELD_NUMBER, acks), CASE("states", FIELD_NUMBER, states),
 	CASE("harm", FIELD_HARM, harm),	  CASE("title", FIELD_TEXT, title),
-	CASE("fix", FIELD_TEXT, fix),	  CASE("cause", FIELD_TEXT, cause),
-	CASE("lost", FIELD_LIST, lost),	  CASE("after", FIELD_LIST, after),
-	CASE("seen", FIELD_TEXT, seen),
+	CASE("fix", FIELD_TEXT, fix),	  CASE("verified", FIELD_BOOL, verified),
+	CASE("cause", FIELD_TEXT, cause), CASE("lost", FIELD_LIST, lost),
+	CASE("after", FIELD_LIST, after), CASE("seen", FIELD_TEXT, seen),
 };
 
 void app_strings_release(struct app_strings *s)

@@ -29,7 +29,7 @@ struct app_plan {
 	uint64_t root_ino; /* of the directory in the trace */
 	bool kill;
 	bool stacks; /* who called is in RUN/stacks */
-	bool ours; /* nobody but this user can have written it */
+	bool ours;   /* nobody but this user can have written it */
 };
 
 void app_plan_release(struct app_plan *p);
@@ -66,7 +66,8 @@ struct app_case {
 	uint64_t states; /* with the same cause */
 	enum app_harm harm;
 	char *title;		  /* the cause, in a sentence */
-	char *fix;		  /* the call that would mend it; or NULL */
+	char *fix;		  /* what would mend it; or NULL */
+	bool verified;		  /* that is a call, and was tried */
 	char *cause;		  /* the same for two findings of one cause */
 	struct app_strings lost;  /* events: "17", of a torn one "17 2/4" */
 	struct app_strings after; /* the events that survived, or were acknowledged, all the same */

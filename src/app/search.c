@@ -111,7 +111,11 @@ static int explain_state(struct searching *s, const struct app_state *state, enu
 			 size_t *at, struct err *err)
 {
 	struct explain_opts o = {
-		.h = s->o->h, .roles = &s->roles, .check = check_again, .ctx = s
+		.h = s->o->h,
+		.made = s->o->made,
+		.roles = &s->roles,
+		.check = check_again,
+		.ctx = s,
 	};
 	struct explained why = { 0 };
 

@@ -32,6 +32,7 @@ struct search_totals {
 
 struct search_opts {
 	struct history *h;
+	const struct history_opts *made; /* how that was made; see explain.h */
 	struct states_opts states;
 	struct place_opts place;
 	const struct judge *judge;

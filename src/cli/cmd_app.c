@@ -154,7 +154,7 @@ static void on_found(void *ctx, const struct search_found *f)
 			      .seen = xstrdup(f->verdict.seen ? f->verdict.seen : "") };
 	uint64_t n = a->summary.findings++;
 
-	app_words_case(&a->run.history, &a->log, &f->why, &c);
+	app_words_case(&a->run.history, &a->log, &a->run.stacks, &f->why, &c);
 	strbuf_add(&c.said, strbuf_str(&f->verdict.said), f->verdict.said.len);
 	if (app_case_save(a->run.dir, n, &c, &a->err))
 		a->summary.errors++;
@@ -224,6 +224,10 @@ static void summarise(struct app *a, const struct search_result *r)
 	if (a->run.history.maps)
 		vec_push(&s->notes, xstrdup("files were written through mappings: what was stored "
 					    "there is seen only when it is written back"));
+	for (size_t i = 0; i < a->run.stacks.missing.n; i++)
+		vec_push(&s->notes, xasprintf("%llu operations have no call stack: %s",
+					      (unsigned long long)a->run.stacks.missing.v[i].count,
+					      a->run.stacks.missing.v[i].reason));
 	if (a->run.history.skipped)
 		vec_push(&s->notes, xasprintf("%llu operations on things that the record does not "
 					      "know were passed over",

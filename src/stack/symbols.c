@@ -96,8 +96,11 @@ static void add_functions(const struct symbols *s, uint64_t addr, struct stack_f
 	}
 	free(scopes);
 	free(way);
-	if (!f.function)
+	if (!f.function) { /* what is known of lines here is of the function before */
+		free(steal(f.file));
+		f.line = 0;
 		f.function = copy_or_null(dwfl_module_addrname(s->module, addr));
+	}
 	vec_push(out, f);
 }
 
