@@ -404,6 +404,8 @@ static const struct field summary_fields[] = {
 	SUMMARY("checked", FIELD_NUMBER, checked),
 	SUMMARY("findings", FIELD_NUMBER, findings),
 	SUMMARY("failing", FIELD_NUMBER, failing),
+	SUMMARY("patterns", FIELD_NUMBER, patterns),
+	SUMMARY("patterns-covered", FIELD_NUMBER, covered),
 	SUMMARY("errors", FIELD_NUMBER, errors),
 	SUMMARY("elapsed", FIELD_DOUBLE, elapsed_s),
 	SUMMARY("left-out", FIELD_DOUBLE, left_out),

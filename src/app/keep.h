@@ -86,6 +86,7 @@ void app_strings_release(struct app_strings *s);
 /* How far a run came. */
 struct app_summary {
 	uint64_t operations, acks, crash_states, unique_states, checked, findings, failing, errors;
+	uint64_t patterns, covered; /* of operations; cover.h */
 	double elapsed_s, left_out;
 	bool budget_hit;
 	struct app_strings notes; /* what else a person should know */

@@ -187,6 +187,7 @@ static int on_done(void *ctx, const struct app_state *state, const struct check_
 	} else {
 		t->checked++;
 		t->failing += s->verdict.fails;
+		t->covered += state->covers;
 	}
 	t->left += r->left_processes;
 	/* Once there is enough, what still comes is only counted. */

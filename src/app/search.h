@@ -21,6 +21,7 @@ struct search_found {
 struct search_totals {
 	struct states_stats states;
 	uint64_t checked, failing;
+	uint64_t covered;  /* patterns of operations, of `states.operations`, that were checked */
 	uint64_t unsteady; /* states that failed once, and then did not */
 	uint64_t left;	   /* checks that left processes behind */
 	uint64_t unlike;   /* see place_unlike() */

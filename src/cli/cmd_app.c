@@ -217,6 +217,8 @@ static void summarise(struct app *a, const struct search_result *r)
 	s->unique_states = t->states.unique;
 	s->checked = t->checked;
 	s->failing = t->failing;
+	s->patterns = t->states.operations;
+	s->covered = t->covered;
 	s->errors += t->errors;
 	s->left_out = t->states.left_out + (double)t->states.waiting;
 	s->budget_hit = t->states.budget_hit || t->stopped;
@@ -263,6 +265,8 @@ static void print_json(const struct app *a)
 	json_kv_uint(&j, "crash_states", s->crash_states);
 	json_kv_uint(&j, "unique_states", s->unique_states);
 	json_kv_uint(&j, "checked", s->checked);
+	json_kv_uint(&j, "patterns", s->patterns);
+	json_kv_uint(&j, "patterns_covered", s->covered);
 	json_kv_uint(&j, "failing", s->failing);
 	json_kv_uint(&j, "findings", s->findings);
 	json_kv_uint(&j, "errors", s->errors);
@@ -290,6 +294,8 @@ static void print_text(const struct app *a)
 	       (unsigned long long)s->unique_states, (unsigned long long)s->crash_states,
 	       (unsigned long long)s->checked, s->elapsed_s,
 	       (double)s->checked / max(s->elapsed_s, 0.001));
+	printf("%llu of %llu patterns of operations covered\n", (unsigned long long)s->covered,
+	       (unsigned long long)s->patterns);
 	if (s->budget_hit)
 		printf("what was set as a limit left out %.0f crash states\n", s->left_out);
 	if (!s->findings)

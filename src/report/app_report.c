@@ -253,8 +253,9 @@ int app_report_text(const struct app_view *v, struct strbuf *out, struct err *er
 	if (v->has_summary)
 		strbuf_addf(out,
 			    "  %" PRIu64 " operations, %" PRIu64 " acknowledgements; %" PRIu64
-			    " states checked, %" PRIu64 " fail%s\n",
-			    s->operations, s->acks, s->checked, s->failing,
+			    " states checked, %" PRIu64 " fail; %" PRIu64 " of %" PRIu64
+			    " patterns of operations covered%s\n",
+			    s->operations, s->acks, s->checked, s->failing, s->covered, s->patterns,
 			    s->budget_hit ? "; a limit left some out" : "");
 	else
 		strbuf_adds(out, "  the run did not come to its end\n");
@@ -361,6 +362,8 @@ int app_report_json(const struct app_view *v, struct json *j, struct err *err)
 	json_kv_uint(j, "crash_states", s->crash_states);
 	json_kv_uint(j, "unique_states", s->unique_states);
 	json_kv_uint(j, "checked", s->checked);
+	json_kv_uint(j, "patterns", s->patterns);
+	json_kv_uint(j, "patterns_covered", s->covered);
 	json_kv_uint(j, "failing", s->failing);
 	json_kv_bool(j, "budget_hit", s->budget_hit);
 	json_key(j, "findings");
@@ -512,9 +515,10 @@ int app_report_html(const struct app_view *v, struct strbuf *out, struct err *er
 	text(out, v->plan->profile);
 	strbuf_addf(out,
 		    "; %" PRIu64 " operations, %" PRIu64 " acknowledgements; %" PRIu64
-		    " states checked, %" PRIu64 " fail; %zu %s</p>\n",
-		    s->operations, s->acks, s->checked, s->failing, v->cases.n,
-		    plural(v->cases.n, "finding", "findings"));
+		    " states checked, %" PRIu64 " fail; %" PRIu64 " of %" PRIu64
+		    " patterns of operations covered; %zu %s</p>\n",
+		    s->operations, s->acks, s->checked, s->failing, s->covered, s->patterns,
+		    v->cases.n, plural(v->cases.n, "finding", "findings"));
 	for (size_t i = 0; i < s->notes.n; i++) {
 		strbuf_adds(out, "<p>note: ");
 		text(out, s->notes.v[i]);
