@@ -53,6 +53,7 @@ struct worker {
 	struct check_opts check;
 	struct place *place;
 	int fd;
+	int helper;	     /* who starts the checks; -1: we */
 	struct strbuf acked; /* the lines of the first `n_acked` */
 	size_t n_acked;
 	struct survivors v;
@@ -101,7 +102,10 @@ static int do_job(struct worker *w, const struct job_head *head, struct err *err
 
 	reffs_state_unref(tree);
 	lines_of(w, head->acked);
-	if (!rc)
+	if (!rc && w->helper >= 0)
+		rc = launch_check(w->helper, head->point, strbuf_str(&w->acked), w->acked.len,
+				  &w->r, err);
+	else if (!rc)
 		rc = check_run(&w->check, head->point, strbuf_str(&w->acked), w->acked.len, &w->r,
 			       err);
 	if (!rc)
@@ -145,6 +149,8 @@ static void work(struct worker *w, pid_t parent)
 	w->check = w->opts->check;
 	w->check.dir = w->opts->place.at;
 	w->check.notes = place_notes(w->place);
+	if (w->helper >= 0 && launch_enter(w->helper, &w->check))
+		util_close(steal_fd(&w->helper)); /* slower, but it does */
 	while (!read_job(w, &head)) {
 		err = (struct err)ERR_INIT;
 		int rc = do_job(w, &head, &err);
@@ -191,6 +197,7 @@ static int start_worker(struct checkers *c, struct slot *s)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return err_set(c->err, -errno, "cannot make a pair of sockets: %m");
+	auto_fd helper = c->opts->launcher ? launcher_open(c->opts->launcher) : -1;
 	pid_t pid = fork();
 	if (pid < 0) {
 		util_close(pair[0]);
@@ -198,7 +205,7 @@ static int start_worker(struct checkers *c, struct slot *s)
 		return err_set(c->err, -errno, "cannot start a process: %m");
 	}
 	if (!pid) {
-		struct worker w = { .h = c->h, .opts = c->opts, .fd = pair[1] };
+		struct worker w = { .h = c->h, .opts = c->opts, .fd = pair[1], .helper = helper };
 
 		util_close(pair[0]);
 		for (unsigned i = 0; i < c->jobs; i++)

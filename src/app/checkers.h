@@ -11,13 +11,15 @@
 #define APP_CHECKERS_H
 
 #include "app/check.h"
+#include "app/launch.h"
 #include "app/place.h"
 #include "app/states.h"
 
 struct checkers_opts {
 	unsigned jobs; /* processes; 0: one for each CPU */
 	struct place_opts place;
-	struct check_opts check; /* dir and notes are those of the place */
+	struct launcher *launcher; /* who starts the checks; NULL: the processes themselves */
+	struct check_opts check;   /* dir and notes are those of the place */
 	/* What was acknowledged, one after the other; a line each, without its end. */
 	const char *const *acks;
 	size_t n_acks;

@@ -32,6 +32,7 @@ static struct checkers_opts checkers_of(const struct search_opts *o)
 	return (struct checkers_opts){
 		.jobs = o->jobs,
 		.place = o->place,
+		.launcher = o->launcher,
 		.check = { .command = o->judge->command,
 			   .timeout_ms = o->timeout_ms,
 			   .output_limit = CHECK_OUTPUT_MAX },

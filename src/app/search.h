@@ -37,6 +37,7 @@ struct search_opts {
 	struct states_opts states;
 	struct place_opts place;
 	const struct judge *judge;
+	struct launcher *launcher; /* see checkers.h; or NULL */
 	uint64_t timeout_ms;
 	unsigned jobs;
 	uint64_t time_ns; /* 0: no limit */

@@ -63,6 +63,7 @@ struct app {
 	struct posix_log log;
 	struct app_summary summary;
 	uint64_t start_ns, shown_ns;
+	struct launcher *launcher;
 	struct err err; /* of a finding that could not be kept */
 };
 
@@ -107,12 +108,20 @@ static int end_fails(const struct verdict *v, struct err *err)
 		       v->seen, strbuf_str(&said));
 }
 
+static struct search_opts search_of(struct app *a)
+{
+	struct search_opts o = app_run_search(&a->run);
+
+	o.launcher = a->launcher;
+	return o;
+}
+
 /* What the check says of the directory as the run left it, several times. */
 static int verify_end(struct app *a, struct err *err)
 {
 	auto_free char *id = xasprintf("1.%zu", a->run.trace.events.n);
 	auto_strbuf first = STRBUF_INIT;
-	struct search_opts o = app_run_search(&a->run);
+	struct search_opts o = search_of(a);
 	struct verdict v = { 0 };
 	int rc = 0;
 
@@ -320,7 +329,7 @@ static uint64_t count_operations(const struct trace *t)
 static int explore(struct app *a, struct err *err)
 {
 	struct search_result r = { 0 };
-	struct search_opts o = app_run_search(&a->run);
+	struct search_opts o = search_of(a);
 
 	o.jobs = (unsigned)a->jobs;
 	o.time_ns = a->time_ns;
@@ -450,7 +459,10 @@ static int run_app(struct app *a)
 
 	if (rc)
 		return cli_fail(&err);
-	rc = record(a, &err);
+	/* Now, while there is little to copy. */
+	rc = launcher_start(&a->launcher, &err);
+	if (!rc)
+		rc = record(a, &err);
 	signals_catch(&signals, on_signal);
 	if (!rc)
 		rc = verify_end(a, &err);
@@ -459,6 +471,7 @@ static int run_app(struct app *a)
 	else
 		rc = explore(a, &err);
 	signals_restore(&signals);
+	launcher_stop(steal(a->launcher));
 	if (rc)
 		return cli_fail(&err);
 	if (a->json)
