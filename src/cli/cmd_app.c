@@ -236,8 +236,10 @@ static void summarise(struct app *a, const struct search_result *r)
 		vec_push(&s->notes, xstrdup("files were written through mappings: what was stored "
 					    "there is seen only when it is written back"));
 	for (size_t i = 0; i < a->run.stacks.missing.n; i++)
-		vec_push(&s->notes, xasprintf("%llu operations have no call stack: %s",
+		vec_push(&s->notes, xasprintf("%llu %s no call stack: %s",
 					      (unsigned long long)a->run.stacks.missing.v[i].count,
+					      plural(a->run.stacks.missing.v[i].count,
+						     "operation has", "operations have"),
 					      a->run.stacks.missing.v[i].reason));
 	if (a->run.history.skipped)
 		vec_push(&s->notes, xasprintf("%llu operations on things that the record does not "
@@ -297,11 +299,11 @@ static void print_text(const struct app *a)
 
 	for (size_t i = 0; i < s->notes.n; i++)
 		printf("note: %s\n", s->notes.v[i]);
-	printf("%llu operations, %llu acknowledged lines, %llu different crash states of %llu "
+	printf("%llu operations, %llu acknowledged %s, %llu different crash states of %llu "
 	       "tried; %llu checked in %.1f s: %.0f a second\n",
 	       (unsigned long long)s->operations, (unsigned long long)s->acks,
-	       (unsigned long long)s->unique_states, (unsigned long long)s->crash_states,
-	       (unsigned long long)s->checked, s->elapsed_s,
+	       plural(s->acks, "line", "lines"), (unsigned long long)s->unique_states,
+	       (unsigned long long)s->crash_states, (unsigned long long)s->checked, s->elapsed_s,
 	       (double)s->checked / max(s->elapsed_s, 0.001));
 	printf("%llu of %llu patterns of operations covered\n", (unsigned long long)s->covered,
 	       (unsigned long long)s->patterns);
@@ -310,9 +312,9 @@ static void print_text(const struct app *a)
 	if (!s->findings)
 		printf("nothing found\n");
 	else
-		printf("%llu %s; %llu states fail; kept in %s\n", (unsigned long long)s->findings,
+		printf("%llu %s; %llu %s; kept in %s\n", (unsigned long long)s->findings,
 		       plural(s->findings, "finding", "findings"), (unsigned long long)s->failing,
-		       a->run.dir);
+		       plural(s->failing, "state fails", "states fail"), a->run.dir);
 }
 
 static uint64_t count_operations(const struct trace *t)
