@@ -45,7 +45,8 @@ static int load(struct loaded *l, const char *dir, struct err *err)
 				     .plan = &l->run.plan,
 				     .acks = &l->run.acks,
 				     .h = &l->run.history,
-				     .log = &l->log };
+				     .log = &l->log,
+				     .stacks = &l->run.stacks };
 	return app_view_load(&l->view, one ? dir : NULL, err);
 }
 
