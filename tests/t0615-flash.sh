@@ -61,6 +61,6 @@ check "unless it was synced" status 0 test -t vm:ubifs -o synced-ubifs short
 # What is seen of flash: between two operations one write, which is durable.
 run trace show "$case/trace"
 check "what was written is in the trace as one durable write" \
-	awk '/ write / { n++; fua += /fua/ } / begin / { if (n > 1) bad = 1; n = 0 }
+	awk '/ write +0x/ { n++; fua += /fua/ } / begin / { if (n > 1) bad = 1; n = 0 }
 		END { exit !(fua > 0 && !bad) }' out
 done_testing
