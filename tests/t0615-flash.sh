@@ -25,6 +25,7 @@ says() { grep -qE "$1" out; } # PATTERN
 json() { python3 -c "import json; d = json.load(open('out')); assert $1, d" 2>>err; } # CONDITION
 
 printf 'creat foo\nwrite foo 0 8192\nfsync foo\nmkdir A\nrename foo A/bar\nremount\nwrite A/bar 100 10\n' >some
+printf 'creat foo\nwrite foo 0 8192\nfsync foo\n' >short
 OUTAGE_CACHE=$kernels run test -t vm:jffs2 -o fetched some
 fetched=$?
 image=$(find "$kernels/kernels" -name 'vmlinuz-*-amd64' ! -name '*-cloud-*' 2>/dev/null | sort -V | tail -1)
@@ -37,23 +38,29 @@ check "a kernel with jffs2 is fetched, and nothing is found" [ $fetched = 0 ]
 export OUTAGE_CACHE=$dir/cache
 ln -s "$kernels/kernels" cache/kernels
 
-check "vm:jffs2 is silent" status 0 test -t vm:jffs2 -j 1 -b seq-1 --sample 15 --paranoid --json -o ok
-check "it was tested" json "d['workloads'] == d['verified'] == 15 and d['crash_states'] >= 15 and \
-	d['errors'] == 0"
-check "it keeps what it was told at once" status 0 test -t vm:jffs2 --guarantee sync --json -o sync some
-check "after each operation" json "d['unique_states'] >= 5 and d['refused'] == 0"
-check "it is silent in other modes" status 0 test -t vm:jffs2 --crash prefix,reorder,recovery --budget 40 \
-	-o modes some
-
-# What is on the flash counts: an image without the data is not taken for one that has it.
-check "mounted read-only, nothing can be written" run test -t vm:jffs2,ro -o ro some
-check "and all of it is refused" says '[0-9]+ operations? (was|were) refused'
-
-# A finding, to see its trace: a power cut before the first operation has no file in it.
-printf 'creat foo\nwrite foo 0 8192\nfsync foo\n' >short
-for fs in jffs2 ext4; do
-	status 0 test -t vm:$fs --crash prefix --json -o "prefix-$fs" short
-	python3 -c "import json; print(json.load(open('out'))['unique_states'])" >"$fs.states"
+for fs in jffs2 ubifs; do
+	check "vm:$fs is silent" status 0 test -t vm:$fs -j 1 -b seq-1 --sample 15 --paranoid --json -o "ok-$fs"
+	check "it was tested" json "d['workloads'] == d['verified'] == 15 and d['crash_states'] >= 15 and \
+		d['errors'] == 0"
+	check "vm:$fs is silent in other modes" status 0 test -t vm:$fs --crash prefix,reorder,recovery \
+		--budget 40 -o "modes-$fs" some
+	# What was not stored is not there.
+	check "vm:$fs, read-only, keeps nothing" status 1 test -t vm:$fs,ro -o "ro-$fs" some
+	check "which is noticed" says 'foo: is missing'
 done
-check "there are states before, between and after operations" [ "$(cat jffs2.states)" -ge 3 ]
+
+# jffs2 stores what it is told at once; ubifs waits for an fsync, and what it has not stored is lost.
+printf 'creat foo\nwrite foo 0 8192\n' >unsynced
+check "vm:jffs2 keeps what was not synced" status 0 test -t vm:jffs2 --guarantee sync -o sync-jffs2 unsynced
+check "vm:ubifs does not" status 1 test -t vm:ubifs --guarantee sync -o sync-ubifs unsynced
+check "it is missing" says '^found  missing: creat write'
+case=$(find sync-ubifs/findings -mindepth 1 -maxdepth 1 | sort | head -1)
+check "which is shown again" status 1 replay "$case"
+check "unless it was synced" status 0 test -t vm:ubifs -o synced-ubifs short
+
+# What is seen of flash: between two operations one write, which is durable.
+run trace show "$case/trace"
+check "what was written is in the trace as one durable write" \
+	awk '/ write +0x/ { n++; fua += /fua/ } / begin / { if (n > 1) bad = 1; n = 0 }
+		END { exit !(fua > 0 && !bad) }' out
 done_testing

@@ -383,11 +383,17 @@ static void remember_kvm_failed(void)
 		log_debug("%s", ignored.msg);
 }
 
-static bool kvm_is_there(void)
+/* Why it is not even tried; NULL: it is. */
+static const char *why_no_kvm(void)
 {
 	auto_fd fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
 
-	return fd >= 0 && ioctl(fd, KVM_GET_API_VERSION, 0) == KVM_API_VERSION;
+	if (fd < 0)
+		return errno == EACCES ? "this user may not open /dev/kvm, which the group kvm may"
+				       : "there is no /dev/kvm that can be opened";
+	if (ioctl(fd, KVM_GET_API_VERSION, 0) != KVM_API_VERSION)
+		return "/dev/kvm is of another kind";
+	return kvm_failed() ? "KVM failed since this machine was booted" : NULL;
 }
 
 /* 0 if the machine runs; 1 if it must be emulated. With KVM it boots in no time each time. */
@@ -395,7 +401,7 @@ static int try_kvm(struct target *t)
 {
 	struct err why = ERR_INIT;
 
-	if (own(t)->emulate || !kvm_is_there() || kvm_failed())
+	if (own(t)->emulate || why_no_kvm())
 		own(t)->emulate = true;
 	else if (boot(t, START_KVM, NULL, &why)) {
 		log_info("KVM does not work here, so the machine is emulated: %s", why.msg);
@@ -653,9 +659,13 @@ int vm_probe(struct strbuf *how, struct err *err)
 	if (rc)
 		return rc;
 	rc = start(&t, err);
+	const char *why = why_no_kvm();
 	if (!rc)
-		strbuf_addf(how, "Linux %s starts, %s;", own(&t)->kernel.release,
-			    own(&t)->emulate ? "emulated: there is no KVM that works" : "by KVM");
+		strbuf_addf(how, "Linux %s starts, %s%s;", own(&t)->kernel.release,
+			    own(&t)->emulate ? "emulated: " : "by KVM",
+			    !own(&t)->emulate ? ""
+			    : why	      ? why
+					      : "KVM does not work here");
 	target_close(&t);
 	return rc;
 }
