@@ -132,7 +132,8 @@ void crash_points_writes(const struct trace *t, struct crash_points *out);  /* e
 /*
  * Of persistent memory: before each fence, clflush and mark (and at the end) that has stores since
  * the last such point, and after each mark. Between them nothing becomes durable, so that every
- * state of any other point is one of the next of these, or of the last.
+ * state of any other point is one of the next of these, or of the last; but for halves of a copy
+ * that is taken as one.
  */
 void crash_points_pm(const struct trace *t, struct crash_points *out);
 void crash_points_all(const struct trace *t, struct crash_points *out);
@@ -210,8 +211,8 @@ bool crash_next(struct crash *e, struct crash_state *s);
 void crash_stats(struct crash *e, struct crash_stats *out);
 
 /*
- * Rebuilds one state from its id. Of the options, only model and base matter. `s` is written only
- * on success.
+ * Rebuilds one state from its id. Of the options, only model, model_ctx and base matter. `s` is
+ * written only on success.
  */
 int crash_replay(const struct trace *t, const struct crash_opts *opts, const char *id,
 		 struct crash_state *s, struct err *err) must_check;

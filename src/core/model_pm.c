@@ -673,10 +673,11 @@ static void make_members(struct pm *p)
 		mem->members.v[i].n = 0;
 	}
 	for (size_t i = 0; i < mem->atoms.n; i++) {
+		if (mem->atoms.v[i].gone)
+			continue;
 		struct members *of = &mem->members.v[mem->atoms.v[i].piece];
 
-		if (!mem->atoms.v[i].gone)
-			mem->order.v[of->first + of->n++] = (uint32_t)i;
+		mem->order.v[of->first + of->n++] = (uint32_t)i;
 	}
 }
 
@@ -708,12 +709,32 @@ static void add_need(struct memory *mem, uint32_t piece, uint32_t other)
 	mem->pieces.v[piece].n_needs++;
 }
 
+/* Gives each piece its own, one after the other. */
+static void give_needs(struct memory *mem)
+{
+	size_t at = 0;
+
+	vec_clear(&mem->needs);
+	vec_reserve(&mem->needs, mem->need.n + 1);
+	mem->needs.n = mem->need.n;
+	for (size_t i = 0; i < mem->pieces.n; i++) {
+		mem->pieces.v[i].needs = mem->needs.v + at;
+		at += mem->pieces.v[i].n_needs;
+		mem->pieces.v[i].n_needs = 0;
+	}
+	for (size_t i = 0; i < mem->need.n; i++) {
+		struct model_piece *piece = &mem->pieces.v[mem->need.v[i].piece];
+		size_t first = (size_t)(piece->needs - mem->needs.v);
+
+		mem->needs.v[first + piece->n_needs++] = mem->need.v[i].other;
+	}
+}
+
 /* By R1 a piece needs what comes before it in its segments; by R4, the store before. */
 static void find_needs(struct pm *p)
 {
 	struct memory *mem = p->mem;
 	uint32_t before = NONE;
-	size_t at = 0;
 
 	vec_clear(&mem->need);
 	for (size_t i = 0; i < mem->segments.n; i++)
@@ -730,19 +751,7 @@ static void find_needs(struct pm *p)
 			add_need(mem, a->piece, before);
 		before = a->piece;
 	}
-	vec_clear(&mem->needs);
-	vec_reserve(&mem->needs, mem->need.n);
-	mem->needs.n = mem->need.n;
-	for (size_t i = 0; i < mem->pieces.n; i++) {
-		mem->pieces.v[i].needs = mem->needs.v + at;
-		at += mem->pieces.v[i].n_needs;
-		mem->pieces.v[i].n_needs = 0;
-	}
-	for (size_t i = 0; i < mem->need.n; i++) {
-		struct model_piece *piece = &mem->pieces.v[mem->need.v[i].piece];
-
-		mem->needs.v[piece->needs - mem->needs.v + piece->n_needs++] = mem->need.v[i].other;
-	}
+	give_needs(mem);
 }
 
 static const struct model_piece *pm_pieces(const struct model *m, size_t *n)

@@ -9,10 +9,32 @@
 #include "base/hash.h"
 #include "core/bytes.h"
 #include "core/dmlog.h"
+#include "core/model.h"
 #include "core/posix.h"
 #include "core/trace_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What is valid may still make no sense to a model; then it says so. */
+static void run_models(const struct trace *t)
+{
+	auto_image zeros;
+
+	image_init(&zeros, min(t->info.size, IMAGE_SIZE_MAX));
+	for (size_t i = 0; model_at(i); i++) {
+		auto_model m =
+			model_new(model_at(i), &(struct model_opts){ .tear_unit = 8 }, &zeros);
+		struct err err = ERR_INIT;
+		int rc = 0;
+		size_t n;
+
+		for (size_t e = 0; !rc && e < t->events.n; e++)
+			rc = model_apply(m, e, &t->events.v[e], &err);
+		assert(!rc || err.msg[0]);
+		if (!rc)
+			model_pieces(m, &n);
+	}
+}
 
 static void must_be_valid(struct trace *t)
 {
@@ -22,6 +44,7 @@ static void must_be_valid(struct trace *t)
 		fprintf(stderr, "accepted, but not valid: %s\n", err.msg);
 		abort();
 	}
+	run_models(t);
 	trace_release(t);
 }
 

@@ -618,14 +618,14 @@ static void test_joined_within_split(void)
 static void test_points(void)
 {
 	enum { TRACES = 1500 };
-	uint64_t wrong = 0, traces = 0, saved = 0;
+	uint64_t wrong = 0, traces = 0, saved = 0, not_naive = 0;
 	struct rng r;
 
 	rng_init(&r, 78);
 	for (unsigned i = 0; i < TRACES; i++) {
 		const struct setting *s = &settings[i % 2 ? 0 : i % 4 ? 1 : 5];
 		struct crash_points all = { 0 }, some = { 0 };
-		struct contents naive = { 0 };
+		struct contents naive = { 0 }, any = { 0 };
 		struct outcome o_all = { 0 }, o_some = { 0 };
 		bool small = true;
 		struct trace t;
@@ -633,8 +633,12 @@ static void test_points(void)
 		random_trace(&t, &r);
 		crash_points_all(&t, &all);
 		crash_points_pm(&t, &some);
-		for (size_t p = 0; p < all.n; p++)
+		for (size_t p = 0; p < all.n; p++) {
 			small &= naive_contents(&t, s, all.v[p], &naive);
+			for (size_t k = 0; k < naive.n; k++)
+				vec_push(&any, naive.v[k]);
+		}
+		contents_sort(&any);
 		if (small) {
 			/* What was there before the first store is a state as well. */
 			vec_push(&some, 0);
@@ -650,18 +654,21 @@ static void test_points(void)
 			enumerate(&t, s, all.v, all.n, &o_all);
 			enumerate(&t, s, some.v, some.n, &o_some);
 			wrong += !contents_equal(&o_all.c, &o_some.c);
+			not_naive += !contents_equal(&o_all.c, &any);
 			saved += all.n - some.n;
 			traces++;
 		}
 		vec_release(&o_all.c);
 		vec_release(&o_some.c);
 		vec_release(&naive);
+		vec_release(&any);
 		crash_points_release(&all);
 		crash_points_release(&some);
 		trace_release(&t);
 	}
 	ok(!wrong && traces > TRACES / 4,
 	   "%" PRIu64 " traces: no state is missed between the points", traces);
+	ok(!not_naive, "all points at once have the states of each");
 	ok(saved > traces, "although there are %" PRIu64 " fewer", saved);
 }
 
