@@ -276,6 +276,28 @@ _outage_app() {
 	fi
 }
 
+_outage_pm() {
+	case $prev in
+	--promise)
+		_outage_words 'sync,atomic sync atomic none'
+		return
+		;;
+	--granularity)
+		_outage_words '64 8'
+		return
+		;;
+	--size | --max-subset | --budget | --time | -j | --jobs | --timeout | --trace-limit)
+		return
+		;;
+	esac
+	if [[ $cur == -* ]]; then
+		_outage_words '--file --size --check --dump --promise --granularity --split --eadr --max-subset
+			--budget --time --jobs --timeout --trace-limit --qemu --output --json --help'
+	else
+		_outage_files
+	fi
+}
+
 # Where something of ours is mounted.
 _outage_mounts() {
 	compopt -o filenames 2>/dev/null
@@ -339,7 +361,7 @@ _outage() {
 		if [[ $cur == -* ]]; then
 			_outage_words '-v -q --help --version'
 		else
-			_outage_words 'gen test explore report replay shrink export trace reffs mount ctl umount app ack doctor'
+			_outage_words 'gen test explore report replay shrink export trace reffs mount ctl umount app ack pm mark doctor'
 		fi
 		return
 	fi
@@ -360,6 +382,8 @@ _outage() {
 	ctl) _outage_ctl ;;
 	app) _outage_app ;;
 	ack) _outage_words '--help' ;;
+	pm) _outage_pm ;;
+	mark) _outage_words 'begin end text --help' ;;
 	esac
 }
 

@@ -1,0 +1,172 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# outage pm: programs on persistent memory with known mistakes, and what becomes of bad ones.
+# shellcheck disable=SC2016,SC2317 # $1 is for the check; functions are called through check
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+helpers=$(dirname "$OUTAGE")/tests/helpers
+writer=$helpers/pm-writer
+good="'$helpers/pm-reader' check \"\$1\""
+show="'$helpers/pm-reader' dump \"\$1\""
+if ! command -v qemu-x86_64 >/dev/null; then
+	echo '1..0 # SKIP there is no qemu-x86_64'
+	exit 77
+fi
+
+# pm STATUS OPTIONS...: the program's status; what it found is kept in r
+pm() {
+	local want=$1
+	shift
+	rm -rf r
+	timeout 300 "$OUTAGE" pm --file pool -j 2 -o r "$@" >out 2>err
+	[ $? -eq "$want" ]
+}
+pool() {
+	rm -f pool
+	truncate -s 64K pool
+}
+# kinds FILTER: the kinds of events in the trace, joined
+kinds() { timeout 60 "$OUTAGE" trace show r/trace | awk -v f="${1:-.}" '$0 ~ f { printf "%s ", $2 }'; }
+says() { grep -q -e "$1" err; }
+# json KEY: of the last --json
+json() { python3 -c 'import json, sys; print(json.load(open("out"))[sys.argv[1]])' "$1"; }
+
+# ---- right and wrong programs ----
+pool
+check 'a right program is found to be right' pm 0 --check "$good" -- "$writer" pool right
+check 'which is said' grep -q '^nothing found' out
+before=$(cksum <pool)
+for bug in unflushed late; do
+	check "data that is $bug is found" pm 1 --check "$good" -- "$writer" pool $bug
+	check 'as lost stores' grep -q '^found  fails if 1 store is lost' out
+done
+check 'a flag that is never flushed is found' pm 1 --check "$good" -- "$writer" pool lost
+check 'as a lost record' grep -q 'is lost' r/findings/0/said
+check 'what no flush would mend is found' pm 1 --check "$good" -- "$writer" pool logic
+check 'and told apart' grep -q 'although nothing is lost: no flush or fence would help' out
+check 'with caches that persist, late data is no mistake' pm 0 --eadr --check "$good" -- \
+	"$writer" pool late
+check 'each store on its own: still right' pm 0 --split --granularity 8 --check "$good" -- \
+	"$writer" pool right
+check 'the file itself is as it was' test "$(cksum <pool)" = "$before"
+
+# ---- findings ----
+pm 1 --check "$good" -- "$writer" pool late
+check 'report has the store and where it was made' eval \
+	"timeout 60 '$OUTAGE' report r >out && grep -q '^lost .*store of 8 bytes at .*, made at 0x' out"
+check 'report in JSON' eval "timeout 60 '$OUTAGE' report --json r >out && json findings >o2 &&
+	grep -q 'is not whole' o2"
+timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
+check 'replay shows it again' test $? -eq 1
+sed -i 's/^check\t.*/check\ttrue/' r/pm
+timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
+check 'and not, once it is mended' test $? -eq 0
+check 'JSON says it all' eval "pm 1 --json --check '$(printf %q "$good")' -- $writer pool late || pm 1 --json \
+	--check \"\$good\" -- $writer pool late"
+check 'with its keys' eval 'for k in operations crash_states unique_states checked findings errors \
+	elapsed_s budget_hit; do json $k >/dev/null || exit 1; done'
+check 'and numbers' test "$(json findings) $(json errors) $(json budget_hit)" = '1 0 False'
+check 'a budget is kept, and told' eval "pm 0 --json --budget 3 --check true -- $writer pool right &&
+	test \"\$(json checked) \$(json budget_hit)\" = '3 True'"
+
+# ---- states that are printed ----
+check 'dumps of a right program are single and atomic' pm 0 --dump "$show" -- "$writer" pool right
+check 'of a late one, not atomic' eval "pm 1 --dump \"\$show\" -- $writer pool late &&
+	grep -q not-atomic out"
+check 'which may be promised less' pm 0 --promise none --dump "$show" -- "$writer" pool late
+check 'of one that is never flushed, not single' eval "pm 1 --promise sync --dump \"\$show\" -- \
+	$writer pool lost && grep -q not-single out"
+check 'and replayed' eval "timeout 60 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1"
+check 'without marks there are no operations' eval "pm 2 --dump true -- $writer pool synced &&
+	says 'has no marks'"
+
+# ---- libpmem ----
+if [ -x "$helpers/pm-libpmem" ]; then
+	check 'libpmem: right' pm 0 --check "$good" -- "$helpers/pm-libpmem" pool right
+	check 'libpmem: not persisted' pm 1 --check "$good" -- "$helpers/pm-libpmem" pool unpersisted
+else
+	skip 'libpmem is not there'
+fi
+
+# ---- how memory is used ----
+check 'threads, which race' pm 0 --check true --budget 2 -- "$writer" pool threads
+check 'are CPUs of their own' test "$(timeout 60 "$OUTAGE" trace show --kind fence r/trace |
+	grep -o 'cpu [0-9]*' | sort -u | wc -l)" -ge 4
+check 'forked processes' pm 0 --check true --budget 2 -- "$writer" pool fork
+check 'as well' test "$(timeout 60 "$OUTAGE" trace show --kind store r/trace |
+	grep -o 'cpu [0-9]*' | sort -u | wc -l)" -eq 5
+check 'mapped twice, moved, cut, mapped over' pm 0 --check true -- "$writer" pool remap
+check 'each store where it belongs' test "$(timeout 60 "$OUTAGE" trace show --kind store r/trace |
+	grep -o '0x[0-9a-f]*+8' | tr '\n' ' ')" = '0x10+8 0x18+8 0x2008+8 0x28+8 0x12c0+8 '
+check 'msync and fsync flush what was stored' pm 0 --check true -- "$writer" pool synced
+check 'line by line, and fence' test "$(kinds)" = \
+	'store store lineflush fence store lineflush lineflush fence '
+check 'vectors' pm 0 --check true -- "$writer" pool vectors
+check 'are stores, some of them past the cache' test "$(kinds nontemporal; kinds)" = \
+	'store store store store store store fence '
+check 'a program that another one starts' pm 0 --check true -- "$writer" pool start true
+
+# ---- files ----
+rm -f pool
+check 'a file that the program makes' pm 0 --check "$good" -- "$writer" pool make
+check 'is gone afterwards' test ! -e pool
+check 'one that is made for it' pm 0 --size 64K --check "$good" -- "$writer" pool right
+check 'is, too' test ! -e pool
+pool
+mv pool 'po,ol x'
+check 'a name with a comma and a blank' eval "timeout 100 '$OUTAGE' pm --file 'po,ol x' \
+	--check \"\$good\" -o r2 -- $writer 'po,ol x' late >out 2>err; test \$? -eq 1"
+pool
+
+# ---- what cannot be ----
+fails() { # WORDS OPTIONS...
+	local words=$1
+	shift
+	pm 2 "$@" && says "$words" && test "$(wc -l <err)" -eq 1 && test ! -e r
+}
+check 'not mapped' fails 'did not map' --check true -- "$writer" pool unmapped
+check 'not mapped shared' fails 'did not map' --check true -- "$writer" pool private
+check 'nothing stored' fails 'stored nothing' --check true -- "$writer" pool nothing
+check 'it fails' fails 'failed with status 5.*no luck today' --check true -- "$writer" pool fail
+check 'it dies' fails 'ended by signal 6' --check true -- "$writer" pool die
+check 'it hangs' fails 'did not end within 3 s' --timeout 3s --check true -- "$writer" pool hang
+check 'a child of it is killed' fails 'trace has no end' --check true -- "$writer" pool killed-child
+check 'the file is written to by other means' fails 'byte at 100 was changed' --check true -- \
+	"$writer" pool write
+check 'also by a program that was started' fails 'was changed by something' --check true -- \
+	"$writer" pool start 'printf x | dd of=pool bs=1 seek=300 conv=notrunc 2>/dev/null'
+check 'the trace gets too long' fails 'longer than 65536 bytes' --trace-limit 64K --check true -- \
+	"$writer" pool threads
+check 'the check fails anyway' fails 'without any crash: mend that first' --check false -- \
+	"$writer" pool right
+check 'no such program' fails 'no program ./nothing' --check true -- ./nothing
+check 'no such emulator' fails 'no program ./qemu' --qemu ./qemu --check true -- true
+check 'an emulator that is none' fails 'does not say which version' --qemu /bin/true --check true -- \
+	true
+mkdir bin
+ln -s "$(command -v sh)" bin/sh
+(
+	PATH=$dir/bin
+	"$OUTAGE" pm --file pool --check true -o r -- /bin/true >out 2>err
+)
+check 'no emulator at all' test $? -eq 2
+check 'what to install' says 'apt-get install qemu-user'
+printf '#!/bin/sh\n[ "$1" = --version ] && echo "qemu-x86_64 version 7.2.0" && exit\necho "no plugin"; exit 1\n' >q
+chmod +x q
+check 'an emulator without plugins' fails 'cannot load the tracer' --qemu ./q --check true -- true
+printf '#!/bin/sh\n[ "$1" = --version ] && echo "qemu-x86_64 version 7.2.0" && exit\nexec qemu-x86_64 -cpu max "$6" "$7"\n' >q
+check 'one that traces nothing' eval "pm 2 --qemu ./q --check true -- true && test ! -e r"
+printf '#!/bin/sh\n[ "$1" = --version ] && echo "qemu-x86_64 version 7.2.0" && exit\n%s\n' \
+	'p=${4%,region*},region=user:/dev/null; exec qemu-x86_64 -cpu max -plugin "$p" "$5" "$6"' >q
+check 'one that traces something else' fails "tracer's test failed" --qemu ./q --check true -- true
+check 'a command line without a check' eval "pm 2 -- true && says 'give one of --check and --dump'"
+check 'or without a program' eval "pm 2 --check true && says 'give a program'"
+check 'a directory' eval "timeout 60 '$OUTAGE' pm --file . --check true -- true 2>err; test \$? -eq 2 &&
+	says 'no regular file'"
+
+# ---- marks by hand ----
+check 'marks do nothing here' eval "'$OUTAGE' mark begin 1 && '$OUTAGE' mark end 1 &&
+	'$OUTAGE' mark text a b"
+check 'and want a number' eval "! '$OUTAGE' mark begin x 2>err && says 'no number'"
+check 'nothing is mounted, nothing left' eval '! grep -q outage-pm /proc/mounts'
+done_testing
