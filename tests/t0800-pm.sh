@@ -61,8 +61,7 @@ check 'replay shows it again' test $? -eq 1
 sed -i 's/^check\t.*/check\ttrue/' r/pm
 timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
 check 'and not, once it is mended' test $? -eq 0
-check 'JSON says it all' eval "pm 1 --json --check '$(printf %q "$good")' -- $writer pool late || pm 1 --json \
-	--check \"\$good\" -- $writer pool late"
+check 'JSON says it all' pm 1 --json --check "$good" -- "$writer" pool late
 check 'with its keys' eval 'for k in operations crash_states unique_states checked findings errors \
 	elapsed_s budget_hit; do json $k >/dev/null || exit 1; done'
 check 'and numbers' test "$(json findings) $(json errors) $(json budget_hit)" = '1 0 False'
