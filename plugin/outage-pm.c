@@ -777,8 +777,10 @@ static void syscall_ret_cb(qemu_plugin_id_t id, unsigned vcpu, int64_t num, int6
 static void vcpu_init_cb(qemu_plugin_id_t id, unsigned vcpu)
 {
 	(void)id;
-	(void)vcpu;
 	find_registers();
+	/* A thread may get the number of one that has ended: its fences are its own. */
+	if (!pm.system)
+		pm.cpu[vcpu % CPUS_HERE].known = false;
 	if (pm.system) /* now, not before, the guest's memory is mapped */
 		mapped();
 }

@@ -125,8 +125,8 @@ static int read_trace(const struct pm_record_opts *o, const struct traced *x, st
 			       "emulated, so name the one that maps it",
 			       o->argv[0], o->file);
 	if (!counts->stores)
-		return err_set(err, -EINVAL, "%s mapped %s and stored nothing there", o->argv[0],
-			       o->file);
+		return err_set(err, -EINVAL, "%s stored nothing to %s by a shared mapping",
+			       o->argv[0], o->file);
 	return 0;
 }
 

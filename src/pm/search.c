@@ -17,9 +17,16 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "core/hashset.h"
 #include "core/trace_file.h"
 #include "pm/file.h"
 #include "pm/record.h"
+
+/*
+ * Stores of a copy are taken together from so many bytes on: a record and the flag behind it that
+ * says that it is there are no copy.
+ */
+enum { JOIN_MIN = 256 };
 
 enum { JOBS_MAX = 256, FAILURES_MAX = 4096, SAID_MAX = 4096, POLL_MS = 200, TELL_EVERY = 32 };
 
@@ -41,7 +48,7 @@ int pm_run_load(const char *dir, struct pm_run *out, struct err *err)
 		rc = err_set(err, -EINVAL, "%s is not as long as the region of %s", base, trace);
 	if (!rc) {
 		r.model.granularity = (uint32_t)r.plan.granularity;
-		r.model.join_min = r.plan.split ? PM_JOIN_NEVER : 0;
+		r.model.join_min = r.plan.split ? PM_JOIN_NEVER : JOIN_MIN;
 		rc = model_pm_opts_check(&r.model, err);
 	}
 	if (rc)
@@ -197,14 +204,35 @@ struct worker {
 	uint64_t until_ns; /* 0: no limit */
 	struct checker c;
 	struct message counts;
+	/*
+	 * What the memory held at each crash point if nothing was lost. A state comes once, with
+	 * the least that survives; if it is one of these, nothing need be lost for it.
+	 */
+	struct hashset complete;
 };
+
+static void find_complete(struct worker *w, const struct crash_points *points)
+{
+	const struct trace *t = &w->o->run->trace;
+	auto_image img = IMAGE_INIT;
+	uint64_t at = 0;
+
+	image_snapshot(&w->o->run->base, &img);
+	for (size_t i = 0; i < points->n; i++) {
+		for (; at < points->v[i]; at++)
+			if (t->events.v[at].kind == EV_STORE)
+				image_write(&img, t->events.v[at].addr, t->events.v[at].data,
+					    t->events.v[at].len);
+		hashset_insert(&w->complete, image_hash(&img));
+	}
+}
 
 static int tell_failure(struct worker *w, const struct crash_state *s)
 {
 	const struct check_result *r = &w->c.r;
 	struct message m = { .what = SAID_FAILURE,
 			     .point = s->point,
-			     .n_lost = s->lost.n,
+			     .n_lost = hashset_has(&w->complete, s->hash) ? 0 : s->lost.n,
 			     .n_survived = s->survived.n,
 			     .layer = s->layer,
 			     .end = r->end,
@@ -254,6 +282,7 @@ static int enumerate(struct worker *w, struct err *err)
 	crash_points_pm(&w->o->run->trace, &points);
 	opts.points = points.v;
 	opts.n_points = points.n;
+	find_complete(w, &points);
 	int rc = crash_new(&w->o->run->trace, &opts, &e, err);
 	for (uint64_t n = 0; !rc && crash_next(e, &s); n++) {
 		if (n % w->of != w->number)
