@@ -37,7 +37,7 @@ static const char usage[] =
 	"  -p, --profile NAME    what survives without a sync: ext4-ordered (default),\n"
 	"                        ext4-writeback, xfs, btrfs, minimal, lazyfs\n"
 	"      --unit WHAT       page (default) or sector: what is written back together\n"
-	"      --max-subset N    operations lost, or surviving, at once; default 2\n"
+	"      --max-subset N    operations lost, or surviving, at once; default 0: no bound\n"
 	"      --budget N        states that are checked; default 20000; 0: no limit\n"
 	"      --time DURATION   stop after that\n"
 	"      --limit N         stop after so many findings\n"
@@ -273,6 +273,17 @@ static void print_json(const struct app *a)
 	fputs(strbuf_str(&text), stdout);
 }
 
+/* Nothing is left out silently. */
+static void print_left_out(const struct app *a)
+{
+	auto_strbuf many = STRBUF_INIT;
+
+	if (a->summary.left_out <= 0)
+		return;
+	app_count_words(a->summary.left_out, &many);
+	printf("not tried: %s; --budget, --time or --max-subset is the limit\n", strbuf_str(&many));
+}
+
 static void print_text(const struct app *a)
 {
 	const struct app_summary *s = &a->summary;
@@ -285,8 +296,7 @@ static void print_text(const struct app *a)
 	       (unsigned long long)s->unique_states, (unsigned long long)s->crash_states,
 	       (unsigned long long)s->checked, s->elapsed_s,
 	       (double)s->checked / max(s->elapsed_s, 0.001));
-	if (s->budget_hit)
-		printf("what was set as a limit left out %.0f crash states\n", s->left_out);
+	print_left_out(a);
 	if (!s->findings)
 		printf("nothing found\n");
 	else
@@ -657,7 +667,6 @@ static int run(int argc, char **argv)
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct app a = { .plan = { .profile = xstrdup(profile_at(0)->name),
 				   .unit = 4096,
-				   .max_subset = 2,
 				   .budget = BUDGET,
 				   .timeout_ms = 60000 },
 			 .jobs = cpus > 0 ? (uint64_t)cpus : 1,

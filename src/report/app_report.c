@@ -217,12 +217,20 @@ int app_report_text(const struct app_view *v, struct strbuf *out, struct err *er
 				       : v->plan->query);
 	if (v->has_summary)
 		strbuf_addf(out,
-			    "  %" PRIu64 " operations, %" PRIu64 " acknowledgements; %" PRIu64
-			    " states checked, %" PRIu64 " fail%s\n",
-			    s->operations, s->acks, s->checked, s->failing,
-			    s->budget_hit ? "; a limit left some out" : "");
+			    "  %" PRIu64 " %s, %" PRIu64 " %s; %" PRIu64 " %s checked, %" PRIu64
+			    " %s\n",
+			    s->operations, plural(s->operations, "operation", "operations"),
+			    s->acks, plural(s->acks, "acknowledgement", "acknowledgements"),
+			    s->checked, plural(s->checked, "state", "states"), s->failing,
+			    plural(s->failing, "fails", "fail"));
 	else
-		strbuf_adds(out, "  the run did not come to its end\n");
+		strbuf_adds(out, "  not finished: it was killed, or is still running; what it "
+				 "found until then:\n");
+	if (s->left_out > 0) {
+		strbuf_adds(out, "  not tried: ");
+		app_count_words(s->left_out, out);
+		strbuf_addch(out, '\n');
+	}
 	for (size_t i = 0; i < s->notes.n; i++)
 		strbuf_addf(out, "  note: %s\n", s->notes.v[i]);
 	if (!v->cases.n)
@@ -298,6 +306,7 @@ int app_report_json(const struct app_view *v, struct json *j, struct err *err)
 	json_kv_uint(j, "checked", s->checked);
 	json_kv_uint(j, "failing", s->failing);
 	json_kv_bool(j, "budget_hit", s->budget_hit);
+	json_kv_double(j, "left_out", s->left_out);
 	json_key(j, "findings");
 	json_array(j);
 	for (size_t i = 0; !rc && i < v->cases.n; i++)

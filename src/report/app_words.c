@@ -16,6 +16,14 @@ int app_log(const struct trace *t, struct posix_log *log, struct err *err)
 	return rc;
 }
 
+void app_count_words(double n, struct strbuf *out)
+{
+	if (n > 1e18)
+		strbuf_adds(out, "more than 10^18 sets of survivors");
+	else
+		strbuf_addf(out, "%.0f %s", n, n == 1 ? "set of survivors" : "sets of survivors");
+}
+
 /* ---- operations ---- */
 
 static const struct posix_call *call_of(const struct posix_log *log, uint64_t event)

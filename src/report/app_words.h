@@ -18,6 +18,9 @@ int app_log(const struct trace *t, struct posix_log *log, struct err *err) must_
 void app_words_event(const struct trace *t, const struct posix_log *log, uint64_t event,
 		     struct strbuf *out);
 
+/* "12 sets of survivors"; of what is beyond all counting, "more than 10^18". */
+void app_count_words(double n, struct strbuf *out);
+
 /* Fills in title, fix, lost and after. */
 void app_words_case(const struct history *h, const struct posix_log *log, const struct explained *e,
 		    struct app_case *c);
