@@ -43,6 +43,7 @@ struct explained {
 	char *cause;	/* the same for states that fail for the same reason */
 	struct vec_of(uint32_t) roles; /* of what is lost */
 	unsigned checks;
+	bool cut; /* there were more questions than checks: it may be simpler than told */
 };
 
 void explained_release(struct explained *e);
@@ -53,7 +54,7 @@ struct explain_opts {
 	/* 1 if the check fails on this crash state, and how; 0 if it does not; or -errno. */
 	int (*check)(void *ctx, const char *id, enum app_harm *harm, struct err *err);
 	void *ctx;
-	unsigned checks_max; /* 0: 80; then what is known by then is given */
+	unsigned checks_max; /* 0: 80; then what is known by then is given, and `cut` is set */
 };
 
 /* `s` fails with `harm`. */

@@ -148,6 +148,8 @@ static void on_found(void *ctx, const struct search_found *f)
 			      .point = f->why.point,
 			      .acks = f->why.acked,
 			      .states = f->states,
+			      .shown = f->shown,
+			      .asked = f->asked,
 			      .harm = f->why.harm,
 			      .cause = xstrdup(f->why.cause),
 			      .seen = xstrdup(f->verdict.seen ? f->verdict.seen : "") };

@@ -138,6 +138,16 @@ static void add_sync(const struct history *h, const struct posix_log *log,
 	}
 }
 
+/* Operations, of which one may be several changes: its data, and the size it gave. */
+static size_t count_lost(const struct explained *e)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < e->lost.n; i++)
+		n += !i || e->lost.v[i].event != e->lost.v[i - 1].event;
+	return n;
+}
+
 static void add_lost(const struct history *h, const struct posix_log *log,
 		     const struct explained *e, struct strbuf *out)
 {
@@ -147,8 +157,9 @@ static void add_lost(const struct history *h, const struct posix_log *log,
 	if (l->units)
 		strbuf_addf(out, " (torn: %" PRIu32 " of %" PRIu32 " parts survived)", l->kept,
 			    l->units);
-	if (e->lost.n > 1)
-		strbuf_addf(out, " and %zu more", e->lost.n - 1);
+	size_t more = count_lost(e) - 1;
+	if (more)
+		strbuf_addf(out, " and %zu more", more);
 }
 
 static bool is_sync(const struct posix_log *log, uint64_t event)
@@ -158,11 +169,32 @@ static bool is_sync(const struct posix_log *log, uint64_t event)
 	return c && posix_op_persists(c->op);
 }
 
+static void fix_parts(struct strbuf *fix)
+{
+	strbuf_adds(fix,
+		    "recognise a part by a checksum; or write a new file, fsync it, and rename "
+		    "it over the old one");
+}
+
+/* One write call that came in several requests, of which not all survive. */
+static void words_parts(const struct history *h, const struct posix_log *log, uint64_t event,
+			struct strbuf *title, struct strbuf *fix)
+{
+	app_words_event(h->trace, log, event, title);
+	strbuf_adds(title, " is not atomic: a crash can leave a part of it (one write call may "
+			   "arrive in parts)");
+	fix_parts(fix);
+}
+
 static void words_window(const struct history *h, const struct posix_log *log,
 			 const struct explained *e, struct strbuf *title, struct strbuf *fix)
 {
 	bool ack = h->trace->events.v[e->after].kind == EV_PERSIST;
 
+	if (e->until != UINT64_MAX && history_same_call(h, e->after, e->until)) {
+		words_parts(h, log, e->after, title, fix);
+		return;
+	}
 	if (ack) {
 		add_ack(h->trace, e->after, title);
 		strbuf_adds(title, " was acknowledged too early");
@@ -192,10 +224,9 @@ static void words_torn(const struct history *h, const struct posix_log *log,
 			    " parts",
 			    l->kept, l->units);
 	else
-		strbuf_adds(title, " can be lost in part");
-	strbuf_adds(fix,
-		    "recognise a part by a checksum; or write a new file, fsync it, and rename "
-		    "it over the old one");
+		strbuf_adds(title, " is not atomic: a crash can leave the file longer, with zeros "
+				   "instead of what was written");
+	fix_parts(fix);
 }
 
 static void words_order(const struct history *h, const struct posix_log *log,
@@ -203,6 +234,10 @@ static void words_order(const struct history *h, const struct posix_log *log,
 {
 	if (e->after == e->lost.v[0].event) { /* it was torn by the crash that came with it */
 		words_torn(h, log, e, title, fix);
+		return;
+	}
+	if (history_same_call(h, e->lost.v[0].event, e->after)) {
+		words_parts(h, log, e->lost.v[0].event, title, fix);
 		return;
 	}
 	add_lost(h, log, e, title);
@@ -240,11 +275,19 @@ void app_words_case(const struct history *h, const struct posix_log *log, const 
 	} else {
 		words_order(h, log, e, &title, &fix);
 	}
+	if (e->cut)
+		strbuf_addf(&title,
+			    " (cut short after %u checks: there may be a simpler reason, so this "
+			    "one is not sure)",
+			    e->checks);
 	c->title = strbuf_detach(&title);
-	c->fix = strbuf_detach(&fix);
+	c->fix = e->cut ? xasprintf("perhaps %s", strbuf_str(&fix)) : xstrdup(strbuf_str(&fix));
+	strbuf_release(&fix);
 	for (size_t i = 0; i < e->lost.n; i++) {
 		const struct explain_lost *l = &e->lost.v[i];
 
+		if (i && e->lost.v[i - 1].event == l->event && !l->units)
+			continue;
 		vec_push(&c->lost, l->units ? xasprintf("%" PRIu64 " %" PRIu32 "/%" PRIu32,
 							l->event, l->kept, l->units)
 					    : xasprintf("%" PRIu64, l->event));

@@ -1465,6 +1465,52 @@ static void test_random(void)
 	}
 }
 
+/* ---- parts of one call ---- */
+
+static uint64_t write_of(struct trace *t, uint32_t tid, uint64_t ino, uint64_t offset, size_t len)
+{
+	auto_free char *data = xcalloc(1, len);
+
+	append(t, (struct posix_event){ .op = POSIX_WRITE,
+					.tid = tid,
+					.ino = ino,
+					.offset = offset,
+					.result = (int64_t)len,
+					.payload = data,
+					.payload_len = len });
+	return t->events.n - 1;
+}
+
+static void test_calls(void)
+{
+	auto_trace t;
+	struct history h = { .trace = &t };
+
+	trace_init(&t);
+	uint64_t a = write_of(&t, 1, 7, 100, 3996), b = write_of(&t, 1, 7, 4096, 5000);
+	uint64_t c = write_of(&t, 1, 7, 9096, 100);
+	ok(history_same_call(&h, a, b), "to the end of a page, and on");
+	ok(!history_same_call(&h, b, c) && !history_same_call(&h, a, c),
+	   "what does not end there is another call");
+	ok(history_same_call(&h, c, c) && !history_same_call(&h, b, a), "one is itself");
+	a = write_of(&t, 1, 7, 8192, 4096);
+	b = write_of(&t, 1, 7, 12288, 4096);
+	ok(!history_same_call(&h, a, b), "whole pages are calls of their own");
+	a = write_of(&t, 1, 7, 4000, 96);
+	uint64_t other = write_of(&t, 2, 8, 0, 10);
+	b = write_of(&t, 1, 7, 4096, 1 << 20);
+	c = write_of(&t, 1, 7, 4096 + (1 << 20), 10);
+	ok(history_same_call(&h, a, c) && !history_same_call(&h, a, other),
+	   "three parts, and another thread between");
+	a = write_of(&t, 1, 7, 100, 3996);
+	append(&t, (struct posix_event){ .op = POSIX_FSYNC, .tid = 1, .ino = 7 });
+	b = write_of(&t, 1, 7, 4096, 10);
+	ok(!history_same_call(&h, a, b), "not with a sync between");
+	a = write_of(&t, 1, 7, 100, 3996);
+	b = write_of(&t, 1, 9, 4096, 10);
+	ok(!history_same_call(&h, a, b), "nor in another file");
+}
+
 int main(void)
 {
 	test_names();
@@ -1472,6 +1518,7 @@ int main(void)
 	test_content();
 	test_replacing();
 	test_base();
+	test_calls();
 	test_random();
 	return done_testing();
 }

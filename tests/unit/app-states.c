@@ -206,6 +206,46 @@ static void test_acknowledged(void)
 	history_release(&h);
 }
 
+/* Files of one name in two directories are not of one kind. */
+static void test_paths(void)
+{
+	struct history h;
+	struct roles r;
+	auto_trace t;
+
+	trace_init(&t);
+	for (uint64_t i = 0; i < 2; i++) {
+		call(&t, (struct posix_event){ .op = POSIX_MKDIR,
+					       .ino = 400 + i,
+					       .dir = ROOT,
+					       .name = i ? "b7" : "a",
+					       .arg = 0755 });
+		call(&t, (struct posix_event){ .op = POSIX_CREATE,
+					       .ino = 500 + i,
+					       .dir = 400 + i,
+					       .name = "log",
+					       .arg = 0644 });
+	}
+	call(&t, (struct posix_event){ .op = POSIX_RENAME,
+				       .ino = 500,
+				       .dir = 400,
+				       .dir2 = ROOT,
+				       .name = "log",
+				       .name2 = "out" });
+	call(&t, (struct posix_event){ .op = POSIX_CHMOD, .ino = 500, .arg = 0600 });
+	if (make_history(&t, "minimal", &h)) {
+		ok(false, "a history");
+		return;
+	}
+	roles_init(&r, &h);
+	is_s(role_of(&r, 1), "make a/log", "a file with its directory");
+	is_s(role_of(&r, 3), "make b#/log", "and one of the same name in another");
+	is_s(role_of(&r, 4), "rename a/log out", "a rename out of it");
+	is_s(role_of(&r, 5), "attributes out", "and then by its new name");
+	roles_release(&r);
+	history_release(&h);
+}
+
 /* Whether some state has exactly this text: a letter for each page of the one file. */
 static bool reaches(struct history *h, const struct states_opts *opts, const char *want)
 {
@@ -324,6 +364,7 @@ int main(void)
 	test_order(&h);
 	history_release(&h);
 	test_acknowledged();
+	test_paths();
 	test_reach();
 	return done_testing();
 }
