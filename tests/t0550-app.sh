@@ -165,6 +165,120 @@ check "restart: a moment without the file is found" said "unavailable:"
 app data -p minimal --run 'echo new >new; sync new; mv new settings; sync .' --restart 'grep -q . settings'
 check "restart: without such a moment nothing is" test $status = 0
 
+# What was there before may be there after a crash, although the run removes it.
+fresh
+echo k >data/kept
+app data -p minimal --run 'rm kept; sync .; : >f1; sync f1 .; echo f1' --query 'ls | grep -v settings || :'
+check "query: what the run removes may still be there" test $status = 0
+app data -p minimal --run 'mv kept wrong; mv wrong f1; sync .; echo f1' --query 'ls | grep -v settings || :'
+check "query: what it never shows may not" said "corruption: what is there was never written like that"
+app data -p minimal --run 'echo 1 >k; sync k .; echo k=1; echo 2 >k; sync k; echo k=2' --query 'echo k=$(cat k)'
+check "query: a line that changes is refused" test $status = 2
+check "query: with what to do" grep -q 'must stay visible.*use --check' err
+app data -p minimal --run 'for i in 1 2; do : >f$i; sync f$i; echo f$i; done' --query 'ls | grep ^f || :'
+check "query: words are of the query" test "$(grep -c 'the check' out)" = 0
+timeout 60 "$OUTAGE" export run/findings/0 -o exported-query >out 2>err
+rm -rf rebuilt
+sh exported-query/reproduce.sh rebuilt check >out 2>err
+check "query: the exported script compares as we do" test $? = 1
+check "query: and says what" said "does not show 'f1'"
+: >rebuilt/f1
+sed -n '/^\[ "${2:-}" = check/,$p' exported-query/reproduce.sh >only-check.sh
+(cd rebuilt && bash -c '. ../only-check.sh' x rebuilt check) >out 2>&1
+check "query: and is content with what is right" test $? = 0
+app data -p minimal --run 'rm settings; echo new >settings; sync settings .' --restart 'cat settings'
+timeout 60 "$OUTAGE" export run/findings/0 -o exported-restart >out 2>err
+rm -rf rebuilt
+sh exported-restart/reproduce.sh rebuilt check >out 2>err
+check "restart: the exported script fails, too" test $? = 1
+check "restart: and calls it by its name" said "the restart ended with status 1"
+
+# The application does not start on an empty directory. That is one thing; what it lost after it
+# said that it was ready is another.
+rm -rf empty && mkdir empty
+app empty -p minimal --run 'echo x >db; sync db; echo ready; echo y >log; sync log' --restart 'test -e db'
+check "restart: the empty directory is a finding" said "as it was before the run"
+check "restart: and so is what was acknowledged and lost" \
+	said_like "create N of db was not durable when 'ready' was acknowledged"
+
+# ---- replay ----
+
+fresh
+app data -p minimal --run "$dir/replace no-dir" --check "$dir/replace check"
+timeout 60 "$OUTAGE" replay run >out 2>err
+check "replay: a run is no finding" test $? = 2
+check "replay: what is one is said" grep -q 'give a finding, such as run/findings/0' err
+mv data away
+timeout 60 "$OUTAGE" replay run/findings/0 >out 2>err
+check "replay: the directory need not be there any more" test $? = 1
+mv away data
+cp run/app app.kept
+sed -i "s,replace check,replace check || { echo outage: corruption; exit 1; }," run/app
+timeout 60 "$OUTAGE" replay run/findings/0 >out 2>err
+check "replay: another failure is not this one" test $? = 0
+check "replay: it is told" said "another failure shows, corruption"
+sed "s,$dir/replace check,exit 1," app.kept >run/app
+timeout 60 "$OUTAGE" replay run/findings/0 >out 2>err
+check "replay: a check that fails without a crash shows nothing" test $? = 2
+check "replay: which is said" grep -q 'without any crash' err
+
+# ---- what is in flight ----
+
+cat >sync.py <<'END'
+import os, sys
+f = os.open("f", os.O_RDWR | os.O_SYNC)
+os.write(f, b"n" * 8192)
+print("done", flush=True)
+END
+rm -rf two && mkdir two
+head -c 8192 /dev/zero | tr '\0' o >two/f
+whole='case $(tr -d n <f | wc -c) in 0|8192) exit 0;; esac; echo half; exit 1'
+app two -p minimal --run "python3 '$dir/sync.py'" --check "$whole"
+check "O_SYNC: a write that runs can be torn" said "write"
+check "O_SYNC: and is said not to be atomic" said "is not atomic: a crash can leave 1 of its 2 parts"
+app two -p minimal --run "python3 '$dir/sync.py'" --check '! grep -q done $OUTAGE_ACKED || [ $(tr -d n <f | wc -c) = 0 ]'
+check "O_SYNC: but not when it has returned" test $status = 0
+app two -p minimal --run 'head -c 8192 /dev/zero | tr "\0" n | dd of=f bs=8192 iflag=fullblock conv=notrunc status=none; sync f; echo done' \
+	--check 'test "$(head -c 1 f)" != o || test "$(tail -c 1 f)" != n'
+check "a write survives as its last page alone" said "is not atomic"
+app two -p minimal --run 'echo more >>f' --check 'test -z "$(tail -c 5 f | tr -d "\0" | head -c 0)" && ! tail -c 5 f | tr "\0" Z | grep -q Z'
+check "minimal: what is appended without a sync may be zeros" said "zeros instead of what was written"
+app two -p ext4-ordered --run 'echo more >>f' --check '! tail -c 5 f | tr "\0" Z | grep -q Z'
+check "ext4-ordered: or not" test $status = 0
+
+# One call arrives in parts, and nothing can be put between these.
+app two -p minimal --run 'printf 123 >>f; head -c 9000 /dev/zero | tr "\0" x | dd of=f oflag=append conv=notrunc bs=9000 iflag=fullblock status=none' \
+	--check 'n=$(tr -cd x <f | wc -c); [ $n = 0 ] || [ $n = 9000 ]'
+check "one call in parts is found" test $status = 1
+check "and no call between these is asked for" test -z "$(grep -E 'fsync of f, after write [0-9]+ to f and before write' out)"
+check "but that it is not atomic" said "one write call may arrive in parts"
+
+# ---- what is left out ----
+
+app two -p minimal --max-subset 1 --run 'for i in 1 2 3 4 5 6; do : >a$i; done' --check 'set -- a?; [ $# -ne 3 ] || [ -e a3 ] || [ -e a5 ]'
+check "a bound on subsets leaves out" said "not tried: "
+check "and then nothing is found" test $status = 0
+timeout 60 "$OUTAGE" report run >out 2>err
+check "which a report tells, too" said "not tried: "
+app two -p minimal --run 'for i in 1 2 3 4 5 6; do : >a$i; done' --check 'set -- a?; [ $# -ne 3 ] || [ -e a3 ] || [ -e a5 ]'
+check "without it, three of six are lost" test $status = 1
+check "and nothing is left out" test -z "$(grep 'not tried' out)"
+app two -p minimal --run 'echo x >b' --restart 'test -e b || test -e c || test -e f'
+check "the moment before the first operation is fine" test $status = 0
+app two -p minimal --run 'echo x >b; sync b .' --restart 'test -e b || test "$OUTAGE_CRASH_POINT" != 0'
+check "it is one that is tried" said "as it was before the run"
+
+# Files of one name in two directories are two findings.
+rm -rf dirs && mkdir -p dirs/one dirs/two
+app dirs -p minimal --run 'for d in one two; do echo new >$d/x.tmp; mv $d/x.tmp $d/x; done' \
+	--check 'for d in one two; do [ ! -e $d/x ] || grep -q new $d/x || exit 1; done'
+check "two directories: one finding for each" test "$(grep -c ^found out)" = 2
+check "two directories: the second is named" said_like "to two/x"
+
+# A check that is not steady gives no finding that is told as sure.
+app two -p minimal --run 'echo x >u; sync u .' --check '[ -e u ] || [ $(($(date +%N | sed "s/^0*//;s/^$/0/") % 2)) = 0 ]'
+check "a check that fails now and then is told" test -n "$(grep -E 'shown [0-9]+ of|failed at first' out)"
+
 # ---- runs that are none ----
 
 refused() {

@@ -95,15 +95,35 @@ static void take_lines(struct app_strings *out, const struct strbuf *text)
 			vec_push(out, xstrdup(line));
 }
 
-static int end_fails(const struct verdict *v, struct err *err)
+static int end_fails(const struct app *a, const struct verdict *v, struct err *err)
 {
 	auto_strbuf said = STRBUF_INIT;
 
+	if (a->plan.query && v->harm == APP_ROLLED_BACK)
+		return err_set(err, -EINVAL,
+			       "%s, and nothing crashed: a line that was acknowledged must stay "
+			       "visible; if the run changes or removes what it acknowledged, use "
+			       "--check",
+			       v->seen);
 	strbuf_add_flat(&said, strbuf_str(&v->said));
 	return err_set(err, -EINVAL,
-		       "the check fails on the directory as the run left it, without any crash: "
+		       "the %s fails on the directory as the run left it, without any crash: "
 		       "mend that first (%.100s: %.300s)",
-		       v->seen, strbuf_str(&said));
+		       app_plan_asks(&a->plan), v->seen, strbuf_str(&said));
+}
+
+/* What the query shows before the run may be there after any crash. */
+static int show_before(struct app *a, struct strbuf *shown, struct err *err)
+{
+	struct search_opts o = app_run_search(&a->run);
+	struct verdict v = { 0 };
+	int rc = search_one(&o, "0.0", &v, err);
+
+	/* If it fails there, that is a finding like any other. */
+	if (!rc && !v.fails)
+		strbuf_add(shown, strbuf_str(&v.said), v.said.len);
+	verdict_release(&v);
+	return rc;
 }
 
 /* What the check says of the directory as the run left it, several times. */
@@ -122,18 +142,24 @@ static int verify_end(struct app *a, struct err *err)
 		if (rc)
 			break;
 		if (!i && v.fails)
-			rc = end_fails(&v, err);
+			rc = end_fails(a, &v, err);
 		else if (!i)
 			strbuf_add(&first, strbuf_str(&v.said), v.said.len);
 		else if (v.fails ||
 			 (a->plan.query && !streq(strbuf_str(&first), strbuf_str(&v.said))))
 			rc = err_set(err, -EINVAL,
-				     "the check does not always say the same of the directory as "
+				     "the %s does not always say the same of the directory as "
 				     "the run left it, without any crash: it must depend on "
-				     "nothing else");
+				     "nothing else",
+				     app_plan_asks(&a->plan));
 	}
 	verdict_release(&v);
 	if (rc || !a->plan.query)
+		return rc;
+	if (first.len && first.buf[first.len - 1] != '\n')
+		strbuf_addch(&first, '\n');
+	rc = show_before(a, &first, err);
+	if (rc)
 		return rc;
 	take_lines(&a->run.shown, &first);
 	return io_write_file(a->run.dir, "shown", strbuf_str(&first), first.len, 0, err);
@@ -155,7 +181,7 @@ static void on_found(void *ctx, const struct search_found *f)
 			      .seen = xstrdup(f->verdict.seen ? f->verdict.seen : "") };
 	uint64_t n = a->summary.findings++;
 
-	app_words_case(&a->run.history, &a->log, &f->why, &c);
+	app_words_case(&a->run.history, &a->log, &a->plan, &f->why, &c);
 	strbuf_add(&c.said, strbuf_str(&f->verdict.said), f->verdict.said.len);
 	if (app_case_save(a->run.dir, n, &c, &a->err))
 		a->summary.errors++;
@@ -165,6 +191,11 @@ static void on_found(void *ctx, const struct search_found *f)
 		       "%s/findings/%llu\n",
 		       app_harm_name(c.harm), app_harm_words(c.harm), c.title, c.fix, a->run.dir,
 		       (unsigned long long)n);
+		if (c.shown < c.asked)
+			printf("       shown %llu of %llu times: the %s depends on more than the "
+			       "directory\n",
+			       (unsigned long long)c.shown, (unsigned long long)c.asked,
+			       app_plan_asks(&a->plan));
 		fflush(stdout);
 	}
 	app_case_release(&c);
@@ -292,19 +323,24 @@ static void print_text(const struct app *a)
 
 	for (size_t i = 0; i < s->notes.n; i++)
 		printf("note: %s\n", s->notes.v[i]);
-	printf("%llu operations, %llu acknowledged lines, %llu different crash states of %llu "
-	       "tried; %llu checked in %.1f s: %.0f a second\n",
-	       (unsigned long long)s->operations, (unsigned long long)s->acks,
-	       (unsigned long long)s->unique_states, (unsigned long long)s->crash_states,
-	       (unsigned long long)s->checked, s->elapsed_s,
+	printf("%llu %s, %llu acknowledged %s, %llu different crash %s of %llu tried; %llu checked "
+	       "in %.1f s: %.0f a second\n",
+	       (unsigned long long)s->operations, plural(s->operations, "operation", "operations"),
+	       (unsigned long long)s->acks, plural(s->acks, "line", "lines"),
+	       (unsigned long long)s->unique_states, plural(s->unique_states, "state", "states"),
+	       (unsigned long long)s->crash_states, (unsigned long long)s->checked, s->elapsed_s,
 	       (double)s->checked / max(s->elapsed_s, 0.001));
 	print_left_out(a);
 	if (!s->findings)
-		printf("nothing found\n");
+		printf("nothing found with profile %s%s\n", a->plan.profile,
+		       streq(a->plan.profile, profile_at(0)->name)
+			       ? "; -p minimal tries what other file systems may lose"
+			       : "");
 	else
-		printf("%llu %s; %llu states fail; kept in %s\n", (unsigned long long)s->findings,
-		       plural(s->findings, "finding", "findings"), (unsigned long long)s->failing,
-		       a->run.dir);
+		printf("%llu %s with profile %s; %llu %s; kept in %s\n",
+		       (unsigned long long)s->findings, plural(s->findings, "finding", "findings"),
+		       a->plan.profile, (unsigned long long)s->failing,
+		       plural(s->failing, "state fails", "states fail"), a->run.dir);
 }
 
 static uint64_t count_operations(const struct trace *t)
@@ -343,8 +379,11 @@ static int explore(struct app *a, struct err *err)
 			(unsigned long long)r.totals.errors,
 			plural(r.totals.errors, "state", "states"), r.totals.error);
 	if (!rc && r.totals.by_signal)
-		rc = err_set(err, -EINTR, "stopped by a signal; what was found is in %s",
-			     a->run.dir);
+		rc = err_set(err, -EINTR,
+			     "stopped by a signal after %llu of %llu states that were known by "
+			     "then; what was found is in %s",
+			     (unsigned long long)r.totals.checked,
+			     (unsigned long long)r.totals.states.unique, a->run.dir);
 	search_result_release(&r);
 	return rc;
 }

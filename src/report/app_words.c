@@ -260,16 +260,18 @@ static void words_order(const struct history *h, const struct posix_log *log,
 	app_words_event(h->trace, log, e->after, fix);
 }
 
-void app_words_case(const struct history *h, const struct posix_log *log, const struct explained *e,
-		    struct app_case *c)
+void app_words_case(const struct history *h, const struct posix_log *log,
+		    const struct app_plan *plan, const struct explained *e, struct app_case *c)
 {
 	struct strbuf title = STRBUF_INIT, fix = STRBUF_INIT;
 
 	if (e->kind == EXPLAIN_START || e->after == UINT64_MAX) {
 		strbuf_adds(&title, "it fails on the directory as it was before the run, with "
 				    "nothing acknowledged");
-		strbuf_adds(&fix, "a crash may come before anything is done: the check must accept "
-				  "that, as long as nothing is acknowledged");
+		strbuf_addf(&fix,
+			    "a crash may come before anything is done: the %s must accept that, "
+			    "as long as nothing is acknowledged",
+			    app_plan_asks(plan));
 	} else if (!e->lost.n) {
 		words_window(h, log, e, &title, &fix);
 	} else {

@@ -22,7 +22,7 @@ void app_words_event(const struct trace *t, const struct posix_log *log, uint64_
 void app_count_words(double n, struct strbuf *out);
 
 /* Fills in title, fix, lost and after. */
-void app_words_case(const struct history *h, const struct posix_log *log, const struct explained *e,
-		    struct app_case *c);
+void app_words_case(const struct history *h, const struct posix_log *log,
+		    const struct app_plan *plan, const struct explained *e, struct app_case *c);
 
 #endif
