@@ -216,8 +216,23 @@ static void measure_places(struct files *f, uint64_t budget)
 	_exit(0);
 }
 
-static void measure_checks(struct files *f, uint64_t budget)
+/* Of all processes that have ended. */
+static double children_s(void)
 {
+	struct rusage use;
+
+	getrusage(RUSAGE_CHILDREN, &use);
+	return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+	       (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
+}
+
+/* With a launcher, or without; `more` bytes of memory are what a long run would have. */
+static void measure_checks(struct files *f, uint64_t budget, bool launched, size_t more,
+			   const char *name)
+{
+	auto_free char *ballast = NULL;
+	struct launcher *launcher = NULL;
+	double cpu = children_s();
 	struct checkers_opts o = {
 		.jobs = 2,
 		.place = { .base = f->dir, .before = f->h.before, .at = f->dir },
@@ -226,8 +241,12 @@ static void measure_checks(struct files *f, uint64_t budget)
 	struct checkers_stats stats;
 	struct states *s = NULL;
 	struct err err = ERR_INIT;
-	struct rusage use;
 
+	if (launched && launcher_start(&launcher, &err))
+		exit(1);
+	o.launcher = launcher;
+	ballast = xmalloc(more + 1);
+	memset(ballast, 1, more + 1);
 	if (states_new(&f->h, &(struct states_opts){ .budget = budget }, &s, &err))
 		exit(1);
 	uint64_t start = util_now_ns();
@@ -236,29 +255,31 @@ static void measure_checks(struct files *f, uint64_t budget)
 		exit(1);
 	}
 	double took = (double)(util_now_ns() - start) / 1e9;
-	getrusage(RUSAGE_CHILDREN, &use);
-	double cpu = (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
-		     (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
-	printf("checks %" PRIu64 "\nchecks_per_s %.0f\nchecks_per_cpu_s %.0f\n", stats.checked,
-	       (double)stats.checked / took, (double)stats.checked / cpu);
+	launcher_stop(launcher);
+	printf("checks_%s %" PRIu64 "\nchecks_%s_per_s %.0f\nchecks_%s_per_cpu_s %.0f\n", name,
+	       stats.checked, name, (double)stats.checked / took, name,
+	       (double)stats.checked / (children_s() - cpu));
 	states_free(s);
 }
 
 int main(int argc, char **argv)
 {
+	bool states = argc < 2 || streq(argv[1], "states"), rest = argc < 2 || !states;
 	struct files f;
 	pid_t pid;
 
-	bool only_places = argc > 1;
-
-	if (!only_places) {
+	if (states) {
 		measure("ext4-ordered", 200000);
 		measure("minimal", 60000);
 	}
 	fflush(stdout);
-	(void)argv;
+	if (!rest)
+		return 0;
 	files_make(&f);
-	measure_checks(&f, 2000);
+	measure_checks(&f, 2000, true, 0, "small");
+	measure_checks(&f, 500, false, 0, "small_alone");
+	measure_checks(&f, 1000, true, (size_t)512 << 20, "large");
+	measure_checks(&f, 200, false, (size_t)512 << 20, "large_alone");
 	fflush(stdout);
 	pid = fork();
 	if (!pid)

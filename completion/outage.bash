@@ -268,7 +268,7 @@ _outage_app() {
 		;;
 	esac
 	if [[ $cur == -* ]]; then
-		_outage_words '--run --check --restart --query --stop --kill --ack-file --profile --unit
+		_outage_words '--run --check --restart --query --stop --kill --ack-file --stacks --profile --unit
 			--max-subset --budget --time --limit --jobs --seed --timeout --output --json --help'
 	else
 		compopt -o filenames 2>/dev/null

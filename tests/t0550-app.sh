@@ -93,6 +93,7 @@ check "replay: it shows again" test $? = 1
 check "replay: and says what" grep -q "shows again: what was acknowledged is gone" out
 timeout 60 "$OUTAGE" replay $finding --json >out 2>err
 check "replay --json" test "$(json 'd["shown"] and d["harm"]')" = rolled-back
+check "the missing call was tried" grep -q '^verified	1' $finding/case
 sed -i "s,replace check,replace check || :," run/app
 timeout 60 "$OUTAGE" replay $finding >out 2>err
 check "replay: with a check that accepts it, it does not show" test $? = 0
@@ -153,6 +154,27 @@ app data -p minimal --run 'for i in 1 2 3 4 5 6 7 8; do echo $i; echo $i >f$i; d
 timeout 60 "$OUTAGE" trace show run/trace >out 2>err
 check "lines are marks between the operations" \
 	test "$(grep -o ' begin \| create ' out | uniq | wc -l)" = 16
+
+# ---- patterns ----
+
+many='for i in 1 2 3 4 5 6 7 8; do echo $i >f$i; sync f$i; mv f$i g$i; done; rm g*'
+app data -p minimal --json --budget 20 --run "$many" --check true
+check "patterns: a small budget covers them all" test "$(json 'd["patterns"] == d["patterns_covered"] > 5 and d["budget_hit"]')" = True
+app data -p minimal --json --budget 2 --run "$many" --check true
+check "patterns: one that is too small does not, and says so" test "$(json 'd["patterns"] > d["patterns_covered"] > 0')" = True
+
+# ---- a call that is missing ----
+
+# The removal is lost, which a sync of another directory would not mend; and what is torn no sync does.
+mkdir -p data/a data/b
+app data -p minimal --run ': >a/x; sync a a/x; mv a/x b/y; sync b; rm b/y; echo gone' --check '! grep -q gone $OUTAGE_ACKED || [ ! -e b/y ]'
+check "missing: the directory of what was removed" said "an fsync of the directory b is missing"
+check "missing: and it is verified" said "(verified: with it, no crash leaves this state)"
+app data -p minimal --run 'head -c 8192 /dev/zero | tr "\\0" x >big.tmp; sync big.tmp .; cp big.tmp big; sync big .' --check 's=$(stat -c %s big 2>/dev/null || echo 0); [ $s = 0 ] || [ $s = 8192 ]'
+check "missing: of what is torn, no call is" eval '[ $status = 1 ] && ! grep -q "is missing\|verified" out'
+rm -rf data
+mkdir data
+echo old >data/settings
 
 # ---- restart and query ----
 
@@ -323,6 +345,20 @@ app data --run 'exit 1' --check true
 check "of a run that failed nothing is kept" test ! -e run
 check "nothing is left mounted" test -z "$(grep "$dir" /proc/mounts)"
 
+# Killed while it records, it leaves nothing outside of its own directory.
+rm -rf run
+here=$(ls /tmp)
+timeout --foreground -s KILL 30 "$OUTAGE" app -o run --run ': >started; sleep 1234.5' --check true -- data >out 2>err &
+pid=$!
+for _ in $(seq 100); do [ -e run/work/started ] && break; sleep 0.1; done
+check "killed: it was recording" test -e run/work/started
+kill -KILL "$(pgrep -P $pid)"
+wait $pid
+for _ in $(seq 100); do pgrep -f 'sleep 1234.5' >/dev/null || break; sleep 0.1; done
+check "killed: no process is left" test -z "$(pgrep -f 'sleep 1234.5')"
+check "killed: no FIFO is left in /tmp" test -z "$(comm -13 <(echo "$here") <(ls /tmp) | grep outage-ack)"
+check "killed: nothing is mounted" test -z "$(grep "$dir" /proc/mounts)"
+
 # Whoever stops it gets his machine back.
 fresh
 rm -rf run
@@ -405,8 +441,9 @@ fi
 
 if [ -x /usr/lib/postgresql/15/bin/initdb ]; then
 	"$apps/postgres.sh" make "$dir/pg" >out 2>err
-	app pg --budget 24 --run "$apps/postgres.sh insert" --check "$apps/postgres.sh check"
+	app pg --budget 40 --run "$apps/postgres.sh insert" --check "$apps/postgres.sh check"
 	check "PostgreSQL: nothing is found" test $status = 0
+	check "PostgreSQL: and every pattern of operations was tried" grep -q '^\([0-9]*\) of \1 patterns of operations covered' out
 else
 	skip "PostgreSQL 15 is not installed"
 fi

@@ -289,19 +289,24 @@ static bool drain(int *fd, struct check_result *r, size_t most)
 }
 
 /* Until the keeper has told, or its pipe is closed. False: it did neither in time. */
-static bool listen_to(int *output, int tell, uint64_t until_ms, size_t most, struct told *told,
-		      bool *heard, struct check_result *r)
+static bool listen_to(const struct check_opts *o, int *output, int tell, uint64_t until_ms,
+		      size_t most, struct told *told, bool *heard, struct check_result *r)
 {
 	for (;;) {
-		struct pollfd fds[] = { { tell, POLLIN, 0 }, { *output, POLLIN, 0 } };
+		struct pollfd fds[] = { { tell, POLLIN, 0 },
+					{ *output, POLLIN, 0 },
+					{ o->watched ? o->watch : -1, 0, 0 } };
 		uint64_t now = now_ms();
 
 		if (now >= until_ms)
 			return false;
-		if (poll(fds, 2, (int)min(until_ms - now, (uint64_t)1000)) < 0 && errno != EINTR)
+		if (poll(fds, ARRAY_SIZE(fds), (int)min(until_ms - now, (uint64_t)1000)) < 0 &&
+		    errno != EINTR)
 			return false;
 		if (*output >= 0 && fds[1].revents)
 			(void)drain(output, r, most);
+		if (fds[2].revents)
+			return false;
 		if (fds[0].revents) {
 			*heard = read(tell, told, sizeof(*told)) == sizeof(*told);
 			return true;
@@ -351,7 +356,7 @@ int check_run(const struct check_opts *opts, uint64_t point, const char *acked, 
 	util_close(steal_fd(&in_end));
 	fcntl(out, F_SETFL, O_NONBLOCK);
 	uint64_t until = start / 1000000 + timeout_ms + BACKSTOP_MS;
-	bool in_time = listen_to(&out, in, until, most, &told, &heard, r);
+	bool in_time = listen_to(opts, &out, in, until, most, &told, &heard, r);
 	if (!in_time)
 		kill(keeper, SIGKILL);
 	while (waitpid(keeper, NULL, 0) < 0 && errno == EINTR)

@@ -29,6 +29,9 @@ struct check_opts {
 	size_t output_limit; /* bytes kept; 0: 16 KiB; at most CHECK_OUTPUT_MAX */
 	/* Limits for each of its processes; 0: none. Of processes: does not bind root. */
 	uint64_t file_max, memory_max, processes_max;
+	/* If `watched`: who asked is at the other end of this; when it is gone, so is the check. */
+	bool watched;
+	int watch;
 	bool no_namespace; /* for tests: as if there were no PID namespaces */
 };
 

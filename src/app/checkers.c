@@ -53,6 +53,7 @@ struct worker {
 	struct check_opts check;
 	struct place *place;
 	int fd;
+	int helper;	     /* who starts the checks; -1: we */
 	struct strbuf acked; /* the lines of the first `n_acked` */
 	size_t n_acked;
 	struct survivors v;
@@ -101,7 +102,10 @@ static int do_job(struct worker *w, const struct job_head *head, struct err *err
 
 	reffs_state_unref(tree);
 	lines_of(w, head->acked);
-	if (!rc)
+	if (!rc && w->helper >= 0)
+		rc = launch_check(w->helper, head->point, strbuf_str(&w->acked), w->acked.len,
+				  &w->r, err);
+	else if (!rc)
 		rc = check_run(&w->check, head->point, strbuf_str(&w->acked), w->acked.len, &w->r,
 			       err);
 	if (!rc)
@@ -145,6 +149,8 @@ static void work(struct worker *w, pid_t parent)
 	w->check = w->opts->check;
 	w->check.dir = w->opts->place.at;
 	w->check.notes = place_notes(w->place);
+	if (w->helper >= 0 && launch_enter(w->helper, &w->check))
+		util_close(steal_fd(&w->helper)); /* slower, but it does */
 	while (!read_job(w, &head)) {
 		err = (struct err)ERR_INIT;
 		int rc = do_job(w, &head, &err);
@@ -184,6 +190,19 @@ static uint64_t now_ms(void)
 	return util_now_ns() / 1000000;
 }
 
+/* A socket that another worker holds as well would not be closed when the parent closes it (K2). */
+static void close_others(int one, int other)
+{
+	unsigned low = (unsigned)(other < 0 ? one : min(one, other));
+	unsigned high = (unsigned)max(one, other);
+
+	if (low > 3)
+		close_range(3, low - 1, 0);
+	if (high > low + 1)
+		close_range(low + 1, high - 1, 0);
+	close_range(high + 1, ~0U, 0);
+}
+
 static int start_worker(struct checkers *c, struct slot *s)
 {
 	int pair[2];
@@ -191,6 +210,7 @@ static int start_worker(struct checkers *c, struct slot *s)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return err_set(c->err, -errno, "cannot make a pair of sockets: %m");
+	auto_fd helper = c->opts->launcher ? launcher_open(c->opts->launcher) : -1;
 	pid_t pid = fork();
 	if (pid < 0) {
 		util_close(pair[0]);
@@ -198,11 +218,9 @@ static int start_worker(struct checkers *c, struct slot *s)
 		return err_set(c->err, -errno, "cannot start a process: %m");
 	}
 	if (!pid) {
-		struct worker w = { .h = c->h, .opts = c->opts, .fd = pair[1] };
+		struct worker w = { .h = c->h, .opts = c->opts, .fd = pair[1], .helper = helper };
 
-		util_close(pair[0]);
-		for (unsigned i = 0; i < c->jobs; i++)
-			util_close(c->slot[i].fd);
+		close_others(pair[1], helper);
 		work(&w, parent);
 	}
 	util_close(pair[1]);
@@ -414,36 +432,50 @@ static int give_out(struct checkers *c, next_fn *next, void *from, bool *more)
 	return 0;
 }
 
-static int run_all(struct history *h, next_fn *next, void *from, const struct checkers_opts *opts,
-		   struct checkers_stats *stats, struct err *err)
+static struct checkers *checkers_make(struct history *h, const struct checkers_opts *opts,
+				      unsigned jobs)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct checkers *c = xcalloc(1, sizeof(*c));
 	uint64_t each = opts->check.timeout_ms ? opts->check.timeout_ms : 10000;
+
+	c->h = h;
+	c->opts = opts;
+	c->patience_ms = each + SILENCE_MS;
+	c->jobs = min(jobs ? jobs : (unsigned)max(cpus, 1L), (unsigned)JOBS_MAX);
+	for (unsigned i = 0; i < c->jobs; i++)
+		c->slot[i].fd = -1;
+	return c;
+}
+
+static int go_on(struct checkers *c, next_fn *next, void *from, struct checkers_stats *stats,
+		 struct err *err)
+{
+	const struct checkers_opts *opts = c->opts;
 	bool more = true;
 	int rc = 0;
 
 	*stats = (struct checkers_stats){ 0 };
-	c->h = h;
-	c->opts = opts;
 	c->stats = stats;
 	c->err = err;
-	c->patience_ms = each + SILENCE_MS;
-	c->jobs = min(opts->jobs ? opts->jobs : (unsigned)max(cpus, 1L), (unsigned)JOBS_MAX);
-	for (unsigned i = 0; i < c->jobs; i++)
-		c->slot[i].fd = -1;
 	while (!rc && (more || busy(c)) && !(opts->stop && opts->stop(opts->ctx))) {
 		rc = give_out(c, next, from, &more);
 		if (!rc && busy(c))
 			rc = listen_all(c);
 	}
+	return rc;
+}
+
+/* Those that have nothing to do end by themselves. */
+static void end_all(struct checkers *c)
+{
 	for (unsigned i = 0; i < c->jobs; i++) {
 		end_worker(&c->slot[i], c->slot[i].n > 0);
 		for (unsigned j = 0; j < c->slot[i].n; j++)
 			app_state_release(&c->slot[i].state[j]);
+		c->slot[i].n = 0;
+		c->slot[i].deaths = 0;
 	}
-	free(c);
-	return rc;
 }
 
 static bool next_of_states(void *ctx, struct app_state *out)
@@ -454,8 +486,20 @@ static bool next_of_states(void *ctx, struct app_state *out)
 int checkers_run(struct history *h, struct states *s, const struct checkers_opts *opts,
 		 struct checkers_stats *stats, struct err *err)
 {
-	return run_all(h, next_of_states, s, opts, stats, err);
+	struct checkers *c = checkers_make(h, opts, opts->jobs);
+	int rc = go_on(c, next_of_states, s, stats, err);
+
+	end_all(c);
+	free(c);
+	return rc;
 }
+
+/* ---- one after the other ---- */
+
+struct checker {
+	struct checkers_opts opts;
+	struct checkers *c;
+};
 
 struct one {
 	struct history *h;
@@ -486,19 +530,46 @@ static int keep_result(void *ctx, const struct app_state *s, const struct check_
 	return 0;
 }
 
+struct checker *checker_new(struct history *h, const struct checkers_opts *opts)
+{
+	struct checker *k = xcalloc(1, sizeof(*k));
+
+	k->opts = *opts;
+	k->opts.done = keep_result;
+	k->opts.stop = NULL;
+	k->c = checkers_make(h, &k->opts, 1);
+	return k;
+}
+
+void checker_free(struct checker *k)
+{
+	if (!k)
+		return;
+	end_all(k->c);
+	free(k->c);
+	free(k);
+}
+
+int checker_ask(struct checker *k, const char *id, struct check_result *r, struct err *err)
+{
+	struct one o = { .h = k->c->h, .id = id, .r = r };
+	struct checkers_stats stats;
+
+	k->opts.ctx = &o;
+	int rc = go_on(k->c, next_of_one, &o, &stats, err);
+	if (rc)
+		end_all(k->c);
+	if (!rc && !o.given)
+		rc = err_set(err, -EINVAL, "the crash state %s is not one of this run", id);
+	return rc;
+}
+
 int checkers_one(struct history *h, const struct app_state *s, const struct checkers_opts *opts,
 		 struct check_result *r, struct err *err)
 {
-	struct one o = { .h = h, .id = s->id, .r = r };
-	struct checkers_opts only = *opts;
-	struct checkers_stats stats;
+	struct checker *k = checker_new(h, opts);
+	int rc = checker_ask(k, s->id, r, err);
 
-	only.jobs = 1;
-	only.done = keep_result;
-	only.stop = NULL;
-	only.ctx = &o;
-	int rc = run_all(h, next_of_one, &o, &only, &stats, err);
-	if (!rc && !o.given)
-		rc = err_set(err, -EINVAL, "the crash state %s is not one of this run", s->id);
+	checker_free(k);
 	return rc;
 }

@@ -11,13 +11,15 @@
 #define APP_CHECKERS_H
 
 #include "app/check.h"
+#include "app/launch.h"
 #include "app/place.h"
 #include "app/states.h"
 
 struct checkers_opts {
 	unsigned jobs; /* processes; 0: one for each CPU */
 	struct place_opts place;
-	struct check_opts check; /* dir and notes are those of the place */
+	struct launcher *launcher; /* who starts the checks; NULL: the processes themselves */
+	struct check_opts check;   /* dir and notes are those of the place */
 	/* What was acknowledged, one after the other; a line each, without its end. */
 	const char *const *acks;
 	size_t n_acks;
@@ -43,6 +45,13 @@ struct checkers_stats {
 /* Checks all states that `s` gives. Fails if no process can be made to work. */
 int checkers_run(struct history *h, struct states *s, const struct checkers_opts *opts,
 		 struct checkers_stats *stats, struct err *err) must_check;
+/* For states that are asked for one by one, by their id: a process that stays. */
+struct checker;
+struct checker *checker_new(struct history *h, const struct checkers_opts *opts);
+int checker_ask(struct checker *k, const char *id, struct check_result *r, struct err *err)
+	must_check;
+void checker_free(struct checker *k); /* NULL is fine */
+
 /* The same for one state. */
 int checkers_one(struct history *h, const struct app_state *s, const struct checkers_opts *opts,
 		 struct check_result *r, struct err *err) must_check;

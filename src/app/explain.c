@@ -3,24 +3,10 @@
 
 #include <errno.h>
 
+#include "app/case.h"
 #include "base/hash.h"
 
-enum { CHECKS_MAX = 80, UNTIL_MAX = 8 };
-
-enum keep { KEEP_NONE, KEEP_ALL, KEEP_SOME };
-
-/* A crash point, and what of the changes in flight survives. */
-struct case_at {
-	uint64_t point;
-	size_t n;
-	struct case_piece {
-		uint32_t change;
-		enum keep keep;
-		const uint64_t *units; /* of KEEP_SOME */
-		uint32_t needs, n_needs;
-	} * v;
-	uint32_t *needs;
-};
+enum { CHECKS_MAX = 80, UNTIL_MAX = 8, MEND_LOST_MAX = 3 };
 
 struct answer {
 	struct hash128 tree;
@@ -47,85 +33,6 @@ void explained_release(struct explained *e)
 	*e = (struct explained){ 0 };
 }
 
-/* ---- what is in flight at a point ---- */
-
-static void case_release(struct case_at *c)
-{
-	free(c->v);
-	free(c->needs);
-	*c = (struct case_at){ 0 };
-}
-#define auto_case __attribute__((cleanup(case_release))) struct case_at
-
-static void copy_pieces(const struct history *h, struct model *m, uint64_t point,
-			struct case_at *out)
-{
-	size_t n, needs = 0;
-	const struct model_piece *p = model_pieces(m, &n);
-
-	for (size_t i = 0; i < n; i++)
-		needs += p[i].n_needs;
-	*out = (struct case_at){ .point = point,
-				 .n = n,
-				 .v = xcalloc(n + 1, sizeof(*out->v)),
-				 .needs = xcalloc(needs + 1, sizeof(*out->needs)) };
-	needs = 0;
-	uint32_t change = 0;
-	for (size_t i = 0; i < n; i++, change++) {
-		while (change_is_durable(&h->changes.v[change], point))
-			change++;
-		assert(h->changes.v[change].event == p[i].event);
-		out->v[i] = (struct case_piece){ .change = change,
-						 .needs = (uint32_t)needs,
-						 .n_needs = p[i].n_needs };
-		for (uint32_t j = 0; j < p[i].n_needs; j++)
-			out->needs[needs++] = p[i].needs[j];
-	}
-}
-
-/* With nothing surviving. */
-static int case_load(const struct history *h, uint64_t point, struct case_at *out, struct err *err)
-{
-	struct model_opts opts = { .ctx = h };
-	auto_image base = IMAGE_INIT;
-	int rc = 0;
-
-	image_init(&base, h->units);
-	auto_model m = model_new(&model_posix, &opts, &base);
-	for (uint64_t i = 0; !rc && i < point; i++)
-		rc = model_apply(m, i, &h->trace->events.v[i], err);
-	if (!rc)
-		copy_pieces(h, m, point, out);
-	return rc;
-}
-
-/* What needs something that is not there whole is not there. */
-static void close_case(struct case_at *c)
-{
-	for (size_t i = 0; i < c->n; i++)
-		for (uint32_t j = 0; j < c->v[i].n_needs; j++)
-			if (c->v[c->needs[c->v[i].needs + j]].keep != KEEP_ALL)
-				c->v[i].keep = KEEP_NONE;
-}
-
-/* And the other way: with a piece, what it needs. */
-static void give_back(struct case_at *c, size_t piece)
-{
-	c->v[piece].keep = KEEP_ALL;
-	for (uint32_t j = 0; j < c->v[piece].n_needs; j++) {
-		uint32_t need = c->needs[c->v[piece].needs + j];
-
-		if (c->v[need].keep != KEEP_ALL)
-			give_back(c, need);
-	}
-}
-
-static void keep_all(struct case_at *c)
-{
-	for (size_t i = 0; i < c->n; i++)
-		c->v[i].keep = KEEP_ALL;
-}
-
 static void keep_survivors(struct case_at *c, const struct survivors *s)
 {
 	size_t k = 0;
@@ -150,47 +57,6 @@ static void copy_keeps(struct case_at *to, const struct case_at *from)
 
 /* ---- asking ---- */
 
-static void id_words(struct strbuf *id, const uint64_t *bits, size_t n)
-{
-	for (size_t i = 0; i < n; i += 32) {
-		uint64_t word = bits[i / 64] >> i % 64 & UINT32_MAX;
-
-		if (n - i < 32)
-			word &= ((uint64_t)1 << (n - i)) - 1;
-		strbuf_addf(id, ".%llu", (unsigned long long)word);
-	}
-}
-
-static char *id_of(const struct history *h, const struct case_at *c)
-{
-	struct strbuf id = STRBUF_INIT;
-	auto_free uint64_t *bits = xcalloc(c->n / 64 + 1, sizeof(*bits));
-	size_t torn = 0, whole = 0;
-
-	for (size_t i = 0; i < c->n; i++) {
-		torn += c->v[i].keep == KEEP_SOME;
-		whole += c->v[i].keep == KEEP_ALL;
-		if (c->v[i].keep == KEEP_ALL)
-			bits[i / 64] |= (uint64_t)1 << i % 64;
-	}
-	if (!torn && whole == c->n)
-		strbuf_addf(&id, "1.%llu", (unsigned long long)c->point);
-	else if (!torn && !whole)
-		strbuf_addf(&id, "0.%llu", (unsigned long long)c->point);
-	else
-		strbuf_addf(&id, torn ? "3.%llu.1" : "2.%llu", (unsigned long long)c->point);
-	if (torn || (whole && whole < c->n))
-		id_words(&id, bits, c->n);
-	if (torn)
-		strbuf_addf(&id, ".%zu", torn);
-	for (size_t i = 0; i < c->n; i++)
-		if (c->v[i].keep == KEEP_SOME) {
-			strbuf_addf(&id, ".%zu", i);
-			id_words(&id, c->v[i].units, h->changes.v[c->v[i].change].units);
-		}
-	return strbuf_detach(&id);
-}
-
 static int ask(struct work *w, const struct case_at *c, enum app_harm *harm, struct err *err)
 {
 	struct history *h = w->o->h;
@@ -213,7 +79,7 @@ static int ask(struct work *w, const struct case_at *c, enum app_harm *harm, str
 		}
 	w->checks++;
 	reffs_state_unref(tree);
-	auto_free char *id = id_of(h, c);
+	auto_free char *id = case_id(h, c);
 	a.fails = w->o->check(w->o->ctx, id, &a.harm, err);
 	if (a.fails >= 0)
 		vec_push(&w->answers, a);
@@ -254,7 +120,7 @@ static int try_giving(struct work *w, struct case_at *c, const struct indexes *l
 
 	copy_keeps(&old, c);
 	for (size_t i = from; i < to; i++)
-		give_back(c, lost->v[i]);
+		case_give_back(c, lost->v[i]);
 	int rc = fails(w, c, err);
 	if (rc != 1)
 		copy_keeps(c, &old);
@@ -293,7 +159,7 @@ static int tear_less(struct work *w, struct case_at *c, struct err *err)
 		auto_case old = { .n = c->n, .v = xcalloc(c->n + 1, sizeof(*c->v)) };
 		copy_keeps(&old, c);
 		c->v[i].keep = KEEP_NONE;
-		close_case(c);
+		case_close(c);
 		rc = fails(w, c, err);
 		if (rc != 1)
 			copy_keeps(c, &old);
@@ -311,7 +177,7 @@ static int move_case(struct work *w, const struct case_at *c, uint64_t point, st
 
 	if (rc)
 		return rc;
-	keep_all(out);
+	case_keep_all(out);
 	for (size_t i = 0, k = 0; i < out->n; i++) {
 		while (k < c->n && c->v[k].change < out->v[i].change)
 			k++;
@@ -320,7 +186,7 @@ static int move_case(struct work *w, const struct case_at *c, uint64_t point, st
 			out->v[i].units = c->v[k].units;
 		}
 	}
-	close_case(out);
+	case_close(out);
 	return 0;
 }
 
@@ -430,7 +296,7 @@ static int find_kind(struct work *w, struct case_at *c, enum explain_kind *kind,
 		if (rc)
 			return rc;
 	}
-	keep_all(c);
+	case_keep_all(c);
 	rc = fails_at(w, c, 0, err);
 	*kind = rc == 1 ? EXPLAIN_START : EXPLAIN_WINDOW;
 	if (rc)
@@ -533,12 +399,83 @@ static int find_until(struct work *w, const struct case_at *c, struct explained 
 						   : 1;
 		if (rc)
 			return min(rc, 0);
-		keep_all(&later);
+		case_keep_all(&later);
 		rc = ask(w, &later, &harm, err);
 		if (rc < 0)
 			return rc;
 		if (rc == 0) {
 			e->until = w->points.v[i] - 1;
+			return 0;
+		}
+	}
+	return 0;
+}
+
+/* ---- the missing call ---- */
+
+/* Gives back what is durable at the crash, one event later, if the call is made: how many. */
+static unsigned give_durable(const struct history *mended, struct case_at *c)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < c->n; i++)
+		if (c->v[i].keep != KEEP_ALL &&
+		    change_is_durable(&mended->changes.v[c->v[i].change], c->point + 1)) {
+			case_give_back(c, i);
+			n++;
+		}
+	return n;
+}
+
+/* Whether the call mends it: all that is lost, 2; a part, with which it passes, 1; or 0. */
+static int try_mend(struct work *w, const struct case_at *c, const struct explained *e,
+		    enum mend_what what, uint32_t lost, struct err *err)
+{
+	auto_case with = { .n = c->n, .v = xcalloc(c->n + 1, sizeof(*c->v)) };
+	struct history *h = w->o->h;
+	enum app_harm harm;
+	struct mended m;
+	int rc = mend(h, w->o->made, e->lost.v[lost].change, what, vec_last(&e->lost).event, &m,
+		      err);
+
+	if (rc)
+		return rc == -ENOENT ? 0 : rc;
+	assert(m.h.changes.n == h->changes.n);
+	with.point = c->point;
+	memcpy(with.v, c->v, c->n * sizeof(*c->v));
+	with.needs = c->needs; /* borrowed */
+	unsigned n = give_durable(&m.h, &with);
+	rc = n ? ask(w, &with, &harm, err) : 1;
+	with.needs = NULL;
+	mended_release(&m);
+	if (rc)
+		return rc < 0 ? rc : 0;
+	return n >= e->lost.n ? 2 : 1;
+}
+
+/* What is nearest first; one that makes all of it durable is better than one that does for a part.
+ */
+static int find_mend(struct work *w, const struct case_at *c, struct explained *e, struct err *err)
+{
+	static const enum mend_what order[2][3] = { { MEND_FILE, MEND_DIR, MEND_OLD_DIR },
+						    { MEND_DIR, MEND_OLD_DIR, MEND_FILE } };
+
+	if (!w->o->made || !e->lost.n || e->after == UINT64_MAX ||
+	    vec_last(&e->lost).event >= e->after)
+		return 0;
+	for (uint32_t i = 0; i < 3 * min(e->lost.n, (size_t)MEND_LOST_MAX); i++) {
+		uint32_t lost = i % (uint32_t)min(e->lost.n, (size_t)MEND_LOST_MAX);
+		enum change_kind kind = w->o->h->changes.v[e->lost.v[lost].change].kind;
+		enum mend_what what =
+			order[kind <= CHANGE_SWAP][i / min(e->lost.n, (size_t)MEND_LOST_MAX)];
+		int rc = try_mend(w, c, e, what, lost, err);
+
+		if (rc < 0)
+			return rc;
+		if (rc && !e->mend.found)
+			e->mend = (struct explain_mend){ true, what, lost };
+		if (rc == 2) {
+			e->mend = (struct explain_mend){ true, what, lost };
 			return 0;
 		}
 	}
@@ -553,7 +490,7 @@ static int tell(struct work *w, struct case_at *c, struct explained *e, struct e
 	e->harm = w->harm;
 	e->point = c->point;
 	e->acked = states_acked(t, c->point);
-	e->id = id_of(w->o->h, c);
+	e->id = case_id(w->o->h, c);
 	e->after = c->point ? c->point - 1 : UINT64_MAX;
 	e->until = UINT64_MAX;
 	tell_lost(w, c, e);
@@ -562,6 +499,8 @@ static int tell(struct work *w, struct case_at *c, struct explained *e, struct e
 		e->kind = EXPLAIN_ACK;
 	if (e->kind == EXPLAIN_WINDOW)
 		rc = find_until(w, c, e, err);
+	else
+		rc = find_mend(w, c, e, err);
 	tell_cause(w, e);
 	e->checks = w->checks;
 	e->cut = w->cut;
@@ -624,7 +563,7 @@ static int same_window(struct work *w, struct case_at *c, const struct explained
 {
 	if (e->kind != EXPLAIN_WINDOW || c->point <= e->after || c->point > e->until)
 		return 0;
-	keep_all(c);
+	case_keep_all(c);
 	return fails(w, c, err);
 }
 
@@ -645,7 +584,7 @@ int explain_same(const struct explain_opts *o, const struct app_state *s, const 
 	keep_survivors(&c, &s->survivors);
 	for (size_t i = 0; i < c.n; i++)
 		if (c.v[i].keep != KEEP_ALL && has_role(e, o->roles->of[c.v[i].change])) {
-			give_back(&c, i);
+			case_give_back(&c, i);
 			any = true;
 		}
 	if (!any)

@@ -10,12 +10,14 @@
  * If nothing needs to be lost at all, the application is not consistent between two operations.
  *
  * X1: every state that is asked about is one that the profile allows. X2: what is explained fails,
- * by the check, and with the lost ones given back it does not.
+ * by the check, and with the lost ones given back it does not. X3: a call is said to be missing
+ * only if the run with that call in it was followed, and does not allow the state.
  */
 #ifndef APP_EXPLAIN_H
 #define APP_EXPLAIN_H
 
 #include "app/keep.h"
+#include "app/mend.h"
 #include "app/roles.h"
 #include "app/states.h"
 
@@ -42,6 +44,15 @@ struct explained {
 	uint64_t until; /* EXPLAIN_WINDOW: the event that mends it, if it is known; or UINT64_MAX */
 	char *cause;	/* the same for states that fail for the same reason */
 	struct vec_of(uint32_t) roles; /* of what is lost */
+	/*
+	 * The call that is missing, after the last of what is lost: with it, this state is none
+	 * that a crash could leave, and what it is then passes. See X3.
+	 */
+	struct explain_mend {
+		bool found;
+		enum mend_what what;
+		uint32_t lost; /* of what in `lost` it is about */
+	} mend;
 	unsigned checks;
 	bool cut; /* there were more questions than checks: it may be simpler than told */
 };
@@ -54,6 +65,8 @@ struct explain_opts {
 	/* 1 if the check fails on this crash state, and how; 0 if it does not; or -errno. */
 	int (*check)(void *ctx, const char *id, enum app_harm *harm, struct err *err);
 	void *ctx;
+	/* How `h` was made; NULL: no call that is missing is looked for. */
+	const struct history_opts *made;
 	unsigned checks_max; /* 0: 80; then what is known by then is given, and `cut` is set */
 };
 

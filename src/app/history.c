@@ -813,6 +813,9 @@ void history_release(struct history *h)
 	vec_release(&h->objects);
 	vec_release(&h->settled);
 	vec_release(&h->oldest);
+	history_forget_built(h, 0);
+	vec_release(&h->built);
+	vec_release(&h->last);
 	for (size_t i = 0; i < h->strings.n; i++)
 		free(h->strings.v[i]);
 	vec_release(&h->strings);

@@ -106,9 +106,19 @@ struct history {
 	struct vec_of(uint32_t) settled;       /* changes that are durable at some time, by then */
 	size_t n_applied;		       /* of them, those that `durable` goes up to */
 	struct vec_of(struct durable) durable; /* as far as asked for, ascending */
-	struct vec_of(uint32_t) oldest;	       /* by point: no change before it is not durable */
-	uint64_t skipped; /* events about things that the history does not know */
-	bool maps;	  /* some file was written through a mapping */
+	/*
+	 * The state that was built last: its point, its survivors up to the first that is torn, and
+	 * what it was on the way. The next one mostly begins like it.
+	 */
+	uint64_t last_point;
+	struct vec_of(uint32_t) last;
+	struct vec_of(struct built {
+		size_t n; /* survivors that are in it */
+		struct reffs_state *state;
+	}) built;
+	struct vec_of(uint32_t) oldest; /* by point: no change before it is not durable */
+	uint64_t skipped;		/* events about things that the history does not know */
+	bool maps;			/* some file was written through a mapping */
 };
 
 struct history_opts {

@@ -5,9 +5,11 @@
  */
 #include <errno.h>
 
-#include "app/history.h"
+#include "app/history_impl.h"
 #include "base/util.h"
 #include "fs/graft.h"
+
+enum { KEEP_EACH = 4 }; /* survivors; what is kept has to be copied when it changes */
 
 struct building {
 	struct history *h;
@@ -216,13 +218,49 @@ static struct reffs_state *durable_at(struct history *h, uint64_t point)
 	return low ? h->durable.v[low - 1].state : h->before;
 }
 
+void history_forget_built(struct history *h, size_t beyond)
+{
+	while (h->built.n && vec_last(&h->built).n > beyond)
+		reffs_state_unref(h->built.v[--h->built.n].state);
+	if (h->last.n > beyond)
+		h->last.n = beyond;
+}
+
+/* Goes back to where this state and the last one part; how many survivors are in it there. */
+static size_t begin_like_last(struct history *h, uint64_t point, const struct survivor *v, size_t n)
+{
+	size_t same = 0;
+
+	if (h->last_point == point)
+		while (same < n && same < h->last.n && !v[same].units &&
+		       v[same].change == h->last.v[same])
+			same++;
+	history_forget_built(h, same);
+	h->last_point = point;
+	if (!h->built.n) {
+		reffs_restore(h->base, durable_at(h, point));
+		return 0;
+	}
+	reffs_restore(h->base, vec_last(&h->built).state);
+	return vec_last(&h->built).n;
+}
+
 struct reffs_state *history_build(struct history *h, uint64_t point, const struct survivor *v,
 				  size_t n)
 {
 	struct building b = { .h = h, .now = point, .v = v, .n = n };
+	size_t done = begin_like_last(h, point, v, n);
+	bool whole = true;
 
-	reffs_restore(h->base, durable_at(h, point));
-	for (size_t i = 0; i < n; i++)
+	h->last.n = done;
+	for (size_t i = done; i < n; i++) {
 		put(&b, v[i].change, v[i].units);
+		whole = whole && !v[i].units;
+		if (!whole)
+			continue;
+		vec_push(&h->last, v[i].change);
+		if (h->last.n % KEEP_EACH == 0)
+			vec_push(&h->built, (struct built){ h->last.n, reffs_save(h->base) });
+	}
 	return reffs_save(h->base);
 }

@@ -24,6 +24,8 @@ struct history_maker {
 	struct vec_of(uint32_t) needs; /* of the change at hand */
 };
 
+/* What was kept of the last state that was built, beyond so many survivors. */
+void history_forget_built(struct history *h, size_t beyond);
 /* A new object; its number. */
 uint64_t history_object(struct history_maker *m, const struct object *o);
 /* The live inode of an object's content, made if there is none. */

@@ -206,6 +206,7 @@ static const struct field plan_fields[] = {
 	PLAN("budget", FIELD_NUMBER, budget),
 	PLAN("seed", FIELD_NUMBER, seed),
 	PLAN("timeout-ms", FIELD_NUMBER, timeout_ms),
+	PLAN("stacks", FIELD_BOOL, stacks),
 	PLAN("root-ino", FIELD_NUMBER, root_ino),
 };
 
@@ -288,10 +289,10 @@ static const struct field case_fields[] = {
 	CASE("state", FIELD_TEXT, state),   CASE("point", FIELD_NUMBER, point),
 	CASE("acks", FIELD_NUMBER, acks),   CASE("states", FIELD_NUMBER, states),
 	CASE("harm", FIELD_HARM, harm),	    CASE("title", FIELD_TEXT, title),
-	CASE("fix", FIELD_TEXT, fix),	    CASE("cause", FIELD_TEXT, cause),
-	CASE("lost", FIELD_LIST, lost),	    CASE("after", FIELD_LIST, after),
-	CASE("seen", FIELD_TEXT, seen),	    CASE("shown", FIELD_NUMBER, shown),
-	CASE("asked", FIELD_NUMBER, asked),
+	CASE("fix", FIELD_TEXT, fix),	    CASE("verified", FIELD_BOOL, verified),
+	CASE("cause", FIELD_TEXT, cause),   CASE("lost", FIELD_LIST, lost),
+	CASE("after", FIELD_LIST, after),   CASE("seen", FIELD_TEXT, seen),
+	CASE("shown", FIELD_NUMBER, shown), CASE("asked", FIELD_NUMBER, asked),
 };
 
 void app_strings_release(struct app_strings *s)
@@ -409,6 +410,8 @@ static const struct field summary_fields[] = {
 	SUMMARY("checked", FIELD_NUMBER, checked),
 	SUMMARY("findings", FIELD_NUMBER, findings),
 	SUMMARY("failing", FIELD_NUMBER, failing),
+	SUMMARY("patterns", FIELD_NUMBER, patterns),
+	SUMMARY("patterns-covered", FIELD_NUMBER, covered),
 	SUMMARY("errors", FIELD_NUMBER, errors),
 	SUMMARY("elapsed", FIELD_DOUBLE, elapsed_s),
 	SUMMARY("left-out", FIELD_DOUBLE, left_out),

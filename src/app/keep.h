@@ -5,6 +5,7 @@
  *	RUN/app                  key and value a line: what was run, how it was checked; struct plan
  *	RUN/base/                the directory before the run
  *	RUN/trace                all that the application did to it
+ *	RUN/stacks               who called, if that was asked for: stack/table.h
  *	RUN/summary              key and value: how far it came
  *	RUN/findings/N/case      key and value: the state, and why it is one; struct app_case
  *	           .../trace     RUN/trace, by a hard link where that can be
@@ -27,7 +28,8 @@ struct app_plan {
 	uint64_t unit, max_subset, budget, seed, timeout_ms;
 	uint64_t root_ino; /* of the directory in the trace */
 	bool kill;
-	bool ours; /* nobody but this user can have written it */
+	bool stacks; /* who called is in RUN/stacks */
+	bool ours;   /* nobody but this user can have written it */
 };
 
 void app_plan_release(struct app_plan *p);
@@ -66,7 +68,8 @@ struct app_case {
 	uint64_t shown, asked; /* so often it showed, of so many checks; 0, 0: not known */
 	enum app_harm harm;
 	char *title;		  /* the cause, in a sentence */
-	char *fix;		  /* the call that would mend it; or NULL */
+	char *fix;		  /* what would mend it; or NULL */
+	bool verified;		  /* that is a call, and was tried */
 	char *cause;		  /* the same for two findings of one cause */
 	struct app_strings lost;  /* events: "17", of a torn one "17 2/4" */
 	struct app_strings after; /* the events that survived, or were acknowledged, all the same */
@@ -85,6 +88,7 @@ void app_strings_release(struct app_strings *s);
 /* How far a run came. */
 struct app_summary {
 	uint64_t operations, acks, crash_states, unique_states, checked, findings, failing, errors;
+	uint64_t patterns, covered; /* of operations; cover.h */
 	double elapsed_s, left_out;
 	bool budget_hit;
 	struct app_strings notes; /* what else a person should know */

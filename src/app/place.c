@@ -32,6 +32,10 @@ struct place {
 	int root;   /* of the tmpfs */
 	int cache;
 	struct hashset cached;
+	struct vec_of(struct lent {
+		struct hash128 key;
+		char *path; /* below the tmpfs */
+	}) lent;	    /* cached files that are in the state */
 	uint64_t cache_bytes, cache_max, unlike;
 };
 
@@ -231,18 +235,28 @@ static void cache_clear(struct place *p)
 	p->cache_bytes = 0;
 }
 
-/* Q3: a file with one name, in the layer that nobody writes to. */
-static int link_cached(struct place *p, int dir, const char *name, const struct reffs_inode *inode,
-		       const struct reffs_attr *a, struct err *err)
+static void add_path(const struct level *l, struct strbuf *out)
 {
+	if (!l->up)
+		return;
+	add_path(l->up, out);
+	strbuf_addf(out, "%s/", l->name);
+}
+
+/* Q3: a file with one name goes to the layer that nobody writes to, and comes back. */
+static int lend_cached(struct level *l, int dir, const char *name, const struct reffs_inode *inode,
+		       const struct reffs_attr *a)
+{
+	struct place *p = l->p;
 	struct hash128 key = inode_key(inode, a);
+	struct strbuf path = STRBUF_INIT;
 	char hex[HASH_HEX_SIZE];
 
 	hash_hex(key, hex);
 	if (!hashset_has(&p->cached, key)) {
 		if (p->cache_bytes + a->size > p->cache_max || p->cached.n > CACHE_FILES)
 			cache_clear(p);
-		int rc = make_file(p, p->cache, hex, inode, a, err);
+		int rc = make_file(p, p->cache, hex, inode, a, l->puts->err);
 		if (rc) {
 			unlinkat(p->cache, hex, 0);
 			return rc;
@@ -250,9 +264,33 @@ static int link_cached(struct place *p, int dir, const char *name, const struct 
 		hashset_insert(&p->cached, key);
 		p->cache_bytes += a->pages * REFFS_PAGE;
 	}
-	if (linkat(p->cache, hex, dir, name, 0))
-		return err_set(err, -errno, "cannot make the file %s of a crash state: %m", name);
+	/* By a link, it would show one name more than it has. */
+	if (renameat(p->cache, hex, dir, name))
+		return err_set(l->puts->err, -errno, "cannot make the file %s of a crash state: %m",
+			       name);
+	strbuf_adds(&path, "s/lower/");
+	add_path(l, &path);
+	strbuf_adds(&path, name);
+	vec_push(&p->lent, (struct lent){ key, strbuf_detach(&path) });
 	return 0;
+}
+
+/* A file that the cache has forgotten meanwhile goes with the state. */
+static int take_back_lent(struct place *p)
+{
+	char hex[HASH_HEX_SIZE];
+	int rc = 0;
+
+	for (size_t i = 0; i < p->lent.n; i++) {
+		struct lent *x = &p->lent.v[i];
+
+		hash_hex(x->key, hex);
+		if (hashset_has(&p->cached, x->key) && renameat(p->root, x->path, p->cache, hex))
+			rc = -errno;
+		free(x->path);
+	}
+	vec_clear(&p->lent);
+	return rc;
 }
 
 static const char *linked_path(const struct puts *x, uint64_t ino)
@@ -261,14 +299,6 @@ static const char *linked_path(const struct puts *x, uint64_t ino)
 		if (x->linked.v[i].ino == ino)
 			return x->linked.v[i].path;
 	return NULL;
-}
-
-static void add_path(const struct level *l, struct strbuf *out)
-{
-	if (!l->up)
-		return;
-	add_path(l->up, out);
-	strbuf_addf(out, "%s/", l->name);
 }
 
 /* A file with several names: all of them in the upper layer. */
@@ -307,7 +337,7 @@ static int put_file(struct level *l, const char *name, const struct reffs_inode 
 	if (a.type != TREE_FILE)
 		return make_special(l->p, dir, name, &a, l->puts->err);
 	return l->p->overlay && a.size >= SHARE_MIN
-		       ? link_cached(l->p, dir, name, inode, &a, l->puts->err)
+		       ? lend_cached(l, dir, name, inode, &a)
 		       : make_file(l->p, dir, name, inode, &a, l->puts->err);
 }
 
@@ -490,7 +520,8 @@ int place_clear(struct place *p, struct err *err)
 	if (p->there && umount2(p->at, MNT_DETACH))
 		return err_set(err, -errno, "cannot unmount the crash state at %s: %m", p->at);
 	p->there = false;
-	int rc = s < 0 ? -errno : remove_below(s);
+	int rc = take_back_lent(p), removed = s < 0 ? -errno : remove_below(s);
+	rc = rc ? rc : removed;
 	return rc ? err_set(err, rc, "cannot clear a crash state away") : 0;
 }
 
@@ -600,6 +631,9 @@ void place_free(struct place *p)
 	if (p->there)
 		umount2(p->at, MNT_DETACH);
 	hashset_release(&p->cached);
+	for (size_t i = 0; i < p->lent.n; i++)
+		free(p->lent.v[i].path);
+	vec_release(&p->lent);
 	util_close(p->cache);
 	util_close(p->root);
 	free(p->at);

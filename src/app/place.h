@@ -12,8 +12,8 @@
  * Q2: a name that is gone is a whiteout, a device 0:0. No directory is opaque: what would shine
  *     through is whited out name by name, because a tmpfs may have no attributes for users.
  * Q3: large files that are the same in two states are one file below, found by what they hold and
- *     are; they show more links than they have names. Files with several names are made anew, in
- *     the layer that is written to: only there are they one file when they are changed.
+ *     are; it goes from one state to the next. Files with several names are made anew, in the
+ *     layer that is written to: only there are they one file when they are changed.
  */
 #ifndef APP_PLACE_H
 #define APP_PLACE_H

@@ -23,6 +23,7 @@ struct searching {
 	const struct search_opts *o;
 	struct search_result *out;
 	struct checkers_opts checkers;
+	struct checker *again; /* for states that are checked once more */
 	struct roles roles;
 	struct vec_of(struct known) knowns;
 	uint64_t start_ns;
@@ -36,6 +37,7 @@ static struct checkers_opts checkers_of(const struct search_opts *o)
 	return (struct checkers_opts){
 		.jobs = o->jobs,
 		.place = o->place,
+		.launcher = o->launcher,
 		.check = { .command = o->judge->command,
 			   .timeout_ms = o->timeout_ms,
 			   .output_limit = CHECK_OUTPUT_MAX },
@@ -44,21 +46,32 @@ static struct checkers_opts checkers_of(const struct search_opts *o)
 	};
 }
 
-int search_one(const struct search_opts *o, const char *id, struct verdict *out, struct err *err)
+/* By a process that is there for it. */
+static int ask(const struct search_opts *o, struct checker *k, const char *id, struct verdict *out,
+	       struct err *err)
 {
-	struct checkers_opts checkers = checkers_of(o);
 	struct check_result r = { 0 };
 	struct app_state s = { 0 };
 	int rc = states_replay(o->h, id, &s, err);
 
 	if (!rc)
-		rc = checkers_one(o->h, &s, &checkers, &r, err);
+		rc = checker_ask(k, id, &r, err);
 	if (!rc)
 		judge_verdict(o->judge, s.acked, &r, out);
 	if (!rc && out->error)
 		rc = err_set(err, -EIO, "%.700s", out->seen);
 	app_state_release(&s);
 	check_result_release(&r);
+	return rc;
+}
+
+int search_one(const struct search_opts *o, const char *id, struct verdict *out, struct err *err)
+{
+	struct checkers_opts checkers = checkers_of(o);
+	struct checker *k = checker_new(o->h, &checkers);
+	int rc = ask(o, k, id, out, err);
+
+	checker_free(k);
 	return rc;
 }
 
@@ -78,7 +91,7 @@ static int check_again(void *ctx, const char *id, enum app_harm *harm, struct er
 
 	if (s->o->stop && *s->o->stop)
 		return err_set(err, -EINTR, "stopped by a signal");
-	int rc = search_one(s->o, id, &s->last, err);
+	int rc = ask(s->o, s->again, id, &s->last, err);
 	*harm = s->last.harm;
 	return rc ? rc : s->last.fails;
 }
@@ -140,7 +153,11 @@ static int explain_state(struct searching *s, const struct app_state *state, enu
 			 size_t *at, struct err *err)
 {
 	struct explain_opts o = {
-		.h = s->o->h, .roles = &s->roles, .check = check_again, .ctx = s
+		.h = s->o->h,
+		.made = s->o->made,
+		.roles = &s->roles,
+		.check = check_again,
+		.ctx = s,
 	};
 	struct explained why = { 0 };
 
@@ -227,6 +244,7 @@ static int on_done(void *ctx, const struct app_state *state, const struct check_
 	} else {
 		t->checked++;
 		t->failing += s->verdict.fails;
+		t->covered += state->covers;
 	}
 	t->left += r->left_processes;
 	/* Once there is enough, what still comes is only counted. */
@@ -277,7 +295,9 @@ int search(const struct search_opts *o, struct search_result *out, struct err *e
 	s.checkers.done = on_done;
 	s.checkers.stop = must_stop;
 	s.checkers.ctx = &s;
+	s.again = checker_new(o->h, &s.checkers);
 	rc = checkers_run(o->h, states, &s.checkers, &stats, err);
+	checker_free(s.again);
 	states_stats(states, &out->totals.states);
 	out->totals.unlike = stats.unlike;
 	states_free(states);

@@ -22,6 +22,7 @@ struct search_found {
 struct search_totals {
 	struct states_stats states;
 	uint64_t checked, failing;
+	uint64_t covered;  /* patterns of operations, of `states.operations`, that were checked */
 	uint64_t unsteady; /* states that failed once, and then did not */
 	uint64_t left;	   /* checks that left processes behind */
 	uint64_t unlike;   /* see place_unlike() */
@@ -33,9 +34,11 @@ struct search_totals {
 
 struct search_opts {
 	struct history *h;
+	const struct history_opts *made; /* how that was made; see explain.h */
 	struct states_opts states;
 	struct place_opts place;
 	const struct judge *judge;
+	struct launcher *launcher; /* see checkers.h; or NULL */
 	uint64_t timeout_ms;
 	unsigned jobs;
 	uint64_t time_ns; /* 0: no limit */

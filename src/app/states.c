@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-#include "app/roles.h"
+#include "app/cover.h"
 #include "core/hashset.h"
 
 enum {
@@ -50,6 +50,8 @@ struct states {
 	struct strbuf ids;
 	struct vec_of(uint64_t) words;
 	uint64_t given;
+	struct cover cover;
+	size_t next_cover;
 };
 
 void app_state_release(struct app_state *s)
@@ -302,10 +304,31 @@ static bool next_new(struct states *s, struct app_state *out)
 	return false;
 }
 
+/* The next one that covers a pattern of operations. */
+static bool next_covering(struct states *s, struct app_state *out)
+{
+	if (s->next_cover == s->cover.v.n)
+		return false;
+	const struct cover_state *c = &s->cover.v.v[s->next_cover++];
+	struct reffs_state *tree = build(s, c->point, &c->survivors);
+	struct waiting_state w = { .point = c->point,
+				   .pattern = pattern_of(s, c->point, &c->survivors),
+				   .layer = CRASH_REPLAY };
+
+	(void)is_new(s, c->point, reffs_state_hash(tree)); /* each of them is */
+	bool first = hashset_insert(&s->patterns, w.pattern);
+	copy_survivors(s->h, &c->survivors, &s->survivors);
+	give(s, out, tree, &w, c->id, first);
+	out->covers = c->patterns;
+	return true;
+}
+
 bool states_next(struct states *s, struct app_state *out)
 {
 	if (s->opts.budget && s->given >= s->opts.budget)
 		return false;
+	if (next_covering(s, out))
+		return true;
 	if (next_new(s, out))
 		return true;
 	if (s->stopped || s->next_waiting == s->waiting.n)
@@ -323,13 +346,15 @@ void states_stats(struct states *s, struct states_stats *out)
 	crash_stats(s->crash, &c);
 	*out = (struct states_stats){ .points = c.points,
 				      .possible = c.possible + c.possible_torn,
-				      .tried = c.tried,
+				      .tried = c.tried + s->next_cover,
+				      .operations = s->cover.patterns,
 				      .unique = s->trees.n,
 				      .given = s->given,
 				      .patterns = s->patterns.n,
 				      .waiting = s->waiting.n - s->next_waiting,
 				      .left_out = c.left_out,
 				      .maps = s->h->maps };
+	out->waiting += s->cover.v.n - s->next_cover;
 	out->budget_hit = out->waiting || c.budget_hit || s->full || s->stopped ||
 			  (!s->ended && s->opts.budget);
 }
@@ -403,6 +428,9 @@ int states_new(struct history *h, const struct states_opts *opts, struct states 
 		vec_push(&s->marked, 0);
 	image_init(&s->base, h->units);
 	int rc = start(s, err);
+	if (!rc && opts->cover)
+		rc = cover_make(h, &s->roles, !opts->layers || (opts->layers & CRASH_WITH_TEARS),
+				&s->cover, err);
 	if (rc)
 		states_free(s);
 	else
@@ -415,6 +443,7 @@ void states_free(struct states *s)
 	if (!s)
 		return;
 	crash_free(s->crash);
+	cover_release(&s->cover);
 	crash_state_release(&s->at);
 	crash_points_release(&s->points);
 	image_release(&s->base);

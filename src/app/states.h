@@ -18,7 +18,8 @@
  *are tried at all points. Then come larger subsets, as long as fewer states are known than the
  *budget has room for; then all sets of units, or if these are too many, a random sample.
  *
- * Representative first. The pattern of a state says which kinds of calls, on which kinds of files,
+ * Representative first. If it is asked for, a state for each pattern of operations (cover.h) comes
+ * before all others. The pattern of a state says which kinds of calls, on which kinds of files,
  * were lost, torn, or survived although something before them was lost. A state whose pattern was
  * not there yet comes at once; all others wait until the enumeration has come to its end, and then
  * follow in order. Files are of one kind if their names differ in digits only.
@@ -42,6 +43,7 @@ struct states_opts {
 	/* Asked now and then while sets are looked at; true ends it. NULL: never. */
 	bool (*stop)(void *ctx);
 	void *stop_ctx;
+	bool cover; /* before all others, a state for each pattern of operations: cover.h */
 };
 
 struct app_state {
@@ -54,6 +56,8 @@ struct app_state {
 	struct hash128 hash; /* of the tree */
 	struct hash128 pattern;
 	bool representative; /* the first of its pattern */
+	uint32_t
+		covers; /* patterns of operations that it stands for; 0: it is not there for that */
 	/* What survived of the changes of history_window(), besides what is durable. */
 	struct survivors survivors;
 };
@@ -62,15 +66,16 @@ void app_state_release(struct app_state *s);
 
 struct states_stats {
 	uint64_t points;
-	double possible;   /* sets of survivors, over all points */
-	uint64_t tried;	   /* of them; each became a tree, unless it was known to be no new one */
-	uint64_t unique;   /* different trees, by acknowledgements */
-	uint64_t given;	   /* states given out */
-	uint64_t patterns; /* of those that were found */
-	uint64_t waiting;  /* found, and not given out */
-	double left_out;   /* sets that were not tried */
-	bool budget_hit;   /* something waiting or left out because of the budget */
-	bool maps;	   /* files were written through mappings: when is not known exactly */
+	double possible;     /* sets of survivors, over all points */
+	uint64_t tried;	     /* of them; each became a tree, unless it was known to be no new one */
+	uint64_t unique;     /* different trees, by acknowledgements */
+	uint64_t given;	     /* states given out */
+	uint64_t patterns;   /* of those that were found */
+	uint64_t waiting;    /* found, and not given out */
+	uint64_t operations; /* patterns of operations, if they are to be covered */
+	double left_out;     /* sets that were not tried */
+	bool budget_hit;     /* something waiting or left out because of the budget */
+	bool maps;	     /* files were written through mappings: when is not known exactly */
 };
 
 struct states;

@@ -8,6 +8,7 @@
 #include "app/search.h"
 #include "base/err.h"
 #include "cli/cli.h"
+#include "stack/table.h"
 
 /* ---- app_record.c ---- */
 
@@ -39,9 +40,12 @@ struct app_run {
 	struct app_plan plan;
 	struct trace trace;
 	struct history history;
+	struct history_opts made; /* by what */
 	bool has_history;
-	struct app_strings acks;  /* all lines that were acknowledged */
-	struct app_strings shown; /* by --query, at the end */
+	int base_fd;
+	struct stack_table stacks; /* who called; empty if it was not asked for */
+	struct app_strings acks;   /* all lines that were acknowledged */
+	struct app_strings shown;  /* by --query, at the end */
 	char *base;
 	struct judge judge;
 };

@@ -46,7 +46,8 @@ static int load(struct loaded *l, const char *dir, struct err *err)
 				     .acks = &l->run.acks,
 				     .shown = l->run.shown.n ? &l->run.shown : NULL,
 				     .h = &l->run.history,
-				     .log = &l->log };
+				     .log = &l->log,
+				     .stacks = &l->run.stacks };
 	return app_view_load(&l->view, one ? dir : NULL, err);
 }
 

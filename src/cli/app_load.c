@@ -14,6 +14,9 @@ void app_run_release(struct app_run *r)
 	judge_release(&r->judge);
 	if (r->has_history)
 		history_release(&r->history);
+	if (r->made.profile)
+		util_close(r->base_fd);
+	stack_table_release(&r->stacks);
 	trace_release(&r->trace);
 	app_plan_release(&r->plan);
 	app_strings_release(&r->acks);
@@ -50,6 +53,18 @@ static int read_shown(struct app_run *r, struct err *err)
 	return 0;
 }
 
+static int read_stacks(struct app_run *r, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+	int rc = io_slurp_file(r->dir, "stacks", (size_t)1 << 30, &text, NULL, err);
+
+	if (!rc)
+		rc = stack_table_parse(strbuf_str(&text), text.len, &r->stacks, err);
+	if (rc)
+		err_context(err, "%s/stacks", r->dir);
+	return rc;
+}
+
 int app_run_open(struct app_run *r, struct err *err)
 {
 	auto_free char *path = xasprintf("%s/trace", r->dir);
@@ -65,15 +80,17 @@ int app_run_open(struct app_run *r, struct err *err)
 	int rc = trace_load(path, &r->trace, NULL, err);
 	if (rc)
 		return rc;
-	auto_fd base = open(r->base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (base < 0)
+	r->base_fd = open(r->base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r->base_fd < 0)
 		return err_set(err, -errno, "cannot open %s: %m", r->base);
-	struct history_opts h = { .profile = profile,
-				  .unit_size = (uint32_t)r->plan.unit,
-				  .base = base,
-				  .root_ino = r->plan.root_ino };
-	rc = history_new(&r->trace, &h, &r->history, err);
+	r->made = (struct history_opts){ .profile = profile,
+					 .unit_size = (uint32_t)r->plan.unit,
+					 .base = r->base_fd,
+					 .root_ino = r->plan.root_ino };
+	rc = history_new(&r->trace, &r->made, &r->history, err);
 	r->has_history = !rc;
+	if (!rc && r->plan.stacks)
+		rc = read_stacks(r, err);
 	if (!rc)
 		find_acks(r);
 	return rc ? rc : read_shown(r, err);
@@ -98,9 +115,11 @@ struct search_opts app_run_search(struct app_run *r)
 	judge_init(&r->judge, &r->plan, &r->acks, r->shown.n ? &r->shown : NULL);
 	return (struct search_opts){
 		.h = &r->history,
+		.made = &r->made,
 		.states = { .max_subset = (uint32_t)min(r->plan.max_subset, (uint64_t)UINT32_MAX),
 			    .budget = r->plan.budget,
-			    .seed = r->plan.seed },
+			    .seed = r->plan.seed,
+			    .cover = true },
 		.place = { .base = r->base, .before = r->history.before, .at = r->plan.dir },
 		.judge = &r->judge,
 		.timeout_ms = r->plan.timeout_ms,

@@ -18,7 +18,6 @@
 #include "app/history.h"
 #include "base/io.h"
 #include "base/number.h"
-#include "base/owner.h"
 #include "base/proc.h"
 #include "base/signals.h"
 #include "cli/app.h"
@@ -312,8 +311,7 @@ int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct app_s
 	auto_free char *base = xasprintf("%s/base", o->run);
 	auto_free char *work = xasprintf("%s/work", o->run);
 	auto_free char *trace = xasprintf("%s/trace", o->run);
-	char name[OWNER_NAME_SIZE];
-	auto_free char *fifo = xasprintf("/tmp/%s", owner_name("ack", name));
+	auto_free char *stacks = xasprintf("%s/stacks", o->run);
 	auto_strbuf text = STRBUF_INIT;
 	struct heard h = { .end = -1, .exit = -1 };
 	int rc = app_copy(o->dir, base, err);
@@ -325,8 +323,8 @@ int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct app_s
 	struct forget_record_opts r = {
 		.dir = o->dir,
 		.root = work,
-		.fifo = fifo,
 		.trace = trace,
+		.stacks = o->plan->stacks ? stacks : NULL,
 		.run = o->plan->run,
 		.stop = o->plan->stop,
 		.kill = o->plan->kill,
@@ -335,7 +333,6 @@ int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct app_s
 		.mounted = tell_names,
 	};
 	rc = spawn(&r, &text, err);
-	unlink(fifo);
 	hear(&h, &text);
 	if (!rc)
 		rc = judge(o, &h, err);

@@ -34,6 +34,7 @@ static const char usage[] =
 	"      --stop CMD        ends a server that the run left\n"
 	"      --kill            kill what the run leaves\n"
 	"      --ack-file NAME   lines written to this file below DIR are acknowledgements, too\n"
+	"      --stacks          record who called, with lines of source\n"
 	"  -p, --profile NAME    what survives without a sync: ext4-ordered (default),\n"
 	"                        ext4-writeback, xfs, btrfs, minimal, lazyfs\n"
 	"      --unit WHAT       page (default) or sector: what is written back together\n"
@@ -62,6 +63,7 @@ struct app {
 	struct posix_log log;
 	struct app_summary summary;
 	uint64_t start_ns, shown_ns;
+	struct launcher *launcher;
 	struct err err; /* of a finding that could not be kept */
 };
 
@@ -112,10 +114,18 @@ static int end_fails(const struct app *a, const struct verdict *v, struct err *e
 		       app_plan_asks(&a->plan), v->seen, strbuf_str(&said));
 }
 
+static struct search_opts search_of(struct app *a)
+{
+	struct search_opts o = app_run_search(&a->run);
+
+	o.launcher = a->launcher;
+	return o;
+}
+
 /* What the query shows before the run may be there after any crash. */
 static int show_before(struct app *a, struct strbuf *shown, struct err *err)
 {
-	struct search_opts o = app_run_search(&a->run);
+	struct search_opts o = search_of(a);
 	struct verdict v = { 0 };
 	int rc = search_one(&o, "0.0", &v, err);
 
@@ -131,7 +141,7 @@ static int verify_end(struct app *a, struct err *err)
 {
 	auto_free char *id = xasprintf("1.%zu", a->run.trace.events.n);
 	auto_strbuf first = STRBUF_INIT;
-	struct search_opts o = app_run_search(&a->run);
+	struct search_opts o = search_of(a);
 	struct verdict v = { 0 };
 	int rc = 0;
 
@@ -181,7 +191,7 @@ static void on_found(void *ctx, const struct search_found *f)
 			      .seen = xstrdup(f->verdict.seen ? f->verdict.seen : "") };
 	uint64_t n = a->summary.findings++;
 
-	app_words_case(&a->run.history, &a->log, &a->plan, &f->why, &c);
+	app_words_case(&a->run.history, &a->log, &a->run.stacks, &a->plan, &f->why, &c);
 	strbuf_add(&c.said, strbuf_str(&f->verdict.said), f->verdict.said.len);
 	if (app_case_save(a->run.dir, n, &c, &a->err))
 		a->summary.errors++;
@@ -249,6 +259,8 @@ static void summarise(struct app *a, const struct search_result *r)
 	s->unique_states = t->states.unique;
 	s->checked = t->checked;
 	s->failing = t->failing;
+	s->patterns = t->states.operations;
+	s->covered = t->covered;
 	s->errors += t->errors;
 	s->left_out = t->states.left_out + (double)t->states.waiting;
 	s->budget_hit = t->states.budget_hit || t->stopped;
@@ -256,6 +268,12 @@ static void summarise(struct app *a, const struct search_result *r)
 	if (a->run.history.maps)
 		vec_push(&s->notes, xstrdup("files were written through mappings: what was stored "
 					    "there is seen only when it is written back"));
+	for (size_t i = 0; i < a->run.stacks.missing.n; i++)
+		vec_push(&s->notes, xasprintf("%llu %s no call stack: %s",
+					      (unsigned long long)a->run.stacks.missing.v[i].count,
+					      plural(a->run.stacks.missing.v[i].count,
+						     "operation has", "operations have"),
+					      a->run.stacks.missing.v[i].reason));
 	if (a->run.history.skipped)
 		vec_push(&s->notes, xasprintf("%llu operations on things that the record does not "
 					      "know were passed over",
@@ -291,6 +309,8 @@ static void print_json(const struct app *a)
 	json_kv_uint(&j, "crash_states", s->crash_states);
 	json_kv_uint(&j, "unique_states", s->unique_states);
 	json_kv_uint(&j, "checked", s->checked);
+	json_kv_uint(&j, "patterns", s->patterns);
+	json_kv_uint(&j, "patterns_covered", s->covered);
 	json_kv_uint(&j, "failing", s->failing);
 	json_kv_uint(&j, "findings", s->findings);
 	json_kv_uint(&j, "errors", s->errors);
@@ -330,6 +350,8 @@ static void print_text(const struct app *a)
 	       (unsigned long long)s->unique_states, plural(s->unique_states, "state", "states"),
 	       (unsigned long long)s->crash_states, (unsigned long long)s->checked, s->elapsed_s,
 	       (double)s->checked / max(s->elapsed_s, 0.001));
+	printf("%llu of %llu %s of operations covered\n", (unsigned long long)s->covered,
+	       (unsigned long long)s->patterns, plural(s->patterns, "pattern", "patterns"));
 	print_left_out(a);
 	if (!s->findings)
 		printf("nothing found with profile %s%s\n", a->plan.profile,
@@ -357,7 +379,7 @@ static uint64_t count_operations(const struct trace *t)
 static int explore(struct app *a, struct err *err)
 {
 	struct search_result r = { 0 };
-	struct search_opts o = app_run_search(&a->run);
+	struct search_opts o = search_of(a);
 
 	o.jobs = (unsigned)a->jobs;
 	o.time_ns = a->time_ns;
@@ -470,7 +492,7 @@ static int make_run(struct app *a, struct err *err)
 /* Of a run that was none, nothing is worth keeping. */
 static void discard(const struct app *a)
 {
-	static const char *const made[] = { "app", "trace", "base", "shown" };
+	static const char *const made[] = { "app", "trace", "base", "shown", "stacks" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
 		auto_free char *path = xasprintf("%s/%s", a->run.dir, made[i]);
@@ -490,7 +512,10 @@ static int run_app(struct app *a)
 
 	if (rc)
 		return cli_fail(&err);
-	rc = record(a, &err);
+	/* Now, while there is little to copy. */
+	rc = launcher_start(&a->launcher, &err);
+	if (!rc)
+		rc = record(a, &err);
 	signals_catch(&signals, on_signal);
 	if (!rc)
 		rc = verify_end(a, &err);
@@ -499,6 +524,7 @@ static int run_app(struct app *a)
 	else
 		rc = explore(a, &err);
 	signals_restore(&signals);
+	launcher_stop(steal(a->launcher));
 	if (rc)
 		return cli_fail(&err);
 	if (a->json)
@@ -522,6 +548,7 @@ enum {
 	OPT_STOP,
 	OPT_KILL,
 	OPT_ACK,
+	OPT_STACKS,
 	OPT_UNIT,
 	OPT_SUBSET,
 	OPT_BUDGET,
@@ -540,6 +567,7 @@ static const struct option long_options[] = {
 	{ "stop", required_argument, NULL, OPT_STOP },
 	{ "kill", no_argument, NULL, OPT_KILL },
 	{ "ack-file", required_argument, NULL, OPT_ACK },
+	{ "stacks", no_argument, NULL, OPT_STACKS },
 	{ "profile", required_argument, NULL, 'p' },
 	{ "unit", required_argument, NULL, OPT_UNIT },
 	{ "max-subset", required_argument, NULL, OPT_SUBSET },
@@ -623,6 +651,9 @@ static int parse_option(struct app *a, int option, char *const *argv)
 		break;
 	case OPT_ACK:
 		set(&p->ack_file, optarg);
+		break;
+	case OPT_STACKS:
+		p->stacks = true;
 		break;
 	case 'p':
 		return parse_profile(p);

@@ -21,6 +21,7 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "core/posix.h"
 #include "core/trace.h"
 #include "fs/pagecache.h"
 #include "fs/profile.h"
@@ -46,6 +47,12 @@ struct forget_opts {
 	 */
 	void (*marks)(void *ctx, struct forget *f);
 	void *marks_ctx;
+	/*
+	 * Called for each call that goes into the trace, while who called waits for the answer. It
+	 * must ask nothing of the mount. NULL: nobody wants to know.
+	 */
+	void (*traced)(void *ctx, const struct posix_event *ev);
+	void *traced_ctx;
 	/* A line for the log: faults that fired, what was lost, each operation if `log_all`. */
 	void (*log)(void *ctx, const char *line);
 	void *log_ctx;

@@ -27,6 +27,10 @@
 #include "base/space.h"
 #include "fuse/forget.h"
 #include "fuse/forget_outside.h"
+#include "stack/grab.h"
+
+/* In our mount namespace, and so gone with the last process of the run, whatever ends it. */
+#define ACK_FIFO SPACE_DIR "/ack"
 
 enum {
 	LINE_MAX_BYTES = 4096, /* of an acknowledgement; what is longer is cut */
@@ -58,6 +62,7 @@ struct recording {
 	struct err server_err;
 	int server_rc;
 	struct outside *outside;
+	struct stacks *stacks;	 /* under the trace's lock, while there is one */
 	struct processes before; /* all there were: also what guards the mount */
 	pid_t pid;
 	int status;
@@ -119,6 +124,18 @@ static void look(void *ctx, struct forget *f)
 	r->forget = f;
 	drain(r, &r->lines);
 	drain(r, &r->acks);
+}
+
+static void on_traced(void *ctx, const struct posix_event *ev)
+{
+	struct recording *r = ctx;
+
+	if (ev->op == POSIX_RELEASE) /* it comes when the kernel gets to it */
+		return;
+	if (ev->flags & POSIX_PAGE)
+		stacks_none(r->stacks);
+	else
+		stacks_grab(r->stacks, ev->tid, ev->number);
 }
 
 static void read_errors(struct recording *r)
@@ -286,7 +303,7 @@ static void become_command(const struct forget_record_opts *o, const char *comma
 	    chdir(o->dir) < 0)
 		_exit(126);
 	setenv("OUTAGE_DIR", o->dir, 1);
-	setenv(FORGET_RECORD_ACK, o->fifo, 1);
+	setenv(FORGET_RECORD_ACK, ACK_FIFO, 1);
 	setenv("PWD", o->dir, 1);
 	execl("/bin/sh", "sh", "-c", command, "sh", o->dir, (char *)NULL);
 	_exit(127);
@@ -421,6 +438,8 @@ static int mount_it(struct recording *r, struct err *err)
 		.trace_closes = true,
 		.marks = look,
 		.marks_ctx = r,
+		.traced = r->stacks ? on_traced : NULL,
+		.traced_ctx = r,
 	};
 
 	return forget_mount(&f, inject_new(), &r->forget, err);
@@ -430,13 +449,16 @@ static int open_pipes(struct recording *r, int out[2], int errors[2], struct err
 {
 	if (pipe2(out, O_CLOEXEC) || pipe2(errors, O_CLOEXEC))
 		return err_set(err, -errno, "cannot make a pipe: %m");
-	if (mkfifo(r->o->fifo, 0666) || chmod(r->o->fifo, 0666))
-		return err_set(err, -errno, "cannot make the FIFO %s: %m", r->o->fifo);
+	if (mount("outage-record", SPACE_DIR, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		  "mode=755,size=64k"))
+		return err_set(err, -errno, "cannot mount a tmpfs on " SPACE_DIR ": %m");
+	if (mkfifo(ACK_FIFO, 0666) || chmod(ACK_FIFO, 0666))
+		return err_set(err, -errno, "cannot make the FIFO " ACK_FIFO ": %m");
 	/* For both: else each writer that goes would be the last, and a pipe that is closed is
 	 * always ready. */
-	r->acks.fd = open(r->o->fifo, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	r->acks.fd = open(ACK_FIFO, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (r->acks.fd < 0)
-		return err_set(err, -errno, "cannot open the FIFO %s: %m", r->o->fifo);
+		return err_set(err, -errno, "cannot open the FIFO " ACK_FIFO ": %m");
 	r->lines.fd = out[0];
 	r->errors = errors[0];
 	if (fcntl(out[0], F_SETFL, O_NONBLOCK) || fcntl(errors[0], F_SETFL, O_NONBLOCK))
@@ -515,14 +537,17 @@ int forget_record(const struct forget_record_opts *o, struct forget_record *out,
 		rc = open_pipes(&r, lines, errors, err);
 	if (!rc)
 		r.outside = outside_new(o->root);
+	if (!rc && o->stacks)
+		r.stacks = stacks_new(o->dir, o->root);
 	if (!rc)
 		rc = mount_it(&r, err);
 	if (!rc)
 		rc = record_mounted(&r, lines[1], errors[1], err);
 	forget_free(r.forget);
+	if (!rc && r.stacks)
+		rc = stacks_save(r.stacks, o->stacks, err);
+	stacks_free(r.stacks);
 	outside_finish(r.outside, out);
-	if (r.acks.fd >= 0)
-		unlink(o->fifo);
 	util_close(r.acks.fd);
 	for (int i = 0; i < 2; i++) {
 		util_close(lines[i]);

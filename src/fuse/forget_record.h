@@ -7,7 +7,7 @@
  * application sees it, and the directory stays as it is. What the application prints, a line at a
  * time, is acknowledged: each line becomes a mark in the trace, before the next operation. Lines
  * written to a FIFO, which is named by OUTAGE_ACK, are marks in the same way ('outage ack' does
- * it).
+ * it). The FIFO is in that namespace, too: however the run ends, nothing of it is left.
  *
  * To be called in a process of its own, which then is good for nothing else: it is in another mount
  * namespace, and all processes that the application left belong to it.
@@ -21,13 +21,13 @@
 #include "core/trace.h"
 
 struct forget_record_opts {
-	const char *dir;   /* absolute, without symbolic links; it is only covered */
-	const char *root;  /* a copy of it, which is changed */
-	const char *fifo;  /* made here, and removed */
-	const char *trace; /* what to write */
-	const char *run;   /* for a shell */
-	const char *stop;  /* the same, when `run` has ended and left processes behind; or NULL */
-	bool kill;	   /* what `run` leaves behind is to be killed; that is no news */
+	const char *dir;    /* absolute, without symbolic links; it is only covered */
+	const char *root;   /* a copy of it, which is changed */
+	const char *trace;  /* what to write */
+	const char *stacks; /* where to write who called (stack/table.h); NULL: nowhere */
+	const char *run;    /* for a shell */
+	const char *stop;   /* the same, when `run` has ended and left processes behind; or NULL */
+	bool kill;	    /* what `run` leaves behind is to be killed; that is no news */
 	uint64_t timeout_ms;
 	uint64_t trace_max; /* bytes; a run that writes more is ended */
 	/* It is mounted: what shall stand in the trace before the first operation. NULL: nothing.

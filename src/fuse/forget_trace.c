@@ -121,6 +121,8 @@ void trace_call(struct call *c)
 	if (c->node2)
 		introduce(f, c->node2);
 	put_call(f, &c->ev, c->start_ns - f->trace_start);
+	if (f->opts.traced)
+		f->opts.traced(f->opts.traced_ctx, &c->ev);
 	if (posix_op_persists(c->ev.op) || c->act.fired)
 		flush(f);
 }

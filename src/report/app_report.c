@@ -155,7 +155,41 @@ static void add_row(const struct app_view *v, const struct row *r, struct strbuf
 		strbuf_addf(out, ", %" PRIu64 " bytes at %" PRIu64, r->call->len, r->call->offset);
 }
 
+static const struct stack_list *stack_of(const struct app_view *v, const struct row *r)
+{
+	return app_words_stack(v->stacks, v->h->trace, r->event);
+}
+
+/* The whole stack is told of what matters, else the place alone. */
+static bool matters(const struct app_case *c, const struct row *r)
+{
+	return r->fate == FATE_LOST || r->fate == FATE_TORN || r->event + 1 == c->point;
+}
+
 /* ---- text ---- */
+
+static void text_stack(const struct app_view *v, const struct app_case *c, const struct row *r,
+		       struct strbuf *out)
+{
+	const struct stack_list *s = stack_of(v, r);
+	auto_strbuf place = STRBUF_INIT;
+
+	if (!s)
+		return;
+	if (!matters(c, r)) {
+		if (app_words_place(v->stacks, v->h->trace, r->event, &place))
+			strbuf_addf(out, "               at %s\n", strbuf_str(&place));
+		return;
+	}
+	for (uint32_t i = 0; i < s->n; i++) {
+		auto_strbuf words = STRBUF_INIT;
+
+		stack_frame_words(v->stacks, &v->stacks->frames.v[s->frames[i]], &words);
+		strbuf_adds(out, "               at ");
+		posix_add_safe(out, strbuf_str(&words), words.len);
+		strbuf_addch(out, '\n');
+	}
+}
 
 static void add_said(struct strbuf *out, const struct app_case *c)
 {
@@ -194,6 +228,7 @@ static int text_case(const struct app_view *v, const struct app_case *c, struct 
 		strbuf_addf(out, "    %-8s ", fate_names[rows.v[i].fate]);
 		add_row(v, &rows.v[i], out);
 		strbuf_addch(out, '\n');
+		text_stack(v, c, &rows.v[i], out);
 	}
 	if (!crashed)
 		strbuf_adds(out, "             ---- the power fails here ----\n");
@@ -218,11 +253,11 @@ int app_report_text(const struct app_view *v, struct strbuf *out, struct err *er
 	if (v->has_summary)
 		strbuf_addf(out,
 			    "  %" PRIu64 " %s, %" PRIu64 " %s; %" PRIu64 " %s checked, %" PRIu64
-			    " %s\n",
+			    " %s; %" PRIu64 " of %" PRIu64 " patterns of operations covered\n",
 			    s->operations, plural(s->operations, "operation", "operations"),
 			    s->acks, plural(s->acks, "acknowledgement", "acknowledgements"),
 			    s->checked, plural(s->checked, "state", "states"), s->failing,
-			    plural(s->failing, "fails", "fail"));
+			    plural(s->failing, "fails", "fail"), s->covered, s->patterns);
 	else
 		strbuf_adds(out, "  not finished: it was killed, or is still running; what it "
 				 "found until then:\n");
@@ -242,6 +277,34 @@ int app_report_text(const struct app_view *v, struct strbuf *out, struct err *er
 
 /* ---- JSON ---- */
 
+static void json_stack(const struct app_view *v, const struct row *r, struct json *j)
+{
+	const struct stack_list *s = stack_of(v, r);
+
+	if (!s)
+		return;
+	json_key(j, "stack");
+	json_array(j);
+	for (uint32_t i = 0; i < s->n; i++) {
+		const struct stack_frame *f = &v->stacks->frames.v[s->frames[i]];
+		const struct stack_module *m = &v->stacks->modules.v[f->module];
+
+		json_object(j);
+		json_kv_string(j, "module", m->path);
+		if (m->build_id)
+			json_kv_string(j, "build_id", m->build_id);
+		json_kv_uint(j, "offset", f->offset);
+		if (f->function)
+			json_kv_string(j, "function", f->function);
+		if (f->file)
+			json_kv_string(j, "file", f->file);
+		if (f->line)
+			json_kv_uint(j, "line", f->line);
+		json_end(j);
+	}
+	json_end(j);
+}
+
 static int json_case(const struct app_view *v, const struct app_case *c, struct json *j,
 		     struct err *err)
 {
@@ -259,6 +322,7 @@ static int json_case(const struct app_view *v, const struct app_case *c, struct 
 	json_kv_string(j, "harm", app_harm_name(c->harm));
 	json_kv_string(j, "title", c->title);
 	json_kv_string(j, "fix", c->fix ? c->fix : "");
+	json_kv_bool(j, "verified", c->verified);
 	json_kv_string(j, "cause", c->cause ? c->cause : "");
 	json_kv_string(j, "seen", c->seen ? c->seen : "");
 	json_key(j, "said");
@@ -279,6 +343,7 @@ static int json_case(const struct app_view *v, const struct app_case *c, struct 
 			json_kv_string(j, "path2", call->path2);
 		json_kv_string(j, "words", strbuf_str(&words));
 		json_kv_string(j, "fate", fate_names[rows.v[i].fate]);
+		json_stack(v, &rows.v[i], j);
 		json_end(j);
 	}
 	json_end(j);
@@ -304,6 +369,8 @@ int app_report_json(const struct app_view *v, struct json *j, struct err *err)
 	json_kv_uint(j, "crash_states", s->crash_states);
 	json_kv_uint(j, "unique_states", s->unique_states);
 	json_kv_uint(j, "checked", s->checked);
+	json_kv_uint(j, "patterns", s->patterns);
+	json_kv_uint(j, "patterns_covered", s->covered);
 	json_kv_uint(j, "failing", s->failing);
 	json_kv_bool(j, "budget_hit", s->budget_hit);
 	json_kv_double(j, "left_out", s->left_out);
@@ -330,6 +397,7 @@ static const char style[] =
 	".cut td{border-top:2px solid #c62828;color:#c62828;font-family:system-ui}\n"
 	".why{border-left:4px solid #c62828;background:#fdecea;padding:8px 12px}"
 	".mend{border-left:4px solid #2e7d32;background:#e8f5e9;padding:8px 12px}"
+	"details{color:#667080}ol{margin:2px 0 4px}"
 	"pre{background:#f5f7fa;padding:10px;overflow-x:auto;white-space:pre-wrap}"
 	".picture{overflow-x:auto;border:1px solid #d8dde4}\n";
 
@@ -338,7 +406,32 @@ static void text(struct strbuf *out, const char *s)
 	report_html_escape(out, s, strlen(s));
 }
 
-static void html_row(const struct app_view *v, const struct row *r, struct strbuf *out)
+static void html_stack(const struct app_view *v, const struct app_case *c, const struct row *r,
+		       struct strbuf *out)
+{
+	const struct stack_list *s = stack_of(v, r);
+	auto_strbuf place = STRBUF_INIT;
+
+	if (!s)
+		return;
+	if (!app_words_place(v->stacks, v->h->trace, r->event, &place))
+		strbuf_adds(&place, "called by");
+	strbuf_addf(out, "<details%s><summary>", matters(c, r) ? " open" : "");
+	text(out, strbuf_str(&place));
+	strbuf_adds(out, "</summary><ol>");
+	for (uint32_t i = 0; i < s->n; i++) {
+		auto_strbuf words = STRBUF_INIT;
+
+		stack_frame_words(v->stacks, &v->stacks->frames.v[s->frames[i]], &words);
+		strbuf_adds(out, "<li>");
+		text(out, strbuf_str(&words));
+		strbuf_adds(out, "</li>");
+	}
+	strbuf_adds(out, "</ol></details>");
+}
+
+static void html_row(const struct app_view *v, const struct app_case *c, const struct row *r,
+		     struct strbuf *out)
 {
 	auto_strbuf words = STRBUF_INIT;
 	const char *fate = fate_names[r->fate];
@@ -348,6 +441,7 @@ static void html_row(const struct app_view *v, const struct row *r, struct strbu
 	add_row(v, r, &words);
 	strbuf_addf(out, "<tr class=\"%s\"><td>%s</td><td>", fate, fate);
 	text(out, strbuf_str(&words));
+	html_stack(v, c, r, out);
 	strbuf_adds(out, "</td></tr>\n");
 }
 
@@ -400,7 +494,7 @@ static int html_case(const struct app_view *v, const struct app_case *c, struct 
 					 "here</td></tr>\n");
 			crashed = true;
 		}
-		html_row(v, &rows.v[i], out);
+		html_row(v, c, &rows.v[i], out);
 	}
 	if (!crashed)
 		strbuf_adds(out, "<tr class=\"cut\"><td></td><td>the power fails here</td></tr>\n");
@@ -429,9 +523,10 @@ int app_report_html(const struct app_view *v, struct strbuf *out, struct err *er
 	text(out, v->plan->profile);
 	strbuf_addf(out,
 		    "; %" PRIu64 " operations, %" PRIu64 " acknowledgements; %" PRIu64
-		    " states checked, %" PRIu64 " fail; %zu %s</p>\n",
-		    s->operations, s->acks, s->checked, s->failing, v->cases.n,
-		    plural(v->cases.n, "finding", "findings"));
+		    " states checked, %" PRIu64 " fail; %" PRIu64 " of %" PRIu64
+		    " patterns of operations covered; %zu %s</p>\n",
+		    s->operations, s->acks, s->checked, s->failing, s->covered, s->patterns,
+		    v->cases.n, plural(v->cases.n, "finding", "findings"));
 	for (size_t i = 0; i < s->notes.n; i++) {
 		strbuf_adds(out, "<p>note: ");
 		text(out, s->notes.v[i]);

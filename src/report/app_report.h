@@ -7,6 +7,7 @@
 #include "app/states.h"
 #include "base/json.h"
 #include "report/posix_log.h"
+#include "stack/table.h"
 
 struct app_view {
 	const char *run;
@@ -17,6 +18,7 @@ struct app_view {
 	bool has_summary; /* or the run did not come to its end */
 	struct history *h;
 	const struct posix_log *log;
+	const struct stack_table *stacks; /* who called; may be empty */
 	struct vec_of(struct app_case) cases;
 };
 

@@ -99,7 +99,57 @@ void app_words_event(const struct trace *t, const struct posix_log *log, uint64_
 	}
 }
 
+/* ---- who called ---- */
+
+const struct stack_list *app_words_stack(const struct stack_table *stacks, const struct trace *t,
+					 uint64_t event)
+{
+	struct posix_event e;
+
+	if (!stacks || event >= t->events.n || t->events.v[event].kind != EV_POSIX ||
+	    posix_decode(&t->events.v[event], &e, NULL))
+		return NULL;
+	return stack_table_find(stacks, e.number);
+}
+
+bool app_words_place(const struct stack_table *stacks, const struct trace *t, uint64_t event,
+		     struct strbuf *out)
+{
+	const struct stack_list *s = app_words_stack(stacks, t, event);
+	const struct stack_frame *f = s ? stack_place(stacks, s) : NULL;
+	auto_strbuf words = STRBUF_INIT;
+
+	if (!f)
+		return false;
+	stack_frame_words(stacks, f, &words);
+	posix_add_safe(out, strbuf_str(&words), words.len);
+	return true;
+}
+
 /* ---- causes ---- */
+
+struct words {
+	const struct history *h;
+	const struct posix_log *log;
+	const struct stack_table *stacks; /* or NULL */
+	const struct explained *e;
+	struct strbuf title, fix;
+};
+
+static void add_event(const struct words *w, uint64_t event, struct strbuf *out)
+{
+	app_words_event(w->h->trace, w->log, event, out);
+}
+
+/* With the place in the program, between commas. */
+static void add_event_place(const struct words *w, uint64_t event, bool more, struct strbuf *out)
+{
+	auto_strbuf place = STRBUF_INIT;
+
+	add_event(w, event, out);
+	if (app_words_place(w->stacks, w->h->trace, event, &place))
+		strbuf_addf(out, ", at %s%s", strbuf_str(&place), more ? "," : "");
+}
 
 static void add_dir(struct strbuf *out, const char *path)
 {
@@ -112,29 +162,25 @@ static void add_dir(struct strbuf *out, const char *path)
 		strbuf_addch(out, '.');
 }
 
-/* What to sync, so that a change is durable. */
-static void add_sync(const struct history *h, const struct posix_log *log,
-		     const struct explain_lost *l, struct strbuf *out)
+/* The call that is missing, which was tried. */
+static void add_sync(const struct words *w, struct strbuf *out)
 {
-	const struct change *c = &h->changes.v[l->change];
-	const struct posix_call *call = call_of(log, l->event);
+	const struct explain_lost *l = &w->e->lost.v[w->e->mend.lost];
+	const struct posix_call *call = call_of(w->log, l->event);
 	const char *path = call ? call->path : NULL;
+	const char *path2 = call && call->path2 ? call->path2 : path;
 
 	strbuf_adds(out, "an fsync of ");
-	switch (c->kind) {
-	case CHANGE_MAKE:
-	case CHANGE_REMOVE:
+	switch (w->e->mend.what) {
+	case MEND_FILE:
+		add_path(out, path);
+		break;
+	case MEND_DIR:
+		add_dir(out, path2);
+		break;
+	case MEND_OLD_DIR:
 		add_dir(out, path);
 		break;
-	case CHANGE_LINK:
-		add_dir(out, call && call->path2 ? call->path2 : path);
-		break;
-	case CHANGE_RENAME:
-	case CHANGE_SWAP:
-		add_dir(out, call && call->path2 ? call->path2 : path);
-		break;
-	default:
-		add_path(out, path);
 	}
 }
 
@@ -148,16 +194,15 @@ static size_t count_lost(const struct explained *e)
 	return n;
 }
 
-static void add_lost(const struct history *h, const struct posix_log *log,
-		     const struct explained *e, struct strbuf *out)
+static void add_lost(const struct words *w, struct strbuf *out)
 {
-	const struct explain_lost *l = &e->lost.v[0];
+	const struct explain_lost *l = &w->e->lost.v[0];
 
-	app_words_event(h->trace, log, l->event, out);
+	add_event_place(w, l->event, true, out);
 	if (l->units)
 		strbuf_addf(out, " (torn: %" PRIu32 " of %" PRIu32 " parts survived)", l->kept,
 			    l->units);
-	size_t more = count_lost(e) - 1;
+	size_t more = count_lost(w->e) - 1;
 	if (more)
 		strbuf_addf(out, " and %zu more", more);
 }
@@ -169,122 +214,143 @@ static bool is_sync(const struct posix_log *log, uint64_t event)
 	return c && posix_op_persists(c->op);
 }
 
-static void fix_parts(struct strbuf *fix)
+static void fix_parts(struct words *w)
 {
-	strbuf_adds(fix,
+	strbuf_adds(&w->fix,
 		    "recognise a part by a checksum; or write a new file, fsync it, and rename "
 		    "it over the old one");
 }
 
 /* One write call that came in several requests, of which not all survive. */
-static void words_parts(const struct history *h, const struct posix_log *log, uint64_t event,
-			struct strbuf *title, struct strbuf *fix)
+static void words_parts(struct words *w, uint64_t event)
 {
-	app_words_event(h->trace, log, event, title);
-	strbuf_adds(title, " is not atomic: a crash can leave a part of it (one write call may "
-			   "arrive in parts)");
-	fix_parts(fix);
+	add_event_place(w, event, true, &w->title);
+	strbuf_adds(&w->title, " is not atomic: a crash can leave a part of it (one write call may "
+			       "arrive in parts)");
+	fix_parts(w);
 }
 
-static void words_window(const struct history *h, const struct posix_log *log,
-			 const struct explained *e, struct strbuf *title, struct strbuf *fix)
+static void words_window(struct words *w)
 {
-	bool ack = h->trace->events.v[e->after].kind == EV_PERSIST;
+	const struct explained *e = w->e;
+	bool ack = w->h->trace->events.v[e->after].kind == EV_PERSIST;
 
-	if (e->until != UINT64_MAX && history_same_call(h, e->after, e->until)) {
-		words_parts(h, log, e->after, title, fix);
+	if (e->until != UINT64_MAX && history_same_call(w->h, e->after, e->until)) {
+		words_parts(w, e->after);
 		return;
 	}
 	if (ack) {
-		add_ack(h->trace, e->after, title);
-		strbuf_adds(title, " was acknowledged too early");
+		add_ack(w->h->trace, e->after, &w->title);
+		strbuf_adds(&w->title, " was acknowledged too early");
 	} else {
-		strbuf_adds(title, "a crash after ");
-		app_words_event(h->trace, log, e->after, title);
-		strbuf_adds(title, " is one too many, with nothing lost");
+		strbuf_adds(&w->title, "a crash after ");
+		add_event_place(w, e->after, true, &w->title);
+		strbuf_adds(&w->title, " is one too many, with nothing lost");
 	}
 	if (e->until != UINT64_MAX) {
-		strbuf_adds(title, ack ? ": before " : ": all is well only after ");
-		app_words_event(h->trace, log, e->until, title);
+		strbuf_adds(&w->title, ack ? ": before " : ": all is well only after ");
+		add_event_place(w, e->until, false, &w->title);
 	}
-	strbuf_adds(fix, ack ? "acknowledge when everything is done and synced"
-			     : "the change takes more than one operation: write it to a new file, "
-			       "fsync that, and rename it over the old one; or keep a journal");
+	strbuf_adds(&w->fix,
+		    ack ? "acknowledge when everything is done and synced"
+			: "the change takes more than one operation: write it to a new file, "
+			  "fsync that, and rename it over the old one; or keep a journal");
 }
 
-static void words_torn(const struct history *h, const struct posix_log *log,
-		       const struct explained *e, struct strbuf *title, struct strbuf *fix)
+static void words_torn(struct words *w)
 {
-	const struct explain_lost *l = &e->lost.v[0];
+	const struct explain_lost *l = &w->e->lost.v[0];
 
-	app_words_event(h->trace, log, l->event, title);
+	add_event_place(w, l->event, true, &w->title);
 	if (l->units)
-		strbuf_addf(title,
+		strbuf_addf(&w->title,
 			    " is not atomic: a crash can leave %" PRIu32 " of its %" PRIu32
 			    " parts",
 			    l->kept, l->units);
 	else
-		strbuf_adds(title, " is not atomic: a crash can leave the file longer, with zeros "
-				   "instead of what was written");
-	fix_parts(fix);
+		strbuf_adds(&w->title, " is not atomic: a crash can leave the file longer, with "
+				       "zeros instead of what was written");
+	fix_parts(w);
 }
 
-static void words_order(const struct history *h, const struct posix_log *log,
-			const struct explained *e, struct strbuf *title, struct strbuf *fix)
+/* No call is named that was not tried (X3 of app/explain.h). */
+static void words_fix(struct words *w)
 {
-	if (e->after == e->lost.v[0].event) { /* it was torn by the crash that came with it */
-		words_torn(h, log, e, title, fix);
-		return;
-	}
-	if (history_same_call(h, e->lost.v[0].event, e->after)) {
-		words_parts(h, log, e->lost.v[0].event, title, fix);
-		return;
-	}
-	add_lost(h, log, e, title);
-	if (e->kind == EXPLAIN_ACK) {
-		strbuf_adds(title, " was not durable when ");
-		add_ack(h->trace, e->after, title);
-		strbuf_adds(title, " was acknowledged: ");
+	const struct explained *e = w->e;
+
+	if (e->mend.found) {
+		strbuf_adds(&w->title, ": ");
+		add_sync(w, &w->title);
+		strbuf_adds(&w->title, " is missing");
+		add_sync(w, &w->fix);
+		strbuf_adds(&w->fix, ", after ");
 	} else {
-		strbuf_adds(title, is_sync(log, e->after) ? " was lost, and "
-							  : " was not ordered before the ");
-		app_words_event(h->trace, log, e->after, title);
-		strbuf_adds(title, is_sync(log, e->after) ? " made later ones durable: " : ": ");
+		strbuf_adds(&w->fix, "no single fsync was found that would do");
+		if (vec_last(&e->lost).event >= e->after)
+			return;
+		strbuf_adds(&w->fix, "; what is lost must be durable after ");
 	}
-	add_sync(h, log, &e->lost.v[0], title);
-	strbuf_adds(title, " is missing");
-	add_sync(h, log, &e->lost.v[0], fix);
-	strbuf_adds(fix, ", after ");
-	app_words_event(h->trace, log, e->lost.v[e->lost.n - 1].event, fix);
-	strbuf_adds(fix, " and before ");
-	app_words_event(h->trace, log, e->after, fix);
+	add_event_place(w, vec_last(&e->lost).event, true, &w->fix);
+	strbuf_adds(&w->fix, " and before ");
+	add_event_place(w, e->after, false, &w->fix);
+	if (e->mend.found)
+		strbuf_adds(&w->fix, " (verified: with it, no crash leaves this state)");
+}
+
+static void words_order(struct words *w)
+{
+	const struct explained *e = w->e;
+	bool sync = is_sync(w->log, e->after);
+
+	if (e->after == e->lost.v[0].event) { /* it was torn by the crash that came with it */
+		words_torn(w);
+		return;
+	}
+	if (history_same_call(w->h, e->lost.v[0].event, e->after)) {
+		words_parts(w, e->lost.v[0].event);
+		return;
+	}
+	add_lost(w, &w->title);
+	if (e->kind == EXPLAIN_ACK) {
+		strbuf_adds(&w->title, " was not durable when ");
+		add_ack(w->h->trace, e->after, &w->title);
+		strbuf_adds(&w->title, " was acknowledged");
+	} else {
+		strbuf_adds(&w->title, sync ? " was lost, and " : " was not ordered before the ");
+		add_event_place(w, e->after, sync, &w->title);
+		strbuf_adds(&w->title, sync ? " made later ones durable" : "");
+	}
+	words_fix(w);
 }
 
 void app_words_case(const struct history *h, const struct posix_log *log,
-		    const struct app_plan *plan, const struct explained *e, struct app_case *c)
+		    const struct stack_table *stacks, const struct app_plan *plan,
+		    const struct explained *e, struct app_case *c)
 {
-	struct strbuf title = STRBUF_INIT, fix = STRBUF_INIT;
+	struct words w = { .h = h, .log = log, .stacks = stacks, .e = e };
 
 	if (e->kind == EXPLAIN_START || e->after == UINT64_MAX) {
-		strbuf_adds(&title, "it fails on the directory as it was before the run, with "
-				    "nothing acknowledged");
-		strbuf_addf(&fix,
+		strbuf_adds(&w.title, "it fails on the directory as it was before the run, with "
+				      "nothing acknowledged");
+		strbuf_addf(&w.fix,
 			    "a crash may come before anything is done: the %s must accept that, "
 			    "as long as nothing is acknowledged",
 			    app_plan_asks(plan));
 	} else if (!e->lost.n) {
-		words_window(h, log, e, &title, &fix);
+		words_window(&w);
 	} else {
-		words_order(h, log, e, &title, &fix);
+		words_order(&w);
 	}
 	if (e->cut)
-		strbuf_addf(&title,
+		strbuf_addf(&w.title,
 			    " (cut short after %u checks: there may be a simpler reason, so this "
 			    "one is not sure)",
 			    e->checks);
-	c->title = strbuf_detach(&title);
-	c->fix = e->cut ? xasprintf("perhaps %s", strbuf_str(&fix)) : xstrdup(strbuf_str(&fix));
-	strbuf_release(&fix);
+	c->title = strbuf_detach(&w.title);
+	c->fix = e->cut && !e->mend.found ? xasprintf("perhaps %s", strbuf_str(&w.fix))
+					  : xstrdup(strbuf_str(&w.fix));
+	strbuf_release(&w.fix);
+	c->verified = e->mend.found;
 	for (size_t i = 0; i < e->lost.n; i++) {
 		const struct explain_lost *l = &e->lost.v[i];
 

@@ -10,6 +10,7 @@
 #include "app/explain.h"
 #include "app/keep.h"
 #include "report/posix_log.h"
+#include "stack/table.h"
 
 /* A log of a trace in memory. */
 int app_log(const struct trace *t, struct posix_log *log, struct err *err) must_check;
@@ -21,8 +22,16 @@ void app_words_event(const struct trace *t, const struct posix_log *log, uint64_
 /* "12 sets of survivors"; of what is beyond all counting, "more than 10^18". */
 void app_count_words(double n, struct strbuf *out);
 
-/* Fills in title, fix, lost and after. */
+/* Who made the call of an event; NULL if that is not known. `stacks` may be NULL. */
+const struct stack_list *app_words_stack(const struct stack_table *stacks, const struct trace *t,
+					 uint64_t event);
+/* Where in the program that is, "wal.c:212 in append_record"; false if it is not known. */
+bool app_words_place(const struct stack_table *stacks, const struct trace *t, uint64_t event,
+		     struct strbuf *out);
+
+/* Fills in title, fix, verified, lost and after. */
 void app_words_case(const struct history *h, const struct posix_log *log,
-		    const struct app_plan *plan, const struct explained *e, struct app_case *c);
+		    const struct stack_table *stacks, const struct app_plan *plan,
+		    const struct explained *e, struct app_case *c);
 
 #endif

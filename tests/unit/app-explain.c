@@ -5,6 +5,7 @@
  */
 #include "tap.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -208,7 +209,9 @@ static void explain_all(const char *profile, bool always, struct all *a)
 		return;
 	roles_init(&roles, &h);
 	struct checking c = { .h = &h, .always = always };
-	struct explain_opts o = { .h = &h, .roles = &roles, .check = check, .ctx = &c };
+	struct explain_opts o = {
+		.h = &h, .roles = &roles, .check = check, .ctx = &c, .made = &opts
+	};
 	if (ok(states_new(&h, &none, &states, &err) == 0, "%s: there are states", profile)) {
 		while (states_next(states, &s)) {
 			enum app_harm harm;
@@ -244,6 +247,7 @@ static void test_order(void)
 		is_u(e->lost.n, 1, "one operation is lost");
 		is_u(e->lost.v[0].event, written, "the write");
 		is_u(e->after, renamed, "and the rename is not");
+		ok(e->mend.found && e->mend.what == MEND_FILE, "a sync of the file is missing");
 	}
 	all_release(&a);
 	explain_all("ext4-ordered", false, &a);
@@ -269,6 +273,8 @@ static void test_ack(void)
 		is_u(a.v.v[0].harm, APP_ROLLED_BACK, "which is rolled back");
 		is_u(a.v.v[0].lost.v[0].event, renamed, "because the rename is lost");
 		is_u(a.v.v[0].after, acked, "after that");
+		ok(a.v.v[0].mend.found && a.v.v[0].mend.what == MEND_DIR,
+		   "a sync of the directory is missing");
 	}
 	all_release(&a);
 	trace_release(&trace);
@@ -283,6 +289,53 @@ static void test_ack(void)
 	explain_all("minimal", false, &a);
 	is_u(a.failing, 0, "with the sync, nothing fails");
 	all_release(&a);
+	trace_release(&trace);
+}
+
+/* The write of "t" is change `n`; whether it is durable at the rename, with a call more. */
+static bool mends(const struct history *h, const struct history_opts *opts, uint32_t n,
+		  enum mend_what what, uint64_t after, uint64_t point)
+{
+	struct err err = ERR_INIT;
+	struct mended m;
+
+	if (mend(h, opts, n, what, after, &m, &err))
+		return false;
+	bool durable = change_is_durable(&m.h.changes.v[n], point + 1);
+	ok(m.h.changes.n == h->changes.n, "the changes are the same");
+	mended_release(&m);
+	return durable;
+}
+
+static void test_mend(void)
+{
+	struct history_opts opts = { .profile = profile_find("minimal"),
+				     .base = -1,
+				     .root_ino = ROOT_INO };
+	struct err err = ERR_INIT;
+	struct history h;
+	uint32_t n = 0;
+
+	begin();
+	create("t", T_INO);
+	uint64_t written = write_all(T_INO, 'n', 10000);
+	uint64_t renamed = rename_over();
+	uint64_t removed = add((struct posix_event){
+		.op = POSIX_UNLINK, .dir = ROOT_INO, .name = "f", .ino = T_INO });
+	if (!ok(history_new(&trace, &opts, &h, &err) == 0, "a run without a sync"))
+		return;
+	while (h.changes.v[n].event != written || h.changes.v[n].kind != CHANGE_DATA)
+		n++;
+	ok(!change_is_durable(&h.changes.v[n], renamed + 1), "the write is not durable");
+	ok(mends(&h, &opts, n, MEND_FILE, written, renamed + 1), "a sync of its file mends that");
+	ok(!mends(&h, &opts, n, MEND_FILE, renamed, renamed), "but not if it comes too late");
+	ok(!mends(&h, &opts, n, MEND_DIR, written, renamed + 1), "nor one of another thing");
+	struct mended m;
+	uint32_t last = (uint32_t)h.changes.n - 1;
+	ok(h.changes.v[last].event == removed &&
+		   mend(&h, &opts, last, MEND_FILE, removed, &m, &err) == -ENOENT,
+	   "a file that is gone cannot be synced");
+	history_release(&h);
 	trace_release(&trace);
 }
 
@@ -441,6 +494,7 @@ int main(void)
 {
 	test_order();
 	test_ack();
+	test_mend();
 	test_window();
 	test_start();
 	test_judge();

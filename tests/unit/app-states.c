@@ -349,6 +349,72 @@ static void test_reach(void)
 	history_release(&h);
 }
 
+/* The states that cover patterns: how many, for how many; false if one is none of the run. */
+static bool go_through_cover(struct history *h, const struct states_opts *opts, uint64_t *n,
+			     uint64_t *covered, struct states_stats *stats)
+{
+	struct app_state a = { 0 }, again = { 0 };
+	struct states *s = NULL;
+	bool fine = true;
+
+	*n = *covered = 0;
+	if (states_new(h, opts, &s, NULL))
+		return false;
+	while (states_next(s, &a)) {
+		if (a.covers && a.number != *n) /* before all others */
+			fine = false;
+		*n += a.covers > 0;
+		*covered += a.covers;
+		if (states_replay(h, a.id, &again, NULL) || !hash_eq(again.hash, a.hash) ||
+		    again.acked != a.acked)
+			fine = false;
+	}
+	states_stats(s, stats);
+	app_state_release(&a);
+	app_state_release(&again);
+	states_free(s);
+	return fine;
+}
+
+static void test_cover(struct history *big)
+{
+	struct states_opts all = { .max_subset = 100 }, cover = all;
+	struct states_stats with, without;
+	uint64_t n, covered;
+	struct history h;
+	auto_trace t;
+
+	cover.cover = true;
+	trace_init(&t);
+	create(&t, 200, "a");
+	write_at(&t, 200, 0, 3 * 4096, 'a');
+	if (make_history(&t, "minimal", &h)) {
+		ok(false, "a history");
+		return;
+	}
+	ok(go_through_cover(&h, &cover, &n, &covered, &with), "each is a state of the run");
+	/*
+	 * Right after the file, its size and its data: all, nothing. Size and data are lost alone,
+	 * and survive alone; the data is torn. Nothing else can be.
+	 */
+	is_u(with.operations, 11, "the patterns of a create and a write");
+	is_u(covered, 11, "all are covered");
+	is_u(n, 5, "by the states that differ: no file, empty, zeros, in part, and whole");
+	go_through_cover(&h, &all, &n, &covered, &without);
+	is_u(with.unique, without.unique, "with them there are as many states as without");
+	is_u(covered + without.operations, 0, "if they are not asked for, there are none");
+	history_release(&h);
+
+	ok(go_through_cover(big, &(struct states_opts){ .cover = true, .budget = 200 }, &n,
+			    &covered, &with),
+	   "of a longer run, too");
+	ok(n > 10 && covered == with.operations && covered > n, "all patterns are covered");
+	go_through_cover(big, &(struct states_opts){ .cover = true, .budget = 5 }, &n, &covered,
+			 &with);
+	ok(n == 5 && covered < with.operations && with.budget_hit,
+	   "what a budget leaves out is not said to be covered");
+}
+
 int main(void)
 {
 	struct history h;
@@ -362,6 +428,7 @@ int main(void)
 	}
 	test_roles(&h);
 	test_order(&h);
+	test_cover(&h);
 	history_release(&h);
 	test_acknowledged();
 	test_paths();

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * case.h - a crash state that is put together by hand: a point, and for each change in flight there
+ * whether it survives.
+ */
+#ifndef APP_CASE_H
+#define APP_CASE_H
+
+#include "app/history.h"
+#include "app/model.h"
+#include "core/model.h"
+
+enum keep { KEEP_NONE, KEEP_ALL, KEEP_SOME };
+
+struct case_at {
+	uint64_t point;
+	size_t n;
+	struct case_piece {
+		uint32_t change;
+		enum keep keep;
+		const uint64_t *units; /* of KEEP_SOME; borrowed */
+		uint32_t needs, n_needs;
+	} * v; /* ascending */
+	uint32_t *needs;
+};
+
+void case_release(struct case_at *c);
+#define auto_case __attribute__((cleanup(case_release))) struct case_at
+
+/* With nothing surviving. */
+int case_load(const struct history *h, uint64_t point, struct case_at *out, struct err *err)
+	must_check;
+/* The same from a model that has taken the first `point` events. */
+void case_take(const struct history *h, struct model *m, uint64_t point, struct case_at *out);
+
+void case_keep_all(struct case_at *c);
+/* What needs something that is not there whole is not there. */
+void case_close(struct case_at *c);
+/* And the other way: with a piece, what it needs. */
+void case_give_back(struct case_at *c, size_t piece);
+
+/* For states_replay(), to be freed. The case must be closed. */
+char *case_id(const struct history *h, const struct case_at *c);
+
+#endif

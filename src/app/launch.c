@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * launch.c - see launch.h.
+ *
+ * What is said over a socket: to the launcher, a byte with the socket of the new helper; to a
+ * helper first who it works for, a head with the namespaces and the root directory as descriptors,
+ * and the texts; then a head and a text for each check, which it answers with a head and a text.
+ */
+#include "app/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+enum { TEXT_MAX = 16 << 20, PLACES = 3 };
+
+struct launcher {
+	int fd;
+	pid_t pid;
+};
+
+/* Texts follow, in this order. */
+struct enter_head {
+	uint64_t timeout_ms, output_limit, file_max, memory_max, processes_max;
+	uint64_t command, dir, notes; /* bytes */
+	bool user, no_namespace;
+};
+
+struct ask_head {
+	uint64_t point, acked;
+};
+
+struct reply_head {
+	int rc, exit_code, signal;
+	enum check_end end;
+	bool left, cut;
+	uint64_t took_ns, len;
+};
+
+/* ---- descriptors over a socket ---- */
+
+/* Room for all that is ever sent at once. */
+union passed {
+	struct cmsghdr head;
+	char room[CMSG_SPACE(PLACES * sizeof(int))];
+};
+
+static int send_fds(int to, const void *data, size_t len, const int *fds, size_t n)
+{
+	struct iovec io = { (void *)(uintptr_t)data, len };
+	union passed p = { 0 };
+	struct msghdr m = { .msg_iov = &io,
+			    .msg_iovlen = 1,
+			    .msg_control = &p,
+			    .msg_controllen = CMSG_SPACE(n * sizeof(int)) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(n * sizeof(int));
+	memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+	ssize_t sent = sendmsg(to, &m, MSG_NOSIGNAL);
+	return sent < 0 ? -errno : sent == (ssize_t)len ? 0 : -EIO;
+}
+
+/* How many came; or -errno. */
+static int receive_fds(int from, void *data, size_t len, int fds[PLACES])
+{
+	struct iovec io = { data, len };
+	union passed p = { 0 };
+	struct msghdr m = {
+		.msg_iov = &io, .msg_iovlen = 1, .msg_control = &p, .msg_controllen = sizeof(p)
+	};
+	ssize_t n;
+
+	do
+		n = recvmsg(from, &m, MSG_CMSG_CLOEXEC | MSG_WAITALL);
+	while (n < 0 && errno == EINTR);
+	if (n != (ssize_t)len)
+		return n < 0 ? -errno : -EPIPE;
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	if (!c || c->cmsg_type != SCM_RIGHTS)
+		return 0;
+	size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	memcpy(fds, CMSG_DATA(c), count * sizeof(int));
+	return (int)count;
+}
+
+/* ---- the helper ---- */
+
+struct helper {
+	int fd;
+	struct check_opts opts;
+	struct strbuf texts;
+	struct strbuf acked;
+	struct check_result r;
+};
+
+static int join(const struct enter_head *h, const int fds[PLACES])
+{
+	int rc = 0;
+
+	/* The user namespace first: there we have the right to the other. */
+	if (h->user && setns(fds[2], CLONE_NEWUSER))
+		rc = -errno;
+	if (!rc && setns(fds[0], CLONE_NEWNS))
+		rc = -errno;
+	/* A mount namespace has its own idea of where the root is. */
+	if (!rc && (fchdir(fds[1]) || chroot(".") || chdir("/")))
+		rc = -errno;
+	for (int i = 0; i < 2 + h->user; i++)
+		util_close(fds[i]);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* it went with the rights that changed */
+	return rc;
+}
+
+static char *read_text(int fd, uint64_t len)
+{
+	char *text = len < TEXT_MAX ? xmalloc(len + 1) : NULL;
+
+	if (!text || io_read_full(fd, text, len) != (ssize_t)len) {
+		free(text);
+		return NULL;
+	}
+	text[len] = '\0';
+	return text;
+}
+
+static int enter(struct helper *w)
+{
+	struct enter_head h;
+	int fds[PLACES], n = receive_fds(w->fd, &h, sizeof(h), fds);
+
+	if (n != 2 + (n > 0 && h.user))
+		return -EPIPE;
+	w->opts = (struct check_opts){ .command = read_text(w->fd, h.command),
+				       .dir = read_text(w->fd, h.dir),
+				       .notes = read_text(w->fd, h.notes),
+				       .timeout_ms = h.timeout_ms,
+				       .output_limit = h.output_limit,
+				       .file_max = h.file_max,
+				       .memory_max = h.memory_max,
+				       .processes_max = h.processes_max,
+				       .no_namespace = h.no_namespace,
+				       .watched = true,
+				       .watch = w->fd };
+	if (!w->opts.command || !w->opts.dir || !w->opts.notes)
+		return -EPIPE;
+	int rc = join(&h, fds);
+	int told = io_write_full(w->fd, &rc, sizeof(rc));
+	return rc ? rc : told;
+}
+
+static int reply(struct helper *w, int rc, const char *wrong)
+{
+	struct reply_head h = { .rc = rc,
+				.exit_code = w->r.exit_code,
+				.signal = w->r.signal,
+				.end = w->r.end,
+				.left = w->r.left_processes,
+				.cut = w->r.output_cut,
+				.took_ns = w->r.took_ns,
+				.len = rc ? strlen(wrong) : w->r.output.len };
+	int said = io_write_full(w->fd, &h, sizeof(h));
+
+	return said ? said : io_write_full(w->fd, rc ? wrong : strbuf_str(&w->r.output), h.len);
+}
+
+static int serve_one(struct helper *w)
+{
+	struct err err = ERR_INIT;
+	struct ask_head h;
+
+	if (io_read_full(w->fd, &h, sizeof(h)) != (ssize_t)sizeof(h))
+		return -EPIPE;
+	auto_free char *acked = read_text(w->fd, h.acked);
+	if (!acked)
+		return -EPIPE;
+	int rc = check_run(&w->opts, h.point, acked, h.acked, &w->r, &err);
+	return reply(w, rc, err.msg);
+}
+
+static void help(int fd)
+{
+	struct helper w = { .fd = fd };
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() == 1)
+		_exit(1);
+	if (enter(&w))
+		_exit(1);
+	while (!serve_one(&w))
+		;
+	_exit(0);
+}
+
+/* ---- the launcher ---- */
+
+static void launch(int fd, pid_t parent)
+{
+	int fds[PLACES];
+	char byte;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	signal(SIGINT, SIG_IGN); /* a terminal sends these to all; the parent decides */
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	while (receive_fds(fd, &byte, 1, fds) == 1) {
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+		if (fork() == 0) {
+			util_close(fd);
+			help(fds[0]);
+		}
+		util_close(fds[0]);
+	}
+	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) /* N1 */
+		;
+	_exit(0);
+}
+
+int launcher_start(struct launcher **out, struct err *err)
+{
+	pid_t parent = getpid();
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return err_set(err, -errno, "cannot make a pair of sockets: %m");
+	fflush(NULL);
+	pid_t pid = fork();
+	if (!pid) {
+		util_close(pair[0]);
+		launch(pair[1], parent);
+	}
+	util_close(pair[1]);
+	if (pid < 0) {
+		util_close(pair[0]);
+		return err_set(err, -EAGAIN, "cannot start a process");
+	}
+	*out = xcalloc(1, sizeof(**out));
+	(*out)->fd = pair[0];
+	(*out)->pid = pid;
+	return 0;
+}
+
+void launcher_stop(struct launcher *l)
+{
+	if (!l)
+		return;
+	util_close(l->fd);
+	while (waitpid(l->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	free(l);
+}
+
+int launcher_open(struct launcher *l)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	int rc = send_fds(l->fd, "", 1, &pair[1], 1);
+	util_close(pair[1]);
+	if (!rc)
+		return pair[0];
+	util_close(pair[0]);
+	return rc;
+}
+
+/* ---- the worker ---- */
+
+int launch_enter(int fd, const struct check_opts *o)
+{
+	struct enter_head h = { .timeout_ms = o->timeout_ms,
+				.output_limit = o->output_limit,
+				.file_max = o->file_max,
+				.memory_max = o->memory_max,
+				.processes_max = o->processes_max,
+				.command = strlen(o->command),
+				.dir = strlen(o->dir),
+				.notes = strlen(o->notes),
+				.user = geteuid() != 0,
+				.no_namespace = o->no_namespace };
+	auto_fd mounts = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	auto_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	auto_fd user = h.user ? open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC) : -1;
+	int fds[PLACES] = { mounts, root, user }, joined = -EPIPE;
+
+	if (mounts < 0 || root < 0 || (h.user && user < 0))
+		return -ENOENT;
+	int rc = send_fds(fd, &h, sizeof(h), fds, (size_t)2 + h.user);
+	if (!rc)
+		rc = io_write_full(fd, o->command, h.command);
+	if (!rc)
+		rc = io_write_full(fd, o->dir, h.dir);
+	if (!rc)
+		rc = io_write_full(fd, o->notes, h.notes);
+	if (!rc && io_read_full(fd, &joined, sizeof(joined)) != (ssize_t)sizeof(joined))
+		rc = -EPIPE;
+	return rc ? rc : joined;
+}
+
+int launch_check(int fd, uint64_t point, const char *acked, size_t acked_len,
+		 struct check_result *r, struct err *err)
+{
+	struct ask_head ask = { point, acked_len };
+	struct reply_head h;
+
+	check_result_release(r);
+	int rc = io_write_full(fd, &ask, sizeof(ask));
+	if (!rc)
+		rc = io_write_full(fd, acked, acked_len);
+	if (rc || io_read_full(fd, &h, sizeof(h)) != (ssize_t)sizeof(h))
+		return err_set(err, -EPIPE, "the process that starts checks is gone");
+	auto_free char *text = read_text(fd, h.len);
+	if (!text)
+		return err_set(err, -EPIPE, "the process that starts checks is gone");
+	if (h.rc)
+		return err_set(err, h.rc, "%s", text);
+	*r = (struct check_result){ .end = h.end,
+				    .exit_code = h.exit_code,
+				    .signal = h.signal,
+				    .left_processes = h.left,
+				    .output_cut = h.cut,
+				    .took_ns = h.took_ns };
+	strbuf_add(&r->output, text, h.len);
+	return 0;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include "stack/symbols.h"
+
+#include <dwarf.h>
+#include <elfutils/libdwelf.h>
+#include <elfutils/libdwfl.h>
+#include <unistd.h>
+
+struct symbols {
+	Dwfl *dwfl;
+	Dwfl_Module *module;
+};
+
+/* Debug information of its own package is looked for where it is installed, by build id. */
+static const Dwfl_Callbacks callbacks = {
+	.find_elf = dwfl_build_id_find_elf,
+	.find_debuginfo = dwfl_standard_find_debuginfo,
+	.section_address = dwfl_offline_section_address,
+};
+
+struct symbols *symbols_new(const struct module *m)
+{
+	struct symbols *s;
+	int fd = m->elf ? dup(m->fd) : -1;
+
+	if (fd < 0)
+		return NULL;
+	s = xcalloc(1, sizeof(*s));
+	s->dwfl = dwfl_begin(&callbacks);
+	if (s->dwfl) {
+		dwfl_report_begin(s->dwfl);
+		s->module = dwfl_report_elf(s->dwfl, m->path, m->path, fd, 0, true);
+		dwfl_report_end(s->dwfl, NULL, NULL);
+	}
+	if (s->module)
+		return s;
+	util_close(fd); /* else it is the library's */
+	symbols_free(s);
+	return NULL;
+}
+
+void symbols_free(struct symbols *s)
+{
+	if (!s)
+		return;
+	dwfl_end(s->dwfl);
+	free(s);
+}
+
+static char *copy_or_null(const char *text)
+{
+	return text ? xstrdup(text) : NULL;
+}
+
+static char *file_of(Dwarf_Die *cu, Dwarf_Die *call)
+{
+	Dwarf_Attribute a;
+	Dwarf_Files *files;
+	Dwarf_Word n;
+	size_t count;
+
+	if (dwarf_formudata(dwarf_attr(call, DW_AT_call_file, &a), &n) ||
+	    dwarf_getsrcfiles(cu, &files, &count) || n >= count)
+		return NULL;
+	return copy_or_null(dwarf_filesrc(files, n, NULL, NULL));
+}
+
+static uint32_t line_of(Dwarf_Die *call)
+{
+	Dwarf_Attribute a;
+	Dwarf_Word n;
+
+	return dwarf_formudata(dwarf_attr(call, DW_AT_call_line, &a), &n) ? 0 : (uint32_t)n;
+}
+
+/* The functions around an address, of which all but the outermost were put into the next. */
+static void add_functions(const struct symbols *s, uint64_t addr, struct stack_frame f,
+			  struct stack_frames *out)
+{
+	Dwarf_Addr bias;
+	Dwarf_Die *cu = dwfl_module_addrdie(s->module, addr, &bias), *scopes = NULL, *way = NULL;
+	int n = cu ? dwarf_getscopes(cu, addr - bias, &scopes) : 0;
+
+	n = n > 0 ? dwarf_getscopes_die(&scopes[0], &way) : 0;
+	for (int i = 0; i < n; i++) {
+		int tag = dwarf_tag(&way[i]);
+
+		if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram)
+			continue;
+		free(f.function);
+		f.function = copy_or_null(dwarf_diename(&way[i]));
+		if (tag == DW_TAG_subprogram)
+			break;
+		vec_push(out, f);
+		f = (struct stack_frame){ .file = file_of(cu, &way[i]), .line = line_of(&way[i]) };
+	}
+	free(scopes);
+	free(way);
+	if (!f.function) { /* what is known of lines here is of the function before */
+		free(steal(f.file));
+		f.line = 0;
+		f.function = copy_or_null(dwfl_module_addrname(s->module, addr));
+	}
+	vec_push(out, f);
+}
+
+void symbols_add(const struct symbols *s, uint64_t addr, struct stack_frames *out)
+{
+	Dwfl_Line *line = s ? dwfl_module_getsrc(s->module, addr) : NULL;
+	struct stack_frame f = { 0 };
+	int number = 0;
+
+	if (!s) {
+		vec_push(out, f);
+		return;
+	}
+	if (line) {
+		f.file = copy_or_null(dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL));
+		f.line = number > 0 ? (uint32_t)number : 0;
+	}
+	add_functions(s, addr, f, out);
+}
+
+char *symbols_build_id(const struct module *m)
+{
+	const void *bytes;
+	ssize_t n = m->elf ? dwelf_elf_gnu_build_id(m->elf, &bytes) : 0;
+	struct strbuf text = STRBUF_INIT;
+
+	for (ssize_t i = 0; i < n; i++)
+		strbuf_addf(&text, "%02x", ((const unsigned char *)bytes)[i]);
+	return n > 0 ? strbuf_detach(&text) : NULL;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+#include "stack/table.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/number.h"
+
+void stack_table_release(struct stack_table *t)
+{
+	for (size_t i = 0; i < t->modules.n; i++) {
+		free(t->modules.v[i].path);
+		free(t->modules.v[i].build_id);
+	}
+	for (size_t i = 0; i < t->frames.n; i++) {
+		free(t->frames.v[i].function);
+		free(t->frames.v[i].file);
+	}
+	for (size_t i = 0; i < t->stacks.n; i++)
+		free(t->stacks.v[i].frames);
+	for (size_t i = 0; i < t->missing.n; i++)
+		free(t->missing.v[i].reason);
+	vec_release(&t->modules);
+	vec_release(&t->frames);
+	vec_release(&t->stacks);
+	vec_release(&t->calls);
+	vec_release(&t->missing);
+}
+
+/* ---- writing ---- */
+
+static void add_field(struct strbuf *out, const char *text)
+{
+	strbuf_addch(out, '\t');
+	strbuf_add_flat(out, text ? text : "");
+}
+
+void stack_table_print(const struct stack_table *t, struct strbuf *out)
+{
+	strbuf_adds(out, "stacks\t1\n");
+	for (size_t i = 0; i < t->modules.n; i++) {
+		strbuf_adds(out, "module");
+		add_field(out, t->modules.v[i].path);
+		add_field(out, t->modules.v[i].build_id);
+		strbuf_addch(out, '\n');
+	}
+	for (size_t i = 0; i < t->frames.n; i++) {
+		const struct stack_frame *f = &t->frames.v[i];
+
+		strbuf_addf(out, "frame\t%" PRIu32 "\t%" PRIx64, f->module, f->offset);
+		add_field(out, f->function);
+		add_field(out, f->file);
+		strbuf_addf(out, "\t%" PRIu32 "\n", f->line);
+	}
+	for (size_t i = 0; i < t->stacks.n; i++) {
+		strbuf_adds(out, "stack");
+		for (uint32_t k = 0; k < t->stacks.v[i].n; k++)
+			strbuf_addf(out, "\t%" PRIu32, t->stacks.v[i].frames[k]);
+		strbuf_addch(out, '\n');
+	}
+	for (size_t i = 0; i < t->calls.n; i++)
+		strbuf_addf(out, "call\t%" PRIu64 "\t%" PRIu32 "\n", t->calls.v[i].number,
+			    t->calls.v[i].stack);
+	for (size_t i = 0; i < t->missing.n; i++) {
+		strbuf_addf(out, "missing\t%" PRIu64, t->missing.v[i].count);
+		add_field(out, t->missing.v[i].reason);
+		strbuf_addch(out, '\n');
+	}
+}
+
+/* ---- reading ---- */
+
+static char *next_field(char **rest)
+{
+	char *field = strsep(rest, "\t");
+
+	return field ? field : NULL;
+}
+
+/* A number below `end`. */
+static bool take_index(const char *field, size_t end, uint32_t *out)
+{
+	uint64_t n;
+
+	if (!field || number_parse(field, &n) || n >= end || n > UINT32_MAX)
+		return false;
+	*out = (uint32_t)n;
+	return true;
+}
+
+static char *text_or_null(const char *field)
+{
+	return field && *field ? xstrdup(field) : NULL;
+}
+
+static bool take_frame(struct stack_table *t, char *rest)
+{
+	struct stack_frame f = { 0 };
+	const char *module = next_field(&rest), *offset = next_field(&rest);
+	const char *function = next_field(&rest), *file = next_field(&rest),
+		   *line = next_field(&rest);
+	char *end;
+
+	if (!take_index(module, t->modules.n, &f.module) || !offset || !*offset || !line)
+		return false;
+	f.offset = strtoull(offset, &end, 16);
+	if (*end || !take_index(line, UINT32_MAX, &f.line))
+		return false;
+	f.function = text_or_null(function);
+	f.file = text_or_null(file);
+	vec_push(&t->frames, f);
+	return true;
+}
+
+static bool take_stack(struct stack_table *t, char *rest)
+{
+	struct vec_of(uint32_t) frames = { 0 };
+	const char *field;
+	uint32_t n;
+
+	while ((field = next_field(&rest))) {
+		if (frames.n == STACK_DEPTH_MAX || !take_index(field, t->frames.n, &n)) {
+			vec_release(&frames);
+			return false;
+		}
+		vec_push(&frames, n);
+	}
+	vec_push(&t->stacks, (struct stack_list){ frames.v, (uint32_t)frames.n });
+	return true;
+}
+
+static bool take_call(struct stack_table *t, char *rest)
+{
+	struct stack_call c = { 0 };
+	const char *number = next_field(&rest), *stack = next_field(&rest);
+
+	if (!number || number_parse(number, &c.number) || !take_index(stack, t->stacks.n, &c.stack))
+		return false;
+	vec_push(&t->calls, c);
+	return true;
+}
+
+static bool take_missing(struct stack_table *t, char *rest)
+{
+	struct stack_missing m = { 0 };
+	const char *count = next_field(&rest), *reason = next_field(&rest);
+
+	if (!count || !reason || number_parse(count, &m.count))
+		return false;
+	m.reason = xstrdup(reason);
+	vec_push(&t->missing, m);
+	return true;
+}
+
+static bool take_line(struct stack_table *t, char *line)
+{
+	const char *what = next_field(&line);
+
+	if (streq(what, "module")) {
+		const char *path = next_field(&line), *id = next_field(&line);
+
+		if (path)
+			vec_push(&t->modules,
+				 (struct stack_module){ xstrdup(path), text_or_null(id) });
+		return path;
+	}
+	if (streq(what, "frame"))
+		return take_frame(t, line);
+	if (streq(what, "stack"))
+		return take_stack(t, line);
+	if (streq(what, "call"))
+		return take_call(t, line);
+	return !streq(what, "missing") || take_missing(t, line);
+}
+
+int stack_table_parse(const char *text, size_t len, struct stack_table *out, struct err *err)
+{
+	auto_free char *copy = xmemdupz(text, len);
+	char *rest = copy, *line = strsep(&rest, "\n");
+	struct stack_table t = { 0 };
+	unsigned n = 1;
+	int rc = 0;
+
+	if (!streq(line, "stacks\t1"))
+		return err_set(err, -EINVAL, "this is no table of stacks, or of another version");
+	while (!rc && (line = strsep(&rest, "\n"))) {
+		n++;
+		if (*line && !take_line(&t, line))
+			rc = err_set(err, -EINVAL, "line %u of the table of stacks makes no sense",
+				     n);
+	}
+	if (rc) {
+		stack_table_release(&t);
+		return rc;
+	}
+	stack_table_sort(&t);
+	*out = t;
+	return 0;
+}
+
+/* ---- looking ---- */
+
+static int by_number(const void *a, const void *b)
+{
+	const struct stack_call *x = a, *y = b;
+
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+void stack_table_sort(struct stack_table *t)
+{
+	if (t->calls.n)
+		qsort(t->calls.v, t->calls.n, sizeof(*t->calls.v), by_number);
+}
+
+const struct stack_list *stack_table_find(const struct stack_table *t, uint64_t number)
+{
+	struct stack_call key = { .number = number };
+	const struct stack_call *c =
+		t->calls.n ? bsearch(&key, t->calls.v, t->calls.n, sizeof(key), by_number) : NULL;
+
+	return c ? &t->stacks.v[c->stack] : NULL;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* What every program calls, and nobody looks for a mistake in. */
+static bool is_system(const char *path)
+{
+	static const char *const names[] = { "libc.so", "libc-", "ld-linux", "libpthread",
+					     "libstdc++.so" };
+	const char *name = base_name(path);
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strncmp(name, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+const struct stack_frame *stack_place(const struct stack_table *t, const struct stack_list *s)
+{
+	const struct stack_frame *first = NULL;
+
+	for (uint32_t i = 0; i < s->n; i++) {
+		const struct stack_frame *f = &t->frames.v[s->frames[i]];
+
+		if (is_system(t->modules.v[f->module].path))
+			continue;
+		if (f->file && f->line)
+			return f;
+		if (!first)
+			first = f;
+	}
+	return first;
+}
+
+void stack_frame_words(const struct stack_table *t, const struct stack_frame *f, struct strbuf *out)
+{
+	const char *module = base_name(t->modules.v[f->module].path);
+
+	if (f->file && f->line) {
+		strbuf_addf(out, "%s:%" PRIu32, base_name(f->file), f->line);
+		if (f->function)
+			strbuf_addf(out, " in %s", f->function);
+	} else if (f->function) {
+		strbuf_addf(out, "%s (%s+0x%" PRIx64 ")", f->function, module, f->offset);
+	} else {
+		strbuf_addf(out, "%s+0x%" PRIx64, module, f->offset);
+	}
+}
