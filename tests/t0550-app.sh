@@ -275,6 +275,28 @@ check "one call in parts is found" test $status = 1
 check "and no call between these is asked for" test -z "$(grep -E 'fsync of f, after write [0-9]+ to f and before write' out)"
 check "but that it is not atomic" said "one write call may arrive in parts"
 
+# No FUSE server is told of sync and syncfs; they are seen all the same.
+acked='! grep -q a $OUTAGE_ACKED || [ -s a ]'
+for how in sync 'sync -f a'; do
+	app two -p minimal --run "echo a >a; $how; echo a" --check "$acked"
+	check "$how: is seen" test $status = 0
+done
+app two -p minimal --run 'sync; echo a >a; echo a' --check "$acked"
+check "sync: what comes after it is not synced" test $status = 1
+app two -p minimal --run "echo a >a; sync -f '$dir/err'; echo a" --check "$acked"
+check "sync -f: of another file system is none of ours" test $status = 1
+check "and that syncs are seen needs no word" test -z "$(grep 'not seen' out)"
+cat >map.py <<'END'
+import mmap, os
+f = os.open("f", os.O_RDWR)
+m = mmap.mmap(f, 8192)
+m[0:1] = b"M"
+os.sync()
+print("mapped", flush=True)
+END
+app two -p minimal --run "python3 '$dir/map.py'" --check '! grep -q mapped $OUTAGE_ACKED || [ "$(head -c 1 f)" = M ]'
+check "sync: what was stored through a mapping is synced, too" test $status = 0
+
 # ---- what is left out ----
 
 app two -p minimal --max-subset 1 --run 'for i in 1 2 3 4 5 6; do : >a$i; done' --check 'set -- a?; [ $# -ne 3 ] || [ -e a3 ] || [ -e a5 ]'

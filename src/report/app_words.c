@@ -87,6 +87,10 @@ void app_words_event(const struct trace *t, const struct posix_log *log, uint64_
 		strbuf_addf(out, "event %" PRIu64, event);
 		return;
 	}
+	if (c->op == POSIX_SYNCFS) {
+		strbuf_addf(out, "sync %" PRIu64 " of everything", event);
+		return;
+	}
 	strbuf_addf(out, "%s %" PRIu64 " %s ",
 		    c->op == POSIX_FSYNCDIR ? "fsync" : posix_op_name(c->op), event,
 		    joint_of(c->op));
