@@ -13,13 +13,13 @@ fi
 apps=$root/examples/apps
 chmod 755 "$dir"
 
-# app DIR OPTION...: one run, kept in run; its status is in $status
+# app DIR OPTION...: one run, kept in run; its status is in $status. The usual budget takes minutes.
 app() {
 	local of=$1
 
 	shift
 	rm -rf run
-	timeout 240 "$OUTAGE" app -o run "$@" -- "$of" >out 2>err
+	timeout 240 "$OUTAGE" app -o run --budget 1000 "$@" -- "$of" >out 2>err
 	status=$?
 }
 # json EXPRESSION: of what was printed
@@ -388,6 +388,19 @@ timeout --preserve-status -s INT 4 "$OUTAGE" app -o run -p minimal --run 'for i 
 check "a signal ends it" test $? = 2
 check "and it says so" grep -q 'stopped by a signal' err
 check "no check is left" test -z "$(pgrep -f 'sleep 3.4567')"
+
+check "and after how many states" grep -qE 'after [0-9]+ of [0-9]+ states' err
+
+# One that was killed is told from one that has ended.
+fresh
+rm -rf run
+timeout -s KILL 3 "$OUTAGE" app -o run --run 'echo x >a; sleep 100' --check true -- data >out 2>err
+timeout 60 "$OUTAGE" app -o run --run 'echo x >a' --check true -- data >out 2>err
+status=$?
+refused "killed while it recorded: the same -o" "not finished: remove it"
+timeout 60 "$OUTAGE" report run >out 2>err
+status=$?
+refused "killed while it recorded: a report" "not finished"
 
 # ---- as an ordinary user ----
 

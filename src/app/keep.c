@@ -266,6 +266,11 @@ bool app_is_run(const char *dir)
 	return has(dir, "app");
 }
 
+bool app_is_finished(const char *dir)
+{
+	return has(dir, "summary");
+}
+
 bool app_is_case(const char *dir)
 {
 	auto_free char *run = app_run_of(dir);

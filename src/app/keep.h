@@ -38,6 +38,8 @@ int app_plan_save(const char *run, const struct app_plan *p, struct err *err) mu
 int app_plan_load(const char *run, struct app_plan *out, struct err *err) must_check;
 /* Whether this directory holds a run of `outage app`. */
 bool app_is_run(const char *dir);
+/* Whether that run came to its end. */
+bool app_is_finished(const char *dir);
 /* Whether it is a finding of one. */
 bool app_is_case(const char *dir);
 /* The run that a finding belongs to, to be freed. */

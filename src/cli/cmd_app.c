@@ -417,8 +417,11 @@ static int record(struct app *a, struct err *err)
 				     .plan = &a->plan,
 				     .timeout_ms = a->plan.timeout_ms,
 				     .trace_max = (uint64_t)2 << 30 };
-	int rc = app_record(&o, &a->plan.root_ino, &a->summary.notes, err);
+	/* Known from the start, so that one that was killed can be told from nothing. */
+	int rc = app_plan_save(a->run.dir, &a->plan, err);
 
+	if (!rc)
+		rc = app_record(&o, &a->plan.root_ino, &a->summary.notes, err);
 	if (!rc && a->plan.ack_file)
 		rc = app_ack_file(a->run.dir, a->plan.ack_file, err);
 	if (!rc)
@@ -472,7 +475,12 @@ static int check_output(const struct app *a, struct err *err)
 			       "give another -o",
 			       a->plan.dir);
 	if (a->output && app_is_run(a->output))
-		return err_set(err, -EEXIST, "%s holds a run already: give another -o", a->output);
+		return err_set(err, -EEXIST,
+			       app_is_finished(a->output)
+				       ? "%s holds a run already: give another -o"
+				       : "%s holds a run that was not finished: remove it, or give "
+					 "another -o",
+			       a->output);
 	return 0;
 }
 
@@ -492,7 +500,7 @@ static int make_run(struct app *a, struct err *err)
 /* Of a run that was none, nothing is worth keeping. */
 static void discard(const struct app *a)
 {
-	static const char *const made[] = { "app", "trace", "base", "shown", "stacks" };
+	static const char *const made[] = { "app", "trace", "base", "work", "shown", "stacks" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
 		auto_free char *path = xasprintf("%s/%s", a->run.dir, made[i]);
