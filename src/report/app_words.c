@@ -271,9 +271,11 @@ static void words_torn(struct words *w)
 			    " is not atomic: a crash can leave %" PRIu32 " of its %" PRIu32
 			    " parts",
 			    l->kept, l->units);
-	else
+	else if (w->h->changes.v[l->change].kind == CHANGE_DATA)
 		strbuf_adds(&w->title, " is not atomic: a crash can leave the file longer, with "
 				       "zeros instead of what was written");
+	else
+		strbuf_adds(&w->title, " can be lost");
 	fix_parts(w);
 }
 
