@@ -4,6 +4,7 @@
 # did wrong; their twins that are right are not.
 # Commands for other shells are in single quotes.
 # shellcheck disable=SC2016
+# shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ]; then

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # outage app --stacks: each operation with who made it, down to the line of the source.
 # shellcheck disable=SC2016,SC2317 # commands for other shells, and what check calls
+# shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ] || [ "$(uname -m)" != x86_64 ]; then
@@ -113,6 +114,14 @@ for how in '-O2' '-O0' '-O2 -fno-omit-frame-pointer' '-O1 -no-pie'; do
 	app --stacks -p minimal --run "$dir/store" --check "$look" -- data
 	wrong "$how" '/* of the main one */'
 done
+# Another compiler, which writes no index of what is where.
+if command -v clang >/dev/null; then
+	clang -g -O1 -pthread -o store store.c
+	app --stacks -p minimal --run "$dir/store" --check "$look" -- data
+	wrong clang '/* of the main one */'
+else
+	skip "clang is not installed"
+fi
 cc -g -O2 -pthread -o store store.c
 app --stacks -p minimal --run "$dir/store thread" --check "$look" -- data
 wrong "in a thread" '/* of the thread */'

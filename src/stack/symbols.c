@@ -73,52 +73,71 @@ static uint32_t line_of(Dwarf_Die *call)
 	return dwarf_formudata(dwarf_attr(call, DW_AT_call_line, &a), &n) ? 0 : (uint32_t)n;
 }
 
-/* The functions around an address, of which all but the outermost were put into the next. */
-static void add_functions(const struct symbols *s, uint64_t addr, struct stack_frame f,
-			  struct stack_frames *out)
+/* The unit of source that an address belongs to. Not all compilers write an index of these. */
+static Dwarf_Die *unit_of(const struct symbols *s, uint64_t addr, Dwarf_Addr *bias)
 {
-	Dwarf_Addr bias;
-	Dwarf_Die *cu = dwfl_module_addrdie(s->module, addr, &bias), *scopes = NULL, *way = NULL;
-	int n = cu ? dwarf_getscopes(cu, addr - bias, &scopes) : 0;
+	Dwarf_Die *cu = dwfl_module_addrdie(s->module, addr, bias);
+
+	if (cu)
+		return cu;
+	while ((cu = dwfl_module_nextcu(s->module, cu, bias)))
+		if (dwarf_haspc(cu, addr - *bias) == 1)
+			return cu;
+	return NULL;
+}
+
+static struct stack_frame line_at(Dwarf_Die *cu, uint64_t addr)
+{
+	Dwarf_Line *line = dwarf_getsrc_die(cu, addr);
+	struct stack_frame f = { 0 };
+	int number = 0;
+
+	if (line && !dwarf_lineno(line, &number) && number > 0) {
+		f.file = copy_or_null(dwarf_linesrc(line, NULL, NULL));
+		f.line = (uint32_t)number;
+	}
+	return f;
+}
+
+/* The functions around an address, of which all but the outermost were put into the next. */
+static bool add_functions(Dwarf_Die *cu, uint64_t addr, struct stack_frames *out)
+{
+	Dwarf_Die *scopes = NULL, *way = NULL;
+	int n = dwarf_getscopes(cu, addr, &scopes);
+	struct stack_frame f = line_at(cu, addr);
+	bool found = false;
 
 	n = n > 0 ? dwarf_getscopes_die(&scopes[0], &way) : 0;
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < n && !found; i++) {
 		int tag = dwarf_tag(&way[i]);
 
 		if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram)
 			continue;
-		free(f.function);
 		f.function = copy_or_null(dwarf_diename(&way[i]));
-		if (tag == DW_TAG_subprogram)
-			break;
 		vec_push(out, f);
-		f = (struct stack_frame){ .file = file_of(cu, &way[i]), .line = line_of(&way[i]) };
+		f = (struct stack_frame){ 0 };
+		found = tag == DW_TAG_subprogram;
+		if (!found)
+			f = (struct stack_frame){ .file = file_of(cu, &way[i]),
+						  .line = line_of(&way[i]) };
 	}
+	/* Without a function, what is known of lines is of the one before. */
+	free(f.file);
 	free(scopes);
 	free(way);
-	if (!f.function) { /* what is known of lines here is of the function before */
-		free(steal(f.file));
-		f.line = 0;
-		f.function = copy_or_null(dwfl_module_addrname(s->module, addr));
-	}
-	vec_push(out, f);
+	return found;
 }
 
 void symbols_add(const struct symbols *s, uint64_t addr, struct stack_frames *out)
 {
-	Dwfl_Line *line = s ? dwfl_module_getsrc(s->module, addr) : NULL;
-	struct stack_frame f = { 0 };
-	int number = 0;
+	Dwarf_Addr bias = 0;
+	Dwarf_Die *cu = s ? unit_of(s, addr, &bias) : NULL;
 
-	if (!s) {
-		vec_push(out, f);
+	if (cu && add_functions(cu, addr - bias, out))
 		return;
-	}
-	if (line) {
-		f.file = copy_or_null(dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL));
-		f.line = number > 0 ? (uint32_t)number : 0;
-	}
-	add_functions(s, addr, f, out);
+	vec_push(out,
+		 (struct stack_frame){ .function = copy_or_null(
+					       s ? dwfl_module_addrname(s->module, addr) : NULL) });
 }
 
 char *symbols_build_id(const struct module *m)

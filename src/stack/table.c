@@ -70,11 +70,9 @@ void stack_table_print(const struct stack_table *t, struct strbuf *out)
 
 /* ---- reading ---- */
 
-static char *next_field(char **rest)
+static const char *next_field(char **rest)
 {
-	char *field = strsep(rest, "\t");
-
-	return field ? field : NULL;
+	return strsep(rest, "\t");
 }
 
 /* A number below `end`. */
