@@ -292,6 +292,9 @@ check "sync: what comes after it is not synced" test $status = 1
 app two -p minimal --run "echo a >a; sync -f '$dir/err'; echo a" --check "$acked"
 check "sync -f: of another file system is none of ours" test $status = 1
 check "and that syncs are seen needs no word" test -z "$(grep 'not seen' out)"
+mkdir inner
+app two --run "'$OUTAGE' app -o '$dir/run-inner' --run 'echo x >a; sync' --check true -- '$dir/inner' >'$dir/inner.out'; echo y >y" --check true
+check "where they cannot be seen, as in another run, that is told" grep -q 'sync(2) and syncfs(2) are not seen' inner.out
 cat >map.py <<'END'
 import mmap, os
 f = os.open("f", os.O_RDWR)
@@ -484,7 +487,7 @@ fi
 
 if [ -x /usr/lib/postgresql/15/bin/initdb ]; then
 	"$apps/postgres.sh" make "$dir/pg" >out 2>err
-	app pg --budget 40 --run "$apps/postgres.sh insert" --check "$apps/postgres.sh check"
+	app pg --budget 60 --run "$apps/postgres.sh insert" --check "$apps/postgres.sh check"
 	check "PostgreSQL: nothing is found" test $status = 0
 	check "PostgreSQL: and every pattern of operations was tried" grep -q '^\([0-9]*\) of \1 patterns of operations covered' out
 else

@@ -147,7 +147,7 @@ static void print(struct strbuf *sb, const struct field *fields, size_t n, const
 			put(sb, fields[i].key, app_harm_name(*(const enum app_harm *)p));
 			break;
 		case FIELD_DOUBLE:
-			strbuf_addf(sb, "%s\t%.6f\n", fields[i].key, *(const double *)p);
+			strbuf_addf(sb, "%s\t%.9g\n", fields[i].key, *(const double *)p);
 			break;
 		}
 	}
