@@ -1079,12 +1079,12 @@ static void test_names(void)
 	expect("minimal", "creat a; syncfs; rename a b", "a= | b=", "rename is atomic");
 	expect("minimal", "mkdir d; creat a; syncfs; rename a d/a; fsync .", "a= d/ | d/ d/a=",
 	       "a rename is not durable by a sync of the directory that it left");
-	expect("minimal", "mkdir d; creat a; syncfs; rename a d/a; fsync d", "d/ d/a=",
-	       "but by one of the directory with the new name");
-	expect("minimal", "mkdir d; creat a; syncfs; rename a d/a; creat a; fsync .", "a= d/ d/a=",
-	       "or if the old name was used again");
-	expect("xfs", "mkdir d; creat a; syncfs; rename a d/a; fsync .", "d/ d/a=",
-	       "with a journal, by either");
+	expect("minimal", "mkdir d; creat a; syncfs; rename a d/a; fsync d",
+	       "d/ d/a=", "but by one of the directory with the new name");
+	expect("minimal", "mkdir d; creat a; syncfs; rename a d/a; creat a; fsync .",
+	       "a= d/ d/a=", "or if the old name was used again");
+	expect("xfs", "mkdir d; creat a; syncfs; rename a d/a; fsync .",
+	       "d/ d/a=", "with a journal, by either");
 	expect("minimal", "creat a; syncfs; rename a b; creat a",
 	       "a= | a= b= | b=", "the same name keeps its order");
 	expect("minimal", "mkdir d; syncfs; rmdir d; mkdir d; creat d/a",

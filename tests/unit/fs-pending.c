@@ -549,7 +549,7 @@ static void by_hand(void)
 		{ "minimal", 3, false, false, "3" },
 		{ "minimal", 3, true, true, "" },
 		{ "minimal", 2, false, false, "1 2 4 5" }, /* g with the rename, A with f */
-		{ "minimal", 1, false, false, "1 4" }, /* the rename went to A */
+		{ "minimal", 1, false, false, "1 4" },	   /* the rename went to A */
 		{ "btrfs", 4, false, true, "1 2 4 5" },
 		{ "btrfs", 5, false, true, "" },
 		{ "xfs", 3, false, false, "1 2 3 4 5" },
