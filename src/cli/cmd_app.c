@@ -288,10 +288,11 @@ static void summarise(struct app *a, const struct search_result *r)
 				   (unsigned long long)t->unlike));
 	if (t->unsteady)
 		vec_push(&s->notes,
-			 xasprintf("%llu %s failed at first, and not when checked again: the check "
+			 xasprintf("%llu %s failed at first, and not when checked again: the %s "
 				   "depends on more than the directory",
 				   (unsigned long long)t->unsteady,
-				   plural(t->unsteady, "state", "states")));
+				   plural(t->unsteady, "state", "states"),
+				   app_plan_asks(&a->plan)));
 }
 
 static void print_json(const struct app *a)
