@@ -29,7 +29,7 @@
 #include "base/space.h"
 #include "fuse/forget.h"
 #include "fuse/forget_outside.h"
-#include "fuse/forget_sync.h"
+#include "fuse/sync_watch.h"
 #include "stack/grab.h"
 
 /* In our mount namespace, and so gone with the last process of the run, whatever ends it. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "fuse/forget_sync.h"
+#include "fuse/sync_watch.h"
 
 #include <errno.h>
 #include <linux/audit.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_sync.h - sync(2) and syncfs(2) of an application, which no FUSE server is told of.
+ * sync_watch.h - sync(2) and syncfs(2) of an application, which no FUSE server is told of.
  *
  * A seccomp filter makes the kernel ask us before it does one of these two calls, and nothing else
  * changes: the call is then done as it was meant. That takes the right to set a filter without
  * giving up others, which root has, and so does a user in a user namespace of its own.
  */
-#ifndef FUSE_FORGET_SYNC_H
-#define FUSE_FORGET_SYNC_H
+#ifndef FUSE_SYNC_WATCH_H
+#define FUSE_SYNC_WATCH_H
 
 #include <stdbool.h>
 #include <sys/types.h>
