@@ -14,13 +14,13 @@ fi
 apps=$root/examples/apps
 chmod 755 "$dir"
 
-# app DIR OPTION...: one run, kept in run; its status is in $status
+# app DIR OPTION...: one run, kept in run; its status is in $status. The usual budget takes minutes.
 app() {
 	local of=$1
 
 	shift
 	rm -rf run
-	timeout 240 "$OUTAGE" app -o run "$@" -- "$of" >out 2>err
+	timeout 240 "$OUTAGE" app -o run --budget 1000 "$@" -- "$of" >out 2>err
 	status=$?
 }
 # json EXPRESSION: of what was printed
@@ -113,6 +113,11 @@ check "report --json: the sequence has the lost one" \
 	test "$(json '[e["op"] for e in d["findings"][0]["sequence"] if e["fate"] == "lost"]')" = "['rename']"
 timeout 60 "$OUTAGE" report run --html page.html >out 2>err
 check "report --html: a page with the lost one marked" grep -q 'class="lost"' page.html
+check "report --html: also in the picture" grep -q '<g class="dead">' page.html
+check "report --html: with the crash" grep -q '>the power fails</text>' page.html
+check "report --html: the check, the directory, what to do, what was seen" \
+	test "$(grep -cE "<p>check $dir/replace check|<p>directory $dir/data|>mend it with: an fsync|<p>seen: the check exited" page.html)" = 4
+check "report --html: and nothing empty" test -z "$(grep -F '<pre></pre>' page.html)"
 timeout 60 "$OUTAGE" export $finding -o exported >out 2>err
 check "export: a script" test -x exported/reproduce.sh
 sh exported/reproduce.sh rebuilt check >out 2>err
@@ -188,6 +193,145 @@ check "restart: a moment without the file is found" said "unavailable:"
 app data -p minimal --run 'echo new >new; sync new; mv new settings; sync .' --restart 'grep -q . settings'
 check "restart: without such a moment nothing is" test $status = 0
 
+# What was there before may be there after a crash, although the run removes it.
+fresh
+echo k >data/kept
+app data -p minimal --run 'rm kept; sync .; : >f1; sync f1 .; echo f1' --query 'ls | grep -v settings || :'
+check "query: what the run removes may still be there" test $status = 0
+app data -p minimal --run 'mv kept wrong; mv wrong f1; sync .; echo f1' --query 'ls | grep -v settings || :'
+check "query: what it never shows may not" said "corruption: what is there was never written like that"
+app data -p minimal --run 'echo 1 >k; sync k .; echo k=1; echo 2 >k; sync k; echo k=2' --query 'echo k=$(cat k)'
+check "query: a line that changes is refused" test $status = 2
+check "query: with what to do" grep -q 'must stay visible.*use --check' err
+app data -p minimal --run 'for i in 1 2; do : >f$i; sync f$i; echo f$i; done' --query 'ls | grep ^f || :'
+check "query: words are of the query" test "$(grep -c 'the check' out)" = 0
+timeout 60 "$OUTAGE" export run/findings/0 -o exported-query >out 2>err
+rm -rf rebuilt
+sh exported-query/reproduce.sh rebuilt check >out 2>err
+check "query: the exported script compares as we do" test $? = 1
+check "query: and says what" said "does not show 'f1'"
+: >rebuilt/f1
+sed -n '/^\[ "${2:-}" = check/,$p' exported-query/reproduce.sh >only-check.sh
+(cd rebuilt && bash -c '. ../only-check.sh' x rebuilt check) >out 2>&1
+check "query: and is content with what is right" test $? = 0
+app data -p minimal --run 'rm settings; echo new >settings; sync settings .' --restart 'cat settings'
+timeout 60 "$OUTAGE" export run/findings/0 -o exported-restart >out 2>err
+rm -rf rebuilt
+sh exported-restart/reproduce.sh rebuilt check >out 2>err
+check "restart: the exported script fails, too" test $? = 1
+check "restart: and calls it by its name" said "the restart ended with status 1"
+
+# The application does not start on an empty directory. That is one thing; what it lost after it
+# said that it was ready is another.
+rm -rf empty && mkdir empty
+app empty -p minimal --run 'echo x >db; sync db; echo ready; echo y >log; sync log' --restart 'test -e db'
+check "restart: the empty directory is a finding" said "as it was before the run"
+check "restart: and so is what was acknowledged and lost" \
+	said_like "create N of db was not durable when 'ready' was acknowledged"
+
+# ---- replay ----
+
+fresh
+app data -p minimal --run "$dir/replace no-dir" --check "$dir/replace check"
+timeout 60 "$OUTAGE" replay run >out 2>err
+check "replay: a run is no finding" test $? = 2
+check "replay: what is one is said" grep -q 'give a finding, such as run/findings/0' err
+mv data away
+timeout 60 "$OUTAGE" replay run/findings/0 >out 2>err
+check "replay: the directory need not be there any more" test $? = 1
+mv away data
+cp run/app app.kept
+sed -i "s,replace check,replace check || { echo outage: corruption; exit 1; }," run/app
+timeout 60 "$OUTAGE" replay run/findings/0 >out 2>err
+check "replay: another failure is not this one" test $? = 0
+check "replay: it is told" said "another failure shows, corruption"
+sed "s,$dir/replace check,exit 1," app.kept >run/app
+timeout 60 "$OUTAGE" replay run/findings/0 >out 2>err
+check "replay: a check that fails without a crash shows nothing" test $? = 2
+check "replay: which is said" grep -q 'without any crash' err
+
+# ---- what is in flight ----
+
+cat >sync.py <<'END'
+import os, sys
+f = os.open("f", os.O_RDWR | os.O_SYNC)
+os.write(f, b"n" * 8192)
+print("done", flush=True)
+END
+rm -rf two && mkdir two
+head -c 8192 /dev/zero | tr '\0' o >two/f
+whole='case $(tr -d n <f | wc -c) in 0|8192) exit 0;; esac; echo half; exit 1'
+app two -p minimal --run "python3 '$dir/sync.py'" --check "$whole"
+check "O_SYNC: a write that runs can be torn" said "write"
+check "O_SYNC: and is said not to be atomic" said "is not atomic: a crash can leave 1 of its 2 parts"
+app two -p minimal --run "python3 '$dir/sync.py'" --check '! grep -q done $OUTAGE_ACKED || [ $(tr -d n <f | wc -c) = 0 ]'
+check "O_SYNC: but not when it has returned" test $status = 0
+app two -p minimal --run 'head -c 8192 /dev/zero | tr "\0" n | dd of=f bs=8192 iflag=fullblock conv=notrunc status=none; sync f; echo done' \
+	--check 'test "$(head -c 1 f)" != o || test "$(tail -c 1 f)" != n'
+check "a write survives as its last page alone" said "is not atomic"
+app two -p minimal --run 'echo more >>f' --check 'test -z "$(tail -c 5 f | tr -d "\0" | head -c 0)" && ! tail -c 5 f | tr "\0" Z | grep -q Z'
+check "minimal: what is appended without a sync may be zeros" said "zeros instead of what was written"
+app two -p ext4-ordered --run 'echo more >>f' --check '! tail -c 5 f | tr "\0" Z | grep -q Z'
+check "ext4-ordered: or not" test $status = 0
+
+# One call arrives in parts, and nothing can be put between these.
+app two -p minimal --run 'printf 123 >>f; head -c 9000 /dev/zero | tr "\0" x | dd of=f oflag=append conv=notrunc bs=9000 iflag=fullblock status=none' \
+	--check 'n=$(tr -cd x <f | wc -c); [ $n = 0 ] || [ $n = 9000 ]'
+check "one call in parts is found" test $status = 1
+check "and no call between these is asked for" test -z "$(grep -E 'fsync of f, after write [0-9]+ to f and before write' out)"
+check "but that it is not atomic" said "one write call may arrive in parts"
+
+# No FUSE server is told of sync and syncfs; they are seen all the same.
+acked='! grep -q a $OUTAGE_ACKED || [ -s a ]'
+for how in sync 'sync -f a'; do
+	app two -p minimal --run "echo a >a; $how; echo a" --check "$acked"
+	check "$how: is seen" test $status = 0
+done
+app two -p minimal --run 'sync; echo a >a; echo a' --check "$acked"
+check "sync: what comes after it is not synced" test $status = 1
+app two -p minimal --run "echo a >a; sync -f '$dir/err'; echo a" --check "$acked"
+check "sync -f: of another file system is none of ours" test $status = 1
+check "and that syncs are seen needs no word" test -z "$(grep 'not seen' out)"
+mkdir inner
+app two --run "'$OUTAGE' app -o '$dir/run-inner' --run 'echo x >a; sync' --check true -- '$dir/inner' >'$dir/inner.out'; echo y >y" --check true
+check "where they cannot be seen, as in another run, that is told" grep -q 'sync(2) and syncfs(2) are not seen' inner.out
+cat >map.py <<'END'
+import mmap, os
+f = os.open("f", os.O_RDWR)
+m = mmap.mmap(f, 8192)
+m[0:1] = b"M"
+os.sync()
+print("mapped", flush=True)
+END
+app two -p minimal --run "python3 '$dir/map.py'" --check '! grep -q mapped $OUTAGE_ACKED || [ "$(head -c 1 f)" = M ]'
+check "sync: what was stored through a mapping is synced, too" test $status = 0
+
+# ---- what is left out ----
+
+app two -p minimal --max-subset 1 --run 'for i in 1 2 3 4 5 6; do : >a$i; done' --check '[ "$(echo a?)" != "a1 a4 a6" ]'
+check "a bound on subsets leaves out" said "not tried: "
+check "and then nothing is found" test $status = 0
+timeout 60 "$OUTAGE" report run >out 2>err
+check "which a report tells, too" said "not tried: "
+app two -p minimal --run 'for i in 1 2 3 4 5 6; do : >a$i; done' --check '[ "$(echo a?)" != "a1 a4 a6" ]'
+check "without it, three of six are lost" test $status = 1
+check "and nothing is left out" test -z "$(grep 'not tried' out)"
+app two -p lazyfs --run 'echo x >b' --restart 'test -e f'
+check "the moment before the first operation is fine" test $status = 0
+app two -p lazyfs --run 'echo x >b' --restart 'test -e b'
+check "it is one that is tried, though that operation is durable at once" said "as it was before the run"
+
+# Files of one name in two directories are two findings.
+rm -rf dirs && mkdir -p dirs/one dirs/two
+app dirs -p minimal --run 'for d in one two; do echo new >$d/x.tmp; mv $d/x.tmp $d/x; done' \
+	--check 'for d in one two; do [ ! -e $d/x ] || grep -q new $d/x || exit 1; done'
+check "two directories: one finding for each" test "$(grep -c ^found out)" = 2
+check "two directories: the second is named" said_like "to two/x"
+
+# A check that is not steady gives no finding that is told as sure.
+app two -j 1 -p minimal --run 'echo x >u; sync u .' --check "[ -e u ] || { echo x >>'$dir/count'; [ \$((\$(wc -l <'$dir/count') % 2)) = 0 ]; }"
+check "a check that fails now and then is told" test -n "$(grep -E 'shown [0-9]+ of|failed at first' out)"
+
 # ---- runs that are none ----
 
 refused() {
@@ -253,6 +397,21 @@ timeout --preserve-status -s INT 4 "$OUTAGE" app -o run -p minimal --run 'for i 
 check "a signal ends it" test $? = 2
 check "and it says so" grep -q 'stopped by a signal' err
 check "no check is left" test -z "$(pgrep -f 'sleep 3.4567')"
+
+rm -rf run
+timeout --preserve-status -s INT 6 "$OUTAGE" app -o run -p minimal --run 'for i in 1 2 3 4 5 6; do echo $i >f$i; done' --check 'sleep 0.2' -- data >out 2>err
+check "a signal between checks: after how many of them is said" grep -qE 'after [0-9]+ of [0-9]+ states' err
+
+# One that was killed is told from one that has ended.
+fresh
+rm -rf run
+(timeout -s KILL 3 "$OUTAGE" app -o run --run 'echo x >a; sleep 100' --check true -- data >out 2>err; :) 2>>err
+timeout 60 "$OUTAGE" app -o run --run 'echo x >a' --check true -- data >out 2>err
+status=$?
+refused "killed while it recorded: the same -o" "not finished: remove it"
+timeout 60 "$OUTAGE" report run >out 2>err
+status=$?
+refused "killed while it recorded: a report" "not finished"
 
 # ---- as an ordinary user ----
 
@@ -328,7 +487,7 @@ fi
 
 if [ -x /usr/lib/postgresql/15/bin/initdb ]; then
 	"$apps/postgres.sh" make "$dir/pg" >out 2>err
-	app pg --budget 40 --run "$apps/postgres.sh insert" --check "$apps/postgres.sh check"
+	app pg --budget 60 --run "$apps/postgres.sh insert" --check "$apps/postgres.sh check"
 	check "PostgreSQL: nothing is found" test $status = 0
 	check "PostgreSQL: and every pattern of operations was tried" grep -q '^\([0-9]*\) of \1 patterns of operations covered' out
 else

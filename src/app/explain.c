@@ -19,6 +19,7 @@ struct work {
 	const struct explain_opts *o;
 	enum app_harm harm;
 	unsigned checks, checks_max;
+	bool cut;
 	struct vec_of(struct answer) answers;
 	struct crash_points points;
 };
@@ -86,13 +87,15 @@ static int ask(struct work *w, const struct case_at *c, enum app_harm *harm, str
 	return a.fails;
 }
 
-/* Whether it fails as the first one did. Past the limit nothing does. */
+/* Whether it fails as the first one did. Past the limit nothing does, which is told. */
 static int fails(struct work *w, const struct case_at *c, struct err *err)
 {
 	enum app_harm harm = APP_FAILED;
 
-	if (w->checks >= w->checks_max)
+	if (w->checks >= w->checks_max) {
+		w->cut = true;
 		return 0;
+	}
 	int rc = ask(w, c, &harm, err);
 	return rc == 1 ? harm == w->harm : rc;
 }
@@ -247,8 +250,30 @@ static uint64_t first_lost(const struct work *w, const struct case_at *c)
 }
 
 /*
+ * It fails without the lost ones as well, before they were done. If something was acknowledged
+ * since, losing them is still what breaks that promise: the first acknowledgement after which it
+ * fails. 1 if there is one.
+ */
+static int find_promise(struct work *w, struct case_at *c, uint64_t first, struct err *err)
+{
+	const struct trace *t = w->o->h->trace;
+
+	for (uint64_t i = first + 1; i < c->point; i++) {
+		if (t->events.v[i].kind != EV_PERSIST)
+			continue;
+		int rc = fails_at(w, c, i + 1, err);
+
+		if (rc < 0)
+			return rc;
+		if (rc)
+			return move_to(w, c, i + 1, err) ? err->code : 1;
+	}
+	return 0;
+}
+
+/*
  * Gives the kind. Right before the first lost operation nothing is lost; if it fails even there,
- * losing is not what it is about.
+ * losing is not what it is about, unless it was acknowledged since.
  */
 static int find_kind(struct work *w, struct case_at *c, enum explain_kind *kind, struct err *err)
 {
@@ -257,35 +282,26 @@ static int find_kind(struct work *w, struct case_at *c, enum explain_kind *kind,
 
 	*kind = EXPLAIN_ORDER;
 	if (first != UINT64_MAX) {
-		size_t low = place_of(w, first + 1);
+		size_t low = place_of(w, first + 1); /* the first point of all is 0 */
 
-		if (low) {
-			rc = fails_at(w, c, w->points.v[low - 1], err);
-			if (rc < 0)
-				return rc;
-			if (!rc)
-				return crash_sooner(w, c, low - 1, err);
-			rc = move_to(w, c, w->points.v[low - 1], err);
-			if (rc)
-				return rc;
-		} else {
-			rc = fails_at(w, c, 0, err);
-			if (rc <= 0)
-				return rc ? rc : crash_sooner(w, c, 0, err);
-		}
+		rc = fails_at(w, c, w->points.v[low - 1], err);
+		if (rc < 0)
+			return rc;
+		if (!rc)
+			return crash_sooner(w, c, low - 1, err);
+		rc = find_promise(w, c, first, err);
+		if (rc)
+			return min(rc, 0);
+		rc = move_to(w, c, w->points.v[low - 1], err);
+		if (rc)
+			return rc;
 	}
 	case_keep_all(c);
 	rc = fails_at(w, c, 0, err);
 	*kind = rc == 1 ? EXPLAIN_START : EXPLAIN_WINDOW;
 	if (rc)
 		return rc < 0 ? rc : move_to(w, c, 0, err);
-	/* Point 0 is none of the list, and passes; the first of the list may fail. */
-	rc = w->points.n ? fails_at(w, c, w->points.v[0], err) : 0;
-	if (rc < 0)
-		return rc;
-	if (rc == 0)
-		return crash_sooner(w, c, 0, err);
-	return move_to(w, c, w->points.v[0], err);
+	return crash_sooner(w, c, 0, err);
 }
 
 /* ---- what is told ---- */
@@ -487,6 +503,7 @@ static int tell(struct work *w, struct case_at *c, struct explained *e, struct e
 		rc = find_mend(w, c, e, err);
 	tell_cause(w, e);
 	e->checks = w->checks;
+	e->cut = w->cut;
 	return rc;
 }
 

@@ -54,6 +54,7 @@ struct explained {
 		uint32_t lost; /* of what in `lost` it is about */
 	} mend;
 	unsigned checks;
+	bool cut; /* there were more questions than checks: it may be simpler than told */
 };
 
 void explained_release(struct explained *e);
@@ -66,7 +67,7 @@ struct explain_opts {
 	void *ctx;
 	/* How `h` was made; NULL: no call that is missing is looked for. */
 	const struct history_opts *made;
-	unsigned checks_max; /* 0: 80; then what is known by then is given */
+	unsigned checks_max; /* 0: 80; then what is known by then is given, and `cut` is set */
 };
 
 /* `s` fails with `harm`. */

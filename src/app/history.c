@@ -489,8 +489,12 @@ static void wrote(struct history_maker *m, const struct posix_event *e)
 	m->h->maps |= e->flags & POSIX_PAGE;
 	written(m, object, e->offset, e->offset + len, before,
 		hole >= 0 && (uint64_t)hole < e->offset + len);
-	if (e->flags & (POSIX_SYNC | POSIX_DSYNC))
-		synced(m, object, !(e->flags & POSIX_SYNC));
+	if (!(e->flags & (POSIX_SYNC | POSIX_DSYNC)))
+		return;
+	/* While the call runs, what it wrote is in flight; a crash after this event is one then. */
+	m->event++;
+	synced(m, object, !(e->flags & POSIX_SYNC));
+	m->event--;
 }
 
 static void truncated(struct history_maker *m, const struct posix_event *e)

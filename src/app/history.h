@@ -160,6 +160,12 @@ struct reffs_state *history_build(struct history *h, uint64_t point, const struc
 /* The changes that have happened at a point, and are not durable, are in [*from, *to). */
 void history_window(const struct history *h, uint64_t point, uint32_t *from, uint32_t *to);
 
+/*
+ * Whether two events are parts of one write(2), of which the recorder is given several: no call of
+ * the application can come between them. An event is a part of its own call.
+ */
+bool history_same_call(const struct history *h, uint64_t first, uint64_t second);
+
 /* Whether a change is durable when the first `point` events have happened. */
 static inline bool change_is_durable(const struct change *c, uint64_t point)
 {

@@ -147,7 +147,7 @@ static void print(struct strbuf *sb, const struct field *fields, size_t n, const
 			put(sb, fields[i].key, app_harm_name(*(const enum app_harm *)p));
 			break;
 		case FIELD_DOUBLE:
-			strbuf_addf(sb, "%s\t%.6f\n", fields[i].key, *(const double *)p);
+			strbuf_addf(sb, "%s\t%.9g\n", fields[i].key, *(const double *)p);
 			break;
 		}
 	}
@@ -162,7 +162,7 @@ static const struct {
 	[APP_ROLLED_BACK] = { "rolled-back", "what was acknowledged is gone" },
 	[APP_SILENT_LOSS] = { "silent-loss", "data is gone, and nothing says so" },
 	[APP_CORRUPT] = { "corruption", "what is there was never written like that" },
-	[APP_HANG] = { "hang", "the check does not come to an end" },
+	[APP_HANG] = { "hang", "it does not come to an end" },
 	[APP_FAILED] = { "failed", "the check fails" },
 };
 
@@ -223,6 +223,11 @@ void app_plan_release(struct app_plan *p)
 	*p = (struct app_plan){ 0 };
 }
 
+const char *app_plan_asks(const struct app_plan *p)
+{
+	return p->check ? "check" : p->restart ? "restart" : "query";
+}
+
 int app_plan_save(const char *run, const struct app_plan *p, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
@@ -261,6 +266,11 @@ bool app_is_run(const char *dir)
 	return has(dir, "app");
 }
 
+bool app_is_finished(const char *dir)
+{
+	return has(dir, "summary");
+}
+
 bool app_is_case(const char *dir)
 {
 	auto_free char *run = app_run_of(dir);
@@ -281,12 +291,13 @@ char *app_run_of(const char *case_dir)
 	}
 
 static const struct field case_fields[] = {
-	CASE("state", FIELD_TEXT, state), CASE("point", FIELD_NUMBER, point),
-	CASE("acks", FIELD_NUMBER, acks), CASE("states", FIELD_NUMBER, states),
-	CASE("harm", FIELD_HARM, harm),	  CASE("title", FIELD_TEXT, title),
-	CASE("fix", FIELD_TEXT, fix),	  CASE("verified", FIELD_BOOL, verified),
-	CASE("cause", FIELD_TEXT, cause), CASE("lost", FIELD_LIST, lost),
-	CASE("after", FIELD_LIST, after), CASE("seen", FIELD_TEXT, seen),
+	CASE("state", FIELD_TEXT, state),   CASE("point", FIELD_NUMBER, point),
+	CASE("acks", FIELD_NUMBER, acks),   CASE("states", FIELD_NUMBER, states),
+	CASE("harm", FIELD_HARM, harm),	    CASE("title", FIELD_TEXT, title),
+	CASE("fix", FIELD_TEXT, fix),	    CASE("verified", FIELD_BOOL, verified),
+	CASE("cause", FIELD_TEXT, cause),   CASE("lost", FIELD_LIST, lost),
+	CASE("after", FIELD_LIST, after),   CASE("seen", FIELD_TEXT, seen),
+	CASE("shown", FIELD_NUMBER, shown), CASE("asked", FIELD_NUMBER, asked),
 };
 
 void app_strings_release(struct app_strings *s)

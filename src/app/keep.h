@@ -33,10 +33,13 @@ struct app_plan {
 };
 
 void app_plan_release(struct app_plan *p);
+const char *app_plan_asks(const struct app_plan *p); /* "check", "restart" or "query" */
 int app_plan_save(const char *run, const struct app_plan *p, struct err *err) must_check;
 int app_plan_load(const char *run, struct app_plan *out, struct err *err) must_check;
 /* Whether this directory holds a run of `outage app`. */
 bool app_is_run(const char *dir);
+/* Whether that run came to its end. */
+bool app_is_finished(const char *dir);
 /* Whether it is a finding of one. */
 bool app_is_case(const char *dir);
 /* The run that a finding belongs to, to be freed. */
@@ -63,7 +66,8 @@ struct app_case {
 	char *dir;   /* of the finding; NULL if it is not kept yet */
 	char *state; /* the id of the crash state */
 	uint64_t point, acks;
-	uint64_t states; /* with the same cause */
+	uint64_t states;       /* with the same cause */
+	uint64_t shown, asked; /* so often it showed, of so many checks; 0, 0: not known */
 	enum app_harm harm;
 	char *title;		  /* the cause, in a sentence */
 	char *fix;		  /* what would mend it; or NULL */

@@ -6,7 +6,10 @@
 #include "base/hash.h"
 #include "base/strbuf.h"
 
-enum { HEX_MIN = 8 }; /* so many hexadecimal digits in a row are a number */
+enum {
+	HEX_MIN = 8, /* so many hexadecimal digits in a row are a number */
+	DEPTH_MAX = 64,
+};
 
 /* Longer than any digits of a word that is one by accident. */
 static size_t number_at(const char *s)
@@ -40,6 +43,8 @@ struct maker {
 	struct roles *r;
 	const struct history *h;
 	const char **name; /* by object */
+	uint64_t *dir;	   /* by object: where that name is; 0: not known */
+	uint64_t at;	   /* the directory at hand */
 	struct vec_of(struct slot {
 		uint64_t hash;
 		uint32_t text;
@@ -47,20 +52,41 @@ struct maker {
 	}) table; /* open addressing, a power of two */
 };
 
+static void set_name(struct maker *m, uint64_t object, uint64_t dir, const char *name)
+{
+	m->name[object - REFFS_ROOT_INO] = name;
+	m->dir[object - REFFS_ROOT_INO] = dir;
+}
+
 static int note_name(void *ctx, const char *name, uint64_t ino)
 {
 	struct maker *m = ctx;
 
-	m->name[ino - REFFS_ROOT_INO] = name;
+	set_name(m, ino, m->at, name);
 	return 0;
 }
 
 static int note_names(void *ctx, const struct reffs_inode *inode)
 {
+	struct maker *m = ctx;
 	struct reffs_attr a;
 
 	reffs_attr(inode, &a);
+	m->at = a.ino;
 	return a.type == TREE_DIR ? reffs_entries(inode, note_name, ctx) : 0;
+}
+
+/* The path of a name in a directory. */
+static void add_path(const struct maker *m, uint64_t dir, const char *name, unsigned depth,
+		     struct strbuf *out)
+{
+	if (dir > REFFS_ROOT_INO && depth < DEPTH_MAX) {
+		const char *above = m->name[dir - REFFS_ROOT_INO];
+
+		add_path(m, m->dir[dir - REFFS_ROOT_INO], above ? above : "?", depth + 1, out);
+		strbuf_addch(out, '/');
+	}
+	add_shape(out, name);
 }
 
 static void table_grow(struct maker *m)
@@ -102,25 +128,27 @@ void roles_init(struct roles *r, const struct history *h)
 
 	*r = (struct roles){ .of = xcalloc(h->changes.n + 1, sizeof(*r->of)) };
 	m.name = xcalloc(h->objects.n, sizeof(*m.name));
+	m.dir = xcalloc(h->objects.n, sizeof(*m.dir));
 	m.name[0] = ".";
 	(void)reffs_inodes(h->before, note_names, &m);
 	for (uint32_t i = 0; i < h->changes.n; i++) {
 		const struct change *c = &h->changes.v[i];
-		const char **name = &m.name[c->object - REFFS_ROOT_INO];
+		uint64_t o = c->object - REFFS_ROOT_INO;
 
 		if (c->kind == CHANGE_MAKE || c->kind == CHANGE_LINK)
-			*name = c->name;
+			set_name(&m, c->object, c->dir, c->name);
 		strbuf_clear(&text);
 		strbuf_addf(&text, "%s ", kinds[c->kind]);
-		add_shape(&text, *name ? *name : "?");
+		add_path(&m, m.dir[o], m.name[o] ? m.name[o] : "?", 0, &text);
 		if (c->kind == CHANGE_RENAME || c->kind == CHANGE_SWAP) {
 			strbuf_addch(&text, ' ');
-			add_shape(&text, c->name2);
-			*name = c->name2;
+			add_path(&m, c->dir2, c->name2, 0, &text);
+			set_name(&m, c->object, c->dir2, c->name2);
 		}
 		r->of[i] = text_index(&m, strbuf_str(&text));
 	}
 	free(m.name);
+	free(m.dir);
 	free(m.table.v);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * roles.h - what kind of call on what kind of file a change is: "write #.log". The name is the last
- * that the file had then, with each run of digits as one '#'; long runs of hexadecimal digits, too.
+ * roles.h - what kind of call on what kind of file a change is: "write wal/#.log". The name is the
+ * last that the file had then, below the top, with each run of digits as one '#'; long runs of
+ * hexadecimal digits, too.
  */
 #ifndef APP_ROLES_H
 #define APP_ROLES_H

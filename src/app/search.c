@@ -3,7 +3,11 @@
 
 #include <errno.h>
 
-enum { CHECKS_LATE = 12 };
+enum {
+	CHECKS_LATE = 12,
+	SHOWN_MIN = 2, /* checks of the state that is told of; if they differ, more of them */
+	SHOWN_MAX = 6,
+};
 
 /*
  * States that fail with the same pattern (states.h), in the same way. What such a pattern means is
@@ -101,13 +105,38 @@ static size_t find_cause(const struct searching *s, const char *cause)
 	return SIZE_MAX;
 }
 
+/* What the check says of the smallest state, several times. */
+static int show(struct searching *s, const struct explained *why, struct search_found *f,
+		struct err *err)
+{
+	unsigned most = SHOWN_MIN;
+
+	while (f->asked < most) {
+		int rc = check_again(s, why->id, &s->last.harm, err);
+
+		if (rc < 0)
+			return rc;
+		f->asked++;
+		if (rc && s->last.harm == why->harm) {
+			verdict_release(&f->verdict);
+			f->verdict = s->last;
+			s->last = (struct verdict){ 0 };
+			f->shown++;
+		}
+		if (f->shown < f->asked)
+			most = SHOWN_MAX;
+	}
+	return 0;
+}
+
+/* What does not show again is none: `at` is then SIZE_MAX. */
 static int add_found(struct searching *s, struct explained *why, size_t *at, struct err *err)
 {
 	struct search_found f = { 0 };
-	/* What the check says of the smallest state. */
-	int rc = ask(s->o, s->again, why->id, &f.verdict, err);
+	int rc = show(s, why, &f, err);
 
-	if (rc) {
+	*at = SIZE_MAX;
+	if (rc || !f.shown) {
 		verdict_release(&f.verdict);
 		return rc;
 	}
@@ -157,18 +186,29 @@ static int explain_state(struct searching *s, const struct app_state *state, enu
 	return rc;
 }
 
-static size_t known_finding(const struct searching *s, struct hash128 pattern, enum app_harm harm)
+/* What fails before anything was done says nothing about what was acknowledged. */
+static bool speaks_of(const struct search_found *f, const struct app_state *state)
 {
-	for (size_t i = 0; i < s->knowns.n; i++)
-		if (s->knowns.v[i].harm == harm && hash_eq(s->knowns.v[i].pattern, pattern))
-			return s->knowns.v[i].finding;
+	return f->why.kind != EXPLAIN_START || !state->acked;
+}
+
+static size_t known_finding(const struct searching *s, const struct app_state *state,
+			    enum app_harm harm)
+{
+	for (size_t i = 0; i < s->knowns.n; i++) {
+		const struct known *k = &s->knowns.v[i];
+
+		if (k->harm == harm && hash_eq(k->pattern, state->pattern) &&
+		    speaks_of(&s->out->found.v[k->finding], state))
+			return k->finding;
+	}
 	return SIZE_MAX;
 }
 
 static int take_failing(struct searching *s, const struct app_state *state, struct err *err)
 {
 	enum app_harm harm = s->verdict.harm, again = harm;
-	size_t at = known_finding(s, state->pattern, harm);
+	size_t at = known_finding(s, state, harm);
 
 	if (at == SIZE_MAX) {
 		int rc = check_again(s, state->id, &again, err);
@@ -182,6 +222,10 @@ static int take_failing(struct searching *s, const struct app_state *state, stru
 		rc = explain_state(s, state, harm, &at, err);
 		if (rc)
 			return rc;
+		if (at == SIZE_MAX) {
+			s->out->totals.unsteady++;
+			return 0;
+		}
 		vec_push(&s->knowns, (struct known){ state->pattern, harm, at });
 	}
 	s->out->found.v[at].states++;
@@ -238,9 +282,12 @@ int search(const struct search_opts *o, struct search_result *out, struct err *e
 {
 	struct searching s = { .o = o, .out = out, .start_ns = util_now_ns() };
 	struct checkers_stats stats = { 0 };
+	struct states_opts which = o->states;
 	struct states *states = NULL;
-	int rc = states_new(o->h, &o->states, &states, err);
 
+	which.stop = must_stop;
+	which.stop_ctx = &s;
+	int rc = states_new(o->h, &which, &states, err);
 	if (rc)
 		return rc;
 	roles_init(&s.roles, o->h);

@@ -16,6 +16,7 @@ struct search_found {
 	struct explained why;
 	struct verdict verdict; /* of the state that is explained */
 	uint64_t states;	/* that fail for this reason */
+	unsigned shown, asked; /* so often it failed in this way, of so many checks of that state */
 };
 
 struct search_totals {

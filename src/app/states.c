@@ -13,7 +13,12 @@
 #include "app/cover.h"
 #include "core/hashset.h"
 
-enum { TRIES_MORE = 16384, TRIES_TIMES = 8 };
+enum {
+	TRIES_MORE = 16384,
+	TRIES_TIMES = 8,
+	NEAR_SUBSET = 2, /* sizes of subsets that are tried whatever the budget is used for */
+	ASK_EVERY = 64,	 /* sets, between two questions whether to stop */
+};
 
 struct waiting_state {
 	uint64_t point;
@@ -31,7 +36,10 @@ struct states {
 	struct image base;
 	struct crash *crash;
 	struct crash_state at;
-	bool ended; /* the enumerator has */
+	bool ended;   /* the enumerator has */
+	bool full;    /* it was ended because more could not be checked */
+	bool stopped; /* or because somebody said so */
+	uint64_t looked;
 	struct roles roles;
 	struct vec_of(uint32_t) marked; /* by role and fate: the round in which it was seen */
 	uint32_t round;
@@ -69,6 +77,8 @@ static bool is_point(const struct event *ev)
 
 void states_points(const struct trace *t, struct crash_points *out)
 {
+	if (t->events.n)
+		vec_push(out, 0);
 	for (size_t i = 0; i < t->events.n; i++)
 		if (is_point(&t->events.v[i]))
 			vec_push(out, i + 1);
@@ -241,10 +251,37 @@ static void give(struct states *s, struct app_state *out, struct reffs_state *tr
 	copy_survivors(s->h, &s->survivors, &out->survivors);
 }
 
+/* Whether the set at hand is one of those that are only tried while there is room. */
+static bool is_far(const struct states *s)
+{
+	switch (s->at.layer) {
+	case CRASH_EXACTLY:
+	case CRASH_ALL_BUT:
+		return s->at.k > NEAR_SUBSET;
+	case CRASH_UNITS:
+	case CRASH_SAMPLE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The next set to look at. */
+static bool next_set(struct states *s)
+{
+	if (s->ended)
+		return false;
+	s->stopped = s->opts.stop && s->looked++ % ASK_EVERY == 0 && s->opts.stop(s->opts.stop_ctx);
+	if (s->stopped || !crash_next(s->crash, &s->at))
+		return false;
+	s->full = s->opts.budget && s->trees.n >= s->opts.budget && is_far(s);
+	return !s->full;
+}
+
 /* The next one of a new pattern; the others are put away. */
 static bool next_new(struct states *s, struct app_state *out)
 {
-	while (!s->ended && crash_next(s->crash, &s->at)) {
+	while (next_set(s)) {
 		survivors_of(s->h, &s->at, &s->survivors);
 		struct reffs_state *tree = build(s, s->at.point, &s->survivors);
 
@@ -294,7 +331,7 @@ bool states_next(struct states *s, struct app_state *out)
 		return true;
 	if (next_new(s, out))
 		return true;
-	if (s->next_waiting == s->waiting.n)
+	if (s->stopped || s->next_waiting == s->waiting.n)
 		return false;
 	const struct waiting_state *w = &s->waiting.v[s->next_waiting++];
 	take_back(s, w, &s->survivors);
@@ -318,7 +355,8 @@ void states_stats(struct states *s, struct states_stats *out)
 				      .left_out = c.left_out,
 				      .maps = s->h->maps };
 	out->waiting += s->cover.v.n - s->next_cover;
-	out->budget_hit = out->waiting || c.budget_hit || (!s->ended && s->opts.budget);
+	out->budget_hit = out->waiting || c.budget_hit || s->full || s->stopped ||
+			  (!s->ended && s->opts.budget);
 }
 
 /* ---- life ---- */
@@ -337,6 +375,45 @@ static void by_points(struct states *s)
 	}
 }
 
+/*
+ * Sets of units of all that is in flight are gone through where that can come to an end. Where it
+ * cannot, the first points would get it all: a sample is fairer.
+ */
+static int start(struct states *s, struct err *err)
+{
+	const struct states_opts *o = &s->opts;
+	uint64_t tries = o->tries ? o->tries : o->budget ? TRIES_TIMES * o->budget + TRIES_MORE : 0;
+	struct crash_opts c = { .model = &model_posix,
+				.model_ctx = s->h,
+				.base = &s->base,
+				.points = s->points.v,
+				.n_points = s->points.n,
+				.layers = o->layers ? o->layers
+						    : CRASH_WITH_WHOLE | CRASH_WITH_TORN,
+				.max_subset = o->max_subset ? o->max_subset : UINT32_MAX,
+				.near_subset = NEAR_SUBSET,
+				.tear_unit = 1,
+				.budget = tries,
+				.tries = tries,
+				.sample = o->sample,
+				.seed = o->seed };
+	struct crash_stats stats;
+
+	if (!o->layers && o->max_subset) /* sets of units would be beyond that bound */
+		c.layers &= ~(unsigned)CRASH_WITH_UNITS;
+	int rc = crash_new(s->h->trace, &c, &s->crash, err);
+	if (rc || o->layers || o->max_subset || !tries)
+		return rc;
+	crash_stats(s->crash, &stats);
+	if (stats.possible + stats.possible_torn <= (double)tries)
+		return 0;
+	crash_free(s->crash);
+	s->crash = NULL;
+	c.layers &= ~(unsigned)CRASH_WITH_UNITS;
+	c.sample = o->sample ? o->sample : o->budget;
+	return crash_new(s->h->trace, &c, &s->crash, err);
+}
+
 int states_new(struct history *h, const struct states_opts *opts, struct states **out,
 	       struct err *err)
 {
@@ -350,25 +427,10 @@ int states_new(struct history *h, const struct states_opts *opts, struct states 
 	for (size_t i = 0; i < s->roles.texts.n * FATE_COUNT; i++)
 		vec_push(&s->marked, 0);
 	image_init(&s->base, h->units);
-	uint64_t tries = opts->tries	? opts->tries
-			 : opts->budget ? TRIES_TIMES * opts->budget + TRIES_MORE
-					: 0;
-	struct crash_opts c = { .model = &model_posix,
-				.model_ctx = h,
-				.base = &s->base,
-				.points = s->points.v,
-				.n_points = s->points.n,
-				.layers = opts->layers ? opts->layers
-						       : CRASH_WITH_WHOLE | CRASH_WITH_TEARS,
-				.max_subset = opts->max_subset ? opts->max_subset : 2,
-				.tear_unit = 1,
-				.budget = tries,
-				.tries = tries,
-				.sample = opts->sample,
-				.seed = opts->seed };
-	int rc = crash_new(h->trace, &c, &s->crash, err);
+	int rc = start(s, err);
 	if (!rc && opts->cover)
-		rc = cover_make(h, &s->roles, c.layers & CRASH_WITH_TEARS, &s->cover, err);
+		rc = cover_make(h, &s->roles, !opts->layers || (opts->layers & CRASH_WITH_TEARS),
+				&s->cover, err);
 	if (rc)
 		states_free(s);
 	else

@@ -8,11 +8,15 @@
  *	states_stats(s, &stats);
  *	states_free(s);
  *
- * The power can fail after each event that changes or persists something, and after each
- * acknowledgement, which is an EV_PERSIST event of the trace: what the application told the world.
- * The enumerator of core/ gives the sets of survivors, nearest first; what a user would find is put
- * together of each. Two states are the same if a user cannot tell them apart and as much had been
- * acknowledged before.
+ * The power can fail before the first event, after each that changes or persists something, and
+ * after each acknowledgement, which is an EV_PERSIST event of the trace: what the application told
+ *the world. The enumerator of core/ gives the sets of survivors, nearest first; what a user would
+ *find is put together of each. Two states are the same if a user cannot tell them apart and as much
+ *had been acknowledged before.
+ *
+ * How far it goes. Subsets of up to two operations, and writes torn in the ways that are likely,
+ *are tried at all points. Then come larger subsets, as long as fewer states are known than the
+ *budget has room for; then all sets of units, or if these are too many, a random sample.
  *
  * Representative first. If it is asked for, a state for each pattern of operations (cover.h) comes
  * before all others. The pattern of a state says which kinds of calls, on which kinds of files,
@@ -30,12 +34,15 @@
 #include "core/crash.h"
 
 struct states_opts {
-	unsigned layers;     /* CRASH_WITH_...; 0: whole ones and tears */
-	uint32_t max_subset; /* 0: 2 */
+	unsigned layers;     /* CRASH_WITH_...; 0: all there are */
+	uint32_t max_subset; /* 0: no bound but the budget */
 	uint64_t budget;     /* states given out; 0: no limit */
 	uint64_t tries;	     /* sets of survivors looked at; 0: 8 times the budget, and 16384 */
-	uint64_t sample;     /* sets that are drawn from the rest */
+	uint64_t sample;     /* sets drawn from what is too much to go through; 0: the budget */
 	uint64_t seed;
+	/* Asked now and then while sets are looked at; true ends it. NULL: never. */
+	bool (*stop)(void *ctx);
+	void *stop_ctx;
 	bool cover; /* before all others, a state for each pattern of operations: cover.h */
 };
 

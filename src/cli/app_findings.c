@@ -44,6 +44,7 @@ static int load(struct loaded *l, const char *dir, struct err *err)
 	l->view = (struct app_view){ .run = l->dir,
 				     .plan = &l->run.plan,
 				     .acks = &l->run.acks,
+				     .shown = l->run.shown.n ? &l->run.shown : NULL,
 				     .h = &l->run.history,
 				     .log = &l->log,
 				     .stacks = &l->run.stacks };
@@ -89,6 +90,12 @@ int app_report(const char *dir, bool json, const char *html)
 
 /* ---- replay ---- */
 
+/* The same harm; any other is another failure. */
+static bool shows(const struct app_case *c, const struct verdict *v)
+{
+	return v->fails && v->harm == c->harm;
+}
+
 static void print_replay(const struct app_case *c, const struct verdict *v, bool json)
 {
 	auto_strbuf text = STRBUF_INIT;
@@ -96,8 +103,11 @@ static void print_replay(const struct app_case *c, const struct verdict *v, bool
 
 	if (!json) {
 		printf("%s %s: %s\n  %s\n", c->dir,
-		       v->fails ? "shows again" : "does not show any more",
-		       app_harm_words(v->fails ? v->harm : c->harm), c->title);
+		       shows(c, v) ? "shows again" : "does not show any more",
+		       app_harm_words(c->harm), c->title);
+		if (v->fails && !shows(c, v))
+			printf("  another failure shows, %s: %s\n", app_harm_name(v->harm),
+			       app_harm_words(v->harm));
 		if (v->fails)
 			printf("  %s\n%s", v->seen, strbuf_str(&v->said));
 		return;
@@ -106,7 +116,8 @@ static void print_replay(const struct app_case *c, const struct verdict *v, bool
 	json_object(&j);
 	json_kv_string(&j, "case", c->dir);
 	json_kv_string(&j, "state", c->state);
-	json_kv_bool(&j, "shown", v->fails);
+	json_kv_bool(&j, "shown", shows(c, v));
+	json_kv_bool(&j, "fails", v->fails);
 	json_kv_string(&j, "harm", app_harm_name(v->fails ? v->harm : c->harm));
 	json_kv_string(&j, "title", c->title);
 	json_kv_string(&j, "seen", v->seen ? v->seen : "");
@@ -128,23 +139,55 @@ static int trusted(const struct loaded *l, bool trust, struct err *err)
 		l->dir, l->run.judge.command);
 }
 
+/* A check that fails without any crash says nothing about a state. */
+static int check_end(struct loaded *l, const struct search_opts *o, struct err *err)
+{
+	auto_free char *id = xasprintf("1.%zu", l->run.trace.events.n);
+	auto_strbuf said = STRBUF_INIT;
+	struct verdict v = { 0 };
+	int rc = search_one(o, id, &v, err);
+
+	strbuf_add_flat(&said, strbuf_str(&v.said));
+	if (!rc && v.fails)
+		rc = err_set(err, -EINVAL,
+			     "the %s fails on the directory as the run left it, without any "
+			     "crash, so that nothing can be said of the finding: mend that first "
+			     "(%.100s: %.300s)",
+			     app_plan_asks(&l->run.plan), v.seen, strbuf_str(&said));
+	verdict_release(&v);
+	return rc;
+}
+
+static int replay(struct loaded *l, bool trust, struct verdict *v, struct err *err)
+{
+	struct search_opts o = app_run_search(&l->run);
+	int rc = trusted(l, trust, err);
+
+	/* The directory may be gone: then the state is shown where the kept copy of it is. */
+	if (access(o.place.at, F_OK))
+		o.place.at = l->run.base;
+	if (!rc)
+		rc = check_end(l, &o, err);
+	return rc ? rc : search_one(&o, l->view.cases.v[0].state, v, err);
+}
+
 int app_replay(const char *dir, bool json, bool trust)
 {
 	struct err err = ERR_INIT;
 	struct verdict v = { 0 };
-	struct loaded l;
-	int rc = load(&l, dir, &err);
+	struct loaded l = { 0 };
+	int rc = 0;
 
-	if (!rc) {
-		struct search_opts o = app_run_search(&l.run);
-
-		rc = trusted(&l, trust, &err);
-		if (!rc)
-			rc = search_one(&o, l.view.cases.v[0].state, &v, &err);
-	}
+	if (!app_is_case(dir))
+		rc = err_set(&err, -EINVAL, "%s is a run: give a finding, such as %s/findings/0",
+			     dir, dir);
+	if (!rc)
+		rc = load(&l, dir, &err);
+	if (!rc)
+		rc = replay(&l, trust, &v, &err);
 	if (!rc)
 		print_replay(&l.view.cases.v[0], &v, json);
-	int status = rc ? cli_fail(&err) : v.fails ? EXIT_FINDINGS : EXIT_OK;
+	int status = rc ? cli_fail(&err) : shows(l.view.cases.v, &v) ? EXIT_FINDINGS : EXIT_OK;
 	verdict_release(&v);
 	loaded_release(&l);
 	return status;
@@ -175,9 +218,14 @@ static int export_all(const struct loaded *l, const char *to, struct err *err)
 int app_export(const char *dir, const char *to)
 {
 	struct err err = ERR_INIT;
-	struct loaded l;
-	int rc = load(&l, dir, &err);
+	struct loaded l = { 0 };
+	int rc = 0;
 
+	if (!app_is_case(dir))
+		rc = err_set(&err, -EINVAL, "%s is a run: give a finding, such as %s/findings/0",
+			     dir, dir);
+	if (!rc)
+		rc = load(&l, dir, &err);
 	if (!rc)
 		rc = export_all(&l, to, &err);
 	loaded_release(&l);

@@ -102,6 +102,11 @@ int app_run_load(const char *dir, struct app_run *out, struct err *err)
 	*out = (struct app_run){ .dir = xstrdup(dir) };
 	trace_init(&out->trace);
 	int rc = app_plan_load(dir, &out->plan, err);
+	if (!rc && !out->plan.root_ino)
+		rc = err_set(err, -ENODATA,
+			     "%s: not finished: it was ended while the application was recorded; "
+			     "remove it, and run it again",
+			     dir);
 	if (!rc)
 		rc = app_run_open(out, err);
 	if (rc)

@@ -107,6 +107,7 @@ static void tell_result(FILE *f, const struct forget_record *r)
 		tell(f, "outside", r->outside.v[i]);
 	tell_number(f, "outside-more", (int64_t)r->outside_more);
 	tell_number(f, "outside-unknown", r->outside_unknown);
+	tell_number(f, "syncs-unseen", r->syncs_unseen);
 	size_t len = r->said.len, from = len > 300 ? len - 300 : 0;
 	strbuf_adds(&end, strbuf_str(&r->said) + from);
 	tell(f, "said", strbuf_str(&end));
@@ -133,7 +134,7 @@ static int record_process(const struct forget_record_opts *o, int to)
 /* ---- what the parent makes of it ---- */
 
 struct heard {
-	int64_t end, exit, signal, stop, root, outside_more, outside_unknown;
+	int64_t end, exit, signal, stop, root, outside_more, outside_unknown, syncs_unseen;
 	char *failed, *said;
 	struct app_strings left, outside;
 };
@@ -157,7 +158,8 @@ static void hear_line(struct heard *h, const char *key, const char *value)
 			{ "stop", &h->stop },
 			{ "root", &h->root },
 			{ "outside-more", &h->outside_more },
-			{ "outside-unknown", &h->outside_unknown } };
+			{ "outside-unknown", &h->outside_unknown },
+			{ "syncs-unseen", &h->syncs_unseen } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
 		if (streq(key, numbers[i].key))
@@ -300,6 +302,10 @@ static void make_notes(const struct heard *h, struct app_strings *notes)
 				   "of any crash",
 				   all));
 	}
+	if (h->syncs_unseen)
+		vec_push(notes,
+			 xstrdup("sync(2) and syncfs(2) are not seen here, as no seccomp "
+				 "filter could be set: what relies on them seems to be lost"));
 	if (h->outside_unknown)
 		vec_push(notes, xstrdup("whether the run wrote outside of its directory is not "
 					"known: that can be seen by root only"));

@@ -38,7 +38,7 @@ static const char usage[] =
 	"  -p, --profile NAME    what survives without a sync: ext4-ordered (default),\n"
 	"                        ext4-writeback, xfs, btrfs, minimal, lazyfs\n"
 	"      --unit WHAT       page (default) or sector: what is written back together\n"
-	"      --max-subset N    operations lost, or surviving, at once; default 2\n"
+	"      --max-subset N    operations lost, or surviving, at once; default 0: no bound\n"
 	"      --budget N        states that are checked; default 20000; 0: no limit\n"
 	"      --time DURATION   stop after that\n"
 	"      --limit N         stop after so many findings\n"
@@ -97,15 +97,21 @@ static void take_lines(struct app_strings *out, const struct strbuf *text)
 			vec_push(out, xstrdup(line));
 }
 
-static int end_fails(const struct verdict *v, struct err *err)
+static int end_fails(const struct app *a, const struct verdict *v, struct err *err)
 {
 	auto_strbuf said = STRBUF_INIT;
 
+	if (a->plan.query && v->harm == APP_ROLLED_BACK)
+		return err_set(err, -EINVAL,
+			       "%s, and nothing crashed: a line that was acknowledged must stay "
+			       "visible; if the run changes or removes what it acknowledged, use "
+			       "--check",
+			       v->seen);
 	strbuf_add_flat(&said, strbuf_str(&v->said));
 	return err_set(err, -EINVAL,
-		       "the check fails on the directory as the run left it, without any crash: "
+		       "the %s fails on the directory as the run left it, without any crash: "
 		       "mend that first (%.100s: %.300s)",
-		       v->seen, strbuf_str(&said));
+		       app_plan_asks(&a->plan), v->seen, strbuf_str(&said));
 }
 
 static struct search_opts search_of(struct app *a)
@@ -114,6 +120,20 @@ static struct search_opts search_of(struct app *a)
 
 	o.launcher = a->launcher;
 	return o;
+}
+
+/* What the query shows before the run may be there after any crash. */
+static int show_before(struct app *a, struct strbuf *shown, struct err *err)
+{
+	struct search_opts o = search_of(a);
+	struct verdict v = { 0 };
+	int rc = search_one(&o, "0.0", &v, err);
+
+	/* If it fails there, that is a finding like any other. */
+	if (!rc && !v.fails)
+		strbuf_add(shown, strbuf_str(&v.said), v.said.len);
+	verdict_release(&v);
+	return rc;
 }
 
 /* What the check says of the directory as the run left it, several times. */
@@ -132,18 +152,24 @@ static int verify_end(struct app *a, struct err *err)
 		if (rc)
 			break;
 		if (!i && v.fails)
-			rc = end_fails(&v, err);
+			rc = end_fails(a, &v, err);
 		else if (!i)
 			strbuf_add(&first, strbuf_str(&v.said), v.said.len);
 		else if (v.fails ||
 			 (a->plan.query && !streq(strbuf_str(&first), strbuf_str(&v.said))))
 			rc = err_set(err, -EINVAL,
-				     "the check does not always say the same of the directory as "
+				     "the %s does not always say the same of the directory as "
 				     "the run left it, without any crash: it must depend on "
-				     "nothing else");
+				     "nothing else",
+				     app_plan_asks(&a->plan));
 	}
 	verdict_release(&v);
 	if (rc || !a->plan.query)
+		return rc;
+	if (first.len && first.buf[first.len - 1] != '\n')
+		strbuf_addch(&first, '\n');
+	rc = show_before(a, &first, err);
+	if (rc)
 		return rc;
 	take_lines(&a->run.shown, &first);
 	return io_write_file(a->run.dir, "shown", strbuf_str(&first), first.len, 0, err);
@@ -158,12 +184,14 @@ static void on_found(void *ctx, const struct search_found *f)
 			      .point = f->why.point,
 			      .acks = f->why.acked,
 			      .states = f->states,
+			      .shown = f->shown,
+			      .asked = f->asked,
 			      .harm = f->why.harm,
 			      .cause = xstrdup(f->why.cause),
 			      .seen = xstrdup(f->verdict.seen ? f->verdict.seen : "") };
 	uint64_t n = a->summary.findings++;
 
-	app_words_case(&a->run.history, &a->log, &a->run.stacks, &f->why, &c);
+	app_words_case(&a->run.history, &a->log, &a->run.stacks, &a->plan, &f->why, &c);
 	strbuf_add(&c.said, strbuf_str(&f->verdict.said), f->verdict.said.len);
 	if (app_case_save(a->run.dir, n, &c, &a->err))
 		a->summary.errors++;
@@ -173,6 +201,11 @@ static void on_found(void *ctx, const struct search_found *f)
 		       "%s/findings/%llu\n",
 		       app_harm_name(c.harm), app_harm_words(c.harm), c.title, c.fix, a->run.dir,
 		       (unsigned long long)n);
+		if (c.shown < c.asked)
+			printf("       shown %llu of %llu times: the %s depends on more than the "
+			       "directory\n",
+			       (unsigned long long)c.shown, (unsigned long long)c.asked,
+			       app_plan_asks(&a->plan));
 		fflush(stdout);
 	}
 	app_case_release(&c);
@@ -255,10 +288,11 @@ static void summarise(struct app *a, const struct search_result *r)
 				   (unsigned long long)t->unlike));
 	if (t->unsteady)
 		vec_push(&s->notes,
-			 xasprintf("%llu %s failed at first, and not when checked again: the check "
+			 xasprintf("%llu %s failed at first, and not when checked again: the %s "
 				   "depends on more than the directory",
 				   (unsigned long long)t->unsteady,
-				   plural(t->unsteady, "state", "states")));
+				   plural(t->unsteady, "state", "states"),
+				   app_plan_asks(&a->plan)));
 }
 
 static void print_json(const struct app *a)
@@ -293,27 +327,42 @@ static void print_json(const struct app *a)
 	fputs(strbuf_str(&text), stdout);
 }
 
+/* Nothing is left out silently. */
+static void print_left_out(const struct app *a)
+{
+	auto_strbuf many = STRBUF_INIT;
+
+	if (a->summary.left_out <= 0)
+		return;
+	app_count_words(a->summary.left_out, &many);
+	printf("not tried: %s; --budget, --time or --max-subset is the limit\n", strbuf_str(&many));
+}
+
 static void print_text(const struct app *a)
 {
 	const struct app_summary *s = &a->summary;
 
 	for (size_t i = 0; i < s->notes.n; i++)
 		printf("note: %s\n", s->notes.v[i]);
-	printf("%llu operations, %llu acknowledged %s, %llu different crash states of %llu "
-	       "tried; %llu checked in %.1f s: %.0f a second\n",
-	       (unsigned long long)s->operations, (unsigned long long)s->acks,
-	       plural(s->acks, "line", "lines"), (unsigned long long)s->unique_states,
+	printf("%llu %s, %llu acknowledged %s, %llu different crash %s of %llu tried; %llu checked "
+	       "in %.1f s: %.0f a second\n",
+	       (unsigned long long)s->operations, plural(s->operations, "operation", "operations"),
+	       (unsigned long long)s->acks, plural(s->acks, "line", "lines"),
+	       (unsigned long long)s->unique_states, plural(s->unique_states, "state", "states"),
 	       (unsigned long long)s->crash_states, (unsigned long long)s->checked, s->elapsed_s,
 	       (double)s->checked / max(s->elapsed_s, 0.001));
-	printf("%llu of %llu patterns of operations covered\n", (unsigned long long)s->covered,
-	       (unsigned long long)s->patterns);
-	if (s->budget_hit)
-		printf("what was set as a limit left out %.0f crash states\n", s->left_out);
+	printf("%llu of %llu %s of operations covered\n", (unsigned long long)s->covered,
+	       (unsigned long long)s->patterns, plural(s->patterns, "pattern", "patterns"));
+	print_left_out(a);
 	if (!s->findings)
-		printf("nothing found\n");
+		printf("nothing found with profile %s%s\n", a->plan.profile,
+		       streq(a->plan.profile, profile_at(0)->name)
+			       ? "; -p minimal tries what other file systems may lose"
+			       : "");
 	else
-		printf("%llu %s; %llu %s; kept in %s\n", (unsigned long long)s->findings,
-		       plural(s->findings, "finding", "findings"), (unsigned long long)s->failing,
+		printf("%llu %s with profile %s; %llu %s; kept in %s\n",
+		       (unsigned long long)s->findings, plural(s->findings, "finding", "findings"),
+		       a->plan.profile, (unsigned long long)s->failing,
 		       plural(s->failing, "state fails", "states fail"), a->run.dir);
 }
 
@@ -353,8 +402,11 @@ static int explore(struct app *a, struct err *err)
 			(unsigned long long)r.totals.errors,
 			plural(r.totals.errors, "state", "states"), r.totals.error);
 	if (!rc && r.totals.by_signal)
-		rc = err_set(err, -EINTR, "stopped by a signal; what was found is in %s",
-			     a->run.dir);
+		rc = err_set(err, -EINTR,
+			     "stopped by a signal after %llu of %llu states that were known by "
+			     "then; what was found is in %s",
+			     (unsigned long long)r.totals.checked,
+			     (unsigned long long)r.totals.states.unique, a->run.dir);
 	search_result_release(&r);
 	return rc;
 }
@@ -366,8 +418,11 @@ static int record(struct app *a, struct err *err)
 				     .plan = &a->plan,
 				     .timeout_ms = a->plan.timeout_ms,
 				     .trace_max = (uint64_t)2 << 30 };
-	int rc = app_record(&o, &a->plan.root_ino, &a->summary.notes, err);
+	/* Known from the start, so that one that was killed can be told from nothing. */
+	int rc = app_plan_save(a->run.dir, &a->plan, err);
 
+	if (!rc)
+		rc = app_record(&o, &a->plan.root_ino, &a->summary.notes, err);
 	if (!rc && a->plan.ack_file)
 		rc = app_ack_file(a->run.dir, a->plan.ack_file, err);
 	if (!rc)
@@ -421,7 +476,12 @@ static int check_output(const struct app *a, struct err *err)
 			       "give another -o",
 			       a->plan.dir);
 	if (a->output && app_is_run(a->output))
-		return err_set(err, -EEXIST, "%s holds a run already: give another -o", a->output);
+		return err_set(err, -EEXIST,
+			       app_is_finished(a->output)
+				       ? "%s holds a run already: give another -o"
+				       : "%s holds a run that was not finished: remove it, or give "
+					 "another -o",
+			       a->output);
 	return 0;
 }
 
@@ -441,7 +501,7 @@ static int make_run(struct app *a, struct err *err)
 /* Of a run that was none, nothing is worth keeping. */
 static void discard(const struct app *a)
 {
-	static const char *const made[] = { "app", "trace", "base", "shown", "stacks" };
+	static const char *const made[] = { "app", "trace", "base", "work", "shown", "stacks" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
 		auto_free char *path = xasprintf("%s/%s", a->run.dir, made[i]);
@@ -688,7 +748,6 @@ static int run(int argc, char **argv)
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct app a = { .plan = { .profile = xstrdup(profile_at(0)->name),
 				   .unit = 4096,
-				   .max_subset = 2,
 				   .budget = BUDGET,
 				   .timeout_ms = 60000 },
 			 .jobs = cpus > 0 ? (uint64_t)cpus : 1,

@@ -159,7 +159,7 @@ static int run(int argc, char **argv)
 		return cli_usage(&cmd_export_case, "give the directory of one finding");
 	if (!output)
 		return cli_usage(&cmd_export_case, "--output is missing");
-	if (app_is_case(argv[optind]))
+	if (app_is_case(argv[optind]) || app_is_run(argv[optind]))
 		return app_export(argv[optind], output);
 	return export_case(argv[optind], output);
 }

@@ -168,7 +168,7 @@ static int run(int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		return cli_usage(&cmd_replay, "give the directory of one finding");
-	if (app_is_case(argv[optind])) {
+	if (app_is_case(argv[optind]) || app_is_run(argv[optind])) {
 		if (o.rerun)
 			return cli_usage(&cmd_replay, "--rerun: run 'outage app' again instead");
 		return app_replay(argv[optind], o.json, o.trust);

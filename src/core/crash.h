@@ -18,6 +18,9 @@
  *	exactly 2    ...                           up to max_subset
  *	tear, all    one piece survives as its first tear units, everything else whole
  *	tear, before the same, and of the rest only what was submitted before it
+ *	parts, all   one piece survives as its last units, or one alone, or all but one
+ *	parts, before the same, and of the rest only what was submitted before it
+ *	exactly, all but   the larger subsets, if crash_opts.near_subset puts them here
  *	units        every subset of tear units that did not come before
  *
  * A state that fits several layers comes with the first of them. From "exactly" on, only pieces
@@ -65,6 +68,8 @@ enum crash_layer {
 	CRASH_ALL_BUT,
 	CRASH_TEAR_ALL,
 	CRASH_TEAR_BEFORE,
+	CRASH_PARTS_ALL,
+	CRASH_PARTS_BEFORE,
 	CRASH_UNITS,
 	CRASH_SAMPLE, /* drawn from what the layers above left; not a layer to ask for */
 	CRASH_REPLAY, /* rebuilt from its id */
@@ -77,9 +82,10 @@ enum {
 	CRASH_WITH_COMPLETED = 1 << CRASH_COMPLETED,
 	CRASH_WITH_SUBSETS = 1 << CRASH_EXACTLY | 1 << CRASH_ALL_BUT,
 	CRASH_WITH_TEARS = 1 << CRASH_TEAR_ALL | 1 << CRASH_TEAR_BEFORE,
+	CRASH_WITH_PARTS = 1 << CRASH_PARTS_ALL | 1 << CRASH_PARTS_BEFORE,
 	CRASH_WITH_UNITS = 1 << CRASH_UNITS,
 	CRASH_WITH_WHOLE = CRASH_WITH_NONE | CRASH_WITH_ALL | CRASH_WITH_SUBSETS,
-	CRASH_WITH_TORN = CRASH_WITH_TEARS | CRASH_WITH_UNITS,
+	CRASH_WITH_TORN = CRASH_WITH_TEARS | CRASH_WITH_PARTS | CRASH_WITH_UNITS,
 	CRASH_LAYERS_DEFAULT = CRASH_WITH_WHOLE | CRASH_WITH_COMPLETED,
 };
 
@@ -89,9 +95,10 @@ struct crash_opts {
 	const struct image *base;      /* before the first event; NULL: zeros */
 	const uint64_t *points;	       /* ascending, each at most the number of events */
 	size_t n_points;
-	unsigned layers;     /* CRASH_WITH_... */
-	uint32_t max_subset; /* the largest k of the subset layers; UINT32_MAX: no limit */
-	uint32_t tear_unit;  /* for the torn layers; 0: what the device writes atomically */
+	unsigned layers;      /* CRASH_WITH_... */
+	uint32_t max_subset;  /* the largest k of the subset layers; UINT32_MAX: no limit */
+	uint32_t near_subset; /* subsets up to this size come before the torn layers; 0: all */
+	uint32_t tear_unit;   /* for the torn layers; 0: what the device writes atomically */
 
 	/*
 	 * Whether the fate of a piece matters at a point; NULL: of each, everywhere. Those that do

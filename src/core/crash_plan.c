@@ -26,6 +26,8 @@ const char *crash_layer_name(enum crash_layer layer)
 		[CRASH_ALL_BUT] = "all but",
 		[CRASH_TEAR_ALL] = "torn, all others",
 		[CRASH_TEAR_BEFORE] = "torn, only older ones",
+		[CRASH_PARTS_ALL] = "parts, all others",
+		[CRASH_PARTS_BEFORE] = "parts, only older ones",
 		[CRASH_UNITS] = "units",
 		[CRASH_SAMPLE] = "sample",
 		[CRASH_REPLAY] = "replay",
@@ -43,13 +45,27 @@ static bool asked(const struct crash_plan *p, enum crash_layer layer)
 
 static void plan_add(struct crash_plan *p, enum crash_layer layer, uint32_t k)
 {
-	if (asked(p, layer))
-		vec_push(&p->steps, (struct crash_step){ layer, k });
+	if (!asked(p, layer))
+		return;
+	p->at[layer] = p->steps.n;
+	vec_push(&p->steps, (struct crash_step){ layer, k });
+}
+
+static void plan_add_subsets(struct crash_plan *p, uint32_t from, uint32_t to)
+{
+	for (uint32_t k = from; k <= to; k++) {
+		plan_add(p, CRASH_EXACTLY, k);
+		plan_add(p, CRASH_ALL_BUT, k);
+	}
 }
 
 void crash_plan_init(struct crash_plan *p, const struct crash_opts *opts, size_t loose_max)
 {
 	*p = (struct crash_plan){ .layers = opts->layers, .narrowed = opts->vary != NULL };
+	for (size_t i = 0; i < ARRAY_SIZE(p->at); i++)
+		p->at[i] = SIZE_MAX;
+	p->subset_max = (uint32_t)min((uint64_t)opts->max_subset, (uint64_t)loose_max / 2);
+	p->near_max = opts->near_subset ? min(opts->near_subset, p->subset_max) : p->subset_max;
 	plan_add(p, CRASH_NONE, 0);
 	plan_add(p, CRASH_ALL, 0);
 	plan_add(p, CRASH_COMPLETED, 0);
@@ -57,13 +73,13 @@ void crash_plan_init(struct crash_plan *p, const struct crash_opts *opts, size_t
 	/* Nothing that varies survives: the same as none, unless there is more. */
 	if (p->narrowed)
 		plan_add(p, CRASH_EXACTLY, 0);
-	for (uint32_t k = 1; k <= opts->max_subset && k <= loose_max / 2; k++) {
-		plan_add(p, CRASH_EXACTLY, k);
-		plan_add(p, CRASH_ALL_BUT, k);
-	}
-	p->after_subsets = p->steps.n;
+	plan_add_subsets(p, 1, p->near_max);
 	plan_add(p, CRASH_TEAR_ALL, 0);
 	plan_add(p, CRASH_TEAR_BEFORE, 0);
+	plan_add(p, CRASH_PARTS_ALL, 0);
+	plan_add(p, CRASH_PARTS_BEFORE, 0);
+	p->far_subsets = p->steps.n;
+	plan_add_subsets(p, p->near_max + 1, p->subset_max);
 	plan_add(p, CRASH_UNITS, 0);
 }
 
@@ -77,11 +93,7 @@ void crash_plan_release(struct crash_plan *p)
 /* The place of a layer in the plan, or the plan's length. */
 static size_t find_layer(const struct crash_plan *p, enum crash_layer layer)
 {
-	size_t i = layer < CRASH_EXACTLY ? 0 : p->after_subsets;
-
-	while (i < p->steps.n && p->steps.v[i].layer != layer)
-		i++;
-	return i;
+	return min(p->at[layer], p->steps.n);
 }
 
 /* The same for the subset layers, of which there can be many. */
@@ -91,14 +103,56 @@ static size_t find_subset(const struct crash_plan *p, enum crash_layer layer, ui
 	bool zero = p->narrowed && asked(p, CRASH_EXACTLY);
 	uint64_t i = p->first_subset;
 
-	if (!asked(p, layer) || (!k && (!zero || layer == CRASH_ALL_BUT)))
+	if (!asked(p, layer) || k > p->subset_max || (!k && (!zero || layer == CRASH_ALL_BUT)))
 		return p->steps.n;
-	if (k)
-		i += zero + (k - 1) * (both ? 2 : 1) + (both && layer == CRASH_ALL_BUT);
-	if (i >= p->after_subsets)
-		return p->steps.n;
+	if (k > p->near_max)
+		i = p->far_subsets + (k - p->near_max - 1) * (both ? 2 : 1);
+	else if (k)
+		i += zero + (k - 1) * (both ? 2 : 1);
+	i += k && both && layer == CRASH_ALL_BUT;
 	assert(p->steps.v[i].layer == layer && p->steps.v[i].k == k);
 	return i;
+}
+
+/*
+ * Parts of a piece of n units that are no first ones: the last k, for each k; each unit alone that
+ * is neither the first nor the last; and all but such a one.
+ */
+static uint64_t count_parts(uint64_t n)
+{
+	return n < 2 ? 0 : n - 1 + 2 * (n - 2);
+}
+
+/* What a set of units looks like. */
+enum part { PART_FIRST, PART_NAMED, PART_OTHER };
+
+static enum part part_of(const struct crash_view *v, size_t piece)
+{
+	const uint64_t *units = crash_view_units(v, piece);
+	uint32_t n = v->pieces[piece].units, kept = crash_view_units_kept(v, piece), turns = 0;
+	bool first = units[0] & 1, last = units[(n - 1) / 64] >> (n - 1) % 64 & 1;
+
+	for (uint32_t i = 1; i < n; i++)
+		turns += (units[i / 64] >> i % 64 & 1) != (units[(i - 1) / 64] >> (i - 1) % 64 & 1);
+	if (turns == 1)
+		return first ? PART_FIRST : PART_NAMED;
+	if (turns == 2 && first == last && (first ? n - kept : kept) == 1)
+		return PART_NAMED;
+	return PART_OTHER;
+}
+
+static void tear_part(struct crash_view *v, size_t piece, uint64_t which)
+{
+	uint64_t n = v->pieces[piece].units;
+
+	if (which < n - 1)
+		crash_view_tear_range(v, piece, (uint32_t)(n - 1 - which), (uint32_t)n, false);
+	else if (which < n - 1 + n - 2)
+		crash_view_tear_range(v, piece, (uint32_t)(which - n + 2),
+				      (uint32_t)(which - n + 3), false);
+	else
+		crash_view_tear_range(v, piece, (uint32_t)(which - 2 * n + 4),
+				      (uint32_t)(which - 2 * n + 5), true);
 }
 
 /* What the choice at hand looks like, as far as crash_plan_find() must know. */
@@ -108,6 +162,7 @@ struct shape {
 	bool none, all;	      /* of what is loose survives */
 	bool as_completed;    /* survivors are those that completed */
 	bool older, others;   /* survivors are those before `tear`; all others but it */
+	enum part part;	      /* of the torn piece, if it is one */
 };
 
 static struct shape shape_of(const struct crash_view *v)
@@ -133,7 +188,8 @@ static struct shape shape_of(const struct crash_view *v)
 		}
 		s.whole += fate == FATE_WHOLE;
 	}
-	if (s.torn == 1 && crash_view_is_prefix(v, v->vary.v[s.tear])) {
+	if (s.torn == 1) {
+		s.part = part_of(v, v->vary.v[s.tear]);
 		s.others = s.whole == v->vary.n - 1;
 		s.older = s.whole == s.tear && whole_before == s.tear;
 	}
@@ -147,10 +203,12 @@ size_t crash_plan_find(const struct crash_plan *p, const struct crash_view *v)
 	size_t step = p->steps.n;
 
 	if (s.torn) {
-		if (s.others)
-			step = find_layer(p, CRASH_TEAR_ALL);
-		if (s.older && step == p->steps.n)
-			step = find_layer(p, CRASH_TEAR_BEFORE);
+		bool first = s.part == PART_FIRST;
+
+		if (s.others && s.part != PART_OTHER)
+			step = find_layer(p, first ? CRASH_TEAR_ALL : CRASH_PARTS_ALL);
+		if (s.older && s.part != PART_OTHER && step == p->steps.n)
+			step = find_layer(p, first ? CRASH_TEAR_BEFORE : CRASH_PARTS_BEFORE);
 	} else {
 		if (s.none)
 			step = find_layer(p, CRASH_NONE);
@@ -167,6 +225,23 @@ size_t crash_plan_find(const struct crash_plan *p, const struct crash_view *v)
 
 /* Choosing within a step. */
 
+/* One piece is torn, and of the rest only older ones survive. */
+static bool is_before(enum crash_layer layer)
+{
+	return layer == CRASH_TEAR_BEFORE || layer == CRASH_PARTS_BEFORE;
+}
+
+static bool is_parts(enum crash_layer layer)
+{
+	return layer == CRASH_PARTS_ALL || layer == CRASH_PARTS_BEFORE;
+}
+
+/* In how many ways a layer tears a piece. */
+static uint64_t count_tears(enum crash_layer layer, const struct model_piece *p)
+{
+	return is_parts(layer) ? count_parts(p->units) : p->units - 1;
+}
+
 /* Beyond the middle, the sets of "exactly" are those of "all but" and the other way round. */
 static bool in_first_half(struct crash_step step, uint64_t n)
 {
@@ -179,7 +254,7 @@ static bool in_first_half(struct crash_step step, uint64_t n)
 /* Whether a step is one that leaves out what is known from the point before. */
 static bool can_skip(struct crash_step step)
 {
-	return step.k > 0 || step.layer == CRASH_TEAR_BEFORE;
+	return step.k > 0 || is_before(step.layer);
 }
 
 bool crash_step_has_members(struct crash_step step, uint64_t n, uint64_t old)
@@ -200,7 +275,7 @@ static bool all_new_lost(const struct crash_view *v)
 bool crash_step_skipped(struct crash_step step, const struct crash_view *v)
 {
 	/* A torn old piece at a point without new ones may belong to another step. */
-	bool none_new = step.layer == CRASH_TEAR_BEFORE && v->old == v->vary.n;
+	bool none_new = is_before(step.layer) && v->old == v->vary.n;
 
 	return can_skip(step) && v->old > 0 && !none_new && all_new_lost(v);
 }
@@ -279,9 +354,9 @@ uint64_t crash_step_skips(const struct crash_plan *p, size_t index, struct crash
 
 	if (!can_skip(step) || !old || !in_first_half(step, n))
 		return 0;
-	if (step.layer == CRASH_TEAR_BEFORE) {
+	if (is_before(step.layer)) {
 		for (uint64_t i = 0; old < n && i < old; i++)
-			count += v->pieces[v->vary.v[i]].units - 1;
+			count += count_tears(step.layer, &v->pieces[v->vary.v[i]]);
 		return count;
 	}
 	if (step.layer == CRASH_EXACTLY)
@@ -296,17 +371,20 @@ uint64_t crash_step_skips(const struct crash_plan *p, size_t index, struct crash
 static void choose_tear(struct crash_view *v, struct choice *c, enum crash_layer layer)
 {
 	/* As in crash_step_skipped(). */
-	size_t low = layer == CRASH_TEAR_BEFORE && v->old < v->vary.n ? v->old : 0;
+	size_t low = is_before(layer) && v->old < v->vary.n ? v->old : 0;
 	uint64_t tear = low + choice_below(c, v->vary.n - low);
-	uint64_t kept =
-		1 + choice_below(c, v->vary.n > low ? v->pieces[v->vary.v[tear]].units - 1 : 0);
+	uint64_t which = choice_below(
+		c, v->vary.n > low ? count_tears(layer, &v->pieces[v->vary.v[tear]]) : 0);
 
 	if (choice_dead(c))
 		return;
-	crash_view_reset(v, layer == CRASH_TEAR_ALL ? FATE_WHOLE : FATE_LOST);
-	for (uint64_t i = 0; layer == CRASH_TEAR_BEFORE && i < tear; i++)
+	crash_view_reset(v, is_before(layer) ? FATE_LOST : FATE_WHOLE);
+	for (uint64_t i = 0; is_before(layer) && i < tear; i++)
 		v->fate.v[v->vary.v[i]] = FATE_WHOLE;
-	crash_view_tear_prefix(v, v->vary.v[tear], (uint32_t)kept);
+	if (is_parts(layer))
+		tear_part(v, v->vary.v[tear], which);
+	else
+		crash_view_tear_range(v, v->vary.v[tear], 0, (uint32_t)which + 1, false);
 }
 
 void crash_step_choose(struct crash_step step, struct crash_view *v, struct choice *c)
@@ -327,6 +405,8 @@ void crash_step_choose(struct crash_step step, struct crash_view *v, struct choi
 		break;
 	case CRASH_TEAR_ALL:
 	case CRASH_TEAR_BEFORE:
+	case CRASH_PARTS_ALL:
+	case CRASH_PARTS_BEFORE:
 		choose_tear(v, c, step.layer);
 		break;
 	default:

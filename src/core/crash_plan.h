@@ -17,7 +17,10 @@ struct crash_plan {
 	unsigned layers; /* CRASH_WITH_... */
 	bool narrowed;	 /* fewer pieces may vary than are loose */
 	struct vec_of(struct crash_step) steps;
-	size_t first_subset, after_subsets; /* the steps of the subset layers */
+	size_t first_subset;	       /* the first step of the subset layers */
+	size_t far_subsets;	       /* the first of those that come after the torn layers, */
+	uint32_t near_max, subset_max; /* which begin with the size after this; the largest */
+	size_t at[CRASH_UNITS + 1];    /* the step of each other layer; SIZE_MAX: none */
 };
 
 /* `loose_max`: the most pieces that are loose at any point. */

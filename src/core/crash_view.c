@@ -112,17 +112,6 @@ uint32_t crash_view_units_kept(const struct crash_view *v, size_t piece)
 	return kept;
 }
 
-bool crash_view_is_prefix(const struct crash_view *v, size_t piece)
-{
-	const uint64_t *units = crash_view_units(v, piece);
-	uint32_t kept = crash_view_units_kept(v, piece);
-
-	for (uint32_t i = 0; i < kept; i++)
-		if (!(units[i / 64] >> i % 64 & 1))
-			return false;
-	return true;
-}
-
 uint64_t crash_view_all_units(const struct crash_view *v)
 {
 	uint64_t n = 0;
@@ -152,14 +141,17 @@ void crash_view_reset(struct crash_view *v, enum fate fate)
 		v->fate.v[v->vary.v[i]] = (unsigned char)fate;
 }
 
-void crash_view_tear_prefix(struct crash_view *v, size_t piece, uint32_t kept)
+void crash_view_tear_range(struct crash_view *v, size_t piece, uint32_t from, uint32_t to,
+			   bool all_but)
 {
 	uint64_t *units = crash_view_units(v, piece);
+	uint32_t n = v->pieces[piece].units;
 
-	assert(kept > 0 && kept < v->pieces[piece].units);
-	memset(units, 0, (v->pieces[piece].units + 63) / 64 * sizeof(*units));
-	for (uint32_t i = 0; i < kept; i++)
-		units[i / 64] |= (uint64_t)1 << (i % 64);
+	assert(from < to && to <= n && to - from < n);
+	memset(units, 0, (n + 63) / 64 * sizeof(*units));
+	for (uint32_t i = 0; i < n; i++)
+		if ((i >= from && i < to) != all_but)
+			units[i / 64] |= (uint64_t)1 << (i % 64);
 	v->fate.v[piece] = FATE_TORN;
 }
 

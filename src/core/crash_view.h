@@ -57,8 +57,6 @@ static inline uint64_t *crash_view_units(const struct crash_view *v, size_t piec
 }
 
 uint32_t crash_view_units_kept(const struct crash_view *v, size_t piece);
-/* Whether those that survive are the first ones. */
-bool crash_view_is_prefix(const struct crash_view *v, size_t piece);
 /* The number of units of all pieces that vary. */
 uint64_t crash_view_all_units(const struct crash_view *v);
 
@@ -66,8 +64,9 @@ uint64_t crash_view_all_units(const struct crash_view *v);
 
 /* Starts a choice: everything that varies is lost, or survives. */
 void crash_view_reset(struct crash_view *v, enum fate fate);
-/* Of a piece, the first `kept` units survive: at least one, and not all. */
-void crash_view_tear_prefix(struct crash_view *v, size_t piece, uint32_t kept);
+/* Of a piece, the units [from, to) survive, or all but these: at least one, and not all. */
+void crash_view_tear_range(struct crash_view *v, size_t piece, uint32_t from, uint32_t to,
+			   bool all_but);
 /* Any set of the listed pieces. */
 void crash_view_choose_set(struct crash_view *v, struct choice *c, const uint32_t *list, size_t n);
 /* Any set of units of one piece. */

@@ -314,6 +314,16 @@ static void choose_group(struct pending *l, enum group_kind kind, uint64_t id, u
 		choose(l, k->entry);
 }
 
+/* The entries of a directory; not what was moved out of it to another, which has the new name. */
+static void choose_entries(struct pending *l, uint64_t dir)
+{
+	const struct group *g = find(l, GROUP_DIR, dir, NULL);
+
+	for (struct link *k = g ? g->first : NULL; k; k = k->next)
+		if (k->entry->op.kind != PENDING_RENAME || k->entry->op.slot[1].dir == dir)
+			choose(l, k->entry);
+}
+
 static void choose_needed(struct pending *l, struct entry *e)
 {
 	for (unsigned i = 0; i < e->n_links; i++) {
@@ -436,7 +446,9 @@ size_t pending_choose_sync(struct pending *l, uint64_t ino, bool is_dir, bool da
 									    : 0;
 	if (!data_only)
 		choose_group(l, GROUP_ATTRS, ino, UINT64_MAX);
-	if (is_dir)
+	if (is_dir && what == PROFILE_OWN)
+		choose_entries(l, ino);
+	else if (is_dir)
 		choose_group(l, GROUP_DIR, ino, UINT64_MAX);
 	if (what == PROFILE_NAMES)
 		choose_group(l, GROUP_NAMES, ino, UINT64_MAX);

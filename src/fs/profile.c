@@ -48,7 +48,6 @@ static const struct profile profiles[] = {
 		.metadata = true,
 		.file = PROFILE_OWN,
 		.dir = PROFILE_OWN,
-		.size_with_data = true,
 	},
 	{
 		.name = "lazyfs",

@@ -92,6 +92,8 @@ int forget_command(struct forget *f, const struct inject_command *c, struct strb
 void forget_mark(struct forget *f, const char *text, size_t len);
 /* Lets the callback look, also if no operation comes. */
 void forget_look_for_marks(struct forget *f);
+/* All that was done so far was synced, by a call of `pid` that did not come through the mount. */
+void forget_note_sync(struct forget *f, uint32_t pid);
 /* Adds events of somebody else to the trace, which is to be done before the first operation. */
 int forget_trace_add(struct forget *f, const struct trace *t, struct err *err) must_check;
 /* Bytes that the trace has by now; what is gathered for the next frame is not counted. */

@@ -17,7 +17,9 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +29,7 @@
 #include "base/space.h"
 #include "fuse/forget.h"
 #include "fuse/forget_outside.h"
+#include "fuse/sync_watch.h"
 #include "stack/grab.h"
 
 /* In our mount namespace, and so gone with the last process of the run, whatever ends it. */
@@ -62,6 +65,8 @@ struct recording {
 	struct err server_err;
 	int server_rc;
 	struct outside *outside;
+	int syncs[2];		 /* where `run` and `stop` ask before they sync; -1: nobody does */
+	dev_t dev;		 /* of the mount */
 	struct stacks *stacks;	 /* under the trace's lock, while there is one */
 	struct processes before; /* all there were: also what guards the mount */
 	pid_t pid;
@@ -245,18 +250,66 @@ static void reap(struct recording *r)
 		}
 }
 
+/*
+ * The kernel does not wait for a FUSE server that writes pages back: until nothing is under way any
+ * more, or others keep the server busy.
+ */
+static void wait_for_pages(const struct recording *r)
+{
+	char path[64], text[24] = "";
+
+	snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/waiting", minor(r->dev));
+	auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		util_sleep_ms(TICK_MS / 5);
+		return;
+	}
+	for (int i = 0; i < TICK_MS && pread(fd, text, sizeof(text) - 1, 0) > 0; i++) {
+		if (!strtoul(text, NULL, 10))
+			return;
+		util_sleep_ms(1);
+	}
+}
+
+/*
+ * Somebody is about to sync, and waits. What it stored through mappings comes to the server only if
+ * the kernel writes it back, so that is done first.
+ */
+static void on_sync(void *ctx, pid_t pid)
+{
+	struct recording *r = ctx;
+	int dir = open(r->o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (dir >= 0)
+		(void)!syncfs(dir);
+	util_close(dir);
+	wait_for_pages(r);
+	forget_note_sync(r->forget, (uint32_t)pid);
+}
+
+static void answer_syncs(struct recording *r)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(r->syncs); i++)
+		if (r->syncs[i] >= 0 && !sync_watch_answer(r->syncs[i], r->dev, on_sync, r))
+			util_close(steal_fd(&r->syncs[i]));
+}
+
 /* One round of the loop. */
 static void tick(struct recording *r, int timeout_ms)
 {
-	struct pollfd p[] = { { r->lines.fd, POLLIN, 0 },
-			      { r->acks.fd, POLLIN, 0 },
-			      { r->errors, POLLIN, 0 },
-			      { outside_fd(r->outside), POLLIN, 0 } };
+	struct pollfd p[] = { { r->lines.fd, POLLIN, 0 }, { r->acks.fd, POLLIN, 0 },
+			      { r->errors, POLLIN, 0 },	  { outside_fd(r->outside), POLLIN, 0 },
+			      { r->syncs[0], POLLIN, 0 }, { r->syncs[1], POLLIN, 0 } };
+	short ready = 0;
 
 	/* An end that was closed is always ready: then it is only a clock. */
-	if (poll(p, ARRAY_SIZE(p), timeout_ms) > 0 && !(p[0].revents & POLLIN) &&
-	    !(p[1].revents & POLLIN) && !(p[2].revents & POLLIN) && !(p[3].revents & POLLIN))
-		util_sleep_ms(TICK_MS / 10);
+	if (poll(p, ARRAY_SIZE(p), timeout_ms) > 0) {
+		for (size_t i = 0; i < ARRAY_SIZE(p); i++)
+			ready |= p[i].revents;
+		if (!(ready & POLLIN))
+			util_sleep_ms(TICK_MS / 10);
+	}
+	answer_syncs(r);
 	forget_look_for_marks(r->forget);
 	read_errors(r);
 	outside_read(r->outside);
@@ -291,7 +344,7 @@ static void end_all(struct recording *r, bool say)
 /* ---- the application ---- */
 
 static void become_command(const struct forget_record_opts *o, const char *command, int out,
-			   int errors)
+			   int errors, int watch)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -305,18 +358,30 @@ static void become_command(const struct forget_record_opts *o, const char *comma
 	setenv("OUTAGE_DIR", o->dir, 1);
 	setenv(FORGET_RECORD_ACK, ACK_FIFO, 1);
 	setenv("PWD", o->dir, 1);
+	sync_watch_send(watch);
 	execl("/bin/sh", "sh", "-c", command, "sh", o->dir, (char *)NULL);
 	_exit(127);
 }
 
 static int start(struct recording *r, const char *command, int out, int errors, struct err *err)
 {
+	int watch[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, watch))
+		return err_set(err, -errno, "cannot make a pair of sockets: %m");
+	auto_fd ours = watch[0], theirs = watch[1];
 	fflush(NULL);
 	r->ended = false;
 	r->pid = fork();
 	if (!r->pid)
-		become_command(r->o, command, out, errors);
-	return r->pid < 0 ? err_set(err, -errno, "cannot start a process: %m") : 0;
+		become_command(r->o, command, out, errors, theirs);
+	if (r->pid < 0)
+		return err_set(err, -errno, "cannot start a process: %m");
+	util_close(steal_fd(&theirs));
+	int *to = &r->syncs[command == r->o->stop];
+	*to = sync_watch_receive(ours);
+	r->out->syncs_unseen |= *to < 0;
+	return 0;
 }
 
 /* Until it ends, or has to be. */
@@ -419,6 +484,7 @@ static int tell_before(struct recording *r, struct err *err)
 	if (dir < 0 || fstat(dir, &st))
 		return err_set(err, -errno, "cannot open %s on the recording mount: %m", r->o->dir);
 	r->out->root_ino = st.st_ino;
+	r->dev = st.st_dev;
 	if (r->o->mounted)
 		rc = r->o->mounted(r->o->ctx, dir, &t, err);
 	return rc ? rc : forget_trace_add(r->forget, &t, err);
@@ -525,9 +591,13 @@ static int enter(struct err *err)
 
 int forget_record(const struct forget_record_opts *o, struct forget_record *out, struct err *err)
 {
-	struct recording r = {
-		.o = o, .out = out, .lines.fd = -1, .acks.fd = -1, .errors = -1, .pid = -1
-	};
+	struct recording r = { .o = o,
+			       .out = out,
+			       .lines.fd = -1,
+			       .acks.fd = -1,
+			       .errors = -1,
+			       .pid = -1,
+			       .syncs = { -1, -1 } };
 	int lines[2] = { -1, -1 }, errors[2] = { -1, -1 };
 
 	*out = (struct forget_record){ .exit_code = -1 };
@@ -550,6 +620,7 @@ int forget_record(const struct forget_record_opts *o, struct forget_record *out,
 	outside_finish(r.outside, out);
 	util_close(r.acks.fd);
 	for (int i = 0; i < 2; i++) {
+		util_close(r.syncs[i]);
 		util_close(lines[i]);
 		util_close(errors[i]);
 	}

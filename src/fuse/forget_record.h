@@ -54,6 +54,7 @@ struct forget_record {
 	struct vec_of(char *) outside;
 	uint64_t outside_more; /* that are not in the list */
 	bool outside_unknown;  /* nobody could look */
+	bool syncs_unseen;     /* sync(2) and syncfs(2) could not be watched for */
 	struct strbuf said;    /* the end of what it wrote to standard error */
 };
 

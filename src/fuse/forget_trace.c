@@ -183,6 +183,18 @@ void forget_look_for_marks(struct forget *f)
 	pthread_mutex_unlock(&f->trace_lock);
 }
 
+void forget_note_sync(struct forget *f, uint32_t pid)
+{
+	struct posix_event e = { .op = POSIX_SYNCFS, .pid = pid, .tid = pid };
+
+	pthread_mutex_lock(&f->trace_lock);
+	if (f->opts.marks)
+		f->opts.marks(f->opts.marks_ctx, f);
+	put_call(f, &e, util_now_ns() - f->trace_start);
+	flush(f);
+	pthread_mutex_unlock(&f->trace_lock);
+}
+
 int forget_trace_add(struct forget *f, const struct trace *t, struct err *err)
 {
 	int rc = 0;

@@ -148,8 +148,11 @@ static void add_head(const struct app_view *v, const struct app_case *c, struct 
 	strbuf_adds(out,
 		    "\n#\n# What a power cut can leave of the directory that this wrote:\n#   ");
 	shell_clean(out, v->plan->run);
-	strbuf_adds(out, "\n# usage: reproduce.sh DIR          builds it in DIR, which must be "
-			 "empty\n#        reproduce.sh DIR check    and then runs the check\n");
+	strbuf_adds(
+		out,
+		"\n# usage: reproduce.sh DIR          builds it in DIR, which must be "
+		"empty\n#        reproduce.sh DIR check    and then runs the check: status 0 if it "
+		"does not show\n");
 	strbuf_adds(out, "# Owners are those of the recording where that is allowed.\n");
 	strbuf_adds(out, "set -u\n[ $# -gt 0 ] || { echo \"usage: $0 DIR [check]\" >&2; exit 2; }\n"
 			 "mkdir -p -- \"$1\" && cd -- \"$1\" || exit 2\n"
@@ -160,24 +163,66 @@ static void add_head(const struct app_view *v, const struct app_case *c, struct 
 			 "status=none; }\n");
 }
 
+static void add_lines(struct strbuf *out, const struct app_strings *lines, uint64_t n,
+		      const char *file)
+{
+	for (uint64_t i = 0; lines && i < n && i < lines->n; i++) {
+		strbuf_adds(out, "printf '%s\\n' ");
+		shell_quote(out, lines->v[i]);
+		strbuf_addf(out, " >>\"$%s\"\n", file);
+	}
+}
+
+/* What judge.c does with the lines of a query. */
+static void add_compare(const struct app_view *v, struct strbuf *out)
+{
+	strbuf_adds(out, "# Each line that was acknowledged must be there.\n"
+			 "while IFS= read -r line; do\n"
+			 "\tgrep -qxF -- \"$line\" \"$out\" && continue\n"
+			 "\techo \"the query does not show '$line', which was acknowledged\"\n"
+			 "\tstatus=1\ndone <\"$OUTAGE_ACKED\"\n");
+	if (!v->shown)
+		return;
+	strbuf_adds(out, "# And none that the run never showed.\nknown=$(mktemp)\n");
+	add_lines(out, v->shown, UINT64_MAX, "known");
+	add_lines(out, v->acks, UINT64_MAX, "known");
+	strbuf_adds(out,
+		    "while IFS= read -r line || [ -n \"$line\" ]; do\n"
+		    "\t{ [ -z \"$line\" ] || grep -qxF -- \"$line\" \"$known\"; } && continue\n"
+		    "\techo \"the query shows '$line', which the run never did\"\n"
+		    "\tstatus=1\ndone <\"$out\"\nrm -f \"$known\"\n");
+}
+
 static void add_tail(const struct app_view *v, const struct app_case *c, struct strbuf *out)
 {
 	const struct app_plan *p = v->plan;
 	const char *how = p->check ? p->check : p->restart ? p->restart : p->query;
+	const char *asks = app_plan_asks(p);
 
 	strbuf_adds(out, "[ \"${2:-}\" = check ] || exit 0\n"
 			 "OUTAGE_DIR=$PWD OUTAGE_ACKED=$(mktemp)\n");
 	strbuf_addf(out, "OUTAGE_CRASH_POINT=%" PRIu64 "\n", c->point);
 	strbuf_adds(out, "export OUTAGE_DIR OUTAGE_ACKED OUTAGE_CRASH_POINT\n");
-	for (uint64_t i = 0; i < c->acks && i < v->acks->n; i++) {
-		strbuf_adds(out, "printf '%s\\n' ");
-		shell_quote(out, v->acks->v[i]);
-		strbuf_adds(out, " >>\"$OUTAGE_ACKED\"\n");
-	}
-	strbuf_adds(out, "sh -c ");
+	add_lines(out, v->acks, c->acks, "OUTAGE_ACKED");
+	if (p->query)
+		strbuf_adds(out, "out=$(mktemp)\n");
+	strbuf_addf(out, "timeout -s KILL %" PRIu64 " sh -c ",
+		    max(p->timeout_ms / 1000, (uint64_t)1));
 	shell_quote(out, how);
-	strbuf_adds(out, " sh \"$OUTAGE_DIR\"\nstatus=$?\nrm -f \"$OUTAGE_ACKED\"\n"
-			 "echo \"the check ended with status $status\"\nexit $status\n");
+	strbuf_adds(out, " sh \"$OUTAGE_DIR\"");
+	strbuf_adds(out, p->query ? " >\"$out\"\n" : "\n");
+	strbuf_adds(out, "status=$?\n");
+	strbuf_addf(out, "echo \"the %s ended with status $status\"\n", asks);
+	if (p->query) {
+		strbuf_adds(out, "cat \"$out\"\n");
+		add_compare(v, out);
+		strbuf_adds(out, "rm -f \"$out\"\n");
+	}
+	strbuf_addf(out,
+		    "rm -f \"$OUTAGE_ACKED\"\n"
+		    "[ $status = 0 ] && echo \"it does not show: the %s is content\"\n"
+		    "exit $status\n",
+		    asks);
 }
 
 int app_export_script(const struct app_view *v, const struct app_case *c, struct strbuf *out,

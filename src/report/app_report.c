@@ -234,6 +234,8 @@ static int text_case(const struct app_view *v, const struct app_case *c, struct 
 		strbuf_adds(out, "             ---- the power fails here ----\n");
 	strbuf_addf(out, "  expected: it succeeds; seen: %s\n",
 		    c->seen && *c->seen ? c->seen : "-");
+	if (c->shown < c->asked)
+		strbuf_addf(out, "  shown %" PRIu64 " of %" PRIu64 " times\n", c->shown, c->asked);
 	add_said(out, c);
 	vec_release(&rows);
 	return rc;
@@ -246,23 +248,30 @@ int app_report_text(const struct app_view *v, struct strbuf *out, struct err *er
 
 	strbuf_addf(out, "%s\n  run      %s\n  profile  %s, units of %" PRIu64 " bytes\n", v->run,
 		    v->plan->run, v->plan->profile, v->plan->unit);
-	strbuf_addf(out, "  check    %s\n",
+	strbuf_addf(out, "  %-8s %s\n", app_plan_asks(v->plan),
 		    v->plan->check     ? v->plan->check
 		    : v->plan->restart ? v->plan->restart
 				       : v->plan->query);
 	if (v->has_summary)
 		strbuf_addf(out,
-			    "  %" PRIu64 " operations, %" PRIu64 " acknowledgements; %" PRIu64
-			    " states checked, %" PRIu64 " fail; %" PRIu64 " of %" PRIu64
-			    " patterns of operations covered%s\n",
-			    s->operations, s->acks, s->checked, s->failing, s->covered, s->patterns,
-			    s->budget_hit ? "; a limit left some out" : "");
+			    "  %" PRIu64 " %s, %" PRIu64 " %s; %" PRIu64 " %s checked, %" PRIu64
+			    " %s; %" PRIu64 " of %" PRIu64 " patterns of operations covered\n",
+			    s->operations, plural(s->operations, "operation", "operations"),
+			    s->acks, plural(s->acks, "acknowledgement", "acknowledgements"),
+			    s->checked, plural(s->checked, "state", "states"), s->failing,
+			    plural(s->failing, "fails", "fail"), s->covered, s->patterns);
 	else
-		strbuf_adds(out, "  the run did not come to its end\n");
+		strbuf_adds(out, "  not finished: it was killed, or is still running; what it "
+				 "found until then:\n");
+	if (s->left_out > 0) {
+		strbuf_adds(out, "  not tried: ");
+		app_count_words(s->left_out, out);
+		strbuf_addch(out, '\n');
+	}
 	for (size_t i = 0; i < s->notes.n; i++)
 		strbuf_addf(out, "  note: %s\n", s->notes.v[i]);
-	if (!v->cases.n)
-		strbuf_adds(out, "nothing found\n");
+	if (!v->cases.n && v->has_summary)
+		strbuf_addf(out, "nothing found with profile %s\n", v->plan->profile);
 	for (size_t i = 0; !rc && i < v->cases.n; i++)
 		rc = text_case(v, &v->cases.v[i], out, err);
 	return rc;
@@ -318,6 +327,8 @@ static int json_case(const struct app_view *v, const struct app_case *c, struct 
 	json_kv_bool(j, "verified", c->verified);
 	json_kv_string(j, "cause", c->cause ? c->cause : "");
 	json_kv_string(j, "seen", c->seen ? c->seen : "");
+	json_kv_uint(j, "shown", c->shown);
+	json_kv_uint(j, "asked", c->asked);
 	json_key(j, "said");
 	json_string_len(j, strbuf_str(&c->said), c->said.len);
 	json_key(j, "sequence");
@@ -366,6 +377,7 @@ int app_report_json(const struct app_view *v, struct json *j, struct err *err)
 	json_kv_uint(j, "patterns_covered", s->covered);
 	json_kv_uint(j, "failing", s->failing);
 	json_kv_bool(j, "budget_hit", s->budget_hit);
+	json_kv_double(j, "left_out", s->left_out);
 	json_key(j, "findings");
 	json_array(j);
 	for (size_t i = 0; !rc && i < v->cases.n; i++)
@@ -438,16 +450,25 @@ static void html_row(const struct app_view *v, const struct app_case *c, const s
 }
 
 /* The calls of all shown rows, by file. */
-static void html_picture(const struct app_view *v, const struct rows *rows, struct strbuf *out)
+static void html_picture(const struct app_view *v, const struct app_case *c,
+			 const struct rows *rows, struct strbuf *out)
 {
 	struct posix_selection sel = { 0 };
-	struct posix_graph_opts o = { .title = "operations by file" };
+	struct posix_graph_opts o = { .title = "operations by file",
+				      .crash = true,
+				      .crash_at = c->point };
+	struct vec_of(uint64_t) lost = { 0 };
 	struct posix_graph_cut cut;
 	auto_strbuf svg = STRBUF_INIT;
 
-	for (size_t i = 0; i < rows->n; i++)
+	for (size_t i = 0; i < rows->n; i++) {
 		if (rows->v[i].call)
 			vec_push(&sel, (size_t)(rows->v[i].call - v->log->calls.v));
+		if (rows->v[i].fate == FATE_LOST || rows->v[i].fate == FATE_TORN)
+			vec_push(&lost, rows->v[i].event);
+	}
+	o.lost = lost.v;
+	o.n_lost = lost.n;
 	if (sel.n) {
 		posix_graph(v->log, &sel, &o, &svg, &cut);
 		const char *begin = strstr(strbuf_str(&svg), "<svg");
@@ -460,6 +481,7 @@ static void html_picture(const struct app_view *v, const struct rows *rows, stru
 		}
 	}
 	vec_release(&sel);
+	vec_release(&lost);
 }
 
 static int html_case(const struct app_view *v, const struct app_case *c, struct strbuf *out,
@@ -472,8 +494,10 @@ static int html_case(const struct app_view *v, const struct app_case *c, struct 
 	strbuf_addf(out, "<h2>%s: %s</h2>\n<p class=\"why\">", app_harm_name(c->harm),
 		    app_harm_words(c->harm));
 	text(out, c->title);
-	strbuf_adds(out, "</p>\n<p class=\"mend\">");
-	text(out, c->fix ? c->fix : "");
+	if (c->fix && *c->fix) {
+		strbuf_adds(out, "</p>\n<p class=\"mend\">mend it with: ");
+		text(out, c->fix);
+	}
 	strbuf_addf(out, "</p>\n<p>%" PRIu64 " %s this way; this one is ", c->states,
 		    plural(c->states, "state fails", "states fail"));
 	text(out, c->state);
@@ -491,12 +515,17 @@ static int html_case(const struct app_view *v, const struct app_case *c, struct 
 	if (!crashed)
 		strbuf_adds(out, "<tr class=\"cut\"><td></td><td>the power fails here</td></tr>\n");
 	strbuf_adds(out, "</table>\n");
-	html_picture(v, &rows, out);
-	strbuf_adds(out, "<p>");
-	text(out, c->seen ? c->seen : "");
-	strbuf_adds(out, "</p>\n<pre>");
-	report_html_escape(out, strbuf_str(&c->said), min(c->said.len, (size_t)SAID_SHOWN));
-	strbuf_adds(out, "</pre>\n");
+	html_picture(v, c, &rows, out);
+	strbuf_adds(out, "<p>seen: ");
+	text(out, c->seen && *c->seen ? c->seen : "nothing was said");
+	if (c->shown < c->asked)
+		strbuf_addf(out, "; shown %" PRIu64 " of %" PRIu64 " times", c->shown, c->asked);
+	strbuf_adds(out, "</p>\n");
+	if (c->said.len) {
+		strbuf_adds(out, "<pre>");
+		report_html_escape(out, strbuf_str(&c->said), min(c->said.len, (size_t)SAID_SHOWN));
+		strbuf_adds(out, "</pre>\n");
+	}
 	vec_release(&rows);
 	return rc;
 }
@@ -511,7 +540,13 @@ int app_report_html(const struct app_view *v, struct strbuf *out, struct err *er
 		    "<title>outage app</title><style>%s</style></head><body>\n<h1>",
 		    style);
 	text(out, v->plan->run);
-	strbuf_adds(out, "</h1>\n<p>profile ");
+	strbuf_adds(out, "</h1>\n<p>directory ");
+	text(out, v->plan->dir);
+	strbuf_addf(out, "</p>\n<p>%s ", app_plan_asks(v->plan));
+	text(out, v->plan->check     ? v->plan->check
+		  : v->plan->restart ? v->plan->restart
+				     : v->plan->query);
+	strbuf_adds(out, "</p>\n<p>profile ");
 	text(out, v->plan->profile);
 	strbuf_addf(out,
 		    "; %" PRIu64 " operations, %" PRIu64 " acknowledgements; %" PRIu64

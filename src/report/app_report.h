@@ -13,6 +13,7 @@ struct app_view {
 	const char *run;
 	const struct app_plan *plan;
 	const struct app_strings *acks;
+	const struct app_strings *shown; /* lines that a query may print; NULL: any */
 	struct app_summary summary;
 	bool has_summary; /* or the run did not come to its end */
 	struct history *h;

@@ -16,6 +16,14 @@ int app_log(const struct trace *t, struct posix_log *log, struct err *err)
 	return rc;
 }
 
+void app_count_words(double n, struct strbuf *out)
+{
+	if (n > 1e18)
+		strbuf_adds(out, "more than 10^18 sets of survivors");
+	else
+		strbuf_addf(out, "%.0f %s", n, n == 1 ? "set of survivors" : "sets of survivors");
+}
+
 /* ---- operations ---- */
 
 static const struct posix_call *call_of(const struct posix_log *log, uint64_t event)
@@ -77,6 +85,10 @@ void app_words_event(const struct trace *t, const struct posix_log *log, uint64_
 	}
 	if (!c) {
 		strbuf_addf(out, "event %" PRIu64, event);
+		return;
+	}
+	if (c->op == POSIX_SYNCFS) {
+		strbuf_addf(out, "sync %" PRIu64 " of everything", event);
 		return;
 	}
 	strbuf_addf(out, "%s %" PRIu64 " %s ",
@@ -176,6 +188,16 @@ static void add_sync(const struct words *w, struct strbuf *out)
 	}
 }
 
+/* Operations, of which one may be several changes: its data, and the size it gave. */
+static size_t count_lost(const struct explained *e)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < e->lost.n; i++)
+		n += !i || e->lost.v[i].event != e->lost.v[i - 1].event;
+	return n;
+}
+
 static void add_lost(const struct words *w, struct strbuf *out)
 {
 	const struct explain_lost *l = &w->e->lost.v[0];
@@ -184,8 +206,9 @@ static void add_lost(const struct words *w, struct strbuf *out)
 	if (l->units)
 		strbuf_addf(out, " (torn: %" PRIu32 " of %" PRIu32 " parts survived)", l->kept,
 			    l->units);
-	if (w->e->lost.n > 1)
-		strbuf_addf(out, " and %zu more", w->e->lost.n - 1);
+	size_t more = count_lost(w->e) - 1;
+	if (more)
+		strbuf_addf(out, " and %zu more", more);
 }
 
 static bool is_sync(const struct posix_log *log, uint64_t event)
@@ -195,11 +218,31 @@ static bool is_sync(const struct posix_log *log, uint64_t event)
 	return c && posix_op_persists(c->op);
 }
 
+static void fix_parts(struct words *w)
+{
+	strbuf_adds(&w->fix,
+		    "recognise a part by a checksum; or write a new file, fsync it, and rename "
+		    "it over the old one");
+}
+
+/* One write call that came in several requests, of which not all survive. */
+static void words_parts(struct words *w, uint64_t event)
+{
+	add_event_place(w, event, true, &w->title);
+	strbuf_adds(&w->title, " is not atomic: a crash can leave a part of it (one write call may "
+			       "arrive in parts)");
+	fix_parts(w);
+}
+
 static void words_window(struct words *w)
 {
 	const struct explained *e = w->e;
 	bool ack = w->h->trace->events.v[e->after].kind == EV_PERSIST;
 
+	if (e->until != UINT64_MAX && history_same_call(w->h, e->after, e->until)) {
+		words_parts(w, e->after);
+		return;
+	}
 	if (ack) {
 		add_ack(w->h->trace, e->after, &w->title);
 		strbuf_adds(&w->title, " was acknowledged too early");
@@ -228,11 +271,12 @@ static void words_torn(struct words *w)
 			    " is not atomic: a crash can leave %" PRIu32 " of its %" PRIu32
 			    " parts",
 			    l->kept, l->units);
+	else if (w->h->changes.v[l->change].kind == CHANGE_DATA)
+		strbuf_adds(&w->title, " is not atomic: a crash can leave the file longer, with "
+				       "zeros instead of what was written");
 	else
-		strbuf_adds(&w->title, " can be lost in part");
-	strbuf_adds(&w->fix,
-		    "recognise a part by a checksum; or write a new file, fsync it, and rename "
-		    "it over the old one");
+		strbuf_adds(&w->title, " can be lost");
+	fix_parts(w);
 }
 
 /* No call is named that was not tried (X3 of app/explain.h). */
@@ -268,6 +312,10 @@ static void words_order(struct words *w)
 		words_torn(w);
 		return;
 	}
+	if (history_same_call(w->h, e->lost.v[0].event, e->after)) {
+		words_parts(w, e->lost.v[0].event);
+		return;
+	}
 	add_lost(w, &w->title);
 	if (e->kind == EXPLAIN_ACK) {
 		strbuf_adds(&w->title, " was not durable when ");
@@ -282,27 +330,38 @@ static void words_order(struct words *w)
 }
 
 void app_words_case(const struct history *h, const struct posix_log *log,
-		    const struct stack_table *stacks, const struct explained *e, struct app_case *c)
+		    const struct stack_table *stacks, const struct app_plan *plan,
+		    const struct explained *e, struct app_case *c)
 {
 	struct words w = { .h = h, .log = log, .stacks = stacks, .e = e };
 
 	if (e->kind == EXPLAIN_START || e->after == UINT64_MAX) {
 		strbuf_adds(&w.title, "it fails on the directory as it was before the run, with "
 				      "nothing acknowledged");
-		strbuf_adds(&w.fix,
-			    "a crash may come before anything is done: the check must accept "
-			    "that, as long as nothing is acknowledged");
+		strbuf_addf(&w.fix,
+			    "a crash may come before anything is done: the %s must accept that, "
+			    "as long as nothing is acknowledged",
+			    app_plan_asks(plan));
 	} else if (!e->lost.n) {
 		words_window(&w);
 	} else {
 		words_order(&w);
 	}
+	if (e->cut)
+		strbuf_addf(&w.title,
+			    " (cut short after %u checks: there may be a simpler reason, so this "
+			    "one is not sure)",
+			    e->checks);
 	c->title = strbuf_detach(&w.title);
-	c->fix = strbuf_detach(&w.fix);
+	c->fix = e->cut && !e->mend.found ? xasprintf("perhaps %s", strbuf_str(&w.fix))
+					  : xstrdup(strbuf_str(&w.fix));
+	strbuf_release(&w.fix);
 	c->verified = e->mend.found;
 	for (size_t i = 0; i < e->lost.n; i++) {
 		const struct explain_lost *l = &e->lost.v[i];
 
+		if (i && e->lost.v[i - 1].event == l->event && !l->units)
+			continue;
 		vec_push(&c->lost, l->units ? xasprintf("%" PRIu64 " %" PRIu32 "/%" PRIu32,
 							l->event, l->kept, l->units)
 					    : xasprintf("%" PRIu64, l->event));

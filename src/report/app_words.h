@@ -19,6 +19,9 @@ int app_log(const struct trace *t, struct posix_log *log, struct err *err) must_
 void app_words_event(const struct trace *t, const struct posix_log *log, uint64_t event,
 		     struct strbuf *out);
 
+/* "12 sets of survivors"; of what is beyond all counting, "more than 10^18". */
+void app_count_words(double n, struct strbuf *out);
+
 /* Who made the call of an event; NULL if that is not known. `stacks` may be NULL. */
 const struct stack_list *app_words_stack(const struct stack_table *stacks, const struct trace *t,
 					 uint64_t event);
@@ -28,7 +31,7 @@ bool app_words_place(const struct stack_table *stacks, const struct trace *t, ui
 
 /* Fills in title, fix, verified, lost and after. */
 void app_words_case(const struct history *h, const struct posix_log *log,
-		    const struct stack_table *stacks, const struct explained *e,
-		    struct app_case *c);
+		    const struct stack_table *stacks, const struct app_plan *plan,
+		    const struct explained *e, struct app_case *c);
 
 #endif

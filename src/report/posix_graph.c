@@ -53,6 +53,7 @@ static const char style[] =
 	".moved{stroke:#98a2b0;stroke-dasharray:2 3;fill:none}\n"
 	".times path{stroke:#8a5a00;stroke-width:2;fill:none}"
 	".times text{fill:#8a5a00;font-weight:600}\n"
+	".dead rect{fill:#c62828;stroke:#8e1b1b}.dead text{fill:#fff;font-weight:600}\n"
 	".note path{stroke:#c62828;stroke-width:2}.note text{fill:#c62828}\n";
 
 struct lane {
@@ -357,8 +358,24 @@ static void draw_lanes(struct graph *g)
 		draw_lane(g, i);
 }
 
-static const char *box_class(const struct posix_call *c)
+/* Whether any call of a row was lost by the crash. */
+static bool is_dead(const struct graph *g, const struct row *r)
 {
+	const struct posix_run *run = &g->runs.v[r->run];
+
+	for (size_t i = 0; i < run->n; i++)
+		for (size_t k = 0; k < g->o->n_lost; k++)
+			if (g->log->calls.v[g->sel->v[run->first + i]].event == g->o->lost[k])
+				return true;
+	return false;
+}
+
+static const char *box_class(const struct graph *g, const struct row *r)
+{
+	const struct posix_call *c = run_call(g, r->run);
+
+	if (is_dead(g, r))
+		return "dead";
 	if (c->result < 0)
 		return "failed";
 	if (posix_op_persists(c->op))
@@ -476,7 +493,7 @@ static void draw_box(struct graph *g, const struct row *r, int lane)
 	bool sync = c->result >= 0 && posix_op_persists(c->op);
 
 	box_text(g, r, !g->lanes.v[lane].path, &text);
-	strbuf_addf(g->out, "<g class=\"%s\">", box_class(c));
+	strbuf_addf(g->out, "<g class=\"%s\">", box_class(g, r));
 	describe(g, r);
 	if (sync) /* nothing gets past it */
 		strbuf_addf(g->out, "<path d=\"M%d %dH%d\"/>", LEFT + LANE * lane + 2, r->y,
@@ -494,7 +511,7 @@ static void draw_syncfs(struct graph *g, const struct row *r)
 {
 	const struct posix_call *c = run_call(g, r->run);
 
-	strbuf_addf(g->out, "<g class=\"%s\">", box_class(c));
+	strbuf_addf(g->out, "<g class=\"%s\">", box_class(g, r));
 	describe(g, r);
 	strbuf_addf(g->out,
 		    "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"2\"/>"
@@ -562,13 +579,27 @@ static void draw_bracket(struct graph *g, size_t first)
 		    group->times, LEFT - 2, top, end, LEFT - 12, (top + end) / 2 + 4, group->times);
 }
 
+static void draw_crash(struct graph *g, int y)
+{
+	strbuf_addf(g->out,
+		    "<g class=\"note\"><path d=\"M10 %dH%d\"/><text x=\"10\" y=\"%d\">the power "
+		    "fails</text></g>\n",
+		    y, g->width - 10, y - 3);
+}
+
 static void draw_rows(struct graph *g)
 {
+	bool crashed = !g->o->crash;
+
 	for (size_t i = 0; i < g->rows.n; i++) {
 		const struct row *r = &g->rows.v[i];
 
 		if (i && i % BAND_ROWS == 0)
 			draw_band(g, r->y - ROW / 2 - BAND + 3);
+		if (!crashed && !r->note && run_call(g, r->run)->event >= g->o->crash_at) {
+			draw_crash(g, r->y - ROW / 2);
+			crashed = true;
+		}
 		if (r->note) {
 			draw_note(g, r);
 			continue;
@@ -577,6 +608,8 @@ static void draw_rows(struct graph *g)
 		if (r->run == g->groups.v[r->group].first && g->groups.v[r->group].times > 1)
 			draw_bracket(g, i);
 	}
+	if (!crashed && g->rows.n)
+		draw_crash(g, vec_last(&g->rows).y + ROW / 2);
 }
 
 static void draw_legend(struct graph *g)

@@ -157,6 +157,11 @@ void posix_json_runs(const struct posix_log *log, const struct posix_selection *
 struct posix_graph_opts {
 	const char *title;
 	size_t rows_max, lanes_max; /* 0: a good number */
+	/* A crash: which calls were lost, and the first event that did not happen any more. */
+	bool crash;
+	uint64_t crash_at;
+	const uint64_t *lost;
+	size_t n_lost;
 };
 
 struct posix_graph_cut {

@@ -369,6 +369,12 @@ static bool has_slot_in(const struct change *c, const struct inode *dir)
 	return false;
 }
 
+/* From this directory to another, which has the new name. */
+static bool moved_out(const struct change *c, const struct inode *dir)
+{
+	return c->kind == RENAME && c->slot[1].dir != dir;
+}
+
 static const struct inode *directory_removed(const struct change *c)
 {
 	const struct inode *gone = c->kind == REMOVE ? c->ino : c->kind == RENAME ? c->other : NULL;
@@ -473,7 +479,8 @@ void model_sync(struct model *m, struct inode *ino, bool data_only)
 		struct change *c = &m->changes.v[i];
 
 		c->chosen = how == PROFILE_ALL || (!data_only && is_attribute_of(c, ino)) ||
-			    (is_dir && has_slot_in(c, ino)) ||
+			    (is_dir && has_slot_in(c, ino) &&
+			     !(how == PROFILE_OWN && moved_out(c, ino))) ||
 			    (how == PROFILE_NAMES && is_name_of(c, ino));
 	}
 	carry_over(m);

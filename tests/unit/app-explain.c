@@ -181,6 +181,12 @@ static void explain_one(struct all *a, const struct explain_opts *o, const struc
 		printf("# %s\n", err.msg);
 		return;
 	}
+	struct explain_opts few = *o;
+	struct explained cut = { 0 };
+	few.checks_max = 1;
+	ok(!e.cut && explain(&few, s, harm, &cut, &err) == 0 && cut.cut == (e.checks > 1),
+	   "with too few checks that is told, with enough it is not");
+	explained_release(&cut);
 	enum app_harm again;
 	ok(check(o->ctx, e.id, &again, &err) == 1 && again == harm,
 	   "and what is explained, %s, fails in the same way", e.id);

@@ -257,6 +257,9 @@ static void sync_thing(struct world *w, int object, bool data_only, uint64_t eve
 
 		if (!waits(a))
 			continue;
+		/* What left this directory has its name in another. */
+		if (what == PROFILE_OWN && a->kind == RENAME && a->dir[1] != object)
+			entry = false;
 		if (what == PROFILE_ALL)
 			anything |= data_only && !dir
 					    ? a->object == object &&
@@ -501,8 +504,8 @@ static bool call_write(struct world *w, const char *path, uint64_t first, uint64
 					   .result = (int64_t)(to - from),
 					   .payload = t->data + from,
 					   .payload_len = to - from });
-	if (sync || dsync)
-		sync_thing(w, p.object, dsync, event);
+	if (sync || dsync) /* when the call has returned, which is before the next event */
+		sync_thing(w, p.object, dsync, event + 1);
 	return true;
 }
 
@@ -1074,6 +1077,14 @@ static void test_names(void)
 	expect("btrfs", "creat a; creat b; mkdir d; fsync b", "a= b= | a= b= d/ | b=",
 	       "what is left survives in order, what was synced does not count");
 	expect("minimal", "creat a; syncfs; rename a b", "a= | b=", "rename is atomic");
+	expect("minimal", "mkdir d; creat a; syncfs; rename a d/a; fsync .", "a= d/ | d/ d/a=",
+	       "a rename is not durable by a sync of the directory that it left");
+	expect("minimal", "mkdir d; creat a; syncfs; rename a d/a; fsync d",
+	       "d/ d/a=", "but by one of the directory with the new name");
+	expect("minimal", "mkdir d; creat a; syncfs; rename a d/a; creat a; fsync .",
+	       "a= d/ d/a=", "or if the old name was used again");
+	expect("xfs", "mkdir d; creat a; syncfs; rename a d/a; fsync .",
+	       "d/ d/a=", "with a journal, by either");
 	expect("minimal", "creat a; syncfs; rename a b; creat a",
 	       "a= | a= b= | b=", "the same name keeps its order");
 	expect("minimal", "mkdir d; syncfs; rmdir d; mkdir d; creat d/a",
@@ -1096,30 +1107,30 @@ static void test_links(void)
 	expect("minimal", "creat a; write a 0 2 x; fsync a; link a b", "- | a=x | a=x b=x | b=x",
 	       "either name finds the content that was synced");
 	expect("minimal", "mkdir d; syncfs; creat a; link a d/b; fsync d; write a 0 2 x",
-	       "a= d/ d/b= | a=x d/ d/b=x | d/ d/b= | d/ d/b=x",
+	       "a= d/ d/b= | a=. d/ d/b=. | a=x d/ d/b=x | d/ d/b= | d/ d/b=. | d/ d/b=x",
 	       "content is seen by the name that survived");
 	expect("minimal", "mkdir d; creat a; write a 0 2 x; syncfs; link a d/b; unlink a; fsync .",
 	       "d/ | d/ d/b=x", "an old file by its new name, after the old name went");
 	expect("minimal", "tmpfile T; write T 0 2 x; fsync T; link T a", "- | a=x",
 	       "a file without a name has its content when it gets one");
-	expect("minimal", "tmpfile T; write T 0 2 x; link T a", "- | a= | a=x",
+	expect("minimal", "tmpfile T; write T 0 2 x; link T a", "- | a= | a=. | a=x",
 	       "or not, if it was not synced");
 	expect("minimal", "tmpfile T; write T 0 2 x; chmod T 600; link T a; fsync .",
-	       "a= | a=,600 | a=x | a=x,600", "and its attributes");
+	       "a= | a=,600 | a=. | a=.,600 | a=x | a=x,600", "and its attributes");
 	expect("ext4-ordered", "creat b; tmpfile T; link T a; fdatasync a",
 	       "a= b=", "its first name makes it new");
 }
 
 static void test_content(void)
 {
-	expect("minimal", "creat a; fsync .; write a 0 4 x", "a= | a=.x | a=x | a=xx",
+	expect("minimal", "creat a; fsync .; write a 0 4 x", "a= | a=.. | a=.x | a=x | a=x. | a=xx",
 	       "units survive alone");
 	expect("minimal", "creat a; write a 0 4 x; syncfs; write a 2 4 y",
-	       "a=xx | a=xxy | a=xy | a=xyy", "over old ones and behind the end");
-	expect("minimal", "creat a; fsync .; write a 0 1 x; write a 1 1 y", "a= | a=x",
+	       "a=xx | a=xx. | a=xxy | a=xy | a=xy. | a=xyy", "over old ones and behind the end");
+	expect("minimal", "creat a; fsync .; write a 0 1 x; write a 1 1 y", "a= | a=. | a=x",
 	       "a unit is what it was after the write that survived");
 	expect("minimal", "creat a; write a 0 4 x; syncfs; trunc a 2; write a 2 2 y",
-	       "a=x | a=xx | a=xy", "what is behind a cut needs the cut");
+	       "a=x | a=x. | a=xx | a=xy", "what is behind a cut needs the cut");
 	expect("lazyfs", "creat a; write a 0 4 x; fsync a; trunc a 0", "a= | a=xx",
 	       "a cut waits like data");
 	expect("xfs", "creat b; creat a; write a 0 4 x; trunc a 2; fsync b", "a=. b= | a=x b=",
@@ -1131,11 +1142,21 @@ static void test_content(void)
 	       "a=. b= d= | a=x b= d=", "a size may come without its data");
 	expect("ext4-ordered", "creat b; syncfs; creat a; write a 0 2 x; creat d; fsync d",
 	       "a= b= d= | a=x b= d=", "or not");
-	expect("minimal", "creat a; fsync .; write a 0 2 x sync; write a 2 2 y dsync", "a=xy",
-	       "synchronous writes");
+	expect("minimal", "creat a; write a 0 2 x; syncfs; write a 2 2 y", "a=x | a=x. | a=xy",
+	       "without a sync, a file may end in zeros");
+	expect("minimal", "creat a; write a 0 2 x; syncfs; write a 2 2 y; fsync a", "a=xy",
+	       "with one it does not");
+	expect("minimal", "creat a; fsync .; write a 0 2 x sync; write a 2 2 y dsync; close a",
+	       "a=xy", "synchronous writes that have returned");
+	expect("minimal", "creat a; write a 0 4 o; syncfs; write a 0 4 n sync",
+	       "a=nn | a=no | a=on | a=oo", "while a synchronous write runs it is in flight");
+	expect("minimal", "creat a; write a 0 4 o; syncfs; write a 0 4 n dsync; creat b",
+	       "a=nn | a=nn b=", "and durable from then on");
 	expect("ext4-ordered",
-	       "creat b; creat a; write a 0 2 x dsync; chmod b 600; write a 0 2 y dsync",
+	       "creat b; creat a; write a 0 2 x dsync; chmod b 600; write a 0 2 y dsync; close a",
 	       "a=y b=,600", "each of them commits");
+	expect("ext4-ordered", "creat b; creat a; write a 0 2 x dsync",
+	       "- | a= b= | a=x b= | b=", "and does not before it returns");
 	expect("ext4-ordered", "creat a; syncfs; chmod a 600; fdatasync a", "a= | a=,600",
 	       "fdatasync does not commit for a mode");
 	expect_unit("xfs", "creat a; write a 0 6 x; syncfs; write a 2 2 y; collapse a 0 1",
@@ -1280,14 +1301,17 @@ static void test_base(void)
 					 .result = 2,
 					 .payload = "DE",
 					 .payload_len = 2 });
-	expect_base(&t, &opts, "l@old s/ s/f=abDE s/x=xyz | l@old s/ s/f=abc s/x=xyz",
-		    "a file of it is written");
+	expect_base(
+		&t, &opts,
+		"l@old s/ s/f=abDE s/x=xyz | l@old s/ s/f=abc s/x=xyz | l@old s/ s/f=abc. s/x=xyz",
+		"a file of it is written");
 	append(&t, (struct posix_event){
 			   .op = POSIX_LINK, .ino = f, .dir = opts.root_ino, .name = "n" });
 	append(&t, (struct posix_event){ .op = POSIX_UNLINK, .ino = f, .dir = sub, .name = "f" });
 	append(&t, (struct posix_event){ .op = POSIX_FSYNCDIR, .ino = sub });
 	expect_base(&t, &opts,
-		    "l@old n=abDE s/ s/x=xyz | l@old n=abc s/ s/x=xyz | l@old s/ s/x=xyz",
+		    "l@old n=abDE s/ s/x=xyz | l@old n=abc s/ s/x=xyz | l@old n=abc. s/ s/x=xyz | "
+		    "l@old s/ s/x=xyz",
 		    "its old content comes with a new name, though the old one is gone");
 	trace_clear(&t);
 	append(&t,
@@ -1452,6 +1476,52 @@ static void test_random(void)
 	}
 }
 
+/* ---- parts of one call ---- */
+
+static uint64_t write_of(struct trace *t, uint32_t tid, uint64_t ino, uint64_t offset, size_t len)
+{
+	auto_free char *data = xcalloc(1, len);
+
+	append(t, (struct posix_event){ .op = POSIX_WRITE,
+					.tid = tid,
+					.ino = ino,
+					.offset = offset,
+					.result = (int64_t)len,
+					.payload = data,
+					.payload_len = len });
+	return t->events.n - 1;
+}
+
+static void test_calls(void)
+{
+	auto_trace t;
+	struct history h = { .trace = &t };
+
+	trace_init(&t);
+	uint64_t a = write_of(&t, 1, 7, 100, 3996), b = write_of(&t, 1, 7, 4096, 5000);
+	uint64_t c = write_of(&t, 1, 7, 9096, 100);
+	ok(history_same_call(&h, a, b), "to the end of a page, and on");
+	ok(!history_same_call(&h, b, c) && !history_same_call(&h, a, c),
+	   "what does not end there is another call");
+	ok(history_same_call(&h, c, c) && !history_same_call(&h, b, a), "one is itself");
+	a = write_of(&t, 1, 7, 8192, 4096);
+	b = write_of(&t, 1, 7, 12288, 4096);
+	ok(!history_same_call(&h, a, b), "whole pages are calls of their own");
+	a = write_of(&t, 1, 7, 4000, 96);
+	uint64_t other = write_of(&t, 2, 8, 0, 10);
+	b = write_of(&t, 1, 7, 4096, 1 << 20);
+	c = write_of(&t, 1, 7, 4096 + (1 << 20), 10);
+	ok(history_same_call(&h, a, c) && !history_same_call(&h, a, other),
+	   "three parts, and another thread between");
+	a = write_of(&t, 1, 7, 100, 3996);
+	append(&t, (struct posix_event){ .op = POSIX_FSYNC, .tid = 1, .ino = 7 });
+	b = write_of(&t, 1, 7, 4096, 10);
+	ok(!history_same_call(&h, a, b), "not with a sync between");
+	a = write_of(&t, 1, 7, 100, 3996);
+	b = write_of(&t, 1, 9, 4096, 10);
+	ok(!history_same_call(&h, a, b), "nor in another file");
+}
+
 int main(void)
 {
 	test_names();
@@ -1459,6 +1529,7 @@ int main(void)
 	test_content();
 	test_replacing();
 	test_base();
+	test_calls();
 	test_random();
 	return done_testing();
 }

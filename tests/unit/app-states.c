@@ -79,8 +79,9 @@ static void test_points(const struct trace *t)
 	struct crash_points p = { 0 };
 
 	states_points(t, &p);
-	is_u(p.n, t->events.n - 2, "a point after each event but an open and a call that failed");
-	is_u(p.v[0], 1, "the first one after the first event");
+	is_u(p.n, t->events.n - 1, "a point after each event but an open and a call that failed");
+	is_u(p.v[0], 0, "the first one before the first event");
+	is_u(p.v[1], 1, "then after it");
 	is_u(states_acked(t, 0), 0, "nothing is acknowledged at first");
 	is_u(states_acked(t, t->events.n - 1), 1, "one before the last event");
 	is_u(states_acked(t, t->events.n), 2, "two at the end");
@@ -93,8 +94,9 @@ static void test_roles(struct history *h)
 
 	roles_init(&r, h);
 	is_s(role_of(&r, 0), "make #.log", "numbers are one kind");
-	ok(role_of(&r, 0) == role_of(&r, 2), "of all logs");
-	is_s(role_of(&r, 1), "write #.log", "a write by the name of its file");
+	ok(role_of(&r, 0) == role_of(&r, 3), "of all logs");
+	is_s(role_of(&r, 1), "size #.log", "a size that a write gave");
+	is_s(role_of(&r, 2), "write #.log", "a write by the name of its file");
 	is_s(role_of(&r, (uint32_t)h->changes.n - 1), "rename tmp TABLE", "a rename by both names");
 	roles_release(&r);
 }
@@ -204,6 +206,149 @@ static void test_acknowledged(void)
 	history_release(&h);
 }
 
+/* Files of one name in two directories are not of one kind. */
+static void test_paths(void)
+{
+	struct history h;
+	struct roles r;
+	auto_trace t;
+
+	trace_init(&t);
+	for (uint64_t i = 0; i < 2; i++) {
+		call(&t, (struct posix_event){ .op = POSIX_MKDIR,
+					       .ino = 400 + i,
+					       .dir = ROOT,
+					       .name = i ? "b7" : "a",
+					       .arg = 0755 });
+		call(&t, (struct posix_event){ .op = POSIX_CREATE,
+					       .ino = 500 + i,
+					       .dir = 400 + i,
+					       .name = "log",
+					       .arg = 0644 });
+	}
+	call(&t, (struct posix_event){ .op = POSIX_RENAME,
+				       .ino = 500,
+				       .dir = 400,
+				       .dir2 = ROOT,
+				       .name = "log",
+				       .name2 = "out" });
+	call(&t, (struct posix_event){ .op = POSIX_CHMOD, .ino = 500, .arg = 0600 });
+	if (make_history(&t, "minimal", &h)) {
+		ok(false, "a history");
+		return;
+	}
+	roles_init(&r, &h);
+	is_s(role_of(&r, 1), "make a/log", "a file with its directory");
+	is_s(role_of(&r, 3), "make b#/log", "and one of the same name in another");
+	is_s(role_of(&r, 4), "rename a/log out", "a rename out of it");
+	is_s(role_of(&r, 5), "attributes out", "and then by its new name");
+	roles_release(&r);
+	history_release(&h);
+}
+
+/* Whether some state has exactly this text: a letter for each page of the one file. */
+static bool reaches(struct history *h, const struct states_opts *opts, const char *want)
+{
+	struct app_state a = { 0 };
+	struct states *s = NULL;
+	bool found = false;
+
+	if (states_new(h, opts, &s, NULL))
+		return false;
+	while (!found && states_next(s, &a)) {
+		uint64_t ino = reffs_lookup(reffs_inode(a.tree, REFFS_ROOT_INO), "f");
+		const struct reffs_inode *f = ino ? reffs_inode(a.tree, ino) : NULL;
+		char text[64] = "";
+		struct reffs_attr attr;
+
+		if (!f)
+			continue;
+		reffs_attr(f, &attr);
+		for (uint64_t i = 0; i * REFFS_PAGE < attr.size; i++)
+			text[i] = reffs_page(f, i) && *reffs_page(f, i) ? (char)*reffs_page(f, i)
+									: '.';
+		found = streq(text, want);
+	}
+	app_state_release(&a);
+	states_free(s);
+	return found;
+}
+
+static bool at_once(void *ctx)
+{
+	return ++*(unsigned *)ctx > 1;
+}
+
+/* What a write over several pages may leave, and how far the budget reaches. */
+static void test_reach(void)
+{
+	struct states_opts all = { .budget = 20000 };
+	struct states_stats stats;
+	struct history h;
+	struct seen x;
+	auto_trace t;
+
+	trace_init(&t);
+	create(&t, 200, "f");
+	write_at(&t, 200, 0, (size_t)6 * 4096, 'o');
+	call(&t, (struct posix_event){ .op = POSIX_SYNCFS });
+	write_at(&t, 200, 0, (size_t)6 * 4096, 'n');
+	if (make_history(&t, "minimal", &h)) {
+		ok(false, "a history");
+		return;
+	}
+	ok(reaches(&h, &all, "nnnooo"), "the first pages of a write");
+	ok(reaches(&h, &all, "ooonnn"), "the last ones");
+	ok(reaches(&h, &all, "oonooo"), "one alone");
+	ok(reaches(&h, &all, "nnonnn"), "all but one");
+	ok(reaches(&h, &all, "nonono"), "any set");
+	ok(!reaches(&h, &all, "nnnxxx"), "and nothing else");
+	go_through(&h, &all, &x, &stats);
+	ok(!stats.budget_hit && stats.left_out == 0, "within the budget, nothing is left out");
+	all.max_subset = 1;
+	history_release(&h);
+
+	trace_clear(&t);
+	create(&t, 200, "f");
+	write_at(&t, 200, 0, (size_t)8 * 4096, 'o');
+	call(&t, (struct posix_event){ .op = POSIX_SYNCFS });
+	for (uint64_t i = 0; i < 8; i++)
+		write_at(&t, 200, i * 4096, 4096, 'n');
+	if (make_history(&t, "minimal", &h)) {
+		ok(false, "a history");
+		return;
+	}
+	ok(!reaches(&h, &all, "nononono"), "a bound on subsets holds");
+	go_through(&h, &all, &x, &stats);
+	ok(stats.left_out > 0, "and what it leaves out is counted");
+	all.max_subset = 0;
+	ok(reaches(&h, &all, "nononono"), "without one, larger subsets are tried");
+	go_through(&h, &all, &x, &stats);
+	ok(x.given > 256 && stats.left_out == 0, "all of them");
+	go_through(&h, &(struct states_opts){ .budget = 60 }, &x, &stats);
+	ok(stats.budget_hit && x.given == 60, "as far as the budget goes");
+	unsigned asked = 0;
+	all.stop = at_once;
+	all.stop_ctx = &asked;
+	go_through(&h, &all, &x, &stats);
+	ok(stats.budget_hit && x.given < 100, "and until somebody says stop");
+	history_release(&h);
+
+	/* Far too many to go through: each point has its share of a sample. */
+	trace_clear(&t);
+	create(&t, 200, "f");
+	for (uint64_t i = 0; i < 24; i++)
+		write_at(&t, 200, i * 8 * 4096, (size_t)8 * 4096, 'x');
+	trace_persist(&t, 0);
+	if (make_history(&t, "xfs", &h)) {
+		ok(false, "a history");
+		return;
+	}
+	go_through(&h, &(struct states_opts){ .budget = 3000 }, &x, &stats);
+	ok(x.given == 3000 && stats.left_out > 1e15 && x.acked[1], "a budget in a large space");
+	history_release(&h);
+}
+
 /* The states that cover patterns: how many, for how many; false if one is none of the run. */
 static bool go_through_cover(struct history *h, const struct states_opts *opts, uint64_t *n,
 			     uint64_t *covered, struct states_stats *stats)
@@ -248,10 +393,13 @@ static void test_cover(struct history *big)
 		return;
 	}
 	ok(go_through_cover(&h, &cover, &n, &covered, &with), "each is a state of the run");
-	/* Right after each: all, nothing. The write alone is lost, or torn; nothing else can be. */
-	is_u(with.operations, 6, "the patterns of a create and a write");
-	is_u(covered, 6, "all are covered");
-	is_u(n, 4, "by the states that differ: no file, empty, in part, and whole");
+	/*
+	 * Right after the file, its size and its data: all, nothing. Size and data are lost alone,
+	 * and survive alone; the data is torn. Nothing else can be.
+	 */
+	is_u(with.operations, 11, "the patterns of a create and a write");
+	is_u(covered, 11, "all are covered");
+	is_u(n, 5, "by the states that differ: no file, empty, zeros, in part, and whole");
 	go_through_cover(&h, &all, &n, &covered, &without);
 	is_u(with.unique, without.unique, "with them there are as many states as without");
 	is_u(covered + without.operations, 0, "if they are not asked for, there are none");
@@ -283,5 +431,7 @@ int main(void)
 	test_cover(&h);
 	history_release(&h);
 	test_acknowledged();
+	test_paths();
+	test_reach();
 	return done_testing();
 }

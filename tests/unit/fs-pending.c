@@ -362,6 +362,9 @@ static void expect_sync(const struct world *w, const struct profile *p, uint64_t
 		bool a = concerns_attrs(op, ino), n = concerns_names(op, ino);
 		bool e = in_dir(op, ino), waits = !w->did[i].durable;
 
+		/* What left this directory has its name in another. */
+		if (what == PROFILE_OWN && op->kind == PENDING_RENAME && op->slot[1].dir != ino)
+			e = false;
 		want[i] = waits &&
 			  ((a && !data) || (e && is_dir(ino)) || (n && what == PROFILE_NAMES));
 		if (waits && data && !is_dir(ino))
@@ -546,7 +549,7 @@ static void by_hand(void)
 		{ "minimal", 3, false, false, "3" },
 		{ "minimal", 3, true, true, "" },
 		{ "minimal", 2, false, false, "1 2 4 5" }, /* g with the rename, A with f */
-		{ "minimal", 1, false, false, "1 2 4 5" },
+		{ "minimal", 1, false, false, "1 4" },	   /* the rename went to A */
 		{ "btrfs", 4, false, true, "1 2 4 5" },
 		{ "btrfs", 5, false, true, "" },
 		{ "xfs", 3, false, false, "1 2 3 4 5" },
