@@ -252,9 +252,9 @@ int64_t exec_dwrite(struct exec *x, const struct op *op)
  */
 static int64_t no_mapping(int fd, const struct stat *before, int error)
 {
-	if (ftruncate(fd, before->st_size) < 0)
-		return -errno;
-	return error == EINVAL ? -EOPNOTSUPP : -error;
+	if (error != EINVAL)
+		return -error;
+	return ftruncate(fd, before->st_size) < 0 ? -errno : -EOPNOTSUPP;
 }
 
 int64_t exec_mmapwrite(struct exec *x, const struct op *op)
