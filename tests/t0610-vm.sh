@@ -235,15 +235,6 @@ check "no half of a machine is kept" [ "$(find cache/ -maxdepth 1 -name '*vm-*.r
 	"$(find cache/ -maxdepth 1 -name 'vm-*.state' | wc -l)" ]
 check "and the next run works" status 0 test -t vm:ext4 --kernel "$image" -o after short
 
-# A guest that does not answer.
-begin stopped --limit 30 --hang-after 5s -j 1
-# shellcheck disable=SC2046 # all of them
-kill -STOP $(ours) 2>/dev/null
-wait "$run"
-check "a machine hangs: that is a finding" [ $? -eq 1 ]
-check "called so" says '^found  hang: '
-check "and the others were done" says '30 workloads'
-check "no process is left" wait_for_none
 check "no socket is left" [ "$(sockets)" = 0 ]
 
 # A template that does not work is made anew, and harms nobody.

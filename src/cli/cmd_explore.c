@@ -28,7 +28,7 @@ static const char usage[] =
 	"the\n"
 	"                          majority decides\n"
 	"      --ref-mkfs ARGS, --ref-recover CMD, --ref-size BYTES, --ref-kernel FILE,\n"
-	"      --ref-modules DIR   of the --ref before them\n"
+	"      --ref-modules DIR, --ref-guest-memory SIZE   of the --ref before them\n"
 	"      --order HOW         depth (default), breadth, walk\n"
 	"      --depth N           steps from the empty file system; default: 10, walks 400\n"
 	"      --alphabet N        different steps to choose from; default: 96, walks 4096\n"
@@ -58,7 +58,7 @@ static const char usage[] =
 	"      --coverage FILE     which inputs were exercised: text, or a picture if it ends in "
 	".svg\n"
 	"      --mkfs ARGS, --recover CMD, --size BYTES, --recorder NAME, --kernel FILE,\n"
-	"      --modules DIR       as for outage test\n"
+	"      --modules DIR, --guest-memory SIZE   as for outage test\n"
 	"  -o, --output DIR        where to keep what is found; default: below ./outage-runs\n"
 	"      --resume DIR        go on with the run kept there, with the same options\n"
 	"      --json              one JSON object on standard output\n"
@@ -301,11 +301,13 @@ static int do_replay(void *ctx)
 	for (size_t i = 0; i < c.references.n && e->o.n_specs < SIDES_MAX; i++) {
 		const struct kept_reference *r = &c.references.v[i];
 
-		e->references[e->o.n_specs] = (struct target_opts){ .mkfs_args = r->mkfs,
-								    .recover = r->recover,
-								    .size = r->size,
-								    .kernel = r->guest_kernel,
-								    .modules = r->guest_modules };
+		e->references[e->o.n_specs] =
+			(struct target_opts){ .mkfs_args = r->mkfs,
+					      .recover = r->recover,
+					      .size = r->size,
+					      .kernel = r->guest_kernel,
+					      .modules = r->guest_modules,
+					      .guest_memory = r->guest_memory };
 		e->o.specs[e->o.n_specs++] = r->spec;
 	}
 	e->o.sides.references = e->references;
@@ -314,6 +316,7 @@ static int do_replay(void *ctx)
 	e->o.sides.target.size = c.size;
 	e->o.sides.target.kernel = c.guest_kernel;
 	e->o.sides.target.modules = c.guest_modules;
+	e->o.sides.target.guest_memory = c.guest_memory;
 	rc = explore_replay(&e->o, &c.script, (const char *const *)c.start, c.signature, 3, &shown,
 			    &result, &log, &err);
 	if (!rc) {
@@ -360,6 +363,8 @@ enum {
 	OPT_RECOVER,
 	OPT_KERNEL,
 	OPT_MODULES,
+	OPT_GUEST_MEMORY,
+	OPT_REF_GUEST_MEMORY,
 	OPT_SIZE,
 	OPT_RECORDER,
 	OPT_RESUME,
@@ -403,6 +408,8 @@ static const struct option long_options[] = {
 	{ "recover", required_argument, NULL, OPT_RECOVER },
 	{ "kernel", required_argument, NULL, OPT_KERNEL },
 	{ "modules", required_argument, NULL, OPT_MODULES },
+	{ "guest-memory", required_argument, NULL, OPT_GUEST_MEMORY },
+	{ "ref-guest-memory", required_argument, NULL, OPT_REF_GUEST_MEMORY },
 	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "recorder", required_argument, NULL, OPT_RECORDER },
 	{ "resume", required_argument, NULL, OPT_RESUME },
@@ -498,6 +505,8 @@ static int parse_numbers(int opt, const char *arg, struct explore *e, struct err
 		return number_parse_size(arg, &e->o.memory, err);
 	case OPT_SIZE:
 		return number_parse_size(arg, &e->o.sides.target.size, err);
+	case OPT_GUEST_MEMORY:
+		return number_parse_size(arg, &e->o.sides.target.guest_memory, err);
 	case OPT_TIME:
 		return number_parse_duration(arg, &e->o.time_ns, err);
 	case OPT_HANG:
@@ -542,6 +551,8 @@ static int parse_ref(int opt, const char *arg, struct explore *e, struct err *er
 		return parse_path(arg, e, &r->kernel, err);
 	else if (opt == OPT_REF_MODULES)
 		return parse_path(arg, e, &r->modules, err);
+	else if (opt == OPT_REF_GUEST_MEMORY)
+		return number_parse_size(arg, &r->guest_memory, err);
 	else
 		return number_parse_size(arg, &r->size, err);
 	return 0;
@@ -600,6 +611,7 @@ static int parse_option(int opt, const char *arg, struct explore *e, struct err 
 	case OPT_REF_SIZE:
 	case OPT_REF_KERNEL:
 	case OPT_REF_MODULES:
+	case OPT_REF_GUEST_MEMORY:
 		return parse_ref(opt, arg, e, err);
 	case OPT_MKFS:
 		e->o.sides.target.mkfs_args = arg;
@@ -649,9 +661,14 @@ static int check_kernels(const struct explore *e, struct err *err)
 
 		if ((t->kernel || t->modules) && (!ops || !ops->far))
 			return err_set(err, -EINVAL,
-				       "%skernel and %smodules are for uml: targets; %s is not in "
-				       "a kernel of its own",
+				       "%skernel and %smodules are for uml: and vm: targets; %s is "
+				       "not in a kernel of its own",
 				       i ? "--ref-" : "--", i ? "--ref-" : "--", e->o.specs[i]);
+		if (t->guest_memory && (!ops || !ops->far))
+			return err_set(err, -EINVAL,
+				       "%sguest-memory is for uml: and vm: targets; %s is in no "
+				       "guest",
+				       i ? "--ref-" : "--", e->o.specs[i]);
 	}
 	return 0;
 }

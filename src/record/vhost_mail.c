@@ -71,6 +71,18 @@ static void do_read(struct vhost_mail *m, const struct vhost_blk_request *r)
 	}
 }
 
+/* Parts come in any order, and perhaps twice: what counts is what is there without a gap. */
+static void note_written(struct vhost_mail *m, uint64_t at, uint64_t len)
+{
+	size_t first = at / VHOST_BLK_SECTOR, end = (at + len) / VHOST_BLK_SECTOR;
+
+	while (m->written.n < end)
+		vec_push(&m->written, 0);
+	memset(m->written.v + first, 1, end - first);
+	for (size_t i = m->got / VHOST_BLK_SECTOR; i < m->written.n && m->written.v[i]; i++)
+		m->got += VHOST_BLK_SECTOR;
+}
+
 static unsigned char do_write(struct vhost_mail *m, const struct vhost_blk_request *r)
 {
 	uint64_t at = r->addr - m->out;
@@ -85,7 +97,7 @@ static unsigned char do_write(struct vhost_mail *m, const struct vhost_blk_reque
 	}
 	if (!vhost_chain_read(&m->chain, VHOST_BLK_HEAD, m->from_guest.v + at, r->len))
 		return VIRTIO_BLK_S_IOERR;
-	m->got += r->len;
+	note_written(m, at, r->len);
 	return VIRTIO_BLK_S_OK;
 }
 
@@ -157,6 +169,7 @@ void vhost_mail_release(struct vhost_mail *m)
 	vhost_release(&m->device);
 	strbuf_release(&m->to_guest);
 	vec_release(&m->from_guest);
+	vec_release(&m->written);
 }
 
 void vhost_mail_send(struct vhost_mail *m, const void *text, size_t len)
@@ -172,5 +185,6 @@ void vhost_mail_send(struct vhost_mail *m, const void *text, size_t len)
 void vhost_mail_clear(struct vhost_mail *m)
 {
 	vec_clear(&m->from_guest);
+	vec_clear(&m->written);
 	m->got = 0;
 }

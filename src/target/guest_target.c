@@ -25,8 +25,19 @@ static struct guest_target *own(struct target *t)
 
 /* ---- its life ---- */
 
+static int choose_memory(struct guest_target *g, uint64_t asked, uint64_t otherwise,
+			 struct err *err)
+{
+	if (asked && (asked < TARGET_MEMORY_MIN || asked > TARGET_MEMORY_MAX))
+		return err_set(err, -EINVAL, "--guest-memory is between %lluM and %lluG",
+			       (unsigned long long)TARGET_MEMORY_MIN >> 20,
+			       TARGET_MEMORY_MAX >> 30);
+	g->memory = (asked ? asked : otherwise) >> 20 << 20;
+	return 0;
+}
+
 int guest_target_init(struct target *t, struct guest_target *g, const struct target_opts *opts,
-		      struct err *err)
+		      uint64_t memory, struct err *err)
 {
 	t->own = g;
 	g->root = -1;
@@ -40,7 +51,7 @@ int guest_target_init(struct target *t, struct guest_target *g, const struct tar
 	t->mount_opts = host_mount_options(g->fs, opts->spec);
 	if (!t->opts.size)
 		t->opts.size = g->fs->size;
-	return 0;
+	return choose_memory(g, opts->guest_memory, memory, err);
 }
 
 int guest_target_ready(struct target *t, struct err *err)

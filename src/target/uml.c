@@ -100,9 +100,10 @@ static int choose_cpu(unsigned worker)
 static int start(struct target *t, struct err *err)
 {
 	struct guest_target *u = own(t);
+	auto_free char *memory = xasprintf("mem=%lluM", (unsigned long long)(u->memory >> 20));
 	const char *argv[] = {
 		u->kernel,
-		"mem=160M",
+		memory,
 		"initrd={root}",
 		"virtio_uml.device={disk}:2",
 		"virtio_uml.device={mail}:2",
@@ -119,6 +120,7 @@ static int start(struct target *t, struct err *err)
 	};
 	struct guest_start how = { .argv = argv,
 				   .root = u->root,
+				   .memory = u->memory,
 				   .cpu = choose_cpu(t->opts.worker) };
 
 	return guest_start(&u->guest, &how, START_MS, err);
@@ -129,7 +131,7 @@ static int uml_open(struct target *t, const struct target_opts *opts, struct err
 	/* Without the first one there is no disk; crc32_generic is asked for by name only. */
 	const char *modules[] = { "virtio_blk", "crc32_generic", NULL, NULL };
 	struct guest_target *u = xcalloc(1, sizeof(*u));
-	int rc = guest_target_init(t, u, opts, err);
+	int rc = guest_target_init(t, u, opts, TARGET_UML_MEMORY, err);
 
 	u->start = start;
 	if (!rc)

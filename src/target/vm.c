@@ -33,7 +33,6 @@
 
 enum {
 	MIB = 1 << 20,
-	RAM_MIB = 256,
 	FLASH_AT = 128 * MIB, /* between the kernel, and what firmware and loader put at the end */
 	FLASH_MAX = 64 * MIB,
 	BOOT_MS = 100000, /* less than what a worker is given to move at all */
@@ -156,10 +155,10 @@ static void describe(const struct vm *v, enum start_kind kind, struct command *c
 	     v->flash ? xasprintf("%s memmap=%llu$%d phram.%s", append,
 				  (unsigned long long)v->flash_size, FLASH_AT, v->flash)
 		      : xstrdup(append));
-	put2(c, "-m", xasprintf("%dM", RAM_MIB));
+	put2(c, "-m", xasprintf("%lluM", (unsigned long long)(v->base.memory >> 20)));
 	put2(c, "-object",
-	     xasprintf("memory-backend-file,id=ram,size=%dM,mem-path=/proc/self/fd/%d,share=on",
-		       RAM_MIB, FD_RAM));
+	     xasprintf("memory-backend-file,id=ram,size=%lluM,mem-path=/proc/self/fd/%d,share=on",
+		       (unsigned long long)(v->base.memory >> 20), FD_RAM));
 	put2(c, "-chardev", xasprintf("socket,id=monitor,fd=%d", FD_MONITOR));
 	put2(c, "-kernel", xasprintf("/proc/self/fd/%d", FD_KERNEL));
 	/* A machine that was saved while it was stopped goes on all the same. */
@@ -216,7 +215,7 @@ static int save_state(struct vm *v, int state, struct err *err)
 					 "\"exec:cat >/proc/%d/fd/%d\"}}\n",
 					 (int)getpid(), state);
 	const char *commands[] = {
-		HELLO,
+		"", /* the answer to the greeting that it got at the start */
 		"{\"execute\":\"stop\"}\n",
 		IGNORE_SHARED,
 		save,
@@ -260,13 +259,20 @@ static int launch(struct target *t, enum start_kind kind, int ram, int state, st
 		return err_set(err, -errno, "cannot make a socket: %m");
 	v->monitor = pair[0];
 	describe(v, kind, &c);
-	/* It lies there until QEMU looks. If that does not like it, the guest does not answer. */
+	/*
+	 * It lies there until QEMU looks. If that does not like it, the guest does not answer. Who
+	 * was greeted is told why QEMU ends.
+	 */
 	if (kind == START_CLONE)
 		dprintf(v->monitor, HELLO IGNORE_SHARED GO_ON, (int)getpid(), v->template.state);
+	else
+		dprintf(v->monitor, HELLO);
 	struct guest_start how = { .argv = c.argv,
 				   .root = v->base.root,
 				   .more = { ram, kernel, pair[1], state },
 				   .cpu = -1,
+				   .monitor = v->monitor,
+				   .memory = v->base.memory,
 				   .emulated = true };
 	uint64_t limit = kind == START_KVM ? KVM_MS : kind == START_CLONE ? CLONE_MS : BOOT_MS;
 	int rc = guest_start(&v->base.guest, &how, limit, err);
@@ -280,7 +286,7 @@ static int launch(struct target *t, enum start_kind kind, int ram, int state, st
 
 static int boot(struct target *t, enum start_kind kind, int *ram, struct err *err)
 {
-	auto_fd memory = vm_memory((uint64_t)RAM_MIB * MIB, -1, err);
+	auto_fd memory = vm_memory(own(t)->base.memory, -1, err);
 
 	if (memory < 0)
 		return memory;
@@ -298,7 +304,7 @@ static int clone_machine(struct target *t, struct err *err)
 	struct vm *v = own(t);
 	auto_free char *path = xasprintf("/proc/self/fd/%d", v->template.state);
 	auto_fd state = open(path, O_RDONLY | O_CLOEXEC); /* with a position of its own */
-	auto_fd ram = vm_memory((uint64_t)RAM_MIB * MIB, v->template.ram, err);
+	auto_fd ram = vm_memory(v->base.memory, v->template.ram, err);
 
 	if (state < 0)
 		return err_set(err, -errno, "cannot read the state of a machine: %m");
@@ -388,7 +394,7 @@ static int try_kvm(struct target *t)
 	return own(t)->emulate;
 }
 
-static int start_somehow(struct target *t, struct err *err)
+static int start(struct target *t, struct err *err)
 {
 	struct vm *v = own(t);
 	struct err why = ERR_INIT;
@@ -410,18 +416,6 @@ static int start_somehow(struct target *t, struct err *err)
 		v->no_clones = true;
 	}
 	return boot(t, START_BOOT, NULL, err);
-}
-
-/* What a kernel complains of while it boots is no word about a file system. */
-static int start(struct target *t, struct err *err)
-{
-	size_t before = t->complaints.len;
-	int rc = start_somehow(t, err);
-
-	if (t->complaints.len > before)
-		strbuf_cut(&t->complaints, before);
-	own(t)->base.guest.collecting = 0;
-	return rc;
 }
 
 /* ---- the target ---- */
@@ -538,6 +532,11 @@ static int place_flash(struct target *t, struct err *err)
 			       "flash of %llu bytes cannot be: --size is a multiple of %u, and at "
 			       "most %dM",
 			       (unsigned long long)t->opts.size, block, FLASH_MAX / MIB);
+	if (v->base.memory < FLASH_AT + 2ULL * FLASH_MAX)
+		return err_set(err, -EINVAL,
+			       "flash takes a part of the guest's memory: --guest-memory is at "
+			       "least %lluM for it",
+			       (FLASH_AT + 2ULL * FLASH_MAX) / MIB);
 	v->flash_size = t->opts.size;
 	v->flash = xasprintf("phram=flash,%d,%llu,%u", FLASH_AT, (unsigned long long)t->opts.size,
 			     block);
@@ -547,7 +546,7 @@ static int place_flash(struct target *t, struct err *err)
 static int vm_open(struct target *t, const struct target_opts *opts, struct err *err)
 {
 	struct vm *v = xcalloc(1, sizeof(*v));
-	int rc = guest_target_init(t, &v->base, opts, err);
+	int rc = guest_target_init(t, &v->base, opts, TARGET_VM_MEMORY, err);
 
 	v->base.start = start;
 	v->monitor = -1;

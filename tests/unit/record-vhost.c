@@ -816,6 +816,10 @@ static void test_mail(void)
 	memcpy(g.mem + DATA, "answer", 7);
 	is_i(request(&g, VIRTIO_BLK_T_OUT, MAIL_OUT / 512 + 1, DATA, 512), VIRTIO_BLK_S_OK,
 	     "an answer may come in parts");
+	is_u(m.got, 0, "of which none counts before the first is there");
+	is_i(request(&g, VIRTIO_BLK_T_OUT, MAIL_OUT / 512 + 1, DATA, 512), VIRTIO_BLK_S_OK,
+	     "and twice");
+	is_u(m.got, 0, "which does not make it more");
 	is_i(request(&g, VIRTIO_BLK_T_OUT, MAIL_OUT / 512, DATA, 512), VIRTIO_BLK_S_OK,
 	     "in any order");
 	is_u(m.got, 1024, "which are counted");
