@@ -138,6 +138,21 @@ check "a finding has it" status 1 test -t uml:ext4,barrier=0 --guest-memory 128M
 case=$(find sick/findings -mindepth 1 -maxdepth 1 | sort | head -1)
 check "in its case" grep -qx 'guest-memory 134217728' "$case/case"
 
+# A disk on which mke2fs makes no journal cannot keep what one is there for.
+for t in uml:ext4 uml:ext3; do
+	check "$t on a disk that is too small" status 2 test -t $t --size 4M -o y short
+	check "is refused" complains "ext[34] on a disk of 4194304 bytes has no journal.*--size is at least 8192K"
+	check "on one of 8 MB it is not" status 0 test -t $t --size 8M -o "small-${t#uml:}" short
+done
+check "nor is who wants no journal" run test -t uml:ext4 --size 8M --mkfs '-O ^has_journal' -o none short
+check "with an error" [ "$(grep -c 'has no journal' err)" = 0 ]
+if [ "$(id -u)" = 0 ]; then
+	check "the same on this machine" status 2 test -t ext4 --size 4M -o y short
+	check "is refused" complains 'has no journal'
+else
+	skip "ext4 of this machine needs root"
+fi
+
 # Another kernel under a finding.
 kernel=$(command -v linux.uml)
 release=$("$kernel" --version)

@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "record/vhost_blk.h"
+#include "record/vhost_guard.h"
 
 static struct vhost_mail *of_device(struct vhost *v)
 {
@@ -42,8 +43,10 @@ static unsigned char give(const struct vhost_mail *m, const struct vhost_chain *
 	return VIRTIO_BLK_S_OK;
 }
 
-static void deliver(struct vhost_mail *m)
+static void deliver(void *ctx)
 {
+	struct vhost_mail *m = ctx;
+
 	if (!m->waiting || !m->has_mail)
 		return;
 	m->waiting = m->has_mail = false;
@@ -131,8 +134,9 @@ static void serve(struct vhost *v, unsigned queue)
 {
 	struct vhost_mail *m = of_device(v);
 	struct vhost_blk_request r;
+	uint32_t taken = 0;
 
-	while (vhost_ring_pop(&v->queue[queue].ring, &v->memory, &m->chain) == 1) {
+	while (vhost_next(v, queue, &m->chain, &taken)) {
 		if (vhost_blk_decode(&m->chain, &r)) {
 			vhost_break(v, queue, "a request to the mailbox is none");
 			break;
@@ -179,7 +183,8 @@ void vhost_mail_send(struct vhost_mail *m, const void *text, size_t len)
 	strbuf_add(&m->to_guest, text, len);
 	m->has_mail = true;
 	vhost_take(&m->device);
-	deliver(m);
+	if (!vhost_guard(&m->device.memory, deliver, m))
+		vhost_break(&m->device, 0, "the guest's memory is gone");
 }
 
 void vhost_mail_clear(struct vhost_mail *m)

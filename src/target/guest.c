@@ -622,6 +622,8 @@ int guest_serve(struct guest *g, int fd, int timeout_ms)
 	fds[n++] = (struct pollfd){ g->keeper_fd, POLLIN, 0 };
 	fds[n++] = (struct pollfd){ g->console, POLLIN, 0 };
 	fds[n++] = (struct pollfd){ g->pidfd, POLLIN, 0 };
+	if (vhost_has_more(disk) || vhost_has_more(mail))
+		timeout_ms = 0;
 	if (poll(fds, n, timeout_ms) < 0)
 		return 0;
 	if (fds[n - 3].revents)

@@ -132,10 +132,13 @@ int guest_target_mkfs(struct target *t, struct image *out, struct err *err)
 	struct cache_key key;
 
 	cache_key(&key, fs->mkfs, t->opts.mkfs_args ? t->opts.mkfs_args : "", t->opts.size);
-	if (cache_find(&key, t->opts.size, out))
-		return 0;
-	int rc = make_fs(t, out, err);
-	if (!rc)
+	bool kept = cache_find(&key, t->opts.size, out);
+	int rc = kept ? 0 : make_fs(t, out, err);
+	if (!rc && host_check_new(t, fs, out, err)) {
+		image_release(out);
+		rc = err->code;
+	}
+	if (!rc && !kept)
 		cache_keep(&key, out);
 	return rc;
 }

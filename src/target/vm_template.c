@@ -68,9 +68,11 @@ static int copy_to(int from, int to, uint64_t size)
 
 int vm_memory(uint64_t size, int from, struct err *err)
 {
-	auto_fd fd = memfd_create("outage-guest", MFD_CLOEXEC);
+	auto_fd fd = memfd_create("outage-guest", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
+	/* What is mapped here and there stays as large as it is. */
+	if (fd < 0 || ftruncate(fd, (off_t)size) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
 		return err_set(err, -errno, "no memory for a guest: %m");
 	int rc = from < 0 ? 0 : copy_to(from, fd, size);
 	return rc ? err_set(err, rc, "no memory for a guest: %s", strerror(-rc)) : steal_fd(&fd);
