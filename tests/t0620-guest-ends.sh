@@ -144,8 +144,8 @@ for t in uml:ext4 uml:ext3; do
 	check "is refused" complains "ext[34] on a disk of 4194304 bytes has no journal.*--size is at least 8192K"
 	check "on one of 8 MB it is not" status 0 test -t $t --size 8M -o "small-${t#uml:}" short
 done
-check "nor is who wants no journal" run test -t uml:ext4 --size 8M --mkfs '-O ^has_journal' -o none short
-check "with an error" [ "$(grep -c 'has no journal' err)" = 0 ]
+run test -t uml:ext4 --size 8M --mkfs '-O ^has_journal' --json -o none short
+check "nor is who wants no journal" says '"errors": 0'
 if [ "$(id -u)" = 0 ]; then
 	check "the same on this machine" status 2 test -t ext4 --size 4M -o y short
 	check "is refused" complains 'has no journal'
@@ -210,6 +210,80 @@ EOF
 chmod +x odd.py
 check "a front end that cannot be followed" status 2 test -t uml:ext4 --kernel ./odd.py -o odd short
 check "is an error" complains 'the guest cannot go on: its disk was taken away: message 99'
+
+# Files that are no such kernel, and modules that are not those of one.
+wrong() { # PATTERN ARGUMENTS
+	local pattern=$1
+	shift
+	rm -rf y
+	check "wrong: $*" status 2 test "$@" -o y short
+	check "which is said: $pattern" complains "$pattern"
+}
+wrong '/ls is no kernel of user-mode Linux' -t uml:ext4 --kernel /bin/ls
+wrong 'linux.uml is a program, .*use a uml: target' -t vm:ext4 --kernel "$kernel"
+{ head -c 514 /dev/zero; printf HdrS; head -c 4000 /dev/zero; } >bzImage
+wrong 'bzImage is a kernel for a machine, and no program: use a vm: target' -t uml:ext4 --kernel bzImage
+modules=/usr/lib/uml/modules/$release
+if [ -e "$modules/modules.dep" ] && grep -q '/f2fs.ko' "$modules/modules.dep" && command -v mkfs.f2fs >/dev/null; then
+	# As a build tree has them: no modules.dep, names of objects, from the top of the tree.
+	mkdir tree installed
+	for m in virtio_blk f2fs crc32_generic lz4_compress lz4hc_compress lz4_decompress; do
+		f=$(sed -n "s,^\\([^:]*/$m\\.ko\\):.*,\\1,p" "$modules/modules.dep")
+		[ -n "$f" ] || continue
+		mkdir -p "tree/$(dirname "${f#kernel/}")"
+		cp "$modules/$f" "tree/${f#kernel/}"
+		echo "${f#kernel/}" | sed 's/ko$/o/' >>tree/modules.order
+	done
+	check "modules of a build tree" status 0 test -t uml:f2fs --kernel "$kernel" --modules tree -o tree-run short
+	sed -i 's,^,kernel/,; s/o$/ko/' tree/modules.order
+	check "of an older one" status 0 test -t uml:f2fs --kernel "$kernel" --modules tree -o old-tree short
+	rm tree/modules.order
+	wrong "tree has neither modules.dep nor modules.order: .*'make modules'" -t uml:f2fs --modules tree
+	grep -v virtio_blk "$modules/modules.dep" >installed/modules.dep
+	: >installed/modules.builtin
+	wrong 'virtio_blk is missing, without which a guest has no disk' -t uml:ext4 --modules installed
+	rm installed/modules.builtin
+	: >installed/modules.dep
+	wrong 'does not see its disk: virtio_blk is missing' -t uml:ext4 --modules installed
+else
+	skip "there is no module f2fs, or no mkfs.f2fs"
+fi
+run test -t uml:ext4,nosuchoption -o y short
+check "a mount that is refused shows what the guest said" complains "the guest's kernel said: .*nosuchoption"
+mkdir -m 777 user
+if [ "$(id -u)" = 0 ]; then
+	cp "$OUTAGE" prog
+	chmod 755 "$dir" prog
+	(cd user && timeout 100 setpriv --reuid=65534 --regid=65534 --clear-groups env OUTAGE_CACHE="$dir/user" \
+		"$dir/prog" doctor) >out 2>err </dev/null
+	check "for an ordinary user a guest is all he needs" [ $? = 0 ]
+	check "and is told so" says 'File systems of other kernels can be tested here, in a guest and without root'
+else
+	skip "this is no root already"
+fi
+
+# The keeper of a guest is killed: there is another one, who ends the guest when all others are killed.
+begin uml:ext4
+keeper() { # prints the child of the worker that is no guest
+	for p in $(ours outage); do
+		[ "$(ps -o ppid= -p "$p" | tr -d ' ')" != "$(ps -o ppid= -p "$guest" | tr -d ' ')" ] || echo "$p"
+	done
+}
+first=$(keeper)
+kill -KILL "$first"
+for ((i = 0; i < 100; i++)); do
+	[ -z "$(keeper)" ] || [ "$(keeper)" = "$first" ] || break
+	sleep 0.1
+done
+check "a keeper that is killed is replaced" [ -n "$(keeper)" ]
+kill -KILL "$(ps -o ppid= -p "$guest" | tr -d ' ')"
+for ((i = 0; i < 100; i++)); do
+	[ -d "/proc/$guest" ] || break
+	sleep 0.1
+done
+check "and ends the guest of a worker that is killed" [ ! -d "/proc/$guest" ]
+kill -INT "$(pgrep -P "$job")" 2>/dev/null
+wait "$job"
 
 # The same for a virtual machine, whose end QEMU tells.
 kernels=${OUTAGE_TEST_KERNELS:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/outage-test}/kernels

@@ -69,8 +69,7 @@ static void keep_last(struct guest *g)
 	strbuf_addf(&g->last, "%s\n", strbuf_str(&g->line));
 }
 
-/* The end of what it said, on one line. */
-static const char *last_words(struct guest *g)
+const char *guest_last_words(struct guest *g)
 {
 	while (g->last.len && g->last.buf[g->last.len - 1] == '\n')
 		strbuf_cut(&g->last, g->last.len - 1);
@@ -81,6 +80,12 @@ static const char *last_words(struct guest *g)
 	size_t n = strlen(said);
 
 	return n > LAST_WORDS ? said + n - LAST_WORDS : said;
+}
+
+void guest_hush(struct guest *g)
+{
+	guest_listen(g);
+	strbuf_clear(&g->last);
 }
 
 static bool is_of_disk(const struct guest *g, const char *line)
@@ -402,10 +407,10 @@ static enum guest_shutdown ask_monitor(const struct guest *g)
 static int killed_by(const struct guest *g, int status, struct err *err)
 {
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-		return err_set(err, -EIO,
+		return err_set(err, -EINTR,
 			       "the guest was killed from outside, by a person or for lack of "
 			       "memory (see dmesg; fewer workers, -j, need less)");
-	return err_set(err, -EIO, "the guest was killed from outside: %s", g->end);
+	return err_set(err, -EINTR, "the guest was killed from outside: %s", g->end);
 }
 
 /*
@@ -417,29 +422,34 @@ static int judge_end(struct guest *g, int status, struct err *err)
 	int sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 
 	if (g->heard & GUEST_LOST_PROC)
-		return err_set(err, -EIO,
+		return err_set(err, -EINTR,
 			       "the guest was killed from outside: a process in which its kernel "
 			       "runs programs is gone");
 	if (sig && (g->emulated ? sig == SIGKILL : !own_signal(g, sig)))
 		return killed_by(g, status, err);
 	if (g->emulated && ask_monitor(g) == GUEST_FROM_OUTSIDE)
-		return err_set(err, -EIO,
+		return err_set(err, -EINTR,
 			       "the guest was killed from outside: the emulator was told to end");
 	/* A kernel that ends lets the emulator end well. */
 	if (g->emulated && status)
 		return err_set(err, -EIO, "the emulator failed: %s; it said: %s", g->end,
-			       last_words(g));
+			       guest_last_words(g));
 	if (g->heard & GUEST_PANIC || sig)
 		return 0;
+	if (strstr(strbuf_str(&g->last), NO_DISK))
+		return err_set(err, -ENODEV,
+			       "the guest's kernel does not see its disk: virtio_blk%s is missing, "
+			       "built in or in the folder that --modules names",
+			       g->emulated ? " or virtio_pci" : "");
 	if (g->heard & GUEST_AGENT_ENDED)
 		return err_set(err, -EIO, "the agent in the guest gave up; it said: %s",
-			       last_words(g));
+			       guest_last_words(g));
 	if (g->emulated)
 		return 0;
 	return err_set(err, -EIO,
 		       "the guest was ended from outside, or lacked something of this machine: %s, "
 		       "and its kernel did not panic; it said: %s",
-		       g->end, last_words(g));
+		       g->end, guest_last_words(g));
 }
 
 /*
@@ -532,7 +542,7 @@ static int failed_start(struct guest *g, const struct guest_start *how, int rc, 
 	err_clear(err);
 	return err_set(err, rc < 0 ? rc : -EIO, "%s %s did not start: %s; it said: %s",
 		       how->emulated ? "the kernel in" : "the guest's kernel", how->argv[0],
-		       *g->end ? g->end : "no answer", last_words(g));
+		       *g->end ? g->end : "no answer", guest_last_words(g));
 }
 
 int guest_start(struct guest *g, const struct guest_start *how, uint64_t timeout_ms,

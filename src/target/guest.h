@@ -86,6 +86,10 @@ int guest_part(struct wire_in *answer, enum agent_command command, struct wire_i
 /* That all of a part was there. */
 int guest_part_ok(const struct wire_in *part, struct err *err) must_check;
 
+/* The end of what it said since guest_hush(), on one line; "" if that is nothing. */
+const char *guest_last_words(struct guest *g);
+void guest_hush(struct guest *g);
+
 /* Reads what the console says, without waiting. */
 void guest_listen(struct guest *g);
 /* Waits for whatever comes next, also on `fd` unless that is -1, and serves it. 1: it is gone. */

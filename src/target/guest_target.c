@@ -210,6 +210,7 @@ int guest_target_mount(struct target *t, struct strbuf *said, struct err *err)
 	wire_put_text(out, strbuf_str(&data));
 	vhost_disk_in_use(t->disk, true);
 	own(t)->begun = false;
+	guest_hush(&own(t)->guest);
 	rc = guest_target_ask(t, AGENT_MOUNT, &part, err);
 	if (rc == 1)
 		return told_death(t, said);
@@ -227,6 +228,7 @@ int guest_target_mount(struct target *t, struct strbuf *said, struct err *err)
 			       "--modules)",
 			       own(t)->kernel, own(t)->fs->name);
 	strbuf_addf(said, "%s: %s\n", step, strerror(error));
+	snprintf(t->console, sizeof(t->console), "%s", guest_last_words(&own(t)->guest));
 	return 1;
 }
 

@@ -132,6 +132,7 @@ struct target {
 	bool cut_off;		  /* the last unmount was none that a user would do */
 	struct kmsg kmsg;	  /* the log of the kernel, read so far */
 	struct strbuf complaints; /* of the kernel, not yet asked for */
+	char console[320];	  /* of a guest: what it said when it last could not mount */
 	int server;		  /* process of a FUSE server, or 0 */
 	struct exec exec;	  /* between target_begin() and target_end() */
 	bool performing;

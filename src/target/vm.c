@@ -54,6 +54,7 @@ struct vm {
 	char *qemu;
 	struct vm_template template;
 	bool has_template, no_clones, emulate, deterministic;
+	bool doubts_kvm; /* it failed, and nobody knows yet whose fault that was */
 	uint64_t flash_size;
 	char *flash; /* what the driver of the flash is told, or NULL */
 	int monitor; /* of the machine that runs, or -1 */
@@ -321,6 +322,10 @@ static int make_template(struct target *t, struct err *err)
 
 	if (state < 0)
 		return err_set(err, -errno, "no memory for a guest: %m");
+	log_notice(
+		"booting Linux %s in an emulated machine, which takes a while; the next runs go on "
+		"from there",
+		v->kernel.release);
 	int rc = boot(t, START_BOOT, &ram, err);
 	if (rc || v->no_clones) {
 		util_close(ram);
@@ -387,23 +392,32 @@ static int try_kvm(struct target *t)
 	if (own(t)->emulate || !kvm_is_there() || kvm_failed())
 		own(t)->emulate = true;
 	else if (boot(t, START_KVM, NULL, &why)) {
-		log_info("KVM does not work here, so the machine is emulated: %s", why.msg);
-		remember_kvm_failed();
+		log_info("the machine does not boot by KVM: %s", why.msg);
+		own(t)->doubts_kvm = why.code != -EINTR;
 		own(t)->emulate = true;
 	}
 	return own(t)->emulate;
 }
 
-static int start(struct target *t, struct err *err)
+/* What does not boot by KVM may not boot at all; where it does, that was KVM's fault. */
+static void blame_kvm(struct target *t)
+{
+	if (!own(t)->doubts_kvm)
+		return;
+	own(t)->doubts_kvm = false;
+	log_warn("KVM is there, but no machine starts with it: it is emulated, until this machine "
+		 "is booted again");
+	remember_kvm_failed();
+}
+
+static int start_emulated(struct target *t, struct err *err)
 {
 	struct vm *v = own(t);
 	struct err why = ERR_INIT;
-	int rc = try_kvm(t);
 
-	if (!rc)
-		return 0;
 	if (!v->no_clones && !vm_template_find(&v->template)) {
-		rc = make_template(t, err);
+		int rc = make_template(t, err);
+
 		vm_template_unlock(&v->template);
 		if (rc < 0 || guest_runs(&v->base.guest))
 			return rc;
@@ -416,6 +430,18 @@ static int start(struct target *t, struct err *err)
 		v->no_clones = true;
 	}
 	return boot(t, START_BOOT, NULL, err);
+}
+
+static int start(struct target *t, struct err *err)
+{
+	int rc = try_kvm(t);
+
+	if (!rc)
+		return 0;
+	rc = start_emulated(t, err);
+	if (!rc)
+		blame_kvm(t);
+	return rc;
 }
 
 /* ---- the target ---- */
@@ -500,6 +526,7 @@ static bool has(const struct vm *v, const char *module)
 
 static int find_parts(struct target *t, const struct target_opts *opts, struct err *err)
 {
+	static const char *const virtio[] = { "virtio_pci", "virtio_blk" };
 	struct vm *v = own(t);
 	const char *fs = v->base.fs->name;
 
@@ -518,7 +545,9 @@ static int find_parts(struct target *t, const struct target_opts *opts, struct e
 			       "the kernel %s has no %s: neither built in nor as a module in %s; "
 			       "name one that has it with --kernel",
 			       v->kernel.file, lacks, v->kernel.modules);
-	return make_root(v, err);
+	for (size_t i = 0; v->kernel.modules && !rc && i < ARRAY_SIZE(virtio); i++)
+		rc = modules_need(v->kernel.modules, virtio[i], err);
+	return rc ? rc : make_root(v, err);
 }
 
 /* Flash is a part of the machine's memory that its kernel leaves alone. */

@@ -85,8 +85,19 @@ static char *file_of(const char *dir, const char *name, const char *what)
 	return xasprintf("%s/%s.%s", dir, name, what);
 }
 
+/* Both files are opened, written and removed under a lock, so that no two of different machines are
+ * taken for one. It is held for a moment only, other than the one of who makes a template. */
+static int lock_files(const char *dir, int how)
+{
+	auto_free char *path = file_of(dir, "vm", "files");
+	auto_fd fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	return fd < 0 || flock(fd, how) < 0 ? -1 : steal_fd(&fd);
+}
+
 static void open_both(struct vm_template *t, const char *dir)
 {
+	auto_fd lock = lock_files(dir, LOCK_SH);
 	auto_free char *ram = file_of(dir, t->name, "ram"), *state = file_of(dir, t->name, "state");
 
 	/* The state is written last. */
@@ -185,6 +196,8 @@ void vm_template_keep(struct vm_template *t, int ram, int state)
 	t->ram = ram;
 	t->state = state;
 	if (dir) {
+		auto_fd lock = lock_files(dir, LOCK_EX);
+
 		make_room(dir);
 		if (keep_file(dir, t->name, "ram", ram) || keep_file(dir, t->name, "state", state))
 			remove_both(dir, t->name);
@@ -196,7 +209,10 @@ void vm_template_drop(struct vm_template *t)
 {
 	auto_free char *dir = cache_dir();
 
-	if (dir)
+	if (dir) {
+		auto_fd lock = lock_files(dir, LOCK_EX);
+
 		remove_both(dir, t->name);
+	}
 	vm_template_release(t);
 }
