@@ -99,7 +99,7 @@ _outage_test() {
 	-t | --target)
 		_outage_words 'ext4 xfs btrfs ext3 ext2 fuse: uml:ext4 uml:xfs uml:btrfs uml:ext3 uml:ext2 uml:jfs
 			uml:reiserfs uml:f2fs uml:nilfs2 vm:ext4 vm:xfs vm:btrfs vm:ext3 vm:ext2 vm:jfs vm:reiserfs
-			vm:f2fs vm:nilfs2 help'
+			vm:f2fs vm:nilfs2 vm:jffs2 vm:ubifs vm:bcachefs help'
 		return
 		;;
 	-b | --bounds)

@@ -140,6 +140,14 @@ check "which the case says" grep -qx 'deterministic 1' by-count/findings/0-0/cas
 check "and others do not" [ "$(grep -c deterministic by-vm/findings/0-0/case)" = 0 ]
 check "and it is shown again" status 1 replay by-count/findings/0-0
 
+# Then not only what is found is the same, but every byte that was written; without it times differ.
+traces() { (cd "$1/findings" && cksum ./*/trace); }
+verdicts vm:ext4 by-count-again --deterministic
+check "twice with --deterministic: the traces are the same" \
+	[ "$(traces by-count)" = "$(traces by-count-again)" ]
+verdicts vm:ext4 by-vm-again
+check "twice without: they are not" [ "$(traces by-vm)" != "$(traces by-vm-again)" ]
+
 # A kernel that panics.
 check "a panic is a finding" status 1 test -t vm:ext4,barrier=0,errors=panic --kernel "$image" \
 	--crash reorder --budget 60 --json -j 1 -o panic long
@@ -177,6 +185,12 @@ wrong "no target 'vm:zfs'; there are .*vm:ext4" -t vm:zfs
 wrong 'cannot find /nowhere' -t vm:ext4 --kernel /nowhere
 wrong 'noise is no kernel that a virtual machine can boot' -t vm:ext4 --kernel noise
 wrong 'has no f2fs: neither built in nor as a module' -t vm:f2fs --kernel "$image"
+wrong 'has no bcachefs: neither built in nor as a module in .*; name one that has it with --kernel' \
+	-t vm:bcachefs --kernel "$image"
+wrong 'flash of 5000000 bytes cannot be: --size is a multiple of 65536, and at most 64M' \
+	-t vm:jffs2 --kernel "$image" --size 5000000
+wrong 'what vm:jffs2 writes is seen only between operations, .* give --crash without torn' \
+	-t vm:jffs2 --kernel "$image" --crash torn
 cp "$image" alone
 [ -d "/lib/modules/$release" ] || wrong 'there are no modules for .*alone \(see --modules\)' -t vm:ext4 --kernel alone
 wrong 'modules.dep' -t vm:ext4 --kernel "$image" --modules "$dir/cache"

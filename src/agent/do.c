@@ -13,13 +13,14 @@
 #include <unistd.h>
 
 #include <linux/fs.h>
+#include <linux/random.h>
 #include <mtd/ubi-user.h>
 
 #include "agent/agent.h"
 #include "base/io.h"
 #include "base/proc.h"
 
-enum { IGNORE_MAX = 16, ARGS_MAX = 64, FILL_BLOCK = 64 << 10, BUSY_TRIES = 500 };
+enum { IGNORE_MAX = 16, ARGS_MAX = 64, FILL_BLOCK = 64 << 10, BUSY_TRIES = 500, FLASH_PAGE = 4096 };
 
 #define AGENT_IOC_SHUTDOWN _IOR('X', 125, uint32_t)
 
@@ -293,6 +294,32 @@ static int do_clock(struct wire_in *in, struct strbuf *out)
 	return 0;
 }
 
+/* An errno. Nothing of it lies at the start of a page here, where it could be taken for flash. */
+static int number_page(int fd, uint64_t mark, uint64_t number)
+{
+	uint64_t first[2] = { mark, number }, second[2] = { ~mark, number };
+	off_t at = (off_t)number * FLASH_PAGE;
+	int rc = io_pwrite_full(fd, first, sizeof(first), at);
+
+	if (!rc)
+		rc = io_pwrite_full(fd, second, sizeof(second), at + FLASH_PAGE / 2);
+	return -rc;
+}
+
+static int do_flash(struct wire_in *in, struct strbuf *out)
+{
+	uint64_t bytes = wire_u64(in), mark = wire_u64(in);
+	auto_fd fd = open("/dev/mtd0", O_RDWR | O_CLOEXEC);
+	int error = fd < 0 ? errno : 0;
+
+	if (in->bad)
+		return -EINVAL;
+	for (uint64_t i = 0; i < bytes / FLASH_PAGE && !error; i++)
+		error = number_page(fd, mark, i);
+	wire_put_u32(out, (uint32_t)error);
+	return 0;
+}
+
 static int do_room(struct agent *a, struct strbuf *out)
 {
 	struct statvfs st = { 0 };
@@ -361,12 +388,26 @@ static int do_run(struct agent *a, struct wire_in *in, struct strbuf *out)
 	return 0;
 }
 
+/*
+ * From here on machines are cloned, and random numbers of the kernel shall be the same in each
+ * until it stirs them the next time; so that is done now.
+ */
+static void stir_random(void)
+{
+	auto_fd fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || ioctl(fd, RNDRESEEDCRNG) < 0)
+		fprintf(stderr, "outage-agent: random numbers stay as they were: %s\n",
+			strerror(errno));
+}
+
 static int do_hello(const struct agent *a, struct strbuf *out)
 {
 	struct utsname u;
 
 	if (uname(&u) < 0)
 		return -errno;
+	stir_random();
 	wire_put_text(out, u.release);
 	wire_put_text(out, a->disk);
 	return 0;
@@ -410,6 +451,8 @@ int agent_do(struct agent *a, enum agent_command command, struct wire_in *in, st
 		return do_read(a, in, out);
 	case AGENT_CLOCK:
 		return do_clock(in, out);
+	case AGENT_FLASH:
+		return do_flash(in, out);
 	case AGENT_COMMAND_END:
 		break;
 	}

@@ -73,6 +73,9 @@ enum agent_command {
 	AGENT_READ,   /* text: path, u64: offset, u32: length -> i32: errno, bytes, fewer at the end
 		       */
 	AGENT_CLOCK,  /* u64: seconds since 1970 that it shall be -> i32: errno */
+	/* u64: bytes, u64: mark; numbers the pages of the flash for vhost_disk_find_flash() -> i32:
+	 * errno */
+	AGENT_FLASH,
 	AGENT_COMMAND_END
 };
 

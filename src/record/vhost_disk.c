@@ -21,6 +21,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -44,7 +45,7 @@ struct guest_disk {
 	struct vhost device;
 	struct vec_of(struct pending) pending;
 	bool in_use;
-	uint64_t flash;		  /* where it lies in the guest's memory, or 0 */
+	uint64_t *flash;	  /* where its pages lie in the memory of the guest, or NULL */
 	struct vhost_chain chain; /* the request at hand */
 	struct iovec parts[VHOST_RING_MAX];
 };
@@ -212,21 +213,38 @@ static void serve(struct vhost *v, unsigned queue)
 
 /* ---- flash ---- */
 
-enum { LOOKS_MAX = 1000 };
+enum { FLASH_PAGE = VHOST_FLASH_PAGE, LOOKS_MAX = 1000 };
 
-static unsigned char *flash_of(const struct guest_disk *d)
+static unsigned char *flash_page(const struct guest_disk *d, uint64_t at)
 {
-	return vhost_memory_at(&d->device.memory, d->flash, d->base.size);
+	return vhost_memory_at(&d->device.memory, d->flash[at / FLASH_PAGE], FLASH_PAGE);
+}
+
+static bool is_flash_there(const struct guest_disk *d)
+{
+	for (uint64_t at = 0; at < d->base.size; at += FLASH_PAGE)
+		if (!d->flash || !flash_page(d, at))
+			return false;
+	return true;
+}
+
+static bool is_same(const struct guest_disk *d, const unsigned char *as)
+{
+	for (uint64_t at = 0; at < d->base.size; at += FLASH_PAGE)
+		if (memcmp(flash_page(d, at), as + at, FLASH_PAGE) != 0)
+			return false;
+	return true;
 }
 
 /* What is there, as it was at one moment: nothing has changed while it was read twice. */
-static unsigned char *snapshot(const unsigned char *flash, size_t size)
+static unsigned char *snapshot(const struct guest_disk *d)
 {
-	auto_free unsigned char *copy = xmalloc(size);
+	auto_free unsigned char *copy = xmalloc(d->base.size);
 
 	for (int i = 0; i < LOOKS_MAX; i++) {
-		memcpy(copy, flash, size);
-		if (memcmp(copy, flash, size) == 0)
+		for (uint64_t at = 0; at < d->base.size; at += FLASH_PAGE)
+			memcpy(copy + at, flash_page(d, at), FLASH_PAGE);
+		if (is_same(d, copy))
 			return steal(copy);
 	}
 	return NULL;
@@ -250,12 +268,11 @@ static bool find_change(const unsigned char *old, const unsigned char *new, uint
 
 static int take_flash(struct guest_disk *d, struct err *err)
 {
-	const unsigned char *flash = d->in_use && d->flash ? flash_of(d) : NULL;
 	uint64_t from, to;
 
-	if (!flash || memcmp(flash, d->base.map, d->base.size) == 0)
+	if (!d->in_use || !is_flash_there(d) || is_same(d, d->base.map))
 		return 0;
-	auto_free unsigned char *now = snapshot(flash, d->base.size);
+	auto_free unsigned char *now = snapshot(d);
 	if (!now)
 		return err_set(err, -EBUSY, "the guest does not stop writing to its flash");
 	if (!find_change(d->base.map, now, d->base.size, &from, &to))
@@ -300,21 +317,73 @@ static int look_at_flash(struct guest_disk *d, struct err *err)
 				 "the guest's memory, and its flash with it, is gone");
 }
 
-void vhost_disk_flash(struct disk *d, uint64_t at)
+static uint64_t *new_flash(struct guest_disk *d)
 {
-	of_disk(d)->flash = at;
+	free(d->flash);
+	d->flash = xcalloc(d->base.size / FLASH_PAGE, sizeof(*d->flash));
+	return d->flash;
+}
+
+/* The number that a page of flash was given; false: it is none. */
+static bool is_marked(const unsigned char *page, uint64_t mark, uint64_t *number)
+{
+	uint64_t first[2], second[2];
+
+	memcpy(first, page, sizeof(first));
+	memcpy(second, page + FLASH_PAGE / 2, sizeof(second));
+	*number = first[1];
+	return first[0] == mark && second[0] == ~mark && first[1] == second[1];
+}
+
+/* Marks in one part of the guest's memory; how many. Who touched what is not there would fill it.
+ */
+static uint64_t find_marks(struct guest_disk *d, const struct vhost_region *r, uint64_t mark)
+{
+	size_t pages = r->mapping_len / FLASH_PAGE;
+	auto_free unsigned char *there = xcalloc(1, pages + 1);
+	uint64_t found = 0, number;
+
+	if (r->map != r->mapping || mincore(r->mapping, pages * FLASH_PAGE, there) < 0)
+		return 0;
+	for (size_t i = 0; i < pages; i++) {
+		if (!(there[i] & 1) || !is_marked(r->map + i * FLASH_PAGE, mark, &number) ||
+		    number >= d->base.size / FLASH_PAGE)
+			continue;
+		d->flash[number] = r->guest + i * FLASH_PAGE;
+		found++;
+	}
+	return found;
+}
+
+int vhost_disk_find_flash(struct disk *base, uint64_t mark, struct err *err)
+{
+	struct guest_disk *d = of_disk(base);
+	uint64_t *flash = new_flash(d), pages = base->size / FLASH_PAGE, found = 0, known = 0;
+
+	for (unsigned i = 0; i < d->device.memory.n; i++)
+		found += find_marks(d, &d->device.memory.v[i], mark);
+	for (uint64_t i = 0; i < pages; i++)
+		known += flash[i] != 0;
+	return found == pages && known == pages
+		       ? 0
+		       : err_set(err, -EIO,
+				 "the flash of the guest was not found in its memory: %llu of %llu "
+				 "pages, %llu times",
+				 (unsigned long long)known, (unsigned long long)pages,
+				 (unsigned long long)found);
 }
 
 int vhost_disk_lay_out(struct disk *base, struct err *err)
 {
 	struct guest_disk *d = of_disk(base);
-	unsigned char *flash = flash_of(d);
 
-	if (!flash)
+	if (!is_flash_there(d))
 		return err_set(err, -ENOMEM, "the guest has no memory where its flash should be");
-	return io_pread_full(base->memfd, flash, base->size, 0) == (ssize_t)base->size
-		       ? 0
-		       : err_set(err, -EIO, "cannot read the content of the flash: %m");
+	for (uint64_t at = 0; at < base->size; at += FLASH_PAGE)
+		if (io_pread_full(base->memfd, flash_page(d, at), FLASH_PAGE, (off_t)at) !=
+		    FLASH_PAGE)
+			return err_set(err, -EIO, "cannot read the content of the flash: %m");
+	return 0;
 }
 
 static void forget(struct vhost *v)
@@ -336,6 +405,7 @@ static void guest_close(struct disk *base)
 
 	vhost_release(&d->device);
 	vec_release(&d->pending);
+	free(d->flash);
 	/* There is no loop device behind the name. */
 	base->loop = (struct loop){ 0 };
 	disk_release(base);

@@ -11,6 +11,8 @@
 
 #define VHOST_RECORDER "vhost"
 
+enum { VHOST_FLASH_PAGE = 4096 };
+
 /* A disk full of zeros; vhost_listen() on its device lets a guest have it. */
 int vhost_disk_open(uint64_t size, struct disk **out, struct err *err) must_check;
 /* The device, to be served by whoever waits for the guest. */
@@ -24,10 +26,12 @@ char *vhost_disk_path(const struct disk *d);
 void vhost_disk_in_use(struct disk *d, bool in_use);
 
 /*
- * Says that the disk is flash: its content lies in the guest's memory at the physical address `at`,
- * and whatever is stored there is durable. Only what it holds between two calls is seen.
+ * Says that the disk is flash: its content lies in the guest's memory, in pages that the guest has
+ * numbered: `mark` and the number, from 0 on, at the start of each, ~mark and the number in the
+ * middle, 64 bits each. Whatever is stored there is durable; only what it holds between two calls
+ * is seen.
  */
-void vhost_disk_flash(struct disk *d, uint64_t at);
+int vhost_disk_find_flash(struct disk *d, uint64_t mark, struct err *err) must_check;
 /* Puts the content there, before the guest mounts it. */
 int vhost_disk_lay_out(struct disk *d, struct err *err) must_check;
 

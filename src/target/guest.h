@@ -35,6 +35,7 @@ struct guest {
 	char device[16];   /* its name for our disk */
 	bool refused_disk; /* we took a disk away, because it asked for what cannot be */
 	char end[160];	   /* how it ended */
+	bool steady;	   /* it is served only when it has done all it could meanwhile */
 
 	uint32_t serial;
 	struct wire_out out;

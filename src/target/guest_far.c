@@ -38,11 +38,14 @@ static int far_op(struct target *t, size_t i, int64_t *result, struct err *err)
 
 	assert(g->workload);
 	guest_begin(&g->guest);
+	guest_target_set_clock(t, i + 1);
 	if (begin)
 		put_workload(t);
 	wire_part(&g->guest.out, AGENT_OP, 0);
 	wire_put_u32(&g->guest.out.text, (uint32_t)i);
 	int rc = guest_target_ask_all(t, &answer, err);
+	if (!rc)
+		rc = guest_target_clock_set(t, &answer, err);
 	if (!rc && begin)
 		rc = guest_part(&answer, AGENT_BEGIN, &part, err);
 	if (!rc)
@@ -253,6 +256,18 @@ static int far_fill(struct target *t, const char *name, uint64_t bytes, struct e
 		rc = 0;
 	}
 	return rc;
+}
+
+int guest_target_freeze(struct target *t, struct err *err)
+{
+	guest_target_begin(t, AGENT_FREEZE);
+	return far_call(t, AGENT_FREEZE, "it cannot be frozen", NULL, err);
+}
+
+int guest_target_thaw(struct target *t, struct err *err)
+{
+	guest_target_begin(t, AGENT_THAW);
+	return far_call(t, AGENT_THAW, "it cannot be thawed", NULL, err);
 }
 
 const struct target_far guest_far = {

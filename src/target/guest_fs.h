@@ -34,7 +34,7 @@ extern const char *const guest_lost_found[], *const guest_nothing[], *const gues
 const struct host_fs *guest_fs_find(const char *name);
 
 /*
- * A file system of flash has no disk, but a part of the guest's memory that a driver, phram, shows
+ * A file system of flash has no disk, but pages of the guest's memory that a driver, mtdram, shows
  * as flash: what is written to it is there at once, as on flash, and no cache of the kernel is
  * between.
  */

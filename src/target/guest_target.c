@@ -113,6 +113,28 @@ struct strbuf *guest_target_begin(struct target *t, enum agent_command command)
 	return &g->out.text;
 }
 
+/* Where time is to be the same each time, nothing may depend on how long anything took. */
+void guest_target_set_clock(struct target *t, uint64_t seconds)
+{
+	struct guest *g = &own(t)->guest;
+
+	if (!own(t)->clock)
+		return;
+	wire_part(&g->out, AGENT_CLOCK, 0);
+	wire_put_u64(&g->out.text, own(t)->clock + seconds);
+}
+
+int guest_target_clock_set(struct target *t, struct wire_in *answer, struct err *err)
+{
+	struct wire_in part;
+	int rc = own(t)->clock ? guest_part(answer, AGENT_CLOCK, &part, err) : 0;
+	uint32_t error = own(t)->clock && !rc ? wire_u32(&part) : 0;
+
+	return error ? err_set(err, -(int)error, "the guest cannot set its clock: %s",
+			       strerror((int)error))
+		     : rc;
+}
+
 /* ---- the operations of a target ---- */
 
 static int make_fs(struct target *t, struct image *out, struct err *err)
@@ -195,7 +217,7 @@ int guest_target_mount(struct target *t, struct strbuf *said, struct err *err)
 {
 	unsigned long flags = MS_NODEV | MS_NOSUID;
 	auto_strbuf data = STRBUF_INIT;
-	struct wire_in part;
+	struct wire_in answer, part;
 	int rc = guest_runs(&own(t)->guest) ? 0 : own(t)->start(t, err);
 
 	if (!rc && own(t)->flash)
@@ -203,7 +225,10 @@ int guest_target_mount(struct target *t, struct strbuf *said, struct err *err)
 	if (rc)
 		return rc;
 	host_split_options(t->mount_opts, &flags, &data);
-	struct strbuf *out = guest_target_begin(t, AGENT_MOUNT);
+	guest_begin(&own(t)->guest);
+	guest_target_set_clock(t, 0);
+	wire_part(&own(t)->guest.out, AGENT_MOUNT, 0);
+	struct strbuf *out = &own(t)->guest.out.text;
 	wire_put_text(out, own(t)->fs->name);
 	wire_put_text(out, own(t)->flash ? own(t)->flash->source : "");
 	wire_put_u32(out, (uint32_t)flags);
@@ -211,9 +236,13 @@ int guest_target_mount(struct target *t, struct strbuf *said, struct err *err)
 	vhost_disk_in_use(t->disk, true);
 	own(t)->begun = false;
 	guest_hush(&own(t)->guest);
-	rc = guest_target_ask(t, AGENT_MOUNT, &part, err);
+	rc = guest_target_ask_all(t, &answer, err);
 	if (rc == 1)
 		return told_death(t, said);
+	if (!rc)
+		rc = guest_target_clock_set(t, &answer, err);
+	if (!rc)
+		rc = guest_part(&answer, AGENT_MOUNT, &part, err);
 	if (rc)
 		return rc;
 	int error = (int)wire_u32(&part);

@@ -21,6 +21,8 @@ struct guest_target {
 	const struct workload *workload; /* whose operations are performed, or NULL */
 	const struct tree *walked;	 /* what the agent has walked last, or NULL */
 	bool begun;			 /* the agent knows the workload */
+	uint64_t clock; /* where the clock starts at each mount, in seconds since 1970; 0: it just
+			   runs */
 };
 
 /*
@@ -39,6 +41,16 @@ int guest_target_ask(struct target *t, enum agent_command command, struct wire_i
 		     struct err *err) must_check;
 /* The same for all parts that were put into the question. */
 int guest_target_ask_all(struct target *t, struct wire_in *answer, struct err *err) must_check;
+/* Puts a part that sets the clock before the others, and reads its answer, if that is wanted. */
+void guest_target_set_clock(struct target *t, uint64_t seconds);
+int guest_target_clock_set(struct target *t, struct wire_in *answer, struct err *err) must_check;
+
+/*
+ * Makes a mounted file system write out what it has, and keep still; what is on the disk then is as
+ * if it were unmounted. Thawed, it goes on. Nothing may be written to it meanwhile.
+ */
+int guest_target_freeze(struct target *t, struct err *err) must_check;
+int guest_target_thaw(struct target *t, struct err *err) must_check;
 
 /* The functions of struct target_ops. */
 int guest_target_mkfs(struct target *t, struct image *out, struct err *err) must_check;

@@ -46,6 +46,7 @@ const struct target_ops *const targets[] = {
 	&target_vm_f2fs,
 	&target_vm_nilfs2,
 	&target_vm_jffs2,
+	&target_vm_ubifs,
 	&target_vm_bcachefs,
 	NULL,
 };

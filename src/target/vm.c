@@ -33,9 +33,9 @@
 
 enum {
 	MIB = 1 << 20,
-	FLASH_AT = 128 * MIB, /* between the kernel, and what firmware and loader put at the end */
 	FLASH_MAX = 64 * MIB,
-	BOOT_MS = 100000, /* less than what a worker is given to move at all */
+	CLOCK_START = 1704067200, /* 2024-01-01 */
+	BOOT_MS = 100000,	  /* less than what a worker is given to move at all */
 	KVM_MS = 20000,
 	CLONE_MS = 30000,
 	SAVE_MS = 30000,
@@ -106,6 +106,24 @@ static void command_release(struct command *c)
 		free(c->owned[i]);
 }
 
+static char *command_line(const struct vm *v)
+{
+	const uint64_t kib = v->flash_size / 1024,
+		       block = v->base.flash ? v->base.flash->erase_block / 1024 : 0;
+	/* For a driver that is built in. */
+	auto_free char *flash =
+		v->flash ? xasprintf(" mtdram.total_size=%llu mtdram.erase_size=%llu",
+				     (unsigned long long)kib, (unsigned long long)block)
+			 : xstrdup("");
+
+	return xasprintf("%s%s%s", append,
+			 v->deterministic
+				 ? " idle=poll rcu_nocbs=0 rcutree.jiffies_till_first_fqs=0 "
+				   "rcutree.jiffies_till_next_fqs=0"
+				 : "",
+			 flash);
+}
+
 static void describe(const struct vm *v, enum start_kind kind, struct command *c)
 {
 	static const char *const same[] = {
@@ -143,19 +161,18 @@ static void describe(const struct vm *v, enum start_kind kind, struct command *c
 	put(c, "-cpu");
 	put(c, kind == START_KVM ? "host" : "max,la57=off");
 	/*
-	 * Time is what was executed, and goes on while the machine waits for us: otherwise it would
-	 * jump to whatever a kernel does after seconds, such as writing back.
+	 * Time is what was executed. A machine that sleeps would let real time pass, or jump to
+	 * whatever a kernel does after seconds, such as writing back; so it never does (idle=poll).
 	 */
 	if (v->deterministic) {
 		put(c, "-icount");
 		put(c, "shift=0,sleep=on");
 		put(c, "-rtc");
 		put(c, "base=2024-01-01T00:00:00,clock=vm");
+		put(c, "-seed");
+		put(c, "1");
 	}
-	put2(c, "-append",
-	     v->flash ? xasprintf("%s memmap=%llu$%d phram.%s", append,
-				  (unsigned long long)v->flash_size, FLASH_AT, v->flash)
-		      : xstrdup(append));
+	put2(c, "-append", command_line(v));
 	put2(c, "-m", xasprintf("%lluM", (unsigned long long)(v->base.memory >> 20)));
 	put2(c, "-object",
 	     xasprintf("memory-backend-file,id=ram,size=%lluM,mem-path=/proc/self/fd/%d,share=on",
@@ -377,11 +394,17 @@ static void remember_kvm_failed(void)
 		log_debug("%s", ignored.msg);
 }
 
-static bool kvm_is_there(void)
+/* Why it is not even tried; NULL: it is. */
+static const char *why_no_kvm(void)
 {
 	auto_fd fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
 
-	return fd >= 0 && ioctl(fd, KVM_GET_API_VERSION, 0) == KVM_API_VERSION;
+	if (fd < 0)
+		return errno == EACCES ? "this user may not open /dev/kvm, which the group kvm may"
+				       : "there is no /dev/kvm that can be opened";
+	if (ioctl(fd, KVM_GET_API_VERSION, 0) != KVM_API_VERSION)
+		return "/dev/kvm is of another kind";
+	return kvm_failed() ? "KVM failed since this machine was booted" : NULL;
 }
 
 /* 0 if the machine runs; 1 if it must be emulated. With KVM it boots in no time each time. */
@@ -389,7 +412,7 @@ static int try_kvm(struct target *t)
 {
 	struct err why = ERR_INIT;
 
-	if (own(t)->emulate || !kvm_is_there() || kvm_failed())
+	if (own(t)->emulate || why_no_kvm())
 		own(t)->emulate = true;
 	else if (boot(t, START_KVM, NULL, &why)) {
 		log_info("the machine does not boot by KVM: %s", why.msg);
@@ -432,15 +455,45 @@ static int start_emulated(struct target *t, struct err *err)
 	return boot(t, START_BOOT, NULL, err);
 }
 
+/*
+ * The driver has taken pages wherever there were some; the agent marks them, and they are looked
+ * for. The mark is one that nobody else writes: of this process, and of this moment.
+ */
+static int find_flash(struct target *t, struct err *err)
+{
+	uint64_t mark = util_now_ns() << 20 ^ (uint64_t)getpid();
+	struct strbuf *out = guest_target_begin(t, AGENT_FLASH);
+	struct wire_in part;
+
+	wire_put_u64(out, t->opts.size);
+	wire_put_u64(out, mark);
+	int rc = guest_target_ask(t, AGENT_FLASH, &part, err);
+	if (rc)
+		return rc < 0 ? rc
+			      : err_set(err, -EIO, "the guest died when its flash was numbered");
+	int error = (int)wire_u32(&part);
+	rc = guest_part_ok(&part, err);
+	if (!rc && error)
+		rc = err_set(err, -error, "the guest has no flash: %s", strerror(error));
+	return rc ? rc : vhost_disk_find_flash(t->disk, mark, err);
+}
+
 static int start(struct target *t, struct err *err)
 {
+	size_t before = t->complaints.len;
 	int rc = try_kvm(t);
 
-	if (!rc)
-		return 0;
-	rc = start_emulated(t, err);
-	if (!rc)
-		blame_kvm(t);
+	if (rc) {
+		rc = start_emulated(t, err);
+		if (!rc)
+			blame_kvm(t);
+	}
+	if (!rc && own(t)->flash)
+		rc = find_flash(t, err);
+	if (t->complaints.len > before)
+		strbuf_cut(&t->complaints, before);
+	own(t)->base.guest.collecting = 0;
+	own(t)->base.guest.steady = !rc && own(t)->deterministic;
 	return rc;
 }
 
@@ -502,7 +555,7 @@ static int make_root(struct vm *v, struct err *err)
 	const struct host_fs *fs = v->base.fs;
 	const char *dir = v->kernel.modules;
 	const char *modules[ARRAY_SIZE(first) + ARRAY_SIZE(flash->needs) + 3] = { NULL };
-	const struct guest_module_args args[] = { { flash ? "phram" : NULL, v->flash }, { 0 } };
+	const struct guest_module_args args[] = { { flash ? "mtdram" : NULL, v->flash }, { 0 } };
 	const char *programs[] = { fs->recover ? fs->recover[0] : NULL,
 				   fs->repair ? fs->repair[0] : NULL, NULL };
 	size_t n = 0;
@@ -513,7 +566,7 @@ static int make_root(struct vm *v, struct err *err)
 		modules[n++] = flash->needs[i];
 	modules[n++] = dir ? fs_module(dir, fs->name) : fs->name;
 	if (flash)
-		modules[n++] = "phram";
+		modules[n++] = "mtdram";
 	v->base.root = guest_root(dir, modules, args, programs, err);
 	return min(v->base.root, 0);
 }
@@ -539,7 +592,7 @@ static int find_parts(struct target *t, const struct target_opts *opts, struct e
 	if (rc)
 		return rc;
 	v->base.kernel = xstrdup(v->kernel.file);
-	const char *lacks = !has(v, fs) ? fs : v->flash && !has(v, "phram") ? "phram" : NULL;
+	const char *lacks = !has(v, fs) ? fs : v->flash && !has(v, "mtdram") ? "mtdram" : NULL;
 	if (lacks)
 		return err_set(err, -ENODEV,
 			       "the kernel %s has no %s: neither built in nor as a module in %s; "
@@ -550,7 +603,7 @@ static int find_parts(struct target *t, const struct target_opts *opts, struct e
 	return rc ? rc : make_root(v, err);
 }
 
-/* Flash is a part of the machine's memory that its kernel leaves alone. */
+/* Of what size the driver shall play flash. */
 static int place_flash(struct target *t, struct err *err)
 {
 	struct vm *v = own(t);
@@ -561,14 +614,14 @@ static int place_flash(struct target *t, struct err *err)
 			       "flash of %llu bytes cannot be: --size is a multiple of %u, and at "
 			       "most %dM",
 			       (unsigned long long)t->opts.size, block, FLASH_MAX / MIB);
-	if (v->base.memory < FLASH_AT + 2ULL * FLASH_MAX)
+	if (v->base.memory < TARGET_MEMORY_MIN + t->opts.size)
 		return err_set(err, -EINVAL,
 			       "flash takes a part of the guest's memory: --guest-memory is at "
 			       "least %lluM for it",
-			       (FLASH_AT + 2ULL * FLASH_MAX) / MIB);
+			       (unsigned long long)(TARGET_MEMORY_MIN + t->opts.size) / MIB);
 	v->flash_size = t->opts.size;
-	v->flash = xasprintf("phram=flash,%d,%llu,%u", FLASH_AT, (unsigned long long)t->opts.size,
-			     block);
+	v->flash = xasprintf("total_size=%llu erase_size=%u",
+			     (unsigned long long)t->opts.size / 1024, block / 1024);
 	return 0;
 }
 
@@ -580,6 +633,7 @@ static int vm_open(struct target *t, const struct target_opts *opts, struct err 
 	v->base.start = start;
 	v->monitor = -1;
 	v->deterministic = v->emulate = opts->deterministic;
+	v->base.clock = opts->deterministic ? CLOCK_START : 0;
 	if (!rc && v->base.flash)
 		rc = place_flash(t, err);
 	if (!rc)
@@ -589,8 +643,6 @@ static int vm_open(struct target *t, const struct target_opts *opts, struct err 
 	if (rc)
 		return rc;
 	init_template(t);
-	if (v->flash)
-		vhost_disk_flash(t->disk, FLASH_AT);
 	vhost_offer_log(vhost_disk_device(t->disk));
 	vhost_offer_log(&v->base.guest.mail.device);
 	return 0;
@@ -638,9 +690,13 @@ int vm_probe(struct strbuf *how, struct err *err)
 	if (rc)
 		return rc;
 	rc = start(&t, err);
+	const char *why = why_no_kvm();
 	if (!rc)
-		strbuf_addf(how, "Linux %s starts, %s;", own(&t)->kernel.release,
-			    own(&t)->emulate ? "emulated: there is no KVM that works" : "by KVM");
+		strbuf_addf(how, "Linux %s starts, %s%s;", own(&t)->kernel.release,
+			    own(&t)->emulate ? "emulated: " : "by KVM",
+			    !own(&t)->emulate ? ""
+			    : why	      ? why
+					      : "KVM does not work here");
 	target_close(&t);
 	return rc;
 }

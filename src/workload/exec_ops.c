@@ -246,6 +246,17 @@ int64_t exec_dwrite(struct exec *x, const struct op *op)
 	return write_at(x, op, O_RDWR | O_CREAT | O_DIRECT);
 }
 
+/*
+ * Some, such as jffs2, have no mapping that is written back, and say that it makes no sense. Then
+ * the file is as large as it was.
+ */
+static int64_t no_mapping(int fd, const struct stat *before, int error)
+{
+	if (ftruncate(fd, before->st_size) < 0)
+		return -errno;
+	return error == EINVAL ? -EOPNOTSUPP : -error;
+}
+
 int64_t exec_mmapwrite(struct exec *x, const struct op *op)
 {
 	uint64_t offset = op->args[1].num;
@@ -272,7 +283,7 @@ int64_t exec_mmapwrite(struct exec *x, const struct op *op)
 	size_t map_len = offset - start + len;
 	char *map = mmap(NULL, map_len, PROT_READ | PROT_WRITE, MAP_SHARED, o.fd, (off_t)start);
 	if (map == MAP_FAILED)
-		return -errno;
+		return no_mapping(o.fd, &st, errno);
 	/* A page that the file system cannot give is an error here, and a deadly signal below. */
 	int64_t rc = result(madvise(map, map_len, MADV_POPULATE_WRITE));
 	if (rc == -EINVAL)

@@ -6,7 +6,8 @@
  * The first byte says how: 'r': a ring is set up as it should be, and the rest is the guest's
  * memory, with descriptors at 0, the available ring at 1024 and the used ring at 2048. 'm': the
  * rest is messages, each one byte of request, one of descriptors, one of length, and the payload;
- * whatever they set up is then served with zeroed memory.
+ * whatever they set up is then served with zeroed memory. 'b': as 'r', for the mailbox, which is
+ * given a message in between.
  */
 #include <errno.h>
 #include <sys/eventfd.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "record/vhost_disk.h"
+#include "record/vhost_mail.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -64,6 +66,24 @@ static void messages(struct vhost *v, int kick, const uint8_t *p, const uint8_t 
 	}
 }
 
+/* A message of the guest has no more than it may have, and ours goes nowhere but to its memory. */
+static void mailbox(const uint8_t *data, size_t size, int kick)
+{
+	enum { BYTES = 1 << 20, IN = 64 << 10, OUT = 512 << 10, OUT_MAX = 4096 };
+	struct vhost_mail m;
+
+	vhost_mail_init(&m, "mail", BYTES, IN, OUT, OUT_MAX);
+	set_up(&m.device, kick);
+	assert(m.device.queue[0].placed);
+	memcpy(memory, data, min(size, (size_t)MEM));
+	vhost_take(&m.device);
+	vhost_mail_send(&m, "hello", 5);
+	vhost_take(&m.device);
+	assert(m.from_guest.n <= OUT_MAX);
+	vhost_mail_clear(&m);
+	vhost_mail_release(&m);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct disk *d;
@@ -76,13 +96,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		memory = mmap(NULL, MEM, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
 	}
-	if (!size || (data[0] != 'r' && data[0] != 'm'))
+	if (!size || !memchr("rmb", data[0], 3))
 		return 0;
+	int kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	memset(memory, 0, MEM);
+	if (data[0] == 'b') {
+		mailbox(data + 1, size - 1, kick);
+		close(kick);
+		return 0;
+	}
 	if (vhost_disk_open(DISK, &d, &err))
 		abort();
-	int kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	struct vhost *v = vhost_disk_device(d);
-	memset(memory, 0, MEM);
 	trace_init(&t);
 	if (disk_start(d, &t, &err))
 		abort();

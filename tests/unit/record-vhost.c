@@ -147,7 +147,7 @@ static void connect_only(struct guest *g)
 	ok(vhost_connected(g->v), "the front end is connected");
 }
 
-static void open_guest(struct guest *g)
+static void open_guest_with(struct guest *g, uint64_t disk_bytes)
 {
 	struct err err = ERR_INIT;
 
@@ -158,9 +158,14 @@ static void open_guest(struct guest *g)
 	g->mem = mmap(NULL, MEM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, g->memfd, 0);
 	g->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	g->call = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	ok(vhost_disk_open(DISK_BYTES, &g->disk, &err) == 0, "a disk is there %s", err.msg);
+	ok(vhost_disk_open(disk_bytes, &g->disk, &err) == 0, "a disk is there %s", err.msg);
 	g->v = vhost_disk_device(g->disk);
 	connect_only(g);
+}
+
+static void open_guest(struct guest *g)
+{
+	open_guest_with(g, DISK_BYTES);
 }
 
 static void set_up(struct guest *g)
@@ -463,6 +468,84 @@ static void test_load(void)
 	unsigned char back[5];
 	image_read(disk_image(g.disk), 512, back, 5);
 	is_s((char *)back, "ours", "is in the image, once that is asked for");
+	close_guest(&g);
+}
+
+#define MARK 0x1234567812345678ULL
+
+static void number_page(unsigned char *flash, uint64_t page, uint64_t number)
+{
+	uint64_t first[2] = { MARK, number }, second[2] = { ~MARK, number };
+
+	memcpy(flash + page * 4096, first, sizeof(first));
+	memcpy(flash + page * 4096 + 2048, second, sizeof(second));
+}
+
+/* Flash is a part of the memory: nothing is asked for, and what is stored there counts. */
+static void test_flash(void)
+{
+	enum { FLASH_BYTES = 1 << 17 };
+	struct guest g;
+	struct trace t;
+	struct err err = ERR_INIT;
+	auto_image img = IMAGE_INIT;
+	unsigned char back[6];
+
+	open_guest_with(&g, FLASH_BYTES);
+	is_i(vhost_disk_lay_out(g.disk, &err), -ENOMEM, "without memory there is no flash");
+	err_clear(&err);
+	set_up(&g);
+	is_i(vhost_disk_find_flash(g.disk, MARK, &err), -EIO, "nor without numbers in it");
+	err_clear(&err);
+	for (uint64_t i = 0; i < FLASH_BYTES / 4096; i++)
+		number_page(g.mem + DATA, i, i);
+	number_page(g.mem + DATA, 3, 4);
+	is_i(vhost_disk_find_flash(g.disk, MARK, &err), -EIO, "nor with one twice");
+	ok(strstr(err.msg, "31 of 32 pages, 32 times"), "which is said: %s", err.msg);
+	err_clear(&err);
+	/* The pages need not lie in order. */
+	number_page(g.mem + DATA, 3, 5);
+	number_page(g.mem + DATA, 5, 3);
+	is_i(vhost_disk_find_flash(g.disk, MARK, &err), 0, "it is found by its numbers %s",
+	     err.msg);
+	image_init(&img, FLASH_BYTES);
+	image_write(&img, 512, "loaded", 7);
+	image_write(&img, 3 * 4096, "third", 6);
+	is_i(disk_load(g.disk, &img, &err), 0, "flash is loaded %s", err.msg);
+	is_i(vhost_disk_lay_out(g.disk, &err), 0, "and laid out %s", err.msg);
+	is_s((char *)g.mem + DATA + 512, "loaded", "where the guest sees it");
+	is_s((char *)g.mem + DATA + 5 * 4096, "third", "page by page");
+	g.mem[DATA + 5000] = 1;
+	trace_init(&t);
+	start(&g, &t);
+	mark(&g, EV_OP_BEGIN, 0);
+	auto_free char *unused = in_short(&t);
+	is_s(unused, "b", "what is stored while it is not in use is nobody's");
+	g.mem[DATA + 5000] = 0;
+	vhost_disk_in_use(g.disk, true);
+	mark(&g, EV_OP_BEGIN, 0);
+	g.mem[DATA + 1024] = 1;
+	g.mem[DATA + 8191] = 2;
+	mark(&g, EV_OP_END, 0);
+	mark(&g, EV_OP_BEGIN, 1);
+	memcpy(g.mem + DATA + FLASH_BYTES - 6, "last", 5);
+	vhost_disk_in_use(g.disk, false);
+	g.mem[DATA] = 3;
+	stop(&g);
+	auto_free char *seen = in_short(&t);
+	is_s(seen, "b b W1024.7168 C2 e b W130560.512 C6", "one write between two marks");
+	is_u(t.events.v[2].flags, EV_FUA, "which is durable");
+	image_read(disk_image(g.disk), FLASH_BYTES - 6, back, 5);
+	is_s((char *)back, "last", "the image has what was stored last");
+	trace_release(&t);
+	vhost_disk_in_use(g.disk, true);
+	memcpy(g.mem + DATA + FLASH_BYTES - 6, "gone", 5);
+	vhost_disconnect(g.v);
+	vhost_disk_in_use(g.disk, false);
+	start(&g, NULL);
+	stop(&g);
+	image_read(disk_image(g.disk), FLASH_BYTES - 6, back, 5);
+	is_s((char *)back, "gone", "also where the guest has died since");
 	close_guest(&g);
 }
 
@@ -1007,6 +1090,7 @@ int main(void)
 	test_marks();
 	test_load();
 	test_return();
+	test_flash();
 	test_log();
 	test_slowly();
 	test_bad_requests();

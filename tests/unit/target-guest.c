@@ -1,61 +1,92 @@
 /* SPDX-License-Identifier: MIT */
-/* What a guest's console, and an emulator's monitor, tell of how a guest ended. */
+/* A file system in a guest can be frozen and thawed: what is on the disk tells whether it is. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "record/vhost_disk.h"
+#include "target/guest_target.h"
 #include "tap.h"
 
-#include "target/guest_words.h"
+/* Of ext4: the journal must be replayed, or, if it is not set, need not be. */
+enum { AT_INCOMPAT = 1024 + 0x60, NEEDS_RECOVERY = 4 };
 
-static void test_words(void)
+static bool is_dirty(struct target *t)
 {
-	static const struct {
-		const char *line;
-		unsigned bits;
-	} lines[] = {
-		{ "", 0 },
-		{ "EXT4-fs (vda): shut down requested (2)", 0 },
-		{ "BTRFS warning: errno = 3", 0 },
-		{ "userspace - hello", 0 },
-		{ "Kernel panic - not syncing: Fatal exception", GUEST_PANIC },
-		{ "Kernel panic - not syncing: System is deadlocked on memory",
-		  GUEST_PANIC | GUEST_NO_MEMORY },
-		{ "Out of memory: Killed process 12 (e2fsck)", GUEST_NO_MEMORY },
-		{ "init invoked oom-killer: gfp_mask=0x1100cca, order=0", GUEST_NO_MEMORY },
-		{ "kworker/0:1: page allocation failure: order:4", GUEST_NO_MEMORY },
-		{ "userspace - ptrace set regs failed, errno = 3", GUEST_LOST_PROC },
-		{ "userspace - PTRACE_GETREGS failed, errno = 3", GUEST_LOST_PROC },
-		{ "userspace - PTRACE_GETREGS failed, errno = 5", 0 },
-		{ "userspace - child stopped with signal 19", GUEST_LOST_PROC },
-		{ "wait_stub_done : failed to wait for SIGTRAP, pid = 7, n = 7, errno = 0, "
-		  "status = 0x9",
-		  GUEST_LOST_PROC },
-		{ "outage-agent: memory: Cannot allocate memory", GUEST_AGENT_ENDED },
-	};
+	auto_free char *path = vhost_disk_path(t->disk);
+	FILE *f = fopen(path, "re");
+	uint32_t word = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
-		is_u(guest_words(lines[i].line), lines[i].bits, "'%s'", lines[i].line);
+	if (!f || fseek(f, AT_INCOMPAT, SEEK_SET) || fread(&word, sizeof(word), 1, f) != 1)
+		ok(false, "%s cannot be read", path);
+	if (f)
+		fclose(f);
+	return word & NEEDS_RECOVERY;
 }
 
-#define EVENT(who, why)                                                                            \
-	"{\"timestamp\": {\"seconds\": 1}, \"event\": \"SHUTDOWN\", \"data\": {\"guest\": " who    \
-	", \"reason\": \"" why "\"}}\r\n"
-
-static void test_shutdown(void)
+static int64_t perform(struct target *t, size_t i)
 {
-	is_i(guest_shutdown(""), GUEST_NOT_TOLD, "nothing is told");
-	is_i(guest_shutdown("{\"return\": {}}\n{\"event\": \"RESET\"}\n"), GUEST_NOT_TOLD,
-	     "something else is");
-	is_i(guest_shutdown("{\"return\": {}}\n" EVENT("true", "guest-reset")), GUEST_BY_ITSELF,
-	     "it was reset from within");
-	is_i(guest_shutdown("{\"return\": {}}\n" EVENT("false", "host-signal")), GUEST_FROM_OUTSIDE,
-	     "the emulator got a signal");
-	is_i(guest_shutdown(EVENT("false", "host-qmp-quit") EVENT("true", "guest-panic")),
-	     GUEST_BY_ITSELF, "the last one counts");
-	is_i(guest_shutdown(EVENT("true", "guest-panic") "{\"guest\": false}\n"), GUEST_BY_ITSELF,
-	     "and only its own line");
+	struct err err = ERR_INIT;
+	int64_t result = -EINVAL;
+
+	is_i(target_op(t, i, &result, &err), 0, "operation %zu", i);
+	return result;
+}
+
+static void go_through(struct target *t)
+{
+	static const char text[] = "creat foo\nwrite foo 0 4096\nwrite foo 4096 4096\n";
+	struct err err = ERR_INIT;
+	auto_strbuf said = STRBUF_INIT;
+	auto_workload w;
+	struct image img;
+
+	workload_init(&w);
+	is_i(workload_parse(text, strlen(text), "test", &w, &err), 0, "a workload");
+	is_i(target_mkfs(t, &img, &err), 0, "mkfs");
+	is_i(disk_load(t->disk, &img, &err), 0, "is loaded");
+	image_release(&img);
+	is_i(guest_target_freeze(t, &err), -EIO, "nothing can be frozen before it runs");
+	err_clear(&err);
+	is_i(target_mount(t, &said, &err), 0, "mount");
+	is_i(guest_target_thaw(t, &err), -EINVAL, "what is not frozen cannot be thawed");
+	ok(strstr(err.msg, "cannot be thawed in the guest"), "which is said: %s", err.msg);
+	err_clear(&err);
+	is_i(target_begin(t, &w, NULL, &err), 0, "it begins");
+	is_i(perform(t, 0), 0, "a file is made");
+	is_i(perform(t, 1), 4096, "and written");
+	ok(is_dirty(t), "mounted, the journal would have to be replayed");
+	is_i(guest_target_freeze(t, &err), 0, "freeze");
+	ok(!is_dirty(t), "frozen, it would not");
+	is_i(guest_target_freeze(t, &err), -EBUSY, "twice is too much");
+	err_clear(&err);
+	is_i(guest_target_thaw(t, &err), 0, "thaw");
+	ok(is_dirty(t), "thawed, it would have to be again");
+	is_i(perform(t, 2), 4096, "and it can be written to");
+	is_i(target_end(t, &err), 0, "it ends");
+	is_i(target_umount(t, true, &err), 0, "unmount");
+	is_i(guest_target_freeze(t, &err), -EBADF, "what is not mounted cannot be frozen");
+	err_clear(&err);
+	is_s(strbuf_str(&said), "", "it had nothing to say");
+	ok(!target_kernel_log(t, &said), "nor had the kernel");
 }
 
 int main(void)
 {
-	test_words();
-	test_shutdown();
+	auto_free char *kernel = proc_find("linux.uml"), *mkfs = proc_find("mke2fs");
+	struct err err = ERR_INIT;
+	struct target_opts opts = { .spec = "uml:ext4" };
+	struct target t;
+
+	if (!kernel || !mkfs) {
+		skip("linux.uml or mke2fs is not there");
+		return done_testing();
+	}
+	if (target_open(&opts, &t, &err)) {
+		ok(false, "%s", err.msg);
+		return done_testing();
+	}
+	go_through(&t);
+	target_close(&t);
 	return done_testing();
 }
