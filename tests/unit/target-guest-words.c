@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What a guest's console, and an emulator's monitor, tell of how a guest ended. */
+/*
+ * What a guest's console, and an emulator's monitor, tell of how a guest ended; and that who runs
+ * its kernel does not matter for what a file system promises.
+ */
 #include "tap.h"
 
 #include "target/guest_words.h"
+#include "target/target.h"
 
 static void test_words(void)
 {
@@ -53,8 +57,35 @@ static void test_shutdown(void)
 	     "and only its own line");
 }
 
+static const struct target_ops *find(const char *kind, const char *fs)
+{
+	auto_free char *name = xasprintf("%s:%s", kind, fs);
+
+	for (size_t i = 0; targets[i]; i++)
+		if (streq(targets[i]->name, name))
+			return targets[i];
+	return NULL;
+}
+
+static void test_same_promises(void)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; targets[i]; i++) {
+		if (strncmp(targets[i]->name, "uml:", 4) != 0)
+			continue;
+		const struct target_ops *vm = find("vm", targets[i]->name + 4);
+
+		n++;
+		ok(vm && streq(vm->guarantee, targets[i]->guarantee),
+		   "%s promises what its twin does: %s", targets[i]->name, targets[i]->guarantee);
+	}
+	ok(n >= 9, "there are %u of them", n);
+}
+
 int main(void)
 {
+	test_same_promises();
 	test_words();
 	test_shutdown();
 	return done_testing();
