@@ -100,6 +100,7 @@ static void open_both(struct vm_template *t, const char *dir)
 	auto_fd lock = lock_files(dir, LOCK_SH);
 	auto_free char *ram = file_of(dir, t->name, "ram"), *state = file_of(dir, t->name, "state");
 
+	(void)lock; /* held to the end; where there can be none, it is opened without */
 	/* The state is written last. */
 	t->state = open(state, O_RDONLY | O_CLOEXEC);
 	t->ram = t->state < 0 ? -1 : open(ram, O_RDONLY | O_CLOEXEC);
@@ -198,6 +199,7 @@ void vm_template_keep(struct vm_template *t, int ram, int state)
 	if (dir) {
 		auto_fd lock = lock_files(dir, LOCK_EX);
 
+		(void)lock;
 		make_room(dir);
 		if (keep_file(dir, t->name, "ram", ram) || keep_file(dir, t->name, "state", state))
 			remove_both(dir, t->name);
@@ -212,6 +214,7 @@ void vm_template_drop(struct vm_template *t)
 	if (dir) {
 		auto_fd lock = lock_files(dir, LOCK_EX);
 
+		(void)lock;
 		remove_both(dir, t->name);
 	}
 	vm_template_release(t);
