@@ -230,9 +230,10 @@ if [ -e "$modules/modules.dep" ] && grep -q '/f2fs.ko' "$modules/modules.dep" &&
 	for m in virtio_blk f2fs crc32_generic lz4_compress lz4hc_compress lz4_decompress; do
 		f=$(sed -n "s,^\\([^:]*/$m\\.ko\\):.*,\\1,p" "$modules/modules.dep")
 		[ -n "$f" ] || continue
-		mkdir -p "tree/$(dirname "${f#kernel/}")"
-		cp "$modules/$f" "tree/${f#kernel/}"
-		echo "${f#kernel/}" | sed 's/ko$/o/' >>tree/modules.order
+		to=${f#kernel/}
+		mkdir -p "tree/$(dirname "$to")"
+		cp "$modules/$f" "tree/$to"
+		echo "${to%ko}o" >>tree/modules.order
 	done
 	check "modules of a build tree" status 0 test -t uml:f2fs --kernel "$kernel" --modules tree -o tree-run short
 	sed -i 's,^,kernel/,; s/o$/ko/' tree/modules.order
