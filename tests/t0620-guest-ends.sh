@@ -123,7 +123,14 @@ kill "$holder" 2>/dev/null
 # Too little memory is nobody's bug; what one operation may write fits by default.
 printf 'write foo 0 67108864\nfsync foo\n' >large
 check "64 MB in one write" status 0 test -t uml:ext4 --size 400M -o large-run large
-check "too little memory is no finding" status 2 test -t uml:ext4 --size 400M --guest-memory 96M -o x large
+# What is written, and the kernel, have no room in 76 MB; whether they have it in 96 is a matter of luck.
+cat >little <<EOF
+#!/bin/bash
+exec $(command -v linux.uml) "\${@/#mem=*/mem=76M}"
+EOF
+chmod +x little
+check "too little memory is no finding" status 2 test -t uml:ext4 --kernel ./little --size 400M \
+	--guest-memory 96M -o x large
 check "but said, with what to do" complains 'ran out of memory: it has 96M; give it more with --guest-memory'
 check "and nothing is found" says '^nothing found in 0 of 1 workloads'
 check "it is kept for who goes on" grep -qx 'guest-memory 100663296' x/run

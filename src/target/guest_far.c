@@ -61,6 +61,12 @@ static int far_op(struct target *t, size_t i, int64_t *result, struct err *err)
 	rc = guest_part_ok(&part, err);
 	if (!rc && *result < -4095)
 		rc = err_set(err, -EPROTO, "the guest's answer makes no sense");
+	/* The agent, or its kernel, lacked what we had not given. */
+	if (!rc && *result == -ENOMEM)
+		rc = err_set(err, -ENOMEM,
+			     "the guest ran out of memory: it has %lluM; give it more with "
+			     "--guest-memory SIZE",
+			     (unsigned long long)(g->memory >> 20));
 	return rc;
 }
 
