@@ -130,14 +130,14 @@ _outage_test() {
 		_outage_files
 		return
 		;;
-	--lose-flush | --hang-after | --max-subset | --budget | --mkfs | --recover | --size | --skip | --limit | --sample | --seed | \
+	--lose-flush | --hang-after | --max-subset | --budget | --mkfs | --recover | --size | --guest-memory | --skip | --limit | --sample | --seed | \
 		--time | -j | --jobs)
 		return
 		;;
 	esac
 	if [[ $cur == -* ]]; then
 		_outage_words '--target --bounds --crash --max-subset --budget --guarantee --recorder --mkfs
-			--recover --kernel --modules --deterministic --size --fsck --paranoid --skip --limit --sample --seed --time --tune --jobs
+			--recover --kernel --modules --guest-memory --deterministic --size --fsck --paranoid --skip --limit --sample --seed --time --tune --jobs
 			--torn --prune --lose-flush --hang-after --output --keep --suppress --resume
 			--trust --json --help'
 	else
@@ -182,17 +182,21 @@ _outage_explore() {
 		;;
 	esac
 	[[ $cur != -* ]] ||
-		_outage_words '--target --ref --ref-mkfs --ref-recover --ref-size --ref-kernel --ref-modules --order --depth --alphabet --round
+		_outage_words '--target --ref --ref-mkfs --ref-recover --ref-size --ref-kernel --ref-modules --ref-guest-memory --order --depth --alphabet --round
 			--inputs --dist --strategy
 			--compare-every --crash --crash-modes --guarantee --memory --limit --time --seed
 			--hang --findings --jobs --share --vary --swarm --coverage --mkfs --recover --size
-			--recorder --kernel --modules --output --resume --replay --trust --overlap --json --help'
+			--recorder --kernel --modules --guest-memory --output --resume --replay --trust --overlap --json --help'
 }
 
 # _outage_finding OPTIONS: a command that takes a directory.
 _outage_finding() {
 	case $prev in
-	--time | --runs)
+	--time | --runs | --guest-memory)
+		return
+		;;
+	--kernel | --modules)
+		_outage_files
 		return
 		;;
 	esac
@@ -371,8 +375,8 @@ _outage() {
 	test) _outage_test ;;
 	explore) _outage_explore ;;
 	report) _outage_finding '--text --json --suppressions --html --help' ;;
-	replay) _outage_finding '--rerun --time --trust --json --help' ;;
-	shrink) _outage_finding '--output --force --runs --time --trust --json --help' ;;
+	replay) _outage_finding '--rerun --kernel --modules --guest-memory --time --trust --json --help' ;;
+	shrink) _outage_finding '--output --force --runs --kernel --modules --guest-memory --time --trust --json --help' ;;
 	export) _outage_finding '--output --help' ;;
 	trace) _outage_trace ;;
 	doctor) _outage_words '--fix --json --help' ;;

@@ -19,6 +19,7 @@ struct agent {
 	struct exec exec;
 	bool running;	  /* exec is initialised */
 	struct tree seen; /* by the last walk */
+	char disk[16];	  /* the kernel's name for AGENT_DISK */
 };
 
 /* Does one command and puts what it answers into the part at hand. 0, or -errno. */

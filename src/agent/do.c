@@ -198,7 +198,9 @@ static int do_walk(struct agent *a, struct wire_in *in, struct strbuf *out)
 	auto_strbuf text = STRBUF_INIT;
 	struct err err = ERR_INIT;
 
-	opts.content_limit = wire_u64(in);
+	uint64_t limit = wire_u64(in);
+	opts.content_limit =
+		min(limit ? limit : (uint64_t)TREE_CONTENT_LIMIT, (uint64_t)WIRE_CONTENT_FILE);
 	uint32_t n = wire_u32(in);
 	for (uint32_t i = 0; i < n && i < IGNORE_MAX; i++)
 		ignore[i] = wire_text(in);
@@ -207,8 +209,25 @@ static int do_walk(struct agent *a, struct wire_in *in, struct strbuf *out)
 	int rc = tree_walk(a->root, &opts, &a->seen, &err);
 	if (rc)
 		return rc;
-	tree_print(&a->seen, &opts, TREE_TEXT_CONTENT, &text);
+	tree_print(&a->seen, &opts, a->seen.kept > WIRE_CONTENT_ALL ? 0 : TREE_TEXT_CONTENT, &text);
 	wire_put_text(out, strbuf_str(&text));
+	return 0;
+}
+
+static int do_read(struct agent *a, struct wire_in *in, struct strbuf *out)
+{
+	const char *path = wire_text(in);
+	uint64_t at = wire_u64(in);
+	uint32_t len = wire_u32(in);
+
+	if (in->bad || a->root < 0 || len > WIRE_READ_MAX || at >> 62)
+		return -EINVAL;
+	auto_fd fd =
+		openat(a->root, path, O_RDONLY | O_NOFOLLOW | O_NOATIME | O_NONBLOCK | O_CLOEXEC);
+	auto_free char *data = xmalloc(max(len, 1U));
+	ssize_t n = fd < 0 ? -errno : io_pread_full(fd, data, len, (off_t)at);
+	wire_put_u32(out, n < 0 ? (uint32_t)-n : 0);
+	wire_put_bytes(out, data, n < 0 ? 0 : (size_t)n);
 	return 0;
 }
 
@@ -305,9 +324,9 @@ static int do_room(struct agent *a, struct strbuf *out)
 {
 	struct statvfs st = { 0 };
 
-	wire_put_u32(out, a->root < 0 || syncfs(a->root) < 0 || fstatvfs(a->root, &st) < 0
-				  ? (uint32_t)errno
-				  : 0);
+	if (a->root < 0)
+		return -EINVAL;
+	wire_put_u32(out, syncfs(a->root) < 0 || fstatvfs(a->root, &st) < 0 ? (uint32_t)errno : 0);
 	wire_put_u64(out, (uint64_t)st.f_bfree * st.f_frsize);
 	return 0;
 }
@@ -382,7 +401,7 @@ static void stir_random(void)
 			strerror(errno));
 }
 
-static int do_hello(struct strbuf *out)
+static int do_hello(const struct agent *a, struct strbuf *out)
 {
 	struct utsname u;
 
@@ -390,6 +409,7 @@ static int do_hello(struct strbuf *out)
 		return -errno;
 	stir_random();
 	wire_put_text(out, u.release);
+	wire_put_text(out, a->disk);
 	return 0;
 }
 
@@ -397,7 +417,7 @@ int agent_do(struct agent *a, enum agent_command command, struct wire_in *in, st
 {
 	switch (command) {
 	case AGENT_HELLO:
-		return do_hello(out);
+		return do_hello(a, out);
 	case AGENT_MOUNT:
 		return do_mount(a, in, out);
 	case AGENT_UMOUNT:
@@ -427,6 +447,8 @@ int agent_do(struct agent *a, enum agent_command command, struct wire_in *in, st
 		return do_freeze(a, true, out);
 	case AGENT_THAW:
 		return do_freeze(a, false, out);
+	case AGENT_READ:
+		return do_read(a, in, out);
 	case AGENT_CLOCK:
 		return do_clock(in, out);
 	case AGENT_FLASH:

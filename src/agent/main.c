@@ -19,7 +19,7 @@
 #include "agent/agent.h"
 #include "base/io.h"
 
-enum { DISKS = 4, ALIGN = 4096, WAIT_TRIES = 5000, MODULES_MAX = 32 };
+enum { DISKS = 4, ALIGN = 4096, WAIT_TRIES = 5000, MODULES_MAX = 32, KEEP_BYTES = 1 << 20 };
 
 /* What is said here is read by the host, with the rest of the console. */
 static void give_up(const char *what)
@@ -80,8 +80,8 @@ static void load_modules(void)
 	}
 }
 
-/* Makes a node for the disk that calls itself `id`. */
-static bool find_disk(const char *id, const char *node)
+/* Makes a node for the disk that calls itself `id`; `name` gets the kernel's name for it. */
+static bool find_disk(const char *id, const char *node, char name[16])
 {
 	char path[64], text[64];
 	unsigned major_no, minor_no;
@@ -91,6 +91,7 @@ static bool find_disk(const char *id, const char *node)
 		read_line(path, text, sizeof(text));
 		if (!streq(text, id))
 			continue;
+		snprintf(name, 16, "vd%c", 'a' + i);
 		snprintf(path, sizeof(path), "/sys/block/vd%c/dev", 'a' + i);
 		read_line(path, text, sizeof(text));
 		return sscanf(text, "%u:%u", &major_no, &minor_no) == 2 &&
@@ -99,11 +100,12 @@ static bool find_disk(const char *id, const char *node)
 	return false;
 }
 
-static void wait_for_disk(const char *id, const char *node)
+static void wait_for_disk(const char *id, const char *node, char name[16])
 {
-	for (int tries = 0; !find_disk(id, node); tries++) {
+	for (int tries = 0; !find_disk(id, node, name); tries++) {
+		errno = ENODEV;
 		if (tries == WAIT_TRIES)
-			give_up(id);
+			give_up(NO_DISK);
 		usleep(1000);
 	}
 }
@@ -132,11 +134,21 @@ static void make_room(unsigned char **buf, size_t *size, size_t want)
 	*size = want;
 }
 
+static void forget_large(unsigned char **buf, size_t *size)
+{
+	if (*size <= KEEP_BYTES)
+		return;
+	free(*buf);
+	*buf = NULL;
+	*size = 0;
+}
+
 /* Waits for a message. */
 static void receive(struct mailbox *m, struct wire_head *head)
 {
 	struct err err = ERR_INIT;
 
+	forget_large(&m->in, &m->in_size);
 	make_room(&m->in, &m->in_size, MAIL_READ);
 	if (io_pread_full(m->fd, m->in, MAIL_READ, MAIL_COMMANDS) != MAIL_READ)
 		give_up("the mailbox cannot be read");
@@ -163,6 +175,7 @@ static void answer(struct mailbox *m, const struct strbuf *text)
 	memset(m->out + text->len, 0, all - text->len);
 	if (io_pwrite_full(m->fd, m->out, all, MAIL_ANSWERS))
 		give_up("the mailbox cannot be written");
+	forget_large(&m->out, &m->out_size);
 }
 
 static void follow(struct agent *a, struct mailbox *m, struct wire_out *w)
@@ -181,11 +194,16 @@ static void follow(struct agent *a, struct mailbox *m, struct wire_out *w)
 			rc = agent_do(a, command, &part, &w->text);
 		else
 			rc = AGENT_NOT_DONE;
+		if (!rc && w->text.len > WIRE_MAX)
+			rc = -EMSGSIZE;
 		if (rc)
 			wire_fail(w, rc);
 	}
 	wire_finish(w);
 	answer(m, &w->text);
+	/* What was long once need not stay in memory that a file system could use. */
+	if (w->text.cap > KEEP_BYTES)
+		wire_release(w);
 }
 
 int main(void)
@@ -193,6 +211,7 @@ int main(void)
 	struct agent a = { .root = -1 };
 	struct mailbox m = { 0 };
 	struct wire_out w = { 0 };
+	char mail[16];
 
 	make_place("/proc", "proc");
 	make_place("/sys", "sysfs");
@@ -201,8 +220,8 @@ int main(void)
 	make_place(AGENT_MNT, NULL);
 	start_no_programs();
 	load_modules();
-	wait_for_disk(MAIL_ID, "/dev/mail");
-	wait_for_disk(DISK_ID, AGENT_DISK);
+	wait_for_disk(MAIL_ID, "/dev/mail", mail);
+	wait_for_disk(DISK_ID, AGENT_DISK, a.disk);
 	workload_init(&a.workload);
 	signal(SIGPIPE, SIG_IGN);
 	setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);

@@ -26,7 +26,7 @@
 
 enum {
 	WIRE_MAGIC = 0x6761746f,
-	WIRE_VERSION = 2,
+	WIRE_VERSION = 3,
 	WIRE_HEAD = 20,
 	WIRE_PART = 12,
 	WIRE_MAX = 96 << 20, /* bytes of a message */
@@ -35,13 +35,20 @@ enum {
 	MAIL_ANSWERS = 128 << 20,
 	MAIL_READ = 64 << 10, /* bytes that the agent reads first */
 	MAIL_BYTES = 256 << 20,
+
+	/* A guest has little memory: what files hold is sent with the tree only if it is little. */
+	WIRE_CONTENT_FILE = 256 << 10,
+	WIRE_CONTENT_ALL = 4 << 20,
+	WIRE_READ_MAX = 4 << 20, /* and else read in pieces, of at most so many bytes */
 };
 
 #define MAIL_ID "outage-mail"
 #define DISK_ID "outage"
+/* What the agent says on the console when no disk shows up. */
+#define NO_DISK "there is no disk; is virtio_blk there?"
 
 enum agent_command {
-	AGENT_HELLO = 1, /* -> text: release of the kernel */
+	AGENT_HELLO = 1, /* -> text: release of the kernel, text: its name for the disk */
 	/* text: type, text: source, "" is the disk, u32: flags, text: options -> i32: errno, text:
 	 * what failed */
 	AGENT_MOUNT,
@@ -49,7 +56,9 @@ enum agent_command {
 	AGENT_BEGIN,  /* text: workload; its operations follow */
 	AGENT_OP,     /* u32: which -> i64: result, u32: it is still mounted */
 	AGENT_END,
-	AGENT_WALK, /* u32: fields, u64: content limit, u32: n, n texts to ignore -> text: tree */
+	/* u32: fields, u64: content limit, u32: n, n texts to ignore -> text: tree; what it does
+	 * not say of files within the limit is to be asked for by AGENT_READ */
+	AGENT_WALK,
 	/* text: tree, "" for what was walked last -> u32: n, n times kind u32, path, words, promise
 	 */
 	AGENT_USABLE,
@@ -61,6 +70,8 @@ enum agent_command {
 	AGENT_FREEZE, /* -> i32: errno; what was written is on the disk, and nothing more is written
 		       */
 	AGENT_THAW,   /* -> i32: errno */
+	AGENT_READ,   /* text: path, u64: offset, u32: length -> i32: errno, bytes, fewer at the end
+		       */
 	AGENT_CLOCK,  /* u64: seconds since 1970 that it shall be -> i32: errno */
 	/* u64: bytes, u64: mark; numbers the pages of the flash for vhost_disk_find_flash() -> i32:
 	 * errno */

@@ -46,6 +46,7 @@ static void emit(enum log_level level, const char *what, const char *fmt, va_lis
 	}
 
 DEFINE_LOG(log_error, LOG_ERROR, "")
+DEFINE_LOG(log_notice, LOG_WARN, "")
 DEFINE_LOG(log_warn, LOG_WARN, "warning: ")
 DEFINE_LOG(log_info, LOG_INFO, "")
 DEFINE_LOG(log_debug, LOG_DEBUG, "debug: ")

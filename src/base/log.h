@@ -14,6 +14,8 @@ void log_set_level(enum log_level level);
 enum log_level log_get_level(void);
 
 void log_error(const char *fmt, ...) printf_like(1, 2);
+/* Why it takes longer than one might think: said by default, and no warning. */
+void log_notice(const char *fmt, ...) printf_like(1, 2);
 void log_warn(const char *fmt, ...) printf_like(1, 2);
 void log_info(const char *fmt, ...) printf_like(1, 2);
 void log_debug(const char *fmt, ...) printf_like(1, 2);

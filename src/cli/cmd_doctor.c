@@ -2,6 +2,7 @@
 /* cmd_doctor.c - outage doctor: what works on this machine, and what mends what does not. */
 #include <getopt.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "cli/cli.h"
@@ -16,7 +17,9 @@ static const char usage[] =
 	"      --fix     clear away what killed runs left: processes, mounts, loop devices, files\n"
 	"      --json    one JSON object on standard output\n"
 	"\n"
-	"Exit status: 0 file systems can be tested here, 2 they cannot.\n"
+	"Exit status: 0 file systems can be tested here, by an ordinary user those of other "
+	"kernels,\n"
+	"in a guest; 2 they cannot.\n"
 	"\n"
 	"example: sudo outage doctor --fix\n";
 
@@ -55,6 +58,27 @@ static void print_leftover(const struct leftover *l)
 		       "note", "leftover", kind, l->what, "");
 }
 
+/* What an ordinary user can do at all, works: nothing need be mended for it. */
+static bool works_for_user(const struct machine *m)
+{
+	return geteuid() != 0 && m->guests;
+}
+
+static void print_verdict(const struct machine *m)
+{
+	if (m->usable)
+		puts("File systems can be tested here: outage test -t ext4 --bounds seq-1");
+	else if (works_for_user(m))
+		puts("File systems of other kernels can be tested here, in a guest and without "
+		     "root:\noutage test -t uml:ext4 (or vm:ext4) --bounds seq-1\n"
+		     "Those of this machine's kernel need root.");
+	else
+		puts("File systems cannot be tested here before what is missing is mended.");
+	if (!m->usable && !works_for_user(m) && m->guests)
+		puts("Those of a kernel in a guest can: outage test -t uml:ext4 (or vm:ext4) "
+		     "--bounds seq-1");
+}
+
 static void print_text(const struct doctor *d)
 {
 	print_checks(d);
@@ -62,13 +86,8 @@ static void print_text(const struct doctor *d)
 		print_leftover(&d->left.v[i]);
 	if (!d->left.n)
 		printf("%-8s %-19s none\n", "ok", "leftovers");
-	printf("\n%s\n",
-	       d->machine.usable
-		       ? "File systems can be tested here: outage test -t ext4 --bounds seq-1"
-		       : "File systems cannot be tested here before what is missing is mended.");
-	if (!d->machine.usable && d->machine.guests)
-		printf("Those of a kernel in a guest can: outage test -t uml:ext4 (or vm:ext4) "
-		       "--bounds seq-1\n");
+	putchar('\n');
+	print_verdict(&d->machine);
 }
 
 static void print_json(const struct doctor *d)
@@ -129,7 +148,7 @@ static int examine(void *ctx)
 		print_json(d);
 	else
 		print_text(d);
-	int status = d->machine.usable ? EXIT_OK : EXIT_FAILED;
+	int status = d->machine.usable || works_for_user(&d->machine) ? EXIT_OK : EXIT_FAILED;
 	leftovers_release(&d->left);
 	machine_release(&d->machine);
 	return status;

@@ -28,7 +28,7 @@ static const char usage[] =
 	"the\n"
 	"                          majority decides\n"
 	"      --ref-mkfs ARGS, --ref-recover CMD, --ref-size BYTES, --ref-kernel FILE,\n"
-	"      --ref-modules DIR   of the --ref before them\n"
+	"      --ref-modules DIR, --ref-guest-memory SIZE   of the --ref before them\n"
 	"      --order HOW         depth (default), breadth, walk\n"
 	"      --depth N           steps from the empty file system; default: 10, walks 400\n"
 	"      --alphabet N        different steps to choose from; default: 96, walks 4096\n"
@@ -59,7 +59,7 @@ static const char usage[] =
 	"      --coverage FILE     which inputs were exercised: text, or a picture if it ends in "
 	".svg\n"
 	"      --mkfs ARGS, --recover CMD, --size BYTES, --recorder NAME, --kernel FILE,\n"
-	"      --modules DIR       as for outage test\n"
+	"      --modules DIR, --guest-memory SIZE   as for outage test\n"
 	"  -o, --output DIR        where to keep what is found; default: below ./outage-runs\n"
 	"      --resume DIR        go on with the run kept there, with the same options\n"
 	"      --json              one JSON object on standard output\n"
@@ -318,6 +318,8 @@ enum {
 	OPT_MODULES,
 	OPT_TRUST,
 	OPT_OVERLAP,
+	OPT_GUEST_MEMORY,
+	OPT_REF_GUEST_MEMORY,
 	OPT_SIZE,
 	OPT_RECORDER,
 	OPT_RESUME,
@@ -361,6 +363,8 @@ static const struct option long_options[] = {
 	{ "recover", required_argument, NULL, OPT_RECOVER },
 	{ "kernel", required_argument, NULL, OPT_KERNEL },
 	{ "modules", required_argument, NULL, OPT_MODULES },
+	{ "guest-memory", required_argument, NULL, OPT_GUEST_MEMORY },
+	{ "ref-guest-memory", required_argument, NULL, OPT_REF_GUEST_MEMORY },
 	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "recorder", required_argument, NULL, OPT_RECORDER },
 	{ "resume", required_argument, NULL, OPT_RESUME },
@@ -458,6 +462,8 @@ static int parse_numbers(int opt, const char *arg, struct explore *e, struct err
 		return number_parse_size(arg, &e->o.memory, err);
 	case OPT_SIZE:
 		return number_parse_size(arg, &e->o.sides.target.size, err);
+	case OPT_GUEST_MEMORY:
+		return number_parse_size(arg, &e->o.sides.target.guest_memory, err);
 	case OPT_TIME:
 		return number_parse_duration(arg, &e->o.time_ns, err);
 	case OPT_HANG:
@@ -502,6 +508,8 @@ static int parse_ref(int opt, const char *arg, struct explore *e, struct err *er
 		return parse_path(arg, e, &r->kernel, err);
 	else if (opt == OPT_REF_MODULES)
 		return parse_path(arg, e, &r->modules, err);
+	else if (opt == OPT_REF_GUEST_MEMORY)
+		return number_parse_size(arg, &r->guest_memory, err);
 	else
 		return number_parse_size(arg, &r->size, err);
 	return 0;
@@ -560,6 +568,7 @@ static int parse_option(int opt, const char *arg, struct explore *e, struct err 
 	case OPT_REF_SIZE:
 	case OPT_REF_KERNEL:
 	case OPT_REF_MODULES:
+	case OPT_REF_GUEST_MEMORY:
 		return parse_ref(opt, arg, e, err);
 	case OPT_MKFS:
 		e->o.sides.target.mkfs_args = arg;
@@ -615,9 +624,14 @@ static int check_kernels(const struct explore *e, struct err *err)
 
 		if ((t->kernel || t->modules) && (!ops || !ops->far))
 			return err_set(err, -EINVAL,
-				       "%skernel and %smodules are for uml: targets; %s is not in "
-				       "a kernel of its own",
+				       "%skernel and %smodules are for uml: and vm: targets; %s is "
+				       "not in a kernel of its own",
 				       i ? "--ref-" : "--", i ? "--ref-" : "--", e->o.specs[i]);
+		if (t->guest_memory && (!ops || !ops->far))
+			return err_set(err, -EINVAL,
+				       "%sguest-memory is for uml: and vm: targets; %s is in no "
+				       "guest",
+				       i ? "--ref-" : "--", e->o.specs[i]);
 	}
 	return 0;
 }

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_replay.c - outage replay: does a finding show again? */
+#include <errno.h>
 #include <getopt.h>
 
 #include "base/json.h"
 #include "base/number.h"
 #include "cli/app.h"
 #include "cli/cli.h"
+#include "cli/guest_opts.h"
 #include "cli/pm.h"
 #include "pm/keep.h"
 #include "run/replay.h"
 
 static const char usage[] =
-	"usage: outage replay DIR [--rerun] [--trust] [--json]\n"
+	"usage: outage replay DIR [--rerun] [--kernel FILE] [--trust] [--json]\n"
 	"\n"
 	"Shows a finding again: rebuilds the disk as the crash left it, from the trace and the "
 	"image\n"
@@ -19,6 +21,8 @@ static const char usage[] =
 	"\n"
 	"  DIR                a finding: RUN/findings/NAME\n"
 	"      --rerun        run the workload anew, and try its crash states until one shows it\n"
+	"      --kernel FILE, --modules DIR, --guest-memory SIZE   uml, vm: in a guest of\n"
+	"                     another kernel than it was found on: is it gone?\n"
 	"      --time DURATION  give up after that; default 10m\n"
 	"      --trust        also if it runs programs, and others could have written it\n"
 	"      --json         one JSON object on standard output\n"
@@ -31,6 +35,8 @@ struct replay {
 	struct stored_case c;
 	bool rerun, json, trust;
 	uint64_t time_ns;
+	struct guest_opts guest;
+	struct strbuf other_kernel; /* what differs, in words */
 };
 
 static void print_json(const struct replay *o, const struct replay_result *r)
@@ -46,6 +52,7 @@ static void print_json(const struct replay *o, const struct replay_result *r)
 	json_kv_bool(&j, "rerun", o->rerun);
 	json_kv_bool(&j, "shown", r->shown);
 	json_kv_string(&j, "state", strbuf_str(&r->state));
+	json_kv_bool(&j, "same_kernel", !o->other_kernel.len);
 	json_kv_uint(&j, "crash_states", r->totals.crash_states);
 	json_kv_uint(&j, "unique_states", r->totals.unique_states);
 	json_key(&j, "problems");
@@ -85,6 +92,8 @@ static void print_text(const struct replay *o, const struct replay_result *r)
 		else if (*why)
 			print_line("    because ", why);
 	}
+	if (o->other_kernel.len)
+		printf("%s\n", strbuf_str(&o->other_kernel));
 	if (o->rerun)
 		printf("ran the workload, and recovered from %llu %s\n",
 		       (unsigned long long)r->totals.unique_states,
@@ -128,77 +137,109 @@ static int replay(void *ctx)
 }
 
 static const struct option long_options[] = {
-	{ "rerun", no_argument, NULL, 'r' }, { "json", no_argument, NULL, 'J' },
-	{ "trust", no_argument, NULL, 't' }, { "time", required_argument, NULL, 'T' },
-	{ "help", no_argument, NULL, 'h' },  { NULL, 0, NULL, 0 },
+	{ "rerun", no_argument, NULL, 'r' },
+	{ "json", no_argument, NULL, 'J' },
+	{ "trust", no_argument, NULL, 't' },
+	{ "time", required_argument, NULL, 'T' },
+	{ "help", no_argument, NULL, 'h' },
+	GUEST_OPTIONS,
+	{ NULL, 0, NULL, 0 },
 };
+
+/* 0, 1 if help is asked for, or -EINVAL. */
+static int parse(int argc, char **argv, struct replay *o, struct err *err)
+{
+	int opt, rc = 0;
+
+	optind = 0;
+	opterr = 0;
+	while (!rc && (opt = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
+		switch (opt) {
+		case 'r':
+			o->rerun = true;
+			break;
+		case 'J':
+			o->json = true;
+			break;
+		case 't':
+			o->trust = true;
+			break;
+		case 'T':
+			rc = number_parse_duration(optarg, &o->time_ns, err);
+			break;
+		case 'h':
+			return 1;
+		case ':':
+			return err_set(err, -EINVAL, "option '%s' needs a value", argv[optind - 1]);
+		case '?':
+			return err_set(err, -EINVAL, "unknown option '%s'", argv[optind - 1]);
+		default:
+			rc = min(guest_opts_take(&o->guest, opt, optarg, err), 0);
+		}
+	}
+	if (!rc && argc - optind != 1)
+		rc = err_set(err, -EINVAL, "give the directory of one finding");
+	return rc;
+}
+
+static int load(struct replay *o, const char *dir, struct err *err)
+{
+	int rc = store_load(dir, &o->c, err);
+
+	if (rc)
+		return rc;
+	/* In this order: a guest's kernel is asked for its version, and so is run. */
+	rc = store_trust(&o->c, o->trust, err);
+	if (!rc)
+		rc = guest_opts_apply(&o->guest, &o->c, err);
+	if (!rc)
+		guest_opts_compare(&o->c, &o->other_kernel);
+	return rc;
+}
+
+static int watched_replay(struct replay *o)
+{
+	bool hang = stored_case_first(&o->c)->kind == FINDING_HANG, hung = false;
+
+	if (!o->rerun && !replay_from_trace(&o->c)) {
+		fprintf(stderr, "outage: the trace does not tell enough to show this; "
+				"running the workload again\n");
+		o->rerun = true;
+	}
+	if (!o->time_ns)
+		o->time_ns = hang && o->c.hang_after_ms
+				     ? min(o->c.hang_after_ms, (uint64_t)3600000) * 2 * 1000000
+				     : 600ULL * 1000000000;
+	int status =
+		cli_watch(replay, o, (unsigned)(o->time_ns / 1000000000) + 1, hang ? &hung : NULL);
+	if (hung)
+		print_hung(o);
+	return status;
+}
 
 static int run(int argc, char **argv)
 {
 	struct replay o = { 0 };
 	struct err err = ERR_INIT;
-	int opt;
+	int status, rc = parse(argc, argv, &o, &err);
 
-	optind = 0;
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-		switch (opt) {
-		case 'r':
-			o.rerun = true;
-			break;
-		case 'J':
-			o.json = true;
-			break;
-		case 't':
-			o.trust = true;
-			break;
-		case 'T':
-			if (number_parse_duration(optarg, &o.time_ns, &err))
-				return cli_usage(&cmd_replay, "%s", err.msg);
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return EXIT_OK;
-		default:
-			return cli_usage(&cmd_replay,
-					 opt == ':' ? "option '%s' needs a value"
-						    : "unknown option '%s'",
-					 argv[optind - 1]);
-		}
-	}
-	if (argc - optind != 1)
-		return cli_usage(&cmd_replay, "give the directory of one finding");
-	if (app_is_case(argv[optind]) || app_is_run(argv[optind])) {
-		if (o.rerun)
-			return cli_usage(&cmd_replay, "--rerun: run 'outage app' again instead");
-		return app_replay(argv[optind], o.json, o.trust);
-	}
-	if (pm_is_case(argv[optind])) {
-		if (o.rerun)
-			return cli_usage(&cmd_replay, "--rerun: run 'outage pm' again instead");
-		return pm_replay(argv[optind], o.json, o.trust);
-	}
-	if (store_load(argv[optind], &o.c, &err))
-		return cli_fail(&err);
-	if (store_trust(&o.c, o.trust, &err)) {
+	if (rc == 1) {
+		fputs(usage, stdout);
+		status = EXIT_OK;
+	} else if (rc) {
+		status = cli_usage(&cmd_replay, "%s", err.msg);
+	} else if (app_is_case(argv[optind]) || app_is_run(argv[optind])) {
+		status = o.rerun ? cli_usage(&cmd_replay, "--rerun: run 'outage app' again instead")
+				 : app_replay(argv[optind], o.json, o.trust);
+	} else if (pm_is_case(argv[optind])) {
+		status = o.rerun ? cli_usage(&cmd_replay, "--rerun: run 'outage pm' again instead")
+				 : pm_replay(argv[optind], o.json, o.trust);
+	} else {
+		status = load(&o, argv[optind], &err) ? cli_fail(&err) : watched_replay(&o);
 		stored_case_release(&o.c);
-		return cli_fail(&err);
 	}
-	if (!o.rerun && !replay_from_trace(&o.c)) {
-		fprintf(stderr, "outage: the trace does not tell enough to show this; "
-				"running the workload again\n");
-		o.rerun = true;
-	}
-	bool hang = stored_case_first(&o.c)->kind == FINDING_HANG, hung = false;
-	if (!o.time_ns)
-		o.time_ns = hang && o.c.hang_after_ms
-				    ? min(o.c.hang_after_ms, (uint64_t)3600000) * 2 * 1000000
-				    : 600ULL * 1000000000;
-	int status =
-		cli_watch(replay, &o, (unsigned)(o.time_ns / 1000000000) + 1, hang ? &hung : NULL);
-	if (hung)
-		print_hung(&o);
-	stored_case_release(&o.c);
+	guest_opts_release(&o.guest);
+	strbuf_release(&o.other_kernel);
 	return status;
 }
 

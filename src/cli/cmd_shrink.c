@@ -9,10 +9,12 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "cli/cli.h"
+#include "cli/guest_opts.h"
 #include "run/shrink.h"
 
 static const char usage[] =
-	"usage: outage shrink DIR [-o OUTDIR] [--force] [--runs N] [--trust] [--json]\n"
+	"usage: outage shrink DIR [-o OUTDIR] [--force] [--runs N] [--kernel FILE] [--trust]\n"
+	"       [--json]\n"
 	"\n"
 	"Makes a finding small: drops operations of its workload as long as a problem of the same\n"
 	"kind shows, then lets as many of the lost writes survive as possible.\n"
@@ -22,6 +24,8 @@ static const char usage[] =
 	"      --force          replace the finding that is in OUTDIR\n"
 	"      --runs N         at most so many tries; default 500\n"
 	"      --time DURATION  give up after that; default 30m\n"
+	"      --kernel FILE, --modules DIR, --guest-memory SIZE   uml, vm: in a guest of\n"
+	"                       another kernel than it was found on\n"
 	"      --trust          also if it runs programs, and others could have written it\n"
 	"      --json           one JSON object on standard output\n"
 	"\n"
@@ -37,6 +41,7 @@ struct shrink_command {
 	char *output;
 	uint64_t time_ns;
 	bool json, force, trust;
+	struct guest_opts guest;
 };
 
 static void on_step(void *ctx, const char *words)
@@ -143,10 +148,15 @@ static int check_free(const struct shrink_command *o)
 }
 
 static const struct option long_options[] = {
-	{ "output", required_argument, NULL, 'o' }, { "runs", required_argument, NULL, 'R' },
-	{ "time", required_argument, NULL, 'T' },   { "json", no_argument, NULL, 'J' },
-	{ "force", no_argument, NULL, 'F' },	    { "trust", no_argument, NULL, 't' },
-	{ "help", no_argument, NULL, 'h' },	    { NULL, 0, NULL, 0 },
+	{ "output", required_argument, NULL, 'o' },
+	{ "runs", required_argument, NULL, 'R' },
+	{ "time", required_argument, NULL, 'T' },
+	{ "json", no_argument, NULL, 'J' },
+	{ "force", no_argument, NULL, 'F' },
+	{ "trust", no_argument, NULL, 't' },
+	{ "help", no_argument, NULL, 'h' },
+	GUEST_OPTIONS,
+	{ NULL, 0, NULL, 0 },
 };
 
 static int parse_option(int opt, struct shrink_command *o, struct err *err)
@@ -166,9 +176,11 @@ static int parse_option(int opt, struct shrink_command *o, struct err *err)
 	case 't':
 		o->trust = true;
 		return 0;
-	default:
+	case 'J':
 		o->json = true;
 		return 0;
+	default:
+		return min(guest_opts_take(&o->guest, opt, optarg, err), 0);
 	}
 }
 
@@ -200,8 +212,9 @@ static int run(int argc, char **argv)
 				 argv[optind]);
 	if (store_load(argv[optind], &o.c, &err))
 		return cli_fail(&err);
-	if (store_trust(&o.c, o.trust, &err)) {
+	if (store_trust(&o.c, o.trust, &err) || guest_opts_apply(&o.guest, &o.c, &err)) {
 		stored_case_release(&o.c);
+		guest_opts_release(&o.guest);
 		return cli_fail(&err);
 	}
 	if (!o.output)
@@ -214,6 +227,7 @@ static int run(int argc, char **argv)
 	if (!status)
 		status = cli_watch(shrink, &o, (unsigned)(o.time_ns / 1000000000) + 1, NULL);
 	stored_case_release(&o.c);
+	guest_opts_release(&o.guest);
 	free(o.output);
 	return status;
 }

@@ -51,6 +51,7 @@ static const char usage[] =
 	"      --kernel FILE       uml: the kernel, default: linux.uml; vm: a vmlinuz or vmlinux,\n"
 	"                          default: Debian's, fetched with apt-get\n"
 	"      --modules DIR       uml, vm: the folder of its modules\n"
+	"      --guest-memory SIZE uml, vm: what the guest has; default: 160M, 256M\n"
 	"      --deterministic     vm: count time in instructions, so that runs are alike\n"
 	"      --size BYTES        of the disk\n"
 	"      --fsck              run the file system's own checker on every state\n"
@@ -124,6 +125,12 @@ static void on_failed(void *ctx, const char *words)
 		fprintf(stderr, "outage: %s\n", words);
 }
 
+/* Of what is slow, a tenth counts. */
+static int digits(double rate)
+{
+	return rate < 9.95 && rate > 0 ? 1 + (rate < 0.095) : 0;
+}
+
 static void on_progress(void *ctx, const struct run_totals *totals, uint64_t done, uint64_t total)
 {
 	struct test *t = ctx;
@@ -134,9 +141,9 @@ static void on_progress(void *ctx, const struct run_totals *totals, uint64_t don
 		return;
 	t->shown_ns = now;
 	double rate = elapsed > 0 ? (double)(done - t->before) / elapsed : 0;
-	fprintf(stderr, "\r\033[K%llu of %llu workloads, %llu states, %zu findings, %.0f/s",
+	fprintf(stderr, "\r\033[K%llu of %llu workloads, %llu states, %zu findings, %.*f/s",
 		(unsigned long long)done, (unsigned long long)total,
-		(unsigned long long)totals->unique_states, t->clusters.n, rate);
+		(unsigned long long)totals->unique_states, t->clusters.n, digits(rate), rate);
 	if (rate > 0)
 		fprintf(stderr, ", %.0f s left", (double)(total - done) / rate);
 }
@@ -207,11 +214,12 @@ static void print_findings(const struct test *t, const struct workers_result *r)
 /* What may mean that the run did not test what it was meant to. */
 static void print_doubts(const struct test *t, const struct run_totals *s)
 {
-	if (s->workloads && !s->crash_states)
+	/* What ended before any crash, a kernel that died, has been told. */
+	if (s->workloads && !s->crash_states && !s->findings)
 		printf("no crash state was tried: no workload has a persistence point, such as "
 		       "fsync (see --crash)\n");
 	if (s->refused)
-		printf("%llu %s refused by the file system (-v tells which)\n",
+		printf("%llu %s refused by the file system (outage -v test tells which)\n",
 		       (unsigned long long)s->refused,
 		       plural(s->refused, "operation was", "operations were"));
 	if (t->plan.lose_flush && s->altered < s->workloads)
@@ -227,12 +235,13 @@ static void print_summary(const struct test *t, const struct workers_result *r, 
 	/* One workload with many states tells more by its states. */
 	bool by_states = s->unique_states > 20 * (s->workloads + 1);
 
-	printf("%s: %llu %s, %llu different crash states of %llu tried in %.1f s: %.0f %s "
+	double rate = (double)(by_states ? s->unique_states : s->workloads - t->before) / elapsed;
+
+	printf("%s: %llu %s, %llu different crash states of %llu tried in %.1f s: %.*f %s "
 	       "a second\n",
 	       t->plan.target, (unsigned long long)s->workloads,
 	       plural(s->workloads, "workload", "workloads"), (unsigned long long)s->unique_states,
-	       (unsigned long long)s->crash_states, elapsed,
-	       (double)(by_states ? s->unique_states : s->workloads - t->before) / elapsed,
+	       (unsigned long long)s->crash_states, elapsed, digits(rate), rate,
 	       by_states ? "states" : "workloads");
 	if (t->before)
 		printf("%llu of the workloads had been done before\n",
@@ -498,6 +507,7 @@ enum {
 	OPT_RECOVER,
 	OPT_KERNEL,
 	OPT_MODULES,
+	OPT_GUEST_MEMORY,
 	OPT_SIZE,
 	OPT_PRUNE,
 	OPT_TORN,
@@ -534,6 +544,7 @@ static const struct option long_options[] = {
 	{ "recover", required_argument, NULL, OPT_RECOVER },
 	{ "kernel", required_argument, NULL, OPT_KERNEL },
 	{ "modules", required_argument, NULL, OPT_MODULES },
+	{ "guest-memory", required_argument, NULL, OPT_GUEST_MEMORY },
 	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "prune", required_argument, NULL, OPT_PRUNE },
 	{ "torn", no_argument, NULL, OPT_TORN },

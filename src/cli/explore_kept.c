@@ -23,7 +23,8 @@ static void sides_of_case(const struct kept_case *c, struct target_opts *referen
 							       .recover = r->recover,
 							       .size = r->size,
 							       .kernel = r->guest_kernel,
-							       .modules = r->guest_modules };
+							       .modules = r->guest_modules,
+							       .guest_memory = r->guest_memory };
 		o->specs[o->n_specs++] = r->spec;
 	}
 	o->sides.references = references;
@@ -32,6 +33,7 @@ static void sides_of_case(const struct kept_case *c, struct target_opts *referen
 	o->sides.target.size = c->size;
 	o->sides.target.kernel = c->guest_kernel;
 	o->sides.target.modules = c->guest_modules;
+	o->sides.target.guest_memory = c->guest_memory;
 }
 
 int explore_again(void *ctx)

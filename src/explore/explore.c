@@ -198,6 +198,14 @@ static void report_hang(struct parent *p, unsigned i, uint64_t limit_ms)
 	script_release(&script);
 }
 
+static bool is_guest(const char *spec)
+{
+	struct err ignored = ERR_INIT;
+	const struct target_ops *target = target_find(spec, &ignored);
+
+	return target && target->far;
+}
+
 static void watch(struct parent *p, unsigned i)
 {
 	uint64_t limit_ms = p->opts->hang_ms ? p->opts->hang_ms : HANG_MS;
@@ -211,7 +219,15 @@ static void watch(struct parent *p, unsigned i)
 	}
 	if (util_now_ns() - s->heard_ns < limit_ms * 1000000)
 		return;
-	if (s->beat) {
+	auto_strbuf who = STRBUF_INIT;
+	if (is_guest(p->opts->specs[0]) && reap_stopped(s->pid, &who)) {
+		auto_free char *words = xasprintf("the guest was stopped from outside: %s; let it "
+						  "go on (kill -CONT), or leave it alone",
+						  strbuf_str(&who));
+
+		p->opts->failed(p->opts->ctx, words);
+		p->result->errors++;
+	} else if (s->beat) {
 		report_hang(p, i, limit_ms);
 	} else {
 		char words[200];

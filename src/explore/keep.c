@@ -68,6 +68,9 @@ static void add_guest(const struct target_opts *t, const char *prefix, struct st
 		strbuf_addf(out, "%sguest-kernel %s\n", prefix, t->kernel);
 	if (t->modules)
 		strbuf_addf(out, "%sguest-modules %s\n", prefix, t->modules);
+	if (t->guest_memory)
+		strbuf_addf(out, "%sguest-memory %llu\n", prefix,
+			    (unsigned long long)t->guest_memory);
 }
 
 /* What was said of it goes below its name. */
@@ -233,6 +236,8 @@ static void take_reference_key(struct kept_reference *r, const char *key, const 
 		r->guest_kernel = xstrdup(value);
 	if (streq(key, "reference-guest-modules") && !r->guest_modules)
 		r->guest_modules = xstrdup(value);
+	if (streq(key, "reference-guest-memory") && number_parse(value, &r->guest_memory))
+		r->guest_memory = 0;
 	if (streq(key, "reference-size") && number_parse(value, &r->size))
 		r->size = 0;
 }
@@ -254,6 +259,8 @@ static void take_key(struct kept_case *c, const char *key, const char *value)
 			*texts[i].to = xstrdup(value);
 	if (streq(key, "reference"))
 		vec_push(&c->references, (struct kept_reference){ .spec = xstrdup(value) });
+	if (streq(key, "guest-memory") && number_parse(value, &c->guest_memory))
+		c->guest_memory = 0;
 	if (streq(key, "size") && number_parse(value, &c->size))
 		c->size = 0;
 	if (c->references.n)

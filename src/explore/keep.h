@@ -38,7 +38,7 @@ int keep_hang(const char *run, unsigned worker, const struct target_opts *target
 
 struct kept_reference {
 	char *spec, *mkfs, *recover, *guest_kernel, *guest_modules;
-	uint64_t size;
+	uint64_t size, guest_memory;
 };
 
 /* What --replay needs. */
@@ -48,7 +48,7 @@ struct kept_case {
 	struct vec_of(struct kept_reference) references;
 	char *signature;
 	char *mkfs, *recover, *guest_kernel, *guest_modules;
-	uint64_t size;
+	uint64_t size, guest_memory;
 	char *start[SIDES_MAX]; /* paths of images to begin with, or NULL */
 	bool ours;		/* nobody else could have written it */
 };

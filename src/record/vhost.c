@@ -14,6 +14,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/owner.h"
+#include "record/vhost_guard.h"
+
 enum request {
 	GET_FEATURES = 1,
 	SET_FEATURES = 2,
@@ -36,6 +39,7 @@ enum request {
 	SET_CONFIG = 25,
 };
 
+enum { PLACE_MAX = sizeof(((struct sockaddr_un *)0)->sun_path) - 2 }; /* with "/s" behind it */
 enum { HEAD_BYTES = 12, VERSION = 1, VERSION_MASK = 3, IS_REPLY = 4, WANTS_REPLY = 8 };
 /* Of the protocol: acknowledge when asked, requests of ours, the device's configuration. */
 enum { P_LOG = 1, P_REPLY_ACK = 3, P_BACK_REQ = 5, P_CONFIG = 9 };
@@ -119,20 +123,36 @@ void vhost_release(struct vhost *v)
 	util_close(steal_fd(&v->place));
 }
 
+/*
+ * Where a socket gets its name for a moment: in $TMPDIR, unless that is too long for one. It says
+ * whose it is, for who looks after what killed runs have left.
+ */
+static void choose_place(char dir[PLACE_MAX])
+{
+	const char *tmp = getenv("TMPDIR");
+	char owner[OWNER_NAME_SIZE];
+
+	owner_name("vhost", owner);
+	if (!tmp || *tmp != '/' ||
+	    snprintf(dir, PLACE_MAX, "%s/%s.XXXXXX", tmp, owner) >= PLACE_MAX)
+		snprintf(dir, PLACE_MAX, "/tmp/%.80s.XXXXXX", owner);
+}
+
 /* Binds to a name in a directory that nobody else can enter, and takes the name away again. */
-static int bind_nameless(int fd, int *place)
+static int bind_nameless(int fd, int *at_fd)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
-	char dir[] = "/tmp/outage-vhost-XXXXXX";
+	char dir[PLACE_MAX];
 	int rc = 0;
 
+	choose_place(dir);
 	if (!mkdtemp(dir))
 		return -errno;
 	snprintf(at.sun_path, sizeof(at.sun_path), "%s/s", dir);
 	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0)
 		rc = -errno;
-	*place = rc ? -1 : open(at.sun_path, O_PATH | O_CLOEXEC);
-	if (!rc && *place < 0)
+	*at_fd = rc ? -1 : open(at.sun_path, O_PATH | O_CLOEXEC);
+	if (!rc && *at_fd < 0)
 		rc = -errno;
 	unlink(at.sun_path);
 	rmdir(dir);
@@ -148,7 +168,8 @@ int vhost_listen(struct vhost *v, struct err *err)
 
 	if (!rc && listen(v->listener, 1) < 0)
 		rc = -errno;
-	return rc ? err_set(err, rc, "cannot make a socket for a guest in /tmp: %s", strerror(-rc))
+	return rc ? err_set(err, rc, "cannot make a socket for a guest in $TMPDIR or /tmp: %s",
+			    strerror(-rc))
 		  : 0;
 }
 
@@ -180,11 +201,48 @@ void vhost_break(struct vhost *v, unsigned queue, const char *why)
 	snprintf(v->why, sizeof(v->why), "%s", why);
 }
 
-void vhost_take(struct vhost *v)
+bool vhost_next(struct vhost *v, unsigned queue, struct vhost_chain *out, uint32_t *taken)
+{
+	struct vhost_queue *q = &v->queue[queue];
+
+	q->more = *taken >= q->ring.num;
+	if (q->more || vhost_ring_pop(&q->ring, &v->memory, out) != 1)
+		return false;
+	++*taken;
+	return true;
+}
+
+bool vhost_has_more(const struct vhost *v)
 {
 	for (unsigned i = 0; i < VHOST_QUEUES; i++)
-		if (is_running(&v->queue[i]))
-			v->ops->serve(v, i);
+		if (v->queue[i].more && !v->queue[i].ring.broken)
+			return true;
+	return false;
+}
+
+struct serving {
+	struct vhost *v;
+	unsigned queue;
+};
+
+static void serve_queue(void *ctx)
+{
+	const struct serving *s = ctx;
+
+	s->v->ops->serve(s->v, s->queue);
+}
+
+void vhost_take(struct vhost *v)
+{
+	for (unsigned i = 0; i < VHOST_QUEUES; i++) {
+		struct serving s = { v, i };
+
+		if (!is_running(&v->queue[i]) || v->queue[i].ring.broken ||
+		    vhost_guard(&v->memory, serve_queue, &s))
+			continue;
+		vhost_break(v, i, "the guest's memory is gone");
+		v->ops->forget(v);
+	}
 }
 
 /* ---- messages ---- */
@@ -218,9 +276,24 @@ static int words(const struct message *m, void *out, size_t size)
 	return 0;
 }
 
+struct placing {
+	struct vhost *v;
+	struct vhost_queue *q;
+	int rc;
+};
+
+static void place(void *ctx)
+{
+	struct placing *p = ctx;
+
+	p->rc = vhost_ring_place(&p->q->ring, &p->v->memory, p->q->desc, p->q->avail, p->q->used);
+}
+
 static int replace_ring(struct vhost *v, struct vhost_queue *q)
 {
-	return vhost_ring_place(&q->ring, &v->memory, q->desc, q->avail, q->used);
+	struct placing p = { v, q, 0 };
+
+	return vhost_guard(&v->memory, place, &p) ? p.rc : -EFAULT;
 }
 
 static int set_memory(struct vhost *v, const struct message *m)
@@ -278,7 +351,7 @@ static int set_state(struct vhost *v, const struct message *m)
 	s.num = q->ring.next;
 	util_close(q->kick);
 	util_close(q->call);
-	*q = (struct vhost_queue){ .kick = -1, .call = -1 };
+	*q = (struct vhost_queue){ .kick = -1, .call = -1, .ring.broken = q->ring.broken };
 	return reply(v, m->request, &s, sizeof(s));
 }
 
@@ -297,6 +370,17 @@ static int set_addr(struct vhost *v, const struct message *m)
 	return rc;
 }
 
+/* What can be waited for, and is never at its end: anything else would keep us busy for ever. */
+static bool is_waker(int fd)
+{
+	char path[32], what[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	ssize_t n = readlink(path, what, sizeof(what) - 1);
+	what[max(n, (ssize_t)0)] = '\0';
+	return streq(what, "anon_inode:[eventfd]") || strncmp(what, "pipe:", 5) == 0;
+}
+
 static int set_fd(struct vhost *v, struct message *m)
 {
 	uint64_t value;
@@ -307,6 +391,8 @@ static int set_fd(struct vhost *v, struct message *m)
 	bool none = value & NO_FD;
 	/* A ring that is polled, for want of a descriptor, is not offered. */
 	if (none ? m->n_fds || m->request == SET_VRING_KICK : m->n_fds != 1)
+		return -EINVAL;
+	if (m->request == SET_VRING_KICK && !is_waker(m->fds[0]))
 		return -EINVAL;
 	if (m->request == SET_VRING_ERR)
 		return 0;
@@ -452,13 +538,16 @@ static void take_fds(struct vhost *v, struct msghdr *h)
 /* Receives up to the `want`-th byte of a message: 1 when they are there, 0 if not yet. */
 static int receive(struct vhost *v, size_t want)
 {
-	char room[CMSG_SPACE(sizeof(int) * VHOST_FDS_MAX)];
+	union {
+		char bytes[CMSG_SPACE(sizeof(int) * VHOST_FDS_MAX)];
+		struct cmsghdr aligned;
+	} room;
 
 	while (v->got < want) {
 		struct iovec part = { v->message + v->got, want - v->got };
 		struct msghdr h = { .msg_iov = &part,
 				    .msg_iovlen = 1,
-				    .msg_control = room,
+				    .msg_control = room.bytes,
 				    .msg_controllen = sizeof(room) };
 		ssize_t n = recvmsg(v->conn, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
@@ -534,9 +623,10 @@ void vhost_serve(struct vhost *v)
 		uint64_t count;
 
 		/* Before the ring is looked at, or a wake-up could be missed. */
-		if (is_running(&v->queue[i]) && read(v->queue[i].kick, &count, sizeof(count)) < 0 &&
-		    errno != EAGAIN)
-			vhost_break(v, i, "the descriptor to be woken by is none");
+		ssize_t n = is_running(&v->queue[i]) ? read(v->queue[i].kick, &count, sizeof(count))
+						     : 1;
+		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+			vhost_break(v, i, "nobody is left at the descriptor to be woken by");
 	}
 	vhost_take(v);
 }

@@ -34,7 +34,10 @@ enum {
 struct vhost;
 
 struct vhost_ops {
-	/* Requests may be there: takes them all, and answers those that it can. */
+	/*
+	 * Requests may be there: takes them all, but no more than the ring has room for, and
+	 * answers those that it can. The guest's memory may go away under it (vhost_guard.h).
+	 */
 	void (*serve)(struct vhost *v, unsigned queue);
 	/* The memory is about to go: what was taken and not answered cannot be answered any more.
 	 */
@@ -47,6 +50,7 @@ struct vhost_queue {
 	bool placed;		    /* those were given */
 	bool enabled;
 	int kick, call; /* -1: not there */
+	bool more; /* requests that came while others were taken; nobody will be woken for them */
 };
 
 struct vhost {
@@ -89,6 +93,8 @@ int vhost_listen(struct vhost *v, struct err *err) must_check;
 bool vhost_connected(const struct vhost *v);
 void vhost_disconnect(struct vhost *v);
 
+/* Whether there is something to do already, so that nobody should wait. */
+bool vhost_has_more(const struct vhost *v);
 /* What to poll for; how many. */
 unsigned vhost_poll(const struct vhost *v, struct pollfd out[VHOST_POLL_MAX]);
 /* Does all that can be done without waiting. */
@@ -96,7 +102,12 @@ void vhost_serve(struct vhost *v);
 /* Takes the requests that are there, and looks at nothing else. */
 void vhost_take(struct vhost *v);
 
-/* For the serve function: gives a request back; after the last one, wakes the guest. */
+/*
+ * For the serve function: the next request, of at most so many in one call as the ring holds: a
+ * guest that always has one more must not keep us for ever. `taken` counts them, from 0.
+ */
+bool vhost_next(struct vhost *v, unsigned queue, struct vhost_chain *out, uint32_t *taken);
+/* Gives a request back; after the last one, wakes the guest. */
 void vhost_done(struct vhost *v, unsigned queue, uint16_t head, uint32_t written);
 void vhost_wake(struct vhost *v, unsigned queue);
 /* A request of this queue makes no sense: nothing more is taken from it. */

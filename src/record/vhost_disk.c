@@ -28,6 +28,7 @@
 #include "base/log.h"
 #include "record/disk_impl.h"
 #include "record/vhost_blk.h"
+#include "record/vhost_guard.h"
 
 /* Taken, and to be given back. */
 struct pending {
@@ -193,10 +194,10 @@ static void give_back(struct guest_disk *d, unsigned queue)
 static void serve(struct vhost *v, unsigned queue)
 {
 	struct guest_disk *d = of_device(v);
-	struct vhost_ring *ring = &v->queue[queue].ring;
 	struct vhost_blk_request r;
+	uint32_t taken = 0;
 
-	while (vhost_ring_pop(ring, &v->memory, &d->chain) == 1) {
+	while (vhost_next(v, queue, &d->chain, &taken)) {
 		struct pending p = { .head = d->chain.head, .written = 1 };
 
 		if (vhost_blk_decode(&d->chain, &r)) {
@@ -265,8 +266,7 @@ static bool find_change(const unsigned char *old, const unsigned char *new, uint
 	return a < b;
 }
 
-/* Takes over what the guest has stored since the last time. */
-static int look_at_flash(struct guest_disk *d, struct err *err)
+static int take_flash(struct guest_disk *d, struct err *err)
 {
 	uint64_t from, to;
 
@@ -289,6 +289,32 @@ static int look_at_flash(struct guest_disk *d, struct err *err)
 								       .data = now + from });
 	trace_complete(d->base.trace, number, 0);
 	return 0;
+}
+
+struct flash_look {
+	struct guest_disk *d;
+	struct err *err;
+	int rc;
+};
+
+static void look(void *ctx)
+{
+	struct flash_look *l = ctx;
+
+	l->rc = take_flash(l->d, l->err);
+}
+
+/* Takes over what the guest has stored since the last time. */
+static int look_at_flash(struct guest_disk *d, struct err *err)
+{
+	struct flash_look l = { d, err, 0 };
+
+	if (!d->in_use || !d->flash)
+		return 0;
+	return vhost_guard(&d->device.memory, look, &l)
+		       ? l.rc
+		       : err_set(err, -EFAULT,
+				 "the guest's memory, and its flash with it, is gone");
 }
 
 static uint64_t *new_flash(struct guest_disk *d)

@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "record/vhost_blk.h"
+#include "record/vhost_guard.h"
 
 static struct vhost_mail *of_device(struct vhost *v)
 {
@@ -42,8 +43,10 @@ static unsigned char give(const struct vhost_mail *m, const struct vhost_chain *
 	return VIRTIO_BLK_S_OK;
 }
 
-static void deliver(struct vhost_mail *m)
+static void deliver(void *ctx)
 {
+	struct vhost_mail *m = ctx;
+
 	if (!m->waiting || !m->has_mail)
 		return;
 	m->waiting = m->has_mail = false;
@@ -71,6 +74,18 @@ static void do_read(struct vhost_mail *m, const struct vhost_blk_request *r)
 	}
 }
 
+/* Parts come in any order, and perhaps twice: what counts is what is there without a gap. */
+static void note_written(struct vhost_mail *m, uint64_t at, uint64_t len)
+{
+	size_t first = at / VHOST_BLK_SECTOR, end = (at + len) / VHOST_BLK_SECTOR;
+
+	while (m->written.n < end)
+		vec_push(&m->written, 0);
+	memset(m->written.v + first, 1, end - first);
+	for (size_t i = m->got / VHOST_BLK_SECTOR; i < m->written.n && m->written.v[i]; i++)
+		m->got += VHOST_BLK_SECTOR;
+}
+
 static unsigned char do_write(struct vhost_mail *m, const struct vhost_blk_request *r)
 {
 	uint64_t at = r->addr - m->out;
@@ -85,7 +100,7 @@ static unsigned char do_write(struct vhost_mail *m, const struct vhost_blk_reque
 	}
 	if (!vhost_chain_read(&m->chain, VHOST_BLK_HEAD, m->from_guest.v + at, r->len))
 		return VIRTIO_BLK_S_IOERR;
-	m->got += r->len;
+	note_written(m, at, r->len);
 	return VIRTIO_BLK_S_OK;
 }
 
@@ -119,8 +134,9 @@ static void serve(struct vhost *v, unsigned queue)
 {
 	struct vhost_mail *m = of_device(v);
 	struct vhost_blk_request r;
+	uint32_t taken = 0;
 
-	while (vhost_ring_pop(&v->queue[queue].ring, &v->memory, &m->chain) == 1) {
+	while (vhost_next(v, queue, &m->chain, &taken)) {
 		if (vhost_blk_decode(&m->chain, &r)) {
 			vhost_break(v, queue, "a request to the mailbox is none");
 			break;
@@ -157,6 +173,7 @@ void vhost_mail_release(struct vhost_mail *m)
 	vhost_release(&m->device);
 	strbuf_release(&m->to_guest);
 	vec_release(&m->from_guest);
+	vec_release(&m->written);
 }
 
 void vhost_mail_send(struct vhost_mail *m, const void *text, size_t len)
@@ -166,11 +183,13 @@ void vhost_mail_send(struct vhost_mail *m, const void *text, size_t len)
 	strbuf_add(&m->to_guest, text, len);
 	m->has_mail = true;
 	vhost_take(&m->device);
-	deliver(m);
+	if (!vhost_guard(&m->device.memory, deliver, m))
+		vhost_break(&m->device, 0, "the guest's memory is gone");
 }
 
 void vhost_mail_clear(struct vhost_mail *m)
 {
 	vec_clear(&m->from_guest);
+	vec_clear(&m->written);
 	m->got = 0;
 }

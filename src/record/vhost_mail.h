@@ -25,7 +25,8 @@ struct vhost_mail {
 	uint16_t wait_next; /* of the ring, when it had been taken */
 	unsigned char *wait_status;
 	struct vec_of(unsigned char) from_guest;
-	uint64_t got; /* bytes of it, so far */
+	struct vec_of(unsigned char) written; /* for each sector of it, whether it came */
+	uint64_t got; /* bytes of it from its beginning on, of which none is missing */
 	struct vhost_chain chain;
 };
 

@@ -89,7 +89,6 @@ int vhost_ring_place(struct vhost_ring *r, const struct vhost_memory *m, uint64_
 	if ((uintptr_t)r->desc % 16 || (uintptr_t)r->avail % 2 || (uintptr_t)r->used_ring % 4)
 		return -EINVAL;
 	r->used = r->used_ring->idx;
-	r->broken = false;
 	return 0;
 }
 

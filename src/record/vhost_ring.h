@@ -10,7 +10,7 @@
  *     that the whole range lies in one region that is mapped.
  * R3: a chain has at most as many parts as the ring has descriptors, so a circle ends.
  *
- * A ring that breaks a rule is broken for good: nothing more is taken from it.
+ * A ring that breaks a rule is broken for good: nothing more is taken from it, wherever it is put.
  */
 #ifndef RECORD_VHOST_RING_H
 #define RECORD_VHOST_RING_H

@@ -32,6 +32,7 @@ static const struct key {
 	{ KEY("recover", TEXT, recover), 0 },
 	{ KEY("guest-kernel", TEXT, guest_kernel), 0 },
 	{ KEY("guest-modules", TEXT, guest_modules), 0 },
+	{ KEY("guest-memory", SIZE, guest_memory), 0 },
 	{ KEY("size", SIZE, size), 0 },
 	{ KEY("crash", MODES, modes), 0 },
 	{ KEY("max-subset", COUNT, max_subset), 0 },
@@ -259,6 +260,11 @@ int plan_complete(struct plan *p, struct err *err)
 			       "this "
 			       "machine's kernel",
 			       target->name);
+	if (p->guest_memory && !target->far)
+		return err_set(err, -EINVAL,
+			       "--guest-memory is for uml: and vm: targets; %s is of this "
+			       "machine's kernel",
+			       target->name);
 	if (p->deterministic && strncmp(target->name, "vm:", 3) != 0)
 		return err_set(err, -EINVAL,
 			       "--deterministic is for vm: targets; %s has no clock "
@@ -292,6 +298,7 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 			    .size = p->size,
 			    .kernel = p->guest_kernel,
 			    .modules = p->guest_modules,
+			    .guest_memory = p->guest_memory,
 			    .deterministic = p->deterministic },
 		.guarantee = guarantee_find(p->guarantee),
 		.modes = (unsigned)p->modes,

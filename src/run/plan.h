@@ -25,7 +25,8 @@ struct plan {
 	char *target, *kernel, *started, *guarantee, *recorder, *mkfs, *recover, *bounds, *hash;
 	char *guest_kernel, *guest_modules;
 	struct vec_of(char *) files;
-	uint64_t size, modes, max_subset, budget, lose_flush, skip, limit, sample, seed, workloads;
+	uint64_t size, guest_memory, modes, max_subset, budget, lose_flush, skip, limit, sample,
+		seed, workloads;
 	uint64_t keep; /* cases of a cluster; UINT64_MAX: all */
 	bool vary_all, fsck, paranoid, deterministic;
 	bool ours;	/* nobody but this user can have written it */

@@ -75,6 +75,33 @@ bool reap_tree(pid_t pid, int *status)
 	return gone;
 }
 
+bool reap_stopped(pid_t pid, struct strbuf *who)
+{
+	struct pids list = { 0 };
+	struct proc_stat p;
+	bool any = false;
+
+	vec_push(&list, pid);
+	while (add_children(&list))
+		;
+	for (size_t i = 0; i < list.n && !any; i++) {
+		auto_strbuf name = STRBUF_INIT;
+		char path[64];
+
+		/* What is traced, as by user-mode Linux, is in state 't'. */
+		if (!proc_stat(list.v[i], &p) || p.state != 'T')
+			continue;
+		any = true;
+		snprintf(path, sizeof(path), "/proc/%d/comm", (int)list.v[i]);
+		if (io_slurp(path, 64, &name, NULL))
+			strbuf_clear(&name);
+		strbuf_addf(who, "process %d (%.*s)", (int)list.v[i],
+			    (int)strcspn(strbuf_str(&name), "\n"), strbuf_str(&name));
+	}
+	vec_release(&list);
+	return any;
+}
+
 void reap_describe(pid_t pid, struct strbuf *out)
 {
 	auto_strbuf stack = STRBUF_INIT;

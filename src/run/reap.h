@@ -14,6 +14,12 @@
  */
 bool reap_tree(pid_t pid, int *status);
 
+/*
+ * Whether a process, or one below it, was stopped, as by SIGSTOP or the terminal, and which: then
+ * nobody can say that something hangs.
+ */
+bool reap_stopped(pid_t pid, struct strbuf *who);
+
 /* Where in the kernel the process is: its state, and the stack if that can be read. */
 void reap_describe(pid_t pid, struct strbuf *out);
 

@@ -9,6 +9,23 @@
 /* Of that many recordings, one is compared with the device: where it was written, and all of it. */
 enum { CHECK_EVERY = 8, VERIFY_EVERY = 64, RECORD_TRIES = 5 };
 
+static int refuse_new(const struct target *t, const struct strbuf *said, struct err *err)
+{
+	int n = (int)strcspn(strbuf_str(said), "\n");
+
+	if (t->ops->far)
+		return err_set(
+			err, -EIO,
+			"a new %s cannot be mounted; see the options of --target and --mkfs: "
+			"%.*s%s%s",
+			t->ops->name, n, strbuf_str(said),
+			*t->console ? "; the guest's kernel said: " : "", t->console);
+	return err_set(err, -EIO,
+		       "a new %s cannot be mounted; see dmesg, and the options of --target and "
+		       "--mkfs: %.*s",
+		       t->ops->name, n, strbuf_str(said));
+}
+
 /* A file system that was mounted once writes less when it is mounted again, and always the same. */
 static int make_base(struct run *r, struct err *err)
 {
@@ -27,11 +44,7 @@ static int make_base(struct run *r, struct err *err)
 		return rc;
 	rc = target_mount(&r->target, &said, err);
 	if (rc > 0)
-		rc = err_set(err, -EIO,
-			     "a new %s cannot be mounted; see dmesg, and the options of --target "
-			     "and --mkfs: %.*s",
-			     r->target.ops->name, (int)strcspn(strbuf_str(&said), "\n"),
-			     strbuf_str(&said));
+		rc = refuse_new(&r->target, &said, err);
 	if (!rc)
 		rc = target_umount(&r->target, true, err);
 	int stopped = disk_stop(r->target.disk, &later);

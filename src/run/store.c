@@ -164,7 +164,7 @@ static int write_trees(const char *dir, const struct run_case *c, struct err *er
 
 static void print_target(const struct target_opts *t, struct strbuf *out)
 {
-	auto_free char *kernel = target_kernel(t);
+	auto_free char *kernel = target_kernel(t), *hash = target_kernel_hash(t);
 
 	strbuf_addf(out, "target %s\n", t->spec);
 	strbuf_addf(out, "size %llu\n", (unsigned long long)t->size);
@@ -176,8 +176,12 @@ static void print_target(const struct target_opts *t, struct strbuf *out)
 		strbuf_addf(out, "fsck %s\n", t->fsck);
 	if (t->kernel)
 		strbuf_addf(out, "guest-kernel %s\n", t->kernel);
+	if (hash)
+		strbuf_addf(out, "guest-kernel-hash %s\n", hash);
 	if (t->modules)
 		strbuf_addf(out, "guest-modules %s\n", t->modules);
+	if (t->guest_memory)
+		strbuf_addf(out, "guest-memory %llu\n", (unsigned long long)t->guest_memory);
 	if (t->deterministic)
 		strbuf_adds(out, "deterministic 1\n");
 	strbuf_addf(out, "kernel %s\n", kernel);
@@ -377,7 +381,8 @@ static void take_key(struct stored_case *c, const char *key, const char *value)
 		      { "prune", &c->prune },
 		      { "phase", &c->phase },
 		      { "guest-kernel", &c->guest_kernel },
-		      { "guest-modules", &c->guest_modules } };
+		      { "guest-modules", &c->guest_modules },
+		      { "guest-kernel-hash", &c->guest_kernel_hash } };
 	struct {
 		const char *key;
 		uint64_t *to;
@@ -387,6 +392,7 @@ static void take_key(struct stored_case *c, const char *key, const char *value)
 			{ "budget", &c->budget },
 			{ "seed", &c->seed },
 			{ "deterministic", &c->deterministic },
+			{ "guest-memory", &c->guest_memory },
 			{ "lose-flush", &c->lose_flush },
 			{ "hang-after-ms", &c->hang_after_ms } };
 
@@ -504,6 +510,7 @@ void stored_case_release(struct stored_case *c)
 	free(c->phase);
 	free(c->guest_kernel);
 	free(c->guest_modules);
+	free(c->guest_kernel_hash);
 	for (size_t i = 0; i < c->problems.n; i++) {
 		free(c->problems.v[i].path);
 		free(c->problems.v[i].words);

@@ -75,8 +75,8 @@ struct stored_problem {
 struct stored_case {
 	char *dir;
 	char *target, *guarantee, *state, *base, *kernel, *recorder, *mkfs, *recover, *fsck;
-	char *guest_kernel, *guest_modules;
-	uint64_t deterministic;
+	char *guest_kernel, *guest_modules, *guest_kernel_hash;
+	uint64_t deterministic, guest_memory;
 	char *layer; /* of the enumeration that found it; NULL if before any crash */
 	char *crash, *prune, *phase; /* NULL if it is not said */
 	uint64_t size, done, max_subset, budget, seed, lose_flush, hang_after_ms;

@@ -476,8 +476,10 @@ static void replace_ended(struct parent *p, unsigned i, int status)
 		failed(p, xasprintf("%s: the worker was ended by signal %d (%s) while %s%s", name,
 				    sig, strsignal(sig), phase,
 				    sig != SIGKILL ? ""
-						   : ", by a person or for lack of memory (see "
-						     "dmesg; -j 1 needs less)"));
+				    : p->opts->jobs > 1
+					    ? ", by a person or for lack of memory (see dmesg; -j "
+					      "1 needs less)"
+					    : ", by a person or for lack of memory (see dmesg)"));
 	else if (code == WORKER_NOT_BEGUN && !atomic_load(&p->shared->begun))
 		return; /* where no one could begin, another cannot, either */
 	else if (code == WORKER_NOT_BEGUN)
@@ -544,6 +546,22 @@ static void take_hang(struct parent *p, unsigned i, const struct store_hang *h)
 	take_finding(p, s, &f);
 }
 
+/* A guest that somebody has stopped does not hang: 1, and its workload is not done. */
+static bool was_stopped(struct parent *p, unsigned i)
+{
+	struct err ignored = ERR_INIT;
+	const struct target_ops *target = target_find(p->opts->run.target.spec, &ignored);
+	auto_strbuf who = STRBUF_INIT;
+
+	if (!target || !target->far || signalled || !reap_stopped(p->slot[i].pid, &who))
+		return false;
+	auto_free char *name = name_of(p, i), *phase = phase_of(p, i);
+	failed(p, xasprintf("%s: the guest was stopped from outside, while %s: %s; let it go on "
+			    "(kill -CONT), or leave it alone",
+			    name, phase, strbuf_str(&who)));
+	return true;
+}
+
 static void end_hung(struct parent *p, unsigned i, uint64_t waited_ms)
 {
 	struct slot *s = &p->slot[i];
@@ -553,6 +571,7 @@ static void end_hung(struct parent *p, unsigned i, uint64_t waited_ms)
 	struct err err = ERR_INIT;
 	int status;
 
+	bool stopped = was_stopped(p, i);
 	reap_describe(s->pid, &said);
 	bool gone = reap_tree(s->pid, &status);
 	if (!gone) {
@@ -567,7 +586,8 @@ static void end_hung(struct parent *p, unsigned i, uint64_t waited_ms)
 			  gone ? "" : "; the process is stuck in the kernel and cannot be killed");
 	workload_init(&w);
 	uint64_t number = atomic_load(&p->shared->note[i].workload);
-	if (signalled) {
+	if (signalled || stopped) {
+		p->failed += stopped && number;
 		forget_work(s);
 	} else if (!number || supply_get(p->opts->source, number - 1, &w, &err)) {
 		failed(p, xasprintf("a worker could not begin: %s", words));

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -17,6 +18,7 @@
 #include "base/log.h"
 #include "base/owner.h"
 #include "record/vhost_disk.h"
+#include "target/guest_words.h"
 #include "target/kmsg.h"
 #include "target/place.h"
 
@@ -24,21 +26,26 @@ enum {
 	BLOCK_LINES = 64, /* of a complaint that has no end */
 	LAST_BYTES = 4096,
 	LAST_WORDS = 300,
+	LINE_MAX_BYTES = 4096,
+	COMPLAINTS_MAX = 256 << 10,
+	LISTEN_MAX = 128 << 10, /* more than the pipe holds: all that was said before */
 	POLL_SLICE_MS = 1000,
-	END_TRIES = 100,
+	END_MS = 10000, /* a machine that is busy takes seconds to end a process */
 	END_NAP_MS = 5,
+	EVENTS_MAX = 64 << 10,
 	SETTLE_NS = 4000000,
 	SETTLE_TRIES = 10000,
 };
 
-/* The guest's name for our disk. */
-static const char device[] = "vda";
-
 void guest_init(struct guest *g, struct disk *disk, struct strbuf *complaints)
 {
-	*g = (struct guest){
-		.disk = disk, .complaints = complaints, .pidfd = -1, .console = -1, .keep = -1
-	};
+	*g = (struct guest){ .disk = disk,
+			     .complaints = complaints,
+			     .pidfd = -1,
+			     .console = -1,
+			     .keep = -1,
+			     .keeper_fd = -1,
+			     .monitor = -1 };
 	vhost_mail_init(&g->mail, MAIL_ID, MAIL_BYTES, MAIL_COMMANDS, MAIL_ANSWERS, WIRE_MAX);
 }
 
@@ -65,8 +72,7 @@ static void keep_last(struct guest *g)
 	strbuf_addf(&g->last, "%s\n", strbuf_str(&g->line));
 }
 
-/* The end of what it said, on one line. */
-static const char *last_words(struct guest *g)
+const char *guest_last_words(struct guest *g)
 {
 	while (g->last.len && g->last.buf[g->last.len - 1] == '\n')
 		strbuf_cut(&g->last, g->last.len - 1);
@@ -79,6 +85,17 @@ static const char *last_words(struct guest *g)
 	return n > LAST_WORDS ? said + n - LAST_WORDS : said;
 }
 
+void guest_hush(struct guest *g)
+{
+	guest_listen(g);
+	strbuf_clear(&g->last);
+}
+
+static bool is_of_disk(const struct guest *g, const char *line)
+{
+	return *g->device && !g->quiet_of_device && kmsg_complains(line, g->device);
+}
+
 static void take_line(struct guest *g)
 {
 	const char *line = strbuf_str(&g->line);
@@ -86,9 +103,10 @@ static void take_line(struct guest *g)
 
 	log_debug("guest: %s", line);
 	keep_last(g);
+	g->heard |= guest_words(line);
 	if (bug)
 		g->collecting = BLOCK_LINES;
-	if (g->collecting || (!g->quiet_of_device && kmsg_complains(line, device)))
+	if ((g->collecting || is_of_disk(g, line)) && g->complaints->len < COMPLAINTS_MAX)
 		strbuf_addf(g->complaints, "%s\n", line);
 	g->collecting -= g->collecting > 0;
 	if (strstr(line, "---[ end trace") || strstr(line, "---[ end Kernel panic"))
@@ -101,11 +119,15 @@ void guest_listen(struct guest *g)
 	char text[4096];
 	ssize_t n;
 
-	while (g->console >= 0 && (n = read(g->console, text, sizeof(text))) > 0) {
+	/* A guest that never stops talking must not keep us from its disks. */
+	for (size_t all = 0; g->console >= 0 && all < LISTEN_MAX; all += (size_t)n) {
+		n = read(g->console, text, sizeof(text));
+		if (n <= 0)
+			return;
 		for (ssize_t i = 0; i < n; i++) {
 			if (text[i] == '\n')
 				take_line(g);
-			else if (text[i] != '\r' && text[i] != '\0')
+			else if (text[i] != '\r' && text[i] != '\0' && g->line.len < LINE_MAX_BYTES)
 				strbuf_addch(&g->line, text[i]);
 		}
 	}
@@ -150,6 +172,7 @@ static int start_keeper(struct guest *g, struct err *err)
 		g->keeper = 0;
 		return err_set(err, -errno, "cannot start a process: %m");
 	}
+	g->keeper_fd = (int)syscall(SYS_pidfd_open, g->keeper, 0);
 	return 0;
 }
 
@@ -158,9 +181,20 @@ static void dismiss_keeper(struct guest *g)
 	if (g->keep >= 0 && write(g->keep, "", 1) < 0)
 		log_debug("the keeper of a guest was gone before it");
 	util_close(steal_fd(&g->keep));
+	util_close(steal_fd(&g->keeper_fd));
 	if (g->keeper)
 		waitpid(g->keeper, NULL, 0);
 	g->keeper = 0;
+}
+
+/* Somebody killed it. The guest runs on, but would be left behind if we were killed as well. */
+static void replace_keeper(struct guest *g)
+{
+	struct err why = ERR_INIT;
+
+	dismiss_keeper(g);
+	if (start_keeper(g, &why))
+		log_info("nobody keeps watch over the guest: %s", why.msg);
 }
 
 static char *fill_in(const char *word)
@@ -324,92 +358,219 @@ void guest_stop(struct guest *g)
 	vhost_mail_clear(&g->mail);
 	strbuf_clear(&g->line);
 	g->collecting = 0;
-	g->has_disks = false;
+	g->has_disks = g->refused_disk = false;
 	g->steady = false;
 }
 
-/* The kernel says so itself when its memory, a file, cannot grow. */
-static bool lacked_memory(const struct guest *g)
-{
-	return strstr(strbuf_str(&g->last), "mount likely just ran out of space") != NULL;
-}
+/* ---- how it ended ---- */
 
-static int tell_lack(struct err *err)
+static int tell_no_room(struct err *err)
 {
 	return err_set(err, -ENOSPC,
 		       "there is no room for the guest's memory; make /dev/shm larger (mount -o "
-		       "remount,size=...), or give -j 1");
+		       "remount,size=...), or run fewer workers (-j)");
+}
+
+static int tell_no_memory(const struct guest *g, struct err *err)
+{
+	return err_set(err, -ENOMEM,
+		       "the guest ran out of memory: it has %lluM; give it more with "
+		       "--guest-memory SIZE",
+		       (unsigned long long)(g->memory >> 20));
+}
+
+/* What it lacked is no word of the file system; what its kernel said of it is dropped. */
+static int lacked(struct guest *g, size_t before, struct err *err)
+{
+	if (!(g->heard & (GUEST_NO_ROOM | GUEST_NO_MEMORY)))
+		return 0;
+	if (g->complaints->len > before)
+		strbuf_cut(g->complaints, before);
+	return g->heard & GUEST_NO_ROOM ? tell_no_room(err) : tell_no_memory(g, err);
+}
+
+/* Signals that a program brings upon itself. */
+static bool own_signal(const struct guest *g, int sig)
+{
+	return sig == SIGABRT ? g->heard & GUEST_PANIC
+			      : sig == SIGSEGV || sig == SIGBUS || sig == SIGILL || sig == SIGFPE;
+}
+
+static enum guest_shutdown ask_monitor(const struct guest *g)
+{
+	auto_strbuf events = STRBUF_INIT;
+	char text[4096];
+	ssize_t n;
+
+	while (g->monitor >= 0 && events.len < EVENTS_MAX &&
+	       (n = recv(g->monitor, text, sizeof(text), MSG_DONTWAIT)) > 0)
+		strbuf_add(&events, text, (size_t)n);
+	return guest_shutdown(strbuf_str(&events));
+}
+
+static int killed_by(const struct guest *g, int status, struct err *err)
+{
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+		return err_set(err, -EINTR,
+			       "the guest was killed from outside, by a person or for lack of "
+			       "memory (see dmesg; fewer workers, -j, need less)");
+	return err_set(err, -EINTR, "the guest was killed from outside: %s", g->end);
 }
 
 /*
- * It has ended by itself, or as good as: 1. A kernel does not kill itself, nor is it to blame for
- * what this machine lacks; then nobody can say what it would have done: -errno.
+ * What a process's end tells: 0 if its kernel is to blame, or -errno. A kernel that gives up says
+ * so, or is ended by its own fault; a machine that is reset from within does it to itself.
  */
-static int died(struct guest *g, struct err *err)
+static int judge_end(struct guest *g, int status, struct err *err)
 {
-	int status = 0;
-	size_t before = g->complaints->len;
+	int sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 
-	/*
-	 * The sockets may close a moment before the process has ended; how it did is what counts.
-	 * The kernel prints to the end before it goes.
-	 */
-	for (int tries = 0; tries < END_TRIES; tries++) {
-		if (waitpid(g->pid, &status, WNOHANG) == g->pid) {
-			describe_end(g, status);
-			break;
-		}
-		util_sleep_ms(END_NAP_MS);
-	}
-	guest_stop(g);
-	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-		return err_set(err, -EIO,
-			       "the guest was killed, by a person or for lack of memory "
-			       "(see dmesg; -j 1 needs less)");
+	if (g->heard & GUEST_LOST_PROC)
+		return err_set(err, -EINTR,
+			       "the guest was killed from outside: a process in which its kernel "
+			       "runs programs is gone");
+	if (sig && (g->emulated ? sig == SIGKILL : !own_signal(g, sig)))
+		return killed_by(g, status, err);
+	if (g->emulated && ask_monitor(g) == GUEST_FROM_OUTSIDE)
+		return err_set(err, -EINTR,
+			       "the guest was killed from outside: the emulator was told to end");
 	/* A kernel that ends lets the emulator end well. */
 	if (g->emulated && status)
 		return err_set(err, -EIO, "the emulator failed: %s; it said: %s", g->end,
-			       last_words(g));
-	if (lacked_memory(g)) {
-		if (g->complaints->len > before)
-			strbuf_cut(g->complaints, before);
-		return tell_lack(err);
-	}
+			       guest_last_words(g));
+	if (g->heard & GUEST_PANIC || sig)
+		return 0;
+	if (strstr(strbuf_str(&g->last), NO_DISK))
+		return err_set(err, -ENODEV,
+			       "the guest's kernel does not see its disk: virtio_blk%s is missing, "
+			       "built in or in the folder that --modules names",
+			       g->emulated ? " or virtio_pci" : "");
+	if (g->heard & GUEST_AGENT_ENDED)
+		return err_set(err, -EIO, "the agent in the guest gave up; it said: %s",
+			       guest_last_words(g));
+	if (g->emulated)
+		return 0;
+	return err_set(err, -EIO,
+		       "the guest was ended from outside, or lacked something of this machine: %s, "
+		       "and its kernel did not panic; it said: %s",
+		       g->end, guest_last_words(g));
+}
+
+/*
+ * The sockets may close a moment before the process has ended; how it did is what counts. The
+ * kernel prints to the end before it goes.
+ */
+static bool wait_for_end(struct guest *g, int *status)
+{
+	uint64_t limit = util_now_ns() + (g->refused_disk ? 0 : END_MS * 1000000ULL);
+
+	do {
+		guest_listen(g);
+		if (waitpid(g->pid, status, WNOHANG) == g->pid) {
+			describe_end(g, *status);
+			return true;
+		}
+		util_sleep_ms(END_NAP_MS);
+	} while (util_now_ns() < limit);
+	return false;
+}
+
+/*
+ * It has ended, or as good as: 1 if its kernel did it. A kernel is not to blame for who kills it,
+ * nor for what this machine lacks; then nobody can say what it would have done: -errno.
+ */
+static int died(struct guest *g, size_t before, struct err *err)
+{
+	int status = 0;
+	bool refused = g->refused_disk, ended = wait_for_end(g, &status);
+
+	guest_stop(g);
+	int rc = lacked(g, before, err);
+	if (!rc && !ended)
+		rc = err_set(err, -EIO, "the guest cannot go on%s: %s",
+			     refused ? "" : ", and was perhaps told to end from outside", g->end);
+	if (!rc)
+		rc = judge_end(g, status, err);
+	if (rc && g->complaints->len > before)
+		strbuf_cut(g->complaints, before);
+	if (rc)
+		return rc;
 	if (g->complaints->len == before)
 		strbuf_addf(g->complaints, "the guest's kernel is gone: %s\n", g->end);
 	return 1;
 }
 
+/* The name becomes part of what is looked for on the console. */
+static int take_hello(struct guest *g, struct wire_in *answer, struct err *err)
+{
+	struct wire_in part;
+	int rc = guest_part(answer, AGENT_HELLO, &part, err);
+
+	if (rc)
+		return rc;
+	wire_text(&part); /* the release */
+	const char *device = wire_text(&part);
+	rc = guest_part_ok(&part, err);
+	if (!rc && (strlen(device) >= sizeof(g->device) ||
+		    strspn(device, "abcdefghijklmnopqrstuvwxyz0123456789") != strlen(device)))
+		rc = err_set(err, -EPROTO, "the guest's answer makes no sense");
+	if (!rc)
+		snprintf(g->device, sizeof(g->device), "%s", device);
+	return rc;
+}
+
+static int say_hello(struct guest *g, uint64_t timeout_ms, struct err *err)
+{
+	struct wire_in answer;
+
+	guest_begin(g);
+	wire_part(&g->out, AGENT_HELLO, 0);
+	int rc = guest_ask(g, timeout_ms, &answer, err);
+	return rc ? rc : take_hello(g, &answer, err);
+}
+
+static int failed_start(struct guest *g, const struct guest_start *how, int rc, struct err *err)
+{
+	guest_stop(g);
+	/* Whoever has told why knows more than that it did not start. */
+	if (err->code == -ENOSPC || err->code == -ENOMEM)
+		return err->code;
+	if (g->heard & (GUEST_NO_ROOM | GUEST_NO_MEMORY)) {
+		err_clear(err);
+		return lacked(g, 0, err);
+	}
+	if (err->code && err->code != -ETIMEDOUT)
+		return err_context(err, "%s %s did not start",
+				   how->emulated ? "the kernel in" : "the guest's kernel",
+				   how->argv[0]);
+	err_clear(err);
+	return err_set(err, rc < 0 ? rc : -EIO, "%s %s did not start: %s; it said: %s",
+		       how->emulated ? "the kernel in" : "the guest's kernel", how->argv[0],
+		       *g->end ? g->end : "no answer", guest_last_words(g));
+}
+
 int guest_start(struct guest *g, const struct guest_start *how, uint64_t timeout_ms,
 		struct err *err)
 {
-	struct wire_in answer, part;
+	size_t before = g->complaints->len;
 	int rc = vhost_listen(vhost_disk_device(g->disk), err);
 
 	assert(!g->pid);
 	strbuf_clear(&g->last);
-	g->end[0] = '\0';
+	g->end[0] = g->device[0] = '\0';
+	g->heard = 0;
 	g->emulated = how->emulated;
+	g->monitor = how->emulated ? how->monitor : -1;
+	g->memory = how->memory;
 	if (!rc)
 		rc = vhost_listen(&g->mail.device, err);
 	if (!rc)
 		rc = spawn(g, how, err);
-	if (!rc) {
-		guest_begin(g);
-		wire_part(&g->out, AGENT_HELLO, 0);
-		rc = guest_ask(g, timeout_ms, &answer, err);
-	}
 	if (!rc)
-		rc = guest_part(&answer, AGENT_HELLO, &part, err);
-	if (rc) {
-		guest_stop(g);
-		if (lacked_memory(g))
-			return err->code ? rc : tell_lack(err);
-		rc = err_set(err, rc < 0 ? rc : -EIO, "%s %s did not start: %s; it said: %s",
-			     how->emulated ? "the kernel in" : "the guest's kernel", how->argv[0],
-			     *g->end ? g->end : "no answer", last_words(g));
-	}
-	return rc;
+		rc = say_hello(g, timeout_ms, err);
+	if (g->complaints->len > before)
+		strbuf_cut(g->complaints, before);
+	return rc ? failed_start(g, how, rc, err) : 0;
 }
 
 /* ---- questions ---- */
@@ -431,11 +592,13 @@ static int has_answer(struct guest *g, struct wire_in *answer, struct err *err)
 		return rc;
 	if (g->mail.got < WIRE_HEAD + (uint64_t)head.len)
 		return 0;
-	if (head.serial != g->serial || g->mail.from_guest.n < WIRE_HEAD + (size_t)head.len)
+	if (head.serial != g->serial)
 		return err_set(err, -EPROTO, "the guest answers what it was not asked");
 	*answer = (struct wire_in){ g->mail.from_guest.v + WIRE_HEAD, head.len, false };
 	return 1;
 }
+
+static const char hung_up[] = "it has hung up";
 
 /* Why a disk cannot be served any more, or NULL. */
 static const char *lost_disk(const struct vhost *v)
@@ -444,7 +607,7 @@ static const char *lost_disk(const struct vhost *v)
 
 	for (unsigned i = 0; i < VHOST_QUEUES; i++)
 		broken |= v->queue[i].ring.broken;
-	return !broken ? NULL : *v->why ? v->why : "it has hung up";
+	return !broken ? NULL : *v->why ? v->why : hung_up;
 }
 
 /* A guest without its disks would wait for ever. */
@@ -456,8 +619,9 @@ static bool lacks_disks(struct guest *g)
 		g->has_disks = vhost_connected(disk) && vhost_connected(mail);
 	if (!g->has_disks || (!lost_disk(disk) && !lost_disk(mail)))
 		return false;
-	snprintf(g->end, sizeof(g->end), "its disk was taken away: %.80s",
-		 lost_disk(disk) ? lost_disk(disk) : lost_disk(mail));
+	const char *why = lost_disk(disk) ? lost_disk(disk) : lost_disk(mail);
+	g->refused_disk = !streq(why, hung_up);
+	snprintf(g->end, sizeof(g->end), "its disk was taken away: %.100s", why);
 	return true;
 }
 
@@ -485,15 +649,20 @@ static void let_settle(const struct guest *g)
 int guest_serve(struct guest *g, int fd, int timeout_ms)
 {
 	struct vhost *disk = vhost_disk_device(g->disk), *mail = &g->mail.device;
-	struct pollfd fds[2 * VHOST_POLL_MAX + 3];
+	struct pollfd fds[2 * VHOST_POLL_MAX + 4];
 	unsigned n = vhost_poll(disk, fds);
 
 	n += vhost_poll(mail, fds + n);
 	fds[n++] = (struct pollfd){ fd, POLLIN, 0 };
+	fds[n++] = (struct pollfd){ g->keeper_fd, POLLIN, 0 };
 	fds[n++] = (struct pollfd){ g->console, POLLIN, 0 };
 	fds[n++] = (struct pollfd){ g->pidfd, POLLIN, 0 };
+	if (vhost_has_more(disk) || vhost_has_more(mail))
+		timeout_ms = 0;
 	if (poll(fds, n, timeout_ms) < 0)
 		return 0;
+	if (fds[n - 3].revents)
+		replace_keeper(g);
 	if (g->steady && !fds[n - 1].revents)
 		let_settle(g);
 	if (fds[n - 2].revents & POLLIN)
@@ -506,6 +675,7 @@ int guest_serve(struct guest *g, int fd, int timeout_ms)
 int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, struct err *err)
 {
 	uint64_t start = util_now_ns();
+	size_t before = g->complaints->len;
 	int rc = 0;
 
 	wire_finish(&g->out);
@@ -518,7 +688,7 @@ int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, stru
 		if (rc)
 			break;
 		if (guest_serve(g, -1, POLL_SLICE_MS))
-			return died(g, err);
+			return died(g, before, err);
 		if (timeout_ms && util_now_ns() - start > timeout_ms * 1000000)
 			return err_set(err, -ETIMEDOUT, "the guest did not answer for %llu ms",
 				       (unsigned long long)timeout_ms);
@@ -526,9 +696,11 @@ int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, stru
 	/* What it said on the way is there by now. */
 	guest_listen(g);
 	g->collecting = 0;
+	/* It has answered, but a program of it may have been killed for that. */
 	if (rc > 0)
-		return 0;
-	guest_stop(g);
+		rc = lacked(g, before, err);
+	if (rc)
+		guest_stop(g);
 	return rc;
 }
 

@@ -28,8 +28,14 @@ struct guest {
 	bool quiet_of_device; /* what it says of the disk is our doing */
 	bool has_disks;	      /* it has connected to both */
 	bool emulated;
-	bool steady;   /* it is served only when it has done all it could meanwhile */
-	char end[128]; /* how it ended */
+	int monitor;	   /* where an emulator tells why it ends, or -1; not owned */
+	uint64_t memory;   /* bytes it has; 0: not known */
+	unsigned heard;	   /* enum guest_word, since it was started */
+	int keeper_fd;	   /* of the keeper, or -1 */
+	char device[16];   /* its name for our disk */
+	bool refused_disk; /* we took a disk away, because it asked for what cannot be */
+	char end[160];	   /* how it ended */
+	bool steady;	   /* it is served only when it has done all it could meanwhile */
 
 	uint32_t serial;
 	struct wire_out out;
@@ -53,17 +59,24 @@ struct guest_start {
 	int root;		 /* the root's archive */
 	int more[4];		 /* become GUEST_FD_MORE and so on, if above 0 */
 	int cpu;		 /* to stay on; -1: any */
+	int monitor;		 /* our end of the emulator's, or -1 */
+	uint64_t memory;	 /* bytes that it is given, to be told if they are too few */
 	bool emulated;		 /* the program is no kernel, but runs one */
 };
 
-/* Starts it, and waits until the agent answers. */
+/*
+ * Starts it, and waits until the agent answers. What its kernel complains of until then is no word
+ * about a file system, and dropped.
+ */
 int guest_start(struct guest *g, const struct guest_start *how, uint64_t timeout_ms,
 		struct err *err) must_check;
 void guest_stop(struct guest *g);
 
 /*
  * A question is begun, parts are put into g->out, and it is asked: 0 and the parts of the answer, 1
- * if the guest died of it. `timeout_ms` 0: whoever watches this process says how long it may take.
+ * if its kernel died of it. A guest that somebody killed, or that lacked memory, is an error: what
+ * its kernel would have done nobody knows. `timeout_ms` 0: whoever watches this process says how
+ * long it may take.
  */
 void guest_begin(struct guest *g);
 int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, struct err *err)
@@ -73,6 +86,10 @@ int guest_part(struct wire_in *answer, enum agent_command command, struct wire_i
 	       struct err *err) must_check;
 /* That all of a part was there. */
 int guest_part_ok(const struct wire_in *part, struct err *err) must_check;
+
+/* The end of what it said since guest_hush(), on one line; "" if that is nothing. */
+const char *guest_last_words(struct guest *g);
+void guest_hush(struct guest *g);
 
 /* Reads what the console says, without waiting. */
 void guest_listen(struct guest *g);

@@ -61,6 +61,12 @@ static int far_op(struct target *t, size_t i, int64_t *result, struct err *err)
 	rc = guest_part_ok(&part, err);
 	if (!rc && *result < -4095)
 		rc = err_set(err, -EPROTO, "the guest's answer makes no sense");
+	/* The agent, or its kernel, lacked what we had not given. */
+	if (!rc && *result == -ENOMEM)
+		rc = err_set(err, -ENOMEM,
+			     "the guest ran out of memory: it has %lluM; give it more with "
+			     "--guest-memory SIZE",
+			     (unsigned long long)(g->memory >> 20));
 	return rc;
 }
 
@@ -73,6 +79,71 @@ static int far_end(struct target *t, struct err *err)
 	own(t)->workload = NULL;
 	guest_target_begin(t, AGENT_END);
 	return begun ? guest_target_ask(t, AGENT_END, &part, err) : 0;
+}
+
+/* Asks for a piece of a file: 0 and its bytes, 1 as ever, or -errno. `error`: it cannot be read. */
+static int read_piece(struct target *t, const char *path, uint64_t at, size_t len, void *to,
+		      int *error, struct err *err)
+{
+	struct strbuf *out = guest_target_begin(t, AGENT_READ);
+	struct wire_in part;
+	size_t got;
+
+	wire_put_text(out, path);
+	wire_put_u64(out, at);
+	wire_put_u32(out, (uint32_t)len);
+	int rc = guest_target_ask(t, AGENT_READ, &part, err);
+	if (rc)
+		return rc;
+	*error = (int)wire_u32(&part);
+	const unsigned char *bytes = wire_bytes(&part, &got);
+	rc = guest_part_ok(&part, err);
+	if (!rc && !*error && got < len)
+		*error = ENODATA; /* as the walk calls it */
+	if (!rc && got > len)
+		rc = err_set(err, -EPROTO, "the guest's answer makes no sense");
+	if (!rc)
+		memcpy(to, bytes, got);
+	return rc;
+}
+
+/* The bytes of a file that were not sent with the tree. */
+static int fetch_content(struct target *t, struct tree *seen, struct tree_entry *e, struct err *err)
+{
+	unsigned char *data = arena_alloc(&seen->arena, e->size);
+	int rc = 0, error = 0;
+
+	for (uint64_t at = 0; !rc && !error && at < e->size; at += WIRE_READ_MAX)
+		rc = read_piece(t, e->path, at, (size_t)min(e->size - at, (uint64_t)WIRE_READ_MAX),
+				data + at, &error, err);
+	if (rc || error == ENAMETOOLONG) /* its hash must do */
+		return rc;
+	if (error) {
+		e->error = error;
+		e->step = TREE_STEP_READ;
+		return 0;
+	}
+	if (!hash_eq(tree_content_hash(data, e->size), e->hash))
+		return err_set(err, -EIO, "%s in the guest is another file when it is read again",
+			       e->path);
+	e->content = data;
+	seen->kept += e->size;
+	return 0;
+}
+
+static int fetch_contents(struct target *t, uint64_t limit, struct tree *seen, struct err *err)
+{
+	int rc = 0;
+
+	limit = limit ? limit : TREE_CONTENT_LIMIT;
+	for (size_t i = 0; !rc && i < seen->entries.n; i++) {
+		struct tree_entry *e = &seen->entries.v[i];
+
+		if (e->type == TREE_FILE && !e->error && e->size && !e->content &&
+		    e->size <= limit && e->size <= TREE_CONTENT_TOTAL - seen->kept)
+			rc = fetch_content(t, seen, e, err);
+	}
+	return rc;
 }
 
 static int far_walk(struct target *t, const struct tree_opts *opts, struct tree *seen,
@@ -101,6 +172,8 @@ static int far_walk(struct target *t, const struct tree_opts *opts, struct tree 
 		rc = tree_parse(text, strlen(text), seen, err);
 	if (rc)
 		err_context(err, "what the guest saw");
+	if (!rc)
+		rc = fetch_contents(t, opts->content_limit, seen, err);
 	own(t)->walked = rc ? NULL : seen;
 	return rc;
 }

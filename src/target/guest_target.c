@@ -25,8 +25,19 @@ static struct guest_target *own(struct target *t)
 
 /* ---- its life ---- */
 
+static int choose_memory(struct guest_target *g, uint64_t asked, uint64_t otherwise,
+			 struct err *err)
+{
+	if (asked && (asked < TARGET_MEMORY_MIN || asked > TARGET_MEMORY_MAX))
+		return err_set(err, -EINVAL, "--guest-memory is between %lluM and %lluG",
+			       (unsigned long long)TARGET_MEMORY_MIN >> 20,
+			       TARGET_MEMORY_MAX >> 30);
+	g->memory = (asked ? asked : otherwise) >> 20 << 20;
+	return 0;
+}
+
 int guest_target_init(struct target *t, struct guest_target *g, const struct target_opts *opts,
-		      struct err *err)
+		      uint64_t memory, struct err *err)
 {
 	t->own = g;
 	g->root = -1;
@@ -40,7 +51,7 @@ int guest_target_init(struct target *t, struct guest_target *g, const struct tar
 	t->mount_opts = host_mount_options(g->fs, opts->spec);
 	if (!t->opts.size)
 		t->opts.size = g->fs->size;
-	return 0;
+	return choose_memory(g, opts->guest_memory, memory, err);
 }
 
 int guest_target_ready(struct target *t, struct err *err)
@@ -143,10 +154,13 @@ int guest_target_mkfs(struct target *t, struct image *out, struct err *err)
 	struct cache_key key;
 
 	cache_key(&key, fs->mkfs, t->opts.mkfs_args ? t->opts.mkfs_args : "", t->opts.size);
-	if (cache_find(&key, t->opts.size, out))
-		return 0;
-	int rc = make_fs(t, out, err);
-	if (!rc)
+	bool kept = cache_find(&key, t->opts.size, out);
+	int rc = kept ? 0 : make_fs(t, out, err);
+	if (!rc && host_check_new(t, fs, out, err)) {
+		image_release(out);
+		rc = err->code;
+	}
+	if (!rc && !kept)
 		cache_keep(&key, out);
 	return rc;
 }
@@ -221,6 +235,7 @@ int guest_target_mount(struct target *t, struct strbuf *said, struct err *err)
 	wire_put_text(out, strbuf_str(&data));
 	vhost_disk_in_use(t->disk, true);
 	own(t)->begun = false;
+	guest_hush(&own(t)->guest);
 	rc = guest_target_ask_all(t, &answer, err);
 	if (rc == 1)
 		return told_death(t, said);
@@ -242,6 +257,7 @@ int guest_target_mount(struct target *t, struct strbuf *said, struct err *err)
 			       "--modules)",
 			       own(t)->kernel, own(t)->fs->name);
 	strbuf_addf(said, "%s: %s\n", step, strerror(error));
+	snprintf(t->console, sizeof(t->console), "%s", guest_last_words(&own(t)->guest));
 	return 1;
 }
 

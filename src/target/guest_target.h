@@ -16,6 +16,7 @@ struct guest_target {
 	struct guest guest;
 	int (*start)(struct target *t, struct err *err); /* the guest; it does not run */
 	char *kernel, *modules;
+	uint64_t memory;		 /* bytes that it is given, whole MiB */
 	int root;			 /* the archive */
 	const struct workload *workload; /* whose operations are performed, or NULL */
 	const struct tree *walked;	 /* what the agent has walked last, or NULL */
@@ -24,9 +25,12 @@ struct guest_target {
 			   runs */
 };
 
-/* To be called first by who opens a target; `g` is zeroed memory, and the target's from then on. */
+/*
+ * To be called first by who opens a target; `g` is zeroed memory, and the target's from then on.
+ * The guest has `memory` bytes unless the options say otherwise.
+ */
 int guest_target_init(struct target *t, struct guest_target *g, const struct target_opts *opts,
-		      struct err *err) must_check;
+		      uint64_t memory, struct err *err) must_check;
 /* And last: makes the disk. */
 int guest_target_ready(struct target *t, struct err *err) must_check;
 

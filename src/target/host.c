@@ -20,7 +20,7 @@
 #include "target/place.h"
 #include "target/tune.h"
 
-enum { MIB = 1 << 20 };
+enum { MIB = 1 << 20, E2_JOURNAL_SIZE = 8 << 20 };
 
 #define E2_MKFS(type, ...)                                                                         \
 	(const char *const[])                                                                      \
@@ -45,11 +45,13 @@ static const struct host_fs file_systems[] = {
 	{ .name = "ext3",
 	  .mkfs = E2_MKFS("ext3"),
 	  .size = 16 * MIB,
+	  .journal_size = E2_JOURNAL_SIZE,
 	  .fsck = e2fsck_check,
 	  .shutdown = true },
 	{ .name = "ext4",
 	  .mkfs = E2_MKFS("ext4"),
 	  .size = 16 * MIB,
+	  .journal_size = E2_JOURNAL_SIZE,
 	  .fsck = e2fsck_check,
 	  .shutdown = true },
 	{ .name = "xfs",
@@ -173,6 +175,31 @@ int host_make_fs(struct target *t, const struct host_fs *fs, int fd, const char 
 	return rc ? rc : image_load_fd(fd, path, out, err);
 }
 
+/* As its superblock says, a kilobyte from the start. */
+static bool has_e2_journal(const struct image *img)
+{
+	enum { AT_COMPATIBLE = 1024 + 92, HAS_JOURNAL = 4 };
+	unsigned char flags = 0;
+
+	if (img->size > AT_COMPATIBLE)
+		image_read(img, AT_COMPATIBLE, &flags, 1);
+	return flags & HAS_JOURNAL;
+}
+
+int host_check_new(const struct target *t, const struct host_fs *fs, const struct image *img,
+		   struct err *err)
+{
+	/* Who says something of the journal knows what he does. */
+	if (!fs->journal_size || has_e2_journal(img) ||
+	    (t->opts.mkfs_args && strstr(t->opts.mkfs_args, "has_journal")))
+		return 0;
+	return err_set(err, -EINVAL,
+		       "%s on a disk of %llu bytes has no journal, and so would lose what %s "
+		       "promises: --size is at least %lluK (or, without a journal, -t ext2)",
+		       fs->name, (unsigned long long)t->opts.size, fs->name,
+		       (unsigned long long)fs->journal_size >> 10);
+}
+
 /* Runs mkfs on a file of its own, and reads that. */
 static int make_fs(struct target *t, struct image *out, struct err *err)
 {
@@ -198,10 +225,13 @@ static int host_mkfs(struct target *t, struct image *out, struct err *err)
 	if (fs->own_id)
 		return make_fs(t, out, err);
 	cache_key(&key, fs->mkfs, t->opts.mkfs_args ? t->opts.mkfs_args : "", t->opts.size);
-	if (cache_find(&key, t->opts.size, out))
-		return 0;
-	int rc = make_fs(t, out, err);
-	if (!rc)
+	bool kept = cache_find(&key, t->opts.size, out);
+	int rc = kept ? 0 : make_fs(t, out, err);
+	if (!rc && host_check_new(t, fs, out, err)) {
+		image_release(out);
+		rc = err->code;
+	}
+	if (!rc && !kept)
 		cache_keep(&key, out);
 	return rc;
 }

@@ -17,6 +17,8 @@ struct host_fs {
 	const char *const *recover; /* without the device; NULL: mounting recovers */
 	const char *const *repair;  /* what a person does where that refuses */
 	const char *const *fsck;
+	uint64_t
+		journal_size; /* of the smallest disk that gets a journal by default; 0: has none */
 	bool own_id;   /* the kernel keeps one device for each id: no two processes may share one */
 	bool shutdown; /* can be cut off, so that unmounting writes nothing */
 };
@@ -34,5 +36,12 @@ void host_split_options(const char *options, unsigned long *flags, struct strbuf
 /* Makes a file system on `fd`, which is the file `path`, and reads that. */
 int host_make_fs(struct target *t, const struct host_fs *fs, int fd, const char *path,
 		 struct image *out, struct err *err) must_check;
+
+/*
+ * Whether a new file system is what its guarantee is about: mke2fs makes no journal on a small
+ * disk, and says nothing.
+ */
+int host_check_new(const struct target *t, const struct host_fs *fs, const struct image *img,
+		   struct err *err) must_check;
 
 #endif

@@ -169,14 +169,54 @@ static int add_by_itself(struct module_list *list, const char *dir, const char *
 	return rc;
 }
 
+/*
+ * The list of a build tree has names of objects, and paths from the top of the tree; that of an
+ * older one begins with a folder that is there only once the modules are installed.
+ */
+static void add_normal(struct strbuf *out, const char *dir, const char *line, size_t n)
+{
+	static const char top[] = "kernel/";
+	auto_free char *name = n > 2 && memcmp(line + n - 2, ".o", 2) == 0
+				       ? xasprintf("%.*s.ko", (int)(n - 2), line)
+				       : xmemdupz(line, n);
+	auto_free char *file = xasprintf("%s/%s", dir, name);
+	bool strip = strncmp(name, top, strlen(top)) == 0 && access(file, F_OK) < 0;
+	auto_free char *below = xasprintf("%s/%s", dir, strip ? name + strlen(top) : name);
+
+	strbuf_addf(out, "%s\n", strip && access(below, F_OK) == 0 ? name + strlen(top) : name);
+}
+
+static int read_order(const char *dir, const char *file, struct strbuf *out, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+	int rc = io_slurp(file, LIST_MAX, &text, err);
+
+	if (rc)
+		return rc;
+	for (const char *line = strbuf_str(&text); *line;) {
+		size_t n = strcspn(line, "\n");
+
+		if (n)
+			add_normal(out, dir, line, n);
+		line += n + (line[n] == '\n');
+	}
+	return 0;
+}
+
 static int read_lists(const char *dir, struct strbuf *deps, struct strbuf *all, struct err *err)
 {
 	auto_free char *dep = xasprintf("%s/modules.dep", dir);
 	auto_free char *order = xasprintf("%s/modules.order", dir);
 
-	if (access(dep, F_OK) < 0 && access(order, F_OK) == 0)
-		return io_slurp(order, LIST_MAX, all, err);
-	return io_slurp(dep, LIST_MAX, deps, err);
+	if (access(dep, F_OK) == 0)
+		return io_slurp(dep, LIST_MAX, deps, err);
+	if (access(order, F_OK) == 0)
+		return read_order(dir, order, all, err);
+	return err_set(
+		err, -ENOENT,
+		"%s has neither modules.dep nor modules.order: --modules names a folder "
+		"such as /lib/modules/VERSION, or a kernel's build tree after 'make modules'",
+		dir);
 }
 
 int modules_order(const char *dir, const char *const *names, struct module_list *out,
@@ -205,9 +245,22 @@ bool modules_have(const char *dir, const char *name)
 		auto_strbuf text = STRBUF_INIT;
 		struct err ignored = ERR_INIT;
 
-		if (!io_slurp(path, LIST_MAX, &text, &ignored) &&
+		/* The list of what is built in names files that are nowhere, in the same form. */
+		if (access(path, F_OK) == 0 && !read_order(dir, path, &text, &ignored) &&
 		    find_line(strbuf_str(&text), name))
 			return true;
 	}
 	return false;
+}
+
+int modules_need(const char *dir, const char *name, struct err *err)
+{
+	auto_free char *builtin = xasprintf("%s/modules.builtin", dir);
+
+	if (access(builtin, F_OK) < 0 || modules_have(dir, name))
+		return 0;
+	return err_set(err, -ENODEV,
+		       "%s is missing, without which a guest has no disk: it is neither built in "
+		       "nor a module in %s",
+		       name, dir);
 }

@@ -24,6 +24,8 @@ int modules_read(const char *dir, const char *path, struct strbuf *out, struct e
 bool modules_is(const char *path, size_t len, const char *name);
 /* Whether the kernel has it as a module, or built in. */
 bool modules_have(const char *dir, const char *name);
+/* -ENODEV and a sentence if it has it neither way; where no list tells, nobody knows: 0. */
+int modules_need(const char *dir, const char *name, struct err *err) must_check;
 
 /*
  * Uncompresses by the program that knows the format, told by the first bytes. 0 and the result, 1

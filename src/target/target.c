@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/io.h"
 #include "base/proc.h"
 #include "check/check.h"
@@ -16,6 +17,8 @@
 #include "target/place.h"
 #include "target/uml.h"
 #include "target/vm.h"
+
+enum { KERNEL_MAX = 512 << 20 };
 
 const struct target_ops *const targets[] = {
 	&target_ext4,
@@ -87,6 +90,18 @@ char *target_kernel(const struct target_opts *opts)
 	if (strncmp(opts->spec, "vm:", 3) == 0)
 		return vm_release(opts->spec, opts->kernel);
 	return xstrdup(uname(&u) ? "unknown" : u.release);
+}
+
+/* Two kernels that somebody builds mostly have the same release. */
+char *target_kernel_hash(const struct target_opts *opts)
+{
+	auto_strbuf text = STRBUF_INIT;
+	struct err ignored = ERR_INIT;
+	char hex[HASH_HEX_SIZE];
+
+	if (!opts->kernel || io_slurp(opts->kernel, KERNEL_MAX, &text, &ignored))
+		return NULL;
+	return xstrdup(hash_hex(hash_bytes(strbuf_str(&text), text.len), hex));
 }
 
 int target_place(char mnt[TARGET_PLACE_SIZE], struct err *err)

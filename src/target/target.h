@@ -37,7 +37,15 @@ struct target_opts {
 	const char *kernel;	  /* of a guest; NULL: linux.uml, or Debian's for vm: */
 	bool deterministic;	  /* vm: time is counted in instructions */
 	const char *modules;	  /* the folder of its modules; NULL: where Debian has them */
+	uint64_t guest_memory;	  /* bytes that it has; 0: TARGET_UML_MEMORY, TARGET_VM_MEMORY */
 };
+
+enum {
+	TARGET_UML_MEMORY = 160 << 20,
+	TARGET_VM_MEMORY = 256 << 20,
+	TARGET_MEMORY_MIN = 96 << 20,
+};
+#define TARGET_MEMORY_MAX (64ULL << 30)
 
 struct target_stat {
 	bool is_file;
@@ -124,6 +132,7 @@ struct target {
 	bool cut_off;		  /* the last unmount was none that a user would do */
 	struct kmsg kmsg;	  /* the log of the kernel, read so far */
 	struct strbuf complaints; /* of the kernel, not yet asked for */
+	char console[320];	  /* of a guest: what it said when it last could not mount */
 	int server;		  /* process of a FUSE server, or 0 */
 	struct exec exec;	  /* between target_begin() and target_end() */
 	bool performing;
@@ -144,6 +153,8 @@ int target_place(char mnt[TARGET_PLACE_SIZE], struct err *err) must_check;
 
 /* The release of the kernel that the file system would be in; to be freed. */
 char *target_kernel(const struct target_opts *opts);
+/* A hash of the file that was named as a guest's kernel, to be freed; NULL: none was. */
+char *target_kernel_hash(const struct target_opts *opts);
 
 /* Opens a target in this process, which gets a mount namespace of its own. */
 int target_open(const struct target_opts *opts, struct target *t, struct err *err) must_check;

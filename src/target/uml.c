@@ -6,13 +6,17 @@
  */
 #include "target/uml.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/proc.h"
 #include "target/guest_root.h"
 #include "target/guest_target.h"
+#include "target/modules.h"
+#include "target/vm_kernel.h"
 
 enum { START_MS = 60000, VERSION_MS = 10000, VERSION_MAX = 100 };
 
@@ -30,6 +34,14 @@ static char *find_kernel(const char *kernel)
 	return kernel ? realpath(kernel, NULL) : proc_find("linux.uml");
 }
 
+/* "6.1.176": other programs tell their version as well, but say their name. */
+static bool is_release(const char *text, size_t n)
+{
+	size_t digits = strspn(text, "0123456789");
+
+	return digits && digits < n && text[digits] == '.' && !memchr(text, ' ', n);
+}
+
 /* What it says its version is, which is also the name of its modules' folder; NULL: nothing. */
 static char *ask_version(const char *kernel)
 {
@@ -42,7 +54,7 @@ static char *ask_version(const char *kernel)
 	if (proc_run(&how, &res, &ignored))
 		return NULL;
 	size_t n = strcspn(strbuf_str(&res.out), "\n");
-	if (!res.exit_code && n && n < VERSION_MAX)
+	if (!res.exit_code && n < VERSION_MAX && is_release(strbuf_str(&res.out), n))
 		out = xmemdupz(strbuf_str(&res.out), n);
 	proc_result_release(&res);
 	return out;
@@ -64,6 +76,12 @@ static int look_at_kernel(struct guest_target *u, const struct target_opts *opts
 			       opts->kernel ? opts->kernel : "linux.uml",
 			       opts->kernel ? "--kernel is a kernel of user-mode Linux"
 					    : "install it with: apt-get install user-mode-linux");
+	enum vm_kernel_form form = vm_kernel_form(u->kernel);
+	if (form == VM_KERNEL_BZIMAGE || form == VM_KERNEL_PLAIN)
+		return err_set(err, -EINVAL,
+			       "%s is a kernel for a machine, and no program: use a vm: target, or "
+			       "build one for user-mode Linux (make ARCH=um)",
+			       u->kernel);
 	auto_free char *version = ask_version(u->kernel);
 	if (!version)
 		return err_set(err, -EINVAL,
@@ -74,22 +92,53 @@ static int look_at_kernel(struct guest_target *u, const struct target_opts *opts
 	/* A kernel of one's own may have all it needs built in. */
 	if (opts->modules || access(dir, F_OK) == 0)
 		u->modules = steal(dir);
-	return 0;
+	return u->modules ? modules_need(u->modules, "virtio_blk", err) : 0;
 }
 
-/* One of the processors that we may use, another for each worker. */
-static int choose_cpu(unsigned worker)
+/* How many processes with that name stay on each of the processors. */
+static void count_pinned(const char *name, unsigned count[CPU_SETSIZE])
 {
+	DIR *proc = opendir("/proc");
+
+	for (struct dirent *d; proc && (d = readdir(proc));) {
+		pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
+		auto_free char *path = xasprintf("/proc/%d/comm", (int)pid);
+		auto_strbuf comm = STRBUF_INIT;
+		struct err ignored = ERR_INIT;
+		cpu_set_t set;
+
+		if (pid <= 0 || io_slurp(path, 64, &comm, &ignored) ||
+		    strncmp(strbuf_str(&comm), name, min(strlen(name), (size_t)15)) != 0 ||
+		    sched_getaffinity(pid, sizeof(set), &set) < 0 || CPU_COUNT(&set) != 1)
+			continue;
+		for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+			count[cpu] += CPU_ISSET(cpu, &set) != 0;
+	}
+	if (proc)
+		closedir(proc);
+}
+
+/*
+ * The one of the processors that we may use on which the fewest guests are, those of other runs
+ * included; of several, another for each worker, as they start together.
+ */
+static int choose_cpu(const char *kernel, unsigned worker)
+{
+	const char *slash = strrchr(kernel, '/');
+	unsigned count[CPU_SETSIZE] = { 0 };
 	cpu_set_t set;
-	int n = sched_getaffinity(0, sizeof(set), &set) < 0 ? 0 : CPU_COUNT(&set);
+	int n = sched_getaffinity(0, sizeof(set), &set) < 0 ? 0 : CPU_COUNT(&set), best = -1;
 
 	if (n < 2)
 		return -1;
+	count_pinned(slash ? slash + 1 : kernel, count);
 	n = (int)(worker % (unsigned)n);
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, &set) && n-- == 0)
-			return cpu;
-	return -1;
+	for (int round = 0, seen = 0; round < 2; round++)
+		for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+			if (CPU_ISSET(cpu, &set) && seen++ >= n &&
+			    (best < 0 || count[cpu] < count[best]))
+				best = cpu;
+	return best;
 }
 
 /*
@@ -100,9 +149,10 @@ static int choose_cpu(unsigned worker)
 static int start(struct target *t, struct err *err)
 {
 	struct guest_target *u = own(t);
+	auto_free char *memory = xasprintf("mem=%lluM", (unsigned long long)(u->memory >> 20));
 	const char *argv[] = {
 		u->kernel,
-		"mem=160M",
+		memory,
 		"initrd={root}",
 		"virtio_uml.device={disk}:2",
 		"virtio_uml.device={mail}:2",
@@ -119,7 +169,8 @@ static int start(struct target *t, struct err *err)
 	};
 	struct guest_start how = { .argv = argv,
 				   .root = u->root,
-				   .cpu = choose_cpu(t->opts.worker) };
+				   .memory = u->memory,
+				   .cpu = choose_cpu(u->kernel, t->opts.worker) };
 
 	return guest_start(&u->guest, &how, START_MS, err);
 }
@@ -129,7 +180,7 @@ static int uml_open(struct target *t, const struct target_opts *opts, struct err
 	/* Without the first one there is no disk; crc32_generic is asked for by name only. */
 	const char *modules[] = { "virtio_blk", "crc32_generic", NULL, NULL };
 	struct guest_target *u = xcalloc(1, sizeof(*u));
-	int rc = guest_target_init(t, u, opts, err);
+	int rc = guest_target_init(t, u, opts, TARGET_UML_MEMORY, err);
 
 	u->start = start;
 	if (!rc)

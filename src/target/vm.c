@@ -33,7 +33,6 @@
 
 enum {
 	MIB = 1 << 20,
-	RAM_MIB = 256,
 	FLASH_MAX = 64 * MIB,
 	CLOCK_START = 1704067200, /* 2024-01-01 */
 	BOOT_MS = 100000,	  /* less than what a worker is given to move at all */
@@ -55,6 +54,7 @@ struct vm {
 	char *qemu;
 	struct vm_template template;
 	bool has_template, no_clones, emulate, deterministic;
+	bool doubts_kvm; /* it failed, and nobody knows yet whose fault that was */
 	uint64_t flash_size;
 	char *flash; /* what the driver of the flash is told, or NULL */
 	int monitor; /* of the machine that runs, or -1 */
@@ -173,10 +173,10 @@ static void describe(const struct vm *v, enum start_kind kind, struct command *c
 		put(c, "1");
 	}
 	put2(c, "-append", command_line(v));
-	put2(c, "-m", xasprintf("%dM", RAM_MIB));
+	put2(c, "-m", xasprintf("%lluM", (unsigned long long)(v->base.memory >> 20)));
 	put2(c, "-object",
-	     xasprintf("memory-backend-file,id=ram,size=%dM,mem-path=/proc/self/fd/%d,share=on",
-		       RAM_MIB, FD_RAM));
+	     xasprintf("memory-backend-file,id=ram,size=%lluM,mem-path=/proc/self/fd/%d,share=on",
+		       (unsigned long long)(v->base.memory >> 20), FD_RAM));
 	put2(c, "-chardev", xasprintf("socket,id=monitor,fd=%d", FD_MONITOR));
 	put2(c, "-kernel", xasprintf("/proc/self/fd/%d", FD_KERNEL));
 	/* A machine that was saved while it was stopped goes on all the same. */
@@ -233,7 +233,7 @@ static int save_state(struct vm *v, int state, struct err *err)
 					 "\"exec:cat >/proc/%d/fd/%d\"}}\n",
 					 (int)getpid(), state);
 	const char *commands[] = {
-		HELLO,
+		"", /* the answer to the greeting that it got at the start */
 		"{\"execute\":\"stop\"}\n",
 		IGNORE_SHARED,
 		save,
@@ -277,13 +277,20 @@ static int launch(struct target *t, enum start_kind kind, int ram, int state, st
 		return err_set(err, -errno, "cannot make a socket: %m");
 	v->monitor = pair[0];
 	describe(v, kind, &c);
-	/* It lies there until QEMU looks. If that does not like it, the guest does not answer. */
+	/*
+	 * It lies there until QEMU looks. If that does not like it, the guest does not answer. Who
+	 * was greeted is told why QEMU ends.
+	 */
 	if (kind == START_CLONE)
 		dprintf(v->monitor, HELLO IGNORE_SHARED GO_ON, (int)getpid(), v->template.state);
+	else
+		dprintf(v->monitor, HELLO);
 	struct guest_start how = { .argv = c.argv,
 				   .root = v->base.root,
 				   .more = { ram, kernel, pair[1], state },
 				   .cpu = -1,
+				   .monitor = v->monitor,
+				   .memory = v->base.memory,
 				   .emulated = true };
 	uint64_t limit = kind == START_KVM ? KVM_MS : kind == START_CLONE ? CLONE_MS : BOOT_MS;
 	int rc = guest_start(&v->base.guest, &how, limit, err);
@@ -297,7 +304,7 @@ static int launch(struct target *t, enum start_kind kind, int ram, int state, st
 
 static int boot(struct target *t, enum start_kind kind, int *ram, struct err *err)
 {
-	auto_fd memory = vm_memory((uint64_t)RAM_MIB * MIB, -1, err);
+	auto_fd memory = vm_memory(own(t)->base.memory, -1, err);
 
 	if (memory < 0)
 		return memory;
@@ -315,7 +322,7 @@ static int clone_machine(struct target *t, struct err *err)
 	struct vm *v = own(t);
 	auto_free char *path = xasprintf("/proc/self/fd/%d", v->template.state);
 	auto_fd state = open(path, O_RDONLY | O_CLOEXEC); /* with a position of its own */
-	auto_fd ram = vm_memory((uint64_t)RAM_MIB * MIB, v->template.ram, err);
+	auto_fd ram = vm_memory(v->base.memory, v->template.ram, err);
 
 	if (state < 0)
 		return err_set(err, -errno, "cannot read the state of a machine: %m");
@@ -332,6 +339,10 @@ static int make_template(struct target *t, struct err *err)
 
 	if (state < 0)
 		return err_set(err, -errno, "no memory for a guest: %m");
+	log_notice(
+		"booting Linux %s in an emulated machine, which takes a while; the next runs go on "
+		"from there",
+		v->kernel.release);
 	int rc = boot(t, START_BOOT, &ram, err);
 	if (rc || v->no_clones) {
 		util_close(ram);
@@ -404,23 +415,32 @@ static int try_kvm(struct target *t)
 	if (own(t)->emulate || why_no_kvm())
 		own(t)->emulate = true;
 	else if (boot(t, START_KVM, NULL, &why)) {
-		log_info("KVM does not work here, so the machine is emulated: %s", why.msg);
-		remember_kvm_failed();
+		log_info("the machine does not boot by KVM: %s", why.msg);
+		own(t)->doubts_kvm = why.code != -EINTR;
 		own(t)->emulate = true;
 	}
 	return own(t)->emulate;
 }
 
-static int start_somehow(struct target *t, struct err *err)
+/* What does not boot by KVM may not boot at all; where it does, that was KVM's fault. */
+static void blame_kvm(struct target *t)
+{
+	if (!own(t)->doubts_kvm)
+		return;
+	own(t)->doubts_kvm = false;
+	log_warn("KVM is there, but no machine starts with it: it is emulated, until this machine "
+		 "is booted again");
+	remember_kvm_failed();
+}
+
+static int start_emulated(struct target *t, struct err *err)
 {
 	struct vm *v = own(t);
 	struct err why = ERR_INIT;
-	int rc = try_kvm(t);
 
-	if (!rc)
-		return 0;
 	if (!v->no_clones && !vm_template_find(&v->template)) {
-		rc = make_template(t, err);
+		int rc = make_template(t, err);
+
 		vm_template_unlock(&v->template);
 		if (rc < 0 || guest_runs(&v->base.guest))
 			return rc;
@@ -458,15 +478,18 @@ static int find_flash(struct target *t, struct err *err)
 	return rc ? rc : vhost_disk_find_flash(t->disk, mark, err);
 }
 
-/* What a kernel complains of while it boots is no word about a file system. */
 static int start(struct target *t, struct err *err)
 {
 	size_t before = t->complaints.len;
-	int rc = start_somehow(t, err);
+	int rc = try_kvm(t);
 
+	if (rc) {
+		rc = start_emulated(t, err);
+		if (!rc)
+			blame_kvm(t);
+	}
 	if (!rc && own(t)->flash)
 		rc = find_flash(t, err);
-
 	if (t->complaints.len > before)
 		strbuf_cut(&t->complaints, before);
 	own(t)->base.guest.collecting = 0;
@@ -556,6 +579,7 @@ static bool has(const struct vm *v, const char *module)
 
 static int find_parts(struct target *t, const struct target_opts *opts, struct err *err)
 {
+	static const char *const virtio[] = { "virtio_pci", "virtio_blk" };
 	struct vm *v = own(t);
 	const char *fs = v->base.fs->name;
 
@@ -574,7 +598,9 @@ static int find_parts(struct target *t, const struct target_opts *opts, struct e
 			       "the kernel %s has no %s: neither built in nor as a module in %s; "
 			       "name one that has it with --kernel",
 			       v->kernel.file, lacks, v->kernel.modules);
-	return make_root(v, err);
+	for (size_t i = 0; v->kernel.modules && !rc && i < ARRAY_SIZE(virtio); i++)
+		rc = modules_need(v->kernel.modules, virtio[i], err);
+	return rc ? rc : make_root(v, err);
 }
 
 /* Of what size the driver shall play flash. */
@@ -588,6 +614,11 @@ static int place_flash(struct target *t, struct err *err)
 			       "flash of %llu bytes cannot be: --size is a multiple of %u, and at "
 			       "most %dM",
 			       (unsigned long long)t->opts.size, block, FLASH_MAX / MIB);
+	if (v->base.memory < TARGET_MEMORY_MIN + t->opts.size)
+		return err_set(err, -EINVAL,
+			       "flash takes a part of the guest's memory: --guest-memory is at "
+			       "least %lluM for it",
+			       (unsigned long long)(TARGET_MEMORY_MIN + t->opts.size) / MIB);
 	v->flash_size = t->opts.size;
 	v->flash = xasprintf("total_size=%llu erase_size=%u",
 			     (unsigned long long)t->opts.size / 1024, block / 1024);
@@ -597,7 +628,7 @@ static int place_flash(struct target *t, struct err *err)
 static int vm_open(struct target *t, const struct target_opts *opts, struct err *err)
 {
 	struct vm *v = xcalloc(1, sizeof(*v));
-	int rc = guest_target_init(t, &v->base, opts, err);
+	int rc = guest_target_init(t, &v->base, opts, TARGET_VM_MEMORY, err);
 
 	v->base.start = start;
 	v->monitor = -1;

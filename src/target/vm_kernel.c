@@ -159,6 +159,22 @@ static bool is_plain(const struct strbuf *text)
 	return false;
 }
 
+static enum vm_kernel_form form_of(const struct strbuf *text)
+{
+	return is_bzimage(text) ? VM_KERNEL_BZIMAGE
+	       : is_plain(text) ? VM_KERNEL_PLAIN
+	       : is_elf(text)	? VM_KERNEL_PROGRAM
+				: VM_KERNEL_NONE;
+}
+
+enum vm_kernel_form vm_kernel_form(const char *file)
+{
+	auto_strbuf text = STRBUF_INIT;
+	struct err ignored = ERR_INIT;
+
+	return io_slurp(file, KERNEL_MAX, &text, &ignored) ? VM_KERNEL_NONE : form_of(&text);
+}
+
 int vm_kernel_open_stub(struct err *err)
 {
 	enum { BYTES = 8192, AT_NOTE = 1024, AT_LOAD = 4096, LOAD = 16 << 20 };
@@ -253,7 +269,14 @@ static int look_at(const char *file, const char *modules, struct vm_kernel *out,
 
 	if (rc)
 		return rc;
-	auto_free char *release = is_bzimage(&text) || is_elf(&text) ? release_of(&text) : NULL;
+	enum vm_kernel_form form = form_of(&text);
+	if (form == VM_KERNEL_PROGRAM)
+		return err_set(err, -EINVAL,
+			       "%s is a program, and no machine can boot it: for a kernel of "
+			       "user-mode Linux use a uml: target; a vmlinux must have been built "
+			       "with CONFIG_PVH, or give the bzImage",
+			       file);
+	auto_free char *release = form == VM_KERNEL_NONE ? NULL : release_of(&text);
 	if (!release)
 		return err_set(err, -EINVAL,
 			       "%s is no kernel that a virtual machine can boot: --kernel wants a "
@@ -410,7 +433,7 @@ static int fetch_package(const char *dir, const char *name, struct err *err)
 	auto_free char *to = xasprintf("%s/%s", dir, name);
 	auto_strbuf said = STRBUF_INIT;
 
-	log_info("fetching %s with apt-get, into %s", name, dir);
+	log_notice("fetching %s with apt-get, into %s", name, dir);
 	if (mkdir(tmp, 0700) < 0)
 		return err_set(err, -errno, "cannot make %s: %m", tmp);
 	int rc = run(argv, tmp, FETCH_MS, &said, err);

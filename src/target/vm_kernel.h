@@ -33,6 +33,16 @@ int vm_kernel_open(const struct vm_kernel *k, bool *plain, struct err *err) must
  */
 int vm_kernel_open_stub(struct err *err) must_check;
 
+/* What a file that is named as a kernel is. */
+enum vm_kernel_form {
+	VM_KERNEL_NONE,
+	VM_KERNEL_BZIMAGE,
+	VM_KERNEL_PLAIN,   /* a vmlinux that can be booted as it is */
+	VM_KERNEL_PROGRAM, /* of this machine, such as a kernel of user-mode Linux */
+};
+
+enum vm_kernel_form vm_kernel_form(const char *file);
+
 /* The package with a kernel that has `fs`. */
 const char *vm_kernel_package(const char *fs);
 

@@ -68,9 +68,11 @@ static int copy_to(int from, int to, uint64_t size)
 
 int vm_memory(uint64_t size, int from, struct err *err)
 {
-	auto_fd fd = memfd_create("outage-guest", MFD_CLOEXEC);
+	auto_fd fd = memfd_create("outage-guest", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
+	/* What is mapped here and there stays as large as it is. */
+	if (fd < 0 || ftruncate(fd, (off_t)size) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
 		return err_set(err, -errno, "no memory for a guest: %m");
 	int rc = from < 0 ? 0 : copy_to(from, fd, size);
 	return rc ? err_set(err, rc, "no memory for a guest: %s", strerror(-rc)) : steal_fd(&fd);
@@ -83,10 +85,22 @@ static char *file_of(const char *dir, const char *name, const char *what)
 	return xasprintf("%s/%s.%s", dir, name, what);
 }
 
+/* Both files are opened, written and removed under a lock, so that no two of different machines are
+ * taken for one. It is held for a moment only, other than the one of who makes a template. */
+static int lock_files(const char *dir, int how)
+{
+	auto_free char *path = file_of(dir, "vm", "files");
+	auto_fd fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	return fd < 0 || flock(fd, how) < 0 ? -1 : steal_fd(&fd);
+}
+
 static void open_both(struct vm_template *t, const char *dir)
 {
+	auto_fd lock = lock_files(dir, LOCK_SH);
 	auto_free char *ram = file_of(dir, t->name, "ram"), *state = file_of(dir, t->name, "state");
 
+	(void)lock; /* held to the end; where there can be none, it is opened without */
 	/* The state is written last. */
 	t->state = open(state, O_RDONLY | O_CLOEXEC);
 	t->ram = t->state < 0 ? -1 : open(ram, O_RDONLY | O_CLOEXEC);
@@ -183,6 +197,9 @@ void vm_template_keep(struct vm_template *t, int ram, int state)
 	t->ram = ram;
 	t->state = state;
 	if (dir) {
+		auto_fd lock = lock_files(dir, LOCK_EX);
+
+		(void)lock;
 		make_room(dir);
 		if (keep_file(dir, t->name, "ram", ram) || keep_file(dir, t->name, "state", state))
 			remove_both(dir, t->name);
@@ -194,7 +211,11 @@ void vm_template_drop(struct vm_template *t)
 {
 	auto_free char *dir = cache_dir();
 
-	if (dir)
+	if (dir) {
+		auto_fd lock = lock_files(dir, LOCK_EX);
+
+		(void)lock;
 		remove_both(dir, t->name);
+	}
 	vm_template_release(t);
 }

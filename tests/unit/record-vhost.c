@@ -791,6 +791,94 @@ static void test_bad_messages(void)
 	set_up(&g);
 	set_pair(&g, 8, 0, 512);
 	expect_end(&g, "a ring that grows while it is used");
+
+	auto_fd zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	open_guest(&g);
+	set_fd(&g, 12, zero);
+	expect_end(&g, "a kick that never ends");
+
+	open_guest(&g);
+	set_fd(&g, 12, g.memfd);
+	expect_end(&g, "a kick that is a file");
+}
+
+/* Pipes may wake us, too; when nobody is left at the other end, nobody will. */
+static void test_kick_ends(void)
+{
+	struct guest g;
+	int fds[2];
+
+	open_guest(&g);
+	set_up(&g);
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		abort();
+	set_fd(&g, 12, fds[0]);
+	unsigned char *status = put(&g, VIRTIO_BLK_T_FLUSH, 0, 0, 0);
+	if (write(fds[1], "1", 1) != 1)
+		abort();
+	vhost_serve(g.v);
+	is_u(*status, VIRTIO_BLK_S_OK, "a pipe wakes us");
+	close(fds[1]);
+	vhost_serve(g.v);
+	ok(g.v->queue[0].ring.broken, "until it is at its end: %s", g.v->why);
+	struct pollfd wait[VHOST_POLL_MAX];
+	is_u(vhost_poll(g.v, wait), 1, "and then it is not waited for");
+	close(fds[0]);
+	close_guest(&g);
+}
+
+static void test_stays_broken(void)
+{
+	struct guest g;
+	struct err err = ERR_INIT;
+	uint32_t pair[2] = { 0, 0 };
+
+	open_guest(&g);
+	set_up(&g);
+	start(&g, NULL);
+	put(&g, VIRTIO_BLK_T_OUT, 0, DATA, 512);
+	desc(&g, 1)->addr = GUEST + MEM_BYTES;
+	kick(&g);
+	ok(g.v->queue[0].ring.broken, "a ring breaks");
+	set_memory(&g, MEM_BYTES);
+	ok(g.v->queue[0].ring.broken, "memory that is laid out anew does not mend it");
+	set_addresses(&g, USER + DESC, USER + AVAIL, USER + USED);
+	ok(g.v->queue[0].ring.broken, "nor does another place");
+	tell(&g, 11, 0, pair, sizeof(pair), NULL, 0);
+	ok(g.v->queue[0].ring.broken, "nor that it is stopped");
+	ok(disk_stop(g.disk, &err) < 0, "and the record is not whole: %s", err.msg);
+	close_guest(&g);
+}
+
+static void test_memory_shrinks(void)
+{
+	struct guest g;
+	struct err err = ERR_INIT;
+	auto_trace t;
+
+	trace_init(&t);
+	open_guest(&g);
+	set_up(&g);
+	start(&g, &t);
+	put(&g, VIRTIO_BLK_T_OUT, 0, DATA, 512);
+	if (ftruncate(g.memfd, DATA) < 0)
+		abort();
+	kick(&g);
+	ok(g.v->queue[0].ring.broken, "memory that a request lies in goes away: %s", g.v->why);
+	if (ftruncate(g.memfd, 0) < 0)
+		abort();
+	vhost_serve(g.v);
+	ok(disk_stop(g.disk, &err) < 0 && strstr(err.msg, "memory is gone"), "all of it: %s",
+	   err.msg);
+	close_guest(&g);
+
+	open_guest(&g);
+	set_memory(&g, MEM_BYTES);
+	set_pair(&g, 8, 0, NUM);
+	if (ftruncate(g.memfd, 0) < 0)
+		abort();
+	set_addresses(&g, USER + DESC, USER + AVAIL, USER + USED);
+	expect_end(&g, "a ring in memory that is gone");
 }
 
 /* Byte by byte, as a slow front end may send it. */
@@ -899,6 +987,10 @@ static void test_mail(void)
 	memcpy(g.mem + DATA, "answer", 7);
 	is_i(request(&g, VIRTIO_BLK_T_OUT, MAIL_OUT / 512 + 1, DATA, 512), VIRTIO_BLK_S_OK,
 	     "an answer may come in parts");
+	is_u(m.got, 0, "of which none counts before the first is there");
+	is_i(request(&g, VIRTIO_BLK_T_OUT, MAIL_OUT / 512 + 1, DATA, 512), VIRTIO_BLK_S_OK,
+	     "and twice");
+	is_u(m.got, 0, "which does not make it more");
 	is_i(request(&g, VIRTIO_BLK_T_OUT, MAIL_OUT / 512, DATA, 512), VIRTIO_BLK_S_OK,
 	     "in any order");
 	is_u(m.got, 1024, "which are counted");
@@ -929,6 +1021,54 @@ static void test_mail(void)
 	close(g.conn);
 }
 
+static void test_mail_shrinks(void)
+{
+	struct guest g;
+	struct vhost_mail m;
+
+	open_mail(&g, &m);
+	put(&g, VIRTIO_BLK_T_IN, MAIL_IN / 512, DATA, 512);
+	kick(&g);
+	ok(m.waiting, "somebody waits for mail");
+	if (ftruncate(g.memfd, DATA) < 0)
+		abort();
+	vhost_mail_send(&m, "hello", 6);
+	ok(g.v->queue[0].ring.broken, "who has no memory gets none: %s", g.v->why);
+	vhost_mail_release(&m);
+	munmap(g.mem, MEM_BYTES);
+	close(g.memfd);
+	close(g.kick);
+	close(g.call);
+	close(g.conn);
+}
+
+/* Who looks after what was left finds the socket's folder by its owner. */
+static void test_place(void)
+{
+	struct vhost_mail m;
+	struct err err = ERR_INIT;
+	char dir[] = "/tmp/test-XXXXXX", lower[200];
+
+	if (!mkdtemp(dir))
+		abort();
+	vhost_mail_init(&m, "x", MAIL_SIZE, MAIL_IN, MAIL_OUT, MAIL_MAX);
+	setenv("TMPDIR", dir, 1);
+	is_i(vhost_listen(&m.device, &err), 0, "a socket in $TMPDIR %s", err.msg);
+	snprintf(lower, sizeof(lower), "/proc/self/fd/%d", m.device.place);
+	char link[200] = "";
+	ok(readlink(lower, link, sizeof(link) - 1) > 0 && strncmp(link, dir, strlen(dir)) == 0 &&
+		   strstr(link, "/outage-vhost-"),
+	   "is there: %s", link);
+	is_i(rmdir(dir), 0, "and leaves nothing");
+	memset(lower, 'x', sizeof(lower) - 1);
+	lower[0] = '/';
+	lower[sizeof(lower) - 1] = '\0';
+	setenv("TMPDIR", lower, 1);
+	is_i(vhost_listen(&m.device, &err), 0, "a name that is too long is not taken %s", err.msg);
+	unsetenv("TMPDIR");
+	vhost_mail_release(&m);
+}
+
 static unsigned descriptors(void)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -956,7 +1096,12 @@ int main(void)
 	test_bad_requests();
 	test_bad_rings();
 	test_bad_messages();
+	test_kick_ends();
+	test_stays_broken();
+	test_memory_shrinks();
 	test_mail();
+	test_mail_shrinks();
+	test_place();
 	is_u(descriptors(), before, "no descriptor is left open");
 	return done_testing();
 }

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * guest_words.h - what a guest's console says of the guest itself: a kernel that ends for want of
+ * memory, or because somebody took a process away from it, tells nothing about a file system.
+ */
+#ifndef TARGET_GUEST_WORDS_H
+#define TARGET_GUEST_WORDS_H
+
+#include "base/util.h"
+
+enum guest_word {
+	GUEST_PANIC = 1 << 0,	  /* the kernel gives up */
+	GUEST_NO_MEMORY = 1 << 1, /* it has not enough of it */
+	GUEST_NO_ROOM = 1 << 2,	  /* the file that is its memory cannot grow */
+	GUEST_LOST_PROC =
+		1 << 3, /* a process in which it runs programs is gone, not by its doing */
+	GUEST_AGENT_ENDED = 1 << 4, /* our agent gave up */
+};
+
+/* What the line says, as bits; 0: nothing of that. */
+unsigned guest_words(const char *line);
+
+/* What QEMU tells on its monitor when it ends. */
+enum guest_shutdown {
+	GUEST_NOT_TOLD,
+	GUEST_BY_ITSELF, /* the machine was reset or switched off from within, or its kernel
+			    panicked */
+	GUEST_FROM_OUTSIDE,
+};
+
+enum guest_shutdown guest_shutdown(const char *events);
+
+#endif

@@ -1,0 +1,314 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# t0620-guest-ends.sh - how a guest ends, and who is to blame: its kernel for a panic or a hang, which
+# are findings; somebody else for a guest that is killed, stopped, or has too little memory, which are
+# errors of the run, and no word about the file system.
+# shellcheck disable=SC2317 # functions are called through check
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+if ! command -v linux.uml >/dev/null; then
+	echo "1..0 # SKIP linux.uml is not there (apt-get install user-mode-linux)"
+	exit 77
+fi
+export OUTAGE_TEST_MARK=t0620-$$
+ours() { # prints processes that this test has started and that are called $1
+	local p
+	for p in $(pgrep -x "$1"); do
+		grep -qzx "OUTAGE_TEST_MARK=t0620-$$" "/proc/$p/environ" 2>/dev/null && echo "$p"
+	done
+}
+cleanup() {
+	local p
+	for p in $(ours linux.uml) $(ours qemu-system-x86); do kill -KILL "$p" 2>/dev/null; done
+	rm -rf "$dir"
+}
+trap cleanup EXIT
+run() { timeout --kill-after=5 200 "$OUTAGE" "$@" >out 2>err </dev/null; }
+status() { # STATUS ARGUMENTS
+	local want=$1
+	shift
+	run "$@"
+	[ $? -eq "$want" ]
+}
+says() { grep -qE "$1" out; }      # PATTERN
+complains() { grep -qE "$1" err; } # PATTERN
+
+printf 'creat foo\nwrite foo 0 8192\nfsync foo\n' >short
+(cat short; for ((i = 0; i < 30000; i++)); do echo 'chmod foo 0644'; done) >long
+
+# The guest of a run that is at its second workload, a long one.
+begin() { # TARGET ARGUMENTS
+	rm -rf run
+	timeout --kill-after=5 200 "$OUTAGE" test -t "$1" "${@:2}" -j 1 -o run short long short >out 2>err </dev/null &
+	job=$!
+	for ((i = 0; i < 1200; i++)); do
+		[ "$(wc -l 2>/dev/null <run/progress || echo 0)" -lt 2 ] || break
+		sleep 0.05
+	done
+	sleep 1
+	guest=
+	for p in $(ours linux.uml) $(ours qemu-system-x86); do # not a process that it uses
+		[ "$(ps -o comm= -p "$(ps -o ppid= -p "$p" | tr -d ' ')")" != outage ] || guest=$p
+	done
+}
+ended() { # STATUS
+	wait "$job"
+	[ $? -eq "$1" ]
+}
+traced() { # prints the processes in which a kernel of user-mode Linux runs programs
+	local p
+	for p in $(ours linux.uml); do
+		grep -q '^TracerPid:[[:space:]]*0$' "/proc/$p/status" || echo "$p"
+	done
+}
+error() { # NAME PATTERN: the run that was begun ends with that error, and without a finding
+	check "$1: part of the run failed" ended 2
+	check "$1: that is said" complains "$2"
+	check "$1: nothing is found" says '^nothing found in 2 of 3 workloads'
+}
+
+# From outside.
+begin uml:ext4
+kill -TERM "$guest"
+error 'told to end' 'workload long: the guest .*from outside'
+begin uml:ext4
+kill -KILL "$guest"
+error 'killed' 'workload long: the guest was killed from outside'
+begin uml:ext4
+# shellcheck disable=SC2046 # all of them
+kill -KILL $(traced)
+error 'a process of its is killed' 'the guest was killed from outside: a process in which its kernel runs'
+begin uml:ext4
+# shellcheck disable=SC2046 # all of them
+kill -STOP $(traced)
+error 'a process of its is stopped' 'the guest was killed from outside: a process in which its kernel runs'
+begin uml:ext4 --hang-after 3s
+kill -STOP "$guest"
+error 'stopped' 'workload long: the guest was stopped from outside, .*\(linux.uml\)'
+
+# By itself: its kernel faults, and panics.
+begin uml:ext4
+kill -SEGV "$guest"
+check "a panic before any crash is a finding" ended 1
+check "of what the kernel said" says 'the kernel says: Kernel panic'
+check "and the run goes on" says '3 workloads'
+check "of crash states nothing is said" [ "$(grep -c 'no workload has a persistence point' out)" = 0 ]
+timeout 60 "$OUTAGE" report run/findings/1-0 >out 2>err
+check "it can be reported" says 'nothing had crashed yet'
+
+# It does not move, and nobody has stopped it: whoever traces it lets it run no more.
+cat >hold.py <<'EOF'
+import ctypes, signal, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long] * 4
+for request in (0x4206, 0x4207):  # seize, interrupt
+    if libc.ptrace(request, int(sys.argv[1]), 0, 0) < 0:
+        sys.exit(1)
+print("held", flush=True)
+time.sleep(60)
+EOF
+begin uml:ext4 --hang-after 3s
+python3 hold.py "$guest" >held 2>&1 &
+holder=$!
+check "a guest hangs: that is a finding" ended 1
+if grep -q held held; then
+	check "called so" says '^found  hang: '
+	check "and the others were done" says '3 workloads'
+else
+	skip "nobody may trace another process here"
+fi
+kill "$holder" 2>/dev/null
+
+# Too little memory is nobody's bug; what one operation may write fits by default.
+printf 'write foo 0 67108864\nfsync foo\n' >large
+check "64 MB in one write" status 0 test -t uml:ext4 --size 400M -o large-run large
+# What is written, and the kernel, have no room in 76 MB; whether they have it in 96 is a matter of luck.
+cat >little <<EOF
+#!/bin/bash
+exec $(command -v linux.uml) "\${@/#mem=*/mem=76M}"
+EOF
+chmod +x little
+check "too little memory is no finding" status 2 test -t uml:ext4 --kernel ./little --size 400M \
+	--guest-memory 96M -o x large
+check "but said, with what to do" complains 'ran out of memory: it has 96M; give it more with --guest-memory'
+check "and nothing is found" says '^nothing found in 0 of 1 workloads'
+check "it is kept for who goes on" grep -qx 'guest-memory 100663296' x/run
+check "--guest-memory 1M" status 2 test -t uml:ext4 --guest-memory 1M -o y short
+check "is too little for any kernel" complains 'guest-memory is between 96M and 64G'
+check "--guest-memory for a target without a guest" status 2 test -t ext4 --guest-memory 1G -o y short
+check "is refused" complains '^outage: --guest-memory is for uml: and vm: targets'
+check "explore takes it" status 0 explore -t uml:ext4 --guest-memory 128M --limit 20 -o explored
+check "and refuses it for others" status 2 explore -t reffs --guest-memory 128M --limit 20 -o y
+check "a finding has it" status 1 test -t uml:ext4,barrier=0 --guest-memory 128M --crash reorder --budget 60 \
+	-o sick short
+case=$(find sick/findings -mindepth 1 -maxdepth 1 | sort | head -1)
+check "in its case" grep -qx 'guest-memory 134217728' "$case/case"
+
+# A disk on which mke2fs makes no journal cannot keep what one is there for.
+for t in uml:ext4 uml:ext3; do
+	check "$t on a disk that is too small" status 2 test -t $t --size 4M -o y short
+	check "is refused" complains "ext[34] on a disk of 4194304 bytes has no journal.*--size is at least 8192K"
+	check "on one of 8 MB it is not" status 0 test -t $t --size 8M -o "small-${t#uml:}" short
+done
+run test -t uml:ext4 --size 8M --mkfs '-O ^has_journal' --json -o none short
+check "nor is who wants no journal" says '"errors": 0'
+if [ "$(id -u)" = 0 ]; then
+	check "the same on this machine" status 2 test -t ext4 --size 4M -o y short
+	check "is refused" complains 'has no journal'
+else
+	skip "ext4 of this machine needs root"
+fi
+
+# Another kernel under a finding.
+kernel=$(command -v linux.uml)
+release=$("$kernel" --version)
+check "it is shown again" status 1 replay "$case"
+check "on the same kernel" [ "$(grep -c 'was found on' out)" = 0 ]
+check "with a kernel that is named" status 1 replay "$case" --kernel "$kernel" --guest-memory 160M
+sed -i 's/^kernel .*/kernel 5.4.3/' "$case/case"
+check "found on another one" status 1 replay "$case" --kernel "$kernel"
+check "which is said" says "it was found on Linux 5.4.3, and this is $release"
+check "in JSON, too" status 1 replay "$case" --json
+check "as one word" says '"same_kernel": false'
+sed -i "s/^kernel .*/kernel $release/; \$a guest-kernel $kernel\\nguest-kernel-hash 00" "$case/case"
+check "found on another one that has the same release" status 1 replay "$case"
+check "which is said" says "another kernel of the same release, $release"
+check "a kernel that is not there" status 2 replay "$case" --kernel /nowhere
+check "is not found" complains 'cannot find /nowhere'
+check "shrunk with a kernel that is named" status 0 shrink "$case" --kernel "$kernel" --runs 5
+check "of which the small one knows" grep -qx "guest-kernel $(realpath "$kernel")" sick/shrunk/*/case
+if [ "$(id -u)" = 0 ]; then
+	run test -t ext4,barrier=0 --crash reorder --budget 60 -o host short
+	case=$(find host/findings -mindepth 1 -maxdepth 1 | sort | head -1)
+	check "a kernel under a finding that was in no guest" status 2 replay "$case" --kernel "$kernel"
+	check "is refused" complains 'are for findings of uml: and vm: targets; this one is of ext4'
+else
+	skip "findings of this machine's kernel need root"
+fi
+
+# What a kernel says while it boots is not the first workload's.
+cat >loud <<EOF
+#!/bin/sh
+[ "\$1" = --version ] || printf 'WARNING: CPU: 0 PID: 1 at kernel/boot.c:7 boot+0x1/0x2\n---[ end trace 0 ]---\n'
+exec $kernel "\$@"
+EOF
+chmod +x loud
+check "a warning while it boots" status 0 test -t uml:ext4 --kernel ./loud -o loud-run short
+check "is no finding" says '^nothing found'
+
+# A disk that is taken away, as its front end asks for what there is not.
+cat >odd.py <<'EOF'
+#!/usr/bin/env python3
+import socket, struct, sys, time
+if sys.argv[1] == "--version":
+    print("6.1.0")
+    sys.exit()
+socks = []
+for word in sys.argv:
+    if word.startswith("virtio_uml.device="):
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(word.split("=")[1].rsplit(":", 1)[0])
+        socks.append(s)
+time.sleep(1)
+socks[0].send(struct.pack("III", 99, 1, 0))
+time.sleep(60)
+EOF
+chmod +x odd.py
+check "a front end that cannot be followed" status 2 test -t uml:ext4 --kernel ./odd.py -o odd short
+check "is an error" complains 'the guest cannot go on: its disk was taken away: message 99'
+
+# Files that are no such kernel, and modules that are not those of one.
+wrong() { # PATTERN ARGUMENTS
+	local pattern=$1
+	shift
+	rm -rf y
+	check "wrong: $*" status 2 test "$@" -o y short
+	check "which is said: $pattern" complains "$pattern"
+}
+wrong '/ls is no kernel of user-mode Linux' -t uml:ext4 --kernel /bin/ls
+wrong 'linux.uml is a program, .*use a uml: target' -t vm:ext4 --kernel "$kernel"
+{ head -c 514 /dev/zero; printf HdrS; head -c 4000 /dev/zero; } >bzImage
+wrong 'bzImage is a kernel for a machine, and no program: use a vm: target' -t uml:ext4 --kernel bzImage
+modules=/usr/lib/uml/modules/$release
+if [ -e "$modules/modules.dep" ] && grep -q '/f2fs.ko' "$modules/modules.dep" && command -v mkfs.f2fs >/dev/null; then
+	# As a build tree has them: no modules.dep, names of objects, from the top of the tree.
+	mkdir tree installed
+	for m in virtio_blk f2fs crc32_generic lz4_compress lz4hc_compress lz4_decompress; do
+		f=$(sed -n "s,^\\([^:]*/$m\\.ko\\):.*,\\1,p" "$modules/modules.dep")
+		[ -n "$f" ] || continue
+		to=${f#kernel/}
+		mkdir -p "tree/$(dirname "$to")"
+		cp "$modules/$f" "tree/$to"
+		echo "${to%ko}o" >>tree/modules.order
+	done
+	check "modules of a build tree" status 0 test -t uml:f2fs --kernel "$kernel" --modules tree -o tree-run short
+	sed -i 's,^,kernel/,; s/o$/ko/' tree/modules.order
+	check "of an older one" status 0 test -t uml:f2fs --kernel "$kernel" --modules tree -o old-tree short
+	rm tree/modules.order
+	wrong "tree has neither modules.dep nor modules.order: .*'make modules'" -t uml:f2fs --modules tree
+	grep -v virtio_blk "$modules/modules.dep" >installed/modules.dep
+	: >installed/modules.builtin
+	wrong 'virtio_blk is missing, without which a guest has no disk' -t uml:ext4 --modules installed
+	rm installed/modules.builtin
+	: >installed/modules.dep
+	wrong 'does not see its disk: virtio_blk is missing' -t uml:ext4 --modules installed
+else
+	skip "there is no module f2fs, or no mkfs.f2fs"
+fi
+run test -t uml:ext4,nosuchoption -o y short
+check "a mount that is refused shows what the guest said" complains "the guest's kernel said: .*nosuchoption"
+mkdir -m 777 user
+if [ "$(id -u)" = 0 ]; then
+	cp "$OUTAGE" prog
+	chmod 755 "$dir" prog
+	(cd user && timeout 100 setpriv --reuid=65534 --regid=65534 --clear-groups env OUTAGE_CACHE="$dir/user" \
+		"$dir/prog" doctor) >out 2>err </dev/null
+	check "for an ordinary user a guest is all he needs" [ $? = 0 ]
+	check "and is told so" says 'File systems of other kernels can be tested here, in a guest and without root'
+else
+	skip "this is no root already"
+fi
+
+# The keeper of a guest is killed: there is another one, who ends the guest when all others are killed.
+begin uml:ext4
+keeper() { # prints the child of the worker that is no guest
+	for p in $(ours outage); do
+		[ "$(ps -o ppid= -p "$p" | tr -d ' ')" != "$(ps -o ppid= -p "$guest" | tr -d ' ')" ] || echo "$p"
+	done
+}
+first=$(keeper)
+kill -KILL "$first"
+for ((i = 0; i < 100; i++)); do
+	[ -z "$(keeper)" ] || [ "$(keeper)" = "$first" ] || break
+	sleep 0.1
+done
+check "a keeper that is killed is replaced" [ -n "$(keeper)" ]
+kill -KILL "$(ps -o ppid= -p "$guest" | tr -d ' ')"
+for ((i = 0; i < 100; i++)); do
+	[ -d "/proc/$guest" ] || break
+	sleep 0.1
+done
+check "and ends the guest of a worker that is killed" [ ! -d "/proc/$guest" ]
+kill -INT "$(pgrep -P "$job")" 2>/dev/null
+wait "$job"
+
+# The same for a virtual machine, whose end QEMU tells.
+kernels=${OUTAGE_TEST_KERNELS:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/outage-test}/kernels
+if command -v qemu-system-x86_64 >/dev/null && [ -d "$kernels" ]; then
+	mkdir -p cache
+	ln -s "$kernels" cache/kernels
+	begin vm:ext4
+	kill -TERM "$guest"
+	error 'QEMU is told to end' 'the guest was killed from outside: the emulator was told to end'
+	begin vm:ext4
+	kill -KILL "$guest"
+	error 'QEMU is killed' 'the guest was killed from outside'
+	begin vm:ext4 --hang-after 4s
+	kill -STOP "$guest"
+	error 'QEMU is stopped' 'the guest was stopped from outside, .*\(qemu-system-x86\)'
+else
+	skip "there is no kernel for a virtual machine yet (see t0610)"
+fi
+
+done_testing
