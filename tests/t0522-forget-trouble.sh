@@ -358,6 +358,54 @@ check "half way back to a snapshot that is gone" fails timeout 20 "$helpers/forg
 	ext4-ordered source mnt </dev/null
 check "is said, with what to do" grep -q 'half way back to its snapshot gone.*remove' err
 
+# Who works while it goes back comes before it or after it: what was done in between must not be taken
+# back from what the snapshot brought.
+program=$mutant FORGET_MUTANT=slow-loss start minimal
+put x snapshot
+ctl checkpoint
+ctl snapshot s
+workers=()
+for i in 1 2 3; do
+	python3 - <<'END' &
+import os, signal
+signal.alarm(120)
+while True:
+	for do in (lambda: os.unlink("mnt/x"), lambda: open("mnt/x", "w").close()):
+		try:
+			do()
+		except OSError:
+			pass
+END
+	workers+=($!)
+done
+wrong=0
+stopped() {
+	local pid
+	for pid in "${workers[@]}"; do
+		grep -q '^State:.T' "/proc/$pid/status" || return 1
+	done
+}
+for ((i = 0; i < 8; i++)); do
+	kill -STOP "${workers[@]}"
+	until_true stopped # a request that is on its way is done before
+	put x later
+	ctl checkpoint
+	kill -CONT "${workers[@]}"
+	ctl rollback s || wrong=1
+	kill -STOP "${workers[@]}"
+	until_true stopped
+	ctl clear-cache
+	holds source/x snapshot || wrong=2
+done
+kill -KILL "${workers[@]}"
+wait "${workers[@]}" 2>/dev/null
+check "nothing of the time before it is taken back later" test $wrong = 0
+put x new
+sync_it mnt/x mnt
+ctl clear-cache
+check "and it goes on" holds source/x new
+stop
+
 # ---- in order, with what survives ----
 
 for profile in ext4-ordered xfs btrfs minimal; do
