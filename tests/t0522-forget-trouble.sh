@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The mount that forgets on its own bad days: ROOT is full, the journal cannot be written, descriptors
 # run out, modes change under open files, and it is killed while it takes things back.
-# shellcheck disable=SC2317 # what `check` and the trap call
+# shellcheck disable=SC2317,SC2094 # what `check` and the trap call; names that are checked alone
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/forget-lib.sh
@@ -418,7 +418,7 @@ for profile in ext4-ordered xfs btrfs minimal; do
 	ctl "clear-cache survivors=b"
 	check "$profile: the rename survives" test -e source/b -a ! -e source/a
 	[ $profile = minimal ] && size=5000 || size=10
-	check "$profile: what was cut before it has $size bytes" test "$(stat -c %s source/cut)" = $size
+	check "$profile: what was cut before it has $size bytes" test "$(stat -c %s source/cut)" = "$size"
 	ctl checkpoint
 	bytes 5000 x >mnt/cut
 	ctl checkpoint
@@ -429,7 +429,7 @@ for profile in ext4-ordered xfs btrfs minimal; do
 	truncate -s 10 mnt/cut
 	ctl "clear-cache survive=metadata"
 	[ $profile = minimal ] && size=5000 || size=10
-	check "$profile: a size is metadata, with $size bytes" test "$(stat -c %s source/cut)" = $size
+	check "$profile: a size is metadata, with $size bytes" test "$(stat -c %s source/cut)" = "$size"
 	stop
 done
 
@@ -448,7 +448,7 @@ for profile in ext4-ordered ext4-writeback xfs; do
 		hole) offset=8 file=a ;;
 		new) offset=0 file=c ;;
 		esac
-		dd if=/dev/urandom of=mnt/$file bs=4096 count=1 seek=$offset conv=notrunc,fdatasync 2>err
+		dd if=/dev/urandom of="mnt/$file" bs=4096 count=1 seek="$offset" conv=notrunc,fdatasync 2>err
 		ctl clear-cache
 		case $what in
 		over) check "$profile: an overwrite in place commits nothing else" test ! -e source/b ;;
