@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The mount that forgets on its own bad days: ROOT is full, the journal cannot be written, descriptors
 # run out, modes change under open files, and it is killed while it takes things back.
-# shellcheck disable=SC2317 # what `check` and the trap call
+# shellcheck disable=SC2317,SC2094 # what `check` and the trap call; names that are checked alone
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/forget-lib.sh
@@ -358,6 +358,54 @@ check "half way back to a snapshot that is gone" fails timeout 20 "$helpers/forg
 	ext4-ordered source mnt </dev/null
 check "is said, with what to do" grep -q 'half way back to its snapshot gone.*remove' err
 
+# Who works while it goes back comes before it or after it: what was done in between must not be taken
+# back from what the snapshot brought.
+program=$mutant FORGET_MUTANT=slow-loss start minimal
+put x snapshot
+ctl checkpoint
+ctl snapshot s
+workers=()
+for i in 1 2 3; do
+	python3 - <<'END' &
+import os, signal
+signal.alarm(120)
+while True:
+	for do in (lambda: os.unlink("mnt/x"), lambda: open("mnt/x", "w").close()):
+		try:
+			do()
+		except OSError:
+			pass
+END
+	workers+=($!)
+done
+wrong=0
+stopped() {
+	local pid
+	for pid in "${workers[@]}"; do
+		grep -q '^State:.T' "/proc/$pid/status" || return 1
+	done
+}
+for ((i = 0; i < 8; i++)); do
+	kill -STOP "${workers[@]}"
+	until_true stopped # a request that is on its way is done before
+	put x later
+	ctl checkpoint
+	kill -CONT "${workers[@]}"
+	ctl rollback s || wrong=1
+	kill -STOP "${workers[@]}"
+	until_true stopped
+	ctl clear-cache
+	holds source/x snapshot || wrong=2
+done
+kill -KILL "${workers[@]}"
+wait "${workers[@]}" 2>/dev/null
+check "nothing of the time before it is taken back later" test $wrong = 0
+put x new
+sync_it mnt/x mnt
+ctl clear-cache
+check "and it goes on" holds source/x new
+stop
+
 # ---- in order, with what survives ----
 
 for profile in ext4-ordered xfs btrfs minimal; do
@@ -370,7 +418,7 @@ for profile in ext4-ordered xfs btrfs minimal; do
 	ctl "clear-cache survivors=b"
 	check "$profile: the rename survives" test -e source/b -a ! -e source/a
 	[ $profile = minimal ] && size=5000 || size=10
-	check "$profile: what was cut before it has $size bytes" test "$(stat -c %s source/cut)" = $size
+	check "$profile: what was cut before it has $size bytes" test "$(stat -c %s source/cut)" = "$size"
 	ctl checkpoint
 	bytes 5000 x >mnt/cut
 	ctl checkpoint
@@ -381,7 +429,7 @@ for profile in ext4-ordered xfs btrfs minimal; do
 	truncate -s 10 mnt/cut
 	ctl "clear-cache survive=metadata"
 	[ $profile = minimal ] && size=5000 || size=10
-	check "$profile: a size is metadata, with $size bytes" test "$(stat -c %s source/cut)" = $size
+	check "$profile: a size is metadata, with $size bytes" test "$(stat -c %s source/cut)" = "$size"
 	stop
 done
 
@@ -400,7 +448,7 @@ for profile in ext4-ordered ext4-writeback xfs; do
 		hole) offset=8 file=a ;;
 		new) offset=0 file=c ;;
 		esac
-		dd if=/dev/urandom of=mnt/$file bs=4096 count=1 seek=$offset conv=notrunc,fdatasync 2>err
+		dd if=/dev/urandom of="mnt/$file" bs=4096 count=1 seek="$offset" conv=notrunc,fdatasync 2>err
 		ctl clear-cache
 		case $what in
 		over) check "$profile: an overwrite in place commits nothing else" test ! -e source/b ;;
