@@ -21,7 +21,6 @@ int entry_of(struct forget *f, struct node *n, int fd, struct stat *st, struct f
 	attr_overlay(f, n, st);
 	*e = (struct fuse_entry_param){
 		.ino = node_id(f, n),
-		.generation = atomic_load(&n->returned),
 		.attr = *st,
 		.attr_timeout = attr_keep_s(st),
 		.entry_timeout = keep_s,
@@ -102,24 +101,6 @@ struct dir_handle {
 static struct dir_handle *handle_of(const struct fuse_file_info *fi)
 {
 	return (struct dir_handle *)(uintptr_t)fi->fh;
-}
-
-int dir_is_empty(int dir, const char *name)
-{
-	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *e;
-
-	if (!d) {
-		int rc = -errno;
-
-		util_close(fd);
-		return rc;
-	}
-	while ((e = readdir(d)) && (streq(e->d_name, ".") || streq(e->d_name, "..")))
-		;
-	closedir(d);
-	return !e;
 }
 
 static int open_dir(struct forget *f, struct node *n, struct dir_handle **out)

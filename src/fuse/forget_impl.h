@@ -60,12 +60,6 @@ struct node {
 	atomic_bool used;
 
 	atomic_uint stash_links; /* links that are only in the stash */
-	/*
-	 * How often a directory came back after it was removed. The kernel keeps a removed one as
-	 * long as somebody has it, or something that was in it; with another generation it takes it
-	 * for a new one.
-	 */
-	atomic_uint returned;
 
 	/* node lock */
 	pthread_mutex_t lock;
@@ -95,7 +89,8 @@ struct undo {
 	uint64_t seq; /* names what it put into the stash */
 	enum pending_kind kind;
 	bool is_dir;
-	bool stashed; /* what it removed or replaced is in the stash */
+	bool stashed; /* the file that it removed or replaced is in the stash */
+	bool remade;  /* it was a directory, which is made anew: as below, with `value` */
 	uint64_t ino, other;
 	uint64_t dir[2];
 	char *name[2];
@@ -119,6 +114,12 @@ struct undo_place {
 	/* `ino` lost the name, or (`made`) got it. */
 	void (*named)(struct undo_place *p, uint64_t ino, uint64_t dir, const char *name,
 		      bool made);
+	/*
+	 * `ino` was removed, and from now on means the directory `fd`, which was made anew under
+	 * this name. NULL: who is asked knows it by its name.
+	 */
+	void (*remade)(struct undo_place *p, uint64_t ino, int fd, uint64_t dir, const char *name);
+	bool has_remade; /* numbers do not tell any more what is what */
 };
 
 /* Something that the kernel has to forget. */
@@ -315,6 +316,19 @@ void on_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name);
 
 /* ---- forget_names.c ---- */
 
+struct making {
+	mode_t mode;
+	dev_t rdev;
+	const char *target; /* of a symbolic link */
+	bool open;	    /* a file, to be opened */
+};
+
+/*
+ * With the names lock. Gives 0, or the descriptor of a file that was opened, and the entry; or
+ * -errno.
+ */
+int make_locked(struct call *c, struct node *p, int dir, const char *name, const struct making *m,
+		struct fuse_entry_param *e) must_check;
 void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
 void on_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n);
 void on_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *v);
@@ -322,13 +336,23 @@ void on_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, 
 void on_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
 void on_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name);
 void on_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name);
+void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+	       struct fuse_file_info *fi);
+void on_readlink(fuse_req_t req, fuse_ino_t ino);
+
+/* ---- forget_remove.c ---- */
+
 void on_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
 void on_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
 void on_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to,
 	       const char *new_name, unsigned flags);
-void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
-	       struct fuse_file_info *fi);
-void on_readlink(fuse_req_t req, fuse_ino_t ino);
+
+/* ---- forget_remake.c: directories that were removed ---- */
+
+/* What the directory looks like, for the undo; the caller frees its value. */
+int remake_note(int fd, struct undo *u) must_check;
+/* Makes it, also if it is there already. Gives a descriptor (O_PATH), or -errno. */
+int remake(const struct undo *u, int dir, const char *name) must_check;
 
 /* ---- forget_dir.c ---- */
 
@@ -337,8 +361,6 @@ void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct f
 void on_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi);
 void on_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-/* Whether nothing is in it; or -errno. */
-int dir_is_empty(int dir, const char *name);
 /* Hidden from the mount: the stash. */
 bool name_is_hidden(const struct forget *f, const struct node *parent, const char *name);
 

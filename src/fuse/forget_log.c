@@ -242,7 +242,7 @@ static void settle_gone(struct forget *f, struct settled *s)
 	for (size_t i = 0; i < s->n; i++) {
 		struct node *n = s->v[i]->nodes[s->v[i]->kind == PENDING_RENAME ? 3 : 2];
 
-		if (s->v[i]->stashed && n && n->gone)
+		if ((s->v[i]->stashed || s->v[i]->remade) && n && n->gone)
 			pending_gone(f->log, n->ino, collect, &more);
 	}
 	if (more.n)
@@ -285,19 +285,37 @@ void log_sync_all(struct forget *f)
 
 /* ---- losing it ---- */
 
+/* A directory that was removed, and the node of the one that was made anew in its place. */
+struct remade {
+	uint64_t ino;
+	struct node *node; /* referenced */
+};
+
 struct live_place {
 	struct undo_place place;
 	struct forget *f;
 	struct told_list *told;
 	struct settled durable, undone;
+	struct vec_of(struct remade) remade;
 	bool (*keep)(void *ctx, const struct pending_op *op);
 	void *keep_ctx;
 };
 
+/* The node that a number of the log means now; with a reference, or NULL. */
+static struct node *live_find(struct live_place *l, uint64_t ino)
+{
+	for (size_t i = l->remade.n; i-- > 0;)
+		if (l->remade.v[i].ino == ino) {
+			node_ref(l->f, l->remade.v[i].node);
+			return l->remade.v[i].node;
+		}
+	return node_find(l->f, l->f->dev, ino);
+}
+
 static int live_open(struct undo_place *p, uint64_t ino)
 {
 	struct live_place *l = container_of(p, struct live_place, place);
-	struct node *n = node_find(l->f, l->f->dev, ino);
+	struct node *n = live_find(l, ino);
 	int fd = n ? node_pin(l->f, n) : -ENOENT, own = fd;
 
 	if (fd >= 0) {
@@ -314,7 +332,7 @@ static void live_named(struct undo_place *p, uint64_t ino, uint64_t dir, const c
 		       bool made)
 {
 	struct live_place *l = container_of(p, struct live_place, place);
-	struct node *n = node_find(l->f, l->f->dev, ino), *d = node_find(l->f, l->f->dev, dir);
+	struct node *n = live_find(l, ino), *d = live_find(l, dir);
 
 	if (n && d && made)
 		node_named(l->f, n, d, name);
@@ -325,6 +343,24 @@ static void live_named(struct undo_place *p, uint64_t ino, uint64_t dir, const c
 	if (n)
 		told_add(l->f, l->told, n, NULL);
 	node_unref(l->f, n);
+	node_unref(l->f, d);
+}
+
+static void live_remade(struct undo_place *p, uint64_t ino, int fd, uint64_t dir, const char *name)
+{
+	struct live_place *l = container_of(p, struct live_place, place);
+	struct node *d = live_find(l, dir);
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	struct stat st;
+
+	if (d && own >= 0 && !fstat(own, &st)) {
+		struct node *n = node_adopt(l->f, steal_fd(&own), &st, d, name, 0);
+
+		vec_push(&l->remade, (struct remade){ ino, n });
+	}
+	util_close(own);
+	if (d)
+		told_add(l->f, l->told, d, name);
 	node_unref(l->f, d);
 }
 
@@ -362,16 +398,19 @@ static void undo_one(void *ctx, const struct pending_op *op)
 	struct node *n = u->nodes[u->kind == PENDING_RENAME ? 3 : 2];
 	int rc;
 
-	if (u->kind == PENDING_MAKE && n)
-		hold_unmade(l->f, n);
+	if (u->kind == PENDING_MAKE) {
+		struct node *made = live_find(l, u->ino);
+
+		if (made)
+			hold_unmade(l->f, made);
+		node_unref(l->f, made);
+	}
 	rc = undo_apply(u, &l->place);
 	if (rc)
 		forget_log(l->f, "operation %llu cannot be undone: %s",
 			   (unsigned long long)op->number, strerror(-rc));
-	if (u->stashed && n && !S_ISDIR(n->type))
+	if (u->stashed && n)
 		atomic_fetch_sub(&n->stash_links, 1);
-	else if (u->stashed && n)
-		atomic_fetch_add(&n->returned, 1);
 	if (n)
 		told_add(l->f, l->told, n, NULL);
 	vec_push(&l->undone, u);
@@ -381,7 +420,10 @@ void log_cut(struct forget *f, bool (*keep)(void *ctx, const struct pending_op *
 	     struct told_list *told)
 {
 	struct live_place l = {
-		.place = { .stash = f->stash_fd, .open = live_open, .named = live_named },
+		.place = { .stash = f->stash_fd,
+			   .open = live_open,
+			   .named = live_named,
+			   .remade = live_remade },
 		.f = f,
 		.told = told,
 		.keep = keep,
@@ -392,6 +434,9 @@ void log_cut(struct forget *f, bool (*keep)(void *ctx, const struct pending_op *
 	settle(f, &l.durable);
 	settled_release(f, &l.durable);
 	settled_release(f, &l.undone);
+	for (size_t i = 0; i < l.remade.n; i++)
+		node_unref(f, l.remade.v[i].node);
+	vec_release(&l.remade);
 	journal_empty(f);
 }
 
