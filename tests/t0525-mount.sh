@@ -705,6 +705,56 @@ if [ "$(id -u)" = 0 ]; then
 	umount over_mnt
 fi
 
+# ---- numbers that the kernel gives again ----
+
+if [ "$(id -u)" = 0 ]; then
+	# In a /run of its own, somebody listens under the name of every device that a mount could get.
+	cat >squat.sh <<-'END'
+		mount -t tmpfs tmpfs /run && mkdir -m 700 /run/outage || exit 9
+		python3 -c '
+		import os, socket, time
+		all = []
+		for i in range(1, 600):
+		    s = socket.socket(socket.AF_UNIX)
+		    s.bind("/run/outage/0:%d" % i)
+		    s.listen()
+		    all.append(s)
+		open("squatting", "w").close()
+		time.sleep(60)' &
+		for i in $(seq 500); do [ -e squatting ] && break; sleep 0.02; done
+		timeout 60 "$OUTAGE" mount --daemon --log log data mnt || exit
+		timeout 60 "$OUTAGE" ctl mnt status || exit
+		timeout 60 "$OUTAGE" umount mnt
+		status=$?
+		kill %1
+		exit $status
+	END
+	sed -i 's/^\t*//' squat.sh
+	export OUTAGE
+	timeout 120 unshare -m --propagation private bash squat.sh >out 2>err
+	check "a mount takes the place of servers that have lost theirs" test $? = 0
+	check "and it is the one that answers" grep -q "^$dir/data on $dir/mnt" out
+
+	run mount --daemon --log log data mnt
+	stopped=$(timeout 60 "$OUTAGE" ctl --json mnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')
+	kill -STOP "$stopped"
+	timeout 60 "$OUTAGE" umount --timeout 3s mnt >out 2>err &
+	unmounting=$!
+	wait_for eval '! mounted mnt'
+	unshare -m --propagation private bash -c 'for i in 1 2 3 4 5 6; do
+		mkdir t$i; mount -t tmpfs tmpfs t$i; (cd t$i && exec sleep 60 >/dev/null 2>&1) & done; wait' &
+	sleeper=$!
+	wait $unmounting
+	check "umount does not take another file system for a copy of the mount" says "has not ended within 3 s"
+	kill -CONT "$stopped"
+	wait_for flock -n data true
+	pkill -P $sleeper
+	kill $sleeper
+	wait $sleeper 2>/dev/null
+else
+	skip "a /run of its own needs root"
+fi
+
 # ---- what shall survive ----
 
 run mount --daemon --log some.log data mnt

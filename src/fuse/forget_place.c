@@ -140,20 +140,23 @@ int forget_place_find(const char *mnt, struct forget_place *out, struct err *err
 }
 
 struct presence {
-	unsigned id, major, minor;
+	const struct forget_place *place;
 	bool seen;
 };
 
+/* The kernel gives numbers again at once: the next mount of anybody may have the same two. */
 static void note_presence(void *ctx, const struct forget_place *p)
 {
 	struct presence *s = ctx;
+	const struct forget_place *our = s->place;
 
-	s->seen = s->seen || (p->id == s->id && p->major == s->major && p->minor == s->minor);
+	s->seen = s->seen || (p->id == our->id && p->major == our->major &&
+			      p->minor == our->minor && streq(p->mnt, our->mnt));
 }
 
 bool forget_place_is_mounted(const struct forget_place *p)
 {
-	struct presence s = { .id = p->id, .major = p->major, .minor = p->minor };
+	struct presence s = { .place = p };
 
 	return each_mount("self", note_presence, &s, NULL) == 0 && s.seen;
 }
@@ -326,12 +329,15 @@ static bool has_mapped(int proc, const struct forget_place *p)
 	return false;
 }
 
-/* In another mount namespace, a copy of the mount has another number, and may be elsewhere. */
+/*
+ * In another mount namespace, a copy of the mount has another number, and may be elsewhere. Once it
+ * is unmounted its device may be any other file system's, a tmpfs say.
+ */
 static void note_copy(void *ctx, const struct forget_place *p)
 {
 	struct forget_place *copy = ctx;
 
-	if (p->major != copy->major || p->minor != copy->minor)
+	if (p->major != copy->major || p->minor != copy->minor || !is_ours(p))
 		return;
 	free(copy->mnt);
 	copy->mnt = xstrdup(p->mnt);
