@@ -755,6 +755,56 @@ else
 	skip "a /run of its own needs root"
 fi
 
+# ---- who may do what, and what the kernel remembers ----
+
+try_modes() { # WHO...
+	rm -rf udir udmnt
+	mkdir udir udmnt
+	[ $# = 0 ] || chown 65534:65534 udir udmnt
+	timeout 60 "${@:-env}" "$OUTAGE" mount --daemon --log /dev/null udir udmnt >out 2>err
+	timeout 20 "$@" sh -c 'mkdir udmnt/shut && echo x >udmnt/shut/file && cat udmnt/shut/file' >out 2>err
+	check "a user reads a file ($*)" test "$(cat out)" = x
+	"$@" chmod 0 udmnt/shut
+	timeout 20 "$@" cat udmnt/shut/file >out 2>err
+	check "and not when its directory does not let him" eval 'test $? != 0; says "Permission denied"'
+	"$@" chmod 700 udmnt/shut
+	timeout 20 "$@" cat udmnt/shut/file >out 2>err
+	check "but when it does again" test "$(cat out)" = x
+	"$@" chmod 400 udmnt/shut/file
+	timeout 20 "$@" sh -c 'echo y >udmnt/shut/file' >out 2>err
+	check "a file that he may only read he cannot write" eval 'test $? != 0; says "Permission denied"'
+	timeout 60 "${@:-env}" "$OUTAGE" umount udmnt >out 2>err
+	check "and it ends" test $? = 0
+}
+if [ "$(id -u)" = 0 ]; then
+	chmod 755 "$dir"
+	try_modes setpriv --reuid=65534 --regid=65534 --clear-groups
+else
+	try_modes
+fi
+mkdir gone
+run mount --daemon --log log gone mnt
+mkdir mnt/d
+echo x >mnt/a
+echo x >mnt/d/b
+run ctl mnt sync
+run ctl mnt snapshot s
+rm -r mnt/a mnt/d
+run ctl mnt sync
+cat mnt/a mnt/d mnt/d/b mnt/never >out 2>err
+check "what was removed is not there" test ! -s out
+run ctl mnt rollback s
+check "and is again, after going back to a snapshot" test "$(cat mnt/a mnt/d/b 2>&1)" = "x
+x"
+check "but nothing that never was" test ! -e mnt/never
+rm mnt/d/b
+run ctl mnt sync
+cat mnt/d/b 2>err
+run ctl mnt rollback s
+check "also in a directory that was there all the time" test "$(cat mnt/d/b 2>&1)" = x
+run umount mnt
+rm -rf gone
+
 # ---- what shall survive ----
 
 run mount --daemon --log some.log data mnt

@@ -206,6 +206,7 @@ int call_begin(struct call *c, fuse_req_t req, const struct call_what *w)
 		return -ENOTCONN;
 	}
 	c->inside = true;
+	c->epoch = atomic_load(&f->epoch);
 	if (c->watched && trace_wants(c)) {
 		pthread_mutex_lock(&f->trace_lock);
 		c->tracing = true;

@@ -62,8 +62,10 @@ void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 			node_unpin(p);
 	}
 	rc = call_end(&c, rc);
+	if (call_is_late(&c))
+		e.entry_timeout = e.attr_timeout = 0;
 	if (rc == -ENOENT) { /* also worth knowing */
-		e = (struct fuse_entry_param){ .entry_timeout = keep_s };
+		e = (struct fuse_entry_param){ .entry_timeout = call_is_late(&c) ? 0 : keep_s };
 		fuse_reply_entry(req, &e);
 	} else if (rc) {
 		fuse_reply_err(req, (int)-rc);

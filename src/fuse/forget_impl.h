@@ -186,6 +186,7 @@ struct forget {
 	uint64_t trace_start;
 	uint64_t n_marks;
 	atomic_uint_fast64_t lost_count; /* how often everything was lost */
+	atomic_uint_fast64_t epoch;	 /* grows when what the kernel knows becomes wrong */
 	pthread_mutex_t command;	 /* one command at a time */
 };
 
@@ -246,7 +247,7 @@ struct call {
 	bool inside;  /* holds the gate */
 	bool tracing; /* holds the trace lock */
 	bool watched;
-	uint64_t start_ns;
+	uint64_t start_ns, epoch;
 	char *from, *to;
 	struct told_list told;
 };
@@ -266,6 +267,14 @@ struct call_what {
 int call_begin(struct call *c, fuse_req_t req, const struct call_what *w) must_check;
 /* Leaves the gate. Gives what to answer: `rc`, or that the mount crashed. */
 int64_t call_end(struct call *c, int64_t rc) must_check;
+/*
+ * Whether something was lost or went back since call_begin(): the kernel may have been told to
+ * forget before it hears this answer, and must not keep it.
+ */
+static inline bool call_is_late(const struct call *c)
+{
+	return atomic_load(&c->f->epoch) != c->epoch;
+}
 /* After the answer: the kernel is told. */
 void call_done(struct call *c);
 /* The simple answer, with all three. */
@@ -296,7 +305,6 @@ int attr_stat(struct forget *f, struct node *n, int fd, struct stat *st) must_ch
 double attr_keep_s(const struct stat *st);
 /* Whether a user who is alone may do this. */
 int attr_allowed(struct forget *f, struct node *n, int mask) must_check;
-void on_access(fuse_req_t req, fuse_ino_t ino, int mask);
 /* What of a file a write takes away; beside the mode's bits there are capabilities. */
 enum { SETID_CAPABILITY = 1 << 16 };
 unsigned attr_setid(int fd, const struct stat *st);

@@ -335,6 +335,7 @@ static void lose_locked(struct forget *f, struct fault *fault, struct told_list 
 	lose_data(&s, told);
 	drop_sized(f);
 	atomic_fetch_add(&f->lost_count, 1);
+	atomic_fetch_add(&f->epoch, 1);
 }
 
 static void end_locked(struct forget *f)

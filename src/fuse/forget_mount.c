@@ -26,12 +26,11 @@ static void on_init(void *data, struct fuse_conn_info *conn)
 	struct forget *f = data;
 
 	/* The umask is ours to see to, so that access control lists work as they do in ROOT. */
-	conn->want |=
-		conn->capable &
-		(FUSE_CAP_DONT_MASK | FUSE_CAP_READDIRPLUS |
-		 (f->opts.allow_other ? FUSE_CAP_POSIX_ACL : 0) | FUSE_CAP_READDIRPLUS_AUTO |
-		 FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_EXPLICIT_INVAL_DATA |
-		 FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_ASYNC_DIO);
+	conn->want |= conn->capable &
+		      (FUSE_CAP_DONT_MASK | FUSE_CAP_READDIRPLUS | FUSE_CAP_POSIX_ACL |
+		       FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS |
+		       FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_EXPLICIT_INVAL_DATA |
+		       FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_ASYNC_DIO);
 	/* The n-th write must be the n-th write: nothing is gathered in the kernel. */
 	conn->want &= ~(unsigned)(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_SPLICE_READ |
 				  FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC |
@@ -71,7 +70,6 @@ static const struct fuse_lowlevel_ops operations = {
 	.listxattr = on_listxattr,
 	.removexattr = on_removexattr,
 	.create = on_create,
-	.access = on_access,
 	.fallocate = on_fallocate,
 	.lseek = on_lseek,
 };
@@ -187,9 +185,14 @@ static int session_args(struct forget *f, struct fuse_args *args)
 	auto_free char *names = xasprintf("fsname=%s,subtype=%s", f->fsname, subtype);
 	int rc = fuse_opt_add_arg(args, "outage") || add_option(args, names);
 
-	/* Who is alone may do what ROOT allows us. Otherwise the kernel has to look who it is. */
+	/*
+	 * The kernel looks who may do what. Who is alone may do what ROOT allows us, but we are not
+	 * asked about names that the kernel knows already.
+	 */
+	if (!rc)
+		rc = add_option(args, "default_permissions");
 	if (!rc && f->opts.allow_other)
-		rc = add_option(args, "allow_other,default_permissions");
+		rc = add_option(args, "allow_other");
 	for (size_t i = 0; !rc && f->opts.fuse_options && f->opts.fuse_options[i]; i++)
 		rc = add_option(args, f->opts.fuse_options[i]);
 	return rc;

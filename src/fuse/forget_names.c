@@ -95,6 +95,8 @@ static void reply_made(struct call *c, int64_t rc, struct fuse_entry_param *e)
 {
 	int64_t said = call_end(c, rc);
 
+	if (call_is_late(c))
+		e->entry_timeout = e->attr_timeout = 0;
 	if (said)
 		fuse_reply_err(c->req, (int)-said);
 	if ((said || fuse_reply_entry(c->req, e)) && !rc)
@@ -165,6 +167,8 @@ void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	said = call_end(&c, rc);
 	fi->keep_cache = 1;
 	fi->noflush = data_noflush(f, fi);
+	if (call_is_late(&c))
+		e.entry_timeout = e.attr_timeout = 0;
 	if (said)
 		fuse_reply_err(req, (int)-said);
 	if ((said || fuse_reply_create(req, &e, fi)) && !rc) {

@@ -132,6 +132,26 @@ static int empty_root(struct forget *f)
 	return rc;
 }
 
+/*
+ * The kernel may know that a name is not there, and no node stands for that. Below other
+ * directories it has to ask again: those that it knows are not the ones that are there now.
+ */
+static void tell_names(struct forget *f, struct told_list *told)
+{
+	int fd = openat(f->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	if (!d) {
+		util_close(fd);
+		return;
+	}
+	while ((e = readdir(d)))
+		if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
+			told_add(f, told, &f->root, e->d_name);
+	closedir(d);
+}
+
 int snapshot_rollback(struct forget *f, const char *name, struct told_list *told, struct err *err)
 {
 	struct places *places;
@@ -153,6 +173,8 @@ int snapshot_rollback(struct forget *f, const char *name, struct told_list *told
 		rc = copy_tree(tree, f->root_fd, NULL, places);
 		places_free(places);
 	}
+	tell_names(f, told);
+	atomic_fetch_add(&f->epoch, 1);
 	pthread_rwlock_unlock(&f->gate);
 	if (rc)
 		return err_set(err, rc,
