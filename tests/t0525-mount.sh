@@ -57,6 +57,8 @@ wait_for() {
 	return 1
 }
 
+export OUTAGE
+
 # ---- the documents' example ----
 
 awk '/^## / { on = /Cutting the power/ } on && /^    / { print substr($0, 5); seen = 1; next } seen { exit }' \
@@ -730,7 +732,6 @@ if [ "$(id -u)" = 0 ]; then
 		exit $status
 	END
 	sed -i 's/^\t*//' squat.sh
-	export OUTAGE
 	timeout 120 unshare -m --propagation private bash squat.sh >out 2>err
 	check "a mount takes the place of servers that have lost theirs" test $? = 0
 	check "and it is the one that answers" grep -q "^$dir/data on $dir/mnt" out
@@ -804,6 +805,101 @@ run ctl mnt rollback s
 check "also in a directory that was there all the time" test "$(cat mnt/d/b 2>&1)" = x
 run umount mnt
 rm -rf gone
+
+# ---- answers are true ----
+
+mkdir true_root
+run mount --daemon --log true.log --profile minimal true_root mnt
+mkdir mnt/d
+echo x >mnt/d/a
+echo x >mnt/d/b
+run ctl mnt sync-pages file=d/a
+check "of a new file whose data is synced it is told that its name is not" grep -q "is durable, but 2 changes of names and attributes are not" out
+run ctl --json mnt sync 'file=d/*'
+check "so for those that match a pattern" python3 -c 'import json
+s = json.load(open("out"))
+assert s["waiting"] == 2 and s["matches"] is True and "but 2 changes" in s["done"], s'
+run ctl mnt sync file=d/a
+check "a file that is synced is durable" test "$(cat out)" = "what was asked for is durable"
+run ctl mnt clear-cache
+check "and is there afterwards, with its directory" test "$(cat mnt/d/a)" = x
+echo x >mnt/d/c
+echo x >mnt/e
+run ctl mnt sync file=d/c
+check "a second one, too" grep -q "^what was asked for is durable" out
+run ctl mnt clear-cache
+check "but nothing else" test -e mnt/d/c -a ! -e mnt/e
+run ctl mnt sync 'file=nothing*'
+check "that a pattern matches nothing is told" grep -q "^nothing in the mount matches the path; nothing is done" out
+run ctl mnt error op=write error=EIO 'file_glob=no[xyz]*'
+check "also of a fault" grep -q "^fault 1 waits; nothing in the mount matches its path yet" out
+run ctl --json mnt error op=write error=EIO 'file_rgx=^nosuch'
+check "and as JSON" grep -q '"matches":false' out
+run ctl mnt error op=write error=EIO 'file_glob=d/[x-z]*'
+check "and of one for a directory's files" grep -q "matches its path yet" out
+run ctl mnt error op=write error=EIO 'file_glob=d/[a-b]*'
+check "not if something does" test "$(cat out)" = "fault 4 waits"
+touch mnt/nox
+(echo x >mnt/nox) 2>/dev/null
+check "and what matches later is met" test $? != 0
+run ctl mnt faults
+check "which is told" grep -q "^1: .*(done)" out
+for f in 'tmpfile' 'copy_file_range' 'syncfs' 'msync' 'access'; do
+	run ctl mnt error op=$f error=EIO
+	check "a fault that could never strike is refused: $f" eval 'test $status = 2 && says "op=$f would never happen: "'
+done
+python3 - >out 2>err <<-'END'
+	import mmap, os, subprocess
+	def fails(op, what):
+	    subprocess.run([os.environ["OUTAGE"], "ctl", "mnt", "error", "op=" + op, "error=EIO", "file=m"],
+	                   check=True, stdout=subprocess.DEVNULL)
+	    try:
+	        what()
+	    except OSError as e:
+	        print(op, e.errno)
+	with open("mnt/m", "w+b") as f:
+	    f.write(b"x" * 4096)
+	    f.flush()
+	    m = mmap.mmap(f.fileno(), 4096)
+	    m[0] = 1
+	    fails("fsync", m.flush)
+	    g = os.open("mnt/n", os.O_RDWR | os.O_CREAT)
+	    fails("write", lambda: os.copy_file_range(g, f.fileno(), os.write(g, b"yyyy"), 0, 0))
+END
+check "but what stands for it strikes: msync as fsync, a copy as a write" test "$(cat out)" = "fsync 5
+write 5"
+run umount mnt
+
+# ---- delays that are cancelled ----
+
+let_go() {
+	wait_for eval '! kill -0 $late 2>/dev/null'
+}
+mkdir -p true_root
+: >true.log
+run mount --daemon --log true.log true_root mnt
+run ctl mnt delay op=mkdir delay=1ms until=end
+run ctl mnt delay op=mkdir delay=50s
+mkdir mnt/late &
+late=$!
+check "two delays strike" wait_for grep -q 'at mkdir of late' true.log
+run ctl mnt cancel 2
+check "and the second can be cancelled" let_go
+wait $late
+check "which lets the operation go on" test $? = 0 -a -d mnt/late
+run ctl mnt delay op=rmdir delay=50s
+run ctl mnt delay op=rmdir delay=51s
+rmdir mnt/late &
+late=$!
+check "two others strike" wait_for grep -q 'at rmdir of late' true.log
+run ctl mnt cancel 4
+check "one of them does not let go" kill -0 $late
+run ctl mnt cancel 3
+check "both do" let_go
+wait $late
+check "and it is done" test ! -d mnt/late
+run umount mnt
+rm -rf true_root
 
 # ---- what shall survive ----
 

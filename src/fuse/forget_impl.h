@@ -417,6 +417,7 @@ int data_write_through(struct forget *f, struct node *n, const void *data, uint6
 int data_open_created(struct forget *f, struct node *n, int fd);
 /* The data of a sync, and then what the log says; the gate is held. */
 int data_sync_node(struct forget *f, struct node *n, bool data_only) must_check;
+int dir_sync_node(struct forget *f, struct node *n, bool data_only) must_check;
 /* Sizes become durable as metadata does. */
 void data_sync_sizes(struct forget *f);
 /* Every node that has data in memory, each with a reference; the caller drops them. */
@@ -517,6 +518,19 @@ void forget_stop(struct forget *f);
 
 /* What is at risk, in words, a line each. */
 void report_risks(struct forget *f, struct strbuf *text, struct strbuf *json);
+/* The answer of a command that is done; either may be NULL. */
+void report_say(struct strbuf *text, struct strbuf *json, const char *sentence);
+
+/* ---- forget_durable.c ---- */
+
+int durable_all(struct forget *f, struct strbuf *text, struct strbuf *json, struct err *err)
+	must_check;
+/* What a FAULT_SYNC says, at once. */
+int durable_some(struct forget *f, const struct fault *some, struct strbuf *text,
+		 struct strbuf *json, struct err *err) must_check;
+/* Whether anything in ROOT has a path that matches; true as well if there is too much to look at.
+ */
+bool root_has_match(struct forget *f, const struct path_match *m);
 
 /* ---- forget_snapshot.c ---- */
 
