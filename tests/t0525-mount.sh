@@ -901,6 +901,77 @@ check "and it is done" test ! -d mnt/late
 run umount mnt
 rm -rf true_root
 
+# ---- deeper than there are descriptors ----
+
+mkdir deep_root
+deep=$(printf 'd/%.0s' $(seq 400))
+mkdir -p "deep_root/$deep"
+echo old >"deep_root/${deep}file"
+(
+	ulimit -n 200
+	timeout 60 "$OUTAGE" mount --daemon --log log deep_root mnt >out 2>err
+)
+check "a deep ROOT is mounted with few descriptors" test $? = 0
+mv "mnt/${deep}file" "mnt/${deep}new"
+mkdir "mnt/${deep}dir"
+kill -9 "$(timeout 60 "$OUTAGE" ctl --json mnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')"
+wait_for eval '! mounted mnt && flock -n deep_root true'
+check "and what is at its end comes back when the server is killed" test "$(cat "deep_root/${deep}file")" = old
+check "without what was new" eval 'test ! -e "deep_root/${deep}new" && test ! -e "deep_root/${deep}dir"'
+check "and nothing waits any more" test ! -e deep_root/.outage-stash
+mkdir -p -m 700 deep_root/.outage-stash
+mkdir -p "deep_root/.outage-stash/new-x/$deep"
+(
+	ulimit -n 200
+	timeout 60 "$OUTAGE" mount --daemon --log log deep_root mnt >out 2>err
+)
+check "what a snapshot left that was not finished is cleared away" test ! -e deep_root/.outage-stash/new-x
+run umount mnt
+rm -rf deep_root
+
+# ---- ROOT is moved ----
+
+mkdir moved_root
+echo old >moved_root/a
+run mount --daemon --log moved.log moved_root mnt
+echo new >mnt/b
+mv moved_root away_root
+echo x >mnt/c
+sync mnt/c
+check "a ROOT that is moved is used where it is" test "$(cat away_root/c)" = x
+run ctl mnt status
+check "status tells that it was moved" grep -q "ROOT was moved: it is $dir/away_root now" out
+rm mnt/a
+kill -9 "$(timeout 60 "$OUTAGE" ctl --json mnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')"
+wait_for eval '! mounted mnt && flock -n away_root true'
+check "and when the server is killed, what waits is undone there" test "$(cat away_root/a 2>&1)" = old
+check "with nothing left" test ! -e away_root/.outage-stash -a ! -e moved_root
+mkdir moved_root
+run mount --daemon --log moved.log away_root mnt
+run ctl mnt status
+check "a ROOT that was not moved is not called so" eval '! grep -q "was moved" out'
+run umount mnt
+rm -rf away_root moved_root
+
+# ---- one ROOT in another ----
+
+mkdir -p outer/inner/most sibling one two
+run mount --daemon --log nest.log outer one
+run mount outer/inner two
+check "a ROOT inside of another mount's ROOT is refused" eval 'test $status = 2 && says "is inside of $dir/outer, which is the ROOT of the mount on $dir/one" && ! mounted two'
+run mount --daemon --log nest2.log sibling two
+check "one beside it is not" eval 'test $status = 0 && mounted two'
+run umount two
+run umount one
+run mount --daemon --log nest.log outer/inner one
+run mount outer two
+check "nor may it have one inside" eval 'test $status = 2 && says "$dir/outer/inner, the ROOT of the mount on $dir/one, is inside of it" && ! mounted two'
+run umount one
+run mount --daemon --log nest.log outer two
+check "when that is gone it may be" test $status = 0
+run umount two
+rm -rf outer sibling one two
+
 # ---- what shall survive ----
 
 run mount --daemon --log some.log data mnt

@@ -511,6 +511,8 @@ int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fa
 /* How many unsynced pages the file has that FAULT_SYNC means; of several, the one with most. */
 uint64_t forget_pages_meant(struct forget *f, const struct fault *fault);
 bool forget_root_is_there(const struct forget *f);
+/* Where ROOT is, if it was moved since it was mounted; NULL: it was not. */
+char *forget_root_now(const struct forget *f);
 /* Ends forget_serve(), from any thread. */
 void forget_stop(struct forget *f);
 

@@ -139,6 +139,23 @@ int forget_place_find(const char *mnt, struct forget_place *out, struct err *err
 	return rc;
 }
 
+static void take_ours(void *ctx, const struct forget_place *p)
+{
+	struct forget_places *out = ctx;
+	struct forget_place copy = *p;
+
+	if (!is_ours(p))
+		return;
+	copy.mnt = xstrdup(p->mnt);
+	copy.type = xstrdup(p->type);
+	vec_push(out, copy);
+}
+
+int forget_place_all(struct forget_places *out, struct err *err)
+{
+	return each_mount("self", take_ours, out, err);
+}
+
 struct presence {
 	const struct forget_place *place;
 	bool seen;

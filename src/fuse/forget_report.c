@@ -278,6 +278,9 @@ static void status_text(struct forget *f, const struct status *s, struct strbuf 
 			    plural(s->lost, "time", "times"));
 	else
 		strbuf_adds(text, "nothing was lost yet\n");
+	auto_free char *now = forget_root_now(f);
+	if (now)
+		strbuf_addf(text, "ROOT was moved: it is %s now\n", now);
 	strbuf_addf(text, "mounted for %.0f s\n", (double)(forget_clock_ns() - f->since_ns) / 1e9);
 	if (f->opts.log_path)
 		strbuf_addf(text, "log: %s\n", f->opts.log_path);
@@ -320,6 +323,8 @@ static void status_json(struct forget *f, const struct status *s, struct strbuf 
 	json_kv_uint(&j, "faults_done", s->faults.done);
 	json_kv_bool(&j, "real_sync", f->opts.real_sync);
 	json_kv_uint(&j, "since", f->since_ns / 1000000000);
+	auto_free char *now = forget_root_now(f);
+	path_json(&j, "root_now", now);
 	path_json(&j, "log", f->opts.log_path);
 	path_json(&j, "trace", f->opts.trace);
 	path_json(&j, "fifo", f->opts.fifo_path);
