@@ -972,6 +972,34 @@ check "when that is gone it may be" test $status = 0
 run umount two
 rm -rf outer sibling one two
 
+# ---- MNT when nothing is mounted ----
+
+mkdir bare_root bare_mnt
+if chattr +i bare_mnt 2>/dev/null; then
+	run mount --daemon --log log bare_root bare_mnt
+	check "on a directory that may not be changed can be mounted" test $status = 0
+	check "and written there" touch bare_mnt/a
+	run ctl bare_mnt crash
+	wait_for eval '! mounted bare_mnt'
+	touch bare_mnt/b 2>/dev/null
+	check "after a crash, who goes on gets an error" test $? != 0 -a ! -e bare_mnt/b
+	chattr -i bare_mnt
+else
+	skip "directories cannot be made immutable here"
+fi
+if [ "$(id -u)" = 0 ] && mount -t tmpfs -o ro tmpfs bare_mnt 2>/dev/null; then
+	run mount --daemon --log log bare_root bare_mnt
+	touch bare_mnt/a
+	run ctl bare_mnt crash
+	wait_for eval '! mounted bare_mnt'
+	touch bare_mnt/b 2>/dev/null
+	check "so it is above a file system that is read-only" test $? != 0 -a ! -e bare_mnt/b
+	umount bare_mnt
+else
+	skip "a file system that is read-only needs root"
+fi
+rmdir bare_mnt
+
 # ---- what shall survive ----
 
 run mount --daemon --log some.log data mnt
