@@ -742,8 +742,11 @@ if [ "$(id -u)" = 0 ]; then
 	timeout 60 "$OUTAGE" umount --timeout 3s mnt >out 2>err &
 	unmounting=$!
 	wait_for eval '! mounted mnt'
-	unshare -m --propagation private bash -c 'for i in 1 2 3 4 5 6; do
-		mkdir t$i; mount -t tmpfs tmpfs t$i; (cd t$i && exec sleep 60 >/dev/null 2>&1) & done; wait' &
+	# file systems of other kinds, and another one of ours: one of them gets the number
+	unshare -m --propagation private bash -c 'for i in 1 2 3 4 5 6; do mkdir t$i r$i
+		mount -t tmpfs tmpfs t$i; (cd t$i && exec sleep 60 >/dev/null 2>&1) &
+		timeout 20 "$OUTAGE" mount --daemon --log /dev/null "$PWD/r$i" t$i; (cd t$i && exec sleep 60 >/dev/null 2>&1) &
+		done; wait' &
 	sleeper=$!
 	wait $unmounting
 	check "umount does not take another file system for a copy of the mount" says "has not ended within 3 s"
@@ -752,6 +755,10 @@ if [ "$(id -u)" = 0 ]; then
 	pkill -P $sleeper
 	kill $sleeper
 	wait $sleeper 2>/dev/null
+	for i in 1 2 3 4 5 6; do
+		pkill -TERM -f "^$OUTAGE mount --daemon --log /dev/null $dir/r$i t$i\$"
+		wait_for flock -n r$i true
+	done
 else
 	skip "a /run of its own needs root"
 fi
