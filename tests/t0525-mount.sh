@@ -742,10 +742,10 @@ if [ "$(id -u)" = 0 ]; then
 	timeout 60 "$OUTAGE" umount --timeout 3s mnt >out 2>err &
 	unmounting=$!
 	wait_for eval '! mounted mnt'
-	# file systems of other kinds, and another one of ours: one of them gets the number
-	unshare -m --propagation private bash -c 'for i in 1 2 3 4 5 6; do mkdir t$i r$i
-		mount -t tmpfs tmpfs t$i; (cd t$i && exec sleep 60 >/dev/null 2>&1) &
+	# another one of ours, and file systems of other kinds: one of them gets the number
+	unshare -m --propagation private bash -c 'for i in 1 2 3; do mkdir t$i r$i u$i
 		timeout 20 "$OUTAGE" mount --daemon --log /dev/null "$PWD/r$i" t$i; (cd t$i && exec sleep 60 >/dev/null 2>&1) &
+		mount -t tmpfs tmpfs u$i; (cd u$i && exec sleep 60 >/dev/null 2>&1) &
 		done; wait' &
 	sleeper=$!
 	wait $unmounting
@@ -755,7 +755,7 @@ if [ "$(id -u)" = 0 ]; then
 	pkill -P $sleeper
 	kill $sleeper
 	wait $sleeper 2>/dev/null
-	for i in 1 2 3 4 5 6; do
+	for i in 1 2 3; do
 		pkill -TERM -f "^$OUTAGE mount --daemon --log /dev/null $dir/r$i t$i\$"
 		wait_for flock -n r$i true
 	done
