@@ -97,7 +97,7 @@ unmounted() {
 	cp busy.err err
 	for p in /proc/[0-9]*; do
 		if [ -e "$p/mountinfo" ] && grep -q " $dir/mnt fuse" "$p/mountinfo" 2>/dev/null; then
-			echo "seen by ${p#/proc/} ($(cat "$p/comm")) $(ls -l "$p/cwd" "$p/root" "$p/fd" 2>/dev/null | grep -c "$dir/mnt") times" >>err
+			echo "seen by ${p#/proc/} ($(cat "$p/comm")) $(find "$p/cwd" "$p/root" "$p/fd" -lname "$dir/mnt*" 2>/dev/null | wc -l) times" >>err
 		fi
 	done
 	return 1

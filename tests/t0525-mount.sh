@@ -926,7 +926,7 @@ wait_for eval '! mounted mnt && flock -n deep_root true'
 check "and what is at its end comes back when the server is killed" test "$(cat "deep_root/${deep}file")" = old
 check "without what was new" eval 'test ! -e "deep_root/${deep}new" && test ! -e "deep_root/${deep}dir"'
 check "and nothing waits any more" test ! -e deep_root/.outage-stash
-mkdir -p -m 700 deep_root/.outage-stash
+mkdir -m 700 deep_root/.outage-stash
 mkdir -p "deep_root/.outage-stash/new-x/$deep"
 (
 	ulimit -n 200
