@@ -464,6 +464,7 @@ static int lose_locked(struct forget *f, struct fault *fault, struct told_list *
 		forget_log(f, "  survivors matches no name or attribute that waited");
 	lose_data(&s, told);
 	atomic_fetch_add(&f->lost_count, 1);
+	atomic_fetch_add(&f->epoch, 1);
 	if (rc)
 		forget_log(f,
 			   "the power cut stopped half way: the mount ends, and the next one of %s "
