@@ -175,7 +175,7 @@ done
 # ---- a create that fails half way ----
 
 for profile in lazyfs minimal ext4-ordered; do
-	for what in touch mkdir; do
+	for what in touch mkdir "ln mnt/a"; do
 		start $profile
 		put a x
 		ctl checkpoint
@@ -184,7 +184,7 @@ for profile in lazyfs minimal ext4-ordered; do
 		for ((fd = 0; ${#free[@]} < 2; fd++)); do
 			[ -L "/proc/$server/fd/$fd" ] || free+=("$fd")
 		done
-		[ $what = touch ] && max=${free[1]} || max=${free[0]}
+		[ "$what" = touch ] && max=${free[1]} || max=${free[0]}
 		prlimit --pid "$server" --nofile="$max:"
 		check "$profile: $what fails without descriptors" fails timeout 20 $what mnt/new
 		check "$profile: and leaves nothing" test ! -e source/new

@@ -37,9 +37,9 @@ static int make_one(fuse_req_t req, int dir, const char *name, const struct maki
 }
 
 /* What was made cannot be told of, for want of a descriptor: it was never there. */
-static void unmake(struct forget *f, int dir, const char *name, const struct making *m)
+static void unmake(struct forget *f, int dir, const char *name, bool is_dir)
 {
-	if (unlinkat(dir, name, S_ISDIR(m->mode) ? AT_REMOVEDIR : 0) && errno != ENOENT)
+	if (unlinkat(dir, name, is_dir ? AT_REMOVEDIR : 0) && errno != ENOENT)
 		forget_log(f, "%s was made, and cannot be removed again: %m", name);
 }
 
@@ -63,7 +63,7 @@ int make_locked(struct call *c, struct node *p, int dir, const char *name, const
 	made = make_one(c->req, dir, name, m);
 	rc = made < 0 ? made : entry_lookup(f, p, dir, name, e);
 	if (rc && made >= 0)
-		unmake(f, dir, name, m);
+		unmake(f, dir, name, S_ISDIR(m->mode));
 	if (!rc && waits) {
 		struct node *n = node_of(f, e->ino);
 
@@ -196,7 +196,7 @@ void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 /* ---- links ---- */
 
 static int link_locked(struct call *c, struct node *n, int fd, struct node *p, int dir,
-		       const char *name)
+		       const char *name, struct fuse_entry_param *e)
 {
 	struct undo u = { .kind = PENDING_LINK, .ino = n->ino, .dir = { p->ino } };
 	struct forget *f = c->f;
@@ -215,6 +215,11 @@ static int link_locked(struct call *c, struct node *n, int fd, struct node *p, i
 	rc = result(linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW));
 	if (rc == -ENOENT || rc == -EXDEV) /* no /proc, or one that does not follow */
 		rc = result(linkat(fd, "", dir, name, AT_EMPTY_PATH));
+	if (!rc) {
+		rc = entry_lookup(f, p, dir, name, e);
+		if (rc)
+			unmake(f, dir, name, false);
+	}
 	if (!rc && waits)
 		log_add(f, &u, (struct node *[4]){ p, NULL, n, NULL }, c->ev.number);
 	else if (waits)
@@ -239,11 +244,9 @@ void on_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name
 		rc = dir < 0 ? dir : min(fd, 0);
 		if (!rc) {
 			names_lock(f);
-			rc = link_locked(&c, n, fd, p, dir, name);
+			rc = link_locked(&c, n, fd, p, dir, name, &e);
 			names_unlock(f);
 		}
-		if (!rc)
-			rc = entry_lookup(f, p, dir, name, &e);
 		if (dir >= 0)
 			node_unpin(p);
 		if (fd >= 0)
