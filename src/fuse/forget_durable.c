@@ -282,9 +282,10 @@ static int some_inside(struct forget *f, const struct fault *some, size_t *waiti
 		rc = check_meant(f, some, err);
 	if (rc)
 		return rc;
-	rc = forget_sync_pages(f, NULL, some);
-	if (!rc && whole && some->file.kind == PATH_EXACT)
+	if (whole && some->file.kind == PATH_EXACT)
 		rc = sync_with_names(f, &some->file);
+	else
+		rc = forget_sync_pages(f, NULL, some);
 	if (rc)
 		return not_durable(rc, err);
 	*waiting = waiting_of(f, &some->file);

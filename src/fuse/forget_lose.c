@@ -169,12 +169,15 @@ int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fa
 		struct node *n = nodes.v[i];
 
 		pthread_mutex_lock(&n->lock);
-		if (is_meant(f, fault, own, n))
+		if (is_meant(f, fault, own, n)) {
 			one = sync_some(f, n,
 					&(struct page_choice){ fault_wants, (void *)fault, false,
 							       UINT64_MAX });
-		else
+			if (!one)
+				one = data_keep_times(f, n);
+		} else {
 			one = fault->others ? data_sync(f, n) : 0;
+		}
 		pthread_mutex_unlock(&n->lock);
 		rc = rc ? rc : one;
 		node_unref(f, n);
