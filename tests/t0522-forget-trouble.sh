@@ -283,6 +283,86 @@ for profile in minimal ext4-ordered; do
 	done
 done
 
+# Directories that are made anew have other numbers then, each one that another of them had, on a file
+# system that gives a number again as soon as it is free. Whoever goes on has to know them.
+own_ext4() {
+	rm -rf source
+	mkdir source
+	truncate -s 4M image
+	mkfs.ext4 -q image >out 2>err && timeout 20 mount -o loop image source 2>err
+}
+mix_up() {
+	local i
+	put left/early x
+	put right/early x
+	for i in 1 2 3 4; do
+		rm mnt/d$i/file
+		mv mnt/d$i/moved mnt/moved$i
+		rmdir mnt/d$i/sub
+		rmdir mnt/d$i
+	done
+	mv -T mnt/full mnt/empty
+	python3 -c '
+import ctypes
+ctypes.CDLL(None).renameat2(-100, b"mnt/left", -100, b"mnt/right", 2) and exit(1)' || return 1
+	rm mnt/left/* mnt/right/*
+	rmdir mnt/left mnt/right
+	mkdir mnt/d1 mnt/new
+	rmdir mnt/new
+	mkdir mnt/d1/sub
+	put d1/file wrong
+	chmod 700 mnt/empty
+}
+mounted_or_ended() { says mounted || ended; }
+# go_on: the next mount, which is killed at its second operation if $at is "all"
+go_on() {
+	: >answers
+	FORGET_MUTANT=$([ "$at" = all ] && echo killed) FORGET_MUTANT_AT=2 "$mutant" $profile source mnt \
+		</dev/null >answers 2>server.err &
+	server=$!
+	until_true mounted_or_ended
+	says mounted && return 0
+	wait "$server" 2>/dev/null
+	until_true not_mounted
+	return 1
+}
+[ "$(id -u)" = 0 ] && own_ext4 || skip "without an ext4 of its own"
+for at in all 2 {5..37..2}; do
+	[ "$at" = all ] || [ $((at % 4)) = 1 ] && profile=minimal || profile=ext4-ordered
+	find source -mindepth 1 -delete 2>err
+	# Its guardian is killed at the same place.
+	program=$mutant FORGET_MUTANT=killed FORGET_MUTANT_AT=${at/all/2} keep=yes start $profile
+	mkdir -p mnt/d{1,2,3,4}/sub mnt/full mnt/empty mnt/left mnt/right
+	for i in 1 2 3 4; do
+		chmod 71$i mnt/d$i
+		put d$i/file $i
+		put d$i/moved m$i
+	done
+	put full/a a
+	put left/l l
+	put right/r r
+	ctl checkpoint
+	tree mnt kept
+	mix_up || skip "no names can be exchanged"
+	tree mnt mixed
+	check "$profile: directories are removed, replaced and exchanged ($at)" fails diff kept mixed
+	kill -KILL "$server"
+	finish 2>/dev/null
+	until_true not_mounted
+	sleep 0.3
+	for ((kills = 0; kills < 60; kills++)); do
+		go_on && break
+		grep -q 'cannot be undone' server.err && break
+	done
+	cp server.err err
+	check "$profile: who was killed in between gets there ($at)" says mounted
+	[ "$at" != all ] || check "$profile: which takes many" test $kills -gt 15
+	tree mnt seen
+	check "$profile: and all is as it was ($at)" same kept seen
+	stop
+done
+umount source 2>/dev/null
+
 start minimal
 mkdir mnt/d
 put d/a x

@@ -118,7 +118,6 @@ struct undo {
 /* Where undoing happens: in ROOT, by the server or after it; or in a copy of it. */
 struct undo_place {
 	int stash;
-	bool copy; /* inodes have other numbers here */
 	/* A new descriptor (O_PATH) of an inode, or -errno. */
 	int (*open)(struct undo_place *p, uint64_t ino);
 	/* `ino` lost the name, or (`made`) got it. */
@@ -129,7 +128,12 @@ struct undo_place {
 	 * this name. NULL: who is asked knows it by its name.
 	 */
 	void (*remade)(struct undo_place *p, uint64_t ino, int fd, uint64_t dir, const char *name);
-	bool has_remade; /* numbers do not tell any more what is what */
+	/*
+	 * What the log calls the inode that has this number. NULL: nobody asks, because every
+	 * operation was done, and is undone once.
+	 */
+	uint64_t (*number)(struct undo_place *p, uint64_t ino);
+	uint64_t made_anew; /* the number of the directory that was made last */
 };
 
 /* Something that the kernel has to forget. */
@@ -508,6 +512,8 @@ int stash_open(struct forget *f, struct err *err) must_check;
 /* ---- forget_undo.c ---- */
 
 int undo_apply(const struct undo *u, struct undo_place *p) must_check;
+/* After that: the journal `fd` says that it is done. */
+int undo_mark(const struct undo *u, const struct undo_place *p, int fd) must_check;
 void undo_encode(const struct undo *u, struct strbuf *out);
 /* Bytes used, 0 if it ends too early, or -EINVAL. `out` has memory of its own. */
 int64_t undo_decode(const void *data, size_t len, struct undo *out) must_check;

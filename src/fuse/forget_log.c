@@ -15,8 +15,9 @@
  *
  *	4 bytes  length of what follows the next field, in little endian
  *	8 bytes  hash of it
- *	byte     'I': an operation, as forget_undo.c describes it; when it is undone, the byte is
- *	              made 'U' (the hash is that with 'I'), which needs no space and no second write
+ *	byte     'I': an operation: 8 bytes, zero; then as forget_undo.c describes it. When it is
+ *	              undone, the byte is made 'U'; and before that, if it made a directory anew,
+ *	              the zero the number of that. Neither needs space; the hash stays what it was
  *	         'C': it was not done; 8 bytes, its number
  *	         'D': these are durable; 8 bytes for each
  */
@@ -44,6 +45,13 @@ static void record_begin(struct forget *f, char type)
 	strbuf_grow(&f->record, RECORD_HEAD);
 	f->record.len = RECORD_HEAD;
 	strbuf_addch(&f->record, type);
+}
+
+static void record_operation(struct forget *f, const struct undo *u)
+{
+	record_begin(f, 'I');
+	strbuf_add_le64(&f->record, 0);
+	undo_encode(u, &f->record);
 }
 
 static int record_write(struct forget *f, int fd, uint64_t *size)
@@ -137,8 +145,7 @@ static int rewrite_one(void *ctx, const struct pending_op *op)
 	struct rewriting *w = ctx;
 
 	vec_push(&w->at, w->size);
-	record_begin(w->f, 'I');
-	undo_encode(op->undo, &w->f->record);
+	record_operation(w->f, op->undo);
 	return record_write(w->f, w->fd, &w->size);
 }
 
@@ -187,8 +194,7 @@ static void journal_shrink(struct forget *f)
 static int intend(struct forget *f, struct undo *u)
 {
 	u->at = f->journal_size;
-	record_begin(f, 'I');
-	undo_encode(u, &f->record);
+	record_operation(f, u);
 	return journal_write(f);
 }
 
@@ -556,12 +562,6 @@ static void hold_unmade(struct forget *f, struct node *n)
 	node_unpin(n);
 }
 
-/* J4. */
-static int mark_undone(struct forget *f, const struct undo *u)
-{
-	return io_pwrite_full(f->journal, "U", 1, (off_t)u->at + RECORD_HEAD);
-}
-
 static void undo_one(void *ctx, const struct pending_op *op)
 {
 	struct live_place *l = ctx;
@@ -580,7 +580,7 @@ static void undo_one(void *ctx, const struct pending_op *op)
 	}
 	l->failed = undo_apply(u, &l->place);
 	if (!l->failed)
-		l->failed = mark_undone(l->f, u);
+		l->failed = undo_mark(u, &l->place, l->f->journal); /* J4 */
 	if (l->failed) {
 		forget_log(l->f, "operation %llu cannot be undone: %s",
 			   (unsigned long long)op->number, strerror(-l->failed));

@@ -8,6 +8,10 @@
  * R2: if something cannot be undone, nothing before it is either: nobody finds half of a ROOT
  *     without a word.
  *
+ * R3: a directory that was made anew keeps the number that the journal knows it by, also for who
+ *     comes next: the one that it has is in the journal (forget_log.c). It may be any that is free,
+ *     so also one by which the journal means another directory that was removed.
+ *
  * The journal names directories by their number. Where they are is found by walking ROOT; that
  * needs no privilege, and no descriptor for each of them.
  */
@@ -23,7 +27,7 @@
 #include "core/bytes.h"
 #include "fuse/forget_impl.h"
 
-enum { RECORD_HEAD = JOURNAL_HEAD, RECORD_MAX = 1 << 22, PLACES_MIN = 256 };
+enum { RECORD_HEAD = JOURNAL_HEAD, OPERATION_HEAD = 9, RECORD_MAX = 1 << 22, PLACES_MIN = 256 };
 
 /* ---- where everything is ---- */
 
@@ -32,9 +36,15 @@ struct place {
 	char *name;	   /* NULL: it is not there any more */
 };
 
+/* A directory that was made anew: its number, and what the journal calls it. */
+struct anew {
+	uint64_t now, was;
+};
+
 /* An inode has a place for each of its names. */
 struct places {
 	struct undo_place undo;
+	struct vec_of(struct anew) anew; /* a number may come again: the last one counts */
 	int root;
 	uint64_t root_ino;
 	struct place *v;
@@ -110,6 +120,7 @@ void places_free(struct places *p)
 	for (size_t i = 0; i < p->cap; i++)
 		free(p->v[i].name);
 	free(p->v);
+	vec_release(&p->anew);
 	free(p);
 }
 
@@ -202,10 +213,49 @@ static void places_named(struct undo_place *u, uint64_t ino, uint64_t dir, const
 		free(steal(at->name));
 }
 
+/*
+ * What the journal calls a directory. 0: nothing. It has the number of one that was removed and is
+ * elsewhere now; so it was made anew by who was killed before he could say so, and is empty.
+ */
+static uint64_t number_of(const struct places *p, uint64_t ino)
+{
+	uint64_t number = ino;
+
+	for (size_t i = p->anew.n; i-- > 0;) {
+		if (p->anew.v[i].now == ino)
+			return p->anew.v[i].was;
+		if (p->anew.v[i].was == ino)
+			number = 0;
+	}
+	return number;
+}
+
+static uint64_t places_number(struct undo_place *u, uint64_t ino)
+{
+	return number_of(container_of(u, struct places, undo), ino);
+}
+
+/* It may have been there before: then it was found under the number that it has. */
+static void places_remade(struct undo_place *u, uint64_t ino, int fd, uint64_t dir,
+			  const char *name)
+{
+	struct places *p = container_of(u, struct places, undo);
+
+	(void)fd;
+	places_named(u, number_of(p, u->made_anew), dir, name, false);
+	vec_push(&p->anew, (struct anew){ u->made_anew, ino });
+	places_named(u, ino, dir, name, true);
+}
+
+/* In a copy inodes have other numbers, and nothing is undone twice. */
 struct undo_place *places_undo(struct places *p, int stash, bool copy)
 {
 	p->undo = (struct undo_place){
-		.stash = stash, .copy = copy, .open = places_open, .named = places_named
+		.stash = stash,
+		.open = places_open,
+		.named = places_named,
+		.remade = copy ? NULL : places_remade,
+		.number = copy ? NULL : places_number,
 	};
 	return &p->undo;
 }
@@ -233,10 +283,11 @@ static int walk_one(struct places *p, uint64_t dir_ino, dev_t dev, struct walk *
 			continue;
 		if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) || st.st_dev != dev)
 			continue;
+		uint64_t ino = S_ISDIR(st.st_mode) ? number_of(p, st.st_ino) : st.st_ino;
 		/* What is bound somewhere inside of itself is read once. */
-		if (S_ISDIR(st.st_mode) && st.st_ino != p->root_ino && !place_of(p, st.st_ino))
-			vec_push(todo, st.st_ino);
-		places_add(p, st.st_ino, dir_ino, e->d_name);
+		if (S_ISDIR(st.st_mode) && ino && ino != p->root_ino && !place_of(p, ino))
+			vec_push(todo, ino);
+		places_add(p, ino, dir_ino, e->d_name);
 	}
 	closedir(d);
 	return 0;
@@ -268,7 +319,8 @@ int places_walk(struct places *p, struct err *err)
 /* ---- the journal ---- */
 
 struct journal {
-	struct vec_of(struct undo) ops; /* in order; kind -1 once it is settled */
+	struct vec_of(struct undo) ops;	 /* in order */
+	struct vec_of(struct anew) anew; /* what was undone already, in the same order */
 	uint64_t last;
 };
 
@@ -296,24 +348,27 @@ static bool is_settled(const struct undo *u)
 	return u->ino == UINT64_MAX;
 }
 
-static void read_record(struct journal *j, const unsigned char *body, size_t len, uint64_t at)
+/* What was undone counts for the number of a directory that this made. */
+static void read_operation(struct journal *j, const unsigned char *body, size_t len, uint64_t at,
+			   const uint64_t *undone)
 {
 	struct undo u;
 
-	if (body[0] == 'I') {
-		if (undo_decode(body + 1, len - 1, &u) < 0)
-			return;
-		u.at = at;
-		if (u.seq <= j->last) { /* not ours */
-			undo_release(&u);
-			return;
-		}
-		j->last = u.seq;
-		vec_push(&j->ops, u);
+	if (undo_decode(body, len, &u) < 0)
+		return;
+	u.at = at;
+	if (u.seq <= j->last) { /* not ours */
+		undo_release(&u);
 		return;
 	}
-	for (size_t i = 1; i + 8 <= len; i += 8)
-		settle_one(j, get_le64(body + i));
+	j->last = u.seq;
+	vec_push(&j->ops, u);
+	if (!undone)
+		return;
+	if (u.remade)
+		vec_push(&j->anew,
+			 (struct anew){ *undone, u.kind == PENDING_RENAME ? u.other : u.ino });
+	settle_one(j, u.seq);
 }
 
 /* Up to the first record that is not whole: what comes after it never happened. */
@@ -327,14 +382,20 @@ static void read_journal(struct journal *j, unsigned char *data, size_t size)
 
 		if (!len || len > RECORD_MAX || len > size - at - RECORD_HEAD)
 			return;
-		bool undone = body[0] == 'U';
-		if (undone)
+		bool undone = body[0] == 'U', operation = undone || body[0] == 'I';
+		uint64_t anew = 0;
+		if (operation && len > OPERATION_HEAD) { /* what the hash does not know */
+			anew = get_le64(body + 1);
 			body[0] = 'I';
+			put_le64(body + 1, 0);
+		}
 		if (hash64(body, len) != get_le64(data + at + 4))
 			return;
-		read_record(j, body, len, at);
-		if (undone && j->ops.n && vec_last(&j->ops).at == at)
-			settle_one(j, j->last);
+		if (operation && len > OPERATION_HEAD)
+			read_operation(j, body + OPERATION_HEAD, len - OPERATION_HEAD, at,
+				       undone ? &anew : NULL);
+		for (size_t i = 1; !operation && i + 8 <= len; i += 8)
+			settle_one(j, get_le64(body + i));
 		at += RECORD_HEAD + len;
 	}
 }
@@ -344,6 +405,7 @@ static void journal_release(struct journal *j)
 	for (size_t i = 0; i < j->ops.n; i++)
 		undo_release(&j->ops.v[i]);
 	vec_release(&j->ops);
+	vec_release(&j->anew);
 }
 
 static int undo_journal(struct journal *j, int fd, int root_fd, int stash, const char *root,
@@ -351,16 +413,19 @@ static int undo_journal(struct journal *j, int fd, int root_fd, int stash, const
 {
 	struct places *p = places_new(root_fd);
 	struct undo_place *place = places_undo(p, stash, false);
-	int rc = places_walk(p, err), one = 0;
 	size_t left = 0;
+	int rc, one = 0;
 
+	for (size_t i = j->anew.n; i-- > 0;) /* as it was undone */
+		vec_push(&p->anew, j->anew.v[i]);
+	rc = places_walk(p, err);
 	for (size_t i = j->ops.n; !rc && i-- > 0;) {
 		if (is_settled(&j->ops.v[i]))
 			continue;
 		if (!one)
 			one = undo_apply(&j->ops.v[i], place);
 		if (!one)
-			one = io_pwrite_full(fd, "U", 1, (off_t)j->ops.v[i].at + RECORD_HEAD);
+			one = undo_mark(&j->ops.v[i], place, fd);
 		left += !!one;
 	}
 	places_free(p);

@@ -4,8 +4,8 @@
  * like, and making it anew. It was empty, so that is all there is to it; only its number is another
  * one then.
  *
- * R1: making it again where it is, because whoever undid this was killed in between, gives the
- *same.
+ * R1: making it again where it is, because whoever undid this was killed in between, changes
+ *     nothing.
  *
  * Its extended attributes are the undo's value, each as
  *

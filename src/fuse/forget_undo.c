@@ -22,6 +22,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "core/bytes.h"
 #include "fuse/forget_impl.h"
 
@@ -67,10 +68,13 @@ static int unmake(const struct undo *u, struct undo_place *p, int dir)
 static int make_anew(const struct undo *u, struct undo_place *p, int dir, int slot, uint64_t ino)
 {
 	auto_fd fd = remake(u, dir, u->name[slot]);
+	struct stat st;
 
 	if (fd < 0)
 		return fd;
-	p->has_remade = true;
+	if (fstat(fd, &st))
+		return -errno;
+	p->made_anew = st.st_ino;
 	if (p->remade)
 		p->remade(p, ino, fd, u->dir[slot], u->name[slot]);
 	else
@@ -116,8 +120,8 @@ static int swap_back(const struct undo *u, struct undo_place *p, int dir, int di
 
 	if (fstatat(dir, u->name[0], &st, AT_SYMLINK_NOFOLLOW))
 		return -errno;
-	/* Never done (U1); but then it came last, and nothing was made anew before. */
-	if (!p->copy && !p->has_remade && st.st_ino == u->ino)
+	/* Never done (U1), or undone by who was killed then. */
+	if (p->number && p->number(p, st.st_ino) == u->ino)
 		return 0;
 	rc = result(
 		(int)syscall(SYS_renameat2, dir, u->name[0], dir2, u->name[1], RENAME_EXCHANGE));
@@ -183,6 +187,20 @@ int undo_apply(const struct undo *u, struct undo_place *p)
 		return set_back(u, dir);
 	}
 	return -EINVAL;
+}
+
+/* The number comes first: without the mark it says nothing. */
+int undo_mark(const struct undo *u, const struct undo_place *p, int fd)
+{
+	off_t at = (off_t)u->at + JOURNAL_HEAD;
+	unsigned char number[8];
+	int rc = 0;
+
+	if (u->remade) {
+		put_le64(number, p->made_anew);
+		rc = io_pwrite_full(fd, number, sizeof(number), at + 1);
+	}
+	return rc ? rc : io_pwrite_full(fd, "U", 1, at);
 }
 
 /* ---- writing it down ---- */

@@ -63,7 +63,7 @@ int __wrap_undo_apply(const struct undo *u, struct undo_place *p)
 {
 	int rc = has("undo", 8) ? 0 : __real_undo_apply(u, p);
 
-	if (!p->copy)
+	if (p->remade)		  /* not in a copy */
 		die_at("killed"); /* it is done, and nothing says so yet */
 	return rc;
 }
