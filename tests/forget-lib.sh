@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# shellcheck disable=SC2154 # root, dir: lib.sh
+# shellcheck disable=SC2154,SC2034,SC2317 # root, dir: lib.sh; status and functions: the tests
 # forget-lib.sh - a mount that forgets, in a mount namespace of its own, by the server of the tests.
 # Sourced after lib.sh. ROOT is `source`, the mount `mnt`.
 if [ "${FORGET_NAMESPACE:-}" != yes ]; then

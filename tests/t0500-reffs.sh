@@ -89,6 +89,19 @@ stop() { # SIGNAL...: how it ends, and with which status
 	cp server.err err
 	server=
 }
+# unmounted COMMAND...: which somebody may keep from it for a moment; if longer, it is said who
+unmounted() {
+	local p
+
+	until_true "$@" mnt 2>busy.err && return 0
+	cp busy.err err
+	for p in /proc/[0-9]*; do
+		if [ -e "$p/mountinfo" ] && grep -q " $dir/mnt fuse" "$p/mountinfo" 2>/dev/null; then
+			echo "seen by ${p#/proc/} ($(cat "$p/comm")) $(find "$p/cwd" "$p/root" "$p/fd" -lname "$dir/mnt*" 2>/dev/null | wc -l) times" >>err
+		fi
+	done
+	return 1
+}
 ctl() { run "$OUTAGE" reffs "$@"; }
 fails() { # WORDS COMMAND...: a failure that says these words
 	local words=$1
@@ -169,7 +182,7 @@ check "all states go into a file" ctl pickle all.states mnt
 check "or one of them" ctl pickle one.states 1 mnt
 check "there is no third" fails 'no state' ctl pickle three.states 99 mnt
 check "nowhere to write" fails 'not there' ctl pickle no/where 1 mnt
-until_true umount mnt 2>/dev/null # somebody may be looking at it
+check "it is unmounted" unmounted umount
 wait "$server"
 check "who unmounts it ends it" test $? = 0
 server=
@@ -207,7 +220,7 @@ check "and no more" eval "! echo x >>mnt/full 2>err"
 touch mnt/b mnt/c
 check "nor for more files" eval "! touch mnt/d 2>err"
 check "df says so" test "$(df --output=avail mnt | tail -1)" -eq 0
-until_true umount mnt 2>/dev/null # somebody may be looking at it
+check "it is unmounted" unmounted umount
 check "and gone when it is unmounted" until_true not_mounted
 
 if [ -n "$has_nobody" ] && "${nobody[@]}" test -w /dev/fuse && [ -u "$(command -v fusermount3)" ]; then
@@ -217,9 +230,9 @@ if [ -n "$has_nobody" ] && "${nobody[@]}" test -w /dev/fuse && [ -u "$(command -
 	check "a user mounts it" until_true is_mounted
 	check "and owns it" run "${nobody[@]}" sh -c 'echo x >mnt/a && test -O mnt && test -O mnt/a'
 	check "saves it" run "${nobody[@]}" "$OUTAGE" reffs save 1 mnt
-	run "${nobody[@]}" fusermount3 -u mnt
+	check "unmounts it" unmounted run "${nobody[@]}" fusermount3 -u
 	wait $user_server
-	check "and unmounts it" until_true not_mounted
+	check "and it is gone" until_true not_mounted
 else
 	skip "users cannot mount here"
 fi

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The mount that forgets on its own bad days: ROOT is full, the journal cannot be written, descriptors
 # run out, modes change under open files, and it is killed while it takes things back.
-# shellcheck disable=SC2317 # what `check` and the trap call
+# shellcheck disable=SC2317,SC2094 # what `check` and the trap call; names that are checked alone
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/forget-lib.sh
@@ -175,7 +175,7 @@ done
 # ---- a create that fails half way ----
 
 for profile in lazyfs minimal ext4-ordered; do
-	for what in touch mkdir; do
+	for what in touch mkdir "ln mnt/a"; do
 		start $profile
 		put a x
 		ctl checkpoint
@@ -184,7 +184,7 @@ for profile in lazyfs minimal ext4-ordered; do
 		for ((fd = 0; ${#free[@]} < 2; fd++)); do
 			[ -L "/proc/$server/fd/$fd" ] || free+=("$fd")
 		done
-		[ $what = touch ] && max=${free[1]} || max=${free[0]}
+		[ "$what" = touch ] && max=${free[1]} || max=${free[0]}
 		prlimit --pid "$server" --nofile="$max:"
 		check "$profile: $what fails without descriptors" fails timeout 20 $what mnt/new
 		check "$profile: and leaves nothing" test ! -e source/new
@@ -283,6 +283,87 @@ for profile in minimal ext4-ordered; do
 	done
 done
 
+# Directories that are made anew have other numbers then, each one that another of them had, on a file
+# system that gives a number again as soon as it is free. Whoever goes on has to know them.
+own_ext4() {
+	rm -rf source
+	mkdir source
+	truncate -s 4M image
+	mkfs.ext4 -q image >out 2>err && timeout 20 mount -o loop image source 2>err
+}
+mix_up() {
+	local i
+	put deep/left/early x
+	put deep/right/early x
+	rmdir mnt/first
+	for i in 1 2 3 4; do
+		rm mnt/d$i/file
+		mv mnt/d$i/moved mnt/moved$i
+		rmdir mnt/d$i/sub
+		rmdir mnt/d$i
+	done
+	mv -T mnt/full mnt/empty
+	python3 -c '
+import ctypes
+ctypes.CDLL(None).renameat2(-100, b"mnt/deep/left", -100, b"mnt/deep/right", 2) and exit(1)' || return 1
+	rm mnt/deep/left/* mnt/deep/right/*
+	rmdir mnt/deep/left mnt/deep/right
+	mkdir mnt/d1 mnt/new
+	rmdir mnt/new
+	mkdir mnt/d1/sub
+	put d1/file wrong
+	chmod 700 mnt/empty
+}
+mounted_or_ended() { says mounted || ended; }
+# go_on: the next mount, which is killed at its second operation if $at is "all"
+go_on() {
+	: >answers
+	FORGET_MUTANT=$([ "$at" = all ] && echo killed) FORGET_MUTANT_AT=2 "$mutant" $profile source mnt \
+		</dev/null >answers 2>server.err &
+	server=$!
+	until_true mounted_or_ended
+	says mounted && return 0
+	wait "$server" 2>/dev/null
+	until_true not_mounted
+	return 1
+}
+[ "$(id -u)" = 0 ] && own_ext4 || skip "without an ext4 of its own"
+for at in all 2 3 7 8 13 14 15 16 20 24 28 30 31 32 33; do
+	[ "$at" = all ] || [ $((at % 2)) = 1 ] && profile=minimal || profile=ext4-ordered
+	find source -mindepth 1 -delete 2>err
+	# Its guardian is killed at the same place.
+	program=$mutant FORGET_MUTANT=killed FORGET_MUTANT_AT=${at/all/2} keep=yes start $profile
+	mkdir -p mnt/d{1,2,3,4}/sub mnt/full mnt/empty mnt/first mnt/deep/{left,right}
+	for i in 1 2 3 4; do
+		chmod 71$i mnt/d$i
+		put d$i/file $i
+		put d$i/moved m$i
+	done
+	put full/a a
+	put deep/left/l l
+	put deep/right/r r
+	ctl checkpoint
+	tree mnt kept
+	mix_up || skip "no names can be exchanged"
+	tree mnt mixed
+	check "$profile: directories are removed, replaced and exchanged ($at)" fails diff kept mixed
+	kill -KILL "$server"
+	finish 2>/dev/null
+	until_true not_mounted
+	sleep 0.3
+	for ((kills = 0; kills < 60; kills++)); do
+		go_on && break
+		grep -q 'cannot be undone' server.err && break
+	done
+	cp server.err err
+	check "$profile: who was killed in between gets there ($at)" says mounted
+	[ "$at" != all ] || check "$profile: which takes many" test $kills -gt 15
+	tree mnt seen
+	check "$profile: and all is as it was ($at)" same kept seen
+	stop
+done
+umount source 2>/dev/null
+
 start minimal
 mkdir mnt/d
 put d/a x
@@ -358,6 +439,54 @@ check "half way back to a snapshot that is gone" fails timeout 20 "$helpers/forg
 	ext4-ordered source mnt </dev/null
 check "is said, with what to do" grep -q 'half way back to its snapshot gone.*remove' err
 
+# Who works while it goes back comes before it or after it: what was done in between must not be taken
+# back from what the snapshot brought.
+program=$mutant FORGET_MUTANT=slow-loss start minimal
+put x snapshot
+ctl checkpoint
+ctl snapshot s
+workers=()
+for i in 1 2 3; do
+	python3 - <<'END' &
+import os, signal
+signal.alarm(120)
+while True:
+	for do in (lambda: os.unlink("mnt/x"), lambda: open("mnt/x", "w").close()):
+		try:
+			do()
+		except OSError:
+			pass
+END
+	workers+=($!)
+done
+wrong=0
+stopped() {
+	local pid
+	for pid in "${workers[@]}"; do
+		grep -q '^State:.T' "/proc/$pid/status" || return 1
+	done
+}
+for ((i = 0; i < 8; i++)); do
+	kill -STOP "${workers[@]}"
+	until_true stopped # a request that is on its way is done before
+	put x later
+	ctl checkpoint
+	kill -CONT "${workers[@]}"
+	ctl rollback s || wrong=1
+	kill -STOP "${workers[@]}"
+	until_true stopped
+	ctl clear-cache
+	holds source/x snapshot || wrong=2
+done
+kill -KILL "${workers[@]}"
+wait "${workers[@]}" 2>/dev/null
+check "nothing of the time before it is taken back later" test $wrong = 0
+put x new
+sync_it mnt/x mnt
+ctl clear-cache
+check "and it goes on" holds source/x new
+stop
+
 # ---- in order, with what survives ----
 
 for profile in ext4-ordered xfs btrfs minimal; do
@@ -370,7 +499,7 @@ for profile in ext4-ordered xfs btrfs minimal; do
 	ctl "clear-cache survivors=b"
 	check "$profile: the rename survives" test -e source/b -a ! -e source/a
 	[ $profile = minimal ] && size=5000 || size=10
-	check "$profile: what was cut before it has $size bytes" test "$(stat -c %s source/cut)" = $size
+	check "$profile: what was cut before it has $size bytes" test "$(stat -c %s source/cut)" = "$size"
 	ctl checkpoint
 	bytes 5000 x >mnt/cut
 	ctl checkpoint
@@ -381,7 +510,7 @@ for profile in ext4-ordered xfs btrfs minimal; do
 	truncate -s 10 mnt/cut
 	ctl "clear-cache survive=metadata"
 	[ $profile = minimal ] && size=5000 || size=10
-	check "$profile: a size is metadata, with $size bytes" test "$(stat -c %s source/cut)" = $size
+	check "$profile: a size is metadata, with $size bytes" test "$(stat -c %s source/cut)" = "$size"
 	stop
 done
 
@@ -400,7 +529,7 @@ for profile in ext4-ordered ext4-writeback xfs; do
 		hole) offset=8 file=a ;;
 		new) offset=0 file=c ;;
 		esac
-		dd if=/dev/urandom of=mnt/$file bs=4096 count=1 seek=$offset conv=notrunc,fdatasync 2>err
+		dd if=/dev/urandom of="mnt/$file" bs=4096 count=1 seek="$offset" conv=notrunc,fdatasync 2>err
 		ctl clear-cache
 		case $what in
 		over) check "$profile: an overwrite in place commits nothing else" test ! -e source/b ;;

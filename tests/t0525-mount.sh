@@ -25,8 +25,10 @@ run() {
 	timeout 60 "$OUTAGE" "$@" >out 2>err
 	status=$?
 }
+# mounted MNT: nobody is asked there, for whoever serves it may be about to end
+here=$(pwd -P)
 mounted() {
-	grep -q " $(realpath -s "$1") fuse" /proc/self/mounts
+	grep -q " $here/$1 fuse" /proc/self/mounts
 }
 says() {
 	grep -q -- "$1" err
@@ -54,6 +56,8 @@ wait_for() {
 	done
 	return 1
 }
+
+export OUTAGE
 
 # ---- the documents' example ----
 
@@ -598,6 +602,410 @@ check "and shows what is left" grep -q ' 4 .* a$' out
 PATH=$dir/bin:$PATH timeout 60 "$root/examples/forget/lose.sh" >out 2>err
 status=$?
 check "without a command it says how it is used" eval 'test $status = 2 && says "^usage: lose.sh COMMAND" && test ! -s out'
+
+# ---- directories that are removed, and come back ----
+
+# a user's mount over directories that may not be written to; looks DIR: all that must come back
+looks() {
+	stat -c '%a %u %g %Y' "$1"
+	getfattr -d -m '^user' --absolute-names "$1" 2>/dev/null | grep '^user'
+	getfacl -cp "$1" 2>/dev/null
+}
+try_dirs() { # WHO... : as this user, on udir and its mount udmnt
+	local was
+
+	"$@" mkdir udmnt/a udmnt/b udmnt/b/in udmnt/c
+	"$@" chmod 555 udmnt/a udmnt/c
+	"$@" touch -d 2001-02-03 udmnt/a
+	"$@" touch udmnt/b/in/file
+	setfattr -n user.color -v red udir/a 2>/dev/null
+	setfacl -d -m u:1:rx udir/b 2>/dev/null
+	timeout 60 "${@:-env}" "$OUTAGE" ctl udmnt sync >out 2>err
+	was=$(looks udir/a)
+	timeout 20 "$@" rmdir udmnt/a 2>err
+	check "a directory that may not be written to can be removed" test ! -e udir/a
+	"$@" mkdir udmnt/d
+	timeout 20 "$@" mv -T udmnt/d udmnt/c 2>err
+	check "and replaced" test ! -e udir/d -a "$(stat -c %a udir/c)" != 555
+	timeout 20 "$@" rm -r udmnt/b 2>err
+	check "and a whole tree" test ! -e udir/b
+	timeout 60 "${@:-env}" "$OUTAGE" ctl udmnt "${cut[@]}" >out 2>err
+	wait_for eval '[ "${cut[0]}" = clear-cache ] || ! mounted udmnt'
+	check "after a power cut (${cut[*]}) it is back" test -d udir/a -a "$(stat -c %a udir/c)" = 555
+	check "as it was" test "$(looks udir/a)" = "$was"
+	check "and the tree, with its file" test -f udir/b/in/file
+	check "not the one that replaced another" test ! -e udir/d
+}
+with_dirs() { # WHO...
+	rm -rf udir udmnt
+	mkdir udir udmnt
+	[ $# = 0 ] || chown 65534:65534 udir udmnt
+	timeout 60 "${@:-env}" "$OUTAGE" mount --daemon --log /dev/null "${profile[@]}" udir udmnt >out 2>err
+	try_dirs "$@"
+}
+profile=(--profile minimal)
+cut=(clear-cache)
+with_dirs
+check "the kernel shows it, too" test -d udmnt/a -a -f udmnt/b/in/file
+touch udmnt/b/in/more udmnt/a/new
+timeout 60 "$OUTAGE" ctl udmnt sync >out 2>err
+check "and what comes back can be used" test -f udir/b/in/more -a -f udir/a/new
+rm -r udmnt/a
+mkdir udmnt/a
+touch udmnt/a/2
+run ctl udmnt snapshot s
+check "a snapshot has the directory as it was" eval 'test -e udir/.outage-stash/snapshots/s/a/new && test ! -e udir/.outage-stash/snapshots/s/a/2'
+run umount udmnt
+check "and it ends" test $status = 0
+profile=()
+cut=(crash)
+with_dirs
+rm -rf udir udmnt
+mkdir udir udmnt
+mkdir -p udir/x/y/z
+chmod 711 udir/x/y/z
+run mount --daemon --log log --profile minimal udir udmnt
+mv udmnt/x/y/z udmnt/x/q
+rmdir udmnt/x/q udmnt/x/y
+mkdir udmnt/x/y
+kill -9 "$(timeout 60 "$OUTAGE" ctl --json udmnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')"
+wait_for eval '! mounted udmnt && flock -n udir true'
+check "who is killed leaves them to be made again" test "$(stat -c %a udir/x/y/z 2>err)" = 711
+check "and nothing else" eval 'test ! -e udir/x/q && test ! -e udir/.outage-stash'
+mkdir -p udir/s/one udir/s/two
+chmod 711 udir/s/one
+run mount --daemon --log log --profile minimal udir udmnt
+python3 -c '
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.renameat2(-100, b"udmnt/s/one", -100, b"udmnt/s/two", 2):
+	raise OSError(ctypes.get_errno(), "renameat2")
+os.rmdir("udmnt/s/one")
+os.rmdir("udmnt/s/two")'
+kill -9 "$(timeout 60 "$OUTAGE" ctl --json udmnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')"
+wait_for eval '! mounted udmnt && flock -n udir true'
+check "also if they were exchanged before" test "$(stat -c %a udir/s/one 2>err)" = 711 -a "$(stat -c %a udir/s/two)" = 755
+if [ "$(id -u)" = 0 ]; then
+	chmod 755 "$dir"
+	cut=(clear-cache)
+	profile=(--profile minimal)
+	with_dirs setpriv --reuid=65534 --regid=65534 --clear-groups
+	run umount udmnt
+	mkdir over_mnt
+	if mount -t tmpfs tmpfs over_mnt && mkdir -p over_mnt/{low/old,up,work,all} &&
+		mount -t overlay -o lowerdir=over_mnt/low,upperdir=over_mnt/up,workdir=over_mnt/work overlay over_mnt/all 2>/dev/null; then
+		run mount --daemon --log log over_mnt/all udmnt
+		timeout 20 rmdir udmnt/old 2>err
+		check "on overlayfs, where directories do not move, one is removed" test ! -e udmnt/old
+		run ctl udmnt clear-cache
+		check "and comes back" test -d udmnt/old -a -d over_mnt/all/old
+		run umount udmnt
+		umount over_mnt/all
+	else
+		skip "there is no overlayfs here"
+	fi
+	umount over_mnt
+fi
+
+# ---- numbers that the kernel gives again ----
+
+if [ "$(id -u)" = 0 ]; then
+	# In a /run of its own, somebody listens under the name of every device that a mount could get.
+	cat >squat.sh <<-'END'
+		mount -t tmpfs tmpfs /run && mkdir -m 700 /run/outage || exit 9
+		python3 -c '
+		import os, socket, time
+		all = []
+		for i in range(1, 600):
+		    s = socket.socket(socket.AF_UNIX)
+		    s.bind("/run/outage/0:%d" % i)
+		    s.listen()
+		    all.append(s)
+		open("squatting", "w").close()
+		time.sleep(60)' &
+		for i in $(seq 500); do [ -e squatting ] && break; sleep 0.02; done
+		timeout 60 "$OUTAGE" mount --daemon --log log data mnt || exit
+		timeout 60 "$OUTAGE" ctl mnt status || exit
+		timeout 60 "$OUTAGE" umount mnt
+		status=$?
+		kill %1
+		exit $status
+	END
+	sed -i 's/^\t*//' squat.sh
+	timeout 120 unshare -m --propagation private bash squat.sh >out 2>err
+	check "a mount takes the place of servers that have lost theirs" test $? = 0
+	check "and it is the one that answers" grep -q "^$dir/data on $dir/mnt" out
+
+	run mount --daemon --log log data mnt
+	stopped=$(timeout 60 "$OUTAGE" ctl --json mnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')
+	kill -STOP "$stopped"
+	timeout 60 "$OUTAGE" umount --timeout 3s mnt >out 2>err &
+	unmounting=$!
+	wait_for eval '! mounted mnt'
+	# another one of ours, and file systems of other kinds: one of them gets the number
+	unshare -m --propagation private bash -c 'for i in 1 2 3; do mkdir t$i r$i u$i
+		timeout 20 "$OUTAGE" mount --daemon --log /dev/null "$PWD/r$i" t$i; (cd t$i && exec sleep 60 >/dev/null 2>&1) &
+		mount -t tmpfs tmpfs u$i; (cd u$i && exec sleep 60 >/dev/null 2>&1) &
+		done; wait' &
+	sleeper=$!
+	wait $unmounting
+	check "umount does not take another file system for a copy of the mount" says "has not ended within 3 s"
+	kill -CONT "$stopped"
+	wait_for flock -n data true
+	pkill -P $sleeper
+	kill $sleeper
+	wait $sleeper 2>/dev/null
+	for i in 1 2 3; do
+		pkill -TERM -f "^$OUTAGE mount --daemon --log /dev/null $dir/r$i t$i\$"
+		wait_for flock -n r$i true
+	done
+else
+	skip "a /run of its own needs root"
+fi
+
+# ---- who may do what, and what the kernel remembers ----
+
+try_modes() { # WHO...
+	rm -rf udir udmnt
+	mkdir udir udmnt
+	[ $# = 0 ] || chown 65534:65534 udir udmnt
+	timeout 60 "${@:-env}" "$OUTAGE" mount --daemon --log /dev/null udir udmnt >out 2>err
+	timeout 20 "$@" sh -c 'mkdir udmnt/shut && echo x >udmnt/shut/file && cat udmnt/shut/file' >out 2>err
+	check "a user reads a file ($*)" test "$(cat out)" = x
+	"$@" chmod 0 udmnt/shut
+	timeout 20 "$@" cat udmnt/shut/file >out 2>err
+	check "and not when its directory does not let him" eval 'test $? != 0; says "Permission denied"'
+	"$@" chmod 700 udmnt/shut
+	timeout 20 "$@" cat udmnt/shut/file >out 2>err
+	check "but when it does again" test "$(cat out)" = x
+	"$@" chmod 400 udmnt/shut/file
+	timeout 20 "$@" sh -c 'echo y >udmnt/shut/file' >out 2>err
+	check "a file that he may only read he cannot write" eval 'test $? != 0; says "Permission denied"'
+	timeout 60 "${@:-env}" "$OUTAGE" umount udmnt >out 2>err
+	check "and it ends" test $? = 0
+}
+if [ "$(id -u)" = 0 ]; then
+	chmod 755 "$dir"
+	try_modes setpriv --reuid=65534 --regid=65534 --clear-groups
+else
+	try_modes
+fi
+mkdir gone
+run mount --daemon --log log gone mnt
+mkdir mnt/d
+echo x >mnt/a
+echo x >mnt/d/b
+run ctl mnt sync
+run ctl mnt snapshot s
+rm -r mnt/a mnt/d
+run ctl mnt sync
+cat mnt/a mnt/d mnt/d/b mnt/never >out 2>err
+check "what was removed is not there" test ! -s out
+run ctl mnt rollback s
+check "and is again, after going back to a snapshot" test "$(cat mnt/a mnt/d/b 2>&1)" = "x
+x"
+check "but nothing that never was" test ! -e mnt/never
+rm mnt/d/b
+run ctl mnt sync
+cat mnt/d/b 2>err
+run ctl mnt rollback s
+check "also in a directory that was there all the time" test "$(cat mnt/d/b 2>&1)" = x
+run umount mnt
+rm -rf gone
+
+# ---- answers are true ----
+
+mkdir true_root
+run mount --daemon --log true.log --profile minimal true_root mnt
+mkdir mnt/d
+echo x >mnt/d/a
+echo x >mnt/d/b
+run ctl mnt sync-pages file=d/a
+check "of a new file whose data is synced it is told that its name is not" grep -q "is durable, but 2 changes of names and attributes are not" out
+run ctl --json mnt sync 'file=d/*'
+check "so for those that match a pattern" python3 -c 'import json
+s = json.load(open("out"))
+assert s["waiting"] == 2 and s["matches"] is True and "but 2 changes" in s["done"], s'
+run ctl mnt sync file=d/a
+check "a file that is synced is durable" test "$(cat out)" = "what was asked for is durable"
+run ctl mnt clear-cache
+check "and is there afterwards, with its directory" test "$(cat mnt/d/a)" = x
+echo x >mnt/d/c
+echo x >mnt/e
+run ctl mnt sync file=d/c
+check "a second one, too" grep -q "^what was asked for is durable" out
+run ctl mnt clear-cache
+check "but nothing else" test -e mnt/d/c -a ! -e mnt/e
+run ctl mnt sync 'file=nothing*'
+check "that a pattern matches nothing is told" grep -q "^nothing in the mount matches the path; nothing is done" out
+run ctl mnt error op=write error=EIO 'file_glob=no[xyz]*'
+check "also of a fault" grep -q "^fault 1 waits; nothing in the mount matches its path yet" out
+run ctl --json mnt error op=write error=EIO 'file_rgx=^nosuch'
+check "and as JSON" grep -q '"matches":false' out
+run ctl mnt error op=write error=EIO 'file_glob=d/[x-z]*'
+check "and of one for a directory's files" grep -q "matches its path yet" out
+run ctl mnt error op=write error=EIO 'file_glob=d/[a-b]*'
+check "not if something does" test "$(cat out)" = "fault 4 waits"
+touch mnt/nox
+(echo x >mnt/nox) 2>/dev/null
+check "and what matches later is met" test $? != 0
+run ctl mnt faults
+check "which is told" grep -q "^1: .*(done)" out
+for f in 'tmpfile' 'copy_file_range' 'syncfs' 'msync' 'access'; do
+	run ctl mnt error op=$f error=EIO
+	check "a fault that could never strike is refused: $f" eval 'test $status = 2 && says "op=$f would never happen: "'
+done
+python3 - >out 2>err <<-'END'
+	import mmap, os, subprocess
+	def fails(op, what):
+	    subprocess.run([os.environ["OUTAGE"], "ctl", "mnt", "error", "op=" + op, "error=EIO", "file=m"],
+	                   check=True, stdout=subprocess.DEVNULL)
+	    try:
+	        what()
+	    except OSError as e:
+	        print(op, e.errno)
+	with open("mnt/m", "w+b") as f:
+	    f.write(b"x" * 4096)
+	    f.flush()
+	    m = mmap.mmap(f.fileno(), 4096)
+	    m[0] = 1
+	    fails("fsync", m.flush)
+	    g = os.open("mnt/n", os.O_RDWR | os.O_CREAT)
+	    fails("write", lambda: os.copy_file_range(g, f.fileno(), os.write(g, b"yyyy"), 0, 0))
+END
+check "but what stands for it strikes: msync as fsync, a copy as a write" test "$(cat out)" = "fsync 5
+write 5"
+run umount mnt
+
+# ---- delays that are cancelled ----
+
+let_go() {
+	wait_for eval '! kill -0 $late 2>/dev/null'
+}
+mkdir -p true_root
+: >true.log
+run mount --daemon --log true.log true_root mnt
+run ctl mnt delay op=mkdir delay=1ms until=end
+run ctl mnt delay op=mkdir delay=50s
+mkdir mnt/late &
+late=$!
+check "two delays strike" wait_for grep -q 'at mkdir of late' true.log
+run ctl mnt cancel 2
+check "and the second can be cancelled" let_go
+wait $late
+check "which lets the operation go on" test $? = 0 -a -d mnt/late
+run ctl mnt delay op=rmdir delay=50s
+run ctl mnt delay op=rmdir delay=51s
+rmdir mnt/late &
+late=$!
+check "two others strike" wait_for grep -q 'at rmdir of late' true.log
+run ctl mnt cancel 4
+check "one of them does not let go" kill -0 $late
+run ctl mnt cancel 3
+check "both do" let_go
+wait $late
+check "and it is done" test ! -d mnt/late
+run umount mnt
+rm -rf true_root
+
+# ---- deeper than there are descriptors ----
+
+mkdir deep_root
+deep=$(printf 'd/%.0s' $(seq 400))
+mkdir -p "deep_root/$deep"
+echo old >"deep_root/${deep}file"
+(
+	ulimit -n 200
+	timeout 60 "$OUTAGE" mount --daemon --log log deep_root mnt >out 2>err
+)
+check "a deep ROOT is mounted with few descriptors" test $? = 0
+mv "mnt/${deep}file" "mnt/${deep}new"
+mkdir "mnt/${deep}dir"
+kill -9 "$(timeout 60 "$OUTAGE" ctl --json mnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')"
+wait_for eval '! mounted mnt && flock -n deep_root true'
+check "and what is at its end comes back when the server is killed" test "$(cat "deep_root/${deep}file")" = old
+check "without what was new" eval 'test ! -e "deep_root/${deep}new" && test ! -e "deep_root/${deep}dir"'
+check "and nothing waits any more" test ! -e deep_root/.outage-stash
+mkdir -m 700 deep_root/.outage-stash
+mkdir -p "deep_root/.outage-stash/new-x/$deep"
+(
+	ulimit -n 200
+	timeout 60 "$OUTAGE" mount --daemon --log log deep_root mnt >out 2>err
+)
+check "what a snapshot left that was not finished is cleared away" test ! -e deep_root/.outage-stash/new-x
+run umount mnt
+rm -rf deep_root
+
+# ---- ROOT is moved ----
+
+mkdir moved_root
+echo old >moved_root/a
+run mount --daemon --log moved.log moved_root mnt
+echo new >mnt/b
+mv moved_root away_root
+echo x >mnt/c
+sync mnt/c
+check "a ROOT that is moved is used where it is" test "$(cat away_root/c)" = x
+run ctl mnt status
+check "status tells that it was moved" grep -q "ROOT was moved: it is $dir/away_root now" out
+rm mnt/a
+kill -9 "$(timeout 60 "$OUTAGE" ctl --json mnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')"
+wait_for eval '! mounted mnt && flock -n away_root true'
+check "and when the server is killed, what waits is undone there" test "$(cat away_root/a 2>&1)" = old
+check "with nothing left" test ! -e away_root/.outage-stash -a ! -e moved_root
+mkdir moved_root
+run mount --daemon --log moved.log away_root mnt
+run ctl mnt status
+check "a ROOT that was not moved is not called so" eval '! grep -q "was moved" out'
+run umount mnt
+rm -rf away_root moved_root
+
+# ---- one ROOT in another ----
+
+mkdir -p outer/inner/most sibling one two
+run mount --daemon --log nest.log outer one
+run mount outer/inner two
+check "a ROOT inside of another mount's ROOT is refused" eval 'test $status = 2 && says "is inside of $dir/outer, which is the ROOT of the mount on $dir/one" && ! mounted two'
+run mount --daemon --log nest2.log sibling two
+check "one beside it is not" eval 'test $status = 0 && mounted two'
+run umount two
+run umount one
+run mount --daemon --log nest.log outer/inner one
+run mount outer two
+check "nor may it have one inside" eval 'test $status = 2 && says "$dir/outer/inner, the ROOT of the mount on $dir/one, is inside of it" && ! mounted two'
+run umount one
+run mount --daemon --log nest.log outer two
+check "when that is gone it may be" test $status = 0
+run umount two
+rm -rf outer sibling one two
+
+# ---- MNT when nothing is mounted ----
+
+mkdir bare_root bare_mnt
+if chattr +i bare_mnt 2>/dev/null; then
+	run mount --daemon --log log bare_root bare_mnt
+	check "on a directory that may not be changed can be mounted" test $status = 0
+	check "and written there" touch bare_mnt/a
+	run ctl bare_mnt crash
+	wait_for eval '! mounted bare_mnt'
+	touch bare_mnt/b 2>/dev/null
+	check "after a crash, who goes on gets an error" test $? != 0 -a ! -e bare_mnt/b
+	chattr -i bare_mnt
+else
+	skip "directories cannot be made immutable here"
+fi
+if [ "$(id -u)" = 0 ] && mount -t tmpfs -o ro tmpfs bare_mnt 2>/dev/null; then
+	run mount --daemon --log log bare_root bare_mnt
+	touch bare_mnt/a
+	run ctl bare_mnt crash
+	wait_for eval '! mounted bare_mnt'
+	touch bare_mnt/b 2>/dev/null
+	check "so it is above a file system that is read-only" test $? != 0 -a ! -e bare_mnt/b
+	umount bare_mnt
+else
+	skip "a file system that is read-only needs root"
+fi
+rmdir bare_mnt
 
 # ---- what shall survive ----
 

@@ -246,12 +246,25 @@ static int write_coverage(const struct explore *e, const struct explore_result *
 	return io_write_file(NULL, e->coverage, text.buf, text.len, 0, err);
 }
 
+/* A run that could not begin leaves no directory behind, unless there is something in it. */
+static void leave_nothing(const struct explore *e, bool was_there)
+{
+	auto_free char *findings = e->dir ? xasprintf("%s/findings", e->dir) : NULL;
+
+	if (!findings || (e->resume && was_there) || rmdir(findings) || was_there || rmdir(e->dir))
+		return;
+	if (!e->resume && !e->output)
+		rmdir("outage-runs"); /* there may be others in it */
+}
+
 static int run_explore(struct explore *e)
 {
+	const char *said = e->resume ? e->resume : e->output;
+	bool was_there = said && access(said, F_OK) == 0;
 	struct explore_result *r = xcalloc(1, sizeof(*r));
 	struct err err = ERR_INIT, ignored = ERR_INIT;
 	unsigned removed = 0;
-	int rc = store_create(e->resume ? e->resume : e->output, e->o.specs[0], &e->dir, &err);
+	int rc = store_create(said, e->o.specs[0], &e->dir, &err);
 
 	if (!rc && !disk_clean_up(&removed, &ignored) && removed)
 		log_info("cleared %u disks that a killed run had left behind", removed);
@@ -269,6 +282,8 @@ static int run_explore(struct explore *e)
 		rc = explore_run(&e->o, r, &err);
 	double elapsed = (double)(util_now_ns() - e->start_ns) / 1e9;
 	clear_line(e);
+	if (rc)
+		leave_nothing(e, was_there);
 	if (!rc && e->json)
 		print_json(e, r, elapsed);
 	else if (!rc)

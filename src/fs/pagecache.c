@@ -12,6 +12,9 @@
  * Evicting needs a second file's lock while the cache's is held; it is tried, so that nobody waits
  * in a circle. A file whose pages are in the order of use exists: whoever frees it takes them out
  * under the cache's lock, with the file's lock held, and cannot have that while an evictor does.
+ *
+ * Many pages that are lost at once are given to a thread that frees them: giving memory back takes
+ * longer than all the rest, and a power cut waits for nothing.
  */
 #include "fs/pagecache.h"
 
@@ -28,6 +31,14 @@ enum {
 	EMPTY_MAX = 128 << 20, /* bytes of slabs that are kept without a page in use */
 	EVICT_LOOK = 64,       /* pages that are looked at before the bound is passed */
 	EVICT_MAX = 4,	       /* pages that one call evicts: more than it needs, to come back */
+	DETACH_MIN = 1024,     /* pages; fewer are freed at once */
+	FREE_BATCH = 256,      /* pages that are freed before others get the lock */
+};
+
+/* The pages of a file that has lost them. */
+struct detached {
+	struct pagetree tree;
+	struct detached *next;
 };
 
 struct slab {
@@ -47,6 +58,10 @@ struct pagecache {
 	uint64_t held;
 	size_t page_stride;	      /* bytes of a struct page */
 	struct page *newest, *oldest; /* only if pages are evicted */
+	struct detached *detached;
+	bool has_freer, ending;
+	pthread_t freer;
+	pthread_cond_t work; /* for the freer */
 };
 
 static bool power_of_two(uint32_t n)
@@ -76,6 +91,7 @@ int pagecache_new(const struct pagecache_opts *opts, struct pagecache **out, str
 	c->opts = o;
 	c->page_stride = sizeof(struct page) + (o.page_size / o.block_size) * sizeof(struct block);
 	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->work, NULL);
 	*out = c;
 	return 0;
 }
@@ -88,17 +104,21 @@ static void slab_free(struct slab *s)
 	free(s);
 }
 
+static void end_freer(struct pagecache *c);
+
 void pagecache_free(struct pagecache *c)
 {
 	if (!c)
 		return;
 	assert(!c->held);
+	end_freer(c);
 	while (c->partial) {
 		struct slab *s = c->partial;
 
 		c->partial = s->next;
 		slab_free(s);
 	}
+	pthread_cond_destroy(&c->work);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
@@ -250,6 +270,92 @@ void pages_free(struct pagecache *c, struct page *list)
 	pthread_mutex_unlock(&c->lock);
 }
 
+/* ---- many at once ---- */
+
+/* Some of its pages; false: it has no more. */
+static bool free_some(struct pagecache *c, struct detached *d)
+{
+	struct page *list = NULL, *p = NULL;
+
+	for (int i = 0; i < FREE_BATCH && (p = pagetree_next(&d->tree, 0)); i++) {
+		pagetree_remove(&d->tree, p->index);
+		p->list = list;
+		list = p;
+	}
+	pthread_mutex_lock(&c->lock);
+	for (struct page *next; list; list = next) {
+		next = list->list;
+		slab_give(c, list);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return p;
+}
+
+static void *free_detached(void *arg)
+{
+	struct pagecache *c = arg;
+
+	pthread_mutex_lock(&c->lock);
+	while (c->detached || !c->ending) {
+		struct detached *d = c->detached;
+
+		if (!d) {
+			pthread_cond_wait(&c->work, &c->lock);
+			continue;
+		}
+		c->detached = d->next;
+		pthread_mutex_unlock(&c->lock);
+		while (free_some(c, d))
+			;
+		free(d);
+		pthread_mutex_lock(&c->lock);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+/* What is still to be freed is. */
+static void end_freer(struct pagecache *c)
+{
+	if (!c->has_freer)
+		return;
+	pthread_mutex_lock(&c->lock);
+	c->ending = true;
+	pthread_cond_signal(&c->work);
+	pthread_mutex_unlock(&c->lock);
+	pthread_join(c->freer, NULL);
+}
+
+bool pages_detach(struct pagefile *f)
+{
+	struct pagecache *c = f->cache;
+	struct detached *d;
+	bool taken;
+
+	if (has_order(c) || f->pages < DETACH_MIN)
+		return false;
+	d = xcalloc(1, sizeof(*d));
+	d->tree = f->tree;
+	pthread_mutex_lock(&c->lock);
+	if (!c->has_freer)
+		c->has_freer = !pthread_create(&c->freer, NULL, free_detached, c);
+	taken = c->has_freer;
+	if (taken) {
+		d->next = c->detached;
+		c->detached = d;
+		count_held(c, -(int64_t)f->pages);
+		pthread_cond_signal(&c->work);
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (!taken) {
+		free(d);
+		return false;
+	}
+	f->tree = (struct pagetree){ 0 };
+	f->pages = f->dirty = 0;
+	return true;
+}
+
 /* ---- evicting ---- */
 
 /* Whether this file's pages can be evicted by who is busy with `mine`; then its lock is held. */
@@ -327,6 +433,7 @@ int page_take(struct pagefile *f, uint64_t index, struct page **out)
 	if (rc)
 		return rc;
 	pagetree_insert(&f->tree, index, p);
+	f->pages++;
 	*out = p;
 	return 0;
 }

@@ -116,7 +116,7 @@ int pagefile_sync_range(struct pagefile *f, uint64_t offset, uint64_t len) must_
  * was set; with `grown` also a size that writes gave, so that the file ends in zeros.
  */
 int pagefile_sync_size(struct pagefile *f, bool grown) must_check;
-/* What is not durable is lost. */
+/* What is not durable is lost. Where pages are not evicted, this takes the same time for many. */
 void pagefile_drop(struct pagefile *f);
 /*
  * After a sync that failed: as on Linux, dirty pages are taken for clean. They read as they were

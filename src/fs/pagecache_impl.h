@@ -59,6 +59,7 @@ struct pagefile {
 	uint64_t cut;
 	struct holes holes; /* all below min(cut, durable_size) */
 	uint64_t dirty;	    /* blocks */
+	uint64_t pages;	    /* in the tree */
 	bool size_was_set;  /* by a truncation or zeros, to set_size; writes may have added */
 	uint64_t set_size;
 	uint64_t size_first, size_last, size_since_ns;
@@ -74,6 +75,11 @@ uint32_t pagecache_page_size(const struct pagecache *c);
 int page_take(struct pagefile *f, uint64_t index, struct page **out) must_check;
 /* Takes pages that were removed from their trees back; linked by `list`. */
 void pages_free(struct pagecache *c, struct page *list);
+/*
+ * The file has none of its pages any more; they are freed later, by somebody who waits for nothing.
+ * False: they are few, or in the order of use, and the caller lets go of them one by one.
+ */
+bool pages_detach(struct pagefile *f);
 /* It was used just now. */
 void page_touch(struct pagecache *c, struct page *p);
 
@@ -112,6 +118,7 @@ static inline void page_settle(struct pagefile *f, struct page *p, struct page *
 	if (p->held)
 		return;
 	pagetree_remove(&f->tree, p->index);
+	f->pages--;
 	p->list = *list;
 	*list = p;
 }

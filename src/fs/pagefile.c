@@ -366,7 +366,8 @@ int pagefile_zero(struct pagefile *f, uint64_t offset, uint64_t len, bool keep_s
 
 void pagefile_drop(struct pagefile *f)
 {
-	pagefile_release(f, 0, UINT64_MAX);
+	if (!pages_detach(f))
+		pagefile_release(f, 0, UINT64_MAX);
 	assert(!f->tree.root && !f->dirty);
 	f->size = f->durable_size;
 	f->cut = NO_CUT;

@@ -111,7 +111,7 @@ void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	if (rc)
 		fuse_reply_err(req, (int)-rc);
 	else
-		fuse_reply_attr(req, &st, attr_keep_s(&st));
+		fuse_reply_attr(req, &st, call_is_late(&c) ? 0 : attr_keep_s(&st));
 	call_done(&c);
 }
 
@@ -127,19 +127,6 @@ int attr_allowed(struct forget *f, struct node *n, int mask)
 	rc = result(faccessat(AT_FDCWD, fd_path(fd).text, mask, AT_EACCESS));
 	node_unpin(n);
 	return rc;
-}
-
-void on_access(fuse_req_t req, fuse_ino_t ino, int mask)
-{
-	struct forget *f = forget_of(req);
-	struct node *n = node_of(f, ino);
-	struct call c;
-	int64_t rc = call_begin(
-		&c, req, &(struct call_what){ POSIX_ACCESS, .node = n, .arg = (uint32_t)mask });
-
-	if (!rc)
-		rc = attr_allowed(f, n, mask);
-	call_reply(&c, rc);
 }
 
 void on_statfs(fuse_req_t req, fuse_ino_t ino)

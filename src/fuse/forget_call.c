@@ -141,8 +141,8 @@ static int ask_faults(struct call *c, const struct call_what *w)
 			   "bytes",
 			   (unsigned long long)c->act.misfit->id, when(why, sizeof(why), c, "the"),
 			   (unsigned long long)w->len);
-	if (c->act.delay_ms)
-		wait_ms(f, c->act.delay_ms, c->act.fired);
+	for (size_t i = 0; i < c->act.n_delays; i++)
+		wait_ms(f, c->act.delays[i].ms, c->act.delays[i].fault);
 	if (c->act.crash_before || c->act.clear_before)
 		forget_lose(f, c->act.lose, c->act.crash_before ? LOSE_AND_END : LOSE_GO_ON,
 			    when(why, sizeof(why), c, "before"), &c->told);
@@ -206,6 +206,7 @@ int call_begin(struct call *c, fuse_req_t req, const struct call_what *w)
 		return -ENOTCONN;
 	}
 	c->inside = true;
+	c->epoch = atomic_load(&f->epoch);
 	if (c->watched && trace_wants(c)) {
 		pthread_mutex_lock(&f->trace_lock);
 		c->tracing = true;

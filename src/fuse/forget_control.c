@@ -130,29 +130,58 @@ static int clear_stale(const struct listener *l, const struct sockaddr_un *sa, s
 	return 0;
 }
 
-/* Binds l->name in l->dir. */
-static int bind_there(struct listener *l, struct err *err)
+/* Binds `name`, which is free, in l->dir. */
+static int bind_name(struct listener *l, const char *name, const struct sockaddr_un *sa,
+		     struct err *err)
 {
 	auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un sa = { 0 };
 	struct stat st;
-	int rc = address(l->dir, l->name, &sa);
 
-	if (rc)
-		return err_set(err, rc, "the name of the socket %s is too long", l->name);
-	rc = clear_stale(l, &sa, err);
-	if (rc)
-		return rc;
 	/* The mode of an unbound socket is the mode of the file that bind() makes. */
-	if (fd < 0 || fchmod(fd, 0600) < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 ||
-	    fstatat(l->dir, l->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || listen(fd, BACKLOG) < 0)
+	if (fd < 0 || fchmod(fd, 0600) < 0 ||
+	    bind(fd, (const struct sockaddr *)sa, sizeof(*sa)) < 0 ||
+	    fstatat(l->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || listen(fd, BACKLOG) < 0)
 		return err_set(err, -errno, "cannot listen on the socket %s/%s: %m", l->dir_path,
-			       l->name);
+			       name);
 	util_close(l->fd);
 	l->fd = steal_fd(&fd);
 	l->dev = st.st_dev;
 	l->ino = st.st_ino;
 	return 0;
+}
+
+/* Binds l->name in l->dir, if nobody else listens there. */
+static int bind_there(struct listener *l, struct err *err)
+{
+	struct sockaddr_un sa = { 0 };
+	int rc = address(l->dir, l->name, &sa);
+
+	if (rc)
+		return err_set(err, rc, "the name of the socket %s is too long", l->name);
+	rc = clear_stale(l, &sa, err);
+	return rc ? rc : bind_name(l, l->name, &sa, err);
+}
+
+/*
+ * The same, whoever listens there. The usual name is the number of our mount's device, which nobody
+ * has but us: a server that still has this socket has lost its mount, and is about to end. Nobody
+ * finds the name without a socket meanwhile.
+ */
+static int bind_ours(struct listener *l, struct err *err)
+{
+	auto_free char *new_name = xasprintf("%s.%d", l->name, (int)getpid());
+	struct sockaddr_un sa = { 0 };
+	int rc = address(l->dir, new_name, &sa);
+
+	if (rc)
+		return err_set(err, rc, "the name of the socket %s is too long", new_name);
+	unlinkat(l->dir, new_name, 0); /* of a process that was killed, and had our number */
+	rc = bind_name(l, new_name, &sa, err);
+	if (!rc && renameat(l->dir, new_name, l->dir, l->name)) {
+		rc = err_set(err, -errno, "cannot make the socket %s/%s: %m", l->dir_path, l->name);
+		unlinkat(l->dir, new_name, 0);
+	}
+	return rc;
 }
 
 static int open_extra(struct listener *l, const char *path, struct err *err)
@@ -178,7 +207,7 @@ static int open_usual(struct listener *l, const struct forget_place *place, stru
 	for (int tries = 0; tries < 5; tries++) {
 		err_clear(&last);
 		l->dir = forget_place_dir_make(&l->dir_path, &last);
-		if (l->dir < 0 || bind_there(l, &last) == 0 || last.code != -ENOENT)
+		if (l->dir < 0 || bind_ours(l, &last) == 0 || last.code != -ENOENT)
 			break;
 		util_close(steal_fd(&l->dir));
 		free(steal(l->dir_path));
@@ -469,12 +498,12 @@ static void accept_all(struct forget_control *c, const struct listener *l)
 		util_sleep_ms(100);
 }
 
+/* Our socket, or that of a later mount, which got our number when we were unmounted. */
 static bool is_there(const struct listener *l)
 {
 	struct stat st;
 
-	return fstatat(l->dir, l->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == l->dev &&
-	       st.st_ino == l->ino;
+	return fstatat(l->dir, l->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* Somebody tidied up: the usual socket is made again, in its directory or a new one. */

@@ -21,7 +21,6 @@ int entry_of(struct forget *f, struct node *n, int fd, struct stat *st, struct f
 	attr_overlay(f, n, st);
 	*e = (struct fuse_entry_param){
 		.ino = node_id(f, n),
-		.generation = atomic_load(&n->returned),
 		.attr = *st,
 		.attr_timeout = attr_keep_s(st),
 		.entry_timeout = keep_s,
@@ -63,8 +62,10 @@ void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 			node_unpin(p);
 	}
 	rc = call_end(&c, rc);
+	if (call_is_late(&c))
+		e.entry_timeout = e.attr_timeout = 0;
 	if (rc == -ENOENT) { /* also worth knowing */
-		e = (struct fuse_entry_param){ .entry_timeout = keep_s };
+		e = (struct fuse_entry_param){ .entry_timeout = call_is_late(&c) ? 0 : keep_s };
 		fuse_reply_entry(req, &e);
 	} else if (rc) {
 		fuse_reply_err(req, (int)-rc);
@@ -102,24 +103,6 @@ struct dir_handle {
 static struct dir_handle *handle_of(const struct fuse_file_info *fi)
 {
 	return (struct dir_handle *)(uintptr_t)fi->fh;
-}
-
-int dir_is_empty(int dir, const char *name)
-{
-	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *e;
-
-	if (!d) {
-		int rc = -errno;
-
-		util_close(fd);
-		return rc;
-	}
-	while ((e = readdir(d)) && (streq(e->d_name, ".") || streq(e->d_name, "..")))
-		;
-	closedir(d);
-	return !e;
 }
 
 static int open_dir(struct forget *f, struct node *n, struct dir_handle **out)

@@ -62,12 +62,6 @@ struct node {
 	atomic_bool used;
 
 	atomic_uint stash_links; /* links that are only in the stash */
-	/*
-	 * How often a directory came back after it was removed. The kernel keeps a removed one as
-	 * long as somebody has it, or something that was in it; with another generation it takes it
-	 * for a new one.
-	 */
-	atomic_uint returned;
 
 	/* node lock */
 	pthread_mutex_t lock;
@@ -104,7 +98,8 @@ struct undo {
 	uint64_t at;  /* its record in the journal */
 	enum pending_kind kind;
 	bool is_dir;
-	bool stashed; /* what it removed or replaced is in the stash */
+	bool stashed; /* the file that it removed or replaced is in the stash */
+	bool remade;  /* it was a directory, which is made anew: as below, with `value` */
 	uint64_t ino, other;
 	uint64_t dir[2];
 	char *name[2];
@@ -123,12 +118,22 @@ struct undo {
 /* Where undoing happens: in ROOT, by the server or after it; or in a copy of it. */
 struct undo_place {
 	int stash;
-	bool copy; /* inodes have other numbers here */
 	/* A new descriptor (O_PATH) of an inode, or -errno. */
 	int (*open)(struct undo_place *p, uint64_t ino);
 	/* `ino` lost the name, or (`made`) got it. */
 	void (*named)(struct undo_place *p, uint64_t ino, uint64_t dir, const char *name,
 		      bool made);
+	/*
+	 * `ino` was removed, and from now on means the directory `fd`, which was made anew under
+	 * this name. NULL: who is asked knows it by its name.
+	 */
+	void (*remade)(struct undo_place *p, uint64_t ino, int fd, uint64_t dir, const char *name);
+	/*
+	 * What the log calls the inode that has this number. NULL: nobody asks, because every
+	 * operation was done, and is undone once.
+	 */
+	uint64_t (*number)(struct undo_place *p, uint64_t ino);
+	uint64_t made_anew; /* the number of the directory that was made last */
 };
 
 /* Something that the kernel has to forget. */
@@ -197,6 +202,7 @@ struct forget {
 	uint64_t trace_start;
 	uint64_t n_marks;
 	atomic_uint_fast64_t lost_count; /* how often everything was lost */
+	atomic_uint_fast64_t epoch;	 /* grows when what the kernel knows becomes wrong */
 	pthread_mutex_t command;	 /* one command at a time */
 };
 
@@ -257,7 +263,7 @@ struct call {
 	bool inside;  /* holds the gate */
 	bool tracing; /* holds the trace lock */
 	bool watched;
-	uint64_t start_ns;
+	uint64_t start_ns, epoch;
 	char *from, *to;
 	struct told_list told;
 };
@@ -277,6 +283,14 @@ struct call_what {
 int call_begin(struct call *c, fuse_req_t req, const struct call_what *w) must_check;
 /* Leaves the gate. Gives what to answer: `rc`, or that the mount crashed. */
 int64_t call_end(struct call *c, int64_t rc) must_check;
+/*
+ * Whether something was lost or went back since call_begin(): the kernel may have been told to
+ * forget before it hears this answer, and must not keep it.
+ */
+static inline bool call_is_late(const struct call *c)
+{
+	return atomic_load(&c->f->epoch) != c->epoch;
+}
 /* After the answer: the kernel is told. */
 void call_done(struct call *c);
 /* The simple answer, with all three. */
@@ -307,7 +321,6 @@ int attr_stat(struct forget *f, struct node *n, int fd, struct stat *st) must_ch
 double attr_keep_s(const struct stat *st);
 /* Whether a user who is alone may do this. */
 int attr_allowed(struct forget *f, struct node *n, int mask) must_check;
-void on_access(fuse_req_t req, fuse_ino_t ino, int mask);
 /* What of a file a write takes away; beside the mode's bits there are capabilities. */
 enum { SETID_CAPABILITY = 1 << 16 };
 unsigned attr_setid(int fd, const struct stat *st);
@@ -327,6 +340,19 @@ void on_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name);
 
 /* ---- forget_names.c ---- */
 
+struct making {
+	mode_t mode;
+	dev_t rdev;
+	const char *target; /* of a symbolic link */
+	bool open;	    /* a file, to be opened */
+};
+
+/*
+ * With the names lock. Gives 0, or the descriptor of a file that was opened, and the entry; or
+ * -errno.
+ */
+int make_locked(struct call *c, struct node *p, int dir, const char *name, const struct making *m,
+		struct fuse_entry_param *e) must_check;
 void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
 void on_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n);
 void on_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *v);
@@ -334,13 +360,23 @@ void on_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, 
 void on_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
 void on_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name);
 void on_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name);
+void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+	       struct fuse_file_info *fi);
+void on_readlink(fuse_req_t req, fuse_ino_t ino);
+
+/* ---- forget_remove.c ---- */
+
 void on_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
 void on_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
 void on_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to,
 	       const char *new_name, unsigned flags);
-void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
-	       struct fuse_file_info *fi);
-void on_readlink(fuse_req_t req, fuse_ino_t ino);
+
+/* ---- forget_remake.c: directories that were removed ---- */
+
+/* What the directory looks like, for the undo; the caller frees its value. */
+int remake_note(int fd, struct undo *u) must_check;
+/* Makes it, also if it is there already. Gives a descriptor (O_PATH), or -errno. */
+int remake(const struct undo *u, int dir, const char *name) must_check;
 
 /* ---- forget_dir.c ---- */
 
@@ -349,8 +385,6 @@ void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct f
 void on_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi);
 void on_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-/* Whether nothing is in it; or -errno. */
-int dir_is_empty(int dir, const char *name);
 /* Hidden from the mount: the stash. */
 bool name_is_hidden(const struct forget *f, const struct node *parent, const char *name);
 
@@ -429,6 +463,7 @@ void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_inf
 void on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 /* The data of a sync, and then what the log says; the gate is held. */
 int data_sync_node(struct forget *f, struct node *n, bool data_only) must_check;
+int dir_sync_node(struct forget *f, struct node *n, bool data_only) must_check;
 /* Makes a file's content durable; takes its lock. If ROOT is full, what the log holds is freed. */
 int data_sync_freeing(struct forget *f, struct node *n) must_check;
 /* Sizes become durable as metadata does. What cannot be written waits on. */
@@ -477,6 +512,8 @@ int stash_open(struct forget *f, struct err *err) must_check;
 /* ---- forget_undo.c ---- */
 
 int undo_apply(const struct undo *u, struct undo_place *p) must_check;
+/* After that: the journal `fd` says that it is done. */
+int undo_mark(const struct undo *u, const struct undo_place *p, int fd) must_check;
 void undo_encode(const struct undo *u, struct strbuf *out);
 /* Bytes used, 0 if it ends too early, or -EINVAL. `out` has memory of its own. */
 int64_t undo_decode(const void *data, size_t len, struct undo *out) must_check;
@@ -536,6 +573,8 @@ int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fa
 /* How many unsynced pages the file has that FAULT_SYNC means; of several, the one with most. */
 uint64_t forget_pages_meant(struct forget *f, const struct fault *fault);
 bool forget_root_is_there(const struct forget *f);
+/* Where ROOT is, if it was moved since it was mounted; NULL: it was not. */
+char *forget_root_now(const struct forget *f);
 /* Ends forget_serve(), from any thread. */
 void forget_stop(struct forget *f);
 
@@ -543,6 +582,19 @@ void forget_stop(struct forget *f);
 
 /* What is at risk, in words, a line each. */
 void report_risks(struct forget *f, struct strbuf *text, struct strbuf *json);
+/* The answer of a command that is done; either may be NULL. */
+void report_say(struct strbuf *text, struct strbuf *json, const char *sentence);
+
+/* ---- forget_durable.c ---- */
+
+int durable_all(struct forget *f, struct strbuf *text, struct strbuf *json, struct err *err)
+	must_check;
+/* What a FAULT_SYNC says, at once. */
+int durable_some(struct forget *f, const struct fault *some, struct strbuf *text,
+		 struct strbuf *json, struct err *err) must_check;
+/* Whether anything in ROOT has a path that matches; true as well if there is too much to look at.
+ */
+bool root_has_match(struct forget *f, const struct path_match *m);
 
 /* ---- forget_snapshot.c ---- */
 

@@ -15,8 +15,9 @@
  *
  *	4 bytes  length of what follows the next field, in little endian
  *	8 bytes  hash of it
- *	byte     'I': an operation, as forget_undo.c describes it; when it is undone, the byte is
- *	              made 'U' (the hash is that with 'I'), which needs no space and no second write
+ *	byte     'I': an operation: 8 bytes, zero; then as forget_undo.c describes it. When it is
+ *	              undone, the byte is made 'U'; and before that, if it made a directory anew,
+ *	              the zero the number of that. Neither needs space; the hash stays what it was
  *	         'C': it was not done; 8 bytes, its number
  *	         'D': these are durable; 8 bytes for each
  */
@@ -44,6 +45,13 @@ static void record_begin(struct forget *f, char type)
 	strbuf_grow(&f->record, RECORD_HEAD);
 	f->record.len = RECORD_HEAD;
 	strbuf_addch(&f->record, type);
+}
+
+static void record_operation(struct forget *f, const struct undo *u)
+{
+	record_begin(f, 'I');
+	strbuf_add_le64(&f->record, 0);
+	undo_encode(u, &f->record);
 }
 
 static int record_write(struct forget *f, int fd, uint64_t *size)
@@ -137,8 +145,7 @@ static int rewrite_one(void *ctx, const struct pending_op *op)
 	struct rewriting *w = ctx;
 
 	vec_push(&w->at, w->size);
-	record_begin(w->f, 'I');
-	undo_encode(op->undo, &w->f->record);
+	record_operation(w->f, op->undo);
 	return record_write(w->f, w->fd, &w->size);
 }
 
@@ -187,8 +194,7 @@ static void journal_shrink(struct forget *f)
 static int intend(struct forget *f, struct undo *u)
 {
 	u->at = f->journal_size;
-	record_begin(f, 'I');
-	undo_encode(u, &f->record);
+	record_operation(f, u);
 	return journal_write(f);
 }
 
@@ -395,7 +401,8 @@ static void settle_gone(struct forget *f, struct settled *s)
 		struct node *n = s->v[i]->nodes[s->v[i]->kind == PENDING_RENAME ? 3 : 2];
 		struct settled more = { 0 };
 
-		if (!s->v[i]->stashed || !n || !n->gone || !pending_choose_gone(f->log, n->ino))
+		if (!(s->v[i]->stashed || s->v[i]->remade) || !n || !n->gone ||
+		    !pending_choose_gone(f->log, n->ino))
 			continue;
 		/* If the journal does not take it, it waits on: the node keeps its inode. */
 		(void)commit(f, COMMIT_ALL_OR_NOTHING, NO_LIMIT, &more);
@@ -464,18 +471,36 @@ int log_make_room(struct forget *f)
 
 /* ---- losing it ---- */
 
+/* A directory that was removed, and the node of the one that was made anew in its place. */
+struct remade {
+	uint64_t ino;
+	struct node *node; /* referenced */
+};
+
 struct live_place {
 	struct undo_place place;
 	struct forget *f;
 	struct told_list *told;
 	struct settled undone;
+	struct vec_of(struct remade) remade;
 	int failed; /* nothing more is undone */
 };
+
+/* The node that a number of the log means now; with a reference, or NULL. */
+static struct node *live_find(struct live_place *l, uint64_t ino)
+{
+	for (size_t i = l->remade.n; i-- > 0;)
+		if (l->remade.v[i].ino == ino) {
+			node_ref(l->f, l->remade.v[i].node);
+			return l->remade.v[i].node;
+		}
+	return node_find(l->f, l->f->dev, ino);
+}
 
 static int live_open(struct undo_place *p, uint64_t ino)
 {
 	struct live_place *l = container_of(p, struct live_place, place);
-	struct node *n = node_find(l->f, l->f->dev, ino);
+	struct node *n = live_find(l, ino);
 	int fd = n ? node_pin(l->f, n) : -ENOENT, own = fd;
 
 	if (fd >= 0) {
@@ -492,7 +517,7 @@ static void live_named(struct undo_place *p, uint64_t ino, uint64_t dir, const c
 		       bool made)
 {
 	struct live_place *l = container_of(p, struct live_place, place);
-	struct node *n = node_find(l->f, l->f->dev, ino), *d = node_find(l->f, l->f->dev, dir);
+	struct node *n = live_find(l, ino), *d = live_find(l, dir);
 
 	if (n && d && made)
 		node_named(l->f, n, d, name);
@@ -503,6 +528,24 @@ static void live_named(struct undo_place *p, uint64_t ino, uint64_t dir, const c
 	if (n)
 		told_add(l->f, l->told, n, NULL);
 	node_unref(l->f, n);
+	node_unref(l->f, d);
+}
+
+static void live_remade(struct undo_place *p, uint64_t ino, int fd, uint64_t dir, const char *name)
+{
+	struct live_place *l = container_of(p, struct live_place, place);
+	struct node *d = live_find(l, dir);
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	struct stat st;
+
+	if (d && own >= 0 && !fstat(own, &st)) {
+		struct node *n = node_adopt(l->f, steal_fd(&own), &st, d, name, 0);
+
+		vec_push(&l->remade, (struct remade){ ino, n });
+	}
+	util_close(own);
+	if (d)
+		told_add(l->f, l->told, d, name);
 	node_unref(l->f, d);
 }
 
@@ -519,12 +562,6 @@ static void hold_unmade(struct forget *f, struct node *n)
 	node_unpin(n);
 }
 
-/* J4. */
-static int mark_undone(struct forget *f, const struct undo *u)
-{
-	return io_pwrite_full(f->journal, "U", 1, (off_t)u->at + RECORD_HEAD);
-}
-
 static void undo_one(void *ctx, const struct pending_op *op)
 {
 	struct live_place *l = ctx;
@@ -534,20 +571,23 @@ static void undo_one(void *ctx, const struct pending_op *op)
 	vec_push(&l->undone, u);
 	if (l->failed)
 		return;
-	if (u->kind == PENDING_MAKE && n)
-		hold_unmade(l->f, n);
+	if (u->kind == PENDING_MAKE) {
+		struct node *made = live_find(l, u->ino);
+
+		if (made)
+			hold_unmade(l->f, made);
+		node_unref(l->f, made);
+	}
 	l->failed = undo_apply(u, &l->place);
 	if (!l->failed)
-		l->failed = mark_undone(l->f, u);
+		l->failed = undo_mark(u, &l->place, l->f->journal); /* J4 */
 	if (l->failed) {
 		forget_log(l->f, "operation %llu cannot be undone: %s",
 			   (unsigned long long)op->number, strerror(-l->failed));
 		return;
 	}
-	if (u->stashed && n && !S_ISDIR(n->type))
+	if (u->stashed && n)
 		atomic_fetch_sub(&n->stash_links, 1);
-	else if (u->stashed && n)
-		atomic_fetch_add(&n->returned, 1);
 	if (n)
 		told_add(l->f, l->told, n, NULL);
 }
@@ -569,7 +609,10 @@ int log_cut(struct forget *f, bool (*keep)(void *ctx, const struct pending_op *o
 	    struct told_list *told)
 {
 	struct live_place l = {
-		.place = { .stash = f->stash_fd, .open = live_open, .named = live_named },
+		.place = { .stash = f->stash_fd,
+			   .open = live_open,
+			   .named = live_named,
+			   .remade = live_remade },
 		.f = f,
 		.told = told,
 	};
@@ -578,6 +621,9 @@ int log_cut(struct forget *f, bool (*keep)(void *ctx, const struct pending_op *o
 		commit_kept(f, keep, ctx);
 	pending_undo_all(f->log, undo_one, &l);
 	settled_release(f, &l.undone);
+	for (size_t i = 0; i < l.remade.n; i++)
+		node_unref(f, l.remade.v[i].node);
+	vec_release(&l.remade);
 	if (!l.failed)
 		l.failed = journal_empty(f);
 	f->half_undone = l.failed;

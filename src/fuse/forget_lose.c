@@ -169,12 +169,15 @@ int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fa
 		struct node *n = nodes.v[i];
 
 		pthread_mutex_lock(&n->lock);
-		if (is_meant(f, fault, own, n))
+		if (is_meant(f, fault, own, n)) {
 			one = sync_some(f, n,
 					&(struct page_choice){ fault_wants, (void *)fault, false,
 							       UINT64_MAX });
-		else
+			if (!one)
+				one = data_keep_times(f, n);
+		} else {
 			one = fault->others ? data_sync(f, n) : 0;
+		}
 		pthread_mutex_unlock(&n->lock);
 		rc = rc ? rc : one;
 		node_unref(f, n);
@@ -464,6 +467,7 @@ static int lose_locked(struct forget *f, struct fault *fault, struct told_list *
 		forget_log(f, "  survivors matches no name or attribute that waited");
 	lose_data(&s, told);
 	atomic_fetch_add(&f->lost_count, 1);
+	atomic_fetch_add(&f->epoch, 1);
 	if (rc)
 		forget_log(f,
 			   "the power cut stopped half way: the mount ends, and the next one of %s "

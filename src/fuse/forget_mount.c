@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -26,12 +27,11 @@ static void on_init(void *data, struct fuse_conn_info *conn)
 	struct forget *f = data;
 
 	/* The umask is ours to see to, so that access control lists work as they do in ROOT. */
-	conn->want |=
-		conn->capable &
-		(FUSE_CAP_DONT_MASK | FUSE_CAP_READDIRPLUS |
-		 (f->opts.allow_other ? FUSE_CAP_POSIX_ACL : 0) | FUSE_CAP_READDIRPLUS_AUTO |
-		 FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_EXPLICIT_INVAL_DATA |
-		 FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_ASYNC_DIO);
+	conn->want |= conn->capable &
+		      (FUSE_CAP_DONT_MASK | FUSE_CAP_READDIRPLUS | FUSE_CAP_POSIX_ACL |
+		       FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS |
+		       FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_EXPLICIT_INVAL_DATA |
+		       FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_ASYNC_DIO);
 	/* The n-th write must be the n-th write: nothing is gathered in the kernel. */
 	conn->want &= ~(unsigned)(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_SPLICE_READ |
 				  FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC |
@@ -71,7 +71,6 @@ static const struct fuse_lowlevel_ops operations = {
 	.listxattr = on_listxattr,
 	.removexattr = on_removexattr,
 	.create = on_create,
-	.access = on_access,
 	.fallocate = on_fallocate,
 	.lseek = on_lseek,
 };
@@ -103,9 +102,9 @@ static bool is_dead(const char *mnt)
  * With the lock of ROOT, so that whoever mounts it again comes before all of this or after it, and
  * is not unmounted instead.
  */
-static int clear_away(const char *root, const char *mnt)
+static int clear_away(int root_at, const char *root, const char *mnt)
 {
-	auto_fd fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_fd fd = openat(root_at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct err err = ERR_INIT;
 	int rc = fd < 0 ? -errno : root_lock(fd, root, true, &err);
 
@@ -114,8 +113,23 @@ static int clear_away(const char *root, const char *mnt)
 	return rc ? rc : min(recover_locked(fd, root, &err), 0);
 }
 
-/* Never returns. A byte from the server says that it ended as it should. */
-static void guard(int pipe_end, const char *root, const char *mnt)
+/* What the guardian has open: nothing else of the server may stay with it. */
+enum { GUARD_PIPE = 3, GUARD_ROOT = 4, GUARD_FDS = 5 };
+
+static bool keep_two(int pipe_end, int root)
+{
+	int high_pipe = fcntl(pipe_end, F_DUPFD, GUARD_FDS);
+	int high_root = fcntl(root, F_DUPFD, GUARD_FDS);
+
+	return high_pipe >= 0 && high_root >= 0 && dup2(high_pipe, GUARD_PIPE) >= 0 &&
+	       dup2(high_root, GUARD_ROOT) >= 0 && !close_range(GUARD_FDS, ~0U, 0);
+}
+
+/*
+ * Never returns. A byte from the server says that it ended as it should. ROOT is known by a
+ * descriptor, without its lock: it may be moved meanwhile.
+ */
+static void guard(int pipe_end, int root_at, const char *root, const char *mnt)
 {
 	char byte;
 	ssize_t n;
@@ -127,15 +141,12 @@ static void guard(int pipe_end, const char *root, const char *mnt)
 	int null = open("/dev/null", O_RDWR);
 	for (int fd = 0; fd < 3 && null >= 0; fd++)
 		dup2(null, fd);
-	if (dup2(pipe_end, 3) != 3)
-		_exit(1);
-	close_range(4, ~0U, 0);
-	if (chdir("/"))
+	if (!keep_two(pipe_end, root_at) || chdir("/"))
 		_exit(1);
 	do
-		n = read(3, &byte, 1);
+		n = read(GUARD_PIPE, &byte, 1);
 	while (n < 0 && errno == EINTR);
-	if (n <= 0 && clear_away(root, mnt))
+	if (n <= 0 && clear_away(GUARD_ROOT, root, mnt))
 		_exit(1); /* the next mount says what is wrong */
 	_exit(0);
 }
@@ -152,7 +163,7 @@ static int start_guardian(struct forget *f, struct err *err)
 	if (!pid) {
 		close(ends[1]);
 		setsid();
-		guard(ends[0], f->root_path, f->mnt_path);
+		guard(ends[0], f->root.fd, f->root_path, f->mnt_path);
 	}
 	close(ends[0]);
 	if (pid < 0) {
@@ -187,9 +198,14 @@ static int session_args(struct forget *f, struct fuse_args *args)
 	auto_free char *names = xasprintf("fsname=%s,subtype=%s", f->fsname, subtype);
 	int rc = fuse_opt_add_arg(args, "outage") || add_option(args, names);
 
-	/* Who is alone may do what ROOT allows us. Otherwise the kernel has to look who it is. */
+	/*
+	 * The kernel looks who may do what. Who is alone may do what ROOT allows us, but we are not
+	 * asked about names that the kernel knows already.
+	 */
+	if (!rc)
+		rc = add_option(args, "default_permissions");
 	if (!rc && f->opts.allow_other)
-		rc = add_option(args, "allow_other,default_permissions");
+		rc = add_option(args, "allow_other");
 	for (size_t i = 0; !rc && f->opts.fuse_options && f->opts.fuse_options[i]; i++)
 		rc = add_option(args, f->opts.fuse_options[i]);
 	return rc;
@@ -428,6 +444,19 @@ bool forget_root_is_there(const struct forget *f)
 	return !fstat(f->root_fd, &st) && st.st_nlink > 0;
 }
 
+char *forget_root_now(const struct forget *f)
+{
+	char link[32], path[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", f->root_fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n <= 0 || !forget_root_is_there(f))
+		return NULL;
+	path[n] = '\0';
+	return streq(path, f->root_path) ? NULL : xstrdup(path);
+}
+
 /* ---- every second ---- */
 
 /* Nobody tells that a directory which is open was removed. True: it is gone. */
@@ -440,11 +469,22 @@ static bool end_without_root(struct forget *f)
 	return true;
 }
 
+/* It is used where it is now; once is enough to say so. */
+static bool say_if_moved(struct forget *f)
+{
+	auto_free char *now = forget_root_now(f);
+
+	if (now)
+		forget_log(f, "ROOT %s was moved, and is used where it is now: %s", f->root_path,
+			   now);
+	return now;
+}
+
 static void *tick(void *arg)
 {
 	struct forget *f = arg;
 	struct timespec until;
-	bool ended = false;
+	bool ended = false, moved = false;
 
 	pthread_mutex_lock(&f->wait_lock);
 	while (f->ticking) {
@@ -454,6 +494,7 @@ static void *tick(void *arg)
 		pthread_mutex_unlock(&f->wait_lock);
 		trace_hand_over(f);
 		ended = ended || end_without_root(f);
+		moved = moved || say_if_moved(f);
 		pthread_mutex_lock(&f->wait_lock);
 	}
 	pthread_mutex_unlock(&f->wait_lock);

@@ -139,21 +139,41 @@ int forget_place_find(const char *mnt, struct forget_place *out, struct err *err
 	return rc;
 }
 
+static void take_ours(void *ctx, const struct forget_place *p)
+{
+	struct forget_places *out = ctx;
+	struct forget_place copy = *p;
+
+	if (!is_ours(p))
+		return;
+	copy.mnt = xstrdup(p->mnt);
+	copy.type = xstrdup(p->type);
+	vec_push(out, copy);
+}
+
+int forget_place_all(struct forget_places *out, struct err *err)
+{
+	return each_mount("self", take_ours, out, err);
+}
+
 struct presence {
-	unsigned id, major, minor;
+	const struct forget_place *place;
 	bool seen;
 };
 
+/* The kernel gives numbers again at once: the next mount of anybody may have the same two. */
 static void note_presence(void *ctx, const struct forget_place *p)
 {
 	struct presence *s = ctx;
+	const struct forget_place *our = s->place;
 
-	s->seen = s->seen || (p->id == s->id && p->major == s->major && p->minor == s->minor);
+	s->seen = s->seen || (p->id == our->id && p->major == our->major &&
+			      p->minor == our->minor && streq(p->mnt, our->mnt));
 }
 
 bool forget_place_is_mounted(const struct forget_place *p)
 {
-	struct presence s = { .id = p->id, .major = p->major, .minor = p->minor };
+	struct presence s = { .place = p };
 
 	return each_mount("self", note_presence, &s, NULL) == 0 && s.seen;
 }
@@ -326,16 +346,33 @@ static bool has_mapped(int proc, const struct forget_place *p)
 	return false;
 }
 
-/* In another mount namespace, a copy of the mount has another number, and may be elsewhere. */
+struct copy {
+	const struct forget_place *of;
+	struct forget_place *found;
+};
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t n = strlen(text), len = strlen(end);
+
+	return n >= len && streq(text + n - len, end);
+}
+
+/*
+ * In another mount namespace, a copy of the mount has another number, and another root may be above
+ * it. Once it is unmounted everywhere its device may be any other mount's: so the place has to fit.
+ */
 static void note_copy(void *ctx, const struct forget_place *p)
 {
-	struct forget_place *copy = ctx;
+	const struct copy *c = ctx;
+	struct forget_place *found = c->found;
 
-	if (p->major != copy->major || p->minor != copy->minor)
+	if (p->major != c->of->major || p->minor != c->of->minor || !is_ours(p) ||
+	    !(ends_with(p->mnt, c->of->mnt) || ends_with(c->of->mnt, p->mnt)))
 		return;
-	free(copy->mnt);
-	copy->mnt = xstrdup(p->mnt);
-	copy->id = p->id;
+	free(found->mnt);
+	found->mnt = xstrdup(p->mnt);
+	found->id = p->id;
 }
 
 /* The mount as the process sees it; false if it sees what we do, or does not see it. */
@@ -348,7 +385,8 @@ static bool see_copy(int proc, const char *pid, const struct forget_place *p,
 	if (readlinkat(proc, "ns/mnt", theirs, sizeof(theirs) - 1) < 0 ||
 	    readlink("/proc/self/ns/mnt", ours, sizeof(ours) - 1) < 0 || streq(theirs, ours))
 		return false;
-	return each_mount(pid, note_copy, copy, NULL) == 0 && copy->mnt;
+	struct copy c = { p, copy };
+	return each_mount(pid, note_copy, &c, NULL) == 0 && copy->mnt;
 }
 
 static bool uses(int proc, const struct forget_place *p)

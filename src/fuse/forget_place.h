@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "base/vec.h"
 
 struct forget_place {
 	char *mnt;  /* as the kernel names it */
@@ -29,6 +30,9 @@ void forget_place_release(struct forget_place *p);
 
 /* The topmost mount on `mnt`; -ENOENT if nothing, or something that is not ours, is mounted. */
 int forget_place_find(const char *mnt, struct forget_place *out, struct err *err) must_check;
+/* All mounts that are ours, as far as they are seen from here. */
+struct forget_places vec_of(struct forget_place);
+int forget_place_all(struct forget_places *out, struct err *err) must_check;
 /* Whether it is still in the list. */
 bool forget_place_is_mounted(const struct forget_place *p);
 /* An absolute path without symbolic links, whose last part is not looked at if it need not be. */

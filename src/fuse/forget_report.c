@@ -203,7 +203,7 @@ static void add_json(struct strbuf *out, const char *key, const char *value)
 	json_end(&j);
 }
 
-static void say(struct strbuf *text, struct strbuf *json, const char *sentence)
+void report_say(struct strbuf *text, struct strbuf *json, const char *sentence)
 {
 	if (text)
 		strbuf_addf(text, "%s\n", sentence);
@@ -278,6 +278,9 @@ static void status_text(struct forget *f, const struct status *s, struct strbuf 
 			    plural(s->lost, "time", "times"));
 	else
 		strbuf_adds(text, "nothing was lost yet\n");
+	auto_free char *now = forget_root_now(f);
+	if (now)
+		strbuf_addf(text, "ROOT was moved: it is %s now\n", now);
 	strbuf_addf(text, "mounted for %.0f s\n", (double)(forget_clock_ns() - f->since_ns) / 1e9);
 	if (f->opts.log_path)
 		strbuf_addf(text, "log: %s\n", f->opts.log_path);
@@ -320,6 +323,8 @@ static void status_json(struct forget *f, const struct status *s, struct strbuf 
 	json_kv_uint(&j, "faults_done", s->faults.done);
 	json_kv_bool(&j, "real_sync", f->opts.real_sync);
 	json_kv_uint(&j, "since", f->since_ns / 1000000000);
+	auto_free char *now = forget_root_now(f);
+	path_json(&j, "root_now", now);
 	path_json(&j, "log", f->opts.log_path);
 	path_json(&j, "trace", f->opts.trace);
 	path_json(&j, "fifo", f->opts.fifo_path);
@@ -403,6 +408,9 @@ static void report_faults(struct forget *f, struct strbuf *text, struct strbuf *
 static int add_fault(struct forget *f, const struct inject_command *c, struct strbuf *text,
 		     struct strbuf *json, struct err *err)
 {
+	/* Before it is the set's. For what a name is made by, there is nothing yet. */
+	bool matches = root_has_match(f, c->fault->from.kind == PATH_ANY ? &c->fault->to
+									 : &c->fault->from);
 	uint64_t id = 0;
 	struct json j;
 	int rc = inject_add(f->faults, c->fault, &id, err);
@@ -412,99 +420,16 @@ static int add_fault(struct forget *f, const struct inject_command *c, struct st
 	/* It is the set's now. */
 	((struct inject_command *)(uintptr_t)c)->fault = NULL;
 	if (text)
-		strbuf_addf(text, "fault %" PRIu64 " waits\n", id);
+		strbuf_addf(text, "fault %" PRIu64 " waits%s\n", id,
+			    matches ? "" : "; nothing in the mount matches its path yet");
 	if (json) {
 		json_init(&j, json, false);
 		json_object(&j);
 		json_kv_uint(&j, "id", id);
+		json_kv_bool(&j, "matches", matches);
 		json_end(&j);
 	}
 	return 0;
-}
-
-/* ---- making durable ---- */
-
-/* A file that is named must be there, and have the pages that are named. */
-static int check_meant(struct forget *f, const struct fault *some, struct err *err)
-{
-	const struct fault_numbers *list = &some->page_list;
-	const char *path = some->file.text;
-	struct stat st;
-
-	if (some->file.kind == PATH_EXACT &&
-	    (path[0] == '/' || fstatat(f->root_fd, path, &st, AT_SYMLINK_NOFOLLOW)))
-		return err_set(err, -ENOENT, "there is no file %s in the mount; nothing is done",
-			       path);
-	if (some->pages != FAULT_PAGES_LISTED || !list->n)
-		return 0;
-	uint64_t n = forget_pages_meant(f, some);
-	if (vec_last(list) <= n)
-		return 0;
-	return err_set(err, -ERANGE,
-		       "there is no page %" PRIu64 ": %s has %" PRIu64
-		       " unsynced %s, counted from 1; nothing is done",
-		       vec_last(list), path ? path : "no file", n, plural(n, "page", "pages"));
-}
-
-static int add_failed(void *ctx, const struct pagefile_risk *risk)
-{
-	*(uint64_t *)ctx += risk->failed ? risk->len : 0;
-	return 0;
-}
-
-/* What a failed sync left: it is taken for clean, and no sync will write it. */
-static int check_failed(struct forget *f, const struct fault *some, struct err *err)
-{
-	struct node_list nodes = { 0 };
-	int rc = 0;
-
-	data_dirty_nodes(f, &nodes);
-	for (size_t i = 0; i < nodes.n; i++) {
-		struct node *n = nodes.v[i];
-		auto_strbuf path = STRBUF_INIT;
-		uint64_t bytes = 0;
-
-		pthread_mutex_lock(&n->lock);
-		if (n->pf && !n->gone)
-			pagefile_risks(n->pf, add_failed, &bytes);
-		pthread_mutex_unlock(&n->lock);
-		node_path(f, n, NULL, &path);
-		if (!rc && bytes && (!some || path_matches(&some->file, strbuf_str(&path))))
-			rc = err_set(err, -EIO,
-				     "not everything is durable: a sync of %s failed, and what it "
-				     "did not write (%" PRIu64
-				     " bytes) is taken for written; writing it again helps",
-				     strbuf_str(&path), bytes);
-		node_unref(f, n);
-	}
-	vec_release(&nodes);
-	return rc;
-}
-
-static int checkpoint_inside(struct forget *f, const struct fault *some, struct err *err)
-{
-	int rc = some ? check_meant(f, some, err) : 0;
-
-	if (rc)
-		return rc;
-	if (!forget_root_is_there(f))
-		return err_set(err, -ENOENT, "ROOT %s was taken away; nothing can be made durable",
-			       f->root_path);
-	rc = some ? forget_sync_pages(f, NULL, some) : forget_sync_all(f);
-	if (rc)
-		return err_set(err, rc, "not everything could be made durable: %s", strerror(-rc));
-	return some && some->pages != FAULT_PAGES_ALL ? 0 : check_failed(f, some, err);
-}
-
-static int checkpoint(struct forget *f, const struct fault *some, struct err *err)
-{
-	int rc;
-
-	pthread_rwlock_rdlock(&f->gate);
-	rc = f->dead ? err_set(err, -ENOTCONN, "the mount has crashed already")
-		     : checkpoint_inside(f, some, err);
-	pthread_rwlock_unlock(&f->gate);
-	return rc;
 }
 
 /* Only the sum in words: a test reads the JSON, and the log has each file. */
@@ -533,9 +458,9 @@ static int lose(struct forget *f, const struct inject_command *c, struct strbuf 
 		strbuf_addf(json, "{\"done\":\"%s\",\"at_risk\":%s}", sentence, object.buf);
 	/* Somebody else was faster. */
 	if (text && !risks.len)
-		say(text, NULL, sentence);
+		report_say(text, NULL, sentence);
 	if (json && !object.len)
-		say(NULL, json, sentence);
+		report_say(NULL, json, sentence);
 	return 0;
 }
 
@@ -559,16 +484,9 @@ static int run(struct forget *f, const struct inject_command *c, struct strbuf *
 	case COMMAND_CRASH:
 		return lose(f, c, text, json, told, err);
 	case COMMAND_CHECKPOINT:
+		return durable_all(f, text, json, err);
 	case COMMAND_SYNC:
-		rc = checkpoint(f, c->kind == COMMAND_SYNC ? c->fault : NULL, err);
-		if (!rc)
-			trace_note(f, "%s became durable by a command",
-				   c->kind == COMMAND_SYNC ? "something" : "everything");
-		if (!rc)
-			say(text, json,
-			    c->kind == COMMAND_SYNC ? "what was asked for is durable"
-						    : "everything is durable");
-		return rc;
+		return durable_some(f, c->fault, text, json, err);
 	case COMMAND_USAGE:
 		report_usage(f, text, json);
 		return 0;
@@ -585,26 +503,26 @@ static int run(struct forget *f, const struct inject_command *c, struct strbuf *
 		if (!rc)
 			release_waiting(f);
 		if (!rc)
-			say(text, json, "the fault is cancelled");
+			report_say(text, json, "the fault is cancelled");
 		return rc;
 	case COMMAND_SNAPSHOT:
 		rc = snapshot_take(f, c->name, err);
 		if (!rc)
 			trace_note(f, "snapshot %s", c->name);
 		if (!rc)
-			say(text, json, "what is durable is kept");
+			report_say(text, json, "what is durable is kept");
 		return rc;
 	case COMMAND_ROLLBACK:
 		rc = snapshot_rollback(f, c->name, told, err);
 		if (!rc)
 			trace_note(f, "back to snapshot %s", c->name);
 		if (!rc)
-			say(text, json, "everything is as it was kept");
+			report_say(text, json, "everything is as it was kept");
 		return rc;
 	case COMMAND_DROP:
 		rc = snapshot_drop(f, c->name, err);
 		if (!rc)
-			say(text, json, "the snapshot is removed");
+			report_say(text, json, "the snapshot is removed");
 		return rc;
 	case COMMAND_SNAPSHOTS:
 		return snapshot_list(f, text, json, err);

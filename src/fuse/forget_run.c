@@ -15,6 +15,7 @@
 #include "fs/profile.h"
 #include "fuse/forget.h"
 #include "fuse/forget_control.h"
+#include "fuse/forget_nested.h"
 #include "fuse/forget_place.h"
 #include "inject/inject.h"
 
@@ -86,15 +87,6 @@ static int open_log(struct run *r, struct err *err)
 
 /* ---- what goes together ---- */
 
-static bool is_below(const char *path, const char *dir)
-{
-	size_t len = strlen(dir);
-
-	if (streq(dir, "/"))
-		return true;
-	return strncmp(path, dir, len) == 0 && (path[len] == '\0' || path[len] == '/');
-}
-
 static int dir_fails(const char *what, const char *given, struct err *err)
 {
 	if (errno == ENOTCONN)
@@ -147,15 +139,16 @@ static int check_dirs(struct run *r, struct err *err)
 			err, -EINVAL,
 			"ROOT and MNT are the same directory, %s; make another one to mount on",
 			r->mnt);
-	if (is_below(r->mnt, r->root))
+	if (path_is_below(r->mnt, r->root))
 		return err_set(err, -EINVAL,
 			       "MNT %s is inside of ROOT, and would show itself; mount elsewhere",
 			       r->mnt);
-	if (is_below(r->root, r->mnt))
+	if (path_is_below(r->root, r->mnt))
 		return err_set(err, -EINVAL,
 			       "ROOT %s is inside of MNT, which would hide it; mount elsewhere",
 			       r->root);
-	return check_free(r->mnt, err);
+	rc = check_free(r->mnt, err);
+	return rc ? rc : nested_check(r->root, err);
 }
 
 /* Absolute, and neither hidden by the mount nor shown in it. */
@@ -166,7 +159,7 @@ static int take_path(struct run *r, const char *what, const char *path, char **o
 	*out = forget_place_path(path, err);
 	if (!*out)
 		return err->code;
-	if (is_below(*out, r->mnt) || is_below(*out, r->root))
+	if (path_is_below(*out, r->mnt) || path_is_below(*out, r->root))
 		return err_set(err, -EINVAL, "%s %s must not be inside of ROOT or MNT", what, *out);
 	return 0;
 }

@@ -138,6 +138,26 @@ static int empty_root(int root)
 	return rc;
 }
 
+/*
+ * The kernel may know that a name is not there, and no node stands for that. Below other
+ * directories it has to ask again: those that it knows are not the ones that are there now.
+ */
+static void tell_names(struct forget *f, struct told_list *told)
+{
+	int fd = openat(f->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	if (!d) {
+		util_close(fd);
+		return;
+	}
+	while ((e = readdir(d)))
+		if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
+			told_add(f, told, &f->root, e->d_name);
+	closedir(d);
+}
+
 /* Can be done again and again, until it was done once. */
 static int fill_root(int root, int stash, int tree)
 {
@@ -223,6 +243,8 @@ static int rollback_inside(struct forget *f, const char *name, int tree, struct 
 	rc = begin_rollback(f->stash_fd, name);
 	if (!rc)
 		rc = fill_root(f->root_fd, f->stash_fd, tree);
+	tell_names(f, told);
+	atomic_fetch_add(&f->epoch, 1);
 	if (rc)
 		return err_set(err, rc,
 			       "%s is not what it was: going back to %s failed in the middle: %s; "

@@ -129,7 +129,7 @@ void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_inf
 	call_reply(&c, rc);
 }
 
-static int sync_dir(struct forget *f, struct node *n, bool data_only)
+int dir_sync_node(struct forget *f, struct node *n, bool data_only)
 {
 	int rc = 0;
 
@@ -160,6 +160,6 @@ void on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_
 
 	(void)fi;
 	if (!rc)
-		rc = sync_dir(f, n, datasync);
+		rc = dir_sync_node(f, n, datasync);
 	call_reply(&c, rc);
 }

@@ -10,7 +10,8 @@
  * On disk, with all numbers in little endian:
  *
  *	byte     kind (enum pending_kind)
- *	byte     1: is a directory, 2: something is in the stash, 4: there was a value
+ *	byte     1: is a directory, 2: something is in the stash, 4: there was a value,
+ *	         8: a directory that was removed or replaced is made anew, as the rest says
  *	8 bytes  seq, ino, other, dir, dir2; seconds of atime and mtime
  *	4 bytes  mode, uid, gid; nanoseconds of atime and mtime
  *	4 bytes + bytes   name, second name, attribute's name, its value
@@ -21,6 +22,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "core/bytes.h"
 #include "fuse/forget_impl.h"
 
@@ -28,7 +30,7 @@
 #define RENAME_EXCHANGE (1 << 1)
 #endif
 
-enum { UNDO_DIR = 1, UNDO_STASHED = 2, UNDO_VALUE = 4 };
+enum { UNDO_DIR = 1, UNDO_STASHED = 2, UNDO_VALUE = 4, UNDO_REMADE = 8 };
 
 enum { UNDO_FIXED = 2 + 7 * 8 + 5 * 4, UNDO_TEXT_MAX = 1 << 20 };
 
@@ -62,11 +64,31 @@ static int unmake(const struct undo *u, struct undo_place *p, int dir)
 	return rc;
 }
 
+/* A directory that is there was never removed (U1), or was made anew by who was killed then. */
+static int make_anew(const struct undo *u, struct undo_place *p, int dir, int slot, uint64_t ino)
+{
+	auto_fd fd = remake(u, dir, u->name[slot]);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st))
+		return -errno;
+	p->made_anew = st.st_ino;
+	if (p->remade)
+		p->remade(p, ino, fd, u->dir[slot], u->name[slot]);
+	else
+		p->named(p, ino, u->dir[slot], u->name[slot], true);
+	return 0;
+}
+
 static int bring_back(const struct undo *u, struct undo_place *p, int dir, int slot, uint64_t ino)
 {
 	char stashed[32];
 	int rc;
 
+	if (u->remade)
+		return make_anew(u, p, dir, slot, ino);
 	stash_name(u->seq, stashed);
 	if (!exists(p->stash, stashed))
 		return 0; /* it was never removed (U1) */
@@ -88,7 +110,7 @@ static int rename_back(const struct undo *u, struct undo_place *p, int dir, int 
 			p->named(p, u->ino, u->dir[0], u->name[0], true);
 		}
 	}
-	return rc || !u->stashed ? rc : bring_back(u, p, dir2, 1, u->other);
+	return rc || !(u->stashed || u->remade) ? rc : bring_back(u, p, dir2, 1, u->other);
 }
 
 static int swap_back(const struct undo *u, struct undo_place *p, int dir, int dir2)
@@ -98,8 +120,9 @@ static int swap_back(const struct undo *u, struct undo_place *p, int dir, int di
 
 	if (fstatat(dir, u->name[0], &st, AT_SYMLINK_NOFOLLOW))
 		return -errno;
-	if (!p->copy && st.st_ino == u->ino)
-		return 0; /* never done (U1) */
+	/* Never done (U1), or undone by who was killed then. */
+	if (p->number && p->number(p, st.st_ino) == u->ino)
+		return 0;
 	rc = result(
 		(int)syscall(SYS_renameat2, dir, u->name[0], dir2, u->name[1], RENAME_EXCHANGE));
 	if (rc)
@@ -166,6 +189,20 @@ int undo_apply(const struct undo *u, struct undo_place *p)
 	return -EINVAL;
 }
 
+/* The number comes first: without the mark it says nothing. */
+int undo_mark(const struct undo *u, const struct undo_place *p, int fd)
+{
+	off_t at = (off_t)u->at + JOURNAL_HEAD;
+	unsigned char number[8];
+	int rc = 0;
+
+	if (u->remade) {
+		put_le64(number, p->made_anew);
+		rc = io_pwrite_full(fd, number, sizeof(number), at + 1);
+	}
+	return rc ? rc : io_pwrite_full(fd, "U", 1, at);
+}
+
 /* ---- writing it down ---- */
 
 static void add_text(struct strbuf *out, const void *text, size_t len)
@@ -180,7 +217,7 @@ void undo_encode(const struct undo *u, struct strbuf *out)
 
 	strbuf_addch(out, (char)u->kind);
 	strbuf_addch(out, (char)((u->is_dir ? UNDO_DIR : 0) | (u->stashed ? UNDO_STASHED : 0) |
-				 (u->value ? UNDO_VALUE : 0)));
+				 (u->value ? UNDO_VALUE : 0) | (u->remade ? UNDO_REMADE : 0)));
 	strbuf_add_le64(out, u->seq);
 	strbuf_add_le64(out, u->ino);
 	strbuf_add_le64(out, u->other);
@@ -251,6 +288,7 @@ int64_t undo_decode(const void *data, size_t len, struct undo *out)
 	flags = (unsigned)read_number(&r, 1);
 	u.is_dir = flags & UNDO_DIR;
 	u.stashed = flags & UNDO_STASHED;
+	u.remade = flags & UNDO_REMADE;
 	u.seq = read_number(&r, 8);
 	u.ino = read_number(&r, 8);
 	u.other = read_number(&r, 8);

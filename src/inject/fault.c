@@ -138,8 +138,36 @@ static int check_type(const struct fault *f, struct err *err)
 	}
 }
 
+/* What the kernel does by itself, or not at all, a FUSE server never sees. */
+static int check_op(const struct fault *f, struct err *err)
+{
+	static const struct {
+		enum posix_op op;
+		const char *why;
+	} never[] = {
+		{ POSIX_ACCESS, "the kernel itself looks who may do what; op=open sees who does" },
+		{ POSIX_TMPFILE, "a mount has no files without a name; op=create has those that "
+				 "have one" },
+		{ POSIX_COPY, "the kernel copies by reading and writing; op=read and op=write see "
+			      "that" },
+		{ POSIX_SYNCFS, "the kernel tells no mount of FUSE about sync and syncfs; op=fsync "
+				"and op=fsyncdir are for syncs that come" },
+		{ POSIX_MSYNC, "it comes as a sync of the file; op=fsync sees it" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(never); i++)
+		if (f->op == never[i].op)
+			return err_set(err, -EINVAL, "op=%s would never happen: %s",
+				       posix_op_name(f->op), never[i].why);
+	return 0;
+}
+
 int fault_check(const struct fault *f, struct err *err)
 {
+	int rc = check_op(f, err);
+
+	if (rc)
+		return rc;
 	if (!f->occurrence)
 		return err_set(err, -EINVAL, "occurrence counts from 1, not from 0");
 	if (f->until && f->until < f->occurrence)

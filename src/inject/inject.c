@@ -185,6 +185,16 @@ static void tear(struct fault *f, const struct inject_op *op, struct inject_acti
 	lose(f, true, out);
 }
 
+/* So many on one operation belong to nobody who wants to cancel one of them. */
+static void delay(const struct fault *f, struct inject_action *out)
+{
+	if (out->n_delays == INJECT_DELAYS_MAX) {
+		out->delays[INJECT_DELAYS_MAX - 1].ms += f->delay_ms;
+		return;
+	}
+	out->delays[out->n_delays++] = (struct inject_delay){ f->delay_ms, f->id };
+}
+
 static void apply(struct fault *f, const struct inject_op *op, struct inject_action *out)
 {
 	switch (f->type) {
@@ -216,7 +226,7 @@ static void apply(struct fault *f, const struct inject_op *op, struct inject_act
 			out->short_bytes = (int64_t)f->bytes;
 		break;
 	case FAULT_DELAY:
-		out->delay_ms += f->delay_ms;
+		delay(f, out);
 		break;
 	case FAULT_TORN_SEQ:
 		break;

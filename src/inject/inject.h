@@ -129,8 +129,14 @@ struct inject_op {
 };
 
 /* What to do, in this order. `sync` comes first, unless its timing is after. */
+enum { INJECT_DELAYS_MAX = 16 };
+
 struct inject_action {
-	uint64_t delay_ms;
+	/* Wait, one after the other. A fault that is cancelled is not waited for any longer. */
+	struct inject_delay {
+		uint64_t ms, fault;
+	} delays[INJECT_DELAYS_MAX];
+	size_t n_delays;
 	bool clear_before, crash_before;
 	struct fault *lose;  /* which fault says so, for what survives; NULL: none does */
 	int error;	     /* positive: fail so, and do nothing */

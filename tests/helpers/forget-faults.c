@@ -198,16 +198,67 @@ static void strike_sync(struct worker *k)
 		strike_clear(k);
 }
 
+/* The live name of what has one; false: it is the root. */
+static bool name_of(const struct model *m, const struct inode *ino, struct slot *out)
+{
+	for (size_t i = 0; i < m->inodes.n; i++)
+		for (int n = 0; n < NAMES; n++)
+			if (m->inodes.v[i]->entry[LIVE][n] == ino) {
+				*out = (struct slot){ m->inodes.v[i], n };
+				return true;
+			}
+	return false;
+}
+
+/* Whether the change is of a name that leads to the file, or of an attribute of it. */
+static bool is_on_the_way(const struct model *m, const struct change *c, const struct inode *file)
+{
+	const struct inode *at = file;
+	struct slot s;
+
+	if (c->kind == ATTR || c->kind == XATTR)
+		return c->ino == file;
+	for (; name_of(m, at, &s); at = s.dir)
+		for (int i = 0; i < (c->kind == RENAME || c->kind == SWAP ? 2 : 1); i++)
+			if (c->slot[i].dir == s.dir && c->slot[i].name == s.name)
+				return true;
+	return false;
+}
+
+static bool can_be_lost(const struct model *m, const struct inode *file)
+{
+	for (size_t i = 0; i < m->changes.n; i++)
+		if (is_on_the_way(m, &m->changes.v[i], file))
+			return true;
+	return false;
+}
+
+/* The file, then the directories above it, as long as that is of use. */
+static void sync_with_names(struct model *m, struct inode *file)
+{
+	struct inode *at = file;
+	struct slot s;
+
+	model_sync(m, file, false);
+	for (; can_be_lost(m, file) && name_of(m, at, &s); at = s.dir)
+		model_sync(m, s.dir, false);
+}
+
 static void strike_pages(struct worker *k)
 {
+	bool data = chance(k, 2); /* alone: that is what a pattern means */
 	char words[PATH + 64];
 	struct target t;
 
 	if (!file_of_one_name(k, &t))
 		return;
-	snprintf(words, sizeof(words), "sync file=%s", in_mount(k, t.path));
+	snprintf(words, sizeof(words), "sync %s=%s", data ? "file_glob" : "file",
+		 in_mount(k, t.path));
 	must(k, words);
-	model_write_back(t.o->ino);
+	if (data)
+		model_write_back(t.o->ino);
+	else
+		sync_with_names(&k->w->model, t.o->ino);
 	target_close(k, &t);
 }
 

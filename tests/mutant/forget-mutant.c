@@ -38,6 +38,12 @@ bool __real_data_needs_metadata(struct forget *f, struct node *n);
 bool __wrap_data_needs_metadata(struct forget *f, struct node *n);
 int __real_copy_tree(int from, int to, const char *skip, struct places *places);
 int __wrap_copy_tree(int from, int to, const char *skip, struct places *places);
+int __real_forget_lose_inside(struct forget *f, struct fault *fault, enum lose_end end,
+			      const char *why, struct told_list *told, struct strbuf *text,
+			      struct strbuf *json);
+int __wrap_forget_lose_inside(struct forget *f, struct fault *fault, enum lose_end end,
+			      const char *why, struct told_list *told, struct strbuf *text,
+			      struct strbuf *json);
 void __real_told_add(struct forget *f, struct told_list *told, struct node *n, const char *name);
 void __wrap_told_add(struct forget *f, struct told_list *told, struct node *n, const char *name);
 
@@ -57,7 +63,7 @@ int __wrap_undo_apply(const struct undo *u, struct undo_place *p)
 {
 	int rc = has("undo", 8) ? 0 : __real_undo_apply(u, p);
 
-	if (!p->copy)
+	if (p->remade)		  /* not in a copy */
 		die_at("killed"); /* it is done, and nothing says so yet */
 	return rc;
 }
@@ -130,4 +136,16 @@ void __wrap_told_add(struct forget *f, struct told_list *told, struct node *n, c
 {
 	if (!has("kernel", 4))
 		__real_told_add(f, told, n, name);
+}
+
+/* Between losing what waits and what comes next there is time for others, if they are let in. */
+int __wrap_forget_lose_inside(struct forget *f, struct fault *fault, enum lose_end end,
+			      const char *why, struct told_list *told, struct strbuf *text,
+			      struct strbuf *json)
+{
+	int rc = __real_forget_lose_inside(f, fault, end, why, told, text, json);
+
+	if (has("slow-loss", 1))
+		util_sleep_ms(20);
+	return rc;
 }

@@ -1239,6 +1239,40 @@ static void threads(bool evict)
 	pagecache_free(c);
 }
 
+/* Many pages that are lost at once are freed later: nobody must see them until then, or after. */
+static void many_pages(bool evict)
+{
+	enum { PAGES = 5000, SIZE = 512 };
+	struct pagecache_opts o = { .page_size = SIZE, .evict = evict, .pages_max = 2 * PAGES };
+	struct pagecache *c = NULL;
+	struct err err = ERR_INIT;
+	const char *how = evict ? "in the order of use: " : "";
+	static struct store s;
+	unsigned char page[SIZE], seen[SIZE];
+	bool wrong = pagecache_new(&o, &c, &err) != 0;
+
+	s = (struct store){ .size = 3, .data = "abc" };
+	struct pagefile *f = pagefile_new(c, 3, &plain_ops, &s);
+	for (int round = 0; round < 20; round++) {
+		memset(page, round + 1, SIZE);
+		for (uint64_t i = 0; i < PAGES; i++)
+			wrong |= pagefile_write(f, page, i * SIZE, SIZE, 1, 1);
+		wrong |= pagecache_pages(c) != PAGES;
+		wrong |= pagefile_read(f, seen, (PAGES - 1) * SIZE, SIZE) != SIZE ||
+			 memcmp(seen, page, SIZE);
+		pagefile_drop(f);
+		wrong |= pagecache_pages(c) || !pagefile_is_clean(f) || pagefile_size(f) != 3 ||
+			 pagefile_dirty_bytes(f);
+		wrong |= pagefile_read(f, seen, 0, SIZE) != 3 || memcmp(seen, "abc", 3);
+	}
+	ok(!wrong, "%s%d pages are lost and written again", how, PAGES);
+	for (uint64_t i = 0; i < PAGES; i++)
+		wrong |= pagefile_write(f, page, i * SIZE, SIZE, 1, 1);
+	pagefile_free(f);
+	ok(!wrong && !pagecache_pages(c), "%sa file goes with all it has", how);
+	pagecache_free(c);
+}
+
 int main(void)
 {
 	odd_options();
@@ -1251,6 +1285,8 @@ int main(void)
 	joined_writes();
 	risks();
 	far_offsets();
+	many_pages(false);
+	many_pages(true);
 	random_histories();
 	failures();
 	threads(true);

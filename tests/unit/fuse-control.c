@@ -30,8 +30,8 @@ struct fake {
 
 static struct fake fake = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static int do_command(void *ctx, const struct inject_command *c, struct strbuf *text, struct strbuf *json,
-		      struct err *err)
+static int do_command(void *ctx, const struct inject_command *c, struct strbuf *text,
+		      struct strbuf *json, struct err *err)
 {
 	struct fake *f = ctx;
 
@@ -470,6 +470,23 @@ static void test_slow_command(void)
 	ok(done, "whoever is being answered at the end gets the answer");
 }
 
+/* The kernel gave the number of our device to another mount before we ended. */
+static void test_later_mount(void)
+{
+	struct forget_control_opts o = opts;
+	struct forget_control *later = NULL, *first = control;
+	struct err err = ERR_INIT;
+	unsigned clears = counted(&fake.clears);
+
+	o.socket = o.fifo = o.fifo_completed = NULL;
+	ok(forget_control_start(&o, &later, &err) == 0, "a later mount takes over the usual name");
+	forget_control_stop(first);
+	control = NULL;
+	is_s(ask(NULL, false, "clear-cache"), "ok: done\n", "and keeps it when the first one ends");
+	is_u(counted(&fake.clears), clears + 1, "which does nothing any more");
+	control = later;
+}
+
 static void test_socket_moves(void)
 {
 	auto_free char *usual = usual_path();
@@ -480,6 +497,7 @@ static void test_socket_moves(void)
 	is_s(ask(NULL, false, "clear-cache"), "ok: done\n", "and answers");
 	ok(fails_with("listens on"), "a second server is refused");
 	is_s(ask(NULL, false, "clear-cache"), "ok: done\n", "and the first answers still");
+	test_later_mount();
 	forget_control_stop(control);
 
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -89,7 +89,7 @@ static void test_lines(void)
 	      "fault crash timing=before op=rename to_rgx=fileabd");
 	means("lazyfs::crash::timing=after::op=link::from_rgx=a::to_rgx=b", true,
 	      "fault crash timing=after op=link from_rgx=a to_rgx=b");
-	means("lazyfs::crash::op=access::from_rgx=a", true, "fault crash op=access from_rgx=a");
+	means("lazyfs::crash::op=open::from_rgx=a", true, "fault crash op=open from_rgx=a");
 	means("lazyfs::crash::timing=after::op=write::from_rgx=a::b[[:alpha:]]::occurrence=2", true,
 	      "fault crash timing=after op=write from_rgx=a::b[[:alpha:]] occurrence=2");
 	means("lazyfs::torn-op::file=/root/dir/x::parts=3::persist=1,3", true,
@@ -120,6 +120,9 @@ static void test_wrong_lines(void)
 	refuses("lazyfs::status", true, "there is no command 'status'; 'lazyfs::help' lists them");
 	refuses("lazyfs::snapshot::files_rgx=a::save=/x", true,
 		"snapshots are made with 'outage ctl MNT snapshot NAME', not through the FIFO");
+	refuses("lazyfs::crash::op=access::from_rgx=a", true,
+		"op=access would never happen: the kernel itself looks who may do what; op=open "
+		"sees who does");
 	refuses("lazyfs::help::op=x", true, "help takes nothing; what is 'op=x'?");
 	refuses("lazyfs::crash::timing=during::op=write::from_rgx=a", true,
 		"timing is 'during', but must be before or after, or now");

@@ -47,7 +47,7 @@ static struct inject_action ask(struct inject *s, enum posix_op op, const char *
 
 static bool quiet(const struct inject_action *a)
 {
-	return !a->delay_ms && !a->clear_before && !a->crash_before && !a->lose && !a->error &&
+	return !a->n_delays && !a->clear_before && !a->crash_before && !a->lose && !a->error &&
 	       a->short_bytes == -1 && !a->tear && !a->misfit && !a->durable && !a->first_len &&
 	       !a->sync && !a->clear_after && !a->crash_after && !a->fired;
 }
@@ -75,7 +75,7 @@ static char letter(const struct inject_action *a)
 		return 'f';
 	if (a->error)
 		return 'e';
-	if (a->delay_ms)
+	if (a->n_delays)
 		return 'w';
 	return a->sync ? 'y' : '?';
 }
@@ -184,7 +184,9 @@ static void test_together(void)
 	must_add(s, "error op=write error=EIO");
 	must_add(s, "sync op=write file=x timing=before crash=true");
 	a = ask(s, POSIX_WRITE, "x", NULL);
-	ok(a.delay_ms == 15 && a.short_bytes == 50 && a.error == ENOSPC, "all at once");
+	ok(a.n_delays == 2 && a.delays[0].ms + a.delays[1].ms == 15 && a.short_bytes == 50 &&
+		   a.error == ENOSPC,
+	   "all at once");
 	ok(a.sync && !a.sync->after && a.crash_before && a.lose == a.sync,
 	   "and a sync with a crash");
 	ok(!inject_armed(s), "then nothing is left");
@@ -357,7 +359,7 @@ static void *work(void *ctx)
 
 		w->fired[0] += a.crash_after;
 		w->fired[1] += a.error != 0;
-		w->fired[2] += a.delay_ms != 0;
+		w->fired[2] += a.n_delays != 0;
 	}
 	return NULL;
 }
