@@ -176,6 +176,7 @@ done
 
 for profile in lazyfs minimal ext4-ordered; do
 	for what in touch mkdir "ln mnt/a"; do
+		read -ra words <<<"$what"
 		start $profile
 		put a x
 		ctl checkpoint
@@ -186,10 +187,10 @@ for profile in lazyfs minimal ext4-ordered; do
 		done
 		[ "$what" = touch ] && max=${free[1]} || max=${free[0]}
 		prlimit --pid "$server" --nofile="$max:"
-		check "$profile: $what fails without descriptors" fails timeout 20 $what mnt/new
+		check "$profile: $what fails without descriptors" fails timeout 20 "${words[@]}" mnt/new
 		check "$profile: and leaves nothing" test ! -e source/new
 		prlimit --pid "$server" --nofile=1024:
-		check "$profile: with them, $what works" timeout 20 $what mnt/new
+		check "$profile: with them, $what works" timeout 20 "${words[@]}" mnt/new
 		sync_it mnt mnt/new
 		ctl clear-cache
 		check "$profile: and is durable" test -e source/new
@@ -318,7 +319,7 @@ mounted_or_ended() { says mounted || ended; }
 # go_on: the next mount, which is killed at its second operation if $at is "all"
 go_on() {
 	: >answers
-	FORGET_MUTANT=$([ "$at" = all ] && echo killed) FORGET_MUTANT_AT=2 "$mutant" $profile source mnt \
+	FORGET_MUTANT=$([ "$at" = all ] && echo killed) FORGET_MUTANT_AT=2 "$mutant" "$profile" source mnt \
 		</dev/null >answers 2>server.err &
 	server=$!
 	until_true mounted_or_ended
@@ -327,12 +328,12 @@ go_on() {
 	until_true not_mounted
 	return 1
 }
-[ "$(id -u)" = 0 ] && own_ext4 || skip "without an ext4 of its own"
+if [ "$(id -u)" != 0 ] || ! own_ext4; then skip "without an ext4 of its own"; fi
 for at in all 2 3 7 8 13 14 15 16 20 24 28 30 31 32 33; do
 	[ "$at" = all ] || [ $((at % 2)) = 1 ] && profile=minimal || profile=ext4-ordered
 	find source -mindepth 1 -delete 2>err
 	# Its guardian is killed at the same place.
-	program=$mutant FORGET_MUTANT=killed FORGET_MUTANT_AT=${at/all/2} keep=yes start $profile
+	program=$mutant FORGET_MUTANT=killed FORGET_MUTANT_AT=${at/all/2} keep=yes start "$profile"
 	mkdir -p mnt/d{1,2,3,4}/sub mnt/full mnt/empty mnt/first mnt/deep/{left,right}
 	for i in 1 2 3 4; do
 		chmod 71$i mnt/d$i
