@@ -20,6 +20,7 @@
 
 enum { KERNEL_MAX = 512 << 20 };
 
+/* clang-format off */
 const struct target_ops *const targets[] = {
 	&target_ext4,
 	&target_xfs,
@@ -50,6 +51,7 @@ const struct target_ops *const targets[] = {
 	&target_vm_bcachefs,
 	NULL,
 };
+/* clang-format on */
 
 const struct target_ops *target_find(const char *spec, struct err *err)
 {
