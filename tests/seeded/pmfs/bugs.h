@@ -111,10 +111,10 @@ enum bug_layer {
 	  "the file system cannot be mounted", "F 1: all",                                         \
 	  BUG_FAILED, LAYER_PREFIX, SEVEN_NAMES "chmod g 0600", "+log block")                      \
 	X(RECOVERY_ORDER, "recovery-order", "recovery ends the journal before it is applied",      \
-	  "after a second crash, half of an operation", "Vinter and Flytrap do not crash twice",   \
+	  "after a second crash, half of an operation", "in neither paper",   \
 	  BUG_RECOVERY, LAYER_PREFIX, "creat foo; link foo bar", "+")                              \
 	X(RECOVERY_NOFLUSH, "recovery-noflush", "recovery does not flush what it takes from the journal",\
-	  "after a second crash, half of an operation", "Vinter and Flytrap do not crash twice",   \
+	  "after a second crash, half of an operation", "in neither paper",   \
 	  BUG_RECOVERY, LAYER_REORDER, "creat foo; link foo bar", "+")
 /* clang-format on */
 
