@@ -13,8 +13,8 @@
  * store is missed, also one that is never flushed, but their order between two calls is not known.
  * Look at such a trace with a granularity of 8, which takes no order for granted.
  *
- * One region, one process: what a forked child does is not followed, and a second mapping of the
- * region is a trouble that the stream tells.
+ * One region, one process: what a forked child calls is not seen, what it stores is found with the
+ * next call of its parent. A second mapping of the region is a trouble that the stream tells.
  */
 #include <dlfcn.h>
 #include <libpmem.h>
