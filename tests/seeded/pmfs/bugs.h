@@ -109,7 +109,7 @@ enum bug_layer {
 	  BUG_FAILED, LAYER_REORDER, SEVEN_NAMES "creat h", "+log block")                          \
 	X(LOG_END, "log-end", "recovery follows the link of a log that ends with its block",       \
 	  "the file system cannot be mounted", "F 1: all",                                         \
-	  BUG_FAILED, LAYER_PREFIX, SEVEN_NAMES "chmod g 0600", "+log block")                      \
+	  BUG_FAILED, LAYER_PREFIX, SEVEN_NAMES "creat h", "+log block")                      \
 	X(RECOVERY_ORDER, "recovery-order", "recovery ends the journal before it is applied",      \
 	  "after a second crash, half of an operation", "in neither paper",   \
 	  BUG_RECOVERY, LAYER_PREFIX, "creat foo; link foo bar", "+")                              \
