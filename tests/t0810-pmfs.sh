@@ -70,6 +70,14 @@ timeout 900 "$seeded/pmfs-states" >states 2>err
 check 'every crash of it, with and without bugs' test $? -eq 0
 grep '^not ok' -A 5 states | sed 's/^/# /'
 grep '^# ' states
+for set in pm-seq-1 'pm-seq-2 --sample 500'; do
+	# shellcheck disable=SC2086 # words
+	timeout 60 "$OUTAGE" gen --bounds $set >workloads
+	timeout 600 "$seeded/pmfs-states" --workloads workloads >states 2>err
+	check "nothing is found in $set" test $? -eq 0
+	grep '^not ok' -A 5 states | head -20 | sed 's/^/# /'
+	grep '^# [0-9]* workloads' states
+done
 timeout 300 "$seeded/pmfs-states" --table >table
 check 'the table in the document is what is found' eval 'grep "^| \`" "$root/doc/pm-bugs.md" | cmp - <(grep "^| \`" table)'
 check 'nothing in it needs more than two' eval '! grep -q "| -1 |" table'

@@ -65,7 +65,7 @@ enum bug_layer {
 	X(FALLOC_REPLAY, "falloc-replay", "recovery puts preallocated blocks over written ones",   \
 	  "data is lost", "F 8: fallocate",                                                        \
 	  BUG_NOT_LIVE, LAYER_PREFIX,                                                              \
-	  "creat foo; write foo 0 600; falloc foo none 0 2048", "+size=2048")                      \
+	  "creat foo; write foo 0 600; falloc foo plain 0 2048", "+size=2048")                      \
 	X(REPLICA_TOGETHER, "replica-together", "an inode and its replica are written in one go",  \
 	  "the file system cannot be mounted", "F 9: unlink, rmdir, truncate; V: NOVA-Fortis",     \
 	  BUG_FAILED, LAYER_REORDER, "creat foo; chmod foo 0600; write foo 0 100", "+both copies") \

@@ -29,6 +29,17 @@ static void split(char *line, struct words *w)
 	}
 }
 
+/* In the workload language a write makes the file; here, as an operation before it. */
+static void make_file(struct pmfs *fs, const struct words *w)
+{
+	static const char *const ops[] = { "write", "append", "falloc" };
+	uint32_t ino;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
+		if (streq(w->w[0], ops[i]) && w->n > 1 && path_find(fs, w->w[1], &ino) == -ENOENT)
+			(void)!pmfs_creat(fs, w->w[1]);
+}
+
 /* 1: there is no such operation. */
 static int perform(struct pmfs *fs, const struct words *w)
 {
@@ -42,6 +53,11 @@ static int perform(struct pmfs *fs, const struct words *w)
 		return pmfs_rmdir(fs, w->w[1]);
 	if (streq(op, "unlink") && w->n == 2)
 		return pmfs_unlink(fs, w->w[1]);
+	if (streq(op, "remove") && w->n == 2) {
+		int rc = pmfs_unlink(fs, w->w[1]);
+
+		return rc == -EISDIR ? pmfs_rmdir(fs, w->w[1]) : rc;
+	}
 	if (streq(op, "link") && w->n == 3)
 		return pmfs_link(fs, w->w[1], w->w[2]);
 	if (streq(op, "symlink") && w->n == 3)
@@ -56,7 +72,7 @@ static int perform(struct pmfs *fs, const struct words *w)
 		return pmfs_append(fs, w->w[1], w->number[2]);
 	if (streq(op, "truncate") && w->n == 3)
 		return pmfs_truncate(fs, w->w[1], w->number[2]);
-	if (streq(op, "falloc") && w->n == 5 && (streq(w->w[2], "keep") || streq(w->w[2], "none")))
+	if (streq(op, "falloc") && w->n == 5 && (streq(w->w[2], "keep") || streq(w->w[2], "plain")))
 		return pmfs_falloc(fs, w->w[1], streq(w->w[2], "keep"), w->number[3], w->number[4]);
 	/* Everything is durable already. */
 	return streq(op, "sync") || streq(op, "fsync") || streq(op, "fdatasync") ? 0 : 1;
@@ -73,6 +89,7 @@ int script_run_line(struct pmfs *fs, const char *line, unsigned number, int *res
 	if (!w.n || *w.w[0] == '#')
 		return 0;
 	fs->salt = number + 1;
+	make_file(fs, &w);
 	pm_begin(&fs->m, number, line);
 	*result = perform(fs, &w);
 	pm_end(&fs->m, number);

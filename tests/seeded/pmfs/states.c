@@ -6,7 +6,8 @@
  *	pmfs-states				all tests, as TAP
  *	pmfs-states --table			the table of doc/pm-bugs.md
  *	pmfs-states --claims			the figures there, which take longer
- *	pmfs-states --show BUG [WORKLOAD]	what is found, for a person ("none": no bug)
+ *	pmfs-states --workloads FILE		those of outage gen, as far as pmfs knows the
+ *operations pmfs-states --show BUG [WORKLOAD]	what is found, for a person ("none": no bug)
  *
  * Without a bug, nothing is found in any workload. With one, its workload shows what bugs.h says of
  * it, in that kind of crash. No bug changes what the live file system shows.
@@ -92,8 +93,6 @@ static void record(const char *workload, uint64_t bugs, struct recorded *r)
 		if (script_run_line(fs, r->text[i], (unsigned)i, &result, &err))
 			die(workload, &err);
 		pmfs_dump(fs, &live);
-		if (result)
-			printf("Bail out! %s: %s\n", r->text[i], strerror(-result));
 		r->live[i] = strbuf_detach(&live);
 	}
 	pm_trace_end(&fs->m);
@@ -230,7 +229,8 @@ static uint64_t *copy_numbers(const uint64_t *v, size_t n)
 {
 	uint64_t *out = xcalloc(n + 1, sizeof(*out));
 
-	memcpy(out, v, n * sizeof(*out));
+	if (n)
+		memcpy(out, v, n * sizeof(*out));
 	return out;
 }
 
@@ -554,7 +554,7 @@ static const char *const healthy[] = {
 	"creat foo; write foo 0 500; append foo 100",
 	"creat foo; write foo 0 600; truncate foo 100; truncate foo 300",
 	"creat foo; write foo 0 1500; truncate foo 0; append foo 10",
-	"creat foo; falloc foo none 0 1000; write foo 100 50",
+	"creat foo; falloc foo plain 0 1000; write foo 100 50",
 	"creat foo; write foo 0 600; falloc foo keep 0 2048; truncate foo 2000",
 	"creat foo; write foo 0 100; write foo 300 5",
 	"creat foo; write foo 0 700; link foo bar; unlink foo; creat foo; write foo 0 20",
@@ -817,6 +817,48 @@ static int show(const char *bug, const char *workload)
 	return 0;
 }
 
+/* One workload of outage gen, "; " between its operations, if pmfs can do it. */
+static void try_generated(struct strbuf *workload, uint64_t *n, uint64_t *unknown)
+{
+	static const char *const not_ours[] = { "zero", "punch", "collapse", "insert" };
+	const char *text = strbuf_str(workload);
+	bool known = true;
+
+	if (!*text)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(not_ours); i++)
+		known = known && !strstr(text, not_ours[i]);
+	*unknown += !known;
+	if (known) {
+		test_healthy(text, &usual, "right");
+		++*n;
+	}
+	strbuf_clear(workload);
+}
+
+static int generated(const char *path)
+{
+	auto_strbuf workload = STRBUF_INIT;
+	auto_file f = fopen(path, "r");
+	uint64_t n = 0, unknown = 0;
+	char line[512];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (!*line || !strncmp(line, "workload ", 9)) {
+			try_generated(&workload, &n, &unknown);
+			continue;
+		}
+		strbuf_addf(&workload, "%s%s", workload.len ? "; " : "",
+			    line + (strncmp(line, "setup ", 6) ? 0 : 6));
+	}
+	try_generated(&workload, &n, &unknown);
+	ok(n > 0, "there were workloads");
+	printf("# %llu workloads, %llu states, %llu workloads left out\n", (unsigned long long)n,
+	       (unsigned long long)total_states, (unsigned long long)unknown);
+	return done_testing();
+}
+
 static int table(void)
 {
 	static const char *const kinds[] = { "recovery fails", "not atomic", "not synchronous",
@@ -851,6 +893,8 @@ int main(int argc, char **argv)
 		test_claims(20 * CLAIM_BUDGET);
 		return done_testing();
 	}
+	if (argc == 3 && streq(argv[1], "--workloads"))
+		return generated(argv[2]);
 	if (argc >= 3 && streq(argv[1], "--show"))
 		return show(argv[2], argc > 3 ? argv[3] : NULL);
 	words.granularity = PM_ATOMIC;
