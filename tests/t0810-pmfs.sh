@@ -79,7 +79,9 @@ for set in pm-seq-1 'pm-seq-2 --sample 500'; do
 	grep '^# [0-9]* workloads' states
 done
 timeout 300 "$seeded/pmfs-states" --table >table
-check 'the table in the document is what is found' eval 'grep "^| \`" "$root/doc/pm-bugs.md" | cmp - <(grep "^| \`" table)'
+# rows FILE: those of the table of bugs
+rows() { grep -E '^\| .*\| (prefix|reorder)' "$1"; }
+check 'the table in the document is what is found' cmp <(rows "$root/doc/pm-bugs.md") <(rows table)
 check 'nothing in it needs more than two' eval '! grep -q "| -1 |" table'
 
 # ---- outage pm ----
