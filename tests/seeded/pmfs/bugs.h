@@ -31,11 +31,11 @@ enum bug_layer {
  */
 #define PMFS_BUGS(X)                                                                               \
 	X(ENTRY_NOFLUSH, "entry-noflush", "a name in a directory's log is never flushed",          \
-	  "a file that cannot be reached nor removed", "F 2: creat, mkdir",                                \
-	  BUG_FAILED, LAYER_REORDER, "creat foo", "+cannot be removed")                                 \
+	  "a file that cannot be reached nor removed", "F 2: creat, mkdir",                        \
+	  BUG_FAILED, LAYER_REORDER, "creat foo", "+cannot be removed")                            \
 	X(ENTRY_NOFENCE, "entry-nofence", "no fence between a log entry and the tail over it",     \
-	  "a directory that cannot be reached nor removed", "F 2: creat, mkdir",                                \
-	  BUG_FAILED, LAYER_REORDER, "mkdir A", "+cannot be removed")                                   \
+	  "a directory that cannot be reached nor removed", "F 2: creat, mkdir",                   \
+	  BUG_FAILED, LAYER_REORDER, "mkdir A", "+cannot be removed")                              \
 	X(TAIL_NOFLUSH, "tail-noflush", "a write's new log tail is never flushed",                 \
 	  "a write that returned is lost", "F 14, 15: write is not synchronous",                   \
 	  BUG_NOT_SINGLE, LAYER_REORDER, "creat foo; write foo 0 700", "-size=700")                \
@@ -50,7 +50,8 @@ enum bug_layer {
 	X(SYMLINK_CACHED, "symlink-cached", "a symlink's target is stored and not flushed",        \
 	  "the target is zeros", "V: symlink",                                                     \
 	  BUG_NOT_SINGLE, LAYER_REORDER, "symlink target sl", "-target")                           \
-	X(RENAME_DEL_FIRST, "rename-del-first", "rename commits the removal of the old name first",\
+	X(RENAME_DEL_FIRST, "rename-del-first",                                                    \
+	  "rename commits the removal of the old name first",                                      \
 	  "the file has no name at all", "F 4: rename; V: rename",                                 \
 	  BUG_NOT_ATOMIC, LAYER_PREFIX, "mkdir A; creat foo; rename foo A/bar", "-file")           \
 	X(RENAME_ADD_FIRST, "rename-add-first", "rename commits the new name first",               \
@@ -59,13 +60,15 @@ enum bug_layer {
 	X(LINK_COUNT_FIRST, "link-count-first", "link counts the new name before it is there",     \
 	  "two links and one name", "F 6: link; V: link",                                          \
 	  BUG_NOT_ATOMIC, LAYER_PREFIX, "creat foo; link foo bar", "-bar")                         \
-	X(TRUNCATE_ZERO_FIRST, "truncate-zero-first", "truncate zeroes the cut end before it has cut",\
+	X(TRUNCATE_ZERO_FIRST, "truncate-zero-first",                                              \
+	  "truncate zeroes the cut end before it has cut",                                         \
 	  "data is lost although the truncate was not done", "F 7: truncate",                      \
-	  BUG_NOT_ATOMIC, LAYER_PREFIX, "creat foo; write foo 0 600; truncate foo 100", "+size=600")\
+	  BUG_NOT_ATOMIC, LAYER_PREFIX, "creat foo; write foo 0 600; truncate foo 100",            \
+	  "+size=600")                                                                             \
 	X(FALLOC_REPLAY, "falloc-replay", "recovery puts preallocated blocks over written ones",   \
 	  "data is lost", "F 8: fallocate",                                                        \
 	  BUG_NOT_LIVE, LAYER_PREFIX,                                                              \
-	  "creat foo; write foo 0 600; falloc foo plain 0 2048", "+size=2048")                      \
+	  "creat foo; write foo 0 600; falloc foo plain 0 2048", "+size=2048")                     \
 	X(REPLICA_TOGETHER, "replica-together", "an inode and its replica are written in one go",  \
 	  "the file system cannot be mounted", "F 9: unlink, rmdir, truncate; V: NOVA-Fortis",     \
 	  BUG_FAILED, LAYER_REORDER, "creat foo; chmod foo 0600; write foo 0 100", "+both copies") \
@@ -77,7 +80,8 @@ enum bug_layer {
 	  BUG_NOT_ATOMIC, LAYER_REORDER, "creat foo; link foo bar; creat baz", "-bar")             \
 	X(TRUNC_REFREE, "trunc-refree", "replaying a truncate frees what is free already",         \
 	  "the file system cannot be mounted", "F 11: truncate",                                   \
-	  BUG_FAILED, LAYER_PREFIX, "creat foo; write foo 0 1500; truncate foo 100", "+free block")\
+	  BUG_FAILED, LAYER_PREFIX, "creat foo; write foo 0 1500; truncate foo 100",               \
+	  "+free block")                                                                           \
 	X(TRUNC_EARLY, "trunc-early", "truncates are replayed before there is a free list",        \
 	  "the file system cannot be mounted", "F 13: truncate",                                   \
 	  BUG_FAILED, LAYER_PREFIX, "creat foo; write foo 0 1500; truncate foo 100", "+free list") \
@@ -89,12 +93,13 @@ enum bug_layer {
 	  "the file system cannot be mounted", "F 3: link, unlink, rename",                        \
 	  BUG_FAILED, LAYER_REORDER, "creat foo; link foo bar", "+journal")                        \
 	X(JOURNAL_INDEX, "journal-index", "recovery puts every record where the first belongs",    \
-	  "a directory holds what belongs to another", "F 16, 19: all",                                    \
-	  BUG_NOT_ATOMIC, LAYER_PREFIX, "mkdir A; creat foo; rename foo A/bar", "-A dir")                   \
+	  "a directory holds what belongs to another", "F 16, 19: all",                            \
+	  BUG_NOT_ATOMIC, LAYER_PREFIX, "mkdir A; creat foo; rename foo A/bar", "-A dir")          \
 	X(COUNT_LATE, "count-late", "the count of inodes follows only when one is in use",         \
 	  "a file can neither be read nor removed", "F 2: creat, mkdir",                           \
 	  BUG_FAILED, LAYER_PREFIX, "creat foo", "+no inode")                                      \
-	X(UNLINK_INODE_FIRST, "unlink-inode-first", "unlink frees the inode before the name is gone",\
+	X(UNLINK_INODE_FIRST, "unlink-inode-first",                                                \
+	  "unlink frees the inode before the name is gone",                                        \
 	  "a file can neither be read nor removed", "F 9: unlink; V: unlink",                      \
 	  BUG_FAILED, LAYER_PREFIX, "creat foo; unlink foo", "+no inode")                          \
 	X(WRITE_INPLACE, "write-inplace", "an overwrite goes to the blocks that are in use",       \
@@ -109,12 +114,13 @@ enum bug_layer {
 	  BUG_FAILED, LAYER_REORDER, SEVEN_NAMES "creat h", "+log block")                          \
 	X(LOG_END, "log-end", "recovery follows the link of a log that ends with its block",       \
 	  "the file system cannot be mounted", "F 1: all",                                         \
-	  BUG_FAILED, LAYER_PREFIX, SEVEN_NAMES "creat h", "+log block")                      \
+	  BUG_FAILED, LAYER_PREFIX, SEVEN_NAMES "creat h", "+log block")                           \
 	X(RECOVERY_ORDER, "recovery-order", "recovery ends the journal before it is applied",      \
-	  "after a second crash, half of an operation", "in neither paper",   \
+	  "after a second crash, half of an operation", "in neither paper",                        \
 	  BUG_RECOVERY, LAYER_PREFIX, "creat foo; link foo bar", "+")                              \
-	X(RECOVERY_NOFLUSH, "recovery-noflush", "recovery does not flush what it takes from the journal",\
-	  "after a second crash, half of an operation", "in neither paper",   \
+	X(RECOVERY_NOFLUSH, "recovery-noflush",                                                    \
+	  "recovery does not flush what it takes from the journal",                                \
+	  "after a second crash, half of an operation", "in neither paper",                        \
 	  BUG_RECOVERY, LAYER_REORDER, "creat foo; link foo bar", "+")
 /* clang-format on */
 
