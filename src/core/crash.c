@@ -419,6 +419,7 @@ static void freeze(struct crash *e, size_t index)
 	if (at->asked)
 		return;
 	enter(e, index);
+	vec_reserve(&e->frozen, 1); /* so that there is a place, also if nothing is loose */
 	for (size_t i = 0; i < e->view.loose.n; i += 64)
 		vec_push(&e->frozen, 0);
 	if (ask(e, e->frozen.v + first)) {

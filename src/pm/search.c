@@ -205,25 +205,50 @@ struct worker {
 	struct checker c;
 	struct message counts;
 	/*
-	 * What the memory held at each crash point if nothing was lost. A state comes once, with
-	 * the least that survives; if it is one of these, nothing need be lost for it.
+	 * What the memory held at each crash point if nothing was lost, with the marks before it.
+	 * Between two marks a state comes once, with the least that survives; if it is one of
+	 * these, nothing need be lost for it. After another mark, it must be lost.
 	 */
 	struct hashset complete;
 };
+
+static bool is_mark(const struct event *ev)
+{
+	return ev->kind == EV_OP_BEGIN || ev->kind == EV_OP_END || ev->kind == EV_PERSIST;
+}
+
+static struct hash128 complete_key(struct hash128 image, uint64_t marks)
+{
+	struct hash128 both[2] = { image, { marks, 0 } };
+
+	return hash_bytes(both, sizeof(both));
+}
+
+static bool is_complete(const struct worker *w, const struct crash_state *s)
+{
+	const struct trace *t = &w->o->run->trace;
+	uint64_t marks = 0;
+
+	for (uint64_t i = 0; i < s->point; i++)
+		marks += is_mark(&t->events.v[i]);
+	return hashset_has(&w->complete, complete_key(s->hash, marks));
+}
 
 static void find_complete(struct worker *w, const struct crash_points *points)
 {
 	const struct trace *t = &w->o->run->trace;
 	auto_image img = IMAGE_INIT;
-	uint64_t at = 0;
+	uint64_t at = 0, marks = 0;
 
 	image_snapshot(&w->o->run->base, &img);
 	for (size_t i = 0; i < points->n; i++) {
 		for (; at < points->v[i]; at++)
-			if (t->events.v[at].kind == EV_STORE)
+			if (is_mark(&t->events.v[at]))
+				marks++;
+			else if (t->events.v[at].kind == EV_STORE)
 				image_write(&img, t->events.v[at].addr, t->events.v[at].data,
 					    t->events.v[at].len);
-		hashset_insert(&w->complete, image_hash(&img));
+		hashset_insert(&w->complete, complete_key(image_hash(&img), marks));
 	}
 }
 
@@ -232,7 +257,7 @@ static int tell_failure(struct worker *w, const struct crash_state *s)
 	const struct check_result *r = &w->c.r;
 	struct message m = { .what = SAID_FAILURE,
 			     .point = s->point,
-			     .n_lost = hashset_has(&w->complete, s->hash) ? 0 : s->lost.n,
+			     .n_lost = is_complete(w, s) ? 0 : s->lost.n,
 			     .n_survived = s->survived.n,
 			     .layer = s->layer,
 			     .end = r->end,
