@@ -233,13 +233,13 @@ faltering() { # FAILURES OUT: the worker dies, and so often another cannot take 
 	timeout 120 "$OUTAGE" test -t "$(target bug=name-new)" --mkfs "sh $dir/sometimes $mkfs" --size 4M \
 		-j 1 "${bounds[@]}" --keep all -o "$2" --json >out 2>err </dev/null &
 	local pid=$! got
-	while [ "$(done_in "$2")0" -lt 50 ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
+	while [ "$(done_in "$2")0" -lt 50 ] && kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
 	echo "$1" >left
-	pkill -SEGV -P "$(pgrep -P $pid | head -n 1)"
-	wait $pid
+	pkill -SEGV -P "$(pgrep -P "$pid" | head -n 1)"
+	wait "$pid"
 	got=$?
 	rm -f left
-	[ $got -eq 2 ]
+	[ "$got" -eq 2 ]
 }
 check 'a worker that cannot begin is an error' faltering 2 faltered
 check 'which tells why' grep -q 'a worker could not begin: .*mkfs is tired' err

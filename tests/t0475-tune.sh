@@ -14,7 +14,8 @@ if [ "$(id -u)" != 0 ] || [ "$(cat /proc/2/comm)" != kthreadd ]; then
 	echo "1..0 # SKIP this needs root, and the machine's own process numbers"
 	exit 77
 fi
-if [ "$(policy)" != 0 ] || ! echo "$(level)" >/proc/sys/kernel/printk; then
+console=$(level)
+if [ "$(policy)" != 0 ] || ! echo "$console" >/proc/sys/kernel/printk; then
 	echo "1..0 # SKIP kthreadd has real-time priority already, or the console's level cannot be set"
 	exit 77
 fi
@@ -41,6 +42,7 @@ start() {
 }
 guardian() {
 	local p
+	# shellcheck disable=SC2013 # words are what is wanted
 	for p in $(cat "/proc/$run/task/$run/children"); do
 		[ "$(cat "/proc/$p/comm")" = outage-guardian ] && echo "$p"
 	done

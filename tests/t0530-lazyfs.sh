@@ -11,6 +11,8 @@ if [ -z "${OUTAGE_T0530:-}" ]; then
 	export OUTAGE OUTAGE_T0530=1 TMPDIR=/var/tmp
 	exec unshare --mount --propagation private "$0" "$@"
 fi
+# shellcheck disable=SC2317 # functions are called through check
+# shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 trap 'clean_up; rm -rf "$dir"' EXIT
 

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Real databases lose what they did not sync, and keep what they did. Each loss has a twin that is
 # right: the same with a sync, or by a database that knows how.
+# shellcheck disable=SC2317 # functions are called through check
+# shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ]; then
