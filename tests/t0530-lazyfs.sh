@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # LazyFS's users change nothing: its documented configuration, its command line, its FIFO commands,
 # and what harnesses do with them. The paths are those of its documentation, so /tmp is one of our own.
+# shellcheck disable=SC2317 # functions are called through check
 if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ]; then
 	echo "1..0 # SKIP this needs root and FUSE"
 	exit 77
@@ -11,7 +12,6 @@ if [ -z "${OUTAGE_T0530:-}" ]; then
 	export OUTAGE OUTAGE_T0530=1 TMPDIR=/var/tmp
 	exec unshare --mount --propagation private "$0" "$@"
 fi
-# shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 trap 'clean_up; rm -rf "$dir"' EXIT
