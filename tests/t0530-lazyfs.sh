@@ -49,7 +49,7 @@ wait_for() {
 	return 1
 }
 is_mounted() {
-	findmnt $mnt | grep -q lazyfs
+	findmnt "$mnt" | grep -q lazyfs
 }
 gone() {
 	! is_mounted
@@ -223,7 +223,7 @@ EOF
 # crashes COMMAND PROGRAM...: the program meets the fault
 crashes() {
 	start
-	echo "$1" >$fifo
+	echo "$1" >"$fifo"
 	logs "received: VALID"
 	shift
 	timeout 20 "$@" 2>/dev/null
