@@ -135,7 +135,7 @@ static char *read_text(int fd, uint64_t len)
 
 static int enter(struct helper *w)
 {
-	struct enter_head h;
+	struct enter_head h = { 0 };
 	int fds[PLACES], n = receive_fds(w->fd, &h, sizeof(h), fds);
 
 	if (n != 2 + (n > 0 && h.user))

@@ -157,9 +157,9 @@ static enum posix_op setattr_op(int to_set)
 
 static struct timespec time_to_set(const struct timespec *t, bool set, bool now)
 {
-	return now   ? (struct timespec){ .tv_nsec = UTIME_NOW }
-	       : set ? *t
-		     : (struct timespec){ .tv_nsec = UTIME_OMIT };
+	if (set && !now)
+		return *t;
+	return (struct timespec){ .tv_nsec = now ? UTIME_NOW : UTIME_OMIT };
 }
 
 static int set_in_root(int fd, const struct stat *st, int to_set)

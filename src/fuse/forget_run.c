@@ -241,10 +241,11 @@ static int take_cache(struct run *r, struct err *err)
 			"blocks of %llu bytes do not fill a page of %llu; one must divide the "
 			"other",
 			(unsigned long long)block, (unsigned long long)page);
+	uint64_t pages = bytes ? max(bytes / page, (uint64_t)1) : c->pages;
 	r->cache = (struct pagecache_opts){
 		.page_size = (uint32_t)page,
 		.block_size = (uint32_t)block,
-		.pages_max = bytes ? max(bytes / page, (uint64_t)1) : c->pages,
+		.pages_max = pages,
 		.evict = o->evict_said ? o->evict : c->evict,
 	};
 	return 0;

@@ -70,10 +70,10 @@ static void add_state(struct semantic_table *table, size_t op, const struct span
 					  .point = f->point,
 					  .id = f->state,
 					  .survived = f->survived,
-					  .n_survived = min(f->n_survived, (uint64_t)PM_LIST_MAX),
-					  .lost = f->lost,
-					  .n_lost = min(f->n_lost, (uint64_t)PM_LIST_MAX) };
+					  .lost = f->lost };
 
+	origin.n_survived = min(f->n_survived, (uint64_t)PM_LIST_MAX);
+	origin.n_lost = min(f->n_lost, (uint64_t)PM_LIST_MAX);
 	if (!failed)
 		seen.state = seen.timed = hash;
 	semantic_add(table, op, &seen, &origin);

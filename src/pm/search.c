@@ -263,9 +263,9 @@ static int tell_failure(struct worker *w, const struct crash_state *s)
 			     .end = r->end,
 			     .exit_code = r->exit_code,
 			     .signal = r->signal,
-			     .id_len = s->id.len,
-			     .said_len = min(r->output.len, said_max(w->o->run)) };
+			     .id_len = s->id.len };
 
+	m.said_len = min(r->output.len, said_max(w->o->run));
 	return tell(w->fd, &m, s, strbuf_str(&r->output));
 }
 
