@@ -86,7 +86,7 @@ static int run(const char *target, enum search_order order, enum strategy strate
 	cpu = clock_s(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 	double n = (double)st.counts.operations;
 	*out = (struct measure){ n / wall, n / cpu, (double)st.sides[0]->counts.restores / n,
-				 (double)sizeof(struct visited_slot) * 8 / 7 };
+				 (double)v->bytes / (double)(v->places / 8 * 7) };
 	search_release(&s);
 	stepper_close(&st);
 	visited_close(v);

@@ -105,6 +105,54 @@ check 'full memory is told, with its odds' sh -c "
 check 'a run is stopped' explore 0 -t reffs --order depth --limit 3000
 check 'and goes on' sh -c "timeout 60 '$OUTAGE' explore -t reffs --order depth --limit 3000 --resume kept >out 2>err"
 
+# within N ORDER ARGS...: all states of a small world within N steps; what was seen is in out
+within() {
+	local depth=$1 order=$2
+	shift 2
+	timeout 100 "$OUTAGE" explore -t reffs --inputs three --alphabet 30 --round 0 --seed 3 \
+		--depth "$depth" --order "$order" --json "$@" >out 2>err
+}
+# saw N: so many different states, and that was all; saw_some N: fewer, and it was not
+saw() { grep -q "\"distinct_states\": $1," out && grep -q '"exhausted": true' out; }
+saw_some() {
+	[ "$(sed -n 's/.*"distinct_states": \([0-9]*\),/\1/p' out)" -lt "$1" ] && grep -q '"exhausted": false' out
+}
+
+printf 'names files 1\nnames dirs 1\nnames depth 1\n' >three
+while read -r depth states; do
+	check "breadth first within $depth steps" within "$depth" breadth -o "b$depth"
+	check "... there are $states states" saw "$states"
+	check "depth first within $depth steps" within "$depth" depth -o "d$depth"
+	check "... there are the same $states" saw "$states"
+	check '... and they are the same' sh -c "
+		timeout 20 '$OUTAGE' explore --overlap b$depth d$depth >out 2>err && grep -q '(100.0 %) visited' out"
+done <<'TABLE'
+3 172
+4 850
+5 4359
+TABLE
+check 'two tasks that share the work' within 4 depth -j 2 --share -o s4
+check '... see all of it' saw 850
+check '... and can be stopped' within 4 depth -j 2 --share --limit 2000 -o s4
+check '... in the middle' saw_some 850
+check '... and go on' within 4 depth -j 2 --share --resume s4
+check '... to the end' saw 850
+check 'a depth-first search that is stopped' within 4 depth --limit 1000 -o p4
+check '... has not seen all' saw_some 850
+check '... goes on' within 4 depth --resume p4
+check '... to the end' saw 850
+check 'states that are known by bits only' within 5 depth --memory 64k -o f5
+check '... are never called all' grep -q '"exhausted": false' out
+check '... and take less than the 30 bytes of others' grep -Eq '"bytes_per_state": [12][0-9]\.' out
+printf 'names files 1\nnames dirs 3\nnames depth 1\nonly mkdir rmdir\ncombination mkdir MODE 0755 1\n' >dirs
+check 'a state is searched with every alphabet' sh -c "
+	timeout 100 '$OUTAGE' explore -t reffs --inputs dirs --order breadth --alphabet 10 --depth 20 --seed 3 \
+		--round 1000 --limit 100000 --json -o many >out 2>err"
+check '... so in the end all are seen' grep -q '"distinct_states": 54,' out
+check '... which nobody can know' grep -q '"exhausted": false' out
+check 'a run that is killed at once' sh -c "
+	timeout -s KILL 2 '$OUTAGE' explore -t reffs --order walk -o killed >out 2>err; [ \$? = 137 ]"
+
 check 'what it goes on from is nobody else'"'"'s to write' test "$(stat -c %a kept/task-0.pickle)" = 600
 
 # ---- bad input ----
@@ -132,7 +180,12 @@ check 'bits and combinations of one argument' refused 'by-bit WEIGHT' -t reffs -
 check 'partitions that sum to zero' refused 'sum to zero' -t reffs --inputs zero
 check 'a state with a changed byte' refused 'was changed or cut short' -t reffs --order depth --resume changed
 check 'a state of another version' refused 'another version' -t reffs --order depth --resume other
-check 'a state of another run' refused 'other inputs' -t reffs --order depth --seed 9 --resume kept
+check 'a state of another run' refused "with 'seed 0', not 'seed 9'" -t reffs --order depth --seed 9 --resume kept
+check 'of another target' refused "with 'target reffs', not 'target reffs:'" -t reffs: --order depth --resume kept
+check 'of another reference' refused "with 'ref reffs', not 'ref reffs, reffs'" -t reffs -r reffs -r reffs --order depth --resume kept
+check 'of fewer tasks' refused "'jobs 1', not 'jobs 2'\\|had fewer tasks" -t reffs -j 2 --order depth --resume kept
+check 'of other inputs' refused 'other inputs' -t reffs --order depth --inputs few --resume kept
+check 'one that was killed at once' refused 'each minute' -t reffs --order walk --resume killed
 check 'no state at all' refused 'No such file' -t reffs --resume unknown-dir
 check 'a crash without a disk' refused 'no disk' -t reffs --crash 10
 check 'an order that is not there' refused 'walk, depth or breadth' -t reffs --order sideways

@@ -271,7 +271,8 @@ static void add_up(const struct parent *p, struct explore_result *r)
 		r->crash_states += s->crash_states;
 		r->overlapped += s->overlapped;
 		r->depth_max = max(r->depth_max, (uint64_t)s->depth_max);
-		all &= s->done;
+		/* By bits only, some may have been left out. */
+		all &= s->done && !p->slot[i].visited->hashed;
 	}
 	r->exhausted = all;
 }
@@ -302,7 +303,7 @@ static void count_distinct(const struct parent *p, struct explore_result *r)
 
 		r->omission = max(r->omission, visited_omission(v));
 		states += visited_count(v);
-		bytes += visited_count(v) * VISITED_BYTES;
+		bytes += v->bytes;
 		if (apart)
 			compare_visited(v, &all, &more);
 	}

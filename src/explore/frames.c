@@ -60,11 +60,20 @@ static int frame_save(struct search *s, struct frame *f, struct err *err)
 	return rc;
 }
 
+/* From a state that was met farther from the start: does the step lead to one that is near now? */
+static bool leads_nearer(struct search *s, const struct frame *f, struct hash128 to)
+{
+	uint32_t depth = visited_claimed(s->claims, to, s->task, s->walk);
+
+	return depth == UINT32_MAX || depth > f->path.n + 1;
+}
+
 /*
  * Which steps to take from here: those that change something, in an order of their own for each
- * seed, and on top of them those that do not. Where nobody can tell, all of them.
+ * seed, and on top of them those that do not. Where nobody can tell, all of them. If they were
+ * taken before, only those that lead to where the way was longer then.
  */
-static void frame_plan(struct search *s, struct frame *f)
+static void frame_plan(struct search *s, struct frame *f, bool again)
 {
 	size_t n = s->alphabet.steps.n, changing = 0;
 	auto_free uint32_t *idle = xmalloc(n * sizeof(*idle) + 1);
@@ -74,7 +83,11 @@ static void frame_plan(struct search *s, struct frame *f)
 
 	f->todo = xmalloc(n * sizeof(*f->todo) + 1);
 	for (uint32_t i = 0; i < n; i++) {
-		if (stepper_predict(s->stepper, i, &h, &ignored) && hash_eq(h, f->hash))
+		bool known = stepper_predict(s->stepper, i, &h, &ignored);
+
+		if (known && again && !leads_nearer(s, f, h))
+			continue;
+		if (known && hash_eq(h, f->hash))
 			idle[idles++] = i;
 		else
 			f->todo[changing++] = i;
@@ -88,7 +101,7 @@ static void frame_plan(struct search *s, struct frame *f)
 	}
 	for (size_t i = 0; i < idles; i++)
 		f->todo[changing + i] = idle[i];
-	f->n = n;
+	f->n = changing + idles;
 }
 
 /* A step that leads to `to`, as the reference says: UINT32_MAX if there is none. */
@@ -241,12 +254,12 @@ static int recover(struct search *s, const struct frames *stack, struct frame *f
 	return rc;
 }
 
-/* One step from the state of `f`. 1 if it led to a new state, which all sides are in. */
+/* One step from the state of `f`. 1 if all sides are in a state then that is to be searched. */
 static int try_step(struct search *s, const struct frames *stack, struct frame *f, bool *lost,
-		    struct err *err)
+		    bool *again, struct err *err)
 {
 	enum moved moved;
-	bool fresh = false;
+	bool mine = false;
 	int rc = move_to(s, stack, f, *lost, &moved, err);
 
 	*lost = false;
@@ -256,6 +269,7 @@ static int try_step(struct search *s, const struct frames *stack, struct frame *
 		return recover(s, stack, f, err);
 	if (moved == MOVED_LOST) {
 		f->n = 0; /* it cannot be reached again; what is left of it is left out */
+		s->left_out++;
 		*lost = true;
 		return 0;
 	}
@@ -267,13 +281,15 @@ static int try_step(struct search *s, const struct frames *stack, struct frame *
 	*lost = s->result.verdict == STEP_ABANDONED;
 	if (*lost)
 		return 0;
-	rc = search_arrive(s, &fresh, err);
+	rc = stepper_hash(s->stepper, &s->at, err);
+	if (!rc)
+		mine = search_claim(s, again);
 	/* A step that changes nothing leaves the path as it was. */
 	if (!rc && hash_eq(s->at, f->hash) && s->log.path.n == f->path.n + 1)
 		s->log.path.n--;
 	if (!rc && s->after)
 		rc = s->after(s->ctx, s, err);
-	return rc ? rc : fresh;
+	return rc ? rc : mine;
 }
 
 static bool known_steps(const struct search *s, const struct pickle_steps *steps)
@@ -326,16 +342,15 @@ static int keep_frames(struct search *s, const struct frames *list, struct err *
 /* The lowest frame: the empty file system, saved. */
 static int plant(struct search *s, struct frames *list, struct err *err)
 {
-	bool fresh;
+	bool ignored;
 	int rc = search_go_home(s, err);
 
-	if (!rc)
-		rc = search_arrive(s, &fresh, err);
 	if (rc)
 		return rc;
+	search_claim(s, &ignored);
 	vec_push(list, frame_new(s));
 	rc = frame_save(s, list->v[0], err);
-	frame_plan(s, list->v[0]);
+	frame_plan(s, list->v[0], false);
 	return !rc && s->resumed ? resume_frames(s, list, err) : rc;
 }
 
@@ -357,8 +372,8 @@ static void discard(struct search *s, struct frames *list, size_t *head)
 	++*head;
 }
 
-/* A new state: its steps are to be done as well. */
-static int grow(struct search *s, struct frames *list, struct err *err)
+/* A state whose steps are to be done as well. */
+static int grow(struct search *s, struct frames *list, bool again, struct err *err)
 {
 	uint32_t every = s->opts->save_every ? s->opts->save_every : SAVE_EVERY;
 	struct frame *child;
@@ -367,22 +382,24 @@ static int grow(struct search *s, struct frames *list, struct err *err)
 		return 0;
 	child = frame_new(s);
 	vec_push(list, child);
-	frame_plan(s, child);
+	frame_plan(s, child, again);
 	if (s->opts->order == SEARCH_DEPTH && child->path.n % every)
 		return 0;
 	return frame_save(s, child, err);
 }
 
+/* For us, or for another task that searches the same. */
 static bool round_is_over(const struct search *s)
 {
-	return s->opts->round && s->stepper->counts.operations >= s->round_ends;
+	return s->opts->round && (s->stepper->counts.operations >= s->round_ends ||
+				  atomic_load(&s->claims->round) != s->walk);
 }
 
-int search_frames(struct search *s, struct err *err)
+int search_frames(struct search *s, bool *done, struct err *err)
 {
 	struct frames list = { 0 };
 	size_t head = 0; /* breadth first: the frame at hand */
-	bool lost = false;
+	bool lost = false, again;
 	int rc = plant(s, &list, err);
 
 	while (!rc && head < list.n && !search_stopped(s) && !round_is_over(s)) {
@@ -392,12 +409,15 @@ int search_frames(struct search *s, struct err *err)
 			discard(s, &list, &head);
 			continue;
 		}
-		rc = try_step(s, &list, f, &lost, err);
+		rc = try_step(s, &list, f, &lost, &again, err);
 		if (rc > 0)
-			rc = grow(s, &list, err);
+			rc = grow(s, &list, again, err);
+		if (!rc && search_is_time_to_keep(s))
+			rc = keep_frames(s, &list, err);
 	}
-	s->progress->done = !rc && !search_stopped(s) && !round_is_over(s);
-	if (!rc)
+	*done = !rc && head >= list.n;
+	/* Between rounds it is kept now and then, and at the end always. */
+	if (!rc && (!s->opts->round || search_stopped(s) || search_is_time_to_keep(s)))
 		rc = keep_frames(s, &list, err);
 	for (size_t i = 0; i < list.n; i++)
 		if (list.v[i])

@@ -3,11 +3,12 @@
 
 #include <errno.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/io.h"
 
-static const char magic[16] = "outage-explore 1";
-enum { HEAD = 32, STEPS_MAX = 1 << 20, FRAMES_MAX = 1 << 24 };
+static const char magic[16] = "outage-explore 2";
+enum { HEAD = 32, STEPS_MAX = 1 << 20, FRAMES_MAX = 1 << 24, ABOUT_MAX = 1 << 20 };
 #define FILE_MAX ((size_t)8 << 30)
 
 void pickle_release(struct pickle *p)
@@ -17,6 +18,8 @@ void pickle_release(struct pickle *p)
 		free(p->frames.v[i].todo.v);
 	}
 	vec_release(&p->frames);
+	free(p->about);
+	p->about = NULL;
 }
 
 static struct pickle_steps copy_steps(const uint32_t *v, size_t n)
@@ -53,42 +56,51 @@ static void put_steps(struct strbuf *out, const struct pickle_steps *s)
 		put(out, s->v[i]);
 }
 
-static void put_visited(struct strbuf *out, const struct visited *v)
+static void put_visited(struct strbuf *out, const struct pickle_states *st, uint64_t round)
 {
+	const struct visited *v = st->visited;
 	size_t at = out->len;
 	uint64_t n = 0, bytes;
 	const void *bits = visited_field(v, &bytes);
 
 	put(out, 0);
 	for (uint64_t i = 0; i < v->places; i++) {
-		if (!v->slots[i].lo)
+		struct hash128 h = { v->slots[i].lo, v->slots[i].hi };
+
+		if (!h.lo)
 			continue;
-		put(out, v->slots[i].lo);
-		put(out, v->slots[i].hi);
+		uint32_t depth = visited_claimed(st->claims, h, st->task, round);
+		put(out, h.lo);
+		put(out, h.hi);
+		put(out,
+		    (uint64_t)visited_owner(v, i) << 16 | (depth == UINT32_MAX ? 0 : depth + 1));
 		n++;
 	}
 	for (unsigned i = 0; i < 8; i++)
 		out->buf[at + i] = (char)(n >> 8 * i);
 	put(out, v->hashed);
+	put(out, v->marked);
 	put(out, v->hashed ? bytes : 0);
 	if (v->hashed)
 		strbuf_add(out, bits, bytes);
 }
 
-int pickle_save(const struct pickle *p, const struct visited *v, const char *path, struct err *err)
+int pickle_save(const struct pickle *p, const struct pickle_states *states, const char *path,
+		struct err *err)
 {
 	auto_strbuf body = STRBUF_INIT, head = STRBUF_INIT;
 	struct io_output out;
 
-	put(&body, p->inputs.lo);
-	put(&body, p->inputs.hi);
+	put(&body, strlen(p->about));
+	strbuf_adds(&body, p->about);
 	put(&body, p->walk);
+	put(&body, p->left_out);
 	put(&body, p->frames.n);
 	for (size_t i = 0; i < p->frames.n; i++) {
 		put_steps(&body, &p->frames.v[i].path);
 		put_steps(&body, &p->frames.v[i].todo);
 	}
-	put_visited(&body, v);
+	put_visited(&body, states, p->walk);
 	struct hash128 sum = hash_bytes(body.buf, body.len);
 	strbuf_add(&head, magic, sizeof(magic));
 	put(&head, sum.lo);
@@ -111,6 +123,7 @@ int pickle_save(const struct pickle *p, const struct visited *v, const char *pat
 struct reader {
 	const unsigned char *at, *end;
 	bool bad;
+	bool other_memory; /* the field of bits had another size */
 };
 
 static uint64_t get(struct reader *r)
@@ -141,31 +154,77 @@ static struct pickle_steps get_steps(struct reader *r)
 	return s;
 }
 
-static void get_visited(struct reader *r, struct visited *v, unsigned task)
+static void raise_to(_Atomic uint64_t *to, uint64_t n)
 {
-	uint64_t bytes, have;
-	void *bits = visited_field(v, &have);
+	uint64_t old = atomic_load(to);
 
-	for (uint64_t n = get(r); n && !r->bad; n--) {
-		struct hash128 h = { .lo = get(r) };
+	while (old < n && !atomic_compare_exchange_weak(to, &old, n))
+		;
+}
 
-		h.hi = get(r);
-		if (!r->bad)
-			visited_add(v, h, task);
-	}
-	v->hashed += get(r);
-	bytes = get(r);
-	if (r->bad || bytes > (uint64_t)(r->end - r->at) || (bytes && bytes != have))
+/* Others may have put theirs into the same field. */
+static void get_field(struct reader *r, struct visited *v)
+{
+	uint64_t have, hashed = get(r), marked = get(r), bytes = get(r);
+	_Atomic uint64_t *bits = visited_field(v, &have);
+
+	r->other_memory = !r->bad && bytes && bytes != have;
+	if (r->bad || r->other_memory || bytes > (uint64_t)(r->end - r->at)) {
 		r->bad = true;
-	else if (bytes)
-		memcpy(bits, r->at, bytes);
+		return;
+	}
+	for (uint64_t i = 0; i < bytes / 8; i++) {
+		uint64_t word;
+
+		memcpy(&word, r->at + 8 * i, sizeof(word));
+		if (word)
+			atomic_fetch_or(&bits[i], word);
+	}
+	raise_to(&v->hashed, hashed);
+	raise_to(&v->marked, marked);
+}
+
+static struct hash128 get_state(struct reader *r, uint8_t *owner, uint32_t *depth)
+{
+	struct hash128 h = { .lo = get(r) };
+
+	h.hi = get(r);
+	uint64_t rest = get(r);
+	*owner = (uint8_t)(rest >> 16);
+	*depth = (rest & 0xffff) ? (uint32_t)(rest & 0xffff) - 1 : UINT32_MAX;
+	return h;
+}
+
+static void get_visited(struct reader *r, const struct pickle_states *st, uint64_t round)
+{
+	for (uint64_t n = get(r); n && !r->bad; n--) {
+		uint8_t owner;
+		uint32_t depth;
+		bool ignored;
+		struct hash128 h = get_state(r, &owner, &depth);
+
+		if (r->bad)
+			break;
+		visited_put(st->visited, h, owner);
+		if (depth != UINT32_MAX)
+			visited_claim(st->claims, h,
+				      (struct visited_claim){ st->task, round, depth }, 0, NULL,
+				      &ignored);
+	}
+	get_field(r, st->visited);
 }
 
 /* Reads the file into `file`, and sees that it is whole. */
 static int open_file(const char *path, struct strbuf *file, struct reader *r, struct err *err)
 {
+	if (access(path, F_OK) < 0 && errno == ENOENT)
+		return err_set(
+			err, -ENOENT,
+			"cannot open %s: No such file or directory: the run had fewer tasks "
+			"(--jobs), or was killed before it first wrote where it was, which it "
+			"does each minute; begin a new run",
+			path);
 	int rc = io_slurp(path, FILE_MAX, file, err);
-
 	if (rc)
 		return rc;
 	if (file->len < HEAD || memcmp(file->buf, magic, 15) != 0)
@@ -175,7 +234,7 @@ static int open_file(const char *path, struct strbuf *file, struct reader *r, st
 			       "%s was written by another version of outage: begin a new run",
 			       path);
 	*r = (struct reader){ (unsigned char *)file->buf + sizeof(magic),
-			      (unsigned char *)file->buf + file->len, false };
+			      (unsigned char *)file->buf + file->len, false, false };
 	struct hash128 sum = { .lo = get(r) };
 	sum.hi = get(r);
 	if (!hash_eq(sum, hash_bytes(r->at, (size_t)(r->end - r->at))))
@@ -188,10 +247,24 @@ static int does_not_hold(const char *path, struct err *err)
 	return err_set(err, -EINVAL, "%s does not hold what it says: begin a new run", path);
 }
 
+/* What comes before the frames. */
+static void get_about(struct reader *r, struct pickle *out)
+{
+	uint64_t n = get(r);
+
+	if (r->bad || n > ABOUT_MAX || n > (uint64_t)(r->end - r->at)) {
+		r->bad = true;
+		return;
+	}
+	out->about = xmemdupz(r->at, n);
+	r->at += n;
+}
+
 /* What comes before the states. */
 static void get_frames(struct reader *r, struct pickle *out)
 {
 	out->walk = get(r);
+	out->left_out = get(r);
 	uint64_t n = get(r);
 	for (uint64_t i = 0; i < n && i < FRAMES_MAX && !r->bad; i++) {
 		struct pickle_frame f = { .path = get_steps(r) };
@@ -201,8 +274,27 @@ static void get_frames(struct reader *r, struct pickle *out)
 	}
 }
 
-int pickle_load(const char *path, struct hash128 inputs, struct pickle *out, struct visited *v,
-		unsigned task, struct err *err)
+/* Names the first line that differs. */
+static int compare_about(const char *path, const char *was, const char *is, struct err *err)
+{
+	if (streq(was, is))
+		return 0;
+	while (*was || *is) {
+		int a = (int)strcspn(was, "\n"), b = (int)strcspn(is, "\n");
+
+		if (a != b || memcmp(was, is, (size_t)a) != 0)
+			return err_set(err, -EINVAL,
+				       "%s is of a run with '%.*s', not '%.*s': give the same "
+				       "options again",
+				       path, min(a, 120), was, min(b, 120), is);
+		was += a + (was[a] != 0);
+		is += b + (is[b] != 0);
+	}
+	return does_not_hold(path, err);
+}
+
+int pickle_load(const char *path, const char *about, struct pickle *out,
+		const struct pickle_states *states, struct err *err)
 {
 	auto_strbuf file = STRBUF_INIT;
 	struct reader r;
@@ -211,21 +303,21 @@ int pickle_load(const char *path, struct hash128 inputs, struct pickle *out, str
 	int rc = open_file(path, &file, &r, err);
 	if (rc)
 		return rc;
-	out->inputs.lo = get(&r);
-	out->inputs.hi = get(&r);
-	if (!hash_eq(out->inputs, inputs))
-		return err_set(err, -EINVAL,
-			       "%s is of a run with other inputs, seed, order or depth: give the "
-			       "same options again",
-			       path);
-	get_frames(&r, out);
+	get_about(&r, out);
 	if (!r.bad)
-		get_visited(&r, v, task);
-	if (r.bad) {
+		rc = compare_about(path, out->about, about, err);
+	if (!rc)
+		get_frames(&r, out);
+	if (!rc && !r.bad)
+		get_visited(&r, states, out->walk);
+	if (!rc && r.other_memory)
+		rc = err_set(err, -EINVAL, "%s is of a run with another --memory: give the same",
+			     path);
+	if (!rc && r.bad)
+		rc = does_not_hold(path, err);
+	if (rc)
 		pickle_release(out);
-		return does_not_hold(path, err);
-	}
-	return 0;
+	return rc;
 }
 
 int pickle_each_state(const char *path, void (*take)(void *ctx, struct hash128 state), void *ctx,
@@ -238,14 +330,14 @@ int pickle_each_state(const char *path, void (*take)(void *ctx, struct hash128 s
 
 	if (rc)
 		return rc;
-	get(&r); /* its inputs may be any */
-	get(&r);
+	get_about(&r, &p); /* which may be anything */
 	get_frames(&r, &p);
 	pickle_release(&p);
 	for (uint64_t n = get(&r); n && !r.bad; n--) {
-		struct hash128 h = { .lo = get(&r) };
+		uint8_t owner;
+		uint32_t depth;
+		struct hash128 h = get_state(&r, &owner, &depth);
 
-		h.hi = get(&r);
 		if (!r.bad)
 			take(ctx, h);
 	}

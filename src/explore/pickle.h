@@ -4,14 +4,19 @@
  *
  * The file, all numbers 8 bytes, little-endian:
  *
- *	"outage-explore 1"	16 bytes
+ *	"outage-explore 2"	16 bytes
  *	hash of all that follows	16 bytes
- *	hash of the inputs	16 bytes: seed, order, depth, alphabet
- *	number of the walk
+ *	what the run is about: bytes, these; a line for each option, its name first
+ *	number of the walk, or of the round
+ *	steps that could not be taken
  *	frames; for each: steps of its path, these steps, steps to do, these steps
- *	visited: states in the table, their hashes; bytes of the field of bits, these
+ *	visited: states in the table; for each: its hash, 16 bytes, and a number: the byte that
+ *		tells who came there, times 65536; and the depth at which this task took it
+ *		upon itself to search it in this round and one more, or 0
+ *	states known by bits only; those of rounds; bytes of the field of bits, these
  *
- * States that were saved are not kept: each frame has its path, which is walked again.
+ * States that were saved are not kept: each frame has its path, which is walked again. What other
+ * tasks search is in their files, which are of another moment, and does not count in this one.
  */
 #ifndef EXPLORE_PICKLE_H
 #define EXPLORE_PICKLE_H
@@ -29,8 +34,9 @@ struct pickle_frame {
 };
 
 struct pickle {
-	struct hash128 inputs;
+	char *about;
 	uint64_t walk;
+	uint64_t left_out;
 	struct vec_of(struct pickle_frame) frames;
 };
 
@@ -38,14 +44,22 @@ void pickle_release(struct pickle *p);
 /* Adds a frame; copies. */
 void pickle_add(struct pickle *p, const uint32_t *path, size_t n_path, const uint32_t *todo,
 		size_t n_todo);
-int pickle_save(const struct pickle *p, const struct visited *v, const char *path, struct err *err)
-	must_check;
+
+/* What a task has visited, with others or not, and what it searches. */
+struct pickle_states {
+	struct visited *visited;
+	struct visited *claims; /* may be the same */
+	unsigned task;
+};
+
+int pickle_save(const struct pickle *p, const struct pickle_states *states, const char *path,
+		struct err *err) must_check;
 /*
- * Reads it back; what was visited is put into `v`, as visited by `task`. Fails with a sentence if
- * the file is of another version, was changed, or belongs to other inputs.
+ * Reads it back, into `states` as well. Fails with a sentence if the file is of another version,
+ * was changed, or is about something else.
  */
-int pickle_load(const char *path, struct hash128 inputs, struct pickle *out, struct visited *v,
-		unsigned task, struct err *err) must_check;
+int pickle_load(const char *path, const char *about, struct pickle *out,
+		const struct pickle_states *states, struct err *err) must_check;
 
 /* Gives each state that was visited; `by_bits` gets how many are known by bits only. */
 int pickle_each_state(const char *path, void (*take)(void *ctx, struct hash128 state), void *ctx,

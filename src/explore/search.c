@@ -11,11 +11,13 @@
 #include "explore/search_impl.h"
 
 enum { ALPHABET_WALK = 4096, ALPHABET_SMALL = 96, WALKS_PER_ALPHABET = 64, ANCHOR_EVERY = 64 };
+enum { KEEP_MIN_STEPS = 64, KEEP_SHARE = 20 };
+#define KEEP_NS ((uint64_t)60000000000)
 
 void search_init(struct search *s)
 {
 	alphabet_init(&s->alphabet);
-	rng_init(&s->rng, s->opts->seed);
+	rng_init(&s->rng, s->opts->seed ^ s->opts->shuffle * 0x9e3779b97f4a7c15ULL);
 	/* In this process trying costs no more than asking. */
 	s->eager = !side_in_process(s->stepper->sides[0]);
 }
@@ -38,6 +40,11 @@ void search_release(struct search *s)
 	script_log_release(&s->log);
 	step_result_release(&s->result);
 	vec_release(&s->hints);
+	if (s->claims != s->visited)
+		visited_close(s->claims);
+	s->claims = NULL;
+	free(s->about);
+	s->about = NULL;
 }
 
 void search_path(const struct search *s, struct script *out)
@@ -114,21 +121,33 @@ int search_report(struct search *s, struct err *err)
 	return rc;
 }
 
-/* Where all sides are now. Counts it as visited. */
-int search_arrive(struct search *s, bool *fresh, struct err *err)
+static void count_visit(struct search *s, enum visit visit)
 {
-	int rc = stepper_hash(s->stepper, &s->at, err);
-
-	if (rc)
-		return rc;
-	enum visit visit = visited_add(s->visited, s->at, s->task);
-	*fresh = visit == VISIT_NEW;
 	s->progress->overlapped += visit == VISIT_SECOND;
+	s->progress->states += visit == VISIT_NEW;
+	s->progress->revisits += visit != VISIT_NEW;
 	if (s->log.path.n > s->progress->depth_max)
 		s->progress->depth_max = s->log.path.n;
-	s->progress->states += *fresh;
-	s->progress->revisits += !*fresh;
-	return 0;
+}
+
+/* Counts where all sides are as visited. */
+static void visit_only(struct search *s)
+{
+	count_visit(s, visited_add(s->visited, s->at, s->task));
+}
+
+bool search_claim(struct search *s, bool *again)
+{
+	struct visited_claim c = { s->task, s->walk, (uint32_t)s->log.path.n };
+	bool apart = s->claims != s->visited;
+	enum visit visit;
+
+	if (apart)
+		visit_only(s);
+	bool mine = visited_claim(s->claims, s->at, c, s->opts->depth, &visit, again);
+	if (!apart)
+		count_visit(s, visit);
+	return mine;
 }
 
 /* To the empty file system. 1 if not even that works. */
@@ -156,6 +175,103 @@ int search_take(struct search *s, uint32_t step, struct err *err)
 	}
 	int rc = stepper_step(s->stepper, step, &s->result, err);
 	tell_progress(s);
+	return rc;
+}
+
+/* ---- to go on another time ---- */
+
+/*
+ * What the run is about, one option a line: a search can go on only with the same. What is drawn
+ * tells what it is drawn from.
+ */
+static const char *about(struct search *s)
+{
+	auto_strbuf text = STRBUF_INIT, drawn = STRBUF_INIT;
+	const struct search_opts *o = s->opts;
+	static const char *const orders[] = { "walk", "depth", "breadth" };
+	struct alphabet a;
+
+	if (s->about)
+		return s->about;
+	for (unsigned i = 0; i < s->stepper->n; i++)
+		strbuf_addf(&text, "%s%s",
+			    !i	     ? "target "
+			    : i == 1 ? "\nref "
+				     : ", ",
+			    s->stepper->sides[i]->spec);
+	strbuf_addf(&text, "\njobs %u\norder %s\ndepth %u\nalphabet %u\n", o->jobs,
+		    orders[o->order], o->depth, o->alphabet);
+	strbuf_addf(&text, "seed %llu\n", (unsigned long long)o->seed);
+	strbuf_addf(&text, "%s\n", o->share ? "--share" : "no --share");
+	alphabet_init(&a);
+	alphabet_draw(&a, s->in, o->seed, 500, false);
+	workload_print(&a.w, &drawn);
+	alphabet_release(&a);
+	struct hash128 h = hash_bytes(drawn.buf, drawn.len);
+	strbuf_addf(&text, "other inputs %016llx%016llx\n", (unsigned long long)h.hi,
+		    (unsigned long long)h.lo);
+	s->about = xstrdup(strbuf_str(&text));
+	return s->about;
+}
+
+static struct pickle_states states_of(const struct search *s)
+{
+	return (struct pickle_states){ s->visited, s->claims, s->task };
+}
+
+/* Tasks with other steps than those they share with search on their own. */
+static int open_claims(struct search *s, struct err *err)
+{
+	if (s->claims)
+		return 0;
+	if (s->opts->apart)
+		return visited_open(s->visited->bytes, &s->claims, err);
+	s->claims = s->visited;
+	return 0;
+}
+
+int search_resume(struct search *s, struct pickle *out, struct err *err)
+{
+	int rc = open_claims(s, err);
+
+	if (rc)
+		return rc;
+	struct pickle_states states = states_of(s);
+	rc = pickle_load(s->pickle_path, about(s), out, &states, err);
+	if (rc)
+		return rc;
+	s->resumed = out;
+	s->left_out = out->left_out;
+	return 0;
+}
+
+/* The next time comes later if it takes long. */
+static void wind_up(struct search *s, uint64_t began)
+{
+	uint64_t now = util_now_ns(), usual = max(KEEP_NS, (now - began) * KEEP_SHARE);
+
+	s->keep_at_ns = now + (s->opts->keep_ns ? s->opts->keep_ns : usual);
+}
+
+bool search_is_time_to_keep(const struct search *s)
+{
+	return s->pickle_path && util_now_ns() >= s->keep_at_ns;
+}
+
+int search_keep(struct search *s, struct pickle *p, struct err *err)
+{
+	struct pickle_states states = states_of(s);
+	uint64_t began = util_now_ns();
+	int rc = 0;
+
+	p->about = xstrdup(about(s));
+	p->walk = s->walk;
+	p->left_out = s->left_out;
+	if (s->pickle_path)
+		rc = pickle_save(p, &states, s->pickle_path, err);
+	pickle_release(p);
+	wind_up(s, began);
+	s->progress->beat++;
 	return rc;
 }
 
@@ -208,10 +324,18 @@ static int drop_anchor(struct search *s, struct err *err)
 	return 0;
 }
 
+/* A walk that is under way is done again from its beginning. */
+static int keep_walk(struct search *s, struct err *err)
+{
+	struct pickle p = { 0 };
+
+	return search_is_time_to_keep(s) ? search_keep(s, &p, err) : 0;
+}
+
 static int one_walk(struct search *s, uint32_t depth, struct err *err)
 {
 	uint32_t every = s->opts->save_every ? s->opts->save_every : ANCHOR_EVERY;
-	bool fresh, cheap = saves_cheaply(s);
+	bool cheap = saves_cheaply(s);
 	int rc = search_go_home(s, err);
 
 	weigh_anchors(s);
@@ -220,9 +344,13 @@ static int one_walk(struct search *s, uint32_t depth, struct err *err)
 		rc = search_take(s, choose(s), err);
 		if (rc || s->result.verdict != STEP_SAME)
 			break;
-		rc = search_arrive(s, &fresh, err);
+		rc = stepper_hash(s->stepper, &s->at, err);
+		if (!rc)
+			visit_only(s);
 		if (!rc && s->after)
 			rc = s->after(s->ctx, s, err);
+		if (!rc && d % KEEP_MIN_STEPS == KEEP_MIN_STEPS - 1)
+			rc = keep_walk(s, err);
 		/* A state that was not compared is nothing to begin with. */
 		if (!rc && cheap && d % every == every - 1 && !s->stepper->since)
 			rc = drop_anchor(s, err);
@@ -247,15 +375,6 @@ static int check_room(struct search *s, struct err *err)
 static uint64_t walk_seed(const struct search *s)
 {
 	return s->opts->seed + s->walk / WALKS_PER_ALPHABET * 0x9e3779b9u;
-}
-
-int search_keep(struct search *s, struct pickle *p, struct err *err)
-{
-	p->inputs = search_inputs_hash(s->opts, s->in);
-	p->walk = s->walk;
-	int rc = s->pickle_path ? pickle_save(p, s->visited, s->pickle_path, err) : 0;
-	pickle_release(p);
-	return rc;
 }
 
 static int walk(struct search *s, struct err *err)
@@ -283,46 +402,54 @@ static int walk(struct search *s, struct err *err)
 	return rc ? rc : search_keep(s, &pickle, err);
 }
 
-struct hash128 search_inputs_hash(const struct search_opts *opts, const struct inputs *in)
+/* Which round is searched: tasks with the same steps search the same. */
+static void begin_round(struct search *s)
 {
-	auto_strbuf text = STRBUF_INIT;
-	struct alphabet a;
+	uint64_t want = s->resumed ? s->resumed->walk : 0, now = atomic_load(&s->claims->round);
 
-	/* What is drawn tells what it is drawn from. */
-	alphabet_init(&a);
-	alphabet_draw(&a, in, opts->seed, 500, false);
-	workload_print(&a.w, &text);
-	strbuf_addf(&text, "order %d depth %u alphabet %u\n", (int)opts->order, opts->depth,
-		    opts->alphabet);
-	alphabet_release(&a);
-	return hash_bytes(text.buf, text.len);
+	while (now < want && !atomic_compare_exchange_weak(&s->claims->round, &now, want))
+		;
+	s->walk = max(now, want);
+	if (s->resumed && s->walk != want)
+		s->resumed = NULL; /* another task is ahead; what was to be done is no more */
 }
 
 /*
  * One alphabet after the other: each is searched until all was visited, or for the operations of a
- * round, so that all inputs get their turn.
+ * round, so that all inputs get their turn. There is always another one: that never is all.
  */
 static int rounds(struct search *s, struct err *err)
 {
+	bool done = false;
 	int rc = 0;
 
-	s->walk = s->resumed ? s->resumed->walk : 0;
 	do {
+		begin_round(s);
 		draw(s, s->opts->seed + s->walk * 0x9e3779b9u);
 		if (!s->alphabet.steps.n)
 			return err_set(err, -EINVAL, "no step could be drawn");
 		if (s->opts->round)
 			s->round_ends = s->stepper->counts.operations + s->opts->round;
-		rc = search_frames(s, err);
+		rc = search_frames(s, &done, err);
 		s->resumed = NULL;
-		s->walk++;
+		if (s->opts->round && !search_stopped(s)) {
+			uint64_t was = s->walk;
+
+			atomic_compare_exchange_strong(&s->claims->round, &was, was + 1);
+		}
 	} while (!rc && s->opts->round && !search_stopped(s));
+	s->progress->done = !rc && done && !s->opts->round && !s->left_out;
 	return rc;
 }
 
 int search_run(struct search *s, struct err *err)
 {
 	assert(s->opts->depth && s->opts->depth <= SCRIPT_MAX);
+	int rc = open_claims(s, err);
+
+	if (rc)
+		return rc;
+	wind_up(s, util_now_ns());
 	if (s->opts->order == SEARCH_WALK)
 		return walk(s, err);
 	return rounds(s, err);

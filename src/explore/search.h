@@ -24,11 +24,16 @@ enum search_order { SEARCH_WALK, SEARCH_DEPTH, SEARCH_BREADTH };
 struct search_opts {
 	enum search_order order;
 	uint64_t seed;
+	uint64_t shuffle;    /* tasks with the same steps take them in another order */
 	uint32_t depth;	     /* steps from the empty file system */
 	uint32_t alphabet;   /* steps in it; 0: 4096 for a walk, else 48 */
 	uint32_t save_every; /* levels of a depth-first search; 0: 8. Steps of a walk; 0: 64 */
 	uint64_t round;	     /* operations with one alphabet, not for walks; 0: all there is */
 	uint64_t room_every; /* walks; 0: never */
+	unsigned jobs;	     /* tasks of the run */
+	bool share;	     /* they share what was visited */
+	bool apart;	     /* and yet have different steps */
+	uint64_t keep_ns;    /* how often to keep what is needed to go on; 0: a minute */
 };
 
 /* What others may read while it runs. */
@@ -39,7 +44,7 @@ struct search_progress {
 	_Atomic uint64_t adopted, abandoned, depth, depth_max, compared, crash_states;
 	_Atomic uint64_t overlapped; /* states that another task had visited before */
 	_Atomic bool stop;	     /* asked for by others */
-	_Atomic bool done;	     /* all there is was visited */
+	_Atomic bool done;	     /* all that its steps lead to was visited */
 	/* The steps that led here, newest last, for whoever has to tell what hung. */
 	uint64_t alphabet_seed;
 	_Atomic uint32_t path_n;
@@ -72,17 +77,21 @@ struct search {
 	search_hook after;
 	void *ctx;
 	const char *pickle_path;      /* where to put what is needed to go on; NULL: nowhere */
-	const struct pickle *resumed; /* where to go on, or NULL */
+	const struct pickle *resumed; /* where to go on, or NULL; see search_resume() */
 
 	/* the search's own */
 	struct alphabet alphabet;
 	struct rng rng;
 	struct script_log log; /* what happened lately */
 	struct step_result result;
-	struct hash128 at;   /* the state all sides are in */
-	uint64_t walk;	     /* number of the walk, or of the round, from 0 */
-	uint64_t until;	     /* operations after which to stop; 0: no limit */
-	uint64_t round_ends; /* operations */
+	struct hash128 at;	/* the state all sides are in */
+	struct visited *claims; /* what is searched: `visited`, or its own if apart */
+	uint64_t left_out;	/* frames with steps that could not be taken */
+	char *about;		/* what the run is about, for its pickle; when needed */
+	uint64_t keep_at_ns;	/* when to keep again what is needed to go on */
+	uint64_t walk;		/* number of the walk, or of the round, from 0 */
+	uint64_t until;		/* operations after which to stop; 0: no limit */
+	uint64_t round_ends;	/* operations */
 	uint64_t undone;
 	/* In the order of the path. A walk has its own; else they are those of frames. */
 	struct vec_of(struct anchor) anchors;
@@ -97,8 +106,8 @@ void search_release(struct search *s);
 /* The alphabet that a search with these options draws for this seed. */
 void search_draw(const struct search_opts *opts, const struct inputs *in, uint64_t seed,
 		 struct alphabet *out);
-/* Identifies what is drawn from: a search can go on only with the same. */
-struct hash128 search_inputs_hash(const struct search_opts *opts, const struct inputs *in);
+/* Reads into `out` where the search was that wrote its pickle, and goes on from there. */
+int search_resume(struct search *s, struct pickle *out, struct err *err) must_check;
 /* Runs until it is told to stop, or there is no more. */
 int search_run(struct search *s, struct err *err) must_check;
 /* The steps from the empty file system to where it is now. */

@@ -10,6 +10,7 @@
 #include "explore/reproduce.h"
 
 enum { ROOM_EVERY = 16, WALK_DEPTH = 400 };
+#define SEED_STEP 0x632be59bd9b4e019ULL
 
 void task_tell(struct task *t, enum message_kind kind, const char *words, const char *dir,
 	       uint64_t ops)
@@ -124,11 +125,11 @@ static int on_found(void *ctx, struct search *s, const struct script *script,
 void task_vary(const struct explore_opts *o, unsigned number, bool walks,
 	       struct search_opts *search, struct inputs *in)
 {
-	uint64_t global = (o->swarm_i ? o->swarm_i - 1 : 0) +
-			  (uint64_t)number * (o->swarm_n ? o->swarm_n : 1);
+	uint64_t first = o->swarm_i ? o->swarm_i - 1 : 0;
+	uint64_t global = first + (uint64_t)number * (o->swarm_n ? o->swarm_n : 1);
 
 	*search = o->search;
-	search->seed += global * 0x632be59bd9b4e019ULL;
+	search->seed += global * SEED_STEP;
 	if (o->vary && global) {
 		search->order = (enum search_order)((search->order + global) % 3);
 		if (search->order != SEARCH_WALK)
@@ -138,6 +139,14 @@ void task_vary(const struct explore_opts *o, unsigned number, bool walks,
 	if (walks && search->order != SEARCH_WALK) {
 		search->order = SEARCH_WALK;
 		search->depth = WALK_DEPTH;
+	}
+	search->jobs = o->jobs;
+	search->share = o->share;
+	search->apart = o->share && o->vary;
+	/* Who shares what was visited takes the same steps, each in an order of its own. */
+	if (o->share && !o->vary && search->order != SEARCH_WALK) {
+		search->seed = o->search.seed + first * SEED_STEP;
+		search->shuffle = number;
 	}
 }
 
@@ -211,11 +220,8 @@ static int task_search(struct task *t, struct err *err)
 		how.room_every = ROOM_EVERY;
 	if (t->opts->operations)
 		s.until = max(t->opts->operations / t->opts->jobs, (uint64_t)1);
-	if (t->opts->resume) {
-		rc = pickle_load(path, search_inputs_hash(&how, &in), &pickle, s.visited, s.task,
-				 err);
-		s.resumed = rc ? NULL : &pickle;
-	}
+	if (t->opts->resume)
+		rc = search_resume(&s, &pickle, err);
 	search_init(&s);
 	if (!rc)
 		rc = search_run(&s, err);

@@ -7,6 +7,12 @@
  * its bits are set, and may then be left out although it is new. The odds of that are known, and
  * reported. The table may lie in memory that processes share: a place is claimed by one of them,
  * and one more byte of it tells which, and whether another one came there.
+ *
+ * Visited is not searched: whose steps are taken is another question, as it was met with one
+ * alphabet (in one round), and so many steps from the start. Four more bytes of a place tell the
+ * newest round in which a task took it upon itself to take the steps from there, which task, and
+ * the smallest depth. Of states known by bits only the depth is not known: they are searched from
+ * where they were met first.
  */
 #ifndef EXPLORE_VISITED_H
 #define EXPLORE_VISITED_H
@@ -21,16 +27,22 @@ struct visited_slot {
 };
 
 struct visited {
-	uint64_t bytes;		 /* of all of it */
-	uint64_t places;	 /* a power of two */
-	uint64_t bits;		 /* of the field; a power of two */
+	uint64_t bytes; /* of all of it */
+	uint64_t places;
+	uint64_t bits;		 /* of the field; a multiple of 64 */
 	_Atomic uint64_t exact;	 /* states in the table */
 	_Atomic uint64_t hashed; /* states known by bits only */
+	_Atomic uint64_t marked; /* that have bits for a round, too */
+	_Atomic uint64_t round;	 /* the one at hand; for those who use the table */
 	struct visited_slot slots[];
-	/* the field of bits comes behind them, then a byte for each place */
+	/* the field of bits comes behind them, then 4 bytes for each place, and one more */
 };
 
-enum { VISITED_BYTES = sizeof(struct visited_slot) + 1, VISITED_TASKS_MAX = 127 };
+enum {
+	VISITED_BYTES = sizeof(struct visited_slot) + 4 + 1,
+	VISITED_TASKS_MAX = 127,
+	VISITED_DEPTH_MAX = 4095, /* what is deeper counts as that */
+};
 
 /* In shared memory, at most `bytes`; at least 64 KiB. */
 int visited_open(uint64_t bytes, struct visited **out, struct err *err) must_check;
@@ -41,6 +53,24 @@ enum visit { VISIT_NEW, VISIT_OLD, VISIT_SECOND };
 
 /* Adds a state that `task` came to. States known by bits only are never VISIT_SECOND. */
 enum visit visited_add(struct visited *v, struct hash128 state, unsigned task);
+
+/* Where a state was met, and by whom. */
+struct visited_claim {
+	unsigned task;
+	uint64_t round;
+	uint32_t depth;
+};
+
+/*
+ * Adds a state as above (`visit`, or NULL), and is true if its steps have to be taken by who asks:
+ * nobody did in this round, as near to the start. `again`: who asks did already, farther from it,
+ * and not at the depth `bound`, where no steps are taken.
+ */
+bool visited_claim(struct visited *v, struct hash128 state, struct visited_claim c, uint32_t bound,
+		   enum visit *visit, bool *again);
+/* The depth at which a task claimed it in this round; UINT32_MAX: it did not, or nobody knows. */
+uint32_t visited_claimed(struct visited *v, struct hash128 state, unsigned task, uint64_t round);
+
 bool visited_has(struct visited *v, struct hash128 state);
 uint64_t visited_count(const struct visited *v);
 /* The probability that the next new state is taken for an old one; 0 while it is exact. */
@@ -48,5 +78,8 @@ double visited_omission(const struct visited *v);
 
 /* The field of bits, for whoever keeps it. */
 void *visited_field(const struct visited *v, uint64_t *bytes);
+/* Who came to the state at a place, and that of another run put back. */
+uint8_t visited_owner(const struct visited *v, uint64_t place);
+void visited_put(struct visited *v, struct hash128 state, uint8_t owner);
 
 #endif

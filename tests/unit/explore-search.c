@@ -2,6 +2,7 @@
 /* Searching: all orders find the same states, and a search can be stopped and go on. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "explore/pickle.h"
@@ -27,95 +28,277 @@ struct outcome {
 	bool done;
 };
 
-/* Searches reffs against itself, in a world small enough to be seen whole. */
-static struct outcome search(enum search_order order, uint64_t until, const char *pickle_path,
-			     bool resume, struct visited *visited)
+/* A search of reffs against itself, in a world small enough to be seen whole. */
+struct plan {
+	const char *world;
+	struct search_opts opts;
+	uint64_t until;	       /* operations */
+	unsigned killed_after; /* transitions; 0: never */
+	const char *pickle_path;
+	bool resume;
+};
+
+static const char small_world[] = "names files 1\nnames dirs 1\nnames depth 1\nmax size 2\n"
+				  "only creat mkdir rmdir unlink link rename write";
+/* All operations there are, with three names. */
+static const char three_names[] = "names files 1\nnames dirs 1\nnames depth 1\n";
+/* Three directories with one name each, and one more name: (1 + 2)^3 * 2 = 54 states. */
+static const char mkdir_world[] = "names files 1\nnames dirs 3\nnames depth 1\n"
+				  "only mkdir rmdir\ncombination mkdir MODE 0755 1\n";
+
+/* The search ends with an error, and keeps nothing more: as if it had been killed. */
+static int on_step(void *ctx, struct search *s, struct err *err)
+{
+	unsigned *left = ctx;
+
+	(void)s;
+	return --*left ? 0 : err_set(err, -EINTR, "killed");
+}
+
+static int run_plan(const struct plan *plan, struct visited *visited, struct outcome *out,
+		    struct err *err)
 {
 	const char *specs[] = { "reffs", "reffs" };
-	struct search_opts opts = { .order = order, .seed = 3, .depth = 30, .alphabet = 14 };
 	struct side_opts sides = { 0 };
 	struct search_progress *progress = xcalloc(1, sizeof(*progress));
 	struct stepper st;
 	struct inputs in;
 	struct pickle pickle = { 0 };
-	struct err err = ERR_INIT;
-	struct outcome out;
-	const char *text = "names files 1\nnames dirs 1\nnames depth 1\nmax size 2\n"
-			   "only creat mkdir rmdir unlink link rename write";
+	unsigned left = plan->killed_after;
 
 	inputs_init(&in);
-	ok(!inputs_parse(&in, text, strlen(text), "text", &err) && !inputs_finish(&in, &err),
-	   "a small world: %s", err.msg);
-	ok(!stepper_open(&st, &sides, specs, 2, &err), "two sides: %s", err.msg);
-	struct search s = { .opts = &opts,
+	ok(!inputs_parse(&in, plan->world, strlen(plan->world), "text", err) &&
+		   !inputs_finish(&in, err),
+	   "a small world: %s", err->msg);
+	ok(!stepper_open(&st, &sides, specs, 2, err), "two sides: %s", err->msg);
+	st.compare_every = 1;
+	struct search s = { .opts = &plan->opts,
 			    .in = &in,
 			    .stepper = &st,
 			    .visited = visited,
 			    .progress = progress,
 			    .found = on_found,
-			    .pickle_path = pickle_path,
-			    .until = until };
-	if (resume) {
-		ok(!pickle_load(pickle_path, search_inputs_hash(&opts, &in), &pickle, visited, 0,
-				&err),
-		   "goes on from where it was: %s", err.msg);
-		s.resumed = &pickle;
-	}
+			    .after = left ? on_step : NULL,
+			    .ctx = &left,
+			    .pickle_path = plan->pickle_path,
+			    .until = plan->until };
+	int rc = plan->resume ? search_resume(&s, &pickle, err) : 0;
 	search_init(&s);
-	ok(!search_run(&s, &err), "runs: %s", err.msg);
+	if (!rc)
+		rc = search_run(&s, err);
 	search_release(&s);
 	pickle_release(&pickle);
-	out = (struct outcome){ progress->states, st.counts.operations, progress->done };
+	*out = (struct outcome){ progress->states, st.counts.operations, progress->done };
 	stepper_close(&st);
 	inputs_release(&in);
 	free(progress);
+	return rc;
+}
+
+static struct outcome run_well(const struct plan *plan, struct visited *visited)
+{
+	struct outcome out;
+	struct err err = ERR_INIT;
+
+	ok(!run_plan(plan, visited, &out, &err), "runs: %s", err.msg);
 	return out;
 }
 
-static struct visited *fresh(void)
+static struct visited *fresh_of(uint64_t bytes)
 {
 	struct visited *v;
 	struct err err = ERR_INIT;
 
-	ok(!visited_open(1 << 20, &v, &err), "memory: %s", err.msg);
+	ok(!visited_open(bytes, &v, &err), "memory: %s", err.msg);
 	return v;
+}
+
+static struct visited *fresh(void)
+{
+	return fresh_of(256 << 10);
+}
+
+/* How many states of `a` are not in `b`. */
+static uint64_t missing(const struct visited *a, struct visited *b)
+{
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; i < a->places; i++)
+		if (a->slots[i].lo)
+			n += !visited_has(b, (struct hash128){ a->slots[i].lo, a->slots[i].hi });
+	return n;
+}
+
+static void are_same(const struct visited *a, struct visited *b, const char *what)
+{
+	is_u(visited_count(a), visited_count(b), "%s: as many states", what);
+	is_u(missing(a, b), 0, "%s: the same", what);
 }
 
 static void test_orders(void)
 {
 	struct visited *a = fresh(), *b = fresh(), *c = fresh();
-	struct outcome depth = search(SEARCH_DEPTH, 0, NULL, false, a);
-	struct outcome breadth = search(SEARCH_BREADTH, 0, NULL, false, b);
+	struct plan plan = { .world = small_world,
+			     .opts = { .seed = 3, .depth = 30, .alphabet = 14 } };
 
+	plan.opts.order = SEARCH_DEPTH;
+	struct outcome depth = run_well(&plan, a);
+	plan.opts.order = SEARCH_BREADTH;
+	struct outcome breadth = run_well(&plan, b);
 	ok(depth.done && breadth.done, "both end when all was seen");
 	ok(depth.states > 20, "there is something to see: %llu states",
 	   (unsigned long long)depth.states);
-	is_u(breadth.states, depth.states, "breadth first sees as many as depth first");
-	search(SEARCH_WALK, 5000, NULL, false, c);
-	ok(visited_count(c) > 5, "a walk sees some");
+	are_same(a, b, "depth first and breadth first");
+	plan.opts.order = SEARCH_WALK;
+	plan.until = 5000;
+	struct outcome walk = run_well(&plan, c);
+	ok(visited_count(c) > 5 && !walk.done, "a walk sees some, and never all");
 	visited_close(a);
 	visited_close(b);
 	visited_close(c);
 }
 
-static void test_resume(enum search_order order, const char *name)
+/* Most states are met at the bound first, and are near the start all the same. */
+static void test_bound(uint32_t depth, uint64_t states)
+{
+	struct visited *a = fresh(), *b = fresh();
+	struct plan plan = { .world = three_names,
+			     .opts = { .seed = 3, .depth = depth, .alphabet = 30 } };
+
+	plan.opts.order = SEARCH_BREADTH;
+	ok(run_well(&plan, a).done, "all within %u steps", depth);
+	is_u(visited_count(a), states, "which are so many");
+	plan.opts.order = SEARCH_DEPTH;
+	ok(run_well(&plan, b).done, "depth first as well");
+	are_same(a, b, "depth first");
+	visited_close(a);
+	visited_close(b);
+}
+
+static void test_resume(enum search_order order, uint64_t until, bool kill)
 {
 	char path[] = "/tmp/outage-test-pickle-XXXXXX";
 	int fd = mkstemp(path);
 	struct visited *whole = fresh(), *parts = fresh();
-	struct outcome all = search(order, 0, NULL, false, whole);
-	struct outcome one = search(order, 60, path, false, parts);
+	struct plan plan = { .world = three_names,
+			     .opts = { .order = order, .seed = 3, .depth = 4, .alphabet = 30 } };
+	struct outcome all = run_well(&plan, whole), one;
+	struct err err = ERR_INIT;
 
-	ok(!one.done && one.states < all.states, "%s: stopped in the middle", name);
+	plan.pickle_path = path;
+	if (kill) {
+		plan.killed_after = (unsigned)until;
+		plan.opts.keep_ns = 1;
+		ok(run_plan(&plan, parts, &one, &err) == -EINTR, "it is killed");
+		plan.killed_after = 0;
+	} else {
+		plan.until = until;
+		one = run_well(&plan, parts);
+		plan.until = 0;
+	}
+	ok(!one.done && one.states < all.states, "in the middle: %llu states",
+	   (unsigned long long)one.states);
 	visited_close(parts);
 	parts = fresh();
-	struct outcome two = search(order, 0, path, true, parts);
-	ok(two.done, "%s: goes on to the end", name);
-	is_u(visited_count(parts), visited_count(whole), "%s: and has seen the same", name);
+	plan.resume = true;
+	struct outcome two = run_well(&plan, parts);
+	ok(two.done && two.states < all.states, "goes on to the end, not anew");
+	are_same(whole, parts, "in two parts");
 	close(fd);
 	unlink(path);
 	visited_close(whole);
 	visited_close(parts);
+}
+
+static void test_killed_walk(void)
+{
+	char path[] = "/tmp/outage-test-pickle-XXXXXX";
+	int fd = mkstemp(path);
+	struct visited *v = fresh(), *back = fresh();
+	struct plan plan = {
+		.world = three_names,
+		.opts = { .order = SEARCH_WALK, .seed = 3, .depth = 100, .keep_ns = 1 },
+		.pickle_path = path,
+		.killed_after = 1000
+	};
+	struct outcome out;
+	struct err err = ERR_INIT;
+
+	ok(run_plan(&plan, v, &out, &err) == -EINTR, "a walk is killed");
+	plan.killed_after = 0;
+	plan.resume = true;
+	plan.until = 1;
+	err_clear(&err);
+	ok(!run_plan(&plan, back, &out, &err), "and goes on: %s", err.msg);
+	ok(visited_count(back) > visited_count(v) / 2, "with most of what it had visited");
+	is_u(missing(back, v), 0, "and nothing else");
+	visited_close(back);
+	back = fresh();
+	unlink(path);
+	plan.resume = false;
+	plan.opts.keep_ns = 0;
+	plan.until = 0;
+	plan.killed_after = 1000;
+	ok(run_plan(&plan, back, &out, &err) == -EINTR && access(path, F_OK) < 0,
+	   "within the first minute there is nothing");
+	plan.resume = true;
+	err_clear(&err);
+	ok(run_plan(&plan, back, &out, &err) == -ENOENT && strstr(err.msg, "each minute"),
+	   "which is said: %s", err.msg);
+	close(fd);
+	visited_close(v);
+	visited_close(back);
+}
+
+static void test_rounds(enum search_order order)
+{
+	struct visited *one = fresh(), *many = fresh();
+	struct plan plan = { .world = mkdir_world,
+			     .opts = { .order = order, .seed = 3, .depth = 20, .alphabet = 10 } };
+
+	ok(run_well(&plan, one).done, "all that one alphabet leads to");
+	ok(visited_count(one) < 54, "is not all: %llu", (unsigned long long)visited_count(one));
+	plan.opts.round = 1000;
+	plan.until = 100000;
+	ok(!run_well(&plan, many).done, "there is always another alphabet");
+	is_u(visited_count(many), 54, "and together they lead everywhere");
+	visited_close(one);
+	visited_close(many);
+}
+
+/* What is not about the same is refused, with what differs. */
+static void test_other_run(void)
+{
+	char path[] = "/tmp/outage-test-pickle-XXXXXX";
+	int fd = mkstemp(path);
+	struct visited *v = fresh();
+	struct plan plan = {
+		.world = three_names,
+		.opts = { .order = SEARCH_DEPTH, .seed = 3, .depth = 3, .alphabet = 30, .jobs = 2 },
+		.pickle_path = path
+	};
+	struct outcome out;
+	struct err err = ERR_INIT;
+
+	run_well(&plan, v);
+	plan.resume = true;
+	run_well(&plan, v);
+	plan.opts.jobs = 1;
+	ok(run_plan(&plan, v, &out, &err) == -EINVAL && strstr(err.msg, "'jobs 2', not 'jobs 1'"),
+	   "another number of tasks: %s", err.msg);
+	plan.opts.jobs = 2;
+	plan.opts.share = true;
+	err_clear(&err);
+	ok(run_plan(&plan, v, &out, &err) == -EINVAL && strstr(err.msg, "'no --share'"),
+	   "tasks that share: %s", err.msg);
+	plan.opts.share = false;
+	plan.world = small_world;
+	err_clear(&err);
+	ok(run_plan(&plan, v, &out, &err) == -EINVAL && strstr(err.msg, "other inputs"),
+	   "another world: %s", err.msg);
+	close(fd);
+	unlink(path);
+	visited_close(v);
 }
 
 static void test_bad_pickles(void)
@@ -123,27 +306,39 @@ static void test_bad_pickles(void)
 	char path[] = "/tmp/outage-test-pickle-XXXXXX";
 	int fd = mkstemp(path);
 	struct visited *v = fresh();
-	struct pickle p = { .inputs = { 1, 2 }, .walk = 9 }, back;
+	struct pickle p = { .about = xstrdup("target a\nseed 1\n"), .walk = 9, .left_out = 7 };
+	struct pickle back;
+	struct pickle_states states = { v, v, 0 };
+	struct visited_claim claim = { 0, 9, 12 };
 	struct err err = ERR_INIT;
 	uint32_t steps[] = { 1, 2, 3 };
-	bool refused = true;
+	bool refused = true, ignored;
 
 	visited_add(v, (struct hash128){ 5, 6 }, 0);
+	visited_claim(v, (struct hash128){ 7, 8 }, claim, 20, NULL, &ignored);
 	pickle_add(&p, steps, 3, steps, 2);
-	ok(!pickle_save(&p, v, path, &err), "kept: %s", err.msg);
+	ok(!pickle_save(&p, &states, path, &err), "kept: %s", err.msg);
 	close(fd);
 	fd = open(path, O_RDWR); /* it took the place of the file we had open */
 	visited_close(v);
 	v = fresh();
-	ok(!pickle_load(path, p.inputs, &back, v, 0, &err), "read back: %s", err.msg);
-	ok(back.walk == 9 && back.frames.n == 1 && back.frames.v[0].path.n == 3 &&
-		   back.frames.v[0].todo.v[1] == 2,
+	states.visited = states.claims = v;
+	ok(!pickle_load(path, p.about, &back, &states, &err), "read back: %s", err.msg);
+	ok(back.walk == 9 && back.left_out == 7 && back.frames.n == 1 &&
+		   back.frames.v[0].path.n == 3 && back.frames.v[0].todo.v[1] == 2,
 	   "as it was");
 	ok(visited_has(v, (struct hash128){ 5, 6 }), "with what was visited");
+	is_u(visited_claimed(v, (struct hash128){ 7, 8 }, 0, 9), 12,
+	     "and how near what is searched");
+	is_u(visited_claimed(v, (struct hash128){ 5, 6 }, 0, 9), UINT32_MAX, "which that is not");
 	pickle_release(&back);
-	ok(pickle_load(path, (struct hash128){ 1, 3 }, &back, v, 0, &err) == -EINVAL &&
-		   strstr(err.msg, "other inputs"),
-	   "of other inputs: %s", err.msg);
+	ok(pickle_load(path, "target a\nseed 2\n", &back, &states, &err) == -EINVAL &&
+		   strstr(err.msg, "'seed 1', not 'seed 2'"),
+	   "about something else: %s", err.msg);
+	err_clear(&err);
+	ok(pickle_load(path, "target a\n", &back, &states, &err) == -EINVAL &&
+		   strstr(err.msg, "'seed 1', not ''"),
+	   "about less: %s", err.msg);
 	off_t size = lseek(fd, 0, SEEK_END);
 	ok(size > 100, "there are bytes to flip");
 	for (off_t at = 0; at < size; at += 3) {
@@ -153,14 +348,14 @@ static void test_bad_pickles(void)
 		c ^= 4;
 		refused &= pwrite(fd, &c, 1, at) == 1;
 		err_clear(&err);
-		refused &= pickle_load(path, p.inputs, &back, v, 0, &err) == -EINVAL && *err.msg;
+		refused &= pickle_load(path, p.about, &back, &states, &err) == -EINVAL && *err.msg;
 		c ^= 4;
 		refused &= pwrite(fd, &c, 1, at) == 1;
 	}
 	ok(refused, "a flipped byte anywhere is noticed");
 	refused = ftruncate(fd, size - 5) == 0;
 	err_clear(&err);
-	ok(refused && pickle_load(path, p.inputs, &back, v, 0, &err) == -EINVAL, "cut short: %s",
+	ok(refused && pickle_load(path, p.about, &back, &states, &err) == -EINVAL, "cut short: %s",
 	   err.msg);
 	close(fd);
 	unlink(path);
@@ -170,7 +365,7 @@ static void test_bad_pickles(void)
 
 static void test_visited(void)
 {
-	struct visited *v = fresh();
+	struct visited *v = fresh_of(1 << 20);
 	uint64_t missed = 0, n = 300000;
 
 	ok(visited_add(v, (struct hash128){ 0, 0 }, 0) == VISIT_NEW &&
@@ -216,6 +411,104 @@ static void test_tasks(void)
 	ok(visited_add(v, b, 5) == VISIT_NEW && visited_add(v, b, 0) == VISIT_SECOND,
 	   "whoever is first");
 	is_u(visited_count(v), 2, "two states");
+	visited_close(v);
+}
+
+static void test_claims(void)
+{
+	struct visited *v = fresh();
+	struct hash128 a = { 1, 2 }, b = { 3, 4 };
+	struct visited_claim c = { 0, 0, 9 };
+	enum visit visit;
+	bool again;
+
+	ok(visited_claim(v, a, c, 9, &visit, &again) && visit == VISIT_NEW && !again,
+	   "a new state is to be searched");
+	ok(!visited_claim(v, a, c, 9, &visit, &again) && visit == VISIT_OLD, "once");
+	c.depth = 5;
+	ok(visited_claim(v, a, c, 9, NULL, &again) && !again,
+	   "met nearer, again: at the bound no step was taken");
+	c.depth = 7;
+	ok(!visited_claim(v, a, c, 9, NULL, &again), "met farther, not");
+	c.depth = 3;
+	ok(visited_claim(v, a, c, 9, NULL, &again) && again,
+	   "met nearer still, the steps are known");
+	is_u(visited_claimed(v, a, 0, 0), 3, "the nearest counts");
+	c = (struct visited_claim){ 1, 0, 2 };
+	ok(visited_claim(v, a, c, 9, &visit, &again) && visit == VISIT_SECOND && !again,
+	   "the steps of another task may not be done yet");
+	ok(visited_claimed(v, a, 0, 0) == UINT32_MAX && visited_claimed(v, a, 1, 0) == 2,
+	   "it is the other's now");
+	c = (struct visited_claim){ 1, 1, 8 };
+	ok(visited_claim(v, a, c, 9, &visit, &again) && visit == VISIT_OLD && !again,
+	   "with another alphabet it is searched anew, and visited all the same");
+	c.round = 0;
+	c.depth = 0;
+	ok(!visited_claim(v, a, c, 9, NULL, &again), "an old round takes nothing from a new one");
+	visited_add(v, b, 0);
+	ok(visited_claim(v, b, c, 9, &visit, &again) && visit == VISIT_SECOND,
+	   "visited is not searched");
+	is_u(visited_count(v), 2, "two states");
+	visited_close(v);
+}
+
+/* Two processes come to the same states in another order: the nearest has to be left. */
+static void test_claims_together(void)
+{
+	enum { STATES = 20000 };
+	struct visited *v = fresh_of(1 << 20);
+	uint64_t wrong = 0;
+	bool ignored;
+	pid_t pid = fork();
+	unsigned task = pid == 0;
+
+	for (uint64_t k = 0; k < 2 * STATES; k++) {
+		uint64_t i = (task ? 2 * STATES - 1 - k : k) % STATES;
+		uint32_t depth = (uint32_t)((i * 7 + k * 5 + task * 13) % 50) + 1;
+
+		visited_claim(v, hash_bytes(&i, sizeof(i)),
+			      (struct visited_claim){ task, 3, depth }, 60, NULL, &ignored);
+	}
+	if (pid == 0)
+		_exit(0);
+	ok(pid > 0 && waitpid(pid, NULL, 0) == pid, "another process did the same");
+	for (uint64_t i = 0; i < STATES; i++) {
+		struct hash128 h = hash_bytes(&i, sizeof(i));
+		uint32_t want = UINT32_MAX;
+
+		for (uint64_t n = 0; n < 4; n++) {
+			uint64_t k = n < 2 ? i + n * STATES : (n - 1) * STATES - 1 - i;
+			uint32_t depth = (uint32_t)((i * 7 + k * 5 + (n / 2) * 13) % 50) + 1;
+
+			want = min(want, depth);
+		}
+		wrong += min(visited_claimed(v, h, 0, 3), visited_claimed(v, h, 1, 3)) != want;
+	}
+	is_u(wrong, 0, "of all depths the smallest is left");
+	visited_close(v);
+}
+
+/* What the manual page says of --memory. */
+static void test_memory(void)
+{
+	struct visited *v;
+	struct err err = ERR_INIT;
+	uint64_t n = 0;
+	bool again;
+	struct visited_claim c = { 0, 0, 4 };
+
+	ok(!visited_open(64 << 10, &v, &err), "little memory: %s", err.msg);
+	for (; !v->hashed; n++)
+		visited_add(v, hash_bytes(&n, sizeof(n)), 0);
+	ok(v->exact == n - 1 && v->bytes / v->exact == 30, "%llu states, 30 bytes each",
+	   (unsigned long long)v->exact);
+	struct hash128 h = hash_bytes(&n, sizeof(n));
+	ok(visited_claim(v, h, c, 9, NULL, &again), "by bits only a state is searched");
+	c.depth = 1;
+	ok(!visited_claim(v, h, c, 9, NULL, &again), "from where it was met first");
+	c.round = 1;
+	ok(visited_claim(v, h, c, 9, NULL, &again) && !visited_claim(v, h, c, 9, NULL, &again),
+	   "in each round");
 	visited_close(v);
 }
 
@@ -360,6 +653,9 @@ int main(void)
 {
 	test_visited();
 	test_tasks();
+	test_claims();
+	test_claims_together();
+	test_memory();
 	haunted = side_reffs;
 	haunted.name = "haunted";
 	haunted.op = haunted_op;
@@ -372,8 +668,20 @@ int main(void)
 	test_reproduce(true);
 	test_script();
 	test_orders();
-	test_resume(SEARCH_DEPTH, "depth first");
-	test_resume(SEARCH_BREADTH, "breadth first");
+	test_bound(3, 172);
+	test_bound(4, 850);
+	test_bound(5, 4359);
+	test_resume(SEARCH_DEPTH, 60, false);
+	test_resume(SEARCH_DEPTH, 1000, false);
+	test_resume(SEARCH_BREADTH, 60, false);
+	test_resume(SEARCH_BREADTH, 1000, false);
+	test_resume(SEARCH_DEPTH, 30, true);
+	test_resume(SEARCH_DEPTH, 250, true);
+	test_resume(SEARCH_BREADTH, 150, true);
+	test_killed_walk();
+	test_rounds(SEARCH_BREADTH);
+	test_rounds(SEARCH_DEPTH);
+	test_other_run();
 	test_bad_pickles();
 	is_u(found, 0, "nothing differs from itself");
 	return done_testing();
