@@ -32,6 +32,8 @@ check 'ext4 against xfs, without the reference' explore 0 -t ext4 -r xfs --order
 check 'three of them, where the majority decides' explore 0 -t ext4 -r reffs -r btrfs --order walk --limit 1500
 check 'a small disk runs full, and nobody is to blame' \
 	explore 0 -t ext4 --size 2200k --mkfs '-b 1024' --order walk --limit 3000 --depth 1000
+check 'nor one that has no inode left, after which everything is removed' \
+	explore 0 -t ext4 --mkfs '-N 16' --order walk --limit 6000
 
 # ---- sick ----
 
