@@ -35,6 +35,9 @@ remount-xattr 3 walk
 noreplace 2 walk
 truncate-round 2 walk
 kernel-log 1 walk
+room 2 walk
+room 2 depth
+room 2 breadth
 cache-restore 2 depth
 TABLE
 check 'a cache that survives being put back needs just that' \
@@ -43,6 +46,19 @@ check 'what was found can be done again' sh -c "
 	timeout 60 '$mutant' explore --replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
 check 'and again shows every time' grep -q '^shown 3 of 3 times' out
 
+check 'room that does not come back, without a limit of walks' \
+	explore 1 -t mutant:room --order walk --time 100s --findings 1
+check 'is shown each time' grep -q '^shown 3 of 3' kept/findings/1-0/case
+check 'with what was there, not what was left' grep -q '^file' kept/findings/1-0/seen
+check 'and can be done again' sh -c "
+	timeout 60 '$mutant' explore --replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
+check 'with the same words' grep -q 'bytes of room did not come back' out
+check 'all three times' grep -q '^shown 3 of 3 times' out
+printf 'only creat link\nnames files 3\nnames dirs 1\nnames depth 1\nnames long 0\nnames many 0\n' >links
+check 'room is asked for at the end, however short it is' \
+	explore 1 -t mutant:room --order depth --limit 300 --seed 1 --inputs links --findings 1
+check 'and where it comes back nothing is said' \
+	explore 0 -t mutant --order depth --limit 3000 --inputs links
 check 'breadth first finds one as well' explore 1 -t mutant:dir-nlink --order breadth --time 60s --findings 1
 check 'without a mutation, nothing is found by walking' explore 0 -t mutant --order walk --limit 60000
 check 'nor depth first' explore 0 -t mutant --order depth --limit 30000

@@ -34,6 +34,7 @@ check 'a small disk runs full, and nobody is to blame' \
 	explore 0 -t ext4 --size 2200k --mkfs '-b 1024' --order walk --limit 3000 --depth 1000
 check 'nor one that has no inode left, after which everything is removed' \
 	explore 0 -t ext4 --mkfs '-N 16' --order walk --limit 6000
+check 'which it ran out of' grep -q "own business: .* ENOSPC" out
 
 # ---- sick ----
 

@@ -95,7 +95,9 @@ static void on_found(void *ctx, const char *words, const char *dir, size_t ops)
 	clear_line(e);
 	if (!e->json)
 		printf("found  %s\n       %zu operation%s, %s\n", words, ops, ops == 1 ? "" : "s",
-		       dir);
+		       *dir ? dir : "which could not be kept");
+	else if (!*dir)
+		fprintf(stderr, "outage: found, and could not be kept: %s\n", words);
 	fflush(stdout);
 }
 
@@ -146,6 +148,52 @@ static void on_progress(void *ctx, const struct explore_result *r)
 
 /* ---- at the end ---- */
 
+enum { ADOPTED_SHOWN = 5 };
+
+static const char *error_name(int error)
+{
+	const char *name = strerrorname_np(error);
+
+	return name ? name : "unknown";
+}
+
+static void json_adopted(struct json *j, const struct explore_result *r)
+{
+	struct coverage_adopted_list list = { 0 };
+
+	coverage_adopted(&r->coverage, &list);
+	json_key(j, "adopted_results");
+	json_array(j);
+	for (size_t i = 0; i < list.n; i++) {
+		json_object(j);
+		json_kv_string(j, "operation", list.v[i].op);
+		json_kv_string(j, "error", error_name(list.v[i].error));
+		json_kv_uint(j, "count", list.v[i].count);
+		json_end(j);
+	}
+	json_end(j);
+	vec_release(&list);
+}
+
+/* "28 results were the target's own business: write ENOSPC 20, creat ENOSPC 8" */
+static void print_adopted(const struct explore_result *r)
+{
+	struct coverage_adopted_list list = { 0 };
+	uint64_t rest = coverage_adopted(&r->coverage, &list);
+
+	printf("%llu %s the target's own business", (unsigned long long)rest,
+	       plural(rest, "result was", "results were"));
+	for (size_t i = 0; i < list.n && i < ADOPTED_SHOWN; i++) {
+		printf("%s%s %s %llu", i ? ", " : ": ", list.v[i].op, error_name(list.v[i].error),
+		       (unsigned long long)list.v[i].count);
+		rest -= list.v[i].count;
+	}
+	if (list.n > ADOPTED_SHOWN)
+		printf(", others %llu", (unsigned long long)rest);
+	putchar('\n');
+	vec_release(&list);
+}
+
 static void print_json(const struct explore *e, const struct explore_result *r, double elapsed)
 {
 	auto_strbuf text = STRBUF_INIT;
@@ -172,6 +220,7 @@ static void print_json(const struct explore *e, const struct explore_result *r, 
 	json_kv_uint(&j, "saves", r->saves);
 	json_kv_uint(&j, "mounts", r->mounts);
 	json_kv_uint(&j, "adopted", r->adopted);
+	json_adopted(&j, r);
 	json_kv_uint(&j, "abandoned", r->abandoned);
 	json_kv_uint(&j, "crash_states", r->crash_states);
 	json_kv_uint(&j, "findings", r->findings);
@@ -210,8 +259,9 @@ static void print_summary(const struct explore *e, const struct explore_result *
 	       "errors\n",
 	       (unsigned long long)sum.parts, (unsigned long long)sum.all_parts,
 	       (unsigned long long)sum.combinations, (unsigned long long)sum.errors);
-	printf("%llu results were the target's own business, %llu steps abandoned\n",
-	       (unsigned long long)r->adopted, (unsigned long long)r->abandoned);
+	print_adopted(r);
+	printf("%llu %s abandoned\n", (unsigned long long)r->abandoned,
+	       plural(r->abandoned, "step was", "steps were"));
 	if (r->crash_states)
 		printf("%llu crash states checked\n", (unsigned long long)r->crash_states);
 	if (e->o.jobs > 1)
