@@ -75,6 +75,37 @@ check 'what does not show again is kept' explore 1 -t mutant:once --order walk -
 check 'and marked so' grep -q '^shown 0 of 3' kept/findings/1-0/case
 check 'with what was seen' grep -q 'rmdir .*: mutant:once fails with EIO' kept/findings/1-0/problems
 
+# ---- exported ----
+
+# Of a mutant, what it does wrong is in no directory of this machine: nothing shows there. What was
+# found is put in its place by changing what is expected.
+exported() { # BUG STATUS-OF-PROGRAM STATUS-OF-SCRIPT
+	explore 1 -t "mutant:$1" --order walk --time 100s --findings 1 || return 1
+	rm -rf x inc ins && mkdir inc ins
+	timeout 60 "$OUTAGE" export kept/findings/1-0 -o x >out 2>err || return 1
+	cc -Wall -Wextra -Werror -o x/program x/workload.c 2>err || return 1
+	timeout 20 x/program inc >out 2>err
+	[ $? = "$2" ] || return 1
+	timeout 20 x/workload.sh ins >out 2>err
+	[ $? = "$3" ]
+}
+if [ "$(id -u)" = 0 ] && [ "$(stat -f -c %T .)" != overlayfs ]; then
+	check 'a wrong result is not wrong here' exported noreplace 0 2
+	check 'a failure that should be none, without a command for all of it' exported sticky 0 2
+	explore 1 -t mutant:noreplace --order walk --time 100s --findings 1
+	timeout 60 "$OUTAGE" export kept/findings/1-0 -o x >out 2>err
+	sed -i 's/got == -17L/got == -95L/' x/workload.c
+	check 'but is if another is expected' sh -c '
+		cc -o x/program x/workload.c 2>err && rm -rf inc && mkdir inc && x/program inc >out; [ $? = 1 ]'
+	check 'a wrong size' exported truncate-round 0 0
+	check 'wrong content, which only the program knows' exported truncate-stale 0 2
+	sed -i 's/has_sum(\(.*\), [0-9]*u)/has_sum(\1, 1u)/' x/workload.c
+	check 'and sees' sh -c '
+		cc -o x/program x/workload.c 2>err && rm -rf inc && mkdir inc && x/program inc >out; [ $? = 1 ]'
+	check 'attributes' exported remount-xattr 0 2
+	check 'what no look at files tells' exported kernel-log 2 2
+fi
+
 # ---- searching ----
 
 check 'the same seed does the same' sh -c "

@@ -49,8 +49,35 @@ check 'it is shown again' sh -c "
 check 'and by outage replay' sh -c "
 	timeout 60 '$OUTAGE' replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
 check 'it can be exported' timeout 60 "$OUTAGE" export kept/findings/1-0 -o exported
-check 'as a program' sh -c 'cc -Wall -o program exported/workload.c 2>err'
+check 'as a program' sh -c 'cc -Wall -Wextra -Werror -o program exported/workload.c 2>err'
 check 'and a script' sh -n exported/workload.sh
+check 'but as no test of what a crash leaves' test ! -e exported/generic-NNN
+check 'which is said' grep -q 'generic-NNN is not written: nothing had crashed' out
+
+# on OPTIONS STATUS COMMAND...: what it ends with in the root of a new ext4, mounted so
+on() {
+	local options=$1 want=$2 got
+	shift 2
+	rm -f disk.img
+	truncate -s 32M disk.img && mke2fs -q -F -t ext4 disk.img && mkdir -p mnt || return 1
+	# shellcheck disable=SC2016 # for the shell that runs it
+	timeout 60 unshare -m sh -c '
+		mount -o "loop,$1" disk.img mnt || exit 99
+		shift
+		"$@" mnt
+		got=$?
+		umount mnt
+		exit $got' - "$options" "$@" >out 2>err
+	got=$?
+	[ "$got" -eq "$want" ] || { echo "# status $got, not $want"; return 1; }
+}
+check 'the program shows it' on grpid 1 ./program
+check 'and what it is' grep -q 'owner is NOT as expected' out
+check 'but not on a healthy one' on defaults 0 ./program
+check 'the script shows it' on grpid 1 exported/workload.sh
+check 'and what it is' grep -q '^shows: .*owner is' out
+check 'but not on a healthy one' on defaults 0 exported/workload.sh
+check 'and says so' grep -q '^does not show: .*owner is' out
 
 # ---- FUSE ----
 

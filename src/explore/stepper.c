@@ -165,7 +165,9 @@ static void differ_in_result(const struct stepper *s, const struct op *op, const
 	findings_add(&out->findings, FINDING_LIVE,
 		     op->args[0].text ? xstrdup(op->args[0].text) : NULL, strbuf_detach(&words),
 		     xstrdup("nothing had crashed yet"));
-	snprintf(out->signature, sizeof(out->signature), "result %s", op->def->name);
+	snprintf(out->signature, sizeof(out->signature), SIGNATURE_RESULT "%s", op->def->name);
+	out->seen = results[0];
+	out->expected = results[1];
 	out->verdict = STEP_DIFFERENT;
 }
 

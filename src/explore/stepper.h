@@ -23,14 +23,16 @@ enum { SIDES_MAX = 5 };
 
 enum step_verdict { STEP_SAME, STEP_ABANDONED, STEP_DIFFERENT };
 
-#define SIGNATURE_ROOM "room"
+#define SIGNATURE_ROOM	 "room"
+#define SIGNATURE_RESULT "result "
 
 /* What differed. */
 struct step_result {
 	enum step_verdict verdict;
 	size_t op; /* of the alphabet's workload, at which it was seen */
 	struct findings findings;
-	char signature[96]; /* "result rename", "state size": what it is about */
+	int64_t seen, expected; /* what it returned, if its result differed */
+	char signature[96];	/* "result rename", "state size": what it is about */
 	struct strbuf said, kernel_log;
 };
 
