@@ -75,6 +75,24 @@ check 'what does not show again is kept' explore 1 -t mutant:once --order walk -
 check 'and marked so' grep -q '^shown 0 of 3' kept/findings/1-0/case
 check 'with what was seen' grep -q 'rmdir .*: mutant:once fails with EIO' kept/findings/1-0/problems
 
+# ---- what cannot be kept ----
+
+if [ "$(id -u)" = 0 ]; then
+	mkdir small
+	# shellcheck disable=SC2016 # for the shell that runs it
+	full() {
+		timeout 100 unshare -m sh -c 'mount -t tmpfs -o size=64k,nr_inodes=8 none small && exec "$@"' - \
+			"$mutant" explore -t mutant:errno --order walk --time 60s --findings 1 -o small/run "$@" >out 2>err
+	}
+	full
+	check 'a full disk is a failure' test $? = 2
+	check 'but what was found is said' grep -q '^found  unlink .*: mutant:errno fails with EPERM' out
+	check 'and that it was not kept' grep -q 'which could not be kept' out
+	check 'with the reason' grep -q 'No space left on device' err
+	full --json
+	check 'also where others read what is printed' grep -q 'found, and could not be kept: unlink' err
+fi
+
 # ---- exported ----
 
 # Of a mutant, what it does wrong is in no directory of this machine: nothing shows there. What was
@@ -188,6 +206,15 @@ check 'what is no run' refused 'has no task-0.pickle' --overlap m1 c.svg
 check 'a swarm that is none' refused 'I/N' -t reffs --swarm 4/3
 check 'a distribution that is not there' refused 'uniform, rank' -t reffs --dist bell
 check 'too little memory' refused 'at least' -t reffs --memory 1k
+check 'no depth' refused 'depth is at least 1' -t reffs --depth 0
+check 'no alphabet' refused 'alphabet is at least 1' -t reffs --alphabet 0
+printf 'weight truncate LENGTH 0 1\n' >noarg
+check 'an argument that is not there' refused "truncate has no argument 'LENGTH'; it has FILE, SIZE" \
+	-t reffs --inputs noarg
+check 'coverage that cannot be written' refused 'coverage cannot be written' -t reffs --coverage no/where
+check 'or not there' refused 'is a directory' -t reffs --coverage .
+check 'a run into which another was kept' refused 'holds a run already: give --resume kept' \
+	-t reffs --limit 100 -o kept
 check 'an unknown option' refused 'unknown option' -t reffs --sideways
 
 # ---- what is refused leaves nothing ----

@@ -48,11 +48,12 @@ check 'it is shown again' sh -c "
 	timeout 60 '$OUTAGE' explore --replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
 check 'and by outage replay' sh -c "
 	timeout 60 '$OUTAGE' replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
-check 'it can be exported' timeout 60 "$OUTAGE" export kept/findings/1-0 -o exported
+timeout 60 "$OUTAGE" export kept/findings/1-0 -o exported >said 2>err
+check 'it can be exported' test $? = 0
 check 'as a program' sh -c 'cc -Wall -Wextra -Werror -o program exported/workload.c 2>err'
 check 'and a script' sh -n exported/workload.sh
 check 'but as no test of what a crash leaves' test ! -e exported/generic-NNN
-check 'which is said' grep -q 'generic-NNN is not written: nothing had crashed' out
+check 'which is said' grep -q 'generic-NNN is not written: nothing had crashed' said
 
 # on OPTIONS STATUS COMMAND...: what it ends with in the root of a new ext4, mounted so
 on() {

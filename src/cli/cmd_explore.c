@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_explore.c - outage explore: model checking against the reference file system. */
+#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -307,6 +309,51 @@ static void leave_nothing(const struct explore *e, bool was_there)
 		rmdir("outage-runs"); /* there may be others in it */
 }
 
+static bool holds_findings(const char *run)
+{
+	auto_free char *path = xasprintf("%s/findings", run);
+	DIR *dir = opendir(path);
+	bool any = false;
+
+	for (struct dirent *d; dir && (d = readdir(dir));)
+		any |= d->d_name[0] != '.';
+	if (dir)
+		closedir(dir);
+	return any;
+}
+
+/* What another exploration kept would be mixed with what this one finds. */
+static int check_unused(const struct explore *e, struct err *err)
+{
+	if (e->resume || !e->output)
+		return 0;
+	auto_free char *pickle = xasprintf("%s/task-0.pickle", e->output);
+	if (access(pickle, F_OK) != 0 && !holds_findings(e->output))
+		return 0;
+	return err_set(err, -EEXIST,
+		       "%s holds a run already: give --resume %s to go on with it, or another -o",
+		       e->output, e->output);
+}
+
+/* Better said now than after hours. */
+static int check_coverage(const struct explore *e, struct err *err)
+{
+	struct stat st;
+
+	if (!e->coverage)
+		return 0;
+	auto_free char *dir = xstrdup(e->coverage);
+	char *slash = strrchr(dir, '/');
+	if (slash)
+		slash[slash == dir] = '\0';
+	if (access(slash ? dir : ".", W_OK | X_OK) < 0)
+		return err_set(err, -errno, "--coverage cannot be written to %s: %m", e->coverage);
+	if (stat(e->coverage, &st) == 0 && S_ISDIR(st.st_mode))
+		return err_set(err, -EISDIR, "--coverage is a file, and %s is a directory",
+			       e->coverage);
+	return 0;
+}
+
 static int run_explore(struct explore *e)
 {
 	const char *said = e->resume ? e->resume : e->output;
@@ -314,7 +361,12 @@ static int run_explore(struct explore *e)
 	struct explore_result *r = xcalloc(1, sizeof(*r));
 	struct err err = ERR_INIT, ignored = ERR_INIT;
 	unsigned removed = 0;
-	int rc = store_create(said, e->o.specs[0], &e->dir, &err);
+	int rc = check_coverage(e, &err);
+
+	if (!rc)
+		rc = check_unused(e, &err);
+	if (!rc)
+		rc = store_create(said, e->o.specs[0], &e->dir, &err);
 
 	if (!rc && !disk_clean_up(&removed, &ignored) && removed)
 		log_info("cleared %u disks that a killed run had left behind", removed);
@@ -332,7 +384,7 @@ static int run_explore(struct explore *e)
 		rc = explore_run(&e->o, r, &err);
 	double elapsed = (double)(util_now_ns() - e->start_ns) / 1e9;
 	clear_line(e);
-	if (rc)
+	if (rc || (!r->operations && !r->findings))
 		leave_nothing(e, was_there);
 	if (!rc && e->json)
 		print_json(e, r, elapsed);
@@ -501,6 +553,13 @@ static int parse_jobs(const char *arg, struct explore *e, struct err *err)
 	return 0;
 }
 
+static int parse_positive(const char *option, const char *arg, uint64_t *out, struct err *err)
+{
+	int rc = number_parse_count(arg, out, err);
+
+	return rc || *out ? rc : err_set(err, -EINVAL, "%s is at least 1", option);
+}
+
 static int parse_numbers(int opt, const char *arg, struct explore *e, struct err *err)
 {
 	uint64_t ns = 0;
@@ -509,9 +568,9 @@ static int parse_numbers(int opt, const char *arg, struct explore *e, struct err
 	case 'j':
 		return parse_jobs(arg, e, err);
 	case OPT_DEPTH:
-		return number_parse_count(arg, &e->depth, err);
+		return parse_positive("--depth", arg, &e->depth, err);
 	case OPT_ALPHABET:
-		return number_parse_count(arg, &e->alphabet, err);
+		return parse_positive("--alphabet", arg, &e->alphabet, err);
 	case OPT_ROUND:
 		e->round_given = true;
 		return number_parse_count(arg, &e->o.search.round, err);

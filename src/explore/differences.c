@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 
-/* What a file system need not be able to do at all. */
-#define OPTIONAL " falloc reflink copy_file_range setxattr removexattr mmapwrite dwrite "
-#define SIZES	 " write append pwrite dwrite mmapwrite truncate falloc copy_file_range reflink "
+/* What a file system need not be able to do at all, or whoever mounted it. */
+#define OPTIONAL                                                                                   \
+	" falloc reflink copy_file_range setxattr removexattr mmapwrite dwrite sync_file_range "   \
+	"remount drop_caches "
+#define SIZES " write append pwrite dwrite mmapwrite truncate falloc copy_file_range reflink "
 
 /* What any file system may refuse, whatever others do. */
 static const struct {

@@ -40,6 +40,8 @@ static void test_differences(void)
 	ok(!differences_excuse(none, mkdir, -EOPNOTSUPP, 0) &&
 		   differences_excuse(none, dwrite, -EOPNOTSUPP, 0),
 	   "mkdir is for all, direct I/O is not");
+	ok(differences_excuse(none, parse("remount"), -EOPNOTSUPP, 0) != NULL,
+	   "nor can everything be mounted anew");
 	ok(!differences_excuse(none, dwrite, -EMLINK, 0) &&
 		   differences_excuse(none, mkdir, -EMLINK, 0),
 	   "links have limits where there are links");
