@@ -203,6 +203,14 @@ check "a state that was kept is there again" ctl restore 1 mnt
 check "one that was not is gone" fails 'no state' ctl restore 1 mnt
 head -c 200 all.states >cut.states
 check "a file that was cut off is refused" fails damaged ctl load cut.states mnt
+echo 'nothing of the kind' >other.states
+check "as is one that is none" fails 'no file of saved states' ctl load other.states mnt
+cp all.states old.states
+printf '\377' | dd of=old.states bs=1 seek=8 conv=notrunc 2>dd.err
+check "one of another version is said to be" fails 'version 255, this program reads version' ctl load old.states mnt
+check "and what to do" grep -q 'write it again with this program' err
+mkdir mnt2
+check "by --load, too" fails 'version 255, this program reads version' ctl --load old.states mnt2
 check "a file that is not there" fails 'cannot read' ctl load no.states mnt
 check "no key" fails 'is no key' ctl save x mnt
 

@@ -35,6 +35,9 @@ remount-xattr 3 walk
 noreplace 2 walk
 truncate-round 2 walk
 kernel-log 1 walk
+room 2 walk
+room 2 depth
+room 2 breadth
 cache-restore 2 depth
 TABLE
 check 'a cache that survives being put back needs just that' \
@@ -43,6 +46,19 @@ check 'what was found can be done again' sh -c "
 	timeout 60 '$mutant' explore --replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
 check 'and again shows every time' grep -q '^shown 3 of 3 times' out
 
+check 'room that does not come back, without a limit of walks' \
+	explore 1 -t mutant:room --order walk --time 100s --findings 1
+check 'is shown each time' grep -q '^shown 3 of 3' kept/findings/1-0/case
+check 'with what was there, not what was left' grep -q '^file' kept/findings/1-0/seen
+check 'and can be done again' sh -c "
+	timeout 60 '$mutant' explore --replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
+check 'with the same words' grep -q 'bytes of room did not come back' out
+check 'all three times' grep -q '^shown 3 of 3 times' out
+printf 'only creat link\nnames files 3\nnames dirs 1\nnames depth 1\nnames long 0\nnames many 0\n' >links
+check 'room is asked for at the end, however short it is' \
+	explore 1 -t mutant:room --order depth --limit 300 --seed 1 --inputs links --findings 1
+check 'and where it comes back nothing is said' \
+	explore 0 -t mutant --order depth --limit 3000 --inputs links
 check 'breadth first finds one as well' explore 1 -t mutant:dir-nlink --order breadth --time 60s --findings 1
 check 'without a mutation, nothing is found by walking' explore 0 -t mutant --order walk --limit 60000
 check 'nor depth first' explore 0 -t mutant --order depth --limit 30000
@@ -58,6 +74,55 @@ check 'and the operations before it' grep -q '^link' kept/findings/999000-0/work
 check 'what does not show again is kept' explore 1 -t mutant:once --order walk --time 60s --findings 1
 check 'and marked so' grep -q '^shown 0 of 3' kept/findings/1-0/case
 check 'with what was seen' grep -q 'rmdir .*: mutant:once fails with EIO' kept/findings/1-0/problems
+
+# ---- what cannot be kept ----
+
+if [ "$(id -u)" = 0 ]; then
+	mkdir small
+	# shellcheck disable=SC2016 # for the shell that runs it
+	full() {
+		timeout 100 unshare -m sh -c 'mount -t tmpfs -o size=64k,nr_inodes=8 none small && exec "$@"' - \
+			"$mutant" explore -t mutant:errno --order walk --time 60s --findings 1 -o small/run "$@" >out 2>err
+	}
+	full
+	check 'a full disk is a failure' test $? = 2
+	check 'but what was found is said' grep -q '^found  unlink .*: mutant:errno fails with EPERM' out
+	check 'and that it was not kept' grep -q 'which could not be kept' out
+	check 'with the reason' grep -q 'No space left on device' err
+	full --json
+	check 'also where others read what is printed' grep -q 'found, and could not be kept: unlink' err
+fi
+
+# ---- exported ----
+
+# Of a mutant, what it does wrong is in no directory of this machine: nothing shows there. What was
+# found is put in its place by changing what is expected.
+exported() { # BUG STATUS-OF-PROGRAM STATUS-OF-SCRIPT
+	explore 1 -t "mutant:$1" --order walk --time 100s --findings 1 || return 1
+	rm -rf x inc ins && mkdir inc ins
+	timeout 60 "$OUTAGE" export kept/findings/1-0 -o x >out 2>err || return 1
+	cc -Wall -Wextra -Werror -o x/program x/workload.c 2>err || return 1
+	timeout 20 x/program inc >out 2>err
+	[ $? = "$2" ] || return 1
+	timeout 20 x/workload.sh ins >out 2>err
+	[ $? = "$3" ]
+}
+if [ "$(id -u)" = 0 ] && [ "$(stat -f -c %T .)" != overlayfs ]; then
+	check 'a wrong result is not wrong here' exported noreplace 0 2
+	check 'a failure that should be none, without a command for all of it' exported sticky 0 2
+	explore 1 -t mutant:noreplace --order walk --time 100s --findings 1
+	timeout 60 "$OUTAGE" export kept/findings/1-0 -o x >out 2>err
+	sed -i 's/got == -17L/got == -95L/' x/workload.c
+	check 'but is if another is expected' sh -c '
+		cc -o x/program x/workload.c 2>err && rm -rf inc && mkdir inc && x/program inc >out; [ $? = 1 ]'
+	check 'a wrong size' exported truncate-round 0 0
+	check 'wrong content, which only the program knows' exported truncate-stale 0 2
+	sed -i 's/has_sum(\(.*\), [0-9]*u)/has_sum(\1, 1u)/' x/workload.c
+	check 'and sees' sh -c '
+		cc -o x/program x/workload.c 2>err && rm -rf inc && mkdir inc && x/program inc >out; [ $? = 1 ]'
+	check 'attributes' exported remount-xattr 0 2
+	check 'what no look at files tells' exported kernel-log 2 2
+fi
 
 # ---- searching ----
 
@@ -194,6 +259,15 @@ check 'what is no run' refused 'has no task-0.pickle' --overlap m1 c.svg
 check 'a swarm that is none' refused 'I/N' -t reffs --swarm 4/3
 check 'a distribution that is not there' refused 'uniform, rank' -t reffs --dist bell
 check 'too little memory' refused 'at least' -t reffs --memory 1k
+check 'no depth' refused 'depth is at least 1' -t reffs --depth 0
+check 'no alphabet' refused 'alphabet is at least 1' -t reffs --alphabet 0
+printf 'weight truncate LENGTH 0 1\n' >noarg
+check 'an argument that is not there' refused "truncate has no argument 'LENGTH'; it has FILE, SIZE" \
+	-t reffs --inputs noarg
+check 'coverage that cannot be written' refused 'coverage cannot be written' -t reffs --coverage no/where
+check 'or not there' refused 'is a directory' -t reffs --coverage .
+check 'a run into which another was kept' refused 'holds a run already: give --resume kept' \
+	-t reffs --limit 100 -o kept
 check 'an unknown option' refused 'unknown option' -t reffs --sideways
 
 # ---- what is refused leaves nothing ----

@@ -32,6 +32,9 @@ check 'ext4 against xfs, without the reference' explore 0 -t ext4 -r xfs --order
 check 'three of them, where the majority decides' explore 0 -t ext4 -r reffs -r btrfs --order walk --limit 1500
 check 'a small disk runs full, and nobody is to blame' \
 	explore 0 -t ext4 --size 2200k --mkfs '-b 1024' --order walk --limit 3000 --depth 1000
+check 'nor one that has no inode left, after which everything is removed' \
+	explore 0 -t ext4 --mkfs '-N 16' --order walk --limit 6000
+check 'which it ran out of' grep -q "own business: .* ENOSPC" out
 
 # ---- sick ----
 
@@ -45,9 +48,37 @@ check 'it is shown again' sh -c "
 	timeout 60 '$OUTAGE' explore --replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
 check 'and by outage replay' sh -c "
 	timeout 60 '$OUTAGE' replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
-check 'it can be exported' timeout 60 "$OUTAGE" export kept/findings/1-0 -o exported
-check 'as a program' sh -c 'cc -Wall -o program exported/workload.c 2>err'
+timeout 60 "$OUTAGE" export kept/findings/1-0 -o exported >said 2>err
+check 'it can be exported' test $? = 0
+check 'as a program' sh -c 'cc -Wall -Wextra -Werror -o program exported/workload.c 2>err'
 check 'and a script' sh -n exported/workload.sh
+check 'but as no test of what a crash leaves' test ! -e exported/generic-NNN
+check 'which is said' grep -q 'generic-NNN is not written: nothing had crashed' said
+
+# on OPTIONS STATUS COMMAND...: what it ends with in the root of a new ext4, mounted so
+on() {
+	local options=$1 want=$2 got
+	shift 2
+	rm -f disk.img
+	truncate -s 32M disk.img && mke2fs -q -F -t ext4 disk.img && mkdir -p mnt || return 1
+	# shellcheck disable=SC2016 # for the shell that runs it
+	timeout 60 unshare -m sh -c '
+		mount -o "loop,$1" disk.img mnt || exit 99
+		shift
+		"$@" mnt
+		got=$?
+		umount mnt
+		exit $got' - "$options" "$@" >out 2>err
+	got=$?
+	[ "$got" -eq "$want" ] || { echo "# status $got, not $want"; return 1; }
+}
+check 'the program shows it' on grpid 1 ./program
+check 'and what it is' grep -q 'owner is NOT as expected' out
+check 'but not on a healthy one' on defaults 0 ./program
+check 'the script shows it' on grpid 1 exported/workload.sh
+check 'and what it is' grep -q '^shows: .*owner is' out
+check 'but not on a healthy one' on defaults 0 exported/workload.sh
+check 'and says so' grep -q '^does not show: .*owner is' out
 
 # ---- FUSE ----
 

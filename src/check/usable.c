@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * usable.c - a recovered file system must be usable: a directory that cannot be removed, or a file
- * that cannot be made, is how some bugs show that no look at the tree would find.
+ * that cannot be made, is how some bugs show that no look at the tree would find. That a full one
+ * has no room for another file is no bug; that it has none when everything was removed is.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,26 +27,97 @@ static int open_dir(int root, const char *path)
 	return openat(root, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static void probe_dir(int root, const char *path, struct findings *out)
+enum { FULL_TRIES = 20, FULL_NAP_MS = 100 };
+
+static bool is_full(int error)
+{
+	return error == ENOSPC || error == EDQUOT;
+}
+
+/* What a write of all of it failed with; one that stopped early had no room for the rest. */
+static int write_error(ssize_t written, size_t wanted)
+{
+	return written < 0 ? errno : (size_t)written < wanted ? ENOSPC : 0;
+}
+
+/* A new file in the directory: 0, or the error, and which step of it failed. */
+static int try_file(int dir, const char **what)
 {
 	static const char data[] = "the power is back";
 	char back[sizeof(data)];
-	auto_fd dir = open_dir(root, path);
+	int error = 0;
 
-	if (dir < 0) {
-		report(out, path, "cannot be opened", errno);
-		return;
-	}
+	*what = "no file can be made in it";
 	auto_fd fd = openat(dir, probe_name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
-		report(out, path, "no file can be made in it", errno);
-	else if (pwrite(fd, data, sizeof(data), 0) != (ssize_t)sizeof(data))
-		report(out, path, "a new file in it cannot be written", errno);
-	else if (pread(fd, back, sizeof(back), 0) != (ssize_t)sizeof(back) ||
-		 memcmp(back, data, sizeof(data)) != 0)
-		report(out, path, "a new file in it does not hold what was written", EIO);
-	if (fd >= 0 && unlinkat(dir, probe_name, 0) < 0)
-		report(out, path, "a new file in it cannot be removed", errno);
+		return errno;
+	error = write_error(pwrite(fd, data, sizeof(data), 0), sizeof(data));
+	if (error) {
+		*what = "a new file in it cannot be written";
+	} else if (pread(fd, back, sizeof(back), 0) != (ssize_t)sizeof(back) ||
+		   memcmp(back, data, sizeof(data)) != 0) {
+		*what = "a new file in it does not hold what was written";
+		error = EIO;
+	}
+	if (unlinkat(dir, probe_name, 0) < 0 && (!error || is_full(error))) {
+		*what = "a new file in it cannot be removed";
+		error = errno;
+	}
+	return error;
+}
+
+/* Returns whether the file system was full: that says nothing about the directory yet. */
+static bool probe_dir(int root, const char *path, struct findings *out)
+{
+	const char *what = "cannot be opened";
+	auto_fd dir = open_dir(root, path);
+	int error = dir < 0 ? errno : try_file(dir, &what);
+
+	if (error && !is_full(error))
+		report(out, path, what, error);
+	return is_full(error);
+}
+
+/* Nothing is left, so there must be room; some file systems free it in the background. */
+static void probe_empty(int root, struct findings *out)
+{
+	const char *what = "";
+	int error = try_file(root, &what);
+
+	for (unsigned i = 0; i < FULL_TRIES && is_full(error); i++) {
+		syncfs(root);
+		util_sleep_ms(FULL_NAP_MS);
+		error = try_file(root, &what);
+	}
+	if (error)
+		report(out, "", what, error);
+}
+
+static void remove_entry(int root, const struct tree_entry *e, struct findings *out)
+{
+	if (unlinkat(root, e->path, e->type == TREE_DIR ? AT_REMOVEDIR : 0) < 0)
+		report(out, e->path, "cannot be removed", errno);
+}
+
+/*
+ * Entries are in order of path, a directory before what is in it: backwards empties it. All files
+ * go first, so that a directory that was `full` is tried again when there is room; one that is
+ * still full then, because directories alone take all there is, says nothing.
+ */
+static void remove_all(int root, const struct tree *seen, const bool *full, size_t before,
+		       struct findings *out)
+{
+	for (int dirs = 0; dirs < 2; dirs++)
+		for (size_t i = seen->entries.n; i-- > 0;) {
+			const struct tree_entry *e = &seen->entries.v[i];
+
+			if (!*e->path || (e->type == TREE_DIR) != dirs ||
+			    (e->error && out->n > before))
+				continue;
+			if (full[i])
+				probe_dir(root, e->path, out);
+			remove_entry(root, e, out);
+		}
 }
 
 int check_usable(int root, const struct tree *seen, struct findings *out, struct err *err)
@@ -54,20 +126,16 @@ int check_usable(int root, const struct tree *seen, struct findings *out, struct
 
 	if (!seen->finished)
 		return err_set(err, -EINVAL, "the tree is not finished");
+	auto_free bool *full = xcalloc(seen->entries.n + 1, sizeof(*full));
 	for (size_t i = 0; i < seen->entries.n; i++) {
 		const struct tree_entry *e = &seen->entries.v[i];
 
 		if (e->type == TREE_DIR && !e->error)
-			probe_dir(root, e->path, out);
+			full[i] = probe_dir(root, e->path, out);
 	}
-	/* Entries are in order of path, a directory before what is in it: backwards empties it. */
-	for (size_t i = seen->entries.n; i-- > 0;) {
-		const struct tree_entry *e = &seen->entries.v[i];
-
-		if (!*e->path || (e->error && out->n > before))
-			continue;
-		if (unlinkat(root, e->path, e->type == TREE_DIR ? AT_REMOVEDIR : 0) < 0)
-			report(out, e->path, "cannot be removed", errno);
-	}
+	remove_all(root, seen, full, before, out);
+	for (size_t i = 0; i < seen->entries.n; i++)
+		if (full[i] && !*seen->entries.v[i].path)
+			probe_empty(root, out);
 	return 0;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_explore.c - outage explore: model checking against the reference file system. */
+#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -95,7 +97,9 @@ static void on_found(void *ctx, const char *words, const char *dir, size_t ops)
 	clear_line(e);
 	if (!e->json)
 		printf("found  %s\n       %zu operation%s, %s\n", words, ops, ops == 1 ? "" : "s",
-		       dir);
+		       *dir ? dir : "which could not be kept");
+	else if (!*dir)
+		fprintf(stderr, "outage: found, and could not be kept: %s\n", words);
 	fflush(stdout);
 }
 
@@ -146,6 +150,52 @@ static void on_progress(void *ctx, const struct explore_result *r)
 
 /* ---- at the end ---- */
 
+enum { ADOPTED_SHOWN = 5 };
+
+static const char *error_name(int error)
+{
+	const char *name = strerrorname_np(error);
+
+	return name ? name : "unknown";
+}
+
+static void json_adopted(struct json *j, const struct explore_result *r)
+{
+	struct coverage_adopted_list list = { 0 };
+
+	coverage_adopted(&r->coverage, &list);
+	json_key(j, "adopted_results");
+	json_array(j);
+	for (size_t i = 0; i < list.n; i++) {
+		json_object(j);
+		json_kv_string(j, "operation", list.v[i].op);
+		json_kv_string(j, "error", error_name(list.v[i].error));
+		json_kv_uint(j, "count", list.v[i].count);
+		json_end(j);
+	}
+	json_end(j);
+	vec_release(&list);
+}
+
+/* "28 results were the target's own business: write ENOSPC 20, creat ENOSPC 8" */
+static void print_adopted(const struct explore_result *r)
+{
+	struct coverage_adopted_list list = { 0 };
+	uint64_t rest = coverage_adopted(&r->coverage, &list);
+
+	printf("%llu %s the target's own business", (unsigned long long)rest,
+	       plural(rest, "result was", "results were"));
+	for (size_t i = 0; i < list.n && i < ADOPTED_SHOWN; i++) {
+		printf("%s%s %s %llu", i ? ", " : ": ", list.v[i].op, error_name(list.v[i].error),
+		       (unsigned long long)list.v[i].count);
+		rest -= list.v[i].count;
+	}
+	if (list.n > ADOPTED_SHOWN)
+		printf(", others %llu", (unsigned long long)rest);
+	putchar('\n');
+	vec_release(&list);
+}
+
 static void print_json(const struct explore *e, const struct explore_result *r, double elapsed)
 {
 	auto_strbuf text = STRBUF_INIT;
@@ -172,6 +222,7 @@ static void print_json(const struct explore *e, const struct explore_result *r, 
 	json_kv_uint(&j, "saves", r->saves);
 	json_kv_uint(&j, "mounts", r->mounts);
 	json_kv_uint(&j, "adopted", r->adopted);
+	json_adopted(&j, r);
 	json_kv_uint(&j, "abandoned", r->abandoned);
 	json_kv_uint(&j, "crash_states", r->crash_states);
 	json_kv_uint(&j, "findings", r->findings);
@@ -210,8 +261,9 @@ static void print_summary(const struct explore *e, const struct explore_result *
 	       "errors\n",
 	       (unsigned long long)sum.parts, (unsigned long long)sum.all_parts,
 	       (unsigned long long)sum.combinations, (unsigned long long)sum.errors);
-	printf("%llu results were the target's own business, %llu steps abandoned\n",
-	       (unsigned long long)r->adopted, (unsigned long long)r->abandoned);
+	print_adopted(r);
+	printf("%llu %s abandoned\n", (unsigned long long)r->abandoned,
+	       plural(r->abandoned, "step was", "steps were"));
 	if (r->crash_states)
 		printf("%llu crash states checked\n", (unsigned long long)r->crash_states);
 	if (e->o.jobs > 1)
@@ -257,6 +309,51 @@ static void leave_nothing(const struct explore *e, bool was_there)
 		rmdir("outage-runs"); /* there may be others in it */
 }
 
+static bool holds_findings(const char *run)
+{
+	auto_free char *path = xasprintf("%s/findings", run);
+	DIR *dir = opendir(path);
+	bool any = false;
+
+	for (struct dirent *d; dir && (d = readdir(dir));)
+		any |= d->d_name[0] != '.';
+	if (dir)
+		closedir(dir);
+	return any;
+}
+
+/* What another exploration kept would be mixed with what this one finds. */
+static int check_unused(const struct explore *e, struct err *err)
+{
+	if (e->resume || !e->output)
+		return 0;
+	auto_free char *pickle = xasprintf("%s/task-0.pickle", e->output);
+	if (access(pickle, F_OK) != 0 && !holds_findings(e->output))
+		return 0;
+	return err_set(err, -EEXIST,
+		       "%s holds a run already: give --resume %s to go on with it, or another -o",
+		       e->output, e->output);
+}
+
+/* Better said now than after hours. */
+static int check_coverage(const struct explore *e, struct err *err)
+{
+	struct stat st;
+
+	if (!e->coverage)
+		return 0;
+	auto_free char *dir = xstrdup(e->coverage);
+	char *slash = strrchr(dir, '/');
+	if (slash)
+		slash[slash == dir] = '\0';
+	if (access(slash ? dir : ".", W_OK | X_OK) < 0)
+		return err_set(err, -errno, "--coverage cannot be written to %s: %m", e->coverage);
+	if (stat(e->coverage, &st) == 0 && S_ISDIR(st.st_mode))
+		return err_set(err, -EISDIR, "--coverage is a file, and %s is a directory",
+			       e->coverage);
+	return 0;
+}
+
 static int run_explore(struct explore *e)
 {
 	const char *said = e->resume ? e->resume : e->output;
@@ -264,7 +361,12 @@ static int run_explore(struct explore *e)
 	struct explore_result *r = xcalloc(1, sizeof(*r));
 	struct err err = ERR_INIT, ignored = ERR_INIT;
 	unsigned removed = 0;
-	int rc = store_create(said, e->o.specs[0], &e->dir, &err);
+	int rc = check_coverage(e, &err);
+
+	if (!rc)
+		rc = check_unused(e, &err);
+	if (!rc)
+		rc = store_create(said, e->o.specs[0], &e->dir, &err);
 
 	if (!rc && !disk_clean_up(&removed, &ignored) && removed)
 		log_info("cleared %u disks that a killed run had left behind", removed);
@@ -282,7 +384,7 @@ static int run_explore(struct explore *e)
 		rc = explore_run(&e->o, r, &err);
 	double elapsed = (double)(util_now_ns() - e->start_ns) / 1e9;
 	clear_line(e);
-	if (rc)
+	if (rc || (!r->operations && !r->findings))
 		leave_nothing(e, was_there);
 	if (!rc && e->json)
 		print_json(e, r, elapsed);
@@ -451,6 +553,13 @@ static int parse_jobs(const char *arg, struct explore *e, struct err *err)
 	return 0;
 }
 
+static int parse_positive(const char *option, const char *arg, uint64_t *out, struct err *err)
+{
+	int rc = number_parse_count(arg, out, err);
+
+	return rc || *out ? rc : err_set(err, -EINVAL, "%s is at least 1", option);
+}
+
 static int parse_numbers(int opt, const char *arg, struct explore *e, struct err *err)
 {
 	uint64_t ns = 0;
@@ -459,9 +568,9 @@ static int parse_numbers(int opt, const char *arg, struct explore *e, struct err
 	case 'j':
 		return parse_jobs(arg, e, err);
 	case OPT_DEPTH:
-		return number_parse_count(arg, &e->depth, err);
+		return parse_positive("--depth", arg, &e->depth, err);
 	case OPT_ALPHABET:
-		return number_parse_count(arg, &e->alphabet, err);
+		return parse_positive("--alphabet", arg, &e->alphabet, err);
 	case OPT_ROUND:
 		e->round_given = true;
 		return number_parse_count(arg, &e->o.search.round, err);

@@ -20,7 +20,7 @@ static const char usage[] =
 	"  workload.sh     the workload as shell commands, where there are such\n"
 	"  workload.c      the workload as a C program\n"
 	"  generic-NNN     the workload as a test of the xfstests suite, with generic-NNN.out;\n"
-	"                  not for FUSE servers\n"
+	"                  not for FUSE servers, nor for what was found before any crash\n"
 	"  start.img       the disk to begin with, where a finding of outage explore does not\n"
 	"                  show on a new file system; workload.sh and workload.c are run there\n"
 	"\n"
@@ -56,6 +56,11 @@ static int export_test(const struct view *v, const char *dir, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT, golden = STRBUF_INIT;
 
+	if (stored_case_live(&v->c)) {
+		printf("generic-NNN is not written: nothing had crashed, and it looks at what a "
+		       "crash leaves; workload.c shows it\n");
+		return 0;
+	}
 	if (strncmp(v->c.target, "fuse", 4) == 0) {
 		printf("generic-NNN is not written: xfstests cannot cut the power under a FUSE "
 		       "server\n");

@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "cli/cli.h"
+#include "fs/pool.h"
 #include "fuse/reffs_mount.h"
 
 static const char usage[] =
@@ -55,13 +56,8 @@ static int fails(const char *what, const char *dir)
 		return cli_failf("%s is no mounted reference file system; 'outage reffs %s' mounts "
 				 "one",
 				 dir, dir);
-	if (errno == ENOENT && streq(what, "pickle"))
-		return cli_failf("cannot pickle: no state is saved under this key, or the file's "
-				 "directory is not there");
 	if (errno == ENOENT)
 		return cli_failf("cannot %s: no state is saved under this key", what);
-	if (errno == EBADMSG)
-		return cli_failf("cannot %s: the file is damaged, or no file of states", what);
 	return cli_failf("cannot %s: %m", what);
 }
 
@@ -72,6 +68,42 @@ static int call(const char *what, const char *dir, unsigned long cmd, void *arg)
 	if (fd < 0)
 		return cli_failf("cannot open %s: %m", dir);
 	return ioctl(fd, cmd, arg) < 0 ? fails(what, dir) : EXIT_OK;
+}
+
+/*
+ * The call that loads a file gives a number only: what is wrong with it we find out by reading it
+ * ourselves.
+ */
+static int load(const char *dir, struct outage_reffs_file *f)
+{
+	struct reffs_pool pool = { 0 };
+	struct err err = ERR_INIT;
+	auto_fd fd = open(dir, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return cli_failf("cannot open %s: %m", dir);
+	if (ioctl(fd, OUTAGE_REFFS_LOAD, f) == 0)
+		return EXIT_OK;
+	int error = errno;
+	if (error == ENOTTY)
+		return fails("load", dir);
+	struct reffs *scratch = reffs_new(NULL);
+	int rc = reffs_load_file(scratch, &pool, f->path, &err);
+	reffs_pool_release(&pool);
+	reffs_free(scratch);
+	errno = error;
+	return rc ? cli_fail(&err) : fails("load", dir);
+}
+
+/* Whether the file can be made at all; what fails then is about the key. */
+static int check_place(const char *path)
+{
+	auto_free char *dir = xstrdup(path);
+
+	*strrchr(dir, '/') = '\0';
+	if (access(*dir ? dir : "/", F_OK) < 0)
+		return cli_failf("cannot write %s: its directory is not there", path);
+	return EXIT_OK;
 }
 
 static int with_key(const struct options *o, int argc, char **argv)
@@ -126,7 +158,10 @@ static int with_file(int argc, char **argv)
 		return rc;
 	if (!pickles && access(f.path, R_OK))
 		return cli_failf("cannot read %s: %m", f.path);
-	return call(argv[0], argv[argc - 1], pickles ? OUTAGE_REFFS_PICKLE : OUTAGE_REFFS_LOAD, &f);
+	if (!pickles)
+		return load(argv[argc - 1], &f);
+	rc = check_place(f.path);
+	return rc ? rc : call(argv[0], argv[argc - 1], OUTAGE_REFFS_PICKLE, &f);
 }
 
 static int print_hash(int argc, char **argv)

@@ -155,6 +155,38 @@ void coverage_count(struct coverage *c, const struct op *op, int64_t result)
 			count_arg(c, op, i);
 }
 
+void coverage_count_adopted(struct coverage *c, const struct op *op, int64_t result)
+{
+	c->ops[op->def - op_table].adopted[min(-result, (int64_t)COVERAGE_ERRORS - 1)]++;
+}
+
+static int most_first(const void *a, const void *b)
+{
+	const struct coverage_adopted *x = a, *y = b;
+
+	if (x->count != y->count)
+		return x->count < y->count ? 1 : -1;
+	return strcmp(x->op, y->op) ? strcmp(x->op, y->op) : x->error - y->error;
+}
+
+uint64_t coverage_adopted(const struct coverage *c, struct coverage_adopted_list *out)
+{
+	uint64_t sum = 0;
+
+	vec_clear(out);
+	for (size_t i = 0; op_table[i].name; i++)
+		for (int e = 0; e < COVERAGE_ERRORS; e++) {
+			uint64_t n = c->ops[i].adopted[e];
+
+			if (n)
+				vec_push(out, (struct coverage_adopted){ op_table[i].name, e, n });
+			sum += n;
+		}
+	if (out->n)
+		qsort(out->v, out->n, sizeof(*out->v), most_first);
+	return sum;
+}
+
 void coverage_add(struct coverage *to, const struct coverage *from)
 {
 	static_assert(sizeof(to->ops) % sizeof(uint64_t) == 0, "counters only");

@@ -25,6 +25,7 @@ enum {
 struct coverage_op {
 	uint64_t done, failed;
 	uint64_t errors[COVERAGE_ERRORS];
+	uint64_t adopted[COVERAGE_ERRORS]; /* those that were the target's own business */
 	uint64_t parts[OP_ARGS_MAX][COVERAGE_PARTS];
 	uint64_t places[OP_ARGS_MAX][INPUTS_POWERS + 1][PLACE_END]; /* of numbers */
 };
@@ -51,6 +52,20 @@ struct coverage_summary {
 };
 
 void coverage_count(struct coverage *c, const struct op *op, int64_t result);
+/* A result that the references took over; see differences.h. */
+void coverage_count_adopted(struct coverage *c, const struct op *op, int64_t result);
+
+/* Which error of which operation was adopted, and how often. */
+struct coverage_adopted {
+	const char *op;
+	int error;
+	uint64_t count;
+};
+
+struct coverage_adopted_list vec_of(struct coverage_adopted);
+/* The most frequent first; how many there are in all. */
+uint64_t coverage_adopted(const struct coverage *c, struct coverage_adopted_list *out);
+
 void coverage_add(struct coverage *to, const struct coverage *from);
 /* How often `value` was the value of this bitmap. */
 uint64_t coverage_of_combination(const struct coverage *c, const struct op_def *def, unsigned arg,

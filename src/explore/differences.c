@@ -2,21 +2,29 @@
 #include "explore/differences.h"
 
 #include <errno.h>
+#include <fcntl.h>
+
+/* What a file system need not be able to do at all, or whoever mounted it. */
+#define OPTIONAL                                                                                   \
+	" falloc reflink copy_file_range setxattr removexattr mmapwrite dwrite sync_file_range "   \
+	"remount drop_caches "
+#define SIZES " write append pwrite dwrite mmapwrite truncate falloc copy_file_range reflink "
 
 /* What any file system may refuse, whatever others do. */
 static const struct {
 	int error;
+	const char *ops; /* of these operations; NULL: of any */
 	const char *reason;
 } refusals[] = {
-	{ ENOSPC, "how much room there is depends on the layout of each file system" },
-	{ EDQUOT, "the same, where it is counted per user" },
-	{ EOPNOTSUPP, "not every file system can do everything" },
-	{ ENOTTY, "an ioctl that it does not know" },
-	{ ENOSYS, "a call that it does not know" },
-	{ EXDEV, "a copy that it cannot do by itself" },
-	{ EMLINK, "each has its own limit of links" },
-	{ EFBIG, "each has its own largest file" },
-	{ E2BIG, "each has its own room for attributes" },
+	{ ENOSPC, NULL, "how much room there is depends on the layout of each file system" },
+	{ EDQUOT, NULL, "the same, where it is counted per user" },
+	{ EOPNOTSUPP, OPTIONAL, "not every file system can do everything" },
+	{ ENOTTY, " reflink ", "an ioctl that it does not know" },
+	{ ENOSYS, OPTIONAL, "a call that it does not know" },
+	{ EXDEV, " reflink copy_file_range ", "a copy that it cannot do by itself" },
+	{ EMLINK, " link mkdir rename ", "each has its own limit of links" },
+	{ EFBIG, SIZES, "each has its own largest file" },
+	{ E2BIG, " setxattr ", "each has its own room for attributes" },
 };
 
 #define NO_REFLINK_REASON "it cannot share data between files"
@@ -81,6 +89,9 @@ static const struct differences known[] = {
 	      .error = EINVAL,
 	      .flags = RENAME_W_WHITEOUT,
 	      .reason = "few servers know whiteouts, and the kernel says EINVAL for them" },
+	    { .kind = DIFFER_RESULT,
+	      .error = ENOSYS,
+	      .reason = "a server need not have every call" },
 	    { .kind = DIFFER_ROOM, .bytes = 1 << 20, .reason = "a server may keep what it grew" },
 	    { .kind = DIFFER_SAVE,
 	      .reason = "syncfs does not reach a FUSE server: it is unmounted to be saved" },
@@ -113,12 +124,43 @@ static bool has_flags(const struct difference *x, const struct op *op)
 	return !x->flags || (n && op->args[n - 1].num & x->flags);
 }
 
-const char *differences_excuse(const struct differences *d, const struct op *op, int64_t result)
+static bool is_listed(const char *list, const char *name)
+{
+	const char *at = strstr(list, name);
+	size_t n = strlen(name);
+
+	while (at && (at[-1] != ' ' || at[n] != ' '))
+		at = strstr(at + n, name);
+	return at != NULL;
+}
+
+/* Flags that not every file system knows make any operation one of those. */
+static bool has_optional_flags(const struct op *op)
+{
+	if (streq(op->def->name, "rename"))
+		return op->args[2].num != 0;
+	return streq(op->def->name, "open") && (op->args[1].num & O_TMPFILE) == O_TMPFILE;
+}
+
+static bool may_refuse(const char *ops, const struct op *op)
+{
+	return !ops || is_listed(ops, op->def->name) ||
+	       (streq(ops, OPTIONAL) && has_optional_flags(op));
+}
+
+/* A path that leads nowhere is found out before a file system is asked for anything. */
+static bool comes_first(int64_t result)
+{
+	return result == -ENOENT || result == -ENOTDIR || result == -ELOOP || result == -EBADF;
+}
+
+const char *differences_excuse(const struct differences *d, const struct op *op, int64_t result,
+			       int64_t other)
 {
 	if (result >= 0)
 		return NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++)
-		if (refusals[i].error == -result)
+	for (size_t i = 0; i < ARRAY_SIZE(refusals) && !comes_first(other); i++)
+		if (refusals[i].error == -result && may_refuse(refusals[i].ops, op))
 			return refusals[i].reason;
 	for (const struct difference *x = d->list; x->reason; x++)
 		if (x->kind == DIFFER_RESULT && x->error == -result &&

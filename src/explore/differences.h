@@ -42,10 +42,11 @@ const struct differences *differences_of(const char *target);
 const struct difference *differences_find(const struct differences *d, enum difference_kind kind);
 
 /*
- * Why a file system may fail with this result where another does not: no room, no support, or one
- * of its own differences. NULL if it may not.
+ * Why a file system may fail with this result where another has `other`: no room, no support, or
+ * one of its own differences. NULL if it may not, as when a path leads nowhere for the other.
  */
-const char *differences_excuse(const struct differences *d, const struct op *op, int64_t result);
+const char *differences_excuse(const struct differences *d, const struct op *op, int64_t result,
+			       int64_t other);
 
 /*
  * Whether two file systems would be left in different states by this operation, each being in the

@@ -426,6 +426,15 @@ static int share_kernel_log(struct parent *p, struct err *err)
 	return 0;
 }
 
+static uint64_t count_adopted(const struct coverage *c)
+{
+	struct coverage_adopted_list list = { 0 };
+	uint64_t n = coverage_adopted(c, &list);
+
+	vec_release(&list);
+	return n;
+}
+
 int explore_run(const struct explore_opts *opts, struct explore_result *out, struct err *err)
 {
 	struct parent p = { .opts = opts, .result = out };
@@ -453,6 +462,8 @@ int explore_run(const struct explore_opts *opts, struct explore_result *out, str
 		count_distinct(&p, out);
 		for (unsigned i = 0; i < opts->jobs; i++)
 			coverage_add(&out->coverage, &p.slot[i].shared->coverage);
+		/* Of the search; what was done again to see more is not counted. */
+		out->adopted = count_adopted(&out->coverage);
 	}
 	if (p.killed)
 		clean_up();
@@ -499,6 +510,7 @@ int explore_replay(const struct explore_opts *opts, const struct script *script,
 	if (start[0])
 		rc = load_start(&st, start, &point, err);
 	st.start = start[0] ? &point : NULL;
+	st.room_after = streq(signature, SIGNATURE_ROOM);
 	for (unsigned i = 0; i < tries && !rc; i++) {
 		strbuf_clear(log);
 		rc = script_run(script, &st, result, &at, log, err);

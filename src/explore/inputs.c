@@ -290,7 +290,11 @@ static const struct arg_def *read_arg(const struct line *l, struct inputs_weight
 		w->arg++;
 	if (w->def->args[w->arg].kind != ARG_END)
 		return &w->def->args[w->arg];
-	complain(l, err, "this operation has no argument", l->words[2]);
+	auto_strbuf names = STRBUF_INIT;
+	for (unsigned i = 0; w->def->args[i].kind != ARG_END; i++)
+		strbuf_addf(&names, "%s%s", i ? ", " : "", w->def->args[i].name);
+	err_set(err, -EINVAL, "%s:%u: %s has no argument '%.60s'; it has %s", l->source, l->number,
+		w->def->name, l->words[2], names.len ? strbuf_str(&names) : "none");
 	return NULL;
 }
 

@@ -54,6 +54,17 @@ static int write_trees(const char *dir, struct stepper *st, struct err *err)
 	return rc;
 }
 
+/* What the last operation returned, and what it returned on the first reference. */
+static int write_results(const char *dir, const struct step_result *r, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	if (strncmp(r->signature, SIGNATURE_RESULT, strlen(SIGNATURE_RESULT)) != 0)
+		return 0;
+	strbuf_addf(&text, "%lld %lld\n", (long long)r->seen, (long long)r->expected);
+	return write_file(dir, "results", &text, err);
+}
+
 static void add_kernel(const struct target_opts *t, struct strbuf *out)
 {
 	auto_free char *kernel = target_kernel(t);
@@ -182,6 +193,8 @@ int keep_case(const struct kept *k, char **out, struct err *err)
 		rc = write_scripts(dir, k->script, err);
 	if (!rc)
 		rc = write_trees(dir, k->stepper, err);
+	if (!rc)
+		rc = write_results(dir, k->result, err);
 	if (!rc)
 		rc = write_file(dir, "log", k->log, err);
 	if (!rc)

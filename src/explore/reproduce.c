@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "explore/reproduce.h"
 
-enum { SHRINK_RUNS = 2000 };
+/* Room may come back late, so that to ask for it can take seconds. */
+enum { SHRINK_RUNS = 2000, ROOM_RUNS = 60 };
 
 struct again {
 	const struct search *s;
@@ -20,7 +21,9 @@ static int run(struct again *g, shrink_fn how, struct script *script, const stru
 	struct stepper *st = g->s->stepper;
 
 	st->start = start;
-	int rc = how(script, st, g->signature, SHRINK_RUNS, out, err);
+	st->room_after = streq(g->signature, SIGNATURE_ROOM);
+	int rc = how(script, st, g->signature, st->room_after ? ROOM_RUNS : SHRINK_RUNS, out, err);
+	st->room_after = false;
 	st->start = NULL;
 	g->out->runs += out->runs;
 	return rc;

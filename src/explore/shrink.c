@@ -88,6 +88,8 @@ int script_run(const struct script *s, struct stepper *st, struct step_result *r
 		step_result_clear(result);
 		rc = do_item(&s->items.v[*at], st, slots, result, err);
 	}
+	if (!rc && result->verdict == STEP_SAME && st->room_after)
+		rc = stepper_check_room(st, result, err);
 	for (unsigned i = 0; i < slots->n; i++)
 		stepper_drop(st, &slots->v[i].point);
 	free(slots);

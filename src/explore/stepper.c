@@ -33,6 +33,15 @@ static void choose_tree_opts(struct stepper *s)
 	}
 }
 
+static int look_at_fresh(struct stepper *s, struct err *err)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < s->n && !rc; i++)
+		rc = s->sides[i]->ops->tree(s->sides[i], &s->tree_opts, &s->fresh[i], err);
+	return rc;
+}
+
 /* Sides that can run full get the room of the smallest. */
 static int equal_room(struct stepper *s, struct err *err)
 {
@@ -81,10 +90,12 @@ int stepper_open(struct stepper *s, const struct side_opts *opts, const char *co
 		rc = stepper_check_comparable(s, err);
 	if (!rc)
 		rc = equal_room(s, err);
+	if (!rc) {
+		choose_tree_opts(s);
+		rc = look_at_fresh(s, err);
+	}
 	if (rc)
 		stepper_close(s);
-	else
-		choose_tree_opts(s);
 	return rc;
 }
 
@@ -93,7 +104,7 @@ void stepper_close(struct stepper *s)
 	for (unsigned i = 0; i < s->n; i++)
 		side_close(s->sides[i]);
 	for (unsigned i = 0; i < SIDES_MAX; i++)
-		tree_release(&s->trees[i]);
+		tree_release(&s->trees[i]), tree_release(&s->fresh[i]);
 	*s = (struct stepper){ 0 };
 }
 
@@ -154,7 +165,9 @@ static void differ_in_result(const struct stepper *s, const struct op *op, const
 	findings_add(&out->findings, FINDING_LIVE,
 		     op->args[0].text ? xstrdup(op->args[0].text) : NULL, strbuf_detach(&words),
 		     xstrdup("nothing had crashed yet"));
-	snprintf(out->signature, sizeof(out->signature), "result %s", op->def->name);
+	snprintf(out->signature, sizeof(out->signature), SIGNATURE_RESULT "%s", op->def->name);
+	out->seen = results[0];
+	out->expected = results[1];
 	out->verdict = STEP_DIFFERENT;
 }
 
@@ -167,15 +180,32 @@ static unsigned votes(const struct stepper *s, const int64_t *results, int64_t f
 	return n;
 }
 
-/* With more than one reference, one that stands alone against the rest is at fault itself. */
-static bool target_is_outvoted(const struct stepper *s, const int64_t *results)
+/*
+ * With more than one reference, which side is at fault: of `n` sides `for_target` are as the target
+ * is, and of the others at most `for_other` are of one mind.
+ */
+static void add_majority(const struct stepper *s, unsigned for_target, unsigned for_other,
+			 struct step_result *out)
 {
-	unsigned for_target = votes(s, results, results[0]);
+	const char *words;
+
+	if (s->n == 2 || for_other * 2 > s->n)
+		return;
+	words = for_target * 2 > s->n
+			? "the majority is with the target: a reference is at fault"
+			: "there is no majority: the target or a reference may be at fault";
+	findings_add(&out->findings, FINDING_LIVE, NULL, xstrdup(words), NULL);
+}
+
+/* The most sides that returned the same, and not what the target did. */
+static unsigned votes_of_others(const struct stepper *s, const int64_t *results)
+{
+	unsigned most = 0;
 
 	for (unsigned i = 1; i < s->n; i++)
-		if (votes(s, results, results[i]) > for_target)
-			return true;
-	return s->n == 2;
+		if (results[i] != results[0])
+			most = max(most, votes(s, results, results[i]));
+	return most;
 }
 
 /* A write that stopped early, for want of room. */
@@ -210,12 +240,14 @@ static int remember(struct stepper *s, struct before *b, struct err *err)
 }
 
 /* The references go back to where the target still is. */
-static int adopt(struct stepper *s, const struct before *b, const int64_t *results,
-		 struct step_result *out, struct err *err)
+static int adopt(struct stepper *s, const struct op *op, const struct before *b,
+		 const int64_t *results, struct step_result *out, struct err *err)
 {
 	int rc = 0;
 
 	s->counts.adopted++;
+	if (s->coverage)
+		coverage_count_adopted(s->coverage, op, results[0]);
 	for (unsigned i = 1; i < s->n && !rc; i++) {
 		if (results[i] == results[0] || results[i] < 0)
 			continue;
@@ -227,6 +259,16 @@ static int adopt(struct stepper *s, const struct before *b, const int64_t *resul
 		s->sides[i]->counts.restores--;
 	}
 	return rc;
+}
+
+/* The target may fail so, whatever the references did. */
+static bool target_is_excused(const struct stepper *s, const struct op *op, const int64_t *results)
+{
+	for (unsigned i = 1; i < s->n; i++)
+		if (results[i] != results[0] &&
+		    !differences_excuse(s->sides[0]->differences, op, results[0], results[i]))
+			return false;
+	return true;
 }
 
 /* Judges what one operation returned. `first`: nothing of the step was done before it. */
@@ -242,10 +284,10 @@ static int judge(struct stepper *s, const struct op *op, const int64_t *results,
 		same &= differences_same_failure(op, results[0], results[i]);
 	if (same)
 		return 0;
-	if (differences_excuse(s->sides[0]->differences, op, results[0])) {
+	if (target_is_excused(s, op, results)) {
 		*adopted = true;
 		if (first)
-			return adopt(s, b, results, out, err);
+			return adopt(s, op, b, results, out, err);
 		out->verdict = STEP_ABANDONED;
 		return 0;
 	}
@@ -254,30 +296,60 @@ static int judge(struct stepper *s, const struct op *op, const int64_t *results,
 			   differences_can_more(s->sides[0]->differences, op, results[i]) ||
 			   stopped_early(op, results[0], results[i]) ||
 			   (!side_in_process(s->sides[i]) &&
-			    (differences_excuse(s->sides[i]->differences, op, results[i]) ||
+			    (differences_excuse(s->sides[i]->differences, op, results[i],
+						results[0]) ||
 			     stopped_early(op, results[i], results[0])));
-	if (excused)
+	if (excused) {
 		out->verdict = STEP_ABANDONED;
-	else
-		differ_in_result(s, op, results, out);
-	if (!excused && !target_is_outvoted(s, results))
-		findings_add(&out->findings, FINDING_LIVE, NULL,
-			     xstrdup("the majority is with the target: a reference is at fault"),
-			     NULL);
+		return 0;
+	}
+	differ_in_result(s, op, results, out);
+	add_majority(s, votes(s, results, results[0]), votes_of_others(s, results), out);
 	return 0;
 }
 
 /* ---- states ---- */
 
-/* What mkfs gave to the root is its own business. */
-static void equal_roots(struct tree *t, const struct tree *as)
+static bool same_xattrs(const struct tree_entry *a, const struct tree_entry *b)
 {
-	if (!t->entries.n || !as->entries.n || *t->entries.v[0].path || *as->entries.v[0].path)
+	if (a->n_xattrs != b->n_xattrs)
+		return false;
+	for (size_t i = 0; i < a->n_xattrs; i++)
+		if (!streq(a->xattrs[i].name, b->xattrs[i].name) ||
+		    a->xattrs[i].len != b->xattrs[i].len ||
+		    memcmp(a->xattrs[i].value, b->xattrs[i].value, a->xattrs[i].len) != 0)
+			return false;
+	return true;
+}
+
+static struct tree_entry *root_of(struct tree *t)
+{
+	return t->entries.n && !*t->entries.v[0].path ? &t->entries.v[0] : NULL;
+}
+
+/*
+ * What mkfs gave to the root is its own business, and so is how many links that has to begin with
+ * (lost+found counts). What became of it since is compared: where neither side changed it, the root
+ * of side `i` is made to look like that of reference 1.
+ */
+static void equal_roots(struct stepper *s, unsigned i)
+{
+	struct tree_entry *r = root_of(&s->trees[i]), *as = root_of(&s->trees[1]);
+	struct tree_entry *was = root_of(&s->fresh[i]), *as_was = root_of(&s->fresh[1]);
+
+	if (!r || !as || !was || !as_was)
 		return;
-	struct tree_entry root = as->entries.v[0];
-	root.error = t->entries.v[0].error;
-	root.step = t->entries.v[0].step;
-	t->entries.v[0] = root;
+	if (r->mode == was->mode && as->mode == as_was->mode)
+		r->mode = as->mode;
+	if (r->uid == was->uid && as->uid == as_was->uid)
+		r->uid = as->uid;
+	if (r->gid == was->gid && as->gid == as_was->gid)
+		r->gid = as->gid;
+	r->nlink += as_was->nlink - was->nlink;
+	if (same_xattrs(r, was) && same_xattrs(as, as_was)) {
+		r->xattrs = as->xattrs;
+		r->n_xattrs = as->n_xattrs;
+	}
 }
 
 static void differ_in_state(const struct stepper *s, unsigned side, struct step_result *out)
@@ -328,14 +400,42 @@ int stepper_show(struct stepper *s, struct err *err)
 {
 	int rc = show(s, 1, err);
 
-	return rc ? rc : show(s, 0, err);
+	if (!rc)
+		rc = show(s, 0, err);
+	if (!rc)
+		equal_roots(s, 0);
+	return rc;
+}
+
+static bool same_trees(const struct stepper *s, unsigned a, unsigned b)
+{
+	return a == b || tree_equal(&s->trees[a], &s->trees[b], &s->tree_opts);
+}
+
+static unsigned same_as(const struct stepper *s, unsigned side)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < s->n; i++)
+		n += same_trees(s, i, side);
+	return n;
+}
+
+static void judge_states(const struct stepper *s, struct step_result *out)
+{
+	unsigned most = 0;
+
+	for (unsigned i = 1; i < s->n; i++)
+		if (!same_trees(s, i, 0))
+			most = max(most, same_as(s, i));
+	add_majority(s, same_as(s, 0), most, out);
 }
 
 /* The state of reference 1 is what the others are held against; the majority decides. */
 static int compare_trees(struct stepper *s, struct step_result *out, struct err *err)
 {
-	unsigned with = 0, odd = 0;
 	int rc = show(s, 1, err);
+	unsigned odd = 1;
 
 	for (unsigned i = 0; i < s->n && !rc; i++) {
 		if (i == 1)
@@ -343,20 +443,15 @@ static int compare_trees(struct stepper *s, struct step_result *out, struct err 
 		rc = show(s, i, err);
 		if (rc)
 			break;
-		equal_roots(&s->trees[i], &s->trees[1]);
-		if (tree_equal(&s->trees[1], &s->trees[i], &s->tree_opts))
-			with++;
-		else
-			odd = i + 1;
+		equal_roots(s, i);
+		/* That of the target tells more than that of a reference. */
+		if (odd != 0 && !same_trees(s, 1, i))
+			odd = i;
 	}
-	if (rc || !odd)
+	if (rc || odd == 1)
 		return rc;
-	differ_in_state(s, odd - 1, out);
-	if (s->n > 2 && with * 2 < s->n - 1)
-		findings_add(&out->findings, FINDING_LIVE, NULL,
-			     xasprintf("%s stands against the others, and may be at fault itself",
-				       s->sides[1]->spec),
-			     NULL);
+	differ_in_state(s, odd, out);
+	judge_states(s, out);
 	return 0;
 }
 
@@ -681,7 +776,7 @@ int stepper_check_room(struct stepper *s, struct step_result *out, struct err *e
 	step_result_clear(out);
 	if (!t->ops->empty)
 		return 0;
-	int rc = show(s, 0, err);
+	int rc = stepper_show(s, err);
 	if (!rc)
 		rc = t->ops->empty(t, &s->trees[0], &out->findings, &missing, err);
 	if (rc)
@@ -693,7 +788,7 @@ int stepper_check_room(struct stepper *s, struct step_result *out, struct err *e
 				       (unsigned long long)missing),
 			     xstrdup("nothing had crashed yet"));
 	if (out->findings.n) {
-		snprintf(out->signature, sizeof(out->signature), "room");
+		snprintf(out->signature, sizeof(out->signature), SIGNATURE_ROOM);
 		out->verdict = STEP_DIFFERENT;
 	}
 	return 0;

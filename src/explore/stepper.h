@@ -4,7 +4,8 @@
  * what a user sees.
  *
  * Side 0 is the target; the others are references. With one reference, what differs from it is a
- * finding. With more the majority decides, so that a finding may be about a reference.
+ * finding. With more the majority decides, so that a finding may be about a reference; where there
+ * is none, that is said.
  *
  * T1: after STEP_SAME all sides show the same state.
  * T2: where the target failed for a reason of its own, a reference in this process took that over
@@ -22,12 +23,16 @@ enum { SIDES_MAX = 5 };
 
 enum step_verdict { STEP_SAME, STEP_ABANDONED, STEP_DIFFERENT };
 
+#define SIGNATURE_ROOM	 "room"
+#define SIGNATURE_RESULT "result "
+
 /* What differed. */
 struct step_result {
 	enum step_verdict verdict;
 	size_t op; /* of the alphabet's workload, at which it was seen */
 	struct findings findings;
-	char signature[96]; /* "result rename", "state size": what it is about */
+	int64_t seen, expected; /* what it returned, if its result differed */
+	char signature[96];	/* "result rename", "state size": what it is about */
 	struct strbuf said, kernel_log;
 };
 
@@ -51,7 +56,8 @@ struct stepper {
 	struct tree_opts tree_opts;
 	const char *ignore[16];
 	struct tree trees[SIDES_MAX];
-	struct hash128 shown; /* which state of the reference trees[1] shows */
+	struct tree fresh[SIDES_MAX]; /* new file systems, for what mkfs gave to the root */
+	struct hash128 shown;	      /* which state of the reference trees[1] shows */
 	bool shown_valid;
 	bool walked;		   /* trees[0] shows the target as it is */
 	struct coverage *coverage; /* or NULL */
@@ -61,6 +67,7 @@ struct stepper {
 	uint64_t compare_every;	   /* steps */
 	uint64_t since;		   /* steps since the last comparison */
 	const struct point *start; /* where scripts begin; NULL: at new file systems */
+	bool room_after;	   /* scripts end with stepper_check_room() */
 };
 
 /* Opens all sides: specs[0] is the target. `strategy` is for those that can be mounted. */
@@ -108,7 +115,10 @@ int stepper_from_images(struct stepper *s, const struct image *const *images, st
 			struct err *err) must_check;
 void stepper_drop(struct stepper *s, struct point *p);
 
-/* Removes everything from the target and asks whether its room came back. Then reset. */
+/*
+ * Removes everything from the target and asks whether its room came back. trees[0] and trees[1]
+ * show what was there before. Then reset.
+ */
 int stepper_check_room(struct stepper *s, struct step_result *out, struct err *err) must_check;
 
 #endif

@@ -9,7 +9,7 @@
 #include "explore/pickle.h"
 #include "explore/reproduce.h"
 
-enum { ROOM_EVERY = 16, WALK_DEPTH = 400 };
+enum { ROOM_EVERY = 16, ROOM_STEPS = 1000, WALK_DEPTH = 400 };
 #define SEED_STEP 0x632be59bd9b4e019ULL
 
 void task_tell(struct task *t, enum message_kind kind, const char *words, const char *dir,
@@ -71,11 +71,15 @@ static int keep(struct task *t, struct script *script, const struct reproduced *
 	size_t at;
 
 	t->stepper.start = how->start;
+	t->stepper.room_after = streq(first->signature, SIGNATURE_ROOM);
 	int rc = script_run(script, &t->stepper, &again, &at, &log, err);
+	/* What is there after everything was removed is not what it is about. */
+	bool emptied = t->stepper.room_after && again.verdict == STEP_DIFFERENT;
 	t->stepper.start = NULL;
-	if (!rc && again.verdict != STEP_DIFFERENT)
+	t->stepper.room_after = false;
+	if (rc || again.verdict != STEP_DIFFERENT)
 		result = first; /* what was seen the first time is all there is */
-	if (!rc && stepper_show(&t->stepper, &ignored))
+	if (!rc && !emptied && stepper_show(&t->stepper, &ignored))
 		err_clear(&ignored); /* a file system that cannot be walked has no tree */
 	struct kept k = { .run = t->opts->dir,
 			  .worker = t->o.number,
@@ -92,8 +96,8 @@ static int keep(struct task *t, struct script *script, const struct reproduced *
 			  .steps = how->steps };
 	if (!rc)
 		rc = keep_case(&k, &dir, err);
-	if (!rc)
-		tell_found(t, result, how, dir, script->w.ops.n);
+	/* What cannot be kept is said all the same. */
+	tell_found(t, result, how, rc ? NULL : dir, script->w.ops.n);
 	step_result_release(&again);
 	return rc;
 }
@@ -104,20 +108,93 @@ static int on_found(void *ctx, struct search *s, const struct script *script,
 	struct task *t = ctx;
 	struct reproduced how = { 0 };
 	struct script small;
-	int rc = 0;
 
 	if (task_times_seen(t, result->signature) >= SAME_MAX)
 		return 0; /* one of many of its kind */
 	script_init(&small);
 	script_copy(&small, script);
-	/* Room is looked at after everything was removed, which is not an operation. */
-	if (!streq(result->signature, "room"))
-		rc = reproduce(s, &small, result->signature, &how, err);
+	int rc = reproduce(s, &small, result->signature, &how, err);
 	if (!rc && hashset_insert(&t->seen, script_hash(&small)))
 		rc = keep(t, &small, &how, script->w.ops.n, result, err);
 	script_release(&small);
 	task_count_cases(t, s);
 	return rc;
+}
+
+static int report_path(struct task *t, struct search *s, struct step_result *result,
+		       struct err *err)
+{
+	struct script path;
+
+	script_init(&path);
+	search_path(s, &path);
+	int rc = on_found(t, s, &path, result, err);
+	script_release(&path);
+	return rc;
+}
+
+/*
+ * Walks ask for their room themselves. Other orders are asked now and then, where they are, and
+ * when they end; they go on from there.
+ */
+static int check_room(struct task *t, struct search *s, struct err *err)
+{
+	struct step_result result = { 0 };
+	int rc = stepper_check_room(&t->stepper, &result, err);
+
+	if (!rc && result.verdict == STEP_DIFFERENT)
+		rc = report_path(t, s, &result, err);
+	step_result_release(&result);
+	return rc;
+}
+
+/* To where it was. If that does not work, it is found as well, and there is nowhere to go on. */
+static int go_back(struct task *t, struct search *s, const struct point *here, struct err *err)
+{
+	struct step_result result = { 0 };
+	size_t n = s->log.path.n;
+	auto_free uint32_t *path = xmalloc(n * sizeof(*path) + 1);
+
+	memcpy(path, s->log.path.v, n * sizeof(*path));
+	script_log_restore(&s->log, s->saves, path, n);
+	int rc = stepper_restore(&t->stepper, here, &result, err);
+	if (!rc && result.verdict == STEP_DIFFERENT) {
+		s->progress->stop = true;
+		rc = report_path(t, s, &result, err);
+	}
+	step_result_release(&result);
+	return rc;
+}
+
+static int check_room_and_return(struct task *t, struct search *s, struct err *err)
+{
+	struct point here = { 0 };
+	int rc = stepper_save(&t->stepper, &here, err);
+
+	if (rc)
+		return rc;
+	script_log_save(&s->log, ++s->saves);
+	rc = check_room(t, s, err);
+	if (!rc)
+		rc = go_back(t, s, &here, err);
+	stepper_drop(&t->stepper, &here);
+	return rc;
+}
+
+static bool asks_for_room(const struct task *t, const struct search *s)
+{
+	return s->opts->order != SEARCH_WALK && t->stepper.sides[0]->ops->empty;
+}
+
+static int after_step(void *ctx, struct search *s, struct err *err)
+{
+	struct task *t = ctx;
+	int rc = t->opts->crash_every ? task_after_step(ctx, s, err) : 0;
+
+	if (rc || !s->log.path.n || !asks_for_room(t, s) || ++t->since_room < ROOM_STEPS)
+		return rc;
+	t->since_room = 0;
+	return check_room_and_return(t, s, err);
 }
 
 /* ---- the task itself ---- */
@@ -209,7 +286,7 @@ static int task_search(struct task *t, struct err *err)
 			    .task = t->o.number,
 			    .progress = &t->o.shared->progress,
 			    .found = on_found,
-			    .after = t->opts->crash_every ? task_after_step : NULL,
+			    .after = after_step,
 			    .ctx = t,
 			    .pickle_path = path };
 	int rc = 0;
@@ -225,6 +302,8 @@ static int task_search(struct task *t, struct err *err)
 	search_init(&s);
 	if (!rc)
 		rc = search_run(&s, err);
+	if (!rc && asks_for_room(t, &s) && s.result.verdict == STEP_SAME && s.log.path.n)
+		rc = check_room(t, &s, err);
 	search_release(&s);
 	pickle_release(&pickle);
 	return rc;

@@ -8,6 +8,9 @@
  *	%PN  a path or a text	%nN  a number	%mN  a mode, octal	%wN  flags of a write
  *	%h   the handle the operation makes, or names	%i  the operation's number
  */
+#include <sys/stat.h>
+
+#include "report/live.h"
 #include "report/report.h"
 #include "workload/content.h"
 
@@ -295,7 +298,20 @@ static size_t call_of(const struct op *op)
 
 /* ---- the program ---- */
 
-static void put_head(const struct view *v, struct strbuf *out)
+static void put_status(const struct live *l, struct strbuf *out)
+{
+	if (l->kind == LIVE_NONE)
+		strbuf_adds(out, " * Exit status: 0 if every operation returned what it returned "
+				 "then, else 1.\n");
+	else if (l->kind == LIVE_UNSEEN)
+		strbuf_adds(out, " * It does the operations, and cannot tell whether the problem "
+				 "shows: look for it.\n * Exit status: 2.\n");
+	else
+		strbuf_adds(out, " * Exit status: 1 if the problem shows, 0 if all is as it should "
+				 "be, 2 if it cannot\n * be told.\n");
+}
+
+static void put_head(const struct view *v, const struct live *l, struct strbuf *out)
 {
 	strbuf_adds(out,
 		    "/*\n * workload.c - does in a directory what a workload did before this was "
@@ -322,14 +338,14 @@ static void put_head(const struct view *v, struct strbuf *out)
 		strbuf_adds(out,
 			    ".\n *\n * It begins with the disk start.img: DIR is where a copy of "
 			    "it is mounted");
-	strbuf_adds(out,
-		    ".\n *\n * gcc -Wall -o workload workload.c && ./workload DIR\n *\n"
-		    " * Exit status: 0 if every operation returned what it returned then, else 1.\n"
-		    " */\n#define _GNU_SOURCE\n#include <errno.h>\n#include <fcntl.h>\n"
-		    "#include <linux/fs.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
-		    "#include <string.h>\n#include <sys/ioctl.h>\n#include <sys/mman.h>\n"
-		    "#include <sys/stat.h>\n#include <sys/syscall.h>\n#include <sys/uio.h>\n"
-		    "#include <sys/xattr.h>\n#include <unistd.h>\n\n");
+	strbuf_adds(out, ".\n *\n * gcc -Wall -o workload workload.c && ./workload DIR\n *\n");
+	put_status(l, out);
+	strbuf_adds(out, " */\n#define _GNU_SOURCE\n#include <errno.h>\n#include <fcntl.h>\n"
+			 "#include <linux/fs.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+			 "#include <string.h>\n#include <sys/ioctl.h>\n#include <sys/mman.h>\n"
+			 "#include <sys/stat.h>\n#include <sys/syscall.h>\n"
+			 "#include <sys/sysmacros.h>\n#include <sys/uio.h>\n"
+			 "#include <sys/xattr.h>\n#include <unistd.h>\n\n");
 	strbuf_addf(out, "#define TAG %uULL\n\n", content_tag(&v->c.workload));
 	strbuf_adds(out,
 		    "static int differ;\n\n"
@@ -382,12 +398,172 @@ static void put_operation(const struct view *v, size_t i, struct strbuf *out)
 		strbuf_adds(out, "\t/* ---- the power fails about here ---- */\n");
 }
 
+/* ---- what is there then ---- */
+
+static const char looking[] =
+	"#define MAYBE __attribute__((unused)) static\n\n"
+	"static int told;\n\n"
+	"MAYBE void judge(const char *path, const char *what, int as_expected)\n{\n"
+	"\tprintf(\"%s: %s is %sas expected\\n\", path, what, as_expected ? \"\" : \"NOT \");\n"
+	"\ttold = 1;\n\tdiffer |= !as_expected;\n}\n\n"
+	"MAYBE struct stat *look(const char *path)\n{\n\tstatic struct stat st;\n\n"
+	"\tif (lstat(path, &st) < 0)\n\t\tmemset(&st, 0xff, sizeof(st));\n\treturn &st;\n}\n\n"
+	"MAYBE int there(const char *path)\n{\n\tstruct stat st;\n\n"
+	"\treturn lstat(path, &st) == 0;\n}\n\n"
+	"MAYBE int leads_to(const char *path, const char *target)\n{\n\tchar text[4097];\n"
+	"\tssize_t n = readlink(path, text, sizeof(text));\n\n"
+	"\treturn n == (ssize_t)strlen(target) && memcmp(text, target, n) == 0;\n}\n\n"
+	"/* A length of -1: it has no such attribute. */\n"
+	"MAYBE int has_value(const char *path, const char *name, const char *value, long len)\n{\n"
+	"\tstatic char text[65536];\n"
+	"\tlong n = lgetxattr(path, name, text, sizeof(text));\n\n"
+	"\treturn n == len && (n < 0 || memcmp(text, value, n) == 0);\n}\n\n"
+	"/* As cksum(1). */\n"
+	"MAYBE unsigned add_byte(unsigned crc, unsigned byte)\n{\n\tcrc ^= byte << 24;\n"
+	"\tfor (int bit = 0; bit < 8; bit++)\n"
+	"\t\tcrc = crc & 0x80000000 ? crc << 1 ^ 0x04c11db7 : crc << 1;\n\treturn crc;\n}\n\n"
+	"MAYBE int has_sum(const char *path, unsigned sum)\n{\n"
+	"\tFILE *file = fopen(path, \"r\");\n\tunsigned crc = 0;\n\tunsigned long long n = 0;\n"
+	"\tint c;\n\n\tif (!file)\n\t\treturn 0;\n"
+	"\tfor (; (c = getc(file)) != EOF; n++)\n\t\tcrc = add_byte(crc, c);\n"
+	"\tfor (; n; n >>= 8)\n\t\tcrc = add_byte(crc, n & 0xff);\n"
+	"\tfclose(file);\n\treturn ~crc == sum;\n}\n\n";
+
+static void put_bytes(struct strbuf *out, const unsigned char *data, size_t len)
+{
+	strbuf_addch(out, '"');
+	for (size_t i = 0; i < len; i++)
+		strbuf_addf(out, "\\%03o", data[i]);
+	strbuf_addch(out, '"');
+}
+
+/* The value of the attribute that was expected. */
+static void put_attribute(const struct tree_difference *d, const char *path, struct strbuf *out)
+{
+	const struct tree_xattr *x = NULL;
+
+	for (size_t i = 0; i < d->expected->n_xattrs; i++)
+		if (streq(d->expected->xattrs[i].name, d->xattr))
+			x = &d->expected->xattrs[i];
+	strbuf_adds(out, "has_value(");
+	put_string(out, path);
+	strbuf_adds(out, ", ");
+	put_string(out, d->xattr);
+	strbuf_adds(out, ", ");
+	put_bytes(out, x ? x->value : NULL, x ? x->len : 0);
+	strbuf_addf(out, ", %ld)", x ? (long)x->len : -1L);
+}
+
+static unsigned type_bits(enum tree_type type)
+{
+	static const unsigned bits[TREE_TYPE_END] = { 0,       S_IFREG, S_IFDIR, S_IFLNK,
+						      S_IFIFO, S_IFCHR, S_IFBLK, S_IFSOCK };
+
+	return bits[type];
+}
+
+/* A condition that holds if it is as expected; false if there is none that tells. */
+static bool put_difference(const struct live *l, const struct tree_difference *d, const char *path,
+			   const char **what, struct strbuf *out)
+{
+	const struct tree_entry *e = d->expected;
+	auto_strbuf sum = STRBUF_INIT, quoted = STRBUF_INIT;
+
+	put_string(&quoted, path);
+	const char *p = strbuf_str(&quoted);
+	*what = tree_diff_kind_name(d->kind);
+	switch (d->kind) {
+	case TREE_DIFF_MISSING:
+	case TREE_DIFF_EXTRA:
+		*what = "whether it is there";
+		strbuf_addf(out, "there(%s) == %d", p, d->kind == TREE_DIFF_MISSING);
+		return true;
+	case TREE_DIFF_TYPE:
+		strbuf_addf(out, "(look(%s)->st_mode & S_IFMT) == 0%o", p, type_bits(e->type));
+		return true;
+	case TREE_DIFF_MODE:
+		strbuf_addf(out, "(look(%s)->st_mode & 07777) == 0%o", p, e->mode);
+		return true;
+	case TREE_DIFF_OWNER:
+		strbuf_addf(out, "look(%s)->st_uid == %u && look(%s)->st_gid == %u", p, e->uid, p,
+			    e->gid);
+		return true;
+	case TREE_DIFF_NLINK:
+		*what = "its number of links";
+		strbuf_addf(out, "look(%s)->st_nlink == %llu", p, (unsigned long long)e->nlink);
+		return *d->path; /* how many the root has to begin with, mkfs knows */
+	case TREE_DIFF_SIZE:
+		strbuf_addf(out, "look(%s)->st_size == %llu", p, (unsigned long long)e->size);
+		return true;
+	case TREE_DIFF_CONTENT:
+		if (!live_checksum(l, e, &sum))
+			return false;
+		strbuf_addf(out, "has_sum(%s, %.*su)", p, (int)strcspn(sum.buf, " "), sum.buf);
+		return true;
+	case TREE_DIFF_TARGET:
+		strbuf_addf(out, "leads_to(%s, ", p);
+		put_string(out, e->target ? e->target : "");
+		strbuf_addch(out, ')');
+		return true;
+	case TREE_DIFF_RDEV:
+		strbuf_addf(out, "look(%s)->st_rdev == makedev(%u, %u)", p, e->rdev_major,
+			    e->rdev_minor);
+		return true;
+	case TREE_DIFF_XATTR_MISSING:
+	case TREE_DIFF_XATTR_EXTRA:
+	case TREE_DIFF_XATTR_VALUE:
+		*what = d->xattr;
+		put_attribute(d, path, out);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void put_state(const struct live *l, struct strbuf *out)
+{
+	for (size_t i = 0; i < l->diff.list.n; i++) {
+		const struct tree_difference *d = &l->diff.list.v[i];
+		const char *path = *d->path ? d->path : ".", *what;
+		auto_strbuf condition = STRBUF_INIT;
+
+		if (!put_difference(l, d, path, &what, &condition))
+			continue;
+		strbuf_adds(out, "\tjudge(");
+		put_string(out, path);
+		strbuf_adds(out, ", ");
+		put_string(out, what);
+		strbuf_addf(out, ", %s);\n", strbuf_str(&condition));
+	}
+}
+
+static void put_end(const struct view *v, const struct live *l, struct strbuf *out)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	if (l->kind == LIVE_RESULT) {
+		op_print(&vec_last(&v->c.workload.ops), &text);
+		strbuf_adds(out, "\tjudge(");
+		put_string(out, strbuf_str(&text));
+		strbuf_addf(out, ", \"its result\", got == %lldL);\n", (long long)l->expected);
+	}
+	put_state(l, out);
+	if (l->kind == LIVE_NONE)
+		strbuf_adds(out, "\treturn differ;\n}\n");
+	else
+		strbuf_adds(out, "\treturn told ? differ : 2;\n}\n");
+}
+
 void export_program(const struct view *v, struct strbuf *out)
 {
 	const struct workload *w = &v->c.workload;
+	auto_live l;
 
-	put_head(v, out);
+	live_load(v, &l);
+	put_head(v, &l, out);
 	put_parts(w, out);
+	if (l.kind != LIVE_NONE)
+		strbuf_adds(out, looking);
 	strbuf_adds(out, "int main(int argc, char **argv)\n{\n\tlong got;\n");
 	for (size_t i = 0; i < w->handles.n; i++) {
 		strbuf_addf(out, "\tint h%zu = -1; /* ", i);
@@ -402,5 +578,5 @@ void export_program(const struct view *v, struct strbuf *out)
 	strbuf_addch(out, '\n');
 	for (size_t i = 0; i < w->ops.n; i++)
 		put_operation(v, i, out);
-	strbuf_adds(out, "\treturn differ;\n}\n");
+	put_end(v, &l, out);
 }

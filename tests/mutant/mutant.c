@@ -39,6 +39,8 @@ struct bug {
 	void (*after)(struct mutant *m, const struct op *op, int64_t result);
 	void (*show)(struct mutant *m, struct tree_entry *e);
 	void (*restored)(struct mutant *m);
+	/* How much room does not come back when this is removed. */
+	uint64_t (*leaks)(const struct tree_entry *e);
 };
 
 struct mutant {
@@ -348,6 +350,12 @@ static void show_rounded(struct mutant *m, struct tree_entry *e)
 		e->size = (e->size + 4095) / 4096 * 4096;
 }
 
+/* A file with more than one name is never freed. */
+static uint64_t leak_linked(const struct tree_entry *e)
+{
+	return e->type == TREE_FILE && e->nlink > 1 ? 4096 : 0;
+}
+
 static bool hang(struct mutant *m, const struct op *op, size_t i, int64_t *result)
 {
 	(void)m;
@@ -415,6 +423,9 @@ static const struct bug bugs[] = {
 	  .show = show_no_xattrs,
 	  .what = "attributes are gone after a remount" },
 	{ .name = "noreplace", .op = replaces, .what = "rename replaces although told not to" },
+	{ .name = "room",
+	  .leaks = leak_linked,
+	  .what = "the room of files with several names does not come back" },
 	{ .name = "hang", .op = hang, .what = "link never returns" },
 	{ .name = "once", .op = once, .what = "rmdir fails one single time" },
 	{ .name = "kernel-log", .after = note_symlink, .what = "the kernel warns after symlink" },
@@ -514,6 +525,19 @@ static void drop(struct side *s, struct side_state *from)
 	free(state);
 }
 
+static int empty(struct side *s, const struct tree *seen, struct findings *out, uint64_t *missing,
+		 struct err *err)
+{
+	const struct mutant *m = own(s);
+
+	(void)out;
+	(void)err;
+	*missing = 0;
+	for (size_t i = 0; m->bug && m->bug->leaks && i < seen->entries.n; i++)
+		*missing += m->bug->leaks(&seen->entries.v[i]);
+	return 0;
+}
+
 static bool kernel_log(struct side *s, struct strbuf *out)
 {
 	bool any = own(s)->complains;
@@ -535,6 +559,7 @@ static const struct side_ops mutant = {
 	.save = save,
 	.restore = restore,
 	.drop = drop,
+	.empty = empty,
 	.kernel_log = kernel_log,
 };
 

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/live.h"
+
+#include <stdio.h>
+
+#include "fs/reffs.h"
+#include "report/shell.h"
+
+static bool same_but_content(const struct tree *a, const struct tree *b)
+{
+	static const struct tree_opts all = { .dir_nlink = true };
+	auto_tree_diff diff = { 0 };
+
+	tree_diff(a, b, &all, &diff);
+	for (size_t i = 0; i < diff.list.n; i++)
+		if (diff.list.v[i].kind != TREE_DIFF_CONTENT)
+			return false;
+	return true;
+}
+
+/*
+ * Bytes say which workload wrote them, and the exported one is not that of the search: the
+ * reference makes what is expected again. That is not possible if it began somewhere else.
+ */
+static bool make_whole(const struct view *v, bool no_reflink, struct tree *out)
+{
+	static const struct tree_opts all = { .dir_nlink = true };
+	struct reffs_opts opts = { .no_reflink = no_reflink };
+	struct reffs *fs = reffs_new(&opts);
+
+	reffs_begin(fs, &v->c.workload);
+	for (size_t i = 0; i < v->c.workload.ops.n; i++)
+		(void)reffs_op(fs, &v->c.workload, i);
+	struct reffs_state *now = reffs_save(fs);
+	reffs_tree(now, &all, out);
+	reffs_state_unref(now);
+	reffs_free(fs);
+	return same_but_content(out, &v->expected);
+}
+
+static bool load_results(const struct view *v, struct live *l)
+{
+	auto_strbuf text = STRBUF_INIT;
+	struct err ignored = ERR_INIT;
+	long long seen, expected;
+
+	if (store_text(&v->c, "results", &text, &ignored) ||
+	    sscanf(strbuf_str(&text), "%lld %lld", &seen, &expected) != 2)
+		return false;
+	l->seen = seen;
+	l->expected = expected;
+	return v->c.workload.ops.n > 0;
+}
+
+void live_load(const struct view *v, struct live *out)
+{
+	static const struct tree_opts all = { .dir_nlink = true };
+
+	*out = (struct live){ .kind = LIVE_NONE };
+	if (!stored_case_live(&v->c))
+		return;
+	out->kind = LIVE_UNSEEN;
+	if (load_results(v, out)) {
+		out->kind = LIVE_RESULT;
+		return;
+	}
+	if (!v->has_expected || !v->has_seen)
+		return;
+	tree_diff(&v->expected, &v->seen, &all, &out->diff);
+	if (!out->diff.list.n)
+		return;
+	out->kind = LIVE_STATE;
+	auto_free char *start = stored_case_start(&v->c);
+	if (start || (!make_whole(v, true, &out->whole) && !make_whole(v, false, &out->whole)))
+		tree_clear(&out->whole);
+}
+
+void live_release(struct live *l)
+{
+	tree_diff_release(&l->diff);
+	tree_release(&l->whole);
+}
+
+bool live_checksum(const struct live *l, const struct tree_entry *expected, struct strbuf *out)
+{
+	const struct tree_entry *e = l->whole.finished ? tree_find(&l->whole, expected->path)
+						       : NULL;
+
+	return e && shell_cksum(e, out);
+}

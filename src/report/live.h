@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * live.h - what was found before any crash, for the exported programs: how they tell whether it
+ * shows where they are run.
+ */
+#ifndef REPORT_LIVE_H
+#define REPORT_LIVE_H
+
+#include "report/view.h"
+
+enum live_kind {
+	LIVE_NONE,   /* it was found after a crash */
+	LIVE_RESULT, /* the last operation returned something else than the reference */
+	LIVE_STATE,  /* something is to be seen that the reference does not have */
+	LIVE_UNSEEN, /* neither: a complaint of the kernel, room that was lost */
+};
+
+struct live {
+	enum live_kind kind;
+	int64_t seen, expected; /* LIVE_RESULT */
+	struct tree_diff diff;	/* LIVE_STATE; points into the trees of the view */
+	struct tree whole;	/* what was expected, with all content, if that can be made again */
+};
+
+void live_load(const struct view *v, struct live *out);
+void live_release(struct live *l);
+#define auto_live __attribute__((cleanup(live_release))) struct live
+
+/* What cksum(1) says of the content that the exported program must leave; false: nobody knows. */
+bool live_checksum(const struct live *l, const struct tree_entry *expected, struct strbuf *out);
+
+#endif
