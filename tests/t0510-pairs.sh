@@ -82,7 +82,8 @@ check 'exported, it has the disk' sh -c "timeout 60 '$OUTAGE' export image -o gi
 check 'which is the same' cmp image/start.img given/start.img
 check 'and no test that would begin without it' test ! -e given/generic-NNN
 mkdir there && cp given/start.img copy.img && mount -o loop,grpid copy.img there
-check 'its script runs there' timeout 20 sh given/workload.sh there
+timeout 20 sh given/workload.sh there >out 2>err
+check 'its script shows it there' test $? = 1
 check 'and shows what was found' test "$(stat -c %g there/A/zz)" = "$(stat -c %g there/A)"
 umount there
 rm image/start.img
