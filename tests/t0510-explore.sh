@@ -198,9 +198,9 @@ done <<'TABLE'
 TABLE
 check 'two tasks that share the work' within 4 depth -j 2 --share -o s4
 check '... see all of it' saw 850
-check '... and can be stopped' within 4 depth -j 2 --share --limit 2000 -o s4
+check '... and can be stopped' within 4 depth -j 2 --share --limit 2000 -o s5
 check '... in the middle' saw_some 850
-check '... and go on' within 4 depth -j 2 --share --resume s4
+check '... and go on' within 4 depth -j 2 --share --resume s5
 check '... to the end' saw 850
 check 'a depth-first search that is stopped' within 4 depth --limit 1000 -o p4
 check '... has not seen all' saw_some 850
