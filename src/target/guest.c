@@ -250,18 +250,23 @@ static void become(struct guest *g, const struct guest_start *how, int console, 
 		       how->more[1],
 		       how->more[2],
 		       how->more[3] };
+	static const int polite[] = { SIGTERM, SIGINT, SIGHUP };
 	struct rlimit none = { 0, 0 };
 	char owner[OWNER_NAME_SIZE];
 	char *argv[64];
 	size_t n = 0;
-	sigset_t empty;
+	sigset_t deaf;
 
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(127);
-	sigemptyset(&empty);
-	sigprocmask(SIG_SETMASK, &empty, NULL);
+	sigemptyset(&deaf);
+	/* Told to end, user-mode Linux tidies up inside the signal handler, and hangs, or panics as
+	 * if the file system had done it. It is ours to end, by SIGKILL. */
+	for (size_t i = 0; !g->emulated && i < ARRAY_SIZE(polite); i++)
+		sigaddset(&deaf, polite[i]);
+	sigprocmask(SIG_SETMASK, &deaf, NULL);
 	setrlimit(RLIMIT_CORE, &none); /* a panic is abort() */
 	stay_on(how->cpu);
 	for (size_t i = 0; i < ARRAY_SIZE(from); i++) /* out of the way of the places they go to */
