@@ -124,8 +124,7 @@ for ((round = 0; round < 12; round++)); do
 	[ -z "$alive" ] || echo "#   $alive"
 	check "$name: nothing is mounted, in no namespace" soon no_mount
 	check "$name: no file is left" no_file
-	# A worker that somebody else ends together with the others may leave its device to doctor.
-	if [ "$signal" = KILL ] || [ "$whole" = 2 ]; then timeout 60 "$OUTAGE" doctor --fix >out 2>err; fi
+	if [ "$signal" = KILL ]; then timeout 60 "$OUTAGE" doctor --fix >out 2>err; fi
 	check "$name: no loop device is left" soon no_loop
 done
 

@@ -148,6 +148,7 @@ static void listen_to(struct parent *p, unsigned i)
 	if (WIFSIGNALED(status)) {
 		char words[128];
 
+		p->killed = true; /* it took nothing along */
 		snprintf(words, sizeof(words), "a task was ended by signal %d (%s)",
 			 WTERMSIG(status), strsignal(WTERMSIG(status)));
 		p->result->errors++;

@@ -510,6 +510,8 @@ static void listen_to(struct parent *p, unsigned i)
 			break;
 	}
 	s->pid = 0;
+	if (WIFSIGNALED(status))
+		p->killed = true; /* it took nothing along, whoever sent the signal */
 	if (status && !ours && !atomic_load(&p->shared->stop))
 		replace_ended(p, i, status);
 }
