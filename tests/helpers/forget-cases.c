@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -114,6 +115,36 @@ static void links_in_snapshots(struct worker *k)
 	if (st.st_nlink != 2)
 		differs(k, "b has %u links", (unsigned)st.st_nlink);
 	expect(k, at(k, "a"), "x");
+	k->w->has_kept = true;
+	model_init(&k->w->kept, k->w->model.profile);
+}
+
+/*
+ * In a snapshot, too, an attribute is taken back whichever of the names is. Which name is met first
+ * is the file system's choice: with so many files it will be the new one for some.
+ */
+static void attributes_in_snapshots(struct worker *k)
+{
+	char file[] = "file-0", link_name[] = "link-0", value[8];
+	enum { FILES = 10 };
+
+	for (int i = 0; i < FILES; i++) {
+		file[5] = (char)('0' + i);
+		put(k, file, "x");
+	}
+	tell(k, "checkpoint");
+	for (int i = 0; i < FILES; i++) {
+		file[5] = link_name[5] = (char)('0' + i);
+		must(k, "setxattr", setxattr(at(k, file), "user.a", "new", 3, 0));
+		must(k, "link", link(at(k, file), at(k, link_name)));
+	}
+	tell(k, "snapshot attributes");
+	tell(k, "rollback attributes");
+	for (int i = 0; i < FILES; i++) {
+		file[5] = (char)('0' + i);
+		if (getxattr(at(k, file), "user.a", value, sizeof(value)) >= 0)
+			differs(k, "the attribute of %s is in the snapshot", file);
+	}
 	k->w->has_kept = true;
 	model_init(&k->w->kept, k->w->model.profile);
 }
@@ -230,6 +261,7 @@ static void mounted_again(struct worker *k)
 const struct forget_case forget_cases[] = {
 	{ "minimal", "links and attributes", links_and_attributes },
 	{ "ext4-ordered", "links in snapshots", links_in_snapshots },
+	{ "ext4-ordered", "attributes in snapshots", attributes_in_snapshots },
 	{ "ext4-ordered", "closed before a commit", closed_before_commit },
 	{ "ext4-ordered", "times that were set", times_that_were_set },
 	{ "lazyfs", "append after a loss", append_after_loss },
