@@ -149,6 +149,25 @@ static void attributes_in_snapshots(struct worker *k)
 	model_init(&k->w->kept, k->w->model.profile);
 }
 
+/* A file whose removal is durable is still there for who has it open, and a checkpoint is for all.
+ */
+static void checkpoint_of_removed(struct worker *k)
+{
+	auto_fd fd = open(at(k, "file"), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	struct stat st;
+
+	if (fd < 0)
+		differs(k, "file cannot be made: %s", strerror(errno));
+	must(k, "unlink", unlink(at(k, "file")));
+	tell(k, "checkpoint");
+	must(k, "ftruncate", ftruncate(fd, 4000));
+	tell(k, "checkpoint");
+	tell(k, "clear-cache");
+	must(k, "fstat", fstat(fd, &st));
+	if (st.st_size != 4000)
+		differs(k, "it has %lld bytes", (long long)st.st_size);
+}
+
 /* The data of a file that was replaced by truncation comes with the next commit. */
 static void closed_before_commit(struct worker *k)
 {
@@ -262,6 +281,7 @@ const struct forget_case forget_cases[] = {
 	{ "minimal", "links and attributes", links_and_attributes },
 	{ "ext4-ordered", "links in snapshots", links_in_snapshots },
 	{ "ext4-ordered", "attributes in snapshots", attributes_in_snapshots },
+	{ "minimal", "a checkpoint of what was removed", checkpoint_of_removed },
 	{ "ext4-ordered", "closed before a commit", closed_before_commit },
 	{ "ext4-ordered", "times that were set", times_that_were_set },
 	{ "lazyfs", "append after a loss", append_after_loss },
