@@ -431,7 +431,7 @@ static int replay(struct disk *d, struct trace *t, struct err *err)
 	for (size_t i = 0; i < t->events.n; i++) {
 		const struct event *ev = &t->events.v[i];
 
-		if (ev->kind == EV_WRITE)
+		if (ev->kind == EV_WRITE || ev->kind == EV_STORE)
 			image_write(&d->image, ev->addr, ev->data, ev->len);
 		else if (ev->kind == EV_DISCARD || ev->kind == EV_ZERO)
 			image_zero(&d->image, ev->addr, ev->len);

@@ -85,6 +85,7 @@ struct target_ops {
 	bool needs_root;
 	bool deaf_to_sync; /* the kernel does not pass sync and syncfs on to it */
 	bool pm;	   /* its disk is persistent memory: DISK_PM */
+	bool pm_loads;	   /* and its traces have what was read of it */
 	bool coarse;	   /* what it writes is seen between operations, and in one piece */
 
 	/* Makes ready for `opts`; the disk is open afterwards. */
@@ -142,6 +143,9 @@ struct target {
 
 /* Which target a spec means; NULL and a sentence if there is none. */
 const struct target_ops *target_find(const char *spec, struct err *err);
+
+/* Adds a target to those that are found by name: for programs with targets of their own. */
+void target_register(const struct target_ops *ops);
 
 /* What is tested where nobody said what: what this user can run. NULL and a sentence: nothing. */
 const struct target_ops *target_default(struct err *err);
