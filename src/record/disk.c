@@ -205,6 +205,26 @@ static void read_back(struct disk *d, uint64_t addr, uint64_t len)
 	image_zero(&d->image, addr, end - addr);
 }
 
+void disk_find_changes(struct disk *d)
+{
+	static const unsigned char zeros[IMAGE_PAGE];
+	unsigned char page[IMAGE_PAGE];
+	uint64_t stop = 0;
+
+	for (uint64_t at = 0, data = 0; at < d->size; at += IMAGE_PAGE) {
+		size_t n = min(d->size - at, (uint64_t)IMAGE_PAGE);
+
+		if (at >= stop) {
+			data = at;
+			if (!next_data(d, &data, d->size, &stop))
+				data = stop = d->size;
+		}
+		image_read(&d->image, at, page, n);
+		if (memcmp(page, at < data ? zeros : d->map + at, n) != 0)
+			disk_changed(d, at, n);
+	}
+}
+
 /* Makes the image what the device holds. */
 static void catch_up(struct disk *d)
 {
@@ -343,7 +363,7 @@ int disk_start(struct disk *d, struct trace *t, struct err *err)
 		trace_clear(t);
 		t->info = (struct trace_info){ .size = d->size,
 					       .sector_size = d->loop.sector_size,
-					       .completions = true };
+					       .completions = d->ops->kind == DISK_BLOCK };
 		snprintf(t->info.target, sizeof(t->info.target), "%s", d->ops->info);
 	}
 	d->trace = t;
@@ -365,6 +385,8 @@ int disk_mark(struct disk *d, const struct event *ev, struct err *err)
 	       ev->kind == EV_TEXT);
 	if (!d->trace)
 		return 0;
+	if (d->ops->mark)
+		return d->ops->mark(d, ev, err);
 	r = d->ops->drain(d, err);
 	if (!r)
 		trace_append(d->trace, ev);
@@ -436,6 +458,9 @@ static int replay(struct disk *d, struct trace *t, struct err *err)
 		else if (ev->kind == EV_DISCARD || ev->kind == EV_ZERO)
 			image_zero(&d->image, ev->addr, ev->len);
 	}
+	/* A store that was missed is nowhere in the trace. */
+	if (d->ops->kind == DISK_PM)
+		return r ? r : compare(d, 0, d->size, err);
 	for (size_t i = 0; i < t->events.n && !r; i++) {
 		const struct event *ev = &t->events.v[i];
 
@@ -468,7 +493,7 @@ int disk_stop(struct disk *d, struct err *err)
 	d->recording = false;
 	if (!r && t)
 		r = trace_validate(t, err);
-	if (!r && t && d->stops++ % max(d->check_every, 1U) == 0)
+	if (!r && t && (d->ops->kind == DISK_PM || d->stops++ % max(d->check_every, 1U) == 0))
 		r = replay(d, t, err);
 	else if (!r && t)
 		note_changes(d, t);

@@ -49,6 +49,8 @@ const struct target_ops *const targets[] = {
 	&target_vm_jffs2,
 	&target_vm_ubifs,
 	&target_vm_bcachefs,
+	&target_vm_ext4_dax,
+	&target_vm_xfs_dax,
 	NULL,
 };
 /* clang-format on */
