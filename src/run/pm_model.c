@@ -75,3 +75,11 @@ void pm_points(const struct trace *t, struct crash_points *out)
 	}
 	out->n = n;
 }
+
+uint64_t pm_begin_point(const struct trace *t, uint64_t op)
+{
+	for (size_t i = 0; i < t->events.n; i++)
+		if (t->events.v[i].kind == EV_OP_BEGIN && t->events.v[i].ref == op)
+			return point_of_marks(t, i + 1);
+	return 0;
+}

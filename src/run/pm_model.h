@@ -26,5 +26,7 @@ void pm_choose_model(const struct pm_choice *choice, const struct trace *t,
  * that says that something is done, as the others have the same states.
  */
 void pm_points(const struct trace *t, struct crash_points *out);
+/* The one of them that stands for the begin of an operation; 0 if it has none. */
+uint64_t pm_begin_point(const struct trace *t, uint64_t op);
 
 #endif

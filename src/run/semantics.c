@@ -236,9 +236,10 @@ static void add_store(const struct trace *t, const struct semantic_store *d, str
 {
 	const struct event *ev = &t->events.v[d->event];
 
-	strbuf_addf(out, "%s event %" PRIu64 ": %s of %" PRIu64 " bytes at %#" PRIx64,
+	strbuf_addf(out, "%s event %" PRIu64 ": %s of %" PRIu64 " %s at %#" PRIx64,
 		    d->survived ? "survived" : "lost", d->event,
-		    ev->flags & EV_NONTEMPORAL ? "non-temporal store" : "store", ev->len, ev->addr);
+		    ev->flags & EV_NONTEMPORAL ? "non-temporal store" : "store", ev->len,
+		    plural(ev->len, "byte", "bytes"), ev->addr);
 	if (ev->pc)
 		strbuf_addf(out, ", made at %#" PRIx64, ev->pc);
 	strbuf_addch(out, '\n');

@@ -83,16 +83,30 @@ static void choose_block_points(const struct trace *t, unsigned modes, struct cr
 		crash_points_persist(t, out);
 }
 
-static void choose_points(const struct run *r, struct crash_points *out)
+/*
+ * Every operation has its own crash points in persistent memory, and what only prepares the others
+ * is an operation under test elsewhere; 0 if there is nothing else.
+ */
+static uint64_t setup_end(const struct trace *t, const struct workload *w)
+{
+	for (size_t i = 0; i < w->ops.n; i++)
+		if (!w->ops.v[i].setup)
+			return pm_begin_point(t, i);
+	return 0;
+}
+
+static void choose_points(const struct run *r, const struct workload *w, struct crash_points *out)
 {
 	unsigned modes = r->opts.modes;
 	uint64_t from, to;
 
 	operations_span(&r->trace, &from, &to);
-	if (r->target.ops->pm)
+	if (r->target.ops->pm) {
+		from = max(from, setup_end(&r->trace, w));
 		choose_pm_points(&r->trace, modes, out);
-	else
+	} else {
 		choose_block_points(&r->trace, modes, out);
+	}
 	keep_span(out, from, to);
 	if (modes & RUN_LAST && out->n)
 		out->v[0] = out->v[out->n - 1], out->n = 1;
@@ -349,7 +363,7 @@ int explore_states(struct run *r, const struct workload *w, const struct run_rep
 	struct reads reads = { 0 };
 
 	r->budget_left = r->opts.budget;
-	choose_points(r, &points);
+	choose_points(r, w, &points);
 	r->firsts_left = points.n;
 	opts.base = &r->base;
 	opts.points = points.v;
