@@ -477,6 +477,11 @@ static void note_changes(struct disk *d, const struct trace *t)
 			disk_changed(d, t->events.v[i].addr, t->events.v[i].len);
 }
 
+void disk_want_loads(struct disk *d, bool want)
+{
+	d->loads = want;
+}
+
 void disk_check_every(struct disk *d, unsigned n)
 {
 	d->check_every = n;

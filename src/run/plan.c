@@ -32,6 +32,7 @@ static const struct key {
 	{ KEY("recover", TEXT, recover), 0 },
 	{ KEY("guest-kernel", TEXT, guest_kernel), 0 },
 	{ KEY("guest-modules", TEXT, guest_modules), 0 },
+	{ KEY("guest-cpu", TEXT, guest_cpu), 0 },
 	{ KEY("guest-memory", SIZE, guest_memory), 0 },
 	{ KEY("size", SIZE, size), 0 },
 	{ KEY("crash", MODES, modes), 0 },
@@ -260,6 +261,11 @@ int plan_complete(struct plan *p, struct err *err)
 			       "this "
 			       "machine's kernel",
 			       target->name);
+	if (p->guest_cpu && strncmp(target->name, "vm:", 3) != 0)
+		return err_set(err, -EINVAL,
+			       "--guest-cpu is for vm: targets; %s has the processors of this "
+			       "machine",
+			       target->name);
 	if (p->guest_memory && !target->far)
 		return err_set(err, -EINVAL,
 			       "--guest-memory is for uml: and vm: targets; %s is of this "
@@ -298,6 +304,7 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 			    .size = p->size,
 			    .kernel = p->guest_kernel,
 			    .modules = p->guest_modules,
+			    .guest_cpu = p->guest_cpu,
 			    .guest_memory = p->guest_memory,
 			    .deterministic = p->deterministic },
 		.guarantee = guarantee_find(p->guarantee),

@@ -133,7 +133,7 @@ static int verify(struct run *r, struct run_totals *totals, struct err *err)
 	for (size_t i = 0; i < r->trace.events.n; i++) {
 		const struct event *ev = &r->trace.events.v[i];
 
-		if (ev->kind == EV_WRITE)
+		if (ev->kind == EV_WRITE || ev->kind == EV_STORE)
 			image_write(&replayed, ev->addr, ev->data, ev->len);
 		else if (ev->kind == EV_DISCARD || ev->kind == EV_ZERO)
 			image_zero(&replayed, ev->addr, ev->len);
