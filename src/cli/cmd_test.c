@@ -39,7 +39,7 @@ static const char usage[] =
 	"      --torn              the same as --crash reorder,torn\n"
 	"      --prune HOW         reads (default): vary only the writes that recovery or the "
 	"walk\n"
-	"                          reads; none: vary them all\n"
+	"                          reads; none (default for persistent memory): vary them all\n"
 	"      --lose-flush N      judge as if the N-th flush of each workload had not been sent,\n"
 	"                          to see that it is noticed\n"
 	"      --eadr              persistent memory: caches are persistent, no flush is needed\n"
@@ -57,6 +57,8 @@ static const char usage[] =
 	"      --kernel FILE       uml: the kernel, default: linux.uml; vm: a vmlinuz or vmlinux,\n"
 	"                          default: Debian's, fetched with apt-get\n"
 	"      --modules DIR       uml, vm: the folder of its modules\n"
+	"      --guest-cpu N,FLUSH vm: how many processors, and what they flush their caches\n"
+	"                          with: clwb, clflushopt or clflush; default: 1, clwb\n"
 	"      --guest-memory SIZE uml, vm: what the guest has; default: 160M, 256M\n"
 	"      --deterministic     vm: count time in instructions, so that runs are alike\n"
 	"      --size BYTES        of the disk\n"
@@ -513,6 +515,7 @@ enum {
 	OPT_RECOVER,
 	OPT_KERNEL,
 	OPT_MODULES,
+	OPT_GUEST_CPU,
 	OPT_GUEST_MEMORY,
 	OPT_SIZE,
 	OPT_PRUNE,
@@ -553,6 +556,7 @@ static const struct option long_options[] = {
 	{ "recover", required_argument, NULL, OPT_RECOVER },
 	{ "kernel", required_argument, NULL, OPT_KERNEL },
 	{ "modules", required_argument, NULL, OPT_MODULES },
+	{ "guest-cpu", required_argument, NULL, OPT_GUEST_CPU },
 	{ "guest-memory", required_argument, NULL, OPT_GUEST_MEMORY },
 	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "prune", required_argument, NULL, OPT_PRUNE },
@@ -620,6 +624,8 @@ static int parse_option(int opt, const char *arg, struct test *t, struct err *er
 		return set_path(&t->plan, "guest-kernel", arg, err);
 	case OPT_MODULES:
 		return set_path(&t->plan, "guest-modules", arg, err);
+	case OPT_GUEST_CPU:
+		return plan_set(&t->plan, "guest-cpu", arg, err);
 	case OPT_TORN:
 		return plan_set(&t->plan, "crash", "reorder,torn", err);
 	case OPT_TIME:

@@ -61,6 +61,7 @@ struct disk {
 	uint64_t pages_loaded;
 	unsigned check_every; /* 0 and 1: each trace is replayed and compared */
 	uint64_t stops;	      /* of recordings with a trace */
+	bool loads;
 };
 
 /* A name for a memfd or file by which disk_clean_up() knows it and its owner, this process. */

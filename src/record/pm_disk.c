@@ -274,7 +274,7 @@ static int pm_start(struct disk *base, struct err *err)
 	if (d->in_use)
 		return err_set(err, -EBUSY,
 			       "persistent memory that is mounted cannot be recorded from now on");
-	return d->driver.start(d->driver.ctx, err);
+	return d->driver.start(d->driver.ctx, base->loads, err);
 }
 
 static void forget_stream(struct pm_disk *d)

@@ -16,8 +16,11 @@
 /* Who lets the guest run. Each is 0 or -errno. */
 struct pm_disk_driver {
 	void *ctx;
-	/* From here on a tracer writes what is done into the stream. Nothing is mounted. */
-	int (*start)(void *ctx, struct err *err);
+	/*
+	 * From here on a tracer writes what is done into the stream, with loads or without. Nothing
+	 * is mounted.
+	 */
+	int (*start)(void *ctx, bool loads, struct err *err);
 	/* The guest makes a mark of its own, with this text. */
 	int (*text)(void *ctx, const char *text, struct err *err);
 	/* It has written the end of the stream. */

@@ -32,6 +32,7 @@ static const struct key {
 	{ KEY("recover", TEXT, recover), 0 },
 	{ KEY("guest-kernel", TEXT, guest_kernel), 0 },
 	{ KEY("guest-modules", TEXT, guest_modules), 0 },
+	{ KEY("guest-cpu", TEXT, guest_cpu), 0 },
 	{ KEY("guest-memory", SIZE, guest_memory), 0 },
 	{ KEY("size", SIZE, size), 0 },
 	{ KEY("crash", MODES, modes), 0 },
@@ -257,12 +258,9 @@ static int complete_pm(struct plan *p, const struct target_ops *target, struct e
 			       "--prune reads is not available for %s: what it reads of its "
 			       "memory is not seen; leave it out",
 			       target->name);
-	if (!target->pm_loads)
+	/* Seeing what is read takes longer than trying a few states more. */
+	if (!was_given(p, "prune"))
 		p->vary_all = true;
-	if (p->modes & RUN_RECOVERY && !target->pm_loads)
-		return err_set(err, -EINVAL,
-			       "--crash recovery is not available for %s; give --crash reorder",
-			       target->name);
 	return 0;
 }
 
@@ -300,6 +298,11 @@ int plan_complete(struct plan *p, struct err *err)
 			       "--kernel and --modules are for uml: and vm: targets; %s is of "
 			       "this "
 			       "machine's kernel",
+			       target->name);
+	if (p->guest_cpu && strncmp(target->name, "vm:", 3) != 0)
+		return err_set(err, -EINVAL,
+			       "--guest-cpu is for vm: targets; %s has the processors of this "
+			       "machine",
 			       target->name);
 	if (p->guest_memory && !target->far)
 		return err_set(err, -EINVAL,
@@ -339,6 +342,7 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 			    .size = p->size,
 			    .kernel = p->guest_kernel,
 			    .modules = p->guest_modules,
+			    .guest_cpu = p->guest_cpu,
 			    .guest_memory = p->guest_memory,
 			    .deterministic = p->deterministic },
 		.guarantee = guarantee_find(p->guarantee),

@@ -50,6 +50,7 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 			    .size = c->size,
 			    .kernel = c->guest_kernel,
 			    .modules = c->guest_modules,
+			    .guest_cpu = c->guest_cpu,
 			    .guest_memory = c->guest_memory,
 			    .deterministic = c->deterministic != 0 },
 		.guarantee = g,

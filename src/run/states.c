@@ -303,7 +303,10 @@ static int check_state(struct run *r, const struct judge *j, const struct crash_
 	bool again = !second && r->opts.modes & RUN_RECOVERY;
 
 	r->report = j->report;
+	disk_want_loads(r->target.disk, reads);
 	int rc = judge_attempt(r, state, reads || again ? &r->recovery : NULL, &a, err);
+	if (r->target.disk)
+		disk_want_loads(r->target.disk, false);
 	if (!rc && reads)
 		reads_learn(reads, state, &r->recovery);
 	if (!rc && second)

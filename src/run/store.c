@@ -180,6 +180,8 @@ static void print_target(const struct target_opts *t, struct strbuf *out)
 		strbuf_addf(out, "guest-kernel-hash %s\n", hash);
 	if (t->modules)
 		strbuf_addf(out, "guest-modules %s\n", t->modules);
+	if (t->guest_cpu)
+		strbuf_addf(out, "guest-cpu %s\n", t->guest_cpu);
 	if (t->guest_memory)
 		strbuf_addf(out, "guest-memory %llu\n", (unsigned long long)t->guest_memory);
 	if (t->deterministic)
@@ -391,6 +393,7 @@ static void take_key(struct stored_case *c, const char *key, const char *value)
 		      { "phase", &c->phase },
 		      { "guest-kernel", &c->guest_kernel },
 		      { "guest-modules", &c->guest_modules },
+		      { "guest-cpu", &c->guest_cpu },
 		      { "guest-kernel-hash", &c->guest_kernel_hash } };
 	struct {
 		const char *key;
@@ -522,6 +525,7 @@ void stored_case_release(struct stored_case *c)
 	free(c->phase);
 	free(c->guest_kernel);
 	free(c->guest_modules);
+	free(c->guest_cpu);
 	free(c->guest_kernel_hash);
 	for (size_t i = 0; i < c->problems.n; i++) {
 		free(c->problems.v[i].path);

@@ -14,10 +14,10 @@ struct guest_target {
 	const struct host_fs *fs;
 	const struct guest_flash *flash; /* NULL: it is on a disk */
 	/*
-	 * The one that is asked; the second is for persistent memory, while it is recorded: it is
-	 * traced, which makes it slower.
+	 * The one that is asked. The others are for persistent memory, while it is recorded: they
+	 * are traced, which makes them slower; the last one with loads, and still slower.
 	 */
-	struct guest *guest, guests[2];
+	struct guest *guest, guests[3];
 	bool ready;					 /* they are initialised */
 	int (*start)(struct target *t, struct err *err); /* the guest; it does not run */
 	char *kernel, *modules;

@@ -37,6 +37,7 @@ struct target_opts {
 	const char *kernel;	  /* of a guest; NULL: linux.uml, or Debian's for vm: */
 	bool deterministic;	  /* vm: time is counted in instructions */
 	const char *modules;	  /* the folder of its modules; NULL: where Debian has them */
+	const char *guest_cpu;	  /* vm: how many, and what they flush with; NULL: one, all */
 	uint64_t guest_memory;	  /* bytes that it has; 0: TARGET_UML_MEMORY, TARGET_VM_MEMORY */
 };
 
@@ -85,7 +86,7 @@ struct target_ops {
 	bool needs_root;
 	bool deaf_to_sync; /* the kernel does not pass sync and syncfs on to it */
 	bool pm;	   /* its disk is persistent memory: DISK_PM */
-	bool pm_loads;	   /* and its traces have what was read of it */
+	bool pm_loads;	   /* and a trace of it has loads, if disk_want_loads() asks for them */
 	bool coarse;	   /* what it writes is seen between operations, and in one piece */
 
 	/* Makes ready for `opts`; the disk is open afterwards. */

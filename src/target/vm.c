@@ -21,6 +21,7 @@
 #include "base/hash.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/proc.h"
 #include "record/pm_disk.h"
 #include "record/pm_tracer.h"
@@ -49,6 +50,7 @@ enum {
 	FD_PM,
 	FD_PLUGIN,
 	FD_STREAM,
+	CPUS_MAX = 8,
 	PM_UNIT = 2 * MIB, /* a kernel maps it in pieces of that size */
 };
 
@@ -63,10 +65,12 @@ struct vm {
 	char *qemu;
 	struct vm_template template;
 	bool has_template, no_clones, emulate, deterministic;
+	bool no_clwb, no_clflushopt; /* its processors lack them */
+	unsigned cpus;
 	bool doubts_kvm; /* it failed, and nobody knows yet whose fault that was */
 	uint64_t flash_size;
 	char *flash;	  /* what the driver of the flash is told, or NULL */
-	int monitors[2];  /* of the machines that run, as `guests`; or -1 */
+	int monitors[3];  /* of the machines that run, as `guests`; or -1 */
 	uint64_t pm_size; /* 0: it has a disk */
 	struct tracer tracer;
 };
@@ -76,15 +80,22 @@ static struct vm *own(struct target *t)
 	return t->own;
 }
 
-/* The machine at hand is the one that is traced. */
+/* Which of its machines is at hand. */
+enum { PLAIN, TRACED, TRACED_LOADS };
+
+static ptrdiff_t machine(const struct vm *v)
+{
+	return v->base.guest - v->base.guests;
+}
+
 static bool is_traced(const struct vm *v)
 {
-	return v->base.guest == &v->base.guests[1];
+	return machine(v) != PLAIN;
 }
 
 static int *monitor(struct vm *v)
 {
-	return &v->monitors[is_traced(v)];
+	return &v->monitors[machine(v)];
 }
 
 /* ---- the command ---- */
@@ -174,7 +185,7 @@ static void describe_memory(const struct vm *v, enum start_kind kind, struct com
 	     xasprintf("memory-backend-file,id=pm,size=%lluM,mem-path=/proc/self/fd/%d,share=on",
 		       pm, FD_PM));
 	put(c, "-numa");
-	put(c, "node,memdev=ram,cpus=0");
+	put(c, "node,memdev=ram");
 	put(c, "-numa");
 	put(c, "node,memdev=pm");
 }
@@ -182,9 +193,10 @@ static void describe_memory(const struct vm *v, enum start_kind kind, struct com
 static void describe_tracer(const struct vm *v, struct command *c)
 {
 	put2(c, "-plugin",
-	     xasprintf("/proc/self/fd/%d,stream=/proc/self/fd/%d,begin=mark,"
+	     xasprintf("/proc/self/fd/%d,stream=/proc/self/fd/%d,begin=mark%s,"
 		       "region=phys:%llu,,%llu,,/proc/self/fd/%d,,0",
-		       FD_PLUGIN, FD_STREAM, PM_START, (unsigned long long)v->pm_size, FD_PM));
+		       FD_PLUGIN, FD_STREAM, machine(v) == TRACED_LOADS ? ",loads=on" : "",
+		       PM_START, (unsigned long long)v->pm_size, FD_PM));
 }
 
 static void describe(const struct vm *v, enum start_kind kind, struct command *c)
@@ -195,8 +207,6 @@ static void describe(const struct vm *v, enum start_kind kind, struct command *c
 		"-no-reboot",
 		"-display",
 		"none",
-		"-smp",
-		"1",
 		"-serial",
 		"chardev:said",
 		"-chardev",
@@ -229,8 +239,10 @@ static void describe(const struct vm *v, enum start_kind kind, struct command *c
 	describe_memory(v, kind, c);
 	if (is_traced(v) && kind != START_KVM)
 		describe_tracer(v, c);
-	put(c, "-cpu");
-	put(c, kind == START_KVM ? "host" : "max,la57=off");
+	put2(c, "-cpu",
+	     xasprintf("%s%s%s", kind == START_KVM ? "host" : "max,la57=off",
+		       v->no_clwb ? ",clwb=off" : "", v->no_clflushopt ? ",clflushopt=off" : ""));
+	put2(c, "-smp", xasprintf("%u", v->cpus));
 	/*
 	 * Time is what was executed. A machine that sleeps would let real time pass, or jump to
 	 * whatever a kernel does after seconds, such as writing back; so it never does (idle=poll).
@@ -586,13 +598,13 @@ static int tell_tracer(struct target *t, enum agent_command command, uint32_t be
 }
 
 /* From now on the traced machine is the one that is asked; the other one rests. */
-static int begin_tracing(void *ctx, struct err *err)
+static int begin_tracing(void *ctx, bool loads, struct err *err)
 {
 	struct target *t = ctx;
 	struct vm *v = own(t);
 	int rc = 0;
 
-	v->base.guest = &v->base.guests[1];
+	v->base.guest = &v->base.guests[loads ? TRACED_LOADS : TRACED];
 	if (v->tracer.plugin < 0)
 		rc = tracer_unpack(&v->tracer, v->qemu, err);
 	if (!rc && !guest_runs(v->base.guest))
@@ -600,7 +612,7 @@ static int begin_tracing(void *ctx, struct err *err)
 	if (!rc)
 		rc = tell_tracer(t, AGENT_TRACE, 1, NULL, err);
 	if (rc)
-		v->base.guest = &v->base.guests[0];
+		v->base.guest = &v->base.guests[PLAIN];
 	return rc;
 }
 
@@ -617,7 +629,7 @@ static int end_tracing(void *ctx, struct err *err)
 			 ? tell_tracer(t, AGENT_TRACE, 0, NULL, err)
 			 : err_set(err, -EPIPE, "the guest ended while it was traced");
 
-	v->base.guest = &v->base.guests[0];
+	v->base.guest = &v->base.guests[PLAIN];
 	return rc;
 }
 
@@ -776,6 +788,37 @@ static int place_pm(struct target *t, struct err *err)
 	return 0;
 }
 
+/* How many, and the newest instruction to flush with: "2,clflush". */
+static int choose_cpus(struct vm *v, const char *words, struct err *err)
+{
+	static const char *const flush[] = { "clwb", "clflushopt", "clflush" };
+	auto_free char *copy = xstrdup(words ? words : "1");
+	char *rest = copy;
+
+	v->cpus = 1;
+	for (char *word; (word = strsep(&rest, ","));) {
+		uint64_t n = 0;
+		size_t i = 0;
+
+		while (i < ARRAY_SIZE(flush) && !streq(word, flush[i]))
+			i++;
+		if (i == ARRAY_SIZE(flush) && (number_parse(word, &n) || !n || n > CPUS_MAX))
+			return err_set(err, -EINVAL,
+				       "--guest-cpu is a number of processors from 1 to %d, clwb, "
+				       "clflushopt or clflush, or both with a comma; not '%.40s'",
+				       CPUS_MAX, words);
+		if (i == ARRAY_SIZE(flush)) {
+			v->cpus = (unsigned)n;
+			continue;
+		}
+		v->no_clwb = i >= 1;
+		v->no_clflushopt = i >= 2;
+	}
+	if (v->deterministic && v->cpus > 1)
+		return err_set(err, -EINVAL, "--deterministic is for one processor");
+	return 0;
+}
+
 static int vm_open(struct target *t, const struct target_opts *opts, struct err *err)
 {
 	struct vm *v = xcalloc(1, sizeof(*v));
@@ -783,9 +826,12 @@ static int vm_open(struct target *t, const struct target_opts *opts, struct err 
 
 	v->base.start = start;
 	v->tracer = (struct tracer)TRACER_INIT;
-	v->monitors[0] = v->monitors[1] = -1;
+	for (size_t i = 0; i < ARRAY_SIZE(v->monitors); i++)
+		v->monitors[i] = -1;
 	v->deterministic = v->emulate = opts->deterministic;
 	v->base.clock = opts->deterministic ? CLOCK_START : 0;
+	if (!rc)
+		rc = choose_cpus(v, opts->guest_cpu, err);
 	if (!rc && v->base.flash)
 		rc = place_flash(t, err);
 	if (!rc && t->ops->pm)
@@ -813,8 +859,8 @@ static void vm_close(struct target *t)
 
 	if (!v)
 		return;
-	util_close(v->monitors[0]);
-	util_close(v->monitors[1]);
+	for (size_t i = 0; i < ARRAY_SIZE(v->monitors); i++)
+		util_close(v->monitors[i]);
 	vm_kernel_release(&v->kernel);
 	free(v->qemu);
 	free(v->flash);
@@ -905,6 +951,7 @@ VM_TARGET(bcachefs, "posix", guest_lost_found, "bcachefs-tools", "bcachefs")
 		.programs = id_##_programs,                                                        \
 		.package = package_,                                                               \
 		.pm = true,                                                                        \
+		.pm_loads = true,                                                                  \
 		.open = vm_open,                                                                   \
 		.close = vm_close,                                                                 \
 		GUEST_TARGET_CALLS,                                                                \
