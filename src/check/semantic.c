@@ -416,11 +416,14 @@ void semantic_words(const struct semantic_table *t, const struct semantic_violat
 					"nor the one after it",
 		[SEMANTIC_NOT_SINGLE] = "a crash after '%s' has returned leaves another state than "
 					"the one after it",
-		[SEMANTIC_WRONG] = "a crash during or after '%s' leaves a state that is not "
-				   "allowed",
+		[SEMANTIC_WRONG] = "a crash during '%s' leaves a state that is not allowed",
 	};
+	bool returned = v->kind == SEMANTIC_WRONG && v->origin->where == SEMANTIC_END;
 
-	strbuf_addf(out, what[v->kind], t->ops.v[v->op].text);
+	strbuf_addf(out,
+		    returned ? "a crash after '%s' has returned leaves a state that is not allowed"
+			     : what[v->kind],
+		    t->ops.v[v->op].text);
 	add_stores(out, v, false, "got lost");
 	add_stores(out, v, true, "survived");
 	strbuf_adds(out, v->cause == SEMANTIC_LOGIC

@@ -232,14 +232,16 @@ static void add_stack(const struct trace *t, const struct event *ev, struct strb
 		strbuf_addch(out, '\n');
 }
 
-static void add_store(const struct trace *t, const struct semantic_store *d, struct strbuf *out)
+static void add_store(const struct semantics *s, const struct semantic_store *d, struct strbuf *out)
 {
+	const struct trace *t = &s->r->trace;
 	const struct event *ev = &t->events.v[d->event];
+	uint64_t len = pm_copy_len(&s->r->opts.pm, t, d->event);
 
-	strbuf_addf(out, "%s event %" PRIu64 ": %s of %" PRIu64 " %s at %#" PRIx64,
+	strbuf_addf(out, "%s event %" PRIu64 ": %s%s of %" PRIu64 " %s at %#" PRIx64,
 		    d->survived ? "survived" : "lost", d->event,
-		    ev->flags & EV_NONTEMPORAL ? "non-temporal store" : "store", ev->len,
-		    plural(ev->len, "byte", "bytes"), ev->addr);
+		    ev->flags & EV_NONTEMPORAL ? "non-temporal " : "",
+		    len > ev->len ? "copy" : "store", len, plural(len, "byte", "bytes"), ev->addr);
 	if (ev->pc)
 		strbuf_addf(out, ", made at %#" PRIx64, ev->pc);
 	strbuf_addch(out, '\n');
@@ -257,7 +259,7 @@ static void explain(const struct semantics *s, const struct semantic_violation *
 	strbuf_addch(out, '\n');
 	for (size_t i = 0; i < min(v->decisive.n, (size_t)STORES_SHOWN); i++)
 		if (v->decisive.v[i].event < t->events.n)
-			add_store(t, &v->decisive.v[i], out);
+			add_store(s, &v->decisive.v[i], out);
 	if (v->decisive.n > STORES_SHOWN)
 		strbuf_addf(out, "and %zu more\n", v->decisive.n - STORES_SHOWN);
 }
