@@ -46,6 +46,13 @@ static inline void disk_cleanup(struct disk **d)
 }
 #define auto_disk __attribute__((cleanup(disk_cleanup))) struct disk *
 
+/*
+ * What it is, and so what a trace of it consists of: requests to a block device, or stores, line
+ * flushes and fences of a processor, where the disk is persistent memory.
+ */
+enum disk_kind { DISK_BLOCK, DISK_PM };
+
+enum disk_kind disk_kind(const struct disk *d);
 const char *disk_recorder(const struct disk *d);
 /* "/dev/loop3": what to mount, or to run mkfs on. */
 const char *disk_device(const struct disk *d);
@@ -74,6 +81,12 @@ int disk_mark(struct disk *d, const struct event *ev, struct err *err) must_chec
  * empty and the image is read back from the device.
  */
 int disk_stop(struct disk *d, struct err *err) must_check;
+
+/*
+ * From now on a trace of persistent memory has loads, too, which costs time. Reads of block devices
+ * are always there.
+ */
+void disk_want_loads(struct disk *d, bool want);
 
 /* That check costs time; from now on it is made of every n-th trace only, the next one first. */
 void disk_check_every(struct disk *d, unsigned n);

@@ -16,6 +16,7 @@ struct disk_ops {
 	const char *name;
 	const char *help; /* a sentence: what it needs and what it cannot see */
 	const char *info; /* what was recorded and what not, for the trace's header */
+	enum disk_kind kind;
 	/* Whether it works here: 0, or -errno and in `err` what is missing and what to do. */
 	int (*probe)(struct err *err);
 	/* A disk full of zeros. disk_open() has checked the size. */
@@ -35,6 +36,8 @@ struct disk_ops {
 	int (*start)(struct disk *d, struct err *err);
 	/* Takes everything submitted so far into d->trace. */
 	int (*drain)(struct disk *d, struct err *err);
+	/* Takes a mark; NULL: it is put behind what drain() took. */
+	int (*mark)(struct disk *d, const struct event *ev, struct err *err);
 	/* Waits for what is in flight and ends recording; -EOVERFLOW: the trace is not whole. */
 	int (*stop)(struct disk *d, struct err *err);
 };
@@ -58,6 +61,7 @@ struct disk {
 	uint64_t pages_loaded;
 	unsigned check_every; /* 0 and 1: each trace is replayed and compared */
 	uint64_t stops;	      /* of recordings with a trace */
+	bool loads;
 };
 
 /* A name for a memfd or file by which disk_clean_up() knows it and its owner, this process. */
@@ -71,5 +75,7 @@ void disk_release(struct disk *d);
 
 void disk_changed(struct disk *d, uint64_t addr, uint64_t len);
 void disk_unknown(struct disk *d);
+/* Looks where the content is not what the image is: for who cannot see what is written. */
+void disk_find_changes(struct disk *d);
 
 #endif

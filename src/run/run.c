@@ -80,6 +80,10 @@ int run_open(const struct run_opts *opts, struct run **out, struct err *err)
 	op_history_init(&r->history);
 	image_init(&r->base, 0);
 	int rc = open_target(r, err);
+	if (!rc && r->target.ops->pm)
+		rc = model_pm_opts_check(
+			&(struct model_pm_opts){ .granularity = (uint32_t)opts->pm.granularity },
+			err);
 	if (!rc) {
 		r->guarantee = opts->guarantee ? *opts->guarantee
 					       : *guarantee_find(r->target.ops->guarantee);
@@ -133,7 +137,7 @@ static int verify(struct run *r, struct run_totals *totals, struct err *err)
 	for (size_t i = 0; i < r->trace.events.n; i++) {
 		const struct event *ev = &r->trace.events.v[i];
 
-		if (ev->kind == EV_WRITE)
+		if (ev->kind == EV_WRITE || ev->kind == EV_STORE)
 			image_write(&replayed, ev->addr, ev->data, ev->len);
 		else if (ev->kind == EV_DISCARD || ev->kind == EV_ZERO)
 			image_zero(&replayed, ev->addr, ev->len);
@@ -144,6 +148,44 @@ static int verify(struct run *r, struct run_totals *totals, struct err *err)
 	totals->verified += !rc;
 	image_release(&replayed);
 	return rc;
+}
+
+/* A line that is not flushed, or a fence that is none: in its place stands a load. */
+static void lose_ordering(struct event *ev)
+{
+	*ev = (struct event){ .kind = EV_LOAD,
+			      .addr = ev->kind == EV_LINEFLUSH ? ev->addr : 0,
+			      .len = PM_ATOMIC,
+			      .cpu = ev->cpu,
+			      .pc = ev->pc,
+			      .stack = ev->stack };
+}
+
+/*
+ * The same for persistent memory: the n-th flush of a line, or fence that has something to order. A
+ * fence goes with those that follow it at once, as one is as good as two: a driver may have
+ * several, and to a processor every lock is one.
+ */
+static bool lose_pm_flush(struct trace *t, uint64_t n)
+{
+	bool pending = false;
+	uint64_t from, to;
+
+	operations_span(t, &from, &to);
+	for (size_t i = (size_t)from; i < to && n; i++) {
+		struct event *ev = &t->events.v[i];
+		bool fence = ev->kind == EV_FENCE;
+
+		if ((fence && pending) || ev->kind == EV_LINEFLUSH)
+			n--;
+		pending = !fence && (pending || ev->kind == EV_STORE || ev->kind == EV_LINEFLUSH);
+		if (n || (!fence && ev->kind != EV_LINEFLUSH))
+			continue;
+		do
+			lose_ordering(&t->events.v[i++]);
+		while (fence && i < t->events.n && t->events.v[i].kind == EV_FENCE);
+	}
+	return n == 0;
 }
 
 /*
@@ -203,7 +245,8 @@ static int run_on_target(struct run *r, const struct workload *w, const struct r
 	if (rc < 0)
 		return rc;
 	if (r->opts.lose_flush)
-		totals->altered += lose_flush(&r->trace, r->opts.lose_flush);
+		totals->altered += r->target.ops->pm ? lose_pm_flush(&r->trace, r->opts.lose_flush)
+						     : lose_flush(&r->trace, r->opts.lose_flush);
 	for (size_t i = 0; i < r->history.results.n; i++)
 		totals->refused += r->history.results.v[i] < 0;
 	r->runs++;
@@ -277,11 +320,12 @@ static void copy_trace(const struct trace *from, struct trace *to)
 }
 
 /* Both states of "STATE" or "STATE/SECOND". */
-static int rebuild_states(const struct trace *t, const struct trace *recovery,
-			  const struct image *base, const char *id, struct crash_state *state,
-			  struct crash_state *second, struct err *err)
+static int rebuild_states(const struct pm_choice *pm, const struct trace *t,
+			  const struct trace *recovery, const struct image *base, const char *id,
+			  struct crash_state *state, struct crash_state *second, struct err *err)
 {
 	struct crash_opts opts = CRASH_OPTS_INIT;
+	struct model_pm_opts model;
 	const char *slash = strchr(id, '/');
 	auto_free char *first = slash ? xmemdupz(id, (size_t)(slash - id)) : xstrdup(id);
 
@@ -290,9 +334,13 @@ static int rebuild_states(const struct trace *t, const struct trace *recovery,
 			       slash ? "is of a crash during recovery, of which there is no record"
 				     : "has no second crash");
 	opts.base = base;
+	pm_choose_model(pm, t, &model, &opts);
 	int rc = crash_replay(t, &opts, first, state, err);
+	if (rc || !slash)
+		return rc;
 	opts.base = &state->image;
-	return rc || !slash ? rc : crash_replay(recovery, &opts, slash + 1, second, err);
+	pm_choose_model(pm, recovery, &model, &opts);
+	return crash_replay(recovery, &opts, slash + 1, second, err);
 }
 
 int run_replay(struct run *r, const struct workload *w, const struct trace *t,
@@ -303,7 +351,7 @@ int run_replay(struct run *r, const struct workload *w, const struct trace *t,
 	int rc = rebuild_history(r, w, t, err);
 
 	if (!rc)
-		rc = rebuild_states(t, recovery, base, id, &state, &second, err);
+		rc = rebuild_states(&r->opts.pm, t, recovery, base, id, &state, &second, err);
 	if (rc)
 		return rc;
 	copy_trace(t, &r->trace);

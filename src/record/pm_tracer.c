@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tracer.c - see tracer.h. The plugin and the stream are files in memory, which children get as
- * open descriptors: nothing is left behind, and nothing need be installed beside this program.
+ * pm_tracer.c - see pm_tracer.h. The plugin and the stream are files in memory, which children get
+ * as open descriptors: nothing is left behind, and nothing need be installed beside this program.
  */
-#include "pm/tracer.h"
+#include "record/pm_tracer.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -14,8 +14,8 @@
 
 #include "base/io.h"
 #include "base/vec.h"
-#include "pm/blob.h"
-#include "pm/selftest.h"
+#include "record/pm_blob.h"
+#include "record/pm_selftest.h"
 
 #define STREAM_LIMIT ((uint64_t)1 << 30)
 
@@ -99,19 +99,32 @@ static int find_qemu(struct tracer *t, const char *given, struct err *err)
 		       install);
 }
 
-int tracer_open(struct tracer *t, const char *qemu, struct err *err)
+static int unpack(struct tracer *t, struct err *err)
 {
 	unsigned version = 0;
-	int rc = find_qemu(t, qemu, err);
+	int rc = ask_version(t, &version, err);
 
-	if (!rc)
-		rc = ask_version(t, &version, err);
 	if (rc)
 		return rc;
 	bool new = version >= API_4_FROM;
 	t->plugin = memory_file("outage-pm.so", new ? pm_plugin_4 : pm_plugin_1,
 				new ? pm_plugin_4_size : pm_plugin_1_size, err);
-	return t->plugin < 0 ? t->plugin : selftest_run(t, err);
+	return min(t->plugin, 0);
+}
+
+int tracer_unpack(struct tracer *t, const char *qemu, struct err *err)
+{
+	t->qemu = xstrdup(qemu);
+	return unpack(t, err);
+}
+
+int tracer_open(struct tracer *t, const char *qemu, struct err *err)
+{
+	int rc = find_qemu(t, qemu, err);
+
+	if (!rc)
+		rc = unpack(t, err);
+	return rc ? rc : selftest_run(t, err);
 }
 
 void tracer_close(struct tracer *t)
