@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "base/proc.h"
 #include "check/check.h"
+#include "target/guest_fs.h"
 #include "target/kmsg.h"
 #include "target/place.h"
 #include "target/uml.h"
@@ -51,15 +52,21 @@ const struct target_ops *const targets[] = {
 	&target_vm_bcachefs,
 	&target_vm_ext4_dax,
 	&target_vm_xfs_dax,
+	&target_vm_nova,
+	&target_vm_pm,
 	NULL,
 };
 /* clang-format on */
 
 const struct target_ops *target_find(const char *spec, struct err *err)
 {
+	static const char any[] = GUEST_ANY_PM ":";
 	/* "uml:ext4" is a name; "fuse:" is followed by a command. */
 	bool guest = strncmp(spec, "uml:", 4) == 0 || strncmp(spec, "vm:", 3) == 0;
 	size_t n = strcspn(spec, guest ? "," : ",:");
+	/* "vm:pm:pmfs" is what the kernel calls pmfs. */
+	if (strncmp(spec, any, strlen(any)) == 0)
+		n = strlen(any) - 1;
 	auto_strbuf list = STRBUF_INIT;
 
 	for (size_t i = 0; targets[i]; i++) {
