@@ -33,18 +33,24 @@ static const char usage[] =
 	"  -b, --bounds SET|FILE   generated workloads (outage gen --list)\n"
 	"  FILE                    workloads, j-lang files, directories of them, - for standard "
 	"input\n"
-	"      --crash MODE,...    persist (default), last, prefix, reorder, torn, recovery\n"
+	"      --crash MODE,...    persist (default), last, prefix, reorder (default for\n"
+	"                          persistent memory), torn, recovery\n"
 	"      --max-subset K      reorder: at most K writes lost, or surviving; default 2\n"
 	"      --torn              the same as --crash reorder,torn\n"
 	"      --prune HOW         reads (default): vary only the writes that recovery or the "
 	"walk\n"
-	"                          reads; none: vary them all\n"
+	"                          reads; none (default for persistent memory): vary them all\n"
 	"      --lose-flush N      judge as if the N-th flush of each workload had not been sent,\n"
 	"                          to see that it is noticed\n"
+	"      --eadr              persistent memory: caches are persistent, no flush is needed\n"
+	"      --granularity N     persistent memory: 64 (default): stores to a line of 64 bytes\n"
+	"                          persist in order; 8: in any order\n"
+	"      --split             persistent memory: copies of more than 256 bytes are not\n"
+	"                          taken as one\n"
 	"      --budget N          crash states of one workload; default 200 for reorder,\n"
 	"                          torn and recovery\n"
-	"      --guarantee NAME    unmount, bare, posix, linux, sync; default: what the target\n"
-	"                          promises\n"
+	"      --guarantee NAME    unmount, bare, posix, linux, sync, atomic; default: what the\n"
+	"                          target promises\n"
 	"      --recorder NAME     bpf or fuse; default: the best that works here\n"
 	"      --mkfs ARGS         more arguments for mkfs; for fuse and vm:pm: the command, with\n"
 	"                          {disk}; for vm:pm also mount:OPTIONS of a mount that makes it\n"
@@ -518,6 +524,9 @@ enum {
 	OPT_PRUNE,
 	OPT_TORN,
 	OPT_LOSE_FLUSH,
+	OPT_EADR,
+	OPT_GRANULARITY,
+	OPT_SPLIT,
 	OPT_FSCK,
 	OPT_PARANOID,
 	OPT_DETERMINISTIC,
@@ -560,6 +569,9 @@ static const struct option long_options[] = {
 	{ "prune", required_argument, NULL, OPT_PRUNE },
 	{ "torn", no_argument, NULL, OPT_TORN },
 	{ "lose-flush", required_argument, NULL, OPT_LOSE_FLUSH },
+	{ "eadr", no_argument, NULL, OPT_EADR },
+	{ "granularity", required_argument, NULL, OPT_GRANULARITY },
+	{ "split", no_argument, NULL, OPT_SPLIT },
 	{ "fsck", no_argument, NULL, OPT_FSCK },
 	{ "paranoid", no_argument, NULL, OPT_PARANOID },
 	{ "deterministic", no_argument, NULL, OPT_DETERMINISTIC },

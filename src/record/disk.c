@@ -24,6 +24,7 @@
 
 #include "base/fault.h"
 #include "base/io.h"
+#include "record/patch.h"
 
 enum { BUSY_TRIES = 200 };
 
@@ -449,15 +450,20 @@ static int compare(struct disk *d, uint64_t addr, uint64_t len, struct err *err)
 static int replay(struct disk *d, struct trace *t, struct err *err)
 {
 	int r = fault_point("disk.replay");
+	struct patch patch;
 
+	patch_init(&patch, &d->image);
 	for (size_t i = 0; i < t->events.n; i++) {
 		const struct event *ev = &t->events.v[i];
 
-		if (ev->kind == EV_WRITE || ev->kind == EV_STORE)
+		if (ev->kind == EV_STORE)
+			patch_write(&patch, ev->addr, ev->data, ev->len);
+		else if (ev->kind == EV_WRITE)
 			image_write(&d->image, ev->addr, ev->data, ev->len);
 		else if (ev->kind == EV_DISCARD || ev->kind == EV_ZERO)
 			image_zero(&d->image, ev->addr, ev->len);
 	}
+	patch_finish(&patch);
 	/* A store that was missed is nowhere in the trace. */
 	if (d->ops->kind == DISK_PM)
 		return r ? r : compare(d, 0, d->size, err);

@@ -27,10 +27,11 @@ struct plan {
 	struct vec_of(char *) files;
 	uint64_t size, guest_memory, modes, max_subset, budget, lose_flush, skip, limit, sample,
 		seed, workloads;
-	uint64_t keep; /* cases of a cluster; UINT64_MAX: all */
-	bool vary_all, fsck, paranoid, deterministic;
+	uint64_t keep;	      /* cases of a cluster; UINT64_MAX: all */
+	uint64_t granularity; /* of persistent memory: 8 or 64 */
+	bool vary_all, fsck, paranoid, deterministic, eadr, split;
 	bool ours;	/* nobody but this user can have written it */
-	uint32_t given; /* a bit for each key that was set */
+	uint64_t given; /* a bit for each key that was set */
 };
 
 void plan_init(struct plan *p);

@@ -146,6 +146,9 @@ struct target {
 /* Which target a spec means; NULL and a sentence if there is none. */
 const struct target_ops *target_find(const char *spec, struct err *err);
 
+/* Adds a target to those that are found by name: for programs with targets of their own. */
+void target_register(const struct target_ops *ops);
+
 /* What is tested where nobody said what: what this user can run. NULL and a sentence: nothing. */
 const struct target_ops *target_default(struct err *err);
 
