@@ -106,7 +106,7 @@ static void measure_restarts(struct run *r, struct times *out)
 	for (int i = 0; i < RESTARTS; i++) {
 		double start = now_s();
 
-		guest_stop(&g->guest);
+		guest_stop(g->guest);
 		mount_it(&r->target);
 		out->restart[i] = now_s() - start;
 		if (target_umount(&r->target, false, &err))
