@@ -58,6 +58,7 @@ struct outline {
 	struct history *h;
 	struct vec_of(struct slot) slots;
 	struct vec_of(uint32_t) first, second; /* slots of each change; NONE */
+	struct vec_of(struct hash128) marks;   /* of each change */
 	struct vec_of(struct thing) things;    /* by object */
 	struct vec_of(uint64_t) touched;       /* objects, in the state at hand */
 	struct vec_of(struct part) parts;
@@ -106,6 +107,7 @@ static void make_slots(struct outline *o)
 	for (uint32_t i = 0; i < o->h->changes.n; i++) {
 		const struct change *c = &o->h->changes.v[i];
 
+		vec_push(&o->marks, hash_bytes(&i, sizeof(i)));
 		vec_push(&o->first, NONE);
 		vec_push(&o->second, NONE);
 		if (has_first(c))
@@ -247,17 +249,26 @@ static void empty(struct outline *o, struct slot *s)
 
 /* ---- changes ---- */
 
+/* In order: which parts there were, and of which only some units. */
+static struct hash128 with_part(struct hash128 parts, struct hash128 what)
+{
+	static const unsigned __int128 odd = (unsigned __int128)0x9e3779b97f4a7c15 << 64 |
+					     0xd1b54a32d192ed03;
+	unsigned __int128 x = (unsigned __int128)parts.hi << 64 | parts.lo;
+	unsigned __int128 y = (unsigned __int128)what.hi << 64 | what.lo;
+
+	x = x * odd + y;
+	return (struct hash128){ (uint64_t)x, (uint64_t)(x >> 64) };
+}
+
 static void add_part(struct outline *o, struct thing *t, struct survivor what)
 {
-	struct {
-		struct hash128 before, units;
-		uint64_t change;
-	} next = { t->parts, { 0 }, what.change };
-	uint32_t words = (o->h->changes.v[what.change].units + 63) / 64;
+	size_t words = (o->h->changes.v[what.change].units + 63) / 64;
+	struct hash128 which = o->marks.v[what.change];
 
 	if (what.units)
-		next.units = hash_bytes(what.units, words * sizeof(*what.units));
-	t->parts = hash_bytes(&next, sizeof(next));
+		which = hash_add(which, hash_bytes(what.units, words * sizeof(*what.units)));
+	t->parts = with_part(t->parts, which);
 	vec_push(&o->parts, (struct part){ what, t->last_part });
 	t->last_part = (uint32_t)o->parts.n - 1;
 }
@@ -508,6 +519,7 @@ void outline_free(struct outline *o)
 	vec_release(&o->slots);
 	vec_release(&o->first);
 	vec_release(&o->second);
+	vec_release(&o->marks);
 	vec_release(&o->things);
 	vec_release(&o->touched);
 	vec_release(&o->parts);

@@ -312,7 +312,13 @@ static void redo(struct crash_view *v, size_t piece, struct image *img)
 /* For states that are far from either image. */
 static void apply_all(const struct crash_view *v, struct image *img)
 {
+	struct model_fates fates = { v->fate.v, v->units.v, v->first_word.v };
+
 	image_restore(img, &v->model->durable);
+	if (v->model->ops->pieces_apply) {
+		v->model->ops->pieces_apply(v->model, &fates, img);
+		return;
+	}
 	for (size_t i = 0; i < v->n; i++)
 		if (v->fate.v[i] != FATE_LOST)
 			apply_in(v, i, v->pieces[i].addr, v->pieces[i].addr + v->pieces[i].len,
