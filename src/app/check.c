@@ -30,6 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "app/command.h"
 #include "app/pass.h"
 #include "base/io.h"
 #include "base/proc.h"
@@ -79,6 +80,7 @@ static void limit(int what, uint64_t most)
 struct start {
 	const struct check_opts *opts;
 	uint64_t point;
+	char **words;	  /* of the command, if it needs no shell */
 	bool notes_moved; /* to where /proc is our own */
 	int output;
 };
@@ -124,6 +126,9 @@ static void run_shell(const struct start *s)
 	limit(RLIMIT_FSIZE, s->opts->file_max);
 	limit(RLIMIT_AS, s->opts->memory_max);
 	limit(RLIMIT_NPROC, s->opts->processes_max);
+	if (s->words)
+		execv(s->words[0], s->words);
+	/* The shell knows what to do with what is no program, or says what is wrong. */
 	execl("/bin/sh", "sh", "-c", s->opts->command, "sh",
 	      s->opts->file ? s->opts->file : s->opts->dir, (char *)NULL);
 	dprintf(STDERR_FILENO, "cannot run /bin/sh: %s\n", strerror(errno));
@@ -280,7 +285,7 @@ static bool mounts_changed(int fd)
 /* One check after the other, as long as somebody asks and the namespace is as it was. */
 static void keep(const struct check_opts *opts, int fd)
 {
-	struct start s = { .opts = opts };
+	struct start s = { .opts = opts, .words = command_words(opts->command) };
 	bool own = getpid() == 1, stay = opts->shared && own;
 	struct request r;
 	sigset_t child;

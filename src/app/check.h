@@ -2,8 +2,9 @@
 /*
  * check.h - one run of the check command on a crash state.
  *
- * The command runs as `/bin/sh -c COMMAND sh DIR` in the crash directory, DIR, with standard input
- * from /dev/null, and in its environment
+ * The command runs as `/bin/sh -c COMMAND sh DIR`, or without a shell where that makes no
+ *difference (command.h), in the crash directory, DIR, with standard input from /dev/null, and in
+ *its environment
  *
  *	OUTAGE_DIR		DIR
  *	OUTAGE_ACKED		a file with the lines that had been acknowledged

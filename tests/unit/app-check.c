@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "app/checkers.h"
+#include "app/command.h"
 #include "base/io.h"
 #include "base/proc.h"
 
@@ -311,6 +312,9 @@ struct expected {
 };
 
 static const struct expected cases[] = {
+	{ "/bin/echo a  b=c", CHECK_PASSED, 0, false, false, "a b=c\n", "words without a shell" },
+	{ "./keep", CHECK_FAILED, 126, false, false, NULL, "what cannot be run" },
+	{ "/nowhere/at/all", CHECK_FAILED, 127, false, false, NULL, "what is not there" },
 	{ "true", CHECK_PASSED, 0, false, false, "", "a check that passes" },
 	{ "echo out; echo err >&2; exit 3", CHECK_FAILED, 3, false, false, "out\nerr\n",
 	  "one that fails, and what it says" },
@@ -333,6 +337,30 @@ static const struct expected cases[] = {
 	{ "ls /proc/self/status >/dev/null && [ -e /proc/$$/status ]", CHECK_PASSED, 0, false,
 	  false, "", "its own /proc" },
 };
+
+static void test_words(void)
+{
+	static const char *const shells[] = {
+		"",	    " ",      "true",	  "a b/c",	"X=/a b", "/a 'b'", "/a;b",
+		"/a \"b\"", "/a $b",  "/a `b`",	  "/a|b",	"/a&",	  "/a>b",   "/a *",
+		"/a ?",	    "/a [b]", "/a {b,c}", "/a ~",	"/a\n/b", "/a\tb",  "/a #b",
+		"/a !b",    "(/a)",   "/a \\b",	  "/a\xc3\xa4", "\"/a\"",
+	};
+	size_t plain = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(shells); i++) {
+		auto_free char **words = command_words(shells[i]);
+
+		plain += words != NULL;
+	}
+	is_u(plain, 0, "what is left to a shell");
+	auto_free char **words = command_words("  ./a/b   -x=1 c:d,e@f%g+h_i  j ");
+	ok(words && streq(words[0], "./a/b") && streq(words[1], "-x=1") &&
+		   streq(words[2], "c:d,e@f%g+h_i") && streq(words[3], "j") && !words[4],
+	   "a path and some words");
+	auto_free char **one = command_words("/a");
+	ok(one && streq(one[0], "/a") && !one[1], "a path alone");
+}
 
 static bool check_case(const struct expected *x, const struct check_opts *base, struct place *p,
 		       const struct reffs_state *s)
@@ -655,6 +683,7 @@ static void test_many(bool launched)
 
 int main(void)
 {
+	test_words();
 	test_place();
 	test_check();
 	if (geteuid())
