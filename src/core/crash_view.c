@@ -11,6 +11,9 @@
  */
 #include "core/crash_view.h"
 
+/* Where a model applies all pieces at once, so many cost as much as one that is made anew. */
+enum { AT_ONCE = 64 };
+
 static void drop_images(struct crash_view *v)
 {
 	image_release(&v->none);
@@ -333,7 +336,9 @@ void crash_view_apply(struct crash_view *v, struct image *img)
 		count[v->fate.v[v->loose.v[i]]]++;
 	size_t lost = count[FATE_LOST] + count[FATE_TORN];
 	size_t kept = count[FATE_WHOLE] + count[FATE_TORN];
-	if (min(lost, kept) > max(v->loose.n / 4, (size_t)2)) {
+	size_t differ = min(lost, kept);
+	size_t few = v->model->ops->pieces_apply ? v->n / AT_ONCE : max(v->loose.n / 4, (size_t)2);
+	if (differ > few) {
 		apply_all(v, img);
 		return;
 	}
