@@ -8,7 +8,8 @@
  *
  * To make namespaces and take them down costs more than a small check. So a keeper stays for the
  * next one, if what is mounted at the directory then comes to it (check_opts.shared), and if the
- * check before did not mount or unmount anything: nothing else of it can be left.
+ * check before did not mount or unmount anything: nothing else of it can be left. Its processes are
+ * gone, and those of the next one are counted from 2 again.
  *
  * C1: only the keeper sends signals to processes that it cannot name, and to all of them only if it
  * is number 1: everything else would be a stranger's.
@@ -282,6 +283,17 @@ static bool mounts_changed(int fd)
 	return fd < 0 || poll(&p, 1, 0) != 0;
 }
 
+/*
+ * Processes of the next check have the numbers that those of the first had: a program that finds a
+ * number of its own in a file must not take another check's process for itself.
+ */
+static bool count_again(void)
+{
+	auto_fd fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+
+	return fd >= 0 && write(fd, "1", 1) == 1;
+}
+
 /* One check after the other, as long as somebody asks and the namespace is as it was. */
 static void keep(const struct check_opts *opts, int fd)
 {
@@ -300,6 +312,7 @@ static void keep(const struct check_opts *opts, int fd)
 	if (own && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
 		stay = false;
 	s.notes_moved = own && own_proc(opts);
+	stay = stay && s.notes_moved;
 	if (stay)
 		mounts = mounts_open();
 	while (pass_receive(fd, &r, sizeof(r), fds) == 1) {
@@ -310,7 +323,7 @@ static void keep(const struct check_opts *opts, int fd)
 		s.point = r.point;
 		if (!keep_one(&s, r.timeout_ms, &told))
 			break;
-		told.ends = !stay || mounts_changed(mounts);
+		told.ends = !stay || mounts_changed(mounts) || !count_again();
 		if (io_write_full(fd, &told, sizeof(told)) || told.ends)
 			break;
 	}

@@ -422,6 +422,7 @@ static int check_all(struct fixture *f, bool no_namespace, bool user)
 
 /* One check after the other by one keeper: each finds what the first would. */
 static const char kept_command[] =
+	"[ $$ = 2 ] || exit 6\n"
 	"! cat /proc/[0-9]*/comm 2>/dev/null | grep -q sleep || exit 9\n"
 	"[ ! -e f ] && [ \"$(cat keep)\" = kept ] && [ ! -e /mnt/outage-mark ] || exit 8\n"
 	"[ \"$(cat \"$OUTAGE_ACKED\")\" = \"$OUTAGE_CRASH_POINT\" ] || exit 7\n"
