@@ -112,19 +112,28 @@ static void measure(const char *profile, uint64_t budget)
 		fprintf(stderr, "%s\n", err.msg);
 		exit(1);
 	}
-	double start = cpu_s();
-	if (states_new(&h, &(struct states_opts){ .budget = budget, .tries = budget * 2 }, &s,
-		       &err)) {
+	struct states_opts which = { .budget = budget, .tries = budget * 2, .no_trees = true };
+	double start = cpu_s(), built_s = 0;
+	uint64_t built = 0;
+	if (states_new(&h, &which, &s, &err)) {
 		fprintf(stderr, "%s\n", err.msg);
 		exit(1);
 	}
+	/* Some of them as a worker makes them before it checks them. */
 	while (states_next(s, &a))
-		;
-	double took = cpu_s() - start;
+		if (a.number % 16 == 0) {
+			built_s -= cpu_s();
+			reffs_state_unref(
+				history_build(&h, a.point, a.survivors.v.v, a.survivors.v.n));
+			built_s += cpu_s();
+			built++;
+		}
+	double took = cpu_s() - start - built_s;
 	states_stats(s, &stats);
 	printf("%s_tried %" PRIu64 "\n%s_given %" PRIu64 "\n%s_patterns %" PRIu64 "\n", profile,
 	       stats.tried, profile, stats.given, profile, stats.patterns);
 	printf("%s_tried_per_cpu_s %.0f\n", profile, (double)stats.tried / took);
+	printf("%s_trees_per_cpu_s %.0f\n", profile, (double)built / built_s);
 	app_state_release(&a);
 	states_free(s);
 	history_release(&h);
@@ -132,7 +141,7 @@ static void measure(const char *profile, uint64_t budget)
 
 /* ---- directories ---- */
 
-enum { FILES = 20, FILE_SIZE = 200 << 10 };
+enum { FILES = 20, FILE_SIZE = 200 << 10, JOBS = 2 };
 
 struct files {
 	char dir[32];
@@ -226,28 +235,72 @@ static double children_s(void)
 	       (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
 }
 
-/* With a launcher, or without; `more` bytes of memory are what a long run would have. */
-static void measure_checks(struct files *f, uint64_t budget, bool launched, size_t more,
-			   const char *name)
+struct rates {
+	double per_s, per_cpu_s;
+};
+
+static void start_once(char *const command[])
+{
+	pid_t pid = vfork();
+
+	if (!pid) {
+		execv(command[0], command);
+		_exit(127);
+	}
+	waitpid(pid, NULL, 0);
+}
+
+/* What the machine needs to start the command so often and wait for it, and nothing else. */
+static struct rates measure_floor(char *const command[], unsigned times, const char *name)
+{
+	double cpu = children_s();
+	uint64_t start = util_now_ns();
+	pid_t pids[JOBS];
+
+	for (int i = 0; i < JOBS; i++) {
+		pids[i] = fork();
+		for (unsigned j = 0; !pids[i] && j < times / JOBS; j++)
+			start_once(command);
+		if (!pids[i])
+			_exit(0);
+	}
+	for (int i = 0; i < JOBS; i++)
+		waitpid(pids[i], NULL, 0);
+	struct rates r = { times / ((double)(util_now_ns() - start) / 1e9),
+			   times / (children_s() - cpu) };
+	printf("floor_%s_per_s %.0f\nfloor_%s_per_cpu_s %.0f\n", name, r.per_s, name, r.per_cpu_s);
+	fflush(stdout);
+	return r;
+}
+
+struct checks {
+	const char *command, *name;
+	uint64_t budget;
+	bool alone;  /* without a launcher */
+	size_t more; /* bytes of memory that a long run would have */
+};
+
+static void measure_checks(struct files *f, const struct checks *x, struct rates floor)
 {
 	auto_free char *ballast = NULL;
 	struct launcher *launcher = NULL;
 	double cpu = children_s();
 	struct checkers_opts o = {
-		.jobs = 2,
+		.jobs = JOBS,
 		.place = { .base = f->dir, .before = f->h.before, .at = f->dir },
-		.check = { .command = ":" },
+		.check = { .command = x->command },
 	};
+	struct states_opts which = { .budget = x->budget, .no_trees = true };
 	struct checkers_stats stats;
 	struct states *s = NULL;
 	struct err err = ERR_INIT;
 
-	if (launched && launcher_start(&launcher, &err))
+	if (!x->alone && launcher_start(&launcher, &err))
 		exit(1);
 	o.launcher = launcher;
-	ballast = xmalloc(more + 1);
-	memset(ballast, 1, more + 1);
-	if (states_new(&f->h, &(struct states_opts){ .budget = budget }, &s, &err))
+	ballast = xmalloc(x->more + 1);
+	memset(ballast, 1, x->more + 1);
+	if (states_new(&f->h, &which, &s, &err))
 		exit(1);
 	uint64_t start = util_now_ns();
 	if (checkers_run(&f->h, s, &o, &stats, &err)) {
@@ -256,10 +309,31 @@ static void measure_checks(struct files *f, uint64_t budget, bool launched, size
 	}
 	double took = (double)(util_now_ns() - start) / 1e9;
 	launcher_stop(launcher);
-	printf("checks_%s %" PRIu64 "\nchecks_%s_per_s %.0f\nchecks_%s_per_cpu_s %.0f\n", name,
-	       stats.checked, name, (double)stats.checked / took, name,
-	       (double)stats.checked / (children_s() - cpu));
+	struct rates r = { (double)stats.checked / took,
+			   (double)stats.checked / (children_s() - cpu) };
+	printf("checks_%s %" PRIu64 "\nchecks_%s_per_s %.0f\nchecks_%s_per_cpu_s %.0f\n", x->name,
+	       stats.passed, x->name, r.per_s, x->name, r.per_cpu_s);
+	printf("checks_%s_cpu_over_floor %.2f\n", x->name, floor.per_cpu_s / r.per_cpu_s);
+	fflush(stdout);
 	states_free(s);
+}
+
+/* A check that a shell is needed for, and a program that is none. */
+static void measure_all_checks(struct files *f)
+{
+	char shell[] = "/bin/sh", c[] = "-c", colon[] = ":", self[4096] = "";
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	auto_free char *nothing = xasprintf("%.*s/nothing", (int)(strrchr(self, '/') - self), self);
+
+	if (len < 0)
+		exit(1);
+	struct rates sh = measure_floor((char *[]){ shell, c, colon, NULL }, 1000, "shell");
+	struct rates program = measure_floor((char *[]){ nothing, NULL }, 1000, "program");
+	measure_checks(f, &(struct checks){ ":", "small", 2000, false, 0 }, sh);
+	measure_checks(f, &(struct checks){ nothing, "program", 2000, false, 0 }, program);
+	measure_checks(f, &(struct checks){ ":", "small_alone", 500, true, 0 }, sh);
+	measure_checks(f, &(struct checks){ ":", "large", 1000, false, (size_t)512 << 20 }, sh);
+	measure_checks(f, &(struct checks){ ":", "large_alone", 200, true, (size_t)512 << 20 }, sh);
 }
 
 int main(int argc, char **argv)
@@ -276,10 +350,7 @@ int main(int argc, char **argv)
 	if (!rest)
 		return 0;
 	files_make(&f);
-	measure_checks(&f, 2000, true, 0, "small");
-	measure_checks(&f, 500, false, 0, "small_alone");
-	measure_checks(&f, 1000, true, (size_t)512 << 20, "large");
-	measure_checks(&f, 200, false, (size_t)512 << 20, "large_alone");
+	measure_all_checks(&f);
 	fflush(stdout);
 	pid = fork();
 	if (!pid)

@@ -6,6 +6,11 @@
  * there is none; and the shell. The keeper watches the time, tells how the shell ended, and ends
  * what is left. If it is killed, the kernel ends the rest of the namespace.
  *
+ * To make namespaces and take them down costs more than a small check. So a keeper stays for the
+ * next one, if what is mounted at the directory then comes to it (check_opts.shared), and if the
+ * check before did not mount or unmount anything: nothing else of it can be left. Its processes are
+ * gone, and those of the next one are counted from 2 again.
+ *
  * C1: only the keeper sends signals to processes that it cannot name, and to all of them only if it
  * is number 1: everything else would be a stranger's.
  */
@@ -20,11 +25,14 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "app/command.h"
+#include "app/pass.h"
 #include "base/io.h"
 #include "base/proc.h"
 #include "base/space.h"
@@ -73,6 +81,7 @@ static void limit(int what, uint64_t most)
 struct start {
 	const struct check_opts *opts;
 	uint64_t point;
+	char **words;	  /* of the command, if it needs no shell */
 	bool notes_moved; /* to where /proc is our own */
 	int output;
 };
@@ -118,6 +127,9 @@ static void run_shell(const struct start *s)
 	limit(RLIMIT_FSIZE, s->opts->file_max);
 	limit(RLIMIT_AS, s->opts->memory_max);
 	limit(RLIMIT_NPROC, s->opts->processes_max);
+	if (s->words)
+		execv(s->words[0], s->words);
+	/* The shell knows what to do with what is no program, or says what is wrong. */
 	execl("/bin/sh", "sh", "-c", s->opts->command, "sh",
 	      s->opts->file ? s->opts->file : s->opts->dir, (char *)NULL);
 	dprintf(STDERR_FILENO, "cannot run /bin/sh: %s\n", strerror(errno));
@@ -130,6 +142,7 @@ static void run_shell(const struct start *s)
 struct told {
 	int status;
 	bool hung, left;
+	bool ends; /* the keeper does */
 };
 
 static uint64_t now_ms(void)
@@ -226,54 +239,143 @@ static bool own_proc(const struct check_opts *o)
 	return true;
 }
 
-static void keep(struct start *s, int tell, uint64_t timeout_ms)
+/* Runs the command, and ends what it left. Whether it could be started. */
+static bool keep_one(const struct start *s, uint64_t timeout_ms, struct told *told)
 {
 	uint64_t end = now_ms() + timeout_ms, grace;
-	struct told told = { 0 };
-	sigset_t child;
 	bool ended = false;
+	/* Memory of a large process is not copied twice; what the shell's half changes is not used.
+	 */
+	pid_t shell = vfork();
+
+	if (shell == 0)
+		run_shell(s);
+	util_close(s->output);
+	if (shell < 0)
+		return false;
+	while (!(ended = reap(shell, &told->status)) && now_ms() < end)
+		wait_until(end);
+	told->hung = !ended;
+	for (grace = now_ms() + GRACE_MS; ended && any_left() && now_ms() < grace;) {
+		wait_until(now_ms() + 5);
+		(void)reap(shell, &told->status);
+	}
+	told->left = ended && any_left();
+	kill_all(shell);
+	return true;
+}
+
+/* What is asked of a keeper; the output's descriptor comes with it. */
+struct request {
+	uint64_t point, timeout_ms;
+};
+
+static int mounts_open(void)
+{
+	return open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+}
+
+/* Whether anything was mounted or unmounted since it was asked last. */
+static bool mounts_changed(int fd)
+{
+	struct pollfd p = { fd, POLLPRI, 0 };
+
+	return fd < 0 || poll(&p, 1, 0) != 0;
+}
+
+/*
+ * Processes of the next check have the numbers that those of the first had: a program that finds a
+ * number of its own in a file must not take another check's process for itself.
+ */
+static bool count_again(void)
+{
+	auto_fd fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+
+	return fd >= 0 && write(fd, "1", 1) == 1;
+}
+
+/* One check after the other, as long as somebody asks and the namespace is as it was. */
+static void keep(const struct check_opts *opts, int fd)
+{
+	struct start s = { .opts = opts, .words = command_words(opts->command) };
+	bool own = getpid() == 1, stay = opts->shared && own;
+	struct request r;
+	sigset_t child;
+	int mounts = -1, fds[PASS_MAX];
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &child, NULL);
-	s->notes_moved = getpid() == 1 && own_proc(s->opts);
-	/* Memory of a large process is not copied twice; what the shell's half changes is not used.
-	 */
-	pid_t shell = vfork();
-	if (shell == 0)
-		run_shell(s);
-	util_close(s->output);
-	while (shell > 0 && !(ended = reap(shell, &told.status)) && now_ms() < end)
-		wait_until(end);
-	told.hung = !ended;
-	for (grace = now_ms() + GRACE_MS; ended && any_left() && now_ms() < grace;) {
-		wait_until(now_ms() + 5);
-		(void)reap(shell, &told.status);
+	/* What is mounted here stays here. */
+	if (own && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
+		stay = false;
+	s.notes_moved = own && own_proc(opts);
+	stay = stay && s.notes_moved;
+	if (stay)
+		mounts = mounts_open();
+	while (pass_receive(fd, &r, sizeof(r), fds) == 1) {
+		struct told told = { 0 };
+
+		(void)mounts_changed(mounts);
+		s.output = fds[0];
+		s.point = r.point;
+		if (!keep_one(&s, r.timeout_ms, &told))
+			break;
+		told.ends = !stay || mounts_changed(mounts) || !count_again();
+		if (io_write_full(fd, &told, sizeof(told)) || told.ends)
+			break;
 	}
-	told.left = ended && any_left();
-	if (shell > 0)
-		kill_all(shell);
-	if (shell > 0)
-		(void)!write(tell, &told, sizeof(told));
 	_exit(0);
 }
 
 /* ---- we ---- */
 
-static pid_t start_keeper(struct start *s, int tell, uint64_t timeout_ms)
+static pid_t start_keeper(const struct check_opts *opts, int fd)
 {
 	pid_t pid = -1;
 
-	if (!s->opts->no_namespace)
+	if (!opts->no_namespace)
 		pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | CLONE_NEWNS | SIGCHLD, NULL, NULL,
 				     NULL, NULL);
 	if (pid < 0)
 		pid = fork();
-	if (pid == 0)
-		keep(s, tell, timeout_ms);
+	if (pid == 0) {
+		close_range(3, (unsigned)fd - 1, 0);
+		close_range((unsigned)fd + 1, ~0U, 0);
+		keep(opts, fd);
+	}
 	return pid;
+}
+
+static int keeper_open(struct check_keeper *k, const struct check_opts *opts, struct err *err)
+{
+	int pair[2];
+
+	if (k->pid)
+		return 0;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return err_set(err, -errno, "cannot make a pair of sockets: %m");
+	k->pid = start_keeper(opts, pair[1]);
+	k->fd = pair[0];
+	util_close(pair[1]);
+	if (k->pid > 0)
+		return 0;
+	k->pid = 0;
+	util_close(pair[0]);
+	return err_set(err, -EAGAIN, "cannot start a process");
+}
+
+void check_keeper_end(struct check_keeper *k)
+{
+	if (!k->pid)
+		return;
+	kill(k->pid, SIGKILL); /* and with it goes its namespace */
+	while (waitpid(k->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	util_close(k->fd);
+	*k = (struct check_keeper){ 0 };
 }
 
 static bool drain(int *fd, struct check_result *r, size_t most)
@@ -332,42 +434,52 @@ static void judge(const struct told *told, bool heard, struct check_result *r)
 	r->left_processes = heard && told->left;
 }
 
+/* Has the command run, and waits for what the keeper tells. False: it told nothing in time. */
+static bool ask_keeper(struct check_keeper *k, const struct check_opts *opts, uint64_t point,
+		       int output[2], struct told *told, bool *heard, struct check_result *r)
+{
+	size_t most = min(opts->output_limit ? opts->output_limit : OUTPUT_LIMIT,
+			  (size_t)CHECK_OUTPUT_MAX);
+	struct request ask = { point, opts->timeout_ms ? opts->timeout_ms : TIMEOUT_MS };
+	uint64_t until = now_ms() + ask.timeout_ms + BACKSTOP_MS;
+	auto_fd out = output[0];
+	int sent = pass_send(k->fd, &ask, sizeof(ask), &output[1], 1);
+
+	util_close(output[1]);
+	fcntl(out, F_SETFL, O_NONBLOCK);
+	if (sent)
+		return true;
+	bool in_time = listen_to(opts, &out, k->fd, until, most, told, heard, r);
+	if (!in_time || !*heard || told->ends)
+		check_keeper_end(k);
+	while (out >= 0 && drain(&out, r, most))
+		;
+	return in_time;
+}
+
 int check_run(const struct check_opts *opts, uint64_t point, const char *acked, size_t acked_len,
 	      struct check_result *r, struct err *err)
 {
-	uint64_t timeout_ms = opts->timeout_ms ? opts->timeout_ms : TIMEOUT_MS;
-	size_t most = min(opts->output_limit ? opts->output_limit : OUTPUT_LIMIT,
-			  (size_t)CHECK_OUTPUT_MAX);
-	int output[2], tell[2];
+	struct check_keeper once = { 0 }, *k = opts->keeper ? opts->keeper : &once;
 	struct told told = { 0 };
 	uint64_t start = util_now_ns();
 	bool heard = false;
+	int output[2];
 
 	check_result_release(r);
 	int rc = io_write_file(opts->notes, "acked", acked, acked_len, 0644, err);
+	if (!rc)
+		rc = keeper_open(k, opts, err);
 	if (rc)
 		return rc;
-	if (pipe2(output, O_CLOEXEC))
-		return err_set(err, -errno, "cannot make a pipe: %m");
-	auto_fd out = output[0], out_end = output[1];
-	if (pipe2(tell, O_CLOEXEC))
-		return err_set(err, -errno, "cannot make a pipe: %m");
-	auto_fd in = tell[0], in_end = tell[1];
-	struct start s = { .opts = opts, .point = point, .output = out_end };
-	pid_t keeper = start_keeper(&s, in_end, timeout_ms);
-	if (keeper < 0)
-		return err_set(err, -errno, "cannot start a process: %m");
-	util_close(steal_fd(&out_end));
-	util_close(steal_fd(&in_end));
-	fcntl(out, F_SETFL, O_NONBLOCK);
-	uint64_t until = start / 1000000 + timeout_ms + BACKSTOP_MS;
-	bool in_time = listen_to(opts, &out, in, until, most, &told, &heard, r);
-	if (!in_time)
-		kill(keeper, SIGKILL);
-	while (waitpid(keeper, NULL, 0) < 0 && errno == EINTR)
-		;
-	while (out >= 0 && drain(&out, r, most))
-		;
+	if (pipe2(output, O_CLOEXEC)) {
+		rc = err_set(err, -errno, "cannot make a pipe: %m");
+		check_keeper_end(k);
+		return rc;
+	}
+	bool in_time = ask_keeper(k, opts, point, output, &told, &heard, r);
+	if (!heard || k == &once)
+		check_keeper_end(k);
 	judge(&told, heard, r);
 	if (in_time && !heard)
 		return err_set(err, -ECHILD, "the process that keeps a check was killed");

@@ -2,8 +2,9 @@
 /*
  * check.h - one run of the check command on a crash state.
  *
- * The command runs as `/bin/sh -c COMMAND sh DIR` in the crash directory, DIR, with standard input
- * from /dev/null, and in its environment
+ * The command runs as `/bin/sh -c COMMAND sh DIR`, or without a shell where that makes no
+ *difference (command.h), in the crash directory, DIR, with standard input from /dev/null, and in
+ *its environment
  *
  *	OUTAGE_DIR		DIR
  *	OUTAGE_ACKED		a file with the lines that had been acknowledged
@@ -34,8 +35,19 @@ struct check_opts {
 	/* If `watched`: who asked is at the other end of this; when it is gone, so is the check. */
 	bool watched;
 	int watch;
+	/* NULL, or zeros: who keeps one check after the other. */
+	struct check_keeper *keeper;
+	bool shared; /* what is mounted at `dir` is seen in later namespaces: a keeper may stay */
 	bool no_namespace; /* for tests: as if there were no PID namespaces */
 };
+
+struct check_keeper {
+	pid_t pid; /* 0: none */
+	int fd;
+};
+
+/* Fine if there is none. */
+void check_keeper_end(struct check_keeper *k);
 
 enum { CHECK_OUTPUT_MAX = 64 << 10 };
 

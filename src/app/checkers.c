@@ -51,6 +51,7 @@ struct worker {
 	struct history *h;
 	const struct checkers_opts *opts;
 	struct check_opts check;
+	struct check_keeper keeper;
 	struct place *place;
 	int fd;
 	int helper;	     /* who starts the checks; -1: we */
@@ -149,6 +150,8 @@ static void work(struct worker *w, pid_t parent)
 	w->check = w->opts->check;
 	w->check.dir = w->opts->place.at;
 	w->check.notes = place_notes(w->place);
+	w->check.shared = place_is_shared(w->place);
+	w->check.keeper = &w->keeper;
 	if (w->helper >= 0 && launch_enter(w->helper, &w->check))
 		util_close(steal_fd(&w->helper)); /* slower, but it does */
 	while (!read_job(w, &head)) {
@@ -160,6 +163,7 @@ static void work(struct worker *w, pid_t parent)
 		if (rc)
 			break; /* its place may not be clean: a new one is better */
 	}
+	check_keeper_end(&w->keeper);
 	_exit(0);
 }
 

@@ -779,6 +779,7 @@ int history_new(const struct trace *t, const struct history_opts *opts, struct h
 					     .made = UINT64_MAX,
 					     .made_by = UINT32_MAX,
 					     .cut_by = UINT32_MAX });
+	h.blank = reffs_save(h.base);
 	int rc = history_load(&m, opts, err);
 	h.before = reffs_save(h.base);
 	if (!rc)
@@ -826,6 +827,7 @@ void history_release(struct history *h)
 		reffs_state_unref(h->durable.v[i].state);
 	vec_release(&h->durable);
 	reffs_state_unref(h->before);
+	reffs_state_unref(h->blank);
 	reffs_free(h->base);
 	reffs_free(h->live);
 	*h = (struct history){ 0 };

@@ -96,6 +96,7 @@ struct history {
 	const struct profile *profile;
 	uint32_t unit_size;
 	struct reffs *base;	    /* what states are put together in; objects are its inodes */
+	struct reffs_state *blank;  /* of that: nothing but the root */
 	struct reffs_state *before; /* what was there before the first call */
 	struct reffs *live;	    /* every object's content, by name of its number */
 	struct vec_of(struct reffs_state *) kept; /* states of `live` that changes point into */

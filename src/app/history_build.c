@@ -82,12 +82,12 @@ static void put_content(struct building *b, uint32_t change, const uint64_t *uni
 	}
 }
 
-static int make(struct building *b, const struct change *c)
+static int make(struct history *h, uint64_t object, uint64_t dir, const char *name)
 {
-	const struct object *o = &b->h->objects.v[c->object - REFFS_ROOT_INO];
-	struct graft_inode g = { c->object, o->type, o->mode, o->uid, o->gid, o->rdev, o->target };
+	const struct object *o = &h->objects.v[object - REFFS_ROOT_INO];
+	struct graft_inode g = { object, o->type, o->mode, o->uid, o->gid, o->rdev, o->target };
 
-	return graft_make(b->h->base, c->dir, c->name, &g);
+	return graft_make(h->base, dir, name, &g);
 }
 
 static void put_part(struct building *b, uint32_t change, const uint64_t *units);
@@ -168,7 +168,8 @@ static void put(struct building *b, uint32_t change, const uint64_t *units)
 	switch (c->kind) {
 	case CHANGE_LINK:
 	case CHANGE_MAKE: /* which name comes first depends on what was synced */
-		if (graft_link(r, c->dir, c->name, c->object) == -ENOENT && make(b, c) == 0)
+		if (graft_link(r, c->dir, c->name, c->object) == -ENOENT &&
+		    make(b->h, c->object, c->dir, c->name) == 0)
 			put_earlier(b, change);
 		break;
 	case CHANGE_REMOVE:
@@ -200,7 +201,7 @@ static void extend_durable(struct history *h)
 	vec_push(&h->durable, (struct durable){ event, reffs_save(h->base) });
 }
 
-static struct reffs_state *durable_at(struct history *h, uint64_t point)
+struct reffs_state *history_durable(struct history *h, uint64_t point, size_t *times)
 {
 	size_t low = 0, high;
 
@@ -215,6 +216,7 @@ static struct reffs_state *durable_at(struct history *h, uint64_t point)
 		else
 			high = mid;
 	}
+	*times = low;
 	return low ? h->durable.v[low - 1].state : h->before;
 }
 
@@ -229,7 +231,7 @@ void history_forget_built(struct history *h, size_t beyond)
 /* Goes back to where this state and the last one part; how many survivors are in it there. */
 static size_t begin_like_last(struct history *h, uint64_t point, const struct survivor *v, size_t n)
 {
-	size_t same = 0;
+	size_t same = 0, times;
 
 	if (h->last_point == point)
 		while (same < n && same < h->last.n && !v[same].units &&
@@ -238,7 +240,7 @@ static size_t begin_like_last(struct history *h, uint64_t point, const struct su
 	history_forget_built(h, same);
 	h->last_point = point;
 	if (!h->built.n) {
-		reffs_restore(h->base, durable_at(h, point));
+		reffs_restore(h->base, history_durable(h, point, &times));
 		return 0;
 	}
 	reffs_restore(h->base, vec_last(&h->built).state);
@@ -262,5 +264,23 @@ struct reffs_state *history_build(struct history *h, uint64_t point, const struc
 		if (h->last.n % KEEP_EACH == 0)
 			vec_push(&h->built, (struct built){ h->last.n, reffs_save(h->base) });
 	}
+	return reffs_save(h->base);
+}
+
+struct reffs_state *history_object_state(struct history *h, uint64_t point,
+					 struct reffs_state *from, uint64_t object,
+					 const struct survivor *parts, size_t n)
+{
+	struct building b = { .h = h, .now = point };
+
+	reffs_restore(h->base, from ? from : h->blank);
+	if (!from) {
+		int rc = make(h, object, REFFS_ROOT_INO, "x");
+
+		assert(!rc);
+		put_old(&b, object);
+	}
+	for (size_t i = 0; i < n; i++)
+		put_part(&b, parts[i].change, parts[i].units);
 	return reffs_save(h->base);
 }

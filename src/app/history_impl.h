@@ -26,6 +26,18 @@ struct history_maker {
 
 /* What was kept of the last state that was built, beyond so many survivors. */
 void history_forget_built(struct history *h, size_t beyond);
+/*
+ * What is durable when the first `point` events have happened; borrowed. How often anything had
+ * become so by then says which changes are durable; what is seen of them may be the same.
+ */
+struct reffs_state *history_durable(struct history *h, uint64_t point, size_t *times);
+/*
+ * A state in which an object is what some changes of its content and attributes make of it, in this
+ * order. It starts as it is in `from`, where it is there; or if that is NULL, as it was made.
+ */
+struct reffs_state *history_object_state(struct history *h, uint64_t point,
+					 struct reffs_state *from, uint64_t object,
+					 const struct survivor *parts, size_t n);
 /* A new object; its number. */
 uint64_t history_object(struct history_maker *m, const struct object *o);
 /* The live inode of an object's content, made if there is none. */

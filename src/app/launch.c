@@ -17,9 +17,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "app/pass.h"
 #include "base/io.h"
 
-enum { TEXT_MAX = 16 << 20, PLACES = 3 };
+enum { TEXT_MAX = 16 << 20, PLACES = PASS_MAX };
 
 struct launcher {
 	int fd;
@@ -30,7 +31,7 @@ struct launcher {
 struct enter_head {
 	uint64_t timeout_ms, output_limit, file_max, memory_max, processes_max;
 	uint64_t command, dir, notes; /* bytes */
-	bool user, no_namespace;
+	bool user, no_namespace, shared;
 };
 
 struct ask_head {
@@ -44,60 +45,12 @@ struct reply_head {
 	uint64_t took_ns, len;
 };
 
-/* ---- descriptors over a socket ---- */
-
-/* Room for all that is ever sent at once. */
-union passed {
-	struct cmsghdr head;
-	char room[CMSG_SPACE(PLACES * sizeof(int))];
-};
-
-static int send_fds(int to, const void *data, size_t len, const int *fds, size_t n)
-{
-	struct iovec io = { (void *)(uintptr_t)data, len };
-	union passed p = { 0 };
-	struct msghdr m = { .msg_iov = &io,
-			    .msg_iovlen = 1,
-			    .msg_control = &p,
-			    .msg_controllen = CMSG_SPACE(n * sizeof(int)) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(n * sizeof(int));
-	memcpy(CMSG_DATA(c), fds, n * sizeof(int));
-	ssize_t sent = sendmsg(to, &m, MSG_NOSIGNAL);
-	return sent < 0 ? -errno : sent == (ssize_t)len ? 0 : -EIO;
-}
-
-/* How many came; or -errno. */
-static int receive_fds(int from, void *data, size_t len, int fds[PLACES])
-{
-	struct iovec io = { data, len };
-	union passed p = { 0 };
-	struct msghdr m = {
-		.msg_iov = &io, .msg_iovlen = 1, .msg_control = &p, .msg_controllen = sizeof(p)
-	};
-	ssize_t n;
-
-	do
-		n = recvmsg(from, &m, MSG_CMSG_CLOEXEC | MSG_WAITALL);
-	while (n < 0 && errno == EINTR);
-	if (n != (ssize_t)len)
-		return n < 0 ? -errno : -EPIPE;
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-	if (!c || c->cmsg_type != SCM_RIGHTS)
-		return 0;
-	size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-	memcpy(fds, CMSG_DATA(c), count * sizeof(int));
-	return (int)count;
-}
-
 /* ---- the helper ---- */
 
 struct helper {
 	int fd;
 	struct check_opts opts;
+	struct check_keeper keeper;
 	struct strbuf texts;
 	struct strbuf acked;
 	struct check_result r;
@@ -136,7 +89,7 @@ static char *read_text(int fd, uint64_t len)
 static int enter(struct helper *w)
 {
 	struct enter_head h = { 0 };
-	int fds[PLACES], n = receive_fds(w->fd, &h, sizeof(h), fds);
+	int fds[PLACES], n = pass_receive(w->fd, &h, sizeof(h), fds);
 
 	if (n != 2 + (n > 0 && h.user))
 		return -EPIPE;
@@ -149,6 +102,8 @@ static int enter(struct helper *w)
 				       .memory_max = h.memory_max,
 				       .processes_max = h.processes_max,
 				       .no_namespace = h.no_namespace,
+				       .shared = h.shared,
+				       .keeper = &w->keeper,
 				       .watched = true,
 				       .watch = w->fd };
 	if (!w->opts.command || !w->opts.dir || !w->opts.notes)
@@ -198,6 +153,7 @@ static void help(int fd)
 		_exit(1);
 	while (!serve_one(&w))
 		;
+	check_keeper_end(&w.keeper);
 	_exit(0);
 }
 
@@ -215,7 +171,7 @@ static void launch(int fd, pid_t parent)
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
-	while (receive_fds(fd, &byte, 1, fds) == 1) {
+	while (pass_receive(fd, &byte, 1, fds) == 1) {
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;
 		if (fork() == 0) {
@@ -269,7 +225,7 @@ int launcher_open(struct launcher *l)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	int rc = send_fds(l->fd, "", 1, &pair[1], 1);
+	int rc = pass_send(l->fd, "", 1, &pair[1], 1);
 	util_close(pair[1]);
 	if (!rc)
 		return pair[0];
@@ -290,7 +246,8 @@ int launch_enter(int fd, const struct check_opts *o)
 				.dir = strlen(o->dir),
 				.notes = strlen(o->notes),
 				.user = geteuid() != 0,
-				.no_namespace = o->no_namespace };
+				.no_namespace = o->no_namespace,
+				.shared = o->shared };
 	auto_fd mounts = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
 	auto_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	auto_fd user = h.user ? open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC) : -1;
@@ -298,7 +255,7 @@ int launch_enter(int fd, const struct check_opts *o)
 
 	if (mounts < 0 || root < 0 || (h.user && user < 0))
 		return -ENOENT;
-	int rc = send_fds(fd, &h, sizeof(h), fds, (size_t)2 + h.user);
+	int rc = pass_send(fd, &h, sizeof(h), fds, (size_t)2 + h.user);
 	if (!rc)
 		rc = io_write_full(fd, o->command, h.command);
 	if (!rc)

@@ -9,6 +9,8 @@
 
 #include "base/util.h"
 
+enum { READ_UNITS = 512 }; /* at a time */
+
 struct posix_model {
 	struct model model;
 	uint64_t point;			 /* events that have happened */
@@ -19,6 +21,7 @@ struct posix_model {
 	struct vec_of(struct model_piece) pieces;
 	struct vec_of(uint32_t) needs;
 	struct vec_of(uint32_t) place; /* of each change among the pieces */
+	struct vec_of(unsigned char) bytes;
 };
 
 static const struct history *history_of(const struct posix_model *p)
@@ -51,6 +54,7 @@ static void posix_destroy(struct model *m)
 	vec_release(&p->pieces);
 	vec_release(&p->needs);
 	vec_release(&p->place);
+	vec_release(&p->bytes);
 	free(p);
 }
 
@@ -154,6 +158,39 @@ static void posix_piece_apply(const struct model *m, size_t index, const uint64_
 	}
 }
 
+static void set_bytes(const struct model_piece *piece, const uint64_t *units, uint64_t start,
+		      unsigned char *bytes)
+{
+	uint64_t from, to;
+	uint32_t unit = 0;
+
+	while (model_piece_run(piece, units, &unit, &from, &to))
+		memset(bytes + (from - start), 1, to - from);
+}
+
+/* Changes in flight lie close together: their pages are written once, not once for each. */
+static void posix_pieces_apply(const struct model *m, const struct model_fates *f,
+			       struct image *img)
+{
+	struct posix_model *p = container_of(m, struct posix_model, model);
+
+	for (size_t i = 0, j; i < p->pieces.n; i = j) {
+		uint64_t start = p->pieces.v[i].addr, end = start + p->pieces.v[i].len;
+
+		for (j = i + 1; j < p->pieces.n && p->pieces.v[j].addr - end < IMAGE_PAGE; j++)
+			end = p->pieces.v[j].addr + p->pieces.v[j].len;
+		vec_reserve(&p->bytes, end - start);
+		image_read(img, start, p->bytes.v, end - start);
+		for (size_t k = i; k < j; k++)
+			if (f->fate[k] == MODEL_WHOLE)
+				set_bytes(&p->pieces.v[k], NULL, start, p->bytes.v);
+			else if (f->fate[k] == MODEL_PART)
+				set_bytes(&p->pieces.v[k], f->units + f->first_word[k], start,
+					  p->bytes.v);
+		image_write(img, start, p->bytes.v, end - start);
+	}
+}
+
 const struct model_ops model_posix = {
 	.name = "posix",
 	.help = "calls of an application; what was not synced may be lost, by a profile",
@@ -163,6 +200,7 @@ const struct model_ops model_posix = {
 	.apply = posix_apply,
 	.pieces = posix_pieces,
 	.piece_apply = posix_piece_apply,
+	.pieces_apply = posix_pieces_apply,
 };
 
 /* ---- and back ---- */
@@ -178,14 +216,14 @@ static enum {
 	NO_UNITS,
 	SOME_UNITS,
 	ALL_UNITS
-} units_of(const struct change *c, const struct image *img, uint64_t bits[static 64])
+} units_of(const struct change *c, const unsigned char *bytes, uint64_t bits[static 64])
 {
-	unsigned char bytes[MODEL_UNITS_MAX];
 	uint32_t there = 0;
 
 	assert(c->units <= MODEL_UNITS_MAX);
-	memset(bits, 0, 64 * sizeof(*bits));
-	image_read(img, c->first_unit, bytes, c->units);
+	if (c->units == 1)
+		return bytes[0] ? ALL_UNITS : NO_UNITS;
+	memset(bits, 0, (c->units + 63) / 64 * sizeof(*bits));
 	for (uint32_t i = 0; i < c->units; i++)
 		if (bytes[i]) {
 			bits[i / 64] |= (uint64_t)1 << i % 64;
@@ -196,18 +234,24 @@ static enum {
 
 void survivors_of(const struct history *h, const struct crash_state *state, struct survivors *out)
 {
-	uint64_t bits[64];
-	vec_clear(&out->v);
-	vec_clear(&out->units);
+	unsigned char bytes[MODEL_UNITS_MAX];
+	uint64_t bits[64], start = 0, end = 0; /* what is in `bytes` */
 	uint32_t from, to;
 
+	vec_clear(&out->v);
+	vec_clear(&out->units);
 	history_window(h, state->point, &from, &to);
 	for (uint32_t i = from; i < to; i++) {
 		const struct change *c = &h->changes.v[i];
 
 		if (change_is_durable(c, state->point))
 			continue;
-		int which = units_of(c, &state->image, bits);
+		if (c->first_unit + c->units > end) {
+			start = c->first_unit;
+			end = min(h->units, start + max(c->units, (uint32_t)READ_UNITS));
+			image_read(&state->image, start, bytes, end - start);
+		}
+		int which = units_of(c, bytes + (c->first_unit - start), bits);
 		if (which == NO_UNITS)
 			continue;
 		size_t at = out->units.n;

@@ -27,7 +27,7 @@ enum { IOV = 64, CACHE_FILES = 20000, SHARE_MIN = 32 << 10 };
 struct place {
 	struct reffs_state *before;
 	char *at;
-	bool overlay, user, redirect;
+	bool overlay, user, redirect, shared;
 	bool there; /* something is mounted at the path */
 	int root;   /* of the tmpfs */
 	int cache;
@@ -590,6 +590,17 @@ static int mount_room(struct place *p, const struct place_opts *o, struct err *e
 	return 0;
 }
 
+/* What is mounted on a mount that is shared comes to all its copies. */
+static bool share(struct place *p)
+{
+	if (mount(p->at, p->at, NULL, MS_BIND, NULL))
+		return false;
+	if (mount(NULL, p->at, NULL, MS_SHARED, NULL) == 0)
+		return true;
+	umount2(p->at, MNT_DETACH);
+	return false;
+}
+
 /* Whether an overlay can be mounted here, and with what. */
 static bool try_overlay(struct place *p)
 {
@@ -620,8 +631,10 @@ int place_new(const struct place_opts *opts, struct place **out, struct err *err
 	int rc = place_namespace(err);
 	if (!rc)
 		rc = mount_room(p, opts, err);
-	if (!rc)
+	if (!rc) {
+		p->shared = share(p);
 		p->overlay = !opts->copy && try_overlay(p);
+	}
 	if (rc)
 		place_free(p);
 	else
@@ -656,6 +669,11 @@ const char *place_notes(const struct place *p)
 {
 	(void)p;
 	return AT("notes");
+}
+
+bool place_is_shared(const struct place *p)
+{
+	return p->shared;
 }
 
 bool place_is_overlay(const struct place *p)

@@ -49,6 +49,11 @@ int place_clear(struct place *p, struct err *err) must_check;
 bool place_is_full(const struct place *p);
 /* A directory of ours on the same tmpfs, for what goes with a state; it is never cleared. */
 const char *place_notes(const struct place *p);
+/*
+ * Whether states are seen in mount namespaces that were made from this one before, too. What is
+ * mounted in these must not come back: they are to be slaves.
+ */
+bool place_is_shared(const struct place *p);
 bool place_is_overlay(const struct place *p);
 /* Things that could not be made as they were: owners, devices, attributes. Of all states. */
 uint64_t place_unlike(const struct place *p);

@@ -285,6 +285,7 @@ int search(const struct search_opts *o, struct search_result *out, struct err *e
 	struct states_opts which = o->states;
 	struct states *states = NULL;
 
+	which.no_trees = true;
 	which.stop = must_stop;
 	which.stop_ctx = &s;
 	int rc = states_new(o->h, &which, &states, err);

@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "app/cover.h"
+#include "app/outline.h"
 #include "core/hashset.h"
 
 enum {
@@ -40,6 +41,7 @@ struct states {
 	bool full;    /* it was ended because more could not be checked */
 	bool stopped; /* or because somebody said so */
 	uint64_t looked;
+	struct outline *outline;
 	struct roles roles;
 	struct vec_of(uint32_t) marked; /* by role and fate: the round in which it was seen */
 	uint32_t round;
@@ -194,9 +196,21 @@ static void take_back(const struct states *s, const struct waiting_state *w, str
 
 /* ---- one after the other ---- */
 
-static struct reffs_state *build(struct states *s, uint64_t point, const struct survivors *v)
+/* What is needed of a set: mostly the hash is enough. */
+struct seen_state {
+	struct hash128 hash;
+	struct reffs_state *tree; /* NULL: not built */
+};
+
+static struct seen_state see(struct states *s, uint64_t point, const struct survivors *v)
 {
-	return history_build(s->h, point, v->v.v, v->v.n);
+	struct seen_state seen = { 0 };
+
+	if (!outline_hash(s->outline, point, v->v.v, v->v.n, &seen.hash)) {
+		seen.tree = history_build(s->h, point, v->v.v, v->v.n);
+		seen.hash = reffs_state_hash(seen.tree);
+	}
+	return seen;
 }
 
 static bool is_new(struct states *s, uint64_t point, struct hash128 tree)
@@ -231,10 +245,14 @@ static void copy_survivors(const struct history *h, const struct survivors *from
 	}
 }
 
-static void give(struct states *s, struct app_state *out, struct reffs_state *tree,
+/* The set is s->survivors. */
+static void give(struct states *s, struct app_state *out, struct seen_state seen,
 		 const struct waiting_state *w, const char *id, bool representative)
 {
 	struct survivors kept = out->survivors;
+
+	if (!seen.tree && !s->opts.no_trees)
+		seen.tree = history_build(s->h, w->point, s->survivors.v.v, s->survivors.v.n);
 
 	free(out->id);
 	reffs_state_unref(out->tree);
@@ -243,8 +261,8 @@ static void give(struct states *s, struct app_state *out, struct reffs_state *tr
 				   .acked = s->acked.v[w->point],
 				   .id = xstrdup(id),
 				   .layer = w->layer,
-				   .tree = tree,
-				   .hash = reffs_state_hash(tree),
+				   .tree = seen.tree,
+				   .hash = seen.hash,
 				   .pattern = w->pattern,
 				   .representative = representative,
 				   .survivors = kept };
@@ -283,9 +301,9 @@ static bool next_new(struct states *s, struct app_state *out)
 {
 	while (next_set(s)) {
 		survivors_of(s->h, &s->at, &s->survivors);
-		struct reffs_state *tree = build(s, s->at.point, &s->survivors);
+		struct seen_state seen = see(s, s->at.point, &s->survivors);
 
-		if (is_new(s, s->at.point, reffs_state_hash(tree))) {
+		if (is_new(s, s->at.point, seen.hash)) {
 			struct waiting_state w = {
 				.point = s->at.point,
 				.pattern = pattern_of(s, s->at.point, &s->survivors),
@@ -293,12 +311,12 @@ static bool next_new(struct states *s, struct app_state *out)
 			};
 
 			if (hashset_insert(&s->patterns, w.pattern)) {
-				give(s, out, tree, &w, strbuf_str(&s->at.id), true);
+				give(s, out, seen, &w, strbuf_str(&s->at.id), true);
 				return true;
 			}
 			put_away(s, w.pattern);
 		}
-		reffs_state_unref(tree);
+		reffs_state_unref(seen.tree);
 	}
 	s->ended = true;
 	return false;
@@ -310,15 +328,15 @@ static bool next_covering(struct states *s, struct app_state *out)
 	if (s->next_cover == s->cover.v.n)
 		return false;
 	const struct cover_state *c = &s->cover.v.v[s->next_cover++];
-	struct reffs_state *tree = build(s, c->point, &c->survivors);
+	struct seen_state seen = see(s, c->point, &c->survivors);
 	struct waiting_state w = { .point = c->point,
 				   .pattern = pattern_of(s, c->point, &c->survivors),
 				   .layer = CRASH_REPLAY };
 
-	(void)is_new(s, c->point, reffs_state_hash(tree)); /* each of them is */
+	(void)is_new(s, c->point, seen.hash); /* each of them is */
 	bool first = hashset_insert(&s->patterns, w.pattern);
 	copy_survivors(s->h, &c->survivors, &s->survivors);
-	give(s, out, tree, &w, c->id, first);
+	give(s, out, seen, &w, c->id, first);
 	out->covers = c->patterns;
 	return true;
 }
@@ -335,7 +353,7 @@ bool states_next(struct states *s, struct app_state *out)
 		return false;
 	const struct waiting_state *w = &s->waiting.v[s->next_waiting++];
 	take_back(s, w, &s->survivors);
-	give(s, out, build(s, w->point, &s->survivors), w, s->ids.buf + w->id, false);
+	give(s, out, see(s, w->point, &s->survivors), w, s->ids.buf + w->id, false);
 	return true;
 }
 
@@ -423,6 +441,7 @@ int states_new(struct history *h, const struct states_opts *opts, struct states 
 	s->opts = *opts;
 	states_points(h->trace, &s->points);
 	by_points(s);
+	s->outline = outline_new(h);
 	roles_init(&s->roles, h);
 	for (size_t i = 0; i < s->roles.texts.n * FATE_COUNT; i++)
 		vec_push(&s->marked, 0);
@@ -447,6 +466,7 @@ void states_free(struct states *s)
 	crash_state_release(&s->at);
 	crash_points_release(&s->points);
 	image_release(&s->base);
+	outline_free(s->outline);
 	roles_release(&s->roles);
 	hashset_release(&s->trees);
 	hashset_release(&s->patterns);

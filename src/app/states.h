@@ -43,7 +43,8 @@ struct states_opts {
 	/* Asked now and then while sets are looked at; true ends it. NULL: never. */
 	bool (*stop)(void *ctx);
 	void *stop_ctx;
-	bool cover; /* before all others, a state for each pattern of operations: cover.h */
+	bool no_trees; /* for who puts states together where they are needed: `tree` stays NULL */
+	bool cover;    /* before all others, a state for each pattern of operations: cover.h */
 };
 
 struct app_state {
@@ -52,8 +53,8 @@ struct app_state {
 	uint64_t acked;	 /* acknowledgements among them */
 	char *id;	 /* for states_replay() */
 	enum crash_layer layer;
-	struct reffs_state *tree;
-	struct hash128 hash; /* of the tree */
+	struct reffs_state *tree; /* NULL if they are not asked for */
+	struct hash128 hash;	  /* of the tree */
 	struct hash128 pattern;
 	bool representative; /* the first of its pattern */
 	uint32_t

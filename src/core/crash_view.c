@@ -11,6 +11,9 @@
  */
 #include "core/crash_view.h"
 
+/* Where a model applies all pieces at once, so many cost as much as one that is made anew. */
+enum { AT_ONCE = 64 };
+
 static void drop_images(struct crash_view *v)
 {
 	image_release(&v->none);
@@ -312,7 +315,13 @@ static void redo(struct crash_view *v, size_t piece, struct image *img)
 /* For states that are far from either image. */
 static void apply_all(const struct crash_view *v, struct image *img)
 {
+	struct model_fates fates = { v->fate.v, v->units.v, v->first_word.v };
+
 	image_restore(img, &v->model->durable);
+	if (v->model->ops->pieces_apply) {
+		v->model->ops->pieces_apply(v->model, &fates, img);
+		return;
+	}
 	for (size_t i = 0; i < v->n; i++)
 		if (v->fate.v[i] != FATE_LOST)
 			apply_in(v, i, v->pieces[i].addr, v->pieces[i].addr + v->pieces[i].len,
@@ -327,7 +336,9 @@ void crash_view_apply(struct crash_view *v, struct image *img)
 		count[v->fate.v[v->loose.v[i]]]++;
 	size_t lost = count[FATE_LOST] + count[FATE_TORN];
 	size_t kept = count[FATE_WHOLE] + count[FATE_TORN];
-	if (min(lost, kept) > max(v->loose.n / 4, (size_t)2)) {
+	size_t differ = min(lost, kept);
+	size_t few = v->model->ops->pieces_apply ? v->n / AT_ONCE : max(v->loose.n / 4, (size_t)2);
+	if (differ > few) {
 		apply_all(v, img);
 		return;
 	}

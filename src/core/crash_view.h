@@ -17,7 +17,7 @@
 /* How many pieces or units one choice decides on, and so one digit of an id. */
 enum { CRASH_WORD_BITS = 32 };
 
-enum fate { FATE_LOST, FATE_WHOLE, FATE_TORN };
+enum fate { FATE_LOST = MODEL_LOST, FATE_WHOLE = MODEL_WHOLE, FATE_TORN = MODEL_PART };
 
 struct crash_view {
 	const struct model *model;

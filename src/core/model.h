@@ -41,6 +41,15 @@ struct model_piece {
 	bool completed;	       /* the storage has reported it done */
 };
 
+/* What becomes of each piece. */
+struct model_fates {
+	const unsigned char *fate;  /* enum model_fate */
+	const uint64_t *units;	    /* of those in part: which units are there, */
+	const uint32_t *first_word; /* from this word on; by piece */
+};
+
+enum model_fate { MODEL_LOST, MODEL_WHOLE, MODEL_PART };
+
 struct model_ops;
 
 /* What all models have in common; each embeds it as its first member. */
@@ -78,6 +87,9 @@ struct model_ops {
 	 */
 	void (*piece_apply)(const struct model *m, size_t index, const uint64_t *units,
 			    uint64_t from, uint64_t to, struct image *img);
+
+	/* All pieces at once, in order; NULL: one after the other is as good. */
+	void (*pieces_apply)(const struct model *m, const struct model_fates *f, struct image *img);
 };
 
 extern const struct model_ops model_block;

@@ -6,20 +6,42 @@
 #include "fs/data.h"
 #include "fs/internal.h"
 
+bool graft_name_ok(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len && len <= NAME_LEN_MAX && !strchr(name, '/') && !streq(name, ".") &&
+	       !streq(name, "..");
+}
+
+struct hash128 graft_names(const struct reffs_inode *inode)
+{
+	return inode->names;
+}
+
+struct hash128 graft_path(struct hash128 dir, const char *name)
+{
+	return path_hash(dir, name, strlen(name));
+}
+
+struct hash128 graft_term(const struct reffs_inode *inode, struct hash128 names)
+{
+	struct reffs_inode named = *inode;
+
+	named.names = names;
+	return inode_term(&named, false);
+}
+
 /* A directory in which a name can be changed: 0 or -errno. */
 static int check_dir(const struct reffs *r, uint64_t dir, const char *name)
 {
 	const struct reffs_inode *d = inode_find(r, dir);
-	size_t len = strlen(name);
 
 	if (!d)
 		return -ENOENT;
 	if (d->type != TREE_DIR)
 		return -ENOTDIR;
-	if (!len || len > NAME_LEN_MAX || strchr(name, '/') || streq(name, ".") ||
-	    streq(name, ".."))
-		return -EINVAL;
-	return 0;
+	return graft_name_ok(name) ? 0 : -EINVAL;
 }
 
 static uint64_t find(const struct reffs *r, uint64_t dir, const char *name)

@@ -35,4 +35,13 @@ int graft_resize(struct reffs *r, uint64_t ino, uint64_t size);
 int graft_data(struct reffs *r, uint64_t ino, const struct reffs_inode *file, uint64_t from,
 	       uint64_t to);
 
+/* ---- hashes without states: see node.h ---- */
+
+bool graft_name_ok(const char *name);
+/* The sum over the paths of an inode, and of one path in a directory with that sum. */
+struct hash128 graft_names(const struct reffs_inode *inode);
+struct hash128 graft_path(struct hash128 dir, const char *name);
+/* What an inode would add to the hash of a state if it had these names. Times do not count. */
+struct hash128 graft_term(const struct reffs_inode *inode, struct hash128 names);
+
 #endif

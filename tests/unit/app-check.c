@@ -9,6 +9,7 @@
 #include "tap.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "app/checkers.h"
+#include "app/command.h"
 #include "base/io.h"
 #include "base/proc.h"
 
@@ -310,6 +312,9 @@ struct expected {
 };
 
 static const struct expected cases[] = {
+	{ "/bin/echo a  b=c", CHECK_PASSED, 0, false, false, "a b=c\n", "words without a shell" },
+	{ "./keep", CHECK_FAILED, 126, false, false, NULL, "what cannot be run" },
+	{ "/nowhere/at/all", CHECK_FAILED, 127, false, false, NULL, "what is not there" },
 	{ "true", CHECK_PASSED, 0, false, false, "", "a check that passes" },
 	{ "echo out; echo err >&2; exit 3", CHECK_FAILED, 3, false, false, "out\nerr\n",
 	  "one that fails, and what it says" },
@@ -332,6 +337,30 @@ static const struct expected cases[] = {
 	{ "ls /proc/self/status >/dev/null && [ -e /proc/$$/status ]", CHECK_PASSED, 0, false,
 	  false, "", "its own /proc" },
 };
+
+static void test_words(void)
+{
+	static const char *const shells[] = {
+		"",	    " ",      "true",	  "a b/c",	"X=/a b", "/a 'b'", "/a;b",
+		"/a \"b\"", "/a $b",  "/a `b`",	  "/a|b",	"/a&",	  "/a>b",   "/a *",
+		"/a ?",	    "/a [b]", "/a {b,c}", "/a ~",	"/a\n/b", "/a\tb",  "/a #b",
+		"/a !b",    "(/a)",   "/a \\b",	  "/a\xc3\xa4", "\"/a\"",
+	};
+	size_t plain = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(shells); i++) {
+		auto_free char **words = command_words(shells[i]);
+
+		plain += words != NULL;
+	}
+	is_u(plain, 0, "what is left to a shell");
+	auto_free char **words = command_words("  ./a/b   -x=1 c:d,e@f%g+h_i  j ");
+	ok(words && streq(words[0], "./a/b") && streq(words[1], "-x=1") &&
+		   streq(words[2], "c:d,e@f%g+h_i") && streq(words[3], "j") && !words[4],
+	   "a path and some words");
+	auto_free char **one = command_words("/a");
+	ok(one && streq(one[0], "/a") && !one[1], "a path alone");
+}
 
 static bool check_case(const struct expected *x, const struct check_opts *base, struct place *p,
 		       const struct reffs_state *s)
@@ -391,6 +420,79 @@ static int check_all(struct fixture *f, bool no_namespace, bool user)
 	return wrong != 0;
 }
 
+/* One check after the other by one keeper: each finds what the first would. */
+static const char kept_command[] =
+	"[ $$ = 2 ] || exit 6\n"
+	"! cat /proc/[0-9]*/comm 2>/dev/null | grep -q sleep || exit 9\n"
+	"[ ! -e f ] && [ \"$(cat keep)\" = kept ] && [ ! -e /mnt/outage-mark ] || exit 8\n"
+	"[ \"$(cat \"$OUTAGE_ACKED\")\" = \"$OUTAGE_CRASH_POINT\" ] || exit 7\n"
+	"case $OUTAGE_CRASH_POINT in\n"
+	"1) echo 1 >f; echo changed >keep; sleep 1000 & ;;\n"
+	"2) mount -t tmpfs none /mnt 2>/dev/null && touch /mnt/outage-mark; exit 2 ;;\n"
+	"3) kill -9 1 -1; sleep 1000 ;;\n"
+	"4) kill -9 $$ ;;\n"
+	"esac\n";
+
+static bool kept_case(struct check_opts *o, struct place *p, const struct reffs_state *s,
+		      uint64_t point, enum check_end end, bool stays)
+{
+	struct check_result r = { 0 };
+	struct err err = ERR_INIT;
+	char acked[24];
+	bool good = false;
+
+	snprintf(acked, sizeof(acked), "%" PRIu64 "\n", point);
+	if (!place_put(p, s, &err) && !check_run(o, point, acked, strlen(acked), &r, &err))
+		good = r.end == end && (o->keeper->pid != 0) == stays &&
+		       r.left_processes == (point == 1);
+	if (!good)
+		printf("# %" PRIu64 ": end %d, status %d, %s %s\n", point, r.end, r.exit_code,
+		       o->keeper->pid ? "stays" : "gone", err.msg);
+	check_result_release(&r);
+	return place_clear(p, &err) == 0 && good;
+}
+
+static int check_kept(struct fixture *f, bool copy, bool user)
+{
+	struct place_opts place = {
+		.base = f->dir, .before = f->h.before, .at = f->dir, .copy = copy
+	};
+	struct check_keeper k = { 0 };
+	struct check_result r = { 0 };
+	struct place *p = NULL;
+	struct err err = ERR_INIT;
+	int wrong = 0;
+
+	if ((user && become_nobody()) || place_new(&place, &p, &err))
+		return 77;
+	struct check_opts o = { .command = kept_command,
+				.dir = f->dir,
+				.notes = place_notes(p),
+				.timeout_ms = 4000,
+				.keeper = &k,
+				.shared = place_is_shared(p) };
+	struct reffs_state *s = f->h.before;
+	wrong += !o.shared || !kept_case(&o, p, s, 0, CHECK_PASSED, true);
+	pid_t first = k.pid;
+	wrong += !kept_case(&o, p, s, 1, CHECK_PASSED, true) || k.pid != first;
+	wrong += !kept_case(&o, p, s, 5, CHECK_PASSED, true) || k.pid != first;
+	/* Whoever could mount something gets a new one. */
+	wrong += !kept_case(&o, p, s, 2, CHECK_FAILED, user);
+	wrong += !kept_case(&o, p, s, 3, CHECK_HUNG, true);
+	wrong += !kept_case(&o, p, s, 4, CHECK_KILLED, true);
+	first = k.pid;
+	kill(first, SIGKILL);
+	usleep(50000);
+	wrong += place_put(p, s, &err) || check_run(&o, 6, "6\n", 2, &r, &err) != -ECHILD ||
+		 place_clear(p, &err);
+	wrong += !kept_case(&o, p, s, 7, CHECK_PASSED, true) || k.pid == first;
+	check_keeper_end(&k);
+	wrong += k.pid != 0;
+	check_result_release(&r);
+	place_free(p);
+	return wrong != 0;
+}
+
 static bool any_sleeps(void)
 {
 	DIR *d = opendir("/proc");
@@ -432,7 +534,13 @@ static void test_check(void)
 	in_child(check_all, &f, true, false, "checks without");
 	if (!geteuid())
 		in_child(check_all, &f, false, true, "checks of an ordinary user");
+	if (!geteuid()) {
+		in_child(check_kept, &f, false, false, "one keeper for many checks");
+		in_child(check_kept, &f, true, false, "on copies");
+	}
+	in_child(check_kept, &f, false, !geteuid(), "and of an ordinary user");
 	ok(!any_sleeps(), "no process is left");
+	ok(is_state(f.dir, f.h.before, "before", true), "and the directory is as it was");
 	fixture_remove(&f);
 }
 
@@ -576,6 +684,7 @@ static void test_many(bool launched)
 
 int main(void)
 {
+	test_words();
 	test_place();
 	test_check();
 	if (geteuid())

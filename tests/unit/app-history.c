@@ -24,6 +24,7 @@
 
 #include "app/history.h"
 #include "app/model.h"
+#include "app/outline.h"
 #include "base/io.h"
 #include "base/proc.h"
 #include "base/rng.h"
@@ -1429,7 +1430,61 @@ static bool compare_at(const struct world *w, uint64_t point, int most, uint64_t
 	return same;
 }
 
-static bool compare_run(const struct profile *p, uint64_t seed, uint64_t *states)
+/* How often the hash was known without the state; how often not. */
+struct outlined {
+	uint64_t told, untold;
+};
+
+/* At all points, to and fro between them, with one outline. */
+static bool outlines(const struct world *w, struct outlined *count)
+{
+	struct history h;
+	auto_image base = IMAGE_INIT;
+	auto_crash_state s = CRASH_STATE_INIT;
+	struct crash_points points = { 0 };
+	struct survivors v = { 0 };
+	struct hash128 hash;
+	auto_crash e = NULL;
+	bool same = true;
+
+	if (make_history(w, &h))
+		return false;
+	struct outline *o = outline_new(&h);
+	image_init(&base, h.units);
+	crash_points_all(&w->trace, &points);
+	struct crash_opts opts = { .model = &model_posix,
+				   .model_ctx = &h,
+				   .base = &base,
+				   .points = points.v,
+				   .n_points = points.n,
+				   .layers = CRASH_WITH_WHOLE | CRASH_WITH_TORN,
+				   .max_subset = 2,
+				   .tear_unit = 1,
+				   .budget = 400,
+				   .sample = 100 };
+	bool made = !crash_new(&w->trace, &opts, &e, NULL);
+	while (made && same && crash_next(e, &s)) {
+		survivors_of(&h, &s, &v);
+		bool told = outline_hash(o, s.point, v.v.v, v.v.n, &hash);
+		struct reffs_state *built = history_build(&h, s.point, v.v.v, v.v.n);
+
+		same = !told || hash_eq(hash, reffs_state_hash(built));
+		if (!same)
+			printf("# %s: another hash than that of %s\n", strbuf_str(&s.id),
+			       state_text(built, w->unit));
+		count->told += told;
+		count->untold += !told;
+		reffs_state_unref(built);
+	}
+	crash_points_release(&points);
+	survivors_release(&v);
+	outline_free(o);
+	history_release(&h);
+	return made && same;
+}
+
+static bool compare_run(const struct profile *p, uint64_t seed, uint64_t *states,
+			struct outlined *outlined)
 {
 	auto_strbuf said = STRBUF_INIT;
 	struct world w;
@@ -1451,6 +1506,7 @@ static bool compare_run(const struct profile *p, uint64_t seed, uint64_t *states
 	for (uint64_t point = 1; same && point < w.trace.events.n; point++)
 		same = compare_at(&w, point, 9, states);
 	same = same && compare_at(&w, w.trace.events.n, 12, states);
+	same = same && outlines(&w, outlined);
 	if (same && !all_is_live(&w)) {
 		printf("# with everything it is not what was seen\n");
 		same = false;
@@ -1468,11 +1524,15 @@ static void test_random(void)
 
 	for (size_t i = 0; (p = profile_at(i)); i++) {
 		uint64_t states = 0, seed = 1, wrong = 0;
+		struct outlined o = { 0 };
 
 		for (; seed <= 400 && wrong < 3; seed++)
-			wrong += !compare_run(p, seed, &states);
+			wrong += !compare_run(p, seed, &states, &o);
 		ok(!wrong && states > 500,
 		   "%s: the same states as a naive enumeration (%" PRIu64 ")", p->name, states);
+		ok(!wrong && o.told > 1000 && o.told > 9 * o.untold,
+		   "%s: the hash of most is known without them (%" PRIu64 ", not of %" PRIu64 ")",
+		   p->name, o.told, o.untold);
 	}
 }
 
