@@ -226,6 +226,22 @@ static int do_trace(struct wire_in *in)
 	return 0;
 }
 
+static int do_selftest(struct strbuf *out)
+{
+	const char *argv[] = { "/selftest", "/dev/mem", "4G", NULL };
+	struct proc_result res;
+	struct err err = ERR_INIT;
+
+	outage_mark_start();
+	int rc = proc_run(&(struct proc_opts){ .argv = argv }, &res, &err);
+	outage_mark_stop();
+	if (rc)
+		return rc;
+	wire_put_u32(out, (uint32_t)res.exit_code);
+	proc_result_release(&res);
+	return 0;
+}
+
 static int do_mark(struct wire_in *in)
 {
 	const char *text = wire_text(in);
@@ -507,6 +523,8 @@ int agent_do(struct agent *a, enum agent_command command, struct wire_in *in, st
 		return do_flash(in, out);
 	case AGENT_TRACE:
 		return do_trace(in);
+	case AGENT_SELFTEST:
+		return do_selftest(out);
 	case AGENT_MARK:
 		return do_mark(in);
 	case AGENT_COMMAND_END:
