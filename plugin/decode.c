@@ -193,7 +193,7 @@ static void mark(const struct cursor *c, struct insn *out)
 		return;
 	for (int i = 0; i < 4; i++)
 		disp |= (uint32_t)c->p[2 + i] << 8 * i;
-	if (disp - OUTAGE_MARK_MAGIC - 1u >= OUTAGE_MARK_SELF)
+	if (disp - OUTAGE_MARK_MAGIC - 1u >= OUTAGE_MARK_LAST)
 		return;
 	out->kind = INSN_MARK;
 	out->mark = disp - OUTAGE_MARK_MAGIC;

@@ -10,6 +10,8 @@
  *				which are the bytes from OFFSET (if not given: START) of FILE
  *	loads=on		loads, too
  *	filter=off		do not rely on F2, see below
+ *	begin=mark		trace nothing before the mark OUTAGE_MARK_START; OUTAGE_MARK_STOP
+ *ends the stream, and the next start begins it anew
  *
  * What is stored is read from the file, after the store: no interface for values is needed, and the
  * trace tells what is there even if threads race. What version 1 of QEMU's interface lacks is got
@@ -71,6 +73,8 @@ struct cpu_here {
 
 static struct {
 	bool system, loads, filter;
+	bool marked; /* begin=mark */
+	bool off;    /* nothing is traced now */
 	struct writer *w;
 	char *path; /* the file behind the region */
 	int fd;	    /* -1: not opened yet */
@@ -239,6 +243,8 @@ static inline void access_cb(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t
 {
 	const struct maps *maps = __atomic_load_n(&pm.maps, __ATOMIC_ACQUIRE);
 
+	if (pm.off)
+		return;
 	if (!pm.system && (vaddr >= maps->high || vaddr + 64 <= maps->low))
 		return;
 	if (!qemu_plugin_mem_is_store(info)) {
@@ -344,6 +350,8 @@ __attribute__((used)) static void flush_cb(unsigned vcpu, void *udata, const voi
 	const struct known *k = udata;
 	uint64_t addr = effective(k, state), off = UINT64_MAX;
 
+	if (pm.off)
+		return;
 	if (pm.system) {
 		uint64_t phys = phys_of(vcpu, addr);
 
@@ -393,14 +401,36 @@ static size_t read_guest(unsigned vcpu, uint64_t addr, char *to, size_t len)
 #endif
 }
 
+/* Between traces nothing is recorded. The lock is held. */
+static void begin_or_end(bool begin)
+{
+	if (!pm.marked || begin != pm.off)
+		return;
+	if (begin) {
+		writer_restart(pm.w);
+		for (size_t i = 0; i < CPUS_HERE; i++)
+			pm.cpu[i].since_fence = false;
+	} else {
+		writer_count(pm.w, -1);
+	}
+	pm.off = !begin;
+}
+
 __attribute__((used)) static void mark_cb(unsigned vcpu, void *udata, const void *state)
 {
 	static __thread char text[OUTAGE_MARK_TEXT_MAX];
 	const struct known *k = udata;
 	uint64_t a = reg(state, RDI), b = reg(state, RSI);
+	bool control = k->insn.mark == OUTAGE_MARK_START || k->insn.mark == OUTAGE_MARK_STOP;
 
+	if (pm.off && !control)
+		return;
 	writer_lock(pm.w);
 	switch (k->insn.mark) {
+	case OUTAGE_MARK_START:
+	case OUTAGE_MARK_STOP:
+		begin_or_end(k->insn.mark == OUTAGE_MARK_START);
+		break;
 	case OUTAGE_MARK_BEGIN:
 	case OUTAGE_MARK_END:
 		record(vcpu,
@@ -425,6 +455,8 @@ static void fence_cb(unsigned vcpu, void *udata)
 	const struct known *k = udata;
 
 	/* Locks are everywhere: such a one that has nothing to wait for need not be told. */
+	if (pm.off)
+		return;
 	if (k->insn.kind == INSN_LOCKED && !pm.cpu[vcpu % CPUS_HERE].since_fence)
 		return;
 	writer_lock(pm.w);
@@ -913,6 +945,8 @@ int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int a
 			pm.loads = strcmp(value, "on") == 0;
 		else if (strcmp(argv[i], "filter") == 0)
 			pm.filter = strcmp(value, "off") != 0;
+		else if (strcmp(argv[i], "begin") == 0)
+			pm.off = pm.marked = strcmp(value, "mark") == 0;
 		else if (strcmp(argv[i], "region") != 0 || !region_arg(value, pm.system))
 			return refuse("an argument is unknown, or its value wrong");
 	}

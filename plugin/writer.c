@@ -174,6 +174,15 @@ uint16_t writer_new_cpu(struct writer *w)
 	return (uint16_t)header(w)->cpus++;
 }
 
+void writer_restart(struct writer *w)
+{
+	w->at = sizeof(struct pm_stream_header);
+	w->sum = PM_STREAM_SUM_INIT;
+	w->count = 0;
+	w->alive = 1;
+	w->trouble = w->ended = false;
+}
+
 /* The end was written too early: a program could not be started. */
 static void take_end_back(struct writer *w)
 {

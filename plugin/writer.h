@@ -34,6 +34,8 @@ void writer_set_region(struct writer *w, uint64_t size);
 uint64_t writer_region(const struct writer *w);
 /* The number of a CPU that nobody had before. */
 uint16_t writer_new_cpu(struct writer *w);
+/* Forgets all that was written, and whether it had ended. */
+void writer_restart(struct writer *w);
 /* One process more, or less; the last one writes the end. */
 void writer_count(struct writer *w, int change);
 

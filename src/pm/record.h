@@ -4,7 +4,7 @@
 #define PM_RECORD_H
 
 #include "pm/keep.h"
-#include "pm/tracer.h"
+#include "record/pm_tracer.h"
 
 struct pm_record_opts {
 	const struct tracer *tracer;

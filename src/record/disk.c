@@ -101,6 +101,11 @@ void disk_close(struct disk *d)
 		d->ops->close(d);
 }
 
+enum disk_kind disk_kind(const struct disk *d)
+{
+	return d->ops->kind;
+}
+
 const char *disk_recorder(const struct disk *d)
 {
 	return d->ops->name;

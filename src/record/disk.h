@@ -46,6 +46,13 @@ static inline void disk_cleanup(struct disk **d)
 }
 #define auto_disk __attribute__((cleanup(disk_cleanup))) struct disk *
 
+/*
+ * What it is, and so what a trace of it consists of: requests to a block device, or stores, line
+ * flushes and fences of a processor, where the disk is persistent memory.
+ */
+enum disk_kind { DISK_BLOCK, DISK_PM };
+
+enum disk_kind disk_kind(const struct disk *d);
 const char *disk_recorder(const struct disk *d);
 /* "/dev/loop3": what to mount, or to run mkfs on. */
 const char *disk_device(const struct disk *d);

@@ -16,6 +16,7 @@ struct disk_ops {
 	const char *name;
 	const char *help; /* a sentence: what it needs and what it cannot see */
 	const char *info; /* what was recorded and what not, for the trace's header */
+	enum disk_kind kind;
 	/* Whether it works here: 0, or -errno and in `err` what is missing and what to do. */
 	int (*probe)(struct err *err);
 	/* A disk full of zeros. disk_open() has checked the size. */

@@ -84,6 +84,7 @@ struct target_ops {
 	bool in_kernel;		     /* /proc/filesystems must have its name */
 	bool needs_root;
 	bool deaf_to_sync; /* the kernel does not pass sync and syncfs on to it */
+	bool pm;	   /* its disk is persistent memory: DISK_PM */
 	bool coarse;	   /* what it writes is seen between operations, and in one piece */
 
 	/* Makes ready for `opts`; the disk is open afterwards. */

@@ -116,13 +116,13 @@ static void test_marks(void)
 {
 	struct insn insn;
 
-	for (uint32_t kind = 0; kind <= 5; kind++) {
+	for (uint32_t kind = 0; kind <= OUTAGE_MARK_LAST + 1; kind++) {
 		unsigned char code[] = { 0x0f, 0x1f, 0x84, 0xc0, 0, 0, 0, 0 };
 		uint32_t disp = OUTAGE_MARK_MAGIC + kind;
 
 		memcpy(code + 4, &disp, 4);
 		insn_decode(code, sizeof(code), &insn);
-		if (kind >= OUTAGE_MARK_BEGIN && kind <= OUTAGE_MARK_SELF)
+		if (kind >= OUTAGE_MARK_BEGIN && kind <= OUTAGE_MARK_LAST)
 			ok(insn.kind == INSN_MARK && insn.mark == kind, "mark %u", kind);
 		else
 			is_u(insn.kind, INSN_OTHER, "no mark %u", kind);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tracer.h - a program under QEMU's user emulation, with our plugin in it: what it does to a file
- * that it maps, as persistent memory, becomes a stream (outage/pm_stream.h).
+ * pm_tracer.h - a program under QEMU's user emulation, with our plugin in it: what it does to a
+ * file that it maps, as persistent memory, becomes a stream (outage/pm_stream.h).
  */
-#ifndef PM_TRACER_H
-#define PM_TRACER_H
+#ifndef RECORD_PM_TRACER_H
+#define RECORD_PM_TRACER_H
 
 #include "base/proc.h"
 #include "core/trace.h"

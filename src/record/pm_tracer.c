@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tracer.c - see tracer.h. The plugin and the stream are files in memory, which children get as
- * open descriptors: nothing is left behind, and nothing need be installed beside this program.
+ * pm_tracer.c - see pm_tracer.h. The plugin and the stream are files in memory, which children get
+ * as open descriptors: nothing is left behind, and nothing need be installed beside this program.
  */
-#include "pm/tracer.h"
+#include "record/pm_tracer.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -14,8 +14,8 @@
 
 #include "base/io.h"
 #include "base/vec.h"
-#include "pm/blob.h"
-#include "pm/selftest.h"
+#include "record/pm_blob.h"
+#include "record/pm_selftest.h"
 
 #define STREAM_LIMIT ((uint64_t)1 << 30)
 

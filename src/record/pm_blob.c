@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* blob.c - the plugin itself, carried along so that it need not be looked for. */
-#include "pm/blob.h"
+/* pm_blob.c - the plugin itself, carried along so that it need not be looked for. */
+#include "record/pm_blob.h"
 
 #include <pm_path.h>
 

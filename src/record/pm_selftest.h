@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * selftest.h - does the tracer tell the truth, with this emulator? A program whose trace is known
- * (plugin/selftest.S) is run; what comes must be exactly that.
+ * pm_selftest.h - does the tracer tell the truth, with this emulator? A program whose trace is
+ * known (plugin/selftest.S) is run; what comes must be exactly that.
  */
-#ifndef PM_SELFTEST_H
-#define PM_SELFTEST_H
+#ifndef RECORD_PM_SELFTEST_H
+#define RECORD_PM_SELFTEST_H
 
 #include "base/err.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* selftest.c - see selftest.h. The table follows plugin/selftest.S line by line. */
-#include "pm/selftest.h"
+/* pm_selftest.c - see pm_selftest.h. The table follows plugin/selftest.S line by line. */
+#include "record/pm_selftest.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "pm/blob.h"
-#include "pm/tracer.h"
+#include "record/pm_blob.h"
+#include "record/pm_tracer.h"
 
 enum { REGION = 8192, TIMEOUT_MS = 60000, TEXT_LEN = 8 };
 

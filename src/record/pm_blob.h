@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* blob.h - the bytes of the plugin, for two versions of QEMU's interface, and of its test. */
-#ifndef PM_BLOB_H
-#define PM_BLOB_H
+/* pm_blob.h - the bytes of the plugin, for two versions of QEMU's interface, and of its test. */
+#ifndef RECORD_PM_BLOB_H
+#define RECORD_PM_BLOB_H
 
 #include <stdint.h>
 
