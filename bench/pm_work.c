@@ -3,7 +3,9 @@
  * pm_work.c - what bench_pm has traced: work on a pool of persistent memory, one kind of it in a
  * run.
  *
- *	pm_work KIND POOL	the pool is a file of POOL_SIZE bytes, and is filled with zeros
+ *	pm_work KIND POOL [ROUNDS]
+ *
+ * The pool is a file of AREA bytes, and is filled with zeros.
  *
  * Prints the CPU time of one round, in nanoseconds, without what came before: the start, and a
  * round in which the emulator translates everything.
@@ -176,17 +178,17 @@ static int map(const char *path)
 
 int main(int argc, char **argv)
 {
-	enum { ROUNDS = 4 };
+	int rounds = argc > 3 ? atoi(argv[3]) : 4;
 
-	if (argc != 3 || map(argv[2]))
+	if (argc < 3 || rounds < 1 || map(argv[2]))
 		return 2;
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (streq(kinds[i].name, argv[1])) {
 			kinds[i].round();
 			uint64_t start = cpu_ns();
-			for (int n = 0; n < ROUNDS; n++)
+			for (int n = 0; n < rounds; n++)
 				kinds[i].round();
-			printf("%llu\n", (unsigned long long)(cpu_ns() - start) / ROUNDS);
+			printf("%llu\n", (unsigned long long)(cpu_ns() - start) / (unsigned)rounds);
 			return 0;
 		}
 	fprintf(stderr, "pm_work: no kind of work is called %s\n", argv[1]);

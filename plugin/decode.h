@@ -31,6 +31,8 @@ struct insn {
 	 * translated code: then it is not seen in the usual way.
 	 */
 	bool by_helper;
+	/* Its only access to memory is by the stack pointer, and it is no fence. */
+	bool on_stack;
 	/* INSN_FLUSH, INSN_CLFLUSH: base + index * scale + disp; for INSN_RIP the end of the
 	 * instruction is the base. Registers by number: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8.
 	 */
