@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "record/patch.h"
+
 enum { HEADER_MAX = 4096, TEXT_MAX = 4096 };
 
 static int damaged(const struct pm_reader *p, struct err *err, const char *what)
@@ -355,6 +357,7 @@ int pm_replay_check(const struct trace *t, const struct image *base, const struc
 		    struct err *err)
 {
 	auto_image img = IMAGE_INIT;
+	struct patch patch;
 	uint64_t at;
 
 	if (base->size != after->size || base->size < t->info.size)
@@ -363,12 +366,14 @@ int pm_replay_check(const struct trace *t, const struct image *base, const struc
 			       " when it was traced: its size must not change",
 			       after->size, t->info.size);
 	image_snapshot(base, &img);
+	patch_init(&patch, &img);
 	for (size_t i = 0; i < t->events.n; i++) {
 		const struct event *ev = &t->events.v[i];
 
 		if (ev->kind == EV_STORE)
-			image_write(&img, ev->addr, ev->data, ev->len);
+			patch_write(&patch, ev->addr, ev->data, ev->len);
 	}
+	patch_finish(&patch);
 	if (!image_diff(&img, after, differ, &at))
 		return 0;
 	return err_set(

@@ -99,19 +99,32 @@ static int find_qemu(struct tracer *t, const char *given, struct err *err)
 		       install);
 }
 
-int tracer_open(struct tracer *t, const char *qemu, struct err *err)
+static int unpack(struct tracer *t, struct err *err)
 {
 	unsigned version = 0;
-	int rc = find_qemu(t, qemu, err);
+	int rc = ask_version(t, &version, err);
 
-	if (!rc)
-		rc = ask_version(t, &version, err);
 	if (rc)
 		return rc;
 	bool new = version >= API_4_FROM;
 	t->plugin = memory_file("outage-pm.so", new ? pm_plugin_4 : pm_plugin_1,
 				new ? pm_plugin_4_size : pm_plugin_1_size, err);
-	return t->plugin < 0 ? t->plugin : selftest_run(t, err);
+	return min(t->plugin, 0);
+}
+
+int tracer_unpack(struct tracer *t, const char *qemu, struct err *err)
+{
+	t->qemu = xstrdup(qemu);
+	return unpack(t, err);
+}
+
+int tracer_open(struct tracer *t, const char *qemu, struct err *err)
+{
+	int rc = find_qemu(t, qemu, err);
+
+	if (!rc)
+		rc = unpack(t, err);
+	return rc ? rc : selftest_run(t, err);
 }
 
 void tracer_close(struct tracer *t)

@@ -29,6 +29,8 @@ struct tracer {
  * both with a program whose trace is known.
  */
 int tracer_open(struct tracer *t, const char *qemu, struct err *err) must_check;
+/* Only unpacks the plugin for the emulator, of either kind, at that path. */
+int tracer_unpack(struct tracer *t, const char *qemu, struct err *err) must_check;
 void tracer_close(struct tracer *t);
 
 /* What a program did, as it was written down. */
