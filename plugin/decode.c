@@ -301,6 +301,31 @@ static bool by_stack_pointer(const struct cursor *c)
 	       c->end - c->p >= 2 && c->p[1] == 0x24;
 }
 
+static enum insn_flow flow(const struct cursor *c)
+{
+	if (c->vex)
+		return FLOW_ON;
+	if (c->map == MAP_0F)
+		return c->opcode == 0x07 || c->opcode == 0x35 ? FLOW_LEAVE : FLOW_ON;
+	if (c->map != MAP_NONE)
+		return FLOW_ON;
+	switch (c->opcode) {
+	case 0xe8:
+		return FLOW_CALL;
+	case 0xff:
+		return digit(c) == 2 && c->p < c->end ? FLOW_CALL : FLOW_ON;
+	case 0xc2:
+	case 0xc3:
+		return FLOW_RETURN;
+	case 0xca:
+	case 0xcb:
+	case 0xcf:
+		return FLOW_LEAVE;
+	default:
+		return FLOW_ON;
+	}
+}
+
 void insn_decode(const unsigned char *code, size_t len, struct insn *out)
 {
 	struct cursor c = { .p = code, .end = code + len };
@@ -309,6 +334,7 @@ void insn_decode(const unsigned char *code, size_t len, struct insn *out)
 	legacy_prefixes(&c);
 	if (!opcode(&c))
 		return;
+	out->flow = flow(&c);
 	if (c.map == MAP_0F)
 		map_0f(&c, out);
 	else if (c.map == MAP_NONE && !c.vex)

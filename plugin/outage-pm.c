@@ -9,6 +9,7 @@
  *				system emulation: SIZE bytes at the guest's physical address START,
  *				which are the bytes from OFFSET (if not given: START) of FILE
  *	loads=on		loads, too
+ *	stacks=on		and call stacks, of what is recorded: shadow.h
  *	filter=off		do not rely on F2, see below
  *	begin=mark		trace nothing before the mark OUTAGE_MARK_START; OUTAGE_MARK_STOP
  *				ends the stream, and the next start begins it anew
@@ -54,6 +55,7 @@
 #include "outage/mark.h"
 #include "outage/pm_stream.h"
 #include "qemu_api.h"
+#include "shadow.h"
 #include "writer.h"
 
 PLUGIN_EXPORT int qemu_plugin_version = PLUGIN_API;
@@ -78,12 +80,14 @@ struct maps {
 
 struct cpu_here {
 	bool known;
-	bool since_fence; /* something was recorded since its last fence */
-	uint16_t number;  /* in the stream */
+	bool since_fence;      /* something was recorded since its last fence */
+	uint16_t number;       /* in the stream */
+	struct shadow *shadow; /* the stack that it is on; NULL: not known */
+	struct shadows own;    /* user emulation */
 };
 
 static struct {
-	bool system, loads, filter;
+	bool system, loads, stacks, filter;
 	bool alone;  /* one CPU in one process: nobody to lock out */
 	bool marked; /* begin=mark */
 	bool off;    /* nothing is traced now */
@@ -136,6 +140,49 @@ static INLINE void unlock(void)
 		writer_unlock(pm.w);
 }
 
+enum { STACKS = 1 << 16, STACKS_FULL = STACKS / 4 * 3 };
+
+static struct {
+	uint32_t epoch, n;
+	struct {
+		uint64_t hash; /* 0: free */
+		uint32_t number;
+	} v[STACKS];
+} stacks; /* those that have been written */
+
+/* The number of a stack; 0 if there are too many. With the lock held. */
+static NOINLINE uint32_t find_stack(struct shadow *s)
+{
+	uint64_t frames[SHADOW_FRAMES], hash = shadow_hash(s), at = hash >> 20;
+
+	if (stacks.epoch != pm.w->epoch) {
+		memset(&stacks, 0, sizeof(stacks));
+		stacks.epoch = pm.w->epoch;
+	}
+	while (stacks.v[at % STACKS].hash && stacks.v[at % STACKS].hash != hash)
+		at++;
+	if (!stacks.v[at % STACKS].hash) {
+		if (stacks.n == STACKS_FULL)
+			return 0;
+		stacks.n++;
+		stacks.v[at % STACKS].hash = hash;
+		stacks.v[at % STACKS].number =
+			writer_new_stack(pm.w, frames, shadow_frames(s, frames));
+	}
+	s->number = stacks.v[at % STACKS].number;
+	s->epoch = stacks.epoch;
+	return s->number;
+}
+
+static INLINE uint32_t stack_of(const struct cpu_here *c)
+{
+	struct shadow *s = c->shadow;
+
+	if (!s || !s->n)
+		return 0;
+	return s->number && s->epoch == pm.w->epoch ? s->number : find_stack(s);
+}
+
 /* What comes all the time: 1 << `shift` bytes, or none. With the lock held. */
 static INLINE void record_small(unsigned vcpu, unsigned kind, uint64_t addr, unsigned shift,
 				uint64_t pc, const void *data)
@@ -143,7 +190,7 @@ static INLINE void record_small(unsigned vcpu, unsigned kind, uint64_t addr, uns
 	struct cpu_here *c = cpu_here(vcpu);
 
 	c->since_fence = kind != PM_STREAM_FENCE;
-	writer_add_small(pm.w, kind, c->number, 0, shift, addr, pc, data);
+	writer_add_small(pm.w, kind, c->number, pm.stacks ? stack_of(c) : 0, shift, addr, pc, data);
 }
 
 /* Everything else. With the lock held. */
@@ -151,9 +198,12 @@ static void record(unsigned vcpu, unsigned kind, uint64_t addr, uint32_t len, ui
 		   const void *data)
 {
 	struct cpu_here *c = cpu_here(vcpu);
-	struct pm_stream_record r = {
-		.kind = (uint8_t)kind, .cpu = c->number, .len = len, .addr = addr, .pc = pc
-	};
+	struct pm_stream_record r = { .kind = (uint8_t)kind,
+				      .cpu = c->number,
+				      .len = len,
+				      .addr = addr,
+				      .pc = pc,
+				      .stack = pm.stacks ? stack_of(c) : 0 };
 
 	c->since_fence = true;
 	writer_add(pm.w, &r, data);
@@ -615,9 +665,43 @@ static void fence_cb(unsigned vcpu, void *udata)
 	unlock();
 }
 
+/* Before the instruction is carried out. */
+static struct shadow *shadow_at(struct cpu_here *c, uint64_t slot)
+{
+	c->shadow = pm.system ? shadow_kernel(slot) : shadow_user(&c->own, slot);
+	return c->shadow;
+}
+
+__attribute__((used)) static void call_cb(unsigned vcpu, void *udata, const void *state)
+{
+	uint64_t slot = reg(state, RSP) - 8;
+	struct shadow *s = shadow_at(&pm.cpu[vcpu % CPUS_HERE], slot);
+
+	if (s)
+		shadow_call(s, slot, (uint64_t)(uintptr_t)udata);
+}
+
+__attribute__((used)) static void return_cb(unsigned vcpu, void *udata, const void *state)
+{
+	uint64_t slot = reg(state, RSP);
+	struct shadow *s = shadow_at(&pm.cpu[vcpu % CPUS_HERE], slot);
+
+	(void)udata;
+	if (s)
+		shadow_return(s, slot);
+}
+
+static void leave_cb(unsigned vcpu, void *udata)
+{
+	(void)udata;
+	pm.cpu[vcpu % CPUS_HERE].shadow = NULL;
+}
+
 /* F1: the third argument is the register that translated code keeps the CPU's state in. */
 void flush_entry(unsigned vcpu, void *udata) __attribute__((visibility("hidden")));
 void mark_entry(unsigned vcpu, void *udata) __attribute__((visibility("hidden")));
+void call_entry(unsigned vcpu, void *udata) __attribute__((visibility("hidden")));
+void return_entry(unsigned vcpu, void *udata) __attribute__((visibility("hidden")));
 
 /* clang-format off */
 #if defined(__x86_64__)
@@ -634,6 +718,8 @@ void mark_entry(unsigned vcpu, void *udata) __attribute__((visibility("hidden"))
 /* clang-format on */
 ENTRY(flush_entry, flush_cb);
 ENTRY(mark_entry, mark_cb);
+ENTRY(call_entry, call_cb);
+ENTRY(return_entry, return_cb);
 
 /* ---- translation ---- */
 
@@ -674,12 +760,34 @@ static enum qemu_mem_rw which_accesses(const struct insn *i)
 	return QEMU_MEM_R; /* F2 */
 }
 
+static void watch_flow(struct qemu_plugin_insn *q, const struct insn *insn)
+{
+	uint64_t next = qemu_plugin_insn_vaddr(q) + qemu_plugin_insn_size(q);
+
+	switch (insn->flow) {
+	case FLOW_CALL:
+		qemu_plugin_register_vcpu_insn_exec_cb(q, call_entry, QEMU_CB_R_REGS,
+						       (void *)(uintptr_t)next);
+		break;
+	case FLOW_RETURN:
+		qemu_plugin_register_vcpu_insn_exec_cb(q, return_entry, QEMU_CB_R_REGS, NULL);
+		break;
+	case FLOW_LEAVE:
+		qemu_plugin_register_vcpu_insn_exec_cb(q, leave_cb, QEMU_CB_NO_REGS, NULL);
+		break;
+	default:
+		break;
+	}
+}
+
 static void watch(struct qemu_plugin_insn *q)
 {
 	unsigned char code[16];
 	struct insn insn;
 
 	insn_decode(code, insn_bytes(q, code, sizeof(code)), &insn);
+	if (pm.stacks)
+		watch_flow(q, &insn);
 	switch (insn.kind) {
 	case INSN_FLUSH:
 	case INSN_CLFLUSH:
@@ -879,7 +987,8 @@ static void after_fork(int64_t ret)
 {
 	if (getpid() != call.pid) {
 		writer_forked();
-		memset(pm.cpu, 0, sizeof(pm.cpu));
+		for (size_t i = 0; i < CPUS_HERE; i++)
+			pm.cpu[i].known = pm.cpu[i].since_fence = false;
 	} else if (ret < 0) {
 		lock();
 		writer_count(pm.w, -1);
@@ -966,8 +1075,11 @@ static void vcpu_init_cb(qemu_plugin_id_t id, unsigned vcpu)
 	(void)id;
 	find_registers();
 	/* A thread may get the number of one that has ended: its fences are its own. */
-	if (!pm.system)
+	if (!pm.system) {
 		pm.cpu[vcpu % CPUS_HERE].known = false;
+		pm.cpu[vcpu % CPUS_HERE].shadow = NULL;
+		shadow_forget(&pm.cpu[vcpu % CPUS_HERE].own);
+	}
 	if (pm.system) /* now, not before, the guest's memory is mapped */
 		mapped();
 }
@@ -1099,6 +1211,8 @@ int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int a
 			stream = strdup(value);
 		else if (strcmp(argv[i], "loads") == 0)
 			pm.loads = strcmp(value, "on") == 0;
+		else if (strcmp(argv[i], "stacks") == 0)
+			pm.stacks = strcmp(value, "on") == 0;
 		else if (strcmp(argv[i], "filter") == 0)
 			pm.filter = strcmp(value, "off") != 0;
 		else if (strcmp(argv[i], "begin") == 0)
@@ -1110,7 +1224,8 @@ int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int a
 		return refuse("only x86_64 can be traced");
 	if (!stream || !pm.path)
 		return refuse("stream= and region= must be given");
-	pm.w = writer_open(stream, PM_STREAM_HAS_PC | (pm.loads ? PM_STREAM_HAS_LOADS : 0));
+	pm.w = writer_open(stream, PM_STREAM_HAS_PC | (pm.loads ? PM_STREAM_HAS_LOADS : 0) |
+					   (pm.stacks ? PM_STREAM_HAS_STACKS : 0));
 	if (!pm.w)
 		return refuse("the stream cannot be written");
 	if (!registers_readable())

@@ -51,6 +51,7 @@ struct writer *writer_open(const char *path, uint32_t flags)
 	w->at = sizeof(struct pm_stream_header);
 	w->sum = PM_STREAM_SUM_INIT;
 	w->alive = 1;
+	w->epoch = 1;
 	*header(w) = (struct pm_stream_header){ .magic = PM_STREAM_MAGIC,
 						.version = PM_STREAM_VERSION,
 						.header_size = sizeof(struct pm_stream_header),
@@ -241,12 +242,27 @@ uint16_t writer_new_cpu(struct writer *w)
 	return (uint16_t)header(w)->cpus++;
 }
 
+uint32_t writer_new_stack(struct writer *w, const uint64_t *frames, size_t n)
+{
+	struct pm_stream_record r = { .kind = PM_STREAM_STACK,
+				      .len = (uint32_t)(n * sizeof(*frames)),
+				      .addr = w->stacks + 1 };
+	uint64_t before = w->count;
+
+	writer_add(w, &r, frames);
+	if (w->trouble || w->count == before)
+		return 0;
+	return ++w->stacks;
+}
+
 void writer_restart(struct writer *w)
 {
 	w->at = sizeof(struct pm_stream_header);
 	w->sum = PM_STREAM_SUM_INIT;
 	w->count = 0;
 	w->batch.end = 0;
+	w->stacks = 0;
+	w->epoch++;
 	w->alive = 1;
 	w->trouble = w->ended = false;
 }

@@ -35,6 +35,8 @@ struct writer {	  /* in memory that forked processes share; only writer.c change
 		unsigned n;    /* how many the word at `more` has */
 		uint64_t more; /* 0: none yet */
 	} batch;
+	uint32_t stacks; /* how many were written */
+	uint32_t epoch;	 /* changes when all is begun anew */
 	int alive;
 	bool trouble, ended;
 	uint64_t end_at, end_sum; /* where the end was put, if it was */
@@ -61,6 +63,8 @@ void writer_set_region(struct writer *w, uint64_t size);
 uint64_t writer_region(const struct writer *w);
 /* The number of a CPU that nobody had before. */
 uint16_t writer_new_cpu(struct writer *w);
+/* Writes a stack, and returns its number; 0 if it cannot. */
+uint32_t writer_new_stack(struct writer *w, const uint64_t *frames, size_t n);
 /* Forgets all that was written, and whether it had ended. */
 void writer_restart(struct writer *w);
 /* One process more, or less; the last one writes the end. */

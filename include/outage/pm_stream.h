@@ -91,7 +91,8 @@ enum {
 	PM_STREAM_MARK_BEGIN, /* addr: the number of an operation; len 0 */
 	PM_STREAM_MARK_END,   /* the same */
 	PM_STREAM_TEXT,	      /* len, data: not more than OUTAGE_MARK_TEXT_MAX; addr 0 */
-	PM_STREAM_STACK,   /* addr: its number, from 1 on; data: `len / 8` addresses, inner first */
+	PM_STREAM_STACK,   /* addr: its number, from 1 on; data: `len / 8` return addresses, inner
+			      first */
 	PM_STREAM_SELF,	   /* the tracer's test: two numbers, in addr and pc; len 0 */
 	PM_STREAM_TROUBLE, /* data: a sentence about what could not be traced: all is in doubt */
 	PM_STREAM_END,	   /* see above */

@@ -158,6 +158,39 @@ static void test_stack(void)
 	}
 }
 
+static void test_flow(void)
+{
+	static const struct {
+		const char *text;
+		unsigned char code[8];
+		unsigned char len;
+		enum insn_flow flow;
+	} t[] = {
+		{ "call", { 0xe8, 0, 0, 0, 0 }, 5, FLOW_CALL },
+		{ "call *%rax", { 0xff, 0xd0 }, 2, FLOW_CALL },
+		{ "call *8(%rbx)", { 0xff, 0x53, 0x08 }, 3, FLOW_CALL },
+		{ "notrack call *%rax", { 0x3e, 0xff, 0xd0 }, 3, FLOW_CALL },
+		{ "ret", { 0xc3 }, 1, FLOW_RETURN },
+		{ "repz ret", { 0xf3, 0xc3 }, 2, FLOW_RETURN },
+		{ "ret $8", { 0xc2, 0x08, 0 }, 3, FLOW_RETURN },
+		{ "iretq", { 0x48, 0xcf }, 2, FLOW_LEAVE },
+		{ "sysretq", { 0x48, 0x0f, 0x07 }, 3, FLOW_LEAVE },
+		{ "jmp *%rax", { 0xff, 0xe0 }, 2, FLOW_ON },
+		{ "jmp", { 0xe9, 0, 0, 0, 0 }, 5, FLOW_ON },
+		{ "push (%rbx)", { 0xff, 0x33 }, 2, FLOW_ON },
+		{ "syscall", { 0x0f, 0x05 }, 2, FLOW_ON },
+		{ "movnti", { 0x48, 0x0f, 0xc3, 0x0b }, 4, FLOW_ON },
+		{ "cut off", { 0xff }, 1, FLOW_ON },
+	};
+
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct insn insn;
+
+		insn_decode(t[i].code, t[i].len, &insn);
+		is_u(insn.flow, t[i].flow, "%s goes where it should", t[i].text);
+	}
+}
+
 static void test_marks(void)
 {
 	struct insn insn;
@@ -209,6 +242,7 @@ int main(void)
 	test_addresses();
 	test_flags();
 	test_stack();
+	test_flow();
 	test_marks();
 	test_any();
 	return done_testing();
