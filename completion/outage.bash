@@ -286,6 +286,10 @@ _outage_pm() {
 		_outage_words 'sync,atomic sync atomic none'
 		return
 		;;
+	--tracer)
+		_outage_words 'qemu preload'
+		return
+		;;
 	--granularity)
 		_outage_words '64 8'
 		return
@@ -296,7 +300,7 @@ _outage_pm() {
 	esac
 	if [[ $cur == -* ]]; then
 		_outage_words '--file --size --check --dump --promise --granularity --split --eadr --max-subset
-			--budget --time --jobs --timeout --trace-limit --qemu --output --json --help'
+			--budget --time --jobs --timeout --trace-limit --tracer --qemu --output --json --help'
 	else
 		_outage_files
 	fi

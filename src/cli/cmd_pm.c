@@ -45,6 +45,8 @@ static const char usage[] =
 	"  -j, --jobs N          checks at the same time; default: one for each processor\n"
 	"      --timeout DURATION  for the run and for each check; default 60s\n"
 	"      --trace-limit N   bytes of trace; default 1G\n"
+	"      --tracer WHAT     qemu (default): an emulator sees every instruction; preload: the\n"
+	"                        program runs as it is, and calls of libpmem are seen\n"
 	"      --qemu PROGRAM    the emulator; default qemu-x86_64\n"
 	"  -o, --output RUN      where to keep what is found; default: below ./outage-runs\n"
 	"      --json            one JSON object on standard output\n"
@@ -230,7 +232,9 @@ static void print_json(const struct pm *p)
 	json_init(&j, &text, true);
 	json_object(&j);
 	json_kv_string(&j, "run", p->dir);
-	json_kv_string(&j, "emulator", p->tracer.version);
+	json_kv_string(&j, "tracer", p->plan.preload ? "preload" : "qemu");
+	if (p->tracer.version)
+		json_kv_string(&j, "emulator", p->tracer.version);
 	json_kv_uint(&j, "operations", s->operations);
 	json_kv_uint(&j, "stores", s->stores);
 	json_kv_uint(&j, "flushes", s->flushes);
@@ -262,6 +266,12 @@ static void print_text(const struct pm *p)
 	       (double)s->checked / max(elapsed(p), 0.001));
 	if (s->budget_hit)
 		printf("what was set as a limit left out %.15g crash states\n", p->left_out);
+	if (p->plan.preload)
+		printf("traced by calls of libpmem: stores are known when the next call is made, "
+		       "flush "
+		       "instructions of the program's own are not seen, nor is what a forked "
+		       "process "
+		       "calls\n");
 	if (!s->findings)
 		printf("nothing found\n");
 	else
@@ -354,6 +364,7 @@ enum {
 	OPT_TIME,
 	OPT_TIMEOUT,
 	OPT_TRACE_LIMIT,
+	OPT_TRACER,
 	OPT_QEMU,
 	OPT_JSON
 };
@@ -373,6 +384,7 @@ static const struct option long_options[] = {
 	{ "jobs", required_argument, NULL, 'j' },
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
 	{ "trace-limit", required_argument, NULL, OPT_TRACE_LIMIT },
+	{ "tracer", required_argument, NULL, OPT_TRACER },
 	{ "qemu", required_argument, NULL, OPT_QEMU },
 	{ "output", required_argument, NULL, 'o' },
 	{ "json", no_argument, NULL, OPT_JSON },
@@ -487,6 +499,13 @@ static int parse_option(struct pm *p, int option, char *const *argv)
 		break;
 	case OPT_TRACE_LIMIT:
 		return parse(number_parse_size, 65536, &p->tracer.limit, "--trace-limit");
+	case OPT_TRACER:
+		if (!streq(optarg, "qemu") && !streq(optarg, "preload"))
+			return cli_usage(&cmd_pm, "--tracer is qemu or preload, not '%.40s'",
+					 optarg);
+		p->tracer.preload = streq(optarg, "preload");
+		p->plan.preload = p->tracer.preload;
+		break;
 	case OPT_QEMU:
 		p->qemu = optarg;
 		break;

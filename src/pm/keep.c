@@ -39,6 +39,7 @@ static const struct member plan_members[] = {
 	NUMBER(pm_plan, "timeout-ms", timeout_ms),
 	NUMBER(pm_plan, "eadr", eadr),
 	NUMBER(pm_plan, "split", split),
+	NUMBER(pm_plan, "preload", preload),
 	NUMBER(pm_plan, "promises", promises),
 };
 

@@ -26,6 +26,7 @@ struct pm_plan {
 	char *dump;
 	uint64_t granularity, max_subset, budget, seed, timeout_ms;
 	uint64_t eadr, split; /* 0 or 1 */
+	uint64_t preload;     /* 0 or 1: traced by the library, without an emulator */
 	uint64_t promises;    /* SEMANTIC_..., of each operation; for a dump */
 	bool ours;	      /* nobody but this user can have written it */
 };

@@ -87,9 +87,9 @@ static int check_end(const struct pm_record_opts *o, const struct proc_result *r
 	add_tail(&tail, &r->out);
 	if (r->timed_out)
 		return err_set(err, -ETIMEDOUT,
-			       "%s did not end within %" PRIu64
-			       " s; emulation is slow, --timeout gives it more%s",
-			       o->argv[0], o->timeout_ms / 1000, strbuf_str(&tail));
+			       "%s did not end within %" PRIu64 " s; %s--timeout gives it more%s",
+			       o->argv[0], o->timeout_ms / 1000,
+			       o->tracer->preload ? "" : "emulation is slow, ", strbuf_str(&tail));
 	if (r->signal)
 		return err_set(err, -ECHILD, "%s was ended by signal %d (%s)%s", o->argv[0],
 			       r->signal, strsignal(r->signal), strbuf_str(&tail));
@@ -115,6 +115,14 @@ struct answer {
 static int read_trace(const struct pm_record_opts *o, const struct traced *x, struct trace *t,
 		      struct pm_counts *counts, struct err *err)
 {
+	static const unsigned char nothing[sizeof(PM_STREAM_MAGIC)];
+
+	if (o->tracer->preload && x->len >= sizeof(nothing) &&
+	    memcmp(x->stream, nothing, sizeof(nothing)) == 0)
+		return err_set(err, -EINVAL,
+			       "%s did not map %s where the library could see it: a program that "
+			       "is linked statically, or gains rights, wants --tracer qemu",
+			       o->argv[0], o->file);
 	int rc = pm_stream_read(x->stream, x->len, t, counts, err);
 
 	if (rc)
