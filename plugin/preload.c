@@ -42,7 +42,7 @@
 
 #define EXPORT	 __attribute__((visibility("default")))
 #define REAL(fn) ((__typeof__(&(fn)))real(#fn))
-#define CALLER	 ((uint64_t)(uintptr_t)__builtin_return_address(0))
+#define CALLER	 ((uint64_t)(uintptr_t)__builtin_return_address(0) - 1) /* in the call */
 
 enum {
 	WORD = 8,

@@ -39,7 +39,8 @@ if [ -x "$helpers/pm-libpmem" ]; then
 	check 'preload: right' pm 0 --tracer preload --check "$good" -- "$libpmem" pool right
 	check 'what it cannot see is said' grep -q '^traced by calls of libpmem' out
 	check 'preload: not persisted' pm 1 --tracer preload --check "$good" -- "$libpmem" pool unpersisted
-	check 'the call is named' eval "timeout 60 '$OUTAGE' report r >out && grep -q '^lost .*, made at 0x' out"
+	check 'the call is named' eval "timeout 60 '$OUTAGE' report r >out &&
+		grep -q '^lost .*, made at 0x.*(pm-libpmem.c:[0-9]* in main)' out"
 	check 'replay' eval "timeout 60 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1"
 	check 'all combinations of a line: still right' pm 0 --tracer preload --granularity 8 \
 		--check "$good" -- "$libpmem" pool right
@@ -63,4 +64,17 @@ else
 	skip 'libpmem is not there'
 fi
 check 'no such tracer' eval "pm 2 --tracer gdb --check true -- true && says 'qemu or preload'"
+
+# ---- where it was ----
+pool
+check 'a store is named by its line' eval "pm 1 --check \"\$good\" -- '$helpers/pm-writer' pool late &&
+	timeout 60 '$OUTAGE' report r >out && grep -q '^lost .*(pm-writer.c:[0-9]* in fill' out"
+check 'and what flushed it too late' grep -q 'flushed only by event .*pm-writer.c:[0-9]* in persist' out
+check 'or never' eval "pm 1 --check \"\$good\" -- '$helpers/pm-writer' pool unflushed &&
+	timeout 60 '$OUTAGE' report r >out && grep -q 'its line is never flushed' out"
+printf 'zz\n' >r/places
+timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
+check 'damaged names are told' eval "test $? -eq 2 && says 'places is damaged'"
+rm r/places
+check 'and not needed' eval "timeout 60 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1"
 done_testing

@@ -150,6 +150,17 @@ static int verify_end(struct pm *p, struct err *err)
 
 /* ---- what was found ---- */
 
+static void print_case(const struct pm *p, const struct pm_case *c, size_t number)
+{
+	size_t line = strcspn(c->detail, "\n");
+
+	printf("found  %s\n       %s; %llu %s\n", c->title, c->seen, (unsigned long long)c->states,
+	       plural(c->states, "state", "states"));
+	if (line)
+		printf("       %.*s\n", (int)min(line, (size_t)500), c->detail);
+	printf("       %s/findings/%zu\n", p->dir, number);
+}
+
 static int keep_cases(struct pm *p, const struct pm_found *found, struct err *err)
 {
 	struct pm_cases cases = { 0 };
@@ -166,9 +177,7 @@ static int keep_cases(struct pm *p, const struct pm_found *found, struct err *er
 		if (!rc && i < KEEP_MAX)
 			rc = pm_case_save(p->dir, i, c, err);
 		if (!p->json && i < KEEP_MAX)
-			printf("found  %s\n       %s; %llu %s\n       %s/findings/%zu\n", c->title,
-			       c->seen, (unsigned long long)c->states,
-			       plural(c->states, "state", "states"), p->dir, i);
+			print_case(p, c, i);
 		pm_case_release(c);
 	}
 	vec_release(&cases);
@@ -298,7 +307,7 @@ static int make_run(struct pm *p, struct err *err)
 /* Of a run that was none, nothing is worth keeping. */
 static void discard(const struct pm *p)
 {
-	static const char *const made[] = { "pm", "trace", "base.img", "findings", "." };
+	static const char *const made[] = { "pm", "trace", "places", "base.img", "findings", "." };
 
 	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
 		auto_free char *path = xasprintf("%s/%s", p->dir, made[i]);

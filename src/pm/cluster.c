@@ -104,17 +104,8 @@ static void describe(const struct pm_run *r, const struct pm_failure *f, struct 
 		strbuf_addf(&title, "fails if %" PRIu64 " %s lost", f->n_lost,
 			    plural(f->n_lost, "store is", "stores are"));
 	add_when(t, f->point, &title);
-	for (size_t i = 0; i < n; i++) {
-		const struct event *ev = &t->events.v[f->lost[i]];
-
-		strbuf_addf(&detail,
-			    "lost     event %-6" PRIu64 " %s of %" PRIu64 " bytes at %#" PRIx64,
-			    f->lost[i], ev->flags & EV_NONTEMPORAL ? "non-temporal store" : "store",
-			    ev->len, ev->addr);
-		if (ev->pc)
-			strbuf_addf(&detail, ", made at %#" PRIx64, ev->pc);
-		strbuf_addch(&detail, '\n');
-	}
+	for (size_t i = 0; i < n; i++)
+		pm_store_words(t, &r->where, f->lost[i], f->point, true, &detail);
 	if (f->n_lost > n)
 		strbuf_addf(&detail, "         and %" PRIu64 " more\n", f->n_lost - n);
 	c->title = strbuf_detach(&title);

@@ -106,17 +106,13 @@ static void fill(const struct pm_run *r, const struct spans *spans,
 	}
 }
 
-static void add_stores(const struct trace *t, const struct semantic_violation *v, struct strbuf *sb)
+static void add_stores(const struct pm_run *r, const struct semantic_violation *v,
+		       struct strbuf *sb)
 {
 	for (size_t i = 0; i < min(v->decisive.n, (size_t)8); i++) {
 		const struct semantic_store *d = &v->decisive.v[i];
-		const struct event *ev = &t->events.v[d->event];
 
-		strbuf_addf(sb, "%s event %-6" PRIu64 " store of %" PRIu64 " bytes at %#" PRIx64,
-			    d->survived ? "survived" : "lost    ", d->event, ev->len, ev->addr);
-		if (ev->pc)
-			strbuf_addf(sb, ", made at %#" PRIx64, ev->pc);
-		strbuf_addch(sb, '\n');
+		pm_store_words(&r->trace, &r->where, d->event, v->origin->point, !d->survived, sb);
 	}
 }
 
@@ -127,7 +123,7 @@ static void make_case(const struct pm_run *r, const struct semantic_table *t,
 	auto_strbuf title = STRBUF_INIT, detail = STRBUF_INIT;
 
 	semantic_words(t, v, &title);
-	add_stores(&r->trace, v, &detail);
+	add_stores(r, v, &detail);
 	*c = (struct pm_case){ .state = xstrdup(v->origin->id),
 			       .point = v->origin->point,
 			       .states = s->origins.n,

@@ -2,9 +2,11 @@
 /*
  * keep.h - the directory of a run of `outage pm`: what was recorded, and what was found.
  *
- *	RUN/pm                   key and value a line: what was run, how it was checked; struct
- *pm_plan RUN/base.img             the file before the run (sparse) RUN/trace                all
- *that the program did to it RUN/summary              key and value: how far it came
+ *	RUN/pm                   key and value a line: what was run, and how; struct pm_plan
+ *	RUN/base.img             the file before the run (sparse)
+ *	RUN/trace                all that the program did to it
+ *	RUN/places               where in the program that was (where.h)
+ *	RUN/summary              key and value: how far it came
  *	RUN/findings/N/case      key and value: the state, and what is wrong; struct pm_case
  *	           .../said      what the command said
  *

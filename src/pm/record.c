@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "core/trace_file.h"
 #include "pm/file.h"
+#include "pm/where.h"
 
 /* ---- a child ---- */
 
@@ -161,11 +162,12 @@ static void fit_base(struct session *s, uint64_t size)
 	s->base = grown;
 }
 
-static int keep(struct session *s, struct trace *t, struct err *err)
+static int keep(struct session *s, struct trace *t, const char *maps, struct err *err)
 {
 	auto_free char *base = xasprintf("%s/base.img", s->o->run);
 	auto_free char *trace = xasprintf("%s/trace", s->o->run);
 	auto_image after = IMAGE_INIT;
+	struct pm_where where = { 0 };
 	int rc = image_load_file(s->o->file, &after, err);
 
 	if (rc)
@@ -176,7 +178,14 @@ static int keep(struct session *s, struct trace *t, struct err *err)
 	snprintf(t->info.target, sizeof(t->info.target), "pm");
 	if (!rc)
 		rc = image_save_file(&s->base, base, err);
-	return rc ? rc : trace_save(trace, t, err);
+	if (!rc)
+		rc = trace_save(trace, t, err);
+	if (!rc) {
+		pm_where_find(t, maps, &where);
+		rc = pm_where_save(s->o->run, &where, err);
+		pm_where_release(&where);
+	}
+	return rc;
 }
 
 static int run_it(void *ctx, void *out, struct err *err)
@@ -201,8 +210,10 @@ static int run_it(void *ctx, void *out, struct err *err)
 		rc = check_end(o, &x.end, err);
 	if (!rc)
 		rc = read_trace(o, &x, &t, &a->counts, err);
+	if (!rc)
+		rc = keep(s, &t, x.maps, err);
 	traced_release(&x);
-	return rc ? rc : keep(s, &t, err);
+	return rc;
 }
 
 static int look(struct session *s, bool *made, struct err *err)

@@ -44,6 +44,8 @@ int pm_run_load(const char *dir, struct pm_run *out, struct err *err)
 		rc = image_load_file(base, &r.base, err);
 	if (!rc)
 		rc = trace_load(trace, &r.trace, NULL, err);
+	if (!rc)
+		rc = pm_where_load(dir, &r.where, err);
 	if (!rc && r.base.size != r.trace.info.size)
 		rc = err_set(err, -EINVAL, "%s is not as long as the region of %s", base, trace);
 	if (!rc) {
@@ -62,6 +64,7 @@ void pm_run_release(struct pm_run *r)
 {
 	pm_plan_release(&r->plan);
 	trace_release(&r->trace);
+	pm_where_release(&r->where);
 	image_release(&r->base);
 	free(r->dir);
 	r->dir = NULL;

@@ -13,12 +13,14 @@
 #include "core/crash.h"
 #include "core/model_pm.h"
 #include "pm/keep.h"
+#include "pm/where.h"
 
 /* A run as it was recorded. */
 struct pm_run {
 	char *dir;
 	struct pm_plan plan;
 	struct trace trace;
+	struct pm_where where;
 	struct image base;
 	struct model_pm_opts model;
 };
