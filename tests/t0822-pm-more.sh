@@ -65,6 +65,67 @@ else
 fi
 check 'no such tracer' eval "pm 2 --tracer gdb --check true -- true && says 'qemu or preload'"
 
+# ---- crashes during recovery ----
+undo=$helpers/pm-undo
+pool
+check 'a right recovery survives a crash' pm 0 --crash recovery --recover "$undo \"\$1\" recover" \
+	--check "$undo \"\$1\" check" -- "$undo" pool run
+check 'which is told' grep -q '^16 recoveries traced, [1-9].*: [1-9][0-9]* crash states of them checked' out
+check 'a sick one is right if it is not disturbed' pm 0 --recover "$undo \"\$1\" sick" \
+	--check "$undo \"\$1\" check" -- "$undo" pool run
+check 'and found if it is' pm 1 --crash recovery --recover "$undo \"\$1\" sick" \
+	--check "$undo \"\$1\" check" -- "$undo" pool run
+check 'with what it loses' grep -q 'lost .*pm-undo.c:[0-9]* in recover' out
+check 'and when' grep -q 'by a crash during the recovery from another, during operation' out
+check 'it is replayed' eval "timeout 60 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1 && grep -q ' is not ' out"
+sed -i 's/^recover\t.*/recover\t\/bin\/true/; s/^check\t.*/check\ttrue/' r/pm
+check 'with what the run says' eval "timeout 60 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 0"
+check 'by its dumps, too' pm 1 --crash recovery --recoveries 8 --recover "$undo \"\$1\" sick" \
+	--dump "$undo \"\$1\" dump" -- "$undo" pool run
+check 'as an event of the recovery' grep -q 'event [0-9]* of its recovery survived' out
+check 'a check that recovers is traced itself' eval "pm 0 --crash recovery --recoveries 14 \
+	--dump '$undo \"\$1\" dump' -- $undo pool run && grep -q '^14 recoveries traced, [1-9]' out"
+check 'a recovery that fails is found' pm 1 --recover "$undo \"\$1\" check" --check true -- "$undo" pool run
+check 'with what it said' grep -q ' is not ' r/findings/0/said
+check 'a shell is not traced in an emulator' fails 'give a program with its arguments' --crash recovery \
+	--check 'true | true' -- "$undo" pool run
+if [ -x "$helpers/pm-libpmem" ]; then
+	export PM_UNDO_MSYNC=1
+	check 'but without one it is' pm 1 --tracer preload --crash recovery \
+		--recover "true && $undo \"\$1\" sick" --check "$undo \"\$1\" check" -- "$undo" pool run
+	check 'and the same of several recoveries is one' test "$(grep -c ^found out)" -eq 1
+	unset PM_UNDO_MSYNC
+else
+	skip 'libpmem is not there'
+fi
+
+# ---- bad lines ----
+check 'what nobody minds' pm 0 --media poison,stale --check true -- "$undo" pool run
+check 'is told' grep -q '^[1-9][0-9]* of the states have a bad line; 0 such' out
+check 'poison is found' pm 1 --media poison --check "! grep -q POISONED \"\$1\"" -- "$undo" pool run
+check 'as such' grep -q 'found  fails if the line at 0x[0-9a-f]* cannot be read (poison)' out
+check 'with who stored there' grep -q 'survived event .*pm-undo.c' out
+check 'and replayed' eval "timeout 60 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1"
+check 'and the command knows' eval "pm 1 --media stale --check '! grep -q stale <<X
+\$OUTAGE_MEDIA
+X' -- $undo pool run && grep -q 'as it was before (stale)' out"
+check 'a bound is kept' eval "pm 0 --json --media poison --media-max 1 --check true -- $undo pool noise &&
+	test \"\$(json media_left_out)\" != 0"
+check 'not with dumps' eval "pm 2 --media poison --dump true -- true && says 'goes with --check'"
+check 'no other faults' eval "pm 2 --media rust --check true -- true && says 'poison, stale'"
+
+# ---- what is not read ----
+check 'all is varied' eval "pm 0 --json --budget 150 --check true -- $undo pool noise && test \"\$(json checked)\" -eq 150"
+check 'or what is read' eval "pm 0 --json --prune reads --recover '$undo \"\$1\" recover' \
+	--check '$undo \"\$1\" check' -- $undo pool noise && test \"\$(json checked)\" -lt 100 &&
+	test \"\$(json pruned)\" -gt 1000"
+check 'what is wrong is found as well' pm 1 --prune reads --check "$undo \"\$1\" check" -- "$undo" pool noise
+check 'a command that reads by system calls reads all' eval "pm 0 --json --budget 150 --prune reads \
+	--recover '$undo \"\$1\" recover' --check '$undo \"\$1\" read' -- $undo pool noise &&
+	test \"\$(json pruned) \$(json checked)\" = '0 150'"
+check 'not without an emulator' eval "pm 2 --tracer preload --prune reads --check true -- true &&
+	says 'wants an emulator'"
+
 # ---- where it was ----
 pool
 check 'a store is named by its line' eval "pm 1 --check \"\$good\" -- '$helpers/pm-writer' pool late &&

@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "core/trace_file.h"
 #include "pm/file.h"
+#include "pm/search.h"
 #include "pm/where.h"
 
 /* ---- a child ---- */
@@ -128,6 +129,8 @@ static int read_trace(const struct pm_record_opts *o, const struct traced *x, st
 
 	if (rc)
 		return rc;
+	if (o->outer && !counts->stores)
+		return 0;
 	if (!t->info.size)
 		return err_set(err, -EINVAL,
 			       "%s did not map %s, or not shared; programs that it starts are not "
@@ -188,6 +191,47 @@ static int keep(struct session *s, struct trace *t, const char *maps, struct err
 	return rc;
 }
 
+/* Of what a recovery did, with the marks that had been passed; those of its own mean nothing. */
+static void put_behind(const struct pm_record_opts *o, const struct trace *did, struct trace *out)
+{
+	for (uint64_t i = 0; i < o->outer_point; i++)
+		if (pm_is_mark(&o->outer->events.v[i]))
+			trace_append(out, &o->outer->events.v[i]);
+	for (uint32_t i = 0; i < did->events.n; i++) {
+		const struct event *ev = &did->events.v[i];
+		uint64_t frames[EVENT_FRAMES_MAX];
+
+		if (ev->kind == EV_STACK)
+			trace_add_stack(out, frames,
+					trace_stack(did, (uint32_t)out->stacks.n + 1, frames));
+		else if (!pm_is_mark(ev))
+			trace_append(out, ev);
+	}
+	out->info = did->info;
+}
+
+static int keep_recovery(struct session *s, const struct trace *did, const char *maps,
+			 struct err *err)
+{
+	auto_trace t;
+
+	trace_init(&t);
+	put_behind(s->o, did, &t);
+	return keep(s, &t, maps, err);
+}
+
+/* What a check is told, for a recovery that asks. */
+static int tell_marks(const struct pm_record_opts *o, const struct pm_file *f, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/acked", pm_file_notes(f));
+	auto_strbuf marks = STRBUF_INIT;
+
+	pm_marks(o->outer, o->outer_point, &marks);
+	setenv("OUTAGE_FILE", o->file, 1);
+	setenv("OUTAGE_MARKS", path, 1);
+	return io_write_file(pm_file_notes(f), "acked", strbuf_str(&marks), marks.len, 0, err);
+}
+
 static int run_it(void *ctx, void *out, struct err *err)
 {
 	struct session *s = ctx;
@@ -204,14 +248,18 @@ static int run_it(void *ctx, void *out, struct err *err)
 		if (!rc)
 			rc = pm_file_put(f, &s->base, err);
 	}
+	if (!rc && o->outer)
+		rc = tell_marks(o, f, err);
 	if (!rc)
 		rc = tracer_run(o->tracer, o->file, o->argv, o->timeout_ms, &x, err);
 	if (!rc)
 		rc = check_end(o, &x.end, err);
 	if (!rc)
 		rc = read_trace(o, &x, &t, &a->counts, err);
-	if (!rc)
+	if (!rc && !o->outer)
 		rc = keep(s, &t, x.maps, err);
+	else if (!rc && a->counts.stores)
+		rc = keep_recovery(s, &t, x.maps, err);
 	traced_release(&x);
 	return rc;
 }
@@ -231,6 +279,10 @@ static int look(struct session *s, bool *made, struct err *err)
 	}
 	if (!s->exists) {
 		*made = true;
+		return 0;
+	}
+	if (o->base) {
+		image_snapshot(o->base, &s->base);
 		return 0;
 	}
 	return image_load_file(o->file, &s->base, err);

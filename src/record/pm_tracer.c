@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -201,11 +202,17 @@ static int run_preloaded(const struct tracer *t, const struct files *f, const ch
 	const char *was = getenv("LD_PRELOAD");
 	auto_free char *before = was ? xstrdup(was) : NULL;
 
+	/* The same places in each run: findings of several are compared by them. */
+	int persona = personality(0xffffffff);
+	if (persona >= 0)
+		personality((unsigned long)persona | ADDR_NO_RANDOMIZE);
 	set_path("LD_PRELOAD", t->plugin, before);
 	set_path("OUTAGE_PM_STREAM", f->stream, NULL);
 	set_path("OUTAGE_PM_MAPS", f->maps, NULL);
 	setenv("OUTAGE_PM_FILE", file, 1);
 	int rc = proc_run(&o, &out->end, err);
+	if (persona >= 0)
+		personality((unsigned long)persona);
 	unsetenv("OUTAGE_PM_STREAM");
 	unsetenv("OUTAGE_PM_MAPS");
 	unsetenv("OUTAGE_PM_FILE");
