@@ -52,6 +52,7 @@
 #include <unistd.h>
 
 #include "decode.h"
+#include "maps.h"
 #include "outage/mark.h"
 #include "outage/pm_stream.h"
 #include "qemu_api.h"
@@ -92,6 +93,7 @@ static struct {
 	bool marked; /* begin=mark */
 	bool off;    /* nothing is traced now */
 	struct writer *w;
+	char *maps_path; /* a file for what is mapped in the end, or NULL */
 	char *path; /* the file behind the region */
 	int fd;	    /* -1: not opened yet */
 	dev_t dev;
@@ -1088,6 +1090,8 @@ static void atexit_cb(qemu_plugin_id_t id, void *udata)
 {
 	(void)id;
 	(void)udata;
+	if (pm.maps_path && !pm.system)
+		maps_write(pm.maps_path, &guest_base ? guest_base : 0);
 	lock();
 	writer_count(pm.w, -1);
 	unlock();
@@ -1209,6 +1213,8 @@ int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int a
 		*value++ = 0;
 		if (strcmp(argv[i], "stream") == 0)
 			stream = strdup(value);
+		else if (strcmp(argv[i], "maps") == 0)
+			pm.maps_path = strdup(value);
 		else if (strcmp(argv[i], "loads") == 0)
 			pm.loads = strcmp(value, "on") == 0;
 		else if (strcmp(argv[i], "stacks") == 0)
