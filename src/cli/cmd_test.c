@@ -52,7 +52,10 @@ static const char usage[] =
 	"      --guarantee NAME    unmount, bare, posix, linux, sync, atomic; default: what the\n"
 	"                          target promises\n"
 	"      --recorder NAME     bpf or fuse; default: the best that works here\n"
-	"      --mkfs ARGS         more arguments for mkfs; for fuse: the command, with {disk}\n"
+	"      --mkfs ARGS         more arguments for mkfs; for fuse and vm:pm: the command, with\n"
+	"                          {disk}; for vm:pm also mount:OPTIONS of a mount that makes it\n"
+	"      --fstype NAME       of any file system on persistent memory (-t vm:pm)\n"
+	"      --mount-options O   as after the comma of the target\n"
 	"      --recover CMD       fuse: the command that recovers {disk} before it is mounted\n"
 	"      --kernel FILE       uml: the kernel, default: linux.uml; vm: a vmlinuz or vmlinux,\n"
 	"                          default: Debian's, fetched with apt-get\n"
@@ -89,7 +92,7 @@ struct test {
 	struct progress progress;
 	uint64_t before; /* workloads that were done when this began */
 	uint64_t time_ns, hang_ns, jobs;
-	const char *output, *resume;
+	const char *output, *resume, *fstype, *mount_options;
 	bool json, tune, trust;
 	char *dir;
 	struct progress_clusters clusters;
@@ -539,6 +542,8 @@ enum {
 	OPT_JSON,
 	OPT_TUNE,
 	OPT_TRUST,
+	OPT_FSTYPE,
+	OPT_MOUNT_OPTIONS,
 };
 
 static const struct option long_options[] = {
@@ -553,6 +558,8 @@ static const struct option long_options[] = {
 	{ "guarantee", required_argument, NULL, OPT_GUARANTEE },
 	{ "recorder", required_argument, NULL, OPT_RECORDER },
 	{ "mkfs", required_argument, NULL, OPT_MKFS },
+	{ "fstype", required_argument, NULL, OPT_FSTYPE },
+	{ "mount-options", required_argument, NULL, OPT_MOUNT_OPTIONS },
 	{ "recover", required_argument, NULL, OPT_RECOVER },
 	{ "kernel", required_argument, NULL, OPT_KERNEL },
 	{ "modules", required_argument, NULL, OPT_MODULES },
@@ -646,9 +653,37 @@ static int parse_option(int opt, const char *arg, struct test *t, struct err *er
 	case OPT_TRUST:
 		t->trust = true;
 		return 0;
+	case OPT_FSTYPE:
+		t->fstype = arg;
+		return 0;
+	case OPT_MOUNT_OPTIONS:
+		t->mount_options = arg;
+		return 0;
 	default:
 		return parse_plan(opt, arg, &t->plan, err);
 	}
+}
+
+/* "vm:pm:pmfs,option" is one word, and can be said with two options. */
+static int name_target(struct test *t, struct err *err)
+{
+	const char *target = t->plan.target ? t->plan.target : t->fstype ? "vm:pm" : NULL;
+
+	if (!t->fstype && !t->mount_options)
+		return 0;
+	if (t->fstype && (!streq(target, "vm:pm") || !*t->fstype || strpbrk(t->fstype, ",:")))
+		return err_set(err, -EINVAL,
+			       "--fstype is one name of a file system, for -t vm:pm; not '%.40s' "
+			       "with -t %.40s",
+			       t->fstype, target);
+	if (!target)
+		return err_set(err, -EINVAL, "--mount-options is for a target: name it with -t");
+	char *spec = xasprintf("%s%s%s%s%s", target, t->fstype ? ":" : "",
+			       t->fstype ? t->fstype : "", t->mount_options ? "," : "",
+			       t->mount_options ? t->mount_options : "");
+	free(t->plan.target);
+	t->plan.target = spec;
+	return 0;
 }
 
 static int add_files(struct test *t, char **files, struct err *err)
@@ -681,7 +716,8 @@ static int parse_all(int argc, char **argv, struct test *t, struct err *err)
 		if (rc)
 			return rc;
 	}
-	return add_files(t, argv + optind, err);
+	int rc = name_target(t, err);
+	return rc ? rc : add_files(t, argv + optind, err);
 }
 
 static int run(int argc, char **argv)

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "target/guest_fs.h"
 
+#include <errno.h>
+
+#include "target/server.h"
+
 enum { MIB = 1 << 20 };
 
 const char *const guest_lost_found[] = { "lost+found", NULL };
@@ -82,7 +86,45 @@ static const struct guest_pm_fs {
 	    .mount_opts = "nouuid,dax",
 	    .fsck = (const char *const[]){ "xfs_repair", "-n", NULL },
 	    .shutdown = true } },
+	{ "nova", { .name = "nova", .made_by = "init", .size = 16 * MIB, .foreign = true } },
 };
+
+int guest_fs_named(const char *spec, const char *mkfs, struct guest_named_fs *out, struct err *err)
+{
+	const char *type = spec + strlen(GUEST_ANY_PM);
+	size_t n = strcspn(type, ",");
+
+	if (*type != ':' || n < 2)
+		return err_set(err, -EINVAL,
+			       "which file system? Name it as the kernel does, with --fstype NAME "
+			       "or -t " GUEST_ANY_PM ":NAME");
+	if (!mkfs ||
+	    !(strncmp(mkfs, GUEST_MADE_BY, strlen(GUEST_MADE_BY)) == 0 || strstr(mkfs, "{disk}")))
+		return err_set(err, -EINVAL,
+			       "how is %.*s made? Say it with --mkfs 'COMMAND {disk}', or with "
+			       "--mkfs " GUEST_MADE_BY "OPTIONS if mounting with these makes it",
+			       (int)n - 1, type + 1);
+	out->type = xmemdupz(type + 1, n - 1);
+	out->fs = (struct host_fs){ .name = out->type, .size = 16 * MIB };
+	if (strncmp(mkfs, GUEST_MADE_BY, strlen(GUEST_MADE_BY)) == 0) {
+		out->fs.made_by = mkfs + strlen(GUEST_MADE_BY);
+		return 0;
+	}
+	out->line = server_command(mkfs, "$1", "");
+	out->argv[0] = "sh";
+	out->argv[1] = "-c";
+	out->argv[2] = out->line;
+	out->argv[3] = "mkfs";
+	out->fs.mkfs = out->argv;
+	return 0;
+}
+
+void guest_named_fs_release(struct guest_named_fs *n)
+{
+	free(n->type);
+	free(n->line);
+	*n = (struct guest_named_fs){ 0 };
+}
 
 const struct host_fs *guest_fs_find(const char *name)
 {

@@ -37,15 +37,27 @@ static int choose_memory(struct guest_target *g, uint64_t asked, uint64_t otherw
 	return 0;
 }
 
+static int find_fs(struct target *t, struct guest_target *g, const struct target_opts *opts,
+		   struct err *err)
+{
+	g->fs = guest_fs_find(target_fs_name(t));
+	if (g->fs)
+		return 0;
+	assert(streq(t->ops->name, GUEST_ANY_PM));
+	g->fs = &g->named.fs;
+	return guest_fs_named(opts->spec, opts->mkfs_args, &g->named, err);
+}
+
 int guest_target_init(struct target *t, struct guest_target *g, const struct target_opts *opts,
 		      uint64_t memory, struct err *err)
 {
 	t->own = g;
 	g->root = -1;
-	g->fs = guest_fs_find(target_fs_name(t));
-	assert(g->fs);
-	g->flash = guest_fs_flash(g->fs->name);
 	g->guest = &g->guests[0];
+	int rc = find_fs(t, g, opts, err);
+	if (rc)
+		return rc;
+	g->flash = guest_fs_flash(g->fs->name);
 	if (opts->recorder && !streq(opts->recorder, t->ops->pm ? PM_RECORDER : VHOST_RECORDER))
 		return err_set(err, -EINVAL,
 			       "recorder %s cannot see what a guest writes; leave --recorder out",
@@ -87,6 +99,7 @@ void guest_target_close(struct target *t)
 	util_close(g->root);
 	free(g->kernel);
 	free(g->modules);
+	guest_named_fs_release(&g->named);
 	free(g);
 	t->own = NULL;
 }
@@ -150,6 +163,11 @@ int guest_target_clock_set(struct target *t, struct wire_in *answer, struct err 
 
 /* ---- the operations of a target ---- */
 
+static int first_line(const struct strbuf *said)
+{
+	return (int)strcspn(strbuf_str(said), "\n");
+}
+
 static int make_fs(struct target *t, struct image *out, struct err *err)
 {
 	auto_fd fd = memfd_create("outage-mkfs", MFD_CLOEXEC);
@@ -161,10 +179,67 @@ static int make_fs(struct target *t, struct image *out, struct err *err)
 	return host_make_fs(t, own(t)->fs, fd, path, out, err);
 }
 
+/* Makes it by mounting empty memory with options that it gets this one time. */
+static int first_mount(struct target *t, struct err *err)
+{
+	const char *made_by = own(t)->fs->made_by;
+	char *usual = t->mount_opts;
+	auto_free char *first = xasprintf("%s%s%s", usual ? usual : "", usual ? "," : "", made_by);
+	auto_strbuf said = STRBUF_INIT;
+
+	t->mount_opts = first;
+	int rc = target_mount(t, &said, err);
+	t->mount_opts = usual;
+	if (rc > 0)
+		return err_set(err, -EIO, "no %s can be made by mounting it with '%s': %.*s%s%s",
+			       own(t)->fs->name, first, first_line(&said), strbuf_str(&said),
+			       *t->console ? "; the guest's kernel said: " : "", t->console);
+	return rc ? rc : target_umount(t, true, err);
+}
+
+static int make_by_mount(struct target *t, struct image *out, struct err *err)
+{
+	struct image empty;
+	struct err later = ERR_INIT;
+
+	image_init(&empty, t->opts.size);
+	int rc = disk_load(t->disk, &empty, err);
+	image_release(&empty);
+	if (!rc)
+		rc = disk_start(t->disk, NULL, err);
+	if (rc)
+		return rc;
+	rc = first_mount(t, err);
+	int stopped = disk_stop(t->disk, &later);
+	if (!rc && stopped) {
+		*err = later;
+		rc = stopped;
+	}
+	if (!rc)
+		image_snapshot(disk_image(t->disk), out);
+	return rc;
+}
+
+/* By a command of the user's; what that depends on is not known, so it is not kept. */
+static int make_named(struct target *t, struct image *out, struct err *err)
+{
+	const char *command = t->opts.mkfs_args;
+
+	t->opts.mkfs_args = NULL; /* these are no arguments for it */
+	int rc = make_fs(t, out, err);
+	t->opts.mkfs_args = command;
+	return rc;
+}
+
 int guest_target_mkfs(struct target *t, struct image *out, struct err *err)
 {
 	const struct host_fs *fs = own(t)->fs;
 	struct cache_key key;
+
+	if (fs->made_by)
+		return make_by_mount(t, out, err);
+	if (fs == &own(t)->named.fs)
+		return make_named(t, out, err);
 
 	cache_key(&key, fs->mkfs, t->opts.mkfs_args ? t->opts.mkfs_args : "", t->opts.size);
 	bool kept = cache_find(&key, t->opts.size, out);

@@ -12,6 +12,7 @@
 /* Stands first in what such a target keeps in `own`, which guest_target_close() frees. */
 struct guest_target {
 	const struct host_fs *fs;
+	struct guest_named_fs named;	 /* `fs`, where it is in no list */
 	const struct guest_flash *flash; /* NULL: it is on a disk */
 	/*
 	 * The one that is asked. The others are for persistent memory, while it is recorded: they

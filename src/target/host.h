@@ -11,7 +11,8 @@
 /* What differs between them. */
 struct host_fs {
 	const char *name;
-	const char *const *mkfs; /* without the device, which comes last */
+	const char *const *mkfs; /* without the device, which comes last; NULL: see made_by */
+	const char *made_by;	 /* options of a first mount, which makes it */
 	uint64_t size;
 	const char *mount_opts;	    /* always given */
 	const char *const *recover; /* without the device; NULL: mounting recovers */
@@ -21,6 +22,7 @@ struct host_fs {
 		journal_size; /* of the smallest disk that gets a journal by default; 0: has none */
 	bool own_id;   /* the kernel keeps one device for each id: no two processes may share one */
 	bool shutdown; /* can be cut off, so that unmounting writes nothing */
+	bool foreign;  /* no kernel of Debian has it */
 };
 
 /* NULL: it is none that this machine's kernel is tested with. */

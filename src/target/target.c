@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "base/proc.h"
 #include "check/check.h"
+#include "target/guest_fs.h"
 #include "target/kmsg.h"
 #include "target/place.h"
 #include "target/uml.h"
@@ -51,6 +52,8 @@ const struct target_ops *const targets[] = {
 	&target_vm_bcachefs,
 	&target_vm_ext4_dax,
 	&target_vm_xfs_dax,
+	&target_vm_nova,
+	&target_vm_pm,
 	NULL,
 };
 /* clang-format on */
@@ -64,9 +67,13 @@ void target_register(const struct target_ops *ops)
 
 const struct target_ops *target_find(const char *spec, struct err *err)
 {
+	static const char any[] = GUEST_ANY_PM ":";
 	/* "uml:ext4" is a name; "fuse:" is followed by a command. */
 	bool guest = strncmp(spec, "uml:", 4) == 0 || strncmp(spec, "vm:", 3) == 0;
 	size_t n = strcspn(spec, guest ? "," : ",:");
+	/* "vm:pm:pmfs" is what the kernel calls pmfs. */
+	if (strncmp(spec, any, strlen(any)) == 0)
+		n = strlen(any) - 1;
 	auto_strbuf list = STRBUF_INIT;
 
 	if (registered && strlen(registered->name) == n && memcmp(registered->name, spec, n) == 0)

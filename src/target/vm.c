@@ -746,11 +746,17 @@ static int find_parts(struct target *t, const struct target_opts *opts, struct e
 		return err_set(err, -ENOENT,
 			       QEMU " is not there; install it with: apt-get install "
 				    "qemu-system-x86");
+	if (v->base.fs->foreign && !opts->kernel)
+		return err_set(err, -ENODEV,
+			       "no kernel of Debian has %s: name one that has it with --kernel",
+			       fs);
 	int rc = vm_kernel_find(opts->kernel, opts->modules, fs, true, &v->kernel, err);
 	if (rc)
 		return rc;
 	v->base.kernel = xstrdup(v->kernel.file);
-	const char *lacks = !has(v, fs)			       ? fs
+	/* The list has only what could be a module; mounting shows whether there is another. */
+	bool listed = v->base.fs != &v->base.named.fs;
+	const char *lacks = listed && !has(v, fs)	       ? fs
 			    : v->flash && !has(v, "mtdram")    ? "mtdram"
 			    : v->pm_size && !has(v, "nd_e820") ? "nd_e820"
 			    : v->pm_size && !has(v, "nd_pmem") ? "nd_pmem"
@@ -891,13 +897,17 @@ static void vm_close(struct target *t)
 
 char *vm_release(const char *spec, const char *kernel)
 {
-	auto_free char *fs = xmemdupz(spec + strlen("vm:"), strcspn(spec + strlen("vm:"), ","));
+	const char *name = spec + strlen("vm:");
 	struct vm_kernel k;
 	struct err ignored = ERR_INIT;
 
+	if (strncmp(spec, GUEST_ANY_PM ":", strlen(GUEST_ANY_PM ":")) == 0)
+		name = spec + strlen(GUEST_ANY_PM ":");
+	auto_free char *fs = xmemdupz(name, strcspn(name, ","));
 	const struct host_fs *known = guest_fs_find(fs);
 
-	if (vm_kernel_find(kernel, NULL, known ? known->name : fs, true, &k, &ignored))
+	if (((known ? known->foreign : streq(spec, GUEST_ANY_PM)) && !kernel) ||
+	    vm_kernel_find(kernel, NULL, known ? known->name : fs, true, &k, &ignored))
 		return xstrdup("unknown");
 	char *release = steal(k.release);
 	vm_kernel_release(&k);
@@ -943,7 +953,8 @@ bool vm_has(const char *fs)
 
 	const struct host_fs *known = guest_fs_find(fs);
 
-	if (vm_kernel_find(NULL, NULL, known ? known->name : fs, false, &k, &ignored))
+	if (!known || known->foreign ||
+	    vm_kernel_find(NULL, NULL, known->name, false, &k, &ignored))
 		return false;
 	vm_kernel_release(&k);
 	return true;
@@ -960,12 +971,12 @@ GUEST_FLASH_FILE_SYSTEMS(VM_FLASH_TARGET)
 /* No kernel of Debian 12 has it; one that is named may. */
 VM_TARGET(bcachefs, "posix", guest_lost_found, "bcachefs-tools", "bcachefs")
 
-#define VM_PM_TARGET(id_, name_, ignore_, package_, ...)                                           \
-	static const char *const id_##_programs[] = { QEMU, __VA_ARGS__, NULL };                   \
+#define VM_PM_TARGET(id_, name_, guarantee_, ignore_, package_, ...)                               \
+	static const char *const id_##_programs[] = { QEMU, ##__VA_ARGS__, NULL };                 \
 	const struct target_ops target_vm_##id_ = {                                                \
 		.name = "vm:" name_,                                                               \
 		.help = name_ " of any kernel, on persistent memory of a virtual machine",         \
-		.guarantee = "linux",                                                              \
+		.guarantee = guarantee_,                                                           \
 		.ignore = ignore_,                                                                 \
 		.programs = id_##_programs,                                                        \
 		.package = package_,                                                               \
@@ -976,5 +987,8 @@ VM_TARGET(bcachefs, "posix", guest_lost_found, "bcachefs-tools", "bcachefs")
 		GUEST_TARGET_CALLS,                                                                \
 	};
 
-VM_PM_TARGET(ext4_dax, "ext4-dax", guest_lost_found, "e2fsprogs", "mke2fs", "e2fsck")
-VM_PM_TARGET(xfs_dax, "xfs-dax", guest_nothing, "xfsprogs", "mkfs.xfs", "xfs_repair")
+VM_PM_TARGET(ext4_dax, "ext4-dax", "linux", guest_lost_found, "e2fsprogs", "mke2fs", "e2fsck")
+VM_PM_TARGET(xfs_dax, "xfs-dax", "linux", guest_nothing, "xfsprogs", "mkfs.xfs", "xfs_repair")
+/* File systems for persistent memory alone: what an operation has done is durable when it ends. */
+VM_PM_TARGET(nova, "nova", "sync", guest_nothing, "qemu-system-x86")
+VM_PM_TARGET(pm, "pm", "sync", guest_lost_found, "qemu-system-x86")
