@@ -113,10 +113,11 @@ static bool covers(const struct expected *e, uint32_t *done, const struct pm_rec
 	return true;
 }
 
-/* What a kernel does between two instructions of the program, and loads, are not in the table. */
+/* What a kernel does between two of its instructions, loads and stacks are not in the table. */
 static bool is_extra(const struct pm_record *rec)
 {
-	return rec->r.kind == PM_STREAM_LOAD || (rec->r.kind == PM_STREAM_FENCE && rec->r.pc >> 63);
+	return rec->r.kind == PM_STREAM_LOAD || rec->r.kind == PM_STREAM_STACK ||
+	       (rec->r.kind == PM_STREAM_FENCE && rec->r.pc >> 63);
 }
 
 int selftest_compare(const void *stream, size_t len, bool one_cpu, uint64_t *wrong, struct err *err)

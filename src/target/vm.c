@@ -194,9 +194,9 @@ static void describe_memory(const struct vm *v, enum start_kind kind, struct com
 static void describe_tracer(const struct vm *v, struct command *c)
 {
 	put2(c, "-plugin",
-	     xasprintf("/proc/self/fd/%d,stream=/proc/self/fd/%d,begin=mark%s,"
+	     xasprintf("/proc/self/fd/%d,stream=/proc/self/fd/%d,begin=mark,%s,"
 		       "region=phys:%llu,,%llu,,/proc/self/fd/%d,,0",
-		       FD_PLUGIN, FD_STREAM, machine(v) == TRACED_LOADS ? ",loads=on" : "",
+		       FD_PLUGIN, FD_STREAM, machine(v) == TRACED_LOADS ? "loads=on" : "stacks=on",
 		       PM_START, (unsigned long long)v->pm_size, FD_PM));
 }
 
