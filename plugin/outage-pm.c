@@ -94,8 +94,8 @@ static struct {
 	bool off;    /* nothing is traced now */
 	struct writer *w;
 	char *maps_path; /* a file for what is mapped in the end, or NULL */
-	char *path; /* the file behind the region */
-	int fd;	    /* -1: not opened yet */
+	char *path;	 /* the file behind the region */
+	int fd;		 /* -1: not opened yet */
 	dev_t dev;
 	ino_t ino;
 	const unsigned char *view; /* the file, mapped by us; of the region the first byte */
@@ -489,7 +489,9 @@ static uint64_t reg(const void *state, unsigned n)
 	if (!buf)
 		buf = g_byte_array_new();
 	g_byte_array_set_size(buf, 0);
-	if (handles[n] && qemu_plugin_read_register(handles[n], buf) >= 8)
+	if (handles[n])
+		qemu_plugin_read_register(handles[n], buf);
+	if (buf->len >= 8)
 		memcpy(&value, buf->data, 8);
 	return value;
 }
