@@ -21,7 +21,15 @@
 #include "base/io.h"
 #include "base/proc.h"
 
-enum { IGNORE_MAX = 16, ARGS_MAX = 64, FILL_BLOCK = 64 << 10, BUSY_TRIES = 500, FLASH_PAGE = 4096 };
+enum {
+	IGNORE_MAX = 16,
+	ARGS_MAX = 64,
+	FILL_BLOCK = 64 << 10,
+	BUSY_TRIES = 500,
+	FLASH_PAGE = 4096,
+	MOUNTS_MAX = 64 << 10,
+	SYMBOLS_MAX = 64 << 20
+};
 
 #define AGENT_IOC_SHUTDOWN _IOR('X', 125, uint32_t)
 
@@ -49,6 +57,20 @@ static int detach_ubi(void)
 	return fd < 0 || ioctl(fd, UBI_IOCDET, &number) < 0 ? errno : 0;
 }
 
+/* Some file systems, asked for DAX where they cannot have it, only say so, and go on without. */
+static bool lost_dax(const struct agent *a)
+{
+	auto_strbuf mounts = STRBUF_INIT;
+	struct err ignored = ERR_INIT;
+
+	if (!strstr(a->options, "dax") || strstr(a->options, "dax=") ||
+	    io_slurp("/proc/self/mounts", MOUNTS_MAX, &mounts, &ignored))
+		return false;
+	const char *line = strstr(strbuf_str(&mounts), " " AGENT_MNT " ");
+	auto_free char *own = xmemdupz(line ? line : "", line ? strcspn(line, "\n") : 0);
+	return !strstr(own, "dax") || strstr(own, "dax=never");
+}
+
 /* An errno, and what failed. */
 static int mount_source(struct agent *a, const char **step)
 {
@@ -59,9 +81,12 @@ static int mount_source(struct agent *a, const char **step)
 		return errno;
 	*step = "the root cannot be opened";
 	a->root = open(AGENT_MNT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (a->root >= 0)
+	if (a->root >= 0 && !lost_dax(a))
 		return 0;
-	int error = errno;
+	int error = a->root < 0 ? errno : EOPNOTSUPP;
+	if (a->root >= 0)
+		*step = "it mounts without DAX only";
+	util_close(steal_fd(&a->root));
 	umount2(AGENT_MNT, 0);
 	return error;
 }
@@ -202,6 +227,22 @@ static int do_trace(struct wire_in *in)
 	return 0;
 }
 
+static int do_selftest(struct strbuf *out)
+{
+	const char *argv[] = { "/selftest", "/dev/mem", "4G", NULL };
+	struct proc_result res;
+	struct err err = ERR_INIT;
+
+	outage_mark_start();
+	int rc = proc_run(&(struct proc_opts){ .argv = argv }, &res, &err);
+	outage_mark_stop();
+	if (rc)
+		return rc;
+	wire_put_u32(out, (uint32_t)res.exit_code);
+	proc_result_release(&res);
+	return 0;
+}
+
 static int do_mark(struct wire_in *in)
 {
 	const char *text = wire_text(in);
@@ -210,6 +251,28 @@ static int do_mark(struct wire_in *in)
 		return -EINVAL;
 	outage_mark_text(text, strlen(text));
 	return 0;
+}
+
+/* Of the kernel's names only those of code: "ffffffff81000000 T _text". */
+static int do_symbols(struct strbuf *out)
+{
+	auto_strbuf all = STRBUF_INIT, code = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	int rc = io_slurp("/proc/kallsyms", SYMBOLS_MAX, &all, &err);
+
+	for (const char *line = strbuf_str(&all); !rc && *line;) {
+		size_t n = strcspn(line, "\n");
+		const char *kind = memchr(line, ' ', n);
+
+		if (kind && strchr("tTwW", kind[1]) && strncmp(line, "0000000000000000", 16) != 0) {
+			strbuf_add(&code, line, n);
+			strbuf_addch(&code, '\n');
+		}
+		line += n + (line[n] == '\n');
+	}
+	if (!rc)
+		wire_put_text(out, strbuf_str(&code));
+	return rc;
 }
 
 /* ---- looking ---- */
@@ -483,8 +546,12 @@ int agent_do(struct agent *a, enum agent_command command, struct wire_in *in, st
 		return do_flash(in, out);
 	case AGENT_TRACE:
 		return do_trace(in);
+	case AGENT_SELFTEST:
+		return do_selftest(out);
 	case AGENT_MARK:
 		return do_mark(in);
+	case AGENT_SYMBOLS:
+		return do_symbols(out);
 	case AGENT_COMMAND_END:
 		break;
 	}

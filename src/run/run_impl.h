@@ -4,13 +4,17 @@
 #define RUN_RUN_IMPL_H
 
 #include "run/run.h"
+#include "stack/kallsyms.h"
 
 struct run {
 	struct run_opts opts;
 	struct guarantee guarantee; /* as it holds for this target */
 	struct target target;
+	struct kallsyms names; /* of a guest's kernel, once somebody wanted them */
+	bool asked_names;
 	struct image base; /* a new file system that has been mounted once */
 	struct trace trace;
+	struct vec_of(uint64_t) marks; /* the events of it that are marks; see find_marks() */
 	struct op_history history;
 	struct check_blocks_list blocks;
 	struct tree seen, seen_again;
@@ -37,6 +41,8 @@ int record_workload(struct run *r, const struct workload *w, struct findings *li
 	must_check;
 /* Takes over what a text of the trace says of the operation that ended last. */
 void recorded_blocks(struct run *r, const struct workload *w, const struct event *ev);
+/* Notes where in the trace marks are, once it is whole: there may be a million other events. */
+void find_marks(struct run *r);
 /* The part of a trace in which operations ran. */
 void operations_span(const struct trace *t, uint64_t *from, uint64_t *to);
 /* Tries the crash states of the trace. */

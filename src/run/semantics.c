@@ -11,8 +11,10 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/log.h"
 #include "check/semantic.h"
 #include "core/hashset.h"
+#include "record/patch.h"
 #include "run/pm_model.h"
 #include "run/replay.h"
 
@@ -64,15 +66,10 @@ static unsigned promises_of(struct run *r, const struct workload *w, size_t i)
 
 /* ---- which states lost nothing ---- */
 
-static struct hash128 with_marks(const struct trace *t, uint64_t point, struct hash128 image)
+static struct hash128 with_marks(const struct run *r, uint64_t point, struct hash128 image)
 {
-	struct hash128 both[2] = { image, { 0, 0 } };
+	struct hash128 both[2] = { image, { marks_before(r, point), 0 } };
 
-	for (uint64_t i = 0; i < point; i++) {
-		enum event_kind kind = t->events.v[i].kind;
-
-		both[1].lo += kind == EV_OP_BEGIN || kind == EV_OP_END || kind == EV_PERSIST;
-	}
 	return hash_bytes(both, sizeof(both));
 }
 
@@ -84,15 +81,18 @@ static void find_complete(struct semantics *s, const struct crash_points *points
 {
 	const struct trace *t = &s->r->trace;
 	auto_image img = IMAGE_INIT;
+	struct patch patch;
 	uint64_t at = 0;
 
 	image_snapshot(s->j->base, &img);
+	patch_init(&patch, &img);
 	for (size_t i = 0; i < points->n; i++) {
 		for (; at < points->v[i]; at++)
 			if (t->events.v[at].kind == EV_STORE)
-				image_write(&img, t->events.v[at].addr, t->events.v[at].data,
+				patch_write(&patch, t->events.v[at].addr, t->events.v[at].data,
 					    t->events.v[at].len);
-		hashset_insert(&s->complete, with_marks(t, points->v[i], image_hash(&img)));
+		patch_finish(&patch);
+		hashset_insert(&s->complete, with_marks(s->r, points->v[i], image_hash(&img)));
 	}
 }
 
@@ -136,7 +136,7 @@ static bool find_place(const struct semantics *s, uint64_t point, size_t *op,
 {
 	const struct trace *t = &s->r->trace;
 	bool under_way;
-	size_t done = operations_done(t, point, &under_way);
+	size_t done = operations_done(s->r, point, &under_way);
 
 	if (!under_way && !done)
 		return false;
@@ -201,9 +201,8 @@ static void remember(struct semantics *s, size_t op, const struct semantic_seen 
 void semantics_add(struct semantics *s, const struct crash_state *state, const struct attempt *a)
 {
 	struct semantic_seen seen = what_was_seen(s->r, a);
-	bool complete =
-		!state->torn.n &&
-		hashset_has(&s->complete, with_marks(&s->r->trace, state->point, state->hash));
+	bool complete = !state->torn.n &&
+			hashset_has(&s->complete, with_marks(s->r, state->point, state->hash));
 	struct semantic_origin origin = { .point = state->point,
 					  .id = strbuf_str(&state->id),
 					  .survived = state->survived.v,
@@ -221,45 +220,87 @@ void semantics_add(struct semantics *s, const struct crash_state *state, const s
 
 /* ---- the diagnosis ---- */
 
-static void add_stack(const struct trace *t, const struct event *ev, struct strbuf *out)
+/* Asked for once something is to be told, and once only. */
+static void know_names(struct run *r)
+{
+	auto_strbuf text = STRBUF_INIT;
+	struct err why = ERR_INIT;
+
+	if (r->asked_names)
+		return;
+	r->asked_names = true;
+	if (target_symbols(&r->target, &text, &why) ||
+	    kallsyms_parse(strbuf_str(&text), text.len, &r->names, &why))
+		log_debug("places in the kernel have no names: %s", why.msg);
+}
+
+/* Where in the program, or in the kernel, something was done. */
+static void add_place(struct run *r, uint64_t addr, struct strbuf *out)
+{
+	const char *name, *module;
+	uint64_t offset;
+
+	strbuf_addf(out, "%#" PRIx64, addr);
+	if (!(addr >> 63))
+		return;
+	know_names(r);
+	if (kallsyms_find(&r->names, addr, &name, &module, &offset))
+		strbuf_addf(out, " (%s+%#" PRIx64 "%s%s%s)", name, offset, *module ? " [" : "",
+			    module, *module ? "]" : "");
+}
+
+static void add_stack(struct run *r, const struct trace *t, const struct event *ev,
+		      struct strbuf *out)
 {
 	uint64_t frames[EVENT_FRAMES_MAX];
 	size_t n = ev->stack ? trace_stack(t, ev->stack, frames) : 0;
 
-	for (size_t i = 0; i < min(n, (size_t)FRAMES_SHOWN); i++)
-		strbuf_addf(out, "%s %#" PRIx64, i ? "," : "  called from", frames[i]);
+	for (size_t i = 0; i < min(n, (size_t)FRAMES_SHOWN); i++) {
+		strbuf_adds(out, i ? ", " : "  called from ");
+		add_place(r, frames[i], out);
+	}
 	if (n)
 		strbuf_addch(out, '\n');
 }
 
-static void add_store(const struct semantics *s, const struct semantic_store *d, struct strbuf *out)
+static void add_store(const struct semantics *s, const char *fate, uint64_t event,
+		      struct strbuf *out)
 {
 	const struct trace *t = &s->r->trace;
-	const struct event *ev = &t->events.v[d->event];
-	uint64_t len = pm_copy_len(&s->r->opts.pm, t, d->event);
+	const struct event *ev = &t->events.v[event];
+	uint64_t len = pm_copy_len(&s->r->opts.pm, t, event);
 
-	strbuf_addf(out, "%s event %" PRIu64 ": %s%s of %" PRIu64 " %s at %#" PRIx64,
-		    d->survived ? "survived" : "lost", d->event,
+	strbuf_addf(out, "%s event %" PRIu64 ": %s%s of %" PRIu64 " %s at %#" PRIx64, fate, event,
 		    ev->flags & EV_NONTEMPORAL ? "non-temporal " : "",
 		    len > ev->len ? "copy" : "store", len, plural(len, "byte", "bytes"), ev->addr);
-	if (ev->pc)
-		strbuf_addf(out, ", made at %#" PRIx64, ev->pc);
+	if (ev->pc) {
+		strbuf_adds(out, ", made at ");
+		add_place(s->r, ev->pc, out);
+	}
 	strbuf_addch(out, '\n');
-	add_stack(t, ev, out);
+	add_stack(s->r, t, ev, out);
 }
 
-/* "ordering: a crash ..." and the stores that make the difference. */
+/* "ordering: a crash ...", and the stores that make the difference. */
 static void explain(const struct semantics *s, const struct semantic_violation *v,
-		    struct strbuf *out)
+		    const struct crash_state *state, struct strbuf *out)
 {
-	const struct trace *t = &s->r->trace;
+	size_t n_events = s->r->trace.events.n;
 
 	strbuf_addf(out, "%s: ", semantic_cause_name(v->cause));
 	semantic_words(&s->table, v, out);
 	strbuf_addch(out, '\n');
+	for (size_t i = 0; i < min(state->torn.n, (size_t)STORES_SHOWN); i++) {
+		const struct crash_tear *torn = &state->torn.v[i];
+		auto_free char *fate =
+			xasprintf("%u of %u parts survived of", torn->kept, torn->units);
+
+		add_store(s, fate, torn->event, out);
+	}
 	for (size_t i = 0; i < min(v->decisive.n, (size_t)STORES_SHOWN); i++)
-		if (v->decisive.v[i].event < t->events.n)
-			add_store(s, &v->decisive.v[i], out);
+		if (v->decisive.v[i].event < n_events)
+			add_store(s, v->decisive.v[i].survived ? "survived" : "lost",
+				  v->decisive.v[i].event, out);
 	if (v->decisive.n > STORES_SHOWN)
 		strbuf_addf(out, "and %zu more\n", v->decisive.n - STORES_SHOWN);
 }
@@ -376,7 +417,7 @@ static int tell(struct semantics *s, const struct semantic_violation *v, const c
 		add_half_done(s, v, &a);
 	else if (v->kind == SEMANTIC_NOT_SINGLE && !a.findings.n)
 		add_unsettled(s, v, &a);
-	explain(s, v, &why);
+	explain(s, v, &state, &why);
 	return judge_tell(s->r, s->j, &state, NULL, &a, strbuf_str(&why), err);
 }
 

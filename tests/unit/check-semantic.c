@@ -13,7 +13,7 @@ static size_t parse_events(const char *text, uint64_t *v)
 {
 	size_t n = 0;
 
-	for (char *end; *text; text = end + (*end == ' '))
+	for (char *end; *text && *text != '/'; text = end + (*end == ' '))
 		v[n++] = strtoul(text, &end, 10);
 	return n;
 }
@@ -21,7 +21,7 @@ static size_t parse_events(const char *text, uint64_t *v)
 /*
  * One crash. The state is a word; what follows a slash is its times, "!" is a recovery that failed,
  * and what follows a star is what another checker complains of.
- * Events that survived and that were lost are lists such as "3 7".
+ * Events that survived and that were lost are lists such as "3 7"; in "3 /" something is torn.
  */
 static void crash(struct semantic_table *t, size_t op, enum semantic_where where, uint64_t point,
 		  const char *state, const char *survived, const char *lost)
@@ -37,7 +37,11 @@ static void crash(struct semantic_table *t, size_t op, enum semantic_where where
 
 	if (star)
 		seen.why = hash_bytes(star, strlen(star));
-	struct semantic_origin o = { .where = where, .point = point, .survived = s, .lost = l };
+	struct semantic_origin o = { .where = where,
+				     .point = point,
+				     .survived = s,
+				     .lost = l,
+				     .torn = strchr(survived, '/') };
 
 	snprintf(id, sizeof(id), "%s@%" PRIu64, survived, point);
 	o.id = id;
@@ -63,7 +67,7 @@ static void judged(const struct semantic_table *t, const char *want, const char 
 		strbuf_addf(&got, "%s%zu %s %s %s", i ? "; " : "", x->op,
 			    semantic_kind_name(x->kind),
 			    t->ops.v[x->op].states.v[x->state].seen.text,
-			    x->cause == SEMANTIC_LOGIC ? "logic" : "ordering");
+			    semantic_cause_name(x->cause));
 		for (size_t k = 0; k < x->decisive.n; k++)
 			strbuf_addf(&got, " %c%" PRIu64, x->decisive.v[k].survived ? '+' : '-',
 				    x->decisive.v[k].event);
@@ -253,6 +257,26 @@ static void test_times(void)
 	judged(&with, "0 not-atomic a/6 logic", "unless asked");
 }
 
+/* What only a torn write shows is another matter than one that is lost. */
+static void test_torn(void)
+{
+	auto_semantic torn, whole;
+
+	semantic_init(&torn, false);
+	size_t op = healthy(&torn, SYNC | ATOMIC);
+	crash(&torn, op, DURING, 8, "b", "3", "");
+	crash(&torn, op, DURING, 8, "a", "", "3");
+	crash(&torn, op, DURING, 8, "c", "/", "");
+	judged(&torn, "0 not-atomic c tearing", "a state of a torn write");
+
+	semantic_init(&whole, false);
+	op = healthy(&whole, SYNC | ATOMIC);
+	crash(&whole, op, DURING, 8, "c", "/", "");
+	crash(&whole, op, DURING, 8, "c", "", "3");
+	crash(&whole, op, DURING, 8, "b", "3", "");
+	judged(&whole, "0 not-atomic c ordering -3", "one that a lost write makes as well");
+}
+
 /* What other checkers say: it counts whatever was promised, and gets a diagnosis. */
 static void test_wrong(void)
 {
@@ -336,6 +360,7 @@ int main(void)
 	test_failed();
 	test_sequence();
 	test_times();
+	test_torn();
 	test_wrong();
 	test_words();
 	return done_testing();
