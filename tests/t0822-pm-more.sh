@@ -126,6 +126,46 @@ check 'a command that reads by system calls reads all' eval "pm 0 --json --budge
 check 'not without an emulator' eval "pm 2 --tracer preload --prune reads --check true -- true &&
 	says 'wants an emulator'"
 
+# ---- stopping, and what is broken ----
+# stopped FILE COMMAND...: ended by a signal two seconds after FILE is there; its status
+stopped() {
+	local file=$1 i
+	shift
+	rm -rf r
+	timeout 120 "$OUTAGE" pm "$@" >out 2>err &
+	local pid=$!
+	for ((i = 0; i < 300; i++)); do
+		test -e "$file" && break
+		sleep 0.1
+	done
+	sleep 2
+	kill -TERM "$pid"
+	wait "$pid"
+}
+rm -f pool2
+stopped pool2 --file "$dir/pool2" --size 64K -o r --check true -- "$helpers/pm-writer" "$dir/pool2" hang
+check 'stopped while the program runs' eval "test $? -eq 2 && says 'stopped by a signal' && test \"\$(wc -l <err)\" -eq 1"
+check 'nothing is left' eval "test ! -e r && test ! -e pool2 && ! pgrep -f '$dir/pool2 hang'"
+pool
+stopped r/pm --file pool -o r -j 2 --check 'sleep 1' -- "$undo" pool noise
+check 'stopped while states are checked' eval "test $? -eq 2 && says 'what was found is in'"
+check 'and it can be reported' eval "timeout 60 '$OUTAGE' report r >out"
+pm 1 --check "$undo \"\$1\" check" -- "$undo" pool run
+dd if=/dev/zero of=r/trace bs=1 seek=100 count=8 conv=notrunc 2>/dev/null
+timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
+check 'a damaged trace is told' eval "test $? -eq 2 && test \"\$(wc -l <err)\" -eq 1"
+pm 1 --crash recovery --recover "$undo \"\$1\" sick" --check "$undo \"\$1\" check" -- "$undo" pool run
+for id in r r: r9:1.1 r99999999999999999999:1 r0:r0:1.1 r0:9.9.9 1.1/ 1.1/poison:1 1.1/rust:0; do
+	sed -i "s,^state\t.*,state\t$id," r/findings/0/case
+	timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
+	check "there is no state $id" eval "test $? -eq 2 && test \"\$(wc -l <err)\" -eq 1"
+done
+printf '#!/bin/sh\n[ "$1" = --version ] && echo "qemu-x86_64 version 7.2.0" && exit\nkill -9 $$\n' >q
+chmod +x q
+check 'an emulator that is killed' fails 'was killed by signal 9' --qemu ./q --check true -- true
+printf '#!/bin/sh\n[ "$1" = --version ] && echo "qemu-x86_64 version 7.2.0" && exit\nexit 3\n' >q
+check 'or says nothing' fails 'exited with status 3' --qemu ./q --check true -- true
+
 # ---- where it was ----
 pool
 check 'a store is named by its line' eval "pm 1 --check \"\$good\" -- '$helpers/pm-writer' pool late &&

@@ -76,6 +76,7 @@ struct pm {
 	uint64_t size, time_ns, jobs, recoveries;
 	bool crash_recovery;
 	bool json, terminal, made;
+	bool kept; /* there is something to report */
 	char *dir; /* of the run */
 	struct pm_run run;
 	bool loaded;
@@ -120,6 +121,7 @@ static int record(struct pm *p, struct err *err)
 				    .file = p->plan.file,
 				    .argv = p->argv,
 				    .size = p->size,
+				    .stop = &told_to_stop,
 				    .timeout_ms = p->plan.timeout_ms };
 	int rc = pm_record(&o, &p->counts, &p->made, err);
 
@@ -128,6 +130,7 @@ static int record(struct pm *p, struct err *err)
 	if (!rc)
 		rc = pm_run_load(p->dir, &p->run, err);
 	p->loaded = !rc;
+	p->run.stop = &told_to_stop;
 	return rc;
 }
 
@@ -288,6 +291,7 @@ static int explore(struct pm *p, struct err *err)
 	pm_reads_free(reads);
 	if (!rc)
 		rc = pm_summary_save(p->dir, &p->summary, err);
+	p->kept = !rc;
 	if (!rc && told_to_stop)
 		rc = err_set(err, -EINTR, "stopped by a signal; what was found is in %s", p->dir);
 	return rc;
@@ -418,7 +422,6 @@ static void discard(const struct pm *p)
 
 static int run_all(struct pm *p, struct err *err)
 {
-	struct signals signals;
 	int rc = tracer_open(&p->tracer, p->qemu, err);
 
 	if (!rc)
@@ -426,22 +429,23 @@ static int run_all(struct pm *p, struct err *err)
 	if (rc)
 		return rc;
 	rc = record(p, err);
-	signals_catch(&signals, on_signal);
 	if (!rc)
 		rc = verify_end(p, err);
-	if (rc)
-		discard(p);
-	else
+	if (!rc)
 		rc = explore(p, err);
-	signals_restore(&signals);
+	if (rc && !p->kept)
+		discard(p);
 	return rc;
 }
 
 static int run_pm(struct pm *p)
 {
 	struct err err = ERR_INIT;
-	int rc = run_all(p, &err);
+	struct signals signals;
 
+	signals_catch(&signals, on_signal);
+	int rc = run_all(p, &err);
+	signals_restore(&signals);
 	if (p->made) /* it was not there before */
 		unlink(p->plan.file);
 	if (rc)

@@ -110,6 +110,7 @@ static int trace_one(struct recovery *x, const struct crash_state *s, struct pm_
 				    .file = run->plan.file,
 				    .argv = (const char *const *)x->argv.v,
 				    .timeout_ms = run->plan.timeout_ms,
+				    .stop = x->o->search->stop,
 				    .base = &s->image,
 				    .outer = &run->trace,
 				    .outer_point = s->point };

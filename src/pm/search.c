@@ -4,7 +4,8 @@
  *
  * Each worker is a copy of this process that enumerates all states by itself, and checks those
  * whose number, divided by the number of workers, leaves its own as the rest: enumerating is a
- * thousand times faster than checking, and nothing has to be sent but what fails.
+ * thousand times faster than checking, and nothing has to be sent but what fails. What is in
+ * flight at each crash point, which can take longer, is found out before there are workers.
  */
 #include "pm/search.h"
 
@@ -299,6 +300,7 @@ struct worker {
 	 */
 	struct hashset complete;
 	struct crash_points points;
+	struct crash *states; /* the enumerator, before the first state */
 	/* What the memory held at the crash point before the last state that got bad lines. */
 	struct image old;
 	uint64_t old_at;
@@ -466,22 +468,36 @@ static int do_media(struct worker *w, const struct crash_state *s)
 	return rc;
 }
 
-static int enumerate(struct worker *w, struct err *err)
+/* What all workers have in common. */
+static int prepare(struct worker *w, struct err *err)
 {
 	struct crash_opts opts = pm_run_crash(w->o->run);
-	auto_crash_state s = CRASH_STATE_INIT;
-	auto_crash e = NULL;
 
 	pm_run_points(w->o->run, &w->points);
 	opts.points = w->points.v;
 	opts.n_points = w->points.n;
+	opts.stop = w->o->stop;
 	if (w->o->reads) {
 		opts.vary = pm_reads_vary;
 		opts.vary_ctx = w->o->reads;
 	}
 	find_complete(w, &w->points);
-	int rc = crash_new(&w->o->run->trace, &opts, &e, err);
-	for (uint64_t n = 0; !rc && crash_next(e, &s); n++) {
+	return crash_new(&w->o->run->trace, &opts, &w->states, err);
+}
+
+static void worker_release(struct worker *w)
+{
+	crash_free(w->states);
+	crash_points_release(&w->points);
+	hashset_release(&w->complete);
+}
+
+static int enumerate(struct worker *w)
+{
+	auto_crash_state s = CRASH_STATE_INIT;
+	int rc = 0;
+
+	for (uint64_t n = 0; !rc && crash_next(w->states, &s); n++) {
 		if (n % w->of != w->number)
 			continue;
 		if (w->until_ns && util_now_ns() > w->until_ns) {
@@ -494,8 +510,7 @@ static int enumerate(struct worker *w, struct err *err)
 		if (!rc && w->counts.checked % TELL_EVERY == 0)
 			rc = tell(w->fd, &w->counts, NULL, NULL, NULL);
 	}
-	if (e)
-		crash_stats(e, &w->counts.stats);
+	crash_stats(w->states, &w->counts.stats);
 	return rc;
 }
 
@@ -511,8 +526,8 @@ static void work(struct worker *w, pid_t parent)
 	w->counts.what = SAID_COUNTS;
 	int rc = checker_init(&w->c, w->o->run, &err);
 	if (!rc)
-		rc = enumerate(w, &err);
-	if (rc) {
+		rc = enumerate(w);
+	if (rc && err.code) {
 		w->counts.errors++;
 		(void)!tell_error(w, err.msg);
 	}
@@ -607,7 +622,7 @@ static void close_slot(struct search *x, struct slot *s)
 		;
 }
 
-static int start_workers(struct search *x, struct err *err)
+static int start_workers(struct search *x, const struct worker *common, struct err *err)
 {
 	uint64_t until = x->o->time_ns ? util_now_ns() + x->o->time_ns : 0;
 	pid_t parent = getpid();
@@ -619,12 +634,13 @@ static int start_workers(struct search *x, struct err *err)
 			return err_set(err, -errno, "cannot make a pipe: %m");
 		pid_t pid = fork();
 		if (!pid) {
-			struct worker w = { .o = x->o,
-					    .number = i,
-					    .of = x->jobs,
-					    .fd = fds[1],
-					    .until_ns = until,
-					    .old_at = UINT64_MAX };
+			struct worker w = *common;
+
+			w.number = i;
+			w.of = x->jobs;
+			w.fd = fds[1];
+			w.until_ns = until;
+			w.old_at = UINT64_MAX;
 
 			for (unsigned j = 0; j < i; j++)
 				util_close(x->slot[j].fd);
@@ -702,13 +718,17 @@ int pm_search(const struct pm_search_opts *o, struct pm_found *out, struct err *
 	x->jobs = min(max(o->jobs, 1u), (unsigned)JOBS_MAX);
 	for (unsigned i = 0; i < x->jobs; i++)
 		x->slot[i].fd = -1;
-	int rc = start_workers(x, err);
+	struct worker common = { .o = o };
+	int rc = prepare(&common, err);
+	if (!rc)
+		rc = start_workers(x, &common, err);
 	while (!rc && !(o->stop && *o->stop) && listen_all(x)) {
 		add_up(x);
 		if (o->progress)
 			o->progress(o->ctx, out->checked, out->failing);
 	}
 	stop_workers(x);
+	worker_release(&common);
 	add_up(x);
 	out->stopped |= o->stop && *o->stop;
 	free(x);
@@ -808,7 +828,7 @@ int pm_search_one(const struct pm_run *r, const char *id, struct pm_failure *f, 
 		return search_nested(r, id, f, err);
 	struct one o = { r, id };
 	struct one_end *end = xcalloc(1, sizeof(*end));
-	int rc = pm_in_child(check_one, &o, end, sizeof(*end), err);
+	int rc = pm_in_child(check_one, &o, end, sizeof(*end), r->stop, err);
 
 	if (!rc && end->end == CHECK_ERROR)
 		rc = err_set(err, -ECHILD, "the check could not be run: %.300s", end->said);

@@ -25,7 +25,8 @@ struct pm_run {
 		size_t n_lost, n_survived;
 		uint64_t *lost, *survived;
 	} outer;
-	struct pm_run *nested; /* what was done to recover */
+	const volatile sig_atomic_t *stop; /* for pm_search_one(); NULL: nothing stops it */
+	struct pm_run *nested;		   /* what was done to recover */
 	size_t n_nested;
 	char *dir;
 	struct pm_plan plan;
