@@ -111,7 +111,7 @@ _outage_test() {
 		return
 		;;
 	--guarantee)
-		_outage_words 'unmount bare posix linux sync'
+		_outage_words 'unmount bare posix linux sync atomic'
 		return
 		;;
 	--recorder)
@@ -130,6 +130,10 @@ _outage_test() {
 		_outage_files
 		return
 		;;
+	--granularity)
+		_outage_words '8 64'
+		return
+		;;
 	--lose-flush | --hang-after | --max-subset | --budget | --mkfs | --recover | --size | --guest-memory | --skip | --limit | --sample | --seed | \
 		--time | -j | --jobs)
 		return
@@ -137,8 +141,8 @@ _outage_test() {
 	esac
 	if [[ $cur == -* ]]; then
 		_outage_words '--target --bounds --crash --max-subset --budget --guarantee --recorder --mkfs
-			--recover --kernel --modules --guest-memory --deterministic --size --fsck --paranoid --skip --limit --sample --seed --time --tune --jobs
-			--torn --prune --lose-flush --hang-after --output --keep --suppress --resume
+			--recover --kernel --modules --guest-cpu --guest-memory --deterministic --size --fsck --paranoid --skip --limit --sample --seed --time --tune --jobs
+			--torn --prune --lose-flush --eadr --granularity --split --hang-after --output --keep --suppress --resume
 			--trust --json --help'
 	else
 		_outage_files
@@ -169,7 +173,7 @@ _outage_explore() {
 		return
 		;;
 	--guarantee)
-		_outage_words 'unmount bare posix linux sync'
+		_outage_words 'unmount bare posix linux sync atomic'
 		return
 		;;
 	--recorder)

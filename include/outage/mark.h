@@ -28,6 +28,9 @@ enum {
 	OUTAGE_MARK_END = 2,   /* the number of an operation */
 	OUTAGE_MARK_TEXT = 3,  /* address and length */
 	OUTAGE_MARK_SELF = 4,  /* the tracer's own test: any two numbers */
+	OUTAGE_MARK_START = 5, /* a tracer that waits for it begins a new trace */
+	OUTAGE_MARK_STOP = 6,  /* and ends it */
+	OUTAGE_MARK_LAST = OUTAGE_MARK_STOP,
 };
 
 enum { OUTAGE_MARK_TEXT_MAX = 4096 }; /* bytes; more is cut off */
@@ -61,6 +64,17 @@ static inline void outage_mark_begin(unsigned long operation)
 static inline void outage_mark_end(unsigned long operation)
 {
 	OUTAGE_MARK_BOTH_(OUTAGE_MARK_END, operation, 0UL);
+}
+
+/* For who drives the tracer of a virtual machine; others are traced from the first to the last. */
+static inline void outage_mark_start(void)
+{
+	OUTAGE_MARK_BOTH_(OUTAGE_MARK_START, 0UL, 0UL);
+}
+
+static inline void outage_mark_stop(void)
+{
+	OUTAGE_MARK_BOTH_(OUTAGE_MARK_STOP, 0UL, 0UL);
 }
 
 static inline void outage_mark_text(const char *text, unsigned long len)

@@ -15,6 +15,7 @@
 #include <linux/fs.h>
 #include <linux/random.h>
 #include <mtd/ubi-user.h>
+#include <outage/mark.h>
 
 #include "agent/agent.h"
 #include "base/io.h"
@@ -178,9 +179,36 @@ static int do_op(struct agent *a, struct wire_in *in, struct strbuf *out)
 
 	if (in->bad || !a->running || i >= a->workload.ops.n)
 		return -EINVAL;
+	outage_mark_begin(i);
 	int64_t result = a->root < 0 ? -EIO : exec_op(&a->exec, i);
+	outage_mark_end(i);
 	wire_put_u64(out, (uint64_t)result);
 	wire_put_u32(out, a->root >= 0);
+	return 0;
+}
+
+/* ---- marks for who traces persistent memory ---- */
+
+static int do_trace(struct wire_in *in)
+{
+	uint32_t begin = wire_u32(in);
+
+	if (in->bad)
+		return -EINVAL;
+	if (begin)
+		outage_mark_start();
+	else
+		outage_mark_stop();
+	return 0;
+}
+
+static int do_mark(struct wire_in *in)
+{
+	const char *text = wire_text(in);
+
+	if (in->bad)
+		return -EINVAL;
+	outage_mark_text(text, strlen(text));
 	return 0;
 }
 
@@ -453,6 +481,10 @@ int agent_do(struct agent *a, enum agent_command command, struct wire_in *in, st
 		return do_clock(in, out);
 	case AGENT_FLASH:
 		return do_flash(in, out);
+	case AGENT_TRACE:
+		return do_trace(in);
+	case AGENT_MARK:
+		return do_mark(in);
 	case AGENT_COMMAND_END:
 		break;
 	}

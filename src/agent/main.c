@@ -100,9 +100,24 @@ static bool find_disk(const char *id, const char *node, char name[16])
 	return false;
 }
 
+/* Persistent memory has no name to ask for: there is one, and nobody else's. */
+static bool find_pmem(const char *node, char name[16])
+{
+	char text[64];
+	unsigned major_no, minor_no;
+
+	read_line("/sys/block/pmem0/dev", text, sizeof(text));
+	snprintf(name, 16, "pmem0");
+	return sscanf(text, "%u:%u", &major_no, &minor_no) == 2 &&
+	       mknod(node, S_IFBLK | 0600, makedev(major_no, minor_no)) == 0;
+}
+
 static void wait_for_disk(const char *id, const char *node, char name[16])
 {
-	for (int tries = 0; !find_disk(id, node, name); tries++) {
+	bool is_mail = streq(id, MAIL_ID);
+
+	for (int tries = 0; !find_disk(id, node, name) && (is_mail || !find_pmem(node, name));
+	     tries++) {
 		errno = ENODEV;
 		if (tries == WAIT_TRIES)
 			give_up(NO_DISK);

@@ -26,7 +26,7 @@
 
 enum {
 	WIRE_MAGIC = 0x6761746f,
-	WIRE_VERSION = 3,
+	WIRE_VERSION = 4,
 	WIRE_HEAD = 20,
 	WIRE_PART = 12,
 	WIRE_MAX = 96 << 20, /* bytes of a message */
@@ -76,6 +76,8 @@ enum agent_command {
 	/* u64: bytes, u64: mark; numbers the pages of the flash for vhost_disk_find_flash() -> i32:
 	 * errno */
 	AGENT_FLASH,
+	AGENT_TRACE, /* u32: begin or end; marks it for the tracer of persistent memory */
+	AGENT_MARK,  /* text; marks it for that tracer */
 	AGENT_COMMAND_END
 };
 

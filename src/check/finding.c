@@ -34,6 +34,8 @@ static const struct {
 	[FINDING_FSCK] = { "fsck", "the file system's own checker complains" },
 	[FINDING_RECOVERY] = { "recovery", "recovering again gives another state" },
 	[FINDING_LIVE] = { "live", "it differs from the reference before any crash" },
+	[FINDING_HALF_DONE] = { "not-atomic", "an operation is done in part" },
+	[FINDING_UNSETTLED] = { "not-single", "an operation that returned has no single result" },
 };
 
 const char *finding_kind_name(enum finding_kind kind)

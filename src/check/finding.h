@@ -31,11 +31,13 @@ enum finding_kind {
 	FINDING_RDEV,
 	FINDING_BLOCKS, /* allocated blocks are gone */
 	FINDING_UNREADABLE,
-	FINDING_DOUBLED,  /* a directory lists a name twice */
-	FINDING_UNUSABLE, /* what is there cannot be used or removed */
-	FINDING_FSCK,	  /* the file system's own checker complains */
-	FINDING_RECOVERY, /* recovering again gives another state */
-	FINDING_LIVE,	  /* it differed from the reference before any crash */
+	FINDING_DOUBLED,   /* a directory lists a name twice */
+	FINDING_UNUSABLE,  /* what is there cannot be used or removed */
+	FINDING_FSCK,	   /* the file system's own checker complains */
+	FINDING_RECOVERY,  /* recovering again gives another state */
+	FINDING_LIVE,	   /* it differed from the reference before any crash */
+	FINDING_HALF_DONE, /* an operation that should be atomic is done in part */
+	FINDING_UNSETTLED, /* an operation returned, and what it leaves is not decided */
 	FINDING_KIND_END
 };
 

@@ -49,6 +49,20 @@ const struct guarantee guarantees[] = {
 		.entries_lead = true,
 		.no_strays = true,
 	},
+	{
+		.name = "atomic",
+		.help = "as sync, and writes of data are atomic as well",
+		.every_op = true,
+		.atomic_data = true,
+		.fsync_names = true,
+		.fsync_dir_line = true,
+		.atomic_rename = true,
+		.ordered = true,
+		.sync_reaches = true,
+		.fsync_reaches = true,
+		.entries_lead = true,
+		.no_strays = true,
+	},
 	{ .name = NULL },
 };
 

@@ -16,7 +16,9 @@ struct guarantee {
 	bool sync_reaches;   /* sync and syncfs make everything durable */
 	bool fsync_reaches;  /* fsync and its kin make durable what they are asked for */
 	bool entries_lead;   /* fsync of a directory persists what its new entries lead to */
-	bool every_op;	     /* each operation is durable when it returns */
+	bool every_op;	     /* each operation is durable when it returns; in persistent
+				memory, where a crash can fall into one, it is atomic, too */
+	bool atomic_data;    /* and so are writes of data */
 	bool fsync_names;    /* fsync of a file persists its names and the directories above */
 	bool fsync_dir_line; /* fsync of a directory persists its own name, and those above */
 	bool atomic_rename;  /* a renamed file is at one place, old or new, whatever was synced */

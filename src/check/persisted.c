@@ -8,7 +8,8 @@
  *     attributes has the value of some state since the attributes were promised. Where nothing is
  *     ordered, this holds for promised files only.
  * P3: the size is between the least and the largest since it was promised; each 512 bytes of the
- *     data are those of some state since they were promised, of the same inode.
+ *     data (or what else the storage writes as one) are those of some state since they were
+ *     promised, of the same inode.
  * P4: where rename is atomic: an inode that had to exist, and that no state since then removed, is
  *     under one of its names; and under no more of them than it had in any one state.
  *
@@ -335,18 +336,37 @@ static void check_hash(struct context *c, const struct tree_entry *e, uint64_t i
 	report(c, FINDING_CONTENT, e->path, why, &words);
 }
 
+/* The first bytes of a sector, from `at` on, that no state has; false: there are none. */
+static bool wrong_bytes(const struct promises *p, uint64_t ino, size_t from,
+			const unsigned char *data, uint64_t end, uint64_t *at, size_t *len)
+{
+	size_t unit = p->unit && p->unit < SECTOR ? p->unit : SECTOR;
+
+	*len = (size_t)(end - *at);
+	if (bytes_allowed(p, ino, from, *at, data + *at, *len))
+		return false;
+	for (; *at < end; *at += unit) {
+		*len = (size_t)min((uint64_t)unit, end - *at);
+		if (!bytes_allowed(p, ino, from, *at, data + *at, *len))
+			break;
+	}
+	*len = (size_t)(end - *at); /* one byte would not tell where it comes from */
+	return *at < end;
+}
+
 static void check_data(struct context *c, const struct tree_entry *e, uint64_t ino)
 {
 	const unsigned char *data = e->content;
 
 	if (!data && e->size)
 		check_hash(c, e, ino);
-	for (uint64_t at = 0; data && at < e->size; at += SECTOR) {
-		size_t len = (size_t)min((uint64_t)SECTOR, e->size - at);
-		const struct promise *why = promise_for_byte(c->p, ino, at);
+	for (uint64_t sector = 0; data && sector < e->size; sector += SECTOR) {
+		uint64_t end = min(sector + SECTOR, e->size), at = sector;
+		const struct promise *why = promise_for_byte(c->p, ino, sector);
 		struct strbuf words = { 0 };
+		size_t len;
 
-		if (bytes_allowed(c->p, ino, state_of(why), at, data + at, len))
+		if (!wrong_bytes(c->p, ino, state_of(why), data, end, &at, &len))
 			continue;
 		strbuf_addf(&words, "%s: bytes from %llu on are ", e->path, (unsigned long long)at);
 		describe_bytes(c->p, data + at, len, at, &words);

@@ -42,12 +42,21 @@ size_t semantic_op(struct semantic_table *t, const char *text, unsigned promises
 	return t->ops.n - 1;
 }
 
-static bool same(const struct semantic_table *t, const struct semantic_seen *a,
-		 const struct semantic_seen *b)
+/* What a user sees is the same, whatever checkers say of it. */
+static bool looks_same(const struct semantic_table *t, const struct semantic_seen *a,
+		       const struct semantic_seen *b)
 {
 	if (a->failed || b->failed)
 		return a->failed && b->failed;
 	return t->times ? hash_eq(a->timed, b->timed) : hash_eq(a->state, b->state);
+}
+
+static bool same(const struct semantic_table *t, const struct semantic_seen *a,
+		 const struct semantic_seen *b)
+{
+	if (!looks_same(t, a, b) || a->wrong != b->wrong)
+		return false;
+	return a->failed || !a->wrong || hash_eq(a->why, b->why);
 }
 
 static size_t get_state(struct semantic_table *t, struct semantic_op *op,
@@ -80,7 +89,7 @@ void semantic_add(struct semantic_table *t, size_t index, const struct semantic_
 	o.survived = copy_events(&t->arena, origin->survived, origin->n_survived);
 	o.lost = copy_events(&t->arena, origin->lost, origin->n_lost);
 	vec_push(&op->states.v[state].origins, o);
-	if (seen->failed || !semantic_is_complete(origin))
+	if (seen->failed || seen->wrong || !semantic_is_complete(origin))
 		return;
 	/* The latest counts: a replay that recovers differently is told apart as a state. */
 	if (origin->where == SEMANTIC_BEGIN)
@@ -115,7 +124,7 @@ static const struct carried *find_carried(const struct judge *j, const struct se
 
 static bool is(const struct judge *j, const struct semantic_seen *a, const struct semantic_seen *b)
 {
-	return a && same(j->t, a, b);
+	return a && looks_same(j->t, a, b);
 }
 
 static bool has_origin(const struct semantic_state *s, enum semantic_where where)
@@ -138,24 +147,38 @@ static bool is_wrong_end(const struct judge *j, const struct semantic_state *s)
 	return has_origin(s, SEMANTIC_END) && (changes || !c || !c->blamed);
 }
 
+static bool breaks_atomicity(const struct judge *j, const struct semantic_state *s)
+{
+	return (j->op->promises & SEMANTIC_ATOMIC) && j->before && j->after &&
+	       !is(j, j->before, &s->seen) && !is(j, j->after, &s->seen);
+}
+
+/* What another checker complains of has the name of the promise that it breaks, if there is one. */
+static enum semantic_kind name_complaint(const struct judge *j, const struct semantic_state *s)
+{
+	if (breaks_atomicity(j, s))
+		return SEMANTIC_NOT_ATOMIC;
+	if ((j->op->promises & SEMANTIC_SYNCHRONOUS) && j->after && !is(j, j->after, &s->seen) &&
+	    has_origin(s, SEMANTIC_END))
+		return SEMANTIC_NOT_SINGLE;
+	return SEMANTIC_WRONG;
+}
+
 /* Whether a state should not be there. */
 static bool is_wrong(const struct judge *j, const struct semantic_state *s,
 		     enum semantic_kind *kind)
 {
-	unsigned promises = j->op->promises;
-
-	if (s->seen.failed) {
-		*kind = SEMANTIC_FAILED;
+	if (s->seen.failed || s->seen.wrong) {
+		*kind = s->seen.failed ? SEMANTIC_FAILED : name_complaint(j, s);
 		return !find_carried(j, &s->seen);
 	}
 	if (is(j, j->after, &s->seen))
 		return false;
-	if ((promises & SEMANTIC_ATOMIC) && j->before && j->after && !is(j, j->before, &s->seen) &&
-	    !find_carried(j, &s->seen)) {
+	if (breaks_atomicity(j, s) && !find_carried(j, &s->seen)) {
 		*kind = SEMANTIC_NOT_ATOMIC;
 		return true;
 	}
-	if ((promises & SEMANTIC_SYNCHRONOUS) && j->after && is_wrong_end(j, s)) {
+	if ((j->op->promises & SEMANTIC_SYNCHRONOUS) && j->after && is_wrong_end(j, s)) {
 		*kind = SEMANTIC_NOT_SINGLE;
 		return true;
 	}
@@ -219,7 +242,8 @@ static bool is_good(const struct judge *j, size_t state, const struct semantic_o
 	if (o->torn)
 		return false; /* what it differs in cannot be said in whole stores */
 	if (kind == SEMANTIC_NOT_SINGLE)
-		return o->where == SEMANTIC_END && is(j, j->after, &j->op->states.v[state].seen);
+		return o->where == SEMANTIC_END && !j->bad.v[state] &&
+		       is(j, j->after, &j->op->states.v[state].seen);
 	return !j->bad.v[state];
 }
 
@@ -352,9 +376,15 @@ const char *semantic_kind_name(enum semantic_kind kind)
 		[SEMANTIC_FAILED] = "failed",
 		[SEMANTIC_NOT_ATOMIC] = "not-atomic",
 		[SEMANTIC_NOT_SINGLE] = "not-single",
+		[SEMANTIC_WRONG] = "wrong",
 	};
 
 	return names[kind];
+}
+
+const char *semantic_cause_name(enum semantic_cause cause)
+{
+	return cause == SEMANTIC_LOGIC ? "logic" : "ordering";
 }
 
 static void add_stores(struct strbuf *out, const struct semantic_violation *v, bool survived,
@@ -386,6 +416,8 @@ void semantic_words(const struct semantic_table *t, const struct semantic_violat
 					"nor the one after it",
 		[SEMANTIC_NOT_SINGLE] = "a crash after '%s' has returned leaves another state than "
 					"the one after it",
+		[SEMANTIC_WRONG] = "a crash during or after '%s' leaves a state that is not "
+				   "allowed",
 	};
 
 	strbuf_addf(out, what[v->kind], t->ops.v[v->op].text);

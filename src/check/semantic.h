@@ -17,6 +17,9 @@
  * flight survived; where none was added, the state after the operation before. The state after it
  * is the same at its end. What cannot be said for want of these is not said.
  *
+ * Other checkers may have their say, too (semantic_seen.wrong): what they complain of is a
+ *violation whatever the operation promises, and gets the same diagnosis.
+ *
  * What an operation leaves undecided goes on to the next ones: a state that was possible at the end
  * of one is no news in the next, until one that is synchronous ends in a single state.
  *
@@ -41,7 +44,13 @@ struct semantic_seen {
 	struct hash128 state; /* without times */
 	struct hash128 timed; /* with times; only looked at if the table is asked to */
 	bool failed;	      /* recovery failed: there is no state, and no hash */
-	const char *text;     /* for a person; NULL: none. Copied. */
+	/*
+	 * Another checker has found something wrong with it: with the same state, and where it was
+	 * seen, it may have found nothing. What is wrong for another reason is another state.
+	 */
+	bool wrong;
+	struct hash128 why;
+	const char *text; /* for a person; NULL: none. Copied. */
 };
 
 enum semantic_where { SEMANTIC_BEGIN, SEMANTIC_DURING, SEMANTIC_END };
@@ -103,6 +112,7 @@ enum semantic_kind {
 	SEMANTIC_FAILED,     /* recovery failed */
 	SEMANTIC_NOT_ATOMIC, /* a state that is neither that before nor that after */
 	SEMANTIC_NOT_SINGLE, /* at the end, a state that is not that after */
+	SEMANTIC_WRONG,	     /* none of these, but another checker says so */
 };
 
 /* What would mend it. */
@@ -139,8 +149,9 @@ struct semantic_violations vec_of(struct semantic_violation);
 void semantic_judge(const struct semantic_table *t, struct semantic_violations *out);
 void semantic_violations_release(struct semantic_violations *v);
 
-/* "not-atomic": for machines. */
+/* "not-atomic", "ordering": for machines. */
 const char *semantic_kind_name(enum semantic_kind kind);
+const char *semantic_cause_name(enum semantic_cause cause);
 /* One sentence: what was seen during which operation, and what would mend it. */
 void semantic_words(const struct semantic_table *t, const struct semantic_violation *v,
 		    struct strbuf *out);

@@ -33,24 +33,32 @@ static const char usage[] =
 	"  -b, --bounds SET|FILE   generated workloads (outage gen --list)\n"
 	"  FILE                    workloads, j-lang files, directories of them, - for standard "
 	"input\n"
-	"      --crash MODE,...    persist (default), last, prefix, reorder, torn, recovery\n"
+	"      --crash MODE,...    persist (default), last, prefix, reorder (default for\n"
+	"                          persistent memory), torn, recovery\n"
 	"      --max-subset K      reorder: at most K writes lost, or surviving; default 2\n"
 	"      --torn              the same as --crash reorder,torn\n"
 	"      --prune HOW         reads (default): vary only the writes that recovery or the "
 	"walk\n"
-	"                          reads; none: vary them all\n"
+	"                          reads; none (default for persistent memory): vary them all\n"
 	"      --lose-flush N      judge as if the N-th flush of each workload had not been sent,\n"
 	"                          to see that it is noticed\n"
+	"      --eadr              persistent memory: caches are persistent, no flush is needed\n"
+	"      --granularity N     persistent memory: 64 (default): stores to a line of 64 bytes\n"
+	"                          persist in order; 8: in any order\n"
+	"      --split             persistent memory: copies of more than 256 bytes are not\n"
+	"                          taken as one\n"
 	"      --budget N          crash states of one workload; default 200 for reorder,\n"
 	"                          torn and recovery\n"
-	"      --guarantee NAME    unmount, bare, posix, linux, sync; default: what the target\n"
-	"                          promises\n"
+	"      --guarantee NAME    unmount, bare, posix, linux, sync, atomic; default: what the\n"
+	"                          target promises\n"
 	"      --recorder NAME     bpf or fuse; default: the best that works here\n"
 	"      --mkfs ARGS         more arguments for mkfs; for fuse: the command, with {disk}\n"
 	"      --recover CMD       fuse: the command that recovers {disk} before it is mounted\n"
 	"      --kernel FILE       uml: the kernel, default: linux.uml; vm: a vmlinuz or vmlinux,\n"
 	"                          default: Debian's, fetched with apt-get\n"
 	"      --modules DIR       uml, vm: the folder of its modules\n"
+	"      --guest-cpu N,FLUSH vm: how many processors, and what they flush their caches\n"
+	"                          with: clwb, clflushopt or clflush; default: 1, clwb\n"
 	"      --guest-memory SIZE uml, vm: what the guest has; default: 160M, 256M\n"
 	"      --deterministic     vm: count time in instructions, so that runs are alike\n"
 	"      --size BYTES        of the disk\n"
@@ -507,11 +515,15 @@ enum {
 	OPT_RECOVER,
 	OPT_KERNEL,
 	OPT_MODULES,
+	OPT_GUEST_CPU,
 	OPT_GUEST_MEMORY,
 	OPT_SIZE,
 	OPT_PRUNE,
 	OPT_TORN,
 	OPT_LOSE_FLUSH,
+	OPT_EADR,
+	OPT_GRANULARITY,
+	OPT_SPLIT,
 	OPT_FSCK,
 	OPT_PARANOID,
 	OPT_DETERMINISTIC,
@@ -544,11 +556,15 @@ static const struct option long_options[] = {
 	{ "recover", required_argument, NULL, OPT_RECOVER },
 	{ "kernel", required_argument, NULL, OPT_KERNEL },
 	{ "modules", required_argument, NULL, OPT_MODULES },
+	{ "guest-cpu", required_argument, NULL, OPT_GUEST_CPU },
 	{ "guest-memory", required_argument, NULL, OPT_GUEST_MEMORY },
 	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "prune", required_argument, NULL, OPT_PRUNE },
 	{ "torn", no_argument, NULL, OPT_TORN },
 	{ "lose-flush", required_argument, NULL, OPT_LOSE_FLUSH },
+	{ "eadr", no_argument, NULL, OPT_EADR },
+	{ "granularity", required_argument, NULL, OPT_GRANULARITY },
+	{ "split", no_argument, NULL, OPT_SPLIT },
 	{ "fsck", no_argument, NULL, OPT_FSCK },
 	{ "paranoid", no_argument, NULL, OPT_PARANOID },
 	{ "deterministic", no_argument, NULL, OPT_DETERMINISTIC },
@@ -608,6 +624,8 @@ static int parse_option(int opt, const char *arg, struct test *t, struct err *er
 		return set_path(&t->plan, "guest-kernel", arg, err);
 	case OPT_MODULES:
 		return set_path(&t->plan, "guest-modules", arg, err);
+	case OPT_GUEST_CPU:
+		return plan_set(&t->plan, "guest-cpu", arg, err);
 	case OPT_TORN:
 		return plan_set(&t->plan, "crash", "reorder,torn", err);
 	case OPT_TIME:

@@ -24,6 +24,7 @@
 
 #include "base/fault.h"
 #include "base/io.h"
+#include "record/patch.h"
 
 enum { BUSY_TRIES = 200 };
 
@@ -205,6 +206,26 @@ static void read_back(struct disk *d, uint64_t addr, uint64_t len)
 	image_zero(&d->image, addr, end - addr);
 }
 
+void disk_find_changes(struct disk *d)
+{
+	static const unsigned char zeros[IMAGE_PAGE];
+	unsigned char page[IMAGE_PAGE];
+	uint64_t stop = 0;
+
+	for (uint64_t at = 0, data = 0; at < d->size; at += IMAGE_PAGE) {
+		size_t n = min(d->size - at, (uint64_t)IMAGE_PAGE);
+
+		if (at >= stop) {
+			data = at;
+			if (!next_data(d, &data, d->size, &stop))
+				data = stop = d->size;
+		}
+		image_read(&d->image, at, page, n);
+		if (memcmp(page, at < data ? zeros : d->map + at, n) != 0)
+			disk_changed(d, at, n);
+	}
+}
+
 /* Makes the image what the device holds. */
 static void catch_up(struct disk *d)
 {
@@ -343,7 +364,7 @@ int disk_start(struct disk *d, struct trace *t, struct err *err)
 		trace_clear(t);
 		t->info = (struct trace_info){ .size = d->size,
 					       .sector_size = d->loop.sector_size,
-					       .completions = true };
+					       .completions = d->ops->kind == DISK_BLOCK };
 		snprintf(t->info.target, sizeof(t->info.target), "%s", d->ops->info);
 	}
 	d->trace = t;
@@ -365,6 +386,8 @@ int disk_mark(struct disk *d, const struct event *ev, struct err *err)
 	       ev->kind == EV_TEXT);
 	if (!d->trace)
 		return 0;
+	if (d->ops->mark)
+		return d->ops->mark(d, ev, err);
 	r = d->ops->drain(d, err);
 	if (!r)
 		trace_append(d->trace, ev);
@@ -427,15 +450,23 @@ static int compare(struct disk *d, uint64_t addr, uint64_t len, struct err *err)
 static int replay(struct disk *d, struct trace *t, struct err *err)
 {
 	int r = fault_point("disk.replay");
+	struct patch patch;
 
+	patch_init(&patch, &d->image);
 	for (size_t i = 0; i < t->events.n; i++) {
 		const struct event *ev = &t->events.v[i];
 
-		if (ev->kind == EV_WRITE)
+		if (ev->kind == EV_STORE)
+			patch_write(&patch, ev->addr, ev->data, ev->len);
+		else if (ev->kind == EV_WRITE)
 			image_write(&d->image, ev->addr, ev->data, ev->len);
 		else if (ev->kind == EV_DISCARD || ev->kind == EV_ZERO)
 			image_zero(&d->image, ev->addr, ev->len);
 	}
+	patch_finish(&patch);
+	/* A store that was missed is nowhere in the trace. */
+	if (d->ops->kind == DISK_PM)
+		return r ? r : compare(d, 0, d->size, err);
 	for (size_t i = 0; i < t->events.n && !r; i++) {
 		const struct event *ev = &t->events.v[i];
 
@@ -450,6 +481,11 @@ static void note_changes(struct disk *d, const struct trace *t)
 	for (size_t i = 0; i < t->events.n; i++)
 		if (event_modifies(t->events.v[i].kind))
 			disk_changed(d, t->events.v[i].addr, t->events.v[i].len);
+}
+
+void disk_want_loads(struct disk *d, bool want)
+{
+	d->loads = want;
 }
 
 void disk_check_every(struct disk *d, unsigned n)
@@ -468,7 +504,7 @@ int disk_stop(struct disk *d, struct err *err)
 	d->recording = false;
 	if (!r && t)
 		r = trace_validate(t, err);
-	if (!r && t && d->stops++ % max(d->check_every, 1U) == 0)
+	if (!r && t && (d->ops->kind == DISK_PM || d->stops++ % max(d->check_every, 1U) == 0))
 		r = replay(d, t, err);
 	else if (!r && t)
 		note_changes(d, t);

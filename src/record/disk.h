@@ -82,6 +82,12 @@ int disk_mark(struct disk *d, const struct event *ev, struct err *err) must_chec
  */
 int disk_stop(struct disk *d, struct err *err) must_check;
 
+/*
+ * From now on a trace of persistent memory has loads, too, which costs time. Reads of block devices
+ * are always there.
+ */
+void disk_want_loads(struct disk *d, bool want);
+
 /* That check costs time; from now on it is made of every n-th trace only, the next one first. */
 void disk_check_every(struct disk *d, unsigned n);
 

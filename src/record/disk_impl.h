@@ -36,6 +36,8 @@ struct disk_ops {
 	int (*start)(struct disk *d, struct err *err);
 	/* Takes everything submitted so far into d->trace. */
 	int (*drain)(struct disk *d, struct err *err);
+	/* Takes a mark; NULL: it is put behind what drain() took. */
+	int (*mark)(struct disk *d, const struct event *ev, struct err *err);
 	/* Waits for what is in flight and ends recording; -EOVERFLOW: the trace is not whole. */
 	int (*stop)(struct disk *d, struct err *err);
 };
@@ -59,6 +61,7 @@ struct disk {
 	uint64_t pages_loaded;
 	unsigned check_every; /* 0 and 1: each trace is replayed and compared */
 	uint64_t stops;	      /* of recordings with a trace */
+	bool loads;
 };
 
 /* A name for a memfd or file by which disk_clean_up() knows it and its owner, this process. */
@@ -72,5 +75,7 @@ void disk_release(struct disk *d);
 
 void disk_changed(struct disk *d, uint64_t addr, uint64_t len);
 void disk_unknown(struct disk *d);
+/* Looks where the content is not what the image is: for who cannot see what is written. */
+void disk_find_changes(struct disk *d);
 
 #endif

@@ -111,22 +111,34 @@ static int open_library(struct tracer *t, struct err *err)
 	return t->plugin < 0 ? t->plugin : 0;
 }
 
-int tracer_open(struct tracer *t, const char *qemu, struct err *err)
+static int unpack(struct tracer *t, struct err *err)
 {
 	unsigned version = 0;
+	int rc = ask_version(t, &version, err);
 
-	if (t->preload)
-		return open_library(t, err);
-	int rc = find_qemu(t, qemu, err);
-
-	if (!rc)
-		rc = ask_version(t, &version, err);
 	if (rc)
 		return rc;
 	bool new = version >= API_4_FROM;
 	t->plugin = memory_file("outage-pm.so", new ? pm_plugin_4 : pm_plugin_1,
 				new ? pm_plugin_4_size : pm_plugin_1_size, err);
-	return t->plugin < 0 ? t->plugin : selftest_run(t, err);
+	return min(t->plugin, 0);
+}
+
+int tracer_unpack(struct tracer *t, const char *qemu, struct err *err)
+{
+	t->qemu = xstrdup(qemu);
+	return unpack(t, err);
+}
+
+int tracer_open(struct tracer *t, const char *qemu, struct err *err)
+{
+	if (t->preload)
+		return open_library(t, err);
+	int rc = find_qemu(t, qemu, err);
+
+	if (!rc)
+		rc = unpack(t, err);
+	return rc ? rc : selftest_run(t, err);
 }
 
 void tracer_close(struct tracer *t)
@@ -169,6 +181,8 @@ static int run_emulated(const struct tracer *t, const struct files *f, const cha
 	add_quoted(&plugin, file);
 	if (t->loads)
 		strbuf_adds(&plugin, ",loads=on");
+	if (t->stacks)
+		strbuf_adds(&plugin, ",stacks=on");
 	if (!t->filter)
 		strbuf_adds(&plugin, ",filter=off");
 	vec_push(&list, t->qemu);

@@ -18,6 +18,7 @@ struct tracer {
 	int plugin;	/* or library: a descriptor that children inherit; -1: none */
 	bool filter;	/* see the plugin; found out by the self-test */
 	bool loads;	/* trace them, too */
+	bool stacks;	/* and the call stacks of everything */
 	uint64_t limit; /* bytes of a stream; 0: 1 GiB */
 };
 
@@ -31,6 +32,8 @@ struct tracer {
  * both with a program whose trace is known.
  */
 int tracer_open(struct tracer *t, const char *qemu, struct err *err) must_check;
+/* Only unpacks the plugin for the emulator, of either kind, at that path. */
+int tracer_unpack(struct tracer *t, const char *qemu, struct err *err) must_check;
 void tracer_close(struct tracer *t);
 
 /* What a program did, as it was written down. */

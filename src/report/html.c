@@ -300,6 +300,12 @@ static void put_trees(const struct view *v, struct strbuf *out)
 				 "need be promised.</div>\n");
 }
 
+static void put_diagnosis(const struct view *v, struct strbuf *out)
+{
+	if (v->diagnosis.len)
+		tagged(out, "<h3>Diagnosis</h3>\n<pre>", v->diagnosis.buf, "</pre>\n");
+}
+
 static void put_said(const struct view *v, struct strbuf *out)
 {
 	if (v->kernel_log.len)
@@ -327,6 +333,7 @@ static void put_case(const struct view *v, struct strbuf *out)
 {
 	put_problems(v, out);
 	put_workload(v, out);
+	put_diagnosis(v, out);
 	put_trace(v, out);
 	put_trees(v, out);
 	put_said(v, out);

@@ -79,6 +79,11 @@ static void put_writes(const struct view_crash *c, struct json *j)
 		json_kv_bool(j, "meta", ev->flags & EV_META);
 		json_kv_bool(j, "preflush", ev->flags & EV_PREFLUSH);
 		json_kv_bool(j, "fua", ev->flags & EV_FUA);
+		if (ev->kind == EV_STORE) {
+			json_kv_bool(j, "nontemporal", ev->flags & EV_NONTEMPORAL);
+			json_kv_uint(j, "cpu", ev->cpu);
+			json_kv_uint(j, "pc", ev->pc);
+		}
 		json_kv_string(j, "fate", fate_name(view_fate(c, i)));
 		json_end(j);
 	}
@@ -120,6 +125,8 @@ void report_json_case(const struct view *v, struct json *j)
 {
 	const struct stored_problem *first = stored_case_first(&v->c);
 
+	auto_free char *cause = view_cause(v);
+
 	json_object(j);
 	json_kv_string(j, "case", v->c.dir);
 	json_kv_string(j, "kind", finding_kind_name(first->kind));
@@ -143,6 +150,8 @@ void report_json_case(const struct view *v, struct json *j)
 	json_kv_string(j, "state", v->c.state);
 	put_text(j, "layer", v->c.layer);
 	put_problems(v, j);
+	put_text(j, "cause", cause);
+	put_text(j, "diagnosis", v->diagnosis.len ? v->diagnosis.buf : NULL);
 	put_workload(v, j);
 	put_writes(&v->crash, j);
 	put_second(v, j);

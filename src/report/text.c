@@ -131,11 +131,15 @@ static void add_write(const struct view_crash *c, uint64_t event, const char *fa
 {
 	const struct event *ev = &c->trace.events.v[event];
 
-	strbuf_addf(out, "  %-8s event %-5llu %-7s %7llu bytes at %llu%s%s%s\n", fate,
+	strbuf_addf(out, "  %-8s event %-5llu %-7s %7llu bytes at %llu%s%s%s%s", fate,
 		    (unsigned long long)event, event_kind_name(ev->kind),
 		    (unsigned long long)ev->len, (unsigned long long)ev->addr,
 		    ev->flags & EV_META ? ", metadata" : "",
-		    ev->flags & EV_PREFLUSH ? ", preflush" : "", ev->flags & EV_FUA ? ", FUA" : "");
+		    ev->flags & EV_PREFLUSH ? ", preflush" : "", ev->flags & EV_FUA ? ", FUA" : "",
+		    ev->flags & EV_NONTEMPORAL ? ", non-temporal" : "");
+	if (ev->pc)
+		strbuf_addf(out, ", made at %#llx", (unsigned long long)ev->pc);
+	strbuf_addch(out, '\n');
 }
 
 static void add_flight(const struct view_crash *c, const char *when, struct strbuf *out)
@@ -252,6 +256,15 @@ static void add_trees(const struct view *v, struct strbuf *out)
 	vec_release(&rows);
 }
 
+/* A store is where the difference lies, so that this comes before what was in flight. */
+static void add_diagnosis(const struct view *v, struct strbuf *out)
+{
+	if (!v->diagnosis.len)
+		return;
+	strbuf_adds(out, "\ndiagnosis\n");
+	add_indented(out, v->diagnosis.buf);
+}
+
 static void add_said(const struct view *v, struct strbuf *out)
 {
 	if (v->kernel_log.len) {
@@ -269,6 +282,7 @@ void report_text_case(const struct view *v, struct strbuf *out)
 	add_problems(v, out);
 	add_place(v, out);
 	add_workload(v, out);
+	add_diagnosis(v, out);
 	add_writes(v, out);
 	add_trees(v, out);
 	add_said(v, out);

@@ -12,12 +12,15 @@
 
 /* ---- a case ---- */
 
-static void load_crash(const char *id, struct view_crash *c)
+static void load_crash(const struct stored_case *of, const char *id, struct view_crash *c)
 {
 	struct crash_opts opts = CRASH_OPTS_INIT;
+	struct pm_choice pm = stored_case_pm(of);
+	struct model_pm_opts model;
 	struct err ignored = ERR_INIT;
 
 	/* What survived does not depend on the disk's content, so that need not be read. */
+	pm_choose_model(&pm, &c->trace, &model, &opts);
 	if (c->has_trace && id)
 		c->has_state = crash_replay(&c->trace, &opts, id, &c->state, &ignored) == 0;
 }
@@ -30,9 +33,9 @@ static void load_crashes(struct view *v)
 
 	v->crash.has_trace = replay_trace(&v->c, &v->crash.trace, &ignored) == 0;
 	err_clear(&ignored);
-	load_crash(stored_case_live(&v->c) ? NULL : first, &v->crash);
+	load_crash(&v->c, stored_case_live(&v->c) ? NULL : first, &v->crash);
 	v->second.has_trace = second && replay_recovery(&v->c, &v->second.trace, &ignored) == 0;
-	load_crash(second, &v->second);
+	load_crash(&v->c, second, &v->second);
 }
 
 static void release_crash(struct view_crash *c)
@@ -65,6 +68,8 @@ static int load_rest(struct view *v, struct err *err)
 		rc = store_text(&v->c, "kernel-log", &v->kernel_log, err);
 	if (!rc)
 		rc = store_text(&v->c, "said", &v->said, err);
+	if (!rc)
+		rc = store_text(&v->c, "diagnosis", &v->diagnosis, err);
 	if (rc)
 		return rc;
 	v->has_expected = load_tree(&v->expected_text, &v->expected);
@@ -104,6 +109,7 @@ void view_release(struct view *v)
 	tree_release(&v->seen);
 	strbuf_release(&v->kernel_log);
 	strbuf_release(&v->said);
+	strbuf_release(&v->diagnosis);
 	*v = (struct view){ 0 };
 }
 
@@ -131,6 +137,13 @@ const char *fate_name(enum request_fate f)
 
 	assert((unsigned)f < ARRAY_SIZE(names));
 	return names[f];
+}
+
+char *view_cause(const struct view *v)
+{
+	size_t n = strcspn(strbuf_str(&v->diagnosis), ":\n");
+
+	return v->diagnosis.len ? xmemdupz(v->diagnosis.buf, n) : NULL;
 }
 
 bool view_result(const struct view *v, size_t i, int32_t *result)

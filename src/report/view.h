@@ -41,6 +41,7 @@ struct view {
 	bool has_expected, has_seen;
 	struct tree_diff diff; /* if both are there */
 	struct strbuf kernel_log, said;
+	struct strbuf diagnosis; /* "ordering: ..." or "logic: ...", then a line for each store */
 };
 
 /* Reads the case and, unless `brief`, all that belongs to it. What is not there is left out. */
@@ -51,6 +52,8 @@ enum request_fate view_fate(const struct view_crash *c, uint64_t event);
 /* Where recovery is over and the use of what was recovered begins, in the trace of a recovery. */
 size_t view_recovered(const struct view_crash *c);
 const char *fate_name(enum request_fate f);
+/* "ordering", "logic": its first word; NULL if there is no diagnosis. To be freed. */
+char *view_cause(const struct view *v);
 /* What operation `i` returned, from the trace; false if it did not return. */
 bool view_result(const struct view *v, size_t i, int32_t *result);
 

@@ -32,6 +32,7 @@ static const struct key {
 	{ KEY("recover", TEXT, recover), 0 },
 	{ KEY("guest-kernel", TEXT, guest_kernel), 0 },
 	{ KEY("guest-modules", TEXT, guest_modules), 0 },
+	{ KEY("guest-cpu", TEXT, guest_cpu), 0 },
 	{ KEY("guest-memory", SIZE, guest_memory), 0 },
 	{ KEY("size", SIZE, size), 0 },
 	{ KEY("crash", MODES, modes), 0 },
@@ -39,6 +40,9 @@ static const struct key {
 	{ KEY("budget", COUNT, budget), 0 },
 	{ KEY("prune", PRUNE, vary_all), 0 },
 	{ KEY("lose-flush", COUNT, lose_flush), 0 },
+	{ KEY("eadr", FLAG, eadr), 0 },
+	{ KEY("granularity", COUNT, granularity), 0 },
+	{ KEY("split", FLAG, split), 0 },
 	{ KEY("fsck", FLAG, fsck), 0 },
 	{ KEY("paranoid", FLAG, paranoid), 0 },
 	{ KEY("deterministic", FLAG, deterministic), 0 },
@@ -53,7 +57,7 @@ static const struct key {
 	{ KEY("keep", KEEP, keep), PLAN_KEEP_DEFAULT },
 #undef KEY
 };
-static_assert(ARRAY_SIZE(keys) <= 32, "given has a bit for each");
+static_assert(ARRAY_SIZE(keys) <= 64, "given has a bit for each");
 
 static const struct {
 	const char *name;
@@ -161,11 +165,11 @@ static int set_value(struct plan *p, const struct key *k, const char *value, str
 		return 0;
 	case GUARANTEE:
 		set_text(at, xstrdup(value));
-		return guarantee_find(value)
-			       ? 0
-			       : err_set(err, -EINVAL,
-					 "'%.40s' is none of unmount, bare, posix, linux, sync",
-					 value);
+		return guarantee_find(value) ? 0
+					     : err_set(err, -EINVAL,
+						       "'%.40s' is none of unmount, bare, posix, "
+						       "linux, sync, atomic",
+						       value);
 	case FILES:
 		if (p->files.n >= FILES_MAX)
 			return err_set(err, -E2BIG, "more than %d files", FILES_MAX);
@@ -214,7 +218,7 @@ int plan_set(struct plan *p, const char *key, const char *value, struct err *err
 	if (strchr(value, '\n'))
 		return err_set(err, -EINVAL, "--%s has a line end in it, which cannot be kept",
 			       key);
-	p->given |= 1U << i;
+	p->given |= 1ULL << i;
 	return set_value(p, &keys[i], value, err);
 }
 
@@ -229,6 +233,37 @@ static char *now(void)
 	return xstrdup(text);
 }
 
+static bool was_given(const struct plan *p, const char *key)
+{
+	return p->given >> find_key(key) & 1;
+}
+
+/* What is meant for persistent memory, and what it cannot have. */
+static int complete_pm(struct plan *p, const struct target_ops *target, struct err *err)
+{
+	if (!target->pm) {
+		if (p->eadr || p->split || p->granularity)
+			return err_set(err, -EINVAL, "--%s is for persistent memory; %s has a disk",
+				       p->eadr	  ? "eadr"
+				       : p->split ? "split"
+						  : "granularity",
+				       target->name);
+		return 0;
+	}
+	if (p->granularity && p->granularity != PM_ATOMIC && p->granularity != PM_LINE)
+		return err_set(err, -EINVAL, "--granularity is 8 or 64, not %llu",
+			       (unsigned long long)p->granularity);
+	if (was_given(p, "prune") && !p->vary_all && !target->pm_loads)
+		return err_set(err, -EINVAL,
+			       "--prune reads is not available for %s: what it reads of its "
+			       "memory is not seen; leave it out",
+			       target->name);
+	/* Seeing what is read takes longer than trying a few states more. */
+	if (!was_given(p, "prune"))
+		p->vary_all = true;
+	return 0;
+}
+
 int plan_complete(struct plan *p, struct err *err)
 {
 	const struct target_ops *target = target_find(p->target, err);
@@ -237,8 +272,12 @@ int plan_complete(struct plan *p, struct err *err)
 		return -EINVAL;
 	if (!p->guarantee)
 		p->guarantee = xstrdup(target->guarantee);
+	int rc = complete_pm(p, target, err);
+	if (rc)
+		return rc;
+	/* In persistent memory, most of what can go wrong goes wrong within operations. */
 	if (!p->modes)
-		p->modes = RUN_PERSIST;
+		p->modes = target->pm ? RUN_REORDER : RUN_PERSIST;
 	if (p->lose_flush && !(p->modes & (RUN_REORDER | RUN_TORN)))
 		return err_set(err, -EINVAL,
 			       "--lose-flush needs --crash reorder: where all completed writes "
@@ -259,6 +298,11 @@ int plan_complete(struct plan *p, struct err *err)
 			       "--kernel and --modules are for uml: and vm: targets; %s is of "
 			       "this "
 			       "machine's kernel",
+			       target->name);
+	if (p->guest_cpu && strncmp(target->name, "vm:", 3) != 0)
+		return err_set(err, -EINVAL,
+			       "--guest-cpu is for vm: targets; %s has the processors of this "
+			       "machine",
 			       target->name);
 	if (p->guest_memory && !target->far)
 		return err_set(err, -EINVAL,
@@ -298,6 +342,7 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 			    .size = p->size,
 			    .kernel = p->guest_kernel,
 			    .modules = p->guest_modules,
+			    .guest_cpu = p->guest_cpu,
 			    .guest_memory = p->guest_memory,
 			    .deterministic = p->deterministic },
 		.guarantee = guarantee_find(p->guarantee),
@@ -307,6 +352,7 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 		.seed = p->seed,
 		.vary_all = p->vary_all,
 		.lose_flush = p->lose_flush,
+		.pm = { .eadr = p->eadr, .split = p->split, .granularity = p->granularity },
 		.fsck = p->fsck,
 		.paranoid = p->paranoid,
 	};
@@ -367,7 +413,7 @@ int plan_agrees(const struct plan *saved, const struct plan *given, struct err *
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		auto_strbuf was = STRBUF_INIT, is = STRBUF_INIT;
 
-		if (!(given->given & 1U << i))
+		if (!(given->given & 1ULL << i))
 			continue;
 		put_value(saved, &keys[i], &was);
 		put_value(given, &keys[i], &is);
@@ -406,7 +452,7 @@ static int parse_line(char *line, struct plan *p, struct err *err)
 		return err_set(err, -EINVAL, "'%.40s' is no key", line);
 	if (!value || !*value)
 		return err_set(err, -EINVAL, "%s has no value", line);
-	if (p->given & 1U << i && keys[i].kind != FILES)
+	if (p->given & 1ULL << i && keys[i].kind != FILES)
 		return err_set(err, -EINVAL, "%s is there twice", line);
 	return plan_set(p, line, value, err);
 }

@@ -41,7 +41,7 @@ void reads_learn(struct reads *r, const struct crash_state *state, const struct 
 	for (size_t i = 0; i < record->events.n; i++) {
 		const struct event *ev = &record->events.v[i];
 
-		if (ev->kind == EV_READ && ev->len)
+		if ((ev->kind == EV_READ || ev->kind == EV_LOAD) && ev->len)
 			ranges_add(&of.where, ev->addr, ev->addr + ev->len, i);
 	}
 	vec_push(&r->list, of);

@@ -50,6 +50,7 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 			    .size = c->size,
 			    .kernel = c->guest_kernel,
 			    .modules = c->guest_modules,
+			    .guest_cpu = c->guest_cpu,
 			    .guest_memory = c->guest_memory,
 			    .deterministic = c->deterministic != 0 },
 		.guarantee = g,
@@ -59,6 +60,7 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 		.seed = c->seed,
 		.vary_all = c->prune && streq(c->prune, "none"),
 		.lose_flush = c->lose_flush,
+		.pm = stored_case_pm(c),
 		.fsck = stored_case_first(c)->kind == FINDING_FSCK,
 	};
 	return 0;
@@ -91,10 +93,13 @@ static int second_state(const struct stored_case *c, const struct crash_state *f
 {
 	auto_trace recovery;
 	struct crash_opts opts = CRASH_OPTS_INIT;
+	struct pm_choice pm = stored_case_pm(c);
+	struct model_pm_opts model;
 
 	trace_init(&recovery);
 	int rc = replay_recovery(c, &recovery, err);
 	opts.base = &first->image;
+	pm_choose_model(&pm, &recovery, &model, &opts);
 	return rc ? rc : crash_replay(&recovery, &opts, id, out, err);
 }
 
@@ -103,6 +108,8 @@ int replay_state(const struct stored_case *c, struct crash_state *out, struct er
 	auto_trace trace;
 	auto_image base = IMAGE_INIT;
 	struct crash_opts opts = CRASH_OPTS_INIT;
+	struct pm_choice pm = stored_case_pm(c);
+	struct model_pm_opts model;
 
 	if (stored_case_live(c))
 		return err_set(err, -EINVAL, "%s was found before any crash: there is no state",
@@ -112,6 +119,7 @@ int replay_state(const struct stored_case *c, struct crash_state *out, struct er
 	if (!rc)
 		rc = replay_base(c, &base, err);
 	opts.base = &base;
+	pm_choose_model(&pm, &trace, &model, &opts);
 	const char *second;
 	auto_free char *id = stored_case_state(c, &second);
 	if (!second)

@@ -80,6 +80,10 @@ int run_open(const struct run_opts *opts, struct run **out, struct err *err)
 	op_history_init(&r->history);
 	image_init(&r->base, 0);
 	int rc = open_target(r, err);
+	if (!rc && r->target.ops->pm)
+		rc = model_pm_opts_check(
+			&(struct model_pm_opts){ .granularity = (uint32_t)opts->pm.granularity },
+			err);
 	if (!rc) {
 		r->guarantee = opts->guarantee ? *opts->guarantee
 					       : *guarantee_find(r->target.ops->guarantee);
@@ -133,7 +137,7 @@ static int verify(struct run *r, struct run_totals *totals, struct err *err)
 	for (size_t i = 0; i < r->trace.events.n; i++) {
 		const struct event *ev = &r->trace.events.v[i];
 
-		if (ev->kind == EV_WRITE)
+		if (ev->kind == EV_WRITE || ev->kind == EV_STORE)
 			image_write(&replayed, ev->addr, ev->data, ev->len);
 		else if (ev->kind == EV_DISCARD || ev->kind == EV_ZERO)
 			image_zero(&replayed, ev->addr, ev->len);
@@ -146,9 +150,23 @@ static int verify(struct run *r, struct run_totals *totals, struct err *err)
 	return rc;
 }
 
+/* A line that is not flushed, or a fence that is none: in its place stands a load. */
+static void lose_ordering(struct event *ev)
+{
+	bool line = ev->kind == EV_LINEFLUSH;
+
+	*ev = (struct event){ .kind = EV_LOAD,
+			      .addr = line ? ev->addr : 0,
+			      .len = PM_ATOMIC,
+			      .cpu = ev->cpu,
+			      .pc = ev->pc,
+			      .stack = ev->stack };
+}
+
 /*
- * Forgets the n-th flush or FUA that was sent while operations ran. A flush alone becomes a read,
- * which orders nothing, so that the numbers of events stay what they are.
+ * Forgets the n-th flush or FUA that was sent while operations ran; of persistent memory, the n-th
+ * flush of a line or fence. A flush alone becomes a read, which orders nothing, so that the numbers
+ * of events stay what they are.
  */
 static bool lose_flush(struct trace *t, uint64_t n)
 {
@@ -160,6 +178,8 @@ static bool lose_flush(struct trace *t, uint64_t n)
 
 		if (ev->kind == EV_FLUSH && --n == 0)
 			*ev = (struct event){ .kind = EV_READ, .len = t->info.sector_size };
+		if ((ev->kind == EV_LINEFLUSH || ev->kind == EV_FENCE) && --n == 0)
+			lose_ordering(ev);
 		for (uint32_t flag = EV_PREFLUSH; n && flag <= EV_FUA; flag <<= 1)
 			if (ev->kind == EV_WRITE && ev->flags & flag && --n == 0)
 				ev->flags &= ~flag;
@@ -277,11 +297,12 @@ static void copy_trace(const struct trace *from, struct trace *to)
 }
 
 /* Both states of "STATE" or "STATE/SECOND". */
-static int rebuild_states(const struct trace *t, const struct trace *recovery,
-			  const struct image *base, const char *id, struct crash_state *state,
-			  struct crash_state *second, struct err *err)
+static int rebuild_states(const struct pm_choice *pm, const struct trace *t,
+			  const struct trace *recovery, const struct image *base, const char *id,
+			  struct crash_state *state, struct crash_state *second, struct err *err)
 {
 	struct crash_opts opts = CRASH_OPTS_INIT;
+	struct model_pm_opts model;
 	const char *slash = strchr(id, '/');
 	auto_free char *first = slash ? xmemdupz(id, (size_t)(slash - id)) : xstrdup(id);
 
@@ -290,9 +311,13 @@ static int rebuild_states(const struct trace *t, const struct trace *recovery,
 			       slash ? "is of a crash during recovery, of which there is no record"
 				     : "has no second crash");
 	opts.base = base;
+	pm_choose_model(pm, t, &model, &opts);
 	int rc = crash_replay(t, &opts, first, state, err);
+	if (rc || !slash)
+		return rc;
 	opts.base = &state->image;
-	return rc || !slash ? rc : crash_replay(recovery, &opts, slash + 1, second, err);
+	pm_choose_model(pm, recovery, &model, &opts);
+	return crash_replay(recovery, &opts, slash + 1, second, err);
 }
 
 int run_replay(struct run *r, const struct workload *w, const struct trace *t,
@@ -303,7 +328,7 @@ int run_replay(struct run *r, const struct workload *w, const struct trace *t,
 	int rc = rebuild_history(r, w, t, err);
 
 	if (!rc)
-		rc = rebuild_states(t, recovery, base, id, &state, &second, err);
+		rc = rebuild_states(&r->opts.pm, t, recovery, base, id, &state, &second, err);
 	if (rc)
 		return rc;
 	copy_trace(t, &r->trace);

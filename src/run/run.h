@@ -11,6 +11,7 @@
 
 #include "check/check.h"
 #include "core/crash.h"
+#include "run/pm_model.h"
 #include "target/target.h"
 
 enum run_mode {
@@ -34,11 +35,13 @@ struct run_opts {
 			*/
 	/*
 	 * Proves the checkers: the record is judged as if the file system had not sent its n-th
-	 * flush or FUA, counted from 1 within the operations; 0: none.
+	 * flush or FUA (in persistent memory: flush of a line, or fence), counted from 1 within the
+	 * operations; 0: none.
 	 */
 	uint64_t lose_flush;
-	bool fsck;     /* on every state, not only on those that cannot be mounted */
-	bool paranoid; /* compare device and record after every run */
+	struct pm_choice pm; /* of persistent memory */
+	bool fsck;	     /* on every state, not only on those that cannot be mounted */
+	bool paranoid;	     /* compare device and record after every run */
 };
 
 struct run_totals {
@@ -74,6 +77,7 @@ struct run_case {
 	struct op_history *history;
 	const struct tree *seen; /* NULL if nothing could be mounted */
 	const struct findings *findings;
+	const char *diagnosis;	/* whether a flush or fence would mend it, which store; or NULL */
 	const char *kernel_log; /* "" if it said nothing */
 	const char *said;	/* by mount, fsck and the like */
 };

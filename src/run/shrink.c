@@ -255,9 +255,11 @@ static int try_state(struct shrink *s, const char *id, struct err *err)
 	struct run_reporter reporter = { .found = on_found, .ctx = s };
 	struct run_totals totals = { 0 };
 	struct crash_opts opts = CRASH_OPTS_INIT;
+	struct model_pm_opts model;
 	auto_crash_state state = CRASH_STATE_INIT;
 
 	opts.base = &s->run->base;
+	pm_choose_model(&s->run->opts.pm, &s->run->trace, &model, &opts);
 	s->result.states++;
 	s->seen.shown = false;
 	int rc = crash_replay(&s->run->trace, &opts, id, &state, err);

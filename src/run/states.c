@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* states.c - crash states of a recorded run: which, and what each of them recovers to. */
-#include "run/attempt.h"
+#include "run/judge.h"
+#include "run/pm_model.h"
 #include "run/reads.h"
+#include "run/semantics.h"
 
 /* ---- crash points ---- */
 
@@ -49,16 +51,28 @@ static void keep_span(struct crash_points *p, uint64_t from, uint64_t to)
  */
 static void choose_recovery_points(const struct trace *t, struct crash_points *out)
 {
-	points_around_flushes(t, out);
-	crash_points_writes(t, out);
+	if (pm_traced(t)) {
+		pm_points(t, out);
+	} else {
+		points_around_flushes(t, out);
+		crash_points_writes(t, out);
+	}
 	keep_span(out, 0, attempt_walked(t));
 }
 
-static void choose_points(const struct trace *t, unsigned modes, struct crash_points *out)
+/* In persistent memory a prefix is what nothing was lost of; what it ends with are fences and
+ * marks.
+ */
+static void choose_pm_points(const struct trace *t, unsigned modes, struct crash_points *out)
 {
-	uint64_t from, to;
+	if (modes & (RUN_PREFIX | RUN_REORDER | RUN_TORN))
+		pm_points(t, out);
+	else
+		crash_points_persist(t, out);
+}
 
-	operations_span(t, &from, &to);
+static void choose_block_points(const struct trace *t, unsigned modes, struct crash_points *out)
+{
 	if (modes & (RUN_PREFIX))
 		crash_points_writes(t, out);
 	if (modes & (RUN_REORDER | RUN_TORN)) {
@@ -67,17 +81,43 @@ static void choose_points(const struct trace *t, unsigned modes, struct crash_po
 	}
 	if (modes & (RUN_PERSIST | RUN_LAST | RUN_PREFIX | RUN_REORDER))
 		crash_points_persist(t, out);
+}
+
+/*
+ * Every operation has its own crash points in persistent memory, and what only prepares the others
+ * is an operation under test elsewhere; 0 if there is nothing else.
+ */
+static uint64_t setup_end(const struct trace *t, const struct workload *w)
+{
+	for (size_t i = 0; i < w->ops.n; i++)
+		if (!w->ops.v[i].setup)
+			return pm_begin_point(t, i);
+	return 0;
+}
+
+static void choose_points(const struct run *r, const struct workload *w, struct crash_points *out)
+{
+	unsigned modes = r->opts.modes;
+	uint64_t from, to;
+
+	operations_span(&r->trace, &from, &to);
+	if (r->target.ops->pm) {
+		from = max(from, setup_end(&r->trace, w));
+		choose_pm_points(&r->trace, modes, out);
+	} else {
+		choose_block_points(&r->trace, modes, out);
+	}
 	keep_span(out, from, to);
 	if (modes & RUN_LAST && out->n)
 		out->v[0] = out->v[out->n - 1], out->n = 1;
 }
 
-static unsigned choose_layers(unsigned modes)
+static unsigned choose_layers(unsigned modes, bool pm)
 {
 	unsigned layers = 0;
 
 	if (modes & (RUN_PERSIST | RUN_LAST))
-		layers |= CRASH_WITH_COMPLETED;
+		layers |= pm ? CRASH_WITH_NONE | CRASH_WITH_ALL : CRASH_WITH_COMPLETED;
 	if (modes & RUN_PREFIX)
 		layers |= CRASH_WITH_ALL;
 	if (modes & RUN_REORDER)
@@ -89,8 +129,7 @@ static unsigned choose_layers(unsigned modes)
 
 /* ---- what all of them need ---- */
 
-/* How far the run had come at a crash point. */
-static size_t operations_done(const struct trace *t, uint64_t point, bool *under_way)
+size_t operations_done(const struct trace *t, uint64_t point, bool *under_way)
 {
 	size_t begun = 0, ended = 0;
 
@@ -122,14 +161,6 @@ static void count_states(struct crash *e, struct run_totals *totals)
 		totals->left_out = add_amount(totals->left_out, stats.left_out);
 }
 
-/* What a state is judged by, and who is told. */
-struct judge {
-	const struct workload *w;
-	const struct image *base;
-	const struct run_reporter *report;
-	struct run_totals *totals;
-};
-
 /* The budget is that of the workload: second crashes share it with the first. */
 static void spend(struct run *r)
 {
@@ -141,10 +172,35 @@ static bool spent(const struct run *r)
 	return r->opts.modes & RUN_RECOVERY && r->opts.budget && !r->budget_left;
 }
 
-static int tell(struct run *r, const struct judge *j, const struct crash_state *state,
-		const struct crash_state *second, size_t done, const struct attempt *a,
-		struct err *err)
+/* How the data that was promised is compared: stores are torn in smaller pieces than sectors. */
+static void make_promises(struct run *r, const struct crash_state *state, struct promises *p)
 {
+	bool under_way;
+	size_t done = operations_done(&r->trace, state->point, &under_way);
+
+	promises_make(p, &r->history, &r->guarantee, min(done, r->history.results.n), under_way);
+	p->unit = r->target.ops->pm ? 1 : 0;
+}
+
+int judge_attempt(struct run *r, const struct crash_state *state, struct trace *record,
+		  struct attempt *a, struct err *err)
+{
+	struct promises p = { 0 };
+
+	run_phase(r, "recovering from crash state", strbuf_str(&state->id));
+	make_promises(r, state, &p);
+	int rc = attempt_state(r, &state->image, &p, record, a, err);
+	promises_release(&p);
+	return rc;
+}
+
+int judge_tell(struct run *r, const struct judge *j, const struct crash_state *state,
+	       const struct crash_state *second, const struct attempt *a, const char *diagnosis,
+	       struct err *err)
+{
+	bool under_way;
+	size_t done = operations_done(&r->trace, state->point, &under_way);
+
 	if (!a->findings.n)
 		return 0;
 	j->totals->findings++;
@@ -162,6 +218,7 @@ static int tell(struct run *r, const struct judge *j, const struct crash_state *
 						    .history = &r->history,
 						    .seen = a->mounted ? a->seen : NULL,
 						    .findings = &a->findings,
+						    .diagnosis = diagnosis,
 						    .kernel_log = strbuf_str(&a->kernel_log),
 						    .said = strbuf_str(&a->said) },
 				err);
@@ -185,14 +242,16 @@ static void compare(struct run *r, const struct attempt *first, struct attempt *
 }
 
 static int check_second(struct run *r, const struct judge *j, const struct crash_state *state,
-			const struct crash_state *second, const struct promises *p, size_t done,
-			const struct attempt *first, struct err *err)
+			const struct crash_state *second, const struct attempt *first,
+			struct err *err)
 {
 	auto_attempt again = ATTEMPT_INIT(&r->seen_again);
+	struct promises p = { 0 };
 
 	run_phase(r, "recovering again from crash state", strbuf_str(&second->id));
-	int rc = attempt_state(r, &second->image, p, NULL, &again, err);
-
+	make_promises(r, state, &p);
+	int rc = attempt_state(r, &second->image, &p, NULL, &again, err);
+	promises_release(&p);
 	if (rc)
 		return rc;
 	/* Where nothing is ordered, a repair that is interrupted may go another way. */
@@ -200,15 +259,15 @@ static int check_second(struct run *r, const struct judge *j, const struct crash
 		compare(r, first, &again);
 	spend(r);
 	j->totals->unique_states++;
-	return tell(r, j, state, second, done, &again, err);
+	return judge_tell(r, j, state, second, &again, NULL, err);
 }
 
 static int explore_recovery(struct run *r, const struct judge *j, const struct crash_state *state,
-			    const struct promises *p, size_t done, const struct attempt *first,
-			    struct err *err)
+			    const struct attempt *first, struct err *err)
 {
 	struct crash_points points = { 0 };
 	struct crash_opts opts = CRASH_OPTS_INIT;
+	struct model_pm_opts model;
 	auto_crash_state second = CRASH_STATE_INIT;
 	auto_crash e = NULL;
 	/* What is left of the budget is for this first crash and those to come, alike. */
@@ -220,14 +279,15 @@ static int explore_recovery(struct run *r, const struct judge *j, const struct c
 	opts.base = &state->image;
 	opts.points = points.v;
 	opts.n_points = points.n;
-	opts.layers = choose_layers(r->opts.modes | RUN_REORDER | RUN_PREFIX);
+	opts.layers = choose_layers(r->opts.modes | RUN_REORDER | RUN_PREFIX, false);
+	pm_choose_model(&r->opts.pm, &r->recovery, &model, &opts);
 	opts.max_subset = r->max_subset;
 	opts.budget = share;
 	opts.sample = r->opts.sample;
 	opts.seed = r->opts.seed;
 	int rc = points.n ? crash_new(&r->recovery, &opts, &e, err) : 0;
 	while (!rc && e && crash_next(e, &second))
-		rc = check_second(r, j, state, &second, p, done, first, err);
+		rc = check_second(r, j, state, &second, first, err);
 	count_states(e, j->totals);
 	crash_points_release(&points);
 	return rc;
@@ -240,29 +300,29 @@ static int check_state(struct run *r, const struct judge *j, const struct crash_
 		       const struct crash_state *second, struct reads *reads, struct err *err)
 {
 	auto_attempt a = ATTEMPT_INIT(&r->seen);
-	struct promises p = { 0 };
-	bool under_way, again = !second && r->opts.modes & RUN_RECOVERY;
-	size_t done = operations_done(&r->trace, state->point, &under_way);
+	bool again = !second && r->opts.modes & RUN_RECOVERY;
 
 	r->report = j->report;
-	run_phase(r, "recovering from crash state", strbuf_str(&state->id));
-
-	promises_make(&p, &r->history, &r->guarantee, min(done, r->history.results.n), under_way);
-	int rc = attempt_state(r, &state->image, &p, reads || again ? &r->recovery : NULL, &a, err);
+	disk_want_loads(r->target.disk, reads);
+	int rc = judge_attempt(r, state, reads || again ? &r->recovery : NULL, &a, err);
+	if (r->target.disk)
+		disk_want_loads(r->target.disk, false);
 	if (!rc && reads)
 		reads_learn(reads, state, &r->recovery);
-	if (!rc && second) {
-		rc = check_second(r, j, state, second, &p, done, &a, err);
-	} else if (!rc) {
-		spend(r);
-		r->firsts_left -= r->firsts_left > 0;
-		j->totals->unique_states++;
-		rc = tell(r, j, state, NULL, done, &a, err);
-		/* What is wrong after one crash is not looked at after two. */
-		if (!rc && again && a.mounted && !a.findings.n && !spent(r))
-			rc = explore_recovery(r, j, state, &p, done, &a, err);
-	}
-	promises_release(&p);
+	if (!rc && second)
+		return check_second(r, j, state, second, &a, err);
+	if (rc)
+		return rc;
+	spend(r);
+	r->firsts_left -= r->firsts_left > 0;
+	j->totals->unique_states++;
+	if (j->semantics)
+		semantics_add(j->semantics, state, &a);
+	else
+		rc = judge_tell(r, j, state, NULL, &a, NULL, err);
+	/* What is wrong after one crash is not looked at after two. */
+	if (!rc && again && a.mounted && !a.findings.n && !spent(r))
+		rc = explore_recovery(r, j, state, &a, err);
 	return rc;
 }
 
@@ -270,8 +330,13 @@ int check_replayed(struct run *r, const struct workload *w, const struct crash_s
 		   const struct crash_state *second, const struct image *base,
 		   const struct run_reporter *report, struct run_totals *totals, struct err *err)
 {
-	struct judge j = { w, base, report, totals };
+	struct judge j = { w, base, report, totals, NULL };
 
+	r->report = report;
+	if (!second && r->target.ops->pm) {
+		totals->unique_states++;
+		return semantics_check_one(r, &j, state, err);
+	}
 	return check_state(r, &j, state, second, NULL, err);
 }
 
@@ -292,20 +357,22 @@ static bool teaches(const struct crash_state *s)
 int explore_states(struct run *r, const struct workload *w, const struct run_reporter *report,
 		   struct run_totals *totals, struct err *err)
 {
-	struct judge j = { w, &r->base, report, totals };
+	struct judge j = { w, &r->base, report, totals, NULL };
 	struct crash_points points = { 0 };
 	struct crash_opts opts = CRASH_OPTS_INIT;
+	struct model_pm_opts model;
 	auto_crash_state state = CRASH_STATE_INIT;
 	auto_crash e = NULL;
 	struct reads reads = { 0 };
 
 	r->budget_left = r->opts.budget;
-	choose_points(&r->trace, r->opts.modes, &points);
+	choose_points(r, w, &points);
 	r->firsts_left = points.n;
 	opts.base = &r->base;
 	opts.points = points.v;
 	opts.n_points = points.n;
-	opts.layers = choose_layers(r->opts.modes);
+	opts.layers = choose_layers(r->opts.modes, r->target.ops->pm);
+	pm_choose_model(&r->opts.pm, &r->trace, &model, &opts);
 	opts.max_subset = r->max_subset;
 	opts.budget = r->opts.budget;
 	opts.sample = r->opts.sample;
@@ -314,10 +381,15 @@ int explore_states(struct run *r, const struct workload *w, const struct run_rep
 		opts.vary = reads_vary;
 		opts.vary_ctx = &reads;
 	}
+	if (r->target.ops->pm)
+		j.semantics = semantics_new(r, &j, &points);
 	int rc = points.n ? crash_new(&r->trace, &opts, &e, err) : 0;
 	while (!rc && e && !spent(r) && crash_next(e, &state))
 		rc = check_state(r, &j, &state, NULL, opts.vary && teaches(&state) ? &reads : NULL,
 				 err);
+	if (!rc && j.semantics)
+		rc = semantics_tell(j.semantics, NULL, err);
+	semantics_free(j.semantics);
 	totals->budget_hit |= e && spent(r);
 	count_states(e, totals);
 	reads_release(&reads);

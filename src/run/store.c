@@ -180,6 +180,8 @@ static void print_target(const struct target_opts *t, struct strbuf *out)
 		strbuf_addf(out, "guest-kernel-hash %s\n", hash);
 	if (t->modules)
 		strbuf_addf(out, "guest-modules %s\n", t->modules);
+	if (t->guest_cpu)
+		strbuf_addf(out, "guest-cpu %s\n", t->guest_cpu);
 	if (t->guest_memory)
 		strbuf_addf(out, "guest-memory %llu\n", (unsigned long long)t->guest_memory);
 	if (t->deterministic)
@@ -194,6 +196,12 @@ static void print_opts(unsigned modes, const struct run_opts *o, struct strbuf *
 	strbuf_addf(out, "\nmax-subset %u\nbudget %llu\nseed %llu\nprune %s\nlose-flush %llu\n",
 		    o->max_subset, (unsigned long long)o->budget, (unsigned long long)o->seed,
 		    o->vary_all ? "none" : "reads", (unsigned long long)o->lose_flush);
+	if (o->pm.eadr)
+		strbuf_adds(out, "eadr 1\n");
+	if (o->pm.split)
+		strbuf_adds(out, "split 1\n");
+	if (o->pm.granularity)
+		strbuf_addf(out, "granularity %llu\n", (unsigned long long)o->pm.granularity);
 }
 
 static void print_case(const struct run_case *c, const struct run_opts *o, const char *base,
@@ -248,6 +256,8 @@ static int write_case(const char *dir, const char *base, const struct run_case *
 		rc = write_file(dir, "workload", strbuf_str(&text), text.len, err);
 	if (!rc)
 		rc = write_trees(dir, c, err);
+	if (!rc && c->diagnosis)
+		rc = write_file(dir, "diagnosis", c->diagnosis, strlen(c->diagnosis), err);
 	if (!rc && *c->kernel_log)
 		rc = write_file(dir, "kernel-log", c->kernel_log, strlen(c->kernel_log), err);
 	if (!rc && *c->said)
@@ -294,7 +304,8 @@ int store_case_alone(const char *dir, const struct run_case *c, const struct run
 		     struct err *err)
 {
 	/* Of a case that was here before; "case" first, so that no directory seems whole. */
-	static const char *const old[] = { "case", "seen", "kernel-log", "said", "recovery" };
+	static const char *const old[] = { "case", "seen",     "kernel-log",
+					   "said", "recovery", "diagnosis" };
 	auto_free char *base = xasprintf("%s/base.img", dir);
 	int rc = make_dir(dir, err);
 
@@ -382,6 +393,7 @@ static void take_key(struct stored_case *c, const char *key, const char *value)
 		      { "phase", &c->phase },
 		      { "guest-kernel", &c->guest_kernel },
 		      { "guest-modules", &c->guest_modules },
+		      { "guest-cpu", &c->guest_cpu },
 		      { "guest-kernel-hash", &c->guest_kernel_hash } };
 	struct {
 		const char *key;
@@ -394,6 +406,9 @@ static void take_key(struct stored_case *c, const char *key, const char *value)
 			{ "deterministic", &c->deterministic },
 			{ "guest-memory", &c->guest_memory },
 			{ "lose-flush", &c->lose_flush },
+			{ "eadr", &c->eadr },
+			{ "split", &c->split },
+			{ "granularity", &c->granularity },
 			{ "hang-after-ms", &c->hang_after_ms } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
@@ -510,6 +525,7 @@ void stored_case_release(struct stored_case *c)
 	free(c->phase);
 	free(c->guest_kernel);
 	free(c->guest_modules);
+	free(c->guest_cpu);
 	free(c->guest_kernel_hash);
 	for (size_t i = 0; i < c->problems.n; i++) {
 		free(c->problems.v[i].path);
@@ -534,6 +550,13 @@ char *stored_case_start(const struct stored_case *c)
 		return path;
 	free(path);
 	return NULL;
+}
+
+struct pm_choice stored_case_pm(const struct stored_case *c)
+{
+	return (struct pm_choice){ .eadr = c->eadr != 0,
+				   .split = c->split != 0,
+				   .granularity = c->granularity == PM_ATOMIC ? PM_ATOMIC : 0 };
 }
 
 char *stored_case_state(const struct stored_case *c, const char **second)

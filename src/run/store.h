@@ -8,15 +8,16 @@
  *	RUN/kernel-log              what the kernel complained of, and no case has
  *	RUN/base-N.img              the disk before each workload of one worker (sparse)
  *	RUN/findings/NAME/case      key and value a line: target, guarantee, state, base, ...
- *	               .../workload, trace, recovery, problems, expected, seen, kernel-log, said
+ *	               .../workload, trace, recovery, problems, diagnosis, expected, seen,
+ *	               kernel-log, said
  *
  * NAME is WORKLOAD-CASE: the number of the workload in this run, and of the case in the workload.
  * "problems" has a line for each: kind, path, words and promise, separated by tabs. The state is
  * "live" (before any crash), the id of a crash state, or "ID/SECOND" for a second crash while
  * recovering from the first; "recovery" is then the trace of that recovery.
  *
- * The keys "crash", "max-subset", "budget", "seed", "prune" and "lose-flush" of a case are the
- * options of the run that found it, as in RUN/run.
+ * The keys "crash", "max-subset", "budget", "seed", "prune", "lose-flush", "eadr", "split" and
+ * "granularity" of a case are the options of the run that found it, as in RUN/run.
  */
 #ifndef RUN_STORE_H
 #define RUN_STORE_H
@@ -75,11 +76,12 @@ struct stored_problem {
 struct stored_case {
 	char *dir;
 	char *target, *guarantee, *state, *base, *kernel, *recorder, *mkfs, *recover, *fsck;
-	char *guest_kernel, *guest_modules, *guest_kernel_hash;
+	char *guest_kernel, *guest_modules, *guest_kernel_hash, *guest_cpu;
 	uint64_t deterministic, guest_memory;
 	char *layer; /* of the enumeration that found it; NULL if before any crash */
 	char *crash, *prune, *phase; /* NULL if it is not said */
 	uint64_t size, done, max_subset, budget, seed, lose_flush, hang_after_ms;
+	uint64_t eadr, split, granularity;
 	bool ours; /* nobody but this user can have written it */
 	struct workload workload;
 	struct vec_of(struct stored_problem) problems;
@@ -97,6 +99,8 @@ void stored_case_release(struct stored_case *c);
 bool stored_case_live(const struct stored_case *c);
 /* The disk it begins with, to be freed; NULL: a new file system, as nearly always. */
 char *stored_case_start(const struct stored_case *c);
+/* What it says of persistent memory. */
+struct pm_choice stored_case_pm(const struct stored_case *c);
 /* The id of its first crash, to be freed; `second` points at that of the second, or is NULL. */
 char *stored_case_state(const struct stored_case *c, const char **second);
 /* Its first problem, which says what kind of case it is. */

@@ -39,7 +39,8 @@ enum {
 
 void guest_init(struct guest *g, struct disk *disk, struct strbuf *complaints)
 {
-	*g = (struct guest){ .disk = disk,
+	*g = (struct guest){ .device_of_disk =
+				     disk_kind(disk) == DISK_BLOCK ? vhost_disk_device(disk) : NULL,
 			     .complaints = complaints,
 			     .pidfd = -1,
 			     .console = -1,
@@ -243,13 +244,11 @@ static void choose_tmpdir(void)
 /* In the child: becomes the guest. Everything but its own descriptors is closed by then. */
 static void become(struct guest *g, const struct guest_start *how, int console, pid_t parent)
 {
-	int from[] = { vhost_disk_device(g->disk)->place,
-		       g->mail.device.place,
-		       how->root,
-		       how->more[0],
-		       how->more[1],
-		       how->more[2],
-		       how->more[3] };
+	int from[GUEST_FD_END - GUEST_FD_DISK] = {
+		g->device_of_disk ? g->device_of_disk->place : -1,
+		g->mail.device.place,
+		how->root,
+	};
 	static const int polite[] = { SIGTERM, SIGINT, SIGHUP };
 	struct rlimit none = { 0, 0 };
 	char owner[OWNER_NAME_SIZE];
@@ -257,6 +256,8 @@ static void become(struct guest *g, const struct guest_start *how, int console, 
 	size_t n = 0;
 	sigset_t deaf;
 
+	for (size_t i = 0; i < ARRAY_SIZE(how->more); i++)
+		from[GUEST_FD_MORE - GUEST_FD_DISK + i] = how->more[i];
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
@@ -358,8 +359,8 @@ void guest_stop(struct guest *g)
 	util_close(steal_fd(&g->pidfd));
 	util_close(steal_fd(&g->console));
 	vhost_disconnect(&g->mail.device);
-	if (g->disk)
-		vhost_disconnect(vhost_disk_device(g->disk));
+	if (g->device_of_disk)
+		vhost_disconnect(g->device_of_disk);
 	vhost_mail_clear(&g->mail);
 	strbuf_clear(&g->line);
 	g->collecting = 0;
@@ -445,6 +446,11 @@ static int judge_end(struct guest *g, int status, struct err *err)
 			       guest_last_words(g));
 	if (g->heard & GUEST_PANIC || sig)
 		return 0;
+	if (strstr(strbuf_str(&g->last), NO_DISK) && !g->device_of_disk)
+		return err_set(err, -ENODEV,
+			       "the guest's kernel does not see its persistent memory: it needs "
+			       "CONFIG_X86_PMEM_LEGACY and CONFIG_BLK_DEV_PMEM, built in or as the "
+			       "modules nd_e820 and nd_pmem in the folder that --modules names");
 	if (strstr(strbuf_str(&g->last), NO_DISK))
 		return err_set(err, -ENODEV,
 			       "the guest's kernel does not see its disk: virtio_blk%s is missing, "
@@ -558,7 +564,7 @@ int guest_start(struct guest *g, const struct guest_start *how, uint64_t timeout
 		struct err *err)
 {
 	size_t before = g->complaints->len;
-	int rc = vhost_listen(vhost_disk_device(g->disk), err);
+	int rc = g->device_of_disk ? vhost_listen(g->device_of_disk, err) : 0;
 
 	assert(!g->pid);
 	strbuf_clear(&g->last);
@@ -615,10 +621,16 @@ static const char *lost_disk(const struct vhost *v)
 	return !broken ? NULL : *v->why ? v->why : hung_up;
 }
 
+/* The disk, or what there is where it has none. */
+static const struct vhost *disk_or(const struct guest *g, const struct vhost *mail)
+{
+	return g->device_of_disk ? g->device_of_disk : mail;
+}
+
 /* A guest without its disks would wait for ever. */
 static bool lacks_disks(struct guest *g)
 {
-	const struct vhost *disk = vhost_disk_device(g->disk), *mail = &g->mail.device;
+	const struct vhost *mail = &g->mail.device, *disk = disk_or(g, mail);
 
 	if (!g->has_disks)
 		g->has_disks = vhost_connected(disk) && vhost_connected(mail);
@@ -653,16 +665,16 @@ static void let_settle(const struct guest *g)
 
 int guest_serve(struct guest *g, int fd, int timeout_ms)
 {
-	struct vhost *disk = vhost_disk_device(g->disk), *mail = &g->mail.device;
+	struct vhost *disk = g->device_of_disk, *mail = &g->mail.device;
 	struct pollfd fds[2 * VHOST_POLL_MAX + 4];
-	unsigned n = vhost_poll(disk, fds);
+	unsigned n = disk ? vhost_poll(disk, fds) : 0;
 
 	n += vhost_poll(mail, fds + n);
 	fds[n++] = (struct pollfd){ fd, POLLIN, 0 };
 	fds[n++] = (struct pollfd){ g->keeper_fd, POLLIN, 0 };
 	fds[n++] = (struct pollfd){ g->console, POLLIN, 0 };
 	fds[n++] = (struct pollfd){ g->pidfd, POLLIN, 0 };
-	if (vhost_has_more(disk) || vhost_has_more(mail))
+	if ((disk && vhost_has_more(disk)) || vhost_has_more(mail))
 		timeout_ms = 0;
 	if (poll(fds, n, timeout_ms) < 0)
 		return 0;
@@ -672,7 +684,8 @@ int guest_serve(struct guest *g, int fd, int timeout_ms)
 		let_settle(g);
 	if (fds[n - 2].revents & POLLIN)
 		guest_listen(g);
-	vhost_serve(disk);
+	if (disk)
+		vhost_serve(disk);
 	vhost_serve(mail);
 	return fds[n - 1].revents != 0 || lacks_disks(g);
 }

@@ -16,7 +16,7 @@
 #include "record/vhost_mail.h"
 
 struct guest {
-	struct disk *disk; /* not owned */
+	struct vhost *device_of_disk; /* not owned; NULL: its disk is persistent memory */
 	struct vhost_mail mail;
 	struct strbuf *complaints; /* not owned: where complaints of its kernel go */
 
@@ -51,17 +51,17 @@ enum {
 	GUEST_FD_MAIL,
 	GUEST_FD_ROOT,
 	GUEST_FD_MORE,
-	GUEST_FD_END = GUEST_FD_MORE + 4,
+	GUEST_FD_END = GUEST_FD_MORE + 7,
 };
 
 struct guest_start {
 	const char *const *argv; /* "{disk}", "{mail}" and "{root}" in it are replaced by paths */
 	int root;		 /* the root's archive */
-	int more[4];		 /* become GUEST_FD_MORE and so on, if above 0 */
-	int cpu;		 /* to stay on; -1: any */
-	int monitor;		 /* our end of the emulator's, or -1 */
-	uint64_t memory;	 /* bytes that it is given, to be told if they are too few */
-	bool emulated;		 /* the program is no kernel, but runs one */
+	int more[GUEST_FD_END - GUEST_FD_MORE]; /* become GUEST_FD_MORE and so on, if above 0 */
+	int cpu;				/* to stay on; -1: any */
+	int monitor;				/* our end of the emulator's, or -1 */
+	uint64_t memory; /* bytes that it is given, to be told if they are too few */
+	bool emulated;	 /* the program is no kernel, but runs one */
 };
 
 /*

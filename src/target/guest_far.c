@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "record/vhost_disk.h"
 #include "target/guest_target.h"
 
 static struct guest_target *own(struct target *t)
@@ -22,7 +21,7 @@ static int far_begin(struct target *t, const struct workload *w, struct err *err
 
 static void put_workload(struct target *t)
 {
-	struct guest *g = &own(t)->guest;
+	struct guest *g = own(t)->guest;
 	auto_strbuf text = STRBUF_INIT;
 
 	workload_print(own(t)->workload, &text);
@@ -37,12 +36,12 @@ static int far_op(struct target *t, size_t i, int64_t *result, struct err *err)
 	bool begin = !g->begun;
 
 	assert(g->workload);
-	guest_begin(&g->guest);
+	guest_begin(g->guest);
 	guest_target_set_clock(t, i + 1);
 	if (begin)
 		put_workload(t);
-	wire_part(&g->guest.out, AGENT_OP, 0);
-	wire_put_u32(&g->guest.out.text, (uint32_t)i);
+	wire_part(&g->guest->out, AGENT_OP, 0);
+	wire_put_u32(&g->guest->out.text, (uint32_t)i);
 	int rc = guest_target_ask_all(t, &answer, err);
 	if (!rc)
 		rc = guest_target_clock_set(t, &answer, err);
@@ -56,7 +55,7 @@ static int far_op(struct target *t, size_t i, int64_t *result, struct err *err)
 	*result = (int64_t)wire_u64(&part);
 	if (!wire_u32(&part)) {
 		t->mounted = false;
-		vhost_disk_in_use(t->disk, false);
+		guest_target_in_use(t, false);
 	}
 	rc = guest_part_ok(&part, err);
 	if (!rc && *result < -4095)

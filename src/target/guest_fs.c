@@ -59,8 +59,36 @@ static const struct host_fs more_file_systems[] = {
 	  .size = 64 * MIB },
 };
 
+/* Of persistent memory: the names are ours, and those of the kernel are inside. */
+static const struct guest_pm_fs {
+	const char *name;
+	struct host_fs fs;
+} pm_file_systems[] = {
+	{ "ext4-dax",
+	  { .name = "ext4",
+	    .mkfs = (const char *const[]){ "mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096", "-E",
+					   "lazy_itable_init=0,lazy_journal_init=0,nodiscard",
+					   NULL },
+	    .size = 16 * MIB,
+	    .mount_opts = "dax",
+	    .fsck = (const char *const[]){ "e2fsck", "-f", "-n", NULL },
+	    .shutdown = true } },
+	/* Kernels before 6.0 refuse DAX where blocks can be shared. */
+	{ "xfs-dax",
+	  { .name = "xfs",
+	    .mkfs = (const char *const[]){ "mkfs.xfs", "-q", "-f", "-K", "--unsupported", "-m",
+					   "reflink=0", NULL },
+	    .size = 64 * MIB,
+	    .mount_opts = "nouuid,dax",
+	    .fsck = (const char *const[]){ "xfs_repair", "-n", NULL },
+	    .shutdown = true } },
+};
+
 const struct host_fs *guest_fs_find(const char *name)
 {
+	for (size_t i = 0; i < ARRAY_SIZE(pm_file_systems); i++)
+		if (streq(pm_file_systems[i].name, name))
+			return &pm_file_systems[i].fs;
 	for (size_t i = 0; i < ARRAY_SIZE(more_file_systems); i++)
 		if (streq(more_file_systems[i].name, name))
 			return &more_file_systems[i];

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "record/pm_disk.h"
 #include "record/vhost_disk.h"
 #include "target/cache.h"
 
@@ -44,7 +45,8 @@ int guest_target_init(struct target *t, struct guest_target *g, const struct tar
 	g->fs = guest_fs_find(target_fs_name(t));
 	assert(g->fs);
 	g->flash = guest_fs_flash(g->fs->name);
-	if (opts->recorder && !streq(opts->recorder, VHOST_RECORDER))
+	g->guest = &g->guests[0];
+	if (opts->recorder && !streq(opts->recorder, t->ops->pm ? PM_RECORDER : VHOST_RECORDER))
 		return err_set(err, -EINVAL,
 			       "recorder %s cannot see what a guest writes; leave --recorder out",
 			       opts->recorder);
@@ -56,11 +58,22 @@ int guest_target_init(struct target *t, struct guest_target *g, const struct tar
 
 int guest_target_ready(struct target *t, struct err *err)
 {
-	int rc = vhost_disk_open(t->opts.size, &t->disk, err);
+	struct guest_target *g = own(t);
+	int rc = t->ops->pm ? pm_disk_open(t->opts.size, &t->disk, err)
+			    : vhost_disk_open(t->opts.size, &t->disk, err);
 
-	if (!rc)
-		guest_init(&own(t)->guest, t->disk, &t->complaints);
+	for (size_t i = 0; !rc && i < ARRAY_SIZE(g->guests); i++)
+		guest_init(&g->guests[i], t->disk, &t->complaints);
+	g->ready = !rc;
 	return rc;
+}
+
+void guest_target_in_use(struct target *t, bool in_use)
+{
+	if (disk_kind(t->disk) == DISK_PM)
+		pm_disk_in_use(t->disk, in_use);
+	else
+		vhost_disk_in_use(t->disk, in_use);
 }
 
 void guest_target_close(struct target *t)
@@ -69,8 +82,8 @@ void guest_target_close(struct target *t)
 
 	if (!g)
 		return;
-	if (g->guest.disk)
-		guest_release(&g->guest);
+	for (size_t i = 0; g->ready && i < ARRAY_SIZE(g->guests); i++)
+		guest_release(&g->guests[i]);
 	util_close(g->root);
 	free(g->kernel);
 	free(g->modules);
@@ -83,10 +96,10 @@ void guest_target_close(struct target *t)
 /* What was put into the question: 0 and the answer, 1 if the guest died of it. */
 int guest_target_ask_all(struct target *t, struct wire_in *answer, struct err *err)
 {
-	int rc = guest_ask(&own(t)->guest, 0, answer, err);
+	int rc = guest_ask(own(t)->guest, 0, answer, err);
 
-	if (!guest_runs(&own(t)->guest)) {
-		vhost_disk_in_use(t->disk, false);
+	if (!guest_runs(own(t)->guest)) {
+		guest_target_in_use(t, false);
 		own(t)->begun = false;
 		own(t)->walked = NULL;
 		t->mounted = false;
@@ -106,7 +119,7 @@ int guest_target_ask(struct target *t, enum agent_command command, struct wire_i
 
 struct strbuf *guest_target_begin(struct target *t, enum agent_command command)
 {
-	struct guest *g = &own(t)->guest;
+	struct guest *g = own(t)->guest;
 
 	guest_begin(g);
 	wire_part(&g->out, command, 0);
@@ -116,7 +129,7 @@ struct strbuf *guest_target_begin(struct target *t, enum agent_command command)
 /* Where time is to be the same each time, nothing may depend on how long anything took. */
 void guest_target_set_clock(struct target *t, uint64_t seconds)
 {
-	struct guest *g = &own(t)->guest;
+	struct guest *g = own(t)->guest;
 
 	if (!own(t)->clock)
 		return;
@@ -201,7 +214,7 @@ int guest_target_recover(struct target *t, struct strbuf *said, struct err *err)
 {
 	const struct host_fs *fs = own(t)->fs;
 	int status;
-	int rc = !fs->recover || guest_runs(&own(t)->guest) ? 0 : own(t)->start(t, err);
+	int rc = !fs->recover || guest_runs(own(t)->guest) ? 0 : own(t)->start(t, err);
 
 	if (rc || !fs->recover)
 		return rc;
@@ -218,24 +231,24 @@ int guest_target_mount(struct target *t, struct strbuf *said, struct err *err)
 	unsigned long flags = MS_NODEV | MS_NOSUID;
 	auto_strbuf data = STRBUF_INIT;
 	struct wire_in answer, part;
-	int rc = guest_runs(&own(t)->guest) ? 0 : own(t)->start(t, err);
+	int rc = guest_runs(own(t)->guest) ? 0 : own(t)->start(t, err);
 
 	if (!rc && own(t)->flash)
 		rc = vhost_disk_lay_out(t->disk, err);
 	if (rc)
 		return rc;
 	host_split_options(t->mount_opts, &flags, &data);
-	guest_begin(&own(t)->guest);
+	guest_begin(own(t)->guest);
 	guest_target_set_clock(t, 0);
-	wire_part(&own(t)->guest.out, AGENT_MOUNT, 0);
-	struct strbuf *out = &own(t)->guest.out.text;
+	wire_part(&own(t)->guest->out, AGENT_MOUNT, 0);
+	struct strbuf *out = &own(t)->guest->out.text;
 	wire_put_text(out, own(t)->fs->name);
 	wire_put_text(out, own(t)->flash ? own(t)->flash->source : "");
 	wire_put_u32(out, (uint32_t)flags);
 	wire_put_text(out, strbuf_str(&data));
-	vhost_disk_in_use(t->disk, true);
+	guest_target_in_use(t, true);
 	own(t)->begun = false;
-	guest_hush(&own(t)->guest);
+	guest_hush(own(t)->guest);
 	rc = guest_target_ask_all(t, &answer, err);
 	if (rc == 1)
 		return told_death(t, said);
@@ -250,14 +263,14 @@ int guest_target_mount(struct target *t, struct strbuf *said, struct err *err)
 	rc = guest_part_ok(&part, err);
 	if (rc || !error)
 		return rc;
-	vhost_disk_in_use(t->disk, false);
+	guest_target_in_use(t, false);
 	if (error == ENODEV)
 		return err_set(err, -error,
 			       "the kernel %s has no %s, and there is no module (see "
 			       "--modules)",
 			       own(t)->kernel, own(t)->fs->name);
 	strbuf_addf(said, "%s: %s\n", step, strerror(error));
-	snprintf(t->console, sizeof(t->console), "%s", guest_last_words(&own(t)->guest));
+	snprintf(t->console, sizeof(t->console), "%s", guest_last_words(own(t)->guest));
 	return 1;
 }
 
@@ -266,8 +279,8 @@ static int give_up(struct target *t, bool clean, int error, struct err *err)
 {
 	log_info("the guest cannot unmount %s (%s), and is started anew", own(t)->fs->name,
 		 strerror(error));
-	guest_stop(&own(t)->guest);
-	vhost_disk_in_use(t->disk, false);
+	guest_stop(own(t)->guest);
+	guest_target_in_use(t, false);
 	own(t)->walked = NULL;
 	t->mounted = false;
 	if (!clean)
@@ -278,7 +291,7 @@ static int give_up(struct target *t, bool clean, int error, struct err *err)
 
 int guest_target_umount(struct target *t, bool clean, struct err *err)
 {
-	struct guest *g = &own(t)->guest;
+	struct guest *g = own(t)->guest;
 	struct strbuf *out = guest_target_begin(t, AGENT_UMOUNT);
 	bool cut_off = !clean && own(t)->fs->shutdown;
 	struct wire_in part;
@@ -297,14 +310,14 @@ int guest_target_umount(struct target *t, bool clean, struct err *err)
 	rc = guest_part_ok(&part, err);
 	if (error || rc)
 		return give_up(t, clean, rc ? -rc : error, err);
-	vhost_disk_in_use(t->disk, false);
+	guest_target_in_use(t, false);
 	return 0;
 }
 
 int guest_target_fsck(struct target *t, struct strbuf *said, struct err *err)
 {
 	const struct host_fs *fs = own(t)->fs;
-	auto_free char *path = vhost_disk_path(t->disk);
+	auto_free char *path = t->ops->pm ? pm_disk_path(t->disk) : vhost_disk_path(t->disk);
 	int status;
 
 	if (!fs->fsck)

@@ -13,7 +13,12 @@
 struct guest_target {
 	const struct host_fs *fs;
 	const struct guest_flash *flash; /* NULL: it is on a disk */
-	struct guest guest;
+	/*
+	 * The one that is asked. The others are for persistent memory, while it is recorded: they
+	 * are traced, which makes them slower; the last one with loads, and still slower.
+	 */
+	struct guest *guest, guests[3];
+	bool ready;					 /* they are initialised */
 	int (*start)(struct target *t, struct err *err); /* the guest; it does not run */
 	char *kernel, *modules;
 	uint64_t memory;		 /* bytes that it is given, whole MiB */
@@ -33,6 +38,9 @@ int guest_target_init(struct target *t, struct guest_target *g, const struct tar
 		      uint64_t memory, struct err *err) must_check;
 /* And last: makes the disk. */
 int guest_target_ready(struct target *t, struct err *err) must_check;
+
+/* Whether the guest has its disk mounted. */
+void guest_target_in_use(struct target *t, bool in_use);
 
 /* A question of one part; what is put into what it returns is its bytes. */
 struct strbuf *guest_target_begin(struct target *t, enum agent_command command);
@@ -61,6 +69,11 @@ int guest_target_fsck(struct target *t, struct strbuf *said, struct err *err) mu
 void guest_target_close(struct target *t);
 extern const struct target_far guest_far;
 
+/* All that such targets have in common. */
+#define GUEST_TARGET_CALLS                                                                         \
+	.mkfs = guest_target_mkfs, .recover = guest_target_recover, .mount = guest_target_mount,   \
+	.umount = guest_target_umount, .fsck = guest_target_fsck, .far = &guest_far
+
 /* A target of GUEST_FILE_SYSTEMS; `kind_` is "uml" or "vm", `program_` what runs its kernel. */
 #define GUEST_TARGET(kind_, program_, help_, open_, close_, coarse_, name_, guarantee_, ignore_,   \
 		     package_, ...)                                                                \
@@ -74,13 +87,8 @@ extern const struct target_far guest_far;
 		.package = package_,                                                               \
 		.coarse = coarse_,                                                                 \
 		.open = open_,                                                                     \
-		.mkfs = guest_target_mkfs,                                                         \
-		.recover = guest_target_recover,                                                   \
-		.mount = guest_target_mount,                                                       \
-		.umount = guest_target_umount,                                                     \
-		.fsck = guest_target_fsck,                                                         \
 		.close = close_,                                                                   \
-		.far = &guest_far,                                                                 \
+		GUEST_TARGET_CALLS,                                                                \
 	};
 
 #endif

@@ -49,9 +49,18 @@ const struct target_ops *const targets[] = {
 	&target_vm_jffs2,
 	&target_vm_ubifs,
 	&target_vm_bcachefs,
+	&target_vm_ext4_dax,
+	&target_vm_xfs_dax,
 	NULL,
 };
 /* clang-format on */
+
+static const struct target_ops *registered;
+
+void target_register(const struct target_ops *ops)
+{
+	registered = ops;
+}
 
 const struct target_ops *target_find(const char *spec, struct err *err)
 {
@@ -60,6 +69,8 @@ const struct target_ops *target_find(const char *spec, struct err *err)
 	size_t n = strcspn(spec, guest ? "," : ",:");
 	auto_strbuf list = STRBUF_INIT;
 
+	if (registered && strlen(registered->name) == n && memcmp(registered->name, spec, n) == 0)
+		return registered;
 	for (size_t i = 0; targets[i]; i++) {
 		if (strlen(targets[i]->name) == n && memcmp(targets[i]->name, spec, n) == 0)
 			return targets[i];

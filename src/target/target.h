@@ -37,6 +37,7 @@ struct target_opts {
 	const char *kernel;	  /* of a guest; NULL: linux.uml, or Debian's for vm: */
 	bool deterministic;	  /* vm: time is counted in instructions */
 	const char *modules;	  /* the folder of its modules; NULL: where Debian has them */
+	const char *guest_cpu;	  /* vm: how many, and what they flush with; NULL: one, all */
 	uint64_t guest_memory;	  /* bytes that it has; 0: TARGET_UML_MEMORY, TARGET_VM_MEMORY */
 };
 
@@ -85,6 +86,7 @@ struct target_ops {
 	bool needs_root;
 	bool deaf_to_sync; /* the kernel does not pass sync and syncfs on to it */
 	bool pm;	   /* its disk is persistent memory: DISK_PM */
+	bool pm_loads;	   /* and a trace of it has loads, if disk_want_loads() asks for them */
 	bool coarse;	   /* what it writes is seen between operations, and in one piece */
 
 	/* Makes ready for `opts`; the disk is open afterwards. */
@@ -115,7 +117,7 @@ extern const struct target_ops target_uml_ext2, target_uml_ext3, target_uml_ext4
 	target_uml_btrfs, target_uml_jfs, target_uml_reiserfs, target_uml_f2fs, target_uml_nilfs2;
 extern const struct target_ops target_vm_ext2, target_vm_ext3, target_vm_ext4, target_vm_xfs,
 	target_vm_btrfs, target_vm_jfs, target_vm_reiserfs, target_vm_f2fs, target_vm_nilfs2,
-	target_vm_jffs2, target_vm_ubifs, target_vm_bcachefs;
+	target_vm_jffs2, target_vm_ubifs, target_vm_bcachefs, target_vm_ext4_dax, target_vm_xfs_dax;
 extern const struct target_ops *const targets[]; /* ends with NULL */
 extern const struct target_ops target_skeleton;	 /* to copy; not in the list */
 
@@ -142,6 +144,9 @@ struct target {
 
 /* Which target a spec means; NULL and a sentence if there is none. */
 const struct target_ops *target_find(const char *spec, struct err *err);
+
+/* Adds a target to those that are found by name: for programs with targets of their own. */
+void target_register(const struct target_ops *ops);
 
 /* What is tested where nobody said what: what this user can run. NULL and a sentence: nothing. */
 const struct target_ops *target_default(struct err *err);

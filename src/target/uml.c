@@ -172,7 +172,7 @@ static int start(struct target *t, struct err *err)
 				   .memory = u->memory,
 				   .cpu = choose_cpu(u->kernel, t->opts.worker) };
 
-	return guest_start(&u->guest, &how, START_MS, err);
+	return guest_start(u->guest, &how, START_MS, err);
 }
 
 static int uml_open(struct target *t, const struct target_opts *opts, struct err *err)

@@ -21,7 +21,10 @@
 #include "base/hash.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/proc.h"
+#include "record/pm_disk.h"
+#include "record/pm_tracer.h"
 #include "record/vhost_disk.h"
 #include "target/cache.h"
 #include "target/modules.h"
@@ -44,7 +47,15 @@ enum {
 	FD_KERNEL,
 	FD_MONITOR,
 	FD_STATE,
+	FD_PM,
+	FD_PLUGIN,
+	FD_STREAM,
+	CPUS_MAX = 8,
+	PM_UNIT = 2 * MIB, /* a kernel maps it in pieces of that size */
 };
+
+#define PM_START     (4ULL << 30) /* its physical address: all other memory is below */
+#define PM_BELOW_MAX (3ULL << 30)
 
 #define QEMU "qemu-system-x86_64"
 
@@ -54,15 +65,37 @@ struct vm {
 	char *qemu;
 	struct vm_template template;
 	bool has_template, no_clones, emulate, deterministic;
+	bool no_clwb, no_clflushopt; /* its processors lack them */
+	unsigned cpus;
 	bool doubts_kvm; /* it failed, and nobody knows yet whose fault that was */
 	uint64_t flash_size;
-	char *flash; /* what the driver of the flash is told, or NULL */
-	int monitor; /* of the machine that runs, or -1 */
+	char *flash;	  /* what the driver of the flash is told, or NULL */
+	int monitors[3];  /* of the machines that run, as `guests`; or -1 */
+	uint64_t pm_size; /* 0: it has a disk */
+	struct tracer tracer;
 };
 
 static struct vm *own(struct target *t)
 {
 	return t->own;
+}
+
+/* Which of its machines is at hand. */
+enum { PLAIN, TRACED, TRACED_LOADS };
+
+static ptrdiff_t machine(const struct vm *v)
+{
+	return v->base.guest - v->base.guests;
+}
+
+static bool is_traced(const struct vm *v)
+{
+	return machine(v) != PLAIN;
+}
+
+static int *monitor(struct vm *v)
+{
+	return &v->monitors[machine(v)];
 }
 
 /* ---- the command ---- */
@@ -82,7 +115,7 @@ enum start_kind { START_BOOT, START_KVM, START_CLONE };
 struct command {
 	const char *argv[64];
 	unsigned n;
-	char *owned[8];
+	char *owned[12];
 	unsigned n_owned;
 };
 
@@ -116,12 +149,54 @@ static char *command_line(const struct vm *v)
 				     (unsigned long long)kib, (unsigned long long)block)
 			 : xstrdup("");
 
-	return xasprintf("%s%s%s", append,
+	auto_free char *pm = v->pm_size ? xasprintf(" numa=off memmap=%lluM!%lluM",
+						    (unsigned long long)v->pm_size / MIB,
+						    (unsigned long long)PM_START / MIB)
+					: xstrdup("");
+
+	return xasprintf("%s%s%s%s", append,
 			 v->deterministic
 				 ? " idle=poll rcu_nocbs=0 rcutree.jiffies_till_first_fqs=0 "
 				   "rcutree.jiffies_till_next_fqs=0"
 				 : "",
-			 flash);
+			 flash, pm);
+}
+
+/*
+ * Memory of the machine is two files, so that the second is ours to read and write, and nothing
+ * else: the kernel is told that it is persistent. The firmware has its own things at the end of
+ * what is below 4 GiB, so that ends before it.
+ */
+static void describe_memory(const struct vm *v, enum start_kind kind, struct command *c)
+{
+	const char *accel = kind == START_KVM ? "kvm" : "tcg";
+	unsigned long long memory = v->base.memory / MIB, pm = v->pm_size / MIB;
+
+	put2(c, "-m", xasprintf("%lluM", memory + pm));
+	put2(c, "-object",
+	     xasprintf("memory-backend-file,id=ram,size=%lluM,mem-path=/proc/self/fd/%d,share=on",
+		       memory, FD_RAM));
+	if (!pm) {
+		put2(c, "-machine", xasprintf("pc,accel=%s,memory-backend=ram", accel));
+		return;
+	}
+	put2(c, "-machine", xasprintf("pc,accel=%s,max-ram-below-4g=%lluM", accel, memory));
+	put2(c, "-object",
+	     xasprintf("memory-backend-file,id=pm,size=%lluM,mem-path=/proc/self/fd/%d,share=on",
+		       pm, FD_PM));
+	put(c, "-numa");
+	put(c, "node,memdev=ram");
+	put(c, "-numa");
+	put(c, "node,memdev=pm");
+}
+
+static void describe_tracer(const struct vm *v, struct command *c)
+{
+	put2(c, "-plugin",
+	     xasprintf("/proc/self/fd/%d,stream=/proc/self/fd/%d,begin=mark%s,"
+		       "region=phys:%llu,,%llu,,/proc/self/fd/%d,,0",
+		       FD_PLUGIN, FD_STREAM, machine(v) == TRACED_LOADS ? ",loads=on" : "",
+		       PM_START, (unsigned long long)v->pm_size, FD_PM));
 }
 
 static void describe(const struct vm *v, enum start_kind kind, struct command *c)
@@ -132,34 +207,42 @@ static void describe(const struct vm *v, enum start_kind kind, struct command *c
 		"-no-reboot",
 		"-display",
 		"none",
-		"-smp",
-		"1",
 		"-serial",
 		"chardev:said",
 		"-chardev",
 		"file,id=said,path=/proc/self/fd/1",
 		"-mon",
 		"chardev=monitor,mode=control",
+		"-initrd",
+		"{root}",
+	};
+	static const char *const disk[] = {
 		"-chardev",
 		"socket,id=disk,path={disk}",
 		"-device",
 		"vhost-user-blk-pci,chardev=disk,num-queues=1",
+	};
+	static const char *const mail[] = {
 		"-chardev",
 		"socket,id=mail,path={mail}",
 		"-device",
 		"vhost-user-blk-pci,chardev=mail,num-queues=1",
-		"-initrd",
-		"{root}",
 	};
 
 	put(c, v->qemu);
 	for (size_t i = 0; i < ARRAY_SIZE(same); i++)
 		put(c, same[i]);
-	put(c, "-machine");
-	put(c, kind == START_KVM ? "pc,accel=kvm,memory-backend=ram"
-				 : "pc,accel=tcg,memory-backend=ram");
-	put(c, "-cpu");
-	put(c, kind == START_KVM ? "host" : "max,la57=off");
+	for (size_t i = 0; !v->pm_size && i < ARRAY_SIZE(disk); i++)
+		put(c, disk[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(mail); i++)
+		put(c, mail[i]);
+	describe_memory(v, kind, c);
+	if (is_traced(v) && kind != START_KVM)
+		describe_tracer(v, c);
+	put2(c, "-cpu",
+	     xasprintf("%s%s%s", kind == START_KVM ? "host" : "max,la57=off",
+		       v->no_clwb ? ",clwb=off" : "", v->no_clflushopt ? ",clflushopt=off" : ""));
+	put2(c, "-smp", xasprintf("%u", v->cpus));
 	/*
 	 * Time is what was executed. A machine that sleeps would let real time pass, or jump to
 	 * whatever a kernel does after seconds, such as writing back; so it never does (idle=poll).
@@ -173,10 +256,6 @@ static void describe(const struct vm *v, enum start_kind kind, struct command *c
 		put(c, "1");
 	}
 	put2(c, "-append", command_line(v));
-	put2(c, "-m", xasprintf("%lluM", (unsigned long long)(v->base.memory >> 20)));
-	put2(c, "-object",
-	     xasprintf("memory-backend-file,id=ram,size=%lluM,mem-path=/proc/self/fd/%d,share=on",
-		       (unsigned long long)(v->base.memory >> 20), FD_RAM));
 	put2(c, "-chardev", xasprintf("socket,id=monitor,fd=%d", FD_MONITOR));
 	put2(c, "-kernel", xasprintf("/proc/self/fd/%d", FD_KERNEL));
 	/* A machine that was saved while it was stopped goes on all the same. */
@@ -202,12 +281,12 @@ static int monitor_ask(struct vm *v, const char *command, struct strbuf *line, s
 {
 	uint64_t start = util_now_ns();
 
-	if (send(v->monitor, command, strlen(command), MSG_NOSIGNAL) != (ssize_t)strlen(command))
+	if (send(*monitor(v), command, strlen(command), MSG_NOSIGNAL) != (ssize_t)strlen(command))
 		return err_set(err, -EIO, "QEMU does not listen: %m");
 	strbuf_clear(line);
 	for (;;) {
 		char c;
-		ssize_t n = recv(v->monitor, &c, 1, MSG_DONTWAIT);
+		ssize_t n = recv(*monitor(v), &c, 1, MSG_DONTWAIT);
 
 		if (n == 1 && c != '\n') {
 			strbuf_addch(line, c);
@@ -221,7 +300,7 @@ static int monitor_ask(struct vm *v, const char *command, struct strbuf *line, s
 			strbuf_clear(line); /* a greeting, or an event */
 		else if (n == 0 || util_now_ns() - start > SAVE_MS * 1000000ULL)
 			return err_set(err, -EIO, "QEMU does not answer");
-		else if (guest_serve(&v->base.guest, v->monitor, POLL_MS))
+		else if (guest_serve(v->base.guest, *monitor(v), POLL_MS))
 			return err_set(err, -EIO, "QEMU has ended");
 	}
 }
@@ -252,7 +331,7 @@ static int save_state(struct vm *v, int state, struct err *err)
 			rc = err_set(err, -EIO, "QEMU cannot save its state: %.200s",
 				     strbuf_str(&line));
 		if (!rc)
-			guest_serve(&v->base.guest, -1, POLL_MS);
+			guest_serve(v->base.guest, -1, POLL_MS);
 	}
 	return rc;
 }
@@ -265,35 +344,40 @@ static int launch(struct target *t, enum start_kind kind, int ram, int state, st
 	struct command c = { 0 };
 	uint64_t began = util_now_ns();
 	bool plain = true;
+	int stream = is_traced(v) ? pm_disk_stream(t->disk, err) : -1;
 	auto_fd kernel = kind == START_CLONE ? vm_kernel_open_stub(err)
 					     : vm_kernel_open(&v->kernel, &plain, err);
 	int pair[2];
 
 	if (kernel < 0)
 		return kernel;
+	if (is_traced(v) && stream < 0)
+		return stream;
 	v->no_clones |= !plain;
-	util_close(steal_fd(&v->monitor));
+	util_close(steal_fd(monitor(v)));
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_set(err, -errno, "cannot make a socket: %m");
-	v->monitor = pair[0];
+	*monitor(v) = pair[0];
 	describe(v, kind, &c);
 	/*
 	 * It lies there until QEMU looks. If that does not like it, the guest does not answer. Who
 	 * was greeted is told why QEMU ends.
 	 */
 	if (kind == START_CLONE)
-		dprintf(v->monitor, HELLO IGNORE_SHARED GO_ON, (int)getpid(), v->template.state);
+		dprintf(*monitor(v), HELLO IGNORE_SHARED GO_ON, (int)getpid(), v->template.state);
 	else
-		dprintf(v->monitor, HELLO);
+		dprintf(*monitor(v), HELLO);
 	struct guest_start how = { .argv = c.argv,
 				   .root = v->base.root,
-				   .more = { ram, kernel, pair[1], state },
+				   .more = { ram, kernel, pair[1], state,
+					     v->pm_size ? pm_disk_memory(t->disk) : -1,
+					     v->tracer.plugin, stream },
 				   .cpu = -1,
-				   .monitor = v->monitor,
+				   .monitor = *monitor(v),
 				   .memory = v->base.memory,
 				   .emulated = true };
 	uint64_t limit = kind == START_KVM ? KVM_MS : kind == START_CLONE ? CLONE_MS : BOOT_MS;
-	int rc = guest_start(&v->base.guest, &how, limit, err);
+	int rc = guest_start(v->base.guest, &how, limit, err);
 	close(pair[1]);
 	command_release(&c);
 	if (!rc)
@@ -349,7 +433,7 @@ static int make_template(struct target *t, struct err *err)
 		return rc;
 	}
 	rc = save_state(v, state, &why);
-	guest_stop(&v->base.guest);
+	guest_stop(v->base.guest);
 	if (rc) {
 		log_info("the machine is booted anew each time: %s", why.msg);
 		close(ram);
@@ -442,7 +526,7 @@ static int start_emulated(struct target *t, struct err *err)
 		int rc = make_template(t, err);
 
 		vm_template_unlock(&v->template);
-		if (rc < 0 || guest_runs(&v->base.guest))
+		if (rc < 0 || guest_runs(v->base.guest))
 			return rc;
 	}
 	if (!v->no_clones) {
@@ -481,7 +565,7 @@ static int find_flash(struct target *t, struct err *err)
 static int start(struct target *t, struct err *err)
 {
 	size_t before = t->complaints.len;
-	int rc = try_kvm(t);
+	int rc = is_traced(own(t)) ? 1 : try_kvm(t);
 
 	if (rc) {
 		rc = start_emulated(t, err);
@@ -492,8 +576,60 @@ static int start(struct target *t, struct err *err)
 		rc = find_flash(t, err);
 	if (t->complaints.len > before)
 		strbuf_cut(&t->complaints, before);
-	own(t)->base.guest.collecting = 0;
-	own(t)->base.guest.steady = !rc && own(t)->deterministic;
+	own(t)->base.guest->collecting = 0;
+	own(t)->base.guest->steady = !rc && own(t)->deterministic;
+	return rc;
+}
+
+/* ---- tracing ---- */
+
+static int tell_tracer(struct target *t, enum agent_command command, uint32_t begin,
+		       const char *text, struct err *err)
+{
+	struct strbuf *out = guest_target_begin(t, command);
+	struct wire_in part;
+
+	if (text)
+		wire_put_text(out, text);
+	else
+		wire_put_u32(out, begin);
+	int rc = guest_target_ask(t, command, &part, err);
+	return rc > 0 ? err_set(err, -EIO, "the guest died when it was asked for a mark") : rc;
+}
+
+/* From now on the traced machine is the one that is asked; the other one rests. */
+static int begin_tracing(void *ctx, bool loads, struct err *err)
+{
+	struct target *t = ctx;
+	struct vm *v = own(t);
+	int rc = 0;
+
+	v->base.guest = &v->base.guests[loads ? TRACED_LOADS : TRACED];
+	if (v->tracer.plugin < 0)
+		rc = tracer_unpack(&v->tracer, v->qemu, err);
+	if (!rc && !guest_runs(v->base.guest))
+		rc = start(t, err);
+	if (!rc)
+		rc = tell_tracer(t, AGENT_TRACE, 1, NULL, err);
+	if (rc)
+		v->base.guest = &v->base.guests[PLAIN];
+	return rc;
+}
+
+static int mark_text(void *ctx, const char *text, struct err *err)
+{
+	return tell_tracer(ctx, AGENT_MARK, 0, text, err);
+}
+
+static int end_tracing(void *ctx, struct err *err)
+{
+	struct target *t = ctx;
+	struct vm *v = own(t);
+	int rc = guest_runs(v->base.guest)
+			 ? tell_tracer(t, AGENT_TRACE, 0, NULL, err)
+			 : err_set(err, -EPIPE, "the guest ended while it was traced");
+
+	v->base.guest = &v->base.guests[PLAIN];
 	return rc;
 }
 
@@ -554,7 +690,10 @@ static int make_root(struct vm *v, struct err *err)
 	const struct guest_flash *flash = v->base.flash;
 	const struct host_fs *fs = v->base.fs;
 	const char *dir = v->kernel.modules;
-	const char *modules[ARRAY_SIZE(first) + ARRAY_SIZE(flash->needs) + 3] = { NULL };
+	static const char *const pm[] = { "nd_e820", "nd_pmem" };
+	const char *modules[ARRAY_SIZE(first) + ARRAY_SIZE(flash->needs) + ARRAY_SIZE(pm) + 3] = {
+		NULL
+	};
 	const struct guest_module_args args[] = { { flash ? "mtdram" : NULL, v->flash }, { 0 } };
 	const char *programs[] = { fs->recover ? fs->recover[0] : NULL,
 				   fs->repair ? fs->repair[0] : NULL, NULL };
@@ -567,6 +706,8 @@ static int make_root(struct vm *v, struct err *err)
 	modules[n++] = dir ? fs_module(dir, fs->name) : fs->name;
 	if (flash)
 		modules[n++] = "mtdram";
+	for (size_t i = 0; v->pm_size && i < ARRAY_SIZE(pm); i++)
+		modules[n++] = pm[i];
 	v->base.root = guest_root(dir, modules, args, programs, err);
 	return min(v->base.root, 0);
 }
@@ -592,7 +733,11 @@ static int find_parts(struct target *t, const struct target_opts *opts, struct e
 	if (rc)
 		return rc;
 	v->base.kernel = xstrdup(v->kernel.file);
-	const char *lacks = !has(v, fs) ? fs : v->flash && !has(v, "mtdram") ? "mtdram" : NULL;
+	const char *lacks = !has(v, fs)			       ? fs
+			    : v->flash && !has(v, "mtdram")    ? "mtdram"
+			    : v->pm_size && !has(v, "nd_e820") ? "nd_e820"
+			    : v->pm_size && !has(v, "nd_pmem") ? "nd_pmem"
+							       : NULL;
 	if (lacks)
 		return err_set(err, -ENODEV,
 			       "the kernel %s has no %s: neither built in nor as a module in %s; "
@@ -625,17 +770,72 @@ static int place_flash(struct target *t, struct err *err)
 	return 0;
 }
 
+static int place_pm(struct target *t, struct err *err)
+{
+	struct vm *v = own(t);
+
+	if (t->opts.size % PM_UNIT)
+		return err_set(err, -EINVAL,
+			       "persistent memory of %llu bytes cannot be: --size is a multiple of "
+			       "%dM",
+			       (unsigned long long)t->opts.size, PM_UNIT / MIB);
+	if (v->base.memory > PM_BELOW_MAX)
+		return err_set(err, -EINVAL,
+			       "a guest with persistent memory has other memory of at most %lluM: "
+			       "see --guest-memory",
+			       PM_BELOW_MAX / MIB);
+	v->pm_size = t->opts.size;
+	return 0;
+}
+
+/* How many, and the newest instruction to flush with: "2,clflush". */
+static int choose_cpus(struct vm *v, const char *words, struct err *err)
+{
+	static const char *const flush[] = { "clwb", "clflushopt", "clflush" };
+	auto_free char *copy = xstrdup(words ? words : "1");
+	char *rest = copy;
+
+	v->cpus = 1;
+	for (char *word; (word = strsep(&rest, ","));) {
+		uint64_t n = 0;
+		size_t i = 0;
+
+		while (i < ARRAY_SIZE(flush) && !streq(word, flush[i]))
+			i++;
+		if (i == ARRAY_SIZE(flush) && (number_parse(word, &n) || !n || n > CPUS_MAX))
+			return err_set(err, -EINVAL,
+				       "--guest-cpu is a number of processors from 1 to %d, clwb, "
+				       "clflushopt or clflush, or both with a comma; not '%.40s'",
+				       CPUS_MAX, words);
+		if (i == ARRAY_SIZE(flush)) {
+			v->cpus = (unsigned)n;
+			continue;
+		}
+		v->no_clwb = i >= 1;
+		v->no_clflushopt = i >= 2;
+	}
+	if (v->deterministic && v->cpus > 1)
+		return err_set(err, -EINVAL, "--deterministic is for one processor");
+	return 0;
+}
+
 static int vm_open(struct target *t, const struct target_opts *opts, struct err *err)
 {
 	struct vm *v = xcalloc(1, sizeof(*v));
 	int rc = guest_target_init(t, &v->base, opts, TARGET_VM_MEMORY, err);
 
 	v->base.start = start;
-	v->monitor = -1;
+	v->tracer = (struct tracer)TRACER_INIT;
+	for (size_t i = 0; i < ARRAY_SIZE(v->monitors); i++)
+		v->monitors[i] = -1;
 	v->deterministic = v->emulate = opts->deterministic;
 	v->base.clock = opts->deterministic ? CLOCK_START : 0;
+	if (!rc)
+		rc = choose_cpus(v, opts->guest_cpu, err);
 	if (!rc && v->base.flash)
 		rc = place_flash(t, err);
+	if (!rc && t->ops->pm)
+		rc = place_pm(t, err);
 	if (!rc)
 		rc = find_parts(t, opts, err);
 	if (!rc)
@@ -643,8 +843,13 @@ static int vm_open(struct target *t, const struct target_opts *opts, struct err 
 	if (rc)
 		return rc;
 	init_template(t);
-	vhost_offer_log(vhost_disk_device(t->disk));
-	vhost_offer_log(&v->base.guest.mail.device);
+	if (!v->pm_size)
+		vhost_offer_log(vhost_disk_device(t->disk));
+	else
+		pm_disk_drive(t->disk,
+			      &(struct pm_disk_driver){ t, begin_tracing, mark_text, end_tracing });
+	for (size_t i = 0; i < ARRAY_SIZE(v->base.guests); i++)
+		vhost_offer_log(&v->base.guests[i].mail.device);
 	return 0;
 }
 
@@ -654,10 +859,12 @@ static void vm_close(struct target *t)
 
 	if (!v)
 		return;
-	util_close(v->monitor);
+	for (size_t i = 0; i < ARRAY_SIZE(v->monitors); i++)
+		util_close(v->monitors[i]);
 	vm_kernel_release(&v->kernel);
 	free(v->qemu);
 	free(v->flash);
+	tracer_close(&v->tracer);
 	if (v->has_template)
 		vm_template_release(&v->template);
 	guest_target_close(t);
@@ -669,7 +876,9 @@ char *vm_release(const char *spec, const char *kernel)
 	struct vm_kernel k;
 	struct err ignored = ERR_INIT;
 
-	if (vm_kernel_find(kernel, NULL, fs, true, &k, &ignored))
+	const struct host_fs *known = guest_fs_find(fs);
+
+	if (vm_kernel_find(kernel, NULL, known ? known->name : fs, true, &k, &ignored))
 		return xstrdup("unknown");
 	char *release = steal(k.release);
 	vm_kernel_release(&k);
@@ -713,7 +922,9 @@ bool vm_has(const char *fs)
 	struct err ignored = ERR_INIT;
 	struct vm_kernel k;
 
-	if (vm_kernel_find(NULL, NULL, fs, false, &k, &ignored))
+	const struct host_fs *known = guest_fs_find(fs);
+
+	if (vm_kernel_find(NULL, NULL, known ? known->name : fs, false, &k, &ignored))
 		return false;
 	vm_kernel_release(&k);
 	return true;
@@ -729,3 +940,22 @@ GUEST_FILE_SYSTEMS(VM_TARGET)
 GUEST_FLASH_FILE_SYSTEMS(VM_FLASH_TARGET)
 /* No kernel of Debian 12 has it; one that is named may. */
 VM_TARGET(bcachefs, "posix", guest_lost_found, "bcachefs-tools", "bcachefs")
+
+#define VM_PM_TARGET(id_, name_, ignore_, package_, ...)                                           \
+	static const char *const id_##_programs[] = { QEMU, __VA_ARGS__, NULL };                   \
+	const struct target_ops target_vm_##id_ = {                                                \
+		.name = "vm:" name_,                                                               \
+		.help = name_ " of any kernel, on persistent memory of a virtual machine",         \
+		.guarantee = "linux",                                                              \
+		.ignore = ignore_,                                                                 \
+		.programs = id_##_programs,                                                        \
+		.package = package_,                                                               \
+		.pm = true,                                                                        \
+		.pm_loads = true,                                                                  \
+		.open = vm_open,                                                                   \
+		.close = vm_close,                                                                 \
+		GUEST_TARGET_CALLS,                                                                \
+	};
+
+VM_PM_TARGET(ext4_dax, "ext4-dax", guest_lost_found, "e2fsprogs", "mke2fs", "e2fsck")
+VM_PM_TARGET(xfs_dax, "xfs-dax", guest_nothing, "xfsprogs", "mkfs.xfs", "xfs_repair")

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pm_disk.c - see pm_disk.h.
+ *
+ * Operations are marked twice: in the guest, by the instruction that the tracer sees, so at their
+ * exact place; and here, by disk_mark(), with the words and the result that the guest does not
+ * know. At the end each of ours is put where the guest's is.
+ */
+#include "record/pm_disk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "record/disk_impl.h"
+#include "record/pm_stream.h"
+
+#define STREAM_LIMIT ((uint64_t)1 << 30)
+
+enum {
+	STREAM_KEEP = 64 << 20, /* bytes of its memory that are kept for the next one */
+	PM_UNIT = 8,		/* bytes that a processor writes at once */
+};
+
+static const struct disk_ops disk_pm;
+
+struct pm_disk {
+	struct disk base;
+	struct pm_disk_driver driver;
+	bool in_use;
+	int stream;
+	const unsigned char *view; /* of the stream */
+	struct vec_of(struct event) marks;
+	struct arena texts; /* of the marks */
+};
+
+static struct pm_disk *of_disk(struct disk *base)
+{
+	assert(base->ops == &disk_pm);
+	return container_of(base, struct pm_disk, base);
+}
+
+/* ---- its life ---- */
+
+static void pm_close(struct disk *base)
+{
+	struct pm_disk *d = of_disk(base);
+
+	if (d->view)
+		munmap((void *)(uintptr_t)d->view, STREAM_LIMIT);
+	util_close(d->stream);
+	vec_release(&d->marks);
+	arena_release(&d->texts);
+	/* There is no loop device behind the name. */
+	base->loop = (struct loop){ 0 };
+	disk_release(base);
+	free(d);
+}
+
+int pm_disk_open(uint64_t size, struct disk **out, struct err *err)
+{
+	struct pm_disk *d = xcalloc(1, sizeof(*d));
+	int rc = disk_init(&d->base, &disk_pm, size, err);
+
+	d->stream = -1;
+	d->base.loop =
+		(struct loop){ .path = "the guest's persistent memory", .sector_size = PM_UNIT };
+	if (rc) {
+		pm_close(&d->base);
+		return rc;
+	}
+	*out = &d->base;
+	return 0;
+}
+
+static int pm_probe(struct err *err)
+{
+	struct disk *d;
+	int rc = pm_disk_open(1 << 20, &d, err);
+
+	if (!rc)
+		pm_close(d);
+	return rc;
+}
+
+void pm_disk_drive(struct disk *d, const struct pm_disk_driver *by)
+{
+	of_disk(d)->driver = *by;
+}
+
+int pm_disk_memory(const struct disk *d)
+{
+	return d->memfd;
+}
+
+char *pm_disk_path(const struct disk *d)
+{
+	return xasprintf("/proc/%d/fd/%d", (int)getpid(), d->memfd);
+}
+
+int pm_disk_stream(struct disk *base, struct err *err)
+{
+	struct pm_disk *d = of_disk(base);
+
+	if (d->stream >= 0)
+		return d->stream;
+	auto_fd fd = memfd_create("outage-pm-stream", MFD_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, (off_t)STREAM_LIMIT) < 0)
+		return err_set(err, -errno, "cannot make a file in memory: %m");
+	void *view = mmap(NULL, STREAM_LIMIT, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (view == MAP_FAILED)
+		return err_set(err, -errno, "cannot map the tracer's stream: %m");
+	d->view = view;
+	d->stream = steal_fd(&fd);
+	return d->stream;
+}
+
+void pm_disk_in_use(struct disk *base, bool in_use)
+{
+	struct pm_disk *d = of_disk(base);
+
+	/* What a recording finds, its trace tells. */
+	if (d->in_use && !in_use && !base->trace)
+		disk_find_changes(base);
+	d->in_use = in_use;
+}
+
+/* ---- marks ---- */
+
+static int pm_mark(struct disk *base, const struct event *ev, struct err *err)
+{
+	struct pm_disk *d = of_disk(base);
+	struct event copy = *ev;
+
+	/* Where a text stands counts, and only the guest can tell. */
+	if (ev->kind == EV_TEXT) {
+		auto_free char *words = xmemdupz((const char *)ev->data, ev->len);
+
+		return d->driver.text(d->driver.ctx, words, err);
+	}
+	if (ev->data) {
+		char *text = arena_alloc(&d->texts, ev->len + 1);
+
+		memcpy(text, ev->data, ev->len);
+		text[ev->len] = '\0';
+		copy.data = (const unsigned char *)text;
+	}
+	vec_push(&d->marks, copy);
+	return 0;
+}
+
+struct merge {
+	const struct pm_disk *d;
+	struct trace *t;
+	struct vec_of(struct event) out;
+	size_t next_mark, next_stack;
+};
+
+/* A mark of ours, its text copied to where the trace keeps its own. */
+static void put_mark(struct merge *m)
+{
+	struct event ev = m->d->marks.v[m->next_mark++];
+
+	if (ev.data) {
+		char *text = arena_alloc(&m->t->data, ev.len + 1);
+
+		memcpy(text, ev.data, ev.len + 1);
+		ev.data = (const unsigned char *)text;
+	}
+	vec_push(&m->out, ev);
+}
+
+/* Those that stand between operations. */
+static void put_free_marks(struct merge *m)
+{
+	while (m->next_mark < m->d->marks.n) {
+		enum event_kind kind = m->d->marks.v[m->next_mark].kind;
+
+		if (kind == EV_OP_BEGIN || kind == EV_OP_END)
+			return;
+		put_mark(m);
+	}
+}
+
+static int put_operation(struct merge *m, const struct event *seen, struct err *err)
+{
+	const struct event *ours = m->next_mark < m->d->marks.n ? &m->d->marks.v[m->next_mark]
+								: NULL;
+
+	if (!ours || ours->kind != seen->kind || ours->ref != seen->ref)
+		return err_set(err, -EPROTO,
+			       "the guest marked the %s of operation %" PRIu64
+			       ", which it was not asked for",
+			       seen->kind == EV_OP_BEGIN ? "begin" : "end", seen->ref);
+	put_mark(m);
+	vec_last(&m->out).cpu = seen->cpu;
+	vec_last(&m->out).pc = seen->pc;
+	vec_last(&m->out).stack = seen->stack;
+	if (seen->kind == EV_OP_END)
+		put_free_marks(m);
+	return 0;
+}
+
+static int merge_all(struct merge *m, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < m->t->events.n && !rc; i++) {
+		const struct event *ev = &m->t->events.v[i];
+
+		if (ev->kind == EV_OP_BEGIN || ev->kind == EV_OP_END) {
+			rc = put_operation(m, ev, err);
+			continue;
+		}
+		if (ev->kind == EV_STACK)
+			m->t->stacks.v[m->next_stack++] = m->out.n;
+		vec_push(&m->out, *ev);
+	}
+	if (rc)
+		return rc;
+	put_free_marks(m);
+	if (m->next_mark < m->d->marks.n)
+		return err_set(err, -EPROTO, "the guest did not mark operation %" PRIu64,
+			       m->d->marks.v[m->next_mark].ref);
+	return 0;
+}
+
+/* Puts what we know of operations into the trace, where the guest's marks are. */
+static int merge_marks(struct pm_disk *d, struct err *err)
+{
+	struct merge m = { .d = d, .t = d->base.trace };
+	int rc = merge_all(&m, err);
+
+	if (rc) {
+		vec_release(&m.out);
+		return rc;
+	}
+	vec_release(&m.t->events);
+	m.t->events.v = m.out.v;
+	m.t->events.n = m.out.n;
+	m.t->events.cap = m.out.cap;
+	return 0;
+}
+
+/* ---- the recorder ---- */
+
+static int pm_claim(struct disk *base, struct err *err)
+{
+	if (of_disk(base)->in_use)
+		return err_set(err, -EBUSY,
+			       "cannot change what the guest's memory holds while the "
+			       "guest has it mounted");
+	return 0;
+}
+
+/* Whoever has used it has been compared when he let go of it. */
+static int pm_settle(struct disk *base, struct err *err)
+{
+	(void)base;
+	(void)err;
+	return 0;
+}
+
+static int pm_start(struct disk *base, struct err *err)
+{
+	struct pm_disk *d = of_disk(base);
+
+	vec_clear(&d->marks);
+	arena_clear(&d->texts);
+	if (!base->trace)
+		return 0;
+	if (d->in_use)
+		return err_set(err, -EBUSY,
+			       "persistent memory that is mounted cannot be recorded from now on");
+	return d->driver.start(d->driver.ctx, base->loads, err);
+}
+
+static void forget_stream(struct pm_disk *d)
+{
+	if (d->stream >= 0)
+		fallocate(d->stream, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, STREAM_KEEP,
+			  (off_t)(STREAM_LIMIT - STREAM_KEEP));
+}
+
+static int pm_stop(struct disk *base, struct err *err)
+{
+	struct pm_disk *d = of_disk(base);
+	struct trace *t = base->trace;
+	struct pm_counts n;
+
+	if (!t) {
+		if (d->in_use)
+			disk_find_changes(base);
+		return 0;
+	}
+	int rc = d->driver.stop(d->driver.ctx, err);
+	if (!rc)
+		rc = pm_stream_read(d->view, STREAM_LIMIT, t, &n, err);
+	if (!rc)
+		log_debug("recorded %" PRIu64 " stores, %" PRIu64 " flushes, %" PRIu64
+			  " fences and %" PRIu64 " loads of %u processors",
+			  n.stores, n.flushes, n.fences, n.loads, n.cpus);
+	if (!rc && t->info.size != base->size)
+		rc = err_set(err, -EPROTO, "the tracer traced a region of another size");
+	if (!rc)
+		rc = merge_marks(d, err);
+	forget_stream(d);
+	return rc;
+}
+
+static const struct disk_ops disk_pm = {
+	.name = PM_RECORDER,
+	.help = "is the persistent memory of a guest, and needs no root; an emulated machine tells "
+		"every store, flush and fence",
+	.info = "persistent memory of a guest",
+	.kind = DISK_PM,
+	.probe = pm_probe,
+	.open = pm_disk_open,
+	.close = pm_close,
+	.claim = pm_claim,
+	.settle = pm_settle,
+	.start = pm_start,
+	.drain = pm_settle,
+	.mark = pm_mark,
+	.stop = pm_stop,
+};

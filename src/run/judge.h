@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* judge.h - what the states of a run are judged by, and who is told; between states.c and those
+ * who judge many states together. */
+#ifndef RUN_JUDGE_H
+#define RUN_JUDGE_H
+
+#include "run/attempt.h"
+
+struct semantics;
+
+struct judge {
+	const struct workload *w;
+	const struct image *base;
+	const struct run_reporter *report;
+	struct run_totals *totals;
+	struct semantics *semantics; /* of persistent memory; NULL: each state by itself */
+};
+
+/* How far the run had come at a crash point. */
+size_t operations_done(const struct trace *t, uint64_t point, bool *under_way);
+/* Recovers one state, at which so much was done, and looks at it. Adds to `a`. */
+int judge_attempt(struct run *r, const struct crash_state *state, struct trace *record,
+		  struct attempt *a, struct err *err) must_check;
+/* Tells what was found, if anything was. `diagnosis` may be NULL. */
+int judge_tell(struct run *r, const struct judge *j, const struct crash_state *state,
+	       const struct crash_state *second, const struct attempt *a, const char *diagnosis,
+	       struct err *err) must_check;
+
+#endif

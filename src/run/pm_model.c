@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/pm_model.h"
+
+/*
+ * Stores of a copy are taken together from so many bytes on: a log entry, or a name longer than a
+ * line, is worth trying line by line.
+ */
+enum { JOIN_MIN = 256 };
+
+bool pm_traced(const struct trace *t)
+{
+	for (size_t i = 0; i < t->events.n; i++) {
+		enum event_kind kind = t->events.v[i].kind;
+
+		if (kind == EV_STORE || kind == EV_LINEFLUSH || kind == EV_FENCE)
+			return true;
+	}
+	return false;
+}
+
+void pm_choose_model(const struct pm_choice *choice, const struct trace *t,
+		     struct model_pm_opts *ctx, struct crash_opts *opts)
+{
+	*ctx = (struct model_pm_opts){ .granularity = (uint32_t)choice->granularity,
+				       .join_min = choice->split ? PM_JOIN_NEVER : JOIN_MIN };
+	if (!pm_traced(t))
+		return;
+	opts->model = choice->eadr ? &model_pm_eadr : &model_pm;
+	opts->model_ctx = ctx;
+}
+
+static bool is_mark(enum event_kind kind)
+{
+	return kind == EV_OP_BEGIN || kind == EV_OP_END || kind == EV_PERSIST || kind == EV_TEXT;
+}
+
+/*
+ * The one point of the marks around `point` that is kept: after the last EV_OP_END or EV_PERSIST,
+ * or else after the last of them.
+ */
+static uint64_t point_of_marks(const struct trace *t, uint64_t point)
+{
+	uint64_t from = point, to = point;
+
+	while (from > 0 && is_mark(t->events.v[from - 1].kind))
+		from--;
+	while (to < t->events.n && is_mark(t->events.v[to].kind))
+		to++;
+	for (uint64_t i = to; i > from; i--) {
+		enum event_kind kind = t->events.v[i - 1].kind;
+
+		if (kind == EV_OP_END || kind == EV_PERSIST)
+			return i;
+	}
+	return to;
+}
+
+/* Right before the first of several marks the states are those after an event, and another matter.
+ */
+static bool is_among_marks(const struct trace *t, uint64_t point)
+{
+	return point > 0 && is_mark(t->events.v[point - 1].kind);
+}
+
+void pm_points(const struct trace *t, struct crash_points *out)
+{
+	size_t n = 0;
+
+	crash_points_pm(t, out);
+	for (size_t i = 0; i < out->n; i++) {
+		uint64_t p = out->v[i];
+
+		if (!is_among_marks(t, p) || point_of_marks(t, p) == p)
+			out->v[n++] = p;
+	}
+	out->n = n;
+}
+
+uint64_t pm_begin_point(const struct trace *t, uint64_t op)
+{
+	for (size_t i = 0; i < t->events.n; i++)
+		if (t->events.v[i].kind == EV_OP_BEGIN && t->events.v[i].ref == op)
+			return point_of_marks(t, i + 1);
+	return 0;
+}

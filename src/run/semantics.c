@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * semantics.c - see semantics.h.
+ *
+ * A state that fails is recovered once more when it is told, so that only what was said of it need
+ * be remembered and not what was there. If it then shows nothing, which the kernel's warnings that
+ * come once only are known for, what was said counts.
+ */
+#include "run/semantics.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "check/semantic.h"
+#include "core/hashset.h"
+#include "run/pm_model.h"
+#include "run/replay.h"
+
+enum { STORES_SHOWN = 8, FRAMES_SHOWN = 16 };
+
+/* What was said of a state that is wrong, the first time it was seen. */
+struct said {
+	size_t op;
+	struct semantic_seen seen;
+	struct findings findings;
+	char *kernel_log;
+};
+
+struct semantics {
+	struct run *r;
+	const struct judge *j;
+	struct semantic_table table;
+	struct hashset complete; /* images where nothing was lost, with the marks before them */
+	struct vec_of(struct said) said;
+};
+
+/* ---- what operations promise ---- */
+
+static bool writes_data(const struct op *op)
+{
+	return op->def->flags & OP_WRITES || streq(op->def->name, "copy_file_range");
+}
+
+/* In one call; one that has to make its file first takes two. */
+static bool is_one_call(struct run *r, const struct op *op, size_t i)
+{
+	return !streq(op->def->name, "mmapwrite") &&
+	       (op->args[0].is_handle || op_history_ino(&r->history, i, op->args[0].text));
+}
+
+static unsigned promises_of(struct run *r, const struct workload *w, size_t i)
+{
+	const struct op *op = &w->ops.v[i];
+	const struct guarantee *g = &r->guarantee;
+
+	if (!g->every_op || i >= r->history.results.n)
+		return 0;
+	if (r->history.results.v[i] < 0 || op->def->flags & OP_WHOLE_FS)
+		return SEMANTIC_SYNCHRONOUS;
+	if (writes_data(op) && !(g->atomic_data && is_one_call(r, op, i)))
+		return SEMANTIC_SYNCHRONOUS;
+	return SEMANTIC_SYNCHRONOUS | SEMANTIC_ATOMIC;
+}
+
+/* ---- which states lost nothing ---- */
+
+static struct hash128 with_marks(const struct trace *t, uint64_t point, struct hash128 image)
+{
+	struct hash128 both[2] = { image, { 0, 0 } };
+
+	for (uint64_t i = 0; i < point; i++) {
+		enum event_kind kind = t->events.v[i].kind;
+
+		both[1].lo += kind == EV_OP_BEGIN || kind == EV_OP_END || kind == EV_PERSIST;
+	}
+	return hash_bytes(both, sizeof(both));
+}
+
+/*
+ * What the memory held at each point. Of equal images only the first is tried, and it may have lost
+ * stores that made no difference.
+ */
+static void find_complete(struct semantics *s, const struct crash_points *points)
+{
+	const struct trace *t = &s->r->trace;
+	auto_image img = IMAGE_INIT;
+	uint64_t at = 0;
+
+	image_snapshot(s->j->base, &img);
+	for (size_t i = 0; i < points->n; i++) {
+		for (; at < points->v[i]; at++)
+			if (t->events.v[at].kind == EV_STORE)
+				image_write(&img, t->events.v[at].addr, t->events.v[at].data,
+					    t->events.v[at].len);
+		hashset_insert(&s->complete, with_marks(t, points->v[i], image_hash(&img)));
+	}
+}
+
+/* ---- filling the table ---- */
+
+struct semantics *semantics_new(struct run *r, const struct judge *j,
+				const struct crash_points *points)
+{
+	struct semantics *s = xcalloc(1, sizeof(*s));
+
+	s->r = r;
+	s->j = j;
+	semantic_init(&s->table, false);
+	for (size_t i = 0; i < j->w->ops.n; i++) {
+		auto_strbuf text = STRBUF_INIT;
+
+		op_print(&j->w->ops.v[i], &text);
+		semantic_op(&s->table, strbuf_str(&text), promises_of(r, j->w, i));
+	}
+	find_complete(s, points);
+	return s;
+}
+
+void semantics_free(struct semantics *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->said.n; i++) {
+		findings_release(&s->said.v[i].findings);
+		free(s->said.v[i].kernel_log);
+	}
+	vec_release(&s->said);
+	semantic_release(&s->table);
+	hashset_release(&s->complete);
+	free(s);
+}
+
+/* Whose state a point is, and where in it; false: no operation had begun. */
+static bool find_place(const struct semantics *s, uint64_t point, size_t *op,
+		       enum semantic_where *where)
+{
+	const struct trace *t = &s->r->trace;
+	bool under_way;
+	size_t done = operations_done(t, point, &under_way);
+
+	if (!under_way && !done)
+		return false;
+	*op = under_way ? done : done - 1;
+	*where = !under_way				      ? SEMANTIC_END
+		 : t->events.v[point - 1].kind == EV_OP_BEGIN ? SEMANTIC_BEGIN
+							      : SEMANTIC_DURING;
+	return *op < s->table.ops.n;
+}
+
+/* Which problems there are, without the words, which tell when the crash was. */
+static struct hash128 hash_findings(const struct findings *list)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	for (size_t i = 0; i < list->n; i++)
+		strbuf_addf(&text, "%s %s\n", finding_kind_name(list->v[i].kind), list->v[i].path);
+	return hash_bytes(strbuf_str(&text), text.len);
+}
+
+static struct semantic_seen what_was_seen(const struct run *r, const struct attempt *a)
+{
+	struct tree_opts opts = r->tree_opts;
+	struct semantic_seen seen = { .failed = !a->mounted, .wrong = a->findings.n > 0 };
+
+	opts.blocks = false; /* preallocation is done as the file system likes */
+	if (a->mounted)
+		seen.state = seen.timed = tree_hash(a->seen, &opts);
+	if (seen.wrong)
+		seen.why = hash_findings(&a->findings);
+	return seen;
+}
+
+static bool same_said(const struct said *x, size_t op, const struct semantic_seen *seen)
+{
+	return x->op == op && x->seen.failed == seen->failed &&
+	       (seen->failed ||
+		(hash_eq(x->seen.state, seen->state) && hash_eq(x->seen.why, seen->why)));
+}
+
+static const struct said *find_said(const struct semantics *s, size_t op,
+				    const struct semantic_seen *seen)
+{
+	for (size_t i = 0; i < s->said.n; i++)
+		if (same_said(&s->said.v[i], op, seen))
+			return &s->said.v[i];
+	return NULL;
+}
+
+static void remember(struct semantics *s, size_t op, const struct semantic_seen *seen,
+		     const struct attempt *a)
+{
+	struct said x = { .op = op, .seen = *seen };
+
+	if (!a->findings.n || find_said(s, op, seen))
+		return;
+	replay_copy_findings(&a->findings, &x.findings);
+	x.kernel_log = xstrdup(strbuf_str(&a->kernel_log));
+	vec_push(&s->said, x);
+}
+
+void semantics_add(struct semantics *s, const struct crash_state *state, const struct attempt *a)
+{
+	struct semantic_seen seen = what_was_seen(s->r, a);
+	bool complete =
+		!state->torn.n &&
+		hashset_has(&s->complete, with_marks(&s->r->trace, state->point, state->hash));
+	struct semantic_origin origin = { .point = state->point,
+					  .id = strbuf_str(&state->id),
+					  .survived = state->survived.v,
+					  .n_survived = state->survived.n,
+					  .lost = state->lost.v,
+					  .n_lost = complete ? 0 : state->lost.n,
+					  .torn = state->torn.n > 0 };
+	size_t op;
+
+	if (!find_place(s, state->point, &op, &origin.where))
+		return;
+	remember(s, op, &seen, a);
+	semantic_add(&s->table, op, &seen, &origin);
+}
+
+/* ---- the diagnosis ---- */
+
+static void add_stack(const struct trace *t, const struct event *ev, struct strbuf *out)
+{
+	uint64_t frames[EVENT_FRAMES_MAX];
+	size_t n = ev->stack ? trace_stack(t, ev->stack, frames) : 0;
+
+	for (size_t i = 0; i < min(n, (size_t)FRAMES_SHOWN); i++)
+		strbuf_addf(out, "%s %#" PRIx64, i ? "," : "  called from", frames[i]);
+	if (n)
+		strbuf_addch(out, '\n');
+}
+
+static void add_store(const struct trace *t, const struct semantic_store *d, struct strbuf *out)
+{
+	const struct event *ev = &t->events.v[d->event];
+
+	strbuf_addf(out, "%s event %" PRIu64 ": %s of %" PRIu64 " %s at %#" PRIx64,
+		    d->survived ? "survived" : "lost", d->event,
+		    ev->flags & EV_NONTEMPORAL ? "non-temporal store" : "store", ev->len,
+		    plural(ev->len, "byte", "bytes"), ev->addr);
+	if (ev->pc)
+		strbuf_addf(out, ", made at %#" PRIx64, ev->pc);
+	strbuf_addch(out, '\n');
+	add_stack(t, ev, out);
+}
+
+/* "ordering: a crash ..." and the stores that make the difference. */
+static void explain(const struct semantics *s, const struct semantic_violation *v,
+		    struct strbuf *out)
+{
+	const struct trace *t = &s->r->trace;
+
+	strbuf_addf(out, "%s: ", semantic_cause_name(v->cause));
+	semantic_words(&s->table, v, out);
+	strbuf_addch(out, '\n');
+	for (size_t i = 0; i < min(v->decisive.n, (size_t)STORES_SHOWN); i++)
+		if (v->decisive.v[i].event < t->events.n)
+			add_store(t, &v->decisive.v[i], out);
+	if (v->decisive.n > STORES_SHOWN)
+		strbuf_addf(out, "and %zu more\n", v->decisive.n - STORES_SHOWN);
+}
+
+/* ---- telling ---- */
+
+static void add_difference(struct run *r, size_t state, const struct tree *seen, const char *word,
+			   struct strbuf *out)
+{
+	struct tree_opts opts = r->tree_opts;
+	auto_tree_diff diff = { 0 };
+	auto_tree want = TREE_INIT;
+
+	if (state >= r->history.states.n)
+		return;
+	opts.blocks = false;
+	reffs_tree(r->history.states.v[state], &opts, &want);
+	tree_diff(&want, seen, &opts, &diff);
+	if (diff.list.n)
+		strbuf_addf(out, "; unlike %s: %s", word, diff.list.v[0].words);
+}
+
+static void add_half_done(struct semantics *s, const struct semantic_violation *v,
+			  struct attempt *a)
+{
+	struct strbuf words = { 0 };
+
+	strbuf_addf(&words, "'%s' is done in part", s->table.ops.v[v->op].text);
+	if (a->mounted) {
+		add_difference(s->r, v->op, a->seen, "before", &words);
+		add_difference(s->r, v->op + 1, a->seen, "after", &words);
+	}
+	findings_add(&a->findings, FINDING_HALF_DONE, NULL, strbuf_detach(&words),
+		     xasprintf("it is atomic, by the guarantee %s", s->r->guarantee.name));
+}
+
+static void add_unsettled(struct semantics *s, const struct semantic_violation *v,
+			  struct attempt *a)
+{
+	struct strbuf words = { 0 };
+
+	strbuf_addf(&words, "after '%s', crashes lead to different states",
+		    s->table.ops.v[v->op].text);
+	if (a->mounted)
+		add_difference(s->r, v->op + 1, a->seen, "it was", &words);
+	findings_add(&a->findings, FINDING_UNSETTLED, NULL, strbuf_detach(&words),
+		     xasprintf("it had returned, and is durable by the guarantee %s",
+			       s->r->guarantee.name));
+}
+
+/* What was said of it the first time, and is not said again. */
+static void add_said(const struct said *x, struct attempt *a)
+{
+	if (!x || replay_has_kind(&a->findings, x->findings.v[0].kind))
+		return;
+	for (size_t i = 0; i < x->findings.n; i++)
+		findings_add(&a->findings, x->findings.v[i].kind, xstrdup(x->findings.v[i].path),
+			     xstrdup(x->findings.v[i].words), xstrdup(x->findings.v[i].promise));
+	if (!a->kernel_log.len)
+		strbuf_adds(&a->kernel_log, x->kernel_log);
+}
+
+static int rebuild(struct semantics *s, const char *id, struct crash_state *out, struct err *err)
+{
+	struct crash_opts opts = CRASH_OPTS_INIT;
+	struct model_pm_opts model;
+
+	opts.base = s->j->base;
+	pm_choose_model(&s->r->opts.pm, &s->r->trace, &model, &opts);
+	return crash_replay(&s->r->trace, &opts, id, out, err);
+}
+
+/*
+ * Of equal images the nearest is given out, which may be one that lost something that makes no
+ * difference. Where nothing need be lost, nothing should seem to be.
+ */
+static int rebuild_plain(struct semantics *s, const struct semantic_violation *v, const char *id,
+			 struct crash_state *out, struct err *err)
+{
+	auto_crash_state whole = CRASH_STATE_INIT;
+	struct err ignored = ERR_INIT;
+	int rc = rebuild(s, id, out, err);
+
+	if (rc || !out->lost.n || !semantic_is_complete(v->origin))
+		return rc;
+	auto_free char *all = xasprintf("1.%" PRIu64, out->point);
+	if (rebuild(s, all, &whole, &ignored) == 0 && hash_eq(whole.hash, out->hash)) {
+		struct crash_state old = *out;
+
+		*out = whole;
+		whole = old;
+	}
+	return 0;
+}
+
+static int tell(struct semantics *s, const struct semantic_violation *v, const char *id, bool plain,
+		struct err *err)
+{
+	const struct semantic_seen *seen = &s->table.ops.v[v->op].states.v[v->state].seen;
+	auto_crash_state state = CRASH_STATE_INIT;
+	auto_attempt a = ATTEMPT_INIT(&s->r->seen);
+	auto_strbuf why = STRBUF_INIT;
+	int rc = plain ? rebuild_plain(s, v, id, &state, err) : rebuild(s, id, &state, err);
+
+	if (rc)
+		return rc;
+	/* That it was rebuilt would not tell how to find it by running again. */
+	state.layer = state.torn.n ? CRASH_TEAR_ALL : state.lost.n ? CRASH_ALL_BUT : CRASH_ALL;
+	rc = judge_attempt(s->r, &state, NULL, &a, err);
+	if (rc)
+		return rc;
+	add_said(seen->wrong ? find_said(s, v->op, seen) : NULL, &a);
+	if (v->kind == SEMANTIC_NOT_ATOMIC)
+		add_half_done(s, v, &a);
+	else if (v->kind == SEMANTIC_NOT_SINGLE && !a.findings.n)
+		add_unsettled(s, v, &a);
+	explain(s, v, &why);
+	return judge_tell(s->r, s->j, &state, NULL, &a, strbuf_str(&why), err);
+}
+
+/* Whether a state has that crash among its own. */
+static bool has_id(const struct semantics *s, const struct semantic_violation *v, const char *id)
+{
+	const struct semantic_state *x = &s->table.ops.v[v->op].states.v[v->state];
+
+	for (size_t i = 0; i < x->origins.n; i++)
+		if (streq(x->origins.v[i].id, id))
+			return true;
+	return false;
+}
+
+int semantics_tell(struct semantics *s, const char *only, struct err *err)
+{
+	struct semantic_violations bad = { 0 };
+	int rc = 0;
+
+	semantic_judge(&s->table, &bad);
+	for (size_t i = 0; i < bad.n && !rc; i++)
+		if (!only || has_id(s, &bad.v[i], only))
+			rc = tell(s, &bad.v[i], only ? only : bad.v[i].origin->id, !only, err);
+	semantic_violations_release(&bad);
+	return rc;
+}
+
+/* ---- one state ---- */
+
+/* Right after the begin of the operation a point belongs to, and after its end. */
+static void find_ends(const struct semantics *s, uint64_t point, uint64_t ends[2])
+{
+	const struct trace *t = &s->r->trace;
+	enum semantic_where where;
+	size_t op;
+
+	ends[0] = ends[1] = UINT64_MAX;
+	if (!find_place(s, point, &op, &where))
+		return;
+	for (size_t i = 0; i < t->events.n; i++) {
+		const struct event *ev = &t->events.v[i];
+
+		if (ev->kind == EV_OP_BEGIN && ev->ref == op)
+			ends[0] = i + 1;
+		if ((ev->kind == EV_OP_END || ev->kind == EV_PERSIST) && ev->ref == op)
+			ends[1] = i + 1;
+	}
+}
+
+static int add_by_id(struct semantics *s, const char *id, struct err *err)
+{
+	auto_crash_state state = CRASH_STATE_INIT;
+	auto_attempt a = ATTEMPT_INIT(&s->r->seen);
+	int rc = rebuild(s, id, &state, err);
+
+	if (!rc)
+		rc = judge_attempt(s->r, &state, NULL, &a, err);
+	if (!rc)
+		semantics_add(s, &state, &a);
+	return rc;
+}
+
+/*
+ * What it is compared with: the states before and after the operation, and of the same point those
+ * where everything survived and where nothing did.
+ */
+static int add_others(struct semantics *s, const struct crash_state *state, struct err *err)
+{
+	uint64_t ends[2];
+	int rc = 0;
+
+	find_ends(s, state->point, ends);
+	for (int i = 0; i < 4 && !rc; i++) {
+		uint64_t point = i < 2 ? ends[i] : state->point;
+		auto_free char *id = xasprintf("%d.%" PRIu64, i < 3, point);
+
+		/* At the ends themselves, that everything survived is there once only. */
+		if (point == UINT64_MAX || streq(id, strbuf_str(&state->id)) ||
+		    (i == 2 && (point == ends[0] || point == ends[1])))
+			continue;
+		rc = add_by_id(s, id, err);
+	}
+	return rc;
+}
+
+int semantics_check_one(struct run *r, const struct judge *j, const struct crash_state *state,
+			struct err *err)
+{
+	struct crash_points points = { 0 };
+	auto_attempt a = ATTEMPT_INIT(&r->seen);
+	struct semantics *s;
+
+	pm_points(&r->trace, &points);
+	s = semantics_new(r, j, &points);
+	crash_points_release(&points);
+	int rc = add_others(s, state, err);
+	if (!rc)
+		rc = judge_attempt(r, state, NULL, &a, err);
+	if (!rc) {
+		semantics_add(s, state, &a);
+		rc = semantics_tell(s, strbuf_str(&state->id), err);
+	}
+	semantics_free(s);
+	return rc;
+}

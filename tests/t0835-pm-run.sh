@@ -1,0 +1,172 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# t0835-pm-run.sh - persistent memory in outage test: each bug of pmfs is found through the whole
+# pipeline, as what it is and with the right diagnosis; without one nothing is; findings are
+# reported, replayed and shrunk.
+# shellcheck disable=SC2016,SC2317 # functions are called through check
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+seeded=$(dirname "$OUTAGE")/tests/seeded
+pm=$seeded/outage-pmfs
+
+if [ ! -x "$pm" ]; then
+	echo '1..0 # SKIP pmfs is for x86-64'
+	exit 77
+fi
+
+run() { local want=$1; shift; keeps "$want" "$pm" test -j 2 "$@"; } # STATUS ARGS...
+
+# shows KIND CAUSE: a finding that was kept has that kind of problem, and that diagnosis
+shows() {
+	local f
+	for f in kept/findings/*/; do
+		grep -q "^$1	" "$f/problems" || continue
+		case $2 in
+		-) [ ! -e "$f/diagnosis" ] && return 0 ;;
+		*) head -n 1 "$f/diagnosis" | grep -q "^$2: " && return 0 ;;
+		esac
+	done
+	return 1
+}
+
+# ---- without a bug ----
+
+check 'nothing is found without a bug' run 0 -t pmfs --bounds pm-seq-1
+check 'in all workloads' grep -q '59 workloads' out
+check 'nor by words' run 0 -t pmfs --bounds pm-seq-1 --granularity 8
+check 'nor with persistent caches' run 0 -t pmfs --bounds pm-seq-1 --eadr
+check 'nor if copies are split' run 0 -t pmfs --bounds pm-seq-1 --split --budget 60
+check 'nor if they are torn' run 0 -t pmfs --bounds pm-seq-1 --torn --budget 60
+check 'nor if only what is read is varied' run 0 -t pmfs --bounds pm-seq-1 --prune reads
+check 'nor after a second crash' run 0 -t pmfs --bounds pm-seq-1 --crash reorder,recovery
+check 'nor in some of two operations' run 0 -t pmfs --bounds pm-seq-2 --sample 60
+check 'a weaker guarantee is kept as well' run 0 -t pmfs --bounds pm-seq-1 --guarantee linux
+
+# ---- with one ----
+
+"$seeded/pmfs-states" --table >table 2>err
+check 'there are 27 bugs' test "$(grep -c '^| `' table)" -eq 27
+
+# The operations of a bug's workload, one a line.
+workload_of() {
+	sed -n "s/^| \`$1\` | \\([^|]*\\) |.*/\\1/p" table | sed 's/; /\n/g'
+}
+
+while read -r bug kind cause; do
+	workload_of "$bug" >"$bug"
+	modes=reorder
+	[ "$cause" = - ] && modes=reorder,recovery
+	check "$bug is found" run 1 -t "pmfs:$bug" --crash $modes "$bug"
+	check "$bug: $kind, $cause" shows "$kind" "$cause"
+done <<'TABLE'
+entry-noflush unusable ordering
+entry-nofence unusable ordering
+tail-noflush size ordering
+nt-tail content ordering
+name-line never-was ordering
+symlink-cached target ordering
+rename-del-first lost logic
+rename-add-first both-places logic
+link-count-first nlink logic
+truncate-zero-first not-atomic logic
+falloc-replay content logic
+replica-together unmountable ordering
+csum-late unmountable logic
+replica-stale missing ordering
+trunc-refree unmountable logic
+trunc-early unmountable logic
+trunc-stale size ordering
+journal-flag-first unmountable ordering
+journal-index missing logic
+count-late unmountable logic
+unlink-inode-first unmountable logic
+write-inplace not-atomic ordering
+size-first not-atomic logic
+log-link unmountable ordering
+log-end unmountable logic
+recovery-order recovery -
+recovery-noflush recovery -
+TABLE
+
+run 1 -t pmfs:nt-tail nt-tail
+check 'a store that got lost is named' grep -Eqh '^lost event [0-9]+: store of 1 byte at 0x' kept/findings/*/diagnosis
+check 'the generated workloads find bugs, too' run 1 -t pmfs:tail-noflush --bounds pm-seq-1 --keep 1
+check 'those that they reach' run 0 -t pmfs:log-end --bounds pm-seq-1
+
+# ---- what is promised ----
+
+# A write in place: only who promises atomic data breaks it, and only by torn copies.
+check 'a torn write is found' run 1 -t pmfs:write-inplace --bounds pm-seq-1 --torn --keep 1
+check 'unless no one promised that' run 0 -t pmfs:write-inplace --bounds pm-seq-1 --torn --guarantee sync
+check 'what is not synced may be lost' run 0 -t pmfs:trunc-stale --guarantee linux trunc-stale
+check 'with persistent caches no flush is missed' run 0 -t pmfs:tail-noflush --eadr tail-noflush
+check 'but logic is' run 1 -t pmfs:rename-del-first --eadr rename-del-first
+
+# ---- a flush that is left out ----
+
+printf '%s\n' 'mkdir A' 'creat foo' 'write foo 0 700' 'link foo A/bar' 'rename foo A/foo' \
+	'truncate A/foo 100' 'unlink A/bar' >mix
+check 'nothing is wrong' run 0 -t pmfs mix
+caught=0
+for i in 1 3 4 7 9 10 11 12 13 15; do
+	run 1 -t pmfs --lose-flush $i --keep 1 mix && shows "$(cut -f1 kept/findings/0-0/problems | head -1)" ordering &&
+		caught=$((caught + 1))
+done
+check 'flushes and fences that are left out are missed' test $caught -eq 10
+check 'one that no workload has changes nothing' run 0 -t pmfs --lose-flush 5000 mix
+check 'and that is said' grep -q 'sent no flush number 5000' out
+check 'it needs more than prefixes' run 2 -t pmfs --lose-flush 1 --crash prefix mix
+
+# ---- pruning ----
+
+run 0 -t pmfs mix
+all=$(sed -n 's/.*workload, \([0-9]*\) different.*/\1/p' out)
+run 0 -t pmfs --prune reads mix
+some=$(sed -n 's/.*workload, \([0-9]*\) different.*/\1/p' out)
+check "pruning saves states ($some of $all)" test "$some" -lt "$all"
+check 'and finds the same' eval 'run 1 -t pmfs:replica-stale --prune reads replica-stale && shows missing ordering'
+
+# ---- what is kept of it ----
+
+check 'a bug of ordering' run 1 -t pmfs:entry-nofence entry-nofence
+f=$(grep -l unusable kept/findings/*/problems | head -n 1)
+f=${f%/problems}
+check 'the store that survived too early is named' grep -Eq '^survived event [0-9]+: store of 8 bytes at 0x' "$f/diagnosis"
+timeout 60 "$pm" report "$f" >out 2>err
+check 'report tells the diagnosis' grep -q '^    ordering: a crash' out
+timeout 60 "$pm" report --json "$f" >out 2>err
+check 'as JSON' grep -q '"cause": "ordering"' out
+timeout 60 "$pm" report --html page.html kept >out 2>err
+check 'as a page' grep -q '<h3>Diagnosis</h3>' page.html
+timeout 60 "$pm" replay "$f" >out 2>err
+check 'replay shows it again' eval "[ $? -eq 1 ] && grep -q 'shows again' out"
+timeout 60 "$pm" replay --rerun "$f" >out 2>err
+check 'as does running it again' eval "[ $? -eq 1 ] && grep -q 'shows again' out"
+
+check 'a bug of logic' run 1 -t pmfs:rename-del-first rename-del-first
+f=kept/findings/0-0
+timeout 60 "$pm" replay $f >out 2>err
+check 'it is replayed from its trace' eval "[ $? -eq 1 ] && grep -q 'is done in part' out"
+{ cat rename-del-first; echo 'creat other'; echo 'chmod other 0600'; } >longer
+check 'the same in a longer workload' run 1 -t pmfs:rename-del-first longer
+timeout 60 "$pm" shrink $f >out 2>err
+check 'shrunk' eval "[ $? -eq 0 ] && grep -q '[23] of 5 operations' out"
+check 'to what shows it with its diagnosis' grep -q '^logic: ' kept/shrunk/0-0/diagnosis
+timeout 60 "$pm" replay kept/shrunk/0-0 >out 2>err
+check 'and again' eval "[ $? -eq 1 ]"
+
+check 'by words: a finding' run 1 -t pmfs:entry-noflush --granularity 8 --split entry-noflush
+f=$(dirname "$(grep -l unusable kept/findings/*/problems | head -n 1)")
+check 'keeps the model' eval 'grep -qx "granularity 8" $f/case && grep -qx "split 1" $f/case'
+timeout 60 "$pm" replay "$f" >out 2>err
+check 'and is replayed by it' eval "[ $? -eq 1 ]"
+
+# ---- bad input ----
+
+check 'a disk has no granularity' run 2 -t ext4 --granularity 8 mix
+check 'and says so' grep -q 'for persistent memory' err
+check 'nor persistent caches' run 2 -t ext4 --eadr mix
+check 'granularity is 8 or 64' run 2 -t pmfs --granularity 16 mix
+check 'there is no such bug' run 2 -t pmfs:nothing mix
+
+done_testing
