@@ -173,6 +173,16 @@ check 'a store is named by its line' eval "pm 1 --check \"\$good\" -- '$helpers/
 check 'and what flushed it too late' grep -q 'flushed only by event .*pm-writer.c:[0-9]* in persist' out
 check 'or never' eval "pm 1 --check \"\$good\" -- '$helpers/pm-writer' pool unflushed &&
 	timeout 60 '$OUTAGE' report r >out && grep -q 'its line is never flushed' out"
+if [ -x "$helpers/pm-libpmem" ]; then
+	check 'with stacks, who called libpmem' eval "pm 1 --stacks --budget 100 --check \"\$good\" -- \
+		'$helpers/pm-libpmem' pool unpersisted && timeout 60 '$OUTAGE' report r >out &&
+		grep -q '^ *called from pm-libpmem.c:[0-9]* in main' out"
+fi
+check 'in a recovery, too' eval "pm 1 --stacks --crash recovery --recover '$undo \"\$1\" sick' \
+	--check '$undo \"\$1\" check' -- $undo pool run && timeout 60 '$OUTAGE' report r >out &&
+	grep -q '^ *called from' out"
+check 'not without an emulator' eval "pm 2 --stacks --tracer preload --check true -- true && says 'wants an emulator'"
+pm 1 --budget 100 --check "$good" -- "$helpers/pm-writer" pool unflushed
 printf 'zz\n' >r/places
 timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
 check 'damaged names are told' eval "test $? -eq 2 && says 'places is damaged'"

@@ -58,6 +58,7 @@ static const char usage[] =
 	"      --trace-limit N   bytes of trace; default 1G\n"
 	"      --tracer WHAT     qemu (default): an emulator sees every instruction; preload: the\n"
 	"                        program runs as it is, and calls of libpmem are seen\n"
+	"      --stacks          with qemu: also who called the function that a store is in\n"
 	"      --qemu PROGRAM    the emulator; default qemu-x86_64\n"
 	"  -o, --output RUN      where to keep what is found; default: below ./outage-runs\n"
 	"      --json            one JSON object on standard output\n"
@@ -483,6 +484,7 @@ enum {
 	OPT_TIMEOUT,
 	OPT_TRACE_LIMIT,
 	OPT_TRACER,
+	OPT_STACKS,
 	OPT_QEMU,
 	OPT_JSON
 };
@@ -509,6 +511,7 @@ static const struct option long_options[] = {
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
 	{ "trace-limit", required_argument, NULL, OPT_TRACE_LIMIT },
 	{ "tracer", required_argument, NULL, OPT_TRACER },
+	{ "stacks", no_argument, NULL, OPT_STACKS },
 	{ "qemu", required_argument, NULL, OPT_QEMU },
 	{ "output", required_argument, NULL, 'o' },
 	{ "json", no_argument, NULL, OPT_JSON },
@@ -670,6 +673,9 @@ static int parse_option(struct pm *p, int option, char *const *argv)
 		p->tracer.preload = streq(optarg, "preload");
 		p->plan.preload = p->tracer.preload;
 		break;
+	case OPT_STACKS:
+		p->tracer.stacks = true;
+		break;
 	case OPT_QEMU:
 		p->qemu = optarg;
 		break;
@@ -708,6 +714,10 @@ static int check_options(const struct pm *p)
 	if (p->plan.media && p->plan.dump)
 		return cli_usage(&cmd_pm, "--media goes with --check, which says what is to be "
 					  "survived, not with --dump");
+	if (p->tracer.stacks && p->tracer.preload)
+		return cli_usage(&cmd_pm,
+				 "--stacks wants an emulator, which sees calls and returns: "
+				 "leave out --tracer preload");
 	if (p->plan.prune && p->tracer.preload)
 		return cli_usage(&cmd_pm,
 				 "--prune reads wants an emulator, which alone sees what is "

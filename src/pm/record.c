@@ -242,9 +242,14 @@ static int keep(struct session *s, struct trace *t, const char *maps, struct err
 /* Of what a recovery did, with the marks that had been passed; those of its own mean nothing. */
 static void put_behind(const struct pm_record_opts *o, const struct trace *did, struct trace *out)
 {
-	for (uint64_t i = 0; i < o->outer_point; i++)
-		if (pm_is_mark(&o->outer->events.v[i]))
-			trace_append(out, &o->outer->events.v[i]);
+	for (uint64_t i = 0; i < o->outer_point; i++) {
+		struct event ev = o->outer->events.v[i];
+
+		ev.stack = 0; /* of another trace */
+		ev.pc = 0;
+		if (pm_is_mark(&ev))
+			trace_append(out, &ev);
+	}
 	for (uint32_t i = 0; i < did->events.n; i++) {
 		const struct event *ev = &did->events.v[i];
 		uint64_t frames[EVENT_FRAMES_MAX];
