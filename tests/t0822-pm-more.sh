@@ -70,7 +70,7 @@ undo=$helpers/pm-undo
 pool
 check 'a right recovery survives a crash' pm 0 --crash recovery --recover "$undo \"\$1\" recover" \
 	--check "$undo \"\$1\" check" -- "$undo" pool run
-check 'which is told' grep -q '^16 recoveries traced, [1-9].*: [1-9][0-9]* crash states of them checked' out
+check 'which is told' grep -q '^recovery changes states in [1-9].* ways; [1-9].* traced.*: [1-9][0-9]* crash states of them checked' out
 check 'a sick one is right if it is not disturbed' pm 0 --recover "$undo \"\$1\" sick" \
 	--check "$undo \"\$1\" check" -- "$undo" pool run
 check 'and found if it is' pm 1 --crash recovery --recover "$undo \"\$1\" sick" \
@@ -83,8 +83,8 @@ check 'with what the run says' eval "timeout 60 '$OUTAGE' replay r/findings/0 >o
 check 'by its dumps, too' pm 1 --crash recovery --recoveries 8 --recover "$undo \"\$1\" sick" \
 	--dump "$undo \"\$1\" dump" -- "$undo" pool run
 check 'as an event of the recovery' grep -q 'event [0-9]* of its recovery survived' out
-check 'a check that recovers is traced itself' eval "pm 0 --crash recovery --recoveries 14 \
-	--dump '$undo \"\$1\" dump' -- $undo pool run && grep -q '^14 recoveries traced, [1-9]' out"
+check 'a check that recovers is traced itself' eval "pm 0 --crash recovery --recoveries 2 \
+	--dump '$undo \"\$1\" dump' -- $undo pool run && grep -q '; 2 traced, [12] of them' out"
 check 'a recovery that fails is found' pm 1 --recover "$undo \"\$1\" check" --check true -- "$undo" pool run
 check 'with what it said' grep -q ' is not ' r/findings/0/said
 check 'a shell is not traced in an emulator' fails 'give a program with its arguments' --crash recovery \
@@ -98,6 +98,18 @@ if [ -x "$helpers/pm-libpmem" ]; then
 else
 	skip 'libpmem is not there'
 fi
+pmfs=$(dirname "$OUTAGE")/tests/seeded/pmfs
+for bug in '' recovery-order recovery-noflush; do
+	[ -x "$pmfs" ] || continue
+	printf 'creat foo\nlink foo bar\n' >script
+	rm -f pool
+	"$pmfs" mkfs pool
+	# shellcheck disable=SC2086 # words
+	check "a file system's recovery: ${bug:-right}" pm "$([ -z "$bug" ]; echo $?)" --crash recovery \
+		--dump "'$pmfs' dump \"\$1\" ${bug:+-o bug=$bug}" -- "$pmfs" run pool script ${bug:+-o bug=$bug}
+done
+check 'what is not flushed there is told' grep -q 'event [0-9]* of its recovery survived; a flush or fence is missing' out
+pool
 
 # ---- bad lines ----
 check 'what nobody minds' pm 0 --media poison,stale --check true -- "$undo" pool run

@@ -74,7 +74,7 @@ struct pm {
 	struct tracer tracer;
 	const char *output, *qemu;
 	const char *const *argv; /* of the program */
-	uint64_t size, time_ns, jobs, recoveries;
+	uint64_t size, time_ns, jobs, recoveries, recovery_ways;
 	bool crash_recovery;
 	bool json, terminal, made;
 	bool kept; /* there is something to report */
@@ -247,6 +247,7 @@ static void recover_again(struct pm *p, const struct pm_search_opts *search, str
 	struct pm_recovered r;
 
 	all.reads = NULL; /* of another trace */
+	all.changes = false;
 	o.search = &all;
 	if (!p->crash_recovery || told_to_stop)
 		return;
@@ -257,6 +258,7 @@ static void recover_again(struct pm *p, const struct pm_search_opts *search, str
 		if (!found->error[0])
 			snprintf(found->error, sizeof(found->error), "%.500s", why.msg);
 	}
+	p->recovery_ways = r.ways;
 	p->summary.recoveries = r.traced;
 	p->summary.recoveries_tried = r.different;
 	p->summary.recovery_states = r.states;
@@ -271,6 +273,7 @@ static int explore(struct pm *p, struct err *err)
 	if (rc)
 		return rc;
 	struct pm_search_opts o = { .run = &p->run,
+				    .changes = p->crash_recovery,
 				    .reads = reads,
 				    .jobs = (unsigned)p->jobs,
 				    .time_ns = p->time_ns,
@@ -331,6 +334,7 @@ static void print_json(const struct pm *p)
 	json_kv_uint(&j, "media_states", s->media_states);
 	json_kv_double(&j, "media_left_out", p->media_left_out);
 	json_kv_uint(&j, "pruned", s->pruned);
+	json_kv_uint(&j, "recovery_ways", p->recovery_ways);
 	json_kv_uint(&j, "recoveries", s->recoveries);
 	json_kv_uint(&j, "recoveries_tried", s->recoveries_tried);
 	json_kv_uint(&j, "recovery_states", s->recovery_states);
@@ -360,9 +364,11 @@ static void print_more(const struct pm *p)
 		       (unsigned long long)s->pruned, (unsigned long long)s->reads_traced,
 		       (unsigned long long)s->reads_whole);
 	if (p->crash_recovery)
-		printf("%llu recoveries traced, %llu of them store something else than the others: "
+		printf("recovery changes states in %llu %s; %llu traced, %llu of them different: "
 		       "%llu crash states of them checked, %.15g left out\n",
-		       (unsigned long long)s->recoveries, (unsigned long long)s->recoveries_tried,
+		       (unsigned long long)p->recovery_ways,
+		       plural(p->recovery_ways, "way", "ways"), (unsigned long long)s->recoveries,
+		       (unsigned long long)s->recoveries_tried,
 		       (unsigned long long)s->recovery_states, p->recovery_left_out);
 }
 

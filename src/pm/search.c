@@ -73,10 +73,7 @@ void pm_run_release(struct pm_run *r)
 	r->nested = NULL;
 	r->n_nested = 0;
 	free(r->outer.state);
-	free(r->outer.lost);
-	free(r->outer.survived);
 	r->outer.state = NULL;
-	r->outer.lost = r->outer.survived = NULL;
 	image_release(&r->base);
 	free(r->dir);
 	r->dir = NULL;
@@ -142,6 +139,9 @@ void pm_found_release(struct pm_found *f)
 	for (size_t i = 0; i < f->failures.n; i++)
 		pm_failure_release(&f->failures.v[i]);
 	vec_release(&f->failures);
+	for (size_t i = 0; i < f->changes.n; i++)
+		free(f->changes.v[i].state);
+	vec_release(&f->changes);
 }
 
 /* What a dump prints is all that counts; of a check, the beginning will do. */
@@ -246,7 +246,7 @@ static int check_faults(struct checker *c, const struct image *img, uint64_t poi
 
 /* ---- what a worker tells ---- */
 
-enum said { SAID_FAILURE, SAID_COUNTS, SAID_ERROR, SAID_END };
+enum said { SAID_FAILURE, SAID_CHANGE, SAID_COUNTS, SAID_ERROR, SAID_END };
 
 struct message {
 	enum said what;
@@ -258,6 +258,7 @@ struct message {
 	size_t id_len, said_len;
 	bool media;
 	struct media_fault fault;
+	struct hash128 change;
 	/* counts, since the start */
 	uint64_t checked, failing, errors, media_states;
 	double media_left_out;
@@ -304,7 +305,8 @@ struct worker {
 	/* What the memory held at the crash point before the last state that got bad lines. */
 	struct image old;
 	uint64_t old_at;
-	struct hashset bad; /* images with bad lines that were checked */
+	struct hashset changes; /* that were told */
+	struct hashset bad;	/* images with bad lines that were checked */
 };
 
 static bool is_mark(const struct event *ev)
@@ -384,6 +386,44 @@ static int tell_error(struct worker *w, const char *text)
 	return tell(w->fd, &m, NULL, NULL, text);
 }
 
+struct changed {
+	struct hash128 what;
+	bool any;
+};
+
+/* Words that are not what they were, wherever the rest comes from. */
+static int add_changed(void *ctx, uint64_t page, const unsigned char *a, const unsigned char *b)
+{
+	struct changed *x = ctx;
+
+	for (size_t i = 0; i < IMAGE_PAGE; i += 8) {
+		uint64_t word[2] = { page * IMAGE_PAGE + i, 0 };
+
+		if (memcmp(a + i, b + i, 8) == 0)
+			continue;
+		memcpy(&word[1], b + i, 8);
+		x->what = hash_add(x->what, hash_bytes(word, sizeof(word)));
+		x->any = true;
+	}
+	return 0;
+}
+
+/* What the commands did to the file is what they do to recover. */
+static int tell_change(struct worker *w, const struct crash_state *s)
+{
+	struct message m = { .what = SAID_CHANGE, .id_len = s->id.len };
+	auto_image now = IMAGE_INIT;
+	struct changed x = { 0 };
+
+	if (image_load_file(w->o->run->plan.file, &now, NULL) || now.size != s->image.size)
+		return 0;
+	(void)!image_diff(&s->image, &now, add_changed, &x);
+	if (!x.any || !hashset_insert(&w->changes, x.what))
+		return 0;
+	m.change = x.what;
+	return tell(w->fd, &m, NULL, strbuf_str(&s->id), NULL);
+}
+
 static int do_state(struct worker *w, const struct crash_state *s)
 {
 	struct err err = ERR_INIT;
@@ -402,6 +442,8 @@ static int do_state(struct worker *w, const struct crash_state *s)
 	}
 	if (w->c.r.end != CHECK_PASSED || w->o->run->plan.dump)
 		rc = tell_failure(w, s, NULL);
+	if (!rc && w->o->changes && w->c.r.end == CHECK_PASSED)
+		rc = tell_change(w, s);
 	return rc;
 }
 
@@ -599,6 +641,13 @@ static bool hear(struct search *x, struct slot *s)
 		return false;
 	if (m.what == SAID_FAILURE)
 		return hear_failure(x, s->fd, &m);
+	if (m.what == SAID_CHANGE) {
+		struct pm_change c = { m.change, xcalloc(1, m.id_len + 1) };
+		bool good = read_part(s->fd, c.state, m.id_len);
+
+		vec_push(&x->found->changes, c);
+		return good;
+	}
 	if (m.what == SAID_ERROR) {
 		auto_free char *text = xcalloc(1, m.said_len + 1);
 		bool good = read_part(s->fd, text, m.said_len);
