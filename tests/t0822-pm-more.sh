@@ -70,7 +70,7 @@ undo=$helpers/pm-undo
 pool
 check 'a right recovery survives a crash' pm 0 --crash recovery --recover "$undo \"\$1\" recover" \
 	--check "$undo \"\$1\" check" -- "$undo" pool run
-check 'which is told' grep -q '^16 recoveries traced, [1-9].*: [1-9][0-9]* crash states of them checked' out
+check 'which is told' grep -q '^recovery changes states in [1-9].* ways; [1-9].* traced.*: [1-9][0-9]* crash states of them checked' out
 check 'a sick one is right if it is not disturbed' pm 0 --recover "$undo \"\$1\" sick" \
 	--check "$undo \"\$1\" check" -- "$undo" pool run
 check 'and found if it is' pm 1 --crash recovery --recover "$undo \"\$1\" sick" \
@@ -83,8 +83,8 @@ check 'with what the run says' eval "timeout 60 '$OUTAGE' replay r/findings/0 >o
 check 'by its dumps, too' pm 1 --crash recovery --recoveries 8 --recover "$undo \"\$1\" sick" \
 	--dump "$undo \"\$1\" dump" -- "$undo" pool run
 check 'as an event of the recovery' grep -q 'event [0-9]* of its recovery survived' out
-check 'a check that recovers is traced itself' eval "pm 0 --crash recovery --recoveries 14 \
-	--dump '$undo \"\$1\" dump' -- $undo pool run && grep -q '^14 recoveries traced, [1-9]' out"
+check 'a check that recovers is traced itself' eval "pm 0 --crash recovery --recoveries 2 \
+	--dump '$undo \"\$1\" dump' -- $undo pool run && grep -q '; 2 traced, [12] of them' out"
 check 'a recovery that fails is found' pm 1 --recover "$undo \"\$1\" check" --check true -- "$undo" pool run
 check 'with what it said' grep -q ' is not ' r/findings/0/said
 check 'a shell is not traced in an emulator' fails 'give a program with its arguments' --crash recovery \
@@ -98,6 +98,18 @@ if [ -x "$helpers/pm-libpmem" ]; then
 else
 	skip 'libpmem is not there'
 fi
+pmfs=$(dirname "$OUTAGE")/tests/seeded/pmfs
+for bug in '' recovery-order recovery-noflush; do
+	[ -x "$pmfs" ] || continue
+	printf 'creat foo\nlink foo bar\n' >script
+	rm -f pool
+	"$pmfs" mkfs pool
+	# shellcheck disable=SC2086 # words
+	check "a file system's recovery: ${bug:-right}" pm "$([ -z "$bug" ]; echo $?)" --crash recovery \
+		--dump "'$pmfs' dump \"\$1\" ${bug:+-o bug=$bug}" -- "$pmfs" run pool script ${bug:+-o bug=$bug}
+done
+check 'what is not flushed there is told' grep -q 'event [0-9]* of its recovery survived; a flush or fence is missing' out
+pool
 
 # ---- bad lines ----
 check 'what nobody minds' pm 0 --media poison,stale --check true -- "$undo" pool run
@@ -126,6 +138,46 @@ check 'a command that reads by system calls reads all' eval "pm 0 --json --budge
 check 'not without an emulator' eval "pm 2 --tracer preload --prune reads --check true -- true &&
 	says 'wants an emulator'"
 
+# ---- stopping, and what is broken ----
+# stopped FILE COMMAND...: ended by a signal two seconds after FILE is there; its status
+stopped() {
+	local file=$1 i
+	shift
+	rm -rf r
+	timeout 120 "$OUTAGE" pm "$@" >out 2>err &
+	local pid=$!
+	for ((i = 0; i < 300; i++)); do
+		test -e "$file" && break
+		sleep 0.1
+	done
+	sleep 2
+	kill -TERM "$pid"
+	wait "$pid"
+}
+rm -f pool2
+stopped pool2 --file "$dir/pool2" --size 64K -o r --check true -- "$helpers/pm-writer" "$dir/pool2" hang
+check 'stopped while the program runs' eval "test $? -eq 2 && says 'stopped by a signal' && test \"\$(wc -l <err)\" -eq 1"
+check 'nothing is left' eval "test ! -e r && test ! -e pool2 && ! pgrep -f '$dir/pool2 hang'"
+pool
+stopped r/pm --file pool -o r -j 2 --check 'sleep 1' -- "$undo" pool noise
+check 'stopped while states are checked' eval "test $? -eq 2 && says 'what was found is in'"
+check 'and it can be reported' eval "timeout 60 '$OUTAGE' report r >out"
+pm 1 --check "$undo \"\$1\" check" -- "$undo" pool run
+dd if=/dev/zero of=r/trace bs=1 seek=100 count=8 conv=notrunc 2>/dev/null
+timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
+check 'a damaged trace is told' eval "test $? -eq 2 && test \"\$(wc -l <err)\" -eq 1"
+pm 1 --crash recovery --recover "$undo \"\$1\" sick" --check "$undo \"\$1\" check" -- "$undo" pool run
+for id in r r: r9:1.1 r99999999999999999999:1 r0:r0:1.1 r0:9.9.9 1.1/ 1.1/poison:1 1.1/rust:0; do
+	sed -i "s,^state\t.*,state\t$id," r/findings/0/case
+	timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
+	check "there is no state $id" eval "test $? -eq 2 && test \"\$(wc -l <err)\" -eq 1"
+done
+printf '#!/bin/sh\n[ "$1" = --version ] && echo "qemu-x86_64 version 7.2.0" && exit\nkill -9 $$\n' >q
+chmod +x q
+check 'an emulator that is killed' fails 'was killed by signal 9' --qemu ./q --check true -- true
+printf '#!/bin/sh\n[ "$1" = --version ] && echo "qemu-x86_64 version 7.2.0" && exit\nexit 3\n' >q
+check 'or says nothing' fails 'exited with status 3' --qemu ./q --check true -- true
+
 # ---- where it was ----
 pool
 check 'a store is named by its line' eval "pm 1 --check \"\$good\" -- '$helpers/pm-writer' pool late &&
@@ -133,6 +185,16 @@ check 'a store is named by its line' eval "pm 1 --check \"\$good\" -- '$helpers/
 check 'and what flushed it too late' grep -q 'flushed only by event .*pm-writer.c:[0-9]* in persist' out
 check 'or never' eval "pm 1 --check \"\$good\" -- '$helpers/pm-writer' pool unflushed &&
 	timeout 60 '$OUTAGE' report r >out && grep -q 'its line is never flushed' out"
+if [ -x "$helpers/pm-libpmem" ]; then
+	check 'with stacks, who called libpmem' eval "pm 1 --stacks --budget 100 --check \"\$good\" -- \
+		'$helpers/pm-libpmem' pool unpersisted && timeout 60 '$OUTAGE' report r >out &&
+		grep -q '^ *called from pm-libpmem.c:[0-9]* in main' out"
+fi
+check 'in a recovery, too' eval "pm 1 --stacks --crash recovery --recover '$undo \"\$1\" sick' \
+	--check '$undo \"\$1\" check' -- $undo pool run && timeout 60 '$OUTAGE' report r >out &&
+	grep -q '^ *called from' out"
+check 'not without an emulator' eval "pm 2 --stacks --tracer preload --check true -- true && says 'wants an emulator'"
+pm 1 --budget 100 --check "$good" -- "$helpers/pm-writer" pool unflushed
 printf 'zz\n' >r/places
 timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
 check 'damaged names are told' eval "test $? -eq 2 && says 'places is damaged'"

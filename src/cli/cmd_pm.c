@@ -58,7 +58,7 @@ static const char usage[] =
 	"      --trace-limit N   bytes of trace; default 1G\n"
 	"      --tracer WHAT     qemu (default): an emulator sees every instruction; preload: the\n"
 	"                        program runs as it is, and calls of libpmem are seen\n"
-	"      --stacks          tell who called the function that made a store\n"
+	"      --stacks          with qemu: also who called the function that a store is in\n"
 	"      --qemu PROGRAM    the emulator; default qemu-x86_64\n"
 	"  -o, --output RUN      where to keep what is found; default: below ./outage-runs\n"
 	"      --json            one JSON object on standard output\n"
@@ -74,9 +74,10 @@ struct pm {
 	struct tracer tracer;
 	const char *output, *qemu;
 	const char *const *argv; /* of the program */
-	uint64_t size, time_ns, jobs, recoveries;
+	uint64_t size, time_ns, jobs, recoveries, recovery_ways;
 	bool crash_recovery;
 	bool json, terminal, made;
+	bool kept; /* there is something to report */
 	char *dir; /* of the run */
 	struct pm_run run;
 	bool loaded;
@@ -121,6 +122,7 @@ static int record(struct pm *p, struct err *err)
 				    .file = p->plan.file,
 				    .argv = p->argv,
 				    .size = p->size,
+				    .stop = &told_to_stop,
 				    .timeout_ms = p->plan.timeout_ms };
 	int rc = pm_record(&o, &p->counts, &p->made, err);
 
@@ -129,6 +131,7 @@ static int record(struct pm *p, struct err *err)
 	if (!rc)
 		rc = pm_run_load(p->dir, &p->run, err);
 	p->loaded = !rc;
+	p->run.stop = &told_to_stop;
 	return rc;
 }
 
@@ -244,6 +247,7 @@ static void recover_again(struct pm *p, const struct pm_search_opts *search, str
 	struct pm_recovered r;
 
 	all.reads = NULL; /* of another trace */
+	all.changes = false;
 	o.search = &all;
 	if (!p->crash_recovery || told_to_stop)
 		return;
@@ -254,6 +258,7 @@ static void recover_again(struct pm *p, const struct pm_search_opts *search, str
 		if (!found->error[0])
 			snprintf(found->error, sizeof(found->error), "%.500s", why.msg);
 	}
+	p->recovery_ways = r.ways;
 	p->summary.recoveries = r.traced;
 	p->summary.recoveries_tried = r.different;
 	p->summary.recovery_states = r.states;
@@ -268,6 +273,7 @@ static int explore(struct pm *p, struct err *err)
 	if (rc)
 		return rc;
 	struct pm_search_opts o = { .run = &p->run,
+				    .changes = p->crash_recovery,
 				    .reads = reads,
 				    .jobs = (unsigned)p->jobs,
 				    .time_ns = p->time_ns,
@@ -289,6 +295,7 @@ static int explore(struct pm *p, struct err *err)
 	pm_reads_free(reads);
 	if (!rc)
 		rc = pm_summary_save(p->dir, &p->summary, err);
+	p->kept = !rc;
 	if (!rc && told_to_stop)
 		rc = err_set(err, -EINTR, "stopped by a signal; what was found is in %s", p->dir);
 	return rc;
@@ -327,6 +334,7 @@ static void print_json(const struct pm *p)
 	json_kv_uint(&j, "media_states", s->media_states);
 	json_kv_double(&j, "media_left_out", p->media_left_out);
 	json_kv_uint(&j, "pruned", s->pruned);
+	json_kv_uint(&j, "recovery_ways", p->recovery_ways);
 	json_kv_uint(&j, "recoveries", s->recoveries);
 	json_kv_uint(&j, "recoveries_tried", s->recoveries_tried);
 	json_kv_uint(&j, "recovery_states", s->recovery_states);
@@ -356,9 +364,11 @@ static void print_more(const struct pm *p)
 		       (unsigned long long)s->pruned, (unsigned long long)s->reads_traced,
 		       (unsigned long long)s->reads_whole);
 	if (p->crash_recovery)
-		printf("%llu recoveries traced, %llu of them store something else than the others: "
+		printf("recovery changes states in %llu %s; %llu traced, %llu of them different: "
 		       "%llu crash states of them checked, %.15g left out\n",
-		       (unsigned long long)s->recoveries, (unsigned long long)s->recoveries_tried,
+		       (unsigned long long)p->recovery_ways,
+		       plural(p->recovery_ways, "way", "ways"), (unsigned long long)s->recoveries,
+		       (unsigned long long)s->recoveries_tried,
 		       (unsigned long long)s->recovery_states, p->recovery_left_out);
 }
 
@@ -419,7 +429,6 @@ static void discard(const struct pm *p)
 
 static int run_all(struct pm *p, struct err *err)
 {
-	struct signals signals;
 	int rc = tracer_open(&p->tracer, p->qemu, err);
 
 	if (!rc)
@@ -427,22 +436,23 @@ static int run_all(struct pm *p, struct err *err)
 	if (rc)
 		return rc;
 	rc = record(p, err);
-	signals_catch(&signals, on_signal);
 	if (!rc)
 		rc = verify_end(p, err);
-	if (rc)
-		discard(p);
-	else
+	if (!rc)
 		rc = explore(p, err);
-	signals_restore(&signals);
+	if (rc && !p->kept)
+		discard(p);
 	return rc;
 }
 
 static int run_pm(struct pm *p)
 {
 	struct err err = ERR_INIT;
-	int rc = run_all(p, &err);
+	struct signals signals;
 
+	signals_catch(&signals, on_signal);
+	int rc = run_all(p, &err);
+	signals_restore(&signals);
 	if (p->made) /* it was not there before */
 		unlink(p->plan.file);
 	if (rc)
@@ -662,15 +672,15 @@ static int parse_option(struct pm *p, int option, char *const *argv)
 		break;
 	case OPT_TRACE_LIMIT:
 		return parse(number_parse_size, 65536, &p->tracer.limit, "--trace-limit");
-	case OPT_STACKS:
-		p->tracer.stacks = true;
-		break;
 	case OPT_TRACER:
 		if (!streq(optarg, "qemu") && !streq(optarg, "preload"))
 			return cli_usage(&cmd_pm, "--tracer is qemu or preload, not '%.40s'",
 					 optarg);
 		p->tracer.preload = streq(optarg, "preload");
 		p->plan.preload = p->tracer.preload;
+		break;
+	case OPT_STACKS:
+		p->tracer.stacks = true;
 		break;
 	case OPT_QEMU:
 		p->qemu = optarg;
@@ -710,13 +720,14 @@ static int check_options(const struct pm *p)
 	if (p->plan.media && p->plan.dump)
 		return cli_usage(&cmd_pm, "--media goes with --check, which says what is to be "
 					  "survived, not with --dump");
+	if (p->tracer.stacks && p->tracer.preload)
+		return cli_usage(&cmd_pm,
+				 "--stacks wants an emulator, which sees calls and returns: "
+				 "leave out --tracer preload");
 	if (p->plan.prune && p->tracer.preload)
 		return cli_usage(&cmd_pm,
 				 "--prune reads wants an emulator, which alone sees what is "
 				 "read: leave out --tracer preload");
-	if (p->tracer.stacks && p->tracer.preload)
-		return cli_usage(&cmd_pm, "--stacks wants an emulator, which alone sees calls: "
-					  "leave out --tracer preload");
 	if ((p->plan.prune || p->crash_recovery) && !p->tracer.preload &&
 	    command_plain(recover, p->plan.file, &words, &err))
 		return cli_fail(&err);

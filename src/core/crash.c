@@ -270,6 +270,8 @@ static int survey(struct crash *e, struct survey *s, struct err *err)
 	for (size_t i = 0; i < o->n_points; i++) {
 		uint64_t point = o->points[i];
 
+		if (o->stop && *o->stop)
+			return err_set(err, -EINTR, "stopped while crash points were looked at");
 		assert(point <= e->trace->events.n && (i == 0 || o->points[i - 1] < point));
 		int rc = walk(e->walker, e->trace, e->walker_at, point, err);
 		if (rc)

@@ -55,6 +55,8 @@
 #ifndef CORE_CRASH_H
 #define CORE_CRASH_H
 
+#include <signal.h>
+
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "core/model.h"
@@ -122,6 +124,9 @@ struct crash_opts {
 	uint64_t tries;	 /* states made before that, duplicates too; 0: 64 * budget + 65536 */
 	uint64_t sample; /* states drawn from the rest */
 	uint64_t seed;
+	/* If it is not 0, crash_new() fails with -EINTR: of long traces it takes its time. May be
+	 * NULL. */
+	const volatile sig_atomic_t *stop;
 	bool ignore_marks; /* drop every image that was seen before, wherever it was */
 };
 

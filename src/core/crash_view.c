@@ -64,21 +64,27 @@ void crash_view_load(struct crash_view *v, const struct model *m, bool grown)
 	vec_clear(&v->vary);
 	vec_clear(&v->first_word);
 	vec_clear(&v->base);
+	/* There may be tens of thousands, at each point: room is made once. */
+	vec_reserve(&v->flight, v->n);
+	vec_reserve(&v->loose, v->n);
+	vec_reserve(&v->vary, v->n);
+	vec_reserve(&v->first_word, v->n);
+	vec_reserve(&v->base, v->n);
 	for (size_t i = 0; i < v->n; i++) {
 		const struct model_piece *p = &v->pieces[i];
 
-		vec_push(&v->base, p->pinned ? FATE_WHOLE : FATE_LOST);
-		vec_push(&v->first_word, (uint32_t)words);
+		v->base.v[v->base.n++] = p->pinned ? FATE_WHOLE : FATE_LOST;
+		v->first_word.v[v->first_word.n++] = (uint32_t)words;
 		words += (p->units + 63) / 64;
 		v->has_needs |= p->n_needs > 0;
 		if (!p->pinned)
-			vec_push(&v->flight, (uint32_t)i);
+			v->flight.v[v->flight.n++] = (uint32_t)i;
 	}
 	fix_needs(v);
 	for (size_t i = 0; i < v->n; i++)
 		if (v->base.v[i] == FATE_LOST) {
-			vec_push(&v->loose, (uint32_t)i);
-			vec_push(&v->vary, (uint32_t)i);
+			v->loose.v[v->loose.n++] = (uint32_t)i;
+			v->vary.v[v->vary.n++] = (uint32_t)i;
 		}
 	vec_clear(&v->fate);
 	vec_reserve(&v->fate, v->n);

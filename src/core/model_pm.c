@@ -603,6 +603,7 @@ static void make_groups(const struct pm *p)
 	struct memory *mem = p->mem;
 
 	vec_clear(&mem->groups);
+	vec_reserve(&mem->groups, mem->atoms.n - mem->n_gone);
 	vec_clear(&mem->group_of_cpu);
 	for (size_t i = 0; i < mem->cpus.n; i++)
 		vec_push(&mem->group_of_cpu, NONE);
@@ -622,7 +623,8 @@ static void make_groups(const struct pm *p)
 			g->piece = (uint32_t)i;
 		} else {
 			*current = (uint32_t)mem->groups.n;
-			vec_push(&mem->groups, (struct group){ a->addr, a->len, (uint32_t)i });
+			mem->groups.v[mem->groups.n++] =
+				(struct group){ a->addr, a->len, (uint32_t)i };
 		}
 		a->piece = *current;
 	}
@@ -630,12 +632,15 @@ static void make_groups(const struct pm *p)
 		mem->groups.v[i].piece = NONE;
 }
 
+/* There is room for it. */
 static void new_piece(struct pm *p, const struct atom *a)
 {
-	vec_push(&p->mem->members, (struct members){ 0 });
-	vec_push(&p->mem->pieces, (struct model_piece){ .event = a->event,
-							.addr = a->addr,
-							.completed = p->eadr ? !a->nt : a->due });
+	struct memory *mem = p->mem;
+
+	mem->members.v[mem->members.n++] = (struct members){ 0 };
+	mem->pieces.v[mem->pieces.n++] = (struct model_piece){
+		.event = a->event, .addr = a->addr, .completed = p->eadr ? !a->nt : a->due
+	};
 }
 
 /* Makes a piece of each group, or of each atom of a small one. */
@@ -647,6 +652,8 @@ static void make_members(struct pm *p)
 
 	vec_clear(&mem->pieces);
 	vec_clear(&mem->members);
+	vec_reserve(&mem->pieces, mem->atoms.n - mem->n_gone);
+	vec_reserve(&mem->members, mem->atoms.n - mem->n_gone);
 	for (size_t i = 0; i < mem->atoms.n; i++) {
 		struct atom *a = &mem->atoms.v[i];
 		if (a->gone)
@@ -737,11 +744,12 @@ static void find_needs(struct pm *p)
 	uint32_t before = NONE;
 
 	vec_clear(&mem->need);
-	for (size_t i = 0; i < mem->segments.n; i++)
-		for (uint32_t a = mem->segments.v[i].head; a != NONE; a = mem->atoms.v[a].next)
-			if (mem->atoms.v[a].next != NONE)
-				add_need(mem, mem->atoms.v[mem->atoms.v[a].next].piece,
-					 mem->atoms.v[a].piece);
+	for (size_t i = 0; i < mem->atoms.n; i++) {
+		const struct atom *a = &mem->atoms.v[i];
+
+		if (!a->gone && a->next != NONE)
+			add_need(mem, mem->atoms.v[a->next].piece, a->piece);
+	}
 	for (size_t i = 0; p->eadr && i < mem->atoms.n; i++) {
 		const struct atom *a = &mem->atoms.v[i];
 

@@ -71,29 +71,24 @@ static uint64_t point_of(const struct pm_run *r, const struct pm_failure *f)
 
 struct numbers vec_of(uint64_t);
 
-/* Events of the run, and behind them those of a recovery. */
-static void put_numbers(struct numbers *out, const uint64_t *outer, size_t n_outer,
-			const uint64_t *own, uint64_t n_own, uint64_t recovery)
+/* Those of a recovery have numbers of their own. What the first crash lost did no harm alone. */
+static void put_numbers(struct numbers *out, const uint64_t *v, uint64_t n, uint64_t recovery)
 {
-	for (size_t i = 0; i < n_outer; i++)
-		vec_push(out, outer[i]);
-	for (size_t i = 0; i < min(n_own, (uint64_t)PM_LIST_MAX); i++)
-		vec_push(out, own[i] + recovery * RECOVERY_BASE);
+	for (size_t i = 0; i < min(n, (uint64_t)PM_LIST_MAX); i++)
+		vec_push(out, v[i] + recovery * RECOVERY_BASE);
 }
 
 static void add_state(const struct pm_run *r, struct semantic_table *table, size_t op,
 		      const struct span *s, const struct pm_failure *f)
 {
 	bool failed = f->end != CHECK_PASSED;
-	const struct pm_run *in = pm_failure_run(r, f);
 	uint64_t point = point_of(r, f);
 	struct numbers survived = { 0 }, lost = { 0 };
 	struct hash128 hash = hash_bytes(f->said, strlen(f->said));
 	struct semantic_seen seen = { .failed = failed, .text = f->said };
 
-	put_numbers(&survived, in->outer.survived, in->outer.n_survived, f->survived, f->n_survived,
-		    f->recovery);
-	put_numbers(&lost, in->outer.lost, in->outer.n_lost, f->lost, f->n_lost, f->recovery);
+	put_numbers(&survived, f->survived, f->n_survived, f->recovery);
+	put_numbers(&lost, f->lost, f->n_lost, f->recovery);
 	struct semantic_origin origin = { .where = point == s->from ? SEMANTIC_BEGIN
 						   : point == s->to ? SEMANTIC_END
 								    : SEMANTIC_DURING,

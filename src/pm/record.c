@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -18,6 +19,8 @@
 #include "pm/where.h"
 
 /* ---- a child ---- */
+
+enum { POLL_MS = 200 };
 
 struct child_end {
 	int rc;
@@ -38,13 +41,51 @@ static void be_child(int fd, pid_t parent, int (*fn)(void *, void *, struct err 
 	_exit(0);
 }
 
+/* False if all is to end. */
+static bool wait_for(int fd, const volatile sig_atomic_t *stop)
+{
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	while (!(stop && *stop))
+		if (poll(&p, 1, POLL_MS) > 0)
+			return true;
+	return false;
+}
+
+/* Who has lost its parent is ours now (PR_SET_CHILD_SUBREAPER): all that are left. */
+static void end_all(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", getpid(), getpid());
+	for (int tries = 0; tries < 100; tries++) {
+		auto_strbuf list = STRBUF_INIT;
+		const char *s;
+		char *end;
+
+		if (io_slurp(path, 1 << 20, &list, NULL) || !list.len)
+			return;
+		for (s = strbuf_str(&list); *s; s = end) {
+			long pid = strtol(s, &end, 10);
+
+			if (end == s)
+				break;
+			kill((pid_t)pid, SIGKILL);
+			while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR)
+				;
+		}
+	}
+}
+
 int pm_in_child(int (*fn)(void *ctx, void *out, struct err *err), void *ctx, void *out,
-		size_t out_size, struct err *err)
+		size_t out_size, const volatile sig_atomic_t *stop, struct err *err)
 {
 	struct child_end end;
 	pid_t parent = getpid();
-	int fds[2];
+	int fds[2], orphans = 0;
 
+	prctl(PR_GET_CHILD_SUBREAPER, &orphans);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (pipe2(fds, O_CLOEXEC))
 		return err_set(err, -errno, "cannot make a pipe: %m");
 	pid_t pid = fork();
@@ -53,11 +94,18 @@ int pm_in_child(int (*fn)(void *ctx, void *out, struct err *err), void *ctx, voi
 		be_child(fds[1], parent, fn, ctx, out, out_size);
 	}
 	util_close(fds[1]);
-	bool told = pid > 0 && io_read_full(fds[0], &end, sizeof(end)) == (ssize_t)sizeof(end) &&
+	bool go_on = pid > 0 && wait_for(fds[0], stop);
+	bool told = go_on && io_read_full(fds[0], &end, sizeof(end)) == (ssize_t)sizeof(end) &&
 		    io_read_full(fds[0], out, out_size) == (ssize_t)out_size;
 	util_close(fds[0]);
+	if (pid > 0 && !go_on)
+		kill(pid, SIGKILL);
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
+	end_all();
+	prctl(PR_SET_CHILD_SUBREAPER, orphans);
+	if (pid > 0 && !go_on)
+		return err_set(err, -EINTR, "stopped by a signal");
 	if (!told)
 		return err_set(err, -ECHILD, "a process of ours %s",
 			       pid < 0 ? "could not be started" : "was killed");
@@ -194,9 +242,14 @@ static int keep(struct session *s, struct trace *t, const char *maps, struct err
 /* Of what a recovery did, with the marks that had been passed; those of its own mean nothing. */
 static void put_behind(const struct pm_record_opts *o, const struct trace *did, struct trace *out)
 {
-	for (uint64_t i = 0; i < o->outer_point; i++)
-		if (pm_is_mark(&o->outer->events.v[i]))
-			trace_append(out, &o->outer->events.v[i]);
+	for (uint64_t i = 0; i < o->outer_point; i++) {
+		struct event ev = o->outer->events.v[i];
+
+		ev.stack = 0; /* of another trace */
+		ev.pc = 0;
+		if (pm_is_mark(&ev))
+			trace_append(out, &ev);
+	}
 	for (uint32_t i = 0; i < did->events.n; i++) {
 		const struct event *ev = &did->events.v[i];
 		uint64_t frames[EVENT_FRAMES_MAX];
@@ -298,7 +351,7 @@ int pm_record(const struct pm_record_opts *o, struct pm_counts *counts, bool *ma
 	 * it is. */
 	setenv("PMEM_IS_PMEM_FORCE", "1", 0);
 	if (!rc)
-		rc = pm_in_child(run_it, &s, &a, sizeof(a), err);
+		rc = pm_in_child(run_it, &s, &a, sizeof(a), o->stop, err);
 	image_release(&s.base);
 	if (!rc)
 		*counts = a.counts;

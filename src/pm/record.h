@@ -3,6 +3,8 @@
 #ifndef PM_RECORD_H
 #define PM_RECORD_H
 
+#include <signal.h>
+
 #include "pm/keep.h"
 #include "record/pm_tracer.h"
 
@@ -13,6 +15,7 @@ struct pm_record_opts {
 	const char *const *argv; /* of the program */
 	uint64_t size; /* make the file, of so many zeros, if it is not there; 0: do not */
 	uint64_t timeout_ms;
+	const volatile sig_atomic_t *stop; /* may be NULL, as below */
 	/*
 	 * Of a recovery: what is there instead of what the file holds, and the marks before a point
 	 * of another trace. Then it may store nothing, and nothing is written.
@@ -38,9 +41,10 @@ int pm_record(const struct pm_record_opts *o, struct pm_counts *counts, bool *ma
 
 /*
  * Calls `fn` in a child, whose namespaces and changes are its own. What it returns, says and leaves
- * at `out` comes back.
+ * at `out` comes back. When `stop` becomes true, the child is ended, with all that it started. The
+ * caller has no other children.
  */
 int pm_in_child(int (*fn)(void *ctx, void *out, struct err *err), void *ctx, void *out,
-		size_t out_size, struct err *err) must_check;
+		size_t out_size, const volatile sig_atomic_t *stop, struct err *err) must_check;
 
 #endif

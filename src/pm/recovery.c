@@ -17,8 +17,7 @@ struct recovery {
 	struct pm_found *found;
 	struct pm_recovered *out;
 	struct words argv;
-	struct hashset seen;	/* what recoveries stored */
-	struct hashset failing; /* ids of states that fail anyway */
+	struct hashset seen; /* what recoveries stored */
 };
 
 static bool stopped(const struct recovery *x)
@@ -41,25 +40,6 @@ static struct hash128 hash_of(const struct trace *t)
 			all = hash_bytes(part, sizeof(part));
 	}
 	return all;
-}
-
-static uint64_t *copy_list(const uint64_t *v, size_t n)
-{
-	uint64_t *copy = xcalloc(n + 1, sizeof(*copy));
-
-	if (n)
-		memcpy(copy, v, n * sizeof(*copy));
-	return copy;
-}
-
-static void take_outer(struct pm_run *n, const struct crash_state *s)
-{
-	n->outer.state = xstrdup(strbuf_str(&s->id));
-	n->outer.point = s->point;
-	n->outer.n_lost = min(s->lost.n, (size_t)PM_LIST_MAX);
-	n->outer.n_survived = min(s->survived.n, (size_t)PM_LIST_MAX);
-	n->outer.lost = copy_list(s->lost.v, n->outer.n_lost);
-	n->outer.survived = copy_list(s->survived.v, n->outer.n_survived);
 }
 
 /* How many events stand before what recovery did. */
@@ -110,6 +90,7 @@ static int trace_one(struct recovery *x, const struct crash_state *s, struct pm_
 				    .file = run->plan.file,
 				    .argv = (const char *const *)x->argv.v,
 				    .timeout_ms = run->plan.timeout_ms,
+				    .stop = x->o->search->stop,
 				    .base = &s->image,
 				    .outer = &run->trace,
 				    .outer_point = s->point };
@@ -130,8 +111,8 @@ static int trace_one(struct recovery *x, const struct crash_state *s, struct pm_
 	if (rc)
 		return rc;
 	*worth = hashset_insert(&x->seen, hash_of(&made->trace));
-	if (*worth)
-		take_outer(made, s);
+	made->outer.state = xstrdup(strbuf_str(&s->id));
+	made->outer.point = s->point;
 	if (!*worth) {
 		pm_run_release(made);
 		drop_dir(dir);
@@ -185,37 +166,41 @@ static int add_nested(struct recovery *x, const struct crash_state *s, struct er
 	return search_one(x, run->n_nested - 1, err);
 }
 
-static void know_failing(struct recovery *x)
+static int compare_changes(const void *a, const void *b)
 {
-	for (size_t i = 0; !x->o->run->plan.dump && i < x->found->failures.n; i++) {
-		const char *id = x->found->failures.v[i].state;
+	const struct pm_change *x = a, *y = b;
 
-		hashset_insert(&x->failing, hash_bytes(id, strlen(id)));
-	}
+	if (x->what.hi != y->what.hi)
+		return x->what.hi < y->what.hi ? -1 : 1;
+	if (x->what.lo != y->what.lo)
+		return x->what.lo < y->what.lo ? -1 : 1;
+	return strcmp(x->state, y->state);
 }
 
+/* States that recovery changes, each in another way; if there are too many, some of them. */
 static int choose(struct recovery *x, struct err *err)
 {
 	const struct pm_run *run = x->o->run;
 	struct crash_opts opts = pm_run_crash(run);
-	auto_crash_state s = CRASH_STATE_INIT;
-	struct crash_points points = { 0 };
-	auto_crash e = NULL;
-	uint64_t total = max(x->found->stats.unique, (uint64_t)1), next = 0;
+	struct vec_of(const char *) ids = { 0 };
+	int rc = 0;
 
-	pm_run_points(run, &points);
-	opts.points = points.v;
-	opts.n_points = points.n;
-	int rc = crash_new(&run->trace, &opts, &e, err);
-	for (uint64_t n = 0, taken = 0;
-	     !rc && taken < x->o->count && !stopped(x) && crash_next(e, &s); n++) {
-		if (n < next || hashset_has(&x->failing, hash_bytes(strbuf_str(&s.id), s.id.len)))
-			continue;
-		taken++;
-		next = taken * total / x->o->count;
-		rc = add_nested(x, &s, err);
+	if (x->found->changes.n)
+		qsort(x->found->changes.v, x->found->changes.n, sizeof(struct pm_change),
+		      compare_changes);
+	for (size_t i = 0; i < x->found->changes.n; i++)
+		if (!i || !hash_eq(x->found->changes.v[i - 1].what, x->found->changes.v[i].what))
+			vec_push(&ids, x->found->changes.v[i].state);
+	x->out->ways = ids.n;
+	size_t n = (size_t)min((uint64_t)ids.n, x->o->count);
+	for (size_t i = 0; !rc && i < n && !stopped(x); i++) {
+		auto_crash_state s = CRASH_STATE_INIT;
+
+		rc = crash_replay(&run->trace, &opts, ids.v[i * ids.n / n], &s, err);
+		if (!rc)
+			rc = add_nested(x, &s, err);
 	}
-	crash_points_release(&points);
+	vec_release(&ids);
 	return rc;
 }
 
@@ -228,12 +213,9 @@ int pm_recoveries(const struct pm_recovery_opts *o, struct pm_found *found,
 
 	*out = (struct pm_recovered){ 0 };
 	int rc = command_traced(o->tracer, command, p->file, &x.argv, err);
-	if (!rc) {
-		know_failing(&x);
+	if (!rc)
 		rc = choose(&x, err);
-	}
 	words_release(&x.argv);
 	hashset_release(&x.seen);
-	hashset_release(&x.failing);
 	return rc;
 }

@@ -4,7 +4,8 @@
  *
  * Each worker is a copy of this process that enumerates all states by itself, and checks those
  * whose number, divided by the number of workers, leaves its own as the rest: enumerating is a
- * thousand times faster than checking, and nothing has to be sent but what fails.
+ * thousand times faster than checking, and nothing has to be sent but what fails. What is in
+ * flight at each crash point, which can take longer, is found out before there are workers.
  */
 #include "pm/search.h"
 
@@ -72,10 +73,7 @@ void pm_run_release(struct pm_run *r)
 	r->nested = NULL;
 	r->n_nested = 0;
 	free(r->outer.state);
-	free(r->outer.lost);
-	free(r->outer.survived);
 	r->outer.state = NULL;
-	r->outer.lost = r->outer.survived = NULL;
 	image_release(&r->base);
 	free(r->dir);
 	r->dir = NULL;
@@ -141,6 +139,9 @@ void pm_found_release(struct pm_found *f)
 	for (size_t i = 0; i < f->failures.n; i++)
 		pm_failure_release(&f->failures.v[i]);
 	vec_release(&f->failures);
+	for (size_t i = 0; i < f->changes.n; i++)
+		free(f->changes.v[i].state);
+	vec_release(&f->changes);
 }
 
 /* What a dump prints is all that counts; of a check, the beginning will do. */
@@ -245,7 +246,7 @@ static int check_faults(struct checker *c, const struct image *img, uint64_t poi
 
 /* ---- what a worker tells ---- */
 
-enum said { SAID_FAILURE, SAID_COUNTS, SAID_ERROR, SAID_END };
+enum said { SAID_FAILURE, SAID_CHANGE, SAID_COUNTS, SAID_ERROR, SAID_END };
 
 struct message {
 	enum said what;
@@ -257,6 +258,7 @@ struct message {
 	size_t id_len, said_len;
 	bool media;
 	struct media_fault fault;
+	struct hash128 change;
 	/* counts, since the start */
 	uint64_t checked, failing, errors, media_states;
 	double media_left_out;
@@ -299,10 +301,12 @@ struct worker {
 	 */
 	struct hashset complete;
 	struct crash_points points;
+	struct crash *states; /* the enumerator, before the first state */
 	/* What the memory held at the crash point before the last state that got bad lines. */
 	struct image old;
 	uint64_t old_at;
-	struct hashset bad; /* images with bad lines that were checked */
+	struct hashset changes; /* that were told */
+	struct hashset bad;	/* images with bad lines that were checked */
 };
 
 static bool is_mark(const struct event *ev)
@@ -382,6 +386,44 @@ static int tell_error(struct worker *w, const char *text)
 	return tell(w->fd, &m, NULL, NULL, text);
 }
 
+struct changed {
+	struct hash128 what;
+	bool any;
+};
+
+/* Words that are not what they were, wherever the rest comes from. */
+static int add_changed(void *ctx, uint64_t page, const unsigned char *a, const unsigned char *b)
+{
+	struct changed *x = ctx;
+
+	for (size_t i = 0; i < IMAGE_PAGE; i += 8) {
+		uint64_t word[2] = { page * IMAGE_PAGE + i, 0 };
+
+		if (memcmp(a + i, b + i, 8) == 0)
+			continue;
+		memcpy(&word[1], b + i, 8);
+		x->what = hash_add(x->what, hash_bytes(word, sizeof(word)));
+		x->any = true;
+	}
+	return 0;
+}
+
+/* What the commands did to the file is what they do to recover. */
+static int tell_change(struct worker *w, const struct crash_state *s)
+{
+	struct message m = { .what = SAID_CHANGE, .id_len = s->id.len };
+	auto_image now = IMAGE_INIT;
+	struct changed x = { 0 };
+
+	if (image_load_file(w->o->run->plan.file, &now, NULL) || now.size != s->image.size)
+		return 0;
+	(void)!image_diff(&s->image, &now, add_changed, &x);
+	if (!x.any || !hashset_insert(&w->changes, x.what))
+		return 0;
+	m.change = x.what;
+	return tell(w->fd, &m, NULL, strbuf_str(&s->id), NULL);
+}
+
 static int do_state(struct worker *w, const struct crash_state *s)
 {
 	struct err err = ERR_INIT;
@@ -400,6 +442,8 @@ static int do_state(struct worker *w, const struct crash_state *s)
 	}
 	if (w->c.r.end != CHECK_PASSED || w->o->run->plan.dump)
 		rc = tell_failure(w, s, NULL);
+	if (!rc && w->o->changes && w->c.r.end == CHECK_PASSED)
+		rc = tell_change(w, s);
 	return rc;
 }
 
@@ -466,22 +510,36 @@ static int do_media(struct worker *w, const struct crash_state *s)
 	return rc;
 }
 
-static int enumerate(struct worker *w, struct err *err)
+/* What all workers have in common. */
+static int prepare(struct worker *w, struct err *err)
 {
 	struct crash_opts opts = pm_run_crash(w->o->run);
-	auto_crash_state s = CRASH_STATE_INIT;
-	auto_crash e = NULL;
 
 	pm_run_points(w->o->run, &w->points);
 	opts.points = w->points.v;
 	opts.n_points = w->points.n;
+	opts.stop = w->o->stop;
 	if (w->o->reads) {
 		opts.vary = pm_reads_vary;
 		opts.vary_ctx = w->o->reads;
 	}
 	find_complete(w, &w->points);
-	int rc = crash_new(&w->o->run->trace, &opts, &e, err);
-	for (uint64_t n = 0; !rc && crash_next(e, &s); n++) {
+	return crash_new(&w->o->run->trace, &opts, &w->states, err);
+}
+
+static void worker_release(struct worker *w)
+{
+	crash_free(w->states);
+	crash_points_release(&w->points);
+	hashset_release(&w->complete);
+}
+
+static int enumerate(struct worker *w)
+{
+	auto_crash_state s = CRASH_STATE_INIT;
+	int rc = 0;
+
+	for (uint64_t n = 0; !rc && crash_next(w->states, &s); n++) {
 		if (n % w->of != w->number)
 			continue;
 		if (w->until_ns && util_now_ns() > w->until_ns) {
@@ -494,8 +552,7 @@ static int enumerate(struct worker *w, struct err *err)
 		if (!rc && w->counts.checked % TELL_EVERY == 0)
 			rc = tell(w->fd, &w->counts, NULL, NULL, NULL);
 	}
-	if (e)
-		crash_stats(e, &w->counts.stats);
+	crash_stats(w->states, &w->counts.stats);
 	return rc;
 }
 
@@ -511,8 +568,8 @@ static void work(struct worker *w, pid_t parent)
 	w->counts.what = SAID_COUNTS;
 	int rc = checker_init(&w->c, w->o->run, &err);
 	if (!rc)
-		rc = enumerate(w, &err);
-	if (rc) {
+		rc = enumerate(w);
+	if (rc && err.code) {
 		w->counts.errors++;
 		(void)!tell_error(w, err.msg);
 	}
@@ -584,6 +641,13 @@ static bool hear(struct search *x, struct slot *s)
 		return false;
 	if (m.what == SAID_FAILURE)
 		return hear_failure(x, s->fd, &m);
+	if (m.what == SAID_CHANGE) {
+		struct pm_change c = { m.change, xcalloc(1, m.id_len + 1) };
+		bool good = read_part(s->fd, c.state, m.id_len);
+
+		vec_push(&x->found->changes, c);
+		return good;
+	}
 	if (m.what == SAID_ERROR) {
 		auto_free char *text = xcalloc(1, m.said_len + 1);
 		bool good = read_part(s->fd, text, m.said_len);
@@ -607,7 +671,7 @@ static void close_slot(struct search *x, struct slot *s)
 		;
 }
 
-static int start_workers(struct search *x, struct err *err)
+static int start_workers(struct search *x, const struct worker *common, struct err *err)
 {
 	uint64_t until = x->o->time_ns ? util_now_ns() + x->o->time_ns : 0;
 	pid_t parent = getpid();
@@ -619,12 +683,13 @@ static int start_workers(struct search *x, struct err *err)
 			return err_set(err, -errno, "cannot make a pipe: %m");
 		pid_t pid = fork();
 		if (!pid) {
-			struct worker w = { .o = x->o,
-					    .number = i,
-					    .of = x->jobs,
-					    .fd = fds[1],
-					    .until_ns = until,
-					    .old_at = UINT64_MAX };
+			struct worker w = *common;
+
+			w.number = i;
+			w.of = x->jobs;
+			w.fd = fds[1];
+			w.until_ns = until;
+			w.old_at = UINT64_MAX;
 
 			for (unsigned j = 0; j < i; j++)
 				util_close(x->slot[j].fd);
@@ -702,13 +767,17 @@ int pm_search(const struct pm_search_opts *o, struct pm_found *out, struct err *
 	x->jobs = min(max(o->jobs, 1u), (unsigned)JOBS_MAX);
 	for (unsigned i = 0; i < x->jobs; i++)
 		x->slot[i].fd = -1;
-	int rc = start_workers(x, err);
+	struct worker common = { .o = o };
+	int rc = prepare(&common, err);
+	if (!rc)
+		rc = start_workers(x, &common, err);
 	while (!rc && !(o->stop && *o->stop) && listen_all(x)) {
 		add_up(x);
 		if (o->progress)
 			o->progress(o->ctx, out->checked, out->failing);
 	}
 	stop_workers(x);
+	worker_release(&common);
 	add_up(x);
 	out->stopped |= o->stop && *o->stop;
 	free(x);
@@ -808,7 +877,7 @@ int pm_search_one(const struct pm_run *r, const char *id, struct pm_failure *f, 
 		return search_nested(r, id, f, err);
 	struct one o = { r, id };
 	struct one_end *end = xcalloc(1, sizeof(*end));
-	int rc = pm_in_child(check_one, &o, end, sizeof(*end), err);
+	int rc = pm_in_child(check_one, &o, end, sizeof(*end), r->stop, err);
 
 	if (!rc && end->end == CHECK_ERROR)
 		rc = err_set(err, -ECHILD, "the check could not be run: %.300s", end->said);

@@ -22,10 +22,9 @@ struct pm_run {
 	struct {
 		char *state;
 		uint64_t point;
-		size_t n_lost, n_survived;
-		uint64_t *lost, *survived;
 	} outer;
-	struct pm_run *nested; /* what was done to recover */
+	const volatile sig_atomic_t *stop; /* for pm_search_one(); NULL: nothing stops it */
+	struct pm_run *nested;		   /* what was done to recover */
 	size_t n_nested;
 	char *dir;
 	struct pm_plan plan;
@@ -46,6 +45,7 @@ struct pm_reads;
 
 struct pm_search_opts {
 	const struct pm_run *run;
+	bool changes;		/* tell what recovery changes, for recovery.h */
 	struct pm_reads *reads; /* NULL: everything is varied */
 	unsigned jobs;
 	uint64_t time_ns; /* 0: no limit */
@@ -73,7 +73,14 @@ enum { PM_LIST_MAX = 1024 };
 
 struct pm_failures vec_of(struct pm_failure);
 
+/* A state that is good, and what recovery does to it: of each change, some state. */
+struct pm_change {
+	struct hash128 what;
+	char *state;
+};
+
 struct pm_found {
+	struct vec_of(struct pm_change) changes;
 	struct crash_stats stats;
 	uint64_t checked, failing, errors;
 	uint64_t media; /* of those checked, with a bad line */

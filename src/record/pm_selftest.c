@@ -165,8 +165,13 @@ static int make_files(struct files *f, struct err *err)
 
 static int ended_badly(const struct tracer *t, const struct traced *x, struct err *err)
 {
+	struct proc_opts opts = { .timeout_ms = TIMEOUT_MS };
 	auto_strbuf said = STRBUF_INIT;
 
+	/* One that was killed, or took too long on a busy machine, has said nothing. */
+	proc_describe(&x->end, &opts, &said);
+	if (x->end.out.len)
+		strbuf_adds(&said, ": ");
 	strbuf_add_flat(&said, strbuf_str(&x->end.out));
 	if (strstr(strbuf_str(&said), "plugin"))
 		return err_set(err, -ENOTSUP,
