@@ -21,7 +21,14 @@
 #include "base/io.h"
 #include "base/proc.h"
 
-enum { IGNORE_MAX = 16, ARGS_MAX = 64, FILL_BLOCK = 64 << 10, BUSY_TRIES = 500, FLASH_PAGE = 4096 };
+enum {
+	IGNORE_MAX = 16,
+	ARGS_MAX = 64,
+	FILL_BLOCK = 64 << 10,
+	BUSY_TRIES = 500,
+	FLASH_PAGE = 4096,
+	MOUNTS_MAX = 64 << 10
+};
 
 #define AGENT_IOC_SHUTDOWN _IOR('X', 125, uint32_t)
 
@@ -49,6 +56,20 @@ static int detach_ubi(void)
 	return fd < 0 || ioctl(fd, UBI_IOCDET, &number) < 0 ? errno : 0;
 }
 
+/* Some file systems, asked for DAX where they cannot have it, only say so, and go on without. */
+static bool lost_dax(const struct agent *a)
+{
+	auto_strbuf mounts = STRBUF_INIT;
+	struct err ignored = ERR_INIT;
+
+	if (!strstr(a->options, "dax") || strstr(a->options, "dax=") ||
+	    io_slurp("/proc/self/mounts", MOUNTS_MAX, &mounts, &ignored))
+		return false;
+	const char *line = strstr(strbuf_str(&mounts), " " AGENT_MNT " ");
+	auto_free char *own = xmemdupz(line ? line : "", line ? strcspn(line, "\n") : 0);
+	return !strstr(own, "dax") || strstr(own, "dax=never");
+}
+
 /* An errno, and what failed. */
 static int mount_source(struct agent *a, const char **step)
 {
@@ -59,9 +80,12 @@ static int mount_source(struct agent *a, const char **step)
 		return errno;
 	*step = "the root cannot be opened";
 	a->root = open(AGENT_MNT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (a->root >= 0)
+	if (a->root >= 0 && !lost_dax(a))
 		return 0;
-	int error = errno;
+	int error = a->root < 0 ? errno : EOPNOTSUPP;
+	if (a->root >= 0)
+		*step = "it mounts without DAX only";
+	util_close(steal_fd(&a->root));
 	umount2(AGENT_MNT, 0);
 	return error;
 }

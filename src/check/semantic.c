@@ -193,10 +193,20 @@ static bool tells(const struct semantic_origin *o, enum semantic_kind kind)
 
 static enum semantic_cause cause_of(const struct semantic_state *s, enum semantic_kind kind)
 {
-	for (size_t i = 0; i < s->origins.n; i++)
-		if (tells(&s->origins.v[i], kind) && semantic_is_complete(&s->origins.v[i]))
+	enum semantic_cause cause = SEMANTIC_TEARING;
+
+	for (size_t i = 0; i < s->origins.n; i++) {
+		const struct semantic_origin *o = &s->origins.v[i];
+
+		if (!tells(o, kind))
+			continue;
+		if (semantic_is_complete(o))
 			return SEMANTIC_LOGIC;
-	return SEMANTIC_ORDERING;
+		/* What can still be torn when it is over was not flushed. */
+		if (!o->torn || o->where == SEMANTIC_END)
+			cause = SEMANTIC_ORDERING;
+	}
+	return cause;
 }
 
 /*
@@ -384,7 +394,13 @@ const char *semantic_kind_name(enum semantic_kind kind)
 
 const char *semantic_cause_name(enum semantic_cause cause)
 {
-	return cause == SEMANTIC_LOGIC ? "logic" : "ordering";
+	static const char *const names[] = {
+		[SEMANTIC_ORDERING] = "ordering",
+		[SEMANTIC_LOGIC] = "logic",
+		[SEMANTIC_TEARING] = "tearing",
+	};
+
+	return names[cause];
 }
 
 static void add_stores(struct strbuf *out, const struct semantic_violation *v, bool survived,
@@ -416,14 +432,21 @@ void semantic_words(const struct semantic_table *t, const struct semantic_violat
 					"nor the one after it",
 		[SEMANTIC_NOT_SINGLE] = "a crash after '%s' has returned leaves another state than "
 					"the one after it",
-		[SEMANTIC_WRONG] = "a crash during or after '%s' leaves a state that is not "
-				   "allowed",
+		[SEMANTIC_WRONG] = "a crash during '%s' leaves a state that is not allowed",
 	};
+	static const char *const mend[] = {
+		[SEMANTIC_ORDERING] = "; a flush or fence is missing",
+		[SEMANTIC_LOGIC] = "; no flush or fence would help, as nothing in flight got lost",
+		[SEMANTIC_TEARING] = "; no flush or fence would help: only what survived in part "
+				     "shows it",
+	};
+	bool returned = v->kind == SEMANTIC_WRONG && v->origin->where == SEMANTIC_END;
 
-	strbuf_addf(out, what[v->kind], t->ops.v[v->op].text);
+	strbuf_addf(out,
+		    returned ? "a crash after '%s' has returned leaves a state that is not allowed"
+			     : what[v->kind],
+		    t->ops.v[v->op].text);
 	add_stores(out, v, false, "got lost");
 	add_stores(out, v, true, "survived");
-	strbuf_adds(out, v->cause == SEMANTIC_LOGIC
-				 ? "; no flush or fence would help, as nothing in flight got lost"
-				 : "; a flush or fence is missing");
+	strbuf_adds(out, mend[v->cause]);
 }

@@ -119,6 +119,7 @@ enum semantic_kind {
 enum semantic_cause {
 	SEMANTIC_ORDERING, /* a flush or a fence: all its crashes lost some of what was in flight */
 	SEMANTIC_LOGIC,	   /* neither: a complete prefix shows it */
+	SEMANTIC_TEARING,  /* neither: what is torn must be guarded; nothing whole shows it */
 };
 
 /* A store that makes the difference between a state that is allowed and one that is not. */
@@ -149,7 +150,7 @@ struct semantic_violations vec_of(struct semantic_violation);
 void semantic_judge(const struct semantic_table *t, struct semantic_violations *out);
 void semantic_violations_release(struct semantic_violations *v);
 
-/* "not-atomic", "ordering": for machines. */
+/* "not-atomic"; "ordering", "logic", "tearing": for machines. */
 const char *semantic_kind_name(enum semantic_kind kind);
 const char *semantic_cause_name(enum semantic_cause cause);
 /* One sentence: what was seen during which operation, and what would mend it. */

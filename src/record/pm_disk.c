@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "record/disk_impl.h"
 #include "record/pm_stream.h"
 
@@ -288,6 +289,7 @@ static int pm_stop(struct disk *base, struct err *err)
 {
 	struct pm_disk *d = of_disk(base);
 	struct trace *t = base->trace;
+	struct pm_counts n;
 
 	if (!t) {
 		if (d->in_use)
@@ -296,7 +298,11 @@ static int pm_stop(struct disk *base, struct err *err)
 	}
 	int rc = d->driver.stop(d->driver.ctx, err);
 	if (!rc)
-		rc = pm_stream_read(d->view, STREAM_LIMIT, t, NULL, err);
+		rc = pm_stream_read(d->view, STREAM_LIMIT, t, &n, err);
+	if (!rc)
+		log_debug("recorded %" PRIu64 " stores, %" PRIu64 " flushes, %" PRIu64
+			  " fences and %" PRIu64 " loads of %u processors",
+			  n.stores, n.flushes, n.fences, n.loads, n.cpus);
 	if (!rc && t->info.size != base->size)
 		rc = err_set(err, -EPROTO, "the tracer traced a region of another size");
 	if (!rc)

@@ -36,11 +36,21 @@ static const char *spec_of(const struct view *v)
 	return spec + (strncmp(spec, "uml:", 4) == 0 ? 4 : strncmp(spec, "vm:", 3) == 0 ? 3 : 0);
 }
 
+/* "ext4" of "ext4-dax": what was in persistent memory is the same on a disk. */
+static char *type_of(const char *spec, size_t n)
+{
+	static const char dax[] = "-dax";
+	size_t skip = strlen(dax);
+	bool cut = n > skip && memcmp(spec + n - skip, dax, skip) == 0;
+
+	return xmemdupz(spec, cut ? n - skip : n);
+}
+
 static void put_mount(const struct view *v, struct strbuf *out)
 {
 	const char *spec = spec_of(v);
 	size_t n = strcspn(spec, ",:");
-	auto_free char *type = xmemdupz(spec, n);
+	auto_free char *type = type_of(spec, n);
 
 	strbuf_adds(out, "recover_and_mount() {\n");
 	if (streq(type, "fuse")) {

@@ -130,10 +130,12 @@ static void add_write(const struct view_crash *c, uint64_t event, const char *fa
 		      struct strbuf *out)
 {
 	const struct event *ev = &c->trace.events.v[event];
+	bool memory = ev->kind == EV_STORE;
+	uint64_t len = memory ? pm_copy_len(&c->pm, &c->trace, event) : ev->len;
 
 	strbuf_addf(out, "  %-8s event %-5llu %-7s %7llu bytes at %llu%s%s%s%s", fate,
-		    (unsigned long long)event, event_kind_name(ev->kind),
-		    (unsigned long long)ev->len, (unsigned long long)ev->addr,
+		    (unsigned long long)event, len > ev->len ? "copy" : event_kind_name(ev->kind),
+		    (unsigned long long)len, (unsigned long long)ev->addr,
 		    ev->flags & EV_META ? ", metadata" : "",
 		    ev->flags & EV_PREFLUSH ? ", preflush" : "", ev->flags & EV_FUA ? ", FUA" : "",
 		    ev->flags & EV_NONTEMPORAL ? ", non-temporal" : "");

@@ -15,12 +15,12 @@
 static void load_crash(const struct stored_case *of, const char *id, struct view_crash *c)
 {
 	struct crash_opts opts = CRASH_OPTS_INIT;
-	struct pm_choice pm = stored_case_pm(of);
 	struct model_pm_opts model;
 	struct err ignored = ERR_INIT;
 
 	/* What survived does not depend on the disk's content, so that need not be read. */
-	pm_choose_model(&pm, &c->trace, &model, &opts);
+	c->pm = stored_case_pm(of);
+	pm_choose_model(&c->pm, &c->trace, &model, &opts);
 	if (c->has_trace && id)
 		c->has_state = crash_replay(&c->trace, &opts, id, &c->state, &ignored) == 0;
 }

@@ -29,6 +29,7 @@ struct view_crash {
 	bool has_trace;
 	struct crash_state state; /* without content: only what survived counts */
 	bool has_state;
+	struct pm_choice pm; /* by which model */
 };
 
 struct view {

@@ -83,3 +83,21 @@ uint64_t pm_begin_point(const struct trace *t, uint64_t op)
 			return point_of_marks(t, i + 1);
 	return 0;
 }
+
+uint64_t pm_copy_len(const struct pm_choice *choice, const struct trace *t, uint64_t store)
+{
+	const struct event *first = &t->events.v[store];
+	uint64_t len = first->len;
+
+	for (uint64_t i = store + 1; i < t->events.n && !choice->split; i++) {
+		const struct event *ev = &t->events.v[i];
+
+		if (ev->cpu != first->cpu && !is_mark(ev->kind))
+			continue;
+		if (ev->kind != EV_STORE || ev->flags != first->flags ||
+		    ev->addr != first->addr + len)
+			break;
+		len += ev->len;
+	}
+	return len > JOIN_MIN ? len : first->len;
+}

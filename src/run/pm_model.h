@@ -26,6 +26,11 @@ void pm_choose_model(const struct pm_choice *choice, const struct trace *t,
  * that says that something is done, as the others have the same states.
  */
 void pm_points(const struct trace *t, struct crash_points *out);
+/*
+ * How many bytes the copy has that begins with a store, where copies are taken as one; else those
+ * of the store.
+ */
+uint64_t pm_copy_len(const struct pm_choice *choice, const struct trace *t, uint64_t store);
 /* The one of them that stands for the begin of an operation; 0 if it has none. */
 uint64_t pm_begin_point(const struct trace *t, uint64_t op);
 

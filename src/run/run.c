@@ -153,10 +153,8 @@ static int verify(struct run *r, struct run_totals *totals, struct err *err)
 /* A line that is not flushed, or a fence that is none: in its place stands a load. */
 static void lose_ordering(struct event *ev)
 {
-	bool line = ev->kind == EV_LINEFLUSH;
-
 	*ev = (struct event){ .kind = EV_LOAD,
-			      .addr = line ? ev->addr : 0,
+			      .addr = ev->kind == EV_LINEFLUSH ? ev->addr : 0,
 			      .len = PM_ATOMIC,
 			      .cpu = ev->cpu,
 			      .pc = ev->pc,
@@ -164,9 +162,35 @@ static void lose_ordering(struct event *ev)
 }
 
 /*
- * Forgets the n-th flush or FUA that was sent while operations ran; of persistent memory, the n-th
- * flush of a line or fence. A flush alone becomes a read, which orders nothing, so that the numbers
- * of events stay what they are.
+ * The same for persistent memory: the n-th flush of a line, or fence that has something to order. A
+ * fence goes with those that follow it at once, as one is as good as two: a driver may have
+ * several, and to a processor every lock is one.
+ */
+static bool lose_pm_flush(struct trace *t, uint64_t n)
+{
+	bool pending = false;
+	uint64_t from, to;
+
+	operations_span(t, &from, &to);
+	for (size_t i = (size_t)from; i < to && n; i++) {
+		struct event *ev = &t->events.v[i];
+		bool fence = ev->kind == EV_FENCE;
+
+		if ((fence && pending) || ev->kind == EV_LINEFLUSH)
+			n--;
+		pending = !fence && (pending || ev->kind == EV_STORE || ev->kind == EV_LINEFLUSH);
+		if (n || (!fence && ev->kind != EV_LINEFLUSH))
+			continue;
+		do
+			lose_ordering(&t->events.v[i++]);
+		while (fence && i < t->events.n && t->events.v[i].kind == EV_FENCE);
+	}
+	return n == 0;
+}
+
+/*
+ * Forgets the n-th flush or FUA that was sent while operations ran. A flush alone becomes a read,
+ * which orders nothing, so that the numbers of events stay what they are.
  */
 static bool lose_flush(struct trace *t, uint64_t n)
 {
@@ -178,8 +202,6 @@ static bool lose_flush(struct trace *t, uint64_t n)
 
 		if (ev->kind == EV_FLUSH && --n == 0)
 			*ev = (struct event){ .kind = EV_READ, .len = t->info.sector_size };
-		if ((ev->kind == EV_LINEFLUSH || ev->kind == EV_FENCE) && --n == 0)
-			lose_ordering(ev);
 		for (uint32_t flag = EV_PREFLUSH; n && flag <= EV_FUA; flag <<= 1)
 			if (ev->kind == EV_WRITE && ev->flags & flag && --n == 0)
 				ev->flags &= ~flag;
@@ -223,7 +245,8 @@ static int run_on_target(struct run *r, const struct workload *w, const struct r
 	if (rc < 0)
 		return rc;
 	if (r->opts.lose_flush)
-		totals->altered += lose_flush(&r->trace, r->opts.lose_flush);
+		totals->altered += r->target.ops->pm ? lose_pm_flush(&r->trace, r->opts.lose_flush)
+						     : lose_flush(&r->trace, r->opts.lose_flush);
 	for (size_t i = 0; i < r->history.results.n; i++)
 		totals->refused += r->history.results.v[i] < 0;
 	r->runs++;

@@ -232,32 +232,42 @@ static void add_stack(const struct trace *t, const struct event *ev, struct strb
 		strbuf_addch(out, '\n');
 }
 
-static void add_store(const struct trace *t, const struct semantic_store *d, struct strbuf *out)
+static void add_store(const struct semantics *s, const char *fate, uint64_t event,
+		      struct strbuf *out)
 {
-	const struct event *ev = &t->events.v[d->event];
+	const struct trace *t = &s->r->trace;
+	const struct event *ev = &t->events.v[event];
+	uint64_t len = pm_copy_len(&s->r->opts.pm, t, event);
 
-	strbuf_addf(out, "%s event %" PRIu64 ": %s of %" PRIu64 " %s at %#" PRIx64,
-		    d->survived ? "survived" : "lost", d->event,
-		    ev->flags & EV_NONTEMPORAL ? "non-temporal store" : "store", ev->len,
-		    plural(ev->len, "byte", "bytes"), ev->addr);
+	strbuf_addf(out, "%s event %" PRIu64 ": %s%s of %" PRIu64 " %s at %#" PRIx64, fate, event,
+		    ev->flags & EV_NONTEMPORAL ? "non-temporal " : "",
+		    len > ev->len ? "copy" : "store", len, plural(len, "byte", "bytes"), ev->addr);
 	if (ev->pc)
 		strbuf_addf(out, ", made at %#" PRIx64, ev->pc);
 	strbuf_addch(out, '\n');
 	add_stack(t, ev, out);
 }
 
-/* "ordering: a crash ..." and the stores that make the difference. */
+/* "ordering: a crash ...", and the stores that make the difference. */
 static void explain(const struct semantics *s, const struct semantic_violation *v,
-		    struct strbuf *out)
+		    const struct crash_state *state, struct strbuf *out)
 {
-	const struct trace *t = &s->r->trace;
+	size_t n_events = s->r->trace.events.n;
 
 	strbuf_addf(out, "%s: ", semantic_cause_name(v->cause));
 	semantic_words(&s->table, v, out);
 	strbuf_addch(out, '\n');
+	for (size_t i = 0; i < min(state->torn.n, (size_t)STORES_SHOWN); i++) {
+		const struct crash_tear *torn = &state->torn.v[i];
+		auto_free char *fate =
+			xasprintf("%u of %u parts survived of", torn->kept, torn->units);
+
+		add_store(s, fate, torn->event, out);
+	}
 	for (size_t i = 0; i < min(v->decisive.n, (size_t)STORES_SHOWN); i++)
-		if (v->decisive.v[i].event < t->events.n)
-			add_store(t, &v->decisive.v[i], out);
+		if (v->decisive.v[i].event < n_events)
+			add_store(s, v->decisive.v[i].survived ? "survived" : "lost",
+				  v->decisive.v[i].event, out);
 	if (v->decisive.n > STORES_SHOWN)
 		strbuf_addf(out, "and %zu more\n", v->decisive.n - STORES_SHOWN);
 }
@@ -374,7 +384,7 @@ static int tell(struct semantics *s, const struct semantic_violation *v, const c
 		add_half_done(s, v, &a);
 	else if (v->kind == SEMANTIC_NOT_SINGLE && !a.findings.n)
 		add_unsettled(s, v, &a);
-	explain(s, v, &why);
+	explain(s, v, &state, &why);
 	return judge_tell(s->r, s->j, &state, NULL, &a, strbuf_str(&why), err);
 }
 

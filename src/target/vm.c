@@ -42,6 +42,7 @@ enum {
 	KVM_MS = 20000,
 	CLONE_MS = 30000,
 	SAVE_MS = 30000,
+	HELP_MS = 20000,
 	POLL_MS = 5,
 	FD_RAM = GUEST_FD_MORE,
 	FD_KERNEL,
@@ -583,6 +584,22 @@ static int start(struct target *t, struct err *err)
 
 /* ---- tracing ---- */
 
+/* An emulator that was built without plugins does not speak of them. */
+static int needs_plugins(const struct vm *v, struct err *err)
+{
+	const char *const argv[] = { v->qemu, "-help", NULL };
+	struct proc_result r = { 0 };
+	int rc = proc_run(&(struct proc_opts){ .argv = argv, .timeout_ms = HELP_MS }, &r, err);
+
+	if (!rc && !strstr(strbuf_str(&r.out), "-plugin "))
+		rc = err_set(err, -ENOTSUP,
+			     "%s was built without plugins, by which persistent memory is traced; "
+			     "Debian's has them: apt-get install qemu-system-x86",
+			     v->qemu);
+	proc_result_release(&r);
+	return rc;
+}
+
 static int tell_tracer(struct target *t, enum agent_command command, uint32_t begin,
 		       const char *text, struct err *err)
 {
@@ -844,6 +861,8 @@ static int vm_open(struct target *t, const struct target_opts *opts, struct err 
 		rc = place_pm(t, err);
 	if (!rc)
 		rc = find_parts(t, opts, err);
+	if (!rc && v->pm_size)
+		rc = needs_plugins(v, err);
 	if (!rc)
 		rc = guest_target_ready(t, err);
 	if (rc)

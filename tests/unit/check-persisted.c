@@ -380,6 +380,53 @@ static void test_cases(void)
 	op_history_release(&h);
 }
 
+/* Old and new bytes, `from` and `to` of the new ones. */
+static bool mixed_is_allowed(struct op_history *h, size_t unit, size_t from, size_t to,
+			     unsigned char byte)
+{
+	struct promises p = { .unit = 0 };
+	struct tree_opts opts = { .content_limit = 1 << 20 };
+	auto_tree was = TREE_INIT, is = TREE_INIT, seen = TREE_INIT;
+	auto_findings out = { 0 };
+	unsigned char data[4096];
+
+	reffs_tree(h->states.v[1], &opts, &was);
+	reffs_tree(h->states.v[2], &opts, &is);
+	const struct tree_entry *new = tree_find(&is, "foo");
+	struct tree_entry e = *tree_find(&was, "foo");
+
+	memcpy(data, e.content, sizeof(data));
+	memcpy(data + from, (const unsigned char *)new->content + from, to - from);
+	data[to] = byte ? byte : data[to];
+	e.content = data;
+	tree_add(&seen, tree_find(&was, ""), &opts);
+	tree_add(&seen, &e, &opts);
+	tree_finish(&seen);
+	promises_make(&p, h, guarantee_find("sync"), 1, true);
+	p.unit = unit;
+	check_persisted(&p, &seen, NULL, &out);
+	promises_release(&p);
+	return out.n == 0;
+}
+
+/* What is torn is cut where the storage cuts. */
+static void test_units(void)
+{
+	struct op_history h;
+	auto_workload w;
+
+	op_history_init(&h);
+	workload_init(&w);
+	perform(&h, &w, "write foo 0 4096\nwrite foo 0 4096\n");
+	ok(mixed_is_allowed(&h, 0, 512, 1024, 0), "a sector is new: allowed");
+	ok(!mixed_is_allowed(&h, 0, 512, 1000, 0), "a part of one is: not on a disk");
+	ok(mixed_is_allowed(&h, 1, 512, 1000, 0), "but in memory");
+	ok(mixed_is_allowed(&h, 8, 8, 24, 0), "some words are");
+	ok(!mixed_is_allowed(&h, 8, 8, 27, 0), "not a part of one");
+	ok(!mixed_is_allowed(&h, 1, 512, 1000, '~'), "a byte that is neither old nor new: never");
+	op_history_release(&h);
+}
+
 /* One file under two names that it never had at the same time. */
 static void test_both(void)
 {
@@ -552,6 +599,7 @@ static void test_history(const char *set, uint64_t samples)
 int main(void)
 {
 	test_cases();
+	test_units();
 	test_both();
 	test_composed();
 	test_refused();

@@ -13,25 +13,35 @@ static size_t parse_events(const char *text, uint64_t *v)
 {
 	size_t n = 0;
 
-	for (char *end; *text; text = end + (*end == ' '))
+	for (char *end; *text && *text != '/'; text = end + (*end == ' '))
 		v[n++] = strtoul(text, &end, 10);
 	return n;
 }
 
 /*
- * One crash. The state is a word; what follows a slash is its times, "!" is a recovery that failed.
- * Events that survived and that were lost are lists such as "3 7".
+ * One crash. The state is a word; what follows a slash is its times, "!" is a recovery that failed,
+ * and what follows a star is what another checker complains of.
+ * Events that survived and that were lost are lists such as "3 7"; in "3 /" something is torn.
  */
 static void crash(struct semantic_table *t, size_t op, enum semantic_where where, uint64_t point,
 		  const char *state, const char *survived, const char *lost)
 {
-	struct semantic_seen seen = { .state = hash_bytes(state, strcspn(state, "/")),
+	const char *star = strchr(state, '*');
+	struct semantic_seen seen = { .state = hash_bytes(state, strcspn(state, "/*")),
 				      .timed = hash_bytes(state, strlen(state)),
 				      .failed = streq(state, "!"),
+				      .wrong = star,
 				      .text = state };
 	uint64_t s[16], l[16];
 	char id[64];
-	struct semantic_origin o = { .where = where, .point = point, .survived = s, .lost = l };
+
+	if (star)
+		seen.why = hash_bytes(star, strlen(star));
+	struct semantic_origin o = { .where = where,
+				     .point = point,
+				     .survived = s,
+				     .lost = l,
+				     .torn = strchr(survived, '/') };
 
 	snprintf(id, sizeof(id), "%s@%" PRIu64, survived, point);
 	o.id = id;
@@ -57,7 +67,7 @@ static void judged(const struct semantic_table *t, const char *want, const char 
 		strbuf_addf(&got, "%s%zu %s %s %s", i ? "; " : "", x->op,
 			    semantic_kind_name(x->kind),
 			    t->ops.v[x->op].states.v[x->state].seen.text,
-			    x->cause == SEMANTIC_LOGIC ? "logic" : "ordering");
+			    semantic_cause_name(x->cause));
 		for (size_t k = 0; k < x->decisive.n; k++)
 			strbuf_addf(&got, " %c%" PRIu64, x->decisive.v[k].survived ? '+' : '-',
 				    x->decisive.v[k].event);
@@ -247,6 +257,70 @@ static void test_times(void)
 	judged(&with, "0 not-atomic a/6 logic", "unless asked");
 }
 
+/* What only a torn write shows is another matter than one that is lost. */
+static void test_torn(void)
+{
+	auto_semantic torn, whole;
+
+	semantic_init(&torn, false);
+	size_t op = healthy(&torn, SYNC | ATOMIC);
+	crash(&torn, op, DURING, 8, "b", "3", "");
+	crash(&torn, op, DURING, 8, "a", "", "3");
+	crash(&torn, op, DURING, 8, "c", "/", "");
+	judged(&torn, "0 not-atomic c tearing", "a state of a torn write");
+
+	semantic_init(&whole, false);
+	op = healthy(&whole, SYNC | ATOMIC);
+	crash(&whole, op, DURING, 8, "c", "/", "");
+	crash(&whole, op, DURING, 8, "c", "", "3");
+	crash(&whole, op, DURING, 8, "b", "3", "");
+	judged(&whole, "0 not-atomic c ordering -3", "one that a lost write makes as well");
+}
+
+/* What other checkers say: it counts whatever was promised, and gets a diagnosis. */
+static void test_wrong(void)
+{
+	auto_semantic none, order, logic, sync, part, next;
+
+	semantic_init(&none, false);
+	size_t op = healthy(&none, 0);
+	crash(&none, op, DURING, 8, "c", "3", "5");
+	judged(&none, "", "without promises nobody minds");
+
+	semantic_init(&order, false);
+	op = healthy(&order, 0);
+	crash(&order, op, DURING, 8, "b", "3 5", "");
+	crash(&order, op, DURING, 8, "a*foo", "3", "5");
+	judged(&order, "0 wrong a*foo ordering -5", "a complaint about a state that looks fine");
+
+	semantic_init(&logic, false);
+	op = healthy(&logic, 0);
+	crash(&logic, op, END, 12, "c*foo", "", "");
+	crash(&logic, op, END, 12, "c*bar", "", "");
+	judged(&logic, "0 wrong c*foo logic; 0 wrong c*bar logic", "two complaints are two");
+
+	semantic_init(&sync, false);
+	op = healthy(&sync, SYNC);
+	crash(&sync, op, END, 12, "b", "3 5", "");
+	crash(&sync, op, END, 12, "a*foo", "3", "5");
+	judged(&sync, "0 not-single a*foo ordering -5", "its name is that of the broken promise");
+
+	semantic_init(&part, false);
+	op = healthy(&part, SYNC | ATOMIC);
+	crash(&part, op, DURING, 8, "b", "3 5", "");
+	crash(&part, op, DURING, 8, "c*foo", "3", "5");
+	judged(&part, "0 not-atomic c*foo ordering -5", "so in the middle");
+
+	semantic_init(&next, false);
+	op = healthy(&next, 0);
+	crash(&next, op, END, 12, "a*foo", "", "5");
+	op = semantic_op(&next, "creat b", 0);
+	crash(&next, op, DURING, 15, "a*foo", "", "5");
+	crash(&next, op, DURING, 15, "a*bar", "", "5");
+	judged(&next, "0 wrong a*foo ordering; 1 wrong a*bar ordering",
+	       "one operation is blamed for a complaint, and no other");
+}
+
 static void test_words(void)
 {
 	struct semantic_violations v = { 0 };
@@ -286,6 +360,8 @@ int main(void)
 	test_failed();
 	test_sequence();
 	test_times();
+	test_torn();
+	test_wrong();
 	test_words();
 	return done_testing();
 }

@@ -1,0 +1,185 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# t0830-vm-pm.sh - file systems on persistent memory of a virtual machine: every store, flush and
+# fence of an unmodified kernel is in the trace, between the marks of its operation, and replays to
+# what is there; healthy ones are silent; what a person gets wrong is said in one sentence; nothing
+# stays behind.
+# shellcheck disable=SC2317 # functions are called through check
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+if ! command -v qemu-system-x86_64 >/dev/null; then
+	echo "1..0 # SKIP qemu-system-x86_64 is not there (apt-get install qemu-system-x86)"
+	exit 77
+fi
+
+# What is started here has a word in its environment by which it is found again. The kernel is
+# fetched once and kept for other runs; all else that is kept goes to a folder of this test.
+export OUTAGE_TEST_MARK=t0830-$$
+kernels=${OUTAGE_TEST_KERNELS:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/outage-test}
+mkdir -p "$kernels" cache
+ours() { # prints processes of the machines that this test has started
+	local p
+	for p in $(pgrep -f '^[^ ]*qemu-system-x86_64 -nodefaults'); do
+		grep -qzx "OUTAGE_TEST_MARK=t0830-$$" "/proc/$p/environ" 2>/dev/null && echo "$p"
+	done
+}
+traced() { # prints those that are traced
+	local p
+	for p in $(ours); do
+		grep -qzx -e -plugin "/proc/$p/cmdline" 2>/dev/null && echo "$p"
+	done
+}
+cleanup() {
+	local p
+	for p in $(ours); do kill -KILL "$p" 2>/dev/null; done
+	rm -rf "$dir"
+}
+trap cleanup EXIT
+run() { timeout --kill-after=5 300 "$OUTAGE" "$@" >out 2>err </dev/null; }
+status() { # STATUS ARGUMENTS
+	local want=$1
+	shift
+	run "$@"
+	[ $? -eq "$want" ]
+}
+complains() { grep -qE "$1" err; } # PATTERN
+one_line() { [ "$(grep -vcE '^outage: (booting|fetching) ' err)" = 1 ]; }
+json() { python3 -c "import json; d = json.load(open('out')); assert $1, d" 2>>err; } # CONDITION
+wait_for_none() { # for processes that are being ended
+	local i
+	for ((i = 0; i < 100; i++)); do
+		[ -n "$(ours)" ] || return 0
+		sleep 0.1
+	done
+	ours >out
+	return 1
+}
+
+printf 'creat foo\nwrite foo 0 5001\nfsync foo\n' >short
+printf 'creat foo\nfsync foo\nrename foo bar\nwrite bar 100 10000\nsync\nremount\nunlink bar\nsync\n' >long
+
+OUTAGE_CACHE=$kernels run test -t vm:ext4-dax -j 1 -o fetched short
+fetched=$?
+image=$(find "$kernels/kernels" -name 'vmlinuz-*-cloud-amd64' 2>/dev/null | sort -V | tail -1)
+if [ $fetched != 0 ] && [ -z "$image" ] && complains 'apt-get|apt-cache'; then
+	sed 's/^/# /' err
+	echo "1..0 # SKIP no kernel can be fetched"
+	exit 77
+fi
+check "Debian's kernel has all that it needs" [ $fetched = 0 ]
+export OUTAGE_CACHE=$dir/cache
+ln -s "$kernels/kernels" cache/kernels
+
+# Healthy, and silent; every recording was replayed, and compared with what the memory holds.
+check "vm:ext4-dax is silent" status 0 test -t vm:ext4-dax -j 2 -b pm-seq-1 --sample 16 --paranoid \
+	--json -o ok
+check "it was tested" json "d['workloads'] == d['verified'] == 16 and d['errors'] == 0 and \
+	d['unique_states'] > 16"
+check "in operations, too: at each fence" status 0 test -t vm:ext4-dax --crash persist,reorder --json \
+	-o deep short long
+check "there are many states" json "d['unique_states'] > 20 and d['errors'] == 0"
+check "it can be explored" status 0 explore -t vm:ext4-dax --time 3s -o explored
+if [ -x "$(command -v mkfs.xfs)" ]; then
+	check "vm:xfs-dax is silent" status 0 test -t vm:xfs-dax -j 2 -b pm-seq-1 --sample 6 --paranoid \
+		--json -o xfs
+	check "it was tested" json "d['workloads'] == d['verified'] == 6 and d['errors'] == 0"
+	check "xfs would mount without DAX: it is refused" status 2 test -t vm:xfs-dax --mkfs '-b size=1024' -o x short
+	check "and said" complains 'it mounts without DAX only.*Turning off DAX'
+else
+	skip "mkfs.xfs is not there"
+fi
+
+# What is in a trace: kept with what is found if every operation were durable.
+check "if every operation were durable, ext4 is at fault" status 1 test -t vm:ext4-dax --guarantee sync \
+	-j 1 --keep all -o sync short
+trace=$(find sync/findings -name trace | sort | head -1)
+run trace info "$trace"
+check "a trace of persistent memory" grep -qE '^target +persistent memory of a guest' out
+check "with stores" [ "$(awk '$1 == "store" { print $2 }' out)" -gt 1000 ]
+check "and fences" [ "$(awk '$1 == "fence" { print $2 }' out)" -gt 5 ]
+run trace show "$trace"
+within() { # OPERATION KIND: how many of a kind are between its marks
+	awk -v op="$1" -v kind="$2" '$2 == "begin" && $4 == op { on = 1 } $2 == "end" && $4 == op { on = 0 }
+		on && $2 == kind { n++ } END { print n + 0 }' out
+}
+check "each operation is marked once" [ "$(grep -cE '^ +[0-9]+ (begin|end) +op [012] ' out)" = 6 ]
+check "with its words" grep -qE '^ +[0-9]+ begin +op 1 .*: write foo 0 5001' out
+check "and its result" grep -qE '^ +[0-9]+ end +op 1 = 5001' out
+check "its data is stored between its marks" [ "$(within 1 store)" -ge 626 ]
+check "the rest of its last line is written back" [ "$(within 1 lineflush)" -ge 1 ]
+check "making a file stores nothing: ext4 does that later" [ "$(within 0 store)" = 0 ]
+check "but fsync does, and waits for it" [ "$(within 2 store)" -gt 500 ] && [ "$(within 2 fence)" -ge 2 ]
+check "a promise is right behind the end" awk '$2 == "end" && $4 == 2 { at = NR }
+	$2 == "persist" && $4 == 2 { good = NR == at + 1 } END { exit !good }' out
+check "all with where they come from" [ "$(grep -cE '(store|fence) .* from 0xffffffff' out)" -gt 1000 ]
+case=$(find sync/findings -mindepth 1 -maxdepth 1 | sort | head -1)
+check "a finding is shown again" status 1 replay "$case"
+
+# Other processors.
+check "with the oldest instruction" status 1 test -t vm:ext4-dax --guarantee sync --guest-cpu clflush -j 1 --keep all \
+	-o clflush short
+trace=$(find clflush/findings -name trace | sort | head -1)
+run trace show "$trace"
+check "that is what is traced" grep -qE 'lineflush .*clflush' out
+check "which the case says" grep -rqx 'guest-cpu clflush' clflush/findings --include=case
+check "with two processors" status 0 test -t vm:ext4-dax --guest-cpu 2 --crash persist,reorder --json -o two long
+check "it was tested" json "d['workloads'] == 1 and d['errors'] == 0 and d['unique_states'] > 10"
+
+# What a person can get wrong.
+wrong() { # PATTERN ARGUMENTS
+	local pattern=$1
+	shift
+	check "wrong: $*" status 2 test "$@" -o x short
+	check "is said in one line" one_line
+	check "and what: $pattern" complains "$pattern"
+	check "no run is begun" [ ! -e x/findings ]
+	rm -rf x
+}
+wrong 'persistent memory of 5242880 bytes cannot be: --size is a multiple of 2M' -t vm:ext4-dax --size 5M
+wrong 'other memory of at most 3072M' -t vm:ext4-dax --guest-memory 4G
+wrong "a number of processors from 1 to 8, clwb, clflushopt or clflush.*not 'sfence'" -t vm:ext4-dax --guest-cpu sfence
+wrong 'guest-cpu is for vm: targets' -t fuse:x --guest-cpu 2
+wrong 'recorder bpf cannot see' -t vm:ext4-dax --recorder bpf
+wrong 'data=journal and dax' -t vm:ext4-dax,data=journal
+modules=$(dirname "$image")/../lib/modules/${image##*/vmlinuz-}
+mkdir no-pmem
+cp "$modules"/modules.* no-pmem/
+sed -i '/nd_pmem/d' no-pmem/modules.*
+wrong 'has no nd_pmem: neither built in nor as a module' -t vm:ext4-dax --kernel "$image" --modules no-pmem
+mkdir fake
+cat >fake/qemu-system-x86_64 <<EOF
+#!/bin/sh
+[ "\$1" != -help ] || { $(command -v qemu-system-x86_64) -help | grep -v plugin; exit 0; }
+exec $(command -v qemu-system-x86_64) "\$@"
+EOF
+chmod +x fake/qemu-system-x86_64
+PATH=$dir/fake:$PATH wrong 'was built without plugins' -t vm:ext4-dax
+
+# However it ends, nothing stays.
+check "no process is left" wait_for_none
+begin() { # DIR ARGUMENTS: a run that goes on for long, in the background, once a machine is traced
+	timeout --kill-after=5 200 "$OUTAGE" test -t vm:ext4-dax -b pm-seq-2 -j 1 -o "$@" >out 2>err </dev/null &
+	run=$!
+	for ((i = 0; i < 600; i++)); do
+		[ "$(wc -l 2>/dev/null <"$1/progress" || echo 0)" -lt 4 ] || break
+		sleep 0.05
+	done
+	pid=$(pgrep -P "$run")
+}
+begin killed
+check "killed: a machine is traced before" test -n "$(traced)"
+kill -KILL "$pid"
+wait "$run" 2>/dev/null
+check "killed: and none after" wait_for_none
+
+# The machine that is traced dies: a workload is lost, and said to be; the run goes on.
+begin shot --limit 30
+kill -KILL "$(traced | head -1)"
+wait "$run"
+check "it was killed: part of the run failed" [ $? -eq 2 ]
+check "it is said" complains 'the guest (was killed|ended)'
+check "and the others were done" grep -qE '(29|30) workloads' out
+check "no process is left at the end" wait_for_none
+
+done_testing

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# t0836-pm-dax.sh - ext4 on persistent memory, of an unmodified kernel, through outage test: healthy
+# it is silent under its own guarantee, is found not to be synchronous, and a flush of its journal
+# that is left out is missed; findings are replayed and shrunk.
+# shellcheck disable=SC2317 # functions are called through check
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+if ! command -v qemu-system-x86_64 >/dev/null; then
+	echo "1..0 # SKIP qemu-system-x86_64 is not there (apt-get install qemu-system-x86)"
+	exit 77
+fi
+kernels=${OUTAGE_TEST_KERNELS:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/outage-test}
+mkdir -p "$kernels"
+export OUTAGE_CACHE=$kernels
+
+run() { local want=$1; shift; keeps "$want" "$OUTAGE" test -t vm:ext4-dax -j 2 "$@"; } # STATUS ARGS...
+
+printf '%s\n' 'creat foo' 'write foo 0 5000' 'fsync foo' >three
+timeout 300 "$OUTAGE" test -t vm:ext4-dax -j 1 -o first three >out 2>err
+if [ $? -eq 2 ] && grep -qE 'apt-get|apt-cache' err; then
+	sed 's/^/# /' err
+	echo "1..0 # SKIP no kernel can be fetched"
+	exit 77
+fi
+check 'a file that is written and synced' grep -q 'nothing found' out
+check 'in several states' eval "[ \"\$(sed -n 's/.*workload, \([0-9]*\) different.*/\1/p' out)\" -ge 5 ]"
+
+check 'generated workloads: nothing is found' run 0 --bounds pm-seq-1 --sample 6
+check 'nor where something is synced' run 0 --bounds seq-1 --sample 6
+check 'nor by words, and line by line' run 0 --granularity 8 --split --budget 40 three
+check 'nor with persistent caches' run 0 --eadr three
+check 'only what is read is varied, if asked for' run 0 --prune reads three
+
+check 'it is not synchronous' run 1 --guarantee sync three
+check 'as what was made is missing' grep -q 'foo: is missing' out
+check 'and no flush would help' grep -q '^logic: ' kept/findings/0-0/diagnosis
+
+# The journal is committed before fsync returns: with the last of its flushes.
+lost=
+for i in 3 4 5 6 7 8; do
+	if run 1 --lose-flush $i three 2>/dev/null >/dev/null; then
+		lost=$i
+		break
+	fi
+done
+check "a flush of the journal that is left out is missed (the ${lost:-none})" test -n "$lost"
+check 'what was synced is gone' grep -q 'although fsync foo\|fsync foo (operation 2) had returned' kept/findings/0-0/problems
+check 'a flush or fence is missing' grep -q '^ordering: .*; a flush or fence is missing' kept/findings/0-0/diagnosis
+check 'of what is said where it was made' grep -Eq '^lost event [0-9]+: .* at 0x[0-9a-f]+, made at 0xffffffff[0-9a-f]{8}' \
+	kept/findings/0-0/diagnosis
+timeout 300 "$OUTAGE" replay kept/findings/0-0 >out 2>err
+check 'it is replayed' eval "[ $? -eq 1 ] && grep -q 'shows again' out"
+timeout 300 "$OUTAGE" shrink kept/findings/0-0 >out 2>err
+check 'and shrunk' eval "[ $? -eq 0 ] && grep -q '2 of 3 operations' out"
+if [ "$(id -u)" = 0 ]; then
+	check 'it is exported' timeout 60 "$OUTAGE" export kept/findings/0-0 -o script
+	timeout 60 sh script/reproduce.sh >out 2>err
+	check 'and shown on a disk, without this program' test $? -eq 1
+else
+	skip 'what is exported is mounted by root'
+fi
+
+done_testing
