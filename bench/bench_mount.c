@@ -356,6 +356,18 @@ static void with_data(const struct test *t)
 	run_writes(&whole);
 }
 
+/* What a sync then has to do is what was written since. */
+static void with_synced_data(const struct test *t)
+{
+	with_data(t);
+	for (int i = 0; i < t->threads; i++) {
+		auto_fd fd = open(path("data", i), O_RDWR);
+
+		need(fd, "open a file");
+		need(fsync(fd), "sync a file");
+	}
+}
+
 static void without_data(const struct test *t)
 {
 	unlink_all("data", t->threads);
@@ -400,7 +412,7 @@ static const struct test tests[] = {
 	{
 		.name = "write+fdatasync",
 		.ops = SYNCS,
-		.prepare = with_data,
+		.prepare = with_synced_data,
 		.run = run_synced_writes,
 		.clear = without_data,
 		.io = SMALL,

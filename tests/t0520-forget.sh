@@ -30,6 +30,31 @@ for profile in lazyfs minimal; do
 	check "$profile: nothing is lost with few descriptors" same seen left
 done
 
+# ---- what a large file leaves ----
+
+# A file of many pages that nobody synced is removed; its memory goes to the next ones.
+for profile in lazyfs ext4-ordered; do
+	start $profile
+	printf 'old old old' >mnt/b
+	ctl checkpoint
+	for i in 1 2 3 4 5 6 7 8; do
+		head -c 16000000 /dev/zero | tr '\0' x >mnt/large
+		rm mnt/large
+		sleep 0.1 # it is let go by somebody who waits for nothing
+		printf "new $i" 1<>mnt/b
+		printf "small $i" >"mnt/a$i"
+		sync_it "mnt/a$i" mnt/b || break
+	done
+	check "$profile: memory of a large file that went: new files" holds mnt/a8 "small 8"
+	check "$profile: and old ones, of which the rest stays" holds mnt/b "new 8ld old"
+	check "$profile: what was synced is durable" holds source/b "new 8ld old"
+	check "$profile: new files as well" holds source/a8 "small 8"
+	ctl clear-cache
+	check "$profile: and stays after a power cut" holds mnt/b "new 8ld old"
+	stop
+	check "$profile: it ends well after that" test $status = 0
+done
+
 # ---- by profile ----
 
 # lost NAME PROFILE FILE TEXT: after a power cut, FILE holds TEXT ("-": it is not there), both for

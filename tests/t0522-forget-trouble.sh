@@ -518,14 +518,23 @@ done
 # ---- fdatasync ----
 
 for profile in ext4-ordered ext4-writeback xfs; do
-	for what in over grown hole new; do
+	for what in over again punched shrunk grown hole new; do
 		start $profile
 		bytes 8192 x >mnt/a
 		truncate -s 65536 mnt/a
 		ctl checkpoint
+		case $what in
+		again | punched | shrunk)
+			# It is known that there is space, and then there is none.
+			dd if=/dev/urandom of=mnt/a bs=4096 count=1 conv=notrunc,fdatasync 2>err
+			[ $what != punched ] || fallocate -p -o 0 -l 4096 mnt/a
+			[ $what != shrunk ] || { truncate -s 0 mnt/a && sync_it mnt/a && truncate -s 65536 mnt/a; }
+			ctl checkpoint
+			;;
+		esac
 		put b x
 		case $what in
-		over) offset=0 file=a ;;
+		over | again | punched | shrunk) offset=0 file=a ;;
 		grown) offset=16 file=a ;;
 		hole) offset=8 file=a ;;
 		new) offset=0 file=c ;;
@@ -533,7 +542,7 @@ for profile in ext4-ordered ext4-writeback xfs; do
 		dd if=/dev/urandom of="mnt/$file" bs=4096 count=1 seek="$offset" conv=notrunc,fdatasync 2>err
 		ctl clear-cache
 		case $what in
-		over) check "$profile: an overwrite in place commits nothing else" test ! -e source/b ;;
+		over | again) check "$profile: $what: an overwrite in place commits nothing else" test ! -e source/b ;;
 		*) check "$profile: $what: what needs metadata commits all" test -e source/b ;;
 		esac
 		stop

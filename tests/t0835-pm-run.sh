@@ -93,6 +93,14 @@ check 'a store that got lost is named' grep -Eqh '^lost event [0-9]+: store of 1
 check 'the generated workloads find bugs, too' run 1 -t pmfs:tail-noflush --bounds pm-seq-1 --keep 1
 check 'those that they reach' run 0 -t pmfs:log-end --bounds pm-seq-1
 
+# ---- which crashes ----
+
+check 'a mistake of logic is found without loss' run 1 -t pmfs:rename-del-first --crash prefix rename-del-first
+check 'one of ordering is not' run 0 -t pmfs:entry-nofence --crash prefix entry-nofence
+check 'what is not flushed at the end is lost' run 1 -t pmfs:trunc-stale --crash persist trunc-stale
+check 'after the last operation as well' run 1 -t pmfs:trunc-stale --crash last trunc-stale
+check 'what goes wrong within one is not seen there' run 0 -t pmfs:rename-del-first --crash persist rename-del-first
+
 # ---- what is promised ----
 
 # A write in place: only who promises atomic data breaks it, and only by torn copies.

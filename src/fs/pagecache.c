@@ -207,6 +207,7 @@ static void slab_give(struct pagecache *c, struct page *p)
 {
 	struct slab *s = p->slab;
 
+	assert(!p->held);
 	if (!s->free)
 		partial_add(c, s);
 	p->list = s->free;
@@ -272,6 +273,14 @@ void pages_free(struct pagecache *c, struct page *list)
 
 /* ---- many at once ---- */
 
+/* Nothing is held in it any more: the next file that gets it must not see what this one had. */
+static void page_empty(const struct pagecache *c, struct page *p)
+{
+	for (uint32_t i = 0; i < c->opts.page_size / c->opts.block_size; i++)
+		p->blocks[i].state = BLOCK_ABSENT;
+	p->held = 0;
+}
+
 /* Some of its pages; false: it has no more. */
 static bool free_some(struct pagecache *c, struct detached *d)
 {
@@ -279,6 +288,7 @@ static bool free_some(struct pagecache *c, struct detached *d)
 
 	for (int i = 0; i < FREE_BATCH && (p = pagetree_next(&d->tree, 0)); i++) {
 		pagetree_remove(&d->tree, p->index);
+		page_empty(c, p);
 		p->list = list;
 		list = p;
 	}

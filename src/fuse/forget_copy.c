@@ -138,13 +138,12 @@ static int copy_entry(struct copying *c, int from, int to, uint64_t dir, const c
 
 	if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW))
 		return -errno;
-	if (!S_ISDIR(st.st_mode) && st.st_nlink > 1) {
-		rc = copy_link(c, &st, to, name);
-		if (rc != -ENOENT)
-			return rc; /* it was there under another name */
-	}
-	/* Links below it are found through it. */
-	places_add(c->places, st.st_ino, dir, name);
+	rc = !S_ISDIR(st.st_mode) && st.st_nlink > 1 ? copy_link(c, &st, to, name) : -ENOENT;
+	/* Links to it are found through it, each name when those before it were taken back. */
+	if (!rc || rc == -ENOENT)
+		places_add(c->places, st.st_ino, dir, name);
+	if (rc != -ENOENT)
+		return rc; /* it was there under another name */
 	if (S_ISREG(st.st_mode)) {
 		rc = copy_file(from, to, name, &st);
 	} else if (S_ISLNK(st.st_mode)) {

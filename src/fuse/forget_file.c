@@ -87,7 +87,41 @@ void data_trim(struct forget *f, struct node *n)
 struct file_ctx {
 	struct forget *f;
 	struct node *n;
+	/*
+	 * A range that has space. Asking ROOT's file system for the next hole can take as long as
+	 * the file is large: it looks at all that comes before that. Nobody else makes holes.
+	 */
+	uint64_t solid, solid_end;
 };
+
+static void solid_add(struct file_ctx *x, uint64_t start, uint64_t end)
+{
+	if (start > x->solid_end || end < x->solid) {
+		if (end - start <= x->solid_end - x->solid)
+			return; /* of two that are apart, the larger one */
+		x->solid = start;
+		x->solid_end = end;
+		return;
+	}
+	x->solid = min(x->solid, start);
+	x->solid_end = max(x->solid_end, end);
+}
+
+static void solid_subtract(struct file_ctx *x, uint64_t start, uint64_t end)
+{
+	if (start >= x->solid_end || end <= x->solid)
+		return;
+	if (start > x->solid)
+		x->solid_end = start;
+	else
+		x->solid = x->solid_end = 0;
+}
+
+static void solid_written(struct file_ctx *x, uint64_t start, uint64_t end)
+{
+	if (start <= x->solid_end && end >= x->solid)
+		solid_add(x, start, end);
+}
 
 static int ops_fill(void *ctx, void *data, uint64_t offset, size_t len)
 {
@@ -105,8 +139,11 @@ static int ops_write(void *ctx, const void *data, uint64_t offset, size_t len)
 {
 	struct file_ctx *x = ctx;
 	int fd = data_fd(x->f, x->n, true);
+	int rc = fd < 0 ? fd : io_pwrite_full(fd, data, len, (off_t)offset);
 
-	return fd < 0 ? fd : io_pwrite_full(fd, data, len, (off_t)offset);
+	if (!rc)
+		solid_written(x, offset, offset + len);
+	return rc;
 }
 
 static int ops_writev(void *ctx, const struct iovec *v, int n, uint64_t offset)
@@ -114,6 +151,7 @@ static int ops_writev(void *ctx, const struct iovec *v, int n, uint64_t offset)
 	struct file_ctx *x = ctx;
 	int fd = data_fd(x->f, x->n, true);
 	ssize_t done = fd < 0 ? 0 : pwritev(fd, v, n, (off_t)offset);
+	uint64_t start = offset;
 
 	if (fd < 0)
 		return fd;
@@ -132,6 +170,7 @@ static int ops_writev(void *ctx, const struct iovec *v, int n, uint64_t offset)
 		done -= (ssize_t)skip;
 		offset += len;
 	}
+	solid_written(x, start, offset);
 	return 0;
 }
 
@@ -142,6 +181,7 @@ static int ops_resize(void *ctx, uint64_t size)
 
 	if (fd < 0)
 		return fd;
+	solid_subtract(x, size, UINT64_MAX);
 	return ftruncate(fd, (off_t)size) ? -errno : 0;
 }
 
@@ -153,6 +193,7 @@ static int ops_zero(void *ctx, uint64_t offset, uint64_t len)
 
 	if (fd < 0)
 		return fd;
+	solid_subtract(x, offset, offset + len);
 	if (!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)len))
 		return 0;
 	if (errno != EOPNOTSUPP)
@@ -214,7 +255,7 @@ int data_file(struct forget *f, struct node *n)
 	atomic_store(&n->setid, attr_setid(fd, &st));
 	node_unpin(n);
 	n->file = (struct file_ctx *)xmalloc(sizeof(struct file_ctx));
-	*n->file = (struct file_ctx){ f, n };
+	*n->file = (struct file_ctx){ .f = f, .n = n };
 	n->pf = pagefile_new(f->cache, (uint64_t)st.st_size, &file_ops, n->file);
 	atomic_store(&n->live, true);
 	pthread_mutex_lock(&f->dirty);
@@ -388,10 +429,18 @@ struct asking {
 bool data_range_needs_space(struct forget *f, struct node *n, const struct pagefile_risk *r)
 {
 	uint64_t end = min(r->offset + r->len, pagefile_size(n->pf));
-	int fd = data_fd(f, n, false);
-	off_t hole = fd < 0 ? -1 : lseek(fd, (off_t)r->offset, SEEK_HOLE);
+	struct file_ctx *x = n->file;
+	off_t hole;
+	int fd;
 
-	return hole < 0 || (uint64_t)hole < end;
+	if (r->offset >= x->solid && end <= x->solid_end)
+		return false;
+	fd = data_fd(f, n, false);
+	hole = fd < 0 ? -1 : lseek(fd, (off_t)r->offset, SEEK_HOLE);
+	if (hole < 0)
+		return true;
+	solid_add(x, r->offset, (uint64_t)hole);
+	return (uint64_t)hole < end;
 }
 
 static int needs_metadata(void *ctx, const struct pagefile_risk *r)
@@ -461,7 +510,7 @@ static int64_t seek_below(void *ctx, uint64_t offset, int whence)
 
 int64_t data_seek(struct forget *f, struct node *n, uint64_t offset, int whence)
 {
-	struct file_ctx below = { f, n };
+	struct file_ctx below = { .f = f, .n = n };
 
 	if (n->pf)
 		return pagefile_seek(n->pf, offset, whence, seek_below);

@@ -208,6 +208,16 @@ uint64_t forget_pages_meant(struct forget *f, const struct fault *fault)
 	return most;
 }
 
+/* What has no name is found by nobody but who has it open. */
+static bool is_found(struct node *n)
+{
+	pthread_mutex_lock(&n->lock);
+	bool found = n->opens || !n->gone;
+
+	pthread_mutex_unlock(&n->lock);
+	return found;
+}
+
 int forget_sync_all(struct forget *f)
 {
 	struct node_list nodes = { 0 };
@@ -218,7 +228,7 @@ int forget_sync_all(struct forget *f)
 		struct node *n = nodes.v[i];
 		int one;
 
-		one = n->gone ? 0 : data_sync_freeing(f, n); /* nobody finds what has no name */
+		one = is_found(n) ? data_sync_freeing(f, n) : 0;
 		if (one) {
 			auto_strbuf path = STRBUF_INIT;
 

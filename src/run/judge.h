@@ -16,8 +16,9 @@ struct judge {
 	struct semantics *semantics; /* of persistent memory; NULL: each state by itself */
 };
 
-/* How far the run had come at a crash point. */
-size_t operations_done(const struct trace *t, uint64_t point, bool *under_way);
+/* How far the run had come at a crash point, and how many marks there were until then. */
+size_t operations_done(const struct run *r, uint64_t point, bool *under_way);
+uint64_t marks_before(const struct run *r, uint64_t point);
 /* Recovers one state, at which so much was done, and looks at it. Adds to `a`. */
 int judge_attempt(struct run *r, const struct crash_state *state, struct trace *record,
 		  struct attempt *a, struct err *err) must_check;

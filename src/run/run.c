@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "record/disk_bpf.h"
+#include "record/patch.h"
 #include "run/run_impl.h"
 
 /* Of that many recordings, one is compared with the device: where it was written, and all of it. */
@@ -113,6 +114,7 @@ void run_close(struct run *r)
 	tree_release(&r->seen);
 	tree_release(&r->seen_again);
 	vec_release(&r->blocks);
+	vec_release(&r->marks);
 	free(r);
 }
 
@@ -130,18 +132,23 @@ const struct target *run_target(const struct run *r)
 static int verify(struct run *r, struct run_totals *totals, struct err *err)
 {
 	struct image replayed;
+	struct patch patch;
 
 	if (!r->opts.paranoid && r->runs % VERIFY_EVERY)
 		return 0;
 	image_snapshot(&r->base, &replayed);
+	patch_init(&patch, &replayed); /* a disk has requests, or stores */
 	for (size_t i = 0; i < r->trace.events.n; i++) {
 		const struct event *ev = &r->trace.events.v[i];
 
-		if (ev->kind == EV_WRITE || ev->kind == EV_STORE)
+		if (ev->kind == EV_STORE)
+			patch_write(&patch, ev->addr, ev->data, ev->len);
+		else if (ev->kind == EV_WRITE)
 			image_write(&replayed, ev->addr, ev->data, ev->len);
 		else if (ev->kind == EV_DISCARD || ev->kind == EV_ZERO)
 			image_zero(&replayed, ev->addr, ev->len);
 	}
+	patch_finish(&patch);
 	int rc = disk_verify(r->target.disk, &replayed, err);
 	if (rc)
 		err_context(err, "the record is not what the device holds");

@@ -11,6 +11,7 @@ struct run {
 	struct target target;
 	struct image base; /* a new file system that has been mounted once */
 	struct trace trace;
+	struct vec_of(uint64_t) marks; /* the events of it that are marks; see find_marks() */
 	struct op_history history;
 	struct check_blocks_list blocks;
 	struct tree seen, seen_again;
@@ -37,6 +38,8 @@ int record_workload(struct run *r, const struct workload *w, struct findings *li
 	must_check;
 /* Takes over what a text of the trace says of the operation that ended last. */
 void recorded_blocks(struct run *r, const struct workload *w, const struct event *ev);
+/* Notes where in the trace marks are, once it is whole: there may be a million other events. */
+void find_marks(struct run *r);
 /* The part of a trace in which operations ran. */
 void operations_span(const struct trace *t, uint64_t *from, uint64_t *to);
 /* Tries the crash states of the trace. */

@@ -13,6 +13,7 @@
 
 #include "check/semantic.h"
 #include "core/hashset.h"
+#include "record/patch.h"
 #include "run/pm_model.h"
 #include "run/replay.h"
 
@@ -64,15 +65,10 @@ static unsigned promises_of(struct run *r, const struct workload *w, size_t i)
 
 /* ---- which states lost nothing ---- */
 
-static struct hash128 with_marks(const struct trace *t, uint64_t point, struct hash128 image)
+static struct hash128 with_marks(const struct run *r, uint64_t point, struct hash128 image)
 {
-	struct hash128 both[2] = { image, { 0, 0 } };
+	struct hash128 both[2] = { image, { marks_before(r, point), 0 } };
 
-	for (uint64_t i = 0; i < point; i++) {
-		enum event_kind kind = t->events.v[i].kind;
-
-		both[1].lo += kind == EV_OP_BEGIN || kind == EV_OP_END || kind == EV_PERSIST;
-	}
 	return hash_bytes(both, sizeof(both));
 }
 
@@ -84,15 +80,18 @@ static void find_complete(struct semantics *s, const struct crash_points *points
 {
 	const struct trace *t = &s->r->trace;
 	auto_image img = IMAGE_INIT;
+	struct patch patch;
 	uint64_t at = 0;
 
 	image_snapshot(s->j->base, &img);
+	patch_init(&patch, &img);
 	for (size_t i = 0; i < points->n; i++) {
 		for (; at < points->v[i]; at++)
 			if (t->events.v[at].kind == EV_STORE)
-				image_write(&img, t->events.v[at].addr, t->events.v[at].data,
+				patch_write(&patch, t->events.v[at].addr, t->events.v[at].data,
 					    t->events.v[at].len);
-		hashset_insert(&s->complete, with_marks(t, points->v[i], image_hash(&img)));
+		patch_finish(&patch);
+		hashset_insert(&s->complete, with_marks(s->r, points->v[i], image_hash(&img)));
 	}
 }
 
@@ -136,7 +135,7 @@ static bool find_place(const struct semantics *s, uint64_t point, size_t *op,
 {
 	const struct trace *t = &s->r->trace;
 	bool under_way;
-	size_t done = operations_done(t, point, &under_way);
+	size_t done = operations_done(s->r, point, &under_way);
 
 	if (!under_way && !done)
 		return false;
@@ -201,9 +200,8 @@ static void remember(struct semantics *s, size_t op, const struct semantic_seen 
 void semantics_add(struct semantics *s, const struct crash_state *state, const struct attempt *a)
 {
 	struct semantic_seen seen = what_was_seen(s->r, a);
-	bool complete =
-		!state->torn.n &&
-		hashset_has(&s->complete, with_marks(&s->r->trace, state->point, state->hash));
+	bool complete = !state->torn.n &&
+			hashset_has(&s->complete, with_marks(s->r, state->point, state->hash));
 	struct semantic_origin origin = { .point = state->point,
 					  .id = strbuf_str(&state->id),
 					  .survived = state->survived.v,

@@ -129,13 +129,35 @@ static unsigned choose_layers(unsigned modes, bool pm)
 
 /* ---- what all of them need ---- */
 
-size_t operations_done(const struct trace *t, uint64_t point, bool *under_way)
+void find_marks(struct run *r)
+{
+	vec_clear(&r->marks);
+	for (size_t i = 0; i < r->trace.events.n; i++) {
+		enum event_kind kind = r->trace.events.v[i].kind;
+
+		if (kind == EV_OP_BEGIN || kind == EV_OP_END || kind == EV_PERSIST)
+			vec_push(&r->marks, i);
+	}
+}
+
+uint64_t marks_before(const struct run *r, uint64_t point)
+{
+	uint64_t n = 0;
+
+	while (n < r->marks.n && r->marks.v[n] < point)
+		n++;
+	return n;
+}
+
+size_t operations_done(const struct run *r, uint64_t point, bool *under_way)
 {
 	size_t begun = 0, ended = 0;
 
-	for (size_t i = 0; i < point && i < t->events.n; i++) {
-		begun += t->events.v[i].kind == EV_OP_BEGIN;
-		ended += t->events.v[i].kind == EV_OP_END;
+	for (size_t i = 0; i < r->marks.n && r->marks.v[i] < point; i++) {
+		enum event_kind kind = r->trace.events.v[r->marks.v[i]].kind;
+
+		begun += kind == EV_OP_BEGIN;
+		ended += kind == EV_OP_END;
 	}
 	*under_way = begun > ended;
 	return ended;
@@ -176,7 +198,7 @@ static bool spent(const struct run *r)
 static void make_promises(struct run *r, const struct crash_state *state, struct promises *p)
 {
 	bool under_way;
-	size_t done = operations_done(&r->trace, state->point, &under_way);
+	size_t done = operations_done(r, state->point, &under_way);
 
 	promises_make(p, &r->history, &r->guarantee, min(done, r->history.results.n), under_way);
 	p->unit = r->target.ops->pm ? 1 : 0;
@@ -199,7 +221,7 @@ int judge_tell(struct run *r, const struct judge *j, const struct crash_state *s
 	       struct err *err)
 {
 	bool under_way;
-	size_t done = operations_done(&r->trace, state->point, &under_way);
+	size_t done = operations_done(r, state->point, &under_way);
 
 	if (!a->findings.n)
 		return 0;
@@ -333,6 +355,7 @@ int check_replayed(struct run *r, const struct workload *w, const struct crash_s
 	struct judge j = { w, base, report, totals, NULL };
 
 	r->report = report;
+	find_marks(r);
 	if (!second && r->target.ops->pm) {
 		totals->unique_states++;
 		return semantics_check_one(r, &j, state, err);
@@ -366,6 +389,7 @@ int explore_states(struct run *r, const struct workload *w, const struct run_rep
 	struct reads reads = { 0 };
 
 	r->budget_left = r->opts.budget;
+	find_marks(r);
 	choose_points(r, w, &points);
 	r->firsts_left = points.n;
 	opts.base = &r->base;

@@ -217,6 +217,10 @@ static char *fill_in(const char *word)
 	return xstrdup(word);
 }
 
+/*
+ * For us and the guest that inherits it. One of the two always waits for the other, hundreds of
+ * times for each mount: to wake up a processor that sleeps costs more than what is asked for.
+ */
 static void stay_on(int cpu)
 {
 	cpu_set_t set;
@@ -268,8 +272,7 @@ static void become(struct guest *g, const struct guest_start *how, int console, 
 	for (size_t i = 0; !g->emulated && i < ARRAY_SIZE(polite); i++)
 		sigaddset(&deaf, polite[i]);
 	sigprocmask(SIG_SETMASK, &deaf, NULL);
-	setrlimit(RLIMIT_CORE, &none); /* a panic is abort() */
-	stay_on(how->cpu);
+	setrlimit(RLIMIT_CORE, &none);		      /* a panic is abort() */
 	for (size_t i = 0; i < ARRAY_SIZE(from); i++) /* out of the way of the places they go to */
 		from[i] = from[i] > 0 ? fcntl(from[i], F_DUPFD, 64) : -1;
 	console = fcntl(console, F_DUPFD, 64);
@@ -575,6 +578,7 @@ int guest_start(struct guest *g, const struct guest_start *how, uint64_t timeout
 	g->memory = how->memory;
 	if (!rc)
 		rc = vhost_listen(&g->mail.device, err);
+	stay_on(how->cpu);
 	if (!rc)
 		rc = spawn(g, how, err);
 	if (!rc)

@@ -58,7 +58,7 @@ struct guest_start {
 	const char *const *argv; /* "{disk}", "{mail}" and "{root}" in it are replaced by paths */
 	int root;		 /* the root's archive */
 	int more[GUEST_FD_END - GUEST_FD_MORE]; /* become GUEST_FD_MORE and so on, if above 0 */
-	int cpu;				/* to stay on; -1: any */
+	int cpu;				/* to stay on, and this process with it; -1: any */
 	int monitor;				/* our end of the emulator's, or -1 */
 	uint64_t memory; /* bytes that it is given, to be told if they are too few */
 	bool emulated;	 /* the program is no kernel, but runs one */

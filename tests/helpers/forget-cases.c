@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -116,6 +117,55 @@ static void links_in_snapshots(struct worker *k)
 	expect(k, at(k, "a"), "x");
 	k->w->has_kept = true;
 	model_init(&k->w->kept, k->w->model.profile);
+}
+
+/*
+ * In a snapshot, too, an attribute is taken back whichever of the names is. Which name is met first
+ * is the file system's choice: with so many files it will be the new one for some.
+ */
+static void attributes_in_snapshots(struct worker *k)
+{
+	char file[] = "file-0", link_name[] = "link-0", value[8];
+	enum { FILES = 10 };
+
+	for (int i = 0; i < FILES; i++) {
+		file[5] = (char)('0' + i);
+		put(k, file, "x");
+	}
+	tell(k, "checkpoint");
+	for (int i = 0; i < FILES; i++) {
+		file[5] = link_name[5] = (char)('0' + i);
+		must(k, "setxattr", setxattr(at(k, file), "user.a", "new", 3, 0));
+		must(k, "link", link(at(k, file), at(k, link_name)));
+	}
+	tell(k, "snapshot attributes");
+	tell(k, "rollback attributes");
+	for (int i = 0; i < FILES; i++) {
+		file[5] = (char)('0' + i);
+		if (getxattr(at(k, file), "user.a", value, sizeof(value)) >= 0)
+			differs(k, "the attribute of %s is in the snapshot", file);
+	}
+	k->w->has_kept = true;
+	model_init(&k->w->kept, k->w->model.profile);
+}
+
+/* A file whose removal is durable is still there for who has it open, and a checkpoint is for all.
+ */
+static void checkpoint_of_removed(struct worker *k)
+{
+	auto_fd fd = open(at(k, "file"), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	struct stat st;
+
+	if (fd < 0)
+		differs(k, "file cannot be made: %s", strerror(errno));
+	must(k, "unlink", unlink(at(k, "file")));
+	tell(k, "checkpoint");
+	must(k, "ftruncate", ftruncate(fd, 4000));
+	tell(k, "checkpoint");
+	tell(k, "clear-cache");
+	must(k, "fstat", fstat(fd, &st));
+	if (st.st_size != 4000)
+		differs(k, "it has %lld bytes", (long long)st.st_size);
 }
 
 /* The data of a file that was replaced by truncation comes with the next commit. */
@@ -230,6 +280,8 @@ static void mounted_again(struct worker *k)
 const struct forget_case forget_cases[] = {
 	{ "minimal", "links and attributes", links_and_attributes },
 	{ "ext4-ordered", "links in snapshots", links_in_snapshots },
+	{ "ext4-ordered", "attributes in snapshots", attributes_in_snapshots },
+	{ "minimal", "a checkpoint of what was removed", checkpoint_of_removed },
 	{ "ext4-ordered", "closed before a commit", closed_before_commit },
 	{ "ext4-ordered", "times that were set", times_that_were_set },
 	{ "lazyfs", "append after a loss", append_after_loss },

@@ -338,8 +338,7 @@ static void end_by_unmount(struct worker *k)
 	for (int i = 0; i < WORKERS; i++)
 		close_all(&k->w->workers[i]);
 	note(k, "unmount");
-	if (umount2(k->w->mnt, 0))
-		differs(k, "it failed: %s", strerror(errno));
+	unmount(k);
 	model_sync_all(&k->w->model);
 	lost(k, SURVIVE_NONE);
 	server_end(k->w, k, 0);

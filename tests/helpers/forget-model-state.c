@@ -494,26 +494,12 @@ static void choose_all(struct model *m)
 		m->changes.v[i].chosen = true;
 }
 
-/* Whether somebody could find it, now or after a power cut. */
-static bool can_be_found(const struct model *m, const struct inode *ino)
-{
-	for (size_t i = 0; i < m->changes.n; i++)
-		if (is_name_of(&m->changes.v[i], ino))
-			return true;
-	for (size_t i = 0; i < m->inodes.n; i++)
-		for (int n = 0; n < NAMES; n++)
-			if (m->inodes.v[i]->entry[LIVE][n] == ino ||
-			    m->inodes.v[i]->entry[DURABLE][n] == ino)
-				return true;
-	return false;
-}
-
 void model_sync_all(struct model *m)
 {
 	for (size_t i = 0; i < m->inodes.n; i++) {
 		struct inode *ino = m->inodes.v[i];
 
-		if (S_ISREG(ino->type) && can_be_found(m, ino))
+		if (S_ISREG(ino->type)) /* also what has no name: somebody may have it open */
 			sync_data(ino);
 	}
 	choose_all(m);

@@ -73,6 +73,7 @@ struct worker {
 /* Says what differs, with all that is needed to see it again, and ends the program. */
 noreturn void differs(struct worker *k, const char *fmt, ...) printf_like(2, 3);
 void note(struct worker *k, const char *fmt, ...) printf_like(2, 3);
+void unmount(struct worker *k);
 
 /* ---- forget-ops.c ---- */
 

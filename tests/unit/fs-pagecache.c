@@ -1273,6 +1273,45 @@ static void many_pages(bool evict)
 	pagecache_free(c);
 }
 
+/* Pages that a file had lost are another file's then, which knows nothing of what was in them. */
+static void pages_of_others(void)
+{
+	enum { PAGES = 2000, SIZE = 4096, BLOCK = 1024, TIMES = 50 };
+	struct pagecache_opts o = { .page_size = SIZE, .block_size = BLOCK };
+	struct pagecache *c = NULL;
+	struct err err = ERR_INIT;
+	static struct store gone, s;
+	unsigned char page[SIZE];
+	bool wrong_count = pagecache_new(&o, &c, &err) != 0, wrong_read = false, lost = false;
+
+	memset(page, 'x', SIZE);
+	for (int round = 0; round < TIMES; round++) {
+		gone = s = (struct store){ .size = 0 };
+		s.size = SIZE;
+		memset(s.data, 'o', SIZE);
+		struct pagefile *f = pagefile_new(c, 0, &plain_ops, &gone);
+		struct pagefile *other = pagefile_new(c, SIZE, &plain_ops, &s);
+
+		for (uint64_t i = 0; i < PAGES; i++)
+			wrong_count |= pagefile_write(f, page, i * SIZE, SIZE, 1, 1);
+		pagefile_free(f);
+		usleep(2000); /* in which at least some of them are freed */
+		lost |= pagefile_write(other, "new", 1, 3, 2, 2);
+		wrong_count |= pagefile_dirty_bytes(other) != BLOCK;
+		wrong_read |= pagefile_read(other, page, 0, SIZE) != SIZE ||
+			      memcmp(page, "onewo", 5) || page[SIZE - 1] != 'o';
+		lost |= pagefile_sync(other) || memcmp(s.data, "onewo", 5) ||
+			!pagefile_is_clean(other) || pagefile_dirty_bytes(other);
+		pagefile_free(other);
+		memset(page, 'x', SIZE);
+	}
+	ok(!wrong_count, "a page of another file that was lost: what is dirty is counted");
+	ok(!wrong_read, "what was not written comes from the durable content");
+	ok(!lost, "and a sync writes what is dirty");
+	is_u(pagecache_pages(c), 0, "no page is left");
+	pagecache_free(c);
+}
+
 int main(void)
 {
 	odd_options();
@@ -1287,6 +1326,7 @@ int main(void)
 	far_offsets();
 	many_pages(false);
 	many_pages(true);
+	pages_of_others();
 	random_histories();
 	failures();
 	threads(true);
