@@ -290,17 +290,34 @@ _outage_pm() {
 		_outage_words 'sync,atomic sync atomic none'
 		return
 		;;
+	--crash)
+		_outage_words 'run recovery'
+		return
+		;;
+	--media)
+		_outage_words 'poison stale poison,stale'
+		return
+		;;
+	--prune)
+		_outage_words 'none reads'
+		return
+		;;
+	--tracer)
+		_outage_words 'qemu preload'
+		return
+		;;
 	--granularity)
 		_outage_words '64 8'
 		return
 		;;
-	--size | --max-subset | --budget | --time | -j | --jobs | --timeout | --trace-limit)
+	--size | --max-subset | --budget | --time | -j | --jobs | --timeout | --trace-limit | --recoveries | --media-max)
 		return
 		;;
 	esac
 	if [[ $cur == -* ]]; then
-		_outage_words '--file --size --check --dump --promise --granularity --split --eadr --max-subset
-			--budget --time --jobs --timeout --trace-limit --qemu --output --json --help'
+		_outage_words '--file --size --check --dump --recover --promise --crash --recoveries --media --media-max
+			--prune --granularity --split --eadr --max-subset
+			--budget --time --jobs --timeout --trace-limit --tracer --qemu --output --json --help'
 	else
 		_outage_files
 	fi

@@ -255,6 +255,77 @@ static void map_none(struct cursor *c, struct insn *out)
 	}
 }
 
+/* A register and ModRM, or ModRM and an immediate: the commonest of those that load and store. */
+static bool loads_or_stores(const struct cursor *c)
+{
+	unsigned char o = c->opcode;
+
+	if (c->map == MAP_0F)
+		switch (o) {
+		case 0x10:
+		case 0x11: /* movups and its like */
+		case 0x28:
+		case 0x29:
+		case 0x6f:
+		case 0x7f: /* movdqa, movdqu */
+		case 0xb6:
+		case 0xb7:
+		case 0xbe:
+		case 0xbf: /* movzx, movsx */
+		case 0xd6: /* movq */
+			return true;
+		default:
+			return false;
+		}
+	if (c->map != MAP_NONE)
+		return false;
+	if (o < 0x40) /* add, or, adc, sbb, and, sub, xor, cmp */
+		return (o & 7) < 4;
+	return o == 0x63 || (o >= 0x80 && o <= 0x85) || (o >= 0x88 && o <= 0x8b) || o == 0xc6 ||
+	       o == 0xc7;
+}
+
+static bool pushes_or_pops(const struct cursor *c)
+{
+	unsigned char o = c->opcode;
+
+	if (c->vex || c->map != MAP_NONE)
+		return false;
+	return (o >= 0x50 && o <= 0x5f) || o == 0x68 || o == 0x6a || o == 0xc3 || o == 0xe8;
+}
+
+/* disp(%rsp), and no more. */
+static bool by_stack_pointer(const struct cursor *c)
+{
+	return !c->segment && !c->addr32 && memory(c) && (c->modrm & 7) == 4 && !(c->rex & 3) &&
+	       c->end - c->p >= 2 && c->p[1] == 0x24;
+}
+
+static enum insn_flow flow(const struct cursor *c)
+{
+	if (c->vex)
+		return FLOW_ON;
+	if (c->map == MAP_0F)
+		return c->opcode == 0x07 || c->opcode == 0x35 ? FLOW_LEAVE : FLOW_ON;
+	if (c->map != MAP_NONE)
+		return FLOW_ON;
+	switch (c->opcode) {
+	case 0xe8:
+		return FLOW_CALL;
+	case 0xff:
+		return digit(c) == 2 && c->p < c->end ? FLOW_CALL : FLOW_ON;
+	case 0xc2:
+	case 0xc3:
+		return FLOW_RETURN;
+	case 0xca:
+	case 0xcb:
+	case 0xcf:
+		return FLOW_LEAVE;
+	default:
+		return FLOW_ON;
+	}
+}
+
 void insn_decode(const unsigned char *code, size_t len, struct insn *out)
 {
 	struct cursor c = { .p = code, .end = code + len };
@@ -263,12 +334,15 @@ void insn_decode(const unsigned char *code, size_t len, struct insn *out)
 	legacy_prefixes(&c);
 	if (!opcode(&c))
 		return;
+	out->flow = flow(&c);
 	if (c.map == MAP_0F)
 		map_0f(&c, out);
 	else if (c.map == MAP_NONE && !c.vex)
 		map_none(&c, out);
 	else
 		out->by_helper = c.vex || c.map == MAP_0F38; /* vpmaskmov, vmaskmov, scatters */
+	out->on_stack = out->kind == INSN_OTHER && !c.lock &&
+			(pushes_or_pops(&c) || (loads_or_stores(&c) && by_stack_pointer(&c)));
 	if (c.lock) {
 		out->kind = INSN_LOCKED;
 		out->by_helper = true; /* with several threads it is */

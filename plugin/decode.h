@@ -22,15 +22,26 @@ enum insn_kind {
 	INSN_MARK,    /* outage/mark.h */
 };
 
+/* What it does to the stack of calls. */
+enum insn_flow {
+	FLOW_ON, /* nothing */
+	FLOW_CALL,
+	FLOW_RETURN,
+	FLOW_LEAVE, /* to code that has another stack, most likely: iret, sysret, a far return */
+};
+
 enum { INSN_NO_REG = 16, INSN_RIP = 17 }; /* for base and index */
 
 struct insn {
 	enum insn_kind kind;
+	enum insn_flow flow;
 	/*
 	 * The emulator may do what it stores in a function of its own, instead of as part of the
 	 * translated code: then it is not seen in the usual way.
 	 */
 	bool by_helper;
+	/* Its only access to memory is by the stack pointer, and it is no fence. */
+	bool on_stack;
 	/* INSN_FLUSH, INSN_CLFLUSH: base + index * scale + disp; for INSN_RIP the end of the
 	 * instruction is the base. Registers by number: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8.
 	 */

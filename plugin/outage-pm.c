@@ -9,11 +9,12 @@
  *				system emulation: SIZE bytes at the guest's physical address START,
  *				which are the bytes from OFFSET (if not given: START) of FILE
  *	loads=on		loads, too
+ *	stacks=on		and call stacks, of what is recorded: shadow.h
  *	filter=off		do not rely on F2, see below
  *	begin=mark		trace nothing before the mark OUTAGE_MARK_START; OUTAGE_MARK_STOP
- *ends the stream, and the next start begins it anew
+ *				ends the stream, and the next start begins it anew
  *
- * What is stored is read from the file, after the store: no interface for values is needed, and the
+ * What is stored is read from memory, after the store: no interface for values is needed, and the
  * trace tells what is there even if threads race. What version 1 of QEMU's interface lacks is got
  * in ways that the interface does not promise; outage tests them at each start by a program whose
  * trace is known, and each run by replaying it.
@@ -23,10 +24,18 @@
  *     are up to date only if the code believes that the callback reads them: we say so in QEMU's
  *     table of helpers. Later versions have a call for it.
  * F2: the filter for stores. In version 1 it compares a number with a mask one off: asked for
- *loads, it gives the stores of translated code, and asked for stores, everything. Where stores are
- *made by helpers it works as it should. So we ask by what the instruction is. F3: physical
- *addresses. Version 1 gives the place of RAM among all RAM, not the address. Behind what it hands
- *out is the host's address, and FILE is mapped there.
+ *     loads, it gives the stores of translated code, and asked for stores, everything. Where
+ *     stores are made by helpers it works as it should. So we ask by what the instruction is.
+ * F3: physical addresses. Version 1 gives the place of RAM among all RAM, not the address. Behind
+ *     what it hands out is the host's address, and FILE is mapped there.
+ *
+ * P1: with several CPUs or processes, a record is made, and its data read, under one lock. One CPU
+ *     in one process needs none; a thread or process is announced by the call that makes it, before
+ *     there is a second one, and from then on the lock is taken.
+ * P2: the stack is not in the region: what is addressed by the stack pointer alone is not looked
+ *     at. Where that does not hold, it is noticed at a mark or flush, or by the replay.
+ * P3: what is not in the region costs a callback and two comparisons (user emulation), whatever
+ *     else there is to do is done when code is translated.
  */
 #include <elf.h>
 #include <errno.h>
@@ -43,14 +52,19 @@
 #include <unistd.h>
 
 #include "decode.h"
+#include "maps.h"
 #include "outage/mark.h"
 #include "outage/pm_stream.h"
 #include "qemu_api.h"
+#include "shadow.h"
 #include "writer.h"
 
 PLUGIN_EXPORT int qemu_plugin_version = PLUGIN_API;
 PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc,
 				      char **argv);
+
+#define INLINE	 inline __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
 
 enum { CPUS_HERE = 4096, PAGE = 4096, MAPS_MAX = 64 };
 
@@ -67,15 +81,19 @@ struct maps {
 
 struct cpu_here {
 	bool known;
-	bool since_fence; /* something was recorded since its last fence */
-	uint16_t number;  /* in the stream */
+	bool since_fence;      /* something was recorded since its last fence */
+	uint16_t number;       /* in the stream */
+	struct shadow *shadow; /* the stack that it is on; NULL: not known */
+	struct shadows own;    /* user emulation */
 };
 
 static struct {
-	bool system, loads, filter;
+	bool system, loads, stacks, filter;
+	bool alone;  /* one CPU in one process: nobody to lock out */
 	bool marked; /* begin=mark */
 	bool off;    /* nothing is traced now */
 	struct writer *w;
+	char *maps_path; /* a file for what is mapped in the end, or NULL */
 	char *path; /* the file behind the region */
 	int fd;	    /* -1: not opened yet */
 	dev_t dev;
@@ -83,6 +101,7 @@ static struct {
 	const unsigned char *view; /* the file, mapped by us; of the region the first byte */
 	uint64_t view_size;
 	uint64_t phys, size, offset; /* system emulation */
+	uint64_t guest_base;	     /* user emulation: where the guest's address 0 is */
 	struct maps *maps;	     /* never changed, only replaced */
 	unsigned char
 		*dirty; /* a bit a line: stored to since it was flushed; shared with children */
@@ -93,48 +112,139 @@ static const struct maps no_maps;
 
 /* ---- records ---- */
 
-static struct cpu_here *cpu_here(unsigned vcpu)
+static NOINLINE void new_cpu(struct cpu_here *c, unsigned vcpu)
+{
+	if (vcpu >= CPUS_HERE)
+		writer_trouble(pm.w, "more than %d threads were started", CPUS_HERE);
+	c->number = writer_new_cpu(pm.w);
+	c->known = true;
+}
+
+static INLINE struct cpu_here *cpu_here(unsigned vcpu)
 {
 	struct cpu_here *c = &pm.cpu[vcpu % CPUS_HERE];
 
-	if (!c->known) {
-		if (vcpu >= CPUS_HERE)
-			writer_trouble(pm.w, "more than %d threads were started", CPUS_HERE);
-		c->number = writer_new_cpu(pm.w);
-		c->known = true;
-	}
+	if (!c->known)
+		new_cpu(c, vcpu);
 	return c;
 }
 
-/* With the lock held. */
+/* Who is alone becomes one of several only where it holds no lock: P1. */
+static INLINE void lock(void)
+{
+	if (!pm.alone)
+		writer_lock(pm.w);
+}
+
+static INLINE void unlock(void)
+{
+	if (!pm.alone)
+		writer_unlock(pm.w);
+}
+
+enum { STACKS = 1 << 16, STACKS_FULL = STACKS / 4 * 3 };
+
+static struct {
+	uint32_t epoch, n;
+	struct {
+		uint64_t hash; /* 0: free */
+		uint32_t number;
+	} v[STACKS];
+} stacks; /* those that have been written */
+
+/* The number of a stack; 0 if there are too many. With the lock held. */
+static NOINLINE uint32_t find_stack(struct shadow *s)
+{
+	uint64_t frames[SHADOW_FRAMES], hash = shadow_hash(s), at = hash >> 20;
+
+	if (stacks.epoch != pm.w->epoch) {
+		memset(&stacks, 0, sizeof(stacks));
+		stacks.epoch = pm.w->epoch;
+	}
+	while (stacks.v[at % STACKS].hash && stacks.v[at % STACKS].hash != hash)
+		at++;
+	if (!stacks.v[at % STACKS].hash) {
+		if (stacks.n == STACKS_FULL)
+			return 0;
+		stacks.n++;
+		stacks.v[at % STACKS].hash = hash;
+		stacks.v[at % STACKS].number =
+			writer_new_stack(pm.w, frames, shadow_frames(s, frames));
+	}
+	s->number = stacks.v[at % STACKS].number;
+	s->epoch = stacks.epoch;
+	return s->number;
+}
+
+static INLINE uint32_t stack_of(const struct cpu_here *c)
+{
+	struct shadow *s = c->shadow;
+
+	if (!s || !s->n)
+		return 0;
+	return s->number && s->epoch == pm.w->epoch ? s->number : find_stack(s);
+}
+
+/* What comes all the time: 1 << `shift` bytes, or none. With the lock held. */
+static INLINE void record_small(unsigned vcpu, unsigned kind, uint64_t addr, unsigned shift,
+				uint64_t pc, const void *data)
+{
+	struct cpu_here *c = cpu_here(vcpu);
+
+	c->since_fence = kind != PM_STREAM_FENCE;
+	writer_add_small(pm.w, kind, c->number, pm.stacks ? stack_of(c) : 0, shift, addr, pc, data);
+}
+
+/* Everything else. With the lock held. */
 static void record(unsigned vcpu, unsigned kind, uint64_t addr, uint32_t len, uint64_t pc,
 		   const void *data)
 {
 	struct cpu_here *c = cpu_here(vcpu);
-	struct pm_stream_record r = {
-		.kind = (uint8_t)kind, .cpu = c->number, .len = len, .addr = addr, .pc = pc
-	};
+	struct pm_stream_record r = { .kind = (uint8_t)kind,
+				      .cpu = c->number,
+				      .len = len,
+				      .addr = addr,
+				      .pc = pc,
+				      .stack = pm.stacks ? stack_of(c) : 0 };
 
-	c->since_fence = kind != PM_STREAM_FENCE;
+	c->since_fence = true;
 	writer_add(pm.w, &r, data);
 }
 
-static void set_dirty(uint64_t off, uint64_t len)
+/* System emulation has no calls that ask what is dirty. */
+static INLINE void set_dirty(uint64_t off, uint64_t len)
 {
 	for (uint64_t line = off / PM_STREAM_LINE; line <= (off + len - 1) / PM_STREAM_LINE; line++)
 		pm.dirty[line / 8] |= (unsigned char)(1 << line % 8);
 }
 
-/* Takes a part of the region that a CPU stored to, or loaded from. */
+/* Takes a part of the region that a CPU stored to, or loaded from; `data` is there. */
+static INLINE void accessed_small(unsigned vcpu, unsigned kind, uint64_t off, unsigned shift,
+				  uint64_t pc, const void *data)
+{
+	lock();
+	if (off + ((uint64_t)1 << shift) <= pm.view_size) {
+		if (kind != PM_STREAM_LOAD && !pm.system)
+			set_dirty(off, (uint64_t)1 << shift);
+		record_small(vcpu, kind, off, shift, pc, data);
+	}
+	unlock();
+}
+
+/* The same, of any length. */
 static void accessed(unsigned vcpu, unsigned kind, uint64_t off, uint64_t len, uint64_t pc)
 {
-	writer_lock(pm.w);
+	lock();
 	if (off + len <= pm.view_size) {
 		if (kind != PM_STREAM_LOAD)
 			set_dirty(off, len);
-		record(vcpu, kind, off, (uint32_t)len, pc, pm.view + off);
+		if (len <= 8 && !(len & (len - 1)))
+			record_small(vcpu, kind, off, (unsigned)__builtin_ctzll(len), pc,
+				     pm.view + off);
+		else
+			record(vcpu, kind, off, (uint32_t)len, pc, pm.view + off);
 	}
-	writer_unlock(pm.w);
+	unlock();
 }
 
 static const struct map *find(const struct maps *m, uint64_t addr, uint64_t len)
@@ -190,9 +300,9 @@ static uint64_t phys_of(unsigned vcpu, uint64_t vaddr)
 		return page == UINT64_MAX ? page : page + vaddr % PAGE;
 	}
 #endif
-	writer_lock(pm.w);
+	lock();
 	writer_trouble(pm.w, "this QEMU does not say which physical address is flushed");
-	writer_unlock(pm.w);
+	unlock();
 	return UINT64_MAX;
 }
 
@@ -238,37 +348,109 @@ static void in_system(unsigned vcpu, unsigned kind, qemu_plugin_meminfo_t info, 
 	}
 }
 
-static inline void access_cb(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *udata,
-			     unsigned kind)
+/* What QEMU says of an access, as it says it: its calls are too slow to be made each time, and its
+ * answers few. */
+static INLINE unsigned about(qemu_plugin_meminfo_t info)
 {
-	const struct maps *maps = __atomic_load_n(&pm.maps, __ATOMIC_ACQUIRE);
+	enum { KNOWN = 64, STORE = 1 << 8 };
+	static uint64_t known[KNOWN]; /* the number, and the answer + 1 above it */
+	uint64_t *slot = &known[(info ^ info >> 4 ^ info >> 14) % KNOWN];
+	uint64_t k = __atomic_load_n(slot, __ATOMIC_RELAXED);
 
-	if (pm.off)
-		return;
-	if (!pm.system && (vaddr >= maps->high || vaddr + 64 <= maps->low))
-		return;
-	if (!qemu_plugin_mem_is_store(info)) {
+	if ((uint32_t)k != info || !k) {
+		k = (qemu_plugin_mem_is_store(info) ? STORE : 0) | qemu_plugin_mem_size_shift(info);
+		k = info | (k | 1 << 9) << 32;
+		__atomic_store_n(slot, k, __ATOMIC_RELAXED);
+	}
+	return (unsigned)(k >> 32);
+}
+
+static INLINE bool is_store(unsigned about_it)
+{
+	return about_it >> 8 & 1;
+}
+
+static INLINE unsigned shift_of(unsigned about_it)
+{
+	return about_it & 0xff;
+}
+
+/* User emulation: an access to the region, or close to it. */
+static NOINLINE void user_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr,
+				 uint64_t pc, unsigned kind)
+{
+	const struct map *m = &__atomic_load_n(&pm.maps, __ATOMIC_ACQUIRE)->v[0];
+	unsigned a = about(info), shift = shift_of(a);
+	uint64_t len = (uint64_t)1 << shift;
+
+	if (!is_store(a)) {
 		if (!pm.loads)
 			return;
 		kind = PM_STREAM_LOAD;
 	}
-	uint64_t len = (uint64_t)1 << qemu_plugin_mem_size_shift(info);
-	uint64_t pc = (uint64_t)(uintptr_t)udata;
+	if (vaddr >= m->start && vaddr + len <= m->end && shift <= 3) {
+		uint64_t off = m->offset + (vaddr - m->start);
 
-	if (pm.system)
-		in_system(vcpu, kind, info, vaddr, len, pc);
-	else
+		/* By the address that was stored to, the processor still has it at hand. */
+		accessed_small(vcpu, kind, off, shift, pc,
+			       pm.alone ? (const void *)(uintptr_t)(vaddr + pm.guest_base)
+					: pm.view + off);
+	} else {
 		in_maps(vcpu, kind, vaddr, len, pc);
+	}
 }
 
-static void store_cb(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *udata)
+/* Most accesses are elsewhere: they must cost next to nothing. */
+static INLINE bool elsewhere(uint64_t vaddr)
 {
-	access_cb(vcpu, info, vaddr, udata, PM_STREAM_STORE);
+	const struct maps *maps = __atomic_load_n(&pm.maps, __ATOMIC_ACQUIRE);
+
+	return vaddr >= maps->high || vaddr + 64 <= maps->low || pm.off;
 }
 
-static void nt_store_cb(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *udata)
+static void system_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *udata,
+			  unsigned kind)
 {
-	access_cb(vcpu, info, vaddr, udata, PM_STREAM_NTSTORE);
+	if (pm.off)
+		return;
+	unsigned a = about(info);
+
+	if (!is_store(a)) {
+		if (!pm.loads)
+			return;
+		kind = PM_STREAM_LOAD;
+	}
+	in_system(vcpu, kind, info, vaddr, (uint64_t)1 << shift_of(a), (uint64_t)(uintptr_t)udata);
+}
+
+static void user_store_cb(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *udata)
+{
+	if (!elsewhere(vaddr))
+		user_access(vcpu, info, vaddr, (uint64_t)(uintptr_t)udata, PM_STREAM_STORE);
+}
+
+static void user_nt_store_cb(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *udata)
+{
+	if (!elsewhere(vaddr))
+		user_access(vcpu, info, vaddr, (uint64_t)(uintptr_t)udata, PM_STREAM_NTSTORE);
+}
+
+static void system_store_cb(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *udata)
+{
+	system_access(vcpu, info, vaddr, udata, PM_STREAM_STORE);
+}
+
+static void system_nt_store_cb(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr,
+			       void *udata)
+{
+	system_access(vcpu, info, vaddr, udata, PM_STREAM_NTSTORE);
+}
+
+static qemu_mem_cb *access_cb(bool nt)
+{
+	if (pm.system)
+		return nt ? system_nt_store_cb : system_store_cb;
+	return nt ? user_nt_store_cb : user_store_cb;
 }
 
 /* ---- instructions that touch no memory that QEMU knows of ---- */
@@ -341,7 +523,24 @@ static void flush_line(unsigned vcpu, unsigned kind, uint64_t off, uint64_t pc)
 	uint64_t line = off / PM_STREAM_LINE;
 
 	pm.dirty[line / 8] &= (unsigned char)~(1 << line % 8);
-	record(vcpu, kind, line * PM_STREAM_LINE, 0, pc, NULL);
+	record_small(vcpu, kind, line * PM_STREAM_LINE, 0, pc, NULL);
+}
+
+/* P2. With the lock held. */
+static void check_stack(unsigned vcpu, const void *state)
+{
+	uint64_t sp = reg(state, RSP);
+	bool in = false;
+
+	if (!pm.system) {
+		in = find(pm.maps, sp, 1);
+	} else {
+		uint64_t phys = phys_of(vcpu, sp);
+
+		in = phys >= pm.phys && phys < pm.phys + pm.size;
+	}
+	if (in)
+		writer_trouble(pm.w, "the program's stack is in the persistent memory");
 }
 
 /* Called from translated code, by way of what captures its register: see F1. */
@@ -363,7 +562,9 @@ __attribute__((used)) static void flush_cb(unsigned vcpu, void *udata, const voi
 		if (m)
 			off = m->offset + (addr - m->start);
 	}
-	writer_lock(pm.w);
+	lock();
+	if (!pm.system)
+		check_stack(vcpu, state);
 	if (k->insn.segment && pm.view)
 		writer_trouble(pm.w,
 			       "a flush at %#" PRIx64 " uses a segment register, which this "
@@ -372,7 +573,7 @@ __attribute__((used)) static void flush_cb(unsigned vcpu, void *udata, const voi
 	else if (off < pm.view_size)
 		flush_line(vcpu, k->insn.kind == INSN_CLFLUSH ? PM_STREAM_CLFLUSH : PM_STREAM_FLUSH,
 			   off, k->pc);
-	writer_unlock(pm.w);
+	unlock();
 }
 
 static size_t read_guest(unsigned vcpu, uint64_t addr, char *to, size_t len)
@@ -425,7 +626,8 @@ __attribute__((used)) static void mark_cb(unsigned vcpu, void *udata, const void
 
 	if (pm.off && !control)
 		return;
-	writer_lock(pm.w);
+	lock();
+	check_stack(vcpu, state);
 	switch (k->insn.mark) {
 	case OUTAGE_MARK_START:
 	case OUTAGE_MARK_STOP:
@@ -447,7 +649,7 @@ __attribute__((used)) static void mark_cb(unsigned vcpu, void *udata, const void
 		record(vcpu, PM_STREAM_SELF, a, 0, b, NULL);
 		break;
 	}
-	writer_unlock(pm.w);
+	unlock();
 }
 
 static void fence_cb(unsigned vcpu, void *udata)
@@ -459,15 +661,49 @@ static void fence_cb(unsigned vcpu, void *udata)
 		return;
 	if (k->insn.kind == INSN_LOCKED && !pm.cpu[vcpu % CPUS_HERE].since_fence)
 		return;
-	writer_lock(pm.w);
+	lock();
 	if (pm.view)
-		record(vcpu, PM_STREAM_FENCE, 0, 0, k->pc, NULL);
-	writer_unlock(pm.w);
+		record_small(vcpu, PM_STREAM_FENCE, 0, 0, k->pc, NULL);
+	unlock();
+}
+
+/* Before the instruction is carried out. */
+static struct shadow *shadow_at(struct cpu_here *c, uint64_t slot)
+{
+	c->shadow = pm.system ? shadow_kernel(slot) : shadow_user(&c->own, slot);
+	return c->shadow;
+}
+
+__attribute__((used)) static void call_cb(unsigned vcpu, void *udata, const void *state)
+{
+	uint64_t slot = reg(state, RSP) - 8;
+	struct shadow *s = shadow_at(&pm.cpu[vcpu % CPUS_HERE], slot);
+
+	if (s)
+		shadow_call(s, slot, (uint64_t)(uintptr_t)udata);
+}
+
+__attribute__((used)) static void return_cb(unsigned vcpu, void *udata, const void *state)
+{
+	uint64_t slot = reg(state, RSP);
+	struct shadow *s = shadow_at(&pm.cpu[vcpu % CPUS_HERE], slot);
+
+	(void)udata;
+	if (s)
+		shadow_return(s, slot);
+}
+
+static void leave_cb(unsigned vcpu, void *udata)
+{
+	(void)udata;
+	pm.cpu[vcpu % CPUS_HERE].shadow = NULL;
 }
 
 /* F1: the third argument is the register that translated code keeps the CPU's state in. */
 void flush_entry(unsigned vcpu, void *udata) __attribute__((visibility("hidden")));
 void mark_entry(unsigned vcpu, void *udata) __attribute__((visibility("hidden")));
+void call_entry(unsigned vcpu, void *udata) __attribute__((visibility("hidden")));
+void return_entry(unsigned vcpu, void *udata) __attribute__((visibility("hidden")));
 
 /* clang-format off */
 #if defined(__x86_64__)
@@ -484,6 +720,8 @@ void mark_entry(unsigned vcpu, void *udata) __attribute__((visibility("hidden"))
 /* clang-format on */
 ENTRY(flush_entry, flush_cb);
 ENTRY(mark_entry, mark_cb);
+ENTRY(call_entry, call_cb);
+ENTRY(return_entry, return_cb);
 
 /* ---- translation ---- */
 
@@ -524,12 +762,34 @@ static enum qemu_mem_rw which_accesses(const struct insn *i)
 	return QEMU_MEM_R; /* F2 */
 }
 
+static void watch_flow(struct qemu_plugin_insn *q, const struct insn *insn)
+{
+	uint64_t next = qemu_plugin_insn_vaddr(q) + qemu_plugin_insn_size(q);
+
+	switch (insn->flow) {
+	case FLOW_CALL:
+		qemu_plugin_register_vcpu_insn_exec_cb(q, call_entry, QEMU_CB_R_REGS,
+						       (void *)(uintptr_t)next);
+		break;
+	case FLOW_RETURN:
+		qemu_plugin_register_vcpu_insn_exec_cb(q, return_entry, QEMU_CB_R_REGS, NULL);
+		break;
+	case FLOW_LEAVE:
+		qemu_plugin_register_vcpu_insn_exec_cb(q, leave_cb, QEMU_CB_NO_REGS, NULL);
+		break;
+	default:
+		break;
+	}
+}
+
 static void watch(struct qemu_plugin_insn *q)
 {
 	unsigned char code[16];
 	struct insn insn;
 
 	insn_decode(code, insn_bytes(q, code, sizeof(code)), &insn);
+	if (pm.stacks)
+		watch_flow(q, &insn);
 	switch (insn.kind) {
 	case INSN_FLUSH:
 	case INSN_CLFLUSH:
@@ -548,10 +808,10 @@ static void watch(struct qemu_plugin_insn *q)
 	default:
 		break;
 	}
-	if (insn.kind != INSN_FENCE)
-		qemu_plugin_register_vcpu_mem_cb(
-			q, insn.kind == INSN_NTSTORE ? nt_store_cb : store_cb, QEMU_CB_NO_REGS,
-			which_accesses(&insn), (void *)(uintptr_t)qemu_plugin_insn_vaddr(q));
+	if (insn.kind != INSN_FENCE && !insn.on_stack) /* P2 */
+		qemu_plugin_register_vcpu_mem_cb(q, access_cb(insn.kind == INSN_NTSTORE),
+						 QEMU_CB_NO_REGS, which_accesses(&insn),
+						 (void *)(uintptr_t)qemu_plugin_insn_vaddr(q));
 }
 
 static void tb_cb(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
@@ -605,7 +865,7 @@ static bool open_region(void)
 
 static void add_map(struct maps *m, uint64_t start, uint64_t end, uint64_t offset)
 {
-	uint64_t base = &guest_base && !pm.system ? guest_base : 0;
+	uint64_t base = pm.guest_base;
 
 	if (start == (uint64_t)(uintptr_t)pm.view || m->n == MAPS_MAX || offset >= pm.view_size)
 		return;
@@ -649,10 +909,12 @@ static void look_at_maps(void)
 
 static void mapped(void)
 {
-	writer_lock(pm.w);
+	lock();
+	if (!pm.system && &guest_base) /* known once the guest has been loaded */
+		pm.guest_base = guest_base;
 	if (open_region())
 		look_at_maps();
-	writer_unlock(pm.w);
+	unlock();
 }
 
 /* ---- system calls of user emulation ---- */
@@ -669,6 +931,7 @@ enum { /* of an x86-64 guest */
        NR_FSYNC = 74,
        NR_FDATASYNC = 75,
        NR_EXECVEAT = 322,
+       NR_CLONE3 = 435,
        CLONE_VM_ = 0x100,
        CLONE_VFORK_ = 0x4000,
        MAP_FIXED_ = 0x10,
@@ -705,17 +968,19 @@ static void syscall_cb(qemu_plugin_id_t id, unsigned vcpu, int64_t num, uint64_t
 	uint64_t a[6] = { a1, a2, a3, a4, a5, a6 };
 
 	memcpy(call.a, a, sizeof(a));
+	if (num == NR_CLONE || num == NR_CLONE3 || is_fork(num, a1))
+		pm.alone = false;
 	if (is_fork(num, a1)) {
 		call.pid = getpid();
-		writer_lock(pm.w);
+		lock();
 		writer_count(pm.w, 1);
-		writer_unlock(pm.w);
+		unlock();
 	} else if (num == NR_EXECVE || num == NR_EXECVEAT) {
 		/* What is run there is not emulated: nothing more will come from this process.
 		 * Another one may be left, and the count is put right if it does not happen. */
-		writer_lock(pm.w);
+		lock();
 		writer_count(pm.w, -1);
-		writer_unlock(pm.w);
+		unlock();
 	}
 }
 
@@ -724,11 +989,12 @@ static void after_fork(int64_t ret)
 {
 	if (getpid() != call.pid) {
 		writer_forked();
-		memset(pm.cpu, 0, sizeof(pm.cpu));
+		for (size_t i = 0; i < CPUS_HERE; i++)
+			pm.cpu[i].known = pm.cpu[i].since_fence = false;
 	} else if (ret < 0) {
-		writer_lock(pm.w);
+		lock();
 		writer_count(pm.w, -1);
-		writer_unlock(pm.w);
+		unlock();
 	}
 }
 
@@ -744,12 +1010,12 @@ static void wrote_back(unsigned vcpu, uint64_t from, uint64_t to)
 		if (pm.dirty[line / 8] & 1 << line % 8)
 			flush_line(vcpu, PM_STREAM_FLUSH, off, 0);
 	}
-	record(vcpu, PM_STREAM_FENCE, 0, 0, 0, NULL);
+	record_small(vcpu, PM_STREAM_FENCE, 0, 0, 0, NULL);
 }
 
 static void after_sync(unsigned vcpu, int64_t num)
 {
-	writer_lock(pm.w);
+	lock();
 	if (num != NR_MSYNC && pm.view && is_ours(call.a[0]))
 		wrote_back(vcpu, 0, pm.view_size);
 	for (size_t i = 0; num == NR_MSYNC && (call.a[2] & MS_SYNC_) && i < pm.maps->n; i++) {
@@ -762,7 +1028,7 @@ static void after_sync(unsigned vcpu, int64_t num)
 			wrote_back(vcpu, m->offset + (from - m->start),
 				   m->offset + (to - m->start));
 	}
-	writer_unlock(pm.w);
+	unlock();
 }
 
 static void syscall_ret_cb(qemu_plugin_id_t id, unsigned vcpu, int64_t num, int64_t ret)
@@ -789,9 +1055,9 @@ static void syscall_ret_cb(qemu_plugin_id_t id, unsigned vcpu, int64_t num, int6
 		break;
 	case NR_EXECVE:
 	case NR_EXECVEAT:
-		writer_lock(pm.w);
+		lock();
 		writer_count(pm.w, 1);
-		writer_unlock(pm.w);
+		unlock();
 		break;
 	case NR_MSYNC:
 	case NR_FSYNC:
@@ -811,8 +1077,11 @@ static void vcpu_init_cb(qemu_plugin_id_t id, unsigned vcpu)
 	(void)id;
 	find_registers();
 	/* A thread may get the number of one that has ended: its fences are its own. */
-	if (!pm.system)
+	if (!pm.system) {
 		pm.cpu[vcpu % CPUS_HERE].known = false;
+		pm.cpu[vcpu % CPUS_HERE].shadow = NULL;
+		shadow_forget(&pm.cpu[vcpu % CPUS_HERE].own);
+	}
 	if (pm.system) /* now, not before, the guest's memory is mapped */
 		mapped();
 }
@@ -821,9 +1090,11 @@ static void atexit_cb(qemu_plugin_id_t id, void *udata)
 {
 	(void)id;
 	(void)udata;
-	writer_lock(pm.w);
+	if (pm.maps_path && !pm.system)
+		maps_write(pm.maps_path, &guest_base ? guest_base : 0);
+	lock();
 	writer_count(pm.w, -1);
-	writer_unlock(pm.w);
+	unlock();
 }
 
 #if PLUGIN_API < 3
@@ -932,6 +1203,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int a
 	const char *stream = NULL;
 
 	pm.system = info->system_emulation;
+	pm.alone = !pm.system || info->system.max_vcpus == 1;
 	pm.maps = (struct maps *)(uintptr_t)&no_maps;
 	for (int i = 0; i < argc; i++) {
 		char *value = strchr(argv[i], '=');
@@ -941,8 +1213,12 @@ int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int a
 		*value++ = 0;
 		if (strcmp(argv[i], "stream") == 0)
 			stream = strdup(value);
+		else if (strcmp(argv[i], "maps") == 0)
+			pm.maps_path = strdup(value);
 		else if (strcmp(argv[i], "loads") == 0)
 			pm.loads = strcmp(value, "on") == 0;
+		else if (strcmp(argv[i], "stacks") == 0)
+			pm.stacks = strcmp(value, "on") == 0;
 		else if (strcmp(argv[i], "filter") == 0)
 			pm.filter = strcmp(value, "off") != 0;
 		else if (strcmp(argv[i], "begin") == 0)
@@ -954,7 +1230,8 @@ int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int a
 		return refuse("only x86_64 can be traced");
 	if (!stream || !pm.path)
 		return refuse("stream= and region= must be given");
-	pm.w = writer_open(stream, PM_STREAM_HAS_PC | (pm.loads ? PM_STREAM_HAS_LOADS : 0));
+	pm.w = writer_open(stream, PM_STREAM_HAS_PC | (pm.loads ? PM_STREAM_HAS_LOADS : 0) |
+					   (pm.stacks ? PM_STREAM_HAS_STACKS : 0));
 	if (!pm.w)
 		return refuse("the stream cannot be written");
 	if (!registers_readable())

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * selftest.S - a program whose trace is known: outage runs it in the emulator before each run, and
- * compares (src/pm/selftest.c has what must come). It maps the file that its argument names, and
+ * compares (src/record/pm_selftest.c has what must come). It maps the file that its argument names, and
  * makes each kind of store, flush, fence and mark, with registers that have just been changed and
- * in all forms of addresses. It exits with 0, or with 1 if it cannot map the file.
+ * in all forms of addresses. With a second argument it maps what is 4 GiB further on, which is where
+ * the persistent memory of a virtual machine is in /dev/mem. It exits with 0, or with 1 if it cannot map the file.
  */
 	.set MARK, 0x6f757467
 	.set BEGIN, 1
@@ -32,7 +33,11 @@ _start:
 	mov	$3, %edx
 	mov	$1, %r10d
 	xor	%r9d, %r9d
-	syscall
+	cmpq	$2, (%rsp)		# a second argument: not 0, but 4 GiB
+	jbe	1f
+	mov	$1, %r9d
+	shl	$32, %r9
+1:	syscall
 	cmp	$-4096, %rax
 	ja	fail
 	mov	%rax, %rbx		# the region
@@ -119,6 +124,7 @@ _start:
 	movabs	$0x6666666666666666, %rcx
 	mov	%rcx, 0xffc(%rbx)
 	lea	text(%rip), %rdi
+	mov	(%rdi), %rcx		# in a machine, what nobody has touched is not there yet
 	mov	$8, %esi
 	mark	TEXT
 	mov	$2, %edi

@@ -19,16 +19,6 @@ enum {
 	SPINS_PER_LOOK = 1 << 12,
 };
 
-struct writer {	  /* in memory that forked processes share */
-	int lock; /* 0, or the process that has it */
-	unsigned char *file;
-	uint64_t at, size, count, sum;
-	uint64_t ready; /* pages of the file up to here are there */
-	int alive;
-	bool trouble, ended;
-	uint64_t end_at, end_sum; /* where the end was put, if it was */
-};
-
 static int self; /* this process */
 
 static struct pm_stream_header *header(const struct writer *w)
@@ -61,6 +51,7 @@ struct writer *writer_open(const char *path, uint32_t flags)
 	w->at = sizeof(struct pm_stream_header);
 	w->sum = PM_STREAM_SUM_INIT;
 	w->alive = 1;
+	w->epoch = 1;
 	*header(w) = (struct pm_stream_header){ .magic = PM_STREAM_MAGIC,
 						.version = PM_STREAM_VERSION,
 						.header_size = sizeof(struct pm_stream_header),
@@ -102,12 +93,21 @@ void writer_forked(void)
 }
 
 /* One call for many pages, instead of a fault for each. */
-static void make_ready(struct writer *w)
+static void make_ready(struct writer *w, uint64_t size)
 {
-	uint64_t from = w->ready, len = w->size - from < AHEAD ? w->size - from : AHEAD;
+	while (w->at + size > w->ready && w->ready < w->size) {
+		uint64_t from = w->ready, len = w->size - from < AHEAD ? w->size - from : AHEAD;
 
-	madvise(w->file + from, len, MADV_POPULATE_WRITE); /* or they come one by one */
-	w->ready = from + len;
+		madvise(w->file + from, len, MADV_POPULATE_WRITE); /* or they come one by one */
+		w->ready = from + len;
+	}
+}
+
+static void close_batch(struct writer *w)
+{
+	if (w->batch.end)
+		w->sum = pm_stream_sum(w->sum, w->file + w->batch.from, w->at - w->batch.from);
+	w->batch.end = 0;
 }
 
 static void put(struct writer *w, const struct pm_stream_record *r, const void *data)
@@ -115,8 +115,8 @@ static void put(struct writer *w, const struct pm_stream_record *r, const void *
 	size_t size = pm_stream_record_size(r->kind, r->len);
 	unsigned char *to = w->file + w->at;
 
-	if (w->at + size > w->ready && w->ready < w->size)
-		make_ready(w);
+	close_batch(w);
+	make_ready(w, size);
 	if (size > sizeof(*r)) {
 		memset(to + size - 8, 0, 8); /* the padding */
 		memcpy(to + sizeof(*r), data, r->len);
@@ -127,15 +127,83 @@ static void put(struct writer *w, const struct pm_stream_record *r, const void *
 	w->at += size;
 }
 
+static void too_long(struct writer *w);
+
 void writer_add(struct writer *w, const struct pm_stream_record *r, const void *data)
 {
 	if (w->trouble || w->ended)
 		return;
 	if (w->at + pm_stream_record_size(r->kind, r->len) > w->size - RESERVE)
-		writer_trouble(w, "the trace is longer than %llu bytes: trace less, or allow more",
-			       (unsigned long long)w->size);
+		too_long(w);
 	else
 		put(w, r, data);
+}
+
+/* With room for at least one. */
+static bool open_batch(struct writer *w, uint16_t cpu, uint32_t stack, uint64_t addr, uint64_t pc)
+{
+	struct pm_stream_record r = { .kind = PM_STREAM_BATCH,
+				      .cpu = cpu,
+				      .addr = addr & ~(uint64_t)(PM_STREAM_WINDOW - 1),
+				      .pc = pc,
+				      .stack = stack };
+	uint64_t end = w->at + sizeof(r) + PM_STREAM_BATCH_MAX;
+
+	close_batch(w);
+	if (end > w->size - RESERVE)
+		end = w->size - RESERVE;
+	if (w->at + sizeof(r) + 16 > end)
+		return false;
+	make_ready(w, end - w->at);
+	memcpy(w->file + w->at, &r, sizeof(r));
+	w->batch.from = w->at;
+	w->batch.end = end;
+	w->batch.addr = r.addr;
+	w->batch.pc = pc;
+	w->batch.who = writer_who(cpu, stack);
+	w->batch.next = UINT64_MAX;
+	w->at += sizeof(r);
+	return true;
+}
+
+static void too_long(struct writer *w)
+{
+	writer_trouble(w, "the trace is longer than %llu bytes: trace less, or allow more",
+		       (unsigned long long)w->size);
+}
+
+void writer_add_slowly(struct writer *w, unsigned kind, uint16_t cpu, uint32_t stack,
+		       unsigned shift, uint64_t addr, uint64_t pc, const void *data)
+{
+	if (w->trouble || w->ended)
+		return;
+	if (open_batch(w, cpu, stack, addr, pc))
+		writer_put_small(w, kind, shift, addr, pc, data);
+	else
+		too_long(w);
+}
+
+void writer_add_same(struct writer *w, unsigned shift, const void *data)
+{
+	unsigned char *word = w->file + w->batch.more;
+	uint64_t at = w->at, done = (uint64_t)w->batch.n << shift;
+
+	if (!w->batch.more || *word != PM_STREAM_MORE_SAME) {
+		w->batch.more = at;
+		w->batch.n = 0;
+		word = w->file + at;
+		at += 8;
+		done = 0;
+	}
+	if (done % 8 == 0) {
+		memset(w->file + at, 0, 8);
+		at += 8;
+	}
+	memcpy(word + 8 + done, data, (size_t)1 << shift);
+	uint64_t head = PM_STREAM_MORE_SAME | (uint64_t)++w->batch.n << 8;
+	memcpy(word, &head, 8);
+	w->batch.next += (uint64_t)1 << shift;
+	writer_moved(w, at);
 }
 
 void writer_trouble(struct writer *w, const char *fmt, ...)
@@ -174,11 +242,27 @@ uint16_t writer_new_cpu(struct writer *w)
 	return (uint16_t)header(w)->cpus++;
 }
 
+uint32_t writer_new_stack(struct writer *w, const uint64_t *frames, size_t n)
+{
+	struct pm_stream_record r = { .kind = PM_STREAM_STACK,
+				      .len = (uint32_t)(n * sizeof(*frames)),
+				      .addr = w->stacks + 1 };
+	uint64_t before = w->count;
+
+	writer_add(w, &r, frames);
+	if (w->trouble || w->count == before)
+		return 0;
+	return ++w->stacks;
+}
+
 void writer_restart(struct writer *w)
 {
 	w->at = sizeof(struct pm_stream_header);
 	w->sum = PM_STREAM_SUM_INIT;
 	w->count = 0;
+	w->batch.end = 0;
+	w->stacks = 0;
+	w->epoch++;
 	w->alive = 1;
 	w->trouble = w->ended = false;
 }
@@ -194,13 +278,14 @@ static void take_end_back(struct writer *w)
 
 void writer_count(struct writer *w, int change)
 {
-	struct pm_stream_record end = { .kind = PM_STREAM_END, .addr = w->count, .pc = w->sum };
-
 	w->alive += change;
 	if (w->ended && w->alive > 0)
 		take_end_back(w);
 	if (w->ended || w->alive > 0)
 		return;
+	close_batch(w);
+	struct pm_stream_record end = { .kind = PM_STREAM_END, .addr = w->count, .pc = w->sum };
+
 	w->end_at = w->at;
 	w->end_sum = w->sum;
 	put(w, &end, NULL);

@@ -135,7 +135,7 @@ check 'the file is written to by other means' fails 'byte at 100 was changed' --
 check 'also by a program that was started' fails 'was changed by something' --check true -- \
 	"$writer" pool start 'printf x | dd of=pool bs=1 seek=300 conv=notrunc 2>/dev/null'
 check 'the trace gets too long' fails 'longer than 65536 bytes' --trace-limit 64K --check true -- \
-	"$writer" pool threads
+	"$writer" pool many
 check 'the check fails anyway' fails 'without any crash: mend that first' --check false -- \
 	"$writer" pool right
 check 'no such program' fails 'no program ./nothing' --check true -- ./nothing

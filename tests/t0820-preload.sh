@@ -51,12 +51,30 @@ check 'marks are there' test "$(grep -c ' begin  *op' marks) $(grep -c ' end  *o
 check 'threads' traced "$helpers/pm-preload" pool threads
 check 'are CPUs of their own' eval "trace && test \"\$('$OUTAGE' trace show --kind fence trace |
 	grep -o 'cpu [0-9]*' | sort -u | wc -l)\" -eq 4"
+kinds() { "$OUTAGE" trace show trace | awk '$1 ~ /^[0-9]/ { printf "%s ", $2 }'; }
 check 'a file that is mapped twice' traced env "OUTAGE_PM_FILE=pool" "$helpers/pm-preload" pool twice
-check 'is refused' eval '! trace && grep -q "mapped twice" err'
+check 'is one memory' eval "trace && test \"\$(kinds)\" = \
+	'store lineflush fence store lineflush fence store lineflush fence '"
+check 'a mapping that is cut and moved' traced "$helpers/pm-preload" pool moved
+check 'is followed' eval "trace && test \"\$(kinds)\" = 'store lineflush fence '"
+check 'msync and fsync' traced "$helpers/pm-preload" pool synced
+check 'flush what was stored, and fence' eval "trace && test \"\$(kinds)\" = \
+	'store store lineflush lineflush fence store lineflush fence '"
+rm -f pool stream
+truncate -s 16M stream
+head -c 12M /dev/urandom >pool
+cp pool base
+OUTAGE_PM_STREAM=$dir/stream PMEM_IS_PMEM_FORCE=1 LD_PRELOAD=$preload timeout 60 \
+	"$helpers/pm-preload" pool cold
+check 'a large file, stored to without a flush' test $? -eq 0
+check 'is compared as a whole, in the end' eval "trace && test \
+	\"\$('$OUTAGE' trace show --kind store trace | grep -c '+8')\" -eq 6"
 check 'a child that stores' traced "$helpers/pm-preload" pool fork
 check 'is not followed: its store is found later, and its flush is not' eval "trace &&
 	test \"\$('$OUTAGE' trace show trace | awk '\$1 ~ /^[0-9]/ { print \$2 }')\" = store"
-check 'a program that leaves without its end' traced "$helpers/pm-preload" pool exit
+check 'a program that leaves by _exit' traced "$helpers/pm-preload" pool exit
+check 'has a trace' trace
+check 'one that is killed' eval '! traced "$helpers/pm-preload" pool killed'
 check 'has a trace without one' eval '! trace && grep -q "no end" err'
 rm -f pool
 truncate -s 64K pool

@@ -116,6 +116,21 @@ check "all with where they come from" [ "$(grep -cE '(store|fence) .* from 0xfff
 case=$(find sync/findings -mindepth 1 -maxdepth 1 | sort | head -1)
 check "a finding is shown again" status 1 replay "$case"
 
+# A flush that is left out is missed, and who made the store is told by name.
+lost=
+for i in 1 2 3 4 5 6 7 8; do
+	rm -rf less
+	run test -t vm:ext4-dax --lose-flush $i -j 1 -o less short
+	if [ $? -eq 1 ] && grep -q '^lost event' less/findings/0-0/diagnosis; then
+		lost=$i
+		break
+	fi
+done
+check "a flush that is left out is missed (the ${lost:-none})" test -n "$lost"
+cp less/findings/0-0/diagnosis out
+check "where the store was made" grep -qE '^lost event .*, made at 0xffffffff[0-9a-f]{8} \([a-z0-9_.]+\+0x[0-9a-f]+' out
+check "and who called that" grep -qE '^  called from .*\(do_syscall_64\+0x[0-9a-f]+\)' out
+
 # Other processors.
 check "with the oldest instruction" status 1 test -t vm:ext4-dax --guarantee sync --guest-cpu clflush -j 1 --keep all \
 	-o clflush short

@@ -12,6 +12,29 @@
  *	end	a record of kind PM_STREAM_END. Its `addr` is the number of records before it,
  *		its `pc` the checksum (pm_stream_sum()) of them, without the header
  *
+ * Most records are small and much like those before them. A record of kind PM_STREAM_BATCH holds
+ * several, of its CPU and its stack, as its data; it does not count as a record, each of those
+ *does:
+ *
+ *	word	bits 0-2: the kind, from PM_STREAM_STORE to PM_STREAM_LOAD
+ *		bits 3-4: 1, 2, 4 or 8 bytes, as a power of two; 0 for the kinds without a length
+ *		bits 5-31: the address less the `addr` of the batch; of a fence, nothing
+ *		bits 32-63: the pc less the `pc` of the batch; below zero as two's complement
+ *	data	of stores only: 8 bytes, zeros behind the length
+ *
+ * Stores that go on where the one before ended, and are of its kind and length, may follow it
+ *there:
+ *
+ *	word	bits 0-2: PM_STREAM_MORE; bits 3-5: how many, from 1 to 7; bits 6-7: 0
+ *		bits 8-15: the pc of the first of them less that of the store before, from -128 to
+ *		127; bits 16-23: that of the second less that of the first; and so on
+ *	data	8 bytes of each
+ *
+ * or, if their pc is the same as well:
+ *
+ *	word	bits 0-7: PM_STREAM_MORE and bit 6; bits 8-31: how many
+ *	data	of all of them, padded with zeros to 8
+ *
  * A tracer may write into a mapped file that is longer than the stream: what follows the end is
  * ignored, and a record of kind 0 is where a tracer was that did not come to its end.
  *
@@ -28,7 +51,7 @@
 #include <stdint.h>
 
 #define PM_STREAM_MAGIC	  "OUTPMS1" /* with its NUL: 8 bytes */
-#define PM_STREAM_VERSION 1
+#define PM_STREAM_VERSION 2	    /* 1 had no batches */
 
 struct pm_stream_header {
 	char magic[8];
@@ -68,10 +91,12 @@ enum {
 	PM_STREAM_MARK_BEGIN, /* addr: the number of an operation; len 0 */
 	PM_STREAM_MARK_END,   /* the same */
 	PM_STREAM_TEXT,	      /* len, data: not more than OUTAGE_MARK_TEXT_MAX; addr 0 */
-	PM_STREAM_STACK,   /* addr: its number, from 1 on; data: `len / 8` addresses, inner first */
+	PM_STREAM_STACK,   /* addr: its number, from 1 on; data: `len / 8` return addresses, inner
+			      first */
 	PM_STREAM_SELF,	   /* the tracer's test: two numbers, in addr and pc; len 0 */
 	PM_STREAM_TROUBLE, /* data: a sentence about what could not be traced: all is in doubt */
 	PM_STREAM_END,	   /* see above */
+	PM_STREAM_BATCH,   /* addr, pc, len; data: several records, see above */
 	PM_STREAM_KINDS
 };
 
@@ -79,13 +104,17 @@ enum {
 	PM_STREAM_LINE = 64,
 	PM_STREAM_STORE_MAX = 1 << 20, /* bytes of one store; a tracer cuts longer ones */
 	PM_STREAM_FRAMES_MAX = 256,    /* of a stack */
+	PM_STREAM_MORE = 7,	       /* in a batch, see above */
+	PM_STREAM_MORE_SAME = PM_STREAM_MORE | 1 << 6,
+	PM_STREAM_BATCH_MAX = 4096, /* bytes of one batch */
+	PM_STREAM_WINDOW = 1 << 27, /* bytes that a batch can speak of */
 	PM_STREAM_CPUS_MAX = 1 << 16,
 };
 
 static inline int pm_stream_has_data(unsigned kind)
 {
 	return kind == PM_STREAM_STORE || kind == PM_STREAM_NTSTORE || kind == PM_STREAM_TEXT ||
-	       kind == PM_STREAM_STACK || kind == PM_STREAM_TROUBLE;
+	       kind == PM_STREAM_STACK || kind == PM_STREAM_TROUBLE || kind == PM_STREAM_BATCH;
 }
 
 /* Bytes of a record with its data. */
@@ -93,6 +122,12 @@ static inline size_t pm_stream_record_size(unsigned kind, uint32_t len)
 {
 	return sizeof(struct pm_stream_record) +
 	       (pm_stream_has_data(kind) ? ((size_t)len + 7) / 8 * 8 : 0);
+}
+
+/* The first word of what a batch holds. */
+static inline uint64_t pm_stream_small(unsigned kind, unsigned shift, uint64_t addr, uint64_t pc)
+{
+	return kind | shift << 3 | addr << 5 | pc << 32;
 }
 
 #define PM_STREAM_SUM_INIT 0x9e3779b97f4a7c15u

@@ -27,7 +27,8 @@ enum {
 	FILL_BLOCK = 64 << 10,
 	BUSY_TRIES = 500,
 	FLASH_PAGE = 4096,
-	MOUNTS_MAX = 64 << 10
+	MOUNTS_MAX = 64 << 10,
+	SYMBOLS_MAX = 64 << 20
 };
 
 #define AGENT_IOC_SHUTDOWN _IOR('X', 125, uint32_t)
@@ -226,6 +227,22 @@ static int do_trace(struct wire_in *in)
 	return 0;
 }
 
+static int do_selftest(struct strbuf *out)
+{
+	const char *argv[] = { "/selftest", "/dev/mem", "4G", NULL };
+	struct proc_result res;
+	struct err err = ERR_INIT;
+
+	outage_mark_start();
+	int rc = proc_run(&(struct proc_opts){ .argv = argv }, &res, &err);
+	outage_mark_stop();
+	if (rc)
+		return rc;
+	wire_put_u32(out, (uint32_t)res.exit_code);
+	proc_result_release(&res);
+	return 0;
+}
+
 static int do_mark(struct wire_in *in)
 {
 	const char *text = wire_text(in);
@@ -234,6 +251,28 @@ static int do_mark(struct wire_in *in)
 		return -EINVAL;
 	outage_mark_text(text, strlen(text));
 	return 0;
+}
+
+/* Of the kernel's names only those of code: "ffffffff81000000 T _text". */
+static int do_symbols(struct strbuf *out)
+{
+	auto_strbuf all = STRBUF_INIT, code = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	int rc = io_slurp("/proc/kallsyms", SYMBOLS_MAX, &all, &err);
+
+	for (const char *line = strbuf_str(&all); !rc && *line;) {
+		size_t n = strcspn(line, "\n");
+		const char *kind = memchr(line, ' ', n);
+
+		if (kind && strchr("tTwW", kind[1]) && strncmp(line, "0000000000000000", 16) != 0) {
+			strbuf_add(&code, line, n);
+			strbuf_addch(&code, '\n');
+		}
+		line += n + (line[n] == '\n');
+	}
+	if (!rc)
+		wire_put_text(out, strbuf_str(&code));
+	return rc;
 }
 
 /* ---- looking ---- */
@@ -507,8 +546,12 @@ int agent_do(struct agent *a, enum agent_command command, struct wire_in *in, st
 		return do_flash(in, out);
 	case AGENT_TRACE:
 		return do_trace(in);
+	case AGENT_SELFTEST:
+		return do_selftest(out);
 	case AGENT_MARK:
 		return do_mark(in);
+	case AGENT_SYMBOLS:
+		return do_symbols(out);
 	case AGENT_COMMAND_END:
 		break;
 	}

@@ -76,8 +76,10 @@ enum agent_command {
 	/* u64: bytes, u64: mark; numbers the pages of the flash for vhost_disk_find_flash() -> i32:
 	 * errno */
 	AGENT_FLASH,
-	AGENT_TRACE, /* u32: begin or end; marks it for the tracer of persistent memory */
-	AGENT_MARK,  /* text; marks it for that tracer */
+	AGENT_TRACE,	/* u32: begin or end; marks it for the tracer of persistent memory */
+	AGENT_MARK,	/* text; marks it for that tracer */
+	AGENT_SELFTEST, /* runs that tracer's test on persistent memory -> u32: exit status */
+	AGENT_SYMBOLS,	/* -> text: the kernel's functions, as in /proc/kallsyms */
 	AGENT_COMMAND_END
 };
 

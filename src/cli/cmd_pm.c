@@ -12,7 +12,10 @@
 #include "base/words.h"
 #include "check/semantic.h"
 #include "cli/cli.h"
+#include "pm/command.h"
+#include "pm/reads.h"
 #include "pm/record.h"
+#include "pm/recovery.h"
 #include "pm/search.h"
 #include "run/store.h"
 
@@ -33,18 +36,28 @@ static const char usage[] =
 	"      --dump CMD        prints what is there: each operation that the program marks must "
 	"be\n"
 	"                        seen whole or not at all, and stay once it has returned\n"
+	"      --recover CMD     is run on every state before that; else what looks also recovers\n"
 	"      --promise WHAT    with --dump: sync,atomic (default), sync, atomic, or none\n"
 	"      --granularity N   64 (default): stores to a line of 64 bytes persist in order; 8: "
 	"they\n"
 	"                        may be reordered as well\n"
 	"      --split           take each store on its own, also those of one copy\n"
 	"      --eadr            caches are persistent: no flush is needed\n"
+	"      --crash WHAT      run (default), or recovery: also while a crash is recovered from\n"
+	"      --recoveries N    how many of these are traced; default 16\n"
+	"      --media WHAT      poison, stale, or both: with --check, lines that were written "
+	"last\n"
+	"                        cannot be read, or are as before\n"
+	"      --media-max N     such lines of one state; default 64\n"
+	"      --prune WHAT      none (default), or reads: only lines that are read are varied\n"
 	"      --max-subset K    stores lost, or surviving, at once; default 2\n"
 	"      --budget N        states that are checked; default 20000; 0: no limit\n"
 	"      --time DURATION   stop after that\n"
 	"  -j, --jobs N          checks at the same time; default: one for each processor\n"
 	"      --timeout DURATION  for the run and for each check; default 60s\n"
 	"      --trace-limit N   bytes of trace; default 1G\n"
+	"      --tracer WHAT     qemu (default): an emulator sees every instruction; preload: the\n"
+	"                        program runs as it is, and calls of libpmem are seen\n"
 	"      --qemu PROGRAM    the emulator; default qemu-x86_64\n"
 	"  -o, --output RUN      where to keep what is found; default: below ./outage-runs\n"
 	"      --json            one JSON object on standard output\n"
@@ -53,14 +66,15 @@ static const char usage[] =
 	"\n"
 	"example: outage pm --file pool --size 1M --check ./verify -- ./writer pool\n";
 
-enum { BUDGET = 20000, KEEP_MAX = 64 };
+enum { BUDGET = 20000, KEEP_MAX = 64, RECOVERIES = 16, MEDIA_LINES = 64 };
 
 struct pm {
 	struct pm_plan plan;
 	struct tracer tracer;
 	const char *output, *qemu;
 	const char *const *argv; /* of the program */
-	uint64_t size, time_ns, jobs;
+	uint64_t size, time_ns, jobs, recoveries;
+	bool crash_recovery;
 	bool json, terminal, made;
 	char *dir; /* of the run */
 	struct pm_run run;
@@ -68,7 +82,7 @@ struct pm {
 	struct pm_counts counts;
 	struct pm_summary summary;
 	uint64_t start_ns, shown_ns;
-	double left_out;
+	double left_out, media_left_out, recovery_left_out;
 	char error[512];
 };
 
@@ -148,6 +162,17 @@ static int verify_end(struct pm *p, struct err *err)
 
 /* ---- what was found ---- */
 
+static void print_case(const struct pm *p, const struct pm_case *c, size_t number)
+{
+	size_t line = strcspn(c->detail, "\n");
+
+	printf("found  %s\n       %s; %llu %s\n", c->title, c->seen, (unsigned long long)c->states,
+	       plural(c->states, "state", "states"));
+	if (line)
+		printf("       %.*s\n", (int)min(line, (size_t)500), c->detail);
+	printf("       %s/findings/%zu\n", p->dir, number);
+}
+
 static int keep_cases(struct pm *p, const struct pm_found *found, struct err *err)
 {
 	struct pm_cases cases = { 0 };
@@ -164,9 +189,7 @@ static int keep_cases(struct pm *p, const struct pm_found *found, struct err *er
 		if (!rc && i < KEEP_MAX)
 			rc = pm_case_save(p->dir, i, c, err);
 		if (!p->json && i < KEEP_MAX)
-			printf("found  %s\n       %s; %llu %s\n       %s/findings/%zu\n", c->title,
-			       c->seen, (unsigned long long)c->states,
-			       plural(c->states, "state", "states"), p->dir, i);
+			print_case(p, c, i);
 		pm_case_release(c);
 	}
 	vec_release(&cases);
@@ -191,21 +214,69 @@ static void summarise(struct pm *p, const struct pm_found *f)
 	s->errors = f->errors;
 	p->left_out = f->stats.left_out;
 	s->left_out = f->stats.left_out < 1e18 ? (uint64_t)f->stats.left_out : UINT64_MAX;
+	s->media_states = f->media;
+	p->media_left_out = f->media_left_out;
+	s->pruned = f->stats.pruned < 1e18 ? (uint64_t)f->stats.pruned : UINT64_MAX;
 	s->budget_hit = f->stats.budget_hit || f->stopped;
 	s->elapsed_ms = (uint64_t)(elapsed(p) * 1000);
 	memcpy(p->error, f->error, sizeof(p->error));
 }
 
+static int find_reads(struct pm *p, struct pm_reads **out, struct err *err)
+{
+	struct pm_reads_count n = { 0 };
+	int rc = p->plan.prune ? pm_reads_find(&p->run, &p->tracer, (unsigned)p->jobs,
+					       &told_to_stop, out, &n, err)
+			       : 0;
+
+	p->summary.reads_traced = n.traced;
+	p->summary.reads_whole = n.whole;
+	return rc;
+}
+
+static void recover_again(struct pm *p, const struct pm_search_opts *search, struct pm_found *found)
+{
+	struct pm_recovery_opts o = {
+		.run = &p->run, .tracer = &p->tracer, .count = p->recoveries, .search = search
+	};
+	struct pm_search_opts all = *search;
+	struct pm_recovered r;
+
+	all.reads = NULL; /* of another trace */
+	o.search = &all;
+	if (!p->crash_recovery || told_to_stop)
+		return;
+	struct err why = ERR_INIT;
+	/* What was found before is worth telling all the same. */
+	if (pm_recoveries(&o, found, &r, &why)) {
+		found->errors++;
+		if (!found->error[0])
+			snprintf(found->error, sizeof(found->error), "%.500s", why.msg);
+	}
+	p->summary.recoveries = r.traced;
+	p->summary.recoveries_tried = r.different;
+	p->summary.recovery_states = r.states;
+	p->recovery_left_out = r.left_out;
+}
+
 static int explore(struct pm *p, struct err *err)
 {
+	struct pm_reads *reads = NULL;
+	int rc = find_reads(p, &reads, err);
+
+	if (rc)
+		return rc;
 	struct pm_search_opts o = { .run = &p->run,
+				    .reads = reads,
 				    .jobs = (unsigned)p->jobs,
 				    .time_ns = p->time_ns,
 				    .stop = &told_to_stop,
 				    .progress = on_progress,
 				    .ctx = p };
 	struct pm_found found;
-	int rc = pm_search(&o, &found, err);
+	rc = pm_search(&o, &found, err);
+	if (!rc)
+		recover_again(p, &o, &found);
 
 	if (p->terminal)
 		fputs("\r\033[K", stderr);
@@ -214,6 +285,7 @@ static int explore(struct pm *p, struct err *err)
 		rc = keep_cases(p, &found, err);
 	}
 	pm_found_release(&found);
+	pm_reads_free(reads);
 	if (!rc)
 		rc = pm_summary_save(p->dir, &p->summary, err);
 	if (!rc && told_to_stop)
@@ -230,7 +302,9 @@ static void print_json(const struct pm *p)
 	json_init(&j, &text, true);
 	json_object(&j);
 	json_kv_string(&j, "run", p->dir);
-	json_kv_string(&j, "emulator", p->tracer.version);
+	json_kv_string(&j, "tracer", p->plan.preload ? "preload" : "qemu");
+	if (p->tracer.version)
+		json_kv_string(&j, "emulator", p->tracer.version);
 	json_kv_uint(&j, "operations", s->operations);
 	json_kv_uint(&j, "stores", s->stores);
 	json_kv_uint(&j, "flushes", s->flushes);
@@ -246,8 +320,45 @@ static void print_json(const struct pm *p)
 	json_kv_double(&j, "elapsed_s", elapsed(p));
 	json_kv_bool(&j, "budget_hit", s->budget_hit);
 	json_kv_double(&j, "left_out", p->left_out);
+	json_kv_uint(&j, "granularity", p->plan.granularity);
+	json_kv_uint(&j, "max_subset", p->plan.max_subset);
+	json_kv_bool(&j, "eadr", p->plan.eadr);
+	json_kv_uint(&j, "media_states", s->media_states);
+	json_kv_double(&j, "media_left_out", p->media_left_out);
+	json_kv_uint(&j, "pruned", s->pruned);
+	json_kv_uint(&j, "recoveries", s->recoveries);
+	json_kv_uint(&j, "recoveries_tried", s->recoveries_tried);
+	json_kv_uint(&j, "recovery_states", s->recovery_states);
+	json_kv_double(&j, "recovery_left_out", p->recovery_left_out);
 	json_end(&j);
 	fputs(strbuf_str(&text), stdout);
+}
+
+/* What was asked for beyond the usual, and what of it was left out. */
+static void print_more(const struct pm *p)
+{
+	const struct pm_summary *s = &p->summary;
+
+	if (p->plan.eadr || p->plan.granularity != 64 || p->plan.split)
+		printf("model: %s%s%s\n",
+		       p->plan.eadr ? "the caches are persistent" : "caches are lost",
+		       p->plan.granularity == 64 ? "" : ", stores to one line in any order",
+		       p->plan.split ? ", each store of a copy on its own" : "");
+	if (p->plan.media)
+		printf("%llu of the states have a bad line; %.15g such were left out "
+		       "(--media-max)\n",
+		       (unsigned long long)s->media_states, p->media_left_out);
+	if (p->plan.prune)
+		printf("pruned: %llu crash states differ only in lines that are not read, as seen "
+		       "in "
+		       "%llu runs (in %llu of them all is read)\n",
+		       (unsigned long long)s->pruned, (unsigned long long)s->reads_traced,
+		       (unsigned long long)s->reads_whole);
+	if (p->crash_recovery)
+		printf("%llu recoveries traced, %llu of them store something else than the others: "
+		       "%llu crash states of them checked, %.15g left out\n",
+		       (unsigned long long)s->recoveries, (unsigned long long)s->recoveries_tried,
+		       (unsigned long long)s->recovery_states, p->recovery_left_out);
 }
 
 static void print_text(const struct pm *p)
@@ -262,6 +373,13 @@ static void print_text(const struct pm *p)
 	       (double)s->checked / max(elapsed(p), 0.001));
 	if (s->budget_hit)
 		printf("what was set as a limit left out %.15g crash states\n", p->left_out);
+	print_more(p);
+	if (p->plan.preload)
+		printf("traced by calls of libpmem: stores are known when the next call is made, "
+		       "flush "
+		       "instructions of the program's own are not seen, nor is what a forked "
+		       "process "
+		       "calls\n");
 	if (!s->findings)
 		printf("nothing found\n");
 	else
@@ -288,7 +406,7 @@ static int make_run(struct pm *p, struct err *err)
 /* Of a run that was none, nothing is worth keeping. */
 static void discard(const struct pm *p)
 {
-	static const char *const made[] = { "pm", "trace", "base.img", "findings", "." };
+	static const char *const made[] = { "pm", "trace", "places", "base.img", "findings", "." };
 
 	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
 		auto_free char *path = xasprintf("%s/%s", p->dir, made[i]);
@@ -345,6 +463,12 @@ enum {
 	OPT_SIZE,
 	OPT_CHECK,
 	OPT_DUMP,
+	OPT_RECOVER,
+	OPT_CRASH,
+	OPT_RECOVERIES,
+	OPT_MEDIA,
+	OPT_MEDIA_MAX,
+	OPT_PRUNE,
 	OPT_PROMISE,
 	OPT_GRANULARITY,
 	OPT_SPLIT,
@@ -354,6 +478,7 @@ enum {
 	OPT_TIME,
 	OPT_TIMEOUT,
 	OPT_TRACE_LIMIT,
+	OPT_TRACER,
 	OPT_QEMU,
 	OPT_JSON
 };
@@ -363,6 +488,12 @@ static const struct option long_options[] = {
 	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "check", required_argument, NULL, OPT_CHECK },
 	{ "dump", required_argument, NULL, OPT_DUMP },
+	{ "recover", required_argument, NULL, OPT_RECOVER },
+	{ "crash", required_argument, NULL, OPT_CRASH },
+	{ "recoveries", required_argument, NULL, OPT_RECOVERIES },
+	{ "media", required_argument, NULL, OPT_MEDIA },
+	{ "media-max", required_argument, NULL, OPT_MEDIA_MAX },
+	{ "prune", required_argument, NULL, OPT_PRUNE },
 	{ "promise", required_argument, NULL, OPT_PROMISE },
 	{ "granularity", required_argument, NULL, OPT_GRANULARITY },
 	{ "split", no_argument, NULL, OPT_SPLIT },
@@ -373,6 +504,7 @@ static const struct option long_options[] = {
 	{ "jobs", required_argument, NULL, 'j' },
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
 	{ "trace-limit", required_argument, NULL, OPT_TRACE_LIMIT },
+	{ "tracer", required_argument, NULL, OPT_TRACER },
 	{ "qemu", required_argument, NULL, OPT_QEMU },
 	{ "output", required_argument, NULL, 'o' },
 	{ "json", no_argument, NULL, OPT_JSON },
@@ -439,6 +571,25 @@ static int parse_promise(struct pm *p)
 			 optarg);
 }
 
+static int parse_media(struct pm *p)
+{
+	static const struct {
+		const char *name;
+		unsigned kinds;
+	} known[] = { { "poison", 1u << MEDIA_POISON },
+		      { "stale", 1u << MEDIA_STALE },
+		      { "poison,stale", 1u << MEDIA_POISON | 1u << MEDIA_STALE },
+		      { "stale,poison", 1u << MEDIA_POISON | 1u << MEDIA_STALE },
+		      { "none", 0 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (streq(optarg, known[i].name)) {
+			p->plan.media = known[i].kinds;
+			return EXIT_OK;
+		}
+	return cli_usage(&cmd_pm, "--media is poison, stale or poison,stale, not '%.40s'", optarg);
+}
+
 static int parse_option(struct pm *p, int option, char *const *argv)
 {
 	uint64_t ns = 0;
@@ -456,6 +607,27 @@ static int parse_option(struct pm *p, int option, char *const *argv)
 	case OPT_DUMP:
 		free(p->plan.dump);
 		p->plan.dump = xstrdup(optarg);
+		break;
+	case OPT_RECOVER:
+		free(p->plan.recover);
+		p->plan.recover = xstrdup(optarg);
+		break;
+	case OPT_CRASH:
+		if (!streq(optarg, "run") && !streq(optarg, "recovery"))
+			return cli_usage(&cmd_pm, "--crash is run or recovery, not '%.40s'",
+					 optarg);
+		p->crash_recovery = streq(optarg, "recovery");
+		break;
+	case OPT_RECOVERIES:
+		return parse(number_parse_count, 1, &p->recoveries, "--recoveries");
+	case OPT_MEDIA:
+		return parse_media(p);
+	case OPT_MEDIA_MAX:
+		return parse(number_parse_count, 1, &p->plan.media_max, "--media-max");
+	case OPT_PRUNE:
+		if (!streq(optarg, "none") && !streq(optarg, "reads"))
+			return cli_usage(&cmd_pm, "--prune is reads or none, not '%.40s'", optarg);
+		p->plan.prune = streq(optarg, "reads");
 		break;
 	case OPT_PROMISE:
 		return parse_promise(p);
@@ -487,6 +659,13 @@ static int parse_option(struct pm *p, int option, char *const *argv)
 		break;
 	case OPT_TRACE_LIMIT:
 		return parse(number_parse_size, 65536, &p->tracer.limit, "--trace-limit");
+	case OPT_TRACER:
+		if (!streq(optarg, "qemu") && !streq(optarg, "preload"))
+			return cli_usage(&cmd_pm, "--tracer is qemu or preload, not '%.40s'",
+					 optarg);
+		p->tracer.preload = streq(optarg, "preload");
+		p->plan.preload = p->tracer.preload;
+		break;
 	case OPT_QEMU:
 		p->qemu = optarg;
 		break;
@@ -514,6 +693,29 @@ static char *quote_all(char *const *argv)
 	return strbuf_detach(&sb);
 }
 
+/* What does not go together is told before anything is run. */
+static int check_options(const struct pm *p)
+{
+	const char *look = p->plan.check ? p->plan.check : p->plan.dump;
+	const char *recover = p->plan.recover ? p->plan.recover : look;
+	struct err err = ERR_INIT;
+	auto_words words = { 0 }, other = { 0 };
+
+	if (p->plan.media && p->plan.dump)
+		return cli_usage(&cmd_pm, "--media goes with --check, which says what is to be "
+					  "survived, not with --dump");
+	if (p->plan.prune && p->tracer.preload)
+		return cli_usage(&cmd_pm,
+				 "--prune reads wants an emulator, which alone sees what is "
+				 "read: leave out --tracer preload");
+	if ((p->plan.prune || p->crash_recovery) && !p->tracer.preload &&
+	    command_plain(recover, p->plan.file, &words, &err))
+		return cli_fail(&err);
+	if (p->plan.prune && command_plain(look, p->plan.file, &other, &err))
+		return cli_fail(&err);
+	return EXIT_OK;
+}
+
 static int parse_and_run(struct pm *p, int argc, char **argv)
 {
 	int option, rc = EXIT_OK;
@@ -536,6 +738,9 @@ static int parse_and_run(struct pm *p, int argc, char **argv)
 		return cli_usage(&cmd_pm, "give one of --check and --dump: what is a good state?");
 	if (optind == argc)
 		return cli_usage(&cmd_pm, "give a program to run");
+	rc = check_options(p);
+	if (rc)
+		return rc;
 	p->argv = (const char *const *)argv + optind;
 	p->plan.program = quote_all(argv + optind);
 	p->plan.dir = realpath(".", NULL);
@@ -551,8 +756,10 @@ static int run(int argc, char **argv)
 				  .max_subset = 2,
 				  .budget = BUDGET,
 				  .timeout_ms = 60000,
+				  .media_max = MEDIA_LINES,
 				  .promises = SEMANTIC_SYNCHRONOUS | SEMANTIC_ATOMIC },
 			.tracer = TRACER_INIT,
+			.recoveries = RECOVERIES,
 			.jobs = cpus > 0 ? (uint64_t)cpus : 1,
 			.terminal = isatty(2),
 			.start_ns = util_now_ns() };

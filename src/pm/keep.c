@@ -32,6 +32,7 @@ static const struct member plan_members[] = {
 	TEXT(pm_plan, "program", program),
 	TEXT(pm_plan, "check", check),
 	TEXT(pm_plan, "dump", dump),
+	TEXT(pm_plan, "recover", recover),
 	NUMBER(pm_plan, "granularity", granularity),
 	NUMBER(pm_plan, "max-subset", max_subset),
 	NUMBER(pm_plan, "budget", budget),
@@ -39,6 +40,11 @@ static const struct member plan_members[] = {
 	NUMBER(pm_plan, "timeout-ms", timeout_ms),
 	NUMBER(pm_plan, "eadr", eadr),
 	NUMBER(pm_plan, "split", split),
+	NUMBER(pm_plan, "first-point", first_point),
+	NUMBER(pm_plan, "media", media),
+	NUMBER(pm_plan, "media-max", media_max),
+	NUMBER(pm_plan, "prune", prune),
+	NUMBER(pm_plan, "preload", preload),
 	NUMBER(pm_plan, "promises", promises),
 };
 
@@ -64,6 +70,13 @@ static const struct member summary_members[] = {
 	NUMBER(pm_summary, "left-out", left_out),
 	NUMBER(pm_summary, "elapsed-ms", elapsed_ms),
 	NUMBER(pm_summary, "budget-hit", budget_hit),
+	NUMBER(pm_summary, "media-states", media_states),
+	NUMBER(pm_summary, "recoveries", recoveries),
+	NUMBER(pm_summary, "recoveries-tried", recoveries_tried),
+	NUMBER(pm_summary, "recovery-states", recovery_states),
+	NUMBER(pm_summary, "pruned", pruned),
+	NUMBER(pm_summary, "reads-traced", reads_traced),
+	NUMBER(pm_summary, "reads-whole", reads_whole),
 };
 
 /* ---- lines ---- */

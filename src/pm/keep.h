@@ -2,9 +2,12 @@
 /*
  * keep.h - the directory of a run of `outage pm`: what was recorded, and what was found.
  *
- *	RUN/pm                   key and value a line: what was run, how it was checked; struct
- *pm_plan RUN/base.img             the file before the run (sparse) RUN/trace                all
- *that the program did to it RUN/summary              key and value: how far it came
+ *	RUN/pm                   key and value a line: what was run, and how; struct pm_plan
+ *	RUN/base.img             the file before the run (sparse)
+ *	RUN/trace                all that the program did to it
+ *	RUN/places               where in the program that was (where.h)
+ *	RUN/recovery/N/...       the same of what recovery did to a crash state (recovery.h)
+ *	RUN/summary              key and value: how far it came
  *	RUN/findings/N/case      key and value: the state, and what is wrong; struct pm_case
  *	           .../said      what the command said
  *
@@ -24,8 +27,14 @@ struct pm_plan {
 	char *program; /* with its arguments, quoted for a shell: for people */
 	char *check;
 	char *dump;
+	char *recover; /* is run before either of them; NULL: they recover themselves */
 	uint64_t granularity, max_subset, budget, seed, timeout_ms;
 	uint64_t eadr, split; /* 0 or 1 */
+	uint64_t first_point; /* no crash is tried before */
+	uint64_t media;	      /* 1 << MEDIA_...: faults on top of crash states */
+	uint64_t media_max;   /* lines of one state that get them */
+	uint64_t prune;	      /* 0 or 1: only what recovery and check read is varied */
+	uint64_t preload;     /* 0 or 1: traced by the library, without an emulator */
 	uint64_t promises;    /* SEMANTIC_..., of each operation; for a dump */
 	bool ours;	      /* nobody but this user can have written it */
 };
@@ -57,6 +66,8 @@ struct pm_summary {
 	uint64_t operations, stores, flushes, fences, marks, cpus;
 	uint64_t crash_states, unique_states, checked, failing, findings, errors;
 	uint64_t left_out, elapsed_ms, budget_hit;
+	uint64_t media_states, recoveries, recoveries_tried, recovery_states;
+	uint64_t pruned, reads_traced, reads_whole;
 };
 
 int pm_summary_save(const char *run, const struct pm_summary *s, struct err *err) must_check;

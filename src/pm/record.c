@@ -14,6 +14,8 @@
 #include "base/io.h"
 #include "core/trace_file.h"
 #include "pm/file.h"
+#include "pm/search.h"
+#include "pm/where.h"
 
 /* ---- a child ---- */
 
@@ -87,9 +89,9 @@ static int check_end(const struct pm_record_opts *o, const struct proc_result *r
 	add_tail(&tail, &r->out);
 	if (r->timed_out)
 		return err_set(err, -ETIMEDOUT,
-			       "%s did not end within %" PRIu64
-			       " s; emulation is slow, --timeout gives it more%s",
-			       o->argv[0], o->timeout_ms / 1000, strbuf_str(&tail));
+			       "%s did not end within %" PRIu64 " s; %s--timeout gives it more%s",
+			       o->argv[0], o->timeout_ms / 1000,
+			       o->tracer->preload ? "" : "emulation is slow, ", strbuf_str(&tail));
 	if (r->signal)
 		return err_set(err, -ECHILD, "%s was ended by signal %d (%s)%s", o->argv[0],
 			       r->signal, strsignal(r->signal), strbuf_str(&tail));
@@ -115,10 +117,20 @@ struct answer {
 static int read_trace(const struct pm_record_opts *o, const struct traced *x, struct trace *t,
 		      struct pm_counts *counts, struct err *err)
 {
+	static const unsigned char nothing[sizeof(PM_STREAM_MAGIC)];
+
+	if (o->tracer->preload && x->len >= sizeof(nothing) &&
+	    memcmp(x->stream, nothing, sizeof(nothing)) == 0)
+		return err_set(err, -EINVAL,
+			       "%s did not map %s where the library could see it: a program that "
+			       "is linked statically, or gains rights, wants --tracer qemu",
+			       o->argv[0], o->file);
 	int rc = pm_stream_read(x->stream, x->len, t, counts, err);
 
 	if (rc)
 		return rc;
+	if (o->outer && !counts->stores)
+		return 0;
 	if (!t->info.size)
 		return err_set(err, -EINVAL,
 			       "%s did not map %s, or not shared; programs that it starts are not "
@@ -153,11 +165,12 @@ static void fit_base(struct session *s, uint64_t size)
 	s->base = grown;
 }
 
-static int keep(struct session *s, struct trace *t, struct err *err)
+static int keep(struct session *s, struct trace *t, const char *maps, struct err *err)
 {
 	auto_free char *base = xasprintf("%s/base.img", s->o->run);
 	auto_free char *trace = xasprintf("%s/trace", s->o->run);
 	auto_image after = IMAGE_INIT;
+	struct pm_where where = { 0 };
 	int rc = image_load_file(s->o->file, &after, err);
 
 	if (rc)
@@ -168,7 +181,55 @@ static int keep(struct session *s, struct trace *t, struct err *err)
 	snprintf(t->info.target, sizeof(t->info.target), "pm");
 	if (!rc)
 		rc = image_save_file(&s->base, base, err);
-	return rc ? rc : trace_save(trace, t, err);
+	if (!rc)
+		rc = trace_save(trace, t, err);
+	if (!rc) {
+		pm_where_find(t, maps, &where);
+		rc = pm_where_save(s->o->run, &where, err);
+		pm_where_release(&where);
+	}
+	return rc;
+}
+
+/* Of what a recovery did, with the marks that had been passed; those of its own mean nothing. */
+static void put_behind(const struct pm_record_opts *o, const struct trace *did, struct trace *out)
+{
+	for (uint64_t i = 0; i < o->outer_point; i++)
+		if (pm_is_mark(&o->outer->events.v[i]))
+			trace_append(out, &o->outer->events.v[i]);
+	for (uint32_t i = 0; i < did->events.n; i++) {
+		const struct event *ev = &did->events.v[i];
+		uint64_t frames[EVENT_FRAMES_MAX];
+
+		if (ev->kind == EV_STACK)
+			trace_add_stack(out, frames,
+					trace_stack(did, (uint32_t)out->stacks.n + 1, frames));
+		else if (!pm_is_mark(ev))
+			trace_append(out, ev);
+	}
+	out->info = did->info;
+}
+
+static int keep_recovery(struct session *s, const struct trace *did, const char *maps,
+			 struct err *err)
+{
+	auto_trace t;
+
+	trace_init(&t);
+	put_behind(s->o, did, &t);
+	return keep(s, &t, maps, err);
+}
+
+/* What a check is told, for a recovery that asks. */
+static int tell_marks(const struct pm_record_opts *o, const struct pm_file *f, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/acked", pm_file_notes(f));
+	auto_strbuf marks = STRBUF_INIT;
+
+	pm_marks(o->outer, o->outer_point, &marks);
+	setenv("OUTAGE_FILE", o->file, 1);
+	setenv("OUTAGE_MARKS", path, 1);
+	return io_write_file(pm_file_notes(f), "acked", strbuf_str(&marks), marks.len, 0, err);
 }
 
 static int run_it(void *ctx, void *out, struct err *err)
@@ -187,14 +248,20 @@ static int run_it(void *ctx, void *out, struct err *err)
 		if (!rc)
 			rc = pm_file_put(f, &s->base, err);
 	}
+	if (!rc && o->outer)
+		rc = tell_marks(o, f, err);
 	if (!rc)
 		rc = tracer_run(o->tracer, o->file, o->argv, o->timeout_ms, &x, err);
 	if (!rc)
 		rc = check_end(o, &x.end, err);
 	if (!rc)
 		rc = read_trace(o, &x, &t, &a->counts, err);
+	if (!rc && !o->outer)
+		rc = keep(s, &t, x.maps, err);
+	else if (!rc && a->counts.stores)
+		rc = keep_recovery(s, &t, x.maps, err);
 	traced_release(&x);
-	return rc ? rc : keep(s, &t, err);
+	return rc;
 }
 
 static int look(struct session *s, bool *made, struct err *err)
@@ -212,6 +279,10 @@ static int look(struct session *s, bool *made, struct err *err)
 	}
 	if (!s->exists) {
 		*made = true;
+		return 0;
+	}
+	if (o->base) {
+		image_snapshot(o->base, &s->base);
 		return 0;
 	}
 	return image_load_file(o->file, &s->base, err);

@@ -13,7 +13,20 @@ struct pm_record_opts {
 	const char *const *argv; /* of the program */
 	uint64_t size; /* make the file, of so many zeros, if it is not there; 0: do not */
 	uint64_t timeout_ms;
+	/*
+	 * Of a recovery: what is there instead of what the file holds, and the marks before a point
+	 * of another trace. Then it may store nothing, and nothing is written.
+	 */
+	const struct image *base;
+	const struct trace *outer;
+	uint64_t outer_point;
 };
+
+/* What a program or person says about where it is: the kinds that a check is told. */
+static inline bool pm_is_mark(const struct event *ev)
+{
+	return ev->kind == EV_OP_BEGIN || ev->kind == EV_OP_END || ev->kind == EV_TEXT;
+}
 
 /*
  * The program works on a copy, if the file is there. If not, the program makes it, and `made` says

@@ -20,6 +20,7 @@
 #include "core/hashset.h"
 #include "core/trace_file.h"
 #include "pm/file.h"
+#include "pm/reads.h"
 #include "pm/record.h"
 
 /*
@@ -44,6 +45,8 @@ int pm_run_load(const char *dir, struct pm_run *out, struct err *err)
 		rc = image_load_file(base, &r.base, err);
 	if (!rc)
 		rc = trace_load(trace, &r.trace, NULL, err);
+	if (!rc)
+		rc = pm_where_load(dir, &r.where, err);
 	if (!rc && r.base.size != r.trace.info.size)
 		rc = err_set(err, -EINVAL, "%s is not as long as the region of %s", base, trace);
 	if (!rc) {
@@ -62,9 +65,31 @@ void pm_run_release(struct pm_run *r)
 {
 	pm_plan_release(&r->plan);
 	trace_release(&r->trace);
+	pm_where_release(&r->where);
+	for (size_t i = 0; i < r->n_nested; i++)
+		pm_run_release(&r->nested[i]);
+	free(r->nested);
+	r->nested = NULL;
+	r->n_nested = 0;
+	free(r->outer.state);
+	free(r->outer.lost);
+	free(r->outer.survived);
+	r->outer.state = NULL;
+	r->outer.lost = r->outer.survived = NULL;
 	image_release(&r->base);
 	free(r->dir);
 	r->dir = NULL;
+}
+
+void pm_run_points(const struct pm_run *r, struct crash_points *out)
+{
+	size_t kept = 0;
+
+	crash_points_pm(&r->trace, out);
+	for (size_t i = 0; i < out->n; i++)
+		if (out->v[i] >= r->plan.first_point)
+			out->v[kept++] = out->v[i];
+	out->n = kept;
 }
 
 struct crash_opts pm_run_crash(const struct pm_run *r)
@@ -95,6 +120,11 @@ void pm_marks(const struct trace *t, uint64_t point, struct strbuf *out)
 			strbuf_addch(out, '\n');
 		}
 	}
+}
+
+const struct pm_run *pm_failure_run(const struct pm_run *r, const struct pm_failure *f)
+{
+	return f->recovery ? &r->nested[f->recovery - 1] : r;
 }
 
 void pm_failure_release(struct pm_failure *f)
@@ -145,18 +175,72 @@ static int checker_init(struct checker *c, const struct pm_run *r, struct err *e
 	return 0;
 }
 
-static int check_state(struct checker *c, const struct crash_state *s, struct err *err)
+/* Recovery is part of the check: if it fails, that is what is told. */
+static int run_commands(struct checker *c, uint64_t point, struct err *err)
 {
-	int rc = pm_file_put(c->file, &s->image, err);
+	struct check_opts recover = c->check;
+	int rc = 0;
+
+	if (c->run->plan.recover) {
+		recover.command = c->run->plan.recover;
+		rc = check_run(&recover, point, strbuf_str(&c->marks), c->marks.len, &c->r, err);
+		if (rc || c->r.end != CHECK_PASSED)
+			return rc;
+	}
+	return check_run(&c->check, point, strbuf_str(&c->marks), c->marks.len, &c->r, err);
+}
+
+static int check_image(struct checker *c, const struct image *img, uint64_t point, struct err *err)
+{
+	int rc = pm_file_put(c->file, img, err);
 
 	if (rc)
 		return rc;
-	if (s->point != c->marks_point) {
+	if (point != c->marks_point) {
 		strbuf_clear(&c->marks);
-		pm_marks(&c->run->trace, s->point, &c->marks);
-		c->marks_point = s->point;
+		pm_marks(&c->run->trace, point, &c->marks);
+		c->marks_point = point;
 	}
-	return check_run(&c->check, s->point, strbuf_str(&c->marks), c->marks.len, &c->r, err);
+	return run_commands(c, point, err);
+}
+
+/* ---- bad lines ---- */
+
+/* The last crash point before this one: what was stored since then was on its way. */
+static uint64_t point_before(const struct crash_points *points, uint64_t point)
+{
+	uint64_t before = 0;
+
+	for (size_t i = 0; i < points->n && points->v[i] < point; i++)
+		before = points->v[i];
+	return before;
+}
+
+/* What the memory holds after so many events if nothing is lost. */
+static void image_at(const struct pm_run *r, uint64_t point, struct image *out)
+{
+	image_snapshot(&r->base, out);
+	for (uint64_t i = 0; i < point; i++) {
+		const struct event *ev = &r->trace.events.v[i];
+
+		if (ev->kind == EV_STORE)
+			image_write(out, ev->addr, ev->data, ev->len);
+	}
+}
+
+static int check_faults(struct checker *c, const struct image *img, uint64_t point,
+			const struct media_faults *faults, const struct image *old, struct err *err)
+{
+	auto_strbuf words = STRBUF_INIT;
+	auto_image bad = IMAGE_INIT;
+
+	image_snapshot(img, &bad);
+	media_apply(faults, old, &bad);
+	media_format(faults, &words);
+	setenv("OUTAGE_MEDIA", strbuf_str(&words), 1);
+	int rc = check_image(c, &bad, point, err);
+	unsetenv("OUTAGE_MEDIA");
+	return rc;
 }
 
 /* ---- what a worker tells ---- */
@@ -171,8 +255,11 @@ struct message {
 	enum check_end end;
 	int exit_code, signal;
 	size_t id_len, said_len;
+	bool media;
+	struct media_fault fault;
 	/* counts, since the start */
-	uint64_t checked, failing, errors;
+	uint64_t checked, failing, errors, media_states;
+	double media_left_out;
 	bool stopped;
 	struct crash_stats stats;
 };
@@ -182,12 +269,13 @@ static size_t listed(uint64_t n)
 	return (size_t)min(n, (uint64_t)PM_LIST_MAX);
 }
 
-static int tell(int fd, const struct message *m, const struct crash_state *s, const char *said)
+static int tell(int fd, const struct message *m, const struct crash_state *s, const char *id,
+		const char *said)
 {
 	int rc = io_write_full(fd, m, sizeof(*m));
 
 	if (!rc && m->id_len)
-		rc = io_write_full(fd, strbuf_str(&s->id), m->id_len);
+		rc = io_write_full(fd, id, m->id_len);
 	if (!rc && m->n_lost)
 		rc = io_write_full(fd, s->lost.v, listed(m->n_lost) * sizeof(uint64_t));
 	if (!rc && m->n_survived)
@@ -210,6 +298,11 @@ struct worker {
 	 * these, nothing need be lost for it. After another mark, it must be lost.
 	 */
 	struct hashset complete;
+	struct crash_points points;
+	/* What the memory held at the crash point before the last state that got bad lines. */
+	struct image old;
+	uint64_t old_at;
+	struct hashset bad; /* images with bad lines that were checked */
 };
 
 static bool is_mark(const struct event *ev)
@@ -252,8 +345,10 @@ static void find_complete(struct worker *w, const struct crash_points *points)
 	}
 }
 
-static int tell_failure(struct worker *w, const struct crash_state *s)
+static int tell_failure(struct worker *w, const struct crash_state *s,
+			const struct media_fault *fault)
 {
+	auto_strbuf id = STRBUF_INIT;
 	const struct check_result *r = &w->c.r;
 	struct message m = { .what = SAID_FAILURE,
 			     .point = s->point,
@@ -263,23 +358,34 @@ static int tell_failure(struct worker *w, const struct crash_state *s)
 			     .end = r->end,
 			     .exit_code = r->exit_code,
 			     .signal = r->signal,
-			     .id_len = s->id.len };
+			     .media = fault };
 
+	strbuf_adds(&id, strbuf_str(&s->id));
+	if (fault) {
+		struct media_faults one = { 0 };
+
+		vec_push(&one, *fault);
+		strbuf_addch(&id, '/');
+		media_format(&one, &id);
+		vec_release(&one);
+		m.fault = *fault;
+	}
+	m.id_len = id.len;
 	m.said_len = min(r->output.len, said_max(w->o->run));
-	return tell(w->fd, &m, s, strbuf_str(&r->output));
+	return tell(w->fd, &m, s, strbuf_str(&id), strbuf_str(&r->output));
 }
 
 static int tell_error(struct worker *w, const char *text)
 {
 	struct message m = { .what = SAID_ERROR, .said_len = strlen(text) };
 
-	return tell(w->fd, &m, NULL, text);
+	return tell(w->fd, &m, NULL, NULL, text);
 }
 
 static int do_state(struct worker *w, const struct crash_state *s)
 {
 	struct err err = ERR_INIT;
-	int rc = check_state(&w->c, s, &err);
+	int rc = check_image(&w->c, &s->image, s->point, &err);
 
 	if (rc || w->c.r.end == CHECK_ERROR) {
 		w->counts.errors++;
@@ -293,7 +399,70 @@ static int do_state(struct worker *w, const struct crash_state *s)
 				     "what is large");
 	}
 	if (w->c.r.end != CHECK_PASSED || w->o->run->plan.dump)
-		rc = tell_failure(w, s);
+		rc = tell_failure(w, s, NULL);
+	return rc;
+}
+
+static int do_fault(struct worker *w, const struct crash_state *s, struct media_fault fault)
+{
+	struct media_faults one = { 0 };
+	struct err err = ERR_INIT;
+
+	vec_push(&one, fault);
+	int rc = check_faults(&w->c, &s->image, s->point, &one, &w->old, &err);
+	vec_release(&one);
+	if (rc || w->c.r.end == CHECK_ERROR) {
+		w->counts.errors++;
+		return tell_error(w, rc ? err.msg : strbuf_str(&w->c.r.output));
+	}
+	w->counts.checked++;
+	w->counts.media_states++;
+	w->counts.failing += w->c.r.end != CHECK_PASSED;
+	return w->c.r.end == CHECK_PASSED ? 0 : tell_failure(w, s, &fault);
+}
+
+/* Whether a line with a fault is another state, and one that was not tried. */
+static bool is_new_fault(struct worker *w, const struct crash_state *s, struct media_fault fault)
+{
+	struct media_faults one = { 0 };
+	auto_image bad = IMAGE_INIT;
+
+	image_snapshot(&s->image, &bad);
+	vec_push(&one, fault);
+	media_apply(&one, &w->old, &bad);
+	vec_release(&one);
+	struct hash128 h = image_hash(&bad);
+	return !hash_eq(h, s->hash) && hashset_insert(&w->bad, h);
+}
+
+/* Lines that were being written: of states where nothing, or everything, survived. */
+static int do_media(struct worker *w, const struct crash_state *s)
+{
+	const struct pm_run *r = w->o->run;
+	uint64_t from = point_before(&w->points, s->point), tried = 0;
+	struct media_lines lines = { 0 };
+	int rc = 0;
+
+	if (s->layer != CRASH_NONE && s->layer != CRASH_ALL)
+		return 0;
+	if (w->old_at != from) {
+		image_release(&w->old);
+		image_at(r, from, &w->old);
+		w->old_at = from;
+	}
+	media_lines(&r->trace, from, s->point, &lines);
+	for (size_t i = 0; !rc && i < lines.n; i++)
+		for (unsigned k = MEDIA_POISON; !rc && k <= MEDIA_STALE; k++) {
+			struct media_fault fault = { (enum media_kind)k, lines.v[i] };
+
+			if (!(r->plan.media & 1u << k) || !is_new_fault(w, s, fault))
+				continue;
+			if (tried++ < r->plan.media_max)
+				rc = do_fault(w, s, fault);
+			else
+				w->counts.media_left_out++;
+		}
+	vec_release(&lines);
 	return rc;
 }
 
@@ -301,13 +470,16 @@ static int enumerate(struct worker *w, struct err *err)
 {
 	struct crash_opts opts = pm_run_crash(w->o->run);
 	auto_crash_state s = CRASH_STATE_INIT;
-	struct crash_points points = { 0 };
 	auto_crash e = NULL;
 
-	crash_points_pm(&w->o->run->trace, &points);
-	opts.points = points.v;
-	opts.n_points = points.n;
-	find_complete(w, &points);
+	pm_run_points(w->o->run, &w->points);
+	opts.points = w->points.v;
+	opts.n_points = w->points.n;
+	if (w->o->reads) {
+		opts.vary = pm_reads_vary;
+		opts.vary_ctx = w->o->reads;
+	}
+	find_complete(w, &w->points);
 	int rc = crash_new(&w->o->run->trace, &opts, &e, err);
 	for (uint64_t n = 0; !rc && crash_next(e, &s); n++) {
 		if (n % w->of != w->number)
@@ -317,12 +489,13 @@ static int enumerate(struct worker *w, struct err *err)
 			break;
 		}
 		rc = do_state(w, &s);
+		if (!rc && w->o->run->plan.media)
+			rc = do_media(w, &s);
 		if (!rc && w->counts.checked % TELL_EVERY == 0)
-			rc = tell(w->fd, &w->counts, NULL, NULL);
+			rc = tell(w->fd, &w->counts, NULL, NULL, NULL);
 	}
 	if (e)
 		crash_stats(e, &w->counts.stats);
-	crash_points_release(&points);
 	return rc;
 }
 
@@ -344,7 +517,7 @@ static void work(struct worker *w, pid_t parent)
 		(void)!tell_error(w, err.msg);
 	}
 	w->counts.what = SAID_END;
-	_exit(tell(w->fd, &w->counts, NULL, NULL) ? 1 : 0);
+	_exit(tell(w->fd, &w->counts, NULL, NULL, NULL) ? 1 : 0);
 }
 
 /* ---- the parent ---- */
@@ -382,7 +555,9 @@ static bool hear_failure(struct search *x, int fd, const struct message *m)
 				.exit_code = m->exit_code,
 				.signal = m->signal,
 				.n_lost = m->n_lost,
-				.n_survived = m->n_survived };
+				.n_survived = m->n_survived,
+				.media = m->media,
+				.fault = m->fault };
 	size_t lost = listed(m->n_lost), survived = listed(m->n_survived);
 	bool all = x->o->run->plan.dump;
 
@@ -448,7 +623,8 @@ static int start_workers(struct search *x, struct err *err)
 					    .number = i,
 					    .of = x->jobs,
 					    .fd = fds[1],
-					    .until_ns = until };
+					    .until_ns = until,
+					    .old_at = UINT64_MAX };
 
 			for (unsigned j = 0; j < i; j++)
 				util_close(x->slot[j].fd);
@@ -469,13 +645,16 @@ static void add_up(struct search *x)
 {
 	struct pm_found *f = x->found;
 
-	f->checked = f->failing = f->errors = 0;
+	f->checked = f->failing = f->errors = f->media = 0;
+	f->media_left_out = 0;
 	for (unsigned i = 0; i < x->jobs; i++) {
 		const struct message *m = &x->slot[i].last;
 
 		f->checked += m->checked;
 		f->failing += m->failing;
 		f->errors += m->errors;
+		f->media += m->media_states;
+		f->media_left_out += m->media_left_out;
 		f->stopped |= m->stopped;
 		if (m->stats.tried > f->stats.tried) /* all go through the same */
 			f->stats = m->stats;
@@ -550,19 +729,40 @@ struct one_end {
 	char said[CHECK_OUTPUT_MAX + 1];
 };
 
+static int replay_fault(struct checker *c, const struct crash_state *s, const char *text,
+			struct err *err)
+{
+	struct crash_points points = { 0 };
+	auto_media_faults faults = { 0 };
+	auto_image old = IMAGE_INIT;
+	int rc = media_parse(text, c->run->base.size, &faults, err);
+
+	if (rc)
+		return rc;
+	pm_run_points(c->run, &points);
+	image_at(c->run, point_before(&points, s->point), &old);
+	crash_points_release(&points);
+	return check_faults(c, &s->image, s->point, &faults, &old, err);
+}
+
 static int check_one(void *ctx, void *out, struct err *err)
 {
 	const struct one *o = ctx;
 	struct one_end *end = out;
 	struct crash_opts opts = pm_run_crash(o->run);
 	auto_crash_state s = CRASH_STATE_INIT;
+	auto_free char *id = xstrdup(o->id);
+	char *fault = strchr(id, '/');
 	struct checker c;
-	int rc = crash_replay(&o->run->trace, &opts, o->id, &s, err);
 
+	if (fault)
+		*fault++ = 0;
+	int rc = crash_replay(&o->run->trace, &opts, id, &s, err);
 	if (!rc)
 		rc = checker_init(&c, o->run, err);
 	if (!rc)
-		rc = check_state(&c, &s, err);
+		rc = fault ? replay_fault(&c, &s, fault, err)
+			   : check_image(&c, &s.image, s.point, err);
 	if (rc)
 		return rc;
 	*end = (struct one_end){
@@ -572,8 +772,40 @@ static int check_one(void *ctx, void *out, struct err *err)
 	return 0;
 }
 
+/* "r3:ID": the state ID of what was done to recover the third time. */
+static int search_nested(const struct pm_run *r, const char *id, struct pm_failure *f,
+			 struct err *err)
+{
+	char *rest;
+	unsigned long long number = strtoull(id + 1, &rest, 10);
+	auto_free char *dir = xasprintf("%s/recovery/%llu", r->dir, number);
+	struct pm_run nested;
+
+	if (*rest != ':' || rest[1] == 'r')
+		return err_set(err, -EINVAL, "'%.80s' is not the id of a crash state", id);
+	int rc = pm_run_load(dir, &nested, err);
+	if (rc)
+		return rc;
+	/* What is run is what the run says, wherever the trace comes from. */
+	free(nested.plan.file);
+	free(nested.plan.dir);
+	free(nested.plan.check);
+	free(nested.plan.dump);
+	free(nested.plan.recover);
+	nested.plan.file = xstrdup(r->plan.file);
+	nested.plan.dir = xstrdup(r->plan.dir);
+	nested.plan.check = r->plan.check ? xstrdup(r->plan.check) : NULL;
+	nested.plan.dump = r->plan.dump ? xstrdup(r->plan.dump) : NULL;
+	nested.plan.recover = r->plan.recover ? xstrdup(r->plan.recover) : NULL;
+	rc = pm_search_one(&nested, rest + 1, f, err);
+	pm_run_release(&nested);
+	return rc;
+}
+
 int pm_search_one(const struct pm_run *r, const char *id, struct pm_failure *f, struct err *err)
 {
+	if (id[0] == 'r')
+		return search_nested(r, id, f, err);
 	struct one o = { r, id };
 	struct one_end *end = xcalloc(1, sizeof(*end));
 	int rc = pm_in_child(check_one, &o, end, sizeof(*end), err);

@@ -11,25 +11,42 @@
 
 #include "app/check.h"
 #include "core/crash.h"
+#include "core/media.h"
 #include "core/model_pm.h"
 #include "pm/keep.h"
+#include "pm/where.h"
 
 /* A run as it was recorded. */
 struct pm_run {
+	/* Of a recovery (recovery.h): the state of the whole run that it began with. */
+	struct {
+		char *state;
+		uint64_t point;
+		size_t n_lost, n_survived;
+		uint64_t *lost, *survived;
+	} outer;
+	struct pm_run *nested; /* what was done to recover */
+	size_t n_nested;
 	char *dir;
 	struct pm_plan plan;
 	struct trace trace;
+	struct pm_where where;
 	struct image base;
 	struct model_pm_opts model;
 };
 
 int pm_run_load(const char *dir, struct pm_run *out, struct err *err) must_check;
 void pm_run_release(struct pm_run *r);
+/* Where it crashes; to be released. */
+void pm_run_points(const struct pm_run *r, struct crash_points *out);
 /* How its crash states are enumerated; without points. */
 struct crash_opts pm_run_crash(const struct pm_run *r);
 
+struct pm_reads;
+
 struct pm_search_opts {
 	const struct pm_run *run;
+	struct pm_reads *reads; /* NULL: everything is varied */
 	unsigned jobs;
 	uint64_t time_ns; /* 0: no limit */
 	const volatile sig_atomic_t *stop;
@@ -47,6 +64,9 @@ struct pm_failure {
 	uint64_t n_lost, n_survived; /* events; the first PM_LIST_MAX of them are listed */
 	uint64_t *lost, *survived;
 	char *said;
+	uint64_t recovery; /* 1 + the number of the nested run that it is a state of; 0: none */
+	bool media;	   /* a line is bad: `fault` */
+	struct media_fault fault;
 };
 
 enum { PM_LIST_MAX = 1024 };
@@ -56,6 +76,8 @@ struct pm_failures vec_of(struct pm_failure);
 struct pm_found {
 	struct crash_stats stats;
 	uint64_t checked, failing, errors;
+	uint64_t media; /* of those checked, with a bad line */
+	double media_left_out;
 	bool stopped;
 	char error[512];	     /* the first one */
 	struct pm_failures failures; /* not more than some thousands are kept */
@@ -64,9 +86,12 @@ struct pm_found {
 int pm_search(const struct pm_search_opts *o, struct pm_found *out, struct err *err) must_check;
 void pm_found_release(struct pm_found *f);
 
-/* One state, by its id. `f` is written if it was checked; f->end tells. */
+/* One state, by its id; "rN:ID" is one of a recovery, "ID/FAULT" has a bad line. `f` is written if
+ * it was checked; f->end tells. */
 int pm_search_one(const struct pm_run *r, const char *id, struct pm_failure *f, struct err *err)
 	must_check;
+/* The run that a failure is a state of: this one, or one of its recoveries. */
+const struct pm_run *pm_failure_run(const struct pm_run *r, const struct pm_failure *f);
 void pm_failure_release(struct pm_failure *f);
 
 /* Failures that lose the same become one case each; to be released one by one. */

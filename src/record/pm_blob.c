@@ -21,3 +21,11 @@
 BLOB(pm_plugin_1, PM_PLUGIN_1);
 BLOB(pm_plugin_4, PM_PLUGIN_4);
 BLOB(pm_selftest_program, PM_SELFTEST);
+
+/* Where libpmem was not there to build it, there is none. */
+#ifdef PM_PRELOAD
+BLOB(pm_preload, PM_PRELOAD);
+#else
+const unsigned char pm_preload[1];
+const uint64_t pm_preload_size;
+#endif

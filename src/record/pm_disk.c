@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "record/disk_impl.h"
+#include "record/pm_selftest.h"
 #include "record/pm_stream.h"
 
 #define STREAM_LIMIT ((uint64_t)1 << 30)
@@ -126,6 +127,37 @@ void pm_disk_in_use(struct disk *base, bool in_use)
 	if (d->in_use && !in_use && !base->trace)
 		disk_find_changes(base);
 	d->in_use = in_use;
+}
+
+/* ---- the tracer's test ---- */
+
+static int judge_test(const struct pm_disk *d, struct err *err)
+{
+	uint64_t wrong = 0;
+	int rc = selftest_compare(d->view, STREAM_LIMIT, false, &wrong, err);
+
+	if (!rc && wrong)
+		rc = err_set(err, -ENOTSUP,
+			     "record %" PRIu64 " is not what it must be, so nothing that it "
+			     "traces can be believed; use another QEMU",
+			     wrong);
+	return rc ? err_context(err, "the tracer's test failed") : 0;
+}
+
+int pm_disk_test(struct disk *base, int (*run)(void *ctx, struct err *err), void *ctx,
+		 struct err *err)
+{
+	struct pm_disk *d = of_disk(base);
+	unsigned char before[SELFTEST_REGION];
+
+	assert(!d->in_use && base->size >= SELFTEST_REGION);
+	memcpy(before, base->map, sizeof(before));
+	memset(base->map, 0, sizeof(before));
+	int rc = run(ctx, err);
+	if (!rc)
+		rc = judge_test(d, err);
+	memcpy(base->map, before, sizeof(before));
+	return rc;
 }
 
 /* ---- marks ---- */

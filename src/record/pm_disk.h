@@ -35,6 +35,13 @@ void pm_disk_drive(struct disk *d, const struct pm_disk_driver *by);
 int pm_disk_memory(const struct disk *d);
 int pm_disk_stream(struct disk *d, struct err *err) must_check;
 
+/*
+ * Tests the tracer: `run` lets the guest run the program of pm_selftest.h on the memory, between a
+ * start and an end of the stream; 1: that cannot be done in this guest.
+ */
+int pm_disk_test(struct disk *d, int (*run)(void *ctx, struct err *err), void *ctx, struct err *err)
+	must_check;
+
 /* While a guest has it mounted, disk_load() refuses. */
 void pm_disk_in_use(struct disk *d, bool in_use);
 /* A path to the content, to be freed, for programs of this user that only read it. */

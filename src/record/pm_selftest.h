@@ -10,6 +10,15 @@
 
 struct tracer;
 
+enum { SELFTEST_REGION = 8192 }; /* bytes that the program uses; zeros at first */
+
+/*
+ * Compares what was traced of the program: `wrong` is 0, or the number of the first record, from 1,
+ * that is not what it must be. In a machine, a kernel may move it to another processor.
+ */
+int selftest_compare(const void *stream, size_t len, bool one_cpu, uint64_t *wrong, struct err *err)
+	must_check;
+
 /* Tries the fast way first, then the safe one: `t->filter` is left as it must be. */
 int selftest_run(struct tracer *t, struct err *err) must_check;
 

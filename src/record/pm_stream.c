@@ -73,6 +73,10 @@ static int check_record(const struct pm_reader *p, const struct pm_stream_record
 		return r->len % 8 || r->len / 8 > PM_STREAM_FRAMES_MAX
 			       ? damaged(p, err, "is not a stack")
 			       : 0;
+	case PM_STREAM_BATCH:
+		return r->len % 8 || r->len > PM_STREAM_BATCH_MAX
+			       ? damaged(p, err, "is not a batch")
+			       : 0;
 	case PM_STREAM_MARK_BEGIN:
 	case PM_STREAM_MARK_END:
 		if (r->addr >= TRACE_OP_MAX)
@@ -104,7 +108,92 @@ static int trouble(const struct pm_record *rec, struct err *err)
 	return err_set(err, -EIO, "the tracer gave up: %s", text);
 }
 
-int pm_reader_next(struct pm_reader *p, struct pm_record *out, struct err *err)
+/* How many go on, and where their data is. */
+static int begin_more(struct pm_reader *p, uint64_t word, struct err *err)
+{
+	bool same = (word & 0xff) == PM_STREAM_MORE_SAME;
+	uint64_t n = same ? word >> 8 & 0xffffff : word >> 3 & 7;
+	uint64_t size = same ? (n * p->more.last.len + 7) / 8 * 8 : n * 8;
+
+	if (!pm_stream_has_data(p->more.last.kind) || !n || (!same && word & 0xc0) ||
+	    (same && word >> 32))
+		return damaged(p, err, "goes on with nothing");
+	if (size > p->batch_end - p->batch_at - 8)
+		return damaged(p, err, "is cut off");
+	p->more.n = (unsigned)n;
+	p->more.i = 0;
+	p->more.same = same;
+	p->more.word = p->batch_at;
+	p->more.data = p->batch_at + 8;
+	p->batch_at += 8 + size;
+	return 0;
+}
+
+static int next_of_more(struct pm_reader *p, struct pm_record *out, struct err *err)
+{
+	struct pm_stream_record *r = &p->more.last;
+
+	r->addr += r->len;
+	if (!p->more.same)
+		r->pc += (uint64_t)(int64_t)(int8_t)p->data[p->more.word + 1 + p->more.i];
+	int rc = check_record(p, r, err);
+	if (rc)
+		return rc;
+	*out = (struct pm_record){ .r = *r, .data = p->data + p->more.data };
+	p->more.data += p->more.same ? r->len : 8;
+	p->more.i++;
+	p->count++;
+	return 1;
+}
+
+static int small_of_batch(struct pm_reader *p, uint64_t word, struct pm_record *out,
+			  struct err *err)
+{
+	struct pm_record rec = { .r = p->batch };
+	struct pm_stream_record *r = &rec.r;
+
+	r->kind = word & 7;
+	r->addr += (word & UINT32_MAX) >> 5;
+	r->pc += (uint64_t)(int64_t)(int32_t)(word >> 32);
+	r->len = 1u << (word >> 3 & 3);
+	bool store = pm_stream_has_data(r->kind);
+	if (!store && r->kind != PM_STREAM_LOAD)
+		r->len--; /* none, unless there is one that must not be */
+	if (r->kind == PM_STREAM_FENCE)
+		r->addr = 0;
+	if (store && p->batch_end - p->batch_at < 16)
+		return damaged(p, err, "is cut off");
+	int rc = check_record(p, r, err);
+	if (rc)
+		return rc;
+	if (store)
+		rec.data = p->data + p->batch_at + 8;
+	p->batch_at += store ? 16 : 8;
+	p->more.last = *r;
+	p->count++;
+	*out = rec;
+	return 1;
+}
+
+static int next_of_batch(struct pm_reader *p, struct pm_record *out, struct err *err)
+{
+	uint64_t word;
+
+	if (p->more.i == p->more.n) {
+		memcpy(&word, p->data + p->batch_at, 8);
+		if (!(word & 7))
+			return damaged(p, err, "is of no known kind");
+		if ((word & 7) != PM_STREAM_MORE)
+			return small_of_batch(p, word, out, err);
+		int rc = begin_more(p, word, err);
+		if (rc)
+			return rc;
+	}
+	return next_of_more(p, out, err);
+}
+
+/* Of a batch, or any other. 1; 0 at the end. */
+static int next_whole(struct pm_reader *p, struct pm_record *out, struct err *err)
 {
 	struct pm_record rec = { 0 };
 	size_t left = p->len - p->at;
@@ -129,9 +218,30 @@ int pm_reader_next(struct pm_reader *p, struct pm_record *out, struct err *err)
 		return trouble(&rec, err);
 	p->sum = pm_stream_sum(p->sum, p->data + p->at, size);
 	p->at += size;
-	p->count++;
 	*out = rec;
 	return 1;
+}
+
+int pm_reader_next(struct pm_reader *p, struct pm_record *out, struct err *err)
+{
+	struct pm_record rec;
+
+	while (p->batch_at == p->batch_end && p->more.i == p->more.n) {
+		int rc = next_whole(p, &rec, err);
+
+		if (rc <= 0)
+			return rc;
+		if (rec.r.kind != PM_STREAM_BATCH) {
+			p->count++;
+			*out = rec;
+			return 1;
+		}
+		p->batch = rec.r;
+		p->batch_end = p->at;
+		p->batch_at = p->at - rec.r.len;
+		p->more.last.kind = PM_STREAM_NONE;
+	}
+	return next_of_batch(p, out, err);
 }
 
 /* ---- as a trace ---- */

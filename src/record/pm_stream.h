@@ -16,6 +16,14 @@ struct pm_reader {
 	size_t at, len;
 	struct pm_stream_header head;
 	uint64_t count, sum;
+	struct pm_stream_record batch; /* whose records come now */
+	size_t batch_at, batch_end;
+	struct { /* of stores that go on */
+		struct pm_stream_record last;
+		unsigned n, i; /* how many, and how many have come; n == i: none are left */
+		bool same;
+		size_t data, word;
+	} more;
 };
 
 struct pm_record {

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -23,6 +24,7 @@ enum {
 	VERSION_TIMEOUT_MS = 20000,
 	FD_MIN = 500,	  /* above what a program expects its own to be */
 	API_4_FROM = 902, /* QEMU 9.2 */
+	MAPS_MAX = 4 << 20,
 };
 
 static const char install[] =
@@ -99,6 +101,16 @@ static int find_qemu(struct tracer *t, const char *given, struct err *err)
 		       install);
 }
 
+static int open_library(struct tracer *t, struct err *err)
+{
+	if (!pm_preload_size)
+		return err_set(err, -ENOTSUP,
+			       "this program was built where libpmem was not there, and has no "
+			       "library to put in front of it: use --tracer qemu");
+	t->plugin = memory_file("outage-preload.so", pm_preload, pm_preload_size, err);
+	return t->plugin < 0 ? t->plugin : 0;
+}
+
 static int unpack(struct tracer *t, struct err *err)
 {
 	unsigned version = 0;
@@ -120,6 +132,8 @@ int tracer_unpack(struct tracer *t, const char *qemu, struct err *err)
 
 int tracer_open(struct tracer *t, const char *qemu, struct err *err)
 {
+	if (t->preload)
+		return open_library(t, err);
 	int rc = find_qemu(t, qemu, err);
 
 	if (!rc)
@@ -149,17 +163,26 @@ static void add_quoted(struct strbuf *sb, const char *s)
 	}
 }
 
-static int run_in(const struct tracer *t, int stream, const char *file, const char *const *argv,
-		  uint64_t timeout_ms, struct traced *out, struct err *err)
+/* What a run has, as files in memory. */
+struct files {
+	int stream, maps;
+};
+
+static int run_emulated(const struct tracer *t, const struct files *f, const char *file,
+			const char *const *argv, uint64_t timeout_ms, struct traced *out,
+			struct err *err)
 {
 	auto_strbuf plugin = STRBUF_INIT;
 	struct words_list list = { 0 };
 
-	strbuf_addf(&plugin, "/proc/self/fd/%d,stream=/proc/self/fd/%d,region=user:", t->plugin,
-		    stream);
+	strbuf_addf(&plugin, "/proc/self/fd/%d,stream=/proc/self/fd/%d,maps=/proc/self/fd/%d",
+		    t->plugin, f->stream, f->maps);
+	strbuf_adds(&plugin, ",region=user:");
 	add_quoted(&plugin, file);
 	if (t->loads)
 		strbuf_adds(&plugin, ",loads=on");
+	if (t->stacks)
+		strbuf_adds(&plugin, ",stacks=on");
 	if (!t->filter)
 		strbuf_adds(&plugin, ",filter=off");
 	vec_push(&list, t->qemu);
@@ -176,27 +199,77 @@ static int run_in(const struct tracer *t, int stream, const char *file, const ch
 	return rc;
 }
 
+static void set_path(const char *name, int fd, const char *more)
+{
+	auto_free char *value =
+		xasprintf("/proc/%d/fd/%d%s%s", getpid(), fd, more ? ":" : "", more ? more : "");
+
+	setenv(name, value, 1);
+}
+
+/* Descriptors are named by this process: a program may close those that it got. */
+static int run_preloaded(const struct tracer *t, const struct files *f, const char *file,
+			 const char *const *argv, uint64_t timeout_ms, struct traced *out,
+			 struct err *err)
+{
+	struct proc_opts o = { .argv = argv, .timeout_ms = timeout_ms, .merge_stderr = true };
+	const char *was = getenv("LD_PRELOAD");
+	auto_free char *before = was ? xstrdup(was) : NULL;
+
+	/* The same places in each run: findings of several are compared by them. */
+	int persona = personality(0xffffffff);
+	if (persona >= 0)
+		personality((unsigned long)persona | ADDR_NO_RANDOMIZE);
+	set_path("LD_PRELOAD", t->plugin, before);
+	set_path("OUTAGE_PM_STREAM", f->stream, NULL);
+	set_path("OUTAGE_PM_MAPS", f->maps, NULL);
+	setenv("OUTAGE_PM_FILE", file, 1);
+	int rc = proc_run(&o, &out->end, err);
+	if (persona >= 0)
+		personality((unsigned long)persona);
+	unsetenv("OUTAGE_PM_STREAM");
+	unsetenv("OUTAGE_PM_MAPS");
+	unsetenv("OUTAGE_PM_FILE");
+	if (before)
+		setenv("LD_PRELOAD", before, 1);
+	else
+		unsetenv("LD_PRELOAD");
+	return rc;
+}
+
+static int take(const struct files *f, struct traced *x, struct err *err)
+{
+	auto_strbuf maps = STRBUF_INIT;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->maps);
+	void *p = mmap(NULL, x->len, PROT_READ, MAP_SHARED | MAP_NORESERVE, f->stream, 0);
+	if (p == MAP_FAILED)
+		return err_set(err, -errno, "cannot map the tracer's stream: %m");
+	x->stream = p;
+	(void)!io_slurp(path, MAPS_MAX, &maps, NULL); /* names are not worth failing for */
+	x->maps = xstrdup(strbuf_str(&maps));
+	return 0;
+}
+
 int tracer_run(const struct tracer *t, const char *file, const char *const *argv,
 	       uint64_t timeout_ms, struct traced *out, struct err *err)
 {
 	uint64_t limit = t->limit ? t->limit : STREAM_LIMIT;
 	auto_fd stream = memory_file("outage-pm-stream", NULL, limit, err);
+	auto_fd maps = stream < 0 ? -1 : memory_file("outage-pm-maps", NULL, 0, err);
+	struct files f = { stream, maps };
 	struct traced x = { .len = limit };
 
-	if (stream < 0)
-		return stream;
+	if (stream < 0 || maps < 0)
+		return stream < 0 ? stream : maps;
 	auto_free char *program = find_program(argv[0]);
 	if (!program)
 		return err_set(err, -ENOENT, "there is no program %s that can be run", argv[0]);
-	int rc = run_in(t, stream, file, argv, timeout_ms, &x, err);
-	if (!rc) {
-		void *p = mmap(NULL, x.len, PROT_READ, MAP_SHARED | MAP_NORESERVE, stream, 0);
-
-		if (p == MAP_FAILED)
-			rc = err_set(err, -errno, "cannot map the tracer's stream: %m");
-		else
-			x.stream = p;
-	}
+	int rc = t->preload ? run_preloaded(t, &f, file, argv, timeout_ms, &x, err)
+			    : run_emulated(t, &f, file, argv, timeout_ms, &x, err);
+	if (!rc)
+		rc = take(&f, &x, err);
 	if (rc)
 		traced_release(&x);
 	else
@@ -209,5 +282,6 @@ void traced_release(struct traced *x)
 	if (x->stream)
 		munmap(x->stream, x->len);
 	proc_result_release(&x->end);
+	free(x->maps);
 	*x = (struct traced){ 0 };
 }

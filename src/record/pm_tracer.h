@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pm_tracer.h - a program under QEMU's user emulation, with our plugin in it: what it does to a
- * file that it maps, as persistent memory, becomes a stream (outage/pm_stream.h).
+ * pm_tracer.h - a program under QEMU's user emulation, with our plugin in it, or with our library
+ * in front of libpmem: what it does to a file that it maps, as persistent memory, becomes a stream
+ * (outage/pm_stream.h).
  */
 #ifndef RECORD_PM_TRACER_H
 #define RECORD_PM_TRACER_H
@@ -11,11 +12,13 @@
 #include "record/pm_stream.h"
 
 struct tracer {
-	char *qemu;	/* the emulator */
+	bool preload;	/* no emulator, but the library */
+	char *qemu;	/* the emulator; NULL with the library */
 	char *version;	/* "7.2.22" */
-	int plugin;	/* a descriptor that children inherit; -1: none */
+	int plugin;	/* or library: a descriptor that children inherit; -1: none */
 	bool filter;	/* see the plugin; found out by the self-test */
 	bool loads;	/* trace them, too */
+	bool stacks;	/* and the call stacks of everything */
 	uint64_t limit; /* bytes of a stream; 0: 1 GiB */
 };
 
@@ -25,7 +28,7 @@ struct tracer {
 	}
 
 /*
- * Finds the emulator (`qemu`, or NULL: qemu-x86_64 in PATH), unpacks the plugin for it, and tests
+ * With t->preload, unpacks the library. Else finds the emulator (`qemu`, or NULL: qemu-x86_64 in PATH), unpacks the plugin for it, and tests
  * both with a program whose trace is known.
  */
 int tracer_open(struct tracer *t, const char *qemu, struct err *err) must_check;
@@ -38,6 +41,7 @@ struct traced {
 	unsigned char *stream; /* mapped */
 	size_t len;
 	struct proc_result end;
+	char *maps; /* what it had mapped: lines of "START-END OFFSET PATH"; "" if that is unknown */
 };
 
 void traced_release(struct traced *x);

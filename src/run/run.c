@@ -107,6 +107,7 @@ void run_close(struct run *r)
 		return;
 	if (r->target.ops)
 		target_close(&r->target);
+	kallsyms_release(&r->names);
 	image_release(&r->base);
 	trace_release(&r->trace);
 	trace_release(&r->recovery);

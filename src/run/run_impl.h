@@ -4,11 +4,14 @@
 #define RUN_RUN_IMPL_H
 
 #include "run/run.h"
+#include "stack/kallsyms.h"
 
 struct run {
 	struct run_opts opts;
 	struct guarantee guarantee; /* as it holds for this target */
 	struct target target;
+	struct kallsyms names; /* of a guest's kernel, once somebody wanted them */
+	bool asked_names;
 	struct image base; /* a new file system that has been mounted once */
 	struct trace trace;
 	struct vec_of(uint64_t) marks; /* the events of it that are marks; see find_marks() */

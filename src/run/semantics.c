@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/log.h"
 #include "check/semantic.h"
 #include "core/hashset.h"
 #include "record/patch.h"
@@ -219,13 +220,45 @@ void semantics_add(struct semantics *s, const struct crash_state *state, const s
 
 /* ---- the diagnosis ---- */
 
-static void add_stack(const struct trace *t, const struct event *ev, struct strbuf *out)
+/* Asked for once something is to be told, and once only. */
+static void know_names(struct run *r)
+{
+	auto_strbuf text = STRBUF_INIT;
+	struct err why = ERR_INIT;
+
+	if (r->asked_names)
+		return;
+	r->asked_names = true;
+	if (target_symbols(&r->target, &text, &why) ||
+	    kallsyms_parse(strbuf_str(&text), text.len, &r->names, &why))
+		log_debug("places in the kernel have no names: %s", why.msg);
+}
+
+/* Where in the program, or in the kernel, something was done. */
+static void add_place(struct run *r, uint64_t addr, struct strbuf *out)
+{
+	const char *name, *module;
+	uint64_t offset;
+
+	strbuf_addf(out, "%#" PRIx64, addr);
+	if (!(addr >> 63))
+		return;
+	know_names(r);
+	if (kallsyms_find(&r->names, addr, &name, &module, &offset))
+		strbuf_addf(out, " (%s+%#" PRIx64 "%s%s%s)", name, offset, *module ? " [" : "",
+			    module, *module ? "]" : "");
+}
+
+static void add_stack(struct run *r, const struct trace *t, const struct event *ev,
+		      struct strbuf *out)
 {
 	uint64_t frames[EVENT_FRAMES_MAX];
 	size_t n = ev->stack ? trace_stack(t, ev->stack, frames) : 0;
 
-	for (size_t i = 0; i < min(n, (size_t)FRAMES_SHOWN); i++)
-		strbuf_addf(out, "%s %#" PRIx64, i ? "," : "  called from", frames[i]);
+	for (size_t i = 0; i < min(n, (size_t)FRAMES_SHOWN); i++) {
+		strbuf_adds(out, i ? ", " : "  called from ");
+		add_place(r, frames[i], out);
+	}
 	if (n)
 		strbuf_addch(out, '\n');
 }
@@ -240,10 +273,12 @@ static void add_store(const struct semantics *s, const char *fate, uint64_t even
 	strbuf_addf(out, "%s event %" PRIu64 ": %s%s of %" PRIu64 " %s at %#" PRIx64, fate, event,
 		    ev->flags & EV_NONTEMPORAL ? "non-temporal " : "",
 		    len > ev->len ? "copy" : "store", len, plural(len, "byte", "bytes"), ev->addr);
-	if (ev->pc)
-		strbuf_addf(out, ", made at %#" PRIx64, ev->pc);
+	if (ev->pc) {
+		strbuf_adds(out, ", made at ");
+		add_place(s->r, ev->pc, out);
+	}
 	strbuf_addch(out, '\n');
-	add_stack(t, ev, out);
+	add_stack(s->r, t, ev, out);
 }
 
 /* "ordering: a crash ...", and the stores that make the difference. */

@@ -129,6 +129,14 @@ static void add_map(struct modules *m, struct process *p, const char *line)
 	vec_push(&p->maps, map);
 }
 
+void process_add_map(struct modules *m, struct process *p, uint64_t start, uint64_t end,
+		     uint64_t offset, const char *path)
+{
+	struct mapping map = { start, end, offset, true, module_of(m, p->pid, path, 0, 0) };
+
+	vec_push(&p->maps, map);
+}
+
 static bool read_maps(struct modules *m, struct process *p)
 {
 	char path[64];

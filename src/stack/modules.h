@@ -44,6 +44,9 @@ void modules_release(struct modules *m);
 
 /* Of the process that a thread belongs to; read again if `fresh`. NULL: it cannot be read. */
 struct process *modules_process(struct modules *m, uint32_t pid, bool fresh);
+/* A mapping that somebody else saw, of a file that is still there. */
+void process_add_map(struct modules *m, struct process *p, uint64_t start, uint64_t end,
+		     uint64_t offset, const char *path);
 const struct mapping *mapping_at(const struct process *p, uint64_t addr);
 /* An address as the file has it. False if the address is in no file. */
 bool module_address(const struct modules *m, const struct process *p, uint64_t addr,

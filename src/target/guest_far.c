@@ -263,6 +263,21 @@ static int far_fill(struct target *t, const char *name, uint64_t bytes, struct e
 	return rc;
 }
 
+static int far_symbols(struct target *t, struct strbuf *out, struct err *err)
+{
+	struct wire_in part;
+	int rc = guest_runs(own(t)->guest) ? 0 : own(t)->start(t, err);
+
+	if (rc)
+		return rc;
+	guest_target_begin(t, AGENT_SYMBOLS);
+	rc = guest_target_ask(t, AGENT_SYMBOLS, &part, err);
+	if (rc)
+		return rc;
+	strbuf_adds(out, wire_text(&part));
+	return guest_part_ok(&part, err);
+}
+
 int guest_target_freeze(struct target *t, struct err *err)
 {
 	guest_target_begin(t, AGENT_FREEZE);
@@ -285,4 +300,5 @@ const struct target_far guest_far = {
 	.sync = far_sync,
 	.room = far_room,
 	.fill = far_fill,
+	.symbols = far_symbols,
 };

@@ -15,6 +15,7 @@
 #include "agent/blob.h"
 #include "base/io.h"
 #include "base/proc.h"
+#include "record/pm_blob.h"
 #include "target/modules.h"
 
 enum { FILE_MAX = 64 << 20, LDD_MS = 20000 };
@@ -122,7 +123,7 @@ static int add_program(struct archive *a, const char *program, struct err *err)
 }
 
 int guest_root(const char *dir, const char *const *names, const struct guest_module_args *args,
-	       const char *const *programs, struct err *err)
+	       const char *const *programs, bool selftest, struct err *err)
 {
 	struct archive a = { 0 };
 	auto_fd fd = memfd_create("outage-root", MFD_CLOEXEC);
@@ -130,6 +131,9 @@ int guest_root(const char *dir, const char *const *names, const struct guest_mod
 
 	add(&a, "modules", S_IFDIR | 0755, "", 0);
 	add(&a, "init", S_IFREG | 0755, agent_program, (size_t)agent_program_size);
+	if (selftest)
+		add(&a, "selftest", S_IFREG | 0755, pm_selftest_program,
+		    (size_t)pm_selftest_program_size);
 	if (!rc && dir)
 		rc = add_modules(&a, dir, names, args, err);
 	if (programs)

@@ -14,9 +14,9 @@ struct guest_module_args {
  * NULL: there are none. Of `names`, those that the kernel has built in are left out, and each of
  * the others brings along what it needs; `args`, up to one without a name, or NULL, is what modules
  * are told. `programs`, with their libraries, are for a kernel that cannot see this machine's
- * files; NULL: there are none.
+ * files; NULL: there are none. `selftest`: so is the test of the tracer of persistent memory.
  */
 int guest_root(const char *dir, const char *const *names, const struct guest_module_args *args,
-	       const char *const *programs, struct err *err) must_check;
+	       const char *const *programs, bool selftest, struct err *err) must_check;
 
 #endif

@@ -345,6 +345,13 @@ int target_sync(struct target *t, struct err *err)
 	return syncfs(t->root) < 0 ? err_set(err, -errno, "it cannot be synced: %m") : 0;
 }
 
+int target_symbols(struct target *t, struct strbuf *out, struct err *err)
+{
+	if (!t->ops->far || !t->ops->far->symbols)
+		return err_set(err, -EOPNOTSUPP, "the names of its kernel are not known");
+	return far_result(t, t->ops->far->symbols(t, out, err));
+}
+
 int target_room(struct target *t, uint64_t *bytes, struct err *err)
 {
 	struct statvfs st;

@@ -71,6 +71,8 @@ struct target_far {
 	int (*stat)(struct target *t, const char *path, struct target_stat *out, struct err *err);
 	int (*sync)(struct target *t, struct err *err);
 	int (*room)(struct target *t, uint64_t *bytes, struct err *err);
+	/* The functions of its kernel, as in /proc/kallsyms; NULL: nobody can ask for them. */
+	int (*symbols)(struct target *t, struct strbuf *out, struct err *err);
 	/* -ENOSPC is no failure. */
 	int (*fill)(struct target *t, const char *name, uint64_t bytes, struct err *err);
 };
@@ -197,6 +199,8 @@ int target_usable(struct target *t, const struct tree *seen, struct findings *ou
 int target_stat(struct target *t, const char *path, struct target_stat *out, struct err *err)
 	must_check;
 int target_sync(struct target *t, struct err *err) must_check;
+/* The functions of its kernel, as in /proc/kallsyms. Nothing need be mounted. */
+int target_symbols(struct target *t, struct strbuf *out, struct err *err) must_check;
 int target_room(struct target *t, uint64_t *bytes, struct err *err) must_check;
 int target_fill(struct target *t, const char *name, uint64_t bytes, struct err *err) must_check;
 

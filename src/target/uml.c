@@ -188,7 +188,7 @@ static int uml_open(struct target *t, const struct target_opts *opts, struct err
 	if (rc)
 		return rc;
 	modules[2] = u->fs->name;
-	u->root = guest_root(u->modules, modules, NULL, NULL, err);
+	u->root = guest_root(u->modules, modules, NULL, NULL, false, err);
 	return u->root < 0 ? u->root : guest_target_ready(t, err);
 }
 

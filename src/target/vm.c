@@ -150,7 +150,7 @@ static char *command_line(const struct vm *v)
 				     (unsigned long long)kib, (unsigned long long)block)
 			 : xstrdup("");
 
-	auto_free char *pm = v->pm_size ? xasprintf(" numa=off memmap=%lluM!%lluM",
+	auto_free char *pm = v->pm_size ? xasprintf(" numa=off iomem=relaxed memmap=%lluM!%lluM",
 						    (unsigned long long)v->pm_size / MIB,
 						    (unsigned long long)PM_START / MIB)
 					: xstrdup("");
@@ -194,9 +194,9 @@ static void describe_memory(const struct vm *v, enum start_kind kind, struct com
 static void describe_tracer(const struct vm *v, struct command *c)
 {
 	put2(c, "-plugin",
-	     xasprintf("/proc/self/fd/%d,stream=/proc/self/fd/%d,begin=mark%s,"
+	     xasprintf("/proc/self/fd/%d,stream=/proc/self/fd/%d,begin=mark,%s,"
 		       "region=phys:%llu,,%llu,,/proc/self/fd/%d,,0",
-		       FD_PLUGIN, FD_STREAM, machine(v) == TRACED_LOADS ? ",loads=on" : "",
+		       FD_PLUGIN, FD_STREAM, machine(v) == TRACED_LOADS ? "loads=on" : "stacks=on",
 		       PM_START, (unsigned long long)v->pm_size, FD_PM));
 }
 
@@ -614,6 +614,38 @@ static int tell_tracer(struct target *t, enum agent_command command, uint32_t be
 	return rc > 0 ? err_set(err, -EIO, "the guest died when it was asked for a mark") : rc;
 }
 
+/* The program makes its own marks, in a stream of its own. */
+static int run_test(void *ctx, struct err *err)
+{
+	struct target *t = ctx;
+	struct wire_in part;
+
+	guest_target_begin(t, AGENT_SELFTEST);
+	int rc = guest_target_ask(t, AGENT_SELFTEST, &part, err);
+	if (rc)
+		return rc < 0 ? rc : err_set(err, -EIO, "the guest died of the tracer's test");
+	uint32_t status = wire_u32(&part);
+	rc = guest_part_ok(&part, err);
+	return rc ? rc : status != 0;
+}
+
+/* A machine that lacks instructions cannot run the test, which has them all. */
+static int start_traced(struct target *t, struct err *err)
+{
+	struct vm *v = own(t);
+	int rc = start(t, err);
+
+	if (rc || v->no_clwb)
+		return rc;
+	rc = pm_disk_test(t->disk, run_test, t, err);
+	if (rc > 0)
+		log_info("this kernel lets nobody map its persistent memory (/dev/mem), so the "
+			 "tracer is not tested in it");
+	if (rc < 0)
+		guest_stop(v->base.guest);
+	return min(rc, 0);
+}
+
 /* From now on the traced machine is the one that is asked; the other one rests. */
 static int begin_tracing(void *ctx, bool loads, struct err *err)
 {
@@ -625,7 +657,7 @@ static int begin_tracing(void *ctx, bool loads, struct err *err)
 	if (v->tracer.plugin < 0)
 		rc = tracer_unpack(&v->tracer, v->qemu, err);
 	if (!rc && !guest_runs(v->base.guest))
-		rc = start(t, err);
+		rc = start_traced(t, err);
 	if (!rc)
 		rc = tell_tracer(t, AGENT_TRACE, 1, NULL, err);
 	if (rc)
@@ -730,7 +762,7 @@ static int make_root(struct vm *v, struct err *err)
 		modules[n++] = "mtdram";
 	for (size_t i = 0; v->pm_size && i < ARRAY_SIZE(pm); i++)
 		modules[n++] = pm[i];
-	v->base.root = guest_root(dir, modules, args, programs, err);
+	v->base.root = guest_root(dir, modules, args, programs, v->pm_size != 0, err);
 	return min(v->base.root, 0);
 }
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * pm-preload.c - every function of libpmem once, for the library that stands in front of it:
- * pm-preload FILE all|twice|fork|exit|threads
+ * pm-preload FILE all|twice|moved|cold|synced|fork|exit|killed|threads
  */
+#include <fcntl.h>
 #include <libpmem.h>
 #include <outage/mark.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -83,6 +86,61 @@ static void forked(void)
 	waitpid(pid, NULL, 0);
 }
 
+/* A second mapping is the same memory: a flush there is one here. */
+static void twice(const char *path)
+{
+	size_t size;
+	int is_pmem;
+	unsigned char *second = pmem_map_file(path, 0, 0, 0, &size, &is_pmem);
+
+	if (!second)
+		_exit(3);
+	memory[0] = 1;
+	pmem_persist(second, 1);
+	second[64] = 2;
+	pmem_persist(memory + 64, 1);
+	pmem_unmap(second, size);
+	memory[128] = 3;
+	pmem_persist(memory + 128, 1);
+}
+
+/* Cut, and moved: what is left of the mapping is somewhere else. */
+static int moved(size_t size)
+{
+	unsigned char *to;
+
+	munmap(memory, size / 2);
+	to = mremap(memory + size / 2, size / 2, size / 2, MREMAP_MAYMOVE);
+	if (to == MAP_FAILED)
+		return 3;
+	to[0] = 1;
+	pmem_persist(to, 1);
+	return munmap(to, size / 2);
+}
+
+/* Of a large file, a page that nobody ever flushed is found as well, if late. */
+static void cold(size_t size)
+{
+	for (size_t i = 0; i < 3; i++) {
+		memory[0] = (unsigned char)(i + 1);
+		pmem_persist(memory, 1);
+		memory[size / 2 + 4096 * i] ^= 0x55;
+	}
+}
+
+static void synced(const char *path)
+{
+	int fd = open(path, O_RDWR);
+
+	memory[0] = 1;
+	memory[4096] = 1;
+	if (fd < 0 || fsync(fd) || close(fd))
+		_exit(3);
+	memory[8192] = 1;
+	if (msync(memory + 8192, 4096, MS_SYNC))
+		_exit(3);
+}
+
 int main(int argc, char **argv)
 {
 	size_t size;
@@ -99,9 +157,17 @@ int main(int argc, char **argv)
 		threads();
 	else if (!strcmp(argv[2], "fork"))
 		forked();
-	else if (!strcmp(argv[2], "twice") && !pmem_map_file(argv[1], 0, 0, 0, &size, &is_pmem))
-		return 1;
+	else if (!strcmp(argv[2], "twice"))
+		twice(argv[1]);
+	else if (!strcmp(argv[2], "moved"))
+		return moved(size);
+	else if (!strcmp(argv[2], "cold"))
+		cold(size);
+	else if (!strcmp(argv[2], "synced"))
+		synced(argv[1]);
 	else if (!strcmp(argv[2], "exit"))
-		_exit(0); /* without the end of the trace */
+		_exit(0);
+	else if (!strcmp(argv[2], "killed"))
+		raise(SIGKILL); /* without the end of the trace */
 	return pmem_unmap(memory, size);
 }

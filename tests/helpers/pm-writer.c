@@ -106,6 +106,14 @@ static int threads(void)
 	return map[COUNTER] != THREADS * ROUNDS;
 }
 
+/* More than a short trace can hold. */
+static int many(void)
+{
+	for (uint64_t i = 0; i < 20000; i++)
+		map[i * 9 % 512] = i;
+	return 0;
+}
+
 static int forks(void)
 {
 	map[0] = 1;
@@ -203,6 +211,8 @@ int main(int argc, char **argv)
 		return 4;
 	if (strcmp(what, "threads") == 0)
 		return threads();
+	if (strcmp(what, "many") == 0)
+		return many();
 	if (strcmp(what, "fork") == 0)
 		return forks();
 	if (strcmp(what, "remap") == 0)

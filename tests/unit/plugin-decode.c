@@ -112,6 +112,85 @@ static void test_flags(void)
 	ok(insn.kind == INSN_FLUSH && insn.addr32 && !insn.segment, "so is a short address");
 }
 
+/* What is addressed by the stack pointer alone, and what only looks like it. */
+static void test_stack(void)
+{
+	static const struct {
+		const char *text;
+		unsigned char code[12];
+		unsigned char len;
+		bool on_stack;
+	} t[] = {
+		{ "push %rbx", { 0x53 }, 1, true },
+		{ "push %r12", { 0x41, 0x54 }, 2, true },
+		{ "pop %rbx", { 0x5b }, 1, true },
+		{ "ret", { 0xc3 }, 1, true },
+		{ "call", { 0xe8, 0, 0, 0, 0 }, 5, true },
+		{ "mov %rcx,(%rsp)", { 0x48, 0x89, 0x0c, 0x24 }, 4, true },
+		{ "mov 8(%rsp),%rcx", { 0x48, 0x8b, 0x4c, 0x24, 0x08 }, 5, true },
+		{ "movl $1,256(%rsp)", { 0xc7, 0x84, 0x24, 0, 1, 0, 0, 1, 0, 0, 0 }, 11, true },
+		{ "movups %xmm0,(%rsp)", { 0x0f, 0x11, 0x04, 0x24 }, 4, true },
+		{ "vmovdqu %ymm0,(%rsp)", { 0xc5, 0xfe, 0x7f, 0x04, 0x24 }, 5, true },
+		{ "add %rcx,(%rsp)", { 0x48, 0x01, 0x0c, 0x24 }, 4, true },
+		{ "mov %rcx,(%rbx)", { 0x48, 0x89, 0x0b }, 3, false },
+		{ "mov %rcx,(%r12)", { 0x49, 0x89, 0x0c, 0x24 }, 4, false },
+		{ "vmovdqu %ymm0,(%r12)", { 0xc4, 0xc1, 0x7e, 0x7f, 0x04, 0x24 }, 6, false },
+		{ "mov %rcx,(%rsp,%rax)", { 0x48, 0x89, 0x0c, 0x04 }, 4, false },
+		{ "mov %rcx,(%rsp,%r12)", { 0x4a, 0x89, 0x0c, 0x24 }, 4, false },
+		{ "mov %rcx,%fs:(%rsp)", { 0x64, 0x48, 0x89, 0x0c, 0x24 }, 5, false },
+		{ "call *(%rbx)", { 0xff, 0x13 }, 2, false },
+		{ "push (%rbx)", { 0xff, 0x33 }, 2, false },
+		{ "leave", { 0xc9 }, 1, false },
+		{ "rep movsq", { 0xf3, 0x48, 0xa5 }, 3, false },
+		{ "lock add %rcx,(%rsp)", { 0xf0, 0x48, 0x01, 0x0c, 0x24 }, 5, false },
+		{ "xchg %rcx,(%rsp)", { 0x48, 0x87, 0x0c, 0x24 }, 4, false },
+		{ "movnti %rcx,(%rsp)", { 0x48, 0x0f, 0xc3, 0x0c, 0x24 }, 5, false },
+		{ "mov of registers", { 0x48, 0x89, 0xe4 }, 3, false },
+		{ "cut off", { 0x48, 0x89, 0x0c }, 3, false },
+	};
+
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct insn insn;
+
+		insn_decode(t[i].code, t[i].len, &insn);
+		ok(insn.on_stack == t[i].on_stack, "%s %s the stack alone", t[i].text,
+		   t[i].on_stack ? "is for" : "is not for");
+	}
+}
+
+static void test_flow(void)
+{
+	static const struct {
+		const char *text;
+		unsigned char code[8];
+		unsigned char len;
+		enum insn_flow flow;
+	} t[] = {
+		{ "call", { 0xe8, 0, 0, 0, 0 }, 5, FLOW_CALL },
+		{ "call *%rax", { 0xff, 0xd0 }, 2, FLOW_CALL },
+		{ "call *8(%rbx)", { 0xff, 0x53, 0x08 }, 3, FLOW_CALL },
+		{ "notrack call *%rax", { 0x3e, 0xff, 0xd0 }, 3, FLOW_CALL },
+		{ "ret", { 0xc3 }, 1, FLOW_RETURN },
+		{ "repz ret", { 0xf3, 0xc3 }, 2, FLOW_RETURN },
+		{ "ret $8", { 0xc2, 0x08, 0 }, 3, FLOW_RETURN },
+		{ "iretq", { 0x48, 0xcf }, 2, FLOW_LEAVE },
+		{ "sysretq", { 0x48, 0x0f, 0x07 }, 3, FLOW_LEAVE },
+		{ "jmp *%rax", { 0xff, 0xe0 }, 2, FLOW_ON },
+		{ "jmp", { 0xe9, 0, 0, 0, 0 }, 5, FLOW_ON },
+		{ "push (%rbx)", { 0xff, 0x33 }, 2, FLOW_ON },
+		{ "syscall", { 0x0f, 0x05 }, 2, FLOW_ON },
+		{ "movnti", { 0x48, 0x0f, 0xc3, 0x0b }, 4, FLOW_ON },
+		{ "cut off", { 0xff }, 1, FLOW_ON },
+	};
+
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct insn insn;
+
+		insn_decode(t[i].code, t[i].len, &insn);
+		is_u(insn.flow, t[i].flow, "%s goes where it should", t[i].text);
+	}
+}
+
 static void test_marks(void)
 {
 	struct insn insn;
@@ -162,6 +241,8 @@ int main(void)
 	test_plain();
 	test_addresses();
 	test_flags();
+	test_stack();
+	test_flow();
 	test_marks();
 	test_any();
 	return done_testing();

@@ -166,6 +166,74 @@ static void refused(struct stream *s, struct trace *t, struct pm_stream_record r
 	is_i(read_it(s, t, &err), code, "%s: %s", what, err.msg);
 }
 
+/* A batch of these words, in a region of REGION bytes. */
+static int read_batch(struct stream *s, struct trace *t, const uint64_t *words, size_t n,
+		      unsigned records, struct err *err)
+{
+	begin(s);
+	add(s,
+	    (struct pm_stream_record){
+		    .kind = PM_STREAM_BATCH, .pc = 0x100, .len = (uint32_t)n * 8 },
+	    words);
+	s->count = records;
+	end(s);
+	return read_it(s, t, err);
+}
+
+static void test_batches(struct stream *s, struct trace *t)
+{
+	const uint64_t first = pm_stream_small(PM_STREAM_STORE, 3, 64, 5);
+	const uint64_t more = PM_STREAM_MORE | 2 << 3 | 0xff01ull << 8;
+	const uint64_t good[] = {
+		first, 1, more, 2, 3, pm_stream_small(PM_STREAM_FLUSH, 0, 64, 9)
+	};
+	const uint64_t bytes[] = { pm_stream_small(PM_STREAM_NTSTORE, 0, 9, 5), 0xa,
+				   PM_STREAM_MORE_SAME | 9 << 8, 0x0807060504030201, 9 };
+	const struct {
+		const char *what;
+		uint64_t word[4];
+		size_t n;
+	} bad[] = {
+		{ "no kind", { 0 }, 1 },
+		{ "a store that is cut off", { first }, 1 },
+		{ "one that goes on after nothing", { more, 1, 2 }, 3 },
+		{ "one after a flush",
+		  { pm_stream_small(PM_STREAM_FLUSH, 0, 0, 0), more, 1, 2 },
+		  4 },
+		{ "one that goes on too long", { first, 1, more, 2 }, 4 },
+		{ "none that go on", { first, 1, PM_STREAM_MORE, 2 }, 4 },
+		{ "a flag that is not known",
+		  { first, 1, PM_STREAM_MORE | 1 << 3 | 1 << 7, 2 },
+		  4 },
+		{ "very many", { first, 1, PM_STREAM_MORE_SAME | 0xffffffull << 8, 2 }, 4 },
+		{ "far outside", { pm_stream_small(PM_STREAM_STORE, 3, REGION, 0), 1 }, 2 },
+		{ "a flush with a length", { pm_stream_small(PM_STREAM_FLUSH, 1, 64, 0) }, 1 },
+		{ "a flush of no line", { pm_stream_small(PM_STREAM_FLUSH, 0, 65, 0) }, 1 },
+	};
+	struct err err = ERR_INIT;
+	const struct event *ev;
+
+	is_i(read_batch(s, t, good, ARRAY_SIZE(good), 4, &err), 0, "a batch is read: %s", err.msg);
+	is_u(t->events.n, 4, "as four events");
+	ev = t->events.v;
+	ok(ev[0].addr == 64 && ev[0].pc == 0x105 && ev[0].len == 8 && ev[0].data[0] == 1 &&
+		   ev[1].addr == 72 && ev[1].pc == 0x106 && ev[1].data[0] == 2 &&
+		   ev[2].addr == 80 && ev[2].pc == 0x105 && ev[2].data[0] == 3 &&
+		   ev[3].addr == 64 && ev[3].kind == EV_LINEFLUSH && ev[3].pc == 0x109,
+	   "each with its place");
+	is_i(read_batch(s, t, bytes, ARRAY_SIZE(bytes), 10, &err), 0,
+	     "one with many bytes as well");
+	ev = t->events.v;
+	ok(t->events.n == 10 && ev[9].addr == 18 && ev[9].len == 1 && ev[9].data[0] == 9 &&
+		   ev[9].pc == 0x105 && ev[9].flags == EV_NONTEMPORAL,
+	   "as an event each");
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		err_clear(&err);
+		is_i(read_batch(s, t, bad[i].word, bad[i].n, 1, &err), -EINVAL, "%s: %s",
+		     bad[i].what, err.msg);
+	}
+}
+
 static void test_nonsense(struct stream *s, struct trace *t)
 {
 	struct err err = ERR_INIT;
@@ -204,7 +272,7 @@ static void test_nonsense(struct stream *s, struct trace *t)
 
 	begin(s);
 	end(s);
-	((struct pm_stream_header *)(void *)s->sb.buf)->version = 2;
+	((struct pm_stream_header *)(void *)s->sb.buf)->version = PM_STREAM_VERSION + 1;
 	is_i(read_it(s, t, &err), -EPROTO, "another version: %s", err.msg);
 	begin(s);
 	end(s);
@@ -245,6 +313,7 @@ int main(void)
 	test_good(&s, &t);
 	test_cuts(&s, &t);
 	test_flips(&s, &t);
+	test_batches(&s, &t);
 	test_nonsense(&s, &t);
 	test_replay(&s, &t);
 	strbuf_release(&s.sb);

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/* reads.c - see reads.h. */
+#include "pm/reads.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "pm/command.h"
+#include "pm/file.h"
+
+enum {
+	TRACED_MAX = 1024, /* a run in an emulator takes a good part of a second */
+	VARY_MIN = 4,	   /* with fewer pieces there is less to gain than that costs */
+	JOBS_MAX = 64,
+	POLL_MS = 200,
+};
+
+struct lines vec_of(uint64_t);
+
+struct read_set {
+	struct hash128 image;
+	bool whole;
+	struct lines lines; /* numbers; ascending, each once */
+};
+
+struct pm_reads {
+	struct vec_of(struct read_set) sets; /* by image */
+};
+
+void pm_reads_free(struct pm_reads *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->sets.n; i++)
+		vec_release(&r->sets.v[i].lines);
+	vec_release(&r->sets);
+	free(r);
+}
+
+static int compare_sets(const void *a, const void *b)
+{
+	const struct hash128 *x = &((const struct read_set *)a)->image;
+	const struct hash128 *y = &((const struct read_set *)b)->image;
+
+	if (x->hi != y->hi)
+		return x->hi < y->hi ? -1 : 1;
+	return (x->lo > y->lo) - (x->lo < y->lo);
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static bool has_line(const struct lines *l, uint64_t from, uint64_t to)
+{
+	size_t low = 0, high = l->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (l->v[mid] < from)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < l->n && l->v[low] <= to;
+}
+
+bool pm_reads_vary(void *ctx, uint64_t point, struct hash128 all, const struct model_piece *piece)
+{
+	const struct pm_reads *r = ctx;
+	struct read_set key = { .image = all };
+	const struct read_set *s =
+		r->sets.n ? bsearch(&key, r->sets.v, r->sets.n, sizeof(key), compare_sets) : NULL;
+
+	(void)point;
+	return !s || s->whole ||
+	       has_line(&s->lines, piece->addr / PM_LINE,
+			(piece->addr + max(piece->len, (uint64_t)1) - 1) / PM_LINE);
+}
+
+/* ---- one state ---- */
+
+struct watcher {
+	const struct pm_run *run;
+	const struct tracer *tracer;
+	struct pm_file *file;
+	int notify;
+};
+
+/* Whether somebody has read the file since the last time it was asked, by a system call. */
+static bool was_read(int notify)
+{
+	char events[4096];
+	bool any = false;
+
+	while (read(notify, events, sizeof(events)) > 0)
+		any = true;
+	return any;
+}
+
+static void add_loads(const struct trace *t, struct read_set *s)
+{
+	for (size_t i = 0; i < t->events.n; i++) {
+		const struct event *ev = &t->events.v[i];
+
+		if (ev->kind != EV_LOAD && ev->kind != EV_STORE)
+			continue;
+		for (uint64_t l = ev->addr / PM_LINE; l <= (ev->addr + ev->len - 1) / PM_LINE; l++)
+			if (!s->lines.n || vec_last(&s->lines) != l)
+				vec_push(&s->lines, l);
+	}
+}
+
+static int trace_command(struct watcher *w, const char *command, struct read_set *s,
+			 struct err *err)
+{
+	struct traced x = { 0 };
+	auto_words argv = { 0 };
+	auto_trace t;
+
+	trace_init(&t);
+	int rc = command_traced(w->tracer, command, w->run->plan.file, &argv, err);
+	if (!rc)
+		rc = tracer_run(w->tracer, w->run->plan.file, (const char *const *)argv.v,
+				w->run->plan.timeout_ms, &x, err);
+	/* One that fails, or is killed, read what it read; but that is not known to the end. */
+	if (!rc &&
+	    (x.end.signal || x.end.timed_out || pm_stream_read(x.stream, x.len, &t, NULL, NULL)))
+		s->whole = true;
+	else if (!rc)
+		add_loads(&t, s);
+	/* Not mapped, as far as the tracer knows: another program looks at it. */
+	s->whole |= !rc && !t.info.size;
+	traced_release(&x);
+	return rc;
+}
+
+static int look(struct watcher *w, const struct image *img, struct read_set *s, struct err *err)
+{
+	const struct pm_plan *p = &w->run->plan;
+	size_t kept = 0;
+	int rc = pm_file_put(w->file, img, err);
+
+	(void)was_read(w->notify);
+	if (!rc && p->recover)
+		rc = trace_command(w, p->recover, s, err);
+	if (!rc)
+		rc = trace_command(w, p->check ? p->check : p->dump, s, err);
+	s->whole |= was_read(w->notify);
+	if (s->lines.n)
+		qsort(s->lines.v, s->lines.n, sizeof(*s->lines.v), compare_u64);
+	for (size_t i = 0; i < s->lines.n; i++)
+		if (!kept || s->lines.v[kept - 1] != s->lines.v[i])
+			s->lines.v[kept++] = s->lines.v[i];
+	s->lines.n = s->whole ? 0 : kept;
+	return rc;
+}
+
+static int watcher_init(struct watcher *w, struct err *err)
+{
+	int rc = pm_file_new(w->run->plan.file, w->run->base.size, &w->file, err);
+
+	if (rc)
+		return rc;
+	setenv("PMEM_IS_PMEM_FORCE", "1", 0);
+	setenv("OUTAGE_FILE", w->run->plan.file, 1);
+	w->notify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (w->notify < 0 || inotify_add_watch(w->notify, w->run->plan.file, IN_ACCESS) < 0)
+		return err_set(err, -errno, "cannot watch %s: %m", w->run->plan.file);
+	return 0;
+}
+
+/* ---- all of them ---- */
+
+struct head {
+	struct hash128 image;
+	uint64_t n;
+	bool whole, failed;
+	struct err err;
+};
+
+static int tell(int fd, const struct read_set *s, const struct err *err)
+{
+	struct head h = { .image = s->image, .n = s->lines.n, .whole = s->whole, .failed = err };
+
+	if (err)
+		h.err = *err;
+	int rc = io_write_full(fd, &h, sizeof(h));
+	return rc || !h.n ? rc : io_write_full(fd, s->lines.v, h.n * sizeof(uint64_t));
+}
+
+/* The states where everything survives; those that the enumerator gives to `number`. */
+static int find_mine(struct watcher *w, unsigned number, unsigned of, int fd, struct err *err)
+{
+	struct crash_opts opts = pm_run_crash(w->run);
+	auto_crash_state s = CRASH_STATE_INIT;
+	struct crash_points points = { 0 };
+	auto_crash e = NULL;
+	uint64_t n = 0;
+
+	pm_run_points(w->run, &points);
+	opts.points = points.v;
+	opts.n_points = points.n;
+	opts.layers = CRASH_WITH_ALL;
+	opts.budget = 0;
+	opts.ignore_marks = true;
+	int rc = crash_new(&w->run->trace, &opts, &e, err);
+	while (!rc && n < TRACED_MAX && crash_next(e, &s)) {
+		struct read_set set = { .image = s.hash };
+
+		if (s.survived.n < VARY_MIN || n++ % of != number)
+			continue;
+		rc = look(w, &s.image, &set, err);
+		if (!rc)
+			rc = tell(fd, &set, NULL);
+		vec_release(&set.lines);
+	}
+	crash_points_release(&points);
+	return rc;
+}
+
+static void work(struct watcher *w, unsigned number, unsigned of, int fd, pid_t parent)
+{
+	struct err err = ERR_INIT;
+	struct read_set none = { 0 };
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	int rc = watcher_init(w, &err);
+	if (!rc)
+		rc = find_mine(w, number, of, fd, &err);
+	if (rc)
+		(void)!tell(fd, &none, &err);
+	_exit(0);
+}
+
+/* False if all is to end. */
+static bool wait_for(int fd, const volatile sig_atomic_t *stop)
+{
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	while (!(stop && *stop))
+		if (poll(&p, 1, POLL_MS) > 0)
+			return true;
+	return false;
+}
+
+static int hear(struct pm_reads *r, int fd, const volatile sig_atomic_t *stop,
+		struct pm_reads_count *count, struct err *err)
+{
+	struct head h;
+
+	while (wait_for(fd, stop) && io_read_full(fd, &h, sizeof(h)) == (ssize_t)sizeof(h)) {
+		struct read_set s = { .image = h.image, .whole = h.whole };
+
+		if (h.failed)
+			return err_set(err, h.err.code, "%s", h.err.msg);
+		vec_reserve(&s.lines, h.n + 1);
+		if (h.n && io_read_full(fd, s.lines.v, h.n * sizeof(uint64_t)) !=
+				   (ssize_t)(h.n * sizeof(uint64_t))) {
+			vec_release(&s.lines);
+			return err_set(err, -ECHILD, "a process of ours was killed");
+		}
+		s.lines.n = h.n;
+		vec_push(&r->sets, s);
+		count->traced++;
+		count->whole += h.whole;
+	}
+	return 0;
+}
+
+int pm_reads_find(const struct pm_run *run, const struct tracer *t, unsigned jobs,
+		  const volatile sig_atomic_t *stop, struct pm_reads **out,
+		  struct pm_reads_count *count, struct err *err)
+{
+	struct pm_reads *r = xcalloc(1, sizeof(*r));
+	struct tracer with_loads = *t;
+	struct watcher w = { .run = run, .tracer = &with_loads, .notify = -1 };
+	pid_t parent = getpid(), pid[JOBS_MAX];
+	int fds[JOBS_MAX][2], rc = 0;
+	unsigned n = 0;
+
+	with_loads.loads = true;
+	jobs = min(max(jobs, 1u), (unsigned)JOBS_MAX);
+	for (; !rc && n < jobs; n++) {
+		if (pipe2(fds[n], O_CLOEXEC) || (pid[n] = fork()) < 0) {
+			rc = err_set(err, -errno, "cannot start a process: %m");
+			break;
+		}
+		if (!pid[n])
+			work(&w, n, jobs, fds[n][1], parent);
+		util_close(fds[n][1]);
+	}
+	for (unsigned i = 0; i < n; i++) {
+		if (!rc && !(stop && *stop))
+			rc = hear(r, fds[i][0], stop, count, err);
+		util_close(fds[i][0]);
+		if (rc || (stop && *stop))
+			kill(pid[i], SIGKILL);
+		while (waitpid(pid[i], NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	if (r->sets.n)
+		qsort(r->sets.v, r->sets.n, sizeof(*r->sets.v), compare_sets);
+	if (rc)
+		pm_reads_free(r);
+	else
+		*out = r;
+	return rc;
+}

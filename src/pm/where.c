@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* where.c - see where.h. */
+#include "pm/where.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/io.h"
+#include "stack/places.h"
+
+enum { FILE_MAX = 64 << 20, FRAMES_SHOWN = 8 };
+
+/* ---- finding ---- */
+
+struct pcs vec_of(uint64_t);
+
+static int compare_u64(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static uint64_t frame_at(const struct event *ev, uint64_t i)
+{
+	uint64_t frame;
+
+	memcpy(&frame, ev->data + 8 * i, sizeof(frame));
+	return frame;
+}
+
+/* Each address once. Of a caller, that of the call: what it returns to may be another line. */
+static void collect(const struct trace *t, struct pcs *out)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->events.n; i++) {
+		const struct event *ev = &t->events.v[i];
+
+		if (ev->kind == EV_STACK)
+			for (uint64_t j = 0; j < ev->len / 8; j++)
+				vec_push(out, frame_at(ev, j) - 1);
+		else if (ev->pc && ev->kind != EV_LOAD && (!out->n || vec_last(out) != ev->pc))
+			vec_push(out, ev->pc);
+	}
+	if (out->n)
+		qsort(out->v, out->n, sizeof(*out->v), compare_u64);
+	for (size_t i = 0; i < out->n; i++)
+		if (!kept || out->v[kept - 1] != out->v[i])
+			out->v[kept++] = out->v[i];
+	out->n = kept;
+}
+
+void pm_where_find(const struct trace *t, const char *maps, struct pm_where *out)
+{
+	struct code_places *p = code_places_new(maps);
+	struct pcs pcs = { 0 };
+
+	collect(t, &pcs);
+	for (size_t i = 0; i < pcs.n; i++) {
+		auto_strbuf words = STRBUF_INIT;
+
+		if (code_places_words(p, pcs.v[i], &words))
+			vec_push(&out->places,
+				 (struct pm_place){ pcs.v[i], xstrdup(strbuf_str(&words)) });
+	}
+	vec_release(&pcs);
+	code_places_free(p);
+}
+
+void pm_where_release(struct pm_where *w)
+{
+	for (size_t i = 0; i < w->places.n; i++)
+		free(w->places.v[i].words);
+	vec_release(&w->places);
+}
+
+/* ---- the file ---- */
+
+int pm_where_save(const char *run, const struct pm_where *w, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	for (size_t i = 0; i < w->places.n; i++) {
+		strbuf_addf(&text, "%" PRIx64 "\t", w->places.v[i].pc);
+		strbuf_add_flat(&text, w->places.v[i].words);
+		strbuf_addch(&text, '\n');
+	}
+	return io_write_file(run, "places", strbuf_str(&text), text.len, 0, err);
+}
+
+int pm_where_load(const char *run, struct pm_where *out, struct err *err)
+{
+	auto_free char *path = xasprintf("%s/places", run);
+	auto_strbuf text = STRBUF_INIT;
+	struct err none = ERR_INIT;
+
+	*out = (struct pm_where){ 0 };
+	int rc = io_slurp(path, FILE_MAX, &text, &none);
+	if (rc)
+		return rc == -ENOENT ? 0 : err_set(err, rc, "%s", none.msg);
+	char *rest = text.len ? text.buf : NULL, *line;
+	while ((line = strsep(&rest, "\n"))) {
+		char *end;
+		uint64_t pc = strtoull(line, &end, 16);
+
+		if (!*line)
+			continue;
+		if (*end != '\t' || (out->places.n && vec_last(&out->places).pc >= pc)) {
+			pm_where_release(out);
+			return err_set(err, -EINVAL, "%s is damaged", path);
+		}
+		vec_push(&out->places, (struct pm_place){ pc, xstrdup(end + 1) });
+	}
+	return 0;
+}
+
+/* ---- words ---- */
+
+static const char *words_of(const struct pm_where *w, uint64_t pc)
+{
+	size_t low = 0, high = w->places.n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (w->places.v[mid].pc == pc)
+			return w->places.v[mid].words;
+		if (w->places.v[mid].pc < pc)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return NULL;
+}
+
+void pm_where_words(const struct pm_where *w, uint64_t pc, struct strbuf *out)
+{
+	const char *words = words_of(w, pc);
+
+	strbuf_addf(out, "%#" PRIx64, pc);
+	if (words)
+		strbuf_addf(out, " (%s)", words);
+}
+
+static bool flushes(const struct event *ev, const struct event *store)
+{
+	return ev->kind == EV_LINEFLUSH && ev->addr / PM_LINE >= store->addr / PM_LINE &&
+	       ev->addr / PM_LINE <= (store->addr + store->len - 1) / PM_LINE;
+}
+
+/* The next flush of its line; of a non-temporal store, the next fence of its CPU. */
+static uint64_t next_step(const struct trace *t, uint64_t event)
+{
+	const struct event *store = &t->events.v[event];
+
+	for (uint64_t i = event + 1; i < t->events.n; i++) {
+		const struct event *ev = &t->events.v[i];
+
+		if (store->flags & EV_NONTEMPORAL ? ev->kind == EV_FENCE && ev->cpu == store->cpu
+						  : flushes(ev, store))
+			return i;
+	}
+	return UINT64_MAX;
+}
+
+static void add_at(const struct trace *t, const struct pm_where *w, uint64_t event,
+		   struct strbuf *out)
+{
+	strbuf_addf(out, "event %" PRIu64, event);
+	if (t->events.v[event].pc) {
+		strbuf_adds(out, ", made at ");
+		pm_where_words(w, t->events.v[event].pc, out);
+	}
+}
+
+static void add_why(const struct trace *t, const struct pm_where *w, uint64_t event, uint64_t point,
+		    struct strbuf *out)
+{
+	bool nt = t->events.v[event].flags & EV_NONTEMPORAL;
+	uint64_t step = next_step(t, event);
+
+	strbuf_adds(out, "           ");
+	if (step == UINT64_MAX) {
+		strbuf_adds(out, nt ? "its processor makes no fence any more"
+				    : "its line is never flushed afterwards");
+	} else if (step < point) {
+		strbuf_adds(out, "not fenced since its line was flushed by ");
+		add_at(t, w, step, out);
+	} else {
+		strbuf_adds(out, nt ? "fenced only by " : "flushed only by ");
+		add_at(t, w, step, out);
+	}
+	strbuf_addch(out, '\n');
+}
+
+static void add_callers(const struct trace *t, const struct pm_where *w, uint32_t stack,
+			struct strbuf *out)
+{
+	const struct event *ev =
+		stack && stack <= t->stacks.n ? &t->events.v[t->stacks.v[stack - 1]] : NULL;
+
+	for (uint64_t i = 0; ev && i < min(ev->len / 8, (uint64_t)FRAMES_SHOWN); i++) {
+		const char *words = words_of(w, frame_at(ev, i) - 1);
+
+		strbuf_adds(out, "           called from ");
+		if (words)
+			strbuf_adds(out, words);
+		else
+			strbuf_addf(out, "%#" PRIx64, frame_at(ev, i));
+		strbuf_addch(out, '\n');
+	}
+}
+
+void pm_store_words(const struct trace *t, const struct pm_where *w, uint64_t event, uint64_t point,
+		    bool lost, struct strbuf *out)
+{
+	const struct event *ev = &t->events.v[event];
+
+	strbuf_addf(out, "%s event %-6" PRIu64 " %s of %" PRIu64 " bytes at %#" PRIx64,
+		    lost ? "lost    " : "survived", event,
+		    ev->flags & EV_NONTEMPORAL ? "non-temporal store" : "store", ev->len, ev->addr);
+	if (ev->pc) {
+		strbuf_adds(out, ", made at ");
+		pm_where_words(w, ev->pc, out);
+	}
+	strbuf_addch(out, '\n');
+	add_callers(t, w, ev->stack, out);
+	if (lost)
+		add_why(t, w, event, point, out);
+}

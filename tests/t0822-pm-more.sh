@@ -1,0 +1,141 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# outage pm: other ways to trace, to crash and to prune.
+# shellcheck disable=SC2016,SC2317 # $1 is for the check; functions are called through check
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+helpers=$(dirname "$OUTAGE")/tests/helpers
+good="'$helpers/pm-reader' check \"\$1\""
+show="'$helpers/pm-reader' dump \"\$1\""
+if ! command -v qemu-x86_64 >/dev/null; then
+	echo '1..0 # SKIP there is no qemu-x86_64'
+	exit 77
+fi
+
+# pm STATUS OPTIONS...: the program's status; what it found is kept in r
+pm() {
+	local want=$1
+	shift
+	rm -rf r
+	timeout 300 "$OUTAGE" pm --file pool -j 2 -o r "$@" >out 2>err
+	[ $? -eq "$want" ]
+}
+pool() {
+	rm -f pool
+	truncate -s 64K pool
+}
+says() { grep -q -e "$1" err; }
+fails() { # WORDS OPTIONS...
+	local words=$1
+	shift
+	pm 2 "$@" && says "$words" && test "$(wc -l <err)" -eq 1 && test ! -e r
+}
+json() { python3 -c 'import json, sys; print(json.load(open("out"))[sys.argv[1]])' "$1"; }
+
+# ---- without an emulator ----
+pool
+if [ -x "$helpers/pm-libpmem" ]; then
+	libpmem=$helpers/pm-libpmem
+	check 'preload: right' pm 0 --tracer preload --check "$good" -- "$libpmem" pool right
+	check 'what it cannot see is said' grep -q '^traced by calls of libpmem' out
+	check 'preload: not persisted' pm 1 --tracer preload --check "$good" -- "$libpmem" pool unpersisted
+	check 'the call is named' eval "timeout 60 '$OUTAGE' report r >out &&
+		grep -q '^lost .*, made at 0x.*(pm-libpmem.c:[0-9]* in main)' out"
+	check 'replay' eval "timeout 60 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1"
+	check 'all combinations of a line: still right' pm 0 --tracer preload --granularity 8 \
+		--check "$good" -- "$libpmem" pool right
+	check 'dumps' pm 0 --tracer preload --dump "$show" -- "$libpmem" pool right
+	check 'a script that starts it' pm 1 --tracer preload --check "$good" -- \
+		sh -c "'$libpmem' pool unpersisted"
+	check 'JSON says how' eval "pm 0 --json --tracer preload --check true -- $libpmem pool right &&
+		test \"\$(json tracer)\" = preload"
+	check 'no emulator is needed' pm 0 --tracer preload --qemu /nothing --check "$good" -- \
+		"$libpmem" pool right
+	check 'a program without libpmem, which maps' pm 0 --tracer preload --check true -- \
+		"$helpers/pm-writer" pool synced
+	check 'is traced by its system calls' test "$(timeout 60 "$OUTAGE" trace show r/trace |
+		awk '$1 ~ /^[0-9]+$/ { printf "%s ", $2 }')" = 'store store lineflush fence store lineflush lineflush fence '
+	check 'one that does not' fails 'where the library could see it' --tracer preload --check true -- true
+	check 'one that is killed' fails 'ended by signal 9' --tracer preload --check true -- \
+		"$helpers/pm-preload" pool killed
+	check 'one that hangs' fails 'did not end within 2 s; --timeout' --tracer preload --timeout 2s \
+		--check true -- sleep 100
+else
+	skip 'libpmem is not there'
+fi
+check 'no such tracer' eval "pm 2 --tracer gdb --check true -- true && says 'qemu or preload'"
+
+# ---- crashes during recovery ----
+undo=$helpers/pm-undo
+pool
+check 'a right recovery survives a crash' pm 0 --crash recovery --recover "$undo \"\$1\" recover" \
+	--check "$undo \"\$1\" check" -- "$undo" pool run
+check 'which is told' grep -q '^16 recoveries traced, [1-9].*: [1-9][0-9]* crash states of them checked' out
+check 'a sick one is right if it is not disturbed' pm 0 --recover "$undo \"\$1\" sick" \
+	--check "$undo \"\$1\" check" -- "$undo" pool run
+check 'and found if it is' pm 1 --crash recovery --recover "$undo \"\$1\" sick" \
+	--check "$undo \"\$1\" check" -- "$undo" pool run
+check 'with what it loses' grep -q 'lost .*pm-undo.c:[0-9]* in recover' out
+check 'and when' grep -q 'by a crash during the recovery from another, during operation' out
+check 'it is replayed' eval "timeout 60 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1 && grep -q ' is not ' out"
+sed -i 's/^recover\t.*/recover\t\/bin\/true/; s/^check\t.*/check\ttrue/' r/pm
+check 'with what the run says' eval "timeout 60 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 0"
+check 'by its dumps, too' pm 1 --crash recovery --recoveries 8 --recover "$undo \"\$1\" sick" \
+	--dump "$undo \"\$1\" dump" -- "$undo" pool run
+check 'as an event of the recovery' grep -q 'event [0-9]* of its recovery survived' out
+check 'a check that recovers is traced itself' eval "pm 0 --crash recovery --recoveries 14 \
+	--dump '$undo \"\$1\" dump' -- $undo pool run && grep -q '^14 recoveries traced, [1-9]' out"
+check 'a recovery that fails is found' pm 1 --recover "$undo \"\$1\" check" --check true -- "$undo" pool run
+check 'with what it said' grep -q ' is not ' r/findings/0/said
+check 'a shell is not traced in an emulator' fails 'give a program with its arguments' --crash recovery \
+	--check 'true | true' -- "$undo" pool run
+if [ -x "$helpers/pm-libpmem" ]; then
+	export PM_UNDO_MSYNC=1
+	check 'but without one it is' pm 1 --tracer preload --crash recovery \
+		--recover "true && $undo \"\$1\" sick" --check "$undo \"\$1\" check" -- "$undo" pool run
+	check 'and the same of several recoveries is one' test "$(grep -c ^found out)" -eq 1
+	unset PM_UNDO_MSYNC
+else
+	skip 'libpmem is not there'
+fi
+
+# ---- bad lines ----
+check 'what nobody minds' pm 0 --media poison,stale --check true -- "$undo" pool run
+check 'is told' grep -q '^[1-9][0-9]* of the states have a bad line; 0 such' out
+check 'poison is found' pm 1 --media poison --check "! grep -q POISONED \"\$1\"" -- "$undo" pool run
+check 'as such' grep -q 'found  fails if the line at 0x[0-9a-f]* cannot be read (poison)' out
+check 'with who stored there' grep -q 'survived event .*pm-undo.c' out
+check 'and replayed' eval "timeout 60 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1"
+check 'and the command knows' eval "pm 1 --media stale --check '! grep -q stale <<X
+\$OUTAGE_MEDIA
+X' -- $undo pool run && grep -q 'as it was before (stale)' out"
+check 'a bound is kept' eval "pm 0 --json --media poison --media-max 1 --check true -- $undo pool noise &&
+	test \"\$(json media_left_out)\" != 0"
+check 'not with dumps' eval "pm 2 --media poison --dump true -- true && says 'goes with --check'"
+check 'no other faults' eval "pm 2 --media rust --check true -- true && says 'poison, stale'"
+
+# ---- what is not read ----
+check 'all is varied' eval "pm 0 --json --budget 150 --check true -- $undo pool noise && test \"\$(json checked)\" -eq 150"
+check 'or what is read' eval "pm 0 --json --prune reads --recover '$undo \"\$1\" recover' \
+	--check '$undo \"\$1\" check' -- $undo pool noise && test \"\$(json checked)\" -lt 100 &&
+	test \"\$(json pruned)\" -gt 1000"
+check 'what is wrong is found as well' pm 1 --prune reads --check "$undo \"\$1\" check" -- "$undo" pool noise
+check 'a command that reads by system calls reads all' eval "pm 0 --json --budget 150 --prune reads \
+	--recover '$undo \"\$1\" recover' --check '$undo \"\$1\" read' -- $undo pool noise &&
+	test \"\$(json pruned) \$(json checked)\" = '0 150'"
+check 'not without an emulator' eval "pm 2 --tracer preload --prune reads --check true -- true &&
+	says 'wants an emulator'"
+
+# ---- where it was ----
+pool
+check 'a store is named by its line' eval "pm 1 --check \"\$good\" -- '$helpers/pm-writer' pool late &&
+	timeout 60 '$OUTAGE' report r >out && grep -q '^lost .*(pm-writer.c:[0-9]* in fill' out"
+check 'and what flushed it too late' grep -q 'flushed only by event .*pm-writer.c:[0-9]* in persist' out
+check 'or never' eval "pm 1 --check \"\$good\" -- '$helpers/pm-writer' pool unflushed &&
+	timeout 60 '$OUTAGE' report r >out && grep -q 'its line is never flushed' out"
+printf 'zz\n' >r/places
+timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
+check 'damaged names are told' eval "test $? -eq 2 && says 'places is damaged'"
+rm r/places
+check 'and not needed' eval "timeout 60 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1"
+done_testing
