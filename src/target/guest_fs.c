@@ -86,7 +86,12 @@ static const struct guest_pm_fs {
 	    .mount_opts = "nouuid,dax",
 	    .fsck = (const char *const[]){ "xfs_repair", "-n", NULL },
 	    .shutdown = true } },
-	{ "nova", { .name = "nova", .made_by = "init", .size = 16 * MIB, .foreign = true } },
+	{ "nova",
+	  { .name = "NOVA",
+	    .module = "nova",
+	    .made_by = "init",
+	    .size = 16 * MIB,
+	    .foreign = true } },
 };
 
 int guest_fs_named(const char *spec, const char *mkfs, struct guest_named_fs *out, struct err *err)

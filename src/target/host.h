@@ -11,6 +11,7 @@
 /* What differs between them. */
 struct host_fs {
 	const char *name;
+	const char *module;	 /* that it is in; NULL: it has the same name */
 	const char *const *mkfs; /* without the device, which comes last; NULL: see made_by */
 	const char *made_by;	 /* options of a first mount, which makes it */
 	uint64_t size;

@@ -724,6 +724,11 @@ static bool has_fs(const char *dir, const char *fs)
 	       (strncmp(fs, "ext", 3) == 0 && modules_have(dir, "ext4"));
 }
 
+static const char *module_of(const struct host_fs *fs)
+{
+	return fs->module ? fs->module : fs->name;
+}
+
 /* What has to be loaded for it. */
 static const char *fs_module(const char *dir, const char *fs)
 {
@@ -752,7 +757,7 @@ static int make_root(struct vm *v, struct err *err)
 		modules[n++] = first[i];
 	for (size_t i = 0; flash && i < ARRAY_SIZE(flash->needs) && flash->needs[i]; i++)
 		modules[n++] = flash->needs[i];
-	modules[n++] = dir ? fs_module(dir, fs->name) : fs->name;
+	modules[n++] = dir ? fs_module(dir, module_of(fs)) : fs->name;
 	if (flash)
 		modules[n++] = "mtdram";
 	for (size_t i = 0; v->pm_size && i < ARRAY_SIZE(pm); i++)
@@ -771,7 +776,7 @@ static int find_parts(struct target *t, const struct target_opts *opts, struct e
 {
 	static const char *const virtio[] = { "virtio_pci", "virtio_blk" };
 	struct vm *v = own(t);
-	const char *fs = v->base.fs->name;
+	const char *fs = module_of(v->base.fs);
 
 	v->qemu = proc_find(QEMU);
 	if (!v->qemu)

@@ -3,11 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "workload/beneath.h"
 #include "workload/content.h"
 
 enum { DIRECT_ALIGN = 4096 };
@@ -39,23 +38,10 @@ int64_t exec_op(struct exec *x, size_t i)
 	return result;
 }
 
-static int open_beneath(struct exec *x, const char *path, int flags, mode_t mode)
-{
-	struct open_how how = {
-		.flags = (uint64_t)(unsigned)flags | O_CLOEXEC,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
-	};
-
-	if (flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY)))
-		how.mode = mode;
-	long fd = syscall(SYS_openat2, x->root, path, &how, sizeof(how));
-	return fd < 0 ? -errno : (int)fd;
-}
-
 /* Behind a device node is what lies outside the root, and for some to open it is to use it. */
 static bool is_device(struct exec *x, const char *path, int flags)
 {
-	auto_fd fd = open_beneath(x, path, O_PATH | (flags & O_NOFOLLOW), 0);
+	auto_fd fd = beneath_open(x->root, path, O_PATH | (flags & O_NOFOLLOW), 0);
 	struct stat st;
 
 	return fd >= 0 && fstat(fd, &st) == 0 && (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode));
@@ -64,11 +50,11 @@ static bool is_device(struct exec *x, const char *path, int flags)
 int exec_open_path(struct exec *x, const char *path, int flags, mode_t mode)
 {
 	if (flags & O_PATH)
-		return open_beneath(x, path, flags, mode);
+		return beneath_open(x->root, path, flags, mode);
 	if (is_device(x, path, flags))
 		return -EACCES; /* as on a file system mounted with nodev */
 	/* O_NONBLOCK: a fifo without a partner must not hang the run. */
-	return open_beneath(x, path, flags | O_NOCTTY | O_NONBLOCK, mode);
+	return beneath_open(x->root, path, flags | O_NOCTTY | O_NONBLOCK, mode);
 }
 
 int exec_open_parent(struct exec *x, const char *path, const char **name)

@@ -2,7 +2,7 @@
 /*
  * exec.h - performs a workload's operations on a real directory.
  *
- * E1: nothing outside the root is touched. Every path is resolved by openat2(2) with
+ * E1: nothing outside the root is touched. Every path is resolved by beneath.h, openat2(2) with
  *     RESOLVE_BENEATH and RESOLVE_NO_XDEV; calls that take a name act on the last component
  *     below a directory resolved that way, and do not follow a link there. Device nodes are not
  *     opened: they lead to the host's devices.

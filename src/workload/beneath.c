@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+#include "workload/beneath.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/strbuf.h"
+#include "base/util.h"
+
+enum { LINKS_MAX = 40, TARGET_MAX = 4096 };
+
+/* What was gone through, which holds no link and no "..", and what is still to go. */
+struct way {
+	int root;
+	int flags;
+	struct strbuf done, rest;
+	unsigned links;
+	bool slash; /* behind the last name */
+	dev_t dev;
+};
+
+/* The next name of the rest, to be freed; NULL: there is none. */
+static char *next_name(struct way *w)
+{
+	const char *rest = strbuf_str(&w->rest);
+	size_t skip = strspn(rest, "/"), n = strcspn(rest + skip, "/");
+	char *name = n ? xmemdupz(rest + skip, n) : NULL;
+	auto_free char *after = xstrdup(rest + skip + n);
+
+	strbuf_clear(&w->rest);
+	strbuf_adds(&w->rest, after);
+	return name;
+}
+
+static bool is_last(const struct way *w)
+{
+	const char *rest = strbuf_str(&w->rest);
+
+	return rest[strspn(rest, "/")] == '\0';
+}
+
+static int go_up(struct way *w)
+{
+	const char *done = strbuf_str(&w->done), *slash = strrchr(done, '/');
+
+	if (!w->done.len)
+		return -EXDEV;
+	strbuf_cut(&w->done, slash ? (size_t)(slash - done) : 0);
+	return 0;
+}
+
+/* Puts where the link leads in its place. */
+static int follow(struct way *w)
+{
+	char target[TARGET_MAX];
+	ssize_t n = readlinkat(w->root, strbuf_str(&w->done), target, sizeof(target));
+
+	if (n < 0)
+		return -errno;
+	if (n == 0)
+		return -ENOENT;
+	if (target[0] == '/')
+		return -EXDEV;
+	if (++w->links > LINKS_MAX)
+		return -ELOOP;
+	auto_free char *after = xstrdup(strbuf_str(&w->rest));
+	strbuf_clear(&w->rest);
+	strbuf_add(&w->rest, target, (size_t)n);
+	strbuf_adds(&w->rest, after);
+	return go_up(w);
+}
+
+/* Who asks for the link itself, or for a new name, does not want what it leads to. */
+static bool follows_last(const struct way *w)
+{
+	return w->slash || !(w->flags & O_NOFOLLOW || (w->flags & O_CREAT && w->flags & O_EXCL));
+}
+
+static int go_down(struct way *w, const char *name)
+{
+	struct stat st;
+	bool last = is_last(w);
+
+	w->slash = w->rest.len > 0;
+	strbuf_addf(&w->done, "%s%s", w->done.len ? "/" : "", name);
+	if (fstatat(w->root, strbuf_str(&w->done), &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return last && errno == ENOENT ? 0 : -errno; /* it may be made */
+	if (st.st_dev != w->dev)
+		return -EXDEV;
+	if (S_ISLNK(st.st_mode) && (!last || follows_last(w)))
+		return follow(w);
+	return last || S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+static int go(struct way *w)
+{
+	int rc = 0;
+
+	for (char *name; !rc && (name = next_name(w));) {
+		if (streq(name, ".."))
+			rc = go_up(w);
+		else if (!streq(name, "."))
+			rc = go_down(w, name);
+		free(name);
+	}
+	return rc;
+}
+
+int beneath_open_by_hand(int root, const char *path, int flags, mode_t mode)
+{
+	struct way w = { .root = root, .flags = flags };
+	struct stat st;
+
+	if (!*path)
+		return -ENOENT;
+	if (*path == '/')
+		return -EXDEV;
+	if (fstat(root, &st) < 0)
+		return -errno;
+	w.dev = st.st_dev;
+	strbuf_adds(&w.rest, path);
+	int rc = go(&w);
+	if (!rc) {
+		if (!w.done.len)
+			strbuf_adds(&w.done, ".");
+		/* With a slash at the end it must be a directory; the kernel knows what to say. */
+		if (w.slash)
+			strbuf_adds(&w.done, "/");
+		rc = openat(root, strbuf_str(&w.done), flags | O_NOFOLLOW | O_CLOEXEC, mode);
+		rc = rc < 0 ? -errno : rc;
+	}
+	strbuf_release(&w.done);
+	strbuf_release(&w.rest);
+	return rc;
+}
+
+int beneath_open(int root, const char *path, int flags, mode_t mode)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(unsigned)flags | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
+	};
+
+	if (flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY)))
+		how.mode = mode;
+	long fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
+	if (fd < 0 && errno == ENOSYS)
+		return beneath_open_by_hand(root, path, flags, mode);
+	return fd < 0 ? -errno : (int)fd;
+}

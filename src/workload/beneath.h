@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* beneath.h - opens a path that never leaves a directory. */
+#ifndef WORKLOAD_BENEATH_H
+#define WORKLOAD_BENEATH_H
+
+#include <sys/types.h>
+
+/*
+ * As openat2(2) with RESOLVE_BENEATH, RESOLVE_NO_XDEV and O_CLOEXEC does it, which it asks where
+ * the kernel has it. A descriptor, or -errno.
+ */
+int beneath_open(int root, const char *path, int flags, mode_t mode);
+/*
+ * The same for kernels before 5.6: links are followed by hand. Nobody else may change the tree
+ * meanwhile.
+ */
+int beneath_open_by_hand(int root, const char *path, int flags, mode_t mode);
+
+#endif
