@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * bench_pm.c - what tracing persistent memory costs, in user emulation: the CPU time of the same
- * work (pm_work.c) emulated and not traced, traced, and traced with loads. Prints "key value"
+ * work (pm_work.c) emulated and not traced, traced, with loads, and with stacks. Prints "key value"
  * lines; a ratio is to the work that is emulated and not traced.
  *
  *	bench_pm PLUGIN PM_WORK [ROUNDS]
  *
- * The three take turns, so that what else the machine does touches all alike; medians.
+ * The four take turns, so that what else the machine does touches all alike; medians.
  *
  *	stores		nothing but words stored, lines flushed and fences: the worst case
  *	copies		pages, by the C library, flushed line by line
@@ -26,7 +26,7 @@ enum { ROUNDS_MAX = 99, POOL = 1 << 20, TIMEOUT_MS = 120000 };
 #define STREAM ((off_t)1 << 30)
 
 static const char *const kinds[] = { "stores", "copies", "past-cache", "files", "ordinary" };
-static const char *const ways[] = { "plain", "traced", "loads" };
+static const char *const ways[] = { "plain", "traced", "loads", "stacks" };
 enum { N_KINDS = ARRAY_SIZE(kinds), N_WAYS = ARRAY_SIZE(ways) };
 
 static struct err err;
@@ -56,7 +56,10 @@ static double run(const char *plugin, const char *work, const char *kind, const 
 
 	snprintf(pool, sizeof(pool), "/proc/%d/fd/%d", getpid(), region);
 	snprintf(option, sizeof(option), "%s,stream=/proc/%d/fd/%d,region=user:%s%s", plugin,
-		 getpid(), stream, pool, streq(way, "loads") ? ",loads=on" : "");
+		 getpid(), stream, pool,
+		 streq(way, "loads")	? ",loads=on"
+		 : streq(way, "stacks") ? ",stacks=on"
+					: "");
 	if (!streq(way, "plain")) {
 		argv[n++] = "-plugin";
 		argv[n++] = option;

@@ -16,7 +16,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define NOINLINE __attribute__((noinline, noclone))
+#define NOINLINE __attribute__((noinline))
 
 enum { SIZE = 65536, STACK = 256 << 10 };
 
