@@ -54,6 +54,8 @@ struct node {
 	bool dead;			      /* it is being released */
 	bool abandoned;			      /* it is not in the table any more */
 	bool gone;			      /* it has no name: its descriptor must stay */
+	bool made;			      /* its making waits: a power cut takes it away */
+	bool replaced;			      /* a rename made it another's successor */
 	bool traced;			      /* the trace has said where it is */
 
 	/* the descriptor (O_PATH); closed only under the table lock, and if nobody pins it */
@@ -443,6 +445,8 @@ bool data_needs_metadata(struct forget *f, struct node *n);
 bool data_range_needs_space(struct forget *f, struct node *n, const struct pagefile_risk *r);
 /* What is not durable is lost. */
 void data_drop(struct forget *f, struct node *n);
+/* What was made and removed, neither of which is durable: nobody finds it any more. */
+void data_forget_removed(struct forget *f, struct node *n);
 /* Nobody has it open any more: what is not needed is closed. */
 void data_idle(struct forget *f, struct node *n);
 /* Writes what a torn write left straight to ROOT. */
