@@ -183,8 +183,9 @@ struct forget {
 	pthread_mutex_t table;
 	struct node **buckets;
 	size_t n_buckets, n_nodes;
-	struct node *abandoned; /* nodes that are not of this ROOT any more */
-	struct node *clock;	/* a ring */
+	struct node *abandoned;	 /* nodes that are not of this ROOT any more */
+	struct dir_handle *dirs; /* that are open */
+	struct node *clock;	 /* a ring */
 	size_t n_fds, fds_max;
 	atomic_size_t n_data;
 	size_t data_max;
@@ -382,6 +383,8 @@ int remake(const struct undo *u, int dir, const char *name) must_check;
 
 /* ---- forget_dir.c ---- */
 
+/* After a crash nobody closes what is open. */
+void dir_release_all(struct forget *f);
 void on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 void on_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
