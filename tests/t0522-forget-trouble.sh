@@ -202,6 +202,24 @@ for profile in minimal btrfs ext4-ordered; do
 	check "$profile: it ends well" test $status = 0
 done
 
+# ---- a snapshot of deep directories ----
+
+# deep N: a directory in a directory in a directory
+deep() { (cd mnt && mkdir -p "deep$(printf '/d%.0s' $(seq "$1"))"); }
+start lazyfs
+deep 300
+ctl checkpoint
+check "a snapshot of deep directories" ctl snapshot s
+ctl rollback s
+check "has all of them" test "$(find source/deep -name d | wc -l)" = 300
+rm -r mnt/deep
+deep 2100
+ctl checkpoint
+check "what is too deep is no snapshot" fails ctl snapshot t
+check "and that is said" grep -q '^error: cannot keep a copy' answers
+check "none is there" fails ctl rollback t
+stop
+
 # ---- a create that fails half way ----
 
 for profile in lazyfs minimal ext4-ordered; do
