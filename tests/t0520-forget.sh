@@ -41,8 +41,8 @@ for profile in lazyfs ext4-ordered; do
 		head -c 16000000 /dev/zero | tr '\0' x >mnt/large
 		rm mnt/large
 		sleep 0.1 # it is let go by somebody who waits for nothing
-		printf "new $i" 1<>mnt/b
-		printf "small $i" >"mnt/a$i"
+		printf "new %s" "$i" 1<>mnt/b
+		printf "small %s" "$i" >"mnt/a$i"
 		sync_it "mnt/a$i" mnt/b || break
 	done
 	check "$profile: memory of a large file that went: new files" holds mnt/a8 "small 8"
@@ -213,10 +213,12 @@ coproc HOLD { "$helpers/forget-probe" hold mnt f; }
 read -r -u "${HOLD[0]}" line
 echo w >&"${HOLD[1]}" && read -r -u "${HOLD[0]}" line
 check "somebody writes" test "$line" = 3
+exec 6<mnt # nobody closes it before the end
 ctl crash
 finish
 echo w >&"${HOLD[1]}" && read -r -u "${HOLD[0]}" line
 check "after a crash, who has a file open gets an error ($line)" test "$line" = ENOTCONN
+exec 6<&-
 kill "$HOLD_PID" 2>/dev/null
 wait "$HOLD_PID" 2>/dev/null
 check "and the server says so" test $status = 3

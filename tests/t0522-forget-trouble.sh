@@ -172,6 +172,54 @@ for profile in minimal btrfs ext4-ordered; do
 	stop
 done
 
+# ---- memory of what was removed ----
+
+pages() { ctl display-cache-usage && [ "$(sed -n 's/^\([0-9]*\) pages of .*/\1/p' answers | tail -1)" "$@" ]; }
+no_pages() { pages = 0; }
+for profile in minimal btrfs ext4-ordered; do
+	start $profile
+	bytes 20000 x >mnt/old
+	ctl checkpoint
+	bytes 9000000 x >mnt/new
+	ln mnt/new mnt/other
+	rm mnt/new
+	check "$profile: a file with another name keeps its data" pages -gt 2000
+	rm mnt/other
+	check "$profile: what was made and removed takes no memory" until_true no_pages
+	bytes 20000 y 1<>mnt/old
+	rm mnt/old
+	check "$profile: what a power cut brings back has its data" pages -gt 0
+	ctl clear-cache survive=data
+	check "$profile: if that survives" all_of mnt/old 20000 y
+	check "$profile: and what was new is gone" test ! -e mnt/new -a ! -e mnt/other
+	bytes 30000 x >mnt/new
+	exec 7<mnt/new
+	rm mnt/new
+	check "$profile: who has it open" all_of "/dev/fd/7" 30000 x
+	exec 7<&-
+	check "$profile: holds it" until_true no_pages
+	stop
+	check "$profile: it ends well" test $status = 0
+done
+
+# ---- a snapshot of deep directories ----
+
+# deep N: a directory in a directory in a directory
+deep() { (cd mnt && mkdir -p "deep$(printf '/d%.0s' $(seq "$1"))"); }
+start lazyfs
+deep 300
+ctl checkpoint
+check "a snapshot of deep directories" ctl snapshot s
+ctl rollback s
+check "has all of them" test "$(find source/deep -name d | wc -l)" = 300
+rm -r mnt/deep
+deep 2100
+ctl checkpoint
+check "what is too deep is no snapshot" fails ctl snapshot t
+check "and that is said" grep -q '^error: cannot keep a copy' answers
+check "none is there" fails ctl rollback t
+stop
+
 # ---- a create that fails half way ----
 
 for profile in lazyfs minimal ext4-ordered; do

@@ -53,7 +53,8 @@ struct forget_opts {
 	 */
 	void (*traced)(void *ctx, const struct posix_event *ev);
 	void *traced_ctx;
-	/* A line for the log: faults that fired, what was lost, each operation if `log_all`. */
+	/* A line for the log, or several: faults that fired, what was lost, each operation if
+	 * `log_all`. */
 	void (*log)(void *ctx, const char *line);
 	void *log_ctx;
 	bool log_all;

@@ -95,6 +95,7 @@ void on_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *v)
 /* ---- reading directories ---- */
 
 struct dir_handle {
+	struct dir_handle *prev, *next; /* those that are open; table lock */
 	DIR *dir;
 	off_t offset;
 	struct dirent *entry; /* did not fit into the last answer */
@@ -103,6 +104,33 @@ struct dir_handle {
 static struct dir_handle *handle_of(const struct fuse_file_info *fi)
 {
 	return (struct dir_handle *)(uintptr_t)fi->fh;
+}
+
+static void handle_add(struct forget *f, struct dir_handle *d)
+{
+	pthread_mutex_lock(&f->table);
+	d->next = f->dirs;
+	if (d->next)
+		d->next->prev = d;
+	f->dirs = d;
+	pthread_mutex_unlock(&f->table);
+}
+
+static void handle_free(struct forget *f, struct dir_handle *d)
+{
+	pthread_mutex_lock(&f->table);
+	*(d->prev ? &d->prev->next : &f->dirs) = d->next;
+	if (d->next)
+		d->next->prev = d->prev;
+	pthread_mutex_unlock(&f->table);
+	closedir(d->dir);
+	free(d);
+}
+
+void dir_release_all(struct forget *f)
+{
+	while (f->dirs)
+		handle_free(f, f->dirs);
 }
 
 static int open_dir(struct forget *f, struct node *n, struct dir_handle **out)
@@ -124,6 +152,7 @@ static int open_dir(struct forget *f, struct node *n, struct dir_handle **out)
 	}
 	*out = xcalloc(1, sizeof(**out));
 	(*out)->dir = d;
+	handle_add(f, *out);
 	return 0;
 }
 
@@ -141,20 +170,15 @@ void on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	fi->fh = (uintptr_t)d;
 	if (rc)
 		fuse_reply_err(req, (int)-rc);
-	if ((rc || fuse_reply_open(req, fi)) && d) {
-		closedir(d->dir);
-		free(d);
-	}
+	if ((rc || fuse_reply_open(req, fi)) && d)
+		handle_free(f, d);
 	call_done(&c);
 }
 
 void on_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct dir_handle *d = handle_of(fi);
-
 	(void)ino;
-	closedir(d->dir);
-	free(d);
+	handle_free(forget_of(req), handle_of(fi));
 	fuse_reply_err(req, 0);
 }
 

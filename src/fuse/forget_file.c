@@ -470,6 +470,40 @@ void data_drop(struct forget *f, struct node *n)
 	n->times = n->was_truncated = false;
 }
 
+/* With the node lock: the kernel does not know it, and all its names are in the stash. */
+static bool is_removed(struct forget *f, struct node *n)
+{
+	struct stat st;
+	bool unknown;
+	int fd;
+
+	pthread_mutex_lock(&f->table);
+	unknown = !n->nlookup && !n->names.n && n->made && !n->replaced;
+	pthread_mutex_unlock(&f->table);
+	fd = unknown ? node_pin(f, n) : -1;
+	if (fd < 0)
+		return false;
+	unknown = !fstatat(fd, "", &st, AT_EMPTY_PATH) &&
+		  st.st_nlink <= atomic_load(&n->stash_links);
+	node_unpin(n);
+	return unknown;
+}
+
+/*
+ * A power cut takes it away, and so does a sync. Else what is written and removed again would take
+ * memory until then. If only a part of the metadata survives, it may come back empty, but with what
+ * that part has: a size, or data that goes with it.
+ */
+void data_forget_removed(struct forget *f, struct node *n)
+{
+	pthread_mutex_lock(&n->lock);
+	if (n->pf && !n->opens && !n->sized && !n->flush && is_removed(f, n)) {
+		data_drop(f, n);
+		data_idle(f, n);
+	}
+	pthread_mutex_unlock(&n->lock);
+}
+
 void data_release(struct forget *f, struct node *n)
 {
 	pthread_mutex_lock(&n->lock);

@@ -54,6 +54,8 @@ struct node {
 	bool dead;			      /* it is being released */
 	bool abandoned;			      /* it is not in the table any more */
 	bool gone;			      /* it has no name: its descriptor must stay */
+	bool made;			      /* its making waits: a power cut takes it away */
+	bool replaced;			      /* a rename made it another's successor */
 	bool traced;			      /* the trace has said where it is */
 
 	/* the descriptor (O_PATH); closed only under the table lock, and if nobody pins it */
@@ -181,8 +183,9 @@ struct forget {
 	pthread_mutex_t table;
 	struct node **buckets;
 	size_t n_buckets, n_nodes;
-	struct node *abandoned; /* nodes that are not of this ROOT any more */
-	struct node *clock;	/* a ring */
+	struct node *abandoned;	 /* nodes that are not of this ROOT any more */
+	struct dir_handle *dirs; /* that are open */
+	struct node *clock;	 /* a ring */
 	size_t n_fds, fds_max;
 	atomic_size_t n_data;
 	size_t data_max;
@@ -380,6 +383,8 @@ int remake(const struct undo *u, int dir, const char *name) must_check;
 
 /* ---- forget_dir.c ---- */
 
+/* After a crash nobody closes what is open. */
+void dir_release_all(struct forget *f);
 void on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 void on_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
@@ -443,6 +448,8 @@ bool data_needs_metadata(struct forget *f, struct node *n);
 bool data_range_needs_space(struct forget *f, struct node *n, const struct pagefile_risk *r);
 /* What is not durable is lost. */
 void data_drop(struct forget *f, struct node *n);
+/* What was made and removed, neither of which is durable: nobody finds it any more. */
+void data_forget_removed(struct forget *f, struct node *n);
 /* Nobody has it open any more: what is not needed is closed. */
 void data_idle(struct forget *f, struct node *n);
 /* Writes what a torn write left straight to ROOT. */

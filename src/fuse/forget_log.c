@@ -247,6 +247,10 @@ void log_add(struct forget *f, struct undo *u, struct node *const nodes[4], uint
 		if (nodes[i])
 			nodes[i]->refs++;
 	}
+	if (nodes[2]) {
+		nodes[2]->made |= u->kind == PENDING_MAKE;
+		nodes[2]->replaced |= u->kind == PENDING_RENAME && u->stashed;
+	}
 	pthread_mutex_unlock(&f->table);
 	op = (struct pending_op){
 		.kind = u->kind,
@@ -308,6 +312,15 @@ static void lose_name(struct forget *f, struct node *n)
 	if (!n->opens)
 		data_unmark_sized(f, n);
 	pthread_mutex_unlock(&n->lock);
+}
+
+static void made_durably(struct forget *f, const struct undo *u)
+{
+	if (u->kind != PENDING_MAKE || !u->nodes[2])
+		return;
+	pthread_mutex_lock(&f->table);
+	u->nodes[2]->made = false;
+	pthread_mutex_unlock(&f->table);
 }
 
 /* The stash gives up what cannot come back. */
@@ -382,8 +395,10 @@ static int commit(struct forget *f, enum commit_how how, uint64_t limit, struct 
 	pending_settle_chosen(f->log, NULL, NULL);
 	if (n)
 		journal_shrink(f);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		made_durably(f, s->v[i]);
 		leave_stash(f, s->v[i]);
+	}
 	return rc;
 }
 

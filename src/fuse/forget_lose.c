@@ -434,8 +434,7 @@ static void lose_data(struct survival *s, struct told_list *told)
 static void log_risks(struct forget *f, const char *why, bool ends, struct strbuf *told,
 		      struct strbuf *json)
 {
-	auto_strbuf text = STRBUF_INIT;
-	char *line, *save;
+	auto_strbuf text = STRBUF_INIT, lines = STRBUF_INIT;
 
 	forget_log(f, "power cut %s: what is not durable is lost%s", why,
 		   ends ? ", and the mount ends" : "");
@@ -443,8 +442,14 @@ static void log_risks(struct forget *f, const char *why, bool ends, struct strbu
 	report_risks(f, &text, json);
 	if (told)
 		strbuf_adds(told, strbuf_str(&text));
-	for (line = strtok_r(text.buf, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-		forget_log(f, "  %s", line);
+	/* All of them at once, and not one by one: there may be as many as pages. */
+	for (const char *at = strbuf_str(&text), *end; *at; at = end + (*end != '\0')) {
+		end = strchrnul(at, '\n');
+		strbuf_adds(&lines, lines.len ? "\n  " : "  ");
+		strbuf_add(&lines, at, (size_t)(end - at));
+	}
+	if (lines.len && f->opts.log)
+		f->opts.log(f->opts.log_ctx, lines.buf);
 }
 
 static int lose_metadata(struct survival *s, struct told_list *told)

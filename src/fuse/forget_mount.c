@@ -575,6 +575,7 @@ void forget_free(struct forget *f)
 	trace_writer_free(f->trace);
 	leave_root(f);
 	log_close(f);
+	dir_release_all(f);
 	node_table_release(f);
 	pagecache_free(f->cache);
 	dismiss_guardian(f);

@@ -381,12 +381,19 @@ void node_unref(struct forget *f, struct node *n)
 void node_forget(struct forget *f, struct node *n, uint64_t nlookup)
 {
 	struct node *dead = NULL;
+	bool removed;
 
 	pthread_mutex_lock(&f->table);
 	n->nlookup -= min(nlookup, n->nlookup);
 	drop_if_unused(f, n, &dead);
+	removed = !dead && !n->nlookup && !n->names.n && n->made && S_ISREG(n->type);
+	n->refs += removed;
 	pthread_mutex_unlock(&f->table);
 	release_all(f, dead);
+	if (removed) { /* only the log has it */
+		data_forget_removed(f, n);
+		node_unref(f, n);
+	}
 }
 
 void node_gone(struct forget *f, struct node *n, bool gone)

@@ -47,11 +47,9 @@ void forget_run_opts_release(struct forget_run_opts *o)
 
 /* ---- the log ---- */
 
-/* "2026-11-16 03:04:05.678 the line", into the file at once, and to whoever watches. */
-static void log_line(void *ctx, const char *line)
+/* "2026-11-16 03:04:05.678 " */
+static void add_time(struct strbuf *out)
 {
-	struct run *r = ctx;
-	auto_strbuf text = STRBUF_INIT;
 	struct timespec now;
 	struct tm tm;
 	char day[32];
@@ -59,11 +57,30 @@ static void log_line(void *ctx, const char *line)
 	clock_gettime(CLOCK_REALTIME, &now);
 	localtime_r(&now.tv_sec, &tm);
 	strftime(day, sizeof(day), "%Y-%m-%d %H:%M:%S", &tm);
-	strbuf_addf(&text, "%s.%03ld %s", day, now.tv_nsec / 1000000, line);
+	strbuf_addf(out, "%s.%03ld ", day, now.tv_nsec / 1000000);
+}
+
+/*
+ * Each line with the time, into the file at once, and to whoever watches. There may be very many,
+ * of a report before a power cut: they are one write.
+ */
+static void log_lines(void *ctx, const char *lines)
+{
+	struct run *r = ctx;
+	auto_strbuf time = STRBUF_INIT, text = STRBUF_INIT;
+
+	add_time(&time);
 	pthread_mutex_lock(&r->log_lock);
-	if (r->o->say)
-		r->o->say(r->o->ctx, text.buf);
-	strbuf_addch(&text, '\n');
+	for (const char *at = lines, *end; at; at = *end ? end + 1 : NULL) {
+		size_t start = text.len;
+
+		end = strchrnul(at, '\n');
+		strbuf_add(&text, time.buf, time.len);
+		strbuf_add(&text, at, (size_t)(end - at));
+		if (r->o->say)
+			r->o->say(r->o->ctx, text.buf + start);
+		strbuf_addch(&text, '\n');
+	}
 	/* A log that cannot be written, on a full disk say, is no reason to end. */
 	if (r->log_fd >= 0)
 		(void)!io_write_full(r->log_fd, text.buf, text.len);
@@ -342,7 +359,7 @@ static int prepare(struct run *r, struct err *err)
 	if (!rc)
 		rc = open_log(r, err);
 	for (size_t i = 0; !rc && i < r->config.warnings.n; i++)
-		log_line(r, r->config.warnings.v[i]);
+		log_lines(r, r->config.warnings.v[i]);
 	if (!rc)
 		look_for_hidden(r);
 	return rc;
@@ -377,7 +394,7 @@ static int mount_it(struct run *r, struct err *err)
 		.trace = r->trace,
 		.trace_data = o->trace_data,
 		.trace_reads = o->trace_reads,
-		.log = log_line,
+		.log = log_lines,
 		.log_ctx = r,
 		.log_all = r->config.log_all,
 		.log_path = r->log,
@@ -401,7 +418,7 @@ static int start_control(struct run *r, struct err *err)
 		.socket_optional = r->o->lazyfs,
 		.command = do_command,
 		.command_ctx = r->forget,
-		.log = log_line,
+		.log = log_lines,
 		.log_ctx = r,
 	};
 
@@ -417,7 +434,7 @@ static enum forget_run_end end_of(struct run *r, enum forget_end end)
 		/* LazyFS's users wait for these words. */
 		killed = xasprintf("the mount on %s crashed, as a fault or a command said%s",
 				   r->mnt, r->o->lazyfs ? "; Killing LazyFS" : "");
-		log_line(r, killed);
+		log_lines(r, killed);
 		return FORGET_RUN_CRASHED;
 	case FORGET_LOST:
 		return FORGET_RUN_LOST;
@@ -425,7 +442,7 @@ static enum forget_run_end end_of(struct run *r, enum forget_end end)
 	case FORGET_SIGNAL:
 		break;
 	}
-	log_line(r, r->o->lazyfs ? "unmounted, stopping LazyFS" : "unmounted");
+	log_lines(r, r->o->lazyfs ? "unmounted, stopping LazyFS" : "unmounted");
 	return FORGET_RUN_UNMOUNTED;
 }
 
@@ -433,7 +450,7 @@ static enum forget_run_end end_of(struct run *r, enum forget_end end)
 static void tell_failure(struct run *r, const char *why)
 {
 	if (r->log_fd >= 0)
-		log_line(r, why);
+		log_lines(r, why);
 	forget_control_farewell(r->control, why);
 }
 
@@ -450,10 +467,10 @@ static int serve(struct run *r, enum forget_run_end *end, struct err *err)
 	if (rc)
 		return rc;
 	if (r->hidden)
-		log_line(r, r->hidden);
+		log_lines(r, r->hidden);
 	if (r->o->ready)
 		r->o->ready(r->o->ctx);
-	log_line(r, line);
+	log_lines(r, line);
 	rc = forget_serve(r->forget, &how, err);
 	if (rc || how == FORGET_LOST)
 		tell_failure(r, rc ? err->msg : lost);
