@@ -115,7 +115,7 @@ static void strike_clear_at(struct worker *k)
 		model_write(&k->w->model, t.o->ino, buf, off, len);
 	if (!before)
 		lost(k, SURVIVE_NONE);
-	util_sleep_ms(100);
+	util_sleep_ms(400);
 	check_target(k, &t, true);
 	target_close(k, &t);
 }

@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/io.h"
 #include "forget-world.h"
 #include "fuse/forget.h"
 
@@ -50,14 +51,27 @@ void note(struct worker *k, const char *fmt, ...)
 	va_end(ap);
 }
 
+/* Without a look at the mount, which may hang. A number that was ours may be another mount's now.
+ */
+static bool is_mounted_as(const char *mnt, unsigned minor_number)
+{
+	auto_strbuf text = STRBUF_INIT;
+	auto_free char *line = xasprintf(" 0:%u / %s ", minor_number, mnt);
+
+	return !io_slurp("/proc/self/mountinfo", 64 << 20, &text, NULL) &&
+	       strstr(strbuf_str(&text), line);
+}
+
 static void end_by_force(void)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort", world.minor);
-	auto_fd fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, "1", 1) != 1)
-		fprintf(stderr, "# the connection cannot be aborted\n");
+	if (is_mounted_as(world.mnt, world.minor)) {
+		snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort", world.minor);
+		auto_fd fd = open(path, O_WRONLY | O_CLOEXEC);
+		if (fd < 0 || write(fd, "1", 1) != 1)
+			fprintf(stderr, "# the connection cannot be aborted\n");
+	}
 	if (world.pid > 0)
 		kill(world.pid, SIGKILL);
 	umount2(world.mnt, MNT_DETACH);
