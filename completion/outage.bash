@@ -317,7 +317,7 @@ _outage_pm() {
 	if [[ $cur == -* ]]; then
 		_outage_words '--file --size --check --dump --recover --promise --crash --recoveries --media --media-max
 			--prune --granularity --split --eadr --max-subset
-			--budget --time --jobs --timeout --trace-limit --tracer --qemu --output --json --help'
+			--budget --time --jobs --timeout --trace-limit --tracer --stacks --qemu --output --json --help'
 	else
 		_outage_files
 	fi

@@ -94,8 +94,8 @@ static struct {
 	bool off;    /* nothing is traced now */
 	struct writer *w;
 	char *maps_path; /* a file for what is mapped in the end, or NULL */
-	char *path; /* the file behind the region */
-	int fd;	    /* -1: not opened yet */
+	char *path;	 /* the file behind the region */
+	int fd;		 /* -1: not opened yet */
 	dev_t dev;
 	ino_t ino;
 	const unsigned char *view; /* the file, mapped by us; of the region the first byte */
@@ -489,7 +489,9 @@ static uint64_t reg(const void *state, unsigned n)
 	if (!buf)
 		buf = g_byte_array_new();
 	g_byte_array_set_size(buf, 0);
-	if (handles[n] && qemu_plugin_read_register(handles[n], buf) >= 8)
+	if (handles[n])
+		qemu_plugin_read_register(handles[n], buf);
+	if (buf->len >= 8)
 		memcpy(&value, buf->data, 8);
 	return value;
 }
@@ -1109,7 +1111,21 @@ struct helper_entry {
 	uint32_t flags;
 };
 
-static bool patch_segment(uintptr_t start, size_t len)
+/* Data may look like an address of nothing: only what the program has loaded is looked at. */
+static bool is_loaded(const struct dl_phdr_info *info, uintptr_t from, size_t len)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		uintptr_t at = info->dlpi_addr + p->p_vaddr;
+
+		if (p->p_type == PT_LOAD && p->p_flags & PF_R && from >= at &&
+		    from - at < p->p_filesz && len <= p->p_filesz - (from - at))
+			return true;
+	}
+	return false;
+}
+
+static bool patch_segment(const struct dl_phdr_info *info, uintptr_t start, size_t len)
 {
 	bool found = false;
 
@@ -1117,10 +1133,9 @@ static bool patch_segment(uintptr_t start, size_t len)
 		struct helper_entry *e = (struct helper_entry *)at;
 		uint32_t flags = e->flags;
 
-		/* Names are in the program, close to their entries: what is not is no pointer. */
-		if ((uintptr_t)e->name < start - (64 << 20) || (uintptr_t)e->name >= start ||
-		    strncmp(e->name, helper_name, sizeof(helper_name)) != 0 ||
-		    !(flags & NO_READ_GLOBALS) || flags > FLAGS_MAX)
+		if (!(flags & NO_READ_GLOBALS) || flags > FLAGS_MAX ||
+		    !is_loaded(info, (uintptr_t)e->name, sizeof(helper_name)) ||
+		    memcmp(e->name, helper_name, sizeof(helper_name)) != 0)
 			continue;
 		uintptr_t page = at & ~(uintptr_t)(PAGE - 1);
 		if (mprotect((void *)page, 2 * PAGE, PROT_READ | PROT_WRITE))
@@ -1141,9 +1156,8 @@ static int patch_program(struct dl_phdr_info *info, size_t size, void *found)
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 		uintptr_t at = info->dlpi_addr + p->p_vaddr;
 
-		if (p->p_type != PT_LOAD)
-			continue;
-		if (p->p_flags & PF_W && patch_segment((at + 7) & ~(uintptr_t)7, p->p_filesz - 8))
+		if (p->p_type == PT_LOAD && p->p_flags & PF_W && p->p_filesz > 8 &&
+		    patch_segment(info, (at + 7) & ~(uintptr_t)7, p->p_filesz - 8))
 			*(bool *)found = true;
 	}
 	return 1;

@@ -5,9 +5,15 @@
  *
  * PLUGIN_API is the version that we ask for, and what the interface then looks like:
  *
- *	1	QEMU 4.2 to 8.1 (Debian 12: 7.2). No registers, no memory, and a filter for loads
+ *	1	QEMU 4.2 to 8.2 (Debian 12: 7.2). No registers, no memory, and a filter for loads
  *		and stores that lets pass what it should not; see outage-pm.c.
- *	4	QEMU 9.2 and later. Registers by name, memory by address.
+ *	4	QEMU 9.2 to 11.0, which say that they have 4 to 6. Registers by name, memory by
+ *		address; physical addresses from 5 on. What reading a register returns was a number
+ *		of bytes, and is whether it worked from 6 on: only what is in the buffer is looked
+ *at.
+ *
+ * QEMU 9.0 and 9.1 (2 and 3) take neither. QEMU 11.1 has 7, and takes nothing older: there all
+ * callbacks have other arguments.
  *
  * What only some of them have is weak, and may be NULL.
  */
@@ -96,7 +102,7 @@ struct qemu_register {
 	const char *name, *feature;
 };
 struct qemu_garray *qemu_plugin_get_registers(void);
-int qemu_plugin_read_register(void *handle, struct qemu_garray *buf);
+void qemu_plugin_read_register(void *handle, struct qemu_garray *buf); /* see above */
 PLUGIN_WEAK bool qemu_plugin_read_memory_vaddr(uint64_t addr, struct qemu_garray *data, size_t len);
 PLUGIN_WEAK bool qemu_plugin_translate_vaddr(uint64_t vaddr, uint64_t *hwaddr);
 struct qemu_garray *g_byte_array_new(void);

@@ -43,6 +43,11 @@
  *     what the region held when the tracer began gives what it holds at the end.
  * S3: a record's place is no earlier than what it tells, and no later than the next thing that the
  *     same CPU does.
+ *
+ * So, with several CPUs: what one does after another has told it to (by whatever it did after its
+ * store: gave back a lock, set a flag) is behind it in the stream. Only who waits for that very
+ * store to persistent memory may be recorded before it; and of two that store to the same bytes at
+ * the same time, both records may have the data of the second. A fence is that of its CPU alone.
  */
 #ifndef OUTAGE_PM_STREAM_H
 #define OUTAGE_PM_STREAM_H

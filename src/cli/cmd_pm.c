@@ -58,6 +58,7 @@ static const char usage[] =
 	"      --trace-limit N   bytes of trace; default 1G\n"
 	"      --tracer WHAT     qemu (default): an emulator sees every instruction; preload: the\n"
 	"                        program runs as it is, and calls of libpmem are seen\n"
+	"      --stacks          tell who called the function that made a store\n"
 	"      --qemu PROGRAM    the emulator; default qemu-x86_64\n"
 	"  -o, --output RUN      where to keep what is found; default: below ./outage-runs\n"
 	"      --json            one JSON object on standard output\n"
@@ -479,6 +480,7 @@ enum {
 	OPT_TIMEOUT,
 	OPT_TRACE_LIMIT,
 	OPT_TRACER,
+	OPT_STACKS,
 	OPT_QEMU,
 	OPT_JSON
 };
@@ -505,6 +507,7 @@ static const struct option long_options[] = {
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
 	{ "trace-limit", required_argument, NULL, OPT_TRACE_LIMIT },
 	{ "tracer", required_argument, NULL, OPT_TRACER },
+	{ "stacks", no_argument, NULL, OPT_STACKS },
 	{ "qemu", required_argument, NULL, OPT_QEMU },
 	{ "output", required_argument, NULL, 'o' },
 	{ "json", no_argument, NULL, OPT_JSON },
@@ -659,6 +662,9 @@ static int parse_option(struct pm *p, int option, char *const *argv)
 		break;
 	case OPT_TRACE_LIMIT:
 		return parse(number_parse_size, 65536, &p->tracer.limit, "--trace-limit");
+	case OPT_STACKS:
+		p->tracer.stacks = true;
+		break;
 	case OPT_TRACER:
 		if (!streq(optarg, "qemu") && !streq(optarg, "preload"))
 			return cli_usage(&cmd_pm, "--tracer is qemu or preload, not '%.40s'",
@@ -708,6 +714,9 @@ static int check_options(const struct pm *p)
 		return cli_usage(&cmd_pm,
 				 "--prune reads wants an emulator, which alone sees what is "
 				 "read: leave out --tracer preload");
+	if (p->tracer.stacks && p->tracer.preload)
+		return cli_usage(&cmd_pm, "--stacks wants an emulator, which alone sees calls: "
+					  "leave out --tracer preload");
 	if ((p->plan.prune || p->crash_recovery) && !p->tracer.preload &&
 	    command_plain(recover, p->plan.file, &words, &err))
 		return cli_fail(&err);

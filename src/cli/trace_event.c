@@ -2,6 +2,7 @@
 /* trace_event.c - one event of a trace, as a line and as JSON. */
 #include <inttypes.h>
 
+#include "core/bytes.h"
 #include "cli/trace.h"
 
 static const struct {
@@ -129,6 +130,16 @@ static void json_hex(struct json *j, const unsigned char *data, uint64_t len)
 	json_string_len(j, to, 2 * len);
 }
 
+static void json_stack(struct json *j, const struct event *ev)
+{
+	json_kv_uint(j, "number", ev->ref);
+	json_key(j, "frames");
+	json_array(j);
+	for (uint64_t i = 0; ev->data && i < ev->len / 8; i++)
+		json_uint(j, get_le64(ev->data + 8 * i));
+	json_end(j);
+}
+
 static void json_call(struct json *j, const struct event *ev, const struct posix_call *c, bool data)
 {
 	struct posix_event p = trace_decoded(ev);
@@ -169,7 +180,7 @@ void trace_json_event(struct json *j, uint64_t n, const struct event *ev,
 	if (ev->time_ns)
 		json_kv_uint(j, "time_ns", ev->time_ns);
 	if (ev->kind == EV_STACK)
-		json_kv_uint(j, "number", ev->ref);
+		json_stack(j, ev);
 	if (ev->pc)
 		json_kv_uint(j, "pc", ev->pc);
 	if (ev->stack)

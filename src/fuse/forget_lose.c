@@ -170,9 +170,12 @@ int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fa
 
 		pthread_mutex_lock(&n->lock);
 		if (is_meant(f, fault, own, n)) {
-			one = sync_some(f, n,
-					&(struct page_choice){ fault_wants, (void *)fault, false,
-							       UINT64_MAX });
+			if (fault->pages == FAULT_PAGES_ALL)
+				one = n->pf ? pagefile_sync(n->pf) : 0;
+			else
+				one = sync_some(f, n,
+						&(struct page_choice){ fault_wants, (void *)fault,
+								       false, UINT64_MAX });
 			if (!one)
 				one = data_keep_times(f, n);
 		} else {

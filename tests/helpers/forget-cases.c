@@ -168,6 +168,32 @@ static void checkpoint_of_removed(struct worker *k)
 		differs(k, "it has %lld bytes", (long long)st.st_size);
 }
 
+/* What a failed sync left is not written again, but the size is, whoever names the file how. */
+static void size_after_failed_sync(struct worker *k)
+{
+	static const char *const names[] = { "file=grown", "file_glob=grown*" };
+	char words[64], answer[256];
+	struct stat st;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		put(k, "grown", "");
+		tell(k, "checkpoint");
+		tell(k, "error op=fsync error=EIO file=grown");
+		auto_fd fd = open(at(k, "grown"), O_WRONLY | O_CLOEXEC);
+		if (fd < 0 || pwrite(fd, "x", 1, 9999) != 1 || !fdatasync(fd))
+			differs(k, "a sync of what was written did not fail");
+		snprintf(words, sizeof(words), "sync %s", names[i]);
+		if (command(k->w, answer, sizeof(answer), words) ||
+		    !strstr(answer, "a sync of grown failed"))
+			differs(k, "%s: %s", words, answer);
+		tell(k, "clear-cache");
+		must(k, "stat", stat(at(k, "grown"), &st));
+		if (st.st_size != 10000)
+			differs(k, "%s: it has %lld bytes", words, (long long)st.st_size);
+		must(k, "unlink", unlink(at(k, "grown")));
+	}
+}
+
 /* The data of a file that was replaced by truncation comes with the next commit. */
 static void closed_before_commit(struct worker *k)
 {
@@ -282,6 +308,7 @@ const struct forget_case forget_cases[] = {
 	{ "ext4-ordered", "links in snapshots", links_in_snapshots },
 	{ "ext4-ordered", "attributes in snapshots", attributes_in_snapshots },
 	{ "minimal", "a checkpoint of what was removed", checkpoint_of_removed },
+	{ "minimal", "the size after a failed sync", size_after_failed_sync },
 	{ "ext4-ordered", "closed before a commit", closed_before_commit },
 	{ "ext4-ordered", "times that were set", times_that_were_set },
 	{ "lazyfs", "append after a loss", append_after_loss },
