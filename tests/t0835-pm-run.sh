@@ -53,7 +53,8 @@ workload_of() {
 }
 
 while read -r bug kind cause; do
-	workload_of "$bug" >"$bug"
+	ops=$(workload_of "$bug")
+	printf '%s\n' "$ops" >"$bug"
 	modes=reorder
 	[ "$cause" = - ] && modes=reorder,recovery
 	check "$bug is found" run 1 -t "pmfs:$bug" --crash $modes "$bug"
