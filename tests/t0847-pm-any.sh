@@ -24,7 +24,7 @@ status() { # STATUS ARGUMENTS
 }
 says() { grep -qE -e "$1" out; }      # PATTERN
 complains() { grep -qE -e "$1" err; } # PATTERN
-one_line() { [ "$(grep -vcE '^outage: (booting|fetching) ' err)" = 1 ]; }
+one_line() { [ "$(grep -vcE '^outage: (booting|fetching|warning: KVM) ' err)" = 1 ]; }
 refused() { status 2 test "$@" && one_line; } # ARGUMENTS
 printf 'mkdir A\ncreat A/foo\nwrite A/foo 0 5000\nrename A/foo A/bar\nfsync A/bar\n' >short
 make='mke2fs -q -F -t ext4 -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 {disk}'
