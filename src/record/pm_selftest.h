@@ -12,12 +12,17 @@ struct tracer;
 
 enum { SELFTEST_REGION = 8192 }; /* bytes that the program uses; zeros at first */
 
+struct selftest_wrong {
+	uint64_t number; /* of the first record, from 1, that is not what it must be; 0: none */
+	char what[120];	 /* it is, and should be */
+};
+
 /*
- * Compares what was traced of the program: `wrong` is 0, or the number of the first record, from 1,
- * that is not what it must be. In a machine, a kernel may move it to another processor.
+ * Compares what was traced of the program. In a machine, a kernel may move it to another processor,
+ * and do something else in between.
  */
-int selftest_compare(const void *stream, size_t len, bool one_cpu, uint64_t *wrong, struct err *err)
-	must_check;
+int selftest_compare(const void *stream, size_t len, bool in_machine, struct selftest_wrong *wrong,
+		     struct err *err) must_check;
 
 /* Tries the fast way first, then the safe one: `t->filter` is left as it must be. */
 int selftest_run(struct tracer *t, struct err *err) must_check;
