@@ -37,7 +37,6 @@ keeps 0 "$OUTAGE" test -t ext4 -j1 typo
 check "a command that fails is told of" grep -q 'no-such-command-here.*status 127' err
 
 # What others wrote is not run unasked.
-cp -r kept run
 printf 'shell "echo x > f"\nshell "echo y > g"\n' >two
 keeps 1 "$OUTAGE" test -t ext4 --guarantee sync -j1 two
 cp -r kept others
@@ -48,6 +47,14 @@ check "commands of others are refused" [ $? = 2 ]
 check "in a sentence" grep -q "not yours alone.*'echo x > f'.*--trust" err
 timeout 60 "$OUTAGE" replay --trust others/findings/0-0 >out 2>err </dev/null
 check "unless they are trusted" [ $? = 1 ]
+
+mkdir theirs
+echo 'shell "echo x > f"' >theirs/work
+keeps 1 "$OUTAGE" test -t ext4 --guarantee sync -j1 theirs/work
+chown -R 12345:12345 kept
+timeout 60 "$OUTAGE" test --resume kept >out 2>err </dev/null
+check "so are those of a run of others that is gone on with" [ $? = 2 ]
+check "in a sentence as well" grep -q "not yours alone.*'echo x > f'.*--trust" err
 
 # Bad input
 bad() { # NAME TEXT COMPLAINT
@@ -80,6 +87,9 @@ guest() { # TARGET
 }
 
 
+kernels=${OUTAGE_TEST_KERNELS:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/outage-test}
+mkdir -p "$kernels/kernels" cache
+ln -s "$kernels/kernels" cache/kernels
 for target in uml:ext4 vm:ext4-dax; do
 	if ! command -v busybox >/dev/null; then
 		skip "busybox is not here"
