@@ -120,6 +120,9 @@ if [ -d tried-ext4-dax ]; then
 	printf 'shell "echo a > f; outage mark text half; echo b > g" atomic\nshell "outage mark end 1"\n' >marked
 	keeps 0 "$OUTAGE" test -t vm:ext4-dax -j1 marked
 	check "only texts can be marked in a guest" grep -q 'outage mark end 1.*status 2' err
+	keeps 1 "$OUTAGE" test -t vm:ext4-dax -j1 --guarantee sync marked
+	"$OUTAGE" trace show kept/findings/0-0/trace >out 2>err
+	check "a mark inside a command is in the trace" grep -q ' text .* half$' out
 fi
 
 done_testing
