@@ -183,7 +183,9 @@ static int do_end(struct agent *a)
 
 static int do_begin(struct agent *a, struct wire_in *in)
 {
-	struct exec_env env = { .ctx = a, .remount = remount, .drop_caches = drop_caches };
+	struct exec_env env = {
+		.ctx = a, .remount = remount, .drop_caches = drop_caches, .shell = true
+	};
 	struct err err = ERR_INIT;
 	const char *text = wire_text(in);
 

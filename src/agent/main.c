@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <outage/mark.h>
+
 #include "agent/agent.h"
 #include "base/io.h"
 
@@ -221,8 +223,38 @@ static void follow(struct agent *a, struct mailbox *m, struct wire_out *w)
 		wire_release(w);
 }
 
-int main(void)
+/* ---- for commands of workloads ---- */
+
+/*
+ * "outage mark text WORDS...", as outage-mark(1): a place in the trace, where a crash is tried.
+ * Where operations begin and end is known already.
+ */
+static int be_outage(int argc, char **argv)
 {
+	auto_strbuf text = STRBUF_INIT;
+
+	if (argc < 4 || !streq(argv[1], "mark") || !streq(argv[2], "text")) {
+		fputs("outage: in a guest there is only: outage mark text TEXT\n", stderr);
+		return 2;
+	}
+	for (int i = 3; i < argc; i++)
+		strbuf_addf(&text, "%s%s", i > 3 ? " " : "", argv[i]);
+	outage_mark_text(strbuf_str(&text), min(text.len, (size_t)OUTAGE_MARK_TEXT_MAX));
+	return 0;
+}
+
+static bool called_outage(const char *name)
+{
+	const char *slash = name ? strrchr(name, '/') : NULL;
+
+	return name && streq(slash ? slash + 1 : name, "outage");
+}
+
+int main(int argc, char **argv)
+{
+	if (called_outage(argv[0]))
+		return be_outage(argc, argv);
+
 	struct agent a = { .root = -1 };
 	struct mailbox m = { 0 };
 	struct wire_out w = { 0 };

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "fs/adopt.h"
+
 void op_history_init(struct op_history *h)
 {
 	*h = (struct op_history){ 0 };
@@ -73,7 +75,8 @@ static void add_result(struct strbuf *out, int64_t result)
 void op_history_op(struct op_history *h, size_t i, int64_t result, struct findings *out)
 {
 	const struct op *op = &h->w->ops.v[i];
-	int64_t expected = reffs_op(h->ref, h->w, i);
+	bool command = op->def->flags & OP_COMMAND;
+	int64_t expected = command ? result : reffs_op(h->ref, h->w, i);
 
 	assert(h->states.n == i + 1);
 	if (expected != result) {
@@ -96,6 +99,18 @@ void op_history_op(struct op_history *h, size_t i, int64_t result, struct findin
 	}
 	vec_push(&h->states, reffs_save(h->ref));
 	vec_push(&h->results, result);
+}
+
+int op_history_adopt(struct op_history *h, const struct tree *seen, struct err *err)
+{
+	int rc = reffs_adopt(h->ref, seen, err);
+
+	assert(h->states.n > 1 && h->paths.n < h->states.n);
+	if (rc)
+		return rc;
+	reffs_state_unref(vec_last(&h->states));
+	vec_last(&h->states) = reffs_save(h->ref);
+	return 0;
 }
 
 /* ---- paths ---- */

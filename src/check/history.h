@@ -40,6 +40,12 @@ void op_history_start(struct op_history *h, const struct workload *w);
  */
 void op_history_op(struct op_history *h, size_t i, int64_t result, struct findings *out);
 
+/*
+ * The last operation was a command, and this is what it left: the state after it becomes that.
+ * Fails if the tree cannot be taken over.
+ */
+int op_history_adopt(struct op_history *h, const struct tree *seen, struct err *err) must_check;
+
 /* The paths of a state, sorted; "." is not among them. Valid until the next operation. */
 const struct history_paths *op_history_paths_at(struct op_history *h, size_t state);
 /* The inode at `path` in a state; 0 if nothing is there. */

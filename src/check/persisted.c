@@ -12,6 +12,8 @@
  *     promised, of the same inode.
  * P4: where rename is atomic: an inode that had to exist, and that no state since then removed, is
  *     under one of its names; and under no more of them than it had in any one state.
+ * P5: a command of several parts may have left any of them: of what it changed nothing is said
+ *     until a promise that is younger covers it.
  *
  * States hold what whole operations left. An operation that makes a file and fills it shows an
  * empty file in between, so a file younger than a promise may be empty.
@@ -42,9 +44,35 @@ static size_t state_of(const struct promise *x)
 	return x ? x->state : 0;
 }
 
+/*
+ * Whether a command may have left this on its way: what is at the path is other after it than
+ * before, or nothing is there both times.
+ */
+static bool changed_by(const struct promises *p, size_t op, const char *path)
+{
+	uint64_t before = op_history_ino(p->h, op, path),
+		 after = op_history_ino(p->h, op + 1, path);
+
+	return before != after || !before || inode_in(p, op, before) != inode_in(p, op + 1, after);
+}
+
+/* P5: commands of several parts, of which nobody knows what is in between. */
+static bool may_be_part(const struct promises *p, const char *path, size_t from)
+{
+	for (size_t i = from; i < p->last && i < p->h->w->ops.n; i++)
+		if (op_has_parts(&p->h->w->ops.v[i]) && changed_by(p, i, path))
+			return true;
+	return false;
+}
+
 static void report(struct context *c, enum finding_kind kind, const char *path,
 		   const struct promise *why, struct strbuf *words)
 {
+	if (kind != FINDING_UNREADABLE && kind != FINDING_DOUBLED && kind != FINDING_NLINK &&
+	    may_be_part(c->p, path, state_of(why))) {
+		strbuf_release(words);
+		return;
+	}
 	findings_add(c->out, kind, xstrdup(path), strbuf_detach(words), promise_words(c->p, why));
 }
 

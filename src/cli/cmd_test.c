@@ -424,6 +424,25 @@ static int begin(struct test *t, struct err *err)
 
 /* ---- going on ---- */
 
+/* A record of others can name a file with commands as well as a program. */
+static int check_commands(struct test *t, struct err *err)
+{
+	auto_free char *file = xasprintf("%s/run", t->dir);
+	auto_workload w;
+	int rc = 0;
+
+	workload_init(&w);
+	if (t->trust || t->plan.ours || t->source.gen)
+		return 0;
+	for (uint64_t i = 0; i < supply_count(&t->source) && !rc; i++) {
+		rc = supply_get(&t->source, i, &w, err);
+		const struct op *op = rc ? NULL : workload_command(&w);
+		if (op)
+			rc = plan_check_commands(file, "", NULL, NULL, op->args[0].text, err);
+	}
+	return rc;
+}
+
 /* The numbers in the record must mean what they meant. */
 static int check_source(struct test *t, struct err *err)
 {
@@ -438,7 +457,7 @@ static int check_source(struct test *t, struct err *err)
 		return err_set(err, -EINVAL,
 			       "the workloads are not those %s began with: begin a new run",
 			       t->dir);
-	return 0;
+	return check_commands(t, err);
 }
 
 static bool is_done(const void *ctx, uint64_t workload)

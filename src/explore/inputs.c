@@ -17,7 +17,7 @@ static const struct {
 	{ "utimens", 3 },   { "fsync", 2 },	     { "fdatasync", 1 },
 	{ "sync", 0.5 },    { "syncfs", 0.5 },	     { "sync_file_range", 0.5 },
 	{ "remount", 0.5 }, { "drop_caches", 0.05 }, { "mmapwrite", 5 },
-	{ "dwrite", 4 },
+	{ "shell", 0 },	    { "dwrite", 4 },
 };
 
 void inputs_init(struct inputs *in)

@@ -177,6 +177,7 @@ static const struct {
 	/* Only its owner can unmount it; syncing is what that would promise. */
 	{ "remount", PART_SYNC, "sync_here() /* in place of umount and mount */" },
 	{ "drop_caches", PART_DROP, "drop_caches()" },
+	{ "shell", 0, "result(system(%P0))" },
 };
 
 /* ---- pieces of C ---- */

@@ -65,6 +65,7 @@ static const struct {
 	{ "syncfs", "sync -f .", "$XFS_IO_PROG -c syncfs $SCRATCH_MNT" },
 	{ "sync_file_range", NULL, "$XFS_IO_PROG -c \"sync_range -b %n1 %n2\" %p0" },
 	{ "remount", NULL, "_unmount_flakey && _mount_flakey" },
+	{ "shell", "sh -c %t0", "(cd $SCRATCH_MNT && sh -c %t0)" },
 	{ "drop_caches", "echo 3 >/proc/sys/vm/drop_caches", "echo 3 >/proc/sys/vm/drop_caches" },
 };
 

@@ -115,6 +115,61 @@ void recorded_blocks(struct run *r, const struct workload *w, const struct event
 		add_blocks(r, w, ended - 1, blocks);
 }
 
+/*
+ * What a command left, as the live target shows it: the reference takes it over. It is written into
+ * the trace in pieces, as the texts "tree+..." and, for the last one, "tree.".
+ */
+#define TREE_MARK "tree"
+enum { TREE_PIECE = 3072, TREE_TEXT_MAX = 1 << 20 };
+
+static int mark_tree(struct run *r, const char *text, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t left = strlen(text), n; left && !rc; left -= n, text += n) {
+		n = min(left, (size_t)TREE_PIECE);
+		auto_free char *piece =
+			xasprintf(TREE_MARK "%c%.*s", n < left ? '+' : '.', (int)n, text);
+
+		rc = mark(r, EV_TEXT, 0, 0, piece, err);
+	}
+	return rc;
+}
+
+static int adopt(struct run *r, size_t i, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+	int rc = target_walk(&r->target, &r->tree_opts, &r->seen, err);
+
+	if (!rc)
+		rc = op_history_adopt(&r->history, &r->seen, err);
+	if (rc)
+		return rc;
+	tree_print(&r->seen, &r->tree_opts, TREE_TEXT_CONTENT, &text);
+	if (text.len > TREE_TEXT_MAX)
+		return err_set(err, -EFBIG,
+			       "the command of operation %zu leaves too much to be followed: let "
+			       "there be less than %d KiB",
+			       i, TREE_TEXT_MAX >> 10);
+	return mark_tree(r, strbuf_str(&text), err);
+}
+
+int recorded_tree(struct run *r, const struct workload *w, const struct event *ev,
+		  struct strbuf *text, struct err *err)
+{
+	size_t skip = strlen(TREE_MARK), ended = r->history.results.n;
+
+	if (ev->len <= skip || memcmp(ev->data, TREE_MARK, skip) != 0 || !ended ||
+	    !(w->ops.v[ended - 1].def->flags & OP_COMMAND))
+		return 0;
+	strbuf_add(text, ev->data + skip + 1, ev->len - skip - 1);
+	if (ev->data[skip] == '+' && text->len <= TREE_TEXT_MAX)
+		return 0;
+	int rc = tree_parse(strbuf_str(text), text->len, &r->seen, err);
+	strbuf_clear(text);
+	return rc ? rc : op_history_adopt(&r->history, &r->seen, err);
+}
+
 static int run_op(struct run *r, const struct workload *w, size_t i, struct findings *live,
 		  struct err *err)
 {
@@ -130,6 +185,9 @@ static int run_op(struct run *r, const struct workload *w, size_t i, struct find
 		return rc;
 	if (result < 0)
 		log_info("operation %zu, %s: %s", i, strbuf_str(&text), strerror((int)-result));
+	if (result > 0 && w->ops.v[i].def->flags & OP_COMMAND)
+		log_warn("operation %zu, %s: ends with status %lld", i, strbuf_str(&text),
+			 (long long)result);
 	rc = mark(r, EV_OP_END, i, result, NULL, err);
 	if (!rc && result >= 0 && (workload_persists(w, i) || r->guarantee.every_op))
 		rc = mark(r, EV_PERSIST, i, 0, NULL, err);
@@ -138,6 +196,8 @@ static int run_op(struct run *r, const struct workload *w, size_t i, struct find
 	if (!target_is_mounted(&r->target))
 		return err_set(err, -EIO, "the file system could not be mounted again");
 	op_history_op(&r->history, i, result, live);
+	if (w->ops.v[i].def->flags & OP_COMMAND)
+		return adopt(r, i, err);
 	if (result >= 0 && workload_persists(w, i))
 		rc = note_blocks(r, w, i, err);
 	return rc;
@@ -146,7 +206,9 @@ static int run_op(struct run *r, const struct workload *w, size_t i, struct find
 static int run_mounted(struct run *r, const struct workload *w, struct findings *live,
 		       struct err *err)
 {
-	struct exec_env env = { .ctx = r, .remount = remount, .drop_caches = drop_caches };
+	struct exec_env env = {
+		.ctx = r, .remount = remount, .drop_caches = drop_caches, .shell = true
+	};
 	int rc = target_begin(&r->target, w, &env, err);
 
 	for (size_t i = 0; i < w->ops.n && !rc; i++)

@@ -299,14 +299,18 @@ static int rebuild_history(struct run *r, const struct workload *w, const struct
 			   struct err *err)
 {
 	auto_findings ignored = { 0 };
+	auto_strbuf text = STRBUF_INIT;
+	int rc = 0;
 
 	vec_clear(&r->blocks);
 	op_history_start(&r->history, w);
-	for (size_t i = 0; i < t->events.n; i++) {
+	for (size_t i = 0; i < t->events.n && !rc; i++) {
 		const struct event *ev = &t->events.v[i];
 
-		if (ev->kind == EV_TEXT)
+		if (ev->kind == EV_TEXT) {
 			recorded_blocks(r, w, ev);
+			rc = recorded_tree(r, w, ev, &text, err);
+		}
 		if (ev->kind != EV_OP_END)
 			continue;
 		if (ev->ref != r->history.results.n || ev->ref >= w->ops.n)
@@ -316,7 +320,7 @@ static int rebuild_history(struct run *r, const struct workload *w, const struct
 				       (unsigned long long)ev->ref, i);
 		op_history_op(&r->history, ev->ref, ev->result, &ignored);
 	}
-	return 0;
+	return rc;
 }
 
 static void copy_trace(const struct trace *from, struct trace *to)

@@ -41,6 +41,9 @@ int record_workload(struct run *r, const struct workload *w, struct findings *li
 	must_check;
 /* Takes over what a text of the trace says of the operation that ended last. */
 void recorded_blocks(struct run *r, const struct workload *w, const struct event *ev);
+/* The same for what a command left, of which `text` keeps what came so far. */
+int recorded_tree(struct run *r, const struct workload *w, const struct event *ev,
+		  struct strbuf *text, struct err *err) must_check;
 /* Notes where in the trace marks are, once it is whole: there may be a million other events. */
 void find_marks(struct run *r);
 /* The part of a trace in which operations ran. */

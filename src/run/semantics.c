@@ -57,7 +57,7 @@ static unsigned promises_of(struct run *r, const struct workload *w, size_t i)
 
 	if (!g->every_op || i >= r->history.results.n)
 		return 0;
-	if (r->history.results.v[i] < 0 || op->def->flags & OP_WHOLE_FS)
+	if (r->history.results.v[i] < 0 || op->def->flags & OP_WHOLE_FS || op_has_parts(op))
 		return SEMANTIC_SYNCHRONOUS;
 	if (writes_data(op) && !(g->atomic_data && is_one_call(r, op, i)))
 		return SEMANTIC_SYNCHRONOUS;

@@ -501,10 +501,15 @@ int store_load(const char *dir, struct stored_case *out, struct err *err)
 int store_trust(const struct stored_case *c, bool trust, struct err *err)
 {
 	auto_free char *file = xasprintf("%s/case", c->dir);
+	const struct op *op = workload_command(&c->workload);
 
 	return trust || c->ours ? 0
 				: plan_check_commands(file, c->target, c->mkfs, c->recover,
-						      c->fsck ? c->fsck : c->guest_kernel, err);
+						      c->fsck		? c->fsck
+						      : c->guest_kernel ? c->guest_kernel
+						      : op		? op->args[0].text
+									: NULL,
+						      err);
 }
 
 void stored_case_release(struct stored_case *c)

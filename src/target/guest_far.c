@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "target/guest_root.h"
 #include "target/guest_target.h"
 
 static struct guest_target *own(struct target *t)
@@ -13,7 +14,10 @@ static struct guest_target *own(struct target *t)
 /* The agent is told with the first operation, and again whenever something was mounted. */
 static int far_begin(struct target *t, const struct workload *w, struct err *err)
 {
-	(void)err;
+	if (workload_command(w) && !guest_root_has_shell())
+		return err_set(err, -ENOENT,
+			       "'shell' needs busybox in a guest; install it with: apt-get install "
+			       "busybox-static");
 	own(t)->workload = w;
 	own(t)->begun = false;
 	return 0;

@@ -6,6 +6,7 @@
  */
 #include "target/guest_root.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -122,6 +123,89 @@ static int add_program(struct archive *a, const char *program, struct err *err)
 	return rc;
 }
 
+/* ---- a shell ---- */
+
+/* Whether it needs nothing but itself: a guest has no libraries. */
+static bool is_static(const struct strbuf *program)
+{
+	const unsigned char *p = (const unsigned char *)program->buf;
+	Elf64_Ehdr head;
+	Elf64_Phdr part;
+
+	if (program->len < sizeof(head) || memcmp(p, ELFMAG, SELFMAG) != 0 ||
+	    p[EI_CLASS] != ELFCLASS64)
+		return false;
+	memcpy(&head, p, sizeof(head));
+	for (unsigned i = 0; i < head.e_phnum; i++) {
+		uint64_t at = head.e_phoff + (uint64_t)i * sizeof(part);
+
+		if (at > program->len || program->len - at < sizeof(part))
+			return false;
+		memcpy(&part, p + at, sizeof(part));
+		if (part.p_type == PT_INTERP)
+			return false;
+	}
+	return true;
+}
+
+/* The program's bytes; false if there is none that a guest can run. */
+static bool read_shell(struct strbuf *out)
+{
+	auto_free char *file = proc_find("busybox");
+	struct err err = ERR_INIT;
+
+	return file && !io_slurp(file, FILE_MAX, out, &err) && is_static(out);
+}
+
+bool guest_root_has_shell(void)
+{
+	auto_strbuf program = STRBUF_INIT;
+
+	return read_shell(&program);
+}
+
+static void add_symlink(struct archive *a, const char *name, const char *to)
+{
+	add(a, name, S_IFLNK | 0777, to, strlen(to));
+}
+
+/* Its names: "bin/ls", "sbin/mkfs.ext2", "usr/bin/env", one a line. */
+static int add_applets(struct archive *a, struct err *err)
+{
+	const char *argv[] = { "busybox", "--list-full", NULL };
+	struct proc_opts how = { .argv = argv, .timeout_ms = LDD_MS };
+	struct proc_result res;
+	int rc = proc_run(&how, &res, err);
+
+	if (rc)
+		return rc;
+	for (const char *at = strbuf_str(&res.out); !res.exit_code && *at;) {
+		size_t n = strcspn(at, "\n");
+		auto_free char *name = xmemdupz(at, n);
+
+		if (n && *name != '/' && !streq(name, "bin/busybox")) {
+			add_folders(a, name);
+			add_symlink(a, name, "/bin/busybox");
+		}
+		at += n + (at[n] == '\n');
+	}
+	proc_result_release(&res);
+	return 0;
+}
+
+/* For workloads with commands; without it there are none. The agent is `outage` to them. */
+static int add_shell(struct archive *a, struct err *err)
+{
+	auto_strbuf program = STRBUF_INIT;
+
+	if (!read_shell(&program))
+		return 0;
+	add(a, "bin", S_IFDIR | 0755, "", 0);
+	add(a, "bin/busybox", S_IFREG | 0755, strbuf_str(&program), program.len);
+	add_symlink(a, "bin/outage", "/init");
+	return add_applets(a, err);
+}
+
 int guest_root(const char *dir, const char *const *names, const struct guest_module_args *args,
 	       const char *const *programs, bool selftest, struct err *err)
 {
@@ -136,6 +220,8 @@ int guest_root(const char *dir, const char *const *names, const struct guest_mod
 		    (size_t)pm_selftest_program_size);
 	if (!rc && dir)
 		rc = add_modules(&a, dir, names, args, err);
+	if (!rc)
+		rc = add_shell(&a, err);
 	if (programs)
 		add_folders(&a, "host/dev/");
 	for (size_t i = 0; programs && programs[i] && !rc; i++)

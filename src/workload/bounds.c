@@ -159,6 +159,9 @@ static int set_operations(struct bounds *b, struct source *src, const struct val
 		if (def->flags & OP_MAKES_HANDLE || def->args[0].kind == ARG_HANDLE)
 			return complain(src, err, "'%s' acts on handles, which are not generated",
 					name);
+		if (def->flags & OP_COMMAND)
+			return complain(src, err, "'%s' runs commands, which are not generated",
+					name);
 		while (at < b->operations.n && b->operations.v[at] != def)
 			at++;
 		if (sign == '+' && at == b->operations.n) {

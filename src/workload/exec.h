@@ -5,7 +5,8 @@
  * E1: nothing outside the root is touched. Every path is resolved by beneath.h, openat2(2) with
  *     RESOLVE_BENEATH and RESOLVE_NO_XDEV; calls that take a name act on the last component
  *     below a directory resolved that way, and do not follow a link there. Device nodes are not
- *     opened: they lead to the host's devices.
+ *     opened: they lead to the host's devices. But for `shell`, which only begins in the root, and
+ *     is refused unless the caller allows it.
  * E2: a path form leaves no descriptor open; handles stay open until closed or released.
  * E3: what is written is a function of workload and operation (content.h).
  * E4: modes are what the workload says: the process's umask is 0 while an operation runs, and
@@ -28,6 +29,8 @@ struct exec_env {
 	int (*drop_caches)(void *ctx);
 	/* `sync` really is sync(2); else it is syncfs on the root, and others are left alone. */
 	bool global_sync;
+	/* Commands of `shell` are run. What they do is not kept to the root: see E1. */
+	bool shell;
 };
 
 struct exec_handle {

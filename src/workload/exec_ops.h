@@ -44,5 +44,6 @@ DECLARE_EXEC(syncfs);
 DECLARE_EXEC(sync_file_range);
 DECLARE_EXEC(remount);
 DECLARE_EXEC(drop_caches);
+DECLARE_EXEC(shell);
 
 #endif

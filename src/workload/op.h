@@ -80,6 +80,7 @@ enum op_flags {
 	OP_DATA = 1 << 2,    /* changes a file's data or size: fdatasync matters, ranges overlap */
 	OP_MAKES_HANDLE = 1 << 3,
 	OP_WHOLE_FS = 1 << 4, /* acts on the whole file system */
+	OP_COMMAND = 1 << 5,  /* runs a command: nobody can say beforehand what it does */
 };
 
 struct op_def {
@@ -118,10 +119,13 @@ const struct op_def *op_find(const char *name, size_t len);
 size_t op_count_args(const struct op_def *def);
 /* Whether this operation makes a promise: fsync and its kin, a write with `sync`, msync. */
 bool op_persists(const struct op *op);
+/* Whether it may be of several parts, of which a crash leaves some, and nobody knows which. */
+bool op_has_parts(const struct op *op);
 
 /* Flags and words that executing, printing and generating all need to know. */
 enum write_flags { WRITE_SYNC = 1, WRITE_DSYNC = 2 };
 enum mmap_flags { MMAP_NOSYNC = 1 };
+enum shell_flags { SHELL_ATOMIC = 1 };
 enum rename_words { RENAME_W_NOREPLACE = 1, RENAME_W_EXCHANGE = 2, RENAME_W_WHITEOUT = 4 };
 extern const struct word falloc_words[];
 extern const struct word rename_words[];

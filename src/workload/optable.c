@@ -32,6 +32,11 @@ static const struct word mmap_words[] = {
 	{ NULL, 0 },
 };
 
+static const struct word shell_words[] = {
+	{ "atomic", SHELL_ATOMIC },
+	{ NULL, 0 },
+};
+
 static const struct word xattr_words[] = {
 	{ "create", 1 },
 	{ "replace", 2 },
@@ -327,6 +332,17 @@ const struct op_def op_table[] = {
 		.flags = OP_WHOLE_FS,
 		.exec = exec_drop_caches,
 	},
+	{
+		.name = "shell",
+		.help = "Runs COMMAND with /bin/sh -c in the root of the file system. What it did "
+			"is "
+			"looked up there. With atomic, it is to be done as a whole or not at all, "
+			"as "
+			"a command can that makes one system call.",
+		.args = { { .kind = ARG_TEXT, .name = "COMMAND" }, FLAGS(shell_words) },
+		.flags = OP_COMMAND,
+		.exec = exec_shell,
+	},
 	{ .name = NULL },
 };
 
@@ -369,4 +385,9 @@ bool op_persists(const struct op *op)
 			return false;
 	}
 	return def->flags & OP_PERSIST;
+}
+
+bool op_has_parts(const struct op *op)
+{
+	return op->def->flags & OP_COMMAND && !(op->args[1].num & SHELL_ATOMIC);
 }

@@ -82,6 +82,36 @@ static int take_escape(struct line *l, char *out, struct err *err)
 	return 0;
 }
 
+/* A word between two '"', where l->pos is at the first; "" is the empty word. */
+static int take_quoted(struct line *l, struct word_token *word, struct err *err)
+{
+	size_t start = l->pos++;
+
+	for (; l->pos < l->len && l->text[l->pos] != '"'; word->len++) {
+		unsigned char c = (unsigned char)l->text[l->pos];
+		char next = l->pos + 1 < l->len ? l->text[l->pos + 1] : '\0';
+
+		if (c == '\\' && next != '"' && next != '\\') {
+			int rc = take_escape(l, &word->text[word->len], err);
+			if (rc)
+				return rc;
+			continue;
+		}
+		if ((c < 0x20 && c != '\t') || c == 0x7f)
+			return complain(l, l->pos + 1, err, "byte 0x%02x must be written \\x%02x",
+					c, c);
+		l->pos += c == '\\';
+		word->text[word->len] = l->text[l->pos++];
+	}
+	if (l->pos >= l->len)
+		return complain(l, start + 1, err, "this \" has no second one");
+	l->pos++;
+	if (l->pos < l->len && l->text[l->pos] != ' ' && l->text[l->pos] != '\t')
+		return complain(l, l->pos + 1, err, "expected a blank after the \"");
+	word->text[word->len] = '\0';
+	return 1;
+}
+
 /* The next word; 1 if there is one, 0 at the end of the line. */
 static int take_word(struct line *l, struct arena *arena, struct word_token *word, struct err *err)
 {
@@ -89,18 +119,14 @@ static int take_word(struct line *l, struct arena *arena, struct word_token *wor
 	if (at_end(l))
 		return 0;
 	word->column = l->pos + 1;
+	bool quoted = l->text[l->pos] == '"';
 	size_t room = l->pos;
-	while (room < l->len && l->text[room] != ' ' && l->text[room] != '\t')
+	while (room < l->len && (quoted || (l->text[room] != ' ' && l->text[room] != '\t')))
 		room++;
 	word->text = arena_alloc(arena, room - l->pos + 1);
 	word->len = 0;
-	if (l->len - l->pos >= 2 && memcmp(l->text + l->pos, "\"\"", 2) == 0) {
-		l->pos += 2; /* the empty word */
-		if (l->pos < l->len && l->text[l->pos] != ' ' && l->text[l->pos] != '\t')
-			return complain(l, l->pos + 1, err, "expected a blank after \"\"");
-		word->text[0] = '\0';
-		return 1;
-	}
+	if (quoted)
+		return take_quoted(l, word, err);
 	while (l->pos < l->len) {
 		unsigned char c = (unsigned char)l->text[l->pos];
 

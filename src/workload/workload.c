@@ -31,6 +31,14 @@ static const char *copy_text(struct workload *w, const char *text)
 	return text ? arena_strdup(&w->arena, text) : NULL;
 }
 
+const struct op *workload_command(const struct workload *w)
+{
+	for (size_t i = 0; i < w->ops.n; i++)
+		if (w->ops.v[i].def->flags & OP_COMMAND)
+			return &w->ops.v[i];
+	return NULL;
+}
+
 const struct workload_handle *workload_handle(const struct workload *w, const char *name)
 {
 	for (size_t i = 0; i < w->handles.n; i++)
@@ -98,6 +106,21 @@ static void print_word(const char *text, struct strbuf *out)
 	}
 }
 
+/* A command stays readable: blanks and quotes are many in it. */
+static void print_quoted(const char *text, struct strbuf *out)
+{
+	strbuf_addch(out, '"');
+	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+		if ((*p < ' ' && *p != '\t') || *p == 0x7f)
+			strbuf_addf(out, "\\x%02x", *p);
+		else if (*p == '"' || *p == '\\')
+			strbuf_addf(out, "\\%c", *p);
+		else
+			strbuf_addch(out, (char)*p);
+	}
+	strbuf_addch(out, '"');
+}
+
 static void print_flags(const struct arg_def *def, uint64_t value, struct strbuf *out)
 {
 	size_t start = out->len;
@@ -160,7 +183,10 @@ void op_print(const struct op *op, struct strbuf *out)
 		if (def->optional && !op->args[i].given)
 			break;
 		strbuf_addch(out, ' ');
-		print_arg(def, &op->args[i], out);
+		if (op->def->flags & OP_COMMAND && def->kind == ARG_TEXT)
+			print_quoted(op->args[i].text, out);
+		else
+			print_arg(def, &op->args[i], out);
 	}
 }
 

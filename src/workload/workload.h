@@ -16,7 +16,8 @@
  * of a file; a file without one holds a single workload, named by whoever reads it. "setup" in
  * front of an operation says that it only prepares. A name given by "NAME = open ..." means that
  * handle from there on; a path of the same spelling is then written "./NAME". Bytes that would
- * not survive as a word are written \xHH; the empty word is "".
+ * not survive as a word are written \xHH. A word may stand between '"', with blanks in it; there a
+ * '"' is written \", and a '\' \\. The empty word is "".
  *
  * Printing a parsed workload gives back the text, comments included, but for extra blanks,
  * numbers (printed in decimal, modes in octal) and needless "./" or "//" in paths.
@@ -67,6 +68,8 @@ void workload_push(struct workload *w, const struct op *op);
  * opened with sync or dsync does.
  */
 bool workload_persists(const struct workload *w, size_t i);
+/* Its first operation that runs a command, or NULL. */
+const struct op *workload_command(const struct workload *w);
 /* The handle of that name, or NULL. */
 const struct workload_handle *workload_handle(const struct workload *w, const char *name);
 /* Parses one line without comment and appends it: for tests, importers and callers in C. */

@@ -720,7 +720,7 @@ static int stub_drop(void *ctx)
 static void test_env(void)
 {
 	struct mounter m = { 0 };
-	struct exec_env env = { &m, stub_remount, stub_drop, true };
+	struct exec_env env = { &m, stub_remount, stub_drop, true, true };
 
 	begin(&env);
 	does("sync", 0);

@@ -56,6 +56,7 @@ static void refused(const char *text, const char *want)
 
 struct style {
 	bool handle;   /* files are written as handles */
+	bool command;  /* texts are commands */
 	size_t word;   /* which word of a list */
 	size_t n_args; /* how many arguments are given */
 };
@@ -72,6 +73,10 @@ static bool add_arg(struct strbuf *sb, const struct arg_def *arg, const struct s
 	size_t n = 0;
 
 	strbuf_addch(sb, ' ');
+	if (arg->kind == ARG_TEXT && s->command) {
+		strbuf_adds(sb, "\"a b; \\\"c\\\" # \\\\d\"");
+		return true;
+	}
 	if (arg->kind == ARG_FLAGS || arg->kind == ARG_CHOICE) {
 		while (arg->words[n].name)
 			n++;
@@ -88,13 +93,15 @@ static bool add_arg(struct strbuf *sb, const struct arg_def *arg, const struct s
 
 static bool add_line(struct strbuf *sb, const struct op_def *def, const struct style *s)
 {
+	struct style style = *s;
 	bool known = true;
 
+	style.command = def->flags & OP_COMMAND;
 	if (def->flags & OP_MAKES_HANDLE)
 		strbuf_adds(sb, "h2 = ");
 	strbuf_adds(sb, def->name);
 	for (size_t i = 0; i < s->n_args; i++)
-		known &= add_arg(sb, &def->args[i], s);
+		known &= add_arg(sb, &def->args[i], &style);
 	return known;
 }
 
@@ -177,9 +184,10 @@ static void test_table(void)
 		   def->name);
 		for (size_t n = required_args(def); n <= all; n++)
 			for (int handle = 0; handle < 2; handle++)
-				check_op(def, &(struct style){ handle, 0, n }, n == all);
+				check_op(def, &(struct style){ .handle = handle, .n_args = n },
+					 n == all);
 		for (size_t word = 1; word < 15; word++) /* pairs of words as well */
-			check_op(def, &(struct style){ false, word, all }, false);
+			check_op(def, &(struct style){ .word = word, .n_args = all }, false);
 		check_count(def);
 	}
 	ok(n_ops >= 34, "%zu operations", n_ops);
@@ -220,6 +228,10 @@ static void test_form(void)
 static void test_words(void)
 {
 	becomes("symlink \"\" A\n", "symlink \"\" A\n", "the empty word");
+	stays("shell \"a\tb \\\" \\\\ \\x0a\" atomic # why\n", "a command");
+	becomes("shell a\\x20b\n", "shell \"a b\"\n", "a command without quotes");
+	becomes("symlink \"a # b\" \"A\"\n", "symlink a\\x20#\\x20b A\n", "quoted words");
+	becomes("shell \"\"\n", "shell \"\"\n", "an empty command");
 	stays("symlink \\x22\\x5c\\x09\\x0a\\x7f\\x20\\x01 A\n", "escapes that are needed");
 	becomes("symlink \\x61\\xc3\\xa9 A\n", "symlink a\xc3\xa9 A\n", "and that are not");
 	becomes("\\x6dkdir \\x41\n", "mkdir A\n", "in any word");
@@ -442,7 +454,13 @@ static void test_lexical_errors(void)
 	refused("mkdir \\x4G\n", "t:1:7: expected \\xHH with two hex digits");
 	refused("mkdir \\x00\n", "t:1:7: \\x00 cannot be part of a word");
 	refused("mkdir A\"B\n", "t:1:8: byte 0x22 must be written \\x22");
-	refused("symlink \"\"x A\n", "t:1:11: expected a blank after \"\"");
+	refused("symlink \"\"x A\n", "t:1:11: expected a blank after the \"");
+	refused("shell \"a b\n", "t:1:7: this \" has no second one");
+	refused("shell \"a\\\"\n", "t:1:7: this \" has no second one");
+	refused("shell \"a\"b\n", "t:1:10: expected a blank after the \"");
+	refused("shell \"a\\n\"\n", "t:1:9: expected \\xHH with two hex digits");
+	refused("shell \"a\x01\"\n", "t:1:9: byte 0x01 must be written \\x01");
+	refused("shell a b\n", "t:1:9: 'b' is none of atomic");
 	refused("mkdir A\x01\n", "t:1:8: byte 0x01 must be written \\x01");
 	refused("mkdir A\rB\n", "t:1:8: byte 0x0d must be written \\x0d");
 	refused("frob\\x0a\\x1b[31m\n",
