@@ -436,7 +436,8 @@ void semantic_words(const struct semantic_table *t, const struct semantic_violat
 	};
 	static const char *const mend[] = {
 		[SEMANTIC_ORDERING] = "; a flush or fence is missing",
-		[SEMANTIC_LOGIC] = "; no flush or fence would help, as nothing in flight got lost",
+		[SEMANTIC_LOGIC] =
+			"; no flush or fence would help: it shows as well where nothing got lost",
 		[SEMANTIC_TEARING] =
 			"; no flush or fence would help: only what survived in part shows it",
 	};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* pm_blob.h - the bytes of the plugin, for two versions of QEMU's interface, its test, and the library. */
+/* pm_blob.h - the bytes of the plugin, for two versions of QEMU's interface, its test, and the
+ * library. */
 #ifndef RECORD_PM_BLOB_H
 #define RECORD_PM_BLOB_H
 

@@ -28,8 +28,8 @@ struct tracer {
 	}
 
 /*
- * With t->preload, unpacks the library. Else finds the emulator (`qemu`, or NULL: qemu-x86_64 in PATH), unpacks the plugin for it, and tests
- * both with a program whose trace is known.
+ * With t->preload, unpacks the library. Else finds the emulator (`qemu`, or NULL: qemu-x86_64 in
+ * PATH), unpacks the plugin for it, and tests both with a program whose trace is known.
  */
 int tracer_open(struct tracer *t, const char *qemu, struct err *err) must_check;
 /* Only unpacks the plugin for the emulator, of either kind, at that path. */
@@ -41,7 +41,8 @@ struct traced {
 	unsigned char *stream; /* mapped */
 	size_t len;
 	struct proc_result end;
-	char *maps; /* what it had mapped: lines of "START-END OFFSET PATH"; "" if that is unknown */
+	char *maps; /* what it had mapped: lines of "START-END OFFSET PATH"; "" if that is unknown
+		     */
 };
 
 void traced_release(struct traced *x);

@@ -31,9 +31,13 @@ static void put_server(const char *command, struct strbuf *out)
 /* What was found in a guest is shown on whatever kernel the script is run on. */
 static const char *spec_of(const struct view *v)
 {
+	static const char *const kinds[] = { "uml:", "vm:pm:", "vm:" };
 	const char *spec = v->c.target;
 
-	return spec + (strncmp(spec, "uml:", 4) == 0 ? 4 : strncmp(spec, "vm:", 3) == 0 ? 3 : 0);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (strncmp(spec, kinds[i], strlen(kinds[i])) == 0)
+			return spec + strlen(kinds[i]);
+	return spec;
 }
 
 /* "ext4" of "ext4-dax": what was in persistent memory is the same on a disk. */
@@ -43,6 +47,8 @@ static char *type_of(const char *spec, size_t n)
 	size_t skip = strlen(dax);
 	bool cut = n > skip && memcmp(spec + n - skip, dax, skip) == 0;
 
+	if (n == 4 && memcmp(spec, "nova", n) == 0)
+		return xstrdup("NOVA"); /* so its kernel calls it */
 	return xmemdupz(spec, cut ? n - skip : n);
 }
 
@@ -84,7 +90,8 @@ static void put_mount(const struct view *v, struct strbuf *out)
 static const char head[] =
 	"# Shows what a crash left on a disk: mounts a copy of crash.img, which lies beside this\n"
 	"# script, and looks for what was found. Needs root, losetup, mount and GNU find; for\n"
-	"# extended attributes getfattr or python3. Nothing stays mounted.\n"
+	"# extended attributes getfattr or python3. Nothing stays mounted. With PMEM=DEVICE the\n"
+	"# copy goes there, over what it has: some file systems are for persistent memory only.\n"
 	"# Exit status: 1 if the problem shows, 0 if it does not, 2 if it cannot be told.\n"
 	"set -u\n"
 	"here=$(cd \"$(dirname \"$0\")\" && pwd) || exit 2\n"
@@ -100,7 +107,7 @@ static const char head[] =
 	"clean_up() {\n"
 	"\tcd /\n"
 	"\t! mountpoint -q \"$mnt\" || umount \"$mnt\" || umount -l \"$mnt\"\n"
-	"\t[ -z \"$dev\" ] || losetup -d \"$dev\"\n"
+	"\t[ -z \"$dev\" ] || [ \"$dev\" = \"${PMEM:-}\" ] || losetup -d \"$dev\"\n"
 	"\t[ -z \"$server\" ] || kill \"$server\" 2>/dev/null\n"
 	"\trm -rf \"$work\"\n"
 	"}\n"
@@ -382,7 +389,12 @@ static void put_body(const struct view *v, struct strbuf *out)
 	shell_finding(v, out);
 	strbuf_adds(out, "END_OF_FINDING\n\n");
 	if (strncmp(v->c.target, "fuse", 4) != 0)
-		strbuf_adds(out, "dev=$(losetup --find --show \"$disk\") || exit 2\n");
+		strbuf_adds(out, "if [ -n \"${PMEM:-}\" ]; then\n"
+				 "\tdd if=\"$disk\" of=\"$PMEM\" bs=1M 2>/dev/null || exit 2\n"
+				 "\tdev=$PMEM\n"
+				 "else\n"
+				 "\tdev=$(losetup --find --show \"$disk\") || exit 2\n"
+				 "fi\n");
 	strbuf_adds(out, has_kind(v, FINDING_KERNEL_LOG) ? kernel_functions : "");
 	strbuf_adds(
 		out,

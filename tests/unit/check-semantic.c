@@ -347,7 +347,7 @@ static void test_words(void)
 	semantic_words(&t, &v.v[1], &words);
 	is_s(strbuf_str(&words),
 	     "a crash during 'creat a' cannot be recovered from; event 9 survived; no flush or "
-	     "fence would help, as nothing in flight got lost",
+	     "fence would help: it shows as well where nothing got lost",
 	     "logic, in words");
 	semantic_violations_release(&v);
 }
