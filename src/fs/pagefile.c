@@ -340,7 +340,12 @@ int pagefile_truncate(struct pagefile *f, uint64_t size, uint64_t number, uint64
 		holes_subtract(&f->holes, size, UINT64_MAX);
 		f->cut = size;
 	}
-	set_size(f, size, number, time_ns);
+	/*
+	 * Nothing is set by the size that it has. The kernel says so by itself, after a direct
+	 * write beyond the end that failed.
+	 */
+	if (size != f->size)
+		set_size(f, size, number, time_ns);
 	return 0;
 }
 

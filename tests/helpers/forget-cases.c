@@ -183,7 +183,7 @@ static void size_after_failed_sync(struct worker *k)
 		if (fd < 0 || pwrite(fd, "x", 1, 9999) != 1 || !fdatasync(fd))
 			differs(k, "a sync of what was written did not fail");
 		snprintf(words, sizeof(words), "sync %s", names[i]);
-		if (command(k->w, answer, sizeof(answer), words) ||
+		if (command(k->w, answer, sizeof(answer), "%s", words) ||
 		    !strstr(answer, "a sync of grown failed"))
 			differs(k, "%s: %s", words, answer);
 		tell(k, "clear-cache");

@@ -193,7 +193,8 @@ void model_truncate(struct model *m, struct inode *ino, uint32_t size)
 		memset(d->zeroed + size, 0, FILE_MAX - size);
 		d->cut = size;
 	}
-	set_size(d, size);
+	if (size != d->size[LIVE])
+		set_size(d, size);
 	d->emptied |= !size;
 	d->sized = true;
 	forget_mtime(ino);
