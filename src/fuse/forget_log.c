@@ -314,12 +314,13 @@ static void lose_name(struct forget *f, struct node *n)
 	pthread_mutex_unlock(&n->lock);
 }
 
+/* Also by a rename, whatever becomes of the name that it was made with. */
 static void made_durably(struct forget *f, const struct undo *u)
 {
-	if (u->kind != PENDING_MAKE || !u->nodes[2])
-		return;
 	pthread_mutex_lock(&f->table);
-	u->nodes[2]->made = false;
+	for (int i = 2; i < 4; i++)
+		if (u->nodes[i])
+			u->nodes[i]->made = false;
 	pthread_mutex_unlock(&f->table);
 }
 

@@ -284,8 +284,56 @@ static int add_stack(struct trace *t, const struct pm_reader *p, const struct pm
 	return 0;
 }
 
+/*
+ * A copy that is under way in a kernel. An interrupt in the middle of it has fences of its own,
+ * which nobody can rely on: without them, the copy is one, whenever the clock ticks. Its own fences
+ * would be near.
+ */
+struct copying {
+	bool begun, has_fence;
+	struct event last;  /* store */
+	struct event fence; /* held back until it is known whether the copy goes on */
+};
+
+enum { FUNCTION_MAX = 4096 };
+
+static bool is_near(uint64_t a, uint64_t b)
+{
+	return max(a, b) - min(a, b) < FUNCTION_MAX;
+}
+
+static bool goes_on(const struct event *last, const struct event *ev)
+{
+	return ev->kind == EV_STORE && ev->cpu == last->cpu && ev->flags == last->flags &&
+	       ev->addr == last->addr + last->len && is_near(ev->pc, last->pc);
+}
+
+static void append(struct trace *t, struct pm_counts *counts, const struct event *ev)
+{
+	trace_append(t, ev);
+	count(counts, ev);
+}
+
+/* True: it is a fence, and held back. */
+static bool hold_back(struct copying *c, struct trace *t, struct pm_counts *counts,
+		      const struct event *ev)
+{
+	if (c->begun && ev->kind == EV_FENCE && ev->cpu == c->last.cpu && ev->pc >> 63 &&
+	    !is_near(ev->pc, c->last.pc)) {
+		c->fence = c->has_fence ? c->fence : *ev; /* of several in a row, one is enough */
+		c->has_fence = true;
+		return true;
+	}
+	if (c->has_fence && !goes_on(&c->last, ev))
+		append(t, counts, &c->fence);
+	c->has_fence = false;
+	c->begun = ev->kind == EV_STORE && ev->pc >> 63;
+	c->last = *ev;
+	return false;
+}
+
 static int add_event(struct trace *t, const struct pm_reader *p, const struct pm_record *rec,
-		     struct pm_counts *counts, struct err *err)
+		     struct copying *copying, struct pm_counts *counts, struct err *err)
 {
 	const struct pm_stream_record *r = &rec->r;
 	struct event ev = { .kind = event_of[r->kind].kind,
@@ -313,8 +361,8 @@ static int add_event(struct trace *t, const struct pm_reader *p, const struct pm
 		ev.len = PM_LINE;
 	if (ev.kind == EV_LINEFLUSH && PM_LINE > p->head.region_size - ev.addr)
 		ev.len = 0; /* the region ends inside its last line */
-	trace_append(t, &ev);
-	count(counts, &ev);
+	if (!hold_back(copying, t, counts, &ev))
+		append(t, counts, &ev);
 	return 0;
 }
 
@@ -322,6 +370,7 @@ int pm_stream_read(const void *data, size_t len, struct trace *out, struct pm_co
 		   struct err *err)
 {
 	struct pm_counts here = { 0 };
+	struct copying copying = { 0 };
 	struct pm_reader p;
 	struct pm_record rec;
 	int rc = pm_reader_init(&p, data, len, err);
@@ -332,10 +381,12 @@ int pm_stream_read(const void *data, size_t len, struct trace *out, struct pm_co
 	out->info.sector_size = 8; /* what a processor writes at once */
 	while ((rc = pm_reader_next(&p, &rec, err)) > 0) {
 		rc = rec.r.kind == PM_STREAM_STACK ? add_stack(out, &p, &rec, err)
-						   : add_event(out, &p, &rec, &here, err);
+						   : add_event(out, &p, &rec, &copying, &here, err);
 		if (rc)
 			return rc;
 	}
+	if (!rc && copying.has_fence)
+		append(out, &here, &copying.fence);
 	if (counts)
 		*counts = here;
 	return rc;

@@ -304,6 +304,37 @@ static void test_replay(struct stream *s, struct trace *t)
 	ok(strstr(err.msg, "5000"), "and where: %s", err.msg);
 }
 
+/* Two halves of a copy by a kernel's function at KERNEL, and a fence between them. */
+#define KERNEL 0xffffffff81000000
+static size_t events_of_copy(struct stream *s, struct trace *t, uint64_t pc, uint64_t fence,
+			     uint64_t second)
+{
+	struct pm_stream_record r = { .kind = PM_STREAM_NTSTORE, .addr = 64, .len = 8, .pc = pc };
+	struct pm_stream_record f = { .kind = PM_STREAM_FENCE, .pc = fence };
+	struct err err = ERR_INIT;
+
+	begin(s);
+	add(s, r, "12345678");
+	add(s, f, NULL);
+	add(s, f, NULL);
+	r.addr = second;
+	r.pc += 16;
+	add(s, r, "12345678");
+	end(s);
+	return read_it(s, t, &err) ? 0 : t->events.n;
+}
+
+static void test_interrupts(struct stream *s, struct trace *t)
+{
+	uint64_t far = KERNEL + 0x100000;
+
+	is_u(events_of_copy(s, t, KERNEL, far, 72), 2, "fences of an interrupt do not cut a copy");
+	is_u(events_of_copy(s, t, KERNEL, KERNEL + 64, 72), 4, "fences of a copy's own do");
+	is_u(events_of_copy(s, t, KERNEL, far, 128), 3, "so does one before a store elsewhere");
+	ok(t->events.v[1].kind == EV_FENCE, "where it was");
+	is_u(events_of_copy(s, t, 0x401000, 0x501000, 72), 4, "a program's fences are its own");
+}
+
 int main(void)
 {
 	struct stream s = { 0 };
@@ -316,6 +347,7 @@ int main(void)
 	test_batches(&s, &t);
 	test_nonsense(&s, &t);
 	test_replay(&s, &t);
+	test_interrupts(&s, &t);
 	strbuf_release(&s.sb);
 	return done_testing();
 }
