@@ -177,10 +177,9 @@ static void compare(size_t from, size_t to)
 	}
 }
 
-/* Not a second time what was found to be a hole: it cost as much memory as it is long. */
-static void compare_all(void)
+/* Calls `fn` for each part of the file that is no hole. */
+static void each_data(void (*fn)(size_t from, size_t end))
 {
-	region.data = 0;
 	for (off_t at = 0, end; at < (off_t)region.size; at = end) {
 		off_t from = lseek(region.fd, at, SEEK_DATA);
 
@@ -189,9 +188,21 @@ static void compare_all(void)
 		end = lseek(region.fd, from, SEEK_HOLE);
 		if (end < 0 || end > (off_t)region.size)
 			end = (off_t)region.size;
-		region.data += (uint64_t)(end - from);
-		compare((size_t)from, (size_t)end);
+		fn((size_t)from, (size_t)end);
 	}
+}
+
+static void compare_data(size_t from, size_t end)
+{
+	region.data += end - from;
+	compare(from, end);
+}
+
+/* Not a second time what was found to be a hole: it cost as much memory as it is long. */
+static void compare_all(void)
+{
+	region.data = 0;
+	each_data(compare_data);
 }
 
 static void compare_hot(void)
@@ -319,19 +330,15 @@ static void *grow(void *old, size_t used, size_t size)
 	return p;
 }
 
+static void copy_data(size_t from, size_t end)
+{
+	memcpy(region.copy + from, region.view + from, end - from);
+}
+
 /* Takes the file as it is now for what was there before. */
 static void copy_all(void)
 {
-	for (off_t at = 0, to; at < (off_t)region.size; at = to) {
-		off_t from = lseek(region.fd, at, SEEK_DATA);
-
-		if (from < 0 || from >= (off_t)region.size)
-			return;
-		to = lseek(region.fd, from, SEEK_HOLE);
-		if (to < 0 || to > (off_t)region.size)
-			to = (off_t)region.size;
-		memcpy(region.copy + from, region.view + from, (size_t)(to - from));
-	}
+	each_data(copy_data);
 }
 
 /* What is new of a file that has grown was zero. */

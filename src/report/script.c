@@ -87,11 +87,24 @@ static void put_mount(const struct view *v, struct strbuf *out)
 	strbuf_adds(out, " \"$dev\" \"$mnt\"\n}\n\n");
 }
 
+/* For both scripts: what is told of one thing that must not be. */
+#define JUDGE                                                                                      \
+	"shows=0\n"                                                                                \
+	"told=0\n"                                                                                 \
+	"judge() { # STATUS WORDS: 0, the problem shows; 1, it does not; more: nobody can tell\n"  \
+	"\tcase $1 in\n"                                                                           \
+	"\t0) echo \"shows:             $2\"; shows=1; told=1 ;;\n"                                \
+	"\t1) echo \"does not show:     $2\"; told=1 ;;\n"                                         \
+	"\t*) echo \"cannot be told:    $2\" ;;\n"                                                 \
+	"\tesac\n"                                                                                 \
+	"}\n\n"
+
 static const char head[] =
 	"# Shows what a crash left on a disk: mounts a copy of crash.img, which lies beside this\n"
 	"# script, and looks for what was found. Needs root, losetup, mount and GNU find; for\n"
-	"# extended attributes getfattr or python3. Nothing stays mounted. With PMEM=DEVICE the\n"
-	"# copy goes there, over what it has: some file systems are for persistent memory only.\n"
+	"# extended attributes getfattr or python3. Nothing stays mounted.\n"
+	"# OUTAGE_PMEM=DEVICE puts the copy there, over what it has, instead of behind a loop\n"
+	"# device: some file systems are for persistent memory only.\n"
 	"# Exit status: 1 if the problem shows, 0 if it does not, 2 if it cannot be told.\n"
 	"set -u\n"
 	"here=$(cd \"$(dirname \"$0\")\" && pwd) || exit 2\n"
@@ -107,22 +120,13 @@ static const char head[] =
 	"clean_up() {\n"
 	"\tcd /\n"
 	"\t! mountpoint -q \"$mnt\" || umount \"$mnt\" || umount -l \"$mnt\"\n"
-	"\t[ -z \"$dev\" ] || [ \"$dev\" = \"${PMEM:-}\" ] || losetup -d \"$dev\"\n"
+	"\t[ -z \"$dev\" ] || [ \"$dev\" = \"${OUTAGE_PMEM:-}\" ] || losetup -d \"$dev\"\n"
 	"\t[ -z \"$server\" ] || kill \"$server\" 2>/dev/null\n"
 	"\trm -rf \"$work\"\n"
 	"}\n"
 	"trap clean_up EXIT\n"
 	"trap 'exit 2' INT TERM HUP\n"
-	"mkdir \"$mnt\" && cp --sparse=always \"$here/crash.img\" \"$disk\" || exit 2\n\n"
-	"shows=0\n"
-	"told=0\n"
-	"judge() { # STATUS WORDS: 0, the problem shows; 1, it does not; more, it cannot be told\n"
-	"\tcase $1 in\n"
-	"\t0) echo \"shows:             $2\"; shows=1; told=1 ;;\n"
-	"\t1) echo \"does not show:     $2\"; told=1 ;;\n"
-	"\t*) echo \"cannot be told:    $2\" ;;\n"
-	"\tesac\n"
-	"}\n\n";
+	"mkdir \"$mnt\" && cp --sparse=always \"$here/crash.img\" \"$disk\" || exit 2\n\n" JUDGE;
 
 /* ---- is it there? ---- */
 
@@ -389,12 +393,13 @@ static void put_body(const struct view *v, struct strbuf *out)
 	shell_finding(v, out);
 	strbuf_adds(out, "END_OF_FINDING\n\n");
 	if (strncmp(v->c.target, "fuse", 4) != 0)
-		strbuf_adds(out, "if [ -n \"${PMEM:-}\" ]; then\n"
-				 "\tdd if=\"$disk\" of=\"$PMEM\" bs=1M 2>/dev/null || exit 2\n"
-				 "\tdev=$PMEM\n"
-				 "else\n"
-				 "\tdev=$(losetup --find --show \"$disk\") || exit 2\n"
-				 "fi\n");
+		strbuf_adds(out,
+			    "if [ -n \"${OUTAGE_PMEM:-}\" ]; then\n"
+			    "\tdd if=\"$disk\" of=\"$OUTAGE_PMEM\" bs=1M 2>/dev/null || exit 2\n"
+			    "\tdev=$OUTAGE_PMEM\n"
+			    "else\n"
+			    "\tdev=$(losetup --find --show \"$disk\") || exit 2\n"
+			    "fi\n");
 	strbuf_adds(out, has_kind(v, FINDING_KERNEL_LOG) ? kernel_functions : "");
 	strbuf_adds(
 		out,
@@ -430,24 +435,14 @@ void export_reproduce(const struct view *v, struct strbuf *out)
 
 /* ---- the workload ---- */
 
-static const char live_functions[] =
-	"shows=0\n"
-	"told=0\n"
-	"judge() { # STATUS WORDS: 0, the problem shows; 1, it does not; more, it cannot be told\n"
-	"\tcase $1 in\n"
-	"\t0) echo \"shows:             $2\"; shows=1; told=1 ;;\n"
-	"\t1) echo \"does not show:     $2\"; told=1 ;;\n"
-	"\t*) echo \"cannot be told:    $2\" ;;\n"
-	"\tesac\n"
-	"}\n\n"
-	"differs() { # WHAT PATH VALUE: it is not as expected\n"
-	"\tis \"$@\"\n"
-	"\tcase $? in\n"
-	"\t0) return 1 ;;\n"
-	"\t1) return 0 ;;\n"
-	"\tesac\n"
-	"\treturn 2\n"
-	"}\n\n";
+static const char live_functions[] = JUDGE "differs() { # WHAT PATH VALUE: it is not as expected\n"
+					   "\tis \"$@\"\n"
+					   "\tcase $? in\n"
+					   "\t0) return 1 ;;\n"
+					   "\t1) return 0 ;;\n"
+					   "\tesac\n"
+					   "\treturn 2\n"
+					   "}\n\n";
 
 /* How `value` of shell_functions calls what a difference is about; NULL if it does not know. */
 static bool expected_value(const struct tree_difference *d, const char **what, struct strbuf *value)
