@@ -6,6 +6,8 @@
 # shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/guests.sh
+. "$root/tests/guests.sh"
 
 if ! command -v linux.uml >/dev/null; then
 	echo "1..0 # SKIP linux.uml is not there (apt-get install user-mode-linux)"
@@ -38,23 +40,11 @@ status() { # STATUS USER ARGUMENTS
 	as "$@"
 	[ $? -eq "$want" ]
 }
-says() { grep -qE "$1" out; }  # PATTERN
-complains() { grep -qE "$1" err; }  # PATTERN
-json() { python3 -c "import json; d = json.load(open('out')); assert $1, d" 2>>err; } # CONDITION
 ours() { # [PROGRAM]: prints processes, of the guests or of PROGRAM, that this test has started
 	local p
 	for p in $(pgrep -x "${1:-linux.uml}"); do
 		grep -qzx "OUTAGE_TEST_MARK=t0600-$$" "/proc/$p/environ" 2>/dev/null && echo "$p"
 	done
-}
-wait_for_none() { # for processes that are being ended
-	local i
-	for ((i = 0; i < 100; i++)); do
-		[ -n "$(ours)" ] || return 0
-		sleep 0.1
-	done
-	ours >out
-	return 1
 }
 cleanup() {
 	local p

@@ -5,6 +5,8 @@
 # shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/guests.sh
+. "$root/tests/guests.sh"
 
 for p in qemu-system-x86_64:qemu-system-x86 mkfs.jffs2:mtd-utils; do
 	if ! command -v "${p%:*}" >/dev/null; then
@@ -12,17 +14,7 @@ for p in qemu-system-x86_64:qemu-system-x86 mkfs.jffs2:mtd-utils; do
 		exit 77
 	fi
 done
-kernels=${OUTAGE_TEST_KERNELS:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/outage-test}
 mkdir -p "$kernels" cache
-run() { timeout --kill-after=5 250 "$OUTAGE" "$@" >out 2>err </dev/null; }
-status() { # STATUS ARGUMENTS
-	local want=$1
-	shift
-	run "$@"
-	[ $? -eq "$want" ]
-}
-says() { grep -qE "$1" out; } # PATTERN
-json() { python3 -c "import json; d = json.load(open('out')); assert $1, d" 2>>err; } # CONDITION
 
 printf 'creat foo\nwrite foo 0 8192\nfsync foo\nmkdir A\nrename foo A/bar\nremount\nwrite A/bar 100 10\n' >some
 printf 'creat foo\nwrite foo 0 8192\nfsync foo\n' >short

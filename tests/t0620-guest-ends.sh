@@ -6,6 +6,8 @@
 # shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/guests.sh
+. "$root/tests/guests.sh"
 
 if ! command -v linux.uml >/dev/null; then
 	echo "1..0 # SKIP linux.uml is not there (apt-get install user-mode-linux)"
@@ -24,15 +26,6 @@ cleanup() {
 	rm -rf "$dir"
 }
 trap cleanup EXIT
-run() { timeout --kill-after=5 200 "$OUTAGE" "$@" >out 2>err </dev/null; }
-status() { # STATUS ARGUMENTS
-	local want=$1
-	shift
-	run "$@"
-	[ $? -eq "$want" ]
-}
-says() { grep -qE "$1" out; }      # PATTERN
-complains() { grep -qE "$1" err; } # PATTERN
 
 printf 'creat foo\nwrite foo 0 8192\nfsync foo\n' >short
 (cat short; for ((i = 0; i < 30000; i++)); do echo 'chmod foo 0644'; done) >long
@@ -299,7 +292,7 @@ kill -INT "$(pgrep -P "$job")" 2>/dev/null
 wait "$job"
 
 # The same for a virtual machine, whose end QEMU tells.
-kernels=${OUTAGE_TEST_KERNELS:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/outage-test}/kernels
+kernels=$kernels/kernels
 if command -v qemu-system-x86_64 >/dev/null && [ -d "$kernels" ]; then
 	mkdir -p cache
 	ln -s "$kernels" cache/kernels

@@ -7,6 +7,8 @@
 # shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/guests.sh
+. "$root/tests/guests.sh"
 
 if ! command -v qemu-system-x86_64 >/dev/null; then
 	echo "1..0 # SKIP qemu-system-x86_64 is not there (apt-get install qemu-system-x86)"
@@ -16,7 +18,6 @@ fi
 # What is started here has a word in its environment by which it is found again. The kernel is
 # fetched once and kept for other runs; all else that is kept goes to a folder of this test.
 export OUTAGE_TEST_MARK=t0830-$$
-kernels=${OUTAGE_TEST_KERNELS:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/outage-test}
 mkdir -p "$kernels" cache
 ours() { # prints processes of the machines that this test has started
 	local p
@@ -36,25 +37,6 @@ cleanup() {
 	rm -rf "$dir"
 }
 trap cleanup EXIT
-run() { timeout --kill-after=5 300 "$OUTAGE" "$@" >out 2>err </dev/null; }
-status() { # STATUS ARGUMENTS
-	local want=$1
-	shift
-	run "$@"
-	[ $? -eq "$want" ]
-}
-complains() { grep -qE "$1" err; } # PATTERN
-one_line() { [ "$(grep -vcE '^outage: (booting|fetching) ' err)" = 1 ]; }
-json() { python3 -c "import json; d = json.load(open('out')); assert $1, d" 2>>err; } # CONDITION
-wait_for_none() { # for processes that are being ended
-	local i
-	for ((i = 0; i < 100; i++)); do
-		[ -n "$(ours)" ] || return 0
-		sleep 0.1
-	done
-	ours >out
-	return 1
-}
 
 printf 'creat foo\nwrite foo 0 5001\nfsync foo\n' >short
 printf 'creat foo\nfsync foo\nrename foo bar\nwrite bar 100 10000\nsync\nremount\nunlink bar\nsync\n' >long

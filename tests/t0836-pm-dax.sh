@@ -6,12 +6,13 @@
 # shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/guests.sh
+. "$root/tests/guests.sh"
 
 if ! command -v qemu-system-x86_64 >/dev/null; then
 	echo "1..0 # SKIP qemu-system-x86_64 is not there (apt-get install qemu-system-x86)"
 	exit 77
 fi
-kernels=${OUTAGE_TEST_KERNELS:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/outage-test}
 mkdir -p "$kernels"
 export OUTAGE_CACHE=$kernels
 

@@ -6,25 +6,16 @@
 # shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/guests.sh
+. "$root/tests/guests.sh"
 
 if ! command -v qemu-system-x86_64 >/dev/null; then
 	echo "1..0 # SKIP qemu-system-x86_64 is not there (apt-get install qemu-system-x86)"
 	exit 77
 fi
 
-kernels=${OUTAGE_TEST_KERNELS:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/outage-test}
 mkdir -p "$kernels/kernels" cache
 ln -s "$kernels/kernels" cache/kernels
-run() { timeout --kill-after=5 200 "$OUTAGE" "$@" >out 2>err </dev/null; }
-status() { # STATUS ARGUMENTS
-	local want=$1
-	shift
-	run "$@"
-	[ $? -eq "$want" ]
-}
-says() { grep -qE -e "$1" out; }      # PATTERN
-complains() { grep -qE -e "$1" err; } # PATTERN
-one_line() { [ "$(grep -vcE '^outage: (booting|fetching|warning: KVM) ' err)" = 1 ]; }
 refused() { status 2 test "$@" && one_line; } # ARGUMENTS
 printf 'mkdir A\ncreat A/foo\nwrite A/foo 0 5000\nrename A/foo A/bar\nfsync A/bar\n' >short
 make='mke2fs -q -F -t ext4 -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 {disk}'

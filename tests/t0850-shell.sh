@@ -5,6 +5,8 @@
 
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/guests.sh
+. "$root/tests/guests.sh"
 needs_mounts
 
 cat >simple <<'END'
@@ -87,7 +89,6 @@ guest() { # TARGET
 }
 
 
-kernels=${OUTAGE_TEST_KERNELS:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/outage-test}
 mkdir -p "$kernels/kernels" cache
 ln -s "$kernels/kernels" cache/kernels
 for target in uml:ext4 vm:ext4-dax; do

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+# guests.sh - for tests of kernels that run as guests; sourced after lib.sh.
+# shellcheck shell=bash disable=SC2034,SC2154 # $kernels is for who sources it, $OUTAGE from lib.sh
+
+# A kernel is fetched once and kept for other runs.
+kernels=${OUTAGE_TEST_KERNELS:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/outage-test}
+
+run() { timeout --kill-after=5 300 "$OUTAGE" "$@" >out 2>err </dev/null; }
+status() { # STATUS ARGUMENTS
+	local want=$1
+	shift
+	run "$@"
+	[ $? -eq "$want" ]
+}
+says() { grep -qE -e "$1" out; }      # PATTERN
+complains() { grep -qE -e "$1" err; } # PATTERN
+one_line() { [ "$(grep -vcE '^outage: (booting|fetching|warning: KVM) ' err)" = 1 ]; }
+json() { python3 -c "import json; d = json.load(open('out')); assert $1, d" 2>>err; } # CONDITION
+wait_for_none() { # of the processes that the test's own `ours` prints, while they are being ended
+	local i
+	for ((i = 0; i < 100; i++)); do
+		[ -n "$(ours)" ] || return 0
+		sleep 0.1
+	done
+	ours >out
+	return 1
+}
