@@ -62,6 +62,8 @@ static const char usage[] =
 	"      --modules DIR       uml, vm: the folder of its modules\n"
 	"      --guest-cpu N,FLUSH vm: how many processors, and what they flush their caches\n"
 	"                          with: clwb, clflushopt or clflush; default: 1, clwb\n"
+	"      --guest-pm HOW      vm: persistent memory is e820, a range that the kernel is told\n"
+	"                          of, or nvdimm, a device; default: e820\n"
 	"      --guest-memory SIZE uml, vm: what the guest has; default: 160M, 256M\n"
 	"      --deterministic     vm: count time in instructions, so that runs are alike\n"
 	"      --size BYTES        of the disk\n"
@@ -538,6 +540,7 @@ enum {
 	OPT_KERNEL,
 	OPT_MODULES,
 	OPT_GUEST_CPU,
+	OPT_GUEST_PM,
 	OPT_GUEST_MEMORY,
 	OPT_SIZE,
 	OPT_PRUNE,
@@ -583,6 +586,7 @@ static const struct option long_options[] = {
 	{ "kernel", required_argument, NULL, OPT_KERNEL },
 	{ "modules", required_argument, NULL, OPT_MODULES },
 	{ "guest-cpu", required_argument, NULL, OPT_GUEST_CPU },
+	{ "guest-pm", required_argument, NULL, OPT_GUEST_PM },
 	{ "guest-memory", required_argument, NULL, OPT_GUEST_MEMORY },
 	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "prune", required_argument, NULL, OPT_PRUNE },
@@ -652,6 +656,8 @@ static int parse_option(int opt, const char *arg, struct test *t, struct err *er
 		return set_path(&t->plan, "guest-modules", arg, err);
 	case OPT_GUEST_CPU:
 		return plan_set(&t->plan, "guest-cpu", arg, err);
+	case OPT_GUEST_PM:
+		return plan_set(&t->plan, "guest-pm", arg, err);
 	case OPT_TORN:
 		return plan_set(&t->plan, "crash", "reorder,torn", err);
 	case OPT_TIME:

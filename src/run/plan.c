@@ -33,6 +33,7 @@ static const struct key {
 	{ KEY("guest-kernel", TEXT, guest_kernel), 0 },
 	{ KEY("guest-modules", TEXT, guest_modules), 0 },
 	{ KEY("guest-cpu", TEXT, guest_cpu), 0 },
+	{ KEY("guest-pm", TEXT, guest_pm), 0 },
 	{ KEY("guest-memory", SIZE, guest_memory), 0 },
 	{ KEY("size", SIZE, size), 0 },
 	{ KEY("crash", MODES, modes), 0 },
@@ -304,6 +305,12 @@ int plan_complete(struct plan *p, struct err *err)
 			       "--guest-cpu is for vm: targets; %s has the processors of this "
 			       "machine",
 			       target->name);
+	if (p->guest_pm && !target->pm)
+		return err_set(
+			err, -EINVAL,
+			"--guest-pm is for targets on persistent memory, such as vm:ext4-dax; "
+			"%s has a disk",
+			target->name);
 	if (p->guest_memory && !target->far)
 		return err_set(err, -EINVAL,
 			       "--guest-memory is for uml: and vm: targets; %s is of this "
@@ -343,6 +350,7 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 			    .kernel = p->guest_kernel,
 			    .modules = p->guest_modules,
 			    .guest_cpu = p->guest_cpu,
+			    .guest_pm = p->guest_pm,
 			    .guest_memory = p->guest_memory,
 			    .deterministic = p->deterministic },
 		.guarantee = guarantee_find(p->guarantee),

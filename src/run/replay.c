@@ -51,6 +51,7 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 			    .kernel = c->guest_kernel,
 			    .modules = c->guest_modules,
 			    .guest_cpu = c->guest_cpu,
+			    .guest_pm = c->guest_pm,
 			    .guest_memory = c->guest_memory,
 			    .deterministic = c->deterministic != 0 },
 		.guarantee = g,

@@ -76,7 +76,7 @@ struct stored_problem {
 struct stored_case {
 	char *dir;
 	char *target, *guarantee, *state, *base, *kernel, *recorder, *mkfs, *recover, *fsck;
-	char *guest_kernel, *guest_modules, *guest_kernel_hash, *guest_cpu;
+	char *guest_kernel, *guest_modules, *guest_kernel_hash, *guest_cpu, *guest_pm;
 	uint64_t deterministic, guest_memory;
 	char *layer; /* of the enumeration that found it; NULL if before any crash */
 	char *crash, *prune, *phase; /* NULL if it is not said */

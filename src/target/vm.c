@@ -60,7 +60,7 @@ static int make_root(struct vm *v, struct err *err)
 	const struct guest_flash *flash = v->base.flash;
 	const struct host_fs *fs = v->base.fs;
 	const char *dir = v->kernel.modules;
-	static const char *const pm[] = { "nd_e820", "nd_pmem" };
+	const char *const pm[] = { v->nvdimm ? "nfit" : "nd_e820", "nd_pmem" };
 	const char *modules[ARRAY_SIZE(first) + ARRAY_SIZE(flash->needs) + ARRAY_SIZE(pm) + 3] = {
 		NULL
 	};
@@ -107,13 +107,18 @@ static int find_parts(struct target *t, const struct target_opts *opts, struct e
 	if (rc)
 		return rc;
 	v->base.kernel = xstrdup(v->kernel.file);
+	if (v->nvdimm)
+		rc = vm_kernel_complete(&v->kernel, "kernel/drivers/acpi/nfit/nfit.ko", err);
+	if (rc)
+		return rc;
 	/* The list has only what could be a module; mounting shows whether there is another. */
 	bool listed = v->base.fs != &v->base.named.fs;
-	const char *lacks = listed && !has(v, fs)	       ? fs
-			    : v->flash && !has(v, "mtdram")    ? "mtdram"
-			    : v->pm_size && !has(v, "nd_e820") ? "nd_e820"
-			    : v->pm_size && !has(v, "nd_pmem") ? "nd_pmem"
-							       : NULL;
+	const char *lacks = listed && !has(v, fs)			     ? fs
+			    : v->flash && !has(v, "mtdram")		     ? "mtdram"
+			    : v->nvdimm && !has(v, "nfit")		     ? "nfit"
+			    : v->pm_size && !v->nvdimm && !has(v, "nd_e820") ? "nd_e820"
+			    : v->pm_size && !has(v, "nd_pmem")		     ? "nd_pmem"
+									     : NULL;
 	if (lacks)
 		return err_set(err, -ENODEV,
 			       "the kernel %s has no %s: neither built in nor as a module in %s; "
@@ -146,10 +151,25 @@ static int place_flash(struct target *t, struct err *err)
 	return 0;
 }
 
-static int place_pm(struct target *t, struct err *err)
+static int place_pm(struct target *t, const struct target_opts *opts, struct err *err)
 {
 	struct vm *v = vm_own(t);
 
+	v->nvdimm = opts->guest_pm && streq(opts->guest_pm, "nvdimm");
+	if (opts->guest_pm && !v->nvdimm && !streq(opts->guest_pm, "e820"))
+		return err_set(err, -EINVAL, "--guest-pm is e820 or nvdimm, not '%.40s'",
+			       opts->guest_pm);
+	if (v->nvdimm) {
+		v->base.head = NVDIMM_HEAD;
+		v->base.put_head = vm_nvdimm_head;
+		if (!opts->size)
+			t->opts.size += NVDIMM_HEAD;
+		else if (opts->size <= NVDIMM_HEAD)
+			return err_set(err, -EINVAL,
+				       "an NVDIMM of %llu bytes cannot be: its first %dM are for "
+				       "the kernel",
+				       (unsigned long long)opts->size, NVDIMM_HEAD / MIB);
+	}
 	if (t->opts.size % PM_UNIT)
 		return err_set(err, -EINVAL,
 			       "persistent memory of %llu bytes cannot be: --size is a multiple of "
@@ -211,7 +231,7 @@ static int vm_open(struct target *t, const struct target_opts *opts, struct err 
 	if (!rc && v->base.flash)
 		rc = place_flash(t, err);
 	if (!rc && t->ops->pm)
-		rc = place_pm(t, err);
+		rc = place_pm(t, opts, err);
 	if (!rc)
 		rc = find_parts(t, opts, err);
 	if (!rc && v->pm_size)

@@ -43,10 +43,11 @@ static char *command_line(const struct vm *v)
 				     (unsigned long long)kib, (unsigned long long)block)
 			 : xstrdup("");
 
-	auto_free char *pm = v->pm_size ? xasprintf(" numa=off iomem=relaxed memmap=%lluM!%lluM",
-						    (unsigned long long)v->pm_size / MIB,
-						    (unsigned long long)PM_START / MIB)
-					: xstrdup("");
+	auto_free char *pm = v->nvdimm	  ? xstrdup(" iomem=relaxed")
+			     : v->pm_size ? xasprintf(" numa=off iomem=relaxed memmap=%lluM!%lluM",
+						      (unsigned long long)v->pm_size / MIB,
+						      (unsigned long long)PM_START / MIB)
+					  : xstrdup("");
 
 	return xasprintf("%s%s%s%s", append,
 			 v->deterministic
@@ -59,14 +60,16 @@ static char *command_line(const struct vm *v)
 /*
  * Memory of the machine is two files, so that the second is ours to read and write, and nothing
  * else: the kernel is told that it is persistent. The firmware has its own things at the end of
- * what is below 4 GiB, so that ends before it.
+ * what is below 4 GiB, so that ends before it. As a device it is at the same address.
  */
 static void describe_memory(const struct vm *v, enum vm_start_kind kind, struct vm_command *c)
 {
 	const char *accel = kind == START_KVM ? "kvm" : "tcg";
 	unsigned long long memory = v->base.memory / MIB, pm = v->pm_size / MIB;
 
-	put2(c, "-m", xasprintf("%lluM", memory + pm));
+	put2(c, "-m",
+	     v->nvdimm ? xasprintf("%lluM,slots=1,maxmem=%lluM", memory, memory + pm)
+		       : xasprintf("%lluM", memory + pm));
 	put2(c, "-object",
 	     xasprintf("memory-backend-file,id=ram,size=%lluM,mem-path=/proc/self/fd/%d,share=on",
 		       memory, FD_RAM));
@@ -74,10 +77,17 @@ static void describe_memory(const struct vm *v, enum vm_start_kind kind, struct 
 		put2(c, "-machine", xasprintf("pc,accel=%s,memory-backend=ram", accel));
 		return;
 	}
-	put2(c, "-machine", xasprintf("pc,accel=%s,max-ram-below-4g=%lluM", accel, memory));
+	if (v->nvdimm) {
+		put2(c, "-machine", xasprintf("pc,accel=%s,memory-backend=ram,nvdimm=on", accel));
+		put2(c, "-device", xasprintf("nvdimm,memdev=pm,addr=%llu", PM_START));
+	} else {
+		put2(c, "-machine", xasprintf("pc,accel=%s,max-ram-below-4g=%lluM", accel, memory));
+	}
 	put2(c, "-object",
 	     xasprintf("memory-backend-file,id=pm,size=%lluM,mem-path=/proc/self/fd/%d,share=on",
 		       pm, FD_PM));
+	if (v->nvdimm)
+		return;
 	put(c, "-numa");
 	put(c, "node,memdev=ram");
 	put(c, "-numa");

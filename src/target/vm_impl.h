@@ -21,7 +21,8 @@ enum {
 	FD_STREAM,
 };
 
-#define PM_START (4ULL << 30) /* its physical address: all other memory is below */
+#define NVDIMM_HEAD (2 * MIB)	 /* before the file system; the alignment of its pages */
+#define PM_START    (4ULL << 30) /* its physical address: all other memory is below */
 
 struct vm {
 	struct guest_target base; /* first */
@@ -36,6 +37,7 @@ struct vm {
 	char *flash;	  /* what the driver of the flash is told, or NULL */
 	int monitors[3];  /* of the machines that run, as `guests`; or -1 */
 	uint64_t pm_size; /* 0: it has a disk */
+	bool nvdimm;	  /* its persistent memory is a device, and not declared by us */
 	struct tracer tracer;
 };
 
@@ -96,6 +98,11 @@ void vm_remember_kvm_failed(void);
 void vm_init_template(struct target *t);
 /* Starts the machine that is at hand. */
 int vm_start(struct target *t, struct err *err) must_check;
+
+/* ---- persistent memory as a device (vm_nvdimm.c) ---- */
+
+/* Puts what a kernel expects at the start of an NVDIMM there, before the file system. */
+void vm_nvdimm_head(struct image *img);
 
 /* ---- tracing (vm_trace.c) ---- */
 
