@@ -47,6 +47,10 @@ static const char usage[] =
 	"                          persist in order; 8: in any order\n"
 	"      --split             persistent memory: copies of more than 256 bytes are not\n"
 	"                          taken as one\n"
+	"      --media WHAT        persistent memory: poison, stale, or both: a line that the "
+	"last\n"
+	"                          operation wrote is bad after the crash\n"
+	"      --media-max N       such lines of one state; default 16\n"
 	"      --budget N          crash states of one workload; default 200 for reorder,\n"
 	"                          torn and recovery\n"
 	"      --guarantee NAME    unmount, bare, posix, linux, sync, atomic; default: what the\n"
@@ -549,6 +553,8 @@ enum {
 	OPT_EADR,
 	OPT_GRANULARITY,
 	OPT_SPLIT,
+	OPT_MEDIA,
+	OPT_MEDIA_MAX,
 	OPT_FSCK,
 	OPT_PARANOID,
 	OPT_DETERMINISTIC,
@@ -595,6 +601,8 @@ static const struct option long_options[] = {
 	{ "eadr", no_argument, NULL, OPT_EADR },
 	{ "granularity", required_argument, NULL, OPT_GRANULARITY },
 	{ "split", no_argument, NULL, OPT_SPLIT },
+	{ "media", required_argument, NULL, OPT_MEDIA },
+	{ "media-max", required_argument, NULL, OPT_MEDIA_MAX },
 	{ "fsck", no_argument, NULL, OPT_FSCK },
 	{ "paranoid", no_argument, NULL, OPT_PARANOID },
 	{ "deterministic", no_argument, NULL, OPT_DETERMINISTIC },
@@ -658,6 +666,10 @@ static int parse_option(int opt, const char *arg, struct test *t, struct err *er
 		return plan_set(&t->plan, "guest-cpu", arg, err);
 	case OPT_GUEST_PM:
 		return plan_set(&t->plan, "guest-pm", arg, err);
+	case OPT_MEDIA:
+		return plan_set(&t->plan, "media", arg, err);
+	case OPT_MEDIA_MAX:
+		return plan_set(&t->plan, "media-max", arg, err);
 	case OPT_TORN:
 		return plan_set(&t->plan, "crash", "reorder,torn", err);
 	case OPT_TIME:

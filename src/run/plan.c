@@ -7,6 +7,7 @@
 
 #include "base/io.h"
 #include "base/number.h"
+#include "run/bad_media.h"
 #include "workload/bounds.h"
 
 enum { FILE_MAX = 1 << 20, FILES_MAX = 4096 };
@@ -44,6 +45,8 @@ static const struct key {
 	{ KEY("eadr", FLAG, eadr), 0 },
 	{ KEY("granularity", COUNT, granularity), 0 },
 	{ KEY("split", FLAG, split), 0 },
+	{ KEY("media", TEXT, media), 0 },
+	{ KEY("media-max", COUNT, media_max), BAD_MEDIA_MAX },
 	{ KEY("fsck", FLAG, fsck), 0 },
 	{ KEY("paranoid", FLAG, paranoid), 0 },
 	{ KEY("deterministic", FLAG, deterministic), 0 },
@@ -243,14 +246,19 @@ static bool was_given(const struct plan *p, const char *key)
 static int complete_pm(struct plan *p, const struct target_ops *target, struct err *err)
 {
 	if (!target->pm) {
-		if (p->eadr || p->split || p->granularity)
+		if (p->eadr || p->split || p->granularity || p->media)
 			return err_set(err, -EINVAL, "--%s is for persistent memory; %s has a disk",
 				       p->eadr	  ? "eadr"
 				       : p->split ? "split"
+				       : p->media ? "media"
 						  : "granularity",
 				       target->name);
 		return 0;
 	}
+	unsigned kinds;
+	int rc = p->media ? bad_media_parse(p->media, &kinds, err) : 0;
+	if (rc)
+		return rc;
 	if (p->granularity && p->granularity != PM_ATOMIC && p->granularity != PM_LINE)
 		return err_set(err, -EINVAL, "--granularity is 8 or 64, not %llu",
 			       (unsigned long long)p->granularity);
@@ -341,6 +349,11 @@ bool plan_from_stdin(const struct plan *p)
 
 void plan_run_opts(const struct plan *p, struct run_opts *out)
 {
+	struct err ignored = ERR_INIT; /* it was looked at when the plan was completed */
+	unsigned media = 0;
+
+	if (p->media && bad_media_parse(p->media, &media, &ignored))
+		media = 0;
 	*out = (struct run_opts){
 		.target = { .spec = p->target,
 			    .recorder = p->recorder,
@@ -361,6 +374,8 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 		.vary_all = p->vary_all,
 		.lose_flush = p->lose_flush,
 		.pm = { .eadr = p->eadr, .split = p->split, .granularity = p->granularity },
+		.media = media,
+		.media_max = p->media_max,
 		.fsck = p->fsck,
 		.paranoid = p->paranoid,
 	};

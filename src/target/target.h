@@ -48,6 +48,8 @@ enum {
 	TARGET_MEMORY_MIN = 96 << 20,
 };
 #define TARGET_MEMORY_MAX (64ULL << 30)
+/* Of an NVDIMM (guest_pm), what is before the file system. */
+enum { TARGET_NVDIMM_HEAD = 2 << 20 };
 
 struct target_stat {
 	bool is_file;

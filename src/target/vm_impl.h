@@ -21,8 +21,8 @@ enum {
 	FD_STREAM,
 };
 
-#define NVDIMM_HEAD (2 * MIB)	 /* before the file system; the alignment of its pages */
-#define PM_START    (4ULL << 30) /* its physical address: all other memory is below */
+#define NVDIMM_HEAD TARGET_NVDIMM_HEAD /* a multiple of its pages' alignment */
+#define PM_START    (4ULL << 30)       /* its physical address: all other memory is below */
 
 struct vm {
 	struct guest_target base; /* first */
