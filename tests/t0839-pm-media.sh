@@ -62,7 +62,7 @@ check "with the bad line" [ "$(dd if=bad/crash.img bs=1 skip="$line" count=8 2>/
 check "it is not shrunk" status 2 shrink "$case"
 check "which is said" complains 'media fault.*cannot be shrunk'
 
-check "data that goes back to what it was is found" status 1 test "${dax[@]}" --media stale --media-max 200 --keep all \
+check "data that goes back to what it was is found" status 1 test "${dax[@]}" --media stale --keep all \
 	-o stale synced
 check "and said to be" grep -qrE 'holds what it held before' stale/findings --include=diagnosis
 

@@ -104,7 +104,9 @@ int plan_parse_modes(const char *text, uint64_t *out, struct err *err)
 
 void plan_init(struct plan *p)
 {
-	*p = (struct plan){ .limit = UINT64_MAX, .keep = PLAN_KEEP_DEFAULT };
+	*p = (struct plan){ .limit = UINT64_MAX,
+			    .keep = PLAN_KEEP_DEFAULT,
+			    .media_max = BAD_MEDIA_MAX };
 }
 
 void plan_release(struct plan *p)
