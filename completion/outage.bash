@@ -141,7 +141,7 @@ _outage_test() {
 	esac
 	if [[ $cur == -* ]]; then
 		_outage_words '--target --bounds --crash --max-subset --budget --guarantee --recorder --mkfs --fstype --mount-options
-			--recover --kernel --modules --guest-cpu --guest-memory --deterministic --size --fsck --paranoid --skip --limit --sample --seed --time --tune --jobs
+			--recover --kernel --modules --guest-cpu --guest-pm --media --media-max --guest-memory --deterministic --size --fsck --paranoid --skip --limit --sample --seed --time --tune --jobs
 			--torn --prune --lose-flush --eadr --granularity --split --hang-after --output --keep --suppress --resume
 			--trust --json --help'
 	else

@@ -47,6 +47,10 @@ static const char usage[] =
 	"                          persist in order; 8: in any order\n"
 	"      --split             persistent memory: copies of more than 256 bytes are not\n"
 	"                          taken as one\n"
+	"      --media WHAT        persistent memory: poison, stale, or both: a line that the "
+	"last\n"
+	"                          operation wrote is bad after the crash\n"
+	"      --media-max N       such lines of one state; default 16\n"
 	"      --budget N          crash states of one workload; default 200 for reorder,\n"
 	"                          torn and recovery\n"
 	"      --guarantee NAME    unmount, bare, posix, linux, sync, atomic; default: what the\n"
@@ -62,6 +66,8 @@ static const char usage[] =
 	"      --modules DIR       uml, vm: the folder of its modules\n"
 	"      --guest-cpu N,FLUSH vm: how many processors, and what they flush their caches\n"
 	"                          with: clwb, clflushopt or clflush; default: 1, clwb\n"
+	"      --guest-pm HOW      vm: persistent memory is e820, a range that the kernel is told\n"
+	"                          of, or nvdimm, a device; default: e820\n"
 	"      --guest-memory SIZE uml, vm: what the guest has; default: 160M, 256M\n"
 	"      --deterministic     vm: count time in instructions, so that runs are alike\n"
 	"      --size BYTES        of the disk\n"
@@ -538,6 +544,7 @@ enum {
 	OPT_KERNEL,
 	OPT_MODULES,
 	OPT_GUEST_CPU,
+	OPT_GUEST_PM,
 	OPT_GUEST_MEMORY,
 	OPT_SIZE,
 	OPT_PRUNE,
@@ -546,6 +553,8 @@ enum {
 	OPT_EADR,
 	OPT_GRANULARITY,
 	OPT_SPLIT,
+	OPT_MEDIA,
+	OPT_MEDIA_MAX,
 	OPT_FSCK,
 	OPT_PARANOID,
 	OPT_DETERMINISTIC,
@@ -583,6 +592,7 @@ static const struct option long_options[] = {
 	{ "kernel", required_argument, NULL, OPT_KERNEL },
 	{ "modules", required_argument, NULL, OPT_MODULES },
 	{ "guest-cpu", required_argument, NULL, OPT_GUEST_CPU },
+	{ "guest-pm", required_argument, NULL, OPT_GUEST_PM },
 	{ "guest-memory", required_argument, NULL, OPT_GUEST_MEMORY },
 	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "prune", required_argument, NULL, OPT_PRUNE },
@@ -591,6 +601,8 @@ static const struct option long_options[] = {
 	{ "eadr", no_argument, NULL, OPT_EADR },
 	{ "granularity", required_argument, NULL, OPT_GRANULARITY },
 	{ "split", no_argument, NULL, OPT_SPLIT },
+	{ "media", required_argument, NULL, OPT_MEDIA },
+	{ "media-max", required_argument, NULL, OPT_MEDIA_MAX },
 	{ "fsck", no_argument, NULL, OPT_FSCK },
 	{ "paranoid", no_argument, NULL, OPT_PARANOID },
 	{ "deterministic", no_argument, NULL, OPT_DETERMINISTIC },
@@ -652,6 +664,12 @@ static int parse_option(int opt, const char *arg, struct test *t, struct err *er
 		return set_path(&t->plan, "guest-modules", arg, err);
 	case OPT_GUEST_CPU:
 		return plan_set(&t->plan, "guest-cpu", arg, err);
+	case OPT_GUEST_PM:
+		return plan_set(&t->plan, "guest-pm", arg, err);
+	case OPT_MEDIA:
+		return plan_set(&t->plan, "media", arg, err);
+	case OPT_MEDIA_MAX:
+		return plan_set(&t->plan, "media-max", arg, err);
 	case OPT_TORN:
 		return plan_set(&t->plan, "crash", "reorder,torn", err);
 	case OPT_TIME:

@@ -6,6 +6,7 @@
 
 #include "run/attempt.h"
 
+struct bad_media;
 struct semantics;
 
 struct judge {
@@ -13,6 +14,8 @@ struct judge {
 	const struct image *base;
 	const struct run_reporter *report;
 	struct run_totals *totals;
+	struct bad_media *bad_media; /* what was tried of them; NULL: nothing is */
+	const char *media;	     /* the faults of the media that it has, or NULL */
 	struct semantics *semantics; /* of persistent memory; NULL: each state by itself */
 };
 

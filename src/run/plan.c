@@ -7,6 +7,7 @@
 
 #include "base/io.h"
 #include "base/number.h"
+#include "run/bad_media.h"
 #include "workload/bounds.h"
 
 enum { FILE_MAX = 1 << 20, FILES_MAX = 4096 };
@@ -33,6 +34,7 @@ static const struct key {
 	{ KEY("guest-kernel", TEXT, guest_kernel), 0 },
 	{ KEY("guest-modules", TEXT, guest_modules), 0 },
 	{ KEY("guest-cpu", TEXT, guest_cpu), 0 },
+	{ KEY("guest-pm", TEXT, guest_pm), 0 },
 	{ KEY("guest-memory", SIZE, guest_memory), 0 },
 	{ KEY("size", SIZE, size), 0 },
 	{ KEY("crash", MODES, modes), 0 },
@@ -43,6 +45,8 @@ static const struct key {
 	{ KEY("eadr", FLAG, eadr), 0 },
 	{ KEY("granularity", COUNT, granularity), 0 },
 	{ KEY("split", FLAG, split), 0 },
+	{ KEY("media", TEXT, media), 0 },
+	{ KEY("media-max", COUNT, media_max), BAD_MEDIA_MAX },
 	{ KEY("fsck", FLAG, fsck), 0 },
 	{ KEY("paranoid", FLAG, paranoid), 0 },
 	{ KEY("deterministic", FLAG, deterministic), 0 },
@@ -100,7 +104,9 @@ int plan_parse_modes(const char *text, uint64_t *out, struct err *err)
 
 void plan_init(struct plan *p)
 {
-	*p = (struct plan){ .limit = UINT64_MAX, .keep = PLAN_KEEP_DEFAULT };
+	*p = (struct plan){ .limit = UINT64_MAX,
+			    .keep = PLAN_KEEP_DEFAULT,
+			    .media_max = BAD_MEDIA_MAX };
 }
 
 void plan_release(struct plan *p)
@@ -242,14 +248,19 @@ static bool was_given(const struct plan *p, const char *key)
 static int complete_pm(struct plan *p, const struct target_ops *target, struct err *err)
 {
 	if (!target->pm) {
-		if (p->eadr || p->split || p->granularity)
+		if (p->eadr || p->split || p->granularity || p->media)
 			return err_set(err, -EINVAL, "--%s is for persistent memory; %s has a disk",
 				       p->eadr	  ? "eadr"
 				       : p->split ? "split"
+				       : p->media ? "media"
 						  : "granularity",
 				       target->name);
 		return 0;
 	}
+	unsigned kinds;
+	int rc = p->media ? bad_media_parse(p->media, &kinds, err) : 0;
+	if (rc)
+		return rc;
 	if (p->granularity && p->granularity != PM_ATOMIC && p->granularity != PM_LINE)
 		return err_set(err, -EINVAL, "--granularity is 8 or 64, not %llu",
 			       (unsigned long long)p->granularity);
@@ -304,6 +315,12 @@ int plan_complete(struct plan *p, struct err *err)
 			       "--guest-cpu is for vm: targets; %s has the processors of this "
 			       "machine",
 			       target->name);
+	if (p->guest_pm && !target->pm)
+		return err_set(
+			err, -EINVAL,
+			"--guest-pm is for targets on persistent memory, such as vm:ext4-dax; "
+			"%s has a disk",
+			target->name);
 	if (p->guest_memory && !target->far)
 		return err_set(err, -EINVAL,
 			       "--guest-memory is for uml: and vm: targets; %s is of this "
@@ -334,6 +351,11 @@ bool plan_from_stdin(const struct plan *p)
 
 void plan_run_opts(const struct plan *p, struct run_opts *out)
 {
+	struct err ignored = ERR_INIT; /* it was looked at when the plan was completed */
+	unsigned media = 0;
+
+	if (p->media && bad_media_parse(p->media, &media, &ignored))
+		media = 0;
 	*out = (struct run_opts){
 		.target = { .spec = p->target,
 			    .recorder = p->recorder,
@@ -343,6 +365,7 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 			    .kernel = p->guest_kernel,
 			    .modules = p->guest_modules,
 			    .guest_cpu = p->guest_cpu,
+			    .guest_pm = p->guest_pm,
 			    .guest_memory = p->guest_memory,
 			    .deterministic = p->deterministic },
 		.guarantee = guarantee_find(p->guarantee),
@@ -353,6 +376,8 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 		.vary_all = p->vary_all,
 		.lose_flush = p->lose_flush,
 		.pm = { .eadr = p->eadr, .split = p->split, .granularity = p->granularity },
+		.media = media,
+		.media_max = p->media_max,
 		.fsck = p->fsck,
 		.paranoid = p->paranoid,
 	};

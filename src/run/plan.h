@@ -23,11 +23,12 @@ enum { PLAN_KEEP_DEFAULT = 5 };
 
 struct plan {
 	char *target, *kernel, *started, *guarantee, *recorder, *mkfs, *recover, *bounds, *hash;
-	char *guest_kernel, *guest_modules, *guest_cpu;
+	char *guest_kernel, *guest_modules, *guest_cpu, *guest_pm, *media;
 	struct vec_of(char *) files;
 	uint64_t size, guest_memory, modes, max_subset, budget, lose_flush, skip, limit, sample,
 		seed, workloads;
 	uint64_t keep;	      /* cases of a cluster; UINT64_MAX: all */
+	uint64_t media_max;   /* lines of a state that are bad */
 	uint64_t granularity; /* of persistent memory: 8 or 64 */
 	bool vary_all, fsck, paranoid, deterministic, eadr, split;
 	bool ours;	/* nobody but this user can have written it */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/trace_file.h"
+#include "run/bad_media.h"
 #include "run/plan.h"
 
 /* ---- what is stored ---- */
@@ -42,6 +43,11 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 	uint64_t modes = 0;
 	if (c->crash && plan_parse_modes(c->crash, &modes, err))
 		return err_context(err, "%s/case", c->dir);
+	/* The kind is what is before the colon: the one that the run tried. */
+	auto_free char *kind = c->media ? xmemdupz(c->media, strcspn(c->media, ":")) : NULL;
+	unsigned media = 0;
+	if (kind && bad_media_parse(kind, &media, err))
+		return err_context(err, "%s/case", c->dir);
 	*out = (struct run_opts){
 		.target = { .spec = c->target,
 			    .mkfs_args = c->mkfs,
@@ -51,6 +57,7 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 			    .kernel = c->guest_kernel,
 			    .modules = c->guest_modules,
 			    .guest_cpu = c->guest_cpu,
+			    .guest_pm = c->guest_pm,
 			    .guest_memory = c->guest_memory,
 			    .deterministic = c->deterministic != 0 },
 		.guarantee = g,
@@ -61,6 +68,9 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 		.vary_all = c->prune && streq(c->prune, "none"),
 		.lose_flush = c->lose_flush,
 		.pm = stored_case_pm(c),
+		.media = media,
+		.media_max = BAD_MEDIA_MAX,
+		.fault = c->media,
 		.fsck = stored_case_first(c)->kind == FINDING_FSCK,
 	};
 	return 0;
@@ -122,8 +132,11 @@ int replay_state(const struct stored_case *c, struct crash_state *out, struct er
 	pm_choose_model(&pm, &trace, &model, &opts);
 	const char *second;
 	auto_free char *id = stored_case_state(c, &second);
-	if (!second)
-		return rc ? rc : crash_replay(&trace, &opts, id, out, err);
+	if (!second) {
+		if (!rc)
+			rc = crash_replay(&trace, &opts, id, out, err);
+		return rc || !c->media ? rc : bad_media_put(&trace, &base, c->media, out, err);
+	}
 	auto_crash_state first = CRASH_STATE_INIT;
 	if (!rc)
 		rc = crash_replay(&trace, &opts, id, &first, err);

@@ -40,6 +40,9 @@ struct run_opts {
 	 */
 	uint64_t lose_flush;
 	struct pm_choice pm; /* of persistent memory */
+	unsigned media;	     /* kinds of faults of its media, 1 << enum media_kind; 0: none */
+	uint64_t media_max;  /* of one state */
+	const char *fault;   /* to replay: the faults of the state, or NULL */
 	bool fsck;	     /* on every state, not only on those that cannot be mounted */
 	bool paranoid;	     /* compare device and record after every run */
 };
@@ -72,8 +75,9 @@ struct run_case {
 	 */
 	const struct trace *recovery;
 	const struct crash_state *second;
-	unsigned modes; /* of the run, so that it can be done again */
-	size_t done;	/* operations that had returned */
+	const char *media; /* faults of the media on top of the state, or NULL */
+	unsigned modes;	   /* of the run, so that it can be done again */
+	size_t done;	   /* operations that had returned */
 	struct op_history *history;
 	const struct tree *seen; /* NULL if nothing could be mounted */
 	const struct findings *findings;

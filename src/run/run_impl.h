@@ -52,7 +52,7 @@ void operations_span(const struct trace *t, uint64_t *from, uint64_t *to);
 int explore_states(struct run *r, const struct workload *w, const struct run_reporter *report,
 		   struct run_totals *totals, struct err *err) must_check;
 /* Recovers one state, or one of a second crash while recovering from it, and checks it. */
-int check_replayed(struct run *r, const struct workload *w, const struct crash_state *state,
+int check_replayed(struct run *r, const struct workload *w, struct crash_state *state,
 		   const struct crash_state *second, const struct image *base,
 		   const struct run_reporter *report, struct run_totals *totals, struct err *err)
 	must_check;

@@ -418,6 +418,12 @@ int shrink_case(const struct stored_case *c, const struct shrink_opts *opts, con
 {
 	struct shrink s = { .c = c, .opts = opts, .kind = stored_case_first(c)->kind };
 	struct run_opts run_opts;
+
+	if (c->media)
+		return err_set(err, -EINVAL,
+			       "%s has a media fault, of a line that only this workload writes: it "
+			       "cannot be shrunk",
+			       c->dir);
 	int rc = replay_opts(c, &run_opts, err);
 
 	workload_init(&s.best);

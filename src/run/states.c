@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* states.c - crash states of a recorded run: which, and what each of them recovers to. */
-#include "run/judge.h"
+#include "run/bad_media.h"
 #include "run/pm_model.h"
 #include "run/reads.h"
 #include "run/semantics.h"
@@ -235,6 +235,7 @@ int judge_tell(struct run *r, const struct judge *j, const struct crash_state *s
 						    .state = state,
 						    .recovery = second ? &r->recovery : NULL,
 						    .second = second,
+						    .media = j->media,
 						    .modes = r->opts.modes,
 						    .done = done,
 						    .history = &r->history,
@@ -342,20 +343,25 @@ static int check_state(struct run *r, const struct judge *j, const struct crash_
 		semantics_add(j->semantics, state, &a);
 	else
 		rc = judge_tell(r, j, state, NULL, &a, NULL, err);
-	/* What is wrong after one crash is not looked at after two. */
-	if (!rc && again && a.mounted && !a.findings.n && !spent(r))
+	/* What is wrong after one crash is not looked at after two, or with worse media. */
+	bool good = a.mounted && !a.findings.n;
+	if (!rc && again && good && !spent(r))
 		rc = explore_recovery(r, j, state, &a, err);
+	if (!rc && good && j->bad_media)
+		rc = bad_media_explore(r, j, state, j->bad_media, err);
 	return rc;
 }
 
-int check_replayed(struct run *r, const struct workload *w, const struct crash_state *state,
+int check_replayed(struct run *r, const struct workload *w, struct crash_state *state,
 		   const struct crash_state *second, const struct image *base,
 		   const struct run_reporter *report, struct run_totals *totals, struct err *err)
 {
-	struct judge j = { w, base, report, totals, NULL };
+	struct judge j = { .w = w, .base = base, .report = report, .totals = totals };
 
 	r->report = report;
 	find_marks(r);
+	if (r->opts.fault)
+		return bad_media_replay(r, &j, r->opts.fault, state, err);
 	if (!second && r->target.ops->pm) {
 		totals->unique_states++;
 		return semantics_check_one(r, &j, state, err);
@@ -380,14 +386,16 @@ static bool teaches(const struct crash_state *s)
 int explore_states(struct run *r, const struct workload *w, const struct run_reporter *report,
 		   struct run_totals *totals, struct err *err)
 {
-	struct judge j = { w, &r->base, report, totals, NULL };
+	struct judge j = { .w = w, .base = &r->base, .report = report, .totals = totals };
 	struct crash_points points = { 0 };
 	struct crash_opts opts = CRASH_OPTS_INIT;
 	struct model_pm_opts model;
 	auto_crash_state state = CRASH_STATE_INIT;
 	auto_crash e = NULL;
+	auto_bad_media media = { 0 };
 	struct reads reads = { 0 };
 
+	j.bad_media = r->opts.media ? &media : NULL;
 	r->budget_left = r->opts.budget;
 	find_marks(r);
 	choose_points(r, w, &points);

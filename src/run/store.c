@@ -182,6 +182,8 @@ static void print_target(const struct target_opts *t, struct strbuf *out)
 		strbuf_addf(out, "guest-modules %s\n", t->modules);
 	if (t->guest_cpu)
 		strbuf_addf(out, "guest-cpu %s\n", t->guest_cpu);
+	if (t->guest_pm)
+		strbuf_addf(out, "guest-pm %s\n", t->guest_pm);
 	if (t->guest_memory)
 		strbuf_addf(out, "guest-memory %llu\n", (unsigned long long)t->guest_memory);
 	if (t->deterministic)
@@ -212,6 +214,8 @@ static void print_case(const struct run_case *c, const struct run_opts *o, const
 	strbuf_addf(out, "state %s", c->state ? strbuf_str(&c->state->id) : "live");
 	if (c->second)
 		strbuf_addf(out, "/%s", strbuf_str(&c->second->id));
+	if (c->media)
+		strbuf_addf(out, "\nmedia %s", c->media);
 	strbuf_addf(out, "\nbase %s\n", base);
 	strbuf_addf(out, "done %zu\n", c->done);
 	strbuf_addf(out, "recorder %s\n", disk_recorder(c->target->disk));
@@ -394,6 +398,8 @@ static void take_key(struct stored_case *c, const char *key, const char *value)
 		      { "guest-kernel", &c->guest_kernel },
 		      { "guest-modules", &c->guest_modules },
 		      { "guest-cpu", &c->guest_cpu },
+		      { "guest-pm", &c->guest_pm },
+		      { "media", &c->media },
 		      { "guest-kernel-hash", &c->guest_kernel_hash } };
 	struct {
 		const char *key;
@@ -531,6 +537,8 @@ void stored_case_release(struct stored_case *c)
 	free(c->guest_kernel);
 	free(c->guest_modules);
 	free(c->guest_cpu);
+	free(c->guest_pm);
+	free(c->media);
 	free(c->guest_kernel_hash);
 	for (size_t i = 0; i < c->problems.n; i++) {
 		free(c->problems.v[i].path);

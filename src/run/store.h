@@ -14,7 +14,8 @@
  * NAME is WORKLOAD-CASE: the number of the workload in this run, and of the case in the workload.
  * "problems" has a line for each: kind, path, words and promise, separated by tabs. The state is
  * "live" (before any crash), the id of a crash state, or "ID/SECOND" for a second crash while
- * recovering from the first; "recovery" is then the trace of that recovery.
+ * recovering from the first; "recovery" is then the trace of that recovery. "media" has faults of
+ * persistent memory on top of the state, as "poison:4096".
  *
  * The keys "crash", "max-subset", "budget", "seed", "prune", "lose-flush", "eadr", "split" and
  * "granularity" of a case are the options of the run that found it, as in RUN/run.
@@ -76,7 +77,8 @@ struct stored_problem {
 struct stored_case {
 	char *dir;
 	char *target, *guarantee, *state, *base, *kernel, *recorder, *mkfs, *recover, *fsck;
-	char *guest_kernel, *guest_modules, *guest_kernel_hash, *guest_cpu;
+	char *guest_kernel, *guest_modules, *guest_kernel_hash, *guest_cpu, *guest_pm;
+	char *media; /* the faults of the media on top of the state, or NULL */
 	uint64_t deterministic, guest_memory;
 	char *layer; /* of the enumeration that found it; NULL if before any crash */
 	char *crash, *prune, *phase; /* NULL if it is not said */

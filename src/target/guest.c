@@ -450,10 +450,12 @@ static int judge_end(struct guest *g, int status, struct err *err)
 	if (g->heard & GUEST_PANIC || sig)
 		return 0;
 	if (strstr(strbuf_str(&g->last), NO_DISK) && !g->device_of_disk)
-		return err_set(err, -ENODEV,
-			       "the guest's kernel does not see its persistent memory: it needs "
-			       "CONFIG_X86_PMEM_LEGACY and CONFIG_BLK_DEV_PMEM, built in or as the "
-			       "modules nd_e820 and nd_pmem in the folder that --modules names");
+		return err_set(
+			err, -ENODEV,
+			"the guest's kernel does not see its persistent memory: it needs "
+			"CONFIG_X86_PMEM_LEGACY (for an NVDIMM: CONFIG_ACPI_NFIT and "
+			"CONFIG_NVDIMM_PFN) and CONFIG_BLK_DEV_PMEM, built in or as the "
+			"modules nd_e820 (nfit) and nd_pmem in the folder that --modules names");
 	if (strstr(strbuf_str(&g->last), NO_DISK))
 		return err_set(err, -ENODEV,
 			       "the guest's kernel does not see its disk: virtio_blk%s is missing, "

@@ -68,6 +68,18 @@ int guest_target_init(struct target *t, struct guest_target *g, const struct tar
 	return choose_memory(g, opts->guest_memory, memory, err);
 }
 
+/* A kernel looks at it when it boots, before there is a file system. */
+static int load_head(struct target *t, struct err *err)
+{
+	struct image head;
+
+	image_init(&head, t->opts.size);
+	own(t)->put_head(&head);
+	int rc = disk_load(t->disk, &head, err);
+	image_release(&head);
+	return rc;
+}
+
 int guest_target_ready(struct target *t, struct err *err)
 {
 	struct guest_target *g = own(t);
@@ -77,7 +89,7 @@ int guest_target_ready(struct target *t, struct err *err)
 	for (size_t i = 0; !rc && i < ARRAY_SIZE(g->guests); i++)
 		guest_init(&g->guests[i], t->disk, &t->complaints);
 	g->ready = !rc;
-	return rc;
+	return rc || !g->put_head ? rc : load_head(t, err);
 }
 
 void guest_target_in_use(struct target *t, bool in_use)
@@ -168,14 +180,20 @@ static int first_line(const struct strbuf *said)
 	return (int)strcspn(strbuf_str(said), "\n");
 }
 
+/* What of the disk is the file system's. */
+static uint64_t fs_size(struct target *t)
+{
+	return t->opts.size - own(t)->head;
+}
+
 static int make_fs(struct target *t, struct image *out, struct err *err)
 {
 	auto_fd fd = memfd_create("outage-mkfs", MFD_CLOEXEC);
 	auto_free char *path = xasprintf("/proc/%d/fd/%d", (int)getpid(), fd);
 
-	if (fd < 0 || ftruncate(fd, (off_t)t->opts.size) < 0)
+	if (fd < 0 || ftruncate(fd, (off_t)fs_size(t)) < 0)
 		return err_set(err, -errno, "cannot make a file of %llu bytes in memory: %m",
-			       (unsigned long long)t->opts.size);
+			       (unsigned long long)fs_size(t));
 	return host_make_fs(t, own(t)->fs, fd, path, out, err);
 }
 
@@ -203,6 +221,8 @@ static int make_by_mount(struct target *t, struct image *out, struct err *err)
 	struct err later = ERR_INIT;
 
 	image_init(&empty, t->opts.size);
+	if (own(t)->put_head)
+		own(t)->put_head(&empty);
 	int rc = disk_load(t->disk, &empty, err);
 	image_release(&empty);
 	if (!rc)
@@ -231,18 +251,45 @@ static int make_named(struct target *t, struct image *out, struct err *err)
 	return rc;
 }
 
-int guest_target_mkfs(struct target *t, struct image *out, struct err *err)
+/* Copies what is not zero of `from`, to where `to` has its place. */
+static void copy_shifted(const struct image *from, uint64_t at, struct image *to)
+{
+	static const unsigned char zeros[IMAGE_PAGE];
+	unsigned char page[IMAGE_PAGE];
+
+	for (uint64_t off = 0; off < from->size; off += IMAGE_PAGE) {
+		size_t n = (size_t)min(from->size - off, (uint64_t)IMAGE_PAGE);
+
+		image_read(from, off, page, n);
+		if (memcmp(page, zeros, n) != 0)
+			image_write(to, at + off, page, n);
+	}
+}
+
+/* A new file system is an image of its own; this makes it one of the whole disk. */
+static void put_behind_head(struct target *t, struct image *img)
+{
+	struct image whole;
+
+	if (!own(t)->put_head)
+		return;
+	image_init(&whole, t->opts.size);
+	own(t)->put_head(&whole);
+	copy_shifted(img, own(t)->head, &whole);
+	image_release(img);
+	*img = whole;
+}
+
+static int make_or_find(struct target *t, struct image *out, struct err *err)
 {
 	const struct host_fs *fs = own(t)->fs;
 	struct cache_key key;
 
-	if (fs->made_by)
-		return make_by_mount(t, out, err);
 	if (fs == &own(t)->named.fs)
 		return make_named(t, out, err);
 
-	cache_key(&key, fs->mkfs, t->opts.mkfs_args ? t->opts.mkfs_args : "", t->opts.size);
-	bool kept = cache_find(&key, t->opts.size, out);
+	cache_key(&key, fs->mkfs, t->opts.mkfs_args ? t->opts.mkfs_args : "", fs_size(t));
+	bool kept = cache_find(&key, fs_size(t), out);
 	int rc = kept ? 0 : make_fs(t, out, err);
 	if (!rc && host_check_new(t, fs, out, err)) {
 		image_release(out);
@@ -250,6 +297,16 @@ int guest_target_mkfs(struct target *t, struct image *out, struct err *err)
 	}
 	if (!rc && !kept)
 		cache_keep(&key, out);
+	return rc;
+}
+
+int guest_target_mkfs(struct target *t, struct image *out, struct err *err)
+{
+	if (own(t)->fs->made_by)
+		return make_by_mount(t, out, err);
+	int rc = make_or_find(t, out, err);
+	if (!rc)
+		put_behind_head(t, out);
 	return rc;
 }
 
@@ -389,14 +446,36 @@ int guest_target_umount(struct target *t, bool clean, struct err *err)
 	return 0;
 }
 
+/* Programs expect a file system at the start of a file. */
+static int copy_without_head(struct target *t, struct err *err)
+{
+	auto_fd fd = memfd_create("outage-fsck", MFD_CLOEXEC);
+	const struct image *whole = disk_image(t->disk);
+	unsigned char page[IMAGE_PAGE];
+
+	if (fd < 0 || ftruncate(fd, (off_t)fs_size(t)) < 0)
+		return err_set(err, -errno, "cannot make a file in memory: %m");
+	for (uint64_t off = 0; off < fs_size(t); off += IMAGE_PAGE) {
+		image_read(whole, own(t)->head + off, page, sizeof(page));
+		if (pwrite(fd, page, sizeof(page), (off_t)off) != (ssize_t)sizeof(page))
+			return err_set(err, -EIO, "cannot write a file in memory: %m");
+	}
+	return steal_fd(&fd);
+}
+
 int guest_target_fsck(struct target *t, struct strbuf *said, struct err *err)
 {
 	const struct host_fs *fs = own(t)->fs;
-	auto_free char *path = t->ops->pm ? pm_disk_path(t->disk) : vhost_disk_path(t->disk);
+	auto_fd copy = fs->fsck && own(t)->head ? copy_without_head(t, err) : -1;
+	auto_free char *path = copy >= 0    ? xasprintf("/proc/%d/fd/%d", (int)getpid(), copy)
+			       : t->ops->pm ? pm_disk_path(t->disk)
+					    : vhost_disk_path(t->disk);
 	int status;
 
 	if (!fs->fsck)
 		return 0;
+	if (own(t)->head && copy < 0)
+		return copy;
 	int rc = host_run_tool(t, fs->fsck, NULL, path, &status, said, err);
 	return rc ? rc : status != 0;
 }

@@ -22,11 +22,13 @@ struct guest_target {
 	bool ready;					 /* they are initialised */
 	int (*start)(struct target *t, struct err *err); /* the guest; it does not run */
 	char *kernel, *modules;
-	uint64_t memory;		 /* bytes that it is given, whole MiB */
-	int root;			 /* the archive */
-	const struct workload *workload; /* whose operations are performed, or NULL */
-	const struct tree *walked;	 /* what the agent has walked last, or NULL */
-	bool begun;			 /* the agent knows the workload */
+	uint64_t memory;		     /* bytes that it is given, whole MiB */
+	int root;			     /* the archive */
+	uint64_t head;			     /* bytes of the disk before the file system, */
+	void (*put_head)(struct image *img); /* and what puts them there; NULL: none */
+	const struct workload *workload;     /* whose operations are performed, or NULL */
+	const struct tree *walked;	     /* what the agent has walked last, or NULL */
+	bool begun;			     /* the agent knows the workload */
 	uint64_t clock; /* where the clock starts at each mount, in seconds since 1970; 0: it just
 			   runs */
 };

@@ -38,6 +38,7 @@ struct target_opts {
 	bool deterministic;	  /* vm: time is counted in instructions */
 	const char *modules;	  /* the folder of its modules; NULL: where Debian has them */
 	const char *guest_cpu;	  /* vm: how many, and what they flush with; NULL: one, all */
+	const char *guest_pm;	  /* vm: "e820" or "nvdimm"; NULL: e820 */
 	uint64_t guest_memory;	  /* bytes that it has; 0: TARGET_UML_MEMORY, TARGET_VM_MEMORY */
 };
 
@@ -47,6 +48,8 @@ enum {
 	TARGET_MEMORY_MIN = 96 << 20,
 };
 #define TARGET_MEMORY_MAX (64ULL << 30)
+/* Of an NVDIMM (guest_pm), what is before the file system. */
+enum { TARGET_NVDIMM_HEAD = 2 << 20 };
 
 struct target_stat {
 	bool is_file;

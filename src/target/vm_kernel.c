@@ -21,6 +21,7 @@
 enum {
 	KERNEL_MAX = 512 << 20,
 	RELEASE_MAX = 100,
+	ORDER_MAX = 16 << 20, /* bytes of a list of modules */
 	ASK_MS = 30000,
 	FETCH_MS = 600000,
 	/* Of a bzImage, as the x86 boot protocol describes it. */
@@ -407,7 +408,7 @@ static int unpack_package(const char *dir, struct err *err)
 		"'./lib/modules/*/kernel/drivers/virtio' './lib/modules/*/kernel/drivers/block' && "
 		"{ tar -xf all.tar --wildcards './lib/modules/*/kernel/drivers/mtd' "
 		"'./lib/modules/*/kernel/drivers/nvdimm' './lib/modules/*/kernel/drivers/dax' "
-		"2>&- || :; } && rm -f all.tar";
+		"'./lib/modules/*/kernel/drivers/acpi/nfit' 2>&- || :; } && rm -f all.tar";
 	const char *argv[] = { "sh", "-c", script, NULL };
 	auto_strbuf said = STRBUF_INIT;
 
@@ -439,9 +440,11 @@ static int fetch_package(const char *dir, const char *name, struct err *err)
 	int rc = run(argv, tmp, FETCH_MS, &said, err);
 	if (!rc)
 		rc = unpack_package(tmp, err);
-	if (!rc && rename(tmp, to) < 0)
+	/* In the place of an older one, whoever uses it finds one or the other. */
+	bool fresh = !rc && rename(tmp, to) == 0;
+	if (!rc && !fresh && renameat2(AT_FDCWD, tmp, AT_FDCWD, to, RENAME_EXCHANGE) < 0)
 		rc = err_set(err, -errno, "cannot make %s: %m", to);
-	if (rc)
+	if (!fresh)
 		remove_tree(tmp);
 	return rc;
 }
@@ -487,6 +490,37 @@ static char *kernel_dir(void)
 		return NULL;
 	}
 	return dir;
+}
+
+/* Whether the kernel comes with the module, and who unpacked it left that out. */
+static bool left_out(const struct vm_kernel *k, const char *module)
+{
+	auto_free char *order = xasprintf("%s/modules.order", k->modules);
+	auto_free char *file = xasprintf("%s/%s", k->modules, module);
+	auto_strbuf text = STRBUF_INIT;
+	struct err ignored = ERR_INIT;
+
+	return access(file, F_OK) < 0 && !io_slurp(order, ORDER_MAX, &text, &ignored) &&
+	       strstr(strbuf_str(&text), module);
+}
+
+int vm_kernel_complete(const struct vm_kernel *k, const char *module, struct err *err)
+{
+	auto_free char *dir = kernel_dir();
+
+	if (!dir || !k->modules || !starts_with(k->file, dir) || !left_out(k, module))
+		return 0;
+	auto_free char *lock = xasprintf("%s/lock", dir);
+	auto_free char *name = xasprintf("linux-image-%s", k->release);
+	auto_fd fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || flock(fd, LOCK_EX) < 0)
+		return err_set(err, -errno, "cannot lock %s: %m", lock);
+	int rc = left_out(k, module) ? fetch_package(dir, name, err) : 0;
+	return rc ? err_context(err,
+				"the kernel in the cache was unpacked without %s, and is not to "
+				"be had anew",
+				module)
+		  : 0;
 }
 
 static int find_debian(const char *modules, const char *fs, bool may_fetch, struct vm_kernel *out,

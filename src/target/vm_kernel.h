@@ -20,6 +20,11 @@ struct vm_kernel {
  */
 int vm_kernel_find(const char *file, const char *modules, const char *fs, bool fetch,
 		   struct vm_kernel *out, struct err *err) must_check;
+/*
+ * If it is Debian's in the cache, and the file `module` of its package was left out there, fetches
+ * the package once more.
+ */
+int vm_kernel_complete(const struct vm_kernel *k, const char *module, struct err *err) must_check;
 void vm_kernel_release(struct vm_kernel *k);
 
 /*

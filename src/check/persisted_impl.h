@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* persisted_impl.h - what the parts of check_persisted() share. */
+#ifndef CHECK_PERSISTED_IMPL_H
+#define CHECK_PERSISTED_IMPL_H
+
+#include "check/check.h"
+
+/* One comparison: the problems of one inode at one path. */
+struct comparison {
+	const struct promises *p;
+	const struct tree *seen;
+	const struct check_blocks_list *blocks;
+	struct findings *out;
+};
+
+static inline const struct reffs_inode *inode_in(const struct promises *p, size_t state,
+						 uint64_t ino)
+{
+	return reffs_inode(p->h->states.v[state], ino);
+}
+
+static inline size_t state_of(const struct promise *x)
+{
+	return x ? x->state : 0;
+}
+
+/* Adds a finding, unless a command of several parts may have left this (P5). Takes the words. */
+void persisted_report(struct comparison *c, enum finding_kind kind, const char *path,
+		      const struct promise *why, struct strbuf *words);
+
+/* A set of values that one attribute had; few, so a list will do. */
+struct values {
+	uint64_t v[64];
+	size_t n;
+};
+
+void values_add(struct values *set, uint64_t v);
+bool values_has(const struct values *set, uint64_t v);
+void values_print(const struct values *set, const char *format, struct strbuf *out);
+
+/* What speaks against the entry being this inode. */
+void persisted_inode(struct comparison *c, const struct tree_entry *e, uint64_t ino,
+		     const struct reffs_attr *attr);
+
+void persisted_path(struct comparison *c, const char *path);
+/* Whether a path was reported already through a directory above it. */
+bool persisted_below_missing(const struct comparison *c, const char *path);
+bool persisted_was_ever(const struct promises *p, const char *path);
+/* What may be at a path that no state had, but that parts of several make. */
+struct values persisted_composed_at(const struct promises *p, const char *path);
+
+/* An inode that had to exist is under one of its names, ... */
+void persisted_lost(struct comparison *c, uint64_t ino);
+/* ... and under no more of them than it ever had at once. */
+void persisted_both(struct comparison *c, uint64_t ino);
+void persisted_nlink(struct comparison *c, const struct tree_entry *e);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* persisted_path.c - P1: what is at a path, and whether the history had that there. */
+#include "check/persisted_impl.h"
+
+/* The inodes that the history allows at a path; 0 among them: nothing. */
+static struct values allowed_at(const struct promises *p, const char *path, size_t from)
+{
+	struct values set = { .n = 0 };
+
+	for (size_t i = from; i <= p->last; i++)
+		values_add(&set, op_history_ino(p->h, i, path));
+	return set;
+}
+
+static bool attr_of(const struct promises *p, uint64_t ino, struct reffs_attr *out)
+{
+	for (size_t i = p->last + 1; i-- > 0;) {
+		const struct reffs_inode *inode = inode_in(p, i, ino);
+
+		if (inode) {
+			reffs_attr(inode, out);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Whether a path was reported already through a directory above it. */
+bool persisted_below_missing(const struct comparison *c, const char *path)
+{
+	for (size_t i = 0; i < c->out->n; i++) {
+		const struct finding *f = &c->out->v[i];
+		size_t n = strlen(f->path);
+
+		if ((f->kind == FINDING_MISSING || f->kind == FINDING_UNREADABLE) &&
+		    strncmp(f->path, path, n) == 0 && path[n] == '/')
+			return true;
+	}
+	return false;
+}
+
+bool persisted_was_ever(const struct promises *p, const char *path)
+{
+	for (size_t i = 0; i <= p->last; i++)
+		if (op_history_ino(p->h, i, path))
+			return true;
+	return false;
+}
+
+/* ---- paths that no state had, but that parts of several make ---- */
+
+/* From which state on names may come: what was there before all was made durable is gone. */
+static size_t since_all(const struct promises *p)
+{
+	size_t from = 0;
+
+	for (size_t i = 0; i < p->list.n; i++)
+		if (p->list.v[i].kind == PROMISE_ALL)
+			from = p->list.v[i].state;
+	return from;
+}
+
+/* Adds what the name led to in any of the directories, in any state. */
+static void add_entries(const struct promises *p, const struct values *dirs, const char *name,
+			size_t len, struct values *out)
+{
+	for (size_t s = since_all(p); s <= p->last; s++) {
+		const struct history_paths *paths = op_history_paths_at(p->h, s);
+
+		for (size_t i = 0; i < paths->n; i++) {
+			const char *path = paths->v[i].path, *slash = strrchr(path, '/');
+			const char *base = slash ? slash + 1 : path;
+			uint64_t dir = REFFS_ROOT_INO;
+
+			if (strlen(base) != len || memcmp(base, name, len) != 0)
+				continue;
+			if (slash) {
+				auto_free char *above = xmemdupz(path, (size_t)(slash - path));
+
+				dir = op_history_ino(p->h, s, above);
+			}
+			if (values_has(dirs, dir))
+				values_add(out, paths->v[i].ino);
+		}
+	}
+}
+
+/*
+ * What a path may lead to if each directory on it may be where it was in one state, and hold what
+ * it held in another: a file that was made in a moved directory is at the old place of that
+ * directory if only the file was synced.
+ */
+struct values persisted_composed_at(const struct promises *p, const char *path)
+{
+	struct values here = { .v = { REFFS_ROOT_INO }, .n = 1 };
+
+	while (here.n) {
+		struct values next = { .n = 0 };
+		size_t len = strcspn(path, "/");
+
+		add_entries(p, &here, path, len, &next);
+		here = next;
+		if (!path[len])
+			break;
+		path += len + 1;
+	}
+	return here;
+}
+
+static void check_stray(struct comparison *c, const struct tree_entry *e, const struct promise *why)
+{
+	struct strbuf words = { 0 };
+	bool was = persisted_was_ever(c->p, e->path);
+
+	if (!was && !c->p->g->no_strays)
+		return;
+	strbuf_addf(&words, was ? "%s: is there again" : "%s: is there, and never was", e->path);
+	persisted_report(c, was ? FINDING_BACK : FINDING_NEVER, e->path, why, &words);
+}
+
+/*
+ * Where nothing is ordered, an inode can be given to another file before the old name of it is gone
+ * from the disk, and a name can get there before its inode. So nothing is said of a file that no
+ * promise covers, or that was removed after the one that did.
+ */
+static bool lapsed(const struct promises *p, uint64_t ino)
+{
+	size_t from = 0;
+
+	if (p->g->ordered)
+		return false;
+	for (size_t i = 0; i < p->list.n; i++)
+		if (p->list.v[i].kind == PROMISE_ALL || p->list.v[i].ino == ino)
+			from = p->list.v[i].state;
+	/* State 0 is empty: without a promise, it was not there. */
+	for (size_t i = from; i <= p->last; i++)
+		if (!inode_in(p, i, ino))
+			return true;
+	return false;
+}
+
+static bool any_lapsed(const struct promises *p, const struct values *set)
+{
+	for (size_t i = 0; i < set->n; i++)
+		if (set->v[i] && lapsed(p, set->v[i]))
+			return true;
+	return false;
+}
+
+static void check_missing(struct comparison *c, const char *path, const struct values *set,
+			  const struct promise *why)
+{
+	struct strbuf words = { 0 };
+
+	if (values_has(set, 0) || persisted_below_missing(c, path))
+		return;
+	/* An entry may be there whose file is not; recovery then removes it. */
+	if (!c->p->g->entries_lead && any_lapsed(c->p, set))
+		return;
+	strbuf_addf(&words, "%s: is missing", path);
+	persisted_report(c, FINDING_MISSING, path, why, &words);
+}
+
+/* Of the inodes that may be here, the one that fits best; its problems, if any, are reported. */
+static void check_candidates(struct comparison *c, const struct tree_entry *e,
+			     const struct values *set, const struct promise *why)
+{
+	struct findings best = { 0 };
+	bool any = false;
+
+	if (any_lapsed(c->p, set))
+		return;
+	for (size_t i = 0; i < set->n; i++) {
+		struct comparison inner = *c;
+		struct findings problems = { 0 };
+		struct reffs_attr attr;
+
+		if (!set->v[i] || !attr_of(c->p, set->v[i], &attr) || attr.type != e->type)
+			continue;
+		inner.out = &problems;
+		persisted_inode(&inner, e, set->v[i], &attr);
+		if (!any || problems.n < best.n) {
+			findings_release(&best);
+			best = problems;
+		} else {
+			findings_release(&problems);
+		}
+		any = true;
+	}
+	if (!any) {
+		struct strbuf words = { 0 };
+
+		strbuf_addf(&words, "%s: is of another type than it ever was", e->path);
+		persisted_report(c, FINDING_TYPE, e->path, why, &words);
+	}
+	for (size_t i = 0; i < best.n; i++)
+		vec_push(c->out, best.v[i]);
+	vec_release(&best);
+}
+
+void persisted_path(struct comparison *c, const char *path)
+{
+	const struct promise *why = promise_for_path(c->p, path);
+	struct values set = allowed_at(c->p, path, state_of(why));
+	const struct tree_entry *e = tree_find(c->seen, path);
+
+	if (!e) {
+		check_missing(c, path, &set, why);
+	} else if (e->error) {
+		struct strbuf words = { 0 };
+
+		strbuf_addf(&words, "%s: cannot be read: %s", path, strerror(e->error));
+		persisted_report(c, FINDING_UNREADABLE, path, why, &words);
+	} else if (set.n == 1 && set.v[0] == 0) {
+		struct values composed =
+			persisted_was_ever(c->p, path) ? set : persisted_composed_at(c->p, path);
+
+		if (composed.n && composed.v[0])
+			check_candidates(c, e, &composed, why);
+		else
+			check_stray(c, e, why);
+	} else {
+		check_candidates(c, e, &set, why);
+	}
+	if (e && e->doubled) {
+		struct strbuf words = { 0 };
+
+		strbuf_addf(&words, "%s: its directory lists it twice", path);
+		persisted_report(c, FINDING_DOUBLED, path, NULL, &words);
+	}
+}

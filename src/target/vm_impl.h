@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* vm_impl.h - what the files of the vm: targets share. */
+#ifndef TARGET_VM_IMPL_H
+#define TARGET_VM_IMPL_H
+
+#include "record/pm_tracer.h"
+#include "target/guest_target.h"
+#include "target/vm_kernel.h"
+#include "target/vm_template.h"
+
+enum { MIB = 1 << 20 };
+
+/* The descriptors that QEMU is started with, after those of every guest. */
+enum {
+	FD_RAM = GUEST_FD_MORE,
+	FD_KERNEL,
+	FD_MONITOR,
+	FD_STATE,
+	FD_PM,
+	FD_PLUGIN,
+	FD_STREAM,
+};
+
+#define NVDIMM_HEAD TARGET_NVDIMM_HEAD /* a multiple of its pages' alignment */
+#define PM_START    (4ULL << 30)       /* its physical address: all other memory is below */
+
+struct vm {
+	struct guest_target base; /* first */
+	struct vm_kernel kernel;
+	char *qemu;
+	struct vm_template template;
+	bool has_template, no_clones, emulate, deterministic;
+	bool no_clwb, no_clflushopt; /* its processors lack them */
+	unsigned cpus;
+	bool doubts_kvm; /* it failed, and nobody knows yet whose fault that was */
+	uint64_t flash_size;
+	char *flash;	  /* what the driver of the flash is told, or NULL */
+	int monitors[3];  /* of the machines that run, as `guests`; or -1 */
+	uint64_t pm_size; /* 0: it has a disk */
+	bool nvdimm;	  /* its persistent memory is a device, and not declared by us */
+	struct tracer tracer;
+};
+
+static inline struct vm *vm_own(struct target *t)
+{
+	return t->own;
+}
+
+/* Which of its machines is at hand. */
+enum { PLAIN, TRACED, TRACED_LOADS };
+
+static inline ptrdiff_t vm_machine(const struct vm *v)
+{
+	return v->base.guest - v->base.guests;
+}
+
+static inline bool vm_is_traced(const struct vm *v)
+{
+	return vm_machine(v) != PLAIN;
+}
+
+static inline int *vm_monitor(struct vm *v)
+{
+	return &v->monitors[vm_machine(v)];
+}
+
+/* ---- the command (vm_command.c) ---- */
+
+enum vm_start_kind { START_BOOT, START_KVM, START_CLONE };
+
+struct vm_command {
+	const char *argv[64];
+	unsigned n;
+	char *owned[12];
+	unsigned n_owned;
+};
+
+void vm_describe(const struct vm *v, enum vm_start_kind kind, struct vm_command *c);
+void vm_command_release(struct vm_command *c);
+
+/* ---- the monitor (vm_monitor.c) ---- */
+
+/* What a QEMU that starts finds in its monitor: a clone, with what it goes on from. */
+void vm_greet(struct vm *v, enum vm_start_kind kind);
+/* Saves the state of a machine, all but its memory, to `state`. It is stopped afterwards. */
+int vm_save_state(struct vm *v, int state, struct err *err) must_check;
+
+/* ---- KVM (vm_kvm.c) ---- */
+
+/* Why it is not even tried; NULL: it is. */
+const char *vm_why_no_kvm(void);
+/* Nobody tries it again until this machine is booted anew. */
+void vm_remember_kvm_failed(void);
+
+/* ---- starting (vm_start.c) ---- */
+
+/* The template is known by all that it depends on. */
+void vm_init_template(struct target *t);
+/* Starts the machine that is at hand. */
+int vm_start(struct target *t, struct err *err) must_check;
+
+/* ---- persistent memory as a device (vm_nvdimm.c) ---- */
+
+/* Puts what a kernel expects at the start of an NVDIMM there, before the file system. */
+void vm_nvdimm_head(struct image *img);
+
+/* ---- tracing (vm_trace.c) ---- */
+
+int vm_needs_plugins(const struct vm *v, struct err *err) must_check;
+/* Has the disk of persistent memory record by a machine that is traced. */
+void vm_drive_tracing(struct target *t);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vm_nvdimm.c - persistent memory as an NVDIMM, which firmware describes (NFIT), where a range of
+ * e820 is only declared.
+ *
+ * A kernel maps the pages of an NVDIMM, without which there is no DAX, only if a block at its start
+ * says so; ndctl(1) calls that fsdax mode, and writes the block by the kernel. We write it before
+ * the machine starts, so that nothing has to be set up in it. The file system begins behind, at
+ * NVDIMM_HEAD; what is before it is a part of each crash state, and the same in all of them.
+ *
+ * The block, little-endian, at byte 4096 (drivers/nvdimm/pfn.h has it as struct nd_pfn_sb):
+ *
+ *	 0  "NVDIMM_PFN_INFO", and a zero
+ *	16  the name of this block, 16 bytes; and 16 more for what it lies in, which has none
+ *	52  version: two numbers of 2 bytes
+ *	56  where the data starts, 8 bytes; and how many pages there are, 8 bytes
+ *	72  mode, 4 bytes: 1, the kernel's notes on pages are in other memory
+ *	76  what is left out at the start and at the end, 4 bytes each: nothing
+ *	84  alignment, size of a page, 4 bytes each; size of a note on a page, 2 bytes
+ *   4088  a checksum of all but itself, 8 bytes
+ */
+#include "core/bytes.h"
+#include "target/vm_impl.h"
+
+enum {
+	BLOCK_AT = 4096,
+	BLOCK_SIZE = 4096,
+	CHECKSUM_AT = 4088,
+	PAGE = 4096,
+	NOTE = 64,
+	MODE_OTHER_MEMORY = 1,
+	VERSION_MAJOR = 1,
+	VERSION_MINOR = 4,
+};
+
+/* Fletcher's, of words of 4 bytes: the sum, and the sum of the sums above it. */
+static uint64_t checksum(const unsigned char *block)
+{
+	uint32_t sum = 0;
+	uint64_t sums = 0;
+
+	for (size_t i = 0; i < BLOCK_SIZE; i += 4) {
+		sum += get_le32(block + i);
+		sums += sum;
+	}
+	return sums << 32 | sum;
+}
+
+void vm_nvdimm_head(struct image *img)
+{
+	unsigned char block[BLOCK_SIZE] = "NVDIMM_PFN_INFO";
+
+	assert(img->size > NVDIMM_HEAD);
+	memcpy(block + 16, "memory of a test", 16);
+	put_le32(block + 52, VERSION_MAJOR | VERSION_MINOR << 16);
+	put_le64(block + 56, NVDIMM_HEAD);
+	put_le64(block + 64, (img->size - NVDIMM_HEAD) / PAGE);
+	put_le32(block + 72, MODE_OTHER_MEMORY);
+	put_le32(block + 84, NVDIMM_HEAD);
+	put_le32(block + 88, PAGE);
+	put_le32(block + 92, NOTE);
+	put_le64(block + CHECKSUM_AT, checksum(block));
+	image_write(img, BLOCK_AT, block, sizeof(block));
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vm_start.c - a machine is started: by KVM, as a clone of one that has booted, or by booting it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "record/pm_disk.h"
+#include "record/vhost_disk.h"
+#include "target/vm_impl.h"
+
+enum {
+	BOOT_MS = 100000, /* less than what a worker is given to move at all */
+	KVM_MS = 20000,
+	CLONE_MS = 30000,
+};
+
+static int launch(struct target *t, enum vm_start_kind kind, int ram, int state, struct err *err)
+{
+	struct vm *v = vm_own(t);
+	struct vm_command c = { 0 };
+	uint64_t began = util_now_ns();
+	bool plain = true;
+	int stream = vm_is_traced(v) ? pm_disk_stream(t->disk, err) : -1;
+	auto_fd kernel = kind == START_CLONE ? vm_kernel_open_stub(err)
+					     : vm_kernel_open(&v->kernel, &plain, err);
+	int pair[2];
+
+	if (kernel < 0)
+		return kernel;
+	if (vm_is_traced(v) && stream < 0)
+		return stream;
+	v->no_clones |= !plain;
+	util_close(steal_fd(vm_monitor(v)));
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_set(err, -errno, "cannot make a socket: %m");
+	*vm_monitor(v) = pair[0];
+	vm_describe(v, kind, &c);
+	vm_greet(v, kind);
+	struct guest_start how = { .argv = c.argv,
+				   .root = v->base.root,
+				   .more = { ram, kernel, pair[1], state,
+					     v->pm_size ? pm_disk_memory(t->disk) : -1,
+					     v->tracer.plugin, stream },
+				   .cpu = -1,
+				   .monitor = *vm_monitor(v),
+				   .memory = v->base.memory,
+				   .emulated = true };
+	uint64_t limit = kind == START_KVM ? KVM_MS : kind == START_CLONE ? CLONE_MS : BOOT_MS;
+	int rc = guest_start(v->base.guest, &how, limit, err);
+	close(pair[1]);
+	vm_command_release(&c);
+	if (!rc)
+		log_debug("the machine answered after %llu ms",
+			  (unsigned long long)((util_now_ns() - began) / 1000000));
+	return rc;
+}
+
+static int boot(struct target *t, enum vm_start_kind kind, int *ram, struct err *err)
+{
+	auto_fd memory = vm_memory(vm_own(t)->base.memory, -1, err);
+
+	if (memory < 0)
+		return memory;
+	int rc = launch(t, kind, memory, -1, err);
+	if (rc && !vm_own(t)->kernel.modules)
+		err_context(err, "there are no modules for %s (see --modules)",
+			    vm_own(t)->kernel.file);
+	if (!rc && ram)
+		*ram = steal_fd(&memory);
+	return rc;
+}
+
+static int clone_machine(struct target *t, struct err *err)
+{
+	struct vm *v = vm_own(t);
+	auto_free char *path = xasprintf("/proc/self/fd/%d", v->template.state);
+	auto_fd state = open(path, O_RDONLY | O_CLOEXEC); /* with a position of its own */
+	auto_fd ram = vm_memory(v->base.memory, v->template.ram, err);
+
+	if (state < 0)
+		return err_set(err, -errno, "cannot read the state of a machine: %m");
+	return ram < 0 ? ram : launch(t, START_CLONE, ram, state, err);
+}
+
+/* Boots, and makes a template of what has booted. */
+static int make_template(struct target *t, struct err *err)
+{
+	struct vm *v = vm_own(t);
+	auto_fd state = memfd_create("outage-state", MFD_CLOEXEC);
+	int ram = -1;
+	struct err why = ERR_INIT;
+
+	if (state < 0)
+		return err_set(err, -errno, "no memory for a guest: %m");
+	log_notice(
+		"booting Linux %s in an emulated machine, which takes a while; the next runs go on "
+		"from there",
+		v->kernel.release);
+	int rc = boot(t, START_BOOT, &ram, err);
+	if (rc || v->no_clones) {
+		util_close(ram);
+		return rc;
+	}
+	rc = vm_save_state(v, state, &why);
+	guest_stop(v->base.guest);
+	if (rc) {
+		log_info("the machine is booted anew each time: %s", why.msg);
+		close(ram);
+		v->no_clones = true;
+		return 0;
+	}
+	vm_template_keep(&v->template, ram, steal_fd(&state));
+	return 0;
+}
+
+/* 0 if the machine runs; 1 if it must be emulated. With KVM it boots in no time each time. */
+static int try_kvm(struct target *t)
+{
+	struct err why = ERR_INIT;
+
+	if (vm_own(t)->emulate || vm_why_no_kvm())
+		vm_own(t)->emulate = true;
+	else if (boot(t, START_KVM, NULL, &why)) {
+		log_info("the machine does not boot by KVM: %s", why.msg);
+		vm_own(t)->doubts_kvm = why.code != -EINTR;
+		vm_own(t)->emulate = true;
+	}
+	return vm_own(t)->emulate;
+}
+
+/* What does not boot by KVM may not boot at all; where it does, that was KVM's fault. */
+static void blame_kvm(struct target *t)
+{
+	if (!vm_own(t)->doubts_kvm)
+		return;
+	vm_own(t)->doubts_kvm = false;
+	log_warn("KVM is there, but no machine starts with it: it is emulated, until this machine "
+		 "is booted again");
+	vm_remember_kvm_failed();
+}
+
+static int start_emulated(struct target *t, struct err *err)
+{
+	struct vm *v = vm_own(t);
+	struct err why = ERR_INIT;
+
+	if (!v->no_clones && !vm_template_find(&v->template)) {
+		int rc = make_template(t, err);
+
+		vm_template_unlock(&v->template);
+		if (rc < 0 || guest_runs(v->base.guest))
+			return rc;
+	}
+	if (!v->no_clones) {
+		if (!clone_machine(t, &why))
+			return 0;
+		log_info("the machine is booted anew each time: %s", why.msg);
+		vm_template_drop(&v->template);
+		v->no_clones = true;
+	}
+	return boot(t, START_BOOT, NULL, err);
+}
+
+/*
+ * The driver has taken pages wherever there were some; the agent marks them, and they are looked
+ * for. The mark is one that nobody else writes: of this process, and of this moment.
+ */
+static int find_flash(struct target *t, struct err *err)
+{
+	uint64_t mark = util_now_ns() << 20 ^ (uint64_t)getpid();
+	struct strbuf *out = guest_target_begin(t, AGENT_FLASH);
+	struct wire_in part;
+
+	wire_put_u64(out, t->opts.size);
+	wire_put_u64(out, mark);
+	int rc = guest_target_ask(t, AGENT_FLASH, &part, err);
+	if (rc)
+		return rc < 0 ? rc
+			      : err_set(err, -EIO, "the guest died when its flash was numbered");
+	int error = (int)wire_u32(&part);
+	rc = guest_part_ok(&part, err);
+	if (!rc && error)
+		rc = err_set(err, -error, "the guest has no flash: %s", strerror(error));
+	return rc ? rc : vhost_disk_find_flash(t->disk, mark, err);
+}
+
+int vm_start(struct target *t, struct err *err)
+{
+	size_t before = t->complaints.len;
+	int rc = vm_is_traced(vm_own(t)) ? 1 : try_kvm(t);
+
+	if (rc) {
+		rc = start_emulated(t, err);
+		if (!rc)
+			blame_kvm(t);
+	}
+	if (!rc && vm_own(t)->flash)
+		rc = find_flash(t, err);
+	if (t->complaints.len > before)
+		strbuf_cut(&t->complaints, before);
+	vm_own(t)->base.guest->collecting = 0;
+	vm_own(t)->base.guest->steady = !rc && vm_own(t)->deterministic;
+	return rc;
+}
+
+/* All that a template depends on. */
+void vm_init_template(struct target *t)
+{
+	struct vm *v = vm_own(t);
+	const char *files[] = { v->qemu, v->kernel.file };
+	auto_strbuf text = STRBUF_INIT;
+	struct vm_command c = { 0 };
+	struct stat st = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		if (stat(files[i], &st) == 0)
+			strbuf_addf(&text, "%s %lld %lld.%ld\n", files[i], (long long)st.st_size,
+				    (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+	vm_describe(v, START_BOOT, &c);
+	for (unsigned i = 0; i < c.n; i++)
+		strbuf_addf(&text, "%s\n", c.argv[i]);
+	vm_command_release(&c);
+	strbuf_addf(&text, "%llu\n", (unsigned long long)t->opts.size);
+	if (fstat(v->base.root, &st) == 0 && st.st_size > 0) {
+		void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, v->base.root, 0);
+		char hex[HASH_HEX_SIZE];
+
+		if (p != MAP_FAILED) {
+			strbuf_adds(&text, hash_hex(hash_bytes(p, (size_t)st.st_size), hex));
+			munmap(p, (size_t)st.st_size);
+		}
+	}
+	vm_template_init(&v->template, &text);
+	v->has_template = true;
+}

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# t0838-pm-nvdimm.sh - persistent memory as an NVDIMM: the kernel's own drivers find it, it is used by DAX,
+# all that is stored to it is traced, and where it is not where it should be, nothing is believed.
+# shellcheck disable=SC2317 # functions are called through check
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/guests.sh
+. "$root/tests/guests.sh"
+
+if ! command -v qemu-system-x86_64 >/dev/null; then
+	echo "1..0 # SKIP qemu-system-x86_64 is not there (apt-get install qemu-system-x86)"
+	exit 77
+fi
+
+# What is started here has a word in its environment by which it is found again.
+export OUTAGE_TEST_MARK=t0838-$$
+mkdir -p "$kernels" cache
+ours() { # prints processes of the machines that this test has started
+	local p
+	for p in $(pgrep -f '^[^ ]*qemu-system-x86_64 -nodefaults'); do
+		grep -qzx "OUTAGE_TEST_MARK=t0838-$$" "/proc/$p/environ" 2>/dev/null && echo "$p"
+	done
+}
+cleanup() {
+	local p
+	for p in $(ours); do kill -KILL "$p" 2>/dev/null; done
+	rm -rf "$dir"
+}
+trap cleanup EXIT
+
+printf 'creat foo\nwrite foo 0 5001\nfsync foo\n' >short
+nvdimm=(-t vm:ext4-dax --guest-pm nvdimm -j 1)
+
+OUTAGE_CACHE=$kernels run test "${nvdimm[@]}" -o fetched short
+fetched=$?
+image=$(find "$kernels/kernels" -name 'vmlinuz-*-cloud-amd64' 2>/dev/null | sort -V | tail -1)
+if [ $fetched != 0 ] && complains 'apt-get|apt-cache'; then
+	sed 's/^/# /' err
+	echo "1..0 # SKIP no kernel can be fetched"
+	exit 77
+fi
+check "Debian's kernel has all that it needs" [ $fetched = 0 ]
+modules=$(dirname "$image")/../lib/modules/${image##*/vmlinuz-}
+check "with the driver" [ -e "$modules/kernel/drivers/acpi/nfit/nfit.ko" ]
+export OUTAGE_CACHE=$dir/cache
+ln -s "$kernels/kernels" cache/kernels
+
+# Healthy, and silent; every recording was replayed, and compared with what the memory holds.
+check "it is silent" status 0 -v test "${nvdimm[@]}" -b pm-seq-1 --sample 6 --paranoid --fsck --json -o ok
+check "it was tested" json "d['workloads'] == d['verified'] == 6 and d['errors'] == 0 and d['unique_states'] > 6"
+check "so was the tracer" test "$(grep -c 'the tracer is not tested' err)" = 0
+
+# What is traced is the file system, which starts behind the kernel's block.
+check "if every operation were durable, it is at fault" status 1 test "${nvdimm[@]}" --guarantee sync --keep all \
+	-o sync short
+trace=$(find sync/findings -name trace | sort | head -1)
+run trace show "$trace"
+check "stores are traced" [ "$(grep -cE '^ +[0-9]+ store ' out)" -gt 500 ]
+check "with flushes" grep -qE '^ +[0-9]+ lineflush ' out
+check "and fences" grep -qE '^ +[0-9]+ fence ' out
+check "none of them is to the first 2 MiB" test -z "$(grep -E ' (store|lineflush) +0x(.{1,5}|[01].{5})\+' out)"
+case=$(find sync/findings -mindepth 1 -maxdepth 1 | sort | head -1)
+check "the finding says what it needs" grep -qx 'guest-pm nvdimm' "$case/case"
+check "and is shown again" status 1 replay "$case"
+check "by another run, too" status 1 replay --rerun "$case"
+check "others get it" status 0 export "$case" -o exported
+check "as a file system" test "$(dd if=exported/crash.img bs=1 skip=1080 count=2 2>/dev/null | od -An -tx1)" = ' 53 ef'
+
+lost=
+for i in 3 2 1 4 5 6; do
+	rm -rf less
+	run test "${nvdimm[@]}" --lose-flush $i -o less short
+	[ $? -ne 1 ] || { lost=$i; break; }
+done
+check "a flush that is left out is missed (the ${lost:-none})" test -n "$lost"
+
+# An emulator that puts the device elsewhere than it was told to: the tracer's test notices.
+mkdir moved
+cat >moved/qemu-system-x86_64 <<END
+#!/usr/bin/env bash
+exec $(command -v qemu-system-x86_64) "\${@/addr=4294967296/addr=4429185024}"
+END
+chmod +x moved/qemu-system-x86_64
+PATH=$dir/moved:$PATH run test "${nvdimm[@]}" --size 8M -o moved-run short
+check "where it is not where it should be, nothing is believed" [ $? -eq 2 ]
+check "and it is said" complains "the tracer's test failed"
+
+wrong() { # PATTERN ARGUMENTS
+	local pattern=$1
+	shift
+	check "wrong: $*" status 2 test "$@" -o x short
+	check "is said in one line" one_line
+	check "and what: $pattern" complains "$pattern"
+	rm -rf x
+}
+wrong "guest-pm is e820 or nvdimm, not 'disk'" -t vm:ext4-dax --guest-pm disk
+wrong 'guest-pm is for targets on persistent memory' -t vm:ext4 --guest-pm nvdimm
+wrong 'its first 2M are for the kernel' -t vm:ext4-dax --guest-pm nvdimm --size 2M
+mkdir no-nfit
+cp "$modules"/modules.* no-nfit/
+sed -i '/nfit/d' no-nfit/modules.*
+wrong 'has no nfit: neither built in nor as a module' -t vm:ext4-dax --guest-pm nvdimm --kernel "$image" --modules no-nfit
+check "no process is left at the end" wait_for_none
+done_testing
