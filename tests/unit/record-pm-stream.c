@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/strbuf.h"
+#include "record/pm_selftest.h"
 #include "record/pm_stream.h"
 
 struct stream {
@@ -335,6 +336,152 @@ static void test_interrupts(struct stream *s, struct trace *t)
 	is_u(events_of_copy(s, t, 0x401000, 0x501000, 72), 4, "a program's fences are its own");
 }
 
+/*
+ * What a tracer tells of its test (plugin/selftest.S), and what a machine makes of it: interrupts,
+ * and processors that lack instructions.
+ */
+enum { STORE = PM_STREAM_STORE, NT = PM_STREAM_NTSTORE };
+
+static const struct test_record {
+	uint8_t kind;
+	uint32_t len;
+	uint64_t addr, value; /* of SELF, the second number */
+} of_test[] = {
+	{ PM_STREAM_SELF, 0, 0x1122334455667788, 42 },
+	{ PM_STREAM_MARK_BEGIN, 0, 1, 0 },
+	{ STORE, 1, 0, 0x11 },
+	{ STORE, 2, 2, 0x2222 },
+	{ STORE, 4, 4, 0x33333333 },
+	{ STORE, 8, 8, 0x4444444444444444 },
+	{ STORE, 8, 0x10, 0x4444444444444444 },
+	{ STORE, 8, 0x18, 0x4444444444444444 },
+	{ PM_STREAM_FLUSH, 0, 0, 0 },
+	{ PM_STREAM_FLUSH, 0, 0x40, 0 },
+	{ PM_STREAM_CLFLUSH, 0, 0x80, 0 },
+	{ PM_STREAM_FLUSH, 0, 0xc0, 0 },
+	{ PM_STREAM_FENCE, 0, 0, 0 },
+	{ PM_STREAM_FENCE, 0, 0, 0 },
+	{ PM_STREAM_MARK_END, 0, 1, 0 },
+	{ PM_STREAM_MARK_BEGIN, 0, 2, 0 },
+	{ NT, 8, 0x100, 0x5555555555555555 },
+	{ NT, 4, 0x108, 0x55555555 },
+	{ NT, 8, 0x110, 0x5555555555555555 },
+	{ NT, 8, 0x120, 0x4444444444444444 },
+	{ NT, 8, 0x128, 0x4444444444444444 },
+	{ NT, 8, 0x130, 0x4444444444444444 },
+	{ NT, 8, 0x138, 0x4444444444444444 },
+	{ NT, 8, 0x140, 0x4444444444444444 },
+	{ NT, 8, 0x148, 0x4444444444444444 },
+	{ PM_STREAM_FENCE, 0, 0, 0 },
+	{ STORE, 8, 0x200, 7 },
+	{ PM_STREAM_FENCE, 0, 0, 0 }, /* lock inc */
+	{ STORE, 8, 0x200, 8 },
+	{ PM_STREAM_FENCE, 0, 0, 0 }, /* xchg */
+	{ STORE, 8, 0x208, 9 },
+	{ STORE, 8, 0x210, 0x3333333322220011 },
+	{ STORE, 8, 0x218, 0x4444444444444444 },
+	{ PM_STREAM_FENCE, 0, 0, 0 }, /* lock cmpxchg16b */
+	{ STORE, 16, 0x220, 3 },
+	{ STORE, 8, 0x230, 0x8000000000000000 },
+	{ STORE, 2, 0x238, 0x3fff },
+	{ STORE, 8, 0x240, 0x3ff0000000000000 },
+	{ STORE, 4, 0xffc, 0x66666666 },
+	{ STORE, 4, 0x1000, 0x66666666 },
+	{ PM_STREAM_TEXT, 8, 0, 0x74736574666c6573 },
+	{ PM_STREAM_MARK_END, 0, 2, 0 },
+};
+
+enum { NOWHERE = 1000, SFENCE = 12, LOCKS = 3 };
+static const size_t locked[LOCKS] = { 27, 29, 33 };
+
+/* What is different this time; NOWHERE: not that. */
+struct twist {
+	size_t fence_before, without, wrong_value;
+	uint64_t fence_pc;
+	uint64_t self;
+	unsigned flush; /* 0: as they are */
+};
+
+static const struct twist as_it_is = { NOWHERE, NOWHERE, NOWHERE, 0, 42, 0 };
+
+static uint64_t wrong_record(struct stream *s, const struct twist *by, bool in_machine)
+{
+	struct selftest_wrong wrong;
+	struct err err = ERR_INIT;
+
+	begin(s);
+	for (size_t i = 0; i < ARRAY_SIZE(of_test); i++) {
+		struct test_record x = of_test[i];
+		uint64_t data[2] = { x.value + (i == by->wrong_value), 0 };
+		struct pm_stream_record r = {
+			.kind = x.kind, .len = x.len, .addr = x.addr, .pc = 0x401000
+		};
+		struct pm_stream_record f = { .kind = PM_STREAM_FENCE, .pc = by->fence_pc };
+
+		if (i == by->fence_before)
+			add(s, f, NULL);
+		if (i == by->without)
+			continue;
+		if (x.kind == PM_STREAM_SELF)
+			r.pc = by->self;
+		if (x.kind == PM_STREAM_FLUSH && by->flush)
+			r.kind = (uint8_t)by->flush;
+		add(s, r, data);
+	}
+	end(s);
+	return selftest_compare(s->sb.buf, s->sb.len, in_machine, &wrong, &err) ? 1 : wrong.number;
+}
+
+static void test_interrupted_selftest(struct stream *s)
+{
+	struct twist t = as_it_is;
+	unsigned passed = 0, machine = 0, program = 0, strict = 0;
+
+	for (size_t i = 0; i < LOCKS; i++) {
+		t.without = locked[i];
+		t.fence_before = NOWHERE;
+		strict += wrong_record(s, &t, true) == locked[i] + 1;
+		/* Right before it, or a store earlier: what was stored since wants its own. */
+		t.fence_before = locked[i];
+		t.fence_pc = KERNEL;
+		passed += wrong_record(s, &t, true) == 0;
+		program += wrong_record(s, &t, false) == 0;
+		t.fence_before = locked[i] - 1;
+		machine += wrong_record(s, &t, true) == 0;
+	}
+	is_u(strict, LOCKS, "a locked instruction that is not told is noticed");
+	is_u(passed, LOCKS, "unless an interrupt of the machine has had one since the last store");
+	is_u(machine, 0, "not before it");
+	is_u(program, 0, "a program that is emulated alone has no interrupts");
+	t.without = t.fence_before = SFENCE;
+	ok(wrong_record(s, &t, true), "a fence that is one is always told");
+	t.without = NOWHERE;
+	t.fence_before = 9;
+	t.fence_pc = 0x501000;
+	is_u(wrong_record(s, &t, true), 0, "others of the machine have fences");
+	ok(wrong_record(s, &t, false), "there are none if it is alone");
+}
+
+static void test_selftest(struct stream *s)
+{
+	struct twist t = as_it_is;
+
+	is_u(wrong_record(s, &t, true), 0, "the tracer's test passes in a machine");
+	is_u(wrong_record(s, &t, false), 0, "and in a process");
+	t.wrong_value = 4;
+	is_u(wrong_record(s, &t, true), 5, "another value is noticed, and where");
+	t = as_it_is;
+	t.self = 41;
+	is_u(wrong_record(s, &t, true), 1, "so is a register that is out of date");
+	t.self = 43;
+	ok(wrong_record(s, &t, true), "without clflushopt, nothing but clflush can be told");
+	t.flush = PM_STREAM_CLFLUSH;
+	is_u(wrong_record(s, &t, true), 0, "which it is");
+	t.self = 42;
+	ok(wrong_record(s, &t, true), "with it, others must be told as such");
+	test_interrupted_selftest(s);
+}
+
 int main(void)
 {
 	struct stream s = { 0 };
@@ -348,6 +495,7 @@ int main(void)
 	test_nonsense(&s, &t);
 	test_replay(&s, &t);
 	test_interrupts(&s, &t);
+	test_selftest(&s);
 	strbuf_release(&s.sb);
 	return done_testing();
 }
