@@ -225,9 +225,11 @@ static void test_batches(struct stream *s, struct trace *t)
 	is_i(read_batch(s, t, bytes, ARRAY_SIZE(bytes), 10, &err), 0,
 	     "one with many bytes as well");
 	ev = t->events.v;
-	ok(t->events.n == 10 && ev[9].addr == 18 && ev[9].len == 1 && ev[9].data[0] == 9 &&
-		   ev[9].pc == 0x105 && ev[9].flags == EV_NONTEMPORAL,
-	   "as an event each");
+	ok(t->events.n == 2 && ev[0].addr == 9 && ev[0].len == 7 &&
+		   memcmp(ev[0].data, "\n\1\2\3\4\5\6", 7) == 0 && ev[1].addr == 16 &&
+		   ev[1].len == 3 && memcmp(ev[1].data, "\7\10\11", 3) == 0 && ev[1].pc == 0x105 &&
+		   ev[1].flags == EV_NONTEMPORAL,
+	   "as an event for each 8 bytes, which the instruction stored one by one");
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		err_clear(&err);
 		is_i(read_batch(s, t, bad[i].word, bad[i].n, 1, &err), -EINVAL, "%s: %s",
