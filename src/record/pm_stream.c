@@ -8,7 +8,12 @@
 #include "core/pm_join.h"
 #include "record/patch.h"
 
-enum { HEADER_MAX = 4096, TEXT_MAX = 4096 };
+enum {
+	HEADER_MAX = 4096,
+	TEXT_MAX = 4096,
+	MEMORY_MIN = 64 << 20, /* bytes that a trace may always have in memory */
+	MEMORY_TIMES = 4,      /* or so many times what the stream may have */
+};
 
 static int damaged(const struct pm_reader *p, struct err *err, const char *what)
 {
@@ -375,6 +380,19 @@ static int add_event(const struct trace *t, const struct pm_reader *p, const str
 	return 0;
 }
 
+/* A stream is much shorter than the trace that is made of it. */
+static int check_memory(const struct trace *t, uint64_t stored, size_t len, struct err *err)
+{
+	uint64_t allowed = max((uint64_t)MEMORY_MIN, (uint64_t)len * MEMORY_TIMES);
+
+	if (t->events.n * sizeof(*t->events.v) + stored <= allowed)
+		return 0;
+	return err_set(err, -EFBIG,
+		       "the trace has more than %zu events, which take more than %" PRIu64
+		       " MiB of memory: trace less, or allow a longer trace",
+		       t->events.n - 1, allowed >> 20);
+}
+
 int pm_stream_read(const void *data, size_t len, struct trace *out, struct pm_counts *counts,
 		   struct err *err)
 {
@@ -392,6 +410,8 @@ int pm_stream_read(const void *data, size_t len, struct trace *out, struct pm_co
 	while ((rc = pm_reader_next(&p, &rec, err)) > 0) {
 		rc = rec.r.kind == PM_STREAM_STACK ? add_stack(out, &p, &rec, err)
 						   : add_event(out, &p, &rec, &join, err);
+		if (!rc)
+			rc = check_memory(out, here.bytes, len, err);
 		if (rc)
 			return rc;
 	}

@@ -338,6 +338,46 @@ static void test_interrupts(struct stream *s, struct trace *t)
 	is_u(events_of_copy(s, t, 0x401000, 0x501000, 72), 4, "a program's fences are its own");
 }
 
+/* A stream of so many stores of 8 bytes, in as few bytes as can be. */
+static void fill_long(struct stream *s, size_t stores)
+{
+	enum { EACH = 500 };
+	static uint64_t words[2 + 1 + EACH - 1];
+
+	words[0] = pm_stream_small(PM_STREAM_STORE, 3, 0, 0);
+	words[2] = PM_STREAM_MORE_SAME | (uint64_t)(EACH - 1) << 8;
+	begin(s);
+	for (size_t i = 0; i < stores; i += EACH) {
+		add(s,
+		    (struct pm_stream_record){
+			    .kind = PM_STREAM_BATCH, .pc = 0x100, .len = sizeof(words) },
+		    words);
+		s->count += EACH - 1;
+	}
+	end(s);
+}
+
+static void test_memory(struct stream *s, struct trace *t)
+{
+	size_t fit = (64 << 20) / (sizeof(struct event) + 8);
+	struct err err = ERR_INIT;
+
+	fill_long(s, fit - 1000);
+	is_i(read_it(s, t, &err), 0, "a long stream is read: %s", err.msg);
+	ok(t->events.n >= fit - 1000 && s->sb.len < 8 << 20, "all of it");
+	fill_long(s, fit + 1000);
+	is_i(read_it(s, t, &err), -EFBIG, "one that would take too much memory is not: %s",
+	     err.msg);
+	ok(t->events.n <= fit + 1, "and no more memory is taken than that");
+	err_clear(&err);
+	trace_clear(t);
+	/* What follows the end is room that the stream might have had. */
+	memset(strbuf_grow(&s->sb, 32 << 20), 0, 32 << 20);
+	is_i(pm_stream_read(s->sb.buf, s->sb.len + (32 << 20), t, NULL, &err), 0,
+	     "whoever allows a longer one allows more memory");
+	trace_clear(t);
+}
+
 /*
  * What a tracer tells of its test (plugin/selftest.S), and what a machine makes of it: interrupts,
  * and processors that lack instructions.
@@ -497,6 +537,7 @@ int main(void)
 	test_nonsense(&s, &t);
 	test_replay(&s, &t);
 	test_interrupts(&s, &t);
+	test_memory(&s, &t);
 	test_selftest(&s);
 	strbuf_release(&s.sb);
 	return done_testing();
