@@ -62,6 +62,8 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 		.lose_flush = c->lose_flush,
 		.pm = stored_case_pm(c),
 		.fsck = stored_case_first(c)->kind == FINDING_FSCK,
+		.dump = c->dump,
+		.check = c->check,
 	};
 	return 0;
 }
