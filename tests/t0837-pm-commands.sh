@@ -163,7 +163,7 @@ printf '%s\n' 'shell "echo a > f; echo b > g; sync" atomic' >one
 printf '%s\n' 'setup creat x' 'setup sync' 'shell "echo a > f; sync; echo b > g; sync" atomic' >halves
 check 'a command that is committed as one is atomic' dax 0 --guarantee atomic one
 check 'one that is committed in two parts is not' dax 1 --guarantee atomic halves
-check 'which is told' problem not-atomic 'is done in part; .*unlike after: g: is missing'
+check 'which is told' problem not-atomic 'is done in part; .*unlike after: g: missing, was a file'
 check 'by the name of the command, and not of what prepares it' grep -q '^found  not-atomic: shell$' out
 sed 's/ atomic$//' halves >parts
 check 'and not asked of one that may have parts' dax 0 --guarantee atomic parts
