@@ -134,14 +134,14 @@ _outage_test() {
 		_outage_words '8 64'
 		return
 		;;
-	--lose-flush | --hang-after | --max-subset | --budget | --mkfs | --fstype | --mount-options | --recover | --size | --guest-memory | --skip | --limit | --sample | --seed | \
+	--lose-flush | --hang-after | --max-subset | --budget | --mkfs | --fstype | --mount-options | --recover | --dump | --check | --size | --guest-memory | --skip | --limit | --sample | --seed | \
 		--time | -j | --jobs)
 		return
 		;;
 	esac
 	if [[ $cur == -* ]]; then
 		_outage_words '--target --bounds --crash --max-subset --budget --guarantee --recorder --mkfs --fstype --mount-options
-			--recover --kernel --modules --guest-cpu --guest-pm --media --media-max --guest-memory --deterministic --size --fsck --paranoid --skip --limit --sample --seed --time --tune --jobs
+			--recover --kernel --modules --guest-cpu --guest-pm --media --media-max --guest-memory --deterministic --size --fsck --dump --check --paranoid --skip --limit --sample --seed --time --tune --jobs
 			--torn --prune --lose-flush --eadr --granularity --split --hang-after --output --keep --suppress --resume
 			--trust --json --help'
 	else

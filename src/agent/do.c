@@ -20,6 +20,7 @@
 #include "agent/agent.h"
 #include "base/io.h"
 #include "base/proc.h"
+#include "workload/user_command.h"
 
 enum {
 	IGNORE_MAX = 16,
@@ -362,6 +363,54 @@ static int do_stat(struct agent *a, struct wire_in *in, struct strbuf *out)
 	return 0;
 }
 
+static void put_time(struct strbuf *out, const struct timespec *t)
+{
+	wire_put_u64(out, (uint64_t)t->tv_sec);
+	wire_put_u32(out, (uint32_t)t->tv_nsec);
+}
+
+static int do_times(struct agent *a, struct wire_in *in, struct strbuf *out)
+{
+	uint32_t n = wire_u32(in);
+
+	if (in->bad || a->root < 0 || n > TREE_ENTRIES_MAX)
+		return -EINVAL;
+	for (uint32_t i = 0; i < n; i++) {
+		struct stat st = { 0 };
+		int rc = fstatat(a->root, wire_text(in), &st, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH);
+
+		if (in->bad)
+			return -EINVAL;
+		wire_put_u32(out, rc < 0 ? (uint32_t)errno : 0);
+		put_time(out, &st.st_mtim);
+		put_time(out, &st.st_ctim);
+	}
+	return 0;
+}
+
+/* What it printed is the file system's, in a way, and may be anything. */
+static int do_user(struct agent *a, struct wire_in *in, struct strbuf *out)
+{
+	struct user_command c = { .text = wire_text(in) };
+	auto_user_end end = { 0 };
+	struct err err = ERR_INIT;
+
+	c.done = wire_u32(in);
+	c.operation = wire_text(in);
+	c.input = (const char *)wire_bytes(in, &c.input_len);
+	if (in->bad || a->root < 0)
+		return -EINVAL;
+	int rc = user_command_run(&c, AGENT_MNT, &end, &err);
+	if (rc)
+		return rc;
+	wire_put_u32(out, end.ok);
+	wire_put_u32(out, end.cut);
+	wire_put_text(out, strbuf_str(&end.how));
+	wire_put_bytes(out, strbuf_str(&end.out), end.out.len);
+	wire_put_bytes(out, strbuf_str(&end.err), end.err.len);
+	return 0;
+}
+
 static int do_sync(struct agent *a, struct strbuf *out)
 {
 	wire_put_u32(out, a->root < 0 ? EBADF : syncfs(a->root) < 0 ? (uint32_t)errno : 0);
@@ -554,6 +603,10 @@ int agent_do(struct agent *a, enum agent_command command, struct wire_in *in, st
 		return do_mark(in);
 	case AGENT_SYMBOLS:
 		return do_symbols(out);
+	case AGENT_USER:
+		return do_user(a, in, out);
+	case AGENT_TIMES:
+		return do_times(a, in, out);
 	case AGENT_COMMAND_END:
 		break;
 	}

@@ -26,7 +26,7 @@
 
 enum {
 	WIRE_MAGIC = 0x6761746f,
-	WIRE_VERSION = 4,
+	WIRE_VERSION = 5,
 	WIRE_HEAD = 20,
 	WIRE_PART = 12,
 	WIRE_MAX = 96 << 20, /* bytes of a message */
@@ -80,6 +80,15 @@ enum agent_command {
 	AGENT_MARK,	/* text; marks it for that tracer */
 	AGENT_SELFTEST, /* runs that tracer's test on persistent memory -> u32: exit status */
 	AGENT_SYMBOLS,	/* -> text: the kernel's functions, as in /proc/kallsyms */
+	/*
+	 * text: command, u32: operations done, text: the one under way, bytes: what it reads ->
+	 * u32: it succeeded, u32: its output was cut, text: how it ended, bytes: output, bytes:
+	 * errors
+	 */
+	AGENT_USER,
+	/* u32: n, n texts: paths -> n times i32: errno, u64: seconds and u32: nanoseconds of mtime
+	 * and of ctime; nothing is opened, so that no access time changes */
+	AGENT_TIMES,
 	AGENT_COMMAND_END
 };
 

@@ -36,6 +36,9 @@ static const struct {
 	[FINDING_LIVE] = { "live", "it differs from the reference before any crash" },
 	[FINDING_HALF_DONE] = { "not-atomic", "an operation is done in part" },
 	[FINDING_UNSETTLED] = { "not-single", "an operation that returned has no single result" },
+	[FINDING_TIME] = { "time", "a time of a file is wrong" },
+	[FINDING_DUMP] = { "dump-failed", "the command that tells what is there failed" },
+	[FINDING_CHECK] = { "check-failed", "the command that checks it failed" },
 };
 
 const char *finding_kind_name(enum finding_kind kind)

@@ -38,6 +38,9 @@ enum finding_kind {
 	FINDING_LIVE,	   /* it differed from the reference before any crash */
 	FINDING_HALF_DONE, /* an operation that should be atomic is done in part */
 	FINDING_UNSETTLED, /* an operation returned, and what it leaves is not decided */
+	FINDING_TIME,	   /* a time of a file is none that it had */
+	FINDING_DUMP,	   /* the user's command could not tell what is there */
+	FINDING_CHECK,	   /* the user's command says that it is wrong */
 	FINDING_KIND_END
 };
 

@@ -127,6 +127,8 @@ void promises_make(struct promises *p, struct op_history *h, const struct guaran
 	p->g = g;
 	assert(done < h->states.n);
 	p->last = min(done + under_way, h->states.n - 1);
+	p->done = done;
+	p->under_way = under_way;
 	vec_clear(&p->list);
 	for (size_t i = 0; i < done; i++)
 		if (h->results.v[i] >= 0)

@@ -32,6 +32,8 @@ struct promises {
 	struct op_history *h;
 	const struct guarantee *g;
 	size_t last; /* the latest state that may be seen */
+	size_t done; /* operations that had returned */
+	bool under_way;
 	size_t unit; /* bytes of data that are written as one, old or new; 0: a sector */
 	struct vec_of(struct promise) list;
 };

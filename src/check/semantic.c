@@ -423,6 +423,34 @@ static void add_stores(struct strbuf *out, const struct semantic_violation *v, b
 		strbuf_addf(out, " %s", words);
 }
 
+static void add_line(struct strbuf *out, const char *line, size_t len)
+{
+	enum { SHOWN = 60 };
+
+	if (!*line)
+		strbuf_adds(out, "not there");
+	else
+		strbuf_addf(out, "'%.*s'%s", (int)min(len, (size_t)SHOWN), line,
+			    len > SHOWN ? "..." : "");
+}
+
+void semantic_difference(const char *was, const char *is, const char *word, struct strbuf *out)
+{
+	for (size_t line = 1; *was || *is; line++) {
+		size_t n = strcspn(was, "\n"), k = strcspn(is, "\n");
+
+		if (n != k || memcmp(was, is, n) != 0 || was[n] != is[k]) {
+			strbuf_addf(out, "; unlike %s: line %zu is ", word, line);
+			add_line(out, is, k);
+			strbuf_adds(out, ", was ");
+			add_line(out, was, n);
+			return;
+		}
+		was += n + (was[n] == '\n');
+		is += k + (is[k] == '\n');
+	}
+}
+
 void semantic_words(const struct semantic_table *t, const struct semantic_violation *v,
 		    struct strbuf *out)
 {

@@ -153,6 +153,8 @@ void semantic_violations_release(struct semantic_violations *v);
 /* "not-atomic"; "ordering", "logic", "tearing": for machines. */
 const char *semantic_kind_name(enum semantic_kind kind);
 const char *semantic_cause_name(enum semantic_cause cause);
+/* "; unlike before: line 2 is 'b', was 'a'": the first line in which two texts differ. */
+void semantic_difference(const char *was, const char *is, const char *word, struct strbuf *out);
 /* One sentence: what was seen during which operation, and what would mend it. */
 void semantic_words(const struct semantic_table *t, const struct semantic_violation *v,
 		    struct strbuf *out);

@@ -72,6 +72,9 @@ static const char usage[] =
 	"      --deterministic     vm: count time in instructions, so that runs are alike\n"
 	"      --size BYTES        of the disk\n"
 	"      --fsck              run the file system's own checker on every state\n"
+	"      --check CMD         a command that must succeed on every recovered state; it runs\n"
+	"                          in the file system, in the guest if there is one\n"
+	"      --dump CMD          persistent memory: what it prints of a state is the state\n"
 	"      --paranoid          compare device and record after every run\n"
 	"      --skip N, --limit N, --sample N, --seed N   which of the workloads\n"
 	"      --time DURATION     stop after that\n"
@@ -556,6 +559,8 @@ enum {
 	OPT_MEDIA,
 	OPT_MEDIA_MAX,
 	OPT_FSCK,
+	OPT_DUMP,
+	OPT_CHECK,
 	OPT_PARANOID,
 	OPT_DETERMINISTIC,
 	OPT_SKIP,
@@ -604,6 +609,8 @@ static const struct option long_options[] = {
 	{ "media", required_argument, NULL, OPT_MEDIA },
 	{ "media-max", required_argument, NULL, OPT_MEDIA_MAX },
 	{ "fsck", no_argument, NULL, OPT_FSCK },
+	{ "dump", required_argument, NULL, OPT_DUMP },
+	{ "check", required_argument, NULL, OPT_CHECK },
 	{ "paranoid", no_argument, NULL, OPT_PARANOID },
 	{ "deterministic", no_argument, NULL, OPT_DETERMINISTIC },
 	{ "skip", required_argument, NULL, OPT_SKIP },

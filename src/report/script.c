@@ -225,6 +225,43 @@ static void put_recovered(const struct view *v, const char *path, struct strbuf 
 	strbuf_adds(out, " ]");
 }
 
+/* A command of the user's, told what it was told. */
+static void put_command(const struct view *v, const char *command, struct strbuf *out)
+{
+	auto_strbuf under_way = STRBUF_INIT;
+	size_t op = view_under_way(v);
+
+	if (op < v->c.workload.ops.n)
+		op_print(&v->c.workload.ops.v[op], &under_way);
+	strbuf_addf(out, "env OUTAGE_DIR=\"$mnt\" OUTAGE_DONE=%llu OUTAGE_OPERATION=",
+		    (unsigned long long)v->c.done);
+	shell_quote(out, strbuf_str(&under_way));
+	strbuf_adds(out, " sh -c ");
+	shell_quote(out, command);
+	strbuf_adds(out, " sh \"$mnt\"");
+}
+
+/* Whether one of the user's commands fails; the check reads what the dump prints. */
+static void put_commands(const struct view *v, enum finding_kind kind, struct strbuf *out)
+{
+	const char *last = kind == FINDING_DUMP ? v->c.dump : v->c.check;
+
+	if (!last) {
+		strbuf_adds(out, "(exit 2)");
+		return;
+	}
+	strbuf_adds(out, "! (");
+	if (kind == FINDING_CHECK && v->c.dump) {
+		put_command(v, v->c.dump, out);
+		strbuf_adds(out, " </dev/null | ");
+		put_command(v, last, out);
+	} else {
+		put_command(v, last, out);
+		strbuf_adds(out, " </dev/null");
+	}
+	strbuf_adds(out, ") >>\"$work/said\" 2>&1");
+}
+
 /* A command that succeeds if the problem shows, fails with 1 if not, and with 2 if nobody knows. */
 static void put_condition(const struct view *v, const struct stored_problem *p, struct strbuf *out)
 {
@@ -256,6 +293,10 @@ static void put_condition(const struct view *v, const struct stored_problem *p, 
 			put_recovered(v, p->path, out);
 		else
 			strbuf_adds(out, "(exit 2)");
+		return;
+	case FINDING_DUMP:
+	case FINDING_CHECK:
+		put_commands(v, p->kind, out);
 		return;
 	case FINDING_UNUSABLE:
 		strbuf_adds(out, "! usable >>\"$work/said\" 2>&1");

@@ -86,22 +86,10 @@ static void add_crash(const struct view *v, struct strbuf *out)
 		strbuf_adds(out, "       ---- and a second time, during recovery ----\n");
 }
 
-/* The operation that had begun and not ended, or the number of operations. */
-static size_t under_way(const struct view *v)
-{
-	for (uint64_t i = 0; v->crash.has_state && i < v->crash.state.point; i++) {
-		const struct event *ev = &v->crash.trace.events.v[i];
-
-		if (ev->kind == EV_OP_BEGIN && ev->ref == v->c.done)
-			return v->c.done;
-	}
-	return v->c.workload.ops.n;
-}
-
 static void add_workload(const struct view *v, struct strbuf *out)
 {
 	const struct workload *w = &v->c.workload;
-	size_t during = under_way(v);
+	size_t during = view_under_way(v);
 	bool live = stored_case_live(&v->c);
 
 	strbuf_adds(out, "\nworkload ");
@@ -274,7 +262,7 @@ static void add_said(const struct view *v, struct strbuf *out)
 		add_indented(out, v->kernel_log.buf);
 	}
 	if (v->said.len) {
-		strbuf_adds(out, "\nmount and fsck said\n");
+		strbuf_adds(out, "\nwhat was said by mount, fsck and commands\n");
 		add_indented(out, v->said.buf);
 	}
 }

@@ -88,7 +88,7 @@ int view_load(const char *dir, bool brief, struct view *out, struct err *err)
 	int rc = store_load(dir, &out->c, err);
 
 	if (!rc) {
-		out->cluster = store_cluster(stored_case_first(&out->c)->kind, &out->c.workload);
+		out->cluster = stored_case_cluster(&out->c);
 		rc = brief ? 0 : load_rest(out, err);
 	}
 	if (rc)
@@ -144,6 +144,17 @@ char *view_cause(const struct view *v)
 	size_t n = strcspn(strbuf_str(&v->diagnosis), ":\n");
 
 	return v->diagnosis.len ? xmemdupz(v->diagnosis.buf, n) : NULL;
+}
+
+size_t view_under_way(const struct view *v)
+{
+	for (uint64_t i = 0; v->crash.has_state && i < v->crash.state.point; i++) {
+		const struct event *ev = &v->crash.trace.events.v[i];
+
+		if (ev->kind == EV_OP_BEGIN && ev->ref == v->c.done)
+			return v->c.done;
+	}
+	return v->c.workload.ops.n;
 }
 
 bool view_result(const struct view *v, size_t i, int32_t *result)

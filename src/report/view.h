@@ -57,6 +57,8 @@ const char *fate_name(enum request_fate f);
 char *view_cause(const struct view *v);
 /* What operation `i` returned, from the trace; false if it did not return. */
 bool view_result(const struct view *v, size_t i, int32_t *result);
+/* The operation that had begun and not ended, or the number of operations. */
+size_t view_under_way(const struct view *v);
 
 /*
  * Why a problem is one: "fsync foo (operation 3) had returned", with `joint` "although"; or, if no

@@ -11,6 +11,9 @@
 struct attempt {
 	struct tree *seen; /* set by the caller; what was there, if it could be mounted */
 	bool mounted;
+	struct vec_of(struct check_stamp) stamps; /* of the entries of `seen`, if times count */
+	bool dumped;				  /* the user's command told what is there, */
+	struct strbuf dump;			  /* and that is it */
 	struct findings findings;
 	struct strbuf said;	  /* by programs that were run */
 	struct strbuf kernel_log; /* what the kernel complained about */

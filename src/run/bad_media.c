@@ -91,7 +91,7 @@ static int judge_faults(struct run *r, const struct judge *j, const struct crash
 		return rc;
 	j->totals->crash_states++;
 	j->totals->unique_states++;
-	return judge_tell(r, &inner, bad, NULL, &a, strbuf_str(&diagnosis), err);
+	return judge_tell(r, &inner, bad, NULL, &a, RUN_NO_OPERATION, strbuf_str(&diagnosis), err);
 }
 
 int bad_media_put(const struct trace *t, const struct image *base, const char *text,

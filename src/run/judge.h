@@ -25,9 +25,9 @@ uint64_t marks_before(const struct run *r, uint64_t point);
 /* Recovers one state, at which so much was done, and looks at it. Adds to `a`. */
 int judge_attempt(struct run *r, const struct crash_state *state, struct trace *record,
 		  struct attempt *a, struct err *err) must_check;
-/* Tells what was found, if anything was. `diagnosis` may be NULL. */
+/* Tells what was found, if anything was. `diagnosis` may be NULL, `operation` RUN_NO_OPERATION. */
 int judge_tell(struct run *r, const struct judge *j, const struct crash_state *state,
-	       const struct crash_state *second, const struct attempt *a, const char *diagnosis,
-	       struct err *err) must_check;
+	       const struct crash_state *second, const struct attempt *a, size_t operation,
+	       const char *diagnosis, struct err *err) must_check;
 
 #endif

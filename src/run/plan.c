@@ -48,6 +48,8 @@ static const struct key {
 	{ KEY("media", TEXT, media), 0 },
 	{ KEY("media-max", COUNT, media_max), BAD_MEDIA_MAX },
 	{ KEY("fsck", FLAG, fsck), 0 },
+	{ KEY("dump", TEXT, dump), 0 },
+	{ KEY("check", TEXT, check), 0 },
 	{ KEY("paranoid", FLAG, paranoid), 0 },
 	{ KEY("deterministic", FLAG, deterministic), 0 },
 	{ KEY("bounds", SOURCE, bounds), 0 },
@@ -248,6 +250,11 @@ static bool was_given(const struct plan *p, const char *key)
 static int complete_pm(struct plan *p, const struct target_ops *target, struct err *err)
 {
 	if (!target->pm) {
+		if (p->dump)
+			return err_set(err, -EINVAL,
+				       "--dump is for persistent memory, where the states of an "
+				       "operation are compared; %s has a disk: use --check",
+				       target->name);
 		if (p->eadr || p->split || p->granularity || p->media)
 			return err_set(err, -EINVAL, "--%s is for persistent memory; %s has a disk",
 				       p->eadr	  ? "eadr"
@@ -379,6 +386,8 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 		.media = media,
 		.media_max = p->media_max,
 		.fsck = p->fsck,
+		.dump = p->dump,
+		.check = p->check,
 		.paranoid = p->paranoid,
 	};
 }
@@ -570,5 +579,8 @@ int plan_trust(const struct plan *p, const char *run, bool trust, struct err *er
 
 	return trust || p->ours ? 0
 				: plan_check_commands(file, p->target, p->mkfs, p->recover,
-						      p->guest_kernel, err);
+						      p->dump	 ? p->dump
+						      : p->check ? p->check
+								 : p->guest_kernel,
+						      err);
 }

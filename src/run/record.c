@@ -2,6 +2,7 @@
 /* record.c - runs a workload on the target while the disk records, and the reference beside it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -122,14 +123,14 @@ void recorded_blocks(struct run *r, const struct workload *w, const struct event
 #define TREE_MARK "tree"
 enum { TREE_PIECE = 3072, TREE_TEXT_MAX = 1 << 20 };
 
-static int mark_tree(struct run *r, const char *text, struct err *err)
+static int mark_pieces(struct run *r, const char *word, const char *text, struct err *err)
 {
 	int rc = 0;
 
 	for (size_t left = strlen(text), n; left && !rc; left -= n, text += n) {
 		n = min(left, (size_t)TREE_PIECE);
 		auto_free char *piece =
-			xasprintf(TREE_MARK "%c%.*s", n < left ? '+' : '.', (int)n, text);
+			xasprintf("%s%c%.*s", word, n < left ? '+' : '.', (int)n, text);
 
 		rc = mark(r, EV_TEXT, 0, 0, piece, err);
 	}
@@ -151,7 +152,7 @@ static int adopt(struct run *r, size_t i, struct err *err)
 			       "the command of operation %zu leaves too much to be followed: let "
 			       "there be less than %d KiB",
 			       i, TREE_TEXT_MAX >> 10);
-	return mark_tree(r, strbuf_str(&text), err);
+	return mark_pieces(r, TREE_MARK, strbuf_str(&text), err);
 }
 
 int recorded_tree(struct run *r, const struct workload *w, const struct event *ev,
@@ -168,6 +169,76 @@ int recorded_tree(struct run *r, const struct workload *w, const struct event *e
 	int rc = tree_parse(strbuf_str(text), text->len, &r->seen, err);
 	strbuf_clear(text);
 	return rc ? rc : op_history_adopt(&r->history, &r->seen, err);
+}
+
+/*
+ * The times that files have after an operation, where the clock is set; a line for each inode: its
+ * number in the reference, then seconds and nanoseconds of mtime and of ctime. They are in the
+ * trace as "times+..." and "times.".
+ */
+#define TIMES_MARK "times"
+
+static void add_times(struct run *r, const struct check_times *x, struct strbuf *text)
+{
+	vec_push(&r->times, *x);
+	strbuf_addf(text, "%" PRIu64 " %" PRId64 " %" PRIu32 " %" PRId64 " %" PRIu32 "\n", x->ino,
+		    x->mtime.sec, x->mtime.nsec, x->ctime.sec, x->ctime.nsec);
+}
+
+static int note_times(struct run *r, size_t i, struct err *err)
+{
+	const struct history_paths *paths = op_history_paths_at(&r->history, i + 1);
+	auto_free const char **names = xcalloc(paths->n + 1, sizeof(*names));
+	auto_free struct check_stamp *stamps = xcalloc(paths->n + 1, sizeof(*stamps));
+	auto_strbuf text = STRBUF_INIT;
+
+	names[0] = "";
+	for (size_t k = 0; k < paths->n; k++)
+		names[k + 1] = paths->v[k].path;
+	int rc = target_times(&r->target, names, paths->n + 1, stamps, err);
+	for (size_t k = 0; !rc && k <= paths->n; k++)
+		if (stamps[k].known)
+			add_times(r,
+				  &(struct check_times){ i + 1,
+							 k ? paths->v[k - 1].ino : REFFS_ROOT_INO,
+							 stamps[k].mtime, stamps[k].ctime },
+				  &text);
+	return rc ? rc : mark_pieces(r, TIMES_MARK, strbuf_str(&text), err);
+}
+
+static void take_times(struct run *r, const char *text)
+{
+	struct check_times x = { .state = r->history.results.n };
+
+	for (; *text; text += strcspn(text, "\n"), text += *text == '\n')
+		if (sscanf(text, "%" SCNu64 " %" SCNd64 " %" SCNu32 " %" SCNd64 " %" SCNu32, &x.ino,
+			   &x.mtime.sec, &x.mtime.nsec, &x.ctime.sec, &x.ctime.nsec) == 5)
+			vec_push(&r->times, x);
+}
+
+void recorded_times(struct run *r, const struct event *ev, struct strbuf *text)
+{
+	size_t skip = strlen(TIMES_MARK);
+
+	if (ev->len <= skip || memcmp(ev->data, TIMES_MARK, skip) != 0)
+		return;
+	strbuf_add(text, ev->data + skip + 1, ev->len - skip - 1);
+	if (ev->data[skip] == '+' && text->len <= TREE_TEXT_MAX)
+		return;
+	take_times(r, strbuf_str(text));
+	strbuf_clear(text);
+}
+
+static int look_after(struct run *r, const struct workload *w, size_t i, int64_t result,
+		      struct err *err)
+{
+	int rc = 0;
+
+	if (w->ops.v[i].def->flags & OP_COMMAND)
+		rc = adopt(r, i, err);
+	else if (result >= 0 && workload_persists(w, i))
+		rc = note_blocks(r, w, i, err);
+	return rc || !r->with_times ? rc : note_times(r, i, err);
 }
 
 static int run_op(struct run *r, const struct workload *w, size_t i, struct findings *live,
@@ -196,11 +267,7 @@ static int run_op(struct run *r, const struct workload *w, size_t i, struct find
 	if (!target_is_mounted(&r->target))
 		return err_set(err, -EIO, "the file system could not be mounted again");
 	op_history_op(&r->history, i, result, live);
-	if (w->ops.v[i].def->flags & OP_COMMAND)
-		return adopt(r, i, err);
-	if (result >= 0 && workload_persists(w, i))
-		rc = note_blocks(r, w, i, err);
-	return rc;
+	return look_after(r, w, i, result, err);
 }
 
 static int run_mounted(struct run *r, const struct workload *w, struct findings *live,
@@ -230,6 +297,7 @@ int record_workload(struct run *r, const struct workload *w, struct findings *li
 
 	run_phase(r, "mounting a new file system", "");
 	vec_clear(&r->blocks);
+	vec_clear(&r->times);
 	op_history_start(&r->history, w);
 	int rc = disk_load(t->disk, &r->base, err);
 	if (!rc)

@@ -72,6 +72,8 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 		.media_max = BAD_MEDIA_MAX,
 		.fault = c->media,
 		.fsck = stored_case_first(c)->kind == FINDING_FSCK,
+		.dump = c->dump,
+		.check = c->check,
 	};
 	return 0;
 }

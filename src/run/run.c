@@ -92,6 +92,7 @@ int run_open(const struct run_opts *opts, struct run **out, struct err *err)
 			r->guarantee.sync_reaches = false;
 		check_tree_opts(&r->tree_opts, r->target.ops->ignore);
 		rc = make_base(r, err);
+		r->with_times = r->target.ops->pm && r->target.clock && !opts->dump;
 	}
 	if (rc) {
 		run_close(r);
@@ -115,6 +116,7 @@ void run_close(struct run *r)
 	tree_release(&r->seen);
 	tree_release(&r->seen_again);
 	vec_release(&r->blocks);
+	vec_release(&r->times);
 	vec_release(&r->marks);
 	free(r);
 }
@@ -274,6 +276,7 @@ static int run_on_target(struct run *r, const struct workload *w, const struct r
 						       .modes = r->opts.modes,
 						       .done = r->history.results.n,
 						       .history = &r->history,
+						       .operation = RUN_NO_OPERATION,
 						       .seen = died ? NULL : &r->seen,
 						       .findings = &live,
 						       .kernel_log = strbuf_str(&log),
@@ -299,16 +302,18 @@ static int rebuild_history(struct run *r, const struct workload *w, const struct
 			   struct err *err)
 {
 	auto_findings ignored = { 0 };
-	auto_strbuf text = STRBUF_INIT;
+	auto_strbuf text = STRBUF_INIT, times = STRBUF_INIT;
 	int rc = 0;
 
 	vec_clear(&r->blocks);
+	vec_clear(&r->times);
 	op_history_start(&r->history, w);
 	for (size_t i = 0; i < t->events.n && !rc; i++) {
 		const struct event *ev = &t->events.v[i];
 
 		if (ev->kind == EV_TEXT) {
 			recorded_blocks(r, w, ev);
+			recorded_times(r, ev, &times);
 			rc = recorded_tree(r, w, ev, &text, err);
 		}
 		if (ev->kind != EV_OP_END)

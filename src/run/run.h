@@ -44,7 +44,12 @@ struct run_opts {
 	uint64_t media_max;  /* of one state */
 	const char *fault;   /* to replay: the faults of the state, or NULL */
 	bool fsck;	     /* on every state, not only on those that cannot be mounted */
-	bool paranoid;	     /* compare device and record after every run */
+	/*
+	 * Commands that look at every recovered state (user_command.h); NULL: none. What the dump
+	 * prints is the state, and what the check does not pass is wrong.
+	 */
+	const char *dump, *check;
+	bool paranoid; /* compare device and record after every run */
 };
 
 struct run_totals {
@@ -60,6 +65,8 @@ struct run_totals {
 	double left_out;	/* states that a budget cut */
 	bool budget_hit;
 };
+
+#define RUN_NO_OPERATION SIZE_MAX
 
 /* One thing that went wrong, with all that is needed to keep it. Everything is borrowed. */
 struct run_case {
@@ -81,6 +88,7 @@ struct run_case {
 	struct op_history *history;
 	const struct tree *seen; /* NULL if nothing could be mounted */
 	const struct findings *findings;
+	size_t operation;	/* that is blamed; RUN_NO_OPERATION: all of them together */
 	const char *diagnosis;	/* whether a flush or fence would mend it, which store; or NULL */
 	const char *kernel_log; /* "" if it said nothing */
 	const char *said;	/* by mount, fsck and the like */

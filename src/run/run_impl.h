@@ -17,6 +17,8 @@ struct run {
 	struct vec_of(uint64_t) marks; /* the events of it that are marks; see find_marks() */
 	struct op_history history;
 	struct check_blocks_list blocks;
+	bool with_times; /* times are part of a state: the target has a clock that is set */
+	struct check_times_list times;
 	struct tree seen, seen_again;
 	struct trace recovery; /* what recovery sent to the disk, the last time it was recorded */
 	uint32_t max_subset;
@@ -44,6 +46,8 @@ void recorded_blocks(struct run *r, const struct workload *w, const struct event
 /* The same for what a command left, of which `text` keeps what came so far. */
 int recorded_tree(struct run *r, const struct workload *w, const struct event *ev,
 		  struct strbuf *text, struct err *err) must_check;
+/* And for times that were noted. */
+void recorded_times(struct run *r, const struct event *ev, struct strbuf *text);
 /* Notes where in the trace marks are, once it is whole: there may be a million other events. */
 void find_marks(struct run *r);
 /* The part of a trace in which operations ran. */

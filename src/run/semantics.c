@@ -105,7 +105,7 @@ struct semantics *semantics_new(struct run *r, const struct judge *j,
 
 	s->r = r;
 	s->j = j;
-	semantic_init(&s->table, false);
+	semantic_init(&s->table, r->with_times);
 	for (size_t i = 0; i < j->w->ops.n; i++) {
 		auto_strbuf text = STRBUF_INIT;
 
@@ -160,11 +160,17 @@ static struct hash128 hash_findings(const struct findings *list)
 static struct semantic_seen what_was_seen(const struct run *r, const struct attempt *a)
 {
 	struct tree_opts opts = r->tree_opts;
-	struct semantic_seen seen = { .failed = !a->mounted, .wrong = a->findings.n > 0 };
+	struct semantic_seen seen = { .failed = !a->mounted || (r->opts.dump && !a->dumped),
+				      .wrong = a->findings.n > 0 };
 
 	opts.blocks = false; /* preallocation is done as the file system likes */
-	if (a->mounted)
+	if (a->dumped) {
+		seen.state = seen.timed = hash_bytes(strbuf_str(&a->dump), a->dump.len);
+		seen.text = strbuf_str(&a->dump);
+	} else if (!seen.failed)
 		seen.state = seen.timed = tree_hash(a->seen, &opts);
+	if (a->stamps.n)
+		seen.timed = check_times_hash(seen.state, a->seen, a->stamps.v, r->target.clock);
 	if (seen.wrong)
 		seen.why = hash_findings(&a->findings);
 	return seen;
@@ -174,7 +180,7 @@ static bool same_said(const struct said *x, size_t op, const struct semantic_see
 {
 	return x->op == op && x->seen.failed == seen->failed &&
 	       (seen->failed ||
-		(hash_eq(x->seen.state, seen->state) && hash_eq(x->seen.why, seen->why)));
+		(hash_eq(x->seen.timed, seen->timed) && hash_eq(x->seen.why, seen->why)));
 }
 
 static const struct said *find_said(const struct semantics *s, size_t op,
@@ -314,8 +320,30 @@ static void explain(const struct semantics *s, const struct semantic_violation *
 
 /* ---- telling ---- */
 
-static void add_difference(struct run *r, size_t state, const struct tree *seen, const char *word,
-			   struct strbuf *out)
+/* What the state before or after an operation was printed as; NULL: that is not known. */
+static const char *dumped_at(const struct semantics *s, size_t op, bool after)
+{
+	const struct semantic_op *o = &s->table.ops.v[op];
+	size_t state = after ? o->after : o->before;
+
+	/* The state after one operation is that before the next. */
+	if (state == SEMANTIC_NONE && !after && op > 0)
+		return dumped_at(s, op - 1, true);
+	return state == SEMANTIC_NONE ? NULL : o->states.v[state].seen.text;
+}
+
+static void add_dump_difference(const struct semantics *s, const struct semantic_violation *v,
+				bool after, const char *word, struct strbuf *out)
+{
+	const char *is = s->table.ops.v[v->op].states.v[v->state].seen.text;
+	const char *was = dumped_at(s, v->op, after);
+
+	if (is && was)
+		semantic_difference(was, is, word, out);
+}
+
+static void add_tree_difference(struct run *r, size_t state, const struct attempt *a,
+				const char *word, struct strbuf *out)
 {
 	struct tree_opts opts = r->tree_opts;
 	auto_tree_diff diff = { 0 };
@@ -325,9 +353,21 @@ static void add_difference(struct run *r, size_t state, const struct tree *seen,
 		return;
 	opts.blocks = false;
 	reffs_tree(r->history.states.v[state], &opts, &want);
-	tree_diff(&want, seen, &opts, &diff);
+	tree_diff(&want, a->seen, &opts, &diff);
 	if (diff.list.n)
 		strbuf_addf(out, "; unlike %s: %s", word, diff.list.v[0].words);
+	else if (a->stamps.n)
+		check_times_difference(&r->history, state, a->seen, a->stamps.v, &r->times, word,
+				       out);
+}
+
+static void add_difference(struct semantics *s, const struct semantic_violation *v, bool after,
+			   const struct attempt *a, const char *word, struct strbuf *out)
+{
+	if (s->r->opts.dump)
+		add_dump_difference(s, v, after, word, out);
+	else if (a->mounted)
+		add_tree_difference(s->r, v->op + after, a, word, out);
 }
 
 static void add_half_done(struct semantics *s, const struct semantic_violation *v,
@@ -336,10 +376,8 @@ static void add_half_done(struct semantics *s, const struct semantic_violation *
 	struct strbuf words = { 0 };
 
 	strbuf_addf(&words, "'%s' is done in part", s->table.ops.v[v->op].text);
-	if (a->mounted) {
-		add_difference(s->r, v->op, a->seen, "before", &words);
-		add_difference(s->r, v->op + 1, a->seen, "after", &words);
-	}
+	add_difference(s, v, false, a, "before", &words);
+	add_difference(s, v, true, a, "after", &words);
 	findings_add(&a->findings, FINDING_HALF_DONE, NULL, strbuf_detach(&words),
 		     xasprintf("it is atomic, by the guarantee %s", s->r->guarantee.name));
 }
@@ -351,8 +389,7 @@ static void add_unsettled(struct semantics *s, const struct semantic_violation *
 
 	strbuf_addf(&words, "after '%s', crashes lead to different states",
 		    s->table.ops.v[v->op].text);
-	if (a->mounted)
-		add_difference(s->r, v->op + 1, a->seen, "it was", &words);
+	add_difference(s, v, true, a, "it was", &words);
 	findings_add(&a->findings, FINDING_UNSETTLED, NULL, strbuf_detach(&words),
 		     xasprintf("it had returned, and is durable by the guarantee %s",
 			       s->r->guarantee.name));
@@ -403,6 +440,21 @@ static int rebuild_plain(struct semantics *s, const struct semantic_violation *v
 	return 0;
 }
 
+/*
+ * The operation that gives a finding its name: where each of them promises something, the one that
+ * did not keep it. What only prepares the next one is not under test: then it is what was done
+ * before that, if anything was.
+ */
+static size_t blamed(const struct semantics *s, const struct semantic_violation *v)
+{
+	if (!s->r->guarantee.every_op)
+		return RUN_NO_OPERATION;
+	for (size_t i = v->op + 1; i-- > 0;)
+		if (!s->j->w->ops.v[i].setup)
+			return i;
+	return RUN_NO_OPERATION;
+}
+
 static int tell(struct semantics *s, const struct semantic_violation *v, const char *id, bool plain,
 		struct err *err)
 {
@@ -425,7 +477,7 @@ static int tell(struct semantics *s, const struct semantic_violation *v, const c
 	else if (v->kind == SEMANTIC_NOT_SINGLE && !a.findings.n)
 		add_unsettled(s, v, &a);
 	explain(s, v, &state, &why);
-	return judge_tell(s->r, s->j, &state, NULL, &a, strbuf_str(&why), err);
+	return judge_tell(s->r, s->j, &state, NULL, &a, blamed(s, v), strbuf_str(&why), err);
 }
 
 /* Whether a state has that crash among its own. */

@@ -4,6 +4,7 @@
 #include "run/pm_model.h"
 #include "run/reads.h"
 #include "run/semantics.h"
+#include "check/semantic.h"
 
 /* ---- crash points ---- */
 
@@ -217,8 +218,8 @@ int judge_attempt(struct run *r, const struct crash_state *state, struct trace *
 }
 
 int judge_tell(struct run *r, const struct judge *j, const struct crash_state *state,
-	       const struct crash_state *second, const struct attempt *a, const char *diagnosis,
-	       struct err *err)
+	       const struct crash_state *second, const struct attempt *a, size_t operation,
+	       const char *diagnosis, struct err *err)
 {
 	bool under_way;
 	size_t done = operations_done(r, state->point, &under_way);
@@ -241,6 +242,7 @@ int judge_tell(struct run *r, const struct judge *j, const struct crash_state *s
 						    .history = &r->history,
 						    .seen = a->mounted ? a->seen : NULL,
 						    .findings = &a->findings,
+						    .operation = operation,
 						    .diagnosis = diagnosis,
 						    .kernel_log = strbuf_str(&a->kernel_log),
 						    .said = strbuf_str(&a->said) },
@@ -249,12 +251,31 @@ int judge_tell(struct run *r, const struct judge *j, const struct crash_state *s
 
 /* ---- a second crash, while recovering from the first ---- */
 
+/* A dump that failed is told as that. */
+static void compare_dumps(const struct attempt *first, struct attempt *again)
+{
+	struct strbuf words = { 0 };
+
+	if (!first->dumped || !again->dumped ||
+	    streq(strbuf_str(&first->dump), strbuf_str(&again->dump)))
+		return;
+	strbuf_adds(&words, "recovering again gives another state");
+	semantic_difference(strbuf_str(&first->dump), strbuf_str(&again->dump), "the first time",
+			    &words);
+	findings_add(&again->findings, FINDING_RECOVERY, NULL, strbuf_detach(&words),
+		     xstrdup("recovery had been interrupted by a second crash"));
+}
+
 /* Recovery that was interrupted must lead where recovery leads that was not. */
 static void compare(struct run *r, const struct attempt *first, struct attempt *again)
 {
 	auto_tree_diff diff = { 0 };
 	struct tree_opts opts = r->tree_opts;
 
+	if (r->opts.dump) {
+		compare_dumps(first, again);
+		return;
+	}
 	opts.blocks = false; /* preallocation is done as the file system likes */
 	tree_diff(first->seen, again->seen, &opts, &diff);
 	for (size_t i = 0; i < diff.list.n; i++)
@@ -282,7 +303,7 @@ static int check_second(struct run *r, const struct judge *j, const struct crash
 		compare(r, first, &again);
 	spend(r);
 	j->totals->unique_states++;
-	return judge_tell(r, j, state, second, &again, NULL, err);
+	return judge_tell(r, j, state, second, &again, RUN_NO_OPERATION, NULL, err);
 }
 
 static int explore_recovery(struct run *r, const struct judge *j, const struct crash_state *state,
@@ -342,7 +363,7 @@ static int check_state(struct run *r, const struct judge *j, const struct crash_
 	if (j->semantics)
 		semantics_add(j->semantics, state, &a);
 	else
-		rc = judge_tell(r, j, state, NULL, &a, NULL, err);
+		rc = judge_tell(r, j, state, NULL, &a, RUN_NO_OPERATION, NULL, err);
 	/* What is wrong after one crash is not looked at after two, or with worse media. */
 	bool good = a.mounted && !a.findings.n;
 	if (!rc && again && good && !spent(r))

@@ -202,6 +202,10 @@ static void print_opts(unsigned modes, const struct run_opts *o, struct strbuf *
 		strbuf_adds(out, "eadr 1\n");
 	if (o->pm.split)
 		strbuf_adds(out, "split 1\n");
+	if (o->dump)
+		strbuf_addf(out, "dump %s\n", o->dump);
+	if (o->check)
+		strbuf_addf(out, "check %s\n", o->check);
 	if (o->pm.granularity)
 		strbuf_addf(out, "granularity %llu\n", (unsigned long long)o->pm.granularity);
 }
@@ -218,6 +222,8 @@ static void print_case(const struct run_case *c, const struct run_opts *o, const
 		strbuf_addf(out, "\nmedia %s", c->media);
 	strbuf_addf(out, "\nbase %s\n", base);
 	strbuf_addf(out, "done %zu\n", c->done);
+	if (c->operation != RUN_NO_OPERATION)
+		strbuf_addf(out, "operation %zu\n", c->operation);
 	strbuf_addf(out, "recorder %s\n", disk_recorder(c->target->disk));
 	print_opts(c->modes ? c->modes : o->modes, o, out);
 	if (!c->state)
@@ -351,13 +357,13 @@ int store_hang(const struct store_place *at, const struct store_hang *h,
 	return rc ? rc : write_file(path, "case", strbuf_str(&text), text.len, err);
 }
 
-char *store_cluster(enum finding_kind kind, const struct workload *w)
+char *store_cluster(enum finding_kind kind, const struct workload *w, size_t operation)
 {
 	struct strbuf out = { 0 };
 
 	strbuf_addf(&out, "%s:", finding_kind_name(kind));
 	for (size_t i = 0; i < w->ops.n; i++)
-		if (!w->ops.v[i].setup)
+		if (operation < w->ops.n ? i == operation : !w->ops.v[i].setup)
 			strbuf_addf(&out, " %s", w->ops.v[i].def->name);
 	if (out.len >= CLUSTER_MAX) {
 		uint64_t hash = hash64(out.buf, out.len);
@@ -391,6 +397,8 @@ static void take_key(struct stored_case *c, const char *key, const char *value)
 		      { "mkfs", &c->mkfs },
 		      { "recover", &c->recover },
 		      { "fsck", &c->fsck },
+		      { "dump", &c->dump },
+		      { "check", &c->check },
 		      { "layer", &c->layer },
 		      { "crash", &c->crash },
 		      { "prune", &c->prune },
@@ -409,6 +417,7 @@ static void take_key(struct stored_case *c, const char *key, const char *value)
 			{ "max-subset", &c->max_subset },
 			{ "budget", &c->budget },
 			{ "seed", &c->seed },
+			{ "operation", &c->operation },
 			{ "deterministic", &c->deterministic },
 			{ "guest-memory", &c->guest_memory },
 			{ "lose-flush", &c->lose_flush },
@@ -472,7 +481,7 @@ int store_load(const char *dir, struct stored_case *out, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
 
-	*out = (struct stored_case){ .dir = xstrdup(dir) };
+	*out = (struct stored_case){ .dir = xstrdup(dir), .operation = RUN_NO_OPERATION };
 	workload_init(&out->workload);
 	int rc = io_slurp_file(dir, "case", TEXT_MAX, &text, &out->ours, err);
 	char *rest = text.buf;
@@ -512,6 +521,8 @@ int store_trust(const struct stored_case *c, bool trust, struct err *err)
 	return trust || c->ours ? 0
 				: plan_check_commands(file, c->target, c->mkfs, c->recover,
 						      c->fsck		? c->fsck
+						      : c->dump		? c->dump
+						      : c->check	? c->check
 						      : c->guest_kernel ? c->guest_kernel
 						      : op		? op->args[0].text
 									: NULL,
@@ -530,6 +541,8 @@ void stored_case_release(struct stored_case *c)
 	free(c->mkfs);
 	free(c->recover);
 	free(c->fsck);
+	free(c->dump);
+	free(c->check);
 	free(c->layer);
 	free(c->crash);
 	free(c->prune);
@@ -581,6 +594,11 @@ char *stored_case_state(const struct stored_case *c, const char **second)
 	if (slash)
 		*slash = '\0';
 	return id;
+}
+
+char *stored_case_cluster(const struct stored_case *c)
+{
+	return store_cluster(stored_case_first(c)->kind, &c->workload, (size_t)c->operation);
 }
 
 const struct stored_problem *stored_case_first(const struct stored_case *c)

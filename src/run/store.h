@@ -17,8 +17,9 @@
  * recovering from the first; "recovery" is then the trace of that recovery. "media" has faults of
  * persistent memory on top of the state, as "poison:4096".
  *
- * The keys "crash", "max-subset", "budget", "seed", "prune", "lose-flush", "eadr", "split" and
- * "granularity" of a case are the options of the run that found it, as in RUN/run.
+ * The keys "crash", "max-subset", "budget", "seed", "prune", "lose-flush", "eadr", "split",
+ * "granularity", "dump" and "check" of a case are the options of the run that found it, as in
+ * RUN/run.
  */
 #ifndef RUN_STORE_H
 #define RUN_STORE_H
@@ -77,6 +78,7 @@ struct stored_problem {
 struct stored_case {
 	char *dir;
 	char *target, *guarantee, *state, *base, *kernel, *recorder, *mkfs, *recover, *fsck;
+	char *dump, *check;
 	char *guest_kernel, *guest_modules, *guest_kernel_hash, *guest_cpu, *guest_pm;
 	char *media; /* the faults of the media on top of the state, or NULL */
 	uint64_t deterministic, guest_memory;
@@ -84,7 +86,8 @@ struct stored_case {
 	char *crash, *prune, *phase; /* NULL if it is not said */
 	uint64_t size, done, max_subset, budget, seed, lose_flush, hang_after_ms;
 	uint64_t eadr, split, granularity;
-	bool ours; /* nobody but this user can have written it */
+	uint64_t operation; /* that is blamed; RUN_NO_OPERATION: none alone is */
+	bool ours;	    /* nobody but this user can have written it */
 	struct workload workload;
 	struct vec_of(struct stored_problem) problems;
 };
@@ -105,6 +108,8 @@ char *stored_case_start(const struct stored_case *c);
 struct pm_choice stored_case_pm(const struct stored_case *c);
 /* The id of its first crash, to be freed; `second` points at that of the second, or is NULL. */
 char *stored_case_state(const struct stored_case *c, const char **second);
+/* The name of its cluster, to be freed. */
+char *stored_case_cluster(const struct stored_case *c);
 /* Its first problem, which says what kind of case it is. */
 const struct stored_problem *stored_case_first(const struct stored_case *c);
 /* Another file of the case ("seen", "kernel-log"); nothing is added if it is not there. */
@@ -118,9 +123,10 @@ int store_list(const char *run, struct store_list *out, struct err *err) must_ch
 void store_list_release(struct store_list *l);
 
 /*
- * Which cluster a case belongs to: its first problem and the operations under test, "KIND: OP OP".
+ * Which cluster a case belongs to: its first problem, and the operation that is blamed for it or,
+ * if that is RUN_NO_OPERATION, those under test, "KIND: OP OP". What only prepares is not named.
  * What is too long is cut, and a hash of it added.
  */
-char *store_cluster(enum finding_kind kind, const struct workload *w);
+char *store_cluster(enum finding_kind kind, const struct workload *w, size_t operation);
 
 #endif

@@ -150,7 +150,8 @@ static void on_phase(void *ctx, const char *what, const char *on)
 static bool is_suppressed(const struct workers_opts *opts, const struct run_case *c)
 {
 	for (size_t i = 0; i < c->findings->n; i++) {
-		auto_free char *cluster = store_cluster(c->findings->v[i].kind, c->workload);
+		auto_free char *cluster =
+			store_cluster(c->findings->v[i].kind, c->workload, c->operation);
 
 		if (!suppress_names(opts->suppress, opts->run.target.spec, cluster))
 			return false;
@@ -164,7 +165,7 @@ static int on_finding(void *ctx, const struct run_case *c, struct err *err)
 	struct message m = { .kind = MSG_FINDING };
 	struct worker_finding *f = &m.finding;
 	const struct finding *first = &c->findings->v[0];
-	auto_free char *cluster = store_cluster(first->kind, c->workload);
+	auto_free char *cluster = store_cluster(first->kind, c->workload, c->operation);
 
 	if (is_suppressed(w->opts, c)) {
 		w->suppressed++;
@@ -527,7 +528,7 @@ static void take_hang(struct parent *p, unsigned i, const struct store_hang *h)
 				    .kind = FINDING_HANG,
 				    .kinds = 1U << FINDING_HANG };
 	struct store_place at = { .run = p->opts->dir, .workload = f.workload, .number = f.number };
-	auto_free char *cluster = store_cluster(FINDING_HANG, h->workload);
+	auto_free char *cluster = store_cluster(FINDING_HANG, h->workload, RUN_NO_OPERATION);
 	struct err err = ERR_INIT;
 
 	s->work.number = f.workload;

@@ -11,13 +11,23 @@ static struct guest_target *own(struct target *t)
 	return t->own;
 }
 
+static int check_shell(const char *what, struct err *err)
+{
+	return guest_root_has_shell()
+		       ? 0
+		       : err_set(err, -ENOENT,
+				 "%s needs busybox in a guest; install it with: apt-get install "
+				 "busybox-static",
+				 what);
+}
+
 /* The agent is told with the first operation, and again whenever something was mounted. */
 static int far_begin(struct target *t, const struct workload *w, struct err *err)
 {
-	if (workload_command(w) && !guest_root_has_shell())
-		return err_set(err, -ENOENT,
-			       "'shell' needs busybox in a guest; install it with: apt-get install "
-			       "busybox-static");
+	int rc = workload_command(w) ? check_shell("'shell'", err) : 0;
+
+	if (rc)
+		return rc;
 	own(t)->workload = w;
 	own(t)->begun = false;
 	return 0;
@@ -282,6 +292,59 @@ static int far_symbols(struct target *t, struct strbuf *out, struct err *err)
 	return guest_part_ok(&part, err);
 }
 
+static int far_command(struct target *t, const struct user_command *c, struct user_end *end,
+		       struct err *err)
+{
+	struct wire_in part;
+	size_t len;
+	int rc = own(t)->shell ? 0 : check_shell("a command of --dump or --check", err);
+
+	if (rc)
+		return rc;
+	own(t)->shell = true;
+	struct strbuf *out = guest_target_begin(t, AGENT_USER);
+	wire_put_text(out, c->text);
+	wire_put_u32(out, (uint32_t)c->done);
+	wire_put_text(out, c->operation);
+	wire_put_bytes(out, c->input ? c->input : "", c->input_len);
+	rc = guest_target_ask(t, AGENT_USER, &part, err);
+	if (rc)
+		return rc;
+	end->ok = wire_u32(&part) == 1;
+	end->cut = wire_u32(&part) != 0;
+	strbuf_adds(&end->how, wire_text(&part));
+	const unsigned char *bytes = wire_bytes(&part, &len);
+	strbuf_add(&end->out, bytes, len);
+	bytes = wire_bytes(&part, &len);
+	strbuf_add(&end->err, bytes, len);
+	return guest_part_ok(&part, err);
+}
+
+static struct tree_time get_time(struct wire_in *part)
+{
+	int64_t sec = (int64_t)wire_u64(part);
+
+	return (struct tree_time){ sec, wire_u32(part) };
+}
+
+static int far_times(struct target *t, const char *const *paths, size_t n, struct check_stamp *to,
+		     struct err *err)
+{
+	struct strbuf *out = guest_target_begin(t, AGENT_TIMES);
+	struct wire_in part;
+
+	wire_put_u32(out, (uint32_t)n);
+	for (size_t i = 0; i < n; i++)
+		wire_put_text(out, paths[i]);
+	int rc = guest_target_ask(t, AGENT_TIMES, &part, err);
+	for (size_t i = 0; !rc && i < n; i++) {
+		to[i].known = !wire_u32(&part);
+		to[i].mtime = get_time(&part);
+		to[i].ctime = get_time(&part);
+	}
+	return rc ? rc : guest_part_ok(&part, err);
+}
+
 int guest_target_freeze(struct target *t, struct err *err)
 {
 	guest_target_begin(t, AGENT_FREEZE);
@@ -305,4 +368,6 @@ const struct target_far guest_far = {
 	.room = far_room,
 	.fill = far_fill,
 	.symbols = far_symbols,
+	.command = far_command,
+	.times = far_times,
 };

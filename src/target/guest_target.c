@@ -369,6 +369,7 @@ int guest_target_mount(struct target *t, struct strbuf *said, struct err *err)
 		rc = vhost_disk_lay_out(t->disk, err);
 	if (rc)
 		return rc;
+	t->clock = (int64_t)own(t)->clock;
 	host_split_options(t->mount_opts, &flags, &data);
 	guest_begin(own(t)->guest);
 	guest_target_set_clock(t, 0);

@@ -29,6 +29,7 @@ struct guest_target {
 	const struct workload *workload;     /* whose operations are performed, or NULL */
 	const struct tree *walked;	     /* what the agent has walked last, or NULL */
 	bool begun;			     /* the agent knows the workload */
+	bool shell;			     /* it was seen that the guest has one */
 	uint64_t clock; /* where the clock starts at each mount, in seconds since 1970; 0: it just
 			   runs */
 };

@@ -352,6 +352,42 @@ int target_symbols(struct target *t, struct strbuf *out, struct err *err)
 	return far_result(t, t->ops->far->symbols(t, out, err));
 }
 
+int target_command(struct target *t, const struct user_command *c, struct user_end *end,
+		   struct err *err)
+{
+	if (!t->ops->far)
+		return user_command_run(c, t->mnt, end, err);
+	if (!t->ops->far->command)
+		return err_set(err, -EOPNOTSUPP,
+			       "commands cannot be run in %s: leave --dump and --check out",
+			       t->ops->name);
+	return far_result(t, t->ops->far->command(t, c, end, err));
+}
+
+static struct tree_time time_of(const struct timespec *ts)
+{
+	return (struct tree_time){ ts->tv_sec, (uint32_t)ts->tv_nsec };
+}
+
+int target_times(struct target *t, const char *const *paths, size_t n, struct check_stamp *out,
+		 struct err *err)
+{
+	struct stat st;
+
+	if (t->ops->far && !t->ops->far->times)
+		return err_set(err, -EOPNOTSUPP, "the times of files in %s are not known",
+			       t->ops->name);
+	if (t->ops->far)
+		return far_result(t, t->ops->far->times(t, paths, n, out, err));
+	for (size_t i = 0; i < n; i++) {
+		out[i] = (struct check_stamp){ 0 };
+		if (fstatat(t->root, paths[i], &st, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) == 0)
+			out[i] = (struct check_stamp){ true, time_of(&st.st_mtim),
+						       time_of(&st.st_ctim) };
+	}
+	return 0;
+}
+
 int target_room(struct target *t, uint64_t *bytes, struct err *err)
 {
 	struct statvfs st;

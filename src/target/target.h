@@ -16,11 +16,13 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "check/finding.h"
+#include "check/times.h"
 #include "core/image.h"
 #include "record/disk.h"
 #include "target/kmsg.h"
 #include "tree/tree.h"
 #include "workload/exec.h"
+#include "workload/user_command.h"
 
 struct target;
 
@@ -76,6 +78,12 @@ struct target_far {
 	int (*room)(struct target *t, uint64_t *bytes, struct err *err);
 	/* The functions of its kernel, as in /proc/kallsyms; NULL: nobody can ask for them. */
 	int (*symbols)(struct target *t, struct strbuf *out, struct err *err);
+	/* A command of the user's, in the root; NULL: there is nothing that could run it. */
+	int (*command)(struct target *t, const struct user_command *c, struct user_end *end,
+		       struct err *err);
+	/* Of `n` paths, without changing an access time; NULL: nobody can ask for them. */
+	int (*times)(struct target *t, const char *const *paths, size_t n, struct check_stamp *out,
+		     struct err *err);
 	/* -ENOSPC is no failure. */
 	int (*fill)(struct target *t, const char *name, uint64_t bytes, struct err *err);
 };
@@ -143,7 +151,12 @@ struct target {
 	struct strbuf complaints; /* of the kernel, not yet asked for */
 	char console[320];	  /* of a guest: what it said when it last could not mount */
 	int server;		  /* process of a FUSE server, or 0 */
-	struct exec exec;	  /* between target_begin() and target_end() */
+	/*
+	 * Of a guest with a clock that is set: the second since 1970 at which each mount finds it.
+	 * Operation i begins i + 1 seconds later. 0: it just runs.
+	 */
+	int64_t clock;
+	struct exec exec; /* between target_begin() and target_end() */
 	bool performing;
 	void *own; /* of the target's kind */
 };
@@ -204,6 +217,11 @@ int target_stat(struct target *t, const char *path, struct target_stat *out, str
 int target_sync(struct target *t, struct err *err) must_check;
 /* The functions of its kernel, as in /proc/kallsyms. Nothing need be mounted. */
 int target_symbols(struct target *t, struct strbuf *out, struct err *err) must_check;
+/* Runs a command of the user's in what is mounted. */
+int target_command(struct target *t, const struct user_command *c, struct user_end *end,
+		   struct err *err) must_check;
+int target_times(struct target *t, const char *const *paths, size_t n, struct check_stamp *out,
+		 struct err *err) must_check;
 int target_room(struct target *t, uint64_t *bytes, struct err *err) must_check;
 int target_fill(struct target *t, const char *name, uint64_t bytes, struct err *err) must_check;
 

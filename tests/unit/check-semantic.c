@@ -352,6 +352,25 @@ static void test_words(void)
 	semantic_violations_release(&v);
 }
 
+static void test_difference(void)
+{
+	auto_strbuf out = STRBUF_INIT;
+
+	semantic_difference("a\nb\n", "a\nb\n", "before", &out);
+	is_s(strbuf_str(&out), "", "equal texts do not differ");
+	semantic_difference("a\nb\n", "a\nc\n", "before", &out);
+	is_s(strbuf_str(&out), "; unlike before: line 2 is 'c', was 'b'", "another line");
+	strbuf_clear(&out);
+	semantic_difference("a\nb\n", "a\n", "after", &out);
+	is_s(strbuf_str(&out), "; unlike after: line 2 is not there, was 'b'", "one less");
+	strbuf_clear(&out);
+	semantic_difference("", "a", "it was", &out);
+	is_s(strbuf_str(&out), "; unlike it was: line 1 is 'a', was not there", "one more");
+	strbuf_clear(&out);
+	semantic_difference("a", "a\n", "before", &out);
+	is_s(strbuf_str(&out), "; unlike before: line 1 is 'a', was 'a'", "a line end");
+}
+
 int main(void)
 {
 	test_healthy();
@@ -363,5 +382,6 @@ int main(void)
 	test_torn();
 	test_wrong();
 	test_words();
+	test_difference();
 	return done_testing();
 }

@@ -427,14 +427,19 @@ static void test_cluster(void)
 	workload_init(&w);
 	ok(!workload_add_line(&w, "creat foo", &err) && !workload_add_line(&w, "fsync foo", &err),
 	   "a workload");
-	auto_free char *name = store_cluster(FINDING_LOST, &w);
+	auto_free char *name = store_cluster(FINDING_LOST, &w, RUN_NO_OPERATION);
 	is_s(name, "lost: creat fsync", "its cluster");
+	auto_free char *blamed = store_cluster(FINDING_LOST, &w, 1);
+	is_s(blamed, "lost: fsync", "one operation is blamed");
+	ok(!workload_add_line(&w, "setup creat bar", &err), "something is prepared");
+	auto_free char *prepared = store_cluster(FINDING_LOST, &w, RUN_NO_OPERATION);
+	is_s(prepared, name, "which does not name it");
 	for (int i = 0; i < 100; i++)
 		if (workload_add_line(&w, "fsync foo", &err))
 			break;
-	auto_free char *one = store_cluster(FINDING_LOST, &w);
+	auto_free char *one = store_cluster(FINDING_LOST, &w, RUN_NO_OPERATION);
 	ok(!workload_add_line(&w, "fsync foo", &err), "one more");
-	auto_free char *two = store_cluster(FINDING_LOST, &w);
+	auto_free char *two = store_cluster(FINDING_LOST, &w, RUN_NO_OPERATION);
 	ok(strlen(one) < CLUSTER_MAX && strlen(two) < CLUSTER_MAX && !streq(one, two),
 	   "a long one is cut, and still its own");
 }

@@ -8,9 +8,13 @@
  * the lines that were read. Nothing is mounted on this machine, so that no root is needed.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
 #include <linux/falloc.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "check/finding.h"
 #include "core/event.h"
 #include "pmfs.h"
@@ -433,6 +437,50 @@ static int far_sync(struct target *t, struct err *err)
 	return 0;
 }
 
+/* ---- commands of the user's ---- */
+
+/* There is no directory: one is made, with what is there. */
+static int make_entry(int dir, const struct tree_entry *e)
+{
+	if (!*e->path)
+		return 0;
+	if (e->type == TREE_DIR)
+		return mkdirat(dir, e->path, 0700);
+	if (e->type == TREE_SYMLINK)
+		return symlinkat(e->target, dir, e->path);
+	auto_fd fd = openat(dir, e->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -1 : io_write_full(fd, e->content ? e->content : "", e->size);
+}
+
+static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *at)
+{
+	(void)st;
+	(void)flag;
+	(void)at;
+	return remove(path);
+}
+
+static int far_command(struct target *t, const struct user_command *c, struct user_end *end,
+		       struct err *err)
+{
+	char dir[] = "/tmp/pmfs-XXXXXX";
+	auto_tree seen = TREE_INIT;
+	int rc = mkdtemp(dir) ? 0 : err_set(err, -errno, "cannot make a directory: %m");
+	auto_fd at = rc ? -1 : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (!rc)
+		rc = far_walk(t, &(struct tree_opts){ 0 }, &seen, err);
+	for (size_t i = 0; !rc && i < seen.entries.n; i++)
+		if (make_entry(at, &seen.entries.v[i]))
+			rc = err_set(err, -EIO, "cannot make %s/%s", dir, seen.entries.v[i].path);
+	if (!rc)
+		rc = user_command_run(c, dir, end, err);
+	if (at >= 0)
+		nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	return rc;
+}
+
 static const struct target_far far = {
 	.begin = far_begin,
 	.op = far_op,
@@ -441,6 +489,7 @@ static const struct target_far far = {
 	.usable = far_usable,
 	.stat = far_stat,
 	.sync = far_sync,
+	.command = far_command,
 };
 
 static const struct target_ops pmfs = {

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# t0838-pm-times.sh - where the guest's clock is set (--deterministic), times of files are part of a
+# state: healthy ext4 on persistent memory keeps them, one that was synced and is lost is found, also
+# when it is replayed; and where the clock just runs, they make no difference.
+# shellcheck disable=SC2317 # functions are called through check
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/guests.sh
+. "$root/tests/guests.sh"
+
+if ! command -v qemu-system-x86_64 >/dev/null; then
+	echo "1..0 # SKIP qemu-system-x86_64 is not there (apt-get install qemu-system-x86)"
+	exit 77
+fi
+mkdir -p "$kernels"
+export OUTAGE_CACHE=$kernels
+dax() { local want=$1; shift; keeps "$want" "$OUTAGE" test -t vm:ext4-dax,commit=600 -j 1 "$@"; } # STATUS ARGS...
+
+printf '%s\n' 'creat foo' 'fsync foo' 'utimens foo 1000000000 1100000000' 'fsync foo' >touch
+dax 0 --deterministic touch
+rc=$?
+if [ $rc != 0 ] && complains 'apt-get|apt-cache'; then
+	sed 's/^/# /' err
+	echo "1..0 # SKIP no kernel can be fetched"
+	exit 77
+fi
+check 'ext4 keeps the times that were synced' test $rc -eq 0
+check 'in several states' grep -Eq 'workload, ([6-9]|[1-9][0-9]+) different' out
+
+# The last flush of the second fsync is what commits it.
+lost=
+for i in 3 4 2; do
+	if dax 1 --deterministic --lose-flush $i touch >/dev/null; then
+		lost=$i
+		break
+	fi
+done
+check "a time that was synced and is lost (by flush ${lost:-none}) is found" \
+	grep -q '^time	foo	foo: mtime is .*, was 1100000000.000000000	fsync foo (operation 3) had returned' kept/findings/0-0/problems
+check 'and so is that of the change' grep -q '^time	foo	foo: ctime is ' kept/findings/0-0/problems
+check 'as a flush that is missing' grep -q '^ordering: ' kept/findings/0-0/diagnosis
+"$OUTAGE" trace show kept/findings/0-0/trace >out 2>err
+check 'the trace has what the times were' grep -q 'times\..* 1100000000 0 ' out
+timeout 300 "$OUTAGE" replay kept/findings/0-0 >out 2>err
+check 'it is shown again' eval "[ $? -eq 1 ] && grep -q 'mtime is' out"
+check 'without a clock that is set, times are no part of a state' dax 0 --lose-flush "${lost:-3}" touch
+
+# More that sets times, of directories too.
+printf '%s\n' 'mkdir A' 'creat A/foo' 'sync' 'write A/foo 0 5000' 'rename A/foo A/bar' 'fsync A' 'truncate A/bar 100' \
+	'unlink A/bar' 'sync' >more
+check 'nor are they found to be wrong after a rename, a truncate and a removal' dax 0 --deterministic --budget 60 more
+
+done_testing
