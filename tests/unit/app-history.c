@@ -1299,6 +1299,10 @@ static void test_space(void)
 	       "fdatasync "
 	       "a",
 	       "a=x b= | a=x b= d=", "a size that a commit has is no reason for another");
+	expect_unit("ext4-writeback",
+		    "creat a; write a 0 2 x; syncfs; write a 2 2 y; creat b; fsync b; creat d; "
+		    "fdatasync a",
+		    "a=xy b= d=", "but space behind the end is", 4096);
 	expect("btrfs", "creat a; write a 0 2 x; syncfs; creat b; write a 0 2 y; fdatasync a",
 	       "a=y | a=y b=", "only names of what is synced");
 	expect("minimal", "creat a; syncfs; creat b; write a 0 2 y; fdatasync a",
