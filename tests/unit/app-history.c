@@ -14,6 +14,7 @@
  *is zeros), "/" for a directory, "@" for a link, and behind that mode, owner and attribute if they
  *are not the usual ones.
  */
+#include "calls.h"
 #include "tap.h"
 
 #include <fcntl.h>
@@ -299,15 +300,6 @@ static struct atom *atom_add(struct world *w, struct atom a)
 	return &w->atom[w->n++];
 }
 
-static void event_add(struct world *w, struct posix_event e)
-{
-	auto_strbuf buf = STRBUF_INIT;
-	struct event ev;
-
-	posix_to_event(&e, 0, &buf, &ev);
-	trace_append(&w->trace, &ev);
-}
-
 struct place {
 	int dir, name, object; /* -1: no such thing */
 };
@@ -362,9 +354,9 @@ static bool call_make(struct world *w, const char *verb, const char *path, const
 		if (w->live.n == OBJECTS)
 			return false;
 		w->tmp = thing_new(w, (struct thing){ .mode = 0644, .unnamed = true });
-		event_add(w, (struct posix_event){ .op = POSIX_TMPFILE,
-						   .ino = INO + (uint64_t)w->tmp,
-						   .arg = 0644 });
+		calls_add(&w->trace, (struct posix_event){ .op = POSIX_TMPFILE,
+							   .ino = INO + (uint64_t)w->tmp,
+							   .arg = 0644 });
 		return true;
 	}
 	if (p.name < 0 || p.object >= 0 || w->live.n == OBJECTS)
@@ -377,13 +369,13 @@ static bool call_make(struct world *w, const char *verb, const char *path, const
 				   .other = -1,
 				   .dir = { p.dir },
 				   .name = { p.name } });
-	event_add(w, (struct posix_event){ .op = op,
-					   .ino = INO + (uint64_t)object,
-					   .dir = INO + (uint64_t)p.dir,
-					   .name = names[p.name],
-					   .arg = mode,
-					   .payload = link ? target : NULL,
-					   .payload_len = link ? strlen(target) : 0 });
+	calls_add(&w->trace, (struct posix_event){ .op = op,
+						   .ino = INO + (uint64_t)object,
+						   .dir = INO + (uint64_t)p.dir,
+						   .name = names[p.name],
+						   .arg = mode,
+						   .payload = link ? target : NULL,
+						   .payload_len = link ? strlen(target) : 0 });
 	return true;
 }
 
@@ -399,10 +391,10 @@ static bool call_link(struct world *w, const char *from, const char *to)
 				   .other = -1,
 				   .dir = { q.dir },
 				   .name = { q.name } });
-	event_add(w, (struct posix_event){ .op = POSIX_LINK,
-					   .ino = INO + (uint64_t)p.object,
-					   .dir = INO + (uint64_t)q.dir,
-					   .name = names[q.name] });
+	calls_add(&w->trace, (struct posix_event){ .op = POSIX_LINK,
+						   .ino = INO + (uint64_t)p.object,
+						   .dir = INO + (uint64_t)q.dir,
+						   .name = names[q.name] });
 	if (p.object == w->tmp)
 		w->tmp = -1; /* once */
 	return true;
@@ -421,10 +413,10 @@ static bool call_remove(struct world *w, const char *path, bool dir)
 				   .other = -1,
 				   .dir = { p.dir },
 				   .name = { p.name } });
-	event_add(w, (struct posix_event){ .op = dir ? POSIX_RMDIR : POSIX_UNLINK,
-					   .ino = INO + (uint64_t)p.object,
-					   .dir = INO + (uint64_t)p.dir,
-					   .name = names[p.name] });
+	calls_add(&w->trace, (struct posix_event){ .op = dir ? POSIX_RMDIR : POSIX_UNLINK,
+						   .ino = INO + (uint64_t)p.object,
+						   .dir = INO + (uint64_t)p.dir,
+						   .name = names[p.name] });
 	return true;
 }
 
@@ -450,14 +442,15 @@ static bool call_rename(struct world *w, const char *from, const char *to, bool 
 				   .other = q.object,
 				   .dir = { p.dir, q.dir },
 				   .name = { p.name, q.name } });
-	event_add(w, (struct posix_event){ .op = POSIX_RENAME,
-					   .ino = INO + (uint64_t)p.object,
-					   .ino2 = q.object < 0 ? 0 : INO + (uint64_t)q.object,
-					   .dir = INO + (uint64_t)p.dir,
-					   .dir2 = INO + (uint64_t)q.dir,
-					   .name = names[p.name],
-					   .name2 = names[q.name],
-					   .arg = swap ? RENAME_EXCHANGE : 0 });
+	calls_add(&w->trace,
+		  (struct posix_event){ .op = POSIX_RENAME,
+					.ino = INO + (uint64_t)p.object,
+					.ino2 = q.object < 0 ? 0 : INO + (uint64_t)q.object,
+					.dir = INO + (uint64_t)p.dir,
+					.dir2 = INO + (uint64_t)q.dir,
+					.name = names[p.name],
+					.name2 = names[q.name],
+					.arg = swap ? RENAME_EXCHANGE : 0 });
 	return true;
 }
 
@@ -560,16 +553,16 @@ static bool call_write(struct world *w, const char *path, uint64_t first, uint64
 	units_add(w, p.object, from, to, before, after, takes);
 	uint64_t event = w->trace.events.n;
 	bool sync = how && streq(how, "sync"), dsync = how && streq(how, "dsync");
-	event_add(w, (struct posix_event){ .op = POSIX_WRITE,
-					   .flags = sync    ? POSIX_SYNC
-						    : dsync ? POSIX_DSYNC
-							    : 0,
-					   .ino = INO + (uint64_t)p.object,
-					   .offset = from,
-					   .len = to - from,
-					   .result = (int64_t)(to - from),
-					   .payload = t->data + from,
-					   .payload_len = to - from });
+	calls_add(&w->trace, (struct posix_event){ .op = POSIX_WRITE,
+						   .flags = sync    ? POSIX_SYNC
+							    : dsync ? POSIX_DSYNC
+								    : 0,
+						   .ino = INO + (uint64_t)p.object,
+						   .offset = from,
+						   .len = to - from,
+						   .result = (int64_t)(to - from),
+						   .payload = t->data + from,
+						   .payload_len = to - from });
 	if (sync || dsync) /* when the call has returned, which is before the next event */
 		sync_thing(w, p.object, dsync, event + 1);
 	return true;
@@ -594,9 +587,9 @@ static bool call_trunc(struct world *w, const char *path, uint64_t n)
 				   .other = -1,
 				   .to = size,
 				   .commits = true });
-	event_add(w, (struct posix_event){ .op = POSIX_TRUNCATE,
-					   .ino = INO + (uint64_t)p.object,
-					   .offset = size });
+	calls_add(&w->trace, (struct posix_event){ .op = POSIX_TRUNCATE,
+						   .ino = INO + (uint64_t)p.object,
+						   .offset = size });
 	return true;
 }
 
@@ -629,11 +622,11 @@ static bool call_falloc(struct world *w, const char *path, uint64_t first, uint6
 		drop_space(t, from, from + len);
 		units_add(w, p.object, from, from + len, t->size, w->trace.events.n, true);
 	}
-	event_add(w, (struct posix_event){ .op = POSIX_FALLOCATE,
-					   .ino = INO + (uint64_t)p.object,
-					   .offset = from,
-					   .len = len,
-					   .arg = (uint32_t)mode });
+	calls_add(&w->trace, (struct posix_event){ .op = POSIX_FALLOCATE,
+						   .ino = INO + (uint64_t)p.object,
+						   .offset = from,
+						   .len = len,
+						   .arg = (uint32_t)mode });
 	return true;
 }
 
@@ -649,11 +642,12 @@ static bool call_attr(struct world *w, const char *path, uint32_t mode, uint32_t
 				   .mode = mode,
 				   .uid = uid,
 				   .gid = gid });
-	event_add(w, (struct posix_event){ .op = mode == UINT32_MAX ? POSIX_CHOWN : POSIX_CHMOD,
-					   .ino = INO + (uint64_t)p.object,
-					   .arg = mode == UINT32_MAX ? 0 : mode,
-					   .offset = mode == UINT32_MAX ? uid : 0,
-					   .len = mode == UINT32_MAX ? gid : 0 });
+	calls_add(&w->trace,
+		  (struct posix_event){ .op = mode == UINT32_MAX ? POSIX_CHOWN : POSIX_CHMOD,
+					.ino = INO + (uint64_t)p.object,
+					.arg = mode == UINT32_MAX ? 0 : mode,
+					.offset = mode == UINT32_MAX ? uid : 0,
+					.len = mode == UINT32_MAX ? gid : 0 });
 	return true;
 }
 
@@ -668,11 +662,11 @@ static bool call_xattr(struct world *w, const char *path, char letter)
 				   .object = p.object,
 				   .other = -1,
 				   .xattr = set ? letter : 0 });
-	event_add(w, (struct posix_event){ .op = set ? POSIX_SETXATTR : POSIX_REMOVEXATTR,
-					   .ino = INO + (uint64_t)p.object,
-					   .name2 = "user.x",
-					   .payload = set ? &letter : NULL,
-					   .payload_len = set });
+	calls_add(&w->trace, (struct posix_event){ .op = set ? POSIX_SETXATTR : POSIX_REMOVEXATTR,
+						   .ino = INO + (uint64_t)p.object,
+						   .name2 = "user.x",
+						   .payload = set ? &letter : NULL,
+						   .payload_len = set });
 	return true;
 }
 
@@ -684,10 +678,10 @@ static bool call_sync(struct world *w, const char *path, bool data_only)
 	if (p.object < 0 || w->live.thing[p.object].link)
 		return false;
 	bool dir = w->live.thing[p.object].dir;
-	event_add(w, (struct posix_event){ .op = dir	     ? POSIX_FSYNCDIR
-						 : data_only ? POSIX_FDATASYNC
-							     : POSIX_FSYNC,
-					   .ino = INO + (uint64_t)p.object });
+	calls_add(&w->trace, (struct posix_event){ .op = dir	     ? POSIX_FSYNCDIR
+							 : data_only ? POSIX_FDATASYNC
+								     : POSIX_FSYNC,
+						   .ino = INO + (uint64_t)p.object });
 	sync_thing(w, p.object, data_only && !dir, event);
 	return true;
 }
@@ -702,7 +696,8 @@ static bool call_close(struct world *w, const char *path)
 		if (w->emptied[p.object] && waits(&w->atom[i]) && is_content(&w->atom[i]) &&
 		    w->atom[i].object == p.object && w->atom[i].flushed_at == UINT64_MAX)
 			w->atom[i].flushed_at = w->trace.events.n;
-	event_add(w, (struct posix_event){ .op = POSIX_RELEASE, .ino = INO + (uint64_t)p.object });
+	calls_add(&w->trace,
+		  (struct posix_event){ .op = POSIX_RELEASE, .ino = INO + (uint64_t)p.object });
 	return true;
 }
 
@@ -712,7 +707,7 @@ static bool call_syncfs(struct world *w)
 	for (int i = 0; i < w->n; i++)
 		if (waits(&w->atom[i]))
 			w->atom[i].durable_at = w->trace.events.n;
-	event_add(w, (struct posix_event){ .op = POSIX_SYNCFS });
+	calls_add(&w->trace, (struct posix_event){ .op = POSIX_SYNCFS });
 	return true;
 }
 
@@ -1398,15 +1393,6 @@ static uint64_t ino_of(const char *dir, const char *name)
 	return st.st_ino;
 }
 
-static void append(struct trace *t, struct posix_event e)
-{
-	auto_strbuf buf = STRBUF_INIT;
-	struct event ev;
-
-	posix_to_event(&e, 0, &buf, &ev);
-	trace_append(t, &ev);
-}
-
 /* The run sees a copy, whose numbers are others than those of the directory. */
 static void test_base(void)
 {
@@ -1439,28 +1425,29 @@ static void test_base(void)
 	is_i(history_lookups(copy, &t, &err), 0, "numbers of a copy");
 	is_u(t.events.n, 4, "one for each name");
 	expect_base(&t, &opts, "l@old s/ s/f=abc s/x=xyz", "the directory, before any call");
-	append(&t, (struct posix_event){ .op = POSIX_WRITE,
-					 .ino = f,
-					 .offset = 2,
-					 .result = 2,
-					 .payload = "DE",
-					 .payload_len = 2 });
+	calls_add(&t, (struct posix_event){ .op = POSIX_WRITE,
+					    .ino = f,
+					    .offset = 2,
+					    .result = 2,
+					    .payload = "DE",
+					    .payload_len = 2 });
 	expect_base(
 		&t, &opts,
 		"l@old s/ s/f=abDE s/x=xyz | l@old s/ s/f=abc s/x=xyz | l@old s/ s/f=abc. s/x=xyz",
 		"a file of it is written");
-	append(&t, (struct posix_event){
-			   .op = POSIX_LINK, .ino = f, .dir = opts.root_ino, .name = "n" });
-	append(&t, (struct posix_event){ .op = POSIX_UNLINK, .ino = f, .dir = sub, .name = "f" });
-	append(&t, (struct posix_event){ .op = POSIX_FSYNCDIR, .ino = sub });
+	calls_add(&t, (struct posix_event){
+			      .op = POSIX_LINK, .ino = f, .dir = opts.root_ino, .name = "n" });
+	calls_add(&t,
+		  (struct posix_event){ .op = POSIX_UNLINK, .ino = f, .dir = sub, .name = "f" });
+	calls_add(&t, (struct posix_event){ .op = POSIX_FSYNCDIR, .ino = sub });
 	expect_base(&t, &opts,
 		    "l@old n=abDE s/ s/x=xyz | l@old n=abc s/ s/x=xyz | l@old n=abc. s/ s/x=xyz | "
 		    "l@old s/ s/x=xyz",
 		    "its old content comes with a new name, though the old one is gone");
 	trace_clear(&t);
-	append(&t,
-	       (struct posix_event){
-		       .op = POSIX_UNLINK, .ino = ino_of(dirs[0], "l"), .dir = 7, .name = "l" });
+	calls_add(&t,
+		  (struct posix_event){
+			  .op = POSIX_UNLINK, .ino = ino_of(dirs[0], "l"), .dir = 7, .name = "l" });
 	opts.base_numbers = true;
 	opts.root_ino = 7;
 	expect_base(&t, &opts, "l@old s/ s/f=abc s/x=xyz | s/ s/f=abc s/x=xyz",
@@ -1501,16 +1488,18 @@ static void test_base_holes(void)
 		struct history h;
 
 		trace_init(&t);
-		append(&t,
-		       (struct posix_event){
-			       .op = POSIX_CREATE, .ino = 7, .dir = opts.root_ino, .name = "n" });
-		append(&t, (struct posix_event){ .op = POSIX_WRITE,
-						 .ino = ino_of(dir, "f"),
-						 .offset = at,
-						 .result = 4096,
-						 .payload = data,
-						 .payload_len = 4096 });
-		append(&t, (struct posix_event){ .op = POSIX_FDATASYNC, .ino = ino_of(dir, "f") });
+		calls_add(&t, (struct posix_event){ .op = POSIX_CREATE,
+						    .ino = 7,
+						    .dir = opts.root_ino,
+						    .name = "n" });
+		calls_add(&t, (struct posix_event){ .op = POSIX_WRITE,
+						    .ino = ino_of(dir, "f"),
+						    .offset = at,
+						    .result = 4096,
+						    .payload = data,
+						    .payload_len = 4096 });
+		calls_add(&t,
+			  (struct posix_event){ .op = POSIX_FDATASYNC, .ino = ino_of(dir, "f") });
 		if (history_new(&t, &opts, &h, &err)) {
 			ok(false, "a history: %s", err.msg);
 			continue;
@@ -1768,13 +1757,13 @@ static uint64_t write_of(struct trace *t, uint32_t tid, uint64_t ino, uint64_t o
 {
 	auto_free char *data = xcalloc(1, len);
 
-	append(t, (struct posix_event){ .op = POSIX_WRITE,
-					.tid = tid,
-					.ino = ino,
-					.offset = offset,
-					.result = (int64_t)len,
-					.payload = data,
-					.payload_len = len });
+	calls_add(t, (struct posix_event){ .op = POSIX_WRITE,
+					   .tid = tid,
+					   .ino = ino,
+					   .offset = offset,
+					   .result = (int64_t)len,
+					   .payload = data,
+					   .payload_len = len });
 	return t->events.n - 1;
 }
 
@@ -1800,7 +1789,7 @@ static void test_calls(void)
 	ok(history_same_call(&h, a, c) && !history_same_call(&h, a, other),
 	   "three parts, and another thread between");
 	a = write_of(&t, 1, 7, 100, 3996);
-	append(&t, (struct posix_event){ .op = POSIX_FSYNC, .tid = 1, .ino = 7 });
+	calls_add(&t, (struct posix_event){ .op = POSIX_FSYNC, .tid = 1, .ino = 7 });
 	b = write_of(&t, 1, 7, 4096, 10);
 	ok(!history_same_call(&h, a, b), "not with a sync between");
 	a = write_of(&t, 1, 7, 100, 3996);
