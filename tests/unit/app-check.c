@@ -536,7 +536,7 @@ struct tally {
 	uint64_t seen, passed, wrong;
 	struct fixture *f;
 	bool kill_first;
-	uint64_t errors, asked;
+	uint64_t errors, asked, late;
 	char *failed;
 };
 
@@ -556,7 +556,7 @@ static int on_done(void *ctx, const struct app_state *s, const struct check_resu
 {
 	struct tally *t = ctx;
 
-	t->seen++;
+	t->late += s->number != t->seen++;
 	if (r->end == CHECK_ERROR) {
 		t->errors++;
 		return 0;
@@ -566,6 +566,25 @@ static int on_done(void *ctx, const struct app_state *s, const struct check_resu
 	if (r->end == CHECK_FAILED && !t->failed)
 		t->failed = xstrdup(s->id);
 	return 0;
+}
+
+/* Every second check takes longer than the one after it. */
+static void test_order(struct history *h, const struct checkers_opts *opts)
+{
+	struct checkers_opts o = *opts;
+	struct checkers_stats stats;
+	struct states *s = NULL;
+	struct err err = ERR_INIT;
+	struct tally t = { 0 };
+
+	o.check.command = "[ $((OUTAGE_CRASH_POINT % 2)) = 0 ] || sleep 0.2";
+	o.ctx = &t;
+	is_i(states_new(h, &(struct states_opts){ .budget = 20 }, &s, &err), 0, "states again");
+	is_i(checkers_run(h, s, &o, &stats, &err), 0, "checks that take unequally long");
+	is_u(t.seen, 20, "each came back");
+	is_u(t.late, 0, "in the order of the states");
+	states_free(s);
+	free(t.failed);
 }
 
 static bool stop_at_once(void *ctx)
@@ -625,6 +644,8 @@ static void test_many(bool launched)
 	app_state_release(&one);
 	check_result_release(&r);
 	free(t.failed);
+	is_u(t.late, 0, "in the order of the states");
+	test_order(&f.h, &o);
 
 	t = (struct tally){ 0 };
 	o.stop = stop_at_once;
