@@ -324,13 +324,14 @@ static uint64_t block_up(uint64_t at)
 static uint64_t missing_block(struct history *h, uint64_t object, uint64_t from, uint64_t to)
 {
 	uint64_t start = from / REFFS_PAGE * REFFS_PAGE, size = live_size(h, object);
-	uint64_t end = min(to, size);
+	uint64_t live = history_live(h, object);
 
 	if (start >= size)
 		return start;
-	int64_t hole = vfs_seek(h->live, history_live(h, object), start, SEEK_HOLE);
-	if (hole >= 0 && (uint64_t)hole < end)
-		return (uint64_t)hole;
+	/* Not SEEK_HOLE, which would go through all blocks up to the next hole. */
+	for (uint64_t at = start; at < min(to, size); at += REFFS_PAGE)
+		if (vfs_seek(h->live, live, at, SEEK_DATA) != (int64_t)at)
+			return at;
 	return to > block_up(size) ? block_up(size) : UINT64_MAX;
 }
 
