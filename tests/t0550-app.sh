@@ -292,6 +292,7 @@ check "fsync of a block that is written over: the same" test $status = 0
 truncate -s 8192 data/log
 over 1 fdatasync
 check "fdatasync of a block in a hole that was there before: the same" test $status = 0
+fresh
 
 # One call arrives in parts, and nothing can be put between these.
 app two -p minimal --run 'printf 123 >>f; head -c 9000 /dev/zero | tr "\0" x | dd of=f oflag=append conv=notrunc bs=9000 iflag=fullblock status=none' \
