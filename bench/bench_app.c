@@ -17,36 +17,9 @@
 
 #include "app/checkers.h"
 #include "base/io.h"
+#include "calls.h"
 
-enum { ROOT = 100, PAGE = 4096 };
-
-static void append(struct trace *t, struct posix_event e)
-{
-	auto_strbuf buf = STRBUF_INIT;
-	struct event ev;
-
-	posix_to_event(&e, 0, &buf, &ev);
-	trace_append(t, &ev);
-}
-
-static void make_file(struct trace *t, uint64_t ino, const char *name)
-{
-	append(t, (struct posix_event){
-			  .op = POSIX_CREATE, .ino = ino, .dir = ROOT, .name = name, .arg = 0644 });
-}
-
-static void write_file(struct trace *t, uint64_t ino, uint64_t offset, size_t len, int letter)
-{
-	auto_free char *data = xmalloc(len);
-
-	memset(data, letter, len);
-	append(t, (struct posix_event){ .op = POSIX_WRITE,
-					.ino = ino,
-					.offset = offset,
-					.result = (int64_t)len,
-					.payload = data,
-					.payload_len = len });
-}
+enum { PAGE = 4096 };
 
 static void database(struct trace *t, int rounds)
 {
@@ -57,30 +30,21 @@ static void database(struct trace *t, int rounds)
 
 		snprintf(name, sizeof(name), "%06d.log", i);
 		snprintf(table, sizeof(table), "%06d.tab", i);
-		make_file(t, log, name);
+		calls_create(t, log, name);
 		for (int j = 0; j < 8; j++) {
-			write_file(t, log, (uint64_t)j * 700, 700, 'a' + j);
+			calls_fill(t, log, (uint64_t)j * 700, 700, 'a' + j);
 			if (j % 4 == 3) {
-				append(t,
-				       (struct posix_event){ .op = POSIX_FDATASYNC, .ino = log });
+				calls_sync(t, POSIX_FDATASYNC, log);
 				trace_persist(t, (uint64_t)(i * 2 + j / 4));
 			}
 		}
-		make_file(t, tab, "tmp");
-		write_file(t, tab, 0, 3 * PAGE, 'A' + i % 26);
-		append(t, (struct posix_event){ .op = POSIX_FSYNC, .ino = tab });
-		append(t, (struct posix_event){ .op = POSIX_RENAME,
-						.ino = tab,
-						.dir = ROOT,
-						.dir2 = ROOT,
-						.name = "tmp",
-						.name2 = table });
+		calls_create(t, tab, "tmp");
+		calls_fill(t, tab, 0, 3 * PAGE, 'A' + i % 26);
+		calls_sync(t, POSIX_FSYNC, tab);
+		calls_rename(t, tab, "tmp", table);
 		if (i) {
 			snprintf(name, sizeof(name), "%06d.log", i - 1);
-			append(t, (struct posix_event){ .op = POSIX_UNLINK,
-							.ino = log - 2,
-							.dir = ROOT,
-							.name = name });
+			calls_unlink(t, log - 2, name);
 		}
 	}
 }
@@ -107,7 +71,7 @@ static void measure(const char *profile, uint64_t budget)
 	database(&t, 60);
 	struct history_opts opts = { .profile = profile_find(profile),
 				     .base = -1,
-				     .root_ino = ROOT };
+				     .root_ino = CALLS_ROOT };
 	if (history_new(&t, &opts, &h, &err)) {
 		fprintf(stderr, "%s\n", err.msg);
 		exit(1);
@@ -170,7 +134,7 @@ static void files_make(struct files *f)
 		if (fd < 0 || io_write_full(fd, data, FILE_SIZE) || fstat(fd, &st))
 			exit(1);
 		for (int j = 0; j < 4; j++)
-			write_file(&f->t, st.st_ino, (uint64_t)j * 50000, 5000, 'A' + i);
+			calls_fill(&f->t, st.st_ino, (uint64_t)j * 50000, 5000, 'A' + i);
 	}
 	auto_fd base = open(f->dir, O_RDONLY | O_DIRECTORY);
 	struct history_opts opts = { .profile = profile_find("minimal"),

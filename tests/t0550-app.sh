@@ -274,6 +274,26 @@ check "minimal: what is appended without a sync may be zeros" said "zeros instea
 app two -p ext4-ordered --run 'echo more >>f' --check '! tail -c 5 f | tr "\0" Z | grep -q Z'
 check "ext4-ordered: or not" test $status = 0
 
+# A journal is committed for new space, a size or a time; not for data in blocks that are there.
+fresh
+head -c 4096 /dev/zero | tr '\0' o >data/log
+# over SEEK SYNC: a rename that nobody synced, a block of a log that somebody did, and then it is said
+over() {
+	app data -p ext4-ordered --run "echo new >tmp; sync tmp; mv tmp settings; head -c 4096 /dev/zero | tr '\0' n | dd of=log bs=4096 iflag=fullblock seek=$1 conv=notrunc,$2 status=none; echo done" \
+		--check '! grep -q done $OUTAGE_ACKED || grep -q new settings'
+}
+over 0 fdatasync
+check "fdatasync of a block that is written over: a rename goes on waiting" \
+	said_like "rename N of tmp to settings was not durable when 'done' was acknowledged"
+over 1 fdatasync
+check "fdatasync of a new block: all that was before it is durable" test $status = 0
+over 0 fsync
+check "fsync of a block that is written over: the same" test $status = 0
+truncate -s 8192 data/log
+over 1 fdatasync
+check "fdatasync of a block in a hole that was there before: the same" test $status = 0
+fresh
+
 # One call arrives in parts, and nothing can be put between these.
 app two -p minimal --run 'printf 123 >>f; head -c 9000 /dev/zero | tr "\0" x | dd of=f oflag=append conv=notrunc bs=9000 iflag=fullblock status=none' \
 	--check 'n=$(tr -cd x <f | wc -c); [ $n = 0 ] || [ $n = 9000 ]'

@@ -27,6 +27,7 @@ enum {
 	DEATHS_MAX = 3,	    /* of one worker in a row, without an answer between them */
 	SILENCE_MS = 60000, /* beyond the time of the checks that it has */
 	POLL_MS = 200,
+	EARLY_MAX = 1000, /* checks that ended before an earlier one */
 };
 
 struct job_head {
@@ -174,7 +175,8 @@ struct slot {
 	int fd;
 	unsigned n; /* jobs it has */
 	struct app_state state[DEPTH];
-	uint64_t since_ms; /* when it was last heard, or got its first job */
+	uint64_t order[DEPTH]; /* of these: which one that was given out it is */
+	uint64_t since_ms;     /* when it was last heard, or got its first job */
 	unsigned deaths;
 };
 
@@ -187,6 +189,13 @@ struct checkers {
 	struct err *err;
 	uint64_t patience_ms;
 	struct strbuf text;
+	uint64_t given, told; /* states */
+	/* Checks that ended before others that were given out earlier. */
+	struct vec_of(struct early {
+		uint64_t order;
+		struct app_state state;
+		struct check_result result;
+	}) early;
 };
 
 static uint64_t now_ms(void)
@@ -293,18 +302,58 @@ static void count(struct checkers *c, const struct check_result *r)
 	t->left += r->left_processes;
 }
 
-/* The oldest job of a worker is done. */
-static int report(struct checkers *c, struct slot *s, const struct check_result *r)
+static int tell(struct checkers *c, struct early *e)
 {
-	struct app_state a = s->state[0];
+	int rc = c->opts->done ? c->opts->done(c->opts->ctx, &e->state, &e->result) : 0;
 
-	count(c, r);
-	s->n--;
-	memmove(&s->state[0], &s->state[1], (DEPTH - 1) * sizeof(a));
-	s->state[DEPTH - 1] = (struct app_state){ 0 };
-	int rc = c->opts->done ? c->opts->done(c->opts->ctx, &a, r) : 0;
-	app_state_release(&a);
+	c->told = e->order + 1;
+	app_state_release(&e->state);
+	check_result_release(&e->result);
 	return rc;
+}
+
+/* The first of those that wait, which are few: a check takes about as long as another. */
+static size_t first_early(const struct checkers *c)
+{
+	size_t first = 0;
+
+	for (size_t i = 1; i < c->early.n; i++)
+		if (c->early.v[i].order < c->early.v[first].order)
+			first = i;
+	return first;
+}
+
+/* Tells what comes next, in the order in which states were given out; or all that has come. */
+static int tell_early(struct checkers *c, bool all)
+{
+	int rc = 0;
+
+	while (!rc && c->early.n) {
+		size_t i = first_early(c);
+		struct early e = c->early.v[i];
+
+		if (!all && e.order != c->told)
+			break;
+		c->early.v[i] = vec_last(&c->early);
+		c->early.n--;
+		rc = tell(c, &e);
+	}
+	return rc;
+}
+
+/* The oldest job of a worker is done; takes the result. */
+static int report(struct checkers *c, struct slot *s, struct check_result *r)
+{
+	struct early e = { s->order[0], s->state[0], *r };
+
+	*r = (struct check_result){ 0 };
+	count(c, &e.result);
+	s->n--;
+	memmove(&s->state[0], &s->state[1], (DEPTH - 1) * sizeof(s->state[0]));
+	memmove(&s->order[0], &s->order[1], (DEPTH - 1) * sizeof(s->order[0]));
+	s->state[DEPTH - 1] = (struct app_state){ 0 };
+	vec_push(&c->early, e);
+	return tell_early(c, false);
 }
 
 /* A worker is gone: its oldest job is to blame, the others go to its successor. */
@@ -415,7 +464,8 @@ static int give_out(struct checkers *c, next_fn *next, void *from, bool *more)
 {
 	struct slot *s;
 
-	while (*more && (s = idlest(c))) {
+	/* What waits for one check that takes long shall not fill the memory. */
+	while (*more && c->early.n < EARLY_MAX && (s = idlest(c))) {
 		struct app_state a = { 0 };
 
 		*more = next(from, &a);
@@ -430,6 +480,7 @@ static int give_out(struct checkers *c, next_fn *next, void *from, bool *more)
 		}
 		if (!s->n)
 			s->since_ms = now_ms();
+		s->order[s->n] = c->given++;
 		s->state[s->n++] = a;
 		(void)send_job(s, c->h, &a);
 	}
@@ -467,12 +518,18 @@ static int go_on(struct checkers *c, next_fn *next, void *from, struct checkers_
 		if (!rc && busy(c))
 			rc = listen_all(c);
 	}
-	return rc;
+	return rc ? rc : tell_early(c, true);
 }
 
 /* Those that have nothing to do end by themselves. */
 static void end_all(struct checkers *c)
 {
+	for (size_t i = 0; i < c->early.n; i++) {
+		app_state_release(&c->early.v[i].state);
+		check_result_release(&c->early.v[i].result);
+	}
+	vec_release(&c->early);
+	c->told = c->given;
 	for (unsigned i = 0; i < c->jobs; i++) {
 		end_worker(&c->slot[i], c->slot[i].n > 0);
 		for (unsigned j = 0; j < c->slot[i].n; j++)

@@ -24,8 +24,9 @@ struct checkers_opts {
 	const char *const *acks;
 	size_t n_acks;
 	/*
-	 * Called for each state, in the order in which the checks end; what it is given is
-	 * borrowed. A non-zero return ends the run, and is its result.
+	 * Called for each state, in the order in which they come, whichever check ends first: so
+	 * what is made of them is the same in every run. What it is given is borrowed. A non-zero
+	 * return ends the run, and is its result.
 	 */
 	int (*done)(void *ctx, const struct app_state *s, const struct check_result *r);
 	/* Asked now and then; true ends the run. NULL: never. */

@@ -5,6 +5,10 @@
  * Names and attributes are followed by fs/pending, which has the rules of the profiles; what waits
  * there is told apart by the number of its change. The content of files is followed here, by
  * object: a sync of a file makes all of its content durable, and some syncs reach further.
+ *
+ * Space. Which blocks a file has is what the live file says: each write that took one is durable or
+ * waits. So a write that finds its block there is one in place, unless the one that took it still
+ * waits, and then that is found in `fresh`.
  */
 #include "app/history.h"
 
@@ -102,6 +106,9 @@ static void take_needs(struct history_maker *m, struct change *c)
 	vec_clear(&m->needs);
 }
 
+/* For change_add(): all metadata before the change itself. */
+#define AFTER_ALL UINT32_MAX
+
 static uint32_t change_add(struct history_maker *m, struct change c)
 {
 	struct history *h = m->h;
@@ -112,6 +119,8 @@ static uint32_t change_add(struct history_maker *m, struct change c)
 		c.units = 1;
 	c.first_unit = h->units;
 	h->units += c.units;
+	if (c.after == AFTER_ALL)
+		c.after = (uint32_t)h->changes.n;
 	take_needs(m, &c);
 	vec_push(&h->changes, c);
 	return (uint32_t)(h->changes.n - 1);
@@ -217,37 +226,69 @@ static void content_add(struct history_maker *m, uint32_t change)
 
 	vec_push(&o->parts, change);
 	vec_push(&o->waiting, change);
+	o->touched = m->commit;
+}
+
+struct finding_after {
+	const struct history *h;
+	uint32_t after;
+};
+
+static bool note_after(void *ctx, uint64_t change)
+{
+	struct finding_after *f = ctx;
+	const struct change *c = &f->h->changes.v[change];
+
+	if (c->durable_at == UINT64_MAX)
+		f->after = max(f->after, c->after);
+	return true;
+}
+
+/* Of a write in place: where its space, or the size that it is in, came from, if that still waits.
+ */
+static uint32_t after_of(struct history *h, uint64_t object, uint64_t from, uint64_t to)
+{
+	struct finding_after f = { .h = h };
+
+	ranges_overlapping(&object_of(h, object)->fresh, from, to, note_after, &f);
+	return f.after;
 }
 
 /*
  * Blocks are allocated when they are written back, later than every change of metadata so far; a
  * journal that keeps its order has those as well when it has this.
  */
-static void data_add(struct history_maker *m, uint64_t object, uint64_t from, uint64_t to,
-		     bool allocates)
+static uint32_t data_add(struct history_maker *m, uint64_t object, uint64_t from, uint64_t to,
+			 bool in_place, bool commits)
 {
 	struct history *h = m->h;
 	uint64_t unit = unit_for(h->unit_size, from, to), first = from / unit * unit;
+	uint32_t units = (uint32_t)((to - first + unit - 1) / unit);
+	uint32_t after = in_place ? after_of(h, object, first, first + units * unit) : AFTER_ALL;
 
 	need_object(m, object);
-	content_add(m, change_add(m, (struct change){
-					     .kind = CHANGE_DATA,
-					     .object = object,
-					     .from = from,
-					     .to = to,
-					     .content = keep_content(h, object),
-					     .unit_size = unit,
-					     .units = (uint32_t)((to - first + unit - 1) / unit),
-					     .after_all = allocates }));
+	uint32_t n = change_add(m, (struct change){ .kind = CHANGE_DATA,
+						    .object = object,
+						    .from = from,
+						    .to = to,
+						    .content = keep_content(h, object),
+						    .unit_size = unit,
+						    .units = units,
+						    .after = after,
+						    .commits = commits });
+	content_add(m, n);
+	return n;
 }
 
 /* A size that writes gave, where it does not wait for their data. */
 static void size_add(struct history_maker *m, uint64_t object, uint64_t size)
 {
 	need_object(m, object);
-	uint32_t n = change_add(
-		m, (struct change){
-			   .kind = CHANGE_SIZE, .object = object, .to = size, .after_all = true });
+	uint32_t n = change_add(m, (struct change){ .kind = CHANGE_SIZE,
+						    .object = object,
+						    .to = size,
+						    .after = AFTER_ALL,
+						    .commits = true });
 	content_add(m, n);
 	vec_push(&m->sizes, n);
 }
@@ -266,19 +307,58 @@ static void resize_add(struct history_maker *m, uint64_t object, uint64_t size, 
 						    .to = size,
 						    .moves = moves,
 						    .content = keep_content(h, object),
-						    .ordered = h->profile->metadata });
+						    .ordered = h->profile->metadata,
+						    .commits = true });
 	content_add(m, n);
 	object_of(h, object)->cut_by = n;
 	if (h->profile->metadata)
 		vec_push(&m->sizes, n);
 }
 
-static void written(struct history_maker *m, uint64_t object, uint64_t from, uint64_t to,
-		    uint64_t size_before, bool allocates)
+static uint64_t block_up(uint64_t at)
 {
-	if (to > size_before && !m->h->profile->size_with_data)
+	return (at + REFFS_PAGE - 1) / REFFS_PAGE * REFFS_PAGE;
+}
+
+/* The first block of [from, to) that the file does not have; UINT64_MAX: it has all. */
+static uint64_t missing_block(struct history *h, uint64_t object, uint64_t from, uint64_t to)
+{
+	uint64_t start = from / REFFS_PAGE * REFFS_PAGE, size = live_size(h, object);
+	uint64_t live = history_live(h, object);
+
+	if (start >= size)
+		return start;
+	/* Not SEEK_HOLE, which would go through all blocks up to the next hole. */
+	for (uint64_t at = start; at < min(to, size); at += REFFS_PAGE)
+		if (vfs_seek(h->live, live, at, SEEK_DATA) != (int64_t)at)
+			return at;
+	return to > block_up(size) ? block_up(size) : UINT64_MAX;
+}
+
+/* `missing`: the first of its blocks that the file did not have. */
+static void written(struct history_maker *m, uint64_t object, uint64_t from, uint64_t to,
+		    uint64_t size_before, uint64_t missing)
+{
+	bool grows = to > size_before, takes = missing < to;
+	bool with_data = m->h->profile->size_with_data;
+
+	if (grows && !with_data)
 		size_add(m, object, to);
-	data_add(m, object, from, to, allocates || to > size_before);
+	uint32_t n = data_add(m, object, from, to, !grows && !takes, takes || (grows && with_data));
+	if (grows || takes)
+		ranges_add(&object_of(m->h, object)->fresh,
+			   grows ? min(missing, size_before) : missing, takes ? block_up(to) : to,
+			   n);
+}
+
+/* Blocks go, which is metadata like new ones; who writes there later finds none. */
+static void punched(struct history_maker *m, uint64_t object, uint64_t from, uint64_t to,
+		    uint64_t size_before)
+{
+	if (to > size_before)
+		written(m, object, from, to, size_before, UINT64_MAX);
+	else
+		data_add(m, object, from, to, false, true);
 }
 
 /* ---- what becomes durable ---- */
@@ -303,6 +383,8 @@ static void settle_content(struct history_maker *m, uint64_t object, uint32_t be
 		else
 			o->waiting.v[kept++] = o->waiting.v[i];
 	o->waiting.n = kept;
+	if (!kept)
+		ranges_clear(&o->fresh);
 }
 
 /* What a commit of all metadata takes along: sizes, and files that were replaced by truncation. */
@@ -343,22 +425,43 @@ static bool has_content(struct history_maker *m, uint64_t object)
 	return false;
 }
 
+/*
+ * Whether content changed metadata that no commit has: for a sync of data alone a size, or new
+ * space; else its time is enough, which every write changes.
+ */
+static bool has_metadata(struct history_maker *m, uint64_t object, bool data_only)
+{
+	const struct object *o = object_of(m->h, object);
+
+	if (!data_only)
+		return o->touched == m->commit || has_content(m, object);
+	for (size_t i = 0; i < o->waiting.n; i++) {
+		const struct change *c = &m->h->changes.v[o->waiting.v[i]];
+
+		if (c->commits && c->durable_at == UINT64_MAX)
+			return true;
+	}
+	return false;
+}
+
 static void synced(struct history_maker *m, uint64_t object, bool data_only)
 {
 	const struct profile *p = m->h->profile;
 	bool is_dir = object_of(m->h, object)->type == TREE_DIR;
-	bool content = has_content(m, object);
-	size_t waiting = m->pending ? pending_count(m->pending) : 0;
+	bool content = has_metadata(m, object, data_only);
+	bool commits = m->pending && (is_dir ? p->dir : p->file) == PROFILE_ALL &&
+		       pending_commits(m->pending, object, is_dir, data_only, content);
 
 	settle_content(m, object, UINT32_MAX);
 	object_of(m->h, object)->emptied = false;
 	if (!m->pending)
 		return;
 	pending_sync(m->pending, object, is_dir, data_only, content, settle_metadata, m);
-	/* A commit of everything takes the sizes of other files along. */
-	if ((is_dir ? p->dir : p->file) == PROFILE_ALL &&
-	    (content || pending_count(m->pending) < waiting))
+	/* A commit of everything takes the sizes and times of other files along. */
+	if (commits) {
 		settle_sizes(m);
+		m->commit++;
+	}
 }
 
 static void synced_all(struct history_maker *m)
@@ -368,6 +471,7 @@ static void synced_all(struct history_maker *m)
 	if (m->pending)
 		pending_sync_all(m->pending, settle_metadata, m);
 	settle_sizes(m);
+	m->commit++;
 }
 
 /* ---- calls ---- */
@@ -480,15 +584,14 @@ static void wrote(struct history_maker *m, const struct posix_event *e)
 	if (!object || !len)
 		return;
 	uint64_t before = live_size(m->h, object), live = history_live(m->h, object);
-	int64_t hole = vfs_seek(m->h->live, live, e->offset, SEEK_HOLE);
+	uint64_t missing = missing_block(m->h, object, e->offset, e->offset + len);
 	if (vfs_write(m->h->live, &reffs_root, live, e->payload, e->offset, len, 0) !=
 	    (int64_t)len) {
 		m->h->skipped++;
 		return;
 	}
 	m->h->maps |= e->flags & POSIX_PAGE;
-	written(m, object, e->offset, e->offset + len, before,
-		hole >= 0 && (uint64_t)hole < e->offset + len);
+	written(m, object, e->offset, e->offset + len, before, missing);
 	if (!(e->flags & (POSIX_SYNC | POSIX_DSYNC)))
 		return;
 	/* While the call runs, what it wrote is in flight; a crash after this event is one then. */
@@ -544,7 +647,7 @@ static void allocated(struct history_maker *m, const struct posix_event *e)
 		uint64_t to = min(e->offset + e->len, after);
 
 		if (e->offset < to)
-			written(m, object, e->offset, to, before, false);
+			punched(m, object, e->offset, to, before);
 	} else if (after > before) {
 		resize_add(m, object, after, false);
 	}
@@ -771,7 +874,7 @@ int history_new(const struct trace *t, const struct history_opts *opts, struct h
 			     .unit_size = opts->unit_size ? opts->unit_size : 4096,
 			     .base = reffs_new(NULL),
 			     .live = reffs_new(NULL) };
-	struct history_maker m = { .h = &h };
+	struct history_maker m = { .h = &h, .commit = 1 };
 
 	if (h.profile->metadata)
 		m.pending = pending_new(h.profile);
@@ -810,6 +913,7 @@ void history_release(struct history *h)
 	for (size_t i = 0; i < h->objects.n; i++) {
 		vec_release(&h->objects.v[i].parts);
 		vec_release(&h->objects.v[i].waiting);
+		ranges_release(&h->objects.v[i].fresh);
 	}
 	vec_release(&h->objects);
 	vec_release(&h->settled);

@@ -26,6 +26,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 #include "core/posix.h"
+#include "core/ranges.h"
 #include "core/trace.h"
 #include "fs/profile.h"
 #include "fs/reffs.h"
@@ -62,10 +63,13 @@ struct change {
 	uint32_t *needs;     /* changes, ascending */
 	uint32_t n_needs;
 	/*
-	 * Under a profile that is in_order: metadata, which all later metadata needs; and what
-	 * cannot be there without all earlier metadata.
+	 * Under a profile that is in_order: metadata, which all later metadata needs; and the
+	 * change before which all metadata must be there, or 0. That is the change itself, or the
+	 * one that took the space that this one overwrites.
 	 */
-	bool ordered, after_all;
+	bool ordered;
+	uint32_t after;
+	bool commits; /* a sync of data alone cannot do without a commit: new space, or a size */
 };
 
 struct object {
@@ -81,8 +85,10 @@ struct object {
 	uint32_t names;	    /* changes that gave it a name */
 	uint32_t now_mode, now_gid;	 /* after the last call */
 	bool emptied;			 /* truncated to nothing, and not synced since */
+	uint64_t touched;		 /* the commit that will bring its times; 0: none */
 	struct vec_of(uint32_t) parts;	 /* its changes of content and attributes, in order */
 	struct vec_of(uint32_t) waiting; /* those of them that no sync has reached */
+	struct ranges fresh; /* bytes that need the change that gave them space or a size */
 };
 
 /* What is durable from the end of an event on. */

@@ -53,27 +53,56 @@ static int load_xattrs(struct history_maker *m, int fd, uint64_t object, struct 
 	return 0;
 }
 
+/* The next bytes that have space; all that is left, where the file system does not say. */
+static bool next_data(int fd, uint64_t *at, uint64_t *end)
+{
+	off_t data = lseek(fd, (off_t)*at, SEEK_DATA);
+
+	*end = UINT64_MAX;
+	if (data < 0)
+		return errno != ENXIO;
+	off_t hole = lseek(fd, data, SEEK_HOLE);
+	*at = (uint64_t)data;
+	if (hole > data)
+		*end = (uint64_t)hole;
+	return true;
+}
+
+/* Holes stay holes: who writes there takes new space. */
+static ssize_t load_data(struct history_maker *m, int fd, uint64_t live)
+{
+	auto_free char *data = xmalloc(CHUNK);
+	uint64_t at = 0, end;
+	ssize_t n = 1;
+
+	while (n > 0 && next_data(fd, &at, &end))
+		while (at < end &&
+		       (n = pread(fd, data, min(end - at, (uint64_t)CHUNK), (off_t)at)) > 0) {
+			vfs_write(m->h->live, &reffs_root, live, data, at, (uint64_t)n, 0);
+			at += (uint64_t)n;
+		}
+	return n;
+}
+
 static int load_content(struct history_maker *m, int dir, const char *name, uint64_t object,
-			struct err *err)
+			uint64_t size, struct err *err)
 {
 	auto_fd fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	auto_free char *data = xmalloc(CHUNK);
-	uint64_t at = 0, live = history_live(m->h, object);
-	ssize_t n;
+	uint64_t live = history_live(m->h, object);
+	struct vfs_setattr a = { .set = VFS_SET_SIZE, .size = size };
 
 	if (fd < 0)
 		return err_set(err, -errno, "cannot open %s: %m", name);
-	while ((n = pread(fd, data, CHUNK, (off_t)at)) > 0) {
-		vfs_write(m->h->live, &reffs_root, live, data, at, (uint64_t)n, 0);
-		at += (uint64_t)n;
-	}
-	if (n < 0)
+	if (load_data(m, fd, live) < 0)
 		return err_set(err, -errno, "cannot read %s: %m", name);
 	int rc = load_xattrs(m, fd, object, err);
-	if (rc || !at)
+	if (rc || !size)
 		return rc;
+	rc = vfs_setattr(m->h->live, &reffs_root, live, &a);
+	if (rc)
+		return err_set(err, rc, "cannot take %s over", name);
 	struct reffs_state *s = reffs_save(m->h->live);
-	rc = graft_data(m->h->base, object, reffs_inode(s, live), 0, at);
+	rc = graft_data(m->h->base, object, reffs_inode(s, live), 0, size);
 	reffs_state_unref(s);
 	return rc ? err_set(err, rc, "cannot take %s over", name) : 0;
 }
@@ -129,7 +158,7 @@ static int load_entry(struct loader *l, int dir, uint64_t parent, const char *na
 	if (l->numbers)
 		numbers_set(&l->m->objects, st.st_ino, object);
 	if (o.type == TREE_FILE)
-		return load_content(l->m, dir, name, object, err);
+		return load_content(l->m, dir, name, object, (uint64_t)st.st_size, err);
 	if (o.type != TREE_DIR)
 		return 0;
 	auto_fd sub = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);

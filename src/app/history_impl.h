@@ -12,6 +12,7 @@ struct history_maker {
 	struct numbers objects;	 /* by inode number of the trace */
 	struct pending *pending; /* changes of names and attributes; `number` is the change's */
 	uint64_t event;
+	uint64_t commit;	       /* of all metadata: the number of the next, from 1 on */
 	struct vec_of(uint32_t) sizes; /* changes of size that are not durable, of all files */
 	/*
 	 * Files that were truncated to nothing, written and closed: what they held then comes with

@@ -20,7 +20,8 @@ struct posix_model {
 	bool made;
 	struct vec_of(struct model_piece) pieces;
 	struct vec_of(uint32_t) needs;
-	struct vec_of(uint32_t) place; /* of each change among the pieces */
+	struct vec_of(uint32_t) place;	 /* of each change among the pieces */
+	struct vec_of(uint32_t) ordered; /* pieces */
 	struct vec_of(unsigned char) bytes;
 };
 
@@ -54,6 +55,7 @@ static void posix_destroy(struct model *m)
 	vec_release(&p->pieces);
 	vec_release(&p->needs);
 	vec_release(&p->place);
+	vec_release(&p->ordered);
 	vec_release(&p->bytes);
 	free(p);
 }
@@ -91,6 +93,25 @@ static int posix_apply(struct model *m, uint64_t number, const struct event *ev,
 	return 0;
 }
 
+/* The last piece of ordered metadata before a change; SIZE_MAX: there is none. */
+static size_t ordered_before(const struct posix_model *p, uint32_t change)
+{
+	size_t low = 0, high = p->ordered.n;
+
+	/* Mostly it is the last of all. */
+	if (high && p->waiting.v[p->ordered.v[high - 1]] < change)
+		low = high;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (p->waiting.v[p->ordered.v[mid]] < change)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low ? p->ordered.v[low - 1] : SIZE_MAX;
+}
+
 static void make_pieces(struct posix_model *p)
 {
 	const struct history *h = history_of(p);
@@ -100,7 +121,7 @@ static void make_pieces(struct posix_model *p)
 	vec_clear(&p->pieces);
 	vec_clear(&p->needs);
 	vec_reserve(&p->place, h->changes.n);
-	size_t last_ordered = SIZE_MAX;
+	vec_clear(&p->ordered);
 	for (size_t i = 0; i < p->waiting.n; i++) {
 		p->place.v[p->waiting.v[i]] = (uint32_t)i;
 		total += h->changes.v[p->waiting.v[i]].n_needs;
@@ -121,12 +142,14 @@ static void make_pieces(struct posix_model *p)
 				p->needs.v[p->needs.n++] = p->place.v[c->needs[j]];
 				piece.n_needs++;
 			}
-		if (in_order && (c->ordered || c->after_all) && last_ordered != SIZE_MAX) {
-			p->needs.v[p->needs.n++] = (uint32_t)last_ordered;
+		uint32_t after = c->ordered ? p->waiting.v[i] : c->after;
+		size_t before = in_order ? ordered_before(p, after) : SIZE_MAX;
+		if (before != SIZE_MAX) {
+			p->needs.v[p->needs.n++] = (uint32_t)before;
 			piece.n_needs++;
 		}
 		if (c->ordered)
-			last_ordered = i;
+			vec_push(&p->ordered, (uint32_t)i);
 		vec_push(&p->pieces, piece);
 	}
 	p->made = true;

@@ -6,6 +6,7 @@
  * directory before the run must stay as it is. Checks that pass, fail, hang, fill the disk, or
  * leave processes behind must be told apart, and leave nothing.
  */
+#include "calls.h"
 #include "tap.h"
 
 #include <dirent.h>
@@ -49,26 +50,6 @@ static uint64_t ino_of(const char *dir, const char *name)
 	return st.st_ino;
 }
 
-static void call(struct fixture *f, struct posix_event e)
-{
-	auto_strbuf buf = STRBUF_INIT;
-	struct event ev;
-
-	posix_to_event(&e, 0, &buf, &ev);
-	trace_append(&f->trace, &ev);
-}
-
-static void call_write(struct fixture *f, uint64_t ino, uint64_t offset, const void *data,
-		       size_t len)
-{
-	call(f, (struct posix_event){ .op = POSIX_WRITE,
-				      .ino = ino,
-				      .offset = offset,
-				      .result = (int64_t)len,
-				      .payload = data,
-				      .payload_len = len });
-}
-
 /* A directory with all that can differ, and calls that make it differ in every way. */
 static void fixture_make(struct fixture *f)
 {
@@ -99,47 +80,52 @@ static void fixture_make(struct fixture *f)
 	}
 	trace_init(&f->trace);
 	uint64_t root = ino_of(f->dir, ".");
-	call_write(f, ino_of(f->dir, "old"), 3, "ABCDE", 5);
-	call_write(f, ino_of(f->dir, "big"), 100000, "!", 1);
-	call(f, (struct posix_event){ .op = POSIX_UNLINK,
-				      .ino = ino_of(f->dir, "gone"),
-				      .dir = root,
-				      .name = "gone" });
-	call(f,
-	     (struct posix_event){
-		     .op = POSIX_CREATE, .ino = 1 << 30, .dir = root, .name = "new", .arg = 0640 });
-	call_write(f, 1 << 30, 10000, "end", 3);
-	call_write(f, ino_of(f->dir, "one"), 0, "L", 1);
-	call(f, (struct posix_event){ .op = POSIX_UNLINK,
-				      .ino = ino_of(f->dir, "full/inner"),
-				      .dir = ino_of(f->dir, "full"),
-				      .name = "inner" });
-	call(f, (struct posix_event){ .op = POSIX_RMDIR,
-				      .ino = ino_of(f->dir, "full"),
-				      .dir = root,
-				      .name = "full" });
-	call(f,
-	     (struct posix_event){
-		     .op = POSIX_MKDIR, .ino = 1 << 29, .dir = root, .name = "full", .arg = 0700 });
-	call(f, (struct posix_event){ .op = POSIX_SYMLINK,
-				      .ino = 1 << 28,
-				      .dir = 1 << 29,
-				      .name = "link",
-				      .payload = "../keep",
-				      .payload_len = 7 });
-	call(f, (struct posix_event){ .op = POSIX_RENAME,
-				      .ino = ino_of(f->dir, "sub"),
-				      .dir = root,
-				      .name = "sub",
-				      .dir2 = ino_of(f->dir, "empty"),
-				      .name2 = "moved" });
-	call(f,
-	     (struct posix_event){ .op = POSIX_CHMOD, .ino = ino_of(f->dir, "keep"), .arg = 0600 });
+	calls_write(&f->trace, ino_of(f->dir, "old"), 3, "ABCDE", 5);
+	calls_write(&f->trace, ino_of(f->dir, "big"), 100000, "!", 1);
+	calls_add(&f->trace, (struct posix_event){ .op = POSIX_UNLINK,
+						   .ino = ino_of(f->dir, "gone"),
+						   .dir = root,
+						   .name = "gone" });
+	calls_add(&f->trace, (struct posix_event){ .op = POSIX_CREATE,
+						   .ino = 1 << 30,
+						   .dir = root,
+						   .name = "new",
+						   .arg = 0640 });
+	calls_write(&f->trace, 1 << 30, 10000, "end", 3);
+	calls_write(&f->trace, ino_of(f->dir, "one"), 0, "L", 1);
+	calls_add(&f->trace, (struct posix_event){ .op = POSIX_UNLINK,
+						   .ino = ino_of(f->dir, "full/inner"),
+						   .dir = ino_of(f->dir, "full"),
+						   .name = "inner" });
+	calls_add(&f->trace, (struct posix_event){ .op = POSIX_RMDIR,
+						   .ino = ino_of(f->dir, "full"),
+						   .dir = root,
+						   .name = "full" });
+	calls_add(&f->trace, (struct posix_event){ .op = POSIX_MKDIR,
+						   .ino = 1 << 29,
+						   .dir = root,
+						   .name = "full",
+						   .arg = 0700 });
+	calls_add(&f->trace, (struct posix_event){ .op = POSIX_SYMLINK,
+						   .ino = 1 << 28,
+						   .dir = 1 << 29,
+						   .name = "link",
+						   .payload = "../keep",
+						   .payload_len = 7 });
+	calls_add(&f->trace, (struct posix_event){ .op = POSIX_RENAME,
+						   .ino = ino_of(f->dir, "sub"),
+						   .dir = root,
+						   .name = "sub",
+						   .dir2 = ino_of(f->dir, "empty"),
+						   .name2 = "moved" });
+	calls_add(&f->trace, (struct posix_event){ .op = POSIX_CHMOD,
+						   .ino = ino_of(f->dir, "keep"),
+						   .arg = 0600 });
 	trace_persist(&f->trace, 0);
-	call(f, (struct posix_event){ .op = POSIX_LINK,
-				      .ino = ino_of(f->dir, "keep"),
-				      .dir = ino_of(f->dir, "empty"),
-				      .name = "again" });
+	calls_add(&f->trace, (struct posix_event){ .op = POSIX_LINK,
+						   .ino = ino_of(f->dir, "keep"),
+						   .dir = ino_of(f->dir, "empty"),
+						   .name = "again" });
 	auto_fd base = open(f->dir, O_RDONLY | O_DIRECTORY);
 	struct history_opts opts = { .profile = profile_find("minimal"),
 				     .base = base,
@@ -550,7 +536,7 @@ struct tally {
 	uint64_t seen, passed, wrong;
 	struct fixture *f;
 	bool kill_first;
-	uint64_t errors, asked;
+	uint64_t errors, asked, late;
 	char *failed;
 };
 
@@ -570,7 +556,7 @@ static int on_done(void *ctx, const struct app_state *s, const struct check_resu
 {
 	struct tally *t = ctx;
 
-	t->seen++;
+	t->late += s->number != t->seen++;
 	if (r->end == CHECK_ERROR) {
 		t->errors++;
 		return 0;
@@ -580,6 +566,25 @@ static int on_done(void *ctx, const struct app_state *s, const struct check_resu
 	if (r->end == CHECK_FAILED && !t->failed)
 		t->failed = xstrdup(s->id);
 	return 0;
+}
+
+/* Every second check takes longer than the one after it. */
+static void test_order(struct history *h, const struct checkers_opts *opts)
+{
+	struct checkers_opts o = *opts;
+	struct checkers_stats stats;
+	struct states *s = NULL;
+	struct err err = ERR_INIT;
+	struct tally t = { 0 };
+
+	o.check.command = "[ $((OUTAGE_CRASH_POINT % 2)) = 0 ] || sleep 0.2";
+	o.ctx = &t;
+	is_i(states_new(h, &(struct states_opts){ .budget = 20 }, &s, &err), 0, "states again");
+	is_i(checkers_run(h, s, &o, &stats, &err), 0, "checks that take unequally long");
+	is_u(t.seen, 20, "each came back");
+	is_u(t.late, 0, "in the order of the states");
+	states_free(s);
+	free(t.failed);
 }
 
 static bool stop_at_once(void *ctx)
@@ -639,6 +644,8 @@ static void test_many(bool launched)
 	app_state_release(&one);
 	check_result_release(&r);
 	free(t.failed);
+	is_u(t.late, 0, "in the order of the states");
+	test_order(&f.h, &o);
 
 	t = (struct tally){ 0 };
 	o.stop = stop_at_once;

@@ -3,6 +3,7 @@
  * app-explain.c - why crash states fail: the file "f" is replaced, in ways that are wrong, and the
  * check is done here, on the state itself. Also what a check's answer means, and what is kept.
  */
+#include "calls.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -13,58 +14,36 @@
 #include "app/explain.h"
 #include "app/judge.h"
 
-enum { ROOT_INO = 100, F_INO = 101, T_INO = 102 };
+enum { F_INO = 101, T_INO = 102 };
 
 /* ---- traces ---- */
 
 static struct trace trace;
 
-static uint64_t add(struct posix_event e)
-{
-	auto_strbuf buf = STRBUF_INIT;
-	struct event ev;
-
-	posix_to_event(&e, 0, &buf, &ev);
-	return trace_append(&trace, &ev);
-}
-
 static uint64_t create(const char *name, uint64_t ino)
 {
-	return add((struct posix_event){ .op = POSIX_CREATE,
-					 .dir = ROOT_INO,
-					 .name = name,
-					 .ino = ino,
-					 .arg = S_IFREG | 0644 });
+	return calls_create(&trace, ino, name);
 }
 
 static uint64_t write_all(uint64_t ino, char c, size_t len)
 {
-	auto_free char *data = xmalloc(len);
-
-	memset(data, c, len);
-	return add((struct posix_event){ .op = POSIX_WRITE,
-					 .ino = ino,
-					 .len = len,
-					 .result = (int64_t)len,
-					 .payload = data,
-					 .payload_len = len });
+	return calls_fill(&trace, ino, 0, len, c);
 }
 
 static uint64_t sync_ino(uint64_t ino)
 {
-	return add((struct posix_event){ .op = ino == ROOT_INO ? POSIX_FSYNCDIR : POSIX_FSYNC,
-					 .ino = ino });
+	return calls_sync(&trace, ino == CALLS_ROOT ? POSIX_FSYNCDIR : POSIX_FSYNC, ino);
 }
 
 static uint64_t rename_over(void)
 {
-	return add((struct posix_event){ .op = POSIX_RENAME,
-					 .dir = ROOT_INO,
-					 .name = "t",
-					 .dir2 = ROOT_INO,
-					 .name2 = "f",
-					 .ino = T_INO,
-					 .ino2 = F_INO });
+	return calls_add(&trace, (struct posix_event){ .op = POSIX_RENAME,
+						       .dir = CALLS_ROOT,
+						       .name = "t",
+						       .dir2 = CALLS_ROOT,
+						       .name2 = "f",
+						       .ino = T_INO,
+						       .ino2 = F_INO });
 }
 
 static uint64_t acknowledge(const char *text)
@@ -83,7 +62,7 @@ static void begin(void)
 	create("f", F_INO);
 	write_all(F_INO, 'o', 10);
 	sync_ino(F_INO);
-	sync_ino(ROOT_INO);
+	sync_ino(CALLS_ROOT);
 	acknowledge("old");
 }
 
@@ -203,7 +182,7 @@ static void explain_all(const char *profile, bool always, struct all *a)
 	struct history h;
 	struct history_opts opts = { .profile = profile_find(profile),
 				     .base = -1,
-				     .root_ino = ROOT_INO };
+				     .root_ino = CALLS_ROOT };
 	struct states_opts none = { 0 };
 	struct err err = ERR_INIT;
 	struct states *states;
@@ -290,7 +269,7 @@ static void test_ack(void)
 	write_all(T_INO, 'n', 10000);
 	sync_ino(T_INO);
 	rename_over();
-	sync_ino(ROOT_INO);
+	sync_ino(CALLS_ROOT);
 	acknowledge("new");
 	explain_all("minimal", false, &a);
 	is_u(a.failing, 0, "with the sync, nothing fails");
@@ -317,7 +296,7 @@ static void test_mend(void)
 {
 	struct history_opts opts = { .profile = profile_find("minimal"),
 				     .base = -1,
-				     .root_ino = ROOT_INO };
+				     .root_ino = CALLS_ROOT };
 	struct err err = ERR_INIT;
 	struct history h;
 	uint32_t n = 0;
@@ -326,8 +305,9 @@ static void test_mend(void)
 	create("t", T_INO);
 	uint64_t written = write_all(T_INO, 'n', 10000);
 	uint64_t renamed = rename_over();
-	uint64_t removed = add((struct posix_event){
-		.op = POSIX_UNLINK, .dir = ROOT_INO, .name = "f", .ino = T_INO });
+	uint64_t removed = calls_add(
+		&trace, (struct posix_event){
+				.op = POSIX_UNLINK, .dir = CALLS_ROOT, .name = "f", .ino = T_INO });
 	if (!ok(history_new(&trace, &opts, &h, &err) == 0, "a run without a sync"))
 		return;
 	while (h.changes.v[n].event != written || h.changes.v[n].kind != CHANGE_DATA)
@@ -353,18 +333,19 @@ static void test_window(void)
 	create("t", T_INO);
 	write_all(T_INO, 'n', 10000);
 	sync_ino(T_INO);
-	sync_ino(ROOT_INO);
-	uint64_t removed = add((struct posix_event){
-		.op = POSIX_UNLINK, .dir = ROOT_INO, .name = "f", .ino = F_INO });
+	sync_ino(CALLS_ROOT);
+	uint64_t removed = calls_add(
+		&trace, (struct posix_event){
+				.op = POSIX_UNLINK, .dir = CALLS_ROOT, .name = "f", .ino = F_INO });
 	/* Something else goes on in between. */
 	create("x", T_INO + 1);
 	write_all(T_INO + 1, 'x', 10);
-	uint64_t renamed = add((struct posix_event){ .op = POSIX_RENAME,
-						     .dir = ROOT_INO,
-						     .name = "t",
-						     .dir2 = ROOT_INO,
-						     .name2 = "f",
-						     .ino = T_INO });
+	uint64_t renamed = calls_add(&trace, (struct posix_event){ .op = POSIX_RENAME,
+								   .dir = CALLS_ROOT,
+								   .name = "t",
+								   .dir2 = CALLS_ROOT,
+								   .name2 = "f",
+								   .ino = T_INO });
 	explain_all("ext4-ordered", false, &a);
 	is_u(a.v.n, 1, "a file that is removed before its successor is there: one cause");
 	ok(a.attributed > 0, "other states of that window are recognised");

@@ -14,6 +14,7 @@
  *is zeros), "/" for a directory, "@" for a link, and behind that mode, owner and attribute if they
  *are not the usual ones.
  */
+#include "calls.h"
 #include "tap.h"
 
 #include <fcntl.h>
@@ -37,6 +38,7 @@ enum {
 	UNITS = 4,
 	ATOMS = 160,
 	FILE_MAX = UNITS * 4096,
+	BIT = 256, /* bytes; no call is about less */
 	ROOT = 0,
 	INO = 100
 };
@@ -52,6 +54,9 @@ struct thing {
 	uint64_t size;
 	unsigned char *data;
 	bool page[UNITS]; /* has blocks */
+	/* By bit: the call that gave it a block or made the file reach it, and one more; or 0. */
+	uint64_t born[FILE_MAX / BIT];
+	uint64_t touched; /* when it was last written to */
 };
 
 struct view {
@@ -71,7 +76,8 @@ struct atom {
 	uint32_t mode, uid, gid;
 	char xattr;
 	uint64_t from, to;
-	bool allocates;
+	uint64_t after;	     /* what was changed before this call it cannot be without */
+	bool commits;	     /* it has space or a size that only a commit can make durable */
 	unsigned char *data; /* of a unit, or of a whole file whose content moved */
 };
 
@@ -82,6 +88,7 @@ struct world {
 	struct atom atom[ATOMS];
 	int n;
 	bool emptied[OBJECTS];
+	uint64_t clock, committed; /* when all metadata last became durable */
 	struct trace trace;
 	int tmp; /* the object that T means */
 };
@@ -187,7 +194,7 @@ static bool must(const struct world *w, const struct atom *a, const struct atom 
 	if (b->kind == RESIZE && b->data && is_content(a) && a->object == b->object)
 		return true; /* content that moves is written first */
 	if (w->p->in_order && is_metadata(a) &&
-	    (is_metadata(b) || b->kind == SIZE || (b->kind == UNIT && b->allocates)))
+	    (is_metadata(b) || b->kind == SIZE || (b->kind == UNIT && a->event < b->after)))
 		return true;
 	if (w->p->replace_orders_data && b->kind == RENAME && b->other >= 0 && is_content(a) &&
 	    a->object == b->object)
@@ -214,6 +221,7 @@ static void content_durable(struct world *w, int object, int before, uint64_t ev
 /* All metadata, and what comes with it. */
 static void commit(struct world *w, uint64_t event)
 {
+	w->committed = ++w->clock;
 	for (int i = 0; i < w->n; i++) {
 		struct atom *a = &w->atom[i];
 
@@ -249,7 +257,9 @@ static void sync_thing(struct world *w, int object, bool data_only, uint64_t eve
 
 	for (int i = 0; i < w->n; i++)
 		anything |= waits(&w->atom[i]) && is_content(&w->atom[i]) &&
-			    w->atom[i].object == object;
+			    w->atom[i].object == object && (!data_only || w->atom[i].commits);
+	/* The time of a write is no reason to sync data alone. */
+	anything |= !data_only && w->live.thing[object].touched > w->committed;
 	content_durable(w, object, w->n, event);
 	w->emptied[object] = false;
 	for (int i = 0; i < w->n; i++) {
@@ -288,15 +298,6 @@ static struct atom *atom_add(struct world *w, struct atom a)
 	a.durable_at = w->p->metadata || is_content(&a) ? UINT64_MAX : a.event;
 	w->atom[w->n] = a;
 	return &w->atom[w->n++];
-}
-
-static void event_add(struct world *w, struct posix_event e)
-{
-	auto_strbuf buf = STRBUF_INIT;
-	struct event ev;
-
-	posix_to_event(&e, 0, &buf, &ev);
-	trace_append(&w->trace, &ev);
 }
 
 struct place {
@@ -353,9 +354,9 @@ static bool call_make(struct world *w, const char *verb, const char *path, const
 		if (w->live.n == OBJECTS)
 			return false;
 		w->tmp = thing_new(w, (struct thing){ .mode = 0644, .unnamed = true });
-		event_add(w, (struct posix_event){ .op = POSIX_TMPFILE,
-						   .ino = INO + (uint64_t)w->tmp,
-						   .arg = 0644 });
+		calls_add(&w->trace, (struct posix_event){ .op = POSIX_TMPFILE,
+							   .ino = INO + (uint64_t)w->tmp,
+							   .arg = 0644 });
 		return true;
 	}
 	if (p.name < 0 || p.object >= 0 || w->live.n == OBJECTS)
@@ -368,13 +369,13 @@ static bool call_make(struct world *w, const char *verb, const char *path, const
 				   .other = -1,
 				   .dir = { p.dir },
 				   .name = { p.name } });
-	event_add(w, (struct posix_event){ .op = op,
-					   .ino = INO + (uint64_t)object,
-					   .dir = INO + (uint64_t)p.dir,
-					   .name = names[p.name],
-					   .arg = mode,
-					   .payload = link ? target : NULL,
-					   .payload_len = link ? strlen(target) : 0 });
+	calls_add(&w->trace, (struct posix_event){ .op = op,
+						   .ino = INO + (uint64_t)object,
+						   .dir = INO + (uint64_t)p.dir,
+						   .name = names[p.name],
+						   .arg = mode,
+						   .payload = link ? target : NULL,
+						   .payload_len = link ? strlen(target) : 0 });
 	return true;
 }
 
@@ -390,10 +391,10 @@ static bool call_link(struct world *w, const char *from, const char *to)
 				   .other = -1,
 				   .dir = { q.dir },
 				   .name = { q.name } });
-	event_add(w, (struct posix_event){ .op = POSIX_LINK,
-					   .ino = INO + (uint64_t)p.object,
-					   .dir = INO + (uint64_t)q.dir,
-					   .name = names[q.name] });
+	calls_add(&w->trace, (struct posix_event){ .op = POSIX_LINK,
+						   .ino = INO + (uint64_t)p.object,
+						   .dir = INO + (uint64_t)q.dir,
+						   .name = names[q.name] });
 	if (p.object == w->tmp)
 		w->tmp = -1; /* once */
 	return true;
@@ -412,10 +413,10 @@ static bool call_remove(struct world *w, const char *path, bool dir)
 				   .other = -1,
 				   .dir = { p.dir },
 				   .name = { p.name } });
-	event_add(w, (struct posix_event){ .op = dir ? POSIX_RMDIR : POSIX_UNLINK,
-					   .ino = INO + (uint64_t)p.object,
-					   .dir = INO + (uint64_t)p.dir,
-					   .name = names[p.name] });
+	calls_add(&w->trace, (struct posix_event){ .op = dir ? POSIX_RMDIR : POSIX_UNLINK,
+						   .ino = INO + (uint64_t)p.object,
+						   .dir = INO + (uint64_t)p.dir,
+						   .name = names[p.name] });
 	return true;
 }
 
@@ -441,36 +442,97 @@ static bool call_rename(struct world *w, const char *from, const char *to, bool 
 				   .other = q.object,
 				   .dir = { p.dir, q.dir },
 				   .name = { p.name, q.name } });
-	event_add(w, (struct posix_event){ .op = POSIX_RENAME,
-					   .ino = INO + (uint64_t)p.object,
-					   .ino2 = q.object < 0 ? 0 : INO + (uint64_t)q.object,
-					   .dir = INO + (uint64_t)p.dir,
-					   .dir2 = INO + (uint64_t)q.dir,
-					   .name = names[p.name],
-					   .name2 = names[q.name],
-					   .arg = swap ? RENAME_EXCHANGE : 0 });
+	calls_add(&w->trace,
+		  (struct posix_event){ .op = POSIX_RENAME,
+					.ino = INO + (uint64_t)p.object,
+					.ino2 = q.object < 0 ? 0 : INO + (uint64_t)q.object,
+					.dir = INO + (uint64_t)p.dir,
+					.dir2 = INO + (uint64_t)q.dir,
+					.name = names[p.name],
+					.name2 = names[q.name],
+					.arg = swap ? RENAME_EXCHANGE : 0 });
 	return true;
 }
 
 /* Each unit as it is now, and the size, as far as the profile lets it go alone. */
 static void units_add(struct world *w, int object, uint64_t from, uint64_t to, uint64_t before,
-		      bool allocates)
+		      uint64_t after, bool takes)
 {
 	struct thing *t = &w->live.thing[object];
+	bool commits = takes || (to > before && w->p->size_with_data);
 
+	t->touched = ++w->clock;
 	if (to > before && !w->p->size_with_data)
-		atom_add(w, (struct atom){ .kind = SIZE, .object = object, .other = -1, .to = to });
+		atom_add(w, (struct atom){ .kind = SIZE,
+					   .object = object,
+					   .other = -1,
+					   .to = to,
+					   .commits = true });
 	for (uint64_t at = from / w->unit * w->unit; at < to; at += w->unit) {
 		struct atom *a = atom_add(w, (struct atom){ .kind = UNIT,
 							    .object = object,
 							    .other = -1,
 							    .from = at,
 							    .to = min(at + w->unit, t->size),
-							    .allocates = allocates });
+							    .after = after,
+							    .commits = commits });
 
 		a->data = xmalloc(w->unit);
 		memcpy(a->data, t->data + at, w->unit);
 	}
+}
+
+/* Whether content that a call wrote is still to be lost. */
+static bool call_waits(const struct world *w, int object, uint64_t event)
+{
+	for (int i = 0; i < w->n; i++)
+		if (w->atom[i].kind == UNIT && w->atom[i].object == object &&
+		    w->atom[i].event == event && waits(&w->atom[i]))
+			return true;
+	return false;
+}
+
+/*
+ * Gives a file the space that a write needs, and says what was changed before which call it cannot
+ * be without: before this one if there was none or the file gets longer; else before the one that
+ * brought the space, or made the file that long, if what that wrote can be lost; else 0.
+ */
+static uint64_t take_space(struct world *w, int object, uint64_t from, uint64_t to, bool *takes)
+{
+	struct thing *t = &w->live.thing[object];
+	uint64_t now = w->trace.events.n, after = 0, first = t->size;
+
+	*takes = false;
+	for (uint64_t page = from / 4096; page * 4096 < to; page++) {
+		if (!t->page[page] && !*takes)
+			first = min(first, page * 4096);
+		*takes |= !t->page[page];
+		t->page[page] = true;
+	}
+	if (*takes || to > t->size) {
+		uint64_t end = *takes ? (to + 4095) / 4096 * 4096 : to;
+
+		for (uint64_t at = first; at < end; at += BIT)
+			t->born[at / BIT] = now + 1;
+		return now;
+	}
+	uint64_t end = (to + w->unit - 1) / w->unit * w->unit;
+	for (uint64_t at = from / w->unit * w->unit; at < end; at += BIT) {
+		uint64_t born = t->born[at / BIT];
+
+		if (born && call_waits(w, object, born - 1))
+			after = max(after, born - 1);
+	}
+	return after;
+}
+
+/* The blocks from one page on are gone. */
+static void drop_space(struct thing *t, uint64_t from, uint64_t to)
+{
+	for (uint64_t page = from / 4096; page < to / 4096; page++)
+		t->page[page] = false;
+	for (uint64_t at = from; at < to; at += BIT)
+		t->born[at / BIT] = 0;
 }
 
 /* In halves of units, so that writes meet within one. */
@@ -479,32 +541,28 @@ static bool call_write(struct world *w, const char *path, uint64_t first, uint64
 {
 	struct place p = find(w, path);
 	uint64_t from = first * w->unit / 2, to = (first + n) * w->unit / 2;
-	bool allocates = false;
+	bool takes;
 
 	if (p.object < 0 || w->live.thing[p.object].dir || w->live.thing[p.object].link || !n ||
 	    to > UNITS * w->unit)
 		return false;
 	struct thing *t = &w->live.thing[p.object];
-	uint64_t before = t->size;
-	for (uint64_t page = from / 4096; page * 4096 < to; page++) {
-		allocates |= !t->page[page];
-		t->page[page] = true;
-	}
+	uint64_t before = t->size, after = take_space(w, p.object, from, to, &takes);
 	memset(t->data + from, letter, to - from);
 	t->size = max(t->size, to);
-	units_add(w, p.object, from, to, before, allocates || to > before);
+	units_add(w, p.object, from, to, before, after, takes);
 	uint64_t event = w->trace.events.n;
 	bool sync = how && streq(how, "sync"), dsync = how && streq(how, "dsync");
-	event_add(w, (struct posix_event){ .op = POSIX_WRITE,
-					   .flags = sync    ? POSIX_SYNC
-						    : dsync ? POSIX_DSYNC
-							    : 0,
-					   .ino = INO + (uint64_t)p.object,
-					   .offset = from,
-					   .len = to - from,
-					   .result = (int64_t)(to - from),
-					   .payload = t->data + from,
-					   .payload_len = to - from });
+	calls_add(&w->trace, (struct posix_event){ .op = POSIX_WRITE,
+						   .flags = sync    ? POSIX_SYNC
+							    : dsync ? POSIX_DSYNC
+								    : 0,
+						   .ino = INO + (uint64_t)p.object,
+						   .offset = from,
+						   .len = to - from,
+						   .result = (int64_t)(to - from),
+						   .payload = t->data + from,
+						   .payload_len = to - from });
 	if (sync || dsync) /* when the call has returned, which is before the next event */
 		sync_thing(w, p.object, dsync, event + 1);
 	return true;
@@ -521,13 +579,17 @@ static bool call_trunc(struct world *w, const char *path, uint64_t n)
 	struct thing *t = &w->live.thing[p.object];
 	memset(t->data + size, 0, FILE_MAX - size);
 	t->size = size;
-	for (uint64_t page = (size + 4095) / 4096; page < UNITS; page++)
-		t->page[page] = false;
+	t->touched = ++w->clock;
+	drop_space(t, (size + 4095) / 4096 * 4096, FILE_MAX);
 	w->emptied[p.object] |= !size;
-	atom_add(w, (struct atom){ .kind = RESIZE, .object = p.object, .other = -1, .to = size });
-	event_add(w, (struct posix_event){ .op = POSIX_TRUNCATE,
-					   .ino = INO + (uint64_t)p.object,
-					   .offset = size });
+	atom_add(w, (struct atom){ .kind = RESIZE,
+				   .object = p.object,
+				   .other = -1,
+				   .to = size,
+				   .commits = true });
+	calls_add(&w->trace, (struct posix_event){ .op = POSIX_TRUNCATE,
+						   .ino = INO + (uint64_t)p.object,
+						   .offset = size });
 	return true;
 }
 
@@ -544,21 +606,27 @@ static bool call_falloc(struct world *w, const char *path, uint64_t first, uint6
 		memmove(t->data + from, t->data + from + len, FILE_MAX - from - len);
 		memset(t->data + FILE_MAX - len, 0, len);
 		t->size -= len;
+		t->touched = ++w->clock;
+		for (uint64_t page = first; page < UNITS; page++)
+			t->page[page] = page + n < UNITS && t->page[page + n];
+		memset(t->born, 0, sizeof(t->born)); /* all of it needs the move */
 		struct atom *a = atom_add(w, (struct atom){ .kind = RESIZE,
 							    .object = p.object,
 							    .other = -1,
-							    .to = t->size });
+							    .to = t->size,
+							    .commits = true });
 		a->data = xmalloc(FILE_MAX);
 		memcpy(a->data, t->data, FILE_MAX);
 	} else {
 		memset(t->data + from, 0, len);
-		units_add(w, p.object, from, from + len, t->size, false);
+		drop_space(t, from, from + len);
+		units_add(w, p.object, from, from + len, t->size, w->trace.events.n, true);
 	}
-	event_add(w, (struct posix_event){ .op = POSIX_FALLOCATE,
-					   .ino = INO + (uint64_t)p.object,
-					   .offset = from,
-					   .len = len,
-					   .arg = (uint32_t)mode });
+	calls_add(&w->trace, (struct posix_event){ .op = POSIX_FALLOCATE,
+						   .ino = INO + (uint64_t)p.object,
+						   .offset = from,
+						   .len = len,
+						   .arg = (uint32_t)mode });
 	return true;
 }
 
@@ -574,11 +642,12 @@ static bool call_attr(struct world *w, const char *path, uint32_t mode, uint32_t
 				   .mode = mode,
 				   .uid = uid,
 				   .gid = gid });
-	event_add(w, (struct posix_event){ .op = mode == UINT32_MAX ? POSIX_CHOWN : POSIX_CHMOD,
-					   .ino = INO + (uint64_t)p.object,
-					   .arg = mode == UINT32_MAX ? 0 : mode,
-					   .offset = mode == UINT32_MAX ? uid : 0,
-					   .len = mode == UINT32_MAX ? gid : 0 });
+	calls_add(&w->trace,
+		  (struct posix_event){ .op = mode == UINT32_MAX ? POSIX_CHOWN : POSIX_CHMOD,
+					.ino = INO + (uint64_t)p.object,
+					.arg = mode == UINT32_MAX ? 0 : mode,
+					.offset = mode == UINT32_MAX ? uid : 0,
+					.len = mode == UINT32_MAX ? gid : 0 });
 	return true;
 }
 
@@ -593,11 +662,11 @@ static bool call_xattr(struct world *w, const char *path, char letter)
 				   .object = p.object,
 				   .other = -1,
 				   .xattr = set ? letter : 0 });
-	event_add(w, (struct posix_event){ .op = set ? POSIX_SETXATTR : POSIX_REMOVEXATTR,
-					   .ino = INO + (uint64_t)p.object,
-					   .name2 = "user.x",
-					   .payload = set ? &letter : NULL,
-					   .payload_len = set });
+	calls_add(&w->trace, (struct posix_event){ .op = set ? POSIX_SETXATTR : POSIX_REMOVEXATTR,
+						   .ino = INO + (uint64_t)p.object,
+						   .name2 = "user.x",
+						   .payload = set ? &letter : NULL,
+						   .payload_len = set });
 	return true;
 }
 
@@ -609,10 +678,10 @@ static bool call_sync(struct world *w, const char *path, bool data_only)
 	if (p.object < 0 || w->live.thing[p.object].link)
 		return false;
 	bool dir = w->live.thing[p.object].dir;
-	event_add(w, (struct posix_event){ .op = dir	     ? POSIX_FSYNCDIR
-						 : data_only ? POSIX_FDATASYNC
-							     : POSIX_FSYNC,
-					   .ino = INO + (uint64_t)p.object });
+	calls_add(&w->trace, (struct posix_event){ .op = dir	     ? POSIX_FSYNCDIR
+							 : data_only ? POSIX_FDATASYNC
+								     : POSIX_FSYNC,
+						   .ino = INO + (uint64_t)p.object });
 	sync_thing(w, p.object, data_only && !dir, event);
 	return true;
 }
@@ -627,16 +696,18 @@ static bool call_close(struct world *w, const char *path)
 		if (w->emptied[p.object] && waits(&w->atom[i]) && is_content(&w->atom[i]) &&
 		    w->atom[i].object == p.object && w->atom[i].flushed_at == UINT64_MAX)
 			w->atom[i].flushed_at = w->trace.events.n;
-	event_add(w, (struct posix_event){ .op = POSIX_RELEASE, .ino = INO + (uint64_t)p.object });
+	calls_add(&w->trace,
+		  (struct posix_event){ .op = POSIX_RELEASE, .ino = INO + (uint64_t)p.object });
 	return true;
 }
 
 static bool call_syncfs(struct world *w)
 {
+	w->committed = ++w->clock;
 	for (int i = 0; i < w->n; i++)
 		if (waits(&w->atom[i]))
 			w->atom[i].durable_at = w->trace.events.n;
-	event_add(w, (struct posix_event){ .op = POSIX_SYNCFS });
+	calls_add(&w->trace, (struct posix_event){ .op = POSIX_SYNCFS });
 	return true;
 }
 
@@ -1154,8 +1225,11 @@ static void test_content(void)
 	expect("minimal", "creat a; write a 0 4 o; syncfs; write a 0 4 n dsync; creat b",
 	       "a=nn | a=nn b=", "and durable from then on");
 	expect("ext4-ordered",
+	       "creat b; creat a; write a 0 2 x dsync; chmod b 600; write a 2 2 y dsync; close a",
+	       "a=xy b=,600", "each of them commits, if it takes space or gives a size");
+	expect("ext4-ordered",
 	       "creat b; creat a; write a 0 2 x dsync; chmod b 600; write a 0 2 y dsync; close a",
-	       "a=y b=,600", "each of them commits");
+	       "a=y b= | a=y b=,600", "and does not, if it overwrites");
 	expect("ext4-ordered", "creat b; creat a; write a 0 2 x dsync",
 	       "- | a= b= | a=x b= | b=", "and does not before it returns");
 	expect("ext4-ordered", "creat a; syncfs; chmod a 600; fdatasync a", "a= | a=,600",
@@ -1164,6 +1238,70 @@ static void test_content(void)
 		    "a=xxx | a=xyx | a=yx", "content that moves is written first", 4096);
 	expect_unit("minimal", "creat a; write a 0 6 x; syncfs; punch a 0 2",
 		    "a=..x | a=.xx | a=x.x | a=xxx", "holes are like data", 4096);
+}
+
+/* What fdatasync commits for, and what a write in place may come without. */
+static void test_space(void)
+{
+	static const char *const alike[] = { "ext4-ordered", "ext4-writeback", "xfs" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(alike); i++) {
+		expect(alike[i],
+		       "creat a; write a 0 2 x; syncfs; creat b; write a 0 2 y; fdatasync a",
+		       "a=y | a=y b=", "fdatasync of what is overwritten leaves names behind");
+		expect(alike[i], "creat a; write a 0 2 x; syncfs; creat b; write a 0 2 y; fsync a",
+		       "a=y b=", "fsync does not, for the time has changed");
+		expect(alike[i],
+		       "creat a; write a 0 2 x; syncfs; creat b; write a 0 2 y; fdatasync a; fsync "
+		       "a",
+		       "a=y b=", "nor does it after fdatasync");
+		expect(alike[i],
+		       "creat a; write a 0 2 x; syncfs; write a 0 2 y; fdatasync a; creat d; fsync "
+		       "d; creat b; fsync a",
+		       "a=y b= d= | a=y d=", "unless a commit has brought the time before");
+		expect(alike[i],
+		       "creat a; write a 0 2 x; syncfs; creat b; write a 1 2 y; fdatasync a",
+		       "a=xy b=", "a longer file is committed");
+		expect(alike[i],
+		       "creat a; syncfs; write a 0 2 x; write a 0 2 y; creat b; fdatasync a",
+		       "a=y b=", "so is one that is overwritten before its space is durable");
+		expect_unit(alike[i],
+			    "creat a; trunc a 4; syncfs; creat b; write a 0 2 y; fdatasync a",
+			    "a=y. b=", "space in a hole is committed", 4096);
+		expect_unit(alike[i],
+			    "creat a; write a 0 4 x; syncfs; punch a 0 1; syncfs; creat b; write a "
+			    "0 2 y; fdatasync a",
+			    "a=yx b=", "also in one that was punched", 4096);
+		expect_unit(alike[i],
+			    "creat a; write a 0 4 x; syncfs; creat b; punch a 0 1; fdatasync a",
+			    "a=.x b=", "and so is the punching", 4096);
+		expect_unit(alike[i],
+			    "creat a; write a 0 4 x; syncfs; trunc a 2; trunc a 4; syncfs; creat "
+			    "b; write a 2 2 y; fdatasync a",
+			    "a=xy b=", "and what lies behind a cut", 4096);
+		expect_unit(alike[i],
+			    "creat a; write a 0 6 x; syncfs; creat b; collapse a 0 1; write a 2 2 "
+			    "y; fdatasync a; creat d; write a 0 2 z; fdatasync a",
+			    "a=zy b= | a=zy b= d=", "and what moved, but not after that", 4096);
+	}
+	expect("xfs", "creat a; syncfs; creat b; write a 0 2 x; write a 0 2 y",
+	       "a= | a= b= | a=x b= | a=y b=",
+	       "what is written over space that is not durable needs what that needs");
+	expect("xfs", "creat a; syncfs; write a 0 2 x; creat b; write a 0 2 y",
+	       "a= | a= b= | a=x | a=x b= | a=y | a=y b=", "and no more");
+	expect("ext4-writeback",
+	       "creat a; write a 0 1 x; syncfs; write a 1 1 y; creat b; fsync b; creat d; "
+	       "fdatasync "
+	       "a",
+	       "a=x b= | a=x b= d=", "a size that a commit has is no reason for another");
+	expect_unit("ext4-writeback",
+		    "creat a; write a 0 2 x; syncfs; write a 2 2 y; creat b; fsync b; creat d; "
+		    "fdatasync a",
+		    "a=xy b= d=", "but space behind the end is", 4096);
+	expect("btrfs", "creat a; write a 0 2 x; syncfs; creat b; write a 0 2 y; fdatasync a",
+	       "a=y | a=y b=", "only names of what is synced");
+	expect("minimal", "creat a; syncfs; creat b; write a 0 2 y; fdatasync a",
+	       "a=y | a=y b=", "never any");
 }
 
 static void test_replacing(void)
@@ -1255,15 +1393,6 @@ static uint64_t ino_of(const char *dir, const char *name)
 	return st.st_ino;
 }
 
-static void append(struct trace *t, struct posix_event e)
-{
-	auto_strbuf buf = STRBUF_INIT;
-	struct event ev;
-
-	posix_to_event(&e, 0, &buf, &ev);
-	trace_append(t, &ev);
-}
-
 /* The run sees a copy, whose numbers are others than those of the directory. */
 static void test_base(void)
 {
@@ -1296,28 +1425,29 @@ static void test_base(void)
 	is_i(history_lookups(copy, &t, &err), 0, "numbers of a copy");
 	is_u(t.events.n, 4, "one for each name");
 	expect_base(&t, &opts, "l@old s/ s/f=abc s/x=xyz", "the directory, before any call");
-	append(&t, (struct posix_event){ .op = POSIX_WRITE,
-					 .ino = f,
-					 .offset = 2,
-					 .result = 2,
-					 .payload = "DE",
-					 .payload_len = 2 });
+	calls_add(&t, (struct posix_event){ .op = POSIX_WRITE,
+					    .ino = f,
+					    .offset = 2,
+					    .result = 2,
+					    .payload = "DE",
+					    .payload_len = 2 });
 	expect_base(
 		&t, &opts,
 		"l@old s/ s/f=abDE s/x=xyz | l@old s/ s/f=abc s/x=xyz | l@old s/ s/f=abc. s/x=xyz",
 		"a file of it is written");
-	append(&t, (struct posix_event){
-			   .op = POSIX_LINK, .ino = f, .dir = opts.root_ino, .name = "n" });
-	append(&t, (struct posix_event){ .op = POSIX_UNLINK, .ino = f, .dir = sub, .name = "f" });
-	append(&t, (struct posix_event){ .op = POSIX_FSYNCDIR, .ino = sub });
+	calls_add(&t, (struct posix_event){
+			      .op = POSIX_LINK, .ino = f, .dir = opts.root_ino, .name = "n" });
+	calls_add(&t,
+		  (struct posix_event){ .op = POSIX_UNLINK, .ino = f, .dir = sub, .name = "f" });
+	calls_add(&t, (struct posix_event){ .op = POSIX_FSYNCDIR, .ino = sub });
 	expect_base(&t, &opts,
 		    "l@old n=abDE s/ s/x=xyz | l@old n=abc s/ s/x=xyz | l@old n=abc. s/ s/x=xyz | "
 		    "l@old s/ s/x=xyz",
 		    "its old content comes with a new name, though the old one is gone");
 	trace_clear(&t);
-	append(&t,
-	       (struct posix_event){
-		       .op = POSIX_UNLINK, .ino = ino_of(dirs[0], "l"), .dir = 7, .name = "l" });
+	calls_add(&t,
+		  (struct posix_event){
+			  .op = POSIX_UNLINK, .ino = ino_of(dirs[0], "l"), .dir = 7, .name = "l" });
 	opts.base_numbers = true;
 	opts.root_ino = 7;
 	expect_base(&t, &opts, "l@old s/ s/f=abc s/x=xyz | s/ s/f=abc s/x=xyz",
@@ -1332,7 +1462,89 @@ static void test_base(void)
 	}
 }
 
+/* Where a file of the directory has a hole, a write takes space. */
+static void test_base_holes(void)
+{
+	char dir[] = "/tmp/outage-app-holes-XXXXXX", data[8192] = { 0 };
+	struct history_opts opts = { .profile = profile_find("ext4-ordered"),
+				     .base_numbers = true };
+	struct proc_result res = { 0 };
+	const char *const argv[] = { "rm", "-rf", dir, NULL };
+
+	if (!mkdtemp(dir)) {
+		ok(false, "a temporary directory: %m");
+		return;
+	}
+	auto_free char *path = xasprintf("%s/f", dir);
+	auto_fd f = open(path, O_RDWR | O_CREAT, 0644);
+	ok(pwrite(f, data, 4096, 0) == 4096 && !ftruncate(f, 8192), "a file that ends in a hole");
+	opts.base = open(dir, O_RDONLY | O_DIRECTORY);
+	opts.root_ino = ino_of(dir, ".");
+	bool told = lseek(f, 0, SEEK_HOLE) == 4096;
+	for (uint64_t at = 0; at < 8192; at += 4096) {
+		bool in_place = !at || !told;
+		auto_trace t;
+		struct err err = ERR_INIT;
+		struct history h;
+
+		trace_init(&t);
+		calls_add(&t, (struct posix_event){ .op = POSIX_CREATE,
+						    .ino = 7,
+						    .dir = opts.root_ino,
+						    .name = "n" });
+		calls_add(&t, (struct posix_event){ .op = POSIX_WRITE,
+						    .ino = ino_of(dir, "f"),
+						    .offset = at,
+						    .result = 4096,
+						    .payload = data,
+						    .payload_len = 4096 });
+		calls_add(&t,
+			  (struct posix_event){ .op = POSIX_FDATASYNC, .ino = ino_of(dir, "f") });
+		if (history_new(&t, &opts, &h, &err)) {
+			ok(false, "a history: %s", err.msg);
+			continue;
+		}
+		is_u(h.changes.n, 2, "a name and a write, at %" PRIu64, at);
+		ok(change_is_durable(&h.changes.v[0], 3) == !in_place, "the write %s",
+		   in_place ? "commits nothing" : "commits");
+		ok(change_is_durable(&h.changes.v[1], 3), "and is durable");
+		history_release(&h);
+	}
+	close(opts.base);
+	if (proc_run(&(struct proc_opts){ .argv = argv }, &res, NULL))
+		printf("# cannot remove %s\n", dir);
+	proc_result_release(&res);
+}
+
 /* ---- the comparison ---- */
+
+/* Two files that are written over and over, while names and attributes wait. */
+static void random_overwrite(struct rng *rng, char *text, size_t size)
+{
+	static const char *const verbs[] = { "write",	   "write",	"write",     "write dsync",
+					     "write sync", "fdatasync", "fdatasync", "fsync",
+					     "chmod",	   "trunc",	"punch",     "rename",
+					     "creat",	   "collapse" };
+	const char *verb = verbs[rng_below(rng, ARRAY_SIZE(verbs))];
+	const char *p = rng_below(rng, 3) ? "a" : "d/b";
+	unsigned x = (unsigned)rng_below(rng, 4), y = (unsigned)rng_below(rng, 2);
+	char letter = (char)('e' + rng_below(rng, 20));
+
+	if (!strncmp(verb, "write", 5))
+		snprintf(text, size, "write %s %u %u %c %s", p, x, y + 1, letter, verb + 5);
+	else if (streq(verb, "trunc"))
+		snprintf(text, size, "trunc %s %u", p, x + y);
+	else if (streq(verb, "punch") || streq(verb, "collapse"))
+		snprintf(text, size, "%s %s %u 1", verb, p, y);
+	else if (streq(verb, "chmod"))
+		snprintf(text, size, "chmod d 7%o0", x);
+	else if (streq(verb, "creat"))
+		snprintf(text, size, "creat %s", y ? "b" : "d/a");
+	else if (streq(verb, "rename"))
+		snprintf(text, size, "rename b d/a");
+	else
+		snprintf(text, size, "%s %s", verb, p);
+}
 
 static void random_call(struct rng *rng, char *text, size_t size)
 {
@@ -1483,7 +1695,7 @@ static bool outlines(const struct world *w, struct outlined *count)
 	return made && same;
 }
 
-static bool compare_run(const struct profile *p, uint64_t seed, uint64_t *states,
+static bool compare_run(const struct profile *p, uint64_t seed, bool over, uint64_t *states,
 			struct outlined *outlined)
 {
 	auto_strbuf said = STRBUF_INIT;
@@ -1494,12 +1706,15 @@ static bool compare_run(const struct profile *p, uint64_t seed, uint64_t *states
 
 	rng_init(&rng, seed);
 	world_init(&w, p, rng_below(&rng, 2) ? 512 : 4096);
-	if (rng_below(&rng, 2)) {
+	if (over || rng_below(&rng, 2)) {
 		calls(&w, "mkdir d; creat a; write a 0 3 x; creat d/b; syncfs");
 		strbuf_adds(&said, "mkdir d; creat a; write a 0 3 x; creat d/b; syncfs; ");
 	}
 	for (int i = 0; i < 40 && w.trace.events.n < 14; i++) {
-		random_call(&rng, text, sizeof(text));
+		if (over)
+			random_overwrite(&rng, text, sizeof(text));
+		else
+			random_call(&rng, text, sizeof(text));
 		if (call(&w, text))
 			strbuf_addf(&said, "%s; ", text);
 	}
@@ -1526,8 +1741,8 @@ static void test_random(void)
 		uint64_t states = 0, seed = 1, wrong = 0;
 		struct outlined o = { 0 };
 
-		for (; seed <= 400 && wrong < 3; seed++)
-			wrong += !compare_run(p, seed, &states, &o);
+		for (; seed <= 600 && wrong < 3; seed++)
+			wrong += !compare_run(p, seed, seed % 2, &states, &o);
 		ok(!wrong && states > 500,
 		   "%s: the same states as a naive enumeration (%" PRIu64 ")", p->name, states);
 		ok(!wrong && o.told > 1000 && o.told > 9 * o.untold,
@@ -1542,13 +1757,13 @@ static uint64_t write_of(struct trace *t, uint32_t tid, uint64_t ino, uint64_t o
 {
 	auto_free char *data = xcalloc(1, len);
 
-	append(t, (struct posix_event){ .op = POSIX_WRITE,
-					.tid = tid,
-					.ino = ino,
-					.offset = offset,
-					.result = (int64_t)len,
-					.payload = data,
-					.payload_len = len });
+	calls_add(t, (struct posix_event){ .op = POSIX_WRITE,
+					   .tid = tid,
+					   .ino = ino,
+					   .offset = offset,
+					   .result = (int64_t)len,
+					   .payload = data,
+					   .payload_len = len });
 	return t->events.n - 1;
 }
 
@@ -1574,7 +1789,7 @@ static void test_calls(void)
 	ok(history_same_call(&h, a, c) && !history_same_call(&h, a, other),
 	   "three parts, and another thread between");
 	a = write_of(&t, 1, 7, 100, 3996);
-	append(&t, (struct posix_event){ .op = POSIX_FSYNC, .tid = 1, .ino = 7 });
+	calls_add(&t, (struct posix_event){ .op = POSIX_FSYNC, .tid = 1, .ino = 7 });
 	b = write_of(&t, 1, 7, 4096, 10);
 	ok(!history_same_call(&h, a, b), "not with a sync between");
 	a = write_of(&t, 1, 7, 100, 3996);
@@ -1587,8 +1802,10 @@ int main(void)
 	test_names();
 	test_links();
 	test_content();
+	test_space();
 	test_replacing();
 	test_base();
+	test_base_holes();
 	test_calls();
 	test_random();
 	return done_testing();

@@ -1,40 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* app-states.c - which states are given out, in what order, and what is said of the rest. */
+#include "calls.h"
 #include "tap.h"
 
 #include "app/roles.h"
 #include "app/states.h"
 #include "core/hashset.h"
-
-enum { ROOT = 100 };
-
-static void call(struct trace *t, struct posix_event e)
-{
-	auto_strbuf buf = STRBUF_INIT;
-	struct event ev;
-
-	posix_to_event(&e, 0, &buf, &ev);
-	trace_append(t, &ev);
-}
-
-static void create(struct trace *t, uint64_t ino, const char *name)
-{
-	call(t, (struct posix_event){
-			.op = POSIX_CREATE, .ino = ino, .dir = ROOT, .name = name, .arg = 0644 });
-}
-
-static void write_at(struct trace *t, uint64_t ino, uint64_t offset, size_t len, int letter)
-{
-	auto_free char *data = xmalloc(len);
-
-	memset(data, letter, len);
-	call(t, (struct posix_event){ .op = POSIX_WRITE,
-				      .ino = ino,
-				      .offset = offset,
-				      .result = (int64_t)len,
-				      .payload = data,
-				      .payload_len = len });
-}
 
 /* Some logs, a table that replaces another, and two acknowledgements. */
 static void make_run(struct trace *t)
@@ -44,24 +15,22 @@ static void make_run(struct trace *t)
 	trace_init(t);
 	for (uint64_t i = 0; i < 4; i++) {
 		snprintf(name, sizeof(name), "%06u.log", (unsigned)i);
-		create(t, 200 + i, name);
-		write_at(t, 200 + i, 0, 5000, 'a' + (int)i);
+		calls_create(t, 200 + i, name);
+		calls_fill(t, 200 + i, 0, 5000, 'a' + (int)i);
 		if (i == 1) {
-			call(t, (struct posix_event){ .op = POSIX_FSYNC, .ino = 201 });
+			calls_sync(t, POSIX_FSYNC, 201);
 			trace_persist(t, 0);
 		}
 	}
-	call(t, (struct posix_event){ .op = POSIX_OPEN, .ino = 200 });
-	call(t, (struct posix_event){
-			.op = POSIX_UNLINK, .ino = 200, .dir = ROOT, .name = "no", .result = -2 });
-	create(t, 300, "tmp");
-	write_at(t, 300, 0, 20000, 'T');
-	call(t, (struct posix_event){ .op = POSIX_RENAME,
-				      .ino = 300,
-				      .dir = ROOT,
-				      .dir2 = ROOT,
-				      .name = "tmp",
-				      .name2 = "TABLE" });
+	calls_add(t, (struct posix_event){ .op = POSIX_OPEN, .ino = 200 });
+	calls_add(t, (struct posix_event){ .op = POSIX_UNLINK,
+					   .ino = 200,
+					   .dir = CALLS_ROOT,
+					   .name = "no",
+					   .result = -2 });
+	calls_create(t, 300, "tmp");
+	calls_fill(t, 300, 0, 20000, 'T');
+	calls_rename(t, 300, "tmp", "TABLE");
 	trace_persist(t, 1);
 }
 
@@ -69,7 +38,7 @@ static int make_history(const struct trace *t, const char *profile, struct histo
 {
 	struct history_opts opts = { .profile = profile_find(profile),
 				     .base = -1,
-				     .root_ino = ROOT };
+				     .root_ino = CALLS_ROOT };
 
 	return history_new(t, &opts, h, NULL);
 }
@@ -183,7 +152,7 @@ static void test_acknowledged(void)
 	auto_trace t;
 
 	trace_init(&t);
-	create(&t, 200, "a");
+	calls_create(&t, 200, "a");
 	trace_persist(&t, 0);
 	if (make_history(&t, "minimal", &h)) {
 		ok(false, "a history");
@@ -215,24 +184,24 @@ static void test_paths(void)
 
 	trace_init(&t);
 	for (uint64_t i = 0; i < 2; i++) {
-		call(&t, (struct posix_event){ .op = POSIX_MKDIR,
-					       .ino = 400 + i,
-					       .dir = ROOT,
-					       .name = i ? "b7" : "a",
-					       .arg = 0755 });
-		call(&t, (struct posix_event){ .op = POSIX_CREATE,
-					       .ino = 500 + i,
-					       .dir = 400 + i,
-					       .name = "log",
-					       .arg = 0644 });
+		calls_add(&t, (struct posix_event){ .op = POSIX_MKDIR,
+						    .ino = 400 + i,
+						    .dir = CALLS_ROOT,
+						    .name = i ? "b7" : "a",
+						    .arg = 0755 });
+		calls_add(&t, (struct posix_event){ .op = POSIX_CREATE,
+						    .ino = 500 + i,
+						    .dir = 400 + i,
+						    .name = "log",
+						    .arg = 0644 });
 	}
-	call(&t, (struct posix_event){ .op = POSIX_RENAME,
-				       .ino = 500,
-				       .dir = 400,
-				       .dir2 = ROOT,
-				       .name = "log",
-				       .name2 = "out" });
-	call(&t, (struct posix_event){ .op = POSIX_CHMOD, .ino = 500, .arg = 0600 });
+	calls_add(&t, (struct posix_event){ .op = POSIX_RENAME,
+					    .ino = 500,
+					    .dir = 400,
+					    .dir2 = CALLS_ROOT,
+					    .name = "log",
+					    .name2 = "out" });
+	calls_add(&t, (struct posix_event){ .op = POSIX_CHMOD, .ino = 500, .arg = 0600 });
 	if (make_history(&t, "minimal", &h)) {
 		ok(false, "a history");
 		return;
@@ -289,10 +258,10 @@ static void test_reach(void)
 	auto_trace t;
 
 	trace_init(&t);
-	create(&t, 200, "f");
-	write_at(&t, 200, 0, (size_t)6 * 4096, 'o');
-	call(&t, (struct posix_event){ .op = POSIX_SYNCFS });
-	write_at(&t, 200, 0, (size_t)6 * 4096, 'n');
+	calls_create(&t, 200, "f");
+	calls_fill(&t, 200, 0, (size_t)6 * 4096, 'o');
+	calls_add(&t, (struct posix_event){ .op = POSIX_SYNCFS });
+	calls_fill(&t, 200, 0, (size_t)6 * 4096, 'n');
 	if (make_history(&t, "minimal", &h)) {
 		ok(false, "a history");
 		return;
@@ -309,11 +278,11 @@ static void test_reach(void)
 	history_release(&h);
 
 	trace_clear(&t);
-	create(&t, 200, "f");
-	write_at(&t, 200, 0, (size_t)8 * 4096, 'o');
-	call(&t, (struct posix_event){ .op = POSIX_SYNCFS });
+	calls_create(&t, 200, "f");
+	calls_fill(&t, 200, 0, (size_t)8 * 4096, 'o');
+	calls_add(&t, (struct posix_event){ .op = POSIX_SYNCFS });
 	for (uint64_t i = 0; i < 8; i++)
-		write_at(&t, 200, i * 4096, 4096, 'n');
+		calls_fill(&t, 200, i * 4096, 4096, 'n');
 	if (make_history(&t, "minimal", &h)) {
 		ok(false, "a history");
 		return;
@@ -336,9 +305,9 @@ static void test_reach(void)
 
 	/* Far too many to go through: each point has its share of a sample. */
 	trace_clear(&t);
-	create(&t, 200, "f");
+	calls_create(&t, 200, "f");
 	for (uint64_t i = 0; i < 24; i++)
-		write_at(&t, 200, i * 8 * 4096, (size_t)8 * 4096, 'x');
+		calls_fill(&t, 200, i * 8 * 4096, (size_t)8 * 4096, 'x');
 	trace_persist(&t, 0);
 	if (make_history(&t, "xfs", &h)) {
 		ok(false, "a history");
@@ -386,8 +355,8 @@ static void test_cover(struct history *big)
 
 	cover.cover = true;
 	trace_init(&t);
-	create(&t, 200, "a");
-	write_at(&t, 200, 0, 3 * 4096, 'a');
+	calls_create(&t, 200, "a");
+	calls_fill(&t, 200, 0, 3 * 4096, 'a');
 	if (make_history(&t, "minimal", &h)) {
 		ok(false, "a history");
 		return;
