@@ -65,9 +65,12 @@ static struct page_slot *slot_edit(struct reffs_inode *f, uint64_t index)
 {
 	struct map_num key = map_num(index);
 
-	if (!map_find(f->map, key.b, sizeof(key)))
+	struct map_node *leaf = map_try_own(&f->map, key.b, sizeof(key));
+	if (!leaf) {
 		slot_add(f, index, NULL, (struct hash128){ 0 });
-	struct page_slot *s = as_slot(map_own(&f->map, key.b, sizeof(key)));
+		leaf = map_own(&f->map, key.b, sizeof(key));
+	}
+	struct page_slot *s = as_slot(leaf);
 	f->content = hash_sub(f->content, s->hash);
 	own_page(s);
 	return s;
@@ -93,24 +96,37 @@ static void slot_share(struct reffs_inode *f, uint64_t index, struct page *page)
 	slot_add(f, index, page_ref(page), hash);
 }
 
-/* Puts a page that was made ahead into its place; the slot takes it over. */
-static void slot_put(struct reffs_inode *f, uint64_t index, struct page *page, struct hash128 hash)
+/* What becomes of a page that has lost its place: memory for the next one, or nothing. */
+static struct page *leave_page(struct page *old)
+{
+	if (old && old->refs == 1)
+		return old;
+	page_unref(old);
+	return NULL;
+}
+
+/* Puts a page that was made ahead into its place, and leaves there what can be used again. */
+static void slot_exchange(struct reffs_inode *f, uint64_t index, struct data_page *ready)
 {
 	struct map_num key = map_num(index);
+	struct map_node *leaf = map_try_own(&f->map, key.b, sizeof(key));
+	bool zeros = hash_eq(ready->hash, (struct hash128){ 0 }); /* N3 */
 
-	if (hash_eq(hash, (struct hash128){ 0 })) { /* all zeros (N3) */
-		page_unref(page);
-		page = NULL;
-	}
-	if (!map_find(f->map, key.b, sizeof(key))) {
-		slot_add(f, index, page, hash);
+	if (!leaf) {
+		slot_add(f, index, zeros ? NULL : steal(ready->page), ready->hash);
 		return;
 	}
-	struct page_slot *s = as_slot(map_own(&f->map, key.b, sizeof(key)));
-	page_unref(s->page);
-	s->page = page;
-	f->content = hash_add(hash_sub(f->content, s->hash), hash);
-	s->hash = hash;
+	struct page_slot *s = as_slot(leaf);
+	struct page *old = s->page;
+	f->content = hash_add(hash_sub(f->content, s->hash), ready->hash);
+	s->hash = ready->hash;
+	if (zeros) {
+		s->page = NULL;
+		page_unref(old);
+		return;
+	}
+	s->page = ready->page;
+	ready->page = leave_page(old);
 }
 
 uint64_t data_write(struct reffs_inode *f, uint64_t offset, uint64_t len, struct data_source from,
@@ -126,11 +142,10 @@ uint64_t data_write(struct reffs_inode *f, uint64_t offset, uint64_t len, struct
 		if (f->pages >= most && !slot_find(f, at / PAGE))
 			break;
 		done += n;
-		struct hash128 hash;
-		struct page *ready = n == PAGE && from.take ? from.take(from.ctx, at / PAGE, &hash)
-							    : NULL;
+		struct data_page *ready = n == PAGE && from.ready ? from.ready(from.ctx, at / PAGE)
+								  : NULL;
 		if (ready) {
-			slot_put(f, at / PAGE, ready, hash);
+			slot_exchange(f, at / PAGE, ready);
 			continue;
 		}
 		struct page_slot *s = slot_edit(f, at / PAGE);

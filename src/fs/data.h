@@ -8,14 +8,20 @@
 
 #include "fs/node.h"
 
+/* A whole page that was made ahead, with its tree_page_hash() for the place where it goes. */
+struct data_page {
+	struct page *page; /* nobody else has it */
+	struct hash128 hash;
+};
+
 /* Where what is written comes from: fills `len` bytes that go to `offset` of the file. */
 struct data_source {
 	void (*fill)(void *ctx, uint64_t offset, void *data, size_t len);
 	/*
-	 * A whole page that was made ahead, with its tree_page_hash(); who takes it owns it. NULL
-	 * if there is none for this place, or as a member if there are none at all.
+	 * The page for this place if there is one. The file takes it, and leaves the one that it
+	 * had there instead if nobody else has that; else NULL. As a member NULL: there are none.
 	 */
-	struct page *(*take)(void *ctx, uint64_t index, struct hash128 *hash);
+	struct data_page *(*ready)(void *ctx, uint64_t index);
 	void *ctx;
 };
 

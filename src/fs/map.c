@@ -42,6 +42,11 @@ static unsigned bit_of(const unsigned char *key, size_t len, unsigned bit)
 	return byte < len ? key[byte] >> (7 - (bit & 7)) & 1u : 0;
 }
 
+static bool has_key(const struct map_node *leaf, const void *key, size_t len)
+{
+	return leaf->bits == len && memcmp(key_of(leaf), key, len) == 0;
+}
+
 /* The first bit in which two keys differ, or -1 if they are the same. */
 static int first_difference(const unsigned char *a, size_t a_len, const unsigned char *b,
 			    size_t b_len)
@@ -85,7 +90,7 @@ const struct map_node *map_find(const struct map_node *root, const void *key, si
 	if (!root)
 		return NULL;
 	const struct map_node *leaf = nearest(root, key, len);
-	return leaf->bits == len && memcmp(key_of(leaf), key, len) == 0 ? leaf : NULL;
+	return has_key(leaf, key, len) ? leaf : NULL;
 }
 
 const struct map_node *map_ceil(const struct map_node *root, const void *key, size_t len)
@@ -134,14 +139,26 @@ static struct map_node *own(struct map_node **slot)
 	return *slot;
 }
 
+struct map_node *map_try_own(struct map_node **root, const void *key, size_t len)
+{
+	struct map_node **slot = root;
+
+	if (!*root)
+		return NULL;
+	while (!(*slot)->kind) {
+		struct map_node *n = own(slot);
+
+		slot = &as_branch(n)->child[bit_of(key, len, n->bits)];
+	}
+	return has_key(*slot, key, len) ? own(slot) : NULL;
+}
+
 struct map_node *map_own(struct map_node **root, const void *key, size_t len)
 {
-	struct map_node *n = own(root);
+	struct map_node *leaf = map_try_own(root, key, len);
 
-	while (!n->kind)
-		n = own(&as_branch(n)->child[bit_of(key, len, n->bits)]);
-	assert(n->bits == len && memcmp(key_of(n), key, len) == 0);
-	return n;
+	assert(leaf);
+	return leaf;
 }
 
 void map_insert(struct map_node **root, struct map_node *leaf)

@@ -63,7 +63,9 @@ void map_unref(struct map_node *n); /* NULL is fine */
 const struct map_node *map_find(const struct map_node *root, const void *key, size_t len);
 /* The first leaf whose key is not less, or NULL. */
 const struct map_node *map_ceil(const struct map_node *root, const void *key, size_t len);
-/* The leaf, which must be there, for changing: it and the way to it are the map's own (M1). */
+/* The leaf for changing, or NULL: it and the way to it are the map's own (M1). */
+struct map_node *map_try_own(struct map_node **root, const void *key, size_t len);
+/* The same of a leaf that must be there. */
 struct map_node *map_own(struct map_node **root, const void *key, size_t len);
 /* Adds a leaf whose key is not there yet; the map takes over the caller's reference. */
 void map_insert(struct map_node **root, struct map_node *leaf);

@@ -165,12 +165,24 @@ struct vfs_pages;
 int64_t vfs_write(struct reffs *r, const struct reffs_cred *c, uint64_t ino, const void *data,
 		  uint64_t offset, uint64_t len, int flags);
 /*
- * Most of the work of a large write is to copy and hash its pages, which touches no state: whoever
- * has a lock does that before taking it. NULL if no whole page is among them.
+ * Whole pages made ahead: what a large write costs is to copy and hash them, which touches no
+ * state, so that whoever has a lock does it before taking it; and who gets the bytes from elsewhere
+ * puts them here at once. A write takes the pages that it needs, and leaves those that it replaced,
+ * so that the same memory serves many writes. They belong to one thread, and to a write at a time.
  */
-struct vfs_pages *vfs_pages_new(const void *data, uint64_t offset, uint64_t len);
+enum { VFS_PAGES_MAX = 128 };
+struct vfs_pages *vfs_pages_new(void);
 void vfs_pages_free(struct vfs_pages *p); /* NULL is fine */
-/* vfs_write() of the same data; of the pages, which may be NULL, it takes what it needs. */
+/* Where page `n` is to be put, REFFS_PAGE bytes, before vfs_pages_ready(). */
+void *vfs_pages_at(struct vfs_pages *p, size_t n);
+/* The first `n` were put there, for this offset, which is that of a page. */
+void vfs_pages_ready(struct vfs_pages *p, uint64_t offset, size_t n);
+/* The same, of what lies in memory: all pages that are whole, as many as there is room for. */
+void vfs_pages_copy(struct vfs_pages *p, const void *data, uint64_t offset, uint64_t len);
+/*
+ * vfs_write() of data of which `pages` hold a part; that part of `data` is not looked at, but with
+ * O_APPEND. Whatever comes of it, nothing is ready any more.
+ */
 int64_t vfs_write_pages(struct reffs *r, const struct reffs_cred *c, uint64_t ino, const void *data,
 			struct vfs_pages *pages, uint64_t offset, uint64_t len, int flags);
 int vfs_fallocate(struct reffs *r, const struct reffs_cred *c, uint64_t ino, int mode,

@@ -153,41 +153,51 @@ int64_t write_from(struct reffs *r, const struct reffs_cred *c, uint64_t ino,
 	return (int64_t)len;
 }
 
-/* Pages made ahead; the n-th is of the file's page `first` + n, NULL once it was taken. */
+/* The n-th that is ready is the file's page `first` + n. */
 struct vfs_pages {
 	uint64_t first;
-	size_t n;
-	struct {
-		struct page *page;
-		struct hash128 hash;
-	} v[];
+	size_t ready;
+	struct data_page v[VFS_PAGES_MAX]; /* NULL until it is needed */
 };
 
-struct vfs_pages *vfs_pages_new(const void *data, uint64_t offset, uint64_t len)
+struct vfs_pages *vfs_pages_new(void)
 {
-	uint64_t first = (offset + REFFS_PAGE - 1) / REFFS_PAGE, end = (offset + len) / REFFS_PAGE;
-
-	if (first >= end)
-		return NULL;
-	struct vfs_pages *p = xmalloc(sizeof(*p) + (size_t)(end - first) * sizeof(p->v[0]));
-	p->first = first;
-	p->n = (size_t)(end - first);
-	for (size_t i = 0; i < p->n; i++) {
-		uint64_t index = first + i;
-
-		p->v[i].page = page_new();
-		memcpy(p->v[i].page->data, (const char *)data + (index * REFFS_PAGE - offset),
-		       REFFS_PAGE);
-		p->v[i].hash = tree_page_hash(index, p->v[i].page->data, REFFS_PAGE);
-	}
-	return p;
+	return xcalloc(1, sizeof(struct vfs_pages));
 }
 
 void vfs_pages_free(struct vfs_pages *p)
 {
-	for (size_t i = 0; p && i < p->n; i++)
+	for (size_t i = 0; p && i < ARRAY_SIZE(p->v); i++)
 		page_unref(p->v[i].page);
 	free(p);
+}
+
+void *vfs_pages_at(struct vfs_pages *p, size_t n)
+{
+	assert(n < ARRAY_SIZE(p->v));
+	if (!p->v[n].page)
+		p->v[n].page = page_new();
+	return p->v[n].page->data;
+}
+
+void vfs_pages_ready(struct vfs_pages *p, uint64_t offset, size_t n)
+{
+	assert(offset % REFFS_PAGE == 0 && n <= ARRAY_SIZE(p->v));
+	p->first = offset / REFFS_PAGE;
+	p->ready = n;
+	for (size_t i = 0; i < n; i++)
+		p->v[i].hash = tree_page_hash(p->first + i, p->v[i].page->data, REFFS_PAGE);
+}
+
+void vfs_pages_copy(struct vfs_pages *p, const void *data, uint64_t offset, uint64_t len)
+{
+	uint64_t first = (offset + REFFS_PAGE - 1) / REFFS_PAGE, end = (offset + len) / REFFS_PAGE;
+	const char *from = (const char *)data + (first * REFFS_PAGE - offset);
+	size_t n = first < end ? (size_t)min(end - first, (uint64_t)ARRAY_SIZE(p->v)) : 0;
+
+	for (size_t i = 0; i < n; i++)
+		memcpy(vfs_pages_at(p, i), from + i * REFFS_PAGE, REFFS_PAGE);
+	vfs_pages_ready(p, first * REFFS_PAGE, n);
 }
 
 struct given {
@@ -196,21 +206,24 @@ struct given {
 	struct vfs_pages *pages; /* NULL: none */
 };
 
-static void fill_given(void *ctx, uint64_t offset, void *data, size_t len)
-{
-	const struct given *g = ctx;
-
-	memcpy(data, g->data + (offset - g->offset), len);
-}
-
-static struct page *take_given(void *ctx, uint64_t index, struct hash128 *hash)
+static struct data_page *ready_given(void *ctx, uint64_t index)
 {
 	struct vfs_pages *p = ((const struct given *)ctx)->pages;
 
-	if (!p || index < p->first || index - p->first >= p->n)
-		return NULL;
-	*hash = p->v[index - p->first].hash;
-	return steal(p->v[index - p->first].page);
+	return p && index >= p->first && index - p->first < p->ready ? &p->v[index - p->first]
+								     : NULL;
+}
+
+static void fill_given(void *ctx, uint64_t offset, void *data, size_t len)
+{
+	const struct given *g = ctx;
+	/* A page that was whole, and is not where the largest file ends. */
+	const struct data_page *ready = ready_given(ctx, offset / REFFS_PAGE);
+
+	if (ready)
+		memcpy(data, ready->page->data + offset % REFFS_PAGE, len);
+	else
+		memcpy(data, g->data + (offset - g->offset), len);
 }
 
 int64_t vfs_write_pages(struct reffs *r, const struct reffs_cred *c, uint64_t ino, const void *data,
@@ -223,8 +236,11 @@ int64_t vfs_write_pages(struct reffs *r, const struct reffs_cred *c, uint64_t in
 		given.offset = i->size;
 		given.pages = NULL;
 	}
-	return write_from(r, c, ino, (struct data_source){ fill_given, take_given, &given }, offset,
-			  len, flags & ~O_DIRECT);
+	int64_t n = write_from(r, c, ino, (struct data_source){ fill_given, ready_given, &given },
+			       offset, len, flags & ~O_DIRECT);
+	if (pages)
+		pages->ready = 0;
+	return n;
 }
 
 int64_t vfs_write(struct reffs *r, const struct reffs_cred *c, uint64_t ino, const void *data,

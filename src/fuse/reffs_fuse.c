@@ -595,8 +595,7 @@ static void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 {
 	struct caller c;
 	int flags = fi->writepage ? 0 : fi->flags & O_APPEND;
-	struct vfs_pages *pages = flags & O_APPEND ? NULL
-						   : vfs_pages_new(data, (uint64_t)off, size);
+	struct vfs_pages *pages = intake_pages(data, (uint64_t)off, size, flags);
 	struct reffs_mount *m = begin(req, &c);
 	/* Pages that are written back are nobody's, and go where they are. */
 	const struct reffs_cred *who = fi->writepage ? &reffs_root : &c.cred;
@@ -604,7 +603,6 @@ static void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 	int64_t n = vfs_write_pages(m->r, who, ino, data, pages, (uint64_t)off, size, flags);
 
 	mount_unlock(m);
-	vfs_pages_free(pages);
 	if (changed)
 		kernel_forget_attr(m, ino);
 	if (n < 0)

@@ -24,6 +24,7 @@ void kernel_init(struct reffs_mount *m, struct fuse_conn_info *conn)
 	m->keep_s = conn->proto_major == FUSE_KERNEL_VERSION && conn->proto_minor >= EPOCH_MINOR
 			    ? KEEP_S
 			    : 0;
+	conn->max_write = min(conn->max_write, (unsigned)INTAKE_WRITE_MAX);
 	/* Umask and set-id bits are ours to see to; data comes in plain memory. */
 	conn->want |= conn->capable & (FUSE_CAP_DONT_MASK | FUSE_CAP_HANDLE_KILLPRIV |
 				       FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_IOCTL_DIR);

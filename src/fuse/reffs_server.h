@@ -82,6 +82,18 @@ void kernel_await_listing(struct reffs_mount *m, uint64_t dir);
 /* What is agreed on with the kernel; before it has asked anything, and when it asks. */
 void kernel_init(struct reffs_mount *m, struct fuse_conn_info *conn);
 
+/* ---- reffs_intake.c ---- */
+
+/* Of a write; twice as much does not fit into the pipe that a user without privileges gets. */
+enum { INTAKE_WRITE_MAX = VFS_PAGES_MAX * REFFS_PAGE };
+/* A session's `receive`. */
+ssize_t intake_receive(struct session *s, int fd, void *buf, size_t len);
+/*
+ * Of the write that this thread received last: its whole pages, ready to be written, as many as
+ * there is room for. NULL if there is no memory of this thread's own for it.
+ */
+struct vfs_pages *intake_pages(const void *data, uint64_t offset, size_t len, int flags);
+
 /* ---- reffs_ioctl.c ---- */
 
 void reffs_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, struct fuse_file_info *fi,

@@ -43,7 +43,7 @@ const char *session_words(void)
 static ssize_t receive(int fd, void *buf, size_t len, void *data)
 {
 	struct session *s = data;
-	ssize_t n = read(fd, buf, len);
+	ssize_t n = s->receive && s->init_seen ? s->receive(s, fd, buf, len) : read(fd, buf, len);
 	const struct fuse_in_header *h = buf;
 	const struct fuse_init_in *in = (const void *)(h + 1);
 
@@ -78,24 +78,21 @@ static ssize_t move(int in, off_t *in_off, int out, off_t *out_off, size_t len, 
 }
 
 /*
- * Later versions of libfuse say it themselves. The number of a request is used again only after
- * some 2^63 others, so no other answer is taken for the first one.
+ * Later versions of libfuse say themselves what is said here in the first answer. The number of a
+ * request is used again only after some 2^63 others, so no other answer is taken for the first one.
  */
-static void watch_first_request(struct session *s)
+static void take_over_io(struct session *s)
 {
-#ifndef FUSE_CAP_HANDLE_KILLPRIV_V2
 	static const struct fuse_custom_io io = {
 		.writev = answer, .read = receive, .splice_receive = move, .splice_send = move
 	};
 
-	if (fuse_session_custom_io(s->se, &io, fuse_session_fd(s->se)))
-		log_debug("writes take a request more: libfuse does not let us see its answers");
-#else
-	(void)s;
-	(void)answer;
-	(void)receive;
-	(void)move;
+#ifdef FUSE_CAP_HANDLE_KILLPRIV_V2
+	if (!s->receive)
+		return;
 #endif
+	if (fuse_session_custom_io(s->se, &io, fuse_session_fd(s->se)))
+		log_debug("writes cost more: libfuse does not let us see requests and answers");
 }
 
 bool session_take_killpriv(struct session *s, struct fuse_conn_info *conn)
@@ -162,7 +159,7 @@ int session_open(struct session *s, struct fuse_args *args, const struct fuse_lo
 	if (mount_undisturbed(s->se, dir))
 		return cannot_mount(dir, err);
 	s->mounted = true;
-	watch_first_request(s);
+	take_over_io(s);
 	return 0;
 }
 

@@ -20,6 +20,8 @@ struct session {
 	/* The first request, and whether it offers that set-id bits be left to us. */
 	bool init_seen, killpriv;
 	uint64_t init_unique;
+	/* Receives a request as read(2) would, if it is set when the session is opened. */
+	ssize_t (*receive)(struct session *s, int fd, void *buf, size_t len);
 };
 
 /* Makes the session, catches signals and mounts. session_close() is due, also after a failure. */

@@ -278,6 +278,63 @@ static void test_pool(void)
 	reffs_free(r);
 }
 
+/* One file of two pages, written at once; or over and over, with states kept meanwhile. */
+static struct reffs *written(struct vfs_pages *pages, int times)
+{
+	struct reffs *r = reffs_new(NULL);
+	struct reffs_state *kept = NULL;
+	uint64_t ino;
+
+	vfs_create(r, &reffs_root, ROOT, "f", 0644, &ino);
+	for (int i = times - 1; i >= 0; i--) {
+		memset(vfs_pages_at(pages, 0), i ? i : 'x', REFFS_PAGE);
+		memset(vfs_pages_at(pages, 1), i % 3 ? i : 'y', REFFS_PAGE); /* zeros, too */
+		vfs_pages_ready(pages, 0, 2);
+		vfs_write_pages(r, &reffs_root, ino, NULL, pages, 0, (uint64_t)2 * REFFS_PAGE, 0);
+		if (i % 4 == 1) {
+			reffs_state_unref(kept);
+			kept = reffs_save(r);
+		}
+	}
+	reffs_state_unref(kept);
+	return r;
+}
+
+static void pickle_of(struct reffs *r, struct strbuf *out)
+{
+	struct reffs_pool pool = { 0 };
+	struct err err = ERR_INIT;
+	struct reffs_state *s = reffs_save(r);
+
+	reffs_pool_put(&pool, 1, s);
+	reffs_state_unref(s);
+	if (reffs_pickle(&pool, NULL, out, &err))
+		printf("# %s\n", err.msg);
+	reffs_pool_release(&pool);
+}
+
+static void test_written_over(void)
+{
+	struct vfs_pages *pages = vfs_pages_new();
+	struct reffs *once = written(pages, 1), *often = written(pages, 50);
+	auto_strbuf a = STRBUF_INIT, b = STRBUF_INIT, c = STRBUF_INIT;
+
+	pickle_of(once, &a);
+	pickle_of(often, &b);
+	ok(a.len > 2 * REFFS_PAGE && a.len == b.len && !memcmp(a.buf, b.buf, a.len),
+	   "what was written over and over is kept as what was written once");
+	struct reffs *other = written(pages, 50);
+	uint64_t ino = 0;
+	vfs_lookup(other, &reffs_root, ROOT, "f", &ino);
+	vfs_write(other, &reffs_root, ino, "z", REFFS_PAGE, 1, 0);
+	pickle_of(other, &c);
+	ok(a.len == c.len && memcmp(a.buf, c.buf, a.len), "a byte makes a difference");
+	reffs_free(once);
+	reffs_free(often);
+	reffs_free(other);
+	vfs_pages_free(pages);
+}
+
 int main(void)
 {
 	test_pool();
@@ -285,5 +342,6 @@ int main(void)
 	test_damage();
 	test_refusals();
 	test_file();
+	test_written_over();
 	return done_testing();
 }

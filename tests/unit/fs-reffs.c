@@ -1046,6 +1046,8 @@ static void test_map(void)
 		else
 			map_remove(&map, key.b, sizeof(key)), set[n] = false;
 		set[n] = map_find(map, key.b, sizeof(key)) != NULL;
+		if (one_in(&g, 3))
+			wrong += set[n] != (map_try_own(&map, key.b, sizeof(key)) != NULL);
 		if (one_in(&g, 4)) {
 			wrong += !map_is(kept[k], kept_set[k]);
 			map_unref(kept[k]);

@@ -499,6 +499,7 @@ static void test_pages_ahead(void)
 	uint64_t ino_a = make_file(a, &reffs_root, ROOT, "f", 0644);
 	uint64_t ino_b = make_file(b, &reffs_root, ROOT, "f", 0644);
 	static char data[5 * REFFS_PAGE];
+	struct vfs_pages *pages = vfs_pages_new();
 	bool same = true, whole = true;
 	struct rng rng;
 
@@ -512,11 +513,10 @@ static void test_pages_ahead(void)
 		memset(data, (int)rng_below(&rng, 4), sizeof(data)); /* zeros too */
 		struct reffs_state *kept = reffs_save(b);
 		struct hash128 before = hash_of(b);
-		struct vfs_pages *pages = vfs_pages_new(data, at, len);
+		vfs_pages_copy(pages, data, at, len);
 		int64_t n = vfs_write(a, &reffs_root, ino_a, data, at, len, flags);
 		int64_t m = vfs_write_pages(b, &reffs_root, ino_b, data, pages, at, len, flags);
 
-		vfs_pages_free(pages);
 		same &= n == m && hash_eq(hash_of(a), hash_of(b)) &&
 			attr_of(a, ino_a).pages == attr_of(b, ino_b).pages;
 		whole &= hash_eq(reffs_state_hash(kept), before);
@@ -530,9 +530,122 @@ static void test_pages_ahead(void)
 	}
 	ok(same, "pages made ahead write what a write does");
 	ok(whole, "and leave saved states alone");
-	ok(!vfs_pages_new(data, 1, REFFS_PAGE), "no whole page, nothing ahead");
+	vfs_pages_free(pages);
+	vfs_pages_free(NULL);
 	reffs_free(a);
 	reffs_free(b);
+}
+
+/* The bytes of page `n` of a file, where they are. */
+static const unsigned char *page_at(const struct reffs_state *s, uint64_t ino, uint64_t n)
+{
+	return reffs_page(reffs_inode(s, ino), n);
+}
+
+/* Puts a page of these letters there, without a copy of them anywhere else. */
+static int64_t put_letters(struct reffs *r, uint64_t ino, struct vfs_pages *pages, uint64_t page,
+			   const char *letters)
+{
+	size_t n = strlen(letters);
+
+	for (size_t i = 0; i < n; i++)
+		memset(vfs_pages_at(pages, i), letters[i], REFFS_PAGE);
+	vfs_pages_ready(pages, page * REFFS_PAGE, n);
+	return vfs_write_pages(r, &reffs_root, ino, NULL, pages, page * REFFS_PAGE, n * REFFS_PAGE,
+			       0);
+}
+
+static bool is_page(const unsigned char *page, char letter)
+{
+	for (size_t i = 0; page && i < REFFS_PAGE; i++)
+		if (page[i] != (unsigned char)letter)
+			return false;
+	return page != NULL;
+}
+
+/* Memory goes around: what a write replaced is where the next one comes to lie. */
+static void test_pages_go_around(void)
+{
+	struct reffs *r = reffs_new(NULL);
+	uint64_t f = make_file(r, &reffs_root, ROOT, "f", 0644);
+	struct vfs_pages *pages = vfs_pages_new();
+
+	is_i(put_letters(r, f, pages, 0, "ab"), 2 * REFFS_PAGE, "two pages are put there");
+	struct reffs_state *s = reffs_save(r);
+	const unsigned char *old = page_at(s, f, 1);
+	ok(is_page(page_at(s, f, 0), 'a') && is_page(old, 'b'), "as they were made");
+	struct hash128 before = reffs_state_hash(s);
+
+	put_letters(r, f, pages, 1, "c");
+	ok(vfs_pages_at(pages, 0) != old, "the page of a saved state is not given away");
+	memset(vfs_pages_at(pages, 0), 'x', REFFS_PAGE);
+	ok(is_page(page_at(s, f, 1), 'b') && hash_eq(reffs_state_hash(s), before),
+	   "and it stays as it was saved");
+	struct reffs_state *now = reffs_save(r);
+	ok(is_page(page_at(now, f, 1), 'c'), "while the write is there");
+	old = page_at(now, f, 1);
+	reffs_state_unref(now);
+
+	put_letters(r, f, pages, 1, "d");
+	ok(vfs_pages_at(pages, 0) == old, "what nobody else has is there for the next");
+	memset(vfs_pages_at(pages, 0), 'x', REFFS_PAGE);
+	now = reffs_save(r);
+	ok(is_page(page_at(now, f, 1), 'd'), "who fills it changes nothing");
+	reffs_state_unref(now);
+
+	reffs_restore(r, s);
+	ok(hash_eq(hash_of(r), before), "what was saved is restored");
+	reffs_state_unref(s);
+	vfs_pages_free(pages);
+	reffs_free(r);
+}
+
+/* A file that two names of two files share (FICLONE): neither write may be seen by the other. */
+static void test_pages_shared(void)
+{
+	struct reffs *r = reffs_new(NULL);
+	uint64_t f = make_file(r, &reffs_root, ROOT, "f", 0644);
+	uint64_t g = make_file(r, &reffs_root, ROOT, "g", 0644);
+	struct vfs_pages *pages = vfs_pages_new();
+	char byte = 0;
+
+	put_letters(r, f, pages, 0, "abc");
+	is_i(vfs_clone(r, &reffs_root, f, g), 0, "a file is cloned");
+	put_letters(r, f, pages, 0, "xyz");
+	put_letters(r, f, pages, 0, "123");
+	ok(vfs_read(r, g, &byte, REFFS_PAGE, 1) == 1 && byte == 'b', "the clone keeps its own");
+	ok(vfs_read(r, f, &byte, REFFS_PAGE, 1) == 1 && byte == '2', "the file does not");
+	vfs_pages_free(pages);
+	reffs_free(r);
+}
+
+/* What a page made ahead is not taken for: no room, the end of the largest file, zeros. */
+static void test_pages_left(void)
+{
+	enum { MAX = 2 * REFFS_PAGE + 100 };
+	struct reffs *r = reffs_new(&(struct reffs_opts){ .file_max = MAX, .pages_max = 4 });
+	uint64_t f = make_file(r, &reffs_root, ROOT, "f", 0644);
+	uint64_t g = make_file(r, &reffs_root, ROOT, "g", 0644);
+	struct vfs_pages *pages = vfs_pages_new();
+	char end[101] = { 0 };
+
+	is_i(put_letters(r, f, pages, 0, "abc"), MAX, "a page is cut where the largest file ends");
+	is_i(vfs_read(r, f, end, 2 * REFFS_PAGE, sizeof(end)), 100, "it has so many bytes");
+	ok(end[0] == 'c' && end[99] == 'c' && !end[100], "of that page");
+	is_i(put_letters(r, g, pages, 0, "xy"), REFFS_PAGE, "there is room for one more page");
+	is_i(put_letters(r, 99, pages, 0, "x"), -ESTALE, "there is no such file");
+	memset(vfs_pages_at(pages, 0), 0, REFFS_PAGE);
+	vfs_pages_ready(pages, 0, 1);
+	is_i(vfs_write_pages(r, &reffs_root, f, NULL, pages, 0, REFFS_PAGE, 0), REFFS_PAGE,
+	     "zeros are written");
+	struct reffs_state *s = reffs_save(r);
+	ok(!page_at(s, f, 0), "and take no memory");
+	is_i(vfs_write_pages(r, &reffs_root, f, "abc", pages, 0, 3, 0), 3, "what was ready is so");
+	is_i(vfs_read(r, f, end, 0, 4), 4, "for one write,");
+	ok(!memcmp(end, "abc", 4), "and not for the next");
+	reffs_state_unref(s);
+	vfs_pages_free(pages);
+	reffs_free(r);
 }
 
 int main(void)
@@ -548,5 +661,8 @@ int main(void)
 	test_groups();
 	test_holes();
 	test_pages_ahead();
+	test_pages_go_around();
+	test_pages_shared();
+	test_pages_left();
 	return done_testing();
 }
