@@ -149,6 +149,7 @@ struct forget {
 	struct session session;	 /* first */
 	struct forget_opts opts; /* with strings of its own */
 	char *root_path, *mnt_path, *fsname;
+	bool checked; /* the kernel looks who may do what */
 	int root_fd;
 	int stash_fd; /* -1: none yet */
 	uint64_t dev; /* of ROOT; on other devices nothing waits */
@@ -324,6 +325,7 @@ int attr_stat(struct forget *f, struct node *n, int fd, struct stat *st) must_ch
 double attr_keep_s(const struct stat *st);
 /* Whether a user who is alone may do this. */
 int attr_allowed(struct forget *f, struct node *n, int mask) must_check;
+void on_access(fuse_req_t req, fuse_ino_t ino, int mask);
 /* What of a file a write takes away; beside the mode's bits there are capabilities. */
 enum { SETID_CAPABILITY = 1 << 16 };
 unsigned attr_setid(int fd, const struct stat *st);
