@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -447,6 +448,16 @@ static void ignore_signals(void)
 	signal(SIGHUP, SIG_IGN);
 }
 
+/*
+ * What waits is kept in many small pieces, by whichever thread has the request. Memory of a
+ * thread's own the C library gets page by page, by a system call for each; what all share, in
+ * larger steps.
+ */
+static void share_memory(void)
+{
+	mallopt(M_ARENA_MAX, 1);
+}
+
 static int serve_loop(struct forget *f)
 {
 	struct sigaction wake = { .sa_handler = nothing }, old;
@@ -454,6 +465,7 @@ static int serve_loop(struct forget *f)
 	int rc;
 
 	sigaction(SIGUSR2, &wake, &old);
+	share_memory();
 	f->server = pthread_self();
 	f->serving = true;
 	fuse_loop_cfg_set_idle_threads(config, IDLE_THREADS);
