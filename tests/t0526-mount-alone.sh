@@ -9,7 +9,7 @@ if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ]; then
 	echo "1..0 # SKIP mounting for root alone needs root and /dev/fuse"
 	exit 77
 fi
-trap 'timeout 10 umount -l "$dir/mnt" 2>/dev/null; rm -rf "$dir"' EXIT
+trap 'timeout 10 umount -l "$dir/mnt" "$dir/umnt" 2>/dev/null; rm -rf "$dir"' EXIT
 mkdir data mnt plain
 chmod 755 "$dir"
 
@@ -135,7 +135,7 @@ END
 as_plain() {
 	rm -rf data
 	mkdir data
-	run mount --daemon --log log "$@" data mnt || return
+	run mount --daemon --no-real-sync --log log "$@" data mnt || return
 	timeout 60 python3 rights.py mnt >rights.mnt 2>err
 	[ $status = 0 ] && diff rights.plain rights.mnt >&2
 }
@@ -161,7 +161,7 @@ if grep -q "no lists here" rights.plain; then
 else
 	rm -rf data
 	mkdir data
-	run mount --daemon --log log --profile minimal data mnt
+	run mount --daemon --no-real-sync --log log --profile minimal data mnt
 	cat >list.py <<-'END'
 		import os, struct
 		entries = (1, 6, 0xffffffff), (2, 7, 65534), (4, 4, 0xffffffff), (16, 7, 0xffffffff), (32, 4, 0xffffffff)
@@ -187,7 +187,7 @@ asked() {
 
 	rm -rf data
 	mkdir data
-	run mount --daemon --log log --trace trace --trace-reads "$@" data mnt
+	run mount --daemon --no-real-sync --log log --trace trace --trace-reads "$@" data mnt
 	mkdir mnt/d
 	for ((i = 0; i < 20; i++)); do : >"mnt/d/$i"; done
 	for ((i = 0; i < 20; i++)); do mv "mnt/d/$i" "mnt/d/x$i"; done
@@ -200,13 +200,34 @@ check "where the kernel looks, it asks after every change" test "$(asked -o defa
 check "for root alone it does not" test "$(asked)" -lt 20
 check "and the trace has the changes" test "$(grep -c ' unlink ' out)" = 20
 
+# ---- a user's file that he may write and not read ----
+
+rm -rf data umnt
+mkdir data umnt
+chown 65534:65534 data umnt
+user=(timeout 60 setpriv --reuid=65534 --regid=65534 --clear-groups)
+"${user[@]}" "$OUTAGE" mount --daemon --no-real-sync --log /dev/null data umnt >out 2>err
+check "a user mounts" test $? = 0
+"${user[@]}" sh -c 'printf "hello world" >umnt/f && chmod 200 umnt/f'
+"${user[@]}" "$OUTAGE" ctl umnt sync >out 2>err
+"${user[@]}" "$OUTAGE" umount umnt >out 2>err
+"${user[@]}" "$OUTAGE" mount --daemon --no-real-sync --log /dev/null data umnt >out 2>err
+"${user[@]}" sh -c 'printf XX | dd of=umnt/f bs=1 seek=2 conv=notrunc,fsync status=none' >out 2>err
+check "and writes a part of a file that he may not read" test $? = 0
+check "whose mode stays" test "$("${user[@]}" stat -c %a umnt/f)" = 200
+"${user[@]}" cat umnt/f >out 2>err
+check "and which he still may not read" grep -q "Permission denied" err
+"${user[@]}" "$OUTAGE" umount umnt >out 2>err
+check "the rest is as it was" test "$(cat data/f)" = "heXXo world"
+check "also its mode in ROOT" test "$(stat -c %a data/f)" = 200
+
 # ---- many removals ----
 
 rm -rf data
 mkdir data
 (
 	ulimit -n 300
-	timeout 60 "$OUTAGE" mount --daemon --log log data mnt
+	timeout 60 "$OUTAGE" mount --daemon --no-real-sync --log log data mnt
 )
 timeout 100 python3 -c 'import os
 for i in range(3000):
