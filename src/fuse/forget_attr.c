@@ -115,18 +115,34 @@ void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	call_done(&c);
 }
 
-int attr_allowed(struct forget *f, struct node *n, int mask)
+static int ask_root(struct forget *f, struct node *n, int mask)
 {
-	int fd, rc;
+	int fd = node_pin(f, n), rc;
 
-	if (f->opts.allow_other || (!geteuid() && !(mask & X_OK)))
-		return 0; /* the kernel has looked, or nothing is forbidden */
-	fd = node_pin(f, n);
 	if (fd < 0)
 		return fd;
 	rc = result(faccessat(AT_FDCWD, fd_path(fd).text, mask, AT_EACCESS));
 	node_unpin(n);
 	return rc;
+}
+
+int attr_allowed(struct forget *f, struct node *n, int mask)
+{
+	if (f->opts.allow_other || (!geteuid() && !(mask & X_OK)))
+		return 0; /* the kernel has looked, or nothing is forbidden */
+	return ask_root(f, n, mask);
+}
+
+/* access(2) and chdir(2), where the kernel does not look itself. It is no operation: no fault. */
+void on_access(fuse_req_t req, fuse_ino_t ino, int mask)
+{
+	struct forget *f = forget_of(req);
+	int rc;
+
+	pthread_rwlock_rdlock(&f->gate);
+	rc = f->dead ? -ENOTCONN : ask_root(f, node_of(f, ino), mask);
+	pthread_rwlock_unlock(&f->gate);
+	fuse_reply_err(req, -rc);
 }
 
 void on_statfs(fuse_req_t req, fuse_ino_t ino)
@@ -485,6 +501,16 @@ static int change_xattr(struct call *c, struct node *n, int fd, const struct xat
 	return rc;
 }
 
+/*
+ * An access control list changes the mode. A kernel that does not obey lists does not know that,
+ * and is told before the answer: for attributes alone it takes no lock that who waits for us holds.
+ */
+static void tell_mode(struct forget *f, struct node *n, const char *name)
+{
+	if (!f->checked && !strncmp(name, "system.posix_acl", 16))
+		fuse_lowlevel_notify_inval_inode(f->session.se, node_id(f, n), -1, 0);
+}
+
 static void change_and_reply(fuse_req_t req, enum posix_op op, fuse_ino_t ino,
 			     const struct xattr_change *x)
 {
@@ -505,6 +531,8 @@ static void change_and_reply(fuse_req_t req, enum posix_op op, fuse_ino_t ino,
 		rc = change_xattr(&c, n, fd, x);
 		node_unpin(n);
 	}
+	if (!rc)
+		tell_mode(f, n, x->name);
 	call_reply(&c, rc);
 }
 

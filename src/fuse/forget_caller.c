@@ -10,6 +10,8 @@
 
 static _Thread_local bool own_umask;
 static _Thread_local mode_t umask_now;
+static _Thread_local uid_t own_uid; /* which nobody changes */
+static _Thread_local gid_t own_gid;
 
 /* Changing the user takes capabilities away; the kernel has asked for them already. */
 static void keep_capabilities(void)
@@ -26,7 +28,7 @@ static void keep_capabilities(void)
 
 static bool is_other(const struct fuse_ctx *who)
 {
-	return !geteuid() && (who->uid || who->gid != getegid());
+	return !own_uid && (who->uid || who->gid != own_gid);
 }
 
 void caller_enter(fuse_req_t req)
@@ -36,6 +38,8 @@ void caller_enter(fuse_req_t req)
 	if (!own_umask) {
 		own_umask = !unshare(CLONE_FS);
 		umask(umask_now = 0);
+		own_uid = geteuid();
+		own_gid = getegid();
 	}
 	if (umask_now != who->umask)
 		umask(umask_now = who->umask);
@@ -52,6 +56,6 @@ void caller_leave(fuse_req_t req)
 
 	if (!is_other(who))
 		return;
-	setfsuid(geteuid());
-	setfsgid(getegid());
+	setfsuid(own_uid);
+	setfsgid(own_gid);
 }

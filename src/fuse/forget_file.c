@@ -15,6 +15,29 @@
 
 /* ---- ROOT's file ---- */
 
+/*
+ * Whoever is not root may write to his file and not read it: but what a write leaves of a block we
+ * have to know. The owner lets himself read, for the moment that opening takes; who else reads it,
+ * the kernel has looked at.
+ */
+static int open_unreadable(const char *path)
+{
+	struct stat st, now;
+	int fd, rc;
+
+	if (stat(path, &st) || st.st_uid != geteuid() || (st.st_mode & S_IRUSR) ||
+	    chmod(path, (st.st_mode & 07777) | S_IRUSR))
+		return -1;
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	/* Unless somebody changed it since. */
+	rc = stat(path, &now);
+	if (!rc && (now.st_mode & 07777) == ((st.st_mode & 07777) | S_IRUSR))
+		rc = chmod(path, st.st_mode & 07777);
+	if (rc)
+		util_close(steal_fd(&fd));
+	return fd;
+}
+
 /* Opens it anew. What cannot be read may be written to all the same. */
 static int open_data(struct forget *f, struct node *n, bool write, bool *reads)
 {
@@ -27,8 +50,10 @@ static int open_data(struct forget *f, struct node *n, bool write, bool *reads)
 	*reads = true;
 	fd = open(path, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC);
 	if (fd < 0 && errno == EACCES && write) {
-		*reads = false;
-		fd = open(path, O_WRONLY | O_CLOEXEC);
+		fd = open_unreadable(path);
+		*reads = fd >= 0;
+		if (fd < 0)
+			fd = open(path, O_WRONLY | O_CLOEXEC);
 	}
 	if (fd < 0)
 		fd = -errno;

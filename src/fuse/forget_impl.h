@@ -35,8 +35,15 @@ enum { JOURNAL_HEAD = 12 }; /* bytes of a record before what it says; forget_log
 /* ---- nodes: what the kernel, the log or unsynced data still needs of an inode ---- */
 
 struct node_name {
-	struct node *parent; /* which stays as long as this name is known */
-	char *name;
+	struct node *node, *parent; /* which stays as long as this name is known */
+	/*
+	 * It was given with the names lock, and has not been taken away since: ROOT has it. Of a
+	 * name that was looked up nobody knows what became of it meanwhile.
+	 */
+	bool sure;
+	uint64_t hash;
+	struct node_name *hash_next; /* in the table of those that are sure */
+	char name[];
 };
 
 struct node {
@@ -48,7 +55,7 @@ struct node {
 	struct node *hash_next;
 	uint64_t nlookup; /* as often as the kernel knows it */
 	uint64_t refs;	  /* names below it, the log, requests at work */
-	struct vec_of(struct node_name) names;
+	struct vec_of(struct node_name *) names;
 	struct node *clock_prev, *clock_next; /* those with a descriptor; NULL: none */
 	void *handle;			      /* to open it again without a name */
 	bool dead;			      /* it is being released */
@@ -149,6 +156,7 @@ struct forget {
 	struct session session;	 /* first */
 	struct forget_opts opts; /* with strings of its own */
 	char *root_path, *mnt_path, *fsname;
+	bool checked; /* the kernel looks who may do what */
 	int root_fd;
 	int stash_fd; /* -1: none yet */
 	uint64_t dev; /* of ROOT; on other devices nothing waits */
@@ -183,6 +191,8 @@ struct forget {
 	pthread_mutex_t table;
 	struct node **buckets;
 	size_t n_buckets, n_nodes;
+	struct node_name **sure; /* names by parent and text */
+	size_t sure_buckets, n_sure;
 	struct node *abandoned;	 /* nodes that are not of this ROOT any more */
 	struct dir_handle *dirs; /* that are open */
 	struct node *clock;	 /* a ring */
@@ -248,8 +258,14 @@ static inline void node_cleanup_pin(struct node **n)
 }
 /* It is about to lose its last name, or did not. */
 void node_gone(struct forget *f, struct node *n, bool gone);
+/* With the names lock: it got the name, or lost it. */
 void node_named(struct forget *f, struct node *n, struct node *parent, const char *name);
 void node_unnamed(struct forget *f, struct node *n, struct node *parent, const char *name);
+/*
+ * With the names lock: what has this name, with a reference. NULL: nobody knows; ROOT has to be
+ * asked.
+ */
+struct node *node_of_name(struct forget *f, struct node *parent, const char *name);
 /* ROOT becomes another: what is known by number is not the same any more. */
 void node_abandon_all(struct forget *f);
 /* The path from the mount, with `name` behind it if there is one. */
@@ -324,6 +340,7 @@ int attr_stat(struct forget *f, struct node *n, int fd, struct stat *st) must_ch
 double attr_keep_s(const struct stat *st);
 /* Whether a user who is alone may do this. */
 int attr_allowed(struct forget *f, struct node *n, int mask) must_check;
+void on_access(fuse_req_t req, fuse_ino_t ino, int mask);
 /* What of a file a write takes away; beside the mode's bits there are capabilities. */
 enum { SETID_CAPABILITY = 1 << 16 };
 unsigned attr_setid(int fd, const struct stat *st);

@@ -227,7 +227,7 @@ void log_cancel(struct forget *f, struct undo *u)
 
 static char *copy(const char *s)
 {
-	return xstrdup(s ? s : "");
+	return s ? xstrdup(s) : NULL;
 }
 
 void log_add(struct forget *f, struct undo *u, struct node *const nodes[4], uint64_t number)
@@ -252,6 +252,8 @@ void log_add(struct forget *f, struct undo *u, struct node *const nodes[4], uint
 		nodes[2]->replaced |= u->kind == PENDING_RENAME && u->stashed;
 	}
 	pthread_mutex_unlock(&f->table);
+	if (u->kind == PENDING_MAKE || u->kind == PENDING_LINK)
+		node_named(f, nodes[2], nodes[0], u->name[0]); /* the kernel was told already */
 	op = (struct pending_op){
 		.kind = u->kind,
 		.is_dir = u->is_dir,
@@ -396,10 +398,6 @@ static int commit(struct forget *f, enum commit_how how, uint64_t limit, struct 
 	pending_settle_chosen(f->log, NULL, NULL);
 	if (n)
 		journal_shrink(f);
-	for (size_t i = 0; i < n; i++) {
-		made_durably(f, s->v[i]);
-		leave_stash(f, s->v[i]);
-	}
 	return rc;
 }
 
@@ -410,20 +408,39 @@ static void settled_release(struct forget *f, struct settled *s)
 	vec_release(s);
 }
 
+static void finish_one(struct forget *f, struct undo *u)
+{
+	made_durably(f, u);
+	leave_stash(f, u);
+}
+
 /* An inode without a name has no attributes that could come back. */
-static void settle_gone(struct forget *f, struct settled *s)
+static void settle_gone(struct forget *f, const struct undo *u)
+{
+	struct node *n = u->nodes[u->kind == PENDING_RENAME ? 3 : 2];
+	struct settled more = { 0 };
+
+	if (!(u->stashed || u->remade) || !n || !n->gone || !pending_choose_gone(f->log, n->ino))
+		return;
+	/* If the journal does not take it, it waits on: the node keeps its inode. */
+	(void)commit(f, COMMIT_ALL_OR_NOTHING, NO_LIMIT, &more);
+	for (size_t i = 0; i < more.n; i++)
+		finish_one(f, more.v[i]);
+	settled_release(f, &more);
+}
+
+/*
+ * What is durable, one after the other: with each that is done its nodes may go, and with them
+ * descriptors of inodes that have no name, of which there could be more than we may have open.
+ */
+static void finish(struct forget *f, struct settled *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
-		struct node *n = s->v[i]->nodes[s->v[i]->kind == PENDING_RENAME ? 3 : 2];
-		struct settled more = { 0 };
-
-		if (!(s->v[i]->stashed || s->v[i]->remade) || !n || !n->gone ||
-		    !pending_choose_gone(f->log, n->ino))
-			continue;
-		/* If the journal does not take it, it waits on: the node keeps its inode. */
-		(void)commit(f, COMMIT_ALL_OR_NOTHING, NO_LIMIT, &more);
-		settled_release(f, &more);
+		finish_one(f, s->v[i]);
+		settle_gone(f, s->v[i]);
+		undo_free(f, s->v[i]);
 	}
+	vec_release(s);
 }
 
 static int log_commit(struct forget *f, enum commit_how how, uint64_t limit)
@@ -431,8 +448,7 @@ static int log_commit(struct forget *f, enum commit_how how, uint64_t limit)
 	struct settled s = { 0 };
 	int rc = commit(f, how, limit, &s);
 
-	settle_gone(f, &s);
-	settled_release(f, &s);
+	finish(f, &s);
 	return rc;
 }
 
@@ -628,6 +644,8 @@ static void commit_kept(struct forget *f, bool (*keep)(void *ctx, const struct p
 	rc = commit(f, COMMIT_WHAT_CAN_BE, NO_LIMIT, &s);
 	if (rc)
 		forget_log(f, "not all that should survive does: %s", strerror(-rc));
+	for (size_t i = 0; i < s.n; i++)
+		finish_one(f, s.v[i]);
 	settled_release(f, &s);
 }
 

@@ -30,9 +30,9 @@ void told_all(struct forget *f, struct told_list *told)
 			n->refs++;
 			vec_push(told, (struct told){ n, NULL });
 			for (size_t k = 0; k < n->names.n; k++) {
-				n->names.v[k].parent->refs++;
-				vec_push(told, (struct told){ n->names.v[k].parent,
-							      xstrdup(n->names.v[k].name) });
+				n->names.v[k]->parent->refs++;
+				vec_push(told, (struct told){ n->names.v[k]->parent,
+							      xstrdup(n->names.v[k]->name) });
 			}
 		}
 	f->root.refs++;

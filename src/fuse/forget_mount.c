@@ -8,10 +8,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,11 +30,12 @@ static void on_init(void *data, struct fuse_conn_info *conn)
 	struct forget *f = data;
 
 	/* The umask is ours to see to, so that access control lists work as they do in ROOT. */
-	conn->want |= conn->capable &
-		      (FUSE_CAP_DONT_MASK | FUSE_CAP_READDIRPLUS | FUSE_CAP_POSIX_ACL |
-		       FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS |
-		       FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_EXPLICIT_INVAL_DATA |
-		       FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_ASYNC_DIO);
+	conn->want |=
+		conn->capable &
+		(FUSE_CAP_DONT_MASK | FUSE_CAP_READDIRPLUS | (f->checked ? FUSE_CAP_POSIX_ACL : 0) |
+		 FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS |
+		 FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE |
+		 FUSE_CAP_ASYNC_DIO);
 	/* The n-th write must be the n-th write: nothing is gathered in the kernel. */
 	conn->want &= ~(unsigned)(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_SPLICE_READ |
 				  FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC |
@@ -44,6 +48,7 @@ static const struct fuse_lowlevel_ops operations = {
 	.lookup = on_lookup,
 	.forget = on_forget,
 	.forget_multi = on_forget_multi,
+	.access = on_access,
 	.getattr = on_getattr,
 	.setattr = on_setattr,
 	.readlink = on_readlink,
@@ -192,17 +197,45 @@ static int add_option(struct fuse_args *args, const char *option)
 	return fuse_opt_add_arg(args, "-o") || fuse_opt_add_arg(args, option);
 }
 
+/* The number of the first user namespace is the same on every Linux. */
+static bool in_first_user_namespace(void)
+{
+	struct stat st;
+
+	return !stat("/proc/self/ns/user", &st) && st.st_ino == 0xEFFFFFFDU;
+}
+
+static bool ignores_modes(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+
+	return !syscall(SYS_capget, &head, data) && (data[0].effective & 1U << CAP_DAC_OVERRIDE);
+}
+
+/*
+ * Whether the kernel looks who may do what. For that it needs a directory's attributes, which it
+ * asks for again after each change of it: a request more for every name that is made or removed. If
+ * nobody but root comes in, there is nothing to look for: what root may not do, ROOT's file system
+ * refuses. A user who is alone may do what it allows us, but we are not asked about names that the
+ * kernel knows already. In a namespace of users the kernel takes access control lists only if it is
+ * the one that obeys them.
+ */
+static bool is_checked(const struct forget_opts *o)
+{
+	for (size_t i = 0; o->fuse_options && o->fuse_options[i]; i++)
+		if (strstr(o->fuse_options[i], "default_permissions"))
+			return true;
+	return o->allow_other || geteuid() || !in_first_user_namespace() || !ignores_modes();
+}
+
 static int session_args(struct forget *f, struct fuse_args *args)
 {
 	const char *subtype = f->opts.subtype ? f->opts.subtype : "outage";
 	auto_free char *names = xasprintf("fsname=%s,subtype=%s", f->fsname, subtype);
 	int rc = fuse_opt_add_arg(args, "outage") || add_option(args, names);
 
-	/*
-	 * The kernel looks who may do what. Who is alone may do what ROOT allows us, but we are not
-	 * asked about names that the kernel knows already.
-	 */
-	if (!rc)
+	if (!rc && f->checked)
 		rc = add_option(args, "default_permissions");
 	if (!rc && f->opts.allow_other)
 		rc = add_option(args, "allow_other");
@@ -339,6 +372,7 @@ static void forget_init(struct forget *f, const struct forget_opts *opts, struct
 	pthread_cond_init(&f->wait_cond, NULL);
 	pthread_mutex_init(&f->command, NULL);
 	f->since_ns = forget_clock_ns();
+	f->checked = is_checked(opts);
 	node_table_init(f);
 }
 
@@ -414,6 +448,16 @@ static void ignore_signals(void)
 	signal(SIGHUP, SIG_IGN);
 }
 
+/*
+ * What waits is kept in many small pieces, by whichever thread has the request. Memory of a
+ * thread's own the C library gets page by page, by a system call for each; what all share, in
+ * larger steps.
+ */
+static void share_memory(void)
+{
+	mallopt(M_ARENA_MAX, 1);
+}
+
 static int serve_loop(struct forget *f)
 {
 	struct sigaction wake = { .sa_handler = nothing }, old;
@@ -421,6 +465,7 @@ static int serve_loop(struct forget *f)
 	int rc;
 
 	sigaction(SIGUSR2, &wake, &old);
+	share_memory();
 	f->server = pthread_self();
 	f->serving = true;
 	fuse_loop_cfg_set_idle_threads(config, IDLE_THREADS);

@@ -15,12 +15,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "fuse/forget_impl.h"
 
 enum {
 	BUCKETS_MIN = 1024,
 	HANDLE_MAX = MAX_HANDLE_SZ,
 	FDS_OTHER = 96, /* for everything that is no node */
+	CLOCK_STEPS = 256,
 };
 
 static size_t bucket_of(const struct forget *f, uint64_t dev, uint64_t ino)
@@ -126,10 +128,13 @@ static bool try_close(struct forget *f, struct node *n)
 	return true;
 }
 
-/* Makes room for one more. If nothing can be closed, the kernel's limit is the limit. */
+/*
+ * Makes room for one more. If nothing can be closed, the kernel's limit is the limit. Who looked at
+ * all of them each time would take for ever where many must stay; the next one looks further.
+ */
 static void make_room(struct forget *f)
 {
-	size_t tries = f->n_fds * 2;
+	size_t tries = min(f->n_fds * 2, (size_t)CLOCK_STEPS);
 
 	while (f->n_fds >= f->fds_max && tries--) {
 		struct node *n = f->clock;
@@ -145,12 +150,12 @@ static int reopen_by_name(struct forget *f, struct node *n, int depth)
 	if (n == &f->root)
 		return fcntl(f->root_fd, F_DUPFD_CLOEXEC, 0);
 	for (size_t i = 0; i < n->names.n && depth; i++) {
-		struct node *p = n->names.v[i].parent;
+		struct node *p = n->names.v[i]->parent;
 		auto_fd own = p->fd >= 0 ? -1 : reopen_by_name(f, p, depth - 1);
 		int dir = p->fd >= 0 ? p->fd : own;
 		auto_fd fd =
 			dir < 0 ? -1
-				: openat(dir, n->names.v[i].name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+				: openat(dir, n->names.v[i]->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		struct stat st;
 
 		if (fd >= 0 && !fstat(fd, &st) && st.st_ino == n->ino && st.st_dev == n->dev)
@@ -262,6 +267,84 @@ static void unlink_from_table(struct forget *f, struct node *n)
 	f->n_nodes--;
 }
 
+/* ---- names that are sure ---- */
+
+static uint64_t name_hash(const struct node *parent, const char *name)
+{
+	return hash64(name, strlen(name)) ^ (uintptr_t)parent * 0x9e3779b97f4a7c15ULL;
+}
+
+static struct node_name **sure_bucket(struct forget *f, uint64_t hash)
+{
+	return &f->sure[hash & (f->sure_buckets - 1)];
+}
+
+static void grow_sure(struct forget *f)
+{
+	size_t old_n = f->sure_buckets;
+	struct node_name **old = f->sure;
+
+	f->sure_buckets = max(old_n * 2, (size_t)BUCKETS_MIN);
+	f->sure = xcalloc(f->sure_buckets, sizeof(*f->sure));
+	for (size_t i = 0; i < old_n; i++)
+		while (old[i]) {
+			struct node_name *a = old[i], **to = sure_bucket(f, a->hash);
+
+			old[i] = a->hash_next;
+			a->hash_next = *to;
+			*to = a;
+		}
+	free(old);
+}
+
+static void make_sure(struct forget *f, struct node_name *a)
+{
+	struct node_name **to;
+
+	if (a->sure)
+		return;
+	if (f->n_sure >= f->sure_buckets)
+		grow_sure(f);
+	a->sure = true;
+	a->hash = name_hash(a->parent, a->name);
+	to = sure_bucket(f, a->hash);
+	a->hash_next = *to;
+	*to = a;
+	f->n_sure++;
+}
+
+static void free_name(struct forget *f, struct node_name *a)
+{
+	struct node_name **at;
+
+	if (a->sure) {
+		for (at = sure_bucket(f, a->hash); *at != a;)
+			at = &(*at)->hash_next;
+		*at = a->hash_next;
+		f->n_sure--;
+	}
+	free(a);
+}
+
+struct node *node_of_name(struct forget *f, struct node *parent, const char *name)
+{
+	uint64_t hash = name_hash(parent, name);
+	struct node_name *a;
+	struct node *n;
+
+	pthread_mutex_lock(&f->table);
+	for (a = f->sure ? *sure_bucket(f, hash) : NULL; a; a = a->hash_next)
+		if (a->hash == hash && a->parent == parent && streq(a->name, name))
+			break;
+	n = a ? a->node : NULL;
+	if (n)
+		n->refs++;
+	pthread_mutex_unlock(&f->table);
+	return n;
+}
+
+/* ---- releasing ---- */
+
 /* Without the table lock: data has a lock that comes before it. */
 static void node_release(struct forget *f, struct node *n)
 {
@@ -284,9 +367,9 @@ static void drop_if_unused(struct forget *f, struct node *n, struct node **dead)
 		struct node *parent = NULL;
 
 		for (size_t i = 0; i < n->names.n; i++) {
-			struct node *p = n->names.v[i].parent;
+			struct node *p = n->names.v[i]->parent;
 
-			free(n->names.v[i].name);
+			free_name(f, n->names.v[i]);
 			p->refs--;
 			if (parent && parent != p)
 				drop_if_unused(f, parent, dead);
@@ -312,13 +395,24 @@ static void release_all(struct forget *f, struct node *dead)
 	}
 }
 
-static void add_name(struct node *n, struct node *parent, const char *name)
+static void add_name(struct forget *f, struct node *n, struct node *parent, const char *name,
+		     bool sure)
 {
-	for (size_t i = 0; i < n->names.n; i++)
-		if (n->names.v[i].parent == parent && streq(n->names.v[i].name, name))
-			return;
-	parent->refs++;
-	vec_push(&n->names, (struct node_name){ parent, xstrdup(name) });
+	size_t size = strlen(name) + 1;
+	struct node_name *a = NULL;
+
+	for (size_t i = 0; !a && i < n->names.n; i++)
+		if (n->names.v[i]->parent == parent && streq(n->names.v[i]->name, name))
+			a = n->names.v[i];
+	if (!a) {
+		a = xmalloc(sizeof(*a) + size);
+		*a = (struct node_name){ .node = n, .parent = parent };
+		memcpy(a->name, name, size);
+		parent->refs++;
+		vec_push(&n->names, a);
+	}
+	if (sure)
+		make_sure(f, a);
 }
 
 struct node *node_adopt(struct forget *f, int fd, const struct stat *st, struct node *parent,
@@ -337,7 +431,7 @@ struct node *node_adopt(struct forget *f, int fd, const struct stat *st, struct 
 		fd = -1;
 	}
 	if (parent && n != &f->root)
-		add_name(n, parent, name);
+		add_name(f, n, parent, name, false);
 	n->nlookup += nlookup;
 	n->refs += !nlookup;
 	pthread_mutex_unlock(&f->table);
@@ -410,7 +504,7 @@ void node_named(struct forget *f, struct node *n, struct node *parent, const cha
 	if (n == &f->root)
 		return;
 	pthread_mutex_lock(&f->table);
-	add_name(n, parent, name);
+	add_name(f, n, parent, name, f->log);
 	n->gone = false;
 	pthread_mutex_unlock(&f->table);
 }
@@ -421,8 +515,8 @@ void node_unnamed(struct forget *f, struct node *n, struct node *parent, const c
 
 	pthread_mutex_lock(&f->table);
 	for (size_t i = 0; i < n->names.n; i++)
-		if (n->names.v[i].parent == parent && streq(n->names.v[i].name, name)) {
-			free(n->names.v[i].name);
+		if (n->names.v[i]->parent == parent && streq(n->names.v[i]->name, name)) {
+			free_name(f, n->names.v[i]);
 			n->names.v[i] = n->names.v[--n->names.n];
 			parent->refs--;
 			drop_if_unused(f, parent, &dead);
@@ -440,10 +534,10 @@ static void add_path(struct forget *f, struct node *n, struct strbuf *out, int d
 		strbuf_addf(out, "(unlinked %llu)", (unsigned long long)n->ino);
 		return;
 	}
-	add_path(f, n->names.v[0].parent, out, depth - 1);
+	add_path(f, n->names.v[0]->parent, out, depth - 1);
 	if (out->len)
 		strbuf_addch(out, '/');
-	strbuf_adds(out, n->names.v[0].name);
+	strbuf_adds(out, n->names.v[0]->name);
 }
 
 void node_path(struct forget *f, struct node *n, const char *name, struct strbuf *out)
@@ -470,8 +564,8 @@ void node_abandon_all(struct forget *f)
 			f->abandoned = n;
 			n->abandoned = n->gone = true;
 			for (size_t k = 0; k < n->names.n; k++) {
-				free(n->names.v[k].name);
-				n->names.v[k].parent->refs--;
+				n->names.v[k]->parent->refs--;
+				free_name(f, n->names.v[k]);
 			}
 			n->names.n = 0;
 		}
@@ -484,7 +578,7 @@ static void release_chain(struct forget *f, struct node *n)
 		struct node *next = n->hash_next;
 
 		for (size_t k = 0; k < n->names.n; k++)
-			free(n->names.v[k].name);
+			free(n->names.v[k]);
 		node_release(f, n);
 		n = next;
 	}
@@ -496,6 +590,7 @@ void node_table_release(struct forget *f)
 		release_chain(f, f->buckets[i]);
 	release_chain(f, f->abandoned);
 	free(f->buckets);
+	free(f->sure);
 	if (f->root.ino)
 		node_release(f, &f->root);
 	pthread_mutex_destroy(&f->table);

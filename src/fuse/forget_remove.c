@@ -31,12 +31,12 @@ static int result(int rc)
 static struct node *node_at(struct forget *f, struct node *p, int dir, const char *name, int *rc)
 {
 	struct stat st;
-	struct node *n;
+	struct node *n = node_of_name(f, p, name);
 	int fd;
 
-	*rc = result(fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW));
-	if (*rc)
-		return NULL;
+	*rc = n ? 0 : result(fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW));
+	if (n || *rc)
+		return n;
 	n = node_find(f, st.st_dev, st.st_ino);
 	if (n)
 		return n;

@@ -19,11 +19,39 @@ struct reporting {
 	uint64_t now_ns, bytes;
 };
 
+/* More is told by nobody's clock. */
+static uint64_t age_ms(const struct reporting *r, uint64_t since_ns)
+{
+	return since_ns && since_ns < r->now_ns ? (r->now_ns - since_ns) / 1000000 : 0;
+}
+
 static double age_s(const struct reporting *r, uint64_t since_ns)
 {
-	/* In whole milliseconds: more is told by nobody's clock. */
-	return since_ns && since_ns < r->now_ns ? (double)((r->now_ns - since_ns) / 1000000) / 1e3
-						: 0;
+	return (double)age_ms(r, since_ns) / 1e3;
+}
+
+static void add_number(struct strbuf *text, const char *before, uint64_t n)
+{
+	strbuf_adds(text, before);
+	strbuf_addu(text, n);
+}
+
+/* There may be as many lines as pages: formats would take most of the time. */
+static void range_text(const struct reporting *r, const struct pagefile_risk *risk,
+		       const char *kind)
+{
+	uint64_t tenths = (age_ms(r, risk->since_ns) + 50) / 100;
+
+	strbuf_adds(r->text, r->path);
+	strbuf_adds(r->text, ": ");
+	strbuf_adds(r->text, kind);
+	add_number(r->text, " ", risk->offset);
+	add_number(r->text, " to ", risk->offset + risk->len);
+	add_number(r->text, ", operations ", risk->first);
+	add_number(r->text, " to ", risk->last);
+	add_number(r->text, ", for ", tenths / 10);
+	add_number(r->text, ".", tenths % 10);
+	strbuf_adds(r->text, risk->failed ? " s, and no sync will write it\n" : " s\n");
 }
 
 static int report_range(void *ctx, const struct pagefile_risk *risk)
@@ -32,14 +60,8 @@ static int report_range(void *ctx, const struct pagefile_risk *risk)
 	struct reporting *r = ctx;
 
 	r->bytes += risk->kind == RISK_DATA ? risk->len : 0;
-	if (r->text) {
-		strbuf_addf(r->text,
-			    "%s: %s %" PRIu64 " to %" PRIu64 ", operations %" PRIu64 " to %" PRIu64
-			    ", for %.1f s%s\n",
-			    r->path, kinds[risk->kind], risk->offset, risk->offset + risk->len,
-			    risk->first, risk->last, age_s(r, risk->since_ns),
-			    risk->failed ? ", and no sync will write it" : "");
-	}
+	if (r->text)
+		range_text(r, risk, kinds[risk->kind]);
 	if (r->json) {
 		json_object(r->json);
 		json_kv_string(r->json, "kind", kinds[risk->kind]);

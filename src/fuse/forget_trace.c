@@ -71,11 +71,11 @@ static void introduce(struct forget *f, struct node *n)
 	struct vec_of(struct place_of) way = { 0 };
 
 	pthread_mutex_lock(&f->table);
-	for (; n && !n->traced; n = n->names.n ? n->names.v[0].parent : NULL) {
+	for (; n && !n->traced; n = n->names.n ? n->names.v[0]->parent : NULL) {
 		n->traced = true;
 		if (n->names.n)
-			vec_push(&way, (struct place_of){ n->ino, n->names.v[0].parent->ino,
-							  xstrdup(n->names.v[0].name) });
+			vec_push(&way, (struct place_of){ n->ino, n->names.v[0]->parent->ino,
+							  xstrdup(n->names.v[0]->name) });
 	}
 	pthread_mutex_unlock(&f->table);
 	while (way.n) {
