@@ -58,6 +58,11 @@ check 'report in JSON' eval "timeout 60 '$OUTAGE' report --json r >out && json f
 	grep -q 'is not whole' o2"
 timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
 check 'replay shows it again' test $? -eq 1
+mv pool kept
+timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
+check 'without the file, too' test $? -eq 1
+check 'and leaves none behind' test ! -e pool
+mv kept pool
 sed -i 's/^check\t.*/check\ttrue/' r/pm
 timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
 check 'and not, once it is mended' test $? -eq 0

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* pm_findings.c - what report and replay do with a run of outage pm. */
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "cli/pm.h"
@@ -160,23 +162,27 @@ static void print_replay(const struct pm_case *c, const struct pm_failure *f, bo
 	fputs(strbuf_str(&text), stdout);
 }
 
-/* It runs a command that is kept with the run, over a file that must be there. */
+/* It runs a command that is kept with the run. */
 static int allowed(const struct pm_run *r, bool trust, struct err *err)
 {
-	struct stat st;
-
 	if (!r->plan.ours && !trust)
 		return err_set(
 			err, -EPERM,
 			"%s runs the command '%.200s', and others could have written it: look "
 			"at it, then give --trust",
 			r->dir, r->plan.check ? r->plan.check : r->plan.dump);
-	if (stat(r->plan.file, &st))
-		return err_set(
-			err, -errno,
-			"the state is shown at %s, where there is no file: make an empty one "
-			"(touch), it is not changed",
-			r->plan.file);
+	return 0;
+}
+
+/* The state is mounted over a file, so that there has to be one; `made`: it is ours to remove. */
+static int make_place(const char *path, bool *made, struct err *err)
+{
+	auto_fd fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	*made = fd >= 0;
+	if (fd < 0 && errno != EEXIST)
+		return err_set(err, -errno,
+			       "the state is shown at %s, and no file can be there: %m", path);
 	return 0;
 }
 
@@ -188,6 +194,7 @@ int pm_replay(const char *dir, bool json, bool trust)
 	struct pm_case c = { 0 };
 	struct pm_failure f = { 0 };
 	int status = EXIT_FAILED;
+	bool made = false;
 
 	if (pm_run_load(run_dir, &run, &err))
 		return cli_fail(&err);
@@ -195,7 +202,11 @@ int pm_replay(const char *dir, bool json, bool trust)
 	if (!rc)
 		rc = allowed(&run, trust, &err);
 	if (!rc)
+		rc = make_place(run.plan.file, &made, &err);
+	if (!rc)
 		rc = pm_search_one(&run, c.state, &f, &err);
+	if (made)
+		unlink(run.plan.file);
 	if (!rc) {
 		bool shown = shows(&run, &c, &f);
 
