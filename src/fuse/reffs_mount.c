@@ -111,6 +111,8 @@ int reffs_mount_serve(struct reffs_mount *m, struct err *err)
 	if (!config)
 		return err_set(err, -ENOMEM, "out of memory");
 	fuse_loop_cfg_set_idle_threads(config, IDLE_THREADS);
+	/* Each thread has a descriptor of its own, and does not wait for the others' lock. */
+	fuse_loop_cfg_set_clone_fd(config, 1);
 	rc = fuse_session_loop_mt(m->session.se, config);
 	ignore_signals();
 	fuse_loop_cfg_destroy(config);
