@@ -5,6 +5,10 @@
  * makes each kind of store, flush, fence and mark, with registers that have just been changed and
  * in all forms of addresses. With a second argument it maps what is 4 GiB further on, which is where
  * the persistent memory of a virtual machine is in /dev/mem. It exits with 0, or with 1 if it cannot map the file.
+ *
+ * A processor that lacks clwb gets clflushopt for it, and one that lacks that, too, clflush for both.
+ * The latter is told by the second number of the first mark. What flushes has no branch in it: where
+ * there is one, all registers are in memory.
  */
 	.set MARK, 0x6f757467
 	.set BEGIN, 1
@@ -16,9 +20,39 @@
 	nopl	MARK+\kind(%rax,%rax,8)
 	.endm
 
+	# with addresses that were not in memory a moment ago
+	.macro flushes clwb, clflushopt
+	mov	%rbx, %rax
+	add	$5, %rax
+	\clwb	(%rax)
+	mov	%rbx, %r13
+	sub	$0x1000, %r13
+	\clflushopt 0x1040(%r13)
+	lea	0x20(%rbx), %rdx
+	mov	$0x18, %esi
+	clflush	(%rdx,%rsi,4)
+	lea	-0x7fffff00(%rbx), %r12
+	mov	$0x10, %r9d
+	\clwb	0x7fffff40(%r12,%r9,8)
+	.endm
+
+	.set HAS_CLFLUSHOPT, 1 << 23	# cpuid 7, ebx
+	.set HAS_CLWB, 1 << 24
+
 	.text
 	.globl	_start
 _start:
+	xor	%eax, %eax
+	cpuid
+	xor	%r15d, %r15d		# what there is to flush with
+	cmp	$7, %eax
+	jb	1f
+	mov	$7, %eax
+	xor	%ecx, %ecx
+	cpuid
+	mov	%ebx, %r15d
+	and	$HAS_CLFLUSHOPT | HAS_CLWB, %r15d
+1:
 	mov	16(%rsp), %rdi		# argv[1]
 	mov	$2, %eax		# open(path, O_RDWR)
 	mov	$2, %esi
@@ -44,7 +78,10 @@ _start:
 
 	# two numbers, one of them computed just before
 	mov	$0x1122334455667788, %rdi
-	mov	$40, %esi
+	test	%r15d, %r15d
+	setz	%sil
+	movzbl	%sil, %esi
+	add	$40, %esi
 	add	$2, %esi
 	mark	SELF
 
@@ -63,19 +100,16 @@ _start:
 	punpcklqdq %xmm0, %xmm0
 	movups	%xmm0, 16(%rbx)
 
-	# flushes, each with an address that was not in memory a moment ago
-	mov	%rbx, %rax
-	add	$5, %rax
-	clwb	(%rax)
-	mov	%rbx, %r13
-	sub	$0x1000, %r13
-	clflushopt 0x1040(%r13)
-	lea	0x20(%rbx), %rdx
-	mov	$0x18, %esi
-	clflush	(%rdx,%rsi,4)
-	lea	-0x7fffff00(%rbx), %r12
-	mov	$0x10, %r9d
-	clwb	0x7fffff40(%r12,%r9,8)
+	test	$HAS_CLWB, %r15d
+	jz	1f
+	flushes	clwb, clflushopt
+	jmp	3f
+1:	test	$HAS_CLFLUSHOPT, %r15d
+	jz	2f
+	flushes	clflushopt, clflushopt
+	jmp	3f
+2:	flushes	clflush, clflush
+3:
 	sfence
 	mfence
 	mov	$1, %edi

@@ -103,6 +103,11 @@ check 'line by line, and fence' test "$(kinds)" = \
 check 'vectors' pm 0 --check true -- "$writer" pool vectors
 check 'are stores, some of them past the cache' test "$(kinds " nt "; kinds)" = \
 	'store store store store store store fence '
+check 'instructions that store many bytes' pm 0 --json --check true -- "$writer" pool strings
+check 'are one store for each word' test "$(timeout 60 "$OUTAGE" trace show --kind store r/trace |
+	grep -o '0x[0-9a-f]*+[0-9]*' | tr '\n' ' ')" = "0x2+6 $(for i in {1..11}; do printf '0x%x+8 ' $((i * 8)); done)0x60+6 $(
+	for i in {0..5}; do printf '0x%x+8 ' $((256 + i * 8)); done)"
+check 'and so leave few states' test "$(json unique_states)" -le 378
 check 'a program that another one starts' pm 0 --check true -- "$writer" pool start true
 
 # ---- files ----

@@ -58,6 +58,10 @@ if [ -x "$helpers/pm-libpmem" ]; then
 	check 'one that does not' fails 'where the library could see it' --tracer preload --check true -- true
 	check 'one that is killed' fails 'ended by signal 9' --tracer preload --check true -- \
 		"$helpers/pm-preload" pool killed
+	check 'a trace that gets too long' fails 'longer than 65536 bytes: trace less, or allow more' \
+		--tracer preload --trace-limit 64K --check true -- "$helpers/pm-preload" pool long
+	check 'and one that does not' pm 0 --tracer preload --trace-limit 1M --budget 5 --check true -- \
+		"$helpers/pm-preload" pool long
 	check 'one that hangs' fails 'did not end within 2 s; --timeout' --tracer preload --timeout 2s \
 		--check true -- sleep 100
 else

@@ -578,6 +578,14 @@ static void hold_unmade(struct forget *f, struct node *n)
 	node_unpin(n);
 }
 
+/* Data that survives comes with the time that is durable, and not with one that was lost. */
+static void time_back(struct node *n, const struct undo *u)
+{
+	pthread_mutex_lock(&n->lock);
+	n->mtime = u->mtime;
+	pthread_mutex_unlock(&n->lock);
+}
+
 static void undo_one(void *ctx, const struct pending_op *op)
 {
 	struct live_place *l = ctx;
@@ -604,6 +612,8 @@ static void undo_one(void *ctx, const struct pending_op *op)
 	}
 	if (u->stashed && n)
 		atomic_fetch_sub(&n->stash_links, 1);
+	if (u->kind == PENDING_ATTR && n)
+		time_back(n, u);
 	if (n)
 		told_add(l->f, l->told, n, NULL);
 }

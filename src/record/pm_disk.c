@@ -20,7 +20,6 @@
 #include "record/pm_stream.h"
 
 #define STREAM_LIMIT ((uint64_t)1 << 30)
-enum { TEST_TRIES = 3 };
 
 enum {
 	STREAM_KEEP = 64 << 20, /* bytes of its memory that are kept for the next one */
@@ -153,15 +152,10 @@ int pm_disk_test(struct disk *base, int (*run)(void *ctx, struct err *err), void
 
 	assert(!d->in_use && base->size >= SELFTEST_REGION);
 	memcpy(before, base->map, sizeof(before));
-	int rc = -ENOTSUP;
-	/* A machine does more than one thing: what is wrong each time is the tracer's fault. */
-	for (int i = 0; i < TEST_TRIES && rc == -ENOTSUP; i++) {
-		err_clear(err);
-		memset(base->map, 0, sizeof(before));
-		rc = run(ctx, err);
-		if (!rc)
-			rc = judge_test(d, err);
-	}
+	memset(base->map, 0, sizeof(before));
+	int rc = run(ctx, err);
+	if (!rc)
+		rc = judge_test(d, err);
 	memcpy(base->map, before, sizeof(before));
 	return rc;
 }

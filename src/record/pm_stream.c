@@ -5,9 +5,15 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "core/pm_join.h"
 #include "record/patch.h"
 
-enum { HEADER_MAX = 4096, TEXT_MAX = 4096 };
+enum {
+	HEADER_MAX = 4096,
+	TEXT_MAX = 4096,
+	MEMORY_MIN = 64 << 20, /* bytes that a trace may always have in memory */
+	MEMORY_TIMES = 4,      /* or so many times what the stream may have */
+};
 
 static int damaged(const struct pm_reader *p, struct err *err, const char *what)
 {
@@ -290,6 +296,8 @@ static int add_stack(struct trace *t, const struct pm_reader *p, const struct pm
  * would be near.
  */
 struct copying {
+	struct trace *t;
+	struct pm_counts *counts;
 	bool begun, has_fence;
 	struct event last;  /* store */
 	struct event fence; /* held back until it is known whether the copy goes on */
@@ -308,15 +316,14 @@ static bool goes_on(const struct event *last, const struct event *ev)
 	       ev->addr == last->addr + last->len && is_near(ev->pc, last->pc);
 }
 
-static void append(struct trace *t, struct pm_counts *counts, const struct event *ev)
+static void append(const struct copying *c, const struct event *ev)
 {
-	trace_append(t, ev);
-	count(counts, ev);
+	trace_append(c->t, ev);
+	count(c->counts, ev);
 }
 
 /* True: it is a fence, and held back. */
-static bool hold_back(struct copying *c, struct trace *t, struct pm_counts *counts,
-		      const struct event *ev)
+static bool hold_back(struct copying *c, const struct event *ev)
 {
 	if (c->begun && ev->kind == EV_FENCE && ev->cpu == c->last.cpu && ev->pc >> 63 &&
 	    !is_near(ev->pc, c->last.pc)) {
@@ -325,15 +332,23 @@ static bool hold_back(struct copying *c, struct trace *t, struct pm_counts *coun
 		return true;
 	}
 	if (c->has_fence && !goes_on(&c->last, ev))
-		append(t, counts, &c->fence);
+		append(c, &c->fence);
 	c->has_fence = false;
 	c->begun = ev->kind == EV_STORE && ev->pc >> 63;
 	c->last = *ev;
 	return false;
 }
 
-static int add_event(struct trace *t, const struct pm_reader *p, const struct pm_record *rec,
-		     struct copying *copying, struct pm_counts *counts, struct err *err)
+static void put_event(void *ctx, const struct event *ev)
+{
+	struct copying *c = ctx;
+
+	if (!hold_back(c, ev))
+		append(c, ev);
+}
+
+static int add_event(const struct trace *t, const struct pm_reader *p, const struct pm_record *rec,
+		     struct pm_join *join, struct err *err)
 {
 	const struct pm_stream_record *r = &rec->r;
 	struct event ev = { .kind = event_of[r->kind].kind,
@@ -361,16 +376,29 @@ static int add_event(struct trace *t, const struct pm_reader *p, const struct pm
 		ev.len = PM_LINE;
 	if (ev.kind == EV_LINEFLUSH && PM_LINE > p->head.region_size - ev.addr)
 		ev.len = 0; /* the region ends inside its last line */
-	if (!hold_back(copying, t, counts, &ev))
-		append(t, counts, &ev);
+	pm_join_add(join, &ev);
 	return 0;
+}
+
+/* A stream is much shorter than the trace that is made of it. */
+static int check_memory(const struct trace *t, uint64_t stored, size_t len, struct err *err)
+{
+	uint64_t allowed = max((uint64_t)MEMORY_MIN, (uint64_t)len * MEMORY_TIMES);
+
+	if (t->events.n * sizeof(*t->events.v) + stored <= allowed)
+		return 0;
+	return err_set(err, -EFBIG,
+		       "the trace has more than %zu events, which take more than %" PRIu64
+		       " MiB of memory: trace less, or allow a longer trace",
+		       t->events.n - 1, allowed >> 20);
 }
 
 int pm_stream_read(const void *data, size_t len, struct trace *out, struct pm_counts *counts,
 		   struct err *err)
 {
 	struct pm_counts here = { 0 };
-	struct copying copying = { 0 };
+	struct copying copying = { .t = out, .counts = &here };
+	struct pm_join join = { .put = put_event, .ctx = &copying };
 	struct pm_reader p;
 	struct pm_record rec;
 	int rc = pm_reader_init(&p, data, len, err);
@@ -381,12 +409,15 @@ int pm_stream_read(const void *data, size_t len, struct trace *out, struct pm_co
 	out->info.sector_size = 8; /* what a processor writes at once */
 	while ((rc = pm_reader_next(&p, &rec, err)) > 0) {
 		rc = rec.r.kind == PM_STREAM_STACK ? add_stack(out, &p, &rec, err)
-						   : add_event(out, &p, &rec, &copying, &here, err);
+						   : add_event(out, &p, &rec, &join, err);
+		if (!rc)
+			rc = check_memory(out, here.bytes, len, err);
 		if (rc)
 			return rc;
 	}
+	pm_join_end(&join);
 	if (!rc && copying.has_fence)
-		append(out, &here, &copying.fence);
+		append(&copying, &copying.fence);
 	if (counts)
 		*counts = here;
 	return rc;

@@ -45,7 +45,10 @@ struct pm_counts {
 	uint32_t cpus;
 };
 
-/* Appends all of a stream to a trace that has no events. `counts` may be NULL. */
+/*
+ * Appends all of a stream to a trace that has no events. `counts` may be NULL. Memory is bounded:
+ * by four times `len`, which is what the stream may have, or 64 MiB; -EFBIG if that is not enough.
+ */
 int pm_stream_read(const void *data, size_t len, struct trace *out, struct pm_counts *counts,
 		   struct err *err) must_check;
 

@@ -230,8 +230,15 @@ static void know_names(struct run *r)
 		return;
 	r->asked_names = true;
 	if (target_symbols(&r->target, &text, &why) ||
-	    kallsyms_parse(strbuf_str(&text), text.len, &r->names, &why))
+	    kallsyms_parse(strbuf_str(&text), text.len, &r->names, &why)) {
 		log_debug("places in the kernel have no names: %s", why.msg);
+	} else if (!kallsyms_in_place(&r->names)) {
+		/* Whoever answered may have booted on its own: its names would be wrong. */
+		log_info("places in the kernel have no names: it is not where it was linked to be "
+			 "(KASLR, or another CONFIG_PHYSICAL_START)");
+		kallsyms_release(&r->names);
+		r->names = (struct kallsyms)KALLSYMS_INIT;
+	}
 }
 
 /* Where in the program, or in the kernel, something was done. */

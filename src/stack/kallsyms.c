@@ -196,6 +196,21 @@ bool kallsyms_find(const struct kallsyms *k, uint64_t addr, const char **name, c
 	return true;
 }
 
+bool kallsyms_in_place(const struct kallsyms *k)
+{
+	static const char *const first[] = { "_text", "_stext", "startup_64" };
+	const uint64_t linked = 0xffffffff81000000; /* CONFIG_PHYSICAL_START as it usually is */
+	const char *name, *module;
+	uint64_t offset;
+
+	if (!kallsyms_find(k, linked, &name, &module, &offset) || offset || *module)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(first); i++)
+		if (streq(name, first[i]))
+			return true;
+	return false;
+}
+
 void kallsyms_words(const struct kallsyms *k, uint64_t addr, struct strbuf *out)
 {
 	const char *name, *module;

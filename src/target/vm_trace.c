@@ -54,13 +54,12 @@ static int run_test(void *ctx, struct err *err)
 	return rc ? rc : status != 0;
 }
 
-/* A machine that lacks instructions cannot run the test, which has them all. */
 static int start_traced(struct target *t, struct err *err)
 {
 	struct vm *v = vm_own(t);
 	int rc = vm_start(t, err);
 
-	if (rc || v->no_clwb)
+	if (rc)
 		return rc;
 	rc = pm_disk_test(t->disk, run_test, t, err);
 	if (rc > 0)

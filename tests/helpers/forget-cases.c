@@ -230,6 +230,25 @@ static void times_that_were_set(struct worker *k)
 			(long long)st.st_mtime);
 }
 
+/* Data that survives without metadata does not bring a time that was set and is lost. */
+static void times_that_were_lost(struct worker *k)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = 1000 } };
+	struct stat st;
+
+	put(k, "a", "123456");
+	must(k, "utimensat", utimensat(AT_FDCWD, at(k, "a"), times, 0));
+	tell(k, "checkpoint");
+	put(k, "a", "654321");
+	times[1].tv_sec = 2000;
+	must(k, "utimensat", utimensat(AT_FDCWD, at(k, "a"), times, 0));
+	tell(k, "clear-cache survive=data");
+	expect(k, at(k, "a"), "654321");
+	must(k, "stat", stat(at(k, "a"), &st));
+	if (st.st_mtime == 2000)
+		differs(k, "a was changed at a time that is lost");
+}
+
 /* The kernel thinks that the file is longer than it is. */
 static void append_after_loss(struct worker *k)
 {
@@ -311,6 +330,7 @@ const struct forget_case forget_cases[] = {
 	{ "minimal", "the size after a failed sync", size_after_failed_sync },
 	{ "ext4-ordered", "closed before a commit", closed_before_commit },
 	{ "ext4-ordered", "times that were set", times_that_were_set },
+	{ "ext4-ordered", "times that were lost", times_that_were_lost },
 	{ "lazyfs", "append after a loss", append_after_loss },
 	{ "minimal", "a directory comes back", directory_comes_back },
 	{ "minimal", "the second name stays", second_name_stays },

@@ -128,6 +128,15 @@ static void cold(size_t size)
 	}
 }
 
+/* More than a short trace can hold. */
+static void long_one(void)
+{
+	static const unsigned char block[1024] = { 1 };
+
+	for (size_t i = 0; i < 200; i++)
+		pmem_memcpy_persist(memory + i % 8 * sizeof(block), block, sizeof(block));
+}
+
 static void synced(const char *path)
 {
 	int fd = open(path, O_RDWR);
@@ -163,6 +172,8 @@ int main(int argc, char **argv)
 		return moved(size);
 	else if (!strcmp(argv[2], "cold"))
 		cold(size);
+	else if (!strcmp(argv[2], "long"))
+		long_one();
 	else if (!strcmp(argv[2], "synced"))
 		synced(argv[1]);
 	else if (!strcmp(argv[2], "exit"))

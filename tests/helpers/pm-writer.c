@@ -114,6 +114,22 @@ static int many(void)
 	return 0;
 }
 
+/* By one instruction each, which an emulator carries out byte by byte. */
+static int strings(void)
+{
+	static const char text[48] = "a name that is longer than a few words, and ends";
+	const char *from = text;
+	void *to = (char *)map + 2;
+	size_t n = 100;
+
+	__asm__ volatile("rep stosb" : "+D"(to), "+c"(n) : "a"(0x55) : "memory");
+	to = (char *)map + 256;
+	n = sizeof(text);
+	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+	_mm_sfence();
+	return 0;
+}
+
 static int forks(void)
 {
 	map[0] = 1;
@@ -223,6 +239,8 @@ int main(int argc, char **argv)
 		return killed_child();
 	if (strcmp(what, "synced") == 0)
 		return synced();
+	if (strcmp(what, "strings") == 0)
+		return strings();
 	if (strcmp(what, "vectors") == 0)
 		return vectors();
 	if (strcmp(what, "nothing") == 0)

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/strbuf.h"
+#include "record/pm_selftest.h"
 #include "record/pm_stream.h"
 
 struct stream {
@@ -224,9 +225,11 @@ static void test_batches(struct stream *s, struct trace *t)
 	is_i(read_batch(s, t, bytes, ARRAY_SIZE(bytes), 10, &err), 0,
 	     "one with many bytes as well");
 	ev = t->events.v;
-	ok(t->events.n == 10 && ev[9].addr == 18 && ev[9].len == 1 && ev[9].data[0] == 9 &&
-		   ev[9].pc == 0x105 && ev[9].flags == EV_NONTEMPORAL,
-	   "as an event each");
+	ok(t->events.n == 2 && ev[0].addr == 9 && ev[0].len == 7 &&
+		   memcmp(ev[0].data, "\n\1\2\3\4\5\6", 7) == 0 && ev[1].addr == 16 &&
+		   ev[1].len == 3 && memcmp(ev[1].data, "\7\10\11", 3) == 0 && ev[1].pc == 0x105 &&
+		   ev[1].flags == EV_NONTEMPORAL,
+	   "as an event for each 8 bytes, which the instruction stored one by one");
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		err_clear(&err);
 		is_i(read_batch(s, t, bad[i].word, bad[i].n, 1, &err), -EINVAL, "%s: %s",
@@ -335,6 +338,192 @@ static void test_interrupts(struct stream *s, struct trace *t)
 	is_u(events_of_copy(s, t, 0x401000, 0x501000, 72), 4, "a program's fences are its own");
 }
 
+/* A stream of so many stores of 8 bytes, in as few bytes as can be. */
+static void fill_long(struct stream *s, size_t stores)
+{
+	enum { EACH = 500 };
+	static uint64_t words[2 + 1 + EACH - 1];
+
+	words[0] = pm_stream_small(PM_STREAM_STORE, 3, 0, 0);
+	words[2] = PM_STREAM_MORE_SAME | (uint64_t)(EACH - 1) << 8;
+	begin(s);
+	for (size_t i = 0; i < stores; i += EACH) {
+		add(s,
+		    (struct pm_stream_record){
+			    .kind = PM_STREAM_BATCH, .pc = 0x100, .len = sizeof(words) },
+		    words);
+		s->count += EACH - 1;
+	}
+	end(s);
+}
+
+static void test_memory(struct stream *s, struct trace *t)
+{
+	size_t fit = (64 << 20) / (sizeof(struct event) + 8);
+	struct err err = ERR_INIT;
+
+	fill_long(s, fit - 1000);
+	is_i(read_it(s, t, &err), 0, "a long stream is read: %s", err.msg);
+	ok(t->events.n >= fit - 1000 && s->sb.len < 8 << 20, "all of it");
+	fill_long(s, fit + 1000);
+	is_i(read_it(s, t, &err), -EFBIG, "one that would take too much memory is not: %s",
+	     err.msg);
+	ok(t->events.n <= fit + 1, "and no more memory is taken than that");
+	err_clear(&err);
+	trace_clear(t);
+	/* What follows the end is room that the stream might have had. */
+	memset(strbuf_grow(&s->sb, 32 << 20), 0, 32 << 20);
+	is_i(pm_stream_read(s->sb.buf, s->sb.len + (32 << 20), t, NULL, &err), 0,
+	     "whoever allows a longer one allows more memory");
+	trace_clear(t);
+}
+
+/*
+ * What a tracer tells of its test (plugin/selftest.S), and what a machine makes of it: interrupts,
+ * and processors that lack instructions.
+ */
+enum { STORE = PM_STREAM_STORE, NT = PM_STREAM_NTSTORE };
+
+static const struct test_record {
+	uint8_t kind;
+	uint32_t len;
+	uint64_t addr, value; /* of SELF, the second number */
+} of_test[] = {
+	{ PM_STREAM_SELF, 0, 0x1122334455667788, 42 },
+	{ PM_STREAM_MARK_BEGIN, 0, 1, 0 },
+	{ STORE, 1, 0, 0x11 },
+	{ STORE, 2, 2, 0x2222 },
+	{ STORE, 4, 4, 0x33333333 },
+	{ STORE, 8, 8, 0x4444444444444444 },
+	{ STORE, 8, 0x10, 0x4444444444444444 },
+	{ STORE, 8, 0x18, 0x4444444444444444 },
+	{ PM_STREAM_FLUSH, 0, 0, 0 },
+	{ PM_STREAM_FLUSH, 0, 0x40, 0 },
+	{ PM_STREAM_CLFLUSH, 0, 0x80, 0 },
+	{ PM_STREAM_FLUSH, 0, 0xc0, 0 },
+	{ PM_STREAM_FENCE, 0, 0, 0 },
+	{ PM_STREAM_FENCE, 0, 0, 0 },
+	{ PM_STREAM_MARK_END, 0, 1, 0 },
+	{ PM_STREAM_MARK_BEGIN, 0, 2, 0 },
+	{ NT, 8, 0x100, 0x5555555555555555 },
+	{ NT, 4, 0x108, 0x55555555 },
+	{ NT, 8, 0x110, 0x5555555555555555 },
+	{ NT, 8, 0x120, 0x4444444444444444 },
+	{ NT, 8, 0x128, 0x4444444444444444 },
+	{ NT, 8, 0x130, 0x4444444444444444 },
+	{ NT, 8, 0x138, 0x4444444444444444 },
+	{ NT, 8, 0x140, 0x4444444444444444 },
+	{ NT, 8, 0x148, 0x4444444444444444 },
+	{ PM_STREAM_FENCE, 0, 0, 0 },
+	{ STORE, 8, 0x200, 7 },
+	{ PM_STREAM_FENCE, 0, 0, 0 }, /* lock inc */
+	{ STORE, 8, 0x200, 8 },
+	{ PM_STREAM_FENCE, 0, 0, 0 }, /* xchg */
+	{ STORE, 8, 0x208, 9 },
+	{ STORE, 8, 0x210, 0x3333333322220011 },
+	{ STORE, 8, 0x218, 0x4444444444444444 },
+	{ PM_STREAM_FENCE, 0, 0, 0 }, /* lock cmpxchg16b */
+	{ STORE, 16, 0x220, 3 },
+	{ STORE, 8, 0x230, 0x8000000000000000 },
+	{ STORE, 2, 0x238, 0x3fff },
+	{ STORE, 8, 0x240, 0x3ff0000000000000 },
+	{ STORE, 4, 0xffc, 0x66666666 },
+	{ STORE, 4, 0x1000, 0x66666666 },
+	{ PM_STREAM_TEXT, 8, 0, 0x74736574666c6573 },
+	{ PM_STREAM_MARK_END, 0, 2, 0 },
+};
+
+enum { NOWHERE = 1000, SFENCE = 12, LOCKS = 3 };
+static const size_t locked[LOCKS] = { 27, 29, 33 };
+
+/* What is different this time; NOWHERE: not that. */
+struct twist {
+	size_t fence_before, without, wrong_value;
+	uint64_t fence_pc;
+	uint64_t self;
+	unsigned flush; /* 0: as they are */
+};
+
+static const struct twist as_it_is = { NOWHERE, NOWHERE, NOWHERE, 0, 42, 0 };
+
+static uint64_t wrong_record(struct stream *s, const struct twist *by, bool in_machine)
+{
+	struct selftest_wrong wrong;
+	struct err err = ERR_INIT;
+
+	begin(s);
+	for (size_t i = 0; i < ARRAY_SIZE(of_test); i++) {
+		struct test_record x = of_test[i];
+		uint64_t data[2] = { x.value + (i == by->wrong_value), 0 };
+		struct pm_stream_record r = {
+			.kind = x.kind, .len = x.len, .addr = x.addr, .pc = 0x401000
+		};
+		struct pm_stream_record f = { .kind = PM_STREAM_FENCE, .pc = by->fence_pc };
+
+		if (i == by->fence_before)
+			add(s, f, NULL);
+		if (i == by->without)
+			continue;
+		if (x.kind == PM_STREAM_SELF)
+			r.pc = by->self;
+		if (x.kind == PM_STREAM_FLUSH && by->flush)
+			r.kind = (uint8_t)by->flush;
+		add(s, r, data);
+	}
+	end(s);
+	return selftest_compare(s->sb.buf, s->sb.len, in_machine, &wrong, &err) ? 1 : wrong.number;
+}
+
+static void test_interrupted_selftest(struct stream *s)
+{
+	struct twist t = as_it_is;
+	unsigned passed = 0, machine = 0, program = 0, strict = 0;
+
+	for (size_t i = 0; i < LOCKS; i++) {
+		t.without = locked[i];
+		t.fence_before = NOWHERE;
+		strict += wrong_record(s, &t, true) == locked[i] + 1;
+		/* Right before it, or a store earlier: what was stored since wants its own. */
+		t.fence_before = locked[i];
+		t.fence_pc = KERNEL;
+		passed += wrong_record(s, &t, true) == 0;
+		program += wrong_record(s, &t, false) == 0;
+		t.fence_before = locked[i] - 1;
+		machine += wrong_record(s, &t, true) == 0;
+	}
+	is_u(strict, LOCKS, "a locked instruction that is not told is noticed");
+	is_u(passed, LOCKS, "unless an interrupt of the machine has had one since the last store");
+	is_u(machine, 0, "not before it");
+	is_u(program, 0, "a program that is emulated alone has no interrupts");
+	t.without = t.fence_before = SFENCE;
+	ok(wrong_record(s, &t, true), "a fence that is one is always told");
+	t.without = NOWHERE;
+	t.fence_before = 9;
+	t.fence_pc = 0x501000;
+	is_u(wrong_record(s, &t, true), 0, "others of the machine have fences");
+	ok(wrong_record(s, &t, false), "there are none if it is alone");
+}
+
+static void test_selftest(struct stream *s)
+{
+	struct twist t = as_it_is;
+
+	is_u(wrong_record(s, &t, true), 0, "the tracer's test passes in a machine");
+	is_u(wrong_record(s, &t, false), 0, "and in a process");
+	t.wrong_value = 4;
+	is_u(wrong_record(s, &t, true), 5, "another value is noticed, and where");
+	t = as_it_is;
+	t.self = 41;
+	is_u(wrong_record(s, &t, true), 1, "so is a register that is out of date");
+	t.self = 43;
+	ok(wrong_record(s, &t, true), "without clflushopt, nothing but clflush can be told");
+	t.flush = PM_STREAM_CLFLUSH;
+	is_u(wrong_record(s, &t, true), 0, "which it is");
+	t.self = 42;
+	ok(wrong_record(s, &t, true), "with it, others must be told as such");
+	test_interrupted_selftest(s);
+}
+
 int main(void)
 {
 	struct stream s = { 0 };
@@ -348,6 +537,8 @@ int main(void)
 	test_nonsense(&s, &t);
 	test_replay(&s, &t);
 	test_interrupts(&s, &t);
+	test_memory(&s, &t);
+	test_selftest(&s);
 	strbuf_release(&s.sb);
 	return done_testing();
 }
