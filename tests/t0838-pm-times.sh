@@ -49,6 +49,6 @@ check 'without a clock that is set, times are no part of a state' dax 0 --lose-f
 # More that sets times, of directories too.
 printf '%s\n' 'mkdir A' 'creat A/foo' 'sync' 'write A/foo 0 5000' 'rename A/foo A/bar' 'fsync A' 'truncate A/bar 100' \
 	'unlink A/bar' 'sync' >more
-check 'nor are they found to be wrong after a rename, a truncate and a removal' dax 0 --deterministic --budget 60 more
+check 'nor are they found to be wrong after a rename, a truncate and a removal' dax 0 --deterministic --budget 24 more
 
 done_testing
