@@ -16,6 +16,7 @@ static void inode_free(struct inode *ino)
 	free(ino->data.bytes[LIVE]);
 	free(ino->data.bytes[DURABLE]);
 	free(ino->data.zeroed);
+	free(ino->data.without);
 	free(ino);
 }
 
@@ -85,9 +86,29 @@ static void redo(const struct change *c, int state)
 	}
 }
 
+static bool making_waits(const struct model *m, const struct inode *ino)
+{
+	for (size_t i = 0; i < m->changes.n; i++)
+		if (m->changes.v[i].kind == MAKE && m->changes.v[i].ino == ino)
+			return true;
+	return false;
+}
+
+/* A kernel drops what it has of a file that nobody can reach. */
+static void note_removed(struct model *m, const struct change *c)
+{
+	struct inode *old = c->kind == REMOVE ? c->ino : c->kind == RENAME ? c->other : NULL;
+
+	if (old && S_ISREG(old->type) && !model_links(m, old) && making_waits(m, old))
+		old->data.may_go = true;
+	else if (c->kind == LINK)
+		c->ino->data.may_go = false;
+}
+
 static void add(struct model *m, const struct change *c)
 {
 	redo(c, LIVE);
+	note_removed(m, c);
 	if (m->profile->metadata)
 		vec_push(&m->changes, *c);
 	else
@@ -516,7 +537,36 @@ static void lose_data(struct data *d)
 	memset(d->block, BLOCK_SAME, sizeof(d->block));
 	d->size[LIVE] = d->size[DURABLE];
 	d->cut = NO_CUT;
-	d->size_set = d->emptied = d->with_next = d->sized = false;
+	d->size_set = d->emptied = d->with_next = d->sized = d->may_go = false;
+}
+
+static void keep_without(struct inode *ino)
+{
+	struct data *d = &ino->data;
+
+	if (!d->may_go || ino->opens)
+		return;
+	if (!d->without)
+		d->without = xmalloc(FILE_MAX);
+	memcpy(d->without, d->bytes[DURABLE], FILE_MAX);
+	d->size_without = d->size[DURABLE];
+}
+
+void model_seen(struct model *m, const struct inode *ino, const void *bytes, uint32_t size)
+{
+	for (size_t i = 0; i < m->inodes.n; i++) {
+		struct data *d = &m->inodes.v[i]->data;
+
+		if (m->inodes.v[i] != ino || !d->without)
+			continue;
+		if (size == d->size_without && !memcmp(bytes, d->without, size))
+			for (int s = LIVE; s < STATES; s++) {
+				memcpy(d->bytes[s], d->without, FILE_MAX);
+				d->size[s] = size;
+			}
+		free(d->without);
+		d->without = NULL;
+	}
 }
 
 void model_lose(struct model *m, enum model_survive what)
@@ -531,8 +581,10 @@ void model_lose(struct model *m, enum model_survive what)
 	for (size_t i = 0; i < m->inodes.n; i++) {
 		struct inode *ino = m->inodes.v[i];
 
-		if (S_ISREG(ino->type) && what == SURVIVE_DATA)
+		if (S_ISREG(ino->type) && what == SURVIVE_DATA) {
+			keep_without(ino);
 			sync_data(ino);
+		}
 		if (S_ISREG(ino->type))
 			lose_data(&ino->data);
 		ino->attr[LIVE] = ino->attr[DURABLE];

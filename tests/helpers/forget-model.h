@@ -59,6 +59,10 @@ struct data {
 	bool emptied;	/* truncated to nothing since it was last written out or closed */
 	bool with_next; /* its data comes with the next metadata */
 	bool sized;	/* metadata that becomes durable includes its size */
+	/* It lost its last name while its making waited: who closes it last may lose its data. */
+	bool may_go;
+	unsigned char *without; /* after a loss: what it holds if that was so; or NULL */
+	uint32_t size_without;
 };
 
 struct inode {
@@ -141,6 +145,8 @@ void model_fail(struct inode *ino);
 
 enum model_survive { SURVIVE_NONE, SURVIVE_DATA, SURVIVE_METADATA };
 void model_lose(struct model *m, enum model_survive what);
+/* Of a file that may have lost its data: this is what it holds now, and whether it may. */
+void model_seen(struct model *m, const struct inode *ino, const void *bytes, uint32_t size);
 
 /* ---- questions ---- */
 
