@@ -17,8 +17,8 @@ mkdir -p "$kernels"
 export OUTAGE_CACHE=$kernels
 dax() { local want=$1; shift; keeps "$want" "$OUTAGE" test -t vm:ext4-dax,commit=600 -j 1 "$@"; } # STATUS ARGS...
 
-printf '%s\n' 'creat foo' 'fsync foo' 'utimens foo 1000000000 1100000000' 'fsync foo' >touch
-dax 0 --deterministic touch
+printf '%s\n' 'creat foo' 'fsync foo' 'utimens foo 1000000000 1100000000' 'fsync foo' >stamp
+dax 0 --deterministic stamp
 rc=$?
 if [ $rc != 0 ] && complains 'apt-get|apt-cache'; then
 	sed 's/^/# /' err
@@ -31,7 +31,7 @@ check 'in several states' grep -Eq 'workload, ([6-9]|[1-9][0-9]+) different' out
 # The last flush of the second fsync is what commits it.
 lost=
 for i in 3 4 2; do
-	if dax 1 --deterministic --lose-flush $i touch >/dev/null; then
+	if dax 1 --deterministic --lose-flush $i stamp >/dev/null; then
 		lost=$i
 		break
 	fi
@@ -44,11 +44,11 @@ check 'as a flush that is missing' grep -q '^ordering: ' kept/findings/0-0/diagn
 check 'the trace has what the times were' grep -q 'times\..* 1100000000 0 ' out
 timeout 300 "$OUTAGE" replay kept/findings/0-0 >out 2>err
 check 'it is shown again' eval "[ $? -eq 1 ] && grep -q 'mtime is' out"
-check 'without a clock that is set, times are no part of a state' dax 0 --lose-flush "${lost:-3}" touch
+check 'without a clock that is set, times are no part of a state' dax 0 --lose-flush "${lost:-3}" stamp
 
 # More that sets times, of directories too.
 printf '%s\n' 'mkdir A' 'creat A/foo' 'sync' 'write A/foo 0 5000' 'rename A/foo A/bar' 'fsync A' 'truncate A/bar 100' \
-	'unlink A/bar' 'sync' >more
-check 'nor are they found to be wrong after a rename, a truncate and a removal' dax 0 --deterministic --budget 24 more
+	'unlink A/bar' 'sync' >many
+check 'nor are they found to be wrong after a rename, a truncate and a removal' dax 0 --deterministic --budget 24 many
 
 done_testing
