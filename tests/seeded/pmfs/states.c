@@ -5,7 +5,7 @@
  *
  *	pmfs-states				all tests, as TAP
  *	pmfs-states --table			the table of doc/pm-bugs.md
- *	pmfs-states --claims			the figures there, which take longer
+ *	pmfs-states --claims [BUDGET]		the figures there, which take longer
  *	pmfs-states --workloads FILE		those of outage gen, as far as pmfs knows the
  *operations pmfs-states --show BUG [WORKLOAD]	what is found, for a person ("none": no bug)
  *
@@ -951,8 +951,8 @@ int main(int argc, char **argv)
 
 	if (argc == 2 && streq(argv[1], "--table"))
 		return table();
-	if (argc == 2 && streq(argv[1], "--claims")) {
-		test_claims(20 * CLAIM_BUDGET, true);
+	if (argc >= 2 && streq(argv[1], "--claims")) {
+		test_claims(argc > 2 ? strtoull(argv[2], NULL, 10) : 20 * CLAIM_BUDGET, true);
 		return done_testing();
 	}
 	if (argc == 3 && streq(argv[1], "--workloads"))
