@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# t0837-pm-xfs.sh - xfs on persistent memory, of an unmodified kernel: healthy it is silent under its
+# t0840-pm-xfs.sh - xfs on persistent memory, of an unmodified kernel: healthy it is silent under its
 # own guarantee, is found not to be synchronous, and the fence behind its log is missed if left out.
 # shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
