@@ -116,6 +116,23 @@ check 'when its time is up' sick 0 --bounds seq-2 --sample 4000 --time 1s --json
 	--crash last --suppress <(echo '*: *') -o timed
 check 'part of it is done' json '0 < d["workloads"] < 4000'
 
+# One workload that has more states than anybody could wait for: it stops between two of them.
+printf '%s\n' 'mkdir A' 'creat A/foo' 'write A/foo 0 65536' 'fsync A/foo' 'rename A/foo A/bar' 'fsync A/bar' >endless
+env --default-signal=TERM timeout --kill-after=10 240 "$OUTAGE" test -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 1 \
+	--crash reorder,torn --prune none --budget 0 --max-subset 9 --keep 1 -o endless.run endless >out 2>err </dev/null &
+pid=$!
+for _ in $(seq 600); do
+	[ ! -e endless.run/findings/0-0 ] || break
+	kill -0 $pid 2>/dev/null || break
+	sleep 0.1
+done
+kill -TERM $pid
+wait $pid
+check 'in the middle of a workload with many states, a signal is obeyed' test $? -eq 2
+check 'which is said, once' test "$(grep -c '^outage: stopping' err)" = 1
+check 'with what was found' eval "grep -q 'stopped by a signal' out && grep -q 'findings* in .* cluster' out"
+check 'nothing is wrong with that' test "$(wc -l <err)" = 1
+
 # The end of a session is a reason to stop, unless nohup(1) says otherwise.
 interrupt HUP hangup 10 -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 2 "${bounds[@]}" --keep all -o hangup
 check 'when the session ends, it says how to go on' grep -q 'outage test --resume hangup' out
