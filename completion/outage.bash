@@ -310,14 +310,14 @@ _outage_pm() {
 		_outage_words '64 8'
 		return
 		;;
-	--size | --max-subset | --budget | --time | -j | --jobs | --timeout | --trace-limit | --recoveries | --media-max)
+	--size | --max-subset | --budget | --enough | --time | -j | --jobs | --timeout | --trace-limit | --recoveries | --media-max)
 		return
 		;;
 	esac
 	if [[ $cur == -* ]]; then
 		_outage_words '--file --size --check --dump --recover --promise --crash --recoveries --media --media-max
 			--prune --granularity --split --eadr --max-subset
-			--budget --time --jobs --timeout --trace-limit --tracer --stacks --qemu --output --json --help'
+			--budget --enough --time --jobs --timeout --trace-limit --tracer --stacks --qemu --output --json --help'
 	else
 		_outage_files
 	fi

@@ -137,6 +137,8 @@ check 'not mapped' fails 'did not map' --check true -- "$writer" pool unmapped
 check 'not mapped shared' fails 'stored nothing' --check true -- "$writer" pool private
 check 'nothing stored' fails 'stored nothing' --check true -- "$writer" pool nothing
 check 'it fails' fails 'failed with status 5.*no luck today' --check true -- "$writer" pool fail
+check 'a shell that the PATH has is told of, too' fails 'sh failed with status 3.*no luck' --check true -- \
+	sh -c 'echo no luck >&2; exit 3'
 check 'it dies' fails 'ended by signal 6' --check true -- "$writer" pool die
 check 'it hangs' fails 'did not end within 3 s' --timeout 3s --check true -- "$writer" pool hang
 check 'a child of it is killed' fails 'trace has no end' --check true -- "$writer" pool killed-child

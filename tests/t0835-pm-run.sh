@@ -97,6 +97,8 @@ check 'those that they reach' run 0 -t pmfs:log-end --bounds pm-seq-1
 # ---- which crashes ----
 
 check 'a mistake of logic is found without loss' run 1 -t pmfs:rename-del-first --crash prefix rename-del-first
+check 'with all of it, the example of logic lost nothing' eval "run 1 -t pmfs:rename-del-first rename-del-first &&
+	for d in kept/findings/*/; do ! grep -q ^logic \"\$d/diagnosis\" || grep -qx 'lost *' \"\$d/case\" || exit 1; done"
 check 'one of ordering is not' run 0 -t pmfs:entry-nofence --crash prefix entry-nofence
 check 'what is not flushed at the end is lost' run 1 -t pmfs:trunc-stale --crash persist trunc-stale
 check 'after the last operation as well' run 1 -t pmfs:trunc-stale --crash last trunc-stale

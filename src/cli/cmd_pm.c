@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/signals.h"
 #include "base/words.h"
@@ -41,7 +42,9 @@ static const char usage[] =
 	"      --granularity N   64 (default): stores to a line of 64 bytes persist in order; 8: "
 	"they\n"
 	"                        may be reordered as well\n"
-	"      --split           take each store on its own, also those of one copy\n"
+	"      --split           take each store on its own, also those of one copy, which is "
+	"else\n"
+	"                        cut at few places\n"
 	"      --eadr            caches are persistent: no flush is needed\n"
 	"      --crash WHAT      run (default), or recovery: also while a crash is recovered from\n"
 	"      --recoveries N    how many of these are traced; default 16\n"
@@ -52,6 +55,9 @@ static const char usage[] =
 	"      --prune WHAT      none (default), or reads: only lines that are read are varied\n"
 	"      --max-subset K    stores lost, or surviving, at once; default 2\n"
 	"      --budget N        states that are checked; default 20000; 0: no limit\n"
+	"      --enough N        failures for one reason at one crash point, after which only "
+	"some\n"
+	"                        of its states are checked; default 32; 0: check all\n"
 	"      --time DURATION   stop after that\n"
 	"  -j, --jobs N          checks at the same time; default: one for each processor\n"
 	"      --timeout DURATION  for the run and for each check; default 60s\n"
@@ -67,7 +73,15 @@ static const char usage[] =
 	"\n"
 	"example: outage pm --file pool --size 1M --check ./verify -- ./writer pool\n";
 
-enum { BUDGET = 20000, KEEP_MAX = 64, RECOVERIES = 16, MEDIA_LINES = 64 };
+enum {
+	BUDGET = 20000,
+	KEEP_MAX = 64,
+	RECOVERIES = 16,
+	MEDIA_LINES = 64,
+	ENOUGH = 32,
+	DETAIL_LINES = 4, /* of a finding that are printed */
+	EARLY_MAX = 8,	  /* failures that are told before all are known */
+};
 
 struct pm {
 	struct pm_plan plan;
@@ -85,6 +99,7 @@ struct pm {
 	struct pm_summary summary;
 	uint64_t start_ns, shown_ns;
 	double left_out, media_left_out, recovery_left_out;
+	struct vec_of(char *) early; /* what was told as it came */
 	char error[512];
 };
 
@@ -113,6 +128,34 @@ static void on_progress(void *ctx, uint64_t checked, uint64_t failing)
 		(double)checked / max(elapsed(p), 0.001));
 }
 
+/* The first line of what a command said, and how long it is. */
+static int first_line(const char *said)
+{
+	return (int)min(strcspn(said, "\n"), (size_t)200);
+}
+
+/* What fails is told when it is first seen; which of it is one finding is known in the end. */
+static void on_failed(void *ctx, const struct pm_failure *f)
+{
+	struct pm *p = ctx;
+	uint64_t event = f->cause != SEMANTIC_LOGIC && f->n_lost ? f->lost[0].event : 0;
+	auto_free char *key =
+		xasprintf("%d %llu", f->cause,
+			  (unsigned long long)pm_place(&p->run.trace, &p->run.where, event));
+
+	if (p->json || p->early.n >= EARLY_MAX)
+		return;
+	for (size_t i = 0; i < p->early.n; i++)
+		if (streq(p->early.v[i], key))
+			return;
+	if (p->terminal)
+		fputs("\r\033[K", stderr);
+	printf("fails  at event %llu (%s): %.*s\n", (unsigned long long)f->point,
+	       semantic_cause_name(f->cause), first_line(f->said), f->said);
+	fflush(stdout);
+	vec_push(&p->early, steal(key));
+}
+
 /* ---- the run, and the state at its end ---- */
 
 static int record(struct pm *p, struct err *err)
@@ -132,6 +175,10 @@ static int record(struct pm *p, struct err *err)
 		rc = pm_run_load(p->dir, &p->run, err);
 	p->loaded = !rc;
 	p->run.stop = &told_to_stop;
+	if (!rc && p->tracer.preload && !p->counts.flushes && !p->counts.fences)
+		log_warn("no flush and no fence was seen: if the program has its own (clwb, "
+			 "sfence), what follows is wrong; leave out --tracer preload, so that an "
+			 "emulator sees them");
 	return rc;
 }
 
@@ -168,12 +215,23 @@ static int verify_end(struct pm *p, struct err *err)
 
 static void print_case(const struct pm *p, const struct pm_case *c, size_t number)
 {
-	size_t line = strcspn(c->detail, "\n");
+	const char *line = c->detail, *said = strbuf_str(&c->said);
 
-	printf("found  %s\n       %s; %llu %s\n", c->title, c->seen, (unsigned long long)c->states,
+	printf("found  %s\n", c->title);
+	if (c->cause)
+		printf("       %s\n", c->cause);
+	printf("       %s; %llu %s\n", c->seen, (unsigned long long)c->states,
 	       plural(c->states, "state", "states"));
-	if (line)
-		printf("       %.*s\n", (int)min(line, (size_t)500), c->detail);
+	if (p->plan.check && *said)
+		printf("       it said: %.*s\n", first_line(said), said);
+	for (size_t i = 0; *line && i < DETAIL_LINES; i++) {
+		size_t len = strcspn(line, "\n");
+
+		printf("       %.*s\n", (int)min(len, (size_t)500), line);
+		line += len + (line[len] == '\n');
+	}
+	if (*line)
+		printf("       ... (outage report has it all)\n");
 	printf("       %s/findings/%zu\n", p->dir, number);
 }
 
@@ -200,6 +258,12 @@ static int keep_cases(struct pm *p, const struct pm_found *found, struct err *er
 	return rc;
 }
 
+/* More than can be counted is as much as can be. */
+static uint64_t saturated(double n)
+{
+	return n < 18446744073709551615.0 ? (uint64_t)n : UINT64_MAX;
+}
+
 static void summarise(struct pm *p, const struct pm_found *f)
 {
 	struct pm_summary *s = &p->summary;
@@ -217,10 +281,12 @@ static void summarise(struct pm *p, const struct pm_found *f)
 	s->failing = f->failing;
 	s->errors = f->errors;
 	p->left_out = f->stats.left_out;
-	s->left_out = f->stats.left_out < 1e18 ? (uint64_t)f->stats.left_out : UINT64_MAX;
+	s->left_out = saturated(f->stats.left_out);
+	s->known = f->known;
+	s->copies = pm_run_copies(&p->run);
 	s->media_states = f->media;
 	p->media_left_out = f->media_left_out;
-	s->pruned = f->stats.pruned < 1e18 ? (uint64_t)f->stats.pruned : UINT64_MAX;
+	s->pruned = saturated(f->stats.pruned);
 	s->budget_hit = f->stats.budget_hit || f->stopped;
 	s->elapsed_ms = (uint64_t)(elapsed(p) * 1000);
 	memcpy(p->error, f->error, sizeof(p->error));
@@ -279,6 +345,7 @@ static int explore(struct pm *p, struct err *err)
 				    .time_ns = p->time_ns,
 				    .stop = &told_to_stop,
 				    .progress = on_progress,
+				    .failed = on_failed,
 				    .ctx = p };
 	struct pm_found found;
 	rc = pm_search(&o, &found, err);
@@ -327,7 +394,9 @@ static void print_json(const struct pm *p)
 	json_kv_uint(&j, "errors", s->errors);
 	json_kv_double(&j, "elapsed_s", elapsed(p));
 	json_kv_bool(&j, "budget_hit", s->budget_hit);
-	json_kv_double(&j, "left_out", p->left_out);
+	json_kv_uint(&j, "left_out", s->left_out);
+	json_kv_uint(&j, "known", s->known);
+	json_kv_uint(&j, "copies_not_cut", s->copies);
 	json_kv_uint(&j, "granularity", p->plan.granularity);
 	json_kv_uint(&j, "max_subset", p->plan.max_subset);
 	json_kv_bool(&j, "eadr", p->plan.eadr);
@@ -372,18 +441,40 @@ static void print_more(const struct pm *p)
 		       (unsigned long long)s->recovery_states, p->recovery_left_out);
 }
 
+/* Nothing is left out silently. */
+static void print_left_out(const struct pm *p)
+{
+	const struct pm_summary *s = &p->summary;
+	const char *limit = s->budget_hit ? "the budget, or the time, " : "--max-subset ";
+
+	if (s->left_out > 1000000000000000)
+		printf("%sleft out more crash states than can be counted\n", limit);
+	else if (s->left_out)
+		printf("%sleft out up to %llu crash %s\n", limit, (unsigned long long)s->left_out,
+		       plural(s->left_out, "state", "states"));
+	if (s->known)
+		printf("%llu %s not checked, as what %s fails without more (--enough 0 checks "
+		       "%s)\n",
+		       (unsigned long long)s->known, plural(s->known, "state was", "states were"),
+		       plural(s->known, "it loses", "they lose"), plural(s->known, "it", "them"));
+	if (s->copies)
+		printf("%llu %s not cut at every line; --split does\n",
+		       (unsigned long long)s->copies, plural(s->copies, "copy was", "copies were"));
+}
+
 static void print_text(const struct pm *p)
 {
 	const struct pm_summary *s = &p->summary;
 
-	printf("%llu stores, %llu flushes, %llu fences; %llu different crash states of %llu tried; "
+	printf("%llu %s, %llu %s, %llu %s; %llu different crash %s of %llu tried; "
 	       "%llu checked in %.1f s: %.0f a second\n",
-	       (unsigned long long)s->stores, (unsigned long long)s->flushes,
-	       (unsigned long long)s->fences, (unsigned long long)s->unique_states,
+	       (unsigned long long)s->stores, plural(s->stores, "store", "stores"),
+	       (unsigned long long)s->flushes, plural(s->flushes, "flush", "flushes"),
+	       (unsigned long long)s->fences, plural(s->fences, "fence", "fences"),
+	       (unsigned long long)s->unique_states, plural(s->unique_states, "state", "states"),
 	       (unsigned long long)s->crash_states, (unsigned long long)s->checked, elapsed(p),
 	       (double)s->checked / max(elapsed(p), 0.001));
-	if (s->budget_hit)
-		printf("what was set as a limit left out up to %.15g crash states\n", p->left_out);
+	print_left_out(p);
 	print_more(p);
 	if (p->plan.preload)
 		printf("traced by calls of libpmem: stores are known when the next call is made, "
@@ -394,9 +485,9 @@ static void print_text(const struct pm *p)
 	if (!s->findings)
 		printf("nothing found\n");
 	else
-		printf("%llu %s; %llu states fail; kept in %s\n", (unsigned long long)s->findings,
+		printf("%llu %s; %llu %s; kept in %s\n", (unsigned long long)s->findings,
 		       plural(s->findings, "finding", "findings"), (unsigned long long)s->failing,
-		       p->dir);
+		       plural(s->failing, "state fails", "states fail"), p->dir);
 }
 
 /* ---- all of it ---- */
@@ -486,6 +577,7 @@ enum {
 	OPT_EADR,
 	OPT_SUBSET,
 	OPT_BUDGET,
+	OPT_ENOUGH,
 	OPT_TIME,
 	OPT_TIMEOUT,
 	OPT_TRACE_LIMIT,
@@ -512,6 +604,7 @@ static const struct option long_options[] = {
 	{ "eadr", no_argument, NULL, OPT_EADR },
 	{ "max-subset", required_argument, NULL, OPT_SUBSET },
 	{ "budget", required_argument, NULL, OPT_BUDGET },
+	{ "enough", required_argument, NULL, OPT_ENOUGH },
 	{ "time", required_argument, NULL, OPT_TIME },
 	{ "jobs", required_argument, NULL, 'j' },
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
@@ -659,6 +752,8 @@ static int parse_option(struct pm *p, int option, char *const *argv)
 		return parse(number_parse_count, 0, &p->plan.max_subset, "--max-subset");
 	case OPT_BUDGET:
 		return parse(number_parse_count, 0, &p->plan.budget, "--budget");
+	case OPT_ENOUGH:
+		return parse(number_parse_count, 0, &p->plan.enough, "--enough");
 	case OPT_TIME:
 		return parse(number_parse_duration, 1, &p->time_ns, "--time");
 	case 'j':
@@ -777,6 +872,7 @@ static int run(int argc, char **argv)
 				  .budget = BUDGET,
 				  .timeout_ms = 60000,
 				  .media_max = MEDIA_LINES,
+				  .enough = ENOUGH,
 				  .promises = SEMANTIC_SYNCHRONOUS | SEMANTIC_ATOMIC },
 			.tracer = TRACER_INIT,
 			.recoveries = RECOVERIES,
@@ -787,6 +883,9 @@ static int run(int argc, char **argv)
 
 	if (p.loaded)
 		pm_run_release(&p.run);
+	for (size_t i = 0; i < p.early.n; i++)
+		free(p.early.v[i]);
+	vec_release(&p.early);
 	tracer_close(&p.tracer);
 	pm_plan_release(&p.plan);
 	free(p.dir);

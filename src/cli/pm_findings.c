@@ -41,6 +41,12 @@ static void case_json(struct json *j, const struct pm_case *c)
 	json_object(j);
 	json_kv_string(j, "case", c->dir);
 	json_kv_string(j, "title", c->title);
+	if (c->cause) {
+		auto_free char *class = xmemdupz(c->cause, strcspn(c->cause, ":"));
+
+		json_kv_string(j, "class", class);
+		json_kv_string(j, "cause", c->cause);
+	}
 	json_kv_string(j, "state", c->state);
 	json_kv_uint(j, "point", c->point);
 	json_kv_uint(j, "states", c->states);
@@ -80,19 +86,23 @@ static void report_text(const struct pm_plan *p, const struct pm_summary *s,
 {
 	printf("program  %s\nfile     %s\ncheck    %s\n", p->program, p->file,
 	       p->check ? p->check : p->dump);
-	printf("%llu stores, %llu flushes, %llu fences, %llu marks; %llu states checked, %llu of "
-	       "them fail\n",
-	       (unsigned long long)s->stores, (unsigned long long)s->flushes,
-	       (unsigned long long)s->fences, (unsigned long long)s->marks,
-	       (unsigned long long)s->checked, (unsigned long long)s->failing);
+	printf("%llu %s, %llu %s, %llu %s, %llu %s; %llu %s checked, %llu of them %s\n",
+	       (unsigned long long)s->stores, plural(s->stores, "store", "stores"),
+	       (unsigned long long)s->flushes, plural(s->flushes, "flush", "flushes"),
+	       (unsigned long long)s->fences, plural(s->fences, "fence", "fences"),
+	       (unsigned long long)s->marks, plural(s->marks, "mark", "marks"),
+	       (unsigned long long)s->checked, plural(s->checked, "state", "states"),
+	       (unsigned long long)s->failing, plural(s->failing, "fails", "fail"));
 	for (size_t i = 0; i < cases->n; i++) {
 		const struct pm_case *c = &cases->v[i];
 
-		printf("\nproblem  %s\n         %s\n         %s: state %s at event %llu, and %llu "
+		printf("\nproblem  %s\n", c->title);
+		if (c->cause)
+			printf("cause    %s\n", c->cause);
+		printf("         %s\n         %s: state %s at event %llu, and %llu "
 		       "more like it\n%s",
-		       c->title, c->seen ? c->seen : "", c->dir, c->state,
-		       (unsigned long long)c->point, (unsigned long long)(c->states - 1),
-		       c->detail ? c->detail : "");
+		       c->seen ? c->seen : "", c->dir, c->state, (unsigned long long)c->point,
+		       (unsigned long long)(c->states - 1), c->detail ? c->detail : "");
 		if (c->said.len)
 			printf("said     %s%s", strbuf_str(&c->said),
 			       c->said.buf[c->said.len - 1] == '\n' ? "" : "\n");

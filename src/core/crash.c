@@ -44,6 +44,7 @@ struct crash_at {
 	uint64_t marks;	      /* EV_OP_... and EV_PERSIST before it */
 	uint64_t flight;      /* pieces in flight */
 	uint64_t units;	      /* tear units of those that vary */
+	uint64_t few;	      /* their torn sets, with few_tears */
 	uint32_t loose, vary; /* those that can be lost; those that vary */
 	uint32_t old;	      /* see crash_plan.c */
 	bool grown;	      /* since the point before, there are only more loose pieces */
@@ -87,6 +88,7 @@ void crash_state_release(struct crash_state *s)
 	vec_release(&s->survived);
 	vec_release(&s->lost);
 	vec_release(&s->torn);
+	vec_release(&s->gone);
 	*s = (struct crash_state)CRASH_STATE_INIT;
 }
 
@@ -255,6 +257,7 @@ static void survey_point(struct crash *e, size_t index, struct survey *s)
 	p.flight = e->view.flight.n;
 	p.loose = p.vary = (uint32_t)e->view.loose.n;
 	p.units = crash_view_all_units(&e->view);
+	p.few = crash_few_tears(e->opts.layers, &e->view);
 	vec_push(&e->points, p);
 	if (p.asked && follows(e, index))
 		e->points.v[index].old = e->points.v[index - 1].loose;
@@ -302,7 +305,9 @@ static void count_possible(struct crash *e)
 		add_saturating(&s->possible, whole + at->extra);
 		add_saturating(&s->pruned, subsets(at->flight) - whole - at->extra);
 		if (e->opts.layers & CRASH_WITH_TORN)
-			add_saturating(&s->possible_torn, subsets(at->units) - whole);
+			add_saturating(&s->possible_torn, e->opts.few_tears
+								  ? (double)at->few
+								  : subsets(at->units) - whole);
 	}
 }
 
@@ -433,6 +438,7 @@ static void freeze(struct crash *e, size_t index)
 	at->asked = true;
 	at->vary = (uint32_t)e->view.vary.n;
 	at->units = crash_view_all_units(&e->view);
+	at->few = crash_few_tears(e->opts.layers, &e->view);
 	at->extra = count_extra(e);
 	if (follows(e, index) && e->points.v[index - 1].asked && varies_alike(e, index))
 		at->old = e->points.v[index - 1].vary;
@@ -567,7 +573,7 @@ static void draw_points(struct crash *e)
 /* The random choice: a point, whole pieces or units, and a set of them. */
 static void choose_sample(struct crash *e, struct choice *c)
 {
-	bool torn = e->opts.layers & CRASH_WITH_TORN;
+	bool torn = e->opts.layers & CRASH_WITH_TORN && !e->opts.few_tears;
 
 	if (!e->to_draw.n)
 		draw_points(e);
@@ -602,7 +608,7 @@ static double left_out(const struct crash_stats *s)
 
 static bool next_sample(struct crash *e, struct crash_state *s)
 {
-	static const struct crash_step sample = { CRASH_SAMPLE, 0 };
+	static const struct crash_step sample = { CRASH_SAMPLE, 0, false };
 
 	while (e->stats.sampled < e->opts.sample) {
 		count_possible(e);
@@ -662,7 +668,7 @@ static int replay_at(const struct trace *t, const struct crash_opts *opts, struc
 		return -EINVAL;
 	crash_view_close_adding(&v);
 	state_build(s, &v);
-	state_describe(s, &v, t, head->point, (struct crash_step){ CRASH_REPLAY, 0 });
+	state_describe(s, &v, t, head->point, (struct crash_step){ CRASH_REPLAY, 0, false });
 	return 0;
 }
 

@@ -23,6 +23,9 @@
  *	exactly, all but   the larger subsets, if crash_opts.near_subset puts them here
  *	units        every subset of tear units that did not come before
  *
+ * With crash_opts.few_tears, the layers of tears and parts have of each piece only its first unit,
+ * its first half, all but its last, and the same from its end.
+ *
  * A state that fits several layers comes with the first of them. From "exactly" on, only pieces
  * that vary (crash_opts.vary) have a choice, and if they are not all there is an "exactly 0", where
  * none of them survives. Past the budget, and beyond max_subset, `sample` more states are drawn
@@ -101,6 +104,7 @@ struct crash_opts {
 	uint32_t max_subset;  /* the largest k of the subset layers; UINT32_MAX: no limit */
 	uint32_t near_subset; /* subsets up to this size come before the torn layers; 0: all */
 	uint32_t tear_unit;   /* for the torn layers; 0: what the device writes atomically */
+	bool few_tears;	      /* of each piece a few tears stand for all; units are not asked for */
 
 	/*
 	 * Whether the fate of a piece matters at a point; NULL: of each, everywhere. Those that do
@@ -155,6 +159,12 @@ void crash_points_release(struct crash_points *p);
 struct crash_tear {
 	uint64_t event;
 	uint32_t kept, units; /* tear units that survived, of how many */
+	uint64_t addr, bytes, kept_bytes;
+};
+
+/* What a piece that is lost, or part of one that is torn, would have changed. */
+struct crash_part {
+	uint64_t event, addr, len;
 };
 
 /* One state. It owns what it holds and does not depend on the enumerator that filled it in. */
@@ -168,6 +178,7 @@ struct crash_state {
 	struct vec_of(uint64_t) survived; /* event numbers; what was durable is not listed */
 	struct vec_of(uint64_t) lost;
 	struct vec_of(struct crash_tear) torn;
+	struct vec_of(struct crash_part) gone; /* what is lost of both, in the order of pieces */
 	bool below_atomic; /* torn into less than the device writes atomically */
 };
 

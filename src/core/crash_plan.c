@@ -48,7 +48,7 @@ static void plan_add(struct crash_plan *p, enum crash_layer layer, uint32_t k)
 	if (!asked(p, layer))
 		return;
 	p->at[layer] = p->steps.n;
-	vec_push(&p->steps, (struct crash_step){ layer, k });
+	vec_push(&p->steps, (struct crash_step){ layer, k, p->few });
 }
 
 static void plan_add_subsets(struct crash_plan *p, uint32_t from, uint32_t to)
@@ -61,7 +61,9 @@ static void plan_add_subsets(struct crash_plan *p, uint32_t from, uint32_t to)
 
 void crash_plan_init(struct crash_plan *p, const struct crash_opts *opts, size_t loose_max)
 {
-	*p = (struct crash_plan){ .layers = opts->layers, .narrowed = opts->vary != NULL };
+	*p = (struct crash_plan){ .layers = opts->layers,
+				  .narrowed = opts->vary != NULL,
+				  .few = opts->few_tears };
 	for (size_t i = 0; i < ARRAY_SIZE(p->at); i++)
 		p->at[i] = SIZE_MAX;
 	p->subset_max = (uint32_t)min((uint64_t)opts->max_subset, (uint64_t)loose_max / 2);
@@ -123,10 +125,29 @@ static uint64_t count_parts(uint64_t n)
 	return n < 2 ? 0 : n - 1 + 2 * (n - 2);
 }
 
+/*
+ * Few that stand for all: of n units the first k, or the last k, where k is one, half of them, or
+ * all but one. A copy that does not survive them whole is not safe, however it is cut.
+ */
+static uint64_t count_few(uint64_t n)
+{
+	return min(n - 1, (uint64_t)3);
+}
+
+static uint32_t few_units(uint32_t n, uint64_t which)
+{
+	return which == 0 ? 1 : which == 1 && n > 3 ? n / 2 : n - 1;
+}
+
+static bool is_few(uint32_t n, uint32_t k)
+{
+	return k == 1 || k == n - 1 || (n > 3 && k == n / 2);
+}
+
 /* What a set of units looks like. */
 enum part { PART_FIRST, PART_NAMED, PART_OTHER };
 
-static enum part part_of(const struct crash_view *v, size_t piece)
+static enum part part_of(const struct crash_view *v, size_t piece, bool few)
 {
 	const uint64_t *units = crash_view_units(v, piece);
 	uint32_t n = v->pieces[piece].units, kept = crash_view_units_kept(v, piece), turns = 0;
@@ -134,6 +155,8 @@ static enum part part_of(const struct crash_view *v, size_t piece)
 
 	for (uint32_t i = 1; i < n; i++)
 		turns += (units[i / 64] >> i % 64 & 1) != (units[(i - 1) / 64] >> (i - 1) % 64 & 1);
+	if (few && (turns != 1 || !is_few(n, kept)))
+		return PART_OTHER;
 	if (turns == 1)
 		return first ? PART_FIRST : PART_NAMED;
 	if (turns == 2 && first == last && (first ? n - kept : kept) == 1)
@@ -165,7 +188,7 @@ struct shape {
 	enum part part;	      /* of the torn piece, if it is one */
 };
 
-static struct shape shape_of(const struct crash_view *v)
+static struct shape shape_of(const struct crash_view *v, bool few)
 {
 	struct shape s = { .none = true, .all = true, .as_completed = true };
 	uint64_t whole_before = 0;
@@ -189,7 +212,7 @@ static struct shape shape_of(const struct crash_view *v)
 		s.whole += fate == FATE_WHOLE;
 	}
 	if (s.torn == 1) {
-		s.part = part_of(v, v->vary.v[s.tear]);
+		s.part = part_of(v, v->vary.v[s.tear], few);
 		s.others = s.whole == v->vary.n - 1;
 		s.older = s.whole == s.tear && whole_before == s.tear;
 	}
@@ -198,7 +221,7 @@ static struct shape shape_of(const struct crash_view *v)
 
 size_t crash_plan_find(const struct crash_plan *p, const struct crash_view *v)
 {
-	struct shape s = shape_of(v);
+	struct shape s = shape_of(v, p->few);
 	uint64_t n = v->vary.n;
 	size_t step = p->steps.n;
 
@@ -237,9 +260,21 @@ static bool is_parts(enum crash_layer layer)
 }
 
 /* In how many ways a layer tears a piece. */
-static uint64_t count_tears(enum crash_layer layer, const struct model_piece *p)
+static uint64_t count_tears(struct crash_step step, const struct model_piece *p)
 {
-	return is_parts(layer) ? count_parts(p->units) : p->units - 1;
+	if (step.few)
+		return count_few(p->units);
+	return is_parts(step.layer) ? count_parts(p->units) : p->units - 1;
+}
+
+uint64_t crash_few_tears(unsigned layers, const struct crash_view *v)
+{
+	uint64_t kinds = !!(layers & CRASH_WITH_TEARS) + !!(layers & CRASH_WITH_PARTS), n = 0;
+
+	/* Of the last one, all others and only older ones are the same. */
+	for (size_t i = 0; i < v->vary.n; i++)
+		n += count_few(v->pieces[v->vary.v[i]].units) * kinds * (i + 1 < v->vary.n ? 2 : 1);
+	return n;
 }
 
 /* Beyond the middle, the sets of "exactly" are those of "all but" and the other way round. */
@@ -356,7 +391,7 @@ uint64_t crash_step_skips(const struct crash_plan *p, size_t index, struct crash
 		return 0;
 	if (is_before(step.layer)) {
 		for (uint64_t i = 0; old < n && i < old; i++)
-			count += count_tears(step.layer, &v->pieces[v->vary.v[i]]);
+			count += count_tears(step, &v->pieces[v->vary.v[i]]);
 		return count;
 	}
 	if (step.layer == CRASH_EXACTLY)
@@ -368,20 +403,30 @@ uint64_t crash_step_skips(const struct crash_plan *p, size_t index, struct crash
 	return count;
 }
 
-static void choose_tear(struct crash_view *v, struct choice *c, enum crash_layer layer)
+static void tear_few(struct crash_view *v, size_t piece, uint64_t which, bool last)
 {
+	uint32_t n = v->pieces[piece].units, k = few_units(n, which);
+
+	crash_view_tear_range(v, piece, last ? n - k : 0, last ? n : k, false);
+}
+
+static void choose_tear(struct crash_view *v, struct choice *c, struct crash_step step)
+{
+	enum crash_layer layer = step.layer;
 	/* As in crash_step_skipped(). */
 	size_t low = is_before(layer) && v->old < v->vary.n ? v->old : 0;
 	uint64_t tear = low + choice_below(c, v->vary.n - low);
 	uint64_t which = choice_below(
-		c, v->vary.n > low ? count_tears(layer, &v->pieces[v->vary.v[tear]]) : 0);
+		c, v->vary.n > low ? count_tears(step, &v->pieces[v->vary.v[tear]]) : 0);
 
 	if (choice_dead(c))
 		return;
 	crash_view_reset(v, is_before(layer) ? FATE_LOST : FATE_WHOLE);
 	for (uint64_t i = 0; is_before(layer) && i < tear; i++)
 		v->fate.v[v->vary.v[i]] = FATE_WHOLE;
-	if (is_parts(layer))
+	if (step.few)
+		tear_few(v, v->vary.v[tear], which, is_parts(layer));
+	else if (is_parts(layer))
 		tear_part(v, v->vary.v[tear], which);
 	else
 		crash_view_tear_range(v, v->vary.v[tear], 0, (uint32_t)which + 1, false);
@@ -407,7 +452,7 @@ void crash_step_choose(struct crash_step step, struct crash_view *v, struct choi
 	case CRASH_TEAR_BEFORE:
 	case CRASH_PARTS_ALL:
 	case CRASH_PARTS_BEFORE:
-		choose_tear(v, c, step.layer);
+		choose_tear(v, c, step);
 		break;
 	default:
 		crash_view_choose_all_units(v, c);

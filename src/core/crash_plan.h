@@ -11,11 +11,13 @@
 struct crash_step {
 	enum crash_layer layer;
 	uint32_t k; /* of the subset layers, else 0 */
+	bool few;   /* crash_opts.few_tears */
 };
 
 struct crash_plan {
 	unsigned layers; /* CRASH_WITH_... */
 	bool narrowed;	 /* fewer pieces may vary than are loose */
+	bool few;	 /* crash_opts.few_tears */
 	struct vec_of(struct crash_step) steps;
 	size_t first_subset;	       /* the first step of the subset layers */
 	size_t far_subsets;	       /* the first of those that come after the torn layers, */
@@ -39,6 +41,8 @@ bool crash_step_has_members(struct crash_step step, uint64_t n, uint64_t old);
 uint64_t crash_step_skips(const struct crash_plan *p, size_t step, struct crash_view *v);
 /* Whether the fates in the view are one of those. */
 bool crash_step_skipped(struct crash_step step, const struct crash_view *v);
+/* How many sets the torn layers have, if few tears stand for all. */
+uint64_t crash_few_tears(unsigned layers, const struct crash_view *v);
 /* Chooses fates that the step could try; not all are its own, see crash_plan_find(). */
 void crash_step_choose(struct crash_step step, struct crash_view *v, struct choice *c);
 

@@ -355,24 +355,47 @@ void crash_view_apply(struct crash_view *v, struct image *img)
 			redo(v, v->loose.v[i], img);
 }
 
+/* Lists the ranges between those that survived, and returns how many bytes did. */
+static uint64_t list_torn(const struct crash_view *v, size_t piece, struct crash_state *s)
+{
+	const struct model_piece *p = &v->pieces[piece];
+	uint64_t at = p->addr, kept = 0, from, to;
+
+	for (uint32_t i = 0; model_piece_run(p, crash_view_units(v, piece), &i, &from, &to);) {
+		if (from > at)
+			vec_push(&s->gone, (struct crash_part){ p->event, at, from - at });
+		kept += to - from;
+		at = to;
+	}
+	if (at < p->addr + p->len)
+		vec_push(&s->gone, (struct crash_part){ p->event, at, p->addr + p->len - at });
+	return kept;
+}
+
 void crash_view_list(const struct crash_view *v, uint32_t sector_size, struct crash_state *s)
 {
 	vec_clear(&s->survived);
 	vec_clear(&s->lost);
 	vec_clear(&s->torn);
+	vec_clear(&s->gone);
 	s->below_atomic = false;
 	for (size_t i = 0; i < v->flight.n; i++) {
 		size_t piece = v->flight.v[i];
 		const struct model_piece *p = &v->pieces[piece];
 
-		if (v->fate.v[piece] == FATE_WHOLE)
+		if (v->fate.v[piece] == FATE_WHOLE) {
 			vec_push(&s->survived, p->event);
-		else if (v->fate.v[piece] == FATE_LOST)
+		} else if (v->fate.v[piece] == FATE_LOST) {
 			vec_push(&s->lost, p->event);
-		else {
+			vec_push(&s->gone, (struct crash_part){ p->event, p->addr, p->len });
+		} else {
 			vec_push(&s->torn,
-				 (struct crash_tear){ p->event, crash_view_units_kept(v, piece),
-						      p->units });
+				 (struct crash_tear){ .event = p->event,
+						      .kept = crash_view_units_kept(v, piece),
+						      .units = p->units,
+						      .kept_bytes = list_torn(v, piece, s),
+						      .addr = p->addr,
+						      .bytes = p->len });
 			s->below_atomic |= p->unit_size < sector_size;
 		}
 	}

@@ -4,37 +4,21 @@
  *
  * A store is known by where the program made it. Failures are taken by how little they lose; one
  * that loses all that an earlier one lost, and perhaps more, is explained by it. A state where
- * nothing is lost and that fails all the same is another matter: no flush or fence would help. So
- * are crashes during recovery, and bad lines: these are known by who stored to them last.
+ * nothing is lost and that fails all the same is another matter: no flush or fence would help; so
+ * is one where something survived in part only (cause.h). So are crashes during recovery, and bad
+ * lines: these are known by who stored to them last.
  */
 #include <errno.h>
 #include <inttypes.h>
 
+#include "pm/record.h"
 #include "pm/search.h"
 
 enum { DETAIL_MAX = 8 };
 
-struct key {
-	bool nothing_lost, recovery, media;
-	enum media_kind kind;
-	struct vec_of(uint64_t) places; /* ascending, each once */
-};
+struct keys vec_of(struct pm_key);
 
-struct keys vec_of(struct key);
-
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-static uint64_t place_of(const struct trace *t, uint64_t event)
-{
-	const struct event *ev = event < t->events.n ? &t->events.v[event] : NULL;
-
-	return !ev ? 0 : ev->pc ? ev->pc : ev->addr;
-}
+/* ---- what a failure is known by ---- */
 
 /* Who stored to a line last, before a point; UINT64_MAX: nobody. */
 static uint64_t last_store(const struct trace *t, uint64_t line, uint64_t point)
@@ -48,65 +32,120 @@ static uint64_t last_store(const struct trace *t, uint64_t line, uint64_t point)
 	return UINT64_MAX;
 }
 
-static struct key media_key(const struct trace *t, const struct pm_failure *f)
+/* The next store from a place on; UINT64_MAX: there is none. */
+static uint64_t next_store(const struct trace *t, uint64_t from)
 {
-	struct key k = { .media = true, .kind = f->fault.kind, .recovery = f->recovery };
-
-	vec_push(&k.places, place_of(t, last_store(t, f->fault.line, f->point)));
-	return k;
+	while (from < t->events.n && t->events.v[from].kind != EV_STORE)
+		from++;
+	return from < t->events.n ? from : UINT64_MAX;
 }
 
-static struct key key_of(const struct pm_run *r, const struct pm_failure *f)
+/* Between two marks, one mistake shows after many stores: the first of them stands for it. */
+static uint64_t first_since_mark(const struct trace *t, uint64_t point)
 {
-	const struct trace *t = &pm_failure_run(r, f)->trace;
-
-	if (f->media)
-		return media_key(t, f);
-	size_t n = (size_t)min(f->n_lost, (uint64_t)PM_LIST_MAX), kept = 0;
-	struct key k = { .nothing_lost = f->n_lost == 0, .recovery = f->recovery };
-
-	for (size_t i = 0; i < n; i++)
-		vec_push(&k.places, place_of(t, f->lost[i]));
-	if (k.places.n)
-		qsort(k.places.v, k.places.n, sizeof(*k.places.v), compare_u64);
-	for (size_t i = 0; i < k.places.n; i++)
-		if (!kept || k.places.v[kept - 1] != k.places.v[i])
-			k.places.v[kept++] = k.places.v[i];
-	k.places.n = kept;
-	return k;
+	point = min(point, (uint64_t)t->events.n);
+	while (point > 0 && !pm_is_mark(&t->events.v[point - 1]))
+		point--;
+	return next_store(t, point);
 }
 
-static bool contains(const struct key *all, const struct key *part)
+static size_t listed(const struct pm_failure *f)
 {
-	size_t i = 0;
+	return (size_t)min(f->n_lost, (uint64_t)PM_LIST_MAX);
+}
 
-	if (all->recovery != part->recovery || all->media != part->media || all->kind != part->kind)
-		return false;
-	if (all->nothing_lost || part->nothing_lost)
-		return all->nothing_lost && part->nothing_lost;
-	for (size_t j = 0; j < part->places.n; j++) {
-		while (i < all->places.n && all->places.v[i] < part->places.v[j])
-			i++;
-		if (i == all->places.n || all->places.v[i] != part->places.v[j])
-			return false;
+struct pm_key pm_failure_key(const struct pm_run *r, const struct pm_failure *f)
+{
+	const struct pm_run *in = pm_failure_run(r, f);
+	const struct trace *t = &in->trace;
+	struct pm_key k = { .cause = f->cause, .recovery = f->recovery, .media = f->media };
+
+	if (f->media) {
+		k.cause = SEMANTIC_ORDERING;
+		k.kind = f->fault.kind;
+		pm_key_add(&k, pm_place(t, &in->where, last_store(t, f->fault.line, f->point)));
+	} else if (f->cause == SEMANTIC_LOGIC) {
+		pm_key_add(&k, pm_place(t, &in->where, first_since_mark(t, f->prefix)));
+	} else {
+		for (size_t i = 0; i < listed(f); i++)
+			pm_key_add(&k, pm_place(t, &in->where, f->lost[i].event));
 	}
-	return true;
+	pm_key_sort(&k);
+	return k;
 }
 
-static int fewer_lost(const void *a, const void *b)
-{
-	const struct pm_failure *x = *(const struct pm_failure *const *)a;
-	const struct pm_failure *y = *(const struct pm_failure *const *)b;
+/* ---- words ---- */
 
-	if (!x->media != !y->media)
-		return x->media ? 1 : -1;
-	if (!x->recovery != !y->recovery)
-		return x->recovery ? 1 : -1;
-	if (x->n_lost != y->n_lost)
-		return x->n_lost < y->n_lost ? -1 : 1;
-	if (x->point != y->point)
-		return x->point < y->point ? -1 : 1;
-	return strcmp(x->state, y->state);
+void pm_cause_words(const struct trace *t, const struct pm_failure *f, struct strbuf *out)
+{
+	strbuf_addf(out, "%s: ", semantic_cause_name(f->cause));
+	if (f->cause == SEMANTIC_LOGIC)
+		strbuf_adds(out, "no flush or fence would help, as it shows where nothing is lost");
+	else if (f->cause == SEMANTIC_TEARING)
+		strbuf_adds(out, "no flush or fence would help, as what is written by one "
+				 "instruction or copy is there in part");
+	else
+		strbuf_adds(out,
+			    pm_missing_words(!f->n_lost ? 0
+							: pm_loss_of(t, f->lost[0].event, f->point,
+								     f->lost, listed(f))
+								  .missing));
+}
+
+char *pm_failure_example(const struct pm_failure *f, uint64_t *point)
+{
+	bool logic = f->cause == SEMANTIC_LOGIC && !f->media;
+
+	*point = logic ? f->prefix : f->point;
+	if (!logic)
+		return xstrdup(f->state);
+	return f->recovery ? xasprintf("r%" PRIu64 ":1.%" PRIu64, f->recovery - 1, f->prefix)
+			   : xasprintf("1.%" PRIu64, f->prefix);
+}
+
+/* One store, as it is. */
+static void add_store(const struct pm_run *r, const char *fate, uint64_t event, struct strbuf *out)
+{
+	const struct event *ev = event < r->trace.events.n ? &r->trace.events.v[event] : NULL;
+
+	if (ev && ev->kind == EV_STORE)
+		pm_store_words(&r->trace, &r->where, fate,
+			       &(struct pm_extent){ event, event, 1, ev->addr, ev->len }, NULL,
+			       out);
+}
+
+static void add_lost(const struct pm_run *r, const struct pm_failure *f, struct strbuf *out)
+{
+	struct pm_extents all = { 0 };
+	size_t n = f->n_decisive ? f->n_decisive : listed(f);
+	uint64_t stores = pm_extents_of(&r->trace, f->lost, n, &all), shown = 0;
+	const char *fate = f->cause == SEMANTIC_TEARING ? "in part" : "lost";
+
+	for (size_t i = 0; i < min(all.n, (size_t)DETAIL_MAX); i++) {
+		struct pm_loss loss =
+			pm_loss_of(&r->trace, all.v[i].event, f->point, f->lost, listed(f));
+
+		pm_store_words(&r->trace, &r->where, fate, &all.v[i],
+			       f->cause == SEMANTIC_ORDERING ? &loss : NULL, out);
+		shown += all.v[i].stores;
+	}
+	if (stores > shown)
+		strbuf_addf(out, "         and %" PRIu64 " more\n", stores - shown);
+	vec_release(&all);
+}
+
+void pm_failure_detail(const struct pm_run *r, const struct pm_failure *f, struct strbuf *out)
+{
+	if (f->cause != SEMANTIC_LOGIC) {
+		add_lost(r, f, out);
+		return;
+	}
+	for (uint64_t i = min(f->prefix, (uint64_t)r->trace.events.n); i-- > 0;)
+		if (r->trace.events.v[i].kind == EV_STORE) {
+			add_store(r, "the last", i, out);
+			break;
+		}
+	add_store(r, "to come", next_store(&r->trace, f->prefix), out);
 }
 
 /* The operation that the crash is in, or after. */
@@ -126,35 +165,35 @@ static void add_when(const struct trace *t, uint64_t point, struct strbuf *sb)
 static void describe_fault(const struct pm_run *r, const struct pm_failure *f, struct strbuf *title,
 			   struct strbuf *detail)
 {
-	uint64_t store = last_store(&r->trace, f->fault.line, f->point);
-
 	strbuf_addf(title, "fails if the line at %#" PRIx64 " %s", f->fault.line,
 		    f->fault.kind == MEDIA_POISON ? "cannot be read (poison)"
 						  : "is as it was before (stale)");
-	if (store != UINT64_MAX)
-		pm_store_words(&r->trace, &r->where, store, f->point, false, detail);
+	add_store(r, "survived", last_store(&r->trace, f->fault.line, f->point), detail);
 }
 
 static void describe_lost(const struct pm_run *r, const struct pm_failure *f, struct strbuf *title,
 			  struct strbuf *detail)
 {
-	size_t n = (size_t)min(f->n_lost, (uint64_t)DETAIL_MAX);
+	struct pm_extents all = { 0 };
+	uint64_t n = pm_extents_of(&r->trace, f->lost, listed(f), &all);
 
-	if (!f->n_lost)
+	vec_release(&all);
+	if (f->cause == SEMANTIC_LOGIC)
 		strbuf_adds(title, "fails although nothing is lost: no flush or fence would help");
+	else if (f->cause == SEMANTIC_TEARING)
+		strbuf_adds(title, "fails if what is written by one instruction or copy survives "
+				   "in part");
 	else
-		strbuf_addf(title, "fails if %" PRIu64 " %s lost", f->n_lost,
-			    plural(f->n_lost, "store is", "stores are"));
-	for (size_t i = 0; i < n; i++)
-		pm_store_words(&r->trace, &r->where, f->lost[i], f->point, true, detail);
-	if (f->n_lost > n)
-		strbuf_addf(detail, "         and %" PRIu64 " more\n", f->n_lost - n);
+		strbuf_addf(title, "fails if %s%" PRIu64 " %s lost",
+			    f->n_lost > PM_LIST_MAX ? "more than " : "", n,
+			    plural(n, "store is", "stores are"));
+	pm_failure_detail(r, f, detail);
 }
 
 static void describe(const struct pm_run *all, const struct pm_failure *f, struct pm_case *c)
 {
 	const struct pm_run *r = pm_failure_run(all, f);
-	auto_strbuf title = STRBUF_INIT, detail = STRBUF_INIT;
+	auto_strbuf title = STRBUF_INIT, detail = STRBUF_INIT, cause = STRBUF_INIT;
 
 	if (f->media)
 		describe_fault(r, f, &title, &detail);
@@ -165,9 +204,13 @@ static void describe(const struct pm_run *all, const struct pm_failure *f, struc
 		strbuf_addf(&detail, "the first crash: state %s at event %" PRIu64 "\n",
 			    r->outer.state, r->outer.point);
 	}
-	add_when(&r->trace, f->point, &title);
+	add_when(&r->trace, c->point, &title);
 	c->title = strbuf_detach(&title);
 	c->detail = detail.len ? strbuf_detach(&detail) : xstrdup("");
+	if (f->media)
+		return;
+	pm_cause_words(&r->trace, f, &cause);
+	c->cause = strbuf_detach(&cause);
 }
 
 static void make_case(const struct pm_run *r, const struct pm_failure *f, struct pm_case *c)
@@ -175,12 +218,39 @@ static void make_case(const struct pm_run *r, const struct pm_failure *f, struct
 	struct check_result end = { .end = f->end, .exit_code = f->exit_code, .signal = f->signal };
 	auto_strbuf seen = STRBUF_INIT;
 
-	*c = (struct pm_case){ .state = xstrdup(f->state), .point = f->point, .states = 1 };
+	*c = (struct pm_case){ .states = 1 };
+	c->state = pm_failure_example(f, &c->point);
 	strbuf_adds(&seen, "the check ");
 	check_describe(&end, &seen);
 	c->seen = strbuf_detach(&seen);
 	strbuf_adds(&c->said, f->said);
 	describe(r, f, c);
+}
+
+/* ---- clusters ---- */
+
+/* What can explain others comes first. */
+static int fewer_lost(const void *a, const void *b)
+{
+	const struct pm_failure *x = *(const struct pm_failure *const *)a;
+	const struct pm_failure *y = *(const struct pm_failure *const *)b;
+	static const int rank[] = {
+		[SEMANTIC_LOGIC] = 0, [SEMANTIC_ORDERING] = 1, [SEMANTIC_TEARING] = 2
+	};
+
+	if (!x->media != !y->media)
+		return x->media ? 1 : -1;
+	if (!x->recovery != !y->recovery)
+		return x->recovery ? 1 : -1;
+	if (!x->media && x->cause != y->cause)
+		return rank[x->cause] - rank[y->cause];
+	if (x->cause == SEMANTIC_LOGIC && x->prefix != y->prefix)
+		return x->prefix < y->prefix ? -1 : 1;
+	if (x->n_lost != y->n_lost)
+		return x->n_lost < y->n_lost ? -1 : 1;
+	if (x->point != y->point)
+		return x->point < y->point ? -1 : 1;
+	return strcmp(x->state, y->state);
 }
 
 void pm_cluster(const struct pm_run *r, const struct pm_failures *f, struct pm_cases *out)
@@ -192,15 +262,15 @@ void pm_cluster(const struct pm_run *r, const struct pm_failures *f, struct pm_c
 		order[i] = &f->v[i];
 	qsort(order, f->n, sizeof(*order), fewer_lost);
 	for (size_t i = 0; i < f->n; i++) {
-		struct key k = key_of(r, order[i]);
+		struct pm_key k = pm_failure_key(r, order[i]);
 		struct pm_case c;
 		size_t j = 0;
 
-		while (j < keys.n && !contains(&k, &keys.v[j]))
+		while (j < keys.n && !pm_key_explains(&k, &keys.v[j]))
 			j++;
 		if (j < keys.n) {
 			out->v[j].states++;
-			vec_release(&k.places);
+			pm_key_release(&k);
 			continue;
 		}
 		make_case(r, order[i], &c);
@@ -208,6 +278,6 @@ void pm_cluster(const struct pm_run *r, const struct pm_failures *f, struct pm_c
 		vec_push(out, c);
 	}
 	for (size_t j = 0; j < keys.n; j++)
-		vec_release(&keys.v[j].places);
+		pm_key_release(&keys.v[j]);
 	vec_release(&keys);
 }

@@ -72,10 +72,31 @@ static uint64_t point_of(const struct pm_run *r, const struct pm_failure *f)
 struct numbers vec_of(uint64_t);
 
 /* Those of a recovery have numbers of their own. What the first crash lost did no harm alone. */
-static void put_numbers(struct numbers *out, const uint64_t *v, uint64_t n, uint64_t recovery)
+static void put_number(struct numbers *out, uint64_t event, uint64_t recovery)
 {
-	for (size_t i = 0; i < min(n, (uint64_t)PM_LIST_MAX); i++)
-		vec_push(out, v[i] + recovery * RECOVERY_BASE);
+	event += recovery * RECOVERY_BASE;
+	if (!out->n || vec_last(out) < event)
+		vec_push(out, event);
+}
+
+/*
+ * Whether nothing is lost. What the memory holds later than here, with nothing lost, is not what it
+ * holds at the end of an operation.
+ */
+static bool is_complete(const struct pm_failure *f, const struct span *s)
+{
+	return f->cause == SEMANTIC_LOGIC && (f->recovery || f->prefix <= s->to);
+}
+
+static enum semantic_where where_is(const struct pm_failure *f, const struct span *s,
+				    uint64_t point)
+{
+	if (point == s->to)
+		return SEMANTIC_END;
+	/* It is what is there after some of the stores, and not before the first of them. */
+	if (!f->recovery && f->cause == SEMANTIC_LOGIC && f->prefix > s->from)
+		return SEMANTIC_DURING;
+	return point == s->from ? SEMANTIC_BEGIN : SEMANTIC_DURING;
 }
 
 static void add_state(const struct pm_run *r, struct semantic_table *table, size_t op,
@@ -87,17 +108,18 @@ static void add_state(const struct pm_run *r, struct semantic_table *table, size
 	struct hash128 hash = hash_bytes(f->said, strlen(f->said));
 	struct semantic_seen seen = { .failed = failed, .text = f->said };
 
-	put_numbers(&survived, f->survived, f->n_survived, f->recovery);
-	put_numbers(&lost, f->lost, f->n_lost, f->recovery);
-	struct semantic_origin origin = { .where = point == s->from ? SEMANTIC_BEGIN
-						   : point == s->to ? SEMANTIC_END
-								    : SEMANTIC_DURING,
+	for (size_t i = 0; i < min(f->n_survived, (uint64_t)PM_LIST_MAX); i++)
+		put_number(&survived, f->survived[i], f->recovery);
+	for (size_t i = 0; !is_complete(f, s) && i < min(f->n_lost, (uint64_t)PM_LIST_MAX); i++)
+		put_number(&lost, f->lost[i].event, f->recovery);
+	struct semantic_origin origin = { .where = where_is(f, s, point),
 					  .point = point,
 					  .id = f->state,
 					  .survived = survived.v,
 					  .n_survived = survived.n,
 					  .lost = lost.v,
-					  .n_lost = lost.n };
+					  .n_lost = lost.n,
+					  .torn = f->cause == SEMANTIC_TEARING };
 
 	if (!failed)
 		seen.state = seen.timed = hash;
@@ -135,19 +157,89 @@ static void fill(const struct pm_run *r, const struct spans *spans,
 	}
 }
 
-static void add_stores(const struct pm_run *r, const struct semantic_violation *v,
-		       struct strbuf *sb)
+/* ---- cases ---- */
+
+/* A violation, the failure that is its example, and what it is known by. */
+struct told {
+	const struct semantic_violation *v;
+	const struct pm_failure *f;
+	struct pm_key key;  /* by what makes the difference */
+	struct pm_key lost; /* by all that is lost: that a part of it is enough is known then */
+	size_t number;
+};
+
+static const struct pm_failure *find_failure(const struct pm_failures *all, const char *id)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (streq(all->v[i].state, id))
+			return &all->v[i];
+	return NULL;
+}
+
+/* By what makes the difference to a crash that is fine, if that is known. */
+static struct pm_key key_of(const struct pm_run *r, const struct semantic_violation *v,
+			    const struct pm_failure *f)
+{
+	struct pm_failure like = *f;
+	struct pm_key k = { .cause = v->cause, .recovery = f->recovery };
+	bool any = false;
+
+	like.cause = v->cause;
+	for (size_t i = 0; i < v->decisive.n; i++)
+		any |= !v->decisive.v[i].survived;
+	if (v->cause != SEMANTIC_ORDERING || !any)
+		return pm_failure_key(r, &like);
+	for (size_t i = 0; i < v->decisive.n; i++) {
+		uint64_t event = v->decisive.v[i].event, recovery = event / RECOVERY_BASE;
+		const struct pm_run *in = recovery ? &r->nested[recovery - 1] : r;
+
+		if (v->decisive.v[i].survived)
+			continue;
+		pm_key_add(&k, pm_place(&in->trace, &in->where, event % RECOVERY_BASE));
+	}
+	pm_key_sort(&k);
+	return k;
+}
+
+static bool is_decisive(const struct semantic_violation *v, uint64_t event)
+{
+	for (size_t k = 0; k < v->decisive.n; k++)
+		if (!v->decisive.v[k].survived && v->decisive.v[k].event % RECOVERY_BASE == event)
+			return true;
+	return false;
+}
+
+/* What the failure lost, with what makes the difference first. */
+static void decisive_first(const struct semantic_violation *v, const struct pm_failure *f,
+			   struct pm_failure *out)
+{
+	size_t n = (size_t)min(f->n_lost, (uint64_t)PM_LIST_MAX), at = 0;
+
+	for (int other = 0; other < 2; other++) {
+		for (size_t i = 0; i < n; i++)
+			if (is_decisive(v, f->lost[i].event) == !other)
+				out->lost[at++] = f->lost[i];
+		if (!other)
+			out->n_decisive = at;
+	}
+}
+
+/* Survivors that should not be there. */
+static void add_survived(const struct pm_run *r, const struct semantic_violation *v,
+			 struct strbuf *sb)
 {
 	for (size_t i = 0; i < min(v->decisive.n, (size_t)8); i++) {
 		const struct semantic_store *d = &v->decisive.v[i];
-
 		uint64_t recovery = d->event / RECOVERY_BASE, event = d->event % RECOVERY_BASE;
 		const struct pm_run *in = recovery ? &r->nested[recovery - 1] : r;
+		const struct event *ev = &in->trace.events.v[event];
 
+		if (!d->survived)
+			continue;
 		if (recovery)
 			strbuf_adds(sb, "in recovery: ");
-		pm_store_words(&in->trace, &in->where, event,
-			       recovery ? in->trace.events.n : v->origin->point, !d->survived, sb);
+		pm_store_words(&in->trace, &in->where, "survived",
+			       &(struct pm_extent){ event, event, 1, ev->addr, ev->len }, NULL, sb);
 	}
 }
 
@@ -170,22 +262,93 @@ static void name_recovery(const struct semantic_violation *v, struct strbuf *tit
 	}
 }
 
-static void make_case(const struct pm_run *r, const struct semantic_table *t,
-		      const struct semantic_violation *v, struct pm_case *c)
+/* The words of the class take the place of those that know no better. */
+static void be_exact(const char *exact, struct strbuf *title)
 {
-	const struct semantic_state *s = &t->ops.v[v->op].states.v[v->state];
-	auto_strbuf title = STRBUF_INIT, detail = STRBUF_INIT;
+	static const char vague[] = "a flush or fence is missing";
+	const char *at = strstr(strbuf_str(title), vague);
+	auto_strbuf out = STRBUF_INIT;
 
-	semantic_words(t, v, &title);
-	name_recovery(v, &title);
-	add_stores(r, v, &detail);
-	*c = (struct pm_case){ .state = xstrdup(v->origin->id),
-			       .point = v->origin->point,
-			       .states = s->origins.n,
+	if (!at)
+		return;
+	strbuf_add(&out, strbuf_str(title), (size_t)(at - strbuf_str(title)));
+	strbuf_adds(&out, exact);
+	strbuf_clear(title);
+	strbuf_adds(title, strbuf_str(&out));
+}
+
+static void make_case(const struct pm_run *r, const struct semantic_table *t, const struct told *x,
+		      struct pm_case *c)
+{
+	const struct semantic_state *s = &t->ops.v[x->v->op].states.v[x->v->state];
+	auto_strbuf title = STRBUF_INIT, detail = STRBUF_INIT, cause = STRBUF_INIT;
+	struct semantic_violation words = *x->v;
+	struct pm_failure f = *x->f;
+	const struct pm_run *in = pm_failure_run(r, &f);
+	auto_free struct crash_part *lost = xcalloc(f.n_lost + 1, sizeof(*lost));
+
+	f.lost = lost;
+	f.cause = words.cause;
+	decisive_first(x->v, x->f, &f);
+	if (words.cause == SEMANTIC_LOGIC) /* it is nobody's loss */
+		words.decisive.n = 0;
+	semantic_words(t, &words, &title);
+	name_recovery(&words, &title);
+	pm_cause_words(&in->trace, &f, &cause);
+	be_exact(strstr(strbuf_str(&cause), ": ") + 2, &title);
+	if (f.recovery)
+		strbuf_adds(&detail, "in recovery: ");
+	pm_failure_detail(in, &f, &detail);
+	add_survived(r, &words, &detail);
+	*c = (struct pm_case){ .states = s->origins.n,
 			       .title = strbuf_detach(&title),
-			       .seen = xstrdup(semantic_kind_name(v->kind)),
+			       .cause = strbuf_detach(&cause),
+			       .seen = xstrdup(semantic_kind_name(words.kind)),
 			       .detail = xstrdup(strbuf_str(&detail)) };
+	c->state = pm_failure_example(&f, &c->point);
 	strbuf_adds(&c->said, s->seen.text ? s->seen.text : "");
+}
+
+/* Those that differ from a good crash in the least come first: they explain the others. */
+static int compare_told(const void *a, const void *b)
+{
+	const struct told *x = a, *y = b;
+
+	if (x->key.cause != y->key.cause) /* in the order of the classes, tearing last */
+		return x->key.cause < y->key.cause ? -1 : 1;
+	if (x->key.places.n != y->key.places.n)
+		return x->key.places.n < y->key.places.n ? -1 : 1;
+	return x->number < y->number ? -1 : 1;
+}
+
+struct all_told vec_of(struct told);
+
+static void tell_all(const struct pm_run *r, const struct semantic_table *t, struct all_told *all,
+		     struct pm_cases *out, uint64_t *failing)
+{
+	struct vec_of(const struct pm_key *) keys = { 0 };
+
+	if (all->n)
+		qsort(all->v, all->n, sizeof(*all->v), compare_told);
+	for (size_t i = 0; i < all->n; i++) {
+		const struct told *x = &all->v[i];
+		uint64_t states = t->ops.v[x->v->op].states.v[x->v->state].origins.n;
+		struct pm_case c;
+		size_t j = 0;
+
+		*failing += states;
+		while (j < keys.n && !pm_key_explains(&x->key, keys.v[j]) &&
+		       !pm_key_explains(&x->lost, keys.v[j]))
+			j++;
+		if (j < keys.n) {
+			out->v[j].states += states;
+			continue;
+		}
+		make_case(r, t, x, &c);
+		vec_push(&keys, &x->key);
+		vec_push(out, c);
+	}
+	vec_release(&keys);
 }
 
 void pm_judge_dumps(const struct pm_run *r, const struct pm_failures *f, struct pm_cases *out,
@@ -194,6 +357,7 @@ void pm_judge_dumps(const struct pm_run *r, const struct pm_failures *f, struct 
 	auto_free const struct pm_failure **order = xcalloc(f->n + 1, sizeof(*order));
 	struct semantic_violations bad = { 0 };
 	struct spans spans = { 0 };
+	struct all_told all = { 0 };
 	auto_semantic table;
 
 	semantic_init(&table, false);
@@ -205,12 +369,20 @@ void pm_judge_dumps(const struct pm_run *r, const struct pm_failures *f, struct 
 	semantic_judge(&table, &bad);
 	*failing = 0;
 	for (size_t i = 0; i < bad.n; i++) {
-		struct pm_case c;
+		const struct pm_failure *like = find_failure(f, bad.v[i].origin->id);
 
-		make_case(r, &table, &bad.v[i], &c);
-		*failing += c.states;
-		vec_push(out, c);
+		if (!like)
+			continue;
+		struct pm_failure lost = *like;
+
+		lost.cause = bad.v[i].cause;
+		vec_push(&all, (struct told){ &bad.v[i], like, key_of(r, &bad.v[i], like),
+					      pm_failure_key(r, &lost), i });
 	}
+	tell_all(r, &table, &all, out, failing);
+	for (size_t i = 0; i < all.n; i++)
+		pm_key_release(&all.v[i].key), pm_key_release(&all.v[i].lost);
+	vec_release(&all);
 	semantic_violations_release(&bad);
 	vec_release(&spans);
 }

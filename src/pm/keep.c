@@ -46,12 +46,14 @@ static const struct member plan_members[] = {
 	NUMBER(pm_plan, "prune", prune),
 	NUMBER(pm_plan, "preload", preload),
 	NUMBER(pm_plan, "promises", promises),
+	NUMBER(pm_plan, "enough", enough),
 };
 
 static const struct member case_members[] = {
-	TEXT(pm_case, "state", state),	 TEXT(pm_case, "title", title),
-	TEXT(pm_case, "seen", seen),	 TEXT(pm_case, "detail", detail),
-	NUMBER(pm_case, "point", point), NUMBER(pm_case, "states", states),
+	TEXT(pm_case, "state", state),	   TEXT(pm_case, "title", title),
+	TEXT(pm_case, "cause", cause),	   TEXT(pm_case, "seen", seen),
+	TEXT(pm_case, "detail", detail),   NUMBER(pm_case, "point", point),
+	NUMBER(pm_case, "states", states),
 };
 
 static const struct member summary_members[] = {
@@ -77,6 +79,8 @@ static const struct member summary_members[] = {
 	NUMBER(pm_summary, "pruned", pruned),
 	NUMBER(pm_summary, "reads-traced", reads_traced),
 	NUMBER(pm_summary, "reads-whole", reads_whole),
+	NUMBER(pm_summary, "known", known),
+	NUMBER(pm_summary, "copies", copies),
 };
 
 /* ---- lines ---- */

@@ -36,6 +36,7 @@ struct pm_plan {
 	uint64_t prune;	      /* 0 or 1: only what recovery and check read is varied */
 	uint64_t preload;     /* 0 or 1: traced by the library, without an emulator */
 	uint64_t promises;    /* SEMANTIC_..., of each operation; for a dump */
+	uint64_t enough;      /* failures for one reason at one point that will do; 0: all */
 	bool ours;	      /* nobody but this user can have written it */
 };
 
@@ -52,6 +53,7 @@ struct pm_case {
 	char *dir;    /* of the finding; not kept */
 	char *state;  /* the id of the crash state */
 	char *title;  /* what is lost, or wrong */
+	char *cause;  /* "ordering: a fence is missing"; NULL: bad lines, and what is older */
 	char *seen;   /* how the command ended */
 	char *detail; /* lines for people: the stores, and where they were made */
 	uint64_t point, states;
@@ -68,6 +70,8 @@ struct pm_summary {
 	uint64_t left_out, elapsed_ms, budget_hit;
 	uint64_t media_states, recoveries, recoveries_tried, recovery_states;
 	uint64_t pruned, reads_traced, reads_whole;
+	uint64_t known;	 /* states that were left out, as they fail for a known reason */
+	uint64_t copies; /* that were not cut at every line */
 };
 
 int pm_summary_save(const char *run, const struct pm_summary *s, struct err *err) must_check;

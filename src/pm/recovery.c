@@ -141,6 +141,7 @@ static int search_one(struct recovery *x, size_t number, struct err *err)
 	x->out->states += found.checked;
 	x->out->left_out += found.stats.left_out;
 	x->found->failing += found.failing;
+	x->found->known += found.known;
 	x->found->errors += found.errors;
 	x->found->stopped |= found.stopped;
 	if (found.error[0] && !x->found->error[0])

@@ -51,6 +51,7 @@ int pm_run_load(const char *dir, struct pm_run *out, struct err *err)
 	if (!rc && r.base.size != r.trace.info.size)
 		rc = err_set(err, -EINVAL, "%s is not as long as the region of %s", base, trace);
 	if (!rc) {
+		r.where.noticed = r.plan.preload;
 		r.model.granularity = (uint32_t)r.plan.granularity;
 		r.model.join_min = r.plan.split ? PM_JOIN_NEVER : JOIN_MIN;
 		rc = model_pm_opts_check(&r.model, err);
@@ -98,10 +99,20 @@ struct crash_opts pm_run_crash(const struct pm_run *r)
 	o.model_ctx = &r->model;
 	o.base = &r->base;
 	o.layers = CRASH_WITH_WHOLE;
+	/* A processor writes 8 bytes as one, and no copy. */
+	if (!r->plan.split)
+		o.layers |= CRASH_WITH_TEARS | CRASH_WITH_PARTS;
+	o.tear_unit = PM_LINE;
+	o.few_tears = true;
 	o.max_subset = (uint32_t)min(r->plan.max_subset, (uint64_t)UINT32_MAX);
 	o.budget = r->plan.budget;
 	o.seed = r->plan.seed;
 	return o;
+}
+
+uint64_t pm_run_copies(const struct pm_run *r)
+{
+	return r->plan.split ? 0 : pm_count_copies(&r->trace, JOIN_MIN);
 }
 
 void pm_marks(const struct trace *t, uint64_t point, struct strbuf *out)
@@ -253,6 +264,8 @@ struct message {
 	/* a failure */
 	uint64_t point, n_lost, n_survived;
 	enum crash_layer layer;
+	enum semantic_cause cause;
+	uint64_t prefix;
 	enum check_end end;
 	int exit_code, signal;
 	size_t id_len, said_len;
@@ -260,7 +273,7 @@ struct message {
 	struct media_fault fault;
 	struct hash128 change;
 	/* counts, since the start */
-	uint64_t checked, failing, errors, media_states;
+	uint64_t checked, failing, errors, known, media_states;
 	double media_left_out;
 	bool stopped;
 	struct crash_stats stats;
@@ -279,13 +292,19 @@ static int tell(int fd, const struct message *m, const struct crash_state *s, co
 	if (!rc && m->id_len)
 		rc = io_write_full(fd, id, m->id_len);
 	if (!rc && m->n_lost)
-		rc = io_write_full(fd, s->lost.v, listed(m->n_lost) * sizeof(uint64_t));
+		rc = io_write_full(fd, s->gone.v, listed(m->n_lost) * sizeof(*s->gone.v));
 	if (!rc && m->n_survived)
 		rc = io_write_full(fd, s->survived.v, listed(m->n_survived) * sizeof(uint64_t));
 	if (!rc && m->said_len)
 		rc = io_write_full(fd, said, m->said_len);
 	return rc;
 }
+
+struct reason {
+	uint64_t point;
+	struct pm_key key;
+	uint64_t failed, skipped;
+};
 
 struct worker {
 	const struct pm_search_opts *o;
@@ -295,11 +314,12 @@ struct worker {
 	struct checker c;
 	struct message counts;
 	/*
-	 * What the memory held at each crash point if nothing was lost, with the marks before it.
 	 * Between two marks a state comes once, with the least that survives; if it is one of
 	 * these, nothing need be lost for it. After another mark, it must be lost.
 	 */
-	struct hashset complete;
+	struct pm_prefixes prefixes;
+	/* Reasons for which states of one point failed, and how often. */
+	struct vec_of(struct reason) reasons;
 	struct crash_points points;
 	struct crash *states; /* the enumerator, before the first state */
 	/* What the memory held at the crash point before the last state that got bad lines. */
@@ -309,46 +329,6 @@ struct worker {
 	struct hashset bad;	/* images with bad lines that were checked */
 };
 
-static bool is_mark(const struct event *ev)
-{
-	return ev->kind == EV_OP_BEGIN || ev->kind == EV_OP_END || ev->kind == EV_PERSIST;
-}
-
-static struct hash128 complete_key(struct hash128 image, uint64_t marks)
-{
-	struct hash128 both[2] = { image, { marks, 0 } };
-
-	return hash_bytes(both, sizeof(both));
-}
-
-static bool is_complete(const struct worker *w, const struct crash_state *s)
-{
-	const struct trace *t = &w->o->run->trace;
-	uint64_t marks = 0;
-
-	for (uint64_t i = 0; i < s->point; i++)
-		marks += is_mark(&t->events.v[i]);
-	return hashset_has(&w->complete, complete_key(s->hash, marks));
-}
-
-static void find_complete(struct worker *w, const struct crash_points *points)
-{
-	const struct trace *t = &w->o->run->trace;
-	auto_image img = IMAGE_INIT;
-	uint64_t at = 0, marks = 0;
-
-	image_snapshot(&w->o->run->base, &img);
-	for (size_t i = 0; i < points->n; i++) {
-		for (; at < points->v[i]; at++)
-			if (is_mark(&t->events.v[at]))
-				marks++;
-			else if (t->events.v[at].kind == EV_STORE)
-				image_write(&img, t->events.v[at].addr, t->events.v[at].data,
-					    t->events.v[at].len);
-		hashset_insert(&w->complete, complete_key(image_hash(&img), marks));
-	}
-}
-
 static int tell_failure(struct worker *w, const struct crash_state *s,
 			const struct media_fault *fault)
 {
@@ -356,7 +336,7 @@ static int tell_failure(struct worker *w, const struct crash_state *s,
 	const struct check_result *r = &w->c.r;
 	struct message m = { .what = SAID_FAILURE,
 			     .point = s->point,
-			     .n_lost = is_complete(w, s) ? 0 : s->lost.n,
+			     .n_lost = s->gone.n,
 			     .n_survived = s->survived.n,
 			     .layer = s->layer,
 			     .end = r->end,
@@ -364,6 +344,7 @@ static int tell_failure(struct worker *w, const struct crash_state *s,
 			     .signal = r->signal,
 			     .media = fault };
 
+	m.cause = pm_cause_of(&w->prefixes, s, &m.prefix);
 	strbuf_adds(&id, strbuf_str(&s->id));
 	if (fault) {
 		struct media_faults one = { 0 };
@@ -424,6 +405,66 @@ static int tell_change(struct worker *w, const struct crash_state *s)
 	return tell(w->fd, &m, NULL, strbuf_str(&s->id), NULL);
 }
 
+/* ---- reasons ---- */
+
+enum { SAMPLE_EVERY = 16 };
+
+/* A state as a failure, as far as its key is concerned. */
+static struct pm_key key_of_state(struct worker *w, const struct crash_state *s)
+{
+	struct pm_failure f = { .point = s->point, .n_lost = s->gone.n, .lost = s->gone.v };
+
+	f.cause = pm_cause_of(&w->prefixes, s, &f.prefix);
+	return pm_failure_key(w->o->run, &f);
+}
+
+static void note_reason(struct worker *w, const struct crash_state *s)
+{
+	struct pm_key k = key_of_state(w, s);
+
+	for (size_t i = 0; i < w->reasons.n; i++) {
+		struct reason *r = &w->reasons.v[i];
+
+		if (r->point != s->point || !pm_key_explains(&k, &r->key))
+			continue;
+		r->failed++;
+		pm_key_release(&k);
+		return;
+	}
+	vec_push(&w->reasons, (struct reason){ s->point, k, 1, 0 });
+}
+
+static bool is_enough(const struct worker *w, const struct reason *r, uint64_t point)
+{
+	return r->point == point && r->failed >= w->o->run->plan.enough;
+}
+
+/*
+ * Whether a state would say what is known: it loses all that, at the same point, was enough to
+ * fail many times. One of so many is tried all the same.
+ */
+static bool is_known(struct worker *w, const struct crash_state *s)
+{
+	struct reason *known = NULL;
+	size_t first = 0;
+
+	if (!w->o->run->plan.enough || w->o->run->plan.dump)
+		return false;
+	while (first < w->reasons.n && !is_enough(w, &w->reasons.v[first], s->point))
+		first++;
+	if (first == w->reasons.n)
+		return false;
+	struct pm_key k = key_of_state(w, s);
+	for (size_t i = first; i < w->reasons.n && !known; i++)
+		if (is_enough(w, &w->reasons.v[i], s->point) &&
+		    pm_key_explains(&k, &w->reasons.v[i].key))
+			known = &w->reasons.v[i];
+	pm_key_release(&k);
+	bool skip = known && ++known->skipped % SAMPLE_EVERY;
+	w->counts.known += skip;
+	return skip;
+}
+
 static int do_state(struct worker *w, const struct crash_state *s)
 {
 	struct err err = ERR_INIT;
@@ -440,6 +481,8 @@ static int do_state(struct worker *w, const struct crash_state *s)
 		return tell_error(w, "the dump prints more than 64 KiB; let it print a checksum of "
 				     "what is large");
 	}
+	if (w->c.r.end != CHECK_PASSED && w->o->run->plan.enough && !w->o->run->plan.dump)
+		note_reason(w, s);
 	if (w->c.r.end != CHECK_PASSED || w->o->run->plan.dump)
 		rc = tell_failure(w, s, NULL);
 	if (!rc && w->o->changes && w->c.r.end == CHECK_PASSED)
@@ -523,7 +566,8 @@ static int prepare(struct worker *w, struct err *err)
 		opts.vary = pm_reads_vary;
 		opts.vary_ctx = w->o->reads;
 	}
-	find_complete(w, &w->points);
+	pm_prefixes_find(&w->o->run->trace, &w->o->run->base, w->o->run->where.noticed,
+			 &w->prefixes);
 	return crash_new(&w->o->run->trace, &opts, &w->states, err);
 }
 
@@ -531,7 +575,7 @@ static void worker_release(struct worker *w)
 {
 	crash_free(w->states);
 	crash_points_release(&w->points);
-	hashset_release(&w->complete);
+	pm_prefixes_release(&w->prefixes);
 }
 
 static int enumerate(struct worker *w)
@@ -546,6 +590,8 @@ static int enumerate(struct worker *w)
 			w->counts.stopped = true;
 			break;
 		}
+		if (is_known(w, &s))
+			continue;
 		rc = do_state(w, &s);
 		if (!rc && w->o->run->plan.media)
 			rc = do_media(w, &s);
@@ -611,6 +657,8 @@ static bool hear_failure(struct search *x, int fd, const struct message *m)
 				.end = m->end,
 				.exit_code = m->exit_code,
 				.signal = m->signal,
+				.cause = m->cause,
+				.prefix = m->prefix,
 				.n_lost = m->n_lost,
 				.n_survived = m->n_survived,
 				.media = m->media,
@@ -626,6 +674,8 @@ static bool hear_failure(struct search *x, int fd, const struct message *m)
 		    read_part(fd, f.lost, lost * sizeof(*f.lost)) &&
 		    read_part(fd, f.survived, survived * sizeof(*f.survived)) &&
 		    read_part(fd, f.said, m->said_len);
+	if (good && !all && x->o->failed)
+		x->o->failed(x->o->ctx, &f);
 	if (good && (all || x->found->failures.n < FAILURES_MAX))
 		vec_push(&x->found->failures, f);
 	else
@@ -710,7 +760,7 @@ static void add_up(struct search *x)
 {
 	struct pm_found *f = x->found;
 
-	f->checked = f->failing = f->errors = f->media = 0;
+	f->checked = f->failing = f->errors = f->known = f->media = 0;
 	f->media_left_out = 0;
 	for (unsigned i = 0; i < x->jobs; i++) {
 		const struct message *m = &x->slot[i].last;
@@ -718,6 +768,7 @@ static void add_up(struct search *x)
 		f->checked += m->checked;
 		f->failing += m->failing;
 		f->errors += m->errors;
+		f->known += m->known;
 		f->media += m->media_states;
 		f->media_left_out += m->media_left_out;
 		f->stopped |= m->stopped;

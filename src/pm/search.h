@@ -13,6 +13,7 @@
 #include "core/crash.h"
 #include "core/media.h"
 #include "core/model_pm.h"
+#include "pm/cause.h"
 #include "pm/keep.h"
 #include "pm/where.h"
 
@@ -40,8 +41,12 @@ void pm_run_release(struct pm_run *r);
 void pm_run_points(const struct pm_run *r, struct crash_points *out);
 /* How its crash states are enumerated; without points. */
 struct crash_opts pm_run_crash(const struct pm_run *r);
+/* Copies that are taken as one, and cut at few places only. */
+uint64_t pm_run_copies(const struct pm_run *r);
 
 struct pm_reads;
+
+struct pm_failure;
 
 struct pm_search_opts {
 	const struct pm_run *run;
@@ -51,6 +56,8 @@ struct pm_search_opts {
 	uint64_t time_ns; /* 0: no limit */
 	const volatile sig_atomic_t *stop;
 	void (*progress)(void *ctx, uint64_t checked, uint64_t failing);
+	/* Of a check, what fails, as it comes; may be NULL. */
+	void (*failed)(void *ctx, const struct pm_failure *f);
 	void *ctx;
 };
 
@@ -61,8 +68,13 @@ struct pm_failure {
 	enum crash_layer layer;
 	enum check_end end;
 	int exit_code, signal;
-	uint64_t n_lost, n_survived; /* events; the first PM_LIST_MAX of them are listed */
-	uint64_t *lost, *survived;
+	enum semantic_cause cause; /* if it fails */
+	uint64_t prefix;	   /* of logic: "1.PREFIX" is the same state, without a loss */
+	/* What is lost, and the events that survived; the first PM_LIST_MAX of them are listed. */
+	uint64_t n_lost, n_survived;
+	struct crash_part *lost;
+	size_t n_decisive; /* the first of them make the difference; 0: it is not known which do */
+	uint64_t *survived;
 	char *said;
 	uint64_t recovery; /* 1 + the number of the nested run that it is a state of; 0: none */
 	bool media;	   /* a line is bad: `fault` */
@@ -83,6 +95,7 @@ struct pm_found {
 	struct vec_of(struct pm_change) changes;
 	struct crash_stats stats;
 	uint64_t checked, failing, errors;
+	uint64_t known; /* were left out: they lose what fails often enough without them */
 	uint64_t media; /* of those checked, with a bad line */
 	double media_left_out;
 	bool stopped;
@@ -108,6 +121,15 @@ void pm_cluster(const struct pm_run *r, const struct pm_failures *f, struct pm_c
 /* The same for a dump: one for each state that an operation must not leave. */
 void pm_judge_dumps(const struct pm_run *r, const struct pm_failures *f, struct pm_cases *out,
 		    uint64_t *failing);
+
+/* Which stores a failure loses, for the same run. */
+struct pm_key pm_failure_key(const struct pm_run *r, const struct pm_failure *f);
+/* "ordering: a fence is missing". */
+void pm_cause_words(const struct trace *t, const struct pm_failure *f, struct strbuf *out);
+/* The state that shows it best, to be freed, and its crash point. */
+char *pm_failure_example(const struct pm_failure *f, uint64_t *point);
+/* Lines about what is lost, or of logic, what was stored last. */
+void pm_failure_detail(const struct pm_run *r, const struct pm_failure *f, struct strbuf *out);
 
 /* "begin 3", "end 3", a text: the marks before a point, a line each. */
 void pm_marks(const struct trace *t, uint64_t point, struct strbuf *out);

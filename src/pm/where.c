@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "base/io.h"
+#include "pm/cause.h"
 #include "stack/places.h"
 
 enum { FILE_MAX = 64 << 20, FRAMES_SHOWN = 8 };
@@ -117,7 +118,7 @@ int pm_where_load(const char *run, struct pm_where *out, struct err *err)
 
 /* ---- words ---- */
 
-static const char *words_of(const struct pm_where *w, uint64_t pc)
+const char *pm_where_of(const struct pm_where *w, uint64_t pc)
 {
 	size_t low = 0, high = w->places.n;
 
@@ -136,32 +137,16 @@ static const char *words_of(const struct pm_where *w, uint64_t pc)
 
 void pm_where_words(const struct pm_where *w, uint64_t pc, struct strbuf *out)
 {
-	const char *words = words_of(w, pc);
+	const char *words = pm_where_of(w, pc);
 
 	strbuf_addf(out, "%#" PRIx64, pc);
 	if (words)
 		strbuf_addf(out, " (%s)", words);
 }
 
-static bool flushes(const struct event *ev, const struct event *store)
+static const char *made_at(const struct pm_where *w)
 {
-	return ev->kind == EV_LINEFLUSH && ev->addr / PM_LINE >= store->addr / PM_LINE &&
-	       ev->addr / PM_LINE <= (store->addr + store->len - 1) / PM_LINE;
-}
-
-/* The next flush of its line; of a non-temporal store, the next fence of its CPU. */
-static uint64_t next_step(const struct trace *t, uint64_t event)
-{
-	const struct event *store = &t->events.v[event];
-
-	for (uint64_t i = event + 1; i < t->events.n; i++) {
-		const struct event *ev = &t->events.v[i];
-
-		if (store->flags & EV_NONTEMPORAL ? ev->kind == EV_FENCE && ev->cpu == store->cpu
-						  : flushes(ev, store))
-			return i;
-	}
-	return UINT64_MAX;
+	return w->noticed ? ", seen at " : ", made at ";
 }
 
 static void add_at(const struct trace *t, const struct pm_where *w, uint64_t event,
@@ -169,27 +154,50 @@ static void add_at(const struct trace *t, const struct pm_where *w, uint64_t eve
 {
 	strbuf_addf(out, "event %" PRIu64, event);
 	if (t->events.v[event].pc) {
-		strbuf_adds(out, ", made at ");
+		strbuf_adds(out, made_at(w));
 		pm_where_words(w, t->events.v[event].pc, out);
 	}
 }
 
-static void add_why(const struct trace *t, const struct pm_where *w, uint64_t event, uint64_t point,
-		    struct strbuf *out)
+/* What the store, or the end of its operation, that came too early says. */
+static void add_too_early(const struct trace *t, const struct pm_loss *l, struct strbuf *out)
+{
+	if (l->by == UINT64_MAX)
+		return;
+	strbuf_addf(out, " before event %" PRIu64 ", %s", l->by,
+		    t->events.v[l->by].kind == EV_STORE ? "a store that is there"
+							: "where its operation has returned");
+}
+
+static void add_why(const struct trace *t, const struct pm_where *w, uint64_t event,
+		    const struct pm_loss *l, struct strbuf *out)
 {
 	bool nt = t->events.v[event].flags & EV_NONTEMPORAL;
-	uint64_t step = next_step(t, event);
+	uint64_t step = nt ? l->fence : l->flush;
 
 	strbuf_adds(out, "           ");
 	if (step == UINT64_MAX) {
 		strbuf_adds(out, nt ? "its processor makes no fence any more"
 				    : "its line is never flushed afterwards");
-	} else if (step < point) {
-		strbuf_adds(out, "not fenced since its line was flushed by ");
+	} else if (nt) {
+		strbuf_adds(out, "no fence");
+		add_too_early(t, l, out);
+		strbuf_adds(out, "; fenced only by ");
+		add_at(t, w, step, out);
+	} else if (l->missing & PM_MISSING_FLUSH) {
+		strbuf_adds(out, "no flush of its line");
+		add_too_early(t, l, out);
+		strbuf_adds(out, "; flushed only by ");
 		add_at(t, w, step, out);
 	} else {
-		strbuf_adds(out, nt ? "fenced only by " : "flushed only by ");
+		strbuf_adds(out, "its line is flushed by ");
 		add_at(t, w, step, out);
+		strbuf_adds(out, ", but there is no fence");
+		add_too_early(t, l, out);
+		if (l->fence == UINT64_MAX)
+			strbuf_adds(out, ", and none afterwards");
+		else
+			strbuf_addf(out, "; the next is event %" PRIu64, l->fence);
 	}
 	strbuf_addch(out, '\n');
 }
@@ -201,7 +209,7 @@ static void add_callers(const struct trace *t, const struct pm_where *w, uint32_
 		stack && stack <= t->stacks.n ? &t->events.v[t->stacks.v[stack - 1]] : NULL;
 
 	for (uint64_t i = 0; ev && i < min(ev->len / 8, (uint64_t)FRAMES_SHOWN); i++) {
-		const char *words = words_of(w, frame_at(ev, i) - 1);
+		const char *words = pm_where_of(w, frame_at(ev, i) - 1);
 
 		strbuf_adds(out, "           called from ");
 		if (words)
@@ -212,20 +220,26 @@ static void add_callers(const struct trace *t, const struct pm_where *w, uint32_
 	}
 }
 
-void pm_store_words(const struct trace *t, const struct pm_where *w, uint64_t event, uint64_t point,
-		    bool lost, struct strbuf *out)
+void pm_store_words(const struct trace *t, const struct pm_where *w, const char *fate,
+		    const struct pm_extent *x, const struct pm_loss *loss, struct strbuf *out)
 {
-	const struct event *ev = &t->events.v[event];
+	const struct event *ev = &t->events.v[x->event];
+	const char *kind = ev->flags & EV_NONTEMPORAL ? "non-temporal " : "";
 
-	strbuf_addf(out, "%s event %-6" PRIu64 " %s of %" PRIu64 " bytes at %#" PRIx64,
-		    lost ? "lost    " : "survived", event,
-		    ev->flags & EV_NONTEMPORAL ? "non-temporal store" : "store", ev->len, ev->addr);
+	if (x->stores > 1)
+		strbuf_addf(out,
+			    "%-8s events %" PRIu64 " to %" PRIu64 ": %" PRIu64 " %sstores, %" PRIu64
+			    " bytes at %#" PRIx64,
+			    fate, x->event, x->last, x->stores, kind, x->len, x->addr);
+	else
+		strbuf_addf(out, "%-8s event %-6" PRIu64 " %sstore of %" PRIu64 " %s at %#" PRIx64,
+			    fate, x->event, kind, x->len, plural(x->len, "byte", "bytes"), x->addr);
 	if (ev->pc) {
-		strbuf_adds(out, ", made at ");
+		strbuf_adds(out, made_at(w));
 		pm_where_words(w, ev->pc, out);
 	}
 	strbuf_addch(out, '\n');
 	add_callers(t, w, ev->stack, out);
-	if (lost)
-		add_why(t, w, event, point, out);
+	if (loss)
+		add_why(t, w, x->event, loss, out);
 }

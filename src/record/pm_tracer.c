@@ -169,8 +169,8 @@ struct files {
 };
 
 static int run_emulated(const struct tracer *t, const struct files *f, const char *file,
-			const char *const *argv, uint64_t timeout_ms, struct traced *out,
-			struct err *err)
+			const char *program, const char *const *argv, uint64_t timeout_ms,
+			struct traced *out, struct err *err)
 {
 	auto_strbuf plugin = STRBUF_INIT;
 	struct words_list list = { 0 };
@@ -190,8 +190,9 @@ static int run_emulated(const struct tracer *t, const struct files *f, const cha
 	vec_push(&list, "max");
 	vec_push(&list, "-plugin");
 	vec_push(&list, strbuf_str(&plugin));
+	/* The emulator looks for it nowhere, and says nothing where it is not. */
 	for (size_t i = 0; argv[i]; i++)
-		vec_push(&list, argv[i]);
+		vec_push(&list, i ? argv[i] : program);
 	vec_push(&list, NULL);
 	struct proc_opts o = { .argv = list.v, .timeout_ms = timeout_ms, .merge_stderr = true };
 	int rc = proc_run(&o, &out->end, err);
@@ -267,7 +268,7 @@ int tracer_run(const struct tracer *t, const char *file, const char *const *argv
 	if (!program)
 		return err_set(err, -ENOENT, "there is no program %s that can be run", argv[0]);
 	int rc = t->preload ? run_preloaded(t, &f, file, argv, timeout_ms, &x, err)
-			    : run_emulated(t, &f, file, argv, timeout_ms, &x, err);
+			    : run_emulated(t, &f, file, program, argv, timeout_ms, &x, err);
 	if (!rc)
 		rc = take(&f, &x, err);
 	if (rc)

@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "check/semantic.h"
-#include "core/hashset.h"
+#include "core/u64map.h"
 #include "record/patch.h"
 #include "run/pm_model.h"
 #include "run/replay.h"
@@ -32,7 +32,8 @@ struct semantics {
 	struct run *r;
 	const struct judge *j;
 	struct semantic_table table;
-	struct hashset complete; /* images where nothing was lost, with the marks before them */
+	/* Images where nothing was lost, with the marks before them, and the first such point. */
+	struct u64map complete;
 	struct vec_of(struct said) said;
 };
 
@@ -66,11 +67,11 @@ static unsigned promises_of(struct run *r, const struct workload *w, size_t i)
 
 /* ---- which states lost nothing ---- */
 
-static struct hash128 with_marks(const struct run *r, uint64_t point, struct hash128 image)
+static uint64_t with_marks(const struct run *r, uint64_t point, struct hash128 image)
 {
 	struct hash128 both[2] = { image, { marks_before(r, point), 0 } };
 
-	return hash_bytes(both, sizeof(both));
+	return hash_bytes(both, sizeof(both)).lo;
 }
 
 /*
@@ -92,8 +93,16 @@ static void find_complete(struct semantics *s, const struct crash_points *points
 				patch_write(&patch, t->events.v[at].addr, t->events.v[at].data,
 					    t->events.v[at].len);
 		patch_finish(&patch);
-		hashset_insert(&s->complete, with_marks(s->r, points->v[i], image_hash(&img)));
+		uint64_t key = with_marks(s->r, points->v[i], image_hash(&img));
+		if (u64map_get(&s->complete, key) == U64MAP_NONE)
+			u64map_add(&s->complete, key, (uint32_t)points->v[i]);
 	}
+}
+
+/* A point where the memory held the same, and nothing was lost; U64MAP_NONE: there is none. */
+static uint32_t complete_point(const struct semantics *s, const struct crash_state *state)
+{
+	return u64map_get(&s->complete, with_marks(s->r, state->point, state->hash));
 }
 
 /* ---- filling the table ---- */
@@ -126,7 +135,7 @@ void semantics_free(struct semantics *s)
 	}
 	vec_release(&s->said);
 	semantic_release(&s->table);
-	hashset_release(&s->complete);
+	u64map_release(&s->complete);
 	free(s);
 }
 
@@ -207,8 +216,7 @@ static void remember(struct semantics *s, size_t op, const struct semantic_seen 
 void semantics_add(struct semantics *s, const struct crash_state *state, const struct attempt *a)
 {
 	struct semantic_seen seen = what_was_seen(s->r, a);
-	bool complete = !state->torn.n &&
-			hashset_has(&s->complete, with_marks(s->r, state->point, state->hash));
+	bool complete = !state->torn.n && complete_point(s, state) != U64MAP_NONE;
 	struct semantic_origin origin = { .point = state->point,
 					  .id = strbuf_str(&state->id),
 					  .survived = state->survived.v,
@@ -308,8 +316,8 @@ static void explain(const struct semantics *s, const struct semantic_violation *
 	pm_pieces_at(&s->r->opts.pm, &s->r->trace, state->point, &pieces);
 	for (size_t i = 0; i < min(state->torn.n, (size_t)STORES_SHOWN); i++) {
 		const struct crash_tear *torn = &state->torn.v[i];
-		auto_free char *fate =
-			xasprintf("%u of %u parts survived of", torn->kept, torn->units);
+		auto_free char *fate = xasprintf("%" PRIu64 " of %" PRIu64 " bytes survived of",
+						 torn->kept_bytes, torn->bytes);
 
 		add_store(s, &pieces, fate, torn->event, out);
 	}
@@ -434,7 +442,7 @@ static int rebuild_plain(struct semantics *s, const struct semantic_violation *v
 
 	if (rc || !out->lost.n || !semantic_is_complete(v->origin))
 		return rc;
-	auto_free char *all = xasprintf("1.%" PRIu64, out->point);
+	auto_free char *all = xasprintf("1.%" PRIu32, complete_point(s, out));
 	if (rebuild(s, all, &whole, &ignored) == 0 && hash_eq(whole.hash, out->hash)) {
 		struct crash_state old = *out;
 

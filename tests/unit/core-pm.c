@@ -1373,6 +1373,48 @@ static void test_torn(void)
 	trace_release(&t);
 }
 
+/* A few tears of a long copy stand for all of them, and are counted so. */
+static void test_few_tears(void)
+{
+	static const struct model_pm_opts joined = { 0, 256 };
+	auto_crash_state s = CRASH_STATE_INIT;
+	unsigned first = 0, last = 0, half = 0, states = 0;
+	struct crash_stats stats;
+	auto_crash e = NULL;
+	struct trace t;
+	uint64_t point;
+
+	trace_init(&t);
+	t.info.size = 1 << 20;
+	copy_in(&t, 0, 512, 8, 0, 0);
+	copy_in(&t, 4096, 65536, 8, 0, 0);
+	point = t.events.n;
+	struct crash_opts opts = { .model = &model_pm,
+				   .model_ctx = &joined,
+				   .points = &point,
+				   .n_points = 1,
+				   .layers = CRASH_WITH_WHOLE | CRASH_WITH_TEARS | CRASH_WITH_PARTS,
+				   .tear_unit = PM_LINE,
+				   .few_tears = true,
+				   .max_subset = 2 };
+	if (crash_new(&t, &opts, &e, NULL))
+		abort();
+	for (; crash_next(e, &s); states++) {
+		const struct crash_tear *torn = s.torn.n ? &s.torn.v[0] : NULL;
+
+		if (!torn || torn->addr != 0)
+			continue;
+		first += torn->kept_bytes == 64 && s.gone.v[0].addr == 64;
+		last += torn->kept_bytes == 64 && s.gone.v[0].addr == 0;
+		half += torn->kept_bytes == 256 && torn->bytes == 512;
+	}
+	crash_stats(e, &stats);
+	is_u(states, 4 + 12 + 6, "two copies: whole ones, and a few tears of each");
+	ok(first == 2 && last == 2 && half == 4, "the first line, the last, and halves");
+	ok(stats.left_out == 0 && stats.unique == states, "nothing else is left out");
+	trace_release(&t);
+}
+
 static void test_refused(void)
 {
 	struct err err = ERR_INIT;
@@ -1437,6 +1479,7 @@ int main(void)
 	test_mutants();
 	test_large();
 	test_torn();
+	test_few_tears();
 	test_refused();
 	return done_testing();
 }
