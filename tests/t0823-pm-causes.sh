@@ -84,7 +84,7 @@ check 'the finding is the same' test "$(classes)" = ordering
 check 'all can be asked for' eval 'pm 1 check unfenced --enough 0 --json &&
 	test "$(json known) $(json checked)" = "0 $(json unique_states)"'
 check 'what is beyond --max-subset is told' eval 'pm 1 check unfenced --max-subset 1 &&
-	grep -Eq "^--max-subset left out [0-9]+ crash states" out'
+	grep -Eq "^--max-subset left out up to [0-9]+ crash states" out'
 check 'and not where there is nothing' eval 'pm 0 check word && ! grep -q "left out" out'
 check 'more than can be counted is the same everywhere' eval 'pm 1 check unflushed --json --budget 50 &&
 	test "$(json left_out)" = "$(sed -n "s/^left-out.//p" r/summary)"'
