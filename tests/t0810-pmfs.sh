@@ -105,15 +105,15 @@ check 'outage pm: silent if it is right' pm 0
 check 'of which there were crashes' grep -q 'checked in' out
 script 'creat foo' 'write foo 0 700'
 check 'outage pm: a tail that is not flushed' pm 1 -o bug=tail-noflush
-check 'is what is missing: a flush' eval 'grep -q "after .operation 1. has returned.*a flush or fence is missing" out'
+check 'is what is missing: a flush' eval 'grep -q "after .operation 1. has returned.*a flush is missing" out'
 script 'creat foo' 'link foo bar'
 check 'outage pm: a count before its name' pm 1 -o bug=link-count-first
 check 'is what no flush mends' eval 'grep -q "neither the state before.*no flush or fence would help" out'
 check 'outage pm: a journal that is valid too early' pm 1 -o bug=journal-flag-first
-check 'cannot be recovered' grep -q 'cannot be recovered.*a flush or fence is missing' out
+check 'cannot be recovered' grep -q 'cannot be recovered.*a fence is missing' out
 script 'creat foo' 'write foo 0 11'
 check 'outage pm: the end of a copy' pm 1 -o bug=nt-tail
-check 'is not flushed' grep -q 'a flush or fence is missing' out
+check 'is not flushed' grep -q 'a flush is missing' out
 
 # Every bug of the table, by its workload; what is only seen by who knows the live state, or crashes
 # twice, is not.
