@@ -27,7 +27,7 @@ pm() {
 check 'a record and its flag, with a fence between them' pm 0 fenced
 check 'without one' pm 1 flag
 check 'only flushed' pm 1 flushed
-check 'the record is what got lost' eval "timeout 60 '$OUTAGE' report r >out && grep -q '^lost .*event 0 ' out"
+check 'the record is what got lost' eval "timeout 60 '$OUTAGE' report r >out && grep -q '^lost .* in record, ' out"
 check 'call stacks do not change that' pm 1 flushed --stacks
 
 # ---- what the kernel stores ----
