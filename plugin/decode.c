@@ -301,6 +301,30 @@ static bool by_stack_pointer(const struct cursor *c)
 	       c->end - c->p >= 2 && c->p[1] == 0x24;
 }
 
+/* mov, lea, xchg or pop to %rsp; the end of a frame (%rbp) is no news. */
+static bool moves_stack(const struct cursor *c)
+{
+	enum { SP = 4, BP = 5 };
+
+	if (c->vex || c->map != MAP_NONE || c->p >= c->end)
+		return !c->vex && c->map == MAP_NONE && c->opcode == 0x5c && !(c->rex & 1);
+	unsigned to_reg = digit(c) | (c->rex & 4 ? 8 : 0), rm = (c->modrm & 7) | (c->rex & 1) << 3;
+	bool reg_form = !memory(c);
+
+	switch (c->opcode) {
+	case 0x87:
+		return to_reg == SP || (reg_form && rm == SP);
+	case 0x89:
+		return reg_form && rm == SP && to_reg != BP;
+	case 0x8b:
+		return to_reg == SP && !(reg_form && rm == BP);
+	case 0x8d:
+		return to_reg == SP && rm != BP && !by_stack_pointer(c);
+	default:
+		return false;
+	}
+}
+
 static enum insn_flow flow(const struct cursor *c)
 {
 	if (c->vex)
@@ -335,6 +359,7 @@ void insn_decode(const unsigned char *code, size_t len, struct insn *out)
 	if (!opcode(&c))
 		return;
 	out->flow = flow(&c);
+	out->moves_stack = moves_stack(&c);
 	if (c.map == MAP_0F)
 		map_0f(&c, out);
 	else if (c.map == MAP_NONE && !c.vex)

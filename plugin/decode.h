@@ -42,6 +42,8 @@ struct insn {
 	bool by_helper;
 	/* Its only access to memory is by the stack pointer, and it is no fence. */
 	bool on_stack;
+	/* It gives the stack pointer another value, and not that of a frame of the same stack. */
+	bool moves_stack;
 	/* INSN_FLUSH, INSN_CLFLUSH: base + index * scale + disp; for INSN_RIP the end of the
 	 * instruction is the base. Registers by number: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8.
 	 */

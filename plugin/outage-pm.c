@@ -33,9 +33,9 @@
  *     in one process needs none; a thread or process is announced by the call that makes it, before
  *     there is a second one, and from then on the lock is taken.
  * P2: the stack is not in the region: what is addressed by the stack pointer alone is not looked
- *     at. Where that does not hold, it is noticed at a mark or flush, or by the replay.
- * P3: what is not in the region costs a callback and two comparisons (user emulation), whatever
- *     else there is to do is done when code is translated.
+ *     at. Where that does not hold, it is noticed when the stack pointer is set, at a mark or
+ *flush, or by the replay. P3: what is not in the region costs a callback and two comparisons (user
+ *emulation), whatever else there is to do is done when code is translated.
  */
 #include <elf.h>
 #include <errno.h>
@@ -84,6 +84,8 @@ struct cpu_here {
 	bool since_fence;      /* something was recorded since its last fence */
 	uint16_t number;       /* in the stream */
 	struct shadow *shadow; /* the stack that it is on; NULL: not known */
+	uint64_t next;	       /* where its last store ended */
+	uint32_t flow, seen;   /* calls and returns so far; and before that store */
 	struct shadows own;    /* user emulation */
 };
 
@@ -93,11 +95,9 @@ static struct {
 	bool marked; /* begin=mark */
 	bool off;    /* nothing is traced now */
 	struct writer *w;
-	char *maps_path; /* a file for what is mapped in the end, or NULL */
-	char *path;	 /* the file behind the region */
-	int fd;		 /* -1: not opened yet */
-	dev_t dev;
-	ino_t ino;
+	char *maps_path;	   /* a file for what is mapped in the end, or NULL */
+	char *path;		   /* the file behind the region */
+	int fd;			   /* -1: not opened yet */
 	const unsigned char *view; /* the file, mapped by us; of the region the first byte */
 	uint64_t view_size;
 	uint64_t phys, size, offset; /* system emulation */
@@ -185,6 +185,18 @@ static INLINE uint32_t stack_of(const struct cpu_here *c)
 	return s->number && s->epoch == pm.w->epoch ? s->number : find_stack(s);
 }
 
+/* Whether a store goes on where the last one ended, and is not made by the same call. */
+static INLINE bool is_new_call(struct cpu_here *c, unsigned kind, uint64_t addr, uint64_t len)
+{
+	if (kind != PM_STREAM_STORE && kind != PM_STREAM_NTSTORE)
+		return false;
+	bool is_new = c->flow != c->seen && addr == c->next;
+
+	c->seen = c->flow;
+	c->next = addr + len;
+	return is_new;
+}
+
 /* What comes all the time: 1 << `shift` bytes, or none. With the lock held. */
 static INLINE void record_small(unsigned vcpu, unsigned kind, uint64_t addr, unsigned shift,
 				uint64_t pc, const void *data)
@@ -192,6 +204,8 @@ static INLINE void record_small(unsigned vcpu, unsigned kind, uint64_t addr, uns
 	struct cpu_here *c = cpu_here(vcpu);
 
 	c->since_fence = kind != PM_STREAM_FENCE;
+	if (is_new_call(c, kind, addr, (uint64_t)1 << shift))
+		writer_new_call(pm.w);
 	writer_add_small(pm.w, kind, c->number, pm.stacks ? stack_of(c) : 0, shift, addr, pc, data);
 }
 
@@ -206,6 +220,9 @@ static void record(unsigned vcpu, unsigned kind, uint64_t addr, uint32_t len, ui
 				      .addr = addr,
 				      .pc = pc,
 				      .stack = pm.stacks ? stack_of(c) : 0 };
+
+	if (is_new_call(c, kind, addr, len))
+		r.flags = PM_STREAM_NEW_CALL;
 
 	c->since_fence = true;
 	writer_add(pm.w, &r, data);
@@ -535,14 +552,27 @@ static void check_stack(unsigned vcpu, const void *state)
 	bool in = false;
 
 	if (!pm.system) {
-		in = find(pm.maps, sp, 1);
+		in = find(pm.maps, sp - 8, 16);
 	} else {
 		uint64_t phys = phys_of(vcpu, sp);
 
 		in = phys >= pm.phys && phys < pm.phys + pm.size;
 	}
 	if (in)
-		writer_trouble(pm.w, "the program's stack is in the persistent memory");
+		writer_trouble(pm.w,
+			       "the program's stack is in the persistent memory, where stores "
+			       "by the stack pointer are not traced");
+}
+
+/* Before the instruction that follows one which set the stack pointer. */
+__attribute__((used)) static void stack_cb(unsigned vcpu, void *udata, const void *state)
+{
+	(void)udata;
+	if (pm.off || !pm.view)
+		return;
+	lock();
+	check_stack(vcpu, state);
+	unlock();
 }
 
 /* Called from translated code, by way of what captures its register: see F1. */
@@ -679,8 +709,10 @@ static struct shadow *shadow_at(struct cpu_here *c, uint64_t slot)
 __attribute__((used)) static void call_cb(unsigned vcpu, void *udata, const void *state)
 {
 	uint64_t slot = reg(state, RSP) - 8;
-	struct shadow *s = shadow_at(&pm.cpu[vcpu % CPUS_HERE], slot);
+	struct cpu_here *c = &pm.cpu[vcpu % CPUS_HERE];
+	struct shadow *s = shadow_at(c, slot);
 
+	c->flow++;
 	if (s)
 		shadow_call(s, slot, (uint64_t)(uintptr_t)udata);
 }
@@ -688,9 +720,11 @@ __attribute__((used)) static void call_cb(unsigned vcpu, void *udata, const void
 __attribute__((used)) static void return_cb(unsigned vcpu, void *udata, const void *state)
 {
 	uint64_t slot = reg(state, RSP);
-	struct shadow *s = shadow_at(&pm.cpu[vcpu % CPUS_HERE], slot);
+	struct cpu_here *c = &pm.cpu[vcpu % CPUS_HERE];
+	struct shadow *s = shadow_at(c, slot);
 
 	(void)udata;
+	c->flow++;
 	if (s)
 		shadow_return(s, slot);
 }
@@ -706,6 +740,7 @@ void flush_entry(unsigned vcpu, void *udata) __attribute__((visibility("hidden")
 void mark_entry(unsigned vcpu, void *udata) __attribute__((visibility("hidden")));
 void call_entry(unsigned vcpu, void *udata) __attribute__((visibility("hidden")));
 void return_entry(unsigned vcpu, void *udata) __attribute__((visibility("hidden")));
+void stack_entry(unsigned vcpu, void *udata) __attribute__((visibility("hidden")));
 
 /* clang-format off */
 #if defined(__x86_64__)
@@ -724,6 +759,7 @@ ENTRY(flush_entry, flush_cb);
 ENTRY(mark_entry, mark_cb);
 ENTRY(call_entry, call_cb);
 ENTRY(return_entry, return_cb);
+ENTRY(stack_entry, stack_cb);
 
 /* ---- translation ---- */
 
@@ -784,12 +820,15 @@ static void watch_flow(struct qemu_plugin_insn *q, const struct insn *insn)
 	}
 }
 
-static void watch(struct qemu_plugin_insn *q)
+static void watch(struct qemu_plugin_insn *q, bool *stack_moved)
 {
 	unsigned char code[16];
 	struct insn insn;
 
 	insn_decode(code, insn_bytes(q, code, sizeof(code)), &insn);
+	if (*stack_moved && !pm.system)
+		qemu_plugin_register_vcpu_insn_exec_cb(q, stack_entry, QEMU_CB_R_REGS, NULL);
+	*stack_moved = insn.moves_stack;
 	if (pm.stacks)
 		watch_flow(q, &insn);
 	switch (insn.kind) {
@@ -819,10 +858,11 @@ static void watch(struct qemu_plugin_insn *q)
 static void tb_cb(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	size_t n = qemu_plugin_tb_n_insns(tb);
+	bool stack_moved = false;
 
 	(void)id;
 	for (size_t i = 0; i < n; i++)
-		watch(qemu_plugin_tb_get_insn(tb, i));
+		watch(qemu_plugin_tb_get_insn(tb, i), &stack_moved);
 }
 
 /* ---- where the region is ---- */
@@ -843,8 +883,6 @@ static bool open_region(void)
 	}
 	if (pm.fd < 0 || fstat(pm.fd, &st))
 		return false;
-	pm.dev = st.st_dev;
-	pm.ino = st.st_ino;
 	uint64_t size = pm.system ? pm.size : (uint64_t)st.st_size;
 	if (size <= pm.view_size)
 		return true;
@@ -878,31 +916,66 @@ static void add_map(struct maps *m, uint64_t start, uint64_t end, uint64_t offse
 	m->high = end - base > m->high ? end - base : m->high;
 }
 
+/* A line of /proc/self/maps. */
+struct mapping {
+	uint64_t start, end, offset, ino;
+	unsigned major, minor;
+	bool shared;
+};
+
+static bool next_mapping(FILE *f, struct mapping *m)
+{
+	char line[512], mode[8];
+
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64,
+			   &m->start, &m->end, mode, &m->offset, &m->major, &m->minor,
+			   &m->ino) == 7) {
+			m->shared = mode[3] == 's';
+			return true;
+		}
+	return false;
+}
+
+/*
+ * Our own mapping of the file shows what the others of it are called there. stat() does not: on
+ * some file systems it tells another device than this list.
+ */
+static bool find_view(FILE *f, struct mapping *view)
+{
+	uint64_t at = (uint64_t)(uintptr_t)pm.view;
+
+	while (next_mapping(f, view))
+		if (at >= view->start && at < view->end)
+			return true;
+	return false;
+}
+
 /* What the kernel says is mapped of our file, shared. The lock is held. */
 static void look_at_maps(void)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
 	struct maps *m = calloc(1, sizeof(*m));
-	char line[512];
+	struct mapping view, l;
+	bool known = f && m && find_view(f, &view);
 
-	while (f && m && fgets(line, sizeof(line), f)) {
-		uint64_t start, end, offset, ino;
-		unsigned major, minor;
-		char mode[8];
-
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64, &start,
-			   &end, mode, &offset, &major, &minor, &ino) != 7 ||
-		    ino != (uint64_t)pm.ino || mode[3] != 's')
+	if (f)
+		rewind(f);
+	while (known && next_mapping(f, &l)) {
+		if (l.ino != view.ino || l.major != view.major || l.minor != view.minor ||
+		    !l.shared)
 			continue;
-		if (pm.system && offset < pm.offset) {
-			start += pm.offset - offset;
-			offset = pm.offset;
+		if (pm.system && l.offset < pm.offset) {
+			l.start += pm.offset - l.offset;
+			l.offset = pm.offset;
 		}
-		if (start < end)
-			add_map(m, start, end, offset - pm.offset);
+		if (l.start < l.end)
+			add_map(m, l.start, l.end, l.offset - pm.offset);
 	}
 	if (f)
 		fclose(f);
+	if (!known)
+		writer_trouble(pm.w, "the list of what is mapped (/proc/self/maps) cannot be read");
 	if (m && m->n == MAPS_MAX)
 		writer_trouble(pm.w, "the region is mapped more than %d times", MAPS_MAX);
 	if (m) /* the old one may be in use: it stays */
@@ -922,17 +995,26 @@ static void mapped(void)
 /* ---- system calls of user emulation ---- */
 
 enum { /* of an x86-64 guest */
+       NR_READ = 0,
        NR_MMAP = 9,
        NR_MUNMAP = 11,
+       NR_PREAD64 = 17,
+       NR_READV = 19,
        NR_MREMAP = 25,
        NR_MSYNC = 26,
+       NR_RECVFROM = 45,
+       NR_RECVMSG = 47,
        NR_CLONE = 56,
        NR_FORK = 57,
        NR_VFORK = 58,
        NR_EXECVE = 59,
        NR_FSYNC = 74,
        NR_FDATASYNC = 75,
+       NR_PREADV = 295,
+       NR_RECVMMSG = 299,
+       NR_PROCESS_VM_READV = 310,
        NR_EXECVEAT = 322,
+       NR_PREADV2 = 327,
        NR_CLONE3 = 435,
        CLONE_VM_ = 0x100,
        CLONE_VFORK_ = 0x4000,
@@ -944,6 +1026,131 @@ static __thread struct {
 	uint64_t a[6];
 	pid_t pid; /* who asked; a child answers, too */
 } call;
+
+/*
+ * What the kernel stores into the region for the program. Of the calls that read as much as is
+ * asked for it is known where and how much; any other that is given a place in the region may have
+ * filled in what is there: it is compared with what was there before.
+ */
+enum { ARGS = 6, ANSWER_MAX = 4096, IOVECS_MAX = 1024 };
+
+static __thread struct {
+	uint64_t len[ARGS]; /* 0: not in the region, or not looked at */
+	unsigned char data[ARGS][ANSWER_MAX];
+} before;
+
+/* Of one call, so that nothing before or behind it is taken for part of it. */
+static void kernel_stored(unsigned vcpu, uint64_t addr, uint64_t len)
+{
+	struct cpu_here *c = &pm.cpu[vcpu % CPUS_HERE];
+
+	c->flow++;
+	for (uint64_t n; len; addr += n, len -= n) {
+		n = len < PM_STREAM_STORE_MAX ? len : PM_STREAM_STORE_MAX;
+		in_maps(vcpu, PM_STREAM_STORE, addr, n, 0);
+	}
+	c->flow++;
+}
+
+static void kernel_filled(unsigned vcpu, uint64_t iov, uint64_t n, uint64_t left)
+{
+	struct {
+		uint64_t base, len;
+	} v;
+
+	for (uint64_t i = 0; i < n && i < IOVECS_MAX && left; i++) {
+		if (read_guest(vcpu, iov + i * sizeof(v), (char *)&v, sizeof(v)) != sizeof(v))
+			return;
+		v.len = v.len < left ? v.len : left;
+		kernel_stored(vcpu, v.base, v.len);
+		left -= v.len;
+	}
+}
+
+/* struct msghdr has the list at 16 and its length at 24. */
+static void kernel_received(unsigned vcpu, uint64_t msg, uint64_t len)
+{
+	uint64_t iov[2];
+
+	if (read_guest(vcpu, msg + 16, (char *)iov, sizeof(iov)) == sizeof(iov))
+		kernel_filled(vcpu, iov[0], iov[1], len);
+}
+
+/* struct mmsghdr: a msghdr of 56 bytes, how long the message is, and 4 bytes more. */
+static void kernel_received_many(unsigned vcpu, uint64_t list, uint64_t n)
+{
+	uint32_t len;
+
+	for (uint64_t i = 0; i < n && i < IOVECS_MAX; i++)
+		if (read_guest(vcpu, list + i * 64 + 56, (char *)&len, 4) == 4)
+			kernel_received(vcpu, list + i * 64, len);
+}
+
+static bool reads_much(int64_t num)
+{
+	return num == NR_READ || num == NR_PREAD64 || num == NR_READV || num == NR_RECVFROM ||
+	       num == NR_RECVMSG || num == NR_PREADV || num == NR_RECVMMSG ||
+	       num == NR_PROCESS_VM_READV || num == NR_PREADV2;
+}
+
+/* What is there before the call; most calls are given nothing of the region. */
+static void before_call(int64_t num)
+{
+	const struct maps *maps = __atomic_load_n(&pm.maps, __ATOMIC_ACQUIRE);
+
+	for (unsigned i = 0; i < ARGS; i++) {
+		const struct map *m = maps->n ? find(maps, call.a[i], 1) : NULL;
+
+		before.len[i] = 0;
+		if (!m || reads_much(num) || num == NR_MMAP || num == NR_MUNMAP || num == NR_MREMAP)
+			continue;
+		uint64_t off = m->offset + (call.a[i] - m->start), left = m->end - call.a[i];
+
+		before.len[i] = left < ANSWER_MAX ? left : ANSWER_MAX;
+		memcpy(before.data[i], pm.view + off, before.len[i]);
+	}
+}
+
+/* The bytes that changed, and what is between them. */
+static void after_call(unsigned vcpu)
+{
+	const struct maps *maps = __atomic_load_n(&pm.maps, __ATOMIC_ACQUIRE);
+
+	for (unsigned i = 0; i < ARGS; i++) {
+		const struct map *m = before.len[i] ? find(maps, call.a[i], 1) : NULL;
+		uint64_t from = 0, to = before.len[i];
+
+		if (!m)
+			continue;
+		const unsigned char *now = pm.view + m->offset + (call.a[i] - m->start);
+		while (from < to && now[from] == before.data[i][from])
+			from++;
+		while (to > from && now[to - 1] == before.data[i][to - 1])
+			to--;
+		kernel_stored(vcpu, call.a[i] + from, to - from);
+		before.len[i] = 0;
+	}
+}
+
+static void after_read(unsigned vcpu, int64_t num, uint64_t n)
+{
+	switch (num) {
+	case NR_READ:
+	case NR_PREAD64:
+	case NR_RECVFROM:
+		kernel_stored(vcpu, call.a[1], n);
+		break;
+	case NR_RECVMSG:
+		kernel_received(vcpu, call.a[1], n);
+		break;
+	case NR_RECVMMSG:
+		kernel_received_many(vcpu, call.a[1], n);
+		break;
+	default: /* readv and its like */
+		kernel_filled(vcpu, call.a[1], call.a[2], n);
+		break;
+	}
+}
 
 static bool is_fork(int64_t num, uint64_t flags)
 {
@@ -970,6 +1177,7 @@ static void syscall_cb(qemu_plugin_id_t id, unsigned vcpu, int64_t num, uint64_t
 	uint64_t a[6] = { a1, a2, a3, a4, a5, a6 };
 
 	memcpy(call.a, a, sizeof(a));
+	before_call(num);
 	if (num == NR_CLONE || num == NR_CLONE3 || is_fork(num, a1))
 		pm.alone = false;
 	if (is_fork(num, a1)) {
@@ -1068,6 +1276,10 @@ static void syscall_ret_cb(qemu_plugin_id_t id, unsigned vcpu, int64_t num, int6
 			after_sync(vcpu, num);
 		break;
 	default:
+		if (!reads_much(num))
+			after_call(vcpu);
+		else if (ret > 0)
+			after_read(vcpu, num, (uint64_t)ret);
 		break;
 	}
 }

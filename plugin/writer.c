@@ -59,6 +59,42 @@ struct writer *writer_open(const char *path, uint32_t flags)
 	return w;
 }
 
+/* A process that was killed may wait for its parent, and that for the lock. */
+static bool is_gone(int pid)
+{
+	char path[32], text[512], *end, state;
+	long threads = 1;
+
+	if (kill(pid, 0))
+		return errno == ESRCH;
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = 0;
+	end = strrchr(text, ')');
+	if (!end || sscanf(end,
+			   ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+			   "%ld",
+			   &state, &threads) != 2)
+		return false;
+	return (state == 'Z' || state == 'X') && threads <= 1; /* else others of it go on */
+}
+
+/* W2. */
+static void after_death(struct writer *w)
+{
+	if (!w->busy)
+		return;
+	if (w->batch.end)
+		w->at = w->batch.from;
+	w->batch.end = 0;
+	writer_trouble(w, "a process was killed while what it did was recorded: run it again");
+	w->busy = false;
+}
+
 /*
  * A lock of our own: it is taken for each store, and mostly nobody else wants it; one that works
  * across processes, and whose owner may be killed, costs several times as much.
@@ -76,9 +112,12 @@ void writer_lock(struct writer *w)
 			continue;
 		sched_yield();
 		/* Its owner was killed: nobody will give it back. */
-		if (kill(owner, 0) && errno == ESRCH)
-			__atomic_compare_exchange_n(&w->lock, &owner, 0, false, __ATOMIC_RELAXED,
-						    __ATOMIC_RELAXED);
+		if (is_gone(owner) &&
+		    __atomic_compare_exchange_n(&w->lock, &owner, self, false, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED)) {
+			after_death(w);
+			return;
+		}
 	}
 }
 
@@ -115,6 +154,7 @@ static void put(struct writer *w, const struct pm_stream_record *r, const void *
 	size_t size = pm_stream_record_size(r->kind, r->len);
 	unsigned char *to = w->file + w->at;
 
+	writer_busy(w, true);
 	close_batch(w);
 	make_ready(w, size);
 	if (size > sizeof(*r)) {
@@ -125,6 +165,7 @@ static void put(struct writer *w, const struct pm_stream_record *r, const void *
 	w->sum = pm_stream_sum(w->sum, to, size);
 	w->count++;
 	w->at += size;
+	writer_busy(w, false);
 }
 
 static void too_long(struct writer *w);
@@ -146,6 +187,7 @@ static bool open_batch(struct writer *w, uint16_t cpu, uint32_t stack, uint64_t 
 				      .cpu = cpu,
 				      .addr = addr & ~(uint64_t)(PM_STREAM_WINDOW - 1),
 				      .pc = pc,
+				      .flags = w->new_call ? PM_STREAM_NEW_CALL : 0,
 				      .stack = stack };
 	uint64_t end = w->at + sizeof(r) + PM_STREAM_BATCH_MAX;
 
@@ -162,6 +204,7 @@ static bool open_batch(struct writer *w, uint16_t cpu, uint32_t stack, uint64_t 
 	w->batch.pc = pc;
 	w->batch.who = writer_who(cpu, stack);
 	w->batch.next = UINT64_MAX;
+	w->new_call = false;
 	w->at += sizeof(r);
 	return true;
 }
@@ -181,6 +224,12 @@ void writer_add_slowly(struct writer *w, unsigned kind, uint16_t cpu, uint32_t s
 		writer_put_small(w, kind, shift, addr, pc, data);
 	else
 		too_long(w);
+}
+
+void writer_new_call(struct writer *w)
+{
+	close_batch(w);
+	w->new_call = true;
 }
 
 void writer_add_same(struct writer *w, unsigned shift, const void *data)

@@ -5,8 +5,8 @@
  *
  * W1: who reads memory for a record holds the lock, so a store that another one overwrote is
  *     recorded before that one, and replaying gives what is there.
- * W2: the place of the next record moves only when a record is whole: a process that is killed in
- *     between leaves nothing behind.
+ * W2: a process may be killed while it writes a record. Who takes the lock after it drops the batch
+ *     that was open, if any, and says so: nobody knows what is missing.
  * W3: the end is written by the last process that was counted.
  * W4: the batch that is open is the last record, and its length is always right. It is part of the
  *     checksum when it is closed: by any other record.
@@ -39,6 +39,8 @@ struct writer {	  /* in memory that forked processes share; only writer.c change
 	uint32_t epoch;	 /* changes when all is begun anew */
 	int alive;
 	bool trouble, ended;
+	bool new_call;		  /* of the next batch */
+	bool busy;		  /* a record is being written: W2 */
 	uint64_t end_at, end_sum; /* where the end was put, if it was */
 };
 
@@ -55,6 +57,8 @@ void writer_add(struct writer *w, const struct pm_stream_record *r, const void *
 /* For what is of the kinds of a batch: 1 << `shift` bytes, or none. */
 void writer_add_slowly(struct writer *w, unsigned kind, uint16_t cpu, uint32_t stack,
 		       unsigned shift, uint64_t addr, uint64_t pc, const void *data);
+/* The next record, a small store, is PM_STREAM_NEW_CALL. */
+void writer_new_call(struct writer *w);
 /* One more like the last one, from the same place in the program. */
 void writer_add_same(struct writer *w, unsigned shift, const void *data);
 /* What is recorded is not to be believed, and why; only the first counts. */
@@ -71,6 +75,14 @@ void writer_restart(struct writer *w);
 void writer_count(struct writer *w, int change);
 
 /* ---- the fast way for what comes all the time ---- */
+
+/* Around all that changes the stream, in the order of the program. */
+static inline __attribute__((always_inline)) void writer_busy(struct writer *w, bool busy)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	w->busy = busy;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
 
 static inline __attribute__((always_inline)) uint64_t writer_who(uint16_t cpu, uint32_t stack)
 {
@@ -163,6 +175,7 @@ static inline __attribute__((always_inline)) void writer_add_small(struct writer
 {
 	uint64_t far = pc - w->batch.pc, step = pc - w->batch.last_pc;
 
+	writer_busy(w, true);
 	if (kind == PM_STREAM_FENCE)
 		addr = w->batch.addr;
 	if (w->at + 16 > w->batch.end || w->batch.who != writer_who(cpu, stack))
@@ -177,6 +190,7 @@ static inline __attribute__((always_inline)) void writer_add_small(struct writer
 		writer_put_small(w, kind, shift, addr, pc, data);
 	else
 		writer_add_slowly(w, kind, cpu, stack, shift, addr, pc, data);
+	writer_busy(w, false);
 }
 
 #endif

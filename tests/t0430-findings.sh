@@ -226,7 +226,7 @@ fi
 
 check "report of a whole run" status 0 report plain
 check "says how far it came" grep -q '^ *workloads  *1 of 1 done$' out
-check "what the budget left out" grep -q '^ *left out  *[0-9.e+]* crash states, by the budget of 60' out
+check "what the budget left out" grep -q '^ *left out  *up to [0-9.e+]* crash states, by the budget of 60' out
 check "which states were tried, and which differ" \
 	grep -q '^ *crash states  *[0-9]* tried, [0-9]* of them different' out
 check "and when it began" grep -qE '^ *started +20[0-9]{2}-[0-9]{2}-[0-9]{2} ' out

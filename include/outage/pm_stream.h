@@ -56,7 +56,7 @@
 #include <stdint.h>
 
 #define PM_STREAM_MAGIC	  "OUTPMS1" /* with its NUL: 8 bytes */
-#define PM_STREAM_VERSION 2	    /* 1 had no batches */
+#define PM_STREAM_VERSION 3	    /* 1 had no batches, 2 no PM_STREAM_NEW_CALL */
 
 struct pm_stream_header {
 	char magic[8];
@@ -77,7 +77,7 @@ enum {
 
 struct pm_stream_record {
 	uint8_t kind;  /* PM_STREAM_... */
-	uint8_t flags; /* 0 */
+	uint8_t flags; /* PM_STREAM_NEW_CALL, or 0 */
 	uint16_t cpu;  /* or thread: what a fence waits for */
 	uint32_t len;  /* see there */
 	uint64_t addr;
@@ -111,6 +111,11 @@ enum {
 	PM_STREAM_FRAMES_MAX = 256,    /* of a stack */
 	PM_STREAM_MORE = 7,	       /* in a batch, see above */
 	PM_STREAM_MORE_SAME = PM_STREAM_MORE | 1 << 6,
+	/*
+	 * Flag of a store, or of a batch for its first record: it goes on where the store before
+	 * it ended, but the program has called or returned between them.
+	 */
+	PM_STREAM_NEW_CALL = 1,
 	PM_STREAM_BATCH_MAX = 4096, /* bytes of one batch */
 	PM_STREAM_WINDOW = 1 << 27, /* bytes that a batch can speak of */
 	PM_STREAM_CPUS_MAX = 1 << 16,

@@ -365,7 +365,7 @@ static void print_more(const struct pm *p)
 		       (unsigned long long)s->reads_whole);
 	if (p->crash_recovery)
 		printf("recovery changes states in %llu %s; %llu traced, %llu of them different: "
-		       "%llu crash states of them checked, %.15g left out\n",
+		       "%llu crash states of them checked, up to %.15g left out\n",
 		       (unsigned long long)p->recovery_ways,
 		       plural(p->recovery_ways, "way", "ways"), (unsigned long long)s->recoveries,
 		       (unsigned long long)s->recoveries_tried,
@@ -383,7 +383,7 @@ static void print_text(const struct pm *p)
 	       (unsigned long long)s->crash_states, (unsigned long long)s->checked, elapsed(p),
 	       (double)s->checked / max(elapsed(p), 0.001));
 	if (s->budget_hit)
-		printf("what was set as a limit left out %.15g crash states\n", p->left_out);
+		printf("what was set as a limit left out up to %.15g crash states\n", p->left_out);
 	print_more(p);
 	if (p->plan.preload)
 		printf("traced by calls of libpmem: stores are known when the next call is made, "

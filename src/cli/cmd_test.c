@@ -145,6 +145,12 @@ static void on_failed(void *ctx, const char *words)
 		fprintf(stderr, "outage: %s\n", words);
 }
 
+static void on_stopping(void *ctx)
+{
+	clear_line(ctx);
+	fprintf(stderr, "outage: stopping; what was found so far is told\n");
+}
+
 /* Of what is slow, a tenth counts. */
 static int digits(double rate)
 {
@@ -269,7 +275,7 @@ static void print_summary(const struct test *t, const struct workers_result *r, 
 	if (s->budget_hit && s->left_out > 1e15)
 		printf("the budget left out more crash states than can be counted\n");
 	else if (s->budget_hit)
-		printf("the budget left out %.0f crash states\n", s->left_out);
+		printf("the budget left out up to %.0f crash states\n", s->left_out);
 	if (r->stopped)
 		printf("stopped %s\n", r->signalled ? "by a signal" : "when its time was up");
 	if (r->stopped && !plan_from_stdin(&t->plan))
@@ -326,6 +332,7 @@ static int run_workers(struct test *t)
 				     .ctx = t,
 				     .found = on_found,
 				     .failed = on_failed,
+				     .stopping = on_stopping,
 				     .progressed = on_progress };
 	struct workers_result result;
 	struct tune tune = { 0 };

@@ -10,7 +10,7 @@ static const struct {
 	const char *name;
 } flag_names[] = {
 	{ EV_PREFLUSH, "preflush" }, { EV_FUA, "fua" },		{ EV_META, "meta" },
-	{ EV_NONTEMPORAL, "nt" },    { EV_CLFLUSH, "clflush" },
+	{ EV_NONTEMPORAL, "nt" },    { EV_CLFLUSH, "clflush" }, { EV_NEW_CALL, "newcall" },
 };
 
 static bool is_text(enum event_kind kind)

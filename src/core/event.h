@@ -27,7 +27,7 @@ enum event_kind {
 	EV_COMPLETE,  /* ref: the request that is done; result 0 or -errno */
 
 	/* persistent memory */
-	EV_STORE,     /* addr, len, data, cpu; flag EV_NONTEMPORAL */
+	EV_STORE,     /* addr, len, data, cpu; flags EV_NONTEMPORAL, EV_NEW_CALL */
 	EV_LINEFLUSH, /* addr of the 64-byte line, cpu; flag EV_CLFLUSH for the self-ordering one */
 	EV_FENCE,     /* cpu */
 	EV_LOAD,      /* addr, len, cpu */
@@ -53,7 +53,8 @@ enum event_flags {
 	EV_META = 1 << 2,	 /* the file system calls it metadata */
 	EV_NONTEMPORAL = 1 << 3, /* bypasses the cache, drained by a fence */
 	EV_CLFLUSH = 1 << 4,	 /* clflush: ordered with respect to other flushes of its line */
-	EV_FLAGS_ALL = (1 << 5) - 1,
+	EV_NEW_CALL = 1 << 5,	 /* it is not made by the call that made the store before it */
+	EV_FLAGS_ALL = (1 << 6) - 1,
 };
 
 enum {

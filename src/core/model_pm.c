@@ -20,9 +20,9 @@
  * once, and what is in flight lies above it. No piece is ever pinned.
  *
  * Logical writes. Stores of one CPU and one kind that go on where the last one ended, upwards or
- * downwards, without a fence of that CPU, another store of it or a mark between them, are a run:
- * most likely one copy. Of a run, what is adjacent in flight and will become durable by the same
- * fence is one piece.
+ * downwards, without a fence of that CPU, another store of it or a mark between them, are a run if
+ * they are most likely one copy: see same_copy(). Of a run, what is adjacent in flight and will
+ * become durable by the same fence is one piece.
  *
  * I1: atoms are in the order of the trace. Gone are those that are durable; their places are
  *     closed when they are more than half.
@@ -81,7 +81,12 @@ struct cpu {
 	bool open, nt;
 	uint64_t epoch; /* marks before it */
 	int direction;	/* 1, -1, or 0 while it is one store */
-	uint64_t run, first_event, from, to, pc;
+	uint64_t run, first_event, from, to;
+	/* Its code: from the first store's on, or, once that has jumped back, of the loop. */
+	uint64_t pc_low, pc_high, pc_last;
+	uint32_t stack;
+	bool looped;
+	bool flushed; /* one of its lines was, since the last store */
 };
 
 /* While pieces are made: atoms that will be one piece or, if they are too few, one each. */
@@ -409,9 +414,23 @@ static void capture(struct memory *mem, struct segment *s, uint32_t cpu, uint64_
 
 /* Stores. */
 
-static bool near_code(uint64_t a, uint64_t b)
+/*
+ * Whether a store that goes on where a run ended is made by what made the run. A commit flag right
+ * behind what it commits, or the block after it, is another copy:
+ *   - another call, where the tracer tells calls, or another stack, makes it;
+ *   - it comes after the loop that made the run; the code before a loop is part of it;
+ *   - part of the run was flushed before. Only a loop that flushes what it copies goes on there.
+ * What is cut for no reason (the last bytes of a copy, after its loop) costs a few states.
+ */
+static bool same_copy(const struct cpu *c, const struct event *ev)
 {
-	return !a || !b || (a > b ? a - b : b - a) <= COPY_SPAN;
+	if (ev->flags & EV_NEW_CALL || ev->stack != c->stack)
+		return false;
+	if (!c->pc_last || !ev->pc)
+		return !c->flushed;
+	if (c->looped || c->flushed)
+		return ev->pc >= c->pc_low && ev->pc <= c->pc_high;
+	return (ev->pc > c->pc_low ? ev->pc - c->pc_low : c->pc_low - ev->pc) <= COPY_SPAN;
 }
 
 /* Whether a store goes on where the last one of its CPU ended. */
@@ -424,7 +443,7 @@ static bool continues(const struct pm *p, const struct cpu *c, const struct even
 	if (p->eadr && !nt && p->mem->last_temporal_run != c->run)
 		return false; /* another CPU's is between them in the one order that counts */
 	return c->open && c->epoch == p->mem->epoch && c->nt == nt && (up || down) &&
-	       near_code(c->pc, ev->pc);
+	       same_copy(c, ev);
 }
 
 static void begin_run(struct memory *mem, struct cpu *c, uint64_t number, const struct event *ev)
@@ -435,7 +454,23 @@ static void begin_run(struct memory *mem, struct cpu *c, uint64_t number, const 
 	c->direction = 0;
 	c->run = ++mem->next_run;
 	c->first_event = number;
-	c->pc = ev->pc;
+}
+
+static void follow_code(struct cpu *c, const struct event *ev)
+{
+	if (c->direction == 0) {
+		c->pc_low = c->pc_high = ev->pc;
+		c->looped = false;
+	} else if (!c->looped && ev->pc <= c->pc_last) {
+		c->pc_low = ev->pc;
+		c->pc_high = c->pc_last;
+		c->looped = true;
+	} else if (!c->looped) {
+		c->pc_high = ev->pc;
+	}
+	c->pc_last = ev->pc;
+	c->stack = ev->stack;
+	c->flushed = false;
 }
 
 static void extend_run(struct cpu *c, uint64_t number, const struct event *ev)
@@ -451,6 +486,7 @@ static void extend_run(struct cpu *c, uint64_t number, const struct event *ev)
 		c->from = ev->addr;
 		c->direction = -1;
 	}
+	follow_code(c, ev);
 }
 
 /* I3. */
@@ -525,8 +561,11 @@ static void line_flush(struct pm *p, const struct event *ev)
 	struct memory *mem = p->mem;
 	uint64_t g = granularity(p), first = ev->addr / PM_LINE * PM_LINE;
 	uint32_t cpu = get_cpu(mem, ev->cpu);
+	struct cpu *c = &mem->cpus.v[cpu];
 	struct page_out out;
 
+	if (first < c->to && first + PM_LINE > c->from)
+		c->flushed = true;
 	page_out_init(&out, p);
 	for (uint64_t at = first; at < first + PM_LINE; at += g) {
 		struct segment *s = find_segment(mem, at / g);

@@ -29,7 +29,8 @@ static int continues(const struct pm_join *j, const struct event *ev)
 	const struct event *h = &j->held;
 
 	if (!h->kind || !may_be_part(ev) || ev->len != j->unit || ev->pc != h->pc ||
-	    ev->cpu != h->cpu || ev->flags != h->flags || ev->stack != h->stack)
+	    ev->cpu != h->cpu || ev->flags != (h->flags & ~(uint32_t)EV_NEW_CALL) ||
+	    ev->stack != h->stack)
 		return 0;
 	if (ev->addr == h->addr + h->len && j->direction >= 0)
 		return in_one_word(h->addr, ev->addr + ev->len) ? 1 : 0;

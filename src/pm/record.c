@@ -184,9 +184,6 @@ static int read_trace(const struct pm_record_opts *o, const struct traced *x, st
 			       "%s did not map %s, or not shared; programs that it starts are not "
 			       "emulated, so name the one that maps it",
 			       o->argv[0], o->file);
-	if (!counts->stores)
-		return err_set(err, -EINVAL, "%s stored nothing to %s by a shared mapping",
-			       o->argv[0], o->file);
 	return 0;
 }
 
@@ -213,7 +210,8 @@ static void fit_base(struct session *s, uint64_t size)
 	s->base = grown;
 }
 
-static int keep(struct session *s, struct trace *t, const char *maps, struct err *err)
+static int keep(struct session *s, struct trace *t, uint64_t stores, const char *maps,
+		struct err *err)
 {
 	auto_free char *base = xasprintf("%s/base.img", s->o->run);
 	auto_free char *trace = xasprintf("%s/trace", s->o->run);
@@ -225,6 +223,9 @@ static int keep(struct session *s, struct trace *t, const char *maps, struct err
 		return rc;
 	fit_base(s, after.size);
 	rc = pm_replay_check(t, &s->base, &after, err);
+	if (!rc && !stores)
+		rc = err_set(err, -EINVAL, "%s stored nothing to %s by a shared mapping",
+			     s->o->argv[0], s->o->file);
 	t->info.size = after.size;
 	snprintf(t->info.target, sizeof(t->info.target), "pm");
 	if (!rc)
@@ -270,7 +271,7 @@ static int keep_recovery(struct session *s, const struct trace *did, const char 
 
 	trace_init(&t);
 	put_behind(s->o, did, &t);
-	return keep(s, &t, maps, err);
+	return keep(s, &t, 1, maps, err);
 }
 
 /* What a check is told, for a recovery that asks. */
@@ -310,7 +311,7 @@ static int run_it(void *ctx, void *out, struct err *err)
 	if (!rc)
 		rc = read_trace(o, &x, &t, &a->counts, err);
 	if (!rc && !o->outer)
-		rc = keep(s, &t, x.maps, err);
+		rc = keep(s, &t, a->counts.stores, x.maps, err);
 	else if (!rc && a->counts.stores)
 		rc = keep_recovery(s, &t, x.maps, err);
 	traced_release(&x);

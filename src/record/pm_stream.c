@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "core/pm_join.h"
 #include "record/patch.h"
@@ -11,8 +13,9 @@
 enum {
 	HEADER_MAX = 4096,
 	TEXT_MAX = 4096,
-	MEMORY_MIN = 64 << 20, /* bytes that a trace may always have in memory */
-	MEMORY_TIMES = 4,      /* or so many times what the stream may have */
+	MEMORY_MIN = 64 << 20, /* bytes that a trace may have in memory */
+	MEMORY_TIMES = 4,      /* or so many times what the stream may have, */
+	MEMORY_PART = 4,       /* but not more than this part of what there is */
 };
 
 static int damaged(const struct pm_reader *p, struct err *err, const char *what)
@@ -58,7 +61,11 @@ static int check_range(const struct pm_reader *p, const struct pm_stream_record 
 static int check_record(const struct pm_reader *p, const struct pm_stream_record *r,
 			struct err *err)
 {
-	if (r->kind >= PM_STREAM_KINDS || r->flags)
+	bool may_be_new = r->kind == PM_STREAM_STORE || r->kind == PM_STREAM_NTSTORE ||
+			  r->kind == PM_STREAM_BATCH;
+
+	if (r->kind >= PM_STREAM_KINDS || (r->flags && !may_be_new) ||
+	    r->flags & ~PM_STREAM_NEW_CALL)
 		return damaged(p, err, "is of no known kind");
 	if (r->cpu >= max(p->head.cpus, 1u))
 		return damaged(p, err, "names a CPU that is not there");
@@ -175,7 +182,9 @@ static int small_of_batch(struct pm_reader *p, uint64_t word, struct pm_record *
 	if (store)
 		rec.data = p->data + p->batch_at + 8;
 	p->batch_at += store ? 16 : 8;
+	p->batch.flags = 0;
 	p->more.last = *r;
+	p->more.last.flags = 0;
 	p->count++;
 	*out = rec;
 	return 1;
@@ -291,60 +300,20 @@ static int add_stack(struct trace *t, const struct pm_reader *p, const struct pm
 }
 
 /*
- * A copy that is under way in a kernel. An interrupt in the middle of it has fences of its own,
- * which nobody can rely on: without them, the copy is one, whenever the clock ticks. Its own fences
- * would be near.
+ * A fence of an interrupt in the middle of a copy stays where it is: half of a copy that a fence
+ * made durable is a legal state, and by its place alone nobody can tell it from one that matters.
  */
-struct copying {
+struct reading {
 	struct trace *t;
 	struct pm_counts *counts;
-	bool begun, has_fence;
-	struct event last;  /* store */
-	struct event fence; /* held back until it is known whether the copy goes on */
 };
-
-enum { FUNCTION_MAX = 4096 };
-
-static bool is_near(uint64_t a, uint64_t b)
-{
-	return max(a, b) - min(a, b) < FUNCTION_MAX;
-}
-
-static bool goes_on(const struct event *last, const struct event *ev)
-{
-	return ev->kind == EV_STORE && ev->cpu == last->cpu && ev->flags == last->flags &&
-	       ev->addr == last->addr + last->len && is_near(ev->pc, last->pc);
-}
-
-static void append(const struct copying *c, const struct event *ev)
-{
-	trace_append(c->t, ev);
-	count(c->counts, ev);
-}
-
-/* True: it is a fence, and held back. */
-static bool hold_back(struct copying *c, const struct event *ev)
-{
-	if (c->begun && ev->kind == EV_FENCE && ev->cpu == c->last.cpu && ev->pc >> 63 &&
-	    !is_near(ev->pc, c->last.pc)) {
-		c->fence = c->has_fence ? c->fence : *ev; /* of several in a row, one is enough */
-		c->has_fence = true;
-		return true;
-	}
-	if (c->has_fence && !goes_on(&c->last, ev))
-		append(c, &c->fence);
-	c->has_fence = false;
-	c->begun = ev->kind == EV_STORE && ev->pc >> 63;
-	c->last = *ev;
-	return false;
-}
 
 static void put_event(void *ctx, const struct event *ev)
 {
-	struct copying *c = ctx;
+	const struct reading *r = ctx;
 
-	if (!hold_back(c, ev))
-		append(c, ev);
+	trace_append(r->t, ev);
+	count(r->counts, ev);
 }
 
 static int add_event(const struct trace *t, const struct pm_reader *p, const struct pm_record *rec,
@@ -361,6 +330,8 @@ static int add_event(const struct trace *t, const struct pm_reader *p, const str
 
 	if (!ev.kind)
 		return 0;
+	if (r->flags & PM_STREAM_NEW_CALL)
+		ev.flags |= EV_NEW_CALL;
 	if (r->stack > t->stacks.n)
 		return damaged(p, err, "names a stack that did not come before");
 	ev.stack = (uint32_t)r->stack;
@@ -380,16 +351,27 @@ static int add_event(const struct trace *t, const struct pm_reader *p, const str
 	return 0;
 }
 
-/* A stream is much shorter than the trace that is made of it. */
-static int check_memory(const struct trace *t, uint64_t stored, size_t len, struct err *err)
+/*
+ * A stream is much shorter than the trace that is made of it; and when that is put somewhere else,
+ * as it grows, or judged, there are several times as much for a while.
+ */
+static uint64_t memory_allowed(size_t len)
 {
-	uint64_t allowed = max((uint64_t)MEMORY_MIN, (uint64_t)len * MEMORY_TIMES);
+	uint64_t there = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	struct rlimit limit;
 
+	if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY)
+		there = min(there, (uint64_t)limit.rlim_cur);
+	return min(max((uint64_t)MEMORY_MIN, (uint64_t)len * MEMORY_TIMES), there / MEMORY_PART);
+}
+
+static int check_memory(const struct trace *t, uint64_t stored, uint64_t allowed, struct err *err)
+{
 	if (t->events.n * sizeof(*t->events.v) + stored <= allowed)
 		return 0;
 	return err_set(err, -EFBIG,
 		       "the trace has more than %zu events, which take more than %" PRIu64
-		       " MiB of memory: trace less, or allow a longer trace",
+		       " MiB of memory: let the program do less, or allow it more memory",
 		       t->events.n - 1, allowed >> 20);
 }
 
@@ -397,8 +379,9 @@ int pm_stream_read(const void *data, size_t len, struct trace *out, struct pm_co
 		   struct err *err)
 {
 	struct pm_counts here = { 0 };
-	struct copying copying = { .t = out, .counts = &here };
-	struct pm_join join = { .put = put_event, .ctx = &copying };
+	struct reading reading = { .t = out, .counts = &here };
+	uint64_t allowed = memory_allowed(len);
+	struct pm_join join = { .put = put_event, .ctx = &reading };
 	struct pm_reader p;
 	struct pm_record rec;
 	int rc = pm_reader_init(&p, data, len, err);
@@ -411,13 +394,11 @@ int pm_stream_read(const void *data, size_t len, struct trace *out, struct pm_co
 		rc = rec.r.kind == PM_STREAM_STACK ? add_stack(out, &p, &rec, err)
 						   : add_event(out, &p, &rec, &join, err);
 		if (!rc)
-			rc = check_memory(out, here.bytes, len, err);
+			rc = check_memory(out, here.bytes, allowed, err);
 		if (rc)
 			return rc;
 	}
 	pm_join_end(&join);
-	if (!rc && copying.has_fence)
-		append(&copying, &copying.fence);
 	if (counts)
 		*counts = here;
 	return rc;
@@ -461,7 +442,7 @@ int pm_replay_check(const struct trace *t, const struct image *base, const struc
 	return err_set(
 		err, -EUCLEAN,
 		"the trace does not explain what is there: the byte at %" PRIu64
-		" was changed by something that was not traced (write(2), another mapping, or "
-		"a program that was started and not emulated)",
+		" was changed by something that was not traced (write(2), another mapping, a store "
+		"by the stack pointer, or a program that was started and not emulated)",
 		at);
 }

@@ -114,16 +114,15 @@ static void add_workload(const struct view *v, struct strbuf *out)
 		add_crash(v, out);
 }
 
-static void add_write(const struct view_crash *c, uint64_t event, const char *fate,
-		      struct strbuf *out)
+static void add_write(const struct view_crash *c, const struct pm_pieces *pieces, uint64_t event,
+		      const char *fate, struct strbuf *out)
 {
 	const struct event *ev = &c->trace.events.v[event];
-	bool memory = ev->kind == EV_STORE;
-	uint64_t len = memory ? pm_copy_len(&c->pm, &c->trace, event) : ev->len;
+	struct pm_piece p = pm_piece_of(pieces, &c->trace, event);
 
 	strbuf_addf(out, "  %-8s event %-5llu %-7s %7llu bytes at %llu%s%s%s%s", fate,
-		    (unsigned long long)event, len > ev->len ? "copy" : event_kind_name(ev->kind),
-		    (unsigned long long)len, (unsigned long long)ev->addr,
+		    (unsigned long long)event, p.len > ev->len ? "copy" : event_kind_name(ev->kind),
+		    (unsigned long long)p.len, (unsigned long long)p.addr,
 		    ev->flags & EV_META ? ", metadata" : "",
 		    ev->flags & EV_PREFLUSH ? ", preflush" : "", ev->flags & EV_FUA ? ", FUA" : "",
 		    ev->flags & EV_NONTEMPORAL ? ", non-temporal" : "");
@@ -136,28 +135,32 @@ static void add_flight(const struct view_crash *c, const char *when, struct strb
 {
 	const struct crash_state *s = &c->state;
 	size_t n = s->lost.n + s->torn.n + s->survived.n;
+	struct pm_pieces pieces = { 0 };
 
+	pm_pieces_at(&c->pm, &c->trace, s->point, &pieces);
 	strbuf_addf(out, "in flight%s: %zu %s; %zu lost, %zu torn, %zu survived\n", when, n,
 		    plural(n, "write", "writes"), s->lost.n, s->torn.n, s->survived.n);
 	for (size_t i = 0; i < s->lost.n && i < WRITES_SHOWN; i++)
-		add_write(c, s->lost.v[i], "lost", out);
+		add_write(c, &pieces, s->lost.v[i], "lost", out);
 	for (size_t i = 0; i < s->torn.n && i < WRITES_SHOWN; i++)
-		add_write(c, s->torn.v[i].event, "torn", out);
+		add_write(c, &pieces, s->torn.v[i].event, "torn", out);
 	for (size_t i = 0; i < s->survived.n && i < WRITES_SHOWN; i++)
-		add_write(c, s->survived.v[i], "survived", out);
+		add_write(c, &pieces, s->survived.v[i], "survived", out);
 	if (max(max(s->lost.n, s->torn.n), s->survived.n) > WRITES_SHOWN)
 		strbuf_addf(out, "  and more: of each kind %d are shown\n", WRITES_SHOWN);
+	vec_release(&pieces);
 }
 
 /* What recovery had made durable before the power failed again. */
 static void add_recovered(const struct view_crash *c, struct strbuf *out)
 {
+	const struct pm_pieces none = { 0 };
 	size_t shown = 0;
 
 	for (uint64_t i = 0; i < c->state.point; i++)
 		if (event_modifies(c->trace.events.v[i].kind) &&
 		    view_fate(c, i) == REQUEST_DURABLE && shown++ < WRITES_SHOWN)
-			add_write(c, i, "durable", out);
+			add_write(c, &none, i, "durable", out);
 }
 
 static void add_writes(const struct view *v, struct strbuf *out)

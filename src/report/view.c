@@ -409,7 +409,7 @@ static void put_left_out(const struct run_view *v, struct strbuf *out)
 
 	if (!t->budget_hit)
 		return;
-	strbuf_addf(out, t->left_out < 1e9 ? "%.0f" : "%.3g", t->left_out);
+	strbuf_addf(out, t->left_out < 1e9 ? "up to %.0f" : "up to %.3g", t->left_out);
 	strbuf_addf(out, " crash %s, by the budget",
 		    plural((uint64_t)t->left_out, "state", "states"));
 	if (v->plan.budget)

@@ -84,20 +84,40 @@ uint64_t pm_begin_point(const struct trace *t, uint64_t op)
 	return 0;
 }
 
-uint64_t pm_copy_len(const struct pm_choice *choice, const struct trace *t, uint64_t store)
+void pm_pieces_at(const struct pm_choice *choice, const struct trace *t, uint64_t point,
+		  struct pm_pieces *out)
 {
-	const struct event *first = &t->events.v[store];
-	uint64_t len = first->len;
+	struct crash_opts opts = CRASH_OPTS_INIT;
+	struct model_pm_opts ctx;
+	auto_image zeros = IMAGE_INIT;
+	struct err ignored = ERR_INIT;
+	size_t n;
 
-	for (uint64_t i = store + 1; i < t->events.n && !choice->split; i++) {
-		const struct event *ev = &t->events.v[i];
+	vec_clear(out);
+	pm_choose_model(choice, t, &ctx, &opts);
+	if (!opts.model)
+		return;
+	image_init(&zeros, t->info.size);
+	auto_model m = model_new(opts.model, &(struct model_opts){ .ctx = &ctx }, &zeros);
+	for (uint64_t i = 0; i < min(point, (uint64_t)t->events.n); i++)
+		if (model_apply(m, i, &t->events.v[i], &ignored))
+			return;
+	const struct model_piece *p = model_pieces(m, &n);
+	for (size_t i = 0; i < n; i++)
+		vec_push(out, (struct pm_piece){ p[i].event, p[i].addr, p[i].len });
+}
 
-		if (ev->cpu != first->cpu && !is_mark(ev->kind))
-			continue;
-		if (ev->kind != EV_STORE || ev->flags != first->flags ||
-		    ev->addr != first->addr + len)
-			break;
-		len += ev->len;
-	}
-	return len > JOIN_MIN ? len : first->len;
+struct pm_piece pm_piece_of(const struct pm_pieces *pieces, const struct trace *t, uint64_t event)
+{
+	const struct event *ev = &t->events.v[event];
+	struct pm_piece found = { event, ev->addr, 0 };
+
+	/* A store across lines is several. */
+	for (size_t i = 0; i < pieces->n; i++)
+		if (pieces->v[i].event == event) {
+			found.addr = found.len ? min(found.addr, pieces->v[i].addr)
+					       : pieces->v[i].addr;
+			found.len += pieces->v[i].len;
+		}
+	return found.len ? found : (struct pm_piece){ event, ev->addr, ev->len };
 }

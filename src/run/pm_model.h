@@ -6,6 +6,7 @@
 #ifndef RUN_PM_MODEL_H
 #define RUN_PM_MODEL_H
 
+#include "base/vec.h"
 #include "core/crash.h"
 #include "core/model_pm.h"
 
@@ -26,11 +27,18 @@ void pm_choose_model(const struct pm_choice *choice, const struct trace *t,
  * that says that something is done, as the others have the same states.
  */
 void pm_points(const struct trace *t, struct crash_points *out);
-/*
- * How many bytes the copy has that begins with a store, where copies are taken as one; else those
- * of the store.
- */
-uint64_t pm_copy_len(const struct pm_choice *choice, const struct trace *t, uint64_t store);
+
+/* What is in flight at a crash point, as the model cuts it: a copy is one piece. */
+struct pm_piece {
+	uint64_t event; /* its first store */
+	uint64_t addr, len;
+};
+
+struct pm_pieces vec_of(struct pm_piece);
+void pm_pieces_at(const struct pm_choice *choice, const struct trace *t, uint64_t point,
+		  struct pm_pieces *out);
+/* That of a store; the store itself if it is not among them. */
+struct pm_piece pm_piece_of(const struct pm_pieces *pieces, const struct trace *t, uint64_t event);
 /* The one of them that stands for the begin of an operation; 0 if it has none. */
 uint64_t pm_begin_point(const struct trace *t, uint64_t op);
 

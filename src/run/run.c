@@ -173,10 +173,10 @@ static void lose_ordering(struct event *ev)
 
 /*
  * The same for persistent memory: the n-th flush of a line, or fence that has something to order. A
- * fence goes with those that follow it at once, as one is as good as two: a driver may have
- * several, and to a processor every lock is one.
+ * fence goes with those of its CPU that follow it at once, as one is as good as two: a driver may
+ * have several, and to a processor every lock is one.
  */
-static bool lose_pm_flush(struct trace *t, uint64_t n)
+bool lose_pm_flush(struct trace *t, uint64_t n)
 {
 	bool pending = false;
 	uint64_t from, to;
@@ -191,9 +191,12 @@ static bool lose_pm_flush(struct trace *t, uint64_t n)
 		pending = !fence && (pending || ev->kind == EV_STORE || ev->kind == EV_LINEFLUSH);
 		if (n || (!fence && ev->kind != EV_LINEFLUSH))
 			continue;
-		do
-			lose_ordering(&t->events.v[i++]);
-		while (fence && i < t->events.n && t->events.v[i].kind == EV_FENCE);
+		uint32_t cpu = ev->cpu;
+
+		lose_ordering(ev);
+		for (i++; fence && i < t->events.n && t->events.v[i].kind == EV_FENCE; i++)
+			if (t->events.v[i].cpu == cpu)
+				lose_ordering(&t->events.v[i]);
 	}
 	return n == 0;
 }

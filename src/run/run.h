@@ -99,6 +99,11 @@ struct run_reporter {
 	void *ctx;
 	/* What is done next, for whoever wonders why it takes so long. NULL: nobody does. */
 	void (*phase)(void *ctx, const char *what, const char *on);
+	/*
+	 * Whether no further state is to be tried: what has been found by then is told, and the
+	 * workload ends with -ECANCELED. NULL: never.
+	 */
+	bool (*stopped)(void *ctx);
 };
 
 struct run;

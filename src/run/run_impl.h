@@ -29,6 +29,11 @@ struct run {
 	const struct run_reporter *report; /* of the workload at hand */
 };
 
+static inline bool run_stopped(const struct run_reporter *report)
+{
+	return report->stopped && report->stopped(report->ctx);
+}
+
 static inline void run_phase(struct run *r, const char *what, const char *on)
 {
 	if (r->report && r->report->phase)
@@ -52,7 +57,9 @@ void recorded_times(struct run *r, const struct event *ev, struct strbuf *text);
 void find_marks(struct run *r);
 /* The part of a trace in which operations ran. */
 void operations_span(const struct trace *t, uint64_t *from, uint64_t *to);
-/* Tries the crash states of the trace. */
+/* Forgets the n-th flush or fence of persistent memory; false if there is none. */
+bool lose_pm_flush(struct trace *t, uint64_t n);
+/* Tries the crash states of the trace; -ECANCELED if somebody asked to stop before the last. */
 int explore_states(struct run *r, const struct workload *w, const struct run_reporter *report,
 		   struct run_totals *totals, struct err *err) must_check;
 /* Recovers one state, or one of a second crash while recovering from it, and checks it. */

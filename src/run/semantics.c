@@ -276,16 +276,17 @@ static void add_stack(struct run *r, const struct trace *t, const struct event *
 		strbuf_addch(out, '\n');
 }
 
-static void add_store(const struct semantics *s, const char *fate, uint64_t event,
-		      struct strbuf *out)
+static void add_store(const struct semantics *s, const struct pm_pieces *pieces, const char *fate,
+		      uint64_t event, struct strbuf *out)
 {
 	const struct trace *t = &s->r->trace;
 	const struct event *ev = &t->events.v[event];
-	uint64_t len = pm_copy_len(&s->r->opts.pm, t, event);
+	struct pm_piece p = pm_piece_of(pieces, t, event);
 
 	strbuf_addf(out, "%s event %" PRIu64 ": %s%s of %" PRIu64 " %s at %#" PRIx64, fate, event,
 		    ev->flags & EV_NONTEMPORAL ? "non-temporal " : "",
-		    len > ev->len ? "copy" : "store", len, plural(len, "byte", "bytes"), ev->addr);
+		    p.len > ev->len ? "copy" : "store", p.len, plural(p.len, "byte", "bytes"),
+		    p.addr);
 	if (ev->pc) {
 		strbuf_adds(out, ", made at ");
 		add_place(s->r, ev->pc, out);
@@ -299,23 +300,26 @@ static void explain(const struct semantics *s, const struct semantic_violation *
 		    const struct crash_state *state, struct strbuf *out)
 {
 	size_t n_events = s->r->trace.events.n;
+	struct pm_pieces pieces = { 0 };
 
 	strbuf_addf(out, "%s: ", semantic_cause_name(v->cause));
 	semantic_words(&s->table, v, out);
 	strbuf_addch(out, '\n');
+	pm_pieces_at(&s->r->opts.pm, &s->r->trace, state->point, &pieces);
 	for (size_t i = 0; i < min(state->torn.n, (size_t)STORES_SHOWN); i++) {
 		const struct crash_tear *torn = &state->torn.v[i];
 		auto_free char *fate =
 			xasprintf("%u of %u parts survived of", torn->kept, torn->units);
 
-		add_store(s, fate, torn->event, out);
+		add_store(s, &pieces, fate, torn->event, out);
 	}
 	for (size_t i = 0; i < min(v->decisive.n, (size_t)STORES_SHOWN); i++)
 		if (v->decisive.v[i].event < n_events)
-			add_store(s, v->decisive.v[i].survived ? "survived" : "lost",
+			add_store(s, &pieces, v->decisive.v[i].survived ? "survived" : "lost",
 				  v->decisive.v[i].event, out);
 	if (v->decisive.n > STORES_SHOWN)
 		strbuf_addf(out, "and %zu more\n", v->decisive.n - STORES_SHOWN);
+	vec_release(&pieces);
 }
 
 /* ---- telling ---- */

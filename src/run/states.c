@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* states.c - crash states of a recorded run: which, and what each of them recovers to. */
+#include <errno.h>
+
 #include "run/bad_media.h"
+#include "run/judge.h"
 #include "run/pm_model.h"
 #include "run/reads.h"
 #include "run/semantics.h"
@@ -330,7 +333,7 @@ static int explore_recovery(struct run *r, const struct judge *j, const struct c
 	opts.sample = r->opts.sample;
 	opts.seed = r->opts.seed;
 	int rc = points.n ? crash_new(&r->recovery, &opts, &e, err) : 0;
-	while (!rc && e && crash_next(e, &second))
+	while (!rc && e && !run_stopped(j->report) && crash_next(e, &second))
 		rc = check_second(r, j, state, &second, first, err);
 	count_states(e, j->totals);
 	crash_points_release(&points);
@@ -437,9 +440,13 @@ int explore_states(struct run *r, const struct workload *w, const struct run_rep
 	if (r->target.ops->pm)
 		j.semantics = semantics_new(r, &j, &points);
 	int rc = points.n ? crash_new(&r->trace, &opts, &e, err) : 0;
-	while (!rc && e && !spent(r) && crash_next(e, &state))
+	bool stopped = run_stopped(report);
+
+	while (!rc && e && !stopped && !spent(r) && crash_next(e, &state)) {
 		rc = check_state(r, &j, &state, NULL, opts.vary && teaches(&state) ? &reads : NULL,
 				 err);
+		stopped = run_stopped(report);
+	}
 	if (!rc && j.semantics)
 		rc = semantics_tell(j.semantics, NULL, err);
 	semantics_free(j.semantics);
@@ -447,5 +454,5 @@ int explore_states(struct run *r, const struct workload *w, const struct run_rep
 	count_states(e, totals);
 	reads_release(&reads);
 	crash_points_release(&points);
-	return rc;
+	return !rc && stopped ? -ECANCELED : rc;
 }

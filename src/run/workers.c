@@ -71,6 +71,7 @@ struct kept {
 struct shared {
 	_Atomic uint64_t next;
 	_Atomic bool stop;
+	_Atomic bool cut;   /* a signal came: not even the workload at hand is ended */
 	_Atomic bool begun; /* some worker could begin */
 	struct note note[WORKERS_MAX];
 	struct kmsg_shared kmsg;
@@ -146,6 +147,13 @@ static void on_phase(void *ctx, const char *what, const char *on)
 	atomic_fetch_add(&w->note->beats, 1);
 }
 
+static bool is_cut(void *ctx)
+{
+	const struct worker *w = ctx;
+
+	return atomic_load(&w->shared->cut);
+}
+
 /* All that is wrong must be named: a rule hides nothing else. */
 static bool is_suppressed(const struct workers_opts *opts, const struct run_case *c)
 {
@@ -201,7 +209,9 @@ static int on_finding(void *ctx, const struct run_case *c, struct err *err)
 static int do_workload(struct worker *w, struct run *run, struct workload *scratch)
 {
 	struct message m = { .kind = MSG_DONE, .number = w->at };
-	struct run_reporter reporter = { .found = on_finding, .ctx = w, .phase = on_phase };
+	struct run_reporter reporter = {
+		.found = on_finding, .ctx = w, .phase = on_phase, .stopped = is_cut
+	};
 	struct err err = ERR_INIT;
 
 	on_phase(w, "making the workload", "");
@@ -211,7 +221,7 @@ static int do_workload(struct worker *w, struct run *run, struct workload *scrat
 	w->cases = w->suppressed = 0;
 	if (!rc)
 		rc = run_workload(run, scratch, &reporter, &m.totals, &err);
-	if (rc) {
+	if (rc && rc != -ECANCELED) {
 		err_context(&err, "workload %s", scratch->named ? scratch->name : "without a name");
 		tell_words(w, MSG_ERROR, err.msg);
 	}
@@ -667,6 +677,15 @@ static void hear_kernel(struct parent *p)
 	kmsg_close(&p->kmsg);
 }
 
+/* By a signal. What is found until then is told; who goes on does the rest of it. */
+static void stop_soon(struct parent *p)
+{
+	if (!p->result->signalled && p->opts->stopping)
+		p->opts->stopping(p->opts->ctx);
+	p->result->stopped = p->result->signalled = true;
+	atomic_store(&p->shared->cut, true);
+}
+
 static void supervise(struct parent *p)
 {
 	uint64_t start = util_now_ns();
@@ -687,7 +706,7 @@ static void supervise(struct parent *p)
 		if (p->opts->time_ns && util_now_ns() - start > p->opts->time_ns)
 			p->result->stopped = true;
 		if (signalled)
-			p->result->stopped = p->result->signalled = true;
+			stop_soon(p);
 		if (p->result->stopped)
 			atomic_store(&p->shared->stop, true);
 		if (p->opts->progressed)

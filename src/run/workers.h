@@ -42,6 +42,8 @@ struct workers_opts {
 	/* `dir` is where it is kept, NULL if it is not. */
 	void (*found)(void *ctx, const struct worker_finding *f, const char *dir);
 	void (*failed)(void *ctx, const char *words);
+	/* A signal came: the states at hand are the last. NULL: nobody wants to know. */
+	void (*stopping)(void *ctx);
 	/* Called several times a second. */
 	void (*progressed)(void *ctx, const struct run_totals *t, uint64_t done, uint64_t total);
 };

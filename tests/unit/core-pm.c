@@ -264,6 +264,18 @@ static bool at_end(const struct naive *n, size_t cut, uint64_t run)
 	return up || down;
 }
 
+/* Whether an event flushes a line of what a run has so far, and the run's CPU does so. */
+static bool flushes_run(const struct naive *n, uint64_t i, size_t cut, uint64_t run)
+{
+	if (is_eadr(n->s) || event_at(n, i)->cpu != n->cuts[cut].cpu)
+		return false;
+	for (size_t k = 0; k < cut; k++)
+		if (n->cuts[k].run == run &&
+		    (flushes(n, i, &n->cuts[k], false) || flushes(n, i, &n->cuts[k], true)))
+			return true;
+	return false;
+}
+
 static bool first_of_store_joins(const struct naive *n, size_t cut, size_t last)
 {
 	const struct cut *c = &n->cuts[cut], *l = &n->cuts[last];
@@ -271,7 +283,7 @@ static bool first_of_store_joins(const struct naive *n, size_t cut, size_t last)
 	if (l->nt != c->nt || !at_end(n, cut, l->run))
 		return false;
 	for (uint64_t i = l->event + 1; i < c->event; i++)
-		if (is_fence_of(n, i, c->cpu) || is_mark(n, i))
+		if (is_fence_of(n, i, c->cpu) || is_mark(n, i) || flushes_run(n, i, cut, l->run))
 			return false;
 	/* With eADR all temporal stores have one order. */
 	for (size_t i = cut; is_eadr(n->s) && !c->nt && i-- > 0;)
@@ -1016,7 +1028,7 @@ static void test_mutants(void)
 /*
  * Cases by hand. A trace in words: s0ab stores "ab" at 0, n0ab past the cache; f64 is a clwb of
  * the line at 64, c64 a clflush; l64 loads a byte; F is a fence; m a mark. @1 at the end: by CPU 1;
- * %9: from the program at 0x9000.
+ * %9: from the program at 0x9000, %9+2: 2 bytes behind that; !: after a call.
  */
 static void trace_from(struct trace *t, const char *text)
 {
@@ -1033,8 +1045,9 @@ static void trace_from(struct trace *t, const char *text)
 		if (*w == 's' || *w == 'n')
 			ev = (struct event){ .kind = EV_STORE,
 					     .addr = number,
-					     .flags = *w == 'n' ? EV_NONTEMPORAL : 0,
-					     .len = strcspn(end, "@%"),
+					     .flags = (*w == 'n' ? EV_NONTEMPORAL : 0) |
+						      (strchr(w, '!') ? EV_NEW_CALL : 0),
+					     .len = strcspn(end, "@%!"),
 					     .data = (unsigned char *)end };
 		else if (*w == 'f' || *w == 'c')
 			ev = (struct event){ .kind = EV_LINEFLUSH,
@@ -1045,7 +1058,9 @@ static void trace_from(struct trace *t, const char *text)
 		else if (*w == 'm')
 			ev.kind = EV_OP_END;
 		ev.cpu = at ? (uint32_t)strtoul(at + 1, NULL, 10) : 0;
-		ev.pc = from ? strtoul(from + 1, NULL, 10) << 12 : 0;
+		ev.pc = from ? strtoul(from + 1, &end, 10) << 12 : 0;
+		if (from && *end == '+')
+			ev.pc += strtoul(end + 1, NULL, 10);
 		trace_append(t, &ev);
 	}
 }
@@ -1122,9 +1137,19 @@ static void test_named(void)
 	expect(JOINED, "s0a F@1 s1b", "......,ab....", "but across another CPU's");
 	expect(JOINED, "s0a m s1b", "......,a.....,ab....", "not across a mark");
 	expect(JOINED, "s0a f0 s1b", "......,a.....,ab....", "not what is flushed and what is not");
-	expect(JOINED, "s0a f0 s1b f0", "......,ab....", "both flushed is fine");
+	expect(JOINED, "s0a f0 s1b f0", "......,a.....,ab....", "nor what was flushed between");
+	expect(JOINED, "s0a f0@1 s1b f0@1", "......,ab....", "but by another CPU");
+	expect(JOINED, "s0a f64 s1b", "......,ab....", "or elsewhere");
+	expect(JOINED, "s0a%1 f0 s1b%1 f0", "......,ab....", "or by the loop that copies");
+	expect(JOINED, "s0a%1 f0 s1b%1+9 f0", "......,a.....,ab....", "not what follows the loop");
 	expect(JOINED, "s0a%1 s1b%1", "......,ab....", "from one place in the program");
 	expect(JOINED, "s0a%1 s1b%9", "......,a.....,ab....", "not from two");
+	expect(JOINED, "s0a%1 s1b%1!", "......,a.....,ab....", "nor by two calls");
+	expect(JOINED, "s62x%1 s63x%1+4 s64a%1+8 s65b%1+12", "......,...ab.",
+	       "code without a loop");
+	expect(JOINED, "s63x%1 s64a%1+9 s65b%1+9", "......,...ab.", "what comes before a loop is");
+	expect(JOINED, "s63x%1 s64a%1 s65b%1+9", "......,...a..,...ab.",
+	       "what comes after it is not");
 	expect(EADR, "s0a", "......,a.....", "eADR: before the store, and after");
 	expect(EADR, "s0a s64b s128c", "......,a.....,a..b..,a..b.c", "eADR: in order");
 	expect(EADR, "s0a s64b F@1 s128c", "a..b..,a..b.c", "eADR: durable once executed");
@@ -1287,6 +1312,21 @@ static void test_large(void)
 		copy_in(&t, 4 * MB + i * 64, 64, 64, 0, 1);
 	}
 	is_u(count_pieces(&t, joined, &needs), 2, "two CPUs that copy in turns");
+	trace_release(&t);
+	trace_init(&t);
+	t.info.size = MB + PM_LINE;
+	for (uint64_t at = 0; at <= MB; at += PM_LINE) {
+		/* Eight stores of a loop's body; in the end, one of another place. */
+		for (uint64_t i = 0; i < PM_LINE && at + i <= MB; i += 8)
+			trace_append(&t, &(struct event){ .kind = EV_STORE,
+							  .addr = at + i,
+							  .len = 8,
+							  .pc = at < MB ? 0x100 + i : 0x180,
+							  .data = (unsigned char *)"12345678" });
+		trace_append(&t, &(struct event){ .kind = EV_LINEFLUSH, .addr = at, .pc = 0x140 });
+	}
+	is_u(count_pieces(&t, joined, &needs), 2,
+	     "1 MB of which each line is flushed is one piece, and the flag behind it another");
 	trace_release(&t);
 }
 

@@ -158,6 +158,41 @@ static void test_stack(void)
 	}
 }
 
+static void test_moves_stack(void)
+{
+	static const struct {
+		const char *text;
+		unsigned char code[8];
+		unsigned char len;
+		bool moves;
+	} t[] = {
+		{ "mov %rbx,%rsp", { 0x48, 0x89, 0xdc }, 3, true },
+		{ "mov %rbx,%rsp, the other way", { 0x48, 0x8b, 0xe3 }, 3, true },
+		{ "mov (%rdi),%rsp", { 0x48, 0x8b, 0x27 }, 3, true },
+		{ "lea 4096(%rax),%rsp", { 0x48, 0x8d, 0xa0, 0, 0x10, 0, 0 }, 7, true },
+		{ "xchg %rax,%rsp", { 0x48, 0x87, 0xe0 }, 3, true },
+		{ "pop %rsp", { 0x5c }, 1, true },
+		{ "mov %rbp,%rsp", { 0x48, 0x89, 0xec }, 3, false },
+		{ "lea -16(%rbp),%rsp", { 0x48, 0x8d, 0x65, 0xf0 }, 4, false },
+		{ "lea 8(%rsp),%rsp", { 0x48, 0x8d, 0x64, 0x24, 0x08 }, 5, false },
+		{ "mov %rsp,%rbx", { 0x48, 0x89, 0xe3 }, 3, false },
+		{ "mov %rbx,%r12", { 0x49, 0x89, 0xdc }, 3, false },
+		{ "mov (%rdi),%r12", { 0x4c, 0x8b, 0x27 }, 3, false },
+		{ "pop %r12", { 0x41, 0x5c }, 2, false },
+		{ "mov %rsp,(%rdi)", { 0x48, 0x89, 0x27 }, 3, false },
+		{ "sub $16,%rsp", { 0x48, 0x83, 0xec, 0x10 }, 4, false },
+		{ "cut off", { 0x48, 0x8b }, 2, false },
+	};
+
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct insn insn;
+
+		insn_decode(t[i].code, t[i].len, &insn);
+		ok(insn.moves_stack == t[i].moves, "%s %s another stack", t[i].text,
+		   t[i].moves ? "may be for" : "is not for");
+	}
+}
+
 static void test_flow(void)
 {
 	static const struct {
@@ -242,6 +277,7 @@ int main(void)
 	test_addresses();
 	test_flags();
 	test_stack();
+	test_moves_stack();
 	test_flow();
 	test_marks();
 	test_any();

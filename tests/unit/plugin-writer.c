@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/vec.h"
@@ -207,6 +208,93 @@ static void test_full(struct world *x)
 	ok(x->w->at <= 16384, "and stays in its file");
 }
 
+/* Which of the records is the first of a new call; SIZE_MAX if not exactly one is. */
+static size_t new_call_at(struct world *x)
+{
+	struct err err = ERR_INIT;
+	struct pm_reader p;
+	struct pm_record rec;
+	size_t n = 0, at = SIZE_MAX, times = 0;
+
+	if (pm_reader_init(&p, x->file, SIZE, &err))
+		return SIZE_MAX;
+	for (; pm_reader_next(&p, &rec, &err) > 0; n++)
+		if (rec.r.flags == PM_STREAM_NEW_CALL) {
+			at = n;
+			times++;
+		}
+	return times == 1 ? at : SIZE_MAX;
+}
+
+static void test_new_call(struct world *x)
+{
+	struct one o = { .r = { .kind = PM_STREAM_STORE, .len = 8, .pc = 0x1000 } };
+
+	start(x, SIZE);
+	for (int i = 0; i < 100; i++, o.r.addr += 8) {
+		if (i == 40)
+			writer_new_call(x->w);
+		add(x, &o);
+	}
+	is_u(new_call_at(x), 40, "a copy in which a new call begins is told as two");
+}
+
+/* A process that dies with the lock, in the middle of a record or not; it stays a zombie. */
+static pid_t die_with_lock(struct world *x, bool busy)
+{
+	siginfo_t info;
+	pid_t pid = fork();
+
+	assert(pid >= 0);
+	if (!pid) {
+		writer_forked();
+		writer_lock(x->w);
+		writer_busy(x->w, busy);
+		_exit(0);
+	}
+	assert(!waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT));
+	return pid;
+}
+
+static int read_all(struct world *x, struct err *err)
+{
+	struct pm_reader p;
+	struct pm_record rec;
+	int rc = pm_reader_init(&p, x->file, SIZE, err);
+
+	while (!rc && (rc = pm_reader_next(&p, &rec, err)) > 0)
+		rc = 0;
+	return rc;
+}
+
+static void test_deaths(struct world *x)
+{
+	struct one o = { .r = { .kind = PM_STREAM_STORE, .len = 8, .pc = 0x1000 } };
+
+	alarm(60); /* who waits for a dead one waits for ever */
+	for (int i = 0; i < 3; i++) {
+		struct err err = ERR_INIT;
+		bool busy = i == 2, reaped = i == 1;
+
+		start(x, SIZE);
+		add(x, &o);
+		pid_t pid = die_with_lock(x, busy);
+		if (reaped)
+			waitpid(pid, NULL, 0);
+		writer_lock(x->w);
+		add(x, &o);
+		writer_unlock(x->w);
+		writer_count(x->w, -1);
+		is_i(read_all(x, &err), busy ? -EIO : 0, "%s%s%s",
+		     busy     ? "one that dies while it writes is told of"
+		     : reaped ? "the lock of one that is gone is taken"
+			      : "so is that of one that nobody has waited for",
+		     busy ? ": " : "", busy ? err.msg : "");
+		waitpid(pid, NULL, 0);
+	}
+	alarm(0);
+}
+
 int main(void)
 {
 	struct world x = { .seed = 7 };
@@ -214,6 +302,8 @@ int main(void)
 	test_round_trip(&x);
 	test_size(&x);
 	test_full(&x);
+	test_new_call(&x);
+	test_deaths(&x);
 	vec_release(&x.all);
 	return done_testing();
 }

@@ -3,6 +3,7 @@
 #include "tap.h"
 
 #include <errno.h>
+#include <sys/resource.h>
 
 #include "base/strbuf.h"
 #include "record/pm_selftest.h"
@@ -327,15 +328,55 @@ static size_t events_of_copy(struct stream *s, struct trace *t, uint64_t pc, uin
 	return read_it(s, t, &err) ? 0 : t->events.n;
 }
 
-static void test_interrupts(struct stream *s, struct trace *t)
+/* Wherever a fence is, it may be one that something relies on: none is ever taken away. */
+static void test_fences_stay(struct stream *s, struct trace *t)
 {
 	uint64_t far = KERNEL + 0x100000;
 
-	is_u(events_of_copy(s, t, KERNEL, far, 72), 2, "fences of an interrupt do not cut a copy");
-	is_u(events_of_copy(s, t, KERNEL, KERNEL + 64, 72), 4, "fences of a copy's own do");
-	is_u(events_of_copy(s, t, KERNEL, far, 128), 3, "so does one before a store elsewhere");
-	ok(t->events.v[1].kind == EV_FENCE, "where it was");
-	is_u(events_of_copy(s, t, 0x401000, 0x501000, 72), 4, "a program's fences are its own");
+	is_u(events_of_copy(s, t, KERNEL, far, 72), 4,
+	     "a caller's fences between two copies of a kernel's function stay");
+	ok(t->events.v[1].kind == EV_FENCE && t->events.v[2].kind == EV_FENCE, "where they were");
+	is_u(events_of_copy(s, t, KERNEL, KERNEL + 64, 72), 4, "so do those near the copy");
+	is_u(events_of_copy(s, t, KERNEL, far, 128), 4, "and those before a store elsewhere");
+	is_u(events_of_copy(s, t, 0x401000, 0x501000, 72), 4, "and those of a program");
+}
+
+/* Stores of a copy, and of the one after it. */
+static void test_new_calls(struct stream *s, struct trace *t)
+{
+	struct pm_stream_record r = { .kind = PM_STREAM_STORE, .len = 8, .pc = 0x100 };
+	uint64_t words[] = { pm_stream_small(PM_STREAM_STORE, 3, 64, 0), 7,
+			     pm_stream_small(PM_STREAM_STORE, 3, 128, 0), 8 };
+	struct pm_stream_record b = { .kind = PM_STREAM_BATCH,
+				      .len = sizeof(words),
+				      .flags = PM_STREAM_NEW_CALL };
+	struct err err = ERR_INIT;
+
+	begin(s);
+	add(s, r, "12345678");
+	r.addr = 8;
+	r.flags = PM_STREAM_NEW_CALL;
+	add(s, r, "12345678");
+	add(s, b, words);
+	s->count++;
+	end(s);
+	is_i(read_it(s, t, &err), 0, "it is told where a call begins: %s", err.msg);
+	ok(t->events.n == 4 && !t->events.v[0].flags && t->events.v[1].flags == EV_NEW_CALL,
+	   "at a store");
+	ok(t->events.v[2].flags == EV_NEW_CALL && !t->events.v[3].flags,
+	   "of a batch, at its first one");
+	begin(s);
+	add(s, (struct pm_stream_record){ .kind = PM_STREAM_FENCE, .flags = PM_STREAM_NEW_CALL },
+	    NULL);
+	end(s);
+	is_i(read_it(s, t, &err), -EINVAL, "not at a fence");
+	err_clear(&err);
+	begin(s);
+	r.flags = 2;
+	add(s, r, "12345678");
+	end(s);
+	is_i(read_it(s, t, &err), -EINVAL, "nor anything else");
+	trace_clear(t);
 }
 
 /* A stream of so many stores of 8 bytes, in as few bytes as can be. */
@@ -357,6 +398,27 @@ static void fill_long(struct stream *s, size_t stores)
 	end(s);
 }
 
+/* A quarter of what the process may have is less than such a stream needs. */
+static void test_little_memory(struct stream *s, struct trace *t, size_t fit)
+{
+#ifndef __SANITIZE_ADDRESS__ /* which takes all addresses that there are */
+	struct rlimit usual, low = { 160 << 20, 0 };
+	struct err err = ERR_INIT;
+
+	trace_clear(t);
+	getrlimit(RLIMIT_AS, &usual);
+	low.rlim_max = usual.rlim_max;
+	fill_long(s, fit - 1000);
+	setrlimit(RLIMIT_AS, &low);
+	is_i(read_it(s, t, &err), -EFBIG, "nor one for which there is not enough: %s", err.msg);
+	setrlimit(RLIMIT_AS, &usual);
+	ok(strstr(err.msg, "more than 40 MiB"), "of which a quarter may be used");
+	trace_clear(t);
+#else
+	(void)s, (void)t, (void)fit;
+#endif
+}
+
 static void test_memory(struct stream *s, struct trace *t)
 {
 	size_t fit = (64 << 20) / (sizeof(struct event) + 8);
@@ -371,6 +433,8 @@ static void test_memory(struct stream *s, struct trace *t)
 	ok(t->events.n <= fit + 1, "and no more memory is taken than that");
 	err_clear(&err);
 	trace_clear(t);
+	test_little_memory(s, t, fit);
+	fill_long(s, fit + 1000);
 	/* What follows the end is room that the stream might have had. */
 	memset(strbuf_grow(&s->sb, 32 << 20), 0, 32 << 20);
 	is_i(pm_stream_read(s->sb.buf, s->sb.len + (32 << 20), t, NULL, &err), 0,
@@ -536,7 +600,8 @@ int main(void)
 	test_batches(&s, &t);
 	test_nonsense(&s, &t);
 	test_replay(&s, &t);
-	test_interrupts(&s, &t);
+	test_fences_stay(&s, &t);
+	test_new_calls(&s, &t);
 	test_memory(&s, &t);
 	test_selftest(&s);
 	strbuf_release(&s.sb);

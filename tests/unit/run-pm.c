@@ -7,6 +7,7 @@
 
 #include "run/plan.h"
 #include "run/pm_model.h"
+#include "run/run_impl.h"
 #include "run/store.h"
 
 static void store(struct trace *t, uint64_t addr, uint64_t len, uint32_t cpu, uint32_t flags)
@@ -94,6 +95,8 @@ static void test_points(void)
 static void test_copies(void)
 {
 	struct pm_choice usual = { 0 }, split = { .split = true };
+	uint64_t frame = 0x1234;
+	struct pm_pieces p = { 0 };
 	auto_trace t;
 
 	trace_init(&t);
@@ -104,10 +107,66 @@ static void test_copies(void)
 	}
 	fence(&t);
 	store(&t, 4096 + 512, 8, 0, EV_NONTEMPORAL);
-	is_u(pm_copy_len(&usual, &t, 0), 512, "a copy of 512 bytes, up to its fence");
-	is_u(pm_copy_len(&split, &t, 0), 8, "is none where copies are split");
-	is_u(pm_copy_len(&usual, &t, 1), 8, "stores with room between them are none");
-	is_u(pm_copy_len(&usual, &t, 100), 8, "nor are a few");
+	pm_pieces_at(&usual, &t, 128, &p);
+	is_u(pm_piece_of(&p, &t, 0).len, 512, "a copy of 512 bytes, up to its fence");
+	is_u(pm_piece_of(&p, &t, 1).len, 8, "stores with room between them are none");
+	is_u(pm_piece_of(&p, &t, 129).len, 8, "what is not in flight there is itself");
+	pm_pieces_at(&split, &t, 128, &p);
+	is_u(pm_piece_of(&p, &t, 0).len, 8, "it is none where copies are split");
+	trace_clear(&t);
+	/* A page downwards, with a stack that another processor's store needs in the middle of it.
+	 */
+	for (uint64_t i = 64; i-- > 0;) {
+		store(&t, 4096 + 64 * i, 64, 0, EV_NONTEMPORAL);
+		if (i == 32)
+			trace_add_stack(&t, &frame, 1);
+	}
+	pm_pieces_at(&usual, &t, t.events.n, &p);
+	is_u(p.n, 1, "one copy");
+	is_u(pm_piece_of(&p, &t, 0).addr, 4096, "begins where its last store did");
+	is_u(pm_piece_of(&p, &t, 0).len, 4096, "and goes on behind a stack that was told");
+	trace_clear(&t);
+	store(&t, 60, 8, 0, 0);
+	pm_pieces_at(&usual, &t, 1, &p);
+	ok(p.n == 2 && pm_piece_of(&p, &t, 0).len == 8, "a store across lines is told whole");
+	vec_release(&p);
+}
+
+/* Which fences and flushes are left of "s0 f0 F0 F1": stores, flushes and fences of CPUs. */
+static void loses(uint64_t n, const char *want, const char *name)
+{
+	static const struct event events[] = {
+		{ .kind = EV_STORE, .addr = 0, .len = 8, .data = (unsigned char *)"12345678" },
+		{ .kind = EV_LINEFLUSH, .len = PM_LINE },
+		{ .kind = EV_FENCE },
+		{ .kind = EV_FENCE, .cpu = 1 },
+		{ .kind = EV_FENCE },
+		{ .kind = EV_STORE, .addr = 64, .len = 8, .data = (unsigned char *)"12345678" },
+		{ .kind = EV_FENCE },
+	};
+	auto_strbuf got = STRBUF_INIT;
+	auto_trace t;
+
+	trace_init(&t);
+	t.info.size = 4096;
+	trace_op_begin(&t, 0, "creat a");
+	for (size_t i = 0; i < ARRAY_SIZE(events); i++)
+		trace_append(&t, &events[i]);
+	trace_op_end(&t, 0, 0);
+	bool there = lose_pm_flush(&t, n);
+	for (size_t i = 0; i < t.events.n; i++)
+		if (t.events.v[i].kind == EV_FENCE || t.events.v[i].kind == EV_LINEFLUSH)
+			strbuf_addf(&got, "%c%u", t.events.v[i].kind == EV_FENCE ? 'F' : 'f',
+				    t.events.v[i].cpu);
+	is_s(there ? strbuf_str(&got) : "none", want, "%s", name);
+}
+
+static void test_lost_flushes(void)
+{
+	loses(1, "F0F1F0F0", "a flush that is lost");
+	loses(2, "f0F1F0", "a fence, with the next one of its CPU, not with that of another");
+	loses(3, "f0F0F1F0", "one that stands alone");
+	loses(4, "none", "there are no more");
 }
 
 static void test_plan(void)
@@ -165,6 +224,7 @@ int main(void)
 	test_model();
 	test_points();
 	test_copies();
+	test_lost_flushes();
 	test_plan();
 	test_case();
 	return done_testing();
