@@ -41,6 +41,10 @@ void pm_run_points(const struct pm_run *r, struct crash_points *out);
 /* How its crash states are enumerated; without points. */
 struct crash_opts pm_run_crash(const struct pm_run *r);
 
+/* What the memory held at the last crash point before this one if nothing was lost: what a stale
+ * line goes back to. */
+void pm_image_before(const struct pm_run *r, uint64_t point, struct image *out);
+
 struct pm_reads;
 
 struct pm_search_opts {
