@@ -6,15 +6,20 @@ JOBS  ?= $(shell nproc)
 
 SHELL := /bin/bash
 
-.PHONY: all help demo check check-asan check-tidy fuzz bench install clean setup setup-build
+.PHONY: all outage help demo check check-asan check-tidy fuzz bench install clean setup setup-build
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) $(if $(V),-v,--quiet) | grep -v 'no work to do' || test $${PIPESTATUS[0]} -eq 0
+
+# Neither tests nor manual pages.
+outage: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) $(if $(V),-v,--quiet) outage lazyfs
 
 help:
 	@echo "make demo       installs what is missing, builds build/outage, shows what it does"
 	@echo "make check      the same, and runs all tests"
 	@echo "make            builds only"
+	@echo "make outage     builds the program alone, without tests"
 	@echo "make check-asan, check-tidy, fuzz, bench, install, clean"
 
 # $(1): directory, $(2): environment, $(3): options

@@ -339,6 +339,15 @@ fi
 check "replay of nothing" status 2 replay nowhere
 check "report of nothing" status 2 report nowhere
 check "export without a place" status 2 export "$finding"
+check "a report with a trace has the place" status 0 report "$finding"
+check "and says nothing of its trace" test "$(grep -c 'trace cannot be used' out)" -eq 0
+check "and what was in flight" grep -q '^in flight' out
+: >"$finding/trace"
+check "a report with an empty trace" status 0 report "$finding"
+check "says so" grep -q 'the trace cannot be used: .* is not a trace' out
+check "and claims no event" test "$(grep -c 'at event' out)" -eq 0
+check "nor in JSON" status 0 report "$finding" --json
+check "where it is said as well" grep -q '"trace_error": ".*is not a trace' out
 rm "$finding/trace"
 check "replay without a trace" status 2 replay "$finding"
 check "report without a trace" status 0 report "$finding" --html page.html

@@ -56,6 +56,37 @@ check 'report has the store and where it was made' eval \
 	"timeout 60 '$OUTAGE' report r >out && grep -q '^lost .*store of 8 bytes at .*, made at 0x' out"
 check 'report in JSON' eval "timeout 60 '$OUTAGE' report --json r >out && json findings >o2 &&
 	grep -q 'is not whole' o2"
+check 'a page' timeout 60 "$OUTAGE" report r --html page.html
+check 'has the store that is lost, the crash, and what comes later' eval \
+	"grep -q 'class=\"lost\"><td>lost</td>.*store of 8 bytes at' page.html &&
+	grep -q 'the power fails here' page.html && grep -q 'class=\"later\"' page.html"
+check 'a page of one finding' timeout 60 "$OUTAGE" report r/findings/0 --html page.html
+check 'export' timeout 60 "$OUTAGE" export r/findings/0 -o exported
+check 'not of a run' eval "! timeout 60 '$OUTAGE' export r -o exported2 2>err && says 'give a finding'"
+sh exported/reproduce.sh crashed check >out 2>err
+check 'the script shows it without us' eval "test $? -ne 0 && grep -q '^it shows' out"
+check 'on a file as long as the pool' test "$(stat -c %s crashed)" = "$(stat -c %s pool)"
+sh exported/reproduce.sh crashed check >out 2>err
+check 'a file that is there stays as it is' eval "test $? -eq 2 && says 'is there already'"
+sed 's/ sh -c .* sh "\$OUTAGE_FILE"/ true/' exported/reproduce.sh >mended.sh
+sh mended.sh crashed2 check >out 2>err
+check 'and it does not show with a check that is content' eval "test $? -eq 0 && grep -q 'does not show' out"
+check 'shrink' timeout 60 "$OUTAGE" shrink r/findings/0
+check 'keeps it below its run' test -f r/shrunk/0/case
+timeout 60 "$OUTAGE" replay r/shrunk/0 >out 2>err
+check 'where it can be replayed' test $? -eq 1
+check 'another time it is not replaced' eval "! timeout 60 '$OUTAGE' shrink r/findings/0 2>err &&
+	says 'holds a finding already'"
+check 'nor put where its run is not' eval "! timeout 60 '$OUTAGE' shrink r/findings/0 -o alone 2>err &&
+	says 'needs its run'"
+# One that loses all of a record, and not the flag behind it: of its stores one is enough.
+point=$(sed -n 's/^point\t//p' r/findings/0/case)
+cp -r r/findings/0 r/findings/1
+sed -i "s/^state\t.*/state\t4.$point.8/" r/findings/1/case
+check 'more is lost than need be' timeout 60 "$OUTAGE" shrink --json r/findings/1
+timeout 60 "$OUTAGE" shrink --force --json r/findings/1 >out
+check 'and is given back' eval 'test "$(json lost)" -eq 1 && test "$(json lost_before)" -ge 8'
+rm -r r/findings/1
 timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
 check 'replay shows it again' test $? -eq 1
 mv pool kept

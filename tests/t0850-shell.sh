@@ -124,6 +124,17 @@ if [ -d tried-ext4-dax ]; then
 	keeps 1 "$OUTAGE" test -t vm:ext4-dax -j1 --guarantee sync marked
 	"$OUTAGE" trace show kept/findings/0-0/trace >out 2>err
 	check "a mark inside a command is in the trace" grep -q ' text .* half$' out
+	# The same trace with the power failing right before the mark, and right after it.
+	case=$(dirname "$(find kept/findings -name trace | head -n 1)")
+	at=$(awk '$2 == "text" && / half$/ { print $1 }' out)
+	for p in "$at" $((at + 1)); do
+		sed -i "s/^state .*/state 0.$p/; s/^done .*/done 0/" "$case/case"
+		timeout 60 "$OUTAGE" report "$case" >"report.$p"
+	done
+	check "a report has it behind a crash before it" eval \
+		"grep -A1 'power fails here' report.$at | grep -q '^ *mark half    <- not reached'"
+	check "and before one after it" eval \
+		"grep -B1 'power fails here' report.$((at + 1)) | grep -q '^ *mark half$'"
 fi
 
 done_testing

@@ -7,6 +7,8 @@
 #include "base/io.h"
 #include "cli/app.h"
 #include "cli/cli.h"
+#include "cli/pm.h"
+#include "pm/keep.h"
 #include "report/report.h"
 #include "run/replay.h"
 
@@ -28,6 +30,10 @@ static const char usage[] =
 	"\n"
 	"  reproduce.sh    builds the crash directory, and runs the check on it\n"
 	"  lazyfs.toml     a fault for LazyFS or outage mount, where one leads there\n"
+	"\n"
+	"Of a finding of outage pm:\n"
+	"\n"
+	"  reproduce.sh    builds the file as the crash left it, and runs the check on it\n"
 	"\n"
 	"  DIR               a finding: RUN/findings/NAME, or what outage shrink made of it\n"
 	"  -o, --output OUT  a directory; it is made if it is not there\n"
@@ -189,6 +195,8 @@ static int run(int argc, char **argv)
 		return cli_usage(&cmd_export_case, "--output is missing");
 	if (app_is_case(argv[optind]) || app_is_run(argv[optind]))
 		return app_export(argv[optind], output);
+	if (pm_is_case(argv[optind]) || pm_is_run(argv[optind]))
+		return pm_export(argv[optind], output);
 	return export_case(argv[optind], output);
 }
 

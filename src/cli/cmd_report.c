@@ -150,10 +150,9 @@ static int run(int argc, char **argv)
 		return app_report(argv[optind], o.json, o.html);
 	}
 	if (pm_is_run(argv[optind]) || pm_is_case(argv[optind])) {
-		if (o.suppressions || o.html)
-			return cli_usage(&cmd_report,
-					 "a run of outage pm is reported as text or with --json");
-		return pm_report(argv[optind], o.json);
+		if (o.suppressions)
+			return cli_usage(&cmd_report, "a run of outage pm has no suppressions");
+		return pm_report(argv[optind], o.json, o.html);
 	}
 	return make_report(&o, argv[optind]);
 }

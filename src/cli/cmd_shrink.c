@@ -10,6 +10,8 @@
 #include "base/number.h"
 #include "cli/cli.h"
 #include "cli/guest_opts.h"
+#include "cli/pm.h"
+#include "pm/keep.h"
 #include "run/shrink.h"
 
 static const char usage[] =
@@ -17,7 +19,8 @@ static const char usage[] =
 	"       [--json]\n"
 	"\n"
 	"Makes a finding small: drops operations of its workload as long as a problem of the same\n"
-	"kind shows, then lets as many of the lost writes survive as possible.\n"
+	"kind shows, then lets as many of the lost writes survive as possible. Of a finding of\n"
+	"outage pm, only the latter: its program is not run again.\n"
 	"\n"
 	"  DIR                  a finding: RUN/findings/NAME\n"
 	"  -o, --output OUTDIR  where the small one goes; default: RUN/shrunk/NAME\n"
@@ -34,6 +37,8 @@ static const char usage[] =
 	"not show any more.\n"
 	"\n"
 	"example: outage shrink outage-runs/ext4-0001/findings/17-2\n";
+
+enum { PM_TRIES = 500 };
 
 struct shrink_command {
 	struct stored_case c;
@@ -184,6 +189,24 @@ static int parse_option(int opt, struct shrink_command *o, struct err *err)
 	}
 }
 
+/* The program is not run again: only what its crash lost can become less. */
+static int shrink_pm(struct shrink_command *o, const char *dir)
+{
+	if (!o->output)
+		o->output = default_output(dir);
+	int status = pm_shrink_case(&(struct pm_shrink_command){
+		.dir = dir,
+		.output = o->output,
+		.max_tries = o->opts.max_runs ? o->opts.max_runs : PM_TRIES,
+		.json = o->json,
+		.force = o->force,
+		.trust = o->trust });
+
+	free(o->output);
+	guest_opts_release(&o->guest);
+	return status;
+}
+
 static int run(int argc, char **argv)
 {
 	struct shrink_command o = { .time_ns = 1800ULL * 1000000000 };
@@ -210,6 +233,8 @@ static int run(int argc, char **argv)
 	if (app_is_case(argv[optind]))
 		return cli_failf("%s is small already: outage app shrinks what it finds",
 				 argv[optind]);
+	if (pm_is_case(argv[optind]))
+		return shrink_pm(&o, argv[optind]);
 	if (store_load(argv[optind], &o.c, &err))
 		return cli_fail(&err);
 	if (store_trust(&o.c, o.trust, &err) || guest_opts_apply(&o.guest, &o.c, &err)) {

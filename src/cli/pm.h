@@ -6,6 +6,16 @@
 #include "cli/cli.h"
 
 int pm_replay(const char *dir, bool json, bool trust);
-int pm_report(const char *dir, bool json);
+/* `html`: where a page goes, or NULL. */
+int pm_report(const char *dir, bool json, const char *html);
+int pm_export(const char *dir, const char *to);
+
+struct pm_shrink_command {
+	const char *dir, *output;
+	uint64_t max_tries;
+	bool json, force, trust;
+};
+
+int pm_shrink_case(const struct pm_shrink_command *o);
 
 #endif

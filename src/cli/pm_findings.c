@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* pm_findings.c - what report and replay do with a run of outage pm. */
+/* pm_findings.c - what report, replay, shrink and export do with a run of outage pm. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/json.h"
 #include "cli/pm.h"
-#include "pm/search.h"
+#include "pm/state.h"
+#include "report/pm_report.h"
 
 static int load_cases(const char *run, struct pm_cases *out, struct err *err)
 {
@@ -109,7 +111,32 @@ static void report_text(const struct pm_plan *p, const struct pm_summary *s,
 	}
 }
 
-int pm_report(const char *dir, bool json)
+static int write_html(const char *run, const struct pm_summary *s, const struct pm_cases *cases,
+		      const char *path, struct err *err)
+{
+	auto_strbuf page = STRBUF_INIT;
+	struct io_output out;
+	struct pm_run r;
+	int rc = pm_run_load(run, &r, err);
+
+	if (rc)
+		return rc;
+	rc = pm_report_html(&r, s, cases, &page, err);
+	pm_run_release(&r);
+	if (!rc)
+		rc = io_output_open(path, &out, err);
+	if (rc)
+		return rc;
+	rc = io_write_full(out.fd, strbuf_str(&page), page.len);
+	if (rc) {
+		err_set(err, rc, "cannot write %s: %s", path, strerror(-rc));
+		io_output_release(&out);
+		return rc;
+	}
+	return io_output_commit(&out, err);
+}
+
+int pm_report(const char *dir, bool json, const char *html)
 {
 	bool one = pm_is_case(dir);
 	auto_free char *run = one ? pm_run_of(dir) : xstrdup(dir);
@@ -130,9 +157,11 @@ int pm_report(const char *dir, bool json)
 	} else if (!rc) {
 		rc = load_cases(run, &cases, &err);
 	}
+	if (!rc && html)
+		rc = write_html(run, &s, &cases, html, &err);
 	if (!rc && json)
 		report_json(&plan, &s, &cases);
-	else if (!rc)
+	else if (!rc && !html)
 		report_text(&plan, &s, &cases);
 	release_cases(&cases);
 	pm_plan_release(&plan);
@@ -140,12 +169,6 @@ int pm_report(const char *dir, bool json)
 }
 
 /* ---- replay ---- */
-
-/* Of a dump, a state shows again if the same is printed. */
-static bool shows(const struct pm_run *r, const struct pm_case *c, const struct pm_failure *f)
-{
-	return f->end != CHECK_PASSED || (r->plan.dump && streq(strbuf_str(&c->said), f->said));
-}
 
 static void print_replay(const struct pm_case *c, const struct pm_failure *f, bool shown, bool json)
 {
@@ -218,7 +241,7 @@ int pm_replay(const char *dir, bool json, bool trust)
 	if (made)
 		unlink(run.plan.file);
 	if (!rc) {
-		bool shown = shows(&run, &c, &f);
+		bool shown = pm_shows(&run, &c, &f);
 
 		print_replay(&c, &f, shown, json);
 		status = shown ? EXIT_FINDINGS : EXIT_OK;
@@ -227,4 +250,115 @@ int pm_replay(const char *dir, bool json, bool trust)
 	pm_case_release(&c);
 	pm_run_release(&run);
 	return rc ? cli_fail(&err) : status;
+}
+
+/* ---- export ---- */
+
+int pm_export(const char *dir, const char *to)
+{
+	auto_free char *run_dir = pm_run_of(dir);
+	auto_strbuf text = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	struct pm_run run;
+	struct pm_case c = { 0 };
+
+	if (!pm_is_case(dir))
+		return cli_failf("%s is a run: give a finding, such as %s/findings/0", dir, dir);
+	if (pm_run_load(run_dir, &run, &err))
+		return cli_fail(&err);
+	int rc = pm_case_load(dir, &c, &err);
+	if (!rc)
+		rc = pm_export_script(&run, &c, &text, &err);
+	if (!rc && mkdir(to, 0777) && errno != EEXIST)
+		rc = err_set(&err, -errno, "cannot make the directory %s: %m", to);
+	if (!rc)
+		rc = io_write_file(to, "reproduce.sh", strbuf_str(&text), text.len, 0755, &err);
+	pm_case_release(&c);
+	pm_run_release(&run);
+	return rc ? cli_fail(&err) : EXIT_OK;
+}
+
+/* ---- shrink ---- */
+
+static void print_shrunk(const struct pm_shrink_command *o, const struct pm_shrunk *r)
+{
+	auto_strbuf text = STRBUF_INIT;
+	struct json j;
+
+	if (!o->json) {
+		printf("%s: %llu of %llu lost %s, after %llu %s\n", o->output,
+		       (unsigned long long)r->lost_after, (unsigned long long)r->lost_before,
+		       plural(r->lost_before, "store", "stores"), (unsigned long long)r->tried,
+		       plural(r->tried, "state", "states"));
+		return;
+	}
+	json_init(&j, &text, true);
+	json_object(&j);
+	json_kv_string(&j, "case", o->dir);
+	json_kv_string(&j, "output", o->output);
+	json_kv_uint(&j, "lost_before", r->lost_before);
+	json_kv_uint(&j, "lost", r->lost_after);
+	json_kv_uint(&j, "states", r->tried);
+	json_end(&j);
+	fputs(strbuf_str(&text), stdout);
+}
+
+static int shrink_loaded(const struct pm_shrink_command *o, const struct pm_run *run,
+			 struct pm_case *c, struct pm_shrunk *r, struct err *err)
+{
+	bool made = false;
+	int rc = allowed(run, o->trust, err);
+
+	if (!rc)
+		rc = make_place(run->plan.file, &made, err);
+	if (!rc)
+		rc = pm_shrink(run, c, o->max_tries, r, err);
+	if (made)
+		unlink(run->plan.file);
+	if (rc > 0)
+		rc = err_set(err, -ENOENT, "%s does not show any more: there is nothing to shrink",
+			     o->dir);
+	return rc ? rc : pm_case_put(o->output, c, err);
+}
+
+/* The directory two above, whether or not there is something yet. */
+static char *above_output(const char *output)
+{
+	const char *slash = strrchr(output, '/');
+
+	return slash ? xasprintf("%.*s/..", (int)(slash - output), output) : xstrdup("..");
+}
+
+/* What is small needs the run as well: its trace, and the file before it. */
+int pm_shrink_case(const struct pm_shrink_command *o)
+{
+	auto_free char *run_dir = pm_run_of(o->dir), *above = above_output(o->output);
+	auto_free char *kept = xasprintf("%s/case", o->output);
+	auto_free char *parent = xasprintf("%s/shrunk", run_dir);
+	struct err err = ERR_INIT;
+	struct pm_shrunk result = { 0 };
+	struct pm_run run;
+	struct pm_case c = { 0 };
+	struct stat st;
+
+	if (!o->force && !stat(kept, &st))
+		return cli_failf("%s holds a finding already: give --force to replace it",
+				 o->output);
+	if (mkdir(parent, 0777) && errno != EEXIST)
+		return cli_failf("cannot make the directory %s: %m", parent);
+	if (!pm_is_run(above))
+		return cli_failf("%s cannot be the place of a finding of outage pm, which needs "
+				 "its run: leave out -o",
+				 o->output);
+	if (pm_run_load(run_dir, &run, &err))
+		return cli_fail(&err);
+	int rc = pm_case_load(o->dir, &c, &err);
+	if (!rc)
+		rc = shrink_loaded(o, &run, &c, &result, &err);
+	pm_case_release(&c);
+	pm_run_release(&run);
+	if (rc)
+		return cli_fail(&err);
+	print_shrunk(o, &result);
+	return EXIT_OK;
 }

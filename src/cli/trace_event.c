@@ -103,6 +103,8 @@ static void add_line(struct strbuf *sb, uint64_t n, const struct event *ev)
 	if (ev->kind == EV_STACK)
 		strbuf_addf(sb, " %" PRIu64 ", %" PRIu64 " frame%s", ev->ref, ev->len / 8,
 			    ev->len == 8 ? "" : "s");
+	for (uint64_t i = 0; ev->kind == EV_STACK && ev->data && i < ev->len / 8; i++)
+		strbuf_addf(sb, "%s 0x%" PRIx64, i ? "," : ":", get_le64(ev->data + 8 * i));
 	if (ev->pc)
 		strbuf_addf(sb, " from 0x%" PRIx64, ev->pc);
 	if (ev->stack)

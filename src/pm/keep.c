@@ -251,15 +251,22 @@ void pm_case_release(struct pm_case *c)
 	*c = (struct pm_case){ 0 };
 }
 
+int pm_case_put(const char *dir, const struct pm_case *c, struct err *err)
+{
+	if (mkdir(dir, 0777) && errno != EEXIST)
+		return err_set(err, -errno, "cannot make the directory %s: %m", dir);
+	int rc = io_write_file(dir, "said", strbuf_str(&c->said), c->said.len, 0, err);
+	return rc ? rc : save(dir, "case", case_members, ARRAY_SIZE(case_members), c, err);
+}
+
 int pm_case_save(const char *run, uint64_t n, const struct pm_case *c, struct err *err)
 {
 	auto_free char *all = xasprintf("%s/findings", run);
 	auto_free char *dir = xasprintf("%s/%llu", all, (unsigned long long)n);
 
-	if ((mkdir(all, 0777) && errno != EEXIST) || (mkdir(dir, 0777) && errno != EEXIST))
-		return err_set(err, -errno, "cannot make the directory %s: %m", dir);
-	int rc = io_write_file(dir, "said", strbuf_str(&c->said), c->said.len, 0, err);
-	return rc ? rc : save(dir, "case", case_members, ARRAY_SIZE(case_members), c, err);
+	if (mkdir(all, 0777) && errno != EEXIST)
+		return err_set(err, -errno, "cannot make the directory %s: %m", all);
+	return pm_case_put(dir, c, err);
 }
 
 int pm_case_load(const char *dir, struct pm_case *out, struct err *err)

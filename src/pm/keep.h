@@ -62,6 +62,8 @@ struct pm_case {
 
 void pm_case_release(struct pm_case *c);
 int pm_case_save(const char *run, uint64_t n, const struct pm_case *c, struct err *err) must_check;
+/* The same into a directory of that name, which is made. */
+int pm_case_put(const char *dir, const struct pm_case *c, struct err *err) must_check;
 int pm_case_load(const char *dir, struct pm_case *out, struct err *err) must_check;
 
 struct pm_summary {

@@ -240,6 +240,15 @@ static void image_at(const struct pm_run *r, uint64_t point, struct image *out)
 	}
 }
 
+void pm_image_before(const struct pm_run *r, uint64_t point, struct image *out)
+{
+	struct crash_points points = { 0 };
+
+	pm_run_points(r, &points);
+	image_at(r, point_before(&points, point), out);
+	crash_points_release(&points);
+}
+
 static int check_faults(struct checker *c, const struct image *img, uint64_t point,
 			const struct media_faults *faults, const struct image *old, struct err *err)
 {
@@ -852,16 +861,13 @@ struct one_end {
 static int replay_fault(struct checker *c, const struct crash_state *s, const char *text,
 			struct err *err)
 {
-	struct crash_points points = { 0 };
 	auto_media_faults faults = { 0 };
 	auto_image old = IMAGE_INIT;
 	int rc = media_parse(text, c->run->base.size, &faults, err);
 
 	if (rc)
 		return rc;
-	pm_run_points(c->run, &points);
-	image_at(c->run, point_before(&points, s->point), &old);
-	crash_points_release(&points);
+	pm_image_before(c->run, s->point, &old);
 	return check_faults(c, &s->image, s->point, &faults, &old, err);
 }
 

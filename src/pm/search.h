@@ -44,6 +44,10 @@ struct crash_opts pm_run_crash(const struct pm_run *r);
 /* Copies that are taken as one, and cut at few places only. */
 uint64_t pm_run_copies(const struct pm_run *r);
 
+/* What the memory held at the last crash point before this one if nothing was lost: what a stale
+ * line goes back to. */
+void pm_image_before(const struct pm_run *r, uint64_t point, struct image *out);
+
 struct pm_reads;
 
 struct pm_failure;

@@ -22,26 +22,6 @@ struct exporting {
 
 /* ---- content ---- */
 
-static void add_base64(struct strbuf *out, const unsigned char *data, size_t len)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-	for (size_t i = 0; i < len; i += 3) {
-		uint32_t v = (uint32_t)data[i] << 16 |
-			     (i + 1 < len ? (uint32_t)data[i + 1] << 8 : 0) |
-			     (i + 2 < len ? data[i + 2] : 0);
-
-		strbuf_addch(out, digits[v >> 18]);
-		strbuf_addch(out, digits[v >> 12 & 63]);
-		strbuf_addch(out, i + 1 < len ? digits[v >> 6 & 63] : '=');
-		strbuf_addch(out, i + 2 < len ? digits[v & 63] : '=');
-		if (i % 57 == 54)
-			strbuf_addch(out, '\n');
-	}
-	strbuf_addch(out, '\n');
-}
-
 /* Pages that are all zeros are left out: the file is made long enough at the end. */
 static void add_content(struct exporting *x, const struct reffs_inode *inode, uint64_t size)
 {
@@ -55,7 +35,7 @@ static void add_content(struct exporting *x, const struct reffs_inode *inode, ui
 		strbuf_adds(x->out, "page ");
 		shell_quote(x->out, strbuf_str(&x->path));
 		strbuf_addf(x->out, " %" PRIu64 " <<'END'\n", n);
-		add_base64(x->out, page, len);
+		shell_base64(x->out, page, len);
 		strbuf_adds(x->out, "END\n");
 	}
 	strbuf_adds(x->out, "truncate -s ");

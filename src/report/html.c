@@ -155,8 +155,26 @@ static void put_cut(const struct view *v, struct strbuf *out)
 	if (v->crash.has_state)
 		strbuf_addf(out, ", at event %llu of %zu", (unsigned long long)v->crash.state.point,
 			    v->crash.trace.events.n);
+	else if (v->c.done < v->c.workload.ops.n)
+		strbuf_adds(out, " here, or during the next operation: the trace would tell");
 	strbuf_adds(out, v->second.has_trace ? "; and a second time, during recovery</td></tr>\n"
 					     : "</td></tr>\n");
+}
+
+static void put_marks(const struct view *v, size_t i, bool after, struct strbuf *out)
+{
+	const struct event *ev;
+	size_t from = 0;
+	bool is_after;
+
+	while ((ev = view_mark(v, i, &from, &is_after)))
+		if (is_after == after) {
+			strbuf_adds(out, "<tr><td></td><td><span class=\"setup\">mark</span> ");
+			report_html_escape(out, (const char *)ev->data, ev->len);
+			strbuf_adds(out,
+				    after ? " <span class=\"tag\">not reached</span></td></tr>\n"
+					  : "</td></tr>\n");
+		}
 }
 
 static void put_workload(const struct view *v, struct strbuf *out)
@@ -164,12 +182,13 @@ static void put_workload(const struct view *v, struct strbuf *out)
 	const struct workload *w = &v->c.workload;
 	auto_strbuf line = STRBUF_INIT;
 	bool live = stored_case_live(&v->c);
+	size_t during = view_under_way(v);
 
 	strbuf_adds(out, "<h3>Workload</h3>\n<table class=\"ops\">\n");
 	for (size_t i = 0; i < w->ops.n; i++) {
 		int32_t result;
 
-		if (!live && i == v->c.done)
+		if (!live && i == v->c.done && i != during)
 			put_cut(v, out);
 		strbuf_clear(&line);
 		op_print(&w->ops.v[i], &line);
@@ -178,7 +197,13 @@ static void put_workload(const struct view *v, struct strbuf *out)
 		text(out, strbuf_str(&line));
 		if (view_result(v, i, &result) && result < 0)
 			tagged(out, " <span class=\"tag\">failed: ", strerror(-result), "</span>");
+		if (i == during)
+			strbuf_adds(out, " <span class=\"tag\">under way</span>");
 		strbuf_adds(out, "</td></tr>\n");
+		put_marks(v, i, false, out);
+		if (!live && i == during)
+			put_cut(v, out);
+		put_marks(v, i, true, out);
 	}
 	if (!live && v->c.done >= w->ops.n)
 		put_cut(v, out);
@@ -241,6 +266,11 @@ static void put_flight(const struct view_crash *c, const char *when, struct strb
 
 static void put_trace(const struct view *v, struct strbuf *out)
 {
+	if (v->no_trace)
+		tagged(out,
+		       "<p class=\"note\">The trace cannot be used, so it is not known which "
+		       "operation was under way, nor what was in flight and got lost: ",
+		       v->no_trace, "</p>\n");
 	if (!v->crash.has_trace)
 		return;
 	strbuf_adds(out, "<h3>What reached the disk</h3>\n");

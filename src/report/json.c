@@ -154,6 +154,7 @@ void report_json_case(const struct view *v, struct json *j)
 	put_text(j, "diagnosis", v->diagnosis.len ? v->diagnosis.buf : NULL);
 	put_workload(v, j);
 	put_writes(&v->crash, j);
+	put_text(j, "trace_error", v->no_trace);
 	put_second(v, j);
 	put_trees(v, j);
 	json_kv_string(j, "kernel_log", strbuf_str(&v->kernel_log));

@@ -532,3 +532,23 @@ const char shell_functions[] =
 	"\tdone <\"$work/dirs\"\n"
 	"\tfind . -mindepth 1 -maxdepth 1 ! -name lost+found -exec rm -rf -- {} +\n"
 	"}\n\n";
+
+void shell_base64(struct strbuf *out, const unsigned char *data, size_t len)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+	for (size_t i = 0; i < len; i += 3) {
+		uint32_t v = (uint32_t)data[i] << 16 |
+			     (i + 1 < len ? (uint32_t)data[i + 1] << 8 : 0) |
+			     (i + 2 < len ? data[i + 2] : 0);
+
+		strbuf_addch(out, digits[v >> 18]);
+		strbuf_addch(out, digits[v >> 12 & 63]);
+		strbuf_addch(out, i + 1 < len ? digits[v >> 6 & 63] : '=');
+		strbuf_addch(out, i + 2 < len ? digits[v & 63] : '=');
+		if (i % 57 == 54)
+			strbuf_addch(out, '\n');
+	}
+	strbuf_addch(out, '\n');
+}

@@ -15,6 +15,8 @@ void shell_op(const struct workload *w, size_t i, enum shell_dialect d, struct s
 
 /* One word that the shell takes as it is. */
 void shell_quote(struct strbuf *out, const char *text);
+/* In lines, for `base64 -d`. */
+void shell_base64(struct strbuf *out, const unsigned char *data, size_t len);
 /* The problems and what was promised, as comment lines. */
 void shell_finding(const struct view *v, struct strbuf *out);
 /* One line of text for a comment: nothing in it can end the comment. */

@@ -75,15 +75,34 @@ static void add_place(const struct view *v, struct strbuf *out)
 	}
 }
 
+/* Where that was is in the trace: without it, one of two places. */
 static void add_crash(const struct view *v, struct strbuf *out)
 {
-	strbuf_adds(out, "       ---- the power fails here");
 	if (v->crash.has_state)
-		strbuf_addf(out, ", at event %llu of %zu", (unsigned long long)v->crash.state.point,
-			    v->crash.trace.events.n);
-	strbuf_adds(out, " ----\n");
+		strbuf_addf(out, "       ---- the power fails here, at event %llu of %zu ----\n",
+			    (unsigned long long)v->crash.state.point, v->crash.trace.events.n);
+	else
+		strbuf_addf(out, "       ---- the power fails here%s ----\n",
+			    v->c.done < v->c.workload.ops.n
+				    ? ", or during the next operation: the trace would tell"
+				    : "");
 	if (v->second.has_trace)
 		strbuf_adds(out, "       ---- and a second time, during recovery ----\n");
+}
+
+/* What a program marked, on the side of the crash that it is on. */
+static void add_marks(const struct view *v, size_t i, bool after, struct strbuf *out)
+{
+	const struct event *ev;
+	size_t from = 0;
+	bool is_after;
+
+	while ((ev = view_mark(v, i, &from, &is_after)))
+		if (is_after == after) {
+			strbuf_adds(out, "         mark ");
+			add_clean(out, (const char *)ev->data, ev->len);
+			strbuf_adds(out, after ? "    <- not reached\n" : "\n");
+		}
 }
 
 static void add_workload(const struct view *v, struct strbuf *out)
@@ -107,11 +126,23 @@ static void add_workload(const struct view *v, struct strbuf *out)
 		else if (view_result(v, i, &result) && result < 0)
 			strbuf_addf(out, "    <- failed: %s", strerror(-result));
 		strbuf_addch(out, '\n');
+		add_marks(v, i, false, out);
 		if (!live && i == during)
 			add_crash(v, out);
+		add_marks(v, i, true, out);
 	}
 	if (!live && v->c.done >= w->ops.n)
 		add_crash(v, out);
+}
+
+static void add_no_trace(const struct view *v, struct strbuf *out)
+{
+	if (!v->no_trace)
+		return;
+	strbuf_adds(out, "\nthe trace cannot be used: ");
+	add_cleans(out, v->no_trace);
+	strbuf_adds(out, "\n  so it is not known which operation was under way, nor what was in "
+			 "flight and got lost;\n  'outage replay --rerun' makes a new one\n");
 }
 
 static void add_write(const struct view_crash *c, const struct pm_pieces *pieces, uint64_t event,
@@ -275,6 +306,7 @@ void report_text_case(const struct view *v, struct strbuf *out)
 	add_problems(v, out);
 	add_place(v, out);
 	add_workload(v, out);
+	add_no_trace(v, out);
 	add_diagnosis(v, out);
 	add_writes(v, out);
 	add_trees(v, out);

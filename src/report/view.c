@@ -12,30 +12,32 @@
 
 /* ---- a case ---- */
 
-static void load_crash(const struct stored_case *of, const char *id, struct view_crash *c)
+static void load_crash(const struct stored_case *of, const char *id, struct view_crash *c,
+		       struct err *err)
 {
 	struct crash_opts opts = CRASH_OPTS_INIT;
 	struct model_pm_opts model;
-	struct err ignored = ERR_INIT;
 
 	/* What survived does not depend on the disk's content, so that need not be read. */
 	c->pm = stored_case_pm(of);
 	pm_choose_model(&c->pm, &c->trace, &model, &opts);
 	if (c->has_trace && id)
-		c->has_state = crash_replay(&c->trace, &opts, id, &c->state, &ignored) == 0;
+		c->has_state = crash_replay(&c->trace, &opts, id, &c->state, err) == 0;
 }
 
+/* A place that is guessed would be a wrong one: what cannot be read is said. */
 static void load_crashes(struct view *v)
 {
-	struct err ignored = ERR_INIT;
+	struct err why = ERR_INIT;
 	const char *second;
 	auto_free char *first = stored_case_state(&v->c, &second);
 
-	v->crash.has_trace = replay_trace(&v->c, &v->crash.trace, &ignored) == 0;
-	err_clear(&ignored);
-	load_crash(&v->c, stored_case_live(&v->c) ? NULL : first, &v->crash);
-	v->second.has_trace = second && replay_recovery(&v->c, &v->second.trace, &ignored) == 0;
-	load_crash(&v->c, second, &v->second);
+	v->crash.has_trace = replay_trace(&v->c, &v->crash.trace, &why) == 0;
+	load_crash(&v->c, stored_case_live(&v->c) ? NULL : first, &v->crash, &why);
+	v->second.has_trace = second && replay_recovery(&v->c, &v->second.trace, &why) == 0;
+	load_crash(&v->c, second, &v->second, &why);
+	if (!stored_case_live(&v->c) && (!v->crash.has_state || (second && !v->second.has_state)))
+		v->no_trace = xstrdup(why.msg);
 }
 
 static void release_crash(struct view_crash *c)
@@ -100,6 +102,7 @@ void view_release(struct view *v)
 {
 	stored_case_release(&v->c);
 	free(v->cluster);
+	free(v->no_trace);
 	release_crash(&v->crash);
 	release_crash(&v->second);
 	strbuf_release(&v->expected_text);
@@ -168,6 +171,44 @@ bool view_result(const struct view *v, size_t i, int32_t *result)
 		}
 	}
 	return false;
+}
+
+static bool is_inside(const struct trace *t, size_t i, size_t *from, size_t *to)
+{
+	bool begun = false;
+
+	*to = t->events.n;
+	for (size_t e = 0; e < t->events.n; e++) {
+		const struct event *ev = &t->events.v[e];
+
+		if (ev->ref != i)
+			continue;
+		if (ev->kind == EV_OP_BEGIN) {
+			begun = true;
+			*from = max(*from, e + 1);
+		} else if (ev->kind == EV_OP_END) {
+			*to = e;
+			break;
+		}
+	}
+	return begun;
+}
+
+const struct event *view_mark(const struct view *v, size_t i, size_t *from, bool *after)
+{
+	const struct trace *t = &v->crash.trace;
+	size_t to;
+
+	if (!v->crash.has_state || !is_inside(t, i, from, &to))
+		return NULL;
+	while (*from < to) {
+		const struct event *ev = &t->events.v[(*from)++];
+
+		*after = *from > v->crash.state.point;
+		if (ev->kind == EV_TEXT)
+			return ev;
+	}
+	return NULL;
 }
 
 size_t view_recovered(const struct view_crash *c)

@@ -37,6 +37,7 @@ struct view {
 	char *cluster;
 	struct view_crash crash;
 	struct view_crash second; /* while recovering from the first; mostly there is none */
+	char *no_trace; /* why a trace that should be there tells nothing; NULL: it does */
 	struct strbuf expected_text, seen_text; /* trees, without long content */
 	struct tree expected, seen;
 	bool has_expected, has_seen;
@@ -59,6 +60,11 @@ char *view_cause(const struct view *v);
 bool view_result(const struct view *v, size_t i, int32_t *result);
 /* The operation that had begun and not ended, or the number of operations. */
 size_t view_under_way(const struct view *v);
+/*
+ * Texts that were marked during operation `i`, by `outage mark text`: the next event from `*from`
+ * on, which moves behind it; NULL if there is none. `after`: the power had failed by then.
+ */
+const struct event *view_mark(const struct view *v, size_t i, size_t *from, bool *after);
 
 /*
  * Why a problem is one: "fsync foo (operation 3) had returned", with `joint` "although"; or, if no

@@ -303,6 +303,31 @@ static void add_store(const struct semantics *s, const struct pm_pieces *pieces,
 	add_stack(s->r, t, ev, out);
 }
 
+static bool got_lost(const struct crash_state *state, uint64_t event)
+{
+	for (size_t i = 0; i < state->lost.n; i++)
+		if (state->lost.v[i] == event)
+			return true;
+	return false;
+}
+
+/* No store makes the difference, so that all there is to show is where between two the crash is. */
+static void add_around(const struct semantics *s, const struct pm_pieces *pieces,
+		       const struct crash_state *state, struct strbuf *out)
+{
+	const struct trace *t = &s->r->trace;
+	uint64_t last = state->point, next;
+
+	while (last > 0 && (t->events.v[last - 1].kind != EV_STORE || got_lost(state, last - 1)))
+		last--;
+	for (next = last; next < t->events.n && t->events.v[next].kind != EV_STORE;)
+		next++;
+	if (last)
+		add_store(s, pieces, "the last store that is there:", last - 1, out);
+	if (next < t->events.n)
+		add_store(s, pieces, "the first that is not:", next, out);
+}
+
 /* "ordering: a crash ...", and the stores that make the difference. */
 static void explain(const struct semantics *s, const struct semantic_violation *v,
 		    const struct crash_state *state, struct strbuf *out)
@@ -327,6 +352,8 @@ static void explain(const struct semantics *s, const struct semantic_violation *
 				  v->decisive.v[i].event, out);
 	if (v->decisive.n > STORES_SHOWN)
 		strbuf_addf(out, "and %zu more\n", v->decisive.n - STORES_SHOWN);
+	if (v->cause == SEMANTIC_LOGIC && !v->decisive.n && !state->torn.n)
+		add_around(s, &pieces, state, out);
 	vec_release(&pieces);
 }
 

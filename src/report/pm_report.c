@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* pm_report.c - a run of outage pm as a page: of each finding the stores around the crash. */
+#include "report/pm_report.h"
+
+#include <inttypes.h>
+
+#include "report/report.h"
+
+enum { BEFORE = 6, AFTER = 4, ROWS_MAX = 120, SAID_SHOWN = 4000 };
+
+static const char style[] =
+	"body{margin:0 auto;max-width:1100px;padding:24px 20px 60px;font:15px/1.5 "
+	"system-ui,sans-serif;color:#1c1f24;background:#fff}\n"
+	"h1{font-size:24px}h2{font-size:18px;margin:36px 0 8px}p{margin:6px 0}\n"
+	"table{border-collapse:collapse;width:100%;font:13px ui-monospace,monospace}"
+	"td{padding:2px 10px;border-bottom:1px solid #e3e7ec}td:first-child{width:80px;"
+	"color:#667080}\n"
+	".lost td{background:#fdecea;color:#c62828}.survived td{background:#fff4dc;color:#8a5a00}"
+	".durable td{color:#2e7d32}.later td{color:#a0a8b2}"
+	".cut td{border-top:2px solid #c62828;color:#c62828;font-family:system-ui}\n"
+	"pre{background:#f5f7fa;padding:10px;overflow-x:auto;white-space:pre-wrap}\n";
+
+static void text(struct strbuf *out, const char *s)
+{
+	report_html_escape(out, s, strlen(s));
+}
+
+static void paragraph(struct strbuf *out, const char *key, const char *value)
+{
+	strbuf_addf(out, "<p>%s ", key);
+	text(out, value);
+	strbuf_adds(out, "</p>\n");
+}
+
+static bool listed(const uint64_t *v, size_t n, uint64_t event)
+{
+	for (size_t i = 0; i < n; i++)
+		if (v[i] == event)
+			return true;
+	return false;
+}
+
+static const char *fate_of(const struct crash_state *s, const struct event *ev, uint64_t event)
+{
+	if (event >= s->point)
+		return "later";
+	if (ev->kind != EV_STORE)
+		return "";
+	if (listed(s->lost.v, s->lost.n, event))
+		return "lost";
+	return listed(s->survived.v, s->survived.n, event) ? "survived" : "durable";
+}
+
+static bool is_shown(const struct event *ev)
+{
+	return ev->kind == EV_STORE || ev->kind == EV_LINEFLUSH || ev->kind == EV_FENCE ||
+	       ev->kind == EV_OP_BEGIN || ev->kind == EV_OP_END || ev->kind == EV_TEXT;
+}
+
+static void add_words(const struct pm_run *r, uint64_t event, struct strbuf *out)
+{
+	const struct event *ev = &r->trace.events.v[event];
+	auto_strbuf words = STRBUF_INIT;
+
+	strbuf_addf(&words, "%" PRIu64 " ", event);
+	switch (ev->kind) {
+	case EV_OP_BEGIN:
+	case EV_OP_END:
+		strbuf_addf(&words, "mark: operation %" PRIu64 " %s", ev->ref,
+			    ev->kind == EV_OP_BEGIN ? "begins" : "has returned");
+		break;
+	case EV_TEXT:
+		strbuf_adds(&words, "mark: ");
+		strbuf_add(&words, (const char *)ev->data, ev->len);
+		break;
+	case EV_FENCE:
+		strbuf_adds(&words, "fence");
+		break;
+	case EV_LINEFLUSH:
+		strbuf_addf(&words, "flush of the line at %#" PRIx64,
+			    ev->addr & ~(uint64_t)(PM_LINE - 1));
+		break;
+	default:
+		strbuf_addf(&words, "%s of %" PRIu64 " bytes at %#" PRIx64,
+			    ev->flags & EV_NONTEMPORAL ? "non-temporal store" : "store", ev->len,
+			    ev->addr);
+	}
+	if (ev->pc) {
+		strbuf_adds(&words, ", made at ");
+		pm_where_words(&r->where, ev->pc, &words);
+	}
+	report_html_escape(out, strbuf_str(&words), words.len);
+}
+
+static void add_cut(struct strbuf *out)
+{
+	strbuf_adds(out, "<tr class=\"cut\"><td></td><td>the power fails here</td></tr>\n");
+}
+
+/* Near what was lost, or near the crash; events that are not shown do not count. */
+static bool is_near(const struct pm_run *r, const struct crash_state *s, uint64_t event)
+{
+	if (event + BEFORE >= s->point && event < s->point + AFTER)
+		return true;
+	for (size_t i = 0; i < s->lost.n; i++)
+		if (event + BEFORE >= s->lost.v[i] && event <= s->lost.v[i] + AFTER)
+			return true;
+	return r->trace.events.v[event].kind == EV_TEXT;
+}
+
+static void add_rows(const struct pm_run *r, const struct crash_state *s, struct strbuf *out)
+{
+	const struct trace *t = &r->trace;
+	bool cut = false, gap = false;
+	size_t shown = 0;
+
+	strbuf_adds(out, "<table>\n");
+	for (uint64_t i = 0; i < t->events.n; i++) {
+		if (i >= s->point && !cut) {
+			add_cut(out);
+			cut = true;
+		}
+		if (!is_shown(&t->events.v[i]))
+			continue;
+		if (!is_near(r, s, i) || shown >= ROWS_MAX) {
+			gap = true;
+			continue;
+		}
+		const char *fate = fate_of(s, &t->events.v[i], i);
+
+		if (gap)
+			strbuf_adds(out, "<tr><td></td><td>...</td></tr>\n");
+		gap = false;
+		strbuf_addf(out, "<tr class=\"%s\"><td>%s</td><td>", fate, fate);
+		add_words(r, i, out);
+		strbuf_adds(out, "</td></tr>\n");
+		shown++;
+	}
+	if (!cut)
+		add_cut(out);
+	strbuf_adds(out, "</table>\n");
+	if (shown >= ROWS_MAX)
+		strbuf_addf(out, "<p>%d lines are shown, and not more.</p>\n", ROWS_MAX);
+}
+
+static int add_case(const struct pm_run *r, const struct pm_case *c, struct strbuf *out,
+		    struct err *err)
+{
+	struct pm_state s;
+	int rc = pm_state_load(r, c->state, &s, err);
+
+	if (rc)
+		return rc;
+	strbuf_adds(out, "<h2>");
+	text(out, c->title);
+	strbuf_addf(out, "</h2>\n<p>%" PRIu64 " %s this way; this one is ", c->states,
+		    plural(c->states, "state fails", "states fail"));
+	text(out, c->state);
+	strbuf_adds(out, ", kept in ");
+	text(out, c->dir);
+	strbuf_adds(out, "</p>\n");
+	if (*s.prefix)
+		paragraph(out, "of what recovery stored, after a first crash:", "");
+	if (*s.fault)
+		paragraph(out, "and a bad line:", s.fault);
+	add_rows(s.run, &s.s, out);
+	if (c->detail && *c->detail) {
+		strbuf_adds(out, "<pre>");
+		text(out, c->detail);
+		strbuf_adds(out, "</pre>\n");
+	}
+	paragraph(out, "seen:", c->seen ? c->seen : "");
+	if (c->said.len) {
+		strbuf_adds(out, "<pre>");
+		report_html_escape(out, strbuf_str(&c->said), min(c->said.len, (size_t)SAID_SHOWN));
+		strbuf_adds(out, "</pre>\n");
+	}
+	pm_state_release(&s);
+	return 0;
+}
+
+int pm_report_html(const struct pm_run *r, const struct pm_summary *s, const struct pm_cases *cases,
+		   struct strbuf *out, struct err *err)
+{
+	int rc = 0;
+
+	strbuf_addf(out,
+		    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+		    "<title>outage pm</title><style>%s</style></head><body>\n<h1>",
+		    style);
+	text(out, r->plan.program);
+	strbuf_adds(out, "</h1>\n");
+	paragraph(out, "file", r->plan.file);
+	paragraph(out, r->plan.check ? "check" : "dump",
+		  r->plan.check ? r->plan.check : r->plan.dump);
+	strbuf_addf(out,
+		    "<p>%" PRIu64 " stores, %" PRIu64 " flushes, %" PRIu64 " fences, %" PRIu64
+		    " marks; %" PRIu64 " states checked, %" PRIu64 " fail; %zu %s</p>\n",
+		    s->stores, s->flushes, s->fences, s->marks, s->checked, s->failing, cases->n,
+		    plural(cases->n, "finding", "findings"));
+	for (size_t i = 0; !rc && i < cases->n; i++)
+		rc = add_case(r, &cases->v[i], out, err);
+	strbuf_adds(out, "</body></html>\n");
+	return rc;
+}

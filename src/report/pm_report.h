@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* pm_report.h - what a run of `outage pm` found, as a page, and for people without this program. */
+#ifndef REPORT_PM_REPORT_H
+#define REPORT_PM_REPORT_H
+
+#include "pm/state.h"
+
+int pm_report_html(const struct pm_run *r, const struct pm_summary *s, const struct pm_cases *cases,
+		   struct strbuf *out, struct err *err) must_check;
+
+/* A script that builds the file as the crash left it, and runs the check if it is asked to. */
+int pm_export_script(const struct pm_run *r, const struct pm_case *c, struct strbuf *out,
+		     struct err *err) must_check;
+
+#endif

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# t0849-pm-doc.sh - the program of doc/pm.md, as it stands there: its commands say what is told.
+# shellcheck disable=SC2016,SC2317 # $1 is for the check; functions are called through check
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+if ! command -v qemu-x86_64 >/dev/null || ! command -v cc >/dev/null; then
+	echo '1..0 # SKIP there is no qemu-x86_64, or no compiler'
+	exit 77
+fi
+
+# shown FILE: what `cat FILE` prints there
+shown() { awk -v f="    \$ cat $1" '$0 == f { on = 1; next } /^    \$/ { on = 0 } on { sub(/^    /, ""); print }' "$root/doc/pm.md"; }
+# told PATTERN: the line is in the document as well as in what was printed
+told() { grep -q -e "^    $1" "$root/doc/pm.md" && grep -q -e "^$1" out; }
+# pm STATUS NAME ARGUMENTS: the command of the document
+pm() {
+	local want=$1 name=$2
+	shift 2
+	grep -qF "    \$ outage pm --file pool --size 4K --check 'sh ./check.sh \"\$1\"' -o $name -- ./put $*" \
+		"$root/doc/pm.md" || return 1
+	timeout 120 "$OUTAGE" pm --file pool --size 4K --check 'sh ./check.sh "$1"' -o "$name" -- ./put "$@" >out 2>err
+	[ $? -eq "$want" ]
+}
+
+shown put.c >put.c
+shown check.sh >check.sh
+check 'the program builds' cc -g -o put put.c
+check 'the wrong one is found' pm 1 wrong pool
+check 'as it is told' told 'found  fails if 1 store is lost'
+check 'with the line' grep -q 'store of 2 bytes at 0x8, made at 0x.*(put.c:16 in main)' out
+check 'and the number of states' told '3 stores, 1 flushes, 1 fences; 6 different crash states of 8 tried; 6 checked'
+timeout 60 "$OUTAGE" report wrong >out
+check 'and why' grep -q 'its line is never flushed afterwards' out
+check 'a page' timeout 60 "$OUTAGE" report wrong --html page.html
+check 'shrink' timeout 60 "$OUTAGE" shrink wrong/findings/0
+check 'export' timeout 60 "$OUTAGE" export wrong/findings/0 -o script
+sh script/reproduce.sh crashed check >out 2>err
+check 'which shows it' eval "test $? -eq 1 && grep -q '^it shows' out"
+check 'the right one is right' pm 0 right pool flush
+check 'in as many states as told' told '3 stores, 2 flushes, 2 fences; 4 different crash states of 6 tried; 4 checked'
+check 'and nothing is found' told 'nothing found'
+done_testing
