@@ -363,7 +363,9 @@ static void node_release(struct forget *f, struct node *n)
  */
 static void drop_if_unused(struct forget *f, struct node *n, struct node **dead)
 {
-	while (n && n != &f->root && !n->nlookup && !n->refs && (n->gone || !data_is_dirty(n))) {
+	/* One of its directories may be above another, and have gone with that. */
+	while (n && n != &f->root && !n->dead && !n->nlookup && !n->refs &&
+	       (n->gone || !data_is_dirty(n))) {
 		struct node *parent = NULL;
 
 		for (size_t i = 0; i < n->names.n; i++) {

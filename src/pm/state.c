@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "pm/cause.h"
+
 /* ---- building ---- */
 
 /* "r3:ID" is the state ID of what was done to recover the third time. */
@@ -174,10 +176,17 @@ static void describe(struct shrinking *x)
 {
 	auto_strbuf detail = STRBUF_INIT;
 	const struct crash_state *s = &x->now.s;
+	const struct pm_run *r = x->now.run;
+	struct pm_extents all = { 0 };
 
-	for (size_t i = 0; i < s->lost.n; i++)
-		pm_store_words(&x->now.run->trace, &x->now.run->where, s->lost.v[i], s->point, true,
-			       &detail);
+	pm_extents_of(&r->trace, s->gone.v, s->gone.n, &all);
+	for (size_t i = 0; i < all.n; i++) {
+		struct pm_loss loss =
+			pm_loss_of(&r->trace, all.v[i].event, s->point, s->gone.v, s->gone.n);
+
+		pm_store_words(&r->trace, &r->where, "lost", &all.v[i], &loss, &detail);
+	}
+	vec_release(&all);
 	free(x->c->detail);
 	x->c->detail = xstrdup(strbuf_str(&detail));
 	x->c->states = 1;

@@ -308,6 +308,22 @@ static void second_name_stays(struct worker *k)
 	expect(k, at(k, "d2/b"), "written later");
 }
 
+/* The directories of a file's two names go with it, the one above the other. */
+static void one_name_above(struct worker *k)
+{
+	must(k, "mkdir", mkdir(at(k, "d"), 0755));
+	must(k, "mkdir", mkdir(at(k, "d/e"), 0755));
+	put(k, "d/e/f", "x");
+	must(k, "link", link(at(k, "d/e/f"), at(k, "d/f")));
+	tell(k, "checkpoint");
+	must(k, "chmod", chmod(at(k, "d/f"), 0600));
+	must(k, "remount", mount(NULL, k->w->mnt, NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV, NULL));
+	util_sleep_ms(50);
+	put(k, "other", "x");
+	sync_at(k, "other"); /* only the change of the mode has kept them */
+	expect(k, at(k, "d/e/f"), "x");
+}
+
 /* Who mounts again at once stays mounted. */
 static void mounted_again(struct worker *k)
 {
@@ -334,6 +350,7 @@ const struct forget_case forget_cases[] = {
 	{ "lazyfs", "append after a loss", append_after_loss },
 	{ "minimal", "a directory comes back", directory_comes_back },
 	{ "minimal", "the second name stays", second_name_stays },
+	{ "xfs", "one name above the other", one_name_above },
 	{ "xfs", "mounted again", mounted_again },
 	{ NULL, NULL, NULL },
 };
