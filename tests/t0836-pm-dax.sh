@@ -52,7 +52,7 @@ target=vm:ext4-dax,commit=600
 lost_by() { grep -A 1 '^lost event' kept/findings/0-0/diagnosis | grep -q "$1"; } # FUNCTION
 last=
 for i in 5 4 6 7 3 8; do
-	if run 1 --lose-flush $i three && lost_by journal_submit_commit_record; then
+	if run 1 --deterministic --lose-flush $i three && lost_by journal_submit_commit_record; then
 		last=$i
 		break
 	fi
@@ -77,7 +77,7 @@ fi
 # Each block is a copy of its own: the one that commits can be there without one of those before it. Their
 # checksums tell, and then it is not mounted; without checksums it is, and is wrong.
 before=$((${last:-5} - 1))
-check 'without the fence before it, a block of the journal is missed' run 1 --lose-flush $before three
+check 'without the fence before it, a block of the journal is missed' run 1 --deterministic --lose-flush $before three
 check 'which is lost alone' eval "grep -q '^lost event .* copy of 4096 bytes' kept/findings/0-0/diagnosis &&
 	lost_by 'jbd2_journal_commit_transaction' && ! lost_by journal_submit_commit_record"
 plain() { # STATUS OPTIONS...
@@ -87,7 +87,7 @@ plain() { # STATUS OPTIONS...
 		--mount-options dax=always,commit=600 --guarantee linux -j 2 "$@"
 }
 check 'without checksums, nothing is found' plain 0 three
-check 'unless that fence is left out' plain 1 --lose-flush $before three
+check 'unless that fence is left out' plain 1 --deterministic --lose-flush $before three
 check 'a fence is missing there' grep -q '^ordering: ' kept/findings/0-0/diagnosis
 
 done_testing

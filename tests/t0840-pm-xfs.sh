@@ -34,7 +34,7 @@ check 'and no flush would help' grep -q '^logic: ' kept/findings/0-0/diagnosis
 # fsync forces the log: what it wrote must be durable when it returns.
 lost=
 for i in 3 2 4 1 5 6; do
-	if run 1 --lose-flush $i three; then
+	if run 1 --deterministic --lose-flush $i three; then
 		lost=$i
 		break
 	fi
