@@ -115,6 +115,9 @@ check 'to the same totals' test "$(totals)" = "$whole"
 check 'when its time is up' sick 0 --bounds seq-2 --sample 4000 --time 1s --json \
 	--crash last --suppress <(echo '*: *') -o timed
 check 'part of it is done' json '0 < d["workloads"] < 4000'
+check 'when it is up before the end of the last one' sick 0 --bounds seq-1 --limit 1 --time 1ns \
+	--crash last --suppress <(echo '*: *') -o ended
+check 'nothing is left to go on with' eval '! grep -q "to go on" out'
 
 # One workload that has more states than anybody could wait for: it stops between two of them.
 printf '%s\n' 'mkdir A' 'creat A/foo' 'write A/foo 0 65536' 'fsync A/foo' 'rename A/foo A/bar' 'fsync A/bar' >endless

@@ -55,6 +55,11 @@ if ! timeout 60 "$OUTAGE" test -t ext4 -b pm-seq-1 --limit 1 -o probe >out 2>err
 fi
 check 'as root: file systems can be tested' status 0
 check 'as root: nothing is missing for ext4' says '^ok +ext4'
+if command -v qemu-x86_64 >/dev/null; then
+	check 'programs on persistent memory can be traced' says '^ok +pm programs .*by QEMU [0-9]'
+else
+	check 'programs on persistent memory cannot be traced' says '^note +pm programs .*apt-get install qemu-user'
+fi
 check 'as JSON' status 0 --json
 check 'JSON says the same' json "d['usable'] and any(c['name'] == 'ext4' and c['status'] == 'ok' for c in d['checks'])"
 

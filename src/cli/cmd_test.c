@@ -99,7 +99,8 @@ struct test {
 	struct supply source;
 	struct suppress suppress;
 	struct progress progress;
-	uint64_t before; /* workloads that were done when this began */
+	uint64_t before;	/* workloads that were done when this began, */
+	uint64_t states_before; /* and the states of them */
 	uint64_t time_ns, hang_ns, jobs;
 	const char *output, *resume, *fstype, *mount_options;
 	bool json, tune, trust;
@@ -261,7 +262,9 @@ static void print_summary(const struct test *t, const struct workers_result *r, 
 	/* One workload with many states tells more by its states. */
 	bool by_states = s->unique_states > 20 * (s->workloads + 1);
 
-	double rate = (double)(by_states ? s->unique_states : s->workloads - t->before) / elapsed;
+	double rate = (double)(by_states ? s->unique_states - t->states_before
+					 : s->workloads - t->before) /
+		      elapsed;
 
 	printf("%s: %llu %s, %llu different crash states of %llu tried in %.1f s: %.*f %s "
 	       "a second\n",
@@ -363,6 +366,7 @@ static int run_workers(struct test *t)
 static int run_test(struct test *t)
 {
 	t->before = t->progress.done;
+	t->states_before = t->progress.totals.unique_states;
 	t->start_ns = util_now_ns();
 	for (size_t i = 0; i < t->progress.clusters.n; i++)
 		vec_push(&t->clusters, t->progress.clusters.v[i]);

@@ -735,6 +735,9 @@ static void count_left(struct parent *p)
 	uint64_t done = p->opts->progress->done + p->failed;
 	uint64_t total = supply_count(p->opts->source);
 
+	/* The time was up after the last one had begun. */
+	if (done >= total && !p->result->signalled)
+		p->result->stopped = false;
 	if (p->result->stopped || atomic_load(&p->shared->stop) || done >= total ||
 	    atomic_load(&p->shared->next) >= total)
 		return;

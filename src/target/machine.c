@@ -12,6 +12,7 @@
 #include "base/proc.h"
 #include "base/io.h"
 #include "record/loop.h"
+#include "record/pm_tracer.h"
 #include "target/kmsg.h"
 #include "target/place.h"
 #include "target/target.h"
@@ -300,6 +301,22 @@ static bool look_vm(struct machine *m)
 	return add(m, name, MACHINE_OK, xstrdup(strbuf_str(&how)), NULL);
 }
 
+/* For `outage pm`: the emulator with our tracer in it is tried. */
+static void look_pm(struct machine *m)
+{
+	static const char name[] = "pm programs";
+	struct tracer t = TRACER_INIT;
+	struct err err = ERR_INIT;
+
+	if (tracer_open(&t, NULL, &err))
+		add(m, name, MACHINE_NOTE,
+		    xasprintf("outage pm cannot trace them by emulation: %s", err.msg), NULL);
+	else
+		add(m, name, MACHINE_OK, xasprintf("outage pm traces them, by QEMU %s", t.version),
+		    NULL);
+	tracer_close(&t);
+}
+
 /* ---- the rest ---- */
 
 static uint64_t available_mib(void)
@@ -384,6 +401,7 @@ void machine_look(struct machine *m)
 	usable &= look_targets(m);
 	m->guests = look_uml(m);
 	m->guests |= look_vm(m);
+	look_pm(m);
 	usable &= look_memory(m);
 	look_log(m);
 	look_console(m);
