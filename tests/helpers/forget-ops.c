@@ -557,8 +557,12 @@ static void write_to(struct worker *k, struct target *t, uint32_t off, uint32_t 
 	     : t->o->flags == O_DSYNC ? ", O_DSYNC"
 				      : "");
 	got = result(pwrite(t->o->fd, buf, len, off));
-	if (!as_expected(k, 0, got))
+	if (!as_expected(k, 0, got)) {
+		/* The kernel truncates it to the size it has, as ftruncate() would. */
+		if (t->o->flags == O_DIRECT)
+			ino->attr[LIVE].mtime_known = false;
 		return;
+	}
 	if (t->o->stale && t->o->flags == O_APPEND)
 		util_sleep_ms(100); /* until the kernel is told where it really went */
 	t->o->stale = false;
