@@ -45,7 +45,9 @@ check 'as a flush that is missing' grep -q '^ordering: ' kept/findings/0-0/diagn
 check 'the trace has what the times were' grep -q 'times\..* 1100000000 0 ' out
 timeout 300 "$OUTAGE" replay kept/findings/0-0 >out 2>err
 check 'it is shown again' eval "[ $? -eq 1 ] && grep -q 'mtime is' out"
-check 'without a clock that is set, times are no part of a state' dax 0 --lose-flush "${lost:-3}" stamp
+# Interrupts have fences, too, so that by the clock it may be another one that is lost.
+untimed() { dax 0 --lose-flush "${lost:-3}" stamp || ! grep -q '^time	' kept/findings/*/problems; }
+check 'without a clock that is set, times are no part of a state' untimed
 
 # More that sets times, of directories too.
 printf '%s\n' 'mkdir A' 'creat A/foo' 'sync' 'write A/foo 0 5000' 'rename A/foo A/bar' 'fsync A' 'truncate A/bar 100' \

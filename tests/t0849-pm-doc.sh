@@ -29,7 +29,7 @@ check 'the program builds' cc -g -o put put.c
 check 'the wrong one is found' pm 1 wrong pool
 check 'as it is told' told 'found  fails if 1 store is lost'
 check 'with the line' grep -q 'store of 2 bytes at 0x8, made at 0x.*(put.c:16 in main)' out
-check 'and the number of states' told '3 stores, 1 flushes, 1 fences; 6 different crash states of 8 tried; 6 checked'
+check 'and the number of states' told '3 stores, 1 flush, 1 fence; 6 different crash states of 8 tried; 6 checked'
 timeout 60 "$OUTAGE" report wrong >out
 check 'and why' grep -q 'its line is never flushed afterwards' out
 check 'a page' timeout 60 "$OUTAGE" report wrong --html page.html
