@@ -136,8 +136,9 @@ fi
 
 redis=
 redis_start() {
+	: >redis.log # not later than it is looked at
 	redis-server --port 0 --unixsocket "$dir/redis.sock" --dir "$mnt" --save '' --logfile '' \
-		--daemonize no "$@" >redis.log 2>&1 &
+		--daemonize no "$@" >>redis.log 2>&1 &
 	redis=$!
 	servers+=("$redis")
 	wait_for grep -q 'ready to accept\|Bad file format\|FATAL' redis.log
