@@ -314,9 +314,11 @@ static void check_names(struct worker *k, const char *path, const struct inode *
 			differs(k, "%s lists %s twice", path, e->d_name);
 		seen[name] = true;
 	}
-	if (errno)
-		differs(k, "%s cannot be listed: %s", path, strerror(errno));
-	closedir(d);
+	int error = errno;
+
+	closedir(d); /* who finds that all is over does not come back */
+	if (error)
+		differs(k, "%s cannot be listed: %s", path, strerror(error));
 	for (int n = 0; n < NAMES; n++)
 		if (dir->entry[LIVE][n] && !seen[n])
 			differs(k, "%s does not list n%d, which should be there", path, n);
