@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # guests.sh - for tests of kernels that run as guests; sourced after lib.sh.
-# shellcheck shell=bash disable=SC2034,SC2154 # $kernels is for who sources it, $OUTAGE from lib.sh
+# shellcheck shell=bash disable=SC2034,SC2154,SC2317 # $kernels is for who sources it, $OUTAGE from lib.sh
 
 # A kernel is fetched once and kept for other runs.
 kernels=${OUTAGE_TEST_KERNELS:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/outage-test}
@@ -24,4 +24,21 @@ wait_for_none() { # of the processes that the test's own `ours` prints, while th
 	done
 	ours >out
 	return 1
+}
+# own_machines TEST: what is started from now on has a word in its environment by which `ours` finds it
+# again, and the machines among it end with the test
+own_machines() {
+	export OUTAGE_TEST_MARK=$1-$$
+	ours() {
+		local p
+		for p in $(pgrep -f '^[^ ]*qemu-system-x86_64 -nodefaults'); do
+			grep -qzx "OUTAGE_TEST_MARK=$OUTAGE_TEST_MARK" "/proc/$p/environ" 2>/dev/null && echo "$p"
+		done
+	}
+	cleanup() {
+		local p
+		for p in $(ours); do kill -KILL "$p" 2>/dev/null; done
+		rm -rf "$dir"
+	}
+	trap cleanup EXIT
 }

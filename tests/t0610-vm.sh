@@ -14,22 +14,9 @@ if ! command -v qemu-system-x86_64 >/dev/null; then
 	exit 77
 fi
 
-# What is started here has a word in its environment by which it is found again. The kernel is
-# fetched once and kept for other runs; all else that is kept goes to a folder of this test.
-export OUTAGE_TEST_MARK=t0610-$$
+# The kernel is fetched once and kept for other runs; all else goes to a folder of this test.
+own_machines t0610
 mkdir -p "$kernels" cache
-ours() { # prints processes of the machines that this test has started
-	local p
-	for p in $(pgrep -f '^[^ ]*qemu-system-x86_64 -nodefaults'); do
-		grep -qzx "OUTAGE_TEST_MARK=t0610-$$" "/proc/$p/environ" 2>/dev/null && echo "$p"
-	done
-}
-cleanup() {
-	local p
-	for p in $(ours); do kill -KILL "$p" 2>/dev/null; done
-	rm -rf "$dir"
-}
-trap cleanup EXIT
 sockets() { find /tmp -maxdepth 1 -name 'outage-vhost-*' -newer new 2>/dev/null | wc -l; }
 
 touch new

@@ -15,28 +15,15 @@ if ! command -v qemu-system-x86_64 >/dev/null; then
 	exit 77
 fi
 
-# What is started here has a word in its environment by which it is found again. The kernel is
-# fetched once and kept for other runs; all else that is kept goes to a folder of this test.
-export OUTAGE_TEST_MARK=t0830-$$
+# The kernel is fetched once and kept for other runs; all else goes to a folder of this test.
+own_machines t0830
 mkdir -p "$kernels" cache
-ours() { # prints processes of the machines that this test has started
-	local p
-	for p in $(pgrep -f '^[^ ]*qemu-system-x86_64 -nodefaults'); do
-		grep -qzx "OUTAGE_TEST_MARK=t0830-$$" "/proc/$p/environ" 2>/dev/null && echo "$p"
-	done
-}
 traced() { # prints those that are traced
 	local p
 	for p in $(ours); do
 		grep -qzx -e -plugin "/proc/$p/cmdline" 2>/dev/null && echo "$p"
 	done
 }
-cleanup() {
-	local p
-	for p in $(ours); do kill -KILL "$p" 2>/dev/null; done
-	rm -rf "$dir"
-}
-trap cleanup EXIT
 
 printf 'creat foo\nwrite foo 0 5001\nfsync foo\n' >short
 printf 'creat foo\nfsync foo\nrename foo bar\nwrite bar 100 10000\nsync\nremount\nunlink bar\nsync\n' >long

@@ -13,21 +13,8 @@ if ! command -v qemu-system-x86_64 >/dev/null; then
 	exit 77
 fi
 
-# What is started here has a word in its environment by which it is found again.
-export OUTAGE_TEST_MARK=t0838-$$
+own_machines t0838
 mkdir -p "$kernels" cache
-ours() { # prints processes of the machines that this test has started
-	local p
-	for p in $(pgrep -f '^[^ ]*qemu-system-x86_64 -nodefaults'); do
-		grep -qzx "OUTAGE_TEST_MARK=t0838-$$" "/proc/$p/environ" 2>/dev/null && echo "$p"
-	done
-}
-cleanup() {
-	local p
-	for p in $(ours); do kill -KILL "$p" 2>/dev/null; done
-	rm -rf "$dir"
-}
-trap cleanup EXIT
 
 printf 'creat foo\nwrite foo 0 5001\nfsync foo\n' >short
 nvdimm=(-t vm:ext4-dax --guest-pm nvdimm -j 1)

@@ -13,21 +13,8 @@ if ! command -v qemu-system-x86_64 >/dev/null; then
 	exit 77
 fi
 
-# What is started here has a word in its environment by which it is found again.
-export OUTAGE_TEST_MARK=t0839-$$
+own_machines t0839
 mkdir -p "$kernels" cache
-ours() { # prints processes of the machines that this test has started
-	local p
-	for p in $(pgrep -f '^[^ ]*qemu-system-x86_64 -nodefaults'); do
-		grep -qzx "OUTAGE_TEST_MARK=t0839-$$" "/proc/$p/environ" 2>/dev/null && echo "$p"
-	done
-}
-cleanup() {
-	local p
-	for p in $(ours); do kill -KILL "$p" 2>/dev/null; done
-	rm -rf "$dir"
-}
-trap cleanup EXIT
 
 printf 'setup creat foo\nsetup sync\nwrite foo 0 4096 dsync\n' >synced
 printf 'setup creat foo\nsetup sync\nwrite foo 0 4096\n' >loose

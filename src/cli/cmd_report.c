@@ -32,20 +32,9 @@ struct report_command {
 static int write_html(const struct run_view *r, const char *path, struct err *err)
 {
 	auto_strbuf page = STRBUF_INIT;
-	struct io_output out;
 	int rc = report_html_run(r, &page, err);
 
-	if (!rc)
-		rc = io_output_open(path, &out, err);
-	if (rc)
-		return rc;
-	rc = io_write_full(out.fd, strbuf_str(&page), page.len);
-	if (rc) {
-		err_set(err, rc, "cannot write %s: %s", path, strerror(-rc));
-		io_output_release(&out);
-		return rc;
-	}
-	return io_output_commit(&out, err);
+	return rc ? rc : io_write_file(NULL, path, strbuf_str(&page), page.len, 0, err);
 }
 
 static int print_json(const struct run_view *r, struct err *err)

@@ -115,7 +115,6 @@ static int write_html(const char *run, const struct pm_summary *s, const struct 
 		      const char *path, struct err *err)
 {
 	auto_strbuf page = STRBUF_INIT;
-	struct io_output out;
 	struct pm_run r;
 	int rc = pm_run_load(run, &r, err);
 
@@ -123,17 +122,7 @@ static int write_html(const char *run, const struct pm_summary *s, const struct 
 		return rc;
 	rc = pm_report_html(&r, s, cases, &page, err);
 	pm_run_release(&r);
-	if (!rc)
-		rc = io_output_open(path, &out, err);
-	if (rc)
-		return rc;
-	rc = io_write_full(out.fd, strbuf_str(&page), page.len);
-	if (rc) {
-		err_set(err, rc, "cannot write %s: %s", path, strerror(-rc));
-		io_output_release(&out);
-		return rc;
-	}
-	return io_output_commit(&out, err);
+	return rc ? rc : io_write_file(NULL, path, strbuf_str(&page), page.len, 0, err);
 }
 
 int pm_report(const char *dir, bool json, const char *html)

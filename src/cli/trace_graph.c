@@ -20,22 +20,6 @@ static const struct option graph_options[] = {
 	{ 0 },
 };
 
-static int write_out(const char *path, const struct strbuf *svg, struct err *err)
-{
-	struct io_output out;
-	int rc = io_output_open(path, &out, err);
-
-	if (rc)
-		return rc;
-	rc = io_write_full(out.fd, svg->buf, svg->len);
-	if (rc)
-		err_set(err, rc, "cannot write %s: %s", path, strerror(-rc));
-	else
-		rc = io_output_commit(&out, err);
-	io_output_release(&out);
-	return rc;
-}
-
 static void say_cut(const struct posix_graph_cut *cut)
 {
 	if (cut->calls)
@@ -81,7 +65,7 @@ static int draw(const struct trace_options *o, struct trace_reader *r, struct er
 	posix_select(&log, &o->filter, &sel);
 	trace_warn_empty(o, &sel);
 	posix_graph(&log, &sel, &opts, &svg, &cut);
-	rc = write_out(o->output, &svg, err);
+	rc = io_write_file(NULL, o->output, strbuf_str(&svg), svg.len, 0, err);
 	if (!rc)
 		say_cut(&cut);
 	if (!rc && o->json)

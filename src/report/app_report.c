@@ -389,27 +389,6 @@ int app_report_json(const struct app_view *v, struct json *j, struct err *err)
 
 /* ---- a page ---- */
 
-static const char style[] =
-	"body{margin:0 auto;max-width:1100px;padding:24px 20px 60px;font:15px/1.5 "
-	"system-ui,sans-serif;color:#1c1f24;background:#fff}\n"
-	"h1{font-size:24px}h2{font-size:18px;margin:36px 0 8px}p{margin:6px 0}\n"
-	"table{border-collapse:collapse;width:100%;font:13px ui-monospace,monospace}"
-	"td{padding:2px 10px;border-bottom:1px solid #e3e7ec}td:first-child{width:80px;"
-	"color:#667080}\n"
-	".lost td{background:#fdecea;color:#c62828}.torn td{background:#fff4dc;color:#8a5a00}"
-	".durable td{color:#2e7d32}.later td{color:#a0a8b2}"
-	".cut td{border-top:2px solid #c62828;color:#c62828;font-family:system-ui}\n"
-	".why{border-left:4px solid #c62828;background:#fdecea;padding:8px 12px}"
-	".mend{border-left:4px solid #2e7d32;background:#e8f5e9;padding:8px 12px}"
-	"details{color:#667080}ol{margin:2px 0 4px}"
-	"pre{background:#f5f7fa;padding:10px;overflow-x:auto;white-space:pre-wrap}"
-	".picture{overflow-x:auto;border:1px solid #d8dde4}\n";
-
-static void text(struct strbuf *out, const char *s)
-{
-	report_html_escape(out, s, strlen(s));
-}
-
 static void html_stack(const struct app_view *v, const struct app_case *c, const struct row *r,
 		       struct strbuf *out)
 {
@@ -421,14 +400,14 @@ static void html_stack(const struct app_view *v, const struct app_case *c, const
 	if (!app_words_place(v->stacks, v->h->trace, r->event, &place))
 		strbuf_adds(&place, "called by");
 	strbuf_addf(out, "<details%s><summary>", matters(c, r) ? " open" : "");
-	text(out, strbuf_str(&place));
+	report_html_text(out, strbuf_str(&place));
 	strbuf_adds(out, "</summary><ol>");
 	for (uint32_t i = 0; i < s->n; i++) {
 		auto_strbuf words = STRBUF_INIT;
 
 		stack_frame_words(v->stacks, &v->stacks->frames.v[s->frames[i]], &words);
 		strbuf_adds(out, "<li>");
-		text(out, strbuf_str(&words));
+		report_html_text(out, strbuf_str(&words));
 		strbuf_adds(out, "</li>");
 	}
 	strbuf_adds(out, "</ol></details>");
@@ -444,7 +423,7 @@ static void html_row(const struct app_view *v, const struct app_case *c, const s
 		strbuf_adds(out, "<tr><td></td><td>...</td></tr>\n");
 	add_row(v, r, &words);
 	strbuf_addf(out, "<tr class=\"%s\"><td>%s</td><td>", fate, fate);
-	text(out, strbuf_str(&words));
+	report_html_text(out, strbuf_str(&words));
 	html_stack(v, c, r, out);
 	strbuf_adds(out, "</td></tr>\n");
 }
@@ -493,16 +472,16 @@ static int html_case(const struct app_view *v, const struct app_case *c, struct 
 
 	strbuf_addf(out, "<h2>%s: %s</h2>\n<p class=\"why\">", app_harm_name(c->harm),
 		    app_harm_words(c->harm));
-	text(out, c->title);
+	report_html_text(out, c->title);
 	if (c->fix && *c->fix) {
 		strbuf_adds(out, "</p>\n<p class=\"mend\">mend it with: ");
-		text(out, c->fix);
+		report_html_text(out, c->fix);
 	}
 	strbuf_addf(out, "</p>\n<p>%" PRIu64 " %s this way; this one is ", c->states,
 		    plural(c->states, "state fails", "states fail"));
-	text(out, c->state);
+	report_html_text(out, c->state);
 	strbuf_adds(out, ", kept in ");
-	text(out, c->dir);
+	report_html_text(out, c->dir);
 	strbuf_adds(out, "</p>\n<table>\n");
 	for (size_t i = 0; !rc && i < rows.n; i++) {
 		if (rows.v[i].event >= c->point && !crashed) {
@@ -517,7 +496,7 @@ static int html_case(const struct app_view *v, const struct app_case *c, struct 
 	strbuf_adds(out, "</table>\n");
 	html_picture(v, c, &rows, out);
 	strbuf_adds(out, "<p>seen: ");
-	text(out, c->seen && *c->seen ? c->seen : "nothing was said");
+	report_html_text(out, c->seen && *c->seen ? c->seen : "nothing was said");
 	if (c->shown < c->asked)
 		strbuf_addf(out, "; shown %" PRIu64 " of %" PRIu64 " times", c->shown, c->asked);
 	strbuf_adds(out, "</p>\n");
@@ -535,19 +514,15 @@ int app_report_html(const struct app_view *v, struct strbuf *out, struct err *er
 	const struct app_summary *s = &v->summary;
 	int rc = 0;
 
-	strbuf_addf(out,
-		    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-		    "<title>outage app</title><style>%s</style></head><body>\n<h1>",
-		    style);
-	text(out, v->plan->run);
-	strbuf_adds(out, "</h1>\n<p>directory ");
-	text(out, v->plan->dir);
+	report_page_begin(out, "outage app", v->plan->run);
+	strbuf_adds(out, "<p>directory ");
+	report_html_text(out, v->plan->dir);
 	strbuf_addf(out, "</p>\n<p>%s ", app_plan_asks(v->plan));
-	text(out, v->plan->check     ? v->plan->check
-		  : v->plan->restart ? v->plan->restart
-				     : v->plan->query);
+	report_html_text(out, v->plan->check	 ? v->plan->check
+			      : v->plan->restart ? v->plan->restart
+						 : v->plan->query);
 	strbuf_adds(out, "</p>\n<p>profile ");
-	text(out, v->plan->profile);
+	report_html_text(out, v->plan->profile);
 	strbuf_addf(out,
 		    "; %" PRIu64 " operations, %" PRIu64 " acknowledgements; %" PRIu64
 		    " states checked, %" PRIu64 " fail; %" PRIu64 " of %" PRIu64
@@ -556,7 +531,7 @@ int app_report_html(const struct app_view *v, struct strbuf *out, struct err *er
 		    v->cases.n, plural(v->cases.n, "finding", "findings"));
 	for (size_t i = 0; i < s->notes.n; i++) {
 		strbuf_adds(out, "<p>note: ");
-		text(out, s->notes.v[i]);
+		report_html_text(out, s->notes.v[i]);
 		strbuf_adds(out, "</p>\n");
 	}
 	for (size_t i = 0; !rc && i < v->cases.n; i++)

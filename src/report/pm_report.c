@@ -8,27 +8,10 @@
 
 enum { BEFORE = 6, AFTER = 4, ROWS_MAX = 120, SAID_SHOWN = 4000 };
 
-static const char style[] =
-	"body{margin:0 auto;max-width:1100px;padding:24px 20px 60px;font:15px/1.5 "
-	"system-ui,sans-serif;color:#1c1f24;background:#fff}\n"
-	"h1{font-size:24px}h2{font-size:18px;margin:36px 0 8px}p{margin:6px 0}\n"
-	"table{border-collapse:collapse;width:100%;font:13px ui-monospace,monospace}"
-	"td{padding:2px 10px;border-bottom:1px solid #e3e7ec}td:first-child{width:80px;"
-	"color:#667080}\n"
-	".lost td{background:#fdecea;color:#c62828}.survived td{background:#fff4dc;color:#8a5a00}"
-	".durable td{color:#2e7d32}.later td{color:#a0a8b2}"
-	".cut td{border-top:2px solid #c62828;color:#c62828;font-family:system-ui}\n"
-	"pre{background:#f5f7fa;padding:10px;overflow-x:auto;white-space:pre-wrap}\n";
-
-static void text(struct strbuf *out, const char *s)
-{
-	report_html_escape(out, s, strlen(s));
-}
-
 static void paragraph(struct strbuf *out, const char *key, const char *value)
 {
 	strbuf_addf(out, "<p>%s ", key);
-	text(out, value);
+	report_html_text(out, value);
 	strbuf_adds(out, "</p>\n");
 }
 
@@ -152,12 +135,12 @@ static int add_case(const struct pm_run *r, const struct pm_case *c, struct strb
 	if (rc)
 		return rc;
 	strbuf_adds(out, "<h2>");
-	text(out, c->title);
+	report_html_text(out, c->title);
 	strbuf_addf(out, "</h2>\n<p>%" PRIu64 " %s this way; this one is ", c->states,
 		    plural(c->states, "state fails", "states fail"));
-	text(out, c->state);
+	report_html_text(out, c->state);
 	strbuf_adds(out, ", kept in ");
-	text(out, c->dir);
+	report_html_text(out, c->dir);
 	strbuf_adds(out, "</p>\n");
 	if (*s.prefix)
 		paragraph(out, "of what recovery stored, after a first crash:", "");
@@ -166,9 +149,11 @@ static int add_case(const struct pm_run *r, const struct pm_case *c, struct strb
 	add_rows(s.run, &s.s, out);
 	if (c->detail && *c->detail) {
 		strbuf_adds(out, "<pre>");
-		text(out, c->detail);
+		report_html_text(out, c->detail);
 		strbuf_adds(out, "</pre>\n");
 	}
+	if (c->cause)
+		paragraph(out, "cause:", c->cause);
 	paragraph(out, "seen:", c->seen ? c->seen : "");
 	if (c->said.len) {
 		strbuf_adds(out, "<pre>");
@@ -184,12 +169,7 @@ int pm_report_html(const struct pm_run *r, const struct pm_summary *s, const str
 {
 	int rc = 0;
 
-	strbuf_addf(out,
-		    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-		    "<title>outage pm</title><style>%s</style></head><body>\n<h1>",
-		    style);
-	text(out, r->plan.program);
-	strbuf_adds(out, "</h1>\n");
+	report_page_begin(out, "outage pm", r->plan.program);
 	paragraph(out, "file", r->plan.file);
 	paragraph(out, r->plan.check ? "check" : "dump",
 		  r->plan.check ? r->plan.check : r->plan.dump);

@@ -25,6 +25,9 @@ int report_json_run(const struct run_view *r, struct json *j, struct err *err) m
 /* One page that needs nothing else. */
 int report_html_run(const struct run_view *r, struct strbuf *out, struct err *err) must_check;
 void report_html_escape(struct strbuf *out, const char *text, size_t len);
+void report_html_text(struct strbuf *out, const char *s);
+/* A page of rows, up to its title; the command's name is ours. */
+void report_page_begin(struct strbuf *out, const char *command, const char *title);
 /* A trace and its crash, as inline SVG. Without a workload it is the trace of a recovery. */
 void report_picture(const struct view_crash *c, const struct workload *w, struct strbuf *out);
 
