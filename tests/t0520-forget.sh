@@ -14,6 +14,7 @@ for profile in lazyfs ext4-ordered minimal; do
 	start $profile
 	check "$profile: what applications do" run "$helpers/forget-probe" calls mnt
 	check "$profile: many threads" run "$helpers/forget-probe" crowd mnt 5 400
+	check "$profile: names are counted while others go" run "$helpers/forget-probe" links mnt 1000
 	tree mnt seen
 	stop
 	check "$profile: it ends well" test $status = 0

@@ -26,7 +26,7 @@
 
 enum {
 	WIRE_MAGIC = 0x6761746f,
-	WIRE_VERSION = 5,
+	WIRE_VERSION = 6,
 	WIRE_HEAD = 20,
 	WIRE_PART = 12,
 	WIRE_MAX = 96 << 20, /* bytes of a message */
@@ -59,7 +59,9 @@ enum agent_command {
 	/* u32: fields, u64: content limit, u32: n, n texts to ignore -> text: tree; what it does
 	 * not say of files within the limit is to be asked for by AGENT_READ */
 	AGENT_WALK,
-	/* text: tree, "" for what was walked last -> u32: n, n times kind u32, path, words, promise
+	/*
+	 * text: tree, "" for what was walked last, u32: ms of patience with a full one -> u32: n,
+	 * n times kind u32, path, words, promise
 	 */
 	AGENT_USABLE,
 	AGENT_STAT,   /* text: path -> i32: errno, u32: mode, u64: size, u64: blocks */

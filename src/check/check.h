@@ -40,9 +40,14 @@ void check_live(const struct reffs_state *expected, const struct tree *seen,
 
 /*
  * Uses what is mounted at `root`, which then is empty: makes a file in every directory, writes and
- * reads it back, and removes everything. `seen` is what is there. Fails only if it cannot run.
+ * reads it back, and removes everything. `seen` is what is there. Fails only if it cannot run. One
+ * that is full although all was removed has some time to free it in the background.
  */
-int check_usable(int root, const struct tree *seen, struct findings *out, struct err *err)
-	must_check;
+struct check_patience {
+	unsigned ms;
+	void (*nap)(unsigned ms);
+};
+int check_usable(int root, const struct tree *seen, const struct check_patience *patience,
+		 struct findings *out, struct err *err) must_check;
 
 #endif

@@ -27,8 +27,6 @@ static int open_dir(int root, const char *path)
 	return openat(root, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-enum { FULL_TRIES = 20, FULL_NAP_MS = 100 };
-
 static bool is_full(int error)
 {
 	return error == ENOSPC || error == EDQUOT;
@@ -79,14 +77,14 @@ static bool probe_dir(int root, const char *path, struct findings *out)
 }
 
 /* Nothing is left, so there must be room; some file systems free it in the background. */
-static void probe_empty(int root, struct findings *out)
+static void probe_empty(int root, const struct check_patience *patience, struct findings *out)
 {
 	const char *what = "";
 	int error = try_file(root, &what);
 
-	for (unsigned i = 0; i < FULL_TRIES && is_full(error); i++) {
+	for (unsigned nap = 1; nap <= patience->ms / 2 && is_full(error); nap *= 2) {
 		syncfs(root);
-		util_sleep_ms(FULL_NAP_MS);
+		patience->nap(nap);
 		error = try_file(root, &what);
 	}
 	if (error)
@@ -120,7 +118,8 @@ static void remove_all(int root, const struct tree *seen, const bool *full, size
 		}
 }
 
-int check_usable(int root, const struct tree *seen, struct findings *out, struct err *err)
+int check_usable(int root, const struct tree *seen, const struct check_patience *patience,
+		 struct findings *out, struct err *err)
 {
 	size_t before = out->n;
 
@@ -136,6 +135,6 @@ int check_usable(int root, const struct tree *seen, struct findings *out, struct
 	remove_all(root, seen, full, before, out);
 	for (size_t i = 0; i < seen->entries.n; i++)
 		if (full[i] && !*seen->entries.v[i].path)
-			probe_empty(root, out);
+			probe_empty(root, patience, out);
 	return 0;
 }

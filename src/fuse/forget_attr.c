@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <linux/limits.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
@@ -48,11 +49,39 @@ static bool is_later(struct timespec a, struct timespec b)
 	return a.tv_sec > b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec > b.tv_nsec);
 }
 
+/* What ROOT says and what the stash has are of one moment only if no change was under way. */
+int attr_links(struct node *n, int fd, nlink_t *links)
+{
+	for (;;) {
+		unsigned ended = atomic_load(&n->stash_ended);
+		struct stat st;
+
+		if (fstatat(fd, "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
+			return -errno;
+		nlink_t stashed = atomic_load(&n->stash_links);
+		*links = st.st_nlink - min(stashed, st.st_nlink);
+		if (atomic_load(&n->stash_begun) == ended)
+			return 0;
+		sched_yield();
+	}
+}
+
+static void overlay_links(struct forget *f, struct node *n, struct stat *st)
+{
+	int fd = node_pin(f, n);
+
+	if (fd < 0)
+		return;
+	if (attr_links(n, fd, &st->st_nlink))
+		forget_log(f, "links of inode %llu cannot be counted: %m",
+			   (unsigned long long)n->ino);
+	node_unpin(n);
+}
+
 void attr_overlay(struct forget *f, struct node *n, struct stat *st)
 {
-	unsigned stashed = atomic_load(&n->stash_links);
-
-	st->st_nlink -= min((nlink_t)stashed, st->st_nlink);
+	if (atomic_load(&n->stash_begun))
+		overlay_links(f, n, st);
 	if (n == &f->root && f->stash_fd >= 0 && st->st_nlink > 2)
 		st->st_nlink--; /* the stash itself */
 	if (!atomic_load(&n->live))

@@ -498,7 +498,7 @@ void data_drop(struct forget *f, struct node *n)
 /* With the node lock: the kernel does not know it, and all its names are in the stash. */
 static bool is_removed(struct forget *f, struct node *n)
 {
-	struct stat st;
+	nlink_t links;
 	bool unknown;
 	int fd;
 
@@ -508,8 +508,7 @@ static bool is_removed(struct forget *f, struct node *n)
 	fd = unknown ? node_pin(f, n) : -1;
 	if (fd < 0)
 		return false;
-	unknown = !fstatat(fd, "", &st, AT_EMPTY_PATH) &&
-		  st.st_nlink <= atomic_load(&n->stash_links);
+	unknown = !attr_links(n, fd, &links) && !links;
 	node_unpin(n);
 	return unknown;
 }

@@ -70,7 +70,8 @@ struct node {
 	int fd;
 	atomic_bool used;
 
-	atomic_uint stash_links; /* links that are only in the stash */
+	/* links that are only in the stash, and how often that began to change, and ended */
+	atomic_uint stash_links, stash_begun, stash_ended;
 
 	/* node lock */
 	pthread_mutex_t lock;
@@ -334,6 +335,18 @@ void trace_made(struct forget *f, struct node *n);
 
 /* ---- forget_attr.c ---- */
 
+/* A link of `n` comes to the stash, or leaves it: meanwhile ROOT and the count do not agree. */
+static inline void stash_change_begin(struct node *n)
+{
+	atomic_fetch_add(&n->stash_begun, 1);
+}
+
+static inline void stash_change_end(struct node *n, int more)
+{
+	atomic_fetch_add(&n->stash_links, (unsigned)more);
+	atomic_fetch_add(&n->stash_ended, 1);
+}
+
 /* What an application sees. */
 int attr_stat(struct forget *f, struct node *n, int fd, struct stat *st) must_check;
 /* How long the kernel may keep them. */
@@ -346,6 +359,8 @@ enum { SETID_CAPABILITY = 1 << 16 };
 unsigned attr_setid(int fd, const struct stat *st);
 /* Who writes to a file, or shortens it, takes set-id bits away. */
 void attr_drop_setid(struct call *c, struct node *n);
+/* How many names of it an application sees; `fd` is its descriptor. 0 or a negated errno. */
+int attr_links(struct node *n, int fd, nlink_t *links) must_check;
 /* From ROOT's values to ours. */
 void attr_overlay(struct forget *f, struct node *n, struct stat *st);
 void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);

@@ -341,9 +341,11 @@ static void leave_stash(struct forget *f, const struct undo *u)
 	if (n && (S_ISDIR(n->type) ||
 		  (!fstatat(f->stash_fd, name, &st, AT_SYMLINK_NOFOLLOW) && st.st_nlink <= 1)))
 		lose_name(f, n);
+	if (n)
+		stash_change_begin(n);
 	unlinkat(f->stash_fd, name, n && S_ISDIR(n->type) ? AT_REMOVEDIR : 0);
-	if (n && !S_ISDIR(n->type))
-		atomic_fetch_sub(&n->stash_links, 1);
+	if (n)
+		stash_change_end(n, S_ISDIR(n->type) ? 0 : -1);
 	if (fd >= 0)
 		node_unpin(n);
 }
@@ -618,7 +620,11 @@ static void undo_one(void *ctx, const struct pending_op *op)
 			hold_unmade(l->f, made);
 		node_unref(l->f, made);
 	}
+	if (u->stashed && n)
+		stash_change_begin(n);
 	l->failed = undo_apply(u, &l->place);
+	if (u->stashed && n)
+		stash_change_end(n, l->failed ? 0 : -1);
 	if (!l->failed)
 		l->failed = undo_mark(u, &l->place, l->f->journal); /* J4 */
 	if (l->failed) {
@@ -626,8 +632,6 @@ static void undo_one(void *ctx, const struct pending_op *op)
 			   (unsigned long long)op->number, strerror(-l->failed));
 		return;
 	}
-	if (u->stashed && n)
-		atomic_fetch_sub(&n->stash_links, 1);
 	if (u->kind == PENDING_ATTR && n)
 		time_back(n, u);
 	if (n)

@@ -68,9 +68,9 @@ static int to_stash(struct forget *f, struct node *n, int dir, const char *name,
 	int rc;
 
 	stash_name(u->seq, stashed);
+	stash_change_begin(n);
 	rc = result(renameat(dir, name, f->stash_fd, stashed));
-	if (!rc)
-		atomic_fetch_add(&n->stash_links, 1);
+	stash_change_end(n, rc ? 0 : 1);
 	return rc;
 }
 
@@ -80,8 +80,8 @@ static void from_stash(struct forget *f, struct node *n, int dir, const char *na
 	char stashed[32];
 
 	stash_name(u->seq, stashed);
-	if (!renameat(f->stash_fd, stashed, dir, name))
-		atomic_fetch_sub(&n->stash_links, 1);
+	stash_change_begin(n);
+	stash_change_end(n, renameat(f->stash_fd, stashed, dir, name) ? 0 : -1);
 }
 
 /* How to bring `n` back, once its name is taken away by `u`. */

@@ -191,6 +191,9 @@ static int far_walk(struct target *t, const struct tree_opts *opts, struct tree 
 	return rc;
 }
 
+/* Where time is counted in instructions, so much of it already takes seconds of ours. */
+enum { STEADY_PATIENCE_MS = 64 };
+
 static int far_usable(struct target *t, const struct tree *seen, struct findings *list,
 		      struct err *err)
 {
@@ -202,6 +205,7 @@ static int far_usable(struct target *t, const struct tree *seen, struct findings
 	if (own(t)->walked != seen)
 		tree_print(seen, &(struct tree_opts){ 0 }, 0, &text);
 	wire_put_text(out, strbuf_str(&text));
+	wire_put_u32(out, own(t)->guest->steady ? STEADY_PATIENCE_MS : TARGET_PATIENCE_MS);
 	int rc = guest_target_ask(t, AGENT_USABLE, &part, err);
 	if (rc)
 		return rc;

@@ -321,8 +321,10 @@ int target_walk(struct target *t, const struct tree_opts *opts, struct tree *out
 
 int target_usable(struct target *t, const struct tree *seen, struct findings *out, struct err *err)
 {
+	static const struct check_patience patience = { TARGET_PATIENCE_MS, util_sleep_ms };
+
 	return t->ops->far ? far_result(t, t->ops->far->usable(t, seen, out, err))
-			   : check_usable(t->root, seen, out, err);
+			   : check_usable(t->root, seen, &patience, out, err);
 }
 
 int target_stat(struct target *t, const char *path, struct target_stat *out, struct err *err)

@@ -210,6 +210,7 @@ int target_end(struct target *t, struct err *err) must_check;
 int target_walk(struct target *t, const struct tree_opts *opts, struct tree *out, struct err *err)
 	must_check;
 /* `seen` is what the last walk saw. */
+enum { TARGET_PATIENCE_MS = 4000 };
 int target_usable(struct target *t, const struct tree *seen, struct findings *out, struct err *err)
 	must_check;
 int target_stat(struct target *t, const char *path, struct target_stat *out, struct err *err)

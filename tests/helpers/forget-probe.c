@@ -6,6 +6,8 @@
  *	forget-probe tree DIR		what a user sees there, as text; the stash is left out
  *	forget-probe calls DIR		what an application may expect of any file system
  *	forget-probe crowd DIR SEED N	storms of four threads in directories of their own
+ *	forget-probe links DIR N	counts a file's names N times, while removals of others
+ *become durable
  *	forget-probe hold DIR FILE	opens FILE, says so, and for each line on standard input
  *tells what reading, writing and syncing it gives
  *
@@ -202,6 +204,42 @@ static void crowd(int at, uint64_t seed, uint64_t n)
 	}
 	for (unsigned i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
+}
+
+/* ---- links ---- */
+
+static atomic_bool counted;
+
+/* Each sync makes what was removed before durable: then the last trace of it goes. */
+static void *sync_thread(void *ctx)
+{
+	int fd = openat(*(int *)ctx, "synced", O_RDWR | O_CREAT, 0644);
+
+	while (fd >= 0 && !counted)
+		right(pwrite(fd, "x", 1, 0) == 1 && !fsync(fd), "cannot be synced: %m");
+	close(fd);
+	return NULL;
+}
+
+static void links(int at, uint64_t n)
+{
+	int fd = openat(at, "one", O_RDWR | O_CREAT, 0644);
+	pthread_t thread;
+	struct stat st;
+
+	right(!pthread_create(&thread, NULL, sync_thread, &at), "no thread");
+	for (uint64_t i = 0; i < n && !wrong; i++) {
+		right(!linkat(at, "one", at, "two", 0) && !unlinkat(at, "two", 0), "links: %m");
+		for (int k = 0; k < 3; k++) {
+			/* The kernel forgets what it knows about a file whose mode changes. */
+			right(!fchmod(fd, 0600 + (mode_t)k) && !fstat(fd, &st), "stat: %m");
+			right(st.st_nlink == 1, "%lu names, and one is right",
+			      (unsigned long)st.st_nlink);
+		}
+	}
+	counted = true;
+	pthread_join(thread, NULL);
+	close(fd);
 }
 
 /* ---- tree ---- */
@@ -437,6 +475,8 @@ int main(int argc, char **argv)
 		storm(at, strtoul(argv[3], NULL, 10), strtoul(argv[4], NULL, 10));
 	else if (streq(argv[1], "crowd") && argc == 5)
 		crowd(at, strtoul(argv[3], NULL, 10), strtoul(argv[4], NULL, 10));
+	else if (streq(argv[1], "links") && argc == 4)
+		links(at, strtoul(argv[3], NULL, 10));
 	else if (streq(argv[1], "tree"))
 		print_tree(at);
 	else if (streq(argv[1], "calls"))

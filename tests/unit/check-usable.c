@@ -37,9 +37,10 @@ static size_t problems(int root, struct findings *list)
 	auto_tree seen = TREE_INIT;
 	struct err err = ERR_INIT;
 	struct tree_opts opts = { 0 };
+	struct check_patience patience = { 200, util_sleep_ms };
 
 	findings_clear(list);
-	if (tree_walk(root, &opts, &seen, &err) || check_usable(root, &seen, list, &err))
+	if (tree_walk(root, &opts, &seen, &err) || check_usable(root, &seen, &patience, list, &err))
 		return 999;
 	return list->n;
 }
