@@ -25,6 +25,21 @@ wait_for_none() { # of the processes that the test's own `ours` prints, while th
 	ours >out
 	return 1
 }
+# no_socket FILE: none that was made after it, and whose owner is gone, is there, or soon none is: those
+# of other tests have a name for a moment
+no_socket() {
+	local i path left
+	for ((i = 0; i < 100; i++)); do
+		left=
+		while IFS= read -r path; do
+			[ -d "/proc/$(sed -E 's,.*/outage-vhost-([0-9]+)-.*,\1,' <<<"$path")" ] || left=$path
+		done < <(find /tmp -maxdepth 1 -name 'outage-vhost-*' -newer "$1" 2>/dev/null)
+		[ -n "$left" ] || return 0
+		sleep 0.1
+	done
+	echo "$left" >out
+	return 1
+}
 # own_machines TEST: what is started from now on has a word in its environment by which `ours` finds it
 # again, and the machines among it end with the test
 own_machines() {

@@ -52,7 +52,6 @@ cleanup() {
 	rm -rf "$dir"
 }
 trap cleanup EXIT
-sockets() { find /tmp -maxdepth 1 -name 'outage-vhost-*' -newer prog 2>/dev/null | wc -l; }
 
 last=${users##* }
 release=$(linux.uml --version)
@@ -321,7 +320,7 @@ check "it is said" complains 'the guest was killed'
 check "and the others were done" says '(1999|2000) workloads'
 check "no process is left" wait_for_none
 
-check "no socket is left" [ "$(sockets)" = 0 ]
+check "no socket is left" no_socket prog
 check "nothing is in the user's home" [ ! -e "$HOME/.uml" ]
 
 done_testing

@@ -3,6 +3,7 @@
 # t0610-vm.sh - file systems in a virtual machine: healthy ones are silent, all ways to a kernel's
 # ext4 see the same, a kernel that panics is reported and started anew, what a person gets wrong is
 # said in one sentence, and nothing stays behind, however a run ends.
+# takes 89 s
 # shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -17,7 +18,6 @@ fi
 # The kernel is fetched once and kept for other runs; all else goes to a folder of this test.
 own_machines t0610
 mkdir -p "$kernels" cache
-sockets() { find /tmp -maxdepth 1 -name 'outage-vhost-*' -newer new 2>/dev/null | wc -l; }
 
 touch new
 printf 'creat foo\nwrite foo 0 8192\nfsync foo\n' >short
@@ -230,7 +230,7 @@ check "no half of a machine is kept" [ "$(find cache/ -maxdepth 1 -name '*vm-*.r
 	"$(find cache/ -maxdepth 1 -name 'vm-*.state' | wc -l)" ]
 check "and the next run works" status 0 test -t vm:ext4 --kernel "$image" -o after short
 
-check "no socket is left" [ "$(sockets)" = 0 ]
+check "no socket is left" no_socket new
 
 # A template that does not work is made anew, and harms nobody.
 for f in cache/vm-*.state; do head -c 1000 /dev/urandom >"$f"; done

@@ -3,6 +3,7 @@
 # t0836-pm-dax.sh - ext4 on persistent memory, of an unmodified kernel, through outage test: healthy
 # it is silent under its own guarantee, is found not to be synchronous, and a flush of its journal
 # that is left out is missed; findings are replayed and shrunk.
+# takes 95 s
 # shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"

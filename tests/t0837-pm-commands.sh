@@ -4,6 +4,7 @@
 # what is wrong with one (--check): bugs of pmfs are found by them, a healthy one is not blamed, and
 # a command that does not end with success never passes. The same in a guest, with ext4, where a
 # flush is left out.
+# takes 60 s
 # shellcheck disable=SC2016,SC2317 # functions are called through check; $ is for the commands
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"

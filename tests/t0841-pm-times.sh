@@ -3,6 +3,7 @@
 # t0841-pm-times.sh - where the guest's clock is set (--deterministic), times of files are part of a
 # state: healthy ext4 on persistent memory keeps them, one that was synced and is lost is found, also
 # when it is replayed; and where the clock just runs, they make no difference.
+# takes 45 s
 # shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
