@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # t0510-kernel.sh - outage explore on the file systems of this kernel and on FUSE servers: healthy
 # ones do not differ from the reference, sick ones do, and nothing is left behind.
-# takes 55 s
+# takes 50 s
 # shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -3,7 +3,7 @@
 # outage app: every crash of an application's run. Programs that are wrong are found, with what they
 # did wrong; their twins that are right are not.
 # Commands for other shells are in single quotes.
-# takes 71 s
+# takes 60 s
 # shellcheck disable=SC2016
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
