@@ -18,7 +18,7 @@ one_line() { [ "$(grep -vcE '^outage: (booting|fetching|warning: KVM) ' err)" = 
 json() { python3 -c "import json; d = json.load(open('out')); assert $1, d" 2>>err; } # CONDITION
 wait_for_none() { # of the processes that the test's own `ours` prints, while they are being ended
 	local i
-	for ((i = 0; i < 100; i++)); do
+	for ((i = 0; i < 300; i++)); do
 		[ -n "$(ours)" ] || return 0
 		sleep 0.1
 	done

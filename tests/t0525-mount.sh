@@ -50,7 +50,7 @@ refused_elsewhere() {
 wait_for() {
 	local i
 
-	for ((i = 0; i < 500; i++)); do
+	for ((i = 0; i < 3000; i++)); do
 		"$@" && return 0
 		sleep 0.02
 	done

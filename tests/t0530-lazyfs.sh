@@ -42,7 +42,7 @@ mkdir $mnt $data
 wait_for() {
 	local i
 
-	for ((i = 0; i < 500; i++)); do
+	for ((i = 0; i < 3000; i++)); do
 		"$@" >/dev/null 2>&1 && return 0
 		sleep 0.02
 	done

@@ -189,7 +189,7 @@ begin() { # DIR ARGUMENTS: a run that goes on for long, in the background, once 
 	timeout --kill-after=5 120 "$OUTAGE" test -t vm:ext4 --kernel "$image" -b seq-2 -j 2 -o "$@" \
 		>out 2>err </dev/null &
 	run=$!
-	for ((i = 0; i < 600; i++)); do
+	for ((i = 0; i < 2000; i++)); do
 		[ "$(wc -l 2>/dev/null <"$1/progress" || echo 0)" -lt 6 ] || break
 		sleep 0.05
 	done
@@ -217,7 +217,7 @@ kill_early() { # ends it while the first machine boots, and no template is there
 	rm -f cache/vm-*
 	timeout --kill-after=5 120 "$OUTAGE" test -t vm:ext4 --kernel "$image" -o early short >out 2>err </dev/null &
 	run=$!
-	for ((i = 0; i < 200; i++)); do
+	for ((i = 0; i < 1000; i++)); do
 		[ -z "$(ours)" ] || break
 		sleep 0.05
 	done
