@@ -2,7 +2,8 @@
 # A thin front for Meson. `make demo` and `make check` install what is missing on Debian 12.
 
 BUILD ?= build
-JOBS  ?= $(shell nproc)
+# One more than there are processors: tests wait, for a machine to boot or for a time to be over.
+JOBS  ?= $(shell echo $$(($$(nproc) + 1)))
 
 SHELL := /bin/bash
 

@@ -25,7 +25,7 @@ is_mounted() { grep -q " $dir/mnt fuse.outage " /proc/self/mounts; }
 not_mounted() { ! is_mounted; }
 until_true() {
 	local i
-	for ((i = 0; i < 400; i++)); do
+	for ((i = 0; i < 1200; i++)); do
 		"$@" && return 0
 		sleep 0.05
 	done

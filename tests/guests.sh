@@ -18,11 +18,26 @@ one_line() { [ "$(grep -vcE '^outage: (booting|fetching|warning: KVM) ' err)" = 
 json() { python3 -c "import json; d = json.load(open('out')); assert $1, d" 2>>err; } # CONDITION
 wait_for_none() { # of the processes that the test's own `ours` prints, while they are being ended
 	local i
-	for ((i = 0; i < 100; i++)); do
+	for ((i = 0; i < 300; i++)); do
 		[ -n "$(ours)" ] || return 0
 		sleep 0.1
 	done
 	ours >out
+	return 1
+}
+# no_socket FILE: none that was made after it, and whose owner is gone, is there, or soon none is: those
+# of other tests have a name for a moment
+no_socket() {
+	local i path left
+	for ((i = 0; i < 100; i++)); do
+		left=
+		while IFS= read -r path; do
+			[ -d "/proc/$(sed -E 's,.*/outage-vhost-([0-9]+)-.*,\1,' <<<"$path")" ] || left=$path
+		done < <(find /tmp -maxdepth 1 -name 'outage-vhost-*' -newer "$1" 2>/dev/null)
+		[ -n "$left" ] || return 0
+		sleep 0.1
+	done
+	echo "$left" >out
 	return 1
 }
 # own_machines TEST: what is started from now on has a word in its environment by which `ours` finds it

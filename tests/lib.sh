@@ -83,6 +83,15 @@ orphans() {
 	done
 	echo "$n"
 }
+# no_orphan: there are none, or soon are none: another test, which kills runs, may have some for a while
+no_orphan() {
+	local i
+	for ((i = 0; i < 200; i++)); do
+		[ "$(orphans)" -gt 0 ] || return 0
+		sleep 0.1
+	done
+	return 1
+}
 
 done_testing() {
 	echo "1..$n"

@@ -65,7 +65,7 @@ fsck_says() { # STATUS TEXT
 start() {
 	"$SEEDFS" mount disk m -f ${1:+-o "$1"} >out 2>err </dev/null &
 	server=$!
-	for _ in $(seq 500); do
+	for _ in $(seq 6000); do
 		if mountpoint -q m; then return 0; fi
 		kill -0 "$server" 2>/dev/null || break
 		sleep 0.01

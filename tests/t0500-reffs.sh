@@ -66,10 +66,10 @@ fi
 # Not by looking at it: root may not look at what users mount.
 is_mounted() { grep -q " $dir/mnt fuse.outage " /proc/self/mounts; }
 not_mounted() { ! is_mounted; }
-# until CONDITION...: it becomes true, in ten seconds at most
+# until CONDITION...: it becomes true, in a minute at most
 until_true() {
 	local i
-	for ((i = 0; i < 200; i++)); do
+	for ((i = 0; i < 1200; i++)); do
 		"$@" && return 0
 		sleep 0.05
 	done

@@ -30,7 +30,7 @@ start() { # OPTIONS...
 	local i
 	"$OUTAGE" reffs "$@" mnt 2>server.err &
 	server=$!
-	for ((i = 0; i < 200; i++)); do
+	for ((i = 0; i < 1200; i++)); do
 		grep -q " $dir/mnt fuse.outage " /proc/self/mounts && return 0
 		sleep 0.05
 	done

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # t0510-pairs.sh - outage explore: what can be compared and what cannot, references with a disk of their
 # own, findings that begin with an image, and crashes that are made small.
+# takes 61 s
 # shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"

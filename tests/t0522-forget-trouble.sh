@@ -9,6 +9,8 @@
 . "$root/tests/forget-lib.sh"
 mutant=${OUTAGE_BUILD:-$root/build}/tests/mutant/forget-mutant
 
+# unlocked: whoever takes things back for a server that was killed has ended
+unlocked() { flock -n source true; }
 fails() { ! "$@" >out 2>err; }
 # small SIZE: ROOT is a file system of its own, as large as this
 small() {
@@ -322,7 +324,7 @@ for profile in minimal ext4-ordered; do
 		finish 2>/dev/null
 		until_true not_mounted
 		# Its guardian is killed at the same place: then the next mount goes on.
-		sleep 0.3
+		until_true unlocked
 		keep=yes start $profile
 		check "$profile: it can be mounted again ($at)" is_mounted
 		tree mnt seen
@@ -399,7 +401,7 @@ for at in all 2 3 7 8 13 14 15 16 20 24 28 30 31 32 33; do
 	kill -KILL "$server"
 	finish 2>/dev/null
 	until_true not_mounted
-	sleep 0.3
+	until_true unlocked
 	for ((kills = 0; kills < 60; kills++)); do
 		go_on && break
 		grep -q 'cannot be undone' server.err && break
@@ -424,7 +426,7 @@ if chattr_works; then
 	kill -KILL "$server"
 	finish 2>/dev/null
 	until_true not_mounted
-	sleep 0.3
+	until_true unlocked
 	check "what cannot be taken back is said" fails timeout 20 "$helpers/forget-server" minimal \
 		source mnt </dev/null
 	check "with what to do" grep -q 'cannot be undone: .*; mend that, or remove' err
@@ -471,7 +473,7 @@ for at in 1 2; do
 	check "killed on the way back to a snapshot, at $at" until_true ended
 	finish 2>/dev/null
 	until_true not_mounted
-	sleep 0.3
+	until_true unlocked
 	keep=yes start ext4-ordered
 	tree mnt seen
 	check "the next mount gets there ($at)" same kept seen

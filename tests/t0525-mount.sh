@@ -50,11 +50,16 @@ refused_elsewhere() {
 wait_for() {
 	local i
 
-	for ((i = 0; i < 500; i++)); do
+	for ((i = 0; i < 3000; i++)); do
 		"$@" && return 0
 		sleep 0.02
 	done
 	return 1
+}
+
+# sits_in DIR: $sleeper is there already, and is sleep(1)
+sits_in() {
+	[ "$(readlink "/proc/$sleeper/cwd")" = "$dir/$1" ] && [ "$(cat "/proc/$sleeper/comm")" = sleep ]
 }
 
 export OUTAGE
@@ -203,7 +208,7 @@ check "and it is said by whom" says "bash ($$)\|$(cat /proc/$$/comm) ($$)"
 exec 7<&-
 (cd mnt && exec sleep 60) &
 sleeper=$!
-wait_for test "$(readlink /proc/$sleeper/cwd)" = "$dir/mnt"
+wait_for sits_in mnt
 run umount mnt
 check "nor one in which somebody is" says "sleep ($sleeper)"
 run umount --lazy mnt
@@ -218,7 +223,7 @@ if [ "$(id -u)" = 0 ]; then
 	unshare --mount --propagation private sleep 60 &
 	sleeper=$!
 	wait_for grep -q " $dir/mnt fuse" /proc/$sleeper/mounts
-	wait_for test "$(readlink /proc/$sleeper/ns/mnt)" != "$(readlink /proc/self/ns/mnt)"
+	wait_for eval '[ "$(readlink /proc/$sleeper/ns/mnt)" != "$(readlink /proc/self/ns/mnt)" ]'
 	echo kept >mnt/g
 	run umount mnt
 	check "a copy that nobody uses does not keep the server" test $status = 0
@@ -228,8 +233,7 @@ if [ "$(id -u)" = 0 ]; then
 	run mount --daemon --log log "$dir/used_root" mnt
 	unshare --mount --propagation private sh -c 'cd mnt && exec sleep 60' &
 	sleeper=$!
-	wait_for test "$(readlink /proc/$sleeper/cwd)" = "$dir/mnt"
-	wait_for sh -c "test \"\$(cat /proc/$sleeper/comm)\" = sleep"
+	wait_for sits_in mnt
 	run umount mnt
 	check "one that is used does, and it is said by whom" says "namespace by sleep ($sleeper)"
 	kill $sleeper
@@ -475,7 +479,7 @@ wait $server 2>/dev/null
 check "after the server was killed all of it is readable" trace_has 'fsync *d '
 run trace graph -o k.svg k.trace
 check "and the picture shows the power cut" grep -q 'power cut by a command' k.svg
-wait_for test ! "$(findmnt -n mnt)"
+wait_for eval '! mounted mnt'
 
 # ---- one mount, one FIFO, one place ----
 

@@ -42,7 +42,7 @@ mkdir $mnt $data
 wait_for() {
 	local i
 
-	for ((i = 0; i < 500; i++)); do
+	for ((i = 0; i < 3000; i++)); do
 		"$@" >/dev/null 2>&1 && return 0
 		sleep 0.02
 	done
@@ -156,7 +156,8 @@ echo kept >$mnt/unsynced
 echo "lazyfs::cache-checkpoint" >$fifo
 check "cache-checkpoint is told when it is done" logs "checkpoint is done"
 echo "lazyfs::clear-cache" >$fifo
-wait_for test "$(grep -c 'cache is cleared' $log)" = 2
+cleared_twice() { [ "$(grep -c 'cache is cleared' $log)" = 2 ]; }
+wait_for cleared_twice
 check "what was there at the checkpoint is kept" test "$(cat $data/unsynced)" = kept
 echo "lazyfs::help" >$fifo
 check "help is told" logs "received 'lazyfs::help'"

@@ -31,7 +31,7 @@ mnt=$dir/mnt
 wait_for() {
 	local i
 
-	for ((i = 0; i < 1000; i++)); do
+	for ((i = 0; i < 3000; i++)); do
 		"$@" >/dev/null 2>&1 && return 0
 		sleep 0.02
 	done

@@ -3,6 +3,7 @@
 # outage app: every crash of an application's run. Programs that are wrong are found, with what they
 # did wrong; their twins that are right are not.
 # Commands for other shells are in single quotes.
+# takes 60 s
 # shellcheck disable=SC2016
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -381,12 +382,22 @@ app data --run 'echo x >a' --check true
 timeout 60 "$OUTAGE" app -o run --run 'echo x >a' --check true -- data >out 2>err
 status=$?
 refused "results over others" "holds a run already"
-app data --run 'echo x >a; (setsid sleep 1234 &)' --check true
+# naps: no process that sleeps for as long as only this test does, or soon none
+nap=1234.$$
+# shellcheck disable=SC2317 # called by check
+no_nap() {
+	for _ in $(seq 200); do
+		pgrep -f "sleep $nap" >/dev/null || return 0
+		sleep 0.1
+	done
+	return 1
+}
+app data --run "echo x >a; (setsid sleep $nap &)" --check true
 check "a process that is left is ended, and said" said "left a process behind"
-check "a process that is left is gone" test -z "$(pgrep -f 'sleep 1234')"
-app data --kill --run 'echo x >a; (setsid sleep 1234 &)' --check true
+check "a process that is left is gone" no_nap
+app data --kill --run "echo x >a; (setsid sleep $nap &)" --check true
 check "--kill: it is killed, and that is no news" test $status = 0 -a -z "$(grep behind out)"
-app data --stop 'kill $(cat pid)' --run '(setsid sleep 1234 & echo $! >pid)' --check true
+app data --stop 'kill $(cat pid)' --run "(setsid sleep $nap & echo \$! >pid)" --check true
 check "--stop: it is ended by that, and that is no news" test $status = 0 -a -z "$(grep behind out)"
 app data --run "echo x >a; echo y >'$dir/outside'" --check true
 check "a file that is written outside is named" said "$dir/outside"
@@ -399,33 +410,51 @@ check "nothing is left mounted" test -z "$(grep "$dir" /proc/mounts)"
 # Killed while it records, it leaves nothing outside of its own directory.
 rm -rf run
 here=$(ls /tmp)
-timeout --foreground -s KILL 30 "$OUTAGE" app -o run --run ': >started; sleep 1234.5' --check true -- data >out 2>err &
+# begun FILE: it is there, or whoever would make it has ended
+begun() {
+	until [ -e "$1" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done
+}
+timeout --foreground -s KILL 120 "$OUTAGE" app -o run --run ": >started; sleep $nap" --check true -- data >out 2>err &
 pid=$!
-for _ in $(seq 100); do [ -e run/work/started ] && break; sleep 0.1; done
+begun run/work/started
 check "killed: it was recording" test -e run/work/started
 kill -KILL "$(pgrep -P $pid)"
 wait $pid
-for _ in $(seq 100); do pgrep -f 'sleep 1234.5' >/dev/null || break; sleep 0.1; done
-check "killed: no process is left" test -z "$(pgrep -f 'sleep 1234.5')"
+check "killed: no process is left" no_nap
 check "killed: no FIFO is left in /tmp" test -z "$(comm -13 <(echo "$here") <(ls /tmp) | grep outage-ack)"
 check "killed: nothing is mounted" test -z "$(grep "$dir" /proc/mounts)"
 
 # Whoever stops it gets his machine back.
 fresh
 rm -rf run
-timeout --preserve-status -s INT 4 "$OUTAGE" app -o run -p minimal --run 'for i in 1 2 3 4; do echo $i >f$i; done' --check 'sleep 3.4567' -- data >out 2>err
+# stopped CHECK: a run that gets SIGINT when states are being checked; the first few checks are made without
+# a crash, to see that it is content then
+stopped() {
+	rm -rf run checks
+	env --default-signal=INT timeout --preserve-status -s INT 200 "$OUTAGE" app -o run -p minimal --run 'for i in 1 2 3 4 5 6; do echo $i >f$i; done' \
+		--check "echo >>'$dir/checks'; $1" -- data >out 2>err &
+	pid=$!
+	until [ "$(wc -l 2>/dev/null <checks || echo 0)" -gt 8 ] || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done
+	kill -INT $pid
+	wait $pid
+}
+stopped "[ \$(wc -l <'$dir/checks') -lt 9 ] || sleep $nap"
 check "a signal ends it" test $? = 2
 check "and it says so" grep -q 'stopped by a signal' err
-check "no check is left" test -z "$(pgrep -f 'sleep 3.4567')"
+check "no check is left" no_nap
 
-rm -rf run
-timeout --preserve-status -s INT 6 "$OUTAGE" app -o run -p minimal --run 'for i in 1 2 3 4 5 6; do echo $i >f$i; done' --check 'sleep 0.2' -- data >out 2>err
+stopped 'sleep 0.2'
 check "a signal between checks: after how many of them is said" grep -qE 'after [0-9]+ of [0-9]+ states' err
 
 # One that was killed is told from one that has ended.
 fresh
 rm -rf run
-(timeout -s KILL 3 "$OUTAGE" app -o run --run 'echo x >a; sleep 100' --check true -- data >out 2>err; :) 2>>err
+timeout --foreground -s KILL 120 "$OUTAGE" app -o run --run "echo x >a; sleep $nap" --check true -- data >out 2>err &
+pid=$!
+begun run/work/a
+kill -KILL "$(pgrep -P $pid)"
+wait $pid 2>/dev/null
+check "killed again: no process is left" no_nap
 timeout 60 "$OUTAGE" app -o run --run 'echo x >a' --check true -- data >out 2>err
 status=$?
 refused "killed while it recorded: the same -o" "not finished: remove it"

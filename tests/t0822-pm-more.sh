@@ -143,27 +143,27 @@ check 'not without an emulator' eval "pm 2 --tracer preload --prune reads --chec
 	says 'wants an emulator'"
 
 # ---- stopping, and what is broken ----
-# stopped FILE COMMAND...: ended by a signal two seconds after FILE is there; its status
+# stopped FILE SECONDS COMMAND...: ended by a signal so long after FILE is there; its status
 stopped() {
-	local file=$1 i
-	shift
+	local file=$1 seconds=$2 i
+	shift 2
 	rm -rf r
 	timeout 120 "$OUTAGE" pm "$@" >out 2>err &
 	local pid=$!
-	for ((i = 0; i < 300; i++)); do
+	for ((i = 0; i < 1000; i++)); do
 		test -e "$file" && break
 		sleep 0.1
 	done
-	sleep 2
+	sleep "$seconds"
 	kill -TERM "$pid"
 	wait "$pid"
 }
 rm -f pool2
-stopped pool2 --file "$dir/pool2" --size 64K -o r --check true -- "$helpers/pm-writer" "$dir/pool2" hang
+stopped pool2 1 --file "$dir/pool2" --size 64K -o r --check true -- "$helpers/pm-writer" "$dir/pool2" hang
 check 'stopped while the program runs' eval "test $? -eq 2 && says 'stopped by a signal' && test \"\$(wc -l <err)\" -eq 1"
 check 'nothing is left' eval "test ! -e r && test ! -e pool2 && ! pgrep -f '$dir/pool2 hang'"
 pool
-stopped r/pm --file pool -o r -j 2 --check 'sleep 1' -- "$undo" pool noise
+stopped checking 0 --file pool -o r -j 2 --check "mkdir -p '$dir/checking'; sleep 1" -- "$undo" pool noise
 check 'stopped while states are checked' eval "test $? -eq 2 && says 'what was found is in'"
 check 'and it can be reported' eval "timeout 60 '$OUTAGE' report r >out"
 pm 1 --check "$undo \"\$1\" check" -- "$undo" pool run

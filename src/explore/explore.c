@@ -22,6 +22,7 @@
 #include "core/hashset.h"
 #include "explore/explore_impl.h"
 #include "explore/keep.h"
+#include "run/patience.h"
 #include "run/reap.h"
 
 enum { HANG_MS = 60000 };
@@ -29,7 +30,8 @@ enum { HANG_MS = 60000 };
 struct slot {
 	pid_t pid; /* 0: none */
 	int in;
-	uint64_t beat, heard_ns;
+	uint64_t beat;
+	struct patience patience;
 	struct shared *shared;
 	struct visited *visited;
 };
@@ -102,7 +104,7 @@ static int start_task(struct parent *p, unsigned i, struct err *err)
 	fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	s->pid = pid;
 	s->in = fds[0];
-	s->heard_ns = util_now_ns();
+	patience_renew(&s->patience);
 	return 0;
 }
 
@@ -216,9 +218,9 @@ static void watch(struct parent *p, unsigned i)
 		return;
 	if (s->shared->progress.beat != s->beat) {
 		s->beat = s->shared->progress.beat;
-		s->heard_ns = util_now_ns();
+		patience_renew(&s->patience);
 	}
-	if (util_now_ns() - s->heard_ns < limit_ms * 1000000)
+	if (!patience_ends(&s->patience, s->pid, limit_ms * 1000000))
 		return;
 	auto_strbuf who = STRBUF_INIT;
 	if (is_guest(p->opts->specs[0]) && reap_stopped(s->pid, &who)) {
@@ -415,6 +417,15 @@ static void release(struct parent *p)
 		munmap(p->kmsg_shared, sizeof(*p->kmsg_shared));
 }
 
+/* Of a file system that is not its own, this machine's kernel has nothing to say. */
+static bool uses_this_kernel(const struct explore_opts *opts)
+{
+	for (unsigned i = 0; i < opts->n_specs; i++)
+		if (!is_guest(opts->specs[i]) && !streq(opts->specs[i], "reffs"))
+			return true;
+	return false;
+}
+
 static int share_kernel_log(struct parent *p, struct err *err)
 {
 	p->kmsg_shared = mmap(NULL, sizeof(*p->kmsg_shared), PROT_READ | PROT_WRITE,
@@ -423,7 +434,10 @@ static int share_kernel_log(struct parent *p, struct err *err)
 		p->kmsg_shared = NULL;
 		return err_set(err, -errno, "cannot share memory with tasks: %m");
 	}
-	kmsg_open(&p->kmsg, p->kmsg_shared);
+	if (uses_this_kernel(p->opts))
+		kmsg_open(&p->kmsg, p->kmsg_shared);
+	else
+		p->kmsg.fd = -1;
 	return 0;
 }
 

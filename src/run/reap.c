@@ -102,6 +102,42 @@ bool reap_stopped(pid_t pid, struct strbuf *who)
 	return any;
 }
 
+/* Of all threads of a process; nothing where the kernel does not tell. */
+static void add_share(pid_t pid, struct reap_share *out)
+{
+	auto_free char *path = xasprintf("/proc/%d/task", (int)pid);
+	DIR *tasks = opendir(path);
+
+	for (struct dirent *d; tasks && (d = readdir(tasks));) {
+		auto_free char *file = xasprintf("%s/%s/schedstat", path, d->d_name);
+		auto_strbuf text = STRBUF_INIT;
+		unsigned long long ran, waited;
+		struct proc_stat p;
+
+		if (*d->d_name == '.' || io_slurp(file, 256, &text, NULL) ||
+		    sscanf(strbuf_str(&text), "%llu %llu", &ran, &waited) != 2)
+			continue;
+		out->ran_ns += ran;
+		out->waited_ns += waited;
+		out->waits |= proc_stat((pid_t)strtol(d->d_name, NULL, 10), &p) && p.state == 'R';
+	}
+	if (tasks)
+		closedir(tasks);
+}
+
+void reap_share(pid_t pid, struct reap_share *out)
+{
+	struct pids list = { 0 };
+
+	*out = (struct reap_share){ 0 };
+	vec_push(&list, pid);
+	while (add_children(&list))
+		;
+	for (size_t i = 0; i < list.n; i++)
+		add_share(list.v[i], out);
+	vec_release(&list);
+}
+
 void reap_describe(pid_t pid, struct strbuf *out)
 {
 	auto_strbuf stack = STRBUF_INIT;

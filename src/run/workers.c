@@ -22,6 +22,7 @@
 #include "base/hash.h"
 #include "base/io.h"
 #include "base/signals.h"
+#include "run/patience.h"
 #include "run/reap.h"
 #include "run/store.h"
 
@@ -271,7 +272,8 @@ static enum worker_end worker_main(struct worker *w)
 struct slot {
 	pid_t pid; /* 0: none */
 	int in;
-	uint64_t moved_ns, beats;
+	struct patience patience;
+	uint64_t beats;
 	unsigned deaths;
 	uint64_t cases;		     /* of the workload at hand */
 	struct progress_record work; /* what is known of it */
@@ -350,7 +352,7 @@ static int start_worker(struct parent *p, unsigned i, struct err *err)
 	fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	s->pid = pid;
 	s->in = fds[0];
-	s->moved_ns = util_now_ns();
+	patience_renew(&s->patience);
 	return 0;
 }
 
@@ -559,14 +561,20 @@ static void take_hang(struct parent *p, unsigned i, const struct store_hang *h)
 	take_finding(p, s, &f);
 }
 
-/* A guest that somebody has stopped does not hang: 1, and its workload is not done. */
-static bool was_stopped(struct parent *p, unsigned i)
+static bool is_guest(const struct parent *p)
 {
 	struct err ignored = ERR_INIT;
 	const struct target_ops *target = target_find(p->opts->run.target.spec, &ignored);
+
+	return target && target->far;
+}
+
+/* A guest that somebody has stopped does not hang: 1, and its workload is not done. */
+static bool was_stopped(struct parent *p, unsigned i)
+{
 	auto_strbuf who = STRBUF_INIT;
 
-	if (!target || !target->far || signalled || !reap_stopped(p->slot[i].pid, &who))
+	if (!is_guest(p) || signalled || !reap_stopped(p->slot[i].pid, &who))
 		return false;
 	auto_free char *name = name_of(p, i), *phase = phase_of(p, i);
 	failed(p, xasprintf("%s: the guest was stopped from outside, while %s: %s; let it go on "
@@ -622,12 +630,15 @@ static void watch(struct parent *p, unsigned i)
 		return;
 	if (beats != s->beats) {
 		s->beats = beats;
-		s->moved_ns = util_now_ns();
+		patience_renew(&s->patience);
 	}
+	bool over = patience_ends(&s->patience, s->pid, limit_ms * 1000000);
 	/* Who wants to stop does not want to wait; what is cut is done again later. */
-	if (signalled)
+	if (signalled) {
 		limit_ms = min(limit_ms, (uint64_t)STOP_MS);
-	if (util_now_ns() - s->moved_ns >= limit_ms * 1000000)
+		over = util_now_ns() - s->patience.since_ns >= limit_ms * 1000000;
+	}
+	if (over)
 		end_hung(p, i, limit_ms);
 }
 
@@ -781,7 +792,11 @@ int workers_run(const struct workers_opts *opts, struct workers_result *out, str
 			-1, 0);
 	if (p.shared == MAP_FAILED)
 		return err_set(err, -errno, "cannot share memory with workers: %m");
-	kmsg_open(&p.kmsg, &p.shared->kmsg);
+	/* Of a file system that is not its own, this machine's kernel has nothing to say. */
+	if (is_guest(&p))
+		p.kmsg.fd = -1;
+	else
+		kmsg_open(&p.kmsg, &p.shared->kmsg);
 	signalled = 0;
 	signals_catch(&signals, on_signal);
 	int rc = start_all(&p, err);

@@ -64,6 +64,16 @@ static bool mentions(const char *line, const char *what)
 	return false;
 }
 
+/*
+ * A processor, or a queue, that did not move for seconds: so it looks when the machine was busy, or
+ * a virtual one was not let run. A file system that never ends is seen by who waits for it.
+ */
+static bool is_stall(const char *line)
+{
+	return strstr(line, "BUG: soft lockup") || strstr(line, "BUG: workqueue lockup") ||
+	       strstr(line, "hard LOCKUP");
+}
+
 /* Of the kernel itself, whatever it is about. */
 static bool is_bug(const char *line)
 {
@@ -73,7 +83,7 @@ static bool is_bug(const char *line)
 	};
 
 	/* A program that crashed, in the words of the processor: its own business. */
-	if (strncmp(line, "traps: ", 7) == 0)
+	if (strncmp(line, "traps: ", 7) == 0 || is_stall(line))
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
 		if (strstr(line, always[i]))
@@ -256,9 +266,13 @@ static void end_block(struct kmsg *k, const struct reading *r)
 	if (!k->block.lines)
 		return;
 	enum origin origin = judge(&k->block, k->lines.buf, r->device);
+	/* Some thread of the kernel waits for a disk that is slow: not for ours, as far as we know.
+	 */
+	if (origin == UNKNOWN && strstr(k->lines.buf, "blocked for more than"))
+		origin = OTHERS;
 	if (origin == OTHERS) {
 		if (r->parent || !k->shared)
-			log_warn("the kernel complains of a process that is not of this run: %s",
+			log_warn("the kernel complains of what is not of this run: %s",
 				 first_line(k));
 	} else if (r->parent) {
 		keep_block(k);

@@ -9,7 +9,8 @@
  */
 static const char append[] =
 	"console=ttyS0 panic=-1 quiet loglevel=5 mitigations=off nokaslr nowatchdog audit=0 "
-	"rcupdate.rcu_cpu_stall_suppress=1 sysctl.kernel.hung_task_timeout_secs=0 tsc=reliable "
+	"workqueue.watchdog_thresh=0 rcupdate.rcu_cpu_stall_suppress=1 "
+	"sysctl.kernel.hung_task_timeout_secs=0 tsc=reliable "
 	"no_timer_check random.trust_cpu=on selinux=0 apparmor=0 cgroup_disable=memory "
 	"initcall_blacklist=raid6_select_algo,init_zswap";
 

@@ -49,7 +49,6 @@ static const char *const complaints[] = {
 	"[#1]",
 	"INFO: task outage:4711 blocked for more than 120 seconds.",
 	"INFO: task kworker/u4:2:33 blocked for more than 241 seconds.",
-	"watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [outage:4711]",
 	"UBSAN: array-index-out-of-bounds in fs/ext4/super.c:1:2",
 	"KASAN: slab-use-after-free in xfs_iget+0x1/0x2",
 	"WARNING: possible recursive locking detected",
@@ -104,6 +103,9 @@ static const char *const routine[] = {
 	"EXT4-fs (loop13): mounting failed of a disk once known as xloop3x",
 	/* nothing to do with file systems; a machine with too much to do stalls by itself */
 	"rcu: INFO: rcu_preempt self-detected stall on CPU",
+	"watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [outage:4711]",
+	"BUG: workqueue lockup - pool cpus=0 node=0 flags=0x0 nice=0 stuck for 33s!",
+	"watchdog: Watchdog detected hard LOCKUP on cpu 1",
 	"usb 1-1: device descriptor read/64, error -71",
 	"audit: type=1400 apparmor=\"DENIED\" operation=\"mount\" error=-13",
 	"systemd[1]: foo.service: Failed with result 'exit-code'.",

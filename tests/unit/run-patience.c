@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * run-patience.c - what is silent hangs, unless it waits for a processor that somebody else has.
+ */
+#include "tap.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "run/patience.h"
+
+enum { LIMIT_MS = 400, ASK_MS = 20, LONG_MS = 60000 };
+
+#define LIMIT_NS (LIMIT_MS * 1000000ULL)
+
+static pid_t start(void (*fn)(void))
+{
+	pid_t parent = getpid(), pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() == parent)
+		fn();
+	_exit(0);
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void sleep_on(void)
+{
+	for (;;)
+		pause();
+}
+
+static void spin(void)
+{
+	for (volatile unsigned i = 0;; i++)
+		;
+}
+
+/* The first processor that we may use. */
+static void stay_on_one(void)
+{
+	cpu_set_t may, one;
+	int cpu = 0;
+
+	CPU_ZERO(&one);
+	sched_getaffinity(0, sizeof(may), &may);
+	while (cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, &may))
+		cpu++;
+	CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+}
+
+static void take_processor(void)
+{
+	stay_on_one();
+	spin();
+}
+
+static void get_none(void)
+{
+	stay_on_one();
+	sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){ 0 });
+	spin();
+}
+
+/* It is not the one that is asked for, but its child. */
+static void let_child_get_none(void)
+{
+	start(get_none);
+	sleep_on();
+}
+
+/* Asks until `ms` are over, by the clock; true if patience came to its end. */
+static bool ends_within(pid_t pid, uint64_t ms, struct patience *p)
+{
+	patience_renew(p);
+	while (util_now_ns() - p->since_ns < ms * 1000000) {
+		if (patience_ends(p, pid, LIMIT_NS))
+			return true;
+		util_sleep_ms(ASK_MS);
+	}
+	return false;
+}
+
+static void test_silent(void)
+{
+	struct patience p;
+	pid_t pid = start(sleep_on);
+
+	patience_renew(&p);
+	ok(!patience_ends(&p, pid, LONG_MS * 1000000ULL), "who has just moved does not hang");
+	ok(ends_within(pid, LONG_MS, &p), "who sleeps on does");
+	ok(util_now_ns() - p.since_ns >= LIMIT_NS, "but not before the limit");
+	ok(p.lost_ns < LIMIT_NS, "and was not waiting for a processor");
+	end(pid);
+}
+
+static void test_busy(void)
+{
+	struct patience p;
+	struct reap_share share;
+	pid_t hog = start(take_processor), pid = start(get_none),
+	      parent = start(let_child_get_none);
+
+	util_sleep_ms(LIMIT_MS);
+	reap_share(pid, &share);
+	if (!share.waits) {
+		skip("the kernel does not tell who waits for a processor");
+	} else {
+		ok(!ends_within(pid, LIMIT_MS * 3 / 2, &p), "who gets no processor does not hang");
+		ok(p.lost_ns > 0, "that time does not count");
+		ok(!ends_within(parent, LIMIT_MS * 3 / 2, &p), "nor who waits for such a child");
+		ok(ends_within(pid, LONG_MS, &p), "but not for ever");
+	}
+	end(hog);
+	end(pid);
+	end(parent);
+}
+
+int main(void)
+{
+	test_silent();
+	test_busy();
+	return done_testing();
+}
