@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * shadow.h - call stacks, followed by calls and returns: no frame pointers, no tables for
- *unwinding, and nothing of the guest's memory is needed.
+ * unwinding, and nothing of the guest's memory is needed.
  *
  * A call says where its return address lies; the stack grows downwards. So whatever lies below the
  * place of a later call or return is gone, however it was left: by returns, longjmp(), an
- *exception.
+ * exception.
  *
  * What is told is right at each call and return. Between them it may be wrong only where code
  * changes its stack without either: after a switch of tasks, coroutines or interrupts, up to the
  * next call or return. A guest's kernel leaves by an instruction that is seen: then nothing is
- *told.
+ * told.
  *
  * Stacks are told apart by where they are:
  *	user	what is less than SHADOW_NEAR from where the last call was; each thread has its own

@@ -15,10 +15,10 @@
  * (page or sector) survives or not, and one that survives is the unit as it was after that write.
  *
  * H1: a change needs only earlier ones. What it needs may come to it later, or never, if a sync
- * made the change itself durable: the content of a file, say, whose name was not synced. H2: a
- * crash state is what is durable, and any set of other changes that is closed (with a change, all
- * it needs that is not durable), done in the order of the trace. Content without a name is not
- * seen.
+ *     made the change itself durable: the content of a file, say, whose name was not synced.
+ * H2: a crash state is what is durable, and any set of other changes that is closed (with a change,
+ *     all it needs that is not durable), done in the order of the trace. Content without a name is
+ *     not seen.
  */
 #ifndef APP_HISTORY_H
 #define APP_HISTORY_H

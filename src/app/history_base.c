@@ -88,7 +88,7 @@ static int load_content(struct history_maker *m, int dir, const char *name, uint
 			uint64_t size, struct err *err)
 {
 	auto_fd fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	uint64_t live = history_live(m->h, object);
+	uint64_t live = maker_live(m->h, object);
 	struct vfs_setattr a = { .set = VFS_SET_SIZE, .size = size };
 
 	if (fd < 0)
@@ -149,7 +149,7 @@ static int load_entry(struct loader *l, int dir, uint64_t parent, const char *na
 			    .made = UINT64_MAX,
 			    .made_by = UINT32_MAX,
 			    .cut_by = UINT32_MAX };
-	uint64_t object = history_object(l->m, &o);
+	uint64_t object = maker_new_object(l->m, &o);
 	struct graft_inode g = { object, o.type, o.mode, o.uid, o.gid, o.rdev, o.target };
 	int rc = graft_make(l->m->h->base, parent, name, &g);
 	if (rc)
@@ -195,7 +195,7 @@ static int load_dir(struct loader *l, int dir, uint64_t object, unsigned depth, 
 	return errno ? err_set(err, -errno, "cannot list a directory: %m") : 0;
 }
 
-int history_load(struct history_maker *m, const struct history_opts *opts, struct err *err)
+int maker_load(struct history_maker *m, const struct history_opts *opts, struct err *err)
 {
 	struct loader l = { .m = m, .numbers = opts->base_numbers };
 	struct object *root = &m->h->objects.v[0];

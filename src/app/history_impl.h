@@ -39,13 +39,46 @@ struct reffs_state *history_durable(struct history *h, uint64_t point, size_t *t
 struct reffs_state *history_object_state(struct history *h, uint64_t point,
 					 struct reffs_state *from, uint64_t object,
 					 const struct survivor *parts, size_t n);
+
+static inline struct object *object_of(struct history *h, uint64_t object)
+{
+	assert(object >= REFFS_ROOT_INO && object - REFFS_ROOT_INO < h->objects.n);
+	return &h->objects.v[object - REFFS_ROOT_INO];
+}
+
 /* A new object; its number. */
-uint64_t history_object(struct history_maker *m, const struct object *o);
+uint64_t maker_new_object(struct history_maker *m, const struct object *o);
+
+/* What the next change needs: another one; all content of an object that was there before change
+ * `before`; what files held that were emptied, written and closed. (history_changes.c) */
+void maker_need(struct history_maker *m, uint32_t change);
+void maker_need_content(struct history_maker *m, uint64_t object, uint32_t before);
+void maker_need_flushed(struct history_maker *m);
+
+#define CHANGE_AFTER_ALL UINT32_MAX /* for change.after: all metadata before the change itself */
+
+/* Adds a change, with what it needs; its number. The second is for names and attributes. */
+uint32_t maker_add(struct history_maker *m, struct change c);
+uint32_t maker_add_metadata(struct history_maker *m, struct change c);
+
+/* An object, or everything, was synced; the last descriptor of an open was closed. */
+void maker_sync(struct history_maker *m, uint64_t object, bool data_only);
+void maker_sync_all(struct history_maker *m);
+void maker_closed(struct history_maker *m, uint64_t object);
+
+/* Calls that change content (history_content.c); false if the file cannot be changed like that. */
+bool maker_write(struct history_maker *m, uint64_t object, const void *data, uint64_t from,
+		 uint64_t len);
+bool maker_truncate(struct history_maker *m, uint64_t object, uint64_t size);
+bool maker_allocate(struct history_maker *m, uint64_t object, int mode, uint64_t from,
+		    uint64_t len);
 /* The live inode of an object's content, made if there is none. */
-uint64_t history_live(struct history *h, uint64_t object);
+uint64_t maker_live(struct history *h, uint64_t object);
 
 /* Loads what was there before the first call (history_base.c). */
-int history_load(struct history_maker *m, const struct history_opts *opts, struct err *err)
+int maker_load(struct history_maker *m, const struct history_opts *opts, struct err *err)
 	must_check;
+/* Goes through all calls (history_calls.c). */
+int maker_follow(struct history_maker *m, struct err *err) must_check;
 
 #endif

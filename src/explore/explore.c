@@ -17,7 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/io.h"
 #include "base/signals.h"
 #include "core/hashset.h"
 #include "explore/explore_impl.h"
@@ -320,34 +319,21 @@ static void count_distinct(const struct parent *p, struct explore_result *r)
 /* ---- the kernel's log ---- */
 
 /* What the kernel said, and no task took for its own: a finding of the run, without a script. */
-static void take_unclaimed(struct parent *p, const struct kmsg_block *b)
+static void take_unclaimed(void *ctx, const struct kmsg_block *b)
 {
+	struct parent *p = ctx;
+	struct err err = ERR_INIT;
 	auto_free char *path = xasprintf("%s/kernel-log", p->opts->dir);
 	auto_free char *words =
 		xasprintf("the kernel says: %.*s", (int)strcspn(b->text, "\n"), b->text);
-	auto_fd fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
-	int rc = fd < 0 ? -errno : io_write_full(fd, b->text, strlen(b->text));
+	int rc = kmsg_block_append(b, path, &err);
 
 	if (rc) {
-		auto_free char *why = xasprintf("cannot write %s: %s", path, strerror(-rc));
-
 		p->result->errors++;
-		p->opts->failed(p->opts->ctx, why);
+		p->opts->failed(p->opts->ctx, err.msg);
 	}
 	p->result->findings++;
 	p->opts->found(p->opts->ctx, words, rc ? "" : path, 0);
-}
-
-static void hear_kernel(struct parent *p)
-{
-	struct kmsg_block b;
-
-	kmsg_watch(&p->kmsg);
-	while (kmsg_next_unclaimed(&p->kmsg, &b)) {
-		take_unclaimed(p, &b);
-		kmsg_block_release(&b);
-	}
-	kmsg_close(&p->kmsg);
 }
 
 /* ---- all of it ---- */
@@ -482,7 +468,7 @@ int explore_run(const struct explore_opts *opts, struct explore_result *out, str
 	}
 	if (p.killed)
 		clean_up();
-	hear_kernel(&p);
+	kmsg_finish(&p.kmsg, take_unclaimed, &p);
 	release(&p);
 	if (!rc && *p.fatal)
 		rc = err_set(err, -EIO, "%s", p.fatal);

@@ -10,43 +10,9 @@
 #include <signal.h>
 
 #include "app/check.h"
-#include "core/crash.h"
 #include "core/media.h"
-#include "core/model_pm.h"
 #include "pm/cause.h"
-#include "pm/keep.h"
-#include "pm/where.h"
-
-/* A run as it was recorded. */
-struct pm_run {
-	/* Of a recovery (recovery.h): the state of the whole run that it began with. */
-	struct {
-		char *state;
-		uint64_t point;
-	} outer;
-	const volatile sig_atomic_t *stop; /* for pm_search_one(); NULL: nothing stops it */
-	struct pm_run *nested;		   /* what was done to recover */
-	size_t n_nested;
-	char *dir;
-	struct pm_plan plan;
-	struct trace trace;
-	struct pm_where where;
-	struct image base;
-	struct model_pm_opts model;
-};
-
-int pm_run_load(const char *dir, struct pm_run *out, struct err *err) must_check;
-void pm_run_release(struct pm_run *r);
-/* Where it crashes; to be released. */
-void pm_run_points(const struct pm_run *r, struct crash_points *out);
-/* How its crash states are enumerated; without points. */
-struct crash_opts pm_run_crash(const struct pm_run *r);
-/* Copies that are taken as one, and cut at few places only. */
-uint64_t pm_run_copies(const struct pm_run *r);
-
-/* What the memory held at the last crash point before this one if nothing was lost: what a stale
- * line goes back to. */
-void pm_image_before(const struct pm_run *r, uint64_t point, struct image *out);
+#include "pm/run.h"
 
 struct pm_reads;
 
@@ -134,8 +100,5 @@ void pm_cause_words(const struct trace *t, const struct pm_failure *f, struct st
 char *pm_failure_example(const struct pm_failure *f, uint64_t *point);
 /* Lines about what is lost, or of logic, what was stored last. */
 void pm_failure_detail(const struct pm_run *r, const struct pm_failure *f, struct strbuf *out);
-
-/* "begin 3", "end 3", a text: the marks before a point, a line each. */
-void pm_marks(const struct trace *t, uint64_t point, struct strbuf *out);
 
 #endif

@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "base/io.h"
 #include "base/signals.h"
 #include "run/patience.h"
 #include "run/reap.h"
@@ -654,8 +653,10 @@ static unsigned running(const struct parent *p)
 }
 
 /* What the kernel said, and no worker took for its own: a finding of the run, without a state. */
-static void take_unclaimed(struct parent *p, const struct kmsg_block *b)
+static void take_unclaimed(void *ctx, const struct kmsg_block *b)
 {
+	struct parent *p = ctx;
+	struct err err = ERR_INIT;
 	struct worker_finding f = { .kind = FINDING_KERNEL_LOG, .kinds = 1U << FINDING_KERNEL_LOG };
 	auto_free char *path = xasprintf("%s/kernel-log", p->opts->dir);
 
@@ -665,27 +666,14 @@ static void take_unclaimed(struct parent *p, const struct kmsg_block *b)
 		p->result->suppressed++;
 		return;
 	}
-	auto_fd fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
-	int rc = fd < 0 ? -errno : io_write_full(fd, b->text, strlen(b->text));
+	int rc = kmsg_block_append(b, path, &err);
 	if (rc)
-		failed(p, xasprintf("cannot write %s: %s", path, strerror(-rc)));
+		failed(p, xstrdup(err.msg));
 	f.kept = !rc;
 	snprintf(f.words, sizeof(f.words), "the kernel says: %.*s", (int)strcspn(b->text, "\n"),
 		 b->text);
 	p->result->totals.findings++;
 	p->opts->found(p->opts->ctx, &f, rc ? NULL : path);
-}
-
-static void hear_kernel(struct parent *p)
-{
-	struct kmsg_block b;
-
-	kmsg_watch(&p->kmsg);
-	while (kmsg_next_unclaimed(&p->kmsg, &b)) {
-		take_unclaimed(p, &b);
-		kmsg_block_release(&b);
-	}
-	kmsg_close(&p->kmsg);
 }
 
 /* By a signal. What is found until then is told; who goes on does the rest of it. */
@@ -804,7 +792,7 @@ int workers_run(const struct workers_opts *opts, struct workers_result *out, str
 	signals_restore(&signals);
 	if (p.killed)
 		clean_up();
-	hear_kernel(&p);
+	kmsg_finish(&p.kmsg, take_unclaimed, &p);
 	if (!rc && *p.fatal && opts->progress->done + p.failed == 0)
 		rc = err_set(err, -EIO, "%s", p.fatal);
 	else if (!rc)

@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/log.h"
 #include "base/proc.h"
 
@@ -22,6 +23,14 @@ void kmsg_block_release(struct kmsg_block *b)
 {
 	free(b->text);
 	*b = (struct kmsg_block){ 0 };
+}
+
+int kmsg_block_append(const struct kmsg_block *b, const char *path, struct err *err)
+{
+	auto_fd fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+	int rc = fd < 0 ? -errno : io_write_full(fd, b->text, strlen(b->text));
+
+	return rc ? err_set(err, rc, "cannot write %s: %s", path, strerror(-rc)) : 0;
 }
 
 void kmsg_open(struct kmsg *k, struct kmsg_shared *shared)
@@ -388,4 +397,16 @@ bool kmsg_next_unclaimed(struct kmsg *k, struct kmsg_block *out)
 		kmsg_block_release(out);
 	}
 	return false;
+}
+
+void kmsg_finish(struct kmsg *k, void (*take)(void *ctx, const struct kmsg_block *b), void *ctx)
+{
+	struct kmsg_block b;
+
+	kmsg_watch(k);
+	while (kmsg_next_unclaimed(k, &b)) {
+		take(ctx, &b);
+		kmsg_block_release(&b);
+	}
+	kmsg_close(k);
 }

@@ -15,6 +15,7 @@
 #ifndef TARGET_KMSG_H
 #define TARGET_KMSG_H
 
+#include "base/err.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
 
@@ -36,6 +37,8 @@ struct kmsg_block {
 };
 
 void kmsg_block_release(struct kmsg_block *b);
+/* Appends what was said to a file, which is made if there is none. */
+int kmsg_block_append(const struct kmsg_block *b, const char *path, struct err *err) must_check;
 
 struct kmsg {
 	int fd;			    /* -1: it cannot be read */
@@ -61,6 +64,8 @@ bool kmsg_read(struct kmsg *k, const char *device, bool of_device, struct strbuf
 void kmsg_watch(struct kmsg *k);
 /* At the end: false if there is no other block that nobody claimed; else it is the caller's. */
 bool kmsg_next_unclaimed(struct kmsg *k, struct kmsg_block *out);
+/* Hands over all of these, after a last look, and closes. */
+void kmsg_finish(struct kmsg *k, void (*take)(void *ctx, const struct kmsg_block *b), void *ctx);
 
 /* Whether one line is a complaint: of the kernel itself, or of a device. */
 bool kmsg_complains(const char *line, const char *device);

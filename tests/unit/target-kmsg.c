@@ -268,6 +268,35 @@ static void test_alone(void)
 	kmsg_close(&other);
 }
 
+static void test_append(void)
+{
+	char dir[] = "/tmp/kmsg-XXXXXX", text[64] = "";
+	char first[] = "BUG: one\n", second[] = "BUG: two\n";
+	struct err err = ERR_INIT;
+
+	if (!mkdtemp(dir)) {
+		ok(false, "a directory");
+		return;
+	}
+	auto_free char *log = xasprintf("%s/log", dir), *link = xasprintf("%s/link", dir);
+	int rc = kmsg_block_append(&(struct kmsg_block){ .text = first }, log, &err);
+
+	if (!rc)
+		rc = kmsg_block_append(&(struct kmsg_block){ .text = second }, log, &err);
+	FILE *f = fopen(log, "re");
+	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+	ok(!rc && n && streq(text, "BUG: one\nBUG: two\n"), "blocks are kept one after the other");
+	if (f)
+		fclose(f);
+	ok(!symlink(log, link) &&
+		   kmsg_block_append(&(struct kmsg_block){ .text = first }, link, &err) < 0 &&
+		   strstr(err.msg, link),
+	   "not by way of a link, and the error names the file");
+	unlink(link);
+	unlink(log);
+	rmdir(dir);
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(complaints); i++)
@@ -283,6 +312,7 @@ int main(void)
 	ok(!kmsg_complains("EXT4-fs error (device loop11): x", "loop1"), "and not loop1");
 	ok(!kmsg_complains("EXT4-fs error (device loop1): x", "loop11"), "nor the other way round");
 	test_pids();
+	test_append();
 	if (first_namespace()) {
 		test_blocks();
 		test_alone();

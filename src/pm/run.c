@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* run.c - see run.h. */
+#include "pm/run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "core/trace_file.h"
+#include "pm/cause.h"
+
+/*
+ * Stores of a copy are taken together from so many bytes on: a record and the flag behind it that
+ * says that it is there are no copy.
+ */
+enum { JOIN_MIN = 256 };
+
+int pm_run_load(const char *dir, struct pm_run *out, struct err *err)
+{
+	auto_free char *base = xasprintf("%s/base.img", dir);
+	auto_free char *trace = xasprintf("%s/trace", dir);
+	struct pm_run r = { .dir = xstrdup(dir) };
+
+	trace_init(&r.trace);
+	int rc = pm_plan_load(dir, &r.plan, err);
+	if (!rc)
+		rc = image_load_file(base, &r.base, err);
+	if (!rc)
+		rc = trace_load(trace, &r.trace, NULL, err);
+	if (!rc)
+		rc = pm_where_load(dir, &r.where, err);
+	if (!rc && r.base.size != r.trace.info.size)
+		rc = err_set(err, -EINVAL, "%s is not as long as the region of %s", base, trace);
+	if (!rc) {
+		r.where.noticed = r.plan.preload;
+		r.model.granularity = (uint32_t)r.plan.granularity;
+		r.model.join_min = r.plan.split ? PM_JOIN_NEVER : JOIN_MIN;
+		rc = model_pm_opts_check(&r.model, err);
+	}
+	if (rc)
+		pm_run_release(&r);
+	else
+		*out = r;
+	return rc;
+}
+
+void pm_run_release(struct pm_run *r)
+{
+	pm_plan_release(&r->plan);
+	trace_release(&r->trace);
+	pm_where_release(&r->where);
+	for (size_t i = 0; i < r->n_nested; i++)
+		pm_run_release(&r->nested[i]);
+	free(r->nested);
+	r->nested = NULL;
+	r->n_nested = 0;
+	free(r->outer.state);
+	r->outer.state = NULL;
+	image_release(&r->base);
+	free(r->dir);
+	r->dir = NULL;
+}
+
+void pm_run_points(const struct pm_run *r, struct crash_points *out)
+{
+	size_t kept = 0;
+
+	crash_points_pm(&r->trace, out);
+	for (size_t i = 0; i < out->n; i++)
+		if (out->v[i] >= r->plan.first_point)
+			out->v[kept++] = out->v[i];
+	out->n = kept;
+}
+
+struct crash_opts pm_run_crash(const struct pm_run *r)
+{
+	struct crash_opts o = CRASH_OPTS_INIT;
+
+	o.model = r->plan.eadr ? &model_pm_eadr : &model_pm;
+	o.model_ctx = &r->model;
+	o.base = &r->base;
+	o.layers = CRASH_WITH_WHOLE;
+	/* A processor writes 8 bytes as one, and no copy. */
+	if (!r->plan.split)
+		o.layers |= CRASH_WITH_TEARS | CRASH_WITH_PARTS;
+	o.tear_unit = PM_LINE;
+	o.few_tears = true;
+	o.max_subset = (uint32_t)min(r->plan.max_subset, (uint64_t)UINT32_MAX);
+	o.budget = r->plan.budget;
+	o.seed = r->plan.seed;
+	return o;
+}
+
+uint64_t pm_run_copies(const struct pm_run *r)
+{
+	return r->plan.split ? 0 : pm_count_copies(&r->trace, JOIN_MIN);
+}
+
+void pm_marks(const struct trace *t, uint64_t point, struct strbuf *out)
+{
+	for (uint64_t i = 0; i < min(point, (uint64_t)t->events.n); i++) {
+		const struct event *ev = &t->events.v[i];
+
+		if (ev->kind == EV_OP_BEGIN || ev->kind == EV_OP_END)
+			strbuf_addf(out, "%s %" PRIu64 "\n",
+				    ev->kind == EV_OP_BEGIN ? "begin" : "end", ev->ref);
+		if (ev->kind == EV_TEXT) {
+			strbuf_adds(out, "text ");
+			strbuf_add_flat(out, (const char *)ev->data);
+			strbuf_addch(out, '\n');
+		}
+	}
+}
+
+uint64_t pm_point_before(const struct crash_points *points, uint64_t point)
+{
+	uint64_t before = 0;
+
+	for (size_t i = 0; i < points->n && points->v[i] < point; i++)
+		before = points->v[i];
+	return before;
+}
+
+void pm_image_at(const struct pm_run *r, uint64_t point, struct image *out)
+{
+	image_snapshot(&r->base, out);
+	for (uint64_t i = 0; i < point; i++) {
+		const struct event *ev = &r->trace.events.v[i];
+
+		if (ev->kind == EV_STORE)
+			image_write(out, ev->addr, ev->data, ev->len);
+	}
+}
+
+void pm_image_before(const struct pm_run *r, uint64_t point, struct image *out)
+{
+	struct crash_points points = { 0 };
+
+	pm_run_points(r, &points);
+	pm_image_at(r, pm_point_before(&points, point), out);
+	crash_points_release(&points);
+}

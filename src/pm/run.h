@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * run.h - a run of a program on persistent memory, as it was recorded: what was there before, its
+ * trace, and what crash states are made of it.
+ */
+#ifndef PM_RUN_H
+#define PM_RUN_H
+
+#include <signal.h>
+
+#include "core/crash.h"
+#include "core/model_pm.h"
+#include "pm/keep.h"
+#include "pm/where.h"
+
+struct pm_run {
+	/* Of a recovery (recovery.h): the state of the whole run that it began with. */
+	struct {
+		char *state;
+		uint64_t point;
+	} outer;
+	const volatile sig_atomic_t *stop; /* for pm_search_one(); NULL: nothing stops it */
+	struct pm_run *nested;		   /* what was done to recover */
+	size_t n_nested;
+	char *dir;
+	struct pm_plan plan;
+	struct trace trace;
+	struct pm_where where;
+	struct image base;
+	struct model_pm_opts model;
+};
+
+int pm_run_load(const char *dir, struct pm_run *out, struct err *err) must_check;
+void pm_run_release(struct pm_run *r);
+/* Where it crashes; to be released. */
+void pm_run_points(const struct pm_run *r, struct crash_points *out);
+/* How its crash states are enumerated; without points. */
+struct crash_opts pm_run_crash(const struct pm_run *r);
+/* Copies that are taken as one, and cut at few places only. */
+uint64_t pm_run_copies(const struct pm_run *r);
+
+/* The last of some points before this one; 0: there is none. What was stored since then was on its
+ * way. */
+uint64_t pm_point_before(const struct crash_points *points, uint64_t point);
+/* What the memory holds after so many events if nothing is lost. */
+void pm_image_at(const struct pm_run *r, uint64_t point, struct image *out);
+/* What the memory held at the last crash point before this one if nothing was lost: what a stale
+ * line goes back to. */
+void pm_image_before(const struct pm_run *r, uint64_t point, struct image *out);
+
+/* "begin 3", "end 3", a text: the marks before a point, a line each. */
+void pm_marks(const struct trace *t, uint64_t point, struct strbuf *out);
+
+#endif
