@@ -223,6 +223,19 @@ static int fsck_recovered(struct run *r, struct attempt *a, struct err *err)
 	return rc;
 }
 
+/* Uses what was seen; a check of the user's may have left something else. */
+static int use(struct run *r, struct attempt *a, struct err *err)
+{
+	const struct tree *there = a->seen;
+	int rc = 0;
+
+	if (r->opts.check) {
+		rc = target_walk(&r->target, &r->tree_opts, &r->left, err);
+		there = &r->left;
+	}
+	return rc ? rc : target_usable(&r->target, there, &a->findings, err);
+}
+
 /*
  * Recovers, mounts, looks at and uses what is on the disk; nothing is mounted afterwards. Where the
  * system under test dies of it, what its kernel said last is the finding.
@@ -254,7 +267,7 @@ static int recover(struct run *r, const struct promises *p, struct attempt *a, s
 	if (!rc && r->opts.fsck)
 		rc = fsck_recovered(r, a, err);
 	if (!rc)
-		rc = target_usable(t, a->seen, &a->findings, err);
+		rc = use(r, a, err);
 	int unmounted = t->mounted ? target_umount(t, false, &later) : 0;
 	if (unmounted && rc >= 0) {
 		*err = later;

@@ -118,6 +118,7 @@ void run_close(struct run *r)
 	op_history_release(&r->history);
 	tree_release(&r->seen);
 	tree_release(&r->seen_again);
+	tree_release(&r->left);
 	vec_release(&r->blocks);
 	vec_release(&r->times);
 	vec_release(&r->marks);
