@@ -45,6 +45,13 @@ else
 	skip 'mkfs.xfs is not there'
 fi
 
+# A file that was removed while it was open is on a list, and taken off it by recovery: also if that is
+# read-only, or ext4 would refuse to be made writable.
+printf '%s\n' 'shell "exec 3> foo; head -c 9000 /dev/zero >&3; sync; rm foo; sync"' >orphan
+check 'with files to be removed, ext4 is made writable' dax 0 -t vm:ext4-dax,commit=600 --crash prefix orphan
+check 'and there are such files' dax 1 -t vm:ext4-dax,commit=600 --crash prefix --check '! dmesg | grep orphan' orphan
+check 'which are removed in the read-only mount' problem check-failed 'orphan cleanup on readonly fs'
+
 # A feature that no kernel knows, of those that forbid to write: all can be read, and nothing be written.
 cat >feature <<'END'
 creat foo
