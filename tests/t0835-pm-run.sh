@@ -94,6 +94,41 @@ check 'a store that got lost is named' grep -Eqh '^lost event [0-9]+: store of 1
 check 'the generated workloads find bugs, too' run 1 -t pmfs:tail-noflush --bounds pm-seq-1 --keep 1
 check 'those that they reach' run 0 -t pmfs:log-end --bounds pm-seq-1
 
+# ---- read-only first ----
+
+# A state is walked before it is made writable; what goes wrong there, and only there, is found.
+cp trunc-stale cut
+refused='it can be mounted read-only, and not be made writable: a truncate is not finished'
+check 'what can be mounted and not be made writable is found' run 1 -t pmfs:ro-list cut
+check 'as that' shows unmountable logic
+check 'with words of its own' grep -q "^unmountable		$refused" kept/findings/0-0/problems
+check 'and with what was there' grep -q ' foo' kept/findings/0-0/seen
+check 'of the operation that it is about alone' grep -qx 'found  unmountable: truncate' out
+timeout 60 "$pm" replay kept/findings/0-0 >out 2>err
+check 'it is shown again' eval "[ $? -eq 1 ] && grep -q 'not be made writable' out"
+check 'only if there was a truncate' run 0 -t pmfs:ro-list name-line
+check 'what is wrong once it is writable is found by its use' run 1 -t pmfs:remount-forgets cut
+check 'as that' grep -q '^found  unusable: write$' out
+check 'what making it writable writes is part of recovery' run 1 -t pmfs:remount-torn --crash reorder,recovery cut
+check 'where a second crash is fatal' grep -q '^found  unmountable: ' out
+check 'and no first one' run 0 -t pmfs:remount-torn cut
+
+# Who cannot be mounted read-only, or made writable, while all is well, is not blamed for it.
+once='crash states are mounted writable at once: a new pmfs cannot be mounted read-only and then be made writable'
+old() { # TARGET WORDS: silent, the old way, and said once
+	keeps 0 "$pm" -v test -j 2 -t "$1" --bounds pm-seq-1 --sample 20 && [ "$(grep -c "$once: $2" err)" = 1 ]
+}
+check 'without a read-only mount nothing is found' old pmfs:no-ro 'it is not mounted read-only'
+check 'nor without a remount' old pmfs:no-remount 'there is no remount'
+check 'nor by a bug that needs one' old pmfs:no-remount,remount-torn 'there is no remount'
+check 'but other bugs are' run 1 -t pmfs:no-remount,trunc-stale trunc-stale
+check 'it is not said unasked' eval '[ ! -s err ]'
+keeps 0 "$pm" -v test -j 2 -t pmfs cut
+check 'nor where it can be done' eval '! grep -q "writable at once" err'
+check 'nor is it blamed if recovery has to write' run 0 -t pmfs:ro-clean --crash reorder,recovery cut
+check 'but for what it would be blamed for anyway' eval 'run 1 -t pmfs:ro-clean,trunc-refree trunc-refree &&
+	shows unmountable logic && grep -q "cannot be mounted: " kept/findings/0-0/problems'
+
 # ---- which crashes ----
 
 check 'a mistake of logic is found without loss' run 1 -t pmfs:rename-del-first --crash prefix rename-del-first

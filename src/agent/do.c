@@ -128,6 +128,20 @@ static int do_mount(struct agent *a, struct wire_in *in, struct strbuf *out)
 	return 0;
 }
 
+/* What it was mounted with is said again, as mount(2) asks for: what is not might be given up. */
+static int do_remount(struct agent *a, struct wire_in *in, struct strbuf *out)
+{
+	uint32_t flags = wire_u32(in);
+
+	if (in->bad || a->root < 0 || (flags ^ a->flags) & ~(uint32_t)MS_RDONLY)
+		return -EINVAL;
+	int rc = mount(NULL, AGENT_MNT, NULL, MS_REMOUNT | flags, a->options);
+	wire_put_u32(out, rc < 0 ? (uint32_t)errno : 0);
+	if (!rc)
+		a->flags = flags;
+	return 0;
+}
+
 /*
  * Sleeps awake. Where time is counted in instructions, an idle processor has next to none of it: a
  * nap of milliseconds would take seconds of ours.
@@ -622,6 +636,8 @@ int agent_do(struct agent *a, enum agent_command command, struct wire_in *in, st
 		return do_user(a, in, out);
 	case AGENT_TIMES:
 		return do_times(a, in, out);
+	case AGENT_REMOUNT:
+		return do_remount(a, in, out);
 	case AGENT_COMMAND_END:
 		break;
 	}

@@ -26,7 +26,7 @@
 
 enum {
 	WIRE_MAGIC = 0x6761746f,
-	WIRE_VERSION = 6,
+	WIRE_VERSION = 7,
 	WIRE_HEAD = 20,
 	WIRE_PART = 12,
 	WIRE_MAX = 96 << 20, /* bytes of a message */
@@ -91,6 +91,8 @@ enum agent_command {
 	/* u32: n, n texts: paths -> n times i32: errno, u64: seconds and u32: nanoseconds of mtime
 	 * and of ctime; nothing is opened, so that no access time changes */
 	AGENT_TIMES,
+	/* u32: flags, as they were for the mount but for MS_RDONLY -> i32: errno */
+	AGENT_REMOUNT,
 	AGENT_COMMAND_END
 };
 

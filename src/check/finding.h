@@ -12,7 +12,7 @@
 #include "base/vec.h"
 
 enum finding_kind {
-	FINDING_UNMOUNTABLE, /* recovery or the mount failed */
+	FINDING_UNMOUNTABLE, /* recovery or the mount failed, or it stays read-only */
 	FINDING_KERNEL_LOG,  /* the kernel complained */
 	FINDING_HANG,	     /* it did not come back */
 	FINDING_MISSING,     /* a persisted name is not there */

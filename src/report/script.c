@@ -6,6 +6,7 @@
 #include "report/live.h"
 #include "report/report.h"
 #include "report/shell.h"
+#include "run/attempt.h"
 
 static void put_expected(const struct view *v, struct strbuf *out)
 {
@@ -52,6 +53,16 @@ static char *type_of(const char *spec, size_t n)
 	return xmemdupz(spec, cut ? n - skip : n);
 }
 
+/* That it could be mounted, but read-only, is known by its words alone. */
+static bool not_writable(const struct view *v)
+{
+	for (size_t i = 0; i < v->c.problems.n; i++)
+		if (!strncmp(v->c.problems.v[i].words, ATTEMPT_NOT_WRITABLE,
+			     strlen(ATTEMPT_NOT_WRITABLE)))
+			return true;
+	return false;
+}
+
 static void put_mount(const struct view *v, struct strbuf *out)
 {
 	const char *spec = spec_of(v);
@@ -77,7 +88,7 @@ static void put_mount(const struct view *v, struct strbuf *out)
 		strbuf_adds(out, "\te2fsck -y \"$dev\" || [ $? -le 3 ] || return 1\n");
 	strbuf_adds(out, "\tmount -t ");
 	shell_quote(out, type);
-	strbuf_adds(out, " -o nodev,nosuid");
+	strbuf_adds(out, not_writable(v) ? " -o ro,nodev,nosuid" : " -o nodev,nosuid");
 	if (streq(type, "xfs"))
 		strbuf_adds(out, ",nouuid");
 	if (spec[n] == ',') {
@@ -426,9 +437,17 @@ static const char kernel_functions[] =
 	"\t\tgrep -qiE 'error|corrupt|critical|failed|inconsistent|aborting|read-?only'\n"
 	"}\n\n";
 
+static const char make_writable[] = "\tif mount -o remount,rw \"$mnt\" >\"$work/said\" 2>&1; then\n"
+				    "\t\techo 'When it was found, it could not be made writable.'\n"
+				    "\t\texit 0\n"
+				    "\tfi\n"
+				    "\techo 'It cannot be made writable:'\n"
+				    "\tcat \"$work/said\"\n"
+				    "\texit 1\n";
+
 static void put_body(const struct view *v, struct strbuf *out)
 {
-	bool unmountable = has_kind(v, FINDING_UNMOUNTABLE);
+	bool unmountable = has_kind(v, FINDING_UNMOUNTABLE) && !not_writable(v);
 
 	strbuf_adds(out, "echo 'What must not be:'\ncat <<'END_OF_FINDING'\n");
 	shell_finding(v, out);
@@ -451,6 +470,8 @@ static void put_body(const struct view *v, struct strbuf *out)
 	if (unmountable) {
 		strbuf_adds(out, "\techo 'When it was found, it could not be mounted.'\n"
 				 "\texit 0\n");
+	} else if (not_writable(v)) {
+		strbuf_adds(out, make_writable);
 	} else {
 		put_bytes(v, out);
 		put_problems(v, out);

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "base/log.h"
+
 enum { RECORD_TRIES = 5 };
 
 static void attempt_clear(struct attempt *a)
@@ -12,7 +14,7 @@ static void attempt_clear(struct attempt *a)
 	strbuf_clear(&a->kernel_log);
 	strbuf_clear(&a->dump);
 	vec_clear(&a->stamps);
-	a->mounted = a->dumped = false;
+	a->mounted = a->dumped = a->refused = false;
 }
 
 void attempt_release(struct attempt *a)
@@ -88,33 +90,39 @@ static int run_command(struct run *r, const struct promises *p, const char *opti
 	return rc;
 }
 
-/* What the dump prints is the state; the check may read it. */
-static int run_commands(struct run *r, const struct promises *p, struct attempt *a, struct err *err)
+/* What the dump prints is the state. */
+static int run_dump(struct run *r, const struct promises *p, struct attempt *a, struct err *err)
 {
-	auto_user_end dump = { 0 }, check = { 0 };
-	int rc = 0;
+	auto_user_end dump = { 0 };
 
-	if (r->opts.dump) {
-		rc = run_command(r, p, "--dump", r->opts.dump, NULL, a, &dump, err);
-		if (rc)
-			return rc;
-		a->dumped = dump.ok;
-		strbuf_add(&a->dump, strbuf_str(&dump.out), dump.out.len);
-		if (!dump.ok)
-			add_failure(a, FINDING_DUMP, "--dump", &dump);
-	}
-	if (r->opts.check && (a->dumped || !r->opts.dump)) {
-		rc = run_command(r, p, "--check", r->opts.check, &a->dump, a, &check, err);
-		if (!rc && !check.ok)
-			add_failure(a, FINDING_CHECK, "--check", &check);
-	}
+	if (!r->opts.dump)
+		return 0;
+	int rc = run_command(r, p, "--dump", r->opts.dump, NULL, a, &dump, err);
+	if (rc)
+		return rc;
+	a->dumped = dump.ok;
+	strbuf_add(&a->dump, strbuf_str(&dump.out), dump.out.len);
+	if (!dump.ok)
+		add_failure(a, FINDING_DUMP, "--dump", &dump);
+	return 0;
+}
+
+/* It may read what was dumped, and write to the file system. */
+static int run_check(struct run *r, const struct promises *p, struct attempt *a, struct err *err)
+{
+	auto_user_end check = { 0 };
+
+	if (!r->opts.check || (r->opts.dump && !a->dumped))
+		return 0;
+	int rc = run_command(r, p, "--check", r->opts.check, &a->dump, a, &check, err);
+	if (!rc && !check.ok)
+		add_failure(a, FINDING_CHECK, "--check", &check);
 	return rc;
 }
 
 /* ---- our own ---- */
 
-static int look_at_times(struct run *r, const struct promises *p, struct attempt *a,
-			 struct err *err)
+static int take_times(struct run *r, struct attempt *a, struct err *err)
 {
 	size_t n = a->seen->entries.n;
 	auto_free const char **paths = xcalloc(n, sizeof(*paths));
@@ -123,28 +131,59 @@ static int look_at_times(struct run *r, const struct promises *p, struct attempt
 		paths[i] = a->seen->entries.v[i].path;
 		vec_push(&a->stamps, (struct check_stamp){ 0 });
 	}
-	int rc = target_times(&r->target, paths, n, a->stamps.v, err);
-	if (!rc)
-		check_times(p, a->seen, a->stamps.v, &r->times, r->target.clock, &a->findings);
+	return target_times(&r->target, paths, n, a->stamps.v, err);
+}
+
+/* 1 if it cannot be. That is part of recovery: a user who cannot write has not got it back. */
+static int make_writable(struct run *r, struct attempt *a, struct err *err)
+{
+	auto_strbuf said = STRBUF_INIT;
+	int rc = r->target.read_only ? target_remount(&r->target, &said, err) : 0;
+
+	strbuf_add(&a->said, strbuf_str(&said), said.len);
+	if (rc > 0)
+		findings_add(&a->findings, FINDING_UNMOUNTABLE, NULL,
+			     xasprintf(ATTEMPT_NOT_WRITABLE ": %s", strbuf_str(&said)), NULL);
 	return rc;
 }
 
-/* What is mounted: is it what was promised? Who dumps it himself compares nothing else. */
-static int look(struct run *r, const struct promises *p, struct attempt *a, struct err *err)
+static int mark_walked(struct run *r, struct err *err)
 {
 	struct event walked = { .kind = EV_TEXT,
 				.data = (const unsigned char *)ATTEMPT_WALKED,
 				.len = strlen(ATTEMPT_WALKED) };
+
+	return disk_mark(r->target.disk, &walked, err);
+}
+
+/* Is it what was promised? Who dumps it himself compares nothing else. */
+static void judge(struct run *r, const struct promises *p, struct attempt *a)
+{
+	if (!r->opts.dump)
+		check_persisted(p, a->seen, &r->blocks, &a->findings);
+	if (r->with_times)
+		check_times(p, a->seen, a->stamps.v, &r->times, r->target.clock, &a->findings);
+}
+
+/* Looks at what is mounted, makes it writable, and judges. 1: it is not fit to be used. */
+static int look(struct run *r, const struct promises *p, struct attempt *a, struct err *err)
+{
 	int rc = target_walk(&r->target, &r->tree_opts, a->seen, err);
 
 	if (!rc)
-		rc = run_commands(r, p, a, err);
-	if (!rc)
-		rc = disk_mark(r->target.disk, &walked, err);
-	if (!rc && !r->opts.dump)
-		check_persisted(p, a->seen, &r->blocks, &a->findings);
+		rc = run_dump(r, p, a, err);
 	if (!rc && r->with_times)
-		rc = look_at_times(r, p, a, err);
+		rc = take_times(r, a, err);
+	if (!rc)
+		rc = make_writable(r, a, err);
+	if (!rc)
+		rc = run_check(r, p, a, err);
+	if (rc < 0 || !target_is_mounted(&r->target))
+		return rc;
+	int marked = mark_walked(r, err);
+	if (marked)
+		return marked;
+	judge(r, p, a);
 	return rc;
 }
 
@@ -184,6 +223,19 @@ static int fsck_recovered(struct run *r, struct attempt *a, struct err *err)
 	return rc;
 }
 
+/* Uses what was seen; a check of the user's may have left something else. */
+static int use(struct run *r, struct attempt *a, struct err *err)
+{
+	const struct tree *there = a->seen;
+	int rc = 0;
+
+	if (r->opts.check) {
+		rc = target_walk(&r->target, &r->tree_opts, &r->left, err);
+		there = &r->left;
+	}
+	return rc ? rc : target_usable(&r->target, there, &a->findings, err);
+}
+
 /*
  * Recovers, mounts, looks at and uses what is on the disk; nothing is mounted afterwards. Where the
  * system under test dies of it, what its kernel said last is the finding.
@@ -192,12 +244,17 @@ static int recover(struct run *r, const struct promises *p, struct attempt *a, s
 {
 	struct target *t = &r->target;
 	struct err later = ERR_INIT;
+	bool read_only = r->read_only_first && !a->at_once;
 	int rc = target_recover(t, &a->said, err);
 
-	if (!rc)
+	if (!rc && read_only) {
+		rc = target_mount_read_only(t, &a->said, err);
+		a->refused = rc > 0 && !t->died;
+	} else if (!rc) {
 		rc = target_mount(t, &a->said, err);
-	if (rc < 0)
-		return rc;
+	}
+	if (rc < 0 || a->refused)
+		return min(rc, 0);
 	a->mounted = rc == 0;
 	if (!a->mounted) {
 		findings_add(
@@ -210,7 +267,7 @@ static int recover(struct run *r, const struct promises *p, struct attempt *a, s
 	if (!rc && r->opts.fsck)
 		rc = fsck_recovered(r, a, err);
 	if (!rc)
-		rc = target_usable(t, a->seen, &a->findings, err);
+		rc = use(r, a, err);
 	int unmounted = t->mounted ? target_umount(t, false, &later) : 0;
 	if (unmounted && rc >= 0) {
 		*err = later;
@@ -242,16 +299,85 @@ static int attempt_once(struct run *r, const struct image *img, const struct pro
 	return rc;
 }
 
-int attempt_state(struct run *r, const struct image *img, const struct promises *p,
-		  struct trace *record, struct attempt *a, struct err *err)
+/* A record that is not whole is made again, as that of a workload is. */
+static int attempt_recorded(struct run *r, const struct image *img, const struct promises *p,
+			    struct trace *record, struct attempt *a, struct err *err)
 {
 	int rc = attempt_once(r, img, p, record, a, err);
 
-	/* A record that is not whole is made again, as that of a workload is. */
 	for (int tries = 0; rc == -EOVERFLOW && tries < RECORD_TRIES; tries++) {
 		err_clear(err);
 		attempt_clear(a);
 		rc = attempt_once(r, img, p, record, a, err);
 	}
 	return rc;
+}
+
+int attempt_state(struct run *r, const struct image *img, const struct promises *p,
+		  struct trace *record, struct attempt *a, struct err *err)
+{
+	int rc = attempt_recorded(r, img, p, record, a, err);
+
+	/* From the beginning, for the mount that was refused may have written. */
+	if (!rc && a->refused) {
+		attempt_clear(a);
+		a->at_once = true;
+		rc = attempt_recorded(r, img, p, record, a, err);
+	}
+	return rc;
+}
+
+/* ---- a new file system ---- */
+
+/* 1 if it cannot be done; `why` says what. */
+static int try_read_only(struct run *r, struct strbuf *why, struct err *err)
+{
+	struct target *t = &r->target;
+	auto_findings wrong = { 0 };
+	int rc = target_mount_read_only(t, why, err);
+
+	if (!rc)
+		rc = target_walk(t, &r->tree_opts, &r->seen, err);
+	if (!rc)
+		rc = target_remount(t, why, err);
+	/* Some only say that they are writable now. */
+	if (!rc)
+		rc = target_usable(t, &r->seen, &wrong, err);
+	if (!rc && wrong.n) {
+		strbuf_addf(why, "it cannot be used then: %s\n", wrong.v[0].words);
+		rc = 1;
+	}
+	return rc;
+}
+
+int attempt_read_only_first(struct run *r, struct err *err)
+{
+	struct target *t = &r->target;
+	auto_strbuf why = STRBUF_INIT;
+	struct err later = ERR_INIT;
+
+	if (!t->ops->remount)
+		return 0;
+	int rc = disk_load(t->disk, &r->base, err);
+	if (!rc)
+		rc = disk_start(t->disk, NULL, err);
+	if (rc)
+		return rc;
+	rc = try_read_only(r, &why, err);
+	int unmounted = t->mounted ? target_umount(t, false, &later) : 0;
+	int stopped = disk_stop(t->disk, &later);
+	bool complains = target_kernel_log(t, &why);
+	if (rc >= 0 && (unmounted || stopped)) {
+		*err = later;
+		rc = unmounted ? unmounted : stopped;
+	}
+	if (rc < 0)
+		return rc;
+	r->read_only_first = !rc && !complains;
+	if (!r->read_only_first && !r->opts.target.worker)
+		log_info("crash states are mounted writable at once: a new %s cannot be mounted "
+			 "read-only and then be made writable: %.*s%s%s",
+			 t->ops->name, (int)strcspn(strbuf_str(&why), "\n"), strbuf_str(&why),
+			 *t->console ? "; the guest's kernel said: " : "", t->console);
+	return 0;
 }

@@ -2,6 +2,12 @@
 /*
  * attempt.h - one try at recovery: an image is put on the disk, recovered, mounted, looked at, used
  * and unmounted again.
+ *
+ * With r->read_only_first it is mounted read-only, so that what is looked at is what recovery made
+ * of it; then it is made writable, checked by who wants that, and used. Whether a new file system
+ * can do that is found out once (attempt_read_only_first()). One that cannot be made writable is a
+ * finding; one that refuses to be mounted read-only is not, if it can be mounted writable: many
+ * write when they recover.
  */
 #ifndef RUN_ATTEMPT_H
 #define RUN_ATTEMPT_H
@@ -11,6 +17,8 @@
 struct attempt {
 	struct tree *seen; /* set by the caller; what was there, if it could be mounted */
 	bool mounted;
+	bool refused;				  /* to be mounted read-only, */
+	bool at_once;				  /* and so it is mounted writable */
 	struct vec_of(struct check_stamp) stamps; /* of the entries of `seen`, if times count */
 	bool dumped;				  /* the user's command told what is there, */
 	struct strbuf dump;			  /* and that is it */
@@ -29,10 +37,17 @@ void attempt_release(struct attempt *a);
 
 /*
  * Recovers `img` and judges it by the promises. With `record`, every request is recorded, and the
- * mark ATTEMPT_WALKED stands where recovery, mount and walk are over and the use begins.
+ * mark ATTEMPT_WALKED stands where recovery, mount and walk are over and the use begins: what makes
+ * it writable comes before.
  */
 int attempt_state(struct run *r, const struct image *img, const struct promises *p,
 		  struct trace *record, struct attempt *a, struct err *err) must_check;
+
+/* Asks a new file system, and sets r->read_only_first; what comes of it is no finding. */
+int attempt_read_only_first(struct run *r, struct err *err) must_check;
+
+/* How the words of a finding begin where it cannot be made writable. */
+#define ATTEMPT_NOT_WRITABLE "it can be mounted read-only, and not be made writable"
 
 #define ATTEMPT_WALKED "walked"
 /* The events of a record up to that mark. */

@@ -5,6 +5,7 @@
 
 #include "record/disk_bpf.h"
 #include "record/patch.h"
+#include "run/attempt.h"
 #include "run/run_impl.h"
 
 /* Of that many recordings, one is compared with the device: where it was written, and all of it. */
@@ -92,6 +93,8 @@ int run_open(const struct run_opts *opts, struct run **out, struct err *err)
 			r->guarantee.sync_reaches = false;
 		check_tree_opts(&r->tree_opts, r->target.ops->ignore);
 		rc = make_base(r, err);
+		if (!rc)
+			rc = attempt_read_only_first(r, err);
 		r->with_times = r->target.ops->pm && r->target.clock && !opts->dump;
 	}
 	if (rc) {
@@ -115,6 +118,7 @@ void run_close(struct run *r)
 	op_history_release(&r->history);
 	tree_release(&r->seen);
 	tree_release(&r->seen_again);
+	tree_release(&r->left);
 	vec_release(&r->blocks);
 	vec_release(&r->times);
 	vec_release(&r->marks);

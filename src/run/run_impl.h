@@ -17,9 +17,10 @@ struct run {
 	struct vec_of(uint64_t) marks; /* the events of it that are marks; see find_marks() */
 	struct op_history history;
 	struct check_blocks_list blocks;
-	bool with_times; /* times are part of a state: the target has a clock that is set */
+	bool read_only_first; /* a state is walked before it is made writable; see attempt.h */
+	bool with_times;      /* times are part of a state: the target has a clock that is set */
 	struct check_times_list times;
-	struct tree seen, seen_again;
+	struct tree seen, seen_again, left; /* the last: by a check, which may write */
 	struct trace recovery; /* what recovery sent to the disk, the last time it was recorded */
 	uint32_t max_subset;
 	size_t firsts_left;   /* crash points of it whose first states are still to come */

@@ -311,8 +311,9 @@ int guest_target_mkfs(struct target *t, struct image *out, struct err *err)
 }
 
 /* Where the guest died while something was tried, that is what there is to say. */
-static int told_death(const struct target *t, struct strbuf *said)
+static int told_death(struct target *t, struct strbuf *said)
 {
+	t->died = true;
 	strbuf_addf(said, "the kernel died: %.*s\n", (int)strcspn(strbuf_str(&t->complaints), "\n"),
 		    strbuf_str(&t->complaints));
 	return 1;
@@ -358,10 +359,27 @@ int guest_target_recover(struct target *t, struct strbuf *said, struct err *err)
 	return rc ? rc : status < 0 || status > 3;
 }
 
-int guest_target_mount(struct target *t, struct strbuf *said, struct err *err)
+/* What the options say; those that are no flags go to the file system, as `data`. */
+static uint32_t mount_flags(const struct target *t, struct strbuf *data)
 {
 	unsigned long flags = MS_NODEV | MS_NOSUID;
+
+	host_split_options(t->mount_opts, &flags, data);
+	return (uint32_t)flags;
+}
+
+/* It was refused: why. */
+static int told_refusal(struct target *t, const char *step, int error, struct strbuf *said)
+{
+	strbuf_addf(said, "%s: %s\n", step, strerror(error));
+	snprintf(t->console, sizeof(t->console), "%s", guest_last_words(own(t)->guest));
+	return 1;
+}
+
+int guest_target_mount(struct target *t, struct strbuf *said, struct err *err)
+{
 	auto_strbuf data = STRBUF_INIT;
+	uint32_t flags = mount_flags(t, &data) | (t->read_only ? MS_RDONLY : 0);
 	struct wire_in answer, part;
 	int rc = guest_runs(own(t)->guest) ? 0 : own(t)->start(t, err);
 
@@ -370,14 +388,13 @@ int guest_target_mount(struct target *t, struct strbuf *said, struct err *err)
 	if (rc)
 		return rc;
 	t->clock = (int64_t)own(t)->clock;
-	host_split_options(t->mount_opts, &flags, &data);
 	guest_begin(own(t)->guest);
 	guest_target_set_clock(t, 0);
 	wire_part(&own(t)->guest->out, AGENT_MOUNT, 0);
 	struct strbuf *out = &own(t)->guest->out.text;
 	wire_put_text(out, own(t)->fs->name);
 	wire_put_text(out, own(t)->flash ? own(t)->flash->source : "");
-	wire_put_u32(out, (uint32_t)flags);
+	wire_put_u32(out, flags);
 	wire_put_text(out, strbuf_str(&data));
 	guest_target_in_use(t, true);
 	own(t)->begun = false;
@@ -402,9 +419,24 @@ int guest_target_mount(struct target *t, struct strbuf *said, struct err *err)
 			       "the kernel %s has no %s, and there is no module (see "
 			       "--modules)",
 			       own(t)->kernel, own(t)->fs->name);
-	strbuf_addf(said, "%s: %s\n", step, strerror(error));
-	snprintf(t->console, sizeof(t->console), "%s", guest_last_words(own(t)->guest));
-	return 1;
+	return told_refusal(t, step, error, said);
+}
+
+int guest_target_remount(struct target *t, struct strbuf *said, struct err *err)
+{
+	auto_strbuf data = STRBUF_INIT;
+	struct wire_in part;
+
+	wire_put_u32(guest_target_begin(t, AGENT_REMOUNT), mount_flags(t, &data));
+	guest_hush(own(t)->guest);
+	int rc = guest_target_ask(t, AGENT_REMOUNT, &part, err);
+	if (rc == 1)
+		return told_death(t, said);
+	if (rc)
+		return rc;
+	int error = (int)wire_u32(&part);
+	rc = guest_part_ok(&part, err);
+	return rc || !error ? rc : told_refusal(t, "remount", error, said);
 }
 
 /* A guest that cannot unmount is given up: its disk is what counts, and that is here. */

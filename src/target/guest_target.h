@@ -68,6 +68,7 @@ int guest_target_thaw(struct target *t, struct err *err) must_check;
 int guest_target_mkfs(struct target *t, struct image *out, struct err *err) must_check;
 int guest_target_recover(struct target *t, struct strbuf *said, struct err *err) must_check;
 int guest_target_mount(struct target *t, struct strbuf *said, struct err *err) must_check;
+int guest_target_remount(struct target *t, struct strbuf *said, struct err *err) must_check;
 int guest_target_umount(struct target *t, bool clean, struct err *err) must_check;
 int guest_target_fsck(struct target *t, struct strbuf *said, struct err *err) must_check;
 void guest_target_close(struct target *t);

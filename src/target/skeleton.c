@@ -122,6 +122,7 @@ const struct target_ops target_skeleton = {
 	.mkfs = skeleton_mkfs,
 	.recover = skeleton_recover,
 	.mount = skeleton_mount,
+	.remount = NULL, /* for those that are walked read-only after a crash */
 	.umount = skeleton_umount,
 	.fsck = skeleton_fsck,
 	.close = skeleton_close,

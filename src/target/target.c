@@ -206,15 +206,37 @@ int target_recover(struct target *t, struct strbuf *said, struct err *err)
 	return t->ops->recover ? t->ops->recover(t, said, err) : 0;
 }
 
-int target_mount(struct target *t, struct strbuf *said, struct err *err)
+static int mount_as(struct target *t, bool read_only, struct strbuf *said, struct err *err)
 {
 	assert(t->root < 0);
+	t->read_only = read_only;
+	t->died = false;
 	int rc = t->ops->mount(t, said, err);
 
 	assert(t->ops->far || (rc == 0) == (t->root >= 0));
 	t->mounted = rc == 0;
 	if (t->mounted && t->performing)
 		t->exec.root = t->root;
+	return rc;
+}
+
+int target_mount(struct target *t, struct strbuf *said, struct err *err)
+{
+	return mount_as(t, false, said, err);
+}
+
+int target_mount_read_only(struct target *t, struct strbuf *said, struct err *err)
+{
+	assert(t->ops->remount);
+	return mount_as(t, true, said, err);
+}
+
+int target_remount(struct target *t, struct strbuf *said, struct err *err)
+{
+	assert(t->ops->remount && t->mounted && t->read_only);
+	int rc = t->ops->remount(t, said, err);
+
+	t->read_only = rc != 0;
 	return rc;
 }
 

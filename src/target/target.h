@@ -114,6 +114,12 @@ struct target_ops {
 	/* Mounts what is on the disk; t->root is its root. 1 if it cannot be mounted, and why. */
 	int (*mount)(struct target *t, struct strbuf *said, struct err *err);
 	/*
+	 * Makes what is mounted read-only (t->read_only) as mount() would have left it. 1 if the
+	 * file system refuses, and why; then it is still mounted read-only, unless it died. What
+	 * has this is walked read-only after a crash; NULL: it is mounted writable at once.
+	 */
+	int (*remount)(struct target *t, struct strbuf *said, struct err *err);
+	/*
 	 * Unmounts. Nothing is mounted afterwards, or it fails. Unless `clean`, what was not
 	 * written yet may be dropped: nobody will look at this disk again.
 	 */
@@ -143,8 +149,10 @@ struct target {
 	char *mount_opts; /* from the spec, or NULL */
 	char *command;	  /* of a FUSE server, or NULL */
 	struct disk *disk;
-	int root;     /* while mounted, else -1 */
-	bool mounted; /* also while it cannot be unmounted, and root is closed already */
+	int root;	/* while mounted, else -1 */
+	bool mounted;	/* also while it cannot be unmounted, and root is closed already */
+	bool read_only; /* the mount is, or has to be */
+	bool died;	/* the last mount or remount was refused by a death of the kernel */
 	char mnt[TARGET_PLACE_SIZE];
 	bool cut_off;		  /* the last unmount was none that a user would do */
 	struct kmsg kmsg;	  /* the log of the kernel, read so far */
@@ -192,6 +200,9 @@ void target_close(struct target *t);
 int target_mkfs(struct target *t, struct image *out, struct err *err) must_check;
 int target_recover(struct target *t, struct strbuf *said, struct err *err) must_check;
 int target_mount(struct target *t, struct strbuf *said, struct err *err) must_check;
+/* For targets that have remount(): mounts read-only, and makes that writable. */
+int target_mount_read_only(struct target *t, struct strbuf *said, struct err *err) must_check;
+int target_remount(struct target *t, struct strbuf *said, struct err *err) must_check;
 int target_umount(struct target *t, bool clean, struct err *err) must_check;
 int target_fsck(struct target *t, struct strbuf *said, struct err *err) must_check;
 

@@ -356,6 +356,7 @@ VM_TARGET(bcachefs, "posix", guest_lost_found, "bcachefs-tools", "bcachefs")
 		.pm_loads = true,                                                                  \
 		.open = vm_open,                                                                   \
 		.close = vm_close,                                                                 \
+		.remount = guest_target_remount,                                                   \
 		GUEST_TARGET_CALLS,                                                                \
 	};
 

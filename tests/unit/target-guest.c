@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A file system in a guest can be frozen and thawed: what is on the disk tells whether it is. */
+/*
+ * A file system in a guest can be frozen and thawed: what is on the disk tells whether it is. It
+ * can be mounted read-only and made writable: what can be done to it tells.
+ */
 #include <errno.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include "base/proc.h"
@@ -71,6 +75,51 @@ static void go_through(struct target *t)
 	ok(!target_kernel_log(t, &said), "nor had the kernel");
 }
 
+/* The agent changes nothing but what it is for, whatever it is asked. */
+static int ask_for_flags(struct target *t, uint32_t flags)
+{
+	struct err err = ERR_INIT;
+	struct wire_in part;
+
+	wire_put_u32(guest_target_begin(t, AGENT_REMOUNT), flags);
+	return guest_target_ask(t, AGENT_REMOUNT, &part, &err);
+}
+
+static void go_read_only(struct target *t)
+{
+	static const char text[] = "creat foo\ncreat bar\n";
+	struct err err = ERR_INIT;
+	auto_strbuf said = STRBUF_INIT;
+	auto_workload w;
+	struct image img;
+
+	workload_init(&w);
+	is_i(workload_parse(text, strlen(text), "test", &w, &err), 0, "a workload");
+	is_i(target_mkfs(t, &img, &err), 0, "mkfs");
+	is_i(disk_load(t->disk, &img, &err), 0, "is loaded");
+	image_release(&img);
+	ok(ask_for_flags(t, MS_NODEV | MS_NOSUID) < 0, "what is not mounted cannot be remounted");
+	is_i(target_mount_read_only(t, &said, &err), 0, "mounted read-only");
+	ok(t->read_only && target_is_mounted(t), "it is known to be");
+	is_i(target_begin(t, &w, NULL, &err), 0, "it begins");
+	is_i(perform(t, 0), -EROFS, "no file can be made");
+	ok(ask_for_flags(t, MS_NODEV) < 0, "devices and set-id programs stay forbidden");
+	is_i(perform(t, 0), -EROFS, "and it stays read-only");
+	is_i(target_remount(t, &said, &err), 0, "made writable");
+	ok(!t->read_only, "it is known to be");
+	is_i(perform(t, 1), 0, "a file can be made");
+	is_i(target_end(t, &err), 0, "it ends");
+	is_i(target_umount(t, true, &err), 0, "unmount");
+	is_i(target_mount(t, &said, &err), 0, "the next mount");
+	ok(!t->read_only, "is a usual one");
+	is_i(target_begin(t, &w, NULL, &err), 0, "it begins");
+	is_i(perform(t, 0), 0, "writable at once");
+	is_i(target_end(t, &err), 0, "it ends");
+	is_i(target_umount(t, true, &err), 0, "unmount");
+	is_s(strbuf_str(&said), "", "it had nothing to say");
+	ok(!target_kernel_log(t, &said), "nor had the kernel");
+}
+
 int main(void)
 {
 	auto_free char *kernel = proc_find("linux.uml"), *mkfs = proc_find("mke2fs");
@@ -82,11 +131,15 @@ int main(void)
 		skip("linux.uml or mke2fs is not there");
 		return done_testing();
 	}
-	if (target_open(&opts, &t, &err)) {
+	/* As those on persistent memory have it. */
+	struct target_ops ops = target_uml_ext4;
+	ops.remount = guest_target_remount;
+	if (target_open_as(&ops, &opts, &t, &err)) {
 		ok(false, "%s", err.msg);
 		return done_testing();
 	}
 	go_through(&t);
+	go_read_only(&t);
 	target_close(&t);
 	return done_testing();
 }

@@ -202,7 +202,7 @@ static int replay_truncate(struct pmfs *fs, struct err *err)
 	int rc = 0;
 
 	pm_load(&fs->m, BLOCK_TRUNCATE * BLOCK, slot, sizeof(slot));
-	if (!slot[0])
+	if (!slot[0] || fs->keeps_list)
 		return 0;
 	if (slot[0] >= N_INODES || slot[1] > FILE_BLOCKS * BLOCK)
 		return err_set(err, -EUCLEAN, "the truncate list is damaged");

@@ -118,6 +118,7 @@ struct node {
 struct pmfs {
 	struct pm m;
 	uint64_t bugs;
+	bool keeps_list; /* recovery leaves a truncate on its list, as it is to write nothing */
 	struct node node[N_INODES];
 	bool has_free_list;
 	bool in_use[POOL_BLOCKS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * target.c - pmfs as a target of outage test: "pmfs" is right, "pmfs:BUG,BUG" is wrong in known
- * ways.
+ * ways. Those of a read-only mount, and of making that writable, are of this file alone.
  *
  * Linked with the program itself into one that only tests use (outage-pmfs). The file system runs
  * in the worker, on the memory that is its disk; what its primitives do there is the trace, with
@@ -154,8 +154,24 @@ static const struct disk_ops pool_ops = {
 
 /* ---- the file system ---- */
 
+/* How it takes it to be mounted read-only first. */
+enum way {
+	WAY_NO_READ_ONLY, /* never */
+	WAY_CLEAN_ONLY,	  /* not if a truncate is to be finished, which would write */
+	WAY_NO_REMOUNT,	  /* it cannot be made writable */
+	WAY_KEEPS_LIST,	  /* a truncate is left on the list, and with that it stays read-only */
+	WAY_FORGETS,	  /* made writable, it does not know any more which blocks are in use */
+	WAY_TORN,	  /* that changes the superblock, which is wrong meanwhile */
+	N_WAYS
+};
+
+static const char *const way_names[N_WAYS] = {
+	"no-ro", "ro-clean", "no-remount", "ro-list", "remount-forgets", "remount-torn",
+};
+
 struct own {
 	uint64_t bugs;
+	bool way[N_WAYS];
 	const struct workload *w;
 };
 
@@ -169,14 +185,27 @@ static struct pmfs *fs_of(struct target *t)
 	return &of_disk(t->disk)->fs;
 }
 
+static int parse_word(struct target *t, const char *word)
+{
+	for (int i = 0; i < N_WAYS; i++)
+		if (streq(word, way_names[i])) {
+			own(t)->way[i] = true;
+			return 0;
+		}
+	return bugs_parse(word, &own(t)->bugs);
+}
+
 static int target_open_pmfs(struct target *t, const struct target_opts *opts, struct err *err)
 {
 	const char *colon = strchr(opts->spec, ':');
 
 	t->own = xcalloc(1, sizeof(struct own));
-	if (colon && bugs_parse(colon + 1, &own(t)->bugs))
-		return err_set(err, -EINVAL, "pmfs has no bug '%.80s'; see pmfs --list-bugs",
-			       colon + 1);
+	auto_free char *words = xstrdup(colon ? colon + 1 : "");
+	char *rest = words;
+	for (char *word; (word = strsep(&rest, ","));)
+		if (parse_word(t, word))
+			return err_set(err, -EINVAL,
+				       "pmfs has no bug '%.80s'; see pmfs --list-bugs", word);
 	t->opts.size = POOL_SIZE;
 	return pool_open(POOL_SIZE, &t->disk, err);
 }
@@ -213,7 +242,26 @@ static int make_pmfs(struct target *t, struct image *out, struct err *err)
 	return 0;
 }
 
-/* Recovery is what a mount does. */
+static bool has_truncate(struct pmfs *fs)
+{
+	uint64_t ino;
+
+	pm_load(&fs->m, BLOCK_TRUNCATE * BLOCK, &ino, sizeof(ino));
+	return ino != 0;
+}
+
+static int recover_pmfs(struct target *t, struct err *why)
+{
+	const bool *way = own(t)->way;
+	struct pmfs *fs = fs_of(t);
+
+	fs->keeps_list = t->read_only && way[WAY_KEEPS_LIST];
+	if (t->read_only && (way[WAY_NO_READ_ONLY] || (way[WAY_CLEAN_ONLY] && has_truncate(fs))))
+		return err_set(why, -EROFS, "it is not mounted read-only");
+	return pmfs_recover(fs, why);
+}
+
+/* Recovery is what a mount does, read-only or not. */
 static int mount_pmfs(struct target *t, struct strbuf *said, struct err *err)
 {
 	struct pool *p = of_disk(t->disk);
@@ -223,13 +271,41 @@ static int mount_pmfs(struct target *t, struct strbuf *said, struct err *err)
 	if (p->traced)
 		begin_trace(p);
 	p->mounted = true;
-	if (pmfs_recover(&p->fs, &why) == 0)
+	if (recover_pmfs(t, &why) == 0)
 		return 0;
 	strbuf_addf(said, "%s\n", why.msg);
 	int rc = pool_drain(t->disk, err);
 	pmfs_release(&p->fs);
 	p->mounted = false;
 	return rc ? rc : 1;
+}
+
+static void change_super(struct pmfs *fs)
+{
+	static const uint64_t wrong = 0, right = SUPER_MAGIC;
+
+	pm_store(&fs->m, 0, &wrong, sizeof(wrong));
+	pm_persist(&fs->m, 0, sizeof(wrong));
+	pm_store(&fs->m, 0, &right, sizeof(right));
+	pm_persist(&fs->m, 0, sizeof(right));
+}
+
+static int remount_pmfs(struct target *t, struct strbuf *said, struct err *err)
+{
+	const bool *way = own(t)->way;
+	struct pmfs *fs = fs_of(t);
+
+	(void)err;
+	if (way[WAY_NO_REMOUNT] || (way[WAY_KEEPS_LIST] && has_truncate(fs))) {
+		strbuf_adds(said, way[WAY_NO_REMOUNT] ? "there is no remount\n"
+						      : "a truncate is not finished\n");
+		return 1;
+	}
+	if (way[WAY_FORGETS])
+		memset(fs->in_use, 0, sizeof(fs->in_use));
+	if (way[WAY_TORN])
+		change_super(fs);
+	return 0;
 }
 
 static int umount_pmfs(struct target *t, bool clean, struct err *err)
@@ -501,6 +577,7 @@ static const struct target_ops pmfs = {
 	.open = target_open_pmfs,
 	.mkfs = make_pmfs,
 	.mount = mount_pmfs,
+	.remount = remount_pmfs,
 	.umount = umount_pmfs,
 	.close = target_close_pmfs,
 	.far = &far,
