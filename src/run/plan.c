@@ -339,8 +339,13 @@ int plan_complete(struct plan *p, struct err *err)
 			       "of its own",
 			       target->name);
 	if (!p->kernel) {
-		struct target_opts opts = { .spec = p->target, .kernel = p->guest_kernel };
+		struct target_opts opts = { .spec = p->target,
+					    .mkfs_args = p->mkfs,
+					    .kernel = p->guest_kernel };
 
+		rc = target_check(&opts, err);
+		if (rc)
+			return rc;
 		p->kernel = target_kernel(&opts);
 	}
 	if (!p->started)

@@ -101,6 +101,20 @@ const struct target_ops *target_default(struct err *err)
 	return NULL;
 }
 
+int target_check(const struct target_opts *opts, struct err *err)
+{
+	const struct target_ops *target = target_find(opts->spec, err);
+	struct guest_named_fs named = { 0 };
+	int rc = 0;
+
+	if (!target)
+		return -EINVAL;
+	if (streq(target->name, GUEST_ANY_PM))
+		rc = guest_fs_named(opts->spec, opts->mkfs_args, &named, err);
+	guest_named_fs_release(&named);
+	return rc;
+}
+
 char *target_kernel(const struct target_opts *opts)
 {
 	struct utsname u;

@@ -176,6 +176,8 @@ const struct target_ops *target_default(struct err *err);
  */
 int target_place(char mnt[TARGET_PLACE_SIZE], struct err *err) must_check;
 
+/* What can be said of the options before a kernel is looked for, or even fetched. */
+int target_check(const struct target_opts *opts, struct err *err) must_check;
 /* The release of the kernel that the file system would be in; to be freed. */
 char *target_kernel(const struct target_opts *opts);
 /* A hash of the file that was named as a guest's kernel, to be freed; NULL: none was. */
