@@ -233,7 +233,12 @@ static void put_command(const struct view *v, const char *command, struct strbuf
 
 	if (op < v->c.workload.ops.n)
 		op_print(&v->c.workload.ops.v[op], &under_way);
-	strbuf_addf(out, "env OUTAGE_DIR=\"$mnt\" OUTAGE_DONE=%llu OUTAGE_OPERATION=",
+	strbuf_adds(out, "env ");
+	if (v->c.guest_files)
+		strbuf_adds(
+			out,
+			"PATH=\"$guest/usr/sbin:$guest/usr/bin:$guest/sbin:$guest/bin:$PATH\" ");
+	strbuf_addf(out, "OUTAGE_DIR=\"$mnt\" OUTAGE_DONE=%llu OUTAGE_OPERATION=",
 		    (unsigned long long)v->c.done);
 	shell_quote(out, strbuf_str(&under_way));
 	strbuf_adds(out, " sh -c ");
@@ -468,6 +473,11 @@ void export_reproduce(const struct view *v, struct strbuf *out)
 	shell_finding(v, out);
 	strbuf_adds(out, "#\n");
 	strbuf_adds(out, head);
+	if (v->c.guest_files)
+		strbuf_adds(out,
+			    "# Programs that commands had in the guest. What they had elsewhere "
+			    "there is below\n# this folder, too: put it into its place if they "
+			    "name it.\nguest=$here/guest\n\n");
 	put_expected(v, out);
 	strbuf_adds(out, shell_functions);
 	put_mount(v, out);
