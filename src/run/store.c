@@ -282,6 +282,8 @@ static int write_case(const char *dir, const char *base, const struct run_case *
 		rc = write_trees(dir, c, err);
 	if (!rc && c->diagnosis)
 		rc = write_file(dir, "diagnosis", c->diagnosis, strlen(c->diagnosis), err);
+	if (!rc && c->places && *c->places)
+		rc = write_file(dir, "places", c->places, strlen(c->places), err);
 	if (!rc && *c->kernel_log)
 		rc = write_file(dir, "kernel-log", c->kernel_log, strlen(c->kernel_log), err);
 	if (!rc && *c->said)
@@ -328,8 +330,8 @@ int store_case_alone(const char *dir, const struct run_case *c, const struct run
 		     struct err *err)
 {
 	/* Of a case that was here before; "case" first, so that no directory seems whole. */
-	static const char *const old[] = { "case", "seen",     "kernel-log",
-					   "said", "recovery", "diagnosis" };
+	static const char *const old[] = { "case",     "seen",	    "kernel-log", "said",
+					   "recovery", "diagnosis", "places" };
 	auto_free char *base = xasprintf("%s/base.img", dir);
 	int rc = make_dir(dir, err);
 
