@@ -386,6 +386,7 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 			    .modules = p->guest_modules,
 			    .guest_cpu = p->guest_cpu,
 			    .guest_pm = p->guest_pm,
+			    .eadr = p->eadr,
 			    .guest_files = p->guest_files,
 			    .guest_memory = p->guest_memory,
 			    .deterministic = p->deterministic },

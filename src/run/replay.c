@@ -58,6 +58,7 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 			    .modules = c->guest_modules,
 			    .guest_cpu = c->guest_cpu,
 			    .guest_pm = c->guest_pm,
+			    .eadr = c->eadr != 0,
 			    .guest_files = c->guest_files,
 			    .guest_memory = c->guest_memory,
 			    .deterministic = c->deterministic != 0 },

@@ -41,6 +41,7 @@ struct target_opts {
 	const char *modules;	  /* the folder of its modules; NULL: where Debian has them */
 	const char *guest_cpu;	  /* vm: how many, and what they flush with; NULL: one, all */
 	const char *guest_pm;	  /* vm: "e820" or "nvdimm"; NULL: e820 */
+	bool eadr;		  /* vm: an NVDIMM says that caches are persistent, too */
 	const char *guest_files;  /* of the user's, as guest_files.h has them; NULL: none */
 	uint64_t guest_memory;	  /* bytes that it has; 0: TARGET_UML_MEMORY, TARGET_VM_MEMORY */
 };

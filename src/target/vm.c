@@ -167,6 +167,8 @@ static int place_pm(struct target *t, const struct target_opts *opts, struct err
 	if (opts->guest_pm && !v->nvdimm && !streq(opts->guest_pm, "e820"))
 		return err_set(err, -EINVAL, "--guest-pm is e820 or nvdimm, not '%.40s'",
 			       opts->guest_pm);
+	/* A range of e820 has no firmware that could say it. */
+	v->eadr = v->nvdimm && opts->eadr;
 	if (v->nvdimm) {
 		v->base.head = NVDIMM_HEAD;
 		v->base.put_head = vm_nvdimm_head;
