@@ -271,7 +271,7 @@ static int complete_pm(struct plan *p, const struct target_ops *target, struct e
 		return 0;
 	}
 	unsigned kinds;
-	int rc = p->media ? bad_media_parse(p->media, &kinds, err) : 0;
+	int rc = p->media ? media_parse_kinds(p->media, &kinds, err) : 0;
 	if (rc)
 		return rc;
 	if (p->granularity && p->granularity != PM_ATOMIC && p->granularity != PM_LINE)
@@ -374,7 +374,7 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 	struct err ignored = ERR_INIT; /* it was looked at when the plan was completed */
 	unsigned media = 0;
 
-	if (p->media && bad_media_parse(p->media, &media, &ignored))
+	if (p->media && media_parse_kinds(p->media, &media, &ignored))
 		media = 0;
 	*out = (struct run_opts){
 		.target = { .spec = p->target,
