@@ -58,7 +58,7 @@ check "as a file system" test "$(dd if=exported/crash.img bs=1 skip=1080 count=2
 printf 'creat foo\nmmapwrite foo 0 8192\nfsync foo\n' >mapped
 flushes() { # ARGUMENTS: how many lines were flushed
 	rm -rf counted
-	run test "${nvdimm[@]}" "$@" --guarantee sync --budget 20 --keep all -o counted mapped
+	run test "${nvdimm[@]}" "$@" --guarantee sync --budget 5 --keep all -o counted mapped
 	run trace show "$(find counted/findings -name trace | sort | head -1)"
 	says '^ +[0-9]+ fence ' && grep -cE '^ +[0-9]+ lineflush ' out
 }
