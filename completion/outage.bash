@@ -99,7 +99,7 @@ _outage_test() {
 	-t | --target)
 		_outage_words 'ext4 xfs btrfs ext3 ext2 fuse: uml:ext4 uml:xfs uml:btrfs uml:ext3 uml:ext2 uml:jfs
 			uml:reiserfs uml:f2fs uml:nilfs2 vm:ext4 vm:xfs vm:btrfs vm:ext3 vm:ext2 vm:jfs vm:reiserfs
-			vm:f2fs vm:nilfs2 vm:jffs2 vm:ubifs vm:bcachefs help'
+			vm:f2fs vm:nilfs2 vm:jffs2 vm:ubifs vm:bcachefs vm:ext4-dax vm:xfs-dax vm:nova vm:pm help'
 		return
 		;;
 	-b | --bounds)
@@ -126,7 +126,7 @@ _outage_test() {
 		_outage_words 'reads none'
 		return
 		;;
-	--suppress | --resume | -o | --output | --kernel | --modules)
+	--suppress | --resume | -o | --output | --kernel | --modules | --guest-file)
 		_outage_files
 		return
 		;;
@@ -141,7 +141,7 @@ _outage_test() {
 	esac
 	if [[ $cur == -* ]]; then
 		_outage_words '--target --bounds --crash --max-subset --budget --guarantee --recorder --mkfs --fstype --mount-options
-			--recover --kernel --modules --guest-cpu --guest-pm --media --media-max --guest-memory --deterministic --size --fsck --dump --check --paranoid --skip --limit --sample --seed --time --tune --jobs
+			--recover --kernel --modules --guest-cpu --guest-pm --guest-file --media --media-max --guest-memory --deterministic --size --fsck --dump --check --paranoid --skip --limit --sample --seed --time --tune --jobs
 			--torn --prune --lose-flush --eadr --granularity --split --hang-after --output --keep --suppress --resume
 			--trust --json --help'
 	else

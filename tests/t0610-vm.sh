@@ -169,6 +169,21 @@ head -c 100000 /dev/urandom >noise
 wrong "no target 'vm:zfs'; there are .*vm:ext4" -t vm:zfs
 wrong 'cannot find /nowhere' -t vm:ext4 --kernel /nowhere
 wrong 'noise is no kernel that a virtual machine can boot' -t vm:ext4 --kernel noise
+head -c 5000000 "$image" >half
+wrong 'the kernel .*/half is cut off: by its header it has at least [0-9]+ bytes, and there are 5000000' \
+	-t vm:ext4 --kernel half
+cp "$image" damaged
+dd if=/dev/urandom of=damaged bs=1k seek=3000 count=8 conv=notrunc status=none
+wrong '^outage: the kernel .*/damaged is damaged: .* cannot unpack it: .*; copy or build it again' \
+	-t vm:ext4 --kernel damaged
+: >nothing
+wrong '/nothing is an empty file, and no kernel' -t vm:ext4 --kernel nothing
+wrong ' is a directory, and no kernel' -t vm:ext4 --kernel "$dir"
+mkfifo pipe
+wrong '/pipe is no regular file, and no kernel' -t vm:ext4 --kernel pipe
+head -c 60000 "$OUTAGE" >vmlinux
+wrong 'the kernel .*/vmlinux is cut off' -t vm:ext4 --kernel vmlinux
+wrong 'is a program, and no machine can boot it' -t vm:ext4 --kernel "$OUTAGE"
 wrong 'has no f2fs: neither built in nor as a module' -t vm:f2fs --kernel "$image"
 wrong 'has no bcachefs: neither built in nor as a module in .*; name one that has it with --kernel' \
 	-t vm:bcachefs --kernel "$image"

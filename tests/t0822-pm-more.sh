@@ -128,6 +128,8 @@ X' -- $undo pool run && grep -q 'as it was before (stale)' out"
 check 'a bound is kept' eval "pm 0 --json --media poison --media-max 1 --check true -- $undo pool noise &&
 	test \"\$(json media_left_out)\" != 0"
 check 'not with dumps' eval "pm 2 --media poison --dump true -- true && says 'goes with --check'"
+check 'twice is once' pm 0 --media stale,poison,stale --check true -- "$undo" pool run
+check 'none is none' pm 0 --media none --check true -- "$undo" pool run
 check 'no other faults' eval "pm 2 --media rust --check true -- true && says 'poison, stale'"
 
 # ---- what is not read ----

@@ -153,6 +153,21 @@ for i in 5 4 6 3 7 8; do
 done
 check "a flush that is left out is missed by a predicate (the ${lost:-none})" test -n "$lost"
 check 'as a flush that is missing' grep -q '^ordering: ' kept/findings/0-0/diagnosis
+if grep -q 'made at 0x[0-9a-f]* (' kept/findings/0-0/diagnosis; then
+	timeout 60 "$OUTAGE" report kept/findings/0-0 >out 2>err
+	check 'what is in flight has names, too' says '^  (lost|survived) +event .*, made at 0xf[0-9a-f]+ \(__memcpy_flushcache\+0x[0-9a-f]+\), called from pmem_do_write'
+	timeout 60 "$OUTAGE" report kept/findings/0-0 --json >out 2>err
+	check 'for programs' json "[w for f in d['findings'] for w in f['writes'] if w['fate'] == 'lost' and \
+		w['place'].startswith('__memcpy_flushcache') and [c for c in w['callers'] if c.startswith('jbd2') or 'journal' in c]]"
+	timeout 60 "$OUTAGE" report kept --html page.html >out 2>err
+	check 'and in a page' grep -qE '^(<pre>)? +lost +event .*made at 0xf[0-9a-f]+ \(__memcpy_flushcache' page.html
+	mv kept/findings/0-0/places nameless
+	timeout 60 "$OUTAGE" report kept/findings/0-0 >out 2>err
+	check 'a case without them has addresses' says '^  (lost|survived) +event .*, made at 0xf[0-9a-f]+$'
+	mv nameless kept/findings/0-0/places
+else
+	skip 'the kernel has no names (CONFIG_KALLSYMS)'
+fi
 timeout 300 "$OUTAGE" replay kept/findings/0-0 >out 2>err
 check 'it is shown again' test $? -eq 1
 check 'and by what is dumped' dax 1 --deterministic --guarantee sync --lose-flush "${lost:-5}" --max-subset 1 --dump 'ls' three

@@ -54,6 +54,26 @@ check "by another run, too" status 1 replay --rerun "$case"
 check "others get it" status 0 export "$case" -o exported
 check "as a file system" test "$(dd if=exported/crash.img bs=1 skip=1080 count=2 2>/dev/null | od -An -tx1)" = ' 53 ef'
 
+# Where the device says that caches are persistent, the kernel flushes no lines of what was mapped.
+printf 'creat foo\nmmapwrite foo 0 8192\nfsync foo\n' >mapped
+flushes() { # ARGUMENTS: how many lines were flushed
+	rm -rf counted
+	run test "${nvdimm[@]}" "$@" --guarantee sync --budget 5 --keep all -o counted mapped
+	run trace show "$(find counted/findings -name trace | sort | head -1)"
+	says '^ +[0-9]+ fence ' && grep -cE '^ +[0-9]+ lineflush ' out
+}
+many=$(flushes)
+none=$(flushes --eadr)
+check "two mapped pages are flushed by lines (${many:-none})" [ "${many:-0}" -ge 128 ]
+check "and not where caches are persistent (${none:-nothing traced})" [ "${none:-1}" = 0 ]
+case=$(find counted/findings -mindepth 1 -maxdepth 1 | sort | head -1)
+check "which the case says" grep -qx 'eadr 1' "$case/case"
+check "and is so again in another run" status 1 replay --rerun "$case"
+check "that is the machine's doing: as a range of memory it is still flushed" [ "$(
+	nvdimm=(-t vm:ext4-dax -j 1)
+	flushes --eadr
+)" -ge 128 ]
+
 lost=
 for i in 3 2 1 4 5 6; do
 	rm -rf less

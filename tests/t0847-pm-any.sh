@@ -33,6 +33,24 @@ check "options are for a target" refused --mount-options dax short
 check "no kernel of Debian has nova" refused -t vm:nova short
 check "which is said" complains 'name one that has it with --kernel'
 
+# Nor is one fetched.
+mkdir fetch
+printf '#!/bin/sh\necho "$0 $*" >>%s/asked\nexit 1\n' "$dir" >fetch/apt-get
+chmod +x fetch/apt-get
+cp fetch/apt-get fetch/apt-cache
+asks() { # ARGUMENTS: with a cache that holds no kernel
+	rm -f asked
+	PATH=$dir/fetch:$PATH OUTAGE_CACHE=$dir/no-kernels run test "$@" short
+	[ $? -eq 2 ]
+}
+check "how it is made is asked for" asks --fstype pmfs
+check "in one sentence" complains '^outage: how is pmfs made\? '
+check "before a kernel is" test ! -e asked
+check "so is its name" asks -t vm:pm --mkfs mount:init
+check "also before" test ! -e asked
+check "with both, one would be fetched" asks --fstype pmfs --mkfs mount:init
+check "which is seen" test -s asked
+
 # The kernel of Debian: fetched by apt-get, and not installed.
 run test --fstype ext4 --mount-options dax --mkfs "$make" --guarantee linux -j1 -o ok short
 rc=$?

@@ -11,6 +11,7 @@
 #include "pm/keep.h"
 #include "report/report.h"
 #include "run/replay.h"
+#include "target/guest_files.h"
 
 static const char usage[] =
 	"usage: outage export DIR -o OUT\n"
@@ -23,6 +24,7 @@ static const char usage[] =
 	"  workload.c      the workload as a C program\n"
 	"  generic-NNN     the workload as a test of the xfstests suite, with generic-NNN.out;\n"
 	"                  not for FUSE servers, nor for what was found before any crash\n"
+	"  guest/          what --guest-file gave to the guest, for commands of reproduce.sh\n"
 	"  start.img       the disk to begin with, where a finding of outage explore does not\n"
 	"                  show on a new file system; workload.sh and workload.c are run there\n"
 	"\n"
@@ -119,6 +121,45 @@ static int export_start(const struct view *v, const char *start, const char *dir
 	return rc;
 }
 
+/* The folders of a path below `dir`. */
+static int make_folders(const char *dir, const char *path, struct err *err)
+{
+	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		auto_free char *part = xasprintf("%s%.*s", dir, (int)(slash - path), path);
+
+		if (mkdir(part, 0777) < 0 && errno != EEXIST)
+			return err_set(err, -errno, "cannot make the directory %s: %m", part);
+	}
+	return 0;
+}
+
+/* What the user's commands had in the guest, in a folder that is like its root. */
+static int export_files(const struct view *v, const char *dir, struct err *err)
+{
+	auto_free char *root = xasprintf("%s/guest", dir);
+	struct guest_files files = { 0 };
+	struct err why = ERR_INIT;
+	int rc = 0;
+
+	if (!v->c.guest_files)
+		return 0;
+	if (guest_files_read(v->c.guest_files, UINT64_MAX, &files, &why)) {
+		printf("guest/ is not written: %s; commands that need it fail\n", why.msg);
+		return 0;
+	}
+	if (mkdir(root, 0777) < 0 && errno != EEXIST)
+		rc = err_set(err, -errno, "cannot make the directory %s: %m", root);
+	for (size_t i = 0; !rc && i < files.n; i++) {
+		const struct guest_file *f = &files.v[i];
+
+		rc = make_folders(root, f->guest, err);
+		if (!rc)
+			rc = write_file(root, f->guest + 1, &f->text, f->mode, err);
+	}
+	guest_files_release(&files);
+	return rc;
+}
+
 static int export_all(const struct view *v, const char *dir, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
@@ -131,6 +172,8 @@ static int export_all(const struct view *v, const char *dir, struct err *err)
 		if (!rc)
 			rc = write_file(dir, "reproduce.sh", &text, 0755, err);
 	}
+	if (!rc)
+		rc = export_files(v, dir, err);
 	strbuf_clear(&text);
 	export_workload_sh(v, &text);
 	if (!rc)

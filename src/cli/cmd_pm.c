@@ -679,21 +679,13 @@ static int parse_promise(struct pm *p)
 
 static int parse_media(struct pm *p)
 {
-	static const struct {
-		const char *name;
-		unsigned kinds;
-	} known[] = { { "poison", 1u << MEDIA_POISON },
-		      { "stale", 1u << MEDIA_STALE },
-		      { "poison,stale", 1u << MEDIA_POISON | 1u << MEDIA_STALE },
-		      { "stale,poison", 1u << MEDIA_POISON | 1u << MEDIA_STALE },
-		      { "none", 0 } };
+	struct err err = ERR_INIT;
+	unsigned kinds;
 
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-		if (streq(optarg, known[i].name)) {
-			p->plan.media = known[i].kinds;
-			return EXIT_OK;
-		}
-	return cli_usage(&cmd_pm, "--media is poison, stale or poison,stale, not '%.40s'", optarg);
+	if (media_parse_kinds(optarg, &kinds, &err))
+		return cli_usage(&cmd_pm, "%s", err.msg);
+	p->plan.media = kinds;
+	return EXIT_OK;
 }
 
 static int parse_option(struct pm *p, int option, char *const *argv)

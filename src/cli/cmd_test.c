@@ -14,6 +14,7 @@
 #include "run/plan.h"
 #include "run/store.h"
 #include "run/workers.h"
+#include "target/guest_files.h"
 #include "target/tune.h"
 
 static const char usage[] =
@@ -68,6 +69,8 @@ static const char usage[] =
 	"                          with: clwb, clflushopt or clflush; default: 1, clwb\n"
 	"      --guest-pm HOW      vm: persistent memory is e820, a range that the kernel is told\n"
 	"                          of, or nvdimm, a device; default: e820\n"
+	"      --guest-file HOST[:GUEST]  uml, vm: a file for the guest, such as a program for\n"
+	"                          its commands, linked statically; default place: /bin/NAME\n"
 	"      --guest-memory SIZE uml, vm: what the guest has; default: 160M, 256M\n"
 	"      --deterministic     vm: count time in instructions, so that runs are alike\n"
 	"      --size BYTES        of the disk\n"
@@ -559,6 +562,7 @@ enum {
 	OPT_MODULES,
 	OPT_GUEST_CPU,
 	OPT_GUEST_PM,
+	OPT_GUEST_FILE,
 	OPT_GUEST_MEMORY,
 	OPT_SIZE,
 	OPT_PRUNE,
@@ -609,6 +613,7 @@ static const struct option long_options[] = {
 	{ "modules", required_argument, NULL, OPT_MODULES },
 	{ "guest-cpu", required_argument, NULL, OPT_GUEST_CPU },
 	{ "guest-pm", required_argument, NULL, OPT_GUEST_PM },
+	{ "guest-file", required_argument, NULL, OPT_GUEST_FILE },
 	{ "guest-memory", required_argument, NULL, OPT_GUEST_MEMORY },
 	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "prune", required_argument, NULL, OPT_PRUNE },
@@ -666,6 +671,14 @@ static int set_path(struct plan *p, const char *key, const char *arg, struct err
 	return path ? plan_set(p, key, path, err) : err_set(err, -errno, "cannot find %s: %m", arg);
 }
 
+static int set_guest_file(struct plan *p, const char *arg, struct err *err)
+{
+	auto_free char *name = NULL;
+	int rc = guest_file_name(arg, &name, err);
+
+	return rc ? rc : plan_set(p, "guest-file", name, err);
+}
+
 static int parse_option(int opt, const char *arg, struct test *t, struct err *err)
 {
 	switch (opt) {
@@ -684,6 +697,8 @@ static int parse_option(int opt, const char *arg, struct test *t, struct err *er
 		return plan_set(&t->plan, "guest-cpu", arg, err);
 	case OPT_GUEST_PM:
 		return plan_set(&t->plan, "guest-pm", arg, err);
+	case OPT_GUEST_FILE:
+		return set_guest_file(&t->plan, arg, err);
 	case OPT_MEDIA:
 		return plan_set(&t->plan, "media", arg, err);
 	case OPT_MEDIA_MAX:

@@ -67,11 +67,17 @@ void guest_opts_release(struct guest_opts *g)
 
 void guest_opts_compare(const struct stored_case *c, struct strbuf *out)
 {
-	struct target_opts opts = { .spec = c->target, .kernel = c->guest_kernel };
+	struct target_opts opts = { .spec = c->target,
+				    .kernel = c->guest_kernel,
+				    .guest_files = c->guest_files };
 	auto_free char *now = target_kernel(&opts), *file = target_kernel_hash(&opts);
+	auto_free char *files = target_files_hash(&opts);
 
 	if (c->kernel && !streq(c->kernel, now))
 		strbuf_addf(out, "it was found on Linux %s, and this is %s", c->kernel, now);
 	else if (c->guest_kernel_hash && file && !streq(c->guest_kernel_hash, file))
 		strbuf_addf(out, "it was found on another kernel of the same release, %s", now);
+	else if (c->guest_files_hash && files && !streq(c->guest_files_hash, files))
+		strbuf_adds(out, "it was found with other files in the guest (--guest-file): what "
+				 "they hold has changed");
 }

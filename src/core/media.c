@@ -6,6 +6,27 @@
 
 static const char *const kind_names[] = { [MEDIA_POISON] = "poison", [MEDIA_STALE] = "stale" };
 
+int media_parse_kinds(const char *text, unsigned *kinds, struct err *err)
+{
+	auto_free char *copy = xstrdup(text);
+	char *rest = copy;
+	unsigned all = 0;
+
+	for (char *word; !streq(text, "none") && (word = strsep(&rest, ","));) {
+		size_t i = 0;
+
+		while (i < ARRAY_SIZE(kind_names) && !streq(word, kind_names[i]))
+			i++;
+		if (i == ARRAY_SIZE(kind_names))
+			return err_set(err, -EINVAL,
+				       "--media is poison, stale or poison,stale, not '%.40s'",
+				       text);
+		all |= 1u << i;
+	}
+	*kinds = all;
+	return 0;
+}
+
 void media_faults_release(struct media_faults *f)
 {
 	vec_release(f);

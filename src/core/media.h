@@ -44,6 +44,12 @@ void media_lines(const struct trace *t, uint64_t from, uint64_t to, struct media
 /* Puts faults on an image. `old` is where stale lines come from: what was there before. */
 void media_apply(const struct media_faults *f, const struct image *old, struct image *img);
 
+/*
+ * Of a command line, "poison", "stale" or both with a comma, or "none": a bit for each kind,
+ * 1 << MEDIA_POISON and so on. -EINVAL and a sentence.
+ */
+int media_parse_kinds(const char *text, unsigned *kinds, struct err *err) must_check;
+
 /* "poison:4096,stale:64": the end of a crash state's id, behind a slash. */
 void media_format(const struct media_faults *f, struct strbuf *out);
 /* The same back, for a region of `size` bytes. `out` is written only on success. */

@@ -262,6 +262,12 @@ static void put_flight(const struct view_crash *c, const char *when, struct strb
 			    "%zu lost, %zu torn, %zu survived.%s</p>\n",
 			    when, n, plural(n, "write", "writes"), s->lost.n, s->torn.n,
 			    s->survived.n, flushed_before(c) ? "" : " No flush had been sent.");
+	if (c->has_state && n && c->places) {
+		auto_strbuf lines = STRBUF_INIT;
+
+		report_flight(c, &lines);
+		tagged(out, "<pre>", strbuf_str(&lines), "</pre>\n");
+	}
 }
 
 static void put_trace(const struct view *v, struct strbuf *out)

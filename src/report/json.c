@@ -57,6 +57,18 @@ static void put_workload(const struct view *v, struct json *j)
 	json_end(j);
 }
 
+/* Where it was made, and who called, as far as there are names. */
+static void put_place(const struct view_crash *c, const struct event *ev, struct json *j)
+{
+	put_text(j, "place", view_place(c, ev));
+	json_key(j, "callers");
+	json_array(j);
+	const char *name;
+	for (size_t i = 0; (name = view_caller(c, ev, i)); i++)
+		json_string(j, name);
+	json_end(j);
+}
+
 static void put_writes(const struct view_crash *c, struct json *j)
 {
 	json_key(j, "crash_point");
@@ -83,6 +95,7 @@ static void put_writes(const struct view_crash *c, struct json *j)
 			json_kv_bool(j, "nontemporal", ev->flags & EV_NONTEMPORAL);
 			json_kv_uint(j, "cpu", ev->cpu);
 			json_kv_uint(j, "pc", ev->pc);
+			put_place(c, ev, j);
 		}
 		json_kv_string(j, "fate", fate_name(view_fate(c, i)));
 		json_end(j);

@@ -200,6 +200,11 @@ static void describe(struct picture *p, size_t i)
 		    event_kind_name(ev->kind), (unsigned long long)ev->len,
 		    (unsigned long long)ev->addr, ev->flags & EV_META ? "metadata" : "data",
 		    fate_name(view_fate(p->c, i)));
+	const char *place = view_place(p->c, ev);
+	if (place) {
+		strbuf_adds(p->out, "; made at ");
+		report_html_escape(p->out, place, strlen(place));
+	}
 	if (p->done[i] < p->n)
 		strbuf_addf(p->out, "; completed at event %zu</title>", p->done[i]);
 	else

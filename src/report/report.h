@@ -28,6 +28,8 @@ void report_html_escape(struct strbuf *out, const char *text, size_t len);
 void report_html_text(struct strbuf *out, const char *s);
 /* A page of rows, up to its title; the command's name is ours. */
 void report_page_begin(struct strbuf *out, const char *command, const char *title);
+/* A line for each write that was in flight, for people. */
+void report_flight(const struct view_crash *c, struct strbuf *out);
 /* A trace and its crash, as inline SVG. Without a workload it is the trace of a recovery. */
 void report_picture(const struct view_crash *c, const struct workload *w, struct strbuf *out);
 

@@ -244,7 +244,12 @@ static void put_command(const struct view *v, const char *command, struct strbuf
 
 	if (op < v->c.workload.ops.n)
 		op_print(&v->c.workload.ops.v[op], &under_way);
-	strbuf_addf(out, "env OUTAGE_DIR=\"$mnt\" OUTAGE_DONE=%llu OUTAGE_OPERATION=",
+	strbuf_adds(out, "env ");
+	if (v->c.guest_files)
+		strbuf_adds(
+			out,
+			"PATH=\"$guest/usr/sbin:$guest/usr/bin:$guest/sbin:$guest/bin:$PATH\" ");
+	strbuf_addf(out, "OUTAGE_DIR=\"$mnt\" OUTAGE_DONE=%llu OUTAGE_OPERATION=",
 		    (unsigned long long)v->c.done);
 	shell_quote(out, strbuf_str(&under_way));
 	strbuf_adds(out, " sh -c ");
@@ -271,6 +276,42 @@ static void put_commands(const struct view *v, enum finding_kind kind, struct st
 		strbuf_adds(out, " </dev/null");
 	}
 	strbuf_adds(out, ") >>\"$work/said\" 2>&1");
+}
+
+/* Where the last ": WHAT is " of the words ends; NULL: it is nowhere. A path may have it, too. */
+static const char *after_last(const char *words, const char *what)
+{
+	const char *last = NULL;
+
+	for (const char *p = words; (p = strstr(p, what)); p++)
+		last = p + strlen(what);
+	return last;
+}
+
+static void put_number(const char *p, struct strbuf *out)
+{
+	size_t n = strspn(p, "-.0123456789");
+	auto_free char *number = xmemdupz(p, n);
+
+	strbuf_addch(out, ' ');
+	shell_quote(out, number);
+}
+
+/* "foo: mtime is 1704067201.000000000, was 1100000000.000000000". */
+static void put_time(const struct stored_problem *p, struct strbuf *out)
+{
+	const char *m = after_last(p->words, ": mtime is "),
+		   *c = after_last(p->words, ": ctime is ");
+	const char *seen = m > c ? m : c, *had = seen ? strstr(seen, ", was ") : NULL;
+
+	if (!seen || !had) {
+		strbuf_adds(out, "(exit 2)");
+		return;
+	}
+	strbuf_adds(out, seen == m ? "time_is mtime " : "time_is ctime ");
+	shell_quote(out, p->path);
+	put_number(seen, out);
+	put_number(had + strlen(", was "), out);
 }
 
 /* A command that succeeds if the problem shows, fails with 1 if not, and with 2 if nobody knows. */
@@ -308,6 +349,9 @@ static void put_condition(const struct view *v, const struct stored_problem *p, 
 	case FINDING_DUMP:
 	case FINDING_CHECK:
 		put_commands(v, p->kind, out);
+		return;
+	case FINDING_TIME:
+		put_time(p, out);
 		return;
 	case FINDING_UNUSABLE:
 		strbuf_adds(out, "! usable >>\"$work/said\" 2>&1");
@@ -489,6 +533,11 @@ void export_reproduce(const struct view *v, struct strbuf *out)
 	shell_finding(v, out);
 	strbuf_adds(out, "#\n");
 	strbuf_adds(out, head);
+	if (v->c.guest_files)
+		strbuf_adds(out,
+			    "# Programs that commands had in the guest. What they had elsewhere "
+			    "there is below\n# this folder, too: put it into its place if they "
+			    "name it.\nguest=$here/guest\n\n");
 	put_expected(v, out);
 	strbuf_adds(out, shell_functions);
 	put_mount(v, out);

@@ -157,20 +157,22 @@ static void add_write(const struct view_crash *c, const struct pm_pieces *pieces
 		    ev->flags & EV_META ? ", metadata" : "",
 		    ev->flags & EV_PREFLUSH ? ", preflush" : "", ev->flags & EV_FUA ? ", FUA" : "",
 		    ev->flags & EV_NONTEMPORAL ? ", non-temporal" : "");
+	const char *name = view_place(c, ev);
 	if (ev->pc)
-		strbuf_addf(out, ", made at %#llx", (unsigned long long)ev->pc);
+		strbuf_addf(out, ", made at %#llx%s%s%s", (unsigned long long)ev->pc,
+			    name ? " (" : "", name ? name : "", name ? ")" : "");
+	const char *caller = view_caller(c, ev, 0);
+	if (caller)
+		strbuf_addf(out, ", called from %s", caller);
 	strbuf_addch(out, '\n');
 }
 
-static void add_flight(const struct view_crash *c, const char *when, struct strbuf *out)
+void report_flight(const struct view_crash *c, struct strbuf *out)
 {
 	const struct crash_state *s = &c->state;
-	size_t n = s->lost.n + s->torn.n + s->survived.n;
 	struct pm_pieces pieces = { 0 };
 
 	pm_pieces_at(&c->pm, &c->trace, s->point, &pieces);
-	strbuf_addf(out, "in flight%s: %zu %s; %zu lost, %zu torn, %zu survived\n", when, n,
-		    plural(n, "write", "writes"), s->lost.n, s->torn.n, s->survived.n);
 	for (size_t i = 0; i < s->lost.n && i < WRITES_SHOWN; i++)
 		add_write(c, &pieces, s->lost.v[i], "lost", out);
 	for (size_t i = 0; i < s->torn.n && i < WRITES_SHOWN; i++)
@@ -180,6 +182,16 @@ static void add_flight(const struct view_crash *c, const char *when, struct strb
 	if (max(max(s->lost.n, s->torn.n), s->survived.n) > WRITES_SHOWN)
 		strbuf_addf(out, "  and more: of each kind %d are shown\n", WRITES_SHOWN);
 	vec_release(&pieces);
+}
+
+static void add_flight(const struct view_crash *c, const char *when, struct strbuf *out)
+{
+	const struct crash_state *s = &c->state;
+	size_t n = s->lost.n + s->torn.n + s->survived.n;
+
+	strbuf_addf(out, "in flight%s: %zu %s; %zu lost, %zu torn, %zu survived\n", when, n,
+		    plural(n, "write", "writes"), s->lost.n, s->torn.n, s->survived.n);
+	report_flight(c, out);
 }
 
 /* What recovery had made durable before the power failed again. */

@@ -59,6 +59,19 @@ static bool load_tree(struct strbuf *text, struct tree *out)
 	return true;
 }
 
+static int load_places(struct view *v, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+	int rc = store_text(&v->c, "places", &text, err);
+
+	if (rc || !text.len)
+		return rc;
+	v->places = xcalloc(1, sizeof(*v->places));
+	places_parse(strbuf_str(&text), v->places);
+	v->crash.places = v->second.places = v->places;
+	return 0;
+}
+
 static int load_rest(struct view *v, struct err *err)
 {
 	static const struct tree_opts all = { .times = false };
@@ -72,6 +85,8 @@ static int load_rest(struct view *v, struct err *err)
 		rc = store_text(&v->c, "said", &v->said, err);
 	if (!rc)
 		rc = store_text(&v->c, "diagnosis", &v->diagnosis, err);
+	if (!rc)
+		rc = load_places(v, err);
 	if (rc)
 		return rc;
 	v->has_expected = load_tree(&v->expected_text, &v->expected);
@@ -113,7 +128,23 @@ void view_release(struct view *v)
 	strbuf_release(&v->kernel_log);
 	strbuf_release(&v->said);
 	strbuf_release(&v->diagnosis);
+	if (v->places)
+		places_release(v->places);
+	free(v->places);
 	*v = (struct view){ 0 };
+}
+
+const char *view_place(const struct view_crash *c, const struct event *ev)
+{
+	return c->places && ev->pc ? places_find(c->places, ev->pc) : NULL;
+}
+
+const char *view_caller(const struct view_crash *c, const struct event *ev, size_t depth)
+{
+	uint64_t frames[EVENT_FRAMES_MAX];
+	size_t n = c->places && ev->stack ? trace_stack(&c->trace, ev->stack, frames) : 0;
+
+	return depth < n ? places_find(c->places, frames[depth]) : NULL;
 }
 
 enum request_fate view_fate(const struct view_crash *c, uint64_t event)

@@ -9,6 +9,7 @@
 #define REPORT_VIEW_H
 
 #include "core/crash.h"
+#include "run/places.h"
 #include "run/plan.h"
 #include "run/progress.h"
 #include "run/store.h"
@@ -29,7 +30,8 @@ struct view_crash {
 	bool has_trace;
 	struct crash_state state; /* without content: only what survived counts */
 	bool has_state;
-	struct pm_choice pm; /* by which model */
+	struct pm_choice pm;	     /* by which model */
+	const struct places *places; /* of the view's own; NULL: there are none */
 };
 
 struct view {
@@ -43,6 +45,7 @@ struct view {
 	bool has_expected, has_seen;
 	struct tree_diff diff; /* if both are there */
 	struct strbuf kernel_log, said;
+	struct places *places;
 	struct strbuf diagnosis; /* "ordering: ..." or "logic: ...", then a line for each store */
 };
 
@@ -54,6 +57,10 @@ enum request_fate view_fate(const struct view_crash *c, uint64_t event);
 /* Where recovery is over and the use of what was recovered begins, in the trace of a recovery. */
 size_t view_recovered(const struct view_crash *c);
 const char *fate_name(enum request_fate f);
+/* The name of where an event was made; NULL: it has none. */
+const char *view_place(const struct view_crash *c, const struct event *ev);
+/* The same for who called, `depth` calls away from it: from 0 on. */
+const char *view_caller(const struct view_crash *c, const struct event *ev, size_t depth);
 /* "ordering", "logic": its first word; NULL if there is no diagnosis. To be freed. */
 char *view_cause(const struct view *v);
 /* What operation `i` returned, from the trace; false if it did not return. */

@@ -10,28 +10,6 @@ void bad_media_release(struct bad_media *m)
 	image_release(&m->old);
 }
 
-int bad_media_parse(const char *text, unsigned *kinds, struct err *err)
-{
-	static const char *const names[] = { [MEDIA_POISON] = "poison", [MEDIA_STALE] = "stale" };
-	auto_free char *copy = xstrdup(text);
-	char *rest = copy;
-	unsigned all = 0;
-
-	for (char *word; (word = strsep(&rest, ","));) {
-		size_t i = 0;
-
-		while (i < ARRAY_SIZE(names) && !streq(word, names[i]))
-			i++;
-		if (i == ARRAY_SIZE(names))
-			return err_set(err, -EINVAL,
-				       "--media is poison, stale or poison,stale, not '%.40s'",
-				       text);
-		all |= 1u << i;
-	}
-	*kinds = all;
-	return 0;
-}
-
 /* Where the operation began in which, or right after which, the power failed. */
 static uint64_t last_begin(const struct trace *t, uint64_t point)
 {

@@ -23,12 +23,6 @@ struct bad_media {
 void bad_media_release(struct bad_media *m);
 #define auto_bad_media __attribute__((cleanup(bad_media_release))) struct bad_media
 
-/*
- * "poison", "stale" or both with a comma: a bit for each kind, 1 << MEDIA_POISON and so on. -EINVAL
- * and a sentence.
- */
-int bad_media_parse(const char *text, unsigned *kinds, struct err *err) must_check;
-
 /* Tries faults on a state where nothing, or everything, survived, and that is good without. */
 int bad_media_explore(struct run *r, const struct judge *j, const struct crash_state *state,
 		      struct bad_media *m, struct err *err) must_check;

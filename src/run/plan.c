@@ -15,7 +15,7 @@ static const char header[] = "outage-run 1";
 
 /* ---- the keys ---- */
 
-enum kind { TEXT, COUNT, SIZE, NUMBER, FLAG, MODES, PRUNE, KEEP, GUARANTEE, SOURCE, FILES };
+enum kind { TEXT, COUNT, SIZE, NUMBER, FLAG, MODES, PRUNE, KEEP, GUARANTEE, SOURCE, FILES, LINES };
 
 static const struct key {
 	const char *name;
@@ -35,6 +35,7 @@ static const struct key {
 	{ KEY("guest-modules", TEXT, guest_modules), 0 },
 	{ KEY("guest-cpu", TEXT, guest_cpu), 0 },
 	{ KEY("guest-pm", TEXT, guest_pm), 0 },
+	{ KEY("guest-file", LINES, guest_files), 0 },
 	{ KEY("guest-memory", SIZE, guest_memory), 0 },
 	{ KEY("size", SIZE, size), 0 },
 	{ KEY("crash", MODES, modes), 0 },
@@ -114,7 +115,8 @@ void plan_init(struct plan *p)
 void plan_release(struct plan *p)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (keys[i].kind == TEXT || keys[i].kind == SOURCE || keys[i].kind == GUARANTEE)
+		if (keys[i].kind == TEXT || keys[i].kind == SOURCE || keys[i].kind == GUARANTEE ||
+		    keys[i].kind == LINES)
 			free(*(char **)((char *)p + keys[i].at));
 	for (size_t i = 0; i < p->files.n; i++)
 		free(p->files.v[i]);
@@ -182,6 +184,10 @@ static int set_value(struct plan *p, const struct key *k, const char *value, str
 		if (p->files.n >= FILES_MAX)
 			return err_set(err, -E2BIG, "more than %d files", FILES_MAX);
 		vec_push(&p->files, absolute(value));
+		return 0;
+	case LINES:
+		set_text(at,
+			 *(char **)at ? xasprintf("%s\n%s", *(char **)at, value) : xstrdup(value));
 		return 0;
 	case COUNT:
 		return number_parse_count(value, at, err);
@@ -265,7 +271,7 @@ static int complete_pm(struct plan *p, const struct target_ops *target, struct e
 		return 0;
 	}
 	unsigned kinds;
-	int rc = p->media ? bad_media_parse(p->media, &kinds, err) : 0;
+	int rc = p->media ? media_parse_kinds(p->media, &kinds, err) : 0;
 	if (rc)
 		return rc;
 	if (p->granularity && p->granularity != PM_ATOMIC && p->granularity != PM_LINE)
@@ -339,8 +345,15 @@ int plan_complete(struct plan *p, struct err *err)
 			       "of its own",
 			       target->name);
 	if (!p->kernel) {
-		struct target_opts opts = { .spec = p->target, .kernel = p->guest_kernel };
+		struct target_opts opts = { .spec = p->target,
+					    .mkfs_args = p->mkfs,
+					    .kernel = p->guest_kernel,
+					    .guest_files = p->guest_files,
+					    .guest_memory = p->guest_memory };
 
+		rc = target_check(&opts, err);
+		if (rc)
+			return rc;
 		p->kernel = target_kernel(&opts);
 	}
 	if (!p->started)
@@ -361,7 +374,7 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 	struct err ignored = ERR_INIT; /* it was looked at when the plan was completed */
 	unsigned media = 0;
 
-	if (p->media && bad_media_parse(p->media, &media, &ignored))
+	if (p->media && media_parse_kinds(p->media, &media, &ignored))
 		media = 0;
 	*out = (struct run_opts){
 		.target = { .spec = p->target,
@@ -373,6 +386,8 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 			    .modules = p->guest_modules,
 			    .guest_cpu = p->guest_cpu,
 			    .guest_pm = p->guest_pm,
+			    .eadr = p->eadr,
+			    .guest_files = p->guest_files,
 			    .guest_memory = p->guest_memory,
 			    .deterministic = p->deterministic },
 		.guarantee = guarantee_find(p->guarantee),
@@ -403,6 +418,7 @@ static void put_value(const struct plan *p, const struct key *k, struct strbuf *
 	case TEXT:
 	case SOURCE:
 	case GUARANTEE:
+	case LINES:
 		if (*(char *const *)at)
 			strbuf_adds(out, *(char *const *)at);
 		break;
@@ -486,7 +502,7 @@ static int parse_line(char *line, struct plan *p, struct err *err)
 		return err_set(err, -EINVAL, "'%.40s' is no key", line);
 	if (!value || !*value)
 		return err_set(err, -EINVAL, "%s has no value", line);
-	if (p->given & 1ULL << i && keys[i].kind != FILES)
+	if (p->given & 1ULL << i && keys[i].kind != FILES && keys[i].kind != LINES)
 		return err_set(err, -EINVAL, "%s is there twice", line);
 	return plan_set(p, line, value, err);
 }
@@ -579,8 +595,9 @@ int plan_trust(const struct plan *p, const char *run, bool trust, struct err *er
 
 	return trust || p->ours ? 0
 				: plan_check_commands(file, p->target, p->mkfs, p->recover,
-						      p->dump	 ? p->dump
-						      : p->check ? p->check
-								 : p->guest_kernel,
+						      p->dump		? p->dump
+						      : p->check	? p->check
+						      : p->guest_kernel ? p->guest_kernel
+									: p->guest_files,
 						      err);
 }

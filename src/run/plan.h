@@ -24,6 +24,7 @@ enum { PLAN_KEEP_DEFAULT = 5 };
 struct plan {
 	char *target, *kernel, *started, *guarantee, *recorder, *mkfs, *recover, *bounds, *hash;
 	char *guest_kernel, *guest_modules, *guest_cpu, *guest_pm, *media;
+	char *guest_files;  /* one a line */
 	char *dump, *check; /* commands of the user's that look at each state */
 	struct vec_of(char *) files;
 	uint64_t size, guest_memory, modes, max_subset, budget, lose_flush, skip, limit, sample,

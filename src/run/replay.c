@@ -46,7 +46,7 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 	/* The kind is what is before the colon: the one that the run tried. */
 	auto_free char *kind = c->media ? xmemdupz(c->media, strcspn(c->media, ":")) : NULL;
 	unsigned media = 0;
-	if (kind && bad_media_parse(kind, &media, err))
+	if (kind && media_parse_kinds(kind, &media, err))
 		return err_context(err, "%s/case", c->dir);
 	*out = (struct run_opts){
 		.target = { .spec = c->target,
@@ -58,6 +58,8 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 			    .modules = c->guest_modules,
 			    .guest_cpu = c->guest_cpu,
 			    .guest_pm = c->guest_pm,
+			    .eadr = c->eadr != 0,
+			    .guest_files = c->guest_files,
 			    .guest_memory = c->guest_memory,
 			    .deterministic = c->deterministic != 0 },
 		.guarantee = g,

@@ -15,6 +15,7 @@
 #include "check/semantic.h"
 #include "core/u64map.h"
 #include "record/patch.h"
+#include "run/places.h"
 #include "run/pm_model.h"
 #include "run/replay.h"
 
@@ -234,42 +235,6 @@ void semantics_add(struct semantics *s, const struct crash_state *state, const s
 
 /* ---- the diagnosis ---- */
 
-/* Asked for once something is to be told, and once only. */
-static void know_names(struct run *r)
-{
-	auto_strbuf text = STRBUF_INIT;
-	struct err why = ERR_INIT;
-
-	if (r->asked_names)
-		return;
-	r->asked_names = true;
-	if (target_symbols(&r->target, &text, &why) ||
-	    kallsyms_parse(strbuf_str(&text), text.len, &r->names, &why)) {
-		log_debug("places in the kernel have no names: %s", why.msg);
-	} else if (!kallsyms_in_place(&r->names)) {
-		/* Whoever answered may have booted on its own: its names would be wrong. */
-		log_info("places in the kernel have no names: it is not where it was linked to be "
-			 "(KASLR, or another CONFIG_PHYSICAL_START)");
-		kallsyms_release(&r->names);
-		r->names = (struct kallsyms)KALLSYMS_INIT;
-	}
-}
-
-/* Where in the program, or in the kernel, something was done. */
-static void add_place(struct run *r, uint64_t addr, struct strbuf *out)
-{
-	const char *name, *module;
-	uint64_t offset;
-
-	strbuf_addf(out, "%#" PRIx64, addr);
-	if (!(addr >> 63))
-		return;
-	know_names(r);
-	if (kallsyms_find(&r->names, addr, &name, &module, &offset))
-		strbuf_addf(out, " (%s+%#" PRIx64 "%s%s%s)", name, offset, *module ? " [" : "",
-			    module, *module ? "]" : "");
-}
-
 static void add_stack(struct run *r, const struct trace *t, const struct event *ev,
 		      struct strbuf *out)
 {
@@ -278,7 +243,7 @@ static void add_stack(struct run *r, const struct trace *t, const struct event *
 
 	for (size_t i = 0; i < min(n, (size_t)FRAMES_SHOWN); i++) {
 		strbuf_adds(out, i ? ", " : "  called from ");
-		add_place(r, frames[i], out);
+		place_words(r, frames[i], out);
 	}
 	if (n)
 		strbuf_addch(out, '\n');
@@ -297,7 +262,7 @@ static void add_store(const struct semantics *s, const struct pm_pieces *pieces,
 		    p.addr);
 	if (ev->pc) {
 		strbuf_adds(out, ", made at ");
-		add_place(s->r, ev->pc, out);
+		place_words(s->r, ev->pc, out);
 	}
 	strbuf_addch(out, '\n');
 	add_stack(s->r, t, ev, out);

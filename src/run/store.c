@@ -162,6 +162,19 @@ static int write_trees(const char *dir, const struct run_case *c, struct err *er
 	return rc || !c->seen ? rc : write_tree(dir, "seen", c->seen, &opts, err);
 }
 
+/* They are named, and not kept: what they held is told by a hash. */
+static void print_files(const struct target_opts *t, struct strbuf *out)
+{
+	auto_free char *hash = target_files_hash(t),
+		       *list = xstrdup(t->guest_files ? t->guest_files : "");
+	char *rest = list;
+
+	for (char *line; t->guest_files && (line = strsep(&rest, "\n"));)
+		strbuf_addf(out, "guest-file %s\n", line);
+	if (hash)
+		strbuf_addf(out, "guest-files-hash %s\n", hash);
+}
+
 static void print_target(const struct target_opts *t, struct strbuf *out)
 {
 	auto_free char *kernel = target_kernel(t), *hash = target_kernel_hash(t);
@@ -184,6 +197,7 @@ static void print_target(const struct target_opts *t, struct strbuf *out)
 		strbuf_addf(out, "guest-cpu %s\n", t->guest_cpu);
 	if (t->guest_pm)
 		strbuf_addf(out, "guest-pm %s\n", t->guest_pm);
+	print_files(t, out);
 	if (t->guest_memory)
 		strbuf_addf(out, "guest-memory %llu\n", (unsigned long long)t->guest_memory);
 	if (t->deterministic)
@@ -268,6 +282,8 @@ static int write_case(const char *dir, const char *base, const struct run_case *
 		rc = write_trees(dir, c, err);
 	if (!rc && c->diagnosis)
 		rc = write_file(dir, "diagnosis", c->diagnosis, strlen(c->diagnosis), err);
+	if (!rc && c->places && *c->places)
+		rc = write_file(dir, "places", c->places, strlen(c->places), err);
 	if (!rc && *c->kernel_log)
 		rc = write_file(dir, "kernel-log", c->kernel_log, strlen(c->kernel_log), err);
 	if (!rc && *c->said)
@@ -314,8 +330,8 @@ int store_case_alone(const char *dir, const struct run_case *c, const struct run
 		     struct err *err)
 {
 	/* Of a case that was here before; "case" first, so that no directory seems whole. */
-	static const char *const old[] = { "case", "seen",     "kernel-log",
-					   "said", "recovery", "diagnosis" };
+	static const char *const old[] = { "case",     "seen",	    "kernel-log", "said",
+					   "recovery", "diagnosis", "places" };
 	auto_free char *base = xasprintf("%s/base.img", dir);
 	int rc = make_dir(dir, err);
 
@@ -408,6 +424,7 @@ static void take_key(struct stored_case *c, const char *key, const char *value)
 		      { "guest-cpu", &c->guest_cpu },
 		      { "guest-pm", &c->guest_pm },
 		      { "media", &c->media },
+		      { "guest-files-hash", &c->guest_files_hash },
 		      { "guest-kernel-hash", &c->guest_kernel_hash } };
 	struct {
 		const char *key;
@@ -426,6 +443,13 @@ static void take_key(struct stored_case *c, const char *key, const char *value)
 			{ "granularity", &c->granularity },
 			{ "hang-after-ms", &c->hang_after_ms } };
 
+	if (streq(key, "guest-file")) {
+		char *all = c->guest_files ? xasprintf("%s\n%s", c->guest_files, value)
+					   : xstrdup(value);
+
+		free(c->guest_files);
+		c->guest_files = all;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		if (streq(texts[i].key, key) && !*texts[i].to)
 			*texts[i].to = xstrdup(value);
@@ -525,7 +549,7 @@ int store_trust(const struct stored_case *c, bool trust, struct err *err)
 						      : c->check	? c->check
 						      : c->guest_kernel ? c->guest_kernel
 						      : op		? op->args[0].text
-									: NULL,
+									: c->guest_files,
 						      err);
 }
 
@@ -552,6 +576,8 @@ void stored_case_release(struct stored_case *c)
 	free(c->guest_cpu);
 	free(c->guest_pm);
 	free(c->media);
+	free(c->guest_files);
+	free(c->guest_files_hash);
 	free(c->guest_kernel_hash);
 	for (size_t i = 0; i < c->problems.n; i++) {
 		free(c->problems.v[i].path);

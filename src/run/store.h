@@ -80,6 +80,7 @@ struct stored_case {
 	char *target, *guarantee, *state, *base, *kernel, *recorder, *mkfs, *recover, *fsck;
 	char *dump, *check;
 	char *guest_kernel, *guest_modules, *guest_kernel_hash, *guest_cpu, *guest_pm;
+	char *guest_files, *guest_files_hash; /* the first: one a line */
 	char *media; /* the faults of the media on top of the state, or NULL */
 	uint64_t deterministic, guest_memory;
 	char *layer; /* of the enumeration that found it; NULL if before any crash */

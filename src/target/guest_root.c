@@ -6,7 +6,6 @@
  */
 #include "target/guest_root.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -17,6 +16,7 @@
 #include "base/io.h"
 #include "base/proc.h"
 #include "record/pm_blob.h"
+#include "target/guest_files.h"
 #include "target/modules.h"
 
 enum { FILE_MAX = 64 << 20, LDD_MS = 20000 };
@@ -125,36 +125,13 @@ static int add_program(struct archive *a, const char *program, struct err *err)
 
 /* ---- a shell ---- */
 
-/* Whether it needs nothing but itself: a guest has no libraries. */
-static bool is_static(const struct strbuf *program)
-{
-	const unsigned char *p = (const unsigned char *)program->buf;
-	Elf64_Ehdr head;
-	Elf64_Phdr part;
-
-	if (program->len < sizeof(head) || memcmp(p, ELFMAG, SELFMAG) != 0 ||
-	    p[EI_CLASS] != ELFCLASS64)
-		return false;
-	memcpy(&head, p, sizeof(head));
-	for (unsigned i = 0; i < head.e_phnum; i++) {
-		uint64_t at = head.e_phoff + (uint64_t)i * sizeof(part);
-
-		if (at > program->len || program->len - at < sizeof(part))
-			return false;
-		memcpy(&part, p + at, sizeof(part));
-		if (part.p_type == PT_INTERP)
-			return false;
-	}
-	return true;
-}
-
 /* The program's bytes; false if there is none that a guest can run. */
 static bool read_shell(struct strbuf *out)
 {
 	auto_free char *file = proc_find("busybox");
 	struct err err = ERR_INIT;
 
-	return file && !io_slurp(file, FILE_MAX, out, &err) && is_static(out);
+	return file && !io_slurp(file, FILE_MAX, out, &err) && guest_program(out) == GUEST_STATIC;
 }
 
 bool guest_root_has_shell(void)
@@ -206,8 +183,23 @@ static int add_shell(struct archive *a, struct err *err)
 	return add_applets(a, err);
 }
 
-int guest_root(const char *dir, const char *const *names, const struct guest_module_args *args,
-	       const char *const *programs, bool selftest, struct err *err)
+/* Of the user's; one in the place of an applet takes it, as the kernel unpacks what comes last. */
+static int add_own_files(struct archive *a, const char *list, uint64_t memory, struct err *err)
+{
+	struct guest_files files = { 0 };
+	int rc = guest_files_read(list, memory, &files, err);
+
+	for (size_t i = 0; !rc && i < files.n; i++) {
+		const struct guest_file *f = &files.v[i];
+
+		add_folders(a, f->guest + 1);
+		add(a, f->guest + 1, S_IFREG | f->mode, strbuf_str(&f->text), f->text.len);
+	}
+	guest_files_release(&files);
+	return rc;
+}
+
+int guest_root(const struct guest_root *r, struct err *err)
 {
 	struct archive a = { 0 };
 	auto_fd fd = memfd_create("outage-root", MFD_CLOEXEC);
@@ -215,17 +207,19 @@ int guest_root(const char *dir, const char *const *names, const struct guest_mod
 
 	add(&a, "modules", S_IFDIR | 0755, "", 0);
 	add(&a, "init", S_IFREG | 0755, agent_program, (size_t)agent_program_size);
-	if (selftest)
+	if (r->selftest)
 		add(&a, "selftest", S_IFREG | 0755, pm_selftest_program,
 		    (size_t)pm_selftest_program_size);
-	if (!rc && dir)
-		rc = add_modules(&a, dir, names, args, err);
+	if (!rc && r->dir)
+		rc = add_modules(&a, r->dir, r->names, r->args, err);
 	if (!rc)
 		rc = add_shell(&a, err);
-	if (programs)
+	if (!rc)
+		rc = add_own_files(&a, r->files, r->memory, err);
+	if (r->programs)
 		add_folders(&a, "host/dev/");
-	for (size_t i = 0; programs && programs[i] && !rc; i++)
-		rc = add_program(&a, programs[i], err);
+	for (size_t i = 0; r->programs && r->programs[i] && !rc; i++)
+		rc = add_program(&a, r->programs[i], err);
 	add(&a, "TRAILER!!!", 0, "", 0);
 	if (!rc && io_write_full(fd, a.text.buf, a.text.len))
 		rc = err_set(err, -ENOMEM, "no memory for a guest's root");

@@ -57,9 +57,13 @@ int modules_unpack(const void *text, size_t len, struct strbuf *out, struct err 
 		if (rc)
 			return rc;
 		const char *why = strbuf_str(&res.err) + strspn(strbuf_str(&res.err), "\n");
+		size_t n = strcspn(why, "\n");
+
+		while (n && (why[n - 1] == ' ' || why[n - 1] == '!'))
+			n--;
 		if (res.exit_code)
-			rc = err_set(err, -EINVAL, "%s cannot unpack it: %.*s", kinds[i].argv[0],
-				     (int)strcspn(why, "\n"), why);
+			rc = err_set(err, res.exit_code > 0 ? -EBADMSG : -EINVAL,
+				     "%s cannot unpack it: %.*s", kinds[i].argv[0], (int)n, why);
 		else
 			strbuf_add(out, res.out.buf, res.out.len);
 		proc_result_release(&res);

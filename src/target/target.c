@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "base/proc.h"
 #include "check/check.h"
+#include "target/guest_files.h"
 #include "target/guest_fs.h"
 #include "target/kmsg.h"
 #include "target/place.h"
@@ -101,6 +102,33 @@ const struct target_ops *target_default(struct err *err)
 	return NULL;
 }
 
+int target_check(const struct target_opts *opts, struct err *err)
+{
+	const struct target_ops *target = target_find(opts->spec, err);
+	struct guest_named_fs named = { 0 };
+	struct guest_files files = { 0 };
+	int rc = 0;
+
+	if (!target)
+		return -EINVAL;
+	if (streq(target->name, GUEST_ANY_PM))
+		rc = guest_fs_named(opts->spec, opts->mkfs_args, &named, err);
+	guest_named_fs_release(&named);
+	if (rc || !opts->guest_files)
+		return rc;
+	if (!target->far)
+		return err_set(err, -EINVAL,
+			       "--guest-file is for uml: and vm: targets; commands on %s run on "
+			       "this machine, and find its programs",
+			       target->name);
+	uint64_t memory = opts->guest_memory		   ? opts->guest_memory
+			  : strncmp(opts->spec, "uml:", 4) ? TARGET_VM_MEMORY
+							   : TARGET_UML_MEMORY;
+	rc = guest_files_read(opts->guest_files, memory, &files, err);
+	guest_files_release(&files);
+	return rc;
+}
+
 char *target_kernel(const struct target_opts *opts)
 {
 	struct utsname u;
@@ -122,6 +150,11 @@ char *target_kernel_hash(const struct target_opts *opts)
 	if (!opts->kernel || io_slurp(opts->kernel, KERNEL_MAX, &text, &ignored))
 		return NULL;
 	return xstrdup(hash_hex(hash_bytes(strbuf_str(&text), text.len), hex));
+}
+
+char *target_files_hash(const struct target_opts *opts)
+{
+	return guest_files_hash(opts->guest_files);
 }
 
 int target_place(char mnt[TARGET_PLACE_SIZE], struct err *err)

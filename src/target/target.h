@@ -41,6 +41,8 @@ struct target_opts {
 	const char *modules;	  /* the folder of its modules; NULL: where Debian has them */
 	const char *guest_cpu;	  /* vm: how many, and what they flush with; NULL: one, all */
 	const char *guest_pm;	  /* vm: "e820" or "nvdimm"; NULL: e820 */
+	bool eadr;		  /* vm: an NVDIMM says that caches are persistent, too */
+	const char *guest_files;  /* of the user's, as guest_files.h has them; NULL: none */
 	uint64_t guest_memory;	  /* bytes that it has; 0: TARGET_UML_MEMORY, TARGET_VM_MEMORY */
 };
 
@@ -184,10 +186,14 @@ const struct target_ops *target_default(struct err *err);
  */
 int target_place(char mnt[TARGET_PLACE_SIZE], struct err *err) must_check;
 
+/* What can be said of the options before a kernel is looked for, or even fetched. */
+int target_check(const struct target_opts *opts, struct err *err) must_check;
 /* The release of the kernel that the file system would be in; to be freed. */
 char *target_kernel(const struct target_opts *opts);
 /* A hash of the file that was named as a guest's kernel, to be freed; NULL: none was. */
 char *target_kernel_hash(const struct target_opts *opts);
+/* The same for the user's files in it. */
+char *target_files_hash(const struct target_opts *opts);
 
 /* Opens a target in this process, which gets a mount namespace of its own. */
 int target_open(const struct target_opts *opts, struct target *t, struct err *err) must_check;

@@ -188,7 +188,11 @@ static int uml_open(struct target *t, const struct target_opts *opts, struct err
 	if (rc)
 		return rc;
 	modules[2] = u->fs->name;
-	u->root = guest_root(u->modules, modules, NULL, NULL, false, err);
+	struct guest_root root = {
+		.dir = u->modules, .names = modules, .files = opts->guest_files, .memory = u->memory
+	};
+
+	u->root = guest_root(&root, err);
 	return u->root < 0 ? u->root : guest_target_ready(t, err);
 }
 

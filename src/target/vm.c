@@ -51,7 +51,7 @@ static const char *fs_module(const char *dir, const char *fs)
 	return strncmp(fs, "ext", 3) == 0 && !modules_have(dir, fs) ? "ext4" : fs;
 }
 
-static int make_root(struct vm *v, struct err *err)
+static int make_root(struct vm *v, const char *files, struct err *err)
 {
 	/* What the others need when they are loaded, but ask for by another name, comes first. */
 	static const char *const first[] = { "virtio_pci",     "virtio_blk",	 "crc32c_generic",
@@ -78,7 +78,15 @@ static int make_root(struct vm *v, struct err *err)
 		modules[n++] = "mtdram";
 	for (size_t i = 0; v->pm_size && i < ARRAY_SIZE(pm); i++)
 		modules[n++] = pm[i];
-	v->base.root = guest_root(dir, modules, args, programs, v->pm_size != 0, err);
+	struct guest_root root = { .dir = dir,
+				   .names = modules,
+				   .args = args,
+				   .programs = programs,
+				   .selftest = v->pm_size != 0,
+				   .files = files,
+				   .memory = v->base.memory };
+
+	v->base.root = guest_root(&root, err);
 	return min(v->base.root, 0);
 }
 
@@ -126,7 +134,7 @@ static int find_parts(struct target *t, const struct target_opts *opts, struct e
 			       v->kernel.file, lacks, v->kernel.modules);
 	for (size_t i = 0; v->kernel.modules && !rc && i < ARRAY_SIZE(virtio); i++)
 		rc = modules_need(v->kernel.modules, virtio[i], err);
-	return rc ? rc : make_root(v, err);
+	return rc ? rc : make_root(v, opts->guest_files, err);
 }
 
 /* Of what size the driver shall play flash. */
@@ -159,6 +167,8 @@ static int place_pm(struct target *t, const struct target_opts *opts, struct err
 	if (opts->guest_pm && !v->nvdimm && !streq(opts->guest_pm, "e820"))
 		return err_set(err, -EINVAL, "--guest-pm is e820 or nvdimm, not '%.40s'",
 			       opts->guest_pm);
+	/* A range of e820 has no firmware that could say it. */
+	v->eadr = v->nvdimm && opts->eadr;
 	if (v->nvdimm) {
 		v->base.head = NVDIMM_HEAD;
 		v->base.put_head = vm_nvdimm_head;

@@ -79,7 +79,9 @@ static void describe_memory(const struct vm *v, enum vm_start_kind kind, struct 
 		return;
 	}
 	if (v->nvdimm) {
-		put2(c, "-machine", xasprintf("pc,accel=%s,memory-backend=ram,nvdimm=on", accel));
+		put2(c, "-machine",
+		     xasprintf("pc,accel=%s,memory-backend=ram,nvdimm=on%s", accel,
+			       v->eadr ? ",nvdimm-persistence=cpu" : ""));
 		put2(c, "-device", xasprintf("nvdimm,memdev=pm,addr=%llu", PM_START));
 	} else {
 		put2(c, "-machine", xasprintf("pc,accel=%s,max-ram-below-4g=%lluM", accel, memory));

@@ -38,6 +38,7 @@ struct vm {
 	int monitors[3];  /* of the machines that run, as `guests`; or -1 */
 	uint64_t pm_size; /* 0: it has a disk */
 	bool nvdimm;	  /* its persistent memory is a device, and not declared by us */
+	bool eadr;	  /* which says that caches are persistent, too */
 	struct tracer tracer;
 };
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "target/vm_kernel.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
@@ -19,18 +18,9 @@
 #include "target/modules.h"
 
 enum {
-	KERNEL_MAX = 512 << 20,
-	RELEASE_MAX = 100,
 	ORDER_MAX = 16 << 20, /* bytes of a list of modules */
 	ASK_MS = 30000,
 	FETCH_MS = 600000,
-	/* Of a bzImage, as the x86 boot protocol describes it. */
-	AT_SETUP_SECTS = 0x1f1,
-	AT_MAGIC = 0x202,
-	AT_VERSION = 0x20e,
-	AT_PAYLOAD = 0x248,
-	AT_PAYLOAD_LEN = 0x24c,
-	HEAD_BYTES = 0x250,
 };
 
 void vm_kernel_release(struct vm_kernel *k)
@@ -43,69 +33,6 @@ void vm_kernel_release(struct vm_kernel *k)
 
 /* ---- the file ---- */
 
-static uint32_t number(const struct strbuf *text, size_t at, size_t bytes)
-{
-	uint32_t n = 0;
-
-	if (at + bytes <= text->len)
-		memcpy(&n, text->buf + at, bytes);
-	return n;
-}
-
-static bool is_bzimage(const struct strbuf *text)
-{
-	return text->len > HEAD_BYTES && memcmp(text->buf + AT_MAGIC, "HdrS", 4) == 0;
-}
-
-static bool is_elf(const struct strbuf *text)
-{
-	return text->len > HEAD_BYTES && memcmp(text->buf, "\177ELF\2\1", 6) == 0;
-}
-
-/* "6.1.0-54-amd64 (debian-kernel@...": up to the first space. */
-static char *first_word(const char *p, const char *end)
-{
-	size_t n = 0;
-
-	while (p + n < end && isgraph((unsigned char)p[n]) && n < RELEASE_MAX)
-		n++;
-	return n && n < RELEASE_MAX ? xmemdupz(p, n) : NULL;
-}
-
-static char *release_of(const struct strbuf *text)
-{
-	static const char banner[] = "Linux version ";
-	const char *end = text->buf + text->len, *p;
-
-	if (is_bzimage(text)) {
-		size_t at = 0x200 + (size_t)number(text, AT_VERSION, 2);
-
-		return at < text->len ? first_word(text->buf + at, end) : NULL;
-	}
-	for (p = text->buf; (p = memmem(p, (size_t)(end - p), banner, sizeof(banner) - 1)); p++) {
-		const char *word = p + sizeof(banner) - 1;
-
-		if (word < end && isdigit((unsigned char)*word))
-			return first_word(word, end);
-	}
-	return NULL;
-}
-
-/* The part of a bzImage that is the kernel, compressed; 1 if that is nothing we know. */
-static int unpack(const struct strbuf *text, struct strbuf *out, struct err *err)
-{
-	uint64_t at =
-		((uint64_t)number(text, AT_SETUP_SECTS, 1) + 1) * 512 + number(text, AT_PAYLOAD, 4);
-	uint64_t len = number(text, AT_PAYLOAD_LEN, 4);
-
-	if (at > text->len || len > text->len - at || len < 4)
-		return 1;
-	/* Behind all but gzip stands how long it will be, for who has no room to find out. */
-	if (memcmp(text->buf + at, "\x1f\x8b", 2) != 0)
-		len -= 4;
-	return modules_unpack(text->buf + at, len, out, err);
-}
-
 static int open_in_memory(const struct strbuf *text, struct err *err)
 {
 	auto_fd fd = memfd_create("outage-kernel", MFD_CLOEXEC);
@@ -115,65 +42,12 @@ static int open_in_memory(const struct strbuf *text, struct err *err)
 	return steal_fd(&fd);
 }
 
-/* "Xen", 18: where to begin, for who loads a kernel as it is. QEMU needs it. */
-enum { NOTE_PVH = 18 };
-
-static bool has_note(const struct strbuf *text, size_t at, size_t len)
-{
-	Elf64_Nhdr n;
-
-	while (len >= sizeof(n)) {
-		memcpy(&n, text->buf + at, sizeof(n));
-		uint64_t name = ((uint64_t)n.n_namesz + 3) & ~3ULL;
-		uint64_t all = sizeof(n) + name + (((uint64_t)n.n_descsz + 3) & ~3ULL);
-
-		if (all > len)
-			return false;
-		if (n.n_type == NOTE_PVH && n.n_namesz == 4 &&
-		    memcmp(text->buf + at + sizeof(n), "Xen", 4) == 0)
-			return true;
-		at += all;
-		len -= all;
-	}
-	return false;
-}
-
-static bool is_plain(const struct strbuf *text)
-{
-	Elf64_Ehdr head;
-	Elf64_Phdr part;
-
-	if (!is_elf(text))
-		return false;
-	memcpy(&head, text->buf, sizeof(head));
-	for (unsigned i = 0; i < head.e_phnum; i++) {
-		uint64_t at = head.e_phoff + (uint64_t)i * sizeof(part);
-
-		if (head.e_phoff > text->len || at > text->len || text->len - at < sizeof(part))
-			return false;
-		memcpy(&part, text->buf + at, sizeof(part));
-		if (part.p_type == PT_NOTE && part.p_offset <= text->len &&
-		    part.p_filesz <= text->len - part.p_offset &&
-		    has_note(text, part.p_offset, part.p_filesz))
-			return true;
-	}
-	return false;
-}
-
-static enum vm_kernel_form form_of(const struct strbuf *text)
-{
-	return is_bzimage(text) ? VM_KERNEL_BZIMAGE
-	       : is_plain(text) ? VM_KERNEL_PLAIN
-	       : is_elf(text)	? VM_KERNEL_PROGRAM
-				: VM_KERNEL_NONE;
-}
-
 enum vm_kernel_form vm_kernel_form(const char *file)
 {
 	auto_strbuf text = STRBUF_INIT;
 	struct err ignored = ERR_INIT;
 
-	return io_slurp(file, KERNEL_MAX, &text, &ignored) ? VM_KERNEL_NONE : form_of(&text);
+	return kernel_image_read(file, &text, &ignored) ? VM_KERNEL_NONE : kernel_image_form(&text);
 }
 
 int vm_kernel_open_stub(struct err *err)
@@ -210,7 +84,7 @@ int vm_kernel_open_stub(struct err *err)
 		Elf64_Nhdr head;
 		char name[4];
 		uint64_t entry;
-	} __attribute__((packed)) note = { { 4, 8, NOTE_PVH }, "Xen", LOAD };
+	} __attribute__((packed)) note = { { 4, 8, KERNEL_NOTE_PVH }, "Xen", LOAD };
 	auto_free char *bytes = xcalloc(1, BYTES);
 	auto_strbuf text = STRBUF_INIT;
 
@@ -220,7 +94,7 @@ int vm_kernel_open_stub(struct err *err)
 	memcpy(bytes, &elf, sizeof(elf));
 	memcpy(bytes + AT_NOTE, &note, sizeof(note));
 	strbuf_add(&text, bytes, BYTES);
-	assert(is_plain(&text));
+	assert(kernel_image_form(&text) == VM_KERNEL_PLAIN);
 	return open_in_memory(&text, err);
 }
 
@@ -228,16 +102,22 @@ int vm_kernel_open(const struct vm_kernel *k, bool *plain, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT, out = STRBUF_INIT;
 	struct err why = ERR_INIT;
-	int rc = io_slurp(k->file, KERNEL_MAX, &text, err);
+	int rc = kernel_image_read(k->file, &text, err);
 
+	if (!rc) /* it was looked at before, and may be another now */
+		rc = kernel_image_check(k->file, &text, err);
 	if (rc)
 		return rc;
 	*plain = true;
-	if (!is_bzimage(&text))
+	if (kernel_image_form(&text) != VM_KERNEL_BZIMAGE)
 		return open_in_memory(&text, err);
-	rc = unpack(&text, &out, &why);
-	if (!rc && is_plain(&out))
+	rc = kernel_image_unpack(&text, &out, &why);
+	if (!rc && kernel_image_form(&out) == VM_KERNEL_PLAIN)
 		return open_in_memory(&out, err);
+	if (rc == -EBADMSG)
+		return err_set(err, -EBADMSG,
+			       "the kernel %s is damaged: %s; copy or build it again", k->file,
+			       why.msg);
 	log_info("%s is booted as it is, which takes longer: %s", k->file,
 		 rc < 0 ? why.msg
 		 : rc	? "it is compressed in an unknown way"
@@ -266,23 +146,25 @@ static char *find_modules(const char *file, const char *release)
 static int look_at(const char *file, const char *modules, struct vm_kernel *out, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
-	int rc = io_slurp(file, KERNEL_MAX, &text, err);
+	int rc = kernel_image_read(file, &text, err);
 
+	if (!rc)
+		rc = kernel_image_check(file, &text, err);
 	if (rc)
 		return rc;
-	enum vm_kernel_form form = form_of(&text);
+	enum vm_kernel_form form = kernel_image_form(&text);
 	if (form == VM_KERNEL_PROGRAM)
 		return err_set(err, -EINVAL,
 			       "%s is a program, and no machine can boot it: for a kernel of "
 			       "user-mode Linux use a uml: target; a vmlinux must have been built "
 			       "with CONFIG_PVH, or give the bzImage",
 			       file);
-	auto_free char *release = form == VM_KERNEL_NONE ? NULL : release_of(&text);
+	auto_free char *release = form == VM_KERNEL_NONE ? NULL : kernel_image_release(&text);
 	if (!release)
 		return err_set(err, -EINVAL,
-			       "%s is no kernel that a virtual machine can boot: --kernel wants a "
-			       "bzImage (vmlinuz) or a vmlinux",
-			       file);
+			       "%s is %s: --kernel wants a bzImage (vmlinuz) or a vmlinux", file,
+			       text.len ? "no kernel that a virtual machine can boot"
+					: "an empty file, and no kernel");
 	*out = (struct vm_kernel){ .file = xstrdup(file),
 				   .modules = modules ? xstrdup(modules)
 						      : find_modules(file, release) };
@@ -389,7 +271,7 @@ static char *ask_apt(const char *package, struct err *err)
 		return NULL;
 	const char *at = strstr(strbuf_str(&said), "Depends: linux-image-");
 	if (at)
-		return first_word(at + strlen("Depends: "), said.buf + said.len);
+		return kernel_image_word(at + strlen("Depends: "), said.buf + said.len);
 	err_set(err, -ENOENT, "apt does not know %s (apt-get update may help)", package);
 	return NULL;
 }

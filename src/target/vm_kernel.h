@@ -7,6 +7,7 @@
 #define TARGET_VM_KERNEL_H
 
 #include "base/err.h"
+#include "target/kernel_image.h"
 
 struct vm_kernel {
 	char *file;    /* a bzImage, or a vmlinux */
@@ -29,7 +30,7 @@ void vm_kernel_release(struct vm_kernel *k);
 
 /*
  * A descriptor of what to boot: the kernel as it is in memory (`plain`), because an emulated
- * machine takes long to unpack it; or the file itself, where we cannot.
+ * machine takes long to unpack it; or the file itself, where we cannot. -EBADMSG: it is damaged.
  */
 int vm_kernel_open(const struct vm_kernel *k, bool *plain, struct err *err) must_check;
 /*
@@ -39,13 +40,6 @@ int vm_kernel_open(const struct vm_kernel *k, bool *plain, struct err *err) must
 int vm_kernel_open_stub(struct err *err) must_check;
 
 /* What a file that is named as a kernel is. */
-enum vm_kernel_form {
-	VM_KERNEL_NONE,
-	VM_KERNEL_BZIMAGE,
-	VM_KERNEL_PLAIN,   /* a vmlinux that can be booted as it is */
-	VM_KERNEL_PROGRAM, /* of this machine, such as a kernel of user-mode Linux */
-};
-
 enum vm_kernel_form vm_kernel_form(const char *file);
 
 /* The package with a kernel that has `fs`. */

@@ -69,7 +69,7 @@ static int boot(struct target *t, enum vm_start_kind kind, int *ram, struct err 
 	if (memory < 0)
 		return memory;
 	int rc = launch(t, kind, memory, -1, err);
-	if (rc && !vm_own(t)->kernel.modules)
+	if (rc && rc != -EBADMSG && !vm_own(t)->kernel.modules)
 		err_context(err, "there are no modules for %s (see --modules)",
 			    vm_own(t)->kernel.file);
 	if (!rc && ram)

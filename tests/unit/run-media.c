@@ -102,12 +102,17 @@ static void test_words(void)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct err err = ERR_INIT;
 		unsigned kinds = 99;
-		int rc = bad_media_parse(cases[i].text, &kinds, &err);
+		int rc = media_parse_kinds(cases[i].text, &kinds, &err);
 
 		ok(cases[i].kinds ? !rc && kinds == cases[i].kinds
 				  : rc == -EINVAL && kinds == 99 && *err.msg,
 		   "--media '%s' is %s", cases[i].text, cases[i].kinds ? "taken" : "refused");
 	}
+	struct err err = ERR_INIT;
+	unsigned kinds = 99;
+
+	ok(!media_parse_kinds("none", &kinds, &err) && !kinds, "none is none");
+	ok(media_parse_kinds("none,stale", &kinds, &err) == -EINVAL, "and nothing beside it");
 }
 
 /* What a plan says reaches the run. */

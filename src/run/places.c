@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/places.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "run/run_impl.h"
+
+enum { NAME_MAX_BYTES = KALLSYMS_NAME_MAX + 100 };
+
+/* Asked for once something is to be told, and once only. */
+static void know_names(struct run *r)
+{
+	auto_strbuf text = STRBUF_INIT;
+	struct err why = ERR_INIT;
+
+	if (r->asked_names)
+		return;
+	r->asked_names = true;
+	if (target_symbols(&r->target, &text, &why) ||
+	    kallsyms_parse(strbuf_str(&text), text.len, &r->names, &why)) {
+		log_debug("places in the kernel have no names: %s", why.msg);
+	} else if (!kallsyms_in_place(&r->names)) {
+		/* Whoever answered may have booted on its own: its names would be wrong. */
+		log_info("places in the kernel have no names: it is not where it was linked to be "
+			 "(KASLR, or another CONFIG_PHYSICAL_START)");
+		kallsyms_release(&r->names);
+		r->names = (struct kallsyms)KALLSYMS_INIT;
+	}
+}
+
+/* "pmem_do_write+0xa2 [nd_pmem]"; false if nobody knows. Programs have no names here. */
+static bool add_name(struct run *r, uint64_t addr, struct strbuf *out)
+{
+	const char *name, *module;
+	uint64_t offset;
+
+	if (!(addr >> 63))
+		return false;
+	know_names(r);
+	if (!kallsyms_find(&r->names, addr, &name, &module, &offset))
+		return false;
+	strbuf_addf(out, "%s+%#" PRIx64 "%s%s%s", name, offset, *module ? " [" : "", module,
+		    *module ? "]" : "");
+	return true;
+}
+
+void place_words(struct run *r, uint64_t addr, struct strbuf *out)
+{
+	auto_strbuf name = STRBUF_INIT;
+
+	strbuf_addf(out, "%#" PRIx64, addr);
+	if (add_name(r, addr, &name))
+		strbuf_addf(out, " (%s)", strbuf_str(&name));
+}
+
+/* ---- kept ---- */
+
+struct addresses vec_of(uint64_t);
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void collect(const struct trace *t, struct addresses *out)
+{
+	uint64_t frames[EVENT_FRAMES_MAX];
+	uint32_t last = 0; /* many stores have the same stack */
+
+	for (size_t i = 0; i < t->events.n; i++) {
+		const struct event *ev = &t->events.v[i];
+
+		if (ev->kind != EV_STORE)
+			continue;
+		vec_push(out, ev->pc);
+		size_t n = ev->stack && ev->stack != last ? trace_stack(t, ev->stack, frames) : 0;
+		for (size_t f = 0; f < n; f++)
+			vec_push(out, frames[f]);
+		last = ev->stack;
+	}
+}
+
+void places_print(struct run *r, const struct trace *t, const struct trace *more,
+		  struct strbuf *out)
+{
+	struct addresses all = { 0 };
+
+	collect(t, &all);
+	if (more)
+		collect(more, &all);
+	if (all.n)
+		qsort(all.v, all.n, sizeof(*all.v), by_value);
+	for (size_t i = 0; i < all.n; i++) {
+		auto_strbuf name = STRBUF_INIT;
+
+		if ((!i || all.v[i] != all.v[i - 1]) && add_name(r, all.v[i], &name))
+			strbuf_addf(out, "%#" PRIx64 " %s\n", all.v[i], strbuf_str(&name));
+	}
+	vec_release(&all);
+}
+
+/* ---- read back ---- */
+
+static bool is_name(const char *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (p[i] < ' ' || p[i] > '~')
+			return false;
+	return n > 0 && n < NAME_MAX_BYTES;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+void places_parse(const char *text, struct places *out)
+{
+	for (const char *line = text; *line;) {
+		size_t n = strcspn(line, "\n");
+		char *end;
+		uint64_t addr = strtoull(line, &end, 16);
+
+		if (end > line && end < line + n && *end == ' ' &&
+		    is_name(end + 1, n - (size_t)(end + 1 - line))) {
+			struct place p = { addr, xmemdupz(end + 1, n - (size_t)(end + 1 - line)) };
+
+			vec_push(out, p);
+		}
+		line += n + (line[n] == '\n');
+	}
+	if (out->n)
+		qsort(out->v, out->n, sizeof(*out->v), by_address);
+}
+
+void places_release(struct places *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		free(p->v[i].name);
+	vec_release(p);
+}
+
+const char *places_find(const struct places *p, uint64_t addr)
+{
+	struct place key = { .addr = addr };
+	const struct place *at = p->n ? bsearch(&key, p->v, p->n, sizeof(*p->v), by_address) : NULL;
+
+	return at ? at->name : NULL;
+}

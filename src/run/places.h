@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * places.h - where in a guest's kernel something was done, with names. Only a kernel that runs can
+ * be asked for them, so a case keeps those that its trace needs, in a file "places", a line each:
+ *
+ *	0xffffffff819c1175 __memcpy_flushcache+0x85
+ *	0xffffffffc02837d2 pmem_do_write+0xa2 [nd_pmem]
+ */
+#ifndef RUN_PLACES_H
+#define RUN_PLACES_H
+
+#include "run/run.h"
+
+/* "0xffffffff819c1175 (__memcpy_flushcache+0x85)", or the address alone. */
+void place_words(struct run *r, uint64_t addr, struct strbuf *out);
+/* Those of all stores of the traces, and of who called, that have names; `more` may be NULL. */
+void places_print(struct run *r, const struct trace *t, const struct trace *more,
+		  struct strbuf *out);
+
+/* Read back, by address. */
+struct place {
+	uint64_t addr;
+	char *name;
+};
+
+struct places vec_of(struct place);
+
+/* The text may come from anywhere: lines that are none are left out. */
+void places_parse(const char *text, struct places *out);
+void places_release(struct places *p);
+/* NULL: it has none. */
+const char *places_find(const struct places *p, uint64_t addr);
+
+#endif
