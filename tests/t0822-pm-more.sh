@@ -165,7 +165,10 @@ stopped pool2 1 --file "$dir/pool2" --size 64K -o r --check true -- "$helpers/pm
 check 'stopped while the program runs' eval "test $? -eq 2 && says 'stopped by a signal' && test \"\$(wc -l <err)\" -eq 1"
 check 'nothing is left' eval "test ! -e r && test ! -e pool2 && ! pgrep -f '$dir/pool2 hang'"
 pool
-stopped checking 0 --file pool -o r -j 2 --check "mkdir -p '$dir/checking'; sleep 1" -- "$undo" pool noise
+# The first is of the whole run, which must be right before anything is looked for.
+mkdir checks
+printf '%s\n' 'mktemp -d checks/XXXXXX >/dev/null' '[ "$(ls checks | wc -l)" -lt 4 ] || mkdir -p checking' 'sleep 1' >slow.sh
+stopped checking 0 --file pool -o r -j 2 --check "cd '$dir' && sh slow.sh" -- "$undo" pool noise
 check 'stopped while states are checked' eval "test $? -eq 2 && says 'what was found is in'"
 check 'and it can be reported' eval "timeout 60 '$OUTAGE' report r >out"
 pm 1 --check "$undo \"\$1\" check" -- "$undo" pool run
