@@ -140,24 +140,23 @@ void guest_regs_find(void)
 
 /* ---- memory ---- */
 
+/* From interface 5 on there is a call for it; before, what the monitor asks. */
 uint64_t guest_phys(unsigned vcpu, uint64_t vaddr)
 {
+	uint64_t attrs = 0;
+
 #if PLUGIN_API >= 3
 	uint64_t phys;
 
-	(void)vcpu;
 	if (qemu_plugin_translate_vaddr)
 		return qemu_plugin_translate_vaddr(vaddr, &phys) ? phys : UINT64_MAX;
-#else
-	uint64_t attrs = 0;
-
+#endif
 	if (qemu_get_cpu && cpu_get_phys_page_attrs_debug) {
 		uint64_t page = cpu_get_phys_page_attrs_debug(
 			qemu_get_cpu((int)vcpu), vaddr & ~(uint64_t)(GUEST_PAGE - 1), &attrs);
 
 		return page == UINT64_MAX ? page : page + vaddr % GUEST_PAGE;
 	}
-#endif
 	lock();
 	writer_trouble(pm.w, "this QEMU does not say which physical address is flushed");
 	unlock();
