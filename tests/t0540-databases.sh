@@ -110,7 +110,7 @@ rotate() {
 
 	begin --fault 'delay op=fsync file_glob=db/*.ldb delay=60s'
 	: >rotate.out # what the run before said is not of this one
-	timeout 100 "$leveldb" rotate mnt/db 13 4800 >rotate.out 2>&1 &
+	"$leveldb" rotate mnt/db 13 4800 >rotate.out 2>&1 &
 	writer=$!
 	servers+=("$writer")
 	wait_for grep -q synced rotate.out

@@ -9,6 +9,7 @@
 
 #include "core/pm_join.h"
 #include "record/patch.h"
+#include "record/pm_resume.h"
 
 enum {
 	HEADER_MAX = 4096,
@@ -299,20 +300,16 @@ static int add_stack(struct trace *t, const struct pm_reader *p, const struct pm
 	return 0;
 }
 
-/*
- * A fence of an interrupt in the middle of a copy stays where it is: half of a copy that a fence
- * made durable is a legal state, and by its place alone nobody can tell it from one that matters.
- */
 struct reading {
-	struct trace *t;
+	struct pm_resume resume;
 	struct pm_counts *counts;
 };
 
 static void put_event(void *ctx, const struct event *ev)
 {
-	const struct reading *r = ctx;
+	struct reading *r = ctx;
 
-	trace_append(r->t, ev);
+	pm_resume_put(&r->resume, ev);
 	count(r->counts, ev);
 }
 
@@ -379,7 +376,7 @@ int pm_stream_read(const void *data, size_t len, struct trace *out, struct pm_co
 		   struct err *err)
 {
 	struct pm_counts here = { 0 };
-	struct reading reading = { .t = out, .counts = &here };
+	struct reading reading = { .resume.t = out, .counts = &here };
 	uint64_t allowed = memory_allowed(len);
 	struct pm_join join = { .put = put_event, .ctx = &reading };
 	struct pm_reader p;
