@@ -70,8 +70,10 @@ static void overlay_links(struct forget *f, struct node *n, struct stat *st)
 {
 	int fd = node_pin(f, n);
 
-	if (fd < 0)
+	if (fd < 0) {
+		st->st_nlink -= min((nlink_t)atomic_load(&n->stash_links), st->st_nlink);
 		return;
+	}
 	if (attr_links(n, fd, &st->st_nlink))
 		forget_log(f, "links of inode %llu cannot be counted: %m",
 			   (unsigned long long)n->ino);

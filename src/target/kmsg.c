@@ -210,6 +210,14 @@ static bool names_device(const char *text, const char *device)
 	return has_word(text, flush);
 }
 
+/* By its first line, somebody only waits for long. */
+static bool is_slow(const char *text)
+{
+	const char *words = strstr(text, "blocked for more than");
+
+	return words && words < text + strcspn(text, "\n");
+}
+
 static enum origin judge(const struct kmsg_block *b, const char *text, const char *device)
 {
 	struct proc_stat p;
@@ -220,7 +228,10 @@ static enum origin judge(const struct kmsg_block *b, const char *text, const cha
 		return UNKNOWN;
 	if (is_below_us(b->pid))
 		return OURS;
-	return proc_stat(b->pid, &p) && !p.kernel && p.state != 'Z' ? OTHERS : UNKNOWN;
+	if (!proc_stat(b->pid, &p) || p.state == 'Z')
+		return UNKNOWN;
+	/* A thread of the kernel that waits for a slow disk: not for ours, which is not named. */
+	return !p.kernel || is_slow(text) ? OTHERS : UNKNOWN;
 }
 
 /* ---- claims ---- */
@@ -275,10 +286,6 @@ static void end_block(struct kmsg *k, const struct reading *r)
 	if (!k->block.lines)
 		return;
 	enum origin origin = judge(&k->block, k->lines.buf, r->device);
-	/* Some thread of the kernel waits for a disk that is slow: not for ours, as far as we know.
-	 */
-	if (origin == UNKNOWN && strstr(k->lines.buf, "blocked for more than"))
-		origin = OTHERS;
 	if (origin == OTHERS) {
 		if (r->parent || !k->shared)
 			log_warn("the kernel complains of what is not of this run: %s",

@@ -252,8 +252,8 @@ void server_end(struct world *w, struct worker *k, int status)
 	if (status >= 0 && (!WIFEXITED(got) || WEXITSTATUS(got) != status))
 		differs(k, "the server ended with status %x, and should with %d", (unsigned)got,
 			status);
-	/* A guardian may be about to; then there is nothing left to do. A busy machine lets it
-	 * wait. */
+	/* A guardian may be about to, and a busy machine lets it wait; then nothing is left to do.
+	 */
 	int rc = forget_recover(w->root, &err);
 	for (int i = 0; i < 30 && rc == -EBUSY; i++) {
 		err_clear(&err);
