@@ -234,7 +234,9 @@ static int ended_badly(const struct tracer *t, const struct traced *x, struct er
 	if (strstr(strbuf_str(&said), "plugin"))
 		return err_set(err, -ENOTSUP,
 			       "%s cannot load the tracer: it must be QEMU's user emulation, built "
-			       "with plugins, 7.2 or later (%.200s)",
+			       "with plugins, 7.2 or later; one that is linked statically, as that "
+			       "of Debian 13, has none. Give another with --qemu, or take --tracer "
+			       "preload for a program that uses libpmem (%.200s)",
 			       t->qemu, strbuf_str(&said));
 	return err_set(err, -ENOTSUP, "%s cannot run the tracer's test (%.200s)", t->qemu,
 		       strbuf_str(&said));
