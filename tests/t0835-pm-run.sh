@@ -107,6 +107,10 @@ check 'of the operation that it is about alone' grep -qx 'found  unmountable: tr
 timeout 60 "$pm" replay kept/findings/0-0 >out 2>err
 check 'it is shown again' eval "[ $? -eq 1 ] && grep -q 'not be made writable' out"
 check 'only if there was a truncate' run 0 -t pmfs:ro-list name-line
+check 'a kernel that dies of it is found' run 1 -t pmfs:remount-dies,tail-noflush cut
+check 'as that' grep -qh "^unmountable		${refused%%:*}: the kernel died: of a truncate" kept/findings/*/problems
+check 'with what had been read until then, which is judged' eval 'grep -l "kernel died" kept/findings/*/problems |
+	xargs grep -q "^size	foo	"'
 check 'what is wrong once it is writable is found by its use' run 1 -t pmfs:remount-forgets cut
 check 'as that' grep -q '^found  unusable: write$' out
 check 'what making it writable writes is part of recovery' run 1 -t pmfs:remount-torn --crash reorder,recovery cut

@@ -25,6 +25,7 @@ only_unmountable() { [ "$(cut -f 1 kept/findings/*/problems | sort -u)" = unmoun
 said_once() { [ "$(grep -c "$at_once: .*remount: Invalid argument; .*Cannot specify journal" err)" = 1 ]; }
 
 printf '%s\n' 'creat foo' 'write foo 0 5000' 'fsync foo' >three
+printf '%s\n' 'creat foo' >unsynced
 dax 0 -t vm:ext4-dax --dump "$how | grep -q ' ro,' && ! touch new 2>/dev/null && ls" \
 	--check "$how | grep -q ' rw,' && touch new && rm new && rm -f foo" three
 rc=$?
@@ -41,6 +42,11 @@ check 'which it says' problem dump-failed 'new: Read-only file system'
 check 'a check may write: it is judged by what was there before, and used as it is then' dax 0 -t vm:ext4-dax \
 	--check 'rm -f foo; mkdir d && touch d/new' three
 check 'a second crash may be while it is made writable' dax 0 -t vm:ext4-dax --crash prefix,recovery --budget 30 three
+check 'but what a check writes is no part of recovery' dax 0 -t vm:ext4-dax --crash last,recovery --budget 80 \
+	--check 'rm -f foo; sync; true' three
+check 'a kernel that a check kills is told' dax 1 -t vm:ext4-dax,commit=600 --guarantee sync --crash persist \
+	--check 'echo c >/proc/sysrq-trigger; sleep 60' unsynced
+check 'as are promises that were broken before' problem missing 'foo'
 if [ -x "$(command -v mkfs.xfs)" ]; then
 	check 'xfs, too' dax 0 -t vm:xfs-dax --dump "$how | grep -q ' ro,' && ls" --check 'touch new' three
 	check 'in the same way' untold

@@ -168,22 +168,25 @@ static void judge(struct run *r, const struct promises *p, struct attempt *a)
 /* Looks at what is mounted, makes it writable, and judges. 1: it is not fit to be used. */
 static int look(struct run *r, const struct promises *p, struct attempt *a, struct err *err)
 {
-	int rc = target_walk(&r->target, &r->tree_opts, a->seen, err);
+	int rc = target_walk(&r->target, &r->tree_opts, a->seen, err), marked = 0;
 
 	if (!rc)
 		rc = run_dump(r, p, a, err);
 	if (!rc && r->with_times)
 		rc = take_times(r, a, err);
-	if (!rc)
-		rc = make_writable(r, a, err);
-	if (!rc)
-		rc = run_check(r, p, a, err);
-	if (rc < 0 || !target_is_mounted(&r->target))
+	if (rc)
 		return rc;
-	int marked = mark_walked(r, err);
+	rc = make_writable(r, a, err);
+	/* What a check writes is no part of recovery. */
+	if (rc >= 0 && target_is_mounted(&r->target))
+		marked = mark_walked(r, err);
 	if (marked)
 		return marked;
-	judge(r, p, a);
+	if (!rc)
+		rc = run_check(r, p, a, err);
+	/* All is known by now, even if the kernel has died since. */
+	if (rc >= 0)
+		judge(r, p, a);
 	return rc;
 }
 

@@ -38,7 +38,7 @@ void attempt_release(struct attempt *a);
 /*
  * Recovers `img` and judges it by the promises. With `record`, every request is recorded, and the
  * mark ATTEMPT_WALKED stands where recovery, mount and walk are over and the use begins: what makes
- * it writable comes before.
+ * it writable comes before, and a check of the user's, which may write, after.
  */
 int attempt_state(struct run *r, const struct image *img, const struct promises *p,
 		  struct trace *record, struct attempt *a, struct err *err) must_check;
