@@ -133,6 +133,12 @@ check 'nor is it blamed if recovery has to write' run 0 -t pmfs:ro-clean --crash
 check 'but for what it would be blamed for anyway' eval 'run 1 -t pmfs:ro-clean,trunc-refree trunc-refree &&
 	shows unmountable logic && grep -q "cannot be mounted: " kept/findings/0-0/problems'
 
+check 'nor for what the kernel says of its disk then' run 0 -t pmfs:ro-clean,ro-complains cut
+check 'but for a bug of the kernel itself' run 1 -t pmfs:ro-clean,ro-warns cut
+check 'in words of its own' grep -q '^kernel-log		the kernel says, where it is mounted read-only: WARNING: ' kept/findings/0-0/problems
+check 'and with all lines of it' eval 'grep -qx "Call Trace:" kept/findings/0-0/kernel-log &&
+	! grep -q "(pool)" kept/findings/0-0/kernel-log'
+
 # ---- which crashes ----
 
 check 'a mistake of logic is found without loss' run 1 -t pmfs:rename-del-first --crash prefix rename-del-first

@@ -7,7 +7,7 @@
  * of it; then it is made writable, checked by who wants that, and used. Whether a new file system
  * can do that is found out once (attempt_read_only_first()). One that cannot be made writable is a
  * finding; one that refuses to be mounted read-only is not, if it can be mounted writable: many
- * write when they recover.
+ * write when they recover. But a bug that the kernel itself runs into meanwhile is.
  */
 #ifndef RUN_ATTEMPT_H
 #define RUN_ATTEMPT_H
