@@ -85,6 +85,16 @@ if [ "$(id -u)" = 0 ] && timeout 120 "$OUTAGE" doctor >out 2>err; then
 	printf '\000' | dd of=script/crash.img bs=1 seek=1127 conv=notrunc 2>/dev/null
 	timeout 60 sh script/reproduce.sh >out 2>err
 	check 'but not where it was mended' eval "[ $? -eq 0 ] && grep -q 'it could not be made writable' out"
+	cp -r $f kept/findings/0-9
+	printf 'missing\tbar\tbar: is missing\t\n' >>kept/findings/0-9/problems
+	check 'with something else that is wrong, too' timeout 60 "$OUTAGE" export kept/findings/0-9 -o both
+	sed -i 's/dax=always,//' both/reproduce.sh
+	timeout 60 sh both/reproduce.sh >out 2>err
+	check 'that is shown first' eval "[ $? -eq 1 ] && sed -n '/^It cannot be made writable/q;p' out |
+		grep -q '^shows: *bar: is missing'"
+	printf '\000' | dd of=both/crash.img bs=1 seek=1127 conv=notrunc 2>/dev/null
+	timeout 60 sh both/reproduce.sh >out 2>err
+	check 'and remains where the first was mended' eval "[ $? -eq 1 ] && grep -q 'it could not be made writable' out"
 else
 	skip 'what is exported is mounted by root'
 fi
