@@ -377,9 +377,10 @@ hanging() { # STATUS OPTIONS ARGUMENTS...
 	run "$want" -t "$(target "$options")" --mkfs "$mkfs" --size 4M -j 1 --hang-after 2s "$@"
 }
 check 'an fsync that hangs is a finding' hanging 1 hang=fsync -o hung three
-check 'with what was done' grep -q 'did not answer for 2 s while running fsync foo' out
+check 'with what was done' grep -Eq 'did not answer for ([2-9]|[1-9][0-9]+) s while running fsync foo' out
 check 'the others are done' grep -q ' 3 workloads, 2 different crash states' out
 check 'it is kept' grep -q '^hang' hung/findings/1-0/problems
+check 'with the limit, however long it was silent' grep -qx 'hang-after-ms 2000' hung/findings/1-0/case
 check 'with where it is' grep -q 'process [0-9]* is in state' hung/findings/1-0/said
 check 'no server is left' no_server
 check 'no device is left' no_orphan

@@ -107,6 +107,10 @@ check 'of the operation that it is about alone' grep -qx 'found  unmountable: tr
 timeout 60 "$pm" replay kept/findings/0-0 >out 2>err
 check 'it is shown again' eval "[ $? -eq 1 ] && grep -q 'not be made writable' out"
 check 'only if there was a truncate' run 0 -t pmfs:ro-list name-line
+check 'a kernel that dies of it is found' run 1 -t pmfs:remount-dies,tail-noflush cut
+check 'as that' grep -qh "^unmountable		${refused%%:*}: the kernel died: of a truncate" kept/findings/*/problems
+check 'with what had been read until then, which is judged' eval 'grep -l "kernel died" kept/findings/*/problems |
+	xargs grep -q "^size	foo	"'
 check 'what is wrong once it is writable is found by its use' run 1 -t pmfs:remount-forgets cut
 check 'as that' grep -q '^found  unusable: write$' out
 check 'what making it writable writes is part of recovery' run 1 -t pmfs:remount-torn --crash reorder,recovery cut
@@ -128,6 +132,12 @@ check 'nor where it can be done' eval '! grep -q "writable at once" err'
 check 'nor is it blamed if recovery has to write' run 0 -t pmfs:ro-clean --crash reorder,recovery cut
 check 'but for what it would be blamed for anyway' eval 'run 1 -t pmfs:ro-clean,trunc-refree trunc-refree &&
 	shows unmountable logic && grep -q "cannot be mounted: " kept/findings/0-0/problems'
+
+check 'nor for what the kernel says of its disk then' run 0 -t pmfs:ro-clean,ro-complains cut
+check 'but for a bug of the kernel itself' run 1 -t pmfs:ro-clean,ro-warns cut
+check 'in words of its own' grep -q '^kernel-log		the kernel says, where it is mounted read-only: WARNING: ' kept/findings/0-0/problems
+check 'and with all lines of it' eval 'grep -qx "Call Trace:" kept/findings/0-0/kernel-log &&
+	! grep -q "(pool)" kept/findings/0-0/kernel-log'
 
 # ---- which crashes ----
 

@@ -25,6 +25,7 @@ only_unmountable() { [ "$(cut -f 1 kept/findings/*/problems | sort -u)" = unmoun
 said_once() { [ "$(grep -c "$at_once: .*remount: Invalid argument; .*Cannot specify journal" err)" = 1 ]; }
 
 printf '%s\n' 'creat foo' 'write foo 0 5000' 'fsync foo' >three
+printf '%s\n' 'creat foo' >unsynced
 dax 0 -t vm:ext4-dax --dump "$how | grep -q ' ro,' && ! touch new 2>/dev/null && ls" \
 	--check "$how | grep -q ' rw,' && touch new && rm new && rm -f foo" three
 rc=$?
@@ -41,6 +42,11 @@ check 'which it says' problem dump-failed 'new: Read-only file system'
 check 'a check may write: it is judged by what was there before, and used as it is then' dax 0 -t vm:ext4-dax \
 	--check 'rm -f foo; mkdir d && touch d/new' three
 check 'a second crash may be while it is made writable' dax 0 -t vm:ext4-dax --crash prefix,recovery --budget 30 three
+check 'but what a check writes is no part of recovery' dax 0 -t vm:ext4-dax --crash last,recovery --budget 80 \
+	--check 'rm -f foo; sync; true' three
+check 'a kernel that a check kills is told' dax 1 -t vm:ext4-dax,commit=600 --guarantee sync --crash persist \
+	--check 'echo c >/proc/sysrq-trigger; sleep 60' unsynced
+check 'as are promises that were broken before' problem missing 'foo'
 if [ -x "$(command -v mkfs.xfs)" ]; then
 	check 'xfs, too' dax 0 -t vm:xfs-dax --dump "$how | grep -q ' ro,' && ls" --check 'touch new' three
 	check 'in the same way' untold
@@ -79,6 +85,16 @@ if [ "$(id -u)" = 0 ] && timeout 120 "$OUTAGE" doctor >out 2>err; then
 	printf '\000' | dd of=script/crash.img bs=1 seek=1127 conv=notrunc 2>/dev/null
 	timeout 60 sh script/reproduce.sh >out 2>err
 	check 'but not where it was mended' eval "[ $? -eq 0 ] && grep -q 'it could not be made writable' out"
+	cp -r $f kept/findings/0-9
+	printf 'missing\tbar\tbar: is missing\t\n' >>kept/findings/0-9/problems
+	check 'with something else that is wrong, too' timeout 60 "$OUTAGE" export kept/findings/0-9 -o both
+	sed -i 's/dax=always,//' both/reproduce.sh
+	timeout 60 sh both/reproduce.sh >out 2>err
+	check 'that is shown first' eval "[ $? -eq 1 ] && sed -n '/^It cannot be made writable/q;p' out |
+		grep -q '^shows: *bar: is missing'"
+	printf '\000' | dd of=both/crash.img bs=1 seek=1127 conv=notrunc 2>/dev/null
+	timeout 60 sh both/reproduce.sh >out 2>err
+	check 'and remains where the first was mended' eval "[ $? -eq 1 ] && grep -q 'it could not be made writable' out"
 else
 	skip 'what is exported is mounted by root'
 fi

@@ -174,7 +174,7 @@ static void script_of_task(const struct parent *p, unsigned i, struct script *ou
 	alphabet_release(&a);
 }
 
-static void report_hang(struct parent *p, unsigned i, uint64_t limit_ms)
+static void report_hang(struct parent *p, unsigned i, double silence)
 {
 	struct script script;
 	auto_free char *dir = NULL;
@@ -185,8 +185,7 @@ static void report_hang(struct parent *p, unsigned i, uint64_t limit_ms)
 	target.spec = p->opts->specs[0];
 	script_init(&script);
 	script_of_task(p, i, &script);
-	strbuf_addf(&words, "%s did not answer for %llu ms", p->opts->specs[0],
-		    (unsigned long long)limit_ms);
+	strbuf_addf(&words, "%s did not answer for %g s", p->opts->specs[0], silence);
 	if (script.w.ops.n) {
 		strbuf_adds(&words, "; the last operation begun was ");
 		op_print(&vec_last(&script.w.ops), &words);
@@ -221,6 +220,7 @@ static void watch(struct parent *p, unsigned i)
 	}
 	if (!patience_ends(&s->patience, s->pid, limit_ms * 1000000))
 		return;
+	double silence = patience_silence(&s->patience);
 	auto_strbuf who = STRBUF_INIT;
 	if (is_guest(p->opts->specs[0]) && reap_stopped(s->pid, &who)) {
 		auto_free char *words = xasprintf("the guest was stopped from outside: %s; let it "
@@ -230,13 +230,13 @@ static void watch(struct parent *p, unsigned i)
 		p->opts->failed(p->opts->ctx, words);
 		p->result->errors++;
 	} else if (s->beat) {
-		report_hang(p, i, limit_ms);
+		report_hang(p, i, silence);
 	} else {
 		char words[200];
 
 		snprintf(words, sizeof(words),
-			 "%.80s did not answer for %llu ms while it was made and mounted",
-			 p->opts->specs[0], (unsigned long long)limit_ms);
+			 "%.80s did not answer for %g s while it was made and mounted",
+			 p->opts->specs[0], silence);
 		p->result->errors++;
 		p->opts->failed(p->opts->ctx, words);
 	}

@@ -418,30 +418,40 @@ static bool comes_after(enum finding_kind kind)
 	return kind == FINDING_FSCK || kind == FINDING_KERNEL_LOG;
 }
 
-static bool has_kind(const struct view *v, enum finding_kind kind)
+static const struct stored_problem *first_of(const struct view *v, enum finding_kind kind)
 {
 	for (size_t i = 0; i < v->c.problems.n; i++)
 		if (v->c.problems.v[i].kind == kind)
-			return true;
-	return false;
+			return &v->c.problems.v[i];
+	return NULL;
 }
 
-/* Using what is there removes it, so it comes last. */
-static void put_problems(const struct view *v, struct strbuf *out)
+static bool has_kind(const struct view *v, enum finding_kind kind)
 {
-	const struct stored_problem *unusable = NULL;
+	return first_of(v, kind) != NULL;
+}
 
+/* Those that are seen without a change to what is there. */
+static void put_seen(const struct view *v, struct strbuf *out)
+{
 	for (size_t i = 0; i < v->c.problems.n; i++) {
 		const struct stored_problem *p = &v->c.problems.v[i];
 
-		if (p->kind == FINDING_UNUSABLE)
-			unusable = unusable ? unusable : p;
-		if (p->kind == FINDING_UNUSABLE || comes_after(p->kind))
+		if (p->kind == FINDING_UNMOUNTABLE || p->kind == FINDING_UNUSABLE ||
+		    comes_after(p->kind))
 			continue;
 		strbuf_addch(out, '\t');
 		put_condition(v, p, out);
 		put_judge(p, out);
 	}
+}
+
+/* Using what is there removes it, so it comes last. */
+static void put_problems(const struct view *v, struct strbuf *out)
+{
+	const struct stored_problem *unusable = first_of(v, FINDING_UNUSABLE);
+
+	put_seen(v, out);
 	if (unusable) {
 		strbuf_addch(out, '\t');
 		put_condition(v, unusable, out);
@@ -483,7 +493,7 @@ static const char kernel_functions[] =
 
 static const char make_writable[] = "\tif mount -o remount,rw \"$mnt\" >\"$work/said\" 2>&1; then\n"
 				    "\t\techo 'When it was found, it could not be made writable.'\n"
-				    "\t\texit 0\n"
+				    "\t\texit \"$shows\"\n"
 				    "\tfi\n"
 				    "\techo 'It cannot be made writable:'\n"
 				    "\tcat \"$work/said\"\n"
@@ -515,6 +525,9 @@ static void put_body(const struct view *v, struct strbuf *out)
 		strbuf_adds(out, "\techo 'When it was found, it could not be mounted.'\n"
 				 "\texit 0\n");
 	} else if (not_writable(v)) {
+		/* Before that is tried, for a kernel may die of it. */
+		put_bytes(v, out);
+		put_seen(v, out);
 		strbuf_adds(out, make_writable);
 	} else {
 		put_bytes(v, out);

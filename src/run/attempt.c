@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "target/kmsg.h"
 
 enum { RECORD_TRIES = 5 };
 
@@ -168,22 +169,25 @@ static void judge(struct run *r, const struct promises *p, struct attempt *a)
 /* Looks at what is mounted, makes it writable, and judges. 1: it is not fit to be used. */
 static int look(struct run *r, const struct promises *p, struct attempt *a, struct err *err)
 {
-	int rc = target_walk(&r->target, &r->tree_opts, a->seen, err);
+	int rc = target_walk(&r->target, &r->tree_opts, a->seen, err), marked = 0;
 
 	if (!rc)
 		rc = run_dump(r, p, a, err);
 	if (!rc && r->with_times)
 		rc = take_times(r, a, err);
-	if (!rc)
-		rc = make_writable(r, a, err);
-	if (!rc)
-		rc = run_check(r, p, a, err);
-	if (rc < 0 || !target_is_mounted(&r->target))
+	if (rc)
 		return rc;
-	int marked = mark_walked(r, err);
+	rc = make_writable(r, a, err);
+	/* What a check writes is no part of recovery. */
+	if (rc >= 0 && target_is_mounted(&r->target))
+		marked = mark_walked(r, err);
 	if (marked)
 		return marked;
-	judge(r, p, a);
+	if (!rc)
+		rc = run_check(r, p, a, err);
+	/* All is known by now, even if the kernel has died since. */
+	if (rc >= 0)
+		judge(r, p, a);
 	return rc;
 }
 
@@ -313,17 +317,54 @@ static int attempt_recorded(struct run *r, const struct image *img, const struct
 	return rc;
 }
 
+/*
+ * Bugs of the kernel itself are found wherever they are; what it says of the disk only tells why it
+ * refused. From the first one on, for the lines below tell where it was.
+ */
+static void keep_bugs(const struct strbuf *log, struct strbuf *out)
+{
+	const char *line = strbuf_str(log);
+
+	while (*line) {
+		size_t n = strcspn(line, "\n");
+		auto_free char *text = xmemdupz(line, n);
+
+		if (kmsg_complains(text, NULL)) {
+			strbuf_adds(out, line);
+			return;
+		}
+		line += n + (line[n] == '\n');
+	}
+}
+
+static void add_bugs(struct attempt *a, struct strbuf *bugs)
+{
+	if (!bugs->len)
+		return;
+	findings_add(
+		&a->findings, FINDING_KERNEL_LOG, NULL,
+		xasprintf("the kernel says, where it is mounted read-only: %s", strbuf_str(bugs)),
+		NULL);
+	strbuf_adds(bugs, strbuf_str(&a->kernel_log));
+	strbuf_clear(&a->kernel_log);
+	strbuf_adds(&a->kernel_log, strbuf_str(bugs));
+}
+
 int attempt_state(struct run *r, const struct image *img, const struct promises *p,
 		  struct trace *record, struct attempt *a, struct err *err)
 {
+	auto_strbuf bugs = STRBUF_INIT;
 	int rc = attempt_recorded(r, img, p, record, a, err);
 
 	/* From the beginning, for the mount that was refused may have written. */
 	if (!rc && a->refused) {
+		keep_bugs(&a->kernel_log, &bugs);
 		attempt_clear(a);
 		a->at_once = true;
 		rc = attempt_recorded(r, img, p, record, a, err);
 	}
+	if (!rc)
+		add_bugs(a, &bugs);
 	return rc;
 }
 

@@ -7,7 +7,7 @@
  * of it; then it is made writable, checked by who wants that, and used. Whether a new file system
  * can do that is found out once (attempt_read_only_first()). One that cannot be made writable is a
  * finding; one that refuses to be mounted read-only is not, if it can be mounted writable: many
- * write when they recover.
+ * write when they recover. But a bug that the kernel itself runs into meanwhile is.
  */
 #ifndef RUN_ATTEMPT_H
 #define RUN_ATTEMPT_H
@@ -38,7 +38,7 @@ void attempt_release(struct attempt *a);
 /*
  * Recovers `img` and judges it by the promises. With `record`, every request is recorded, and the
  * mark ATTEMPT_WALKED stands where recovery, mount and walk are over and the use begins: what makes
- * it writable comes before.
+ * it writable comes before, and a check of the user's, which may write, after.
  */
 int attempt_state(struct run *r, const struct image *img, const struct promises *p,
 		  struct trace *record, struct attempt *a, struct err *err) must_check;

@@ -39,3 +39,10 @@ bool patience_ends(struct patience *p, pid_t pid, uint64_t limit_ns)
 	p->share = share;
 	return over;
 }
+
+double patience_silence(const struct patience *p)
+{
+	uint64_t ms = (util_now_ns() - p->since_ns) / 1000000;
+
+	return ms < 1000 ? (double)ms / 1000 : (double)((ms + 500) / 1000);
+}

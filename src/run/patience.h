@@ -30,4 +30,7 @@ void patience_renew(struct patience *p);
  */
 bool patience_ends(struct patience *p, pid_t pid, uint64_t limit_ns);
 
+/* For how long it was silent, with what does not count; in seconds, whole ones if there are any. */
+double patience_silence(const struct patience *p);
+
 #endif

@@ -57,7 +57,7 @@ struct store_hang {
 	const char *words; /* one sentence */
 	const char *phase; /* what was done at that time */
 	const char *said;  /* where the process is, in the kernel */
-	uint64_t after_ms; /* how long it was waited for */
+	uint64_t after_ms; /* the limit; the words tell how long it was waited for */
 };
 
 int store_hang(const struct store_place *at, const struct store_hang *h,

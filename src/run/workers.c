@@ -582,9 +582,10 @@ static bool was_stopped(struct parent *p, unsigned i)
 	return true;
 }
 
-static void end_hung(struct parent *p, unsigned i, uint64_t waited_ms)
+static void end_hung(struct parent *p, unsigned i, uint64_t limit_ms)
 {
 	struct slot *s = &p->slot[i];
+	double silence = patience_silence(&s->patience);
 	auto_free char *phase = phase_of(p, i), *words = NULL;
 	auto_strbuf said = STRBUF_INIT;
 	auto_workload w;
@@ -601,8 +602,7 @@ static void end_hung(struct parent *p, unsigned i, uint64_t waited_ms)
 	close(s->in);
 	s->pid = 0;
 	p->killed = true;
-	words = xasprintf("it did not answer for %.3g s while %s%s", (double)waited_ms / 1000,
-			  phase,
+	words = xasprintf("it did not answer for %g s while %s%s", silence, phase,
 			  gone ? "" : "; the process is stuck in the kernel and cannot be killed");
 	workload_init(&w);
 	uint64_t number = atomic_load(&p->shared->note[i].workload);
@@ -613,7 +613,7 @@ static void end_hung(struct parent *p, unsigned i, uint64_t waited_ms)
 		failed(p, xasprintf("a worker could not begin: %s", words));
 	} else {
 		take_hang(p, i,
-			  &(struct store_hang){ &w, words, phase, strbuf_str(&said), waited_ms });
+			  &(struct store_hang){ &w, words, phase, strbuf_str(&said), limit_ms });
 		write_down(p, s);
 	}
 	replace(p, i);

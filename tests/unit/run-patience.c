@@ -105,6 +105,18 @@ static void test_silent(void)
 	end(pid);
 }
 
+static void test_silence(void)
+{
+	struct patience p = { .since_ns = util_now_ns() - 2600 * 1000000ULL,
+			      .lost_ns = 2000 * 1000000ULL };
+	double s = patience_silence(&p);
+
+	ok(s >= 3 && s == (double)(uint64_t)s, "silence is all of it, in whole seconds: %g", s);
+	p.since_ns = util_now_ns() - 400 * 1000000ULL;
+	s = patience_silence(&p);
+	ok(s >= 0.4, "but not none where it was short: %g", s);
+}
+
 static void test_busy(void)
 {
 	struct patience p;
@@ -130,6 +142,7 @@ static void test_busy(void)
 int main(void)
 {
 	test_silent();
+	test_silence();
 	test_busy();
 	return done_testing();
 }

@@ -158,15 +158,19 @@ static const struct disk_ops pool_ops = {
 enum way {
 	WAY_NO_READ_ONLY, /* never */
 	WAY_CLEAN_ONLY,	  /* not if a truncate is to be finished, which would write */
+	WAY_WARNS,	  /* and a warning of the kernel says that it is not */
+	WAY_COMPLAINS,	  /* or words about the disk do */
 	WAY_NO_REMOUNT,	  /* it cannot be made writable */
 	WAY_KEEPS_LIST,	  /* a truncate is left on the list, and with that it stays read-only */
+	WAY_DIES,	  /* or does not survive to be made writable */
 	WAY_FORGETS,	  /* made writable, it does not know any more which blocks are in use */
 	WAY_TORN,	  /* that changes the superblock, which is wrong meanwhile */
 	N_WAYS
 };
 
 static const char *const way_names[N_WAYS] = {
-	"no-ro", "ro-clean", "no-remount", "ro-list", "remount-forgets", "remount-torn",
+	"no-ro",   "ro-clean",	   "ro-warns",	      "ro-complains", "no-remount",
+	"ro-list", "remount-dies", "remount-forgets", "remount-torn",
 };
 
 struct own {
@@ -255,10 +259,22 @@ static int recover_pmfs(struct target *t, struct err *why)
 	const bool *way = own(t)->way;
 	struct pmfs *fs = fs_of(t);
 
-	fs->keeps_list = t->read_only && way[WAY_KEEPS_LIST];
+	fs->keeps_list = t->read_only && (way[WAY_KEEPS_LIST] || way[WAY_DIES]);
 	if (t->read_only && (way[WAY_NO_READ_ONLY] || (way[WAY_CLEAN_ONLY] && has_truncate(fs))))
 		return err_set(why, -EROFS, "it is not mounted read-only");
 	return pmfs_recover(fs, why);
+}
+
+/* What a kernel would say of a read-only mount that it refuses. */
+static void complain(struct target *t)
+{
+	const bool *way = own(t)->way;
+
+	if (t->read_only && (way[WAY_WARNS] || way[WAY_COMPLAINS]))
+		strbuf_adds(&t->complaints, "pmfs (pool): error: a truncate is to be finished\n");
+	if (t->read_only && way[WAY_WARNS])
+		strbuf_adds(&t->complaints,
+			    "WARNING: fs/pmfs/mount.c:7 at pmfs_mount\nCall Trace:\n");
 }
 
 /* Recovery is what a mount does, read-only or not. */
@@ -274,6 +290,7 @@ static int mount_pmfs(struct target *t, struct strbuf *said, struct err *err)
 	if (recover_pmfs(t, &why) == 0)
 		return 0;
 	strbuf_addf(said, "%s\n", why.msg);
+	complain(t);
 	int rc = pool_drain(t->disk, err);
 	pmfs_release(&p->fs);
 	p->mounted = false;
@@ -290,12 +307,26 @@ static void change_super(struct pmfs *fs)
 	pm_persist(&fs->m, 0, sizeof(right));
 }
 
+/* As if the kernel were gone, and the mount with it. */
+static int die(struct target *t, struct strbuf *said, struct err *err)
+{
+	struct pool *p = of_disk(t->disk);
+	int rc = pool_drain(t->disk, err);
+
+	pmfs_release(&p->fs);
+	p->mounted = t->mounted = false;
+	t->died = true;
+	strbuf_adds(said, "the kernel died: of a truncate\n");
+	return rc ? rc : 1;
+}
+
 static int remount_pmfs(struct target *t, struct strbuf *said, struct err *err)
 {
 	const bool *way = own(t)->way;
 	struct pmfs *fs = fs_of(t);
 
-	(void)err;
+	if (way[WAY_DIES] && has_truncate(fs))
+		return die(t, said, err);
 	if (way[WAY_NO_REMOUNT] || (way[WAY_KEEPS_LIST] && has_truncate(fs))) {
 		strbuf_adds(said, way[WAY_NO_REMOUNT] ? "there is no remount\n"
 						      : "a truncate is not finished\n");
