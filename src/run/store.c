@@ -11,6 +11,7 @@
 #include "base/io.h"
 #include "base/number.h"
 #include "core/trace_file.h"
+#include "run/places.h"
 #include "run/plan.h"
 #include "run/progress.h"
 
@@ -282,8 +283,11 @@ static int write_case(const char *dir, const char *base, const struct run_case *
 		rc = write_trees(dir, c, err);
 	if (!rc && c->diagnosis)
 		rc = write_file(dir, "diagnosis", c->diagnosis, strlen(c->diagnosis), err);
-	if (!rc && c->places && *c->places)
-		rc = write_file(dir, "places", c->places, strlen(c->places), err);
+	strbuf_clear(&text);
+	if (!rc && c->places)
+		places_print(c->places, c->trace, c->second ? c->recovery : NULL, &text);
+	if (!rc && text.len)
+		rc = write_file(dir, "places", strbuf_str(&text), text.len, err);
 	if (!rc && *c->kernel_log)
 		rc = write_file(dir, "kernel-log", c->kernel_log, strlen(c->kernel_log), err);
 	if (!rc && *c->said)
