@@ -47,7 +47,7 @@ wrong '/pipe is no regular file' --guest-file pipe
 for place in bin/x /bin/../init /bin/./x /bin//x / /bin/ '' "/bin/$(printf 'a\tb')" "/$(printf '%0250d' 0)"; do
 	wrong 'wants the path of a file in the guest' --guest-file "data:$place"
 done
-for place in /init /init/x /modules/00 /proc/x /mnt/x /dev/x /bin /bin/sh /bin/busybox /bin/outage; do
+for place in /init /init/x /modules/00 /proc/x /mnt/x /dev/x /bin /sbin /usr /usr/bin /usr/sbin /bin/sh /bin/busybox /bin/outage; do
 	wrong "$place is the guest's own" --guest-file "data:$place"
 done
 wrong 'two files of the guest cannot be at /bin/data and /bin/data' --guest-file data --guest-file data

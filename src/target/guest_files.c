@@ -33,8 +33,14 @@ static bool is_taken(const char *guest)
 					   "/proc",	   "/sys",	  "/dev",     AGENT_MNT,
 					   "/bin/busybox", "/bin/outage", "/bin/sh" };
 
+	/* Those of the shell's commands: what is in them may be replaced, they may not. */
+	static const char *const folders[] = { "/bin", "/sbin", "/usr/bin", "/usr/sbin" };
+
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
 		if (is_below(guest, own[i]) || is_below(own[i], guest))
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
+		if (is_below(folders[i], guest))
 			return true;
 	return false;
 }
@@ -68,7 +74,7 @@ static int check_place(const char *guest, struct err *err)
 	if (is_taken(guest))
 		return err_set(err, -EINVAL,
 			       "%s is the guest's own: give another place with --guest-file "
-			       "HOST:GUEST",
+			       "HOST:GUEST, such as /bin/prog",
 			       guest);
 	return 0;
 }
