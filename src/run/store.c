@@ -163,17 +163,16 @@ static int write_trees(const char *dir, const struct run_case *c, struct err *er
 	return rc || !c->seen ? rc : write_tree(dir, "seen", c->seen, &opts, err);
 }
 
-/* They are named, and not kept: what they held is told by a hash. */
+/* They are named, and not kept: what the guest was given is told by a hash. */
 static void print_files(const struct target_opts *t, struct strbuf *out)
 {
-	auto_free char *hash = target_files_hash(t),
-		       *list = xstrdup(t->guest_files ? t->guest_files : "");
+	auto_free char *list = xstrdup(t->guest_files ? t->guest_files : "");
 	char *rest = list;
 
 	for (char *line; t->guest_files && (line = strsep(&rest, "\n"));)
 		strbuf_addf(out, "guest-file %s\n", line);
-	if (hash)
-		strbuf_addf(out, "guest-files-hash %s\n", hash);
+	if (t->files_hash)
+		strbuf_addf(out, "guest-files-hash %s\n", t->files_hash);
 }
 
 static void print_target(const struct target_opts *t, struct strbuf *out)

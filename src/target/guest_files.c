@@ -228,21 +228,16 @@ int guest_files_read(const char *list, uint64_t memory, struct guest_files *out,
 	return rc;
 }
 
-char *guest_files_hash(const char *list)
+char *guest_files_hash(const struct guest_files *all)
 {
-	struct guest_files all = { 0 };
-	struct err ignored = ERR_INIT;
 	auto_strbuf text = STRBUF_INIT;
 	char hex[HASH_HEX_SIZE];
 
-	if (!list || guest_files_read(list, UINT64_MAX, &all, &ignored))
-		return NULL;
-	for (size_t i = 0; i < all.n; i++) {
-		const struct strbuf *t = &all.v[i].text;
+	for (size_t i = 0; i < all->n; i++) {
+		const struct strbuf *t = &all->v[i].text;
 
-		strbuf_addf(&text, "%s %o %s\n", all.v[i].guest, all.v[i].mode,
+		strbuf_addf(&text, "%s %o %s\n", all->v[i].guest, all->v[i].mode,
 			    hash_hex(hash_bytes(strbuf_str(t), t->len), hex));
 	}
-	guest_files_release(&all);
-	return xstrdup(hash_hex(hash_bytes(text.buf, text.len), hex));
+	return xstrdup(hash_hex(hash_bytes(strbuf_str(&text), text.len), hex));
 }
