@@ -4,7 +4,6 @@
 
 #include "run/bad_media.h"
 #include "run/judge.h"
-#include "run/places.h"
 #include "run/pm_model.h"
 #include "run/reads.h"
 #include "run/semantics.h"
