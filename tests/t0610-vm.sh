@@ -174,7 +174,7 @@ wrong 'the kernel .*/half is cut off: by its header it has at least [0-9]+ bytes
 	-t vm:ext4 --kernel half
 cp "$image" damaged
 dd if=/dev/urandom of=damaged bs=1k seek=3000 count=8 conv=notrunc status=none
-wrong '^outage: the kernel .*/damaged is damaged: .* cannot unpack it: .*; copy or build it again' \
+wrong '^outage: the kernel .*/damaged cannot be used: it cannot be unpacked: .*; it is damaged, or there is no memory for it' \
 	-t vm:ext4 --kernel damaged
 : >nothing
 wrong '/nothing is an empty file, and no kernel' -t vm:ext4 --kernel nothing

@@ -47,7 +47,7 @@ wrong '/pipe is no regular file' --guest-file pipe
 for place in bin/x /bin/../init /bin/./x /bin//x / /bin/ '' "/bin/$(printf 'a\tb')" "/$(printf '%0250d' 0)"; do
 	wrong 'wants the path of a file in the guest' --guest-file "data:$place"
 done
-for place in /init /init/x /modules/00 /proc/x /mnt/x /dev/x /bin /bin/sh /bin/busybox /bin/outage; do
+for place in /init /init/x /modules/00 /proc/x /mnt/x /dev/x /bin /sbin /usr /usr/bin /usr/sbin /bin/sh /bin/busybox /bin/outage; do
 	wrong "$place is the guest's own" --guest-file "data:$place"
 done
 wrong 'two files of the guest cannot be at /bin/data and /bin/data' --guest-file data --guest-file data
@@ -91,6 +91,7 @@ before=$(find cache -name 'vm-*.state' | sort | tr '\n' ' ')
 printf 'what others read\n' >ours
 check 'with another content' guest 1 --guest-file looks --guest-file ours:/etc/ours --check "$see" short
 check 'it is another machine' [ "$(find cache -name 'vm-*.state' | sort | tr '\n' ' ')" != "$before" ]
+given=$(grep '^guest-files-hash ' kept/findings/0-0/case)
 check 'the finding names the files' grep -qx "guest-file $dir/looks:/bin/looks" kept/findings/0-0/case
 check 'each' grep -qx "guest-file $dir/ours:/etc/ours" kept/findings/0-0/case
 check 'and is shown again with them' status 1 replay kept/findings/0-0
@@ -98,10 +99,40 @@ check 'without a word' test ! -s err
 printf 'what we read\n' >ours
 check 'with what they hold now, it is gone' status 0 replay kept/findings/0-0
 check 'which is said' eval 'cat out err | grep -q "other files in the guest (--guest-file): what they hold has changed"'
+check 'export does not copy what holds something else' status 0 export kept/findings/0-0 -o other
+check 'which is said' says '^guest/ is not written: the files hold something else than what the guest was given; reproduce.sh tells'
+check 'none of them' test ! -e other/guest
+check 'the script needs them' eval 'sh other/reproduce.sh >out 2>err; [ $? -eq 2 ]'
+[ "$(id -u)" != 0 ] || check 'which it says' complains "commands need what the guest had as /bin/looks: put it there as $dir/other/guest/bin/looks"
+printf 'what others read\n' >ours
+check 'it copies what the guest was given' status 0 export kept/findings/0-0 -o other
+check 'as it was' cmp ours other/guest/etc/ours
+cp -r kept stranger
+chmod o+w stranger/findings/0-0
+check 'a case that is not ours alone' status 0 export stranger/findings/0-0 -o far
+check 'does not say what is copied' eval "says '^guest/ is not written: .*/case is not yours alone, and names files' && test ! -e far/guest"
+chmod o-w stranger/findings/0-0
+sed -i '/^guest-files-hash /d' stranger/findings/0-0/case
+check 'nor one that does not know what they hold' status 0 export stranger/findings/0-0 -o far
+check 'which is said' eval "says '^guest/ is not written: .*/case does not tell what was in it' && test ! -e far/guest"
+printf 'what we read\n' >ours
 mv ours gone
 check 'without one, it cannot be' status 2 replay kept/findings/0-0
 check 'which is said' complains "the guest's file $dir/ours cannot be read: No such file"
 mv gone ours
+
+# What was built again while a guest runs is not what it was given.
+mkdir wrap
+printf '#!/bin/sh\n[ $# -lt 9 ] || echo "built again" >%s/ours\nexec %s "$@"\n' "$dir" \
+	"$(command -v qemu-system-x86_64)" >wrap/qemu-system-x86_64
+chmod +x wrap/qemu-system-x86_64
+printf 'what others read\n' >ours
+ours_path=$PATH
+PATH=$dir/wrap:$PATH
+check 'a file that changes once the guest starts' guest 1 --guest-file looks --guest-file ours:/etc/ours --check "$see" short
+PATH=$ours_path
+check 'has changed' grep -qx 'built again' ours
+check 'the finding knows what the guest was given' [ "$(grep '^guest-files-hash ' kept/findings/0-0/case)" = "$given" ]
 
 # ---- a program ----
 

@@ -100,6 +100,8 @@ static void child(const struct proc_opts *opts, struct pipes *p, pid_t parent)
 		proc_in_child();
 	if (opts->cwd && chdir(opts->cwd) < 0)
 		goto fail;
+	for (size_t i = 0; opts->unset && opts->unset[i]; i++)
+		unsetenv(opts->unset[i]);
 	execvp(opts->argv[0], (char *const *)(uintptr_t)opts->argv);
 fail:
 	error = errno;

@@ -15,7 +15,9 @@
 struct proc_opts {
 	const char *const *argv; /* NULL-terminated; argv[0] is looked up in PATH */
 	const char *cwd;	 /* NULL: ours */
-	const char *input;	 /* what the child reads; NULL: nothing */
+	/* Variables that it does not get, up to NULL; NULL: it gets all of ours. */
+	const char *const *unset;
+	const char *input; /* what the child reads; NULL: nothing */
 	size_t input_len;
 	uint64_t timeout_ms; /* from the fork on; 0: none */
 	size_t output_limit; /* bytes of output kept; the rest is read and dropped; 0: 1 MiB */

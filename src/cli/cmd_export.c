@@ -133,6 +133,33 @@ static int make_folders(const char *dir, const char *path, struct err *err)
 	return 0;
 }
 
+/*
+ * A case names files of this machine: one from a stranger could name any, to have it passed on. So
+ * it must be this user's own, and know what they hold.
+ */
+static int read_files(const struct stored_case *c, struct guest_files *out, struct err *err)
+{
+	struct target_opts now = { .spec = c->target,
+				   .guest_files = c->guest_files,
+				   .guest_memory = c->guest_memory };
+	struct err ignored = ERR_INIT;
+
+	if (store_trust(c, false, &ignored))
+		return err_set(err, -EPERM,
+			       "%s/case is not yours alone, and names files of this machine",
+			       c->dir);
+	if (!c->guest_files_hash)
+		return err_set(err, -EINVAL, "%s/case does not tell what was in it", c->dir);
+	int rc = target_files(&now, out, err);
+	if (rc)
+		return rc;
+	auto_free char *hash = guest_files_hash(out);
+	if (streq(hash, c->guest_files_hash))
+		return 0;
+	guest_files_release(out);
+	return err_set(err, -ESTALE, "the files hold something else than what the guest was given");
+}
+
 /* What the user's commands had in the guest, in a folder that is like its root. */
 static int export_files(const struct view *v, const char *dir, struct err *err)
 {
@@ -143,8 +170,9 @@ static int export_files(const struct view *v, const char *dir, struct err *err)
 
 	if (!v->c.guest_files)
 		return 0;
-	if (guest_files_read(v->c.guest_files, UINT64_MAX, &files, &why)) {
-		printf("guest/ is not written: %s; commands that need it fail\n", why.msg);
+	if (read_files(&v->c, &files, &why)) {
+		printf("guest/ is not written: %s; reproduce.sh tells what it needs there\n",
+		       why.msg);
 		return 0;
 	}
 	if (mkdir(root, 0777) < 0 && errno != EEXIST)

@@ -536,6 +536,8 @@ static int resume(struct test *t, struct err *err)
 		rc = progress_resume(t->dir, t->plan.workloads, &t->progress, err);
 	if (!rc)
 		rc = store_forget(t->dir, is_done, &t->progress, err);
+	if (!rc)
+		plan_look_at_files(&t->plan);
 	plan_release(&given);
 	return rc;
 }

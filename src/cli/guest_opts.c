@@ -69,7 +69,8 @@ void guest_opts_compare(const struct stored_case *c, struct strbuf *out)
 {
 	struct target_opts opts = { .spec = c->target,
 				    .kernel = c->guest_kernel,
-				    .guest_files = c->guest_files };
+				    .guest_files = c->guest_files,
+				    .guest_memory = c->guest_memory };
 	auto_free char *now = target_kernel(&opts), *file = target_kernel_hash(&opts);
 	auto_free char *files = target_files_hash(&opts);
 

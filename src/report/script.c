@@ -540,6 +540,34 @@ static void put_body(const struct view *v, struct strbuf *out)
 				     : "echo 'When it was found, it could be mounted.'\nexit 2\n");
 }
 
+/* A command that fails for lack of its program would look like the finding. */
+static void put_files(const struct view *v, struct strbuf *out)
+{
+	strbuf_adds(out, "# Programs that commands had in the guest. What they had elsewhere there "
+			 "is below\n# this folder, too: put it into its place if they name it.\n"
+			 "guest=$here/guest\n");
+	if (has_kind(v, FINDING_CHECK) || has_kind(v, FINDING_DUMP)) {
+		auto_free char *list = xstrdup(v->c.guest_files);
+		char *rest = list;
+
+		strbuf_adds(out, "for file in");
+		for (char *line; (line = strsep(&rest, "\n"));) {
+			const char *colon = strrchr(line, ':');
+
+			strbuf_addch(out, ' ');
+			shell_quote(out, colon ? colon + 1 : line);
+		}
+		strbuf_adds(out,
+			    "; do\n"
+			    "\t[ -e \"$guest$file\" ] && continue\n"
+			    "\techo \"commands need what the guest had as $file: put it there as "
+			    "$guest$file\" >&2\n"
+			    "\texit 2\n"
+			    "done\n");
+	}
+	strbuf_addch(out, '\n');
+}
+
 void export_reproduce(const struct view *v, struct strbuf *out)
 {
 	strbuf_adds(out, "#!/bin/sh\n");
@@ -547,10 +575,7 @@ void export_reproduce(const struct view *v, struct strbuf *out)
 	strbuf_adds(out, "#\n");
 	strbuf_adds(out, head);
 	if (v->c.guest_files)
-		strbuf_adds(out,
-			    "# Programs that commands had in the guest. What they had elsewhere "
-			    "there is below\n# this folder, too: put it into its place if they "
-			    "name it.\nguest=$here/guest\n\n");
+		put_files(v, out);
 	put_expected(v, out);
 	strbuf_adds(out, shell_functions);
 	put_mount(v, out);

@@ -69,17 +69,19 @@ static int by_value(const void *a, const void *b)
 static void collect(const struct trace *t, struct addresses *out)
 {
 	uint64_t frames[EVENT_FRAMES_MAX];
-	uint32_t last = 0; /* many stores have the same stack */
+	uint64_t last_pc = 0; /* a copy has many stores of one place, with one stack */
+	uint32_t last = 0;
 
 	for (size_t i = 0; i < t->events.n; i++) {
 		const struct event *ev = &t->events.v[i];
 
-		if (ev->kind != EV_STORE)
+		if (ev->kind != EV_STORE || (ev->pc == last_pc && ev->stack == last))
 			continue;
 		vec_push(out, ev->pc);
 		size_t n = ev->stack && ev->stack != last ? trace_stack(t, ev->stack, frames) : 0;
 		for (size_t f = 0; f < n; f++)
 			vec_push(out, frames[f]);
+		last_pc = ev->pc;
 		last = ev->stack;
 	}
 }

@@ -121,6 +121,7 @@ void plan_release(struct plan *p)
 	for (size_t i = 0; i < p->files.n; i++)
 		free(p->files.v[i]);
 	vec_release(&p->files);
+	free(p->files_hash);
 	*p = (struct plan){ 0 };
 }
 
@@ -288,6 +289,16 @@ static int complete_pm(struct plan *p, const struct target_ops *target, struct e
 	return 0;
 }
 
+void plan_look_at_files(struct plan *p)
+{
+	struct target_opts opts = { .spec = p->target,
+				    .guest_files = p->guest_files,
+				    .guest_memory = p->guest_memory };
+
+	free(p->files_hash);
+	p->files_hash = target_files_hash(&opts);
+}
+
 int plan_complete(struct plan *p, struct err *err)
 {
 	const struct target_ops *target = target_find(p->target, err);
@@ -356,6 +367,7 @@ int plan_complete(struct plan *p, struct err *err)
 			return rc;
 		p->kernel = target_kernel(&opts);
 	}
+	plan_look_at_files(p);
 	if (!p->started)
 		p->started = now();
 	return 0;
@@ -388,6 +400,7 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 			    .guest_pm = p->guest_pm,
 			    .eadr = p->eadr,
 			    .guest_files = p->guest_files,
+			    .files_hash = p->files_hash,
 			    .guest_memory = p->guest_memory,
 			    .deterministic = p->deterministic },
 		.guarantee = guarantee_find(p->guarantee),

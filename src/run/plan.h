@@ -25,6 +25,7 @@ struct plan {
 	char *target, *kernel, *started, *guarantee, *recorder, *mkfs, *recover, *bounds, *hash;
 	char *guest_kernel, *guest_modules, *guest_cpu, *guest_pm, *media;
 	char *guest_files;  /* one a line */
+	char *files_hash;   /* of what they held when they were looked at; not saved */
 	char *dump, *check; /* commands of the user's that look at each state */
 	struct vec_of(char *) files;
 	uint64_t size, guest_memory, modes, max_subset, budget, lose_flush, skip, limit, sample,
@@ -44,6 +45,8 @@ void plan_release(struct plan *p);
 int plan_set(struct plan *p, const char *key, const char *value, struct err *err) must_check;
 /* Fills in what follows from the rest: guarantee, modes, budget, kernel. */
 int plan_complete(struct plan *p, struct err *err) must_check;
+/* Notes what the guest's files hold: they may become others while the run goes on. */
+void plan_look_at_files(struct plan *p);
 /* What was given must be what the saved one says, if it was given. */
 int plan_agrees(const struct plan *saved, const struct plan *given, struct err *err) must_check;
 bool plan_from_stdin(const struct plan *p);

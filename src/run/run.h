@@ -90,7 +90,7 @@ struct run_case {
 	const struct findings *findings;
 	size_t operation;	/* that is blamed; RUN_NO_OPERATION: all of them together */
 	const char *diagnosis;	/* whether a flush or fence would mend it, which store; or NULL */
-	const char *places;	/* names of where stores were made, see places.h; "": none */
+	struct run *places;	/* to be asked for names of where stores were made; NULL: none */
 	const char *kernel_log; /* "" if it said nothing */
 	const char *said;	/* by mount, fsck and the like */
 };

@@ -4,7 +4,6 @@
 
 #include "run/bad_media.h"
 #include "run/judge.h"
-#include "run/places.h"
 #include "run/pm_model.h"
 #include "run/reads.h"
 #include "run/semantics.h"
@@ -227,13 +226,10 @@ int judge_tell(struct run *r, const struct judge *j, const struct crash_state *s
 {
 	bool under_way;
 	size_t done = operations_done(r, state->point, &under_way);
-	auto_strbuf places = STRBUF_INIT;
 
 	if (!a->findings.n)
 		return 0;
 	j->totals->findings++;
-	if (r->target.ops->pm)
-		places_print(r, &r->trace, second ? &r->recovery : NULL, &places);
 	return j->report->found(j->report->ctx,
 				&(struct run_case){ .target = &r->target,
 						    .guarantee = &r->guarantee,
@@ -251,7 +247,7 @@ int judge_tell(struct run *r, const struct judge *j, const struct crash_state *s
 						    .findings = &a->findings,
 						    .operation = operation,
 						    .diagnosis = diagnosis,
-						    .places = strbuf_str(&places),
+						    .places = r->target.ops->pm ? r : NULL,
 						    .kernel_log = strbuf_str(&a->kernel_log),
 						    .said = strbuf_str(&a->said) },
 				err);

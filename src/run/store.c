@@ -11,6 +11,7 @@
 #include "base/io.h"
 #include "base/number.h"
 #include "core/trace_file.h"
+#include "run/places.h"
 #include "run/plan.h"
 #include "run/progress.h"
 
@@ -162,17 +163,16 @@ static int write_trees(const char *dir, const struct run_case *c, struct err *er
 	return rc || !c->seen ? rc : write_tree(dir, "seen", c->seen, &opts, err);
 }
 
-/* They are named, and not kept: what they held is told by a hash. */
+/* They are named, and not kept: what the guest was given is told by a hash. */
 static void print_files(const struct target_opts *t, struct strbuf *out)
 {
-	auto_free char *hash = target_files_hash(t),
-		       *list = xstrdup(t->guest_files ? t->guest_files : "");
+	auto_free char *list = xstrdup(t->guest_files ? t->guest_files : "");
 	char *rest = list;
 
 	for (char *line; t->guest_files && (line = strsep(&rest, "\n"));)
 		strbuf_addf(out, "guest-file %s\n", line);
-	if (hash)
-		strbuf_addf(out, "guest-files-hash %s\n", hash);
+	if (t->files_hash)
+		strbuf_addf(out, "guest-files-hash %s\n", t->files_hash);
 }
 
 static void print_target(const struct target_opts *t, struct strbuf *out)
@@ -282,8 +282,11 @@ static int write_case(const char *dir, const char *base, const struct run_case *
 		rc = write_trees(dir, c, err);
 	if (!rc && c->diagnosis)
 		rc = write_file(dir, "diagnosis", c->diagnosis, strlen(c->diagnosis), err);
-	if (!rc && c->places && *c->places)
-		rc = write_file(dir, "places", c->places, strlen(c->places), err);
+	strbuf_clear(&text);
+	if (!rc && c->places)
+		places_print(c->places, c->trace, c->second ? c->recovery : NULL, &text);
+	if (!rc && text.len)
+		rc = write_file(dir, "places", strbuf_str(&text), text.len, err);
 	if (!rc && *c->kernel_log)
 		rc = write_file(dir, "kernel-log", c->kernel_log, strlen(c->kernel_log), err);
 	if (!rc && *c->said)

@@ -33,8 +33,14 @@ static bool is_taken(const char *guest)
 					   "/proc",	   "/sys",	  "/dev",     AGENT_MNT,
 					   "/bin/busybox", "/bin/outage", "/bin/sh" };
 
+	/* Those of the shell's commands: what is in them may be replaced, they may not. */
+	static const char *const folders[] = { "/bin", "/sbin", "/usr/bin", "/usr/sbin" };
+
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
 		if (is_below(guest, own[i]) || is_below(own[i], guest))
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
+		if (is_below(folders[i], guest))
 			return true;
 	return false;
 }
@@ -68,7 +74,7 @@ static int check_place(const char *guest, struct err *err)
 	if (is_taken(guest))
 		return err_set(err, -EINVAL,
 			       "%s is the guest's own: give another place with --guest-file "
-			       "HOST:GUEST",
+			       "HOST:GUEST, such as /bin/prog",
 			       guest);
 	return 0;
 }
@@ -222,21 +228,16 @@ int guest_files_read(const char *list, uint64_t memory, struct guest_files *out,
 	return rc;
 }
 
-char *guest_files_hash(const char *list)
+char *guest_files_hash(const struct guest_files *all)
 {
-	struct guest_files all = { 0 };
-	struct err ignored = ERR_INIT;
 	auto_strbuf text = STRBUF_INIT;
 	char hex[HASH_HEX_SIZE];
 
-	if (!list || guest_files_read(list, UINT64_MAX, &all, &ignored))
-		return NULL;
-	for (size_t i = 0; i < all.n; i++) {
-		const struct strbuf *t = &all.v[i].text;
+	for (size_t i = 0; i < all->n; i++) {
+		const struct strbuf *t = &all->v[i].text;
 
-		strbuf_addf(&text, "%s %o %s\n", all.v[i].guest, all.v[i].mode,
+		strbuf_addf(&text, "%s %o %s\n", all->v[i].guest, all->v[i].mode,
 			    hash_hex(hash_bytes(strbuf_str(t), t->len), hex));
 	}
-	guest_files_release(&all);
-	return xstrdup(hash_hex(hash_bytes(text.buf, text.len), hex));
+	return xstrdup(hash_hex(hash_bytes(strbuf_str(&text), text.len), hex));
 }

@@ -29,8 +29,8 @@ int guest_file_name(const char *words, char **out, struct err *err) must_check;
 int guest_files_read(const char *list, uint64_t memory, struct guest_files *out, struct err *err)
 	must_check;
 void guest_files_release(struct guest_files *f);
-/* Of what they hold and where they go, to be freed; NULL: there are none, or none can be read. */
-char *guest_files_hash(const char *list);
+/* Of what they hold and where they go, to be freed. */
+char *guest_files_hash(const struct guest_files *f);
 
 /* What of the bytes is a program. */
 enum guest_program {

@@ -184,7 +184,8 @@ static int add_shell(struct archive *a, struct err *err)
 }
 
 /* Of the user's; one in the place of an applet takes it, as the kernel unpacks what comes last. */
-static int add_own_files(struct archive *a, const char *list, uint64_t memory, struct err *err)
+static int add_own_files(struct archive *a, const char *list, uint64_t memory, char **hash,
+			 struct err *err)
 {
 	struct guest_files files = { 0 };
 	int rc = guest_files_read(list, memory, &files, err);
@@ -195,16 +196,18 @@ static int add_own_files(struct archive *a, const char *list, uint64_t memory, s
 		add_folders(a, f->guest + 1);
 		add(a, f->guest + 1, S_IFREG | f->mode, strbuf_str(&f->text), f->text.len);
 	}
+	*hash = !rc && files.n ? guest_files_hash(&files) : NULL;
 	guest_files_release(&files);
 	return rc;
 }
 
-int guest_root(const struct guest_root *r, struct err *err)
+int guest_root(const struct guest_root *r, char **hash, struct err *err)
 {
 	struct archive a = { 0 };
 	auto_fd fd = memfd_create("outage-root", MFD_CLOEXEC);
 	int rc = fd < 0 ? err_set(err, -errno, "no memory for a guest's root: %m") : 0;
 
+	*hash = NULL;
 	add(&a, "modules", S_IFDIR | 0755, "", 0);
 	add(&a, "init", S_IFREG | 0755, agent_program, (size_t)agent_program_size);
 	if (r->selftest)
@@ -215,7 +218,7 @@ int guest_root(const struct guest_root *r, struct err *err)
 	if (!rc)
 		rc = add_shell(&a, err);
 	if (!rc)
-		rc = add_own_files(&a, r->files, r->memory, err);
+		rc = add_own_files(&a, r->files, r->memory, hash, err);
 	if (r->programs)
 		add_folders(&a, "host/dev/");
 	for (size_t i = 0; r->programs && r->programs[i] && !rc; i++)

@@ -26,7 +26,8 @@ struct guest_root {
 };
 
 /* A descriptor of the archive. Where this machine has a static busybox, it is the guest's shell. */
-int guest_root(const struct guest_root *r, struct err *err) must_check;
+/* `hash` is that of the user's files that are in it, to be freed; NULL: there are none. */
+int guest_root(const struct guest_root *r, char **hash, struct err *err) must_check;
 /* Whether guests can run commands. */
 bool guest_root_has_shell(void);
 

@@ -111,6 +111,8 @@ void guest_target_close(struct target *t)
 	util_close(g->root);
 	free(g->kernel);
 	free(g->modules);
+	free(g->files_hash);
+	t->opts.files_hash = NULL;
 	guest_named_fs_release(&g->named);
 	free(g);
 	t->own = NULL;

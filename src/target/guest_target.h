@@ -24,6 +24,7 @@ struct guest_target {
 	char *kernel, *modules;
 	uint64_t memory;		     /* bytes that it is given, whole MiB */
 	int root;			     /* the archive */
+	char *files_hash;		     /* of the user's files in it, or NULL */
 	uint64_t head;			     /* bytes of the disk before the file system, */
 	void (*put_head)(struct image *img); /* and what puts them there; NULL: none */
 	const struct workload *workload;     /* whose operations are performed, or NULL */

@@ -26,7 +26,7 @@ int kernel_image_check(const char *file, const struct strbuf *text, struct err *
 char *kernel_image_release(const struct strbuf *text);
 /*
  * Of a bzImage that was checked, the kernel as it is in memory: 1 if nobody here can unpack it,
- * -EBADMSG if it is damaged.
+ * -EBADMSG if it is damaged, or there is no memory for it.
  */
 int kernel_image_unpack(const struct strbuf *text, struct strbuf *out, struct err *err) must_check;
 

@@ -27,49 +27,83 @@ static void add_path(struct module_list *list, const char *path, size_t len)
 
 /* ---- compressed files ---- */
 
-int modules_unpack(const void *text, size_t len, struct strbuf *out, struct err *err)
+struct unpacker {
+	const char *magic;
+	size_t n;
+	const char *argv[4];
+	int warns; /* the exit status of one that has unpacked all, and wonders; 0: it has none */
+};
+
+static const struct unpacker *find_unpacker(const void *text, size_t len)
 {
-	static const struct {
-		const char *magic;
-		size_t n;
-		const char *argv[4];
-	} kinds[] = {
-		{ "\x1f\x8b", 2, { "gzip", "-dc" } },
+	static const struct unpacker all[] = {
+		{ "\x1f\x8b", 2, { "gzip", "-dc" }, 2 },
 		{ "\xfd"
 		  "7zXZ",
 		  5,
-		  { "xz", "-dc", "--single-stream" } },
-		{ "\x28\xb5\x2f\xfd", 4, { "zstd", "-dc" } },
-		{ "\x02\x21\x4c\x18", 4, { "lz4", "-dc" } },
+		  { "xz", "-dc", "--single-stream" },
+		  0 },
+		{ "\x28\xb5\x2f\xfd", 4, { "zstd", "-dc" }, 0 },
+		{ "\x02\x21\x4c\x18", 4, { "lz4", "-dc" }, 0 },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		if (len < kinds[i].n || memcmp(text, kinds[i].magic, kinds[i].n) != 0)
-			continue;
-		struct proc_opts how = { .argv = kinds[i].argv,
-					 .input = text,
-					 .input_len = len,
-					 .timeout_ms = UNPACK_MS,
-					 .output_limit = 512 << 20 };
-		struct proc_result res;
-		int rc = proc_run(&how, &res, err);
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (len >= all[i].n && memcmp(text, all[i].magic, all[i].n) == 0)
+			return &all[i];
+	return NULL;
+}
 
-		if (rc)
-			return rc;
-		const char *why = strbuf_str(&res.err) + strspn(strbuf_str(&res.err), "\n");
-		size_t n = strcspn(why, "\n");
+/* Its first line, with its name, which not all of them tell; or how it ended, if it said nothing.
+ */
+static void add_reason(const struct proc_result *res, const struct proc_opts *how,
+		       struct strbuf *out)
+{
+	const char *why = strbuf_str(&res->err) + strspn(strbuf_str(&res->err), "\n");
+	size_t n = strcspn(why, "\n");
 
-		while (n && (why[n - 1] == ' ' || why[n - 1] == '!'))
-			n--;
-		if (res.exit_code)
-			rc = err_set(err, res.exit_code > 0 ? -EBADMSG : -EINVAL,
-				     "%s cannot unpack it: %.*s", kinds[i].argv[0], (int)n, why);
-		else
-			strbuf_add(out, res.out.buf, res.out.len);
-		proc_result_release(&res);
+	while (n && (why[n - 1] == ' ' || why[n - 1] == '!'))
+		n--;
+	bool named = strncmp(why, how->argv[0], strlen(how->argv[0])) == 0;
+	strbuf_addf(out, "%s%s", named ? "" : how->argv[0], named ? "" : n ? ": " : " ");
+	if (n)
+		strbuf_add(out, why, n);
+	else
+		proc_describe(res, how, out);
+}
+
+int modules_unpack(const void *text, size_t len, struct strbuf *out, struct err *err)
+{
+	/* What a user sets for other files: limits of memory, above all. */
+	static const char *const unset[] = { "GZIP",	    "XZ_OPT",	      "XZ_DEFAULTS",
+					     "ZSTD_CLEVEL", "ZSTD_NBTHREADS", NULL };
+	const struct unpacker *u = find_unpacker(text, len);
+
+	if (!u)
+		return 1;
+	struct proc_opts how = { .argv = u->argv,
+				 .unset = unset,
+				 .input = text,
+				 .input_len = len,
+				 .timeout_ms = UNPACK_MS,
+				 .output_limit = 512 << 20 };
+	struct proc_result res;
+	int rc = proc_run(&how, &res, err);
+
+	if (rc)
 		return rc;
+	if (!res.exit_code || (u->warns && res.exit_code == u->warns)) {
+		strbuf_add(out, res.out.buf, res.out.len);
+	} else {
+		auto_strbuf why = STRBUF_INIT;
+
+		add_reason(&res, &how, &why);
+		rc = err_set(err, res.exit_code > 0 ? -EBADMSG : -EINVAL,
+			     "it cannot be unpacked: %s; it is damaged, or there is no memory for "
+			     "it",
+			     strbuf_str(&why));
 	}
-	return 1;
+	proc_result_release(&res);
+	return rc;
 }
 
 int modules_read(const char *dir, const char *path, struct strbuf *out, struct err *err)

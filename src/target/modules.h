@@ -29,8 +29,8 @@ int modules_need(const char *dir, const char *name, struct err *err) must_check;
 
 /*
  * Uncompresses by the program that knows the format, told by the first bytes. 0 and the result, 1
- * if it is not compressed in any way that we know, -EBADMSG if that program says that it is
- * damaged.
+ * if it is not compressed in any way that we know, -EBADMSG if that program cannot: it is
+ * damaged, or there is no memory for it, which not all of them tell apart.
  */
 int modules_unpack(const void *text, size_t len, struct strbuf *out, struct err *err) must_check;
 

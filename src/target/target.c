@@ -102,6 +102,15 @@ const struct target_ops *target_default(struct err *err)
 	return NULL;
 }
 
+int target_files(const struct target_opts *opts, struct guest_files *out, struct err *err)
+{
+	uint64_t memory = opts->guest_memory		   ? opts->guest_memory
+			  : strncmp(opts->spec, "uml:", 4) ? TARGET_VM_MEMORY
+							   : TARGET_UML_MEMORY;
+
+	return guest_files_read(opts->guest_files, memory, out, err);
+}
+
 int target_check(const struct target_opts *opts, struct err *err)
 {
 	const struct target_ops *target = target_find(opts->spec, err);
@@ -121,10 +130,7 @@ int target_check(const struct target_opts *opts, struct err *err)
 			       "--guest-file is for uml: and vm: targets; commands on %s run on "
 			       "this machine, and find its programs",
 			       target->name);
-	uint64_t memory = opts->guest_memory		   ? opts->guest_memory
-			  : strncmp(opts->spec, "uml:", 4) ? TARGET_VM_MEMORY
-							   : TARGET_UML_MEMORY;
-	rc = guest_files_read(opts->guest_files, memory, &files, err);
+	rc = target_files(opts, &files, err);
 	guest_files_release(&files);
 	return rc;
 }
@@ -154,7 +160,14 @@ char *target_kernel_hash(const struct target_opts *opts)
 
 char *target_files_hash(const struct target_opts *opts)
 {
-	return guest_files_hash(opts->guest_files);
+	struct guest_files files = { 0 };
+	struct err ignored = ERR_INIT;
+
+	if (!opts->guest_files || target_files(opts, &files, &ignored))
+		return NULL;
+	char *hash = guest_files_hash(&files);
+	guest_files_release(&files);
+	return hash;
 }
 
 int target_place(char mnt[TARGET_PLACE_SIZE], struct err *err)

@@ -25,6 +25,7 @@
 #include "workload/user_command.h"
 
 struct target;
+struct guest_files;
 
 struct target_opts {
 	const char *spec;
@@ -43,7 +44,9 @@ struct target_opts {
 	const char *guest_pm;	  /* vm: "e820" or "nvdimm"; NULL: e820 */
 	bool eadr;		  /* vm: an NVDIMM says that caches are persistent, too */
 	const char *guest_files;  /* of the user's, as guest_files.h has them; NULL: none */
-	uint64_t guest_memory;	  /* bytes that it has; 0: TARGET_UML_MEMORY, TARGET_VM_MEMORY */
+	/* Of what they hold; once they are in a guest, of what it was given. NULL: not known. */
+	const char *files_hash;
+	uint64_t guest_memory; /* bytes that it has; 0: TARGET_UML_MEMORY, TARGET_VM_MEMORY */
 };
 
 enum {
@@ -188,11 +191,14 @@ int target_place(char mnt[TARGET_PLACE_SIZE], struct err *err) must_check;
 
 /* What can be said of the options before a kernel is looked for, or even fetched. */
 int target_check(const struct target_opts *opts, struct err *err) must_check;
+/* The user's files for a guest, as they are now, if it would get them; see guest_files.h. */
+int target_files(const struct target_opts *opts, struct guest_files *out, struct err *err)
+	must_check;
 /* The release of the kernel that the file system would be in; to be freed. */
 char *target_kernel(const struct target_opts *opts);
 /* A hash of the file that was named as a guest's kernel, to be freed; NULL: none was. */
 char *target_kernel_hash(const struct target_opts *opts);
-/* The same for the user's files in it. */
+/* The same for the user's files in it, as they are now; NULL also if a guest would not get them. */
 char *target_files_hash(const struct target_opts *opts);
 
 /* Opens a target in this process, which gets a mount namespace of its own. */

@@ -192,7 +192,8 @@ static int uml_open(struct target *t, const struct target_opts *opts, struct err
 		.dir = u->modules, .names = modules, .files = opts->guest_files, .memory = u->memory
 	};
 
-	u->root = guest_root(&root, err);
+	u->root = guest_root(&root, &u->files_hash, err);
+	t->opts.files_hash = u->files_hash;
 	return u->root < 0 ? u->root : guest_target_ready(t, err);
 }
 

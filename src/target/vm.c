@@ -86,7 +86,7 @@ static int make_root(struct vm *v, const char *files, struct err *err)
 				   .files = files,
 				   .memory = v->base.memory };
 
-	v->base.root = guest_root(&root, err);
+	v->base.root = guest_root(&root, &v->base.files_hash, err);
 	return min(v->base.root, 0);
 }
 
@@ -134,7 +134,10 @@ static int find_parts(struct target *t, const struct target_opts *opts, struct e
 			       v->kernel.file, lacks, v->kernel.modules);
 	for (size_t i = 0; v->kernel.modules && !rc && i < ARRAY_SIZE(virtio); i++)
 		rc = modules_need(v->kernel.modules, virtio[i], err);
-	return rc ? rc : make_root(v, opts->guest_files, err);
+	if (!rc)
+		rc = make_root(v, opts->guest_files, err);
+	t->opts.files_hash = v->base.files_hash;
+	return rc;
 }
 
 /* Of what size the driver shall play flash. */

@@ -115,9 +115,7 @@ int vm_kernel_open(const struct vm_kernel *k, bool *plain, struct err *err)
 	if (!rc && kernel_image_form(&out) == VM_KERNEL_PLAIN)
 		return open_in_memory(&out, err);
 	if (rc == -EBADMSG)
-		return err_set(err, -EBADMSG,
-			       "the kernel %s is damaged: %s; copy or build it again", k->file,
-			       why.msg);
+		return err_set(err, -EBADMSG, "the kernel %s cannot be used: %s", k->file, why.msg);
 	log_info("%s is booted as it is, which takes longer: %s", k->file,
 		 rc < 0 ? why.msg
 		 : rc	? "it is compressed in an unknown way"

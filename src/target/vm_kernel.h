@@ -30,7 +30,8 @@ void vm_kernel_release(struct vm_kernel *k);
 
 /*
  * A descriptor of what to boot: the kernel as it is in memory (`plain`), because an emulated
- * machine takes long to unpack it; or the file itself, where we cannot. -EBADMSG: it is damaged.
+ * machine takes long to unpack it; or the file itself, where we cannot. -EBADMSG: it cannot
+ * be unpacked.
  */
 int vm_kernel_open(const struct vm_kernel *k, bool *plain, struct err *err) must_check;
 /*

@@ -142,11 +142,49 @@ static void test_packed(void)
 		     programs[i][0], err.msg);
 		ok(out.len == sizeof(text) && memcmp(out.buf, text, sizeof(text)) == 0,
 		   "is what it was");
-		is_i(modules_unpack(res.out.buf, res.out.len / 2, &out, &err), -EINVAL,
+		is_i(modules_unpack(res.out.buf, res.out.len / 2, &out, &err), -EBADMSG,
 		     "half of it is none: %s", err.msg);
+		ok(strstr(err.msg, programs[i][0]) && strstr(err.msg, "no memory"),
+		   "which it says itself, and we do not know why");
 		err_clear(&err);
 		proc_result_release(&res);
 	}
+}
+
+/* A warning is no failure, and what a user sets for other files is not for ours. */
+static void test_warning(void)
+{
+	static const char text[] = "some bytes, some bytes, some bytes";
+	static const struct {
+		const char *argv[4];
+		const char *behind;
+	} programs[] = { { { "gzip", "-c" }, "garbage" }, { { "xz", "-9", "-c" }, "" } };
+	struct err err = ERR_INIT;
+
+	setenv("XZ_DEFAULTS", "--memlimit-decompress=1", 1);
+	setenv("XZ_OPT", "--memlimit-decompress=1", 1);
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+		auto_free char *there = proc_find(programs[i].argv[0]);
+		auto_strbuf out = STRBUF_INIT;
+		struct proc_opts how = { .argv = programs[i].argv,
+					 .input = text,
+					 .input_len = sizeof(text) };
+		struct proc_result res;
+
+		if (!there || proc_run(&how, &res, &err)) {
+			ok(true, "%s # SKIP it is not there", programs[i].argv[0]);
+			continue;
+		}
+		strbuf_adds(&res.out, programs[i].behind);
+		is_i(modules_unpack(res.out.buf, res.out.len, &out, &err), 0, "%s: %s",
+		     programs[i].argv[0], err.msg);
+		ok(out.len == sizeof(text) && memcmp(out.buf, text, sizeof(text)) == 0,
+		   "is what it was");
+		proc_result_release(&res);
+	}
+	ok(getenv("XZ_OPT") != NULL, "what is set stays");
+	unsetenv("XZ_DEFAULTS");
+	unsetenv("XZ_OPT");
 }
 
 int main(void)
@@ -161,6 +199,7 @@ int main(void)
 	test_themselves();
 	test_none();
 	test_packed();
+	test_warning();
 	if (!proc_run(&(struct proc_opts){ .argv = argv }, &res, &err))
 		proc_result_release(&res);
 	return done_testing();
