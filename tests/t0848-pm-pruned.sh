@@ -66,18 +66,22 @@ fi
 
 export OUTAGE_CACHE=$kernels
 sample=${OUTAGE_TEST_LONG:+20}
+ext4() {
+	both "$OUTAGE" -t vm:ext4-dax,commit=600 --bounds seq-1 --sample "${sample:-3}" --seed 3 --guarantee atomic -j 2 &&
+		cmp -s found-none found-reads
+}
 if ! command -v qemu-system-x86_64 >/dev/null; then
 	skip 'qemu-system-x86_64 is not there'
-# On a slow machine the journal would be committed by the clock, and not in both at the same place.
-elif both "$OUTAGE" -t vm:ext4-dax,commit=600 --bounds seq-1 --sample "${sample:-3}" --seed 3 --guarantee atomic -j 2; then
+# On a slow machine the journal would be committed by the clock, and not in both at the same place. Interrupts
+# still come when they come, and each has its own in the two runs: a crash that only one of them has may show
+# something else. What pruning misses is missed each time.
+elif ext4 || ! grep -qE 'apt-get|apt-cache' err && { ext4 || ext4; }; then
 	check 'vm:ext4-dax: both ways find something' test -s found-none
 	check 'and the same' same
-	# shellcheck disable=SC2086 # two numbers
-	set -- $states
-	check "in fewer states: ${2:-} of ${1:-}" [ "${2:-1}" -lt "${1:-0}" ]
+	check "and some states are left out: $(value pruned)" [ "$(value pruned)" -gt 0 ]
 elif grep -qE 'apt-get|apt-cache' err; then
 	skip 'no kernel can be fetched'
 else
-	check 'vm:ext4-dax: both ways' false
+	check 'vm:ext4-dax: both ways end, and find the same' eval 'same && false'
 fi
 done_testing
