@@ -84,10 +84,12 @@ orphans() {
 	echo "$n"
 }
 # no_orphan: there are none, or soon are none: another test, which kills runs, may have some for a while
-no_orphan() {
+no_orphan() { soon eval '[ "$(orphans)" = 0 ]'; }
+# soon COMMAND...: it succeeds, or does so within twenty seconds
+soon() {
 	local i
 	for ((i = 0; i < 200; i++)); do
-		[ "$(orphans)" -gt 0 ] || return 0
+		"$@" && return 0
 		sleep 0.1
 	done
 	return 1

@@ -44,13 +44,7 @@ totals() {
 		'suppressed', 'errors')])"
 }
 done_in() { grep -c '^done ' "$1/progress" 2>/dev/null; } # RUN
-no_server() {
-	for _ in $(seq 100); do
-		pgrep -f "$dir/server" >/dev/null || return 0
-		sleep 0.1
-	done
-	return 1
-}
+no_server() { soon eval '! pgrep -f "$dir/server" >/dev/null'; }
 
 # interrupt SIGNAL RUN N ARGUMENTS...: starts outage test, and sends it a signal once N are done
 interrupt() {

@@ -385,13 +385,7 @@ refused "results over others" "holds a run already"
 # naps: no process that sleeps for as long as only this test does, or soon none
 nap=1234.$$
 # shellcheck disable=SC2317 # called by check
-no_nap() {
-	for _ in $(seq 200); do
-		pgrep -f "sleep $nap" >/dev/null || return 0
-		sleep 0.1
-	done
-	return 1
-}
+no_nap() { soon eval '! pgrep -f "sleep $nap" >/dev/null'; }
 app data --run "echo x >a; (setsid sleep $nap &)" --check true
 check "a process that is left is ended, and said" said "left a process behind"
 check "a process that is left is gone" no_nap

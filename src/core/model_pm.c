@@ -37,8 +37,6 @@
 #include "core/pm_flight.h"
 #include "core/pm_memory.h"
 
-enum { COPY_SPAN = 1024 }; /* bytes of code that one copy is made by */
-
 struct cpu {
 	uint32_t id;
 	struct pm_captures captures;
@@ -200,7 +198,7 @@ static bool same_copy(const struct cpu *c, const struct event *ev)
 		return !c->flushed;
 	if (c->looped || c->flushed)
 		return ev->pc >= c->pc_low && ev->pc <= c->pc_high;
-	return (ev->pc > c->pc_low ? ev->pc - c->pc_low : c->pc_low - ev->pc) <= COPY_SPAN;
+	return (ev->pc > c->pc_low ? ev->pc - c->pc_low : c->pc_low - ev->pc) <= PM_COPY_SPAN;
 }
 
 /* Whether a store goes on where the last one of its CPU ended. */

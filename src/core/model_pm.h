@@ -9,7 +9,8 @@
 #include "core/model.h"
 
 enum {
-	PM_ATOMIC = 8, /* aligned bytes that no store, however torn, is cut within */
+	PM_COPY_SPAN = 1024, /* bytes of code that one copy is made by, unless a loop tells */
+	PM_ATOMIC = 8,	     /* aligned bytes that no store, however torn, is cut within */
 };
 
 #define PM_JOIN_NEVER UINT64_MAX

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "core/model_pm.h"
 #include "record/patch.h"
 
 /* ---- prefixes ---- */
@@ -244,13 +245,11 @@ struct copy {
 	uint32_t flags;
 };
 
-enum { COPY_SPAN = 1024 }; /* bytes of code that one copy is made by */
-
 static bool is_next(const struct copy *c, const struct event *ev)
 {
 	uint64_t apart = c->pc > ev->pc ? c->pc - ev->pc : ev->pc - c->pc;
 
-	return c->open && c->flags == ev->flags && apart <= COPY_SPAN &&
+	return c->open && c->flags == ev->flags && apart <= PM_COPY_SPAN &&
 	       (ev->addr == c->to || ev->addr + ev->len == c->from);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/pm_resume.h"
 
-enum { COPY_SPAN = 1024 }; /* bytes of code that one copy is made by */
+#include "core/model_pm.h"
 
 static bool is_mark(const struct event *ev)
 {
@@ -15,7 +15,7 @@ static bool goes_on(const struct event *a, const struct event *b)
 
 	return a->cpu == b->cpu && (b->addr == a->addr + a->len || a->addr == b->addr + b->len) &&
 	       (a->flags & EV_NONTEMPORAL) == (b->flags & EV_NONTEMPORAL) && a->pc && b->pc &&
-	       apart <= COPY_SPAN;
+	       apart <= PM_COPY_SPAN;
 }
 
 /* Since a store, its CPU has done nothing to persistent memory but to wait. */
