@@ -7,13 +7,13 @@ JOBS  ?= $(shell echo $$(($$(nproc) + 1)))
 
 SHELL := /bin/bash
 
-.PHONY: all outage help demo check check-asan check-tidy fuzz bench install clean setup setup-build
+.PHONY: all outage help demo check check-long check-asan check-tidy fuzz bench install uninstall clean setup setup-build
 
-all: $(BUILD)/build.ninja
+all: configure
 	@ninja -C $(BUILD) $(if $(V),-v,--quiet) | grep -v 'no work to do' || test $${PIPESTATUS[0]} -eq 0
 
 # Neither tests nor manual pages.
-outage: $(BUILD)/build.ninja
+outage: configure
 	@ninja -C $(BUILD) $(if $(V),-v,--quiet) outage lazyfs
 
 help:
@@ -21,22 +21,17 @@ help:
 	@echo "make check      the same, and runs all tests"
 	@echo "make            builds only"
 	@echo "make outage     builds the program alone, without tests"
-	@echo "make check-asan, check-tidy, fuzz, bench, install, clean"
+	@echo "make install    installs it below PREFIX, which is /usr/local by default; make uninstall"
+	@echo "make check-long, check-asan, check-tidy, fuzz, bench, clean"
 
-# $(1): directory, $(2): environment, $(3): options
-configure = $(2) meson setup $(1) $(3) >$(1).log 2>&1 || { cat $(1).log; tail -n 20 $(1)/meson-logs/meson-log.txt 2>/dev/null; rm -rf $(1) $(1).log; exit 1; }; rm -f $(1).log
-
-$(BUILD)/build.ninja:
-	@command -v meson >/dev/null || { echo "meson is missing: run tools/setup first" >&2; exit 1; }
-	@$(call configure,$(BUILD),,$(if $(PREFIX),--prefix=$(PREFIX)))
-
-build-asan/build.ninja:
-	@$(call configure,build-asan,,-Db_sanitize=address$(,)undefined -Db_lundef=false)
-
-build-fuzz/build.ninja:
-	@$(call configure,build-fuzz,CC=clang,-Db_sanitize=address$(,)undefined -Db_lundef=false -Dfuzz=true)
-
-, := ,
+# Each build is configured first, and anew when the machine's packages have changed.
+.PHONY: configure configure-asan configure-fuzz
+configure:
+	@tools/configure $(BUILD) $(if $(PREFIX),-Dprefix="$$(realpath -m '$(PREFIX)')")
+configure-asan:
+	@tools/configure build-asan -Db_sanitize=address,undefined -Db_lundef=false
+configure-fuzz:
+	@CC=clang tools/configure build-fuzz -Db_sanitize=address,undefined -Db_lundef=false -Dfuzz=true
 
 setup:
 	@tools/setup test
@@ -47,7 +42,7 @@ demo: setup-build
 	@$(MAKE) --no-print-directory all
 	@tools/demo $(BUILD)/outage
 
-fuzz: build-fuzz/build.ninja
+fuzz: configure-fuzz
 	@ninja -C build-fuzz --quiet
 
 check: setup
@@ -55,8 +50,13 @@ check: setup
 	@$(MAKE) --no-print-directory all fuzz
 	@tests/run -j $(JOBS) --build $(BUILD) --fuzz build-fuzz
 
+# What takes too long for every day: large samples on healthy file systems, hours of model tests.
+check-long: setup
+	@$(MAKE) --no-print-directory all fuzz
+	@OUTAGE_TEST_LONG=1 TEST_TIMEOUT=14400 tests/run -j $(JOBS) --build $(BUILD) --fuzz build-fuzz
+
 check-asan: setup
-	@$(MAKE) --no-print-directory build-asan/build.ninja
+	@$(MAKE) --no-print-directory configure-asan
 	@ninja -C build-asan --quiet
 	@ASAN_OPTIONS=abort_on_error=0:detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 		tests/run -j $(JOBS) --build build-asan
@@ -69,8 +69,12 @@ bench: setup-build
 	@$(MAKE) --no-print-directory all
 	@bench/run $(BUILD)
 
+# Below PREFIX, which is /usr/local unless one is given now or was before; DESTDIR is put in front of it.
+destdir = $(if $(DESTDIR),"$$(realpath -m '$(DESTDIR)')")
 install: all
-	@meson install -C $(BUILD)
+	@meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(destdir))
+uninstall: all
+	@tools/uninstall $(BUILD) $(destdir)
 
 clean:
 	@rm -rf build build-asan build-fuzz

@@ -398,7 +398,7 @@ _outage() {
 	report) _outage_finding '--text --json --suppressions --html --help' ;;
 	replay) _outage_finding '--rerun --kernel --modules --guest-memory --time --trust --json --help' ;;
 	shrink) _outage_finding '--output --force --runs --kernel --modules --guest-memory --time --trust --json --help' ;;
-	export) _outage_finding '--output --help' ;;
+	export) _outage_finding '--output --trust --help' ;;
 	trace) _outage_trace ;;
 	doctor) _outage_words '--fix --json --help' ;;
 	reffs) _outage_reffs ;;

@@ -3,14 +3,11 @@
 # shellcheck disable=SC2154,SC2034,SC2317 # root, dir: lib.sh; status and functions: the tests
 # forget-lib.sh - a mount that forgets, in a mount namespace of its own, by the server of the tests.
 # Sourced after lib.sh. ROOT is `source`, the mount `mnt`.
-if [ "${FORGET_NAMESPACE:-}" != yes ]; then
-	if [ ! -c /dev/fuse ] || ! unshare -m --propagation private true 2>/dev/null; then
-		echo "1..0 # SKIP nothing can be mounted here"
-		exit 77
-	fi
-	cd / && rm -rf "$dir"
-	FORGET_NAMESPACE=yes exec unshare -m --propagation private "$root/tests/$(basename "$0")"
+if [ ! -c /dev/fuse ]; then
+	echo "1..0 # SKIP there is no FUSE here"
+	exit 77
 fi
+own_mounts
 helpers=${OUTAGE_BUILD:-$root/build}/tests/helpers
 server=
 
@@ -23,26 +20,24 @@ trap cleanup EXIT
 
 is_mounted() { grep -q " $dir/mnt fuse.outage " /proc/self/mounts; }
 not_mounted() { ! is_mounted; }
-until_true() {
-	local i
-	for ((i = 0; i < 1200; i++)); do
-		"$@" && return 0
-		sleep 0.05
-	done
-	return 1
-}
+until_true() { soon "$@"; }
 says() { grep -q -- "$1" answers; }
-# start PROFILE [OPTION...] [-- FAULT...]: a new ROOT, unless `keep` is set
+# start PROFILE [OPTION...] [-- FAULT...]: a new ROOT, unless `keep` is set; by the user `as`, if that is set
 start() {
+	local words=()
+	# a limit that not even root may raise
+	[ -z "${descriptors:-}" ] || words+=(setpriv --bounding-set=-sys_resource)
+	[ -z "${as:-}" ] || words+=(setpriv "--reuid=$as" "--regid=$as" --clear-groups)
 	[ -n "${keep:-}" ] || rm -rf source
 	mkdir -p source mnt
+	[ -z "${as:-}" ] || chown "$as:$as" source mnt
 	rm -f commands
 	mkfifo commands
 	: >answers
 	(
 		[ -z "${descriptors:-}" ] || ulimit -n "$descriptors"
 		trap '' XFSZ # a file that gets too large is an error
-		exec "${program:-$helpers/forget-server}" "$1" source mnt "${@:2}"
+		exec "${words[@]}" "${program:-$helpers/forget-server}" "$1" source mnt "${@:2}"
 	) <commands >answers 2>server.err &
 	server=$!
 	exec 9>commands

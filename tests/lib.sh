@@ -15,8 +15,8 @@ trap 'exit 1' INT TERM HUP
 
 # Used by the tests: the program, and the root of the project.
 # shellcheck disable=SC2034
-root=$(realpath "$(dirname "$0")/..")
-OUTAGE=$(realpath "${OUTAGE:-$root/build/outage}")
+root=$(cd "$(dirname "$0")/.." && pwd)
+OUTAGE=$(realpath --no-symlinks "${OUTAGE:-$root/build/outage}")
 if [ ! -x "$OUTAGE" ]; then
 	echo "1..0 # SKIP $OUTAGE is not there"
 	exit 77
@@ -24,6 +24,7 @@ fi
 dir=$(mktemp -d) || exit 1
 cd "$dir" || exit 1
 export OUTAGE_CACHE=$dir/cache # new file systems are kept here, not in the user's home
+export XDG_STATE_HOME=$dir/state # and so is the key that marks what the tests make
 : >out
 : >err
 
@@ -49,6 +50,39 @@ check() {
 skip() {
 	n=$((n + 1))
 	echo "ok $n # SKIP $1"
+}
+
+# The ordinary user of the tests: "${as_user[@]}" COMMAND...
+# shellcheck disable=SC2034 # used by the tests
+as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+
+# for_everybody: OUTAGE becomes a copy that every user may run, in the directory of the test, which
+# every user may enter from then on. The clone may be below a home directory of mode 0700.
+for_everybody() { OUTAGE=$(copy_for_everybody "$OUTAGE") || exit 1; }
+# copy_for_everybody PROGRAM: prints the path of such a copy of another program
+copy_for_everybody() {
+	local copy
+	copy=$dir/.everybody/$(basename "$1")
+	chmod 755 "$dir" && mkdir -p "$dir/.everybody" && chmod 755 "$dir/.everybody" || return 1
+	[ "$1" -ef "$copy" ] || install -m 755 "$1" "$copy" || return 1
+	echo "$copy"
+}
+
+# own_mounts: the test goes on, from its beginning, in a mount namespace of its own, where every user may
+# open /dev/fuse. udev sees to that on most machines; on one without it the kernel's mode is 0600. For
+# root; another user must find a machine that lets him.
+own_mounts() {
+	if [ "${OUTAGE_TEST_MOUNTS:-}" != "$(basename "$0")" ]; then
+		if ! unshare -m --propagation private true 2>/dev/null; then
+			echo "1..0 # SKIP no mount namespace can be made here"
+			exit 77
+		fi
+		cd / && rm -rf "$dir"
+		OUTAGE_TEST_MOUNTS=$(basename "$0") exec unshare -m --propagation private "$root/tests/$(basename "$0")"
+	fi
+	if [ -c /dev/fuse ] && [ "$(stat -c %a /dev/fuse)" != 666 ]; then
+		mknod -m 666 "$dir/.fuse" c 10 229 && mount --bind "$dir/.fuse" /dev/fuse
+	fi
 }
 
 # needs_mounts: the test mounts file systems; where doctor says that cannot be done, it is skipped.
@@ -85,14 +119,22 @@ orphans() {
 }
 # no_orphan: there are none, or soon are none: another test, which kills runs, may have some for a while
 no_orphan() { soon eval '[ "$(orphans)" = 0 ]'; }
-# soon COMMAND...: it succeeds, or does so within twenty seconds
+# soon COMMAND...: it succeeds, or comes to. Tests wait for events; the limit is for what hangs.
 soon() {
-	local i
-	for ((i = 0; i < 200; i++)); do
-		"$@" && return 0
-		sleep 0.1
+	local deadline=$((SECONDS + 600))
+	until "$@"; do
+		[ "$SECONDS" -lt "$deadline" ] || return 1
+		sleep 0.05
 	done
-	return 1
+}
+
+quietly() { "$@" >/dev/null 2>&1; }
+
+# few_files N COMMAND...: runs it where N files may be open at once, which not even root may raise
+few_files() {
+	local most=$1
+	shift
+	(ulimit -n "$most" && exec setpriv --bounding-set=-sys_resource "$@")
 }
 
 done_testing() {

@@ -24,7 +24,7 @@ fi
 
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-SEEDFS=$(realpath "${SEEDFS:-${OUTAGE_BUILD:-$(dirname "$OUTAGE")}/tests/seeded/seedfs}")
+SEEDFS=$(realpath --no-symlinks "${SEEDFS:-${OUTAGE_BUILD:-$(dirname "$OUTAGE")}/tests/seeded/seedfs}")
 POWER=$(dirname "$SEEDFS")/seedfs-power
 if [ ! -x "$SEEDFS" ]; then
 	echo "1..0 # SKIP $SEEDFS is not there"

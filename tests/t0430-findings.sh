@@ -4,20 +4,20 @@
 # this program. ext4 without barriers is the sick one: it never flushes, so a crash may lose anything.
 # shellcheck source=tests/lib.sh disable=SC2317,SC2016 # called through check; for eval
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/finding-lib.sh
+. "$root/tests/finding-lib.sh"
 
 if [ "$(id -u)" != 0 ]; then
 	echo "1..0 # SKIP needs root: it mounts file systems"
 	exit 77
 fi
+own_mounts # where nobody else holds what is unmounted
 for tool in mke2fs losetup gcc python3; do
 	if ! command -v "$tool" >/dev/null; then
 		echo "1..0 # SKIP $tool is not there"
 		exit 77
 	fi
 done
-
-# An image that is mounted by this test must not be there when its directory is removed.
-trap '! mountpoint -q "$dir/mnt" || umount -l "$dir/mnt"; [ -z "$dir" ] || rm -rf "$dir"' EXIT
 
 loops() { losetup -l -n -O NAME,BACK-FILE | grep -c "$dir"; }
 run() { timeout 120 "$OUTAGE" "$@" >out 2>err; }                # ARGUMENTS: its exit status
@@ -92,15 +92,15 @@ check "and its budget" grep -qx 'budget 40' "$finding/case"
 cp -r "$finding" milder
 cp run/base-0.img milder/base.img
 sed -i 's/^crash .*/crash last/; s/^base .*/base base.img/' milder/case
-check "with milder crashes it does not show" status 0 replay milder --rerun
+check "with milder crashes it does not show" status 0 replay milder --rerun --trust
 sed -i 's/^crash .*/crash sideways/' milder/case
-check "a mode that is none" status 2 replay milder --rerun
+check "a mode that is none" status 2 replay milder --rerun --trust
 check "is told" grep -q "milder/case: 'sideways' is none of" err
 
 # A healthy file system must not show what the sick one did.
 cp -r small healthy
 sed -i 's/^target .*/target ext4/' healthy/case
-check "what is healthy does not show it" status 0 replay healthy --rerun
+check "what is healthy does not show it" status 0 replay healthy --rerun --trust
 
 # ---- for others ----
 
@@ -184,40 +184,14 @@ check "has it grey" grep -q 'class="free"><td>dir D' page.html
 check "and red" grep -q 'class="gone"><td>file foo' page.html
 
 # The test for xfstests, with stand-ins for what the suite brings along: it compares data.
-mkdir -p suite/common scratch
-for part in preamble filter attr reflink dmflakey; do
-	: >"suite/common/$part"
-done
-cat >suite/common/dmflakey <<'EOF'
-tmp=$PWD/tmp
-seqres=$PWD/seqres
-echo 'QA output created by NNN'
-_begin_fstest() { :; }
-_require_scratch() { :; }
-_require_dm_target() { :; }
-_scratch_mkfs() { rm -rf "${SCRATCH_MNT:?}"/*; }
-_require_metadata_journaling() { :; }
-_init_flakey() { :; }
-_mount_flakey() { :; }
-_unmount_flakey() { :; }
-_cleanup_flakey() { :; }
-_flakey_drop_and_remount() { eval "$DAMAGE"; }
-_notrun() { echo "$1"; exit 1; }
-EOF
-sed -i 's/^_begin_fstest/# &/' x-content/generic-NNN
-in_suite() { # DAMAGE: what the crash does
-	rm -f suite/tmp.* suite/seqres.full
-	(cd suite && DAMAGE=$1 SCRATCH_DEV=none SCRATCH_MNT=$dir/scratch XFS_IO_PROG=xfs_io \
-		bash ../x-content/generic-NNN) >out 2>err
-	diff out x-content/generic-NNN.out >/dev/null
-}
+make_suite
 fails() { ! "$@"; }
 if command -v xfs_io >/dev/null; then
-	check "the test passes if nothing is lost" in_suite :
+	check "the test passes if nothing is lost" in_suite x-content
 	check "it fails if zeros are in the file" \
-		fails in_suite 'dd if=/dev/zero of=$SCRATCH_MNT/foo bs=8192 count=1 status=none'
-	check "and if it is gone" fails in_suite 'rm $SCRATCH_MNT/foo'
-	check "but not for what was never promised" in_suite 'rmdir $SCRATCH_MNT/D'
+		fails in_suite x-content 'dd if=/dev/zero of=foo bs=8192 count=1 status=none'
+	check "and if it is gone" fails in_suite x-content 'rm foo'
+	check "but not for what was never promised" in_suite x-content 'rmdir D'
 else
 	skip "xfs_io is not there"
 fi

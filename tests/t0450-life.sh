@@ -106,9 +106,8 @@ ended() { # with as much time as it takes to begin
 	local time
 	for time in 1ns 500ms 2s 10s 60s; do
 		rm -rf ended
-		sick 0 --bounds seq-1 --limit 1 --time $time --crash last --suppress <(echo '*: *') -o ended || return 1
-		! grep -q ' 0 workloads, ' out || continue
-		return 0
+		sick 0 --bounds seq-1 --limit 1 --time $time --crash last --suppress <(echo '*: *') -o ended && return 0
+		grep -q 'nothing was tried' err || return 1
 	done
 	return 1
 }
@@ -194,7 +193,7 @@ printf 'creat bar\nfsync bar\n' >w
 check 'or are refused' refused 'are not those filed began with' --resume filed
 cp -r whole other
 sed -i 's/^kernel .*/kernel 2.4.0/' other/run
-check 'another kernel' refused 'began on Linux 2.4.0' --resume other
+check 'another kernel' refused 'began on Linux 2.4.0' --resume other --trust
 sed -i 's/^seed .*/sede 3/' other/run
 check 'a file that is damaged' refused "other/run:[0-9]*: 'sede' is no key" --resume other
 cp -r whole again
@@ -205,13 +204,13 @@ check 'a record that counts twice' refused 'twice' --resume again
 cp -r whole foreign
 truncate -s -10 foreign/progress
 chmod o+w foreign/run
-check 'what others may have written' refused "foreign/run is not yours alone.*$dir/server.*--trust" --resume foreign
+check 'what others may have written' refused "foreign lies where others can change it, and would run '$dir/server.*--trust" --resume foreign
 check 'if it is trusted' run 1 --resume foreign --trust
 one=$(find foreign/findings -mindepth 1 -maxdepth 1 | sort | head -n 1)
 check 'one of its findings, which is ours' status 1 replay "$one"
 chown 1 "$one"
 check "another's is not replayed" status 2 replay "$one"
-check 'and says why' grep -q 'case is not yours alone.*--trust' err
+check 'and says why' grep -q "$one lies where others can change it.*--trust" err
 check 'nor shrunk' status 2 shrink "$one" -o foreign-small
 check 'nothing is made' test ! -e foreign-small
 check 'trusted it is' status 1 replay "$one" --trust

@@ -10,11 +10,8 @@ seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
 
 needs_mounts
 rm -rf probe
-# Copies that others may run, and that are there when /tmp is not.
-chmod 755 "$dir"
+for_everybody
 mkdir -m 777 work
-cp "$OUTAGE" outage
-OUTAGE=$dir/outage
 
 # bad PATTERN COMMAND...: fails with status 2, one line that has PATTERN, and no file or directory
 bad() {
@@ -53,7 +50,7 @@ one='-b seq-1 --limit 1 -j 1'
 # shellcheck disable=SC2086 # options are words
 {
 # ---- who runs it
-nobody='setpriv --reuid=65534 --regid=65534 --clear-groups'
+nobody=${as_user[*]}
 check 'not root' bad 'needs root.*sudo.*outage gen and outage trace need no root' \
 	$nobody "$OUTAGE" test -t ext4 $one
 check 'not root: outage gen works' good $nobody "$OUTAGE" gen -b seq-1 --limit 1

@@ -27,15 +27,6 @@ family() { # PID
 	done
 }
 
-soon() { # CONDITION...: it holds, or comes to hold within half a minute
-	local i
-	for ((i = 0; i < 300; i++)); do
-		"$@" && return 0
-		sleep 0.1
-	done
-	return 1
-}
-
 no_process() { # those in the file "family" are gone
 	local pid start now
 	alive=

@@ -25,14 +25,6 @@ run=
 trap 'kill -9 $run 2>/dev/null; echo "$before" >/proc/sys/kernel/printk; [ -z "$dir" ] || rm -rf "$dir"' EXIT
 echo 5 >/proc/sys/kernel/printk
 
-soon() { # CONDITION...: it holds, or comes to hold within a minute
-	local i
-	for ((i = 0; i < 1200; i++)); do
-		"$@" && return 0
-		sleep 0.05
-	done
-	return 1
-}
 tuned() { [ "$(level)" = 1 ] && [ "$(policy)" = 1 ]; }
 normal() { [ "$(level)" = 5 ] && [ "$(policy)" = 0 ]; }
 start() {
@@ -84,10 +76,9 @@ echo 5 >/proc/sys/kernel/printk
 check 'a run that cannot begin' [ $? -eq 2 ]
 check 'leaves all as it was' normal
 
-chmod 755 "$dir"
-cp "$OUTAGE" outage
+for_everybody
 mkdir -m 777 nb
-setpriv --reuid=65534 --regid=65534 --clear-groups ./outage test --tune -t ext4 -b seq-1 -o nb/x >out 2>err
+"${as_user[@]}" "$OUTAGE" test --tune -t ext4 -b seq-1 -o nb/x >out 2>err
 check 'as nobody: it cannot be' [ $? -eq 2 ]
 check 'as nobody: says so' grep -q 'needs root' err
 done_testing

@@ -6,14 +6,7 @@
 # shellcheck disable=SC2317 # what `check` and the trap call
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-if [ "${REFFS_NAMESPACE:-}" != yes ]; then
-	if ! unshare -m --propagation private true 2>/dev/null; then
-		echo "1..0 # SKIP no mount namespace can be made here"
-		exit 77
-	fi
-	cd / && rm -rf "$dir"
-	REFFS_NAMESPACE=yes exec unshare -m --propagation private "$root/tests/$(basename "$0")"
-fi
+own_mounts
 diff=${OUTAGE_BUILD:-$root/build}/tests/helpers/reffs-diff
 probe=${OUTAGE_BUILD:-$root/build}/tests/helpers/reffs-probe
 server=
@@ -31,8 +24,8 @@ enough() { awk -v least="$1" '/^rounds/ { n = $4 } END { exit n < least }' out; 
 refused() { awk '/^rounds/ { n = $6 } END { exit n < 100 }' out; }
 
 # Another user, who must get here, and to the program.
-chmod 711 .
-nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+for_everybody
+nobody=("${as_user[@]}")
 has_nobody=
 "${nobody[@]}" "$OUTAGE" --version >out 2>err && has_nobody=yes
 
@@ -63,24 +56,27 @@ if [ ! -c /dev/fuse ] || ! command -v fusermount3 >/dev/null; then
 	done_testing
 fi
 
+# no_fusermount: as on a machine without the package fuse3
+no_fusermount() {
+	timeout --kill-after=5 60 unshare -m sh -c "mount --bind /dev/null $(command -v fusermount3) &&
+		exec $OUTAGE reffs $dir" >out 2>err </dev/null
+	[ $? = 2 ] && grep -q 'fusermount3 is not there; .*apt-get install fuse3' err
+}
+if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
+	check "without fusermount3, it says what to install" no_fusermount
+else
+	skip "no root, or no mount namespace"
+fi
+
 # Not by looking at it: root may not look at what users mount.
 is_mounted() { grep -q " $dir/mnt fuse.outage " /proc/self/mounts; }
 not_mounted() { ! is_mounted; }
-# until CONDITION...: it becomes true, in a minute at most
-until_true() {
-	local i
-	for ((i = 0; i < 1200; i++)); do
-		"$@" && return 0
-		sleep 0.05
-	done
-	return 1
-}
 start() { # OPTIONS...
 	# Not below timeout(1), which drops signals that come before it knows its child. What runs in
 	# the background does not get SIGINT unless it is told to.
 	env --default-signal=INT "$OUTAGE" reffs "$@" mnt 2>server.err &
 	server=$!
-	until_true is_mounted
+	soon is_mounted
 }
 stop() { # SIGNAL...: how it ends, and with which status
 	kill "$@" "$server"
@@ -93,7 +89,7 @@ stop() { # SIGNAL...: how it ends, and with which status
 unmounted() {
 	local p
 
-	until_true "$@" mnt 2>busy.err && return 0
+	soon "$@" mnt 2>busy.err && return 0
 	cp busy.err err
 	for p in /proc/[0-9]*; do
 		if [ -e "$p/mountinfo" ] && grep -q " $dir/mnt fuse" "$p/mountinfo" 2>/dev/null; then
@@ -136,7 +132,7 @@ else
 	skip "no other user can run this program here"
 fi
 stop -TERM
-check "a signal unmounts it" until_true not_mounted
+check "a signal unmounts it" soon not_mounted
 check "and that is a good end" test "$status" = 0
 
 # Whoever asks twice gets the same.
@@ -218,7 +214,7 @@ check "no key" fails 'is no key' ctl save x mnt
 kill -KILL "$server"
 wait "$server" 2>/dev/null
 server=
-check "killed, it is unmounted all the same" until_true not_mounted
+check "killed, it is unmounted all the same" soon not_mounted
 
 check "in the background" run timeout 20 "$OUTAGE" reffs --daemon --size 40K --inodes 4 mnt
 check "it is there when the command returns" is_mounted
@@ -229,18 +225,18 @@ touch mnt/b mnt/c
 check "nor for more files" eval "! touch mnt/d 2>err"
 check "df says so" test "$(df --output=avail mnt | tail -1)" -eq 0
 check "it is unmounted" unmounted umount
-check "and gone when it is unmounted" until_true not_mounted
+check "and gone when it is unmounted" soon not_mounted
 
 if [ -n "$has_nobody" ] && "${nobody[@]}" test -w /dev/fuse && [ -u "$(command -v fusermount3)" ]; then
 	chown 65534:65534 mnt
 	"${nobody[@]}" timeout 60 "$OUTAGE" reffs mnt 2>err &
 	user_server=$!
-	check "a user mounts it" until_true is_mounted
+	check "a user mounts it" soon is_mounted
 	check "and owns it" run "${nobody[@]}" sh -c 'echo x >mnt/a && test -O mnt && test -O mnt/a'
 	check "saves it" run "${nobody[@]}" "$OUTAGE" reffs save 1 mnt
 	check "unmounts it" unmounted run "${nobody[@]}" fusermount3 -u
 	wait $user_server
-	check "and it is gone" until_true not_mounted
+	check "and it is gone" soon not_mounted
 else
 	skip "users cannot mount here"
 fi

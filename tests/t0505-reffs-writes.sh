@@ -5,14 +5,7 @@
 # shellcheck disable=SC2317 # what `check` and the trap call
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-if [ "${REFFS_NAMESPACE:-}" != yes ]; then
-	if ! unshare -m --propagation private true 2>/dev/null; then
-		echo "1..0 # SKIP no mount namespace can be made here"
-		exit 77
-	fi
-	cd / && rm -rf "$dir"
-	REFFS_NAMESPACE=yes exec unshare -m --propagation private "$root/tests/$(basename "$0")"
-fi
+own_mounts
 if [ ! -c /dev/fuse ] || ! command -v fusermount3 >/dev/null; then
 	echo "1..0 # SKIP no FUSE here: nothing is mounted"
 	exit 77
@@ -27,14 +20,9 @@ cleanup() {
 trap cleanup EXIT
 
 start() { # OPTIONS...
-	local i
 	"$OUTAGE" reffs "$@" mnt 2>server.err &
 	server=$!
-	for ((i = 0; i < 1200; i++)); do
-		grep -q " $dir/mnt fuse.outage " /proc/self/mounts && return 0
-		sleep 0.05
-	done
-	return 1
+	soon grep -q " $dir/mnt fuse.outage " /proc/self/mounts
 }
 stop() {
 	kill "$server"

@@ -252,7 +252,7 @@ done
 
 if [ "$(id -u)" = 0 ] && su -s /bin/sh nobody -c 'test -w /dev/fuse' &&
 	[ -u "$(command -v fusermount3)" ]; then
-	chmod 755 "$dir"
+	server_program=$(copy_for_everybody "$helpers/forget-server")
 	# as_nobody SCRIPT: in the directory of the test
 	as_nobody() { setpriv --reuid=nobody --regid=nogroup --clear-groups --inh-caps=-all "$@"; }
 	for profile in lazyfs ext4-ordered; do
@@ -261,7 +261,7 @@ if [ "$(id -u)" = 0 ] && su -s /bin/sh nobody -c 'test -w /dev/fuse' &&
 		chown nobody source mnt
 		mkfifo commands
 		: >answers
-		as_nobody "$helpers/forget-server" $profile source mnt <commands >answers 2>server.err &
+		as_nobody "$server_program" $profile source mnt <commands >answers 2>server.err &
 		server=$!
 		exec 9>commands
 		until_true says mounted

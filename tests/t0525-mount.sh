@@ -9,6 +9,7 @@ if [ ! -c /dev/fuse ] || ! command -v fusermount3 >/dev/null; then
 	echo "1..0 # SKIP there is no FUSE here"
 	exit 77
 fi
+[ "$(id -u)" != 0 ] || own_mounts
 trap 'clean_up; rm -rf "$dir"' EXIT
 
 clean_up() {
@@ -41,22 +42,12 @@ refused() {
 # mount namespace at this moment, another test say, has a copy of it for a while.
 end_server() {
 	pkill -TERM -f "^$OUTAGE mount --daemon --log log $dir/$1 mnt\$"
-	check "a signal ends it" wait_for flock -n "$1" true
+	check "a signal ends it" soon flock -n "$1" true
 }
 refused_elsewhere() {
 	[ "$status" = 2 ] && [ "$(wc -l <err)" = 1 ] && says "$1" && ! mounted other
 }
-# wait_for CONDITION...
-wait_for() {
-	local i
-
-	for ((i = 0; i < 3000; i++)); do
-		"$@" && return 0
-		sleep 0.02
-	done
-	return 1
-}
-
+# soon CONDITION...
 # sits_in DIR: $sleeper is there already, and is sleep(1)
 sits_in() {
 	[ "$(readlink "/proc/$sleeper/cwd")" = "$dir/$1" ] && [ "$(cat "/proc/$sleeper/comm")" = sleep ]
@@ -160,7 +151,7 @@ check "and so does ctl" refused "nothing is mounted"
 foreground() {
 	timeout 120 "$OUTAGE" mount "$@" >fg.out 2>fg.err &
 	server=$!
-	wait_for mounted mnt
+	soon mounted mnt
 }
 ended() {
 	wait $server
@@ -208,7 +199,7 @@ check "and it is said by whom" says "bash ($$)\|$(cat /proc/$$/comm) ($$)"
 exec 7<&-
 (cd mnt && exec sleep 60) &
 sleeper=$!
-wait_for sits_in mnt
+soon sits_in mnt
 run umount mnt
 check "nor one in which somebody is" says "sleep ($sleeper)"
 run umount --lazy mnt
@@ -222,8 +213,8 @@ if [ "$(id -u)" = 0 ]; then
 	run mount --daemon --log log data mnt
 	unshare --mount --propagation private sleep 60 &
 	sleeper=$!
-	wait_for grep -q " $dir/mnt fuse" /proc/$sleeper/mounts
-	wait_for eval '[ "$(readlink /proc/$sleeper/ns/mnt)" != "$(readlink /proc/self/ns/mnt)" ]'
+	soon grep -q " $dir/mnt fuse" /proc/$sleeper/mounts
+	soon eval '[ "$(readlink /proc/$sleeper/ns/mnt)" != "$(readlink /proc/self/ns/mnt)" ]'
 	echo kept >mnt/g
 	run umount mnt
 	check "a copy that nobody uses does not keep the server" test $status = 0
@@ -233,7 +224,7 @@ if [ "$(id -u)" = 0 ]; then
 	run mount --daemon --log log "$dir/used_root" mnt
 	unshare --mount --propagation private sh -c 'cd mnt && exec sleep 60' &
 	sleeper=$!
-	wait_for sits_in mnt
+	soon sits_in mnt
 	run umount mnt
 	check "one that is used does, and it is said by whom" says "namespace by sleep ($sleeper)"
 	kill $sleeper
@@ -362,10 +353,10 @@ fi
 # ---- as another user ----
 
 if [ "$(id -u)" = 0 ]; then
-	chmod 755 "$dir"
+	for_everybody
 	mkdir udata umnt
 	chown 65534:65534 udata umnt
-	user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	user=("${as_user[@]}")
 	timeout 60 "${user[@]}" "$OUTAGE" mount --daemon --log /dev/null udata umnt >out 2>err
 	check "a user can mount" test $? = 0
 	timeout 60 "${user[@]}" sh -c 'echo x >umnt/a; sync umnt/a; echo y >>umnt/a'
@@ -455,14 +446,14 @@ rm -rf root2/*
 timeout 120 "$OUTAGE" mount --trace k.trace -f 'error op=write from=b error=EIO' root2 mnt \
 	>fg.out 2>fg.err &
 server=$!
-wait_for mounted mnt
+soon mounted mnt
 echo one >mnt/a
 sync mnt/a
 check "what is synced is in the trace at once" trace_has 'fsync *a '
 echo two 2>/dev/null >mnt/b
 check "and so is a fault that strikes" trace_has 'fault 1: at write of b'
 echo three >mnt/c
-check "the rest comes without a sync" wait_for trace_has 'write *c '
+check "the rest comes without a sync" soon trace_has 'write *c '
 run ctl mnt snapshot s
 check "a snapshot is noted" trace_has 'snapshot s'
 run ctl mnt rollback s
@@ -479,7 +470,7 @@ wait $server 2>/dev/null
 check "after the server was killed all of it is readable" trace_has 'fsync *d '
 run trace graph -o k.svg k.trace
 check "and the picture shows the power cut" grep -q 'power cut by a command' k.svg
-wait_for eval '! mounted mnt'
+soon eval '! mounted mnt'
 
 # ---- one mount, one FIFO, one place ----
 
@@ -490,9 +481,9 @@ check "a mount has a FIFO" test $status = 0 -a -p f.fifo
 run mount --daemon --config fifo.toml --log log3 root3 mnt3
 check "a second one may not read it" test $status = 2
 check "and says what to do" says "another mount takes commands from the FIFO"
-check "the first one goes on" wait_for grep -q 'waiting for fault' log
+check "the first one goes on" soon grep -q 'waiting for fault' log
 echo lazyfs::clear-cache >f.fifo
-check "and does what comes" wait_for grep -q 'cache is cleared' log
+check "and does what comes" soon grep -q 'cache is cleared' log
 run mount --daemon root3 mnt
 check "MNT that is in use is refused" test $status = 2
 check "and told" says "mounted something on $dir/mnt already"
@@ -569,7 +560,7 @@ check "in words as well" grep -q 'lost: 0 files with 0 bytes' out
 run ctl mnt delay op=mkdir delay=1h
 timeout 60 mkdir mnt/late &
 late=$!
-check "a delay strikes" wait_for grep -q 'fault 1: at mkdir of late' log
+check "a delay strikes" soon grep -q 'fault 1: at mkdir of late' log
 run ctl mnt cancel 1
 wait $late
 check "who waits for a cancelled delay goes on" test $? = 0 -a -d mnt/late
@@ -634,7 +625,7 @@ try_dirs() { # WHO... : as this user, on udir and its mount udmnt
 	timeout 20 "$@" rm -r udmnt/b 2>err
 	check "and a whole tree" test ! -e udir/b
 	timeout 60 "${@:-env}" "$OUTAGE" ctl udmnt "${cut[@]}" >out 2>err
-	wait_for eval '[ "${cut[0]}" = clear-cache ] || ! mounted udmnt'
+	soon eval '[ "${cut[0]}" = clear-cache ] || ! mounted udmnt'
 	check "after a power cut (${cut[*]}) it is back" test -d udir/a -a "$(stat -c %a udir/c)" = 555
 	check "as it was" test "$(looks udir/a)" = "$was"
 	check "and the tree, with its file" test -f udir/b/in/file
@@ -673,7 +664,7 @@ mv udmnt/x/y/z udmnt/x/q
 rmdir udmnt/x/q udmnt/x/y
 mkdir udmnt/x/y
 kill -9 "$(timeout 60 "$OUTAGE" ctl --json udmnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')"
-wait_for eval '! mounted udmnt && flock -n udir true'
+soon eval '! mounted udmnt && flock -n udir true'
 check "who is killed leaves them to be made again" test "$(stat -c %a udir/x/y/z 2>err)" = 711
 check "and nothing else" eval 'test ! -e udir/x/q && test ! -e udir/.outage-stash'
 mkdir -p udir/s/one udir/s/two
@@ -687,13 +678,13 @@ if libc.renameat2(-100, b"udmnt/s/one", -100, b"udmnt/s/two", 2):
 os.rmdir("udmnt/s/one")
 os.rmdir("udmnt/s/two")'
 kill -9 "$(timeout 60 "$OUTAGE" ctl --json udmnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')"
-wait_for eval '! mounted udmnt && flock -n udir true'
+soon eval '! mounted udmnt && flock -n udir true'
 check "also if they were exchanged before" test "$(stat -c %a udir/s/one 2>err)" = 711 -a "$(stat -c %a udir/s/two)" = 755
 if [ "$(id -u)" = 0 ]; then
-	chmod 755 "$dir"
+	for_everybody
 	cut=(clear-cache)
 	profile=(--profile minimal)
-	with_dirs setpriv --reuid=65534 --regid=65534 --clear-groups
+	with_dirs "${as_user[@]}"
 	run umount udmnt
 	mkdir over_mnt
 	if mount -t tmpfs tmpfs over_mnt && mkdir -p over_mnt/{low/old,up,work,all} &&
@@ -745,7 +736,7 @@ if [ "$(id -u)" = 0 ]; then
 	kill -STOP "$stopped"
 	timeout 60 "$OUTAGE" umount --timeout 3s mnt >out 2>err &
 	unmounting=$!
-	wait_for eval '! mounted mnt'
+	soon eval '! mounted mnt'
 	# another one of ours, and file systems of other kinds: one of them gets the number
 	unshare -m --propagation private bash -c 'for i in 1 2 3; do mkdir t$i r$i u$i
 		timeout 20 "$OUTAGE" mount --daemon --log /dev/null "$PWD/r$i" t$i; (cd t$i && exec sleep 60 >/dev/null 2>&1) &
@@ -755,13 +746,13 @@ if [ "$(id -u)" = 0 ]; then
 	wait $unmounting
 	check "umount does not take another file system for a copy of the mount" says "has not ended within 3 s"
 	kill -CONT "$stopped"
-	wait_for flock -n data true
+	soon flock -n data true
 	pkill -P $sleeper
 	kill $sleeper
 	wait $sleeper 2>/dev/null
 	for i in 1 2 3; do
 		pkill -TERM -f "^$OUTAGE mount --daemon --log /dev/null $dir/r$i t$i\$"
-		wait_for flock -n r$i true
+		soon flock -n r$i true
 	done
 else
 	skip "a /run of its own needs root"
@@ -789,8 +780,8 @@ try_modes() { # WHO...
 	check "and it ends" test $? = 0
 }
 if [ "$(id -u)" = 0 ]; then
-	chmod 755 "$dir"
-	try_modes setpriv --reuid=65534 --regid=65534 --clear-groups
+	for_everybody
+	try_modes "${as_user[@]}"
 else
 	try_modes
 fi
@@ -884,7 +875,7 @@ run umount mnt
 # ---- delays that are cancelled ----
 
 let_go() {
-	wait_for eval '! kill -0 $late 2>/dev/null'
+	soon eval '! kill -0 $late 2>/dev/null'
 }
 mkdir -p true_root
 : >true.log
@@ -893,7 +884,7 @@ run ctl mnt delay op=mkdir delay=1ms until=end
 run ctl mnt delay op=mkdir delay=50s
 mkdir mnt/late &
 late=$!
-check "two delays strike" wait_for grep -q 'at mkdir of late' true.log
+check "two delays strike" soon grep -q 'at mkdir of late' true.log
 run ctl mnt cancel 2
 check "and the second can be cancelled" let_go
 wait $late
@@ -902,7 +893,7 @@ run ctl mnt delay op=rmdir delay=50s
 run ctl mnt delay op=rmdir delay=51s
 rmdir mnt/late &
 late=$!
-check "two others strike" wait_for grep -q 'at rmdir of late' true.log
+check "two others strike" soon grep -q 'at rmdir of late' true.log
 run ctl mnt cancel 4
 check "one of them does not let go" kill -0 $late
 run ctl mnt cancel 3
@@ -918,24 +909,18 @@ mkdir deep_root
 deep=$(printf 'd/%.0s' $(seq 400))
 mkdir -p "deep_root/$deep"
 echo old >"deep_root/${deep}file"
-(
-	ulimit -n 200
-	timeout 60 "$OUTAGE" mount --daemon --log log deep_root mnt >out 2>err
-)
+few_files 200 timeout 60 "$OUTAGE" mount --daemon --log log deep_root mnt >out 2>err
 check "a deep ROOT is mounted with few descriptors" test $? = 0
 mv "mnt/${deep}file" "mnt/${deep}new"
 mkdir "mnt/${deep}dir"
 kill -9 "$(timeout 60 "$OUTAGE" ctl --json mnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')"
-wait_for eval '! mounted mnt && flock -n deep_root true'
+soon eval '! mounted mnt && flock -n deep_root true'
 check "and what is at its end comes back when the server is killed" test "$(cat "deep_root/${deep}file")" = old
 check "without what was new" eval 'test ! -e "deep_root/${deep}new" && test ! -e "deep_root/${deep}dir"'
 check "and nothing waits any more" test ! -e deep_root/.outage-stash
 mkdir -m 700 deep_root/.outage-stash
 mkdir -p "deep_root/.outage-stash/new-x/$deep"
-(
-	ulimit -n 200
-	timeout 60 "$OUTAGE" mount --daemon --log log deep_root mnt >out 2>err
-)
+few_files 200 timeout 60 "$OUTAGE" mount --daemon --log log deep_root mnt >out 2>err
 check "what a snapshot left that was not finished is cleared away" test ! -e deep_root/.outage-stash/new-x
 run umount mnt
 rm -rf deep_root
@@ -954,7 +939,7 @@ run ctl mnt status
 check "status tells that it was moved" grep -q "ROOT was moved: it is $dir/away_root now" out
 rm mnt/a
 kill -9 "$(timeout 60 "$OUTAGE" ctl --json mnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')"
-wait_for eval '! mounted mnt && flock -n away_root true'
+soon eval '! mounted mnt && flock -n away_root true'
 check "and when the server is killed, what waits is undone there" test "$(cat away_root/a 2>&1)" = old
 check "with nothing left" test ! -e away_root/.outage-stash -a ! -e moved_root
 mkdir moved_root
@@ -991,7 +976,7 @@ if chattr +i bare_mnt 2>/dev/null; then
 	check "on a directory that may not be changed can be mounted" test $status = 0
 	check "and written there" touch bare_mnt/a
 	run ctl bare_mnt crash
-	wait_for eval '! mounted bare_mnt'
+	soon eval '! mounted bare_mnt'
 	touch bare_mnt/b 2>/dev/null
 	check "after a crash, who goes on gets an error" test $? != 0 -a ! -e bare_mnt/b
 	chattr -i bare_mnt
@@ -1002,7 +987,7 @@ if [ "$(id -u)" = 0 ] && mount -t tmpfs -o ro tmpfs bare_mnt 2>/dev/null; then
 	run mount --daemon --log log bare_root bare_mnt
 	touch bare_mnt/a
 	run ctl bare_mnt crash
-	wait_for eval '! mounted bare_mnt'
+	soon eval '! mounted bare_mnt'
 	touch bare_mnt/b 2>/dev/null
 	check "so it is above a file system that is read-only" test $? != 0 -a ! -e bare_mnt/b
 	umount bare_mnt
@@ -1029,20 +1014,20 @@ run umount mnt
 run mount --daemon --log torn.log data mnt
 run ctl mnt torn-op file=fit parts_bytes=3,3 persist=1
 printf 12345 >mnt/fit
-wait_for grep -q "of 5 bytes" torn.log
+soon grep -q "of 5 bytes" torn.log
 run ctl mnt faults
 check "a fault whose parts do not fit tells the length" grep -q "(missed); 1 seen; the write had 5 bytes" out
 check "and so does the log" grep -q "not done, its parts have another length .* of 5 bytes" torn.log
 run ctl mnt torn-op file=new parts=2 persist=1
 (printf 12345678 >mnt/new) 2>/dev/null
-wait_for eval '! mounted mnt'
+soon eval '! mounted mnt'
 check "a new file whose name was not durable is lost" test ! -e data/new
 check "and the log says so" grep -q "but its name was not durable" torn.log
 printf 1234 >data/old
 run mount --daemon --log torn2.log data mnt
 run ctl mnt torn-op file=old parts=2 persist=1
 (printf abcdefgh 1<>mnt/old) 2>/dev/null
-wait_for eval '! mounted mnt'
+soon eval '! mounted mnt'
 check "of an old one a part is durable" test "$(cat data/old)" = abcd
 check "and its name is not called lost" eval '! grep -q "its name was not durable" torn2.log'
 
@@ -1054,6 +1039,6 @@ kill -STOP "$stopped"
 run umount --timeout 1200ms mnt
 check "umount tells how long it has waited" eval 'test $status = 2 && says "has not ended within 1.2 s"'
 kill -CONT "$stopped"
-check "and the server ends when it can" wait_for flock -n data true
+check "and the server ends when it can" soon flock -n data true
 
 done_testing

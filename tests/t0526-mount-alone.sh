@@ -9,9 +9,10 @@ if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ]; then
 	echo "1..0 # SKIP mounting for root alone needs root and /dev/fuse"
 	exit 77
 fi
+own_mounts
 trap 'timeout 10 umount -l "$dir/mnt" "$dir/umnt" 2>/dev/null; rm -rf "$dir"' EXIT
 mkdir data mnt plain
-chmod 755 "$dir"
+for_everybody
 
 run() {
 	timeout 60 "$OUTAGE" "$@" >out 2>err
@@ -143,14 +144,14 @@ as_plain() {
 check "a plain directory tells who may do what" eval 'timeout 60 python3 rights.py plain >rights.plain'
 check "which is something" grep -q "access 644 x: False" rights.plain
 check "root's own mount tells the same" as_plain
-timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups ls mnt >out 2>err
+timeout 20 "${as_user[@]}" ls mnt >out 2>err
 check "and nobody else comes in" grep -q "Permission denied" err
 run umount mnt
 check "it ends" test $status = 0
 check "so does one where the kernel looks" as_plain -o default_permissions
 run umount mnt
 check "and one that lets others in" as_plain --allow-other
-timeout 20 setpriv --reuid=65534 --regid=65534 --clear-groups cat mnt/d/f0 >out 2>err
+timeout 20 "${as_user[@]}" cat mnt/d/f0 >out 2>err
 check "who may not read what is not his" grep -q "Permission denied" err
 run umount mnt
 
@@ -205,7 +206,7 @@ check "and the trace has the changes" test "$(grep -c ' unlink ' out)" = 20
 rm -rf data umnt
 mkdir data umnt
 chown 65534:65534 data umnt
-user=(timeout 60 setpriv --reuid=65534 --regid=65534 --clear-groups)
+user=(timeout 60 "${as_user[@]}")
 "${user[@]}" "$OUTAGE" mount --daemon --no-real-sync --log /dev/null data umnt >out 2>err
 check "a user mounts" test $? = 0
 "${user[@]}" sh -c 'printf "hello world" >umnt/f && chmod 200 umnt/f'
@@ -225,10 +226,7 @@ check "also its mode in ROOT" test "$(stat -c %a data/f)" = 200
 
 rm -rf data
 mkdir data
-(
-	ulimit -n 300
-	timeout 60 "$OUTAGE" mount --daemon --no-real-sync --log log data mnt
-)
+few_files 300 timeout 60 "$OUTAGE" mount --daemon --no-real-sync --log log data mnt
 timeout 100 python3 -c 'import os
 for i in range(3000):
     os.close(os.open("mnt/%d" % i, os.O_CREAT | os.O_WRONLY))'

@@ -39,15 +39,7 @@ fifo=/tmp/faults.fifo
 log=/tmp/lazyfs.log
 mkdir $mnt $data
 
-wait_for() {
-	local i
-
-	for ((i = 0; i < 3000; i++)); do
-		"$@" >/dev/null 2>&1 && return 0
-		sleep 0.02
-	done
-	return 1
-}
+wait_for() { soon quietly "$@"; }
 is_mounted() {
 	findmnt "$mnt" | grep -q lazyfs
 }

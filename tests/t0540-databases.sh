@@ -28,15 +28,7 @@ chmod 755 "$dir"
 mkdir mnt
 mnt=$dir/mnt
 
-wait_for() {
-	local i
-
-	for ((i = 0; i < 3000; i++)); do
-		"$@" >/dev/null 2>&1 && return 0
-		sleep 0.02
-	done
-	return 1
-}
+wait_for() { soon quietly "$@"; }
 gone() {
 	! mountpoint -q "$mnt"
 }

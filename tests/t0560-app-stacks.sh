@@ -9,7 +9,8 @@ if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ] || [ "$(uname -m)" != x86_64 ]; the
 	echo "1..0 # SKIP this needs root, FUSE and x86-64"
 	exit 77
 fi
-chmod 755 "$dir"
+own_mounts
+for_everybody
 
 # app OPTION...: one run, kept in run
 app() {
@@ -168,18 +169,18 @@ rm data/store
 # Another user, in another process of the run.
 chmod 777 data
 chmod 666 data/table
-app --stacks -p minimal --run "setpriv --reuid=65534 --regid=65534 --clear-groups '$dir/store'" --check "$look" -- data
+app --stacks -p minimal --run "${as_user[*]} '$dir/store'" --check "$look" -- data
 check "as another user" said "at $write in put"
 
 # An ordinary user may not look into a program that may be run and not be read.
-if setpriv --reuid=65534 --regid=65534 --clear-groups unshare --user true 2>/dev/null; then
+if "${as_user[@]}" unshare --user true 2>/dev/null; then
 	install -d -o 65534 -g 65534 user user/data
 	echo old >user/data/table
 	chown 65534:65534 user/data/table
 	cp store hidden
 	chmod 711 hidden
 	for program in store hidden; do
-		(cd user && rm -rf run && setpriv --reuid=65534 --regid=65534 --clear-groups timeout 100 "$OUTAGE" \
+		(cd user && rm -rf run && "${as_user[@]}" timeout 100 "$OUTAGE" \
 			app --stacks -o run -p minimal --run "$dir/$program" --check "$look" -- data) >out 2>err
 		if [ $program = store ]; then
 			check "as an ordinary user" said "at $write in put"

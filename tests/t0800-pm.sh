@@ -83,8 +83,8 @@ check 'nor put where its run is not' eval "! timeout 60 '$OUTAGE' shrink r/findi
 point=$(sed -n 's/^point\t//p' r/findings/0/case)
 cp -r r/findings/0 r/findings/1
 sed -i "s/^state\t.*/state\t4.$point.8/" r/findings/1/case
-check 'more is lost than need be' timeout 60 "$OUTAGE" shrink --json r/findings/1
-timeout 60 "$OUTAGE" shrink --force --json r/findings/1 >out
+check 'more is lost than need be' timeout 60 "$OUTAGE" shrink --trust --json r/findings/1
+timeout 60 "$OUTAGE" shrink --trust --force --json r/findings/1 >out
 check 'and is given back' eval 'test "$(json lost)" -eq 1 && test "$(json lost_before)" -ge 8'
 rm -r r/findings/1
 timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
@@ -95,7 +95,7 @@ check 'without the file, too' test $? -eq 1
 check 'and leaves none behind' test ! -e pool
 mv kept pool
 sed -i 's/^check\t.*/check\ttrue/' r/pm
-timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
+timeout 60 "$OUTAGE" replay --trust r/findings/0 >out 2>err
 check 'and not, once it is mended' test $? -eq 0
 check 'JSON says it all' pm 1 --json --check "$good" -- "$writer" pool late
 check 'with its keys' eval 'for k in operations crash_states unique_states checked findings errors \

@@ -83,7 +83,7 @@ check 'with what it loses' grep -q 'lost .*pm-undo.c:[0-9]* in recover' out
 check 'and when' grep -q 'by a crash during the recovery from another, during operation' out
 check 'it is replayed' eval "timeout 60 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1 && grep -q ' is not ' out"
 sed -i 's/^recover\t.*/recover\t\/bin\/true/; s/^check\t.*/check\ttrue/' r/pm
-check 'with what the run says' eval "timeout 60 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 0"
+check 'with what the run says' eval "timeout 60 '$OUTAGE' replay --trust r/findings/0 >out; test \$? -eq 0"
 check 'by its dumps, too' pm 1 --crash recovery --recoveries 8 --recover "$undo \"\$1\" sick" \
 	--dump "$undo \"\$1\" dump" -- "$undo" pool run
 check 'as an event of the recovery' grep -Eq 'event [0-9]+ of its recovery (survived|got lost)' out
@@ -167,18 +167,18 @@ check 'nothing is left' eval "test ! -e r && test ! -e pool2 && ! pgrep -f '$dir
 pool
 # The first is of the whole run, which must be right before anything is looked for.
 mkdir checks
-printf '%s\n' 'mktemp -d checks/XXXXXX >/dev/null' '[ "$(ls checks | wc -l)" -lt 4 ] || mkdir -p checking' 'sleep 1' >slow.sh
+printf '%s\n' 'mktemp -d checks/XXXXXX >/dev/null' '[ "$(ls checks | wc -l)" -lt 6 ] || mkdir -p checking' 'sleep 1' >slow.sh
 stopped checking 0 --file pool -o r -j 2 --check "cd '$dir' && sh slow.sh" -- "$undo" pool noise
 check 'stopped while states are checked' eval "test $? -eq 2 && says 'what was found is in'"
 check 'and it can be reported' eval "timeout 60 '$OUTAGE' report r >out"
 pm 1 --check "$undo \"\$1\" check" -- "$undo" pool run
 dd if=/dev/zero of=r/trace bs=1 seek=100 count=8 conv=notrunc 2>/dev/null
-timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
+timeout 60 "$OUTAGE" replay --trust r/findings/0 >out 2>err
 check 'a damaged trace is told' eval "test $? -eq 2 && test \"\$(wc -l <err)\" -eq 1"
 pm 1 --crash recovery --recover "$undo \"\$1\" sick" --check "$undo \"\$1\" check" -- "$undo" pool run
 for id in r r: r9:1.1 r99999999999999999999:1 r0:r0:1.1 r0:9.9.9 1.1/ 1.1/poison:1 1.1/rust:0; do
 	sed -i "s,^state\t.*,state\t$id," r/findings/0/case
-	timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
+	timeout 60 "$OUTAGE" replay --trust r/findings/0 >out 2>err
 	check "there is no state $id" eval "test $? -eq 2 && test \"\$(wc -l <err)\" -eq 1"
 done
 printf '#!/bin/sh\n[ "$1" = --version ] && echo "qemu-x86_64 version 7.2.0" && exit\nkill -9 $$\n' >q
@@ -208,5 +208,5 @@ printf 'zz\n' >r/places
 timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
 check 'damaged names are told' eval "test $? -eq 2 && says 'places is damaged'"
 rm r/places
-check 'and not needed' eval "timeout 60 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1"
+check 'and not needed' eval "timeout 60 '$OUTAGE' replay --trust r/findings/0 >out; test \$? -eq 1"
 done_testing

@@ -50,7 +50,7 @@ if [ "$(id -u)" = 0 ] && timeout 120 "$OUTAGE" doctor >out 2>err; then
 	# The same disk with other times: those that it had, and one that nobody knows.
 	retime() { # MTIME: makes the disk in place of the one that was found
 		mkdir -p mnt
-		mount -o loop script/crash.img mnt && touch -m -d "@$1" mnt/foo && umount mnt
+		mount -o loop script/crash.img mnt && touch -m -d "@$1" mnt/foo && sync -f mnt && umount mnt
 	}
 	sed -i 's/^.*time_is ctime .*$/true/; s/^.*judge .*ctime is .*$/true/' script/reproduce.sh
 	check 'with the time that it had' retime 1100000000

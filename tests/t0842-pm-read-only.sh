@@ -35,6 +35,7 @@ check 'in several states' grep -Eq 'workload, ([5-9]|[1-9][0-9]+) different' out
 check 'which nobody need be told' untold
 check 'a dump cannot write' dax 1 -t vm:ext4-dax --dump 'touch new' three
 check 'which it says' problem dump-failed 'new: Read-only file system'
+check 'and the case, for who shows it again' grep -qx 'mounted read-only' kept/findings/0-0/case
 check 'a check may write: it is judged by what was there before, and used as it is then' dax 0 -t vm:ext4-dax \
 	--check 'rm -f foo; mkdir d && touch d/new' three
 check 'a second crash may be while it is made writable' dax 0 -t vm:ext4-dax --crash prefix,recovery --budget 30 three
@@ -75,7 +76,6 @@ check 'it is shown again' eval "[ $? -eq 1 ] && grep -q 'not be made writable' o
 timeout 60 "$OUTAGE" export $f -o script >out 2>err
 check 'it is exported' test $? -eq 0
 if [ "$(id -u)" = 0 ] && timeout 120 "$OUTAGE" doctor >out 2>err; then
-	sed -i 's/dax=always,//' script/reproduce.sh # that is for persistent memory
 	timeout 60 sh script/reproduce.sh >out 2>err
 	check 'and shown without this program' eval "[ $? -eq 1 ] && grep -q 'It cannot be made writable' out"
 	printf '\000' | dd of=script/crash.img bs=1 seek=1127 conv=notrunc 2>/dev/null
@@ -84,7 +84,6 @@ if [ "$(id -u)" = 0 ] && timeout 120 "$OUTAGE" doctor >out 2>err; then
 	cp -r $f kept/findings/0-9
 	printf 'missing\tbar\tbar: is missing\t\n' >>kept/findings/0-9/problems
 	check 'with something else that is wrong, too' timeout 60 "$OUTAGE" export kept/findings/0-9 -o both
-	sed -i 's/dax=always,//' both/reproduce.sh
 	timeout 60 sh both/reproduce.sh >out 2>err
 	check 'that is shown first' eval "[ $? -eq 1 ] && sed -n '/^It cannot be made writable/q;p' out |
 		grep -q '^shows: *bar: is missing'"

@@ -418,15 +418,16 @@ static int hear(struct checkers *c, struct slot *s)
 	return rc;
 }
 
-static int listen_all(struct checkers *c)
+static int listen_all(struct checkers *c, int wait_ms)
 {
 	struct pollfd fds[JOBS_MAX];
 	int rc = 0;
 
 	for (unsigned i = 0; i < c->jobs; i++)
 		fds[i] = (struct pollfd){ c->slot[i].pid ? c->slot[i].fd : -1, POLLIN, 0 };
-	if (poll(fds, c->jobs, POLL_MS) < 0 && errno != EINTR)
-		return err_set(c->err, -errno, "cannot wait for processes: %m");
+	if (poll(fds, c->jobs, wait_ms) < 0)
+		return errno == EINTR ? 0
+				      : err_set(c->err, -errno, "cannot wait for processes: %m");
 	for (unsigned i = 0; i < c->jobs && !rc; i++) {
 		struct slot *s = &c->slot[i];
 
@@ -516,8 +517,11 @@ static int go_on(struct checkers *c, next_fn *next, void *from, struct checkers_
 	while (!rc && (more || busy(c)) && !(opts->stop && opts->stop(opts->ctx))) {
 		rc = give_out(c, next, from, &more);
 		if (!rc && busy(c))
-			rc = listen_all(c);
+			rc = listen_all(c, POLL_MS);
 	}
+	/* If it was stopped: checks that had ended by then count; the others are killed. */
+	for (unsigned i = 0; !rc && busy(c) && i < DEPTH; i++)
+		rc = listen_all(c, 0);
 	return rc ? rc : tell_early(c, true);
 }
 
@@ -560,12 +564,14 @@ int checkers_run(struct history *h, struct states *s, const struct checkers_opts
 struct checker {
 	struct checkers_opts opts;
 	struct checkers *c;
+	bool (*stop)(void *ctx); /* as it was given, with its own context */
+	void *stop_ctx;
 };
 
 struct one {
-	struct history *h;
+	const struct checker *k;
 	const char *id;
-	bool given;
+	bool given, told;
 	struct check_result *r;
 };
 
@@ -573,7 +579,7 @@ static bool next_of_one(void *ctx, struct app_state *out)
 {
 	struct one *o = ctx;
 
-	if (o->given || states_replay(o->h, o->id, out, NULL))
+	if (o->given || states_replay(o->k->c->h, o->id, out, NULL))
 		return false;
 	o->given = true;
 	return true;
@@ -588,7 +594,15 @@ static int keep_result(void *ctx, const struct app_state *s, const struct check_
 	*o->r = *r;
 	o->r->output = (struct strbuf)STRBUF_INIT;
 	strbuf_add(&o->r->output, strbuf_str(&r->output), r->output.len);
+	o->told = true;
 	return 0;
+}
+
+static bool stop_one(void *ctx)
+{
+	const struct one *o = ctx;
+
+	return o->k->stop && o->k->stop(o->k->stop_ctx);
 }
 
 struct checker *checker_new(struct history *h, const struct checkers_opts *opts)
@@ -597,7 +611,9 @@ struct checker *checker_new(struct history *h, const struct checkers_opts *opts)
 
 	k->opts = *opts;
 	k->opts.done = keep_result;
-	k->opts.stop = NULL;
+	k->opts.stop = stop_one;
+	k->stop = opts->stop;
+	k->stop_ctx = opts->ctx;
 	k->c = checkers_make(h, &k->opts, 1);
 	return k;
 }
@@ -613,11 +629,13 @@ void checker_free(struct checker *k)
 
 int checker_ask(struct checker *k, const char *id, struct check_result *r, struct err *err)
 {
-	struct one o = { .h = k->c->h, .id = id, .r = r };
+	struct one o = { .k = k, .id = id, .r = r };
 	struct checkers_stats stats;
 
 	k->opts.ctx = &o;
 	int rc = go_on(k->c, next_of_one, &o, &stats, err);
+	if (!rc && !o.told && stop_one(&o))
+		rc = -EINTR;
 	if (rc)
 		end_all(k->c);
 	if (!rc && !o.given)

@@ -46,7 +46,11 @@ struct checkers_stats {
 /* Checks all states that `s` gives. Fails if no process can be made to work. */
 int checkers_run(struct history *h, struct states *s, const struct checkers_opts *opts,
 		 struct checkers_stats *stats, struct err *err) must_check;
-/* For states that are asked for one by one, by their id: a process that stays. */
+/*
+ * For states that are asked for one by one, by their id: a process that stays. When `opts->stop`
+ * says so, the check that runs is killed, and that and each later one is -EINTR, without a
+ * sentence.
+ */
 struct checker;
 struct checker *checker_new(struct history *h, const struct checkers_opts *opts);
 int checker_ask(struct checker *k, const char *id, struct check_result *r, struct err *err)

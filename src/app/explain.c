@@ -28,6 +28,7 @@ void explained_release(struct explained *e)
 {
 	free(e->id);
 	free(e->cause);
+	free(e->cut_by);
 	vec_release(&e->lost);
 	vec_release(&e->roles);
 	*e = (struct explained){ 0 };
@@ -482,18 +483,23 @@ static int find_mend(struct work *w, const struct case_at *c, struct explained *
 	return 0;
 }
 
+static void tell_state(const struct work *w, const struct case_at *c, struct explained *e)
+{
+	e->harm = w->harm;
+	e->point = c->point;
+	e->acked = states_acked(w->o->h->trace, c->point);
+	e->id = case_id(w->o->h, c);
+	e->after = c->point ? c->point - 1 : UINT64_MAX;
+	e->until = UINT64_MAX;
+	tell_lost(w, c, e);
+}
+
 static int tell(struct work *w, struct case_at *c, struct explained *e, struct err *err)
 {
 	const struct trace *t = w->o->h->trace;
 	int rc = 0;
 
-	e->harm = w->harm;
-	e->point = c->point;
-	e->acked = states_acked(t, c->point);
-	e->id = case_id(w->o->h, c);
-	e->after = c->point ? c->point - 1 : UINT64_MAX;
-	e->until = UINT64_MAX;
-	tell_lost(w, c, e);
+	tell_state(w, c, e);
 	if (e->kind == EXPLAIN_ORDER && e->after != UINT64_MAX &&
 	    t->events.v[e->after].kind == EV_PERSIST)
 		e->kind = EXPLAIN_ACK;
@@ -547,6 +553,23 @@ int explain(const struct explain_opts *o, const struct app_state *s, enum app_ha
 	else
 		*out = e;
 	return rc;
+}
+
+int explain_not(const struct explain_opts *o, const struct app_state *s, enum app_harm harm,
+		struct explained *out, struct err *err)
+{
+	struct work w = { .o = o, .harm = harm };
+	auto_case c = { 0 };
+	int rc = case_load(o->h, s->point, &c, err);
+
+	if (rc)
+		return rc;
+	keep_survivors(&c, &s->survivors);
+	*out = (struct explained){ .kind = EXPLAIN_NOT };
+	tell_state(&w, &c, out);
+	free(out->id);
+	out->id = xstrdup(s->id); /* the one that was checked */
+	return 0;
 }
 
 static bool has_role(const struct explained *e, uint32_t role)

@@ -26,6 +26,7 @@ enum explain_kind {
 	EXPLAIN_WINDOW, /* nothing is lost: between two operations it is not consistent */
 	EXPLAIN_ORDER,	/* lost, and a later operation is not */
 	EXPLAIN_ACK,	/* lost, and acknowledged */
+	EXPLAIN_NOT,	/* the cause is not known: `lost` is all that the state has lost */
 };
 
 struct explain_lost {
@@ -42,7 +43,7 @@ struct explained {
 	struct vec_of(struct explain_lost) lost;
 	uint64_t after; /* the event that the crash comes after; UINT64_MAX: none */
 	uint64_t until; /* EXPLAIN_WINDOW: the event that mends it, if it is known; or UINT64_MAX */
-	char *cause;	/* the same for states that fail for the same reason */
+	char *cause;	/* the same for states that fail for the same reason; EXPLAIN_NOT: NULL */
 	struct vec_of(uint32_t) roles; /* of what is lost */
 	/*
 	 * The call that is missing, after the last of what is lost: with it, this state is none
@@ -54,7 +55,8 @@ struct explained {
 		uint32_t lost; /* of what in `lost` it is about */
 	} mend;
 	unsigned checks;
-	bool cut; /* there were more questions than checks: it may be simpler than told */
+	bool cut;     /* there were more questions than checks: it may be simpler than told */
+	char *cut_by; /* EXPLAIN_NOT: what stopped the explanation, "a signal"; NULL: nothing yet */
 };
 
 void explained_release(struct explained *e);
@@ -73,6 +75,10 @@ struct explain_opts {
 /* `s` fails with `harm`. */
 int explain(const struct explain_opts *o, const struct app_state *s, enum app_harm harm,
 	    struct explained *out, struct err *err) must_check;
+
+/* What is known of such a state without any check: EXPLAIN_NOT. */
+int explain_not(const struct explain_opts *o, const struct app_state *s, enum app_harm harm,
+		struct explained *out, struct err *err) must_check;
 
 /*
  * Whether `s`, which fails, would pass if what `e` lost were not lost in it; or, if `e` lost

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "app/keep.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/below.h"
 #include "base/io.h"
 #include "base/number.h"
 
@@ -61,7 +60,7 @@ static char *unescape(const char *s, size_t len)
 enum field_kind { FIELD_TEXT, FIELD_NUMBER, FIELD_BOOL, FIELD_LIST, FIELD_HARM, FIELD_DOUBLE };
 
 struct field {
-	const char *key;
+	struct trust_key key; /* its name, and what its value leads to */
 	enum field_kind kind;
 	size_t at;
 };
@@ -115,11 +114,11 @@ static int parse(const char *name, const struct strbuf *text, const struct field
 		if (!tab)
 			return err_set(err, -EINVAL, "%s, line %u: no key and value", name, line);
 		for (size_t i = 0; i < n; i++)
-			if (strlen(fields[i].key) == (size_t)(tab - p) &&
-			    strncmp(fields[i].key, p, (size_t)(tab - p)) == 0 &&
+			if (strlen(fields[i].key.name) == (size_t)(tab - p) &&
+			    strncmp(fields[i].key.name, p, (size_t)(tab - p)) == 0 &&
 			    take(&fields[i], out, tab + 1, (size_t)(last - tab - 1)))
 				return err_set(err, -EINVAL, "%s, line %u: no such value of %s",
-					       name, line, fields[i].key);
+					       name, line, fields[i].key.name);
 		p = stop ? stop + 1 : end;
 	}
 	return 0;
@@ -132,22 +131,22 @@ static void print(struct strbuf *sb, const struct field *fields, size_t n, const
 
 		switch (fields[i].kind) {
 		case FIELD_TEXT:
-			put(sb, fields[i].key, *(char *const *)p);
+			put(sb, fields[i].key.name, *(char *const *)p);
 			break;
 		case FIELD_LIST:
-			put_strings(sb, fields[i].key, p);
+			put_strings(sb, fields[i].key.name, p);
 			break;
 		case FIELD_NUMBER:
-			put_number(sb, fields[i].key, *(const uint64_t *)p);
+			put_number(sb, fields[i].key.name, *(const uint64_t *)p);
 			break;
 		case FIELD_BOOL:
-			put_number(sb, fields[i].key, *(const bool *)p);
+			put_number(sb, fields[i].key.name, *(const bool *)p);
 			break;
 		case FIELD_HARM:
-			put(sb, fields[i].key, app_harm_name(*(const enum app_harm *)p));
+			put(sb, fields[i].key.name, app_harm_name(*(const enum app_harm *)p));
 			break;
 		case FIELD_DOUBLE:
-			strbuf_addf(sb, "%s\t%.9g\n", fields[i].key, *(const double *)p);
+			strbuf_addf(sb, "%s\t%.9g\n", fields[i].key.name, *(const double *)p);
 			break;
 		}
 	}
@@ -186,28 +185,29 @@ enum app_harm app_harm_find(const char *name, size_t len)
 
 /* ---- plan ---- */
 
-#define PLAN(key, kind, member)                                                                    \
+#define PLAN(key, leads, kind, member)                                                             \
 	{                                                                                          \
-		key, kind, offsetof(struct app_plan, member)                                       \
+		{ key, leads }, kind, offsetof(struct app_plan, member)                            \
 	}
 
 static const struct field plan_fields[] = {
-	PLAN("dir", FIELD_TEXT, dir),
-	PLAN("run", FIELD_TEXT, run),
-	PLAN("check", FIELD_TEXT, check),
-	PLAN("restart", FIELD_TEXT, restart),
-	PLAN("query", FIELD_TEXT, query),
-	PLAN("stop", FIELD_TEXT, stop),
-	PLAN("kill", FIELD_BOOL, kill),
-	PLAN("profile", FIELD_TEXT, profile),
-	PLAN("ack-file", FIELD_TEXT, ack_file),
-	PLAN("unit", FIELD_NUMBER, unit),
-	PLAN("max-subset", FIELD_NUMBER, max_subset),
-	PLAN("budget", FIELD_NUMBER, budget),
-	PLAN("seed", FIELD_NUMBER, seed),
-	PLAN("timeout-ms", FIELD_NUMBER, timeout_ms),
-	PLAN("stacks", FIELD_BOOL, stacks),
-	PLAN("root-ino", FIELD_NUMBER, root_ino),
+	PLAN("dir", TRUST_FILE, FIELD_TEXT, dir),
+	PLAN("run", TRUST_HARMLESS, FIELD_TEXT,
+	     run), /* what was done: it is told, and not run again */
+	PLAN("check", TRUST_COMMAND, FIELD_TEXT, check),
+	PLAN("restart", TRUST_COMMAND, FIELD_TEXT, restart),
+	PLAN("query", TRUST_COMMAND, FIELD_TEXT, query),
+	PLAN("stop", TRUST_HARMLESS, FIELD_TEXT, stop), /* the same */
+	PLAN("kill", TRUST_HARMLESS, FIELD_BOOL, kill),
+	PLAN("profile", TRUST_HARMLESS, FIELD_TEXT, profile),
+	PLAN("ack-file", TRUST_HARMLESS, FIELD_TEXT, ack_file), /* its lines are in the trace */
+	PLAN("unit", TRUST_HARMLESS, FIELD_NUMBER, unit),
+	PLAN("max-subset", TRUST_HARMLESS, FIELD_NUMBER, max_subset),
+	PLAN("budget", TRUST_HARMLESS, FIELD_NUMBER, budget),
+	PLAN("seed", TRUST_HARMLESS, FIELD_NUMBER, seed),
+	PLAN("timeout-ms", TRUST_HARMLESS, FIELD_NUMBER, timeout_ms),
+	PLAN("stacks", TRUST_HARMLESS, FIELD_BOOL, stacks),
+	PLAN("root-ino", TRUST_HARMLESS, FIELD_NUMBER, root_ino),
 };
 
 void app_plan_release(struct app_plan *p)
@@ -240,11 +240,11 @@ int app_plan_load(const char *run, struct app_plan *out, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
 	struct app_plan p = { 0 };
-	int rc = io_slurp_file(run, "app", FILE_MAX, &text, &p.ours, err);
+	int rc = io_slurp_file(run, "app", FILE_MAX, &text, err);
 
 	if (!rc)
 		rc = parse("app", &text, plan_fields, ARRAY_SIZE(plan_fields), &p, err);
-	if (!rc && (!p.dir || !p.profile || !(p.check || p.restart || p.query)))
+	if (!rc && (!p.dir || !p.run || !p.profile || !(p.check || p.restart || p.query)))
 		rc = err_set(err, -EINVAL, "%s/app does not say what was run", run);
 	if (rc)
 		app_plan_release(&p);
@@ -253,51 +253,51 @@ int app_plan_load(const char *run, struct app_plan *out, struct err *err)
 	return rc;
 }
 
-static bool has(const char *dir, const char *name)
-{
-	auto_free char *path = xasprintf("%s/%s", dir, name);
-	struct stat st;
-
-	return !lstat(path, &st) && S_ISREG(st.st_mode);
-}
-
 bool app_is_run(const char *dir)
 {
-	return has(dir, "app");
+	return below_has_file(dir, "app");
 }
 
 bool app_is_finished(const char *dir)
 {
-	return has(dir, "summary");
+	return below_has_file(dir, "summary");
 }
 
 bool app_is_case(const char *dir)
 {
-	auto_free char *run = app_run_of(dir);
+	auto_free char *run = app_run_of(dir), *at = below_case(dir);
 
-	return has(dir, "case") && app_is_run(run);
+	return below_has_file(at, "case") && app_is_run(run);
 }
 
 char *app_run_of(const char *case_dir)
 {
-	return xasprintf("%s/../..", case_dir);
+	return below_run_of(case_dir);
 }
 
 /* ---- cases ---- */
 
-#define CASE(key, kind, member)                                                                    \
+#define CASE(key, leads, kind, member)                                                             \
 	{                                                                                          \
-		key, kind, offsetof(struct app_case, member)                                       \
+		{ key, leads }, kind, offsetof(struct app_case, member)                            \
 	}
 
 static const struct field case_fields[] = {
-	CASE("state", FIELD_TEXT, state),   CASE("point", FIELD_NUMBER, point),
-	CASE("acks", FIELD_NUMBER, acks),   CASE("states", FIELD_NUMBER, states),
-	CASE("harm", FIELD_HARM, harm),	    CASE("title", FIELD_TEXT, title),
-	CASE("fix", FIELD_TEXT, fix),	    CASE("verified", FIELD_BOOL, verified),
-	CASE("cause", FIELD_TEXT, cause),   CASE("lost", FIELD_LIST, lost),
-	CASE("after", FIELD_LIST, after),   CASE("seen", FIELD_TEXT, seen),
-	CASE("shown", FIELD_NUMBER, shown), CASE("asked", FIELD_NUMBER, asked),
+	CASE("state", TRUST_HARMLESS, FIELD_TEXT, state),
+	CASE("point", TRUST_HARMLESS, FIELD_NUMBER, point),
+	CASE("acks", TRUST_HARMLESS, FIELD_NUMBER, acks),
+	CASE("states", TRUST_HARMLESS, FIELD_NUMBER, states),
+	CASE("harm", TRUST_HARMLESS, FIELD_HARM, harm),
+	CASE("title", TRUST_HARMLESS, FIELD_TEXT, title),
+	CASE("fix", TRUST_HARMLESS, FIELD_TEXT, fix),
+	CASE("verified", TRUST_HARMLESS, FIELD_BOOL, verified),
+	CASE("cause", TRUST_HARMLESS, FIELD_TEXT, cause),
+	CASE("lost", TRUST_HARMLESS, FIELD_LIST, lost),
+	CASE("after", TRUST_HARMLESS, FIELD_LIST, after),
+	CASE("seen", TRUST_HARMLESS, FIELD_TEXT, seen),
+	CASE("shown", TRUST_HARMLESS, FIELD_NUMBER, shown),
+	CASE("asked", TRUST_HARMLESS, FIELD_NUMBER, asked),
+	CASE("unexplained", TRUST_HARMLESS, FIELD_BOOL, unexplained),
 };
 
 void app_strings_release(struct app_strings *s)
@@ -321,46 +321,163 @@ void app_case_release(struct app_case *c)
 	*c = (struct app_case){ 0 };
 }
 
-static int make_dir(const char *path, struct err *err)
+/* ---- marks ---- */
+
+static int mark_run(const char *run, bool verify, struct err *err)
 {
-	if (mkdir(path, 0777) < 0 && errno != EEXIST)
-		return err_set(err, -errno, "cannot make the directory %s: %m", path);
-	return 0;
+	static const struct trust_file files[] = {
+		{ .name = "app" }, { .name = "trace" }, { .name = "stacks" }, { .name = "shown" }
+	};
+	static const struct trust_set set = { .kind = "app-run",
+					      .files = files,
+					      .n = ARRAY_SIZE(files),
+					      .tree = "base",
+					      .keep = true };
+
+	return verify ? trust_verify(run, &set, err) : trust_mark(run, &set, err);
+}
+
+/* With the mark of its run, so that all of that is covered; `text` is what "case" will hold. */
+static int mark_case(const char *run, const char *dir, const struct strbuf *text, bool verify,
+		     struct err *err)
+{
+	auto_strbuf above = STRBUF_INIT;
+	struct err none = ERR_INIT;
+	/* Where it is not there, nothing is. */
+	int rc = io_slurp_file(run, TRUST_MARK, FILE_MAX, &above, &none);
+	const struct trust_file files[] = {
+		{ "run", rc ? "" : strbuf_str(&above), rc ? 0 : above.len },
+		{ "case", text ? strbuf_str(text) : NULL, text ? text->len : 0 },
+		{ .name = "said" },
+	};
+	const struct trust_set set = { .kind = "app-case", .files = files, .n = ARRAY_SIZE(files) };
+
+	return verify ? trust_verify(dir, &set, err) : trust_mark(dir, &set, err);
+}
+
+int app_run_mark(const char *run, struct err *err)
+{
+	return mark_run(run, false, err);
+}
+
+bool app_key(size_t i, struct trust_key *out)
+{
+	bool plan = i < ARRAY_SIZE(plan_fields);
+	size_t n = plan ? i : i - ARRAY_SIZE(plan_fields);
+
+	if (!plan && n >= ARRAY_SIZE(case_fields))
+		return false;
+	*out = plan ? plan_fields[n].key : case_fields[n].key;
+	return true;
+}
+
+/* Commands first: a directory alone would be harmless. */
+static void plan_would(const struct app_plan *p, struct strbuf *would)
+{
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(plan_fields); i++) {
+		const struct field *f = &plan_fields[i % ARRAY_SIZE(plan_fields)];
+		char *const *value = (char *const *)((const char *)p + f->at);
+		bool first = i < ARRAY_SIZE(plan_fields);
+
+		if (f->kind == FIELD_TEXT && *value && (f->key.leads == TRUST_COMMAND) == first)
+			trust_would(f->key, *value, would);
+	}
+}
+
+int app_trust(const char *run, const char *case_dir, struct app_plan *p, bool trust,
+	      struct err *err)
+{
+	auto_free char *shown = below_run_of(case_dir), *at = below_case(case_dir);
+	auto_strbuf would = STRBUF_INIT;
+	struct err why = ERR_INIT;
+
+	p->ours = trust || (!mark_run(run, true, &why) && !mark_case(run, at, NULL, true, &why));
+	plan_would(p, &would);
+	return p->ours ? 0 : trust_refuse(shown, "app", &why, &would, "", err);
+}
+
+/* ---- a case in its directory ---- */
+
+/* Where links cannot be made, the run's own is read. */
+static void link_trace(const char *run, const struct io_newdir *to)
+{
+	struct err ignored = ERR_INIT;
+	auto_fd from = below_open_dir(run, NULL, &ignored);
+
+	if (from >= 0 && linkat(from, "trace", to->fd, "trace", 0) < 0)
+		errno = 0;
+}
+
+static int save_case(const char *run, uint64_t n, const struct app_case *c, bool durable,
+		     struct err *err)
+{
+	auto_free char *name = xasprintf("findings/%llu", (unsigned long long)n);
+	auto_newdir dir = IO_NEWDIR_INIT;
+	auto_strbuf text = STRBUF_INIT;
+	int rc = below_make_dir(run, "findings", err);
+
+	if (!rc)
+		rc = io_newdir_open(run, name, &dir, err);
+	print(&text, case_fields, ARRAY_SIZE(case_fields), c);
+	if (!rc)
+		rc = io_write_file(dir.path, "said", strbuf_str(&c->said), c->said.len, 0, err);
+	if (!rc)
+		rc = mark_case(run, dir.path, &text, false, err);
+	if (!rc)
+		rc = io_write_file(dir.path, "case", strbuf_str(&text), text.len, 0, err);
+	if (rc)
+		return rc;
+	link_trace(run, &dir);
+	dir.unsynced = !durable;
+	return io_newdir_commit(&dir, err);
 }
 
 int app_case_save(const char *run, uint64_t n, const struct app_case *c, struct err *err)
 {
-	auto_free char *dir = xasprintf("%s/findings/%llu", run, (unsigned long long)n);
-	auto_free char *all = xasprintf("%s/findings", run);
-	auto_free char *trace = xasprintf("%s/trace", run), *own = xasprintf("%s/trace", dir);
-	auto_strbuf text = STRBUF_INIT;
-	int rc = make_dir(all, err);
+	return save_case(run, n, c, true, err);
+}
 
-	if (!rc)
-		rc = make_dir(dir, err);
-	print(&text, case_fields, ARRAY_SIZE(case_fields), c);
-	if (!rc)
-		rc = io_write_file(dir, "said", strbuf_str(&c->said), c->said.len, 0, err);
-	if (!rc)
-		rc = io_write_file(dir, "case", strbuf_str(&text), text.len, 0, err);
-	/* Where links cannot be made, the run's own is read. */
-	if (!rc && link(trace, own) < 0)
-		errno = 0;
-	return rc;
+int app_case_save_first(const char *run, uint64_t n, const struct app_case *c, struct err *err)
+{
+	return save_case(run, n, c, false, err);
+}
+
+int app_run_sync(const char *run, struct err *err)
+{
+	static const char *const names[] = { "app", "base", "trace", "stacks", "shown", NULL };
+
+	return io_sync_run(run, names, err);
+}
+
+int app_case_remove(const char *run, uint64_t n, struct err *err)
+{
+	auto_free char *name = xasprintf("findings/%llu", (unsigned long long)n);
+	auto_free char *shown = below_shown(run, name);
+	const char *last;
+	auto_fd parent = below_open_parent(run, name, &last, err);
+
+	if (parent < 0)
+		return parent;
+	auto_free char *hidden = below_new_name(last);
+	/* At once: whoever reads the run meanwhile finds all of it, or nothing. */
+	if (renameat(parent, last, parent, hidden) < 0)
+		return err_set(err, -errno, "cannot remove %s: %m", shown);
+	return below_remove_at(parent, hidden, shown, err);
 }
 
 int app_case_load(const char *dir, struct app_case *out, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
+	auto_free char *at = below_case(dir);
 	struct app_case c = { 0 };
-	int rc = io_slurp_file(dir, "case", FILE_MAX, &text, NULL, err);
+	int rc = io_slurp_file(at, "case", FILE_MAX, &text, err);
 
 	if (!rc)
 		rc = parse("case", &text, case_fields, ARRAY_SIZE(case_fields), &c, err);
 	if (!rc && (!c.state || !c.title))
 		rc = err_set(err, -EINVAL, "%s/case does not say which state it is", dir);
-	if (!rc && has(dir, "said"))
-		rc = io_slurp_file(dir, "said", FILE_MAX, &c.said, NULL, err);
+	if (!rc && below_exists(at, "said"))
+		rc = io_slurp_file(at, "said", FILE_MAX, &c.said, err);
 	if (rc) {
 		app_case_release(&c);
 		return rc;
@@ -370,58 +487,42 @@ int app_case_load(const char *dir, struct app_case *out, struct err *err)
 	return 0;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 int app_case_list(const char *run, struct app_strings *out, struct err *err)
 {
-	auto_free char *all = xasprintf("%s/findings", run);
-	struct vec_of(uint64_t) numbers = { 0 };
-	DIR *d = opendir(all);
-	const struct dirent *e;
+	struct below_names names = { 0 };
 	uint64_t n;
+	int rc = below_exists(run, "findings") ? below_list(run, "findings", &names, err) : 0;
 
-	if (!d && errno != ENOENT)
-		return err_set(err, -errno, "cannot list %s: %m", all);
-	while (d && (e = readdir(d)))
-		if (!number_parse(e->d_name, &n))
-			vec_push(&numbers, n);
-	if (d)
-		closedir(d);
-	if (numbers.n)
-		qsort(numbers.v, numbers.n, sizeof(*numbers.v), by_number);
-	for (size_t i = 0; i < numbers.n; i++)
-		vec_push(out, xasprintf("%s/%llu", all, (unsigned long long)numbers.v[i]));
-	vec_release(&numbers);
-	return 0;
+	for (size_t i = 0; i < names.n; i++)
+		if (!number_parse(names.v[i], &n))
+			vec_push(out, xasprintf("%s/findings/%s", run, names.v[i]));
+	below_names_release(&names);
+	return rc;
 }
 
 /* ---- summary ---- */
 
-#define SUMMARY(key, kind, member)                                                                 \
+#define SUMMARY(key, leads, kind, member)                                                          \
 	{                                                                                          \
-		key, kind, offsetof(struct app_summary, member)                                    \
+		{ key, leads }, kind, offsetof(struct app_summary, member)                         \
 	}
 
 static const struct field summary_fields[] = {
-	SUMMARY("operations", FIELD_NUMBER, operations),
-	SUMMARY("acks", FIELD_NUMBER, acks),
-	SUMMARY("crash-states", FIELD_NUMBER, crash_states),
-	SUMMARY("unique-states", FIELD_NUMBER, unique_states),
-	SUMMARY("checked", FIELD_NUMBER, checked),
-	SUMMARY("findings", FIELD_NUMBER, findings),
-	SUMMARY("failing", FIELD_NUMBER, failing),
-	SUMMARY("patterns", FIELD_NUMBER, patterns),
-	SUMMARY("patterns-covered", FIELD_NUMBER, covered),
-	SUMMARY("errors", FIELD_NUMBER, errors),
-	SUMMARY("elapsed", FIELD_DOUBLE, elapsed_s),
-	SUMMARY("left-out", FIELD_DOUBLE, left_out),
-	SUMMARY("budget-hit", FIELD_BOOL, budget_hit),
-	SUMMARY("note", FIELD_LIST, notes),
+	SUMMARY("operations", TRUST_HARMLESS, FIELD_NUMBER, operations),
+	SUMMARY("acks", TRUST_HARMLESS, FIELD_NUMBER, acks),
+	SUMMARY("crash-states", TRUST_HARMLESS, FIELD_NUMBER, crash_states),
+	SUMMARY("unique-states", TRUST_HARMLESS, FIELD_NUMBER, unique_states),
+	SUMMARY("checked", TRUST_HARMLESS, FIELD_NUMBER, checked),
+	SUMMARY("findings", TRUST_HARMLESS, FIELD_NUMBER, findings),
+	SUMMARY("unexplained", TRUST_HARMLESS, FIELD_NUMBER, unexplained),
+	SUMMARY("failing", TRUST_HARMLESS, FIELD_NUMBER, failing),
+	SUMMARY("patterns", TRUST_HARMLESS, FIELD_NUMBER, patterns),
+	SUMMARY("patterns-covered", TRUST_HARMLESS, FIELD_NUMBER, covered),
+	SUMMARY("errors", TRUST_HARMLESS, FIELD_NUMBER, errors),
+	SUMMARY("elapsed", TRUST_HARMLESS, FIELD_DOUBLE, elapsed_s),
+	SUMMARY("left-out", TRUST_HARMLESS, FIELD_DOUBLE, left_out),
+	SUMMARY("budget-hit", TRUST_HARMLESS, FIELD_BOOL, budget_hit),
+	SUMMARY("note", TRUST_HARMLESS, FIELD_LIST, notes),
 };
 
 void app_summary_release(struct app_summary *s)
@@ -435,14 +536,14 @@ int app_summary_save(const char *run, const struct app_summary *s, struct err *e
 	auto_strbuf text = STRBUF_INIT;
 
 	print(&text, summary_fields, ARRAY_SIZE(summary_fields), s);
-	return io_write_file(run, "summary", strbuf_str(&text), text.len, 0, err);
+	return io_keep_file(run, "summary", strbuf_str(&text), text.len, err);
 }
 
 int app_summary_load(const char *run, struct app_summary *out, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
 	struct app_summary s = { 0 };
-	int rc = io_slurp_file(run, "summary", FILE_MAX, &text, NULL, err);
+	int rc = io_slurp_file(run, "summary", FILE_MAX, &text, err);
 
 	if (!rc)
 		rc = parse("summary", &text, summary_fields, ARRAY_SIZE(summary_fields), &s, err);

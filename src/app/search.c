@@ -4,7 +4,6 @@
 #include <errno.h>
 
 enum {
-	CHECKS_LATE = 12,
 	SHOWN_MIN = 2, /* checks of the state that is told of; if they differ, more of them */
 	SHOWN_MAX = 6,
 };
@@ -56,6 +55,9 @@ static int ask(const struct search_opts *o, struct checker *k, const char *id, s
 
 	if (!rc)
 		rc = checker_ask(k, id, &r, err);
+	if (rc == -EINTR)
+		rc = err_set(err, rc, "%s",
+			     o->stop && *o->stop ? "stopped by a signal" : "the time is up");
 	if (!rc)
 		judge_verdict(o->judge, s.acked, &r, out);
 	if (!rc && out->error)
@@ -65,9 +67,19 @@ static int ask(const struct search_opts *o, struct checker *k, const char *id, s
 	return rc;
 }
 
+static bool is_told_to_stop(void *ctx)
+{
+	const struct search_opts *o = ctx;
+
+	return o->stop && *o->stop;
+}
+
 int search_one(const struct search_opts *o, const char *id, struct verdict *out, struct err *err)
 {
 	struct checkers_opts checkers = checkers_of(o);
+
+	checkers.stop = is_told_to_stop;
+	checkers.ctx = (void *)(uintptr_t)o;
 	struct checker *k = checker_new(o->h, &checkers);
 	int rc = ask(o, k, id, out, err);
 
@@ -88,19 +100,22 @@ static void note_error(struct searching *s, const char *words)
 static int check_again(void *ctx, const char *id, enum app_harm *harm, struct err *err)
 {
 	struct searching *s = ctx;
-
-	if (s->o->stop && *s->o->stop)
-		return err_set(err, -EINTR, "stopped by a signal");
 	int rc = ask(s->o, s->again, id, &s->last, err);
+
 	*harm = s->last.harm;
 	return rc ? rc : s->last.fails;
+}
+
+static bool is_explained(const struct searching *s, size_t finding)
+{
+	return s->out->found.v[finding].why.kind != EXPLAIN_NOT;
 }
 
 /* A finding of this cause, or SIZE_MAX. */
 static size_t find_cause(const struct searching *s, const char *cause)
 {
 	for (size_t i = 0; i < s->out->found.n; i++)
-		if (streq(s->out->found.v[i].why.cause, cause))
+		if (is_explained(s, i) && streq(s->out->found.v[i].why.cause, cause))
 			return i;
 	return SIZE_MAX;
 }
@@ -129,43 +144,58 @@ static int show(struct searching *s, const struct explained *why, struct search_
 	return 0;
 }
 
+static void found_release(struct search_found *f)
+{
+	explained_release(&f->why);
+	verdict_release(&f->verdict);
+	*f = (struct search_found){ 0 };
+}
+
+/* Takes it; its number. */
+static size_t add_found(struct searching *s, struct search_found *f)
+{
+	vec_push(&s->out->found, *f);
+	*f = (struct search_found){ 0 };
+	if (s->o->found)
+		s->o->found(s->o->ctx, &vec_last(&s->out->found));
+	return s->out->found.n - 1;
+}
+
 /* What does not show again is none: `at` is then SIZE_MAX. */
-static int add_found(struct searching *s, struct explained *why, size_t *at, struct err *err)
+static int add_explained(struct searching *s, struct explained *why, size_t *at, struct err *err)
 {
 	struct search_found f = { 0 };
 	int rc = show(s, why, &f, err);
 
 	*at = SIZE_MAX;
-	if (rc || !f.shown) {
-		verdict_release(&f.verdict);
-		return rc;
+	if (!rc && f.shown) {
+		f.why = *why;
+		*why = (struct explained){ 0 };
+		*at = add_found(s, &f);
 	}
-	f.why = *why;
-	*why = (struct explained){ 0 };
-	*at = s->out->found.n;
-	vec_push(&s->out->found, f);
-	if (s->o->found)
-		s->o->found(s->o->ctx, &s->out->found.v[*at]);
-	return 0;
+	found_release(&f);
+	return rc;
 }
 
-static int explain_state(struct searching *s, const struct app_state *state, enum app_harm harm,
-			 size_t *at, struct err *err)
+static struct explain_opts explain_opts_of(struct searching *s)
 {
-	struct explain_opts o = {
+	return (struct explain_opts){
 		.h = s->o->h,
 		.made = s->o->made,
 		.roles = &s->roles,
 		.check = check_again,
 		.ctx = s,
 	};
+}
+
+static int explain_state(struct searching *s, const struct app_state *state, enum app_harm harm,
+			 size_t *at, struct err *err)
+{
+	struct explain_opts o = explain_opts_of(s);
 	struct explained why = { 0 };
 
-	/* Whoever set a time does not want to wait for the last word of an explanation. */
-	if (s->o->time_ns && util_now_ns() - s->start_ns > s->o->time_ns)
-		o.checks_max = CHECKS_LATE;
 	for (size_t i = 0; i < s->out->found.n; i++) {
-		if (s->out->found.v[i].why.harm != harm)
+		if (s->out->found.v[i].why.harm != harm || !is_explained(s, i))
 			continue;
 		int same = explain_same(&o, state, &s->out->found.v[i].why, err);
 
@@ -181,7 +211,7 @@ static int explain_state(struct searching *s, const struct app_state *state, enu
 		return rc;
 	*at = find_cause(s, why.cause);
 	if (*at == SIZE_MAX)
-		rc = add_found(s, &why, at, err);
+		rc = add_explained(s, &why, at, err);
 	explained_release(&why);
 	return rc;
 }
@@ -205,31 +235,83 @@ static size_t known_finding(const struct searching *s, const struct app_state *s
 	return SIZE_MAX;
 }
 
+/* The state that has just failed, as it is before anything of it is understood (F1). */
+static int hold(struct searching *s, const struct app_state *state, struct search_found *f,
+		struct err *err)
+{
+	struct explain_opts o = explain_opts_of(s);
+	int rc = explain_not(&o, state, s->verdict.harm, &f->why, err);
+
+	if (rc)
+		return rc;
+	f->verdict = s->verdict;
+	s->verdict = (struct verdict){ 0 };
+	f->shown = f->asked = 1;
+	f->states = 1; /* for who is told now; else states are counted below */
+	if (s->o->failed)
+		s->o->failed(s->o->ctx, f);
+	f->states = 0;
+	return 0;
+}
+
+/* Which finding the state belongs to; SIZE_MAX: none, it does not always fail. */
+static int understand(struct searching *s, const struct app_state *state, enum app_harm harm,
+		      size_t *at, struct err *err)
+{
+	enum app_harm again = harm;
+	int rc = check_again(s, state->id, &again, err);
+
+	*at = SIZE_MAX;
+	if (rc < 0)
+		return rc;
+	return rc == 1 && again == harm ? explain_state(s, state, harm, at, err) : 0;
+}
+
+static char *cut_words(const struct searching *s, const struct err *err)
+{
+	if (err->code != -EINTR)
+		return xasprintf("an error (%.300s)", err->msg);
+	return xstrdup(s->out->totals.by_signal ? "a signal" : "the end of --time");
+}
+
+/* The same for a state of no known pattern. */
+static int take_new(struct searching *s, const struct app_state *state, enum app_harm harm,
+		    size_t *at, struct err *err)
+{
+	struct search_found held = { 0 };
+	size_t before = s->out->found.n;
+	int rc = hold(s, state, &held, err);
+
+	if (rc)
+		return rc;
+	rc = understand(s, state, harm, at, err);
+	if (rc) { /* F2 */
+		held.why.cut_by = cut_words(s, err);
+		s->out->totals.unexplained++;
+		*at = add_found(s, &held);
+	} else if (s->out->found.n == before && s->o->dropped) {
+		s->o->dropped(s->o->ctx);
+	}
+	found_release(&held);
+	return rc;
+}
+
 static int take_failing(struct searching *s, const struct app_state *state, struct err *err)
 {
-	enum app_harm harm = s->verdict.harm, again = harm;
+	enum app_harm harm = s->verdict.harm;
 	size_t at = known_finding(s, state, harm);
+	int rc = 0;
 
 	if (at == SIZE_MAX) {
-		int rc = check_again(s, state->id, &again, err);
-
-		if (rc < 0)
-			return rc;
-		if (rc == 0 || again != harm) {
-			s->out->totals.unsteady++;
-			return 0;
-		}
-		rc = explain_state(s, state, harm, &at, err);
-		if (rc)
-			return rc;
+		rc = take_new(s, state, harm, &at, err);
 		if (at == SIZE_MAX) {
-			s->out->totals.unsteady++;
-			return 0;
+			s->out->totals.unsteady += !rc;
+			return rc;
 		}
 		vec_push(&s->knowns, (struct known){ state->pattern, harm, at });
 	}
 	s->out->found.v[at].states++;
-	return 0;
+	return rc;
 }
 
 static int on_done(void *ctx, const struct app_state *state, const struct check_result *r)
@@ -271,10 +353,8 @@ static bool must_stop(void *ctx)
 
 void search_result_release(struct search_result *r)
 {
-	for (size_t i = 0; i < r->found.n; i++) {
-		explained_release(&r->found.v[i].why);
-		verdict_release(&r->found.v[i].verdict);
-	}
+	for (size_t i = 0; i < r->found.n; i++)
+		found_release(&r->found.v[i]);
 	vec_release(&r->found);
 }
 

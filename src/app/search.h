@@ -2,6 +2,13 @@
 /*
  * search.h - all crash states of a run are built and checked, and what fails is explained; states
  * that fail for the same reason are one finding.
+ *
+ * To explain a state takes many checks. So it is told twice: by `failed` before that, and by
+ * `found` or `dropped` after it. F1: what `failed` told and `dropped` did not take back is a
+ * finding, the next one after those of `found`, even if the process is killed. F2: if the search is
+ * stopped, no further check is made, that which runs is killed, and each failing state that is not
+ * known to belong to a finding becomes one that is not explained; states of one pattern (states.h)
+ * that fail in the same way are then one.
  */
 #ifndef APP_SEARCH_H
 #define APP_SEARCH_H
@@ -24,8 +31,9 @@ struct search_totals {
 	uint64_t checked, failing;
 	uint64_t covered;  /* patterns of operations, of `states.operations`, that were checked */
 	uint64_t unsteady; /* states that failed once, and then did not */
-	uint64_t left;	   /* checks that left processes behind */
-	uint64_t unlike;   /* see place_unlike() */
+	uint64_t unexplained; /* findings */
+	uint64_t left;	      /* checks that left processes behind */
+	uint64_t unlike;      /* see place_unlike() */
 	uint64_t errors;
 	bool stopped; /* before the end: by the time, the limit, or a signal */
 	bool by_signal;
@@ -43,7 +51,10 @@ struct search_opts {
 	unsigned jobs;
 	uint64_t time_ns; /* 0: no limit */
 	uint64_t limit;	  /* findings; 0: no limit */
+	/* All of these may be NULL. */
+	void (*failed)(void *ctx, const struct search_found *f);
 	void (*found)(void *ctx, const struct search_found *f);
+	void (*dropped)(void *ctx); /* what `failed` told last is no finding, or a known one */
 	void (*progress)(void *ctx, const struct search_totals *t, uint64_t findings);
 	void *ctx;
 	/* Set by who was told to stop; NULL: nobody is. */
@@ -58,7 +69,7 @@ struct search_result {
 int search(const struct search_opts *o, struct search_result *out, struct err *err) must_check;
 void search_result_release(struct search_result *r);
 
-/* One state, by its id. */
+/* One state, by its id. -EINTR if it was stopped. */
 int search_one(const struct search_opts *o, const char *id, struct verdict *out, struct err *err)
 	must_check;
 

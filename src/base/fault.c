@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/fault.h"
 
+#include <signal.h>
+#include <unistd.h>
+
 int fault_countdown;
 
 static int armed_error;
@@ -10,6 +13,8 @@ int fault_reached(const char *name)
 {
 	if (--fault_countdown)
 		return 0;
+	if (armed_error == FAULT_KILL)
+		kill(getpid(), SIGKILL);
 	hit_name = name;
 	return -armed_error;
 }

@@ -22,6 +22,9 @@ static inline int fault_point(const char *name)
 	return fault_countdown ? fault_reached(name) : 0;
 }
 
+/* Instead of an errno: the process is killed at the point, as by a power cut. */
+enum { FAULT_KILL = 1 << 20 };
+
 /* Lets the n-th point from now (n >= 1) fail with `error` (an errno), then disarms. */
 void fault_arm(int n, int error);
 /* Disarms; true if the armed point was reached. `name`, if not NULL, gets its name. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/io.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/below.h"
 #include "base/fault.h"
 
 ssize_t io_read_full(int fd, void *data, size_t len)
@@ -145,28 +147,18 @@ int io_open_file(int dir, const char *name, int flags, const char *path, struct 
 	return steal_fd(&fd);
 }
 
-/* Whether nobody but this user can have written what the descriptor leads to. */
-static bool is_ours(int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
-}
-
-int io_slurp_file(const char *dir, const char *name, size_t limit, struct strbuf *out, bool *ours,
+int io_slurp_file(const char *dir, const char *name, size_t limit, struct strbuf *out,
 		  struct err *err)
 {
-	auto_free char *path = xasprintf("%s/%s", dir, name);
-	auto_fd in = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	auto_free char *path = below_shown(dir, name);
+	const char *last;
+	/* Where the directory is a link, that is what is told. */
+	auto_fd in = below_open_parent(dir, name, &last, err);
 
 	if (in < 0)
-		return err_set(err, -errno, "cannot open %s: %m", dir);
-	auto_fd fd = io_open_file(in, name, O_RDONLY, path, err);
-	if (fd < 0)
-		return fd;
-	if (ours)
-		*ours = is_ours(in) && is_ours(fd);
-	return slurp_fd(fd, path, limit, out, err);
+		return in;
+	auto_fd fd = below_open(dir, name, O_RDONLY, err);
+	return fd < 0 ? fd : slurp_fd(fd, path, limit, out, err);
 }
 
 /* A device or a pipe cannot be replaced by a file; it is written to as it is. */
@@ -176,7 +168,7 @@ static int open_in_place(const char *path, struct io_output *out, struct err *er
 
 	if (fd < 0)
 		return err_set(err, -errno, "cannot open %s: %m", path);
-	*out = (struct io_output){ .fd = fd, .path = xstrdup(path) };
+	*out = (struct io_output){ .fd = fd, .dir = AT_FDCWD, .path = xstrdup(path) };
 	return 0;
 }
 
@@ -188,6 +180,7 @@ int io_output_open(const char *path, struct io_output *out, struct err *err)
 	umask(mask);
 	if (streq(path, "-")) {
 		*out = (struct io_output){ .fd = STDOUT_FILENO,
+					   .dir = AT_FDCWD,
 					   .path = xstrdup("standard output"),
 					   .borrowed = true };
 		return 0;
@@ -211,28 +204,60 @@ int io_output_open(const char *path, struct io_output *out, struct err *err)
 		util_close(fd);
 		return rc;
 	}
-	*out = (struct io_output){ .fd = fd, .path = steal(real), .tmp = steal(tmp) };
+	*out = (struct io_output){ .fd = fd,
+				   .dir = AT_FDCWD,
+				   .path = xstrdup(real),
+				   .name = steal(real),
+				   .tmp = steal(tmp) };
 	return 0;
+}
+
+int io_output_open_below(const char *dir, const char *name, bool durable, struct io_output *out,
+			 struct err *err)
+{
+	auto_free char *path = below_shown(dir, name);
+	const char *last;
+	auto_fd parent = below_open_parent(dir, name, &last, err);
+
+	if (parent < 0)
+		return parent;
+	auto_free char *tmp = below_new_name(last);
+	/* This process is the only one that has this name: it failed here before. */
+	unlinkat(parent, tmp, 0);
+	int fd = openat(parent, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return err_set(err, -errno, "cannot create %s: %m", path);
+	*out = (struct io_output){ .fd = fd,
+				   .dir = steal_fd(&parent),
+				   .path = steal(path),
+				   .name = xstrdup(last),
+				   .tmp = steal(tmp),
+				   .durable = durable };
+	return 0;
+}
+
+/* The file under its temporary name is complete: gives it its own. */
+static int rename_output(struct io_output *out, struct err *err)
+{
+	int fault = 0, rc = out->durable ? io_sync_fd(out->fd, out->path, err) : 0;
+
+	if (rc)
+		return rc;
+	if (close(steal_fd(&out->fd)) < 0)
+		return err_set(err, -errno, "cannot finish writing %s: %m", out->path);
+	fault = fault_point("io.rename");
+	if (fault || renameat(out->dir, out->tmp, out->dir, out->name) < 0)
+		return err_set(err, fault ? fault : -errno, "cannot create %s: %m", out->path);
+	free(out->tmp);
+	out->tmp = NULL;
+	return out->durable ? io_sync_fd(out->dir, out->path, err) : 0;
 }
 
 int io_output_commit(struct io_output *out, struct err *err)
 {
-	int rc = 0;
-
 	assert(out->fd >= 0);
-	if (out->tmp) {
-		int fault = fault_point("io.rename");
+	int rc = out->tmp ? rename_output(out, err) : 0;
 
-		if (close(steal_fd(&out->fd)) < 0)
-			rc = err_set(err, -errno, "cannot finish writing %s: %m", out->path);
-		else if (fault || rename(out->tmp, out->path) < 0)
-			rc = err_set(err, fault ? fault : -errno, "cannot create %s: %m",
-				     out->path);
-		if (!rc) {
-			free(out->tmp);
-			out->tmp = NULL;
-		}
-	}
 	io_output_release(out);
 	return rc;
 }
@@ -240,20 +265,23 @@ int io_output_commit(struct io_output *out, struct err *err)
 void io_output_release(struct io_output *out)
 {
 	if (out->tmp)
-		unlink(out->tmp);
+		unlinkat(out->dir, out->tmp, 0);
 	if (!out->borrowed)
 		util_close(out->fd);
+	if (out->name)
+		util_close(out->dir);
 	free(out->tmp);
+	free(out->name);
 	free(out->path);
-	*out = (struct io_output){ .fd = -1 };
+	*out = (struct io_output){ .fd = -1, .dir = AT_FDCWD };
 }
 
-int io_write_file(const char *dir, const char *name, const void *text, size_t len, mode_t mode,
-		  struct err *err)
+static int write_file(const char *dir, const char *name, const void *text, size_t len, mode_t mode,
+		      bool durable, struct err *err)
 {
-	auto_free char *path = dir ? xasprintf("%s/%s", dir, name) : xstrdup(name);
-	struct io_output out;
-	int rc = io_output_open(path, &out, err);
+	struct io_output out = { .fd = -1 };
+	int rc = dir ? io_output_open_below(dir, name, durable, &out, err)
+		     : io_output_open(name, &out, err);
 
 	if (rc)
 		return rc;
@@ -261,9 +289,251 @@ int io_write_file(const char *dir, const char *name, const void *text, size_t le
 	if (!rc && mode && fchmod(out.fd, mode) < 0)
 		rc = -errno;
 	if (rc) {
-		err_set(err, rc, "cannot write %s: %s", path, strerror(-rc));
+		err_set(err, rc, "cannot write %s: %s", out.path, strerror(-rc));
 		io_output_release(&out);
 		return rc;
 	}
 	return io_output_commit(&out, err);
+}
+
+int io_write_file(const char *dir, const char *name, const void *text, size_t len, mode_t mode,
+		  struct err *err)
+{
+	return write_file(dir, name, text, len, mode, false, err);
+}
+
+int io_keep_file(const char *dir, const char *name, const void *text, size_t len, struct err *err)
+{
+	return write_file(dir, name, text, len, 0, true, err);
+}
+
+/* ---- on disk ---- */
+
+int io_sync_fd(int fd, const char *path, struct err *err)
+{
+	int fault = fault_point("io.fsync");
+
+	if (!fault && fsync(fd) == 0)
+		return 0;
+	/* A file system that cannot do this says so; there is no other way to ask it. */
+	if (!fault && (errno == EINVAL || errno == EROFS || errno == EOPNOTSUPP))
+		return 0;
+	int rc = fault ? fault : -errno;
+	return err_set(err, rc, "cannot write %s to disk: %s", path, strerror(-rc));
+}
+
+static int sync_tree(int dir, const char *name, const char *path, struct err *err);
+
+/* All that a directory holds, then the directory. */
+static int sync_dir(int fd, const char *path, struct err *err)
+{
+	struct dirent **names;
+	int n = scandirat(fd, ".", &names, NULL, NULL);
+	int rc = n < 0 ? err_set(err, -errno, "cannot read %s: %m", path) : 0;
+
+	for (int i = 0; i < n; i++) {
+		const char *one = names[i]->d_name;
+
+		if (!rc && !streq(one, ".") && !streq(one, "..")) {
+			auto_free char *below = xasprintf("%s/%s", path, one);
+
+			rc = sync_tree(fd, one, below, err);
+		}
+		free(names[i]);
+	}
+	if (n >= 0)
+		free(names);
+	return rc ? rc : io_sync_fd(fd, path, err);
+}
+
+/* A link, a pipe or a device has no data: it is on disk when its directory is. */
+static int sync_tree(int dir, const char *name, const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_set(err, -errno, "cannot look at %s: %m", path);
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return 0;
+	auto_fd fd = below_openat(dir, name, O_RDONLY | O_NONBLOCK, 0);
+	if (fd < 0)
+		return err_set(err, fd, "cannot open %s: %s", path, strerror(-fd));
+	return S_ISDIR(st.st_mode) ? sync_dir(fd, path, err) : io_sync_fd(fd, path, err);
+}
+
+/* The name is in a directory of the user's, which may not be readable. */
+static int sync_above(int fd, const char *path, struct err *err)
+{
+	auto_fd above = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return above < 0 ? 0 : io_sync_fd(above, path, err);
+}
+
+int io_sync_run(const char *dir, const char *const *names, struct err *err)
+{
+	auto_fd fd = below_open_dir(dir, NULL, err);
+	int rc = min(fd, 0);
+
+	for (; !rc && *names; names++) {
+		auto_free char *path = below_shown(dir, *names);
+		struct stat st;
+
+		if (fstatat(fd, *names, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			rc = sync_tree(fd, *names, path, err);
+	}
+	if (!rc)
+		rc = io_sync_fd(fd, dir, err);
+	return rc ? rc : sync_above(fd, dir, err);
+}
+
+bool io_cannot_exchange;
+
+/* 0 or -errno; -EINVAL: the file system cannot do that in one step. */
+static int exchange(int in, const char *a, int out, const char *b)
+{
+	if (io_cannot_exchange)
+		return faccessat(out, b, F_OK, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : -EINVAL;
+	return renameat2(in, a, out, b, RENAME_EXCHANGE) < 0 ? -errno : 0;
+}
+
+static int move(int in, const char *from, int out, const char *to)
+{
+	int fault = fault_point("io.move");
+
+	return fault ? fault : renameat(in, from, out, to) < 0 ? -errno : 0;
+}
+
+/*
+ * Where it cannot: `b` has a name beside `a` that is not hidden meanwhile, so that one of the two
+ * is in the directory of `a` whenever somebody looks, or whatever dies.
+ */
+static int exchange_by_hand(int in, const char *a, int out, const char *b)
+{
+	auto_free char *aside = xasprintf("%s.new", a);
+	int rc = move(out, b, in, aside);
+
+	if (!rc)
+		rc = move(in, a, out, b);
+	return rc ? rc : move(in, aside, in, a);
+}
+
+int io_exchange_below(const char *dir, const char *a, const char *b, struct err *err)
+{
+	const char *last_a, *last_b;
+	auto_fd in = below_open_parent(dir, a, &last_a, err);
+	auto_fd out = in < 0 ? -1 : below_open_parent(dir, b, &last_b, err);
+
+	if (in < 0 || out < 0)
+		return in < 0 ? in : out;
+	int rc = exchange(in, last_a, out, last_b);
+	if (rc == -EINVAL)
+		rc = exchange_by_hand(in, last_a, out, last_b);
+	if (rc)
+		return err_set(err, rc, "cannot exchange %s and %s in %s: %s", a, b, dir,
+			       strerror(-rc));
+	rc = io_sync_fd(in, dir, err);
+	return rc ? rc : io_sync_fd(out, dir, err);
+}
+
+/* ---- a directory that appears whole ---- */
+
+int io_newdir_open(const char *dir, const char *name, struct io_newdir *out, struct err *err)
+{
+	auto_free char *shown = below_shown(dir, name);
+	const char *last;
+	auto_fd parent = below_open_parent(dir, name, &last, err);
+
+	if (parent < 0)
+		return parent;
+	auto_free char *tmp = below_new_name(last);
+	int fault = fault_point("io.mkdir");
+	/* This process is the only one that has this name: it failed here before. */
+	int rc = below_remove_at(parent, tmp, shown, err);
+	if (!rc && (fault || mkdirat(parent, tmp, 0777) < 0))
+		rc = err_set(err, fault ? fault : -errno, "cannot make the directory %s: %m",
+			     shown);
+	if (rc)
+		return rc;
+	auto_fd fd = below_openat(parent, tmp, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return err_set(err, fd, "cannot open %s: %s", shown, strerror(-fd));
+	*out = (struct io_newdir){ .name = xstrdup(last),
+				   .tmp = steal(tmp),
+				   .shown = steal(shown) };
+	snprintf(out->path, sizeof(out->path), "/proc/self/fd/%d", fd);
+	out->parent = steal_fd(&parent);
+	out->fd = steal_fd(&fd);
+	return 0;
+}
+
+/* The same: until the new one has its name, it is there under another that is not hidden. */
+static int replace_by_hand(const struct io_newdir *d, struct err *err)
+{
+	auto_free char *aside = xasprintf("%s.new", d->name);
+	int rc = below_remove_at(d->parent, aside, d->shown, err);
+
+	if (rc)
+		return rc;
+	rc = move(d->parent, d->tmp, d->parent, aside);
+	if (!rc && below_remove_at(d->parent, d->name, d->shown, err))
+		return err->code;
+	if (!rc)
+		rc = move(d->parent, aside, d->parent, d->name);
+	return rc ? err_set(err, rc, "cannot make %s: %s", d->shown, strerror(-rc)) : 0;
+}
+
+/* What had the name before is exchanged with the new one: there is no moment without either. */
+static int put_in_place(struct io_newdir *d, struct err *err)
+{
+	int fault = fault_point("io.rename");
+
+	if (fault)
+		return err_set(err, fault, "cannot make %s: %s", d->shown, strerror(-fault));
+	int rc = exchange(d->parent, d->tmp, d->parent, d->name);
+	if (!rc)
+		return below_remove_at(d->parent, d->tmp, d->shown, err);
+	if (rc == -EINVAL)
+		return replace_by_hand(d, err);
+	/* It is the first of that name. */
+	return renameat(d->parent, d->tmp, d->parent, d->name) < 0
+		       ? err_set(err, -errno, "cannot make %s: %m", d->shown)
+		       : 0;
+}
+
+static int sync_name(const struct io_newdir *d, struct err *err)
+{
+	int rc = io_sync_fd(d->parent, d->shown, err);
+
+	/* The directory it is in may be new as well. */
+	return rc ? rc : sync_above(d->parent, d->shown, err);
+}
+
+int io_newdir_commit(struct io_newdir *d, struct err *err)
+{
+	int rc = d->unsynced ? 0 : sync_dir(d->fd, d->shown, err);
+
+	if (!rc)
+		rc = put_in_place(d, err);
+	if (!rc) {
+		free(d->tmp);
+		d->tmp = NULL;
+		rc = d->unsynced ? 0 : sync_name(d, err);
+	}
+	io_newdir_release(d);
+	return rc;
+}
+
+void io_newdir_release(struct io_newdir *d)
+{
+	struct err ignored = ERR_INIT;
+
+	/* What cannot be removed now is swept later. */
+	if (d->tmp && below_remove_at(d->parent, d->tmp, d->shown, &ignored))
+		errno = 0;
+	util_close(d->fd);
+	util_close(d->parent);
+	free(d->name);
+	free(d->tmp);
+	free(d->shown);
+	*d = (struct io_newdir)IO_NEWDIR_INIT;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/proc.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -318,6 +319,40 @@ bool proc_stat(pid_t pid, struct proc_stat *out)
 	out->parent = parent;
 	out->kernel = flags & KERNEL_THREAD;
 	return true;
+}
+
+static bool contains(const struct proc_list *list, pid_t pid)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (list->v[i] == pid)
+			return true;
+	return false;
+}
+
+/* One pass over all processes: those whose parent is in the list. True if some were added. */
+static bool add_children(struct proc_list *list)
+{
+	DIR *proc = opendir("/proc");
+	size_t before = list->n;
+
+	for (struct dirent *d; proc && (d = readdir(proc));) {
+		pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
+		struct proc_stat p;
+
+		if (pid > 0 && proc_stat(pid, &p) && contains(list, p.parent) &&
+		    !contains(list, pid))
+			vec_push(list, pid);
+	}
+	if (proc)
+		closedir(proc);
+	return list->n > before;
+}
+
+void proc_tree(pid_t pid, struct proc_list *list)
+{
+	vec_push(list, pid);
+	while (add_children(list))
+		;
 }
 
 char *proc_find(const char *program)

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "base/vec.h"
 
 struct proc_opts {
 	const char *const *argv; /* NULL-terminated; argv[0] is looked up in PATH */
@@ -48,6 +49,11 @@ struct proc_stat {
 
 /* False if there is none. */
 bool proc_stat(pid_t pid, struct proc_stat *out);
+
+struct proc_list vec_of(pid_t);
+
+/* Adds a process, then all that are below it now. */
+void proc_tree(pid_t pid, struct proc_list *list);
 /* The file that PATH gives for a program, to be freed; NULL if there is none. */
 char *proc_find(const char *program);
 

@@ -67,6 +67,12 @@ struct finding {
 
 struct findings vec_of(struct finding);
 
+/* The words of one file with several names have them all: the first part, then names, joined. */
+#define FINDING_LOST_AT	   "there is neither "
+#define FINDING_LOST_JOINT " nor "
+#define FINDING_BOTH_AT	   "one file is at "
+#define FINDING_BOTH_JOINT " and "
+
 /* Takes over the three texts; NULL counts as "". The words become one line of moderate length. */
 void findings_add(struct findings *list, enum finding_kind kind, char *path, char *words,
 		  char *promise);

@@ -49,11 +49,10 @@ static bool targets_business(int64_t result)
 	       result == -EXDEV || result == -ENOSYS;
 }
 
-/* Direct I/O may be refused for its alignment, which is the device's business. */
+/* Direct I/O and ranges may be refused for their alignment, which is the device's business. */
 static bool alignment(const struct op *op, int64_t result)
 {
-	return result == -EINVAL &&
-	       (streq(op->def->name, "dwrite") || streq(op->def->name, "falloc"));
+	return result == -EINVAL && op->def->flags & (OP_DIRECT | OP_RANGES);
 }
 
 static char *describe_op(const struct workload *w, size_t i)
@@ -88,7 +87,7 @@ void op_history_op(struct op_history *h, size_t i, int64_t result, struct findin
 		if (result < 0 && expected >= 0)
 			reffs_refused(h->ref, vec_last(&h->states), op);
 		if (!adopted) {
-			strbuf_addf(&words, "operation %zu, %s: ", i, text);
+			strbuf_addf(&words, HISTORY_RESULT "%zu, %s: ", i, text);
 			add_result(&words, result);
 			strbuf_adds(&words, "; the reference ");
 			add_result(&words, expected);

@@ -36,8 +36,10 @@ void op_history_release(struct op_history *h);
 void op_history_start(struct op_history *h, const struct workload *w);
 /*
  * Operation `i` was performed on the target with this result. The reference performs it as well;
- * a difference that is not the target's own business is added to `out` as FINDING_LIVE.
+ * a difference that is not the target's own business is added to `out` as FINDING_LIVE, with words
+ * that begin with HISTORY_RESULT.
  */
+#define HISTORY_RESULT "operation "
 void op_history_op(struct op_history *h, size_t i, int64_t result, struct findings *out);
 
 /*

@@ -89,8 +89,8 @@ void persisted_lost(struct comparison *c, uint64_t ino)
 			return;
 	if (already_missing(c, &where) || seen_elsewhere(c, ino))
 		return;
-	strbuf_adds(&words, "there is neither ");
-	print_places(&where, " nor ", &words);
+	strbuf_adds(&words, FINDING_LOST_AT);
+	print_places(&where, FINDING_LOST_JOINT, &words);
 	persisted_report(c, FINDING_LOST, where.path[0], why, &words);
 }
 
@@ -116,8 +116,8 @@ void persisted_both(struct comparison *c, uint64_t ino)
 			places_add(&found, where.path[i]);
 	if (found.n <= where.most)
 		return;
-	strbuf_adds(&words, "one file is at ");
-	print_places(&found, " and ", &words);
+	strbuf_adds(&words, FINDING_BOTH_AT);
+	print_places(&found, FINDING_BOTH_JOINT, &words);
 	persisted_report(c, FINDING_BOTH, found.path[0], NULL, &words);
 }
 

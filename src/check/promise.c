@@ -66,57 +66,53 @@ static uint64_t size_of(const struct promises *p, size_t state, uint64_t ino)
 
 /* ---- making the list ---- */
 
-static bool write_flags(const struct op *op, uint64_t flag)
-{
-	const struct arg_def *args = op->def->args;
-
-	if (!(op->def->flags & OP_WRITES) || op->def->flags & OP_PERSIST)
-		return false;
-	for (size_t i = 0; args[i].kind != ARG_END; i++)
-		if (args[i].kind == ARG_FLAGS)
-			return op->args[i].num & flag;
-	return false;
-}
-
 static void add(struct promises *p, enum promise_kind kind, size_t op, uint64_t ino)
 {
 	vec_push(&p->list, (struct promise){ .kind = kind, .state = op + 1, .op = op, .ino = ino });
+}
+
+/* What was written is durable; older data need not be. */
+static void add_range(struct promises *p, size_t i, uint64_t ino)
+{
+	uint64_t from, to;
+
+	if (!op_range(&p->h->w->ops.v[i], &from, &to)) {
+		from = size_of(p, i, ino); /* at the end */
+		to = size_of(p, i + 1, ino);
+	}
+	if (from == to)
+		return; /* no byte was written, and none is promised */
+	add(p, PROMISE_RANGE, i, ino);
+	vec_last(&p->list).from = from;
+	vec_last(&p->list).to = to;
 }
 
 /* What operation `i`, which succeeded, promises. */
 static void add_promise(struct promises *p, size_t i)
 {
 	const struct op *op = &p->h->w->ops.v[i];
-	const char *name = op->def->name;
+	enum op_promise promise = op->def->promise;
 	unsigned flags;
 	uint64_t ino = subject(p->h, i, &flags);
-	bool data = op->def->flags & OP_WRITES;
+	bool all = promise == OP_PROMISES_ALL &&
+		   (p->g->sync_reaches || op->def->flags & OP_UNMOUNTS);
+	/* How a file was opened says nothing about stores to a mapping of it. */
+	bool by_call = op->def->flags & OP_WRITES && !(op->def->flags & OP_MAPS);
 
-	bool whole = op->def->flags & OP_PERSIST && op->def->flags & OP_WHOLE_FS;
-
-	if (p->g->every_op || (whole && (p->g->sync_reaches || streq(name, "remount")))) {
+	if (p->g->every_op || all) {
 		add(p, PROMISE_ALL, i, 0);
 	} else if (!ino || !p->g->fsync_reaches) {
 		return;
-	} else if (streq(name, "fsync")) {
+	} else if (promise == OP_PROMISES_OBJECT) {
 		bool dir = type_of(p, i + 1, ino) == TREE_DIR;
 		add(p, dir ? PROMISE_DIR : PROMISE_FILE, i, ino);
-	} else if (streq(name, "fdatasync")) {
+	} else if (promise == OP_PROMISES_DATA) {
 		bool dir = type_of(p, i + 1, ino) == TREE_DIR;
 		add(p, dir ? PROMISE_DIR : PROMISE_DATA, i, ino);
-	} else if (op->def->flags & OP_PERSIST && op_persists(op)) {
-		add(p, PROMISE_RANGE, i, ino); /* msync */
-		vec_last(&p->list).from = op->args[1].num;
-		vec_last(&p->list).to = op->args[1].num + op->args[2].num;
-	} else if (data && (write_flags(op, WRITE_SYNC | WRITE_DSYNC) || flags & O_DSYNC)) {
-		/* O_SYNC holds O_DSYNC. What was written is durable; older data need not be. */
-		add(p, PROMISE_RANGE, i, ino);
-		struct promise *last = &vec_last(&p->list);
-		bool has_offset = op->def->args[1].kind == ARG_OFFSET;
-		last->from = has_offset ? op->args[1].num : size_of(p, i, ino);
-		last->to = has_offset ? op->args[1].num + op->args[2].num : size_of(p, i + 1, ino);
-		if (last->from == last->to)
-			p->list.n--; /* no byte was written, and none is promised */
+	} else if (promise == OP_PROMISES_RANGE && op_persists(op)) {
+		add_range(p, i, ino);
+	} else if (op_words(op, write_words) || (by_call && flags & O_DSYNC)) {
+		add_range(p, i, ino); /* O_SYNC holds O_DSYNC */
 	}
 }
 

@@ -64,6 +64,6 @@ int app_ack_file(const char *run, const char *name, struct err *err) must_check;
 
 int app_replay(const char *dir, bool json, bool trust);
 int app_report(const char *dir, bool json, const char *html);
-int app_export(const char *dir, const char *to);
+int app_export(const char *dir, const char *to, bool trust);
 
 #endif

@@ -127,18 +127,6 @@ static void print_replay(const struct app_case *c, const struct verdict *v, bool
 	fputs(strbuf_str(&text), stdout);
 }
 
-/* It runs commands that are kept with the run. */
-static int trusted(const struct loaded *l, bool trust, struct err *err)
-{
-	if (l->run.plan.ours || trust)
-		return 0;
-	return err_set(
-		err, -EPERM,
-		"%s runs the command '%.200s', and others could have written it: look at it, "
-		"then give --trust",
-		l->dir, l->run.judge.command);
-}
-
 /* A check that fails without any crash says nothing about a state. */
 static int check_end(struct loaded *l, const struct search_opts *o, struct err *err)
 {
@@ -161,7 +149,7 @@ static int check_end(struct loaded *l, const struct search_opts *o, struct err *
 static int replay(struct loaded *l, bool trust, struct verdict *v, struct err *err)
 {
 	struct search_opts o = app_run_search(&l->run);
-	int rc = trusted(l, trust, err);
+	int rc = app_trust(l->dir, l->view.cases.v[0].dir, &l->run.plan, trust, err);
 
 	/* The directory may be gone: then the state is shown where the kept copy of it is. */
 	if (access(o.place.at, F_OK))
@@ -215,9 +203,9 @@ static int export_all(const struct loaded *l, const char *to, struct err *err)
 	return rc;
 }
 
-int app_export(const char *dir, const char *to)
+int app_export(const char *dir, const char *to, bool trust)
 {
-	struct err err = ERR_INIT;
+	struct err err = ERR_INIT, strange = ERR_INIT;
 	struct loaded l = { 0 };
 	int rc = 0;
 
@@ -226,6 +214,8 @@ int app_export(const char *dir, const char *to)
 			     dir, dir);
 	if (!rc)
 		rc = load(&l, dir, &err);
+	if (!rc && app_trust(l.dir, dir, &l.run.plan, trust, &strange))
+		cli_tell_strange(dir);
 	if (!rc)
 		rc = export_all(&l, to, &err);
 	loaded_release(&l);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* app_load.c - a recorded run of an application, read again. */
 #include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
 
+#include "base/below.h"
 #include "base/io.h"
 #include "cli/app.h"
 #include "core/trace_file.h"
@@ -39,11 +38,10 @@ static void find_acks(struct app_run *r)
 static int read_shown(struct app_run *r, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
-	auto_free char *path = xasprintf("%s/shown", r->dir);
 
-	if (access(path, F_OK))
+	if (!below_exists(r->dir, "shown"))
 		return 0;
-	int rc = io_slurp_file(r->dir, "shown", 64 << 20, &text, NULL, err);
+	int rc = io_slurp_file(r->dir, "shown", 64 << 20, &text, err);
 	if (rc)
 		return rc;
 	char *rest = text.buf, *line;
@@ -56,7 +54,7 @@ static int read_shown(struct app_run *r, struct err *err)
 static int read_stacks(struct app_run *r, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
-	int rc = io_slurp_file(r->dir, "stacks", (size_t)1 << 30, &text, NULL, err);
+	int rc = io_slurp_file(r->dir, "stacks", (size_t)1 << 30, &text, err);
 
 	if (!rc)
 		rc = stack_table_parse(strbuf_str(&text), text.len, &r->stacks, err);
@@ -67,7 +65,6 @@ static int read_stacks(struct app_run *r, struct err *err)
 
 int app_run_open(struct app_run *r, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/trace", r->dir);
 	const struct profile *profile = profile_find(r->plan.profile);
 
 	r->base = xasprintf("%s/base", r->dir);
@@ -77,12 +74,12 @@ int app_run_open(struct app_run *r, struct err *err)
 	if (r->plan.unit != 512 && r->plan.unit != 4096)
 		return err_set(err, -EINVAL, "%s: a unit of %llu bytes is not possible", r->dir,
 			       (unsigned long long)r->plan.unit);
-	int rc = trace_load(path, &r->trace, NULL, err);
+	int rc = trace_load_below(r->dir, "trace", &r->trace, err);
 	if (rc)
 		return rc;
-	r->base_fd = open(r->base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r->base_fd = below_open_dir(r->dir, "base", err);
 	if (r->base_fd < 0)
-		return err_set(err, -errno, "cannot open %s: %m", r->base);
+		return r->base_fd;
 	r->made = (struct history_opts){ .profile = profile,
 					 .unit_size = (uint32_t)r->plan.unit,
 					 .base = r->base_fd,
@@ -206,14 +203,13 @@ static int add_marks(const struct trace *t, const char *name, struct trace *out,
 
 int app_ack_file(const char *run, const char *name, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/trace", run);
 	auto_trace t, out;
 
 	trace_init(&t);
 	trace_init(&out);
-	int rc = trace_load(path, &t, NULL, err);
+	int rc = trace_load_below(run, "trace", &t, err);
 	out.info = t.info;
 	if (!rc)
 		rc = add_marks(&t, name, &out, err);
-	return rc ? rc : trace_save(path, &out, err);
+	return rc ? rc : trace_save_below(run, "trace", &out, err);
 }

@@ -43,10 +43,22 @@ extern const struct command cmd_umount;
 /* Prints "outage: <message>" and returns EXIT_FAILED. */
 int cli_fail(const struct err *err);
 int cli_failf(const char *fmt, ...) printf_like(1, 2);
+/* Why a search checked no crash state, and what to do; `time_ns` is its limit, or 0. */
+const char *cli_why_untried(bool signalled, uint64_t time_ns);
 /* The same for a wrong command line, with a hint at --help. */
 int cli_usage(const struct command *cmd, const char *fmt, ...) printf_like(2, 3);
 /* The same for what getopt_long() does not know: `option` is its ':' or '?'. */
 int cli_unknown(const struct command *cmd, int option, char *const *argv);
+
+/*
+ * For a command that keeps what it makes: makes the key of this user (trust.h). If there can be
+ * none, `why` is set, and the command goes on.
+ */
+void cli_ready_to_mark(struct err *why);
+/* When it is done: says that what it kept will need --trust, if `why` was set. */
+void cli_tell_unmarked(const struct err *why);
+/* For a command that runs nothing of a finding: says that it is not this user's own. */
+void cli_tell_strange(const char *dir);
 
 /*
  * Runs `fn` in a child process, and gives its exit status. A file system under test may hang: when

@@ -10,6 +10,7 @@
 #include "app/search.h"
 #include "base/io.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/signals.h"
 #include "cli/app.h"
@@ -48,7 +49,8 @@ static const char usage[] =
 	"  -o, --output RUN      where to keep what is found; default: below ./outage-runs\n"
 	"      --json            one JSON object on standard output\n"
 	"\n"
-	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it.\n"
+	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it,\n"
+	"or nothing was tried.\n"
 	"\n"
 	"example: outage app --run \"$PWD/writer\" --check \"$PWD/checker\" -- data\n";
 
@@ -62,9 +64,12 @@ struct app {
 	bool json, terminal;
 	struct posix_log log;
 	struct app_summary summary;
+	bool by_signal; /* what ended the search */
+	bool synced;	/* what a finding needs is on disk */
 	uint64_t start_ns, shown_ns;
 	struct launcher *launcher;
-	struct err err; /* of a finding that could not be kept */
+	struct err err;	     /* of a finding that could not be kept */
+	struct err unmarked; /* why nothing gets this user's mark */
 };
 
 static volatile sig_atomic_t told_to_stop;
@@ -119,6 +124,7 @@ static struct search_opts search_of(struct app *a)
 	struct search_opts o = app_run_search(&a->run);
 
 	o.launcher = a->launcher;
+	o.stop = &told_to_stop;
 	return o;
 }
 
@@ -147,8 +153,6 @@ static int verify_end(struct app *a, struct err *err)
 
 	for (int i = 0; !rc && i < END_CHECKS; i++) {
 		rc = search_one(&o, id, &v, err);
-		if (!rc && told_to_stop)
-			rc = err_set(err, -EINTR, "stopped by a signal");
 		if (rc)
 			break;
 		if (!i && v.fails)
@@ -177,37 +181,77 @@ static int verify_end(struct app *a, struct err *err)
 
 /* ---- while it runs ---- */
 
+static void make_case(const struct app *a, const struct search_found *f, struct app_case *c)
+{
+	*c = (struct app_case){ .state = xstrdup(f->why.id),
+				.point = f->why.point,
+				.acks = f->why.acked,
+				.states = f->states,
+				.shown = f->shown,
+				.asked = f->asked,
+				.harm = f->why.harm,
+				.cause = f->why.cause ? xstrdup(f->why.cause) : NULL,
+				.seen = xstrdup(f->verdict.seen ? f->verdict.seen : "") };
+	app_words_case(&a->run.history, &a->log, &a->run.stacks, &a->plan, &f->why, c);
+	strbuf_add(&c->said, strbuf_str(&f->verdict.said), f->verdict.said.len);
+}
+
+static void save_case(struct app *a, uint64_t n, const struct app_case *c)
+{
+	/* With the first one, what all of them need. */
+	int rc = a->synced ? 0 : app_run_sync(a->run.dir, &a->err);
+
+	a->synced = true;
+	if (rc || app_case_save(a->run.dir, n, c, &a->err))
+		a->summary.errors++;
+}
+
+/* It has the number of the next finding, which is this one or takes its place. */
+static void on_failed(void *ctx, const struct search_found *f)
+{
+	struct app *a = ctx;
+	struct app_case c;
+
+	make_case(a, f, &c);
+	if (app_case_save_first(a->run.dir, a->summary.findings, &c, &a->err))
+		a->summary.errors++;
+	app_case_release(&c);
+}
+
+static void on_dropped(void *ctx)
+{
+	struct app *a = ctx;
+
+	if (app_case_remove(a->run.dir, a->summary.findings, &a->err))
+		a->summary.errors++;
+}
+
+static void print_case(const struct app *a, const struct app_case *c, uint64_t n)
+{
+	clear_line(a);
+	printf("found  %s: %s\n       %s\n", app_harm_name(c->harm), app_harm_words(c->harm),
+	       c->title);
+	if (c->fix)
+		printf("       mend it with: %s\n", c->fix);
+	printf("       %s/findings/%llu\n", a->run.dir, (unsigned long long)n);
+	if (c->shown < c->asked)
+		printf("       shown %llu of %llu times: the %s depends on more than the "
+		       "directory\n",
+		       (unsigned long long)c->shown, (unsigned long long)c->asked,
+		       app_plan_asks(&a->plan));
+	fflush(stdout);
+}
+
 static void on_found(void *ctx, const struct search_found *f)
 {
 	struct app *a = ctx;
-	struct app_case c = { .state = xstrdup(f->why.id),
-			      .point = f->why.point,
-			      .acks = f->why.acked,
-			      .states = f->states,
-			      .shown = f->shown,
-			      .asked = f->asked,
-			      .harm = f->why.harm,
-			      .cause = xstrdup(f->why.cause),
-			      .seen = xstrdup(f->verdict.seen ? f->verdict.seen : "") };
 	uint64_t n = a->summary.findings++;
+	struct app_case c;
 
-	app_words_case(&a->run.history, &a->log, &a->run.stacks, &a->plan, &f->why, &c);
-	strbuf_add(&c.said, strbuf_str(&f->verdict.said), f->verdict.said.len);
-	if (app_case_save(a->run.dir, n, &c, &a->err))
-		a->summary.errors++;
-	if (!a->json) {
-		clear_line(a);
-		printf("found  %s: %s\n       %s\n       mend it with: %s\n       "
-		       "%s/findings/%llu\n",
-		       app_harm_name(c.harm), app_harm_words(c.harm), c.title, c.fix, a->run.dir,
-		       (unsigned long long)n);
-		if (c.shown < c.asked)
-			printf("       shown %llu of %llu times: the %s depends on more than the "
-			       "directory\n",
-			       (unsigned long long)c.shown, (unsigned long long)c.asked,
-			       app_plan_asks(&a->plan));
-		fflush(stdout);
-	}
+	make_case(a, f, &c);
+	save_case(a, n, &c);
+	if (!a->json)
+		print_case(a, &c, n);
 	app_case_release(&c);
 }
 
@@ -242,9 +286,11 @@ static void keep_counts(struct app *a, const struct search_result *r)
 
 		if (app_case_load(dir, &c, &a->err))
 			continue;
+		bool same = c.states == r->found.v[i].states;
+
 		c.states = r->found.v[i].states;
-		if (app_case_save(a->run.dir, i, &c, &a->err))
-			a->summary.errors++;
+		if (!same)
+			save_case(a, i, &c);
 		app_case_release(&c);
 	}
 }
@@ -264,7 +310,14 @@ static void summarise(struct app *a, const struct search_result *r)
 	s->errors += t->errors;
 	s->left_out = t->states.left_out + (double)t->states.waiting;
 	s->budget_hit = t->states.budget_hit || t->stopped;
+	s->unexplained = t->unexplained;
 	s->elapsed_s = elapsed(a);
+	if (t->unexplained)
+		vec_push(&s->notes,
+			 xasprintf("the cause of %llu %s is not known, as the explanation was cut "
+				   "short: a longer run tells it",
+				   (unsigned long long)t->unexplained,
+				   plural(t->unexplained, "finding", "findings")));
 	if (a->run.history.maps)
 		vec_push(&s->notes, xstrdup("files were written through mappings: what was stored "
 					    "there is seen only when it is written back"));
@@ -314,6 +367,7 @@ static void print_json(const struct app *a)
 	json_kv_uint(&j, "patterns_covered", s->covered);
 	json_kv_uint(&j, "failing", s->failing);
 	json_kv_uint(&j, "findings", s->findings);
+	json_kv_uint(&j, "unexplained", s->unexplained);
 	json_kv_uint(&j, "errors", s->errors);
 	json_kv_double(&j, "elapsed_s", s->elapsed_s);
 	json_kv_bool(&j, "budget_hit", s->budget_hit);
@@ -335,7 +389,8 @@ static void print_left_out(const struct app *a)
 	if (a->summary.left_out <= 0)
 		return;
 	app_count_words(a->summary.left_out, &many);
-	printf("not tried: %s; --budget, --time or --max-subset is the limit\n", strbuf_str(&many));
+	printf("not tried: %s%s\n", strbuf_str(&many),
+	       a->by_signal ? "" : "; --budget, --time or --max-subset is the limit");
 }
 
 static void print_text(const struct app *a)
@@ -354,7 +409,9 @@ static void print_text(const struct app *a)
 	printf("%llu of %llu %s of operations covered\n", (unsigned long long)s->covered,
 	       (unsigned long long)s->patterns, plural(s->patterns, "pattern", "patterns"));
 	print_left_out(a);
-	if (!s->findings)
+	if (!s->findings && !s->checked)
+		printf("nothing was tried\n");
+	else if (!s->findings)
 		printf("nothing found with profile %s%s\n", a->plan.profile,
 		       streq(a->plan.profile, profile_at(0)->name)
 			       ? "; -p minimal tries what other file systems may lose"
@@ -377,6 +434,17 @@ static uint64_t count_operations(const struct trace *t)
 	return n;
 }
 
+/* A search that checked nothing must not look like one that found nothing. */
+static void check_tried(struct app *a)
+{
+	const struct app_summary *s = &a->summary;
+
+	if (s->checked || s->findings || s->errors)
+		return;
+	a->summary.errors++;
+	err_set(&a->err, -ENODATA, "%s", cli_why_untried(a->by_signal, a->time_ns));
+}
+
 static int explore(struct app *a, struct err *err)
 {
 	struct search_result r = { 0 };
@@ -385,28 +453,25 @@ static int explore(struct app *a, struct err *err)
 	o.jobs = (unsigned)a->jobs;
 	o.time_ns = a->time_ns;
 	o.limit = a->limit;
+	o.failed = on_failed;
 	o.found = on_found;
+	o.dropped = on_dropped;
 	o.progress = on_progress;
 	o.ctx = a;
-	o.stop = &told_to_stop;
 	int rc = search(&o, &r, err);
 
 	clear_line(a);
 	if (!rc) {
 		keep_counts(a, &r);
 		summarise(a, &r);
+		a->by_signal = r.totals.by_signal;
+		check_tried(a);
 		rc = app_summary_save(a->run.dir, &a->summary, err);
 	}
 	if (!rc && r.totals.errors)
 		fprintf(stderr, "outage: %llu %s could not be checked: %s\n",
 			(unsigned long long)r.totals.errors,
 			plural(r.totals.errors, "state", "states"), r.totals.error);
-	if (!rc && r.totals.by_signal)
-		rc = err_set(err, -EINTR,
-			     "stopped by a signal after %llu of %llu states that were known by "
-			     "then; what was found is in %s",
-			     (unsigned long long)r.totals.checked,
-			     (unsigned long long)r.totals.states.unique, a->run.dir);
 	search_result_release(&r);
 	return rc;
 }
@@ -501,7 +566,8 @@ static int make_run(struct app *a, struct err *err)
 /* Of a run that was none, nothing is worth keeping. */
 static void discard(const struct app *a)
 {
-	static const char *const made[] = { "app", "trace", "base", "work", "shown", "stacks" };
+	static const char *const made[] = { "app",   "trace",  "base",	  "work",
+					    "shown", "stacks", TRUST_MARK };
 
 	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
 		auto_free char *path = xasprintf("%s/%s", a->run.dir, made[i]);
@@ -513,6 +579,13 @@ static void discard(const struct app *a)
 	rmdir(a->run.dir); /* if it was there before, there may be more in it */
 }
 
+/* A directory that cannot be read as a whole is no reason not to go on. */
+static void mark(struct app *a)
+{
+	if (app_run_mark(a->run.dir, &a->unmarked))
+		log_debug("%s", a->unmarked.msg);
+}
+
 static int run_app(struct app *a)
 {
 	struct signals signals;
@@ -521,6 +594,7 @@ static int run_app(struct app *a)
 
 	if (rc)
 		return cli_fail(&err);
+	cli_ready_to_mark(&a->unmarked);
 	/* Now, while there is little to copy. */
 	rc = launcher_start(&a->launcher, &err);
 	if (!rc)
@@ -528,6 +602,8 @@ static int run_app(struct app *a)
 	signals_catch(&signals, on_signal);
 	if (!rc)
 		rc = verify_end(a, &err);
+	if (!rc)
+		mark(a);
 	if (rc)
 		discard(a);
 	else
@@ -540,11 +616,18 @@ static int run_app(struct app *a)
 		print_json(a);
 	else
 		print_text(a);
+	cli_tell_unmarked(&a->unmarked);
+	int status = a->summary.errors	   ? EXIT_FAILED
+		     : a->summary.findings ? EXIT_FINDINGS
+					   : EXIT_OK;
 	if (a->err.code)
-		return cli_fail(&a->err);
-	if (a->summary.errors)
-		return EXIT_FAILED;
-	return a->summary.findings ? EXIT_FINDINGS : EXIT_OK;
+		status = cli_fail(&a->err);
+	if (a->by_signal && a->summary.checked)
+		status = cli_failf("stopped by a signal after %llu of %llu states that were known "
+				   "by then; what was found is in %s",
+				   (unsigned long long)a->summary.checked,
+				   (unsigned long long)a->summary.unique_states, a->run.dir);
+	return status;
 }
 
 /* ---- the command line ---- */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_explore.c - outage explore: model checking against the reference file system. */
-#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/below.h"
 #include "base/io.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -50,7 +50,9 @@ static const char usage[] =
 	"sync;\n"
 	"                          default: what the target promises\n"
 	"      --memory BYTES      for visited states of a task; default: 64M\n"
-	"      --limit N           operations; --time DURATION, --seed N\n"
+	"      --limit N           operations; --time DURATION, from when the targets are up; "
+	"--seed "
+	"N\n"
 	"      --hang DURATION     without an answer for so long, it hangs; default: 60s\n"
 	"      --findings N        stop a task after so many; default: 10\n"
 	"  -j, --jobs N            tasks; default 1\n"
@@ -64,9 +66,12 @@ static const char usage[] =
 	"      --modules DIR, --guest-memory SIZE   as for outage test\n"
 	"  -o, --output DIR        where to keep what is found; default: below ./outage-runs\n"
 	"      --resume DIR        go on with the run kept there, with the same options\n"
+	"      --trust             with --replay: also if you did not make it on this machine,\n"
+	"                          and it leads to more than a guest\n"
 	"      --json              one JSON object on standard output\n"
 	"\n"
-	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it.\n"
+	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it,\n"
+	"or nothing was tried.\n"
 	"\n"
 	"example: outage explore -t ext4 --time 10s\n";
 
@@ -78,8 +83,10 @@ struct explore {
 	struct vec_of(char *) paths;		  /* that the options of targets point at */
 	bool json, terminal, round_given, trust, overlap;
 	char *dir;
+	uint64_t before; /* findings that the run had when it was resumed */
 	uint64_t depth, alphabet, start_ns, shown_ns, rate_ops;
 	unsigned errors_shown;
+	struct err unmarked; /* why nothing gets this user's mark */
 };
 
 /* ---- while it runs ---- */
@@ -144,8 +151,23 @@ static void on_progress(void *ctx, const struct explore_result *r)
 		elapsed > 0 ? (double)r->operations / elapsed : 0, (unsigned long long)r->states,
 		(unsigned long long)r->depth_max, (unsigned long long)r->restores,
 		(unsigned long long)r->findings);
-	if (e->o.time_ns && (double)e->o.time_ns / 1e9 > elapsed)
-		fprintf(stderr, ", %.0f s left", (double)e->o.time_ns / 1e9 - elapsed);
+	if (r->shrinking)
+		fprintf(stderr, ", %llu made smaller", (unsigned long long)r->shrinking);
+	if (e->o.time_ns > r->searching_ns)
+		fprintf(stderr, ", %.0f s left", (double)(e->o.time_ns - r->searching_ns) / 1e9);
+}
+
+/* What is made smaller is kept as it is: who waits for that should know. */
+static void on_stopping(void *ctx, const struct explore_result *r)
+{
+	struct explore *e = ctx;
+
+	clear_line(e);
+	if (r->shrinking || r->signalled)
+		fprintf(stderr, "outage: stopping%s; what was found so far is kept\n",
+			r->signalled ? "" : ", as the time is up");
+	else
+		log_info("the time is up");
 }
 
 /* ---- at the end ---- */
@@ -226,6 +248,8 @@ static void print_json(const struct explore *e, const struct explore_result *r, 
 	json_kv_uint(&j, "abandoned", r->abandoned);
 	json_kv_uint(&j, "crash_states", r->crash_states);
 	json_kv_uint(&j, "findings", r->findings);
+	json_kv_uint(&j, "findings_before", e->before);
+	json_kv_uint(&j, "cut_short", r->cut_short);
 	json_kv_uint(&j, "errors", r->errors);
 	json_kv_double(&j, "elapsed_s", elapsed);
 	json_kv_uint(&j, "depth_max", r->depth_max);
@@ -239,6 +263,59 @@ static void print_json(const struct explore *e, const struct explore_result *r, 
 	json_kv_bool(&j, "exhausted", r->exhausted);
 	json_end(&j);
 	fputs(strbuf_str(&text), stdout);
+}
+
+/* Whether it ended without having done anything, although there was something to do. */
+static bool tried_nothing(const struct explore_result *r)
+{
+	return !r->operations && !r->findings && !r->exhausted;
+}
+
+/* Or no crash, although that was asked for. */
+static bool crashed_nothing(const struct explore *e, const struct explore_result *r)
+{
+	return e->o.crash_every && !r->crash_states && !r->findings && !r->exhausted;
+}
+
+/* One that says nothing about the file system must not look like one that found nothing. */
+static void check_tried(struct explore *e, struct explore_result *r)
+{
+	const char *until = r->signalled ? "a signal came" : "the time was up";
+	auto_free char *words = NULL;
+
+	if (r->errors)
+		return; /* it has failed, and said why */
+	if (tried_nothing(r) && r->stopped)
+		words = xasprintf("nothing was tried: %s before the first operation; %s", until,
+				  r->signalled ? "begin again" : "give more --time");
+	else if (tried_nothing(r))
+		words = xstrdup("nothing was tried: no operation was done; see --inputs");
+	else if (crashed_nothing(e, r) && r->stopped)
+		words = xasprintf("no crash was tried: %s before the first; give more --time, or "
+				  "a smaller --crash",
+				  until);
+	else if (crashed_nothing(e, r))
+		words = xstrdup("no crash was tried: too few steps made something durable; give a "
+				"larger --limit, or a smaller --crash");
+	if (!words)
+		return;
+	r->errors++;
+	on_failed(e, words);
+}
+
+static void print_findings(const struct explore *e, const struct explore_result *r)
+{
+	if (r->findings)
+		printf("%llu %s, kept in %s\n", (unsigned long long)r->findings,
+		       plural(r->findings, "finding", "findings"), e->dir);
+	else if (tried_nothing(r))
+		printf("nothing was tried\n");
+	else
+		printf("no difference found%s\n",
+		       crashed_nothing(e, r) ? ", and no crash tried" : "");
+	if (e->before)
+		printf("%llu %s found before, kept in %s\n", (unsigned long long)e->before,
+		       plural(e->before, "finding was", "findings were"), e->dir);
 }
 
 static void print_summary(const struct explore *e, const struct explore_result *r, double elapsed)
@@ -279,11 +356,11 @@ static void print_summary(const struct explore *e, const struct explore_result *
 	if (r->stopped)
 		printf("stopped %s; --resume %s goes on\n",
 		       r->signalled ? "by a signal" : "when its time was up", e->dir);
-	if (r->findings)
-		printf("%llu %s, kept in %s\n", (unsigned long long)r->findings,
-		       plural(r->findings, "finding", "findings"), e->dir);
-	else
-		printf("no difference found\n");
+	if (r->cut_short)
+		printf("shrinking was cut short for %llu %s: what is kept is the smallest so far\n",
+		       (unsigned long long)r->cut_short,
+		       plural(r->cut_short, "finding", "findings"));
+	print_findings(e, r);
 }
 
 static int write_coverage(const struct explore *e, const struct explore_result *r, struct err *err)
@@ -309,17 +386,15 @@ static void leave_nothing(const struct explore *e, bool was_there)
 		rmdir("outage-runs"); /* there may be others in it */
 }
 
-static bool holds_findings(const char *run)
+static uint64_t count_findings(const char *run)
 {
-	auto_free char *path = xasprintf("%s/findings", run);
-	DIR *dir = opendir(path);
-	bool any = false;
+	struct below_names names = { 0 };
+	struct err why = ERR_INIT;
+	int rc = below_list(run, "findings", &names, &why);
+	uint64_t n = names.n + (rc && rc != -ENOENT);
 
-	for (struct dirent *d; dir && (d = readdir(dir));)
-		any |= d->d_name[0] != '.';
-	if (dir)
-		closedir(dir);
-	return any;
+	below_names_release(&names);
+	return n;
 }
 
 /* What another exploration kept would be mixed with what this one finds. */
@@ -327,8 +402,7 @@ static int check_unused(const struct explore *e, struct err *err)
 {
 	if (e->resume || !e->output)
 		return 0;
-	auto_free char *pickle = xasprintf("%s/task-0.pickle", e->output);
-	if (access(pickle, F_OK) != 0 && !holds_findings(e->output))
+	if (!below_exists(e->output, "task-0.pickle") && !count_findings(e->output))
 		return 0;
 	return err_set(err, -EEXIST,
 		       "%s holds a run already: give --resume %s to go on with it, or another -o",
@@ -366,8 +440,11 @@ static int run_explore(struct explore *e)
 	if (!rc)
 		rc = check_unused(e, &err);
 	if (!rc)
+		cli_ready_to_mark(&e->unmarked);
+	if (!rc)
 		rc = store_create(said, e->o.specs[0], &e->dir, &err);
-
+	if (!rc && e->resume)
+		e->before = count_findings(e->dir);
 	if (!rc && !disk_clean_up(&removed, &ignored) && removed)
 		log_info("cleared %u disks that a killed run had left behind", removed);
 	e->o.inputs = &e->inputs;
@@ -377,6 +454,7 @@ static int run_explore(struct explore *e)
 	e->o.failed = on_failed;
 	e->o.noted = on_noted;
 	e->o.warned = on_warned;
+	e->o.stopping = on_stopping;
 	e->o.progress = on_progress;
 	e->terminal = isatty(STDERR_FILENO) && !e->json;
 	e->start_ns = util_now_ns();
@@ -384,17 +462,21 @@ static int run_explore(struct explore *e)
 		rc = explore_run(&e->o, r, &err);
 	double elapsed = (double)(util_now_ns() - e->start_ns) / 1e9;
 	clear_line(e);
+	if (!rc)
+		check_tried(e, r);
 	if (rc || (!r->operations && !r->findings))
 		leave_nothing(e, was_there);
 	if (!rc && e->json)
 		print_json(e, r, elapsed);
 	else if (!rc)
 		print_summary(e, r, elapsed);
+	if (!rc)
+		cli_tell_unmarked(&e->unmarked);
 	if (!rc && e->coverage)
 		rc = write_coverage(e, r, &err);
 	int status = rc				 ? cli_fail(&err)
 		     : r->errors || r->signalled ? EXIT_FAILED
-		     : r->findings		 ? EXIT_FINDINGS
+		     : r->findings || e->before	 ? EXIT_FINDINGS
 						 : EXIT_OK;
 	free(r);
 	return status;
@@ -728,16 +810,6 @@ static int parse_option(int opt, const char *arg, struct explore *e, struct err 
 	}
 }
 
-/* Crashes are about what was made durable: that has to happen more often than usual, and
- * to few names. */
-static void weigh_for_crashes(struct inputs *in)
-{
-	in->depth = 1;
-	for (size_t i = 0; op_table[i].name; i++)
-		if (op_table[i].flags & OP_PERSIST && !streq(op_table[i].name, "remount"))
-			in->op_weight[i] = streq(op_table[i].name, "fsync") ? 60 : 8;
-}
-
 /* A kernel is for who has one of his own. */
 static int check_kernels(const struct explore *e, struct err *err)
 {
@@ -819,7 +891,7 @@ static int run(int argc, char **argv)
 						    : "unknown option '%s'",
 					 argv[optind - 1]);
 		if (opt == OPT_CRASH)
-			weigh_for_crashes(&e.inputs);
+			inputs_for_crashes(&e.inputs);
 		if (parse_option(opt, optarg, &e, &err))
 			return cli_usage(&cmd_explore, "%s", err.msg);
 	}

@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <sys/stat.h>
 
+#include "base/below.h"
 #include "base/io.h"
 #include "cli/app.h"
 #include "cli/cli.h"
@@ -14,12 +15,13 @@
 #include "target/guest_files.h"
 
 static const char usage[] =
-	"usage: outage export DIR -o OUT\n"
+	"usage: outage export DIR -o OUT [--trust]\n"
 	"\n"
 	"Writes a finding in forms that need nothing of this program:\n"
 	"\n"
 	"  crash.img       the disk as the crash left it (sparse)\n"
-	"  reproduce.sh    mounts a copy of crash.img and tells whether the problem shows\n"
+	"  reproduce.sh    mounts a copy of crash.img, uses it as the check did, and tells\n"
+	"                  whether the problem shows: status 1 if so, 0 if not, 2 if it cannot\n"
 	"  workload.sh     the workload as shell commands, where there are such\n"
 	"  workload.c      the workload as a C program\n"
 	"  generic-NNN     the workload as a test of the xfstests suite, with generic-NNN.out;\n"
@@ -39,6 +41,7 @@ static const char usage[] =
 	"\n"
 	"  DIR               a finding: RUN/findings/NAME, or what outage shrink made of it\n"
 	"  -o, --output OUT  a directory; it is made if it is not there\n"
+	"      --trust       take it for your own, also if you did not make it on this machine\n"
 	"\n"
 	"Exit status: 0 all was written, 2 it could not be.\n"
 	"\n"
@@ -51,7 +54,7 @@ static int write_file(const char *dir, const char *name, const struct strbuf *te
 }
 
 /* Others mount what begins with a file system: of an NVDIMM, what is behind the kernel's block. */
-static int save_without_head(const struct image *img, const char *path, struct err *err)
+static int save_without_head(const struct image *img, const char *dir, struct err *err)
 {
 	static const unsigned char zeros[IMAGE_PAGE];
 	unsigned char page[IMAGE_PAGE];
@@ -65,21 +68,20 @@ static int save_without_head(const struct image *img, const char *path, struct e
 		if (memcmp(page, zeros, n) != 0)
 			image_write(&fs, at, page, n);
 	}
-	return image_save_file(&fs, path, err);
+	return image_save_below(&fs, dir, "crash.img", false, err);
 }
 
 static int write_image(const struct view *v, const char *dir, struct err *err)
 {
 	auto_crash_state state = CRASH_STATE_INIT;
-	auto_free char *path = xasprintf("%s/crash.img", dir);
 	int rc = replay_state(&v->c, &state, err);
 	bool headed = v->c.guest_pm && streq(v->c.guest_pm, "nvdimm");
 
 	if (rc)
 		return rc;
 	return headed && state.image.size > TARGET_NVDIMM_HEAD
-		       ? save_without_head(&state.image, path, err)
-		       : image_save_file(&state.image, path, err);
+		       ? save_without_head(&state.image, dir, err)
+		       : image_save_below(&state.image, dir, "crash.img", false, err);
 }
 
 /* xfstests cuts the power with dm-flakey, below a file system of the kernel. */
@@ -103,15 +105,14 @@ static int export_test(const struct view *v, const char *dir, struct err *err)
 }
 
 /* A finding that begins with a disk is worth nothing without it. */
-static int export_start(const struct view *v, const char *start, const char *dir, struct err *err)
+static int export_start(const struct view *v, const char *dir, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/start.img", dir);
 	struct image img;
-	int rc = image_load_file(start, &img, err);
+	int rc = stored_case_start(&v->c, &img, err);
 
 	if (rc)
 		return rc;
-	rc = image_save_file(&img, path, err);
+	rc = image_save_below(&img, dir, "start.img", false, err);
 	image_release(&img);
 	if (!rc)
 		printf("it begins with the disk start.img: run workload.sh or workload.c where a "
@@ -124,13 +125,15 @@ static int export_start(const struct view *v, const char *start, const char *dir
 /* The folders of a path below `dir`. */
 static int make_folders(const char *dir, const char *path, struct err *err)
 {
-	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		auto_free char *part = xasprintf("%s%.*s", dir, (int)(slash - path), path);
+	int rc = 0;
 
-		if (mkdir(part, 0777) < 0 && errno != EEXIST)
-			return err_set(err, -errno, "cannot make the directory %s: %m", part);
+	for (const char *slash = strchr(path + 1, '/'); slash && !rc;
+	     slash = strchr(slash + 1, '/')) {
+		auto_free char *part = xmemdupz(path + 1, (size_t)(slash - path) - 1);
+
+		rc = below_make_dir(dir, part, err);
 	}
-	return 0;
+	return rc;
 }
 
 /*
@@ -142,11 +145,11 @@ static int read_files(const struct stored_case *c, struct guest_files *out, stru
 	struct target_opts now = { .spec = c->target,
 				   .guest_files = c->guest_files,
 				   .guest_memory = c->guest_memory };
-	struct err ignored = ERR_INIT;
 
-	if (store_trust(c, false, &ignored))
+	if (!c->ours)
 		return err_set(err, -EPERM,
-			       "%s/case is not yours alone, and names files of this machine",
+			       "%s was not made by you on this machine, and names files of it: "
+			       "look at its file case, then give --trust",
 			       c->dir);
 	if (!c->guest_files_hash)
 		return err_set(err, -EINVAL, "%s/case does not tell what was in it", c->dir);
@@ -175,8 +178,7 @@ static int export_files(const struct view *v, const char *dir, struct err *err)
 		       why.msg);
 		return 0;
 	}
-	if (mkdir(root, 0777) < 0 && errno != EEXIST)
-		rc = err_set(err, -errno, "cannot make the directory %s: %m", root);
+	rc = below_make_dir(dir, "guest", err);
 	for (size_t i = 0; !rc && i < files.n; i++) {
 		const struct guest_file *f = &files.v[i];
 
@@ -212,18 +214,20 @@ static int export_all(const struct view *v, const char *dir, struct err *err)
 		rc = write_file(dir, "workload.c", &text, 0644, err);
 	if (rc)
 		return rc;
-	auto_free char *start = stored_case_start(&v->c);
-	return start ? export_start(v, start, dir, err) : export_test(v, dir, err);
+	return stored_case_has_start(&v->c) ? export_start(v, dir, err) : export_test(v, dir, err);
 }
 
-static int export_case(const char *from, const char *to)
+/* Nothing of it is run here: one that is not this user's own is written, and says so. */
+static int export_case(const char *from, const char *to, bool trust)
 {
 	struct view v;
-	struct err err = ERR_INIT;
+	struct err err = ERR_INIT, strange = ERR_INIT;
 	int rc = view_load(from, false, &v, &err);
 
 	if (rc)
 		return cli_fail(&err);
+	if (store_trust(&v.c, trust, &strange) || !v.c.ours)
+		cli_tell_strange(from);
 	if (mkdir(to, 0777) < 0 && errno != EEXIST)
 		rc = err_set(&err, -errno, "cannot make the directory %s: %m", to);
 	if (!rc)
@@ -234,6 +238,7 @@ static int export_case(const char *from, const char *to)
 
 static const struct option long_options[] = {
 	{ "output", required_argument, NULL, 'o' },
+	{ "trust", no_argument, NULL, 't' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -241,6 +246,7 @@ static const struct option long_options[] = {
 static int run(int argc, char **argv)
 {
 	const char *output = NULL;
+	bool trust = false;
 	int opt;
 
 	optind = 0;
@@ -249,6 +255,9 @@ static int run(int argc, char **argv)
 		switch (opt) {
 		case 'o':
 			output = optarg;
+			break;
+		case 't':
+			trust = true;
 			break;
 		case 'h':
 			fputs(usage, stdout);
@@ -265,10 +274,10 @@ static int run(int argc, char **argv)
 	if (!output)
 		return cli_usage(&cmd_export_case, "--output is missing");
 	if (app_is_case(argv[optind]) || app_is_run(argv[optind]))
-		return app_export(argv[optind], output);
+		return app_export(argv[optind], output, trust);
 	if (pm_is_case(argv[optind]) || pm_is_run(argv[optind]))
-		return pm_export(argv[optind], output);
-	return export_case(argv[optind], output);
+		return pm_export(argv[optind], output, trust);
+	return export_case(argv[optind], output, trust);
 }
 
 const struct command cmd_export_case = {

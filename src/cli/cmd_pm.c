@@ -69,7 +69,8 @@ static const char usage[] =
 	"  -o, --output RUN      where to keep what is found; default: below ./outage-runs\n"
 	"      --json            one JSON object on standard output\n"
 	"\n"
-	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it.\n"
+	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it,\n"
+	"or nothing was tried.\n"
 	"\n"
 	"example: outage pm --file pool --size 1M --check ./verify -- ./writer pool\n";
 
@@ -91,8 +92,9 @@ struct pm {
 	uint64_t size, time_ns, jobs, recoveries, recovery_ways;
 	bool crash_recovery;
 	bool json, terminal, made;
-	bool kept; /* there is something to report */
-	char *dir; /* of the run */
+	bool kept;    /* there is something to report */
+	bool untried; /* not even one crash state was checked */
+	char *dir;    /* of the run */
 	struct pm_run run;
 	bool loaded;
 	struct pm_counts counts;
@@ -101,6 +103,7 @@ struct pm {
 	double left_out, media_left_out, recovery_left_out;
 	struct vec_of(char *) early; /* what was told as it came */
 	char error[512];
+	struct err unmarked; /* why nothing gets this user's mark */
 };
 
 static volatile sig_atomic_t told_to_stop;
@@ -171,6 +174,8 @@ static int record(struct pm *p, struct err *err)
 
 	if (!rc)
 		rc = pm_plan_save(p->dir, &p->plan, err);
+	if (!rc)
+		rc = pm_run_mark(p->dir, err);
 	if (!rc)
 		rc = pm_run_load(p->dir, &p->run, err);
 	p->loaded = !rc;
@@ -248,6 +253,8 @@ static int keep_cases(struct pm *p, const struct pm_found *found, struct err *er
 	for (size_t i = 0; i < cases.n; i++) {
 		struct pm_case *c = &cases.v[i];
 
+		if (!rc && !i)
+			rc = pm_run_sync(p->dir, err);
 		if (!rc && i < KEEP_MAX)
 			rc = pm_case_save(p->dir, i, c, err);
 		if (!p->json && i < KEEP_MAX)
@@ -331,6 +338,13 @@ static void recover_again(struct pm *p, const struct pm_search_opts *search, str
 	p->recovery_left_out = r.left_out;
 }
 
+/* A search that checked nothing must not look like one that found nothing. */
+static void check_tried(struct pm *p)
+{
+	p->untried = !p->summary.checked && !p->summary.findings && !p->summary.errors;
+	p->summary.errors += p->untried;
+}
+
 static int explore(struct pm *p, struct err *err)
 {
 	struct pm_reads *reads = NULL;
@@ -342,7 +356,7 @@ static int explore(struct pm *p, struct err *err)
 				    .changes = p->crash_recovery,
 				    .reads = reads,
 				    .jobs = (unsigned)p->jobs,
-				    .time_ns = p->time_ns,
+				    .until_ns = p->time_ns ? util_now_ns() + p->time_ns : 0,
 				    .stop = &told_to_stop,
 				    .progress = on_progress,
 				    .failed = on_failed,
@@ -357,14 +371,13 @@ static int explore(struct pm *p, struct err *err)
 	if (!rc) {
 		summarise(p, &found);
 		rc = keep_cases(p, &found, err);
+		check_tried(p);
 	}
 	pm_found_release(&found);
 	pm_reads_free(reads);
 	if (!rc)
 		rc = pm_summary_save(p->dir, &p->summary, err);
 	p->kept = !rc;
-	if (!rc && told_to_stop)
-		rc = err_set(err, -EINTR, "stopped by a signal; what was found is in %s", p->dir);
 	return rc;
 }
 
@@ -445,7 +458,9 @@ static void print_more(const struct pm *p)
 static void print_left_out(const struct pm *p)
 {
 	const struct pm_summary *s = &p->summary;
-	const char *limit = s->budget_hit ? "the budget, or the time, " : "--max-subset ";
+	const char *limit = told_to_stop    ? "the signal "
+			    : s->budget_hit ? "the budget, or the time, "
+					    : "--max-subset ";
 
 	if (s->left_out > 1000000000000000)
 		printf("%sleft out more crash states than can be counted\n", limit);
@@ -483,7 +498,7 @@ static void print_text(const struct pm *p)
 		       "process "
 		       "calls\n");
 	if (!s->findings)
-		printf("nothing found\n");
+		printf(s->checked ? "nothing found\n" : "nothing was tried\n");
 	else
 		printf("%llu %s; %llu %s; kept in %s\n", (unsigned long long)s->findings,
 		       plural(s->findings, "finding", "findings"), (unsigned long long)s->failing,
@@ -508,7 +523,8 @@ static int make_run(struct pm *p, struct err *err)
 /* Of a run that was none, nothing is worth keeping. */
 static void discard(const struct pm *p)
 {
-	static const char *const made[] = { "pm", "trace", "places", "base.img", "findings", "." };
+	static const char *const made[] = { "pm",	"trace",    "places", "base.img",
+					    TRUST_MARK, "findings", "." };
 
 	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
 		auto_free char *path = xasprintf("%s/%s", p->dir, made[i]);
@@ -541,6 +557,7 @@ static int run_pm(struct pm *p)
 	struct err err = ERR_INIT;
 	struct signals signals;
 
+	cli_ready_to_mark(&p->unmarked);
 	signals_catch(&signals, on_signal);
 	int rc = run_all(p, &err);
 	signals_restore(&signals);
@@ -552,6 +569,11 @@ static int run_pm(struct pm *p)
 		print_json(p);
 	else
 		print_text(p);
+	cli_tell_unmarked(&p->unmarked);
+	if (p->untried)
+		return cli_failf("%s", cli_why_untried(told_to_stop, p->time_ns));
+	if (told_to_stop)
+		return cli_failf("stopped by a signal; what was found is in %s", p->dir);
 	if (p->summary.errors)
 		return cli_failf("%llu crash states could not be checked: %s",
 				 (unsigned long long)p->summary.errors, p->error);

@@ -24,7 +24,8 @@ static const char usage[] =
 	"      --kernel FILE, --modules DIR, --guest-memory SIZE   uml, vm: in a guest of\n"
 	"                     another kernel than it was found on: is it gone?\n"
 	"      --time DURATION  give up after that; default 10m\n"
-	"      --trust        also if it runs programs, and others could have written it\n"
+	"      --trust        also if you did not make it on this machine, and it leads to more\n"
+	"                     than a guest\n"
 	"      --json         one JSON object on standard output\n"
 	"\n"
 	"Exit status: 1 the finding shows again, 0 it does not, 2 it could not be tried.\n"
@@ -193,7 +194,7 @@ static int load(struct replay *o, const char *dir, struct err *err)
 	if (!rc)
 		rc = guest_opts_apply(&o->guest, &o->c, err);
 	if (!rc)
-		guest_opts_compare(&o->c, &o->other_kernel);
+		rc = guest_opts_compare(&o->c, &o->other_kernel, err);
 	return rc;
 }
 

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <getopt.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "app/keep.h"
+#include "base/below.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "cli/cli.h"
@@ -29,7 +29,8 @@ static const char usage[] =
 	"      --time DURATION  give up after that; default 30m\n"
 	"      --kernel FILE, --modules DIR, --guest-memory SIZE   uml, vm: in a guest of\n"
 	"                       another kernel than it was found on\n"
-	"      --trust          also if it runs programs, and others could have written it\n"
+	"      --trust          also if you did not make it on this machine, and it leads to\n"
+	"                       more than a guest\n"
 	"      --json           one JSON object on standard output\n"
 	"\n"
 	"Exit status: 0 the small finding is in OUTDIR, 2 it could not be made, or the finding "
@@ -47,6 +48,7 @@ struct shrink_command {
 	uint64_t time_ns;
 	bool json, force, trust;
 	struct guest_opts guest;
+	struct err unmarked; /* why the small one does not get this user's mark */
 };
 
 static void on_step(void *ctx, const char *words)
@@ -105,6 +107,7 @@ static int shrink(void *ctx)
 		print_json(o, &result);
 	else
 		print_text(o, &result);
+	cli_tell_unmarked(&o->unmarked);
 	return EXIT_OK;
 }
 
@@ -128,25 +131,26 @@ static char *default_output(const char *dir)
 	return xasprintf("%s-shrunk", copy);
 }
 
+/* Within a run, no link is followed; and what a killed process left there is removed. */
 static int make_parent(const char *path)
 {
-	auto_free char *copy = xstrdup(path);
-	char *slash = strrchr(copy, '/');
+	auto_free char *dir = NULL, *name = NULL;
+	struct err err = ERR_INIT;
 
-	if (!slash || slash == copy)
-		return 0;
-	*slash = '\0';
-	if (mkdir(copy, 0777) < 0 && errno != EEXIST)
-		return cli_failf("cannot make the directory %s: %m", copy);
-	return 0;
+	if (!below_split(path, &dir, &name))
+		return mkdir(dir, 0777) < 0 && errno != EEXIST
+			       ? cli_failf("cannot make the directory %s: %m", dir)
+			       : 0;
+	*strchr(name, '/') = '\0';
+	return below_make_dir(dir, name, &err) || below_sweep(dir, name, &err) ? cli_fail(&err) : 0;
 }
 
 /* What was made before may have taken half an hour. */
 static int check_free(const struct shrink_command *o)
 {
-	auto_free char *path = xasprintf("%s/case", o->output);
+	auto_free char *at = below_case(o->output);
 
-	if (o->force || access(path, F_OK) < 0)
+	if (o->force || !below_exists(at, "case"))
 		return 0;
 	return cli_failf("%s holds a finding already: give --force to replace it, or another -o",
 			 o->output);
@@ -240,10 +244,13 @@ static int run(int argc, char **argv)
 	if (store_trust(&o.c, o.trust, &err) || guest_opts_apply(&o.guest, &o.c, &err)) {
 		stored_case_release(&o.c);
 		guest_opts_release(&o.guest);
+		free(o.output);
 		return cli_fail(&err);
 	}
 	if (!o.output)
 		o.output = default_output(argv[optind]);
+	if (o.c.ours)
+		cli_ready_to_mark(&o.unmarked);
 	o.opts.ctx = &o;
 	o.opts.step = on_step;
 	int status = check_free(&o);

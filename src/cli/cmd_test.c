@@ -80,7 +80,7 @@ static const char usage[] =
 	"      --dump CMD          persistent memory: what it prints of a state is the state\n"
 	"      --paranoid          compare device and record after every run\n"
 	"      --skip N, --limit N, --sample N, --seed N   which of the workloads\n"
-	"      --time DURATION     stop after that\n"
+	"      --time DURATION     stop after that, from when the targets are up\n"
 	"      --tune              while it runs, lower the console's log level and raise the\n"
 	"                          priority of kthreadd, on the whole machine\n"
 	"  -j, --jobs N            workers; default: two for each processor\n"
@@ -90,10 +90,12 @@ static const char usage[] =
 	"none\n"
 	"      --suppress FILE     findings that are known: counted apart, and not kept\n"
 	"      --resume RUN        go on with a run that was interrupted, with its options\n"
-	"      --trust             also if it runs programs, and others could have written it\n"
+	"      --trust             also if you did not make it on this machine, and it leads to\n"
+	"                          more than a guest\n"
 	"      --json              one JSON object on standard output\n"
 	"\n"
-	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it.\n"
+	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it,\n"
+	"or nothing was tried.\n"
 	"\n"
 	"example: outage test -t ext4 --bounds seq-1\n";
 
@@ -112,6 +114,7 @@ struct test {
 	bool terminal;
 	uint64_t start_ns, shown_ns;
 	unsigned errors_shown;
+	struct err unmarked; /* why nothing gets this user's mark */
 };
 
 /* ---- while it runs ---- */
@@ -189,6 +192,48 @@ static uint64_t not_kept(const struct test *t)
 	return n;
 }
 
+/* Whether it ended before the first of the workloads that were left to do. */
+static bool ran_nothing(const struct test *t, const struct run_totals *s)
+{
+	return s->workloads <= t->before && t->before < t->plan.workloads;
+}
+
+/* Whether workloads were run, and no power was cut. What was found without is worth telling. */
+static bool crashed_nothing(const struct workers_result *r)
+{
+	return !r->totals.crash_states && !r->totals.findings && !r->suppressed;
+}
+
+/*
+ * A run that says nothing about the file system must not look like one that found nothing: NULL if
+ * it is none, else why, and what to do; to be freed.
+ */
+static char *why_untried(const struct test *t, const struct workers_result *r)
+{
+	const char *until = r->signalled ? "a signal came" : "the time was up";
+	uint64_t ran = r->totals.workloads;
+
+	if (r->errors)
+		return NULL; /* it has failed, and said why */
+	if (ran_nothing(t, &r->totals))
+		return xasprintf("nothing was tried: %s before the first workload; %s", until,
+				 r->signalled ? "begin again, or give --resume"
+					      : "give more --time");
+	if (!crashed_nothing(r))
+		return NULL;
+	if (r->signalled)
+		return xasprintf("no crash state was tried: %s before the first; begin again, or "
+				 "give --resume",
+				 until);
+	return xasprintf("no crash state was tried: %llu %s run, without a crash, and %s; add an "
+			 "fsync%s",
+			 (unsigned long long)ran, plural(ran, "workload was", "workloads were"),
+			 t->plan.modes & ~(uint64_t)(RUN_PERSIST | RUN_LAST | RUN_RECOVERY)
+				 ? "nothing was sent to the disk"
+				 : "none has a persistence point",
+			 t->plan.modes & RUN_REORDER ? "" : ", or give --crash reorder");
+}
+
 static void print_json(const struct test *t, const struct workers_result *r, double elapsed)
 {
 	auto_strbuf text = STRBUF_INIT;
@@ -225,7 +270,11 @@ static void print_findings(const struct test *t, const struct workers_result *r)
 	uint64_t dropped = not_kept(t);
 
 	if (!r->totals.findings) {
-		if (r->totals.workloads < t->plan.workloads)
+		if (ran_nothing(t, &r->totals) && !r->errors)
+			printf("nothing was tried\n");
+		else if (crashed_nothing(r) && !r->errors)
+			printf("nothing found, and no crash state tried\n");
+		else if (r->totals.workloads < t->plan.workloads)
 			printf("nothing found in %llu of %llu workloads\n",
 			       (unsigned long long)r->totals.workloads,
 			       (unsigned long long)t->plan.workloads);
@@ -244,10 +293,6 @@ static void print_findings(const struct test *t, const struct workers_result *r)
 /* What may mean that the run did not test what it was meant to. */
 static void print_doubts(const struct test *t, const struct run_totals *s)
 {
-	/* What ended before any crash, a kernel that died, has been told. */
-	if (s->workloads && !s->crash_states && !s->findings)
-		printf("no crash state was tried: no workload has a persistence point, such as "
-		       "fsync (see --crash)\n");
 	if (s->refused)
 		printf("%llu %s refused by the file system (outage -v test tells which)\n",
 		       (unsigned long long)s->refused,
@@ -295,18 +340,24 @@ static void print_summary(const struct test *t, const struct workers_result *r, 
 	print_findings(t, r);
 }
 
-static int finish(struct test *t, const struct workers_result *r)
+static int finish(struct test *t, const struct workers_result *result)
 {
 	double elapsed = (double)(util_now_ns() - t->start_ns) / 1e9;
+	struct workers_result r = *result;
+	auto_free char *untried = why_untried(t, &r);
 
 	clear_line(t);
+	if (!t->json)
+		print_summary(t, &r, elapsed);
+	r.errors += untried != NULL;
 	if (t->json)
-		print_json(t, r, elapsed);
-	else
-		print_summary(t, r, elapsed);
-	if (r->errors || r->signalled)
+		print_json(t, &r, elapsed);
+	cli_tell_unmarked(&t->unmarked);
+	if (untried)
+		return cli_failf("%s", untried);
+	if (r.errors || r.signalled)
 		return EXIT_FAILED;
-	return r->totals.findings ? EXIT_FINDINGS : EXIT_OK;
+	return r.totals.findings ? EXIT_FINDINGS : EXIT_OK;
 }
 
 /* ---- running it ---- */
@@ -314,7 +365,8 @@ static int finish(struct test *t, const struct workers_result *r)
 /* A run that never began leaves no directory. It made all of these: it refuses what is there. */
 static void remove_unbegun(const struct test *t)
 {
-	static const char *const names[] = { "run", "progress", "suppressions", "kernel-log" };
+	static const char *const names[] = { "run", "progress", "suppressions", "kernel-log",
+					     TRUST_MARK };
 
 	if (t->resume || t->progress.done || t->clusters.n)
 		return;
@@ -437,6 +489,8 @@ static int begin(struct test *t, struct err *err)
 	supply_hash(&t->source, &hash);
 	t->plan.hash = strbuf_detach(&hash);
 	t->plan.workloads = supply_count(&t->source);
+	t->plan.ours = true;
+	cli_ready_to_mark(&t->unmarked);
 	rc = store_create(t->output, t->plan.target, &t->dir, err);
 	if (!rc)
 		rc = save_suppressions(t, err);
@@ -446,25 +500,6 @@ static int begin(struct test *t, struct err *err)
 }
 
 /* ---- going on ---- */
-
-/* A record of others can name a file with commands as well as a program. */
-static int check_commands(struct test *t, struct err *err)
-{
-	auto_free char *file = xasprintf("%s/run", t->dir);
-	auto_workload w;
-	int rc = 0;
-
-	workload_init(&w);
-	if (t->trust || t->plan.ours || t->source.gen)
-		return 0;
-	for (uint64_t i = 0; i < supply_count(&t->source) && !rc; i++) {
-		rc = supply_get(&t->source, i, &w, err);
-		const struct op *op = rc ? NULL : workload_command(&w);
-		if (op)
-			rc = plan_check_commands(file, "", NULL, NULL, op->args[0].text, err);
-	}
-	return rc;
-}
 
 /* The numbers in the record must mean what they meant. */
 static int check_source(struct test *t, struct err *err)
@@ -480,7 +515,7 @@ static int check_source(struct test *t, struct err *err)
 		return err_set(err, -EINVAL,
 			       "the workloads are not those %s began with: begin a new run",
 			       t->dir);
-	return check_commands(t, err);
+	return 0;
 }
 
 static bool is_done(const void *ctx, uint64_t workload)
@@ -490,7 +525,11 @@ static bool is_done(const void *ctx, uint64_t workload)
 
 static int check_resumable(const struct test *t, struct err *err)
 {
-	struct target_opts target = { .spec = t->plan.target, .kernel = t->plan.guest_kernel };
+	struct target_opts target = { .spec = t->plan.target,
+				      .mkfs_args = t->plan.mkfs,
+				      .kernel = t->plan.guest_kernel,
+				      .guest_files = t->plan.guest_files,
+				      .guest_memory = t->plan.guest_memory };
 
 	if (plan_from_stdin(&t->plan))
 		return err_set(err, -EINVAL,
@@ -498,11 +537,17 @@ static int check_resumable(const struct test *t, struct err *err)
 			       "new run",
 			       t->dir);
 	auto_free char *kernel = target_kernel(&target);
-	if (!streq(kernel, t->plan.kernel))
-		return err_set(err, -EINVAL,
-			       "%s began on Linux %s, and this is %s: begin a new run", t->dir,
-			       t->plan.kernel, kernel);
-	return 0;
+	if (streq(kernel, t->plan.kernel))
+		return 0;
+	/* It may have to be fetched first. */
+	int rc = target_check(&target, err);
+	if (rc)
+		return rc;
+	auto_free char *now = target_kernel(&target);
+	if (streq(now, t->plan.kernel))
+		return 0;
+	return err_set(err, -EINVAL, "%s began on Linux %s, and this is %s: begin a new run",
+		       t->dir, t->plan.kernel, now);
 }
 
 static int resume(struct test *t, struct err *err)
@@ -538,6 +583,8 @@ static int resume(struct test *t, struct err *err)
 		rc = store_forget(t->dir, is_done, &t->progress, err);
 	if (!rc)
 		plan_look_at_files(&t->plan);
+	if (!rc && t->plan.ours)
+		cli_ready_to_mark(&t->unmarked);
 	plan_release(&given);
 	return rc;
 }

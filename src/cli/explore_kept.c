@@ -44,16 +44,19 @@ int explore_again(void *ctx)
 	struct step_result result = { 0 };
 	auto_strbuf log = STRBUF_INIT;
 	struct err err = ERR_INIT;
+	const struct image *start[SIDES_MAX] = { NULL };
 	unsigned shown = 0;
 	int rc = kept_load(a->dir, &c, &err);
 
 	if (rc)
 		return cli_fail(&err);
 	sides_of_case(&c, references, a->opts);
+	for (unsigned i = 0; i < SIDES_MAX; i++)
+		start[i] = c.starts[i] ? &c.start[i] : NULL;
 	rc = kept_trust(&c, a->dir, a->trust, &err);
 	if (!rc)
-		rc = explore_replay(a->opts, &c.script, (const char *const *)c.start, c.signature,
-				    3, &shown, &result, &log, &err);
+		rc = explore_replay(a->opts, &c.script, start, c.signature, 3, &shown, &result,
+				    &log, &err);
 	if (!rc) {
 		fputs(strbuf_str(&log), stdout);
 		for (size_t i = 0; i < result.findings.n; i++)

@@ -65,12 +65,17 @@ void guest_opts_release(struct guest_opts *g)
 	*g = (struct guest_opts){ 0 };
 }
 
-void guest_opts_compare(const struct stored_case *c, struct strbuf *out)
+int guest_opts_compare(const struct stored_case *c, struct strbuf *out, struct err *err)
 {
 	struct target_opts opts = { .spec = c->target,
+				    .mkfs_args = c->mkfs,
 				    .kernel = c->guest_kernel,
 				    .guest_files = c->guest_files,
 				    .guest_memory = c->guest_memory };
+	int rc = target_check(&opts, err);
+
+	if (rc)
+		return rc;
 	auto_free char *now = target_kernel(&opts), *file = target_kernel_hash(&opts);
 	auto_free char *files = target_files_hash(&opts);
 
@@ -81,4 +86,5 @@ void guest_opts_compare(const struct stored_case *c, struct strbuf *out)
 	else if (c->guest_files_hash && files && !streq(c->guest_files_hash, files))
 		strbuf_adds(out, "it was found with other files in the guest (--guest-file): what "
 				 "they hold has changed");
+	return 0;
 }

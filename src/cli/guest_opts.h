@@ -30,7 +30,10 @@ int guest_opts_take(struct guest_opts *g, int opt, const char *arg, struct err *
 int guest_opts_apply(struct guest_opts *g, struct stored_case *c, struct err *err) must_check;
 void guest_opts_release(struct guest_opts *g);
 
-/* One sentence if the case would be tried on another kernel than it was found on, else nothing. */
-void guest_opts_compare(const struct stored_case *c, struct strbuf *out);
+/*
+ * Looks for the kernel that the case would be tried on. `out` gets one sentence if that is another
+ * than the one it was found on, else nothing.
+ */
+int guest_opts_compare(const struct stored_case *c, struct strbuf *out, struct err *err) must_check;
 
 #endif

@@ -11,6 +11,7 @@
 #include "cli/mounting.h"
 #include "fuse/disk_fuse.h"
 #include "target/machine.h"
+#include "trust/trust.h"
 
 static const struct command *const commands[] = {
 	&cmd_gen,	  &cmd_test,  &cmd_explore, &cmd_report, &cmd_replay, &cmd_shrink,
@@ -34,6 +35,34 @@ int cli_failf(const char *fmt, ...)
 int cli_fail(const struct err *err)
 {
 	return cli_failf("%s", err->msg);
+}
+
+void cli_ready_to_mark(struct err *why)
+{
+	if (trust_ready(why))
+		log_debug("%s", why->msg);
+}
+
+void cli_tell_unmarked(const struct err *why)
+{
+	if (why->code)
+		log_warn("%s: what was kept has no mark of yours, and will need --trust", why->msg);
+}
+
+void cli_tell_strange(const char *dir)
+{
+	log_warn("%s was not made by you on this machine: read what is written before it is run",
+		 dir);
+}
+
+const char *cli_why_untried(bool signalled, uint64_t time_ns)
+{
+	return signalled ? "nothing was tried: a signal came before the first crash state was "
+			   "checked; begin again"
+	       : time_ns ? "nothing was tried: the time was up before the first crash state was "
+			   "checked; give more --time"
+			 : "nothing was tried: no crash state was checked; see --budget and "
+			   "--max-subset";
 }
 
 int cli_usage(const struct command *cmd, const char *fmt, ...)

@@ -8,7 +8,7 @@
 int pm_replay(const char *dir, bool json, bool trust);
 /* `html`: where a page goes, or NULL. */
 int pm_report(const char *dir, bool json, const char *html);
-int pm_export(const char *dir, const char *to);
+int pm_export(const char *dir, const char *to, bool trust);
 
 struct pm_shrink_command {
 	const char *dir, *output;

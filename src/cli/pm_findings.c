@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/below.h"
 #include "base/io.h"
 #include "base/json.h"
 #include "cli/pm.h"
@@ -16,11 +17,11 @@ static int load_cases(const char *run, struct pm_cases *out, struct err *err)
 	int rc = 0;
 
 	for (uint64_t i = 0; !rc; i++) {
-		auto_free char *dir = xasprintf("%s/findings/%llu", run, (unsigned long long)i);
-		struct stat st;
+		auto_free char *name = xasprintf("findings/%llu", (unsigned long long)i);
+		auto_free char *dir = xasprintf("%s/%s", run, name);
 		struct pm_case c;
 
-		if (stat(dir, &st))
+		if (!below_exists(run, name))
 			break;
 		rc = pm_case_load(dir, &c, err);
 		if (!rc)
@@ -184,18 +185,6 @@ static void print_replay(const struct pm_case *c, const struct pm_failure *f, bo
 	fputs(strbuf_str(&text), stdout);
 }
 
-/* It runs a command that is kept with the run. */
-static int allowed(const struct pm_run *r, bool trust, struct err *err)
-{
-	if (!r->plan.ours && !trust)
-		return err_set(
-			err, -EPERM,
-			"%s runs the command '%.200s', and others could have written it: look "
-			"at it, then give --trust",
-			r->dir, r->plan.check ? r->plan.check : r->plan.dump);
-	return 0;
-}
-
 /* The state is mounted over a file, so that there has to be one; `made`: it is ours to remove. */
 static int make_place(const char *path, bool *made, struct err *err)
 {
@@ -222,7 +211,7 @@ int pm_replay(const char *dir, bool json, bool trust)
 		return cli_fail(&err);
 	int rc = pm_case_load(dir, &c, &err);
 	if (!rc)
-		rc = allowed(&run, trust, &err);
+		rc = pm_trust(run_dir, &c, &run.plan, trust, &err);
 	if (!rc)
 		rc = make_place(run.plan.file, &made, &err);
 	if (!rc)
@@ -243,11 +232,11 @@ int pm_replay(const char *dir, bool json, bool trust)
 
 /* ---- export ---- */
 
-int pm_export(const char *dir, const char *to)
+int pm_export(const char *dir, const char *to, bool trust)
 {
 	auto_free char *run_dir = pm_run_of(dir);
 	auto_strbuf text = STRBUF_INIT;
-	struct err err = ERR_INIT;
+	struct err err = ERR_INIT, strange = ERR_INIT;
 	struct pm_run run;
 	struct pm_case c = { 0 };
 
@@ -256,6 +245,8 @@ int pm_export(const char *dir, const char *to)
 	if (pm_run_load(run_dir, &run, &err))
 		return cli_fail(&err);
 	int rc = pm_case_load(dir, &c, &err);
+	if (!rc && pm_trust(run_dir, &c, &run.plan, trust, &strange))
+		cli_tell_strange(dir);
 	if (!rc)
 		rc = pm_export_script(&run, &c, &text, &err);
 	if (!rc && mkdir(to, 0777) && errno != EEXIST)
@@ -292,11 +283,11 @@ static void print_shrunk(const struct pm_shrink_command *o, const struct pm_shru
 	fputs(strbuf_str(&text), stdout);
 }
 
-static int shrink_loaded(const struct pm_shrink_command *o, const struct pm_run *run,
-			 struct pm_case *c, struct pm_shrunk *r, struct err *err)
+static int shrink_loaded(const struct pm_shrink_command *o, struct pm_run *run, struct pm_case *c,
+			 struct pm_shrunk *r, struct err *err)
 {
 	bool made = false;
-	int rc = allowed(run, o->trust, err);
+	int rc = pm_trust(run->dir, c, &run->plan, o->trust, err);
 
 	if (!rc)
 		rc = make_place(run->plan.file, &made, err);
@@ -307,38 +298,45 @@ static int shrink_loaded(const struct pm_shrink_command *o, const struct pm_run 
 	if (rc > 0)
 		rc = err_set(err, -ENOENT, "%s does not show any more: there is nothing to shrink",
 			     o->dir);
-	return rc ? rc : pm_case_put(o->output, c, err);
+	auto_free char *dir = NULL, *name = NULL;
+	below_split(o->output, &dir, &name);
+	return rc ? rc : pm_case_put(dir, name, c, err);
 }
 
-/* The directory two above, whether or not there is something yet. */
-static char *above_output(const char *output)
+/* The small one needs the run as well, its trace and the file before it: it must lie in one. */
+static int check_place(const struct pm_shrink_command *o, struct err *err)
 {
-	const char *slash = strrchr(output, '/');
+	auto_free char *run = pm_run_of(o->dir), *at = below_case(o->output);
+	auto_free char *dir = NULL, *name = NULL;
+	bool in_run = below_split(o->output, &dir, &name);
+	auto_free char *above = in_run ? xstrdup(dir) : xasprintf("%s/..", dir);
+	struct stat st;
 
-	return slash ? xasprintf("%.*s/..", (int)(slash - output), output) : xstrdup("..");
+	if (!o->force && below_exists(at, "case"))
+		return err_set(err, -EEXIST,
+			       "%s holds a finding already: give --force to replace it", o->output);
+	/* It would be replaced with all it holds. */
+	if (!in_run && lstat(o->output, &st) == 0)
+		return err_set(err, -EEXIST, "%s is there already: leave out -o", o->output);
+	if (!pm_is_run(above))
+		return err_set(err, -EINVAL,
+			       "%s cannot be the place of a finding of outage pm, which needs "
+			       "its run: leave out -o",
+			       o->output);
+	int rc = below_make_dir(run, "shrunk", err);
+	return rc ? rc : below_sweep(run, "shrunk", err);
 }
 
-/* What is small needs the run as well: its trace, and the file before it. */
 int pm_shrink_case(const struct pm_shrink_command *o)
 {
-	auto_free char *run_dir = pm_run_of(o->dir), *above = above_output(o->output);
-	auto_free char *kept = xasprintf("%s/case", o->output);
-	auto_free char *parent = xasprintf("%s/shrunk", run_dir);
+	auto_free char *run_dir = pm_run_of(o->dir);
 	struct err err = ERR_INIT;
 	struct pm_shrunk result = { 0 };
 	struct pm_run run;
 	struct pm_case c = { 0 };
-	struct stat st;
 
-	if (!o->force && !stat(kept, &st))
-		return cli_failf("%s holds a finding already: give --force to replace it",
-				 o->output);
-	if (mkdir(parent, 0777) && errno != EEXIST)
-		return cli_failf("cannot make the directory %s: %m", parent);
-	if (!pm_is_run(above))
-		return cli_failf("%s cannot be the place of a finding of outage pm, which needs "
-				 "its run: leave out -o",
-				 o->output);
+	if (check_place(o, &err))
+		return cli_fail(&err);
 	if (pm_run_load(run_dir, &run, &err))
 		return cli_fail(&err);
 	int rc = pm_case_load(o->dir, &c, &err);

@@ -20,6 +20,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/below.h"
 #include "base/fault.h"
 #include "base/io.h"
 
@@ -509,6 +510,14 @@ int image_load_file(const char *path, struct image *img, struct err *err)
 	return image_load_fd(fd, path, img, err);
 }
 
+int image_load_below(const char *dir, const char *name, struct image *img, struct err *err)
+{
+	auto_free char *shown = below_shown(dir, name);
+	auto_fd fd = below_open(dir, name, O_RDONLY, err);
+
+	return fd < 0 ? fd : image_load_fd(fd, shown, img, err);
+}
+
 /* Pages that follow each other are written together. */
 struct save {
 	int fd;
@@ -574,16 +583,30 @@ int image_save_fd(const struct image *img, int fd, const char *name, struct err 
 	return 0;
 }
 
+/* Takes over the output. */
+static int save_output(const struct image *img, struct io_output *out, struct err *err)
+{
+	int rc = image_save_fd(img, out->fd, out->path, err);
+
+	if (!rc)
+		return io_output_commit(out, err);
+	io_output_release(out);
+	return rc;
+}
+
 int image_save_file(const struct image *img, const char *path, struct err *err)
 {
 	struct io_output out;
 	int rc = io_output_open(path, &out, err);
 
-	if (rc)
-		return rc;
-	rc = image_save_fd(img, out.fd, path, err);
-	if (!rc)
-		return io_output_commit(&out, err);
-	io_output_release(&out);
-	return rc;
+	return rc ? rc : save_output(img, &out, err);
+}
+
+int image_save_below(const struct image *img, const char *dir, const char *name, bool durable,
+		     struct err *err)
+{
+	struct io_output out;
+	int rc = io_output_open_below(dir, name, durable, &out, err);
+
+	return rc ? rc : save_output(img, &out, err);
 }

@@ -74,6 +74,11 @@ int image_load_file(const char *path, struct image *img, struct err *err) must_c
 int image_load_fd(int fd, const char *name, struct image *img, struct err *err) must_check;
 /* A sparse file of the image's size that is there whole or not at all. */
 int image_save_file(const struct image *img, const char *path, struct err *err) must_check;
+/* Both for the file NAME below DIR, where no link is followed; see base/below.h. */
+int image_load_below(const char *dir, const char *name, struct image *img, struct err *err)
+	must_check;
+int image_save_below(const struct image *img, const char *dir, const char *name, bool durable,
+		     struct err *err) must_check;
 /* Replaces what the regular file `fd` holds. */
 int image_save_fd(const struct image *img, int fd, const char *name, struct err *err) must_check;
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/below.h"
 #include "base/fault.h"
 #include "base/io.h"
 
@@ -15,10 +16,13 @@ int source_open(const char *path, struct source *out, struct err *err)
 {
 	bool std_in = streq(path, "-");
 	int fault = fault_point("source.open");
+	auto_free char *dir = NULL, *name = NULL;
 	struct stat st;
 
 	if (fault)
 		return err_set(err, fault, "cannot open %s: %m", path);
+	if (!std_in && below_named(path, &dir, &name))
+		return source_open_below(dir, name, out, err);
 	auto_fd opened = std_in ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (!std_in && opened < 0)
 		return err_set(err, -errno, "cannot open %s: %m", path);
@@ -30,6 +34,19 @@ int source_open(const char *path, struct source *out, struct err *err)
 		.name = xstrdup(std_in ? "standard input" : path),
 		.buf = xmalloc(READ_AHEAD),
 	};
+	return 0;
+}
+
+int source_open_below(const char *dir, const char *name, struct source *out, struct err *err)
+{
+	int fd = below_open(dir, name, O_RDONLY, err);
+
+	if (fd < 0)
+		return fd;
+	*out = (struct source){ .fd = fd,
+				.close_fd = true,
+				.name = below_shown(dir, name),
+				.buf = xmalloc(READ_AHEAD) };
 	return 0;
 }
 

@@ -18,8 +18,11 @@ struct source {
 	unsigned char *buf; /* read ahead, for a file */
 };
 
-/* "-" is standard input. */
+/* "-" is standard input. A file of a run is opened as source_open_below() does. */
 int source_open(const char *path, struct source *out, struct err *err) must_check;
+/* The regular file NAME below DIR, where no link is followed; see base/below.h. */
+int source_open_below(const char *dir, const char *name, struct source *out, struct err *err)
+	must_check;
 /* The bytes stay the caller's and must outlive the source. */
 void source_open_bytes(const void *data, size_t len, struct source *out);
 void source_release(struct source *s);

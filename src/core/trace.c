@@ -31,6 +31,7 @@ void trace_release(struct trace *t)
 
 void trace_clear(struct trace *t)
 {
+	t->machine = 0;
 	vec_clear(&t->events);
 	vec_clear(&t->stacks);
 	arena_clear(&t->data);

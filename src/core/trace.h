@@ -35,12 +35,17 @@ struct trace {
 	struct vec_of(
 		uint64_t) stacks; /* the event of each EV_STACK; that of stack 1 comes first */
 	struct arena data;
+	/*
+	 * The machine that made it, whose kernel has names for its places: a number that means
+	 * something to this process only. 0: it is not known, as of a trace from a file.
+	 */
+	uint64_t machine;
 };
 
 void trace_init(struct trace *t); /* no events, sectors of 512 bytes */
 void trace_release(struct trace *t);
 #define auto_trace __attribute__((cleanup(trace_release))) struct trace
-void trace_clear(struct trace *t); /* no events; info stays */
+void trace_clear(struct trace *t); /* no events, and of no machine; info stays */
 
 /*
  * Appends a copy of the event and its data. Returns its number. The copy of a text is followed by

@@ -48,6 +48,9 @@ void trace_writer_free(struct trace_writer *w);
 
 /* Writes a whole trace; the file appears when it is complete. "-" is standard output. */
 int trace_save(const char *path, const struct trace *t, struct err *err) must_check;
+/* The same for the file NAME below DIR; see base/below.h. */
+int trace_save_below(const char *dir, const char *name, const struct trace *t, struct err *err)
+	must_check;
 
 /* ---- reading ---- */
 
@@ -68,6 +71,9 @@ struct trace_reader;
 
 /* "-" is standard input. Fails if not even the header is good. */
 int trace_reader_open(const char *path, struct trace_reader **out, struct err *err) must_check;
+/* The file NAME below DIR, where no link is followed; see base/below.h. */
+int trace_reader_open_below(const char *dir, const char *name, struct trace_reader **out,
+			    struct err *err) must_check;
 /* The bytes must outlive the reader. */
 int trace_reader_open_bytes(const void *data, size_t len, struct trace_reader **out,
 			    struct err *err) must_check;
@@ -95,6 +101,9 @@ int trace_load(const char *path, struct trace *out, struct trace_damage *damage,
 /* The same with a limit of the caller's. */
 int trace_load_limited(const char *path, uint64_t limit, struct trace *out,
 		       struct trace_damage *damage, struct err *err) must_check;
+/* Of the file NAME below DIR; damage is a failure. */
+int trace_load_below(const char *dir, const char *name, struct trace *out, struct err *err)
+	must_check;
 int trace_load_bytes(const void *data, size_t len, struct trace *out, struct trace_damage *damage,
 		     struct err *err) must_check;
 

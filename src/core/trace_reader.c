@@ -129,6 +129,15 @@ int trace_reader_open(const char *path, struct trace_reader **out, struct err *e
 	return rc ? rc : reader_new(&src, out, err);
 }
 
+int trace_reader_open_below(const char *dir, const char *name, struct trace_reader **out,
+			    struct err *err)
+{
+	struct source src;
+	int rc = source_open_below(dir, name, &src, err);
+
+	return rc ? rc : reader_new(&src, out, err);
+}
+
 int trace_reader_open_bytes(const void *data, size_t len, struct trace_reader **out,
 			    struct err *err)
 {
@@ -374,6 +383,14 @@ int trace_load_limited(const char *path, uint64_t limit, struct trace *out,
 int trace_load(const char *path, struct trace *out, struct trace_damage *damage, struct err *err)
 {
 	return trace_load_limited(path, TRACE_LOAD_MAX, out, damage, err);
+}
+
+int trace_load_below(const char *dir, const char *name, struct trace *out, struct err *err)
+{
+	auto_call(cleanup_trace_reader) struct trace_reader *r = NULL;
+	int rc = trace_reader_open_below(dir, name, &r, err);
+
+	return rc ? rc : load_all(r, r->src.name, TRACE_LOAD_MAX, out, NULL, err);
 }
 
 int trace_load_bytes(const void *data, size_t len, struct trace *out, struct trace_damage *damage,

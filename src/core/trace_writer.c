@@ -224,23 +224,40 @@ void trace_writer_free(struct trace_writer *w)
 	free(w);
 }
 
-int trace_save(const char *path, const struct trace *t, struct err *err)
+/* Takes over the output. */
+static int save_output(struct io_output *out, const struct trace *t, struct err *err)
 {
-	auto_call(io_output_release) struct io_output out = { .fd = -1 };
 	struct trace_writer *w = NULL;
-	int rc = trace_check_info(&t->info, err);
+	int rc = writer_new(out->fd, false, out->path, &t->info, &w, err);
 
-	if (!rc)
-		rc = io_output_open(path, &out, err);
-	if (!rc)
-		rc = writer_new(out.fd, false, out.path, &t->info, &w, err);
-	if (rc)
-		return rc;
 	for (size_t i = 0; !rc && i < t->events.n; i++)
 		rc = trace_writer_append(w, &t->events.v[i], err);
 	if (rc)
 		trace_writer_free(w);
 	else
 		rc = trace_writer_close(w, err);
-	return rc ? rc : io_output_commit(&out, err);
+	if (!rc)
+		return io_output_commit(out, err);
+	io_output_release(out);
+	return rc;
+}
+
+int trace_save(const char *path, const struct trace *t, struct err *err)
+{
+	struct io_output out;
+	int rc = trace_check_info(&t->info, err);
+
+	if (!rc)
+		rc = io_output_open(path, &out, err);
+	return rc ? rc : save_output(&out, t, err);
+}
+
+int trace_save_below(const char *dir, const char *name, const struct trace *t, struct err *err)
+{
+	struct io_output out;
+	int rc = trace_check_info(&t->info, err);
+
+	if (!rc)
+		rc = io_output_open_below(dir, name, false, &out, err);
+	return rc ? rc : save_output(&out, t, err);
 }

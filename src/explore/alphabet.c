@@ -19,14 +19,6 @@ struct drawer {
 	char *text; /* of an attribute */
 };
 
-static const struct op_def *op_named(const char *name)
-{
-	const struct op_def *def = op_find(name, strlen(name));
-
-	assert(def);
-	return def;
-}
-
 /* ---- arguments ---- */
 
 static const char *draw_name(struct drawer *d, enum path_role role)
@@ -265,9 +257,9 @@ static uint64_t draw_id(struct drawer *d)
 	return ids[rng_below(&d->rng, ARRAY_SIZE(ids))];
 }
 
-static const char *draw_text(struct drawer *d, const struct op_def *def)
+static const char *draw_text(struct drawer *d, const struct arg_def *arg)
 {
-	if (streq(def->name, "symlink"))
+	if (arg->target)
 		return rng_below(&d->rng, 8) ? draw_name(d, ROLE_OBJECT) : "nowhere";
 	unsigned power = (unsigned)rng_below(&d->rng, inputs_power(d->in->max_xattr) + 1);
 	uint64_t len = power ? min(inside(d, power), d->in->max_xattr) : 0;
@@ -295,7 +287,7 @@ static void draw_arg(struct drawer *d, const struct op_def *def, unsigned i, str
 		out->text = draw_name(d, arg->role);
 		break;
 	case ARG_TEXT:
-		out->text = draw_text(d, def);
+		out->text = draw_text(d, arg);
 		break;
 	case ARG_XATTR:
 		out->text = draw_xattr(d);
@@ -327,9 +319,13 @@ static void draw_arg(struct drawer *d, const struct op_def *def, unsigned i, str
 
 static uint64_t *length_of(struct op *op)
 {
-	for (unsigned i = 0; op->def->args[i].kind != ARG_END; i++)
-		if (streq(op->def->args[i].name, "LENGTH"))
+	for (unsigned i = 0; op->def->args[i].kind != ARG_END; i++) {
+		enum arg_kind kind = op->def->args[i].kind;
+
+		if (kind == ARG_LENGTH ||
+		    (kind == ARG_SIZE && i && op->def->args[i - 1].kind == ARG_OFFSET))
 			return &op->args[i].num;
+	}
 	return NULL;
 }
 
@@ -343,22 +339,32 @@ static void round_to_blocks(struct op *op)
 	}
 }
 
+/* Of words that exclude one another, one is left, unless somebody asked for both. */
+static void tame_words(struct drawer *d, struct op *op, unsigned i)
+{
+	const struct arg_def *arg = &op->def->args[i];
+	uint64_t value = op->args[i].num;
+
+	if (arg->exclusive && value & (value - 1) && !bitmap_given(d, op->def, i))
+		op->args[i].num = arg->words[rng_below(&d->rng, count_words(arg->words))].value;
+}
+
 /* Keeps what is drawn inside what is asked for: sizes, and what direct I/O is aligned to. */
 static void tame(struct drawer *d, struct op *op)
 {
 	uint64_t *length = length_of(op), end = 0;
-	bool moves = streq(op->def->name, "falloc") &&
-		     op->args[1].num >= 8; /* collapse, insert: whole blocks, mostly */
+	/* These take whole blocks, mostly. */
+	bool whole = op_words(op, falloc_words) &
+		     (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE | FALLOC_FL_ZERO_RANGE |
+		      FALLOC_FL_UNSHARE_RANGE);
 
-	if (streq(op->def->name, "dwrite") || (moves && rng_below(&d->rng, 8)))
+	if (op->def->flags & OP_DIRECT || (whole && rng_below(&d->rng, 8)))
 		round_to_blocks(op);
 	for (unsigned i = 0; op->def->args[i].kind != ARG_END; i++)
 		if (op->def->args[i].kind == ARG_OFFSET)
 			end = max(end, op->args[i].num);
-	/* Both at once, to make and to replace an attribute, is what nobody defines. */
-	if (streq(op->def->name, "setxattr") && op->args[3].num == 3 &&
-	    !bitmap_given(d, op->def, 3))
-		op->args[3].num = 1 + rng_below(&d->rng, 2);
+	for (unsigned i = 0; op->def->args[i].kind != ARG_END; i++)
+		tame_words(d, op, i);
 	if (length && end + *length > d->in->max_size)
 		*length = d->in->max_size - min(end, d->in->max_size);
 }
@@ -385,7 +391,7 @@ static void push(struct drawer *d, const struct op *op)
 static void push_open_as(struct drawer *d, const char *handle, const char *path, uint64_t flags,
 			 uint64_t mode)
 {
-	push(d, &(struct op){ .def = op_named("open"),
+	push(d, &(struct op){ .def = OP_DEF(open),
 			      .handle = handle,
 			      .args = { { .text = path, .given = true },
 					{ .num = flags, .given = true },
@@ -397,10 +403,9 @@ static void push_open(struct drawer *d, const char *handle, const char *path, ui
 	push_open_as(d, handle, path, flags, 0644);
 }
 
-static void push_on(struct drawer *d, const char *name, const char *handle, uint64_t offset,
+static void push_on(struct drawer *d, const struct op_def *def, const char *handle, uint64_t offset,
 		    uint64_t length)
 {
-	const struct op_def *def = op_named(name);
 	struct op op = { .def = def,
 			 .args = { { .text = handle, .is_handle = true, .given = true } } };
 	unsigned i = 1;
@@ -412,9 +417,10 @@ static void push_on(struct drawer *d, const char *name, const char *handle, uint
 	push(d, &op);
 }
 
-static void push_path(struct drawer *d, const char *name, const char *path, const char *other)
+static void push_path(struct drawer *d, const struct op_def *def, const char *path,
+		      const char *other)
 {
-	push(d, &(struct op){ .def = op_named(name),
+	push(d, &(struct op){ .def = def,
 			      .args = { { .text = path, .given = true },
 					{ .text = other, .given = other != NULL } } });
 }
@@ -424,9 +430,9 @@ static void draw_handle_step(struct drawer *d)
 {
 	const char *path = draw_name(d, ROLE_MAKE);
 	uint64_t room = d->in->max_size / 2;
-	uint64_t offset = min(draw_number(d, op_named("pwrite"), 1), room);
-	uint64_t length = min(draw_number(d, op_named("pwrite"), 2), room);
-	const struct op_def *def = op_named("open");
+	uint64_t offset = min(draw_number(d, OP_DEF(pwrite), 1), room);
+	uint64_t length = min(draw_number(d, OP_DEF(pwrite), 2), room);
+	const struct op_def *def = OP_DEF(open);
 	bool given = bitmap_given(d, def, 1) || bitmap_given(d, def, 2);
 	uint64_t flags;
 
@@ -434,20 +440,20 @@ static void draw_handle_step(struct drawer *d)
 	switch (given ? 4 : rng_below(&d->rng, 5)) {
 	case 0:
 		push_open(d, "h", path, O_RDWR | O_CREAT);
-		push_path(d, "unlink", path, NULL);
-		push_on(d, "write", "h", offset, length);
+		push_path(d, OP_DEF(unlink), path, NULL);
+		push_on(d, OP_DEF(write), "h", offset, length);
 		break;
 	case 1:
 		push_open(d, "h", path, O_RDWR);
-		push_path(d, "rename", path, draw_name(d, ROLE_TO));
-		push_on(d, "truncate", "h", 0, length);
+		push_path(d, OP_DEF(rename), path, draw_name(d, ROLE_TO));
+		push_on(d, OP_DEF(truncate), "h", 0, length);
 		break;
 	case 2:
 		push_open(d, "h", path, O_RDWR | O_CREAT | O_APPEND);
 		push_open(d, "i", path, O_RDWR);
-		push_on(d, "pwrite", "i", offset, length);
-		push_on(d, "append", "h", 0, min(length, (uint64_t)BLOCK));
-		push_on(d, "close", "i", 0, 0);
+		push_on(d, OP_DEF(pwrite), "i", offset, length);
+		push_on(d, OP_DEF(append), "h", 0, min(length, (uint64_t)BLOCK));
+		push_on(d, OP_DEF(close), "i", 0, 0);
 		break;
 	default:
 		flags = draw_bitmap(d, def, 1);
@@ -458,9 +464,9 @@ static void draw_handle_step(struct drawer *d)
 		if ((flags & O_TMPFILE) == O_TMPFILE)
 			path = draw_name(d, ROLE_NEW_DIR);
 		push_open_as(d, "h", path, flags, draw_bitmap(d, def, 2));
-		push_on(d, "pwrite", "h", offset, length);
+		push_on(d, OP_DEF(pwrite), "h", offset, length);
 	}
-	push_on(d, "close", "h", 0, 0);
+	push_on(d, OP_DEF(close), "h", 0, 0);
 }
 
 static void draw_step(struct drawer *d)
@@ -482,7 +488,7 @@ static void draw_step(struct drawer *d)
 void alphabet_add_made_only(struct alphabet *a)
 {
 	size_t n = a->w.ops.n;
-	const struct op_def *creat = op_named("creat");
+	const struct op_def *creat = OP_DEF(creat);
 
 	for (size_t i = 0; i < n; i++) {
 		const struct op *op = &a->w.ops.v[i];

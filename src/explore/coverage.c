@@ -107,8 +107,7 @@ static void count_combination(struct coverage *c, unsigned op, unsigned arg, uin
 uint64_t coverage_of_combination(const struct coverage *c, const struct op_def *def, unsigned arg,
 				 uint64_t value)
 {
-	const struct coverage_combination *x =
-		find(c, (unsigned)(def - op_table), arg, (uint32_t)value);
+	const struct coverage_combination *x = find(c, (unsigned)op_id(def), arg, (uint32_t)value);
 
 	return x ? x->count : 0;
 }
@@ -127,7 +126,7 @@ static void count_number(struct coverage_op *o, unsigned arg, uint64_t value)
 static void count_arg(struct coverage *c, const struct op *op, unsigned i)
 {
 	const struct arg_def *def = &op->def->args[i];
-	unsigned number = (unsigned)(op->def - op_table);
+	unsigned number = (unsigned)op_id(op->def);
 	struct coverage_op *o = &c->ops[number];
 	uint64_t value = op->args[i].num;
 
@@ -143,7 +142,7 @@ static void count_arg(struct coverage *c, const struct op *op, unsigned i)
 
 void coverage_count(struct coverage *c, const struct op *op, int64_t result)
 {
-	struct coverage_op *o = &c->ops[op->def - op_table];
+	struct coverage_op *o = &c->ops[op_id(op->def)];
 
 	o->done++;
 	if (result < 0) {
@@ -157,7 +156,7 @@ void coverage_count(struct coverage *c, const struct op *op, int64_t result)
 
 void coverage_count_adopted(struct coverage *c, const struct op *op, int64_t result)
 {
-	c->ops[op->def - op_table].adopted[min(-result, (int64_t)COVERAGE_ERRORS - 1)]++;
+	c->ops[op_id(op->def)].adopted[min(-result, (int64_t)COVERAGE_ERRORS - 1)]++;
 }
 
 static int most_first(const void *a, const void *b)

@@ -38,7 +38,7 @@ struct coverage_combination {
 };
 
 struct coverage {
-	struct coverage_op ops[INPUTS_OPS_MAX];
+	struct coverage_op ops[OP_COUNT];
 	/* An open table; modes alone can have 4096 values for each operation. */
 	struct coverage_combination combinations[COVERAGE_COMBINATIONS];
 	uint64_t n_combinations;

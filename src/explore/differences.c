@@ -2,29 +2,22 @@
 #include "explore/differences.h"
 
 #include <errno.h>
-#include <fcntl.h>
-
-/* What a file system need not be able to do at all, or whoever mounted it. */
-#define OPTIONAL                                                                                   \
-	" falloc reflink copy_file_range setxattr removexattr mmapwrite dwrite sync_file_range "   \
-	"remount drop_caches "
-#define SIZES " write append pwrite dwrite mmapwrite truncate falloc copy_file_range reflink "
 
 /* What any file system may refuse, whatever others do. */
 static const struct {
 	int error;
-	const char *ops; /* of these operations; NULL: of any */
+	unsigned flags; /* of operations with one of these flags; 0: of any */
 	const char *reason;
 } refusals[] = {
-	{ ENOSPC, NULL, "how much room there is depends on the layout of each file system" },
-	{ EDQUOT, NULL, "the same, where it is counted per user" },
-	{ EOPNOTSUPP, OPTIONAL, "not every file system can do everything" },
-	{ ENOTTY, " reflink ", "an ioctl that it does not know" },
-	{ ENOSYS, OPTIONAL, "a call that it does not know" },
-	{ EXDEV, " reflink copy_file_range ", "a copy that it cannot do by itself" },
-	{ EMLINK, " link mkdir rename ", "each has its own limit of links" },
-	{ EFBIG, SIZES, "each has its own largest file" },
-	{ E2BIG, " setxattr ", "each has its own room for attributes" },
+	{ ENOSPC, 0, "how much room there is depends on the layout of each file system" },
+	{ EDQUOT, 0, "the same, where it is counted per user" },
+	{ EOPNOTSUPP, OP_OPTIONAL, "not every file system can do everything" },
+	{ ENOTTY, OP_SHARES, "an ioctl that it does not know" },
+	{ ENOSYS, OP_OPTIONAL, "a call that it does not know" },
+	{ EXDEV, OP_SHARES | OP_COPIES, "a copy that it cannot do by itself" },
+	{ EMLINK, OP_LINKS, "each has its own limit of links" },
+	{ EFBIG, OP_DATA, "each has its own largest file" },
+	{ E2BIG, OP_XATTR, "each has its own room for attributes" },
 };
 
 #define NO_REFLINK_REASON "it cannot share data between files"
@@ -35,12 +28,12 @@ static const struct {
 	}
 #define DIRECT_IO                                                                                  \
 	{                                                                                          \
-		.kind = DIFFER_RESULT, .op = "dwrite", .error = EINVAL,                            \
+		.kind = DIFFER_RESULT, .op = OP_DEF(dwrite), .error = EINVAL,                      \
 		.reason = "alignment of direct I/O is the device's business",                      \
 	}
 #define RANGES                                                                                     \
 	{                                                                                          \
-		.kind = DIFFER_RESULT, .op = "falloc", .error = EINVAL,                            \
+		.kind = DIFFER_RESULT, .op = OP_DEF(falloc), .error = EINVAL,                      \
 		.reason = "ranges are moved in units of its own",                                  \
 	}
 
@@ -69,7 +62,7 @@ static const struct differences known[] = {
 	    { .kind = DIFFER_WHITEOUT,
 	      .reason = "a whiteout gets its group from the directory that the file went to" },
 	    { .kind = DIFFER_CAN,
-	      .op = "falloc",
+	      .op = OP_DEF(falloc),
 	      .error = EOPNOTSUPP,
 	      .reason = "it shares data between files, and can undo that by unshare" },
 	    DIRECT_IO,
@@ -85,7 +78,7 @@ static const struct differences known[] = {
 	  { { .kind = DIFFER_DIR_NLINK, .reason = "servers may say 1 for every directory" },
 	    { .kind = DIFFER_NO_REFLINK, .reason = "FUSE cannot share data between files" },
 	    { .kind = DIFFER_RESULT,
-	      .op = "rename",
+	      .op = OP_DEF(rename),
 	      .error = EINVAL,
 	      .flags = RENAME_W_WHITEOUT,
 	      .reason = "few servers know whiteouts, and the kernel says EINVAL for them" },
@@ -124,28 +117,18 @@ static bool has_flags(const struct difference *x, const struct op *op)
 	return !x->flags || (n && op->args[n - 1].num & x->flags);
 }
 
-static bool is_listed(const char *list, const char *name)
+/* Words that not every file system knows make an operation one that it need not know. */
+static bool has_rare_words(const struct op *op)
 {
-	const char *at = strstr(list, name);
-	size_t n = strlen(name);
-
-	while (at && (at[-1] != ' ' || at[n] != ' '))
-		at = strstr(at + n, name);
-	return at != NULL;
+	for (size_t i = 0; op->def->args[i].kind != ARG_END; i++)
+		if (op->args[i].num & op->def->args[i].rare)
+			return true;
+	return false;
 }
 
-/* Flags that not every file system knows make any operation one of those. */
-static bool has_optional_flags(const struct op *op)
+static bool may_refuse(unsigned flags, const struct op *op)
 {
-	if (streq(op->def->name, "rename"))
-		return op->args[2].num != 0;
-	return streq(op->def->name, "open") && (op->args[1].num & O_TMPFILE) == O_TMPFILE;
-}
-
-static bool may_refuse(const char *ops, const struct op *op)
-{
-	return !ops || is_listed(ops, op->def->name) ||
-	       (streq(ops, OPTIONAL) && has_optional_flags(op));
+	return !flags || op->def->flags & flags || (flags & OP_OPTIONAL && has_rare_words(op));
 }
 
 /* A path that leads nowhere is found out before a file system is asked for anything. */
@@ -160,33 +143,32 @@ const char *differences_excuse(const struct differences *d, const struct op *op,
 	if (result >= 0)
 		return NULL;
 	for (size_t i = 0; i < ARRAY_SIZE(refusals) && !comes_first(other); i++)
-		if (refusals[i].error == -result && may_refuse(refusals[i].ops, op))
+		if (refusals[i].error == -result && may_refuse(refusals[i].flags, op))
 			return refusals[i].reason;
 	for (const struct difference *x = d->list; x->reason; x++)
 		if (x->kind == DIFFER_RESULT && x->error == -result &&
-		    (!x->op || streq(x->op, op->def->name)) && has_flags(x, op))
+		    (!x->op || x->op == op->def) && has_flags(x, op))
 			return x->reason;
 	return NULL;
 }
 
 bool differences_part(const struct differences *a, const struct differences *b, const struct op *op)
 {
-	return streq(op->def->name, "rename") && op->args[2].num & RENAME_W_WHITEOUT &&
+	return op_words(op, rename_words) & RENAME_W_WHITEOUT &&
 	       !differences_find(a, DIFFER_WHITEOUT) != !differences_find(b, DIFFER_WHITEOUT);
 }
 
 bool differences_can_more(const struct differences *d, const struct op *op, int64_t reference)
 {
 	for (const struct difference *x = d->list; x->reason; x++)
-		if (x->kind == DIFFER_CAN && x->error == -reference && streq(x->op, op->def->name))
+		if (x->kind == DIFFER_CAN && x->error == -reference && x->op == op->def)
 			return true;
 	return false;
 }
 
 bool differences_same_failure(const struct op *op, int64_t a, int64_t b)
 {
-	bool removes = streq(op->def->name, "rename") || streq(op->def->name, "rmdir") ||
-		       streq(op->def->name, "remove");
+	bool removes = op->def->flags & OP_REMOVES_DIR;
 
 	/* rename(3p), rmdir(3p): a directory that is not empty gives either of them. */
 	return a == b ||

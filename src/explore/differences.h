@@ -25,10 +25,10 @@ enum difference_kind {
 struct difference {
 	enum difference_kind kind;
 	const char *reason;
-	uint64_t bytes; /* DIFFER_ROOM */
-	const char *op; /* DIFFER_RESULT: of this operation, or NULL for any */
-	int error;	/* DIFFER_RESULT, DIFFER_CAN: with this errno */
-	uint64_t flags; /* DIFFER_RESULT: with one of these in its last argument; 0: any */
+	uint64_t bytes;		 /* DIFFER_ROOM */
+	const struct op_def *op; /* DIFFER_RESULT: of this one, or NULL for any; DIFFER_CAN */
+	int error;		 /* DIFFER_RESULT, DIFFER_CAN: with this errno */
+	uint64_t flags;		 /* DIFFER_RESULT: with one of these in its last argument; 0: any */
 };
 
 struct differences {

@@ -4,6 +4,7 @@
  *
  * X1: a message is one write() of at most PIPE_BUF bytes, so messages do not mix.
  * X2: a task dies with its parent, and with it its mounts and its disks.
+ * X3: a finding that a task has kept is told, however the task ends.
  */
 #include "explore/explore.h"
 
@@ -17,11 +18,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/patience.h"
 #include "base/signals.h"
 #include "core/hashset.h"
 #include "explore/explore_impl.h"
 #include "explore/keep.h"
-#include "run/patience.h"
 #include "run/reap.h"
 
 enum { HANG_MS = 60000 };
@@ -33,6 +34,8 @@ struct slot {
 	struct patience patience;
 	struct shared *shared;
 	struct visited *visited;
+	bool shrinks;	     /* it has kept a finding, and makes it smaller */
+	struct message kept; /* what it told of that */
 };
 
 struct parent {
@@ -42,7 +45,8 @@ struct parent {
 	struct kmsg kmsg;
 	struct kmsg_shared *kmsg_shared;
 	char fatal[600];
-	bool killed; /* a task that may have left a disk behind */
+	bool killed;	/* a task that may have left a disk behind */
+	uint64_t up_ns; /* when all tasks were up; 0: they are not */
 };
 
 static volatile sig_atomic_t signalled;
@@ -107,12 +111,50 @@ static int start_task(struct parent *p, unsigned i, struct err *err)
 	return 0;
 }
 
-static void take_message(struct parent *p, const struct message *m)
+/* ---- what tasks tell ---- */
+
+static void take_kept(struct parent *p, struct slot *s, const struct message *m)
+{
+	p->result->findings += !s->shrinks;
+	s->shrinks = true;
+	s->kept = *m;
+}
+
+/* The finding that was kept last, or one that could not be kept, will not change any more. */
+static void take_found(struct parent *p, struct slot *s, const struct message *m)
+{
+	p->result->findings += !s->shrinks;
+	p->result->cut_short += m->kind == MSG_CUT_SHORT;
+	s->shrinks = false;
+	p->opts->found(p->opts->ctx, m->words, m->dir, m->ops);
+}
+
+/* A task has ended, or is ended: what it was making smaller stays as it is. */
+static void take_unfinished(struct parent *p, struct slot *s)
+{
+	auto_free char *words =
+		xasprintf("%s (the task ended while this was made smaller)", s->kept.words);
+
+	if (!s->shrinks)
+		return;
+	s->shrinks = false;
+	p->result->cut_short++;
+	p->opts->found(p->opts->ctx, words, s->kept.dir, s->kept.ops);
+}
+
+static void take_message(struct parent *p, struct slot *s, const struct message *m)
 {
 	switch (m->kind) {
+	case MSG_KEPT:
+		take_kept(p, s, m);
+		break;
+	case MSG_DUPLICATE:
+		p->result->findings -= s->shrinks;
+		s->shrinks = false;
+		break;
 	case MSG_FOUND:
-		p->result->findings++;
-		p->opts->found(p->opts->ctx, m->words, m->dir, m->ops);
+	case MSG_CUT_SHORT:
+		take_found(p, s, m);
 		break;
 	case MSG_ERROR:
 		p->result->errors++;
@@ -132,20 +174,28 @@ static void take_message(struct parent *p, const struct message *m)
 	}
 }
 
-static void listen_to(struct parent *p, unsigned i)
+/* Takes what there is to hear; false once the task has closed its end. */
+static bool hear(struct parent *p, struct slot *s)
 {
-	struct slot *s = &p->slot[i];
 	struct message m;
 	ssize_t n;
 
 	while ((n = read(s->in, &m, sizeof(m))) == (ssize_t)sizeof(m))
-		take_message(p, &m);
-	if (n < 0)
-		return; /* nothing more for now */
+		take_message(p, s, &m);
+	return n < 0;
+}
+
+static void listen_to(struct parent *p, unsigned i)
+{
+	struct slot *s = &p->slot[i];
 	int status = 0;
+
+	if (hear(p, s))
+		return; /* nothing more for now */
 	close(s->in);
 	waitpid(s->pid, &status, 0);
 	s->pid = 0;
+	take_unfinished(p, s);
 	if (WIFSIGNALED(status)) {
 		char words[128];
 
@@ -157,8 +207,32 @@ static void listen_to(struct parent *p, unsigned i)
 	}
 }
 
-/* The steps that led to where a task stopped answering. */
-static void script_of_task(const struct parent *p, unsigned i, struct script *out)
+/*
+ * Adds what a task was doing to make a finding smaller, up to the operation that does not return.
+ * False if nobody knows.
+ */
+static bool add_try(const struct script_note *note, struct script *out)
+{
+	struct err ignored = ERR_INIT;
+	struct script all;
+
+	script_init(&all);
+	bool good = !script_parse(note->text, min(note->len, (uint32_t)SCRIPT_NOTE_MAX), "script",
+				  &all, &ignored);
+	for (size_t i = 0; good && i < min(all.items.n, (size_t)note->at); i++) {
+		const struct script_item *item = &all.items.v[i];
+
+		if (item->kind == SCRIPT_OP)
+			script_add_op(out, &all.w.ops.v[item->n]);
+		else
+			script_add(out, item->kind, item->n);
+	}
+	script_release(&all);
+	return good;
+}
+
+/* Adds the first steps of the path that a task was on. */
+static void add_path(const struct parent *p, unsigned i, uint32_t n, struct script *out)
 {
 	const struct search_progress *progress = &p->slot[i].shared->progress;
 	struct inputs in = *p->opts->inputs;
@@ -168,10 +242,20 @@ static void script_of_task(const struct parent *p, unsigned i, struct script *ou
 	task_vary(p->opts, i, p->slot[i].shared->walks, &how, &in);
 	alphabet_init(&a);
 	search_draw(&how, &in, progress->alphabet_seed, &a);
-	for (uint32_t k = 0; k < progress->path_n; k++)
+	for (uint32_t k = 0; k < min(n, (uint32_t)progress->path_n); k++)
 		if (progress->path[k] < a.steps.n)
 			script_add_step(out, &a, progress->path[k]);
 	alphabet_release(&a);
+}
+
+/* What led to where a task stopped answering. False if nobody knows the last operation. */
+static bool script_of_task(const struct parent *p, unsigned i, struct script *out)
+{
+	const struct slot *s = &p->slot[i];
+	const struct script_note *note = &s->shared->note;
+
+	add_path(p, i, note->len ? note->before : UINT32_MAX, out);
+	return note->len ? add_try(note, out) : !s->shrinks;
 }
 
 static void report_hang(struct parent *p, unsigned i, double silence)
@@ -184,9 +268,10 @@ static void report_hang(struct parent *p, unsigned i, double silence)
 
 	target.spec = p->opts->specs[0];
 	script_init(&script);
-	script_of_task(p, i, &script);
-	strbuf_addf(&words, "%s did not answer for %g s", p->opts->specs[0], silence);
-	if (script.w.ops.n) {
+	bool known = script_of_task(p, i, &script);
+	strbuf_addf(&words, "%s did not answer for %g s%s", p->opts->specs[0], silence,
+		    p->slot[i].shrinks ? " while a finding was made smaller" : "");
+	if (script.w.ops.n && known) {
 		strbuf_adds(&words, "; the last operation begun was ");
 		op_print(&vec_last(&script.w.ops), &words);
 	}
@@ -243,6 +328,8 @@ static void watch(struct parent *p, unsigned i)
 	int status;
 
 	p->killed = true;
+	hear(p, s); /* nothing that it has told is lost */
+	take_unfinished(p, s);
 	/* With the programs it started: a server that is stopped would keep it from ending. */
 	close(s->in);
 	reap_tree(s->pid, &status);
@@ -255,7 +342,7 @@ static void add_up(const struct parent *p, struct explore_result *r)
 
 	r->operations = r->steps = r->states = r->revisits = r->restores = r->saves = 0;
 	r->mounts = r->undone = r->adopted = r->abandoned = r->compared = r->crash_states = 0;
-	r->depth_max = r->overlapped = 0;
+	r->depth_max = r->overlapped = r->shrinking = 0;
 	for (unsigned i = 0; i < p->opts->jobs; i++) {
 		const struct search_progress *s = &p->slot[i].shared->progress;
 
@@ -272,6 +359,7 @@ static void add_up(const struct parent *p, struct explore_result *r)
 		r->compared += s->compared;
 		r->crash_states += s->crash_states;
 		r->overlapped += s->overlapped;
+		r->shrinking += p->slot[i].shrinks;
 		r->depth_max = max(r->depth_max, (uint64_t)s->depth_max);
 		/* By bits only, some may have been left out. */
 		all &= s->done && !p->slot[i].visited->hashed;
@@ -326,7 +414,7 @@ static void take_unclaimed(void *ctx, const struct kmsg_block *b)
 	auto_free char *path = xasprintf("%s/kernel-log", p->opts->dir);
 	auto_free char *words =
 		xasprintf("the kernel says: %.*s", (int)strcspn(b->text, "\n"), b->text);
-	int rc = kmsg_block_append(b, path, &err);
+	int rc = kmsg_block_append(b, p->opts->dir, "kernel-log", &err);
 
 	if (rc) {
 		p->result->errors++;
@@ -347,9 +435,37 @@ static unsigned running(const struct parent *p)
 	return n;
 }
 
+/* The clock begins once all tasks that are left are up; a guest has its own limit for that. */
+static void watch_clock(struct parent *p)
+{
+	uint64_t now = util_now_ns();
+	bool all = true;
+
+	for (unsigned i = 0; i < p->opts->jobs; i++)
+		all &= !p->slot[i].pid || p->slot[i].shared->up;
+	if (!p->up_ns && all)
+		p->up_ns = now;
+	p->result->searching_ns = p->up_ns ? now - p->up_ns : 0;
+	if (p->opts->time_ns && p->result->searching_ns > p->opts->time_ns)
+		p->result->stopped = true;
+}
+
+static void stop_all(struct parent *p)
+{
+	p->result->shrinking = 0;
+	for (unsigned i = 0; i < p->opts->jobs; i++) {
+		struct slot *s = &p->slot[i];
+
+		s->shared->progress.stop = s->shared->cut = true;
+		p->result->shrinking += s->shrinks;
+	}
+	if (p->opts->stopping)
+		p->opts->stopping(p->opts->ctx, p->result);
+}
+
 static void supervise(struct parent *p)
 {
-	uint64_t start = util_now_ns();
+	bool stopping = false;
 
 	while (running(p)) {
 		struct pollfd fds[TASKS_MAX];
@@ -363,12 +479,12 @@ static void supervise(struct parent *p)
 				listen_to(p, i);
 			watch(p, i);
 		}
-		if (p->opts->time_ns && util_now_ns() - start > p->opts->time_ns)
-			p->result->stopped = true;
+		watch_clock(p);
 		if (signalled)
 			p->result->stopped = p->result->signalled = true;
-		for (unsigned i = 0; i < p->opts->jobs && p->result->stopped; i++)
-			p->slot[i].shared->progress.stop = true;
+		if (p->result->stopped && !stopping)
+			stop_all(p);
+		stopping = p->result->stopped;
 		add_up(p, p->result);
 		if (p->opts->progress)
 			p->opts->progress(p->opts->ctx, p->result);
@@ -475,30 +591,9 @@ int explore_run(const struct explore_opts *opts, struct explore_result *out, str
 	return rc;
 }
 
-/* The images that were kept of where it began. */
-static int load_start(struct stepper *st, const char *const *paths, struct point *out,
-		      struct err *err)
-{
-	struct image images[SIDES_MAX] = { 0 };
-	const struct image *given[SIDES_MAX] = { NULL };
-	int rc = 0;
-
-	for (unsigned i = 0; i < st->n && !rc; i++) {
-		if (!paths[i])
-			continue;
-		rc = image_load_file(paths[i], &images[i], err);
-		given[i] = &images[i];
-	}
-	if (!rc)
-		rc = stepper_from_images(st, given, out, err);
-	for (unsigned i = 0; i < st->n; i++)
-		image_release(&images[i]);
-	return rc;
-}
-
 int explore_replay(const struct explore_opts *opts, const struct script *script,
-		   const char *const *start, const char *signature, unsigned tries, unsigned *shown,
-		   struct step_result *result, struct strbuf *log, struct err *err)
+		   const struct image *const *start, const char *signature, unsigned tries,
+		   unsigned *shown, struct step_result *result, struct strbuf *log, struct err *err)
 {
 	struct stepper st;
 	struct point point = { 0 };
@@ -509,7 +604,7 @@ int explore_replay(const struct explore_opts *opts, const struct script *script,
 	if (rc)
 		return rc;
 	if (start[0])
-		rc = load_start(&st, start, &point, err);
+		rc = stepper_from_images(&st, start, &point, err);
 	st.start = start[0] ? &point : NULL;
 	st.room_after = streq(signature, SIGNATURE_ROOM);
 	for (unsigned i = 0; i < tries && !rc; i++) {

@@ -27,7 +27,7 @@ struct explore_opts {
 	bool share;		     /* tasks share what was visited */
 	uint64_t compare_every;	     /* 0: 1 */
 	uint64_t memory;	     /* for visited states, bytes of each task */
-	uint64_t time_ns;	     /* 0: no limit */
+	uint64_t time_ns;	     /* from when all tasks are up; 0: no limit */
 	uint64_t operations;	     /* of all tasks together; 0: no limit */
 	uint64_t hang_ms;	     /* 0: 60 s */
 	uint64_t max_cases;	     /* of each task; 0: 10 */
@@ -41,6 +41,8 @@ struct explore_opts {
 	void (*failed)(void *ctx, const char *words);
 	void (*noted)(void *ctx, const char *words);
 	void (*warned)(void *ctx, const char *words);
+	/* The time is up, or a signal came: what is done now is the last. */
+	void (*stopping)(void *ctx, const struct explore_result *so_far);
 	void (*progress)(void *ctx, const struct explore_result *so_far);
 };
 
@@ -48,10 +50,13 @@ struct explore_result {
 	uint64_t operations, steps, states, revisits, restores, saves, mounts, undone;
 	uint64_t adopted, abandoned, depth_max, compared, crash_states;
 	uint64_t findings, errors;
-	uint64_t distinct;   /* states, counted once however many tasks were there */
-	uint64_t overlapped; /* those of them that more than one task visited */
-	double overlap;	     /* that, of all of them */
-	double omission;     /* odds that a new state was taken for an old one, of the worst task */
+	uint64_t shrinking;    /* findings that are kept, and made smaller right now */
+	uint64_t cut_short;    /* findings that were, when the run ended */
+	uint64_t searching_ns; /* since all tasks were up; 0: they are not */
+	uint64_t distinct;     /* states, counted once however many tasks were there */
+	uint64_t overlapped;   /* those of them that more than one task visited */
+	double overlap;	       /* that, of all of them */
+	double omission; /* odds that a new state was taken for an old one, of the worst task */
 	double bytes_per_state;
 	bool stopped, signalled;
 	bool exhausted; /* every task saw all there is */
@@ -63,11 +68,12 @@ int explore_run(const struct explore_opts *opts, struct explore_result *out, str
 
 /*
  * Does a script that was kept again, `tries` times, on sides of its own; `shown` gets how often it
- * showed the same, and `result` what was seen last. `start` are the paths of SIDES_MAX images to
- * begin with; the first is NULL: new file systems.
+ * showed the same, and `result` what was seen last. `start` are SIDES_MAX images to begin with; the
+ * first is NULL: new file systems.
  */
 int explore_replay(const struct explore_opts *opts, const struct script *script,
-		   const char *const *start, const char *signature, unsigned tries, unsigned *shown,
-		   struct step_result *result, struct strbuf *log, struct err *err) must_check;
+		   const struct image *const *start, const char *signature, unsigned tries,
+		   unsigned *shown, struct step_result *result, struct strbuf *log, struct err *err)
+	must_check;
 
 #endif

@@ -7,7 +7,16 @@
 
 #include "explore/explore.h"
 
-enum message_kind { MSG_FOUND, MSG_ERROR, MSG_NOTE, MSG_WARNING, MSG_FATAL };
+enum message_kind {
+	MSG_KEPT, /* something was found, or made smaller: it is kept, and made smaller still */
+	MSG_DUPLICATE, /* what was kept last has been found before, and is gone again */
+	MSG_FOUND,     /* what was kept last is as small as it gets; or could not be kept */
+	MSG_CUT_SHORT, /* what was kept last would have become smaller, with more time */
+	MSG_ERROR,
+	MSG_NOTE,
+	MSG_WARNING,
+	MSG_FATAL,
+};
 
 struct message {
 	enum message_kind kind;
@@ -19,7 +28,10 @@ static_assert(sizeof(struct message) <= PIPE_BUF, "X1 of explore.c");
 /* In memory that parent and task share. */
 struct shared {
 	struct search_progress progress;
+	_Atomic bool up;    /* all sides are there: from now on it searches */
+	_Atomic bool cut;   /* time is up, or a signal came: nothing is made smaller any more */
 	_Atomic bool walks; /* it cannot search as asked, and walks instead */
+	struct script_note note; /* what is done to make something smaller */
 	struct coverage coverage;
 };
 

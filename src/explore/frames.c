@@ -243,7 +243,7 @@ static int recover(struct search *s, const struct frames *stack, struct frame *f
 	find_anchors(s, stack);
 	int rc = search_report(s, err);
 	vec_clear(&s->anchors);
-	if (rc)
+	if (rc || search_stopped(s))
 		return rc;
 	rc = move_to(s, stack, f, true, &moved, err);
 	if (!rc && moved != MOVED)

@@ -6,18 +6,12 @@
 
 #include "base/number.h"
 
-/* What is not said here weighs 10. */
 static const struct {
-	const char *name;
-	double weight;
-} op_defaults[] = {
-	{ "open", 20 },	    { "close", 0 },	     { "creat", 15 },
-	{ "mkdir", 15 },    { "write", 20 },	     { "rename", 25 },
-	{ "read", 2 },	    { "mknod", 3 },	     { "mkfifo", 2 },
-	{ "utimens", 3 },   { "fsync", 2 },	     { "fdatasync", 1 },
-	{ "sync", 0.5 },    { "syncfs", 0.5 },	     { "sync_file_range", 0.5 },
-	{ "remount", 0.5 }, { "drop_caches", 0.05 }, { "mmapwrite", 5 },
-	{ "shell", 0 },	    { "dwrite", 4 },
+	double usual, crashes;
+} op_weights[OP_COUNT] = {
+#define WEIGHT(usual_, crashes_)	      .usual = usual_, .crashes = crashes_
+#define OP(name, help, args, is, weight, ...) [OP_ID(name)] = { weight },
+#include "workload/ops.def"
 };
 
 void inputs_init(struct inputs *in)
@@ -31,13 +25,17 @@ void inputs_init(struct inputs *in)
 		.sizes = DIST_UNIFORM,
 		.place = { 1, 1, 1, 1 },
 	};
-	for (size_t i = 0; op_table[i].name; i++) {
-		assert(i < INPUTS_OPS_MAX);
-		in->op_weight[i] = 10;
-		for (size_t k = 0; k < ARRAY_SIZE(op_defaults); k++)
-			if (streq(op_defaults[k].name, op_table[i].name))
-				in->op_weight[i] = op_defaults[k].weight;
-	}
+	for (size_t i = 0; i < OP_COUNT; i++)
+		in->op_weight[i] = op_weights[i].usual;
+}
+
+/* Crashes are about what was made durable: that has to happen often, and to few names. */
+void inputs_for_crashes(struct inputs *in)
+{
+	in->depth = 1;
+	for (size_t i = 0; i < OP_COUNT; i++)
+		if (op_weights[i].crashes != op_weights[i].usual)
+			in->op_weight[i] = op_weights[i].crashes;
 }
 
 void inputs_release(struct inputs *in)
@@ -128,20 +126,20 @@ static int parse_operation(struct inputs *in, const struct line *l, struct err *
 {
 	const struct op_def *def = read_op(l, l->words[1], err);
 
-	return def ? read_weight(l, l->words[2], &in->op_weight[def - op_table], err) : -EINVAL;
+	return def ? read_weight(l, l->words[2], &in->op_weight[op_id(def)], err) : -EINVAL;
 }
 
 /* only NAME...: the others weigh nothing */
 static int parse_only(struct inputs *in, const struct line *l, struct err *err)
 {
-	double chosen[INPUTS_OPS_MAX] = { 0 };
+	double chosen[OP_COUNT] = { 0 };
 
 	for (unsigned i = 1; i < l->n; i++) {
 		const struct op_def *def = read_op(l, l->words[i], err);
 
 		if (!def)
 			return -EINVAL;
-		chosen[def - op_table] = in->op_weight[def - op_table] ?: 10;
+		chosen[op_id(def)] = in->op_weight[op_id(def)] ?: 10;
 	}
 	memcpy(in->op_weight, chosen, sizeof(chosen));
 	return 0;
@@ -545,13 +543,9 @@ static int check_places(const struct inputs *in, struct err *err)
 
 int inputs_finish(struct inputs *in, struct err *err)
 {
-	size_t n = 0, place = 0;
-
-	for (size_t i = 0; op_table[i].name; i++)
-		n++;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < OP_COUNT; i++)
 		wheel_add(&in->op_wheel,
-			  in->op_weight[i] * dist_weight(in->operations, place++, n));
+			  in->op_weight[i] * dist_weight(in->operations, i, OP_COUNT));
 	if (!wheel_turns(&in->op_wheel))
 		return err_set(err, -EINVAL,
 			       "the weights of all operations are zero: nothing could be drawn");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inputs.h - what the model checker does to a file system: operations from the one table, on a
+ * inputs.h - what the model checker does to a file system: operations from ops.def, on a
  * bounded pool of names, with arguments drawn from partitions by weight.
  *
  * Numbers are partitioned by powers of two, and zero: a partition is drawn by its weight, then its
@@ -22,7 +22,6 @@
 #include "workload/workload.h"
 
 enum {
-	INPUTS_OPS_MAX = 64,
 	INPUTS_NAMES_MAX = 4096,
 	INPUTS_POWERS = 28, /* partitions of a number: 0, 1, 2-3, 4-7, ... */
 };
@@ -59,7 +58,7 @@ struct inputs {
 	uint64_t max_xattr;	     /* bytes of an attribute's value */
 	enum dist operations, paths, sizes, flags;
 	double place[PLACE_END];
-	double op_weight[INPUTS_OPS_MAX];
+	double op_weight[OP_COUNT];
 	struct vec_of(struct inputs_weight) weights;
 	struct vec_of(struct inputs_name) pool; /* made by inputs_finish() */
 	struct wheel op_wheel;
@@ -67,6 +66,8 @@ struct inputs {
 
 void inputs_init(struct inputs *in);
 void inputs_release(struct inputs *in);
+/* Changes the weights, and the names, for runs that cut the power. */
+void inputs_for_crashes(struct inputs *in);
 /* Reads a file of one's own over what is there. */
 int inputs_parse(struct inputs *in, const char *text, size_t len, const char *source,
 		 struct err *err) must_check;

@@ -3,13 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/below.h"
 #include "base/io.h"
 #include "base/number.h"
-#include "run/plan.h"
+#include "explore/finding_dir.h"
 #include "run/store.h"
+#include "run/strange.h"
 
 static int write_file(const char *dir, const char *name, const struct strbuf *text, struct err *err)
 {
@@ -29,14 +30,15 @@ static int write_problems(const char *dir, const struct findings *list, struct e
 	return write_file(dir, "problems", &text, err);
 }
 
-static int write_scripts(const char *dir, const struct script *s, struct err *err)
+static int write_scripts(const char *dir, const struct script *s, const struct script *lately,
+			 struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
 
 	workload_print(&s->w, &text);
 	int rc = write_file(dir, "workload", &text, err);
 	strbuf_clear(&text);
-	script_print(s, &text);
+	script_print(lately ? lately : s, &text);
 	return rc ? rc : write_file(dir, "script", &text, err);
 }
 
@@ -130,181 +132,301 @@ static void print_case(const struct kept *k, struct strbuf *out)
 	strbuf_addf(out, "shown %llu of %llu\n", (unsigned long long)k->shown,
 		    (unsigned long long)k->tries);
 	strbuf_addf(out, "operations-before-shrinking %llu\n", (unsigned long long)k->ops_before);
-	strbuf_addf(out, "shrunk-by %llu scripts, %llu operations\n", (unsigned long long)k->runs,
-		    (unsigned long long)k->steps);
+	if (k->runs)
+		strbuf_addf(out, "shrunk-by %llu scripts, %llu operations\n",
+			    (unsigned long long)k->runs, (unsigned long long)k->steps);
 }
 
-static char *start_path(const char *dir, unsigned side)
+static_assert(SIDES_MAX <= 5, "the mark of a case covers a disk for each: mark_case() in store.c");
+
+static char *start_name(unsigned side)
 {
-	return side ? xasprintf("%s/start-%u.img", dir, side) : xasprintf("%s/start.img", dir);
+	return side ? xasprintf("start-%u.img", side) : xstrdup("start.img");
 }
 
 static int keep_start(const struct kept *k, unsigned i, const char *dir, struct err *err)
 {
 	const struct image *img = side_image(k->stepper->sides[i], k->start->states[i]);
-	auto_free char *path = start_path(dir, i);
+	auto_free char *name = start_name(i);
 
-	return img ? image_save_file(img, path, err) : 0;
+	return img ? image_save_below(img, dir, name, false, err) : 0;
 }
 
-static int keep_images(const struct kept *k, const char *dir, struct err *err)
+/* ---- writing ---- */
+
+/* A directory for a finding, or for what takes its place. */
+struct new_case {
+	const char *run, *name;
+	char *next; /* where it is, below the run */
+	struct io_newdir dir;
+	int old; /* the finding as it is, to take files from; -1: there is none */
+};
+
+#define NEW_CASE_INIT                                                                              \
+	{                                                                                          \
+		.dir = IO_NEWDIR_INIT, .old = -1                                                   \
+	}
+
+static void new_case_release(struct new_case *n)
+{
+	io_newdir_release(&n->dir);
+	util_close(n->old);
+	free(n->next);
+}
+
+#define auto_new_case auto_call(new_case_release) struct new_case
+
+static int new_case_open(const char *run, const char *name, struct new_case *out, struct err *err)
+{
+	static const char *const none[] = { NULL };
+	auto_free char *now = xasprintf("findings/%s", name);
+	int rc = io_sync_run(run, none, err);
+
+	out->run = run;
+	out->name = name;
+	if (!rc && below_exists(run, now)) {
+		out->old = below_open_dir(run, now, err);
+		rc = min(out->old, 0);
+	}
+	if (!rc)
+		rc = finding_dir_next(run, name, &out->next, err);
+	return rc ? rc : io_newdir_open(run, out->next, &out->dir, err);
+}
+
+/* The text of the file "case", which comes last, as its mark is for all of it. */
+static int new_case_finish(struct new_case *n, const struct strbuf *text, struct err *err)
+{
+	int rc = store_mark(n->dir.path, text, err);
+
+	if (!rc)
+		rc = write_file(n->dir.path, "case", text, err);
+	if (!rc)
+		rc = io_newdir_commit(&n->dir, err);
+	return rc ? rc : finding_dir_take(n->run, n->name, n->next, err);
+}
+
+/* It is the same in all findings of a task: one that takes the place of another has it from there.
+ */
+static int save_base(const struct kept *k, const struct new_case *n, struct err *err)
+{
+	static const char name[] = "base.img";
+	const struct side *s = k->stepper->sides[0];
+	const struct image *base = side_image(s, s->base);
+
+	if (!base || (n->old >= 0 && linkat(n->old, name, n->dir.fd, name, 0) == 0))
+		return 0;
+	return image_save_below(base, n->dir.path, name, false, err);
+}
+
+/* A file system that is beyond saving has no last image; that is no reason to stop. */
+static int save_disk(const struct kept *k, const char *dir, const char *name, bool durable,
+		     struct err *err)
 {
 	struct side *s = k->stepper->sides[0];
-	const struct image *base = side_image(s, s->base);
 	struct side_state *now = NULL;
 	struct err ignored = ERR_INIT;
 
-	if (!base)
+	if (!side_image(s, s->base) || s->ops->save(s, &now, &ignored))
 		return 0;
-	auto_free char *base_path = xasprintf("%s/base.img", dir);
-	int rc = image_save_file(base, base_path, err);
-	for (unsigned i = 0; i < k->stepper->n && k->start && !rc; i++)
-		rc = keep_start(k, i, dir, err);
-	/* A file system that is beyond saving has no last image; that is no reason to stop. */
-	if (!rc && !s->ops->save(s, &now, &ignored)) {
-		auto_free char *path = xasprintf("%s/last.img", dir);
-
-		rc = image_save_file(side_image(s, now), path, err);
-		s->ops->drop(s, now);
-	}
+	int rc = image_save_below(side_image(s, now), dir, name, durable, err);
+	s->ops->drop(s, now);
 	return rc;
 }
 
-static int make_dir(const char *run, uint64_t number, unsigned worker, char **out, struct err *err)
+static int save_images(const struct kept *k, const struct new_case *n, struct err *err)
 {
-	auto_free char *dir =
-		xasprintf("%s/findings/%llu-%u", run, (unsigned long long)number, worker);
+	int rc = save_base(k, n, err);
 
-	if (mkdir(dir, 0777) < 0 && errno != EEXIST)
-		return err_set(err, -errno, "cannot make the directory %s: %m", dir);
-	*out = steal(dir);
-	return 0;
+	for (unsigned i = 0; i < k->stepper->n && k->start && !rc; i++)
+		rc = keep_start(k, i, n->dir.path, err);
+	return rc || !k->disk ? rc : save_disk(k, n->dir.path, "last.img", false, err);
 }
 
-int keep_case(const struct kept *k, char **out, struct err *err)
+int keep_case(const struct kept *k, struct err *err)
 {
+	auto_new_case new = NEW_CASE_INIT;
 	auto_strbuf text = STRBUF_INIT;
-	auto_free char *dir = NULL;
-	int rc = make_dir(k->run, k->number, k->worker, &dir, err);
+	int rc = new_case_open(k->run, k->name, &new, err);
+	const char *dir = new.dir.path;
 
 	if (!rc)
 		rc = write_problems(dir, &k->result->findings, err);
 	if (!rc)
-		rc = write_scripts(dir, k->script, err);
+		rc = write_scripts(dir, k->script, k->lately, err);
 	if (!rc)
 		rc = write_trees(dir, k->stepper, err);
 	if (!rc)
 		rc = write_results(dir, k->result, err);
-	if (!rc)
+	if (!rc && k->log)
 		rc = write_file(dir, "log", k->log, err);
 	if (!rc)
 		rc = write_text(dir, "kernel-log", strbuf_str(&k->result->kernel_log), err);
 	if (!rc)
 		rc = write_text(dir, "said", strbuf_str(&k->result->said), err);
 	if (!rc)
-		rc = keep_images(k, dir, err);
+		rc = save_images(k, &new, err);
+	print_case(k, &text);
+	return rc ? rc : new_case_finish(&new, &text, err);
+}
+
+int keep_disk(const struct kept *k, struct err *err)
+{
+	auto_free char *name = xasprintf("findings/%s/last.img", k->name);
+
+	return save_disk(k, k->run, name, true, err);
+}
+
+/* File by file: whoever dies in between leaves a mark that does not fit, and all of the finding. */
+int keep_update(const struct kept *k, struct err *err)
+{
+	auto_free char *name = xasprintf("findings/%s", k->name);
+	auto_free char *path = xasprintf("%s/%s", k->run, name), *dir = below_case(path);
+	const char *const names[] = { name, NULL };
+	auto_strbuf text = STRBUF_INIT;
+	int rc = k->log ? write_file(dir, "log", k->log, err) : 0;
+
 	print_case(k, &text);
 	if (!rc)
-		rc = write_file(dir, "case", &text, err);
+		rc = store_mark(dir, &text, err);
 	if (!rc)
-		*out = steal(dir);
-	return rc;
+		rc = write_file(dir, "case", &text, err);
+	return rc ? rc : io_sync_run(k->run, names, err);
 }
 
 int keep_hang(const char *run, unsigned worker, const struct target_opts *target,
 	      const char *reference, const struct script *script, const char *words, char **out,
 	      struct err *err)
 {
+	auto_new_case new = NEW_CASE_INIT;
 	auto_strbuf text = STRBUF_INIT;
 	auto_findings list = { 0 };
-	auto_free char *dir = NULL;
-	int rc = make_dir(run, 999000, worker, &dir, err);
+	uint64_t number = finding_dir_free(run, FINDING_HANGS, worker);
+	auto_free char *name = finding_dir_name(number, worker);
+	int rc = new_case_open(run, name, &new, err);
 
 	findings_add(&list, FINDING_HANG, NULL, xstrdup(words), xstrdup("nothing had crashed yet"));
 	if (!rc)
-		rc = write_problems(dir, &list, err);
+		rc = write_problems(new.dir.path, &list, err);
 	if (!rc)
-		rc = write_scripts(dir, script, err);
+		rc = write_scripts(new.dir.path, script, NULL, err);
 	strbuf_addf(&text, "target %s\nguarantee linux\nstate live\nbase base.img\ndone %zu\n",
 		    target->spec, script->w.ops.n);
 	add_guest(target, "", &text);
 	add_kernel(target, &text);
 	strbuf_addf(&text, "found-by explore\nreference %s\nsignature hang\n", reference);
 	if (!rc)
-		rc = write_file(dir, "case", &text, err);
+		rc = new_case_finish(&new, &text, err);
 	if (!rc)
-		*out = steal(dir);
+		*out = xasprintf("%s/findings/%s", run, name);
 	return rc;
 }
 
 /* ---- reading back ---- */
 
-static void take_reference_key(struct kept_reference *r, const char *key, const char *value)
+/* What a case says of itself: no other key of its file is read here. */
+enum value { TEXT, NUMBER, REFERENCE, START };
+
+static const struct key {
+	struct trust_key key; /* its name, and what its value leads to */
+	enum value value;
+	bool of_reference; /* it says something of the reference before it */
+	size_t at;
+} keys[] = {
+#define KEY(name, leads, value, member)                                                            \
+	{                                                                                          \
+		{ name, leads }, value, false, offsetof(struct kept_case, member)                  \
+	}
+#define REF(name, leads, value, member)                                                            \
+	{                                                                                          \
+		{ name, leads }, value, true, offsetof(struct kept_reference, member)              \
+	}
+	KEY("target", TRUST_TARGET, TEXT, target),
+	KEY("signature", TRUST_HARMLESS, TEXT, signature),
+	KEY("mkfs", TRUST_COMMAND, TEXT, mkfs),
+	KEY("recover", TRUST_COMMAND, TEXT, recover),
+	KEY("guest-kernel", TRUST_CODE, TEXT, guest_kernel),
+	KEY("guest-modules", TRUST_CODE, TEXT, guest_modules),
+	KEY("guest-memory", TRUST_HARMLESS, NUMBER, guest_memory),
+	KEY("size", TRUST_HARMLESS, NUMBER, size),
+	KEY("start", TRUST_IMAGE, START, begins),
+	KEY("reference", TRUST_TARGET, REFERENCE, references),
+	REF("reference-mkfs", TRUST_COMMAND, TEXT, mkfs),
+	REF("reference-recover", TRUST_COMMAND, TEXT, recover),
+	REF("reference-guest-kernel", TRUST_CODE, TEXT, guest_kernel),
+	REF("reference-guest-modules", TRUST_CODE, TEXT, guest_modules),
+	REF("reference-guest-memory", TRUST_HARMLESS, NUMBER, guest_memory),
+	REF("reference-size", TRUST_HARMLESS, NUMBER, size),
+#undef KEY
+#undef REF
+};
+
+static char **text_at(const void *s, const struct key *k)
 {
-	if (streq(key, "reference-mkfs") && !r->mkfs)
-		r->mkfs = xstrdup(value);
-	if (streq(key, "reference-recover") && !r->recover)
-		r->recover = xstrdup(value);
-	if (streq(key, "reference-guest-kernel") && !r->guest_kernel)
-		r->guest_kernel = xstrdup(value);
-	if (streq(key, "reference-guest-modules") && !r->guest_modules)
-		r->guest_modules = xstrdup(value);
-	if (streq(key, "reference-guest-memory") && number_parse(value, &r->guest_memory))
-		r->guest_memory = 0;
-	if (streq(key, "reference-size") && number_parse(value, &r->size))
-		r->size = 0;
+	return (char **)((uintptr_t)s + k->at);
+}
+
+static void take_value(struct kept_case *c, const struct key *k, const char *value)
+{
+	void *s = k->of_reference && c->references.n ? (void *)&vec_last(&c->references) : c;
+	uint64_t *number = (uint64_t *)((char *)s + k->at);
+
+	if (k->value == REFERENCE)
+		vec_push(&c->references, (struct kept_reference){ .spec = xstrdup(value) });
+	else if (k->value == START)
+		c->begins = true;
+	else if (k->of_reference && !c->references.n)
+		return;
+	else if (k->value == NUMBER && number_parse(value, number))
+		*number = 0;
+	else if (k->value == TEXT && !*text_at(s, k))
+		*text_at(s, k) = xstrdup(value);
 }
 
 static void take_key(struct kept_case *c, const char *key, const char *value)
 {
-	struct {
-		const char *key;
-		char **to;
-	} texts[] = { { "target", &c->target },
-		      { "signature", &c->signature },
-		      { "mkfs", &c->mkfs },
-		      { "recover", &c->recover },
-		      { "guest-kernel", &c->guest_kernel },
-		      { "guest-modules", &c->guest_modules } };
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (streq(keys[i].key.name, key))
+			take_value(c, &keys[i], value);
+}
 
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		if (streq(texts[i].key, key) && !*texts[i].to)
-			*texts[i].to = xstrdup(value);
-	if (streq(key, "reference"))
-		vec_push(&c->references, (struct kept_reference){ .spec = xstrdup(value) });
-	if (streq(key, "guest-memory") && number_parse(value, &c->guest_memory))
-		c->guest_memory = 0;
-	if (streq(key, "size") && number_parse(value, &c->size))
-		c->size = 0;
-	if (c->references.n)
-		take_reference_key(&vec_last(&c->references), key, value);
+bool kept_key(size_t i, struct trust_key *out)
+{
+	if (i < ARRAY_SIZE(keys))
+		*out = keys[i].key;
+	return i < ARRAY_SIZE(keys);
 }
 
 /* The target's is there, or nothing is. A reference without one needs none. */
-static int find_start(const char *dir, struct kept_case *c, struct err *err)
+static int load_start(const char *at, struct kept_case *c, struct err *err)
 {
-	for (unsigned i = 0; i < SIDES_MAX; i++) {
-		auto_free char *path = start_path(dir, i);
+	int rc = 0;
 
-		if (access(path, R_OK) == 0)
-			c->start[i] = steal(path);
-		else if (!i)
-			return err_set(err, -errno, "cannot read %s, which it begins with: %m",
-				       path);
+	for (unsigned i = 0; i < SIDES_MAX && !rc; i++) {
+		auto_free char *name = start_name(i);
+
+		if (!below_exists(at, name)) {
+			auto_free char *shown = below_shown(at, name);
+
+			rc = i ? 0
+			       : err_set(err, -ENOENT,
+					 "%s is not there, and the finding begins with it", shown);
+			continue;
+		}
+		rc = image_load_below(at, name, &c->start[i], err);
+		c->starts[i] = !rc;
 	}
-	return 0;
+	return rc;
 }
 
 int kept_load(const char *dir, struct kept_case *out, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
-	auto_free char *script = xasprintf("%s/script", dir);
+	auto_free char *script = xasprintf("%s/script", dir), *at = below_case(dir);
 
 	*out = (struct kept_case){ 0 };
 	script_init(&out->script);
-	int rc = io_slurp_file(dir, "case", 1 << 20, &text, &out->ours, err);
+	int rc = io_slurp_file(at, "case", 1 << 20, &text, err);
 	char *rest = text.buf;
-	bool starts = false;
 	for (char *line; !rc && (line = strsep(&rest, "\n"));) {
 		char *blank = strchr(line, ' ');
 
@@ -312,15 +434,14 @@ int kept_load(const char *dir, struct kept_case *out, struct err *err)
 			continue;
 		*blank = '\0';
 		take_key(out, line, blank + 1);
-		starts |= streq(line, "start");
 	}
 	if (!rc && (!out->target || !out->references.n || !out->signature))
 		rc = err_set(err, -EINVAL, "%s was not found by outage explore", dir);
-	if (!rc && starts)
-		rc = find_start(dir, out, err);
+	if (!rc && out->begins)
+		rc = load_start(at, out, err);
 	strbuf_clear(&text);
 	if (!rc)
-		rc = io_slurp(script, 64 << 20, &text, err);
+		rc = io_slurp_file(at, "script", 64 << 20, &text, err);
 	if (!rc)
 		rc = script_parse(strbuf_str(&text), text.len, script, &out->script, err);
 	if (rc)
@@ -328,19 +449,51 @@ int kept_load(const char *dir, struct kept_case *out, struct err *err)
 	return rc;
 }
 
+/* ---- whose it is ---- */
+
+/* Of the case itself, or of one of its references. */
+static void texts_would(const void *s, bool of_reference, struct strbuf *would)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const struct key *k = &keys[i];
+		bool named = k->value == TEXT && k->of_reference == of_reference;
+
+		if (named && k->key.leads != TRUST_TARGET && *text_at(s, k))
+			trust_would(k->key, *text_at(s, k), would);
+	}
+}
+
+static void case_would(const struct kept_case *c, struct strbuf *would)
+{
+	const struct op *op = workload_command(&c->script.w);
+
+	strange_target(c->target, c->begins, would);
+	texts_would(c, false, would);
+	for (size_t i = 0; i < c->references.n; i++) {
+		strange_target(c->references.v[i].spec, c->begins, would);
+		texts_would(&c->references.v[i], true, would);
+	}
+	if (op)
+		trust_would((struct trust_key){ "shell", TRUST_COMMAND }, op->args[0].text, would);
+}
+
 int kept_trust(const struct kept_case *c, const char *dir, bool trust, struct err *err)
 {
-	auto_free char *file = xasprintf("%s/case", dir);
+	auto_strbuf would = STRBUF_INIT;
+	struct err why = ERR_INIT;
 
-	if (trust || c->ours)
+	/* The disk that is in its directory is covered by its mark. */
+	if (trust || !store_verify(dir, "base.img", &why))
 		return 0;
-	int rc = plan_check_commands(file, c->target, c->mkfs, c->recover, c->guest_kernel, err);
-	for (size_t i = 0; i < c->references.n && !rc; i++) {
-		const struct kept_reference *r = &c->references.v[i];
+	case_would(c, &would);
+	return would.len ? strange_refuse(dir, "case", c->target, &why, &would, err) : 0;
+}
 
-		rc = plan_check_commands(file, r->spec, r->mkfs, r->recover, r->guest_kernel, err);
-	}
-	return rc;
+static void release_texts(const void *s, bool of_reference)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (keys[i].value == TEXT && keys[i].of_reference == of_reference)
+			free(*text_at(s, &keys[i]));
 }
 
 void kept_release(struct kept_case *c)
@@ -348,19 +501,11 @@ void kept_release(struct kept_case *c)
 	script_release(&c->script);
 	for (size_t i = 0; i < c->references.n; i++) {
 		free(c->references.v[i].spec);
-		free(c->references.v[i].mkfs);
-		free(c->references.v[i].recover);
-		free(c->references.v[i].guest_kernel);
-		free(c->references.v[i].guest_modules);
+		release_texts(&c->references.v[i], true);
 	}
 	vec_release(&c->references);
 	for (unsigned i = 0; i < SIDES_MAX; i++)
-		free(c->start[i]);
-	free(c->target);
-	free(c->signature);
-	free(c->mkfs);
-	free(c->recover);
-	free(c->guest_kernel);
-	free(c->guest_modules);
+		image_release(&c->start[i]);
+	release_texts(c, false);
 	*c = (struct kept_case){ 0 };
 }

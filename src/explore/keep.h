@@ -5,7 +5,9 @@
  *
  *	RUN/findings/NUMBER-WORKER/case, workload, problems, expected, seen, kernel-log, said
  *	                       .../script    with saving and putting back (script.h)
- *	                       .../log       operations with the result of each side
+ *	                       .../mark      who made it (trust.h)
+ *	                       .../log       operations with the result of each side, if it was
+ *	                                     done again
  *	                       .../last.img  the target's disk when it differed (sparse)
  *	                       .../start.img, start-N.img   disks of the target and of reference N
  *	                                     to begin with, if it does not show from empty ones
@@ -14,24 +16,33 @@
 #define EXPLORE_KEEP_H
 
 #include "explore/script.h"
+#include "trust/trust.h"
 
 struct kept {
-	const char *run; /* the directory of the run */
-	unsigned worker;
-	uint64_t number;
+	const char *run;  /* the directory of the run */
+	const char *name; /* of the finding; see finding_dir.h */
 	const struct script *script;
+	const struct script *lately; /* what happened lately, to be done again; NULL: the script */
 	struct stepper *stepper;
 	struct step_result *result;
-	const struct strbuf *log;
+	const struct strbuf *log;  /* NULL: it was not done again */
 	uint64_t shown, tries;	   /* k of n */
 	uint64_t ops_before;	   /* before it was shrunk */
 	uint64_t runs, steps;	   /* that this took, and operations in them */
 	const struct point *start; /* where the script begins; NULL: at new file systems */
+	bool disk;		   /* with last.img: a sick file system may hang over that */
 };
 
-/* `dir` gets its path, to be freed. */
-int keep_case(const struct kept *k, char **dir, struct err *err) must_check;
-/* A hang, from outside: nobody can be asked any more. */
+/*
+ * Keeps a finding, or a smaller one in its place. It is on disk when these return, and the one
+ * before if they fail. The trees are those that the stepper shows.
+ */
+int keep_case(const struct kept *k, struct err *err) must_check;
+/* Of a finding that was kept: adds last.img. */
+int keep_disk(const struct kept *k, struct err *err) must_check;
+/* Of a finding that was kept: what is known of it by now, and its log. */
+int keep_update(const struct kept *k, struct err *err) must_check;
+/* A hang, from outside: nobody can be asked any more. `dir` gets its path, to be freed. */
 int keep_hang(const char *run, unsigned worker, const struct target_opts *target,
 	      const char *reference, const struct script *script, const char *words, char **dir,
 	      struct err *err) must_check;
@@ -49,12 +60,18 @@ struct kept_case {
 	char *signature;
 	char *mkfs, *recover, *guest_kernel, *guest_modules;
 	uint64_t size, guest_memory;
-	char *start[SIDES_MAX]; /* paths of images to begin with, or NULL */
-	bool ours;		/* nobody else could have written it */
+	struct image start[SIDES_MAX]; /* to begin with */
+	bool starts[SIDES_MAX];	       /* whether there is one */
+	bool begins;		       /* the case says that there are such */
 };
 
 int kept_load(const char *dir, struct kept_case *out, struct err *err) must_check;
-/* Refuses a case that makes programs run, unless it is this user's own or `trust` is set. */
+/* Key by key, what its value leads to: false after the last. */
+bool kept_key(size_t i, struct trust_key *out);
+/*
+ * Refuses a case that leads to more than a guest (trust.h), unless its mark is this user's, or
+ * `trust` says that he takes it for his own.
+ */
 int kept_trust(const struct kept_case *c, const char *dir, bool trust, struct err *err) must_check;
 void kept_release(struct kept_case *c);
 

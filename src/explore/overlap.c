@@ -2,8 +2,8 @@
 #include "explore/overlap.h"
 
 #include <errno.h>
-#include <unistd.h>
 
+#include "base/below.h"
 #include "core/hashset.h"
 #include "explore/explore.h"
 #include "explore/pickle.h"
@@ -24,12 +24,13 @@ static void take_state(void *ctx, struct hash128 state)
 static int count_run(const char *run, struct counting *c, uint64_t *by_bits, struct err *err)
 {
 	for (unsigned i = 0; i < TASKS_MAX; i++) {
-		auto_free char *path = xasprintf("%s/task-%u.pickle", run, i);
+		auto_free char *name = xasprintf("task-%u.pickle", i);
+		auto_free char *path = xasprintf("%s/%s", run, name);
 		uint64_t bits = 0;
 
-		if (access(path, F_OK) < 0)
+		if (!below_exists(run, name))
 			return i ? 0
-				 : err_set(err, -errno,
+				 : err_set(err, -ENOENT,
 					   "%s has no %s: give directories of runs of outage "
 					   "explore that came to an end",
 					   run, "task-0.pickle");

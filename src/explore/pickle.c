@@ -3,8 +3,8 @@
 
 #include <errno.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/below.h"
 #include "base/io.h"
 
 static const char magic[16] = "outage-explore 2";
@@ -89,6 +89,7 @@ int pickle_save(const struct pickle *p, const struct pickle_states *states, cons
 		struct err *err)
 {
 	auto_strbuf body = STRBUF_INIT, head = STRBUF_INIT;
+	auto_free char *dir = NULL, *name = NULL;
 	struct io_output out;
 
 	put(&body, strlen(p->about));
@@ -105,7 +106,8 @@ int pickle_save(const struct pickle *p, const struct pickle_states *states, cons
 	strbuf_add(&head, magic, sizeof(magic));
 	put(&head, sum.lo);
 	put(&head, sum.hi);
-	int rc = io_output_open(path, &out, err);
+	below_parent(path, &dir, &name);
+	int rc = io_output_open_below(dir, name, true, &out, err);
 	if (rc)
 		return rc;
 	rc = fchmod(out.fd, 0600) < 0 ? -errno : io_write_full(out.fd, head.buf, head.len);
@@ -217,14 +219,17 @@ static void get_visited(struct reader *r, const struct pickle_states *st, uint64
 /* Reads the file into `file`, and sees that it is whole. */
 static int open_file(const char *path, struct strbuf *file, struct reader *r, struct err *err)
 {
-	if (access(path, F_OK) < 0 && errno == ENOENT)
+	auto_free char *dir = NULL, *name = NULL;
+
+	below_parent(path, &dir, &name);
+	if (!below_exists(dir, name))
 		return err_set(
 			err, -ENOENT,
 			"cannot open %s: No such file or directory: the run had fewer tasks "
 			"(--jobs), or was killed before it first wrote where it was, which it "
 			"does each minute; begin a new run",
 			path);
-	int rc = io_slurp(path, FILE_MAX, file, err);
+	int rc = io_slurp_file(dir, name, FILE_MAX, file, err);
 	if (rc)
 		return rc;
 	if (file->len < HEAD || memcmp(file->buf, magic, 15) != 0)
@@ -297,7 +302,7 @@ int pickle_load(const char *path, const char *about, struct pickle *out,
 		const struct pickle_states *states, struct err *err)
 {
 	auto_strbuf file = STRBUF_INIT;
-	struct reader r;
+	struct reader r = { 0 };
 
 	*out = (struct pickle){ 0 };
 	int rc = open_file(path, &file, &r, err);
@@ -325,7 +330,7 @@ int pickle_each_state(const char *path, void (*take)(void *ctx, struct hash128 s
 {
 	auto_strbuf file = STRBUF_INIT;
 	struct pickle p = { 0 };
-	struct reader r;
+	struct reader r = { 0 };
 	int rc = open_file(path, &file, &r, err);
 
 	if (rc)

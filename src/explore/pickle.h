@@ -52,6 +52,7 @@ struct pickle_states {
 	unsigned task;
 };
 
+/* The directory of `path` is followed, the file itself is no link; see base/below.h. */
 int pickle_save(const struct pickle *p, const struct pickle_states *states, const char *path,
 		struct err *err) must_check;
 /*

@@ -6,13 +6,22 @@ enum { SHRINK_RUNS = 2000, ROOM_RUNS = 60 };
 
 struct again {
 	const struct search *s;
-	const char *signature;
+	struct shrink_how how;
 	struct reproduced *out;
 	struct script tail; /* what is left of the steps after the anchor at hand */
 };
 
-typedef int (*shrink_fn)(struct script *s, struct stepper *st, const char *signature,
-			 uint64_t max_runs, struct shrunk *out, struct err *err);
+typedef int (*shrink_fn)(struct script *s, struct stepper *st, const struct shrink_how *how,
+			 struct shrunk *out, struct err *err);
+
+/* How many steps of the path lead to a state that was saved. */
+static size_t steps_to(const struct search *s, const struct point *start)
+{
+	for (size_t i = 0; i < s->anchors.n; i++)
+		if (s->anchors.v[i].point == start)
+			return s->anchors.v[i].n;
+	return 0;
+}
 
 /* 1 if it does not show. */
 static int run(struct again *g, shrink_fn how, struct script *script, const struct point *start,
@@ -21,8 +30,10 @@ static int run(struct again *g, shrink_fn how, struct script *script, const stru
 	struct stepper *st = g->s->stepper;
 
 	st->start = start;
-	st->room_after = streq(g->signature, SIGNATURE_ROOM);
-	int rc = how(script, st, g->signature, st->room_after ? ROOM_RUNS : SHRINK_RUNS, out, err);
+	st->start_steps = steps_to(g->s, start);
+	st->room_after = streq(g->how.signature, SIGNATURE_ROOM);
+	g->how.max_runs = st->room_after ? ROOM_RUNS : SHRINK_RUNS;
+	int rc = how(script, st, &g->how, out, err);
 	st->room_after = false;
 	st->start = NULL;
 	g->out->runs += out->runs;
@@ -106,28 +117,39 @@ static int finish(struct again *g, const struct point *start, struct script *scr
 		return rc;
 	script_copy(script, &g->tail);
 	g->out->start = start;
+	g->out->start_steps = steps_to(g->s, start);
 	return 0;
 }
 
-int reproduce(const struct search *s, struct script *script, const char *signature,
+/* What shows again, by the first way that leads there. 1 if none does, or if it was cut. */
+static int try_all(struct again *g, struct script *script, struct err *err)
+{
+	const struct stepper *st = g->s->stepper;
+	const struct point *at = NULL;
+	int rc = climb_down(g, &at, err);
+
+	if (!rc)
+		rc = finish(g, NULL, script, err);
+	if (rc > 0 && !stepper_cut(st))
+		rc = run(g, script_shrink, script, NULL, &g->out->shrunk, err);
+	if (rc > 0 && !stepper_cut(st))
+		rc = from_log(g, script, err);
+	if (rc > 0 && at && !stepper_cut(st))
+		rc = finish(g, at, script, err);
+	return rc;
+}
+
+int reproduce(const struct search *s, struct script *script, const struct shrink_how *how,
 	      struct reproduced *out, struct err *err)
 {
-	struct again g = { .s = s, .signature = signature, .out = out };
+	struct again g = { .s = s, .how = *how, .out = out };
 	uint64_t before = s->stepper->counts.operations;
-	const struct point *at = NULL;
 
 	*out = (struct reproduced){ 0 };
 	script_init(&g.tail);
-	int rc = climb_down(&g, &at, err);
-	if (!rc)
-		rc = finish(&g, NULL, script, err);
-	if (rc > 0)
-		rc = run(&g, script_shrink, script, NULL, &out->shrunk, err);
-	if (rc > 0)
-		rc = from_log(&g, script, err);
-	if (rc > 0 && at)
-		rc = finish(&g, at, script, err);
+	int rc = try_all(&g, script, err);
 	out->steps = s->stepper->counts.operations - before;
+	out->cut = stepper_cut(s->stepper);
 	script_release(&g.tail);
 	return min(rc, 0);
 }

@@ -15,15 +15,18 @@
 struct reproduced {
 	struct shrunk shrunk;
 	const struct point *start; /* what the script begins with; NULL: new file systems */
+	size_t start_steps;	   /* of the path that lead there */
 	uint64_t runs;		   /* of scripts, all together */
 	uint64_t steps;		   /* operations of the target in them */
+	bool cut; /* it was told to end: the smallest is what how->shown() was called with */
 };
 
 /*
  * `script` is the path that was found, and becomes what is left of it. The sides are anywhere
- * afterwards. If it does not show again, the script stays and out->shrunk.shown is 0.
+ * afterwards. If it does not show again, the script stays and out->shrunk.shown is 0. `how` has the
+ * signature, and who wants to know of all that show; the rest of it is decided here.
  */
-int reproduce(const struct search *s, struct script *script, const char *signature,
+int reproduce(const struct search *s, struct script *script, const struct shrink_how *how,
 	      struct reproduced *out, struct err *err) must_check;
 
 #endif

@@ -22,6 +22,7 @@
 enum {
 	SCRIPT_MAX = 16384,  /* steps of a path */
 	SCRIPT_RECENT = 256, /* events of the log */
+	SCRIPT_NOTE_MAX = 1 << 20,
 };
 
 enum script_kind { SCRIPT_OP, SCRIPT_SAVE, SCRIPT_RESTORE, SCRIPT_BASE };
@@ -54,9 +55,20 @@ int script_parse(const char *text, size_t len, const char *source, struct script
 /* ---- doing it ---- */
 
 /*
+ * Which script is being done, and how far: for a parent that finds out that it hangs. The text is
+ * valid if `len` is not 0; a script that is longer is not told.
+ */
+struct script_note {
+	_Atomic uint32_t len, at; /* bytes; items that have begun */
+	_Atomic uint32_t before;  /* steps of the search's path that lead to where it begins */
+	char text[SCRIPT_NOTE_MAX];
+};
+
+/*
  * Does all of it from where scripts begin (the stepper knows), comparing after every operation,
  * until something differs; then `result` says what, and `*at` is the number of items done. `log`,
- * if not NULL, gets a line for each operation.
+ * if not NULL, gets a line for each operation. If the stepper is cut, it ends early, with
+ * STEP_SAME.
  */
 int script_run(const struct script *s, struct stepper *st, struct step_result *result, size_t *at,
 	       struct strbuf *log, struct err *err) must_check;
@@ -68,18 +80,32 @@ struct shrunk {
 	bool budget_hit;
 };
 
+/* What a script has to show, and how to look for a smaller one. */
+struct shrink_how {
+	const char *signature;
+	uint64_t max_runs;
+	/*
+	 * A script has shown it, and all sides are where it ends. Called for all that are smaller
+	 * than the last one, and for some that are not. NULL: nobody wants to know.
+	 */
+	int (*shown)(void *ctx, const struct script *s, const struct shrunk *so_far,
+		     struct step_result *result, const struct strbuf *log, struct err *err);
+	void *ctx;
+};
+
 /*
- * Makes `s` as short as it can while it shows something of the same signature. 1 if it does not
- * show at all; then `s` is as it was.
+ * Makes `s` as short as it can while it shows something of the same signature, or until the stepper
+ * is cut; then it is as short as it was by then. 1 if it does not show at all; then `s` is as it
+ * was.
  */
-int script_shrink(struct script *s, struct stepper *st, const char *signature, uint64_t max_runs,
+int script_shrink(struct script *s, struct stepper *st, const struct shrink_how *how,
 		  struct shrunk *out, struct err *err) must_check;
 
 /*
  * The same, but only operations are left out and nothing is made simpler, and it has to show the
  * first time: for a script that is a part of another.
  */
-int script_cut(struct script *s, struct stepper *st, const char *signature, uint64_t max_runs,
+int script_cut(struct script *s, struct stepper *st, const struct shrink_how *how,
 	       struct shrunk *out, struct err *err) must_check;
 
 /* ---- what happened lately ---- */

@@ -68,6 +68,34 @@ static int do_item(const struct script_item *item, struct stepper *st, struct sl
 	return 0;
 }
 
+static void note_script(const struct stepper *st, const struct script *s)
+{
+	struct script_note *note = st->note;
+	auto_strbuf text = STRBUF_INIT;
+
+	if (!note)
+		return;
+	note->len = note->at = 0;
+	note->before = st->start ? (uint32_t)st->start_steps : 0;
+	script_print(s, &text);
+	if (text.len > sizeof(note->text))
+		return;
+	memcpy(note->text, strbuf_str(&text), text.len);
+	note->len = (uint32_t)text.len;
+}
+
+static void note_progress(struct script_note *note, size_t items)
+{
+	if (note)
+		note->at = (uint32_t)items;
+}
+
+static void note_end(struct script_note *note)
+{
+	if (note)
+		note->len = 0;
+}
+
 int script_run(const struct script *s, struct stepper *st, struct step_result *result, size_t *at,
 	       struct strbuf *log, struct err *err)
 {
@@ -81,14 +109,17 @@ int script_run(const struct script *s, struct stepper *st, struct step_result *r
 	st->compare_every = 1;
 	st->coverage = NULL;
 	st->log = log;
+	note_script(st, s);
 	int rc = stepper_to_start(st, result, err);
 	if (!rc)
 		stepper_begin(st, &a);
-	for (*at = 0; *at < s->items.n && !rc && result->verdict == STEP_SAME; ++*at) {
+	for (*at = 0; *at < s->items.n && !rc && result->verdict == STEP_SAME && !stepper_cut(st);
+	     ++*at) {
 		step_result_clear(result);
+		note_progress(st->note, *at + 1);
 		rc = do_item(&s->items.v[*at], st, slots, result, err);
 	}
-	if (!rc && result->verdict == STEP_SAME && st->room_after)
+	if (!rc && result->verdict == STEP_SAME && st->room_after && !stepper_cut(st))
 		rc = stepper_check_room(st, result, err);
 	for (unsigned i = 0; i < slots->n; i++)
 		stepper_drop(st, &slots->v[i].point);
@@ -96,6 +127,7 @@ int script_run(const struct script *s, struct stepper *st, struct step_result *r
 	st->compare_every = every;
 	st->coverage = coverage;
 	st->log = NULL;
+	note_end(st->note);
 	/* The caller has its own alphabet; what is open now belongs to this one. */
 	if (old)
 		stepper_begin(st, old);
@@ -105,24 +137,33 @@ int script_run(const struct script *s, struct stepper *st, struct step_result *r
 
 /* ---- leaving out ---- */
 
+/* Leaves out what came after the first `n` items. */
+static void cut_behind(struct script *s, size_t n)
+{
+	auto_free bool *keep = xcalloc(s->items.n + 1, sizeof(*keep));
+	struct script cut;
+
+	for (size_t i = 0; i < n; i++)
+		keep[i] = true;
+	script_init(&cut);
+	script_select(s, keep, &cut);
+	script_release(s);
+	*s = cut;
+}
+
 int shrink_shows(struct shrink *h, struct script *s, struct err *err)
 {
 	struct step_result result = { 0 };
+	auto_strbuf log = STRBUF_INIT;
 	size_t at;
-	int rc = script_run(s, h->st, &result, &at, NULL, err);
+	int rc = script_run(s, h->st, &result, &at, h->how->shown ? &log : NULL, err);
 
 	h->out->runs++;
-	if (!rc && result.verdict == STEP_DIFFERENT && streq(result.signature, h->signature)) {
-		auto_free bool *keep = xcalloc(s->items.n + 1, sizeof(*keep));
-		struct script cut;
-
-		for (size_t i = 0; i < at; i++)
-			keep[i] = true;
-		script_init(&cut);
-		script_select(s, keep, &cut);
-		script_release(s);
-		*s = cut;
-		rc = 1;
+	if (!rc && result.verdict == STEP_DIFFERENT && streq(result.signature, h->how->signature)) {
+		cut_behind(s, at);
+		if (h->how->shown)
+			rc = h->how->shown(h->how->ctx, s, h->out, &result, &log, err);
+		rc = rc ? rc : 1;
 	}
 	step_result_release(&result);
 	return rc;
@@ -155,8 +196,8 @@ static int try_without(struct shrink *h, size_t from, size_t to, struct err *err
 
 bool shrink_spent(struct shrink *h)
 {
-	h->out->budget_hit |= h->out->runs >= h->max_runs;
-	return h->out->budget_hit;
+	h->out->budget_hit |= h->out->runs >= h->how->max_runs;
+	return h->out->budget_hit || stepper_cut(h->st);
 }
 
 /* One pass with pieces of `size`, the last first. 1 if something could go. */
@@ -220,20 +261,32 @@ static int leave_out(struct shrink *h, struct err *err)
 	return rc ? rc : shrink_numbers(h, err);
 }
 
-int script_cut(struct script *s, struct stepper *st, const char *signature, uint64_t max_runs,
-	       struct shrunk *out, struct err *err)
+/* One more try before anything is left out; the first that shows is what is made smaller. */
+static int try_whole(struct shrink *h, struct err *err)
 {
-	struct shrink h = { s, st, signature, max_runs, out };
 	struct script copy;
 
-	*out = (struct shrunk){ .tries = 1 };
 	script_init(&copy);
-	script_copy(&copy, s);
-	int rc = shrink_shows(&h, &copy, err);
-	out->shown = rc > 0;
-	if (rc > 0)
-		shrink_take(&h, &copy);
+	script_copy(&copy, h->best);
+	h->out->tries++;
+	int rc = shrink_shows(h, &copy, err);
+	/* Given up half-way, it was none. */
+	if (!rc && stepper_cut(h->st))
+		h->out->tries--;
+	h->out->shown += rc > 0;
+	if (rc > 0 && h->out->shown == 1)
+		shrink_take(h, &copy);
 	script_release(&copy);
+	return rc;
+}
+
+int script_cut(struct script *s, struct stepper *st, const struct shrink_how *how,
+	       struct shrunk *out, struct err *err)
+{
+	struct shrink h = { s, st, how, out };
+
+	*out = (struct shrunk){ 0 };
+	int rc = try_whole(&h, err);
 	for (size_t size = s->items.n / 2; size && rc > 0; size /= 2) {
 		int dropped = drop_pieces(&h, size, err);
 
@@ -242,28 +295,15 @@ int script_cut(struct script *s, struct stepper *st, const char *signature, uint
 	return rc < 0 ? rc : !out->shown;
 }
 
-int script_shrink(struct script *s, struct stepper *st, const char *signature, uint64_t max_runs,
+int script_shrink(struct script *s, struct stepper *st, const struct shrink_how *how,
 		  struct shrunk *out, struct err *err)
 {
-	struct shrink h = { s, st, signature, max_runs, out };
+	struct shrink h = { s, st, how, out };
 	int rc = 0;
 
 	*out = (struct shrunk){ 0 };
-	for (unsigned i = 0; i < TRIES && rc >= 0; i++) {
-		struct script copy;
-
-		script_init(&copy);
-		script_copy(&copy, s);
-		rc = shrink_shows(&h, &copy, err);
-		out->tries++;
-		out->shown += rc > 0;
-		if (rc > 0 && out->shown == 1) {
-			struct script old = *s;
-			*s = copy;
-			copy = old;
-		}
-		script_release(&copy);
-	}
+	for (unsigned i = 0; i < TRIES && rc >= 0 && !stepper_cut(st); i++)
+		rc = try_whole(&h, err);
 	if (rc < 0)
 		return rc;
 	return out->shown ? leave_out(&h, err) : 1;

@@ -8,8 +8,7 @@
 struct shrink {
 	struct script *best; /* always one that showed it */
 	struct stepper *st;
-	const char *signature;
-	uint64_t max_runs;
+	const struct shrink_how *how;
 	struct shrunk *out;
 };
 
@@ -17,6 +16,7 @@ struct shrink {
 int shrink_shows(struct shrink *h, struct script *s, struct err *err) must_check;
 /* Makes `less` the best; it gets what was the best before. */
 void shrink_take(struct shrink *h, struct script *less);
+/* Whether no more is to be tried. */
 bool shrink_spent(struct shrink *h);
 
 /* Names and handles; 1 if something changed, so that more may go. */

@@ -89,8 +89,8 @@ static void apply(const struct change *c, size_t i, struct op *op)
 	} else {
 		op->args[0].text = c->path;
 		op->args[0].is_handle = false;
-		if (streq(op->def->name, "pwrite"))
-			op->def = op_find("write", 5);
+		if (op->def->makes)
+			op->def = op->def->makes; /* a handle may outlive the name */
 	}
 }
 
@@ -254,7 +254,7 @@ static int fewer_renames(struct shrink *h, struct err *err)
 		const struct script_item *item = &h->best->items.v[i];
 		const struct op *op = &h->best->w.ops.v[item->n];
 
-		if (item->kind != SCRIPT_OP || !streq(op->def->name, "rename"))
+		if (item->kind != SCRIPT_OP || op->def->args[0].role != ROLE_FROM)
 			continue;
 		auto_free char *from = xstrdup(op->args[0].text), *to = xstrdup(op->args[1].text);
 		rc = try_change(h,

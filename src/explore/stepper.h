@@ -67,8 +67,17 @@ struct stepper {
 	uint64_t compare_every;	   /* steps */
 	uint64_t since;		   /* steps since the last comparison */
 	const struct point *start; /* where scripts begin; NULL: at new file systems */
+	size_t start_steps;	   /* of the search's path that lead there */
 	bool room_after;	   /* scripts end with stepper_check_room() */
+	const _Atomic bool *cut;   /* once it is set, scripts are given up half-way; or NULL */
+	struct script_note *note;  /* which script is done goes here; or NULL */
 };
+
+/* Whether there is no time left for scripts. */
+static inline bool stepper_cut(const struct stepper *s)
+{
+	return s->cut && *s->cut;
+}
 
 /* Opens all sides: specs[0] is the target. `strategy` is for those that can be mounted. */
 int stepper_open(struct stepper *s, const struct side_opts *opts, const char *const *specs,

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* task.c - one task: searches, makes what it finds small, and keeps it. */
+/* task.c - one task: a process that searches. */
 #include "explore/task.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-#include "explore/keep.h"
+#include "explore/finding_dir.h"
 #include "explore/pickle.h"
-#include "explore/reproduce.h"
 
 enum { ROOM_EVERY = 16, ROOM_STEPS = 1000, WALK_DEPTH = 400 };
 #define SEED_STEP 0x632be59bd9b4e019ULL
@@ -39,87 +38,17 @@ void task_count_cases(const struct task *t, struct search *s)
 		s->progress->stop = true;
 }
 
-/* ---- what was found ---- */
-
-static struct hash128 script_hash(const struct script *s)
+bool task_cut(const struct task *t)
 {
-	auto_strbuf text = STRBUF_INIT;
-
-	script_print(s, &text);
-	return hash_bytes(strbuf_str(&text), text.len);
+	return t->o.shared->cut;
 }
 
-static void tell_found(struct task *t, const struct step_result *result,
-		       const struct reproduced *how, const char *dir, size_t ops)
+uint64_t task_next_case(struct task *t)
 {
-	auto_free char *words = xasprintf(
-		"%s (shown %llu of %llu times%s)", result->findings.v[0].words,
-		(unsigned long long)how->shrunk.shown, (unsigned long long)how->shrunk.tries,
-		how->start ? ", from the image start.img" : "");
-
-	task_tell(t, MSG_FOUND, words, dir, ops);
+	return finding_dir_free(t->opts->dir, ++t->cases, t->o.number);
 }
 
-/* Does it once more, for log, trees and words; then keeps it. */
-static int keep(struct task *t, struct script *script, const struct reproduced *how,
-		uint64_t before, struct step_result *first, struct err *err)
-{
-	auto_strbuf log = STRBUF_INIT;
-	struct step_result again = { 0 }, *result = &again;
-	auto_free char *dir = NULL;
-	struct err ignored = ERR_INIT;
-	size_t at;
-
-	t->stepper.start = how->start;
-	t->stepper.room_after = streq(first->signature, SIGNATURE_ROOM);
-	int rc = script_run(script, &t->stepper, &again, &at, &log, err);
-	/* What is there after everything was removed is not what it is about. */
-	bool emptied = t->stepper.room_after && again.verdict == STEP_DIFFERENT;
-	t->stepper.start = NULL;
-	t->stepper.room_after = false;
-	if (rc || again.verdict != STEP_DIFFERENT)
-		result = first; /* what was seen the first time is all there is */
-	if (!rc && !emptied && stepper_show(&t->stepper, &ignored))
-		err_clear(&ignored); /* a file system that cannot be walked has no tree */
-	struct kept k = { .run = t->opts->dir,
-			  .worker = t->o.number,
-			  .number = ++t->cases,
-			  .script = script,
-			  .stepper = &t->stepper,
-			  .result = result,
-			  .log = &log,
-			  .start = how->start,
-			  .shown = how->shrunk.shown,
-			  .tries = how->shrunk.tries,
-			  .ops_before = before,
-			  .runs = how->runs,
-			  .steps = how->steps };
-	if (!rc)
-		rc = keep_case(&k, &dir, err);
-	/* What cannot be kept is said all the same. */
-	tell_found(t, result, how, rc ? NULL : dir, script->w.ops.n);
-	step_result_release(&again);
-	return rc;
-}
-
-static int on_found(void *ctx, struct search *s, const struct script *script,
-		    struct step_result *result, struct err *err)
-{
-	struct task *t = ctx;
-	struct reproduced how = { 0 };
-	struct script small;
-
-	if (task_times_seen(t, result->signature) >= SAME_MAX)
-		return 0; /* one of many of its kind */
-	script_init(&small);
-	script_copy(&small, script);
-	int rc = reproduce(s, &small, result->signature, &how, err);
-	if (!rc && hashset_insert(&t->seen, script_hash(&small)))
-		rc = keep(t, &small, &how, script->w.ops.n, result, err);
-	script_release(&small);
-	task_count_cases(t, s);
-	return rc;
-}
+/* ---- room ---- */
 
 static int report_path(struct task *t, struct search *s, struct step_result *result,
 		       struct err *err)
@@ -128,7 +57,7 @@ static int report_path(struct task *t, struct search *s, struct step_result *res
 
 	script_init(&path);
 	search_path(s, &path);
-	int rc = on_found(t, s, &path, result, err);
+	int rc = task_found(t, s, &path, result, err);
 	script_release(&path);
 	return rc;
 }
@@ -285,7 +214,7 @@ static int task_search(struct task *t, struct err *err)
 			    .visited = t->o.visited,
 			    .task = t->o.number,
 			    .progress = &t->o.shared->progress,
-			    .found = on_found,
+			    .found = task_found,
 			    .after = after_step,
 			    .ctx = t,
 			    .pickle_path = path };
@@ -318,14 +247,21 @@ int task_main(const struct task_opts *opts)
 	sides.target.worker = opts->number;
 	sides.target.kmsg = opts->kmsg;
 	int rc = stepper_open(&t.stepper, &sides, t.opts->specs, t.opts->n_specs, &err);
+	bool opened = !rc;
+	if (!rc && t.opts->crash_every)
+		rc = task_open_crashes(&t, &err);
 	if (!rc) {
+		opts->shared->up = true;
 		note_sides(&t);
 		t.stepper.coverage = &opts->shared->coverage;
 		t.stepper.beat = &opts->shared->progress.beat;
+		t.stepper.cut = &opts->shared->cut;
+		t.stepper.note = &opts->shared->note;
 		t.stepper.compare_every = t.opts->compare_every ? t.opts->compare_every : 1;
 		rc = task_search(&t, &err);
-		stepper_close(&t.stepper);
 	}
+	if (opened)
+		stepper_close(&t.stepper);
 	run_close(t.run);
 	if (rc)
 		task_tell(&t, MSG_FATAL, err.msg, NULL, 0);

@@ -13,7 +13,7 @@ struct task {
 	struct task_opts o;
 	const struct explore_opts *opts;
 	struct stepper stepper;
-	struct run *run; /* for crashes; opened when needed */
+	struct run *run; /* for crashes; or NULL */
 	struct run_opts run_opts;
 	unsigned base; /* the number of its base image */
 	bool base_kept;
@@ -25,11 +25,21 @@ struct task {
 
 void task_tell(struct task *t, enum message_kind kind, const char *words, const char *dir,
 	       uint64_t ops);
+/* Whether it was told to end what it does. */
+bool task_cut(const struct task *t);
+/* Counts a finding; its number. */
+uint64_t task_next_case(struct task *t);
 /* How often it was found before; counts this time. */
 unsigned task_times_seen(struct task *t, const char *signature);
 /* Stops the search if enough was found. */
 void task_count_cases(const struct task *t, struct search *s);
 
+/* A search_found: keeps what was found, then makes it smaller. */
+int task_found(void *ctx, struct search *s, const struct script *script, struct step_result *result,
+	       struct err *err) must_check;
+
+/* Makes what is needed to cut the power: a file system of its own. */
+int task_open_crashes(struct task *t, struct err *err) must_check;
 /* A search_hook: cuts the power after this transition, if it is its turn. */
 int task_after_step(void *ctx, struct search *s, struct err *err) must_check;
 

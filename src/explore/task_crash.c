@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * task_crash.c - crashes: the path that led to a state is run on a disk that records, and each
- * crash state is recovered and checked, while the sides stay as they are. What is found is made
- * small.
+ * crash state is recovered and checked, while the sides stay as they are. What is found is kept,
+ * and made small then; each smaller one takes the place of the one before.
  */
 #include <errno.h>
-#include <sys/stat.h>
 
+#include "explore/finding_dir.h"
 #include "explore/task.h"
 #include "run/shrink.h"
 
@@ -15,11 +15,37 @@ enum { SHRINK_RUNS = 200, KIND_MAX = 5 };
 /* One that was kept, to be made small when the run that found it is over. */
 struct crash {
 	struct task *t;
-	struct store_place at;
-	char *dir;   /* NULL: nothing was found */
-	char *words; /* what it is */
+	char *name, *dir; /* NULL: nothing was found */
+	char *words;	  /* what it is */
+	char *next;	  /* where a smaller one goes, below the run; and its path */
+	char *next_path;
 	size_t ops;
 };
+
+static void crash_release(struct crash *c)
+{
+	free(c->name);
+	free(c->dir);
+	free(c->words);
+	free(c->next);
+	free(c->next_path);
+}
+
+static void on_phase(void *ctx, const char *what, const char *on)
+{
+	const struct crash *c = ctx;
+
+	(void)what;
+	(void)on;
+	++c->t->o.shared->progress.beat; /* it is long, and it does not hang */
+}
+
+static bool on_stopped(void *ctx)
+{
+	const struct crash *c = ctx;
+
+	return task_cut(c->t);
+}
 
 /* ---- finding ---- */
 
@@ -35,19 +61,19 @@ static int on_crash_found(void *ctx, const struct run_case *c, struct err *err)
 	signature = xasprintf("crash %s", finding_kind_name(c->findings->v[0].kind));
 	if (task_times_seen(t, signature) >= KIND_MAX)
 		return -ECANCELED; /* one of many of its kind */
-	found->at = (struct store_place){ .run = t->opts->dir,
-					  .base = t->base,
-					  .base_kept = &t->base_kept,
-					  .workload = ++t->cases,
-					  .number = t->o.number };
-	int rc = store_case(&found->at, c, &t->run_opts, err);
-	if (!rc) {
-		auto_free char *name = store_name(&found->at);
-
-		found->dir = xasprintf("%s/findings/%s", t->opts->dir, name);
-		found->words = xstrdup(c->findings->v[0].words);
-		found->ops = c->workload->ops.n;
-	}
+	struct store_place at = { .run = t->opts->dir,
+				  .base = t->base,
+				  .base_kept = &t->base_kept,
+				  .workload = task_next_case(t),
+				  .number = t->o.number };
+	found->name = store_name(&at);
+	found->words = xstrdup(c->findings->v[0].words);
+	found->ops = c->workload->ops.n;
+	int rc = store_case(&at, c, &t->run_opts, err);
+	if (!rc)
+		found->dir = xasprintf("%s/findings/%s", t->opts->dir, found->name);
+	/* What cannot be kept is said all the same. */
+	task_tell(t, rc ? MSG_FOUND : MSG_KEPT, found->words, found->dir, found->ops);
 	/* The same path has many crash states; one that is wrong tells enough. */
 	return rc ? rc : -ECANCELED;
 }
@@ -56,64 +82,66 @@ static int on_crash_found(void *ctx, const struct run_case *c, struct err *err)
 
 static void on_try(void *ctx, const char *words)
 {
-	struct task *t = ctx;
-
-	(void)words;
-	++t->o.shared->progress.beat; /* it is long, and it does not hang */
+	on_phase(ctx, words, "");
 }
 
-static int make_dir(const char *dir, struct err *err)
+static int choose_next(struct crash *c, const char **path, struct err *err)
 {
-	return mkdir(dir, 0777) < 0 && errno != EEXIST
-		       ? err_set(err, -errno, "cannot make the directory %s: %m", dir)
-		       : 0;
-}
-
-static int move(const char *from, const char *to, struct err *err)
-{
-	return rename(from, to) < 0 ? err_set(err, -errno, "cannot rename %s to %s: %m", from, to)
-				    : 0;
-}
-
-/* The small one takes the place of the other, which is kept below RUN/whole. */
-static int take_place(struct crash *c, const char *small, struct err *err)
-{
-	auto_free char *whole = xasprintf("%s/whole", c->t->opts->dir);
-	auto_free char *name = store_name(&c->at);
-	auto_free char *to = xasprintf("%s/%s", whole, name);
-	int rc = make_dir(whole, err);
-
-	if (!rc)
-		rc = move(c->dir, to, err);
-	return rc ? rc : move(small, c->dir, err);
-}
-
-/* Leaves the case as it was found if it does not show again; that is no failure. */
-static int make_small(struct crash *c, struct err *err)
-{
-	struct shrink_opts how = { .max_runs = SHRINK_RUNS, .ctx = c->t, .step = on_try };
-	struct shrink_result result = { 0 };
-	auto_free char *small = xasprintf("%s.small", c->dir);
-	struct stored_case stored;
-	struct err why = ERR_INIT;
-	int rc = store_load(c->dir, &stored, err);
+	auto_free char *next = NULL;
+	int rc = finding_dir_next(c->t->opts->dir, c->name, &next, err);
 
 	if (rc)
 		return rc;
-	rc = shrink_case(&stored, &how, small, &result, &why);
+	free(c->next);
+	free(c->next_path);
+	c->next_path = xasprintf("%s/%s", c->t->opts->dir, next);
+	c->next = steal(next);
+	*path = c->next_path;
+	return 0;
+}
+
+static int on_smaller(void *ctx, size_t ops, const char **dir, struct err *err)
+{
+	struct crash *c = ctx;
+	int rc = finding_dir_take(c->t->opts->dir, c->name, c->next, err);
+
+	if (rc)
+		return rc;
+	c->ops = ops;
+	task_tell(c->t, MSG_KEPT, c->words, c->dir, ops);
+	return choose_next(c, dir, err);
+}
+
+/* Leaves the case as it is if it does not show again; that is no failure. */
+static int make_small(struct crash *c, struct err *err)
+{
+	struct shrink_opts how = { .max_runs = SHRINK_RUNS,
+				   .ctx = c,
+				   .step = on_try,
+				   .smaller = on_smaller,
+				   .phase = on_phase,
+				   .stopped = on_stopped };
+	struct shrink_result result = { 0 };
+	struct stored_case stored;
+	struct err why = ERR_INIT;
+	const char *to;
+	int rc = choose_next(c, &to, err);
+
+	if (!rc)
+		rc = store_load(c->dir, &stored, err);
+	if (rc)
+		return rc;
+	stored.ours = true; /* it was kept a moment ago */
+	rc = task_cut(c->t) ? -ECANCELED : shrink_case(&stored, &how, to, &result, &why);
 	stored_case_release(&stored);
-	if (rc == 0 && result.ops_after) {
-		c->ops = result.ops_after;
-		return take_place(c, small, err);
-	}
-	if (rc < 0 && rc != -EAGAIN)
+	if (rc < 0 && rc != -EAGAIN && rc != -ECANCELED)
 		task_tell(c->t, MSG_NOTE, why.msg, NULL, 0);
 	return 0;
 }
 
 /* ---- cutting the power ---- */
 
-static int open_run(struct task *t, struct err *err)
+int task_open_crashes(struct task *t, struct err *err)
 {
 	struct run_opts opts = { .target = t->opts->sides.target,
 				 .guarantee = t->opts->crash_guarantee
@@ -121,16 +149,16 @@ static int open_run(struct task *t, struct err *err)
 						      : NULL,
 				 .modes = t->opts->crash_modes,
 				 .budget = 50,
-				 .seed = t->opts->search.seed };
+				 .seed = t->opts->search.seed,
+				 .ours = true };
 
 	opts.target.spec = t->opts->specs[0];
 	opts.target.worker = t->o.number;
 	opts.target.kmsg = t->o.kmsg;
 	t->run_opts = opts;
 	/* Beyond those of earlier runs, and never that of another task. */
-	if (!t->run)
-		t->base = (store_next_base(t->opts->dir) / TASKS_MAX + 1) * TASKS_MAX + t->o.number;
-	return t->run ? 0 : run_open(&opts, &t->run, err);
+	t->base = (store_next_base(t->opts->dir) / TASKS_MAX + 1) * TASKS_MAX + t->o.number;
+	return run_open(&opts, &t->run, err);
 }
 
 /* The operations that led here, without those that fail after having made a file. */
@@ -142,7 +170,7 @@ static void path_for_crash(struct search *s, struct script *out)
 	script_init(&all);
 	search_path(s, &all);
 	for (size_t i = 0; i < all.w.ops.n; i++)
-		if (!no_reflink || !streq(all.w.ops.v[i].def->name, "reflink"))
+		if (!no_reflink || !(all.w.ops.v[i].def->flags & OP_SHARES))
 			script_add_op(out, &all.w.ops.v[i]);
 	script_release(&all);
 }
@@ -161,10 +189,22 @@ static bool makes_durable(const struct search *s)
 	return false;
 }
 
+static void tell_end(const struct crash *c)
+{
+	auto_free char *cut = xasprintf("%s (shrinking was cut short)", c->words);
+
+	if (task_cut(c->t))
+		task_tell(c->t, MSG_CUT_SHORT, cut, c->dir, c->ops);
+	else
+		task_tell(c->t, MSG_FOUND, c->words, c->dir, c->ops);
+}
+
 static int crash_path(struct task *t, const struct script *path, struct search *s, struct err *err)
 {
 	struct crash crash = { .t = t };
-	struct run_reporter reporter = { .found = on_crash_found, .ctx = &crash };
+	struct run_reporter reporter = {
+		.found = on_crash_found, .ctx = &crash, .phase = on_phase, .stopped = on_stopped
+	};
 	struct run_totals totals = { 0 };
 	struct err why = ERR_INIT;
 	int rc = run_workload(t->run, &path->w, &reporter, &totals, &why);
@@ -173,10 +213,9 @@ static int crash_path(struct task *t, const struct script *path, struct search *
 		task_tell(t, MSG_ERROR, why.msg, NULL, 0);
 	s->progress->crash_states += totals.unique_states;
 	rc = crash.dir ? make_small(&crash, err) : 0;
-	if (crash.dir && !rc)
-		task_tell(t, MSG_FOUND, crash.words, crash.dir, crash.ops);
-	free(crash.dir);
-	free(crash.words);
+	if (crash.dir)
+		tell_end(&crash);
+	crash_release(&crash);
 	return rc;
 }
 
@@ -184,12 +223,10 @@ int task_after_step(void *ctx, struct search *s, struct err *err)
 {
 	struct task *t = ctx;
 	struct script path;
+	int rc = 0;
 
 	if (!makes_durable(s) || ++t->transitions % t->opts->crash_every)
 		return 0;
-	int rc = open_run(t, err);
-	if (rc)
-		return rc;
 	script_init(&path);
 	path_for_crash(s, &path);
 	if (path.w.ops.n)

@@ -26,7 +26,6 @@ struct reffs_state {
 };
 
 typedef int64_t reffs_op_fn(struct reffs *r, const struct op *op);
-enum { REFFS_OPS_MAX = 64 };
 
 /* Which inodes are pinned, and how often: a table with open addressing, its size a power of 2. */
 struct pins {
@@ -60,7 +59,6 @@ struct reffs {
 	/* Operations of workloads: who performs them, and what they left open. */
 	struct reffs_cred cred;
 	struct vec_of(struct handle) handles;
-	reffs_op_fn *ops[REFFS_OPS_MAX]; /* by place in op_table */
 
 	/* The operation being performed, and what its content is made from. */
 	const struct workload *workload;
@@ -166,6 +164,7 @@ void handles_close_all(struct reffs *r);
 
 /* ---- ops.c ---- */
 
-reffs_op_fn *op_lookup(const char *name);
+/* Performs an operation of a workload. */
+reffs_op_fn ref_op;
 
 #endif

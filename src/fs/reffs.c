@@ -51,10 +51,6 @@ struct reffs *reffs_new(const struct reffs_opts *opts)
 	r->cur->refs = 1;
 	r->cur->times = r->opts.times;
 	make_root(r);
-	for (size_t i = 0; op_table[i].name; i++) {
-		assert(i < REFFS_OPS_MAX);
-		r->ops[i] = op_lookup(op_table[i].name);
-	}
 	return r;
 }
 
@@ -149,11 +145,6 @@ void reffs_become(struct reffs *r, const struct reffs_cred *cred)
 	r->cred = *cred;
 }
 
-bool reffs_supports(const struct op_def *def)
-{
-	return op_lookup(def->name) != NULL;
-}
-
 int64_t reffs_op(struct reffs *r, const struct workload *w, size_t i)
 {
 	assert(i < w->ops.n);
@@ -165,7 +156,7 @@ int64_t reffs_op(struct reffs *r, const struct workload *w, size_t i)
 		r->tag_fixed = false;
 	}
 	r->index = i;
-	int64_t result = r->ops[op->def - op_table](r, op);
+	int64_t result = ref_op(r, op);
 	assert(result >= -4095);
 	return result;
 }

@@ -87,8 +87,6 @@ void reffs_begin(struct reffs *r, const struct workload *w);
 /* Who performs operations from now on; what it points to must stay. */
 struct reffs_cred;
 void reffs_become(struct reffs *r, const struct reffs_cred *cred);
-/* Whether this operation of the table is known here; a test asks for each. */
-bool reffs_supports(const struct op_def *def);
 
 /* ---- reading a state ---- */
 

@@ -113,6 +113,7 @@ static void handle_add(struct forget *f, struct dir_handle *d)
 	if (d->next)
 		d->next->prev = d;
 	f->dirs = d;
+	f->n_dirs++;
 	pthread_mutex_unlock(&f->table);
 }
 
@@ -122,6 +123,7 @@ static void handle_free(struct forget *f, struct dir_handle *d)
 	*(d->prev ? &d->prev->next : &f->dirs) = d->next;
 	if (d->next)
 		d->next->prev = d->prev;
+	f->n_dirs--;
 	pthread_mutex_unlock(&f->table);
 	closedir(d->dir);
 	free(d);
@@ -135,9 +137,12 @@ void dir_release_all(struct forget *f)
 
 static int open_dir(struct forget *f, struct node *n, struct dir_handle **out)
 {
-	int at = node_pin(f, n), fd, rc;
+	int at, fd, rc;
 	DIR *d;
 
+	if (!fds_take(f, FDS_OPEN))
+		return fds_refuse(f);
+	at = node_pin(f, n);
 	if (at < 0)
 		return at;
 	fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -68,6 +68,8 @@ int data_fd(struct forget *f, struct node *n, bool write)
 
 	if (n->data >= 0 && (write ? n->data_writes : n->data_reads))
 		return n->data;
+	if (n->data < 0 && f->data_stays && !fds_take(f, FDS_OPEN))
+		return fds_refuse(f);
 	fd = open_data(f, n, write || n->data_writes, &reads);
 	if (fd < 0)
 		return fd;
@@ -103,9 +105,28 @@ static void close_data(struct forget *f, struct node *n)
 void data_trim(struct forget *f, struct node *n)
 {
 	/* Whoever is not root may not be able to open it again, as its mode may have changed. */
-	if (!n->data_users && atomic_load(&f->n_data) > f->data_max &&
-	    (!geteuid() || (!n->opens && !n->data_writes)))
+	if (!n->data_users && atomic_load(&f->n_data) > fds_each_max(f) &&
+	    (!f->data_stays || (!n->opens && !n->data_writes)))
 		close_data(f, n);
+}
+
+/* A node whose lock somebody has is being used. */
+static void close_if_idle(struct forget *f, struct node *n)
+{
+	if (!S_ISREG(n->type) || pthread_mutex_trylock(&n->lock))
+		return;
+	if (!n->data_users)
+		close_data(f, n);
+	pthread_mutex_unlock(&n->lock);
+}
+
+void data_close_idle(struct forget *f)
+{
+	pthread_mutex_lock(&f->table);
+	for (size_t i = 0; i < f->n_buckets; i++)
+		for (struct node *n = f->buckets[i]; n; n = n->hash_next)
+			close_if_idle(f, n);
+	pthread_mutex_unlock(&f->table);
 }
 
 /* What the page cache asks of ROOT's file. It knows the node; the node's lock is held. */
@@ -547,6 +568,13 @@ void data_idle(struct forget *f, struct node *n)
 	if (!n->pf && !n->data_users)
 		close_data(f, n);
 	data_trim(f, n);
+}
+
+void data_let_go(struct forget *f, struct node *n)
+{
+	pthread_mutex_lock(&n->lock);
+	data_idle(f, n);
+	pthread_mutex_unlock(&n->lock);
 }
 
 int data_write_through(struct forget *f, struct node *n, const void *data, uint64_t offset,

@@ -56,14 +56,15 @@ struct node {
 	uint64_t nlookup; /* as often as the kernel knows it */
 	uint64_t refs;	  /* names below it, the log, requests at work */
 	struct vec_of(struct node_name *) names;
-	struct node *clock_prev, *clock_next; /* those with a descriptor; NULL: none */
-	void *handle;			      /* to open it again without a name */
-	bool dead;			      /* it is being released */
-	bool abandoned;			      /* it is not in the table any more */
-	bool gone;			      /* it has no name: its descriptor must stay */
-	bool made;			      /* its making waits: a power cut takes it away */
-	bool replaced;			      /* a rename made it another's successor */
-	bool traced;			      /* the trace has said where it is */
+	/* Those whose descriptor may be closed; or those that are abandoned. NULL: neither. */
+	struct node *ring_prev, *ring_next;
+	void *handle;	/* to open it again without a name */
+	bool dead;	/* it is being released */
+	bool abandoned; /* it is not in the table any more */
+	bool gone;	/* it has no name: its descriptor, if it has one, stays */
+	bool made;	/* its making waits: a power cut takes it away */
+	bool replaced;	/* a rename made it another's successor */
+	bool traced;	/* the trace has said where it is */
 
 	/* the descriptor (O_PATH); closed only under the table lock, and if nobody pins it */
 	atomic_int pins;
@@ -75,7 +76,7 @@ struct node {
 
 	/* node lock */
 	pthread_mutex_t lock;
-	int data;			      /* descriptor of ROOT's file, or -1 */
+	atomic_int data; /* descriptor of ROOT's file, or -1; the table lock is enough to read it */
 	bool data_reads, data_writes;	      /* what it can do */
 	unsigned data_users;		      /* requests that read from it, without the lock */
 	struct pagefile *pf;		      /* NULL: nothing was written */
@@ -194,14 +195,21 @@ struct forget {
 	size_t n_buckets, n_nodes;
 	struct node_name **sure; /* names by parent and text */
 	size_t sure_buckets, n_sure;
-	struct node *abandoned;	 /* nodes that are not of this ROOT any more */
+	struct node *abandoned;	 /* a ring: nodes that nobody finds any more */
 	struct dir_handle *dirs; /* that are open */
-	struct node *clock;	 /* a ring */
-	size_t n_fds, fds_max;
-	atomic_size_t n_data;
-	size_t data_max;
-	bool handles; /* inodes can be opened by handle */
+	struct node *clock;	 /* a ring: nodes whose descriptor may be closed */
 	struct node root;
+
+	/* descriptors: forget_fds.c. They change with the table lock, but for data. */
+	size_t fd_limit, fd_other;
+	atomic_size_t n_fds;	/* of nodes that have a name */
+	atomic_size_t n_held;	/* of those that have none */
+	atomic_size_t n_dirs;	/* of directories that are being read */
+	atomic_size_t n_data;	/* of files */
+	unsigned threads;	/* that there are descriptors for */
+	bool handles;		/* inodes can be opened by handle */
+	bool data_stays;	/* who is not root may not be able to open a file again */
+	atomic_bool told_short; /* that there are not enough */
 
 	pthread_mutex_t dirty;
 	struct node *dirty_first;
@@ -257,8 +265,17 @@ static inline void node_cleanup_pin(struct node **n)
 	if (*n)
 		node_unpin(*n);
 }
-/* It is about to lose its last name, or did not. */
-void node_gone(struct forget *f, struct node *n, bool gone);
+/*
+ * A name of it is about to go, or to get lost. If that is the last one, its descriptor stays from
+ * now on. False: there is none for it, and once the name has gone, node_abandon() must follow.
+ */
+bool node_keep(struct forget *f, struct node *n, bool lost) must_check;
+/* The name did not go. */
+void node_not_gone(struct forget *f, struct node *n);
+/* It has no name, and keeps no descriptor: who asks for more than its data gets ESTALE. */
+void node_abandon(struct forget *f, struct node *n);
+/* No more descriptors of nodes than there should be. */
+void node_give_way(struct forget *f);
 /* With the names lock: it got the name, or lost it. */
 void node_named(struct forget *f, struct node *n, struct node *parent, const char *name);
 void node_unnamed(struct forget *f, struct node *n, struct node *parent, const char *name);
@@ -271,6 +288,25 @@ struct node *node_of_name(struct forget *f, struct node *parent, const char *nam
 void node_abandon_all(struct forget *f);
 /* The path from the mount, with `name` behind it if there is one. */
 void node_path(struct forget *f, struct node *n, const char *name, struct strbuf *out);
+
+/* ---- forget_fds.c ---- */
+
+int fds_init(struct forget *f, unsigned threads, struct err *err) must_check;
+/* How many descriptors of nodes that give way there should be; and as many of data. */
+size_t fds_each_max(const struct forget *f);
+/* What one more that stays is for; the further down, the more must be left without it. */
+enum fds_for {
+	FDS_OPEN,	 /* a file or directory that somebody opens */
+	FDS_REMOVED_DIR, /* a directory that somebody removes */
+	FDS_LOST_OPEN,	 /* what loses its last name, and somebody may have open */
+	FDS_LOST,	 /* the same, and nobody has */
+};
+/* Whether it may. The table lock must not be held; nor a node lock, unless `data_stays`. */
+bool fds_take(struct forget *f, enum fds_for what) must_check;
+/* What is answered if not. */
+int fds_refuse(struct forget *f);
+/* Everything that can gives way. */
+void fds_prepare_cut(struct forget *f);
 
 /* ---- forget_call.c: what every request does ---- */
 
@@ -457,6 +493,8 @@ void data_open_created(struct forget *f, struct node *n, int fd);
 int data_fd(struct forget *f, struct node *n, bool write) must_check;
 /* When descriptors run short, a file has one only while it is used. */
 void data_trim(struct forget *f, struct node *n);
+/* Those that are not being used; takes the table lock, and no node lock may be held. */
+void data_close_idle(struct forget *f);
 /* Makes `pf`. */
 int data_file(struct forget *f, struct node *n) must_check;
 /* What is in memory goes. */
@@ -482,8 +520,10 @@ bool data_range_needs_space(struct forget *f, struct node *n, const struct pagef
 void data_drop(struct forget *f, struct node *n);
 /* What was made and removed, neither of which is durable: nobody finds it any more. */
 void data_forget_removed(struct forget *f, struct node *n);
-/* Nobody has it open any more: what is not needed is closed. */
+/* If nobody has it open: what is not needed any more is closed. */
 void data_idle(struct forget *f, struct node *n);
+/* The same; takes the node lock. */
+void data_let_go(struct forget *f, struct node *n);
 /* Writes what a torn write left straight to ROOT. */
 int data_write_through(struct forget *f, struct node *n, const void *data, uint64_t offset,
 		       size_t len) must_check;

@@ -306,14 +306,16 @@ static int order_data(struct forget *f, const struct undo *u)
 	return rc;
 }
 
-/* Its last name goes: nobody asks for its size any more. */
-static void lose_name(struct forget *f, struct node *n)
+/* Its last name goes: nobody asks for its size any more. As node_keep(). */
+static bool lose_name(struct forget *f, struct node *n)
 {
-	node_gone(f, n, true);
+	bool kept = node_keep(f, n, false);
+
 	pthread_mutex_lock(&n->lock);
 	if (!n->opens)
 		data_unmark_sized(f, n);
 	pthread_mutex_unlock(&n->lock);
+	return kept;
 }
 
 /* Also by a rename, whatever becomes of the name that it was made with. */
@@ -330,24 +332,23 @@ static void made_durably(struct forget *f, const struct undo *u)
 static void leave_stash(struct forget *f, const struct undo *u)
 {
 	struct node *n = u->nodes[u->kind == PENDING_RENAME ? 3 : 2];
+	bool kept = true;
 	char name[32];
 	struct stat st;
-	int fd;
 
 	if (!u->stashed)
 		return;
 	stash_name(u->seq, name);
-	fd = n ? node_pin(f, n) : -1;
 	if (n && (S_ISDIR(n->type) ||
 		  (!fstatat(f->stash_fd, name, &st, AT_SYMLINK_NOFOLLOW) && st.st_nlink <= 1)))
-		lose_name(f, n);
+		kept = lose_name(f, n);
 	if (n)
 		stash_change_begin(n);
 	unlinkat(f->stash_fd, name, n && S_ISDIR(n->type) ? AT_REMOVEDIR : 0);
 	if (n)
 		stash_change_end(n, S_ISDIR(n->type) ? 0 : -1);
-	if (fd >= 0)
-		node_unpin(n);
+	if (!kept)
+		node_abandon(f, n);
 }
 
 /* What is chosen is durable as far as the journal says; or nothing is. */
@@ -583,19 +584,6 @@ static void live_remade(struct undo_place *p, uint64_t ino, int fd, uint64_t dir
 	node_unref(l->f, d);
 }
 
-/* Who has it open keeps it. It may have other names, which are durable. */
-static void hold_unmade(struct forget *f, struct node *n)
-{
-	struct stat st;
-	int fd = node_pin(f, n);
-
-	if (fd < 0)
-		return;
-	if (S_ISDIR(n->type) || fstatat(fd, "", &st, AT_EMPTY_PATH) || st.st_nlink <= 1)
-		node_gone(f, n, true);
-	node_unpin(n);
-}
-
 /* Data that survives comes with the time that is durable, and not with one that was lost. */
 static void time_back(struct node *n, const struct undo *u)
 {
@@ -604,25 +592,32 @@ static void time_back(struct node *n, const struct undo *u)
 	pthread_mutex_unlock(&n->lock);
 }
 
+/* Attributes of what is not there any more: its number may be another's, which was made anew. */
+static bool is_void(const struct undo *u)
+{
+	return (u->kind == PENDING_ATTR || u->kind == PENDING_XATTR) && u->nodes[2] &&
+	       u->nodes[2]->abandoned;
+}
+
 static void undo_one(void *ctx, const struct pending_op *op)
 {
 	struct live_place *l = ctx;
 	struct undo *u = op->undo;
 	struct node *n = u->nodes[u->kind == PENDING_RENAME ? 3 : 2];
+	struct node *made;
+	bool kept;
 
 	vec_push(&l->undone, u);
 	if (l->failed)
 		return;
-	if (u->kind == PENDING_MAKE) {
-		struct node *made = live_find(l, u->ino);
-
-		if (made)
-			hold_unmade(l->f, made);
-		node_unref(l->f, made);
-	}
+	made = u->kind == PENDING_MAKE ? live_find(l, u->ino) : NULL;
+	kept = !made || node_keep(l->f, made, true); /* who has it open keeps it */
 	if (u->stashed && n)
 		stash_change_begin(n);
-	l->failed = undo_apply(u, &l->place);
+	l->failed = is_void(u) ? 0 : undo_apply(u, &l->place);
+	if (!kept && !l->failed)
+		node_abandon(l->f, made);
+	node_unref(l->f, made);
 	if (u->stashed && n)
 		stash_change_end(n, l->failed ? 0 : -1);
 	if (!l->failed)
@@ -665,6 +660,7 @@ int log_cut(struct forget *f, bool (*keep)(void *ctx, const struct pending_op *o
 		.told = told,
 	};
 
+	fds_prepare_cut(f);
 	if (keep)
 		commit_kept(f, keep, ctx);
 	pending_undo_all(f->log, undo_one, &l);

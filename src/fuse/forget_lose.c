@@ -232,6 +232,7 @@ int forget_sync_all(struct forget *f)
 		int one;
 
 		one = is_found(n) ? data_sync_freeing(f, n) : 0;
+		data_let_go(f, n);
 		if (one) {
 			auto_strbuf path = STRBUF_INIT;
 
@@ -424,6 +425,7 @@ static void lose_data(struct survival *s, struct told_list *told)
 			forget_log(f, "inode %llu: what should survive could not be written: %s",
 				   (unsigned long long)n->ino, strerror(-rc));
 		data_drop(f, n);
+		data_idle(f, n);
 		pthread_mutex_unlock(&n->lock);
 		told_add(f, told, n, NULL);
 		node_unref(f, n);

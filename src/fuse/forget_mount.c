@@ -361,7 +361,8 @@ static void forget_init(struct forget *f, const struct forget_opts *opts, struct
 			      .guardian = -1,
 			      .journal = -1,
 			      .faults = faults };
-	f->root.fd = f->root.data = -1;
+	f->root.fd = -1;
+	f->root.data = -1;
 	f->fsname = xstrdup(opts->subtype ? opts->subtype : "outage");
 	/* A power cut must not wait for a pause of the requests. */
 	pthread_rwlockattr_init(&attr);
@@ -402,7 +403,9 @@ static int mount_all(struct forget *f, struct err *err)
 	f->mnt_path = f->root_path ? full_path(f->opts.mnt, err) : NULL;
 	if (!f->mnt_path)
 		return err->code;
-	rc = open_root(f, err);
+	rc = fds_init(f, f->opts.threads ? f->opts.threads : MAX_THREADS, err);
+	if (!rc)
+		rc = open_root(f, err);
 	if (!rc)
 		rc = pagecache_new(&f->opts.cache, &f->cache, err);
 	if (!rc)
@@ -468,8 +471,8 @@ static int serve_loop(struct forget *f)
 	share_memory();
 	f->server = pthread_self();
 	f->serving = true;
-	fuse_loop_cfg_set_idle_threads(config, IDLE_THREADS);
-	fuse_loop_cfg_set_max_threads(config, f->opts.threads ? f->opts.threads : MAX_THREADS);
+	fuse_loop_cfg_set_idle_threads(config, min((unsigned)IDLE_THREADS, f->threads));
+	fuse_loop_cfg_set_max_threads(config, f->threads);
 	fuse_loop_cfg_set_clone_fd(config, 1);
 	rc = f->dead ? 0 : fuse_session_loop_mt(f->session.se, config);
 	pthread_mutex_lock(&f->wait_lock);

@@ -52,6 +52,8 @@ int make_locked(struct call *c, struct node *p, int dir, const char *name, const
 	struct stat st;
 	int rc = 0, made;
 
+	if (m->open && f->data_stays && !fds_take(f, FDS_OPEN))
+		return fds_refuse(f);
 	if (waits) {
 		u.name[0] = (char *)name;
 		/* The journal says that it is removed, if we are killed: so it must not be there.

@@ -4,15 +4,18 @@
  *
  * N1: an inode has one node, whatever its names, as long as the kernel knows it, the log needs it,
  *     or it has data in memory.
- * N2: a node has a descriptor (O_PATH), or can be opened again: by its handle, or by a name of it.
- *     When descriptors run short, those that were not used for a while are closed. So as many
- *     files may be known as there is memory for.
+ * N2: a node has a descriptor (O_PATH), or can be opened again: by its handle, by a name of it, or
+ *     by the descriptor of its data. When descriptors run short, those that were not used for a
+ *     while are closed. So as many files may be known as there is memory for. What is only in the
+ *     stash, and open nowhere, nobody asks for before it has a name again.
  * N3: a node with a descriptor keeps its inode, so that its number cannot become another file's.
- *     One that lost its last name keeps its descriptor.
+ *     One that lost its last name keeps its descriptor; of these there may be so many and no more
+ *     (forget_fds.c).
+ * N4: a node that lost its last name and has no descriptor is abandoned: its number is not its own
+ *     any more, so it is not in the table.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -21,7 +24,6 @@
 enum {
 	BUCKETS_MIN = 1024,
 	HANDLE_MAX = MAX_HANDLE_SZ,
-	FDS_OTHER = 96, /* for everything that is no node */
 	CLOCK_STEPS = 256,
 };
 
@@ -30,31 +32,10 @@ static size_t bucket_of(const struct forget *f, uint64_t dev, uint64_t ino)
 	return ((ino + dev * 31) * 0x9e3779b97f4a7c15ULL >> 20) & (f->n_buckets - 1);
 }
 
-/* As many descriptors as we may have; half of them for nodes. */
-static size_t raise_limit(void)
-{
-	struct rlimit r;
-
-	if (getrlimit(RLIMIT_NOFILE, &r))
-		return 1024;
-	if (r.rlim_cur < r.rlim_max) {
-		struct rlimit more = { r.rlim_max, r.rlim_max };
-
-		if (!setrlimit(RLIMIT_NOFILE, &more))
-			r = more;
-	}
-	return r.rlim_cur == RLIM_INFINITY ? 1 << 20 : (size_t)min(r.rlim_cur, (rlim_t)1 << 20);
-}
-
 void node_table_init(struct forget *f)
 {
-	size_t limit = raise_limit();
-	size_t half = (limit > FDS_OTHER * 2 ? limit - FDS_OTHER : limit / 2) / 2;
-
 	f->n_buckets = BUCKETS_MIN;
 	f->buckets = xcalloc(f->n_buckets, sizeof(*f->buckets));
-	f->fds_max = max(half, (size_t)16);
-	f->data_max = max(half, (size_t)16);
 	pthread_mutex_init(&f->table, NULL);
 	pthread_mutex_init(&f->dirty, NULL);
 }
@@ -67,34 +48,64 @@ void node_init(struct node *n, uint64_t dev, uint64_t ino, mode_t type)
 
 /* ---- descriptors ---- */
 
-static void clock_add(struct forget *f, struct node *n)
+/* Behind the one that is next: it comes last. */
+static void ring_add(struct node **ring, struct node *n)
 {
-	if (!f->clock) {
-		n->clock_prev = n->clock_next = n;
-		f->clock = n;
-	} else { /* behind the hand: it comes last */
-		n->clock_next = f->clock;
-		n->clock_prev = f->clock->clock_prev;
-		n->clock_prev->clock_next = n;
-		n->clock_next->clock_prev = n;
+	if (!*ring) {
+		n->ring_prev = n->ring_next = n;
+		*ring = n;
+		return;
 	}
+	n->ring_next = *ring;
+	n->ring_prev = (*ring)->ring_prev;
+	n->ring_prev->ring_next = n;
+	n->ring_next->ring_prev = n;
+}
+
+static void ring_remove(struct node **ring, struct node *n)
+{
+	if (n->ring_next == n) {
+		*ring = NULL;
+	} else {
+		n->ring_prev->ring_next = n->ring_next;
+		n->ring_next->ring_prev = n->ring_prev;
+		if (*ring == n)
+			*ring = n->ring_next;
+	}
+	n->ring_prev = n->ring_next = NULL;
+}
+
+/* It has a descriptor: it is counted where it belongs. */
+static void fd_add(struct forget *f, struct node *n)
+{
+	if (n->gone) {
+		f->n_held++;
+		return;
+	}
+	ring_add(&f->clock, n);
 	f->n_fds++;
 }
 
-static void clock_remove(struct forget *f, struct node *n)
+static void fd_remove(struct forget *f, struct node *n)
 {
-	if (!n->clock_next)
+	if (n->fd < 0 || n == &f->root)
 		return;
-	if (n->clock_next == n) {
-		f->clock = NULL;
-	} else {
-		n->clock_prev->clock_next = n->clock_next;
-		n->clock_next->clock_prev = n->clock_prev;
-		if (f->clock == n)
-			f->clock = n->clock_next;
+	if (n->gone) {
+		f->n_held--;
+		return;
 	}
-	n->clock_prev = n->clock_next = NULL;
+	ring_remove(&f->clock, n);
 	f->n_fds--;
+}
+
+static void set_gone(struct forget *f, struct node *n, bool gone)
+{
+	if (n->gone == gone)
+		return;
+	fd_remove(f, n);
+	n->gone = gone;
+	if (n->fd >= 0)
+		fd_add(f, n);
 }
 
 static void *handle_of(struct forget *f, int fd)
@@ -109,40 +120,85 @@ static void *handle_of(struct forget *f, int fd)
 	return NULL;
 }
 
+static void close_fd(struct forget *f, struct node *n)
+{
+	fd_remove(f, n);
+	close(n->fd);
+	n->fd = -1;
+}
+
+/* With the table lock, before which that of a node comes: so it is not waited for. */
+static bool is_unused(struct node *n)
+{
+	if (pthread_mutex_trylock(&n->lock))
+		return false;
+	bool unused = !n->opens;
+
+	pthread_mutex_unlock(&n->lock);
+	return unused;
+}
+
+/* N2 */
+static bool is_reachable(struct forget *f, struct node *n)
+{
+	if (!n->handle)
+		n->handle = handle_of(f, n->fd);
+	if (n->handle || n->names.n || (f->data_stays && n->data >= 0))
+		return true;
+	return atomic_load(&n->stash_links) && is_unused(n);
+}
+
 static bool try_close(struct forget *f, struct node *n)
 {
 	int none = 0;
 
-	if (n->gone || n == &f->root)
-		return false;
-	if (!n->handle)
-		n->handle = handle_of(f, n->fd);
-	if (!n->handle && !n->names.n)
+	if (n->gone || n == &f->root || !is_reachable(f, n))
 		return false;
 	if (!atomic_compare_exchange_strong(&n->pins, &none, -1))
 		return false;
-	close(n->fd);
-	n->fd = -1;
-	clock_remove(f, n);
+	close_fd(f, n);
 	atomic_store(&n->pins, 0);
 	return true;
 }
 
 /*
- * Makes room for one more. If nothing can be closed, the kernel's limit is the limit. Who looked at
- * all of them each time would take for ever where many must stay; the next one looks further.
+ * Makes room for one more, if there are `most`. If nothing can be closed, the kernel's limit is the
+ * limit. Who looked at all of them each time would take for ever where many are in use; the next
+ * one looks further.
  */
-static void make_room(struct forget *f)
+static void make_room(struct forget *f, size_t most, size_t tries)
 {
-	size_t tries = min(f->n_fds * 2, (size_t)CLOCK_STEPS);
-
-	while (f->n_fds >= f->fds_max && tries--) {
+	while (f->n_fds >= most && f->n_fds && tries--) {
 		struct node *n = f->clock;
 
-		f->clock = n->clock_next;
+		f->clock = n->ring_next;
 		if (!atomic_exchange(&n->used, false))
 			try_close(f, n);
 	}
+}
+
+static void make_room_for_one(struct forget *f)
+{
+	make_room(f, fds_each_max(f), CLOCK_STEPS);
+}
+
+static size_t two_rounds(const struct forget *f)
+{
+	return f->n_fds * 2;
+}
+
+void node_give_way(struct forget *f)
+{
+	pthread_mutex_lock(&f->table);
+	make_room(f, fds_each_max(f), two_rounds(f));
+	pthread_mutex_unlock(&f->table);
+}
+
+static bool is_it(const struct node *n, int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && !fstat(fd, &st) && st.st_ino == n->ino && st.st_dev == n->dev;
 }
 
 static int reopen_by_name(struct forget *f, struct node *n, int depth)
@@ -156,28 +212,52 @@ static int reopen_by_name(struct forget *f, struct node *n, int depth)
 		auto_fd fd =
 			dir < 0 ? -1
 				: openat(dir, n->names.v[i]->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-		struct stat st;
 
-		if (fd >= 0 && !fstat(fd, &st) && st.st_ino == n->ino && st.st_dev == n->dev)
+		if (is_it(n, fd))
 			return steal_fd(&fd);
 	}
 	return -1;
 }
 
-/* With the table lock. */
-static int reopen(struct forget *f, struct node *n)
+/* It may be closed meanwhile, and its number be another file's. */
+static int reopen_by_data(struct node *n)
+{
+	int data = n->data;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", data);
+	auto_fd fd = data < 0 ? -1 : open(path, O_PATH | O_CLOEXEC);
+	return is_it(n, fd) ? steal_fd(&fd) : -1;
+}
+
+static int reopen_once(struct forget *f, struct node *n)
 {
 	int fd = -1;
 
-	make_room(f);
 	if (n->handle)
 		fd = open_by_handle_at(f->root_fd, n->handle, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		fd = reopen_by_name(f, n, 256);
+	return fd >= 0 ? fd : reopen_by_data(n);
+}
+
+/* With the table lock. */
+static int reopen(struct forget *f, struct node *n)
+{
+	int fd;
+
+	if (n->abandoned) /* what is opened for it could not be closed again */
+		return -ESTALE;
+	make_room_for_one(f);
+	fd = reopen_once(f, n);
+	if (fd < 0 && errno == EMFILE) { /* requests at work have more than they should */
+		make_room(f, 1, two_rounds(f));
+		fd = reopen_once(f, n);
+	}
 	if (fd < 0)
 		return -ESTALE;
 	n->fd = fd;
-	clock_add(f, n);
+	fd_add(f, n);
 	return fd;
 }
 
@@ -259,12 +339,14 @@ static void unlink_from_table(struct forget *f, struct node *n)
 {
 	struct node **at = &f->buckets[bucket_of(f, n->dev, n->ino)];
 
-	if (n->abandoned)
-		at = &f->abandoned;
+	f->n_nodes--;
+	if (n->abandoned) {
+		ring_remove(&f->abandoned, n);
+		return;
+	}
 	while (*at != n)
 		at = &(*at)->hash_next;
 	*at = n->hash_next;
-	f->n_nodes--;
 }
 
 /* ---- names that are sure ---- */
@@ -378,8 +460,8 @@ static void drop_if_unused(struct forget *f, struct node *n, struct node **dead)
 			parent = p;
 		}
 		n->names.n = 0;
+		fd_remove(f, n);
 		unlink_from_table(f, n);
-		clock_remove(f, n);
 		n->dead = true;
 		n->hash_next = *dead;
 		*dead = n;
@@ -427,9 +509,9 @@ struct node *node_adopt(struct forget *f, int fd, const struct stat *st, struct 
 	if (!n)
 		n = add(f, st);
 	if (n->fd < 0) {
-		make_room(f);
+		make_room_for_one(f);
 		n->fd = fd;
-		clock_add(f, n);
+		fd_add(f, n);
 		fd = -1;
 	}
 	if (parent && n != &f->root)
@@ -492,10 +574,78 @@ void node_forget(struct forget *f, struct node *n, uint64_t nlookup)
 	}
 }
 
-void node_gone(struct forget *f, struct node *n, bool gone)
+/* ---- without a name ---- */
+
+static enum fds_for needed_for(struct node *n, bool lost)
+{
+	if (S_ISDIR(n->type))
+		return lost ? FDS_LOST_OPEN : FDS_REMOVED_DIR;
+	pthread_mutex_lock(&n->lock);
+	bool open = n->opens;
+
+	pthread_mutex_unlock(&n->lock);
+	return open ? FDS_LOST_OPEN : FDS_LOST;
+}
+
+bool node_keep(struct forget *f, struct node *n, bool lost)
+{
+	int fd = node_pin(f, n);
+	struct stat st;
+
+	if (fd < 0)
+		return false;
+	bool last = S_ISDIR(n->type) || fstatat(fd, "", &st, AT_EMPTY_PATH) || st.st_nlink <= 1;
+	bool kept = !last || fds_take(f, needed_for(n, lost));
+	if (last && kept) {
+		pthread_mutex_lock(&f->table);
+		set_gone(f, n, true);
+		pthread_mutex_unlock(&f->table);
+	}
+	node_unpin(n);
+	return kept;
+}
+
+void node_not_gone(struct forget *f, struct node *n)
 {
 	pthread_mutex_lock(&f->table);
-	n->gone = gone;
+	set_gone(f, n, false);
+	pthread_mutex_unlock(&f->table);
+}
+
+/* With the table lock. */
+static void forget_names(struct forget *f, struct node *n)
+{
+	for (size_t i = 0; i < n->names.n; i++) {
+		n->names.v[i]->parent->refs--;
+		free_name(f, n->names.v[i]);
+	}
+	n->names.n = 0;
+}
+
+/* With the table lock; it has no names any more. */
+static void leave_table(struct forget *f, struct node *n)
+{
+	unlink_from_table(f, n);
+	f->n_nodes++;
+	set_gone(f, n, true);
+	n->abandoned = true;
+	ring_add(&f->abandoned, n);
+}
+
+void node_abandon(struct forget *f, struct node *n)
+{
+	int none = 0;
+
+	pthread_mutex_lock(&f->table);
+	if (!n->abandoned && n != &f->root) {
+		forget_names(f, n);
+		leave_table(f, n);
+		/* Who is at work with it goes on; then the descriptor stays as long as the node. */
+		if (n->fd >= 0 && atomic_compare_exchange_strong(&n->pins, &none, -1)) {
+			close_fd(f, n);
+			atomic_store(&n->pins, 0);
+		}
+	}
 	pthread_mutex_unlock(&f->table);
 }
 
@@ -507,7 +657,7 @@ void node_named(struct forget *f, struct node *n, struct node *parent, const cha
 		return;
 	pthread_mutex_lock(&f->table);
 	add_name(f, n, parent, name, f->log);
-	n->gone = false;
+	set_gone(f, n, false);
 	pthread_mutex_unlock(&f->table);
 }
 
@@ -561,17 +711,17 @@ void node_abandon_all(struct forget *f)
 		while (f->buckets[i]) {
 			struct node *n = f->buckets[i];
 
-			f->buckets[i] = n->hash_next;
-			n->hash_next = f->abandoned;
-			f->abandoned = n;
-			n->abandoned = n->gone = true;
-			for (size_t k = 0; k < n->names.n; k++) {
-				n->names.v[k]->parent->refs--;
-				free_name(f, n->names.v[k]);
-			}
-			n->names.n = 0;
+			forget_names(f, n);
+			leave_table(f, n);
 		}
 	pthread_mutex_unlock(&f->table);
+}
+
+static void release_one(struct forget *f, struct node *n)
+{
+	for (size_t k = 0; k < n->names.n; k++)
+		free(n->names.v[k]);
+	node_release(f, n);
 }
 
 static void release_chain(struct forget *f, struct node *n)
@@ -579,9 +729,7 @@ static void release_chain(struct forget *f, struct node *n)
 	while (n) {
 		struct node *next = n->hash_next;
 
-		for (size_t k = 0; k < n->names.n; k++)
-			free(n->names.v[k]);
-		node_release(f, n);
+		release_one(f, n);
 		n = next;
 	}
 }
@@ -590,7 +738,12 @@ void node_table_release(struct forget *f)
 {
 	for (size_t i = 0; f->buckets && i < f->n_buckets; i++)
 		release_chain(f, f->buckets[i]);
-	release_chain(f, f->abandoned);
+	while (f->abandoned) {
+		struct node *n = f->abandoned;
+
+		ring_remove(&f->abandoned, n);
+		release_one(f, n);
+	}
 	free(f->buckets);
 	free(f->sure);
 	if (f->root.ino)

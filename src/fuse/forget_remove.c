@@ -48,19 +48,6 @@ static struct node *node_at(struct forget *f, struct node *p, int dir, const cha
 	return node_adopt(f, fd, &st, p, name, 0);
 }
 
-/* Before a name goes: if it is the last one, only the descriptor keeps the inode. */
-static void hold(struct forget *f, struct node *n)
-{
-	int fd = node_pin(f, n);
-	struct stat st;
-
-	if (fd < 0)
-		return;
-	if (S_ISDIR(n->type) || fstatat(fd, "", &st, AT_EMPTY_PATH) || st.st_nlink <= 1)
-		node_gone(f, n, true);
-	node_unpin(n);
-}
-
 static int to_stash(struct forget *f, struct node *n, int dir, const char *name,
 		    const struct undo *u)
 {
@@ -101,16 +88,33 @@ static int prepare_return(struct forget *f, struct node *n, struct undo *u)
 	return rc;
 }
 
-/* Takes the name of `n` away for good; only its descriptor keeps it then. */
+/* Before a name of `n` goes for good: only its descriptor keeps `n` then, if it can have one. */
+static int name_goes(struct forget *f, struct node *n, bool *kept)
+{
+	*kept = node_keep(f, n, false);
+	/* The number of a directory stands in the log, and must not become another's. */
+	return *kept || !S_ISDIR(n->type) || !log_waits(f, n) ? 0 : fds_refuse(f);
+}
+
+/* After that; `rc` is what became of it. */
+static int name_went(struct forget *f, struct node *n, bool kept, int rc)
+{
+	if (rc)
+		node_not_gone(f, n);
+	else if (!kept)
+		node_abandon(f, n);
+	return rc;
+}
+
 static int remove_now(struct forget *f, struct node *n, int dir, const char *name)
 {
-	int rc;
+	bool kept;
+	int rc = name_goes(f, n, &kept);
 
-	hold(f, n);
-	rc = result(unlinkat(dir, name, S_ISDIR(n->type) ? AT_REMOVEDIR : 0));
 	if (rc)
-		node_gone(f, n, false);
-	return rc;
+		return rc;
+	rc = result(unlinkat(dir, name, S_ISDIR(n->type) ? AT_REMOVEDIR : 0));
+	return name_went(f, n, kept, rc);
 }
 
 static int remove_waiting(struct call *c, struct node *p, int dir, const char *name, struct node *n)
@@ -209,18 +213,17 @@ static int rename_now(const struct renaming *r)
 /* Where a file was, it goes to the stash first; an empty directory the rename itself replaces. */
 static int replace(struct forget *f, const struct renaming *r, const struct undo *u)
 {
-	int rc = u->stashed ? to_stash(f, r->old, r->to, r->name2, u) : 0;
+	bool kept = true;
+	int rc = u->stashed  ? to_stash(f, r->old, r->to, r->name2, u)
+		 : u->remade ? name_goes(f, r->old, &kept)
+			     : 0;
 
 	if (rc)
 		return rc;
-	if (u->remade)
-		hold(f, r->old);
 	rc = rename_now(r);
 	if (rc && u->stashed)
 		from_stash(f, r->old, r->to, r->name2, u);
-	if (rc && u->remade)
-		node_gone(f, r->old, false);
-	return rc;
+	return u->remade ? name_went(f, r->old, kept, rc) : rc;
 }
 
 static int rename_waiting(struct call *c, const struct renaming *r)
@@ -262,6 +265,19 @@ static void rename_nodes(struct forget *f, const struct renaming *r)
 	node_named(f, r->n, r->q, r->name2);
 	if (swap && r->old)
 		node_named(f, r->old, r->p, r->name);
+}
+
+static int rename_for_good(struct call *c, const struct renaming *r)
+{
+	bool replaces = r->old && !(r->flags & RENAME_EXCHANGE), kept = true;
+	int rc = replaces ? name_goes(c->f, r->old, &kept) : 0;
+
+	if (rc)
+		return rc;
+	caller_enter(c->req); /* whose whiteout it is */
+	rc = rename_now(r);
+	caller_leave(c->req);
+	return replaces ? name_went(c->f, r->old, kept, rc) : rc;
 }
 
 /* A whiteout that a rename leaves is a second operation, which is taken back first. */
@@ -306,13 +322,7 @@ static int rename_locked(struct call *c, struct renaming *r)
 			return rename_and_whiteout(c, r);
 		rc = rename_waiting(c, r);
 	} else {
-		if (r->old && !(r->flags & RENAME_EXCHANGE))
-			hold(f, r->old);
-		caller_enter(c->req); /* whose whiteout it is */
-		rc = rename_now(r);
-		caller_leave(c->req);
-		if (rc && r->old)
-			node_gone(f, r->old, false);
+		rc = rename_for_good(c, r);
 	}
 	if (!rc)
 		rename_nodes(f, r);

@@ -20,6 +20,7 @@ int data_sync_sizes(struct forget *f)
 
 		pthread_mutex_lock(&n->lock);
 		one = !n->sized ? 0 : n->flush ? data_sync(f, n) : data_sync_size(f, n);
+		data_idle(f, n);
 		pthread_mutex_unlock(&n->lock);
 		if (one)
 			forget_log(f, "the size of inode %llu could not be made durable: %s",
@@ -93,6 +94,7 @@ int data_sync_node(struct forget *f, struct node *n, bool data_only)
 
 	if (!rc && f->opts.real_sync)
 		rc = really_sync(f, n, data_only);
+	data_let_go(f, n);
 	if (rc || !log_waits(f, n))
 		return rc;
 	names_lock(f);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/proc.h"
 #include "base/util.h"
 
 /* ---- what libfuse says ---- */
@@ -127,9 +128,14 @@ static int mount_undisturbed(struct fuse_session *se, const char *dir)
 	return rc;
 }
 
-/* For a user fusermount3 mounts; it writes to standard error what it does not like. */
+/*
+ * For a user, and where the mount shall end with its server, fusermount3 mounts; it writes to
+ * standard error what it does not like.
+ */
 static int cannot_mount(const char *dir, struct err *err)
 {
+	auto_free char *helper = proc_find("fusermount3");
+
 	if (access("/dev/fuse", F_OK) < 0)
 		return err_set(err, -EIO,
 			       "cannot mount on %s: there is no /dev/fuse; load the module fuse, "
@@ -137,6 +143,11 @@ static int cannot_mount(const char *dir, struct err *err)
 			       dir);
 	if (*last_words)
 		return err_set(err, -EIO, "cannot mount on %s: %s", dir, last_words);
+	if (!helper)
+		return err_set(err, -ENOENT,
+			       "cannot mount on %s: fusermount3 is not there; install it with: "
+			       "apt-get install fuse3",
+			       dir);
 	return err_set(err, -EIO,
 		       "cannot mount on %s: fusermount3 (package fuse3) did not do it; what it "
 		       "says stands above",

@@ -3,36 +3,36 @@
 #include "pm/keep.h"
 
 #include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/below.h"
 #include "base/io.h"
 #include "base/number.h"
 
 enum { FILE_MAX = 16 << 20 };
 
 struct member {
-	const char *key;
+	struct trust_key key; /* its name, and what its value leads to */
 	size_t at;
 	bool number; /* else a text, which may be NULL */
 };
 
-#define TEXT(type, key, name)                                                                      \
+#define TEXT(type, leads, key, name)                                                               \
 	{                                                                                          \
-		key, offsetof(struct type, name), false                                            \
+		{ key, leads }, offsetof(struct type, name), false                                 \
 	}
+/* A number leads nowhere. */
 #define NUMBER(type, key, name)                                                                    \
 	{                                                                                          \
-		key, offsetof(struct type, name), true                                             \
+		{ key, TRUST_HARMLESS }, offsetof(struct type, name), true                         \
 	}
 
 static const struct member plan_members[] = {
-	TEXT(pm_plan, "file", file),
-	TEXT(pm_plan, "dir", dir),
-	TEXT(pm_plan, "program", program),
-	TEXT(pm_plan, "check", check),
-	TEXT(pm_plan, "dump", dump),
-	TEXT(pm_plan, "recover", recover),
+	TEXT(pm_plan, TRUST_FILE, "file", file),
+	TEXT(pm_plan, TRUST_FILE, "dir", dir),
+	TEXT(pm_plan, TRUST_HARMLESS, "program", program), /* it is told, and not run again */
+	TEXT(pm_plan, TRUST_COMMAND, "check", check),
+	TEXT(pm_plan, TRUST_COMMAND, "dump", dump),
+	TEXT(pm_plan, TRUST_COMMAND, "recover", recover),
 	NUMBER(pm_plan, "granularity", granularity),
 	NUMBER(pm_plan, "max-subset", max_subset),
 	NUMBER(pm_plan, "budget", budget),
@@ -50,9 +50,12 @@ static const struct member plan_members[] = {
 };
 
 static const struct member case_members[] = {
-	TEXT(pm_case, "state", state),	   TEXT(pm_case, "title", title),
-	TEXT(pm_case, "cause", cause),	   TEXT(pm_case, "seen", seen),
-	TEXT(pm_case, "detail", detail),   NUMBER(pm_case, "point", point),
+	TEXT(pm_case, TRUST_HARMLESS, "state", state),
+	TEXT(pm_case, TRUST_HARMLESS, "title", title),
+	TEXT(pm_case, TRUST_HARMLESS, "cause", cause),
+	TEXT(pm_case, TRUST_HARMLESS, "seen", seen),
+	TEXT(pm_case, TRUST_HARMLESS, "detail", detail),
+	NUMBER(pm_case, "point", point),
 	NUMBER(pm_case, "states", states),
 };
 
@@ -123,10 +126,8 @@ static uint64_t *number_at(void *s, const struct member *m)
 	return (uint64_t *)(void *)((char *)s + m->at);
 }
 
-static int save(const char *dir, const char *name, const struct member *m, size_t n, const void *s,
-		struct err *err)
+static void print(const struct member *m, size_t n, const void *s, struct strbuf *sb)
 {
-	auto_strbuf sb = STRBUF_INIT;
 	void *from = (void *)(uintptr_t)s;
 
 	for (size_t i = 0; i < n; i++) {
@@ -134,12 +135,20 @@ static int save(const char *dir, const char *name, const struct member *m, size_
 
 		if (!text)
 			continue;
-		strbuf_addf(&sb, "%s\t", m[i].key);
-		put_text(&sb, text);
+		strbuf_addf(sb, "%s\t", m[i].key.name);
+		put_text(sb, text);
 		if (m[i].number)
-			strbuf_addu(&sb, *number_at(from, &m[i]));
-		strbuf_addch(&sb, '\n');
+			strbuf_addu(sb, *number_at(from, &m[i]));
+		strbuf_addch(sb, '\n');
 	}
+}
+
+static int save(const char *dir, const char *name, const struct member *m, size_t n, const void *s,
+		struct err *err)
+{
+	auto_strbuf sb = STRBUF_INIT;
+
+	print(m, n, s, &sb);
 	return io_write_file(dir, name, strbuf_str(&sb), sb.len, 0, err);
 }
 
@@ -148,8 +157,8 @@ static int take_line(const struct member *m, size_t n, void *s, const char *line
 	const char *tab = memchr(line, '\t', len);
 
 	for (size_t i = 0; tab && i < n; i++) {
-		if (strlen(m[i].key) != (size_t)(tab - line) ||
-		    memcmp(m[i].key, line, (size_t)(tab - line)) != 0)
+		if (strlen(m[i].key.name) != (size_t)(tab - line) ||
+		    memcmp(m[i].key.name, line, (size_t)(tab - line)) != 0)
 			continue;
 		char *value = take_text(tab + 1, len - (size_t)(tab + 1 - line));
 		int rc = m[i].number ? number_parse(value, number_at(s, &m[i])) : 0;
@@ -166,17 +175,18 @@ static int take_line(const struct member *m, size_t n, void *s, const char *line
 }
 
 static int load(const char *dir, const char *name, const struct member *m, size_t n, void *s,
-		bool *ours, struct err *err)
+		struct err *err)
 {
 	auto_strbuf sb = STRBUF_INIT;
-	int rc = io_slurp_file(dir, name, FILE_MAX, &sb, ours, err);
+	auto_free char *shown = below_shown(dir, name);
+	int rc = io_slurp_file(dir, name, FILE_MAX, &sb, err);
 	const char *p = strbuf_str(&sb), *end = p + sb.len;
 
 	while (!rc && p < end) {
 		const char *eol = memchr(p, '\n', (size_t)(end - p));
 
 		if (!eol || take_line(m, n, s, p, (size_t)(eol - p)))
-			rc = err_set(err, -EINVAL, "%s/%s is damaged", dir, name);
+			rc = err_set(err, -EINVAL, "%s is damaged", shown);
 		else
 			p = eol + 1;
 	}
@@ -207,7 +217,7 @@ int pm_plan_save(const char *run, const struct pm_plan *p, struct err *err)
 int pm_plan_load(const char *run, struct pm_plan *out, struct err *err)
 {
 	struct pm_plan p = { 0 };
-	int rc = load(run, "pm", plan_members, ARRAY_SIZE(plan_members), &p, &p.ours, err);
+	int rc = load(run, "pm", plan_members, ARRAY_SIZE(plan_members), &p, err);
 
 	if (!rc && (!p.file || !p.dir || !p.program || !p.check == !p.dump))
 		rc = err_set(err, -EINVAL, "%s/pm is damaged: it does not say what was run", run);
@@ -218,29 +228,21 @@ int pm_plan_load(const char *run, struct pm_plan *out, struct err *err)
 	return rc;
 }
 
-static bool has(const char *dir, const char *name)
-{
-	auto_free char *path = xasprintf("%s/%s", dir, name);
-	struct stat st;
-
-	return !stat(path, &st) && S_ISREG(st.st_mode);
-}
-
 bool pm_is_run(const char *dir)
 {
-	return has(dir, "pm") && has(dir, "trace");
+	return below_has_file(dir, "pm") && below_has_file(dir, "trace");
 }
 
 char *pm_run_of(const char *case_dir)
 {
-	return xasprintf("%s/../..", case_dir);
+	return below_run_of(case_dir);
 }
 
 bool pm_is_case(const char *dir)
 {
-	auto_free char *run = pm_run_of(dir);
+	auto_free char *run = pm_run_of(dir), *at = below_case(dir);
 
-	return has(dir, "case") && pm_is_run(run);
+	return below_has_file(at, "case") && pm_is_run(run);
 }
 
 void pm_case_release(struct pm_case *c)
@@ -251,31 +253,151 @@ void pm_case_release(struct pm_case *c)
 	*c = (struct pm_case){ 0 };
 }
 
-int pm_case_put(const char *dir, const struct pm_case *c, struct err *err)
+/* ---- marks ---- */
+
+static int mark_run(const char *run, bool verify, struct err *err)
 {
-	if (mkdir(dir, 0777) && errno != EEXIST)
-		return err_set(err, -errno, "cannot make the directory %s: %m", dir);
-	int rc = io_write_file(dir, "said", strbuf_str(&c->said), c->said.len, 0, err);
-	return rc ? rc : save(dir, "case", case_members, ARRAY_SIZE(case_members), c, err);
+	static const struct trust_file files[] = {
+		{ .name = "pm" }, { .name = "base.img" }, { .name = "trace" }, { .name = "places" }
+	};
+	static const struct trust_set set = {
+		.kind = "pm-run", .files = files, .n = ARRAY_SIZE(files), .keep = true
+	};
+
+	return verify ? trust_verify(run, &set, err) : trust_mark(run, &set, err);
+}
+
+/* The recovery that a state is one of, which is a run of its own; NULL: none. To be freed. */
+static char *nested_run(const char *run, const char *state)
+{
+	unsigned long long n;
+
+	return sscanf(state, "r%llu:", &n) == 1 ? xasprintf("%s" BELOW_MARK "recovery/%llu", run, n)
+						: NULL;
+}
+
+/* The mark of a run, or nothing. */
+static void read_mark(const char *run, struct strbuf *out)
+{
+	struct err none = ERR_INIT;
+
+	if (run && io_slurp_file(run, TRUST_MARK, FILE_MAX, out, &none))
+		strbuf_clear(out);
+}
+
+/* With the marks of its runs, so that all of these is covered; `text` is what "case" will hold. */
+static int mark_case(const char *run, const char *dir, const char *state, const struct strbuf *text,
+		     bool verify, struct err *err)
+{
+	auto_free char *nested = nested_run(run, state);
+	auto_strbuf above = STRBUF_INIT, recovery = STRBUF_INIT;
+
+	read_mark(run, &above);
+	read_mark(nested, &recovery);
+	const struct trust_file files[] = {
+		{ "run", strbuf_str(&above), above.len },
+		{ "recovery", strbuf_str(&recovery), recovery.len },
+		{ "case", text ? strbuf_str(text) : NULL, text ? text->len : 0 },
+		{ .name = "said" },
+	};
+	const struct trust_set set = { .kind = "pm-case", .files = files, .n = ARRAY_SIZE(files) };
+
+	return verify ? trust_verify(dir, &set, err) : trust_mark(dir, &set, err);
+}
+
+static int verify(const char *run, const char *case_dir, const char *state, struct err *why)
+{
+	auto_free char *nested = nested_run(run, state), *at = below_case(case_dir);
+	int rc = mark_run(run, true, why);
+
+	if (!rc && nested)
+		rc = mark_run(nested, true, why);
+	return rc ? rc : mark_case(run, at, state, NULL, true, why);
+}
+
+int pm_run_mark(const char *run, struct err *err)
+{
+	return mark_run(run, false, err);
+}
+
+bool pm_key(size_t i, struct trust_key *out)
+{
+	bool plan = i < ARRAY_SIZE(plan_members);
+	size_t n = plan ? i : i - ARRAY_SIZE(plan_members);
+
+	if (!plan && n >= ARRAY_SIZE(case_members))
+		return false;
+	*out = plan ? plan_members[n].key : case_members[n].key;
+	return true;
+}
+
+/* Commands first: a file alone would be harmless. */
+static void plan_would(struct pm_plan *p, struct strbuf *would)
+{
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(plan_members); i++) {
+		const struct member *m = &plan_members[i % ARRAY_SIZE(plan_members)];
+		bool first = i < ARRAY_SIZE(plan_members);
+
+		if (!m->number && *text_at(p, m) && (m->key.leads == TRUST_COMMAND) == first)
+			trust_would(m->key, *text_at(p, m), would);
+	}
+}
+
+int pm_trust(const char *run, const struct pm_case *c, struct pm_plan *p, bool trust,
+	     struct err *err)
+{
+	auto_free char *shown = below_run_of(c->dir);
+	auto_strbuf would = STRBUF_INIT;
+	struct err why = ERR_INIT;
+
+	p->ours = trust || !verify(run, c->dir, c->state, &why);
+	plan_would(p, &would);
+	return p->ours ? 0 : trust_refuse(shown, "pm", &why, &would, "", err);
+}
+
+/* ---- cases ---- */
+
+int pm_case_put(const char *run, const char *name, const struct pm_case *c, struct err *err)
+{
+	auto_newdir dir = IO_NEWDIR_INIT;
+	auto_strbuf text = STRBUF_INIT;
+	int rc = io_newdir_open(run, name, &dir, err);
+
+	print(case_members, ARRAY_SIZE(case_members), c, &text);
+	if (!rc)
+		rc = io_write_file(dir.path, "said", strbuf_str(&c->said), c->said.len, 0, err);
+	if (!rc)
+		rc = mark_case(run, dir.path, c->state, &text, false, err);
+	if (!rc)
+		rc = io_write_file(dir.path, "case", strbuf_str(&text), text.len, 0, err);
+	return rc ? rc : io_newdir_commit(&dir, err);
 }
 
 int pm_case_save(const char *run, uint64_t n, const struct pm_case *c, struct err *err)
 {
-	auto_free char *all = xasprintf("%s/findings", run);
-	auto_free char *dir = xasprintf("%s/%llu", all, (unsigned long long)n);
+	auto_free char *name = xasprintf("findings/%llu", (unsigned long long)n);
+	int rc = below_make_dir(run, "findings", err);
 
-	if (mkdir(all, 0777) && errno != EEXIST)
-		return err_set(err, -errno, "cannot make the directory %s: %m", all);
-	return pm_case_put(dir, c, err);
+	return rc ? rc : pm_case_put(run, name, c, err);
+}
+
+int pm_run_sync(const char *run, struct err *err)
+{
+	static const char *const names[] = {
+		"pm", "base.img", "trace", "places", "recovery", NULL
+	};
+
+	return io_sync_run(run, names, err);
 }
 
 int pm_case_load(const char *dir, struct pm_case *out, struct err *err)
 {
+	auto_free char *at = below_case(dir);
 	struct pm_case c = { 0 };
-	int rc = load(dir, "case", case_members, ARRAY_SIZE(case_members), &c, NULL, err);
+	int rc = load(at, "case", case_members, ARRAY_SIZE(case_members), &c, err);
 
 	if (!rc)
-		rc = io_slurp_file(dir, "said", FILE_MAX, &c.said, NULL, err);
+		rc = io_slurp_file(at, "said", FILE_MAX, &c.said, err);
 	if (!rc && (!c.state || !c.title))
 		rc = err_set(err, -EINVAL, "%s/case is damaged", dir);
 	if (rc) {
@@ -289,13 +411,16 @@ int pm_case_load(const char *dir, struct pm_case *out, struct err *err)
 
 int pm_summary_save(const char *run, const struct pm_summary *s, struct err *err)
 {
-	return save(run, "summary", summary_members, ARRAY_SIZE(summary_members), s, err);
+	static const char *const names[] = { "summary", NULL };
+	int rc = save(run, "summary", summary_members, ARRAY_SIZE(summary_members), s, err);
+
+	return rc ? rc : io_sync_run(run, names, err);
 }
 
 int pm_summary_load(const char *run, struct pm_summary *out, struct err *err)
 {
 	struct pm_summary s = { 0 };
-	int rc = load(run, "summary", summary_members, ARRAY_SIZE(summary_members), &s, NULL, err);
+	int rc = load(run, "summary", summary_members, ARRAY_SIZE(summary_members), &s, err);
 
 	if (!rc)
 		*out = s;

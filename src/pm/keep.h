@@ -6,10 +6,12 @@
  *	RUN/base.img             the file before the run (sparse)
  *	RUN/trace                all that the program did to it
  *	RUN/places               where in the program that was (where.h)
+ *	RUN/mark                 of all of these: who made it; see trust.h
  *	RUN/recovery/N/...       the same of what recovery did to a crash state (recovery.h)
  *	RUN/summary              key and value: how far it came
  *	RUN/findings/N/case      key and value: the state, and what is wrong; struct pm_case
  *	           .../said      what the command said
+ *	           .../mark      of the finding, and of the marks of its runs
  *
  * A key is separated from its value by a tab; in a value, tabs, ends of lines and backslashes are
  * \t, \n and \\.
@@ -20,6 +22,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "trust/trust.h"
 
 struct pm_plan {
 	char *file;    /* absolute */
@@ -37,7 +40,7 @@ struct pm_plan {
 	uint64_t preload;     /* 0 or 1: traced by the library, without an emulator */
 	uint64_t promises;    /* SEMANTIC_..., of each operation; for a dump */
 	uint64_t enough;      /* failures for one reason at one point that will do; 0: all */
-	bool ours;	      /* nobody but this user can have written it */
+	bool ours;	      /* this user made it, or takes it for his own; see pm_trust() */
 };
 
 void pm_plan_release(struct pm_plan *p);
@@ -61,10 +64,25 @@ struct pm_case {
 };
 
 void pm_case_release(struct pm_case *c);
+/* What findings need besides themselves is on disk when this returns. */
+int pm_run_sync(const char *run, struct err *err) must_check;
+/* So is a finding. */
 int pm_case_save(const char *run, uint64_t n, const struct pm_case *c, struct err *err) must_check;
-/* The same into a directory of that name, which is made. */
-int pm_case_put(const char *dir, const struct pm_case *c, struct err *err) must_check;
+/* The same as NAME below the run. */
+int pm_case_put(const char *run, const char *name, const struct pm_case *c, struct err *err)
+	must_check;
 int pm_case_load(const char *dir, struct pm_case *out, struct err *err) must_check;
+
+/* Marks a run whose recording is complete; its findings come later. */
+int pm_run_mark(const char *run, struct err *err) must_check;
+/*
+ * Sets `ours`: the marks of the run and of the finding are this user's, or `trust` says that he
+ * takes it for his own. Refuses it if it is not: its commands would be run.
+ */
+int pm_trust(const char *run, const struct pm_case *c, struct pm_plan *p, bool trust,
+	     struct err *err) must_check;
+/* The keys of plan and case, what the value of each leads to: false after the last. */
+bool pm_key(size_t i, struct trust_key *out);
 
 struct pm_summary {
 	uint64_t operations, stores, flushes, fences, marks, cpus;

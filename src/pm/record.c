@@ -213,8 +213,6 @@ static void fit_base(struct session *s, uint64_t size)
 static int keep(struct session *s, struct trace *t, uint64_t stores, const char *maps,
 		struct err *err)
 {
-	auto_free char *base = xasprintf("%s/base.img", s->o->run);
-	auto_free char *trace = xasprintf("%s/trace", s->o->run);
 	auto_image after = IMAGE_INIT;
 	struct pm_where where = { 0 };
 	int rc = image_load_file(s->o->file, &after, err);
@@ -229,9 +227,9 @@ static int keep(struct session *s, struct trace *t, uint64_t stores, const char 
 	t->info.size = after.size;
 	snprintf(t->info.target, sizeof(t->info.target), "pm");
 	if (!rc)
-		rc = image_save_file(&s->base, base, err);
+		rc = image_save_below(&s->base, s->o->run, "base.img", false, err);
 	if (!rc)
-		rc = trace_save(trace, t, err);
+		rc = trace_save_below(s->o->run, "trace", t, err);
 	if (!rc) {
 		pm_where_find(t, maps, &where);
 		rc = pm_where_save(s->o->run, &where, err);

@@ -4,9 +4,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/below.h"
 #include "core/hashset.h"
 #include "core/trace_file.h"
 #include "pm/command.h"
@@ -20,9 +19,12 @@ struct recovery {
 	struct hashset seen; /* what recoveries stored */
 };
 
-static bool stopped(const struct recovery *x)
+static bool stopped(struct recovery *x)
 {
-	return x->o->search->stop && *x->o->search->stop;
+	const struct pm_search_opts *o = x->o->search;
+
+	x->found->stopped |= o->until_ns && util_now_ns() > o->until_ns;
+	return x->found->stopped || (o->stop && *o->stop);
 }
 
 /* What it did to the memory, in its order. */
@@ -54,25 +56,22 @@ static uint64_t marks_before(const struct trace *t, uint64_t point)
 
 static int make_dir(const struct recovery *x, char **out, struct err *err)
 {
-	auto_free char *all = xasprintf("%s/recovery", x->o->run->dir);
+	const char *run = x->o->run->dir;
+	auto_free char *name = xasprintf("recovery/%zu", x->o->run->n_nested);
+	int rc = below_make_dir(run, "recovery", err);
 
-	*out = xasprintf("%s/%zu", all, x->o->run->n_nested);
-	if ((mkdir(all, 0777) && errno != EEXIST) || (mkdir(*out, 0777) && errno != EEXIST))
-		return err_set(err, -errno, "cannot make the directory %s: %m", *out);
-	return 0;
+	*out = xasprintf("%s" BELOW_MARK "%s", run, name);
+	return rc ? rc : below_make_dir(run, name, err);
 }
 
 /* What was written there is of no use. */
-static void drop_dir(const char *dir)
+static void drop_dir(const struct recovery *x)
 {
-	static const char *const names[] = { "pm", "trace", "places", "base.img" };
+	auto_free char *name = xasprintf("recovery/%zu", x->o->run->n_nested);
+	struct err ignored = ERR_INIT;
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		auto_free char *path = xasprintf("%s/%s", dir, names[i]);
-
-		unlink(path);
-	}
-	rmdir(dir);
+	if (below_remove(x->o->run->dir, name, &ignored))
+		errno = 0;
 }
 
 /* Traces recovery on a state; `made` if it is a run whose crashes are worth trying. */
@@ -99,13 +98,15 @@ static int trace_one(struct recovery *x, const struct crash_state *s, struct pm_
 	if (!rc)
 		rc = pm_record(&o, &counts, &file_made, err);
 	if (rc || !counts.stores) {
-		drop_dir(dir);
+		drop_dir(x);
 		return rc;
 	}
 	plan.first_point = marks_before(&run->trace, s->point) + 1;
 	plan.budget = plan.budget ? max(plan.budget / x->o->count, (uint64_t)1) : 0;
 	plan.media = 0;
 	rc = pm_plan_save(dir, &plan, err);
+	if (!rc)
+		rc = pm_run_mark(dir, err);
 	if (!rc)
 		rc = pm_run_load(dir, made, err);
 	if (rc)
@@ -115,7 +116,7 @@ static int trace_one(struct recovery *x, const struct crash_state *s, struct pm_
 	made->outer.point = s->point;
 	if (!*worth) {
 		pm_run_release(made);
-		drop_dir(dir);
+		drop_dir(x);
 	}
 	return 0;
 }

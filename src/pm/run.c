@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/below.h"
 #include "core/trace_file.h"
 #include "pm/cause.h"
 
@@ -16,20 +17,22 @@ enum { JOIN_MIN = 256 };
 
 int pm_run_load(const char *dir, struct pm_run *out, struct err *err)
 {
-	auto_free char *base = xasprintf("%s/base.img", dir);
-	auto_free char *trace = xasprintf("%s/trace", dir);
 	struct pm_run r = { .dir = xstrdup(dir) };
 
 	trace_init(&r.trace);
 	int rc = pm_plan_load(dir, &r.plan, err);
 	if (!rc)
-		rc = image_load_file(base, &r.base, err);
+		rc = image_load_below(dir, "base.img", &r.base, err);
 	if (!rc)
-		rc = trace_load(trace, &r.trace, NULL, err);
+		rc = trace_load_below(dir, "trace", &r.trace, err);
 	if (!rc)
 		rc = pm_where_load(dir, &r.where, err);
-	if (!rc && r.base.size != r.trace.info.size)
-		rc = err_set(err, -EINVAL, "%s is not as long as the region of %s", base, trace);
+	if (!rc && r.base.size != r.trace.info.size) {
+		auto_free char *shown = below_shown(dir, NULL);
+
+		rc = err_set(err, -EINVAL, "%s/base.img is not as long as the region of %s/trace",
+			     shown, shown);
+	}
 	if (!rc) {
 		r.where.noticed = r.plan.preload;
 		r.model.granularity = (uint32_t)r.plan.granularity;

@@ -124,7 +124,10 @@ static bool hear(struct search *x, struct slot *s)
 		return false;
 	switch (m.what) {
 	case SAID_FAILURE:
-		return hear_failure(x, s->fd, &m);
+		if (!hear_failure(x, s->fd, &m))
+			return false;
+		s->last = m;
+		return true;
 	case SAID_CHANGE:
 		return hear_change(x, s->fd, &m);
 	case SAID_ERROR:
@@ -175,11 +178,10 @@ static int start_worker(struct search *x, unsigned i, struct pm_worker *common, 
 
 static int start_workers(struct search *x, struct pm_worker *common, struct err *err)
 {
-	uint64_t until = x->o->time_ns ? util_now_ns() + x->o->time_ns : 0;
 	int rc = 0;
 
 	for (unsigned i = 0; !rc && i < x->jobs; i++)
-		rc = start_worker(x, i, common, until, err);
+		rc = start_worker(x, i, common, x->o->until_ns, err);
 	return rc;
 }
 
@@ -222,6 +224,7 @@ static bool listen_all(struct search *x)
 	return true;
 }
 
+/* What they have told until then is heard. */
 static void stop_workers(struct search *x)
 {
 	for (unsigned i = 0; i < x->jobs; i++) {
@@ -230,6 +233,8 @@ static void stop_workers(struct search *x)
 		if (s->fd < 0)
 			continue;
 		kill(s->pid, SIGKILL);
+		while (hear(x, s))
+			;
 		s->ended = true;
 		close_slot(x, s);
 	}

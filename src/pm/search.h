@@ -23,7 +23,7 @@ struct pm_search_opts {
 	bool changes;		/* tell what recovery changes, for recovery.h */
 	struct pm_reads *reads; /* NULL: everything is varied */
 	unsigned jobs;
-	uint64_t time_ns; /* 0: no limit */
+	uint64_t until_ns; /* by util_now_ns(); 0: no limit */
 	const volatile sig_atomic_t *stop;
 	void (*progress)(void *ctx, uint64_t checked, uint64_t failing);
 	/* Of a check, what fails, as it comes; may be NULL. */

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/below.h"
 #include "pm/cause.h"
 
 /* ---- building ---- */
@@ -20,7 +21,7 @@ static int find_run(const struct pm_run *r, const char **id, struct pm_state *ou
 	if (**id != 'r')
 		return 0;
 	unsigned long long number = strtoull(*id + 1, &rest, 10);
-	auto_free char *dir = xasprintf("%s/recovery/%llu", r->dir, number);
+	auto_free char *dir = xasprintf("%s" BELOW_MARK "recovery/%llu", r->dir, number);
 
 	if (*rest != ':')
 		return err_set(err, -EINVAL, "'%.80s' is not the id of a crash state", *id);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "base/below.h"
 #include "pm/file.h"
 #include "pm/record.h"
 
@@ -132,7 +133,7 @@ static int search_nested(const struct pm_run *r, const char *id, struct pm_failu
 {
 	char *rest;
 	unsigned long long number = strtoull(id + 1, &rest, 10);
-	auto_free char *dir = xasprintf("%s/recovery/%llu", r->dir, number);
+	auto_free char *dir = xasprintf("%s" BELOW_MARK "recovery/%llu", r->dir, number);
 	struct pm_run nested;
 
 	if (*rest != ':' || rest[1] == 'r')

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/below.h"
 #include "base/io.h"
 #include "pm/cause.h"
 #include "stack/places.h"
@@ -92,14 +93,15 @@ int pm_where_save(const char *run, const struct pm_where *w, struct err *err)
 
 int pm_where_load(const char *run, struct pm_where *out, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/places", run);
+	auto_free char *path = below_shown(run, "places");
 	auto_strbuf text = STRBUF_INIT;
-	struct err none = ERR_INIT;
 
 	*out = (struct pm_where){ 0 };
-	int rc = io_slurp(path, FILE_MAX, &text, &none);
+	if (!below_exists(run, "places"))
+		return 0;
+	int rc = io_slurp_file(run, "places", FILE_MAX, &text, err);
 	if (rc)
-		return rc == -ENOENT ? 0 : err_set(err, rc, "%s", none.msg);
+		return rc;
 	char *rest = text.len ? text.buf : NULL, *line;
 	while ((line = strsep(&rest, "\n"))) {
 		char *end;

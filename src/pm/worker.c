@@ -69,16 +69,17 @@ static int tell_failure(struct pm_worker *w, const struct crash_state *s,
 {
 	auto_strbuf id = STRBUF_INIT;
 	const struct check_result *r = &w->trial.r;
-	struct pm_message m = { .what = SAID_FAILURE,
-				.point = s->point,
-				.n_lost = s->gone.n,
-				.n_survived = s->survived.n,
-				.layer = s->layer,
-				.end = r->end,
-				.exit_code = r->exit_code,
-				.signal = r->signal,
-				.media = fault };
+	struct pm_message m = w->counts;
 
+	m.what = SAID_FAILURE;
+	m.point = s->point;
+	m.n_lost = s->gone.n;
+	m.n_survived = s->survived.n;
+	m.layer = s->layer;
+	m.end = r->end;
+	m.exit_code = r->exit_code;
+	m.signal = r->signal;
+	m.media = fault;
 	m.cause = pm_cause_of(&w->prefixes, s, &m.prefix);
 	strbuf_adds(&id, strbuf_str(&s->id));
 	if (fault) {
@@ -240,6 +241,12 @@ static int do_state(struct pm_worker *w, const struct crash_state *s)
 	return rc;
 }
 
+static bool is_late(struct pm_worker *w)
+{
+	w->counts.stopped |= w->share.until_ns && util_now_ns() > w->share.until_ns;
+	return w->counts.stopped;
+}
+
 static int do_fault(struct pm_worker *w, const struct crash_state *s, struct media_fault fault)
 {
 	auto_media_faults one = { 0 };
@@ -288,7 +295,7 @@ static int do_media(struct pm_worker *w, const struct crash_state *s)
 
 			if (!(r->plan.media & 1u << k) || !is_new_fault(w, s, fault))
 				continue;
-			if (tried++ < r->plan.media_max)
+			if (tried++ < r->plan.media_max && !is_late(w))
 				rc = do_fault(w, s, fault);
 			else
 				w->counts.media_left_out++;
@@ -341,12 +348,11 @@ static int enumerate(struct pm_worker *w)
 	for (uint64_t n = 0; !rc && crash_next(w->states, &s); n++) {
 		if (n % w->share.of != w->share.number)
 			continue;
-		if (w->share.until_ns && util_now_ns() > w->share.until_ns) {
-			w->counts.stopped = true;
+		if (is_late(w))
 			break;
-		}
 		if (is_known(w, &s))
 			continue;
+		crash_stats(w->states, &w->counts.stats);
 		rc = do_state(w, &s);
 		if (!rc && w->o->run->plan.media)
 			rc = do_media(w, &s);

@@ -32,7 +32,8 @@ struct pm_message {
 	bool media;
 	struct media_fault fault;
 	struct hash128 change;
-	/* Counts, since the start. */
+	/* Counts, since the start; of a failure with it, so that they agree if nothing more comes.
+	 */
 	uint64_t checked, failing, errors, known, media_states;
 	double media_left_out;
 	bool stopped;

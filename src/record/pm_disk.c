@@ -328,6 +328,7 @@ static int pm_stop(struct disk *base, struct err *err)
 			disk_find_changes(base);
 		return 0;
 	}
+	uint64_t machine = d->driver.machine ? d->driver.machine(d->driver.ctx) : 0;
 	int rc = d->driver.stop(d->driver.ctx, err);
 	if (!rc)
 		rc = pm_stream_read(d->view, STREAM_LIMIT, t, &n, err);
@@ -339,6 +340,7 @@ static int pm_stop(struct disk *base, struct err *err)
 		rc = err_set(err, -EPROTO, "the tracer traced a region of another size");
 	if (!rc)
 		rc = merge_marks(d, err);
+	t->machine = machine;
 	forget_stream(d);
 	return rc;
 }

@@ -25,6 +25,8 @@ struct pm_disk_driver {
 	int (*text)(void *ctx, const char *text, struct err *err);
 	/* It has written the end of the stream. */
 	int (*stop)(void *ctx, struct err *err);
+	/* Which machine writes it, between start and stop, for the trace. NULL: nobody knows. */
+	uint64_t (*machine)(void *ctx);
 };
 
 /* Memory full of zeros. */

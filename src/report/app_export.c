@@ -123,7 +123,9 @@ static int add_entry(void *ctx, const char *name, uint64_t ino)
 
 static void add_head(const struct app_view *v, const struct app_case *c, struct strbuf *out)
 {
-	strbuf_adds(out, "#!/bin/sh\n# ");
+	strbuf_adds(out, "#!/bin/sh\n");
+	shell_strange(v->plan->ours, "# ", out);
+	strbuf_adds(out, "# ");
 	shell_clean(out, c->title);
 	strbuf_adds(out,
 		    "\n#\n# What a power cut can leave of the directory that this wrote:\n#   ");
@@ -245,6 +247,10 @@ static void add_toml(struct strbuf *out, const char *key, const char *value)
 {
 	strbuf_addf(out, "%s = \"", key);
 	for (; *value; value++) {
+		if ((unsigned char)*value < 0x20 || *value == 0x7f) {
+			strbuf_addf(out, "\\u%04x", (unsigned char)*value);
+			continue;
+		}
 		if (*value == '"' || *value == '\\')
 			strbuf_addch(out, '\\');
 		strbuf_addch(out, *value);

@@ -2,8 +2,8 @@
 #include "report/app_report.h"
 
 #include <inttypes.h>
-#include <sys/stat.h>
 
+#include "base/below.h"
 #include "report/app_words.h"
 #include "report/report.h"
 
@@ -19,12 +19,10 @@ static const char *const fate_names[] = {
 
 int app_view_load(struct app_view *v, const char *dir, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/summary", v->run);
 	struct app_strings dirs = { 0 };
-	struct stat st;
 	int rc = 0;
 
-	if (!stat(path, &st)) {
+	if (below_exists(v->run, "summary")) {
 		rc = app_summary_load(v->run, &v->summary, err);
 		v->has_summary = !rc;
 	}
@@ -213,8 +211,10 @@ static int text_case(const struct app_view *v, const struct app_case *c, struct 
 	bool crashed = false;
 	int rc = find_rows(v, c, &rows, err);
 
-	strbuf_addf(out, "\n%s: %s\n  %s\n  mend it with: %s\n", app_harm_name(c->harm),
-		    app_harm_words(c->harm), c->title, c->fix ? c->fix : "-");
+	strbuf_addf(out, "\n%s: %s\n  %s\n", app_harm_name(c->harm), app_harm_words(c->harm),
+		    c->title);
+	if (c->fix && *c->fix)
+		strbuf_addf(out, "  mend it with: %s\n", c->fix);
 	strbuf_addf(out, "  state %s, %" PRIu64 " acknowledged; %" PRIu64 " %s this way\n  %s\n",
 		    c->state, c->acks, c->states, plural(c->states, "state fails", "states fail"),
 		    c->dir);
@@ -325,6 +325,7 @@ static int json_case(const struct app_view *v, const struct app_case *c, struct 
 	json_kv_string(j, "title", c->title);
 	json_kv_string(j, "fix", c->fix ? c->fix : "");
 	json_kv_bool(j, "verified", c->verified);
+	json_kv_bool(j, "explained", !c->unexplained);
 	json_kv_string(j, "cause", c->cause ? c->cause : "");
 	json_kv_string(j, "seen", c->seen ? c->seen : "");
 	json_kv_uint(j, "shown", c->shown);

@@ -329,13 +329,38 @@ static void words_order(struct words *w)
 	words_fix(w);
 }
 
+static void words_not(struct words *w)
+{
+	const struct explained *e = w->e;
+
+	strbuf_adds(&w->title, "the cause is not known, as ");
+	if (e->cut_by)
+		strbuf_addf(&w->title, "%s cut the explanation short", e->cut_by);
+	else
+		strbuf_adds(&w->title, "the explanation did not come to its end");
+	strbuf_adds(&w->title, "; here ");
+	if (e->lost.n)
+		add_lost(w, &w->title);
+	else
+		strbuf_adds(&w->title, "nothing");
+	strbuf_adds(&w->title, " is lost by a crash ");
+	if (e->after == UINT64_MAX) {
+		strbuf_adds(&w->title, "before the first operation");
+	} else {
+		strbuf_adds(&w->title, "after ");
+		add_event_place(w, e->after, false, &w->title);
+	}
+}
+
 void app_words_case(const struct history *h, const struct posix_log *log,
 		    const struct stack_table *stacks, const struct app_plan *plan,
 		    const struct explained *e, struct app_case *c)
 {
 	struct words w = { .h = h, .log = log, .stacks = stacks, .e = e };
 
-	if (e->kind == EXPLAIN_START || e->after == UINT64_MAX) {
+	if (e->kind == EXPLAIN_NOT) {
+		words_not(&w);
+	} else if (e->kind == EXPLAIN_START || e->after == UINT64_MAX) {
 		strbuf_adds(&w.title, "it fails on the directory as it was before the run, with "
 				      "nothing acknowledged");
 		strbuf_addf(&w.fix,
@@ -353,8 +378,10 @@ void app_words_case(const struct history *h, const struct posix_log *log,
 			    "one is not sure)",
 			    e->checks);
 	c->title = strbuf_detach(&w.title);
-	c->fix = e->cut && !e->mend.found ? xasprintf("perhaps %s", strbuf_str(&w.fix))
-					  : xstrdup(strbuf_str(&w.fix));
+	c->unexplained = e->kind == EXPLAIN_NOT;
+	if (!c->unexplained)
+		c->fix = e->cut && !e->mend.found ? xasprintf("perhaps %s", strbuf_str(&w.fix))
+						  : xstrdup(strbuf_str(&w.fix));
 	strbuf_release(&w.fix);
 	c->verified = e->mend.found;
 	for (size_t i = 0; i < e->lost.n; i++) {

@@ -29,7 +29,7 @@ const struct stack_list *app_words_stack(const struct stack_table *stacks, const
 bool app_words_place(const struct stack_table *stacks, const struct trace *t, uint64_t event,
 		     struct strbuf *out);
 
-/* Fills in title, fix, verified, lost and after. */
+/* Fills in title, fix, verified, unexplained, lost and after. */
 void app_words_case(const struct history *h, const struct posix_log *log,
 		    const struct stack_table *stacks, const struct app_plan *plan,
 		    const struct explained *e, struct app_case *c);

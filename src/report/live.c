@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "fs/reffs.h"
+#include "check/history.h"
 #include "report/shell.h"
 
 static bool same_but_content(const struct tree *a, const struct tree *b)
@@ -24,17 +24,7 @@ static bool same_but_content(const struct tree *a, const struct tree *b)
  */
 static bool make_whole(const struct view *v, bool no_reflink, struct tree *out)
 {
-	static const struct tree_opts all = { .dir_nlink = true };
-	struct reffs_opts opts = { .no_reflink = no_reflink };
-	struct reffs *fs = reffs_new(&opts);
-
-	reffs_begin(fs, &v->c.workload);
-	for (size_t i = 0; i < v->c.workload.ops.n; i++)
-		(void)reffs_op(fs, &v->c.workload, i);
-	struct reffs_state *now = reffs_save(fs);
-	reffs_tree(now, &all, out);
-	reffs_state_unref(now);
-	reffs_free(fs);
+	view_reference(v, v->c.workload.ops.n, no_reflink, out);
 	return same_but_content(out, &v->expected);
 }
 
@@ -70,8 +60,8 @@ void live_load(const struct view *v, struct live *out)
 	if (!out->diff.list.n)
 		return;
 	out->kind = LIVE_STATE;
-	auto_free char *start = stored_case_start(&v->c);
-	if (start || (!make_whole(v, true, &out->whole) && !make_whole(v, false, &out->whole)))
+	if (stored_case_has_start(&v->c) ||
+	    (!make_whole(v, true, &out->whole) && !make_whole(v, false, &out->whole)))
 		tree_clear(&out->whole);
 }
 
@@ -79,6 +69,14 @@ void live_release(struct live *l)
 {
 	tree_diff_release(&l->diff);
 	tree_release(&l->whole);
+}
+
+bool live_untold(const struct live *l, const struct stored_problem *p)
+{
+	bool result = strncmp(p->words, HISTORY_RESULT, strlen(HISTORY_RESULT)) == 0;
+
+	return l->kind == LIVE_UNSEEN || p->kind != FINDING_LIVE ||
+	       (l->kind == LIVE_STATE && result);
 }
 
 bool live_checksum(const struct live *l, const struct tree_entry *expected, struct strbuf *out)

@@ -26,6 +26,9 @@ void live_load(const struct view *v, struct live *out);
 void live_release(struct live *l);
 #define auto_live __attribute__((cleanup(live_release))) struct live
 
+/* Whether neither the last operation's result nor the directory can tell of that problem. */
+bool live_untold(const struct live *l, const struct stored_problem *p);
+
 /* What cksum(1) says of the content that the exported program must leave; false: nobody knows. */
 bool live_checksum(const struct live *l, const struct tree_entry *expected, struct strbuf *out);
 

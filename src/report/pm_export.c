@@ -10,7 +10,9 @@ enum { CONTENT_MAX = 64 << 20 };
 
 static void add_head(const struct pm_run *r, const struct pm_case *c, struct strbuf *out)
 {
-	strbuf_adds(out, "#!/bin/sh\n# ");
+	strbuf_adds(out, "#!/bin/sh\n");
+	shell_strange(r->plan.ours, "# ", out);
+	strbuf_adds(out, "# ");
 	shell_clean(out, c->title);
 	strbuf_adds(out,
 		    "\n#\n# What a power cut can leave of the persistent memory that this wrote:\n"

@@ -3,7 +3,7 @@
  * program.c - the workload as a C program of its own, with plain system calls.
  *
  * The program is made of the parts that its operations need, in the order of `parts`, and a main()
- * with one call for each. In a call's form
+ * with one call for each, which ops.def has. In it,
  *	%FN  argument N, a file: "-1, path" or "handle, NULL"
  *	%PN  a path or a text	%nN  a number	%mN  a mode, octal	%wN  flags of a write
  *	%h   the handle the operation makes, or names	%i  the operation's number
@@ -12,6 +12,7 @@
 
 #include "report/live.h"
 #include "report/report.h"
+#include "report/shell.h"
 #include "workload/content.h"
 
 enum part {
@@ -131,53 +132,12 @@ static const struct {
 #define WRITE_PARTS   (PART_FILE | PART_CONTENT | PART_WRITE)
 
 static const struct {
-	const char *name;
 	unsigned parts;
 	const char *call;
-} calls[] = {
-	{ "creat", PART_MADE, "made(open(%P0, O_WRONLY | O_CREAT | O_TRUNC, %m1))" },
-	{ "open", 0, "(%h = open(%P0, %n1, %m2)) < 0 ? -errno : 0" },
-	{ "close", 0, "result(close(%h))" },
-	{ "mkdir", 0, "result(mkdir(%P0, %m1))" },
-	{ "rmdir", 0, "result(rmdir(%P0))" },
-	{ "mknod", 0, "result(mknod(%P0, %m1 | 0644, %n2))" },
-	{ "mkfifo", 0, "result(mkfifo(%P0, %m1))" },
-	{ "link", 0, "result(link(%P0, %P1))" },
-	{ "symlink", 0, "result(symlink(%P0, %P1))" },
-	{ "unlink", 0, "result(unlink(%P0))" },
-	{ "remove", PART_REMOVE, "remove_any(%P0)" },
-	{ "rename", PART_RENAME, "rename_with(%P0, %P1, %n2)" },
-	{ "write", WRITE_PARTS,
-	  "put_data(%i, %F0, O_RDWR | O_CREAT%o3, AT_POSITION, %n1, %n2, %w3)" },
-	{ "append", WRITE_PARTS,
-	  "put_data(%i, %F0, O_WRONLY | O_CREAT | O_APPEND%o2, AT_END, 0, %n1, %w2)" },
-	{ "pwrite", WRITE_PARTS, "put_data(%i, %F0, O_RDWR%o3, AT_OFFSET, %n1, %n2, %w3)" },
-	{ "dwrite", WRITE_PARTS,
-	  "put_data(%i, %F0, O_RDWR | O_CREAT | O_DIRECT%o3, AT_OFFSET, %n1, %n2, %w3)" },
-	{ "mmapwrite", PART_FILE | PART_CONTENT | PART_MMAP, "map_data(%i, %F0, %n1, %n2, !%n3)" },
-	{ "read", PART_FILE | PART_READ, "read_at(%F0, %n1, %n2)" },
-	{ "truncate", ON_FILE_PARTS, "ON_FILE(%F0, O_WRONLY, ftruncate(f, %n1))" },
-	{ "falloc", ON_FILE_PARTS, "ON_FILE(%F0, O_WRONLY, fallocate(f, %n1, %n2, %n3))" },
-	{ "copy_file_range", PART_FILE | PART_COPY, "copy_range(%F0, %n1, %F2, %n3, %n4)" },
-	{ "reflink", PART_FILE | PART_CLONE, "clone_file(%F0, %F1)" },
-	{ "setxattr", ON_FILE_PARTS,
-	  "ON_FILE(%F0, O_RDONLY, fsetxattr(f, %P1, %P2, sizeof(%P2) - 1, %n3))" },
-	{ "removexattr", ON_FILE_PARTS, "ON_FILE(%F0, O_RDONLY, fremovexattr(f, %P1))" },
-	{ "chmod", ON_FILE_PARTS, "ON_FILE(%F0, O_RDONLY, fchmod(f, %m1))" },
-	{ "chown", ON_FILE_PARTS,
-	  "ON_FILE(%F0, O_PATH, fchownat(f, \"\", %n1, %n2, AT_EMPTY_PATH))" },
-	{ "utimens", ON_FILE_PARTS | PART_TIMES, "set_times(%F0, %n1, %n2)" },
-	{ "fsync", ON_FILE_PARTS, "ON_FILE(%F0, O_RDONLY, fsync(f))" },
-	{ "fdatasync", ON_FILE_PARTS, "ON_FILE(%F0, O_RDONLY, fdatasync(f))" },
-	{ "sync", PART_SYNC, "sync_here()" },
-	{ "syncfs", PART_SYNC, "sync_here()" },
-	{ "sync_file_range", ON_FILE_PARTS,
-	  "ON_FILE(%F0, O_RDONLY, sync_file_range(f, %n1, %n2, SYNC_FILE_RANGE_WAIT_BEFORE | "
-	  "SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER))" },
-	/* Only its owner can unmount it; syncing is what that would promise. */
-	{ "remount", PART_SYNC, "sync_here() /* in place of umount and mount */" },
-	{ "drop_caches", PART_DROP, "drop_caches()" },
-	{ "shell", 0, "result(system(%P0))" },
+} calls[OP_COUNT] = {
+#define PROGRAM(parts_, call_)					   .parts = parts_, .call = call_
+#define OP(name, help, args, is, weight, shell, xfstests, program) [OP_ID(name)] = { program },
+#include "workload/ops.def"
 };
 
 /* ---- pieces of C ---- */
@@ -288,22 +248,14 @@ static void put_call(const struct workload *w, size_t i, const char *form, struc
 	}
 }
 
-static size_t call_of(const struct op *op)
-{
-	size_t k = 0;
-
-	while (k < ARRAY_SIZE(calls) && !streq(calls[k].name, op->def->name))
-		k++;
-	return k;
-}
-
 /* ---- the program ---- */
 
 static void put_status(const struct live *l, struct strbuf *out)
 {
 	if (l->kind == LIVE_NONE)
 		strbuf_adds(out, " * Exit status: 0 if every operation returned what it returned "
-				 "then, else 1.\n");
+				 "then, else 1. It does not\n * tell whether the problem shows: "
+				 "reproduce.sh does.\n");
 	else if (l->kind == LIVE_UNSEEN)
 		strbuf_adds(out, " * It does the operations, and cannot tell whether the problem "
 				 "shows: look for it.\n * Exit status: 2.\n");
@@ -314,9 +266,10 @@ static void put_status(const struct live *l, struct strbuf *out)
 
 static void put_head(const struct view *v, const struct live *l, struct strbuf *out)
 {
-	strbuf_adds(out,
-		    "/*\n * workload.c - does in a directory what a workload did before this was "
-		    "found:\n *\n");
+	strbuf_adds(out, "/*\n");
+	shell_strange(v->c.ours, " * ", out);
+	strbuf_adds(out, " * workload.c - does in a directory what a workload did before this was "
+			 "found:\n *\n");
 	for (size_t i = 0; i < v->c.problems.n; i++) {
 		strbuf_adds(out, " *   ");
 		put_comment(out, v->c.problems.v[i].words);
@@ -334,8 +287,7 @@ static void put_head(const struct view *v, const struct live *l, struct strbuf *
 	put_comment(out, v->c.kernel ? v->c.kernel : "(unknown)");
 	if (v->second.has_trace)
 		strbuf_adds(out, ", where the power failed a second time during recovery");
-	auto_free char *start = stored_case_start(&v->c);
-	if (start)
+	if (stored_case_has_start(&v->c))
 		strbuf_adds(out,
 			    ".\n *\n * It begins with the disk start.img: DIR is where a copy of "
 			    "it is mounted");
@@ -363,11 +315,8 @@ static void put_parts(const struct workload *w, struct strbuf *out)
 {
 	unsigned needed = 0;
 
-	for (size_t i = 0; i < w->ops.n; i++) {
-		size_t k = call_of(&w->ops.v[i]);
-
-		needed |= k < ARRAY_SIZE(calls) ? calls[k].parts : 0;
-	}
+	for (size_t i = 0; i < w->ops.n; i++)
+		needed |= calls[op_id(w->ops.v[i].def)].parts;
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		if (parts[i].part & needed)
 			strbuf_adds(out, parts[i].source);
@@ -377,18 +326,11 @@ static void put_operation(const struct view *v, size_t i, struct strbuf *out)
 {
 	const struct workload *w = &v->c.workload;
 	auto_strbuf text = STRBUF_INIT;
-	size_t k = call_of(&w->ops.v[i]);
 	int32_t then = 0;
 
 	op_print(&w->ops.v[i], &text);
-	if (k == ARRAY_SIZE(calls)) {
-		strbuf_adds(out, "\t/* not translated: ");
-		put_comment(out, strbuf_str(&text));
-		strbuf_adds(out, " */\n");
-		return;
-	}
 	strbuf_adds(out, "\tgot = ");
-	put_call(w, i, calls[k].call, out);
+	put_call(w, i, calls[op_id(w->ops.v[i].def)].call, out);
 	strbuf_addf(out, ";\n\tsay(%zu, ", i);
 	put_string(out, strbuf_str(&text));
 	if (view_result(v, i, &then))
@@ -403,10 +345,12 @@ static void put_operation(const struct view *v, size_t i, struct strbuf *out)
 
 static const char looking[] =
 	"#define MAYBE __attribute__((unused)) static\n\n"
-	"static int told;\n\n"
+	"static int told, shows, untold;\n\n"
 	"MAYBE void judge(const char *path, const char *what, int as_expected)\n{\n"
 	"\tprintf(\"%s: %s is %sas expected\\n\", path, what, as_expected ? \"\" : \"NOT \");\n"
-	"\ttold = 1;\n\tdiffer |= !as_expected;\n}\n\n"
+	"\ttold = 1;\n\tshows |= !as_expected;\n}\n\n"
+	"MAYBE void cannot_tell(const char *what)\n{\n"
+	"\tprintf(\"cannot be told: %s\\n\", what);\n\tuntold = 1;\n}\n\n"
 	"MAYBE struct stat *look(const char *path)\n{\n\tstatic struct stat st;\n\n"
 	"\tif (lstat(path, &st) < 0)\n\t\tmemset(&st, 0xff, sizeof(st));\n\treturn &st;\n}\n\n"
 	"MAYBE int there(const char *path)\n{\n\tstruct stat st;\n\n"
@@ -521,6 +465,13 @@ static bool put_difference(const struct live *l, const struct tree_difference *d
 	}
 }
 
+static void put_untold(const char *words, struct strbuf *out)
+{
+	strbuf_adds(out, "\tcannot_tell(");
+	put_string(out, words);
+	strbuf_adds(out, ");\n");
+}
+
 static void put_state(const struct live *l, struct strbuf *out)
 {
 	for (size_t i = 0; i < l->diff.list.n; i++) {
@@ -528,8 +479,10 @@ static void put_state(const struct live *l, struct strbuf *out)
 		const char *path = *d->path ? d->path : ".", *what;
 		auto_strbuf condition = STRBUF_INIT;
 
-		if (!put_difference(l, d, path, &what, &condition))
+		if (!put_difference(l, d, path, &what, &condition)) {
+			put_untold(d->words, out);
 			continue;
+		}
 		strbuf_adds(out, "\tjudge(");
 		put_string(out, path);
 		strbuf_adds(out, ", ");
@@ -548,11 +501,15 @@ static void put_end(const struct view *v, const struct live *l, struct strbuf *o
 		put_string(out, strbuf_str(&text));
 		strbuf_addf(out, ", \"its result\", got == %lldL);\n", (long long)l->expected);
 	}
-	put_state(l, out);
-	if (l->kind == LIVE_NONE)
+	if (l->kind == LIVE_NONE) {
 		strbuf_adds(out, "\treturn differ;\n}\n");
-	else
-		strbuf_adds(out, "\treturn told ? differ : 2;\n}\n");
+		return;
+	}
+	put_state(l, out);
+	for (size_t i = 0; i < v->c.problems.n; i++)
+		if (live_untold(l, &v->c.problems.v[i]))
+			put_untold(v->c.problems.v[i].words, out);
+	strbuf_adds(out, "\treturn shows ? 1 : told && !untold ? 0 : 2;\n}\n");
 }
 
 void export_program(const struct view *v, struct strbuf *out)

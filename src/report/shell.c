@@ -2,9 +2,9 @@
 /*
  * shell.c
  *
- * Most operations are a line of a table, in which
+ * ops.def has the command for most operations. In it,
  *	%pN  argument N, a path (of a handle: the one it was opened with)
- *	%nN  a number		%mN  a mode, octal
+ *	%nN  a number		%mN  a mode, octal	%dN  a device number: major, minor
  *	%tN  a text		%xN  a text, as setfattr takes it
  *	%sN  flags of a write	%i   the operation's number	%b  a byte that stands for it
  */
@@ -12,62 +12,10 @@
 
 #include <ctype.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/falloc.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-
-static const struct {
-	const char *name, *plain, *xfstests; /* NULL: cannot be said */
-} commands[] = {
-	{ "creat", ": >%p0 && chmod %m1 %p0", ": >%p0 && chmod %m1 %p0" },
-	{ "close", ": # %t0 is closed", ": # %t0 is closed" },
-	{ "mkdir", "mkdir -m %m1 %p0", "mkdir -m %m1 %p0" },
-	{ "rmdir", "rmdir %p0", "rmdir %p0" },
-	{ "mkfifo", "mkfifo -m %m1 %p0", "mkfifo -m %m1 %p0" },
-	{ "link", "ln -P -T %p0 %p1", "ln -P -T %p0 %p1" },
-	{ "symlink", "ln -s -T %t0 %p1", "ln -s -T %t0 %p1" },
-	{ "unlink", "unlink %p0", "unlink %p0" },
-	{ "remove", "rm -d %p0", "rm -d %p0" },
-	{ "write",
-	  "content %i %n2 | dd of=%p0 oflag=seek_bytes%s3 seek=%n1 conv=notrunc "
-	  "iflag=fullblock bs=1M status=none",
-	  "$XFS_IO_PROG -f%s3 -c \"pwrite -S %b %n1 %n2\" %p0 >>$seqres.full" },
-	{ "pwrite",
-	  "content %i %n2 | dd of=%p0 oflag=seek_bytes%s3 seek=%n1 conv=notrunc,nocreat "
-	  "iflag=fullblock bs=1M status=none",
-	  "$XFS_IO_PROG%s3 -c \"pwrite -S %b %n1 %n2\" %p0 >>$seqres.full" },
-	{ "append",
-	  "content %i %n1 | dd of=%p0 oflag=append%s2 conv=notrunc iflag=fullblock bs=1M "
-	  "status=none",
-	  "$XFS_IO_PROG -f -a%s2 -c \"pwrite -S %b 0 %n1\" %p0 >>$seqres.full" },
-	{ "dwrite",
-	  "content %i %n2 | dd of=%p0 oflag=direct,seek_bytes%s3 seek=%n1 conv=notrunc "
-	  "iflag=fullblock bs=%n2 status=none",
-	  "$XFS_IO_PROG -f -d%s3 -c \"pwrite -S %b -b %n2 %n1 %n2\" %p0 >>$seqres.full" },
-	{ "read",
-	  "dd if=%p0 of=/dev/null iflag=skip_bytes,count_bytes skip=%n1 count=%n2 status=none",
-	  "$XFS_IO_PROG -r -c \"pread %n1 %n2\" %p0 >>$seqres.full" },
-	{ "truncate", "truncate -c -s %n1 %p0", "$XFS_IO_PROG -c \"truncate %n1\" %p0" },
-	{ "copy_file_range",
-	  "dd if=%p0 of=%p2 iflag=skip_bytes,count_bytes skip=%n1 count=%n4 oflag=seek_bytes "
-	  "seek=%n3 conv=notrunc status=none",
-	  "$XFS_IO_PROG -f -c \"copy_range -s %n1 -d %n3 -l %n4 \"%p0 %p2" },
-	{ "reflink", "cp --reflink=always -T %p0 %p1", "cp --reflink=always -T %p0 %p1" },
-	{ "setxattr", "setfattr -n %t1 -v %x2 %p0", "$SETFATTR_PROG -n %t1 -v %x2 %p0" },
-	{ "removexattr", "setfattr -x %t1 %p0", "$SETFATTR_PROG -x %t1 %p0" },
-	{ "chmod", "chmod %m1 %p0", "chmod %m1 %p0" },
-	{ "chown", "chown -h %n1:%n2 %p0", "chown -h %n1:%n2 %p0" },
-	{ "utimens", "touch -c -a -d @%n1 %p0 && touch -c -m -d @%n2 %p0",
-	  "touch -c -a -d @%n1 %p0 && touch -c -m -d @%n2 %p0" },
-	{ "fsync", "sync %p0", "$XFS_IO_PROG -c fsync %p0" },
-	{ "fdatasync", "sync -d %p0", "$XFS_IO_PROG -c fdatasync %p0" },
-	{ "sync", "sync -f .", "sync" },
-	{ "syncfs", "sync -f .", "$XFS_IO_PROG -c syncfs $SCRATCH_MNT" },
-	{ "sync_file_range", NULL, "$XFS_IO_PROG -c \"sync_range -b %n1 %n2\" %p0" },
-	{ "remount", NULL, "_unmount_flakey && _mount_flakey" },
-	{ "shell", "sh -c %t0", "(cd $SCRATCH_MNT && sh -c %t0)" },
-	{ "drop_caches", "echo 3 >/proc/sys/vm/drop_caches", "echo 3 >/proc/sys/vm/drop_caches" },
-};
 
 /* ---- words ---- */
 
@@ -175,6 +123,9 @@ static void fill_in(const char *form, const struct workload *w, size_t i, enum s
 			strbuf_addu(out, op->args[n].num);
 		else if (what == 'm')
 			strbuf_addf(out, "%04o", (unsigned)op->args[n].num);
+		else if (what == 'd')
+			strbuf_addf(out, "%u %u", major((dev_t)op->args[n].num),
+				    minor((dev_t)op->args[n].num));
 		else if (what == 't')
 			shell_quote(out, op->args[n].text);
 		else if (what == 'x')
@@ -208,17 +159,28 @@ static const char *open_form(const struct op *op)
 	return flags & O_CREAT ? ": >>%p0" : "test -e %p0";
 }
 
-static const char *rename_form(const struct op *op, enum shell_dialect d)
+static const char *rename_form(const struct op *op)
 {
-	switch (op->args[2].num) {
+	switch (op_words(op, rename_words)) {
 	case 0:
 		return "mv -f -T %p0 %p1";
 	case RENAME_W_NOREPLACE:
-		return d == SHELL_PLAIN ? "mv -n -T %p0 %p1" : "$here/src/renameat2 -n %p0 %p1";
+		return "mv -n -T %p0 %p1";
+	}
+	return NULL;
+}
+
+static const char *rename_xfstests(const struct op *op)
+{
+	switch (op_words(op, rename_words)) {
+	case 0:
+		return "mv -f -T %p0 %p1";
+	case RENAME_W_NOREPLACE:
+		return "$here/src/renameat2 -n %p0 %p1";
 	case RENAME_W_EXCHANGE:
-		return d == SHELL_PLAIN ? NULL : "$here/src/renameat2 -x %p0 %p1";
+		return "$here/src/renameat2 -x %p0 %p1";
 	case RENAME_W_WHITEOUT:
-		return d == SHELL_PLAIN ? NULL : "$here/src/renameat2 -w %p0 %p1";
+		return "$here/src/renameat2 -w %p0 %p1";
 	}
 	return NULL;
 }
@@ -231,16 +193,15 @@ static const char *mknod_form(const struct op *op)
 	case S_IFREG:
 		return ": >%p0";
 	case S_IFCHR:
+		return "mknod -m 0644 %p0 c %d2";
 	case S_IFBLK:
-		return "mknod -m 0644 %p0 ";
+		return "mknod -m 0644 %p0 b %d2";
 	}
 	return NULL;
 }
 
-static const char *mmap_form(const struct op *op, enum shell_dialect d)
+static const char *mmap_xfstests(const struct op *op)
 {
-	if (d == SHELL_PLAIN)
-		return NULL;
 	if (op->args[3].num & MMAP_NOSYNC)
 		return "$XFS_IO_PROG -f -c \"falloc %n1 %n2\" -c \"mmap -rw %n1 %n2\" "
 		       "-c \"mwrite -S %b %n1 %n2\" %p0";
@@ -248,66 +209,80 @@ static const char *mmap_form(const struct op *op, enum shell_dialect d)
 	       "-c \"mwrite -S %b %n1 %n2\" -c \"msync -s %n1 %n2\" %p0";
 }
 
-static const char *falloc_form(const struct op *op, enum shell_dialect d)
-{
-	static const struct {
-		unsigned mode;
-		const char *plain, *xfstests;
-	} modes[] = {
-		{ 0, "fallocate -o %n2 -l %n3 %p0", "falloc" },
-		{ FALLOC_FL_KEEP_SIZE, "fallocate -n -o %n2 -l %n3 %p0", "falloc -k" },
-		{ FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, "fallocate -p -o %n2 -l %n3 %p0",
-		  "fpunch" },
-		{ FALLOC_FL_ZERO_RANGE, "fallocate -z -o %n2 -l %n3 %p0", "fzero" },
-		{ FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, "fallocate -z -n -o %n2 -l %n3 %p0",
-		  "fzero -k" },
-		{ FALLOC_FL_COLLAPSE_RANGE, "fallocate -c -o %n2 -l %n3 %p0", "fcollapse" },
-		{ FALLOC_FL_INSERT_RANGE, "fallocate -i -o %n2 -l %n3 %p0", "finsert" },
-		{ FALLOC_FL_UNSHARE_RANGE, NULL, "funshare" },
-	};
+#define FALLOCATE(options) "fallocate" options " -o %n2 -l %n3 %p0"
+#define XFS_IO(command)	   "$XFS_IO_PROG -c \"" command " %n2 %n3\" %p0"
 
-	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
-		if (modes[i].mode == op->args[1].num)
-			return d == SHELL_PLAIN ? modes[i].plain : modes[i].xfstests;
-	return NULL;
+static const struct falloc_forms {
+	unsigned mode;
+	const char *plain, *xfstests;
+} falloc_forms[] = {
+	{ 0, FALLOCATE(""), XFS_IO("falloc") },
+	{ FALLOC_FL_KEEP_SIZE, FALLOCATE(" -n"), XFS_IO("falloc -k") },
+	{ FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, FALLOCATE(" -p"), XFS_IO("fpunch") },
+	{ FALLOC_FL_ZERO_RANGE, FALLOCATE(" -z"), XFS_IO("fzero") },
+	{ FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, FALLOCATE(" -z -n"), XFS_IO("fzero -k") },
+	{ FALLOC_FL_COLLAPSE_RANGE, FALLOCATE(" -c"), XFS_IO("fcollapse") },
+	{ FALLOC_FL_INSERT_RANGE, FALLOCATE(" -i"), XFS_IO("finsert") },
+	{ FALLOC_FL_UNSHARE_RANGE, NULL, XFS_IO("funshare") },
+	{ UINT_MAX, NULL, NULL }, /* any other */
+};
+
+static const struct falloc_forms *falloc_forms_of(const struct op *op)
+{
+	const struct falloc_forms *f = falloc_forms;
+
+	while (f->mode != UINT_MAX && f->mode != op_words(op, falloc_words))
+		f++;
+	return f;
 }
 
-static const char *form_of(const struct op *op, enum shell_dialect d)
+static const char *falloc_form(const struct op *op)
 {
-	const char *name = op->def->name;
+	return falloc_forms_of(op)->plain;
+}
 
-	if (streq(name, "open"))
-		return open_form(op);
-	if (streq(name, "rename"))
-		return rename_form(op, d);
-	if (streq(name, "mknod"))
-		return mknod_form(op);
-	if (streq(name, "mmapwrite"))
-		return mmap_form(op, d);
-	if (streq(name, "falloc"))
-		return falloc_form(op, d);
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		if (streq(commands[i].name, name))
-			return d == SHELL_PLAIN ? commands[i].plain : commands[i].xfstests;
-	return NULL;
+static const char *falloc_xfstests(const struct op *op)
+{
+	return falloc_forms_of(op)->xfstests;
+}
+
+/* Where all members are empty, it cannot be said. */
+struct form {
+	const char *text;
+	const char *(*by)(const struct op *op); /* NULL from it: not with these arguments */
+	bool one_call;
+};
+
+static const struct {
+	struct form plain, xfstests;
+} forms[OP_COUNT] = {
+#define SHELL(text_)					       .plain = { .text = text_ }
+#define SHELL_CALL(text_)				       .plain = { .text = text_, .one_call = true }
+#define SHELL_BY(function)				       .plain = { .by = function }
+#define SHELL_NONE					       .plain = { .text = NULL }
+#define XFSTESTS(text_, ...)				       .xfstests = { .text = text_ }
+#define XFSTESTS_BY(function, ...)			       .xfstests = { .by = function }
+#define XFSTESTS_NONE					       .xfstests = { .text = NULL }
+#define OP(name, help, args, is, weight, shell, xfstests, ...) [OP_ID(name)] = { shell, xfstests },
+#include "workload/ops.def"
+};
+
+bool shell_is_one_call(const struct op *op)
+{
+	return forms[op_id(op->def)].plain.one_call;
 }
 
 void shell_op(const struct workload *w, size_t i, enum shell_dialect d, struct strbuf *out)
 {
 	const struct op *op = &w->ops.v[i];
-	const char *form = form_of(op, d);
+	const struct form *f = d == SHELL_PLAIN ? &forms[op_id(op->def)].plain
+						: &forms[op_id(op->def)].xfstests;
+	const char *form = f->by ? f->by(op) : f->text;
 
-	if (!form) {
-		put_skip(w, i, out);
-	} else if (streq(op->def->name, "falloc") && d == SHELL_XFSTESTS) {
-		strbuf_addf(out, "$XFS_IO_PROG -c \"%s ", form);
-		fill_in("%n2 %n3\" %p0", w, i, d, out);
-	} else {
+	if (form)
 		fill_in(form, w, i, d, out);
-	}
-	if (form && streq(op->def->name, "mknod") && !strncmp(form, "mknod", 5))
-		strbuf_addf(out, "%c %u %u", op->args[1].num == S_IFCHR ? 'c' : 'b',
-			    major((dev_t)op->args[2].num), minor((dev_t)op->args[2].num));
+	else
+		put_skip(w, i, out);
 	strbuf_addch(out, '\n');
 }
 
@@ -321,6 +296,16 @@ static void put_flight(const struct view_crash *c, const char *where, struct str
 	strbuf_addf(out, "# Of %zu %s in flight%s, %zu %s lost and %zu torn.\n", n,
 		    plural(n, "write", "writes"), where, s->lost.n,
 		    plural(s->lost.n, "was", "were"), s->torn.n);
+}
+
+void shell_strange(bool ours, const char *begin, struct strbuf *out)
+{
+	if (!ours)
+		strbuf_addf(out,
+			    "%sNOT VERIFIED: this comes from a finding that was not made by the "
+			    "user who\n%sexported it, on his machine. Its commands, and its disk, "
+			    "may be anybody's: read it\n%sbefore it is run.\n%.*s\n",
+			    begin, begin, begin, (int)(strlen(begin) - 1), begin);
 }
 
 void shell_finding(const struct view *v, struct strbuf *out)
@@ -342,8 +327,7 @@ void shell_finding(const struct view *v, struct strbuf *out)
 	strbuf_adds(out, ", Linux ");
 	shell_clean(out, v->c.kernel ? v->c.kernel : "(unknown)");
 	strbuf_adds(out, ".\n");
-	auto_free char *start = stored_case_start(&v->c);
-	if (start)
+	if (stored_case_has_start(&v->c))
 		strbuf_adds(out,
 			    "# It begins with the disk start.img: DIR is where a copy of it is "
 			    "mounted.\n");
@@ -406,12 +390,14 @@ void shell_xattrs(const struct tree_entry *e, struct strbuf *out)
 	}
 }
 
+/* As find(1) prints them. */
+static const char type_letters[TREE_TYPE_END] = { '?', 'f', 'd', 'l', 'p', 'c', 'b', 's' };
+
 void shell_facts(const struct tree_entry *e, struct strbuf *out)
 {
-	static const char letters[TREE_TYPE_END] = { '?', 'f', 'd', 'l', 'p', 'c', 'b', 's' };
 	auto_strbuf sum = STRBUF_INIT, xattrs = STRBUF_INIT;
 
-	strbuf_addf(out, "%c %o %u:%u", letters[e->type], e->mode, e->uid, e->gid);
+	strbuf_addf(out, "%c %o %u:%u", type_letters[e->type], e->mode, e->uid, e->gid);
 	if (e->type == TREE_FILE)
 		strbuf_addf(out, " %llu bytes", (unsigned long long)e->size);
 	if (e->type != TREE_DIR)
@@ -423,6 +409,50 @@ void shell_facts(const struct tree_entry *e, struct strbuf *out)
 	shell_xattrs(e, &xattrs);
 	for (const char *c = strbuf_str(&xattrs); *c; c++)
 		strbuf_addf(out, "%s%c", c == xattrs.buf ? " " : "", *c == '\n' ? ' ' : *c);
+}
+
+bool shell_value(enum finding_kind kind, const struct tree_entry *e, const char **what,
+		 struct strbuf *value)
+{
+	switch (kind) {
+	case FINDING_TYPE:
+		*what = "type";
+		strbuf_addch(value, type_letters[e->type]);
+		return true;
+	case FINDING_SIZE:
+		*what = "size";
+		strbuf_addu(value, e->size);
+		return true;
+	case FINDING_CONTENT:
+		*what = "content";
+		return shell_cksum(e, value);
+	case FINDING_MODE:
+		*what = "mode";
+		strbuf_addf(value, "%o", e->mode);
+		return true;
+	case FINDING_OWNER:
+		*what = "owner";
+		strbuf_addf(value, "%u:%u", e->uid, e->gid);
+		return true;
+	case FINDING_XATTR:
+		*what = "xattrs";
+		shell_xattrs(e, value);
+		return true;
+	case FINDING_TARGET:
+		*what = "target";
+		strbuf_adds(value, e->target ? e->target : "");
+		return true;
+	case FINDING_RDEV:
+		*what = "device";
+		strbuf_addf(value, "%x:%x", e->rdev_major, e->rdev_minor);
+		return true;
+	case FINDING_BLOCKS:
+		*what = "blocks";
+		strbuf_addu(value, e->blocks);
+		return true;
+	default:
+		return false;
+	}
 }
 
 static int by_path(const void *a, const void *b)
@@ -445,106 +475,17 @@ void shell_listing(const struct view *v, const struct tree *t, struct strbuf *ou
 	if (list.n)
 		qsort(list.v, list.n, sizeof(*list.v), by_path);
 	for (size_t i = 0; i < list.n; i++) {
+		auto_strbuf facts = STRBUF_INIT;
+
 		strbuf_adds(out, view_about(v, list.v[i]->path) ? "* " : "  ");
 		strbuf_addf(out, "%s: ", list.v[i]->path);
-		shell_facts(list.v[i], out);
+		shell_facts(list.v[i], &facts);
+		/* Where a link leads has any byte in it, an end of line too. */
+		shell_clean(out, strbuf_str(&facts));
 		strbuf_addch(out, '\n');
 	}
 	vec_release(&list);
 }
-
-const char shell_functions[] =
-	"there() { # PATH\n"
-	"\t[ -e \"./$1\" ] || [ -L \"./$1\" ]\n"
-	"}\n\n"
-	"xattrs() { # PATH\n"
-	"\tif command -v getfattr >/dev/null; then\n"
-	"\t\tgetfattr -h -d -m '^(user|trusted)\\.' -e hex --absolute-names \"./$1\" |\n"
-	"\t\t\tsed -e '/^# file/d' -e '/^$/d' -e '/=/!s/$/=0x/' | LC_ALL=C sort\n"
-	"\telse\n"
-	"\t\tpython3 -c 'import os, sys\n"
-	"p = sys.argv[1]\n"
-	"for n in sorted(os.listxattr(p, follow_symlinks=False)):\n"
-	"    if n.startswith((\"user.\", \"trusted.\")):\n"
-	"        print(n + \"=0x\" + os.getxattr(p, n, follow_symlinks=False).hex())' \"./$1\"\n"
-	"\tfi\n"
-	"}\n\n"
-	"value() { # WHAT PATH\n"
-	"\tcase $1 in\n"
-	"\ttype) find \"./$2\" -maxdepth 0 -printf %y ;;\n"
-	"\tmode) find \"./$2\" -maxdepth 0 -printf %m ;;\n"
-	"\towner) find \"./$2\" -maxdepth 0 -printf %U:%G ;;\n"
-	"\tsize) find \"./$2\" -maxdepth 0 -printf %s ;;\n"
-	"\tlinks) find \"./$2\" -maxdepth 0 -printf %n ;;\n"
-	"\tblocks) find \"./$2\" -maxdepth 0 -printf %b ;;\n"
-	"\ttarget) find \"./$2\" -maxdepth 0 -printf %l ;;\n"
-	"\tdevice) stat -c %t:%T \"./$2\" ;;\n"
-	"\tcontent) cksum <\"./$2\" ;;\n"
-	"\txattrs) xattrs \"$2\" ;;\n"
-	"\tmtime) stat -c %.9Y \"./$2\" ;;\n"
-	"\tctime) stat -c %.9Z \"./$2\" ;;\n"
-	"\tesac 2>/dev/null\n"
-	"}\n\n"
-	"is() { # WHAT PATH VALUE: the path is there, and as it was found\n"
-	"\t[ \"$1\" != xattrs ] || command -v getfattr >/dev/null || command -v python3 >/dev/null "
-	"||\n"
-	"\t\treturn 2\n"
-	"\tthere \"$2\" && [ \"$(value \"$1\" \"$2\")\" = \"$3\" ]\n"
-	"}\n\n"
-	"time_is() { # WHAT PATH SEEN HAD: what was seen, and not what it had; any other time may "
-	"be "
-	"fine\n"
-	"\tthere \"$2\" || return 2\n"
-	"\tset -- \"$@\" \"$(value \"$1\" \"$2\")\"\n"
-	"\t[ \"$5\" != \"$3\" ] || return 0\n"
-	"\t[ \"$5\" != \"$4\" ] || return 1\n"
-	"\techo \"look at the $1 of $2 (stat): it is $5, was found as $3 and had been $4; of an\"\n"
-	"\techo \"operation since then, or of recovery, it is fine\"\n"
-	"\treturn 2\n"
-	"}\n\n"
-	"facts() { # PATH: all that can be seen of it, in a line\n"
-	"\tset -- \"$1\" \"$(value type \"$1\")\"\n"
-	"\tprintf '%s %s %s' \"$2\" \"$(value mode \"$1\")\" \"$(value owner \"$1\")\"\n"
-	"\t[ \"$2\" != f ] || printf ' %s bytes' \"$(value size \"$1\")\"\n"
-	"\t[ \"$2\" = d ] || printf ' links=%s' \"$(value links \"$1\")\"\n"
-	"\t[ \"$2\" != l ] || printf ' -> %s' \"$(value target \"$1\")\"\n"
-	"\t[ \"$2\" != f ] || printf ' cksum=%s' \"$(value content \"$1\" | cut -d ' ' -f 1)\"\n"
-	"\tset -- \"$(value xattrs \"$1\" | tr '\\n' ' ')\"\n"
-	"\t[ -z \"$1\" ] || printf ' %s' \"${1% }\"\n"
-	"\techo\n"
-	"}\n\n"
-	"listing() {\n"
-	"\tfind . -mindepth 1 -path ./lost+found -prune -o -path '*[[:cntrl:]]*' -o -printf "
-	"'%P\\n' |\n"
-	"\t\tLC_ALL=C sort | while IFS= read -r path; do\n"
-	"\t\t\tprintf '  %s: ' \"$path\"\n"
-	"\t\t\tfacts \"$path\"\n"
-	"\t\tdone\n"
-	"}\n\n"
-	"all_names_counted() { # PATH: its link count is the number of its names\n"
-	"\t[ \"$(value links \"$1\")\" = \"$(find . -xdev -samefile \"./$1\" | wc -l)\" ]\n"
-	"}\n\n"
-	"readable() { # PATH\n"
-	"\tif [ -L \"./$1\" ]; then\n"
-	"\t\treadlink \"./$1\"\n"
-	"\telif [ -d \"./$1\" ]; then\n"
-	"\t\tls -a \"./$1\"\n"
-	"\telse\n"
-	"\t\tcat \"./$1\"\n"
-	"\tfi >/dev/null 2>&1\n"
-	"}\n\n"
-	"listed_twice() { # PATH\n"
-	"\t[ \"$(ls -f \"$(dirname \"./$1\")\" | grep -cxF -e \"$(basename \"./$1\")\")\" -gt 1 ]\n"
-	"}\n\n"
-	"usable() { # files can be made in every directory, and all can be removed\n"
-	"\tfind . -path ./lost+found -prune -o -type d -print >\"$work/dirs\" || return 1\n"
-	"\twhile IFS= read -r path; do\n"
-	"\t\techo 'the power is back' >\"$path/outage-probe\" &&\n"
-	"\t\t\tgrep -qx 'the power is back' \"$path/outage-probe\" &&\n"
-	"\t\t\trm \"$path/outage-probe\" || return 1\n"
-	"\tdone <\"$work/dirs\"\n"
-	"\tfind . -mindepth 1 -maxdepth 1 ! -name lost+found -exec rm -rf -- {} +\n"
-	"}\n\n";
 
 void shell_base64(struct strbuf *out, const unsigned char *data, size_t len)
 {

@@ -12,6 +12,8 @@ enum shell_dialect {
 
 /* One line for operation `i`; a call of `skip` where no command does the same. */
 void shell_op(const struct workload *w, size_t i, enum shell_dialect d, struct strbuf *out);
+/* Whether its command makes one system call, the operation's, and tells how that ended. */
+bool shell_is_one_call(const struct op *op);
 
 /* One word that the shell takes as it is. */
 void shell_quote(struct strbuf *out, const char *text);
@@ -19,6 +21,8 @@ void shell_quote(struct strbuf *out, const char *text);
 void shell_base64(struct strbuf *out, const unsigned char *data, size_t len);
 /* The problems and what was promised, as comment lines. */
 void shell_finding(const struct view *v, struct strbuf *out);
+/* For the head of what is not this user's own, as comment lines that begin so. */
+void shell_strange(bool ours, const char *begin, struct strbuf *out);
 /* One line of text for a comment: nothing in it can end the comment. */
 void shell_clean(struct strbuf *out, const char *text);
 bool shell_has_control(const char *path);
@@ -34,7 +38,20 @@ bool shell_cksum(const struct tree_entry *e, struct strbuf *out);
 /* Attributes that workloads set, as the function `xattrs` prints them. */
 void shell_xattrs(const struct tree_entry *e, struct strbuf *out);
 
+/*
+ * The value of what a problem of that kind is about, and the name that the function `value` has for
+ * it; false if that is not known.
+ */
+bool shell_value(enum finding_kind kind, const struct tree_entry *e, const char **what,
+		 struct strbuf *value);
+
+/* judge STATUS WORDS, which tells of one problem, and finish, which ends the script. */
+extern const char shell_judge[];
 /* Functions that look at the working directory: listing, facts PATH, is WHAT PATH VALUE, ... */
 extern const char shell_functions[];
+/* use: does what check/usable.h does. It calls `listen`. */
+extern const char shell_use[];
+/* follow_log, listen and kernel_complained, which looks for what target/kmsg.h looks for. */
+void shell_kernel_log(const struct view *v, struct strbuf *out);
 
 #endif

@@ -4,9 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <unistd.h>
 
+#include "base/below.h"
 #include "base/io.h"
+#include "fs/reffs.h"
 #include "run/attempt.h"
 #include "run/replay.h"
 
@@ -178,6 +179,21 @@ char *view_cause(const struct view *v)
 	size_t n = strcspn(strbuf_str(&v->diagnosis), ":\n");
 
 	return v->diagnosis.len ? xmemdupz(v->diagnosis.buf, n) : NULL;
+}
+
+void view_reference(const struct view *v, size_t n, bool no_reflink, struct tree *out)
+{
+	static const struct tree_opts all = { .dir_nlink = true };
+	struct reffs_opts opts = { .no_reflink = no_reflink };
+	struct reffs *fs = reffs_new(&opts);
+
+	reffs_begin(fs, &v->c.workload);
+	for (size_t i = 0; i < n; i++)
+		(void)reffs_op(fs, &v->c.workload, i);
+	struct reffs_state *now = reffs_save(fs);
+	reffs_tree(now, &all, out);
+	reffs_state_unref(now);
+	reffs_free(fs);
 }
 
 size_t view_under_way(const struct view *v)
@@ -378,8 +394,8 @@ static void add_to_cluster(struct run_view *r, size_t at)
 /* Who is at work on a run holds a lock on this file. */
 static bool is_locked(const char *run)
 {
-	auto_free char *path = xasprintf("%s/progress", run);
-	auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct err ignored = ERR_INIT;
+	auto_fd fd = below_open(run, "progress", O_RDONLY, &ignored);
 
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
@@ -414,12 +430,12 @@ static int load_about(struct run_view *r, struct err *err)
 int run_view_load(const char *dir, struct run_view *out, struct err *err)
 {
 	struct store_list list = { 0 };
-	auto_free char *alone = xasprintf("%s/case", dir);
+	auto_free char *at = below_case(dir);
 	int rc = 0;
 
 	*out = (struct run_view){ .dir = xstrdup(dir), .progress = { .fd = -1 } };
-	/* The directory of a case stands for a run that found nothing else. */
-	if (access(alone, F_OK) == 0)
+	/* The directory of a case stands for a run that found nothing else; it has no findings. */
+	if (!below_exists(dir, "findings") && below_exists(at, "case"))
 		vec_push(&list, xstrdup(dir));
 	else
 		rc = store_list(dir, &list, err);

@@ -68,6 +68,11 @@ bool view_result(const struct view *v, size_t i, int32_t *result);
 /* The operation that had begun and not ended, or the number of operations. */
 size_t view_under_way(const struct view *v);
 /*
+ * What the reference file system holds after the first `n` operations. That is what was expected
+ * only if the target returned what the reference returns, and began with an empty file system.
+ */
+void view_reference(const struct view *v, size_t n, bool no_reflink, struct tree *out);
+/*
  * Texts that were marked during operation `i`, by `outage mark text`: the next event from `*from`
  * on, which moves behind it; NULL if there is none. `after`: the power had failed by then.
  */

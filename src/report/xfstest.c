@@ -7,37 +7,44 @@
  *
  * What must be there after the crash is not written down: the test looks at the files itself, from
  * the operation on that made the promise until the crash, and what it finds after the crash must be
- * one of the things it saw.
+ * one of the things it saw. Where the problem is none of a path, the test does what run/attempt.c
+ * does: it uses the file system, runs fsck, listens to the kernel. What it cannot tell, it does not
+ * pass: it is not run then, in the words of the suite.
  */
 #include "report/report.h"
+#include "report/script.h"
 #include "report/shell.h"
 
-static bool uses(const struct workload *w, const char *name)
-{
-	for (size_t i = 0; i < w->ops.n; i++)
-		if (streq(w->ops.v[i].def->name, name))
-			return true;
-	return false;
-}
+static const struct {
+	const char *line; /* that a test must have; NULL: none */
+} needs[OP_COUNT] = {
+#define XFSTESTS(text, ...)				       __VA_ARGS__
+#define XFSTESTS_BY(function, ...)			       __VA_ARGS__
+#define XFSTESTS_NONE					       NULL
+#define OP(name, help, args, is, weight, shell, xfstests, ...) [OP_ID(name)] = { xfstests },
+#include "workload/ops.def"
+};
 
+/* Each line once, in the order of the operations. */
 static void put_requirements(const struct workload *w, struct strbuf *out)
 {
-	static const struct {
-		const char *op, *line;
-	} needs[] = {
-		{ "setxattr", "_require_attrs" },
-		{ "removexattr", "_require_attrs" },
-		{ "falloc", "_require_xfs_io_command falloc" },
-		{ "copy_file_range", "_require_xfs_io_command copy_range" },
-		{ "reflink", "_require_cp_reflink" },
-		{ "mknod", "_require_mknod" },
-		{ "symlink", "_require_symlinks" },
-	};
+	const char *told[OP_COUNT];
+	size_t n = 0;
 
 	strbuf_adds(out, "_require_scratch\n_require_dm_target flakey\n");
-	for (size_t i = 0; i < ARRAY_SIZE(needs); i++)
-		if (uses(w, needs[i].op))
-			strbuf_addf(out, "%s\n", needs[i].line);
+	for (size_t id = 0; id < OP_COUNT; id++) {
+		const char *line = needs[id].line;
+		bool used = false;
+
+		for (size_t i = 0; i < w->ops.n; i++)
+			used |= op_id(w->ops.v[i].def) == id;
+		for (size_t i = 0; i < n && line; i++)
+			used &= !streq(told[i], line);
+		if (!line || !used)
+			continue;
+		told[n++] = line;
+		strbuf_addf(out, "%s\n", line);
+	}
 }
 
 /* The operation from whose end on a problem's files were promised; 0: no promise, so any will do.
@@ -57,27 +64,61 @@ static void put_path(const char *path, struct strbuf *out)
 }
 
 /* One file with several names must be looked at under all of them at once. */
-static void put_paths(const struct view *v, const struct stored_problem *p, struct strbuf *out)
+static void put_paths(const struct stored_problem *p, struct strbuf *out)
 {
-	const struct tree *trees[] = { &v->expected, &v->seen };
+	auto_script_names names = { 0 };
 
-	put_path(p->path, out);
-	if (p->kind != FINDING_LOST && p->kind != FINDING_BOTH)
-		return;
-	for (size_t t = 0; t < ARRAY_SIZE(trees); t++)
-		for (size_t i = 0; i < trees[t]->entries.n; i++) {
-			const char *path = trees[t]->entries.v[i].path;
-			bool twice = t && v->has_expected && tree_find(&v->expected, path);
-
-			if (*path && !twice && !streq(path, p->path) && view_about(v, path) &&
-			    !shell_has_control(path))
-				put_path(path, out);
-		}
+	script_names(p, &names);
+	for (size_t i = 0; i < names.n; i++)
+		if (!shell_has_control(names.v[i]))
+			put_path(names.v[i], out);
 }
 
+/* Whether what can be seen of a path tells it. */
 static bool is_shown(const struct stored_problem *p)
 {
-	return *p->path && !shell_has_control(p->path);
+	if (!*p->path || shell_has_control(p->path))
+		return false;
+	switch (p->kind) {
+	case FINDING_MISSING:
+	case FINDING_LOST:
+	case FINDING_BOTH:
+	case FINDING_BACK:
+	case FINDING_NEVER:
+	case FINDING_TYPE:
+	case FINDING_SIZE:
+	case FINDING_CONTENT:
+	case FINDING_MODE:
+	case FINDING_OWNER:
+	case FINDING_NLINK:
+	case FINDING_XATTR:
+	case FINDING_TARGET:
+	case FINDING_RDEV:
+	case FINDING_BLOCKS:
+	case FINDING_UNREADABLE:
+	case FINDING_DOUBLED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Others need a crash within an operation or during recovery, which dm-flakey cannot bring about,
+ * or times, or commands of the user's.
+ */
+static bool is_told(const struct view *v, const struct stored_problem *p)
+{
+	if (v->second.has_trace)
+		return false;
+	return is_shown(p) || p->kind == FINDING_UNMOUNTABLE || p->kind == FINDING_UNUSABLE ||
+	       p->kind == FINDING_FSCK || p->kind == FINDING_KERNEL_LOG;
+}
+
+static bool is_used(const struct view *v)
+{
+	return script_has(v, FINDING_UNUSABLE) || script_has(v, FINDING_KERNEL_LOG) ||
+	       script_has(v, FINDING_UNMOUNTABLE);
 }
 
 /* After `done` operations: each problem's files, if they are promised by now. */
@@ -89,7 +130,7 @@ static void put_remember(const struct view *v, size_t done, struct strbuf *out)
 		if (!is_shown(p) || done < promised_from(p))
 			continue;
 		strbuf_addf(out, "remember %zu", i);
-		put_paths(v, p, out);
+		put_paths(p, out);
 		strbuf_addch(out, '\n');
 	}
 }
@@ -141,7 +182,7 @@ static void put_shown(const struct view *v, struct strbuf *test, struct strbuf *
 		if (!is_shown(p))
 			continue;
 		strbuf_addf(test, "compare %zu", i);
-		put_paths(v, p, test);
+		put_paths(p, test);
 		strbuf_addch(test, '\n');
 		strbuf_addf(golden, "%s is as it was\n", p->path);
 	}
@@ -157,6 +198,13 @@ static const char functions[] =
 	"\t\tfind \"$SCRATCH_MNT/$path\" -maxdepth 0 -type d -printf 'd %m %U:%G' -o \\\n"
 	"\t\t\t-printf \"%y %m %U:%G %s bytes, %n links, %l$blocks\" 2>/dev/null ||\n"
 	"\t\t\techo -n 'not there'\n"
+	"\t\tif [ -b \"$SCRATCH_MNT/$path\" ] || [ -c \"$SCRATCH_MNT/$path\" ]; then\n"
+	"\t\t\techo -n \" $(stat -c 'device %t:%T' \"$SCRATCH_MNT/$path\")\"\n"
+	"\t\tfi\n"
+	"\t\tif [ $(ls -f \"$SCRATCH_MNT/$(dirname \"$path\")\" 2>/dev/null |\n"
+	"\t\t\tgrep -cxF -e \"$(basename \"$path\")\") -gt 1 ]; then\n"
+	"\t\t\techo -n ' listed twice'\n"
+	"\t\tfi\n"
 	"\t\tif [ -f \"$SCRATCH_MNT/$path\" ] && [ ! -L \"$SCRATCH_MNT/$path\" ]; then\n"
 	"\t\t\techo -n \" $(md5sum <\"$SCRATCH_MNT/$path\")\"\n"
 	"\t\tfi\n"
@@ -179,18 +227,81 @@ static const char functions[] =
 	"\tif grep -qxF -e \"$(facts \"$@\")\" $tmp.$number; then\n"
 	"\t\techo \"$1 is as it was\"\n"
 	"\telse\n"
+	"\t\tshows=1\n"
 	"\t\techo \"$1 is not as it was:\"\n"
 	"\t\tfacts \"$@\"\n"
 	"\t\techo 'It could be:'\n"
 	"\t\tsort -u $tmp.$number\n"
 	"\tfi\n}\n\n";
 
-static bool about_blocks(const struct view *v)
+/* Functions that reproduce.sh has, too, and where they work. */
+static void put_functions(const struct view *v, struct strbuf *out)
 {
-	for (size_t i = 0; i < v->c.problems.n; i++)
-		if (v->c.problems.v[i].kind == FINDING_BLOCKS)
-			return true;
-	return false;
+	strbuf_addf(out, "shows=0\nblocks=%s\n",
+		    script_has(v, FINDING_BLOCKS) ? "', %b blocks'" : "");
+	strbuf_adds(out, functions);
+	if (!is_used(v))
+		return;
+	strbuf_adds(out, "work=$tmp.work\nmkdir -p $work\nignored=lost+found\ntab=$'\\t'\n\n");
+	if (script_has(v, FINDING_KERNEL_LOG))
+		shell_kernel_log(v, out);
+	else
+		strbuf_adds(out, "listen()\n{\n\t:\n}\n\n");
+	strbuf_adds(out, shell_use);
+}
+
+static void put_step(const char *condition, const char *good, const char *bad, struct strbuf *test,
+		     struct strbuf *golden)
+{
+	strbuf_addf(test, "if %s; then\n\techo '%s'\nelse\n\tshows=1\n\techo '%s'\nfi\n", condition,
+		    good, bad);
+	strbuf_addf(golden, "%s\n", good);
+}
+
+/* The same steps as in reproduce.sh, in the same order. */
+static void put_steps(const struct view *v, struct strbuf *test, struct strbuf *golden)
+{
+	bool again = script_has(v, FINDING_UNMOUNTABLE), fsck = script_has(v, FINDING_FSCK);
+
+	if (fsck || again)
+		strbuf_adds(test, "_unmount_flakey\n");
+	if (fsck)
+		put_step("_check_scratch_fs $FLAKEY_DEV", "fsck has nothing to say",
+			 "fsck complains", test, golden);
+	if (fsck || again)
+		strbuf_adds(test,
+			    "_mount_flakey || _fail 'it can be mounted once, and not again'\n");
+	if (is_used(v)) {
+		strbuf_adds(test, "cd $SCRATCH_MNT\nuse >>$seqres.full 2>&1\ncd /\n");
+		put_step("[ $unusable = 1 ]", "it can be used", "it cannot be used", test, golden);
+	}
+	strbuf_adds(test, "_unmount_flakey\n");
+	if (script_has(v, FINDING_KERNEL_LOG)) {
+		strbuf_adds(test, "kernel_complained >>$seqres.full\ncomplained=$?\n"
+				  "[ $complained != 2 ] || _notrun 'the log of the kernel is not "
+				  "there, or not whole'\n");
+		put_step("[ $complained = 1 ]", "the kernel has nothing to say",
+			 "the kernel complains", test, golden);
+	}
+}
+
+/* To pass would mean that all is well. */
+static void put_untold(const struct view *v, struct strbuf *out)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < v->c.problems.n; i++) {
+		if (is_told(v, &v->c.problems.v[i]))
+			continue;
+		strbuf_adds(out, any ? "" : "\n# Of this the test can tell nothing:\n");
+		strbuf_adds(out, "#   ");
+		shell_clean(out, v->c.problems.v[i].words);
+		strbuf_addch(out, '\n');
+		any = true;
+	}
+	if (any)
+		strbuf_adds(out,
+			    "[ $shows = 1 ] || _notrun 'it cannot be told; see reproduce.sh'\n");
 }
 
 void export_xfstest(const struct view *v, struct strbuf *test, struct strbuf *golden)
@@ -198,8 +309,9 @@ void export_xfstest(const struct view *v, struct strbuf *test, struct strbuf *go
 	const char *options = strchr(v->c.target, ',');
 
 	strbuf_adds(test,
-		    "#! /bin/bash\n# SPDX-License-Identifier: GPL-2.0\n#\n# FS QA Test NNN\n#\n"
-		    "# After a power failure:\n#\n");
+		    "#! /bin/bash\n# SPDX-License-Identifier: GPL-2.0\n#\n# FS QA Test NNN\n#\n");
+	shell_strange(v->c.ours, "# ", test);
+	strbuf_adds(test, "# After a power failure:\n#\n");
 	shell_finding(v, test);
 	put_warning(v, test);
 	strbuf_adds(test, "#\n. ./common/preamble\n_begin_fstest auto quick log\n\n"
@@ -207,8 +319,7 @@ void export_xfstest(const struct view *v, struct strbuf *test, struct strbuf *go
 			  ". ./common/filter\n. ./common/attr\n. ./common/reflink\n"
 			  ". ./common/dmflakey\n\n"
 			  "skip()\n{\n\t_notrun \"no command for: $1\"\n}\n\n");
-	strbuf_addf(test, "blocks=%s\n", about_blocks(v) ? "', %b blocks'" : "");
-	strbuf_adds(test, functions);
+	put_functions(v, test);
 	put_requirements(&v->c.workload, test);
 	strbuf_adds(test, "\n_scratch_mkfs >>$seqres.full 2>&1\n"
 			  "_require_metadata_journaling $SCRATCH_DEV\n");
@@ -220,8 +331,13 @@ void export_xfstest(const struct view *v, struct strbuf *test, struct strbuf *go
 	strbuf_adds(test, "_init_flakey\n_mount_flakey\n\n");
 	put_operations(v, test);
 	strbuf_adds(golden, "QA output created by NNN\n");
-	strbuf_adds(test, "\n_flakey_drop_and_remount\n\n# Each must be as it was at some "
-			  "time since it was promised.\n");
+	strbuf_addch(test, '\n');
+	if (script_has(v, FINDING_KERNEL_LOG))
+		strbuf_adds(test, "dev=$(realpath $FLAKEY_DEV)\nfollow_log\n");
+	strbuf_adds(test, "_flakey_drop_and_remount || _fail 'it cannot be mounted'\n\n"
+			  "# Each must be as it was at some time since it was promised.\n");
 	put_shown(v, test, golden);
-	strbuf_adds(test, "\n_unmount_flakey\nstatus=0\nexit\n");
+	put_steps(v, test, golden);
+	put_untold(v, test);
+	strbuf_adds(test, "\nstatus=0\nexit\n");
 }

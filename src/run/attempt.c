@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "run/store.h"
 #include "target/kmsg.h"
 
 enum { RECORD_TRIES = 5 };
@@ -37,6 +38,11 @@ size_t attempt_walked(const struct trace *record)
 			return i;
 	}
 	return record->events.n;
+}
+
+const char *attempt_mounted(const struct run *r, const struct attempt *a)
+{
+	return a->at_once ? STORE_REFUSED : r->read_only_first ? STORE_READ_ONLY : NULL;
 }
 
 /* ---- commands of the user's ---- */
@@ -221,9 +227,7 @@ static int fsck_recovered(struct run *r, struct attempt *a, struct err *err)
 		rc = target_mount(&r->target, &a->said, err);
 	if (rc > 0)
 		findings_add(&a->findings, FINDING_UNMOUNTABLE, NULL,
-			     xasprintf("it can be mounted once, and not again: %s",
-				       strbuf_str(&a->said)),
-			     NULL);
+			     xasprintf(ATTEMPT_NOT_AGAIN ": %s", strbuf_str(&a->said)), NULL);
 	return rc;
 }
 

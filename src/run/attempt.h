@@ -46,7 +46,12 @@ int attempt_state(struct run *r, const struct image *img, const struct promises 
 /* Asks a new file system, and sets r->read_only_first; what comes of it is no finding. */
 int attempt_read_only_first(struct run *r, struct err *err) must_check;
 
-/* How the words of a finding begin where it cannot be made writable. */
+/* How it was mounted, for run_case. */
+const char *attempt_mounted(const struct run *r, const struct attempt *a);
+
+/* How the words of a finding begin where it cannot be mounted again after a clean unmount, */
+#define ATTEMPT_NOT_AGAIN "it can be mounted once, and not again"
+/* and where it cannot be made writable. */
 #define ATTEMPT_NOT_WRITABLE "it can be mounted read-only, and not be made writable"
 
 #define ATTEMPT_WALKED "walked"

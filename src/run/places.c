@@ -9,49 +9,49 @@
 
 enum { NAME_MAX_BYTES = KALLSYMS_NAME_MAX + 100 };
 
-/* Asked for once something is to be told, and once only. */
-static void know_names(struct run *r)
+/* A machine is asked once something of it is to be told, and once only; NULL: it has no names. */
+static const struct kallsyms *names_of(struct run *r, uint64_t machine)
 {
+	struct machine_names made = { .machine = machine, .names = KALLSYMS_INIT };
 	auto_strbuf text = STRBUF_INIT;
 	struct err why = ERR_INIT;
 
-	if (r->asked_names)
-		return;
-	r->asked_names = true;
-	if (target_symbols(&r->target, &text, &why) ||
-	    kallsyms_parse(strbuf_str(&text), text.len, &r->names, &why)) {
+	for (size_t i = 0; i < r->names.n; i++)
+		if (r->names.v[i].machine == machine)
+			return &r->names.v[i].names;
+	if (target_symbols(&r->target, machine, &text, &why) ||
+	    kallsyms_parse(strbuf_str(&text), text.len, &made.names, &why))
 		log_debug("places in the kernel have no names: %s", why.msg);
-	} else if (!kallsyms_in_place(&r->names)) {
-		/* Whoever answered may have booted on its own: its names would be wrong. */
-		log_info("places in the kernel have no names: it is not where it was linked to be "
-			 "(KASLR, or another CONFIG_PHYSICAL_START)");
-		kallsyms_release(&r->names);
-		r->names = (struct kallsyms)KALLSYMS_INIT;
-	}
+	vec_push(&r->names, made);
+	return &vec_last(&r->names).names;
 }
 
 /* "pmem_do_write+0xa2 [nd_pmem]"; false if nobody knows. Programs have no names here. */
-static bool add_name(struct run *r, uint64_t addr, struct strbuf *out)
+static bool add_name(struct run *r, const struct trace *t, uint64_t addr, struct strbuf *out)
 {
-	const char *name, *module;
+	const char *name, *module, *kept = NULL;
 	uint64_t offset;
 
 	if (!(addr >> 63))
 		return false;
-	know_names(r);
-	if (!kallsyms_find(&r->names, addr, &name, &module, &offset))
+	if (!t->machine) {
+		kept = r->kept_places ? places_find(r->kept_places, addr) : NULL;
+		strbuf_adds(out, kept ? kept : "");
+		return kept;
+	}
+	if (!kallsyms_find(names_of(r, t->machine), addr, &name, &module, &offset))
 		return false;
 	strbuf_addf(out, "%s+%#" PRIx64 "%s%s%s", name, offset, *module ? " [" : "", module,
 		    *module ? "]" : "");
 	return true;
 }
 
-void place_words(struct run *r, uint64_t addr, struct strbuf *out)
+void place_words(struct run *r, const struct trace *t, uint64_t addr, struct strbuf *out)
 {
 	auto_strbuf name = STRBUF_INIT;
 
 	strbuf_addf(out, "%#" PRIx64, addr);
-	if (add_name(r, addr, &name))
+	if (add_name(r, t, addr, &name))
 		strbuf_addf(out, " (%s)", strbuf_str(&name));
 }
 
@@ -86,23 +86,49 @@ static void collect(const struct trace *t, struct addresses *out)
 	}
 }
 
-void places_print(struct run *r, const struct trace *t, const struct trace *more,
-		  struct strbuf *out)
+static int by_address(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static void add_places(struct run *r, const struct trace *t, struct places *out)
 {
 	struct addresses all = { 0 };
 
 	collect(t, &all);
-	if (more)
-		collect(more, &all);
 	if (all.n)
 		qsort(all.v, all.n, sizeof(*all.v), by_value);
 	for (size_t i = 0; i < all.n; i++) {
 		auto_strbuf name = STRBUF_INIT;
 
-		if ((!i || all.v[i] != all.v[i - 1]) && add_name(r, all.v[i], &name))
-			strbuf_addf(out, "%#" PRIx64 " %s\n", all.v[i], strbuf_str(&name));
+		if ((!i || all.v[i] != all.v[i - 1]) && add_name(r, t, all.v[i], &name))
+			vec_push(out, (struct place){ all.v[i], strbuf_detach(&name) });
 	}
 	vec_release(&all);
+}
+
+void places_print(struct run *r, const struct trace *t, const struct trace *more,
+		  struct strbuf *out)
+{
+	struct places all = { 0 };
+
+	add_places(r, t, &all);
+	if (more)
+		add_places(r, more, &all);
+	if (all.n)
+		qsort(all.v, all.n, sizeof(*all.v), by_address);
+	for (size_t i = 0, n; i < all.n; i += n) {
+		bool same = true;
+
+		/* Two machines may have something else there each: then it has no name. */
+		for (n = 1; i + n < all.n && all.v[i + n].addr == all.v[i].addr; n++)
+			same &= streq(all.v[i].name, all.v[i + n].name);
+		if (same)
+			strbuf_addf(out, "%#" PRIx64 " %s\n", all.v[i].addr, all.v[i].name);
+	}
+	places_release(&all);
 }
 
 /* ---- read back ---- */
@@ -113,13 +139,6 @@ static bool is_name(const char *p, size_t n)
 		if (p[i] < ' ' || p[i] > '~')
 			return false;
 	return n > 0 && n < NAME_MAX_BYTES;
-}
-
-static int by_address(const void *a, const void *b)
-{
-	const struct place *x = a, *y = b;
-
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
 void places_parse(const char *text, struct places *out)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * places.h - where in a guest's kernel something was done, with names. Only a kernel that runs can
- * be asked for them, so a case keeps those that its trace needs, in a file "places", a line each:
+ * places.h - where in a guest's kernel something was done, with names. Modules are elsewhere in
+ *each machine that boots, and so may be the kernel itself, so the names are those of the machine
+ *that made the trace. It can be asked for them as long as it runs; a case keeps those that its
+ *traces need, in a file "places", a line each:
  *
  *	0xffffffff819c1175 __memcpy_flushcache+0x85
  *	0xffffffffc02837d2 pmem_do_write+0xa2 [nd_pmem]
@@ -11,8 +13,9 @@
 
 #include "run/run.h"
 
-/* "0xffffffff819c1175 (__memcpy_flushcache+0x85)", or the address alone. */
-void place_words(struct run *r, uint64_t addr, struct strbuf *out);
+/* Of a place in the trace: "0xffffffff819c1175 (__memcpy_flushcache+0x85)", or the address alone.
+ */
+void place_words(struct run *r, const struct trace *t, uint64_t addr, struct strbuf *out);
 /* Those of all stores of the traces, and of who called, that have names; `more` may be NULL. */
 void places_print(struct run *r, const struct trace *t, const struct trace *more,
 		  struct strbuf *out);

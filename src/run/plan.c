@@ -3,65 +3,66 @@
 
 #include <errno.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "base/below.h"
 #include "base/io.h"
 #include "base/number.h"
 #include "run/bad_media.h"
+#include "run/strange.h"
 #include "workload/bounds.h"
 
 enum { FILE_MAX = 1 << 20, FILES_MAX = 4096 };
-static const char header[] = "outage-run 1";
+static const char header[] = "outage-run 1", mark_kind[] = "run";
 
 /* ---- the keys ---- */
 
 enum kind { TEXT, COUNT, SIZE, NUMBER, FLAG, MODES, PRUNE, KEEP, GUARANTEE, SOURCE, FILES, LINES };
 
 static const struct key {
-	const char *name;
+	struct trust_key key; /* its name, and what its value leads to */
 	enum kind kind;
 	size_t at;
 	uint64_t otherwise; /* the default of a number */
 } keys[] = {
-#define KEY(name, kind, member) name, kind, offsetof(struct plan, member)
-	{ KEY("target", TEXT, target), 0 },
-	{ KEY("kernel", TEXT, kernel), 0 },
-	{ KEY("started", TEXT, started), 0 },
-	{ KEY("guarantee", GUARANTEE, guarantee), 0 },
-	{ KEY("recorder", TEXT, recorder), 0 },
-	{ KEY("mkfs", TEXT, mkfs), 0 },
-	{ KEY("recover", TEXT, recover), 0 },
-	{ KEY("guest-kernel", TEXT, guest_kernel), 0 },
-	{ KEY("guest-modules", TEXT, guest_modules), 0 },
-	{ KEY("guest-cpu", TEXT, guest_cpu), 0 },
-	{ KEY("guest-pm", TEXT, guest_pm), 0 },
-	{ KEY("guest-file", LINES, guest_files), 0 },
-	{ KEY("guest-memory", SIZE, guest_memory), 0 },
-	{ KEY("size", SIZE, size), 0 },
-	{ KEY("crash", MODES, modes), 0 },
-	{ KEY("max-subset", COUNT, max_subset), 0 },
-	{ KEY("budget", COUNT, budget), 0 },
-	{ KEY("prune", PRUNE, vary_all), 0 },
-	{ KEY("lose-flush", COUNT, lose_flush), 0 },
-	{ KEY("eadr", FLAG, eadr), 0 },
-	{ KEY("granularity", COUNT, granularity), 0 },
-	{ KEY("split", FLAG, split), 0 },
-	{ KEY("media", TEXT, media), 0 },
-	{ KEY("media-max", COUNT, media_max), BAD_MEDIA_MAX },
-	{ KEY("fsck", FLAG, fsck), 0 },
-	{ KEY("dump", TEXT, dump), 0 },
-	{ KEY("check", TEXT, check), 0 },
-	{ KEY("paranoid", FLAG, paranoid), 0 },
-	{ KEY("deterministic", FLAG, deterministic), 0 },
-	{ KEY("bounds", SOURCE, bounds), 0 },
-	{ KEY("file", FILES, files), 0 },
-	{ KEY("hash", TEXT, hash), 0 },
-	{ KEY("skip", COUNT, skip), 0 },
-	{ KEY("limit", COUNT, limit), UINT64_MAX },
-	{ KEY("sample", COUNT, sample), 0 },
-	{ KEY("seed", NUMBER, seed), 0 },
-	{ KEY("workloads", COUNT, workloads), 0 },
-	{ KEY("keep", KEEP, keep), PLAN_KEEP_DEFAULT },
+#define KEY(name, leads, kind, member) { name, leads }, kind, offsetof(struct plan, member)
+	{ KEY("target", TRUST_TARGET, TEXT, target), 0 },
+	{ KEY("kernel", TRUST_HARMLESS, TEXT, kernel), 0 },
+	{ KEY("started", TRUST_HARMLESS, TEXT, started), 0 },
+	{ KEY("guarantee", TRUST_HARMLESS, GUARANTEE, guarantee), 0 },
+	{ KEY("recorder", TRUST_HARMLESS, TEXT, recorder), 0 },
+	{ KEY("mkfs", TRUST_COMMAND, TEXT, mkfs), 0 },
+	{ KEY("recover", TRUST_COMMAND, TEXT, recover), 0 },
+	{ KEY("guest-kernel", TRUST_CODE, TEXT, guest_kernel), 0 },
+	{ KEY("guest-modules", TRUST_CODE, TEXT, guest_modules), 0 },
+	{ KEY("guest-cpu", TRUST_HARMLESS, TEXT, guest_cpu), 0 },
+	{ KEY("guest-pm", TRUST_HARMLESS, TEXT, guest_pm), 0 },
+	{ KEY("guest-file", TRUST_FILE, LINES, guest_files), 0 },
+	{ KEY("guest-memory", TRUST_HARMLESS, SIZE, guest_memory), 0 },
+	{ KEY("size", TRUST_HARMLESS, SIZE, size), 0 },
+	{ KEY("crash", TRUST_HARMLESS, MODES, modes), 0 },
+	{ KEY("max-subset", TRUST_HARMLESS, COUNT, max_subset), 0 },
+	{ KEY("budget", TRUST_HARMLESS, COUNT, budget), 0 },
+	{ KEY("prune", TRUST_HARMLESS, PRUNE, vary_all), 0 },
+	{ KEY("lose-flush", TRUST_HARMLESS, COUNT, lose_flush), 0 },
+	{ KEY("eadr", TRUST_HARMLESS, FLAG, eadr), 0 },
+	{ KEY("granularity", TRUST_HARMLESS, COUNT, granularity), 0 },
+	{ KEY("split", TRUST_HARMLESS, FLAG, split), 0 },
+	{ KEY("media", TRUST_HARMLESS, TEXT, media), 0 },
+	{ KEY("media-max", TRUST_HARMLESS, COUNT, media_max), BAD_MEDIA_MAX },
+	{ KEY("fsck", TRUST_HARMLESS, FLAG, fsck), 0 },
+	{ KEY("dump", TRUST_COMMAND, TEXT, dump), 0 },
+	{ KEY("check", TRUST_COMMAND, TEXT, check), 0 },
+	{ KEY("paranoid", TRUST_HARMLESS, FLAG, paranoid), 0 },
+	{ KEY("deterministic", TRUST_HARMLESS, FLAG, deterministic), 0 },
+	{ KEY("bounds", TRUST_FILE, SOURCE, bounds), 0 },
+	{ KEY("file", TRUST_FILE, FILES, files), 0 },
+	{ KEY("hash", TRUST_HARMLESS, TEXT, hash), 0 },
+	{ KEY("skip", TRUST_HARMLESS, COUNT, skip), 0 },
+	{ KEY("limit", TRUST_HARMLESS, COUNT, limit), UINT64_MAX },
+	{ KEY("sample", TRUST_HARMLESS, COUNT, sample), 0 },
+	{ KEY("seed", TRUST_HARMLESS, NUMBER, seed), 0 },
+	{ KEY("workloads", TRUST_HARMLESS, COUNT, workloads), 0 },
+	{ KEY("keep", TRUST_HARMLESS, KEEP, keep), PLAN_KEEP_DEFAULT },
 #undef KEY
 };
 static_assert(ARRAY_SIZE(keys) <= 64, "given has a bit for each");
@@ -196,12 +197,12 @@ static int set_value(struct plan *p, const struct key *k, const char *value, str
 		return number_parse_size(value, at, err);
 	case NUMBER:
 		return number_parse(value, at)
-			       ? err_set(err, -EINVAL, "--%s is a number, not '%.40s'", k->name,
+			       ? err_set(err, -EINVAL, "--%s is a number, not '%.40s'", k->key.name,
 					 value)
 			       : 0;
 	case FLAG:
 		*(bool *)at = true;
-		return streq(value, "yes") ? 0 : err_set(err, -EINVAL, "%s is yes", k->name);
+		return streq(value, "yes") ? 0 : err_set(err, -EINVAL, "%s is yes", k->key.name);
 	case MODES:
 		return plan_parse_modes(value, at, err);
 	case PRUNE:
@@ -220,7 +221,7 @@ static size_t find_key(const char *name)
 {
 	size_t i = 0;
 
-	while (i < ARRAY_SIZE(keys) && !streq(keys[i].name, name))
+	while (i < ARRAY_SIZE(keys) && !streq(keys[i].key.name, name))
 		i++;
 	return i;
 }
@@ -417,6 +418,7 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 		.dump = p->dump,
 		.check = p->check,
 		.paranoid = p->paranoid,
+		.ours = p->ours,
 	};
 }
 
@@ -466,7 +468,7 @@ bool plan_value(const struct plan *p, size_t i, const char **key, struct strbuf 
 {
 	if (i >= ARRAY_SIZE(keys))
 		return false;
-	*key = keys[i].name;
+	*key = keys[i].key.name;
 	put_value(p, &keys[i], value);
 	return true;
 }
@@ -484,7 +486,7 @@ int plan_agrees(const struct plan *saved, const struct plan *given, struct err *
 			return err_set(err, -EINVAL,
 				       "the run began with --%s %s and cannot go on with %s: leave "
 				       "the option out, or begin a new run",
-				       keys[i].name, was.len ? was.buf : "left out",
+				       keys[i].key.name, was.len ? was.buf : "left out",
 				       is.len ? is.buf : "its default");
 	}
 	return 0;
@@ -500,7 +502,7 @@ void plan_print(const struct plan *p, struct strbuf *out)
 		put_value(p, &keys[i], &value);
 		rest = value.buf;
 		for (const char *line; value.len && (line = strsep(&rest, "\n"));)
-			strbuf_addf(out, "%s %s\n", keys[i].name, line);
+			strbuf_addf(out, "%s %s\n", keys[i].key.name, line);
 	}
 }
 
@@ -562,7 +564,19 @@ int plan_save(const struct plan *p, const char *run, struct err *err)
 	auto_strbuf text = STRBUF_INIT;
 
 	plan_print(p, &text);
-	return io_write_file(run, "run", text.buf, text.len, 0, err);
+	/* The mark comes first: where RUN/run is, its owner can go on. */
+	const struct trust_file files[] = { { .name = "run", .text = text.buf, .len = text.len },
+					    { .name = "suppressions" } };
+	const struct trust_set set = { .kind = mark_kind, .files = files, .n = ARRAY_SIZE(files) };
+	int rc = trust_mark(run, &set, err);
+	return rc ? rc : io_write_file(run, "run", text.buf, text.len, 0, err);
+}
+
+int plan_sync(const char *run, struct err *err)
+{
+	static const char *const names[] = { TRUST_MARK, "run", "suppressions", NULL };
+
+	return io_sync_run(run, names, err);
 }
 
 int plan_load(const char *run, struct plan *out, struct err *err)
@@ -570,47 +584,53 @@ int plan_load(const char *run, struct plan *out, struct err *err)
 	auto_free char *path = xasprintf("%s/run", run);
 	auto_strbuf text = STRBUF_INIT;
 
-	if (access(path, F_OK) < 0 && errno == ENOENT)
+	if (!below_exists(run, "run"))
 		return err_set(err, -ENOENT, "%s is not the directory of a run: it has no file run",
 			       run);
-	bool ours = false;
-	int rc = io_slurp_file(run, "run", FILE_MAX, &text, &ours, err);
-	if (!rc)
-		rc = plan_parse(strbuf_str(&text), text.len, path, out, err);
-	if (!rc)
-		out->ours = ours;
-	return rc;
+	int rc = io_slurp_file(run, "run", FILE_MAX, &text, err);
+	return rc ? rc : plan_parse(strbuf_str(&text), text.len, path, out, err);
 }
 
-/* ---- what it runs ---- */
+/* ---- whose it is ---- */
 
-int plan_check_commands(const char *file, const char *target, const char *mkfs, const char *recover,
-			const char *fsck, struct err *err)
+bool plan_key(size_t i, struct trust_key *out)
 {
-	bool server = strncmp(target, "fuse:", 5) == 0 || strncmp(target, "mounted:", 8) == 0;
-	const char *command = server	? strchr(target, ':') + 1
-			      : mkfs	? mkfs
-			      : recover ? recover
-					: fsck;
+	if (i < ARRAY_SIZE(keys))
+		*out = keys[i].key;
+	return i < ARRAY_SIZE(keys);
+}
 
-	if (!command)
+/* Those that may come several times are lines of one text. */
+static void add_would(const struct key *k, char *value, struct strbuf *would)
+{
+	for (char *line; (line = strsep(&value, "\n"));)
+		if (k->kind != SOURCE || !is_set(line)) /* its bounds are in this program */
+			trust_would(k->key, line, would);
+}
+
+static void plan_would(const struct plan *p, struct strbuf *would)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		auto_strbuf value = STRBUF_INIT;
+
+		put_value(p, &keys[i], &value);
+		if (keys[i].key.leads == TRUST_TARGET)
+			strange_target(p->target, false, would);
+		else if (value.len)
+			add_would(&keys[i], value.buf, would);
+	}
+}
+
+int plan_trust(struct plan *p, const char *run, bool trust, struct err *err)
+{
+	const struct trust_file files[] = { { .name = "run" }, { .name = "suppressions" } };
+	const struct trust_set set = { .kind = mark_kind, .files = files, .n = ARRAY_SIZE(files) };
+	auto_strbuf would = STRBUF_INIT;
+	struct err why = ERR_INIT;
+
+	p->ours = trust || !trust_verify(run, &set, &why);
+	if (p->ours)
 		return 0;
-	return err_set(
-		err, -EPERM,
-		"%s is not yours alone, and makes this run as you: '%.200s'; give --trust if "
-		"it may",
-		file, command);
-}
-
-int plan_trust(const struct plan *p, const char *run, bool trust, struct err *err)
-{
-	auto_free char *file = xasprintf("%s/run", run);
-
-	return trust || p->ours ? 0
-				: plan_check_commands(file, p->target, p->mkfs, p->recover,
-						      p->dump		? p->dump
-						      : p->check	? p->check
-						      : p->guest_kernel ? p->guest_kernel
-									: p->guest_files,
-						      err);
+	plan_would(p, &would);
+	return would.len ? strange_refuse(run, "run", p->target, &why, &would, err) : 0;
 }

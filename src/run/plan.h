@@ -18,6 +18,7 @@
 #define RUN_PLAN_H
 
 #include "run/run.h"
+#include "trust/trust.h"
 
 enum { PLAN_KEEP_DEFAULT = 5 };
 
@@ -34,7 +35,7 @@ struct plan {
 	uint64_t media_max;   /* lines of a state that are bad */
 	uint64_t granularity; /* of persistent memory: 8 or 64 */
 	bool vary_all, fsck, paranoid, deterministic, eadr, split;
-	bool ours;	/* nobody but this user can have written it */
+	bool ours;	/* this user made it, or takes it for his own; not saved */
 	uint64_t given; /* a bit for each key that was set */
 };
 
@@ -59,17 +60,19 @@ bool plan_value(const struct plan *p, size_t i, const char **key, struct strbuf 
 void plan_print(const struct plan *p, struct strbuf *out);
 int plan_parse(const char *text, size_t len, const char *source, struct plan *out, struct err *err)
 	must_check;
+/* With the mark of this user. */
 int plan_save(const struct plan *p, const char *run, struct err *err) must_check;
+/* What plan_save() wrote, and the run's name, are on disk when this returns. */
+int plan_sync(const char *run, struct err *err) must_check;
 /* -ENOENT if the run has none. */
 int plan_load(const char *run, struct plan *out, struct err *err) must_check;
 /*
- * A plan names programs that are run. Refuses one that does, unless it is this user's own or
- * `trust` says that it may.
+ * Sets `ours`: its mark is this user's, or `trust` says that he takes it for his own. Refuses one
+ * that is not, and that leads to more than a guest (trust.h).
  */
-int plan_trust(const struct plan *p, const char *run, bool trust, struct err *err) must_check;
-/* The same for keys of a file that is not this user's own; those that are not there are NULL. */
-int plan_check_commands(const char *file, const char *target, const char *mkfs, const char *recover,
-			const char *fsck, struct err *err) must_check;
+int plan_trust(struct plan *p, const char *run, bool trust, struct err *err) must_check;
+/* Key by key, what its value leads to: false after the last. */
+bool plan_key(size_t i, struct trust_key *out);
 
 /* "persist,reorder", here and in cases. */
 void plan_print_modes(uint64_t modes, struct strbuf *out);

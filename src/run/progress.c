@@ -5,13 +5,16 @@
 #include <fcntl.h>
 #include <math.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/below.h"
 #include "base/hash.h"
 #include "base/io.h"
 #include "base/number.h"
+#include "run/plan.h"
 
-enum { LOCK_TRIES = 100, LINE_LIMIT = 4096, CLUSTERS_LIMIT = 1 << 16 };
+enum { SYNC_MS = 5000, LOCK_TRIES = 100, LINE_LIMIT = 4096, CLUSTERS_LIMIT = 1 << 16 };
 static const char header[] = "outage-progress 1\n";
 
 /* ---- what is done ---- */
@@ -140,7 +143,22 @@ int progress_add(struct progress *p, const struct progress_record *r, struct err
 	if (rc)
 		return err_set(err, rc, "cannot keep what was done: %s", strerror(-rc));
 	take(p, r);
-	return 0;
+	p->unsynced = true;
+	bool now = r->clusters.n || util_now_ns() - p->synced_ns >= SYNC_MS * 1000000ULL;
+	return now ? progress_sync(p, err) : 0;
+}
+
+int progress_sync(struct progress *p, struct err *err)
+{
+	int rc = p->unsynced ? io_sync_fd(p->fd, "what was done", err) : 0;
+
+	if (!rc && p->unsynced && p->run)
+		rc = plan_sync(p->run, err);
+	if (!rc)
+		p->run = NULL;
+	p->unsynced = rc != 0;
+	p->synced_ns = util_now_ns();
+	return rc;
 }
 
 /* ---- reading ---- */
@@ -277,31 +295,28 @@ static int read_all(FILE *in, const char *path, struct progress *p, off_t *end, 
 	return rc;
 }
 
-static int open_to_read(const char *path, FILE **out, struct err *err)
+/* From a descriptor, which stays open: a lock belongs to it. */
+static int read_fd(int fd, const char *path, struct progress *p, off_t *end, struct err *err)
 {
-	auto_fd fd = io_open_file(AT_FDCWD, path, O_RDONLY, path, err);
+	auto_fd copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	auto_file in = copy < 0 ? NULL : fdopen(copy, "r");
 
-	if (fd < 0)
-		return fd;
-	*out = fdopen(fd, "r");
-	if (!*out)
+	if (!in)
 		return err_set(err, -errno, "cannot open %s: %m", path);
-	steal_fd(&fd);
-	return 0;
+	steal_fd(&copy);
+	return read_all(in, path, p, end, err);
 }
 
 int progress_load(const char *run, uint64_t total, struct progress *out, struct err *err)
 {
 	auto_free char *path = xasprintf("%s/progress", run);
-	auto_file in = NULL;
 	off_t end;
 
 	*out = (struct progress){ .fd = -1, .total = total };
-	if (access(path, F_OK) < 0 && errno == ENOENT)
+	if (!below_exists(run, "progress"))
 		return 0;
-	int rc = open_to_read(path, &in, err);
-	if (!rc)
-		rc = read_all(in, path, out, &end, err);
+	auto_fd fd = below_open(run, "progress", O_RDONLY, err);
+	int rc = fd < 0 ? fd : read_fd(fd, path, out, &end, err);
 	if (rc)
 		progress_release(out);
 	return rc;
@@ -319,51 +334,97 @@ static int take_lock(int fd, const char *run, struct err *err)
 	return err_set(err, -EBUSY, "another process is at work on %s: wait until it ends", run);
 }
 
-static int write_header(struct progress *p, const char *path, struct err *err)
+/*
+ * A new file that begins with `start`, locked before it can be seen. It takes the place of the old
+ * one, of which there may be another name.
+ */
+static int begin_file(const char *run, const struct strbuf *start, struct progress *p,
+		      struct err *err)
 {
-	int rc = io_write_full(p->fd, header, sizeof(header) - 1);
+	struct io_output out;
+	int rc = io_output_open_below(run, "progress", true, &out, err);
 
-	return rc ? err_set(err, rc, "cannot write %s: %s", path, strerror(-rc)) : 0;
+	if (rc)
+		return rc;
+	p->synced_ns = util_now_ns();
+	p->fd = fcntl(out.fd, F_DUPFD_CLOEXEC, 0);
+	if (p->fd < 0 || fcntl(p->fd, F_SETFL, O_APPEND) < 0)
+		rc = err_set(err, -errno, "cannot open %s: %m", out.path);
+	if (!rc)
+		rc = take_lock(p->fd, run, err);
+	int written = rc ? 0 : io_write_full(p->fd, start->buf, start->len);
+	if (written)
+		rc = err_set(err, written, "cannot write %s: %s", out.path, strerror(-written));
+	if (!rc)
+		return io_output_commit(&out, err);
+	io_output_release(&out);
+	return rc;
 }
 
 int progress_create(const char *run, uint64_t total, struct progress *out, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/progress", run);
+	auto_strbuf start = STRBUF_INIT;
 
-	*out = (struct progress){ .total = total };
-	out->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	if (out->fd < 0)
-		return err_set(err, -errno, "cannot make %s: %m", path);
-	int rc = take_lock(out->fd, run, err);
-	if (!rc)
-		rc = write_header(out, path, err);
+	*out = (struct progress){ .fd = -1, .run = run, .total = total };
+	if (below_exists(run, "progress"))
+		return err_set(err, -EEXIST, "cannot make %s/progress: it is there", run);
+	strbuf_adds(&start, header);
+	int rc = begin_file(run, &start, out, err);
 	if (rc)
 		progress_release(out);
 	return rc;
 }
 
+static bool is_same(int fd, const char *run)
+{
+	struct err ignored = ERR_INIT;
+	auto_fd now = below_open(run, "progress", O_RDONLY, &ignored);
+	struct stat a, b;
+
+	return now >= 0 && fstat(fd, &a) == 0 && fstat(now, &b) == 0 && a.st_ino == b.st_ino &&
+	       a.st_dev == b.st_dev;
+}
+
+/* The file as it is when nobody is at work on it, locked; -1 if there is none. */
+static int open_locked(const char *run, int *out, struct err *err)
+{
+	for (*out = -1; below_exists(run, "progress");) {
+		auto_fd fd = below_open(run, "progress", O_RDONLY, err);
+		int rc = fd < 0 ? fd : take_lock(fd, run, err);
+
+		if (rc)
+			return rc;
+		/* Whoever had the lock may have put another file in its place. */
+		if (is_same(fd, run)) {
+			*out = steal_fd(&fd);
+			return 0;
+		}
+	}
+	return 0;
+}
+
 int progress_resume(const char *run, uint64_t total, struct progress *out, struct err *err)
 {
 	auto_free char *path = xasprintf("%s/progress", run);
-	auto_file in = NULL;
+	auto_strbuf start = STRBUF_INIT;
+	auto_fd old = -1;
 	off_t end = 0;
 
 	*out = (struct progress){ .fd = -1, .total = total };
-	/* Behind a link there may be another's file, which is not to be cut. */
-	int fd = io_open_file(AT_FDCWD, path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW, path, err);
-	if (fd < 0)
-		return fd;
-	out->fd = fd;
-	int rc = take_lock(out->fd, run, err);
-	/* Opened anew: the lock belongs to the descriptor that is kept. */
+	int rc = open_locked(run, &old, err);
+	if (!rc && old >= 0)
+		rc = read_fd(old, path, out, &end, err);
+	if (!rc && end) {
+		ssize_t n = io_pread_full(old, strbuf_grow(&start, (size_t)end), (size_t)end, 0);
+
+		if (n != end)
+			rc = err_set(err, n < 0 ? (int)n : -EIO, "cannot read %s", path);
+		start.len = (size_t)end;
+	} else {
+		strbuf_adds(&start, header);
+	}
 	if (!rc)
-		rc = open_to_read(path, &in, err);
-	if (!rc)
-		rc = read_all(in, path, out, &end, err);
-	if (!rc && ftruncate(out->fd, end) < 0)
-		rc = err_set(err, -errno, "cannot cut what is not whole off %s: %m", path);
-	if (!rc && !end)
-		rc = write_header(out, path, err);
+		rc = begin_file(run, &start, out, err);
 	if (rc)
 		progress_release(out);
 	return rc;

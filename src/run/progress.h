@@ -2,8 +2,9 @@
 /*
  * progress.h - which workloads of a run are done, and what they found. RUN/progress.
  *
- * Text, only ever appended to. The first line is "outage-progress 1"; then comes a record for each
- * workload that was done, which the parent of the workers writes at once:
+ * Text, appended to; who goes on with a run begins a new file with what is whole of the old one.
+ *The first line is "outage-progress 1"; then comes a record for each workload that was done, which
+ *the parent of the workers writes at once:
  *
  *	found COUNT KEPT KINDS CLUSTER<tab>WORDS      for each cluster the workload fell into
  *	done NUMBER STATES UNIQUE FINDINGS SUPPRESSED VERIFIED REPEATED REFUSED ALTERED PRUNED
@@ -14,8 +15,11 @@
  *
  * P1: a workload is in no more than one record.
  * P2: what comes after the first record that is not whole does not count; who goes on with the run
- *     cuts it off. So a killed run loses no more than the workloads under way.
+ *     leaves it out. So a killed run loses no more than the workloads under way.
  * P3: one process at a time appends; it holds a lock, which its workers inherit.
+ * P4: a record that counts findings is written when they are on disk, and is itself on disk when
+ *     progress_add() returns. Others are at most SYNC_MS old before they are, since without them a
+ *     workload that found nothing is run again, and no more.
  */
 #ifndef RUN_PROGRESS_H
 #define RUN_PROGRESS_H
@@ -39,8 +43,11 @@ struct progress_span {
 };
 
 struct progress {
-	int fd;		/* -1: only read */
-	uint64_t total; /* workloads of the run */
+	int fd;		    /* -1: only read */
+	const char *run;    /* whose plan and name may not be on disk; NULL: they are */
+	bool unsynced;	    /* neither may be what was added */
+	uint64_t synced_ns; /* when all of it was */
+	uint64_t total;	    /* workloads of the run */
 	struct run_totals totals;
 	uint64_t done, suppressed;
 	struct progress_clusters clusters;	   /* in the order in which they came */
@@ -54,7 +61,7 @@ struct progress_record {
 	struct progress_clusters clusters;
 };
 
-/* A new one, in a run that has none. */
+/* A new one, in a run that has none; `run` must outlive it. */
 int progress_create(const char *run, uint64_t total, struct progress *out, struct err *err)
 	must_check;
 /* For who only looks. A run that has none has done nothing. */
@@ -67,6 +74,8 @@ void progress_release(struct progress *p);
 
 bool progress_has(const struct progress *p, uint64_t number);
 int progress_add(struct progress *p, const struct progress_record *r, struct err *err) must_check;
+/* All that was added is on disk. */
+int progress_sync(struct progress *p, struct err *err) must_check;
 
 /* Adds to the cluster of that name, or makes it. */
 void progress_count(struct progress_clusters *list, const struct progress_cluster *c);

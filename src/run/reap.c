@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "run/reap.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -9,38 +8,8 @@
 
 #include "base/io.h"
 #include "base/proc.h"
-#include "base/vec.h"
 
 enum { PATIENCE_MS = 5000, NAP_MS = 10 };
-
-struct pids vec_of(pid_t);
-
-static bool contains(const struct pids *list, pid_t pid)
-{
-	for (size_t i = 0; i < list->n; i++)
-		if (list->v[i] == pid)
-			return true;
-	return false;
-}
-
-/* One pass over all processes: those whose parent is in the list. True if some were added. */
-static bool add_children(struct pids *list)
-{
-	DIR *proc = opendir("/proc");
-	size_t before = list->n;
-
-	for (struct dirent *d; proc && (d = readdir(proc));) {
-		pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
-		struct proc_stat p;
-
-		if (pid > 0 && proc_stat(pid, &p) && contains(list, p.parent) &&
-		    !contains(list, pid))
-			vec_push(list, pid);
-	}
-	if (proc)
-		closedir(proc);
-	return list->n > before;
-}
 
 static bool same_program(pid_t pid)
 {
@@ -54,12 +23,10 @@ static bool same_program(pid_t pid)
 
 bool reap_tree(pid_t pid, int *status)
 {
-	struct pids list = { 0 };
+	struct proc_list list = { 0 };
 	bool gone = false;
 
-	vec_push(&list, pid);
-	while (add_children(&list))
-		;
+	proc_tree(pid, &list);
 	kill(pid, SIGKILL);
 	for (size_t i = 1; i < list.n; i++)
 		if (!same_program(list.v[i]))
@@ -77,13 +44,11 @@ bool reap_tree(pid_t pid, int *status)
 
 bool reap_stopped(pid_t pid, struct strbuf *who)
 {
-	struct pids list = { 0 };
+	struct proc_list list = { 0 };
 	struct proc_stat p;
 	bool any = false;
 
-	vec_push(&list, pid);
-	while (add_children(&list))
-		;
+	proc_tree(pid, &list);
 	for (size_t i = 0; i < list.n && !any; i++) {
 		auto_strbuf name = STRBUF_INIT;
 		char path[64];
@@ -100,42 +65,6 @@ bool reap_stopped(pid_t pid, struct strbuf *who)
 	}
 	vec_release(&list);
 	return any;
-}
-
-/* Of all threads of a process; nothing where the kernel does not tell. */
-static void add_share(pid_t pid, struct reap_share *out)
-{
-	auto_free char *path = xasprintf("/proc/%d/task", (int)pid);
-	DIR *tasks = opendir(path);
-
-	for (struct dirent *d; tasks && (d = readdir(tasks));) {
-		auto_free char *file = xasprintf("%s/%s/schedstat", path, d->d_name);
-		auto_strbuf text = STRBUF_INIT;
-		unsigned long long ran, waited;
-		struct proc_stat p;
-
-		if (*d->d_name == '.' || io_slurp(file, 256, &text, NULL) ||
-		    sscanf(strbuf_str(&text), "%llu %llu", &ran, &waited) != 2)
-			continue;
-		out->ran_ns += ran;
-		out->waited_ns += waited;
-		out->waits |= proc_stat((pid_t)strtol(d->d_name, NULL, 10), &p) && p.state == 'R';
-	}
-	if (tasks)
-		closedir(tasks);
-}
-
-void reap_share(pid_t pid, struct reap_share *out)
-{
-	struct pids list = { 0 };
-
-	*out = (struct reap_share){ 0 };
-	vec_push(&list, pid);
-	while (add_children(&list))
-		;
-	for (size_t i = 0; i < list.n; i++)
-		add_share(list.v[i], out);
-	vec_release(&list);
 }
 
 void reap_describe(pid_t pid, struct strbuf *out)

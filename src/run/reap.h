@@ -20,15 +20,6 @@ bool reap_tree(pid_t pid, int *status);
  */
 bool reap_stopped(pid_t pid, struct strbuf *who);
 
-/* What the processors did for a process and those below it, all together. */
-struct reap_share {
-	uint64_t ran_ns;
-	uint64_t waited_ns; /* until it ran: of one that waits still, it is not told */
-	bool waits;	    /* one of them could run, or does */
-};
-
-void reap_share(pid_t pid, struct reap_share *out);
-
 /* Where in the kernel the process is: its state, and the stack if that can be read. */
 void reap_describe(pid_t pid, struct strbuf *out);
 

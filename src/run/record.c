@@ -67,7 +67,9 @@ static void add_blocks(struct run *r, const struct workload *w, size_t i, uint64
 
 static bool counts_blocks(const struct op *op)
 {
-	return (streq(op->def->name, "fsync") || streq(op->def->name, "fdatasync")) &&
+	enum op_promise promise = op->def->promise;
+
+	return (promise == OP_PROMISES_OBJECT || promise == OP_PROMISES_DATA) &&
 	       !op->args[0].is_handle;
 }
 
@@ -81,10 +83,10 @@ static uint64_t blocks_asked(const struct workload *w, size_t last, uint64_t siz
 	enum { ROUND = 4096 };
 
 	for (size_t i = 0; i <= last; i++) {
-		const struct op *op = &w->ops.v[i];
+		uint64_t from, to;
 
-		if (streq(op->def->name, "falloc"))
-			size = max(size, op->args[2].num + op->args[3].num);
+		if (w->ops.v[i].def->flags & OP_RANGES && op_range(&w->ops.v[i], &from, &to))
+			size = max(size, to);
 	}
 	return (size + ROUND - 1) / ROUND * (ROUND / 512);
 }

@@ -6,6 +6,7 @@
 
 #include "core/trace_file.h"
 #include "run/bad_media.h"
+#include "run/places.h"
 #include "run/plan.h"
 
 /* ---- what is stored ---- */
@@ -29,10 +30,9 @@ static unsigned guess_modes(const struct stored_case *c)
 int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *err)
 {
 	const struct guarantee *g = guarantee_find(c->guarantee);
-	auto_free char *start = stored_case_start(c);
 
 	/* From an empty file system it would not show, and look as if it had been mended. */
-	if (start)
+	if (stored_case_has_start(c))
 		return err_set(err, -EINVAL,
 			       "%s begins with a disk that is not empty: see it with 'outage "
 			       "explore --replay'",
@@ -61,7 +61,8 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 			    .eadr = c->eadr != 0,
 			    .guest_files = c->guest_files,
 			    .guest_memory = c->guest_memory,
-			    .deterministic = c->deterministic != 0 },
+			    .deterministic = c->deterministic != 0,
+			    .strange = !c->ours },
 		.guarantee = g,
 		.modes = c->crash ? (unsigned)modes : guess_modes(c),
 		.max_subset = (uint32_t)min(c->max_subset, (uint64_t)UINT32_MAX),
@@ -73,32 +74,22 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 		.media = media,
 		.media_max = BAD_MEDIA_MAX,
 		.fault = c->media,
-		.fsck = stored_case_first(c)->kind == FINDING_FSCK,
+		.fsck = stored_case_uses_fsck(c),
 		.dump = c->dump,
 		.check = c->check,
+		.ours = c->ours,
 	};
 	return 0;
 }
 
-int replay_base(const struct stored_case *c, struct image *out, struct err *err)
-{
-	auto_free char *path = xasprintf("%s/%s", c->dir, c->base);
-
-	return image_load_file(path, out, err);
-}
-
 int replay_trace(const struct stored_case *c, struct trace *out, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/trace", c->dir);
-
-	return trace_load(path, out, NULL, err);
+	return trace_load_below(c->at, "trace", out, err);
 }
 
 int replay_recovery(const struct stored_case *c, struct trace *out, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/recovery", c->dir);
-
-	return strchr(c->state, '/') ? trace_load(path, out, NULL, err) : 0;
+	return strchr(c->state, '/') ? trace_load_below(c->at, "recovery", out, err) : 0;
 }
 
 /* The state that a second crash left of the first one's recovery. */
@@ -131,7 +122,7 @@ int replay_state(const struct stored_case *c, struct crash_state *out, struct er
 	trace_init(&trace);
 	int rc = replay_trace(c, &trace, err);
 	if (!rc)
-		rc = replay_base(c, &base, err);
+		rc = stored_case_base(c, &base, err);
 	opts.base = &base;
 	pm_choose_model(&pm, &trace, &model, &opts);
 	const char *second;
@@ -203,6 +194,8 @@ static int try_stored(struct run *run, const struct stored_case *c,
 {
 	auto_trace trace, recovery;
 	auto_image base = IMAGE_INIT;
+	auto_strbuf names = STRBUF_INIT;
+	struct places places = { 0 };
 
 	trace_init(&trace);
 	trace_init(&recovery);
@@ -210,13 +203,18 @@ static int try_stored(struct run *run, const struct stored_case *c,
 	if (!rc)
 		rc = replay_recovery(c, &recovery, err);
 	if (!rc)
-		rc = replay_base(c, &base, err);
+		rc = stored_case_base(c, &base, err);
 	if (!rc && base.size != c->size)
 		rc = err_set(err, -EINVAL, "%s/%s has %llu bytes; the disk had %llu", c->dir,
 			     c->base, (unsigned long long)base.size, (unsigned long long)c->size);
-	return rc ? rc
-		  : run_replay(run, &c->workload, &trace, strchr(c->state, '/') ? &recovery : NULL,
-			       &base, c->state, reporter, totals, err);
+	if (!rc)
+		rc = store_text(c, "places", &names, err);
+	places_parse(strbuf_str(&names), &places);
+	if (!rc)
+		rc = run_replay(run, &c->workload, &trace, strchr(c->state, '/') ? &recovery : NULL,
+				&places, &base, c->state, reporter, totals, err);
+	places_release(&places);
+	return rc;
 }
 
 int replay_case(const struct stored_case *c, bool rerun, struct replay_result *out, struct err *err)

@@ -18,8 +18,6 @@ enum { REPLAY_BUDGET = 2000 }; /* crash states of one run of the workload */
  */
 int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *err) must_check;
 
-/* The disk before the workload. */
-int replay_base(const struct stored_case *c, struct image *out, struct err *err) must_check;
 int replay_trace(const struct stored_case *c, struct trace *out, struct err *err) must_check;
 /* Of the recovery that a second crash cut; empty if there was none. */
 int replay_recovery(const struct stored_case *c, struct trace *out, struct err *err) must_check;

@@ -111,7 +111,9 @@ void run_close(struct run *r)
 		return;
 	if (r->target.ops)
 		target_close(&r->target);
-	kallsyms_release(&r->names);
+	for (size_t i = 0; i < r->names.n; i++)
+		kallsyms_release(&r->names.v[i].names);
+	vec_release(&r->names);
 	image_release(&r->base);
 	trace_release(&r->trace);
 	trace_release(&r->recovery);
@@ -368,8 +370,9 @@ static int rebuild_states(const struct pm_choice *pm, const struct trace *t,
 }
 
 int run_replay(struct run *r, const struct workload *w, const struct trace *t,
-	       const struct trace *recovery, const struct image *base, const char *id,
-	       const struct run_reporter *report, struct run_totals *totals, struct err *err)
+	       const struct trace *recovery, const struct places *places, const struct image *base,
+	       const char *id, const struct run_reporter *report, struct run_totals *totals,
+	       struct err *err)
 {
 	auto_crash_state state = CRASH_STATE_INIT, second = CRASH_STATE_INIT;
 	int rc = rebuild_history(r, w, t, err);
@@ -381,6 +384,7 @@ int run_replay(struct run *r, const struct workload *w, const struct trace *t,
 	copy_trace(t, &r->trace);
 	if (recovery)
 		copy_trace(recovery, &r->recovery);
+	r->kept_places = places;
 	totals->workloads++;
 	totals->crash_states++;
 	r->opts.modes &= ~(unsigned)RUN_RECOVERY; /* this state, and none that could follow */

@@ -50,6 +50,7 @@ struct run_opts {
 	 */
 	const char *dump, *check;
 	bool paranoid; /* compare device and record after every run */
+	bool ours;     /* what is found gets this user's mark: all of this is his own word */
 };
 
 struct run_totals {
@@ -86,6 +87,7 @@ struct run_case {
 	unsigned modes;	   /* of the run, so that it can be done again */
 	size_t done;	   /* operations that had returned */
 	struct op_history *history;
+	const char *mounted;	 /* how the state was; see store.h. NULL: writable at once */
 	const struct tree *seen; /* NULL if nothing could be mounted */
 	const struct findings *findings;
 	size_t operation;	/* that is blamed; RUN_NO_OPERATION: all of them together */
@@ -125,10 +127,12 @@ int run_workload(struct run *r, const struct workload *w, const struct run_repor
  * Builds the crash state `id` of a recorded trace again, and checks it. The history is made anew
  * by performing the operations, with the results in the trace, on the reference. For a second crash
  * the id is "STATE/SECOND", and `recovery` what was recorded of the first recovery; else NULL.
+ * `places` are the names that were kept with the traces, for no machine of this run made them.
  */
+struct places;
 int run_replay(struct run *r, const struct workload *w, const struct trace *t,
-	       const struct trace *recovery, const struct image *base, const char *id,
-	       const struct run_reporter *report, struct run_totals *totals, struct err *err)
-	must_check;
+	       const struct trace *recovery, const struct places *places, const struct image *base,
+	       const char *id, const struct run_reporter *report, struct run_totals *totals,
+	       struct err *err) must_check;
 
 #endif

@@ -6,13 +6,21 @@
 #include "run/run.h"
 #include "stack/kallsyms.h"
 
+/* The functions of the kernel of one machine; none, if nobody could tell. */
+struct machine_names {
+	uint64_t machine; /* as in trace.machine */
+	struct kallsyms names;
+};
+
+struct places;
+
 struct run {
 	struct run_opts opts;
 	struct guarantee guarantee; /* as it holds for this target */
 	struct target target;
-	struct kallsyms names; /* of a guest's kernel, once somebody wanted them */
-	bool asked_names;
-	struct image base; /* a new file system that has been mounted once */
+	struct vec_of(struct machine_names) names; /* of machines that somebody wanted */
+	const struct places *kept_places; /* names for a trace from a file; NULL: there are none */
+	struct image base;		  /* a new file system that has been mounted once */
 	struct trace trace;
 	struct vec_of(uint64_t) marks; /* the events of it that are marks; see find_marks() */
 	struct op_history history;

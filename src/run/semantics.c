@@ -42,13 +42,13 @@ struct semantics {
 
 static bool writes_data(const struct op *op)
 {
-	return op->def->flags & OP_WRITES || streq(op->def->name, "copy_file_range");
+	return op->def->flags & (OP_WRITES | OP_COPIES);
 }
 
 /* In one call; one that has to make its file first takes two. */
 static bool is_one_call(struct run *r, const struct op *op, size_t i)
 {
-	return !streq(op->def->name, "mmapwrite") &&
+	return !(op->def->flags & OP_MAPS) &&
 	       (op->args[0].is_handle || op_history_ino(&r->history, i, op->args[0].text));
 }
 
@@ -243,7 +243,7 @@ static void add_stack(struct run *r, const struct trace *t, const struct event *
 
 	for (size_t i = 0; i < min(n, (size_t)FRAMES_SHOWN); i++) {
 		strbuf_adds(out, i ? ", " : "  called from ");
-		place_words(r, frames[i], out);
+		place_words(r, t, frames[i], out);
 	}
 	if (n)
 		strbuf_addch(out, '\n');
@@ -262,7 +262,7 @@ static void add_store(const struct semantics *s, const struct pm_pieces *pieces,
 		    p.addr);
 	if (ev->pc) {
 		strbuf_adds(out, ", made at ");
-		place_words(s->r, ev->pc, out);
+		place_words(s->r, t, ev->pc, out);
 	}
 	strbuf_addch(out, '\n');
 	add_stack(s->r, t, ev, out);

@@ -35,6 +35,7 @@ struct shrink {
 	struct run *run;
 	struct workload best;
 	struct seen seen;
+	const char *dir;     /* where it goes */
 	const char *keep_in; /* where the next state that shows it is kept, or NULL */
 };
 
@@ -45,8 +46,15 @@ static void say(struct shrink *s, char *words)
 	free(words);
 }
 
+static bool is_stopped(const struct shrink *s)
+{
+	return s->opts->stopped && s->opts->stopped(s->opts->ctx);
+}
+
 static bool spent(struct shrink *s)
 {
+	if (is_stopped(s))
+		return true;
 	uint64_t limit = s->opts->max_runs ? s->opts->max_runs : RUNS_MAX;
 
 	if (s->result.runs + s->result.states < limit)
@@ -106,10 +114,30 @@ static int on_found(void *ctx, const struct run_case *c, struct err *err)
 	return rc ? rc : -ECANCELED;
 }
 
-/* 1 if the workload shows the problem, 0 if not. */
+static void on_phase(void *ctx, const char *what, const char *on)
+{
+	const struct shrink *s = ctx;
+
+	if (s->opts->phase)
+		s->opts->phase(s->opts->ctx, what, on);
+}
+
+static bool on_stopped(void *ctx)
+{
+	return is_stopped(ctx);
+}
+
+static struct run_reporter reporter_of(struct shrink *s)
+{
+	return (struct run_reporter){
+		.found = on_found, .ctx = s, .phase = on_phase, .stopped = on_stopped
+	};
+}
+
+/* 1 if the workload shows the problem, 0 if not; -ECANCELED if it was stopped. */
 static int hunt(struct shrink *s, const struct workload *w, struct err *err)
 {
-	struct run_reporter reporter = { .found = on_found, .ctx = s };
+	struct run_reporter reporter = reporter_of(s);
 	struct run_totals totals = { 0 };
 
 	s->result.runs++;
@@ -118,6 +146,18 @@ static int hunt(struct shrink *s, const struct workload *w, struct err *err)
 	if (rc == -ECANCELED && s->seen.shown)
 		rc = 0;
 	return rc ? rc : s->seen.shown;
+}
+
+/* Where a state goes that shows the problem with less than all before: nowhere, or where it is
+ * seen. */
+static const char *at_once(const struct shrink *s)
+{
+	return s->opts->smaller ? s->dir : NULL;
+}
+
+static int tell_smaller(struct shrink *s, size_t ops, struct err *err)
+{
+	return s->opts->smaller ? s->opts->smaller(s->opts->ctx, ops, &s->dir, err) : 0;
 }
 
 /* ---- fewer operations ---- */
@@ -178,8 +218,10 @@ static int try_without(struct shrink *s, size_t from, size_t to, struct err *err
 		return 0;
 	/* A workload that cannot be run shows nothing; whether any can was seen at the start. */
 	struct err why = ERR_INIT;
+	s->keep_in = at_once(s);
 	int rc = hunt(s, &less, &why);
-	if (rc == -EPERM || rc == -ENOMEM) {
+	s->keep_in = NULL;
+	if (rc == -EPERM || rc == -ENOMEM || rc == -ENOSPC) {
 		*err = why;
 		return rc;
 	}
@@ -192,7 +234,8 @@ static int try_without(struct shrink *s, size_t from, size_t to, struct err *err
 	struct workload old = s->best;
 	s->best = less;
 	less = old;
-	return 1;
+	rc = tell_smaller(s, s->best.ops.n, err);
+	return rc ? rc : 1;
 }
 
 /* One pass over the best with pieces of `size`, the last first. 1 if something could go. */
@@ -252,7 +295,7 @@ static void make_id(const struct seen *seen, const struct events *lost, struct s
 /* Checks a state of the trace at hand. 1 if it shows the problem. */
 static int try_state(struct shrink *s, const char *id, struct err *err)
 {
-	struct run_reporter reporter = { .found = on_found, .ctx = s };
+	struct run_reporter reporter = reporter_of(s);
 	struct run_totals totals = { 0 };
 	struct crash_opts opts = CRASH_OPTS_INIT;
 	struct model_pm_opts model;
@@ -281,7 +324,14 @@ static int try_lost(struct shrink *s, const struct events *lost, size_t before, 
 	auto_strbuf id = STRBUF_INIT;
 
 	make_id(&s->seen, lost, &id);
+	s->keep_in = at_once(s);
 	int rc = try_state(s, strbuf_str(&id), err);
+	s->keep_in = NULL;
+	if (rc > 0) {
+		int told = tell_smaller(s, s->best.ops.n, err);
+
+		rc = told ? told : rc;
+	}
 	if (rc >= 0)
 		say(s, xasprintf("%zu of %zu lost %s: %s", lost->n, before,
 				 plural(before, "write", "writes"),
@@ -374,23 +424,23 @@ static int settle(struct shrink *s, struct err *err)
 	int rc = 0;
 
 	for (unsigned i = 0; i < AGAIN_MAX && !rc; i++)
-		rc = hunt(s, &s->best, err);
+		rc = is_stopped(s) ? -ECANCELED : hunt(s, &s->best, err);
 	return rc;
 }
 
 /* 1 if it was kept. */
-static int keep(struct shrink *s, const char *dir, struct err *err)
+static int keep(struct shrink *s, struct err *err)
 {
 	auto_strbuf id = STRBUF_INIT;
 
-	s->keep_in = dir;
+	s->keep_in = s->dir;
 	if (s->seen.again)
 		return settle(s, err);
 	strbuf_adds(&id, strbuf_str(&s->seen.id));
 	return try_state(s, strbuf_str(&id), err);
 }
 
-static int shrink(struct shrink *s, const char *dir, struct err *err)
+static int shrink(struct shrink *s, struct err *err)
 {
 	int rc = settle(s, err);
 
@@ -404,19 +454,21 @@ static int shrink(struct shrink *s, const char *dir, struct err *err)
 		rc = settle(s, err);
 	if (rc > 0 && s->seen.lost.n)
 		rc = fewer_lost(s, err) ? -EIO : 1;
+	if (rc > 0 && is_stopped(s))
+		rc = -ECANCELED;
 	if (rc > 0)
-		rc = keep(s, dir, err);
+		rc = keep(s, err);
 	if (rc <= 0)
 		return rc < 0 ? rc : err_set(err, -EAGAIN, "%s shows only now and then", s->c->dir);
 	s->result.ops_after = s->best.ops.n;
 	s->result.lost_after = s->seen.lost.n;
-	return 0;
+	return tell_smaller(s, s->best.ops.n, err);
 }
 
 int shrink_case(const struct stored_case *c, const struct shrink_opts *opts, const char *dir,
 		struct shrink_result *out, struct err *err)
 {
-	struct shrink s = { .c = c, .opts = opts, .kind = stored_case_first(c)->kind };
+	struct shrink s = { .c = c, .opts = opts, .kind = stored_case_first(c)->kind, .dir = dir };
 	struct run_opts run_opts;
 
 	if (c->media)
@@ -435,7 +487,7 @@ int shrink_case(const struct stored_case *c, const struct shrink_opts *opts, con
 	if (!rc)
 		rc = run_open(&run_opts, &s.run, err);
 	if (!rc)
-		rc = shrink(&s, dir, err);
+		rc = shrink(&s, err);
 	run_close(s.run);
 	workload_release(&s.best);
 	strbuf_release(&s.seen.id);

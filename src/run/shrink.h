@@ -20,6 +20,14 @@ struct shrink_opts {
 	uint64_t max_runs; /* runs of a workload, and states tried after that; 0: 500 */
 	void *ctx;
 	void (*step)(void *ctx, const char *words); /* one sentence for each try */
+	/*
+	 * `*dir` holds a case that is smaller than all before; from now on others go where it says
+	 * then. NULL: only the smallest is written.
+	 */
+	int (*smaller)(void *ctx, size_t ops, const char **dir, struct err *err);
+	/* As in run_reporter; both may be NULL. */
+	void (*phase)(void *ctx, const char *what, const char *on);
+	bool (*stopped)(void *ctx);
 };
 
 struct shrink_result {
@@ -32,7 +40,8 @@ struct shrink_result {
 
 /*
  * Keeps the small case in `dir`, by itself. 0 if it was made, with result.ops_after possibly equal
- * to ops_before; 1 if the case does not show again at all, and nothing is kept.
+ * to ops_before; 1 if the case does not show again at all, and nothing is kept; -ECANCELED if it
+ * was stopped.
  */
 int shrink_case(const struct stored_case *c, const struct shrink_opts *opts, const char *dir,
 		struct shrink_result *out, struct err *err) must_check;

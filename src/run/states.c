@@ -243,6 +243,7 @@ int judge_tell(struct run *r, const struct judge *j, const struct crash_state *s
 						    .modes = r->opts.modes,
 						    .done = done,
 						    .history = &r->history,
+						    .mounted = attempt_mounted(r, a),
 						    .seen = a->mounted ? a->seen : NULL,
 						    .findings = &a->findings,
 						    .operation = operation,

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/below.h"
 #include "base/hash.h"
 #include "base/io.h"
 #include "base/number.h"
@@ -14,6 +15,9 @@
 #include "run/places.h"
 #include "run/plan.h"
 #include "run/progress.h"
+#include "run/strange.h"
+
+enum { TEXT_MAX = 64 << 20 };
 
 static int make_dir(const char *path, struct err *err)
 {
@@ -22,37 +26,42 @@ static int make_dir(const char *path, struct err *err)
 	return 0;
 }
 
-/* Below a run: what is there must not lead out of it. */
-static int make_inside(const char *path, struct err *err)
-{
-	struct stat st;
-	int rc = make_dir(path, err);
-
-	if (!rc && lstat(path, &st) < 0)
-		rc = err_set(err, -errno, "cannot look at %s: %m", path);
-	if (!rc && !S_ISDIR(st.st_mode))
-		rc = err_set(err, -ENOTDIR, "%s is not a directory: remove it", path);
-	return rc;
-}
+/* What each kind of run makes, up to NULL. */
+static const char *const names_test[] = { "run",	"progress", "suppressions",
+					  "kernel-log", TRUST_MARK, NULL };
+static const char *const names_app[] = { "app",	 "trace",   "base",	"shown", "stacks",
+					 "work", "summary", TRUST_MARK, NULL };
+static const char *const names_pm[] = { "pm",	    "trace",   "places",   "base.img",
+					"recovery", "summary", TRUST_MARK, NULL };
 
 /* What else has a name that a run uses would be overwritten. */
-static int check_unused(const char *path, struct err *err)
+static int check_unused(const char *path, const char *target, struct err *err)
 {
-	static const char *const names[] = { "run", "progress", "suppressions", "kernel-log" };
+	const char *const *names = streq(target, "app")	 ? names_app
+				   : streq(target, "pm") ? names_pm
+							 : names_test;
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		auto_free char *file = xasprintf("%s/%s", path, names[i]);
-		struct stat st;
-
-		if (lstat(file, &st) < 0)
-			continue;
-		return !i ? err_set(err, -EEXIST,
-				    "%s holds a run already: give --resume %s to go on with it, "
-				    "or another -o",
-				    path, path)
-			  : err_set(err, -EEXIST, "%s is there already: give another -o", file);
-	}
+	if (below_exists(path, "run"))
+		return err_set(err, -EEXIST,
+			       "%s holds a run already: give --resume %s to go on with it, or "
+			       "another -o",
+			       path, path);
+	for (; *names; names++)
+		if (below_exists(path, *names))
+			return err_set(err, -EEXIST, "%s/%s is there already: give another -o",
+				       path, *names);
 	return 0;
+}
+
+/* Removes what a process that was killed had not completed. */
+static int sweep(const char *run, struct err *err)
+{
+	static const char *const dirs[] = { NULL, "findings", "shrunk", "whole" };
+	int rc = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(dirs) && !rc; i++)
+		rc = below_sweep(run, dirs[i], err);
+	return rc;
 }
 
 int store_create(const char *path, const char *target, char **out, struct err *err)
@@ -61,7 +70,7 @@ int store_create(const char *path, const char *target, char **out, struct err *e
 	int rc = 0;
 
 	if (path) {
-		rc = check_unused(path, err);
+		rc = check_unused(path, target, err);
 		if (!rc)
 			rc = make_dir(path, err);
 	} else {
@@ -82,25 +91,11 @@ int store_create(const char *path, const char *target, char **out, struct err *e
 	}
 	if (rc)
 		return rc;
-	auto_free char *findings = xasprintf("%s/findings", run);
-	rc = make_inside(findings, err);
+	rc = below_make_dir(run, "findings", err);
+	if (!rc)
+		rc = sweep(run, err);
 	if (!rc)
 		*out = steal(run);
-	return rc;
-}
-
-/* Keeps the base image of a worker, once. One that another wrote is of another file system. */
-static int store_base(const struct store_place *at, const struct image *base, struct err *err)
-{
-	auto_free char *path = xasprintf("%s/base-%u.img", at->run, at->base);
-	struct stat st;
-
-	if (*at->base_kept)
-		return 0;
-	if (lstat(path, &st) == 0)
-		return err_set(err, -EEXIST, "%s is there, and is not of this worker", path);
-	int rc = image_save_file(base, path, err);
-	*at->base_kept = !rc;
 	return rc;
 }
 
@@ -116,6 +111,107 @@ static long base_number(const char *name)
 	return (long)number;
 }
 
+/* ---- marks ---- */
+
+static const char above_case[] = "../../"; /* a case's base image, if it is one of its run */
+
+/* An image has a mark of its own, as many cases have the same one. */
+static int mark_image(const char *run, unsigned number, bool verify, struct err *err)
+{
+	auto_free char *img = xasprintf("base-%u.img", number);
+	auto_free char *mark = xasprintf("base-%u.mark", number);
+	const struct trust_file file = { .name = img };
+	const struct trust_set set = {
+		.kind = "image", .mark = mark, .files = &file, .n = 1, .keep = true
+	};
+
+	return verify ? trust_verify(run, &set, err) : trust_mark(run, &set, err);
+}
+
+/* Reads that mark; where it is not there, nothing is. */
+static void read_image_mark(const char *run, unsigned number, struct strbuf *out)
+{
+	auto_free char *mark = xasprintf("base-%u.mark", number);
+	struct err none = ERR_INIT;
+
+	if (io_slurp_file(run, mark, TEXT_MAX, out, &none))
+		strbuf_clear(out);
+}
+
+/* Every file of a case that is read again by anybody. */
+static int mark_case(const char *dir, const struct strbuf *text, const struct strbuf *image,
+		     bool verify, struct err *err)
+{
+	const struct trust_file files[] = {
+		{ "base", strbuf_str(image), image->len },
+		{ "case", text ? strbuf_str(text) : NULL, text ? text->len : 0 },
+		{ .name = "base.img" },
+		{ .name = "diagnosis" },
+		{ .name = "expected" },
+		{ .name = "kernel-log" },
+		{ .name = "places" },
+		{ .name = "problems" },
+		{ .name = "recovery" },
+		{ .name = "results" },
+		{ .name = "said" },
+		{ .name = "script" },
+		{ .name = "seen" },
+		{ .name = "start.img" },
+		{ .name = "start-1.img" },
+		{ .name = "start-2.img" },
+		{ .name = "start-3.img" },
+		{ .name = "start-4.img" },
+		{ .name = "trace" },
+		{ .name = "workload" },
+	};
+	const struct trust_set set = { .kind = "case", .files = files, .n = ARRAY_SIZE(files) };
+
+	return verify ? trust_verify(dir, &set, err) : trust_mark(dir, &set, err);
+}
+
+int store_mark(const char *dir, const struct strbuf *text, struct err *err)
+{
+	static const struct strbuf none;
+
+	return mark_case(dir, text, &none, false, err);
+}
+
+int store_verify(const char *dir, const char *base, struct err *why)
+{
+	auto_free char *run = below_run_of(dir), *at = below_case(dir);
+	auto_strbuf image = STRBUF_INIT;
+	size_t n = strlen(above_case);
+	int rc = 0;
+
+	if (strncmp(base, above_case, n) == 0) {
+		unsigned number = (unsigned)base_number(base + n);
+
+		rc = mark_image(run, number, true, why);
+		read_image_mark(run, number, &image);
+	}
+	return rc ? rc : mark_case(at, NULL, &image, true, why);
+}
+
+/* Keeps the base image of a worker, once. One that another wrote is of another file system. */
+static int store_base(const struct store_place *at, const struct image *base, bool ours,
+		      struct err *err)
+{
+	auto_free char *name = xasprintf("base-%u.img", at->base);
+
+	if (*at->base_kept)
+		return 0;
+	if (below_exists(at->run, name))
+		return err_set(err, -EEXIST, "%s/%s is there, and is not of this worker", at->run,
+			       name);
+	int rc = image_save_below(base, at->run, name, true, err);
+	if (!rc && ours)
+		rc = mark_image(at->run, at->base, false, err);
+	if (!rc)
+		rc = plan_sync(at->run, err);
+	*at->base_kept = !rc;
+	return rc;
+}
+
 unsigned store_next_base(const char *run)
 {
 	DIR *d = opendir(run);
@@ -127,6 +223,8 @@ unsigned store_next_base(const char *run)
 		closedir(d);
 	return (unsigned)(last + 1);
 }
+
+/* ---- writing ---- */
 
 static int write_file(const char *dir, const char *name, const char *text, size_t len,
 		      struct err *err)
@@ -220,6 +318,8 @@ static void print_opts(unsigned modes, const struct run_opts *o, struct strbuf *
 		strbuf_addf(out, "dump %s\n", o->dump);
 	if (o->check)
 		strbuf_addf(out, "check %s\n", o->check);
+	if (o->fsck)
+		strbuf_adds(out, "with-fsck 1\n");
 	if (o->pm.granularity)
 		strbuf_addf(out, "granularity %llu\n", (unsigned long long)o->pm.granularity);
 }
@@ -238,6 +338,8 @@ static void print_case(const struct run_case *c, const struct run_opts *o, const
 	strbuf_addf(out, "done %zu\n", c->done);
 	if (c->operation != RUN_NO_OPERATION)
 		strbuf_addf(out, "operation %zu\n", c->operation);
+	if (c->mounted)
+		strbuf_addf(out, "mounted %s\n", c->mounted);
 	strbuf_addf(out, "recorder %s\n", disk_recorder(c->target->disk));
 	print_opts(c->modes ? c->modes : o->modes, o, out);
 	if (!c->state)
@@ -264,13 +366,21 @@ void store_print_problems(const struct findings *findings, struct strbuf *out)
 	}
 }
 
-/* The files of a case; "case" comes last, so that a directory that has it is whole. */
-static int write_case(const char *dir, const char *base, const struct run_case *c,
-		      const struct run_opts *opts, struct err *err)
+/* Whoever has the file "case" has all of it, so that comes last; the mark is for what it will be.
+ */
+static int finish_case(const char *dir, const struct strbuf *text, const struct strbuf *image,
+		       bool ours, struct err *err)
+{
+	int rc = ours ? mark_case(dir, text, image, false, err) : 0;
+
+	return rc ? rc : write_file(dir, "case", strbuf_str(text), text->len, err);
+}
+
+/* The files of a case. `image` is the mark of a base image that is not among them. */
+static int write_case(const char *dir, const char *base, const struct strbuf *image,
+		      const struct run_case *c, const struct run_opts *opts, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
-	auto_free char *trace = xasprintf("%s/trace", dir);
-	auto_free char *recovery = xasprintf("%s/recovery", dir);
 
 	store_print_problems(c->findings, &text);
 	int rc = write_file(dir, "problems", strbuf_str(&text), text.len, err);
@@ -292,12 +402,12 @@ static int write_case(const char *dir, const char *base, const struct run_case *
 	if (!rc && *c->said)
 		rc = write_file(dir, "said", c->said, strlen(c->said), err);
 	if (!rc)
-		rc = trace_save(trace, c->trace, err);
+		rc = trace_save_below(dir, "trace", c->trace, err);
 	if (!rc && c->second && c->recovery)
-		rc = trace_save(recovery, c->recovery, err);
+		rc = trace_save_below(dir, "recovery", c->recovery, err);
 	strbuf_clear(&text);
 	print_case(c, opts, base, &text);
-	return rc ? rc : write_file(dir, "case", strbuf_str(&text), text.len, err);
+	return rc ? rc : finish_case(dir, &text, image, opts->ours, err);
 }
 
 char *store_name(const struct store_place *at)
@@ -306,74 +416,105 @@ char *store_name(const struct store_place *at)
 			 (unsigned long long)at->number);
 }
 
-static int make_case_dir(const struct store_place *at, char **out, struct err *err)
+/* A case of a run appears whole: nobody counts one that could be lost. */
+static int open_case(const struct store_place *at, struct io_newdir *out, struct err *err)
 {
 	auto_free char *name = store_name(at);
-	auto_free char *path = xasprintf("%s/findings/%s", at->run, name);
-	int rc = make_inside(path, err);
+	auto_free char *path = xasprintf("findings/%s", name);
 
-	if (!rc)
-		*out = steal(path);
-	return rc;
+	return io_newdir_open(at->run, path, out, err);
 }
 
 int store_case(const struct store_place *at, const struct run_case *c, const struct run_opts *opts,
 	       struct err *err)
 {
-	auto_free char *path = NULL;
-	auto_free char *base = xasprintf("../../base-%u.img", at->base);
-	int rc = make_case_dir(at, &path, err);
+	auto_newdir dir = IO_NEWDIR_INIT;
+	auto_free char *base = xasprintf("%sbase-%u.img", above_case, at->base);
+	auto_strbuf image = STRBUF_INIT;
+	int rc = open_case(at, &dir, err);
 
 	if (!rc)
-		rc = store_base(at, c->base, err);
-	return rc ? rc : write_case(path, base, c, opts, err);
+		rc = store_base(at, c->base, opts->ours, err);
+	read_image_mark(at->run, at->base, &image);
+	if (!rc)
+		rc = write_case(dir.path, base, &image, c, opts, err);
+	return rc ? rc : io_newdir_commit(&dir, err);
 }
 
-int store_case_alone(const char *dir, const struct run_case *c, const struct run_opts *opts,
-		     struct err *err)
+static int write_alone(const char *dir, const struct run_case *c, const struct run_opts *opts,
+		       struct err *err)
+{
+	static const struct strbuf none;
+	int rc = image_save_below(c->base, dir, "base.img", false, err);
+
+	return rc ? rc : write_case(dir, "base.img", &none, c, opts, err);
+}
+
+/* A directory of the user's, which may hold more than a case. */
+static int replace_files(const char *dir, const struct run_case *c, const struct run_opts *opts,
+			 struct err *err)
 {
 	/* Of a case that was here before; "case" first, so that no directory seems whole. */
-	static const char *const old[] = { "case",     "seen",	    "kernel-log", "said",
-					   "recovery", "diagnosis", "places" };
-	auto_free char *base = xasprintf("%s/base.img", dir);
-	int rc = make_dir(dir, err);
+	static const char *const old[] = { "case", TRUST_MARK, "seen",	    "kernel-log",
+					   "said", "recovery", "diagnosis", "places" };
+	static const char *const now[] = { "problems",	"workload", "expected",	  "seen",
+					   "diagnosis", "places",   "kernel-log", "said",
+					   "trace",	"recovery", "base.img",	  "case",
+					   TRUST_MARK,	NULL };
+	auto_fd fd = below_open_dir(dir, NULL, err);
 
-	for (size_t i = 0; i < ARRAY_SIZE(old); i++) {
-		auto_free char *path = xasprintf("%s/%s", dir, old[i]);
+	if (fd < 0)
+		return fd;
+	for (size_t i = 0; i < ARRAY_SIZE(old); i++)
+		unlinkat(fd, old[i], 0); /* a directory of that name is not of a case, and stays */
+	int rc = write_alone(dir, c, opts, err);
+	return rc ? rc : io_sync_run(dir, now, err);
+}
 
-		unlink(path);
-	}
+int store_case_alone(const char *path, const struct run_case *c, const struct run_opts *opts,
+		     struct err *err)
+{
+	auto_newdir new = IO_NEWDIR_INIT;
+	auto_free char *dir = NULL, *name = NULL;
 
+	if (!below_split(path, &dir, &name) && access(path, F_OK) == 0)
+		return replace_files(path, c, opts, err);
+	int rc = io_newdir_open(dir, name, &new, err);
 	if (!rc)
-		rc = image_save_file(c->base, base, err);
-	return rc ? rc : write_case(dir, "base.img", c, opts, err);
+		rc = write_alone(new.path, c, opts, err);
+	return rc ? rc : io_newdir_commit(&new, err);
 }
 
 int store_hang(const struct store_place *at, const struct store_hang *h,
 	       const struct run_opts *opts, struct err *err)
 {
+	static const struct strbuf none;
 	auto_strbuf text = STRBUF_INIT;
 	auto_findings problems = { 0 };
-	auto_free char *path = NULL;
-	int rc = make_case_dir(at, &path, err);
+	auto_newdir dir = IO_NEWDIR_INIT;
+	int rc = plan_sync(at->run, err);
 
+	if (!rc)
+		rc = open_case(at, &dir, err);
 	findings_add(&problems, FINDING_HANG, NULL, xstrdup(h->words), NULL);
 	store_print_problems(&problems, &text);
 	if (!rc)
-		rc = write_file(path, "problems", strbuf_str(&text), text.len, err);
+		rc = write_file(dir.path, "problems", strbuf_str(&text), text.len, err);
 	strbuf_clear(&text);
 	workload_print(h->workload, &text);
 	if (!rc)
-		rc = write_file(path, "workload", strbuf_str(&text), text.len, err);
+		rc = write_file(dir.path, "workload", strbuf_str(&text), text.len, err);
 	if (!rc && *h->said)
-		rc = write_file(path, "said", h->said, strlen(h->said), err);
+		rc = write_file(dir.path, "said", h->said, strlen(h->said), err);
 	strbuf_clear(&text);
 	print_target(&opts->target, &text);
 	strbuf_addf(&text, "guarantee %s\nstate live\nbase none\nphase ", opts->guarantee->name);
 	add_field(&text, h->phase, '\n');
 	strbuf_addf(&text, "hang-after-ms %llu\n", (unsigned long long)h->after_ms);
 	print_opts(opts->modes, opts, &text);
-	return rc ? rc : write_file(path, "case", strbuf_str(&text), text.len, err);
+	if (!rc)
+		rc = finish_case(dir.path, &text, &none, opts->ours, err);
+	return rc ? rc : io_newdir_commit(&dir, err);
 }
 
 char *store_cluster(enum finding_kind kind, const struct workload *w, size_t operation)
@@ -395,70 +536,99 @@ char *store_cluster(enum finding_kind kind, const struct workload *w, size_t ope
 
 /* ---- reading back ---- */
 
-enum { TEXT_MAX = 64 << 20 };
-
 static int read_file(const char *dir, const char *name, struct strbuf *out, struct err *err)
 {
-	return io_slurp_file(dir, name, TEXT_MAX, out, NULL, err);
+	return io_slurp_file(dir, name, TEXT_MAX, out, err);
+}
+
+/* What a case says of itself: no other key of its file is read. */
+enum value { TEXT, LINES, NUMBER };
+
+static const struct key {
+	struct trust_key key; /* its name, and what its value leads to */
+	enum value value;
+	size_t at;
+} keys[] = {
+#define KEY(name, leads, value, member)                                                            \
+	{                                                                                          \
+		{ name, leads }, value, offsetof(struct stored_case, member)                       \
+	}
+	KEY("target", TRUST_TARGET, TEXT, target),
+	KEY("guarantee", TRUST_HARMLESS, TEXT, guarantee),
+	KEY("state", TRUST_HARMLESS, TEXT, state),
+	KEY("base", TRUST_IMAGE, TEXT, base),
+	KEY("kernel", TRUST_HARMLESS, TEXT, kernel),
+	KEY("recorder", TRUST_HARMLESS, TEXT, recorder),
+	KEY("mkfs", TRUST_COMMAND, TEXT, mkfs),
+	KEY("recover", TRUST_COMMAND, TEXT, recover),
+	KEY("fsck", TRUST_COMMAND, TEXT, fsck),
+	KEY("dump", TRUST_COMMAND, TEXT, dump),
+	KEY("check", TRUST_COMMAND, TEXT, check),
+	KEY("layer", TRUST_HARMLESS, TEXT, layer),
+	KEY("crash", TRUST_HARMLESS, TEXT, crash),
+	KEY("prune", TRUST_HARMLESS, TEXT, prune),
+	KEY("phase", TRUST_HARMLESS, TEXT, phase),
+	KEY("mounted", TRUST_HARMLESS, TEXT, mounted),
+	KEY("guest-kernel", TRUST_CODE, TEXT, guest_kernel),
+	KEY("guest-modules", TRUST_CODE, TEXT, guest_modules),
+	KEY("guest-file", TRUST_FILE, LINES, guest_files),
+	KEY("guest-cpu", TRUST_HARMLESS, TEXT, guest_cpu),
+	KEY("guest-pm", TRUST_HARMLESS, TEXT, guest_pm),
+	KEY("guest-memory", TRUST_HARMLESS, NUMBER, guest_memory),
+	KEY("guest-files-hash", TRUST_HARMLESS, TEXT, guest_files_hash),
+	KEY("guest-kernel-hash", TRUST_HARMLESS, TEXT, guest_kernel_hash),
+	KEY("media", TRUST_HARMLESS, TEXT, media),
+	KEY("size", TRUST_HARMLESS, NUMBER, size),
+	KEY("done", TRUST_HARMLESS, NUMBER, done),
+	KEY("max-subset", TRUST_HARMLESS, NUMBER, max_subset),
+	KEY("budget", TRUST_HARMLESS, NUMBER, budget),
+	KEY("seed", TRUST_HARMLESS, NUMBER, seed),
+	KEY("operation", TRUST_HARMLESS, NUMBER, operation),
+	KEY("deterministic", TRUST_HARMLESS, NUMBER, deterministic),
+	KEY("lose-flush", TRUST_HARMLESS, NUMBER, lose_flush),
+	KEY("eadr", TRUST_HARMLESS, NUMBER, eadr),
+	KEY("split", TRUST_HARMLESS, NUMBER, split),
+	KEY("granularity", TRUST_HARMLESS, NUMBER, granularity),
+	KEY("with-fsck", TRUST_HARMLESS, NUMBER, with_fsck),
+	KEY("hang-after-ms", TRUST_HARMLESS, NUMBER, hang_after_ms),
+#undef KEY
+};
+
+static char **text_at(const struct stored_case *c, const struct key *k)
+{
+	return (char **)((uintptr_t)c + k->at);
+}
+
+/* Of a text that is there twice, the first counts; LINES has all of them. */
+static void take_text(char **to, enum value kind, const char *value)
+{
+	char *all = *to && kind == LINES ? xasprintf("%s\n%s", *to, value) : NULL;
+
+	if (*to && !all)
+		return;
+	free(*to);
+	*to = all ? all : xstrdup(value);
 }
 
 static void take_key(struct stored_case *c, const char *key, const char *value)
 {
-	struct {
-		const char *key;
-		char **to;
-	} texts[] = { { "target", &c->target },
-		      { "guarantee", &c->guarantee },
-		      { "state", &c->state },
-		      { "base", &c->base },
-		      { "kernel", &c->kernel },
-		      { "recorder", &c->recorder },
-		      { "mkfs", &c->mkfs },
-		      { "recover", &c->recover },
-		      { "fsck", &c->fsck },
-		      { "dump", &c->dump },
-		      { "check", &c->check },
-		      { "layer", &c->layer },
-		      { "crash", &c->crash },
-		      { "prune", &c->prune },
-		      { "phase", &c->phase },
-		      { "guest-kernel", &c->guest_kernel },
-		      { "guest-modules", &c->guest_modules },
-		      { "guest-cpu", &c->guest_cpu },
-		      { "guest-pm", &c->guest_pm },
-		      { "media", &c->media },
-		      { "guest-files-hash", &c->guest_files_hash },
-		      { "guest-kernel-hash", &c->guest_kernel_hash } };
-	struct {
-		const char *key;
-		uint64_t *to;
-	} numbers[] = { { "size", &c->size },
-			{ "done", &c->done },
-			{ "max-subset", &c->max_subset },
-			{ "budget", &c->budget },
-			{ "seed", &c->seed },
-			{ "operation", &c->operation },
-			{ "deterministic", &c->deterministic },
-			{ "guest-memory", &c->guest_memory },
-			{ "lose-flush", &c->lose_flush },
-			{ "eadr", &c->eadr },
-			{ "split", &c->split },
-			{ "granularity", &c->granularity },
-			{ "hang-after-ms", &c->hang_after_ms } };
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		uint64_t *number = (uint64_t *)((char *)c + keys[i].at);
 
-	if (streq(key, "guest-file")) {
-		char *all = c->guest_files ? xasprintf("%s\n%s", c->guest_files, value)
-					   : xstrdup(value);
-
-		free(c->guest_files);
-		c->guest_files = all;
+		if (!streq(keys[i].key.name, key))
+			continue;
+		if (keys[i].value != NUMBER)
+			take_text(text_at(c, &keys[i]), keys[i].value, value);
+		else if (number_parse(value, number))
+			*number = 0;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		if (streq(texts[i].key, key) && !*texts[i].to)
-			*texts[i].to = xstrdup(value);
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-		if (streq(numbers[i].key, key) && number_parse(value, numbers[i].to))
-			*numbers[i].to = 0;
+}
+
+bool store_key(size_t i, struct trust_key *out)
+{
+	if (i < ARRAY_SIZE(keys))
+		*out = keys[i].key;
+	return i < ARRAY_SIZE(keys);
 }
 
 static void take_problem(struct stored_case *c, char *line)
@@ -476,28 +646,28 @@ static void take_problem(struct stored_case *c, char *line)
 /* What a case has besides texts is not read here, but must not be waited for later, either. */
 static int check_files(const struct stored_case *c, struct err *err)
 {
-	const char *const names[] = { "trace", "recovery", c->base };
+	static const char *const names[] = { "trace", "recovery", "base.img", "start.img" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		auto_free char *path = xasprintf("%s/%s", c->dir, names[i]);
-		struct stat st;
-
-		if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-			return err_set(err, -EINVAL, "%s is not a regular file", path);
+		if (!below_exists(c->at, names[i]))
+			continue;
+		auto_fd fd = below_open(c->at, names[i], O_RDONLY, err);
+		if (fd < 0)
+			return fd;
 	}
 	return 0;
 }
 
+static const char above[] = "../../"; /* of a base image that is the run's */
+
 static int check_case(const struct stored_case *c, struct err *err)
 {
-	const char *above = "../../";
-
 	if (!c->target || !c->state || !c->guarantee || !c->base)
 		return err_set(err, -EINVAL, "%s/case lacks target, guarantee, state or base",
 			       c->dir);
 	if (!streq(c->base, "none") && !streq(c->base, "base.img") &&
-	    (strncmp(c->base, above, strlen(above)) != 0 ||
-	     base_number(c->base + strlen(above)) < 0))
+	    (strncmp(c->base, above_case, strlen(above_case)) != 0 ||
+	     base_number(c->base + strlen(above_case)) < 0))
 		return err_set(err, -EINVAL,
 			       "%s/case: its base is base.img or ../../base-N.img, not '%.40s'",
 			       c->dir, c->base);
@@ -508,9 +678,11 @@ int store_load(const char *dir, struct stored_case *out, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
 
-	*out = (struct stored_case){ .dir = xstrdup(dir), .operation = RUN_NO_OPERATION };
+	*out = (struct stored_case){ .dir = xstrdup(dir),
+				     .at = below_case(dir),
+				     .operation = RUN_NO_OPERATION };
 	workload_init(&out->workload);
-	int rc = io_slurp_file(dir, "case", TEXT_MAX, &text, &out->ours, err);
+	int rc = io_slurp_file(out->at, "case", TEXT_MAX, &text, err);
 	char *rest = text.buf;
 	for (char *line; !rc && (line = strsep(&rest, "\n"));) {
 		char *blank = strchr(line, ' ');
@@ -524,7 +696,7 @@ int store_load(const char *dir, struct stored_case *out, struct err *err)
 		rc = check_case(out, err);
 	strbuf_clear(&text);
 	if (!rc)
-		rc = read_file(dir, "problems", &text, err);
+		rc = read_file(out->at, "problems", &text, err);
 	rest = text.buf;
 	for (char *line; !rc && (line = strsep(&rest, "\n"));)
 		take_problem(out, line);
@@ -532,7 +704,7 @@ int store_load(const char *dir, struct stored_case *out, struct err *err)
 		rc = err_set(err, -EINVAL, "%s/problems names none", dir);
 	strbuf_clear(&text);
 	if (!rc)
-		rc = read_file(dir, "workload", &text, err);
+		rc = read_file(out->at, "workload", &text, err);
 	if (!rc)
 		rc = workload_parse(strbuf_str(&text), text.len, "workload", &out->workload, err);
 	if (rc)
@@ -540,48 +712,46 @@ int store_load(const char *dir, struct stored_case *out, struct err *err)
 	return rc;
 }
 
-int store_trust(const struct stored_case *c, bool trust, struct err *err)
+/* ---- whose it is ---- */
+
+static void case_would(const struct stored_case *c, struct strbuf *would)
 {
-	auto_free char *file = xasprintf("%s/case", c->dir);
 	const struct op *op = workload_command(&c->workload);
 
-	return trust || c->ours ? 0
-				: plan_check_commands(file, c->target, c->mkfs, c->recover,
-						      c->fsck		? c->fsck
-						      : c->dump		? c->dump
-						      : c->check	? c->check
-						      : c->guest_kernel ? c->guest_kernel
-						      : op		? op->args[0].text
-									: c->guest_files,
-						      err);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const char *value = keys[i].value == NUMBER ? NULL : *text_at(c, &keys[i]);
+
+		if (keys[i].key.leads == TRUST_TARGET)
+			strange_target(c->target, true, would);
+		else if (keys[i].key.leads != TRUST_IMAGE && value)
+			trust_would(keys[i].key, value, would);
+	}
+	if (op)
+		trust_would((struct trust_key){ "shell", TRUST_COMMAND }, op->args[0].text, would);
+	/* The checker of a guest's file system is a program of this machine. */
+	if (stored_case_uses_fsck(c))
+		trust_would_also(would, "have its disk read by a checker (fsck) of this machine");
+}
+
+int store_trust(struct stored_case *c, bool trust, struct err *err)
+{
+	auto_strbuf would = STRBUF_INIT;
+	struct err why = ERR_INIT;
+
+	c->ours = trust || !store_verify(c->dir, c->base, &why);
+	if (c->ours)
+		return 0;
+	case_would(c, &would);
+	return would.len ? strange_refuse(c->dir, "case", c->target, &why, &would, err) : 0;
 }
 
 void stored_case_release(struct stored_case *c)
 {
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (keys[i].value != NUMBER)
+			free(*text_at(c, &keys[i]));
 	free(c->dir);
-	free(c->target);
-	free(c->guarantee);
-	free(c->state);
-	free(c->base);
-	free(c->kernel);
-	free(c->recorder);
-	free(c->mkfs);
-	free(c->recover);
-	free(c->fsck);
-	free(c->dump);
-	free(c->check);
-	free(c->layer);
-	free(c->crash);
-	free(c->prune);
-	free(c->phase);
-	free(c->guest_kernel);
-	free(c->guest_modules);
-	free(c->guest_cpu);
-	free(c->guest_pm);
-	free(c->media);
-	free(c->guest_files);
-	free(c->guest_files_hash);
-	free(c->guest_kernel_hash);
+	free(c->at);
 	for (size_t i = 0; i < c->problems.n; i++) {
 		free(c->problems.v[i].path);
 		free(c->problems.v[i].words);
@@ -592,19 +762,33 @@ void stored_case_release(struct stored_case *c)
 	*c = (struct stored_case){ 0 };
 }
 
+bool stored_case_uses_fsck(const struct stored_case *c)
+{
+	return c->with_fsck || stored_case_first(c)->kind == FINDING_FSCK;
+}
+
 bool stored_case_live(const struct stored_case *c)
 {
 	return streq(c->state, "live");
 }
 
-char *stored_case_start(const struct stored_case *c)
+bool stored_case_has_start(const struct stored_case *c)
 {
-	char *path = xasprintf("%s/start.img", c->dir);
+	return stored_case_live(c) && below_exists(c->at, "start.img");
+}
 
-	if (stored_case_live(c) && access(path, F_OK) == 0)
-		return path;
-	free(path);
-	return NULL;
+int stored_case_start(const struct stored_case *c, struct image *out, struct err *err)
+{
+	return image_load_below(c->at, "start.img", out, err);
+}
+
+int stored_case_base(const struct stored_case *c, struct image *out, struct err *err)
+{
+	bool alone = strncmp(c->base, above, strlen(above)) != 0;
+	auto_free char *run = alone ? NULL : below_run_of(c->dir);
+
+	return alone ? image_load_below(c->at, c->base, out, err)
+		     : image_load_below(run, c->base + strlen(above), out, err);
 }
 
 struct pm_choice stored_case_pm(const struct stored_case *c)
@@ -638,41 +822,28 @@ const struct stored_problem *stored_case_first(const struct stored_case *c)
 
 int store_text(const struct stored_case *c, const char *name, struct strbuf *out, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/%s", c->dir, name);
-
-	return access(path, F_OK) < 0 ? 0 : read_file(c->dir, name, out, err);
+	return below_exists(c->at, name) ? read_file(c->at, name, out, err) : 0;
 }
 
 /* ---- all of them ---- */
 
-static int by_number(const struct dirent **a, const struct dirent **b)
-{
-	return strverscmp((*a)->d_name, (*b)->d_name);
-}
-
-static int not_hidden(const struct dirent *d)
-{
-	return d->d_name[0] != '.';
-}
-
 int store_list(const char *run, struct store_list *out, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/findings", run);
-	struct dirent **names;
-	int n = scandir(path, &names, not_hidden, by_number);
+	struct below_names names = { 0 };
+	struct err why = ERR_INIT;
+	int rc = below_list(run, "findings", &names, &why);
 
-	if (n < 0)
-		return err_set(err, -errno, "%s is not the directory of a run: %s: %m", run, path);
-	for (int i = 0; i < n; i++) {
-		auto_free char *dir = xasprintf("%s/%s", path, names[i]->d_name);
-		auto_free char *file = xasprintf("%s/case", dir);
+	if (rc)
+		return err_set(err, rc, "%s is not the directory of a run: %s", run, why.msg);
+	for (size_t i = 0; i < names.n; i++) {
+		auto_free char *dir = xasprintf("%s/findings/%s", run, names.v[i]);
+		auto_free char *file = xasprintf("findings/%s/case", names.v[i]);
 
-		/* One that is being written right now has no such file yet. */
-		if (access(file, F_OK) == 0)
+		/* What is no case may have been put there by others. */
+		if (below_exists(run, file))
 			vec_push(out, steal(dir));
-		free(names[i]);
 	}
-	free(names);
+	below_names_release(&names);
 	return 0;
 }
 
@@ -685,70 +856,24 @@ void store_list_release(struct store_list *l)
 
 /* ---- going on with a run ---- */
 
-/* Never through a link: what it leads to is not of this run. */
-static int open_inside(int dir, const char *name, const char *path, struct err *err)
-{
-	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	return fd < 0 ? err_set(err, -errno,
-				errno == ENOTDIR || errno == ELOOP
-					? "%s is not a directory: it may be a link to others' files"
-					: "cannot open %s: %m",
-				path)
-		      : fd;
-}
-
-/* Removes a file, or a directory of files. */
-static int remove_case(int findings, const char *name, const char *path, struct err *err)
-{
-	struct dirent **names;
-
-	if (unlinkat(findings, name, 0) == 0)
-		return 0;
-	auto_fd dir = open_inside(findings, name, path, err);
-	if (dir < 0)
-		return dir;
-	int n = scandirat(dir, ".", &names, NULL, NULL);
-	int rc = n < 0 ? err_set(err, -errno, "cannot read %s: %m", path) : 0;
-	for (int i = 0; i < n; i++) {
-		const char *file = names[i]->d_name;
-		bool itself = streq(file, ".") || streq(file, "..");
-
-		if (!rc && !itself && unlinkat(dir, file, 0) < 0)
-			rc = err_set(err, -errno, "cannot remove %s/%s: %m", path, file);
-		free(names[i]);
-	}
-	if (n >= 0)
-		free(names);
-	if (!rc && unlinkat(findings, name, AT_REMOVEDIR) < 0)
-		rc = err_set(err, -errno, "cannot remove %s: %m", path);
-	return rc;
-}
-
 int store_forget(const char *run, bool (*is_done)(const void *ctx, uint64_t workload),
 		 const void *ctx, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/findings", run);
-	struct dirent **names;
-	auto_fd dir = open_inside(AT_FDCWD, path, path, err);
+	struct below_names names = { 0 };
+	int rc = sweep(run, err);
 
-	if (dir < 0)
-		return dir;
-	int n = scandirat(dir, ".", &names, not_hidden, by_number);
-	int rc = n < 0 ? err_set(err, -errno, "cannot read %s: %m", path) : 0;
-	for (int i = 0; i < n; i++) {
-		auto_free char *one = xasprintf("%s/%s", path, names[i]->d_name);
+	if (!rc)
+		rc = below_list(run, "findings", &names, err);
+	for (size_t i = 0; i < names.n && !rc; i++) {
+		auto_free char *path = xasprintf("findings/%s", names.v[i]);
 		unsigned long long workload, number;
 		char more;
 
 		/* What was put there by others is not ours to remove. */
-		if (!rc &&
-		    sscanf(names[i]->d_name, "%llu-%llu%c", &workload, &number, &more) == 2 &&
+		if (sscanf(names.v[i], "%llu-%llu%c", &workload, &number, &more) == 2 &&
 		    !is_done(ctx, workload))
-			rc = remove_case(dir, names[i]->d_name, one, err);
-		free(names[i]);
+			rc = below_remove(run, path, err);
 	}
-	if (n >= 0)
-		free(names);
+	below_names_release(&names);
 	return rc;
 }

@@ -6,8 +6,11 @@
  *	RUN/progress                which workloads are done, and what they found; see progress.h
  *	RUN/suppressions            the rules it was given, if any; see suppress.h
  *	RUN/kernel-log              what the kernel complained of, and no case has
+ *	RUN/mark                    of RUN/run: who made it; see trust.h
  *	RUN/base-N.img              the disk before each workload of one worker (sparse)
+ *	RUN/base-N.mark             of that
  *	RUN/findings/NAME/case      key and value a line: target, guarantee, state, base, ...
+ *	               .../mark     of all that is in the directory, and of the base's mark
  *	               .../workload, trace, recovery, problems, diagnosis, expected, seen,
  *	               kernel-log, said
  *
@@ -17,14 +20,23 @@
  * recovering from the first; "recovery" is then the trace of that recovery. "media" has faults of
  * persistent memory on top of the state, as "poison:4096".
  *
+ * "mounted" says how the state was mounted, if not writable at once: STORE_READ_ONLY or
+ * STORE_REFUSED.
+ *
  * The keys "crash", "max-subset", "budget", "seed", "prune", "lose-flush", "eadr", "split",
  * "granularity", "dump" and "check" of a case are the options of the run that found it, as in
- * RUN/run.
+ * RUN/run; "with-fsck" is what "fsck" is there.
  */
 #ifndef RUN_STORE_H
 #define RUN_STORE_H
 
 #include "run/run.h"
+#include "trust/trust.h"
+
+/* Read-only first, and then made writable. */
+#define STORE_READ_ONLY "read-only"
+/* Writable, from the beginning, after it refused to be mounted read-only. */
+#define STORE_REFUSED "refused"
 
 /*
  * Makes RUN, and RUN/findings. With path == NULL a new name below ./outage-runs is chosen; a path
@@ -44,7 +56,7 @@ struct store_place {
 
 /* "17-2": its name below RUN/findings. */
 char *store_name(const struct store_place *at);
-/* Keeps a case; `opts` are those of the run that found it. */
+/* Keeps a case, on disk when it returns; `opts` are those of the run that found it. */
 int store_case(const struct store_place *at, const struct run_case *c, const struct run_opts *opts,
 	       struct err *err) must_check;
 /* Keeps a case in a directory of its own, with its base image: it can be moved as a whole. */
@@ -65,7 +77,10 @@ int store_hang(const struct store_place *at, const struct store_hang *h,
 
 /* A line for each, as in the file "problems". */
 void store_print_problems(const struct findings *findings, struct strbuf *out);
-/* Removes the cases of workloads that are not done: they will be run again. */
+/*
+ * Removes the cases of workloads that are not done, which will be run again, and what a process
+ * that was killed had not completed.
+ */
 int store_forget(const char *run, bool (*is_done)(const void *ctx, uint64_t workload),
 		 const void *ctx, struct err *err) must_check;
 
@@ -76,7 +91,8 @@ struct stored_problem {
 };
 
 struct stored_case {
-	char *dir;
+	char *dir; /* as it was named, for people */
+	char *at;  /* the same for base/below.h */
 	char *target, *guarantee, *state, *base, *kernel, *recorder, *mkfs, *recover, *fsck;
 	char *dump, *check;
 	char *guest_kernel, *guest_modules, *guest_kernel_hash, *guest_cpu, *guest_pm;
@@ -84,11 +100,11 @@ struct stored_case {
 	char *media; /* the faults of the media on top of the state, or NULL */
 	uint64_t deterministic, guest_memory;
 	char *layer; /* of the enumeration that found it; NULL if before any crash */
-	char *crash, *prune, *phase; /* NULL if it is not said */
+	char *crash, *prune, *phase, *mounted; /* NULL if it is not said */
 	uint64_t size, done, max_subset, budget, seed, lose_flush, hang_after_ms;
-	uint64_t eadr, split, granularity;
+	uint64_t eadr, split, granularity, with_fsck;
 	uint64_t operation; /* that is blamed; RUN_NO_OPERATION: none alone is */
-	bool ours;	    /* nobody but this user can have written it */
+	bool ours;	    /* this user made it, or takes it for his own; see store_trust() */
 	struct workload workload;
 	struct vec_of(struct stored_problem) problems;
 };
@@ -96,15 +112,28 @@ struct stored_case {
 /* The case may come from anywhere: its base image is one of its run, or its own. */
 int store_load(const char *dir, struct stored_case *out, struct err *err) must_check;
 /*
- * A case names programs that are run. Refuses one that does, unless it is this user's own or
- * `trust` says that it may.
+ * Sets `ours`: its mark is this user's, or `trust` says that he takes it for his own. Refuses one
+ * that is not, and that leads to more than a guest (trust.h). Reads all of the case, and its disk.
  */
-int store_trust(const struct stored_case *c, bool trust, struct err *err) must_check;
+int store_trust(struct stored_case *c, bool trust, struct err *err) must_check;
+/* Key by key, what its value leads to: false after the last. */
+bool store_key(size_t i, struct trust_key *out);
+/*
+ * The mark of a case in a directory that holds all of it but the file "case", which is going to
+ * hold `text`; and whether it fits: `base` as that file says. For who keeps cases of his own.
+ */
+int store_mark(const char *dir, const struct strbuf *text, struct err *err) must_check;
+int store_verify(const char *dir, const char *base, struct err *why) must_check;
 void stored_case_release(struct stored_case *c);
+/* Whether a checker of this machine reads its disk when it is shown again. */
+bool stored_case_uses_fsck(const struct stored_case *c);
 /* Whether it was found before any crash: there is no state to rebuild. */
 bool stored_case_live(const struct stored_case *c);
-/* The disk it begins with, to be freed; NULL: a new file system, as nearly always. */
-char *stored_case_start(const struct stored_case *c);
+/* Whether it begins with a disk of its own; mostly it is a new file system. */
+bool stored_case_has_start(const struct stored_case *c);
+/* That disk; the disk before the workload. */
+int stored_case_start(const struct stored_case *c, struct image *out, struct err *err) must_check;
+int stored_case_base(const struct stored_case *c, struct image *out, struct err *err) must_check;
 /* What it says of persistent memory. */
 struct pm_choice stored_case_pm(const struct stored_case *c);
 /* The id of its first crash, to be freed; `second` points at that of the second, or is NULL. */

@@ -4,8 +4,8 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
-#include <unistd.h>
 
+#include "base/below.h"
 #include "base/io.h"
 
 enum { TEXT_MAX = 1 << 20, RULES_MAX = 10000 };
@@ -104,9 +104,9 @@ int suppress_load_saved(struct suppress *s, const char *run, struct err *err)
 	auto_free char *path = xasprintf("%s/suppressions", run);
 	auto_strbuf text = STRBUF_INIT;
 
-	if (access(path, F_OK) < 0 && errno == ENOENT)
+	if (!below_exists(run, "suppressions"))
 		return 0;
-	int rc = io_slurp_file(run, "suppressions", TEXT_MAX, &text, NULL, err);
+	int rc = io_slurp_file(run, "suppressions", TEXT_MAX, &text, err);
 	return rc ? rc : suppress_parse(s, strbuf_str(&text), text.len, path, err);
 }
 

@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/patience.h"
 #include "base/signals.h"
-#include "run/patience.h"
 #include "run/reap.h"
 #include "run/store.h"
 
@@ -57,6 +57,7 @@ static_assert(sizeof(struct message) <= PIPE_BUF, "W1");
 /* What a worker is doing. */
 struct note {
 	_Atomic uint64_t beats;
+	_Atomic bool up;	   /* its target is ready */
 	_Atomic uint64_t workload; /* its number and one; 0: none yet */
 	char what[64], on[512];
 };
@@ -250,6 +251,7 @@ static enum worker_end worker_main(struct worker *w)
 		return WORKER_NOT_BEGUN;
 	}
 	atomic_store(&w->shared->begun, true);
+	atomic_store(&w->note->up, true);
 	while (!atomic_load(&w->shared->stop)) {
 		w->at = atomic_fetch_add(&w->shared->next, 1);
 		if (w->at >= total)
@@ -287,6 +289,7 @@ struct parent {
 	struct kmsg kmsg;
 	unsigned next_base;
 	uint64_t failed; /* workloads that could not be done */
+	uint64_t up_ns;	 /* when all workers were up; 0: they are not */
 	bool killed;
 	bool fatal_told;
 	char fatal[1024]; /* why a worker could not begin, the last one */
@@ -338,6 +341,7 @@ static int start_worker(struct parent *p, unsigned i, struct err *err)
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return err_set(err, -errno, "cannot create a pipe: %m");
 	atomic_store(&p->shared->note[i].workload, 0);
+	atomic_store(&p->shared->note[i].up, false);
 	pid_t pid = fork();
 	if (pid < 0) {
 		int rc = err_set(err, -errno, "cannot start a worker: %m");
@@ -666,7 +670,7 @@ static void take_unclaimed(void *ctx, const struct kmsg_block *b)
 		p->result->suppressed++;
 		return;
 	}
-	int rc = kmsg_block_append(b, path, &err);
+	int rc = kmsg_block_append(b, p->opts->dir, "kernel-log", &err);
 	if (rc)
 		failed(p, xstrdup(err.msg));
 	f.kept = !rc;
@@ -685,9 +689,24 @@ static void stop_soon(struct parent *p)
 	atomic_store(&p->shared->cut, true);
 }
 
+/*
+ * The clock begins once all workers that are left are up, and goes on while one is replaced; a
+ * guest has a limit of its own for that.
+ */
+static void watch_clock(struct parent *p)
+{
+	bool all = true;
+
+	for (unsigned i = 0; i < p->opts->jobs; i++)
+		all &= !p->slot[i].pid || atomic_load(&p->shared->note[i].up);
+	if (!p->up_ns && all)
+		p->up_ns = util_now_ns();
+	if (p->opts->time_ns && p->up_ns && util_now_ns() - p->up_ns > p->opts->time_ns)
+		p->result->stopped = true;
+}
+
 static void supervise(struct parent *p)
 {
-	uint64_t start = util_now_ns();
 	uint64_t total = supply_count(p->opts->source);
 
 	while (running(p)) {
@@ -702,8 +721,7 @@ static void supervise(struct parent *p)
 				listen_to(p, i);
 			watch(p, i);
 		}
-		if (p->opts->time_ns && util_now_ns() - start > p->opts->time_ns)
-			p->result->stopped = true;
+		watch_clock(p);
 		if (signalled)
 			stop_soon(p);
 		if (p->result->stopped)
@@ -799,6 +817,8 @@ int workers_run(const struct workers_opts *opts, struct workers_result *out, str
 		count_left(&p);
 	if (!rc && *p.fatal && !p.fatal_told)
 		tell_fatal(&p);
+	if (!rc)
+		rc = progress_sync(opts->progress, err);
 	for (unsigned i = 0; i < opts->jobs; i++)
 		vec_release(&p.slot[i].work.clusters);
 	munmap(p.shared, sizeof(*p.shared));

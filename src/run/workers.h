@@ -32,7 +32,7 @@ struct workers_opts {
 	struct run_opts run;
 	struct supply *source;
 	unsigned jobs;
-	uint64_t time_ns; /* 0: no limit */
+	uint64_t time_ns; /* from when all workers are up; 0: no limit */
 	uint64_t hang_ms; /* a worker that does not move for longer hangs; 0: WORKERS_HANG_MS */
 	const char *dir;  /* where cases are kept */
 	uint64_t keep;	  /* cases of a cluster at most */

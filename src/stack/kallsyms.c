@@ -111,7 +111,8 @@ static void sort(struct kallsyms *k)
 {
 	size_t n = 0;
 
-	qsort(k->all.v, k->all.n, sizeof(k->all.v[0]), by_address);
+	if (k->all.n)
+		qsort(k->all.v, k->all.n, sizeof(k->all.v[0]), by_address);
 	for (size_t i = 0; i < k->all.n; i++)
 		if (!n || k->all.v[n - 1].addr != k->all.v[i].addr)
 			k->all.v[n++] = k->all.v[i];
@@ -194,21 +195,6 @@ bool kallsyms_find(const struct kallsyms *k, uint64_t addr, const char **name, c
 	*module = s->module ? k->text + s->module : "";
 	*offset = addr - s->addr;
 	return true;
-}
-
-bool kallsyms_in_place(const struct kallsyms *k)
-{
-	static const char *const first[] = { "_text", "_stext", "startup_64" };
-	const uint64_t linked = 0xffffffff81000000; /* CONFIG_PHYSICAL_START as it usually is */
-	const char *name, *module;
-	uint64_t offset;
-
-	if (!kallsyms_find(k, linked, &name, &module, &offset) || offset || *module)
-		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(first); i++)
-		if (streq(name, first[i]))
-			return true;
-	return false;
 }
 
 void kallsyms_words(const struct kallsyms *k, uint64_t addr, struct strbuf *out)

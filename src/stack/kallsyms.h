@@ -47,11 +47,6 @@ int kallsyms_load(const char *path, struct kallsyms *out, struct err *err) must_
 /* The function around an address. False if there is none. `module` is "" for the kernel itself. */
 bool kallsyms_find(const struct kallsyms *k, uint64_t addr, const char **name, const char **module,
 		   uint64_t *offset);
-/*
- * Whether the names are those of an x86-64 kernel that is where it was linked to be. One that moved
- * itself (KASLR) is elsewhere the next time: names of one boot are wrong for addresses of another.
- */
-bool kallsyms_in_place(const struct kallsyms *k);
 /* "ext4_init_fs+0x12 [ext4]", or the address in hexadecimal. */
 void kallsyms_words(const struct kallsyms *k, uint64_t addr, struct strbuf *out);
 

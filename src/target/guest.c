@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -17,7 +16,9 @@
 
 #include "base/log.h"
 #include "base/owner.h"
+#include "base/patience.h"
 #include "record/vhost_disk.h"
+#include "target/guest_end.h"
 #include "target/guest_words.h"
 #include "target/kmsg.h"
 #include "target/place.h"
@@ -30,9 +31,8 @@ enum {
 	COMPLAINTS_MAX = 256 << 10,
 	LISTEN_MAX = 128 << 10, /* more than the pipe holds: all that was said before */
 	POLL_SLICE_MS = 1000,
-	END_MS = 10000, /* a machine that is busy takes seconds to end a process */
+	END_MS = 5000, /* of which the time that it waits for a processor is no part */
 	END_NAP_MS = 5,
-	EVENTS_MAX = 64 << 10,
 	SETTLE_NS = 4000000,
 	SETTLE_TRIES = 10000,
 };
@@ -57,6 +57,7 @@ void guest_release(struct guest *g)
 	wire_release(&g->out);
 	strbuf_release(&g->line);
 	strbuf_release(&g->last);
+	strbuf_release(&g->said);
 }
 
 bool guest_runs(const struct guest *g)
@@ -107,8 +108,8 @@ static void take_line(struct guest *g)
 	g->heard |= guest_words(line);
 	if (bug)
 		g->collecting = BLOCK_LINES;
-	if ((g->collecting || is_of_disk(g, line)) && g->complaints->len < COMPLAINTS_MAX)
-		strbuf_addf(g->complaints, "%s\n", line);
+	if ((g->collecting || is_of_disk(g, line)) && g->said.len < COMPLAINTS_MAX)
+		strbuf_addf(&g->said, "%s\n", line);
 	g->collecting -= g->collecting > 0;
 	if (strstr(line, "---[ end trace") || strstr(line, "---[ end Kernel panic"))
 		g->collecting = 0;
@@ -336,15 +337,20 @@ static void describe_end(struct guest *g, int status)
 
 /*
  * Ends and waits for all processes of its group; those that the guest had started become ours when
- * it is gone. The group's number means nobody else as long as one of them is there.
+ * it is gone. The group's number means nobody else as long as one of them is there. True if one of
+ * them had given up before that: a process of user-mode Linux that runs into a panic aborts.
  */
-static void end_group(pid_t group)
+static bool end_group(pid_t group)
 {
+	bool aborted = false;
+
 	for (;;) {
-		pid_t got = waitpid(-group, NULL, WNOHANG);
+		int status = 0;
+		pid_t got = waitpid(-group, &status, WNOHANG);
 
 		if (got < 0 && errno != EINTR)
-			return;
+			return aborted;
+		aborted |= got > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 		if (got == 0) {
 			kill(-group, SIGKILL);
 			util_sleep_ms(1);
@@ -358,7 +364,9 @@ void guest_stop(struct guest *g)
 		end_group(g->pid);
 	dismiss_keeper(g);
 	g->pid = 0;
+	/* For who asks what it said last. What it complains of since we end it is our doing. */
 	guest_listen(g);
+	strbuf_clear(&g->said);
 	util_close(steal_fd(&g->pidfd));
 	util_close(steal_fd(&g->console));
 	vhost_disconnect(&g->mail.device);
@@ -373,121 +381,45 @@ void guest_stop(struct guest *g)
 
 /* ---- how it ended ---- */
 
-static int tell_no_room(struct err *err)
+/* Its kernel is to blame for what it said. */
+static void take_words(struct guest *g)
 {
-	return err_set(err, -ENOSPC,
-		       "there is no room for the guest's memory; make /dev/shm larger (mount -o "
-		       "remount,size=...), or run fewer workers (-j)");
-}
-
-static int tell_no_memory(const struct guest *g, struct err *err)
-{
-	return err_set(err, -ENOMEM,
-		       "the guest ran out of memory: it has %lluM; give it more with "
-		       "--guest-memory SIZE",
-		       (unsigned long long)(g->memory >> 20));
-}
-
-/* What it lacked is no word of the file system; what its kernel said of it is dropped. */
-static int lacked(struct guest *g, size_t before, struct err *err)
-{
-	if (!(g->heard & (GUEST_NO_ROOM | GUEST_NO_MEMORY)))
-		return 0;
-	if (g->complaints->len > before)
-		strbuf_cut(g->complaints, before);
-	return g->heard & GUEST_NO_ROOM ? tell_no_room(err) : tell_no_memory(g, err);
-}
-
-/* Signals that a program brings upon itself. */
-static bool own_signal(const struct guest *g, int sig)
-{
-	return sig == SIGABRT ? g->heard & GUEST_PANIC
-			      : sig == SIGSEGV || sig == SIGBUS || sig == SIGILL || sig == SIGFPE;
-}
-
-static enum guest_shutdown ask_monitor(const struct guest *g)
-{
-	auto_strbuf events = STRBUF_INIT;
-	char text[4096];
-	ssize_t n;
-
-	while (g->monitor >= 0 && events.len < EVENTS_MAX &&
-	       (n = recv(g->monitor, text, sizeof(text), MSG_DONTWAIT)) > 0)
-		strbuf_add(&events, text, (size_t)n);
-	return guest_shutdown(strbuf_str(&events));
-}
-
-static int killed_by(const struct guest *g, int status, struct err *err)
-{
-	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-		return err_set(err, -EINTR,
-			       "the guest was killed from outside, by a person or for lack of "
-			       "memory (see dmesg; fewer workers, -j, need less)");
-	return err_set(err, -EINTR, "the guest was killed from outside: %s", g->end);
+	if (g->complaints->len < COMPLAINTS_MAX)
+		strbuf_add(g->complaints, strbuf_str(&g->said), g->said.len);
+	strbuf_clear(&g->said);
 }
 
 /*
- * What a process's end tells: 0 if its kernel is to blame, or -errno. A kernel that gives up says
- * so, or is ended by its own fault; a machine that is reset from within does it to itself.
+ * It is not. What was said before by this guest, and not asked for, goes as well: whatever it was
+ * used for is not done, and must not be put down to what comes next.
  */
-static int judge_end(struct guest *g, int status, struct err *err)
+static void drop_words(struct guest *g)
 {
-	int sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-
-	if (g->heard & GUEST_LOST_PROC)
-		return err_set(err, -EINTR,
-			       "the guest was killed from outside: a process in which its kernel "
-			       "runs programs is gone");
-	if (sig && (g->emulated ? sig == SIGKILL : !own_signal(g, sig)))
-		return killed_by(g, status, err);
-	if (g->emulated && ask_monitor(g) == GUEST_FROM_OUTSIDE)
-		return err_set(err, -EINTR,
-			       "the guest was killed from outside: the emulator was told to end");
-	/* A kernel that ends lets the emulator end well. */
-	if (g->emulated && status)
-		return err_set(err, -EIO, "the emulator failed: %s; it said: %s", g->end,
-			       guest_last_words(g));
-	if (g->heard & GUEST_PANIC || sig)
-		return 0;
-	if (strstr(strbuf_str(&g->last), NO_DISK) && !g->device_of_disk)
-		return err_set(
-			err, -ENODEV,
-			"the guest's kernel does not see its persistent memory: it needs "
-			"CONFIG_X86_PMEM_LEGACY (for an NVDIMM: CONFIG_ACPI_NFIT and "
-			"CONFIG_NVDIMM_PFN) and CONFIG_BLK_DEV_PMEM, built in or as the "
-			"modules nd_e820 (nfit) and nd_pmem in the folder that --modules names");
-	if (strstr(strbuf_str(&g->last), NO_DISK))
-		return err_set(err, -ENODEV,
-			       "the guest's kernel does not see its disk: virtio_blk%s is missing, "
-			       "built in or in the folder that --modules names",
-			       g->emulated ? " or virtio_pci" : "");
-	if (g->heard & GUEST_AGENT_ENDED)
-		return err_set(err, -EIO, "the agent in the guest gave up; it said: %s",
-			       guest_last_words(g));
-	if (g->emulated)
-		return 0;
-	return err_set(err, -EIO,
-		       "the guest was ended from outside, or lacked something of this machine: %s, "
-		       "and its kernel did not panic; it said: %s",
-		       g->end, guest_last_words(g));
+	strbuf_clear(&g->said);
+	strbuf_clear(g->complaints);
 }
 
 /*
- * The sockets may close a moment before the process has ended; how it did is what counts. The
+ * The sockets may close, or the kernel give up, a moment before the process has ended; how it did
+ * is what counts. It is served meanwhile: QEMU does not end before its disks are at rest. The
  * kernel prints to the end before it goes.
  */
-static bool wait_for_end(struct guest *g, int *status)
+static bool wait_for_end(struct guest *g, struct guest_end *how)
 {
-	uint64_t limit = util_now_ns() + (g->refused_disk ? 0 : END_MS * 1000000ULL);
+	struct patience patience;
 
+	patience_renew(&patience);
 	do {
-		guest_listen(g);
-		if (waitpid(g->pid, status, WNOHANG) == g->pid) {
-			describe_end(g, *status);
+		if (guest_serve(g, -1, END_NAP_MS))
+			util_sleep_ms(END_NAP_MS);
+		if (waitpid(g->pid, &how->status, WNOHANG) == g->pid) {
+			guest_listen(g);
+			if (g->line.len)
+				take_line(g);
+			describe_end(g, how->status);
 			return true;
 		}
-		util_sleep_ms(END_NAP_MS);
-	} while (util_now_ns() < limit);
+	} while (!how->refused && !patience_ends(&patience, getpid(), END_MS * 1000000ULL));
 	return false;
 }
 
@@ -495,25 +427,21 @@ static bool wait_for_end(struct guest *g, int *status)
  * It has ended, or as good as: 1 if its kernel did it. A kernel is not to blame for who kills it,
  * nor for what this machine lacks; then nobody can say what it would have done: -errno.
  */
-static int died(struct guest *g, size_t before, struct err *err)
+static int died(struct guest *g, struct err *err)
 {
-	int status = 0;
-	bool refused = g->refused_disk, ended = wait_for_end(g, &status);
+	struct guest_end how = { .refused = g->refused_disk };
 
-	guest_stop(g);
-	int rc = lacked(g, before, err);
-	if (!rc && !ended)
-		rc = err_set(err, -EIO, "the guest cannot go on%s: %s",
-			     refused ? "" : ", and was perhaps told to end from outside", g->end);
-	if (!rc)
-		rc = judge_end(g, status, err);
-	if (rc && g->complaints->len > before)
-		strbuf_cut(g->complaints, before);
+	how.ended = wait_for_end(g, &how);
+	/* What is said from here on is our doing; guest_stop() drops it. */
+	how.aborted = end_group(g->pid);
+	int rc = guest_judge_end(g, &how, err);
 	if (rc)
-		return rc;
-	if (g->complaints->len == before)
-		strbuf_addf(g->complaints, "the guest's kernel is gone: %s\n", g->end);
-	return 1;
+		drop_words(g);
+	else if (!g->said.len)
+		strbuf_addf(&g->said, "the guest's kernel is gone: %s\n", g->end);
+	take_words(g);
+	guest_stop(g);
+	return rc ? rc : 1;
 }
 
 /* The name becomes part of what is looked for on the console. */
@@ -553,7 +481,7 @@ static int failed_start(struct guest *g, const struct guest_start *how, int rc, 
 		return err->code;
 	if (g->heard & (GUEST_NO_ROOM | GUEST_NO_MEMORY)) {
 		err_clear(err);
-		return lacked(g, 0, err);
+		return guest_check_words(g, err);
 	}
 	if (err->code && err->code != -ETIMEDOUT)
 		return err_context(err, "%s %s did not start",
@@ -698,8 +626,7 @@ int guest_serve(struct guest *g, int fd, int timeout_ms)
 
 int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, struct err *err)
 {
-	uint64_t start = util_now_ns();
-	size_t before = g->complaints->len;
+	struct patience patience;
 	int rc = 0;
 
 	wire_finish(&g->out);
@@ -707,25 +634,35 @@ int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, stru
 		return err_set(err, -EIO, "the guest does not run");
 	vhost_mail_clear(&g->mail);
 	vhost_mail_send(&g->mail, g->out.text.buf, g->out.text.len);
+	patience_renew(&patience);
 	for (;;) {
 		rc = has_answer(g, answer, err);
+		/* The agent may wait for ever for a program that has lost its process. */
+		if (!rc)
+			rc = guest_check_words(g, err);
 		if (rc)
 			break;
-		if (guest_serve(g, -1, POLL_SLICE_MS))
-			return died(g, before, err);
-		if (timeout_ms && util_now_ns() - start > timeout_ms * 1000000)
+		if (guest_serve(g, -1, POLL_SLICE_MS) || g->heard & GUEST_PANIC)
+			return died(g, err);
+		if (timeout_ms && patience_ends(&patience, getpid(), timeout_ms * 1000000))
 			return err_set(err, -ETIMEDOUT, "the guest did not answer for %llu ms",
 				       (unsigned long long)timeout_ms);
 	}
-	/* What it said on the way is there by now. */
+	/* What it said on the way is there by now, and perhaps more: it may have died since. */
 	guest_listen(g);
 	g->collecting = 0;
-	/* It has answered, but a program of it may have been killed for that. */
+	if (rc > 0 && g->heard & GUEST_PANIC)
+		return died(g, err);
+	/* It has answered, but a program of its may have been killed for that. */
 	if (rc > 0)
-		rc = lacked(g, before, err);
-	if (rc)
+		rc = guest_check_words(g, err);
+	if (rc) {
+		drop_words(g);
 		guest_stop(g);
-	return rc;
+		return rc;
+	}
+	take_words(g);
+	return 0;
 }
 
 int guest_part(struct wire_in *answer, enum agent_command command, struct wire_in *part,

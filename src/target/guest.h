@@ -7,6 +7,9 @@
  * N1: nothing of it outlives this process, however that ends: a keeper, a process of its own, kills
  *     the guest's processes when we are gone.
  * N2: what its kernel complains of before it answers is in the complaints when the answer is.
+ * N3: what it says is put down to its kernel only when that is known to be to blame: it has
+ * answered and did not die of something else meanwhile, or it ended by itself. What it says after
+ * we ended it, or after somebody else sent a signal to one of its processes, is dropped.
  */
 #ifndef TARGET_GUEST_H
 #define TARGET_GUEST_H
@@ -19,6 +22,8 @@ struct guest {
 	struct vhost *device_of_disk; /* not owned; NULL: its disk is persistent memory */
 	struct vhost_mail mail;
 	struct strbuf *complaints; /* not owned: where complaints of its kernel go */
+	struct strbuf
+		said; /* complaints since its last answer: not yet known whose fault they are */
 
 	pid_t pid, keeper; /* 0: it does not run */
 	int pidfd, console, keep;
@@ -74,9 +79,9 @@ void guest_stop(struct guest *g);
 
 /*
  * A question is begun, parts are put into g->out, and it is asked: 0 and the parts of the answer, 1
- * if its kernel died of it. A guest that somebody killed, or that lacked memory, is an error: what
- * its kernel would have done nobody knows. `timeout_ms` 0: whoever watches this process says how
- * long it may take.
+ * if its kernel died of it. A guest that somebody killed or disturbed, or that lacked memory, is an
+ * error: what its kernel would have done nobody knows. `timeout_ms` 0: whoever watches this process
+ * says how long it may take.
  */
 void guest_begin(struct guest *g);
 int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, struct err *err)

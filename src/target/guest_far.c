@@ -281,15 +281,37 @@ static int far_fill(struct target *t, const char *name, uint64_t bytes, struct e
 	return rc;
 }
 
-static int far_symbols(struct target *t, struct strbuf *out, struct err *err)
+/*
+ * One that runs and comes from that boot. Those that are traced go first: a command of the workload
+ * may have loaded a module there.
+ */
+static struct guest *find_boot(struct guest_target *g, uint64_t boot)
 {
-	struct wire_in part;
-	int rc = guest_runs(own(t)->guest) ? 0 : own(t)->start(t, err);
+	for (size_t n = ARRAY_SIZE(g->guests), i = 1; i <= n; i++)
+		if (boot && g->boots[i % n] == boot && guest_runs(&g->guests[i % n]))
+			return &g->guests[i % n];
+	return NULL;
+}
 
+static int far_symbols(struct target *t, uint64_t machine, struct strbuf *out, struct err *err)
+{
+	struct guest *at_hand = own(t)->guest, *asked = find_boot(own(t), machine);
+	struct wire_in part;
+	int rc = 0;
+
+	/* The one at hand may have ended, and come from the same boot when it starts again. */
+	if (!asked && !guest_runs(at_hand)) {
+		rc = own(t)->start(t, err);
+		asked = find_boot(own(t), machine);
+	}
 	if (rc)
 		return rc;
+	if (!asked)
+		return err_set(err, -ESTALE, "the machine that was traced is gone");
+	own(t)->guest = asked;
 	guest_target_begin(t, AGENT_SYMBOLS);
 	rc = guest_target_ask(t, AGENT_SYMBOLS, &part, err);
+	own(t)->guest = at_hand;
 	if (rc)
 		return rc;
 	strbuf_adds(out, wire_text(&part));

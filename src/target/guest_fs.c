@@ -60,7 +60,8 @@ static const struct host_fs more_file_systems[] = {
 	{ .name = "ubifs", .mkfs = SCRIPT(make_ubifs, "mkfs.ubifs"), .size = 8 * MIB },
 	{ .name = "bcachefs",
 	  .mkfs = (const char *const[]){ "bcachefs", "format", "-q", "-f", NULL },
-	  .size = 64 * MIB },
+	  .size = 64 * MIB,
+	  .foreign = true },
 };
 
 /* Of persistent memory: the names are ours, and those of the kernel are inside. */

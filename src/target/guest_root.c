@@ -53,19 +53,34 @@ static void add_arguments(struct archive *a, const char *file, const char *path,
 			add(a, name, S_IFREG | 0644, args->text, strlen(args->text));
 }
 
-static int add_modules(struct archive *a, const char *dir, const char *const *names,
-		       const struct guest_module_args *args, struct err *err)
+/* While a guest boots, its root is there twice: as the archive, and as files. */
+static int check_room(uint64_t used, uint64_t memory, struct err *err)
+{
+	if (used <= memory / 2)
+		return 0;
+	return err_set(err, -EFBIG,
+		       "the modules that a guest needs take more than half of its memory, which is "
+		       "%llu MiB: give it more with --guest-memory, or strip the modules (make "
+		       "INSTALL_MOD_STRIP=1 modules_install)",
+		       (unsigned long long)memory >> 20);
+}
+
+static int add_modules(struct archive *a, const struct guest_root *r, struct err *err)
 {
 	struct module_list list = { 0 };
-	int rc = modules_order(dir, names, &list, err);
+	int rc = modules_order(r->dir, r->names, &list, err);
+	uint64_t used = 0;
 
 	for (size_t i = 0; !rc && i < list.n; i++) {
 		auto_strbuf text = STRBUF_INIT;
 		char name[32];
 
 		snprintf(name, sizeof(name), "modules/%02zu", i);
-		add_arguments(a, name, list.v[i], args);
-		rc = modules_read(dir, list.v[i], &text, err);
+		add_arguments(a, name, list.v[i], r->args);
+		rc = modules_read(r->dir, list.v[i], &text, err);
+		used += text.len;
+		if (!rc)
+			rc = check_room(used, r->memory, err);
 		if (!rc)
 			add(a, name, S_IFREG | 0644, strbuf_str(&text), text.len);
 	}
@@ -214,7 +229,7 @@ int guest_root(const struct guest_root *r, char **hash, struct err *err)
 		add(&a, "selftest", S_IFREG | 0755, pm_selftest_program,
 		    (size_t)pm_selftest_program_size);
 	if (!rc && r->dir)
-		rc = add_modules(&a, r->dir, r->names, r->args, err);
+		rc = add_modules(&a, r, err);
 	if (!rc)
 		rc = add_shell(&a, err);
 	if (!rc)

@@ -19,6 +19,9 @@ struct guest_target {
 	 * are traced, which makes them slower; the last one with loads, and still slower.
 	 */
 	struct guest *guest, guests[3];
+	/* Which boot each of them comes from; those with the same number have the same memory map.
+	 */
+	uint64_t boots[3];
 	bool ready;					 /* they are initialised */
 	int (*start)(struct target *t, struct err *err); /* the guest; it does not run */
 	char *kernel, *modules;

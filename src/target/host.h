@@ -23,7 +23,7 @@ struct host_fs {
 		journal_size; /* of the smallest disk that gets a journal by default; 0: has none */
 	bool own_id;   /* the kernel keeps one device for each id: no two processes may share one */
 	bool shutdown; /* can be cut off, so that unmounting writes nothing */
-	bool foreign;  /* no kernel of Debian has it */
+	bool foreign;  /* no kernel of Debian 12 has it */
 };
 
 /* NULL: it is none that this machine's kernel is tested with. */

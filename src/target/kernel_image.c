@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
-#include "target/modules.h"
+#include "target/unpack.h"
 
 enum {
 	KERNEL_MAX = 512 << 20,
@@ -159,33 +159,6 @@ static int damaged(const char *file, const char *how, struct err *err)
 		       how);
 }
 
-/* What a kernel can be packed with, or that it is not. */
-static bool is_packed(const char *at)
-{
-	static const struct {
-		const char *magic;
-		size_t n;
-	} kinds[] = {
-		{ "\x1f\x8b", 2 },
-		{ "BZh", 3 },
-		{ "\x5d\0\0", 3 },
-		{ "\xfd"
-		  "7zXZ",
-		  5 },
-		{ "\x89"
-		  "LZO",
-		  4 },
-		{ "\x02\x21\x4c\x18", 4 },
-		{ "\x28\xb5\x2f\xfd", 4 },
-		{ "\177ELF", 4 },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (memcmp(at, kinds[i].magic, kinds[i].n) == 0)
-			return true;
-	return false;
-}
-
 static int check_bzimage(const char *file, const struct strbuf *text, struct err *err)
 {
 	uint64_t setup = after_setup(text), rest = (uint64_t)number(text, AT_SYSSIZE, 4) * 16;
@@ -197,7 +170,8 @@ static int check_bzimage(const char *file, const struct strbuf *text, struct err
 		return cut_off(file, setup + rest, text->len, err);
 	if (len < 8 || at + len > rest)
 		return damaged(file, "its header tells of more than there is", err);
-	if (!is_packed(text->buf + setup + at))
+	const char *payload = text->buf + setup + at;
+	if (!unpack_format(payload, len) && memcmp(payload, ELFMAG, SELFMAG) != 0)
 		return damaged(file, "what its header points to is no packed kernel", err);
 	return 0;
 }
@@ -239,13 +213,40 @@ int kernel_image_check(const char *file, const struct strbuf *text, struct err *
 				: 0;
 }
 
+/* Where the packed kernel is. */
+static const char *payload_of(const struct strbuf *text, size_t *len)
+{
+	*len = number(text, AT_PAYLOAD_LEN, 4);
+	return text->buf + after_setup(text) + number(text, AT_PAYLOAD, 4);
+}
+
 int kernel_image_unpack(const struct strbuf *text, struct strbuf *out, struct err *err)
 {
-	const char *at = text->buf + after_setup(text) + number(text, AT_PAYLOAD, 4);
-	size_t len = number(text, AT_PAYLOAD_LEN, 4);
+	size_t len;
+	const char *at = payload_of(text, &len);
+	const char *format = unpack_format(at, len);
 
-	/* Behind all but gzip stands how long it will be, for who has no room to find out. */
-	if (memcmp(at, "\x1f\x8b", 2) != 0)
-		len -= 4;
-	return modules_unpack(at, len, out, err);
+	if (!format) {
+		strbuf_add(out, at, len);
+		return 0;
+	}
+	/* Behind all but gzip stands how long it will be. Not all of them have a checksum. */
+	size_t packed = streq(format, "gzip") ? len : len - 4, begin = out->len;
+	int rc = unpack(at, packed, KERNEL_MAX, out, err);
+	uint32_t told = packed < len ? number(text, (size_t)(at - text->buf) + packed, 4)
+				     : (uint32_t)(out->len - begin);
+	if (!rc && out->len - begin != told)
+		rc = err_set(
+			err, -EBADMSG,
+			"it is damaged: its %s data has %zu bytes unpacked, and should have %u",
+			format, out->len - begin, told);
+	return rc;
+}
+
+const char *kernel_image_format(const struct strbuf *text)
+{
+	size_t len;
+	const char *at = payload_of(text, &len);
+
+	return unpack_format(at, len);
 }

@@ -25,10 +25,12 @@ int kernel_image_check(const char *file, const struct strbuf *text, struct err *
 /* "6.1.0-54-amd64"; NULL: it does not tell. */
 char *kernel_image_release(const struct strbuf *text);
 /*
- * Of a bzImage that was checked, the kernel as it is in memory: 1 if nobody here can unpack it,
- * -EBADMSG if it is damaged, or there is no memory for it.
+ * Of a bzImage that was checked, the kernel as it is in memory: 1 if it is compressed in a way that
+ * unpack() does not know, -EBADMSG if it is damaged.
  */
 int kernel_image_unpack(const struct strbuf *text, struct strbuf *out, struct err *err) must_check;
+/* How it is compressed: "xz"; NULL: it is not. */
+const char *kernel_image_format(const struct strbuf *text);
 
 /* "6.1.0-54-amd64 (debian-kernel@...": up to the first space; NULL: there is none in time. */
 char *kernel_image_word(const char *p, const char *end);

@@ -9,13 +9,16 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/below.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/proc.h"
+#include "check/complaint.h"
 
 enum {
-	QUIET_MS = 100,	  /* when nothing came for so long, a block is at its end */
-	BLOCK_LINES = 64, /* of a block that has no end */
+	FILE_MAX = 64 << 20, /* of what is kept */
+	QUIET_MS = 100,	     /* when nothing came for so long, a block is at its end */
+	BLOCK_LINES = 64,    /* of a block that has no end */
 	HEAD_LINES = 16, /* at most, until the process is named; more bugs there are the same one */
 };
 
@@ -25,12 +28,14 @@ void kmsg_block_release(struct kmsg_block *b)
 	*b = (struct kmsg_block){ 0 };
 }
 
-int kmsg_block_append(const struct kmsg_block *b, const char *path, struct err *err)
+int kmsg_block_append(const struct kmsg_block *b, const char *dir, const char *name,
+		      struct err *err)
 {
-	auto_fd fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
-	int rc = fd < 0 ? -errno : io_write_full(fd, b->text, strlen(b->text));
+	auto_strbuf text = STRBUF_INIT;
+	int rc = below_exists(dir, name) ? io_slurp_file(dir, name, FILE_MAX, &text, err) : 0;
 
-	return rc ? err_set(err, rc, "cannot write %s: %s", path, strerror(-rc)) : 0;
+	strbuf_adds(&text, b->text);
+	return rc ? rc : io_keep_file(dir, name, text.buf, text.len, err);
 }
 
 void kmsg_open(struct kmsg *k, struct kmsg_shared *shared)
@@ -52,85 +57,9 @@ void kmsg_close(struct kmsg *k)
 
 /* ---- one line ---- */
 
-static bool has_word(const char *line, const char *word)
-{
-	size_t n = strlen(word);
-
-	for (const char *p = line; (p = strstr(p, word)); p += n)
-		if ((p == line || !isalnum((unsigned char)p[-1])) && !isalnum((unsigned char)p[n]))
-			return true;
-	return false;
-}
-
-/* "errors=remount-ro" is an option, and no complaint. */
-static bool mentions(const char *line, const char *what)
-{
-	size_t n = strlen(what);
-
-	for (const char *p = line; (p = strcasestr(p, what)); p += n)
-		if (strncmp(p + n, "s=", 2) != 0)
-			return true;
-	return false;
-}
-
-/*
- * A processor, or a queue, that did not move for seconds: so it looks when the machine was busy, or
- * a virtual one was not let run. A file system that never ends is seen by who waits for it.
- */
-static bool is_stall(const char *line)
-{
-	return strstr(line, "BUG: soft lockup") || strstr(line, "BUG: workqueue lockup") ||
-	       strstr(line, "hard LOCKUP");
-}
-
-/* Of the kernel itself, whatever it is about. */
-static bool is_bug(const char *line)
-{
-	static const char *const always[] = {
-		"BUG:",	  "WARNING:", "Oops:",	      "general protection",    "kernel BUG at",
-		"UBSAN:", "KASAN:",   "Kernel panic", "blocked for more than",
-	};
-
-	/* A program that crashed, in the words of the processor: its own business. */
-	if (strncmp(line, "traps: ", 7) == 0 || is_stall(line))
-		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
-		if (strstr(line, always[i]))
-			return true;
-	return false;
-}
-
-/* Of a device, and not routine. */
-static bool is_of_device(const char *line, const char *device)
-{
-	/* No word that an id in hexadecimal could hold: "bad" is one. */
-	static const char *const of_device[] = {
-		"error",
-		"corrupt",
-		"critical",
-		"failed",
-		"shutting down",
-		"inconsistent",
-		"aborting journal",
-		"forced readonly",
-		"remounting filesystem read-only",
-	};
-
-	if (!device || !has_word(line, device))
-		return false;
-	/* What we asked for ourselves, before an unmount. */
-	if (strstr(line, "shut down requested") || strstr(line, "User initiated shutdown") ||
-	    strstr(line, "goingdown") || strstr(line, "Please unmount the filesystem"))
-		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(of_device); i++)
-		if (mentions(line, of_device[i]))
-			return true;
-	return false;
-}
-
 bool kmsg_complains(const char *line, const char *device)
 {
-	return is_bug(line) || is_of_device(line, device);
+	return complaint_is_bug(line) || complaint_is_of_device(line, device);
 }
 
 /* The number at the end of "NAME/7", "NAME:7"; a name may have such marks, too. */
@@ -202,12 +131,12 @@ static bool names_device(const char *text, const char *device)
 	auto_free char *path = xasprintf("/dev/%s", device);
 	struct stat st;
 
-	if (has_word(text, device))
+	if (complaint_has_word(text, device))
 		return true;
 	if (stat(path, &st) < 0 || !S_ISBLK(st.st_mode))
 		return false;
 	auto_free char *flush = xasprintf("flush-%u:%u", major(st.st_rdev), minor(st.st_rdev));
-	return has_word(text, flush);
+	return complaint_has_word(text, flush);
 }
 
 /* By its first line, somebody only waits for long. */
@@ -302,11 +231,11 @@ static void end_block(struct kmsg *k, const struct reading *r)
 
 static void take_line(struct kmsg *k, const struct reading *r, uint64_t seq, const char *text)
 {
-	bool bug = is_bug(text);
+	bool bug = complaint_is_bug(text);
 
 	if (bug && k->block.lines && (k->block.pid || k->block.lines >= HEAD_LINES))
 		end_block(k, r);
-	if (!bug && r->of_device && is_of_device(text, r->device))
+	if (!bug && r->of_device && complaint_is_of_device(text, r->device))
 		strbuf_addf(r->out, "%s\n", text);
 	if (!bug && !k->block.lines)
 		return;

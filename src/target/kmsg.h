@@ -37,8 +37,12 @@ struct kmsg_block {
 };
 
 void kmsg_block_release(struct kmsg_block *b);
-/* Appends what was said to a file, which is made if there is none. */
-int kmsg_block_append(const struct kmsg_block *b, const char *path, struct err *err) must_check;
+/*
+ * Adds what was said to what the file NAME below DIR holds (see base/below.h), if there is one. It
+ * becomes a new file, on disk when this returns.
+ */
+int kmsg_block_append(const struct kmsg_block *b, const char *dir, const char *name,
+		      struct err *err) must_check;
 
 struct kmsg {
 	int fd;			    /* -1: it cannot be read */

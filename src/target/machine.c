@@ -14,6 +14,7 @@
 #include "record/loop.h"
 #include "record/pm_tracer.h"
 #include "target/kmsg.h"
+#include "target/modules.h"
 #include "target/place.h"
 #include "target/target.h"
 #include "target/tune.h"
@@ -125,6 +126,19 @@ static void look_fuse(struct machine *m)
 		    xstrdup("modprobe fuse"));
 }
 
+static void look_fusermount(struct machine *m)
+{
+	auto_free char *file = proc_find("fusermount3");
+
+	if (file)
+		add(m, "fusermount3", MACHINE_OK,
+		    xstrdup("mounts for outage reffs, and for a user's outage mount"), NULL);
+	else
+		add(m, "fusermount3", MACHINE_MISSING,
+		    xstrdup("outage reffs cannot mount, nor can outage mount without root"),
+		    xstrdup("apt-get install fuse3"));
+}
+
 static int count_loop(void *ctx, unsigned number, const char *file)
 {
 	(void)number;
@@ -173,10 +187,10 @@ static bool file_has_line(const char *path, const char *word)
 		return false;
 	char *rest = text.buf;
 	for (char *line; rest && (line = strsep(&rest, "\n"));) {
-		size_t len = strcspn(line, ":");
+		size_t len = strlen(line);
 
 		if (len >= n && memcmp(line + len - n, word, n) == 0 &&
-		    (len == n || line[len - n - 1] == '\t' || *word == '/'))
+		    (len == n || line[len - n - 1] == '\t'))
 			return true;
 	}
 	return false;
@@ -193,15 +207,10 @@ static enum kernel_has kernel_has(const char *fs)
 		return KERNEL_YES;
 	if (uname(&u) < 0)
 		return KERNEL_NO;
-	auto_free char *list = xasprintf("/lib/modules/%s/modules.dep", u.release);
+	auto_free char *dir = xasprintf("/lib/modules/%s", u.release);
 	/* One driver serves the three. */
-	const char *module = strncmp(fs, "ext", 3) == 0 ? "ext4" : fs;
-	auto_free char *plain = xasprintf("/%s.ko", module);
-	auto_free char *xz = xasprintf("/%s.ko.xz", module);
-	auto_free char *zst = xasprintf("/%s.ko.zst", module);
-	return file_has_line(list, plain) || file_has_line(list, xz) || file_has_line(list, zst)
-		       ? KERNEL_MODULE
-		       : KERNEL_NO;
+	return modules_have(dir, strncmp(fs, "ext", 3) == 0 ? "ext4" : fs) ? KERNEL_MODULE
+									   : KERNEL_NO;
 }
 
 /* Programs of a target that are not there, as a list. */
@@ -246,18 +255,21 @@ static bool look_targets(struct machine *m)
 	return any;
 }
 
-/* File systems that can be tested in a guest of that kind: programs, and a kernel, are there. */
-static void list_guests(const char *kind, bool (*has)(const char *fs), struct strbuf *out)
+static bool has_programs(const struct target_ops *t)
 {
-	for (size_t i = 0; targets[i]; i++) {
-		auto_strbuf missing = STRBUF_INIT;
+	auto_strbuf missing = STRBUF_INIT;
 
-		if (strncmp(targets[i]->name, kind, strlen(kind)) != 0)
-			continue;
-		missing_programs(targets[i], &missing);
-		if (!missing.len && (!has || has(targets[i]->name + strlen(kind))))
+	missing_programs(t, &missing);
+	return !missing.len;
+}
+
+/* File systems that can be tested in a guest of that kind. */
+static void list_guests(const char *kind, bool (*has)(const struct target_ops *t),
+			struct strbuf *out)
+{
+	for (size_t i = 0; targets[i]; i++)
+		if (strncmp(targets[i]->name, kind, strlen(kind)) == 0 && has(targets[i]))
 			strbuf_addf(out, " %s", targets[i]->name);
-	}
 }
 
 /* It needs nothing of the above: neither root, nor a device, nor a mount. */
@@ -272,7 +284,7 @@ static bool look_uml(struct machine *m)
 			   err.code == -ENOENT ? xstrdup("apt-get install user-mode-linux") : NULL);
 	auto_free char *release = uml_release(NULL);
 	auto_strbuf list = STRBUF_INIT;
-	list_guests("uml:", NULL, &list);
+	list_guests("uml:", has_programs, &list);
 	return add(m, name, MACHINE_OK,
 		   xasprintf("Linux %s starts, without root:%s", release, strbuf_str(&list)), NULL);
 }
@@ -287,13 +299,13 @@ static bool look_vm(struct machine *m)
 		return add(m, name, MACHINE_NOTE,
 			   xstrdup("vm: targets cannot be tested: there is no QEMU"),
 			   xstrdup("apt-get install qemu-system-x86"));
-	if (!vm_has("ext4"))
+	if (!vm_has_kernel(&target_vm_ext4))
 		return add(
 			m, name, MACHINE_NOTE,
 			xstrdup("QEMU is there, but no kernel yet; it is fetched with apt-get when "
 				"one is needed, and not installed"),
-			xstrdup("outage test -t vm:ext4, or with a kernel of your own: "
-				"--kernel FILE"));
+			xstrdup("outage test -t vm:ext4 --bounds seq-1, or with a kernel of your "
+				"own: --kernel FILE"));
 	if (vm_probe(&how, &err))
 		return add(m, name, MACHINE_NOTE,
 			   xasprintf("vm: targets cannot be tested: %s", err.msg), NULL);
@@ -319,20 +331,25 @@ static void look_pm(struct machine *m)
 
 /* ---- the rest ---- */
 
-static uint64_t available_mib(void)
+static uint64_t meminfo_mib(const char *name)
 {
 	auto_strbuf text = STRBUF_INIT;
 	unsigned long long kib = 0;
 
 	if (io_slurp("/proc/meminfo", 1 << 16, &text, NULL))
 		return 0;
-	const char *line = strstr(strbuf_str(&text), "MemAvailable:");
-	return line && sscanf(line, "MemAvailable: %llu", &kib) == 1 ? kib / 1024 : 0;
+	const char *line = strstr(strbuf_str(&text), name);
+	return line && sscanf(line + strlen(name), "%llu", &kib) == 1 ? kib / 1024 : 0;
+}
+
+uint64_t machine_free_mib(void)
+{
+	return meminfo_mib("MemAvailable:") + meminfo_mib("SwapFree:");
 }
 
 static bool look_memory(struct machine *m)
 {
-	uint64_t have = available_mib();
+	uint64_t have = meminfo_mib("MemAvailable:");
 	auto_fd fd = memfd_create("outage", MFD_CLOEXEC);
 	unsigned jobs = 2 * (unsigned)max(sysconf(_SC_NPROCESSORS_ONLN), 1L);
 	uint64_t want = (uint64_t)jobs * WORKER_MIB;
@@ -397,6 +414,7 @@ void machine_look(struct machine *m)
 	usable &= look_loop(m);
 	look_btf(m);
 	look_fuse(m);
+	look_fusermount(m);
 	usable &= look_recorders(m);
 	usable &= look_targets(m);
 	m->guests = look_uml(m);
@@ -423,13 +441,10 @@ void machine_summary(struct strbuf *out)
 {
 	auto_strbuf can = STRBUF_INIT;
 
-	for (size_t i = 0; targets[i]; i++) {
-		auto_strbuf missing = STRBUF_INIT;
-
-		missing_programs(targets[i], &missing);
-		if (targets[i]->in_kernel && !missing.len && kernel_has(targets[i]->name))
+	for (size_t i = 0; targets[i]; i++)
+		if (targets[i]->in_kernel && has_programs(targets[i]) &&
+		    kernel_has(targets[i]->name))
 			strbuf_addf(&can, "%s%s", can.len ? ", " : "", targets[i]->name);
-	}
 	if (access("/dev/fuse", F_OK) == 0)
 		strbuf_addf(&can, "%sFUSE servers", can.len ? ", " : "");
 	auto_free char *uml = proc_find("linux.uml");

@@ -31,6 +31,9 @@ const char *machine_status_name(enum machine_status status);
 void machine_look(struct machine *m);
 void machine_release(struct machine *m);
 
+/* Memory that programs can get, with swap, in MiB; 0: nobody knows. */
+uint64_t machine_free_mib(void);
+
 /* One sentence on what can be tested here, from a quick look that tries nothing. */
 void machine_summary(struct strbuf *out);
 

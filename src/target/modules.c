@@ -5,10 +5,13 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "base/proc.h"
 #include "base/util.h"
+#include "target/unpack.h"
 
-enum { MODULE_MAX = 64 << 20, LIST_MAX = 16 << 20, UNPACK_MS = 60000, DEPTH_MAX = 16 };
+/* Of a module the bytes as they are in the file, and unpacked. */
+enum { MODULE_MAX = 64 << 20, LIST_MAX = 16 << 20, DEPTH_MAX = 16 };
+
+#define ELF "\177ELF"
 
 void module_list_release(struct module_list *list)
 {
@@ -17,109 +20,73 @@ void module_list_release(struct module_list *list)
 	vec_release(list);
 }
 
-static void add_path(struct module_list *list, const char *path, size_t len)
+static bool has_path(const struct module_list *list, const char *path, size_t len)
 {
 	for (size_t i = 0; i < list->n; i++)
 		if (strlen(list->v[i]) == len && memcmp(list->v[i], path, len) == 0)
-			return;
-	vec_push(list, xmemdupz(path, len));
+			return true;
+	return false;
 }
 
-/* ---- compressed files ---- */
-
-struct unpacker {
-	const char *magic;
-	size_t n;
-	const char *argv[4];
-	int warns; /* the exit status of one that has unpacked all, and wonders; 0: it has none */
-};
-
-static const struct unpacker *find_unpacker(const void *text, size_t len)
+static void add_path(struct module_list *list, const char *path, size_t len)
 {
-	static const struct unpacker all[] = {
-		{ "\x1f\x8b", 2, { "gzip", "-dc" }, 2 },
-		{ "\xfd"
-		  "7zXZ",
-		  5,
-		  { "xz", "-dc", "--single-stream" },
-		  0 },
-		{ "\x28\xb5\x2f\xfd", 4, { "zstd", "-dc" }, 0 },
-		{ "\x02\x21\x4c\x18", 4, { "lz4", "-dc" }, 0 },
-	};
+	if (!has_path(list, path, len))
+		vec_push(list, xmemdupz(path, len));
+}
 
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		if (len >= all[i].n && memcmp(text, all[i].magic, all[i].n) == 0)
-			return &all[i];
+/* ---- files ---- */
+
+/*
+ * The file of a module in a list, to be freed; NULL: there is none. Lists may name a folder that is
+ * there only once the modules are installed, and mostly do not tell that they were compressed then.
+ */
+static char *find_file(const char *dir, const char *path)
+{
+	static const char top[] = "kernel/";
+	static const char *const ends[] = { "", ".xz", ".zst", ".gz" };
+	bool below = strncmp(path, top, strlen(top)) == 0;
+
+	for (size_t i = 0; i < (below ? 2 : 1) * ARRAY_SIZE(ends); i++) {
+		char *file = xasprintf("%s/%s%s", dir,
+				       i < ARRAY_SIZE(ends) ? path : path + strlen(top),
+				       ends[i % ARRAY_SIZE(ends)]);
+
+		if (access(file, F_OK) == 0)
+			return file;
+		free(file);
+	}
 	return NULL;
 }
 
-/* Its first line, with its name, which not all of them tell; or how it ended, if it said nothing.
- */
-static void add_reason(const struct proc_result *res, const struct proc_opts *how,
-		       struct strbuf *out)
+bool modules_has_file(const char *dir, const char *path)
 {
-	const char *why = strbuf_str(&res->err) + strspn(strbuf_str(&res->err), "\n");
-	size_t n = strcspn(why, "\n");
+	auto_free char *file = find_file(dir, path);
 
-	while (n && (why[n - 1] == ' ' || why[n - 1] == '!'))
-		n--;
-	bool named = strncmp(why, how->argv[0], strlen(how->argv[0])) == 0;
-	strbuf_addf(out, "%s%s", named ? "" : how->argv[0], named ? "" : n ? ": " : " ");
-	if (n)
-		strbuf_add(out, why, n);
-	else
-		proc_describe(res, how, out);
-}
-
-int modules_unpack(const void *text, size_t len, struct strbuf *out, struct err *err)
-{
-	/* What a user sets for other files: limits of memory, above all. */
-	static const char *const unset[] = { "GZIP",	    "XZ_OPT",	      "XZ_DEFAULTS",
-					     "ZSTD_CLEVEL", "ZSTD_NBTHREADS", NULL };
-	const struct unpacker *u = find_unpacker(text, len);
-
-	if (!u)
-		return 1;
-	struct proc_opts how = { .argv = u->argv,
-				 .unset = unset,
-				 .input = text,
-				 .input_len = len,
-				 .timeout_ms = UNPACK_MS,
-				 .output_limit = 512 << 20 };
-	struct proc_result res;
-	int rc = proc_run(&how, &res, err);
-
-	if (rc)
-		return rc;
-	if (!res.exit_code || (u->warns && res.exit_code == u->warns)) {
-		strbuf_add(out, res.out.buf, res.out.len);
-	} else {
-		auto_strbuf why = STRBUF_INIT;
-
-		add_reason(&res, &how, &why);
-		rc = err_set(err, res.exit_code > 0 ? -EBADMSG : -EINVAL,
-			     "it cannot be unpacked: %s; it is damaged, or there is no memory for "
-			     "it",
-			     strbuf_str(&why));
-	}
-	proc_result_release(&res);
-	return rc;
+	return file != NULL;
 }
 
 int modules_read(const char *dir, const char *path, struct strbuf *out, struct err *err)
 {
-	auto_free char *file = xasprintf("%s/%s", dir, path);
+	auto_free char *file = find_file(dir, path);
 	auto_strbuf text = STRBUF_INIT;
-	int rc = io_slurp(file, MODULE_MAX, &text, err);
+	size_t begin = out->len;
 
+	if (!file)
+		return err_set(err, -ENOENT,
+			       "the module %s/%s is not there, nor compressed as .xz, .zst or .gz",
+			       dir, path);
+	int rc = io_slurp(file, MODULE_MAX, &text, err);
 	if (rc)
 		return rc;
-	rc = modules_unpack(strbuf_str(&text), text.len, out, err);
+	rc = unpack(strbuf_str(&text), text.len, MODULE_MAX, out, err);
+	if (rc < 0)
+		return err_context(err, "the module %s cannot be used", file);
 	if (rc == 1)
 		strbuf_add(out, strbuf_str(&text), text.len);
-	else if (rc)
-		err_context(err, "%s", file);
-	return min(rc, 0);
+	if (out->len - begin < strlen(ELF) || memcmp(out->buf + begin, ELF, strlen(ELF)) != 0)
+		return err_set(err, -EINVAL, "%s is no module of a kernel: it is no ELF file",
+			       file);
+	return 0;
 }
 
 /* ---- lists ---- */
@@ -189,6 +156,8 @@ static int add_by_itself(struct module_list *list, const char *dir, const char *
 	if (depth > DEPTH_MAX)
 		return err_set(err, -ELOOP, "module %s needs itself", name);
 	auto_free char *path = xmemdupz(line, strcspn(line, "\n"));
+	if (has_path(list, path, strlen(path)))
+		return 0;
 	int rc = modules_read(dir, path, &text, err);
 	if (rc)
 		return rc;
@@ -207,24 +176,8 @@ static int add_by_itself(struct module_list *list, const char *dir, const char *
 	return rc;
 }
 
-/*
- * The list of a build tree has names of objects, and paths from the top of the tree; that of an
- * older one begins with a folder that is there only once the modules are installed.
- */
-static void add_normal(struct strbuf *out, const char *dir, const char *line, size_t n)
-{
-	static const char top[] = "kernel/";
-	auto_free char *name = n > 2 && memcmp(line + n - 2, ".o", 2) == 0
-				       ? xasprintf("%.*s.ko", (int)(n - 2), line)
-				       : xmemdupz(line, n);
-	auto_free char *file = xasprintf("%s/%s", dir, name);
-	bool strip = strncmp(name, top, strlen(top)) == 0 && access(file, F_OK) < 0;
-	auto_free char *below = xasprintf("%s/%s", dir, strip ? name + strlen(top) : name);
-
-	strbuf_addf(out, "%s\n", strip && access(below, F_OK) == 0 ? name + strlen(top) : name);
-}
-
-static int read_order(const char *dir, const char *file, struct strbuf *out, struct err *err)
+/* A list with one module a line; that of a build tree has names of objects. */
+static int read_order(const char *file, struct strbuf *out, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
 	int rc = io_slurp(file, LIST_MAX, &text, err);
@@ -233,9 +186,11 @@ static int read_order(const char *dir, const char *file, struct strbuf *out, str
 		return rc;
 	for (const char *line = strbuf_str(&text); *line;) {
 		size_t n = strcspn(line, "\n");
+		bool object = n > 2 && memcmp(line + n - 2, ".o", 2) == 0;
 
 		if (n)
-			add_normal(out, dir, line, n);
+			strbuf_addf(out, "%.*s%s\n", (int)(object ? n - 2 : n), line,
+				    object ? ".ko" : "");
 		line += n + (line[n] == '\n');
 	}
 	return 0;
@@ -249,7 +204,7 @@ static int read_lists(const char *dir, struct strbuf *deps, struct strbuf *all, 
 	if (access(dep, F_OK) == 0)
 		return io_slurp(dep, LIST_MAX, deps, err);
 	if (access(order, F_OK) == 0)
-		return read_order(dir, order, all, err);
+		return read_order(order, all, err);
 	return err_set(
 		err, -ENOENT,
 		"%s has neither modules.dep nor modules.order: --modules names a folder "
@@ -284,7 +239,7 @@ bool modules_have(const char *dir, const char *name)
 		struct err ignored = ERR_INIT;
 
 		/* The list of what is built in names files that are nowhere, in the same form. */
-		if (access(path, F_OK) == 0 && !read_order(dir, path, &text, &ignored) &&
+		if (access(path, F_OK) == 0 && !read_order(path, &text, &ignored) &&
 		    find_line(strbuf_str(&text), name))
 			return true;
 	}

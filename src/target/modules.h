@@ -17,8 +17,13 @@ struct module_list vec_of(char *); /* paths below the folder, in the order in wh
 int modules_order(const char *dir, const char *const *names, struct module_list *out,
 		  struct err *err) must_check;
 void module_list_release(struct module_list *list);
-/* The module, uncompressed. */
+/*
+ * Appends the module, uncompressed. `path` is of a list, which may not tell that the file is
+ * compressed. -EBADMSG if it is damaged, -EFBIG if it is larger than any module.
+ */
 int modules_read(const char *dir, const char *path, struct strbuf *out, struct err *err) must_check;
+/* Whether the file that a list names is there, compressed or not. */
+bool modules_has_file(const char *dir, const char *path);
 /* Whether the path of `len` bytes is the file of a module of that name; "-" and "_" are the same.
  */
 bool modules_is(const char *path, size_t len, const char *name);
@@ -26,12 +31,5 @@ bool modules_is(const char *path, size_t len, const char *name);
 bool modules_have(const char *dir, const char *name);
 /* -ENODEV and a sentence if it has it neither way; where no list tells, nobody knows: 0. */
 int modules_need(const char *dir, const char *name, struct err *err) must_check;
-
-/*
- * Uncompresses by the program that knows the format, told by the first bytes. 0 and the result, 1
- * if it is not compressed in any way that we know, -EBADMSG if that program cannot: it is
- * damaged, or there is no memory for it, which not all of them tell apart.
- */
-int modules_unpack(const void *text, size_t len, struct strbuf *out, struct err *err) must_check;
 
 #endif

@@ -123,16 +123,18 @@ int target_check(const struct target_opts *opts, struct err *err)
 	if (streq(target->name, GUEST_ANY_PM))
 		rc = guest_fs_named(opts->spec, opts->mkfs_args, &named, err);
 	guest_named_fs_release(&named);
-	if (rc || !opts->guest_files)
+	if (rc)
 		return rc;
-	if (!target->far)
+	if (opts->guest_files && !target->far)
 		return err_set(err, -EINVAL,
 			       "--guest-file is for uml: and vm: targets; commands on %s run on "
 			       "this machine, and find its programs",
 			       target->name);
-	rc = target_files(opts, &files, err);
+	if (opts->guest_files)
+		rc = target_files(opts, &files, err);
 	guest_files_release(&files);
-	return rc;
+	/* The last, as it may fetch a kernel. */
+	return !rc && strncmp(target->name, "vm:", 3) == 0 ? vm_check(target, opts, err) : rc;
 }
 
 char *target_kernel(const struct target_opts *opts)
@@ -142,7 +144,7 @@ char *target_kernel(const struct target_opts *opts)
 	if (strncmp(opts->spec, "uml:", 4) == 0)
 		return uml_release(opts->kernel);
 	if (strncmp(opts->spec, "vm:", 3) == 0)
-		return vm_release(opts->spec, opts->kernel);
+		return vm_release(opts);
 	return xstrdup(uname(&u) ? "unknown" : u.release);
 }
 
@@ -415,11 +417,11 @@ int target_sync(struct target *t, struct err *err)
 	return syncfs(t->root) < 0 ? err_set(err, -errno, "it cannot be synced: %m") : 0;
 }
 
-int target_symbols(struct target *t, struct strbuf *out, struct err *err)
+int target_symbols(struct target *t, uint64_t machine, struct strbuf *out, struct err *err)
 {
 	if (!t->ops->far || !t->ops->far->symbols)
 		return err_set(err, -EOPNOTSUPP, "the names of its kernel are not known");
-	return far_result(t, t->ops->far->symbols(t, out, err));
+	return far_result(t, t->ops->far->symbols(t, machine, out, err));
 }
 
 int target_command(struct target *t, const struct user_command *c, struct user_end *end,

@@ -47,6 +47,8 @@ struct target_opts {
 	/* Of what they hold; once they are in a guest, of what it was given. NULL: not known. */
 	const char *files_hash;
 	uint64_t guest_memory; /* bytes that it has; 0: TARGET_UML_MEMORY, TARGET_VM_MEMORY */
+	/* Its disk is a stranger's: the guest looks at it, and no program of this machine. */
+	bool strange;
 };
 
 enum {
@@ -81,8 +83,11 @@ struct target_far {
 	int (*stat)(struct target *t, const char *path, struct target_stat *out, struct err *err);
 	int (*sync)(struct target *t, struct err *err);
 	int (*room)(struct target *t, uint64_t *bytes, struct err *err);
-	/* The functions of its kernel, as in /proc/kallsyms; NULL: nobody can ask for them. */
-	int (*symbols)(struct target *t, struct strbuf *out, struct err *err);
+	/*
+	 * The functions of the kernel of a machine, as in its /proc/kallsyms, by the number that a
+	 * trace has of it; NULL: nobody can ask for them.
+	 */
+	int (*symbols)(struct target *t, uint64_t machine, struct strbuf *out, struct err *err);
 	/* A command of the user's, in the root; NULL: there is nothing that could run it. */
 	int (*command)(struct target *t, const struct user_command *c, struct user_end *end,
 		       struct err *err);
@@ -189,12 +194,18 @@ const struct target_ops *target_default(struct err *err);
  */
 int target_place(char mnt[TARGET_PLACE_SIZE], struct err *err) must_check;
 
-/* What can be said of the options before a kernel is looked for, or even fetched. */
+/*
+ * What can be said of the options before anything is begun: whether they make sense, and whether
+ * what a virtual machine needs is there. Its kernel comes last, and is fetched if need be.
+ */
 int target_check(const struct target_opts *opts, struct err *err) must_check;
 /* The user's files for a guest, as they are now, if it would get them; see guest_files.h. */
 int target_files(const struct target_opts *opts, struct guest_files *out, struct err *err)
 	must_check;
-/* The release of the kernel that the file system would be in; to be freed. */
+/*
+ * The release of the kernel that the file system would be in, to be freed; "unknown" where that is
+ * not there, or not yet: see target_check().
+ */
 char *target_kernel(const struct target_opts *opts);
 /* A hash of the file that was named as a guest's kernel, to be freed; NULL: none was. */
 char *target_kernel_hash(const struct target_opts *opts);
@@ -239,8 +250,13 @@ int target_usable(struct target *t, const struct tree *seen, struct findings *ou
 int target_stat(struct target *t, const char *path, struct target_stat *out, struct err *err)
 	must_check;
 int target_sync(struct target *t, struct err *err) must_check;
-/* The functions of its kernel, as in /proc/kallsyms. Nothing need be mounted. */
-int target_symbols(struct target *t, struct strbuf *out, struct err *err) must_check;
+/*
+ * The functions of the kernel that a trace is of (trace.machine), as in /proc/kallsyms. Modules are
+ * elsewhere in each machine that boots: of one that is gone, with none left that has the same,
+ * there are no names. Nothing need be mounted.
+ */
+int target_symbols(struct target *t, uint64_t machine, struct strbuf *out, struct err *err)
+	must_check;
 /* Runs a command of the user's in what is mounted. */
 int target_command(struct target *t, const struct user_command *c, struct user_end *end,
 		   struct err *err) must_check;

@@ -16,6 +16,7 @@
 #include "record/pm_disk.h"
 #include "record/vhost_disk.h"
 #include "target/guest_root.h"
+#include "target/machine.h"
 #include "target/modules.h"
 #include "target/vm.h"
 #include "target/vm_impl.h"
@@ -96,24 +97,100 @@ static bool has(const struct vm *v, const char *module)
 	return !v->kernel.modules || has_fs(v->kernel.modules, module);
 }
 
+/* ---- what it needs ---- */
+
+static int needs_programs(const struct target_ops *ops, struct err *err)
+{
+	for (const char *const *p = ops->programs; *p; p++) {
+		auto_free char *file = proc_find(*p);
+
+		if (file)
+			continue;
+		if (streq(*p, QEMU))
+			return err_set(err, -ENOENT,
+				       QEMU " is not there; install it with: apt-get install "
+					    "qemu-system-x86");
+		return err_set(err, -ENOENT,
+			       "%s needs %s, which is not there; install it with: apt-get install "
+			       "%s",
+			       ops->name, *p, ops->package);
+	}
+	return 0;
+}
+
+static int needs_memory(const struct target_opts *opts, struct err *err)
+{
+	uint64_t mib = (opts->guest_memory ? opts->guest_memory : TARGET_VM_MEMORY) / MIB;
+	uint64_t has = machine_free_mib();
+
+	if (!has || has >= mib)
+		return 0;
+	return err_set(err, -ENOMEM,
+		       "a virtual machine has %llu MiB of memory (--guest-memory), and this "
+		       "machine has only %llu MiB to spare",
+		       (unsigned long long)mib, (unsigned long long)has);
+}
+
+/* All but its kernel, which may have to be fetched. */
+static int needs_parts(const struct target_ops *ops, const struct target_opts *opts,
+		       struct err *err)
+{
+	int rc = needs_programs(ops, err);
+	auto_free char *qemu = proc_find(QEMU);
+
+	if (!rc && ops->pm)
+		rc = vm_needs_plugins(qemu, err);
+	return rc ? rc : needs_memory(opts, err);
+}
+
+static int find_kernel(const struct host_fs *fs, const struct target_opts *opts, bool fetch,
+		       struct vm_kernel *out, struct err *err)
+{
+	if (fs->foreign && !opts->kernel)
+		return err_set(err, -ENODEV,
+			       "no kernel of Debian 12 has %s: name one that has it with --kernel",
+			       module_of(fs));
+	return vm_kernel_find(opts->kernel, opts->modules, module_of(fs), fetch, out, err);
+}
+
+/* The same for the one of a spec: "vm:ext4,OPTIONS", or "vm:pm:NAME,OPTIONS". */
+static int find_kernel_of(const struct target_opts *opts, bool fetch, struct vm_kernel *out,
+			  struct err *err)
+{
+	static const char any[] = GUEST_ANY_PM ":";
+	const char *name = opts->spec + strlen(strncmp(opts->spec, any, strlen(any)) ? "vm:" : any);
+	auto_free char *fs = xmemdupz(name, strcspn(name, ","));
+	const struct host_fs *known = guest_fs_find(fs), named = { .name = fs };
+
+	return find_kernel(known ? known : &named, opts, fetch, out, err);
+}
+
+int vm_check(const struct target_ops *ops, const struct target_opts *opts, struct err *err)
+{
+	struct vm_kernel k;
+	int rc = needs_parts(ops, opts, err);
+
+	if (!rc)
+		rc = find_kernel_of(opts, true, &k, err);
+	if (!rc)
+		vm_kernel_release(&k);
+	return rc;
+}
+
+/* ---- opening it ---- */
+
 static int find_parts(struct target *t, const struct target_opts *opts, struct err *err)
 {
 	static const char *const virtio[] = { "virtio_pci", "virtio_blk" };
 	struct vm *v = vm_own(t);
 	const char *fs = module_of(v->base.fs);
 
-	v->qemu = proc_find(QEMU);
-	if (!v->qemu)
-		return err_set(err, -ENOENT,
-			       QEMU " is not there; install it with: apt-get install "
-				    "qemu-system-x86");
-	if (v->base.fs->foreign && !opts->kernel)
-		return err_set(err, -ENODEV,
-			       "no kernel of Debian has %s: name one that has it with --kernel",
-			       fs);
-	int rc = vm_kernel_find(opts->kernel, opts->modules, fs, true, &v->kernel, err);
+	int rc = needs_parts(t->ops, opts, err);
+	if (!rc)
+		rc = find_kernel(v->base.fs, opts, true, &v->kernel, err);
 	if (rc)
 		return rc;
+	v->qemu = proc_find(QEMU);
 	v->base.kernel = xstrdup(v->kernel.file);
 	if (v->nvdimm)
 		rc = vm_kernel_complete(&v->kernel, "kernel/drivers/acpi/nfit/nfit.ko", err);
@@ -247,8 +324,6 @@ static int vm_open(struct target *t, const struct target_opts *opts, struct err 
 		rc = place_pm(t, opts, err);
 	if (!rc)
 		rc = find_parts(t, opts, err);
-	if (!rc && v->pm_size)
-		rc = vm_needs_plugins(v, err);
 	if (!rc)
 		rc = guest_target_ready(t, err);
 	if (rc)
@@ -280,19 +355,12 @@ static void vm_close(struct target *t)
 	guest_target_close(t);
 }
 
-char *vm_release(const char *spec, const char *kernel)
+char *vm_release(const struct target_opts *opts)
 {
-	const char *name = spec + strlen("vm:");
 	struct vm_kernel k;
 	struct err ignored = ERR_INIT;
 
-	if (strncmp(spec, GUEST_ANY_PM ":", strlen(GUEST_ANY_PM ":")) == 0)
-		name = spec + strlen(GUEST_ANY_PM ":");
-	auto_free char *fs = xmemdupz(name, strcspn(name, ","));
-	const struct host_fs *known = guest_fs_find(fs);
-
-	if (((known ? known->foreign : streq(spec, GUEST_ANY_PM)) && !kernel) ||
-	    vm_kernel_find(kernel, NULL, known ? known->name : fs, true, &k, &ignored))
+	if (find_kernel_of(opts, false, &k, &ignored))
 		return xstrdup("unknown");
 	char *release = steal(k.release);
 	vm_kernel_release(&k);
@@ -331,18 +399,25 @@ bool vm_has_program(void)
 	return qemu != NULL;
 }
 
-bool vm_has(const char *fs)
+bool vm_has_kernel(const struct target_ops *ops)
 {
+	struct target_opts opts = { .spec = ops->name };
 	struct err ignored = ERR_INIT;
 	struct vm_kernel k;
 
-	const struct host_fs *known = guest_fs_find(fs);
-
-	if (!known || known->foreign ||
-	    vm_kernel_find(NULL, NULL, known->name, false, &k, &ignored))
+	/* Of which file system it would be is not said. */
+	if (streq(ops->name, GUEST_ANY_PM) || find_kernel_of(&opts, false, &k, &ignored))
 		return false;
 	vm_kernel_release(&k);
 	return true;
+}
+
+bool vm_has(const struct target_ops *ops)
+{
+	struct target_opts opts = { .spec = ops->name };
+	struct err ignored = ERR_INIT;
+
+	return vm_has_kernel(ops) && !needs_parts(ops, &opts, &ignored);
 }
 
 #define VM_TARGET_AS(coarse_, ...)                                                                 \

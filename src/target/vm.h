@@ -6,12 +6,23 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 
-/* The release of the kernel for the target `spec`, to be freed; fetched if need be. */
-char *vm_release(const char *spec, const char *kernel);
+struct target_opts;
+struct target_ops;
+
+/*
+ * Whether all is there that the target needs: 0, or -errno and what to install. Its kernel comes
+ * last, and is fetched if need be.
+ */
+int vm_check(const struct target_ops *ops, const struct target_opts *opts, struct err *err)
+	must_check;
+/* The release of its kernel, to be freed; "unknown": it is not there. Fetches nothing. */
+char *vm_release(const struct target_opts *opts);
 /* Whether a machine starts here: 0 and how, or -errno and what to do. Fetches nothing. */
 int vm_probe(struct strbuf *how, struct err *err) must_check;
 bool vm_has_program(void);
-/* Whether a kernel with that file system is in the cache. */
-bool vm_has(const char *fs);
+/* Whether a kernel for the target is in the cache. */
+bool vm_has_kernel(const struct target_ops *ops);
+/* Whether all else that it needs is there, too. */
+bool vm_has(const struct target_ops *ops);
 
 #endif

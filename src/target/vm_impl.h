@@ -95,6 +95,14 @@ void vm_remember_kvm_failed(void);
 
 /* ---- starting (vm_start.c) ---- */
 
+/*
+ * Each boot has a number of its own in this process, and so has each machine that goes on from it.
+ */
+static inline uint64_t *vm_boot(struct vm *v)
+{
+	return &v->base.boots[vm_machine(v)];
+}
+
 /* The template is known by all that it depends on. */
 void vm_init_template(struct target *t);
 /* Starts the machine that is at hand. */
@@ -107,7 +115,8 @@ void vm_nvdimm_head(struct image *img);
 
 /* ---- tracing (vm_trace.c) ---- */
 
-int vm_needs_plugins(const struct vm *v, struct err *err) must_check;
+/* -ENOTSUP and what to install, if that emulator cannot trace. */
+int vm_needs_plugins(const char *qemu, struct err *err) must_check;
 /* Has the disk of persistent memory record by a machine that is traced. */
 void vm_drive_tracing(struct target *t);
 

@@ -98,29 +98,25 @@ int vm_kernel_open_stub(struct err *err)
 	return open_in_memory(&text, err);
 }
 
-int vm_kernel_open(const struct vm_kernel *k, bool *plain, struct err *err)
+int vm_kernel_open(const struct vm_kernel *k, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT, out = STRBUF_INIT;
-	struct err why = ERR_INIT;
 	int rc = kernel_image_read(k->file, &text, err);
 
 	if (!rc) /* it was looked at before, and may be another now */
 		rc = kernel_image_check(k->file, &text, err);
 	if (rc)
 		return rc;
-	*plain = true;
 	if (kernel_image_form(&text) != VM_KERNEL_BZIMAGE)
 		return open_in_memory(&text, err);
-	rc = kernel_image_unpack(&text, &out, &why);
+	rc = kernel_image_unpack(&text, &out, err);
+	if (rc < 0)
+		return err_context(err, "the kernel %s cannot be used", k->file);
 	if (!rc && kernel_image_form(&out) == VM_KERNEL_PLAIN)
 		return open_in_memory(&out, err);
-	if (rc == -EBADMSG)
-		return err_set(err, -EBADMSG, "the kernel %s cannot be used: %s", k->file, why.msg);
-	log_info("%s is booted as it is, which takes longer: %s", k->file,
-		 rc < 0 ? why.msg
-		 : rc	? "it is compressed in an unknown way"
-			: "it was built without CONFIG_PVH");
-	*plain = false;
+	const char *format = kernel_image_format(&text);
+	log_info("%s is booted as it is, which takes a little longer: it %s%s", k->file,
+		 rc ? "is compressed by " : "was built without CONFIG_PVH", rc ? format : "");
 	return open_in_memory(&text, err);
 }
 
@@ -376,12 +372,11 @@ static char *kernel_dir(void)
 static bool left_out(const struct vm_kernel *k, const char *module)
 {
 	auto_free char *order = xasprintf("%s/modules.order", k->modules);
-	auto_free char *file = xasprintf("%s/%s", k->modules, module);
 	auto_strbuf text = STRBUF_INIT;
 	struct err ignored = ERR_INIT;
 
-	return access(file, F_OK) < 0 && !io_slurp(order, ORDER_MAX, &text, &ignored) &&
-	       strstr(strbuf_str(&text), module);
+	return !modules_has_file(k->modules, module) &&
+	       !io_slurp(order, ORDER_MAX, &text, &ignored) && strstr(strbuf_str(&text), module);
 }
 
 int vm_kernel_complete(const struct vm_kernel *k, const char *module, struct err *err)

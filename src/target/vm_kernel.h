@@ -29,14 +29,13 @@ int vm_kernel_complete(const struct vm_kernel *k, const char *module, struct err
 void vm_kernel_release(struct vm_kernel *k);
 
 /*
- * A descriptor of what to boot: the kernel as it is in memory (`plain`), because an emulated
- * machine takes long to unpack it; or the file itself, where we cannot. -EBADMSG: it cannot
- * be unpacked.
+ * A descriptor of what to boot: the kernel as it is in memory, because an emulated machine takes
+ * long to unpack it; or the file itself, where that cannot be. -EBADMSG: it is damaged.
  */
-int vm_kernel_open(const struct vm_kernel *k, bool *plain, struct err *err) must_check;
+int vm_kernel_open(const struct vm_kernel *k, struct err *err) must_check;
 /*
- * The same for a machine that goes on where another was, which had booted a plain one: QEMU looks
- * only at its form, and reads fifty megabytes less.
+ * The same for a machine that goes on where another was. Its kernel is in its memory already: QEMU
+ * looks only at the form of what it is given, and reads fifty megabytes less.
  */
 int vm_kernel_open_stub(struct err *err) must_check;
 

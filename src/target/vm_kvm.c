@@ -27,7 +27,7 @@ static bool kvm_failed(void)
 	auto_strbuf now = STRBUF_INIT, then = STRBUF_INIT;
 	struct err ignored = ERR_INIT;
 
-	if (!dir || io_slurp_file(dir, "vm-no-kvm", 64, &then, NULL, &ignored))
+	if (!dir || io_slurp_file(dir, "vm-no-kvm", 64, &then, &ignored))
 		return false;
 	boot_id(&now);
 	return streq(strbuf_str(&now), strbuf_str(&then));

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "record/pm_disk.h"
 #include "record/vhost_disk.h"
+#include "target/cache.h"
 #include "target/vm_impl.h"
 
 enum {
@@ -21,22 +22,27 @@ enum {
 	CLONE_MS = 30000,
 };
 
+static uint64_t new_boot(void)
+{
+	static uint64_t last;
+
+	return ++last;
+}
+
 static int launch(struct target *t, enum vm_start_kind kind, int ram, int state, struct err *err)
 {
 	struct vm *v = vm_own(t);
 	struct vm_command c = { 0 };
 	uint64_t began = util_now_ns();
-	bool plain = true;
 	int stream = vm_is_traced(v) ? pm_disk_stream(t->disk, err) : -1;
 	auto_fd kernel = kind == START_CLONE ? vm_kernel_open_stub(err)
-					     : vm_kernel_open(&v->kernel, &plain, err);
+					     : vm_kernel_open(&v->kernel, err);
 	int pair[2];
 
 	if (kernel < 0)
 		return kernel;
 	if (vm_is_traced(v) && stream < 0)
 		return stream;
-	v->no_clones |= !plain;
 	util_close(steal_fd(vm_monitor(v)));
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_set(err, -errno, "cannot make a socket: %m");
@@ -68,6 +74,7 @@ static int boot(struct target *t, enum vm_start_kind kind, int *ram, struct err 
 
 	if (memory < 0)
 		return memory;
+	*vm_boot(vm_own(t)) = new_boot();
 	int rc = launch(t, kind, memory, -1, err);
 	if (rc && rc != -EBADMSG && !vm_own(t)->kernel.modules)
 		err_context(err, "there are no modules for %s (see --modules)",
@@ -86,7 +93,21 @@ static int clone_machine(struct target *t, struct err *err)
 
 	if (state < 0)
 		return err_set(err, -errno, "cannot read the state of a machine: %m");
+	if (!v->template.boot)
+		v->template.boot = new_boot(); /* of another process, or of this one before */
+	*vm_boot(v) = v->template.boot;
 	return ram < 0 ? ram : launch(t, START_CLONE, ram, state, err);
+}
+
+static void announce_boot(const struct vm *v)
+{
+	auto_free char *cache = cache_dir();
+
+	log_notice("booting Linux %s in an emulated machine, which takes a while; %s",
+		   v->kernel.release,
+		   cache ? "the next runs go on from there"
+			 : "so does each run, as there is no cache to keep it in (OUTAGE_CACHE is "
+			   "empty, or there is no home)");
 }
 
 /* Boots, and makes a template of what has booted. */
@@ -99,24 +120,23 @@ static int make_template(struct target *t, struct err *err)
 
 	if (state < 0)
 		return err_set(err, -errno, "no memory for a guest: %m");
-	log_notice(
-		"booting Linux %s in an emulated machine, which takes a while; the next runs go on "
-		"from there",
-		v->kernel.release);
+	announce_boot(v);
 	int rc = boot(t, START_BOOT, &ram, err);
-	if (rc || v->no_clones) {
+	if (rc) {
 		util_close(ram);
 		return rc;
 	}
 	rc = vm_save_state(v, state, &why);
 	guest_stop(v->base.guest);
 	if (rc) {
-		log_info("the machine is booted anew each time: %s", why.msg);
+		if (why.code != -EINTR)
+			log_warn("the machine is booted anew each time: %s", why.msg);
 		close(ram);
 		v->no_clones = true;
 		return 0;
 	}
-	vm_template_keep(&v->template, ram, steal_fd(&state));
+	if (vm_template_keep(&v->template, ram, steal_fd(&state), &why))
+		log_warn("the next run has to boot the machine again: %s", why.msg);
 	return 0;
 }
 
@@ -138,9 +158,11 @@ static int try_kvm(struct target *t)
 /* What does not boot by KVM may not boot at all; where it does, that was KVM's fault. */
 static void blame_kvm(struct target *t)
 {
-	if (!vm_own(t)->doubts_kvm)
-		return;
+	bool doubts = vm_own(t)->doubts_kvm;
+
 	vm_own(t)->doubts_kvm = false;
+	if (!doubts || vm_why_no_kvm()) /* another worker may have said it */
+		return;
 	log_warn("KVM is there, but no machine starts with it: it is emulated, until this machine "
 		 "is booted again");
 	vm_remember_kvm_failed();
@@ -161,7 +183,10 @@ static int start_emulated(struct target *t, struct err *err)
 	if (!v->no_clones) {
 		if (!clone_machine(t, &why))
 			return 0;
-		log_info("the machine is booted anew each time: %s", why.msg);
+		if (why.code == -EINTR)
+			return err_set(err, why.code, "%s", why.msg);
+		log_warn("a machine that had booted does not go on, and another one is booted: %s",
+			 why.msg);
 		vm_template_drop(&v->template);
 		v->no_clones = true;
 	}

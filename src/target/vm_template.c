@@ -28,6 +28,7 @@ void vm_template_release(struct vm_template *t)
 {
 	util_close(steal_fd(&t->ram));
 	util_close(steal_fd(&t->state));
+	t->boot = 0;
 	vm_template_unlock(t);
 }
 
@@ -130,19 +131,22 @@ bool vm_template_find(struct vm_template *t)
 	return vm_template_ready(t);
 }
 
-static int keep_file(const char *dir, const char *name, const char *what, int from)
+static int keep_file(const char *dir, const char *name, const char *what, int from, struct err *err)
 {
 	auto_free char *path = file_of(dir, name, what);
 	struct io_output out;
-	struct err ignored = ERR_INIT;
 	struct stat st;
+	int rc = io_output_open(path, &out, err);
 
-	if (fstat(from, &st) < 0 || io_output_open(path, &out, &ignored))
-		return -EIO;
-	int rc = ftruncate(out.fd, st.st_size) < 0 ? -errno
-						   : copy_to(from, out.fd, (uint64_t)st.st_size);
-	if (!rc)
-		rc = io_output_commit(&out, &ignored);
+	if (rc)
+		return rc;
+	rc = fstat(from, &st) < 0 || ftruncate(out.fd, st.st_size) < 0
+		     ? -errno
+		     : copy_to(from, out.fd, (uint64_t)st.st_size);
+	if (rc)
+		err_set(err, rc, "cannot write %s: %s", path, strerror(-rc));
+	else
+		rc = io_output_commit(&out, err);
 	io_output_release(&out);
 	return rc;
 }
@@ -188,12 +192,14 @@ static void make_room(const char *dir)
 			remove_both(dir, oldest);
 }
 
-void vm_template_keep(struct vm_template *t, int ram, int state)
+int vm_template_keep(struct vm_template *t, int ram, int state, struct err *err)
 {
 	auto_free char *dir = cache_dir();
+	int rc = 0;
 
 	util_close(t->ram);
 	util_close(t->state);
+	t->boot = 0; /* another one than there was */
 	t->ram = ram;
 	t->state = state;
 	if (dir) {
@@ -201,10 +207,14 @@ void vm_template_keep(struct vm_template *t, int ram, int state)
 
 		(void)lock;
 		make_room(dir);
-		if (keep_file(dir, t->name, "ram", ram) || keep_file(dir, t->name, "state", state))
+		rc = keep_file(dir, t->name, "ram", ram, err);
+		if (!rc)
+			rc = keep_file(dir, t->name, "state", state, err);
+		if (rc)
 			remove_both(dir, t->name);
 	}
 	vm_template_unlock(t);
+	return rc;
 }
 
 void vm_template_drop(struct vm_template *t)

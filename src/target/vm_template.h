@@ -14,6 +14,7 @@
 
 struct vm_template {
 	int ram, state; /* -1: there is none */
+	uint64_t boot;	/* the number of the boot that it was made of; see vm_start.c */
 	char name[48];	/* in the cache; tells all that it depends on */
 	int lock;	/* who holds it makes the template, and others wait for it; -1 */
 };
@@ -24,8 +25,11 @@ bool vm_template_ready(const struct vm_template *t);
 
 /* Looks in the cache; false, and others are kept from making it, until _keep or _unlock. */
 bool vm_template_find(struct vm_template *t);
-/* Takes both over, and keeps copies for the next run if it can. */
-void vm_template_keep(struct vm_template *t, int ram, int state);
+/*
+ * Takes both over, whatever it returns, and keeps copies for the next run. -errno if there is a
+ * cache, and they cannot be kept there.
+ */
+int vm_template_keep(struct vm_template *t, int ram, int state, struct err *err) must_check;
 void vm_template_unlock(struct vm_template *t);
 /* It does not work: it is forgotten, also by the next run. */
 void vm_template_drop(struct vm_template *t);

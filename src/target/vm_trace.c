@@ -10,9 +10,9 @@
 enum { HELP_MS = 20000 };
 
 /* An emulator that was built without plugins does not speak of them. */
-int vm_needs_plugins(const struct vm *v, struct err *err)
+int vm_needs_plugins(const char *qemu, struct err *err)
 {
-	const char *const argv[] = { v->qemu, "-help", NULL };
+	const char *const argv[] = { qemu, "-help", NULL };
 	struct proc_result r = { 0 };
 	int rc = proc_run(&(struct proc_opts){ .argv = argv, .timeout_ms = HELP_MS }, &r, err);
 
@@ -20,7 +20,7 @@ int vm_needs_plugins(const struct vm *v, struct err *err)
 		rc = err_set(err, -ENOTSUP,
 			     "%s was built without plugins, by which persistent memory is traced; "
 			     "Debian's has them: apt-get install qemu-system-x86",
-			     v->qemu);
+			     qemu);
 	proc_result_release(&r);
 	return rc;
 }
@@ -106,8 +106,16 @@ static int end_tracing(void *ctx, struct err *err)
 	return rc;
 }
 
+static uint64_t traced_machine(void *ctx)
+{
+	return *vm_boot(vm_own(ctx));
+}
+
 void vm_drive_tracing(struct target *t)
 {
-	pm_disk_drive(t->disk,
-		      &(struct pm_disk_driver){ t, begin_tracing, mark_text, end_tracing });
+	pm_disk_drive(t->disk, &(struct pm_disk_driver){ .ctx = t,
+							 .start = begin_tracing,
+							 .text = mark_text,
+							 .stop = end_tracing,
+							 .machine = traced_machine });
 }

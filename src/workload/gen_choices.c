@@ -84,7 +84,7 @@ static void add_path(struct builder *s, size_t at, const struct arg_def *arg)
 
 static unsigned ranges_for(const struct builder *s)
 {
-	if (s->op.def->args[1].words == falloc_words)
+	if (s->op.def->flags & OP_RANGES)
 		return s->b->falloc_ranges;
 	return s->choice.direct ? s->b->direct_ranges : s->b->ranges;
 }
@@ -190,7 +190,7 @@ static void add_arg(struct builder *s, size_t at)
 									       : GEN_TIME);
 		break;
 	case ARG_TEXT:
-		s->op.args[at].text = at ? "value" : "target";
+		s->op.args[at].text = arg->target ? "target" : "value";
 		add_arg(s, at + 1);
 		break;
 	default:
@@ -213,8 +213,8 @@ void gen_choices_init(struct gen_choices *list, const struct bounds *b, const st
 			.choice = { .def = def, .name = { NAME_NONE, NAME_NONE }, .range = -1 },
 		};
 
-		s.choice.direct = streq(def->name, "dwrite") || streq(def->name, "mmapwrite");
-		s.choice.persists = def->flags & OP_PERSIST;
+		s.choice.direct = def->flags & (OP_DIRECT | OP_MAPS);
+		s.choice.persists = def->promise != OP_PROMISES_NOTHING;
 		add_arg(&s, 0);
 	}
 }

@@ -257,7 +257,7 @@ static void require_xattrs(struct gen_world *w, const struct gen_pool *p, const 
 /* fallocate that moves what is behind the range: the kernel wants whole blocks before the end. */
 bool gen_choice_shifts(const struct gen_choice *c)
 {
-	return c->def->args[1].words == falloc_words &&
+	return c->def->flags & OP_RANGES &&
 	       c->value & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE);
 }
 
@@ -396,7 +396,7 @@ static void change_data(struct gen_world *w, const struct gen_choice *c, struct 
 	unsigned last = c->name[1] != NAME_NONE ? c->name[1] : c->name[0];
 	struct gen_node *to = gen_node_at(w, last), *from = gen_node_at(w, c->name[0]);
 
-	if (c->def->args[1].words == falloc_words) {
+	if (c->def->flags & OP_RANGES) {
 		if (c->value & FALLOC_FL_COLLAPSE_RANGE)
 			to->size -= min(to->size, e.len);
 		else if (c->value & FALLOC_FL_INSERT_RANGE)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * op.h - the one table of operations.
+ * op.h - the table of operations, made from ops.def.
  *
  * An entry says how an operation is written (its arguments, in order), what it does (the function
- * that executes it), and what it needs and leaves behind (the role of each path). Parsing,
- * printing, execution, generation, symmetry and the manual page all read this table: to add an
- * operation, add an entry in optable.c and a function in exec_ops.c. CONTRIBUTING walks through it.
+ * that executes it), what it needs and leaves behind (the role of each path), and what else is true
+ * of it. Code asks for that, never for an operation by its name: CONTRIBUTING shows how one is
+ * added, and what is true of the new one then holds everywhere.
  */
 #ifndef WORKLOAD_OP_H
 #define WORKLOAD_OP_H
@@ -63,6 +63,9 @@ struct arg_def {
 	const char *name; /* in usage lines and messages: "FILE", "OFFSET" */
 	enum path_role role;
 	const struct word *words; /* ARG_FLAGS, ARG_CHOICE; ends with a NULL name */
+	uint64_t rare;		  /* ARG_FLAGS: bits that not every file system knows */
+	bool exclusive;		  /* ARG_FLAGS: what more than one word means, nobody defines */
+	bool target;		  /* ARG_TEXT: the path that a symbolic link leads to */
 	bool optional;		  /* may be left out; only at the end */
 	uint64_t fallback;	  /* the value when left out */
 };
@@ -75,24 +78,56 @@ enum {
 #define OP_OFFSET_MAX ((uint64_t)1 << 62)
 
 enum op_flags {
-	OP_PERSIST = 1 << 0, /* something is promised to survive once it returns */
-	OP_WRITES = 1 << 1,  /* puts recognisable content into a file; see content.h */
-	OP_DATA = 1 << 2,    /* changes a file's data or size: fdatasync matters, ranges overlap */
-	OP_MAKES_HANDLE = 1 << 3,
-	OP_WHOLE_FS = 1 << 4, /* acts on the whole file system */
-	OP_COMMAND = 1 << 5,  /* runs a command: nobody can say beforehand what it does */
+	OP_WRITES = 1 << 0, /* puts recognisable content into a file; see content.h */
+	OP_DATA = 1 << 1,   /* changes a file's data or size: fdatasync matters, ranges overlap */
+	OP_MAKES_HANDLE = 1 << 2,
+	OP_WHOLE_FS = 1 << 3,	  /* acts on the whole file system */
+	OP_COMMAND = 1 << 4,	  /* runs a command: nobody can say beforehand what it does */
+	OP_DIRECT = 1 << 5,	  /* goes past the page cache, so it must be aligned */
+	OP_MAPS = 1 << 6,	  /* writes by stores to a mapping, not by one system call */
+	OP_RANGES = 1 << 7,	  /* allocates, frees or moves a range, as falloc_words say */
+	OP_COPIES = 1 << 8,	  /* copies data between files, byte by byte */
+	OP_SHARES = 1 << 9,	  /* makes files share data */
+	OP_XATTR = 1 << 10,	  /* gives an extended attribute a value */
+	OP_LINKS = 1 << 11,	  /* adds to the link count of a file or directory */
+	OP_REMOVES_DIR = 1 << 12, /* may remove a directory, which must be empty */
+	OP_UNMOUNTS = 1 << 13, /* unmounts, so its promise holds even where sync promises nothing */
+	OP_OPTIONAL = 1 << 14, /* a file system, or whoever mounted it, need not be able to */
+};
+
+/* What survives a crash once the operation has returned. */
+enum op_promise {
+	OP_PROMISES_NOTHING,
+	OP_PROMISES_OBJECT, /* the file or directory that is its first argument: fsync */
+	OP_PROMISES_DATA,   /* the data of that file, or that directory: fdatasync */
+	OP_PROMISES_RANGE,  /* the bytes that it wrote: msync */
+	OP_PROMISES_ALL,
 };
 
 struct op_def {
 	const char *name;
-	const char *help; /* a sentence for the manual page */
+	const char *help; /* sentences for the manual page */
 	struct arg_def args[OP_ARGS_MAX + 1];
 	unsigned flags;
+	/* What it promises unless one of its words says otherwise: see op_persists(). */
+	enum op_promise promise;
+	/* The same operation, with the same arguments, that makes its file; NULL: there is none. */
+	const struct op_def *makes;
 	/*
 	 * Performs the operation. Returns what the system call returned (>= 0) or -errno. Paths
 	 * and handles are resolved through exec.h, never directly.
 	 */
 	int64_t (*exec)(struct exec *x, const struct op *op);
+};
+
+/* An operation that the compiler knows: its place in op_table. */
+#define OP_ID(name)  OP_ID_##name
+#define OP_DEF(name) (&op_table[OP_ID(name)])
+
+enum op_id {
+#define OP(name, ...) OP_ID(name),
+#include "workload/ops.def"
+	OP_COUNT
 };
 
 /* An argument's value. Which member counts follows from the kind. */
@@ -112,22 +147,38 @@ struct op {
 	struct arg args[OP_ARGS_MAX];
 };
 
-/* Every operation, in the order of the manual page; ends with a NULL name. */
-extern const struct op_def op_table[];
+/* Every operation, in the order of ops.def; ends with a NULL name. */
+extern const struct op_def op_table[OP_COUNT + 1];
 
+static inline enum op_id op_id(const struct op_def *def)
+{
+	return (enum op_id)(def - op_table);
+}
+
+/* The operation of that name, as a user wrote it, or NULL. */
 const struct op_def *op_find(const char *name, size_t len);
 size_t op_count_args(const struct op_def *def);
 /* Whether this operation makes a promise: fsync and its kin, a write with `sync`, msync. */
 bool op_persists(const struct op *op);
 /* Whether it may be of several parts, of which a crash leaves some, and nobody knows which. */
 bool op_has_parts(const struct op *op);
+/* The value of the argument that is made of these words; 0 if there is none. */
+uint64_t op_words(const struct op *op, const struct word *words);
+/* Its first offset, and the end of the range that begins there; false if it has none. */
+bool op_range(const struct op *op, uint64_t *from, uint64_t *to);
 
 /* Flags and words that executing, printing and generating all need to know. */
 enum write_flags { WRITE_SYNC = 1, WRITE_DSYNC = 2 };
 enum mmap_flags { MMAP_NOSYNC = 1 };
 enum shell_flags { SHELL_ATOMIC = 1 };
-enum rename_words { RENAME_W_NOREPLACE = 1, RENAME_W_EXCHANGE = 2, RENAME_W_WHITEOUT = 4 };
+enum rename_words {
+	RENAME_W_NOREPLACE = 1,
+	RENAME_W_EXCHANGE = 2,
+	RENAME_W_WHITEOUT = 4,
+	RENAME_W_ALL = 7
+};
 extern const struct word falloc_words[];
 extern const struct word rename_words[];
+extern const struct word write_words[];
 
 #endif

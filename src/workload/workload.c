@@ -51,7 +51,7 @@ bool workload_persists(const struct workload *w, size_t i)
 {
 	const struct op *op = &w->ops.v[i];
 
-	if (op_persists(op) || !(op->def->flags & OP_WRITES) || op->def->flags & OP_PERSIST ||
+	if (op_persists(op) || !(op->def->flags & OP_WRITES) || op->def->promise ||
 	    !op->args[0].is_handle)
 		return op_persists(op);
 	for (size_t k = 0; op->def->args[k].kind != ARG_END; k++)

@@ -435,12 +435,55 @@ static const struct bug bugs[] = {
 	  .what = "truncate rounds the size up" },
 };
 
+/* ---- waiting for a test ---- */
+
+/*
+ * With OUTAGE_HOLD=DIR a mutant stops at one point, makes the file DIR/held-PID, and goes on when
+ * there is DIR/go; each operation from then on is a byte of DIR/after. OUTAGE_HOLD_AT says where:
+ * "open", "start" (right before the first operation), or at the operation that shows the bug for
+ * the N-th time: the first is what is found, the others are tries to make it smaller.
+ */
+static bool released;
+
+static void append(const char *dir, const char *name)
+{
+	auto_free char *path = xasprintf("%s/%s", dir, name);
+	auto_fd fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+
+	if (write(fd, ".", 1) != 1)
+		abort();
+}
+
+static void hold(const char *at)
+{
+	const char *dir = getenv("OUTAGE_HOLD"), *where = getenv("OUTAGE_HOLD_AT");
+
+	if (!dir || !where || released || !streq(at, where))
+		return;
+	auto_free char *held = xasprintf("held-%d", (int)getpid());
+	auto_free char *go = xasprintf("%s/go", dir);
+	append(dir, held);
+	while (access(go, F_OK) < 0)
+		util_sleep_ms(5);
+	released = true;
+}
+
+static void hold_at_show(void)
+{
+	static unsigned shown;
+	char at[16];
+
+	snprintf(at, sizeof(at), "%u", ++shown);
+	hold(at);
+}
+
 /* ---- a side ---- */
 
 static int open_mutant(struct side *s, const struct side_opts *opts, struct err *err)
 {
 	const char *colon = strchr(opts->target.spec, ':');
 
+	hold("open");
 	own(s)->fs = reffs_new(NULL);
 	for (size_t i = 0; colon && i < ARRAY_SIZE(bugs); i++)
 		if (streq(bugs[i].name, colon + 1))
@@ -467,8 +510,12 @@ static int64_t perform(struct side *s, size_t i)
 	const struct op *op = &m->w->ops.v[i];
 	int64_t result;
 
-	if (m->bug && m->bug->op && m->bug->op(m, op, i, &result))
+	if (released)
+		append(getenv("OUTAGE_HOLD"), "after");
+	if (m->bug && m->bug->op && m->bug->op(m, op, i, &result)) {
+		hold_at_show();
 		return result;
+	}
 	result = reffs_op(m->fs, m->w, i);
 	if (m->bug && m->bug->after)
 		m->bug->after(m, op, result);
@@ -507,6 +554,8 @@ static int restore(struct side *s, struct side_state *from, struct strbuf *said,
 
 	(void)said;
 	(void)err;
+	if (m->w)
+		hold("start");
 	reffs_restore(m->fs, state->fs);
 	m->marks = state->marks;
 	m->before[0] = '\0';

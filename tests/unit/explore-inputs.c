@@ -101,7 +101,7 @@ static void test_nothing_left(void)
 	inputs_release(&in);
 	inputs_init(&in);
 	err_clear(&err);
-	for (size_t i = 0; i < INPUTS_OPS_MAX; i++)
+	for (size_t i = 0; i < OP_COUNT; i++)
 		in.op_weight[i] = 0;
 	ok(inputs_finish(&in, &err) && strstr(err.msg, "all operations"), "no operation is left");
 	inputs_release(&in);

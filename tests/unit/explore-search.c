@@ -608,7 +608,8 @@ static void test_reproduce(bool from_empty)
 	script_init(&script);
 	search_path(&s, &script);
 	is_u(script.w.ops.n, 11, "after eleven operations");
-	ok(!reproduce(&s, &script, "result mkdir", &how, &err), "it is done again: %s", err.msg);
+	ok(!reproduce(&s, &script, &(struct shrink_how){ .signature = "result mkdir" }, &how, &err),
+	   "it is done again: %s", err.msg);
 	is_u(how.shrunk.shown, 3, "and shows each time");
 	if (from_empty) {
 		ok(!how.start, "from the empty file system");

@@ -932,21 +932,7 @@ static void test_against_kernel(bool with_users)
 	ok(n > 100, "that is enough to say something");
 }
 
-/* ---- the table, the map ---- */
-
-static void test_table(void)
-{
-	size_t missing = 0;
-
-	for (const struct op_def *def = op_table; def->name; def++) {
-		if (reffs_supports(def))
-			continue;
-		missing++;
-		printf("# %s is not there\n", def->name);
-	}
-	is_u(missing, 0, "every operation of the table is there");
-	ok(!reffs_supports(&(struct op_def){ .name = "frobnicate" }), "and no other");
-}
+/* ---- the map ---- */
 
 struct leaf {
 	struct map_node node;
@@ -1391,7 +1377,6 @@ int main(void)
 		.protect_regular = read_sysctl("/proc/sys/fs/protected_regular"),
 		.protect_fifos = read_sysctl("/proc/sys/fs/protected_fifos"),
 	};
-	test_table();
 	test_map();
 	test_save_restore();
 	test_sharing();

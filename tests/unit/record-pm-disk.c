@@ -97,13 +97,20 @@ static int fake_stop(void *ctx, struct err *err)
 	return 0;
 }
 
+/* Each recording is of another machine here. */
+static uint64_t fake_machine(void *ctx)
+{
+	return 100 + ((struct fake *)ctx)->started;
+}
+
 static void begin(struct fake *f)
 {
 	struct err err = ERR_INIT;
 
 	*f = (struct fake){ 0 };
 	ok(pm_disk_open(SIZE, &f->disk, &err) == 0, "memory is made %s", err.msg);
-	pm_disk_drive(f->disk, &(struct pm_disk_driver){ f, fake_start, fake_text, fake_stop });
+	pm_disk_drive(f->disk, &(struct pm_disk_driver){ f, fake_start, fake_text, fake_stop,
+							 fake_machine });
 	f->memory =
 		mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, pm_disk_memory(f->disk), 0);
 	f->stream = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -163,6 +170,7 @@ static void test_good(void)
 	operation(&f, 0, 128, "one");
 	operation(&f, 1, 20000, "two");
 	ok(disk_stop(f.disk, &err) == 0, "and ends %s", err.msg);
+	is_u(t.machine, 100 + f.started, "the trace knows which machine it is of");
 	is_u(t.events.n, 2 * ARRAY_SIZE(kinds), "all is there");
 	for (size_t i = 0; i < t.events.n; i++)
 		is_u(t.events.v[i].kind, kinds[i % ARRAY_SIZE(kinds)], "event %zu is at its place",
@@ -177,6 +185,9 @@ static void test_good(void)
 	ok(memcmp(now, "two", 3) == 0, "the image is what is there");
 	is_u(f.loads, 0, "loads were not wanted");
 	disk_want_loads(f.disk, true);
+	t.machine = 7;
+	trace_clear(&t);
+	is_u(t.machine, 0, "an empty trace is of none");
 	ok(disk_start(f.disk, &t, &err) == 0 && disk_stop(f.disk, &err) == 0 && !t.events.n,
 	   "one with nothing in it");
 	ok(f.loads && f.started == 2, "with loads");

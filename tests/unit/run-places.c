@@ -2,25 +2,58 @@
 /* Names of places as a case keeps them: found by their address alone, and what is no line is none.
  */
 #include "run/places.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
 #include "run/run_impl.h"
 #include "tap.h"
+
+/* Two machines that have booted: in the second, all is 0x1000 further on. A third is gone. */
+enum { FIRST = 1, SECOND, GONE };
+
+static unsigned asked;
+
+static int fake_symbols(struct target *t, uint64_t machine, struct strbuf *out, struct err *err)
+{
+	static const char *const names[] = { "_text", "copy", "caller", "other", "_etext" };
+
+	(void)t;
+	asked++;
+	if (machine == GONE)
+		return err_set(err, -ESTALE, "it is gone");
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		strbuf_addf(out, "%" PRIx64 " T %s\n",
+			    0xffffffff81000000 + (i + (machine == SECOND)) * 0x1000, names[i]);
+	return 0;
+}
+
+static const struct target_far fake_far = { .symbols = fake_symbols };
+static const struct target_ops fake_ops = { .name = "vm:fake", .far = &fake_far };
+
+static void fake_run(struct run *r)
+{
+	*r = (struct run){ .target = { .ops = &fake_ops } };
+}
+
+static void end_run(struct run *r)
+{
+	for (size_t i = 0; i < r->names.n; i++)
+		kallsyms_release(&r->names.v[i].names);
+	vec_release(&r->names);
+}
 
 /* Each place once, and who called it, however often it stores and whatever is between. */
 static void test_print(void)
 {
-	static const char map[] = "ffffffff81000000 T _text\n"
-				  "ffffffff81001000 T copy\n"
-				  "ffffffff81002000 T caller\n"
-				  "ffffffff81003000 T other\n"
-				  "ffffffff81004000 T _etext\n";
 	static const uint64_t first[] = { 0xffffffff81002010 }, second[] = { 0xffffffff81003010 };
-	struct run r = { .asked_names = true, .names = KALLSYMS_INIT };
-	struct err err = ERR_INIT;
 	auto_strbuf out = STRBUF_INIT;
+	struct run r;
 	auto_trace t;
 
+	fake_run(&r);
 	trace_init(&t);
-	is_i(kallsyms_parse(map, strlen(map), &r.names, &err), 0, "names %s", err.msg);
+	t.machine = FIRST;
 	uint32_t a = trace_add_stack(&t, first, 1), b = trace_add_stack(&t, second, 1);
 	const struct event events[] = {
 		{ .kind = EV_STORE, .pc = 0xffffffff81001004, .stack = a },
@@ -40,7 +73,74 @@ static void test_print(void)
 	     "0xffffffff81002010 caller+0x10\n"
 	     "0xffffffff81003010 other+0x10\n",
 	     "stores and callers have names, each once");
-	kallsyms_release(&r.names);
+	end_run(&r);
+}
+
+static void one_store(struct trace *t, uint64_t machine, uint64_t pc)
+{
+	trace_init(t);
+	vec_push(&t->events, ((struct event){ .kind = EV_STORE, .pc = pc }));
+	t->machine = machine;
+}
+
+static const char *words(struct run *r, uint64_t machine, struct strbuf *out)
+{
+	auto_trace t;
+
+	one_store(&t, machine, 0);
+	strbuf_clear(out);
+	place_words(r, &t, 0xffffffff81002010, out);
+	return strbuf_str(out);
+}
+
+/* The same address is another place in another machine. */
+static void test_machines(void)
+{
+	auto_strbuf out = STRBUF_INIT;
+	struct places kept = { 0 };
+	struct run r;
+
+	fake_run(&r);
+	asked = 0;
+	is_s(words(&r, FIRST, &out), "0xffffffff81002010 (caller+0x10)", "a place of one machine");
+	is_s(words(&r, SECOND, &out), "0xffffffff81002010 (copy+0x10)", "and of another");
+	is_s(words(&r, FIRST, &out), "0xffffffff81002010 (caller+0x10)", "which are not mixed up");
+	is_u(asked, 2, "each is asked once");
+	is_s(words(&r, GONE, &out), "0xffffffff81002010", "what is gone has no names");
+	is_s(words(&r, GONE, &out), "0xffffffff81002010", "and none of others");
+	is_u(asked, 3, "nor is it asked again");
+	is_s(words(&r, 0, &out), "0xffffffff81002010", "nor has a trace from a file");
+	places_parse("0xffffffff81002010 once+0x1 [mod]\n", &kept);
+	r.kept_places = &kept;
+	is_s(words(&r, 0, &out), "0xffffffff81002010 (once+0x1 [mod])",
+	     "unless they were kept with it");
+	is_s(words(&r, FIRST, &out), "0xffffffff81002010 (caller+0x10)",
+	     "and these are no other trace's");
+	is_u(asked, 3, "nobody is asked for them");
+	places_release(&kept);
+	end_run(&r);
+}
+
+/* A case has one list for the trace and that of its recovery. */
+static void test_two_traces(void)
+{
+	auto_strbuf out = STRBUF_INIT;
+	auto_trace a, b, c;
+	struct run r;
+
+	fake_run(&r);
+	one_store(&a, FIRST, 0xffffffff81002010);
+	one_store(&b, SECOND, 0xffffffff81003020);
+	one_store(&c, SECOND, 0xffffffff81002010);
+	places_print(&r, &a, &b, &out);
+	is_s(strbuf_str(&out),
+	     "0xffffffff81002010 caller+0x10\n"
+	     "0xffffffff81003020 caller+0x20\n",
+	     "two traces, of a machine each");
+	strbuf_clear(&out);
+	places_print(&r, &a, &c, &out);
+	is_s(strbuf_str(&out), "", "an address that is two places has no name");
+	end_run(&r);
 }
 
 int main(void)
@@ -73,5 +173,7 @@ int main(void)
 	places_release(&p);
 	places_release(&none);
 	test_print();
+	test_machines();
+	test_two_traces();
 	return done_testing();
 }

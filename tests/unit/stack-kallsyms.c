@@ -124,29 +124,6 @@ static void test_any(struct kallsyms *k)
 	ok(sorted, "what is read is in order");
 }
 
-static bool in_place(struct kallsyms *k, const char *text)
-{
-	struct err err = ERR_INIT;
-
-	kallsyms_release(k);
-	*k = (struct kallsyms)KALLSYMS_INIT;
-	return kallsyms_parse(text, strlen(text), k, &err) == 0 && kallsyms_in_place(k);
-}
-
-static void test_place(struct kallsyms *k)
-{
-	ok(in_place(k, "ffffffff81000000 T _text\nffffffff81000040 T later\n"),
-	   "a kernel that is where it was linked to be");
-	ok(in_place(k, "ffffffff81000000 T startup_64\nffffffff81000000 T _stext\n"),
-	   "by any of its first names");
-	ok(!in_place(k, "ffffffff9a200000 T _text\nffffffff9a200040 T later\n"), "one that moved");
-	ok(!in_place(k, "ffffffff80e00000 T _text\nffffffff81000000 t other\n"),
-	   "so that something else is there");
-	ok(!in_place(k, "ffffffff80ffff00 T _text\n"), "or the middle of it");
-	ok(!in_place(k, "ffffffff81000000 t _text\t[module]\n"), "a module is no kernel");
-	ok(!in_place(k, "ffffffffc0201000 t ext4_init_fs\t[ext4]\n"), "one that does not say");
-}
-
 int main(void)
 {
 	struct kallsyms k = KALLSYMS_INIT;
@@ -154,7 +131,6 @@ int main(void)
 	test_good(&k);
 	test_bad(&k);
 	test_any(&k);
-	test_place(&k);
 	kallsyms_release(&k);
 	return done_testing();
 }

@@ -27,6 +27,29 @@ static void test_words(void)
 		{ "userspace - ptrace set regs failed, errno = 3", GUEST_LOST_PROC },
 		{ "userspace - PTRACE_GETREGS failed, errno = 3", GUEST_LOST_PROC },
 		{ "userspace - PTRACE_GETREGS failed, errno = 5", 0 },
+		{ "userspace - wait failed, errno = 10", GUEST_LOST_PROC },
+		{ " [<60048839>] userspace+0xab/0x570", 0 },
+		{ " [<600485bd>] wait_stub_done+0xfa/0x105", 0 },
+		{ "do_syscall_stub : ret = 20, offset = 1056, data = 0000000060e8b68f",
+		  GUEST_LOST_PROC },
+		{ "Kernel panic - not syncing: do_syscall_stub : PTRACE_SETREGS failed, errno = 3",
+		  GUEST_LOST_PROC | GUEST_PANIC },
+		{ "Kernel panic - not syncing: Failed to continue stub, pid = 12, errno = 3",
+		  GUEST_LOST_PROC | GUEST_PANIC },
+		{ "start_userspace : expected SIGSTOP, got status = 9", GUEST_LOST_PROC },
+		{ "copy_context_skas0 : PTRACE_SETREGS failed, pid = 12, errno = 3",
+		  GUEST_LOST_PROC },
+		{ "handle_trap - failed to wait at end of syscall, errno = 3, status = 9",
+		  GUEST_LOST_PROC },
+		{ "Unexpectedly lost MM child! Affected tasks will segfault.", GUEST_LOST_PROC },
+		{ "Attempted to relay unknown signal 7 (si_code = 0) with errno 0",
+		  GUEST_LOST_PROC },
+		{ "Attempted to relay unknown signal 5 (si_code = -6) with errno 0",
+		  GUEST_LOST_PROC },
+		{ "Attempted to relay unknown signal 5 (si_code = 128) with errno 0", 0 },
+		{ "Kernel panic - not syncing: Kernel mode signal 5",
+		  GUEST_LOST_PROC | GUEST_PANIC },
+		{ "Kernel panic - not syncing: Kernel mode signal 8", GUEST_PANIC },
 		{ "userspace - child stopped with signal 19", GUEST_LOST_PROC },
 		{ "wait_stub_done : failed to wait for SIGTRAP, pid = 7, n = 7, errno = 0, "
 		  "status = 0x9",
@@ -36,6 +59,28 @@ static void test_words(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
 		is_u(guest_words(lines[i].line), lines[i].bits, "'%s'", lines[i].line);
+}
+
+#define INIT_SIGNAL "Kernel panic - not syncing: Attempted to kill init! exitcode=0x0000000b\n"
+#define INIT_EXIT   "Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000100\n"
+#define END_PANIC   "---[ end Kernel panic - not syncing: Attempted to kill init! ]---\n"
+
+static void test_panics(void)
+{
+	is_u(guest_panics(""), 0, "no panic");
+	is_u(guest_panics("a\n" INIT_SIGNAL "b\n" END_PANIC), 1, "one, and its end");
+	is_u(guest_panics(INIT_SIGNAL "Kernel panic - not syncing: Segfault with no mm"), 2, "two");
+	ok(!guest_agent_killed(""), "nothing is said");
+	ok(guest_agent_killed("EXT4-fs error (device vda): x\n" INIT_SIGNAL "Call Trace:\n"),
+	   "the agent got a signal");
+	ok(guest_agent_killed(INIT_SIGNAL "BUG: y\n"), "whatever comes behind it");
+	ok(!guest_agent_killed(INIT_EXIT), "it ended by itself");
+	ok(!guest_agent_killed("BUG: kernel NULL pointer dereference\n" INIT_SIGNAL),
+	   "its kernel faulted while it worked for the agent");
+	ok(!guest_agent_killed("divide error: 0000 [#1] PREEMPT SMP NOPTI\n" INIT_SIGNAL),
+	   "or divided by zero");
+	ok(!guest_agent_killed("Kernel panic - not syncing: sysrq triggered crash\n"),
+	   "its kernel gave up for another reason");
 }
 
 #define EVENT(who, why)                                                                            \
@@ -87,6 +132,7 @@ int main(void)
 {
 	test_same_promises();
 	test_words();
+	test_panics();
 	test_shutdown();
 	return done_testing();
 }

@@ -2,6 +2,7 @@
 /* The file of a kernel: a whole one is taken, and one that is cut off or damaged anywhere is not.
  */
 #include "target/kernel_image.h"
+#include "packed.h"
 #include "tap.h"
 
 #include <elf.h>
@@ -133,8 +134,33 @@ static void test_damaged(void)
 	     "what only begins as if it were packed is damaged");
 	memcpy(text.buf + SETUP + PAYLOAD, "BZh", 3);
 	is_i(kernel_image_unpack(&text, &out, &err), 1, "what nobody unpacks is not");
+	is_s(kernel_image_format(&text), "bzip2", "it is told how it is compressed");
 	strbuf_release(&text);
 	strbuf_release(&out);
+}
+
+/* A payload that is compressed, with its length behind it, as in all formats but one. */
+static void test_packed(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(packed_all); i++) {
+		const struct packed *p = &packed_all[i];
+		struct strbuf text = bzimage(), out = STRBUF_INIT;
+		bool tells = !streq(p->format, "gzip");
+		struct err err = ERR_INIT;
+
+		memcpy(text.buf + SETUP + PAYLOAD, p->bytes, p->len);
+		put(&text, SETUP + PAYLOAD + p->len, PACKED_LEN, 4);
+		put(&text, 0x24c, (uint32_t)(p->len + (tells ? 4 : 0)), 4);
+		is_s(kernel_image_format(&text), p->format, "it tells that it is %s", p->format);
+		is_i(kernel_image_unpack(&text, &out, &err), 0, "it is unpacked: %s", err.msg);
+		ok(out.len == PACKED_LEN && memcmp(out.buf, packed_text, PACKED_LEN) == 0,
+		   "it is what it was");
+		put(&text, SETUP + PAYLOAD + p->len, PACKED_LEN + 1, 4);
+		is_i(kernel_image_unpack(&text, &out, &err), tells ? -EBADMSG : 0,
+		     "another length than it tells of is an error: %s", err.msg);
+		strbuf_release(&text);
+		strbuf_release(&out);
+	}
 }
 
 int main(void)
@@ -142,5 +168,6 @@ int main(void)
 	test_bzimage();
 	test_elf();
 	test_damaged();
+	test_packed();
 	return done_testing();
 }

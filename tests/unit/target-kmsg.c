@@ -44,6 +44,7 @@ static const char *const complaints[] = {
 	"kernel BUG at fs/ext4/inode.c:2721!",
 	"WARNING: CPU: 1 PID: 4711 at fs/btrfs/inode.c:1234 btrfs_evict_inode+0x1/0x2 [btrfs]",
 	"Oops: 0000 [#1] PREEMPT SMP NOPTI",
+	"divide error: 0000 [#1] PREEMPT SMP NOPTI",
 	"Oops: general protection fault, probably for non-canonical address 0xdead: 0000 [#1]",
 	"general protection fault, probably for non-canonical address 0xdead000000000100: 0000 "
 	"[#1]",
@@ -279,17 +280,18 @@ static void test_append(void)
 		return;
 	}
 	auto_free char *log = xasprintf("%s/log", dir), *link = xasprintf("%s/link", dir);
-	int rc = kmsg_block_append(&(struct kmsg_block){ .text = first }, log, &err);
+	int rc = kmsg_block_append(&(struct kmsg_block){ .text = first }, dir, "log", &err);
 
 	if (!rc)
-		rc = kmsg_block_append(&(struct kmsg_block){ .text = second }, log, &err);
+		rc = kmsg_block_append(&(struct kmsg_block){ .text = second }, dir, "log", &err);
 	FILE *f = fopen(log, "re");
 	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
 	ok(!rc && n && streq(text, "BUG: one\nBUG: two\n"), "blocks are kept one after the other");
 	if (f)
 		fclose(f);
 	ok(!symlink(log, link) &&
-		   kmsg_block_append(&(struct kmsg_block){ .text = first }, link, &err) < 0 &&
+		   kmsg_block_append(&(struct kmsg_block){ .text = first }, dir, "link", &err) <
+			   0 &&
 		   strstr(err.msg, link),
 	   "not by way of a link, and the error names the file");
 	unlink(link);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which modules are loaded in which order, from either list, and compressed ones. */
+/* Which modules are loaded in which order, from either list; compressed ones, and bad ones. */
 #include "target/modules.h"
+#include "packed.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -114,77 +115,97 @@ static void test_none(void)
 	ok(strstr(got, "modules.dep"), "a folder without lists is an error: %s", got);
 }
 
-static void test_packed(void)
+/* Reads a module into `out`; what is wrong with it, or "". */
+static const char *read_module(const char *path, struct strbuf *out)
 {
-	static const char *const programs[][4] = {
-		{ "gzip", "-c" }, { "xz", "-c" }, { "zstd", "-c" }, { "lz4", "-l", "-c" }
-	};
-	static const char text[] = "some bytes, some bytes, some bytes";
-	auto_strbuf out = STRBUF_INIT;
-	struct err err = ERR_INIT;
+	static struct err err;
 
-	is_i(modules_unpack(text, sizeof(text), &out, &err), 1, "what is not compressed");
-	is_i(modules_unpack("", 0, &out, &err), 1, "and nothing");
-	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
-		auto_free char *there = proc_find(programs[i][0]);
-		struct proc_opts how = { .argv = programs[i],
-					 .input = text,
-					 .input_len = sizeof(text) };
-		struct proc_result res;
-
-		if (!there || proc_run(&how, &res, &err)) {
-			ok(true, "%s # SKIP it is not there", programs[i][0]);
-			continue;
-		}
-		save("kernel/packed.ko.x", res.out.buf, res.out.len);
-		strbuf_clear(&out);
-		is_i(modules_read(dir, "kernel/packed.ko.x", &out, &err), 0, "%s %s",
-		     programs[i][0], err.msg);
-		ok(out.len == sizeof(text) && memcmp(out.buf, text, sizeof(text)) == 0,
-		   "is what it was");
-		is_i(modules_unpack(res.out.buf, res.out.len / 2, &out, &err), -EBADMSG,
-		     "half of it is none: %s", err.msg);
-		ok(strstr(err.msg, programs[i][0]) && strstr(err.msg, "no memory"),
-		   "which it says itself, and we do not know why");
-		err_clear(&err);
-		proc_result_release(&res);
-	}
+	err_clear(&err);
+	strbuf_clear(out);
+	int rc = modules_read(dir, path, out, &err);
+	ok((rc < 0) == (*err.msg != '\0'), "%s: %d %s", path, rc, err.msg);
+	return rc ? err.msg : "";
 }
 
-/* A warning is no failure, and what a user sets for other files is not for ours. */
-static void test_warning(void)
+/*
+ * Compressed, they have another name than in the list: modules.order is of before. No program is
+ * needed to read them.
+ */
+static void test_packed(void)
 {
-	static const char text[] = "some bytes, some bytes, some bytes";
-	static const struct {
-		const char *argv[4];
-		const char *behind;
-	} programs[] = { { { "gzip", "-c" }, "garbage" }, { { "xz", "-9", "-c" }, "" } };
-	struct err err = ERR_INIT;
+	auto_strbuf order_text = STRBUF_INIT, out = STRBUF_INIT;
+	auto_free char *path = xstrdup(getenv("PATH"));
 
-	setenv("XZ_DEFAULTS", "--memlimit-decompress=1", 1);
-	setenv("XZ_OPT", "--memlimit-decompress=1", 1);
-	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
-		auto_free char *there = proc_find(programs[i].argv[0]);
-		auto_strbuf out = STRBUF_INIT;
-		struct proc_opts how = { .argv = programs[i].argv,
-					 .input = text,
-					 .input_len = sizeof(text) };
-		struct proc_result res;
+	setenv("PATH", "/nowhere", 1);
+	save_module("kernel/crc.ko", "");
+	strbuf_adds(&order_text, "kernel/crc.ko\n");
+	for (size_t i = 0; i < ARRAY_SIZE(packed_all); i++) {
+		const struct packed *p = &packed_all[i];
+		auto_free char *name = xasprintf("kernel/%s.ko", p->format);
+		auto_free char *file = xasprintf("%s%s", name, p->end ? p->end : "");
 
-		if (!there || proc_run(&how, &res, &err)) {
-			ok(true, "%s # SKIP it is not there", programs[i].argv[0]);
-			continue;
-		}
-		strbuf_adds(&res.out, programs[i].behind);
-		is_i(modules_unpack(res.out.buf, res.out.len, &out, &err), 0, "%s: %s",
-		     programs[i].argv[0], err.msg);
-		ok(out.len == sizeof(text) && memcmp(out.buf, text, sizeof(text)) == 0,
-		   "is what it was");
-		proc_result_release(&res);
+		save(file, p->bytes, p->len);
+		strbuf_addf(&order_text, "%s\n", name);
+		ok(modules_has_file(dir, name), "%s is there", name);
+		is_s(read_module(name, &out), "", "a module of %s is read", p->format);
+		ok(out.len == PACKED_LEN && memcmp(out.buf, packed_text, PACKED_LEN) == 0,
+		   "it is what it was");
+		save(file, p->bytes, p->len / 2);
+		const char *said = read_module(name, &out);
+		ok(strstr(said, file) && strstr(said, "cut off"), "half of it is an error");
+		save(file, p->bytes, p->len);
 	}
-	ok(getenv("XZ_OPT") != NULL, "what is set stays");
-	unsetenv("XZ_DEFAULTS");
-	unsetenv("XZ_OPT");
+	save_text("modules.order", strbuf_str(&order_text));
+	ORDER("kernel/crc.ko kernel/xz.ko", "a compressed one tells what it needs", "xz");
+	ORDER("kernel/crc.ko kernel/zstd.ko kernel/gzip.ko", "and so do others", "zstd", "gzip");
+	setenv("PATH", path, 1);
+}
+
+/* A build tree lists objects, or files below a folder that is there only once they are installed.
+ */
+static void test_build_tree(void)
+{
+	auto_strbuf out = STRBUF_INIT;
+
+	save_module("fs/tree.ko", "crc");
+	save_text("modules.order", "fs/tree.o\nkernel/crc.ko\n");
+	ORDER("kernel/crc.ko fs/tree.ko", "a list of objects", "tree");
+	is_s(read_module("kernel/fs/tree.ko", &out), "", "a folder that is not there yet");
+}
+
+/* Blocks of zstd that repeat one byte: four bytes for 128 KiB. */
+static void save_bomb(const char *name, unsigned mib)
+{
+	static const unsigned char head[] = { 0x28, 0xb5, 0x2f, 0xfd, 0, 7 << 3 };
+	enum { REPEAT = 1 << 1, BYTES = 128 << 10 };
+	auto_strbuf text = STRBUF_INIT;
+
+	strbuf_add(&text, head, sizeof(head));
+	for (unsigned i = 0; i < mib * 8; i++) {
+		uint32_t block = BYTES << 3 | REPEAT | (i == mib * 8 - 1);
+
+		strbuf_add(&text, &block, 3);
+		strbuf_addch(&text, 'x');
+	}
+	save(name, text.buf, text.len);
+}
+
+static void test_bad(void)
+{
+	auto_strbuf out = STRBUF_INIT;
+
+	save_bomb("kernel/bomb.ko.zst", 800);
+	ok(strstr(read_module("kernel/bomb.ko", &out),
+		  "too large: unpacked, it has more than 64 MiB"),
+	   "one that unpacks to very much is refused");
+	is_u(out.len, 0, "nothing of it is there");
+	save_bomb("kernel/no.ko.zst", 1);
+	ok(strstr(read_module("kernel/no.ko", &out), "is no module"), "one that is no module");
+	save_text("kernel/empty.ko.xz", "");
+	ok(strstr(read_module("kernel/empty.ko", &out), "is no module"), "an empty file");
+	ok(strstr(read_module("kernel/none.ko", &out), "not there, nor compressed as .xz"),
+	   "one that is not there");
+	ok(!modules_has_file(dir, "kernel/none.ko"), "it is known that it is not");
 }
 
 int main(void)
@@ -199,7 +220,8 @@ int main(void)
 	test_themselves();
 	test_none();
 	test_packed();
-	test_warning();
+	test_build_tree();
+	test_bad();
 	if (!proc_run(&(struct proc_opts){ .argv = argv }, &res, &err))
 		proc_result_release(&res);
 	return done_testing();

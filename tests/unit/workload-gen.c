@@ -128,8 +128,8 @@ static void test_whole_set(const char *name, bool persists)
 		const struct op *last = &vec_last(&w.ops);
 		unpersisted += last->setup || (persists && !op_persists(last));
 		for (size_t i = 0; i < w.ops.n; i++)
-			core += !w.ops.v[i].setup && (!(w.ops.v[i].def->flags & OP_PERSIST) ||
-						      w.ops.v[i].def->flags & OP_DATA);
+			core += !w.ops.v[i].setup &&
+				(!w.ops.v[i].def->promise || w.ops.v[i].def->flags & OP_DATA);
 		wrong_length += core != b.length;
 	}
 	is_u(n, g ? gen_count(g) : 1, "%s: as many workloads as counted", name);
@@ -331,7 +331,7 @@ static int64_t run_workload(const char *dir, const struct workload *w, int64_t *
 		const struct op_def *def = w->ops.v[i].def;
 
 		/* What is durable does not matter here, and the disk would be the bottleneck. */
-		if (def->flags & OP_PERSIST && !(def->flags & OP_DATA))
+		if (def->promise && !(def->flags & OP_DATA))
 			continue;
 		*error = exec_op(&x, i);
 		if (*error == -EOPNOTSUPP)

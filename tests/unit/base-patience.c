@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * run-patience.c - what is silent hangs, unless it waits for a processor that somebody else has.
+ * base-patience.c - what is silent hangs, unless it waits for a processor that somebody else has.
  */
 #include "tap.h"
 
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "run/patience.h"
+#include "base/patience.h"
 
 enum { LIMIT_MS = 400, ASK_MS = 20, LONG_MS = 60000 };
 
@@ -120,12 +120,12 @@ static void test_silence(void)
 static void test_busy(void)
 {
 	struct patience p;
-	struct reap_share share;
+	struct patience_share share;
 	pid_t hog = start(take_processor), pid = start(get_none),
 	      parent = start(let_child_get_none);
 
 	util_sleep_ms(LIMIT_MS);
-	reap_share(pid, &share);
+	patience_share(pid, &share);
 	if (!share.waits) {
 		skip("the kernel does not tell who waits for a processor");
 	} else {

@@ -4,20 +4,25 @@
  * gone on; on a machine that is busy with something else it may only be waiting for a processor,
  * and that time does not count.
  */
-#ifndef RUN_PATIENCE_H
-#define RUN_PATIENCE_H
+#ifndef BASE_PATIENCE_H
+#define BASE_PATIENCE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
+#include "base/util.h"
 
-#include "run/reap.h"
+/* What the processors did for a process and those below it, all together. */
+struct patience_share {
+	uint64_t ran_ns;
+	uint64_t waited_ns; /* until it ran: of one that waits still, it is not told */
+	bool waits;	    /* one of them could run, or does */
+};
+
+void patience_share(pid_t pid, struct patience_share *out);
 
 struct patience {
-	uint64_t since_ns;	 /* when it moved */
-	uint64_t looked_ns;	 /* 0: not since then */
-	struct reap_share share; /* what it had then */
-	uint64_t lost_ns;	 /* what does not count */
+	uint64_t since_ns;	     /* when it moved */
+	uint64_t looked_ns;	     /* 0: not since then */
+	struct patience_share share; /* what it had then */
+	uint64_t lost_ns;	     /* what does not count */
 };
 
 /* It has moved. */

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: MIT */
+/* below.c - see below.h. A path is taken apart once, in open_root(). */
+#include "base/below.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/owner.h"
+#include "base/strbuf.h"
+#include "base/util.h"
+
+enum { DEPTH_MAX = 64 }; /* of directories that are removed: we make no more than three */
+
+/* ---- names ---- */
+
+/* Cuts the last name off a path, to be freed. NULL: there is none, or it is "..". */
+static char *cut_name(struct strbuf *path)
+{
+	for (;;) {
+		while (path->len && path->buf[path->len - 1] == '/')
+			strbuf_cut(path, path->len - 1);
+		const char *slash = path->len ? memrchr(path->buf, '/', path->len) : NULL;
+		size_t at = slash ? (size_t)(slash - path->buf) + 1 : 0;
+		auto_free char *name = xmemdupz(strbuf_str(path) + at, path->len - at);
+
+		if (!*name || streq(name, ".."))
+			return NULL;
+		strbuf_cut(path, at);
+		if (!streq(name, "."))
+			return steal(name);
+	}
+}
+
+/* Where a run has directories of cases, each with a name of its own. */
+static bool holds_cases(const char *name)
+{
+	return streq(name, "findings") || streq(name, "shrunk") || streq(name, "whole") ||
+	       streq(name, "recovery");
+}
+
+/*
+ * True if `dir` is RUN/findings/NAME or the like; `run` gets RUN without a slash at its end
+ * (nothing if that is the root), `rest` the other two.
+ */
+static bool split_case(const char *dir, struct strbuf *run, char **rest)
+{
+	strbuf_adds(run, dir);
+	for (int tries = 0; tries < 2; tries++) {
+		auto_free char *name = cut_name(run);
+		auto_free char *above = name ? cut_name(run) : NULL;
+
+		if (above && holds_cases(above)) {
+			*rest = xasprintf("%s/%s", above, name);
+			if (!run->len)
+				strbuf_adds(run, ".");
+			while (run->len && run->buf[run->len - 1] == '/')
+				strbuf_cut(run, run->len - 1);
+			return true;
+		}
+		/* "." and "3-1" are named from within a run. */
+		auto_free char *here = dir[0] != '/' && !above ? getcwd(NULL, 0) : NULL;
+		if (!here)
+			return false;
+		strbuf_clear(run);
+		strbuf_addf(run, "%s/%s", here, dir);
+	}
+	return false;
+}
+
+char *below_case(const char *dir)
+{
+	auto_strbuf run = STRBUF_INIT;
+	auto_free char *rest = NULL;
+
+	if (!split_case(dir, &run, &rest))
+		return xstrdup(dir);
+	return xasprintf("%s%s%s", strbuf_str(&run), BELOW_MARK, rest);
+}
+
+char *below_run_of(const char *case_dir)
+{
+	auto_strbuf run = STRBUF_INIT;
+	auto_free char *rest = NULL;
+
+	if (!split_case(case_dir, &run, &rest))
+		return xasprintf("%s/../..", case_dir);
+	return xstrdup(run.len ? run.buf : "/");
+}
+
+void below_parent(const char *path, char **dir, char **name)
+{
+	auto_strbuf above = STRBUF_INIT;
+
+	strbuf_adds(&above, path);
+	*name = cut_name(&above);
+	if (!*name)
+		*name = xstrdup(".");
+	*dir = xstrdup(above.len ? above.buf : ".");
+}
+
+bool below_split(const char *path, char **dir, char **name)
+{
+	auto_strbuf run = STRBUF_INIT;
+
+	if (!split_case(path, &run, name)) {
+		below_parent(path, dir, name);
+		return false;
+	}
+	*dir = xstrdup(run.len ? run.buf : "/");
+	return true;
+}
+
+/* A directory that is reached by its descriptor has a name all the same. */
+static char *name_root(const char *dir, size_t len)
+{
+	static const char by_fd[] = "/proc/self/fd/";
+	auto_free char *root = xmemdupz(dir, len);
+	size_t digits =
+		sizeof(by_fd) - 1 + strspn(root + min(len, sizeof(by_fd) - 1), "0123456789");
+	char name[4096];
+
+	if (strncmp(root, by_fd, sizeof(by_fd) - 1) != 0 || (root[digits] && root[digits] != '/'))
+		return steal(root);
+	auto_free char *link = xmemdupz(root, digits);
+	ssize_t n = readlink(link, name, sizeof(name));
+	return n < 0 ? steal(root) : xasprintf("%.*s%s", (int)n, name, root + digits);
+}
+
+char *below_shown(const char *dir, const char *name)
+{
+	const char *mark = strstr(dir, BELOW_MARK), *rest = dir + (mark ? mark - dir : 0);
+	auto_free char *root = name_root(dir, mark ? (size_t)(mark - dir) : strlen(dir));
+	struct strbuf out = STRBUF_INIT;
+
+	strbuf_adds(&out, root);
+	for (; mark; mark = strstr(rest, BELOW_MARK)) {
+		strbuf_add(&out, rest, (size_t)(mark - rest));
+		strbuf_addch(&out, '/');
+		rest = mark + strlen(BELOW_MARK);
+	}
+	if (rest != dir)
+		strbuf_adds(&out, rest);
+	if (name)
+		strbuf_addf(&out, "/%s", name);
+	return strbuf_detach(&out);
+}
+
+/* ---- without links ---- */
+
+static bool is_link(int dir, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* With O_PATH, a link itself can be opened. */
+static int refuse_link(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && !S_ISLNK(st.st_mode))
+		return fd;
+	util_close(fd);
+	return -ELOOP;
+}
+
+int below_openat_by_hand(int root, const char *path, int flags, mode_t mode)
+{
+	auto_fd opened = -1;
+	auto_free char *copy = xstrdup(path);
+	char *rest = copy;
+	int at = root;
+
+	if (!*path)
+		return -ENOENT;
+	for (const char *name; (name = strsep(&rest, "/"));) {
+		if (streq(name, "..") || (!*name && name == copy))
+			return -EXDEV;
+		int how = rest ? O_PATH | O_DIRECTORY : flags;
+		int fd = openat(at, *name ? name : ".", how | O_NOFOLLOW | O_CLOEXEC, mode);
+
+		if (fd < 0)
+			return is_link(at, name) ? -ELOOP : -errno;
+		util_close(opened);
+		at = opened = fd;
+	}
+	return refuse_link(steal_fd(&opened));
+}
+
+static int openat2_below(int root, const char *path, int flags, mode_t mode)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(unsigned)flags | O_CLOEXEC | O_NOFOLLOW,
+		.mode = flags & O_CREAT ? mode : 0,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+	long fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : refuse_link((int)fd);
+}
+
+/* A file is where its path says: with "..", that takes thought. */
+static bool goes_up(const char *path)
+{
+	for (const char *p = path; (p = strstr(p, "..")); p += 2)
+		if ((p == path || p[-1] == '/') && (!p[2] || p[2] == '/'))
+			return true;
+	return false;
+}
+
+int below_openat(int root, const char *path, int flags, mode_t mode)
+{
+	if (goes_up(path))
+		return -EXDEV;
+	int fd = openat2_below(root, path, flags, mode);
+	/* EPERM: what filters system calls does not know this one. */
+	if (fd == -ENOSYS || fd == -EPERM)
+		return below_openat_by_hand(root, path, flags, mode);
+	/* Of a link that should be a directory, the kernel says only that it is none. */
+	auto_fd link = fd == -ENOTDIR ? openat2_below(root, path, O_PATH, 0) : -1;
+	return link == -ELOOP ? -ELOOP : fd;
+}
+
+static int failed(int rc, const char *shown, struct err *err)
+{
+	return err_set(err, rc,
+		       rc == -ELOOP   ? "%s is a symbolic link, or lies behind one: below a run "
+					"none is followed"
+		       : rc == -EXDEV ? "%s leads out of the run"
+				      : "cannot open %s: %s",
+		       shown, strerror(-rc));
+}
+
+/* Opens the directory that the user named; `path` gets the way from there, to be freed. */
+static int open_root(const char *dir, const char *name, char **path)
+{
+	const char *mark = strstr(dir, BELOW_MARK);
+	auto_free char *root = mark ? xmemdupz(dir, (size_t)(mark - dir)) : xstrdup(dir);
+	const char *rest = mark ? mark + strlen(BELOW_MARK) : "";
+
+	*path = *rest && name ? xasprintf("%s/%s", rest, name)
+			      : xstrdup(*rest  ? rest
+					: name ? name
+					       : ".");
+	int fd = open(*root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_below(const char *dir, const char *name, int flags)
+{
+	auto_free char *path = NULL;
+	auto_fd root = open_root(dir, name, &path);
+
+	return root < 0 ? root : below_openat(root, path, flags, 0);
+}
+
+int below_open_dir(const char *dir, const char *name, struct err *err)
+{
+	int fd = open_below(dir, name, O_RDONLY | O_DIRECTORY);
+
+	if (fd >= 0)
+		return fd;
+	auto_free char *shown = below_shown(dir, name);
+	return failed(fd, shown, err);
+}
+
+/* What the name leads to is looked at before: to open a pipe or a device can wait, or do things. */
+static int look(const char *dir, const char *name, struct stat *st)
+{
+	auto_fd fd = open_below(dir, name, O_PATH);
+
+	return fd < 0 ? fd : fstat(fd, st) < 0 ? -errno : 0;
+}
+
+int below_open(const char *dir, const char *name, int flags, struct err *err)
+{
+	auto_free char *shown = below_shown(dir, name);
+	struct stat st;
+	int rc = look(dir, name, &st);
+
+	if (rc)
+		return failed(rc, shown, err);
+	auto_fd fd = S_ISREG(st.st_mode) ? open_below(dir, name, flags | O_NOCTTY | O_NONBLOCK)
+					 : -EINVAL;
+	if (fd == -EINVAL || (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))))
+		return err_set(err, -EINVAL, "%s is not a regular file", shown);
+	return fd < 0 ? failed(fd, shown, err) : steal_fd(&fd);
+}
+
+bool below_exists(const char *dir, const char *name)
+{
+	struct stat st;
+	int rc = look(dir, name, &st);
+
+	return rc != -ENOENT && rc != -ENOTDIR;
+}
+
+bool below_has_file(const char *dir, const char *name)
+{
+	struct stat st;
+
+	return look(dir, name, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+bool below_named(const char *path, char **dir, char **name)
+{
+	auto_free char *above = NULL, *last = NULL;
+
+	below_parent(path, &above, &last);
+	auto_free char *at = below_case(above);
+	if (streq(at, above) && !below_exists(above, "run") && !below_exists(above, "app") &&
+	    !below_exists(above, "pm"))
+		return false;
+	*dir = steal(at);
+	*name = steal(last);
+	return true;
+}
+
+/* ---- directories ---- */
+
+int below_open_parent(const char *dir, const char *name, const char **last, struct err *err)
+{
+	const char *slash = strrchr(name, '/');
+	auto_free char *above = slash ? xmemdupz(name, (size_t)(slash - name)) : NULL;
+
+	*last = slash ? slash + 1 : name;
+	return below_open_dir(dir, above, err);
+}
+
+int below_make_dir(const char *dir, const char *name, struct err *err)
+{
+	auto_free char *shown = below_shown(dir, name);
+	const char *last;
+	auto_fd parent = below_open_parent(dir, name, &last, err);
+
+	if (parent < 0)
+		return parent;
+	if (mkdirat(parent, last, 0777) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "cannot make the directory %s: %m", shown);
+	auto_fd made = below_open_dir(dir, name, err);
+	return made < 0 ? made : 0;
+}
+
+static int remove_tree(int dir, const char *name, const char *shown, unsigned depth,
+		       struct err *err);
+
+static int remove_all(int fd, const char *shown, unsigned depth, struct err *err)
+{
+	struct dirent **names;
+	int n = scandirat(fd, ".", &names, NULL, NULL);
+	int rc = n < 0 ? err_set(err, -errno, "cannot read %s: %m", shown) : 0;
+
+	for (int i = 0; i < n; i++) {
+		const char *one = names[i]->d_name;
+
+		if (!rc && !streq(one, ".") && !streq(one, "..")) {
+			auto_free char *path = xasprintf("%s/%s", shown, one);
+
+			rc = remove_tree(fd, one, path, depth + 1, err);
+		}
+		free(names[i]);
+	}
+	if (n >= 0)
+		free(names);
+	return rc;
+}
+
+static int remove_tree(int dir, const char *name, const char *shown, unsigned depth,
+		       struct err *err)
+{
+	if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR && errno != EPERM)
+		return err_set(err, -errno, "cannot remove %s: %m", shown);
+	if (depth > DEPTH_MAX)
+		return err_set(err, -ELOOP, "%s is too deep to be of a run: remove it by hand",
+			       shown);
+	auto_fd fd = below_openat(dir, name, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return failed(fd, shown, err);
+	int rc = remove_all(fd, shown, depth, err);
+	if (!rc && unlinkat(dir, name, AT_REMOVEDIR) < 0)
+		rc = err_set(err, -errno, "cannot remove %s: %m", shown);
+	return rc;
+}
+
+int below_remove_at(int dir, const char *name, const char *shown, struct err *err)
+{
+	return remove_tree(dir, name, shown, 0, err);
+}
+
+int below_remove(const char *dir, const char *name, struct err *err)
+{
+	auto_free char *shown = below_shown(dir, name);
+	const char *last;
+	auto_fd parent = below_open_parent(dir, name, &last, err);
+
+	return parent < 0 ? parent : below_remove_at(parent, last, shown, err);
+}
+
+#define NEW_KIND "new"
+
+char *below_new_name(const char *name)
+{
+	char owner[OWNER_NAME_SIZE];
+
+	return xasprintf(".%.100s-%s", name, owner_name(NEW_KIND, owner));
+}
+
+static int is_left_behind(const struct dirent *d)
+{
+	return d->d_name[0] == '.' && strstr(d->d_name, "-outage-" NEW_KIND "-") &&
+	       owner_state(d->d_name, NULL) == OWNER_GONE;
+}
+
+int below_sweep(const char *dir, const char *name, struct err *err)
+{
+	struct dirent **names;
+
+	if (name && !below_exists(dir, name))
+		return 0;
+	auto_fd fd = below_open_dir(dir, name, err);
+	if (fd < 0)
+		return fd;
+	auto_free char *shown = below_shown(dir, name);
+	int n = scandirat(fd, ".", &names, is_left_behind, NULL);
+	int rc = n < 0 ? err_set(err, -errno, "cannot read %s: %m", shown) : 0;
+	for (int i = 0; i < n; i++) {
+		auto_free char *path = xasprintf("%s/%s", shown, names[i]->d_name);
+
+		if (!rc)
+			rc = below_remove_at(fd, names[i]->d_name, path, err);
+		free(names[i]);
+	}
+	if (n >= 0)
+		free(names);
+	return rc;
+}
+
+static int by_number(const struct dirent **a, const struct dirent **b)
+{
+	return strverscmp((*a)->d_name, (*b)->d_name);
+}
+
+static int not_hidden(const struct dirent *d)
+{
+	return d->d_name[0] != '.';
+}
+
+int below_list(const char *dir, const char *name, struct below_names *out, struct err *err)
+{
+	struct dirent **names;
+	auto_fd fd = below_open_dir(dir, name, err);
+
+	if (fd < 0)
+		return fd;
+	int n = scandirat(fd, ".", &names, not_hidden, by_number);
+	if (n < 0) {
+		auto_free char *shown = below_shown(dir, name);
+
+		return err_set(err, -errno, "cannot read %s: %m", shown);
+	}
+	for (int i = 0; i < n; i++) {
+		vec_push(out, xstrdup(names[i]->d_name));
+		free(names[i]);
+	}
+	free(names);
+	return 0;
+}
+
+void below_names_release(struct below_names *names)
+{
+	for (size_t i = 0; i < names->n; i++)
+		free(names->v[i]);
+	vec_release(names);
+}

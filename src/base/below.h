@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * below.h - what lies below a run's directory, opened without following a link.
+ *
+ * A run may come from anywhere. What is in it must lead neither to another file of this user, to be
+ * shown or overwritten, nor to a pipe or a device, which would be waited for.
+ *
+ * DIR is a directory that the user named: links on the way to it are followed, and ".." means its
+ * parent. If it has the form ROOT/.//REST, as below_case() makes it, only ROOT was named, and REST
+ * lies below a run. NAME is a path below DIR. Neither in REST nor in NAME is a link followed or
+ * ".." allowed.
+ */
+#ifndef BASE_BELOW_H
+#define BASE_BELOW_H
+
+#include "base/err.h"
+#include "base/vec.h"
+
+#define BELOW_MARK "/.//" /* for the kernel a slash; nobody would type it */
+
+/*
+ * The directory of a case, to be freed: RUN/.//findings/3-1 for RUN/findings/3-1, since all below
+ * RUN belongs to the run. A case that lies in no run is a directory that the user named.
+ */
+char *below_case(const char *dir);
+/* The directory above a path, and its name there, both to be freed; "." if it has none. */
+void below_parent(const char *path, char **dir, char **name);
+/*
+ * Where a case is to be made, both to be freed: RUN and "findings/3-1", or else the directory above
+ * it and its name. True if it lies in a run.
+ */
+bool below_split(const char *path, char **dir, char **name);
+/* The run that a case belongs to, to be freed. */
+char *below_run_of(const char *case_dir);
+/* True if a file that the user named lies in a run; then both are as the functions below take them.
+ */
+bool below_named(const char *path, char **dir, char **name);
+/* The same path for messages, to be freed: DIR/NAME, without the mark in it. */
+char *below_shown(const char *dir, const char *name);
+
+/* Opens a directory, DIR itself if `name` is NULL. */
+int below_open_dir(const char *dir, const char *name, struct err *err) must_check;
+/* Opens a regular file, and nothing else; it is not made. `flags` are O_RDONLY or O_RDWR. */
+int below_open(const char *dir, const char *name, int flags, struct err *err) must_check;
+/* Whether something has that name, whatever it is; whether a regular file has it. */
+bool below_exists(const char *dir, const char *name);
+bool below_has_file(const char *dir, const char *name);
+
+/* Opens the directory that holds NAME, or shall hold it; `last` points at the name in it. */
+int below_open_parent(const char *dir, const char *name, const char **last, struct err *err)
+	must_check;
+/* Makes a directory, or finds it. */
+int below_make_dir(const char *dir, const char *name, struct err *err) must_check;
+/* Removes a file, or a directory with all it holds; links are removed, not followed. */
+int below_remove(const char *dir, const char *name, struct err *err) must_check;
+
+/*
+ * A name for what is not complete yet, to be freed. It is hidden, and tells its process: whoever
+ * lists a directory does not see it, and below_sweep() removes it once that process is gone.
+ */
+char *below_new_name(const char *name);
+/* Removes what processes that are gone left behind in a directory. It may not be there. */
+int below_sweep(const char *dir, const char *name, struct err *err) must_check;
+
+struct below_names vec_of(char *);
+
+/* The names in a directory, but for hidden ones, sorted as numbers are. */
+int below_list(const char *dir, const char *name, struct below_names *out, struct err *err)
+	must_check;
+void below_names_release(struct below_names *names);
+
+/*
+ * openat2(2) with O_CLOEXEC, RESOLVE_BENEATH and without links. A descriptor, or -errno; -ELOOP: a
+ * link is in the way.
+ */
+int below_openat(int root, const char *path, int flags, mode_t mode);
+/* The same for kernels before 5.6. */
+int below_openat_by_hand(int root, const char *path, int flags, mode_t mode);
+/* below_remove() for a descriptor; `shown` names it in messages. */
+int below_remove_at(int dir, const char *name, const char *shown, struct err *err) must_check;
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/patience.h"
+
+#include <dirent.h>
+
+#include "base/io.h"
+#include "base/proc.h"
+
+/* Of all threads of a process; nothing where the kernel does not tell. */
+static void add_share(pid_t pid, struct patience_share *out)
+{
+	auto_free char *path = xasprintf("/proc/%d/task", (int)pid);
+	DIR *tasks = opendir(path);
+
+	for (struct dirent *d; tasks && (d = readdir(tasks));) {
+		auto_free char *file = xasprintf("%s/%s/schedstat", path, d->d_name);
+		auto_strbuf text = STRBUF_INIT;
+		unsigned long long ran, waited;
+		struct proc_stat p;
+
+		if (*d->d_name == '.' || io_slurp(file, 256, &text, NULL) ||
+		    sscanf(strbuf_str(&text), "%llu %llu", &ran, &waited) != 2)
+			continue;
+		out->ran_ns += ran;
+		out->waited_ns += waited;
+		out->waits |= proc_stat((pid_t)strtol(d->d_name, NULL, 10), &p) && p.state == 'R';
+	}
+	if (tasks)
+		closedir(tasks);
+}
+
+void patience_share(pid_t pid, struct patience_share *out)
+{
+	struct proc_list list = { 0 };
+
+	*out = (struct patience_share){ 0 };
+	proc_tree(pid, &list);
+	for (size_t i = 0; i < list.n; i++)
+		add_share(list.v[i], out);
+	vec_release(&list);
+}
+
+void patience_renew(struct patience *p)
+{
+	*p = (struct patience){ .since_ns = util_now_ns() };
+}
+
+/*
+ * What of the time between two looks was spent on waiting for a processor. It is a guess: several
+ * may have waited at once, and who has ended meanwhile is not counted. So some of the time always
+ * counts.
+ */
+static uint64_t lost(const struct patience_share *a, const struct patience_share *b, uint64_t ns)
+{
+	uint64_t ran = b->ran_ns > a->ran_ns ? b->ran_ns - a->ran_ns : 0,
+		 waited = b->waited_ns > a->waited_ns ? b->waited_ns - a->waited_ns : 0;
+
+	if (b->waits && ran < ns)
+		waited = max(waited, ns - ran);
+	return min(waited, ns / 10 * 9);
+}
+
+bool patience_ends(struct patience *p, pid_t pid, uint64_t limit_ns)
+{
+	uint64_t now = util_now_ns();
+	struct patience_share share;
+
+	/* To look costs time, and nearly all move before. */
+	if (now - p->since_ns < limit_ns / 2)
+		return false;
+	patience_share(pid, &share);
+	if (p->looked_ns)
+		p->lost_ns += lost(&p->share, &share, now - p->looked_ns);
+	bool over = p->looked_ns && now - p->since_ns - p->lost_ns >= limit_ns;
+	p->looked_ns = now;
+	p->share = share;
+	return over;
+}
+
+double patience_silence(const struct patience *p)
+{
+	uint64_t ms = (util_now_ns() - p->since_ns) / 1000000;
+
+	return ms < 1000 ? (double)ms / 1000 : (double)((ms + 500) / 1000);
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * task_found.c - what a search finds is kept first, as it was found, and made smaller then.
+ *
+ * Each smaller one takes the place of the one before at once, so that whatever ends this - the
+ * time, a signal, a file system that hangs - there is a complete finding, and the smallest so far.
+ */
+#include "explore/finding_dir.h"
+#include "explore/keep.h"
+#include "explore/reproduce.h"
+#include "explore/task.h"
+
+/* How a finding that is kept begins, the better the later. */
+enum quality {
+	AS_FOUND,   /* with all that was done; nobody knows whether it shows again */
+	FROM_IMAGE, /* it showed, from a state that was reached before */
+	FROM_EMPTY, /* it showed, from new file systems */
+};
+
+/* A finding that is made smaller. */
+struct small {
+	struct task *t;
+	char *name, *dir;
+	size_t before; /* operations when it was found */
+	/* Of what is kept now: */
+	enum quality quality;
+	size_t items, ops;
+	struct hash128 hash; /* of its script */
+	uint64_t shown, tries;
+	char *words;
+};
+
+static void small_release(struct small *f)
+{
+	free(f->name);
+	free(f->dir);
+	free(f->words);
+}
+
+static struct hash128 script_hash(const struct script *s)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	script_print(s, &text);
+	return hash_bytes(strbuf_str(&text), text.len);
+}
+
+/* ---- telling ---- */
+
+static void remember_words(struct small *f, const struct step_result *result)
+{
+	free(f->words);
+	f->words = xstrdup(result->findings.v[0].words);
+}
+
+/* "f0: mode is 0644, was 0600 (shown 3 of 3 times)" */
+static void tell(const struct small *f, enum message_kind kind)
+{
+	const char *cut = kind == MSG_CUT_SHORT ? "; shrinking was cut short" : "";
+	auto_free char *words = NULL;
+
+	if (!f->tries)
+		words = xasprintf("%s (as it was found%s)", f->words, cut);
+	else
+		words = xasprintf("%s (shown %llu of %llu times%s%s)", f->words,
+				  (unsigned long long)f->shown, (unsigned long long)f->tries,
+				  f->quality == FROM_IMAGE ? ", from the image start.img" : "",
+				  cut);
+	task_tell(f->t, kind, words, f->dir, f->ops);
+}
+
+/* So that it is known even if this process does not come to its end. */
+static void tell_kept(const struct small *f)
+{
+	task_tell(f->t, MSG_KEPT, f->words, f->dir, f->ops);
+}
+
+/* ---- keeping ---- */
+
+static struct kept kept_of(const struct small *f, const struct script *script,
+			   struct step_result *result)
+{
+	return (struct kept){ .run = f->t->opts->dir,
+			      .name = f->name,
+			      .script = script,
+			      .stepper = &f->t->stepper,
+			      .result = result,
+			      .shown = f->shown,
+			      .tries = f->tries,
+			      .ops_before = f->before };
+}
+
+/* Makes the stepper's trees show what is there, but where everything was removed since. */
+static void show_trees(struct task *t, const struct step_result *result)
+{
+	struct err ignored = ERR_INIT;
+
+	if (streq(result->signature, SIGNATURE_ROOM))
+		return;
+	if (stepper_show(&t->stepper, &ignored))
+		err_clear(&ignored); /* a file system that cannot be walked has no tree */
+}
+
+static bool has_saved(const struct script *s)
+{
+	for (size_t i = 0; i < s->items.n; i++)
+		if (s->items.v[i].kind == SCRIPT_SAVE || s->items.v[i].kind == SCRIPT_RESTORE)
+			return true;
+	return false;
+}
+
+/*
+ * The path as it was found, and to be done again, all that happened lately: nobody knows yet
+ * whether a state that was saved or put back has to do with it.
+ */
+static int keep_first(struct small *f, const struct search *s, const struct script *path,
+		      struct step_result *result, struct err *err)
+{
+	struct script lately;
+	struct kept k = kept_of(f, path, result);
+
+	script_init(&lately);
+	script_from_log(&s->log, &s->alphabet, &lately);
+	if (has_saved(&lately))
+		k.lately = &lately;
+	show_trees(f->t, result);
+	int rc = keep_case(&k, err);
+	if (!rc) {
+		f->dir = xasprintf("%s/findings/%s", k.run, k.name);
+		tell_kept(f);
+		rc = keep_disk(&k, err);
+	} else {
+		tell(f, MSG_FOUND); /* what cannot be kept is said all the same */
+	}
+	script_release(&lately);
+	return rc;
+}
+
+/* A state that has no disk is gone with this process: nothing that begins with it can be kept. */
+static bool can_begin_with(const struct task *t, const struct point *start)
+{
+	return !start || side_image(t->stepper.sides[0], start->states[0]);
+}
+
+static bool is_smaller(const struct small *f, const struct script *s, enum quality quality)
+{
+	if (quality != f->quality)
+		return quality > f->quality;
+	if (s->items.n != f->items)
+		return s->items.n < f->items;
+	return !hash_eq(script_hash(s), f->hash); /* as many, and simpler */
+}
+
+/* A script has shown it: if it is smaller than what is kept, it takes its place. */
+static int on_shown(void *ctx, const struct script *s, const struct shrunk *so_far,
+		    struct step_result *result, const struct strbuf *log, struct err *err)
+{
+	struct small *f = ctx;
+	const struct point *start = f->t->stepper.start;
+	enum quality quality = start ? FROM_IMAGE : FROM_EMPTY;
+
+	if (!can_begin_with(f->t, start) || !is_smaller(f, s, quality))
+		return 0;
+	f->quality = quality;
+	f->items = s->items.n;
+	f->ops = s->w.ops.n;
+	f->hash = script_hash(s);
+	f->shown = max(so_far->shown, (uint64_t)1);
+	f->tries = max(so_far->tries, f->shown);
+	remember_words(f, result);
+	show_trees(f->t, result);
+	struct kept k = kept_of(f, s, result);
+	k.log = log;
+	k.start = start;
+	int rc = keep_case(&k, err);
+	if (!rc)
+		tell_kept(f);
+	return rc;
+}
+
+/*
+ * Does it once more, for the log, the trees and the disk. What did not show at all stays as it was
+ * found.
+ */
+static int keep_last(struct small *f, const struct script *script, const struct reproduced *how,
+		     struct step_result *first, struct err *err)
+{
+	auto_strbuf log = STRBUF_INIT;
+	struct step_result again = { 0 };
+	struct stepper *st = &f->t->stepper;
+	size_t at;
+
+	st->start = how->start;
+	st->start_steps = how->start_steps;
+	st->room_after = streq(first->signature, SIGNATURE_ROOM);
+	int rc = script_run(script, st, &again, &at, &log, err);
+	st->start = NULL;
+	st->room_after = false;
+	bool shows = again.verdict == STEP_DIFFERENT;
+	struct kept k = kept_of(f, script, shows ? &again : first);
+	k.log = shows || !f->shown ? &log : NULL;
+	k.start = how->start;
+	k.runs = how->runs;
+	k.steps = how->steps;
+	k.disk = true;
+	if (!rc && shows && f->shown) {
+		show_trees(f->t, &again);
+		remember_words(f, &again);
+		rc = keep_case(&k, err);
+	} else if (!rc && !task_cut(f->t)) {
+		rc = keep_update(&k, err);
+	}
+	step_result_release(&again);
+	return rc;
+}
+
+/* ---- all of it ---- */
+
+/* What is left of it is what another one was made to: 1, and it is gone. */
+static int forget_duplicate(struct small *f, const struct script *script, struct err *err)
+{
+	if (hashset_insert(&f->t->seen, script_hash(script)))
+		return 0;
+	int rc = finding_dir_remove(f->t->opts->dir, f->name, err);
+	f->t->cases--;
+	task_tell(f->t, MSG_DUPLICATE, "", NULL, 0);
+	return rc ? rc : 1;
+}
+
+/* What was made of the path, or the path itself if that begins with nothing that can be kept. */
+static void take_made(struct small *f, const struct script *path, struct reproduced *made,
+		      struct script *script)
+{
+	f->shown = made->shrunk.shown;
+	f->tries = made->shrunk.tries;
+	if (can_begin_with(f->t, made->start))
+		return;
+	f->shown = 0;
+	made->start = NULL;
+	script_copy(script, path);
+}
+
+static int make_small(struct small *f, const struct search *s, const struct script *path,
+		      struct step_result *first, struct err *err)
+{
+	struct shrink_how how = { .signature = first->signature, .shown = on_shown, .ctx = f };
+	struct reproduced made = { 0 };
+	struct script script;
+
+	script_init(&script);
+	script_copy(&script, path);
+	int rc = reproduce(s, &script, &how, &made, err);
+	if (!rc && !made.cut) {
+		take_made(f, path, &made, &script);
+		rc = forget_duplicate(f, &script, err);
+		if (!rc)
+			rc = keep_last(f, &script, &made, first, err);
+	}
+	script_release(&script);
+	if (rc > 0)
+		return 0;
+	tell(f, made.cut || task_cut(f->t) ? MSG_CUT_SHORT : MSG_FOUND);
+	return rc;
+}
+
+int task_found(void *ctx, struct search *s, const struct script *script, struct step_result *result,
+	       struct err *err)
+{
+	struct task *t = ctx;
+	struct small f = { .t = t, .before = script->w.ops.n, .ops = script->w.ops.n };
+
+	if (task_times_seen(t, result->signature) >= SAME_MAX)
+		return 0; /* one of many of its kind */
+	f.name = finding_dir_name(task_next_case(t), t->o.number);
+	remember_words(&f, result);
+	int rc = keep_first(&f, s, script, result, err);
+	if (!rc)
+		rc = make_small(&f, s, script, result, err);
+	small_release(&f);
+	task_count_cases(t, s);
+	return rc;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* script_problem.c - how reproduce.sh tells whether a problem shows in what is mounted. */
+#include "report/script.h"
+#include "report/shell.h"
+
+/* ---- is it there? ---- */
+
+void script_names_release(struct script_names *names)
+{
+	for (size_t i = 0; i < names->n; i++)
+		free(names->v[i]);
+	vec_release(names);
+}
+
+void script_names(const struct stored_problem *p, struct script_names *out)
+{
+	bool lost = p->kind == FINDING_LOST, both = p->kind == FINDING_BOTH;
+	const char *at = lost ? FINDING_LOST_AT : FINDING_BOTH_AT;
+	const char *joint = lost ? FINDING_LOST_JOINT : FINDING_BOTH_JOINT;
+
+	vec_push(out, xstrdup(p->path));
+	if (!(lost || both) || strncmp(p->words, at, strlen(at)) != 0)
+		return;
+	for (const char *name = p->words + strlen(at), *end; *name; name = end) {
+		end = strstr(name, joint);
+		auto_free char *text = end ? xmemdupz(name, (size_t)(end - name)) : xstrdup(name);
+
+		end = end ? end + strlen(joint) : name + strlen(name);
+		/* Words that are too long are cut, and a name with them. */
+		if (!streq(text, p->path) && !(!*end && strstr(text, "...")))
+			vec_push(out, steal(text));
+	}
+}
+
+static void put_is(const char *what, const char *path, const char *value, struct strbuf *out)
+{
+	strbuf_addf(out, "is %s ", what);
+	shell_quote(out, path);
+	strbuf_addch(out, ' ');
+	shell_quote(out, value);
+}
+
+/* What is seen of the path tells it only if what was found and what was expected look different. */
+static void put_facts(const struct view *v, const char *path, struct strbuf *out)
+{
+	const struct tree_entry *e = tree_find(&v->seen, path), *x = tree_find(&v->expected, path);
+	auto_strbuf is = STRBUF_INIT, was = STRBUF_INIT;
+
+	if (e)
+		shell_facts(e, &is);
+	if (x)
+		shell_facts(x, &was);
+	if (streq(strbuf_str(&is), strbuf_str(&was))) {
+		strbuf_adds(out, "(exit 2)");
+		return;
+	}
+	strbuf_adds(out, "facts_are ");
+	shell_quote(out, path);
+	strbuf_addch(out, ' ');
+	shell_quote(out, strbuf_str(&is));
+	strbuf_addch(out, ' ');
+	shell_quote(out, strbuf_str(&was));
+}
+
+/* ---- the whole tree ---- */
+
+static bool same_listing(const struct view *v, const struct tree *a, const struct tree *b)
+{
+	auto_strbuf x = STRBUF_INIT, y = STRBUF_INIT;
+
+	shell_listing(v, a, &x);
+	shell_listing(v, b, &y);
+	return streq(strbuf_str(&x), strbuf_str(&y));
+}
+
+/* What would be there if the operation that was under way had been done; false: nobody knows. */
+static bool done_wholly(const struct view *v, struct tree *out)
+{
+	static const struct tree_opts all = { .dir_nlink = true };
+	auto_tree_diff diff = { 0 };
+	size_t op = view_under_way(v);
+
+	for (size_t i = 0; i <= op; i++)
+		if (op >= v->c.workload.ops.n || v->c.workload.ops.v[i].def->flags & OP_COMMAND)
+			return false;
+	view_reference(v, op, false, out);
+	tree_diff(out, &v->expected, &all, &diff);
+	if (diff.list.n)
+		return false;
+	view_reference(v, op + 1, false, out);
+	return true;
+}
+
+/*
+ * An operation that was not atomic left something between what was expected, which is the state
+ * before it, and the state after it; one that returned, something else than what was expected. Of a
+ * dump, only its words are known.
+ */
+static void put_tree(const struct view *v, enum finding_kind kind, struct strbuf *out)
+{
+	auto_tree after = TREE_INIT;
+	bool with_after = kind == FINDING_HALF_DONE && done_wholly(v, &after);
+
+	if (v->c.dump || !v->has_seen || !v->has_expected ||
+	    same_listing(v, &v->seen, &v->expected) ||
+	    (with_after && same_listing(v, &v->seen, &after))) {
+		strbuf_adds(out, "(exit 2)");
+		return;
+	}
+	strbuf_adds(out, "tree_is_as_found <<'END_OF_LISTING'\n");
+	shell_listing(v, &v->seen, out);
+	if (with_after) {
+		strbuf_adds(out, "----\n");
+		shell_listing(v, &after, out);
+	}
+	strbuf_adds(out, "END_OF_LISTING");
+}
+
+const char script_whole_tree[] =
+	"# Reads what was found and, behind a line of dashes, what it would be if the operation "
+	"had\n"
+	"# been done wholly. What was expected is what was before it, or what it had promised.\n"
+	"tree_is_as_found() {\n"
+	"\tsed 's/^[*] /  /' >\"$work/found\"\n"
+	"\tsed '1,/^----$/d' \"$work/found\" >\"$work/after\"\n"
+	"\tsed '/^----$/,$d' \"$work/found\" | cmp -s - \"$work/listing\" && return 0\n"
+	"\texpected | sed 's/^[*] /  /' | cmp -s - \"$work/listing\" && return 1\n"
+	"\tgrep -q '^----$' \"$work/found\" && cmp -s \"$work/after\" \"$work/listing\" && return "
+	"1\n"
+	"\treturn 2\n"
+	"}\n\n";
+
+/* ---- times ---- */
+
+/* Where the last ": WHAT is " of the words ends; NULL: it is nowhere. A path may have it, too. */
+static const char *after_last(const char *words, const char *what)
+{
+	const char *last = NULL;
+
+	for (const char *p = words; (p = strstr(p, what)); p++)
+		last = p + strlen(what);
+	return last;
+}
+
+static void put_number(const char *p, struct strbuf *out)
+{
+	size_t n = strspn(p, "-.0123456789");
+	auto_free char *number = xmemdupz(p, n);
+
+	strbuf_addch(out, ' ');
+	shell_quote(out, number);
+}
+
+/* "foo: mtime is 1704067201.000000000, was 1100000000.000000000". */
+static void put_time(const struct stored_problem *p, struct strbuf *out)
+{
+	const char *m = after_last(p->words, ": mtime is "),
+		   *c = after_last(p->words, ": ctime is ");
+	const char *seen = m > c ? m : c, *had = seen ? strstr(seen, ", was ") : NULL;
+
+	if (!seen || !had) {
+		strbuf_adds(out, "(exit 2)");
+		return;
+	}
+	strbuf_adds(out, seen == m ? "time_is mtime " : "time_is ctime ");
+	shell_quote(out, p->path);
+	put_number(seen, out);
+	put_number(had + strlen(", was "), out);
+}
+
+/* ---- a problem ---- */
+
+void script_condition(const struct view *v, const struct stored_problem *p, struct strbuf *out)
+{
+	const struct tree_entry *e = v->has_seen ? tree_find(&v->seen, p->path) : NULL;
+	auto_strbuf value = STRBUF_INIT;
+	const char *what = "", *word = NULL;
+
+	switch (p->kind) {
+	case FINDING_MISSING:
+	case FINDING_LOST:
+		word = "missing";
+		break;
+	case FINDING_BOTH:
+	case FINDING_BACK:
+	case FINDING_NEVER:
+		word = "there";
+		break;
+	case FINDING_NLINK:
+		word = "miscounted";
+		break;
+	case FINDING_UNREADABLE:
+		word = "unreadable";
+		break;
+	case FINDING_DOUBLED:
+		word = "listed_twice";
+		break;
+	case FINDING_RECOVERY:
+		if (v->has_seen && v->has_expected)
+			put_facts(v, p->path, out);
+		else
+			strbuf_adds(out, "(exit 2)");
+		return;
+	case FINDING_HALF_DONE:
+	case FINDING_UNSETTLED:
+		put_tree(v, p->kind, out);
+		return;
+	case FINDING_TIME:
+		put_time(p, out);
+		return;
+	default:
+		/* A tree that does not tell the blocks has none everywhere. */
+		if (p->kind == FINDING_BLOCKS && v->seen.lacks & TREE_FIELD_BLOCKS)
+			e = NULL;
+		if (e && shell_value(p->kind, e, &what, &value))
+			put_is(what, p->path, strbuf_str(&value), out);
+		else
+			strbuf_adds(out, "(exit 2)");
+		return;
+	}
+	auto_script_names names = { 0 };
+
+	script_names(p, &names);
+	for (size_t i = 0; i < names.n; i++) {
+		strbuf_addf(out, "%s%s ", i ? " && " : "", word);
+		shell_quote(out, names.v[i]);
+	}
+	/* That it is in one of its places says nothing. */
+	if (p->kind == FINDING_BOTH && names.n < 2)
+		strbuf_adds(out, " && (exit 2)");
+}

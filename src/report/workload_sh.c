@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * workload_sh.c - a shell script that does what the workload did. Of what was found before any
+ * crash it tells whether it shows.
+ */
+#include "report/live.h"
+#include "report/report.h"
+#include "report/shell.h"
+
+static const char live_functions[] = "differs() { # WHAT PATH VALUE: it is not as expected\n"
+				     "\tis \"$@\"\n"
+				     "\tcase $? in\n"
+				     "\t0) return 1 ;;\n"
+				     "\t1) return 0 ;;\n"
+				     "\tesac\n"
+				     "\treturn 2\n"
+				     "}\n\n";
+
+/* How `value` of shell_functions calls what a difference is about; NULL if it does not know. */
+static bool expected_value(const struct tree_difference *d, const char **what, struct strbuf *value)
+{
+	static const enum finding_kind kinds[TREE_DIFF_KIND_END] = {
+		[TREE_DIFF_TYPE] = FINDING_TYPE,	   [TREE_DIFF_MODE] = FINDING_MODE,
+		[TREE_DIFF_OWNER] = FINDING_OWNER,	   [TREE_DIFF_SIZE] = FINDING_SIZE,
+		[TREE_DIFF_TARGET] = FINDING_TARGET,	   [TREE_DIFF_RDEV] = FINDING_RDEV,
+		[TREE_DIFF_XATTR_MISSING] = FINDING_XATTR, [TREE_DIFF_XATTR_EXTRA] = FINDING_XATTR,
+		[TREE_DIFF_XATTR_VALUE] = FINDING_XATTR,
+	};
+
+	if (d->kind == TREE_DIFF_NLINK) {
+		*what = "links";
+		strbuf_addu(value, d->expected->nlink);
+		return *d->path; /* how many the root has to begin with, mkfs knows */
+	}
+	/* What the script writes is not what the workload wrote: content tells nothing. */
+	return d->expected && kinds[d->kind] &&
+	       shell_value(kinds[d->kind], d->expected, what, value);
+}
+
+static void put_live_difference(const struct tree_difference *d, struct strbuf *out)
+{
+	auto_strbuf value = STRBUF_INIT, words = STRBUF_INIT;
+	const char *what = "";
+
+	if (d->kind == TREE_DIFF_MISSING || d->kind == TREE_DIFF_EXTRA) {
+		strbuf_adds(out, d->kind == TREE_DIFF_MISSING ? "! there " : "there ");
+		shell_quote(out, d->path);
+	} else if (expected_value(d, &what, &value)) {
+		strbuf_addf(out, "differs %s ", what);
+		shell_quote(out, d->path);
+		strbuf_addch(out, ' ');
+		shell_quote(out, strbuf_str(&value));
+	} else {
+		strbuf_adds(out, "(exit 2) # workload.c may tell");
+	}
+	strbuf_adds(out, "\njudge $? ");
+	shell_clean(&words, d->words);
+	shell_quote(out, strbuf_str(&words));
+	strbuf_addch(out, '\n');
+}
+
+/* A command tells only whether it succeeded, and many do more than the call in question. */
+static void put_live_result(const struct view *v, const struct live *l, struct strbuf *out)
+{
+	if ((l->seen < 0) == (l->expected < 0) || !shell_is_one_call(&vec_last(&v->c.workload.ops)))
+		strbuf_adds(out, "(exit 2) # workload.c can tell\n");
+	else
+		strbuf_addf(out, "[ \"$last\" %s 0 ]\n", l->expected < 0 ? "=" : "!=");
+	strbuf_adds(out, "judge $? 'the last operation'\n");
+}
+
+/* What neither the last operation nor the directory can tell. */
+static void put_live_rest(const struct view *v, const struct live *l, struct strbuf *out)
+{
+	for (size_t i = 0; i < v->c.problems.n; i++) {
+		const struct stored_problem *p = &v->c.problems.v[i];
+		auto_strbuf words = STRBUF_INIT;
+
+		if (!live_untold(l, p))
+			continue;
+		strbuf_adds(out, "judge 2 ");
+		shell_clean(&words, p->words);
+		shell_quote(out, strbuf_str(&words));
+		strbuf_addch(out, '\n');
+	}
+}
+
+static void put_live_end(const struct view *v, const struct live *l, struct strbuf *out)
+{
+	strbuf_adds(out, "last=$?\n\n");
+	if (l->kind == LIVE_RESULT)
+		put_live_result(v, l, out);
+	for (size_t i = 0; i < l->diff.list.n; i++)
+		put_live_difference(&l->diff.list.v[i], out);
+	put_live_rest(v, l, out);
+	strbuf_adds(out,
+		    "[ \"$left_out\" = 0 ] || exit 2 # what was left out might be why\nfinish\n");
+}
+
+void export_workload_sh(const struct view *v, struct strbuf *out)
+{
+	const struct workload *w = &v->c.workload;
+	auto_live l;
+
+	live_load(v, &l);
+	strbuf_adds(out, "#!/bin/sh\n");
+	shell_strange(v->c.ours, "# ", out);
+	strbuf_adds(out,
+		    "# workload.sh DIR: does what the workload did, in DIR. What it "
+		    "writes differs:\n# the bytes say which operation wrote them, no more.\n#\n");
+	shell_finding(v, out);
+	strbuf_adds(out, l.kind == LIVE_NONE ? "#\n# It does not tell whether the problem shows: "
+					       "reproduce.sh does.\n"
+					     : "# Exit status: 1 if the problem shows, 0 if all is "
+					       "as it should be, 2 if it\n# cannot be told.\n");
+	strbuf_adds(out, "set -u\ncd \"${1:?usage: workload.sh DIR}\" || exit 2\numask 022\n"
+			 "left_out=0\n\n"
+			 "# content OPERATION LENGTH: bytes that say who wrote them\n"
+			 "content() {\n\tyes \"operation $1\" | head -c \"$2\"\n}\n\n"
+			 "# skip OPERATION: no command does this one; workload.c can\n"
+			 "skip() {\n\techo \"left out: $1\" >&2\n\tleft_out=1\n}\n\n");
+	if (l.kind != LIVE_NONE) {
+		strbuf_adds(out, shell_judge);
+		strbuf_adds(out, shell_functions);
+		strbuf_adds(out, live_functions);
+	}
+	for (size_t i = 0; i < w->ops.n; i++) {
+		strbuf_addf(out, "# %zu: %s", i, w->ops.v[i].setup ? "setup " : "");
+		op_print(&w->ops.v[i], out);
+		strbuf_addch(out, '\n');
+		shell_op(w, i, SHELL_PLAIN, out);
+		if (!stored_case_live(&v->c) && i + 1 == v->c.done)
+			strbuf_adds(out, "# ---- the power fails about here ----\n");
+	}
+	if (l.kind != LIVE_NONE)
+		put_live_end(v, &l, out);
+}

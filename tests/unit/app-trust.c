@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* A run of outage app always has commands: it is one's own, with each byte of it, or is refused. */
+#include "tap.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "app/keep.h"
+#include "keys.h"
+
+static char dir[] = "/tmp/outage-trust-XXXXXX";
+
+static const struct trust_key known[] = {
+	{ "dir", TRUST_FILE },
+	{ "run", TRUST_HARMLESS },
+	{ "check", TRUST_COMMAND },
+	{ "restart", TRUST_COMMAND },
+	{ "query", TRUST_COMMAND },
+	{ "stop", TRUST_HARMLESS },
+	{ "kill", TRUST_HARMLESS },
+	{ "profile", TRUST_HARMLESS },
+	{ "ack-file", TRUST_HARMLESS },
+	{ "unit", TRUST_HARMLESS },
+	{ "max-subset", TRUST_HARMLESS },
+	{ "budget", TRUST_HARMLESS },
+	{ "seed", TRUST_HARMLESS },
+	{ "timeout-ms", TRUST_HARMLESS },
+	{ "stacks", TRUST_HARMLESS },
+	{ "root-ino", TRUST_HARMLESS },
+	{ "state", TRUST_HARMLESS },
+	{ "point", TRUST_HARMLESS },
+	{ "acks", TRUST_HARMLESS },
+	{ "states", TRUST_HARMLESS },
+	{ "harm", TRUST_HARMLESS },
+	{ "title", TRUST_HARMLESS },
+	{ "fix", TRUST_HARMLESS },
+	{ "verified", TRUST_HARMLESS },
+	{ "unexplained", TRUST_HARMLESS },
+	{ "cause", TRUST_HARMLESS },
+	{ "lost", TRUST_HARMLESS },
+	{ "after", TRUST_HARMLESS },
+	{ "seen", TRUST_HARMLESS },
+	{ "shown", TRUST_HARMLESS },
+	{ "asked", TRUST_HARMLESS },
+};
+
+static void write_text(const char *name, const char *text)
+{
+	struct err err = ERR_INIT;
+
+	if (io_write_file(dir, name, text, strlen(text), 0, &err))
+		ok(false, "%s", err.msg);
+}
+
+static void make(struct app_plan *p)
+{
+	struct app_case c = { .state = xstrdup("1.2"), .title = xstrdup("it fails") };
+	auto_free char *base = xasprintf("%s/base", dir);
+	struct err err = ERR_INIT;
+
+	mkdir(base, 0755);
+	write_text("base/data", "data");
+	write_text("trace", "trace");
+	write_text("stacks", "stacks");
+	write_text("shown", "shown");
+	strbuf_adds(&c.said, "said");
+	ok(!app_plan_save(dir, p, &err) && !app_run_mark(dir, &err) &&
+		   !app_case_save(dir, 0, &c, &err),
+	   "a run with a finding: %s", err.msg);
+	app_case_release(&c);
+}
+
+int main(void)
+{
+	static const char *const files[] = {
+		"app",	"trace",	   "stacks",	      "shown",		"base/data",
+		"mark", "findings/0/case", "findings/0/said", "findings/0/mark"
+	};
+	struct app_plan p = { .dir = xstrdup("/data"),
+			      .run = xstrdup("/run"),
+			      .check = xstrdup("/check"),
+			      .profile = xstrdup("ext4-ordered") };
+	struct err err = ERR_INIT;
+
+	umask(022);
+	if (!mkdtemp(dir))
+		return 1;
+	auto_free char *clear = xasprintf("rm -rf %s", dir), *one = xasprintf("%s/findings/0", dir);
+	use_own_key(dir);
+	check_keys("app", app_key, known, ARRAY_SIZE(known));
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		make(&p);
+		ok(!app_trust(dir, one, &p, false, &err) && p.ours, "is one's own: %s", err.msg);
+		change_file(dir, files[i]);
+		ok(app_trust(dir, one, &p, false, &err) == -EPERM && !p.ours &&
+			   strstr(err.msg, "run '/check' (check)") && strstr(err.msg, "--trust"),
+		   "not with another %s: %s", files[i], err.msg);
+		err_clear(&err);
+		ok(!app_trust(dir, one, &p, true, &err) && p.ours, "unless it is trusted");
+	}
+	app_plan_release(&p);
+	return system(clear) ? 1 : done_testing();
+}

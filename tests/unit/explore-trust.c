@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* A finding of outage explore that a stranger made leads to nothing but a guest. */
+#include "tap.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "explore/keep.h"
+#include "keys.h"
+#include "run/store.h"
+
+static char dir[] = "/tmp/outage-trust-XXXXXX";
+
+static const struct trust_key of_case[] = {
+	{ "target", TRUST_TARGET },
+	{ "signature", TRUST_HARMLESS },
+	{ "mkfs", TRUST_COMMAND },
+	{ "recover", TRUST_COMMAND },
+	{ "guest-kernel", TRUST_CODE },
+	{ "guest-modules", TRUST_CODE },
+	{ "guest-memory", TRUST_HARMLESS },
+	{ "size", TRUST_HARMLESS },
+	{ "start", TRUST_IMAGE },
+	{ "reference", TRUST_TARGET },
+	{ "reference-mkfs", TRUST_COMMAND },
+	{ "reference-recover", TRUST_COMMAND },
+	{ "reference-guest-kernel", TRUST_CODE },
+	{ "reference-guest-modules", TRUST_CODE },
+	{ "reference-guest-memory", TRUST_HARMLESS },
+	{ "reference-size", TRUST_HARMLESS },
+};
+
+static void write_text(const char *name, const char *text)
+{
+	struct err err = ERR_INIT;
+
+	if (io_write_file(dir, name, text, strlen(text), 0, &err))
+		ok(false, "%s", err.msg);
+}
+
+static void write_case(const char *target, const char *reference, const char *more)
+{
+	auto_free char *text =
+		xasprintf("target %s\nreference %s\nsignature x\n%s", target, reference, more);
+
+	write_text("case", text);
+}
+
+/* Refused with these words, or not if they are NULL. */
+static void judged(const char *target, const char *reference, const char *more, const char *words)
+{
+	struct kept_case c;
+	struct err err = ERR_INIT;
+
+	write_case(target, reference, more);
+	ok(!kept_load(dir, &c, &err), "a case: %s", err.msg);
+	int rc = kept_trust(&c, dir, false, &err);
+	ok(words ? rc == -EPERM && strstr(err.msg, words) && strstr(err.msg, "--trust") : rc == 0,
+	   "%s, %s, %.*s: %s", target, reference, (int)strcspn(more, "\n"), more,
+	   rc ? err.msg : "harmless");
+	is_i(kept_trust(&c, dir, true, &err), 0, "unless it is trusted");
+	kept_release(&c);
+}
+
+static void test_strange(void)
+{
+	check_keys("case", kept_key, of_case, ARRAY_SIZE(of_case));
+	for (size_t i = 0; i < ARRAY_SIZE(of_case); i++) {
+		bool harmless = of_case[i].leads == TRUST_HARMLESS;
+		auto_free char *more = xasprintf("%s /evil\n", of_case[i].name);
+		auto_free char *words = xasprintf("'/evil' (%s)", of_case[i].name);
+
+		if (of_case[i].leads != TRUST_TARGET && of_case[i].leads != TRUST_IMAGE)
+			judged("uml:ext4", "reffs", more, harmless ? NULL : words);
+	}
+	judged("uml:ext4", "vm:ext4", "", NULL);
+	judged("uml:ext4", "uml:xfs", "start start.img\n", NULL);
+	judged("uml:ext4", "reffs,x", "", NULL);
+	judged("uml:ext4", "ext4", "", "have disks mounted by this machine's kernel;");
+	judged("uml:ext4", "ext4", "start start.img\n", "have its disk mounted");
+	judged("ext4,errors=panic", "reffs", "", "with the options 'errors=panic'");
+	judged("mounted:/evil {mnt}", "reffs", "", "run '/evil {mnt}'");
+	judged("uml:ext4", "mounted:/evil {mnt}", "", "run '/evil {mnt}'");
+	judged("uml:ext4", "mounted,:/evil {mnt}", "", "run '/evil {mnt}'");
+	judged("uml:ext4", "fuse:/evil {mnt}", "", "run '/evil {mnt}'");
+	judged("uml:ext4", "/evil", "", "run '/evil'");
+	write_text("script", "creat foo\nshell \"/evil\"\n");
+	judged("uml:ext4", "reffs", "", "run '/evil' (shell)");
+	write_text("script", "creat foo\n");
+}
+
+static void test_own(void)
+{
+	static const char *const files[] = { "case", "script", "start.img", "start-4.img", "mark" };
+	auto_strbuf text = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	struct kept_case c;
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		write_text("script", "creat foo\n");
+		write_text("start-4.img", "disk");
+		write_case("mounted:/mine", "reffs", "start start.img\n");
+		strbuf_clear(&text);
+		ok(!io_slurp_file(dir, "case", 4096, &text, &err), "%s", err.msg);
+		ok(!store_mark(dir, &text, &err), "a case of one's own");
+		ok(!kept_load(dir, &c, &err) && !kept_trust(&c, dir, false, &err), "may do it: %s",
+		   err.msg);
+		change_file(dir, files[i]);
+		ok(kept_trust(&c, dir, false, &err) == -EPERM, "not with another %s: %s", files[i],
+		   err.msg);
+		err_clear(&err);
+		kept_release(&c);
+	}
+}
+
+int main(void)
+{
+	umask(022);
+	if (!mkdtemp(dir))
+		return 1;
+	auto_free char *clear = xasprintf("rm -rf %s", dir);
+
+	use_own_key(dir);
+	write_text("script", "creat foo\n");
+	write_text("start.img", "disk");
+	test_strange();
+	test_own();
+	return system(clear) ? 1 : done_testing();
+}

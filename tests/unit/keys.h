@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * keys.h - every key of a file that may come from a stranger is known here, with what its value
+ * leads to. A key that is new must be thought about twice: in its table, and in the test.
+ */
+#ifndef TESTS_KEYS_H
+#define TESTS_KEYS_H
+
+#include "base/io.h"
+#include "trust/trust.h"
+
+static void check_keys(const char *what, bool (*next)(size_t i, struct trust_key *out),
+		       const struct trust_key *known, size_t n)
+{
+	struct trust_key k;
+	size_t found = 0;
+
+	for (size_t i = 0; next(i, &k); i++) {
+		size_t j = 0;
+
+		while (j < n && strcmp(known[j].name, k.name) != 0)
+			j++;
+		found += j < n;
+		ok(j < n && k.leads == known[j].leads && k.leads != TRUST_UNKNOWN,
+		   "%s: %s is known, and what it leads to", what, k.name);
+	}
+	is_u(found, n, "%s: no key is gone", what);
+}
+
+/* A key of its own for each test: that of who runs it is left alone. */
+static inline void use_own_key(const char *dir)
+{
+	auto_free char *state = xasprintf("%s/state", dir);
+	struct err err = ERR_INIT;
+
+	setenv("XDG_STATE_HOME", state, 1);
+	ok(trust_ready(&err) == 0, "a key");
+}
+
+/* The file with its first byte changed. */
+static inline void change_file(const char *dir, const char *name)
+{
+	auto_strbuf text = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	if (io_slurp_file(dir, name, 1 << 20, &text, &err) || !text.len)
+		ok(false, "%s/%s: %s", dir, name, err.msg);
+	text.buf[text.len - 1] ^= 1;
+	if (io_write_file(dir, name, text.buf, text.len, 0, &err))
+		ok(false, "%s", err.msg);
+}
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* A run of outage pm always has commands: it is one's own, with each byte of it, or is refused. */
+#include "tap.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "keys.h"
+#include "pm/keep.h"
+
+static char dir[] = "/tmp/outage-trust-XXXXXX";
+
+static const struct trust_key known[] = {
+	{ "file", TRUST_FILE },
+	{ "dir", TRUST_FILE },
+	{ "program", TRUST_HARMLESS },
+	{ "check", TRUST_COMMAND },
+	{ "dump", TRUST_COMMAND },
+	{ "recover", TRUST_COMMAND },
+	{ "granularity", TRUST_HARMLESS },
+	{ "max-subset", TRUST_HARMLESS },
+	{ "budget", TRUST_HARMLESS },
+	{ "seed", TRUST_HARMLESS },
+	{ "timeout-ms", TRUST_HARMLESS },
+	{ "eadr", TRUST_HARMLESS },
+	{ "split", TRUST_HARMLESS },
+	{ "first-point", TRUST_HARMLESS },
+	{ "media", TRUST_HARMLESS },
+	{ "media-max", TRUST_HARMLESS },
+	{ "prune", TRUST_HARMLESS },
+	{ "preload", TRUST_HARMLESS },
+	{ "promises", TRUST_HARMLESS },
+	{ "enough", TRUST_HARMLESS },
+	{ "state", TRUST_HARMLESS },
+	{ "title", TRUST_HARMLESS },
+	{ "cause", TRUST_HARMLESS },
+	{ "seen", TRUST_HARMLESS },
+	{ "detail", TRUST_HARMLESS },
+	{ "point", TRUST_HARMLESS },
+	{ "states", TRUST_HARMLESS },
+};
+
+static void write_text(const char *name, const char *text)
+{
+	struct err err = ERR_INIT;
+
+	if (io_write_file(dir, name, text, strlen(text), 0, &err))
+		ok(false, "%s", err.msg);
+}
+
+/* A run, and the one of a recovery in it; its finding is of the latter. */
+static void make(struct pm_plan *p)
+{
+	static const char *const names[] = { "base.img", "trace", "places" };
+	auto_free char *all = xasprintf("%s/recovery", dir), *nested = xasprintf("%s/3", all);
+	struct pm_case c = { .state = xstrdup("r3:1.2"), .title = xstrdup("it fails") };
+	struct err err = ERR_INIT;
+
+	mkdir(all, 0755);
+	mkdir(nested, 0755);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		auto_free char *below = xasprintf("recovery/3/%s", names[i]);
+
+		write_text(names[i], names[i]);
+		write_text(below, names[i]);
+	}
+	strbuf_adds(&c.said, "said");
+	ok(!pm_plan_save(dir, p, &err) && !pm_run_mark(dir, &err) &&
+		   !pm_plan_save(nested, p, &err) && !pm_run_mark(nested, &err) &&
+		   !pm_case_save(dir, 0, &c, &err),
+	   "a run with a finding: %s", err.msg);
+	pm_case_release(&c);
+}
+
+int main(void)
+{
+	static const char *const files[] = { "pm",
+					     "base.img",
+					     "trace",
+					     "places",
+					     "mark",
+					     "recovery/3/pm",
+					     "recovery/3/base.img",
+					     "recovery/3/trace",
+					     "recovery/3/mark",
+					     "findings/0/case",
+					     "findings/0/said",
+					     "findings/0/mark" };
+	struct pm_plan p = { .file = xstrdup("/pool"),
+			     .dir = xstrdup("/"),
+			     .program = xstrdup("/run"),
+			     .check = xstrdup("/check") };
+	struct err err = ERR_INIT;
+
+	umask(022);
+	if (!mkdtemp(dir))
+		return 1;
+	auto_free char *clear = xasprintf("rm -rf %s", dir), *one = xasprintf("%s/findings/0", dir);
+	use_own_key(dir);
+	check_keys("pm", pm_key, known, ARRAY_SIZE(known));
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		struct pm_case c;
+
+		make(&p);
+		ok(!pm_case_load(one, &c, &err) && !pm_trust(dir, &c, &p, false, &err) && p.ours,
+		   "is one's own: %s", err.msg);
+		change_file(dir, files[i]);
+		ok(pm_trust(dir, &c, &p, false, &err) == -EPERM && !p.ours &&
+			   strstr(err.msg, "run '/check' (check)") && strstr(err.msg, "--trust"),
+		   "not with another %s: %s", files[i], err.msg);
+		err_clear(&err);
+		ok(!pm_trust(dir, &c, &p, true, &err) && p.ours, "unless it is trusted");
+		pm_case_release(&c);
+	}
+	pm_plan_release(&p);
+	return system(clear) ? 1 : done_testing();
+}
