@@ -21,9 +21,9 @@ real_finding() {
 		mknod nod char 259
 		fsync foo
 	END
-	timeout 120 "$OUTAGE" test -t ext4,barrier=0 --crash reorder --budget 10 -j 1 -o run workload >out 2>err
+	timeout 900 "$OUTAGE" test -t ext4,barrier=0 --crash reorder --budget 10 -j 1 -o run workload >out 2>err
 	template=run/findings/0-0
-	[ -s $template/expected ] && timeout 60 "$OUTAGE" export $template -o x/template >out 2>err &&
+	[ -s $template/expected ] && timeout 900 "$OUTAGE" export $template -o x/template >out 2>err &&
 		gcc -o program x/template/workload.c && new_image healthy
 }
 
@@ -52,7 +52,7 @@ a_case() {
 	[ -d "$of" ] || cp -r "$template" "$of"
 	printf '%s\t%s\t%s\tfsync foo (operation 7) had returned\n' "$2" "$3" "$4" >"$of/problems"
 	sed "${5:-}" "$of/expected" >"$of/seen"
-	timeout 60 "$OUTAGE" export "$of" -o "x/$1" >out 2>err && { [ ! -e "$img" ] || cp healthy "$img"; }
+	timeout 900 "$OUTAGE" export "$of" -o "x/$1" >out 2>err && { [ ! -e "$img" ] || cp healthy "$img"; }
 }
 
 # every_kind: there was a case of each

@@ -68,9 +68,9 @@ stop() {
 	until_true umount mnt 2>umount.err # who was killed may need a moment to go
 	finish
 }
-tree() { timeout 60 "$helpers/forget-probe" tree "$1" >"$2"; }
+tree() { timeout 900 "$helpers/forget-probe" tree "$1" >"$2"; }
 same() { diff "$1" "$2" >out 2>err; }
-run() { timeout --kill-after=5 120 "$@" >out 2>err; }
+run() { timeout --kill-after=5 900 "$@" >out 2>err; }
 put() { printf %s "$2" >"mnt/$1"; }
 holds() { [ "$(tr -d '\0' 2>err <"$1")" = "$2" ]; }
-sync_it() { timeout 20 sync "$@"; }
+sync_it() { timeout 900 sync "$@"; }

@@ -5,7 +5,7 @@
 # A kernel is fetched once and kept for other runs.
 kernels=${OUTAGE_TEST_KERNELS:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/outage-test}
 
-run() { timeout --kill-after=5 300 "$OUTAGE" "$@" >out 2>err </dev/null; }
+run() { timeout --kill-after=5 900 "$OUTAGE" "$@" >out 2>err </dev/null; }
 status() { # STATUS ARGUMENTS
 	local want=$1
 	shift

@@ -92,7 +92,7 @@ needs_mounts() {
 		echo "1..0 # SKIP mounting needs root"
 		exit 77
 	fi
-	if ! timeout 120 "$OUTAGE" doctor >out 2>err; then
+	if ! timeout 900 "$OUTAGE" doctor >out 2>err; then
 		echo "1..0 # SKIP $(grep -m 1 '^missing' out)"
 		exit 77
 	fi
@@ -103,7 +103,7 @@ keeps() {
 	local want=$1 got
 	shift
 	rm -rf kept
-	timeout 300 "$@" -o kept >out 2>err </dev/null
+	timeout 900 "$@" -o kept >out 2>err </dev/null
 	got=$?
 	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: $*"; return 1; }
 }

@@ -28,7 +28,7 @@ chmod +x ../../bin/dpkg-query
 export PATH=$dir/bin:$PATH C_INCLUDE_PATH=$dir/include PKG_CONFIG_PATH=$dir/include
 echo 'one 1.0' >"$dir/packages"
 
-configured() { timeout 300 "$configure" "$@" >"$dir/out" 2>"$dir/err"; }
+configured() { timeout 900 "$configure" "$@" >"$dir/out" 2>"$dir/err"; }
 found() { grep -q 'define FOUND$' build/found; }
 silent() { configured build && [ ! -s "$dir/out" ]; }
 

@@ -28,7 +28,7 @@ END
 printf '#!/bin/sh\n' >outage
 touch list mark.h
 
-run_make() { timeout 300 make "$@" >"$dir/out" 2>"$dir/err"; }
+run_make() { timeout 900 make "$@" >"$dir/out" 2>"$dir/err"; }
 files='/bin/lazyfs /bin/outage /include/outage/mark.h /share/man/man1/outage.1 /share/outage/lazyfs /share/outage/list'
 # below DIR: what there is, in one line
 below() { (cd "$1" 2>/dev/null && find . ! -type d | cut -c 2- | LC_ALL=C sort | paste -sd ' '); }

@@ -18,9 +18,9 @@
 . "$(dirname "$0")/lib.sh"
 
 document=$root/CONTRIBUTING.md
-recipe() { timeout 60 "$root/tools/recipe" "$@" >"$dir/out" 2>"$dir/err"; }
+recipe() { timeout 900 "$root/tools/recipe" "$@" >"$dir/out" 2>"$dir/err"; }
 refused() { local words=$1; shift; ! recipe "$@" && grep -q "$words" "$dir/err"; } # WORDS ARGUMENTS...
-status() { local want=$1; shift; timeout 300 "$@" >"$dir/out" 2>"$dir/err"; test $? -eq "$want"; }
+status() { local want=$1; shift; timeout 900 "$@" >"$dir/out" 2>"$dir/err"; test $? -eq "$want"; }
 
 # ---- the tool ----
 

@@ -6,7 +6,7 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-gen() { timeout 60 "$OUTAGE" gen "$@"; }
+gen() { timeout 900 "$OUTAGE" gen "$@"; }
 
 # run STATUS ARGS...: the command with its output in out and err; true if it ends with STATUS
 run() {
@@ -128,8 +128,8 @@ check 'list as JSON' run 0 --list --json
 cp out list.json
 check 'count as JSON' run 0 --bounds seq-1 --count --json
 if command -v python3 >/dev/null; then
-	check 'the count is JSON' timeout 60 python3 -m json.tool out /dev/null
-	check 'the list is JSON' timeout 60 python3 -m json.tool list.json /dev/null
+	check 'the count is JSON' timeout 900 python3 -m json.tool out /dev/null
+	check 'the list is JSON' timeout 900 python3 -m json.tool list.json /dev/null
 else
 	skip 'no python3 to read JSON'
 	skip 'no python3 to read JSON'
@@ -138,7 +138,7 @@ check 'with the number' says out "\"workloads\": $(workloads seq-1.all)\$"
 
 # ---- import
 
-gen --bounds seq-1 | timeout 60 "$OUTAGE" gen --import - >out 2>err
+gen --bounds seq-1 | timeout 900 "$OUTAGE" gen --import - >out 2>err
 check 'import of standard input is the identity' same out seq-1.all
 check 'import of a file' run 0 --import seq-1.all
 check 'is the identity' same out seq-1.all
@@ -205,11 +205,11 @@ done
 # ---- memory
 
 if (ulimit -v 65536 && gen --bounds seq-1 --count) >out 2>err; then
-	(ulimit -v 65536 && timeout 20 "$OUTAGE" gen --bounds seq-3-nested) >/dev/null 2>err
+	(ulimit -v 65536 && timeout 900 "$OUTAGE" gen --bounds seq-3-nested) >/dev/null 2>err
 	status=$?
 	check 'more than a million workloads in 64 MiB' [ $status -eq 0 ]
 	gen --bounds seq-3-nested --limit 300k >many
-	(ulimit -v 65536 && timeout 20 "$OUTAGE" gen --import many) >out 2>err
+	(ulimit -v 65536 && timeout 900 "$OUTAGE" gen --import many) >out 2>err
 	status=$?
 	check 'import of many in 64 MiB' [ $status -eq 0 ]
 	check 'all of them' same out many

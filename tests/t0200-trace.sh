@@ -10,7 +10,7 @@
 run() {
 	local want=$1 got
 	shift
-	timeout 60 "$OUTAGE" trace "$@" >out 2>err </dev/null
+	timeout 900 "$OUTAGE" trace "$@" >out 2>err </dev/null
 	got=$?
 	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage trace $*"; return 1; }
 }
@@ -79,7 +79,7 @@ check 'show data' run 0 show --data --to 1 t.trace
 check 'as hex and text' says out '^ *000003f0  41 41 .*|AAAAAAAAAAAAAAAA|$'
 check 'show as JSON' run 0 show --json --data --kind write,begin t.trace
 if command -v python3 >/dev/null; then
-	check 'which is JSON' timeout 60 python3 -c '
+	check 'which is JSON' timeout 900 python3 -c '
 import json
 t = json.load(open("out"))
 assert t["complete"] and t["damage"] is None and t["info"]["sector_size"] == 512
@@ -92,7 +92,7 @@ else
 	n=$((n + 1))
 	echo "ok $n # SKIP no python3"
 fi
-check 'show reads standard input' eval 'timeout 60 "$OUTAGE" trace show - <t.trace | cmp -s want -'
+check 'show reads standard input' eval 'timeout 900 "$OUTAGE" trace show - <t.trace | cmp -s want -'
 
 check 'info' run 0 info t.trace
 check 'complete' says out '^complete  *yes$'
@@ -109,7 +109,7 @@ check 'and is kept' eval 'run 0 info sized.trace && says out "^size  *1048576 by
 check 'a size that is too small' run 2 import --size 8k log -o small.trace
 check 'is refused' says err 'leaves the device of 8192 bytes'
 check 'without a file' absent small.trace
-check 'export to standard output' eval 'timeout 60 "$OUTAGE" trace export t.trace -o - | cmp -s again.log -'
+check 'export to standard output' eval 'timeout 900 "$OUTAGE" trace export t.trace -o - | cmp -s again.log -'
 
 size=$(stat -c %s t.trace)
 head -c $((size - 5)) t.trace >cut.trace
@@ -156,7 +156,7 @@ check 'a file that is not there' run 2 info nowhere
 check 'is named' says err 'cannot open nowhere: No such file'
 check 'an output that cannot be' run 2 import log -o no/such/dir
 check 'is named' says err 'cannot create no/such/dir'
-check 'a full disk' eval '! timeout 60 "$OUTAGE" trace show t.trace >/dev/full 2>err'
+check 'a full disk' eval '! timeout 900 "$OUTAGE" trace show t.trace >/dev/full 2>err'
 check 'is noticed' [ -s err ]
 
 for sub in show info import export; do

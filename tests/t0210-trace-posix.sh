@@ -17,7 +17,7 @@ fi
 run() {
 	local want=$1 got
 	shift
-	timeout 60 "$OUTAGE" trace "$@" >out 2>err </dev/null
+	timeout 900 "$OUTAGE" trace "$@" >out 2>err </dev/null
 	got=$?
 	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage trace $*"; return 1; }
 }
@@ -25,8 +25,8 @@ run() {
 says() { grep -q -e "$2" "$1"; }
 lacks() { ! grep -q -e "$2" "$1"; }
 events() { [ "$(grep -v '^#' out | awk '{ printf "%s ", $1 }')" = "$1 " ]; }
-is_xml() { timeout 60 python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$1"; }
-is_json() { timeout 60 python3 -c "import json; t = json.load(open('out')); $1"; }
+is_xml() { timeout 900 python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$1"; }
+is_json() { timeout 900 python3 -c "import json; t = json.load(open('out')); $1"; }
 
 # A database: a log that is synced, a table that is not, and a manifest that is published by a rename.
 {
@@ -76,7 +76,7 @@ cat >want <<'END'
       19      0.019000 9           open      db/wal = 0
 END
 check 'a line for each call, with its path' cmp -s want out
-check 'standard input' eval 'timeout 60 "$OUTAGE" trace show - <db.trace | cmp -s want -'
+check 'standard input' eval 'timeout 900 "$OUTAGE" trace show - <db.trace | cmp -s want -'
 
 check 'show --op' run 0 show --op fsync,rename db.trace
 check 'only those' events '4 7 10 15 17'
@@ -149,7 +149,7 @@ check 'and bytes' says out '^written  *13092 bytes$'
 # where names are taken by other files, contain anything, and calls fail.
 # shellcheck disable=SC2034 # it is used below, by eval
 strikes=${make_trace%trace}faults
-check 'every suggestion strikes where it says' eval 'timeout 60 "$strikes" db.trace >out'
+check 'every suggestion strikes where it says' eval 'timeout 900 "$strikes" db.trace >out'
 awk -v seed=9 'BEGIN {
 	srand(seed)
 	n = split("a b%20b c*d e[1] tmp it%27s $x", name, " ")
@@ -173,7 +173,7 @@ awk -v seed=9 'BEGIN {
 		}
 	}
 }' | "$make_trace" many.trace
-check 'and those of a longer trace' eval 'timeout 60 "$strikes" many.trace >out'
+check 'and those of a longer trace' eval 'timeout 900 "$strikes" many.trace >out'
 check 'which are many' [ "$(grep -c "^right" out)" -gt 100 ]
 
 # ---- the picture ----
@@ -195,7 +195,7 @@ check 'graph --limit --json' run 0 graph --limit 4 --json db.trace -o cut.svg
 check 'says what was cut' is_json 'assert t["calls_not_drawn"] == 7 and t["calls"] == 18'
 check 'in words' says err '7 calls are not drawn'
 check 'and in the picture' says cut.svg '7 further calls are not drawn'
-check 'graph to standard output' eval 'timeout 60 "$OUTAGE" trace graph db.trace -o - | cmp -s db.svg -'
+check 'graph to standard output' eval 'timeout 900 "$OUTAGE" trace graph db.trace -o - | cmp -s db.svg -'
 check 'graph to nowhere' run 2 graph db.trace -o no/such/dir.svg
 check 'is said' says err 'no/such/dir.svg'
 
@@ -266,16 +266,16 @@ mounted() {
 	local pid status=0
 	rm -rf root
 	mkdir -p root mnt
-	timeout 60 "$OUTAGE" mount root mnt "$@" >log 2>&1 &
+	timeout 900 "$OUTAGE" mount root mnt "$@" >log 2>&1 &
 	pid=$!
-	timeout 20 bash -c 'until mountpoint -q mnt; do sleep 0.1; done'
+	timeout 900 bash -c 'until mountpoint -q mnt; do sleep 0.1; done'
 	(cd mnt && work) >/dev/null 2>&1
-	timeout 20 bash -c 'while mountpoint -q mnt; do umount mnt 2>/dev/null; sleep 0.1; done'
+	timeout 900 bash -c 'while mountpoint -q mnt; do umount mnt 2>/dev/null; sleep 0.1; done'
 	wait "$pid" || status=$?
 	return "$status"
 }
 
-if [ "$(id -u)" != 0 ] || ! timeout 20 "$OUTAGE" mount --help >/dev/null 2>&1; then
+if [ "$(id -u)" != 0 ] || ! timeout 900 "$OUTAGE" mount --help >/dev/null 2>&1; then
 	skip 'there is no mount here'
 else
 	check 'a mount records' mounted --trace m.trace

@@ -46,7 +46,7 @@ for doc in README.md man/outage.1.scd man/outage-gen.1.scd man/outage-bounds.5.s
 		esac
 		n=$((n + 1))
 		# Output is compared without the empty lines at its end, which documents drop.
-		(cd "$work/dir" && timeout 60 bash -c "$text") >"$work/got" 2>&1
+		(cd "$work/dir" && timeout 900 bash -c "$text") >"$work/got" 2>&1
 		if [ "$(cat "$work/got")" = "$(cat "$shown")" ]; then
 			echo "ok $n - $doc: $text"
 		else

@@ -14,12 +14,12 @@ fi
 # What a failed test of ours left must not stay; others' live disks are not touched.
 cleanup() {
 	[ -z "${held:-}" ] || kill -KILL "$held" 2>/dev/null
-	timeout 20 "$probe" bpf clean >/dev/null 2>&1
+	timeout 900 "$probe" bpf clean >/dev/null 2>&1
 	rm -rf "$dir"
 }
 trap cleanup EXIT
 
-run() { timeout --kill-after=5 120 "$probe" "$@" >out 2>err; }
+run() { timeout --kill-after=5 900 "$probe" "$@" >out 2>err; }
 say() { sed 's/^/# /' out; } # the figures, for whoever reads the log
 mkfs_of() { command -v "mkfs.$1" >/dev/null && grep -qw "$1" /proc/filesystems; }
 has_loop_of() { grep -ls "outage-disk-$1-" /sys/block/loop*/loop/backing_file >/dev/null 2>&1; }
@@ -49,9 +49,9 @@ for recorder in bpf fuse; do
 
 	# Two processes at once, each with its own disk.
 	mkdir -p a b
-	(cd a && timeout 100 "$probe" "$recorder" rounds 40 >../out.a 2>&1) &
+	(cd a && timeout 900 "$probe" "$recorder" rounds 40 >../out.a 2>&1) &
 	first=$!
-	(cd b && timeout 100 "$probe" "$recorder" rounds 40 >../out.b 2>&1) &
+	(cd b && timeout 900 "$probe" "$recorder" rounds 40 >../out.b 2>&1) &
 	second=$!
 	wait $first
 	one=$?

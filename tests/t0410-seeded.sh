@@ -18,7 +18,7 @@ if [ -z "${SEEDED_INSIDE-}" ]; then
 		echo "1..0 # SKIP no mount and process namespaces here"
 		exit 77
 	fi
-	exec timeout --kill-after=10 "${SEEDED_TIMEOUT:-400}" \
+	exec timeout --kill-after=10 "${SEEDED_TIMEOUT:-900}" \
 		unshare "${user[@]}" -m -p -f --kill-child --mount-proc --propagation private "$0" "$@"
 fi
 
@@ -54,8 +54,8 @@ mkdir m ref
 : >out
 : >err
 
-mkfs() { rm -f disk && timeout 20 "$SEEDFS" mkfs disk ${size:+--size "$size"} >out 2>err; }
-fsck() { timeout 20 "$SEEDFS" fsck disk >out 2>err; }
+mkfs() { rm -f disk && timeout 900 "$SEEDFS" mkfs disk ${size:+--size "$size"} >out 2>err; }
+fsck() { timeout 900 "$SEEDFS" fsck disk >out 2>err; }
 fsck_says() { # STATUS TEXT
 	fsck
 	[ $? -eq "$1" ] && grep -q "$2" out
@@ -77,7 +77,7 @@ start() {
 
 # stop: a clean unmount; the server must end by itself, with status 0
 stop() {
-	timeout 20 umount m 2>>err || return 1
+	timeout 900 umount m 2>>err || return 1
 	wait "$server"
 	local status=$?
 	server=
@@ -130,7 +130,7 @@ check "mkfs" mkfs
 check "a new disk is clean" fsck_says 0 clean
 check "mount" start
 check "a second server on the disk is refused" \
-	eval '! timeout 10 "$SEEDFS" mount disk ref -f >out 2>err && grep -q busy err'
+	eval '! timeout 900 "$SEEDFS" mount disk ref -f >out 2>err && grep -q busy err'
 run_in m exercise m.said
 run_in m describe m.tree
 check "operations answer as on tmpfs" same ref.said m.said
@@ -222,7 +222,7 @@ if what == "mmap":
 PY
 python=
 python3 -c 'import ctypes, mmap, os; os.setxattr' >out 2>err && python=yes
-tool() { timeout 20 python3 "$dir/tool.py" "$@"; }
+tool() { timeout 900 python3 "$dir/tool.py" "$@"; }
 exotic() {
 	mkfs && start && cd m && echo a >a && mkdir d && tool set a user.one 1 && tool set a user.two 2 &&
 		tool set d user.dir 3 && tool set a user.one 11 && tool remove a user.two &&
@@ -248,7 +248,7 @@ check "each with what is wrong, what is seen, and in which crash" \
 	eval '[ "$(grep -c "^ *seen: ." list)" -eq "$(wc -l <names)" ] &&
 	[ "$(grep -c "^ *crash: ." list)" -eq "$(wc -l <names)" ]'
 check "an unknown bug is refused" \
-	eval '! timeout 10 "$SEEDFS" mount disk m -f -o bug=none >out 2>err && grep -q "no bug" err'
+	eval '! timeout 900 "$SEEDFS" mount disk m -f -o bug=none >out 2>err && grep -q "no bug" err'
 live() { # OPTIONS
 	mkfs && start "$1" || return 1
 	run_in m exercise m.said
@@ -268,7 +268,7 @@ crash
 # are false, without it true. The other kinds of crash are seedfs-power's.
 after_crash() { # OPTIONS SETUP RUN WANT
 	mkfs && start "$1" || return 2
-	(cd m && eval "$2" && timeout 10 "$SEEDFS" sync . && eval "$3") >out 2>&1 || return 2
+	(cd m && eval "$2" && timeout 900 "$SEEDFS" sync . && eval "$3") >out 2>&1 || return 2
 	crash
 	start "$1" || return 1
 	(cd m && eval "$4") >>out 2>&1
@@ -330,7 +330,7 @@ fi
 # Crashes in between, reordered, torn, and during recovery; on a disk in memory.
 if [ -x "$POWER" ]; then
 	check "seedfs-power: silent without a bug, each bug shown by its crash" \
-		eval 'timeout 200 "$POWER" --random "${SEEDED_RANDOM:-10}" >out 2>err'
+		eval 'timeout 900 "$POWER" --random "${SEEDED_RANDOM:-10}" >out 2>err'
 else
 	skip "$POWER is not there"
 fi

@@ -32,8 +32,8 @@ check 'a file system that promises everything at once and does not' \
 
 printf 'setup mkdir A\ncreat A/foo\nfsync A/foo\n' >w
 check 'workloads from a file' run 0 -t ext4 w
-check 'and from standard input' sh -c "timeout 60 $OUTAGE test -t ext4 -o kept2 - <w >out 2>err"
-check 'JSON' sh -c "timeout 60 $OUTAGE test -t ext4 -o kept3 --json w >out 2>err && grep -q '\"findings\": 0' out"
+check 'and from standard input' sh -c "timeout 900 $OUTAGE test -t ext4 -o kept2 - <w >out 2>err"
+check 'JSON' sh -c "timeout 900 $OUTAGE test -t ext4 -o kept3 --json w >out 2>err && grep -q '\"findings\": 0' out"
 
 check 'an unknown target' run 2 -t reiserfs5 -b seq-1
 check 'says so' grep -q "there is no target 'reiserfs5'" err
@@ -66,7 +66,7 @@ for delay in 0.2 0.5 0.9; do
 	check "killed after $delay s: the next run works" grep -q 'nothing found' out
 	check "killed after $delay s: and clears what was left" [ "$(orphans)" -eq 0 ]
 done
-env --default-signal=INT timeout 120 "$OUTAGE" test -t ext4 -b seq-2 -o interrupted >out 2>err </dev/null &
+env --default-signal=INT timeout 900 "$OUTAGE" test -t ext4 -b seq-2 -o interrupted >out 2>err </dev/null &
 pid=$!
 while ! grep -qs '^done' interrupted/progress && kill -0 $pid 2>/dev/null; do sleep 0.05; done
 kill -INT $pid

@@ -20,7 +20,7 @@ for tool in mke2fs losetup gcc python3; do
 done
 
 loops() { losetup -l -n -O NAME,BACK-FILE | grep -c "$dir"; }
-run() { timeout 120 "$OUTAGE" "$@" >out 2>err; }                # ARGUMENTS: its exit status
+run() { timeout 900 "$OUTAGE" "$@" >out 2>err; }                # ARGUMENTS: its exit status
 status() { local want=$1; shift; run "$@"; test $? -eq "$want"; } # STATUS ARGUMENTS
 json() { python3 -c "import json, sys; d = json.load(open('out')); sys.exit(not ($1))"; } # CONDITION
 
@@ -112,18 +112,18 @@ done
 check "the test is a script" bash -n exported/generic-NNN
 check "each states the finding" \
 	test "$(grep -l 'foo: is missing' exported/* | wc -l)" -eq 4
-timeout 60 exported/reproduce.sh >out 2>err
+timeout 900 exported/reproduce.sh >out 2>err
 check "the script shows it" test $? -eq 1
 check "and says what was expected, marked" \
 	grep -q '^\* foo: f 644 0:0 64 bytes links=[12] cksum=[0-9]*$' out
 mkdir in-c in-shell
 check "the program compiles" gcc -Wall -Wextra -Werror -o program exported/workload.c
-timeout 60 ./program in-c >out 2>err
+timeout 900 ./program in-c >out 2>err
 check "it does as then" test $? -eq 0
 check "the tree is as expected" test -f "in-c/A/<script>alert(1)" -a in-c/foo -ef 'in-c/B/bar&amp;'
 check "and so is the content" \
 	grep -qF "$(cat in-c/foo)" <(grep '^file foo ' "$finding/expected")
-timeout 60 exported/workload.sh in-shell >out 2>err
+timeout 900 exported/workload.sh in-shell >out 2>err
 check "the shell script makes the same tree" \
 	diff <(cd in-c && find . -printf '%y %m %n %P\n' | sort) \
 	<(cd in-shell && find . -printf '%y %m %n %P\n' | sort)
@@ -149,7 +149,7 @@ of_kind() { # RUN KIND: the first finding with a problem of that kind
 	done
 }
 reproduces() { # DIR STATUS
-	timeout 60 "$1/reproduce.sh" >out 2>err
+	timeout 900 "$1/reproduce.sh" >out 2>err
 	test $? -eq "$2"
 }
 healthy_ext4() { # DIR COMMAND...: puts an image in place of crash.img on which COMMAND did the work
@@ -243,7 +243,7 @@ healthy_seedfs() { # DIR
 		mountpoint -q mnt && break
 		sleep 0.1
 	done
-	timeout 60 "$1/program" mnt >/dev/null
+	timeout 900 "$1/program" mnt >/dev/null
 	status=$?
 	umount mnt && wait "$server" && test "$status" -eq 0
 }

@@ -24,7 +24,7 @@ poke() { # OFFSET BYTE
 }
 
 ends() { # NAME STATUS
-	timeout 300 sh "x/$1/reproduce.sh" >out 2>err
+	timeout 900 sh "x/$1/reproduce.sh" >out 2>err
 	local status=$?
 	[ "$status" = "$2" ] || { echo "# $1: status $status, not $2"; return 1; }
 }
@@ -60,7 +60,7 @@ a_case doubled doubled foo 'foo: is listed twice'
 tells doubled 'new_image "$img" -O ^metadata_csum && inside "ln foo fop" && LC_ALL=C sed -i s/fop/foo/g "$img"'
 
 # An operation that was under way: what is there may be as before it, or as after it, and nothing between.
-begin=$(timeout 60 "$OUTAGE" trace show run/findings/0-0/trace | awk '/begin/ && /creat bar/ { print $1; exit }')
+begin=$(timeout 900 "$OUTAGE" trace show run/findings/0-0/trace | awk '/begin/ && /creat bar/ { print $1; exit }')
 set_key not-atomic state "0.$((begin + 1))"
 set_key not-atomic 'done' 3
 sed -i '/^file bar/d; /^char nod/d; /^symlink/d; /xattr/d' run/findings/not-atomic/expected
@@ -87,7 +87,7 @@ check 'who was mounted read-only first is so again' ends read-only 1
 set_key read-only mounted refused
 a_case read-only dump-failed '' '--dump ended with status 0'
 check 'and who refused that is mounted writable' ends read-only 0
-timeout 120 "$OUTAGE" test -t ext4,barrier=0 --fsck --crash reorder --budget 10 -j 1 -o checked workload >out 2>err
+timeout 900 "$OUTAGE" test -t ext4,barrier=0 --fsck --crash reorder --budget 10 -j 1 -o checked workload >out 2>err
 check 'a case tells that states were checked by fsck' grep -qx 'with-fsck 1' checked/findings/0-0/case
 a_case fsck fsck '' 'fsck complains'
 tells fsck 'debugfs -w -R "sif foo links_count 5" "$img" 2>/dev/null'
@@ -166,7 +166,7 @@ for kind in live hang kernel-log; do
 		for sick in 0 1; do
 			rm -rf w && mkdir w
 			[ $sick = 0 ] || touch w/new
-			timeout 60 x/live-$kind/$program w >out 2>err
+			timeout 900 x/live-$kind/$program w >out 2>err
 			status=$?
 			want=$([ $kind = live ] && echo $sick || echo 2)
 			check "$kind: $program, $sick" test $status = "$want"

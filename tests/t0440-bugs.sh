@@ -19,7 +19,7 @@ run() {
 	rm -rf kept
 	local option=''
 	[ "$bug" = none ] || option="-o bug=$bug"
-	timeout 120 "$OUTAGE" test -t "fuse:$seedfs mount {disk} {mnt} -f $option" \
+	timeout 900 "$OUTAGE" test -t "fuse:$seedfs mount {disk} {mnt} -f $option" \
 		--mkfs "$seedfs mkfs {disk}" --size 4M -j 2 "$@" -o kept >out 2>err </dev/null
 	got=$?
 	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: $bug $*"; return 1; }
@@ -128,13 +128,13 @@ blocks_replay() {
 	local finding
 	run 1 falloc-keep -b seq-1 --skip 28 --limit 1 || return 1
 	finding=$(dirname "$(grep -l '^blocks' kept/findings/*/problems | head -1)")
-	timeout 60 "$OUTAGE" trace show "$finding/trace" >out 2>err
+	timeout 900 "$OUTAGE" trace show "$finding/trace" >out 2>err
 	grep -q 'blocks 40' out || return 1
-	timeout 60 "$OUTAGE" replay "$finding" >out 2>err
+	timeout 900 "$OUTAGE" replay "$finding" >out 2>err
 	[ $? -eq 1 ] && grep -q 'shows again' out && [ ! -s err ] || return 1
 	# On a healthy server the trace still shows it, as it holds what the bug wrote; a run does not.
 	sed -i 's/ -o bug=falloc-keep//' "$finding/case"
-	timeout 60 "$OUTAGE" replay "$finding" --rerun --trust >out 2>err && grep -q 'does not show' out
+	timeout 900 "$OUTAGE" replay "$finding" --rerun --trust >out 2>err && grep -q 'does not show' out
 }
 check 'lost blocks are replayed from the trace' blocks_replay
 

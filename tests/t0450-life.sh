@@ -26,11 +26,11 @@ target() { echo "fuse:$dir/server mount {disk} {mnt} -f${1:+ -o $1}"; } # OPTION
 run() {
 	local want=$1 got
 	shift
-	timeout 120 "$OUTAGE" test "$@" >out 2>err </dev/null
+	timeout 900 "$OUTAGE" test "$@" >out 2>err </dev/null
 	got=$?
 	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage test $*"; return 1; }
 }
-status() { local want=$1; shift; timeout 60 "$OUTAGE" "$@" >out 2>err; test $? -eq "$want"; }
+status() { local want=$1; shift; timeout 900 "$OUTAGE" "$@" >out 2>err; test $? -eq "$want"; }
 sick() { # STATUS ARGUMENTS...: a file system that forgets the names of new files
 	local want=$1
 	shift
@@ -50,7 +50,7 @@ no_server() { soon eval '! pgrep -f "$dir/server" >/dev/null'; }
 interrupt() {
 	local signal=$1 where=$2 want=$3 pid
 	shift 3
-	env --default-signal=HUP timeout 120 "$OUTAGE" test "$@" >out 2>err </dev/null &
+	env --default-signal=HUP timeout 900 "$OUTAGE" test "$@" >out 2>err </dev/null &
 	pid=$!
 	for _ in $(seq 2400); do # for as long as timeout lets it
 		[ "$(done_in "$where")0" -lt "${want}0" ] || break
@@ -97,7 +97,7 @@ interrupt INT stopped 10 -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j
 check 'interrupted from the keyboard, it says how to go on' \
 	grep -q 'outage test --resume stopped' out
 check 'and goes on from another directory' sh -c \
-	"mkdir -p else && cd else && timeout 120 '$OUTAGE' test --resume ../stopped --json >../out 2>../err; test \$? -eq 1"
+	"mkdir -p else && cd else && timeout 900 '$OUTAGE' test --resume ../stopped --json >../out 2>../err; test \$? -eq 1"
 check 'to the same totals' test "$(totals)" = "$whole"
 check 'when its time is up' sick 0 --bounds seq-2 --sample 4000 --time 1s --json \
 	--crash last --suppress <(echo '*: *') -o timed
@@ -116,7 +116,7 @@ check 'nothing is left to go on with' eval '! grep -q "to go on" out'
 
 # One workload that has more states than anybody could wait for: it stops between two of them.
 printf '%s\n' 'mkdir A' 'creat A/foo' 'write A/foo 0 65536' 'fsync A/foo' 'rename A/foo A/bar' 'fsync A/bar' >endless
-env --default-signal=TERM timeout --kill-after=10 240 "$OUTAGE" test -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 1 \
+env --default-signal=TERM timeout --kill-after=10 900 "$OUTAGE" test -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 1 \
 	--crash reorder,torn --prune none --budget 0 --max-subset 9 --keep 1 -o endless.run endless >out 2>err </dev/null &
 pid=$!
 for _ in $(seq 600); do
@@ -137,7 +137,7 @@ check 'when the session ends, it says how to go on' grep -q 'outage test --resum
 check 'and leaves no server' no_server
 check 'it goes on' run 1 --resume hangup --json
 check 'to the same totals, too' test "$(totals)" = "$whole"
-timeout 120 sh -c 'trap "" HUP && exec "$@"' sh "$OUTAGE" test -t "$(target bug=name-new)" --mkfs "$mkfs" \
+timeout 900 sh -c 'trap "" HUP && exec "$@"' sh "$OUTAGE" test -t "$(target bug=name-new)" --mkfs "$mkfs" \
 	--size 4M -j 2 "${bounds[@]}" --keep all -o nohup --json >out 2>err </dev/null &
 pid=$!
 while [ "$(done_in nohup)0" -lt 50 ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
@@ -185,7 +185,7 @@ check 'another place' refused 'leave -o out' --resume killed -o else
 check 'another run in the same place' refused 'holds a run already' -t ext4 -b seq-1 -o killed
 check 'no run at all' refused 'not the directory of a run' --resume else
 printf 'creat foo\nfsync foo\n' >w
-timeout 60 "$OUTAGE" test -t "$(target)" --mkfs "$mkfs" --size 4M -o piped - <w >out 2>err
+timeout 900 "$OUTAGE" test -t "$(target)" --mkfs "$mkfs" --size 4M -o piped - <w >out 2>err
 check 'from standard input' refused 'standard input, which is gone' --resume piped
 check 'workloads from a file' run 0 -t "$(target)" --mkfs "$mkfs" --size 4M -o filed w
 check 'are the same' run 0 --resume filed
@@ -222,7 +222,7 @@ check 'a directory with a file of that name' refused 'mine/suppressions is there
 check 'which stays' grep -q precious mine/suppressions
 
 # A worker that dies is an error that names the workload; another one takes its place.
-timeout 120 "$OUTAGE" test -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 1 "${bounds[@]}" --keep all \
+timeout 900 "$OUTAGE" test -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 1 "${bounds[@]}" --keep all \
 	-o died --json >out 2>err </dev/null &
 pid=$!
 while [ "$(done_in died)0" -lt 50 ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
@@ -245,7 +245,7 @@ exit 1
 END
 faltering() { # FAILURES OUT: the worker dies, and so often another cannot take its place
 	rm -f left
-	timeout 120 "$OUTAGE" test -t "$(target bug=name-new)" --mkfs "sh $dir/sometimes $mkfs" --size 4M \
+	timeout 900 "$OUTAGE" test -t "$(target bug=name-new)" --mkfs "sh $dir/sometimes $mkfs" --size 4M \
 		-j 1 "${bounds[@]}" --keep all -o "$2" --json >out 2>err </dev/null &
 	local pid=$! got
 	while [ "$(done_in "$2")0" -lt 50 ] && kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
@@ -282,10 +282,10 @@ while time.time() < end:
     os.close(fd)
 END
 if command -v nsenter >/dev/null && grep -qw ext4 /proc/filesystems; then
-	timeout 120 "$OUTAGE" test -t ext4 -j 1 --bounds seq-1 --sample 120 -o stuck --json >out 2>err </dev/null &
+	timeout 900 "$OUTAGE" test -t ext4 -j 1 --bounds seq-1 --sample 120 -o stuck --json >out 2>err </dev/null &
 	pid=$!
 	while [ "$(done_in stuck)0" -lt 20 ] && kill -0 $pid 2>/dev/null; do sleep 0.02; done
-	timeout 60 nsenter -t "$(pgrep -P "$(pgrep -P $pid | head -n 1)" | head -n 1)" -m python3 "$dir/stay.py" &
+	timeout 900 nsenter -t "$(pgrep -P "$(pgrep -P $pid | head -n 1)" | head -n 1)" -m python3 "$dir/stay.py" &
 	stranger=$!
 	wait $pid
 	check 'a file system that stays mounted is an error' test $? -eq 2
@@ -303,7 +303,7 @@ fi
 # ---- what is kept ----
 
 kept() { find "$1/findings" -mindepth 1 -maxdepth 1 -type d | wc -l; } # RUN
-most() { cut -f1 "$1"/findings/*/problems >/dev/null && timeout 60 "$OUTAGE" report "$1" --json >out; }
+most() { cut -f1 "$1"/findings/*/problems >/dev/null && timeout 900 "$OUTAGE" report "$1" --json >out; }
 check 'one of each cluster' sick 1 "${bounds[@]}" --keep 1 -o one --json
 check 'is kept' json "d['clusters'] == $(kept one) and d['not_kept'] == d['findings'] - d['clusters']"
 check 'all are counted' test "$(totals | cut -d, -f5,6)" = "$(echo "$whole" | cut -d, -f5,6)"
@@ -413,7 +413,7 @@ END
 with_log() { # STATUS WHO RUN
 	rm -rf said-once
 	: >log
-	timeout 120 unshare -m sh -c 'mount --bind log /dev/kmsg && exec "$@"' sh "$OUTAGE" test -t "$(target)" \
+	timeout 900 unshare -m sh -c 'mount --bind log /dev/kmsg && exec "$@"' sh "$OUTAGE" test -t "$(target)" \
 		--mkfs "$mkfs" --recover "sh $dir/says $2 true" --size 4M -j 2 "${bounds[@]}" -o "$3" --json >out 2>err </dev/null
 	[ $? -eq "$1" ]
 }
@@ -435,7 +435,7 @@ fi
 if command -v linux.uml >/dev/null; then
 	: >log
 	rm -rf guest-run
-	timeout 120 unshare -m sh -c 'mount --bind log /dev/kmsg && exec "$@"' sh "$OUTAGE" test -t uml:ext4 -j 1 \
+	timeout 900 unshare -m sh -c 'mount --bind log /dev/kmsg && exec "$@"' sh "$OUTAGE" test -t uml:ext4 -j 1 \
 		--bounds seq-1 --sample 30 -o guest-run --json >out 2>err </dev/null &
 	pid=$!
 	while [ "$(done_in guest-run)0" -lt 10 ] && kill -0 $pid 2>/dev/null; do sleep 0.02; done
@@ -451,7 +451,7 @@ fi
 # ---- where it is ----
 
 # A place that the mounts of a worker may hide.
-unshare -m sh -c "mount -t tmpfs none /mnt && timeout 60 '$OUTAGE' test -t '$(target bug=name-new)' \
+unshare -m sh -c "mount -t tmpfs none /mnt && timeout 900 '$OUTAGE' test -t '$(target bug=name-new)' \
 	--mkfs '$mkfs' --size 4M -j 1 -b seq-1 --limit 8 -o /mnt/run >out 2>err; cp -r /mnt/run hidden-place"
 check 'a run below a place that is hidden keeps what it found' \
 	test -f "$(find hidden-place/findings -name case 2>/dev/null | head -n 1)"

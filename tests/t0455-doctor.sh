@@ -6,7 +6,7 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-run() { timeout 130 "$OUTAGE" doctor "$@" >out 2>err </dev/null; }      # ARGUMENTS
+run() { timeout 900 "$OUTAGE" doctor "$@" >out 2>err </dev/null; }      # ARGUMENTS
 status() { local want=$1; shift; run "$@"; [ $? -eq "$want" ]; }      # STATUS ARGUMENTS
 says() { grep -qE "$1" out; }                                        # PATTERN
 json() { python3 -c "import json; d = json.load(open('out')); assert $1" 2>>err; } # CONDITION
@@ -15,7 +15,7 @@ as_nobody() { # STATUS COMMAND...: with a copy of the program that anybody may r
 	local want=$1
 	shift
 	for_everybody
-	timeout 60 "${as_user[@]}" "$OUTAGE" "$@" >out 2>err
+	timeout 900 "${as_user[@]}" "$OUTAGE" "$@" >out 2>err
 	[ $? -eq "$want" ]
 }
 
@@ -48,7 +48,7 @@ check 'as nobody: and it says what to do' says '> run outage as root'
 check 'as nobody: without a command, too' as_nobody 0
 check 'as nobody: sudo is named' says 'sudo outage test'
 
-if ! timeout 60 "$OUTAGE" test -t ext4 -b seq-1 --limit 1 -o probe >out 2>err; then
+if ! timeout 900 "$OUTAGE" test -t ext4 -b seq-1 --limit 1 -o probe >out 2>err; then
 	skip "file systems cannot be tested here: $(head -1 err)"
 	done_testing
 fi
@@ -73,7 +73,7 @@ with_path() { # STATUS PATH
 	[ $? -eq "$1" ]
 }
 inside() { # STATUS SETUP: doctor after that setup
-	timeout 130 unshare -m --propagation private sh -c "$2; exec $OUTAGE doctor" >out 2>err
+	timeout 900 unshare -m --propagation private sh -c "$2; exec $OUTAGE doctor" >out 2>err
 	[ $? -eq "$1" ]
 }
 mkdir bin
@@ -130,6 +130,6 @@ if [ -n "$loop" ]; then
 else
 	skip 'losetup is not there'
 fi
-check 'a second time there is nothing of it left' sh -c "TMPDIR=$TMPDIR timeout 60 $OUTAGE doctor --fix >out 2>err; ! grep -q '$gone' out"
+check 'a second time there is nothing of it left' sh -c "TMPDIR=$TMPDIR timeout 900 $OUTAGE doctor --fix >out 2>err; ! grep -q '$gone' out"
 kill $mine 2>/dev/null
 done_testing

@@ -23,7 +23,7 @@ printf 'creat bar\nfsync bar\n' >v
 as() {
 	local who=$1 want=$2 got
 	shift 2
-	XDG_STATE_HOME=$who timeout 120 "$OUTAGE" "$@" >out 2>err </dev/null
+	XDG_STATE_HOME=$who timeout 900 "$OUTAGE" "$@" >out 2>err </dev/null
 	got=$?
 	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage $*"; return 1; }
 }
@@ -171,7 +171,7 @@ check 'it has no marks' test -z "$(find mine2 -name '*mark')"
 chmod 600 state/outage/key
 check 'so it is a stranger'"'"'s' refused "run '$dir/server" "$ours" replay mine2/findings/0-0
 check 'the others are not' as "$ours" 1 replay mine/findings/0-0
-nowhere() { env -u HOME -u XDG_STATE_HOME timeout 120 "$OUTAGE" "$@" >out 2>err </dev/null; }
+nowhere() { env -u HOME -u XDG_STATE_HOME timeout 900 "$OUTAGE" "$@" >out 2>err </dev/null; }
 nowhere test -t "fuse:$dir/server mount {disk} {mnt} -f -o bug=name-new" --size 4M -j 1 \
 	--mkfs "$dir/server mkfs {disk}" -o mine3 w
 check 'without a home, too' test $? = 1
@@ -179,6 +179,6 @@ check 'which is said' grep -q 'neither HOME nor XDG_STATE_HOME.*will need --trus
 nowhere replay mine/findings/0-0
 check 'then nothing is known' test $? = 2
 check 'in a sentence' grep -q "mine/findings/0-0 was not made by you on this machine, and would" err
-HOME=$dir/home env -u XDG_STATE_HOME timeout 120 "$OUTAGE" report mine >out 2>err
+HOME=$dir/home env -u XDG_STATE_HOME timeout 900 "$OUTAGE" report mine >out 2>err
 check 'who only looks makes no key' test ! -e home
 done_testing

@@ -14,7 +14,7 @@ as() {
 	local who=$1 want=$2 got
 	shift 2
 	rm -f ran
-	XDG_STATE_HOME=$who timeout 120 "$OUTAGE" "$@" >out 2>err </dev/null
+	XDG_STATE_HOME=$who timeout 900 "$OUTAGE" "$@" >out 2>err </dev/null
 	got=$?
 	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage $*"; return 1; }
 }
@@ -83,9 +83,9 @@ if command -v linux.uml >/dev/null; then
 	broken=${broken%/problems}
 	sed -i 's/^target .*/target uml:ext4/; /^recorder/d' "$broken/case"
 	check 'one that cannot be mounted' env PATH="$dir/bin:$PATH" bash -c "
-		XDG_STATE_HOME=$stranger timeout 120 '$OUTAGE' replay '$broken' >out 2>err; [ \$? -le 1 ]"
+		XDG_STATE_HOME=$stranger timeout 900 '$OUTAGE' replay '$broken' >out 2>err; [ \$? -le 1 ]"
 	check 'runs no program here' test ! -e ran
-	PATH=$dir/bin:$PATH XDG_STATE_HOME=$stranger timeout 120 "$OUTAGE" replay --trust "$broken" >out 2>err
+	PATH=$dir/bin:$PATH XDG_STATE_HOME=$stranger timeout 900 "$OUTAGE" replay --trust "$broken" >out 2>err
 	check 'unless it is trusted' test -e ran
 	rm -f ran
 	sed -i 's/^unmountable/fsck/' "$broken/problems"
@@ -116,7 +116,7 @@ printf '#!/bin/sh\ntouch "%s/ran"\nexec "%s" reffs "$1"\n' "$dir" "$OUTAGE" >ser
 chmod +x server
 rm -rf run
 check 'explore: a server that is not the reference' as "$ours" 1 explore -t ext4,grpid -r "mounted:$dir/server {mnt}" \
-	--order walk --time 60s --findings 1 -o run \
+	--order walk --time 800s --findings 1 -o run \
 	--inputs <(printf 'only mkdir chown creat\nnames files 1\nnames dirs 1\nnames depth 1\n')
 one=$(echo run/findings/*-0)
 check 'explore: one'"'"'s own is done again' as "$ours" 1 explore --replay "$one"

@@ -18,7 +18,7 @@ bad() {
 	local pattern=$1 got
 	shift
 	rm -rf work/* work/.[!.]*
-	(cd work && timeout 120 "$@" >../out 2>../err </dev/null)
+	(cd work && timeout 900 "$@" >../out 2>../err </dev/null)
 	got=$?
 	[ "$got" -eq 2 ] || { echo "# status $got, not 2"; return 1; }
 	[ "$(wc -l <err)" -eq 1 ] || { echo "# $(wc -l <err) lines, not 1"; return 1; }
@@ -29,13 +29,13 @@ bad() {
 bad_part() {
 	local pattern=$1 got
 	shift
-	(cd work && timeout 120 "$@" >../out 2>../err </dev/null)
+	(cd work && timeout 900 "$@" >../out 2>../err </dev/null)
 	got=$?
 	[ "$got" -eq 2 ] && grep -qE "^outage: .*$pattern" err
 }
 good() { # COMMAND...: works
 	rm -rf work/*
-	(cd work && timeout 120 "$@" >../out 2>../err </dev/null)
+	(cd work && timeout 900 "$@" >../out 2>../err </dev/null)
 }
 # inside SETUP ARGUMENTS...: outage after that setup, in a mount namespace of its own
 inside() {
@@ -121,7 +121,7 @@ sick='-t ext4,barrier=0 -b seq-1 --sample 4 -j 1 --crash reorder --budget 40'
 bash -c 'inside "mount -t tmpfs -o size=64k t full" "$@"; exit $?' x test $sick -o full/run >out 2>err
 check 'no room for what was found' [ $? -eq 2 ]
 check 'says so' grep -q 'cannot be kept; give it a place with --output: cannot write .*No space left' err
-check 'with room, the same is found' sh -c "timeout 60 $OUTAGE test $sick -o roomy >out 2>err; [ \$? -eq 1 ]"
+check 'with room, the same is found' sh -c "timeout 900 $OUTAGE test $sick -o roomy >out 2>err; [ \$? -eq 1 ]"
 mkdir /var/tmp/outage-bad-days.$$
 trap 'rm -rf "$dir" /var/tmp/outage-bad-days.$$' EXIT
 cp "$OUTAGE" /var/tmp/outage-bad-days.$$/outage

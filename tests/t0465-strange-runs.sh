@@ -19,7 +19,7 @@ if [ ! -x "$seedfs" ] || [ ! -x "$mutant" ] || [ ! -c /dev/fuse ]; then
 	exit 77
 fi
 
-run() { timeout -k 5 120 "$@" >>shown 2>&1 </dev/null; } # COMMAND...: what it says goes to shown
+run() { timeout -k 5 900 "$@" >>shown 2>&1 </dev/null; } # COMMAND...: what it says goes to shown
 status() { local want=$1; shift; run "$@"; test $? -eq "$want"; }
 
 # ---- a run of each kind ----

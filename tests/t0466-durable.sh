@@ -111,7 +111,7 @@ END
 traced() { # STATUS COMMAND...: the log is in log
 	local want=$1
 	shift
-	timeout 300 strace -f -y -q -s 200 -e trace=fsync,rename,renameat,renameat2,write -o log "$@" >out 2>err
+	timeout 900 strace -f -y -q -s 200 -e trace=fsync,rename,renameat,renameat2,write -o log "$@" >out 2>err
 	test $? -eq "$want"
 }
 order() { python3 order.py log "$@" >err; }
@@ -127,7 +127,7 @@ explore=("$mutant" explore -t mutant:errno --order walk --limit 3000 --findings 
 check "a run of explore" traced 1 "${explore[@]}" -o explore
 check "its finding, then where it goes on" order explore findings/1-0 -- task-0.pickle ''
 cp -a explore/findings/1-0 first
-check "that goes on" eval "timeout 100 ${explore[*]} --resume explore >out 2>err; test -d explore/findings/2-0"
+check "that goes on" eval "timeout 900 ${explore[*]} --resume explore >out 2>err; test -d explore/findings/2-0"
 check "and has what it found before" diff -r first explore/findings/1-0
 mkdir data
 echo old >data/foo
@@ -150,7 +150,7 @@ fi
 # half there.
 for profile in minimal ext4-ordered; do
 	rm -rf data kept && mkdir data
-	check "no power cut loses what was told ($profile)" eval "timeout 300 '$OUTAGE' app -o kept \
+	check "no power cut loses what was told ($profile)" eval "timeout 900 '$OUTAGE' app -o kept \
 		--run '$durable keep run' --check '$durable check run' -p $profile --budget 500 -- data >out 2>err"
 done
 

@@ -104,10 +104,10 @@ for ((round = 0; round < 12; round++)); do
 		# that is the next run.
 		if [ $((round % 2)) = 0 ] && [ "$target" != shell ]; then
 			soon no_process
-			rm -rf next; timeout 60 "$OUTAGE" test -t ext4 -b seq-1 --limit 1 -o next >out 2>err
+			rm -rf next; timeout 900 "$OUTAGE" test -t ext4 -b seq-1 --limit 1 -o next >out 2>err
 			check "$name: the next run works" grep -q 'nothing found' out
 		else
-			timeout 60 "$OUTAGE" doctor --fix >out 2>err
+			timeout 900 "$OUTAGE" doctor --fix >out 2>err
 			check "$name: doctor ends well" [ $? -eq 0 ]
 		fi
 	fi
@@ -115,7 +115,7 @@ for ((round = 0; round < 12; round++)); do
 	[ -z "$alive" ] || echo "#   $alive"
 	check "$name: nothing is mounted, in no namespace" soon no_mount
 	check "$name: no file is left" soon no_file
-	if [ "$signal" = KILL ]; then timeout 60 "$OUTAGE" doctor --fix >out 2>err; fi
+	if [ "$signal" = KILL ]; then timeout 900 "$OUTAGE" doctor --fix >out 2>err; fi
 	check "$name: no loop device is left" soon no_loop
 done
 

@@ -20,7 +20,7 @@ caught() {
 
 # mounts SPEC: whether this kernel takes these options
 mounts() {
-	rm -rf mounted; timeout 60 "$OUTAGE" test -t "$1" -j 1 -o mounted probe >out 2>err
+	rm -rf mounted; timeout 900 "$OUTAGE" test -t "$1" -j 1 -o mounted probe >out 2>err
 	[ $? -ne 2 ]
 }
 

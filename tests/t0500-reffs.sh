@@ -19,7 +19,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-run() { timeout --kill-after=5 120 "$@" >out 2>err; }
+run() { timeout --kill-after=5 900 "$@" >out 2>err; }
 enough() { awk -v least="$1" '/^rounds/ { n = $4 } END { exit n < least }' out; }
 refused() { awk '/^rounds/ { n = $6 } END { exit n < 100 }' out; }
 
@@ -32,7 +32,7 @@ has_nobody=
 mkdir ext4 tmpfs mnt
 has_ext4=
 truncate -s 64M image
-if mkfs.ext4 -q -F -b 4096 image 2>err && timeout 20 mount -o loop image ext4 2>err; then
+if mkfs.ext4 -q -F -b 4096 image 2>err && timeout 900 mount -o loop image ext4 2>err; then
 	check "by several users, as on ext4" run "$diff" ext4 --rounds 300 --seed 501
 	grep '^rounds' out | sed 's/^/# /'
 	check "that is enough to say something" enough 15000
@@ -44,7 +44,7 @@ if mkfs.ext4 -q -F -b 4096 image 2>err && timeout 20 mount -o loop image ext4 2>
 else
 	skip "no ext4 can be mounted here: $(head -1 err)"
 fi
-if timeout 20 mount -t tmpfs none tmpfs 2>err; then
+if timeout 900 mount -t tmpfs none tmpfs 2>err; then
 	check "by several users, as on tmpfs" run "$diff" tmpfs --tmpfs --rounds 300 --seed 502
 	grep '^rounds' out | sed 's/^/# /'
 else
@@ -58,7 +58,7 @@ fi
 
 # no_fusermount: as on a machine without the package fuse3
 no_fusermount() {
-	timeout --kill-after=5 60 unshare -m sh -c "mount --bind /dev/null $(command -v fusermount3) &&
+	timeout --kill-after=5 900 unshare -m sh -c "mount --bind /dev/null $(command -v fusermount3) &&
 		exec $OUTAGE reffs $dir" >out 2>err </dev/null
 	[ $? = 2 ] && grep -q 'fusermount3 is not there; .*apt-get install fuse3' err
 }
@@ -216,7 +216,7 @@ wait "$server" 2>/dev/null
 server=
 check "killed, it is unmounted all the same" soon not_mounted
 
-check "in the background" run timeout 20 "$OUTAGE" reffs --daemon --size 40K --inodes 4 mnt
+check "in the background" run timeout 900 "$OUTAGE" reffs --daemon --size 40K --inodes 4 mnt
 check "it is there when the command returns" is_mounted
 head -c 100000 /dev/zero >mnt/full 2>err
 check "there is room for as much as was said" test "$(stat -c %s mnt/full)" = 40960
@@ -229,7 +229,7 @@ check "and gone when it is unmounted" soon not_mounted
 
 if [ -n "$has_nobody" ] && "${nobody[@]}" test -w /dev/fuse && [ -u "$(command -v fusermount3)" ]; then
 	chown 65534:65534 mnt
-	"${nobody[@]}" timeout 60 "$OUTAGE" reffs mnt 2>err &
+	"${nobody[@]}" timeout 900 "$OUTAGE" reffs mnt 2>err &
 	user_server=$!
 	check "a user mounts it" soon is_mounted
 	check "and owns it" run "${nobody[@]}" sh -c 'echo x >mnt/a && test -O mnt && test -O mnt/a'

@@ -29,18 +29,18 @@ stop() {
 	wait "$server"
 	server=
 }
-ctl() { timeout 60 "$OUTAGE" reffs "$@" >out 2>err; }
+ctl() { timeout 900 "$OUTAGE" reffs "$@" >out 2>err; }
 put() { # FILE SIZE-OF-WRITES OPTIONS-OF-DD...: the same into a plain file and into the mount
 	local to
 	for to in "want/$1" "mnt/$1"; do
-		timeout 60 dd "if=data" "of=$to" "bs=$2" conv=notrunc "${@:3}" 2>dd.err || return 1
+		timeout 900 dd "if=data" "of=$to" "bs=$2" conv=notrunc "${@:3}" 2>dd.err || return 1
 	done
 }
 # Each is opened anew, and so read anew: pages are kept only while it is open.
 same() { # FILE...
 	local f
 	for f; do
-		timeout 60 cmp "want/$f" "mnt/$f" >out 2>err || return 1
+		timeout 900 cmp "want/$f" "mnt/$f" >out 2>err || return 1
 	done
 }
 pipes() { find "/proc/$server/fd" -lname 'pipe:*' | wc -l; }
@@ -105,8 +105,8 @@ for how in "" --direct; do
 
 	start $how
 	for f in small large both1 both2 both3 both4; do
-		timeout 60 cp --sparse=always "want/$f" "mnt/$f"
-		timeout 60 truncate -r "want/$f" "mnt/$f"
+		timeout 900 cp --sparse=always "want/$f" "mnt/$f"
+		timeout 900 truncate -r "want/$f" "mnt/$f"
 	done
 	ctl hash mnt
 	check "it is that of a new file system with the same files$name" test "$(cat out)" = "$first"

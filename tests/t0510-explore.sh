@@ -17,7 +17,7 @@ least() {
 # ---- ground truth ----
 
 while read -r bug ops order; do
-	check "$bug is found" explore 1 -t "mutant:$bug" --order "$order" --time 100s --findings 1
+	check "$bug is found" explore 1 -t "mutant:$bug" --order "$order" --time 800s --findings 1
 	check "$bug is shrunk to $ops operations" least "$ops"
 done <<'TABLE'
 truncate-stale 3 walk
@@ -43,15 +43,15 @@ TABLE
 check 'a cache that survives being put back needs just that' \
 	grep -q '^#@ restore' kept/findings/1-0/script
 check 'what was found can be done again' sh -c "
-	timeout 60 '$mutant' explore --replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
+	timeout 900 '$mutant' explore --replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
 check 'and again shows every time' grep -q '^shown 3 of 3 times' out
 
 check 'room that does not come back, without a limit of walks' \
-	explore 1 -t mutant:room --order walk --time 100s --findings 1
+	explore 1 -t mutant:room --order walk --time 800s --findings 1
 check 'is shown each time' grep -q '^shown 3 of 3' kept/findings/1-0/case
 check 'with what was there, not what was left' grep -q '^file' kept/findings/1-0/seen
 check 'and can be done again' sh -c "
-	timeout 60 '$mutant' explore --replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
+	timeout 900 '$mutant' explore --replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
 check 'with the same words' grep -q 'bytes of room did not come back' out
 check 'all three times' grep -q '^shown 3 of 3 times' out
 printf 'only creat link\nnames files 3\nnames dirs 1\nnames depth 1\nnames long 0\nnames many 0\n' >links
@@ -59,19 +59,19 @@ check 'room is asked for at the end, however short it is' \
 	explore 1 -t mutant:room --order depth --limit 300 --seed 1 --inputs links --findings 1
 check 'and where it comes back nothing is said' \
 	explore 0 -t mutant --order depth --limit 3000 --inputs links
-check 'breadth first finds one as well' explore 1 -t mutant:dir-nlink --order breadth --time 60s --findings 1
+check 'breadth first finds one as well' explore 1 -t mutant:dir-nlink --order breadth --time 800s --findings 1
 check 'without a mutation, nothing is found by walking' explore 0 -t mutant --order walk --limit 60000
 check 'nor depth first' explore 0 -t mutant --order depth --limit 30000
 check 'nor breadth first' explore 0 -t mutant --order breadth --limit 10000
-check 'the majority is not with the mutant' explore 1 -t mutant:errno -r reffs -r reffs --time 60s --findings 1
-check 'a mutant among the references is named' explore 1 -t reffs -r mutant:errno -r reffs --time 60s --findings 1
+check 'the majority is not with the mutant' explore 1 -t mutant:errno -r reffs -r reffs --time 800s --findings 1
+check 'a mutant among the references is named' explore 1 -t reffs -r mutant:errno -r reffs --time 800s --findings 1
 check 'as the one at fault' grep -q 'a reference is at fault' kept/findings/1-0/problems
 
-check 'what never returns is a finding' explore 1 -t mutant:hang --hang 2s --time 60s
+check 'what never returns is a finding' explore 1 -t mutant:hang --hang 2s --time 800s
 check 'with the operation that hangs' grep -q '	.*last operation begun was link' kept/findings/*/problems
 check 'and the operations before it' grep -q '^link' kept/findings/999000-0/workload
 
-check 'what does not show again is kept' explore 1 -t mutant:once --order walk --time 60s --findings 1
+check 'what does not show again is kept' explore 1 -t mutant:once --order walk --time 800s --findings 1
 check 'and marked so' grep -q '^shown 0 of 3' kept/findings/1-0/case
 check 'with what was seen' grep -q 'rmdir .*: mutant:once fails with EIO' kept/findings/1-0/problems
 
@@ -81,8 +81,8 @@ if [ "$(id -u)" = 0 ]; then
 	mkdir small
 	# shellcheck disable=SC2016 # for the shell that runs it
 	full() {
-		timeout 100 unshare -m sh -c 'mount -t tmpfs -o size=64k,nr_inodes=8 none small && exec "$@"' - \
-			"$mutant" explore -t mutant:errno --order walk --time 60s --findings 1 -o small/run "$@" >out 2>err
+		timeout 900 unshare -m sh -c 'mount -t tmpfs -o size=64k,nr_inodes=8 none small && exec "$@"' - \
+			"$mutant" explore -t mutant:errno --order walk --time 800s --findings 1 -o small/run "$@" >out 2>err
 	}
 	full
 	check 'a full disk is a failure' test $? = 2
@@ -98,20 +98,20 @@ fi
 # Of a mutant, what it does wrong is in no directory of this machine: nothing shows there. What was
 # found is put in its place by changing what is expected.
 exported() { # BUG STATUS-OF-PROGRAM STATUS-OF-SCRIPT
-	explore 1 -t "mutant:$1" --order walk --time 100s --findings 1 || return 1
+	explore 1 -t "mutant:$1" --order walk --time 800s --findings 1 || return 1
 	rm -rf x inc ins && mkdir inc ins
-	timeout 60 "$OUTAGE" export kept/findings/1-0 -o x >out 2>err || return 1
+	timeout 900 "$OUTAGE" export kept/findings/1-0 -o x >out 2>err || return 1
 	cc -Wall -Wextra -Werror -o x/program x/workload.c 2>err || return 1
-	timeout 20 x/program inc >out 2>err
+	timeout 900 x/program inc >out 2>err
 	[ $? = "$2" ] || return 1
-	timeout 20 x/workload.sh ins >out 2>err
+	timeout 900 x/workload.sh ins >out 2>err
 	[ $? = "$3" ]
 }
 if [ "$(id -u)" = 0 ] && [ "$(stat -f -c %T .)" != overlayfs ]; then
 	check 'a wrong result is not wrong here' exported noreplace 0 2
 	check 'a failure that should be none, without a command for all of it' exported sticky 0 2
-	explore 1 -t mutant:noreplace --order walk --time 100s --findings 1
-	timeout 60 "$OUTAGE" export kept/findings/1-0 -o x >out 2>err
+	explore 1 -t mutant:noreplace --order walk --time 800s --findings 1
+	timeout 900 "$OUTAGE" export kept/findings/1-0 -o x >out 2>err
 	sed -i 's/got == -17L/got == -95L/' x/workload.c
 	check 'but is if another is expected' sh -c '
 		cc -o x/program x/workload.c 2>err && rm -rf inc && mkdir inc && x/program inc >out; [ $? = 1 ]'
@@ -127,16 +127,16 @@ fi
 # ---- searching ----
 
 check 'the same seed does the same' sh -c "
-	timeout 60 '$OUTAGE' explore -t reffs --order walk --limit 20000 --seed 4 --coverage a -o r1 >out 2>err &&
-	timeout 60 '$OUTAGE' explore -t reffs --order walk --limit 20000 --seed 4 --coverage b -o r2 >>out 2>>err && cmp a b"
+	timeout 900 '$OUTAGE' explore -t reffs --order walk --limit 20000 --seed 4 --coverage a -o r1 >out 2>err &&
+	timeout 900 '$OUTAGE' explore -t reffs --order walk --limit 20000 --seed 4 --coverage b -o r2 >>out 2>>err && cmp a b"
 check 'a picture of what was exercised' sh -c "
-	timeout 60 '$OUTAGE' explore -t reffs --limit 2000 --coverage c.svg -o r3 >out 2>err &&
+	timeout 900 '$OUTAGE' explore -t reffs --limit 2000 --coverage c.svg -o r3 >out 2>err &&
 	grep -q '<svg' c.svg"
 check 'with combinations of bits' grep -q '>rename FLAGS noreplace,exchange: [0-9]*</title>' c.svg
 check 'and errors' grep -q '>rename ENOENT: [1-9][0-9]*</title>' c.svg
 printf 'only rename creat\ncombination rename FLAGS exchange 1\n' >exchange
 check 'only the combinations that were asked for' sh -c "
-	timeout 60 '$OUTAGE' explore -t reffs --order walk --limit 2000 --inputs exchange --coverage c -o r6 >out 2>err &&
+	timeout 900 '$OUTAGE' explore -t reffs --order walk --limit 2000 --inputs exchange --coverage c -o r6 >out 2>err &&
 	grep -q 'combinations 1 of 8: exchange:[1-9][0-9]*\$' c"
 printf 'only mkdir creat rmdir unlink\nnames files 1\nnames dirs 1\nnames depth 0\n' >few
 check 'tasks that share what they visited' explore 0 -t reffs -j 2 --share --order depth --limit 20000
@@ -152,29 +152,29 @@ check 'one task overlaps with nobody' explore 0 -t reffs --order walk --limit 30
 check 'and says so' grep -q '"overlap_states": 0,' out
 check 'machine 2 of 3' explore 0 -t reffs --order walk --swarm 2/3 --limit 5000
 run_overlap() { # DIR: a search of all there is with few steps
-	timeout 60 "$OUTAGE" explore -t reffs --alphabet 12 --depth 3 --order breadth --inputs few -o "$@" >out 2>err
+	timeout 900 "$OUTAGE" explore -t reffs --alphabet 12 --depth 3 --order breadth --inputs few -o "$@" >out 2>err
 }
 check 'one machine' run_overlap same1
 check 'another that does the same' run_overlap same2
-check 'they overlap' sh -c "timeout 20 '$OUTAGE' explore --overlap same1 same2 >out 2>err"
+check 'they overlap' sh -c "timeout 900 '$OUTAGE' explore --overlap same1 same2 >out 2>err"
 check 'in all of it' grep -q '(100.0 %) visited by more than one run' out
 check 'two machines of three' sh -c "
-	timeout 60 '$OUTAGE' explore -t reffs --order walk --swarm 1/3 --limit 3000 -o m1 >out 2>err &&
-	timeout 60 '$OUTAGE' explore -t reffs --order walk --swarm 2/3 --limit 3000 -o m2 >out 2>err &&
-	timeout 20 '$OUTAGE' explore --overlap m1 m2 --json >out 2>err"
+	timeout 900 '$OUTAGE' explore -t reffs --order walk --swarm 1/3 --limit 3000 -o m1 >out 2>err &&
+	timeout 900 '$OUTAGE' explore -t reffs --order walk --swarm 2/3 --limit 3000 -o m2 >out 2>err &&
+	timeout 900 '$OUTAGE' explore --overlap m1 m2 --json >out 2>err"
 check 'hardly do' grep -Eq '"overlap": 0(\.[01]|,|$)' out
-check 'JSON' sh -c "timeout 60 '$OUTAGE' explore -t reffs --limit 5000 --json -o r4 >out 2>err &&
+check 'JSON' sh -c "timeout 900 '$OUTAGE' explore -t reffs --limit 5000 --json -o r4 >out 2>err &&
 	grep -q '\"operations\": [0-9]' out && grep -q '\"depth_max\": ' out && grep -q '\"restores\": ' out"
 check 'full memory is told, with its odds' sh -c "
-	timeout 60 '$OUTAGE' explore -t reffs --order walk --memory 64k --limit 60000 -o r5 >out 2>err && grep -q 'with odds of' out"
+	timeout 900 '$OUTAGE' explore -t reffs --order walk --memory 64k --limit 60000 -o r5 >out 2>err && grep -q 'with odds of' out"
 check 'a run is stopped' explore 0 -t reffs --order depth --limit 3000
-check 'and goes on' sh -c "timeout 60 '$OUTAGE' explore -t reffs --order depth --limit 3000 --resume kept >out 2>err"
+check 'and goes on' sh -c "timeout 900 '$OUTAGE' explore -t reffs --order depth --limit 3000 --resume kept >out 2>err"
 
 # within N ORDER ARGS...: all states of a small world within N steps; what was seen is in out
 within() {
 	local depth=$1 order=$2
 	shift 2
-	timeout 100 "$OUTAGE" explore -t reffs --inputs three --alphabet 30 --round 0 --seed 3 \
+	timeout 900 "$OUTAGE" explore -t reffs --inputs three --alphabet 30 --round 0 --seed 3 \
 		--depth "$depth" --order "$order" --json "$@" >out 2>err
 }
 # saw N: so many different states, and that was all; saw_some N: fewer, and it was not
@@ -190,7 +190,7 @@ while read -r depth states; do
 	check "depth first within $depth steps" within "$depth" depth -o "d$depth"
 	check "... there are the same $states" saw "$states"
 	check '... and they are the same' sh -c "
-		timeout 20 '$OUTAGE' explore --overlap b$depth d$depth >out 2>err && grep -q '(100.0 %) visited' out"
+		timeout 900 '$OUTAGE' explore --overlap b$depth d$depth >out 2>err && grep -q '(100.0 %) visited' out"
 done <<'TABLE'
 3 172
 4 850
@@ -211,7 +211,7 @@ check '... are never called all' grep -q '"exhausted": false' out
 check '... and take less than the 30 bytes of others' grep -Eq '"bytes_per_state": [12][0-9]\.' out
 printf 'names files 1\nnames dirs 3\nnames depth 1\nonly mkdir rmdir\ncombination mkdir MODE 0755 1\n' >dirs
 check 'a state is searched with every alphabet' sh -c "
-	timeout 100 '$OUTAGE' explore -t reffs --inputs dirs --order breadth --alphabet 10 --depth 20 --seed 3 \
+	timeout 900 '$OUTAGE' explore -t reffs --inputs dirs --order breadth --alphabet 10 --depth 20 --seed 3 \
 		--round 1000 --limit 100000 --json -o many >out 2>err"
 check '... so in the end all are seen' grep -q '"distinct_states": 54,' out
 check '... which nobody can know' grep -q '"exhausted": false' out
@@ -226,7 +226,7 @@ check 'what it goes on from is nobody else'"'"'s to write' test "$(stat -c %a ke
 refused() {
 	local words=$1
 	shift
-	timeout 60 "$OUTAGE" explore "$@" >out 2>err
+	timeout 900 "$OUTAGE" explore "$@" >out 2>err
 	[ $? -eq 2 ] && grep -q -e "$words" err
 }
 

@@ -40,16 +40,16 @@ check 'which it ran out of' grep -q "own business: .* ENOSPC" out
 # ---- sick ----
 
 check 'ext4 that gives files the group of their directory is caught' \
-	explore 1 -t ext4,grpid --order walk --time 100s --findings 1
+	explore 1 -t ext4,grpid --order walk --time 800s --findings 1
 check 'by three operations' test "$(wc -l <kept/findings/1-0/workload)" = 3
 check 'what differed is kept' grep -q 'owner is' kept/findings/1-0/problems
 check 'with a log of what each returned' grep -q 'ext4,grpid returns 0; reffs returns 0' kept/findings/1-0/log
 check 'and the disk' test -s kept/findings/1-0/last.img
 check 'it is shown again' sh -c "
-	timeout 60 '$OUTAGE' explore --replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
+	timeout 900 '$OUTAGE' explore --replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
 check 'and by outage replay' sh -c "
-	timeout 60 '$OUTAGE' replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
-timeout 60 "$OUTAGE" export kept/findings/1-0 -o exported >said 2>err
+	timeout 900 '$OUTAGE' replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
+timeout 900 "$OUTAGE" export kept/findings/1-0 -o exported >said 2>err
 check 'it can be exported' test $? = 0
 check 'as a program' sh -c 'cc -Wall -Wextra -Werror -o program exported/workload.c 2>err'
 check 'and a script' sh -n exported/workload.sh
@@ -63,7 +63,7 @@ on() {
 	rm -f disk.img
 	truncate -s 32M disk.img && mke2fs -q -F -t ext4 disk.img && mkdir -p mnt || return 1
 	# shellcheck disable=SC2016 # for the shell that runs it
-	timeout 60 unshare -m sh -c '
+	timeout 900 unshare -m sh -c '
 		mount -o "loop,$1" disk.img mnt || exit 99
 		shift
 		"$@" mnt
@@ -93,7 +93,7 @@ if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
 	check 'a FUSE server: walks' fuse 0 "" --order walk --limit 1500
 	check 'a FUSE server: depth first' fuse 0 '' --order depth --limit 800
 	check 'a FUSE server with a bug that only a crash shows' \
-		fuse 1 '-o bug=chmod-lost' --order walk --crash 3 --depth 20 --time 100s --findings 1
+		fuse 1 '-o bug=chmod-lost' --order walk --crash 3 --depth 20 --time 800s --findings 1
 	check 'and without it' fuse 0 '' --order walk --crash 3 --depth 20 --limit 250
 	# A server that makes its own disk anew whenever it starts.
 	anew="mounted:rm -f $dir/disk; $seedfs mkfs $dir/disk; exec $seedfs mount $dir/disk {mnt} -f"
@@ -115,7 +115,7 @@ if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
 	fi
 	# A copy, so that nobody else's server is stopped.
 	cp "$seedfs" myfs
-	timeout 100 "$OUTAGE" explore -t "fuse:$dir/myfs mount {disk} {mnt} -f" --order walk \
+	timeout 900 "$OUTAGE" explore -t "fuse:$dir/myfs mount {disk} {mnt} -f" --order walk \
 		--mkfs "$dir/myfs mkfs {disk}" --size 4M --hang 3s -o hung >out 2>err &
 	explorer=$!
 	# Once it is at work. It is mounted anew several times a second, and a server that is stopped
@@ -138,7 +138,7 @@ if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
 	check 'with what was being done' test -s hung/findings/999000-0/workload
 	# shellcheck disable=SC2016 # for the shell that runs it
 	check 'a server that does not mount' sh -c '
-		timeout 60 "$1" explore -t "fuse:sleep 100 # {disk} {mnt}" --mkfs "true {disk}" --hang 2s \
+		timeout 900 "$1" explore -t "fuse:sleep 100 # {disk} {mnt}" --mkfs "true {disk}" --hang 2s \
 			-o none >out 2>err; [ $? -eq 2 ] && grep -q "did not answer" err' - "$OUTAGE"
 else
 	skip 'there is no /dev/fuse'

@@ -56,41 +56,41 @@ check 'and were not made' grep -q 'combinations [01] of 8:\( none:[0-9]*\)\?$' c
 
 printf 'only mkdir chown creat\nnames files 1\nnames dirs 1\nnames depth 1\n' >few
 check 'ext4 with another rule for groups' \
-	explore 1 -t ext4,grpid --order walk --time 100s --findings 1 --inputs few
+	explore 1 -t ext4,grpid --order walk --time 800s --findings 1 --inputs few
 cp -r kept/findings/1-0 image
 cp image/last.img image/start.img
 echo 'creat A/zz 0644' >image/script
 cp image/script image/workload
 check 'without the image one operation does not show it' sh -c "
-	timeout 60 '$OUTAGE' explore --replay image --trust >out 2>err; [ \$? = 0 ]"
+	timeout 900 '$OUTAGE' explore --replay image --trust >out 2>err; [ \$? = 0 ]"
 echo 'start start.img' >>image/case
 check 'with the image it does' sh -c "
-	timeout 60 '$OUTAGE' explore --replay image --trust >out 2>err; [ \$? = 1 ]"
+	timeout 900 '$OUTAGE' explore --replay image --trust >out 2>err; [ \$? = 1 ]"
 check 'each time' grep -q '^shown 3 of 3 times' out
 check 'outage replay does not pretend that it was mended' sh -c "
-	timeout 60 '$OUTAGE' replay image --trust >out 2>err; [ \$? = 2 ]"
+	timeout 900 '$OUTAGE' replay image --trust >out 2>err; [ \$? = 2 ]"
 check 'but says who can show it' grep -q 'explore --replay' err
 sed 's/^target .*/target mounted:true {mnt}/' image/case >case && cp -r image foreign && cp case foreign/case
 check 'a finding that was changed may not run programs' sh -c "
-	timeout 60 '$OUTAGE' explore --replay foreign >out 2>err; [ \$? = 2 ]"
+	timeout 900 '$OUTAGE' explore --replay foreign >out 2>err; [ \$? = 2 ]"
 check 'which is said' grep -q "foreign was not made by you on this machine, or was changed.*run 'true {mnt}'.*--trust" err
 check 'unless it is trusted' sh -c "
-	timeout 60 '$OUTAGE' explore --replay foreign --trust >out 2>err; [ \$? = 2 ] && ! grep -q trust err"
-check 'exported, it has the disk' sh -c "timeout 60 '$OUTAGE' export image -o given >out 2>err"
+	timeout 900 '$OUTAGE' explore --replay foreign --trust >out 2>err; [ \$? = 2 ] && ! grep -q trust err"
+check 'exported, it has the disk' sh -c "timeout 900 '$OUTAGE' export image -o given >out 2>err"
 check 'which is the same' cmp image/start.img given/start.img
 check 'and no test that would begin without it' test ! -e given/generic-NNN
 mkdir there && cp given/start.img copy.img && mount -o loop,grpid copy.img there
-timeout 20 sh given/workload.sh there >out 2>err
+timeout 900 sh given/workload.sh there >out 2>err
 check 'its script shows it there' test $? = 1
 check 'and shows what was found' test "$(stat -c %g there/A/zz)" = "$(stat -c %g there/A)"
 umount there
 rm image/start.img
 check 'an image that is gone' sh -c "
-	timeout 60 '$OUTAGE' explore --replay image >out 2>err; [ \$? = 2 ]"
+	timeout 900 '$OUTAGE' explore --replay image >out 2>err; [ \$? = 2 ]"
 check 'is missed' grep -q 'image/start.img is not there, and the finding begins with it' err
 truncate -s 1M image/start.img
 check 'an image of another size' sh -c "
-	timeout 60 '$OUTAGE' explore --replay image --trust >out 2>err; [ \$? = 2 ]"
+	timeout 900 '$OUTAGE' explore --replay image --trust >out 2>err; [ \$? = 2 ]"
 check 'is refused' grep -q 'the image has 1048576 bytes' err
 
 # ---- FUSE ----
@@ -104,15 +104,15 @@ if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
 	check 'as is said' grep -q 'there is none' err
 	check 'a crash that loses something' explore 1 \
 		-t "fuse:$seedfs mount {disk} {mnt} -f -o bug=chmod-lost" --mkfs "$seedfs mkfs {disk}" \
-		--size 4M --order walk --crash 3 --depth 20 --time 100s --findings 1
+		--size 4M --order walk --crash 3 --depth 20 --time 800s --findings 1
 	check 'is made small' test "$(wc -l <kept/findings/1-0/workload)" -le 5
 	check 'and tells how many operations are left' \
 		grep -q "^       $(wc -l <kept/findings/1-0/workload) operations, kept/findings/1-0" out
 	check 'the whole of it is kept as well' test "$(wc -l <kept/whole/1-0/workload)" -gt 5
 	check 'it is shown again' sh -c "
-		timeout 60 '$OUTAGE' replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
+		timeout 900 '$OUTAGE' replay kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
 	check 'also when it is run again' sh -c "
-		timeout 60 '$OUTAGE' replay --rerun kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
+		timeout 900 '$OUTAGE' replay --rerun kept/findings/1-0 >out 2>err; [ \$? = 1 ]"
 
 	# The kernel complains, of one task or of a process that nobody knows: not of the other task.
 	cat >says <<'END'
@@ -133,7 +133,7 @@ END
 		rm -rf said-once kept
 		: >log
 		# shellcheck disable=SC2016 # for the shell that runs it
-		timeout 120 unshare -m sh -c 'mount --bind log /dev/kmsg && echo $$ >main && exec "$@"' sh \
+		timeout 900 unshare -m sh -c 'mount --bind log /dev/kmsg && echo $$ >main && exec "$@"' sh \
 			"$OUTAGE" explore -t "fuse:$seedfs mount {disk} {mnt} -f" --mkfs "$seedfs mkfs {disk}" \
 			--recover "cd $dir; sh $dir/says $2; true" --size 4M -j 2 --order walk --depth 20 --limit 300 \
 			-o kept >out 2>err </dev/null

@@ -41,8 +41,8 @@ operations() { grep -vc '^#' "$1/workload"; }
 # complete FINDING: it is there, and report and replay can read it
 complete() {
 	[ -s "$1/case" ] && [ -s "$1/problems" ] && [ -s "$1/seen" ] || return 1
-	timeout 60 "$mutant" report "$1" >report.out 2>err.report || { cat err.report; return 1; }
-	timeout 60 "$mutant" explore --replay "$1" >replay.out 2>&1
+	timeout 900 "$mutant" report "$1" >report.out 2>err.report || { cat err.report; return 1; }
+	timeout 900 "$mutant" explore --replay "$1" >replay.out 2>&1
 	[ $? -eq 1 ] && grep -q '^shown 3 of 3 times' replay.out
 }
 only() { [ "$(ls -A run/findings)" = "$1" ]; } # there is nothing else, not even what is hidden
@@ -104,7 +104,7 @@ check '... and says so' grep -q '"cut_short": 1' out
 # ---- other searches, and many tasks ----
 
 for order in depth breadth; do
-	check "$order first: a try is held" begin 3 1 -t mutant:errno --order $order --findings 1 --time 200s
+	check "$order first: a try is held" begin 3 1 -t mutant:errno --order $order --findings 1 --time 800s
 	check '... a signal is seen' eval 'kill -TERM "$(child)" && until_true stopping'
 	check '... and ends it' ends 2
 	check '... what was found is kept' complete run/findings/1-0

@@ -53,8 +53,8 @@ ends() { # STATUS
 }
 operations() { grep -vc '^#' "$1/workload"; }
 complete() { # FINDING: it is there, and shows again
-	timeout 60 "$OUTAGE" report "$1" >report.out 2>&1 || return 1
-	timeout 60 "$OUTAGE" replay "$1" >replay.out 2>&1
+	timeout 900 "$OUTAGE" report "$1" >report.out 2>&1 || return 1
+	timeout 900 "$OUTAGE" replay "$1" >replay.out 2>&1
 	[ $? -eq 1 ]
 }
 soon_over() { [ ! -e hold/after ] || [ "$(wc -l <hold/after)" -lt 8 ]; }

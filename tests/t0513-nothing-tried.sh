@@ -55,9 +55,9 @@ check '... a signal comes' eval 'kill -TERM "$(pgrep -P "$pid")" && until_true "
 touch hold/go
 check '... which is a failure' ended "$pid" 2
 check '... and is said' grep -q '^outage: nothing was tried: a signal came before the first operation' err
-check 'what was searched to its end' eval 'timeout 60 "$OUTAGE" explore -t reffs --alphabet 12 --depth 2 -o all >out 2>err'
+check 'what was searched to its end' eval 'timeout 900 "$OUTAGE" explore -t reffs --alphabet 12 --depth 2 -o all >out 2>err'
 check '... has nothing left to try, and that is no failure' \
-	eval 'timeout 60 "$OUTAGE" explore -t reffs --alphabet 12 --depth 2 --resume all >out 2>err'
+	eval 'timeout 900 "$OUTAGE" explore -t reffs --alphabet 12 --depth 2 --resume all >out 2>err'
 check '... as all was seen' grep -q '^every state within the bounds was visited' out
 
 # ---- the clock ----
@@ -118,7 +118,7 @@ if [ -n "$seeded" ]; then
 	check '... in JSON, too' json 'd["errors"] == 1 and d["workloads"] == 1 and d["crash_states"] == 0'
 	run --resume no-point
 	check '... also when all is done' says 'no crash state was tried'
-	check 'explore --crash: no crash' eval '! timeout 100 "$OUTAGE" explore -t "fuse:$seedfs mount {disk} {mnt} -f" \
+	check 'explore --crash: no crash' eval '! timeout 900 "$OUTAGE" explore -t "fuse:$seedfs mount {disk} {mnt} -f" \
 		--mkfs "$dir/mkfs.sh {disk}" --size 4M --order walk --crash 1000 --limit 20 -o uncrashed >out 2>err'
 	check '... is a failure' says 'no crash was tried: too few steps made something durable; give a larger --limit'
 else
@@ -131,7 +131,7 @@ if [ "$(id -u)" = 0 ] && [ -e /dev/fuse ]; then
 	mkdir data
 	for json in '' --json; do
 		# shellcheck disable=SC2086 # nothing, or one option
-		timeout 100 "$OUTAGE" app --time 1ns --run 'echo x >file' --check true $json -o "app$json" -- data >out 2>err
+		timeout 900 "$OUTAGE" app --time 1ns --run 'echo x >file' --check true $json -o "app$json" -- data >out 2>err
 		check "app $json: no time for a check is a failure" test $? -eq 2
 		check '... and says what to do' says 'nothing was tried: the time was up before the first crash state'
 	done
@@ -143,7 +143,7 @@ if command -v qemu-x86_64 >/dev/null; then
 	truncate -s 64K pool
 	for json in '' --json; do
 		# shellcheck disable=SC2086 # nothing, or one option
-		timeout 100 "$OUTAGE" pm --time 1ns --file pool --check true $json -o "pm$json" -- "$helpers/pm-writer" pool synced >out 2>err
+		timeout 900 "$OUTAGE" pm --time 1ns --file pool --check true $json -o "pm$json" -- "$helpers/pm-writer" pool synced >out 2>err
 		check "pm $json: no time for a check is a failure" test $? -eq 2
 		check '... and says what to do' says 'nothing was tried: the time was up before the first crash state'
 	done

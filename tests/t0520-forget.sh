@@ -228,7 +228,7 @@ start ext4-ordered
 mkdir mnt/d
 put d/a 1
 check "a second mount of the same ROOT is refused" sh -c \
-	"! timeout 20 '$helpers/forget-server' minimal source mnt </dev/null >out 2>err"
+	"! timeout 900 '$helpers/forget-server' minimal source mnt </dev/null >out 2>err"
 check "and told why" grep -q 'in use by another mount' err
 check "the report names what is at risk" ctl report
 check "the file" grep -q '^d/a: data 0' out
@@ -250,7 +250,7 @@ for timing in before after; do
 		mv mnt/gone mnt/e/moved
 		ctl "clear-cache timing=$timing op=$op"
 		do_all() {
-			timeout --kill-after=5 20 sh -c '
+			timeout --kill-after=5 900 sh -c '
 				cd mnt; ls >/dev/null
 				echo a >d/new; mkdir d/dir; ln -s x d/sym; ln d/old d/link
 				rm d/link; rmdir d/dir; mv d/sym e/; chmod 600 d/old; echo y >>d/old
@@ -330,7 +330,7 @@ check "and does, without data" test -d mnt/d -a -e mnt/a -a ! -s mnt/a
 stop
 
 start lazyfs -- torn-seq file=a op=write persist=1,3
-timeout 10 sh -c 'exec 3>mnt/a; printf aaaa >&3; printf bbbb >&3; printf cccc >&3; printf dddd >&3' 2>err
+timeout 900 sh -c 'exec 3>mnt/a; printf aaaa >&3; printf bbbb >&3; printf cccc >&3; printf dddd >&3' 2>err
 finish
 check "of some writes, some are durable" test "$(tr '\0' . <source/a)" = aaaa....cccc
 

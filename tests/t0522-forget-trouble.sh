@@ -237,10 +237,10 @@ for profile in lazyfs minimal ext4-ordered; do
 		done
 		[ "$what" = touch ] && max=${free[1]} || max=${free[0]}
 		prlimit --pid "$server" --nofile="$max:"
-		check "$profile: $what fails without descriptors" fails timeout 20 "${words[@]}" mnt/new
+		check "$profile: $what fails without descriptors" fails timeout 900 "${words[@]}" mnt/new
 		check "$profile: and leaves nothing" test ! -e source/new
 		prlimit --pid "$server" --nofile=1024:
-		check "$profile: with them, $what works" timeout 20 "${words[@]}" mnt/new
+		check "$profile: with them, $what works" timeout 900 "${words[@]}" mnt/new
 		sync_it mnt mnt/new
 		ctl clear-cache
 		check "$profile: and is durable" test -e source/new
@@ -266,7 +266,7 @@ if [ "$(id -u)" = 0 ] && su -s /bin/sh nobody -c 'test -w /dev/fuse' &&
 		exec 9>commands
 		until_true says mounted
 		cp server.err err
-		as_nobody timeout 60 sh -c '
+		as_nobody timeout 900 sh -c '
 			printf durable >mnt/old
 			exec 3<>mnt/old
 			chmod 0 mnt/old
@@ -340,7 +340,7 @@ own_ext4() {
 	rm -rf source
 	mkdir source
 	truncate -s 4M image
-	mkfs.ext4 -q image >out 2>err && timeout 20 mount -o loop image source 2>err
+	mkfs.ext4 -q image >out 2>err && timeout 900 mount -o loop image source 2>err
 }
 mix_up() {
 	local i
@@ -427,7 +427,7 @@ if chattr_works; then
 	finish 2>/dev/null
 	until_true not_mounted
 	until_true unlocked
-	check "what cannot be taken back is said" fails timeout 20 "$helpers/forget-server" minimal \
+	check "what cannot be taken back is said" fails timeout 900 "$helpers/forget-server" minimal \
 		source mnt </dev/null
 	check "with what to do" grep -q 'cannot be undone: .*; mend that, or remove' err
 	check "and nothing before it was" test -e source/b
@@ -486,7 +486,7 @@ ctl checkpoint
 ctl snapshot s
 stop
 printf gone >source/.outage-stash/rollback
-check "half way back to a snapshot that is gone" fails timeout 20 "$helpers/forget-server" \
+check "half way back to a snapshot that is gone" fails timeout 900 "$helpers/forget-server" \
 	ext4-ordered source mnt </dev/null
 check "is said, with what to do" grep -q 'half way back to its snapshot gone.*remove' err
 

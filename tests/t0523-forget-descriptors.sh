@@ -52,9 +52,9 @@ END
 # by WHO COMMAND...
 by() {
 	if [ "$1" = user ]; then
-		timeout 300 "${as_user[@]}" env PATH=/usr/bin:/bin "${@:2}"
+		timeout 900 "${as_user[@]}" env PATH=/usr/bin:/bin "${@:2}"
 	else
-		timeout 300 "${@:2}"
+		timeout 900 "${@:2}"
 	fi
 }
 # make WHO WHAT N: what it said is in `made`
@@ -191,7 +191,7 @@ check "11000 files: the server goes on" eval 'is_mounted && works root'
 stop
 check "11000 files: it ends well" test $status = 0
 
-few_files 40 timeout 60 "$helpers/forget-server" minimal source mnt </dev/null >out 2>err
+few_files 40 timeout 900 "$helpers/forget-server" minimal source mnt </dev/null >out 2>err
 check "a mount that cannot have enough is refused" eval '! is_mounted && grep -q "only 40 files may be open" err'
 if [ "$(ulimit -n 256; prlimit --nofile=1000 true 2>/dev/null && echo yes)" = yes ]; then
 	ulimit -n 256

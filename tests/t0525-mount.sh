@@ -16,14 +16,14 @@ clean_up() {
 	local m
 
 	for m in "$dir"/*mnt*; do
-		mountpoint -q "$m" 2>/dev/null && timeout 10 umount -l "$m" 2>/dev/null
+		mountpoint -q "$m" 2>/dev/null && timeout 60 umount -l "$m" 2>/dev/null
 	done
 	wait
 }
 
 mkdir data mnt
 run() {
-	timeout 60 "$OUTAGE" "$@" >out 2>err
+	timeout 900 "$OUTAGE" "$@" >out 2>err
 	status=$?
 }
 # mounted MNT: nobody is asked there, for whoever serves it may be about to end
@@ -61,7 +61,7 @@ awk '/^## / { on = /Cutting the power/ } on && /^    / { print substr($0, 5); se
 	"$root/README.md" >example.sh
 mkdir readme bin
 ln -s "$OUTAGE" bin/outage
-(cd readme && PATH=$dir/bin:$PATH timeout 60 bash -e ../example.sh) >out 2>err
+(cd readme && PATH=$dir/bin:$PATH timeout 900 bash -e ../example.sh) >out 2>err
 status=$?
 check "the example of README.md runs" test $status = 0
 check "and prints what it says" test "$(tail -n 1 out)" = one
@@ -149,7 +149,7 @@ check "and so does ctl" refused "nothing is mounted"
 
 # foreground ARGUMENT...: starts it, and waits until it is mounted; $server is its process
 foreground() {
-	timeout 120 "$OUTAGE" mount "$@" >fg.out 2>fg.err &
+	timeout 900 "$OUTAGE" mount "$@" >fg.out 2>fg.err &
 	server=$!
 	soon mounted mnt
 }
@@ -357,31 +357,31 @@ if [ "$(id -u)" = 0 ]; then
 	mkdir udata umnt
 	chown 65534:65534 udata umnt
 	user=("${as_user[@]}")
-	timeout 60 "${user[@]}" "$OUTAGE" mount --daemon --log /dev/null udata umnt >out 2>err
+	timeout 900 "${user[@]}" "$OUTAGE" mount --daemon --log /dev/null udata umnt >out 2>err
 	check "a user can mount" test $? = 0
-	timeout 60 "${user[@]}" sh -c 'echo x >umnt/a; sync umnt/a; echo y >>umnt/a'
-	timeout 60 "${user[@]}" "$OUTAGE" ctl umnt clear-cache >out 2>err
+	timeout 900 "${user[@]}" sh -c 'echo x >umnt/a; sync umnt/a; echo y >>umnt/a'
+	timeout 900 "${user[@]}" "$OUTAGE" ctl umnt clear-cache >out 2>err
 	check "and command" test $? = 0
 	check "what was synced stays" test "$(cat udata/a)" = x
 	run ctl umnt status
 	check "root may, too" test $status = 0
 	run mount --daemon --log log data mnt
-	timeout 60 "${user[@]}" "$OUTAGE" ctl mnt clear-cache >out 2>err
+	timeout 900 "${user[@]}" "$OUTAGE" ctl mnt clear-cache >out 2>err
 	check "a user may not command root's mount" test $? = 2
 	check "and is told so" says "belongs to user 0"
-	timeout 60 "${user[@]}" "$OUTAGE" umount mnt >out 2>err
+	timeout 900 "${user[@]}" "$OUTAGE" umount mnt >out 2>err
 	check "nor unmount it" test $? = 2
 	run umount mnt
-	timeout 60 "${user[@]}" "$OUTAGE" umount umnt >out 2>err
+	timeout 900 "${user[@]}" "$OUTAGE" umount umnt >out 2>err
 	check "a user can unmount" test $? = 0
 	check "and it is gone" test ! "$(findmnt -n umnt)"
 	if ! grep -q "^ *user_allow_other" /etc/fuse.conf 2>/dev/null; then
-		timeout 60 "${user[@]}" "$OUTAGE" mount --daemon --allow-other udata umnt >out 2>err
+		timeout 900 "${user[@]}" "$OUTAGE" mount --daemon --allow-other udata umnt >out 2>err
 		check "--allow-other is not a user's to say" test $? = 2
 		check "fusermount3 says why" says "user_allow_other"
 		check "and nothing else is blamed" eval '! says "is /dev/fuse there"'
 	fi
-	timeout 60 "${user[@]}" "$OUTAGE" mount data umnt >out 2>err
+	timeout 900 "${user[@]}" "$OUTAGE" mount data umnt >out 2>err
 	check "a ROOT that may not be written is refused" test $? = 2
 	check "and nothing stays mounted" test ! "$(findmnt -n umnt)"
 else
@@ -406,10 +406,10 @@ sync mnt/held mnt
 echo x >mnt/new
 run ctl mnt delay op=write file=held delay=1s
 run ctl mnt clear-cache op=write file=held timing=after
-timeout 30 sh -c 'echo more >>mnt/held' &
+timeout 900 sh -c 'echo more >>mnt/held' &
 writer=$!
 sleep 0.3
-timeout 30 rm mnt/held
+timeout 900 rm mnt/held
 check "nobody waits for ever: who removes the file" test $? = 0
 wait $writer
 check "nor who writes it" test $? = 0
@@ -422,13 +422,13 @@ if mount -t tmpfs -o size=1M tmpfs full 2>/dev/null; then
 	mkdir full/r
 	rm -f log
 	run mount --daemon --log log full/r mnt
-	timeout 30 dd if=/dev/zero of=mnt/big bs=1M count=4 2>/dev/null
+	timeout 900 dd if=/dev/zero of=mnt/big bs=1M count=4 2>/dev/null
 	run umount mnt
 	check "umount fails if not everything could be written" refused "not everything could be written"
 	check "and the log says it" grep -q "not everything could be written to $dir/full/r" log
 	umount full
 	run mount --daemon --log log root2 mnt
-	timeout 30 dd if=/dev/zero of=mnt/big bs=1M count=4 2>/dev/null
+	timeout 900 dd if=/dev/zero of=mnt/big bs=1M count=4 2>/dev/null
 	run umount mnt
 	check "umount is silent if everything was" test $status = 0 -a ! -s err
 	check "and all is there" test "$(stat -c %s root2/big)" = 4194304
@@ -440,10 +440,10 @@ fi
 
 # trace_has WORDS: the trace that is still written, or was cut off
 trace_has() {
-	timeout 60 "$OUTAGE" trace show k.trace 2>/dev/null | grep -q -- "$1"
+	timeout 900 "$OUTAGE" trace show k.trace 2>/dev/null | grep -q -- "$1"
 }
 rm -rf root2/*
-timeout 120 "$OUTAGE" mount --trace k.trace -f 'error op=write from=b error=EIO' root2 mnt \
+timeout 900 "$OUTAGE" mount --trace k.trace -f 'error op=write from=b error=EIO' root2 mnt \
 	>fg.out 2>fg.err &
 server=$!
 soon mounted mnt
@@ -460,7 +460,7 @@ run ctl mnt rollback s
 check "and going back" trace_has 'back to snapshot s'
 run ctl mnt cache-checkpoint
 check "and a checkpoint" trace_has 'everything became durable'
-check "no power cut is noted that was not" test "$(timeout 60 "$OUTAGE" trace show k.trace 2>/dev/null | grep -c 'power cut by')" = 0
+check "no power cut is noted that was not" test "$(timeout 900 "$OUTAGE" trace show k.trace 2>/dev/null | grep -c 'power cut by')" = 0
 run ctl mnt clear-cache
 check "but one that was" trace_has 'power cut by a command'
 echo four >mnt/d
@@ -512,7 +512,7 @@ run ctl mnt sync file=j
 check "a file that is there can be synced again" test $status = 0
 run ctl mnt error op=fsync error=EIO file=j
 echo defg >>mnt/j
-timeout 30 sync mnt/j 2>/dev/null
+timeout 900 sync mnt/j 2>/dev/null
 check "a sync fails" test $? != 0
 run ctl mnt sync
 check "then not everything is durable" test $status = 2
@@ -558,7 +558,7 @@ assert [m["path"] for m in lost["metadata"] if m["kind"] == "make"] == ["dir"], 
 run ctl mnt clear-cache
 check "in words as well" grep -q 'lost: 0 files with 0 bytes' out
 run ctl mnt delay op=mkdir delay=1h
-timeout 60 mkdir mnt/late &
+timeout 900 mkdir mnt/late &
 late=$!
 check "a delay strikes" soon grep -q 'fault 1: at mkdir of late' log
 run ctl mnt cancel 1
@@ -586,15 +586,15 @@ mkdir root3
 if command -v cc >/dev/null; then
 	run mount --daemon --log log --socket "$dir/s" data mnt
 	check "the C example compiles" cc -o control "$root/examples/forget/control.c"
-	check "and finds what was lost" timeout 60 sh -c "./control '$dir/s' mnt >out"
+	check "and finds what was lost" timeout 900 sh -c "./control '$dir/s' mnt >out"
 	run umount mnt
 	check "the socket is removed" test ! -e s
 fi
-PATH=$dir/bin:$PATH timeout 60 "$root/examples/forget/lose.sh" \
+PATH=$dir/bin:$PATH timeout 900 "$root/examples/forget/lose.sh" \
 	sh -c 'echo one >a; sync a; echo more >>a' >out 2>err
 check "the shell example runs" test $? = 0
 check "and shows what is left" grep -q ' 4 .* a$' out
-PATH=$dir/bin:$PATH timeout 60 "$root/examples/forget/lose.sh" >out 2>err
+PATH=$dir/bin:$PATH timeout 900 "$root/examples/forget/lose.sh" >out 2>err
 status=$?
 check "without a command it says how it is used" eval 'test $status = 2 && says "^usage: lose.sh COMMAND" && test ! -s out'
 
@@ -615,16 +615,16 @@ try_dirs() { # WHO... : as this user, on udir and its mount udmnt
 	"$@" touch udmnt/b/in/file
 	setfattr -n user.color -v red udir/a 2>/dev/null
 	setfacl -d -m u:1:rx udir/b 2>/dev/null
-	timeout 60 "${@:-env}" "$OUTAGE" ctl udmnt sync >out 2>err
+	timeout 900 "${@:-env}" "$OUTAGE" ctl udmnt sync >out 2>err
 	was=$(looks udir/a)
-	timeout 20 "$@" rmdir udmnt/a 2>err
+	timeout 900 "$@" rmdir udmnt/a 2>err
 	check "a directory that may not be written to can be removed" test ! -e udir/a
 	"$@" mkdir udmnt/d
-	timeout 20 "$@" mv -T udmnt/d udmnt/c 2>err
+	timeout 900 "$@" mv -T udmnt/d udmnt/c 2>err
 	check "and replaced" test ! -e udir/d -a "$(stat -c %a udir/c)" != 555
-	timeout 20 "$@" rm -r udmnt/b 2>err
+	timeout 900 "$@" rm -r udmnt/b 2>err
 	check "and a whole tree" test ! -e udir/b
-	timeout 60 "${@:-env}" "$OUTAGE" ctl udmnt "${cut[@]}" >out 2>err
+	timeout 900 "${@:-env}" "$OUTAGE" ctl udmnt "${cut[@]}" >out 2>err
 	soon eval '[ "${cut[0]}" = clear-cache ] || ! mounted udmnt'
 	check "after a power cut (${cut[*]}) it is back" test -d udir/a -a "$(stat -c %a udir/c)" = 555
 	check "as it was" test "$(looks udir/a)" = "$was"
@@ -635,7 +635,7 @@ with_dirs() { # WHO...
 	rm -rf udir udmnt
 	mkdir udir udmnt
 	[ $# = 0 ] || chown 65534:65534 udir udmnt
-	timeout 60 "${@:-env}" "$OUTAGE" mount --daemon --log /dev/null "${profile[@]}" udir udmnt >out 2>err
+	timeout 900 "${@:-env}" "$OUTAGE" mount --daemon --log /dev/null "${profile[@]}" udir udmnt >out 2>err
 	try_dirs "$@"
 }
 profile=(--profile minimal)
@@ -643,7 +643,7 @@ cut=(clear-cache)
 with_dirs
 check "the kernel shows it, too" test -d udmnt/a -a -f udmnt/b/in/file
 touch udmnt/b/in/more udmnt/a/new
-timeout 60 "$OUTAGE" ctl udmnt sync >out 2>err
+timeout 900 "$OUTAGE" ctl udmnt sync >out 2>err
 check "and what comes back can be used" test -f udir/b/in/more -a -f udir/a/new
 rm -r udmnt/a
 mkdir udmnt/a
@@ -663,7 +663,7 @@ run mount --daemon --log log --profile minimal udir udmnt
 mv udmnt/x/y/z udmnt/x/q
 rmdir udmnt/x/q udmnt/x/y
 mkdir udmnt/x/y
-kill -9 "$(timeout 60 "$OUTAGE" ctl --json udmnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')"
+kill -9 "$(timeout 900 "$OUTAGE" ctl --json udmnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')"
 soon eval '! mounted udmnt && flock -n udir true'
 check "who is killed leaves them to be made again" test "$(stat -c %a udir/x/y/z 2>err)" = 711
 check "and nothing else" eval 'test ! -e udir/x/q && test ! -e udir/.outage-stash'
@@ -677,7 +677,7 @@ if libc.renameat2(-100, b"udmnt/s/one", -100, b"udmnt/s/two", 2):
 	raise OSError(ctypes.get_errno(), "renameat2")
 os.rmdir("udmnt/s/one")
 os.rmdir("udmnt/s/two")'
-kill -9 "$(timeout 60 "$OUTAGE" ctl --json udmnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')"
+kill -9 "$(timeout 900 "$OUTAGE" ctl --json udmnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')"
 soon eval '! mounted udmnt && flock -n udir true'
 check "also if they were exchanged before" test "$(stat -c %a udir/s/one 2>err)" = 711 -a "$(stat -c %a udir/s/two)" = 755
 if [ "$(id -u)" = 0 ]; then
@@ -690,7 +690,7 @@ if [ "$(id -u)" = 0 ]; then
 	if mount -t tmpfs tmpfs over_mnt && mkdir -p over_mnt/{low/old,up,work,all} &&
 		mount -t overlay -o lowerdir=over_mnt/low,upperdir=over_mnt/up,workdir=over_mnt/work overlay over_mnt/all 2>/dev/null; then
 		run mount --daemon --log log over_mnt/all udmnt
-		timeout 20 rmdir udmnt/old 2>err
+		timeout 900 rmdir udmnt/old 2>err
 		check "on overlayfs, where directories do not move, one is removed" test ! -e udmnt/old
 		run ctl udmnt clear-cache
 		check "and comes back" test -d udmnt/old -a -d over_mnt/all/old
@@ -719,27 +719,27 @@ if [ "$(id -u)" = 0 ]; then
 		open("squatting", "w").close()
 		time.sleep(60)' &
 		for i in $(seq 500); do [ -e squatting ] && break; sleep 0.02; done
-		timeout 60 "$OUTAGE" mount --daemon --log log data mnt || exit
-		timeout 60 "$OUTAGE" ctl mnt status || exit
-		timeout 60 "$OUTAGE" umount mnt
+		timeout 900 "$OUTAGE" mount --daemon --log log data mnt || exit
+		timeout 900 "$OUTAGE" ctl mnt status || exit
+		timeout 900 "$OUTAGE" umount mnt
 		status=$?
 		kill %1
 		exit $status
 	END
 	sed -i 's/^\t*//' squat.sh
-	timeout 120 unshare -m --propagation private bash squat.sh >out 2>err
+	timeout 900 unshare -m --propagation private bash squat.sh >out 2>err
 	check "a mount takes the place of servers that have lost theirs" test $? = 0
 	check "and it is the one that answers" grep -q "^$dir/data on $dir/mnt" out
 
 	run mount --daemon --log log data mnt
-	stopped=$(timeout 60 "$OUTAGE" ctl --json mnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')
+	stopped=$(timeout 900 "$OUTAGE" ctl --json mnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')
 	kill -STOP "$stopped"
-	timeout 60 "$OUTAGE" umount --timeout 3s mnt >out 2>err &
+	timeout 900 "$OUTAGE" umount --timeout 3s mnt >out 2>err &
 	unmounting=$!
 	soon eval '! mounted mnt'
 	# another one of ours, and file systems of other kinds: one of them gets the number
 	unshare -m --propagation private bash -c 'for i in 1 2 3; do mkdir t$i r$i u$i
-		timeout 20 "$OUTAGE" mount --daemon --log /dev/null "$PWD/r$i" t$i; (cd t$i && exec sleep 60 >/dev/null 2>&1) &
+		timeout 900 "$OUTAGE" mount --daemon --log /dev/null "$PWD/r$i" t$i; (cd t$i && exec sleep 60 >/dev/null 2>&1) &
 		mount -t tmpfs tmpfs u$i; (cd u$i && exec sleep 60 >/dev/null 2>&1) &
 		done; wait' &
 	sleeper=$!
@@ -764,19 +764,19 @@ try_modes() { # WHO...
 	rm -rf udir udmnt
 	mkdir udir udmnt
 	[ $# = 0 ] || chown 65534:65534 udir udmnt
-	timeout 60 "${@:-env}" "$OUTAGE" mount --daemon --log /dev/null udir udmnt >out 2>err
-	timeout 20 "$@" sh -c 'mkdir udmnt/shut && echo x >udmnt/shut/file && cat udmnt/shut/file' >out 2>err
+	timeout 900 "${@:-env}" "$OUTAGE" mount --daemon --log /dev/null udir udmnt >out 2>err
+	timeout 900 "$@" sh -c 'mkdir udmnt/shut && echo x >udmnt/shut/file && cat udmnt/shut/file' >out 2>err
 	check "a user reads a file ($*)" test "$(cat out)" = x
 	"$@" chmod 0 udmnt/shut
-	timeout 20 "$@" cat udmnt/shut/file >out 2>err
+	timeout 900 "$@" cat udmnt/shut/file >out 2>err
 	check "and not when its directory does not let him" eval 'test $? != 0; says "Permission denied"'
 	"$@" chmod 700 udmnt/shut
-	timeout 20 "$@" cat udmnt/shut/file >out 2>err
+	timeout 900 "$@" cat udmnt/shut/file >out 2>err
 	check "but when it does again" test "$(cat out)" = x
 	"$@" chmod 400 udmnt/shut/file
-	timeout 20 "$@" sh -c 'echo y >udmnt/shut/file' >out 2>err
+	timeout 900 "$@" sh -c 'echo y >udmnt/shut/file' >out 2>err
 	check "a file that he may only read he cannot write" eval 'test $? != 0; says "Permission denied"'
-	timeout 60 "${@:-env}" "$OUTAGE" umount udmnt >out 2>err
+	timeout 900 "${@:-env}" "$OUTAGE" umount udmnt >out 2>err
 	check "and it ends" test $? = 0
 }
 if [ "$(id -u)" = 0 ]; then
@@ -909,18 +909,18 @@ mkdir deep_root
 deep=$(printf 'd/%.0s' $(seq 400))
 mkdir -p "deep_root/$deep"
 echo old >"deep_root/${deep}file"
-few_files 200 timeout 60 "$OUTAGE" mount --daemon --log log deep_root mnt >out 2>err
+few_files 200 timeout 900 "$OUTAGE" mount --daemon --log log deep_root mnt >out 2>err
 check "a deep ROOT is mounted with few descriptors" test $? = 0
 mv "mnt/${deep}file" "mnt/${deep}new"
 mkdir "mnt/${deep}dir"
-kill -9 "$(timeout 60 "$OUTAGE" ctl --json mnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')"
+kill -9 "$(timeout 900 "$OUTAGE" ctl --json mnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')"
 soon eval '! mounted mnt && flock -n deep_root true'
 check "and what is at its end comes back when the server is killed" test "$(cat "deep_root/${deep}file")" = old
 check "without what was new" eval 'test ! -e "deep_root/${deep}new" && test ! -e "deep_root/${deep}dir"'
 check "and nothing waits any more" test ! -e deep_root/.outage-stash
 mkdir -m 700 deep_root/.outage-stash
 mkdir -p "deep_root/.outage-stash/new-x/$deep"
-few_files 200 timeout 60 "$OUTAGE" mount --daemon --log log deep_root mnt >out 2>err
+few_files 200 timeout 900 "$OUTAGE" mount --daemon --log log deep_root mnt >out 2>err
 check "what a snapshot left that was not finished is cleared away" test ! -e deep_root/.outage-stash/new-x
 run umount mnt
 rm -rf deep_root
@@ -938,7 +938,7 @@ check "a ROOT that is moved is used where it is" test "$(cat away_root/c)" = x
 run ctl mnt status
 check "status tells that it was moved" grep -q "ROOT was moved: it is $dir/away_root now" out
 rm mnt/a
-kill -9 "$(timeout 60 "$OUTAGE" ctl --json mnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')"
+kill -9 "$(timeout 900 "$OUTAGE" ctl --json mnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')"
 soon eval '! mounted mnt && flock -n away_root true'
 check "and when the server is killed, what waits is undone there" test "$(cat away_root/a 2>&1)" = old
 check "with nothing left" test ! -e away_root/.outage-stash -a ! -e moved_root
@@ -1034,7 +1034,7 @@ check "and its name is not called lost" eval '! grep -q "its name was not durabl
 # ---- a server that does not end ----
 
 run mount --daemon --log log data mnt
-stopped=$(timeout 60 "$OUTAGE" ctl --json mnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')
+stopped=$(timeout 900 "$OUTAGE" ctl --json mnt status | python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')
 kill -STOP "$stopped"
 run umount --timeout 1200ms mnt
 check "umount tells how long it has waited" eval 'test $status = 2 && says "has not ended within 1.2 s"'

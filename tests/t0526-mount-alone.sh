@@ -10,12 +10,12 @@ if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ]; then
 	exit 77
 fi
 own_mounts
-trap 'timeout 10 umount -l "$dir/mnt" "$dir/umnt" 2>/dev/null; rm -rf "$dir"' EXIT
+trap 'timeout 60 umount -l "$dir/mnt" "$dir/umnt" 2>/dev/null; rm -rf "$dir"' EXIT
 mkdir data mnt plain
 for_everybody
 
 run() {
-	timeout 60 "$OUTAGE" "$@" >out 2>err
+	timeout 900 "$OUTAGE" "$@" >out 2>err
 	status=$?
 }
 
@@ -137,21 +137,21 @@ as_plain() {
 	rm -rf data
 	mkdir data
 	run mount --daemon --no-real-sync --log log "$@" data mnt || return
-	timeout 60 python3 rights.py mnt >rights.mnt 2>err
+	timeout 900 python3 rights.py mnt >rights.mnt 2>err
 	[ $status = 0 ] && diff rights.plain rights.mnt >&2
 }
 
-check "a plain directory tells who may do what" eval 'timeout 60 python3 rights.py plain >rights.plain'
+check "a plain directory tells who may do what" eval 'timeout 900 python3 rights.py plain >rights.plain'
 check "which is something" grep -q "access 644 x: False" rights.plain
 check "root's own mount tells the same" as_plain
-timeout 20 "${as_user[@]}" ls mnt >out 2>err
+timeout 900 "${as_user[@]}" ls mnt >out 2>err
 check "and nobody else comes in" grep -q "Permission denied" err
 run umount mnt
 check "it ends" test $status = 0
 check "so does one where the kernel looks" as_plain -o default_permissions
 run umount mnt
 check "and one that lets others in" as_plain --allow-other
-timeout 20 "${as_user[@]}" cat mnt/d/f0 >out 2>err
+timeout 900 "${as_user[@]}" cat mnt/d/f0 >out 2>err
 check "who may not read what is not his" grep -q "Permission denied" err
 run umount mnt
 
@@ -173,7 +173,7 @@ else
 	echo x >mnt/a
 	chmod 644 mnt/a
 	run ctl mnt sync
-	timeout 20 python3 list.py
+	timeout 900 python3 list.py
 	check "a list changes the mode at once" test "$(stat -c %a mnt/a)" = 674
 	run ctl mnt clear-cache
 	check "and a power cut brings the old one back" test "$(stat -c %a mnt/a)" = 644
@@ -206,7 +206,7 @@ check "and the trace has the changes" test "$(grep -c ' unlink ' out)" = 20
 rm -rf data umnt
 mkdir data umnt
 chown 65534:65534 data umnt
-user=(timeout 60 "${as_user[@]}")
+user=(timeout 900 "${as_user[@]}")
 "${user[@]}" "$OUTAGE" mount --daemon --no-real-sync --log /dev/null data umnt >out 2>err
 check "a user mounts" test $? = 0
 "${user[@]}" sh -c 'printf "hello world" >umnt/f && chmod 200 umnt/f'
@@ -226,12 +226,12 @@ check "also its mode in ROOT" test "$(stat -c %a data/f)" = 200
 
 rm -rf data
 mkdir data
-few_files 300 timeout 60 "$OUTAGE" mount --daemon --no-real-sync --log log data mnt
-timeout 100 python3 -c 'import os
+few_files 300 timeout 900 "$OUTAGE" mount --daemon --no-real-sync --log log data mnt
+timeout 900 python3 -c 'import os
 for i in range(3000):
     os.close(os.open("mnt/%d" % i, os.O_CREAT | os.O_WRONLY))'
 run ctl mnt sync
-timeout 100 python3 -c 'import os
+timeout 900 python3 -c 'import os
 for i in range(3000):
     os.unlink("mnt/%d" % i)'
 check "what is removed is kept until that is durable" test "$(find data/.outage-stash -name 'e*' | wc -l)" = 3000

@@ -52,7 +52,7 @@ logs() {
 }
 # As LazyFS's own script starts it in the background.
 start() {
-	timeout 120 lazyfs $mnt --config-path config.toml -o allow_other -o modules=subdir -o subdir=$data >out 2>err
+	timeout 900 lazyfs $mnt --config-path config.toml -o allow_other -o modules=subdir -o subdir=$data >out 2>err
 	wait_for is_mounted
 }
 stop() {
@@ -219,7 +219,7 @@ crashes() {
 	echo "$1" >"$fifo"
 	logs "received: VALID"
 	shift
-	timeout 20 "$@" 2>/dev/null
+	timeout 900 "$@" 2>/dev/null
 	logs "Killing LazyFS" && wait_for gone
 }
 # shellcheck disable=SC2016
@@ -243,7 +243,7 @@ check "the second write survived" test "$(shape $data/seq)" = "10x0 10xb"
 start
 echo x >$mnt/other
 check "a fault for another file does nothing" is_mounted
-{ timeout 20 head -n 1 /tmp/faults_completed.fifo >finished; } &
+{ timeout 900 head -n 1 /tmp/faults_completed.fifo >finished; } &
 reader=$!
 echo "lazyfs::clear-cach" >$fifo
 logs "INVALID"
@@ -253,7 +253,7 @@ check "what is finished is told in the second FIFO" test "$(cat finished)" = "fi
 echo "lazyfs::clear-cache" >$fifo
 logs "cache is cleared"
 check "also if the reader comes later" \
-	test "$(timeout 20 head -n 1 /tmp/faults_completed.fifo)" = "finished::clear-cache"
+	test "$(timeout 900 head -n 1 /tmp/faults_completed.fifo)" = "finished::clear-cache"
 check "all operations are in the log" grep -q "other" $log
 stop
 check "the end is in the log" logs "stopping LazyFS"
@@ -304,12 +304,12 @@ server=$!
 check "Jepsen: findmnt shows the name" wait_for is_mounted
 wait_for test -p /tmp/db.lazyfs/fifo
 echo x >$mnt/jepsen
-timeout 20 sh -c 'echo lazyfs::clear-cache >/tmp/db.lazyfs/fifo'
+timeout 900 sh -c 'echo lazyfs::clear-cache >/tmp/db.lazyfs/fifo'
 check "Jepsen: a command is read" wait_for grep -q "cache is cleared" jepsen.log
-timeout 20 fusermount -uz $mnt
+timeout 900 fusermount -uz $mnt
 rm -rf /tmp/db.lazyfs
 check "Jepsen: all can be removed at once" test ! -e /tmp/db.lazyfs
-check "Jepsen: the server ends" timeout 30 tail --pid=$server -f /dev/null
+check "Jepsen: the server ends" timeout 900 tail --pid=$server -f /dev/null
 wait $server
 
 # A FIFO that the harness made stays.
@@ -322,7 +322,7 @@ check "and stays" test -p /tmp/sock.fifo
 # ---- wrong command lines ----
 
 refused() {
-	timeout 20 lazyfs "$@" >out 2>err
+	timeout 900 lazyfs "$@" >out 2>err
 	[ $? = 2 ] && [ "$(wc -l <err)" = 1 ] && gone
 }
 check "without ROOT it is refused" refused $mnt --config-path config.toml -f
@@ -330,7 +330,7 @@ check "without a directory, too" refused --config-path config.toml -o subdir=$da
 check "without a configuration, too" refused $mnt -o subdir=$data
 check "an unknown option, too" refused $mnt -x --config-path config.toml -o subdir=$data
 check "a module that is not there, too" refused $mnt --config-path config.toml -o modules=iconv -o subdir=$data
-timeout 20 lazyfs --help >out 2>err
+timeout 900 lazyfs --help >out 2>err
 check "--help helps" grep -q subdir out
 
 done_testing

@@ -44,21 +44,21 @@ again() {
 
 	# Out of sight is not yet gone: the server before may still be clearing up.
 	for ((i = 0; i < 100; i++)); do
-		timeout 60 "$OUTAGE" mount --daemon --no-real-sync --allow-other --log log "$@" data mnt >out 2>err &&
+		timeout 900 "$OUTAGE" mount --daemon --no-real-sync --allow-other --log log "$@" data mnt >out 2>err &&
 			return
 		sleep 0.1
 	done
 	sed 's/^/# /' err
 }
 ctl() {
-	timeout 60 "$OUTAGE" ctl mnt "$@" >out 2>err || sed 's/^/# /' err
+	timeout 900 "$OUTAGE" ctl mnt "$@" >out 2>err || sed 's/^/# /' err
 }
 crash() {
 	ctl crash
 	wait_for gone
 }
 end() {
-	timeout 60 "$OUTAGE" umount mnt >out 2>err || sed 's/^/# /' err
+	timeout 900 "$OUTAGE" umount mnt >out 2>err || sed 's/^/# /' err
 }
 # stop PID: it has had its chance
 stop() {
@@ -70,7 +70,7 @@ stop() {
 
 leveldb=$(dirname "$OUTAGE")/tests/helpers/leveldb
 count() {
-	timeout 60 "$leveldb" count "mnt/$1" "$2" 2>&1
+	timeout 900 "$leveldb" count "mnt/$1" "$2" 2>&1
 }
 
 test_leveldb() {
@@ -78,18 +78,18 @@ test_leveldb() {
 
 	for profile in lazyfs ext4-ordered; do
 		begin --profile $profile
-		timeout 60 "$leveldb" put mnt/db 100 100 >out 2>err
+		timeout 900 "$leveldb" put mnt/db 100 100 >out 2>err
 		check "LevelDB, $profile: 100 puts are acknowledged, and the program ends well" grep -q put out
 		check "LevelDB, $profile: and all are there" test "$(count db 100)" = "100 late=no"
 		end
 		begin --profile $profile
-		timeout 60 "$leveldb" put mnt/db 100 100 >out 2>err
+		timeout 900 "$leveldb" put mnt/db 100 100 >out 2>err
 		ctl clear-cache
 		check "LevelDB, $profile: after a power cut none is, and no error is told" \
 			test "$(count db 100)" = "0 late=no"
 		end
 		begin --profile $profile
-		timeout 60 "$leveldb" put mnt/db 100 100 sync >out 2>err
+		timeout 900 "$leveldb" put mnt/db 100 100 sync >out 2>err
 		ctl clear-cache
 		check "LevelDB, $profile: synced ones are all there" test "$(count db 100)" = "100 late=no"
 		end
@@ -137,7 +137,7 @@ redis_start() {
 	wait_for grep -q 'ready to accept\|Bad file format\|FATAL' redis.log
 }
 ask() {
-	timeout 20 redis-cli -s "$dir/redis.sock" "$@" 2>&1
+	timeout 900 redis-cli -s "$dir/redis.sock" "$@" 2>&1
 }
 
 # acl SYNC: an administrator sets a password, and saves it
@@ -198,7 +198,7 @@ fi
 
 pgbin=/usr/lib/postgresql/15/bin
 pg() {
-	timeout 100 runuser -u postgres -- env HOME="$dir" PGHOST="$dir/pgsock" PATH="$pgbin:$PATH" "$@"
+	timeout 900 runuser -u postgres -- env HOME="$dir" PGHOST="$dir/pgsock" PATH="$pgbin:$PATH" "$@"
 }
 sql() {
 	pg psql -qAtX -d postgres -c "$1" 2>&1

@@ -22,7 +22,7 @@ app() {
 
 	shift
 	rm -rf run
-	timeout 240 "$OUTAGE" app -o run --budget 1000 "$@" -- "$of" >out 2>err
+	timeout 900 "$OUTAGE" app -o run --budget 1000 "$@" -- "$of" >out 2>err
 	status=$?
 }
 # json EXPRESSION: of what was printed
@@ -91,48 +91,48 @@ check "the directory itself is never changed" test "$(tar -c data | cksum)" = "$
 
 finding=run/findings/0
 check "a finding is kept" test -s $finding/case -a -s $finding/trace -a -s $finding/said
-timeout 60 "$OUTAGE" replay $finding >out 2>err
+timeout 900 "$OUTAGE" replay $finding >out 2>err
 check "replay: it shows again" test $? = 1
 check "replay: and says what" grep -q "shows again: what was acknowledged is gone" out
-timeout 60 "$OUTAGE" replay $finding --json >out 2>err
+timeout 900 "$OUTAGE" replay $finding --json >out 2>err
 check "replay --json" test "$(json 'd["shown"] and d["harm"]')" = rolled-back
 check "the missing call was tried" grep -q '^verified	1' $finding/case
 sed -i "s,replace check,replace check || :," run/app
-timeout 60 "$OUTAGE" replay $finding --trust >out 2>err
+timeout 900 "$OUTAGE" replay $finding --trust >out 2>err
 check "replay: with a check that accepts it, it does not show" test $? = 0
 sed -i "s,replace check || :,replace check," run/app
 chmod o+w run/app
-timeout 60 "$OUTAGE" replay $finding >out 2>err
+timeout 900 "$OUTAGE" replay $finding >out 2>err
 check "replay: commands that others could have written are not run" test $? = 2
 check "replay: which is said" grep -q -- --trust err
 chmod o-w run/app
-timeout 60 "$OUTAGE" report run >out 2>err
+timeout 900 "$OUTAGE" report run >out 2>err
 check "report: the lost operation is marked" grep -q 'lost  *rename [0-9]* of settings.tmp to settings' out
 check "report: and where the power fails" grep -q 'the power fails here' out
-timeout 60 "$OUTAGE" report run --json >out 2>err
+timeout 900 "$OUTAGE" report run --json >out 2>err
 check "report --json: one finding" test "$(json 'len(d["findings"])')" = 1
 check "report --json: the sequence has the lost one" \
 	test "$(json '[e["op"] for e in d["findings"][0]["sequence"] if e["fate"] == "lost"]')" = "['rename']"
-timeout 60 "$OUTAGE" report run --html page.html >out 2>err
+timeout 900 "$OUTAGE" report run --html page.html >out 2>err
 check "report --html: a page with the lost one marked" grep -q 'class="lost"' page.html
 check "report --html: also in the picture" grep -q '<g class="dead">' page.html
 check "report --html: with the crash" grep -q '>the power fails</text>' page.html
 check "report --html: the check, the directory, what to do, what was seen" \
 	test "$(grep -cE "<p>check $dir/replace check|<p>directory $dir/data|>mend it with: an fsync|<p>seen: the check exited" page.html)" = 4
 check "report --html: and nothing empty" test -z "$(grep -F '<pre></pre>' page.html)"
-timeout 60 "$OUTAGE" export $finding -o exported >out 2>err
+timeout 900 "$OUTAGE" export $finding -o exported >out 2>err
 check "export: a script" test -x exported/reproduce.sh
 sh exported/reproduce.sh rebuilt check >out 2>err
 check "export: it builds a directory on which the check fails" test $? = 1
 check "export: the old settings are there" test "$(cat rebuilt/settings)" = old
 replace no-sync -p minimal
-timeout 60 "$OUTAGE" export $finding -o lazy >out 2>err
+timeout 900 "$OUTAGE" export $finding -o lazy >out 2>err
 check "export: a fault for LazyFS" grep -q 'op = "rename"' lazy/lazyfs.toml
 mkdir -p root mnt
 cp data/settings root/
-timeout 60 "$OUTAGE" mount --daemon --config lazy/lazyfs.toml root mnt >out 2>err
-(cd mnt && timeout 20 "$dir/replace" no-sync) >>out 2>&1
-timeout 20 "$OUTAGE" umount mnt >>out 2>&1
+timeout 900 "$OUTAGE" mount --daemon --config lazy/lazyfs.toml root mnt >out 2>err
+(cd mnt && timeout 900 "$dir/replace" no-sync) >>out 2>&1
+timeout 900 "$OUTAGE" umount mnt >>out 2>&1
 check "export: that fault leads there" test -e root/settings -a ! -s root/settings
 umount -l mnt 2>/dev/null
 
@@ -159,7 +159,7 @@ check "ack: where nobody listens it fails" test $? = 2
 # Each line is before the next operation: without that, an acknowledgement would be late, and losses
 # go unseen.
 app data -p minimal --run 'for i in 1 2 3 4 5 6 7 8; do echo $i; echo $i >f$i; done' --check 'n=$(wc -l <$OUTAGE_ACKED); i=2; while [ $i -le $n ]; do [ -e f$((i - 1)) ] || exit 1; i=$((i + 1)); done'
-timeout 60 "$OUTAGE" trace show run/trace >out 2>err
+timeout 900 "$OUTAGE" trace show run/trace >out 2>err
 check "lines are marks between the operations" \
 	test "$(grep -o ' begin \| create ' out | uniq | wc -l)" = 16
 
@@ -207,7 +207,7 @@ check "query: a line that changes is refused" test $status = 2
 check "query: with what to do" grep -q 'must stay visible.*use --check' err
 app data -p minimal --run 'for i in 1 2; do : >f$i; sync f$i; echo f$i; done' --query 'ls | grep ^f || :'
 check "query: words are of the query" test "$(grep -c 'the check' out)" = 0
-timeout 60 "$OUTAGE" export run/findings/0 -o exported-query >out 2>err
+timeout 900 "$OUTAGE" export run/findings/0 -o exported-query >out 2>err
 rm -rf rebuilt
 sh exported-query/reproduce.sh rebuilt check >out 2>err
 check "query: the exported script compares as we do" test $? = 1
@@ -217,7 +217,7 @@ sed -n '/^\[ "${2:-}" = check/,$p' exported-query/reproduce.sh >only-check.sh
 (cd rebuilt && bash -c '. ../only-check.sh' x rebuilt check) >out 2>&1
 check "query: and is content with what is right" test $? = 0
 app data -p minimal --run 'rm settings; echo new >settings; sync settings .' --restart 'cat settings'
-timeout 60 "$OUTAGE" export run/findings/0 -o exported-restart >out 2>err
+timeout 900 "$OUTAGE" export run/findings/0 -o exported-restart >out 2>err
 rm -rf rebuilt
 sh exported-restart/reproduce.sh rebuilt check >out 2>err
 check "restart: the exported script fails, too" test $? = 1
@@ -235,20 +235,20 @@ check "restart: and so is what was acknowledged and lost" \
 
 fresh
 app data -p minimal --run "$dir/replace no-dir" --check "$dir/replace check"
-timeout 60 "$OUTAGE" replay run >out 2>err
+timeout 900 "$OUTAGE" replay run >out 2>err
 check "replay: a run is no finding" test $? = 2
 check "replay: what is one is said" grep -q 'give a finding, such as run/findings/0' err
 mv data away
-timeout 60 "$OUTAGE" replay run/findings/0 >out 2>err
+timeout 900 "$OUTAGE" replay run/findings/0 >out 2>err
 check "replay: the directory need not be there any more" test $? = 1
 mv away data
 cp run/app app.kept
 sed -i "s,replace check,replace check || { echo outage: corruption; exit 1; }," run/app
-timeout 60 "$OUTAGE" replay --trust run/findings/0 >out 2>err
+timeout 900 "$OUTAGE" replay --trust run/findings/0 >out 2>err
 check "replay: another failure is not this one" test $? = 0
 check "replay: it is told" said "another failure shows, corruption"
 sed "s,$dir/replace check,exit 1," app.kept >run/app
-timeout 60 "$OUTAGE" replay --trust run/findings/0 >out 2>err
+timeout 900 "$OUTAGE" replay --trust run/findings/0 >out 2>err
 check "replay: a check that fails without a crash shows nothing" test $? = 2
 check "replay: which is said" grep -q 'without any crash' err
 
@@ -333,7 +333,7 @@ check "sync: what was stored through a mapping is synced, too" test $status = 0
 app two -p minimal --max-subset 1 --run 'for i in 1 2 3 4 5 6; do : >a$i; done' --check '[ "$(echo a?)" != "a1 a4 a6" ]'
 check "a bound on subsets leaves out" said "not tried: "
 check "and then nothing is found" test $status = 0
-timeout 60 "$OUTAGE" report run >out 2>err
+timeout 900 "$OUTAGE" report run >out 2>err
 check "which a report tells, too" said "not tried: "
 app two -p minimal --run 'for i in 1 2 3 4 5 6; do : >a$i; done' --check '[ "$(echo a?)" != "a1 a4 a6" ]'
 check "without it, three of six are lost" test $status = 1
@@ -375,12 +375,12 @@ app data --run true
 refused "no check" "--check"
 app nosuch --run true --check true
 refused "no directory" nosuch
-(cd data && timeout 60 "$OUTAGE" app --run 'echo x >a' --check true -- .) >out 2>err
+(cd data && timeout 900 "$OUTAGE" app --run 'echo x >a' --check true -- .) >out 2>err
 status=$?
 refused "results inside of the directory" "give another -o"
 check "results inside of the directory: nothing is made there" test "$(ls -A data)" = settings
 app data --run 'echo x >a' --check true
-timeout 60 "$OUTAGE" app -o run --run 'echo x >a' --check true -- data >out 2>err
+timeout 900 "$OUTAGE" app -o run --run 'echo x >a' --check true -- data >out 2>err
 status=$?
 refused "results over others" "holds a run already"
 # naps: no process that sleeps for as long as only this test does, or soon none
@@ -426,7 +426,7 @@ rm -rf run
 # a crash, to see that it is content then
 stopped() {
 	rm -rf run checks
-	env --default-signal=INT timeout --preserve-status -s INT 200 "$OUTAGE" app -o run -p minimal --run 'for i in 1 2 3 4 5 6; do echo $i >f$i; done' \
+	env --default-signal=INT timeout --preserve-status -s INT 900 "$OUTAGE" app -o run -p minimal --run 'for i in 1 2 3 4 5 6; do echo $i >f$i; done' \
 		--check "echo >>'$dir/checks'; $1" -- data >out 2>err &
 	pid=$!
 	until [ "$(wc -l 2>/dev/null <checks || echo 0)" -gt 8 ] || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done
@@ -450,10 +450,10 @@ begun run/work/a
 kill -KILL "$(pgrep -P $pid)"
 wait $pid 2>/dev/null
 check "killed again: no process is left" no_nap
-timeout 60 "$OUTAGE" app -o run --run 'echo x >a' --check true -- data >out 2>err
+timeout 900 "$OUTAGE" app -o run --run 'echo x >a' --check true -- data >out 2>err
 status=$?
 refused "killed while it recorded: the same -o" "not finished: remove it"
-timeout 60 "$OUTAGE" report run >out 2>err
+timeout 900 "$OUTAGE" report run >out 2>err
 status=$?
 refused "killed while it recorded: a report" "not finished"
 
@@ -463,7 +463,7 @@ if "${as_user[@]}" unshare --user true 2>/dev/null; then
 	install -d -o 65534 -g 65534 user user/data
 	(cd user && echo old >data/settings && chown 65534:65534 data/settings)
 	for how in no-dir right; do
-		(cd user && rm -rf run && "${as_user[@]}" timeout 100 "$OUTAGE" \
+		(cd user && rm -rf run && "${as_user[@]}" timeout 900 "$OUTAGE" \
 			app -o run -p minimal --run "$dir/replace $how" --check "$dir/replace check" -- data) >out 2>err
 		check "as an ordinary user: $how" test $? = "$([ $how = right ] && echo 0 || echo 1)"
 	done

@@ -58,7 +58,7 @@ until_begun() {
 replays() {
 	rm -rf all seen
 	echo 1 >passes
-	timeout 100 "$OUTAGE" replay run/findings/0 >out 2>err
+	timeout 900 "$OUTAGE" replay run/findings/0 >out 2>err
 	[ $? = 1 ]
 }
 # ended: waits for the end, for which there is no reason to take long; the status is in $status
@@ -86,12 +86,12 @@ for signal in INT TERM HUP; do
 	check "SIG$signal: and told, with what is not known" \
 		grep -q 'the cause is not known, as a signal cut the explanation short; here .* is lost by a crash after' out
 	check "SIG$signal: no cause, nothing that mends it" test "$(grep -cE '^(fix|cause)' run/findings/0/case)" = 0
-	timeout 60 "$OUTAGE" report run --json >report.json 2>err
+	timeout 900 "$OUTAGE" report run --json >report.json 2>err
 	check "SIG$signal: the summary has as many as there are" \
 		test "$(json report.json 'len(d["findings"])')" = "$(sed -n 's/^findings\t//p' run/summary)"
 	check "SIG$signal: each state that failed is in one" test "$(in_all)" = "$(json report.json 'd["failing"]')"
 done
-timeout 60 "$OUTAGE" report run >out 2>err
+timeout 900 "$OUTAGE" report run >out 2>err
 check "report: says that it is not explained" grep -q 'the cause is not known' out
 check "report: and how many are not" grep -q 'note: the cause of [1-9][0-9]* findings\? is not known' out
 check "report --json: too" test "$(json report.json '{f["explained"] for f in d["findings"]}')" = '{False}'
@@ -103,7 +103,7 @@ begin -j 2 --json
 until_begun 4
 kill -INT $pid
 ended
-timeout 60 "$OUTAGE" report run --json >report.json 2>>err
+timeout 900 "$OUTAGE" report run --json >report.json 2>>err
 check "a signal with --json: the object is there" test "$(json out 'd["findings"] == d["unexplained"] >= 1')" = True
 check "checks that ended before are counted" test "$(json out 'd["failing"]')" -ge 2
 check "and each is in a finding" test "$(in_all)" = "$(json out 'd["failing"]')"
@@ -144,19 +144,19 @@ kill -KILL $pid
 ended
 check "killed: no check is left" no_nap
 check "killed: what failed is kept" test -s run/findings/0/case -a -s run/findings/0/said
-timeout 60 "$OUTAGE" report run >out 2>err
+timeout 900 "$OUTAGE" report run >out 2>err
 check "killed: a report reads it" grep -q 'the cause is not known, as the explanation did not come to its end' out
 check "killed: replay, too" replays
 
 # ---- if nothing ends it ----
 
 rm -rf run
-timeout 240 "$OUTAGE" app -o run -p minimal --budget 200 --json --run "$run" --check '[ -e end ] && [ -e f1 ]' -- data >out 2>err
+timeout 900 "$OUTAGE" app -o run -p minimal --budget 200 --json --run "$run" --check '[ -e end ] && [ -e f1 ]' -- data >out 2>err
 check "undisturbed: it is explained" test "$(json out 'd["unexplained"]')" = 0
 check "undisturbed: what failed for a known reason is no finding of its own" \
 	test "$(ls -A run/findings)" = "$(seq 0 $(($(json out 'd["findings"]') - 1)))"
 rm -rf run count
-timeout 240 "$OUTAGE" app -j 1 -o run -p minimal --run 'echo x >u; sync u .' \
+timeout 900 "$OUTAGE" app -j 1 -o run -p minimal --run 'echo x >u; sync u .' \
 	--check "[ -e u ] || { echo >>'$dir/count'; [ \$(wc -l <'$dir/count') != 1 ]; }" -- data >out 2>err
 check "a state that fails once and not again is none" test $? = 0
 check "and nothing of it is kept" test -z "$(ls -A run/findings)"

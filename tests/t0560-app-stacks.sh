@@ -15,7 +15,7 @@ for_everybody
 # app OPTION...: one run, kept in run
 app() {
 	rm -rf run
-	timeout 240 "$OUTAGE" app -o run "$@" >out 2>err
+	timeout 900 "$OUTAGE" app -o run "$@" >out 2>err
 	status=$?
 }
 said() {
@@ -104,7 +104,7 @@ wrong() {
 	check "$1: the missing sync is found" test $status = 1
 	check "$1: the write is named with its line" said "write 4 to table.tmp, at $write in put, was not ordered before"
 	check "$1: and the rename" said "rename 5 of table.tmp to table, at $rename in publish: an fsync of table.tmp is missing"
-	timeout 60 "$OUTAGE" report run >out 2>>err
+	timeout 900 "$OUTAGE" report run >out 2>>err
 	check "$1: who called the write" said "at store.c:$(line 'put(text)' store.c) in append_record"
 	check "$1: and who called that" said "at store.c:$(line "$2" store.c) in "
 	check "$1: through a pointer, too" said "at store.c:$(line '/* through a pointer */' store.c) in main"
@@ -127,14 +127,14 @@ cc -g -O2 -pthread -o store store.c
 app --stacks -p minimal --run "$dir/store thread" --check "$look" -- data
 wrong "in a thread" '/* of the thread */'
 
-timeout 60 "$OUTAGE" report run --json >out 2>>err
+timeout 900 "$OUTAGE" report run --json >out 2>>err
 check "--json: the frames of the lost write" test "$(python3 -c '
 import json
 d = json.load(open("out"))["findings"][0]
 e = [e for e in d["sequence"] if e["fate"] == "lost"][0]
 print([f.get("function") for f in e["stack"] if "store" in f["module"]], d["verified"],
       all(len(f.get("build_id", "")) == 40 for f in e["stack"]))')" = "['put', 'append_record', 'in_thread'] True True"
-timeout 60 "$OUTAGE" report run --html page.html >out 2>>err
+timeout 900 "$OUTAGE" report run --html page.html >out 2>>err
 check "--html: the place" grep -qF "$write in put" page.html
 app --stacks -p minimal --run 'for i in 1 2 3 4 5 6 7 8; do echo $i; done >many' --check true -- data
 check "the same stack is kept once" test "$(grep -c '^call' run/stacks)" -gt "$(($(grep -c '^stack	' run/stacks) + 4))"
@@ -157,7 +157,7 @@ check "stripped: and it is the right one" test "$(addr2line -e full "$at" | sed 
 cc -g -O2 -pthread -o store store.c
 app --stacks -p minimal --run "$dir/store map" --check "$look" -- data
 check "a mapping: what has no stack is said" grep -q 'note: 1 operation has no call stack: the kernel wrote later' out
-timeout 60 "$OUTAGE" trace show run/trace >out 2>>err
+timeout 900 "$OUTAGE" trace show run/trace >out 2>>err
 check "a mapping: the write is there" grep -q ' write ' out
 
 # A program below the directory is read by who answers for that directory.
@@ -180,7 +180,7 @@ if "${as_user[@]}" unshare --user true 2>/dev/null; then
 	cp store hidden
 	chmod 711 hidden
 	for program in store hidden; do
-		(cd user && rm -rf run && "${as_user[@]}" timeout 100 "$OUTAGE" \
+		(cd user && rm -rf run && "${as_user[@]}" timeout 900 "$OUTAGE" \
 			app --stacks -o run -p minimal --run "$dir/$program" --check "$look" -- data) >out 2>err
 		if [ $program = store ]; then
 			check "as an ordinary user" said "at $write in put"
@@ -198,7 +198,7 @@ fi
 # What is kept is input, too.
 app --stacks -p minimal --run "$dir/store" --check "$look" -- data
 echo 'call	1	99' >>run/stacks
-timeout 60 "$OUTAGE" report run >out 2>err
+timeout 900 "$OUTAGE" report run >out 2>err
 check "a damaged table is refused" test $? = 2
 check "which is said" grep -q 'stacks: line [0-9]* of the table' err
 done_testing

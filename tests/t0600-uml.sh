@@ -29,9 +29,9 @@ as() { # USER ARGUMENTS: runs outage as that user, in a directory that is his
 	local user=$1
 	shift
 	case $user in
-	nobody) (cd nobody && timeout --kill-after=5 120 setpriv --reuid=65534 --regid=65534 \
+	nobody) (cd nobody && timeout --kill-after=5 900 setpriv --reuid=65534 --regid=65534 \
 		--clear-groups env OUTAGE_CACHE="$HOME" XDG_STATE_HOME="$dir/nobody/state" "$dir/prog" "$@") >out 2>err </dev/null ;;
-	*) timeout --kill-after=5 120 "$dir/prog" "$@" >out 2>err </dev/null ;;
+	*) timeout --kill-after=5 900 "$dir/prog" "$@" >out 2>err </dev/null ;;
 	esac
 }
 status() { # STATUS USER ARGUMENTS
@@ -99,7 +99,7 @@ check "explored with kernels that are named" status 0 "$last" explore -t uml:ext
 check "the release is that of the guest" json \
 	"d['kernel'] == '$release' and d['operations'] >= 40 and d['errors'] == 0"
 check "a difference of such a kernel" status 1 "$last" explore -t uml:ext4,grpid --kernel "$kernel" \
-	-r uml:ext4 --ref-kernel "$kernel" --order walk --findings 1 --inputs "$dir/nobody/few" --time 60s -o grpid
+	-r uml:ext4 --ref-kernel "$kernel" --order walk --findings 1 --inputs "$dir/nobody/few" --time 800s -o grpid
 where=.
 [ "$last" != nobody ] || where=nobody
 case=$(find "$where/grpid/findings" -mindepth 1 -maxdepth 1 | sort | head -1)
@@ -139,7 +139,7 @@ check "with them, nothing is" status 0 "$last" test -t uml:ext4 --crash reorder 
 check "a flush that is lost is noticed" status 1 "$last" test -t uml:ext4 --crash reorder \
 	--budget 60 --lose-flush 2 -o lost "$dir/nobody/short"
 case=$(find "$where/lost/findings" -mindepth 1 -maxdepth 1 | sort | head -1)
-timeout 20 "$OUTAGE" trace show "$case/trace" >out 2>err
+timeout 900 "$OUTAGE" trace show "$case/trace" >out 2>err
 between() { # FROM TO PATTERN: how often it stands between the two
 	awk -v from="$1" -v to="$2" -v what="$3" '$0 ~ from { on = 1 } $0 ~ to { on = 0 }
 		on && $0 ~ what { n++ } END { print n + 0 }' out
@@ -149,7 +149,7 @@ check "fsync sends writes" [ "$(between 'begin +op 2' 'end +op 2' ' write ')" -g
 check "and flushes" [ "$(between 'begin +op 2' 'end +op 2' ' flush')" -gt 0 ]
 check "its promise holds when it has returned" [ "$(between 'end +op 2' 'persist +op 2' ' write ')" = 0 ]
 check "a finding is shown again" status 1 "$last" replay "${case#nobody/}"
-timeout 20 "$OUTAGE" report "$case" >out 2>err
+timeout 900 "$OUTAGE" report "$case" >out 2>err
 check "a report says which kernel it was" says "uml:ext4, guarantee linux, Linux $release"
 
 # Torn between its two sectors, the superblock of ext4 has a wrong checksum: that is so on every kernel.
@@ -210,7 +210,7 @@ if [ "$last" = nobody ]; then
 	with_path() { # PATH STATUS ARGUMENTS: as nobody
 		local path=$1 want=$2
 		shift 2
-		(cd nobody && timeout --kill-after=5 60 setpriv --reuid=65534 --regid=65534 --clear-groups \
+		(cd nobody && timeout --kill-after=5 900 setpriv --reuid=65534 --regid=65534 --clear-groups \
 			env PATH="$path" OUTAGE_CACHE="$HOME" "$dir/prog" "$@") >out 2>err </dev/null
 		[ $? -eq "$want" ]
 	}
@@ -243,7 +243,7 @@ check "the kernel and its modules can be named" status 0 "$last" test -t uml:ext
 if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
 	# The guest's memory lies in /dev/shm; what this machine lacks is no finding.
 	small() { # MIB
-		timeout --kill-after=5 120 unshare -m --propagation private sh -c "mount -t tmpfs -o size=$1m \
+		timeout --kill-after=5 900 unshare -m --propagation private sh -c "mount -t tmpfs -o size=$1m \
 			tmpfs /dev/shm && exec $dir/prog test -t uml:ext4 -b seq-1 -j 1 -o small-$1" >out 2>err
 		[ $? -eq 2 ]
 	}
@@ -272,7 +272,7 @@ under_way() { # DIR LINES: waits until so much is done
 	done
 }
 begin() { # DIR ARGUMENTS: a run that goes on for long, in the background, once it is under way
-	timeout --kill-after=5 300 "$dir/prog" test -t uml:ext4 -b seq-2 -j 2 -o "$@" >out 2>err </dev/null &
+	timeout --kill-after=5 900 "$dir/prog" test -t uml:ext4 -b seq-2 -j 2 -o "$@" >out 2>err </dev/null &
 	run=$!
 	under_way "$1" 9
 	pid=$(pgrep -P "$run" -x prog)
@@ -301,7 +301,7 @@ for ((i = 0; i < 30; i++)); do
 	sleep 1
 	left=$(ours)
 done
-timeout 100 "$dir/prog" doctor --fix >out 2>err
+timeout 900 "$dir/prog" doctor --fix >out 2>err
 if [ -n "$left" ]; then
 	check "all killed: doctor finds it" says 'cleared: process [0-9]+ \(linux.uml\)'
 else

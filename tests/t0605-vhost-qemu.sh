@@ -10,7 +10,7 @@ if [ -z "$qemu" ] || [ ! -x "$probe" ]; then
 	echo "1..0 # SKIP qemu-system-x86_64 is not there"
 	exit 77
 fi
-run() { timeout --kill-after=5 100 "$probe" "$qemu" >out 2>err; }
+run() { timeout --kill-after=5 900 "$probe" "$qemu" >out 2>err; }
 check "QEMU's firmware reads and writes it, and both are recorded" run
 sed 's/^/# /' out
 done_testing

@@ -148,7 +148,7 @@ if [ "$(id -u)" = 0 ]; then
 	# Compressed, as other kernels have them.
 	find kernel/lib -path '*/drivers/*' -name '*.ko' -exec gzip {} +
 	chmod -R a+rX kernel
-	(cd nobody && timeout --kill-after=5 120 setpriv --reuid=65534 --regid=65534 --clear-groups \
+	(cd nobody && timeout --kill-after=5 900 setpriv --reuid=65534 --regid=65534 --clear-groups \
 		env OUTAGE_CACHE="$dir/nobody/cache" "$dir/prog" test -t vm:ext4 \
 		--kernel "$dir/kernel/boot/vmlinuz-$release" --json -o run "$dir/short") >out 2>err </dev/null
 	check "without root, and with compressed modules" json "d['workloads'] == 1 and d['findings'] == d['errors'] == 0"
@@ -205,7 +205,7 @@ wrong '^outage: --deterministic is for vm: targets' -t uml:ext4 --deterministic
 mkdir empty-path
 for p in mke2fs e2fsck sh; do ln -s "$(command -v "$p")" empty-path/; done
 no_qemu() { # with a cache of its own, which holds no kernel
-	timeout --kill-after=5 60 env PATH="$dir/empty-path" OUTAGE_CACHE="$dir/none" "$OUTAGE" "$@" \
+	timeout --kill-after=5 900 env PATH="$dir/empty-path" OUTAGE_CACHE="$dir/none" "$OUTAGE" "$@" \
 		>out 2>err </dev/null
 }
 no_qemu test -t vm:ext4 --kernel "$image" -o x short
@@ -235,7 +235,7 @@ check "but none in persistent memory" eval '! says "^ok +virtual machine .* vm:e
 # However it ends, nothing stays.
 check "no process is left" wait_for_none
 begin() { # DIR ARGUMENTS: a run that goes on for long, in the background, once it is under way
-	timeout --kill-after=5 120 "$OUTAGE" test -t vm:ext4 --kernel "$image" -b seq-2 -j 2 -o "$@" \
+	timeout --kill-after=5 900 "$OUTAGE" test -t vm:ext4 --kernel "$image" -b seq-2 -j 2 -o "$@" \
 		>out 2>err </dev/null &
 	run=$!
 	for ((i = 0; i < 2000; i++)); do
@@ -264,7 +264,7 @@ check "it is said" complains 'the guest was killed'
 check "and the others were done" says '(39|40) workloads'
 kill_early() { # ends it while the first machine boots, and no template is there yet
 	rm -f cache/vm-*
-	timeout --kill-after=5 120 "$OUTAGE" test -t vm:ext4 --kernel "$image" -o early short >out 2>err </dev/null &
+	timeout --kill-after=5 900 "$OUTAGE" test -t vm:ext4 --kernel "$image" -o early short >out 2>err </dev/null &
 	run=$!
 	for ((i = 0; i < 1000; i++)); do
 		[ -z "$(ours)" ] || break

@@ -28,7 +28,7 @@ chmod +x bin/apt-cache bin/apt-get
 few() { # STATUS ARGUMENTS
 	local want=$1
 	shift
-	timeout --kill-after=5 300 env PATH="$dir/bin" "$OUTAGE" "$@" >out 2>err </dev/null
+	timeout --kill-after=5 900 env PATH="$dir/bin" "$OUTAGE" "$@" >out 2>err </dev/null
 	[ $? -eq "$want" ]
 }
 fetches_nothing() { # STATUS ARGUMENTS
@@ -74,7 +74,7 @@ check "is said" complains 'no kernel of Debian 12 has nova: name one'
 little_memory() {
 	printf 'MemAvailable: 100000 kB\nSwapFree: 50000 kB\n' >meminfo
 	rm -f asked
-	timeout --kill-after=5 300 unshare -m sh -c "mount --bind meminfo /proc/meminfo &&
+	timeout --kill-after=5 900 unshare -m sh -c "mount --bind meminfo /proc/meminfo &&
 		PATH=$dir/bin exec '$OUTAGE' test -t vm:ext4 -o x short" >out 2>err </dev/null
 	[ $? = 2 ] && [ ! -e asked ]
 }

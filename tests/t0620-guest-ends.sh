@@ -34,7 +34,7 @@ printf 'creat foo\nwrite foo 0 8192\nfsync foo\n' >short
 # The guest of a run that is at its second workload, a long one.
 begin() { # TARGET ARGUMENTS
 	rm -rf run
-	timeout --kill-after=5 200 "$OUTAGE" test -t "$1" "${@:2}" -j 1 -o run short long short >out 2>err </dev/null &
+	timeout --kill-after=5 900 "$OUTAGE" test -t "$1" "${@:2}" -j 1 -o run short long short >out 2>err </dev/null &
 	job=$!
 	for ((i = 0; i < 1200; i++)); do
 		[ "$(wc -l 2>/dev/null <run/progress || echo 0)" -lt 2 ] || break
@@ -93,7 +93,7 @@ check "a panic before any crash is a finding" ended 1
 check "of what the kernel said" says 'the kernel says: Kernel panic'
 check "and the run goes on" says '3 workloads'
 check "of crash states nothing is said" [ "$(grep -c 'no workload has a persistence point' out)" = 0 ]
-timeout 60 "$OUTAGE" report run/findings/1-0 >out 2>err
+timeout 900 "$OUTAGE" report run/findings/1-0 >out 2>err
 check "it can be reported" says 'nothing had crashed yet'
 
 # It does not move, and nobody has stopped it: whoever traces it lets it run no more.
@@ -261,7 +261,7 @@ mkdir -m 777 user
 if [ "$(id -u)" = 0 ]; then
 	cp "$OUTAGE" prog
 	chmod 755 "$dir" prog
-	(cd user && timeout 100 setpriv --reuid=65534 --regid=65534 --clear-groups env OUTAGE_CACHE="$dir/user" \
+	(cd user && timeout 900 setpriv --reuid=65534 --regid=65534 --clear-groups env OUTAGE_CACHE="$dir/user" \
 		"$dir/prog" doctor) >out 2>err </dev/null
 	check "for an ordinary user a guest is all he needs" [ $? = 0 ]
 	check "and is told so" says 'File systems of other kernels can be tested here, in a guest and without root'

@@ -9,7 +9,7 @@ needs_mounts
 replay=$(dirname "$OUTAGE")/tests/helpers/app-replay
 
 stop() {
-	mountpoint -q "$dir/mnt" && timeout 20 "$OUTAGE" umount "$dir/mnt"
+	mountpoint -q "$dir/mnt" && timeout 900 "$OUTAGE" umount "$dir/mnt"
 	cd / && rm -rf "$dir"
 }
 trap stop EXIT
@@ -20,16 +20,16 @@ record() {
 	cp -a base root
 	mkdir -p mnt
 	"$replay" numbers root numbers || return 1
-	timeout 20 "$OUTAGE" mount --daemon -p "$1" --no-real-sync --trace trace --trace-data \
+	timeout 900 "$OUTAGE" mount --daemon -p "$1" --no-real-sync --trace trace --trace-data \
 		--trace-reads --log log root mnt >out 2>err </dev/null || return 1
-	(cd mnt && timeout 60 bash -e -) >out 2>err
+	(cd mnt && timeout 900 bash -e -) >out 2>err
 	local status=$?
-	timeout 20 "$OUTAGE" umount mnt >>out 2>>err && return "$status"
+	timeout 900 "$OUTAGE" umount mnt >>out 2>>err && return "$status"
 }
 
 # all_survives PROFILE: whether the root is the state in which everything did
 all_survives() {
-	timeout 60 "$replay" all numbers trace base root "$1" >out 2>err
+	timeout 900 "$replay" all numbers trace base root "$1" >out 2>err
 }
 
 mkdir base base/sub base/full
@@ -107,10 +107,10 @@ check "a replacement without a sync" record minimal <<'END'
 echo "k1 v2" >table.tmp
 mv table.tmp table
 END
-timeout 60 "$replay" check numbers trace "$dir/base" root minimal 100 ". $dir/holds" >out 2>err
+timeout 900 "$replay" check numbers trace "$dir/base" root minimal 100 ". $dir/holds" >out 2>err
 check "can lose the table" test $? = 1
 check "which the check tells" grep -q 'exited with status 1: table holds: $' out
-timeout 60 "$replay" check numbers trace "$dir/base" root ext4-ordered 100 ". $dir/holds" >out 2>err
+timeout 900 "$replay" check numbers trace "$dir/base" root ext4-ordered 100 ". $dir/holds" >out 2>err
 check "but not on ext4" test $? = 0
 check "a replacement with a sync" record minimal <<'END'
 echo "k1 v2" >table.tmp
@@ -118,7 +118,7 @@ sync table.tmp
 mv table.tmp table
 sync .
 END
-timeout 60 "$replay" check numbers trace "$dir/base" root minimal 100 ". $dir/holds" >out 2>err
+timeout 900 "$replay" check numbers trace "$dir/base" root minimal 100 ". $dir/holds" >out 2>err
 check "loses nothing" test $? = 0
 check "in several states" grep -qE '([4-9]|[1-9][0-9]) checked, 0 failed, 0 errors' out
 check "the directory is as it was" test "$(cat base/table base/file)" = "$(printf 'k1 v1\nold')"

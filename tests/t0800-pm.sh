@@ -18,7 +18,7 @@ pm() {
 	local want=$1
 	shift
 	rm -rf r
-	timeout 300 "$OUTAGE" pm --file pool -j 2 -o r "$@" >out 2>err
+	timeout 900 "$OUTAGE" pm --file pool -j 2 -o r "$@" >out 2>err
 	[ $? -eq "$want" ]
 }
 pool() {
@@ -26,7 +26,7 @@ pool() {
 	truncate -s 64K pool
 }
 # kinds FILTER: the kinds of events in the trace, joined
-kinds() { timeout 60 "$OUTAGE" trace show r/trace | awk -v f="${1:-.}" '$1 ~ /^[0-9]+$/ && $0 ~ f { printf "%s ", $2 }'; }
+kinds() { timeout 900 "$OUTAGE" trace show r/trace | awk -v f="${1:-.}" '$1 ~ /^[0-9]+$/ && $0 ~ f { printf "%s ", $2 }'; }
 says() { grep -q -e "$1" err; }
 # json KEY: of the last --json
 json() { python3 -c 'import json, sys; print(json.load(open("out"))[sys.argv[1]])' "$1"; }
@@ -53,16 +53,16 @@ check 'the file itself is as it was' test "$(cksum <pool)" = "$before"
 # ---- findings ----
 pm 1 --check "$good" -- "$writer" pool late
 check 'report has the store and where it was made' eval \
-	"timeout 60 '$OUTAGE' report r >out && grep -q '^lost .*store of 8 bytes at .*, made at 0x' out"
-check 'report in JSON' eval "timeout 60 '$OUTAGE' report --json r >out && json findings >o2 &&
+	"timeout 900 '$OUTAGE' report r >out && grep -q '^lost .*store of 8 bytes at .*, made at 0x' out"
+check 'report in JSON' eval "timeout 900 '$OUTAGE' report --json r >out && json findings >o2 &&
 	grep -q 'is not whole' o2"
-check 'a page' timeout 60 "$OUTAGE" report r --html page.html
+check 'a page' timeout 900 "$OUTAGE" report r --html page.html
 check 'has the store that is lost, the crash, and what comes later' eval \
 	"grep -q 'class=\"lost\"><td>lost</td>.*store of 8 bytes at' page.html &&
 	grep -q 'the power fails here' page.html && grep -q 'class=\"later\"' page.html"
-check 'a page of one finding' timeout 60 "$OUTAGE" report r/findings/0 --html page.html
-check 'export' timeout 60 "$OUTAGE" export r/findings/0 -o exported
-check 'not of a run' eval "! timeout 60 '$OUTAGE' export r -o exported2 2>err && says 'give a finding'"
+check 'a page of one finding' timeout 900 "$OUTAGE" report r/findings/0 --html page.html
+check 'export' timeout 900 "$OUTAGE" export r/findings/0 -o exported
+check 'not of a run' eval "! timeout 900 '$OUTAGE' export r -o exported2 2>err && says 'give a finding'"
 sh exported/reproduce.sh crashed check >out 2>err
 check 'the script shows it without us' eval "test $? -ne 0 && grep -q '^it shows' out"
 check 'on a file as long as the pool' test "$(stat -c %s crashed)" = "$(stat -c %s pool)"
@@ -71,31 +71,31 @@ check 'a file that is there stays as it is' eval "test $? -eq 2 && says 'is ther
 sed 's/ sh -c .* sh "\$OUTAGE_FILE"/ true/' exported/reproduce.sh >mended.sh
 sh mended.sh crashed2 check >out 2>err
 check 'and it does not show with a check that is content' eval "test $? -eq 0 && grep -q 'does not show' out"
-check 'shrink' timeout 60 "$OUTAGE" shrink r/findings/0
+check 'shrink' timeout 900 "$OUTAGE" shrink r/findings/0
 check 'keeps it below its run' test -f r/shrunk/0/case
-timeout 60 "$OUTAGE" replay r/shrunk/0 >out 2>err
+timeout 900 "$OUTAGE" replay r/shrunk/0 >out 2>err
 check 'where it can be replayed' test $? -eq 1
-check 'another time it is not replaced' eval "! timeout 60 '$OUTAGE' shrink r/findings/0 2>err &&
+check 'another time it is not replaced' eval "! timeout 900 '$OUTAGE' shrink r/findings/0 2>err &&
 	says 'holds a finding already'"
-check 'nor put where its run is not' eval "! timeout 60 '$OUTAGE' shrink r/findings/0 -o alone 2>err &&
+check 'nor put where its run is not' eval "! timeout 900 '$OUTAGE' shrink r/findings/0 -o alone 2>err &&
 	says 'needs its run'"
 # One that loses all of a record, and not the flag behind it: of its stores one is enough.
 point=$(sed -n 's/^point\t//p' r/findings/0/case)
 cp -r r/findings/0 r/findings/1
 sed -i "s/^state\t.*/state\t4.$point.8/" r/findings/1/case
-check 'more is lost than need be' timeout 60 "$OUTAGE" shrink --trust --json r/findings/1
-timeout 60 "$OUTAGE" shrink --trust --force --json r/findings/1 >out
+check 'more is lost than need be' timeout 900 "$OUTAGE" shrink --trust --json r/findings/1
+timeout 900 "$OUTAGE" shrink --trust --force --json r/findings/1 >out
 check 'and is given back' eval 'test "$(json lost)" -eq 1 && test "$(json lost_before)" -ge 8'
 rm -r r/findings/1
-timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
+timeout 900 "$OUTAGE" replay r/findings/0 >out 2>err
 check 'replay shows it again' test $? -eq 1
 mv pool kept
-timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
+timeout 900 "$OUTAGE" replay r/findings/0 >out 2>err
 check 'without the file, too' test $? -eq 1
 check 'and leaves none behind' test ! -e pool
 mv kept pool
 sed -i 's/^check\t.*/check\ttrue/' r/pm
-timeout 60 "$OUTAGE" replay --trust r/findings/0 >out 2>err
+timeout 900 "$OUTAGE" replay --trust r/findings/0 >out 2>err
 check 'and not, once it is mended' test $? -eq 0
 check 'JSON says it all' pm 1 --json --check "$good" -- "$writer" pool late
 check 'with its keys' eval 'for k in operations crash_states unique_states checked findings errors \
@@ -111,7 +111,7 @@ check 'of a late one, not atomic' eval "pm 1 --dump \"\$show\" -- $writer pool l
 check 'which may be promised less' pm 0 --promise none --dump "$show" -- "$writer" pool late
 check 'of one that is never flushed, not single' eval "pm 1 --promise sync --dump \"\$show\" -- \
 	$writer pool lost && grep -q not-single out"
-check 'and replayed' eval "timeout 60 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1"
+check 'and replayed' eval "timeout 900 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1"
 check 'without marks there are no operations' eval "pm 2 --dump true -- $writer pool synced &&
 	says 'has no marks'"
 
@@ -125,13 +125,13 @@ fi
 
 # ---- how memory is used ----
 check 'threads, which race' pm 0 --check true --budget 2 -- "$writer" pool threads
-check 'are CPUs of their own' test "$(timeout 60 "$OUTAGE" trace show --kind fence r/trace |
+check 'are CPUs of their own' test "$(timeout 900 "$OUTAGE" trace show --kind fence r/trace |
 	grep -o 'cpu [0-9]*' | sort -u | wc -l)" -ge 4
 check 'forked processes' pm 0 --check true --budget 2 -- "$writer" pool fork
-check 'as well' test "$(timeout 60 "$OUTAGE" trace show --kind store r/trace |
+check 'as well' test "$(timeout 900 "$OUTAGE" trace show --kind store r/trace |
 	grep -o 'cpu [0-9]*' | sort -u | wc -l)" -eq 5
 check 'mapped twice, moved, cut, mapped over' pm 0 --check true -- "$writer" pool remap
-check 'each store where it belongs' test "$(timeout 60 "$OUTAGE" trace show --kind store r/trace |
+check 'each store where it belongs' test "$(timeout 900 "$OUTAGE" trace show --kind store r/trace |
 	grep -o '0x[0-9a-f]*+8' | tr '\n' ' ')" = '0x10+8 0x18+8 0x2008+8 0x28+8 0x12c0+8 '
 check 'msync and fsync flush what was stored' pm 0 --check true -- "$writer" pool synced
 check 'line by line, and fence' test "$(kinds)" = \
@@ -140,7 +140,7 @@ check 'vectors' pm 0 --check true -- "$writer" pool vectors
 check 'are stores, some of them past the cache' test "$(kinds " nt "; kinds)" = \
 	'store store store store store store fence '
 check 'instructions that store many bytes' pm 0 --json --check true -- "$writer" pool strings
-check 'are one store for each word' test "$(timeout 60 "$OUTAGE" trace show --kind store r/trace |
+check 'are one store for each word' test "$(timeout 900 "$OUTAGE" trace show --kind store r/trace |
 	grep -o '0x[0-9a-f]*+[0-9]*' | tr '\n' ' ')" = "0x2+6 $(for i in {1..11}; do printf '0x%x+8 ' $((i * 8)); done)0x60+6 $(
 	for i in {0..5}; do printf '0x%x+8 ' $((256 + i * 8)); done)"
 check 'and so leave few states' test "$(json unique_states)" -le 378
@@ -154,7 +154,7 @@ check 'one that is made for it' pm 0 --size 64K --check "$good" -- "$writer" poo
 check 'is, too' test ! -e pool
 pool
 mv pool 'po,ol x'
-check 'a name with a comma and a blank' eval "timeout 100 '$OUTAGE' pm --file 'po,ol x' \
+check 'a name with a comma and a blank' eval "timeout 900 '$OUTAGE' pm --file 'po,ol x' \
 	--check \"\$good\" -o r2 -- $writer 'po,ol x' late >out 2>err; test \$? -eq 1"
 pool
 
@@ -203,7 +203,7 @@ printf '#!/bin/sh\n[ "$1" = --version ] && echo "qemu-x86_64 version 7.2.0" && e
 check 'one that traces something else' fails "tracer's test failed" --qemu ./q --check true -- true
 check 'a command line without a check' eval "pm 2 -- true && says 'give one of --check and --dump'"
 check 'or without a program' eval "pm 2 --check true && says 'give a program'"
-check 'a directory' eval "timeout 60 '$OUTAGE' pm --file . --check true -- true 2>err; test \$? -eq 2 &&
+check 'a directory' eval "timeout 900 '$OUTAGE' pm --file . --check true -- true 2>err; test \$? -eq 2 &&
 	says 'no regular file'"
 
 # ---- marks by hand ----

@@ -16,14 +16,14 @@ pm() {
 	shift
 	rm -rf r pool
 	truncate -s 64K pool
-	timeout 300 "$OUTAGE" pm --file pool -j 2 -o r "$@" >out 2>err
+	timeout 900 "$OUTAGE" pm --file pool -j 2 -o r "$@" >out 2>err
 	[ $? -eq "$want" ]
 }
 
 # ---- call stacks ----
 # callers WAY: the functions around the store to this word, inner first, up to main or a thread
 callers() {
-	timeout 60 "$OUTAGE" trace show --json r/trace >json
+	timeout 900 "$OUTAGE" trace show --json r/trace >json
 	python3 - "$1" <<'END'
 import json, sys
 names = {}
@@ -63,9 +63,9 @@ done
 way 14 'put main' 'after all'
 way 15 'put through main' 'in a child'
 check 'without being asked, none' eval "pm 0 --check true -- $helpers/pm-stacks pool &&
-	! timeout 60 '$OUTAGE' trace show r/trace | grep -q stack"
+	! timeout 900 '$OUTAGE' trace show r/trace | grep -q stack"
 check 'findings tell the callers' eval "pm 1 --stacks --check 'test \$(od -An -tu8 -j56 -N8 \"\$1\") != 0 ||
-	test \$(od -An -tu8 -j72 -N8 \"\$1\") = 0' -- $helpers/pm-stacks pool && timeout 60 '$OUTAGE' report r >out &&
+	test \$(od -An -tu8 -j72 -N8 \"\$1\") = 0' -- $helpers/pm-stacks pool && timeout 900 '$OUTAGE' report r >out &&
 	grep -q 'called from pm-stacks.c:[0-9]* in main' out"
 check 'without an emulator there are none' eval "pm 2 --stacks --tracer preload --check true -- true &&
 	grep -q 'wants an emulator' err"
@@ -73,7 +73,7 @@ check 'without an emulator there are none' eval "pm 2 --stacks --tracer preload 
 # ---- several CPUs ----
 # in_turn: whether the stores to the first word are by the three, in turn
 in_turn() {
-	timeout 60 "$OUTAGE" trace show --json r/trace >json
+	timeout 900 "$OUTAGE" trace show --json r/trace >json
 	python3 - <<'END'
 import json
 cpus = [e["cpu"] for e in json.load(open("json"))["events"] if e["kind"] == "store" and e["addr"] == 0]

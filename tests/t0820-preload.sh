@@ -18,19 +18,19 @@ traced() {
 	truncate -s 64K pool
 	cp pool base
 	truncate -s 16M stream
-	OUTAGE_PM_STREAM=$dir/stream PMEM_IS_PMEM_FORCE=1 LD_PRELOAD=$preload timeout 60 "$@" >out 2>err
+	OUTAGE_PM_STREAM=$dir/stream PMEM_IS_PMEM_FORCE=1 LD_PRELOAD=$preload timeout 900 "$@" >out 2>err
 }
-trace() { timeout 60 "$helpers/pm-stream" stream base pool trace "$@" >out 2>err; }
+trace() { timeout 900 "$helpers/pm-stream" stream base pool trace "$@" >out 2>err; }
 # part TEXT: the kinds of events from one text to the next
 part() {
-	timeout 60 "$OUTAGE" trace show trace |
+	timeout 900 "$OUTAGE" trace show trace |
 		awk -v t="$1" '$2 == "text" { on = ($3 ~ t) } on && $2 != "text" { printf "%s%s ", $2, (/ nt/ ? "-nt" : "") }'
 }
 
 check 'a program runs as before' traced "$helpers/pm-preload" pool all
 check 'and its trace explains what is there' trace
 check 'a store that nobody flushed is found' eval \
-	"timeout 60 '$OUTAGE' trace show --kind store trace | grep -q '0x0+8'"
+	"timeout 900 '$OUTAGE' trace show --kind store trace | grep -q '0x0+8'"
 check 'flush, drain' test "$(part flush)" = 'store lineflush fence '
 check 'deep ones' test "$(part deep)" = 'store lineflush fence store lineflush fence '
 check 'msync' test "$(part msync)" = 'store lineflush fence '
@@ -45,7 +45,7 @@ check 'is right in every state' eval \
 	"trace state \"'$helpers/pm-reader' check state\" && grep -q '^0 of [1-9]' out"
 check 'one that does not persist its data' traced "$helpers/pm-libpmem" pool unpersisted
 check 'is not' eval "trace state \"'$helpers/pm-reader' check state >/dev/null\" && grep -q '^[1-9][0-9]* of' out"
-timeout 60 "$OUTAGE" trace show trace >marks
+timeout 900 "$OUTAGE" trace show trace >marks
 check 'marks are there' test "$(grep -c ' begin  *op' marks) $(grep -c ' end  *op' marks)" = '4 4'
 
 check 'threads' traced "$helpers/pm-preload" pool threads
@@ -64,7 +64,7 @@ rm -f pool stream
 truncate -s 16M stream
 head -c 12M /dev/urandom >pool
 cp pool base
-OUTAGE_PM_STREAM=$dir/stream PMEM_IS_PMEM_FORCE=1 LD_PRELOAD=$preload timeout 60 \
+OUTAGE_PM_STREAM=$dir/stream PMEM_IS_PMEM_FORCE=1 LD_PRELOAD=$preload timeout 900 \
 	"$helpers/pm-preload" pool cold
 check 'a large file, stored to without a flush' test $? -eq 0
 check 'is compared as a whole, in the end' eval "trace && test \
@@ -78,9 +78,9 @@ check 'one that is killed' eval '! traced "$helpers/pm-preload" pool killed'
 check 'has a trace without one' eval '! trace && grep -q "no end" err'
 rm -f pool
 truncate -s 64K pool
-LD_PRELOAD=$preload PMEM_IS_PMEM_FORCE=1 OUTAGE_PM_STREAM=$dir/none timeout 60 \
+LD_PRELOAD=$preload PMEM_IS_PMEM_FORCE=1 OUTAGE_PM_STREAM=$dir/none timeout 900 \
 	"$helpers/pm-preload" pool all 2>err
 check 'no file for the stream: it runs, and it is said' eval "test $? -eq 0 && grep -q 'must name a file' err"
-check 'nothing is asked: nothing is said' eval "LD_PRELOAD=$preload timeout 60 '$helpers/pm-preload' pool all 2>err &&
+check 'nothing is asked: nothing is said' eval "LD_PRELOAD=$preload timeout 900 '$helpers/pm-preload' pool all 2>err &&
 	test ! -s err"
 done_testing

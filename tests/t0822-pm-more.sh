@@ -17,7 +17,7 @@ pm() {
 	local want=$1
 	shift
 	rm -rf r
-	timeout 300 "$OUTAGE" pm --file pool -j 2 -o r "$@" >out 2>err
+	timeout 900 "$OUTAGE" pm --file pool -j 2 -o r "$@" >out 2>err
 	[ $? -eq "$want" ]
 }
 pool() {
@@ -39,9 +39,9 @@ if [ -x "$helpers/pm-libpmem" ]; then
 	check 'preload: right' pm 0 --tracer preload --check "$good" -- "$libpmem" pool right
 	check 'what it cannot see is said' grep -q '^traced by calls of libpmem' out
 	check 'preload: not persisted' pm 1 --tracer preload --check "$good" -- "$libpmem" pool unpersisted
-	check 'the call is named' eval "timeout 60 '$OUTAGE' report r >out &&
+	check 'the call is named' eval "timeout 900 '$OUTAGE' report r >out &&
 		grep -q '^lost .*, seen at 0x.*(pm-libpmem.c:[0-9]* in main)' out"
-	check 'replay' eval "timeout 60 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1"
+	check 'replay' eval "timeout 900 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1"
 	check 'all combinations of a line: still right' pm 0 --tracer preload --granularity 8 \
 		--check "$good" -- "$libpmem" pool right
 	check 'dumps' pm 0 --tracer preload --dump "$show" -- "$libpmem" pool right
@@ -53,7 +53,7 @@ if [ -x "$helpers/pm-libpmem" ]; then
 		"$libpmem" pool right
 	check 'a program without libpmem, which maps' pm 0 --tracer preload --check true -- \
 		"$helpers/pm-writer" pool synced
-	check 'is traced by its system calls' test "$(timeout 60 "$OUTAGE" trace show r/trace |
+	check 'is traced by its system calls' test "$(timeout 900 "$OUTAGE" trace show r/trace |
 		awk '$1 ~ /^[0-9]+$/ { printf "%s ", $2 }')" = 'store store lineflush fence store lineflush lineflush fence '
 	check 'one that does not' fails 'where the library could see it' --tracer preload --check true -- true
 	check 'one that is killed' fails 'ended by signal 9' --tracer preload --check true -- \
@@ -81,9 +81,9 @@ check 'and found if it is' pm 1 --crash recovery --recover "$undo \"\$1\" sick" 
 	--check "$undo \"\$1\" check" -- "$undo" pool run
 check 'with what it loses' grep -q 'lost .*pm-undo.c:[0-9]* in recover' out
 check 'and when' grep -q 'by a crash during the recovery from another, during operation' out
-check 'it is replayed' eval "timeout 60 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1 && grep -q ' is not ' out"
+check 'it is replayed' eval "timeout 900 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1 && grep -q ' is not ' out"
 sed -i 's/^recover\t.*/recover\t\/bin\/true/; s/^check\t.*/check\ttrue/' r/pm
-check 'with what the run says' eval "timeout 60 '$OUTAGE' replay --trust r/findings/0 >out; test \$? -eq 0"
+check 'with what the run says' eval "timeout 900 '$OUTAGE' replay --trust r/findings/0 >out; test \$? -eq 0"
 check 'by its dumps, too' pm 1 --crash recovery --recoveries 8 --recover "$undo \"\$1\" sick" \
 	--dump "$undo \"\$1\" dump" -- "$undo" pool run
 check 'as an event of the recovery' grep -Eq 'event [0-9]+ of its recovery (survived|got lost)' out
@@ -121,7 +121,7 @@ check 'is told' grep -q '^[1-9][0-9]* of the states have a bad line; 0 such' out
 check 'poison is found' pm 1 --media poison --check "! grep -q POISONED \"\$1\"" -- "$undo" pool run
 check 'as such' grep -q 'found  fails if the line at 0x[0-9a-f]* cannot be read (poison)' out
 check 'with who stored there' grep -q 'survived event .*pm-undo.c' out
-check 'and replayed' eval "timeout 60 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1"
+check 'and replayed' eval "timeout 900 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1"
 check 'and the command knows' eval "pm 1 --media stale --check '! grep -q stale <<X
 \$OUTAGE_MEDIA
 X' -- $undo pool run && grep -q 'as it was before (stale)' out"
@@ -150,7 +150,7 @@ stopped() {
 	local file=$1 seconds=$2 i
 	shift 2
 	rm -rf r
-	timeout 120 "$OUTAGE" pm "$@" >out 2>err &
+	timeout 900 "$OUTAGE" pm "$@" >out 2>err &
 	local pid=$!
 	for ((i = 0; i < 1000; i++)); do
 		test -e "$file" && break
@@ -170,15 +170,15 @@ mkdir checks
 printf '%s\n' 'mktemp -d checks/XXXXXX >/dev/null' '[ "$(ls checks | wc -l)" -lt 6 ] || mkdir -p checking' 'sleep 1' >slow.sh
 stopped checking 0 --file pool -o r -j 2 --check "cd '$dir' && sh slow.sh" -- "$undo" pool noise
 check 'stopped while states are checked' eval "test $? -eq 2 && says 'what was found is in'"
-check 'and it can be reported' eval "timeout 60 '$OUTAGE' report r >out"
+check 'and it can be reported' eval "timeout 900 '$OUTAGE' report r >out"
 pm 1 --check "$undo \"\$1\" check" -- "$undo" pool run
 dd if=/dev/zero of=r/trace bs=1 seek=100 count=8 conv=notrunc 2>/dev/null
-timeout 60 "$OUTAGE" replay --trust r/findings/0 >out 2>err
+timeout 900 "$OUTAGE" replay --trust r/findings/0 >out 2>err
 check 'a damaged trace is told' eval "test $? -eq 2 && test \"\$(wc -l <err)\" -eq 1"
 pm 1 --crash recovery --recover "$undo \"\$1\" sick" --check "$undo \"\$1\" check" -- "$undo" pool run
 for id in r r: r9:1.1 r99999999999999999999:1 r0:r0:1.1 r0:9.9.9 1.1/ 1.1/poison:1 1.1/rust:0; do
 	sed -i "s,^state\t.*,state\t$id," r/findings/0/case
-	timeout 60 "$OUTAGE" replay --trust r/findings/0 >out 2>err
+	timeout 900 "$OUTAGE" replay --trust r/findings/0 >out 2>err
 	check "there is no state $id" eval "test $? -eq 2 && test \"\$(wc -l <err)\" -eq 1"
 done
 printf '#!/bin/sh\n[ "$1" = --version ] && echo "qemu-x86_64 version 7.2.0" && exit\nkill -9 $$\n' >q
@@ -190,23 +190,23 @@ check 'or says nothing' fails 'exited with status 3' --qemu ./q --check true -- 
 # ---- where it was ----
 pool
 check 'a store is named by its line' eval "pm 1 --check \"\$good\" -- '$helpers/pm-writer' pool late &&
-	timeout 60 '$OUTAGE' report r >out && grep -q '^lost .*(pm-writer.c:[0-9]* in fill' out"
+	timeout 900 '$OUTAGE' report r >out && grep -q '^lost .*(pm-writer.c:[0-9]* in fill' out"
 check 'and what flushed it too late' grep -q 'flushed only by event .*pm-writer.c:[0-9]* in persist' out
 check 'or never' eval "pm 1 --check \"\$good\" -- '$helpers/pm-writer' pool unflushed &&
-	timeout 60 '$OUTAGE' report r >out && grep -q 'its line is never flushed' out"
+	timeout 900 '$OUTAGE' report r >out && grep -q 'its line is never flushed' out"
 if [ -x "$helpers/pm-libpmem" ]; then
 	check 'with stacks, who called libpmem' eval "pm 1 --stacks --budget 100 --check \"\$good\" -- \
-		'$helpers/pm-libpmem' pool unpersisted && timeout 60 '$OUTAGE' report r >out &&
+		'$helpers/pm-libpmem' pool unpersisted && timeout 900 '$OUTAGE' report r >out &&
 		grep -q '^ *called from pm-libpmem.c:[0-9]* in main' out"
 fi
 check 'in a recovery, too' eval "pm 1 --stacks --crash recovery --recover '$undo \"\$1\" sick' \
-	--check '$undo \"\$1\" check' -- $undo pool run && timeout 60 '$OUTAGE' report r >out &&
+	--check '$undo \"\$1\" check' -- $undo pool run && timeout 900 '$OUTAGE' report r >out &&
 	grep -q '^ *called from' out"
 check 'not without an emulator' eval "pm 2 --stacks --tracer preload --check true -- true && says 'wants an emulator'"
 pm 1 --budget 100 --check "$good" -- "$helpers/pm-writer" pool unflushed
 printf 'zz\n' >r/places
-timeout 60 "$OUTAGE" replay r/findings/0 >out 2>err
+timeout 900 "$OUTAGE" replay r/findings/0 >out 2>err
 check 'damaged names are told' eval "test $? -eq 2 && says 'places is damaged'"
 rm r/places
-check 'and not needed' eval "timeout 60 '$OUTAGE' replay --trust r/findings/0 >out; test \$? -eq 1"
+check 'and not needed' eval "timeout 900 '$OUTAGE' replay --trust r/findings/0 >out; test \$? -eq 1"
 done_testing

@@ -18,13 +18,13 @@ pm() {
 	local want=$1 how=$2 what=$3
 	shift 3
 	rm -rf r
-	timeout 300 "$OUTAGE" pm --file pool -j 2 -o r "--$how" "'$causes' \"\$1\" $how $what" "$@" -- \
+	timeout 900 "$OUTAGE" pm --file pool -j 2 -o r "--$how" "'$causes' \"\$1\" $how $what" "$@" -- \
 		"$causes" pool run "$what" >out 2>err
 	[ $? -eq "$want" ]
 }
 findings() { grep -c '^found' out; }
 # classes: of each finding, one letter line
-classes() { timeout 60 "$OUTAGE" report --json r | python3 -c '
+classes() { timeout 900 "$OUTAGE" report --json r | python3 -c '
 import json, sys
 print(" ".join(f["class"] for f in json.load(sys.stdin)["findings"]))'; }
 json() { python3 -c 'import json, sys; print(json.load(open("out"))[sys.argv[1]])' "$1"; }
@@ -35,7 +35,7 @@ for how in check dump; do
 	check 'as a mistake of logic, and once' test "$(classes)" = logic
 	check 'nothing is said to be missing, or lost' eval "! grep -q 'missing\\|; event .* got lost' out"
 	check 'the example lost nothing' grep -q '^state.1\.[0-9]*$' r/findings/0/case
-	check 'which is replayed' eval "timeout 60 '$OUTAGE' replay r/findings/0 >o2; test \$? -eq 1"
+	check 'which is replayed' eval "timeout 900 '$OUTAGE' replay r/findings/0 >o2; test \$? -eq 1"
 	check 'one store of 8 bytes is fine' pm 0 $how word
 	check "$how: one instruction across two lines is found" pm 1 $how cross
 	check 'as tearing, and once' test "$(classes)" = tearing
@@ -47,7 +47,7 @@ for how in check dump; do
 	check 'as ordering, and once' test "$(classes)" = ordering
 	check 'a fence is missing, and no flush' eval "grep -q 'ordering: a fence is missing' out &&
 		! grep -q 'a flush' out"
-	check 'with what came too early' eval "timeout 60 '$OUTAGE' report r >o2 &&
+	check 'with what came too early' eval "timeout 900 '$OUTAGE' report r >o2 &&
 		grep -q 'is flushed by event .*but there is no fence before event .*the next is event' o2"
 	check "$how: a log without a flush is found" pm 1 $how unflushed --max-subset 1
 	check 'as ordering, and once' test "$(classes)" = ordering
@@ -66,7 +66,7 @@ check 'a copy with its own flag is found' pm 1 check record
 check 'as tearing' test "$(classes)" = tearing
 check 'with what is gone of it' grep -Eq 'in part  events .*stores, [0-9]+ bytes at 0x' out
 check 'that it is not cut everywhere is said' grep -q '^1 copy was not cut at every line; --split does' out
-check 'replayed' eval "timeout 60 '$OUTAGE' replay r/findings/0 >o2; test \$? -eq 1"
+check 'replayed' eval "timeout 900 '$OUTAGE' replay r/findings/0 >o2; test \$? -eq 1"
 check 'a flag after the copy is fine' pm 0 check guarded
 check 'line by line as well' eval 'pm 0 check guarded --split && ! grep -q "not cut" out'
 check 'the copy with its flag is found line by line' pm 1 check record --split
@@ -94,7 +94,7 @@ check 'more than can be counted is the same everywhere' eval 'pm 1 check unflush
 check 'one finding, one state' eval 'pm 1 check pair --budget 10; grep -q "1 finding; 1 state fails" out'
 
 # ---- flushes of its own, without an emulator ----
-timeout 100 "$OUTAGE" pm --file pool -o r2 --tracer preload --check true -- "$causes" pool run own >out 2>err
+timeout 900 "$OUTAGE" pm --file pool -o r2 --tracer preload --check true -- "$causes" pool run own >out 2>err
 check 'a library sees no instruction' test $? -eq 0
 check 'and is loud about it' grep -q 'no flush and no fence was seen.*leave out --tracer preload' err
 done_testing

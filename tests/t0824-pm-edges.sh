@@ -18,7 +18,7 @@ pm() {
 	shift 2
 	rm -rf r pool
 	truncate -s 64K pool
-	timeout 300 "$OUTAGE" pm --file pool -j 2 -o r --check "'$edges' check \"\$1\" $what" "$@" -- \
+	timeout 900 "$OUTAGE" pm --file pool -j 2 -o r --check "'$edges' check \"\$1\" $what" "$@" -- \
 		"$edges" pool "$what" >out 2>err
 	[ $? -eq "$want" ]
 }
@@ -27,14 +27,14 @@ pm() {
 check 'a record and its flag, with a fence between them' pm 0 fenced
 check 'without one' pm 1 flag
 check 'only flushed' pm 1 flushed
-check 'the record is what got lost' eval "timeout 60 '$OUTAGE' report r >out && grep -q '^lost .* in record, ' out"
+check 'the record is what got lost' eval "timeout 900 '$OUTAGE' report r >out && grep -q '^lost .* in record, ' out"
 check 'call stacks do not change that' pm 1 flushed --stacks
 
 # ---- what the kernel stores ----
 for what in read readv recvmsg getrandom; do
 	check "$what: data that the kernel stored is there before its flag" pm 0 "$what"
 	# 8 bytes at 64 twice, and the flag between them
-	check "$what: as a store of its own" test "$(timeout 60 "$OUTAGE" trace show r/trace |
+	check "$what: as a store of its own" test "$(timeout 900 "$OUTAGE" trace show r/trace |
 		awk '$2 == "store" { printf "%s ", $3 }')" = '0x40+8 0x0+8 0x40+8 '
 done
 
@@ -44,13 +44,13 @@ two_files() {
 	unshare -m sh -c "mount -t tmpfs none a && mount -t tmpfs none b &&
 		truncate -s 64K a/pool && truncate -s 64K b/pool &&
 		test \$(stat -c %i a/pool) = \$(stat -c %i b/pool) || exit 9
-		timeout 300 '$OUTAGE' pm --file a/pool -o r2 --check true -- '$edges' a/pool other b/pool" \
+		timeout 900 '$OUTAGE' pm --file a/pool -o r2 --check true -- '$edges' a/pool other b/pool" \
 		>out 2>err
 }
 if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
 	rm -rf r2
 	check 'a file of the same number elsewhere is not traced' two_files
-	check 'only the right one' test "$(timeout 60 "$OUTAGE" trace show r2/trace |
+	check 'only the right one' test "$(timeout 900 "$OUTAGE" trace show r2/trace |
 		awk '$2 == "store" { printf "%s ", $3 }')" = '0x0+8 0x80+8 '
 else
 	skip 'file systems are mounted by root'

@@ -48,12 +48,12 @@ check "a signal: no check is left" no_nap
 check "a signal: what failed is kept" test -s r/findings/0/case -a -s r/findings/0/said
 check "a signal: and counted" test "$(json '(d["checked"], d["failing"], d["findings"])')" = '(1, 1, 1)'
 check "a signal: of states that are known" test "$(json 'd["unique_states"] >= d["checked"]')" = True
-check "a signal: a report tells it" eval "timeout 60 '$OUTAGE' report r >report && grep -q 'it fails' report"
+check "a signal: a report tells it" eval "timeout 900 '$OUTAGE' report r >report && grep -q 'it fails' report"
 
 # Recoveries are not tried when the time is up; each would take as long again.
 for seconds in 1 4 16 64; do
 	rm -rf r
-	timeout 250 "$OUTAGE" pm --file pool -o r -j 2 --time ${seconds}s --json --crash recovery --recover "$undo \"\$1\" sick" \
+	timeout 900 "$OUTAGE" pm --file pool -o r -j 2 --time ${seconds}s --json --crash recovery --recover "$undo \"\$1\" sick" \
 		--check "sleep 0.1; $undo \"\$1\" check" -- "$undo" pool noise >out 2>err
 	[ "$(json 'd["recovery_ways"] > 0')" != True ] || break
 done

@@ -145,7 +145,7 @@ PATH=$dir/fake:$PATH wrong 'was built without plugins' -t vm:ext4-dax
 # However it ends, nothing stays.
 check "no process is left" wait_for_none
 begin() { # DIR ARGUMENTS: a run that goes on for long, in the background, once a machine is traced
-	timeout --kill-after=5 200 "$OUTAGE" test -t vm:ext4-dax -b pm-seq-2 -j 1 -o "$@" >out 2>err </dev/null &
+	timeout --kill-after=5 900 "$OUTAGE" test -t vm:ext4-dax -b pm-seq-2 -j 1 -o "$@" >out 2>err </dev/null &
 	run=$!
 	for ((i = 0; i < 2000; i++)); do
 		[ "$(wc -l 2>/dev/null <"$1/progress" || echo 0)" -lt 4 ] || break

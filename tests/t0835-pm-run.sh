@@ -104,7 +104,7 @@ check 'as that' shows unmountable logic
 check 'with words of its own' grep -q "^unmountable		$refused" kept/findings/0-0/problems
 check 'and with what was there' grep -q ' foo' kept/findings/0-0/seen
 check 'of the operation that it is about alone' grep -qx 'found  unmountable: truncate' out
-timeout 60 "$pm" replay kept/findings/0-0 >out 2>err
+timeout 900 "$pm" replay kept/findings/0-0 >out 2>err
 check 'it is shown again' eval "[ $? -eq 1 ] && grep -q 'not be made writable' out"
 check 'only if there was a truncate' run 0 -t pmfs:ro-list name-line
 check 'a kernel that dies of it is found' run 1 -t pmfs:remount-dies,tail-noflush cut
@@ -188,33 +188,33 @@ check 'a bug of ordering' run 1 -t pmfs:entry-nofence entry-nofence
 f=$(grep -l unusable kept/findings/*/problems | head -n 1)
 f=${f%/problems}
 check 'the store that survived too early is named' grep -Eq '^survived event [0-9]+: store of 8 bytes at 0x' "$f/diagnosis"
-timeout 60 "$pm" report "$f" >out 2>err
+timeout 900 "$pm" report "$f" >out 2>err
 check 'report tells the diagnosis' grep -q '^    ordering: a crash' out
-timeout 60 "$pm" report --json "$f" >out 2>err
+timeout 900 "$pm" report --json "$f" >out 2>err
 check 'as JSON' grep -q '"cause": "ordering"' out
-timeout 60 "$pm" report --html page.html kept >out 2>err
+timeout 900 "$pm" report --html page.html kept >out 2>err
 check 'as a page' grep -q '<h3>Diagnosis</h3>' page.html
-timeout 60 "$pm" replay "$f" >out 2>err
+timeout 900 "$pm" replay "$f" >out 2>err
 check 'replay shows it again' eval "[ $? -eq 1 ] && grep -q 'shows again' out"
-timeout 60 "$pm" replay --rerun "$f" >out 2>err
+timeout 900 "$pm" replay --rerun "$f" >out 2>err
 check 'as does running it again' eval "[ $? -eq 1 ] && grep -q 'shows again' out"
 
 check 'a bug of logic' run 1 -t pmfs:rename-del-first rename-del-first
 f=kept/findings/0-0
-timeout 60 "$pm" replay $f >out 2>err
+timeout 900 "$pm" replay $f >out 2>err
 check 'it is replayed from its trace' eval "[ $? -eq 1 ] && grep -q 'is done in part' out"
 { cat rename-del-first; echo 'creat other'; echo 'chmod other 0600'; } >longer
 check 'the same in a longer workload' run 1 -t pmfs:rename-del-first longer
-timeout 60 "$pm" shrink $f >out 2>err
+timeout 900 "$pm" shrink $f >out 2>err
 check 'shrunk' eval "[ $? -eq 0 ] && grep -q '[23] of 5 operations' out"
 check 'to what shows it with its diagnosis' grep -q '^logic: ' kept/shrunk/0-0/diagnosis
-timeout 60 "$pm" replay kept/shrunk/0-0 >out 2>err
+timeout 900 "$pm" replay kept/shrunk/0-0 >out 2>err
 check 'and again' eval "[ $? -eq 1 ]"
 
 check 'by words: a finding' run 1 -t pmfs:entry-noflush --granularity 8 --split entry-noflush
 f=$(dirname "$(grep -l unusable kept/findings/*/problems | head -n 1)")
 check 'keeps the model' eval 'grep -qx "granularity 8" $f/case && grep -qx "split 1" $f/case'
-timeout 60 "$pm" replay "$f" >out 2>err
+timeout 900 "$pm" replay "$f" >out 2>err
 check 'and is replayed by it' eval "[ $? -eq 1 ]"
 
 # ---- bad input ----

@@ -21,7 +21,7 @@ target=vm:ext4-dax
 run() { local want=$1; shift; keeps "$want" "$OUTAGE" test -t $target -j 2 "$@"; } # STATUS ARGS...
 
 printf '%s\n' 'creat foo' 'write foo 0 5000' 'fsync foo' >three
-timeout 300 "$OUTAGE" test -t vm:ext4-dax -j 1 -o first three >out 2>err
+timeout 900 "$OUTAGE" test -t vm:ext4-dax -j 1 -o first three >out 2>err
 if [ $? -eq 2 ] && grep -qE 'apt-get|apt-cache' err; then
 	sed 's/^/# /' err
 	echo "1..0 # SKIP no kernel can be fetched"
@@ -63,13 +63,13 @@ check 'what was synced is gone' grep -q 'although fsync foo\|fsync foo (operatio
 check 'a flush or fence is missing' grep -q '^ordering: .*; a flush or fence is missing' kept/findings/0-0/diagnosis
 check 'of what is said where it was made' grep -Eq '^lost event [0-9]+: .* at 0x[0-9a-f]+, made at 0xffffffff[0-9a-f]{8}' \
 	kept/findings/0-0/diagnosis
-timeout 300 "$OUTAGE" replay kept/findings/0-0 >out 2>err
+timeout 900 "$OUTAGE" replay kept/findings/0-0 >out 2>err
 check 'it is replayed' eval "[ $? -eq 1 ] && grep -q 'shows again' out"
-timeout 300 "$OUTAGE" shrink kept/findings/0-0 >out 2>err
+timeout 900 "$OUTAGE" shrink kept/findings/0-0 >out 2>err
 check 'and shrunk' eval "[ $? -eq 0 ] && grep -q '2 of 3 operations' out"
 if [ "$(id -u)" = 0 ]; then
-	check 'it is exported' timeout 60 "$OUTAGE" export kept/findings/0-0 -o script
-	timeout 60 sh script/reproduce.sh >out 2>err
+	check 'it is exported' timeout 900 "$OUTAGE" export kept/findings/0-0 -o script
+	timeout 900 sh script/reproduce.sh >out 2>err
 	check 'and shown on a disk, without this program' test $? -eq 1
 else
 	skip 'what is exported is mounted by root'

@@ -32,7 +32,7 @@ if [ -x "$pm" ]; then
 	check 'what it printed is kept' grep -q '^--dump exited with status 0, and printed:' kept/findings/0-0/said
 	run replay kept/findings/0-0
 	check 'no target of others is known here' test $? -eq 2
-	timeout 100 "$pm" replay kept/findings/0-0 >out 2>err
+	timeout 900 "$pm" replay kept/findings/0-0 >out 2>err
 	check 'it is shown again' eval "[ $? -eq 1 ] && grep -q 'shows again' out"
 	check 'what is not printed is no state' pmfs 0 -t pmfs:rename-del-first --dump 'echo the same' move
 
@@ -82,9 +82,9 @@ END_OF_CHECK
 	cp -r kept others
 	if [ "$(id -u)" = 0 ]; then
 		chown -R 12345:12345 others
-		timeout 60 "$pm" replay others/findings/0-0 >out 2>err
+		timeout 900 "$pm" replay others/findings/0-0 >out 2>err
 		check 'commands of others are refused' eval "[ $? -eq 2 ] && grep -q \"'false here' (check).*--trust\" err"
-		timeout 60 "$pm" replay --trust others/findings/0-0 >out 2>err
+		timeout 900 "$pm" replay --trust others/findings/0-0 >out 2>err
 		check 'unless they are trusted' test $? -eq 1
 	fi
 
@@ -93,7 +93,7 @@ END_OF_CHECK
 	printf '%s\n' 'mkdir A' 'creat A/foo' 'setup creat B' 'rename A/foo A/bar' >four
 	check 'of four operations, one is wrong' pmfs 1 -t pmfs:rename-del-first four
 	check 'and gives the cluster its name' grep -q '^found  lost: rename$' out
-	timeout 60 "$pm" report kept --json >out
+	timeout 900 "$pm" report kept --json >out
 	check 'in reports, too' json "d['clusters'][0]['name'] == 'lost: rename' and d['findings'][0]['cluster'] == 'lost: rename'"
 else
 	skip 'pmfs is for x86-64'
@@ -104,19 +104,19 @@ check 'which is said' complains '--dump is for persistent memory.*use --check'
 
 # ---- a disk of this machine ----
 
-if [ "$(id -u)" = 0 ] && timeout 120 "$OUTAGE" doctor >out 2>err; then
+if [ "$(id -u)" = 0 ] && timeout 900 "$OUTAGE" doctor >out 2>err; then
 	printf '%s\n' 'creat foo' 'write foo 0 5000' 'fsync foo' >three
 	kept='test "$OUTAGE_DONE" -lt 3 || test "$(wc -c <foo)" = 5000'
 	check 'ext4: a check that holds' keeps 0 "$OUTAGE" test -t ext4 -j1 --crash prefix --check "$kept" three
 	check 'ext4: one that does not' keeps 1 "$OUTAGE" test -t ext4 -j1 --check '! test -e foo' three
 	check 'which is told' problem check-failed '--check exited with status 1'
-	timeout 60 "$OUTAGE" replay kept/findings/0-0 >out 2>err
+	timeout 900 "$OUTAGE" replay kept/findings/0-0 >out 2>err
 	check 'and shown again' test $? -eq 1
-	check 'it is exported' timeout 60 "$OUTAGE" export kept/findings/0-0 -o script
-	timeout 60 sh script/reproduce.sh >out 2>err
+	check 'it is exported' timeout 900 "$OUTAGE" export kept/findings/0-0 -o script
+	timeout 900 sh script/reproduce.sh >out 2>err
 	check 'and shown without this program' test $? -eq 1
 	sed -i 's/! test -e foo/test -e foo/' script/reproduce.sh
-	timeout 60 sh script/reproduce.sh >out 2>err
+	timeout 900 sh script/reproduce.sh >out 2>err
 	check 'but not by another check' test $? -eq 0
 else
 	skip 'nothing can be mounted here'
@@ -154,21 +154,21 @@ done
 check "a flush that is left out is missed by a predicate (the ${lost:-none})" test -n "$lost"
 check 'as a flush that is missing' grep -q '^ordering: ' kept/findings/0-0/diagnosis
 if grep -q 'made at 0x[0-9a-f]* (' kept/findings/0-0/diagnosis; then
-	timeout 60 "$OUTAGE" report kept/findings/0-0 >out 2>err
+	timeout 900 "$OUTAGE" report kept/findings/0-0 >out 2>err
 	check 'what is in flight has names, too' says '^  (lost|survived) +event .*, made at 0xf[0-9a-f]+ \(__memcpy_flushcache\+0x[0-9a-f]+\), called from pmem_do_write'
-	timeout 60 "$OUTAGE" report kept/findings/0-0 --json >out 2>err
+	timeout 900 "$OUTAGE" report kept/findings/0-0 --json >out 2>err
 	check 'for programs' json "[w for f in d['findings'] for w in f['writes'] if w['fate'] == 'lost' and \
 		w['place'].startswith('__memcpy_flushcache') and [c for c in w['callers'] if c.startswith('jbd2') or 'journal' in c]]"
-	timeout 60 "$OUTAGE" report kept --html page.html >out 2>err
+	timeout 900 "$OUTAGE" report kept --html page.html >out 2>err
 	check 'and in a page' grep -qE '^(<pre>)? +lost +event .*made at 0xf[0-9a-f]+ \(__memcpy_flushcache' page.html
 	mv kept/findings/0-0/places nameless
-	timeout 60 "$OUTAGE" report kept/findings/0-0 >out 2>err
+	timeout 900 "$OUTAGE" report kept/findings/0-0 >out 2>err
 	check 'a case without them has addresses' says '^  (lost|survived) +event .*, made at 0xf[0-9a-f]+$'
 	mv nameless kept/findings/0-0/places
 else
 	skip 'the kernel has no names (CONFIG_KALLSYMS)'
 fi
-timeout 300 "$OUTAGE" replay kept/findings/0-0 >out 2>err
+timeout 900 "$OUTAGE" replay kept/findings/0-0 >out 2>err
 check 'it is shown again' test $? -eq 1
 check 'and by what is dumped' dax 1 --deterministic --guarantee sync --lose-flush "${lost:-5}" --max-subset 1 --dump 'ls' three
 check 'as two states after one operation' problem not-single "unlike it was: line [0-9]* is .*, was 'foo'"

@@ -18,7 +18,7 @@ export OUTAGE_CACHE=$kernels
 run() { local want=$1; shift; keeps "$want" "$OUTAGE" test -t vm:xfs-dax -j 2 "$@"; } # STATUS ARGS...
 
 printf '%s\n' 'creat foo' 'write foo 0 5000' 'fsync foo' >three
-timeout 300 "$OUTAGE" test -t vm:xfs-dax -j 1 -o first three >out 2>err
+timeout 900 "$OUTAGE" test -t vm:xfs-dax -j 1 -o first three >out 2>err
 if [ $? -eq 2 ] && grep -qE 'apt-get|apt-cache' err; then
 	sed 's/^/# /' err
 	echo "1..0 # SKIP no kernel can be fetched"
@@ -43,7 +43,7 @@ check "a fence behind the log that is left out is missed (${lost:-none})" test -
 check 'what was synced is gone' grep -q 'although fsync foo\|fsync foo (operation 2) had returned' kept/findings/0-0/problems
 check 'a fence is missing' grep -q '^ordering: .*; a flush or fence is missing' kept/findings/0-0/diagnosis
 check 'of what the log wrote' eval "grep -A 1 '^lost event' kept/findings/0-0/diagnosis | grep -q 'xlog_\|xfs_log'"
-timeout 300 "$OUTAGE" replay kept/findings/0-0 >out 2>err
+timeout 900 "$OUTAGE" replay kept/findings/0-0 >out 2>err
 check 'it is replayed' eval "[ $? -eq 1 ] && grep -q 'shows again' out"
 
 done_testing

@@ -40,11 +40,11 @@ check 'and so is that of the change' grep -q '^time	foo	foo: ctime is ' kept/fin
 check 'as a flush that is missing' grep -q '^ordering: ' kept/findings/0-0/diagnosis
 "$OUTAGE" trace show kept/findings/0-0/trace >out 2>err
 check 'the trace has what the times were' grep -q 'times\..* 1100000000 0 ' out
-timeout 300 "$OUTAGE" replay kept/findings/0-0 >out 2>err
+timeout 900 "$OUTAGE" replay kept/findings/0-0 >out 2>err
 check 'it is shown again' eval "[ $? -eq 1 ] && grep -q 'mtime is' out"
-if [ "$(id -u)" = 0 ] && timeout 120 "$OUTAGE" doctor >out 2>err; then
-	check 'it is exported' timeout 60 "$OUTAGE" export kept/findings/0-0 -o script
-	timeout 60 sh script/reproduce.sh >out 2>err
+if [ "$(id -u)" = 0 ] && timeout 900 "$OUTAGE" doctor >out 2>err; then
+	check 'it is exported' timeout 900 "$OUTAGE" export kept/findings/0-0 -o script
+	timeout 900 sh script/reproduce.sh >out 2>err
 	check 'and shown without this program' eval "[ $? -eq 1 ] && says '^shows: +foo: mtime is .*, was 1100000000.000000000'"
 	check 'each time by itself' says '^shows: +foo: ctime is '
 	# The same disk with other times: those that it had, and one that nobody knows.
@@ -54,10 +54,10 @@ if [ "$(id -u)" = 0 ] && timeout 120 "$OUTAGE" doctor >out 2>err; then
 	}
 	sed -i 's/^.*time_is ctime .*$/true/; s/^.*judge .*ctime is .*$/true/' script/reproduce.sh
 	check 'with the time that it had' retime 1100000000
-	timeout 60 sh script/reproduce.sh >out 2>err
+	timeout 900 sh script/reproduce.sh >out 2>err
 	check 'it does not show' eval "[ $? -eq 0 ] && says '^does not show: +foo: mtime is '"
 	check 'with another time' retime 1234567890
-	timeout 60 sh script/reproduce.sh >out 2>err
+	timeout 900 sh script/reproduce.sh >out 2>err
 	check 'it cannot be told' eval "[ $? -eq 2 ] && says '^cannot be told: +foo: mtime is '"
 	check 'and is said where to look' says 'look at the mtime of foo \(stat\): it is 1234567890.000000000, .* had been 1100000000'
 else

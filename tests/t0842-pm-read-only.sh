@@ -71,24 +71,24 @@ check 'as that' problem unmountable \
 check 'and nothing else is wrong' only_unmountable
 check 'what could be read is kept' test -s kept/findings/0-0/seen
 f=kept/findings/0-0
-timeout 300 "$OUTAGE" replay $f >out 2>err
+timeout 900 "$OUTAGE" replay $f >out 2>err
 check 'it is shown again' eval "[ $? -eq 1 ] && grep -q 'not be made writable' out"
-timeout 60 "$OUTAGE" export $f -o script >out 2>err
+timeout 900 "$OUTAGE" export $f -o script >out 2>err
 check 'it is exported' test $? -eq 0
-if [ "$(id -u)" = 0 ] && timeout 120 "$OUTAGE" doctor >out 2>err; then
-	timeout 60 sh script/reproduce.sh >out 2>err
+if [ "$(id -u)" = 0 ] && timeout 900 "$OUTAGE" doctor >out 2>err; then
+	timeout 900 sh script/reproduce.sh >out 2>err
 	check 'and shown without this program' eval "[ $? -eq 1 ] && grep -q 'It cannot be made writable' out"
 	printf '\000' | dd of=script/crash.img bs=1 seek=1127 conv=notrunc 2>/dev/null
-	timeout 60 sh script/reproduce.sh >out 2>err
+	timeout 900 sh script/reproduce.sh >out 2>err
 	check 'but not where it was mended' eval "[ $? -eq 0 ] && grep -q 'it could not be made writable' out"
 	cp -r $f kept/findings/0-9
 	printf 'missing\tbar\tbar: is missing\t\n' >>kept/findings/0-9/problems
-	check 'with something else that is wrong, too' timeout 60 "$OUTAGE" export kept/findings/0-9 -o both
-	timeout 60 sh both/reproduce.sh >out 2>err
+	check 'with something else that is wrong, too' timeout 900 "$OUTAGE" export kept/findings/0-9 -o both
+	timeout 900 sh both/reproduce.sh >out 2>err
 	check 'that is shown first' eval "[ $? -eq 1 ] && sed -n '/^It cannot be made writable/q;p' out |
 		grep -q '^shows: *bar: is missing'"
 	printf '\000' | dd of=both/crash.img bs=1 seek=1127 conv=notrunc 2>/dev/null
-	timeout 60 sh both/reproduce.sh >out 2>err
+	timeout 900 sh both/reproduce.sh >out 2>err
 	check 'and remains where the first was mended' eval "[ $? -eq 1 ] && grep -q 'it could not be made writable' out"
 else
 	skip 'what is exported is mounted by root'

@@ -14,7 +14,7 @@ pm=$seeded/outage-pmfs
 
 # found RUN PROGRAM: what is wrong after which operation, a line each, whichever crash showed it
 found() {
-	timeout 60 "$2" report --json "$1" | python3 -c '
+	timeout 900 "$2" report --json "$1" | python3 -c '
 import json, sys
 for line in sorted({json.dumps([f["workload"], f["operations_done"], f["kind"], sorted(p["words"] for p in f["problems"])])
                     for f in json.load(sys.stdin)["findings"]}):
@@ -31,7 +31,7 @@ both() {
 	states=
 	for prune in none reads; do
 		rm -rf "run-$prune"
-		timeout 400 "$program" test --prune "$prune" --budget 1000000 --keep all --json -o "run-$prune" "$@" >out 2>err
+		timeout 900 "$program" test --prune "$prune" --budget 1000000 --keep all --json -o "run-$prune" "$@" >out 2>err
 		got=$?
 		[ "${want:-$got}" = "$got" ] || return 1
 		want=$got

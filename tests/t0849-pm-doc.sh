@@ -19,7 +19,7 @@ pm() {
 	shift 2
 	grep -qF "    \$ outage pm --file pool --size 4K --check 'sh ./check.sh \"\$1\"' -o $name -- ./put $*" \
 		"$root/doc/pm.md" || return 1
-	timeout 120 "$OUTAGE" pm --file pool --size 4K --check 'sh ./check.sh "$1"' -o "$name" -- ./put "$@" >out 2>err
+	timeout 900 "$OUTAGE" pm --file pool --size 4K --check 'sh ./check.sh "$1"' -o "$name" -- ./put "$@" >out 2>err
 	[ $? -eq "$want" ]
 }
 
@@ -30,11 +30,11 @@ check 'the wrong one is found' pm 1 wrong pool
 check 'as it is told' told 'found  fails if 1 store is lost'
 check 'with the line' grep -q 'store of 2 bytes at 0x8, made at 0x.*(put.c:16 in main)' out
 check 'and the number of states' told '3 stores, 1 flush, 1 fence; 6 different crash states of 8 tried; 6 checked'
-timeout 60 "$OUTAGE" report wrong >out
+timeout 900 "$OUTAGE" report wrong >out
 check 'and why' grep -q 'its line is never flushed afterwards' out
-check 'a page' timeout 60 "$OUTAGE" report wrong --html page.html
-check 'shrink' timeout 60 "$OUTAGE" shrink wrong/findings/0
-check 'export' timeout 60 "$OUTAGE" export wrong/findings/0 -o script
+check 'a page' timeout 900 "$OUTAGE" report wrong --html page.html
+check 'shrink' timeout 900 "$OUTAGE" shrink wrong/findings/0
+check 'export' timeout 900 "$OUTAGE" export wrong/findings/0 -o script
 sh script/reproduce.sh crashed check >out 2>err
 check 'which shows it' eval "test $? -eq 1 && grep -q '^it shows' out"
 check 'the right one is right' pm 0 right pool flush

@@ -23,9 +23,9 @@ keeps 1 "$OUTAGE" test -t ext4 --crash prefix --guarantee sync -j1 simple
 check "if it were synchronous, it would not" [ $? = 0 ]
 check "which names the command" grep -q '^missing.*d: is missing.*shell "mkdir d; echo one > d/f" (operation 0) had returned' \
 	kept/findings/0-0/problems
-timeout 100 "$OUTAGE" replay kept/findings/0-0 >out 2>err </dev/null
+timeout 900 "$OUTAGE" replay kept/findings/0-0 >out 2>err </dev/null
 check "a case with commands shows again" [ $? = 1 ]
-timeout 100 "$OUTAGE" replay --rerun kept/findings/0-0 >out 2>err </dev/null
+timeout 900 "$OUTAGE" replay --rerun kept/findings/0-0 >out 2>err </dev/null
 check "and when it is run again" [ $? = 1 ]
 
 # An fsync behind the command covers what that did; a lie of the disk's about it shows.
@@ -44,17 +44,17 @@ keeps 1 "$OUTAGE" test -t ext4 --guarantee sync -j1 two
 cp -r kept others
 chown -R 12345:12345 others
 chmod 777 others/findings/0-0
-timeout 60 "$OUTAGE" replay others/findings/0-0 >out 2>err </dev/null
+timeout 900 "$OUTAGE" replay others/findings/0-0 >out 2>err </dev/null
 check "commands of others are refused" [ $? = 2 ]
 check "in a sentence" grep -q "others/findings/0-0 lies where others can change it.*'echo x > f' (shell).*--trust" err
-timeout 60 "$OUTAGE" replay --trust others/findings/0-0 >out 2>err </dev/null
+timeout 900 "$OUTAGE" replay --trust others/findings/0-0 >out 2>err </dev/null
 check "unless they are trusted" [ $? = 1 ]
 
 mkdir theirs
 echo 'shell "echo x > f"' >theirs/work
 keeps 1 "$OUTAGE" test -t ext4 --guarantee sync -j1 theirs/work
 chown -R 12345:12345 kept
-timeout 60 "$OUTAGE" test --resume kept >out 2>err </dev/null
+timeout 900 "$OUTAGE" test --resume kept >out 2>err </dev/null
 check "so are those of a run of others that is gone on with" [ $? = 2 ]
 check "in a sentence as well" grep -q "kept lies where others can change it.*use the path '$dir/theirs/work' (file).*--trust" err
 
@@ -62,7 +62,7 @@ check "in a sentence as well" grep -q "kept lies where others can change it.*use
 bad() { # NAME TEXT COMPLAINT
 	local status
 	printf '%s\n' "$2" >bad
-	timeout 60 "$OUTAGE" test -t ext4 bad >out 2>err </dev/null
+	timeout 900 "$OUTAGE" test -t ext4 bad >out 2>err </dev/null
 	status=$?
 	check "$1" [ $status = 2 ]
 	check "$1: it is said" grep -q "$3" err
@@ -72,7 +72,7 @@ bad "text behind a quote" 'shell "echo"a' 'bad:1:13: expected a blank'
 bad "a command without quotes" 'shell echo a' "bad:1:12: "
 bad "no command" 'shell' 'bad:1:6: expected COMMAND'
 echo 'operations shell' >bounds
-timeout 60 "$OUTAGE" gen --bounds bounds >out 2>err </dev/null
+timeout 900 "$OUTAGE" gen --bounds bounds >out 2>err </dev/null
 check "commands are not generated" [ $? = 2 ]
 
 # ---- guests ----
@@ -84,7 +84,7 @@ guest() { # TARGET
 	check "$1: it is not synchronous, and the command is named" \
 		grep -q 'f: is missing.*shell "echo x > f" (operation 0) had returned' \
 		kept/findings/0-0/problems
-	timeout 200 "$OUTAGE" replay kept/findings/0-0 >out 2>err </dev/null
+	timeout 900 "$OUTAGE" replay kept/findings/0-0 >out 2>err </dev/null
 	check "$1: it shows again" [ $? = 1 ]
 }
 
@@ -94,7 +94,7 @@ ln -s "$kernels/kernels" cache/kernels
 for target in uml:ext4 vm:ext4-dax; do
 	if ! command -v busybox >/dev/null; then
 		skip "busybox is not here"
-	elif ! timeout 300 "$OUTAGE" test -t "$target" --bounds seq-1 --limit 1 -j1 -o "tried-${target##*:}" >out 2>err </dev/null; then
+	elif ! timeout 900 "$OUTAGE" test -t "$target" --bounds seq-1 --limit 1 -j1 -o "tried-${target##*:}" >out 2>err </dev/null; then
 		skip "$target: $(tail -n 1 err)"
 	else
 		guest "$target"
@@ -111,7 +111,7 @@ if [ -d tried-ext4-dax ] || [ -d tried-ext4 ]; then
 			[ "${file##*/}" = busybox ] || ln -s "$file" bin/ 2>/dev/null
 		done
 	done
-	PATH=$dir/bin timeout 300 "$OUTAGE" test -t "$target" -j1 two >out 2>err </dev/null
+	PATH=$dir/bin timeout 900 "$OUTAGE" test -t "$target" -j1 two >out 2>err </dev/null
 	check "without busybox it is refused" [ $? = 2 ]
 	check "and the package is named" grep -q 'apt-get install busybox-static' err
 fi
@@ -129,7 +129,7 @@ if [ -d tried-ext4-dax ]; then
 	at=$(awk '$2 == "text" && / half$/ { print $1 }' out)
 	for p in "$at" $((at + 1)); do
 		sed -i "s/^state .*/state 0.$p/; s/^done .*/done 0/" "$case/case"
-		timeout 60 "$OUTAGE" report "$case" >"report.$p"
+		timeout 900 "$OUTAGE" report "$case" >"report.$p"
 	done
 	check "a report has it behind a crash before it" eval \
 		"grep -A1 'power fails here' report.$at | grep -q '^ *mark half    <- not reached'"

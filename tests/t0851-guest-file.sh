@@ -156,13 +156,13 @@ check 'also by another run' status 1 replay --rerun kept/findings/0-0
 check 'it is exported, with the program' status 0 export kept/findings/0-0 -o script
 check 'as it was' cmp "$prog" script/guest/bin/guest-map
 check 'and may be run' test -x script/guest/bin/guest-map
-if [ "$(id -u)" = 0 ] && timeout 120 "$OUTAGE" doctor >out 2>err; then
-	timeout 60 sh script/reproduce.sh >out 2>err
+if [ "$(id -u)" = 0 ] && timeout 900 "$OUTAGE" doctor >out 2>err; then
+	timeout 900 sh script/reproduce.sh >out 2>err
 	check 'the script shows it by that' eval "[ $? -eq 1 ] && says '^shows: +--check exited with status 1'"
 	rm script/guest/bin/guest-map
 	printf '#!/bin/sh\nexit 0\n' >script/guest/bin/guest-map
 	chmod +x script/guest/bin/guest-map
-	timeout 60 sh script/reproduce.sh >out 2>err
+	timeout 900 sh script/reproduce.sh >out 2>err
 	check 'and not by another' [ $? -eq 0 ]
 else
 	skip 'nothing can be mounted here'

@@ -77,7 +77,7 @@ for cmd in examples/*.cmd; do
 	'cat '*/*) ;;
 	'cat '*) continue ;;
 	esac
-	(cd here && timeout 300 bash -c "$text") >printed 2>&1 </dev/null
+	(cd here && timeout 900 bash -c "$text") >printed 2>&1 </dev/null
 	rc=$?
 	cp printed out
 	case $text in

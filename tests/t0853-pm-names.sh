@@ -82,12 +82,12 @@ right() { # each name is that of an address which the machine itself gave it
 check 'they are right' right
 check 'the last store is told by name' grep -q '(pmem_do_write+0x' $f/diagnosis
 names() { sed -n 's/.* \([a-z_]*+0x[0-9a-f]*\) \[nd_pmem\]$/\1/p' "$1" | sort; }
-timeout 300 "$OUTAGE" report $f --json >out 2>err
+timeout 900 "$OUTAGE" report $f --json >out 2>err
 check 'and so in a report' grep -q "\"$(names $f/places | grep pmem_do_write | head -n 1) \[nd_pmem\]" out
 
 # In another machine, all of it is somewhere else once more; a name and what is behind it are the same.
 umount "$qemu" "$kernels"
-timeout 300 "$OUTAGE" shrink $f -o small >out 2>err
+timeout 900 "$OUTAGE" shrink $f -o small >out 2>err
 check 'it is made small in another one' test $? -eq 0
 check 'with addresses of its own' eval "! cmp -s <(grep nd_pmem $f/places) <(grep nd_pmem small/places)"
 check 'and the same names' eval "[ -n \"\$(names small/places)\" ] && [ -z \"\$(comm -13 <(names $f/places) <(names small/places))\" ]"

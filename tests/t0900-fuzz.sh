@@ -19,10 +19,10 @@ for source in tests/fuzz/fuzz_*.c; do
 	n=$((n + 1))
 	mkdir -p "$work/$name"
 	case $name in
-	fuzz_workload) timeout 60 "$outage" gen --bounds seq-2 --sample 20 |
+	fuzz_workload) timeout 900 "$outage" gen --bounds seq-2 --sample 20 |
 		split -l 8 - "$work/$name/seed" ;;
 	fuzz_bounds) for set in seq-1 pm-seq-2; do
-		timeout 60 "$outage" gen --show $set >"$work/$name/$set"
+		timeout 900 "$outage" gen --show $set >"$work/$name/$set"
 	done ;;
 	*) cp tests/fuzz/seeds/"${name#fuzz_}"/* "$work/$name" ;;
 	esac
