@@ -11,7 +11,7 @@
 #include "pm/reads.h"
 #include "pm/trial.h"
 
-enum { SAID_MAX = 4096, TELL_EVERY = 32 };
+enum { SAID_MAX = 4096 };
 
 /* What a dump prints is all that counts; of a check, the beginning will do. */
 static size_t said_max(const struct pm_run *r)
@@ -356,7 +356,8 @@ static int enumerate(struct pm_worker *w)
 		rc = do_state(w, &s);
 		if (!rc && w->o->run->plan.media)
 			rc = do_media(w, &s);
-		if (!rc && w->counts.checked % TELL_EVERY == 0)
+		/* After each: a check may take long, and the run may be stopped in the next. */
+		if (!rc)
 			rc = tell(w->share.fd, &w->counts, NULL, NULL, NULL);
 	}
 	crash_stats(w->states, &w->counts.stats);
