@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Every fuzz target gets a short run from seeds that are valid input. FUZZ_SECONDS makes it longer.
+# Every fuzz target gets a short run from seeds that are valid input: the same number of inputs, and the
+# same ones, on each machine. With FUZZ_SECONDS it gets so long instead, and begins anywhere.
+# takes 60 s
 set -u
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -10,7 +12,7 @@ if [ -z "${OUTAGE_FUZZ:-}" ] || [ ! -d "$OUTAGE_FUZZ/tests/fuzz" ]; then
 	echo "1..0 # SKIP the fuzz targets are not built (make fuzz)"
 	exit 0
 fi
-seconds=${FUZZ_SECONDS:-8}
+seconds=${FUZZ_SECONDS:-${OUTAGE_TEST_LONG:+300}}
 outage=${OUTAGE:-build/outage}
 
 n=0
@@ -30,11 +32,19 @@ for source in tests/fuzz/fuzz_*.c; do
 		echo "not ok $n - $name has no seeds"
 		continue
 	fi
-	if timeout $((seconds + 60)) "$OUTAGE_FUZZ/tests/fuzz/$name" -max_total_time="$seconds" \
-		-timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 \
+	case $name in
+	fuzz_history) runs=300 ;; # one input is a whole history of a file system
+	fuzz_model) runs=800 ;;
+	fuzz_posix) runs=4000 ;;
+	*) runs=40000 ;;
+	esac
+	bound=(-runs="$runs" -seed=1)
+	[ -z "$seconds" ] || bound=(-max_total_time="$seconds")
+	if timeout $((${seconds:-0} + 900)) "$OUTAGE_FUZZ/tests/fuzz/$name" "${bound[@]}" \
+		-timeout=300 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 \
 		-artifact_prefix="$work/" "$work/$name" >"$work/$name.log" 2>&1; then
 		echo "ok $n - $name: $(grep -o 'number_of_executed_units: *[0-9]*' "$work/$name.log" |
-			grep -o '[0-9]*$') inputs in $seconds s"
+			grep -o '[0-9]*$') inputs"
 	else
 		echo "not ok $n - $name"
 		tail -n 30 "$work/$name.log" | sed 's/^/# /'
