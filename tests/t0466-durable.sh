@@ -114,7 +114,7 @@ traced() { # STATUS COMMAND...: the log is in log
 	timeout 900 strace -f -y -q -s 200 -e trace=fsync,rename,renameat,renameat2,write -o log "$@" >out 2>err
 	test $? -eq "$want"
 }
-order() { python3 order.py log "$@" >err; }
+order() { python3 order.py log "$@" >err || { grep -v write log | tail -n 15 >>err; return 1; }; }
 
 printf 'workload w\ncreat foo\nwrite foo 0 64\nfsync foo\n' >w
 check "a run of test" traced 1 "$OUTAGE" test -t "fuse:$seedfs mount {disk} {mnt} -f -o bug=name-new" \
