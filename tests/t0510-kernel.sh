@@ -80,6 +80,7 @@ check 'the script shows it' on grpid 1 exported/workload.sh
 check 'and what it is' grep -q '^shows: .*owner is' out
 check 'but not on a healthy one' on defaults 0 exported/workload.sh
 check 'and says so' grep -q '^does not show: .*owner is' out
+check 'and where it was, and where it should be' grep -qx 'DIR is on ext2/ext3; it was found on ext4,grpid' out
 
 # ---- FUSE ----
 

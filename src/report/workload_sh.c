@@ -87,14 +87,20 @@ static void put_live_rest(const struct view *v, const struct live *l, struct str
 
 static void put_live_end(const struct view *v, const struct live *l, struct strbuf *out)
 {
+	auto_strbuf target = STRBUF_INIT;
+
 	strbuf_adds(out, "last=$?\n\n");
 	if (l->kind == LIVE_RESULT)
 		put_live_result(v, l, out);
 	for (size_t i = 0; i < l->diff.list.n; i++)
 		put_live_difference(&l->diff.list.v[i], out);
 	put_live_rest(v, l, out);
-	strbuf_adds(out,
-		    "[ \"$left_out\" = 0 ] || exit 2 # what was left out might be why\nfinish\n");
+	/* On another file system, or with other options, it proves nothing that all is well. */
+	strbuf_adds(out, "printf 'DIR is on %s; it was found on %s\\n' \"$(stat -f -c %T .)\" ");
+	shell_clean(&target, v->c.target);
+	shell_quote(out, strbuf_str(&target));
+	strbuf_adds(out, "\n[ \"$left_out\" = 0 ] || exit 2 # what was left out might be why\n"
+			 "finish\n");
 }
 
 void export_workload_sh(const struct view *v, struct strbuf *out)
@@ -105,9 +111,11 @@ void export_workload_sh(const struct view *v, struct strbuf *out)
 	live_load(v, &l);
 	strbuf_adds(out, "#!/bin/sh\n");
 	shell_strange(v->c.ours, "# ", out);
-	strbuf_adds(out,
-		    "# workload.sh DIR: does what the workload did, in DIR. What it "
-		    "writes differs:\n# the bytes say which operation wrote them, no more.\n#\n");
+	strbuf_adds(
+		out,
+		"# workload.sh DIR: does what the workload did, in DIR, an empty directory of a "
+		"file\n# system like the one below, mounted with the same options. What it "
+		"writes differs:\n# the bytes say which operation wrote them, no more.\n#\n");
 	shell_finding(v, out);
 	strbuf_adds(out, l.kind == LIVE_NONE ? "#\n# It does not tell whether the problem shows: "
 					       "reproduce.sh does.\n"
