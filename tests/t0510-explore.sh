@@ -67,7 +67,7 @@ check 'the majority is not with the mutant' explore 1 -t mutant:errno -r reffs -
 check 'a mutant among the references is named' explore 1 -t reffs -r mutant:errno -r reffs --time 800s --findings 1
 check 'as the one at fault' grep -q 'a reference is at fault' kept/findings/1-0/problems
 
-check 'what never returns is a finding' explore 1 -t mutant:hang --hang 2s --time 800s
+check 'what never returns is a finding' explore 1 -t mutant:hang --hang 10s --time 800s
 check 'with the operation that hangs' grep -q '	.*last operation begun was link' kept/findings/*/problems
 check 'and the operations before it' grep -q '^link' kept/findings/999000-0/workload
 

@@ -30,8 +30,8 @@ for source in tests/fuzz/fuzz_*.c; do
 		echo "not ok $n - $name has no seeds"
 		continue
 	fi
-	if timeout $((seconds + 60)) "$OUTAGE_FUZZ/tests/fuzz/$name" -max_total_time="$seconds" \
-		-timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 \
+	if timeout $((seconds + 900)) "$OUTAGE_FUZZ/tests/fuzz/$name" -max_total_time="$seconds" \
+		-timeout=100 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 \
 		-artifact_prefix="$work/" "$work/$name" >"$work/$name.log" 2>&1; then
 		echo "ok $n - $name: $(grep -o 'number_of_executed_units: *[0-9]*' "$work/$name.log" |
 			grep -o '[0-9]*$') inputs in $seconds s"
