@@ -52,7 +52,7 @@ interrupt() {
 	shift 3
 	env --default-signal=HUP timeout 900 "$OUTAGE" test "$@" >out 2>err </dev/null &
 	pid=$!
-	enough() { [ "$(done_in "$where")0" -ge "${want}0" ] || ! kill -0 $pid 2>/dev/null; }
+	enough() { [ "$(done_in "$where")0" -ge "${want}0" ] || ! kill -0 "$pid" 2>/dev/null; }
 	soon enough
 	if [ "$signal" = KILL ]; then
 		# timeout would not pass it on: to its child itself, the parent of the workers
@@ -111,7 +111,7 @@ ended() { # with as much time as it takes to begin
 	local time
 	for time in 1ns 500ms 2s 10s 60s; do
 		rm -rf ended
-		sick 0 --bounds seq-1 --limit 1 --time $time --crash last --suppress <(echo '*: *') -o ended && return 0
+		sick 0 --bounds seq-1 --limit 1 --time "$time" --crash last --suppress <(echo '*: *') -o ended && return 0
 		grep -q 'nothing was tried' err || return 1
 	done
 	return 1
