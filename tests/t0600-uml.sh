@@ -277,7 +277,7 @@ check "interrupted: it stops" [ $? -eq 2 ]
 check "interrupted: and says how to go on" says 'to go on: outage test --resume'
 check "interrupted: no process is left" wait_for_none
 begin killed
-check "killed: guests are there before" test -n "$(ours)"
+check "killed: guests are there before" soon eval '[ -n "$(ours)" ]'
 kill -KILL "$pid"
 wait "$run" 2>/dev/null
 check "killed: and none after" wait_for_none

@@ -247,13 +247,14 @@ wait "$run"
 check "interrupted: it stops" [ $? -eq 2 ]
 check "interrupted: no process is left" wait_for_none
 begin killed
-check "killed: machines are there before" test -n "$(ours)"
+check "killed: machines are there before" soon eval '[ -n "$(ours)" ]'
 kill -KILL "$pid"
 wait "$run" 2>/dev/null
 check "killed: and none after" wait_for_none
 
 # QEMU that somebody kills: the workload is lost, and said to be; the run goes on.
 begin shot --limit 40
+soon eval '[ -n "$(ours)" ] || ! kill -0 "$run" 2>/dev/null'
 kill -KILL "$(ours | head -1)"
 wait "$run"
 check "QEMU was killed: part of the run failed" [ $? -eq 2 ]

@@ -151,13 +151,14 @@ begin() { # DIR ARGUMENTS: a run that goes on for long, in the background, once 
 	pid=$(pgrep -P "$run")
 }
 begin killed
-check "killed: a machine is traced before" test -n "$(traced)"
+check "killed: a machine is traced before" soon eval '[ -n "$(traced)" ]'
 kill -KILL "$pid"
 wait "$run" 2>/dev/null
 check "killed: and none after" wait_for_none
 
 # The machine that is traced dies: a workload is lost, and said to be; the run goes on.
 begin shot --limit 30
+soon eval '[ -n "$(traced)" ] || ! kill -0 "$run" 2>/dev/null'
 kill -KILL "$(traced | head -1)"
 wait "$run"
 check "it was killed: part of the run failed" [ $? -eq 2 ]
