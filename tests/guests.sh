@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # guests.sh - for tests of kernels that run as guests; sourced after lib.sh.
-# shellcheck shell=bash disable=SC2034,SC2154,SC2317 # $kernels is for who sources it, $OUTAGE from lib.sh
+# shellcheck shell=bash disable=SC2016,SC2034,SC2154,SC2317 # $kernels is for who sources it, $OUTAGE from lib.sh; words for eval
 
 # A kernel is fetched once and kept for other runs.
 kernels=${OUTAGE_TEST_KERNELS:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/outage-test}
@@ -24,28 +24,28 @@ complains() { grep -qE -e "$1" err; } # PATTERN
 one_line() { [ "$(grep -vcE '^outage: (booting|fetching|warning: KVM) ' err)" = 1 ]; }
 json() { python3 -c "import json; d = json.load(open('out')); assert $1, d" 2>>err; } # CONDITION
 wait_for_none() { # of the processes that the test's own `ours` prints, while they are being ended
-	local i
-	for ((i = 0; i < 300; i++)); do
-		[ -n "$(ours)" ] || return 0
-		sleep 0.1
-	done
+	soon eval '[ -z "$(ours)" ]' && return 0
 	ours >out
 	return 1
 }
 # no_socket FILE: none that was made after it, and whose owner is gone, is there, or soon none is: those
 # of other tests have a name for a moment
 no_socket() {
-	local i path left
-	for ((i = 0; i < 100; i++)); do
+	local path left
+	none_left() {
 		left=
 		while IFS= read -r path; do
 			[ -d "/proc/$(sed -E 's,.*/outage-vhost-([0-9]+)-.*,\1,' <<<"$path")" ] || left=$path
 		done < <(find /tmp -maxdepth 1 -name 'outage-vhost-*' -newer "$1" 2>/dev/null)
-		[ -n "$left" ] || return 0
-		sleep 0.1
-	done
+		[ -z "$left" ]
+	}
+	soon none_left "$1" && return 0
 	echo "$left" >out
 	return 1
+}
+# progressed DIR LINES: waits until so much is done in DIR, or the run $run is over
+progressed() {
+	soon eval '[ "$(wc -l 2>/dev/null <"'"$1"'/progress" || echo 0)" -ge '"$2"' ] || ! kill -0 "$run" 2>/dev/null'
 }
 # own_machines TEST: what is started from now on has a word in its environment by which `ours` finds it
 # again, and the machines among it end with the test

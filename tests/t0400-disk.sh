@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The recording disk on this machine's kernel: ext4, xfs and btrfs are recorded, replayed and
 # compared byte for byte, by each recorder; nothing is left behind, not even by a killed run.
-# shellcheck disable=SC2317 # what `check` and the trap call
+# shellcheck disable=SC2016,SC2317 # words are expanded by eval, functions called by `check` and the trap
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 probe=${OUTAGE_BUILD:-$root/build}/tests/helpers/disk-probe
@@ -64,10 +64,7 @@ for recorder in bpf fuse; do
 	rm -f held.out
 	"$probe" "$recorder" hold >held.out 2>&1 &
 	held=$!
-	for ((i = 0; i < 300; i++)); do
-		[ -s held.out ] && break
-		sleep 0.1
-	done
+	soon eval '[ -s held.out ] || ! kill -0 "$held" 2>/dev/null'
 	cp held.out out
 	check "$recorder: a disk is held" has_loop_of "$held"
 	run "$recorder" clean
@@ -75,14 +72,10 @@ for recorder in bpf fuse; do
 	kill -KILL "$held"
 	wait "$held" 2>/dev/null
 	cleared() { # whoever was killed takes a moment to let go of it
-		for ((i = 0; i < 100; i++)); do
-			run "$recorder" clean
-			has_loop_of "$held" || return 0
-			sleep 0.2
-		done
-		return 1
+		run "$recorder" clean
+		! has_loop_of "$held"
 	}
-	check "$recorder: a killed run's disk is" cleared
+	check "$recorder: a killed run's disk is" soon cleared
 	held=
 done
 

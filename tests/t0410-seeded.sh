@@ -65,11 +65,8 @@ fsck_says() { # STATUS TEXT
 start() {
 	"$SEEDFS" mount disk m -f ${1:+-o "$1"} >out 2>err </dev/null &
 	server=$!
-	for _ in $(seq 6000); do
-		if mountpoint -q m; then return 0; fi
-		kill -0 "$server" 2>/dev/null || break
-		sleep 0.01
-	done
+	soon eval 'mountpoint -q m || ! kill -0 "$server" 2>/dev/null' && mountpoint -q m && return 0
+	kill "$server" 2>/dev/null
 	wait "$server"
 	server=
 	return 1

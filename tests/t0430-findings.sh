@@ -239,10 +239,7 @@ healthy_seedfs() { # DIR
 	mkdir -p mnt
 	"$seedfs" mount "$1/crash.img" mnt -f &
 	local server=$!
-	for _ in $(seq 100); do
-		mountpoint -q mnt && break
-		sleep 0.1
-	done
+	soon eval 'mountpoint -q mnt || ! kill -0 "$server" 2>/dev/null'
 	timeout 900 "$1/program" mnt >/dev/null
 	status=$?
 	umount mnt && wait "$server" && test "$status" -eq 0

@@ -161,24 +161,19 @@ check 'and the other' [ $? -eq 0 ]
 # ---- a worker that is killed from outside
 "$OUTAGE" test -t ext4 -b seq-2 --limit 120 -j 2 -o kept >out 2>err </dev/null &
 run=$!
-for _ in $(seq 600); do
+has_disk() {
 	worker=$(cut -d ' ' -f 1 "/proc/$run/task/$run/children" 2>/dev/null)
-	if [ -n "$worker" ] && grep -qs "outage-disk-$worker-" /sys/block/loop*/loop/backing_file; then break; fi
-	sleep 0.05
-done
+	[ -n "$worker" ] && grep -qs "outage-disk-$worker-" /sys/block/loop*/loop/backing_file
+}
+soon eval 'has_disk || ! kill -0 $run 2>/dev/null'
 kill -9 "$worker"
 wait $run
 check 'a worker is killed: part of the run failed' [ $? -eq 2 ]
 check 'it says so, and why that may be' grep -q 'ended by signal 9 (Killed) while .*, by a person or for lack of memory' err
 check 'the others went on' grep -qE 'ext4: 1(1[0-9]|20) workloads' out
 nothing_left() { # what it had is let go of a moment after it
-	local i
-	for ((i = 0; i < 50; i++)); do
-		"$OUTAGE" doctor --fix >out 2>err
-		grep -qs "outage-disk-$worker-" /sys/block/loop*/loop/backing_file || return 0
-		sleep 0.2
-	done
-	return 1
+	"$OUTAGE" doctor --fix >out 2>err
+	! grep -qs "outage-disk-$worker-" /sys/block/loop*/loop/backing_file
 }
-check 'nothing of it is left' nothing_left
+check 'nothing of it is left' soon nothing_left
 done_testing

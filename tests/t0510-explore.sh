@@ -67,7 +67,7 @@ check 'the majority is not with the mutant' explore 1 -t mutant:errno -r reffs -
 check 'a mutant among the references is named' explore 1 -t reffs -r mutant:errno -r reffs --time 800s --findings 1
 check 'as the one at fault' grep -q 'a reference is at fault' kept/findings/1-0/problems
 
-check 'what never returns is a finding' explore 1 -t mutant:hang --hang 2s --time 800s
+check 'what never returns is a finding' explore 1 -t mutant:hang --hang 10s --time 800s
 check 'with the operation that hangs' grep -q '	.*last operation begun was link' kept/findings/*/problems
 check 'and the operations before it' grep -q '^link' kept/findings/999000-0/workload
 
@@ -215,8 +215,16 @@ check 'a state is searched with every alphabet' sh -c "
 		--round 1000 --limit 100000 --json -o many >out 2>err"
 check '... so in the end all are seen' grep -q '"distinct_states": 54,' out
 check '... which nobody can know' grep -q '"exhausted": false' out
-check 'a run that is killed at once' sh -c "
-	timeout -s KILL 2 '$OUTAGE' explore -t reffs --order walk -o killed >out 2>err; [ \$? = 137 ]"
+killed_at_once() { # before it first writes where it is
+	local pid
+	timeout 900 "$OUTAGE" explore -t reffs --order walk -o killed >out 2>err &
+	pid=$!
+	soon test -d killed/findings
+	pkill -KILL -P "$pid"
+	wait "$pid" 2>/dev/null
+	[ $? = 137 ]
+}
+check 'a run that is killed at once' killed_at_once
 
 check 'what it goes on from is nobody else'"'"'s to write' test "$(stat -c %a kept/task-0.pickle)" = 600
 

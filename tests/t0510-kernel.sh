@@ -117,7 +117,7 @@ if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
 	# A copy, so that nobody else's server is stopped.
 	cp "$seedfs" myfs
 	timeout 900 "$OUTAGE" explore -t "fuse:$dir/myfs mount {disk} {mnt} -f" --order walk \
-		--mkfs "$dir/myfs mkfs {disk}" --size 4M --hang 3s -o hung >out 2>err &
+		--mkfs "$dir/myfs mkfs {disk}" --size 4M --hang 10s -o hung >out 2>err &
 	explorer=$!
 	# Once it is at work. It is mounted anew several times a second, and a server that is stopped
 	# while it goes away is not missed: the next one is stopped then.
@@ -128,14 +128,13 @@ if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
 		last=${now:-$last}
 		sleep 0.05
 	done
-	for _ in $(seq 900); do
-		[ -e hung/findings/999000-0 ] || ! kill -0 "$explorer" 2>/dev/null && break
+	while [ ! -e hung/findings/999000-0 ] && kill -0 "$explorer" 2>/dev/null; do
 		pkill -STOP -f "^$dir/myfs mount" && sleep 0.5
 		sleep 0.05
 	done
 	wait "$explorer"
 	check 'a server that stops answering is a finding' test $? = 1
-	check 'and is said to hang' grep -Eq 'did not answer for ([3-9]|[1-9][0-9]+) s' out
+	check 'and is said to hang' grep -Eq 'did not answer for [1-9][0-9]+ s' out
 	check 'with what was being done' test -s hung/findings/999000-0/workload
 	# shellcheck disable=SC2016 # for the shell that runs it
 	check 'a server that does not mount' sh -c '

@@ -15,7 +15,7 @@ begin() {
 	local at=$1 tasks=$2
 	shift 2
 	rm -rf hold run && mkdir hold
-	OUTAGE_HOLD=$dir/hold OUTAGE_HOLD_AT=$at env --default-signal=INT,TERM,HUP timeout -s KILL 300 \
+	OUTAGE_HOLD=$dir/hold OUTAGE_HOLD_AT=$at env --default-signal=INT,TERM,HUP timeout -s KILL 900 \
 		"$mutant" explore -o run "$@" >out 2>err </dev/null &
 	pid=$!
 	until_true held "$tasks"
@@ -79,7 +79,7 @@ check '... after no other operation' test ! -e hold/after
 # ---- going on ----
 
 cp -r run/findings/1-0 before
-resumed() { timeout -s KILL 100 "$mutant" explore "${search[@]}" --resume run "$@" >out 2>err; }
+resumed() { timeout -s KILL 900 "$mutant" explore "${search[@]}" --resume run "$@" >out 2>err; }
 check 'it goes on from there' eval 'resumed; [ $? -eq 1 ]'
 check '... what was kept is as it was' diff -r before run/findings/1-0
 check '... what is found now has a name of its own' complete run/findings/2-0
@@ -90,13 +90,22 @@ check '... which is said' grep -q '"findings_before": 2' out
 
 # ---- time ----
 
-check 'time: a try is held' begin 4 1 "${search[@]}" --time 5s
+# begin_timed ARGS...: with as much time as it takes to come to the fourth try
+begin_timed() {
+	local seconds
+	for seconds in 5 20 80 320; do
+		begin 4 1 "${search[@]}" --time "${seconds}s" "$@" && return 0
+		wait "$pid"
+	done
+	return 1
+}
+check 'time: a try is held' begin_timed
 check '... until the time is up' until_true stopping
 check '... that ends it, with a finding' ends 1
 check '... after no other operation' test ! -e hold/after
 check '... which is said' grep -q '^shrinking was cut short for 1 finding' out
 check '... and kept' complete run/findings/1-0
-check 'with JSON' begin 4 1 "${search[@]}" --time 5s --json
+check 'with JSON' begin_timed --json
 check '... until the time is up' until_true stopping
 check '... it ends' ends 1
 check '... and says so' grep -q '"cut_short": 1' out
@@ -126,7 +135,7 @@ check '... and kept' complete run/findings/1-0
 check 'a run is held' begin 12 1 "${search[@]}"
 check '... and killed' eval 'kill -KILL "$(child)"; wait "$pid"; [ $? -eq 137 ]'
 check '... what was found is kept' complete run/findings/1-0
-check 'a task hangs' begin 4 1 "${search[@]}" --hang 2s
+check 'a task hangs' begin 4 1 "${search[@]}" --hang 10s
 check '... and is ended' eval 'wait "$pid"; [ $? -eq 1 ]'
 check '... which is a finding' grep -q 'did not answer for .* while a finding was made smaller' out
 check '... with what was tried' test "$(operations run/findings/999000-0)" -le "$(operations run/whole/1-0)"
@@ -136,7 +145,7 @@ check '... and kept' complete run/findings/1-0
 check '... both count' grep -q '^2 findings, kept in run' out
 
 check 'a task hangs in a try from a state that was saved' \
-	begin 2 1 -t mutant:errno --order walk --findings 1 --seed 5 --hang 2s
+	begin 2 1 -t mutant:errno --order walk --findings 1 --seed 5 --hang 10s
 check '... and is ended' eval 'wait "$pid"; [ $? -eq 1 ]'
 check '... the finding of that begins with the empty file system' \
 	test "$(operations run/findings/999000-0)" -gt 300

@@ -31,7 +31,7 @@ pid=
 # begin WHEN: explores until the server is held
 begin() {
 	rm -rf hold run && mkdir hold && echo "$1" >hold/when
-	env --default-signal=INT,TERM,HUP timeout -s KILL 300 "$OUTAGE" explore -o run \
+	env --default-signal=INT,TERM,HUP timeout -s KILL 900 "$OUTAGE" explore -o run \
 		-t "fuse:$dir/serve.sh {disk} {mnt}" --mkfs "$seedfs mkfs {disk}" --size 4M --order walk \
 		--crash 3 --depth 20 --findings 1 >out 2>err </dev/null &
 	pid=$!

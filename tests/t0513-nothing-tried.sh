@@ -35,7 +35,7 @@ explore() {
 	local at=$1
 	shift
 	rm -rf hold run && mkdir hold
-	OUTAGE_HOLD=$dir/hold OUTAGE_HOLD_AT=$at env --default-signal=TERM timeout -s KILL 300 "$mutant" -v explore \
+	OUTAGE_HOLD=$dir/hold OUTAGE_HOLD_AT=$at env --default-signal=TERM timeout -s KILL 900 "$mutant" -v explore \
 		-t mutant --order walk -o run "$@" >out 2>err </dev/null &
 	pid=$!
 	until_true "$pid" held hold
@@ -62,7 +62,7 @@ check '... as all was seen' grep -q '^every state within the bounds was visited'
 
 # ---- the clock ----
 
-check 'explore: the target comes up late' explore open --time 3s
+check 'explore: the target comes up late' explore open --time 15s --limit 1000
 late=$pid
 mv hold hold.explore && ln -s hold.explore hold
 mv out out.explore
@@ -79,16 +79,16 @@ seeded=
 if [ "$(id -u)" = 0 ] && [ -x "$seedfs" ] && [ -e /dev/fuse ]; then seeded=1; fi
 # begin ARGS...: outage test of seedfs; run ARGS...: to its end
 begin() {
-	env --default-signal=TERM timeout -s KILL 300 "$OUTAGE" test -t "fuse:$seedfs mount {disk} {mnt} -f" --size 4M -j 1 \
+	env --default-signal=TERM timeout -s KILL 900 "$OUTAGE" test -t "fuse:$seedfs mount {disk} {mnt} -f" --size 4M -j 1 \
 		--mkfs "$dir/mkfs.sh {disk}" "$@" >out 2>err </dev/null &
 	pid=$!
 }
 run() { begin "$@" && wait "$pid"; }
 if [ -n "$seeded" ]; then
-	begin --bounds seq-1 --limit 2 --time 3s --json -o late
+	begin --bounds seq-1 --limit 2 --time 15s --json -o late
 	check 'test: the target comes up late' until_true "$pid" held made
 fi
-sleep 4 # the time of both is up, if it has begun
+sleep 16 # the time of both is up, if it has begun
 touch hold.explore/go made/go
 check 'explore: it searches all the same' ended "$late" 0
 check '... for as long as it should' grep -q '^mutant: [1-9][0-9]* operations' out.explore

@@ -24,22 +24,22 @@ run() {
 	timeout --kill-after=10 "$seconds" "$model" "$@" "$dir/work" >out 2>err
 }
 
-check "what once went wrong does not any more" run 300 cases
+check "what once went wrong does not any more" run 900 cases
 if [ -n "${OUTAGE_TEST_LONG:-}" ]; then
 	seed=$(date +%s)
 	check "an hour of every profile, from seed $seed" run 3900 time=3600 "seed=$seed"
 else
-	check "every profile, a few seeds" run 500 time=35 seed=1
+	check "every profile, a few seeds" run 900 time=35 seed=1
 fi
 check "it says what it did" grep -q 'lives, .* no difference' out
 
 # caught BUG PROFILE: the model finds the bug, and says where
 caught() {
-	FORGET_MUTANT=$1 run 300 "server=$mutant" "profile=$2" seed=1 lives=20
+	FORGET_MUTANT=$1 run 900 "server=$mutant" "profile=$2" seed=1 lives=20
 	[ $? = 1 ] && grep -q "seed=[0-9]* profile=$2.*: thread" err
 }
 
-check "without a bug, the server of the mutants is fine" run 300 "server=$mutant" profile=minimal \
+check "without a bug, the server of the mutants is fine" run 900 "server=$mutant" profile=minimal \
 	lives=1
 while read -r bug profile what; do
 	check "$what is found with $profile" caught "$bug" "$profile"

@@ -400,7 +400,7 @@ check "others are let in only with the kernel's checks" refused "allow-other"
 
 # ---- a loss while the kernel has the file locked, and somebody waits for it ----
 
-run mount --daemon --profile minimal data mnt
+run mount --daemon --log log --profile minimal data mnt
 echo x >mnt/held
 sync mnt/held mnt
 echo x >mnt/new
@@ -408,7 +408,7 @@ run ctl mnt delay op=write file=held delay=1s
 run ctl mnt clear-cache op=write file=held timing=after
 timeout 900 sh -c 'echo more >>mnt/held' &
 writer=$!
-sleep 0.3
+check "a delay strikes the writer" soon grep -q 'at write of held' log
 timeout 900 rm mnt/held
 check "nobody waits for ever: who removes the file" test $? = 0
 wait $writer
@@ -717,14 +717,12 @@ if [ "$(id -u)" = 0 ]; then
 		    s.listen()
 		    all.append(s)
 		open("squatting", "w").close()
-		time.sleep(60)' &
-		for i in $(seq 500); do [ -e squatting ] && break; sleep 0.02; done
+		time.sleep(900)' &
+		trap "kill $!" EXIT
+		until [ -e squatting ]; do kill -0 $! || exit 9; sleep 0.02; done
 		timeout 900 "$OUTAGE" mount --daemon --log log data mnt || exit
 		timeout 900 "$OUTAGE" ctl mnt status || exit
 		timeout 900 "$OUTAGE" umount mnt
-		status=$?
-		kill %1
-		exit $status
 	END
 	sed -i 's/^\t*//' squat.sh
 	timeout 900 unshare -m --propagation private bash squat.sh >out 2>err

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Real databases lose what they did not sync, and keep what they did. Each loss has a twin that is
 # right: the same with a sync, or by a database that knows how.
-# shellcheck disable=SC2317 # functions are called through check
+# shellcheck disable=SC2016,SC2317 # words are expanded by eval, functions called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -40,15 +40,10 @@ begin() {
 }
 # again OPTION...: what survived, mounted
 again() {
-	local i
-
 	# Out of sight is not yet gone: the server before may still be clearing up.
-	for ((i = 0; i < 100; i++)); do
-		timeout 900 "$OUTAGE" mount --daemon --no-real-sync --allow-other --log log "$@" data mnt >out 2>err &&
-			return
-		sleep 0.1
-	done
-	sed 's/^/# /' err
+	soon flock -n data true
+	timeout 900 "$OUTAGE" mount --daemon --no-real-sync --allow-other --log log "$@" data mnt >out 2>err ||
+		sed 's/^/# /' err
 }
 ctl() {
 	timeout 900 "$OUTAGE" ctl mnt "$@" >out 2>err || sed 's/^/# /' err
@@ -246,12 +241,12 @@ survives() {
 	check "PostgreSQL starts" test $status = 0
 	sql 'CREATE TABLE acked (id int PRIMARY KEY)' >out
 	pg pgbench -i -q -s 1 postgres >out 2>&1
-	pg pgbench -c 4 -j 2 -T 60 postgres >bench.out 2>&1 &
+	pg pgbench -c 4 -j 2 -T 900 postgres >bench.out 2>&1 &
 	bench=$!
 	writer &
 	inserts=$!
 	wait_for test -s acked
-	sleep 1
+	wait_for eval '[ "$(sql "SELECT count(*) FROM pgbench_history")" -gt 100 ]'
 	crash
 	pg_kill
 	wait $bench $inserts 2>/dev/null

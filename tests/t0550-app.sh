@@ -396,7 +396,7 @@ app data --stop 'kill $(cat pid)' --run "(setsid sleep $nap & echo \$! >pid)" --
 check "--stop: it is ended by that, and that is no news" test $status = 0 -a -z "$(grep behind out)"
 app data --run "echo x >a; echo y >'$dir/outside'" --check true
 check "a file that is written outside is named" said "$dir/outside"
-app data --run 'echo x >a' --check 'sleep 1000' --timeout 1s
+app data --run 'echo x >a' --check 'sleep 1000' --timeout 10s
 refused "a check that hangs without a crash" "as the run left it"
 app data --run 'exit 1' --check true
 check "of a run that failed nothing is kept" test ! -e run
@@ -409,7 +409,7 @@ here=$(ls /tmp)
 begun() {
 	until [ -e "$1" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done
 }
-timeout --foreground -s KILL 120 "$OUTAGE" app -o run --run ": >started; sleep $nap" --check true -- data >out 2>err &
+timeout --foreground -s KILL 900 "$OUTAGE" app -o run --run ": >started; sleep $nap" --check true -- data >out 2>err &
 pid=$!
 begun run/work/started
 check "killed: it was recording" test -e run/work/started
@@ -444,7 +444,7 @@ check "a signal between checks: after how many of them is said" grep -qE 'after 
 # One that was killed is told from one that has ended.
 fresh
 rm -rf run
-timeout --foreground -s KILL 120 "$OUTAGE" app -o run --run "echo x >a; sleep $nap" --check true -- data >out 2>err &
+timeout --foreground -s KILL 900 "$OUTAGE" app -o run --run "echo x >a; sleep $nap" --check true -- data >out 2>err &
 pid=$!
 begun run/work/a
 kill -KILL "$(pgrep -P $pid)"

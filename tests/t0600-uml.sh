@@ -3,7 +3,7 @@
 # t0600-uml.sh - file systems of user-mode Linux, as root and as an ordinary user: healthy ones are
 # silent, sick ones are caught, a kernel that panics is reported and started anew, and nothing stays
 # behind, however a run ends. t0620 has the other ways in which a guest ends.
-# shellcheck disable=SC2317 # functions are called through check
+# shellcheck disable=SC2016,SC2317 # words are expanded by eval, functions called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/guests.sh
@@ -86,7 +86,7 @@ printf 'creat foo\nwrite foo 0 5000\nremount\ndrop_caches\nf1 = open foo rdwr\nw
 check "remounts, caches and handles" status 0 "$last" test -t uml:ext4 --json -o remount \
 	"$dir/nobody/again"
 check "none of it was refused" json "d['refused'] == 0 and d['unique_states'] > 0"
-check "it can be explored" status 0 "$last" explore -t uml:ext4 --time 3s -o explored
+check "it can be explored" status 0 "$last" explore -t uml:ext4 --time 300s --limit 1000 -o explored
 check "and was" says 'uml:ext4: [0-9]{2,} operations'
 
 # Explored with kernels that are named, the target's and a reference's; they are kept with a case.
@@ -264,17 +264,10 @@ fi
 
 # However it ends, nothing stays.
 check "no process is left" wait_for_none
-under_way() { # DIR LINES: waits until so much is done
-	local i
-	for ((i = 0; i < 1200; i++)); do
-		[ "$(wc -l 2>/dev/null <"$1/progress" || echo 0)" -lt "$2" ] || break
-		sleep 0.05
-	done
-}
 begin() { # DIR ARGUMENTS: a run that goes on for long, in the background, once it is under way
 	timeout --kill-after=5 900 "$dir/prog" test -t uml:ext4 -b seq-2 -j 2 -o "$@" >out 2>err </dev/null &
 	run=$!
-	under_way "$1" 9
+	progressed "$1" 9
 	pid=$(pgrep -P "$run" -x prog)
 }
 begin interrupted
@@ -284,7 +277,7 @@ check "interrupted: it stops" [ $? -eq 2 ]
 check "interrupted: and says how to go on" says 'to go on: outage test --resume'
 check "interrupted: no process is left" wait_for_none
 begin killed
-check "killed: guests are there before" test -n "$(ours)"
+check "killed: guests are there before" soon eval '[ -n "$(ours)" ]'
 kill -KILL "$pid"
 wait "$run" 2>/dev/null
 check "killed: and none after" wait_for_none
@@ -294,15 +287,16 @@ begin all-killed
 # shellcheck disable=SC2046 # all of them
 kill -KILL $(ours prog)
 wait "$run" 2>/dev/null
-left=$(ours) before=some # those that end by themselves, as their disks are gone, do so now
-for ((i = 0; i < 30; i++)); do
-	[ "$left" != "$before" ] || break
+# Those that end by themselves, as their disks are gone, do so now; some may need longer than this.
+left=$(ours) same=0
+while [ -n "$left" ] && [ $same -lt 3 ]; do
 	before=$left
 	sleep 1
 	left=$(ours)
+	[ "$left" = "$before" ] && same=$((same + 1)) || same=0
 done
 timeout 900 "$dir/prog" doctor --fix >out 2>err
-if [ -n "$left" ]; then
+if says 'cleared: process' || [ -n "$(ours)" ]; then
 	check "all killed: doctor finds it" says 'cleared: process [0-9]+ \(linux.uml\)'
 else
 	skip "all killed: the guests ended by themselves"
@@ -311,10 +305,7 @@ check "all killed: and ends it" wait_for_none
 
 # A guest that somebody kills: the workload is lost, and said to be; the run goes on.
 begin shot --limit 600
-for ((i = 0; i < 100; i++)); do
-	[ -z "$(ours)" ] || break
-	sleep 0.05
-done
+soon eval '[ -n "$(ours)" ] || ! kill -0 "$run" 2>/dev/null'
 for p in $(ours); do # a kernel itself, not a process that it uses
 	[ "$(ps -o comm= -p "$(ps -o ppid= -p "$p" | tr -d ' ')")" != prog ] || break
 done

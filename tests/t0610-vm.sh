@@ -4,7 +4,7 @@
 # ext4 see the same, a kernel that panics is reported and started anew, what a person gets wrong is
 # said in one sentence, and nothing stays behind, however a run ends.
 # takes 89 s
-# shellcheck disable=SC2317 # functions are called through check
+# shellcheck disable=SC2016,SC2317 # words are expanded by eval, functions called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/guests.sh
@@ -62,7 +62,7 @@ check "vm:ext4 is silent in every mode" status 0 test -t vm:ext4 --kernel "$imag
 	--sample 4 --crash prefix,reorder,recovery --budget 30 --fsck -o modes
 check "remounts, caches and handles" status 0 test -t vm:ext4 --kernel "$image" --json -o again-run again
 check "none of it was refused" json "d['refused'] == 0 and d['unique_states'] > 0"
-check "it can be explored" status 0 explore -t vm:ext4 --time 3s -o explored
+check "it can be explored" status 0 explore -t vm:ext4 --time 300s --limit 1000 -o explored
 if [ -x "$(command -v mkfs.xfs)" ]; then
 	check "vm:xfs, a module, is silent" status 0 test -t vm:xfs --kernel "$image" -b seq-1 --sample 4 -o xfs
 else
@@ -238,10 +238,7 @@ begin() { # DIR ARGUMENTS: a run that goes on for long, in the background, once 
 	timeout --kill-after=5 900 "$OUTAGE" test -t vm:ext4 --kernel "$image" -b seq-2 -j 2 -o "$@" \
 		>out 2>err </dev/null &
 	run=$!
-	for ((i = 0; i < 2000; i++)); do
-		[ "$(wc -l 2>/dev/null <"$1/progress" || echo 0)" -lt 6 ] || break
-		sleep 0.05
-	done
+	progressed "$1" 6
 	pid=$(pgrep -P "$run")
 }
 begin interrupted
@@ -250,13 +247,14 @@ wait "$run"
 check "interrupted: it stops" [ $? -eq 2 ]
 check "interrupted: no process is left" wait_for_none
 begin killed
-check "killed: machines are there before" test -n "$(ours)"
+check "killed: machines are there before" soon eval '[ -n "$(ours)" ]'
 kill -KILL "$pid"
 wait "$run" 2>/dev/null
 check "killed: and none after" wait_for_none
 
 # QEMU that somebody kills: the workload is lost, and said to be; the run goes on.
 begin shot --limit 40
+soon eval '[ -n "$(ours)" ] || ! kill -0 "$run" 2>/dev/null'
 kill -KILL "$(ours | head -1)"
 wait "$run"
 check "QEMU was killed: part of the run failed" [ $? -eq 2 ]
@@ -266,10 +264,7 @@ kill_early() { # ends it while the first machine boots, and no template is there
 	rm -f cache/vm-*
 	timeout --kill-after=5 900 "$OUTAGE" test -t vm:ext4 --kernel "$image" -o early short >out 2>err </dev/null &
 	run=$!
-	for ((i = 0; i < 1000; i++)); do
-		[ -z "$(ours)" ] || break
-		sleep 0.05
-	done
+	soon eval '[ -n "$(ours)" ] || ! kill -0 "$run" 2>/dev/null'
 	kill -INT "$(pgrep -P "$run")"
 	wait "$run"
 }

@@ -4,7 +4,7 @@
 # are findings; somebody else for a guest that is killed, stopped, or has too little memory, which are
 # errors of the run, and no word about the file system.
 # takes 73 s
-# shellcheck disable=SC2317 # functions are called through check
+# shellcheck disable=SC2016,SC2317 # words are expanded by eval, functions called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/guests.sh
@@ -36,15 +36,18 @@ begin() { # TARGET ARGUMENTS
 	rm -rf run
 	timeout --kill-after=5 900 "$OUTAGE" test -t "$1" "${@:2}" -j 1 -o run short long short >out 2>err </dev/null &
 	job=$!
-	for ((i = 0; i < 1200; i++)); do
-		[ "$(wc -l 2>/dev/null <run/progress || echo 0)" -lt 2 ] || break
-		sleep 0.05
-	done
-	sleep 1
-	guest=
+	run=$job progressed run 2
+	guest='' seen=''
+	soon eval 'busy || ! kill -0 "$job" 2>/dev/null'
+}
+busy() { # $guest is there, and has used half a second of processor time since it was first seen
+	local p ticks
 	for p in $(ours linux.uml) $(ours qemu-system-x86); do # not a process that it uses
 		[ "$(ps -o comm= -p "$(ps -o ppid= -p "$p" | tr -d ' ')")" != outage ] || guest=$p
 	done
+	[ -n "$guest" ] && ticks=$(sed 's/.*) //' "/proc/$guest/stat" 2>/dev/null | awk '{ print $12 + $13 }') || return 1
+	[ "$seen" = "$guest" ] || { seen=$guest since=$ticks; return 1; }
+	[ $((ticks - since)) -ge 50 ]
 }
 ended() { # STATUS
 	wait "$job"
@@ -79,16 +82,14 @@ begin uml:ext4
 # shellcheck disable=SC2046 # all of them
 kill -STOP $(traced)
 error 'a process of its is stopped' 'the guest was killed from outside: a process in which its kernel runs'
-begin uml:ext4 --hang-after 3s
+begin uml:ext4 --hang-after 10s
 kill -STOP "$guest"
 error 'stopped' 'workload long: the guest was stopped from outside, .*\(linux.uml\)'
 
 # By itself: its kernel faults, and panics.
 begin uml:ext4
-for ((i = 0; i < 40; i++)); do # at some moments it takes it for a fault that it can mend
-	kill -SEGV "$guest" 2>/dev/null || break
-	sleep 0.05
-done
+# At some moments it takes it for a fault that it can mend.
+soon eval '! kill -SEGV "$guest" 2>/dev/null'
 check "a panic before any crash is a finding" ended 1
 check "of what the kernel said" says 'the kernel says: Kernel panic'
 check "and the run goes on" says '3 workloads'
@@ -105,9 +106,9 @@ for request in (0x4206, 0x4207):  # seize, interrupt
     if libc.ptrace(request, int(sys.argv[1]), 0, 0) < 0:
         sys.exit(1)
 print("held", flush=True)
-time.sleep(60)
+time.sleep(900)
 EOF
-begin uml:ext4 --hang-after 3s
+begin uml:ext4 --hang-after 10s
 python3 hold.py "$guest" >held 2>&1 &
 holder=$!
 check "a guest hangs: that is a finding" ended 1
@@ -278,17 +279,14 @@ keeper() { # prints the child of the worker that is no guest
 }
 first=$(keeper)
 kill -KILL "$first"
-for ((i = 0; i < 100; i++)); do
-	[ -z "$(keeper)" ] || [ "$(keeper)" = "$first" ] || break
-	sleep 0.1
-done
-check "a keeper that is killed is replaced" [ -n "$(keeper)" ]
+replaced() {
+	local now
+	now=$(keeper)
+	[ -n "$now" ] && [ "$now" != "$first" ]
+}
+check "a keeper that is killed is replaced" soon replaced
 kill -KILL "$(ps -o ppid= -p "$guest" | tr -d ' ')"
-for ((i = 0; i < 100; i++)); do
-	[ -d "/proc/$guest" ] || break
-	sleep 0.1
-done
-check "and ends the guest of a worker that is killed" [ ! -d "/proc/$guest" ]
+check "and ends the guest of a worker that is killed" soon test ! -d "/proc/$guest"
 kill -INT "$(pgrep -P "$job")" 2>/dev/null
 wait "$job"
 
@@ -306,7 +304,7 @@ else
 	begin vm:ext4
 	kill -KILL "$guest"
 	error 'QEMU is killed' 'the guest was killed from outside'
-	begin vm:ext4 --hang-after 4s
+	begin vm:ext4 --hang-after 10s
 	kill -STOP "$guest"
 	error 'QEMU is stopped' 'the guest was stopped from outside, .*\(qemu-system-x86\)'
 fi

@@ -145,30 +145,34 @@ check 'not without an emulator' eval "pm 2 --tracer preload --prune reads --chec
 	says 'wants an emulator'"
 
 # ---- stopping, and what is broken ----
-# stopped FILE SECONDS COMMAND...: ended by a signal so long after FILE is there; its status
+# stopped EVENT ARGUMENTS...: ended by a signal once EVENT, a function, is true; its status
 stopped() {
-	local file=$1 seconds=$2 i
-	shift 2
+	local event=$1
+	shift
 	rm -rf r
 	timeout 900 "$OUTAGE" pm "$@" >out 2>err &
 	local pid=$!
-	for ((i = 0; i < 1000; i++)); do
-		test -e "$file" && break
-		sleep 0.1
-	done
-	sleep "$seconds"
+	soon eval "$event"' || ! kill -0 "$pid" 2>/dev/null'
 	kill -TERM "$pid"
 	wait "$pid"
 }
+hangs() { # the program has its file, and does nothing more
+	local p
+	for p in $(pgrep -f "^[^ ]*qemu-x86_64 .*$dir/pool2 hang"); do
+		grep -qs "$dir/pool2" "/proc/$p/maps" && return 0
+	done
+	return 1
+}
+checking() { [ -e checking ]; }
 rm -f pool2
-stopped pool2 1 --file "$dir/pool2" --size 64K -o r --check true -- "$helpers/pm-writer" "$dir/pool2" hang
+stopped hangs --file "$dir/pool2" --size 64K -o r --check true -- "$helpers/pm-writer" "$dir/pool2" hang
 check 'stopped while the program runs' eval "test $? -eq 2 && says 'stopped by a signal' && test \"\$(wc -l <err)\" -eq 1"
 check 'nothing is left' eval "test ! -e r && test ! -e pool2 && ! pgrep -f '$dir/pool2 hang'"
 pool
 # The first is of the whole run, which must be right before anything is looked for.
 mkdir checks
 printf '%s\n' 'mktemp -d checks/XXXXXX >/dev/null' '[ "$(ls checks | wc -l)" -lt 6 ] || mkdir -p checking' 'sleep 1' >slow.sh
-stopped checking 0 --file pool -o r -j 2 --check "cd '$dir' && sh slow.sh" -- "$undo" pool noise
+stopped checking --file pool -o r -j 2 --check "cd '$dir' && sh slow.sh" -- "$undo" pool noise
 check 'stopped while states are checked' eval "test $? -eq 2 && says 'what was found is in'"
 check 'and it can be reported' eval "timeout 900 '$OUTAGE' report r >out"
 pm 1 --check "$undo \"\$1\" check" -- "$undo" pool run

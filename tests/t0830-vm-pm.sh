@@ -5,7 +5,7 @@
 # what is there; healthy ones are silent; what a person gets wrong is said in one sentence; nothing
 # stays behind.
 # takes 97 s
-# shellcheck disable=SC2317 # functions are called through check
+# shellcheck disable=SC2016,SC2317 # words are expanded by eval, functions called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/guests.sh
@@ -49,7 +49,7 @@ check "it was tested" json "d['workloads'] == d['verified'] == 16 and d['errors'
 check "in operations, too: at each fence" status 0 test -t vm:ext4-dax --crash persist,reorder --json \
 	-o deep short long
 check "there are many states" json "d['unique_states'] > 20 and d['errors'] == 0"
-check "it can be explored" status 0 explore -t vm:ext4-dax --time 3s -o explored
+check "it can be explored" status 0 explore -t vm:ext4-dax --time 300s --limit 1000 -o explored
 if [ -x "$(command -v mkfs.xfs)" ]; then
 	check "vm:xfs-dax is silent" status 0 test -t vm:xfs-dax -j 2 -b pm-seq-1 --sample 6 --paranoid \
 		--json -o xfs
@@ -147,20 +147,18 @@ check "no process is left" wait_for_none
 begin() { # DIR ARGUMENTS: a run that goes on for long, in the background, once a machine is traced
 	timeout --kill-after=5 900 "$OUTAGE" test -t vm:ext4-dax -b pm-seq-2 -j 1 -o "$@" >out 2>err </dev/null &
 	run=$!
-	for ((i = 0; i < 2000; i++)); do
-		[ "$(wc -l 2>/dev/null <"$1/progress" || echo 0)" -lt 4 ] || break
-		sleep 0.05
-	done
+	progressed "$1" 4
 	pid=$(pgrep -P "$run")
 }
 begin killed
-check "killed: a machine is traced before" test -n "$(traced)"
+check "killed: a machine is traced before" soon eval '[ -n "$(traced)" ]'
 kill -KILL "$pid"
 wait "$run" 2>/dev/null
 check "killed: and none after" wait_for_none
 
 # The machine that is traced dies: a workload is lost, and said to be; the run goes on.
 begin shot --limit 30
+soon eval '[ -n "$(traced)" ] || ! kill -0 "$run" 2>/dev/null'
 kill -KILL "$(traced | head -1)"
 wait "$run"
 check "it was killed: part of the run failed" [ $? -eq 2 ]
