@@ -272,22 +272,31 @@ check 'and nothing is left' test ! -e none-begins
 check 'no worker tries again' test "$(cat left)" -ge 97
 
 # And one whose file system cannot be unmounted: here a stranger sits in it.
+# The run is held in a check until the stranger sits there.
+cat >hold <<'END'
+: >"$1/held"
+until [ -e "$1/go" ]; do sleep 0.05; done
+END
 cat >stay.py <<'END'
-import os, time
+import os, sys, time
 here = os.stat('/proc/driver').st_dev
 end = time.time() + 600
 while time.time() < end:
     fd = os.open('/proc/driver/fs', os.O_RDONLY)
     if os.fstat(fd).st_dev != here:
+        open(sys.argv[1], 'w').close()
         time.sleep(600)
     os.close(fd)
 END
 if command -v nsenter >/dev/null && grep -qw ext4 /proc/filesystems; then
-	timeout 900 "$OUTAGE" test -t ext4 -j 1 --bounds seq-1 --sample 120 -o stuck --json >out 2>err </dev/null &
+	timeout 900 "$OUTAGE" test -t ext4 -j 1 --bounds seq-1 --sample 120 --check "sh '$dir/hold' '$dir'" \
+		-o stuck --json >out 2>err </dev/null &
 	pid=$!
-	while [ "$(done_in stuck)0" -lt 20 ] && kill -0 $pid 2>/dev/null; do sleep 0.02; done
-	timeout 900 nsenter -t "$(pgrep -P "$(pgrep -P $pid | head -n 1)" | head -n 1)" -m python3 "$dir/stay.py" &
+	soon test -e held
+	timeout 900 nsenter -t "$(pgrep -P "$(pgrep -P $pid | head -n 1)" | head -n 1)" -m python3 "$dir/stay.py" "$dir/sits" &
 	stranger=$!
+	soon test -e sits
+	: >go
 	wait $pid
 	check 'a file system that stays mounted is an error' test $? -eq 2
 	kill $stranger 2>/dev/null
