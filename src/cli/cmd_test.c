@@ -105,7 +105,8 @@ struct test {
 	struct suppress suppress;
 	struct progress progress;
 	uint64_t before;	/* workloads that were done when this began, */
-	uint64_t states_before; /* and the states of them */
+	uint64_t states_before; /* and the states of them, */
+	uint64_t found_before;	/* and their findings */
 	uint64_t time_ns, hang_ns, jobs;
 	const char *output, *resume, *fstype, *mount_options;
 	bool json, tune, trust;
@@ -192,10 +193,11 @@ static uint64_t not_kept(const struct test *t)
 	return n;
 }
 
-/* Whether it ended before the first of the workloads that were left to do. */
+/* Whether it ended before the first of the workloads that were left to do, and found nothing. */
 static bool ran_nothing(const struct test *t, const struct run_totals *s)
 {
-	return s->workloads <= t->before && t->before < t->plan.workloads;
+	return s->workloads <= t->before && t->before < t->plan.workloads &&
+	       s->findings <= t->found_before;
 }
 
 /* Whether workloads were run, and no power was cut. What was found without is worth telling. */
@@ -422,6 +424,7 @@ static int run_test(struct test *t)
 {
 	t->before = t->progress.done;
 	t->states_before = t->progress.totals.unique_states;
+	t->found_before = t->progress.totals.findings;
 	t->start_ns = util_now_ns();
 	for (size_t i = 0; i < t->progress.clusters.n; i++)
 		vec_push(&t->clusters, t->progress.clusters.v[i]);

@@ -377,6 +377,13 @@ static void forget_work(struct slot *s)
 	s->cases = 0;
 }
 
+/* The worker is gone, and its workload is not done. The findings it told count all the same. */
+static void drop_work(struct parent *p, struct slot *s)
+{
+	p->result->totals.findings += s->cases;
+	forget_work(s);
+}
+
 /* Without the record of what is done there is no use in going on. */
 static void write_down(struct parent *p, struct slot *s)
 {
@@ -486,7 +493,6 @@ static void replace_ended(struct parent *p, unsigned i, int status)
 	auto_free char *name = name_of(p, i), *phase = phase_of(p, i);
 	int sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0, code = WEXITSTATUS(status);
 
-	forget_work(&p->slot[i]);
 	p->killed = true;
 	if (sig)
 		failed(p, xasprintf("%s: the worker was ended by signal %d (%s) while %s%s", name,
@@ -526,6 +532,7 @@ static void listen_to(struct parent *p, unsigned i)
 			break;
 	}
 	s->pid = 0;
+	drop_work(p, s);
 	if (WIFSIGNALED(status))
 		p->killed = true; /* it took nothing along, whoever sent the signal */
 	if (status && !ours && !atomic_load(&p->shared->stop))
@@ -612,8 +619,9 @@ static void end_hung(struct parent *p, unsigned i, uint64_t limit_ms)
 	uint64_t number = atomic_load(&p->shared->note[i].workload);
 	if (signalled || stopped) {
 		p->failed += stopped && number;
-		forget_work(s);
+		drop_work(p, s);
 	} else if (!number || supply_get(p->opts->source, number - 1, &w, &err)) {
+		drop_work(p, s);
 		failed(p, xasprintf("a worker could not begin: %s", words));
 	} else {
 		take_hang(p, i,
