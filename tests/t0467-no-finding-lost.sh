@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # t0467-no-finding-lost.sh - a finding that was told and kept is counted, and stays where it is, also
 # if its workload was interrupted and does not show it again.
-# takes 15 s
-# shellcheck disable=SC2317 # functions are called through check
+# takes 13 s
+# shellcheck disable=SC2317,SC2016 # functions are called through check; commands for eval
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
@@ -37,10 +37,16 @@ printf '%s\n' 'workload w' 'creat foo' 'fsync foo' 'creat bar' 'fsync bar' >w
 begin() {
 	local name=$1
 	shift
-	mkdir -p "$name"
-	echo 'bad wait' >"$name/mood"
-	"$OUTAGE" test -t "fuse:$seedfs mount {disk} {mnt} -f" --mkfs "$seedfs mkfs {disk}" --size 4M -j 1 \
-		--check "sh $dir/check $dir/$name" -o "$name.run" "$@" w >"$name.out" 2>"$name.err" </dev/null &
+	mkdir "$name"
+	launch "$name" 'bad wait' -t "fuse:$seedfs mount {disk} {mnt} -f" --mkfs "$seedfs mkfs {disk}" --size 4M \
+		--check "sh $dir/check $dir/$name" -o "$name.run" "$@" w
+}
+launch() { # NAME MOOD OPTIONS...
+	local name=$1
+	echo "$2" >"$name/mood"
+	rm -f "$name/n" "$name/asleep"
+	shift 2
+	"$OUTAGE" test -j 1 "$@" >"$name.out" 2>"$name.err" </dev/null &
 	pid=$!
 	soon eval "[ -s $name/asleep ] || ! kill -0 $pid 2>/dev/null"
 	worker=$(pgrep -P "$pid" | head -n 1)
@@ -82,10 +88,44 @@ begin died-json --json
 kill -KILL "$worker"
 ended died-json "$pid"
 check 'as JSON, too' json 'd["findings"] == 1 and d["clusters"] == 1 and d["errors"] == 1'
+
+# ---- and what was kept stays ----
+
+cp -r died.run/findings/0-0 first
+check 'resumed, another shows' resume died 'good bad' 1 --json
+check 'both count' json 'd["findings"] == 2 and d["not_again"] == 1 and d["not_kept"] == 0'
+check 'and are kept' kept died '0-0 0-1'
+check 'the first as it was' diff first/problems died.run/findings/0-0/problems
+check 'the other is of another state' \
+	eval '[ "$(grep "^state" died.run/findings/0-0/case)" != "$(grep "^state" died.run/findings/0-1/case)" ]'
+
+# Resumed, and interrupted again before it shows.
+launch died-json 'wait' --resume died-json.run
+kill -KILL "$worker"
+ended died-json "$pid"
+check 'interrupted again, it is an error again' test "$status" -eq 2
+check 'what was kept counts' grep -q '^1 finding in 1 cluster, kept in died-json.run' out
+check 'and stays' kept died-json 0-0
+
+# ---- the same after a signal ----
+
 ended told "$told"
 check 'a signal comes after something was found: it stops' test "$status" -eq 2
 check 'the finding counts' grep -q '^1 finding in 1 cluster, kept in told.run' out
 check 'and nobody says that nothing was tried' eval '! grep -q "nothing was tried" out err'
 ended told-json "$told_json"
 check 'as JSON, as well' json 'd["findings"] == 1 and d["errors"] == 0 and d["workloads"] == 0'
+
+cp -r told.run/findings/0-0 first-told
+check 'resumed, nothing shows again: that is a finding still' resume told 'good good' 1
+check 'it is where it was' diff -r first-told told.run/findings/0-0
+check 'it counts' grep -q '^1 finding in 1 cluster, kept in told.run' out
+check 'and is told' grep -qx '1 of them was found before the run was resumed, and did not show again: told.run/findings/0-0' out
+check 'resumed once more, the run is finished' resume told '' 1 --json
+check 'with the same result' json 'd["workloads"] == 1 and d["findings"] == 1 and d["not_kept"] == 0'
+check 'the report has it' eval 'timeout 900 "$OUTAGE" report told.run >out 2>err; grep -q "1 in 1 cluster; 1 kept" out'
+
+check 'resumed, it shows again' resume told-json 'bad bad' 1 --json
+check 'it counts once' json 'd["findings"] == 2 and d["not_again"] == 0 and d["not_kept"] == 0'
+check 'and has its name' kept told-json '0-0 0-1'
 done_testing
