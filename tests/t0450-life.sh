@@ -399,6 +399,22 @@ check 'with the crash state' grep -q 'recovering from crash state 0\.' hung2/fin
 check 'a hang can be suppressed' hanging 0 hang=fsync --suppress <(echo 'hang: creat fsync') -o hung3 three
 check 'and is counted' grep -q '1 findings are suppressed' out
 check 'what does not hang is silent' hanging 0 '' -o quiet three
+# A hang that is mended, replayed while somebody sets the clock: only time that passed counts.
+cat >serve <<'END'
+if [ -e hanging-on ]; then set -- "$@" -o hang=fsync; fi
+exec ./server mount "$@" -f
+END
+jumps=${OUTAGE_BUILD:-$root/build}/tests/helpers/clock-jumps.so
+if LD_PRELOAD=$jumps "$OUTAGE" --version >out 2>err && [ ! -s err ]; then
+	touch hanging-on
+	check 'a server that hangs for a while' run 1 -t "fuse:cd $dir && exec sh serve {disk} {mnt}" --mkfs "$mkfs" \
+		--size 4M -j 1 --hang-after 2s -o mended three
+	rm hanging-on
+	LD_PRELOAD=$jumps timeout 900 "$OUTAGE" replay mended/findings/1-0 >out 2>err
+	check 'does not hang because the clock is set' test $? -eq 0
+else
+	skip 'clock-jumps.so cannot be preloaded'
+fi
 check 'no server is left at all' no_server
 
 # ---- what the kernel says ----

@@ -104,13 +104,17 @@ struct test {
 	struct supply source;
 	struct suppress suppress;
 	struct progress progress;
+	struct earlier earlier;
 	uint64_t before;	/* workloads that were done when this began, */
-	uint64_t states_before; /* and the states of them */
+	uint64_t states_before; /* and the states of them, */
+	uint64_t found_before;	/* and their findings */
 	uint64_t time_ns, hang_ns, jobs;
 	const char *output, *resume, *fstype, *mount_options;
 	bool json, tune, trust;
 	char *dir;
 	struct progress_clusters clusters;
+	uint64_t missed; /* earlier findings whose workload is done, and did not show them again, */
+	const struct earlier_case *first_missed;
 	bool terminal;
 	uint64_t start_ns, shown_ns;
 	unsigned errors_shown;
@@ -141,6 +145,13 @@ static void on_found(void *ctx, const struct worker_finding *f, const char *dir)
 	if (dir)
 		printf("       %s\n", dir);
 	fflush(stdout);
+}
+
+static void on_kept(void *ctx, const struct earlier_case *e)
+{
+	struct test *t = ctx;
+
+	progress_count(&t->clusters, &e->what);
 }
 
 static void on_failed(void *ctx, const char *words)
@@ -192,10 +203,11 @@ static uint64_t not_kept(const struct test *t)
 	return n;
 }
 
-/* Whether it ended before the first of the workloads that were left to do. */
-static bool ran_nothing(const struct test *t, const struct run_totals *s)
+/* Whether it ended before the first of the workloads that were left to do, and found nothing. */
+static bool ran_nothing(const struct test *t, const struct workers_result *r)
 {
-	return s->workloads <= t->before && t->before < t->plan.workloads;
+	return r->totals.workloads <= t->before && t->before < t->plan.workloads &&
+	       r->totals.findings <= t->found_before + r->earlier;
 }
 
 /* Whether workloads were run, and no power was cut. What was found without is worth telling. */
@@ -215,7 +227,7 @@ static char *why_untried(const struct test *t, const struct workers_result *r)
 
 	if (r->errors)
 		return NULL; /* it has failed, and said why */
-	if (ran_nothing(t, &r->totals))
+	if (ran_nothing(t, r))
 		return xasprintf("nothing was tried: %s before the first workload; %s", until,
 				 r->signalled ? "begin again, or give --resume"
 					      : "give more --time");
@@ -252,6 +264,7 @@ static void print_json(const struct test *t, const struct workers_result *r, dou
 	json_kv_uint(&j, "findings", r->totals.findings);
 	json_kv_uint(&j, "clusters", t->clusters.n);
 	json_kv_uint(&j, "not_kept", not_kept(t));
+	json_kv_uint(&j, "not_again", t->missed);
 	json_kv_uint(&j, "suppressed", r->suppressed);
 	json_kv_uint(&j, "errors", r->errors);
 	json_kv_double(&j, "elapsed_s", elapsed);
@@ -265,12 +278,25 @@ static void print_json(const struct test *t, const struct workers_result *r, dou
 	fputs(strbuf_str(&text), stdout);
 }
 
+static void print_missed(const struct test *t)
+{
+	const struct earlier_case *e = t->first_missed;
+
+	if (!e)
+		return;
+	printf("%llu of them %s found before the run was resumed, and did not show again: "
+	       "%s/findings/%llu-%llu%s\n",
+	       (unsigned long long)t->missed, plural(t->missed, "was", "were"), t->dir,
+	       (unsigned long long)e->workload, (unsigned long long)e->number,
+	       t->missed > 1 ? " and others" : "");
+}
+
 static void print_findings(const struct test *t, const struct workers_result *r)
 {
 	uint64_t dropped = not_kept(t);
 
 	if (!r->totals.findings) {
-		if (ran_nothing(t, &r->totals) && !r->errors)
+		if (ran_nothing(t, r) && !r->errors)
 			printf("nothing was tried\n");
 		else if (crashed_nothing(r) && !r->errors)
 			printf("nothing found, and no crash state tried\n");
@@ -288,6 +314,7 @@ static void print_findings(const struct test *t, const struct workers_result *r)
 	if (dropped)
 		printf("%llu of them not kept, the others ", (unsigned long long)dropped);
 	printf("kept in %s\n", t->dir);
+	print_missed(t);
 }
 
 /* What may mean that the run did not test what it was meant to. */
@@ -378,6 +405,19 @@ static void remove_unbegun(const struct test *t)
 		rmdir("outage-runs"); /* unless others are there */
 }
 
+/* Of the findings that were kept before, those that should have shown again. */
+static void count_missed(struct test *t)
+{
+	for (size_t i = 0; i < t->earlier.n; i++) {
+		const struct earlier_case *e = &t->earlier.v[i];
+
+		if (e->again || !e->id || !progress_has(&t->progress, e->workload))
+			continue;
+		if (!t->missed++)
+			t->first_missed = e;
+	}
+}
+
 static int run_workers(struct test *t)
 {
 	struct workers_opts opts = { .source = &t->source,
@@ -387,8 +427,10 @@ static int run_workers(struct test *t)
 				     .keep = t->plan.keep,
 				     .suppress = &t->suppress,
 				     .progress = &t->progress,
+				     .earlier = &t->earlier,
 				     .ctx = t,
 				     .found = on_found,
+				     .kept = on_kept,
 				     .failed = on_failed,
 				     .stopping = on_stopping,
 				     .progressed = on_progress };
@@ -410,6 +452,7 @@ static int run_workers(struct test *t)
 	if (!rc)
 		rc = workers_run(&opts, &result, &err);
 	tune_restore(&tune);
+	count_missed(t);
 	if (rc) {
 		clear_line(t);
 		remove_unbegun(t);
@@ -422,6 +465,7 @@ static int run_test(struct test *t)
 {
 	t->before = t->progress.done;
 	t->states_before = t->progress.totals.unique_states;
+	t->found_before = t->progress.totals.findings;
 	t->start_ns = util_now_ns();
 	for (size_t i = 0; i < t->progress.clusters.n; i++)
 		vec_push(&t->clusters, t->progress.clusters.v[i]);
@@ -518,11 +562,6 @@ static int check_source(struct test *t, struct err *err)
 	return 0;
 }
 
-static bool is_done(const void *ctx, uint64_t workload)
-{
-	return progress_has(ctx, workload);
-}
-
 static int check_resumable(const struct test *t, struct err *err)
 {
 	struct target_opts target = { .spec = t->plan.target,
@@ -580,7 +619,9 @@ static int resume(struct test *t, struct err *err)
 	if (!rc)
 		rc = progress_resume(t->dir, t->plan.workloads, &t->progress, err);
 	if (!rc)
-		rc = store_forget(t->dir, is_done, &t->progress, err);
+		rc = store_sweep(t->dir, err);
+	if (!rc)
+		rc = earlier_load(t->dir, &t->progress, &t->earlier, err);
 	if (!rc)
 		plan_look_at_files(&t->plan);
 	if (!rc && t->plan.ours)
@@ -864,6 +905,7 @@ static int run(int argc, char **argv)
 	supply_release(&t.source);
 	suppress_release(&t.suppress);
 	progress_release(&t.progress);
+	earlier_release(&t.earlier);
 	vec_release(&t.clusters);
 	free(t.dir);
 	return status;

@@ -4,9 +4,9 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/patience.h"
 #include "base/signals.h"
 #include "cli/cli.h"
 #include "run/reap.h"
@@ -30,17 +30,31 @@ static int child_main(int (*fn)(void *ctx), void *ctx, pid_t parent)
 	return status == EXIT_OK ? flushed : status;
 }
 
+/*
+ * Whether the time is up. Who asks whether it hangs does not count the time in which it waited for
+ * a processor; anybody else gets the time that was agreed.
+ */
+static bool is_over(struct patience *p, pid_t pid, unsigned timeout_s, bool hangs)
+{
+	uint64_t limit_ns = timeout_s * 1000000000ULL;
+
+	return hangs ? patience_ends(p, pid, limit_ns) : util_now_ns() - p->since_ns >= limit_ns;
+}
+
 static int wait_for(pid_t pid, unsigned timeout_s, bool *hung)
 {
-	time_t end = time(NULL) + (time_t)timeout_s;
+	struct patience patience;
 	int status;
 
-	for (;;) {
+	patience_renew(&patience);
+	for (unsigned turn = 1;; turn++) {
 		pid_t got = waitpid(pid, &status, WNOHANG);
 
 		if (got == pid)
 			break;
-		if (told_to_stop || time(NULL) > end) {
+		/* To look at all its processes is dear. */
+		if (told_to_stop ||
+		    (turn % 16 == 0 && is_over(&patience, pid, timeout_s, hung != NULL))) {
 			/* Stuck in the kernel it may never end: it is not waited for long. */
 			reap_tree(pid, &status);
 			if (!told_to_stop && hung) {

@@ -53,8 +53,7 @@ static int check_unused(const char *path, const char *target, struct err *err)
 	return 0;
 }
 
-/* Removes what a process that was killed had not completed. */
-static int sweep(const char *run, struct err *err)
+int store_sweep(const char *run, struct err *err)
 {
 	static const char *const dirs[] = { NULL, "findings", "shrunk", "whole" };
 	int rc = 0;
@@ -93,7 +92,7 @@ int store_create(const char *path, const char *target, char **out, struct err *e
 		return rc;
 	rc = below_make_dir(run, "findings", err);
 	if (!rc)
-		rc = sweep(run, err);
+		rc = store_sweep(run, err);
 	if (!rc)
 		*out = steal(run);
 	return rc;
@@ -324,14 +323,20 @@ static void print_opts(unsigned modes, const struct run_opts *o, struct strbuf *
 		strbuf_addf(out, "granularity %llu\n", (unsigned long long)o->pm.granularity);
 }
 
+static void print_state(const struct run_case *c, struct strbuf *out)
+{
+	strbuf_adds(out, c->state ? strbuf_str(&c->state->id) : "live");
+	if (c->second)
+		strbuf_addf(out, "/%s", strbuf_str(&c->second->id));
+}
+
 static void print_case(const struct run_case *c, const struct run_opts *o, const char *base,
 		       struct strbuf *out)
 {
 	print_target(&c->target->opts, out);
 	strbuf_addf(out, "guarantee %s\n", c->guarantee->name);
-	strbuf_addf(out, "state %s", c->state ? strbuf_str(&c->state->id) : "live");
-	if (c->second)
-		strbuf_addf(out, "/%s", strbuf_str(&c->second->id));
+	strbuf_adds(out, "state ");
+	print_state(c, out);
 	if (c->media)
 		strbuf_addf(out, "\nmedia %s", c->media);
 	strbuf_addf(out, "\nbase %s\n", base);
@@ -414,6 +419,19 @@ char *store_name(const struct store_place *at)
 {
 	return xasprintf("%llu-%llu", (unsigned long long)at->workload,
 			 (unsigned long long)at->number);
+}
+
+char *store_id(const char *state, const char *media)
+{
+	return media ? xasprintf("%s %s", state, media) : xstrdup(state);
+}
+
+char *store_id_of(const struct run_case *c)
+{
+	auto_strbuf state = STRBUF_INIT;
+
+	print_state(c, &state);
+	return store_id(strbuf_str(&state), c->media);
 }
 
 /* A case of a run appears whole: nobody counts one that could be lost. */
@@ -852,28 +870,4 @@ void store_list_release(struct store_list *l)
 	for (size_t i = 0; i < l->n; i++)
 		free(l->v[i]);
 	vec_release(l);
-}
-
-/* ---- going on with a run ---- */
-
-int store_forget(const char *run, bool (*is_done)(const void *ctx, uint64_t workload),
-		 const void *ctx, struct err *err)
-{
-	struct below_names names = { 0 };
-	int rc = sweep(run, err);
-
-	if (!rc)
-		rc = below_list(run, "findings", &names, err);
-	for (size_t i = 0; i < names.n && !rc; i++) {
-		auto_free char *path = xasprintf("findings/%s", names.v[i]);
-		unsigned long long workload, number;
-		char more;
-
-		/* What was put there by others is not ours to remove. */
-		if (sscanf(names.v[i], "%llu-%llu%c", &workload, &number, &more) == 2 &&
-		    !is_done(ctx, workload))
-			rc = below_remove(run, path, err);
-	}
-	below_names_release(&names);
-	return rc;
 }

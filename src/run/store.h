@@ -56,6 +56,9 @@ struct store_place {
 
 /* "17-2": its name below RUN/findings. */
 char *store_name(const struct store_place *at);
+/* Which disk a case is about, its state and its media, NULL if they are fine; to be freed. */
+char *store_id(const char *state, const char *media);
+char *store_id_of(const struct run_case *c);
 /* Keeps a case, on disk when it returns; `opts` are those of the run that found it. */
 int store_case(const struct store_place *at, const struct run_case *c, const struct run_opts *opts,
 	       struct err *err) must_check;
@@ -77,12 +80,8 @@ int store_hang(const struct store_place *at, const struct store_hang *h,
 
 /* A line for each, as in the file "problems". */
 void store_print_problems(const struct findings *findings, struct strbuf *out);
-/*
- * Removes the cases of workloads that are not done, which will be run again, and what a process
- * that was killed had not completed.
- */
-int store_forget(const char *run, bool (*is_done)(const void *ctx, uint64_t workload),
-		 const void *ctx, struct err *err) must_check;
+/* Removes what a process that was killed had not completed. */
+int store_sweep(const char *run, struct err *err) must_check;
 
 /* A case read back. */
 struct stored_problem {

@@ -121,7 +121,7 @@ struct worker {
 	bool base_kept;
 	int out;
 	uint64_t at; /* the workload at hand */
-	uint64_t cases, suppressed;
+	uint64_t next_case, suppressed;
 };
 
 static void tell(struct worker *w, const struct message *m)
@@ -175,19 +175,21 @@ static int on_finding(void *ctx, const struct run_case *c, struct err *err)
 	struct worker_finding *f = &m.finding;
 	const struct finding *first = &c->findings->v[0];
 	auto_free char *cluster = store_cluster(first->kind, c->workload, c->operation);
+	auto_free char *id = store_id_of(c);
+	bool same;
 
 	if (is_suppressed(w->opts, c)) {
 		w->suppressed++;
 		return 0;
 	}
 	f->workload = w->at;
-	f->number = w->cases++;
+	f->number = earlier_number(w->opts->earlier, w->at, cluster, id, &w->next_case, &same);
 	f->kind = first->kind;
 	for (size_t i = 0; i < c->findings->n; i++)
 		f->kinds |= 1U << c->findings->v[i].kind;
 	snprintf(f->cluster, sizeof(f->cluster), "%s", cluster);
 	snprintf(f->words, sizeof(f->words), "%s", first->words);
-	f->kept = take_place(w->shared, cluster, w->opts->keep);
+	f->kept = same || take_place(w->shared, cluster, w->opts->keep);
 	if (f->kept) {
 		struct store_place at = { .run = w->dir,
 					  .base = w->base,
@@ -219,7 +221,7 @@ static int do_workload(struct worker *w, struct run *run, struct workload *scrat
 	atomic_store(&w->note->workload, w->at + 1);
 	int rc = supply_get(w->opts->source, w->at, scratch, &err);
 
-	w->cases = w->suppressed = 0;
+	w->next_case = w->suppressed = 0;
 	if (!rc)
 		rc = run_workload(run, scratch, &reporter, &m.totals, &err);
 	if (rc && rc != -ECANCELED) {
@@ -276,7 +278,8 @@ struct slot {
 	struct patience patience;
 	uint64_t beats;
 	unsigned deaths;
-	uint64_t cases;		     /* of the workload at hand */
+	uint64_t cases;		     /* of the workload at hand, */
+	uint64_t next_case;	     /* and a number that is more than theirs */
 	struct progress_record work; /* what is known of it */
 };
 
@@ -374,7 +377,28 @@ static void replace(struct parent *p, unsigned i)
 static void forget_work(struct slot *s)
 {
 	vec_clear(&s->work.clusters);
-	s->cases = 0;
+	s->cases = s->next_case = 0;
+}
+
+/* The worker is gone, and its workload is not done. The findings it told count all the same. */
+static void drop_work(struct parent *p, struct slot *s)
+{
+	p->result->totals.findings += s->cases;
+	forget_work(s);
+}
+
+/* What was kept of the workload before, and did not show again, is in its record. */
+static void add_earlier(struct parent *p, struct slot *s)
+{
+	for (size_t i = 0; i < p->opts->earlier->n; i++) {
+		const struct earlier_case *e = &p->opts->earlier->v[i];
+
+		if (e->workload != s->work.number || e->again || !e->id)
+			continue;
+		progress_count(&s->work.clusters, &e->what);
+		s->work.totals.findings++;
+		p->opts->kept(p->opts->ctx, e);
+	}
 }
 
 /* Without the record of what is done there is no use in going on. */
@@ -382,6 +406,7 @@ static void write_down(struct parent *p, struct slot *s)
 {
 	struct err err = ERR_INIT;
 
+	add_earlier(p, s);
 	progress_add_totals(&p->result->totals, &s->work.totals);
 	p->result->suppressed += s->work.suppressed;
 	if (progress_add(p->opts->progress, &s->work, &err)) {
@@ -420,6 +445,8 @@ static void take_finding(struct parent *p, struct slot *s, const struct worker_f
 	snprintf(c.words, sizeof(c.words), "%s", f->words);
 	progress_count(&s->work.clusters, &c);
 	s->cases++;
+	s->next_case = max(s->next_case, f->number + 1);
+	earlier_again(p->opts->earlier, f->workload, f->number);
 	p->opts->found(p->opts->ctx, f, dir);
 }
 
@@ -486,7 +513,6 @@ static void replace_ended(struct parent *p, unsigned i, int status)
 	auto_free char *name = name_of(p, i), *phase = phase_of(p, i);
 	int sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0, code = WEXITSTATUS(status);
 
-	forget_work(&p->slot[i]);
 	p->killed = true;
 	if (sig)
 		failed(p, xasprintf("%s: the worker was ended by signal %d (%s) while %s%s", name,
@@ -526,6 +552,7 @@ static void listen_to(struct parent *p, unsigned i)
 			break;
 	}
 	s->pid = 0;
+	drop_work(p, s);
 	if (WIFSIGNALED(status))
 		p->killed = true; /* it took nothing along, whoever sent the signal */
 	if (status && !ours && !atomic_load(&p->shared->stop))
@@ -539,12 +566,12 @@ static void take_hang(struct parent *p, unsigned i, const struct store_hang *h)
 {
 	struct slot *s = &p->slot[i];
 	struct worker_finding f = { .workload = atomic_load(&p->shared->note[i].workload) - 1,
-				    .number = s->cases,
 				    .kind = FINDING_HANG,
 				    .kinds = 1U << FINDING_HANG };
-	struct store_place at = { .run = p->opts->dir, .workload = f.workload, .number = f.number };
+	struct store_place at = { .run = p->opts->dir, .workload = f.workload };
 	auto_free char *cluster = store_cluster(FINDING_HANG, h->workload, RUN_NO_OPERATION);
 	struct err err = ERR_INIT;
+	bool same;
 
 	s->work.number = f.workload;
 	s->work.totals = (struct run_totals){ .workloads = 1, .findings = s->cases };
@@ -556,7 +583,10 @@ static void take_hang(struct parent *p, unsigned i, const struct store_hang *h)
 	s->work.totals.findings++;
 	snprintf(f.cluster, sizeof(f.cluster), "%s", cluster);
 	snprintf(f.words, sizeof(f.words), "%s", h->words);
-	f.kept = take_place(p->shared, cluster, p->opts->keep);
+	f.number =
+		earlier_number(p->opts->earlier, f.workload, cluster, "live", &s->next_case, &same);
+	at.number = f.number;
+	f.kept = same || take_place(p->shared, cluster, p->opts->keep);
 	if (f.kept && store_hang(&at, h, &p->opts->run, &err)) {
 		f.kept = false;
 		failed(p, xstrdup(err.msg));
@@ -612,8 +642,9 @@ static void end_hung(struct parent *p, unsigned i, uint64_t limit_ms)
 	uint64_t number = atomic_load(&p->shared->note[i].workload);
 	if (signalled || stopped) {
 		p->failed += stopped && number;
-		forget_work(s);
+		drop_work(p, s);
 	} else if (!number || supply_get(p->opts->source, number - 1, &w, &err)) {
+		drop_work(p, s);
 		failed(p, xasprintf("a worker could not begin: %s", words));
 	} else {
 		take_hang(p, i,
@@ -763,6 +794,20 @@ static void count_left(struct parent *p)
 	p->fatal_told = true;
 }
 
+/* What was kept of workloads that are still not done: who goes on with the run tries them again. */
+static void count_earlier(struct parent *p)
+{
+	for (size_t i = 0; i < p->opts->earlier->n; i++) {
+		const struct earlier_case *e = &p->opts->earlier->v[i];
+
+		if (e->again || !e->id || progress_has(p->opts->progress, e->workload))
+			continue;
+		p->result->totals.findings++;
+		p->result->earlier++;
+		p->opts->kept(p->opts->ctx, e);
+	}
+}
+
 static int start_all(struct parent *p, struct err *err)
 {
 	int rc = 0;
@@ -773,6 +818,13 @@ static int start_all(struct parent *p, struct err *err)
 
 		if (k)
 			atomic_store(&k->count, c->kept);
+	}
+	for (size_t i = 0; i < p->opts->earlier->n; i++) {
+		const struct earlier_case *e = &p->opts->earlier->v[i];
+		struct kept *k = e->id ? find_kept(p->shared, e->what.name) : NULL;
+
+		if (k)
+			atomic_fetch_add(&k->count, 1);
 	}
 	for (unsigned i = 0; i < p->opts->jobs && !rc; i++)
 		rc = start_worker(p, i, err);
@@ -817,6 +869,7 @@ int workers_run(const struct workers_opts *opts, struct workers_result *out, str
 		count_left(&p);
 	if (!rc && *p.fatal && !p.fatal_told)
 		tell_fatal(&p);
+	count_earlier(&p);
 	if (!rc)
 		rc = progress_sync(opts->progress, err);
 	for (unsigned i = 0; i < opts->jobs; i++)

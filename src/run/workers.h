@@ -10,6 +10,7 @@
 #ifndef RUN_WORKERS_H
 #define RUN_WORKERS_H
 
+#include "run/earlier.h"
 #include "run/progress.h"
 #include "run/run.h"
 #include "run/supply.h"
@@ -38,9 +39,12 @@ struct workers_opts {
 	uint64_t keep;	  /* cases of a cluster at most */
 	const struct suppress *suppress;
 	struct progress *progress; /* to append to; what it has is not done again */
+	struct earlier *earlier;   /* what was kept of workloads that are not done */
 	void *ctx;
 	/* `dir` is where it is kept, NULL if it is not. */
 	void (*found)(void *ctx, const struct worker_finding *f, const char *dir);
+	/* An earlier finding that counts, and was not found again. */
+	void (*kept)(void *ctx, const struct earlier_case *e);
 	void (*failed)(void *ctx, const char *words);
 	/* A signal came: the states at hand are the last. NULL: nobody wants to know. */
 	void (*stopping)(void *ctx);
@@ -51,6 +55,8 @@ struct workers_opts {
 struct workers_result {
 	struct run_totals totals; /* of the whole run, what was done before included */
 	uint64_t suppressed;	  /* likewise */
+	uint64_t
+		earlier; /* findings of workloads that are still not done, and were not found now */
 	uint64_t errors;
 	bool stopped;	/* by the time limit or a signal */
 	bool signalled; /* by a signal */

@@ -65,11 +65,6 @@ static int do_workload(const char *run, uint64_t number, const struct run_opts *
 	return rc;
 }
 
-static bool is_done(const void *ctx, uint64_t workload)
-{
-	return progress_has(ctx, workload);
-}
-
 /* Begins the run, or goes on with it. */
 static int begin(const char *dir, char **run, struct plan *plan, struct progress *p,
 		 struct err *err)
@@ -82,7 +77,7 @@ static int begin(const char *dir, char **run, struct plan *plan, struct progress
 		*run = xstrdup(dir);
 		if (!rc)
 			rc = progress_resume(dir, WORKLOADS, p, err);
-		return rc ? rc : store_forget(dir, is_done, p, err);
+		return rc ? rc : store_sweep(dir, err);
 	}
 	int rc = plan_parse(plan_text, strlen(plan_text), "plan", plan, err);
 	if (!rc)

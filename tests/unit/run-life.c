@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "base/rng.h"
 #include "core/trace_file.h"
+#include "run/earlier.h"
 #include "run/plan.h"
 #include "run/progress.h"
 #include "run/replay.h"
@@ -335,70 +336,103 @@ static void test_suppress_refused(void)
 	}
 }
 
-/* ---- the store ---- */
+/* ---- what was kept of workloads that are not done ---- */
 
-static bool below_five(const void *ctx, uint64_t workload)
+static void add_case(const char *run, const char *name, const char *state)
 {
-	(void)ctx;
-	return workload < 5;
+	auto_free char *path = xasprintf("%s/findings/%s", run, name);
+	auto_free char *text = xasprintf("target ext4\nguarantee linux\nstate %s\nbase base.img\n"
+					 "size 65536\n",
+					 state);
+
+	mkdir(path, 0777);
+	write_text(path, "problems", "missing\tfoo\tfoo: is missing\t\n");
+	write_text(path, "workload", "creat foo\nfsync foo\n");
+	write_text(path, "case", text);
 }
 
-static bool there(const char *name)
+static uint64_t next(struct earlier *e, const char *id, uint64_t *counter, bool same)
 {
-	auto_free char *path = xasprintf("%s/findings/%s", dir, name);
+	bool got;
+	uint64_t number = earlier_number(e, 5, "missing: creat fsync", id, counter, &got);
 
-	return access(path, F_OK) == 0;
+	ok(got == same, "%s is %s", id, same ? "an earlier one" : "a new one");
+	return number;
 }
 
-static void test_forget(void)
+static void test_earlier(void)
 {
-	static const char *const names[] = { "4-0", "4-11", "5-0", "17-2", "notes", "6-0-mine" };
+	static const char *const no_cases[] = { "5-3", "notes", "6-0-mine" };
 	auto_free char *findings = xasprintf("%s/findings", dir);
+	struct progress p = { .fd = -1 };
+	struct earlier e = { 0 };
 	struct err err = ERR_INIT;
+	uint64_t counter = 0;
 
 	mkdir(findings, 0777);
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		auto_free char *path = xasprintf("%s/%s", findings, names[i]);
-		auto_free char *file = xasprintf("%s/case", path);
+	add_case(dir, "4-0", "0.1");
+	add_case(dir, "5-0", "0.1");
+	add_case(dir, "5-2", "0.2\nmedia poison:4096");
+	add_case(dir, "17-2", "0.2");
+	for (size_t i = 0; i < ARRAY_SIZE(no_cases); i++) {
+		auto_free char *path = xasprintf("%s/%s", findings, no_cases[i]);
 
 		mkdir(path, 0777);
-		close(open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
 	}
-	is_i(store_forget(dir, below_five, NULL, &err), 0, "cases of workloads not done go");
-	ok(there("4-0") && there("4-11"), "those of others stay");
-	ok(!there("5-0") && !there("17-2"), "they are gone");
-	ok(there("notes") && there("6-0-mine"), "what others put there is left alone");
+	vec_push(&p.spans, (struct progress_span){ 0, 5 });
+	is_i(store_sweep(dir, &err), 0, "what is not complete is removed");
+	is_i(earlier_load(dir, &p, &e, &err), 0, "what was kept is read");
+	if (!ok(e.n == 4 && e.v[0].id && e.v[1].id && !e.v[2].id && e.v[3].workload == 17,
+		"of workloads that are not done, also what is no case"))
+		return;
+	is_s(e.v[0].what.name, "missing: creat fsync", "with its cluster");
+	ok(e.v[0].what.count == 1 && e.v[0].what.kept == 1 &&
+		   e.v[0].what.kinds == 1U << FINDING_MISSING,
+	   "and what counts");
+	is_u(next(&e, "0.7", &counter, false), 1, "a number that none has");
+	is_u(next(&e, "0.1", &counter, true), 0, "the number of the same one");
+	is_u(next(&e, "0.1", &counter, false), 4, "which it has once");
+	is_u(next(&e, "0.2", &counter, false), 5, "without the fault of the media it is another");
+	is_u(next(&e, "0.2 poison:4096", &counter, true), 2, "with it, the same");
+	is_u(next(&e, "0.9", &counter, false), 6, "those after it go on");
+	earlier_again(&e, 17, 2);
+	ok(e.v[3].again && !e.v[2].again, "another process tells that it was found again");
+	earlier_release(&e);
+	counter = 0;
+	is_u(next(&e, "0.1", &counter, false), 0, "of a run that was not interrupted, the first");
+	is_u(next(&e, "0.1", &counter, false), 1, "and the second");
+	vec_release(&p.spans);
 }
 
-/* Whatever leads out of the run stays as it is. */
-static void test_forget_links(void)
+/* Whatever leads out of the run is not read, and stays as it is. */
+static void test_earlier_links(void)
 {
 	auto_free char *run = xasprintf("%s/links", dir);
 	auto_free char *outside = xasprintf("%s/outside", dir);
-	auto_free char *file = xasprintf("%s/precious", outside);
 	auto_free char *findings = xasprintf("%s/findings", run);
 	auto_free char *link = xasprintf("%s/7-0", findings);
-	auto_free char *deep = xasprintf("%s/8-0", findings);
-	auto_free char *deep_link = xasprintf("%s/case", deep);
-	auto_free char *moved = xasprintf("%s/9-0", outside);
+	auto_free char *theirs = xasprintf("%s/findings", outside);
+	struct progress p = { .fd = -1 };
+	struct earlier e = { 0 };
 	struct err err = ERR_INIT;
 
 	mkdir(run, 0777);
 	mkdir(outside, 0777);
 	mkdir(findings, 0777);
-	mkdir(deep, 0777);
-	write_text(outside, "precious", "mine");
-	ok(symlink(outside, link) == 0 && symlink(file, deep_link) == 0, "links out of a run");
-	is_i(store_forget(run, below_five, NULL, &err), 0, "cases go");
-	ok(access(file, F_OK) == 0, "what a case leads to stays");
-	ok(access(link, F_OK) < 0 && access(deep, F_OK) < 0, "the case itself is gone");
-	mkdir(moved, 0777);
+	mkdir(theirs, 0777);
+	add_case(outside, "9-0", "0.1");
+	ok(symlink("../../outside/findings/9-0", link) == 0, "a link out of a run");
+	is_i(earlier_load(run, &p, &e, &err), 0, "the others are read");
+	ok(e.n == 1 && !e.v[0].id, "what the link leads to is not");
+	earlier_release(&e);
+	unlink(link);
 	rmdir(findings);
-	ok(symlink(outside, findings) == 0, "all findings are elsewhere");
-	ok(store_forget(run, below_five, NULL, &err) < 0 && strstr(err.msg, "symbolic link"),
+	ok(symlink(theirs, findings) == 0, "all findings are elsewhere");
+	ok(earlier_load(run, &p, &e, &err) < 0 && strstr(err.msg, "symbolic link"),
 	   "then it is refused: %s", err.msg);
-	ok(access(moved, F_OK) == 0, "and nothing is removed there");
 }
+
+/* ---- the store ---- */
 
 /* A worker keeps its own base image, whatever others left. */
 static void test_bases(void)
@@ -657,8 +691,8 @@ int main(void)
 	test_progress_refused();
 	test_suppress();
 	test_suppress_refused();
-	test_forget();
-	test_forget_links();
+	test_earlier();
+	test_earlier_links();
 	test_bases();
 	test_cluster();
 	test_second();
