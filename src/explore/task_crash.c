@@ -155,6 +155,7 @@ int task_open_crashes(struct task *t, struct err *err)
 	opts.target.spec = t->opts->specs[0];
 	opts.target.worker = t->o.number;
 	opts.target.kmsg = t->o.kmsg;
+	task_watch_starts(t, &opts.target);
 	t->run_opts = opts;
 	/* Beyond those of earlier runs, and never that of another task. */
 	t->base = (store_next_base(t->opts->dir) / TASKS_MAX + 1) * TASKS_MAX + t->o.number;
