@@ -70,6 +70,7 @@ check 'as the one at fault' grep -q 'a reference is at fault' kept/findings/1-0/
 check 'what never returns is a finding' explore 1 -t mutant:hang --hang 10s --time 800s
 check 'with the operation that hangs' grep -q '	.*last operation begun was link' kept/findings/*/problems
 check 'and the operations before it' grep -q '^link' kept/findings/999000-0/workload
+check 'what starts a guest does not hang' explore 0 -t mutant:boots --order walk --limit 3000 --hang 1s
 
 check 'what does not show again is kept' explore 1 -t mutant:once --order walk --time 800s --findings 1
 check 'and marked so' grep -q '^shown 0 of 3' kept/findings/1-0/case

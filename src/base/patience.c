@@ -2,11 +2,15 @@
 #include "base/patience.h"
 
 #include <dirent.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "base/proc.h"
 
-/* Of all threads of a process; nothing where the kernel does not tell. */
+/*
+ * Of all threads of a process; nothing where the kernel does not tell. The thread that looks runs
+ * while it does, whatever it did before: it is not asked.
+ */
 static void add_share(pid_t pid, struct patience_share *out)
 {
 	auto_free char *path = xasprintf("/proc/%d/task", (int)pid);
@@ -23,7 +27,8 @@ static void add_share(pid_t pid, struct patience_share *out)
 			continue;
 		out->ran_ns += ran;
 		out->waited_ns += waited;
-		out->waits |= proc_stat((pid_t)strtol(d->d_name, NULL, 10), &p) && p.state == 'R';
+		pid_t tid = (pid_t)strtol(d->d_name, NULL, 10);
+		out->waits |= tid != gettid() && proc_stat(tid, &p) && p.state == 'R';
 	}
 	if (tasks)
 		closedir(tasks);

@@ -13,7 +13,7 @@
 struct patience_share {
 	uint64_t ran_ns;
 	uint64_t waited_ns; /* until it ran: of one that waits still, it is not told */
-	bool waits;	    /* one of them could run, or does */
+	bool waits;	    /* one of them could run, or does; the caller's thread apart */
 };
 
 void patience_share(pid_t pid, struct patience_share *out);

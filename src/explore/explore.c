@@ -30,7 +30,7 @@ enum { HANG_MS = 60000 };
 struct slot {
 	pid_t pid; /* 0: none */
 	int in;
-	uint64_t beat;
+	uint64_t beat, starts;
 	struct patience patience;
 	struct shared *shared;
 	struct visited *visited;
@@ -299,8 +299,10 @@ static void watch(struct parent *p, unsigned i)
 
 	if (!s->pid)
 		return;
-	if (s->shared->progress.beat != s->beat) {
+	/* A guest that starts has a limit of its own, which may be longer than this one. */
+	if (s->shared->progress.beat != s->beat || s->shared->starts != s->starts) {
 		s->beat = s->shared->progress.beat;
+		s->starts = s->shared->starts;
 		patience_renew(&s->patience);
 	}
 	if (!patience_ends(&s->patience, s->pid, limit_ms * 1000000))

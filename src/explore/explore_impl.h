@@ -28,7 +28,8 @@ static_assert(sizeof(struct message) <= PIPE_BUF, "X1 of explore.c");
 /* In memory that parent and task share. */
 struct shared {
 	struct search_progress progress;
-	_Atomic bool up;    /* all sides are there: from now on it searches */
+	_Atomic uint64_t starts; /* counted up while a guest starts: it does not hang */
+	_Atomic bool up;	 /* all sides are there: from now on it searches */
 	_Atomic bool cut;   /* time is up, or a signal came: nothing is made smaller any more */
 	_Atomic bool walks; /* it cannot search as asked, and walks instead */
 	struct script_note note; /* what is done to make something smaller */

@@ -103,7 +103,8 @@ static void print_reference(const struct side *s, struct strbuf *out)
 	add_guest(&t->opts, "reference-", out);
 }
 
-static void print_case(const struct kept *k, struct strbuf *out)
+/* `ops`: of the workload beside it; `begins`: there is a start.img, too. */
+static void print_case(const struct kept *k, size_t ops, bool begins, struct strbuf *out)
 {
 	const struct stepper *st = k->stepper;
 	const struct target *t = side_target_of(st->sides[0]);
@@ -112,7 +113,7 @@ static void print_case(const struct kept *k, struct strbuf *out)
 	strbuf_addf(out, "target %s\n", st->sides[0]->spec);
 	strbuf_addf(out, "guarantee %s\nstate live\n", t ? t->ops->guarantee : "linux");
 	strbuf_adds(out, "base base.img\n");
-	strbuf_addf(out, "done %zu\n", k->script->w.ops.n);
+	strbuf_addf(out, "done %zu\n", ops);
 	if (t) {
 		strbuf_addf(out, "size %llu\n", (unsigned long long)t->opts.size);
 		strbuf_addf(out, "recorder %s\n", disk_recorder(t->disk));
@@ -126,7 +127,7 @@ static void print_case(const struct kept *k, struct strbuf *out)
 	strbuf_adds(out, "found-by explore\n");
 	for (unsigned i = 1; i < st->n; i++)
 		print_reference(st->sides[i], out);
-	if (k->start)
+	if (begins)
 		strbuf_adds(out, "start start.img\n");
 	strbuf_addf(out, "signature %s\n", k->result->signature);
 	strbuf_addf(out, "shown %llu of %llu\n", (unsigned long long)k->shown,
@@ -265,7 +266,7 @@ int keep_case(const struct kept *k, struct err *err)
 		rc = write_text(dir, "said", strbuf_str(&k->result->said), err);
 	if (!rc)
 		rc = save_images(k, &new, err);
-	print_case(k, &text);
+	print_case(k, k->script->w.ops.n, k->start, &text);
 	return rc ? rc : new_case_finish(&new, &text, err);
 }
 
@@ -276,16 +277,37 @@ int keep_disk(const struct kept *k, struct err *err)
 	return save_disk(k, k->run, name, true, err);
 }
 
-/* File by file: whoever dies in between leaves a mark that does not fit, and all of the finding. */
+static int count_operations(const char *dir, size_t *out, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+	auto_workload w;
+	int rc = io_slurp_file(dir, "workload", 64 << 20, &text, err);
+
+	workload_init(&w);
+	if (!rc)
+		rc = workload_parse(strbuf_str(&text), text.len, "workload", &w, err);
+	*out = w.ops.n;
+	return rc;
+}
+
+/*
+ * What was tried last may be another script than the one that is kept, and may begin elsewhere: so
+ * what the case says of the files beside it comes from them. File by file: whoever dies in between
+ * leaves a mark that does not fit, and all of the finding.
+ */
 int keep_update(const struct kept *k, struct err *err)
 {
 	auto_free char *name = xasprintf("findings/%s", k->name);
 	auto_free char *path = xasprintf("%s/%s", k->run, name), *dir = below_case(path);
 	const char *const names[] = { name, NULL };
 	auto_strbuf text = STRBUF_INIT;
-	int rc = k->log ? write_file(dir, "log", k->log, err) : 0;
+	auto_free char *start = start_name(0);
+	size_t ops;
+	int rc = count_operations(dir, &ops, err);
 
-	print_case(k, &text);
+	if (!rc && k->log)
+		rc = write_file(dir, "log", k->log, err);
+	print_case(k, ops, below_exists(dir, start), &text);
 	if (!rc)
 		rc = store_mark(dir, &text, err);
 	if (!rc)

@@ -40,7 +40,8 @@ struct kept {
 int keep_case(const struct kept *k, struct err *err) must_check;
 /* Of a finding that was kept: adds last.img. */
 int keep_disk(const struct kept *k, struct err *err) must_check;
-/* Of a finding that was kept: what is known of it by now, and its log. */
+/* Of a finding that was kept: what is known of it by now, and its log; its script stays as it is.
+ */
 int keep_update(const struct kept *k, struct err *err) must_check;
 /* A hang, from outside: nobody can be asked any more. `dir` gets its path, to be freed. */
 int keep_hang(const char *run, unsigned worker, const struct target_opts *target,

@@ -78,6 +78,8 @@ int stepper_open(struct stepper *s, const struct side_opts *opts, const char *co
 		how.target.worker = opts->target.worker;
 		how.target.timeout_ms = opts->target.timeout_ms;
 		how.target.kmsg = opts->target.kmsg;
+		how.target.starting = opts->target.starting;
+		how.target.starting_ctx = opts->target.starting_ctx;
 		how.target.spec = specs[i];
 		rc = side_open(&how, &s->sides[i], err);
 		if (rc)

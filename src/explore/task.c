@@ -238,6 +238,19 @@ static int task_search(struct task *t, struct err *err)
 	return rc;
 }
 
+static void on_starting(void *ctx)
+{
+	struct shared *shared = ctx;
+
+	shared->starts++;
+}
+
+void task_watch_starts(struct task *t, struct target_opts *target)
+{
+	target->starting = on_starting;
+	target->starting_ctx = t->o.shared;
+}
+
 int task_main(const struct task_opts *opts)
 {
 	struct task t = { .o = *opts, .opts = opts->opts };
@@ -246,6 +259,7 @@ int task_main(const struct task_opts *opts)
 
 	sides.target.worker = opts->number;
 	sides.target.kmsg = opts->kmsg;
+	task_watch_starts(&t, &sides.target);
 	int rc = stepper_open(&t.stepper, &sides, t.opts->specs, t.opts->n_specs, &err);
 	bool opened = !rc;
 	if (!rc && t.opts->crash_every)

@@ -38,6 +38,8 @@ void task_count_cases(const struct task *t, struct search *s);
 int task_found(void *ctx, struct search *s, const struct script *script, struct step_result *result,
 	       struct err *err) must_check;
 
+/* From now on the parent is told while a guest of that target starts. */
+void task_watch_starts(struct task *t, struct target_opts *target);
 /* Makes what is needed to cut the power: a file system of its own. */
 int task_open_crashes(struct task *t, struct err *err) must_check;
 /* A search_hook: cuts the power after this transition, if it is its turn. */

@@ -49,16 +49,20 @@ static bool on_stopped(void *ctx)
 
 /* ---- finding ---- */
 
-static int on_crash_found(void *ctx, const struct run_case *c, struct err *err)
+static struct finding *of_kernel(const struct findings *list)
 {
-	struct crash *found = ctx;
-	struct task *t = found->t;
-	auto_free char *signature = NULL;
+	for (size_t i = 0; i < list->n; i++)
+		if (list->v[i].kind == FINDING_KERNEL_LOG)
+			return &list->v[i];
+	return NULL;
+}
 
-	/* Before any crash it is ours to compare; and what it would be judged by is not known. */
-	if (!c->state)
-		return -ECANCELED;
-	signature = xasprintf("crash %s", finding_kind_name(c->findings->v[0].kind));
+static int keep_found(struct crash *found, const struct run_case *c, struct err *err)
+{
+	struct task *t = found->t;
+	auto_free char *signature = xasprintf("%s %s", c->state ? "crash" : "live",
+					      finding_kind_name(c->findings->v[0].kind));
+
 	if (task_times_seen(t, signature) >= KIND_MAX)
 		return -ECANCELED; /* one of many of its kind */
 	struct store_place at = { .run = t->opts->dir,
@@ -76,6 +80,24 @@ static int on_crash_found(void *ctx, const struct run_case *c, struct err *err)
 	task_tell(t, rc ? MSG_FOUND : MSG_KEPT, found->words, found->dir, found->ops);
 	/* The same path has many crash states; one that is wrong tells enough. */
 	return rc ? rc : -ECANCELED;
+}
+
+/*
+ * Before any crash it is ours to compare, with what is known of the target: differences are dropped
+ * here. But what this file system's kernel complains of, or dies of, nobody else sees.
+ */
+static int on_crash_found(void *ctx, const struct run_case *c, struct err *err)
+{
+	struct finding *kernel = of_kernel(c->findings);
+	struct findings alone = { .v = kernel, .n = 1 };
+	struct run_case live = *c;
+
+	if (c->state)
+		return keep_found(ctx, c, err);
+	if (!kernel)
+		return -ECANCELED;
+	live.findings = &alone;
+	return keep_found(ctx, &live, err);
 }
 
 /* ---- making it small ---- */
@@ -155,6 +177,7 @@ int task_open_crashes(struct task *t, struct err *err)
 	opts.target.spec = t->opts->specs[0];
 	opts.target.worker = t->o.number;
 	opts.target.kmsg = t->o.kmsg;
+	task_watch_starts(t, &opts.target);
 	t->run_opts = opts;
 	/* Beyond those of earlier runs, and never that of another task. */
 	t->base = (store_next_base(t->opts->dir) / TASKS_MAX + 1) * TASKS_MAX + t->o.number;

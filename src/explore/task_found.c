@@ -198,7 +198,7 @@ static int keep_last(struct small *f, const struct script *script, const struct 
 	st->room_after = false;
 	bool shows = again.verdict == STEP_DIFFERENT;
 	struct kept k = kept_of(f, script, shows ? &again : first);
-	k.log = shows || !f->shown ? &log : NULL;
+	k.log = &log;
 	k.start = how->start;
 	k.runs = how->runs;
 	k.steps = how->steps;
@@ -207,7 +207,12 @@ static int keep_last(struct small *f, const struct script *script, const struct 
 		show_trees(f->t, &again);
 		remember_words(f, &again);
 		rc = keep_case(&k, err);
+		f->quality = how->start ? FROM_IMAGE : FROM_EMPTY;
+		f->ops = script->w.ops.n;
 	} else if (!rc && !task_cut(f->t)) {
+		/* One that showed before has the log of that. */
+		if (f->quality != AS_FOUND)
+			k.log = NULL;
 		rc = keep_update(&k, err);
 	}
 	step_result_release(&again);

@@ -122,6 +122,11 @@ static void on_phase(void *ctx, const char *what, const char *on)
 		s->opts->phase(s->opts->ctx, what, on);
 }
 
+static void on_starting(void *ctx)
+{
+	on_phase(ctx, "starting a guest", "");
+}
+
 static bool on_stopped(void *ctx)
 {
 	return is_stopped(ctx);
@@ -478,6 +483,8 @@ int shrink_case(const struct stored_case *c, const struct shrink_opts *opts, con
 			       c->dir);
 	int rc = replay_opts(c, &run_opts, err);
 
+	run_opts.target.starting = on_starting;
+	run_opts.target.starting_ctx = &s;
 	workload_init(&s.best);
 	auto_free bool *all = xcalloc(c->workload.ops.n + 1, sizeof(*all));
 	for (size_t i = 0; i < c->workload.ops.n; i++)

@@ -57,6 +57,7 @@ static_assert(sizeof(struct message) <= PIPE_BUF, "W1");
 /* What a worker is doing. */
 struct note {
 	_Atomic uint64_t beats;
+	_Atomic uint64_t starts;   /* the same while a guest starts */
 	_Atomic bool up;	   /* its target is ready */
 	_Atomic uint64_t workload; /* its number and one; 0: none yet */
 	char what[64], on[512];
@@ -146,6 +147,13 @@ static void on_phase(void *ctx, const char *what, const char *on)
 	snprintf(w->note->what, sizeof(w->note->what), "%s", what);
 	snprintf(w->note->on, sizeof(w->note->on), "%s", on);
 	atomic_fetch_add(&w->note->beats, 1);
+}
+
+static void on_starting(void *ctx)
+{
+	struct worker *w = ctx;
+
+	atomic_fetch_add(&w->note->starts, 1);
 }
 
 static bool is_cut(void *ctx)
@@ -247,6 +255,8 @@ static enum worker_end worker_main(struct worker *w)
 	workload_init(&scratch);
 	opts.target.worker = w->slot;
 	opts.target.kmsg = &w->shared->kmsg;
+	opts.target.starting = on_starting;
+	opts.target.starting_ctx = w;
 	on_phase(w, "making a file system", "");
 	if (run_open(&opts, &run, &err)) {
 		tell_words(w, MSG_FATAL, err.msg);
@@ -276,7 +286,7 @@ struct slot {
 	pid_t pid; /* 0: none */
 	int in;
 	struct patience patience;
-	uint64_t beats;
+	uint64_t beats, starts;
 	unsigned deaths;
 	uint64_t cases;		     /* of the workload at hand, */
 	uint64_t next_case;	     /* and a number that is more than theirs */
@@ -658,12 +668,15 @@ static void watch(struct parent *p, unsigned i)
 {
 	uint64_t limit_ms = p->opts->hang_ms ? p->opts->hang_ms : WORKERS_HANG_MS;
 	struct slot *s = &p->slot[i];
-	uint64_t beats = atomic_load(&p->shared->note[i].beats);
+	uint64_t beats = atomic_load(&p->shared->note[i].beats),
+		 starts = atomic_load(&p->shared->note[i].starts);
 
 	if (!s->pid)
 		return;
-	if (beats != s->beats) {
+	/* A guest that starts has a limit of its own; but nobody waits for it after a signal. */
+	if (beats != s->beats || (starts != s->starts && !signalled)) {
 		s->beats = beats;
+		s->starts = starts;
 		patience_renew(&s->patience);
 	}
 	bool over = patience_ends(&s->patience, s->pid, limit_ms * 1000000);

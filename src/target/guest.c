@@ -642,6 +642,8 @@ int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, stru
 			rc = guest_check_words(g, err);
 		if (rc)
 			break;
+		if (timeout_ms && g->starting)
+			g->starting(g->starting_ctx);
 		if (guest_serve(g, -1, POLL_SLICE_MS) || g->heard & GUEST_PANIC)
 			return died(g, err);
 		if (timeout_ms && patience_ends(&patience, getpid(), timeout_ms * 1000000))

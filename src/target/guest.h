@@ -42,6 +42,9 @@ struct guest {
 	char end[160];	   /* how it ended */
 	bool steady;	   /* it is served only when it has done all it could meanwhile */
 
+	void (*starting)(void *ctx); /* see target.h; or NULL */
+	void *starting_ctx;
+
 	uint32_t serial;
 	struct wire_out out;
 };
@@ -81,7 +84,7 @@ void guest_stop(struct guest *g);
  * A question is begun, parts are put into g->out, and it is asked: 0 and the parts of the answer, 1
  * if its kernel died of it. A guest that somebody killed or disturbed, or that lacked memory, is an
  * error: what its kernel would have done nobody knows. `timeout_ms` 0: whoever watches this process
- * says how long it may take.
+ * says how long it may take; else he is told (g->starting) that there is a limit.
  */
 void guest_begin(struct guest *g);
 int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, struct err *err)

@@ -22,6 +22,22 @@ static int tell_outside(struct err *err, const char *how)
 	return err_set(err, -EINTR, "the guest was killed from outside: %s", how);
 }
 
+/*
+ * The same with the first line of the panic, or else of what was said: it is dropped with the rest,
+ * and a person can tell whether the kernel was to blame after all.
+ */
+static int tell_words(const struct guest *g, const char *how, struct err *err)
+{
+	const char *said = strbuf_str(&g->said), *line = strstr(said, "Kernel panic");
+
+	if (!line)
+		line = said;
+	while (line > said && line[-1] != '\n')
+		line--;
+	return err_set(err, -EINTR, "the guest was killed from outside: %s%s%.*s", how,
+		       *line ? ": " : "", (int)strcspn(line, "\n"), line);
+}
+
 int guest_check_words(const struct guest *g, struct err *err)
 {
 	if (g->heard & GUEST_NO_ROOM)
@@ -123,13 +139,15 @@ static int judge_kernel(struct guest *g, const struct guest_end *how, struct err
 	if (sig && !own_signal(g, sig))
 		return killed_by(g, sig, err);
 	if (how->aborted || guest_panics(strbuf_str(&g->said)) > 1)
-		return tell_outside(err, "a helper of its kernel got a signal");
+		return tell_words(g,
+				  "a helper of its kernel got a signal, or its kernel "
+				  "panicked twice",
+				  err);
 	if (guest_agent_killed(strbuf_str(&g->said)))
-		return err_set(
-			err, -EINTR,
-			"the guest was killed from outside: a process in which its kernel runs "
-			"the agent got a signal, or the agent failed: %.*s",
-			(int)strcspn(strbuf_str(&g->said), "\n"), strbuf_str(&g->said));
+		return tell_words(g,
+				  "a process in which its kernel runs the agent got a signal, "
+				  "or the agent failed",
+				  err);
 	return sig || g->heard & GUEST_PANIC ? 0 : ended_quietly(g, GUEST_NOT_TOLD, err);
 }
 
@@ -142,7 +160,7 @@ static int judge_stuck(struct guest *g, const struct guest_end *how, struct err 
 			       g->end);
 	/* The process of user-mode Linux ends when its kernel gives up, unless that was another's.
 	 */
-	return g->emulated ? 0 : tell_outside(err, "a helper of its kernel got a signal");
+	return g->emulated ? 0 : tell_words(g, "a helper of its kernel got a signal", err);
 }
 
 int guest_judge_end(struct guest *g, const struct guest_end *how, struct err *err)

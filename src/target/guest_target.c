@@ -86,8 +86,11 @@ int guest_target_ready(struct target *t, struct err *err)
 	int rc = t->ops->pm ? pm_disk_open(t->opts.size, &t->disk, err)
 			    : vhost_disk_open(t->opts.size, &t->disk, err);
 
-	for (size_t i = 0; !rc && i < ARRAY_SIZE(g->guests); i++)
+	for (size_t i = 0; !rc && i < ARRAY_SIZE(g->guests); i++) {
 		guest_init(&g->guests[i], t->disk, &t->complaints);
+		g->guests[i].starting = t->opts.starting;
+		g->guests[i].starting_ctx = t->opts.starting_ctx;
+	}
 	g->ready = !rc;
 	return rc || !g->put_head ? rc : load_head(t, err);
 }

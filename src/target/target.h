@@ -49,6 +49,12 @@ struct target_opts {
 	uint64_t guest_memory; /* bytes that it has; 0: TARGET_UML_MEMORY, TARGET_VM_MEMORY */
 	/* Its disk is a stranger's: the guest looks at it, and no program of this machine. */
 	bool strange;
+	/*
+	 * Called again and again while a guest starts, which has a limit of its own: whoever
+	 * watches this process for hangs must not count that time. NULL: nobody does.
+	 */
+	void (*starting)(void *ctx);
+	void *starting_ctx;
 };
 
 enum {

@@ -17,7 +17,7 @@
 #include "target/vm_impl.h"
 
 enum {
-	BOOT_MS = 100000, /* less than what a worker is given to move at all */
+	BOOT_MS = 100000, /* whoever watches for hangs is told while it lasts: opts.starting */
 	KVM_MS = 20000,
 	CLONE_MS = 30000,
 };
@@ -263,5 +263,7 @@ void vm_init_template(struct target *t)
 		}
 	}
 	vm_template_init(&v->template, &text);
+	v->template.waiting = t->opts.starting;
+	v->template.waiting_ctx = t->opts.starting_ctx;
 	v->has_template = true;
 }

@@ -13,7 +13,12 @@
 #include "base/io.h"
 #include "target/cache.h"
 
-enum { CHUNK = 64 << 10, KEEP_MAX = 6 }; /* of templates: each takes about 80 MB */
+enum {
+	CHUNK = 64 << 10,
+	KEEP_MAX = 6,	  /* templates: each takes about 80 MB */
+	WAIT_MS = 300000, /* longer than a boot may take */
+	NAP_MS = 50,
+};
 
 void vm_template_init(struct vm_template *t, const struct strbuf *depends_on)
 {
@@ -111,6 +116,22 @@ static void open_both(struct vm_template *t, const char *dir)
 		utimensat(AT_FDCWD, state, NULL, 0); /* it is of use */
 }
 
+/* A process that was stopped may hold it for ever: two that make the same do no harm. */
+static bool take_turn(const struct vm_template *t)
+{
+	uint64_t began = util_now_ns();
+
+	while (flock(t->lock, LOCK_EX | LOCK_NB) < 0) {
+		if ((errno != EWOULDBLOCK && errno != EINTR) ||
+		    util_now_ns() - began > WAIT_MS * 1000000ULL)
+			return false;
+		if (t->waiting)
+			t->waiting(t->waiting_ctx);
+		util_sleep_ms(NAP_MS);
+	}
+	return true;
+}
+
 bool vm_template_find(struct vm_template *t)
 {
 	auto_free char *dir = cache_dir();
@@ -122,7 +143,7 @@ bool vm_template_find(struct vm_template *t)
 		return true;
 	auto_free char *lock = file_of(dir, "vm", "lock");
 	t->lock = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (t->lock < 0 || flock(t->lock, LOCK_EX) < 0)
+	if (t->lock < 0 || !take_turn(t))
 		return false;
 	/* Whoever had it may have made it. */
 	open_both(t, dir);

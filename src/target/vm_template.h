@@ -17,13 +17,18 @@ struct vm_template {
 	uint64_t boot;	/* the number of the boot that it was made of; see vm_start.c */
 	char name[48];	/* in the cache; tells all that it depends on */
 	int lock;	/* who holds it makes the template, and others wait for it; -1 */
+	void (*waiting)(void *ctx); /* called while we wait for that; or NULL */
+	void *waiting_ctx;
 };
 
 void vm_template_init(struct vm_template *t, const struct strbuf *depends_on);
 void vm_template_release(struct vm_template *t);
 bool vm_template_ready(const struct vm_template *t);
 
-/* Looks in the cache; false, and others are kept from making it, until _keep or _unlock. */
+/*
+ * Looks in the cache, and waits for who makes it right now. False: it is ours to make, and others
+ * are kept from that until _keep or _unlock; or who makes it does not come to an end.
+ */
 bool vm_template_find(struct vm_template *t);
 /*
  * Takes both over, whatever it returns, and keeps copies for the next run. -errno if there is a

@@ -54,6 +54,8 @@ struct mutant {
 	uint32_t cached_mode;
 	bool stale;
 	bool complains;
+	void (*starting)(void *ctx); /* see target.h */
+	void *starting_ctx;
 	char before[64]; /* names that an operation is about to replace */
 	uint64_t before_ino;
 };
@@ -366,6 +368,22 @@ static bool hang(struct mutant *m, const struct op *op, size_t i, int64_t *resul
 	return false;
 }
 
+/* As if a guest had died, and another one started. */
+static bool boot(struct mutant *m, const struct op *op, size_t i, int64_t *result)
+{
+	enum { BOOT_MS = 5000, BEAT_MS = 50 };
+	static bool done;
+
+	(void)i;
+	(void)result;
+	for (int ms = 0; is(op, "link") && !done && ms < BOOT_MS; ms += BEAT_MS) {
+		m->starting(m->starting_ctx);
+		util_sleep_ms(BEAT_MS);
+	}
+	done |= is(op, "link");
+	return false;
+}
+
 static void note_symlink(struct mutant *m, const struct op *op, int64_t result)
 {
 	if (is(op, "symlink") && result == 0)
@@ -427,6 +445,7 @@ static const struct bug bugs[] = {
 	  .leaks = leak_linked,
 	  .what = "the room of files with several names does not come back" },
 	{ .name = "hang", .op = hang, .what = "link never returns" },
+	{ .name = "boots", .op = boot, .what = "none: the first link starts a guest, for 5 s" },
 	{ .name = "once", .op = once, .what = "rmdir fails one single time" },
 	{ .name = "kernel-log", .after = note_symlink, .what = "the kernel warns after symlink" },
 	{ .name = "truncate-round",
@@ -484,6 +503,8 @@ static int open_mutant(struct side *s, const struct side_opts *opts, struct err 
 	const char *colon = strchr(opts->target.spec, ':');
 
 	hold("open");
+	own(s)->starting = opts->target.starting;
+	own(s)->starting_ctx = opts->target.starting_ctx;
 	own(s)->fs = reffs_new(NULL);
 	for (size_t i = 0; colon && i < ARRAY_SIZE(bugs); i++)
 		if (streq(bugs[i].name, colon + 1))

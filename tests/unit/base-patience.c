@@ -105,6 +105,34 @@ static void test_silent(void)
 	end(pid);
 }
 
+/* Who asks about himself runs while he does so: that says nothing of the time before. */
+static void test_self(void)
+{
+	struct patience p;
+	struct patience_share share;
+
+	patience_share(getpid(), &share);
+	ok(share.ran_ns > 0, "who looks sees himself");
+	ok(!share.waits, "but not as one that waits for a processor");
+	ok(ends_within(getpid(), LONG_MS, &p), "who sleeps on, and asks, hangs");
+}
+
+/* One that waits is seen, although who looks is above it. */
+static void test_self_and_child(void)
+{
+	struct patience_share share;
+	pid_t pid = start(spin);
+
+	patience_share(pid, &share);
+	bool told = share.waits;
+	patience_share(getpid(), &share);
+	if (told)
+		ok(share.waits, "a child that could run counts for who looks");
+	else
+		skip("the kernel does not tell who waits for a processor");
+	end(pid);
+}
+
 static void test_silence(void)
 {
 	struct patience p = { .since_ns = util_now_ns() - 2600 * 1000000ULL,
@@ -142,6 +170,8 @@ static void test_busy(void)
 int main(void)
 {
 	test_silent();
+	test_self();
+	test_self_and_child();
 	test_silence();
 	test_busy();
 	return done_testing();

@@ -70,9 +70,15 @@ static const struct {
 	  NULL,
 	  { .ended = true, .status = SIGABRT, .aborted = true },
 	  -EINTR },
+	{ "a helper aborts, and nothing is said",
+	  false,
+	  { NULL },
+	  NULL,
+	  { .ended = true, .status = SIGSEGV, .aborted = true },
+	  -EINTR },
 	{ "two panic",
 	  false,
-	  { NO_MM, SYSRQ },
+	  { OOPS, NO_MM, SYSRQ },
 	  NULL,
 	  { .ended = true, .status = SIGABRT },
 	  -EINTR },
@@ -111,6 +117,20 @@ static const struct {
 	{ "a machine: it hangs up", true, { NULL }, NULL, { 0 }, -EIO },
 };
 
+static const char *first_panic(const char *const said[3])
+{
+	for (size_t k = 0; k < 3 && said[k]; k++)
+		if (guest_panics(said[k]))
+			return said[k];
+	return "";
+}
+
+/* Whether a panic of user-mode Linux is put down to somebody who sent a signal, by guessing. */
+static bool drops_panic(const struct guest *g, const struct guest_end *how, int rc)
+{
+	return rc == -EINTR && !g->emulated && g->heard == GUEST_PANIC && how->status != SIGKILL;
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
@@ -129,6 +149,8 @@ int main(void)
 		g.monitor = pair[0];
 		is_i(guest_judge_end(&g, &ends[i].how, &err), ends[i].want, "%s%s%s", ends[i].name,
 		     *err.msg ? ": " : "", err.msg);
+		if (drops_panic(&g, &ends[i].how, err.code))
+			ok(strstr(err.msg, first_panic(ends[i].said)), "... with its words");
 		close(pair[0]);
 		close(pair[1]);
 		strbuf_release(&g.said);

@@ -120,11 +120,37 @@ static void go_read_only(struct target *t)
 	ok(!target_kernel_log(t, &said), "nor had the kernel");
 }
 
+/* Whoever watches for hangs is told while it starts, and not while it is asked for something. */
+static void count(void *ctx)
+{
+	++*(unsigned *)ctx;
+}
+
+static void count_starts(struct target *t, const unsigned *starts)
+{
+	struct err err = ERR_INIT;
+	auto_strbuf said = STRBUF_INIT;
+	struct image img;
+
+	is_u(*starts, 0, "nothing has started yet");
+	is_i(target_mkfs(t, &img, &err), 0, "mkfs");
+	is_i(disk_load(t->disk, &img, &err), 0, "is loaded");
+	image_release(&img);
+	is_i(target_mount(t, &said, &err), 0, "mount");
+	unsigned n = *starts;
+	ok(n > 0, "the start of the guest is told");
+	is_i(target_umount(t, true, &err), 0, "unmount");
+	is_u(*starts, n, "what it is asked for then is not");
+}
+
 int main(void)
 {
 	auto_free char *kernel = proc_find("linux.uml"), *mkfs = proc_find("mke2fs");
 	struct err err = ERR_INIT;
-	struct target_opts opts = { .spec = "uml:ext4" };
+	unsigned starts = 0;
+	struct target_opts opts = { .spec = "uml:ext4",
+				    .starting = count,
+				    .starting_ctx = &starts };
 	struct target t;
 
 	if (!kernel || !mkfs) {
@@ -140,6 +166,13 @@ int main(void)
 	}
 	go_through(&t);
 	go_read_only(&t);
+	target_close(&t);
+	starts = 0;
+	if (target_open_as(&ops, &opts, &t, &err)) {
+		ok(false, "%s", err.msg);
+		return done_testing();
+	}
+	count_starts(&t, &starts);
 	target_close(&t);
 	return done_testing();
 }
