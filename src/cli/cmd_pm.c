@@ -290,6 +290,7 @@ static void summarise(struct pm *p, const struct pm_found *f)
 	p->left_out = f->stats.left_out;
 	s->left_out = saturated(f->stats.left_out);
 	s->known = f->known;
+	s->dropped = f->dropped;
 	s->copies = pm_run_copies(&p->run);
 	s->media_states = f->media;
 	p->media_left_out = f->media_left_out;
@@ -409,6 +410,7 @@ static void print_json(const struct pm *p)
 	json_kv_bool(&j, "budget_hit", s->budget_hit);
 	json_kv_uint(&j, "left_out", s->left_out);
 	json_kv_uint(&j, "known", s->known);
+	json_kv_uint(&j, "dropped", s->dropped);
 	json_kv_uint(&j, "copies_not_cut", s->copies);
 	json_kv_uint(&j, "granularity", p->plan.granularity);
 	json_kv_uint(&j, "max_subset", p->plan.max_subset);
@@ -472,6 +474,10 @@ static void print_left_out(const struct pm *p)
 		       "%s)\n",
 		       (unsigned long long)s->known, plural(s->known, "state was", "states were"),
 		       plural(s->known, "it loses", "they lose"), plural(s->known, "it", "them"));
+	if (s->dropped)
+		printf("%llu failing %s not looked at, as thousands of others were\n",
+		       (unsigned long long)s->dropped,
+		       plural(s->dropped, "state was", "states were"));
 	if (s->copies)
 		printf("%llu %s not cut at every line; --split does\n",
 		       (unsigned long long)s->copies, plural(s->copies, "copy was", "copies were"));

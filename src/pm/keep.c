@@ -84,6 +84,7 @@ static const struct member summary_members[] = {
 	NUMBER(pm_summary, "reads-whole", reads_whole),
 	NUMBER(pm_summary, "known", known),
 	NUMBER(pm_summary, "copies", copies),
+	NUMBER(pm_summary, "dropped", dropped),
 };
 
 /* ---- lines ---- */

@@ -90,8 +90,9 @@ struct pm_summary {
 	uint64_t left_out, elapsed_ms, budget_hit;
 	uint64_t media_states, recoveries, recoveries_tried, recovery_states;
 	uint64_t pruned, reads_traced, reads_whole;
-	uint64_t known;	 /* states that were left out, as they fail for a known reason */
-	uint64_t copies; /* that were not cut at every line */
+	uint64_t known;	  /* states that were left out, as they fail for a known reason */
+	uint64_t copies;  /* that were not cut at every line */
+	uint64_t dropped; /* failing states that no finding was made of, as they were too many */
 };
 
 int pm_summary_save(const char *run, const struct pm_summary *s, struct err *err) must_check;
