@@ -95,7 +95,6 @@ const struct pm_run *pm_failure_run(const struct pm_run *r, const struct pm_fail
 void pm_failure_release(struct pm_failure *f);
 
 /* Failures that lose the same become one case each; to be released one by one. */
-struct pm_cases vec_of(struct pm_case);
 void pm_cluster(const struct pm_run *r, const struct pm_failures *f, struct pm_cases *out);
 
 /* The same for a dump: one for each state that an operation must not leave. */
