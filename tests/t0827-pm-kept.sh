@@ -59,7 +59,9 @@ echo 'mkdir -p r/summary' >do.sh
 pm
 check 'no summary: which is an error' test $? = 2
 check 'no summary: that says where the findings are' grep -q "summary.*what was found until then is in $dir/r$" err
+check 'no summary: what has its name is no summary' eval "! timeout 900 '$OUTAGE' report r >out 2>err"
 rm do.sh
+rmdir r/summary
 check 'no summary: all findings are there' test "$(ls -d r/findings/[0-9]* | wc -l)" = "$found"
 check 'no summary: and of use' whole
 check 'no summary: the report says so' grep -q '^not finished' told

@@ -76,8 +76,8 @@ static void report_text(const struct pm_plan *p, const struct pm_summary *s,
 	printf("program  %s\nfile     %s\ncheck    %s\n", p->program, p->file,
 	       p->check ? p->check : p->dump);
 	if (!s)
-		printf("not finished: it was killed, or is still running; what failed until then, "
-		       "and may be one finding:\n");
+		printf("not finished: it was killed, or is still running; what failed until then "
+		       "(some of it may be one finding):\n");
 	else
 		printf("%llu %s, %llu %s, %llu %s, %llu %s; %llu %s checked, %llu of them %s\n",
 		       (unsigned long long)s->stores, plural(s->stores, "store", "stores"),

@@ -460,7 +460,7 @@ int pm_cases_load(const char *run, struct pm_cases *out, struct err *err)
 
 bool pm_has_ended(const char *run)
 {
-	return below_has_file(run, "summary");
+	return below_exists(run, "summary"); /* what is no file is refused when it is read */
 }
 
 int pm_summary_save(const char *run, const struct pm_summary *s, struct err *err)
