@@ -452,17 +452,8 @@ int app_run_sync(const char *run, struct err *err)
 int app_case_remove(const char *run, uint64_t n, struct err *err)
 {
 	auto_free char *name = xasprintf("findings/%llu", (unsigned long long)n);
-	auto_free char *shown = below_shown(run, name);
-	const char *last;
-	auto_fd parent = below_open_parent(run, name, &last, err);
 
-	if (parent < 0)
-		return parent;
-	auto_free char *hidden = below_new_name(last);
-	/* At once: whoever reads the run meanwhile finds all of it, or nothing. */
-	if (renameat(parent, last, parent, hidden) < 0)
-		return err_set(err, -errno, "cannot remove %s: %m", shown);
-	return below_remove_at(parent, hidden, shown, err);
+	return below_remove_whole(run, name, err);
 }
 
 int app_case_load(const char *dir, struct app_case *out, struct err *err)

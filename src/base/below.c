@@ -413,6 +413,20 @@ char *below_new_name(const char *name)
 	return xasprintf(".%.100s-%s", name, owner_name(NEW_KIND, owner));
 }
 
+int below_remove_whole(const char *dir, const char *name, struct err *err)
+{
+	auto_free char *shown = below_shown(dir, name);
+	const char *last;
+	auto_fd parent = below_open_parent(dir, name, &last, err);
+
+	if (parent < 0)
+		return parent;
+	auto_free char *hidden = below_new_name(last);
+	if (renameat(parent, last, parent, hidden) < 0)
+		return err_set(err, -errno, "cannot remove %s: %m", shown);
+	return below_remove_at(parent, hidden, shown, err);
+}
+
 static int is_left_behind(const struct dirent *d)
 {
 	return d->d_name[0] == '.' && strstr(d->d_name, "-outage-" NEW_KIND "-") &&

@@ -53,6 +53,8 @@ int below_open_parent(const char *dir, const char *name, const char **last, stru
 int below_make_dir(const char *dir, const char *name, struct err *err) must_check;
 /* Removes a file, or a directory with all it holds; links are removed, not followed. */
 int below_remove(const char *dir, const char *name, struct err *err) must_check;
+/* The same at once: whoever lists the directory meanwhile finds all of it, or nothing. */
+int below_remove_whole(const char *dir, const char *name, struct err *err) must_check;
 
 /*
  * A name for what is not complete yet, to be freed. It is hidden, and tells its process: whoever

@@ -92,7 +92,7 @@ struct pm {
 	uint64_t size, time_ns, jobs, recoveries, recovery_ways;
 	bool crash_recovery;
 	bool json, terminal, made;
-	bool kept;    /* there is something to report */
+	bool kept;    /* there may be findings, which need the run */
 	bool untried; /* not even one crash state was checked */
 	char *dir;    /* of the run */
 	struct pm_run run;
@@ -101,7 +101,9 @@ struct pm {
 	struct pm_summary summary;
 	uint64_t start_ns, shown_ns;
 	double left_out, media_left_out, recovery_left_out;
-	struct vec_of(char *) early; /* what was told as it came */
+	struct pm_reasons told; /* why states fail that were told as they came */
+	uint64_t early;		/* findings, from number 0 on, that were kept then */
+	size_t synced;		/* 1 + the recoveries that are on disk; 0: nothing is */
 	char error[512];
 	struct err unmarked; /* why nothing gets this user's mark */
 };
@@ -137,26 +139,52 @@ static int first_line(const char *said)
 	return (int)min(strcspn(said, "\n"), (size_t)200);
 }
 
+/* What every finding needs besides itself; each recovery that was traced since then, too. */
+static int sync_run(struct pm *p, struct err *err)
+{
+	int rc = p->synced > p->run.n_nested ? 0 : pm_run_sync(p->dir, err);
+
+	if (!rc)
+		p->synced = 1 + p->run.n_nested;
+	return rc;
+}
+
+/* Whatever happens later, what was told can be replayed. */
+static void keep_early(struct pm *p, const struct pm_failure *f)
+{
+	struct err err = ERR_INIT;
+	struct pm_case c;
+
+	if (p->early >= KEEP_MAX)
+		return;
+	pm_failure_case(&p->run, f, &c);
+	p->kept = true;
+	int rc = sync_run(p, &err);
+	if (!rc)
+		rc = pm_case_save(p->dir, p->early, &c, &err);
+	/* The end may do better. */
+	if (rc)
+		log_warn("a failure is not kept yet: %s", err.msg);
+	else
+		p->early++;
+	pm_case_release(&c);
+}
+
 /* What fails is told when it is first seen; which of it is one finding is known in the end. */
 static void on_failed(void *ctx, const struct pm_failure *f)
 {
 	struct pm *p = ctx;
-	uint64_t event = f->cause != SEMANTIC_LOGIC && f->n_lost ? f->lost[0].event : 0;
-	auto_free char *key =
-		xasprintf("%d %llu", f->cause,
-			  (unsigned long long)pm_place(&p->run.trace, &p->run.where, event));
 
-	if (p->json || p->early.n >= EARLY_MAX)
+	if (!pm_reasons_add(&p->told, &p->run, f))
 		return;
-	for (size_t i = 0; i < p->early.n; i++)
-		if (streq(p->early.v[i], key))
-			return;
+	keep_early(p, f);
+	if (p->json || p->told.n > EARLY_MAX)
+		return;
 	if (p->terminal)
 		fputs("\r\033[K", stderr);
 	printf("fails  at event %llu (%s): %.*s\n", (unsigned long long)f->point,
 	       semantic_cause_name(f->cause), first_line(f->said), f->said);
 	fflush(stdout);
-	vec_push(&p->early, steal(key));
 }
 
 /* ---- the run, and the state at its end ---- */
@@ -218,7 +246,7 @@ static int verify_end(struct pm *p, struct err *err)
 
 /* ---- what was found ---- */
 
-static void print_case(const struct pm *p, const struct pm_case *c, size_t number)
+static void print_case(const struct pm *p, const struct pm_case *c)
 {
 	const char *line = c->detail, *said = strbuf_str(&c->said);
 
@@ -237,29 +265,53 @@ static void print_case(const struct pm *p, const struct pm_case *c, size_t numbe
 	}
 	if (*line)
 		printf("       ... (outage report has it all)\n");
-	printf("       %s/findings/%zu\n", p->dir, number);
+}
+
+/* Findings whose numbers begin after those that were kept early take the place of these. */
+static int replace_early(struct pm *p, size_t n, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && p->early && i < n; i++)
+		rc = pm_case_move(p->dir, p->early + i, i, err);
+	for (uint64_t i = n; !rc && i < p->early; i++)
+		rc = pm_case_remove(p->dir, i, err);
+	return rc;
+}
+
+/* Of an error, the others are kept all the same, and so is what was kept early. */
+static int save_cases(struct pm *p, const struct pm_cases *cases, struct err *err)
+{
+	size_t n = min(cases->n, (size_t)KEEP_MAX);
+
+	if (!n)
+		return 0;
+	p->kept = true;
+	int rc = sync_run(p, err);
+	for (size_t i = 0; i < n; i++) {
+		int saved = pm_case_save(p->dir, p->early + i, &cases->v[i], err);
+
+		rc = rc ? rc : saved;
+	}
+	return rc ? rc : replace_early(p, n, err);
 }
 
 static int keep_cases(struct pm *p, const struct pm_found *found, struct err *err)
 {
 	struct pm_cases cases = { 0 };
-	int rc = 0;
 
 	if (p->plan.dump)
 		pm_judge_dumps(&p->run, &found->failures, &cases, &p->summary.failing);
 	else
 		pm_cluster(&p->run, &found->failures, &cases);
 	p->summary.findings = cases.n;
+	int rc = save_cases(p, &cases, err);
 	for (size_t i = 0; i < cases.n; i++) {
-		struct pm_case *c = &cases.v[i];
-
-		if (!rc && !i)
-			rc = pm_run_sync(p->dir, err);
-		if (!rc && i < KEEP_MAX)
-			rc = pm_case_save(p->dir, i, c, err);
 		if (!p->json && i < KEEP_MAX)
-			print_case(p, c, i);
-		pm_case_release(c);
+			print_case(p, &cases.v[i]);
+		if (!p->json && i < KEEP_MAX && !rc)
+			printf("       %s/findings/%zu\n", p->dir, i);
+		pm_case_release(&cases.v[i]);
 	}
 	vec_release(&cases);
 	return rc;
@@ -290,6 +342,7 @@ static void summarise(struct pm *p, const struct pm_found *f)
 	p->left_out = f->stats.left_out;
 	s->left_out = saturated(f->stats.left_out);
 	s->known = f->known;
+	s->dropped = f->dropped;
 	s->copies = pm_run_copies(&p->run);
 	s->media_states = f->media;
 	p->media_left_out = f->media_left_out;
@@ -377,7 +430,6 @@ static int explore(struct pm *p, struct err *err)
 	pm_reads_free(reads);
 	if (!rc)
 		rc = pm_summary_save(p->dir, &p->summary, err);
-	p->kept = !rc;
 	return rc;
 }
 
@@ -409,6 +461,7 @@ static void print_json(const struct pm *p)
 	json_kv_bool(&j, "budget_hit", s->budget_hit);
 	json_kv_uint(&j, "left_out", s->left_out);
 	json_kv_uint(&j, "known", s->known);
+	json_kv_uint(&j, "dropped", s->dropped);
 	json_kv_uint(&j, "copies_not_cut", s->copies);
 	json_kv_uint(&j, "granularity", p->plan.granularity);
 	json_kv_uint(&j, "max_subset", p->plan.max_subset);
@@ -472,6 +525,10 @@ static void print_left_out(const struct pm *p)
 		       "%s)\n",
 		       (unsigned long long)s->known, plural(s->known, "state was", "states were"),
 		       plural(s->known, "it loses", "they lose"), plural(s->known, "it", "them"));
+	if (s->dropped)
+		printf("%llu failing %s not looked at, as thousands of others were\n",
+		       (unsigned long long)s->dropped,
+		       plural(s->dropped, "state was", "states were"));
 	if (s->copies)
 		printf("%llu %s not cut at every line; --split does\n",
 		       (unsigned long long)s->copies, plural(s->copies, "copy was", "copies were"));
@@ -563,6 +620,8 @@ static int run_pm(struct pm *p)
 	signals_restore(&signals);
 	if (p->made) /* it was not there before */
 		unlink(p->plan.file);
+	if (rc && p->kept)
+		return cli_failf("%s; what was found until then is in %s", err.msg, p->dir);
 	if (rc)
 		return cli_fail(&err);
 	if (p->json)
@@ -897,9 +956,7 @@ static int run(int argc, char **argv)
 
 	if (p.loaded)
 		pm_run_release(&p.run);
-	for (size_t i = 0; i < p.early.n; i++)
-		free(p.early.v[i]);
-	vec_release(&p.early);
+	pm_reasons_release(&p.told);
 	tracer_close(&p.tracer);
 	pm_plan_release(&p.plan);
 	free(p.dir);

@@ -12,24 +12,6 @@
 #include "pm/state.h"
 #include "report/pm_report.h"
 
-static int load_cases(const char *run, struct pm_cases *out, struct err *err)
-{
-	int rc = 0;
-
-	for (uint64_t i = 0; !rc; i++) {
-		auto_free char *name = xasprintf("findings/%llu", (unsigned long long)i);
-		auto_free char *dir = xasprintf("%s/%s", run, name);
-		struct pm_case c;
-
-		if (!below_exists(run, name))
-			break;
-		rc = pm_case_load(dir, &c, err);
-		if (!rc)
-			vec_push(out, c);
-	}
-	return rc;
-}
-
 static void release_cases(struct pm_cases *cases)
 {
 	for (size_t i = 0; i < cases->n; i++)
@@ -60,6 +42,7 @@ static void case_json(struct json *j, const struct pm_case *c)
 	json_end(j);
 }
 
+/* `s` is NULL if the run did not come to its end. */
 static void report_json(const struct pm_plan *p, const struct pm_summary *s,
 			const struct pm_cases *cases)
 {
@@ -71,10 +54,13 @@ static void report_json(const struct pm_plan *p, const struct pm_summary *s,
 	json_kv_string(&j, "file", p->file);
 	json_kv_string(&j, "program", p->program);
 	json_kv_string(&j, "check", p->check ? p->check : p->dump);
-	json_kv_uint(&j, "operations", s->operations);
-	json_kv_uint(&j, "crash_states", s->crash_states);
-	json_kv_uint(&j, "unique_states", s->unique_states);
-	json_kv_uint(&j, "checked", s->checked);
+	json_kv_bool(&j, "ended", s);
+	if (s) {
+		json_kv_uint(&j, "operations", s->operations);
+		json_kv_uint(&j, "crash_states", s->crash_states);
+		json_kv_uint(&j, "unique_states", s->unique_states);
+		json_kv_uint(&j, "checked", s->checked);
+	}
 	json_key(&j, "findings");
 	json_array(&j);
 	for (size_t i = 0; i < cases->n; i++)
@@ -89,13 +75,17 @@ static void report_text(const struct pm_plan *p, const struct pm_summary *s,
 {
 	printf("program  %s\nfile     %s\ncheck    %s\n", p->program, p->file,
 	       p->check ? p->check : p->dump);
-	printf("%llu %s, %llu %s, %llu %s, %llu %s; %llu %s checked, %llu of them %s\n",
-	       (unsigned long long)s->stores, plural(s->stores, "store", "stores"),
-	       (unsigned long long)s->flushes, plural(s->flushes, "flush", "flushes"),
-	       (unsigned long long)s->fences, plural(s->fences, "fence", "fences"),
-	       (unsigned long long)s->marks, plural(s->marks, "mark", "marks"),
-	       (unsigned long long)s->checked, plural(s->checked, "state", "states"),
-	       (unsigned long long)s->failing, plural(s->failing, "fails", "fail"));
+	if (!s)
+		printf("not finished: it was killed, or is still running; what failed until then "
+		       "(some of it may be one finding):\n");
+	else
+		printf("%llu %s, %llu %s, %llu %s, %llu %s; %llu %s checked, %llu of them %s\n",
+		       (unsigned long long)s->stores, plural(s->stores, "store", "stores"),
+		       (unsigned long long)s->flushes, plural(s->flushes, "flush", "flushes"),
+		       (unsigned long long)s->fences, plural(s->fences, "fence", "fences"),
+		       (unsigned long long)s->marks, plural(s->marks, "mark", "marks"),
+		       (unsigned long long)s->checked, plural(s->checked, "state", "states"),
+		       (unsigned long long)s->failing, plural(s->failing, "fails", "fail"));
 	for (size_t i = 0; i < cases->n; i++) {
 		const struct pm_case *c = &cases->v[i];
 
@@ -132,12 +122,12 @@ int pm_report(const char *dir, bool json, const char *html)
 	auto_free char *run = one ? pm_run_of(dir) : xstrdup(dir);
 	struct err err = ERR_INIT;
 	struct pm_plan plan = { 0 };
-	struct pm_summary s = { 0 };
+	struct pm_summary totals, *s = pm_has_ended(run) ? &totals : NULL;
 	struct pm_cases cases = { 0 };
 	int rc = pm_plan_load(run, &plan, &err);
 
-	if (!rc)
-		rc = pm_summary_load(run, &s, &err);
+	if (!rc && s)
+		rc = pm_summary_load(run, s, &err);
 	if (!rc && one) {
 		struct pm_case c;
 
@@ -145,14 +135,14 @@ int pm_report(const char *dir, bool json, const char *html)
 		if (!rc)
 			vec_push(&cases, c);
 	} else if (!rc) {
-		rc = load_cases(run, &cases, &err);
+		rc = pm_cases_load(run, &cases, &err);
 	}
 	if (!rc && html)
-		rc = write_html(run, &s, &cases, html, &err);
+		rc = write_html(run, s, &cases, html, &err);
 	if (!rc && json)
-		report_json(&plan, &s, &cases);
+		report_json(&plan, s, &cases);
 	else if (!rc && !html)
-		report_text(&plan, &s, &cases);
+		report_text(&plan, s, &cases);
 	release_cases(&cases);
 	pm_plan_release(&plan);
 	return rc ? cli_fail(&err) : EXIT_OK;

@@ -14,9 +14,7 @@
 #include "pm/record.h"
 #include "pm/search.h"
 
-enum { DETAIL_MAX = 8 };
-
-struct keys vec_of(struct pm_key);
+enum { DETAIL_MAX = 8, REASONS_MAX = 4096 };
 
 /* ---- what a failure is known by ---- */
 
@@ -213,7 +211,7 @@ static void describe(const struct pm_run *all, const struct pm_failure *f, struc
 	c->cause = strbuf_detach(&cause);
 }
 
-static void make_case(const struct pm_run *r, const struct pm_failure *f, struct pm_case *c)
+void pm_failure_case(const struct pm_run *r, const struct pm_failure *f, struct pm_case *c)
 {
 	struct check_result end = { .end = f->end, .exit_code = f->exit_code, .signal = f->signal };
 	auto_strbuf seen = STRBUF_INIT;
@@ -225,6 +223,36 @@ static void make_case(const struct pm_run *r, const struct pm_failure *f, struct
 	c->seen = strbuf_detach(&seen);
 	strbuf_adds(&c->said, f->said);
 	describe(r, f, c);
+}
+
+/* ---- reasons ---- */
+
+static size_t find_reason(const struct pm_reasons *all, const struct pm_key *k)
+{
+	size_t i = 0;
+
+	while (i < all->n && !pm_key_explains(k, &all->v[i]))
+		i++;
+	return i;
+}
+
+bool pm_reasons_add(struct pm_reasons *all, const struct pm_run *r, const struct pm_failure *f)
+{
+	struct pm_key k = pm_failure_key(r, f);
+
+	if (all->n >= REASONS_MAX || find_reason(all, &k) < all->n) {
+		pm_key_release(&k);
+		return false;
+	}
+	vec_push(all, k);
+	return true;
+}
+
+void pm_reasons_release(struct pm_reasons *all)
+{
+	for (size_t i = 0; i < all->n; i++)
+		pm_key_release(&all->v[i]);
+	vec_release(all);
 }
 
 /* ---- clusters ---- */
@@ -256,7 +284,7 @@ static int fewer_lost(const void *a, const void *b)
 void pm_cluster(const struct pm_run *r, const struct pm_failures *f, struct pm_cases *out)
 {
 	auto_free const struct pm_failure **order = xcalloc(f->n + 1, sizeof(*order));
-	struct keys keys = { 0 };
+	struct pm_reasons keys = { 0 };
 
 	for (size_t i = 0; i < f->n; i++)
 		order[i] = &f->v[i];
@@ -264,20 +292,16 @@ void pm_cluster(const struct pm_run *r, const struct pm_failures *f, struct pm_c
 	for (size_t i = 0; i < f->n; i++) {
 		struct pm_key k = pm_failure_key(r, order[i]);
 		struct pm_case c;
-		size_t j = 0;
+		size_t j = find_reason(&keys, &k);
 
-		while (j < keys.n && !pm_key_explains(&k, &keys.v[j]))
-			j++;
 		if (j < keys.n) {
 			out->v[j].states++;
 			pm_key_release(&k);
 			continue;
 		}
-		make_case(r, order[i], &c);
+		pm_failure_case(r, order[i], &c);
 		vec_push(&keys, k);
 		vec_push(out, c);
 	}
-	for (size_t j = 0; j < keys.n; j++)
-		pm_key_release(&keys.v[j]);
-	vec_release(&keys);
+	pm_reasons_release(&keys);
 }

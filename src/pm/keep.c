@@ -3,6 +3,7 @@
 #include "pm/keep.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "base/below.h"
 #include "base/io.h"
@@ -84,6 +85,7 @@ static const struct member summary_members[] = {
 	NUMBER(pm_summary, "reads-whole", reads_whole),
 	NUMBER(pm_summary, "known", known),
 	NUMBER(pm_summary, "copies", copies),
+	NUMBER(pm_summary, "dropped", dropped),
 };
 
 /* ---- lines ---- */
@@ -381,6 +383,32 @@ int pm_case_save(const char *run, uint64_t n, const struct pm_case *c, struct er
 	return rc ? rc : pm_case_put(run, name, c, err);
 }
 
+int pm_case_remove(const char *run, uint64_t n, struct err *err)
+{
+	auto_free char *name = xasprintf("findings/%llu", (unsigned long long)n);
+
+	return below_remove_whole(run, name, err);
+}
+
+int pm_case_move(const char *run, uint64_t n, uint64_t to, struct err *err)
+{
+	auto_free char *from = xasprintf("%llu", (unsigned long long)n);
+	auto_free char *name = xasprintf("%llu", (unsigned long long)to);
+	auto_free char *dir = xasprintf("%s" BELOW_MARK "findings", run);
+	auto_fd fd = below_open_dir(run, "findings", err);
+
+	if (fd < 0)
+		return fd;
+	if (below_exists(dir, name)) {
+		int rc = io_exchange_below(dir, name, from, err);
+
+		return rc ? rc : pm_case_remove(run, n, err);
+	}
+	if (renameat(fd, from, fd, name) < 0)
+		return err_set(err, -errno, "cannot make %s/findings/%s: %m", run, name);
+	return io_sync_fd(fd, dir, err);
+}
+
 int pm_run_sync(const char *run, struct err *err)
 {
 	static const char *const names[] = {
@@ -407,6 +435,32 @@ int pm_case_load(const char *dir, struct pm_case *out, struct err *err)
 		*out = c;
 	}
 	return rc;
+}
+
+int pm_cases_load(const char *run, struct pm_cases *out, struct err *err)
+{
+	struct below_names names = { 0 };
+	int rc = below_exists(run, "findings") ? below_list(run, "findings", &names, err) : 0;
+
+	for (size_t i = 0; !rc && i < names.n; i++) {
+		auto_free char *file = xasprintf("findings/%s/case", names.v[i]);
+		auto_free char *dir = xasprintf("%s/findings/%s", run, names.v[i]);
+		struct pm_case c;
+		uint64_t n;
+
+		if (number_parse(names.v[i], &n) || !below_exists(run, file))
+			continue;
+		rc = pm_case_load(dir, &c, err);
+		if (!rc)
+			vec_push(out, c);
+	}
+	below_names_release(&names);
+	return rc;
+}
+
+bool pm_has_ended(const char *run)
+{
+	return below_exists(run, "summary"); /* what is no file is refused when it is read */
 }
 
 int pm_summary_save(const char *run, const struct pm_summary *s, struct err *err)

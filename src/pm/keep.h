@@ -8,10 +8,13 @@
  *	RUN/places               where in the program that was (where.h)
  *	RUN/mark                 of all of these: who made it; see trust.h
  *	RUN/recovery/N/...       the same of what recovery did to a crash state (recovery.h)
- *	RUN/summary              key and value: how far it came
+ *	RUN/summary              key and value: how far it came; it is written last
  *	RUN/findings/N/case      key and value: the state, and what is wrong; struct pm_case
  *	           .../said      what the command said
  *	           .../mark      of the finding, and of the marks of its runs
+ *
+ * Of a check, the first failure for each reason is a finding as soon as it is heard; when the run
+ * ends, findings of which each stands for all states that it explains take their place.
  *
  * A key is separated from its value by a tab; in a value, tabs, ends of lines and backslashes are
  * \t, \n and \\.
@@ -71,6 +74,13 @@ int pm_case_save(const char *run, uint64_t n, const struct pm_case *c, struct er
 /* The same as NAME below the run. */
 int pm_case_put(const char *run, const char *name, const struct pm_case *c, struct err *err)
 	must_check;
+/* It is removed at once. */
+int pm_case_remove(const char *run, uint64_t n, struct err *err) must_check;
+/* It gets the number of another, which is removed if it is there; one of them always has it. */
+int pm_case_move(const char *run, uint64_t n, uint64_t to, struct err *err) must_check;
+/* The findings of a run, by their numbers; to be released one by one. */
+struct pm_cases vec_of(struct pm_case);
+int pm_cases_load(const char *run, struct pm_cases *out, struct err *err) must_check;
 int pm_case_load(const char *dir, struct pm_case *out, struct err *err) must_check;
 
 /* Marks a run whose recording is complete; its findings come later. */
@@ -90,11 +100,14 @@ struct pm_summary {
 	uint64_t left_out, elapsed_ms, budget_hit;
 	uint64_t media_states, recoveries, recoveries_tried, recovery_states;
 	uint64_t pruned, reads_traced, reads_whole;
-	uint64_t known;	 /* states that were left out, as they fail for a known reason */
-	uint64_t copies; /* that were not cut at every line */
+	uint64_t known;	  /* states that were left out, as they fail for a known reason */
+	uint64_t copies;  /* that were not cut at every line */
+	uint64_t dropped; /* failing states that no finding was made of, as they were too many */
 };
 
 int pm_summary_save(const char *run, const struct pm_summary *s, struct err *err) must_check;
+/* False: it did not come to its end. Then there is no summary. */
+bool pm_has_ended(const char *run);
 int pm_summary_load(const char *run, struct pm_summary *out, struct err *err) must_check;
 
 #endif

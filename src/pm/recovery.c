@@ -128,20 +128,17 @@ static int search_one(struct recovery *x, size_t number, struct err *err)
 	struct pm_found found;
 
 	o.run = &x->o->run->nested[number];
+	o.whole = x->o->run;
+	o.recovery = number + 1;
 	int rc = pm_search(&o, &found, err);
 	for (size_t i = 0; !rc && i < found.failures.n; i++) {
-		struct pm_failure f = found.failures.v[i];
-		char *id = xasprintf("r%zu:%s", number, f.state);
-
-		free(f.state);
-		f.state = id;
-		f.recovery = number + 1;
-		vec_push(&x->found->failures, f);
+		vec_push(&x->found->failures, found.failures.v[i]);
 		found.failures.v[i] = (struct pm_failure){ 0 };
 	}
 	x->out->states += found.checked;
 	x->out->left_out += found.stats.left_out;
 	x->found->failing += found.failing;
+	x->found->dropped += found.dropped;
 	x->found->known += found.known;
 	x->found->errors += found.errors;
 	x->found->stopped |= found.stopped;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,9 +33,25 @@ void pm_found_release(struct pm_found *f)
 	for (size_t i = 0; i < f->failures.n; i++)
 		pm_failure_release(&f->failures.v[i]);
 	vec_release(&f->failures);
+	pm_reasons_release(&f->reasons);
 	for (size_t i = 0; i < f->changes.n; i++)
 		free(f->changes.v[i].state);
 	vec_release(&f->changes);
+}
+
+bool pm_found_add(struct pm_found *found, const struct pm_run *r, struct pm_failure *f)
+{
+	/* A reason that first shows after thousands of failures for others is a finding, too. */
+	bool first = pm_reasons_add(&found->reasons, r, f);
+
+	if (first || found->failures.n < FAILURES_MAX) {
+		vec_push(&found->failures, *f);
+		*f = (struct pm_failure){ 0 };
+	} else {
+		pm_failure_release(f);
+		found->dropped++;
+	}
+	return first;
 }
 
 /* ---- what workers tell ---- */
@@ -64,6 +81,23 @@ static bool read_part(int fd, void *to, size_t len)
 	return !len || io_read_full(fd, to, len) == (ssize_t)len;
 }
 
+static void add_failure(struct search *x, struct pm_failure *f)
+{
+	const struct pm_search_opts *o = x->o;
+
+	if (o->recovery) {
+		char *id = xasprintf("r%" PRIu64 ":%s", o->recovery - 1, f->state);
+
+		free(f->state);
+		f->state = id;
+		f->recovery = o->recovery;
+	}
+	if (o->run->plan.dump)
+		vec_push(&x->found->failures, *f);
+	else if (pm_found_add(x->found, o->whole ? o->whole : o->run, f) && o->failed)
+		o->failed(o->ctx, &vec_last(&x->found->failures));
+}
+
 static bool hear_failure(struct search *x, int fd, const struct pm_message *m)
 {
 	struct pm_failure f = { .point = m->point,
@@ -78,7 +112,6 @@ static bool hear_failure(struct search *x, int fd, const struct pm_message *m)
 				.media = m->media,
 				.fault = m->fault };
 	size_t lost = pm_listed(m->n_lost), survived = pm_listed(m->n_survived);
-	bool all = x->o->run->plan.dump;
 
 	f.state = xcalloc(1, m->id_len + 1);
 	f.lost = xcalloc(lost + 1, sizeof(*f.lost));
@@ -88,10 +121,8 @@ static bool hear_failure(struct search *x, int fd, const struct pm_message *m)
 		    read_part(fd, f.lost, lost * sizeof(*f.lost)) &&
 		    read_part(fd, f.survived, survived * sizeof(*f.survived)) &&
 		    read_part(fd, f.said, m->said_len);
-	if (good && !all && x->o->failed)
-		x->o->failed(x->o->ctx, &f);
-	if (good && (all || x->found->failures.n < FAILURES_MAX))
-		vec_push(&x->found->failures, f);
+	if (good)
+		add_failure(x, &f);
 	else
 		pm_failure_release(&f);
 	return good;

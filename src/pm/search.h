@@ -20,13 +20,16 @@ struct pm_failure;
 
 struct pm_search_opts {
 	const struct pm_run *run;
+	/* If `run` is one of its recoveries: whose failures are told; and 1 + the number of it. */
+	const struct pm_run *whole;
+	uint64_t recovery;
 	bool changes;		/* tell what recovery changes, for recovery.h */
 	struct pm_reads *reads; /* NULL: everything is varied */
 	unsigned jobs;
 	uint64_t until_ns; /* by util_now_ns(); 0: no limit */
 	const volatile sig_atomic_t *stop;
 	void (*progress)(void *ctx, uint64_t checked, uint64_t failing);
-	/* Of a check, what fails, as it comes; may be NULL. */
+	/* Of a check, the first failure for each reason, as it comes; may be NULL. */
 	void (*failed)(void *ctx, const struct pm_failure *f);
 	void *ctx;
 };
@@ -55,6 +58,9 @@ enum { PM_LIST_MAX = 1024 };
 
 struct pm_failures vec_of(struct pm_failure);
 
+/* Why states failed until now: a key for each reason that none before it explains. */
+struct pm_reasons vec_of(struct pm_key);
+
 /* A state that is good, and what recovery does to it: of each change, some state. */
 struct pm_change {
 	struct hash128 what;
@@ -70,11 +76,15 @@ struct pm_found {
 	double media_left_out;
 	bool stopped;
 	char error[512];	     /* the first one */
-	struct pm_failures failures; /* not more than some thousands are kept */
+	struct pm_failures failures; /* of a check, some thousands, and the first for each reason */
+	struct pm_reasons reasons;   /* of the failures; empty for a dump */
+	uint64_t dropped;	     /* failures that were too many */
 };
 
 int pm_search(const struct pm_search_opts *o, struct pm_found *out, struct err *err) must_check;
 void pm_found_release(struct pm_found *f);
+/* Takes over a failure of a check. True: it is the first for its reason, and the last one kept. */
+bool pm_found_add(struct pm_found *found, const struct pm_run *r, struct pm_failure *f);
 
 /* One state, by its id; "rN:ID" is one of a recovery, "ID/FAULT" has a bad line. `f` is written if
  * it was checked; f->end tells. */
@@ -85,7 +95,6 @@ const struct pm_run *pm_failure_run(const struct pm_run *r, const struct pm_fail
 void pm_failure_release(struct pm_failure *f);
 
 /* Failures that lose the same become one case each; to be released one by one. */
-struct pm_cases vec_of(struct pm_case);
 void pm_cluster(const struct pm_run *r, const struct pm_failures *f, struct pm_cases *out);
 
 /* The same for a dump: one for each state that an operation must not leave. */
@@ -94,6 +103,11 @@ void pm_judge_dumps(const struct pm_run *r, const struct pm_failures *f, struct 
 
 /* Which stores a failure loses, for the same run. */
 struct pm_key pm_failure_key(const struct pm_run *r, const struct pm_failure *f);
+/* Whether no failure before had this reason. Of more than some thousands, none is new. */
+bool pm_reasons_add(struct pm_reasons *all, const struct pm_run *r, const struct pm_failure *f);
+void pm_reasons_release(struct pm_reasons *all);
+/* One failure as a case of its own, to be released. */
+void pm_failure_case(const struct pm_run *r, const struct pm_failure *f, struct pm_case *out);
 /* "ordering: a fence is missing". */
 void pm_cause_words(const struct trace *t, const struct pm_failure *f, struct strbuf *out);
 /* The state that shows it best, to be freed, and its crash point. */

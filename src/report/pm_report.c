@@ -173,11 +173,16 @@ int pm_report_html(const struct pm_run *r, const struct pm_summary *s, const str
 	paragraph(out, "file", r->plan.file);
 	paragraph(out, r->plan.check ? "check" : "dump",
 		  r->plan.check ? r->plan.check : r->plan.dump);
-	strbuf_addf(out,
-		    "<p>%" PRIu64 " stores, %" PRIu64 " flushes, %" PRIu64 " fences, %" PRIu64
-		    " marks; %" PRIu64 " states checked, %" PRIu64 " fail; %zu %s</p>\n",
-		    s->stores, s->flushes, s->fences, s->marks, s->checked, s->failing, cases->n,
-		    plural(cases->n, "finding", "findings"));
+	if (!s)
+		paragraph(out, "not finished:",
+			  "it was killed, or is still running; what failed until then");
+	else
+		strbuf_addf(out,
+			    "<p>%" PRIu64 " stores, %" PRIu64 " flushes, %" PRIu64
+			    " fences, %" PRIu64 " marks; %" PRIu64 " states checked, %" PRIu64
+			    " fail; %zu %s</p>\n",
+			    s->stores, s->flushes, s->fences, s->marks, s->checked, s->failing,
+			    cases->n, plural(cases->n, "finding", "findings"));
 	for (size_t i = 0; !rc && i < cases->n; i++)
 		rc = add_case(r, &cases->v[i], out, err);
 	strbuf_adds(out, "</body></html>\n");

@@ -5,6 +5,7 @@
 
 #include "pm/state.h"
 
+/* `s` is NULL if the run did not come to its end. */
 int pm_report_html(const struct pm_run *r, const struct pm_summary *s, const struct pm_cases *cases,
 		   struct strbuf *out, struct err *err) must_check;
 

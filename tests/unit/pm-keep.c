@@ -41,6 +41,49 @@ static void test_plan(void)
 	pm_plan_release(&p);
 }
 
+/* The states of all findings, such as "7:4.12.1 ". */
+static char *all_cases(void)
+{
+	struct strbuf sb = STRBUF_INIT;
+	struct pm_cases cases = { 0 };
+	struct err err = ERR_INIT;
+
+	if (pm_cases_load(dir, &cases, &err))
+		strbuf_adds(&sb, err.msg);
+	for (size_t i = 0; i < cases.n; i++) {
+		strbuf_addf(&sb, "%s:%s ", strrchr(cases.v[i].dir, '/') + 1, cases.v[i].state);
+		pm_case_release(&cases.v[i]);
+	}
+	vec_release(&cases);
+	strbuf_add(&sb, "", 0);
+	return strbuf_detach(&sb);
+}
+
+/* `c` is finding 7. */
+static void test_move(struct pm_case *c)
+{
+	auto_free char *odd = xasprintf("mkdir '%s/findings/8' '%s/findings/notes'", dir, dir);
+	struct err err = ERR_INIT;
+
+	is_i(system(odd), 0, "what is no finding");
+	free(c->state);
+	c->state = xstrdup("b");
+	is_i(pm_case_save(dir, 12, c, &err), 0, "another case");
+	auto_free char *two = all_cases();
+	is_s(two, "7:4.12.1 12:b ", "all are found, where numbers are missing, too");
+	is_i(pm_case_move(dir, 12, 7, &err), 0, "it takes the place of the first");
+	auto_free char *one = all_cases();
+	is_s(one, "7:b ", "which is gone");
+	is_i(pm_case_move(dir, 7, 3, &err), 0, "and gets a number that nobody has");
+	auto_free char *moved = all_cases();
+	is_s(moved, "3:b ", "which was not there before");
+	is_i(pm_case_remove(dir, 3, &err), 0, "it is removed");
+	ok(pm_case_remove(dir, 3, &err) == -ENOENT, "once: %s", err.msg);
+	err_clear(&err);
+	ok(pm_case_move(dir, 3, 4, &err) == -ENOENT, "what is not there gets no number: %s",
+	   err.msg);
+}
+
 static void test_case(void)
 {
 	auto_free char *path = xasprintf("%s/findings/7", dir);
@@ -62,8 +105,9 @@ static void test_case(void)
 	ok(!pm_is_case(path), "it is none without a trace beside it");
 	is_i(io_write_file(dir, "trace", "", 0, 0, &err), 0, "with one");
 	ok(pm_is_case(path) && pm_is_run(dir), "it is");
-	pm_case_release(&c);
 	pm_case_release(&d);
+	test_move(&c);
+	pm_case_release(&c);
 }
 
 int main(void)

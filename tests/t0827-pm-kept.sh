@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# outage pm: what was told is kept, and can be replayed, whatever happens to the rest of the run.
+# takes 10 s
+# shellcheck disable=SC2012,SC2016,SC2317 # names are numbers; functions are called through check
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+undo=$(dirname "$OUTAGE")/tests/helpers/pm-undo
+if ! command -v qemu-x86_64 >/dev/null; then
+	echo '1..0 # SKIP there is no qemu-x86_64'
+	exit 77
+fi
+pid=
+trap '[ -z "$pid" ] || kill -KILL $pid 2>/dev/null; rm -rf "$dir"' EXIT
+nap=5433.$$ # no other process sleeps for so long
+truncate -s 64K pool
+no_nap() { soon eval '! pgrep -f "sleep $nap" >/dev/null'; }
+# pm: the check succeeds on the whole run, then fails always; do.sh, if there is one, comes before that
+cat >check.sh <<END
+cd '$dir'
+echo >>checks
+[ \$(wc -l <checks) -gt 1 ] || exit 0
+[ ! -e do.sh ] || . ./do.sh
+echo bad
+exit 1
+END
+pm() {
+	rm -rf r checks
+	timeout 900 "$OUTAGE" pm --file pool -o r -j 1 --max-subset 1 --budget 60 --check "sh '$dir/check.sh'" \
+		-- "$undo" pool noise >out 2>err
+}
+# replayed N: the finding shows again
+replayed() {
+	timeout 900 "$OUTAGE" replay "r/findings/$1" >out 2>err
+	[ $? = 1 ] && grep -q 'shows again' out
+}
+# whole: the report tells each finding that is there, and each of them shows again
+whole() {
+	local one
+	timeout 900 "$OUTAGE" report r >told 2>err || return 1
+	for one in r/findings/[0-9]*; do
+		grep -q "^ *$one: state" told && replayed "${one##*/}" || return 1
+	done
+}
+
+# ---- a run that ends ----
+pm
+check 'some fail' test $? = 1
+early=$(grep -c '^fails  at' out)
+found=$(grep -c '^found' out)
+check 'more fail at first than are findings in the end, which are some' test "$early" -gt "$found" -a "$found" -gt 1
+check 'only these are left' test "$(ls -A r/findings | wc -l)" = "$found" -a "$(ls -d r/findings/[0-9]* | wc -l)" = "$found"
+check 'with the numbers that were told' test "$(grep -c "^ *$dir/r/findings/[0-9]*$" out)" = "$found"
+last=$((found - 1))
+check 'the last number is the greatest' test -s r/findings/$last/case
+
+# ---- the summary cannot be written ----
+echo 'mkdir -p r/summary' >do.sh
+pm
+check 'no summary: which is an error' test $? = 2
+check 'no summary: that says where the findings are' grep -q "summary.*what was found until then is in $dir/r$" err
+check 'no summary: what has its name is no summary' eval "! timeout 900 '$OUTAGE' report r >out 2>err"
+rm do.sh
+rmdir r/summary
+check 'no summary: all findings are there' test "$(ls -d r/findings/[0-9]* | wc -l)" = "$found"
+check 'no summary: and of use' whole
+check 'no summary: the report says so' grep -q '^not finished' told
+
+# ---- a finding cannot be written: what has its name is too deep to be removed ----
+deep=$(printf 'd/%.0s' {1..70})
+echo "mkdir -p r/findings/$early/$deep" >do.sh
+pm
+check 'a finding: which is an error' test $? = 2
+rm do.sh
+check 'a finding: the next is kept' test -s "r/findings/$((early + 1))/case"
+check 'a finding: so is what failed first' test -s r/findings/0/case
+check 'a finding: and all is of use' whole
+
+# ---- killed after the first failure was told ----
+echo "[ \$(wc -l <checks) -lt 3 ] || { : >third; exec sleep $nap; }" >do.sh
+rm -rf r checks
+"$OUTAGE" pm --file pool -o r -j 1 --timeout 1h --check "sh '$dir/check.sh'" -- "$undo" pool noise >out 2>err &
+pid=$!
+soon eval "grep -q '^fails  at' out || ! kill -0 $pid 2>/dev/null"
+check 'killed: a failure was told' grep -q '^fails  at .*: bad' out
+soon eval "[ -e third ] || ! kill -0 $pid 2>/dev/null"
+kill -KILL $pid
+wait $pid 2>/dev/null
+pid=
+rm do.sh
+check 'killed: no check is left' no_nap
+check 'killed: what was told is kept' test -s r/findings/0/case -a ! -e r/findings/1
+check 'killed: and of use' whole
+check 'killed: the report says so' grep -q '^not finished' told
+check 'killed: so does its JSON' eval "timeout 900 '$OUTAGE' report --json r | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+sys.exit(d[\"ended\"] or len(d[\"findings\"]) != 1)'"
+check 'killed: and its page' eval "timeout 900 '$OUTAGE' report --html page r && grep -q 'not finished' page"
+done_testing
