@@ -130,6 +130,10 @@ _outage_test() {
 		_outage_files
 		return
 		;;
+	--model)
+		_outage_words 'block pm pm-eadr'
+		return
+		;;
 	--granularity)
 		_outage_words '8 64'
 		return
@@ -142,7 +146,7 @@ _outage_test() {
 	if [[ $cur == -* ]]; then
 		_outage_words '--target --bounds --crash --max-subset --budget --guarantee --recorder --mkfs --fstype --mount-options
 			--recover --kernel --modules --guest-cpu --guest-pm --guest-file --media --media-max --guest-memory --deterministic --size --fsck --dump --check --paranoid --skip --limit --sample --seed --time --tune --jobs
-			--torn --prune --lose-flush --eadr --granularity --split --hang-after --output --keep --suppress --resume
+			--torn --prune --lose-flush --model --eadr --granularity --split --hang-after --output --keep --suppress --resume
 			--trust --json --help'
 	else
 		_outage_files
@@ -306,6 +310,10 @@ _outage_pm() {
 		_outage_words 'qemu preload'
 		return
 		;;
+	--model)
+		_outage_words 'pm pm-eadr'
+		return
+		;;
 	--granularity)
 		_outage_words '64 8'
 		return
@@ -316,7 +324,7 @@ _outage_pm() {
 	esac
 	if [[ $cur == -* ]]; then
 		_outage_words '--file --size --check --dump --recover --promise --crash --recoveries --media --media-max
-			--prune --granularity --split --eadr --max-subset
+			--prune --granularity --split --model --eadr --max-subset
 			--budget --enough --time --jobs --timeout --trace-limit --tracer --stacks --qemu --output --json --help'
 	else
 		_outage_files

@@ -58,7 +58,7 @@ a_case() {
 # every_kind: there was a case of each
 every_kind() {
 	local kind
-	sed -n 's/.*\[FINDING_[A-Z_]*\] = { "\([a-z-]*\)".*/\1/p' "$root/src/check/finding.c" >every
+	sed -n 's/^FINDING([A-Z_]*, "\([a-z-]*\)".*/\1/p' "$root/src/check/finding.def" >every
 	while read -r kind; do
 		case " $kinds " in *" $kind "*) ;; *) echo "# $kind was not tried"; return 1 ;; esac
 	done <every

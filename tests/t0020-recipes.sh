@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # t0020-recipes.sh - the recipes of CONTRIBUTING.md work: all of them are applied to one copy of the tree,
 # which is built, and their commands are run there. What a recipe added is then used, and left out, by
-# tests/recipes/NAME.sh, where NAME is "bounded-set" for "Add a bounded set". Such a file has
+# tests/recipes/NAME.sh, where NAME is "bounded-set" for "Add a bounded set". Such a file has two functions:
+# used(), while all of it is there, and left_out(), which may leave a tree that cannot be built. They have
 #
 #	$section		the title
 #	$OUTAGE			the program of the copy, which is below tree/
@@ -10,6 +11,7 @@
 #	build TARGET...		of ninja, in the copy; its words are in the file out
 #	noticed STEP[:LINE] WORDS TARGET	the target cannot be built without this step or line, and the
 #				words, a pattern, are in what the compiler or linker says
+#	become "$section" STEP[:LINE]	it is left out
 #	whole			nothing is left out any more
 #
 # Compiling is what takes long: it checks first what leaves most of the objects as they are.
@@ -130,11 +132,24 @@ noticed() { become "$section" "$1" && ! build "$3" && grep -qE "$2" "$dir/out"; 
 whole() { become; }
 
 export OUTAGE=$dir/tree/build/outage
-for section in "${sections[@]}"; do
+# load SECTION: its used and left_out
+load() {
+	section=$1
 	name=$(sed -E 's/^Add an? //; s/ /-/g' <<<"$section")
-	check "$section: there is tests/recipes/$name.sh" test -f "$root/tests/recipes/$name.sh"
+	used() { false; }
+	left_out() { false; }
 	# shellcheck source=tests/recipes/operation.sh
 	[ ! -f "$root/tests/recipes/$name.sh" ] || . "$root/tests/recipes/$name.sh"
+}
+for one in "${sections[@]}"; do
+	load "$one"
+	check "$section: there is tests/recipes/$name.sh" test -f "$root/tests/recipes/$name.sh"
+	used
+done
+# The last ones first: leaving out what the first ones added changes most of the objects.
+for ((s = ${#sections[@]} - 1; s >= 0; s--)); do
+	load "${sections[s]}"
+	left_out
 	check "$section: nothing is left out" whole
 done
 done_testing

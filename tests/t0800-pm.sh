@@ -46,6 +46,9 @@ check 'what no flush would mend is found' pm 1 --check "$good" -- "$writer" pool
 check 'and told apart' grep -q 'although nothing is lost: no flush or fence would help' out
 check 'with caches that persist, late data is no mistake' pm 0 --eadr --check "$good" -- \
 	"$writer" pool late
+check 'which is a model' pm 0 --model pm-eadr --check "$good" -- "$writer" pool late
+check 'and the usual one finds it' pm 1 --model pm --check "$good" -- "$writer" pool late
+check 'the model of a disk is refused' pm 2 --model block --check "$good" -- "$writer" pool late
 check 'each store on its own: still right' pm 0 --split --granularity 8 --check "$good" -- \
 	"$writer" pool right
 check 'the file itself is as it was' test "$(cksum <pool)" = "$before"

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "check/finding.h"
 #include "check/promise.h"
+#include "check/times.h"
 #include "tree/tree.h"
 
 /* Larger files are not compared byte by byte, but by the hash of the whole. */
@@ -33,6 +34,24 @@ struct check_blocks_list vec_of(struct check_blocks);
  */
 void check_persisted(const struct promises *p, const struct tree *seen,
 		     const struct check_blocks_list *blocks, struct findings *out);
+
+/* A state that a crash left and recovery made mountable, for those that judge it. */
+struct recovered {
+	const struct promises *p;
+	const struct tree *seen;
+	const struct check_blocks_list *blocks;
+	/* Only where the clock of the target is set: see times.h. Else NULL. */
+	const struct check_stamp *stamps;
+	const struct check_times_list *times;
+	int64_t clock;
+	bool dumped; /* the user's command says what is there: names and attributes say nothing */
+};
+
+#define CHECKER(name_) void judge_##name_(const struct recovered *r, struct findings *out);
+#include "check/checkers.def"
+#undef CHECKER
+/* All of them. */
+void check_recovered(const struct recovered *r, struct findings *out);
 
 /* The target, before any crash, shows what the reference shows. */
 void check_live(const struct reffs_state *expected, const struct tree *seen,

@@ -8,37 +8,11 @@
 enum { WORDS_LEN = 300 };
 
 static const struct {
-	const char *name, *words;
-} kinds[FINDING_KIND_END] = {
-	[FINDING_UNMOUNTABLE] = { "unmountable", "the file system cannot be mounted" },
-	[FINDING_KERNEL_LOG] = { "kernel-log", "the kernel complained" },
-	[FINDING_HANG] = { "hang", "the file system did not answer" },
-	[FINDING_MISSING] = { "missing", "what was persisted is missing" },
-	[FINDING_LOST] = { "lost", "a file is under neither its old nor its new name" },
-	[FINDING_BOTH] = { "both-places", "a renamed file is in both places" },
-	[FINDING_BACK] = { "back", "what was removed is back" },
-	[FINDING_NEVER] = { "never-was", "there is a name that never was" },
-	[FINDING_TYPE] = { "type", "it is of another type" },
-	[FINDING_SIZE] = { "size", "the size is wrong" },
-	[FINDING_CONTENT] = { "content", "the content is wrong" },
-	[FINDING_MODE] = { "mode", "the permissions are wrong" },
-	[FINDING_OWNER] = { "owner", "the owner is wrong" },
-	[FINDING_NLINK] = { "nlink", "the link count is wrong" },
-	[FINDING_XATTR] = { "xattr", "an extended attribute is wrong" },
-	[FINDING_TARGET] = { "target", "a symbolic link leads elsewhere" },
-	[FINDING_RDEV] = { "rdev", "a device number is wrong" },
-	[FINDING_BLOCKS] = { "blocks", "allocated blocks are lost" },
-	[FINDING_UNREADABLE] = { "unreadable", "something cannot be read" },
-	[FINDING_DOUBLED] = { "doubled", "a directory lists a name twice" },
-	[FINDING_UNUSABLE] = { "unusable", "what is there cannot be used or removed" },
-	[FINDING_FSCK] = { "fsck", "the file system's own checker complains" },
-	[FINDING_RECOVERY] = { "recovery", "recovering again gives another state" },
-	[FINDING_LIVE] = { "live", "it differs from the reference before any crash" },
-	[FINDING_HALF_DONE] = { "not-atomic", "an operation is done in part" },
-	[FINDING_UNSETTLED] = { "not-single", "an operation that returned has no single result" },
-	[FINDING_TIME] = { "time", "a time of a file is wrong" },
-	[FINDING_DUMP] = { "dump-failed", "the command that tells what is there failed" },
-	[FINDING_CHECK] = { "check-failed", "the command that checks it failed" },
+	const char *name, *words, *why;
+} kinds[] = {
+#define FINDING(kind_, ...) { __VA_ARGS__ },
+#include "check/finding.def"
+#undef FINDING
 };
 
 const char *finding_kind_name(enum finding_kind kind)
@@ -55,25 +29,8 @@ const char *finding_kind_words(enum finding_kind kind)
 
 const char *finding_kind_why(enum finding_kind kind)
 {
-	switch (kind) {
-	case FINDING_SIZE:
-	case FINDING_MODE:
-	case FINDING_OWNER:
-	case FINDING_XATTR:
-	case FINDING_TARGET:
-	case FINDING_RDEV:
-		return "no operation ever gave it that value";
-	case FINDING_CONTENT:
-		return "no operation ever put these bytes there";
-	case FINDING_TYPE:
-		return "no operation ever made it so";
-	case FINDING_NEVER:
-		return "no operation ever made it";
-	case FINDING_BOTH:
-		return "it never had all these names at one time";
-	default:
-		return "";
-	}
+	assert((unsigned)kind < FINDING_KIND_END);
+	return kinds[kind].why;
 }
 
 enum finding_kind finding_kind_find(const char *name)

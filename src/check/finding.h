@@ -12,35 +12,9 @@
 #include "base/vec.h"
 
 enum finding_kind {
-	FINDING_UNMOUNTABLE, /* recovery or the mount failed, or it stays read-only */
-	FINDING_KERNEL_LOG,  /* the kernel complained */
-	FINDING_HANG,	     /* it did not come back */
-	FINDING_MISSING,     /* a persisted name is not there */
-	FINDING_LOST,	     /* a file is under neither its old nor its new name */
-	FINDING_BOTH,	     /* a renamed file is in both places */
-	FINDING_BACK,	     /* a name whose removal was persisted is there again */
-	FINDING_NEVER,	     /* a name that never was */
-	FINDING_TYPE,
-	FINDING_SIZE,
-	FINDING_CONTENT,
-	FINDING_MODE,
-	FINDING_OWNER,
-	FINDING_NLINK,
-	FINDING_XATTR,
-	FINDING_TARGET,
-	FINDING_RDEV,
-	FINDING_BLOCKS, /* allocated blocks are gone */
-	FINDING_UNREADABLE,
-	FINDING_DOUBLED,   /* a directory lists a name twice */
-	FINDING_UNUSABLE,  /* what is there cannot be used or removed */
-	FINDING_FSCK,	   /* the file system's own checker complains */
-	FINDING_RECOVERY,  /* recovering again gives another state */
-	FINDING_LIVE,	   /* it differed from the reference before any crash */
-	FINDING_HALF_DONE, /* an operation that should be atomic is done in part */
-	FINDING_UNSETTLED, /* an operation returned, and what it leaves is not decided */
-	FINDING_TIME,	   /* a time of a file is none that it had */
-	FINDING_DUMP,	   /* the user's command could not tell what is there */
-	FINDING_CHECK,	   /* the user's command says that it is wrong */
+#define FINDING(kind_, ...) FINDING_##kind_,
+#include "check/finding.def"
+#undef FINDING
 	FINDING_KIND_END
 };
 

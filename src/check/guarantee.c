@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "check/guarantee.h"
 
+#include <errno.h>
+
+#include "base/strbuf.h"
+
 const struct guarantee guarantees[] = {
 	{
 		.name = "unmount",
@@ -72,4 +76,16 @@ const struct guarantee *guarantee_find(const char *name)
 		if (streq(g->name, name))
 			return g;
 	return NULL;
+}
+
+const struct guarantee *guarantee_known(const char *name, struct err *err)
+{
+	const struct guarantee *found = guarantee_find(name);
+	auto_strbuf list = STRBUF_INIT;
+
+	for (const struct guarantee *g = guarantees; !found && g->name; g++)
+		strbuf_addf(&list, "%s%s", g == guarantees ? "" : ", ", g->name);
+	if (!found)
+		err_set(err, -EINVAL, "'%.40s' is none of %s", name, strbuf_str(&list));
+	return found;
 }

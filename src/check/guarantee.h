@@ -8,6 +8,7 @@
 #ifndef CHECK_GUARANTEE_H
 #define CHECK_GUARANTEE_H
 
+#include "base/err.h"
 #include "base/util.h"
 
 struct guarantee {
@@ -29,5 +30,7 @@ struct guarantee {
 extern const struct guarantee guarantees[]; /* ends with a NULL name */
 
 const struct guarantee *guarantee_find(const char *name);
+/* The same; without one of that name, a sentence in `err` says which there are. */
+const struct guarantee *guarantee_known(const char *name, struct err *err);
 
 #endif

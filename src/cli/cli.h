@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cli.h - what the commands share. A command is one file, one entry in the table of main.c, one
- * manual page. Only this room prints and exits.
+ * cli.h - what the commands share. A command is one file, one entry in commands.def, one manual
+ * page. Only this room prints and exits.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -22,23 +22,9 @@ struct command {
 	int (*run)(int argc, char **argv); /* argv[0] is the command's name; an exit status */
 };
 
-extern const struct command cmd_ack;
-extern const struct command cmd_app;
-extern const struct command cmd_ctl;
-extern const struct command cmd_doctor;
-extern const struct command cmd_explore;
-extern const struct command cmd_export_case;
-extern const struct command cmd_gen;
-extern const struct command cmd_mark;
-extern const struct command cmd_mount;
-extern const struct command cmd_pm;
-extern const struct command cmd_reffs;
-extern const struct command cmd_replay;
-extern const struct command cmd_report;
-extern const struct command cmd_shrink;
-extern const struct command cmd_test;
-extern const struct command cmd_trace;
-extern const struct command cmd_umount;
+#define COMMAND(name_) extern const struct command cmd_##name_;
+#include "cli/commands.def"
+#undef COMMAND
 
 /* Prints "outage: <message>" and returns EXIT_FAILED. */
 int cli_fail(const struct err *err);

@@ -753,11 +753,7 @@ static int parse_option(int opt, const char *arg, struct explore *e, struct err 
 		return parse_modes(arg, &e->o.crash_modes, err);
 	case OPT_GUARANTEE:
 		e->o.crash_guarantee = arg;
-		return guarantee_find(arg)
-			       ? 0
-			       : err_set(err, -EINVAL,
-					 "'%.40s' is none of unmount, bare, posix, linux, sync",
-					 arg);
+		return guarantee_known(arg, err) ? 0 : -EINVAL;
 	case OPT_SHARE:
 		e->o.share = true;
 		return 0;

@@ -190,28 +190,43 @@ static int export_files(const struct view *v, const char *dir, struct err *err)
 	return rc;
 }
 
-static int export_all(const struct view *v, const char *dir, struct err *err)
+static const struct exporter {
+	const char *file;
+	mode_t mode;
+	enum { ALWAYS, CRASHED } when;
+	void (*write)(const struct view *v, struct strbuf *out);
+} exporters[] = {
+#define EXPORTER(...) { __VA_ARGS__ },
+#include "report/exporters.def"
+#undef EXPORTER
+};
+
+static int export_texts(const struct view *v, const char *dir, struct err *err)
 {
-	auto_strbuf text = STRBUF_INIT;
+	bool live = stored_case_live(&v->c);
 	int rc = 0;
 
-	/* Before any crash there is no disk to show: the workload alone does. */
-	if (!stored_case_live(&v->c)) {
-		rc = write_image(v, dir, err);
-		export_reproduce(v, &text);
-		if (!rc)
-			rc = write_file(dir, "reproduce.sh", &text, 0755, err);
+	for (size_t i = 0; !rc && i < ARRAY_SIZE(exporters); i++) {
+		const struct exporter *e = &exporters[i];
+		auto_strbuf text = STRBUF_INIT;
+
+		if (live && e->when == CRASHED)
+			continue;
+		e->write(v, &text);
+		rc = write_file(dir, e->file, &text, e->mode, err);
 	}
+	return rc;
+}
+
+static int export_all(const struct view *v, const char *dir, struct err *err)
+{
+	/* Before any crash there is no disk to show: the workload alone does. */
+	int rc = stored_case_live(&v->c) ? 0 : write_image(v, dir, err);
+
 	if (!rc)
 		rc = export_files(v, dir, err);
-	strbuf_clear(&text);
-	export_workload_sh(v, &text);
 	if (!rc)
-		rc = write_file(dir, "workload.sh", &text, 0755, err);
-	strbuf_clear(&text);
-	export_program(v, &text);
-	if (!rc)
-		rc = write_file(dir, "workload.c", &text, 0644, err);
+		rc = export_texts(v, dir, err);
 	if (rc)
 		return rc;
 	return stored_case_has_start(&v->c) ? export_start(v, dir, err) : export_test(v, dir, err);

@@ -400,7 +400,7 @@ static int parse_option(int opt, const char *arg, struct options *o, struct err 
 		o->json = true;
 		return 0;
 	}
-	return -EINVAL;
+	return err_set(err, -EINVAL, "this option has no case in parse_option()");
 }
 
 static int run(int argc, char **argv)

@@ -45,7 +45,8 @@ static const char usage[] =
 	"      --split           take each store on its own, also those of one copy, which is "
 	"else\n"
 	"                        cut at few places\n"
-	"      --eadr            caches are persistent: no flush is needed\n"
+	"      --model NAME      what a crash may leave: pm (default) or pm-eadr\n"
+	"      --eadr            the same as --model pm-eadr: no flush is needed\n"
 	"      --crash WHAT      run (default), or recovery: also while a crash is recovered from\n"
 	"      --recoveries N    how many of these are traced; default 16\n"
 	"      --media WHAT      poison, stale, or both: with --check, lines that were written "
@@ -465,7 +466,7 @@ static void print_json(const struct pm *p)
 	json_kv_uint(&j, "copies_not_cut", s->copies);
 	json_kv_uint(&j, "granularity", p->plan.granularity);
 	json_kv_uint(&j, "max_subset", p->plan.max_subset);
-	json_kv_bool(&j, "eadr", p->plan.eadr);
+	json_kv_string(&j, "model", p->plan.model ? p->plan.model : model_pm.name);
 	json_kv_uint(&j, "media_states", s->media_states);
 	json_kv_double(&j, "media_left_out", p->media_left_out);
 	json_kv_uint(&j, "pruned", s->pruned);
@@ -483,9 +484,9 @@ static void print_more(const struct pm *p)
 {
 	const struct pm_summary *s = &p->summary;
 
-	if (p->plan.eadr || p->plan.granularity != 64 || p->plan.split)
+	if (p->plan.model || p->plan.granularity != 64 || p->plan.split)
 		printf("model: %s%s%s\n",
-		       p->plan.eadr ? "the caches are persistent" : "caches are lost",
+		       model_find(p->plan.model ? p->plan.model : model_pm.name)->help,
 		       p->plan.granularity == 64 ? "" : ", stores to one line in any order",
 		       p->plan.split ? ", each store of a copy on its own" : "");
 	if (p->plan.media)
@@ -655,6 +656,7 @@ enum {
 	OPT_PROMISE,
 	OPT_GRANULARITY,
 	OPT_SPLIT,
+	OPT_MODEL,
 	OPT_EADR,
 	OPT_SUBSET,
 	OPT_BUDGET,
@@ -682,6 +684,7 @@ static const struct option long_options[] = {
 	{ "promise", required_argument, NULL, OPT_PROMISE },
 	{ "granularity", required_argument, NULL, OPT_GRANULARITY },
 	{ "split", no_argument, NULL, OPT_SPLIT },
+	{ "model", required_argument, NULL, OPT_MODEL },
 	{ "eadr", no_argument, NULL, OPT_EADR },
 	{ "max-subset", required_argument, NULL, OPT_SUBSET },
 	{ "budget", required_argument, NULL, OPT_BUDGET },
@@ -709,6 +712,17 @@ static int parse(parse_fn *fn, uint64_t least, uint64_t *out, const char *name)
 		return cli_usage(&cmd_pm, "%s", err.msg);
 	if (*out < least)
 		return cli_usage(&cmd_pm, "%s is at least %llu", name, (unsigned long long)least);
+	return EXIT_OK;
+}
+
+static int take_model(struct pm *p, const char *name)
+{
+	struct err err = ERR_INIT;
+
+	if (pm_model_check(name, &err))
+		return cli_usage(&cmd_pm, "--model: %s", err.msg);
+	free(p->plan.model);
+	p->plan.model = xstrdup(name);
 	return EXIT_OK;
 }
 
@@ -818,9 +832,10 @@ static int parse_option(struct pm *p, int option, char *const *argv)
 	case OPT_SPLIT:
 		p->plan.split = 1;
 		break;
+	case OPT_MODEL:
+		return take_model(p, optarg);
 	case OPT_EADR:
-		p->plan.eadr = 1;
-		break;
+		return take_model(p, model_pm_eadr.name);
 	case OPT_SUBSET:
 		return parse(number_parse_count, 0, &p->plan.max_subset, "--max-subset");
 	case OPT_BUDGET:

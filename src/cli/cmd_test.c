@@ -15,6 +15,7 @@
 #include "run/store.h"
 #include "run/workers.h"
 #include "target/guest_files.h"
+#include "target/guest_fs.h"
 #include "target/tune.h"
 
 static const char usage[] =
@@ -43,6 +44,8 @@ static const char usage[] =
 	"                          reads; none (default for persistent memory): vary them all\n"
 	"      --lose-flush N      judge as if the N-th flush of each workload had not been sent,\n"
 	"                          to see that it is noticed\n"
+	"      --model NAME        what a crash may leave: block, or for persistent memory pm or\n"
+	"                          pm-eadr; default: what suits the target\n"
 	"      --eadr              persistent memory: caches are persistent, no flush is needed\n"
 	"      --granularity N     persistent memory: 64 (default): stores to a line of 64 bytes\n"
 	"                          persist in order; 8: in any order\n"
@@ -658,6 +661,7 @@ enum {
 	OPT_PRUNE,
 	OPT_TORN,
 	OPT_LOSE_FLUSH,
+	OPT_MODEL,
 	OPT_EADR,
 	OPT_GRANULARITY,
 	OPT_SPLIT,
@@ -709,6 +713,7 @@ static const struct option long_options[] = {
 	{ "prune", required_argument, NULL, OPT_PRUNE },
 	{ "torn", no_argument, NULL, OPT_TORN },
 	{ "lose-flush", required_argument, NULL, OPT_LOSE_FLUSH },
+	{ "model", required_argument, NULL, OPT_MODEL },
 	{ "eadr", no_argument, NULL, OPT_EADR },
 	{ "granularity", required_argument, NULL, OPT_GRANULARITY },
 	{ "split", no_argument, NULL, OPT_SPLIT },

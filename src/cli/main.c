@@ -14,9 +14,9 @@
 #include "trust/trust.h"
 
 static const struct command *const commands[] = {
-	&cmd_gen,	  &cmd_test,  &cmd_explore, &cmd_report, &cmd_replay, &cmd_shrink,
-	&cmd_export_case, &cmd_trace, &cmd_reffs,   &cmd_mount,	 &cmd_ctl,    &cmd_umount,
-	&cmd_app,	  &cmd_ack,   &cmd_pm,	    &cmd_mark,	 &cmd_doctor,
+#define COMMAND(name_) &cmd_##name_,
+#include "cli/commands.def"
+#undef COMMAND
 };
 
 int cli_failf(const char *fmt, ...)

@@ -6,12 +6,14 @@
  */
 #include "core/model.h"
 
-#include "core/model_pm.h"
+#include <errno.h>
+
+#include "base/strbuf.h"
 
 static const struct model_ops *const models[] = {
-	&model_block,
-	&model_pm,
-	&model_pm_eadr,
+#define MODEL(name_) &model_##name_,
+#include "core/models.def"
+#undef MODEL
 };
 
 const struct model_ops *model_at(size_t i)
@@ -25,6 +27,18 @@ const struct model_ops *model_find(const char *name)
 		if (streq(models[i]->name, name))
 			return models[i];
 	return NULL;
+}
+
+const struct model_ops *model_known(const char *name, struct err *err)
+{
+	const struct model_ops *found = model_find(name);
+	auto_strbuf list = STRBUF_INIT;
+
+	for (size_t i = 0; !found && i < ARRAY_SIZE(models); i++)
+		strbuf_addf(&list, "%s%s", i ? ", " : "", models[i]->name);
+	if (!found)
+		err_set(err, -EINVAL, "'%.40s' is none of %s", name, strbuf_str(&list));
+	return found;
 }
 
 struct model *model_new(const struct model_ops *ops, const struct model_opts *opts,

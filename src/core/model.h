@@ -11,7 +11,7 @@
  * survives. A piece may survive in part, as any set of its tear units.
  *
  * A model borrows the data of the events it was given; the trace must outlive it and its clones.
- * To add one: copy model_block.c, and enter it into the table in model.c.
+ * To add one, see CONTRIBUTING.md; models.def lists them.
  */
 #ifndef CORE_MODEL_H
 #define CORE_MODEL_H
@@ -62,6 +62,7 @@ struct model {
 struct model_ops {
 	const char *name;
 	const char *help; /* one line */
+	bool pm; /* it reads stores, flushes of lines and fences; else requests to a disk */
 
 	/* A model before the first event. The caller fills in the members of struct model. */
 	struct model *(*create)(void);
@@ -92,12 +93,16 @@ struct model_ops {
 	void (*pieces_apply)(const struct model *m, const struct model_fates *f, struct image *img);
 };
 
-extern const struct model_ops model_block;
+#define MODEL(name_) extern const struct model_ops model_##name_;
+#include "core/models.def"
+#undef MODEL
 
 /* By name, or NULL. */
 const struct model_ops *model_find(const char *name);
 /* The i-th, or NULL; for lists of what there is. */
 const struct model_ops *model_at(size_t i);
+/* As model_find(); without one of that name, a sentence in `err` says which there are. */
+const struct model_ops *model_known(const char *name, struct err *err);
 
 /* `base` is what the storage held before the first event. */
 struct model *model_new(const struct model_ops *ops, const struct model_opts *opts,

@@ -30,7 +30,7 @@
  *     gone stays in its place until the holes are more than half, or somebody wants to see the
  *     pieces; so what a completion costs depends on what overlaps it, not on what else there is.
  */
-#include "core/model.h"
+#include "core/model_block.h"
 
 #include <errno.h>
 
@@ -72,7 +72,7 @@ static const struct block *as_const_block(const struct model *m)
 	return (const struct block *)((const char *)m - offsetof(struct block, m));
 }
 
-static struct model *block_create(void)
+struct model *model_block_create(void)
 {
 	struct block *b = xcalloc(1, sizeof(*b));
 
@@ -80,10 +80,10 @@ static struct model *block_create(void)
 	return &b->m;
 }
 
-static struct model *block_clone(const struct model *m)
+struct model *model_block_clone(const struct model *m)
 {
 	const struct queue *from = as_const_block(m)->q;
-	struct model *copy = block_create();
+	struct model *copy = model_block_create();
 	struct queue *q = as_block(copy)->q;
 
 	for (size_t i = 0; i < from->pieces.n; i++) {
@@ -97,7 +97,7 @@ static struct model *block_clone(const struct model *m)
 	return copy;
 }
 
-static void block_destroy(struct model *m)
+void model_block_destroy(struct model *m)
 {
 	struct block *b = as_block(m);
 
@@ -318,7 +318,7 @@ static void complete(struct block *b, uint64_t number, const struct event *ev)
 	settle(b);
 }
 
-static int block_apply(struct model *m, uint64_t number, const struct event *ev, struct err *err)
+int model_block_apply(struct model *m, uint64_t number, const struct event *ev, struct err *err)
 {
 	struct block *b = as_block(m);
 
@@ -363,7 +363,7 @@ static void find_needs(struct queue *q)
 	}
 }
 
-static const struct model_piece *block_pieces(const struct model *m, size_t *n)
+const struct model_piece *model_block_pieces(const struct model *m, size_t *n)
 {
 	struct queue *q = as_const_block(m)->q;
 
@@ -373,8 +373,8 @@ static const struct model_piece *block_pieces(const struct model *m, size_t *n)
 	return q->pieces.v;
 }
 
-static void block_piece_apply(const struct model *m, size_t index, const uint64_t *units,
-			      uint64_t from, uint64_t to, struct image *img)
+void model_block_piece_apply(const struct model *m, size_t index, const uint64_t *units,
+			     uint64_t from, uint64_t to, struct image *img)
 {
 	const struct queue *q = as_const_block(m)->q;
 	const struct model_piece *p = &q->pieces.v[index];
@@ -393,10 +393,6 @@ const struct model_ops model_block = {
 	.name = "block",
 	.help = "a disk with a volatile cache: durable after FUA, or after a flush of what "
 		"completed",
-	.create = block_create,
-	.clone = block_clone,
-	.destroy = block_destroy,
-	.apply = block_apply,
-	.pieces = block_pieces,
-	.piece_apply = block_piece_apply,
+	.apply = model_block_apply,
+	MODEL_BLOCK_REST,
 };

@@ -437,6 +437,7 @@ static void pm_piece_apply(const struct model *m, size_t index, const uint64_t *
 const struct model_ops model_pm = {
 	.name = "pm",
 	.help = "persistent memory behind a volatile cache: durable after a flush and a fence",
+	.pm = true,
 	.create = pm_create,
 	.clone = pm_clone,
 	.destroy = pm_destroy,
@@ -448,6 +449,7 @@ const struct model_ops model_pm = {
 const struct model_ops model_pm_eadr = {
 	.name = "pm-eadr",
 	.help = "persistent memory behind a persistent cache: durable once stored, in order",
+	.pm = true,
 	.create = eadr_create,
 	.clone = pm_clone,
 	.destroy = pm_destroy,

@@ -29,8 +29,6 @@ struct model_pm_opts {
 	uint64_t join_min;
 };
 
-extern const struct model_ops model_pm, model_pm_eadr;
-
 /* Fails if there is no such granularity. */
 int model_pm_opts_check(const struct model_pm_opts *opts, struct err *err) must_check;
 

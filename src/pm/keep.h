@@ -33,9 +33,10 @@ struct pm_plan {
 	char *program; /* with its arguments, quoted for a shell: for people */
 	char *check;
 	char *dump;
+	char *model;   /* of persistence; NULL: "pm" */
 	char *recover; /* is run before either of them; NULL: they recover themselves */
 	uint64_t granularity, max_subset, budget, seed, timeout_ms;
-	uint64_t eadr, split; /* 0 or 1 */
+	uint64_t split;	      /* 0 or 1 */
 	uint64_t first_point; /* no crash is tried before */
 	uint64_t media;	      /* 1 << MEDIA_...: faults on top of crash states */
 	uint64_t media_max;   /* lines of one state that get them */

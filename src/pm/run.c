@@ -38,12 +38,23 @@ int pm_run_load(const char *dir, struct pm_run *out, struct err *err)
 		r.model.granularity = (uint32_t)r.plan.granularity;
 		r.model.join_min = r.plan.split ? PM_JOIN_NEVER : JOIN_MIN;
 		rc = model_pm_opts_check(&r.model, err);
+		if (!rc && r.plan.model)
+			rc = pm_model_check(r.plan.model, err);
 	}
 	if (rc)
 		pm_run_release(&r);
 	else
 		*out = r;
 	return rc;
+}
+
+int pm_model_check(const char *name, struct err *err)
+{
+	const struct model_ops *model = model_known(name, err);
+
+	return !model	   ? -EINVAL
+	       : model->pm ? 0
+			   : err_set(err, -EINVAL, "the model %s is of a disk", name);
 }
 
 void pm_run_release(struct pm_run *r)
@@ -78,7 +89,7 @@ struct crash_opts pm_run_crash(const struct pm_run *r)
 {
 	struct crash_opts o = CRASH_OPTS_INIT;
 
-	o.model = r->plan.eadr ? &model_pm_eadr : &model_pm;
+	o.model = r->plan.model ? model_find(r->plan.model) : &model_pm;
 	o.model_ctx = &r->model;
 	o.base = &r->base;
 	o.layers = CRASH_WITH_WHOLE;

@@ -232,8 +232,11 @@ static void add_up(struct search *x)
 		f->media += m->media_states;
 		f->media_left_out += m->media_left_out;
 		f->stopped |= m->stopped;
-		if (m->stats.tried > f->stats.tried) /* all go through the same */
+		/* All go through the same; the budget is known to be used up after the last. */
+		bool budget_hit = f->stats.budget_hit || m->stats.budget_hit;
+		if (m->stats.tried > f->stats.tried)
 			f->stats = m->stats;
+		f->stats.budget_hit = budget_hit;
 	}
 }
 

@@ -34,9 +34,10 @@ void report_flight(const struct view_crash *c, struct strbuf *out);
 void report_picture(const struct view_crash *c, const struct workload *w, struct strbuf *out);
 
 /* For who does not have this program. */
-void export_reproduce(const struct view *v, struct strbuf *out);
-void export_workload_sh(const struct view *v, struct strbuf *out);
-void export_program(const struct view *v, struct strbuf *out);
+#define EXPORTER(file_, mode_, when_, function_)                                                   \
+	void function_(const struct view *v, struct strbuf *out);
+#include "report/exporters.def"
+#undef EXPORTER
 void export_xfstest(const struct view *v, struct strbuf *test, struct strbuf *golden);
 
 #endif

@@ -166,10 +166,14 @@ static int mark_walked(struct run *r, struct err *err)
 /* Is it what was promised? Who dumps it himself compares nothing else. */
 static void judge(struct run *r, const struct promises *p, struct attempt *a)
 {
-	if (!r->opts.dump)
-		check_persisted(p, a->seen, &r->blocks, &a->findings);
-	if (r->with_times)
-		check_times(p, a->seen, a->stamps.v, &r->times, r->target.clock, &a->findings);
+	check_recovered(&(struct recovered){ .p = p,
+					     .seen = a->seen,
+					     .blocks = &r->blocks,
+					     .stamps = r->with_times ? a->stamps.v : NULL,
+					     .times = &r->times,
+					     .clock = r->target.clock,
+					     .dumped = r->opts.dump },
+			&a->findings);
 }
 
 /* Looks at what is mounted, makes it writable, and judges. 1: it is not fit to be used. */

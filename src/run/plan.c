@@ -16,7 +16,21 @@ static const char header[] = "outage-run 1", mark_kind[] = "run";
 
 /* ---- the keys ---- */
 
-enum kind { TEXT, COUNT, SIZE, NUMBER, FLAG, MODES, PRUNE, KEEP, GUARANTEE, SOURCE, FILES, LINES };
+enum kind {
+	TEXT,
+	COUNT,
+	SIZE,
+	NUMBER,
+	FLAG,
+	MODES,
+	PRUNE,
+	KEEP,
+	GUARANTEE,
+	MODEL_NAME,
+	SOURCE,
+	FILES,
+	LINES
+};
 
 static const struct key {
 	struct trust_key key; /* its name, and what its value leads to */
@@ -44,6 +58,7 @@ static const struct key {
 	{ KEY("budget", TRUST_HARMLESS, COUNT, budget), 0 },
 	{ KEY("prune", TRUST_HARMLESS, PRUNE, vary_all), 0 },
 	{ KEY("lose-flush", TRUST_HARMLESS, COUNT, lose_flush), 0 },
+	{ KEY("model", TRUST_HARMLESS, MODEL_NAME, model), 0 },
 	{ KEY("eadr", TRUST_HARMLESS, FLAG, eadr), 0 },
 	{ KEY("granularity", TRUST_HARMLESS, COUNT, granularity), 0 },
 	{ KEY("split", TRUST_HARMLESS, FLAG, split), 0 },
@@ -117,7 +132,7 @@ void plan_release(struct plan *p)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (keys[i].kind == TEXT || keys[i].kind == SOURCE || keys[i].kind == GUARANTEE ||
-		    keys[i].kind == LINES)
+		    keys[i].kind == MODEL_NAME || keys[i].kind == LINES)
 			free(*(char **)((char *)p + keys[i].at));
 	for (size_t i = 0; i < p->files.n; i++)
 		free(p->files.v[i]);
@@ -177,11 +192,10 @@ static int set_value(struct plan *p, const struct key *k, const char *value, str
 		return 0;
 	case GUARANTEE:
 		set_text(at, xstrdup(value));
-		return guarantee_find(value) ? 0
-					     : err_set(err, -EINVAL,
-						       "'%.40s' is none of unmount, bare, posix, "
-						       "linux, sync, atomic",
-						       value);
+		return guarantee_known(value, err) ? 0 : -EINVAL;
+	case MODEL_NAME:
+		set_text(at, xstrdup(value));
+		return model_known(value, err) ? 0 : -EINVAL;
 	case FILES:
 		if (p->files.n >= FILES_MAX)
 			return err_set(err, -E2BIG, "more than %d files", FILES_MAX);
@@ -257,6 +271,12 @@ static bool was_given(const struct plan *p, const char *key)
 /* What is meant for persistent memory, and what it cannot have. */
 static int complete_pm(struct plan *p, const struct target_ops *target, struct err *err)
 {
+	if (p->model && model_find(p->model)->pm != target->pm)
+		return err_set(err, -EINVAL, "--model %s is for %s; %s has %s", p->model,
+			       target->pm ? "a disk" : "persistent memory", target->name,
+			       target->pm ? "persistent memory" : "a disk");
+	if (p->model && p->eadr)
+		return err_set(err, -EINVAL, "--eadr is a model: give it or --model, not both");
 	if (!target->pm) {
 		if (p->dump)
 			return err_set(err, -EINVAL,
@@ -411,7 +431,10 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 		.seed = p->seed,
 		.vary_all = p->vary_all,
 		.lose_flush = p->lose_flush,
-		.pm = { .eadr = p->eadr, .split = p->split, .granularity = p->granularity },
+		.pm = { .model = p->model ? model_find(p->model) : NULL,
+			.eadr = p->eadr,
+			.split = p->split,
+			.granularity = p->granularity },
 		.media = media,
 		.media_max = p->media_max,
 		.fsck = p->fsck,
@@ -433,6 +456,7 @@ static void put_value(const struct plan *p, const struct key *k, struct strbuf *
 	case TEXT:
 	case SOURCE:
 	case GUARANTEE:
+	case MODEL_NAME:
 	case LINES:
 		if (*(char *const *)at)
 			strbuf_adds(out, *(char *const *)at);
@@ -457,7 +481,9 @@ static void put_value(const struct plan *p, const struct key *k, struct strbuf *
 		else
 			strbuf_addu(out, number);
 		break;
-	default:
+	case COUNT:
+	case SIZE:
+	case NUMBER:
 		number = *(const uint64_t *)at;
 		if (number != k->otherwise)
 			strbuf_addu(out, number);

@@ -24,7 +24,7 @@ enum { PLAN_KEEP_DEFAULT = 5 };
 
 struct plan {
 	char *target, *kernel, *started, *guarantee, *recorder, *mkfs, *recover, *bounds, *hash;
-	char *guest_kernel, *guest_modules, *guest_cpu, *guest_pm, *media;
+	char *guest_kernel, *guest_modules, *guest_cpu, *guest_pm, *media, *model;
 	char *guest_files;  /* one a line */
 	char *files_hash;   /* of what they held when they were looked at; not saved */
 	char *dump, *check; /* commands of the user's that look at each state */

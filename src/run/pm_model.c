@@ -23,10 +23,14 @@ void pm_choose_model(const struct pm_choice *choice, const struct trace *t,
 {
 	*ctx = (struct model_pm_opts){ .granularity = (uint32_t)choice->granularity,
 				       .join_min = choice->split ? PM_JOIN_NEVER : JOIN_MIN };
-	if (!pm_traced(t))
-		return;
-	opts->model = choice->eadr ? &model_pm_eadr : &model_pm;
-	opts->model_ctx = ctx;
+	bool pm = pm_traced(t);
+
+	if (choice->model && choice->model->pm == pm)
+		opts->model = choice->model;
+	else if (pm)
+		opts->model = choice->eadr ? &model_pm_eadr : &model_pm;
+	if (pm)
+		opts->model_ctx = ctx;
 }
 
 static bool is_mark(enum event_kind kind)

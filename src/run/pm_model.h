@@ -10,11 +10,12 @@
 #include "core/crash.h"
 #include "core/model_pm.h"
 
-/* What a user may say about persistent memory; for other disks it means nothing. */
+/* What a user may say about it; all but the first means nothing for disks. */
 struct pm_choice {
-	bool eadr;	      /* caches are persistent */
-	bool split;	      /* copies are not taken as one */
-	uint64_t granularity; /* 8 or 64; 0: 64 */
+	const struct model_ops *model; /* NULL, or for another kind of trace: what is usual */
+	bool eadr;		       /* caches are persistent */
+	bool split;		       /* copies are not taken as one */
+	uint64_t granularity;	       /* 8 or 64; 0: 64 */
 };
 
 /* Whether a trace is of persistent memory. */

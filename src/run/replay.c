@@ -40,6 +40,8 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 	if (!g)
 		return err_set(err, -EINVAL, "%s: there is no guarantee '%.40s'", c->dir,
 			       c->guarantee);
+	if (c->model && !model_known(c->model, err))
+		return err_context(err, "%s/case", c->dir);
 	uint64_t modes = 0;
 	if (c->crash && plan_parse_modes(c->crash, &modes, err))
 		return err_context(err, "%s/case", c->dir);
@@ -116,10 +118,12 @@ int replay_state(const struct stored_case *c, struct crash_state *out, struct er
 	struct pm_choice pm = stored_case_pm(c);
 	struct model_pm_opts model;
 
+	trace_init(&trace);
 	if (stored_case_live(c))
 		return err_set(err, -EINVAL, "%s was found before any crash: there is no state",
 			       c->dir);
-	trace_init(&trace);
+	if (c->model && !model_known(c->model, err))
+		return err_context(err, "%s/case", c->dir);
 	int rc = replay_trace(c, &trace, err);
 	if (!rc)
 		rc = stored_case_base(c, &base, err);

@@ -309,6 +309,8 @@ static void print_opts(unsigned modes, const struct run_opts *o, struct strbuf *
 	strbuf_addf(out, "\nmax-subset %u\nbudget %llu\nseed %llu\nprune %s\nlose-flush %llu\n",
 		    o->max_subset, (unsigned long long)o->budget, (unsigned long long)o->seed,
 		    o->vary_all ? "none" : "reads", (unsigned long long)o->lose_flush);
+	if (o->pm.model)
+		strbuf_addf(out, "model %s\n", o->pm.model->name);
 	if (o->pm.eadr)
 		strbuf_adds(out, "eadr 1\n");
 	if (o->pm.split)
@@ -604,6 +606,7 @@ static const struct key {
 	KEY("operation", TRUST_HARMLESS, NUMBER, operation),
 	KEY("deterministic", TRUST_HARMLESS, NUMBER, deterministic),
 	KEY("lose-flush", TRUST_HARMLESS, NUMBER, lose_flush),
+	KEY("model", TRUST_HARMLESS, TEXT, model),
 	KEY("eadr", TRUST_HARMLESS, NUMBER, eadr),
 	KEY("split", TRUST_HARMLESS, NUMBER, split),
 	KEY("granularity", TRUST_HARMLESS, NUMBER, granularity),
@@ -811,7 +814,8 @@ int stored_case_base(const struct stored_case *c, struct image *out, struct err 
 
 struct pm_choice stored_case_pm(const struct stored_case *c)
 {
-	return (struct pm_choice){ .eadr = c->eadr != 0,
+	return (struct pm_choice){ .model = c->model ? model_find(c->model) : NULL,
+				   .eadr = c->eadr != 0,
 				   .split = c->split != 0,
 				   .granularity = c->granularity == PM_ATOMIC ? PM_ATOMIC : 0 };
 }

@@ -23,9 +23,9 @@
  * "mounted" says how the state was mounted, if not writable at once: STORE_READ_ONLY or
  * STORE_REFUSED.
  *
- * The keys "crash", "max-subset", "budget", "seed", "prune", "lose-flush", "eadr", "split",
- * "granularity", "dump" and "check" of a case are the options of the run that found it, as in
- * RUN/run; "with-fsck" is what "fsck" is there.
+ * The keys "crash", "max-subset", "budget", "seed", "prune", "lose-flush", "model", "eadr",
+ * "split", "granularity", "dump" and "check" of a case are the options of the run that found it, as
+ *in RUN/run; "with-fsck" is what "fsck" is there.
  */
 #ifndef RUN_STORE_H
 #define RUN_STORE_H
@@ -94,7 +94,7 @@ struct stored_case {
 	char *at;  /* the same for base/below.h */
 	char *target, *guarantee, *state, *base, *kernel, *recorder, *mkfs, *recover, *fsck;
 	char *dump, *check;
-	char *guest_kernel, *guest_modules, *guest_kernel_hash, *guest_cpu, *guest_pm;
+	char *guest_kernel, *guest_modules, *guest_kernel_hash, *guest_cpu, *guest_pm, *model;
 	char *guest_files, *guest_files_hash; /* the first: one a line */
 	char *media; /* the faults of the media on top of the state, or NULL */
 	uint64_t deterministic, guest_memory;

@@ -28,6 +28,13 @@
 	X(jffs2, "posix", guest_nothing, "mtd-utils", "mkfs.jffs2")                                \
 	X(ubifs, "posix", guest_nothing, "mtd-utils", "mkfs.ubifs", "ubinize")
 
+#define GUEST_DECLARE(name_, ...)                                                                  \
+	extern const struct target_ops target_uml_##name_, target_vm_##name_;
+GUEST_FILE_SYSTEMS(GUEST_DECLARE)
+#undef GUEST_DECLARE
+extern const struct target_ops target_vm_jffs2, target_vm_ubifs, target_vm_bcachefs,
+	target_vm_ext4_dax, target_vm_xfs_dax, target_vm_nova, target_vm_pm;
+
 extern const char *const guest_lost_found[], *const guest_nothing[], *const guest_nilfs_own[];
 
 /* How it is made, recovered and checked; NULL: there is none of that name. */

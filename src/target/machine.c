@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "record/loop.h"
 #include "record/pm_tracer.h"
+#include "target/guest_fs.h"
 #include "target/kmsg.h"
 #include "target/modules.h"
 #include "target/place.h"

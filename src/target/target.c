@@ -22,6 +22,9 @@
 
 enum { KERNEL_MAX = 512 << 20 };
 
+#define UML_ENTRY(name_, ...) &target_uml_##name_,
+#define VM_ENTRY(name_, ...)  &target_vm_##name_,
+
 /* clang-format off */
 const struct target_ops *const targets[] = {
 	&target_ext4,
@@ -30,26 +33,9 @@ const struct target_ops *const targets[] = {
 	&target_ext3,
 	&target_ext2,
 	&target_fuse,
-	&target_uml_ext4,
-	&target_uml_xfs,
-	&target_uml_btrfs,
-	&target_uml_ext3,
-	&target_uml_ext2,
-	&target_uml_jfs,
-	&target_uml_reiserfs,
-	&target_uml_f2fs,
-	&target_uml_nilfs2,
-	&target_vm_ext4,
-	&target_vm_xfs,
-	&target_vm_btrfs,
-	&target_vm_ext3,
-	&target_vm_ext2,
-	&target_vm_jfs,
-	&target_vm_reiserfs,
-	&target_vm_f2fs,
-	&target_vm_nilfs2,
-	&target_vm_jffs2,
-	&target_vm_ubifs,
+	GUEST_FILE_SYSTEMS(UML_ENTRY)
+	GUEST_FILE_SYSTEMS(VM_ENTRY)
+	GUEST_FLASH_FILE_SYSTEMS(VM_ENTRY)
 	&target_vm_bcachefs,
 	&target_vm_ext4_dax,
 	&target_vm_xfs_dax,

@@ -148,12 +148,7 @@ struct target_ops {
 
 extern const struct target_ops target_ext2, target_ext3, target_ext4, target_xfs, target_btrfs,
 	target_fuse;
-extern const struct target_ops target_uml_ext2, target_uml_ext3, target_uml_ext4, target_uml_xfs,
-	target_uml_btrfs, target_uml_jfs, target_uml_reiserfs, target_uml_f2fs, target_uml_nilfs2;
-extern const struct target_ops target_vm_ext2, target_vm_ext3, target_vm_ext4, target_vm_xfs,
-	target_vm_btrfs, target_vm_jfs, target_vm_reiserfs, target_vm_f2fs, target_vm_nilfs2,
-	target_vm_jffs2, target_vm_ubifs, target_vm_bcachefs, target_vm_ext4_dax, target_vm_xfs_dax,
-	target_vm_nova, target_vm_pm;
+/* Those of guests are declared by guest_fs.h, which lists them. */
 extern const struct target_ops *const targets[]; /* ends with NULL */
 extern const struct target_ops target_skeleton;	 /* to copy; not in the list */
 

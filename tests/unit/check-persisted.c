@@ -63,7 +63,7 @@ static void judge(struct op_history *h, const char *guarantee, size_t done, cons
 
 	promises_make(&p, h, guarantee_find(guarantee), done, false);
 	findings_clear(out);
-	check_persisted(&p, seen, NULL, out);
+	check_recovered(&(struct recovered){ .p = &p, .seen = seen }, out);
 	promises_release(&p);
 }
 

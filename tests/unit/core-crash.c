@@ -778,8 +778,17 @@ static void test_details(void)
 	ok(model_piece_run(&p, units, &i, &from, &to) && from == 1536 && to == 2048, "cut at 2048");
 	ok(model_piece_run(&p, units, &i, &from, &to) && from == 3072 && to == 4096, "then 3072");
 	ok(!model_piece_run(&p, units, &i, &from, &to), "no more");
+	struct err err = ERR_INIT;
 	ok(model_find("block") == &model_block && !model_find("nothing") && !model_at(99),
 	   "lookup");
+	ok(!model_known("nothing", &err) && strstr(err.msg, "block, "), "names: %s", err.msg);
+	for (size_t k = 0; model_at(k); k++) {
+		const struct model_ops *m = model_at(k);
+
+		ok(m->name && m->help && m->create && m->clone && m->destroy && m->apply &&
+			   m->pieces && m->piece_apply && model_find(m->name) == m,
+		   "the model %s is whole", m->name);
+	}
 }
 
 /* A model with dependencies: a write needs the write before it to the same eight bytes. */

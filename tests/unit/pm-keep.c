@@ -19,7 +19,7 @@ static void test_plan(void)
 			     .check = xstrdup("x"),
 			     .granularity = 8,
 			     .budget = UINT64_MAX,
-			     .eadr = 1 };
+			     .split = 1 };
 	struct pm_plan q = { 0 };
 	struct err err = ERR_INIT;
 
@@ -27,7 +27,7 @@ static void test_plan(void)
 	is_i(pm_plan_save(dir, &p, &err), 0, "a plan is kept");
 	is_i(pm_plan_load(dir, &q, &err), 0, "and comes back");
 	ok(streq(p.file, q.file) && streq(q.program, "") && streq(q.check, "x") && !q.dump &&
-		   q.granularity == 8 && q.budget == UINT64_MAX && q.eadr == 1 && q.split == 0,
+		   q.granularity == 8 && q.budget == UINT64_MAX && !q.model && q.split == 1,
 	   "as it was");
 	pm_plan_release(&q);
 	is_i(io_write_file(dir, "pm", "file\t/a\n", 8, 0, &err), 0, "half a plan");

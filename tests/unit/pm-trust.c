@@ -22,7 +22,7 @@ static const struct trust_key known[] = {
 	{ "budget", TRUST_HARMLESS },
 	{ "seed", TRUST_HARMLESS },
 	{ "timeout-ms", TRUST_HARMLESS },
-	{ "eadr", TRUST_HARMLESS },
+	{ "model", TRUST_HARMLESS },
 	{ "split", TRUST_HARMLESS },
 	{ "first-point", TRUST_HARMLESS },
 	{ "media", TRUST_HARMLESS },

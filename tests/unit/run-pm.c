@@ -50,6 +50,10 @@ static void test_model(void)
 	pm_choose_model(&eadr, &t, &ctx, &opts);
 	ok(opts.model == &model_pm_eadr && ctx.granularity == 8 && ctx.join_min == PM_JOIN_NEVER,
 	   "another one");
+	pm_choose_model(&(struct pm_choice){ .model = &model_pm_eadr }, &t, &ctx, &opts);
+	ok(opts.model == &model_pm_eadr && opts.model_ctx == &ctx, "one that was named");
+	pm_choose_model(&(struct pm_choice){ .model = &model_block }, &t, &ctx, &opts);
+	ok(opts.model == &model_pm, "but not one of a disk");
 }
 
 static void are_points(const struct trace *t, const char *want, const char *name)
@@ -180,6 +184,10 @@ static void test_plan(void)
 		{ "vm:ext4-dax", "granularity", "16", "8 or 64" },
 		{ "vm:ext4-dax", "eadr", "yes", NULL },
 		{ "vm:ext4-dax", "lose-flush", "2", NULL },
+		{ "vm:ext4-dax", "model", "pm-eadr", NULL },
+		{ "vm:ext4-dax", "model", "block", "--model block is for a disk" },
+		{ "ext4", "model", "pm", "--model pm is for persistent memory" },
+		{ "ext4", "model", "nothing", "'nothing' is none of block, " },
 		{ "ext4", "eadr", "yes", "--eadr is for persistent memory" },
 		{ "ext4", "split", "yes", "--split is for persistent memory" },
 		{ "ext4", "granularity", "8", "--granularity is for persistent memory" },
@@ -200,6 +208,11 @@ static void test_plan(void)
 		ok(cases[i].want ? rc && strstr(err.msg, cases[i].want) : !rc, "%s --%s %s: %s",
 		   cases[i].target, cases[i].key, cases[i].value, rc ? err.msg : "taken");
 		if (!rc) {
+			auto_strbuf text = STRBUF_INIT;
+			auto_free char *line = xasprintf("\n%s %s\n", cases[i].key, cases[i].value);
+
+			plan_print(&p, &text);
+			ok(strstr(strbuf_str(&text), line), "and it is kept");
 			plan_run_opts(&p, &opts);
 			ok(opts.modes == RUN_REORDER && opts.vary_all && opts.budget == 200,
 			   "with what suits persistent memory");

@@ -5,6 +5,7 @@
  */
 #include "tap.h"
 
+#include "target/guest_fs.h"
 #include "target/guest_words.h"
 #include "target/target.h"
 
@@ -122,6 +123,8 @@ static void test_same_promises(void)
 		const struct target_ops *vm = find("vm", targets[i]->name + 4);
 
 		n++;
+		ok(guest_fs_find(targets[i]->name + 4), "%s: how it is made is known",
+		   targets[i]->name);
 		ok(vm && streq(vm->guarantee, targets[i]->guarantee),
 		   "%s promises what its twin does: %s", targets[i]->name, targets[i]->guarantee);
 	}

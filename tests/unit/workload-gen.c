@@ -90,6 +90,13 @@ static void test_counts(void)
 		{ "pm-seq-3-metadata", 54592 },
 	};
 
+	for (const struct bounds_set *set = bounds_sets; set->name; set++) {
+		size_t i = 0;
+
+		while (i < ARRAY_SIZE(sets) && !streq(sets[i].name, set->name))
+			i++;
+		ok(i < ARRAY_SIZE(sets), "how many workloads %s has is known", set->name);
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
 		auto_free char *text = xasprintf("base %s\n", sets[i].name);
 		struct bounds b;
