@@ -119,6 +119,14 @@ static int end_fails(const struct app *a, const struct verdict *v, struct err *e
 		       app_plan_asks(&a->plan), v->seen, strbuf_str(&said));
 }
 
+static int end_differs(const struct app *a, struct err *err)
+{
+	return err_set(err, -EINVAL,
+		       "the %s does not always say the same of the directory as the run left it, "
+		       "without any crash: it must depend on nothing else",
+		       app_plan_asks(&a->plan));
+}
+
 static struct search_opts search_of(struct app *a)
 {
 	struct search_opts o = app_run_search(&a->run);
@@ -161,11 +169,7 @@ static int verify_end(struct app *a, struct err *err)
 			strbuf_add(&first, strbuf_str(&v.said), v.said.len);
 		else if (v.fails ||
 			 (a->plan.query && !streq(strbuf_str(&first), strbuf_str(&v.said))))
-			rc = err_set(err, -EINVAL,
-				     "the %s does not always say the same of the directory as "
-				     "the run left it, without any crash: it must depend on "
-				     "nothing else",
-				     app_plan_asks(&a->plan));
+			rc = end_differs(a, err);
 	}
 	verdict_release(&v);
 	if (rc || !a->plan.query)
@@ -312,12 +316,20 @@ static void summarise(struct app *a, const struct search_result *r)
 	s->budget_hit = t->states.budget_hit || t->stopped;
 	s->unexplained = t->unexplained;
 	s->elapsed_s = elapsed(a);
-	if (t->unexplained)
+	if (t->unexplained > t->unsteady)
 		vec_push(&s->notes,
 			 xasprintf("the cause of %llu %s is not known, as the explanation was cut "
 				   "short: a longer run tells it",
-				   (unsigned long long)t->unexplained,
-				   plural(t->unexplained, "finding", "findings")));
+				   (unsigned long long)(t->unexplained - t->unsteady),
+				   plural(t->unexplained - t->unsteady, "finding", "findings")));
+	if (t->unsteady)
+		vec_push(&s->notes,
+			 xasprintf("the cause of %llu %s is not known, as the %s does not always "
+				   "say the same of one state: it depends on more than the "
+				   "directory, or what it starts does",
+				   (unsigned long long)t->unsteady,
+				   plural(t->unsteady, "finding", "findings"),
+				   app_plan_asks(&a->plan)));
 	if (a->run.history.maps)
 		vec_push(&s->notes, xstrdup("files were written through mappings: what was stored "
 					    "there is seen only when it is written back"));
@@ -339,13 +351,16 @@ static void summarise(struct app *a, const struct search_result *r)
 			 xasprintf("%llu files could not be made as they were: owners, devices or "
 				   "attributes; that needs root",
 				   (unsigned long long)t->unlike));
-	if (t->unsteady)
+	if (t->faulty)
 		vec_push(&s->notes,
 			 xasprintf("%llu %s failed at first, and not when checked again: the %s "
 				   "depends on more than the directory",
-				   (unsigned long long)t->unsteady,
-				   plural(t->unsteady, "state", "states"),
-				   app_plan_asks(&a->plan)));
+				   (unsigned long long)t->faulty,
+				   plural(t->faulty, "state", "states"), app_plan_asks(&a->plan)));
+	if (t->faulty) {
+		s->errors++;
+		end_differs(a, &a->err);
+	}
 }
 
 static void print_json(const struct app *a)
