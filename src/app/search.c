@@ -432,6 +432,7 @@ int search(const struct search_opts *o, struct search_result *out, struct err *e
 	s.checkers.ctx = &s;
 	s.again = checker_new(o->h, &s.checkers);
 	rc = checkers_run(o->h, states, &s.checkers, &stats, err);
+	out->totals.stopped |= rc != 0;
 	checker_free(s.again);
 	states_stats(states, &out->totals.states);
 	out->totals.unlike = stats.unlike;

@@ -37,7 +37,7 @@ struct search_totals {
 	uint64_t left;	      /* checks that left processes behind */
 	uint64_t unlike;      /* see place_unlike() */
 	uint64_t errors;
-	bool stopped; /* before the end: by the time, the limit, or a signal */
+	bool stopped; /* before the end: by the time, the limit, a signal, or an error */
 	bool by_signal;
 	char error[768]; /* the first one */
 };
@@ -68,6 +68,7 @@ struct search_result {
 	struct vec_of(struct search_found) found;
 };
 
+/* On failure `out` has what was found before. */
 int search(const struct search_opts *o, struct search_result *out, struct err *err) must_check;
 void search_result_release(struct search_result *r);
 

@@ -65,6 +65,7 @@ struct app {
 	struct posix_log log;
 	struct app_summary summary;
 	bool by_signal; /* what ended the search */
+	bool broken;	/* or that it could not go on */
 	bool synced;	/* what a finding needs is on disk */
 	uint64_t start_ns, shown_ns;
 	struct launcher *launcher;
@@ -405,7 +406,7 @@ static void print_left_out(const struct app *a)
 		return;
 	app_count_words(a->summary.left_out, &many);
 	printf("not tried: %s%s\n", strbuf_str(&many),
-	       a->by_signal ? "" : "; --budget, --time or --max-subset is the limit");
+	       a->by_signal || a->broken ? "" : "; --budget, --time or --max-subset is the limit");
 }
 
 static void print_text(const struct app *a)
@@ -476,6 +477,15 @@ static int explore(struct app *a, struct err *err)
 	int rc = search(&o, &r, err);
 
 	clear_line(a);
+	/* What was found before is told, as part of a run that is not whole. */
+	a->broken = rc && (r.totals.checked || r.found.n);
+	if (a->broken) {
+		a->summary.errors++;
+		vec_push(&a->summary.notes, xasprintf("the run is not whole: %s", err->msg));
+		err_set(&a->err, rc, "%s; what was found before is in %s", err->msg, a->run.dir);
+		err_clear(err);
+		rc = 0;
+	}
 	if (!rc) {
 		keep_counts(a, &r);
 		summarise(a, &r);
