@@ -66,6 +66,7 @@ struct app {
 	struct app_summary summary;
 	bool by_signal; /* what ended the search */
 	bool broken;	/* or that it could not go on */
+	bool made;	/* the run's directory is ours, and not one that was there */
 	bool synced;	/* what a finding needs is on disk */
 	uint64_t start_ns, shown_ns;
 	struct launcher *launcher;
@@ -578,12 +579,14 @@ static int check_output(const struct app *a, struct err *err)
 static int make_run(struct app *a, struct err *err)
 {
 	auto_free char *dir = NULL;
+	bool was_there = a->output && access(a->output, F_OK) == 0;
 	int rc = check_output(a, err);
 
 	if (!rc)
 		rc = store_create(a->output, "app", &dir, err);
 	if (rc)
 		return rc;
+	a->made = !was_there;
 	a->run.dir = realpath(dir, NULL);
 	return a->run.dir ? 0 : err_set(err, -errno, "cannot use %s: %m", dir);
 }
@@ -607,6 +610,13 @@ static void discard(const struct app *a)
 /* A directory that cannot be read as a whole is no reason not to go on. */
 static void mark(struct app *a)
 {
+	/*
+	 * What is kept has the owners and modes that it has in the application's directory. Nobody
+	 * else shall reach it from now on, neither to read nor to change it. (While it was
+	 * recorded, other users' processes may have had to.)
+	 */
+	if (a->made && chmod(a->run.dir, 0700))
+		log_debug("cannot close %s: %m", a->run.dir);
 	if (app_run_mark(a->run.dir, &a->unmarked))
 		log_debug("%s", a->unmarked.msg);
 }
