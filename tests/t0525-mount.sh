@@ -642,6 +642,7 @@ profile=(--profile minimal)
 cut=(clear-cache)
 with_dirs
 check "the kernel shows it, too" test -d udmnt/a -a -f udmnt/b/in/file
+chmod u+w udmnt/a # root needs no right to write
 touch udmnt/b/in/more udmnt/a/new
 timeout 900 "$OUTAGE" ctl udmnt sync >out 2>err
 check "and what comes back can be used" test -f udir/b/in/more -a -f udir/a/new
