@@ -128,7 +128,8 @@ orphans() {
 	echo "$n"
 }
 # no_orphan: there are none, or soon are none: another test, which kills runs, may have some for a while
-no_orphan() { soon eval '[ "$(orphans)" = 0 ]'; }
+no_orphan_now() { [ "$(orphans)" = 0 ]; }
+no_orphan() { soon no_orphan_now; }
 # soon COMMAND...: it succeeds, or comes to. Tests wait for events; the limit is for what hangs.
 soon() {
 	local deadline=$((SECONDS + 600))
