@@ -36,19 +36,19 @@ struct target_opts {
 	uint64_t size;		  /* of the disk; 0: what the file system likes */
 	struct kmsg_shared *kmsg; /* NULL: no other process of this run reads the kernel's log */
 	unsigned worker;	  /* which of the parallel workers this is, from 0 */
-	uint64_t timeout_ms;	  /* for programs that are run; 0: 60 s */
-	const char *kernel;	  /* of a guest; NULL: linux.uml, or Debian's for vm: */
 	bool deterministic;	  /* vm: time is counted in instructions */
-	const char *modules;	  /* the folder of its modules; NULL: where Debian has them */
-	const char *guest_cpu;	  /* vm: how many, and what they flush with; NULL: one, all */
-	const char *guest_pm;	  /* vm: "e820" or "nvdimm"; NULL: e820 */
 	bool eadr;		  /* vm: an NVDIMM says that caches are persistent, too */
-	const char *guest_files;  /* of the user's, as guest_files.h has them; NULL: none */
+	/* Its disk is a stranger's: the guest looks at it, and no program of this machine. */
+	bool strange;
+	uint64_t timeout_ms;	 /* for programs that are run; 0: 60 s */
+	const char *kernel;	 /* of a guest; NULL: linux.uml, or Debian's for vm: */
+	const char *modules;	 /* the folder of its modules; NULL: where Debian has them */
+	const char *guest_cpu;	 /* vm: how many, and what they flush with; NULL: one, all */
+	const char *guest_pm;	 /* vm: "e820" or "nvdimm"; NULL: e820 */
+	const char *guest_files; /* of the user's, as guest_files.h has them; NULL: none */
 	/* Of what they hold; once they are in a guest, of what it was given. NULL: not known. */
 	const char *files_hash;
 	uint64_t guest_memory; /* bytes that it has; 0: TARGET_UML_MEMORY, TARGET_VM_MEMORY */
-	/* Its disk is a stranger's: the guest looks at it, and no program of this machine. */
-	bool strange;
 	/*
 	 * Called again and again while a guest starts, which has a limit of its own: whoever
 	 * watches this process for hangs must not count that time. NULL: nobody does.
