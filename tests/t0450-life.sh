@@ -205,7 +205,7 @@ check 'a record that counts twice' refused 'twice' --resume again
 cp -r whole foreign
 truncate -s -10 foreign/progress
 chmod o+w foreign/run
-check 'what others may have written' refused "foreign lies where others can change it, and would run '$dir/server.*--trust" --resume foreign
+check 'what others may have written' refused "foreign lies where others can change it (run: chmod go-w), and would run '$dir/server.*--trust" --resume foreign
 check 'if it is trusted' run 1 --resume foreign --trust
 one=$(find foreign/findings -mindepth 1 -maxdepth 1 | sort | head -n 1)
 check 'one of its findings, which is ours' status 1 replay "$one"
