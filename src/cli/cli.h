@@ -7,6 +7,7 @@
 #define CLI_CLI_H
 
 #include "base/err.h"
+#include "cli/options.h"
 
 /* What scripts may rely on. */
 enum exit_status {
@@ -17,9 +18,16 @@ enum exit_status {
 
 struct command {
 	const char *name;
-	const char *summary;		   /* half a line, for the list of commands */
-	const char *usage;		   /* what --help prints, whole */
-	int (*run)(int argc, char **argv); /* argv[0] is the command's name; an exit status */
+	const char *summary;	   /* half a line, for the list of commands */
+	const char *usage;	   /* what --help prints before the options */
+	const char *notes;	   /* and after them, or NULL */
+	const struct opt *options; /* NULL: `run` parses them */
+	enum opt_order order;
+	size_t size;		  /* of the struct that the options go to, which is zeroed first */
+	void (*init)(void *o);	  /* before the options are read; or NULL */
+	void (*release)(void *o); /* in any case; or NULL */
+	int (*act)(void *o, struct args *args); /* an exit status */
+	int (*run)(int argc, char **argv);	/* argv[0] is the command's name; an exit status */
 };
 
 #define COMMAND(name_) extern const struct command cmd_##name_;

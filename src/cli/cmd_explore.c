@@ -519,7 +519,7 @@ enum {
 	OPT_OVERLAP,
 	OPT_GUEST_MEMORY,
 	OPT_REF_GUEST_MEMORY,
-	OPT_SIZE,
+	OPTION_SIZE,
 	OPT_RECORDER,
 	OPT_RESUME,
 	OPT_REPLAY,
@@ -564,7 +564,7 @@ static const struct option long_options[] = {
 	{ "modules", required_argument, NULL, OPT_MODULES },
 	{ "guest-memory", required_argument, NULL, OPT_GUEST_MEMORY },
 	{ "ref-guest-memory", required_argument, NULL, OPT_REF_GUEST_MEMORY },
-	{ "size", required_argument, NULL, OPT_SIZE },
+	{ "size", required_argument, NULL, OPTION_SIZE },
 	{ "recorder", required_argument, NULL, OPT_RECORDER },
 	{ "resume", required_argument, NULL, OPT_RESUME },
 	{ "replay", required_argument, NULL, OPT_REPLAY },
@@ -666,7 +666,7 @@ static int parse_numbers(int opt, const char *arg, struct explore *e, struct err
 		return number_parse_count(arg, &e->o.max_cases, err);
 	case OPT_MEMORY:
 		return number_parse_size(arg, &e->o.memory, err);
-	case OPT_SIZE:
+	case OPTION_SIZE:
 		return number_parse_size(arg, &e->o.sides.target.size, err);
 	case OPT_GUEST_MEMORY:
 		return number_parse_size(arg, &e->o.sides.target.guest_memory, err);

@@ -644,7 +644,7 @@ static int run_pm(struct pm *p)
 
 enum {
 	OPT_FILE = 256,
-	OPT_SIZE,
+	OPTION_SIZE,
 	OPT_CHECK,
 	OPT_DUMP,
 	OPT_RECOVER,
@@ -672,7 +672,7 @@ enum {
 
 static const struct option long_options[] = {
 	{ "file", required_argument, NULL, OPT_FILE },
-	{ "size", required_argument, NULL, OPT_SIZE },
+	{ "size", required_argument, NULL, OPTION_SIZE },
 	{ "check", required_argument, NULL, OPT_CHECK },
 	{ "dump", required_argument, NULL, OPT_DUMP },
 	{ "recover", required_argument, NULL, OPT_RECOVER },
@@ -791,7 +791,7 @@ static int parse_option(struct pm *p, int option, char *const *argv)
 	switch (option) {
 	case OPT_FILE:
 		return take_file(p, optarg);
-	case OPT_SIZE:
+	case OPTION_SIZE:
 		return parse(number_parse_size, 1, &p->size, "--size");
 	case OPT_CHECK:
 		free(p->plan.check);

@@ -199,7 +199,7 @@ static int serve(const struct options *o, const char *dir)
 enum {
 	OPT_DAEMON = 256,
 	OPT_OTHER,
-	OPT_SIZE,
+	OPTION_SIZE,
 	OPT_INODES,
 	OPT_MODE,
 	OPT_ATIME,
@@ -212,7 +212,7 @@ enum {
 static const struct option long_options[] = {
 	{ "daemon", no_argument, NULL, OPT_DAEMON },
 	{ "allow-other", no_argument, NULL, OPT_OTHER },
-	{ "size", required_argument, NULL, OPT_SIZE },
+	{ "size", required_argument, NULL, OPTION_SIZE },
 	{ "inodes", required_argument, NULL, OPT_INODES },
 	{ "mode", required_argument, NULL, OPT_MODE },
 	{ "atime", required_argument, NULL, OPT_ATIME },
@@ -261,7 +261,7 @@ static int parse_option(struct options *o, int option, char *const *argv)
 	case OPT_OTHER:
 		o->mount.allow_other = true;
 		return EXIT_OK;
-	case OPT_SIZE:
+	case OPTION_SIZE:
 		if (number_parse_size(optarg, &size, &err))
 			return cli_fail(&err);
 		fs->pages_max = max(size / REFFS_PAGE, (uint64_t)1);

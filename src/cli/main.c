@@ -131,18 +131,65 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
+static int unknown_command(const char *name)
+{
+	const char *names[ARRAY_SIZE(commands)];
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		names[i] = commands[i]->name;
+	const char *like = opt_most_like(name, names, ARRAY_SIZE(commands));
+	return cli_failf("there is no command '%.60s'%s%s%s; 'outage --help' lists them", name,
+			 like ? " (did you mean " : "", like ? like : "", like ? "?)" : "");
+}
+
+static void print_command_help(const struct command *cmd, bool all)
+{
+	auto_strbuf text = STRBUF_INIT;
+	unsigned more = opt_help(cmd->options, all, &text);
+
+	printf("%s\n%s", cmd->usage, strbuf_str(&text));
+	if (more)
+		printf("\n'outage %s --help all' tells %u more options; so does the manual page.\n",
+		       cmd->name, more);
+	if (cmd->notes)
+		printf("\n%s", cmd->notes);
+}
+
+/* Reads the options of a command, and runs it. */
+static int perform(const struct command *cmd, int argc, char **argv)
+{
+	auto_free void *o = xcalloc(1, max(cmd->size, (size_t)1));
+	struct err err = ERR_INIT;
+	struct args args;
+	int status = EXIT_OK;
+
+	if (cmd->init)
+		cmd->init(o);
+	if (opt_parse(cmd->options, cmd->order, o, argc, argv, &args, &err)) {
+		status = cli_usage(cmd, "%s", err.msg);
+	} else {
+		if (args.help)
+			print_command_help(cmd, args.help_all);
+		else
+			status = cmd->act(o, &args);
+		args_release(&args);
+	}
+	if (cmd->release)
+		cmd->release(o);
+	return status;
+}
+
 static int run_command(int argc, char **argv)
 {
 	const struct command *cmd = find_command(argv[0]);
 
 	if (!cmd)
-		return cli_failf("there is no command '%.60s'; 'outage --help' lists them",
-				 argv[0]);
-	if (argc > 1 && (streq(argv[1], "--help") || streq(argv[1], "-h"))) {
+		return unknown_command(argv[0]);
+	if (!cmd->options && argc > 1 && (streq(argv[1], "--help") || streq(argv[1], "-h"))) {
 		fputs(cmd->usage, stdout);
 		return cli_flush();
 	}
-	int status = cmd->run(argc, argv);
+	int status = cmd->options ? perform(cmd, argc, argv) : cmd->run(argc, argv);
 	int flushed = cli_flush();
 	return status == EXIT_OK ? flushed : status;
 }
