@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/rng.h"
 #include "cli/cli.h"
+#include "cli/groups.h"
 #include "workload/gen.h"
 #include "workload/jlang.h"
 #include "workload/workload.h"
@@ -298,17 +299,10 @@ static int parse_shard(void *into, const char *arg, struct err *err)
 	return 0;
 }
 
-static void list_bounds(struct strbuf *out)
-{
-	for (const struct bounds_set *set = bounds_sets; set->name; set++)
-		strbuf_addf(out, "%s%s", out->len ? " " : "", set->name);
-}
-
 #define AT(member) OPT_AT(struct options, member)
 static const struct opt options[] = {
 	{ OPT_SECTION, .help = "Which workloads" },
-	{ OPT_TEXT, "bounds", 'b', "SET|FILE", AT(bounds), .list = list_bounds, .hint = HINT_FILE,
-	  .help = "a named set (--list), or a file of bounds (outage-bounds(5))" },
+	OPTION_BOUNDS(AT(bounds)),
 	{ OPT_CALL, "shard", 0, "I/N", .call = parse_shard,
 	  .help = "the I-th of N equal parts, I from 1 to N" },
 	{ OPT_COUNT, "skip", 0, "N", AT(skip), .help = "leave out the first N" },

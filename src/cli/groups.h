@@ -8,6 +8,15 @@
 
 #include "cli/options.h"
 
+/* GUEST, for a struct target_opts: another kernel, for a file system or under a finding. */
+extern const struct opt guest_options[];
+
+/* Names that a table of another room has, for `list` of an option. */
+void list_bounds(struct strbuf *out);
+void list_profiles(struct strbuf *out);
+void list_guarantees(struct strbuf *out);
+void list_targets(struct strbuf *out);
+
 /* clang-format off */
 
 /* ---- OUTPUT ---- */
@@ -27,6 +36,16 @@
 	{ OPT_ARGUMENT, .arg = "FINDING", .hint = HINT_DIR, .help = "its directory, RUN/findings/NAME" }
 #define OPTION_TIMEOUT(words, ...) \
 	{ OPT_DURATION, "timeout", 0, "DURATION", __VA_ARGS__, .help = words }
+
+/* ---- SEARCH ---- */
+
+#define OPTION_BOUNDS(...) \
+	{ OPT_TEXT, "bounds", 'b', "SET|FILE", __VA_ARGS__, .list = list_bounds, .hint = HINT_FILE, \
+	  .help = "generated workloads: a named set (outage gen --list), or a file of bounds" }
+#define OPTION_PROFILE(kind, ...) \
+	{ kind, "profile", 'p', "NAME", __VA_ARGS__, .list = list_profiles, .strict = true, \
+	  .help = "what an application may count on without a sync: ext4-ordered (default), " \
+		  "ext4-writeback, xfs, btrfs, minimal, lazyfs" }
 
 /* clang-format on */
 

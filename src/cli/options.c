@@ -198,10 +198,20 @@ static int find_choice(const struct opt *o, const char *arg, uint64_t *out)
 	return -EINVAL;
 }
 
-static int parse_number(const struct opt *o, const char *name, const char *arg, uint64_t *out,
+static int check_choice(const struct opt *o, const char *name, const char *arg, uint64_t *out,
 			struct err *err)
 {
 	auto_strbuf choices = STRBUF_INIT;
+
+	if (!find_choice(o, arg, out))
+		return 0;
+	print_choices(o, &choices);
+	return err_set(err, -EINVAL, "%s is %s, not '%.40s'", name, strbuf_str(&choices), arg);
+}
+
+static int parse_number(const struct opt *o, const char *name, const char *arg, uint64_t *out,
+			struct err *err)
+{
 	struct err why = ERR_INIT;
 	int rc = 0;
 
@@ -218,11 +228,7 @@ static int parse_number(const struct opt *o, const char *name, const char *arg, 
 			*out /= o->unit;
 		break;
 	case OPT_CHOICE:
-		if (!find_choice(o, arg, out))
-			return 0;
-		print_choices(o, &choices);
-		return err_set(err, -EINVAL, "%s is %s, not '%.40s'", name, strbuf_str(&choices),
-			       arg);
+		return check_choice(o, name, arg, out, err);
 	default:
 		if (number_parse(arg, out))
 			return err_set(err, -EINVAL, "%s is a number, not '%.40s'", name, arg);
@@ -327,8 +333,11 @@ static int take(const struct opt_iter *it, void *into, const char *arg, struct a
 	const struct opt *o = it->o, *group = it->group;
 	auto_strbuf name = STRBUF_INIT;
 	char *at = into;
+	uint64_t unused;
 
 	opt_print_name(it, &name);
+	if (o->strict && check_choice(o, strbuf_str(&name), arg, &unused, err))
+		return -EINVAL;
 	if (arg && o->normal) {
 		char *text = NULL;
 		int rc = o->normal(arg, &text, err);

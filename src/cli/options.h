@@ -56,6 +56,7 @@ struct opt {
 	const char *otherwise;		  /* the default, which is parsed like a value */
 	const char *words;		  /* the values that there are, with a blank between them */
 	void (*list)(struct strbuf *out); /* the same, where a table of another room has them */
+	bool strict;			  /* of a text: it must be one of them */
 	bool many;			  /* several of them, with a comma between them */
 	bool rare;			  /* only --help all tells it */
 	enum opt_hint hint;

@@ -91,7 +91,8 @@ static const struct opt table[] = {
 	{ OPT_FLAG, "json", 'J', NULL, AT(json), .help = "as JSON" },
 	{ OPT_OFF, "no-sync", 0, NULL, AT(sync), .help = "without" },
 	{ OPT_TEXT, "text", 't', "TEXT", AT(text), .help = "a text", .otherwise = "none" },
-	{ OPT_COPY, "copy", 0, "TEXT", AT(copy), .help = "a copy" },
+	{ OPT_COPY, "copy", 0, "TEXT", AT(copy), .help = "a copy", .words = "x yy",
+	  .strict = true },
 	{ OPT_LINES, "line", 0, "TEXT", AT(lines), .help = "lines" },
 	{ OPT_LIST, NULL, 'o', "OPTION", AT(list), .help = "several" },
 	{ OPT_NUMBER, "number", 'n', "N", AT(number), .help = "a number", .otherwise = "7" },
@@ -228,6 +229,7 @@ static void test_mistakes(void)
 	wrong("--ref a --ref-size many",
 	      "--ref-size: 'many' is not a size such as 4096, 64K or 1.5M");
 	wrong("--order up", "--order is walk, depth or breadth, not 'up'");
+	wrong("--copy up", "--copy is x or yy, not 'up'");
 	wrong("--strategy up", "--strategy is sync or remount, not 'up'");
 	wrong("--jobs 0", "--jobs is from 1 to 256, not 0");
 	wrong("--jobs 1k", "--jobs is from 1 to 256, not 1k");
