@@ -27,6 +27,7 @@ struct command {
 	void (*init)(void *o);	  /* before the options are read; or NULL */
 	void (*release)(void *o); /* in any case; or NULL */
 	int (*act)(void *o, struct args *args); /* an exit status */
+	const struct command *const *sub;	/* its subcommands, which it has instead, or NULL */
 	int (*run)(int argc, char **argv);	/* argv[0] is the command's name; an exit status */
 };
 

@@ -309,7 +309,7 @@ static const struct opt options[] = {
 	{ OPT_COUNT, "limit", 'n', "N", AT(limit), .help = "at most N" },
 	{ OPT_COUNT, "sample", 0, "N", AT(sample),
 	  .help = "N of them, spread evenly, at places drawn from the seed" },
-	{ OPT_NUMBER, "seed", 0, "N", AT(seed), .help = "for --sample", .otherwise = "0" },
+	OPTION_SEED("--sample", AT(seed)),
 	{ OPT_TEXT, "name", 0, "NAME", AT(name), .help = "the one workload of that name" },
 	{ OPT_SECTION, .help = "What to print" },
 	{ OPT_FLAG, "count", 'c', NULL, AT(count), .help = "how many there are, and nothing else" },

@@ -37,7 +37,20 @@ void list_targets(struct strbuf *out);
 #define OPTION_TIMEOUT(words, ...) \
 	{ OPT_DURATION, "timeout", 0, "DURATION", __VA_ARGS__, .help = words }
 
+#define OPTION_TIME(...) \
+	{ OPT_DURATION, "time", 0, "DURATION", __VA_ARGS__, .least = 1, .help = "stop after that" }
+#define OPTION_JOBS(words, max_, ...) \
+	{ OPT_COUNT, "jobs", 'j', "N", __VA_ARGS__, .least = 1, .most = max_, .help = words }
+/* What a command that searches says at the end of its --help, before the example. */
+#define EXIT_STATUS_NOTES \
+	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it,\n" \
+	"or nothing was tried.\n\n"
+
 /* ---- SEARCH ---- */
+
+#define OPTION_BUDGET(words, ...) { OPT_COUNT, "budget", 0, "N", __VA_ARGS__, .help = words }
+#define OPTION_SEED(words, ...) \
+	{ OPT_NUMBER, "seed", 0, "N", __VA_ARGS__, .help = "for " words, .otherwise = "0" }
 
 #define OPTION_BOUNDS(...) \
 	{ OPT_TEXT, "bounds", 'b', "SET|FILE", __VA_ARGS__, .list = list_bounds, .hint = HINT_FILE, \

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* main.c - the table of commands, and what they share. */
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -179,17 +178,42 @@ static int perform(const struct command *cmd, int argc, char **argv)
 	return status;
 }
 
+static int perform_sub(const struct command *cmd, int argc, char **argv)
+{
+	auto_strbuf all = STRBUF_INIT;
+	bool help = argc > 1 && (streq(argv[1], "--help") || streq(argv[1], "-h"));
+
+	for (size_t i = 0; cmd->sub[i]; i++) {
+		const char *name = cmd->sub[i]->name + strlen(cmd->name) + 1;
+
+		if (argc > 1 && streq(argv[1], name))
+			return perform(cmd->sub[i], argc - 1, argv + 1);
+		strbuf_addf(&all, "%s%s", !i ? "" : cmd->sub[i + 1] ? ", " : " or ", name);
+	}
+	if (!help)
+		return cli_usage(cmd, "say %s%s%.40s%s", strbuf_str(&all),
+				 argc > 1 ? ", not '" : "", argc > 1 ? argv[1] : "",
+				 argc > 1 ? "'" : "");
+	printf("%s\n", cmd->usage);
+	for (size_t i = 0; cmd->sub[i]; i++)
+		printf("  outage %-14s %s\n", cmd->sub[i]->name, cmd->sub[i]->summary);
+	printf("\nEach has its own --help.\n");
+	return EXIT_OK;
+}
+
 static int run_command(int argc, char **argv)
 {
 	const struct command *cmd = find_command(argv[0]);
 
 	if (!cmd)
 		return unknown_command(argv[0]);
-	if (!cmd->options && argc > 1 && (streq(argv[1], "--help") || streq(argv[1], "-h"))) {
+	if (cmd->run && argc > 1 && (streq(argv[1], "--help") || streq(argv[1], "-h"))) {
 		fputs(cmd->usage, stdout);
 		return cli_flush();
 	}
-	int status = cmd->options ? perform(cmd, argc, argv) : cmd->run(argc, argv);
+	int status = cmd->sub	    ? perform_sub(cmd, argc, argv)
+		     : cmd->options ? perform(cmd, argc, argv)
+				    : cmd->run(argc, argv);
 	int flushed = cli_flush();
 	return status == EXIT_OK ? flushed : status;
 }

@@ -209,6 +209,29 @@ static int check_choice(const struct opt *o, const char *name, const char *arg, 
 	return err_set(err, -EINVAL, "%s is %s, not '%.40s'", name, strbuf_str(&choices), arg);
 }
 
+/* A bit for each word of "a,c". */
+static int parse_set(const struct opt *o, const char *name, const char *arg, uint64_t *out,
+		     struct err *err)
+{
+	auto_free char *copy = xstrdup(arg);
+	char *rest = copy;
+
+	*out = 0;
+	for (char *word; (word = strsep(&rest, ","));) {
+		auto_strbuf choices = STRBUF_INIT;
+		uint64_t place;
+
+		if (!find_choice(o, word, &place)) {
+			*out |= UINT64_C(1) << place;
+			continue;
+		}
+		print_choices(o, &choices);
+		return err_set(err, -EINVAL, "%s is a list of %s, not '%.40s'", name,
+			       strbuf_str(&choices), word);
+	}
+	return 0;
+}
+
 static int parse_number(const struct opt *o, const char *name, const char *arg, uint64_t *out,
 			struct err *err)
 {
@@ -229,6 +252,8 @@ static int parse_number(const struct opt *o, const char *name, const char *arg, 
 		break;
 	case OPT_CHOICE:
 		return check_choice(o, name, arg, out, err);
+	case OPT_SET:
+		return parse_set(o, name, arg, out, err);
 	default:
 		if (number_parse(arg, out))
 			return err_set(err, -EINVAL, "%s is a number, not '%.40s'", name, arg);
@@ -255,6 +280,8 @@ static int check_range(const struct opt *o, const char *name, const char *arg, u
 	if (o->most && o->least)
 		strbuf_addf(&range, "from %llu%s to %llu%s", (unsigned long long)(o->least / per),
 			    unit, (unsigned long long)(most / per), unit);
+	else if (n < o->least && !(o->least / per))
+		strbuf_adds(&range, "more than 0");
 	else if (n < o->least)
 		strbuf_addf(&range, "at least %llu%s", (unsigned long long)(o->least / per), unit);
 	else
@@ -299,8 +326,7 @@ static int store(const struct opt *o, const char *name, void *at, const char *ar
 	switch (o->kind) {
 	case OPT_FLAG:
 	case OPT_OFF:
-		assert(o->width == sizeof(bool));
-		*(bool *)at = o->kind == OPT_FLAG;
+		store_number(o, at, o->kind == OPT_FLAG);
 		return 0;
 	case OPT_TEXT:
 		*(const char **)at = arg;

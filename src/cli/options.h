@@ -28,8 +28,8 @@ enum opt_kind {
 	OPT_SECTION,  /* `help` is the title of what follows */
 	OPT_ARGUMENT, /* no option: explains an argument, and how it is completed */
 	OPT_GROUP,    /* the table `group`, for the struct at `at` */
-	OPT_FLAG,     /* bool: true */
-	OPT_OFF,      /* bool: false */
+	OPT_FLAG,     /* true, or 1 */
+	OPT_OFF,      /* false, or 0 */
 	OPT_TEXT,     /* const char *, which lives as long as the struct args */
 	OPT_COPY,     /* char *, which its struct owns */
 	OPT_LINES,    /* const char *: a line for each time the option is given */
@@ -39,6 +39,7 @@ enum opt_kind {
 	OPT_SIZE,     /* with units of two */
 	OPT_DURATION, /* in nanoseconds, divided by `unit` */
 	OPT_CHOICE,   /* the place of the value among `words`; also a bool */
+	OPT_SET,      /* "a,c": bit 0 for the first of `words`, and so on; each at most once */
 	OPT_CALL,     /* `call` makes something of it */
 };
 
@@ -57,7 +58,6 @@ struct opt {
 	const char *words;		  /* the values that there are, with a blank between them */
 	void (*list)(struct strbuf *out); /* the same, where a table of another room has them */
 	bool strict;			  /* of a text: it must be one of them */
-	bool many;			  /* several of them, with a comma between them */
 	bool rare;			  /* only --help all tells it */
 	enum opt_hint hint;
 	uint64_t least, most; /* of a number; most 0: no bound */

@@ -17,7 +17,7 @@ struct given {
 	char *copy;
 	struct vec_of(const char *) list;
 	uint64_t number, count, jobs, timeout_ms, large;
-	uint32_t depth, order;
+	uint32_t depth, order, kinds;
 	struct side side, refs[2];
 	unsigned n_refs;
 	char taken[64];
@@ -101,8 +101,10 @@ static const struct opt table[] = {
 	{ OPT_COUNT, "depth", 0, "N", AT(depth), .help = "steps", .least = 1 },
 	{ OPT_DURATION, "timeout", 0, "TIME", AT(timeout_ms), .help = "how long", .unit = 1000000,
 	  .least = 1, .otherwise = "60s" },
+	{ OPT_DURATION, "time", 0, "TIME", AT(large), .help = "when", .least = 1 },
 	{ OPT_CHOICE, "order", 0, "HOW", AT(order), .help = "of the search", .list = list_orders },
 	{ OPT_CHOICE, "strategy", 0, "HOW", AT(remount), .help = "how", .words = "sync remount" },
+	{ OPT_SET, "kind", 0, "KIND,...", AT(kinds), .help = "which", .words = "a b c" },
 	{ OPT_CALL, "large", 0, "[SIZE]", AT(large), .help = "large ones", .call = call_large },
 	{ OPT_GROUP, .group = side_options, AT(side) },
 	{ OPT_GROUP, .group = plan_options, AT(taken), .take = take_plan },
@@ -171,6 +173,7 @@ static void test_kinds(void)
 	ok(g.list.n == 2 && streq(g.list.v[1], "y"), "and a list");
 	ok(!parse("--order breadth --strategy remount --depth 3"), "choices");
 	ok(g.order == 2 && g.remount && g.depth == 3, "also in small members");
+	ok(!parse("--kind c,a") && g.kinds == 5, "a set");
 	ok(!parse("--large=abc") && g.large == 3, "a value that may be there");
 	ok(!parse("--large abc") && g.large == 4096 && args.n == 1, "or not");
 	ok(!parse("-Jn5 -t a") && g.json && g.number == 5, "letters in one word");
@@ -229,12 +232,15 @@ static void test_mistakes(void)
 	wrong("--ref a --ref-size many",
 	      "--ref-size: 'many' is not a size such as 4096, 64K or 1.5M");
 	wrong("--order up", "--order is walk, depth or breadth, not 'up'");
+	wrong("--kind a,x", "--kind is a list of a, b or c, not 'x'");
+	wrong("--kind=", "--kind is a list of a, b or c, not ''");
 	wrong("--copy up", "--copy is x or yy, not 'up'");
 	wrong("--strategy up", "--strategy is sync or remount, not 'up'");
 	wrong("--jobs 0", "--jobs is from 1 to 256, not 0");
 	wrong("--jobs 1k", "--jobs is from 1 to 256, not 1k");
 	wrong("--depth 0", "--depth is at least 1, not 0");
 	wrong("--depth 5G", "--depth is at most 4294967295, not 5G");
+	wrong("--time 0", "--time is more than 0, not 0");
 	wrong("--timeout 0", "--timeout is at least 1ms, not 0");
 }
 
