@@ -621,36 +621,6 @@ static int parse_file(void *file, const char *given, struct err *err)
 	return 0;
 }
 
-static int parse_promise(void *promises, const char *arg, struct err *err)
-{
-	static const struct {
-		const char *name;
-		unsigned promises;
-	} known[] = { { "sync,atomic", SEMANTIC_SYNCHRONOUS | SEMANTIC_ATOMIC },
-		      { "atomic,sync", SEMANTIC_SYNCHRONOUS | SEMANTIC_ATOMIC },
-		      { "sync", SEMANTIC_SYNCHRONOUS },
-		      { "atomic", SEMANTIC_ATOMIC },
-		      { "none", 0 } };
-
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-		if (streq(arg, known[i].name)) {
-			*(uint64_t *)promises = known[i].promises;
-			return 0;
-		}
-	return err_set(err, -EINVAL, "--promise is sync,atomic, sync, atomic or none, not '%.40s'",
-		       arg);
-}
-
-static int parse_media(void *media, const char *arg, struct err *err)
-{
-	unsigned kinds;
-	int rc = media_parse_kinds(arg, &kinds, err);
-
-	if (!rc)
-		*(uint64_t *)media = kinds;
-	return rc;
-}
-
 #define AT(member) OPT_AT(struct pm, member)
 static const struct opt options[] = {
 	{ OPT_ARGUMENT, .arg = "PROGRAM", .hint = HINT_FILE,
@@ -668,9 +638,9 @@ static const struct opt options[] = {
 		  "or not at all, and stay once it has returned" },
 	{ OPT_COPY, "recover", 0, "CMD", AT(plan.recover), .hint = HINT_FILE,
 	  .help = "is run on every state before that; else what looks also recovers" },
-	{ OPT_CALL, "promise", 0, "WHAT", AT(plan.promises), .call = parse_promise,
-	  .words = "sync,atomic sync atomic none", .rare = true,
-	  .help = "with --dump: sync,atomic, sync, atomic or none", .otherwise = "sync,atomic" },
+	{ OPT_SET, "promise", 0, "WHAT,...", AT(plan.promises), .words = "sync atomic",
+	  .rare = true, .help = "with --dump, of each operation: sync, atomic, both, or none",
+	  .otherwise = "sync,atomic" },
 	{ OPT_SECTION, .help = "Which crashes" },
 	{ OPT_CHOICE, "crash", 0, "WHAT", AT(crash_recovery), .words = "run recovery",
 	  .help = "run, or recovery: also while a crash is recovered from", .otherwise = "run" },
@@ -678,25 +648,15 @@ static const struct opt options[] = {
 	  .help = "how many of these are traced", .otherwise = "16" },
 	{ OPT_CALL, "model", 0, "NAME", AT(plan.model), .call = parse_model, .words = "pm pm-eadr",
 	  .rare = true, .help = "what a crash may leave: pm (default) or pm-eadr" },
-	{ OPT_CALL, "eadr", 0, NULL, AT(plan.model), .call = parse_model, .rare = true,
-	  .help = "the same as --model pm-eadr: no flush is needed" },
-	{ OPT_NUMBER, "granularity", 0, "N", AT(plan.granularity), .words = "8 64", .strict = true,
-	  .rare = true, .otherwise = "64",
-	  .help = "64: stores to a line of 64 bytes persist in order; 8: they may be reordered as "
-		  "well" },
-	{ OPT_FLAG, "split", 0, NULL, AT(plan.split), .rare = true,
-	  .help = "take each store on its own, also those of one copy, which is else cut at few "
-		  "places" },
-	{ OPT_CALL, "media", 0, "WHAT", AT(plan.media), .call = parse_media,
-	  .words = "poison stale poison,stale", .rare = true,
-	  .help = "poison, stale, or both: with --check, lines that were written last cannot be "
-		  "read, or are as before" },
-	{ OPT_COUNT, "media-max", 0, "N", AT(plan.media_max), .least = 1, .rare = true,
-	  .help = "such lines of one state", .otherwise = "64" },
-	{ OPT_CHOICE, "prune", 0, "HOW", AT(plan.prune), .words = "none reads", .rare = true,
-	  .help = "none, or reads: only lines that are read are varied", .otherwise = "none" },
-	{ OPT_COUNT, "max-subset", 0, "N", AT(plan.max_subset),
-	  .help = "stores lost, or surviving, at once", .otherwise = "2" },
+	OPTION_EADR(OPT_CALL, AT(plan.model), .call = parse_model),
+	OPTION_GRANULARITY(AT(plan.granularity)),
+	OPTION_SPLIT(AT(plan.split)),
+	OPTION_MEDIA(AT(plan.media)),
+	OPTION_MEDIA_MAX("64", AT(plan.media_max), .least = 1),
+	OPTION_PRUNE("none, or reads: only lines that are read are varied", AT(plan.prune),
+		     .otherwise = "none"),
+	OPTION_MAX_SUBSET("stores lost, or surviving, at once", AT(plan.max_subset),
+			  .otherwise = "2"),
 	OPTION_BUDGET("states that are checked; 0: no limit", AT(plan.budget),
 		      .otherwise = "20000"),
 	{ OPT_COUNT, "enough", 0, "N", AT(plan.enough), .rare = true, .otherwise = "32",

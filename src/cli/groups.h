@@ -7,9 +7,26 @@
 #define CLI_GROUPS_H
 
 #include "cli/options.h"
+#include "target/target.h"
 
 /* GUEST, for a struct target_opts: another kernel, for a file system or under a finding. */
 extern const struct opt guest_options[];
+
+/*
+ * TARGET, for a struct target_line: all of a target but its guest, and -t itself. A command that
+ * takes -t has both tables.
+ */
+extern const struct opt target_options[];
+struct target_line {
+	struct target_opts o;
+	const char *fstype, *mount_options;
+};
+/*
+ * "vm:pm:pmfs,option" is one word, and can be said with two options: makes it of `spec`, which may
+ * be NULL. `out` is NULL if there is nothing to change.
+ */
+int target_line_name(const struct target_line *t, const char *spec, char **out, struct err *err)
+	must_check;
 
 /* Names that a table of another room has, for `list` of an option. */
 void list_bounds(struct strbuf *out);
@@ -46,15 +63,48 @@ void list_targets(struct strbuf *out);
 	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it,\n" \
 	"or nothing was tried.\n\n"
 
+#define OPTION_HANG_AFTER(...) \
+	{ OPT_DURATION, "hang-after", 0, "DURATION", __VA_ARGS__, \
+	  .help = "what gives no answer for so long hangs" }
+
+/* ---- CRASH ---- */
+
+#define OPTION_MAX_SUBSET(words, ...) { OPT_COUNT, "max-subset", 0, "N", .help = words, __VA_ARGS__ }
+#define OPTION_GUARANTEE(...) \
+	{ OPT_TEXT, "guarantee", 0, "NAME", .list = list_guarantees, .strict = true, \
+	  .help = "what the file system promises: unmount, bare, posix, linux, sync, atomic; " \
+		  "default: what the target promises", ##__VA_ARGS__ }
+/* Of persistent memory. */
+#define OPTION_EADR(kind, ...) \
+	{ kind, "eadr", .rare = true, .help = "caches are persistent, no flush is needed: the same " \
+	  "as --model pm-eadr", ##__VA_ARGS__ }
+#define OPTION_GRANULARITY(...) \
+	{ OPT_NUMBER, "granularity", 0, "N", .words = "8 64", .strict = true, .rare = true, \
+	  .help = "64: stores to a line of 64 bytes persist in order; 8: in any order", \
+	  .otherwise = "64", ##__VA_ARGS__ }
+#define OPTION_SPLIT(...) \
+	{ OPT_FLAG, "split", .rare = true, \
+	  .help = "take each store of a copy on its own, which is else cut at few places", ##__VA_ARGS__ }
+#define OPTION_MEDIA(...) \
+	{ OPT_SET, "media", 0, "WHAT,...", .words = "poison stale", .rare = true, \
+	  .help = "poison, stale, or both: a line that was written last is bad after the crash", \
+	  ##__VA_ARGS__ }
+#define OPTION_MEDIA_MAX(number, ...) \
+	{ OPT_COUNT, "media-max", 0, "N", .rare = true, .help = "such lines of one state", \
+	  .otherwise = number, ##__VA_ARGS__ }
+#define OPTION_PRUNE(words_, ...) \
+	{ OPT_CHOICE, "prune", 0, "HOW", .words = "none reads", .rare = true, .help = words_, ##__VA_ARGS__ }
+
 /* ---- SEARCH ---- */
 
-#define OPTION_BUDGET(words, ...) { OPT_COUNT, "budget", 0, "N", __VA_ARGS__, .help = words }
+#define OPTION_BUDGET(words, ...) { OPT_COUNT, "budget", 0, "N", .help = words, ##__VA_ARGS__ }
 #define OPTION_SEED(words, ...) \
-	{ OPT_NUMBER, "seed", 0, "N", __VA_ARGS__, .help = "for " words, .otherwise = "0" }
+	{ OPT_NUMBER, "seed", 0, "N", .help = "for " words, .otherwise = "0", ##__VA_ARGS__ }
 
 #define OPTION_BOUNDS(...) \
-	{ OPT_TEXT, "bounds", 'b', "SET|FILE", __VA_ARGS__, .list = list_bounds, .hint = HINT_FILE, \
-	  .help = "generated workloads: a named set (outage gen --list), or a file of bounds" }
+	{ OPT_TEXT, "bounds", 'b', "SET|FILE", .list = list_bounds, .hint = HINT_FILE, \
+	  .help = "generated workloads: a named set (outage gen --list), or a file of bounds", \
+	  ##__VA_ARGS__ }
 #define OPTION_PROFILE(kind, ...) \
 	{ kind, "profile", 'p', "NAME", __VA_ARGS__, .list = list_profiles, .strict = true, \
 	  .help = "what an application may count on without a sync: ext4-ordered (default), " \

@@ -209,7 +209,7 @@ static int check_choice(const struct opt *o, const char *name, const char *arg, 
 	return err_set(err, -EINVAL, "%s is %s, not '%.40s'", name, strbuf_str(&choices), arg);
 }
 
-/* A bit for each word of "a,c". */
+/* A bit for each word of "a,c"; "none" is the empty set. */
 static int parse_set(const struct opt *o, const char *name, const char *arg, uint64_t *out,
 		     struct err *err)
 {
@@ -217,6 +217,8 @@ static int parse_set(const struct opt *o, const char *name, const char *arg, uin
 	char *rest = copy;
 
 	*out = 0;
+	if (streq(arg, "none"))
+		return 0;
 	for (char *word; (word = strsep(&rest, ","));) {
 		auto_strbuf choices = STRBUF_INIT;
 		uint64_t place;
@@ -289,6 +291,14 @@ static int check_range(const struct opt *o, const char *name, const char *arg, u
 	return err_set(err, -ERANGE, "%s is %s, not %.40s", name, strbuf_str(&range), arg);
 }
 
+static int to_number(const struct opt *o, const char *name, const char *arg, uint64_t *out,
+		     struct err *err)
+{
+	int rc = parse_number(o, name, arg, out, err);
+
+	return rc ? rc : check_range(o, name, arg, *out, err);
+}
+
 static void store_number(const struct opt *o, void *at, uint64_t n)
 {
 	switch (o->width) {
@@ -344,9 +354,7 @@ static int store(const struct opt *o, const char *name, void *at, const char *ar
 	case OPT_CALL:
 		return o->call(at, arg, err);
 	default:
-		rc = parse_number(o, name, arg, &n, err);
-		if (!rc)
-			rc = check_range(o, name, arg, n, err);
+		rc = to_number(o, name, arg, &n, err);
 		if (!rc)
 			store_number(o, at, n);
 		return rc;
@@ -378,8 +386,13 @@ static int take(const struct opt_iter *it, void *into, const char *arg, struct a
 		at += group->at;
 	if (!at)
 		return -EINVAL;
-	return group && group->take ? group->take(at, o, arg, err)
-				    : store(o, strbuf_str(&name), at + o->at, arg, a, err);
+	if (!group || !group->take)
+		return store(o, strbuf_str(&name), at + o->at, arg, a, err);
+	/* The sentence about a wrong number is the same for all. */
+	if (o->kind >= OPT_NUMBER && o->kind < OPT_CALL &&
+	    to_number(o, strbuf_str(&name), arg, &unused, err))
+		return -EINVAL;
+	return group->take(at, o, arg, err);
 }
 
 static int take_defaults(const struct opt *table, void *into, struct args *a, struct err *err)

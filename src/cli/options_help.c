@@ -2,7 +2,7 @@
 /* options_help.c - what --help says of the options in a table. */
 #include "cli/options.h"
 
-enum { WIDTH = 79, COLUMN = 26 };
+enum { WIDTH = 79, COLUMN = 25 };
 
 /* Words, one after the other, in lines that begin at `column`; the first one is there already. */
 static void add_wrapped(struct strbuf *out, const char *text, size_t column)
@@ -56,7 +56,7 @@ static void add_entry(const struct opt_iter *it, struct strbuf *out)
 	if (it->o->otherwise)
 		strbuf_addf(&text, "; default: %s", it->o->otherwise);
 	strbuf_adds(out, strbuf_str(&head));
-	if (head.len + 2 > COLUMN)
+	if (head.len + 1 > COLUMN)
 		strbuf_addf(out, "\n%*s", COLUMN, "");
 	else
 		strbuf_addf(out, "%*s", (int)(COLUMN - head.len), "");

@@ -3,8 +3,8 @@
  * plan.h - what a run tests: everything that must be the same when an interrupted run goes on.
  *
  * RUN/run is its text: "outage-run 1", then a line for each key that is not at its default, the key
- * and, after a blank, its value. A key is the name of the option of outage-test(1) that sets it;
- * besides them there are
+ * and, after a blank, its value. A key is the name of the option of outage-test(1) that sets it,
+ * but for guest-kernel and guest-modules, which --kernel and --modules set; besides them there are
  *
  *	kernel       the release it began on
  *	started      the day and time it began
@@ -42,8 +42,8 @@ struct plan {
 void plan_init(struct plan *p);
 void plan_release(struct plan *p);
 
-/* Sets a key from the words of an option. Paths are made absolute. */
-int plan_set(struct plan *p, const char *key, const char *value, struct err *err) must_check;
+/* Sets what an option of outage-test(1) is about, or the "file" that an argument names. */
+int plan_set(struct plan *p, const char *option, const char *value, struct err *err) must_check;
 /* Fills in what follows from the rest: guarantee, modes, budget, kernel. */
 int plan_complete(struct plan *p, struct err *err) must_check;
 /* Notes what the guest's files hold: they may become others while the run goes on. */

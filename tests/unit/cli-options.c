@@ -174,6 +174,7 @@ static void test_kinds(void)
 	ok(!parse("--order breadth --strategy remount --depth 3"), "choices");
 	ok(g.order == 2 && g.remount && g.depth == 3, "also in small members");
 	ok(!parse("--kind c,a") && g.kinds == 5, "a set");
+	ok(!parse("--kind a --kind none") && g.kinds == 0, "or an empty one");
 	ok(!parse("--large=abc") && g.large == 3, "a value that may be there");
 	ok(!parse("--large abc") && g.large == 4096 && args.n == 1, "or not");
 	ok(!parse("-Jn5 -t a") && g.json && g.number == 5, "letters in one word");
@@ -250,13 +251,13 @@ static void test_help(void)
 
 	ok(opt_help(table, false, &some) == 4, "rare options are left out, and counted");
 	ok(opt_help(table, true, &all) == 0, "or not");
-	ok(strstr(some.buf, "\n  -t, --text TEXT         a text; default: none\n"), "an entry");
-	ok(strstr(some.buf, "\n  -o OPTION               several\n"), "with a letter only");
-	ok(strstr(some.buf, "\n      --large[=SIZE]      large ones\n"), "with a value or not");
+	ok(strstr(some.buf, "\n  -t, --text TEXT        a text; default: none\n"), "an entry");
+	ok(strstr(some.buf, "\n  -o OPTION              several\n"), "with a letter only");
+	ok(strstr(some.buf, "\n      --large[=SIZE]     large ones\n"), "with a value or not");
 	ok(strstr(some.buf, "\n\nThe side:\n  -s, --size BYTES"), "a section of a shared table");
-	ok(strstr(some.buf, "\n  FILE                    a file\n"), "an argument");
+	ok(strstr(some.buf, "\n  FILE                   a file\n"), "an argument");
 	ok(!strstr(some.buf, "--count") && strstr(all.buf, "      --count N"), "a rare one");
-	ok(strstr(all.buf, "      --ref-OPTION VALUE  of the --ref before it\n"),
+	ok(strstr(all.buf, "      --ref-OPTION VALUE of the --ref before it\n"),
 	   "a table with a prefix is one line");
 }
 
