@@ -69,7 +69,8 @@ struct opt {
 
 	/* OPT_GROUP: */
 	const struct opt *group;
-	const char *prefix; /* of all names; NULL: none. Letters are left out then */
+	/* Of all names, or NULL: letters are left out then, and `help` is told once for all. */
+	const char *prefix;
 	/* Takes the values in place of the members; `at` is that of the group. */
 	int (*take)(void *at, const struct opt *o, const char *arg, struct err *err);
 	/* Where the struct is; NULL: at `at`. `into` is the command's struct. */

@@ -90,7 +90,7 @@ unsigned opt_help(const struct opt *table, bool all, struct strbuf *out)
 			left_out++;
 			continue;
 		}
-		if (prefixed && told == it.group)
+		if (prefixed && (told == it.group || !it.group->help))
 			continue;
 		if (section)
 			strbuf_addf(out, "%s%s:\n", out->len ? "\n" : "", section->help);
