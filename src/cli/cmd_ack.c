@@ -31,7 +31,7 @@ static const struct opt options[] = { { OPT_ARGUMENT, .arg = "TEXT...",
 					.help = "what is done; -- before one that begins with -" },
 				      OPT_END };
 
-static int act(void *unused, struct args *args)
+static int run(void *unused, struct args *args)
 {
 	auto_strbuf line = STRBUF_INIT;
 
@@ -61,5 +61,5 @@ const struct command cmd_ack = {
 		 "data\n",
 	.options = options,
 	.order = OPT_NOWHERE,
-	.act = act,
+	.run = run,
 };

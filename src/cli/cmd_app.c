@@ -683,7 +683,7 @@ static void release(void *given)
 	app_summary_release(&a->summary);
 }
 
-static int act(void *given, struct args *args)
+static int run(void *given, struct args *args)
 {
 	struct app *a = given;
 
@@ -714,5 +714,5 @@ const struct command cmd_app = {
 	.size = sizeof(struct app),
 	.init = init,
 	.release = release,
-	.act = act,
+	.run = run,
 };

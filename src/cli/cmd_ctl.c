@@ -74,7 +74,7 @@ static const struct opt options[] = {
 	OPT_END
 };
 
-static int act(void *given, struct args *args)
+static int run(void *given, struct args *args)
 {
 	const struct options *o = given;
 
@@ -100,5 +100,5 @@ const struct command cmd_ctl = {
 		 "         outage ctl mnt torn-op file=a.log parts=3 persist=1,3\n",
 	.options = options,
 	.size = sizeof(struct options),
-	.act = act,
+	.run = run,
 };

@@ -148,7 +148,7 @@ static const struct opt options[] = {
 	OPT_END
 };
 
-static int act(void *doctor, struct args *args)
+static int run(void *doctor, struct args *args)
 {
 	if (args->n)
 		return cli_usage(&cmd_doctor, "'%.60s' is not expected here", args->v[0]);
@@ -167,5 +167,5 @@ const struct command cmd_doctor = {
 		 "example: sudo outage doctor --fix\n",
 	.options = options,
 	.size = sizeof(struct doctor),
-	.act = act,
+	.run = run,
 };

@@ -636,7 +636,7 @@ static void release(void *given)
 	free(e->dir);
 }
 
-static int act(void *given, struct args *args)
+static int run(void *given, struct args *args)
 {
 	struct explore *e = given;
 	struct err err = ERR_INIT;
@@ -672,5 +672,5 @@ const struct command cmd_explore = {
 	.size = sizeof(struct explore),
 	.init = init,
 	.release = release,
-	.act = act,
+	.run = run,
 };

@@ -233,7 +233,7 @@ static const struct opt options[] = {
 	OPT_END
 };
 
-static int act(void *given, struct args *args)
+static int run(void *given, struct args *args)
 {
 	const struct options *o = given;
 	const char *dir = args->v[0];
@@ -277,5 +277,5 @@ const struct command cmd_export_case = {
 		 "example: outage export outage-runs/ext4-0001/findings/0-0 -o reproducer\n",
 	.options = options,
 	.size = sizeof(struct options),
-	.act = act,
+	.run = run,
 };

@@ -325,7 +325,7 @@ static const struct opt options[] = {
 	OPT_END
 };
 
-static int act(void *given, struct args *args)
+static int run(void *given, struct args *args)
 {
 	struct options *o = given;
 
@@ -357,5 +357,5 @@ const struct command cmd_gen = {
 	.notes = "example: outage gen --bounds seq-1 --limit 3\n",
 	.options = options,
 	.size = sizeof(struct options),
-	.act = act,
+	.run = run,
 };

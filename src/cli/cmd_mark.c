@@ -40,7 +40,7 @@ static const struct opt options[] = {
 	OPT_END
 };
 
-static int act(void *unused, struct args *args)
+static int run(void *unused, struct args *args)
 {
 	char **v = args->v;
 
@@ -65,5 +65,5 @@ const struct command cmd_mark = {
 		 "example: outage mark begin 1; mv a b; outage mark end 1\n",
 	.options = options,
 	.order = OPT_NOWHERE,
-	.act = act,
+	.run = run,
 };

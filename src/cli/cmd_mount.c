@@ -59,7 +59,7 @@ static void release(void *given)
 	forget_run_opts_release(&((struct options *)given)->run);
 }
 
-static int act(void *given, struct args *args)
+static int run(void *given, struct args *args)
 {
 	struct options *o = given;
 	struct forget_run_opts *r = &o->run;
@@ -93,5 +93,5 @@ const struct command cmd_mount = {
 	.size = sizeof(struct options),
 	.init = init,
 	.release = release,
-	.act = act,
+	.run = run,
 };

@@ -744,7 +744,7 @@ static void release(void *given)
 	free(p->dir);
 }
 
-static int act(void *given, struct args *args)
+static int run(void *given, struct args *args)
 {
 	struct pm *p = given;
 
@@ -785,5 +785,5 @@ const struct command cmd_pm = {
 	.size = sizeof(struct pm),
 	.init = init,
 	.release = release,
-	.act = act,
+	.run = run,
 };

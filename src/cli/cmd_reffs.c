@@ -214,7 +214,7 @@ static bool is_one_of(const char *word, const char *const *list)
 	return false;
 }
 
-static int act(void *given, struct args *args)
+static int run(void *given, struct args *args)
 {
 	static const char *const key_words[] = { "save", "restore", "drop", NULL };
 	static const char *const file_words[] = { "pickle", "load", NULL };
@@ -258,5 +258,5 @@ const struct command cmd_reffs = {
 		 "example: outage reffs --daemon /mnt && outage reffs save 1 /mnt\n",
 	.options = options,
 	.size = sizeof(struct options),
-	.act = act,
+	.run = run,
 };

@@ -163,7 +163,7 @@ static const struct opt options[] = {
 	OPT_END
 };
 
-static int act(void *given, struct args *args)
+static int run(void *given, struct args *args)
 {
 	struct replay *o = given;
 	const char *dir = args->v[0];
@@ -203,5 +203,5 @@ const struct command cmd_replay = {
 	.options = options,
 	.size = sizeof(struct replay),
 	.release = release,
-	.act = act,
+	.run = run,
 };

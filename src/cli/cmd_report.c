@@ -86,7 +86,7 @@ static const struct opt options[] = {
 	OPT_END
 };
 
-static int act(void *given, struct args *args)
+static int run(void *given, struct args *args)
 {
 	struct report_command *o = given;
 	const char *dir = args->v[0];
@@ -124,5 +124,5 @@ const struct command cmd_report = {
 		 "example: outage report outage-runs/ext4-0001 --html report.html\n",
 	.options = options,
 	.size = sizeof(struct report_command),
-	.act = act,
+	.run = run,
 };

@@ -157,7 +157,7 @@ static const struct opt options[] = {
 	OPT_END
 };
 
-static int act(void *given, struct args *args)
+static int run(void *given, struct args *args)
 {
 	struct shrink_command *o = given;
 	const char *dir = args->v[0];
@@ -211,5 +211,5 @@ const struct command cmd_shrink = {
 	.options = options,
 	.size = sizeof(struct shrink_command),
 	.release = release,
-	.act = act,
+	.run = run,
 };

@@ -713,7 +713,7 @@ static void release(void *test)
 	free(t->dir);
 }
 
-static int act(void *test, struct args *args)
+static int run(void *test, struct args *args)
 {
 	struct test *t = test;
 	struct err err = ERR_INIT;
@@ -740,5 +740,5 @@ const struct command cmd_test = {
 	.size = sizeof(struct test),
 	.init = init,
 	.release = release,
-	.act = act,
+	.run = run,
 };

@@ -141,6 +141,8 @@ int trace_read_calls(const struct trace_options *o, struct trace_reader *r, stru
 	return 0;
 }
 
+static const struct opt none[] = { OPT_END };
+
 const struct command cmd_trace = {
 	.name = "trace",
 	.summary = "show, draw, import and export traces",
@@ -149,5 +151,8 @@ const struct command cmd_trace = {
 		 "A trace is what a target sent to its storage, or what an application asked of "
 		 "its\n"
 		 "file system.\n",
+	.notes = "Each has its own --help.\n",
+	.options = none,
+	.order = OPT_BEFORE,
 	.sub = subcommands,
 };

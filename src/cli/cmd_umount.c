@@ -163,7 +163,7 @@ static const struct opt options[] = {
 	OPT_END
 };
 
-static int act(void *given, struct args *args)
+static int run(void *given, struct args *args)
 {
 	const struct options *o = given;
 
@@ -188,5 +188,5 @@ const struct command cmd_umount = {
 		 "example: outage umount mnt\n",
 	.options = options,
 	.size = sizeof(struct options),
-	.act = act,
+	.run = run,
 };

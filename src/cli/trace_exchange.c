@@ -22,7 +22,7 @@ static const struct opt export_options[] = {
 	OPTION_JSON(TRACE_AT(json)), OPT_END
 };
 
-static int act_import(void *given, struct args *args)
+static int run_import(void *given, struct args *args)
 {
 	auto_trace t = { 0 };
 	auto_strbuf out = STRBUF_INIT;
@@ -63,7 +63,7 @@ const struct command trace_cmd_import = {
 		 "Turns a log of the kernel's dm-log-writes target into a trace.\n",
 	.options = import_options,
 	.size = sizeof(struct trace_options),
-	.act = act_import,
+	.run = run_import,
 };
 
 static void warn_left_out(const struct dmlog_report *rep)
@@ -108,7 +108,7 @@ static void export_json(struct strbuf *out, const char *log, const struct dmlog_
 	json_end(&j);
 }
 
-static int act_export(void *given, struct args *args)
+static int run_export(void *given, struct args *args)
 {
 	auto_trace t = { 0 };
 	auto_strbuf out = STRBUF_INIT;
@@ -144,5 +144,5 @@ const struct command trace_cmd_export = {
 		 "not complete are left out, with a warning.\n",
 	.options = export_options,
 	.size = sizeof(struct trace_options),
-	.act = act_export,
+	.run = run_export,
 };

@@ -70,7 +70,7 @@ static const struct opt options[] = {
 	OPT_END
 };
 
-static int act(void *given, struct args *args)
+static int run(void *given, struct args *args)
 {
 	auto_call(cleanup_trace_reader) struct trace_reader *r = NULL;
 	struct trace_options *o = given;
@@ -97,5 +97,5 @@ const struct command trace_cmd_graph = {
 		 "and in red what was never synced.\n",
 	.options = options,
 	.size = sizeof(struct trace_options),
-	.act = act,
+	.run = run,
 };

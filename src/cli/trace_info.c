@@ -100,7 +100,7 @@ static void info_json(struct strbuf *out, const struct trace_info *info, const s
 static const struct opt options[] = { TRACE_OPTION_FILE("the trace; - is standard input"),
 				      OPTION_JSON(TRACE_AT(json)), OPT_END };
 
-static int act(void *given, struct args *args)
+static int run(void *given, struct args *args)
 {
 	auto_call(cleanup_trace_reader) struct trace_reader *r = NULL;
 	auto_strbuf out = STRBUF_INIT;
@@ -128,5 +128,5 @@ const struct command trace_cmd_info = {
 		 "trace is complete.\n",
 	.options = options,
 	.size = sizeof(struct trace_options),
-	.act = act,
+	.run = run,
 };
