@@ -268,8 +268,8 @@ check 'what is no run' refused 'has no task-0.pickle' --overlap m1 c.svg
 check 'a swarm that is none' refused 'I/N' -t reffs --swarm 4/3
 check 'a distribution that is not there' refused 'uniform, rank' -t reffs --dist bell
 check 'too little memory' refused 'at least' -t reffs --memory 1k
-check 'no depth' refused 'depth is at least 1' -t reffs --depth 0
-check 'no alphabet' refused 'alphabet is at least 1' -t reffs --alphabet 0
+check 'no depth' refused 'depth is from 1 to' -t reffs --depth 0
+check 'no alphabet' refused 'alphabet is from 1 to' -t reffs --alphabet 0
 printf 'weight truncate LENGTH 0 1\n' >noarg
 check 'an argument that is not there' refused "truncate has no argument 'LENGTH'; it has FILE, SIZE" \
 	-t reffs --inputs noarg

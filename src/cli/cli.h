@@ -18,7 +18,7 @@ enum exit_status {
 
 struct command {
 	const char *name;
-	const char *summary; /* half a line, for the list of commands */
+	const char *summary; /* half a line, for the list of commands; NULL: it is in none */
 	const char *usage;   /* what --help prints before the options */
 	const char *notes;   /* and after them, or NULL */
 	const struct opt *options;

@@ -101,8 +101,9 @@ static const char *short_name(const struct command *cmd)
 static void print_commands(const struct command *const *all, const char *before)
 {
 	for (; *all; all++)
-		printf("  %s%-*s %s\n", before, (int)(*before ? 8 : 10), short_name(*all),
-		       (*all)->summary);
+		if ((*all)->summary)
+			printf("  %s%-*s %s\n", before, (int)(*before ? 8 : 10), short_name(*all),
+			       (*all)->summary);
 }
 
 static void print_command_help(const struct command *cmd, bool all)
