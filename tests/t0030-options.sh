@@ -65,12 +65,13 @@ check 'the program itself' refused "unknown option --verzion (did you mean --ver
 
 # ---- a target's options, wherever there is a target ----
 
+: >given
 for option in mkfs fstype mount-options recover kernel modules guest-cpu guest-pm guest-file guest-memory deterministic \
 	size recorder; do
 	for command in test explore; do
 		check "$command --$option" eval 'options $command | grep -qx -e "--$option"'
 	done
-	[ $option = deterministic ] || set -- "$OUTAGE"
+	[ $option = deterministic ] || set -- "$dir/given"
 	check "explore --ref-$option" refused "about the --ref before them" explore "--ref-$option" "$@"
 	set --
 done
