@@ -633,7 +633,7 @@ static const struct opt options[] = {
 	OPTION_BUDGET("states that are checked; 0: no limit", AT(plan.budget),
 		      .otherwise = "20000"),
 	OPTION_SEED("what is drawn at random beyond the budget", AT(plan.seed), .rare = true),
-	{ OPT_COUNT, "limit", 0, "N", AT(limit), .help = "stop after so many findings" },
+	OPTION_FINDINGS("stop after so many", AT(limit)),
 	{ OPT_SECTION, .help = "The run" },
 	OPTION_TIME(AT(time_ns)),
 	OPTION_TIMEOUT("for the run and for each check", AT(plan.timeout_ms), .unit = 1000000,

@@ -233,11 +233,11 @@ static void check_tried(struct explore *e, struct explore_result *r)
 		words = xstrdup("nothing was tried: no operation was done; see --inputs");
 	else if (crashed_nothing(e, r) && r->stopped)
 		words = xasprintf("no crash was tried: %s before the first; give more --time, or "
-				  "a smaller --crash",
+				  "a smaller --crash-every",
 				  until);
 	else if (crashed_nothing(e, r))
 		words = xstrdup("no crash was tried: too few steps made something durable; give a "
-				"larger --limit, or a smaller --crash");
+				"larger --limit, or a smaller --crash-every");
 	if (!words)
 		return;
 	r->errors++;
@@ -506,24 +506,19 @@ static const struct opt options[] = {
 	  .help = "for visited states of a task", .otherwise = "64M" },
 	OPTION_SEED("what is drawn at random", AT(o.search.seed)),
 	{ OPT_SECTION, .help = "Which crashes" },
-	{ OPT_COUNT, "crash", 0, "N", AT(o.crash_every),
-	  .help = "cut the power after every N-th step that makes something durable, and check "
-		  "what "
-		  "recovery makes of it" },
-	{ OPT_SET, "crash-modes", 0, "MODE,...", AT(o.crash_modes),
-	  .words = "persist last prefix reorder",
-	  .help = "as --crash of outage test; default: "
-		  "persist" },
+	OPTION_CRASH("persist last prefix reorder",
+		     "cut the power now and then: persist (default), last, prefix, reorder",
+		     AT(o.crash_modes)),
+	{ OPT_COUNT, "crash-every", 0, "N", AT(o.crash_every),
+	  .help = "after every N-th step that makes something durable; default with --crash: 1" },
 	OPTION_GUARANTEE(AT(o.crash_guarantee)),
 	{ OPT_SECTION, .help = "The run" },
-	{ OPT_COUNT, "limit", 'n', "N", AT(o.operations), .help = "at most N operations" },
+	OPTION_LIMIT("operations", AT(o.operations)),
 	{ OPT_DURATION, "time", 0, "DURATION", AT(o.time_ns),
 	  .help = "stop after that, from when the targets are up" },
-	{ OPT_COUNT, "findings", 0, "N", AT(o.max_cases),
-	  .help = "stop a task after so many; default: "
-		  "10" },
-	{ OPT_DURATION, "hang", 0, "DURATION", AT(o.hang_ms), .unit = 1000000, .least = 100,
-	  .help = "without an answer for so long, it hangs; default: 60s", .rare = true },
+	OPTION_FINDINGS("stop a task after so many; default: 10", AT(o.max_cases)),
+	OPTION_HANG_AFTER(AT(o.hang_ms), .unit = 1000000, .least = 100, .rare = true,
+			  .otherwise = "60s"),
 	OPTION_JOBS("tasks", TASKS_MAX, AT(o.jobs), .otherwise = "1"),
 	{ OPT_FLAG, "share", 0, NULL, AT(o.share), .rare = true,
 	  .help = "they share what was visited, so that none does another's work" },
@@ -654,6 +649,8 @@ static int run(void *given, struct args *args)
 	if (!e->o.specs[0] && !e->lines[0].fstype)
 		return cli_usage(&cmd_explore, "--target is missing");
 	e->o.resume = e->resume;
+	if (e->o.crash_modes && !args_given(args, "crash-every"))
+		e->o.crash_every = 1;
 	e->round_given = args_given(args, "round");
 	return finish_options(e, &err) ? cli_fail(&err) : run_explore(e);
 }

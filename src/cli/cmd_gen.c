@@ -306,7 +306,7 @@ static const struct opt options[] = {
 	{ OPT_CALL, "shard", 0, "I/N", .call = parse_shard,
 	  .help = "the I-th of N equal parts, I from 1 to N" },
 	{ OPT_COUNT, "skip", 0, "N", AT(skip), .help = "leave out the first N" },
-	{ OPT_COUNT, "limit", 'n', "N", AT(limit), .help = "at most N" },
+	OPTION_LIMIT("workloads", AT(limit)),
 	{ OPT_COUNT, "sample", 0, "N", AT(sample),
 	  .help = "N of them, spread evenly, at places drawn from the seed" },
 	OPTION_SEED("--sample", AT(seed)),

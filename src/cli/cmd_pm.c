@@ -21,8 +21,9 @@
 
 enum {
 	KEEP_MAX = 64,
-	DETAIL_LINES = 4, /* of a finding that are printed */
-	EARLY_MAX = 8,	  /* failures that are told before all are known */
+	DETAIL_LINES = 4,	 /* of a finding that are printed */
+	CRASH_RECOVERY = 1 << 1, /* of the words of --crash */
+	EARLY_MAX = 8,		 /* failures that are told before all are known */
 };
 
 struct pm {
@@ -31,6 +32,7 @@ struct pm {
 	const char *output, *qemu;
 	const char *const *argv; /* of the program */
 	uint64_t size, time_ns, jobs, recoveries, recovery_ways;
+	uint32_t crash; /* bits of CRASH_... */
 	bool crash_recovery;
 	bool json, terminal, made;
 	bool kept;    /* there may be findings, which need the run */
@@ -642,8 +644,11 @@ static const struct opt options[] = {
 	  .rare = true, .help = "with --dump, of each operation: sync, atomic, both, or none",
 	  .otherwise = "sync,atomic" },
 	{ OPT_SECTION, .help = "Which crashes" },
-	{ OPT_CHOICE, "crash", 0, "WHAT", AT(crash_recovery), .words = "run recovery",
-	  .help = "run, or recovery: also while a crash is recovered from", .otherwise = "run" },
+	OPTION_CRASH(
+		"reorder recovery",
+		"reorder: stores in flight are lost while PROGRAM runs; recovery: also while a "
+		"crash is recovered from",
+		AT(crash), .otherwise = "reorder"),
 	{ OPT_COUNT, "recoveries", 0, "N", AT(recoveries), .least = 1, .rare = true,
 	  .help = "how many of these are traced", .otherwise = "16" },
 	{ OPT_CALL, "model", 0, "NAME", AT(plan.model), .call = parse_model, .words = "pm pm-eadr",
@@ -749,6 +754,7 @@ static int run(void *given, struct args *args)
 	struct pm *p = given;
 
 	p->plan.preload = p->tracer.preload;
+	p->crash_recovery = p->crash & CRASH_RECOVERY;
 	if (!p->plan.file)
 		return cli_usage(&cmd_pm, "--file is missing: which file is persistent memory?");
 	if (!p->plan.check == !p->plan.dump)

@@ -596,7 +596,7 @@ static const struct opt workload_options[] = {
 	OPTION_BOUNDS(),
 	{ OPT_ARGUMENT, .arg = "FILE...", .hint = HINT_FILE,
 	  .help = "workloads, j-lang files, directories of them, - for standard input" },
-	{ OPT_COUNT, "limit", 'n', "N", .help = "at most N workloads" },
+	OPTION_LIMIT("workloads"),
 	{ OPT_COUNT, "skip", 0, "N", .rare = true, .help = "leave out the first N" },
 	{ OPT_COUNT, "sample", 0, "N", .rare = true, .help = "N of them, spread evenly" },
 	OPTION_SEED("samples, of workloads and of crash states", .rare = true),
@@ -605,9 +605,9 @@ static const struct opt workload_options[] = {
 
 static const struct opt crash_options[] = {
 	{ OPT_SECTION, .help = "Which crashes" },
-	{ OPT_SET, "crash", 0, "MODE,...", .words = "persist last prefix reorder torn recovery",
-	  .help = "persist (default), last, prefix, reorder (default for persistent memory), torn, "
-		  "recovery" },
+	OPTION_CRASH("persist last prefix reorder torn recovery",
+		     "persist (default), last, prefix, reorder (default for persistent memory), "
+		     "torn, recovery"),
 	{ OPT_FLAG, "torn", .rare = true, .help = "the same as --crash reorder,torn" },
 	OPTION_BUDGET("crash states of one workload; default: 200 for reorder, torn and recovery"),
 	OPTION_MAX_SUBSET("reorder: at most N writes lost, or surviving", .otherwise = "2",

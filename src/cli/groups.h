@@ -49,6 +49,8 @@ void list_targets(struct strbuf *out);
 
 /* ---- RUN ---- */
 
+/* --hang-after is about what is tested, --timeout about commands and servers that it waits for. */
+
 #define OPTION_FINDING \
 	{ OPT_ARGUMENT, .arg = "FINDING", .hint = HINT_DIR, .help = "its directory, RUN/findings/NAME" }
 #define OPTION_TIMEOUT(words, ...) \
@@ -68,6 +70,10 @@ void list_targets(struct strbuf *out);
 	  .help = "what gives no answer for so long hangs" }
 
 /* ---- CRASH ---- */
+
+/* Which crashes are tried; RUN_PERSIST and so on are bits of it where all of them are known. */
+#define OPTION_CRASH(words_, help_, ...) \
+	{ OPT_SET, "crash", 0, "MODE,...", .words = words_, .help = help_, ##__VA_ARGS__ }
 
 #define OPTION_MAX_SUBSET(words, ...) { OPT_COUNT, "max-subset", 0, "N", .help = words, __VA_ARGS__ }
 #define OPTION_GUARANTEE(...) \
@@ -96,6 +102,12 @@ void list_targets(struct strbuf *out);
 	{ OPT_CHOICE, "prune", 0, "HOW", .words = "none reads", .rare = true, .help = words_, ##__VA_ARGS__ }
 
 /* ---- SEARCH ---- */
+
+/* How much is tried: of what the command goes through, or prints. */
+#define OPTION_LIMIT(what, ...) \
+	{ OPT_COUNT, "limit", 'n', "N", .help = "at most N " what, ##__VA_ARGS__ }
+#define OPTION_FINDINGS(words, ...) \
+	{ OPT_COUNT, "findings", 0, "N", .help = words, ##__VA_ARGS__ }
 
 #define OPTION_BUDGET(words, ...) { OPT_COUNT, "budget", 0, "N", .help = words, ##__VA_ARGS__ }
 #define OPTION_SEED(words, ...) \

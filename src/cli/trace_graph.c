@@ -63,8 +63,7 @@ static int draw(const struct trace_options *o, struct trace_reader *r, struct er
 static const struct opt options[] = {
 	TRACE_OPTION_FILE("the trace; - is standard input"),
 	TRACE_OPTION_OUTPUT("SVG", "where the picture goes; - is standard output"),
-	{ OPT_COUNT, "limit", 'n', "N", TRACE_AT(limit), .least = 1, .most = ROWS_MAX,
-	  .help = "draw at most N rows; default: 500" },
+	OPTION_LIMIT("rows; default: 500", TRACE_AT(limit), .least = 1, .most = ROWS_MAX),
 	OPTION_JSON(TRACE_AT(json)),
 	{ OPT_GROUP, .group = trace_filter_options },
 	OPT_END

@@ -158,8 +158,7 @@ static const struct opt options[] = {
 	  .help = "what repeats in one line: write x4, fsync; 12 times" },
 	{ OPT_FLAG, "suggest", 0, NULL, TRACE_AT(suggest),
 	  .help = "faults that are worth trying, as commands for outage ctl" },
-	{ OPT_COUNT, "limit", 'n', "N", TRACE_AT(limit), .least = 1,
-	  .help = "at most N suggestions; default: 20" },
+	OPTION_LIMIT("suggestions; default: 20", TRACE_AT(limit), .least = 1),
 	OPT_END
 };
 
