@@ -549,7 +549,7 @@ static int check_kernels(const struct explore *e, struct err *err)
 		struct err ignored = ERR_INIT;
 		const struct target_ops *ops = target_find(e->o.specs[i], &ignored);
 
-		if ((t->kernel || t->modules) && (!ops || !ops->far))
+		if ((t->guest_kernel || t->guest_modules) && (!ops || !ops->far))
 			return err_set(err, -EINVAL,
 				       "%skernel and %smodules are for uml: and vm: targets; %s is "
 				       "not in a kernel of its own",

@@ -584,15 +584,13 @@ static int run_pm(struct pm *p)
 
 /* ---- the command line ---- */
 
-static int parse_model(void *model, const char *name, struct err *err)
+static int take_eadr(void *model, const char *arg, struct err *err)
 {
 	char **to = model;
 
-	name = name ? name : model_pm_eadr.name;
-	if (pm_model_check(name, err))
-		return err_context(err, "--model");
+	(void)arg, (void)err;
 	free(*to);
-	*to = xstrdup(name);
+	*to = xstrdup(model_pm_eadr.name);
 	return 0;
 }
 
@@ -651,9 +649,8 @@ static const struct opt options[] = {
 		AT(crash), .otherwise = "reorder"),
 	{ OPT_COUNT, "recoveries", 0, "N", AT(recoveries), .least = 1, .rare = true,
 	  .help = "how many of these are traced", .otherwise = "16" },
-	{ OPT_CALL, "model", 0, "NAME", AT(plan.model), .call = parse_model, .words = "pm pm-eadr",
-	  .rare = true, .help = "what a crash may leave: pm (default) or pm-eadr" },
-	OPTION_EADR(OPT_CALL, AT(plan.model), .call = parse_model),
+	OPTION_MODEL(OPT_COPY, list_pm_models, AT(plan.model)),
+	OPTION_EADR(OPT_CALL, AT(plan.model), .call = take_eadr),
 	OPTION_GRANULARITY(AT(plan.granularity)),
 	OPTION_SPLIT(AT(plan.split)),
 	OPTION_MEDIA(AT(plan.media)),

@@ -483,8 +483,8 @@ static int check_source(struct test *t, struct err *err)
 static int check_resumable(const struct test *t, struct err *err)
 {
 	struct target_opts target = { .spec = t->plan.target,
-				      .mkfs_args = t->plan.mkfs,
-				      .kernel = t->plan.guest_kernel,
+				      .mkfs = t->plan.mkfs,
+				      .guest_kernel = t->plan.guest_kernel,
 				      .guest_files = t->plan.guest_files,
 				      .guest_memory = t->plan.guest_memory };
 
@@ -618,9 +618,7 @@ static const struct opt crash_options[] = {
 	  .help = "judge as if the N-th flush of each workload had not been sent, to see that it "
 		  "is "
 		  "noticed" },
-	{ OPT_TEXT, "model", 0, "NAME", .words = "block pm pm-eadr", .rare = true,
-	  .help = "what a crash may leave: block, or for persistent memory pm or pm-eadr; default: "
-		  "what suits the target" },
+	OPTION_MODEL(OPT_TEXT, list_models),
 	OPTION_EADR(OPT_FLAG),
 	OPTION_GRANULARITY(),
 	OPTION_SPLIT(),

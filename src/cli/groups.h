@@ -33,6 +33,8 @@ void list_bounds(struct strbuf *out);
 void list_profiles(struct strbuf *out);
 void list_guarantees(struct strbuf *out);
 void list_targets(struct strbuf *out);
+void list_models(struct strbuf *out);
+void list_pm_models(struct strbuf *out);
 
 /* clang-format off */
 
@@ -78,8 +80,11 @@ void list_targets(struct strbuf *out);
 #define OPTION_MAX_SUBSET(words, ...) { OPT_COUNT, "max-subset", 0, "N", .help = words, __VA_ARGS__ }
 #define OPTION_GUARANTEE(...) \
 	{ OPT_TEXT, "guarantee", 0, "NAME", .list = list_guarantees, .strict = true, \
-	  .help = "what the file system promises: unmount, bare, posix, linux, sync, atomic; " \
-		  "default: what the target promises", ##__VA_ARGS__ }
+.help = "what the file system promises, by default what the target is known for", \
+	  ##__VA_ARGS__ }
+#define OPTION_MODEL(kind, list_, ...) \
+	{ kind, "model", 0, "NAME", .list = list_, .strict = true, .rare = true, \
+	  .help = "what a crash may leave, by default what suits the target", ##__VA_ARGS__ }
 /* Of persistent memory. */
 #define OPTION_EADR(kind, ...) \
 	{ kind, "eadr", .rare = true, .help = "caches are persistent, no flush is needed: the same " \
@@ -119,8 +124,7 @@ void list_targets(struct strbuf *out);
 	  ##__VA_ARGS__ }
 #define OPTION_PROFILE(kind, ...) \
 	{ kind, "profile", 'p', "NAME", __VA_ARGS__, .list = list_profiles, .strict = true, \
-	  .help = "what an application may count on without a sync: ext4-ordered (default), " \
-		  "ext4-writeback, xfs, btrfs, minimal, lazyfs" }
+	  .help = "what an application may count on without a sync, by default the first" }
 
 /* clang-format on */
 

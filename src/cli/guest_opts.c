@@ -17,18 +17,18 @@ int guest_opts_apply(const struct target_opts *given, struct stored_case *c, str
 	struct err ignored = ERR_INIT;
 	const struct target_ops *target = target_find(c->target, &ignored);
 
-	if (!given->kernel && !given->modules && !given->guest_memory)
+	if (!given->guest_kernel && !given->guest_modules && !given->guest_memory)
 		return 0;
 	if (!target || !target->far)
 		return err_set(err, -EINVAL,
 			       "--kernel, --modules and --guest-memory are for findings of uml: "
 			       "and vm: targets; this one is of %s",
 			       c->target);
-	if (given->kernel)
-		replace(&c->guest_kernel, given->kernel);
+	if (given->guest_kernel)
+		replace(&c->guest_kernel, given->guest_kernel);
 	/* Another kernel's modules are not its own. */
-	if (given->kernel || given->modules)
-		replace(&c->guest_modules, given->modules);
+	if (given->guest_kernel || given->guest_modules)
+		replace(&c->guest_modules, given->guest_modules);
 	if (given->guest_memory)
 		c->guest_memory = given->guest_memory;
 	return 0;
@@ -37,8 +37,8 @@ int guest_opts_apply(const struct target_opts *given, struct stored_case *c, str
 int guest_opts_compare(const struct stored_case *c, struct strbuf *out, struct err *err)
 {
 	struct target_opts opts = { .spec = c->target,
-				    .mkfs_args = c->mkfs,
-				    .kernel = c->guest_kernel,
+				    .mkfs = c->mkfs,
+				    .guest_kernel = c->guest_kernel,
 				    .guest_files = c->guest_files,
 				    .guest_memory = c->guest_memory };
 	int rc = target_check(&opts, err);

@@ -173,7 +173,7 @@ int opt_existing_path(const char *arg, char **out, struct err *err)
 }
 
 /* "walk, depth or breadth" */
-static void print_choices(const struct opt *o, struct strbuf *out)
+void opt_print_choices(const struct opt *o, struct strbuf *out)
 {
 	auto_strbuf all = STRBUF_INIT;
 	char *rest;
@@ -205,7 +205,7 @@ static int check_choice(const struct opt *o, const char *name, const char *arg, 
 
 	if (!find_choice(o, arg, out))
 		return 0;
-	print_choices(o, &choices);
+	opt_print_choices(o, &choices);
 	return err_set(err, -EINVAL, "%s is %s, not '%.40s'", name, strbuf_str(&choices), arg);
 }
 
@@ -227,7 +227,7 @@ static int parse_set(const struct opt *o, const char *name, const char *arg, uin
 			*out |= UINT64_C(1) << place;
 			continue;
 		}
-		print_choices(o, &choices);
+		opt_print_choices(o, &choices);
 		return err_set(err, -EINVAL, "%s is a list of %s, not '%.40s'", name,
 			       strbuf_str(&choices), word);
 	}

@@ -104,6 +104,10 @@ bool opt_next(struct opt_iter *it);
 void opt_print_name(const struct opt_iter *it, struct strbuf *out);
 /* The values that there are, with a blank between them. */
 void opt_print_words(const struct opt *o, struct strbuf *out);
+/* The same for people: "walk, depth or breadth". */
+void opt_print_choices(const struct opt *o, struct strbuf *out);
+/* The help; where another table has the values, and no others may be, with them. */
+void opt_print_help(const struct opt *o, struct strbuf *out);
 
 /* What a command line says besides its options. */
 struct args {

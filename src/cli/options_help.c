@@ -47,12 +47,21 @@ static void add_head(const struct opt_iter *it, struct strbuf *out)
 		strbuf_addf(out, " %s", o->arg);
 }
 
+void opt_print_help(const struct opt *o, struct strbuf *out)
+{
+	strbuf_adds(out, o->help);
+	if (o->list && o->strict) {
+		strbuf_adds(out, ": ");
+		opt_print_choices(o, out);
+	}
+}
+
 static void add_entry(const struct opt_iter *it, struct strbuf *out)
 {
 	auto_strbuf head = STRBUF_INIT, text = STRBUF_INIT;
 
 	add_head(it, &head);
-	strbuf_adds(&text, it->o->help);
+	opt_print_help(it->o, &text);
 	if (it->o->otherwise)
 		strbuf_addf(&text, "; default: %s", it->o->otherwise);
 	strbuf_adds(out, strbuf_str(&head));

@@ -110,13 +110,17 @@ static void add_head(const struct opt_iter *it, struct strbuf *out)
 static void add_help(const struct opt_iter *it, struct strbuf *out)
 {
 	const struct opt *o = it->o;
-	const char *help = it->group && it->group->prefix ? it->group->help : o->help;
+	auto_strbuf help = STRBUF_INIT;
 
+	if (it->group && it->group->prefix)
+		strbuf_adds(&help, it->group->help);
+	else
+		opt_print_help(o, &help);
 	strbuf_addch(out, '\t');
-	for (const char *c = help; *c; c++) {
+	for (const char *c = help.buf; *c; c++) {
 		if (strchr("_*\\", *c))
 			strbuf_addch(out, '\\');
-		strbuf_addch(out, (char)(c == help ? toupper((unsigned char)*c) : *c));
+		strbuf_addch(out, (char)(c == help.buf ? toupper((unsigned char)*c) : *c));
 	}
 	strbuf_adds(out, ".");
 	if (o->otherwise)

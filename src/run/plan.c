@@ -45,15 +45,9 @@ static const struct key {
 	{ KEY("started", TRUST_HARMLESS, TEXT, started), 0, NULL },
 	{ KEY("guarantee", TRUST_HARMLESS, GUARANTEE, guarantee), 0, NULL },
 	{ KEY("recorder", TRUST_HARMLESS, TEXT, recorder), 0, NULL },
-	{ KEY("mkfs", TRUST_COMMAND, TEXT, mkfs), 0, NULL },
-	{ KEY("recover", TRUST_COMMAND, TEXT, recover), 0, NULL },
-	{ KEY("guest-kernel", TRUST_CODE, TEXT, guest_kernel), 0, "kernel" },
-	{ KEY("guest-modules", TRUST_CODE, TEXT, guest_modules), 0, "modules" },
-	{ KEY("guest-cpu", TRUST_HARMLESS, TEXT, guest_cpu), 0, NULL },
-	{ KEY("guest-pm", TRUST_HARMLESS, TEXT, guest_pm), 0, NULL },
-	{ KEY("guest-file", TRUST_FILE, LINES, guest_files), 0, NULL },
-	{ KEY("guest-memory", TRUST_HARMLESS, SIZE, guest_memory), 0, NULL },
-	{ KEY("size", TRUST_HARMLESS, SIZE, size), 0, NULL },
+#define TARGET_OPTION(member, kind, leads, key, name, ...) { KEY(key, leads, kind, member), 0, name },
+#define GUEST_OPTION TARGET_OPTION
+#include "target/options.def"
 	{ KEY("crash", TRUST_HARMLESS, MODES, modes), 0, NULL },
 	{ KEY("max-subset", TRUST_HARMLESS, COUNT, max_subset), 0, NULL },
 	{ KEY("budget", TRUST_HARMLESS, COUNT, budget), 0, NULL },
@@ -69,7 +63,6 @@ static const struct key {
 	{ KEY("dump", TRUST_COMMAND, TEXT, dump), 0, NULL },
 	{ KEY("check", TRUST_COMMAND, TEXT, check), 0, NULL },
 	{ KEY("paranoid", TRUST_HARMLESS, FLAG, paranoid), 0, NULL },
-	{ KEY("deterministic", TRUST_HARMLESS, FLAG, deterministic), 0, NULL },
 	{ KEY("bounds", TRUST_FILE, SOURCE, bounds), 0, NULL },
 	{ KEY("file", TRUST_FILE, FILES, files), 0, NULL },
 	{ KEY("hash", TRUST_HARMLESS, TEXT, hash), 0, NULL },
@@ -391,8 +384,8 @@ int plan_complete(struct plan *p, struct err *err)
 			       target->name);
 	if (!p->kernel) {
 		struct target_opts opts = { .spec = p->target,
-					    .mkfs_args = p->mkfs,
-					    .kernel = p->guest_kernel,
+					    .mkfs = p->mkfs,
+					    .guest_kernel = p->guest_kernel,
 					    .guest_files = p->guest_files,
 					    .guest_memory = p->guest_memory };
 
@@ -425,18 +418,12 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 	*out = (struct run_opts){
 		.target = { .spec = p->target,
 			    .recorder = p->recorder,
-			    .mkfs_args = p->mkfs,
-			    .recover = p->recover,
-			    .size = p->size,
-			    .kernel = p->guest_kernel,
-			    .modules = p->guest_modules,
-			    .guest_cpu = p->guest_cpu,
-			    .guest_pm = p->guest_pm,
 			    .eadr = p->eadr,
-			    .guest_files = p->guest_files,
 			    .files_hash = p->files_hash,
-			    .guest_memory = p->guest_memory,
-			    .deterministic = p->deterministic },
+#define TARGET_OPTION(member, ...) .member = p->member,
+#define GUEST_OPTION		   TARGET_OPTION
+#include "target/options.def"
+		},
 		.guarantee = guarantee_find(p->guarantee),
 		.modes = (unsigned)p->modes,
 		.max_subset = (uint32_t)min(p->max_subset, (uint64_t)UINT32_MAX),

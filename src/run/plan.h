@@ -23,18 +23,20 @@
 enum { PLAN_KEEP_DEFAULT = 5 };
 
 struct plan {
-	char *target, *kernel, *started, *guarantee, *recorder, *mkfs, *recover, *bounds, *hash;
-	char *guest_kernel, *guest_modules, *guest_cpu, *guest_pm, *media, *model;
-	char *guest_files;  /* one a line */
+	char *target, *kernel, *started, *guarantee, *recorder, *bounds, *hash;
+	char *media, *model;
+#define TARGET_OPTION(member, kind, ...) TARGET_OWNED_##kind member;
+#define GUEST_OPTION			 TARGET_OPTION
+#include "target/options.def"
 	char *files_hash;   /* of what they held when they were looked at; not saved */
 	char *dump, *check; /* commands of the user's that look at each state */
 	struct vec_of(char *) files;
-	uint64_t size, guest_memory, modes, max_subset, budget, lose_flush, skip, limit, sample,
+	uint64_t modes, max_subset, budget, lose_flush, skip, limit, sample,
 		seed, workloads;
 	uint64_t keep;	      /* cases of a cluster; UINT64_MAX: all */
 	uint64_t media_max;   /* lines of a state that are bad */
 	uint64_t granularity; /* of persistent memory: 8 or 64 */
-	bool vary_all, fsck, paranoid, deterministic, eadr, split;
+	bool vary_all, fsck, paranoid, eadr, split;
 	bool ours;	/* this user made it, or takes it for his own; not saved */
 	uint64_t given; /* a bit for each key that was set */
 };
