@@ -541,28 +541,6 @@ static const struct opt options[] = {
 	OPT_END
 };
 
-/* A kernel is for who has one of his own. */
-static int check_kernels(const struct explore *e, struct err *err)
-{
-	for (unsigned i = 0; i < e->o.n_specs; i++) {
-		const struct target_opts *t = i ? &e->references[i] : &e->o.sides.target;
-		struct err ignored = ERR_INIT;
-		const struct target_ops *ops = target_find(e->o.specs[i], &ignored);
-
-		if ((t->guest_kernel || t->guest_modules) && (!ops || !ops->far))
-			return err_set(err, -EINVAL,
-				       "%skernel and %smodules are for uml: and vm: targets; %s is "
-				       "not in a kernel of its own",
-				       i ? "--ref-" : "--", i ? "--ref-" : "--", e->o.specs[i]);
-		if (t->guest_memory && (!ops || !ops->far))
-			return err_set(err, -EINVAL,
-				       "%sguest-memory is for uml: and vm: targets; %s is in no "
-				       "guest",
-				       i ? "--ref-" : "--", e->o.specs[i]);
-	}
-	return 0;
-}
-
 static int name_sides(struct explore *e, struct err *err)
 {
 	int rc = 0;
@@ -594,8 +572,9 @@ static int finish_options(struct explore *e, struct err *err)
 	for (unsigned i = 0; i < e->o.n_specs; i++)
 		if (!side_find(e->o.specs[i], err))
 			return -EINVAL;
-	if (check_kernels(e, err))
-		return -EINVAL;
+	for (unsigned i = 0; i < e->o.n_specs; i++)
+		if (target_opts_fit(&e->references[i], e->o.specs[i], i ? "--ref-" : "--", err))
+			return -EINVAL;
 	if (e->o.crash_every && side_find(e->o.specs[0], err) != &side_target)
 		return err_set(err, -EINVAL, "%s has no disk that a crash could leave behind",
 			       e->o.specs[0]);

@@ -45,7 +45,8 @@ static const struct key {
 	{ KEY("started", TRUST_HARMLESS, TEXT, started), 0, NULL },
 	{ KEY("guarantee", TRUST_HARMLESS, GUARANTEE, guarantee), 0, NULL },
 	{ KEY("recorder", TRUST_HARMLESS, TEXT, recorder), 0, NULL },
-#define TARGET_OPTION(member, kind, leads, key, name, ...) { KEY(key, leads, kind, member), 0, name },
+#define TARGET_OPTION(member, kind, leads, key, name, ...)                                         \
+	{ KEY(key, leads, kind, member), 0, name },
 #define GUEST_OPTION TARGET_OPTION
 #include "target/options.def"
 	{ KEY("crash", TRUST_HARMLESS, MODES, modes), 0, NULL },
@@ -334,7 +335,14 @@ int plan_complete(struct plan *p, struct err *err)
 		return -EINVAL;
 	if (!p->guarantee)
 		p->guarantee = xstrdup(target->guarantee);
+	const struct target_opts said = {
+#define TARGET_OPTION(member, ...) .member = p->member,
+#define GUEST_OPTION		   TARGET_OPTION
+#include "target/options.def"
+	};
 	int rc = complete_pm(p, target, err);
+	if (!rc)
+		rc = target_opts_fit(&said, p->target, "--", err);
 	if (rc)
 		return rc;
 	/* In persistent memory, most of what can go wrong goes wrong within operations. */
@@ -349,39 +357,8 @@ int plan_complete(struct plan *p, struct err *err)
 			       "what %s writes is seen only between operations, so nothing of it "
 			       "can be torn; give --crash without torn",
 			       target->name);
-	if (p->recover && !streq(target->name, "fuse"))
-		return err_set(err, -EINVAL,
-			       "--recover is for fuse: targets; %s recovers by itself",
-			       target->name);
 	if (!p->budget && p->modes & (RUN_REORDER | RUN_TORN | RUN_RECOVERY))
 		p->budget = 200;
-	if ((p->guest_kernel || p->guest_modules) && !target->far)
-		return err_set(err, -EINVAL,
-			       "--kernel and --modules are for uml: and vm: targets; %s is of "
-			       "this "
-			       "machine's kernel",
-			       target->name);
-	if (p->guest_cpu && strncmp(target->name, "vm:", 3) != 0)
-		return err_set(err, -EINVAL,
-			       "--guest-cpu is for vm: targets; %s has the processors of this "
-			       "machine",
-			       target->name);
-	if (p->guest_pm && !target->pm)
-		return err_set(
-			err, -EINVAL,
-			"--guest-pm is for targets on persistent memory, such as vm:ext4-dax; "
-			"%s has a disk",
-			target->name);
-	if (p->guest_memory && !target->far)
-		return err_set(err, -EINVAL,
-			       "--guest-memory is for uml: and vm: targets; %s is of this "
-			       "machine's kernel",
-			       target->name);
-	if (p->deterministic && strncmp(target->name, "vm:", 3) != 0)
-		return err_set(err, -EINVAL,
-			       "--deterministic is for vm: targets; %s has no clock "
-			       "of its own",
-			       target->name);
 	if (!p->kernel) {
 		struct target_opts opts = { .spec = p->target,
 					    .mkfs = p->mkfs,

@@ -475,7 +475,35 @@ int target_fill(struct target *t, const char *name, uint64_t bytes, struct err *
 	return 0;
 }
 
-/* ---- records ---- */
+/* ---- what options.def has ---- */
+
+int target_opts_fit(const struct target_opts *o, const char *spec, const char *prefix,
+		    struct err *err)
+{
+	struct err ignored = ERR_INIT;
+	const struct target_ops *t = target_find(spec, &ignored);
+	bool guest = t && t->far, machine = t && strncmp(t->name, "vm:", 3) == 0;
+	const struct {
+		bool said, fits;
+		const char *name, *whose;
+	} rules[] = {
+		{ o->recover, t && streq(t->name, "fuse"), "recover", "fuse: targets" },
+		{ o->guest_kernel, guest, "kernel", "uml: and vm: targets" },
+		{ o->guest_modules, guest, "modules", "uml: and vm: targets" },
+		{ o->guest_memory, guest, "guest-memory", "uml: and vm: targets" },
+		{ o->guest_files, guest, "guest-file", "uml: and vm: targets" },
+		{ o->guest_cpu, machine, "guest-cpu", "vm: targets" },
+		{ o->deterministic, machine, "deterministic", "vm: targets" },
+		{ o->guest_pm, t && t->pm, "guest-pm",
+		  "targets on persistent memory, such as vm:ext4-dax" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+		if (rules[i].said && !rules[i].fits)
+			return err_set(err, -EINVAL, "%s%s is for %s; %s is none of them", prefix,
+				       rules[i].name, rules[i].whose, t ? t->name : spec);
+	return 0;
+}
 
 static void print_text(const char *prefix, const char *key, const char *value, struct strbuf *out)
 {
@@ -494,11 +522,11 @@ static void print_number(const char *prefix, const char *key, uint64_t value, st
 
 void target_opts_print(const struct target_opts *o, const char *prefix, struct strbuf *out)
 {
-#define PRINT_TEXT			      print_text
-#define PRINT_LINES			      print_text
-#define PRINT_SIZE			      print_number
-#define PRINT_FLAG			      print_number
+#define PRINT_TEXT				  print_text
+#define PRINT_LINES				  print_text
+#define PRINT_SIZE				  print_number
+#define PRINT_FLAG				  print_number
 #define TARGET_OPTION(member, kind, _l, key, ...) PRINT_##kind(prefix, key, o->member, out);
-#define GUEST_OPTION			      TARGET_OPTION
+#define GUEST_OPTION				  TARGET_OPTION
 #include "target/options.def"
 }
