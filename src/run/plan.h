@@ -31,8 +31,7 @@ struct plan {
 	char *files_hash;   /* of what they held when they were looked at; not saved */
 	char *dump, *check; /* commands of the user's that look at each state */
 	struct vec_of(char *) files;
-	uint64_t modes, max_subset, budget, lose_flush, skip, limit, sample,
-		seed, workloads;
+	uint64_t modes, max_subset, budget, lose_flush, skip, limit, sample, seed, workloads;
 	uint64_t keep;	      /* cases of a cluster; UINT64_MAX: all */
 	uint64_t media_max;   /* lines of a state that are bad */
 	uint64_t granularity; /* of persistent memory: 8 or 64 */

@@ -150,7 +150,8 @@ static int find_kernel(const struct host_fs *fs, const struct target_opts *opts,
 		return err_set(err, -ENODEV,
 			       "no kernel of Debian 12 has %s: name one that has it with --kernel",
 			       module_of(fs));
-	return vm_kernel_find(opts->guest_kernel, opts->guest_modules, module_of(fs), fetch, out, err);
+	return vm_kernel_find(opts->guest_kernel, opts->guest_modules, module_of(fs), fetch, out,
+			      err);
 }
 
 /* The same for the one of a spec: "vm:ext4,OPTIONS", or "vm:pm:NAME,OPTIONS". */
