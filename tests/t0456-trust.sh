@@ -157,7 +157,28 @@ rm -rf copy && cp -r mine copy && cp mine/findings/0-0/mark copy/mark
 check 'with that of a finding' resumed
 rm -rf copy && cp -r mine copy && chmod 777 copy
 check 'one that all can write to is refused as well' eval 'as "$ours" 2 test --resume copy &&
-	grep -q "copy lies where others can change it, and would run" err'
+	grep -q "copy lies where others can change it (\.: chmod go-w), and would run" err'
+
+# A group that others may be in, with a umask that lets it write.
+if command -v setpriv >/dev/null; then
+	shared() { (umask 002 && setpriv --regid 54321 --clear-groups -- "$BASH" -c "$(declare -f as run); $1"); }
+	export OUTAGE ours dir
+	check 'a run of a shared group' shared 'run grouped w v'
+	check 'is not made for the group to write to' test -z "$(find grouped -perm /022 ! -type l)"
+	check 'which may be used' shared 'as "$ours" 1 replay grouped/findings/0-0'
+	mkdir data
+	chgrp 54321 data
+	chmod 2775 data
+	check 'so is one of an application' shared 'as "$ours" 1 app -p minimal --stacks -o app --run "echo x >u" --check "test -e u" -- data'
+	check 'with files of the group in its directory' shared 'as "$ours" 1 replay app/findings/0'
+	chmod 755 app
+	chmod g+w app/base
+	check 'unless others can reach those' shared 'as "$ours" 2 replay app/findings/0'
+	check 'which is said' grep -q 'lies where others can change it (base in its tree: chmod go-rwx its directory)' err
+	chmod g+w grouped/findings/0-0/case
+	check 'else it is refused' shared 'as "$ours" 2 replay grouped/findings/0-0'
+	check 'which says what to do' grep -q 'lies where others can change it (case: chmod go-w)' err
+fi
 
 # ---- the key ----
 

@@ -282,13 +282,13 @@ check 'an unknown option' refused 'unknown option' -t reffs --sideways
 # ---- what is refused leaves nothing ----
 
 mkdir empty was
-(cd empty && refused 'FUSE target is' -t fuse:nosuch --limit 3)
+(cd empty && refused 'FUSE target is\|needs root' -t fuse:nosuch --limit 3)
 check 'a run that cannot begin leaves no directory' test ! -e empty/outage-runs
-check 'also not the one that was asked for' refused 'FUSE target is' -t fuse:nosuch --limit 3 -o given
+check 'also not the one that was asked for' refused 'FUSE target is\|needs root' -t fuse:nosuch --limit 3 -o given
 check '... which is not there' test ! -e given
 check 'nor one to go on with' refused 'cannot open' -t reffs --resume nowhere
 check '... which is not there, either' test ! -e nowhere
-check 'a directory of somebody else' refused 'FUSE target is' -t fuse:nosuch --limit 3 -o was
+check 'a directory of somebody else' refused 'FUSE target is\|needs root' -t fuse:nosuch --limit 3 -o was
 check '... stays, as it was' test -d was -a ! -e was/findings
 
 done_testing

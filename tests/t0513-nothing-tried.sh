@@ -139,7 +139,7 @@ if [ "$(id -u)" = 0 ] && [ -e /dev/fuse ]; then
 else
 	skip 'app needs root and FUSE'
 fi
-if command -v qemu-x86_64 >/dev/null; then
+if command -v qemu-x86_64 >/dev/null && has_namespaces; then
 	truncate -s 64K pool
 	for json in '' --json; do
 		# shellcheck disable=SC2086 # nothing, or one option
@@ -149,7 +149,7 @@ if command -v qemu-x86_64 >/dev/null; then
 	done
 	check '... in JSON, too' json 'd["errors"] == 1 and d["checked"] == 0'
 else
-	skip 'there is no qemu-x86_64'
+	skip 'there is no qemu-x86_64, or no user namespace'
 fi
 
 done_testing

@@ -176,8 +176,8 @@ done
 
 # ---- memory of what was removed ----
 
-pages() { ctl display-cache-usage && [ "$(sed -n 's/^\([0-9]*\) pages of .*/\1/p' answers | tail -1)" "$@" ]; }
-no_pages() { pages = 0; }
+pages() { ctl display-cache-usage && test "$(sed -n 's/^\([0-9]*\) pages of .*/\1/p' answers | tail -1)" "$@"; }
+no_pages() { pages "=" 0; }
 for profile in minimal btrfs ext4-ordered; do
 	start $profile
 	bytes 20000 x >mnt/old

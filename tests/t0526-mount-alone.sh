@@ -138,7 +138,7 @@ as_plain() {
 	mkdir data
 	run mount --daemon --no-real-sync --log log "$@" data mnt || return
 	timeout 900 python3 rights.py mnt >rights.mnt 2>err
-	[ $status = 0 ] && diff rights.plain rights.mnt >&2
+	[ "$status" = 0 ] && diff rights.plain rights.mnt >&2
 }
 
 check "a plain directory tells who may do what" eval 'timeout 900 python3 rights.py plain >rights.plain'

@@ -148,7 +148,7 @@ echo kept >$mnt/unsynced
 echo "lazyfs::cache-checkpoint" >$fifo
 check "cache-checkpoint is told when it is done" logs "checkpoint is done"
 echo "lazyfs::clear-cache" >$fifo
-cleared_twice() { [ "$(grep -c 'cache is cleared' $log)" = 2 ]; }
+cleared_twice() { [ "$(grep -c 'cache is cleared' "$log")" = 2 ]; }
 wait_for cleared_twice
 check "what was there at the checkpoint is kept" test "$(cat $data/unsynced)" = kept
 echo "lazyfs::help" >$fifo

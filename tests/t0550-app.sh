@@ -7,6 +7,7 @@
 # shellcheck disable=SC2016
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
+needs_namespaces
 
 if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ]; then
 	echo "1..0 # SKIP this needs root and FUSE"

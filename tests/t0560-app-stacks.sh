@@ -4,6 +4,7 @@
 # shellcheck disable=SC2016,SC2317 # commands for other shells, and what check calls
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
+needs_namespaces
 
 if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ] || [ "$(uname -m)" != x86_64 ]; then
 	echo "1..0 # SKIP this needs root, FUSE and x86-64"

@@ -5,6 +5,7 @@
 # shellcheck disable=SC2016,SC2317 # $1 is for the dump; functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
+needs_namespaces
 seeded=$(dirname "$OUTAGE")/tests/seeded
 pmfs=$seeded/pmfs
 

@@ -74,6 +74,7 @@ check 'is not followed: its store is found later, and its flush is not' eval "tr
 	test \"\$('$OUTAGE' trace show trace | awk '\$1 ~ /^[0-9]/ { print \$2 }')\" = store"
 check 'a program that leaves by _exit' traced "$helpers/pm-preload" pool exit
 check 'has a trace' trace
+# shellcheck disable=SC2016 # for another shell
 check 'one that is killed' eval '! traced "$helpers/pm-preload" pool killed'
 check 'has a trace without one' eval '! trace && grep -q "no end" err'
 rm -f pool

@@ -5,6 +5,7 @@
 # shellcheck disable=SC2016,SC2317 # $1 is for the check; functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
+needs_namespaces
 helpers=$(dirname "$OUTAGE")/tests/helpers
 causes=$helpers/pm-causes
 if ! command -v qemu-x86_64 >/dev/null; then

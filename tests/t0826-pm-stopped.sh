@@ -5,6 +5,7 @@
 # shellcheck disable=SC2016,SC2317 # $1 is for the check; functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
+needs_namespaces
 undo=$(dirname "$OUTAGE")/tests/helpers/pm-undo
 if ! command -v qemu-x86_64 >/dev/null; then
 	echo '1..0 # SKIP there is no qemu-x86_64'

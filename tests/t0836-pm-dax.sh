@@ -90,7 +90,7 @@ plain() { # STATUS OPTIONS...
 }
 check 'without checksums, nothing is found' plain 0 three
 # Here by the clock, so that an interrupt may have added one.
-missed() { plain 1 --lose-flush $before three || plain 1 --lose-flush $((before + 1)) three; }
+missed() { plain 1 --lose-flush "$before" three || plain 1 --lose-flush $((before + 1)) three; }
 check 'unless that fence is left out' missed
 check 'a fence is missing there' grep -q '^ordering: ' kept/findings/0-0/diagnosis
 

@@ -35,6 +35,7 @@ check "which is said" complains 'name one that has it with --kernel'
 
 # Nor is one fetched.
 mkdir fetch
+# shellcheck disable=SC2016 # for another shell
 printf '#!/bin/sh\necho "$0 $*" >>%s/asked\nexit 1\n' "$dir" >fetch/apt-get
 chmod +x fetch/apt-get
 cp fetch/apt-get fetch/apt-cache

@@ -4,6 +4,7 @@
 # shellcheck disable=SC2016,SC2317 # $1 is for the check; functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
+needs_namespaces
 if ! command -v qemu-x86_64 >/dev/null || ! command -v cc >/dev/null; then
 	echo '1..0 # SKIP there is no qemu-x86_64, or no compiler'
 	exit 77
@@ -23,7 +24,9 @@ pm() {
 	[ $? -eq "$want" ]
 }
 
+# shellcheck disable=SC2094 # the names are of files in the document
 shown put.c >put.c
+# shellcheck disable=SC2094 # the same
 shown check.sh >check.sh
 check 'the program builds' cc -g -o put put.c
 check 'the wrong one is found' pm 1 wrong pool

@@ -299,7 +299,7 @@ static void keep(const struct check_opts *opts, int fd)
 {
 	struct start s = { .opts = opts, .words = command_words(opts->command) };
 	bool own = getpid() == 1, stay = opts->shared && own;
-	struct request r;
+	struct request r = { 0 };
 	sigset_t child;
 	int mounts = -1, fds[PASS_MAX];
 

@@ -7,7 +7,8 @@
  * its answers fit into the socket while the parent writes the next job.
  *
  * K1: a worker does one job after the other, in order; answers come in that order.
- * K2: a worker ends when its socket is closed, and is killed by the kernel if the parent dies.
+ * K2: an answer that has come is told, whatever ends the run.
+ * K3: a worker ends when its socket is closed, and is killed by the kernel if the parent dies.
  */
 #include "app/checkers.h"
 
@@ -190,6 +191,7 @@ struct checkers {
 	uint64_t patience_ms;
 	struct strbuf text;
 	uint64_t given, told; /* states */
+	bool ending;	      /* no worker is started any more */
 	/* Checks that ended before others that were given out earlier. */
 	struct vec_of(struct early {
 		uint64_t order;
@@ -203,7 +205,7 @@ static uint64_t now_ms(void)
 	return util_now_ns() / 1000000;
 }
 
-/* A socket that another worker holds as well would not be closed when the parent closes it (K2). */
+/* A socket that another worker holds as well would not be closed when the parent closes it (K3). */
 static void close_others(int one, int other)
 {
 	unsigned low = (unsigned)(other < 0 ? one : min(one, other));
@@ -328,7 +330,7 @@ static int tell_early(struct checkers *c, bool all)
 {
 	int rc = 0;
 
-	while (!rc && c->early.n) {
+	while ((!rc || all) && c->early.n) {
 		size_t i = first_early(c);
 		struct early e = c->early.v[i];
 
@@ -336,7 +338,8 @@ static int tell_early(struct checkers *c, bool all)
 			break;
 		c->early.v[i] = vec_last(&c->early);
 		c->early.n--;
-		rc = tell(c, &e);
+		int told = tell(c, &e);
+		rc = rc ? rc : told;
 	}
 	return rc;
 }
@@ -356,6 +359,16 @@ static int report(struct checkers *c, struct slot *s, struct check_result *r)
 	return tell_early(c, false);
 }
 
+/* Somebody who goes on with the jobs of a worker that has ended. */
+static int start_successor(struct checkers *c, struct slot *s)
+{
+	int rc = c->ending ? 0 : start_worker(c, s);
+
+	for (unsigned i = 0; !rc && s->pid && i < s->n; i++)
+		(void)send_job(s, c->h, &s->state[i]);
+	return rc;
+}
+
 /* A worker is gone: its oldest job is to blame, the others go to its successor. */
 static int replace(struct checkers *c, struct slot *s, const char *why)
 {
@@ -373,11 +386,7 @@ static int replace(struct checkers *c, struct slot *s, const char *why)
 		rc = report(c, s, &r);
 		check_result_release(&r);
 	}
-	if (!rc)
-		rc = start_worker(c, s);
-	for (unsigned i = 0; !rc && i < s->n; i++)
-		(void)send_job(s, c->h, &s->state[i]);
-	return rc;
+	return rc ? rc : start_successor(c, s);
 }
 
 static int hear(struct checkers *c, struct slot *s)
@@ -411,11 +420,17 @@ static int hear(struct checkers *c, struct slot *s)
 	check_result_release(&r);
 	if (!rc && head.end == CHECK_ERROR) { /* it ends by itself */
 		end_worker(s, false);
-		rc = start_worker(c, s);
-		for (unsigned i = 0; !rc && i < s->n; i++)
-			(void)send_job(s, c->h, &s->state[i]);
+		rc = start_successor(c, s);
 	}
 	return rc;
+}
+
+static bool busy(const struct checkers *c)
+{
+	for (unsigned i = 0; i < c->jobs; i++)
+		if (c->slot[i].n)
+			return true;
+	return false;
 }
 
 static int listen_all(struct checkers *c, int wait_ms)
@@ -428,15 +443,34 @@ static int listen_all(struct checkers *c, int wait_ms)
 	if (poll(fds, c->jobs, wait_ms) < 0)
 		return errno == EINTR ? 0
 				      : err_set(c->err, -errno, "cannot wait for processes: %m");
-	for (unsigned i = 0; i < c->jobs && !rc; i++) {
+	for (unsigned i = 0; i < c->jobs && (!rc || c->ending); i++) {
 		struct slot *s = &c->slot[i];
+		int heard = 0;
 
 		if (fds[i].revents)
-			rc = hear(c, s);
+			heard = hear(c, s);
 		else if (s->n && now_ms() > s->since_ms + c->patience_ms)
-			rc = replace(c, s, "hung");
+			heard = replace(c, s, "hung");
+		rc = rc ? rc : heard;
 	}
 	return rc;
+}
+
+/*
+ * If the run was stopped, or a worker cannot be made to work: the checks of all workers that had
+ * ended by then count (K2); the others are killed. The first of what went wrong is the result.
+ */
+static int hear_the_rest(struct checkers *c, int rc)
+{
+	c->ending = true;
+	for (unsigned i = 0; busy(c) && i < DEPTH; i++) {
+		int heard = listen_all(c, 0);
+
+		rc = rc ? rc : heard;
+	}
+	int told = tell_early(c, true);
+	c->ending = false;
+	return rc ? rc : told;
 }
 
 /* Who has the fewest jobs; NULL if all have enough. */
@@ -448,14 +482,6 @@ static struct slot *idlest(struct checkers *c)
 		if (c->slot[i].n < DEPTH && (!best || c->slot[i].n < best->n))
 			best = &c->slot[i];
 	return best;
-}
-
-static bool busy(const struct checkers *c)
-{
-	for (unsigned i = 0; i < c->jobs; i++)
-		if (c->slot[i].n)
-			return true;
-	return false;
 }
 
 /* Where states come from: false at the end. */
@@ -519,10 +545,7 @@ static int go_on(struct checkers *c, next_fn *next, void *from, struct checkers_
 		if (!rc && busy(c))
 			rc = listen_all(c, POLL_MS);
 	}
-	/* If it was stopped: checks that had ended by then count; the others are killed. */
-	for (unsigned i = 0; !rc && busy(c) && i < DEPTH; i++)
-		rc = listen_all(c, 0);
-	return rc ? rc : tell_early(c, true);
+	return hear_the_rest(c, rc);
 }
 
 /* Those that have nothing to do end by themselves. */

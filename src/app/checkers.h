@@ -43,7 +43,10 @@ struct checkers_stats {
 	bool overlay;
 };
 
-/* Checks all states that `s` gives. Fails if no process can be made to work. */
+/*
+ * Checks all states that `s` gives. Fails if a process cannot be made to work; checks that had
+ * ended by then are told before that.
+ */
 int checkers_run(struct history *h, struct states *s, const struct checkers_opts *opts,
 		 struct checkers_stats *stats, struct err *err) must_check;
 /*

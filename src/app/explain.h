@@ -55,7 +55,8 @@ struct explained {
 		uint32_t lost; /* of what in `lost` it is about */
 	} mend;
 	unsigned checks;
-	bool cut;     /* there were more questions than checks: it may be simpler than told */
+	bool cut;      /* there were more questions than checks: it may be simpler than told */
+	bool unsteady; /* EXPLAIN_NOT: checks of the same state differed */
 	char *cut_by; /* EXPLAIN_NOT: what stopped the explanation, "a signal"; NULL: nothing yet */
 };
 

@@ -6,6 +6,7 @@
 enum {
 	SHOWN_MIN = 2, /* checks of the state that is told of; if they differ, more of them */
 	SHOWN_MAX = 6,
+	END_MAX = 6, /* checks without any crash, when checks of a state have differed */
 };
 
 /*
@@ -27,6 +28,7 @@ struct searching {
 	struct vec_of(struct known) knowns;
 	uint64_t start_ns;
 	struct verdict verdict, last; /* of the check that was run last, and in explaining */
+	bool faulty;		      /* the check fails without any crash, too */
 };
 
 /* ---- one check ---- */
@@ -120,7 +122,7 @@ static size_t find_cause(const struct searching *s, const char *cause)
 	return SIZE_MAX;
 }
 
-/* What the check says of the smallest state, several times. */
+/* What the check says of a state, several times; those that `f` tells of already count. */
 static int show(struct searching *s, const struct explained *why, struct search_found *f,
 		struct err *err)
 {
@@ -161,7 +163,7 @@ static size_t add_found(struct searching *s, struct search_found *f)
 	return s->out->found.n - 1;
 }
 
-/* What does not show again is none: `at` is then SIZE_MAX. */
+/* What does not show again explains nothing: `at` is then SIZE_MAX. */
 static int add_explained(struct searching *s, struct explained *why, size_t *at, struct err *err)
 {
 	struct search_found f = { 0 };
@@ -216,10 +218,13 @@ static int explain_state(struct searching *s, const struct app_state *state, enu
 	return rc;
 }
 
-/* What fails before anything was done says nothing about what was acknowledged. */
+/*
+ * What fails before anything was done says nothing about what was acknowledged; nor does a state
+ * that fails now and then say why another one fails.
+ */
 static bool speaks_of(const struct search_found *f, const struct app_state *state)
 {
-	return f->why.kind != EXPLAIN_START || !state->acked;
+	return !f->why.unsteady && (f->why.kind != EXPLAIN_START || !state->acked);
 }
 
 static size_t known_finding(const struct searching *s, const struct app_state *state,
@@ -254,17 +259,67 @@ static int hold(struct searching *s, const struct app_state *state, struct searc
 	return 0;
 }
 
-/* Which finding the state belongs to; SIZE_MAX: none, it does not always fail. */
-static int understand(struct searching *s, const struct app_state *state, enum app_harm harm,
+/*
+ * Which finding the state belongs to; SIZE_MAX: no reason is known, as checks of the same state
+ * have differed.
+ */
+static int understand(struct searching *s, const struct app_state *state, struct search_found *held,
 		      size_t *at, struct err *err)
 {
-	enum app_harm again = harm;
-	int rc = check_again(s, state->id, &again, err);
+	int rc = show(s, &held->why, held, err);
 
 	*at = SIZE_MAX;
-	if (rc < 0)
+	if (rc || held->shown < held->asked)
 		return rc;
-	return rc == 1 && again == harm ? explain_state(s, state, harm, at, err) : 0;
+	return explain_state(s, state, held->why.harm, at, err);
+}
+
+/*
+ * Whether the check fails now and then on the directory as the run left it, as it may have passed
+ * there at first by chance: then the fault is its own, and a state that fails once tells nothing.
+ */
+static int try_end(struct searching *s, struct err *err)
+{
+	auto_free char *id = xasprintf("1.%zu", s->o->h->trace->events.n);
+
+	for (unsigned i = 0; i < END_MAX && !s->faulty; i++) {
+		enum app_harm harm;
+		int rc = check_again(s, id, &harm, err);
+
+		if (rc < 0)
+			return rc;
+		s->faulty = rc;
+	}
+	return 0;
+}
+
+/* F3. The finding of an earlier state that is like this one, a new one, or none (SIZE_MAX). */
+static int take_unsteady(struct searching *s, const struct app_state *state,
+			 struct search_found *held, size_t *at, struct err *err)
+{
+	enum app_harm harm = held->why.harm;
+
+	for (size_t i = 0; i < s->knowns.n && *at == SIZE_MAX; i++) {
+		const struct known *k = &s->knowns.v[i];
+
+		if (k->harm == harm && hash_eq(k->pattern, state->pattern) &&
+		    s->out->found.v[k->finding].why.unsteady)
+			*at = k->finding;
+	}
+	if (*at != SIZE_MAX)
+		return 0;
+	int rc = try_end(s, err);
+	if (rc)
+		return rc;
+	if (s->faulty) {
+		s->out->totals.faulty++;
+		return 0;
+	}
+	held->why.unsteady = true;
+	s->out->totals.unexplained++;
+	s->out->totals.unsteady++;
+	*at = add_found(s, held);
+	return 0;
 }
 
 static char *cut_words(const struct searching *s, const struct err *err)
@@ -275,8 +330,7 @@ static char *cut_words(const struct searching *s, const struct err *err)
 }
 
 /* The same for a state of no known pattern. */
-static int take_new(struct searching *s, const struct app_state *state, enum app_harm harm,
-		    size_t *at, struct err *err)
+static int take_new(struct searching *s, const struct app_state *state, size_t *at, struct err *err)
 {
 	struct search_found held = { 0 };
 	size_t before = s->out->found.n;
@@ -284,7 +338,9 @@ static int take_new(struct searching *s, const struct app_state *state, enum app
 
 	if (rc)
 		return rc;
-	rc = understand(s, state, harm, at, err);
+	rc = understand(s, state, &held, at, err);
+	if (!rc && *at == SIZE_MAX)
+		rc = take_unsteady(s, state, &held, at, err);
 	if (rc) { /* F2 */
 		held.why.cut_by = cut_words(s, err);
 		s->out->totals.unexplained++;
@@ -303,11 +359,9 @@ static int take_failing(struct searching *s, const struct app_state *state, stru
 	int rc = 0;
 
 	if (at == SIZE_MAX) {
-		rc = take_new(s, state, harm, &at, err);
-		if (at == SIZE_MAX) {
-			s->out->totals.unsteady += !rc;
+		rc = take_new(s, state, &at, err);
+		if (at == SIZE_MAX)
 			return rc;
-		}
 		vec_push(&s->knowns, (struct known){ state->pattern, harm, at });
 	}
 	s->out->found.v[at].states++;
@@ -378,6 +432,7 @@ int search(const struct search_opts *o, struct search_result *out, struct err *e
 	s.checkers.ctx = &s;
 	s.again = checker_new(o->h, &s.checkers);
 	rc = checkers_run(o->h, states, &s.checkers, &stats, err);
+	out->totals.stopped |= rc != 0;
 	checker_free(s.again);
 	states_stats(states, &out->totals.states);
 	out->totals.unlike = stats.unlike;

@@ -8,7 +8,8 @@
  * finding, the next one after those of `found`, even if the process is killed. F2: if the search is
  * stopped, no further check is made, that which runs is killed, and each failing state that is not
  * known to belong to a finding becomes one that is not explained; states of one pattern (states.h)
- * that fail in the same way are then one.
+ * that fail in the same way are then one. F3: so does a state of which checks differ, as a failure
+ * that was seen is none that can be forgotten; unless the check fails without any crash, too.
  */
 #ifndef APP_SEARCH_H
 #define APP_SEARCH_H
@@ -29,13 +30,14 @@ struct search_found {
 struct search_totals {
 	struct states_stats states;
 	uint64_t checked, failing;
-	uint64_t covered;  /* patterns of operations, of `states.operations`, that were checked */
-	uint64_t unsteady; /* states that failed once, and then did not */
+	uint64_t covered; /* patterns of operations, of `states.operations`, that were checked */
 	uint64_t unexplained; /* findings */
+	uint64_t unsteady;    /* of these: as checks of the same state differed */
+	uint64_t faulty;      /* states that failed once, by a check that fails without a crash */
 	uint64_t left;	      /* checks that left processes behind */
 	uint64_t unlike;      /* see place_unlike() */
 	uint64_t errors;
-	bool stopped; /* before the end: by the time, the limit, or a signal */
+	bool stopped; /* before the end: by the time, the limit, a signal, or an error */
 	bool by_signal;
 	char error[768]; /* the first one */
 };
@@ -66,6 +68,7 @@ struct search_result {
 	struct vec_of(struct search_found) found;
 };
 
+/* On failure `out` has what was found before. */
 int search(const struct search_opts *o, struct search_result *out, struct err *err) must_check;
 void search_result_release(struct search_result *r);
 

@@ -341,7 +341,8 @@ int below_make_dir(const char *dir, const char *name, struct err *err)
 
 	if (parent < 0)
 		return parent;
-	if (mkdirat(parent, last, 0777) < 0 && errno != EEXIST)
+	/* A group may not write to it, whatever umask says: see trust.h. */
+	if (mkdirat(parent, last, 0755) < 0 && errno != EEXIST)
 		return err_set(err, -errno, "cannot make the directory %s: %m", shown);
 	auto_fd made = below_open_dir(dir, name, err);
 	return made < 0 ? made : 0;

@@ -224,7 +224,7 @@ int io_output_open_below(const char *dir, const char *name, bool durable, struct
 	auto_free char *tmp = below_new_name(last);
 	/* This process is the only one that has this name: it failed here before. */
 	unlinkat(parent, tmp, 0);
-	int fd = openat(parent, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	int fd = openat(parent, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return err_set(err, -errno, "cannot create %s: %m", path);
 	*out = (struct io_output){ .fd = fd,
@@ -449,7 +449,7 @@ int io_newdir_open(const char *dir, const char *name, struct io_newdir *out, str
 	int fault = fault_point("io.mkdir");
 	/* This process is the only one that has this name: it failed here before. */
 	int rc = below_remove_at(parent, tmp, shown, err);
-	if (!rc && (fault || mkdirat(parent, tmp, 0777) < 0))
+	if (!rc && (fault || mkdirat(parent, tmp, 0755) < 0))
 		rc = err_set(err, fault ? fault : -errno, "cannot make the directory %s: %m",
 			     shown);
 	if (rc)

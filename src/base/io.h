@@ -44,6 +44,7 @@ struct io_output {
 int io_output_open(const char *path, struct io_output *out, struct err *err) must_check;
 /*
  * The file NAME below DIR (see below.h). It becomes a new file; a link of that name is replaced.
+ * A group may not write to it, whatever umask says: see trust.h.
  * If `durable`, io_output_commit() returns when the file and its name are on disk.
  */
 int io_output_open_below(const char *dir, const char *name, bool durable, struct io_output *out,

@@ -85,6 +85,7 @@ bool patience_ends(struct patience *p, pid_t pid, uint64_t limit_ns)
 double patience_silence(const struct patience *p)
 {
 	uint64_t ms = (util_now_ns() - p->since_ns) / 1000000;
+	uint64_t seconds = (ms + 500) / 1000;
 
-	return ms < 1000 ? (double)ms / 1000 : (double)((ms + 500) / 1000);
+	return ms < 1000 ? (double)ms / 1000 : (double)seconds;
 }

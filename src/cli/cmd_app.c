@@ -27,6 +27,8 @@ struct app {
 	struct posix_log log;
 	struct app_summary summary;
 	bool by_signal; /* what ended the search */
+	bool broken;	/* or that it could not go on */
+	bool made;	/* the run's directory is ours, and not one that was there */
 	bool synced;	/* what a finding needs is on disk */
 	uint64_t start_ns, shown_ns;
 	struct launcher *launcher;
@@ -81,6 +83,14 @@ static int end_fails(const struct app *a, const struct verdict *v, struct err *e
 		       app_plan_asks(&a->plan), v->seen, strbuf_str(&said));
 }
 
+static int end_differs(const struct app *a, struct err *err)
+{
+	return err_set(err, -EINVAL,
+		       "the %s does not always say the same of the directory as the run left it, "
+		       "without any crash: it must depend on nothing else",
+		       app_plan_asks(&a->plan));
+}
+
 static struct search_opts search_of(struct app *a)
 {
 	struct search_opts o = app_run_search(&a->run);
@@ -123,11 +133,7 @@ static int verify_end(struct app *a, struct err *err)
 			strbuf_add(&first, strbuf_str(&v.said), v.said.len);
 		else if (v.fails ||
 			 (a->plan.query && !streq(strbuf_str(&first), strbuf_str(&v.said))))
-			rc = err_set(err, -EINVAL,
-				     "the %s does not always say the same of the directory as "
-				     "the run left it, without any crash: it must depend on "
-				     "nothing else",
-				     app_plan_asks(&a->plan));
+			rc = end_differs(a, err);
 	}
 	verdict_release(&v);
 	if (rc || !a->plan.query)
@@ -274,12 +280,20 @@ static void summarise(struct app *a, const struct search_result *r)
 	s->budget_hit = t->states.budget_hit || t->stopped;
 	s->unexplained = t->unexplained;
 	s->elapsed_s = elapsed(a);
-	if (t->unexplained)
+	if (t->unexplained > t->unsteady)
 		vec_push(&s->notes,
 			 xasprintf("the cause of %llu %s is not known, as the explanation was cut "
 				   "short: a longer run tells it",
-				   (unsigned long long)t->unexplained,
-				   plural(t->unexplained, "finding", "findings")));
+				   (unsigned long long)(t->unexplained - t->unsteady),
+				   plural(t->unexplained - t->unsteady, "finding", "findings")));
+	if (t->unsteady)
+		vec_push(&s->notes,
+			 xasprintf("the cause of %llu %s is not known, as the %s does not always "
+				   "say the same of one state: it depends on more than the "
+				   "directory, or what it starts does",
+				   (unsigned long long)t->unsteady,
+				   plural(t->unsteady, "finding", "findings"),
+				   app_plan_asks(&a->plan)));
 	if (a->run.history.maps)
 		vec_push(&s->notes, xstrdup("files were written through mappings: what was stored "
 					    "there is seen only when it is written back"));
@@ -301,13 +315,16 @@ static void summarise(struct app *a, const struct search_result *r)
 			 xasprintf("%llu files could not be made as they were: owners, devices or "
 				   "attributes; that needs root",
 				   (unsigned long long)t->unlike));
-	if (t->unsteady)
+	if (t->faulty)
 		vec_push(&s->notes,
 			 xasprintf("%llu %s failed at first, and not when checked again: the %s "
 				   "depends on more than the directory",
-				   (unsigned long long)t->unsteady,
-				   plural(t->unsteady, "state", "states"),
-				   app_plan_asks(&a->plan)));
+				   (unsigned long long)t->faulty,
+				   plural(t->faulty, "state", "states"), app_plan_asks(&a->plan)));
+	if (t->faulty) {
+		s->errors++;
+		end_differs(a, &a->err);
+	}
 }
 
 static void print_json(const struct app *a)
@@ -352,7 +369,7 @@ static void print_left_out(const struct app *a)
 		return;
 	app_count_words(a->summary.left_out, &many);
 	printf("not tried: %s%s\n", strbuf_str(&many),
-	       a->by_signal ? "" : "; --budget, --time or --max-subset is the limit");
+	       a->by_signal || a->broken ? "" : "; --budget, --time or --max-subset is the limit");
 }
 
 static void print_text(const struct app *a)
@@ -423,6 +440,15 @@ static int explore(struct app *a, struct err *err)
 	int rc = search(&o, &r, err);
 
 	clear_line(a);
+	/* What was found before is told, as part of a run that is not whole. */
+	a->broken = rc && (r.totals.checked || r.found.n);
+	if (a->broken) {
+		a->summary.errors++;
+		vec_push(&a->summary.notes, xasprintf("the run is not whole: %s", err->msg));
+		err_set(&a->err, rc, "%s; what was found before is in %s", err->msg, a->run.dir);
+		err_clear(err);
+		rc = 0;
+	}
 	if (!rc) {
 		keep_counts(a, &r);
 		summarise(a, &r);
@@ -515,12 +541,14 @@ static int check_output(const struct app *a, struct err *err)
 static int make_run(struct app *a, struct err *err)
 {
 	auto_free char *dir = NULL;
+	bool was_there = a->output && access(a->output, F_OK) == 0;
 	int rc = check_output(a, err);
 
 	if (!rc)
 		rc = store_create(a->output, "app", &dir, err);
 	if (rc)
 		return rc;
+	a->made = !was_there;
 	a->run.dir = realpath(dir, NULL);
 	return a->run.dir ? 0 : err_set(err, -errno, "cannot use %s: %m", dir);
 }
@@ -544,6 +572,13 @@ static void discard(const struct app *a)
 /* A directory that cannot be read as a whole is no reason not to go on. */
 static void mark(struct app *a)
 {
+	/*
+	 * What is kept has the owners and modes that it has in the application's directory. Nobody
+	 * else shall reach it from now on, neither to read nor to change it. (While it was
+	 * recorded, other users' processes may have had to.)
+	 */
+	if (a->made && chmod(a->run.dir, 0700))
+		log_debug("cannot close %s: %m", a->run.dir);
 	if (app_run_mark(a->run.dir, &a->unmarked))
 		log_debug("%s", a->unmarked.msg);
 }

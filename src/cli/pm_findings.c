@@ -122,7 +122,7 @@ int pm_report(const char *dir, bool json, const char *html)
 	auto_free char *run = one ? pm_run_of(dir) : xstrdup(dir);
 	struct err err = ERR_INIT;
 	struct pm_plan plan = { 0 };
-	struct pm_summary totals, *s = pm_has_ended(run) ? &totals : NULL;
+	struct pm_summary totals = { 0 }, *s = pm_has_ended(run) ? &totals : NULL;
 	struct pm_cases cases = { 0 };
 	int rc = pm_plan_load(run, &plan, &err);
 

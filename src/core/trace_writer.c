@@ -105,7 +105,8 @@ int trace_writer_open(const char *path, const struct trace_info *info, struct tr
 		return rc;
 	if (fault)
 		return err_set(err, fault, "cannot create %s: %m", path);
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+	/* A group may not write to it, whatever umask says: see trust.h. */
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644);
 	if (fd < 0)
 		return err_set(err, -errno, "cannot create %s: %m", path);
 	return writer_new(fd, true, path, info, out, err);

@@ -399,7 +399,7 @@ int search_frames(struct search *s, bool *done, struct err *err)
 {
 	struct frames list = { 0 };
 	size_t head = 0; /* breadth first: the frame at hand */
-	bool lost = false, again;
+	bool lost = false, again = false;
 	int rc = plant(s, &list, err);
 
 	while (!rc && head < list.n && !search_stopped(s) && !round_is_over(s)) {

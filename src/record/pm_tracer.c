@@ -9,8 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/capability.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -200,15 +205,58 @@ static int run_emulated(const struct tracer *t, const struct files *f, const cha
 	return rc;
 }
 
-static void set_path(const char *name, int fd, const char *more)
+static void set_path(const char *name, pid_t holder, int fd, const char *more)
 {
 	auto_free char *value =
-		xasprintf("/proc/%d/fd/%d%s%s", getpid(), fd, more ? ":" : "", more ? more : "");
+		xasprintf("/proc/%d/fd/%d%s%s", holder, fd, more ? ":" : "", more ? more : "");
 
 	setenv(name, value, 1);
 }
 
-/* Descriptors are named by this process: a program may close those that it got. */
+/*
+ * Descriptors are named by a process that has them: a program may close those that it got. For an
+ * ordinary user it is one without capabilities: this process has those of its user namespace, so
+ * the kernel shows its descriptors to nobody who has fewer. Returns -errno, or the process.
+ */
+static pid_t start_holder(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { 0 };
+	int ready[2];
+	char c;
+
+	if (!geteuid())
+		return getpid();
+	if (pipe2(ready, O_CLOEXEC))
+		return -errno;
+	pid_t parent = getpid(), pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent || syscall(SYS_capset, &head, none) ||
+		    prctl(PR_SET_DUMPABLE, 1) || write(ready[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	int rc = pid < 0 ? -errno : pid;
+	util_close(ready[1]);
+	if (pid > 0 && io_read_full(ready[0], &c, 1) != 1) {
+		waitpid(pid, NULL, 0);
+		rc = -EPERM;
+	}
+	util_close(ready[0]);
+	return rc;
+}
+
+static void end_holder(pid_t holder)
+{
+	if (holder == getpid())
+		return;
+	kill(holder, SIGKILL);
+	while (waitpid(holder, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
 static int run_preloaded(const struct tracer *t, const struct files *f, const char *file,
 			 const char *const *argv, uint64_t timeout_ms, struct traced *out,
 			 struct err *err)
@@ -217,15 +265,20 @@ static int run_preloaded(const struct tracer *t, const struct files *f, const ch
 	const char *was = getenv("LD_PRELOAD");
 	auto_free char *before = was ? xstrdup(was) : NULL;
 
+	pid_t holder = start_holder();
+
+	if (holder < 0)
+		return err_set(err, holder, "cannot start a process: %s", strerror(-holder));
 	/* The same places in each run: findings of several are compared by them. */
 	int persona = personality(0xffffffff);
 	if (persona >= 0)
 		personality((unsigned long)persona | ADDR_NO_RANDOMIZE);
-	set_path("LD_PRELOAD", t->plugin, before);
-	set_path("OUTAGE_PM_STREAM", f->stream, NULL);
-	set_path("OUTAGE_PM_MAPS", f->maps, NULL);
+	set_path("LD_PRELOAD", holder, t->plugin, before);
+	set_path("OUTAGE_PM_STREAM", holder, f->stream, NULL);
+	set_path("OUTAGE_PM_MAPS", holder, f->maps, NULL);
 	setenv("OUTAGE_PM_FILE", file, 1);
 	int rc = proc_run(&o, &out->end, err);
+	end_holder(holder);
 	if (persona >= 0)
 		personality((unsigned long)persona);
 	unsetenv("OUTAGE_PM_STREAM");

@@ -334,7 +334,9 @@ static void words_not(struct words *w)
 	const struct explained *e = w->e;
 
 	strbuf_adds(&w->title, "the cause is not known, as ");
-	if (e->cut_by)
+	if (e->unsteady)
+		strbuf_adds(&w->title, "the check does not always say the same of one state");
+	else if (e->cut_by)
 		strbuf_addf(&w->title, "%s cut the explanation short", e->cut_by);
 	else
 		strbuf_adds(&w->title, "the explanation did not come to its end");

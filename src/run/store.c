@@ -21,7 +21,7 @@ enum { TEXT_MAX = 64 << 20 };
 
 static int make_dir(const char *path, struct err *err)
 {
-	if (mkdir(path, 0777) < 0 && errno != EEXIST)
+	if (mkdir(path, 0755) < 0 && errno != EEXIST)
 		return err_set(err, -errno, "cannot make the directory %s: %m", path);
 	return 0;
 }
@@ -81,7 +81,7 @@ int store_create(const char *path, const char *target, char **out, struct err *e
 		for (unsigned i = 1; !rc && !run; i++) {
 			auto_free char *tried = xasprintf("outage-runs/%s-%04u", name, i);
 
-			if (mkdir(tried, 0777) == 0)
+			if (mkdir(tried, 0755) == 0)
 				run = steal(tried);
 			else if (errno != EEXIST)
 				rc = err_set(err, -errno, "cannot make the directory %s: %m",

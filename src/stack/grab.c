@@ -288,5 +288,8 @@ int stacks_save(struct stacks *s, const char *path, struct err *err)
 	free(w.tried);
 	vec_release(&w.known);
 	stack_table_release(&w.t);
-	return io_write_file(NULL, path, strbuf_str(&text), text.len, 0, err);
+	/* As part of a run: not for a group to write to, whatever umask says. */
+	const char *name = strrchr(path, '/');
+	auto_free char *dir = name && name > path ? xmemdupz(path, (size_t)(name - path)) : NULL;
+	return io_write_file(dir, dir ? name + 1 : path, strbuf_str(&text), text.len, 0, err);
 }

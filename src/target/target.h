@@ -42,17 +42,16 @@ struct target_opts {
 #define TARGET_OPTION(member, kind, ...) TARGET_IS_##kind member;
 #define GUEST_OPTION			 TARGET_OPTION
 #include "target/options.def"
-
+	bool eadr; /* vm: an NVDIMM says that caches are persistent, too */
+	/* Its disk is a stranger's: the guest looks at it, and no program of this machine. */
+	bool strange;
+	unsigned worker;	  /* which of the parallel workers this is, from 0 */
 	const char *recorder;	  /* NULL: the best that works */
 	const char *fsck;	  /* fuse: the command that checks "{disk}" */
 	struct kmsg_shared *kmsg; /* NULL: no other process of this run reads the kernel's log */
-	unsigned worker;	  /* which of the parallel workers this is, from 0 */
 	uint64_t timeout_ms;	  /* for programs that are run; 0: 60 s */
-	bool eadr;		  /* vm: an NVDIMM says that caches are persistent, too */
 	/* Of what they hold; once they are in a guest, of what it was given. NULL: not known. */
 	const char *files_hash;
-	/* Its disk is a stranger's: the guest looks at it, and no program of this machine. */
-	bool strange;
 	/*
 	 * Called again and again while a guest starts, which has a limit of its own: whoever
 	 * watches this process for hangs must not count that time. NULL: nobody does.

@@ -3,6 +3,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
 #include <sodium.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,7 +20,8 @@ static const char header[] = "outage-mark 1\n";
 struct maker {
 	crypto_generichash_state state;
 	unsigned char *block; /* BLOCK bytes */
-	bool alone;	      /* nobody else may write to what is read */
+	bool closed;	      /* nobody else may reach what is in the directory */
+	char *open_to_others; /* the first thing that somebody else may write to, and what to do */
 	struct err *err;
 };
 
@@ -87,11 +90,40 @@ static int put_content(struct maker *m, int fd, uint64_t size, const char *name)
 	return 0;
 }
 
-/* With a group of one's own, as umask 002 has it, nobody else is in it. */
-static bool is_alone(const struct stat *st)
+/*
+ * Whether a group is this user's own, as systems with umask 002 have it: his primary one, of his
+ * name, with nobody else in it. One of another name may be shared with many.
+ */
+static bool is_private_group(gid_t gid)
 {
-	return st->st_uid == geteuid() && !(st->st_mode & S_IWOTH) &&
-	       (!(st->st_mode & S_IWGRP) || st->st_gid == getegid());
+	const struct passwd *user = getpwuid(geteuid());
+	const struct group *group = getgrgid(gid);
+
+	if (!group)
+		return gid == geteuid() && (!user || user->pw_gid == gid);
+	if (!user || user->pw_gid != gid || !streq(group->gr_name, user->pw_name))
+		return false;
+	for (char **member = group->gr_mem; *member; member++)
+		if (!streq(*member, user->pw_name))
+			return false;
+	return true;
+}
+
+/* Whether this user alone has the right that `bits` has for all. */
+static bool is_alone(const struct stat *st, mode_t bits)
+{
+	return st->st_uid == geteuid() && !(st->st_mode & bits & S_IRWXO) &&
+	       (!(st->st_mode & bits & S_IRWXG) || is_private_group(st->st_gid));
+}
+
+/* A tree may have any owners and modes, if nobody else can reach it. */
+static void look(struct maker *m, const struct stat *st, bool in_tree, const char *name)
+{
+	if (!(in_tree && m->closed) && !m->open_to_others && !is_alone(st, S_IWGRP | S_IWOTH))
+		m->open_to_others =
+			xasprintf(in_tree ? "%.100s in its tree: chmod go-rwx its directory"
+					  : "%.100s: chmod go-w",
+				  name);
 }
 
 static int put_open(struct maker *m, int fd, bool in_tree, const char *name)
@@ -100,7 +132,7 @@ static int put_open(struct maker *m, int fd, bool in_tree, const char *name)
 
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return err_set(m->err, -EINVAL, "%s is not a regular file", name);
-	m->alone &= in_tree || is_alone(&st);
+	look(m, &st, in_tree, name);
 	put_name(m, 'F', in_tree && st.st_mode & S_IXUSR, 0, name);
 	return put_content(m, fd, (uint64_t)st.st_size, name);
 }
@@ -173,6 +205,7 @@ static int put_tree(struct maker *m, int above, const char *name, unsigned depth
 {
 	auto_fd dir = below_openat(above, name, O_RDONLY | O_DIRECTORY, 0);
 	struct dirent **names;
+	struct stat st;
 	int n = dir < 0 ? -1 : scandirat(dir, ".", &names, NULL, by_bytes), rc = 0;
 
 	if (n < 0)
@@ -181,6 +214,8 @@ static int put_tree(struct maker *m, int above, const char *name, unsigned depth
 	if (depth == DEPTH_MAX)
 		rc = err_set(m->err, -ELOOP, "%s has more than %d directories above it", name,
 			     DEPTH_MAX);
+	if (fstat(dir, &st) == 0)
+		look(m, &st, true, name);
 	put_name(m, 'D', 0, 0, name);
 	for (int i = 0; i < n; i++) {
 		const char *one = names[i]->d_name;
@@ -196,18 +231,21 @@ static int put_tree(struct maker *m, int above, const char *name, unsigned depth
 
 /* ---- all of it ---- */
 
-/* `alone`: whether nobody else may write to what was read. */
+/* `others`: the first of what was read that somebody else may write to, to be freed; or NULL. */
 static int make_mac(int dir, const struct trust_set *set, const unsigned char key[KEY_SIZE],
-		    unsigned char mac[MAC_SIZE], bool *alone, struct err *err)
+		    unsigned char mac[MAC_SIZE], char **others, struct err *err)
 {
 	auto_free unsigned char *block = xmalloc(BLOCK);
-	struct maker m = { .block = block, .alone = true, .err = err };
+	struct maker m = { .block = block, .err = err };
 	struct stat st;
 	int rc = 0;
 
 	if (sodium_init() < 0)
 		return err_set(err, -EIO, "libsodium cannot be used");
-	m.alone = fstat(dir, &st) == 0 && is_alone(&st);
+	if (fstat(dir, &st) < 0)
+		return err_set(err, -errno, "cannot look at the directory: %m");
+	look(&m, &st, false, ".");
+	m.closed = is_alone(&st, S_IRWXG | S_IRWXO);
 	crypto_generichash_init(&m.state, key, KEY_SIZE, MAC_SIZE);
 	put_name(&m, 'K', 0, 0, set->kind);
 	for (size_t i = 0; i < set->n && !rc; i++)
@@ -216,7 +254,7 @@ static int make_mac(int dir, const struct trust_set *set, const unsigned char ke
 		rc = put_tree(&m, dir, set->tree, 0);
 	crypto_generichash_final(&m.state, mac, MAC_SIZE);
 	sodium_memzero(&m.state, sizeof(m.state));
-	*alone = m.alone;
+	*others = m.open_to_others;
 	return rc;
 }
 
@@ -246,7 +284,7 @@ int trust_mark(const char *dir, const struct trust_set *set, struct err *err)
 	unsigned char key[KEY_SIZE], mac[MAC_SIZE];
 	auto_strbuf text = STRBUF_INIT;
 	struct err no_key = ERR_INIT;
-	bool alone;
+	auto_free char *others = NULL;
 	auto_fd fd = below_open_dir(dir, NULL, err);
 
 	if (fd < 0)
@@ -257,7 +295,7 @@ int trust_mark(const char *dir, const struct trust_set *set, struct err *err)
 			       ? err_set(err, -errno, "cannot remove %s/%s: %m", dir,
 					 mark_name(set))
 			       : 0;
-	int rc = make_mac(fd, set, key, mac, &alone, err);
+	int rc = make_mac(fd, set, key, mac, &others, err);
 	sodium_memzero(key, sizeof(key));
 	if (rc)
 		return err_context(err, "%s cannot be marked", dir);
@@ -271,7 +309,7 @@ int trust_verify(const char *dir, const struct trust_set *set, struct err *why)
 	unsigned char key[KEY_SIZE], mac[MAC_SIZE];
 	auto_strbuf is = STRBUF_INIT, wanted = STRBUF_INIT;
 	struct err trouble = ERR_INIT;
-	bool alone = false;
+	auto_free char *others = NULL;
 	auto_fd fd = below_open_dir(dir, NULL, &trouble);
 	int rc = fd < 0 ? fd : key_load(key, &trouble);
 
@@ -279,7 +317,7 @@ int trust_verify(const char *dir, const struct trust_set *set, struct err *why)
 		return err_set(why, -EPERM, "cannot be told to be yours (%s)", trouble.msg);
 	if (rc || io_slurp_file(dir, mark_name(set), MARK_MAX, &is, &trouble))
 		return err_set(why, -EPERM, "was not made by you on this machine");
-	rc = make_mac(fd, set, key, mac, &alone, &trouble);
+	rc = make_mac(fd, set, key, mac, &others, &trouble);
 	sodium_memzero(key, sizeof(key));
 	print_mark(mac, &wanted);
 	if (rc)
@@ -287,5 +325,5 @@ int trust_verify(const char *dir, const struct trust_set *set, struct err *why)
 	if (is.len != wanted.len || sodium_memcmp(is.buf, wanted.buf, is.len) != 0)
 		return err_set(why, -EPERM,
 			       "was not made by you on this machine, or was changed since");
-	return alone ? 0 : err_set(why, -EPERM, "lies where others can change it");
+	return others ? err_set(why, -EPERM, "lies where others can change it (%s)", others) : 0;
 }

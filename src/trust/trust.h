@@ -55,8 +55,10 @@ int trust_ready(struct err *err) must_check;
 /* Writes the mark of a directory; without a key, removes it. */
 int trust_mark(const char *dir, const struct trust_set *set, struct err *err) must_check;
 /*
- * 0 if the mark is this user's, and fits, and nobody else may write to the directory and those
- * files. Else -EPERM, and `why` says what the directory did: "was not made by you on this machine".
+ * 0 if the mark is this user's, and fits, and nobody else may write to the directory, to those
+ * files, and to the tree, unless nobody else can reach that. The group of a file counts as somebody
+ * else, unless it is the user's own. Else -EPERM, and `why` says what the directory did: "was not
+ * made by you on this machine".
  */
 int trust_verify(const char *dir, const struct trust_set *set, struct err *why) must_check;
 

@@ -10,7 +10,7 @@ enum { VALUE_SHOWN = 120, WOULD_SHOWN = 220 }; /* struct err has room for all, t
 /* It comes from anywhere, and goes to a terminal: one line, of letters. */
 static void add_shown(struct strbuf *out, const char *value)
 {
-	for (size_t i = 0; value[i] && i < VALUE_SHOWN; i++)
+	for (size_t i = 0; i < VALUE_SHOWN && value[i]; i++)
 		strbuf_addch(out,
 			     (unsigned char)value[i] < 0x20 || value[i] == 0x7f ? ' ' : value[i]);
 	if (strlen(value) > VALUE_SHOWN)

@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -195,6 +196,8 @@ static void spoil(const char *dir)
 /* Dumpable again, as a process is that an ordinary user started. */
 static int become_nobody(void)
 {
+	if (geteuid())
+		return 0;
 	return setgid(NOBODY) || setuid(NOBODY) || prctl(PR_SET_DUMPABLE, 1);
 }
 
@@ -243,11 +246,26 @@ static int place_all(struct fixture *f, bool copy, bool user)
 	return wrong || n < 60;
 }
 
+/* An ordinary user may have none by a sysctl, or in a chroot. */
+static bool has_namespaces(void)
+{
+	int status = 1;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(geteuid() && unshare(CLONE_NEWUSER | CLONE_NEWNS));
+	return waitpid(pid, &status, 0) == pid && !status;
+}
+
 static void in_child(int (*fn)(struct fixture *, bool, bool), struct fixture *f, bool copy,
 		     bool user, const char *name)
 {
 	int status;
 
+	if (!has_namespaces()) {
+		skip("no user namespaces here");
+		return;
+	}
 	fflush(stdout);
 	pid_t pid = fork();
 	if (!pid) {
@@ -281,7 +299,7 @@ static void test_place(void)
 			 "each state is what it should be, by overlay");
 		in_child(place_all, &f, true, false, "and as a copy");
 	}
-	in_child(place_all, &f, false, !geteuid(), "and for an ordinary user");
+	in_child(place_all, &f, false, true, "and for an ordinary user");
 	ok(walk(f.dir, &after) && tree_equal(&before, &after, &opts), "nothing of it is left");
 	fixture_remove(&f);
 }
@@ -516,7 +534,7 @@ static void test_check(void)
 
 	setenv("OUTAGE_APP_TEST", "1", 1); /* a mark for what is started from here on */
 	fixture_make(&f);
-	in_child(check_all, &f, false, !geteuid() && false, "checks in a PID namespace");
+	in_child(check_all, &f, false, false, "checks in a PID namespace");
 	in_child(check_all, &f, true, false, "checks without");
 	if (!geteuid())
 		in_child(check_all, &f, false, true, "checks of an ordinary user");
@@ -524,7 +542,7 @@ static void test_check(void)
 		in_child(check_kept, &f, false, false, "one keeper for many checks");
 		in_child(check_kept, &f, true, false, "on copies");
 	}
-	in_child(check_kept, &f, false, !geteuid(), "and of an ordinary user");
+	in_child(check_kept, &f, false, true, "and of an ordinary user");
 	ok(!any_sleeps(), "no process is left");
 	ok(is_state(f.dir, f.h.before, "before", true), "and the directory is as it was");
 	fixture_remove(&f);
@@ -568,6 +586,15 @@ static int on_done(void *ctx, const struct app_state *s, const struct check_resu
 	return 0;
 }
 
+static int count_passed(void *ctx, const struct app_state *s, const struct check_result *r)
+{
+	struct tally *t = ctx;
+
+	(void)s;
+	t->passed += r->end == CHECK_PASSED;
+	return 0;
+}
+
 /* Every second check takes longer than the one after it. */
 static void test_order(struct history *h, const struct checkers_opts *opts)
 {
@@ -599,6 +626,59 @@ static bool stop_soon(void *ctx)
 	struct tally *t = ctx;
 
 	return ++t->asked > 4;
+}
+
+/*
+ * Two workers. Checks of one kill it, three times; those of the other pass, five of them, and then
+ * one that takes long. Of these five the last two were given out after the state at which the
+ * first worker dies for the third time.
+ */
+static const char deadly[] =
+	"me=$(sed -n 's/^PPid:.//p' /proc/$PPID/status)\n"
+	"until_there() { until [ -e $1 ]; do sleep 0.02; done; }\n"
+	"lives=$(readlink $T/lives)\n"
+	"if [ \"$lives\" != $me ] && { [ \"$lives\" ] || mkdir $T/first; }; then\n"
+	"	until [ -L $T/lives ]; do sleep 0.02; done\n"
+	"	n=$(ls $T/kills | wc -l)\n"
+	"	mkdir $T/kills/$n\n"
+	"	[ $n != 2 ] || until_there $T/passes/5\n"
+	"	kill -9 $me\n"
+	"	exit 1\n"
+	"fi\n"
+	"[ \"$lives\" ] || ln -s $me $T/lives\n"
+	"n=$(ls $T/passes | wc -l)\n"
+	"mkdir $T/passes/$n\n"
+	"[ $n = 0 ] || until_there $T/kills/1\n"
+	"[ $n -lt 5 ] || while [ -e $T ]; do sleep 0.05; done\n";
+
+/* What a worker has finished counts, though another one cannot be made to work. */
+static void test_deaths(struct history *h, const struct checkers_opts *opts)
+{
+	char dir[] = "/tmp/outage-deadly-XXXXXX";
+	struct checkers_opts o = *opts;
+	struct checkers_stats stats;
+	struct states *s = NULL;
+	struct err err = ERR_INIT;
+	struct tally t = { 0 };
+
+	if (!mkdtemp(dir))
+		ok(false, "a directory: %m");
+	auto_free char *make = xasprintf("cd %s && mkdir kills passes", dir);
+	auto_free char *clear = xasprintf("rm -rf %s", dir);
+	auto_free char *command = xasprintf("T=%s\n%s", dir, deadly);
+	o.jobs = 2;
+	o.stop = NULL;
+	o.check = (struct check_opts){ .command = command, .no_namespace = true };
+	o.done = count_passed;
+	o.ctx = &t;
+	ok(!system(make) && !states_new(h, &(struct states_opts){ .budget = 40 }, &s, &err),
+	   "states again");
+	ok(checkers_run(h, s, &o, &stats, &err) < 0 && strstr(err.msg, "died 3 times"),
+	   "a worker that dies again and again ends the run: %s", err.msg);
+	is_u(stats.checked, 5, "another has checked five states");
+	is_u(t.passed, 5, "and all of them are told");
+	states_free(s);
+	ok(!system(clear), "no directory is left");
 }
 
 static void test_many(bool launched)
@@ -666,6 +746,9 @@ static void test_many(bool launched)
 	is_i(checkers_run(&f.h, s, &o, &stats, &err), 0, "a run that is stopped in a check");
 	is_u(t.seen, 0, "that did not end");
 	states_free(s);
+
+	if (!launched)
+		test_deaths(&f.h, &o);
 
 	/* Without a PID namespace a check can reach the process that runs it. */
 	t = (struct tally){ 0 };

@@ -42,6 +42,7 @@ static void test_start(const char *dir, unsigned want, const char *what)
 {
 	struct supply source;
 	struct suppress none = { 0 };
+	struct earlier earlier = { 0 };
 	struct progress progress = { 0 };
 	struct workers_result result = { 0 };
 	struct err err = ERR_INIT;
@@ -56,6 +57,7 @@ static void test_start(const char *dir, unsigned want, const char *what)
 				     .hang_ms = HANG_MS,
 				     .dir = dir,
 				     .suppress = &none,
+				     .earlier = &earlier,
 				     .progress = &progress,
 				     .ctx = &hangs,
 				     .found = on_found,

@@ -116,6 +116,32 @@ static void test_tree(void)
 	same(&with_tree, "other times", "touch -d 2001-01-01 tree/sub tree/sub/c");
 }
 
+/*
+ * A file that a group may write to: in a group that others are in, as all are in gid 100 or so,
+ * even if this process has it; of a tree not if nobody else can reach it.
+ */
+static void refused_if_shared(const char *what, const char *command, const char *words)
+{
+	const gid_t own = getegid(), shared = 54321; /* no group of this user's own */
+	struct err why = ERR_INIT;
+
+	if (geteuid())
+		return;
+	make(&with_tree);
+	sh(command);
+	ok(fits(&with_tree), "%s, that is root's alone", what);
+	sh("chgrp -R 54321 .");
+	if (setegid(shared))
+		ok(false, "cannot have group %u", shared);
+	ok(trust_verify(here, &with_tree, &why) == -EPERM && strstr(why.msg, "others can change") &&
+		   strstr(why.msg, words),
+	   "%s, that is shared: %s", what, why.msg);
+	if (setegid(own))
+		ok(false, "cannot have group %u", own);
+	sh("chmod go-rwx .");
+	ok(fits(&with_tree) == !strstr(words, "(b:"), "%s, that nobody else reaches", what);
+}
+
 static void test_refused(void)
 {
 	struct err why = ERR_INIT;
@@ -149,6 +175,12 @@ static void test_refused(void)
 	ok(trust_verify(here, &set, &why) == -EPERM && strstr(why.msg, "others can change"),
 	   "a file of everybody: %s", why.msg);
 	err_clear(&why);
+	refused_if_shared("a file of the group", "chmod 664 b", "(b: chmod go-w)");
+	refused_if_shared("a directory of the group", "chmod 775 .", "(.: chmod go-w)");
+	refused_if_shared("a file of a tree", "chmod 664 tree/nothing",
+			  "(nothing in its tree: chmod go-rwx");
+	refused_if_shared("a directory of a tree", "chmod 775 tree/sub",
+			  "(sub in its tree: chmod go-rwx");
 	ok(trust_verify("/nowhere", &set, &why) == -EPERM, "nothing: %s", why.msg);
 }
 

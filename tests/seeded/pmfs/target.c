@@ -477,8 +477,6 @@ static void add_node(struct pmfs *fs, uint32_t ino, const char *path, const stru
 	struct tree_entry e = { .path = path,
 				.type = types[n->in.type],
 				.mode = n->in.mode,
-				.uid = geteuid(),
-				.gid = getegid(),
 				.nlink = n->in.nlink,
 				.size = n->size,
 				.dev = 1,
