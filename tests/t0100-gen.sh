@@ -179,8 +179,10 @@ for shard in 0/2 3/2 1/0 1 /2 1/ -1/2 a/b 1/2/3 ''; do
 done
 check 'a limit that is none' fails "'many' is not a count" --bounds seq-1 --limit many
 check 'a seed that is none' fails '--seed is a number' --bounds seq-1 --sample 1 --seed x
-check 'an unknown option' fails "unknown option '--bogus'" --bogus
-check 'a missing value' fails "'--bounds' needs a value" --bounds
+check 'an unknown option' fails "unknown option --bogus" --bogus
+check 'one that is nearly right' fails 'unknown option --buonds (did you mean --bounds?)' --buonds
+check 'a value that is too much' fails '--json takes no value' --json=yes
+check 'a missing value' fails "--bounds needs a value, SET|FILE" --bounds
 check 'too much' fails "'extra' is not expected here" --bounds seq-1 extra
 
 # ---- output that does not arrive

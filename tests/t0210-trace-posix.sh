@@ -302,6 +302,6 @@ for wrong in 'show --op frobnicate db.trace' 'show --pid x db.trace' 'show --pid
 done
 check 'graph --help' eval 'run 0 graph --help && says out "^usage: outage trace graph"'
 check 'a call that there is not' run 2 show --op frobnicate db.trace
-check 'those that there are' says err "there is no call 'frobnicate'; there are lookup, .* msync"
+check 'those that there are' says err "--op is a list of lookup, .* msync, not 'frobnicate'"
 
 done_testing

@@ -20,7 +20,7 @@ as_nobody() { # STATUS COMMAND...: with a copy of the program that anybody may r
 }
 
 check 'an unknown option' status 2 --mend
-check 'says so' grep -q "unknown option '--mend'" err
+check 'says so' grep -q "unknown option --mend" err
 check 'an argument' status 2 everything
 
 "$OUTAGE" >out 2>err

@@ -67,10 +67,10 @@ check 'the majority is not with the mutant' explore 1 -t mutant:errno -r reffs -
 check 'a mutant among the references is named' explore 1 -t reffs -r mutant:errno -r reffs --time 800s --findings 1
 check 'as the one at fault' grep -q 'a reference is at fault' kept/findings/1-0/problems
 
-check 'what never returns is a finding' explore 1 -t mutant:hang --hang 10s --time 800s
+check 'what never returns is a finding' explore 1 -t mutant:hang --hang-after 10s --time 800s
 check 'with the operation that hangs' grep -q '	.*last operation begun was link' kept/findings/*/problems
 check 'and the operations before it' grep -q '^link' kept/findings/999000-0/workload
-check 'what starts a guest does not hang' explore 0 -t mutant:boots --order walk --limit 3000 --hang 1s
+check 'what starts a guest does not hang' explore 0 -t mutant:boots --order walk --limit 3000 --hang-after 1s
 
 check 'what does not show again is kept' explore 1 -t mutant:once --order walk --time 800s --findings 1
 check 'and marked so' grep -q '^shown 0 of 3' kept/findings/1-0/case
@@ -261,15 +261,15 @@ check 'of fewer tasks' refused "'jobs 1', not 'jobs 2'\\|had fewer tasks" -t ref
 check 'of other inputs' refused 'other inputs' -t reffs --order depth --inputs few --resume kept
 check 'one that was killed at once' refused 'each minute' -t reffs --order walk --resume killed
 check 'no state at all' refused 'No such file' -t reffs --resume unknown-dir
-check 'a crash without a disk' refused 'no disk' -t reffs --crash 10
+check 'a crash without a disk' refused 'no disk' -t reffs --crash-every 10
 check 'an order that is not there' refused 'walk, depth or breadth' -t reffs --order sideways
 check 'one run alone' refused 'two runs' --overlap m1
 check 'what is no run' refused 'has no task-0.pickle' --overlap m1 c.svg
 check 'a swarm that is none' refused 'I/N' -t reffs --swarm 4/3
 check 'a distribution that is not there' refused 'uniform, rank' -t reffs --dist bell
 check 'too little memory' refused 'at least' -t reffs --memory 1k
-check 'no depth' refused 'depth is at least 1' -t reffs --depth 0
-check 'no alphabet' refused 'alphabet is at least 1' -t reffs --alphabet 0
+check 'no depth' refused 'depth is from 1 to' -t reffs --depth 0
+check 'no alphabet' refused 'alphabet is from 1 to' -t reffs --alphabet 0
 printf 'weight truncate LENGTH 0 1\n' >noarg
 check 'an argument that is not there' refused "truncate has no argument 'LENGTH'; it has FILE, SIZE" \
 	-t reffs --inputs noarg

@@ -22,7 +22,7 @@ for fs in ext4 xfs btrfs; do
 	# What btrfs loses of its promises is in doc/findings.md.
 	promise=linux
 	[ $fs = btrfs ] && promise=posix
-	check "$fs: nor after crashes" explore 0 -t $fs --order walk --crash 5 --guarantee $promise --depth 25 --limit 600
+	check "$fs: nor after crashes" explore 0 -t $fs --order walk --crash-every 5 --guarantee $promise --depth 25 --limit 600
 done
 check 'crashes were tried' grep -q '^[1-9][0-9]* crash states checked' out
 for fs in ext2 ext3; do
@@ -94,8 +94,8 @@ if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
 	check 'a FUSE server: walks' fuse 0 "" --order walk --limit 1500
 	check 'a FUSE server: depth first' fuse 0 '' --order depth --limit 800
 	check 'a FUSE server with a bug that only a crash shows' \
-		fuse 1 '-o bug=chmod-lost' --order walk --crash 3 --depth 20 --time 800s --findings 1
-	check 'and without it' fuse 0 '' --order walk --crash 3 --depth 20 --limit 250
+		fuse 1 '-o bug=chmod-lost' --order walk --crash-every 3 --depth 20 --time 800s --findings 1
+	check 'and without it' fuse 0 '' --order walk --crash-every 3 --depth 20 --limit 250
 	# A server that makes its own disk anew whenever it starts.
 	anew="mounted:rm -f $dir/disk; $seedfs mkfs $dir/disk; exec $seedfs mount $dir/disk {mnt} -f"
 	check 'a server whose states cannot be saved is started anew' \
@@ -117,7 +117,7 @@ if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
 	# A copy, so that nobody else's server is stopped.
 	cp "$seedfs" myfs
 	timeout 900 "$OUTAGE" explore -t "fuse:$dir/myfs mount {disk} {mnt} -f" --order walk \
-		--mkfs "$dir/myfs mkfs {disk}" --size 4M --hang 10s -o hung >out 2>err &
+		--mkfs "$dir/myfs mkfs {disk}" --size 4M --hang-after 10s -o hung >out 2>err &
 	explorer=$!
 	# Once it is at work. It is mounted anew several times a second, and a server that is stopped
 	# while it goes away is not missed: the next one is stopped then.
@@ -138,7 +138,7 @@ if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
 	check 'with what was being done' test -s hung/findings/999000-0/workload
 	# shellcheck disable=SC2016 # for the shell that runs it
 	check 'a server that does not mount' sh -c '
-		timeout 900 "$1" explore -t "fuse:sleep 100 # {disk} {mnt}" --mkfs "true {disk}" --hang 2s \
+		timeout 900 "$1" explore -t "fuse:sleep 100 # {disk} {mnt}" --mkfs "true {disk}" --hang-after 2s \
 			-o none >out 2>err; [ $? -eq 2 ] && grep -q "did not answer" err' - "$OUTAGE"
 else
 	skip 'there is no /dev/fuse'

@@ -104,7 +104,7 @@ if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
 	check 'as is said' grep -q 'there is none' err
 	check 'a crash that loses something' explore 1 \
 		-t "fuse:$seedfs mount {disk} {mnt} -f -o bug=chmod-lost" --mkfs "$seedfs mkfs {disk}" \
-		--size 4M --order walk --crash 3 --depth 20 --time 800s --findings 1
+		--size 4M --order walk --crash-every 3 --depth 20 --time 800s --findings 1
 	check 'is made small' test "$(wc -l <kept/findings/1-0/workload)" -le 5
 	check 'and tells how many operations are left' \
 		grep -q "^       $(wc -l <kept/findings/1-0/workload) operations, kept/findings/1-0" out

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# t0512-explore-crash-cut.sh - what outage explore --crash finds is kept before it is made smaller: neither a
+# t0512-explore-crash-cut.sh - what outage explore --crash-every finds is kept before it is made smaller: neither a
 # signal nor a task that dies meanwhile loses it.
 # shellcheck disable=SC2016,SC2317 # words are expanded by eval, functions called through check
 # shellcheck source=tests/lib.sh
@@ -33,7 +33,7 @@ begin() {
 	rm -rf hold run && mkdir hold && echo "$1" >hold/when
 	env --default-signal=INT,TERM,HUP timeout -s KILL 900 "$OUTAGE" explore -o run \
 		-t "fuse:$dir/serve.sh {disk} {mnt}" --mkfs "$seedfs mkfs {disk}" --size 4M --order walk \
-		--crash 3 --depth 20 --findings 1 >out 2>err </dev/null &
+		--crash-every 3 --depth 20 --findings 1 >out 2>err </dev/null &
 	pid=$!
 	until_true test -e hold/held
 }

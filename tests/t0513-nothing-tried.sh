@@ -118,8 +118,8 @@ if [ -n "$seeded" ]; then
 	check '... in JSON, too' json 'd["errors"] == 1 and d["workloads"] == 1 and d["crash_states"] == 0'
 	run --resume no-point
 	check '... also when all is done' says 'no crash state was tried'
-	check 'explore --crash: no crash' eval '! timeout 900 "$OUTAGE" explore -t "fuse:$seedfs mount {disk} {mnt} -f" \
-		--mkfs "$dir/mkfs.sh {disk}" --size 4M --order walk --crash 1000 --limit 20 -o uncrashed >out 2>err'
+	check 'explore --crash-every: no crash' eval '! timeout 900 "$OUTAGE" explore -t "fuse:$seedfs mount {disk} {mnt} -f" \
+		--mkfs "$dir/mkfs.sh {disk}" --size 4M --order walk --crash-every 1000 --limit 20 -o uncrashed >out 2>err'
 	check '... is a failure' says 'no crash was tried: too few steps made something durable; give a larger --limit'
 else
 	skip 'seedfs cannot be mounted'

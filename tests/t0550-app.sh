@@ -476,7 +476,7 @@ fi
 
 if build leveldb -lleveldb; then
 	rm -rf db && mkdir db
-	app db --budget 400 --limit 1 --run "$dir/leveldb rotate" --check "$dir/leveldb check"
+	app db --budget 400 --findings 1 --run "$dir/leveldb rotate" --check "$dir/leveldb check"
 	check "LevelDB: the log that was rotated and not synced is found" \
 		grep -q 'write [0-9]* to 000003.log was not ordered before the write [0-9]* to 000004.log: an fsync of 000003.log is missing' out
 	check "LevelDB: it is a silent loss" said "silent-loss"
@@ -512,7 +512,7 @@ if build lmdb -llmdb; then
 	rm -rf db && mkdir db && (cd db && "$dir/lmdb" make)
 	app db --run "$dir/lmdb put" --check "$dir/lmdb check"
 	check "LMDB: nothing is found" test $status = 0
-	app db --run "$dir/lmdb put nosync" --check "$dir/lmdb check" --limit 1
+	app db --run "$dir/lmdb put nosync" --check "$dir/lmdb check" --findings 1
 	check "LMDB: with MDB_NOSYNC it is" said "an fsync of data.mdb is missing"
 else
 	skip "LMDB is not installed"

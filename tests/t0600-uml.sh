@@ -121,9 +121,9 @@ check "explored with a kernel that is not there" refused_explore 'cannot find /n
 check "with one that is none" refused_explore 'is no kernel of user-mode Linux' \
 	-t uml:ext4 --kernel /bin/false
 check "with modules that are not there" refused_explore 'modules.dep' -t uml:ext4 --modules "$dir/home"
-check "a kernel for what has none" refused_explore '^outage: --kernel and --modules are for uml: and vm: targets' \
+check "a kernel for what has none" refused_explore '^outage: --kernel is for uml: and vm: targets' \
 	-t reffs --kernel "$kernel"
-check "nor has the reference" refused_explore '^outage: --ref-kernel and --ref-modules are for uml: and vm:' \
+check "nor has the reference" refused_explore '^outage: --ref-kernel is for uml: and vm: targets' \
 	-t uml:ext4 -r reffs --ref-kernel "$kernel"
 check "a reference's kernel without a reference" refused_explore 'begin with --ref-' \
 	-t uml:ext4 --ref-kernel "$kernel"
@@ -234,7 +234,7 @@ check "says so" complains 'is no kernel of user-mode Linux'
 check "modules that are not there" status 2 "$last" test -t uml:ext4 --modules "$dir/home" -o x "$dir/nobody/short"
 check "says so" complains 'modules.dep'
 check "a kernel for a target of this machine" status 2 "$last" test -t ext4 --kernel /bin/sh -o x "$dir/nobody/short"
-check "says so" complains '^outage: --kernel and --modules are for uml: and vm: targets'
+check "says so" complains '^outage: --kernel is for uml: and vm: targets'
 check "a recorder of this machine" status 2 "$last" test -t uml:ext4 --recorder bpf -o x "$dir/nobody/short"
 check "says so" complains 'recorder bpf cannot see what a guest writes'
 check "the kernel and its modules can be named" status 0 "$last" test -t uml:ext4 \

@@ -131,7 +131,7 @@ check 'a bound is kept' eval "pm 0 --json --media poison --media-max 1 --check t
 check 'not with dumps' eval "pm 2 --media poison --dump true -- true && says 'goes with --check'"
 check 'twice is once' pm 0 --media stale,poison,stale --check true -- "$undo" pool run
 check 'none is none' pm 0 --media none --check true -- "$undo" pool run
-check 'no other faults' eval "pm 2 --media rust --check true -- true && says 'poison, stale'"
+check 'no other faults' eval "pm 2 --media rust --check true -- true && says 'poison or stale'"
 
 # ---- what is not read ----
 check 'all is varied' eval "pm 0 --json --budget 150 --check true -- $undo pool noise && test \"\$(json checked)\" -eq 150"

@@ -66,7 +66,7 @@ wrong() { # PATTERN ARGUMENTS
 	check "and what: $pattern" complains "$pattern"
 	rm -rf x
 }
-wrong "media is poison, stale or poison,stale, not 'dust'" -t vm:ext4-dax --media dust
+wrong "media is a list of poison or stale, not 'dust'" -t vm:ext4-dax --media dust
 wrong 'media is for persistent memory; vm:ext4 has a disk' -t vm:ext4 --media poison
 check "no process is left at the end" wait_for_none
 done_testing

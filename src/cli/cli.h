@@ -7,6 +7,7 @@
 #define CLI_CLI_H
 
 #include "base/err.h"
+#include "cli/options.h"
 
 /* What scripts may rely on. */
 enum exit_status {
@@ -17,14 +18,29 @@ enum exit_status {
 
 struct command {
 	const char *name;
-	const char *summary;		   /* half a line, for the list of commands */
-	const char *usage;		   /* what --help prints, whole */
-	int (*run)(int argc, char **argv); /* argv[0] is the command's name; an exit status */
+	const char *summary; /* half a line, for the list of commands; NULL: it is in none */
+	const char *usage;   /* what --help prints before the options */
+	const char *notes;   /* and after them, or NULL */
+	const struct opt *options;
+	enum opt_order order;
+	size_t size;	       /* of the struct that the options go to, which is zeroed first */
+	void (*init)(void *o); /* before the options are read; or NULL */
+	int (*run)(void *o, struct args *args); /* an exit status */
+	void (*release)(void *o);		/* in any case; or NULL */
+	const struct command *const
+		*sub; /* subcommands, which it has instead of all these; or NULL */
+	bool alone;   /* a program of that name */
 };
 
 #define COMMAND(name_) extern const struct command cmd_##name_;
 #include "cli/commands.def"
 #undef COMMAND
+
+/* The program itself; lazyfs is in mounting.h. */
+extern const struct command cmd_outage;
+
+/* Reads the options of a command, and runs it; argv[0] is its name. An exit status. */
+int cli_run(const struct command *cmd, int argc, char **argv);
 
 /* Prints "outage: <message>" and returns EXIT_FAILED. */
 int cli_fail(const struct err *err);
@@ -33,8 +49,6 @@ int cli_failf(const char *fmt, ...) printf_like(1, 2);
 const char *cli_why_untried(bool signalled, uint64_t time_ns);
 /* The same for a wrong command line, with a hint at --help. */
 int cli_usage(const struct command *cmd, const char *fmt, ...) printf_like(2, 3);
-/* The same for what getopt_long() does not know: `option` is its ':' or '?'. */
-int cli_unknown(const struct command *cmd, int option, char *const *argv);
 
 /*
  * For a command that keeps what it makes: makes the key of this user (trust.h). If there can be

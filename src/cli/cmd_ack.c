@@ -8,17 +8,6 @@
 #include "cli/cli.h"
 #include "fuse/forget_record.h"
 
-static const char usage[] =
-	"usage: outage ack TEXT...\n"
-	"\n"
-	"To be used in the run of 'outage app': says that what TEXT names is done and must survive "
-	"from\n"
-	"now on. A line on the run's standard output does the same.\n"
-	"\n"
-	"Exit status: 0 it was acknowledged, 2 it could not be.\n"
-	"\n"
-	"example: outage app --run '/opt/put k v && outage ack k' --check /opt/check -- data\n";
-
 static int acknowledge(const struct strbuf *line)
 {
 	const char *path = getenv(FORGET_RECORD_ACK);
@@ -38,21 +27,21 @@ static int acknowledge(const struct strbuf *line)
 	return EXIT_OK;
 }
 
-static int run(int argc, char **argv)
+static const struct opt options[] = { { OPT_ARGUMENT, .arg = "TEXT...",
+					.help = "what is done; -- before one that begins with -" },
+				      OPT_END };
+
+static int run(void *unused, struct args *args)
 {
 	auto_strbuf line = STRBUF_INIT;
-	int first = argc > 1 && streq(argv[1], "--") ? 2 : 1;
 
-	if (argc > 1 && (streq(argv[1], "--help") || streq(argv[1], "-h"))) {
-		fputs(usage, stdout);
-		return cli_flush();
-	}
-	if (argc <= first)
+	(void)unused;
+	if (!args->n)
 		return cli_usage(&cmd_ack, "say what is acknowledged");
-	for (int i = first; i < argc; i++) {
-		if (i > first)
+	for (int i = 0; i < args->n; i++) {
+		if (i)
 			strbuf_addch(&line, ' ');
-		strbuf_add_flat(&line, argv[i]);
+		strbuf_add_flat(&line, args->v[i]);
 	}
 	strbuf_addch(&line, '\n');
 	return acknowledge(&line);
@@ -61,6 +50,16 @@ static int run(int argc, char **argv)
 const struct command cmd_ack = {
 	.name = "ack",
 	.summary = "acknowledges something, in the run of outage app",
-	.usage = usage,
+	.usage = "usage: outage ack TEXT...\n"
+		 "\n"
+		 "To be used in the run of 'outage app': says that what TEXT names is done and "
+		 "must\n"
+		 "survive from now on. A line on the run's standard output does the same.\n",
+	.notes = "Exit status: 0 it was acknowledged, 2 it could not be.\n"
+		 "\n"
+		 "example: outage app --run '/opt/put k v && outage ack k' --check /opt/check -- "
+		 "data\n",
+	.options = options,
+	.order = OPT_NOWHERE,
 	.run = run,
 };

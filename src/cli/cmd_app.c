@@ -2,7 +2,6 @@
 /* cmd_app.c - outage app: every crash of an application's run. */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,56 +10,19 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/number.h"
 #include "base/signals.h"
 #include "cli/app.h"
+#include "cli/groups.h"
 #include "report/app_words.h"
 #include "run/store.h"
 
-static const char usage[] =
-	"usage: outage app --run CMD (--check CMD | --restart CMD | --query CMD) [OPTIONS] -- DIR\n"
-	"\n"
-	"Runs an application once, on a copy of the directory DIR, and writes down all it does "
-	"there.\n"
-	"Then every state in which a power cut could have left the directory, at every moment of "
-	"the\n"
-	"run, is built and checked; what fails is explained. DIR itself is never changed.\n"
-	"\n"
-	"      --run CMD         what is done; a line that it prints is an acknowledgement\n"
-	"      --check CMD       must succeed on every state; $1 and OUTAGE_DIR name the "
-	"directory,\n"
-	"                        OUTAGE_ACKED a file with the lines that were acknowledged\n"
-	"      --restart CMD     brings the application up again; must succeed\n"
-	"      --query CMD       prints what is there; what was acknowledged must be among it\n"
-	"      --stop CMD        ends a server that the run left\n"
-	"      --kill            kill what the run leaves\n"
-	"      --ack-file NAME   lines written to this file below DIR are acknowledgements, too\n"
-	"      --stacks          record who called, with lines of source\n"
-	"  -p, --profile NAME    what survives without a sync: ext4-ordered (default),\n"
-	"                        ext4-writeback, xfs, btrfs, minimal, lazyfs\n"
-	"      --unit WHAT       page (default) or sector: what is written back together\n"
-	"      --max-subset N    operations lost, or surviving, at once; default 0: no bound\n"
-	"      --budget N        states that are checked; default 20000; 0: no limit\n"
-	"      --time DURATION   stop after that\n"
-	"      --limit N         stop after so many findings\n"
-	"  -j, --jobs N          checks at the same time; default: one for each processor\n"
-	"      --seed N          for what is drawn at random beyond the budget\n"
-	"      --timeout DURATION  for the run and for each check; default 60s\n"
-	"  -o, --output RUN      where to keep what is found; default: below ./outage-runs\n"
-	"      --json            one JSON object on standard output\n"
-	"\n"
-	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it,\n"
-	"or nothing was tried.\n"
-	"\n"
-	"example: outage app --run \"$PWD/writer\" --check \"$PWD/checker\" -- data\n";
-
-enum { END_CHECKS = 3, BUDGET = 20000 };
+enum { END_CHECKS = 3 };
 
 struct app {
 	struct app_plan plan;
 	struct app_run run;
 	const char *output;
-	uint64_t time_ns, limit, jobs, seed;
+	uint64_t time_ns, limit, jobs;
 	bool json, terminal;
 	struct posix_log log;
 	struct app_summary summary;
@@ -667,157 +629,55 @@ static int run_app(struct app *a)
 
 /* ---- the command line ---- */
 
-enum {
-	OPT_RUN = 256,
-	OPT_CHECK,
-	OPT_RESTART,
-	OPT_QUERY,
-	OPT_STOP,
-	OPT_KILL,
-	OPT_ACK,
-	OPT_STACKS,
-	OPT_UNIT,
-	OPT_SUBSET,
-	OPT_BUDGET,
-	OPT_TIME,
-	OPT_LIMIT,
-	OPT_SEED,
-	OPT_TIMEOUT,
-	OPT_JSON
+static int parse_unit(void *at, const char *arg, struct err *err)
+{
+	(void)err;
+	*(uint64_t *)at = streq(arg, "page") ? 4096 : 512;
+	return 0;
+}
+
+#define AT(member) OPT_AT(struct app, member)
+static const struct opt options[] = {
+	{ OPT_ARGUMENT, .arg = "DIR", .hint = HINT_DIR,
+	  .help = "the directory that the application keeps its data in; it is never changed" },
+	{ OPT_SECTION, .help = "The application" },
+	{ OPT_COPY, "run", 0, "CMD", AT(plan.run), .hint = HINT_FILE,
+	  .help = "what is done; a line that it prints is an acknowledgement" },
+	{ OPT_COPY, "check", 0, "CMD", AT(plan.check), .hint = HINT_FILE,
+	  .help = "must succeed on every state; $1 and OUTAGE_DIR name the directory, OUTAGE_ACKED "
+		  "a file with the lines that were acknowledged" },
+	{ OPT_COPY, "restart", 0, "CMD", AT(plan.restart), .hint = HINT_FILE,
+	  .help = "brings the application up again; must succeed" },
+	{ OPT_COPY, "query", 0, "CMD", AT(plan.query), .hint = HINT_FILE,
+	  .help = "prints what is there; what was acknowledged must be among it" },
+	{ OPT_COPY, "stop", 0, "CMD", AT(plan.stop), .hint = HINT_FILE,
+	  .help = "ends a server that the run left" },
+	{ OPT_FLAG, "kill", 0, NULL, .rare = true, AT(plan.kill),
+	  .help = "kill what the run leaves" },
+	{ OPT_COPY, "ack-file", 0, "NAME", .rare = true, AT(plan.ack_file), .hint = HINT_FILE,
+	  .help = "lines written to this file below DIR are acknowledgements, too" },
+	{ OPT_FLAG, "stacks", 0, NULL, .rare = true, AT(plan.stacks),
+	  .help = "record who called, with lines of source" },
+	{ OPT_SECTION, .help = "Which crashes" },
+	OPTION_PROFILE(OPT_COPY, AT(plan.profile)),
+	{ OPT_CALL, "unit", 0, "WHAT", .rare = true, AT(plan.unit), .call = parse_unit,
+	  .words = "page sector", .strict = true,
+	  .help = "what is written back together: page or sector", .otherwise = "page" },
+	OPTION_MAX_SUBSET("operations lost, or surviving, at once; 0: no bound",
+			  AT(plan.max_subset), .otherwise = "0", .rare = true),
+	OPTION_BUDGET("states that are checked; 0: no limit", AT(plan.budget),
+		      .otherwise = "20000"),
+	OPTION_SEED("what is drawn at random beyond the budget", AT(plan.seed), .rare = true),
+	OPTION_FINDINGS("stop after so many", AT(limit)),
+	{ OPT_SECTION, .help = "The run" },
+	OPTION_TIME(AT(time_ns)),
+	OPTION_TIMEOUT("for the run and for each check", AT(plan.timeout_ms), .unit = 1000000,
+		       .least = 1, .otherwise = "60s"),
+	OPTION_JOBS("checks at the same time; default: one for each processor", 256, AT(jobs)),
+	OPTION_OUTPUT(AT(output)),
+	OPTION_JSON(AT(json)),
+	OPT_END
 };
-
-static const struct option long_options[] = {
-	{ "run", required_argument, NULL, OPT_RUN },
-	{ "check", required_argument, NULL, OPT_CHECK },
-	{ "restart", required_argument, NULL, OPT_RESTART },
-	{ "query", required_argument, NULL, OPT_QUERY },
-	{ "stop", required_argument, NULL, OPT_STOP },
-	{ "kill", no_argument, NULL, OPT_KILL },
-	{ "ack-file", required_argument, NULL, OPT_ACK },
-	{ "stacks", no_argument, NULL, OPT_STACKS },
-	{ "profile", required_argument, NULL, 'p' },
-	{ "unit", required_argument, NULL, OPT_UNIT },
-	{ "max-subset", required_argument, NULL, OPT_SUBSET },
-	{ "budget", required_argument, NULL, OPT_BUDGET },
-	{ "time", required_argument, NULL, OPT_TIME },
-	{ "limit", required_argument, NULL, OPT_LIMIT },
-	{ "jobs", required_argument, NULL, 'j' },
-	{ "seed", required_argument, NULL, OPT_SEED },
-	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
-	{ "output", required_argument, NULL, 'o' },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, 'h' },
-	{ 0 },
-};
-
-static void set(char **to, const char *value)
-{
-	free(*to);
-	*to = xstrdup(value);
-}
-
-static int parse_count(uint64_t *out)
-{
-	struct err err = ERR_INIT;
-
-	return number_parse_count(optarg, out, &err) ? cli_usage(&cmd_app, "%s", err.msg) : EXIT_OK;
-}
-
-static int parse_duration(uint64_t *out_ns)
-{
-	struct err err = ERR_INIT;
-
-	return number_parse_duration(optarg, out_ns, &err) ? cli_usage(&cmd_app, "%s", err.msg)
-							   : EXIT_OK;
-}
-
-static int parse_unit(struct app_plan *p)
-{
-	p->unit = streq(optarg, "page") ? 4096 : streq(optarg, "sector") ? 512 : 0;
-	return p->unit ? EXIT_OK
-		       : cli_usage(&cmd_app, "--unit is page or sector, not '%s'", optarg);
-}
-
-static int parse_profile(struct app_plan *p)
-{
-	auto_strbuf all = STRBUF_INIT;
-
-	set(&p->profile, optarg);
-	if (profile_find(optarg))
-		return EXIT_OK;
-	for (size_t i = 0; profile_at(i); i++)
-		strbuf_addf(&all, "%s%s", i ? ", " : "", profile_at(i)->name);
-	return cli_usage(&cmd_app, "there is no profile '%s'; there are %s", optarg,
-			 strbuf_str(&all));
-}
-
-static int parse_option(struct app *a, int option, char *const *argv)
-{
-	struct app_plan *p = &a->plan;
-	uint64_t ns = 0;
-	int rc = EXIT_OK;
-
-	switch (option) {
-	case OPT_RUN:
-		set(&p->run, optarg);
-		break;
-	case OPT_CHECK:
-		set(&p->check, optarg);
-		break;
-	case OPT_RESTART:
-		set(&p->restart, optarg);
-		break;
-	case OPT_QUERY:
-		set(&p->query, optarg);
-		break;
-	case OPT_STOP:
-		set(&p->stop, optarg);
-		break;
-	case OPT_KILL:
-		p->kill = true;
-		break;
-	case OPT_ACK:
-		set(&p->ack_file, optarg);
-		break;
-	case OPT_STACKS:
-		p->stacks = true;
-		break;
-	case 'p':
-		return parse_profile(p);
-	case OPT_UNIT:
-		return parse_unit(p);
-	case OPT_SUBSET:
-		return parse_count(&p->max_subset);
-	case OPT_BUDGET:
-		return parse_count(&p->budget);
-	case OPT_TIME:
-		return parse_duration(&a->time_ns);
-	case OPT_LIMIT:
-		return parse_count(&a->limit);
-	case 'j':
-		rc = parse_count(&a->jobs);
-		if (!rc && (!a->jobs || a->jobs > 256))
-			rc = cli_usage(&cmd_app, "--jobs is from 1 to 256");
-		return rc;
-	case OPT_SEED:
-		return parse_count(&p->seed);
-	case OPT_TIMEOUT:
-		rc = parse_duration(&ns);
-		p->timeout_ms = ns / 1000000;
-		if (!rc && !p->timeout_ms)
-			rc = cli_usage(&cmd_app, "--timeout 0 leaves no time");
-		return rc;
-	case 'o':
-		a->output = optarg;
-		break;
-	case OPT_JSON:
-		a->json = true;
-		break;
-	default:
-		return cli_unknown(&cmd_app, option, argv);
-	}
-	return rc;
-}
 
 static int take_dir(struct app *a, const char *given)
 {
@@ -835,56 +695,59 @@ static int take_dir(struct app *a, const char *given)
 	return EXIT_OK;
 }
 
-static int parse_and_run(struct app *a, int argc, char **argv)
+static void init(void *given)
 {
-	int option, rc = EXIT_OK;
+	struct app *a = given;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	optind = 0;
-	opterr = 0;
-	while (!rc && (option = getopt_long(argc, argv, ":p:j:o:h", long_options, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(usage, stdout);
-			return cli_flush();
-		}
-		rc = parse_option(a, option, argv);
-	}
-	if (rc)
-		return rc;
+	a->plan.profile = xstrdup(profile_at(0)->name);
+	a->jobs = cpus > 0 ? (uint64_t)cpus : 1;
+	a->terminal = isatty(2);
+	a->start_ns = util_now_ns();
+	posix_log_init(&a->log);
+	trace_init(&a->run.trace);
+}
+
+static void release(void *given)
+{
+	struct app *a = given;
+
+	posix_log_release(&a->log);
+	app_run_release(&a->run);
+	app_plan_release(&a->plan);
+	app_summary_release(&a->summary);
+}
+
+static int run(void *given, struct args *args)
+{
+	struct app *a = given;
+
 	if (!a->plan.run)
 		return cli_usage(&cmd_app, "--run is missing: what shall be done?");
 	if (!!a->plan.check + !!a->plan.restart + !!a->plan.query != 1)
 		return cli_usage(&cmd_app, "give one of --check, --restart and --query: what is a "
 					   "good state?");
-	if (argc - optind != 1)
+	if (args->n != 1)
 		return cli_usage(&cmd_app, "give one directory, which the application works in");
-	rc = take_dir(a, argv[optind]);
+	int rc = take_dir(a, args->v[0]);
 	return rc ? rc : run_app(a);
-}
-
-static int run(int argc, char **argv)
-{
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	struct app a = { .plan = { .profile = xstrdup(profile_at(0)->name),
-				   .unit = 4096,
-				   .budget = BUDGET,
-				   .timeout_ms = 60000 },
-			 .jobs = cpus > 0 ? (uint64_t)cpus : 1,
-			 .terminal = isatty(2),
-			 .start_ns = util_now_ns() };
-
-	posix_log_init(&a.log);
-	trace_init(&a.run.trace);
-	int rc = parse_and_run(&a, argc, argv);
-	posix_log_release(&a.log);
-	app_run_release(&a.run);
-	app_plan_release(&a.plan);
-	app_summary_release(&a.summary);
-	return rc;
 }
 
 const struct command cmd_app = {
 	.name = "app",
 	.summary = "every crash of an application's run is tried, and what fails explained",
-	.usage = usage,
+	.usage =
+		"usage: outage app --run CMD (--check | --restart | --query) CMD [OPTIONS] -- DIR\n"
+		"\n"
+		"Runs an application once, on a copy of the directory DIR, and writes down all it\n"
+		"does there. Then every state in which a power cut could have left the directory, "
+		"at\n"
+		"every moment of the run, is built and checked; what fails is explained.\n",
+	.notes = EXIT_STATUS_NOTES "example: outage app --run \"$PWD/writer\" --check "
+				   "\"$PWD/checker\" -- data\n",
+	.options = options,
+	.size = sizeof(struct app),
+	.init = init,
+	.release = release,
 	.run = run,
 };

@@ -1,41 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_ctl.c - outage ctl: send a command to a mount, and print its answer. */
-#include <getopt.h>
 
-#include "base/number.h"
 #include "cli/cli.h"
+#include "cli/groups.h"
 #include "fuse/forget_client.h"
 #include "fuse/forget_run.h"
-
-enum { DEFAULT_TIMEOUT_S = 300 };
-
-static const char usage[] =
-	"usage: outage ctl [OPTIONS] MNT COMMAND [ARGUMENT...]\n"
-	"       outage ctl help\n"
-	"\n"
-	"Sends a command to the server of MNT, which 'outage mount' mounted, and prints what it\n"
-	"answers. Only the user who mounted it, and root, may. 'outage ctl help' lists the "
-	"commands\n"
-	"and what they take; so do outage-ctl(1) and outage-faults(5).\n"
-	"\n"
-	"      --json            the answer as one JSON object\n"
-	"      --socket PATH     the socket that 'outage mount --socket PATH' made\n"
-	"      --timeout TIME    how long to wait for the answer; default 300s\n"
-	"\n"
-	"Exit status: 0 done, 2 not done; one sentence on standard error says why.\n"
-	"\n"
-	"example: outage ctl mnt report\n"
-	"         outage ctl mnt torn-op file=a.log parts=3 persist=1,3\n";
-
-enum { OPT_JSON = 256, OPT_SOCKET, OPT_TIMEOUT };
-
-static const struct option long_options[] = {
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "socket", required_argument, NULL, OPT_SOCKET },
-	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
-	{ "help", no_argument, NULL, 'h' },
-	{ 0 },
-};
 
 struct options {
 	bool json;
@@ -79,44 +48,57 @@ static int call(const struct options *o, const char *mnt, char *const *words, si
 	return done ? flushed : EXIT_FAILED;
 }
 
-static int run(int argc, char **argv)
+/* The first word of each line that forget_run_help() has. */
+static void list_commands(struct strbuf *out)
 {
-	struct options o = { .timeout_ns = (uint64_t)DEFAULT_TIMEOUT_S * 1000000000 };
-	struct err err = ERR_INIT;
-	int option;
+	auto_strbuf help = STRBUF_INIT;
+	char *rest;
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-		switch (option) {
-		case 'h':
-			fputs(usage, stdout);
-			return cli_flush();
-		case OPT_JSON:
-			o.json = true;
-			break;
-		case OPT_SOCKET:
-			o.socket = optarg;
-			break;
-		case OPT_TIMEOUT:
-			if (number_parse_duration(optarg, &o.timeout_ns, &err))
-				return cli_fail(&err);
-			break;
-		default:
-			return cli_unknown(&cmd_ctl, option, argv);
-		}
-	}
-	argc -= optind;
-	argv += optind;
-	if (argc == 1 && streq(argv[0], "help"))
+	forget_run_help(&help);
+	rest = help.buf;
+	for (const char *line; rest && (line = strsep(&rest, "\n"));)
+		if (*line >= 'a' && *line <= 'z')
+			strbuf_addf(out, "%s%.*s", out->len ? " " : "", (int)strcspn(line, " "),
+				    line);
+}
+
+#define AT(member) OPT_AT(struct options, member)
+static const struct opt options[] = {
+	{ OPT_ARGUMENT, .arg = "MNT", .hint = HINT_MOUNT, .help = "where it is mounted" },
+	{ OPT_ARGUMENT, .arg = "COMMAND", .list = list_commands,
+	  .help = "and what it takes: 'outage ctl help' lists them, and outage-faults(5)" },
+	{ OPT_FLAG, "json", 0, NULL, AT(json), .help = "the answer as one JSON object" },
+	{ OPT_TEXT, "socket", 0, "PATH", AT(socket), .hint = HINT_FILE,
+	  .help = "the socket that 'outage mount --socket PATH' made" },
+	OPTION_TIMEOUT("how long to wait for the answer", AT(timeout_ns), .otherwise = "300s"),
+	OPT_END
+};
+
+static int run(void *given, struct args *args)
+{
+	const struct options *o = given;
+
+	if (args->n == 1 && streq(args->v[0], "help"))
 		return print_commands();
-	if (argc < 2)
+	if (args->n < 2)
 		return cli_usage(&cmd_ctl, "a mount and a command are needed");
-	return call(&o, argv[0], argv + 1, (size_t)argc - 1);
+	return call(o, args->v[0], args->v + 1, (size_t)args->n - 1);
 }
 
 const struct command cmd_ctl = {
 	.name = "ctl",
 	.summary = "tell a mount to lose, tear, fail, keep or report something",
-	.usage = usage,
+	.usage = "usage: outage ctl [OPTIONS] MNT COMMAND [ARGUMENT...]\n"
+		 "       outage ctl help\n"
+		 "\n"
+		 "Sends a command to the server of MNT, which 'outage mount' mounted, and prints "
+		 "what\n"
+		 "it answers. Only the user who mounted it, and root, may.\n",
+	.notes = "Exit status: 0 done, 2 not done; one sentence on standard error says why.\n"
+		 "\n"
+		 "example: outage ctl mnt report\n"
+		 "         outage ctl mnt torn-op file=a.log parts=3 persist=1,3\n",
+	.options = options,
+	.size = sizeof(struct options),
 	.run = run,
 };

@@ -1,27 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_doctor.c - outage doctor: what works on this machine, and what mends what does not. */
-#include <getopt.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/groups.h"
 #include "target/leftover.h"
 #include "target/machine.h"
-
-static const char usage[] =
-	"usage: outage doctor [--fix] [--json]\n"
-	"\n"
-	"Tells what works on this machine, and the command that mends what does not.\n"
-	"\n"
-	"      --fix     clear away what killed runs left: processes, mounts, loop devices, files\n"
-	"      --json    one JSON object on standard output\n"
-	"\n"
-	"Exit status: 0 file systems can be tested here, by an ordinary user those of other "
-	"kernels,\n"
-	"in a guest; 2 they cannot.\n"
-	"\n"
-	"example: sudo outage doctor --fix\n";
 
 enum { TIME_LIMIT_S = 120 };
 
@@ -154,43 +140,32 @@ static int examine(void *ctx)
 	return status;
 }
 
-static int run(int argc, char **argv)
-{
-	enum { OPT_FIX = 256, OPT_JSON };
-	static const struct option options[] = {
-		{ "fix", no_argument, NULL, OPT_FIX },
-		{ "json", no_argument, NULL, OPT_JSON },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	struct doctor d = { 0 };
-	int opt;
+#define AT(member) OPT_AT(struct doctor, member)
+static const struct opt options[] = {
+	{ OPT_FLAG, "fix", 0, NULL, AT(fix),
+	  .help = "clear away what killed runs left: processes, mounts, loop devices, files" },
+	OPTION_JSON(AT(json)),
+	OPT_END
+};
 
-	optind = 0;
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (opt) {
-		case OPT_FIX:
-			d.fix = true;
-			break;
-		case OPT_JSON:
-			d.json = true;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return EXIT_OK;
-		default:
-			return cli_usage(&cmd_doctor, "unknown option '%s'", argv[optind - 1]);
-		}
-	}
-	if (optind < argc)
-		return cli_usage(&cmd_doctor, "'%.60s' is too much", argv[optind]);
-	return cli_watch(examine, &d, TIME_LIMIT_S, NULL);
+static int run(void *doctor, struct args *args)
+{
+	if (args->n)
+		return cli_usage(&cmd_doctor, "'%.60s' is not expected here", args->v[0]);
+	return cli_watch(examine, doctor, TIME_LIMIT_S, NULL);
 }
 
 const struct command cmd_doctor = {
 	.name = "doctor",
 	.summary = "tells what works on this machine, and mends what does not",
-	.usage = usage,
+	.usage = "usage: outage doctor [--fix] [--json]\n"
+		 "\n"
+		 "Tells what works on this machine, and the command that mends what does not.\n",
+	.notes = "Exit status: 0 file systems can be tested here, by an ordinary user those of\n"
+		 "other kernels, in a guest; 2 they cannot.\n"
+		 "\n"
+		 "example: sudo outage doctor --fix\n",
+	.options = options,
+	.size = sizeof(struct doctor),
 	.run = run,
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_explore.c - outage explore: model checking against the reference file system. */
 #include <errno.h>
-#include <getopt.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -10,81 +9,23 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/number.h"
 #include "cli/cli.h"
 #include "cli/explore_kept.h"
+#include "cli/groups.h"
 #include "run/run.h"
 #include "run/store.h"
-
-static const char usage[] =
-	"usage: outage explore -t TARGET [OPTIONS]\n"
-	"       outage explore --replay FINDING [--trust]\n"
-	"       outage explore --overlap RUN RUN...\n"
-	"\n"
-	"Goes through the states of a file system by itself, and compares it with the reference\n"
-	"file system after every operation.\n"
-	"\n"
-	"  -t, --target TARGET     as for outage test; reffs, in this process; or\n"
-	"                          'mounted:COMMAND {mnt}', a FUSE server without a disk\n"
-	"  -r, --ref TARGET        what to compare with; default: reffs. Given more than once, "
-	"the\n"
-	"                          majority decides\n"
-	"      --ref-mkfs ARGS, --ref-recover CMD, --ref-size BYTES, --ref-kernel FILE,\n"
-	"      --ref-modules DIR, --ref-guest-memory SIZE   of the --ref before them\n"
-	"      --order HOW         depth (default), breadth, walk\n"
-	"      --depth N           steps from the empty file system; default: 10, walks 400\n"
-	"      --alphabet N        different steps to choose from; default: 96, walks 4096\n"
-	"      --round N           operations with one alphabet, then another is drawn; 0: until "
-	"all\n"
-	"                          was visited. Default: 6000 with --time or --limit, else 0\n"
-	"      --inputs FILE       weights, names and sizes of your own\n"
-	"      --dist NAME         uniform, rank, inverse, decay, inverse-decay\n"
-	"      --strategy HOW      sync (default): save while mounted; remount: unmount and mount\n"
-	"                          around every step\n"
-	"      --compare-every N   steps between comparisons of the whole state; default: 1\n"
-	"      --crash N           cut the power after every N-th step that makes something "
-	"durable,\n"
-	"                          and check what recovery makes of it\n"
-	"      --crash-modes LIST  as --crash of outage test; default: persist\n"
-	"      --guarantee NAME    what is promised to survive: unmount, bare, posix, linux, "
-	"sync;\n"
-	"                          default: what the target promises\n"
-	"      --memory BYTES      for visited states of a task; default: 64M\n"
-	"      --limit N           operations; --time DURATION, from when the targets are up; "
-	"--seed "
-	"N\n"
-	"      --hang DURATION     without an answer for so long, it hangs; default: 60s\n"
-	"      --findings N        stop a task after so many; default: 10\n"
-	"  -j, --jobs N            tasks; default 1\n"
-	"      --share             they share what was visited, so that none does another's work\n"
-	"      --vary              they differ in search order and distribution, too\n"
-	"      --swarm I/N         this is machine I of N; --overlap tells how much they did "
-	"twice\n"
-	"      --coverage FILE     which inputs were exercised: text, or a picture if it ends in "
-	".svg\n"
-	"      --mkfs ARGS, --recover CMD, --size BYTES, --recorder NAME, --kernel FILE,\n"
-	"      --modules DIR, --guest-memory SIZE   as for outage test\n"
-	"  -o, --output DIR        where to keep what is found; default: below ./outage-runs\n"
-	"      --resume DIR        go on with the run kept there, with the same options\n"
-	"      --trust             with --replay: also if you did not make it on this machine,\n"
-	"                          and it leads to more than a guest\n"
-	"      --json              one JSON object on standard output\n"
-	"\n"
-	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it,\n"
-	"or nothing was tried.\n"
-	"\n"
-	"example: outage explore -t ext4 --time 10s\n";
 
 struct explore {
 	struct explore_opts o;
 	struct inputs inputs;
-	const char *inputs_file, *output, *coverage, *replay, *resume;
-	struct target_opts references[SIDES_MAX]; /* by their place */
-	struct vec_of(char *) paths;		  /* that the options of targets point at */
+	const char *inputs_file, *dist, *output, *coverage, *replay, *resume;
+	struct target_line lines[SIDES_MAX]; /* the target's, and those of references, by place */
+	struct target_opts references[SIDES_MAX];
+	char *names[SIDES_MAX]; /* of targets that --fstype or --mount-options say a part of */
 	bool json, terminal, round_given, trust, overlap;
 	char *dir;
 	uint64_t before; /* findings that the run had when it was resumed */
-	uint64_t depth, alphabet, start_ns, shown_ns, rate_ops;
+	uint64_t start_ns, shown_ns, rate_ops;
 	unsigned errors_shown;
 	struct err unmarked; /* why nothing gets this user's mark */
 };
@@ -292,11 +233,11 @@ static void check_tried(struct explore *e, struct explore_result *r)
 		words = xstrdup("nothing was tried: no operation was done; see --inputs");
 	else if (crashed_nothing(e, r) && r->stopped)
 		words = xasprintf("no crash was tried: %s before the first; give more --time, or "
-				  "a smaller --crash",
+				  "a smaller --crash-every",
 				  until);
 	else if (crashed_nothing(e, r))
 		words = xstrdup("no crash was tried: too few steps made something durable; give a "
-				"larger --limit, or a smaller --crash");
+				"larger --limit, or a smaller --crash-every");
 	if (!words)
 		return;
 	r->errors++;
@@ -484,110 +425,32 @@ static int run_explore(struct explore *e)
 
 /* ---- the command line ---- */
 
-enum {
-	OPT_ORDER = 256,
-	OPT_DEPTH,
-	OPT_ALPHABET,
-	OPT_ROUND,
-	OPT_INPUTS,
-	OPT_DIST,
-	OPT_STRATEGY,
-	OPT_COMPARE_EVERY,
-	OPT_CRASH,
-	OPT_CRASH_MODES,
-	OPT_GUARANTEE,
-	OPT_MEMORY,
-	OPT_LIMIT,
-	OPT_TIME,
-	OPT_SEED,
-	OPT_HANG,
-	OPT_FINDINGS,
-	OPT_SHARE,
-	OPT_VARY,
-	OPT_SWARM,
-	OPT_COVERAGE,
-	OPT_REF_MKFS,
-	OPT_REF_RECOVER,
-	OPT_REF_SIZE,
-	OPT_REF_KERNEL,
-	OPT_REF_MODULES,
-	OPT_MKFS,
-	OPT_RECOVER,
-	OPT_KERNEL,
-	OPT_MODULES,
-	OPT_TRUST,
-	OPT_OVERLAP,
-	OPT_GUEST_MEMORY,
-	OPT_REF_GUEST_MEMORY,
-	OPT_SIZE,
-	OPT_RECORDER,
-	OPT_RESUME,
-	OPT_REPLAY,
-	OPT_JSON,
-};
-
-static const struct option long_options[] = {
-	{ "target", required_argument, NULL, 't' },
-	{ "ref", required_argument, NULL, 'r' },
-	{ "jobs", required_argument, NULL, 'j' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "order", required_argument, NULL, OPT_ORDER },
-	{ "depth", required_argument, NULL, OPT_DEPTH },
-	{ "alphabet", required_argument, NULL, OPT_ALPHABET },
-	{ "round", required_argument, NULL, OPT_ROUND },
-	{ "inputs", required_argument, NULL, OPT_INPUTS },
-	{ "dist", required_argument, NULL, OPT_DIST },
-	{ "strategy", required_argument, NULL, OPT_STRATEGY },
-	{ "compare-every", required_argument, NULL, OPT_COMPARE_EVERY },
-	{ "crash", required_argument, NULL, OPT_CRASH },
-	{ "crash-modes", required_argument, NULL, OPT_CRASH_MODES },
-	{ "guarantee", required_argument, NULL, OPT_GUARANTEE },
-	{ "memory", required_argument, NULL, OPT_MEMORY },
-	{ "limit", required_argument, NULL, OPT_LIMIT },
-	{ "time", required_argument, NULL, OPT_TIME },
-	{ "seed", required_argument, NULL, OPT_SEED },
-	{ "hang", required_argument, NULL, OPT_HANG },
-	{ "findings", required_argument, NULL, OPT_FINDINGS },
-	{ "share", no_argument, NULL, OPT_SHARE },
-	{ "vary", no_argument, NULL, OPT_VARY },
-	{ "swarm", required_argument, NULL, OPT_SWARM },
-	{ "coverage", required_argument, NULL, OPT_COVERAGE },
-	{ "ref-mkfs", required_argument, NULL, OPT_REF_MKFS },
-	{ "ref-recover", required_argument, NULL, OPT_REF_RECOVER },
-	{ "ref-size", required_argument, NULL, OPT_REF_SIZE },
-	{ "ref-kernel", required_argument, NULL, OPT_REF_KERNEL },
-	{ "ref-modules", required_argument, NULL, OPT_REF_MODULES },
-	{ "mkfs", required_argument, NULL, OPT_MKFS },
-	{ "recover", required_argument, NULL, OPT_RECOVER },
-	{ "kernel", required_argument, NULL, OPT_KERNEL },
-	{ "modules", required_argument, NULL, OPT_MODULES },
-	{ "guest-memory", required_argument, NULL, OPT_GUEST_MEMORY },
-	{ "ref-guest-memory", required_argument, NULL, OPT_REF_GUEST_MEMORY },
-	{ "size", required_argument, NULL, OPT_SIZE },
-	{ "recorder", required_argument, NULL, OPT_RECORDER },
-	{ "resume", required_argument, NULL, OPT_RESUME },
-	{ "replay", required_argument, NULL, OPT_REPLAY },
-	{ "trust", no_argument, NULL, OPT_TRUST },
-	{ "overlap", no_argument, NULL, OPT_OVERLAP },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ NULL, 0, NULL, 0 },
-};
-
-static int parse_order(const char *arg, struct explore *e, struct err *err)
+static int parse_ref(void *into, const char *arg, struct err *err)
 {
-	static const char *const names[] = { "walk", "depth", "breadth" };
+	struct explore *e = into;
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (streq(names[i], arg)) {
-			e->o.search.order = (enum search_order)i;
-			return 0;
-		}
-	return err_set(err, -EINVAL, "--order is walk, depth or breadth, not '%.40s'", arg);
+	if (e->o.n_specs == SIDES_MAX)
+		return err_set(err, -EINVAL, "there are at most %d references", SIDES_MAX - 1);
+	e->o.specs[e->o.n_specs++] = arg;
+	return 0;
 }
 
-static int parse_swarm(const char *arg, struct explore *e, struct err *err)
+/* The reference named last. */
+static void *last_ref(void *into, struct err *err)
 {
+	struct explore *e = into;
+
+	if (e->o.n_specs > 1)
+		return &e->lines[e->o.n_specs - 1];
+	err_set(err, -EINVAL,
+		"options that begin with --ref- are about the --ref before them, and there is "
+		"none");
+	return NULL;
+}
+
+static int parse_swarm(void *into, const char *arg, struct err *err)
+{
+	struct explore *e = into;
 	unsigned i, n;
 	char more;
 
@@ -598,234 +461,99 @@ static int parse_swarm(const char *arg, struct explore *e, struct err *err)
 	return 0;
 }
 
-static int parse_modes(const char *arg, unsigned *out, struct err *err)
+static void list_sides(struct strbuf *out)
 {
-	static const struct {
-		const char *name;
-		unsigned mode;
-	} modes[] = { { "persist", RUN_PERSIST },
-		      { "last", RUN_LAST },
-		      { "prefix", RUN_PREFIX },
-		      { "reorder", RUN_REORDER } };
-	auto_free char *copy = xstrdup(arg);
-	char *rest = copy;
+	strbuf_adds(out, "reffs ");
+	list_targets(out);
+}
 
-	for (char *one; (one = strsep(&rest, ","));) {
-		size_t i = 0;
+#define AT(member) OPT_AT(struct explore, member)
+static const struct opt options[] = {
+	{ OPT_SECTION, .help = "What to compare" },
+	{ OPT_TEXT, "target", 't', "TARGET", AT(o.specs[0]), .list = list_sides,
+	  .help = "as for outage test; reffs, in this process; or 'mounted:COMMAND {mnt}', a FUSE "
+		  "server without a disk" },
+	{ OPT_CALL, "ref", 'r', "TARGET", .call = parse_ref, .list = list_sides,
+	  .help = "what to compare with; default: reffs. Given more than once, the majority "
+		  "decides" },
+	{ OPT_GROUP, .group = target_options, .prefix = "ref-", .where = last_ref, .rare = true,
+	  .help = "an option of the target or its guest, for the --ref before it" },
+	{ OPT_GROUP, .group = guest_options, .prefix = "ref-", .where = last_ref, .rare = true },
+	{ OPT_GROUP, .group = target_options, AT(lines[0]) },
+	{ OPT_GROUP, .group = guest_options, AT(lines[0].o) },
+	{ OPT_SECTION, .help = "The search" },
+	{ OPT_CHOICE, "order", 0, "HOW", AT(o.search.order), .words = "walk depth breadth",
+	  .help = "walk, depth or breadth", .otherwise = "depth" },
+	{ OPT_COUNT, "depth", 0, "N", AT(o.search.depth), .least = 1, .most = SCRIPT_MAX / 8,
+	  .help = "steps from the empty file system; default: 10, walks 400" },
+	{ OPT_COUNT, "alphabet", 0, "N", AT(o.search.alphabet), .least = 1, .most = 8192,
+	  .rare = true, .help = "different steps to choose from; default: 96, walks 4096" },
+	{ OPT_COUNT, "round", 0, "N", AT(o.search.round), .rare = true,
+	  .help = "operations with one alphabet, then another is drawn; 0: until all was visited; "
+		  "default: 6000 with --time or --limit, else 0" },
+	{ OPT_TEXT, "inputs", 0, "FILE", AT(inputs_file), .hint = HINT_FILE,
+	  .help = "weights, names and sizes of your own" },
+	{ OPT_TEXT, "dist", 0, "NAME", AT(dist),
+	  .words = "uniform rank inverse decay inverse-decay", .strict = true, .rare = true,
+	  .help = "uniform, rank, inverse, decay or inverse-decay" },
+	{ OPT_CHOICE, "strategy", 0, "HOW", AT(o.sides.strategy), .words = "sync remount",
+	  .rare = true,
+	  .help = "sync: save while mounted; remount: unmount and mount around every step",
+	  .otherwise = "sync" },
+	{ OPT_COUNT, "compare-every", 0, "N", AT(o.compare_every), .rare = true,
+	  .help = "steps between comparisons of the whole state; default: 1" },
+	{ OPT_SIZE, "memory", 0, "BYTES", AT(o.memory), .rare = true,
+	  .help = "for visited states of a task", .otherwise = "64M" },
+	OPTION_SEED("what is drawn at random", AT(o.search.seed)),
+	{ OPT_SECTION, .help = "Which crashes" },
+	OPTION_CRASH("persist last prefix reorder",
+		     "cut the power now and then: persist (default), last, prefix, reorder",
+		     AT(o.crash_modes)),
+	{ OPT_COUNT, "crash-every", 0, "N", AT(o.crash_every),
+	  .help = "after every N-th step that makes something durable; default with --crash: 1" },
+	OPTION_GUARANTEE(AT(o.crash_guarantee)),
+	{ OPT_SECTION, .help = "The run" },
+	OPTION_LIMIT("operations", AT(o.operations)),
+	{ OPT_DURATION, "time", 0, "DURATION", AT(o.time_ns),
+	  .help = "stop after that, from when the targets are up" },
+	OPTION_FINDINGS("stop a task after so many; default: 10", AT(o.max_cases)),
+	OPTION_HANG_AFTER(AT(o.hang_ms), .unit = 1000000, .least = 100, .rare = true,
+			  .otherwise = "60s"),
+	OPTION_JOBS("tasks", TASKS_MAX, AT(o.jobs), .otherwise = "1"),
+	{ OPT_FLAG, "share", 0, NULL, AT(o.share), .rare = true,
+	  .help = "they share what was visited, so that none does another's work" },
+	{ OPT_FLAG, "vary", 0, NULL, AT(o.vary), .rare = true,
+	  .help = "they differ in search order and distribution, too" },
+	{ OPT_CALL, "swarm", 0, "I/N", .call = parse_swarm, .rare = true,
+	  .help = "this is machine I of N; --overlap tells how much they did twice" },
+	{ OPT_FLAG, "overlap", 0, NULL, AT(overlap), .rare = true,
+	  .help = "of runs that are given as arguments: how much they did twice" },
+	{ OPT_ARGUMENT, .arg = "RUN...", .hint = HINT_DIR, .rare = true, .help = "for --overlap" },
+	{ OPT_TEXT, "coverage", 0, "FILE", AT(coverage), .hint = HINT_FILE,
+	  .help = "which inputs were exercised: text, or a picture if it ends in .svg" },
+	OPTION_OUTPUT(AT(output)),
+	{ OPT_TEXT, "resume", 0, "DIR", AT(resume), .hint = HINT_DIR,
+	  .help = "go on with the run kept there, with the same options" },
+	{ OPT_TEXT, "replay", 0, "FINDING", AT(replay), .hint = HINT_DIR,
+	  .help = "do what is kept there again" },
+	OPTION_TRUST(AT(trust), .rare = true),
+	OPTION_JSON(AT(json)),
+	OPT_END
+};
 
-		while (i < ARRAY_SIZE(modes) && !streq(modes[i].name, one))
-			i++;
-		if (i == ARRAY_SIZE(modes))
-			return err_set(err, -EINVAL,
-				       "'%.40s' is none of persist, last, prefix, reorder", one);
-		*out |= modes[i].mode;
+static int name_sides(struct explore *e, struct err *err)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < e->o.n_specs && !rc; i++) {
+		rc = target_line_name(&e->lines[i], e->o.specs[i], &e->names[i], err);
+		if (e->names[i])
+			e->o.specs[i] = e->names[i];
+		e->references[i] = e->lines[i].o;
 	}
-	return 0;
-}
-
-static int parse_jobs(const char *arg, struct explore *e, struct err *err)
-{
-	uint64_t n;
-
-	if (number_parse_count(arg, &n, err))
-		return -EINVAL;
-	if (!n || n > TASKS_MAX)
-		return err_set(err, -EINVAL, "--jobs is from 1 to %d", TASKS_MAX);
-	e->o.jobs = (unsigned)n;
-	return 0;
-}
-
-static int parse_positive(const char *option, const char *arg, uint64_t *out, struct err *err)
-{
-	int rc = number_parse_count(arg, out, err);
-
-	return rc || *out ? rc : err_set(err, -EINVAL, "%s is at least 1", option);
-}
-
-static int parse_numbers(int opt, const char *arg, struct explore *e, struct err *err)
-{
-	uint64_t ns = 0;
-
-	switch (opt) {
-	case 'j':
-		return parse_jobs(arg, e, err);
-	case OPT_DEPTH:
-		return parse_positive("--depth", arg, &e->depth, err);
-	case OPT_ALPHABET:
-		return parse_positive("--alphabet", arg, &e->alphabet, err);
-	case OPT_ROUND:
-		e->round_given = true;
-		return number_parse_count(arg, &e->o.search.round, err);
-	case OPT_COMPARE_EVERY:
-		return number_parse_count(arg, &e->o.compare_every, err);
-	case OPT_CRASH:
-		return number_parse_count(arg, &e->o.crash_every, err);
-	case OPT_LIMIT:
-		return number_parse_count(arg, &e->o.operations, err);
-	case OPT_FINDINGS:
-		return number_parse_count(arg, &e->o.max_cases, err);
-	case OPT_MEMORY:
-		return number_parse_size(arg, &e->o.memory, err);
-	case OPT_SIZE:
-		return number_parse_size(arg, &e->o.sides.target.size, err);
-	case OPT_GUEST_MEMORY:
-		return number_parse_size(arg, &e->o.sides.target.guest_memory, err);
-	case OPT_TIME:
-		return number_parse_duration(arg, &e->o.time_ns, err);
-	case OPT_HANG:
-		if (number_parse_duration(arg, &ns, err))
-			return -EINVAL;
-		e->o.hang_ms = max(ns / 1000000, (uint64_t)100);
-		return 0;
-	case OPT_SEED:
-		return number_parse(arg, &e->o.search.seed)
-			       ? err_set(err, -EINVAL, "--seed is a number, not '%.40s'", arg)
-			       : 0;
-	}
-	return -EINVAL;
-}
-
-/* What is kept is looked at from elsewhere: the whole path, which lives as long as `e`. */
-static int parse_path(const char *arg, struct explore *e, const char **out, struct err *err)
-{
-	char *path = realpath(arg, NULL);
-
-	if (!path)
-		return err_set(err, -errno, "cannot find %s: %m", arg);
-	vec_push(&e->paths, path);
-	*out = path;
-	return 0;
-}
-
-/* Of the reference named last. */
-static int parse_ref(int opt, const char *arg, struct explore *e, struct err *err)
-{
-	struct target_opts *r = &e->references[e->o.n_specs - 1];
-
-	if (e->o.n_specs < 2)
-		return err_set(err, -EINVAL,
-			       "options that begin with --ref- are about the --ref before them, "
-			       "and there is none");
-	if (opt == OPT_REF_MKFS)
-		r->mkfs_args = arg;
-	else if (opt == OPT_REF_RECOVER)
-		r->recover = arg;
-	else if (opt == OPT_REF_KERNEL)
-		return parse_path(arg, e, &r->kernel, err);
-	else if (opt == OPT_REF_MODULES)
-		return parse_path(arg, e, &r->modules, err);
-	else if (opt == OPT_REF_GUEST_MEMORY)
-		return number_parse_size(arg, &r->guest_memory, err);
-	else
-		return number_parse_size(arg, &r->size, err);
-	return 0;
-}
-
-static int parse_option(int opt, const char *arg, struct explore *e, struct err *err)
-{
-	switch (opt) {
-	case 't':
-		e->o.specs[0] = arg;
-		return 0;
-	case 'r':
-		if (e->o.n_specs == SIDES_MAX)
-			return err_set(err, -EINVAL, "there are at most %d references",
-				       SIDES_MAX - 1);
-		e->o.specs[e->o.n_specs++] = arg;
-		return 0;
-	case 'o':
-		e->output = arg;
-		return 0;
-	case OPT_ORDER:
-		return parse_order(arg, e, err);
-	case OPT_INPUTS:
-		e->inputs_file = arg;
-		return 0;
-	case OPT_DIST:
-		return inputs_distribute(&e->inputs, arg, err);
-	case OPT_STRATEGY:
-		e->o.sides.strategy = streq(arg, "remount") ? STRATEGY_REMOUNT : STRATEGY_SYNC;
-		return streq(arg, "remount") || streq(arg, "sync")
-			       ? 0
-			       : err_set(err, -EINVAL, "--strategy is sync or remount, not '%.40s'",
-					 arg);
-	case OPT_CRASH_MODES:
-		return parse_modes(arg, &e->o.crash_modes, err);
-	case OPT_GUARANTEE:
-		e->o.crash_guarantee = arg;
-		return guarantee_known(arg, err) ? 0 : -EINVAL;
-	case OPT_SHARE:
-		e->o.share = true;
-		return 0;
-	case OPT_VARY:
-		e->o.vary = true;
-		return 0;
-	case OPT_SWARM:
-		return parse_swarm(arg, e, err);
-	case OPT_COVERAGE:
-		e->coverage = arg;
-		return 0;
-	case OPT_REF_MKFS:
-	case OPT_REF_RECOVER:
-	case OPT_REF_SIZE:
-	case OPT_REF_KERNEL:
-	case OPT_REF_MODULES:
-	case OPT_REF_GUEST_MEMORY:
-		return parse_ref(opt, arg, e, err);
-	case OPT_MKFS:
-		e->o.sides.target.mkfs_args = arg;
-		return 0;
-	case OPT_RECOVER:
-		e->o.sides.target.recover = arg;
-		return 0;
-	case OPT_KERNEL:
-		return parse_path(arg, e, &e->o.sides.target.kernel, err);
-	case OPT_MODULES:
-		return parse_path(arg, e, &e->o.sides.target.modules, err);
-	case OPT_RECORDER:
-		e->o.sides.target.recorder = arg;
-		return 0;
-	case OPT_RESUME:
-		e->resume = arg;
-		e->o.resume = true;
-		return 0;
-	case OPT_REPLAY:
-		e->replay = arg;
-		return 0;
-	case OPT_TRUST:
-		e->trust = true;
-		return 0;
-	case OPT_OVERLAP:
-		e->overlap = true;
-		return 0;
-	case OPT_JSON:
-		e->json = true;
-		return 0;
-	default:
-		return parse_numbers(opt, arg, e, err);
-	}
-}
-
-/* A kernel is for who has one of his own. */
-static int check_kernels(const struct explore *e, struct err *err)
-{
-	for (unsigned i = 0; i < e->o.n_specs; i++) {
-		const struct target_opts *t = i ? &e->references[i] : &e->o.sides.target;
-		struct err ignored = ERR_INIT;
-		const struct target_ops *ops = target_find(e->o.specs[i], &ignored);
-
-		if ((t->kernel || t->modules) && (!ops || !ops->far))
-			return err_set(err, -EINVAL,
-				       "%skernel and %smodules are for uml: and vm: targets; %s is "
-				       "not in a kernel of its own",
-				       i ? "--ref-" : "--", i ? "--ref-" : "--", e->o.specs[i]);
-		if (t->guest_memory && (!ops || !ops->far))
-			return err_set(err, -EINVAL,
-				       "%sguest-memory is for uml: and vm: targets; %s is in no "
-				       "guest",
-				       i ? "--ref-" : "--", e->o.specs[i]);
-	}
-	return 0;
+	e->o.sides.target = e->lines[0].o;
+	e->o.sides.references = e->references;
+	return rc;
 }
 
 /* Defaults, and what does not fit together. */
@@ -833,27 +561,27 @@ static int finish_options(struct explore *e, struct err *err)
 {
 	bool walk = e->o.search.order == SEARCH_WALK;
 
-	e->o.sides.references = e->references;
+	if (name_sides(e, err))
+		return -EINVAL;
+	if (e->o.crash_every)
+		inputs_for_crashes(&e->inputs);
+	if (e->dist && inputs_distribute(&e->inputs, e->dist, err))
+		return -EINVAL;
 	if (e->o.n_specs == 1)
 		e->o.specs[e->o.n_specs++] = "reffs";
 	for (unsigned i = 0; i < e->o.n_specs; i++)
 		if (!side_find(e->o.specs[i], err))
 			return -EINVAL;
-	if (check_kernels(e, err))
-		return -EINVAL;
+	for (unsigned i = 0; i < e->o.n_specs; i++)
+		if (target_opts_fit(&e->references[i], e->o.specs[i], i ? "--ref-" : "--", err))
+			return -EINVAL;
 	if (e->o.crash_every && side_find(e->o.specs[0], err) != &side_target)
 		return err_set(err, -EINVAL, "%s has no disk that a crash could leave behind",
 			       e->o.specs[0]);
-	if (!e->depth)
-		e->depth = !walk ? 10 : e->o.crash_every ? 40 : 400;
-	if (e->depth > SCRIPT_MAX / 8)
-		return err_set(err, -EINVAL, "--depth is at most %d", SCRIPT_MAX / 8);
-	if (e->alphabet > 8192)
-		return err_set(err, -EINVAL, "--alphabet is at most 8192");
-	if (!e->round_given && !e->alphabet && (e->o.time_ns || e->o.operations))
+	if (!e->o.search.depth)
+		e->o.search.depth = !walk ? 10 : e->o.crash_every ? 40 : 400;
+	if (!e->round_given && !e->o.search.alphabet && (e->o.time_ns || e->o.operations))
 		e->o.search.round = 6000;
-	e->o.search.depth = (uint32_t)e->depth;
-	e->o.search.alphabet = (uint32_t)e->alphabet;
 	if (e->inputs_file) {
 		auto_strbuf text = STRBUF_INIT;
 
@@ -864,58 +592,61 @@ static int finish_options(struct explore *e, struct err *err)
 	return inputs_finish(&e->inputs, err);
 }
 
-static int run(int argc, char **argv)
+static void init(void *given)
 {
-	struct explore e = { .o = { .n_specs = 1,
-				    .jobs = 1,
-				    .memory = 64 << 20,
-				    .search = { .order = SEARCH_DEPTH } } };
-	struct err err = ERR_INIT;
-	int opt, status;
+	struct explore *e = given;
 
-	inputs_init(&e.inputs);
-	optind = 0;
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":t:r:j:o:h", long_options, NULL)) != -1) {
-		if (opt == 'h') {
-			fputs(usage, stdout);
-			return EXIT_OK;
-		}
-		if (opt == ':' || opt == '?')
-			return cli_usage(&cmd_explore,
-					 opt == ':' ? "option '%s' needs a value"
-						    : "unknown option '%s'",
-					 argv[optind - 1]);
-		if (opt == OPT_CRASH)
-			inputs_for_crashes(&e.inputs);
-		if (parse_option(opt, optarg, &e, &err))
-			return cli_usage(&cmd_explore, "%s", err.msg);
-	}
-	if (e.overlap)
-		return argc - optind < 2
-			       ? cli_usage(&cmd_explore, "--overlap needs two runs or more")
-			       : explore_overlap(argv + optind, e.json);
-	if (argv[optind])
-		return cli_usage(&cmd_explore, "'%s' is no option", argv[optind]);
-	if (e.replay) {
-		struct explore_again again = { &e.o, e.replay, e.trust };
+	e->o.n_specs = 1;
+	inputs_init(&e->inputs);
+}
+
+static void release(void *given)
+{
+	struct explore *e = given;
+
+	inputs_release(&e->inputs);
+	for (unsigned i = 0; i < SIDES_MAX; i++)
+		free(e->names[i]);
+	free(e->dir);
+}
+
+static int run(void *given, struct args *args)
+{
+	struct explore *e = given;
+	struct err err = ERR_INIT;
+
+	if (e->overlap)
+		return args->n < 2 ? cli_usage(&cmd_explore, "--overlap needs two runs or more")
+				   : explore_overlap(args->v, e->json);
+	if (args->n)
+		return cli_usage(&cmd_explore, "'%.60s' is not expected here", args->v[0]);
+	if (e->replay) {
+		struct explore_again again = { &e->o, e->replay, e->trust };
 
 		return cli_watch(explore_again, &again, 300, NULL);
 	}
-	if (!e.o.specs[0])
+	if (!e->o.specs[0] && !e->lines[0].fstype)
 		return cli_usage(&cmd_explore, "--target is missing");
-	status = finish_options(&e, &err) ? cli_fail(&err) : run_explore(&e);
-	inputs_release(&e.inputs);
-	for (size_t i = 0; i < e.paths.n; i++)
-		free(e.paths.v[i]);
-	vec_release(&e.paths);
-	free(e.dir);
-	return status;
+	e->o.resume = e->resume;
+	if (e->o.crash_modes && !args_given(args, "crash-every"))
+		e->o.crash_every = 1;
+	e->round_given = args_given(args, "round");
+	return finish_options(e, &err) ? cli_fail(&err) : run_explore(e);
 }
 
 const struct command cmd_explore = {
 	.name = "explore",
 	.summary = "searches the states of a file system for differences from the reference",
-	.usage = usage,
+	.usage = "usage: outage explore -t TARGET [OPTIONS]\n"
+		 "       outage explore --replay FINDING [--trust]\n"
+		 "       outage explore --overlap RUN RUN...\n"
+		 "\n"
+		 "Goes through the states of a file system by itself, and compares it with the\n"
+		 "reference file system after every operation.\n",
+	.notes = EXIT_STATUS_NOTES "example: outage explore -t ext4 --time 10s\n",
+	.options = options,
+	.size = sizeof(struct explore),
+	.init = init,
+	.release = release,
 	.run = run,
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_export.c - outage export: a finding for people who do not have this program. */
 #include <errno.h>
-#include <getopt.h>
 #include <sys/stat.h>
 
 #include "base/below.h"
@@ -13,39 +12,6 @@
 #include "report/report.h"
 #include "run/replay.h"
 #include "target/guest_files.h"
-
-static const char usage[] =
-	"usage: outage export DIR -o OUT [--trust]\n"
-	"\n"
-	"Writes a finding in forms that need nothing of this program:\n"
-	"\n"
-	"  crash.img       the disk as the crash left it (sparse)\n"
-	"  reproduce.sh    mounts a copy of crash.img, uses it as the check did, and tells\n"
-	"                  whether the problem shows: status 1 if so, 0 if not, 2 if it cannot\n"
-	"  workload.sh     the workload as shell commands, where there are such\n"
-	"  workload.c      the workload as a C program\n"
-	"  generic-NNN     the workload as a test of the xfstests suite, with generic-NNN.out;\n"
-	"                  not for FUSE servers, nor for what was found before any crash\n"
-	"  guest/          what --guest-file gave to the guest, for commands of reproduce.sh\n"
-	"  start.img       the disk to begin with, where a finding of outage explore does not\n"
-	"                  show on a new file system; workload.sh and workload.c are run there\n"
-	"\n"
-	"Of a finding of outage app:\n"
-	"\n"
-	"  reproduce.sh    builds the crash directory, and runs the check on it\n"
-	"  lazyfs.toml     a fault for LazyFS or outage mount, where one leads there\n"
-	"\n"
-	"Of a finding of outage pm:\n"
-	"\n"
-	"  reproduce.sh    builds the file as the crash left it, and runs the check on it\n"
-	"\n"
-	"  DIR               a finding: RUN/findings/NAME, or what outage shrink made of it\n"
-	"  -o, --output OUT  a directory; it is made if it is not there\n"
-	"      --trust       take it for your own, also if you did not make it on this machine\n"
-	"\n"
-	"Exit status: 0 all was written, 2 it could not be.\n"
-	"\n"
-	"example: outage export outage-runs/ext4-0001/findings/0-0 -o reproducer\n";
 
 static int write_file(const char *dir, const char *name, const struct strbuf *text, mode_t mode,
 		      struct err *err)
@@ -251,53 +217,65 @@ static int export_case(const char *from, const char *to, bool trust)
 	return rc ? cli_fail(&err) : EXIT_OK;
 }
 
-static const struct option long_options[] = {
-	{ "output", required_argument, NULL, 'o' },
-	{ "trust", no_argument, NULL, 't' },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
+struct options {
+	const char *output;
+	bool trust;
 };
 
-static int run(int argc, char **argv)
-{
-	const char *output = NULL;
-	bool trust = false;
-	int opt;
+#define AT(member) OPT_AT(struct options, member)
+static const struct opt options[] = {
+	{ OPT_ARGUMENT, .arg = "FINDING", .hint = HINT_DIR,
+	  .help = "its directory, RUN/findings/NAME, or what outage shrink made of it" },
+	{ OPT_TEXT, "output", 'o', "OUT", AT(output), .hint = HINT_DIR,
+	  .help = "a directory, which is made if it is not there" },
+	{ OPT_FLAG, "trust", 0, NULL, AT(trust),
+	  .help = "take it for your own, also if you did not make it on this machine" },
+	OPT_END
+};
 
-	optind = 0;
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":o:h", long_options, NULL)) != -1) {
-		switch (opt) {
-		case 'o':
-			output = optarg;
-			break;
-		case 't':
-			trust = true;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return EXIT_OK;
-		default:
-			return cli_usage(&cmd_export_case,
-					 opt == ':' ? "option '%s' needs a value"
-						    : "unknown option '%s'",
-					 argv[optind - 1]);
-		}
-	}
-	if (argc - optind != 1)
+static int run(void *given, struct args *args)
+{
+	const struct options *o = given;
+	const char *dir = args->v[0];
+
+	if (args->n != 1)
 		return cli_usage(&cmd_export_case, "give the directory of one finding");
-	if (!output)
+	if (!o->output)
 		return cli_usage(&cmd_export_case, "--output is missing");
-	if (app_is_case(argv[optind]) || app_is_run(argv[optind]))
-		return app_export(argv[optind], output, trust);
-	if (pm_is_case(argv[optind]) || pm_is_run(argv[optind]))
-		return pm_export(argv[optind], output, trust);
-	return export_case(argv[optind], output, trust);
+	if (app_is_case(dir) || app_is_run(dir))
+		return app_export(dir, o->output, o->trust);
+	if (pm_is_case(dir) || pm_is_run(dir))
+		return pm_export(dir, o->output, o->trust);
+	return export_case(dir, o->output, o->trust);
 }
 
 const struct command cmd_export_case = {
 	.name = "export",
 	.summary = "writes a finding as scripts, a C program, a disk image, an xfstests test",
-	.usage = usage,
+	.usage =
+		"usage: outage export FINDING -o OUT [--trust]\n"
+		"\n"
+		"Writes a finding in forms that need nothing of this program:\n"
+		"\n"
+		"  crash.img       the disk as the crash left it (sparse)\n"
+		"  reproduce.sh    shows the problem: status 1 if it does, 0 if not, 2 if it "
+		"cannot;\n"
+		"                  all there is of a finding of outage app or pm, where it builds "
+		"the\n"
+		"                  directory or the file as the crash left it, and runs the check\n"
+		"  lazyfs.toml     of outage app: a fault for LazyFS or outage mount that leads "
+		"there\n"
+		"  workload.sh     the workload as shell commands, where there are such\n"
+		"  workload.c      the workload as a C program\n"
+		"  generic-NNN     the workload as a test of the xfstests suite, with "
+		"generic-NNN.out\n"
+		"  guest/          what --guest-file gave to the guest\n"
+		"  start.img       of outage explore: the disk to begin with, where one is "
+		"needed\n",
+	.notes = "Exit status: 0 all was written, 2 it could not be.\n"
+		 "\n"
+		 "example: outage export outage-runs/ext4-0001/findings/0-0 -o reproducer\n",
+	.options = options,
+	.size = sizeof(struct options),
 	.run = run,
 };

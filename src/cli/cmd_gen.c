@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_gen.c - outage gen: every workload inside given bounds, as text. */
 #include <errno.h>
-#include <getopt.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -9,35 +8,10 @@
 #include "base/number.h"
 #include "base/rng.h"
 #include "cli/cli.h"
+#include "cli/groups.h"
 #include "workload/gen.h"
 #include "workload/jlang.h"
 #include "workload/workload.h"
-
-static const char usage[] =
-	"usage: outage gen --bounds SET|FILE [--count] [--skip N] [--limit N] [--shard I/N]\n"
-	"                  [--sample N] [--seed N] [--json]\n"
-	"       outage gen --name NAME [--bounds FILE]\n"
-	"       outage gen --import FILE...\n"
-	"       outage gen --list | --show SET|FILE | --list-operations\n"
-	"\n"
-	"Writes every workload inside the bounds to standard output.\n"
-	"\n"
-	"  -b, --bounds SET|FILE  a named set (--list) or a file of bounds (outage-bounds(5))\n"
-	"  -c, --count            print how many there are, and nothing else\n"
-	"      --skip N           leave out the first N\n"
-	"  -n, --limit N          at most N\n"
-	"      --shard I/N        the I-th of N equal parts, I from 1 to N\n"
-	"      --sample N         N of them, spread evenly, at places drawn from the seed\n"
-	"      --seed N           for --sample; default 0\n"
-	"      --name NAME        the one workload of that name\n"
-	"      --import FILE      read workloads, or CrashMonkey's j-lang, and print them in our "
-	"form\n"
-	"      --list             the named sets, with their counts\n"
-	"      --show SET|FILE    the bounds themselves, in full\n"
-	"      --list-operations  the operations of the workload language\n"
-	"      --json             for --count and --list: one JSON object\n"
-	"\n"
-	"example: outage gen --bounds seq-1 --limit 3\n";
 
 struct options {
 	const char *bounds, *name, *show;
@@ -311,138 +285,77 @@ static int generate(const struct options *o)
 
 /* ---- the command line ---- */
 
-enum {
-	OPT_SKIP = 256,
-	OPT_SHARD,
-	OPT_SAMPLE,
-	OPT_SEED,
-	OPT_NAME,
-	OPT_IMPORT,
-	OPT_LIST,
-	OPT_SHOW,
-	OPT_LIST_OPERATIONS,
-	OPT_JSON,
-};
-
-static const struct option long_options[] = {
-	{ "bounds", required_argument, NULL, 'b' },
-	{ "count", no_argument, NULL, 'c' },
-	{ "limit", required_argument, NULL, 'n' },
-	{ "skip", required_argument, NULL, OPT_SKIP },
-	{ "shard", required_argument, NULL, OPT_SHARD },
-	{ "sample", required_argument, NULL, OPT_SAMPLE },
-	{ "seed", required_argument, NULL, OPT_SEED },
-	{ "name", required_argument, NULL, OPT_NAME },
-	{ "import", no_argument, NULL, OPT_IMPORT },
-	{ "list", no_argument, NULL, OPT_LIST },
-	{ "show", required_argument, NULL, OPT_SHOW },
-	{ "list-operations", no_argument, NULL, OPT_LIST_OPERATIONS },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
-};
-
-static int parse_shard(const char *arg, struct options *o)
+static int parse_shard(void *into, const char *arg, struct err *err)
 {
+	struct options *o = into;
 	auto_free char *copy = xstrdup(arg);
 	char *slash = strchr(copy, '/');
 
-	if (!slash)
-		return -EINVAL;
-	*slash = '\0';
-	if (number_parse(copy, &o->shard) || number_parse(slash + 1, &o->shards) || !o->shard ||
-	    o->shard > o->shards)
-		return -EINVAL;
+	if (slash)
+		*slash++ = '\0';
+	if (!slash || number_parse(copy, &o->shard) || number_parse(slash, &o->shards) ||
+	    !o->shard || o->shard > o->shards)
+		return err_set(err, -EINVAL, "--shard is I/N with 1 <= I <= N, not '%.40s'", arg);
 	return 0;
 }
 
-static int parse_option(int opt, const char *arg, struct options *o, struct err *err)
-{
-	switch (opt) {
-	case 'b':
-		o->bounds = arg;
-		return 0;
-	case 'c':
-		o->count = true;
-		return 0;
-	case 'n':
-		return number_parse_count(arg, &o->limit, err);
-	case OPT_SKIP:
-		return number_parse_count(arg, &o->skip, err);
-	case OPT_SHARD:
-		return parse_shard(arg, o)
-			       ? err_set(err, -EINVAL,
-					 "--shard is I/N with 1 <= I <= N, not '%.40s'", arg)
-			       : 0;
-	case OPT_SAMPLE:
-		o->sampled = true;
-		return number_parse_count(arg, &o->sample, err);
-	case OPT_SEED:
-		return number_parse(arg, &o->seed)
-			       ? err_set(err, -EINVAL, "--seed is a number, not '%.40s'", arg)
-			       : 0;
-	case OPT_NAME:
-		o->name = arg;
-		return 0;
-	case OPT_IMPORT:
-		o->import = true;
-		return 0;
-	case OPT_LIST:
-		o->list = true;
-		return 0;
-	case OPT_SHOW:
-		o->show = arg;
-		return 0;
-	case OPT_LIST_OPERATIONS:
-		o->list_operations = true;
-		return 0;
-	case OPT_JSON:
-		o->json = true;
-		return 0;
-	}
-	return err_set(err, -EINVAL, "this option has no case in parse_option()");
-}
+#define AT(member) OPT_AT(struct options, member)
+static const struct opt options[] = {
+	{ OPT_SECTION, .help = "Which workloads" },
+	OPTION_BOUNDS(AT(bounds)),
+	{ OPT_CALL, "shard", 0, "I/N", .call = parse_shard,
+	  .help = "the I-th of N equal parts, I from 1 to N" },
+	{ OPT_COUNT, "skip", 0, "N", AT(skip), .help = "leave out the first N" },
+	OPTION_LIMIT("workloads", AT(limit)),
+	{ OPT_COUNT, "sample", 0, "N", AT(sample),
+	  .help = "N of them, spread evenly, at places drawn from the seed" },
+	OPTION_SEED("--sample", AT(seed)),
+	{ OPT_TEXT, "name", 0, "NAME", AT(name), .help = "the one workload of that name" },
+	{ OPT_SECTION, .help = "What to print" },
+	{ OPT_FLAG, "count", 'c', NULL, AT(count), .help = "how many there are, and nothing else" },
+	{ OPT_FLAG, "list", 0, NULL, AT(list), .help = "the named sets, with their counts" },
+	{ OPT_TEXT, "show", 0, "SET|FILE", AT(show), .list = list_bounds, .hint = HINT_FILE,
+	  .help = "the bounds themselves, in full" },
+	{ OPT_FLAG, "list-operations", 0, NULL, AT(list_operations),
+	  .help = "the operations of the workload language" },
+	{ OPT_FLAG, "import", 0, NULL, AT(import),
+	  .help = "read workloads, or CrashMonkey's j-lang, and print them in our form" },
+	{ OPT_FLAG, "json", 0, NULL, AT(json), .help = "for --count and --list: one JSON object" },
+	{ OPT_ARGUMENT, .arg = "FILE...", .hint = HINT_FILE, .help = "what --import reads" },
+	OPT_END
+};
 
-static int run(int argc, char **argv)
+static int run(void *given, struct args *args)
 {
-	struct options o = { .limit = UINT64_MAX };
-	struct err err = ERR_INIT;
-	int opt;
+	struct options *o = given;
 
-	optind = 0;
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":b:cn:h", long_options, NULL)) != -1) {
-		if (opt == ':')
-			return cli_usage(&cmd_gen, "option '%s' needs a value", argv[optind - 1]);
-		if (opt == 'h') {
-			fputs(usage, stdout);
-			return EXIT_OK;
-		}
-		if (opt == '?' && optopt > 0 && optopt < 256)
-			return cli_usage(&cmd_gen, "unknown option '-%c'", optopt);
-		if (opt == '?')
-			return cli_usage(&cmd_gen, "unknown option '%s'", argv[optind - 1]);
-		if (parse_option(opt, optarg, &o, &err))
-			return cli_usage(&cmd_gen, "%s", err.msg);
-	}
-	if (o.import)
-		return import_files(argv + optind);
-	if (optind < argc)
-		return cli_usage(&cmd_gen, "'%.60s' is not expected here", argv[optind]);
-	if (o.json && !o.list && !o.count)
+	o->sampled = args_given(args, "sample");
+	if (!args_given(args, "limit"))
+		o->limit = UINT64_MAX;
+	if (o->import)
+		return import_files(args->v);
+	if (args->n)
+		return cli_usage(&cmd_gen, "'%.60s' is not expected here", args->v[0]);
+	if (o->json && !o->list && !o->count)
 		return cli_usage(&cmd_gen, "--json goes with --count or --list");
-	if (o.list)
-		return list_sets(o.json);
-	if (o.list_operations)
+	if (o->list)
+		return list_sets(o->json);
+	if (o->list_operations)
 		return list_operations();
-	if (o.show)
-		return show_bounds(o.show);
-	return generate(&o);
+	return o->show ? show_bounds(o->show) : generate(o);
 }
 
 const struct command cmd_gen = {
 	.name = "gen",
 	.summary = "writes every workload inside stated bounds",
-	.usage = usage,
+	.usage = "usage: outage gen --bounds SET|FILE [OPTIONS]\n"
+		 "       outage gen --name NAME [--bounds FILE]\n"
+		 "       outage gen --import FILE...\n"
+		 "       outage gen --list | --show SET|FILE | --list-operations\n"
+		 "\n"
+		 "Writes every workload inside the bounds to standard output.\n",
+	.notes = "example: outage gen --bounds seq-1 --limit 3\n",
+	.options = options,
+	.size = sizeof(struct options),
 	.run = run,
 };

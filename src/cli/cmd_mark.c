@@ -7,17 +7,6 @@
 #include "cli/cli.h"
 #include "core/trace.h"
 
-static const char usage[] =
-	"usage: outage mark begin N | end N | text TEXT...\n"
-	"\n"
-	"Says to whoever traces this machine's persistent memory where a script is: an operation\n"
-	"begins, or has ended, or anything a person should read. Where nothing is traced, it does\n"
-	"nothing. A program uses <outage/mark.h> instead.\n"
-	"\n"
-	"Exit status: 0, or 2 if the command line is wrong.\n"
-	"\n"
-	"example: outage mark begin 1; mv a b; outage mark end 1\n";
-
 static int mark_number(const char *what, const char *number)
 {
 	uint64_t n;
@@ -31,33 +20,50 @@ static int mark_number(const char *what, const char *number)
 	return EXIT_OK;
 }
 
-static int mark_text(int argc, char **argv)
+static int mark_text(const struct args *args)
 {
 	auto_strbuf text = STRBUF_INIT;
 
-	for (int i = 2; i < argc; i++) {
-		if (i > 2)
-			strbuf_addch(&text, ' ');
-		strbuf_adds(&text, argv[i]);
-	}
+	for (int i = 1; i < args->n; i++)
+		strbuf_addf(&text, "%s%s", i > 1 ? " " : "", args->v[i]);
 	if (text.len > OUTAGE_MARK_TEXT_MAX)
 		return cli_usage(&cmd_mark, "a text has at most %d bytes", OUTAGE_MARK_TEXT_MAX);
 	outage_mark_text(strbuf_str(&text), text.len);
 	return EXIT_OK;
 }
 
-static int run(int argc, char **argv)
+static const struct opt options[] = {
+	{ OPT_ARGUMENT, .arg = "begin N", .words = "begin", .help = "operation number N begins" },
+	{ OPT_ARGUMENT, .arg = "end N", .words = "end", .help = "it has ended" },
+	{ OPT_ARGUMENT, .arg = "text TEXT...", .words = "text",
+	  .help = "what a person should read" },
+	OPT_END
+};
+
+static int run(void *unused, struct args *args)
 {
-	if (argc == 3 && (streq(argv[1], "begin") || streq(argv[1], "end")))
-		return mark_number(argv[1], argv[2]);
-	if (argc >= 3 && streq(argv[1], "text"))
-		return mark_text(argc, argv);
+	char **v = args->v;
+
+	(void)unused;
+	if (args->n == 2 && (streq(v[0], "begin") || streq(v[0], "end")))
+		return mark_number(v[0], v[1]);
+	if (args->n >= 2 && streq(v[0], "text"))
+		return mark_text(args);
 	return cli_usage(&cmd_mark, "give begin or end with a number, or text with a text");
 }
 
 const struct command cmd_mark = {
 	.name = "mark",
 	.summary = "a mark in the trace of persistent memory",
-	.usage = usage,
+	.usage =
+		"usage: outage mark begin N | end N | text TEXT...\n"
+		"\n"
+		"Says to whoever traces this machine's persistent memory where a script is. Where\n"
+		"nothing is traced, it does nothing. A program uses <outage/mark.h> instead.\n",
+	.notes = "Exit status: 0, or 2 if the command line is wrong.\n"
+		 "\n"
+		 "example: outage mark begin 1; mv a b; outage mark end 1\n",
+	.options = options,
+	.order = OPT_NOWHERE,
 	.run = run,
 };

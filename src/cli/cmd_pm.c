@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_pm.c - outage pm: every crash of a program that uses persistent memory. */
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json.h"
 #include "base/log.h"
-#include "base/number.h"
 #include "base/signals.h"
 #include "base/words.h"
 #include "check/semantic.h"
 #include "cli/cli.h"
+#include "cli/groups.h"
 #include "pm/command.h"
 #include "pm/reads.h"
 #include "pm/record.h"
@@ -20,69 +19,11 @@
 #include "pm/search.h"
 #include "run/store.h"
 
-static const char usage[] =
-	"usage: outage pm --file POOL (--check CMD | --dump CMD) [OPTIONS] -- PROGRAM [ARGUMENTS]\n"
-	"\n"
-	"Runs PROGRAM once in an emulator that sees every store, flush and fence to the file "
-	"POOL,\n"
-	"which the program maps as persistent memory. Then every content that the memory could "
-	"have\n"
-	"had after a power cut, by the rules of x86 processors, is put in the file's place, and\n"
-	"checked. POOL itself is not changed. PROGRAM is an ordinary x86-64 program.\n"
-	"\n"
-	"      --file POOL       the file; if it is not there, PROGRAM must make it\n"
-	"      --size N          make it, of N zero bytes, if it is not there\n"
-	"      --check CMD       must succeed on every state; $1 and OUTAGE_FILE name the file,\n"
-	"                        OUTAGE_MARKS a file with the marks that were passed\n"
-	"      --dump CMD        prints what is there: each operation that the program marks must "
-	"be\n"
-	"                        seen whole or not at all, and stay once it has returned\n"
-	"      --recover CMD     is run on every state before that; else what looks also recovers\n"
-	"      --promise WHAT    with --dump: sync,atomic (default), sync, atomic, or none\n"
-	"      --granularity N   64 (default): stores to a line of 64 bytes persist in order; 8: "
-	"they\n"
-	"                        may be reordered as well\n"
-	"      --split           take each store on its own, also those of one copy, which is "
-	"else\n"
-	"                        cut at few places\n"
-	"      --model NAME      what a crash may leave: pm (default) or pm-eadr\n"
-	"      --eadr            the same as --model pm-eadr: no flush is needed\n"
-	"      --crash WHAT      run (default), or recovery: also while a crash is recovered from\n"
-	"      --recoveries N    how many of these are traced; default 16\n"
-	"      --media WHAT      poison, stale, or both: with --check, lines that were written "
-	"last\n"
-	"                        cannot be read, or are as before\n"
-	"      --media-max N     such lines of one state; default 64\n"
-	"      --prune WHAT      none (default), or reads: only lines that are read are varied\n"
-	"      --max-subset K    stores lost, or surviving, at once; default 2\n"
-	"      --budget N        states that are checked; default 20000; 0: no limit\n"
-	"      --enough N        failures for one reason at one crash point, after which only "
-	"some\n"
-	"                        of its states are checked; default 32; 0: check all\n"
-	"      --time DURATION   stop after that\n"
-	"  -j, --jobs N          checks at the same time; default: one for each processor\n"
-	"      --timeout DURATION  for the run and for each check; default 60s\n"
-	"      --trace-limit N   bytes of trace; default 1G\n"
-	"      --tracer WHAT     qemu (default): an emulator sees every instruction; preload: the\n"
-	"                        program runs as it is, and calls of libpmem are seen\n"
-	"      --stacks          with qemu: also who called the function that a store is in\n"
-	"      --qemu PROGRAM    the emulator; default qemu-x86_64\n"
-	"  -o, --output RUN      where to keep what is found; default: below ./outage-runs\n"
-	"      --json            one JSON object on standard output\n"
-	"\n"
-	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it,\n"
-	"or nothing was tried.\n"
-	"\n"
-	"example: outage pm --file pool --size 1M --check ./verify -- ./writer pool\n";
-
 enum {
-	BUDGET = 20000,
 	KEEP_MAX = 64,
-	RECOVERIES = 16,
-	MEDIA_LINES = 64,
-	ENOUGH = 32,
-	DETAIL_LINES = 4, /* of a finding that are printed */
-	EARLY_MAX = 8,	  /* failures that are told before all are known */
+	DETAIL_LINES = 4,	 /* of a finding that are printed */
+	CRASH_RECOVERY = 1 << 1, /* of the words of --crash */
+	EARLY_MAX = 8,		 /* failures that are told before all are known */
 };
 
 struct pm {
@@ -91,6 +32,7 @@ struct pm {
 	const char *output, *qemu;
 	const char *const *argv; /* of the program */
 	uint64_t size, time_ns, jobs, recoveries, recovery_ways;
+	uint32_t crash; /* bits of CRASH_... */
 	bool crash_recovery;
 	bool json, terminal, made;
 	bool kept;    /* there may be findings, which need the run */
@@ -642,100 +584,26 @@ static int run_pm(struct pm *p)
 
 /* ---- the command line ---- */
 
-enum {
-	OPT_FILE = 256,
-	OPT_SIZE,
-	OPT_CHECK,
-	OPT_DUMP,
-	OPT_RECOVER,
-	OPT_CRASH,
-	OPT_RECOVERIES,
-	OPT_MEDIA,
-	OPT_MEDIA_MAX,
-	OPT_PRUNE,
-	OPT_PROMISE,
-	OPT_GRANULARITY,
-	OPT_SPLIT,
-	OPT_MODEL,
-	OPT_EADR,
-	OPT_SUBSET,
-	OPT_BUDGET,
-	OPT_ENOUGH,
-	OPT_TIME,
-	OPT_TIMEOUT,
-	OPT_TRACE_LIMIT,
-	OPT_TRACER,
-	OPT_STACKS,
-	OPT_QEMU,
-	OPT_JSON
-};
-
-static const struct option long_options[] = {
-	{ "file", required_argument, NULL, OPT_FILE },
-	{ "size", required_argument, NULL, OPT_SIZE },
-	{ "check", required_argument, NULL, OPT_CHECK },
-	{ "dump", required_argument, NULL, OPT_DUMP },
-	{ "recover", required_argument, NULL, OPT_RECOVER },
-	{ "crash", required_argument, NULL, OPT_CRASH },
-	{ "recoveries", required_argument, NULL, OPT_RECOVERIES },
-	{ "media", required_argument, NULL, OPT_MEDIA },
-	{ "media-max", required_argument, NULL, OPT_MEDIA_MAX },
-	{ "prune", required_argument, NULL, OPT_PRUNE },
-	{ "promise", required_argument, NULL, OPT_PROMISE },
-	{ "granularity", required_argument, NULL, OPT_GRANULARITY },
-	{ "split", no_argument, NULL, OPT_SPLIT },
-	{ "model", required_argument, NULL, OPT_MODEL },
-	{ "eadr", no_argument, NULL, OPT_EADR },
-	{ "max-subset", required_argument, NULL, OPT_SUBSET },
-	{ "budget", required_argument, NULL, OPT_BUDGET },
-	{ "enough", required_argument, NULL, OPT_ENOUGH },
-	{ "time", required_argument, NULL, OPT_TIME },
-	{ "jobs", required_argument, NULL, 'j' },
-	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
-	{ "trace-limit", required_argument, NULL, OPT_TRACE_LIMIT },
-	{ "tracer", required_argument, NULL, OPT_TRACER },
-	{ "stacks", no_argument, NULL, OPT_STACKS },
-	{ "qemu", required_argument, NULL, OPT_QEMU },
-	{ "output", required_argument, NULL, 'o' },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, 'h' },
-	{ 0 },
-};
-
-typedef int parse_fn(const char *s, uint64_t *out, struct err *err);
-
-static int parse(parse_fn *fn, uint64_t least, uint64_t *out, const char *name)
+static int take_eadr(void *model, const char *arg, struct err *err)
 {
-	struct err err = ERR_INIT;
+	char **to = model;
 
-	if (fn(optarg, out, &err))
-		return cli_usage(&cmd_pm, "%s", err.msg);
-	if (*out < least)
-		return cli_usage(&cmd_pm, "%s is at least %llu", name, (unsigned long long)least);
-	return EXIT_OK;
-}
-
-static int take_model(struct pm *p, const char *name)
-{
-	struct err err = ERR_INIT;
-
-	if (pm_model_check(name, &err))
-		return cli_usage(&cmd_pm, "--model: %s", err.msg);
-	free(p->plan.model);
-	p->plan.model = xstrdup(name);
-	return EXIT_OK;
+	(void)arg, (void)err;
+	free(*to);
+	*to = xstrdup(model_pm_eadr.name);
+	return 0;
 }
 
 /* The path as the program and the check know it; the file itself need not be there. */
-static int take_file(struct pm *p, const char *given)
+static int parse_file(void *file, const char *given, struct err *err)
 {
 	auto_free char *copy = xstrdup(given);
-	char *slash = strrchr(copy, '/');
+	char *slash = strrchr(copy, '/'), **to = file;
 	struct stat st;
 
-	free(p->plan.file);
-	p->plan.file = realpath(given, NULL);
-	if (!p->plan.file) {
+	free(*to);
+	*to = realpath(given, NULL);
+	if (!*to) {
 		const char *name = slash ? slash + 1 : copy;
 		auto_free char *dir = NULL;
 
@@ -743,142 +611,78 @@ static int take_file(struct pm *p, const char *given)
 			*slash = 0;
 		dir = realpath(!slash ? "." : *copy ? copy : "/", NULL);
 		if (!dir || !*name)
-			return cli_failf("cannot use %s: there is no such directory", given);
-		p->plan.file = xasprintf("%s/%s", streq(dir, "/") ? "" : dir, name);
+			return err_set(err, -ENOENT, "cannot use %s: there is no such directory",
+				       given);
+		*to = xasprintf("%s/%s", streq(dir, "/") ? "" : dir, name);
 	}
-	if (!stat(p->plan.file, &st) && !S_ISREG(st.st_mode))
-		return cli_failf("%s is no regular file; give the one that the program maps",
-				 given);
-	return EXIT_OK;
+	if (!stat(*to, &st) && !S_ISREG(st.st_mode))
+		return err_set(err, -EINVAL,
+			       "%s is no regular file; give the one that the program maps", given);
+	return 0;
 }
 
-static int parse_promise(struct pm *p)
-{
-	static const struct {
-		const char *name;
-		unsigned promises;
-	} known[] = { { "sync,atomic", SEMANTIC_SYNCHRONOUS | SEMANTIC_ATOMIC },
-		      { "atomic,sync", SEMANTIC_SYNCHRONOUS | SEMANTIC_ATOMIC },
-		      { "sync", SEMANTIC_SYNCHRONOUS },
-		      { "atomic", SEMANTIC_ATOMIC },
-		      { "none", 0 } };
-
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-		if (streq(optarg, known[i].name)) {
-			p->plan.promises = known[i].promises;
-			return EXIT_OK;
-		}
-	return cli_usage(&cmd_pm, "--promise is sync,atomic, sync, atomic or none, not '%.40s'",
-			 optarg);
-}
-
-static int parse_media(struct pm *p)
-{
-	struct err err = ERR_INIT;
-	unsigned kinds;
-
-	if (media_parse_kinds(optarg, &kinds, &err))
-		return cli_usage(&cmd_pm, "%s", err.msg);
-	p->plan.media = kinds;
-	return EXIT_OK;
-}
-
-static int parse_option(struct pm *p, int option, char *const *argv)
-{
-	uint64_t ns = 0;
-	int rc = EXIT_OK;
-
-	switch (option) {
-	case OPT_FILE:
-		return take_file(p, optarg);
-	case OPT_SIZE:
-		return parse(number_parse_size, 1, &p->size, "--size");
-	case OPT_CHECK:
-		free(p->plan.check);
-		p->plan.check = xstrdup(optarg);
-		break;
-	case OPT_DUMP:
-		free(p->plan.dump);
-		p->plan.dump = xstrdup(optarg);
-		break;
-	case OPT_RECOVER:
-		free(p->plan.recover);
-		p->plan.recover = xstrdup(optarg);
-		break;
-	case OPT_CRASH:
-		if (!streq(optarg, "run") && !streq(optarg, "recovery"))
-			return cli_usage(&cmd_pm, "--crash is run or recovery, not '%.40s'",
-					 optarg);
-		p->crash_recovery = streq(optarg, "recovery");
-		break;
-	case OPT_RECOVERIES:
-		return parse(number_parse_count, 1, &p->recoveries, "--recoveries");
-	case OPT_MEDIA:
-		return parse_media(p);
-	case OPT_MEDIA_MAX:
-		return parse(number_parse_count, 1, &p->plan.media_max, "--media-max");
-	case OPT_PRUNE:
-		if (!streq(optarg, "none") && !streq(optarg, "reads"))
-			return cli_usage(&cmd_pm, "--prune is reads or none, not '%.40s'", optarg);
-		p->plan.prune = streq(optarg, "reads");
-		break;
-	case OPT_PROMISE:
-		return parse_promise(p);
-	case OPT_GRANULARITY:
-		rc = parse(number_parse_size, 8, &p->plan.granularity, "--granularity");
-		if (!rc && p->plan.granularity != 8 && p->plan.granularity != 64)
-			rc = cli_usage(&cmd_pm, "--granularity is 8 or 64");
-		break;
-	case OPT_SPLIT:
-		p->plan.split = 1;
-		break;
-	case OPT_MODEL:
-		return take_model(p, optarg);
-	case OPT_EADR:
-		return take_model(p, model_pm_eadr.name);
-	case OPT_SUBSET:
-		return parse(number_parse_count, 0, &p->plan.max_subset, "--max-subset");
-	case OPT_BUDGET:
-		return parse(number_parse_count, 0, &p->plan.budget, "--budget");
-	case OPT_ENOUGH:
-		return parse(number_parse_count, 0, &p->plan.enough, "--enough");
-	case OPT_TIME:
-		return parse(number_parse_duration, 1, &p->time_ns, "--time");
-	case 'j':
-		rc = parse(number_parse_count, 1, &p->jobs, "--jobs");
-		if (!rc && p->jobs > 256)
-			rc = cli_usage(&cmd_pm, "--jobs is from 1 to 256");
-		break;
-	case OPT_TIMEOUT:
-		rc = parse(number_parse_duration, 1000000, &ns, "--timeout");
-		p->plan.timeout_ms = ns / 1000000;
-		break;
-	case OPT_TRACE_LIMIT:
-		return parse(number_parse_size, 65536, &p->tracer.limit, "--trace-limit");
-	case OPT_TRACER:
-		if (!streq(optarg, "qemu") && !streq(optarg, "preload"))
-			return cli_usage(&cmd_pm, "--tracer is qemu or preload, not '%.40s'",
-					 optarg);
-		p->tracer.preload = streq(optarg, "preload");
-		p->plan.preload = p->tracer.preload;
-		break;
-	case OPT_STACKS:
-		p->tracer.stacks = true;
-		break;
-	case OPT_QEMU:
-		p->qemu = optarg;
-		break;
-	case 'o':
-		p->output = optarg;
-		break;
-	case OPT_JSON:
-		p->json = true;
-		break;
-	default:
-		return cli_unknown(&cmd_pm, option, argv);
-	}
-	return rc;
-}
+#define AT(member) OPT_AT(struct pm, member)
+static const struct opt options[] = {
+	{ OPT_ARGUMENT, .arg = "PROGRAM", .hint = HINT_FILE,
+	  .help = "an ordinary x86-64 program, and its arguments" },
+	{ OPT_SECTION, .help = "The program" },
+	{ OPT_CALL, "file", 0, "POOL", AT(plan.file), .call = parse_file, .hint = HINT_FILE,
+	  .help = "the file; if it is not there, PROGRAM must make it" },
+	{ OPT_SIZE, "size", 0, "BYTES", AT(size), .least = 1,
+	  .help = "make it, of so many zero bytes, if it is not there" },
+	{ OPT_COPY, "check", 0, "CMD", AT(plan.check), .hint = HINT_FILE,
+	  .help = "must succeed on every state; $1 and OUTAGE_FILE name the file, OUTAGE_MARKS a "
+		  "file with the marks that were passed" },
+	{ OPT_COPY, "dump", 0, "CMD", AT(plan.dump), .hint = HINT_FILE,
+	  .help = "prints what is there: each operation that the program marks must be seen whole "
+		  "or not at all, and stay once it has returned" },
+	{ OPT_COPY, "recover", 0, "CMD", AT(plan.recover), .hint = HINT_FILE,
+	  .help = "is run on every state before that; else what looks also recovers" },
+	{ OPT_SET, "promise", 0, "WHAT,...", AT(plan.promises), .words = "sync atomic",
+	  .rare = true, .help = "with --dump, of each operation: sync, atomic, both, or none",
+	  .otherwise = "sync,atomic" },
+	{ OPT_SECTION, .help = "Which crashes" },
+	OPTION_CRASH(
+		"reorder recovery",
+		"reorder: stores in flight are lost while PROGRAM runs; recovery: also while a "
+		"crash is recovered from",
+		AT(crash), .otherwise = "reorder"),
+	{ OPT_COUNT, "recoveries", 0, "N", AT(recoveries), .least = 1, .rare = true,
+	  .help = "how many of these are traced", .otherwise = "16" },
+	OPTION_MODEL(OPT_COPY, list_pm_models, AT(plan.model)),
+	OPTION_EADR(OPT_CALL, AT(plan.model), .call = take_eadr),
+	OPTION_GRANULARITY(AT(plan.granularity)),
+	OPTION_SPLIT(AT(plan.split)),
+	OPTION_MEDIA(AT(plan.media)),
+	OPTION_MEDIA_MAX("64", AT(plan.media_max), .least = 1),
+	OPTION_PRUNE("none, or reads: only lines that are read are varied", AT(plan.prune),
+		     .otherwise = "none"),
+	OPTION_MAX_SUBSET("stores lost, or surviving, at once", AT(plan.max_subset),
+			  .otherwise = "2"),
+	OPTION_BUDGET("states that are checked; 0: no limit", AT(plan.budget),
+		      .otherwise = "20000"),
+	{ OPT_COUNT, "enough", 0, "N", AT(plan.enough), .rare = true, .otherwise = "32",
+	  .help = "failures for one reason at one crash point, after which only some of its "
+		  "states are checked; 0: check all" },
+	{ OPT_SECTION, .help = "The run" },
+	OPTION_TIME(AT(time_ns)),
+	OPTION_TIMEOUT("for the run and for each check", AT(plan.timeout_ms), .unit = 1000000,
+		       .least = 1, .otherwise = "60s"),
+	OPTION_JOBS("checks at the same time; default: one for each processor", 256, AT(jobs)),
+	{ OPT_CHOICE, "tracer", 0, "WHAT", AT(tracer.preload), .words = "qemu preload",
+	  .otherwise = "qemu", .rare = true,
+	  .help = "qemu: an emulator sees every instruction; preload: the program runs as it is, "
+		  "and calls of libpmem are seen" },
+	{ OPT_FLAG, "stacks", 0, NULL, AT(tracer.stacks),
+	  .help = "with qemu: also who called the function that a store is in" },
+	{ OPT_SIZE, "trace-limit", 0, "BYTES", AT(tracer.limit), .least = 65536, .rare = true,
+	  .help = "of the trace; default: 1G" },
+	{ OPT_TEXT, "qemu", 0, "PROGRAM", AT(qemu), .hint = HINT_FILE, .rare = true,
+	  .help = "the emulator; default: qemu-x86_64" },
+	OPTION_OUTPUT(AT(output)),
+	OPTION_JSON(AT(json)),
+	OPT_END
+};
 
 static char *quote_all(char *const *argv)
 {
@@ -919,68 +723,70 @@ static int check_options(const struct pm *p)
 	return EXIT_OK;
 }
 
-static int parse_and_run(struct pm *p, int argc, char **argv)
+static void init(void *given)
 {
-	int option, rc = EXIT_OK;
+	struct pm *p = given;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	optind = 0;
-	opterr = 0;
-	/* The program's own options are its own. */
-	while (!rc && (option = getopt_long(argc, argv, "+:j:o:h", long_options, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(usage, stdout);
-			return cli_flush();
-		}
-		rc = parse_option(p, option, argv);
-	}
-	if (rc)
-		return rc;
+	p->tracer = (struct tracer)TRACER_INIT;
+	p->jobs = cpus > 0 ? (uint64_t)cpus : 1;
+	p->terminal = isatty(2);
+	p->start_ns = util_now_ns();
+}
+
+static void release(void *given)
+{
+	struct pm *p = given;
+
+	if (p->loaded)
+		pm_run_release(&p->run);
+	pm_reasons_release(&p->told);
+	tracer_close(&p->tracer);
+	pm_plan_release(&p->plan);
+	free(p->dir);
+}
+
+static int run(void *given, struct args *args)
+{
+	struct pm *p = given;
+
+	p->plan.preload = p->tracer.preload;
+	p->crash_recovery = p->crash & CRASH_RECOVERY;
 	if (!p->plan.file)
 		return cli_usage(&cmd_pm, "--file is missing: which file is persistent memory?");
 	if (!p->plan.check == !p->plan.dump)
 		return cli_usage(&cmd_pm, "give one of --check and --dump: what is a good state?");
-	if (optind == argc)
+	if (!args->n)
 		return cli_usage(&cmd_pm, "give a program to run");
-	rc = check_options(p);
+	int rc = check_options(p);
 	if (rc)
 		return rc;
-	p->argv = (const char *const *)argv + optind;
-	p->plan.program = quote_all(argv + optind);
+	p->argv = (const char *const *)args->v;
+	p->plan.program = quote_all(args->v);
 	p->plan.dir = realpath(".", NULL);
 	if (!p->plan.dir)
 		return cli_failf("cannot tell where we are: %s", strerror(errno));
 	return run_pm(p);
 }
 
-static int run(int argc, char **argv)
-{
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	struct pm p = { .plan = { .granularity = 64,
-				  .max_subset = 2,
-				  .budget = BUDGET,
-				  .timeout_ms = 60000,
-				  .media_max = MEDIA_LINES,
-				  .enough = ENOUGH,
-				  .promises = SEMANTIC_SYNCHRONOUS | SEMANTIC_ATOMIC },
-			.tracer = TRACER_INIT,
-			.recoveries = RECOVERIES,
-			.jobs = cpus > 0 ? (uint64_t)cpus : 1,
-			.terminal = isatty(2),
-			.start_ns = util_now_ns() };
-	int rc = parse_and_run(&p, argc, argv);
-
-	if (p.loaded)
-		pm_run_release(&p.run);
-	pm_reasons_release(&p.told);
-	tracer_close(&p.tracer);
-	pm_plan_release(&p.plan);
-	free(p.dir);
-	return rc;
-}
-
 const struct command cmd_pm = {
 	.name = "pm",
 	.summary = "every crash of a program that uses persistent memory is tried",
-	.usage = usage,
+	.usage = "usage: outage pm --file POOL (--check | --dump) CMD [OPTIONS] -- PROGRAM "
+		 "[ARGUMENTS]\n"
+		 "\n"
+		 "Runs PROGRAM once in an emulator that sees every store, flush and fence to the "
+		 "file\n"
+		 "POOL, which the program maps as persistent memory. Then every content that the\n"
+		 "memory could have had after a power cut, by the rules of x86 processors, is put "
+		 "in\n"
+		 "the file's place, and checked. POOL itself is not changed.\n",
+	.notes = EXIT_STATUS_NOTES
+	"example: outage pm --file pool --size 1M --check ./verify -- ./writer pool\n",
+	.options = options,
+	.order = OPT_BEFORE, /* the program's own options are its own */
+	.size = sizeof(struct pm),
+	.init = init,
+	.release = release,
 	.run = run,
 };

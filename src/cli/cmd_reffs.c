@@ -2,7 +2,6 @@
 /* cmd_reffs.c - outage reffs: mount the reference file system, and save and restore its states. */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <outage/reffs.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -12,39 +11,9 @@
 #include "fs/pool.h"
 #include "fuse/reffs_mount.h"
 
-static const char usage[] =
-	"usage: outage reffs [OPTIONS] MNT\n"
-	"       outage reffs save | restore | drop KEY MNT\n"
-	"       outage reffs pickle FILE [KEY] MNT\n"
-	"       outage reffs load FILE MNT\n"
-	"       outage reffs hash MNT\n"
-	"\n"
-	"Mounts the reference file system on the directory MNT: a POSIX file system in memory "
-	"that\n"
-	"can save all of its state under a number, and go back to it, in no time. The other forms\n"
-	"talk to one that is mounted. Programs use the calls of <outage/reffs.h>.\n"
-	"\n"
-	"      --daemon         go into the background once it is mounted\n"
-	"      --allow-other    other users may use it, too\n"
-	"      --size SIZE      room for that much data; default: no limit\n"
-	"      --inodes N       room for so many files and directories; default: no limit\n"
-	"      --mode MODE      permissions of the root; default 0755\n"
-	"      --atime HOW      when reading sets access times: none, relative, strict;\n"
-	"                       default relative\n"
-	"      --direct         keep no data in the kernel; mmap for writing is not possible then\n"
-	"      --load FILE      begin with a state that `pickle` wrote\n"
-	"      --key KEY        the one under this key; default 0\n"
-	"      --keep           restore: the state stays under its key; else it is given up\n"
-	"\n"
-	"It is served until it is unmounted (`fusermount3 -u MNT`, `umount MNT`) or a signal ends\n"
-	"it. Its content is gone then.\n"
-	"\n"
-	"Exit status: 0 done, 2 failed.\n"
-	"\n"
-	"example: outage reffs --daemon /mnt && outage reffs save 1 /mnt\n";
-
 struct options {
 	struct reffs_mount_opts mount;
+	uint64_t size;
 	bool daemon, keep;
 };
 
@@ -196,102 +165,46 @@ static int serve(const struct options *o, const char *dir)
 	return rc ? cli_fail(&err) : EXIT_OK;
 }
 
-enum {
-	OPT_DAEMON = 256,
-	OPT_OTHER,
-	OPT_SIZE,
-	OPT_INODES,
-	OPT_MODE,
-	OPT_ATIME,
-	OPT_DIRECT,
-	OPT_LOAD,
-	OPT_KEY,
-	OPT_KEEP
-};
-
-static const struct option long_options[] = {
-	{ "daemon", no_argument, NULL, OPT_DAEMON },
-	{ "allow-other", no_argument, NULL, OPT_OTHER },
-	{ "size", required_argument, NULL, OPT_SIZE },
-	{ "inodes", required_argument, NULL, OPT_INODES },
-	{ "mode", required_argument, NULL, OPT_MODE },
-	{ "atime", required_argument, NULL, OPT_ATIME },
-	{ "direct", no_argument, NULL, OPT_DIRECT },
-	{ "load", required_argument, NULL, OPT_LOAD },
-	{ "key", required_argument, NULL, OPT_KEY },
-	{ "keep", no_argument, NULL, OPT_KEEP },
-	{ "help", no_argument, NULL, 'h' },
-	{ 0 },
-};
-
-static int parse_mode(const char *text, mode_t *out)
+static int parse_mode(void *at, const char *arg, struct err *err)
 {
 	char *end;
-	unsigned long mode = strtoul(text, &end, 8);
+	unsigned long mode = strtoul(arg, &end, 8);
 
-	if (!*text || *end || mode > 07777 || !mode)
-		return cli_usage(&cmd_reffs, "--mode takes permissions such as 0755, not '%.60s'",
-				 text);
-	*out = (mode_t)mode;
-	return EXIT_OK;
+	if (!*arg || *end || mode > 07777 || !mode)
+		return err_set(err, -EINVAL, "--mode is permissions such as 0755, not '%.40s'",
+			       arg);
+	*(mode_t *)at = (mode_t)mode;
+	return 0;
 }
 
-static int parse_atime(const char *text, enum reffs_atime *out)
-{
-	static const char *const names[] = { "none", "relative", "strict" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (streq(text, names[i])) {
-			*out = (enum reffs_atime)i;
-			return EXIT_OK;
-		}
-	return cli_usage(&cmd_reffs, "--atime takes none, relative or strict, not '%.60s'", text);
-}
-
-static int parse_option(struct options *o, int option, char *const *argv)
-{
-	struct reffs_opts *fs = &o->mount.fs;
-	struct err err = ERR_INIT;
-	uint64_t size;
-
-	switch (option) {
-	case OPT_DAEMON:
-		o->daemon = true;
-		return EXIT_OK;
-	case OPT_OTHER:
-		o->mount.allow_other = true;
-		return EXIT_OK;
-	case OPT_SIZE:
-		if (number_parse_size(optarg, &size, &err))
-			return cli_fail(&err);
-		fs->pages_max = max(size / REFFS_PAGE, (uint64_t)1);
-		return EXIT_OK;
-	case OPT_INODES:
-		if (number_parse_count(optarg, &fs->inodes_max, &err))
-			return cli_fail(&err);
-		return fs->inodes_max ? EXIT_OK
-				      : cli_usage(&cmd_reffs, "--inodes 0 leaves no root");
-	case OPT_MODE:
-		return parse_mode(optarg, &fs->root_mode);
-	case OPT_ATIME:
-		return parse_atime(optarg, &fs->atime);
-	case OPT_DIRECT:
-		o->mount.direct = true;
-		return EXIT_OK;
-	case OPT_LOAD:
-		o->mount.load = optarg;
-		return EXIT_OK;
-	case OPT_KEY:
-		if (number_parse(optarg, &o->mount.key))
-			return cli_usage(&cmd_reffs, "'%.60s' is no key, which is a number",
-					 optarg);
-		return EXIT_OK;
-	case OPT_KEEP:
-		o->keep = true;
-		return EXIT_OK;
-	}
-	return cli_unknown(&cmd_reffs, option, argv);
-}
+#define AT(member) OPT_AT(struct options, member)
+static const struct opt options[] = {
+	{ OPT_ARGUMENT, .arg = "MNT", .hint = HINT_DIR,
+	  .words = "save restore drop pickle load hash",
+	  .help = "the directory to mount on, or where it is mounted" },
+	{ OPT_FLAG, "daemon", 0, NULL, AT(daemon),
+	  .help = "go into the background once it is mounted" },
+	{ OPT_FLAG, "allow-other", 0, NULL, AT(mount.allow_other),
+	  .help = "other users may use it, too" },
+	{ OPT_SIZE, "size", 0, "SIZE", AT(size),
+	  .help = "room for that much data; default: no limit" },
+	{ OPT_COUNT, "inodes", 0, "N", AT(mount.fs.inodes_max), .least = 1,
+	  .help = "room for so many files and directories; default: no limit" },
+	{ OPT_CALL, "mode", 0, "MODE", AT(mount.fs.root_mode), .call = parse_mode,
+	  .help = "permissions of the root; default: 0755" },
+	{ OPT_CHOICE, "atime", 0, "HOW", AT(mount.fs.atime), .words = "none relative strict",
+	  .help = "when reading sets access times: none, relative or strict",
+	  .otherwise = "relative" },
+	{ OPT_FLAG, "direct", 0, NULL, AT(mount.direct),
+	  .help = "keep no data in the kernel; mmap for writing is not possible then" },
+	{ OPT_TEXT, "load", 0, "FILE", AT(mount.load), .hint = HINT_FILE,
+	  .help = "begin with a state that 'pickle' wrote" },
+	{ OPT_NUMBER, "key", 0, "KEY", AT(mount.key), .help = "the one under this key",
+	  .otherwise = "0" },
+	{ OPT_FLAG, "keep", 0, NULL, AT(keep),
+	  .help = "restore: the state stays under its key; else it is given up" },
+	OPT_END
+};
 
 static bool is_one_of(const char *word, const char *const *list)
 {
@@ -301,41 +214,49 @@ static bool is_one_of(const char *word, const char *const *list)
 	return false;
 }
 
-static int run(int argc, char **argv)
+static int run(void *given, struct args *args)
 {
 	static const char *const key_words[] = { "save", "restore", "drop", NULL };
 	static const char *const file_words[] = { "pickle", "load", NULL };
-	struct options o = {
-		.mount.fs = { .uid = geteuid(), .gid = getegid(), .atime = REFFS_RELATIME }
-	};
-	int option;
+	struct options *o = given;
+	const char *word = args->n ? args->v[0] : "";
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(usage, stdout);
-			return cli_flush();
-		}
-		int rc = parse_option(&o, option, argv);
-		if (rc)
-			return rc;
-	}
-	argc -= optind;
-	argv += optind;
-	if (argc && is_one_of(argv[0], key_words))
-		return with_key(&o, argc, argv);
-	if (argc && is_one_of(argv[0], file_words))
-		return with_file(argc, argv);
-	if (argc && streq(argv[0], "hash"))
-		return print_hash(argc, argv);
-	if (argc != 1)
+	o->mount.fs.uid = geteuid();
+	o->mount.fs.gid = getegid();
+	if (args_given(args, "size"))
+		o->mount.fs.pages_max = max(o->size / REFFS_PAGE, (uint64_t)1);
+	if (is_one_of(word, key_words))
+		return with_key(o, args->n, args->v);
+	if (is_one_of(word, file_words))
+		return with_file(args->n, args->v);
+	if (streq(word, "hash"))
+		return print_hash(args->n, args->v);
+	if (args->n != 1)
 		return cli_usage(&cmd_reffs, "one directory to mount on is needed");
-	return serve(&o, argv[0]);
+	return serve(o, word);
 }
 
 const struct command cmd_reffs = {
 	.name = "reffs",
 	.summary = "mount the reference file system, which can save and restore itself",
-	.usage = usage,
+	.usage = "usage: outage reffs [OPTIONS] MNT\n"
+		 "       outage reffs save | restore | drop KEY MNT\n"
+		 "       outage reffs pickle FILE [KEY] MNT\n"
+		 "       outage reffs load FILE MNT\n"
+		 "       outage reffs hash MNT\n"
+		 "\n"
+		 "Mounts the reference file system on the directory MNT: a POSIX file system in\n"
+		 "memory that can save all of its state under a number, and go back to it, in no\n"
+		 "time. The other forms talk to one that is mounted. Programs use the calls of\n"
+		 "<outage/reffs.h>.\n",
+	.notes = "It is served until it is unmounted (`fusermount3 -u MNT`, `umount MNT`) or a "
+		 "signal\n"
+		 "ends it. Its content is gone then.\n"
+		 "\n"
+		 "Exit status: 0 done, 2 failed.\n"
+		 "\n"
+		 "example: outage reffs --daemon /mnt && outage reffs save 1 /mnt\n",
+	.options = options,
+	.size = sizeof(struct options),
 	.run = run,
 };

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_replay.c - outage replay: does a finding show again? */
 #include <errno.h>
-#include <getopt.h>
 
 #include "base/json.h"
-#include "base/number.h"
 #include "cli/app.h"
 #include "cli/cli.h"
 #include "cli/guest_opts.h"
@@ -12,31 +10,11 @@
 #include "pm/keep.h"
 #include "run/replay.h"
 
-static const char usage[] =
-	"usage: outage replay DIR [--rerun] [--kernel FILE] [--trust] [--json]\n"
-	"\n"
-	"Shows a finding again: rebuilds the disk as the crash left it, from the trace and the "
-	"image\n"
-	"that are kept in DIR, lets the target recover, and checks it.\n"
-	"\n"
-	"  DIR                a finding: RUN/findings/NAME\n"
-	"      --rerun        run the workload anew, and try its crash states until one shows it\n"
-	"      --kernel FILE, --modules DIR, --guest-memory SIZE   uml, vm: in a guest of\n"
-	"                     another kernel than it was found on: is it gone?\n"
-	"      --time DURATION  give up after that; default 10m\n"
-	"      --trust        also if you did not make it on this machine, and it leads to more\n"
-	"                     than a guest\n"
-	"      --json         one JSON object on standard output\n"
-	"\n"
-	"Exit status: 1 the finding shows again, 0 it does not, 2 it could not be tried.\n"
-	"\n"
-	"example: outage replay outage-runs/ext4-0001/findings/0-0\n";
-
 struct replay {
 	struct stored_case c;
 	bool rerun, json, trust;
 	uint64_t time_ns;
-	struct guest_opts guest;
+	struct target_opts guest;
 	struct strbuf other_kernel; /* what differs, in words */
 };
 
@@ -137,52 +115,6 @@ static int replay(void *ctx)
 	return status;
 }
 
-static const struct option long_options[] = {
-	{ "rerun", no_argument, NULL, 'r' },
-	{ "json", no_argument, NULL, 'J' },
-	{ "trust", no_argument, NULL, 't' },
-	{ "time", required_argument, NULL, 'T' },
-	{ "help", no_argument, NULL, 'h' },
-	GUEST_OPTIONS,
-	{ NULL, 0, NULL, 0 },
-};
-
-/* 0, 1 if help is asked for, or -EINVAL. */
-static int parse(int argc, char **argv, struct replay *o, struct err *err)
-{
-	int opt, rc = 0;
-
-	optind = 0;
-	opterr = 0;
-	while (!rc && (opt = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-		switch (opt) {
-		case 'r':
-			o->rerun = true;
-			break;
-		case 'J':
-			o->json = true;
-			break;
-		case 't':
-			o->trust = true;
-			break;
-		case 'T':
-			rc = number_parse_duration(optarg, &o->time_ns, err);
-			break;
-		case 'h':
-			return 1;
-		case ':':
-			return err_set(err, -EINVAL, "option '%s' needs a value", argv[optind - 1]);
-		case '?':
-			return err_set(err, -EINVAL, "unknown option '%s'", argv[optind - 1]);
-		default:
-			rc = min(guest_opts_take(&o->guest, opt, optarg, err), 0);
-		}
-	}
-	if (!rc && argc - optind != 1)
-		rc = err_set(err, -EINVAL, "give the directory of one finding");
-	return rc;
-}
-
 static int load(struct replay *o, const char *dir, struct err *err)
 {
 	int rc = store_load(dir, &o->c, err);
@@ -218,35 +150,58 @@ static int watched_replay(struct replay *o)
 	return status;
 }
 
-static int run(int argc, char **argv)
-{
-	struct replay o = { 0 };
-	struct err err = ERR_INIT;
-	int status, rc = parse(argc, argv, &o, &err);
+#define AT(member) OPT_AT(struct replay, member)
+static const struct opt options[] = {
+	OPTION_FINDING,
+	{ OPT_FLAG, "rerun", 0, NULL, AT(rerun),
+	  .help = "run the workload anew, and try its crash states until one shows it" },
+	{ OPT_DURATION, "time", 0, "DURATION", AT(time_ns),
+	  .help = "give up after that; default: 10m" },
+	OPTION_TRUST(AT(trust)),
+	OPTION_JSON(AT(json)),
+	{ OPT_GROUP, .group = guest_options, AT(guest) },
+	OPT_END
+};
 
-	if (rc == 1) {
-		fputs(usage, stdout);
-		status = EXIT_OK;
-	} else if (rc) {
-		status = cli_usage(&cmd_replay, "%s", err.msg);
-	} else if (app_is_case(argv[optind]) || app_is_run(argv[optind])) {
-		status = o.rerun ? cli_usage(&cmd_replay, "--rerun: run 'outage app' again instead")
-				 : app_replay(argv[optind], o.json, o.trust);
-	} else if (pm_is_case(argv[optind])) {
-		status = o.rerun ? cli_usage(&cmd_replay, "--rerun: run 'outage pm' again instead")
-				 : pm_replay(argv[optind], o.json, o.trust);
-	} else {
-		status = load(&o, argv[optind], &err) ? cli_fail(&err) : watched_replay(&o);
-		stored_case_release(&o.c);
-	}
-	guest_opts_release(&o.guest);
-	strbuf_release(&o.other_kernel);
-	return status;
+static int run(void *given, struct args *args)
+{
+	struct replay *o = given;
+	const char *dir = args->v[0];
+	struct err err = ERR_INIT;
+
+	if (args->n != 1)
+		return cli_usage(&cmd_replay, "give the directory of one finding");
+	if (app_is_case(dir) || app_is_run(dir))
+		return o->rerun ? cli_usage(&cmd_replay, "--rerun: run 'outage app' again instead")
+				: app_replay(dir, o->json, o->trust);
+	if (pm_is_case(dir))
+		return o->rerun ? cli_usage(&cmd_replay, "--rerun: run 'outage pm' again instead")
+				: pm_replay(dir, o->json, o->trust);
+	return load(o, dir, &err) ? cli_fail(&err) : watched_replay(o);
+}
+
+static void release(void *given)
+{
+	struct replay *o = given;
+
+	stored_case_release(&o->c);
+	strbuf_release(&o->other_kernel);
 }
 
 const struct command cmd_replay = {
 	.name = "replay",
 	.summary = "shows a finding again, from its trace or by running its workload",
-	.usage = usage,
+	.usage = "usage: outage replay FINDING [OPTIONS]\n"
+		 "\n"
+		 "Shows a finding again: rebuilds the disk as the crash left it, from the trace "
+		 "and\n"
+		 "the image that are kept with it, lets the target recover, and checks it. With\n"
+		 "another --kernel: is it gone?\n",
+	.notes = "Exit status: 1 the finding shows again, 0 it does not, 2 it could not be tried.\n"
+		 "\n"
+		 "example: outage replay outage-runs/ext4-0001/findings/0-0\n",
+	.options = options,
+	.size = sizeof(struct replay),
+	.release = release,
 	.run = run,
 };

@@ -1,28 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_report.c - outage report: what a run found, as text, JSON or a page. */
-#include <getopt.h>
 
 #include "base/io.h"
 #include "cli/app.h"
 #include "cli/cli.h"
+#include "cli/groups.h"
 #include "cli/pm.h"
 #include "pm/keep.h"
 #include "report/report.h"
-
-static const char usage[] =
-	"usage: outage report RUN [--text | --json | --suppressions] [--html FILE]\n"
-	"\n"
-	"Tells what a run found: clusters of findings that are alike, and the first of each.\n"
-	"\n"
-	"  RUN            the directory of a run, or of one finding: RUN/findings/NAME\n"
-	"      --text     on standard output; the default\n"
-	"      --json     one JSON object on standard output, with every finding\n"
-	"      --suppressions  rules that hide all of it, for outage test --suppress\n"
-	"      --html FILE  a page that needs no other file; - for standard output\n"
-	"\n"
-	"Exit status: 0 the report was made, 2 it could not be.\n"
-	"\n"
-	"example: outage report outage-runs/ext4-0001 --html report.html\n";
 
 struct report_command {
 	bool text, json, suppressions;
@@ -88,67 +73,56 @@ static int make_report(const struct report_command *o, const char *dir)
 	return rc ? cli_fail(&err) : EXIT_OK;
 }
 
-static const struct option long_options[] = {
-	{ "text", no_argument, NULL, 't' },	    { "json", no_argument, NULL, 'J' },
-	{ "suppressions", no_argument, NULL, 'S' }, { "html", required_argument, NULL, 'H' },
-	{ "help", no_argument, NULL, 'h' },	    { NULL, 0, NULL, 0 },
+#define AT(member) OPT_AT(struct report_command, member)
+static const struct opt options[] = {
+	{ OPT_ARGUMENT, .arg = "RUN", .hint = HINT_DIR,
+	  .help = "the directory of a run, or of one finding: RUN/findings/NAME" },
+	{ OPT_FLAG, "text", 0, NULL, AT(text), .help = "on standard output; the default" },
+	OPTION_JSON(AT(json)),
+	{ OPT_FLAG, "suppressions", 0, NULL, AT(suppressions),
+	  .help = "rules that hide all of it, for outage test --suppress" },
+	{ OPT_TEXT, "html", 0, "FILE", AT(html), .hint = HINT_FILE,
+	  .help = "a page that needs no other file; - for standard output" },
+	OPT_END
 };
 
-static int run(int argc, char **argv)
+static int run(void *given, struct args *args)
 {
-	struct report_command o = { 0 };
-	int opt;
+	struct report_command *o = given;
+	const char *dir = args->v[0];
 
-	optind = 0;
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-		switch (opt) {
-		case 't':
-			o.text = true;
-			break;
-		case 'J':
-			o.json = true;
-			break;
-		case 'S':
-			o.suppressions = true;
-			break;
-		case 'H':
-			o.html = optarg;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return EXIT_OK;
-		default:
-			return cli_usage(&cmd_report,
-					 opt == ':' ? "option '%s' needs a value"
-						    : "unknown option '%s'",
-					 argv[optind - 1]);
-		}
-	}
-	if (argc - optind != 1)
+	if (args->n != 1)
 		return cli_usage(&cmd_report, "give the directory of one run");
-	if (o.text + o.json + o.suppressions > 1)
+	if (o->text + o->json + o->suppressions > 1)
 		return cli_usage(&cmd_report,
 				 "only one of --text, --json and --suppressions can have standard "
 				 "output");
-	if (!o.json && !o.html && !o.suppressions)
-		o.text = true;
-	if (app_is_run(argv[optind]) || app_is_case(argv[optind])) {
-		if (o.suppressions)
+	if (!o->json && !o->html && !o->suppressions)
+		o->text = true;
+	if (app_is_run(dir) || app_is_case(dir)) {
+		if (o->suppressions)
 			return cli_usage(&cmd_report, "a run of outage app has no suppressions");
-		return app_report(argv[optind], o.json, o.html);
+		return app_report(dir, o->json, o->html);
 	}
-	if (pm_is_run(argv[optind]) || pm_is_case(argv[optind])) {
-		if (o.suppressions)
+	if (pm_is_run(dir) || pm_is_case(dir)) {
+		if (o->suppressions)
 			return cli_usage(&cmd_report, "a run of outage pm has no suppressions");
-		return pm_report(argv[optind], o.json, o.html);
+		return pm_report(dir, o->json, o->html);
 	}
-	return make_report(&o, argv[optind]);
+	return make_report(o, dir);
 }
 
 const struct command cmd_report = {
 	.name = "report",
 	.summary = "tells what a run found, as text, JSON or one HTML page",
-	.usage = usage,
+	.usage = "usage: outage report RUN [--text | --json | --suppressions] [--html FILE]\n"
+		 "\n"
+		 "Tells what a run found: clusters of findings that are alike, and the first of "
+		 "each.\n",
+	.notes = "Exit status: 0 the report was made, 2 it could not be.\n"
+		 "\n"
+		 "example: outage report outage-runs/ext4-0001 --html report.html\n",
+	.options = options,
+	.size = sizeof(struct report_command),
 	.run = run,
 };

@@ -1,43 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_shrink.c - outage shrink: the smallest case that shows a finding. */
 #include <errno.h>
-#include <getopt.h>
 #include <sys/stat.h>
 
 #include "app/keep.h"
 #include "base/below.h"
 #include "base/json.h"
-#include "base/number.h"
 #include "cli/cli.h"
 #include "cli/guest_opts.h"
 #include "cli/pm.h"
 #include "pm/keep.h"
 #include "run/shrink.h"
-
-static const char usage[] =
-	"usage: outage shrink DIR [-o OUTDIR] [--force] [--runs N] [--kernel FILE] [--trust]\n"
-	"       [--json]\n"
-	"\n"
-	"Makes a finding small: drops operations of its workload as long as a problem of the same\n"
-	"kind shows, then lets as many of the lost writes survive as possible. Of a finding of\n"
-	"outage pm, only the latter: its program is not run again.\n"
-	"\n"
-	"  DIR                  a finding: RUN/findings/NAME\n"
-	"  -o, --output OUTDIR  where the small one goes; default: RUN/shrunk/NAME\n"
-	"      --force          replace the finding that is in OUTDIR\n"
-	"      --runs N         at most so many tries; default 500\n"
-	"      --time DURATION  give up after that; default 30m\n"
-	"      --kernel FILE, --modules DIR, --guest-memory SIZE   uml, vm: in a guest of\n"
-	"                       another kernel than it was found on\n"
-	"      --trust          also if you did not make it on this machine, and it leads to\n"
-	"                       more than a guest\n"
-	"      --json           one JSON object on standard output\n"
-	"\n"
-	"Exit status: 0 the small finding is in OUTDIR, 2 it could not be made, or the finding "
-	"does\n"
-	"not show any more.\n"
-	"\n"
-	"example: outage shrink outage-runs/ext4-0001/findings/17-2\n";
 
 enum { PM_TRIES = 500 };
 
@@ -47,7 +20,7 @@ struct shrink_command {
 	char *output;
 	uint64_t time_ns;
 	bool json, force, trust;
-	struct guest_opts guest;
+	struct target_opts guest;
 	struct err unmarked; /* why the small one does not get this user's mark */
 };
 
@@ -156,117 +129,87 @@ static int check_free(const struct shrink_command *o)
 			 o->output);
 }
 
-static const struct option long_options[] = {
-	{ "output", required_argument, NULL, 'o' },
-	{ "runs", required_argument, NULL, 'R' },
-	{ "time", required_argument, NULL, 'T' },
-	{ "json", no_argument, NULL, 'J' },
-	{ "force", no_argument, NULL, 'F' },
-	{ "trust", no_argument, NULL, 't' },
-	{ "help", no_argument, NULL, 'h' },
-	GUEST_OPTIONS,
-	{ NULL, 0, NULL, 0 },
-};
-
-static int parse_option(int opt, struct shrink_command *o, struct err *err)
-{
-	switch (opt) {
-	case 'o':
-		free(o->output);
-		o->output = xstrdup(optarg);
-		return 0;
-	case 'R':
-		return number_parse_count(optarg, &o->opts.max_runs, err);
-	case 'T':
-		return number_parse_duration(optarg, &o->time_ns, err);
-	case 'F':
-		o->force = true;
-		return 0;
-	case 't':
-		o->trust = true;
-		return 0;
-	case 'J':
-		o->json = true;
-		return 0;
-	default:
-		return min(guest_opts_take(&o->guest, opt, optarg, err), 0);
-	}
-}
-
 /* The program is not run again: only what its crash lost can become less. */
-static int shrink_pm(struct shrink_command *o, const char *dir)
+static int shrink_pm(const struct shrink_command *o, const char *dir)
 {
-	if (!o->output)
-		o->output = default_output(dir);
-	int status = pm_shrink_case(&(struct pm_shrink_command){
+	return pm_shrink_case(&(struct pm_shrink_command){
 		.dir = dir,
 		.output = o->output,
 		.max_tries = o->opts.max_runs ? o->opts.max_runs : PM_TRIES,
 		.json = o->json,
 		.force = o->force,
 		.trust = o->trust });
+}
 
-	free(o->output);
-	guest_opts_release(&o->guest);
+#define AT(member) OPT_AT(struct shrink_command, member)
+static const struct opt options[] = {
+	OPTION_FINDING,
+	{ OPT_COPY, "output", 'o', "OUT", AT(output), .hint = HINT_DIR,
+	  .help = "where the small one goes; default: RUN/shrunk/NAME" },
+	{ OPT_FLAG, "force", 0, NULL, AT(force), .help = "replace the finding that is in OUT" },
+	{ OPT_COUNT, "runs", 0, "N", AT(opts.max_runs),
+	  .help = "at most so many tries; default: 500" },
+	{ OPT_DURATION, "time", 0, "DURATION", AT(time_ns), .help = "give up after that",
+	  .otherwise = "30m" },
+	OPTION_TRUST(AT(trust)),
+	OPTION_JSON(AT(json)),
+	{ OPT_GROUP, .group = guest_options, AT(guest) },
+	OPT_END
+};
+
+static int run(void *given, struct args *args)
+{
+	struct shrink_command *o = given;
+	const char *dir = args->v[0];
+	struct err err = ERR_INIT;
+
+	if (args->n != 1)
+		return cli_usage(&cmd_shrink, "give the directory of one finding");
+	if (app_is_case(dir))
+		return cli_failf("%s is small already: outage app shrinks what it finds", dir);
+	if (!o->output)
+		o->output = default_output(dir);
+	if (pm_is_case(dir))
+		return shrink_pm(o, dir);
+	if (store_load(dir, &o->c, &err) || store_trust(&o->c, o->trust, &err) ||
+	    guest_opts_apply(&o->guest, &o->c, &err))
+		return cli_fail(&err);
+	if (o->c.ours)
+		cli_ready_to_mark(&o->unmarked);
+	o->opts.ctx = o;
+	o->opts.step = on_step;
+	int status = check_free(o);
+	if (!status)
+		status = make_parent(o->output);
+	if (!status)
+		status = cli_watch(shrink, o, (unsigned)(o->time_ns / 1000000000) + 1, NULL);
 	return status;
 }
 
-static int run(int argc, char **argv)
+static void release(void *given)
 {
-	struct shrink_command o = { .time_ns = 1800ULL * 1000000000 };
-	struct err err = ERR_INIT;
-	int opt;
+	struct shrink_command *o = given;
 
-	optind = 0;
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":o:h", long_options, NULL)) != -1) {
-		if (opt == 'h') {
-			fputs(usage, stdout);
-			return EXIT_OK;
-		}
-		if (opt == ':' || opt == '?')
-			return cli_usage(&cmd_shrink,
-					 opt == ':' ? "option '%s' needs a value"
-						    : "unknown option '%s'",
-					 argv[optind - 1]);
-		if (parse_option(opt, &o, &err))
-			return cli_usage(&cmd_shrink, "%s", err.msg);
-	}
-	if (argc - optind != 1)
-		return cli_usage(&cmd_shrink, "give the directory of one finding");
-	if (app_is_case(argv[optind]))
-		return cli_failf("%s is small already: outage app shrinks what it finds",
-				 argv[optind]);
-	if (pm_is_case(argv[optind]))
-		return shrink_pm(&o, argv[optind]);
-	if (store_load(argv[optind], &o.c, &err))
-		return cli_fail(&err);
-	if (store_trust(&o.c, o.trust, &err) || guest_opts_apply(&o.guest, &o.c, &err)) {
-		stored_case_release(&o.c);
-		guest_opts_release(&o.guest);
-		free(o.output);
-		return cli_fail(&err);
-	}
-	if (!o.output)
-		o.output = default_output(argv[optind]);
-	if (o.c.ours)
-		cli_ready_to_mark(&o.unmarked);
-	o.opts.ctx = &o;
-	o.opts.step = on_step;
-	int status = check_free(&o);
-	if (!status)
-		status = make_parent(o.output);
-	if (!status)
-		status = cli_watch(shrink, &o, (unsigned)(o.time_ns / 1000000000) + 1, NULL);
-	stored_case_release(&o.c);
-	guest_opts_release(&o.guest);
-	free(o.output);
-	return status;
+	stored_case_release(&o->c);
+	free(o->output);
 }
 
 const struct command cmd_shrink = {
 	.name = "shrink",
 	.summary = "makes a finding small: fewest operations, fewest lost writes",
-	.usage = usage,
+	.usage = "usage: outage shrink FINDING [-o OUT] [OPTIONS]\n"
+		 "\n"
+		 "Makes a finding small: drops operations of its workload as long as a problem of\n"
+		 "the same kind shows, then lets as many of the lost writes survive as possible. "
+		 "Of\n"
+		 "a finding of outage pm, only the latter: its program is not run again.\n",
+	.notes = "Exit status: 0 the small finding is in OUT, 2 it could not be made, or the "
+		 "finding\n"
+		 "does not show any more.\n"
+		 "\n"
+		 "example: outage shrink outage-runs/ext4-0001/findings/17-2\n",
+	.options = options,
+	.size = sizeof(struct shrink_command),
+	.release = release,
 	.run = run,
 };

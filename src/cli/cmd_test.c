@@ -2,105 +2,19 @@
 /* cmd_test.c - outage test: workloads, crashes, recovery, check. */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/number.h"
 #include "cli/cli.h"
+#include "cli/groups.h"
 #include "run/plan.h"
 #include "run/store.h"
 #include "run/workers.h"
-#include "target/guest_files.h"
 #include "target/guest_fs.h"
 #include "target/tune.h"
-
-static const char usage[] =
-	"usage: outage test [-t TARGET] (--bounds SET|FILE | FILE...) [OPTIONS]\n"
-	"       outage test --resume RUN [-j N] [--time DURATION] [--hang-after DURATION] "
-	"[--json]\n"
-	"       outage test -t help\n"
-	"\n"
-	"Runs each workload on the target, cuts the power, lets the file system recover, and\n"
-	"checks what was promised.\n"
-	"\n"
-	"  -t, --target TARGET     ext4, xfs, btrfs, ext3, ext2; options for mount after a comma;\n"
-	"                          'fuse:COMMAND {disk} {mnt}' for a FUSE server; uml:ext4 and\n"
-	"                          others of user-mode Linux, vm:ext4 and others of any kernel\n"
-	"                          in a virtual machine: no root is needed for those.\n"
-	"                          Default: ext4 as root, else uml:ext4\n"
-	"  -b, --bounds SET|FILE   generated workloads (outage gen --list)\n"
-	"  FILE                    workloads, j-lang files, directories of them, - for standard "
-	"input\n"
-	"      --crash MODE,...    persist (default), last, prefix, reorder (default for\n"
-	"                          persistent memory), torn, recovery\n"
-	"      --max-subset K      reorder: at most K writes lost, or surviving; default 2\n"
-	"      --torn              the same as --crash reorder,torn\n"
-	"      --prune HOW         reads (default): vary only the writes that recovery or the "
-	"walk\n"
-	"                          reads; none (default for persistent memory): vary them all\n"
-	"      --lose-flush N      judge as if the N-th flush of each workload had not been sent,\n"
-	"                          to see that it is noticed\n"
-	"      --model NAME        what a crash may leave: block, or for persistent memory pm or\n"
-	"                          pm-eadr; default: what suits the target\n"
-	"      --eadr              persistent memory: caches are persistent, no flush is needed\n"
-	"      --granularity N     persistent memory: 64 (default): stores to a line of 64 bytes\n"
-	"                          persist in order; 8: in any order\n"
-	"      --split             persistent memory: copies of more than 256 bytes are not\n"
-	"                          taken as one\n"
-	"      --media WHAT        persistent memory: poison, stale, or both: a line that the "
-	"last\n"
-	"                          operation wrote is bad after the crash\n"
-	"      --media-max N       such lines of one state; default 16\n"
-	"      --budget N          crash states of one workload; default 200 for reorder,\n"
-	"                          torn and recovery\n"
-	"      --guarantee NAME    unmount, bare, posix, linux, sync, atomic; default: what the\n"
-	"                          target promises\n"
-	"      --recorder NAME     bpf or fuse; default: the best that works here\n"
-	"      --mkfs ARGS         more arguments for mkfs; for fuse and vm:pm: the command, with\n"
-	"                          {disk}; for vm:pm also mount:OPTIONS of a mount that makes it\n"
-	"      --fstype NAME       of any file system on persistent memory (-t vm:pm)\n"
-	"      --mount-options O   as after the comma of the target\n"
-	"      --recover CMD       fuse: the command that recovers {disk} before it is mounted\n"
-	"      --kernel FILE       uml: the kernel, default: linux.uml; vm: a vmlinuz or vmlinux,\n"
-	"                          default: Debian's, fetched with apt-get\n"
-	"      --modules DIR       uml, vm: the folder of its modules\n"
-	"      --guest-cpu N,FLUSH vm: how many processors, and what they flush their caches\n"
-	"                          with: clwb, clflushopt or clflush; default: 1, clwb\n"
-	"      --guest-pm HOW      vm: persistent memory is e820, a range that the kernel is told\n"
-	"                          of, or nvdimm, a device; default: e820\n"
-	"      --guest-file HOST[:GUEST]  uml, vm: a file for the guest, such as a program for\n"
-	"                          its commands, linked statically; default place: /bin/NAME\n"
-	"      --guest-memory SIZE uml, vm: what the guest has; default: 160M, 256M\n"
-	"      --deterministic     vm: count time in instructions, so that runs are alike\n"
-	"      --size BYTES        of the disk\n"
-	"      --fsck              run the file system's own checker on every state\n"
-	"      --check CMD         a command that must succeed on every recovered state; it runs\n"
-	"                          in the file system, in the guest if there is one\n"
-	"      --dump CMD          persistent memory: what it prints of a state is the state\n"
-	"      --paranoid          compare device and record after every run\n"
-	"      --skip N, --limit N, --sample N, --seed N   which of the workloads\n"
-	"      --time DURATION     stop after that, from when the targets are up\n"
-	"      --tune              while it runs, lower the console's log level and raise the\n"
-	"                          priority of kthreadd, on the whole machine\n"
-	"  -j, --jobs N            workers; default: two for each processor\n"
-	"      --hang-after DURATION  what does not move for so long hangs; default 120s\n"
-	"  -o, --output DIR        where to keep what is found; default: below ./outage-runs\n"
-	"      --keep WHAT         of each cluster: findings (the default: 5), a number, all, "
-	"none\n"
-	"      --suppress FILE     findings that are known: counted apart, and not kept\n"
-	"      --resume RUN        go on with a run that was interrupted, with its options\n"
-	"      --trust             also if you did not make it on this machine, and it leads to\n"
-	"                          more than a guest\n"
-	"      --json              one JSON object on standard output\n"
-	"\n"
-	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it,\n"
-	"or nothing was tried.\n"
-	"\n"
-	"example: outage test -t ext4 --bounds seq-1\n";
 
 struct test {
 	struct plan plan;
@@ -112,7 +26,8 @@ struct test {
 	uint64_t states_before; /* and the states of them, */
 	uint64_t found_before;	/* and their findings */
 	uint64_t time_ns, hang_ns, jobs;
-	const char *output, *resume, *fstype, *mount_options;
+	const char *output, *resume;
+	struct target_line line; /* the two options that are a part of its name */
 	bool json, tune, trust;
 	char *dir;
 	struct progress_clusters clusters;
@@ -568,8 +483,8 @@ static int check_source(struct test *t, struct err *err)
 static int check_resumable(const struct test *t, struct err *err)
 {
 	struct target_opts target = { .spec = t->plan.target,
-				      .mkfs_args = t->plan.mkfs,
-				      .kernel = t->plan.guest_kernel,
+				      .mkfs = t->plan.mkfs,
+				      .guest_kernel = t->plan.guest_kernel,
 				      .guest_files = t->plan.guest_files,
 				      .guest_memory = t->plan.guest_memory };
 
@@ -635,7 +550,7 @@ static int resume(struct test *t, struct err *err)
 
 /* ---- the command line ---- */
 
-static int list_targets(void)
+static int list_all_targets(void)
 {
 	for (size_t i = 0; targets[i]; i++)
 		printf("%-12s %s (guarantee: %s)\n", targets[i]->name, targets[i]->help,
@@ -643,209 +558,119 @@ static int list_targets(void)
 	return EXIT_OK;
 }
 
-enum {
-	OPT_CRASH = 256,
-	OPT_MAX_SUBSET,
-	OPT_BUDGET,
-	OPT_GUARANTEE,
-	OPT_RECORDER,
-	OPT_MKFS,
-	OPT_RECOVER,
-	OPT_KERNEL,
-	OPT_MODULES,
-	OPT_GUEST_CPU,
-	OPT_GUEST_PM,
-	OPT_GUEST_FILE,
-	OPT_GUEST_MEMORY,
-	OPT_SIZE,
-	OPT_PRUNE,
-	OPT_TORN,
-	OPT_LOSE_FLUSH,
-	OPT_MODEL,
-	OPT_EADR,
-	OPT_GRANULARITY,
-	OPT_SPLIT,
-	OPT_MEDIA,
-	OPT_MEDIA_MAX,
-	OPT_FSCK,
-	OPT_DUMP,
-	OPT_CHECK,
-	OPT_PARANOID,
-	OPT_DETERMINISTIC,
-	OPT_SKIP,
-	OPT_LIMIT,
-	OPT_SAMPLE,
-	OPT_SEED,
-	OPT_KEEP,
-	OPT_TIME,
-	OPT_HANG,
-	OPT_SUPPRESS,
-	OPT_RESUME,
-	OPT_JSON,
-	OPT_TUNE,
-	OPT_TRUST,
-	OPT_FSTYPE,
-	OPT_MOUNT_OPTIONS,
-};
-
-static const struct option long_options[] = {
-	{ "target", required_argument, NULL, 't' },
-	{ "bounds", required_argument, NULL, 'b' },
-	{ "jobs", required_argument, NULL, 'j' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "crash", required_argument, NULL, OPT_CRASH },
-	{ "max-subset", required_argument, NULL, OPT_MAX_SUBSET },
-	{ "budget", required_argument, NULL, OPT_BUDGET },
-	{ "guarantee", required_argument, NULL, OPT_GUARANTEE },
-	{ "recorder", required_argument, NULL, OPT_RECORDER },
-	{ "mkfs", required_argument, NULL, OPT_MKFS },
-	{ "fstype", required_argument, NULL, OPT_FSTYPE },
-	{ "mount-options", required_argument, NULL, OPT_MOUNT_OPTIONS },
-	{ "recover", required_argument, NULL, OPT_RECOVER },
-	{ "kernel", required_argument, NULL, OPT_KERNEL },
-	{ "modules", required_argument, NULL, OPT_MODULES },
-	{ "guest-cpu", required_argument, NULL, OPT_GUEST_CPU },
-	{ "guest-pm", required_argument, NULL, OPT_GUEST_PM },
-	{ "guest-file", required_argument, NULL, OPT_GUEST_FILE },
-	{ "guest-memory", required_argument, NULL, OPT_GUEST_MEMORY },
-	{ "size", required_argument, NULL, OPT_SIZE },
-	{ "prune", required_argument, NULL, OPT_PRUNE },
-	{ "torn", no_argument, NULL, OPT_TORN },
-	{ "lose-flush", required_argument, NULL, OPT_LOSE_FLUSH },
-	{ "model", required_argument, NULL, OPT_MODEL },
-	{ "eadr", no_argument, NULL, OPT_EADR },
-	{ "granularity", required_argument, NULL, OPT_GRANULARITY },
-	{ "split", no_argument, NULL, OPT_SPLIT },
-	{ "media", required_argument, NULL, OPT_MEDIA },
-	{ "media-max", required_argument, NULL, OPT_MEDIA_MAX },
-	{ "fsck", no_argument, NULL, OPT_FSCK },
-	{ "dump", required_argument, NULL, OPT_DUMP },
-	{ "check", required_argument, NULL, OPT_CHECK },
-	{ "paranoid", no_argument, NULL, OPT_PARANOID },
-	{ "deterministic", no_argument, NULL, OPT_DETERMINISTIC },
-	{ "skip", required_argument, NULL, OPT_SKIP },
-	{ "limit", required_argument, NULL, OPT_LIMIT },
-	{ "sample", required_argument, NULL, OPT_SAMPLE },
-	{ "seed", required_argument, NULL, OPT_SEED },
-	{ "keep", required_argument, NULL, OPT_KEEP },
-	{ "time", required_argument, NULL, OPT_TIME },
-	{ "hang-after", required_argument, NULL, OPT_HANG },
-	{ "suppress", required_argument, NULL, OPT_SUPPRESS },
-	{ "resume", required_argument, NULL, OPT_RESUME },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "tune", no_argument, NULL, OPT_TUNE },
-	{ "trust", no_argument, NULL, OPT_TRUST },
-	{ NULL, 0, NULL, 0 },
-};
-
-/* What belongs to the plan is set by the name of its option. */
-static int parse_plan(int opt, const char *arg, struct plan *p, struct err *err)
+static int take_plan(void *test, const struct opt *o, const char *arg, struct err *err)
 {
-	for (size_t i = 0; long_options[i].name; i++)
-		if (long_options[i].val == opt)
-			return plan_set(p, long_options[i].name,
-					long_options[i].has_arg ? arg : "yes", err);
-	return -EINVAL;
-}
+	struct test *t = test;
 
-static int parse_hang(const char *arg, uint64_t *out, struct err *err)
-{
-	int rc = number_parse_duration(arg, out, err);
-
-	return rc		      ? rc
-	       : *out < 1000000000ULL ? err_set(err, -EINVAL, "--hang-after is at least 1s")
-				      : 0;
-}
-
-/* A run may be gone on with from elsewhere. */
-static int set_path(struct plan *p, const char *key, const char *arg, struct err *err)
-{
-	auto_free char *path = realpath(arg, NULL);
-
-	return path ? plan_set(p, key, path, err) : err_set(err, -errno, "cannot find %s: %m", arg);
-}
-
-static int set_guest_file(struct plan *p, const char *arg, struct err *err)
-{
-	auto_free char *name = NULL;
-	int rc = guest_file_name(arg, &name, err);
-
-	return rc ? rc : plan_set(p, "guest-file", name, err);
-}
-
-static int parse_option(int opt, const char *arg, struct test *t, struct err *err)
-{
-	switch (opt) {
-	case 'o':
-		t->output = arg;
-		return 0;
-	case 'j':
-		return number_parse_count(arg, &t->jobs, err) ? -EINVAL
-		       : t->jobs			      ? 0
-				 : err_set(err, -EINVAL, "--jobs is at least 1");
-	case OPT_KERNEL:
-		return set_path(&t->plan, "guest-kernel", arg, err);
-	case OPT_MODULES:
-		return set_path(&t->plan, "guest-modules", arg, err);
-	case OPT_GUEST_CPU:
-		return plan_set(&t->plan, "guest-cpu", arg, err);
-	case OPT_GUEST_PM:
-		return plan_set(&t->plan, "guest-pm", arg, err);
-	case OPT_GUEST_FILE:
-		return set_guest_file(&t->plan, arg, err);
-	case OPT_MEDIA:
-		return plan_set(&t->plan, "media", arg, err);
-	case OPT_MEDIA_MAX:
-		return plan_set(&t->plan, "media-max", arg, err);
-	case OPT_TORN:
+	if (streq(o->name, "torn"))
 		return plan_set(&t->plan, "crash", "reorder,torn", err);
-	case OPT_TIME:
-		return number_parse_duration(arg, &t->time_ns, err);
-	case OPT_HANG:
-		return parse_hang(arg, &t->hang_ns, err);
-	case OPT_SUPPRESS:
-		return suppress_load(&t->suppress, arg, err);
-	case OPT_RESUME:
-		t->resume = arg;
-		return 0;
-	case OPT_JSON:
-		t->json = true;
-		return 0;
-	case OPT_TUNE:
-		t->tune = true;
-		return 0;
-	case OPT_TRUST:
-		t->trust = true;
-		return 0;
-	case OPT_FSTYPE:
-		t->fstype = arg;
-		return 0;
-	case OPT_MOUNT_OPTIONS:
-		t->mount_options = arg;
-		return 0;
-	default:
-		return parse_plan(opt, arg, &t->plan, err);
-	}
+	return plan_set(&t->plan, o->name, arg ? arg : "yes", err);
 }
 
-/* "vm:pm:pmfs,option" is one word, and can be said with two options. */
+/* A target with all its options is a part of the plan, but for these two, which are its name. */
+static int take_target(void *test, const struct opt *o, const char *arg, struct err *err)
+{
+	struct test *t = test;
+
+	if (streq(o->name, "fstype"))
+		t->line.fstype = arg;
+	else if (streq(o->name, "mount-options"))
+		t->line.mount_options = arg;
+	else
+		return take_plan(test, o, arg, err);
+	return 0;
+}
+
+static int take_suppress(void *suppress, const char *arg, struct err *err)
+{
+	return suppress_load(suppress, arg, err);
+}
+
+/* What must be the same when a run goes on is in its plan, under the option's name. */
+static const struct opt workload_options[] = {
+	{ OPT_TEXT, "target", 't', "TARGET", .list = list_targets,
+	  .help = "ext4, xfs, btrfs, ...; options for mount after a comma; 'fuse:COMMAND {disk} "
+		  "{mnt}'; without root uml:ext4, vm:ext4, ...; 'help' lists them. Default: ext4 "
+		  "as "
+		  "root, else uml:ext4" },
+	OPTION_BOUNDS(),
+	{ OPT_ARGUMENT, .arg = "FILE...", .hint = HINT_FILE,
+	  .help = "workloads, j-lang files, directories of them, - for standard input" },
+	OPTION_LIMIT("workloads"),
+	{ OPT_COUNT, "skip", 0, "N", .rare = true, .help = "leave out the first N" },
+	{ OPT_COUNT, "sample", 0, "N", .rare = true, .help = "N of them, spread evenly" },
+	OPTION_SEED("samples, of workloads and of crash states", .rare = true),
+	OPT_END
+};
+
+static const struct opt crash_options[] = {
+	{ OPT_SECTION, .help = "Which crashes" },
+	OPTION_CRASH("persist last prefix reorder torn recovery",
+		     "persist (default), last, prefix, reorder (default for persistent memory), "
+		     "torn, recovery"),
+	{ OPT_FLAG, "torn", .rare = true, .help = "the same as --crash reorder,torn" },
+	OPTION_BUDGET("crash states of one workload; default: 200 for reorder, torn and recovery"),
+	OPTION_MAX_SUBSET("reorder: at most N writes lost, or surviving", .otherwise = "2",
+			  .rare = true),
+	OPTION_PRUNE("reads (default): vary only the writes that recovery or the walk reads; none "
+		     "(default for persistent memory): vary them all"),
+	{ OPT_COUNT, "lose-flush", 0, "N", .rare = true,
+	  .help = "judge as if the N-th flush of each workload had not been sent, to see that it "
+		  "is "
+		  "noticed" },
+	OPTION_MODEL(OPT_TEXT, list_models),
+	OPTION_EADR(OPT_FLAG),
+	OPTION_GRANULARITY(),
+	OPTION_SPLIT(),
+	OPTION_MEDIA(),
+	OPTION_MEDIA_MAX("16"),
+	{ OPT_SECTION, .help = "What is checked" },
+	OPTION_GUARANTEE(),
+	{ OPT_TEXT, "check", 0, "CMD",
+	  .help = "a command that must succeed on every recovered state; it runs in the file "
+		  "system, in the guest if there is one" },
+	{ OPT_TEXT, "dump", 0, "CMD", .rare = true,
+	  .help = "persistent memory: what it prints of a state is the state" },
+	{ OPT_FLAG, "fsck", .rare = true,
+	  .help = "run the file system's own checker on every state" },
+	{ OPT_FLAG, "paranoid", .rare = true, .help = "compare device and record after every run" },
+	{ OPT_SECTION, .help = "The run" },
+	{ OPT_TEXT, "keep", 0, "WHAT", .words = "findings all none", .rare = true,
+	  .help = "of each cluster: findings (5), a number, all, none", .otherwise = "findings" },
+	OPT_END
+};
+
+#define AT(member) OPT_AT(struct test, member)
+static const struct opt options[] = {
+	{ OPT_SECTION, .help = "What to test" },
+	{ OPT_GROUP, .group = workload_options, .take = take_plan },
+	{ OPT_GROUP, .group = target_options, .take = take_target },
+	{ OPT_GROUP, .group = guest_options, .take = take_target },
+	{ OPT_GROUP, .group = crash_options, .take = take_plan },
+	{ OPT_DURATION, "time", 0, "DURATION", AT(time_ns),
+	  .help = "stop after that, from when the targets are up" },
+	OPTION_JOBS("workers; default: two for each processor", 0, AT(jobs)),
+	OPTION_HANG_AFTER(AT(hang_ns), .rare = true, .least = 1000000000, .otherwise = "120s"),
+	{ OPT_FLAG, "tune", 0, NULL, AT(tune), .rare = true,
+	  .help = "while it runs, lower the console's log level and raise the priority of "
+		  "kthreadd, on the whole machine" },
+	{ OPT_CALL, "suppress", 0, "FILE", AT(suppress), .call = take_suppress, .hint = HINT_FILE,
+	  .help = "findings that are known: counted apart, and not kept" },
+	OPTION_OUTPUT(AT(output)),
+	{ OPT_TEXT, "resume", 0, "RUN", AT(resume), .hint = HINT_DIR,
+	  .help = "go on with a run that was interrupted, with its options" },
+	OPTION_TRUST(AT(trust), .rare = true),
+	OPTION_JSON(AT(json)),
+	OPT_END
+};
+
 static int name_target(struct test *t, struct err *err)
 {
-	const char *target = t->plan.target ? t->plan.target : t->fstype ? "vm:pm" : NULL;
+	char *spec;
+	int rc = target_line_name(&t->line, t->plan.target, &spec, err);
 
-	if (!t->fstype && !t->mount_options)
-		return 0;
-	if (t->fstype && (!streq(target, "vm:pm") || !*t->fstype || strpbrk(t->fstype, ",:")))
-		return err_set(err, -EINVAL,
-			       "--fstype is one name of a file system, for -t vm:pm; not '%.40s' "
-			       "with -t %.40s",
-			       t->fstype, target);
-	if (!target)
-		return err_set(err, -EINVAL, "--mount-options is for a target: name it with -t");
-	char *spec = xasprintf("%s%s%s%s%s", target, t->fstype ? ":" : "",
-			       t->fstype ? t->fstype : "", t->mount_options ? "," : "",
-			       t->mount_options ? t->mount_options : "");
+	if (rc || !spec)
+		return rc;
 	free(t->plan.target);
 	t->plan.target = spec;
 	return 0;
@@ -863,62 +688,55 @@ static int add_files(struct test *t, char **files, struct err *err)
 	return rc;
 }
 
-static int parse_all(int argc, char **argv, struct test *t, struct err *err)
+static void init(void *test)
 {
-	int opt;
+	struct test *t = test;
 
-	optind = 0;
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":t:b:j:o:h", long_options, NULL)) != -1) {
-		if (opt == 'h')
-			return 1;
-		if (opt == ':' || opt == '?')
-			return err_set(err, -EINVAL,
-				       opt == ':' ? "option '%s' needs a value"
-						  : "unknown option '%s'",
-				       argv[optind - 1]);
-		int rc = parse_option(opt, optarg, t, err);
-		if (rc)
-			return rc;
-	}
-	int rc = name_target(t, err);
-	return rc ? rc : add_files(t, argv + optind, err);
+	t->jobs = 2 * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+	t->progress.fd = -1;
+	plan_init(&t->plan);
+	supply_init(&t->source);
 }
 
-static int run(int argc, char **argv)
+static void release(void *test)
 {
-	struct test t = { .jobs = 2 * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
-			  .progress = { .fd = -1 } };
-	struct err err = ERR_INIT;
-	int status;
+	struct test *t = test;
 
-	plan_init(&t.plan);
-	supply_init(&t.source);
-	int rc = parse_all(argc, argv, &t, &err);
-	if (rc < 0) {
-		status = cli_usage(&cmd_test, "%s", err.msg);
-	} else if (rc > 0) {
-		fputs(usage, stdout);
-		status = EXIT_OK;
-	} else if (!t.resume && t.plan.target && streq(t.plan.target, "help")) {
-		status = list_targets();
-	} else {
-		rc = t.resume ? resume(&t, &err) : begin(&t, &err);
-		status = rc ? cli_fail(&err) : run_test(&t);
-	}
-	plan_release(&t.plan);
-	supply_release(&t.source);
-	suppress_release(&t.suppress);
-	progress_release(&t.progress);
-	earlier_release(&t.earlier);
-	vec_release(&t.clusters);
-	free(t.dir);
-	return status;
+	plan_release(&t->plan);
+	supply_release(&t->source);
+	suppress_release(&t->suppress);
+	progress_release(&t->progress);
+	earlier_release(&t->earlier);
+	vec_release(&t->clusters);
+	free(t->dir);
+}
+
+static int run(void *test, struct args *args)
+{
+	struct test *t = test;
+	struct err err = ERR_INIT;
+
+	if (name_target(t, &err) || add_files(t, args->v, &err))
+		return cli_usage(&cmd_test, "%s", err.msg);
+	if (!t->resume && t->plan.target && streq(t->plan.target, "help"))
+		return list_all_targets();
+	int rc = t->resume ? resume(t, &err) : begin(t, &err);
+	return rc ? cli_fail(&err) : run_test(t);
 }
 
 const struct command cmd_test = {
 	.name = "test",
 	.summary = "runs workloads, cuts the power, and checks what a file system lost",
-	.usage = usage,
+	.usage = "usage: outage test [-t TARGET] (--bounds SET|FILE | FILE...) [OPTIONS]\n"
+		 "       outage test --resume RUN [OPTIONS]\n"
+		 "\n"
+		 "Runs each workload on the target, cuts the power, lets the file system recover, "
+		 "and\n"
+		 "checks what was promised.\n",
+	.notes = EXIT_STATUS_NOTES "example: outage test -t ext4 --bounds seq-1\n",
+	.options = options,
+	.size = sizeof(struct test),
+	.init = init,
+	.release = release,
 	.run = run,
 };

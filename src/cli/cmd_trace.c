@@ -9,132 +9,64 @@
 #include "base/number.h"
 #include "cli/trace.h"
 
-static const struct command *const subcommands[] = { &trace_cmd_show, &trace_cmd_info,
-						     &trace_cmd_graph, &trace_cmd_import,
-						     &trace_cmd_export };
-
-int trace_print_usage(const struct command *cmd)
-{
-	fputs(cmd->usage, stdout);
-	return cli_flush();
-}
+static const struct command *const subcommands[] = { &trace_cmd_show,	&trace_cmd_info,
+						     &trace_cmd_graph,	&trace_cmd_import,
+						     &trace_cmd_export, NULL };
 
 /* ---- options ---- */
 
-/* A bit for each call named in "write,fsync"; an exit status. */
-static int parse_ops(const struct command *cmd, const char *list, uint64_t *ops)
+static void list_ops(struct strbuf *out)
 {
-	*ops = 0;
-	for (const char *s = list; s; s = strchr(s, ',') ? strchr(s, ',') + 1 : NULL) {
-		auto_free char *name = xmemdupz(s, strcspn(s, ","));
-		enum posix_op op = posix_op_find(name);
-		auto_strbuf all = STRBUF_INIT;
-
-		for (int i = 0; op == POSIX_OP_END && i < POSIX_OP_END; i++)
-			strbuf_addf(&all, "%s%s", i ? ", " : "", posix_op_name((enum posix_op)i));
-		if (op == POSIX_OP_END)
-			return cli_usage(cmd, "there is no call '%s'; there are %s", name,
-					 strbuf_str(&all));
-		*ops |= UINT64_C(1) << op;
-	}
-	return EXIT_OK;
+	for (int i = 0; i < POSIX_OP_END; i++)
+		strbuf_addf(out, "%s%s", i ? " " : "", posix_op_name((enum posix_op)i));
 }
 
-/* Of the calls of an application; an exit status, or -1 if it is none of them. */
-static int take_filter(const struct command *cmd, int opt, struct trace_options *o)
+static int parse_large(void *into, const char *arg, struct err *err)
 {
-	struct posix_filter *f = &o->filter;
-	struct err err = ERR_INIT;
-	uint64_t n;
+	struct trace_options *o = into;
 
-	switch (opt) {
-	case TRACE_OPT_FROM:
-	case TRACE_OPT_TO:
-		if (number_parse(optarg, opt == TRACE_OPT_FROM ? &f->from : &f->to))
-			return cli_usage(cmd, "'%s' is not the number of an event", optarg);
-		return EXIT_OK;
-	case TRACE_OPT_FILE:
-		f->file = optarg;
-		return EXIT_OK;
-	case TRACE_OPT_OP:
-		return parse_ops(cmd, optarg, &f->ops);
-	case TRACE_OPT_PID:
-		if (number_parse(optarg, &n) || !n || n > UINT32_MAX)
-			return cli_usage(cmd, "'%s' is not the number of a process", optarg);
-		f->pid = (uint32_t)n;
-		return EXIT_OK;
-	case TRACE_OPT_LARGE:
-		f->large = POSIX_PAGE_SIZE;
-		o->large_alone = !optarg;
-		if (optarg && number_parse_size(optarg, &f->large, &err))
-			return cli_usage(cmd, "%s", err.msg);
-		return f->large ? EXIT_OK : cli_usage(cmd, "--large needs a size above 0");
-	default:
-		return -1;
-	}
+	o->filter.large = POSIX_PAGE_SIZE;
+	o->large_alone = !arg;
+	if (arg && number_parse_size(arg, &o->filter.large, err))
+		return -EINVAL;
+	return o->filter.large ? 0 : err_set(err, -EINVAL, "--large is at least 1, not %s", arg);
 }
 
-/* One option; an exit status. */
-static int take_option(const struct command *cmd, int opt, char **argv, struct trace_options *o)
+const struct opt trace_filter_options[] = {
+	{ OPT_NUMBER, "from", 0, "N", TRACE_AT(filter.from), .help = "from event N on" },
+	{ OPT_NUMBER, "to", 0, "N", TRACE_AT(filter.to),
+	  .help = "up to event N, which is included" },
+	{ OPT_SECTION, .help = "Calls of an application, as outage mount --trace records them" },
+	{ OPT_TEXT, "file", 0, "GLOB", TRACE_AT(filter.file),
+	  .help = "only files that have or had such a name, with all their history" },
+	{ OPT_SET, "op", 0, "CALL,...", TRACE_AT(filter.ops), .list = list_ops,
+	  .help = "only these calls: write, fsync, rename, ..." },
+	{ OPT_NUMBER, "pid", 0, "N", TRACE_AT(filter.pid), .least = 1,
+	  .help = "only those of process or thread N" },
+	{ OPT_CALL, "large", 0, "[SIZE]", .call = parse_large,
+	  .help = "only writes of more than a page, or than SIZE" },
+	OPT_END
+};
+
+int trace_check(const struct command *cmd, bool has_output, struct args *args,
+		struct trace_options *o)
 {
 	struct err err = ERR_INIT;
-	int status = take_filter(cmd, opt, o);
-
-	if (status >= 0)
-		return status;
-	switch (opt) {
-	case TRACE_OPT_HELP:
-		o->help = true;
-		return EXIT_OK;
-	case TRACE_OPT_JSON:
-		o->json = true;
-		return EXIT_OK;
-	case TRACE_OPT_DATA:
-		o->data = true;
-		return EXIT_OK;
-	case TRACE_OPT_KIND:
-		o->kinds = optarg;
-		return EXIT_OK;
-	case TRACE_OPT_OUTPUT:
-		o->output = optarg;
-		return EXIT_OK;
-	case TRACE_OPT_RUNS:
-		o->runs = true;
-		return EXIT_OK;
-	case TRACE_OPT_SUGGEST:
-		o->suggest = true;
-		return EXIT_OK;
-	case TRACE_OPT_LIMIT:
-		if (number_parse_count(optarg, &o->limit, &err))
-			return cli_usage(cmd, "%s", err.msg);
-		return o->limit ? EXIT_OK : cli_usage(cmd, "--limit needs a number above 0");
-	case TRACE_OPT_SIZE:
-		if (number_parse_size(optarg, &o->size, &err))
-			return cli_usage(cmd, "%s", err.msg);
-		return EXIT_OK;
-	default:
-		return cli_unknown(cmd, opt, argv);
-	}
-}
-
-/* The one argument, and what fits together; an exit status. */
-static int take_file(const struct command *cmd, bool has_output, int argc, char **argv,
-		     struct trace_options *o)
-{
-	struct err err = ERR_INIT;
+	char **v = args->v;
 	uint64_t large;
 
+	if (!args_given(args, "to"))
+		o->filter.to = UINT64_MAX;
 	/* "--large 64k FILE" is what people write. */
-	if (o->large_alone && optind + 2 == argc &&
-	    !number_parse_size(argv[optind], &large, &err) && large) {
+	if (o->large_alone && args->n == 2 && !number_parse_size(v[0], &large, &err) && large) {
 		o->filter.large = large;
-		optind++;
+		v++;
 	}
-	if (optind >= argc)
+	if (!v[0])
 		return cli_usage(cmd, "which file?");
-	if (optind + 1 < argc)
-		return cli_usage(cmd, "one file at a time; what is '%s'?", argv[optind + 1]);
-	o->file = argv[optind];
+	if (v[1])
+		return cli_usage(cmd, "one file at a time; what is '%s'?", v[1]);
+	o->file = v[0];
 	if (o->filter.from > o->filter.to)
 		return cli_usage(cmd, "--from %" PRIu64 " is after --to %" PRIu64, o->filter.from,
 				 o->filter.to);
@@ -143,27 +75,6 @@ static int take_file(const struct command *cmd, bool has_output, int argc, char 
 	if (has_output && o->json && streq(o->output, "-"))
 		return cli_usage(cmd, "--json and -o - both want standard output");
 	return EXIT_OK;
-}
-
-int trace_parse(const struct command *cmd, const struct option *longs, int argc, char **argv,
-		struct trace_options *o)
-{
-	bool has_output = false;
-	int opt, status;
-
-	for (const struct option *l = longs; l->name; l++)
-		has_output |= l->val == TRACE_OPT_OUTPUT;
-	*o = (struct trace_options){ .filter.to = UINT64_MAX };
-	optind = 0; /* start over, whoever parsed before */
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, has_output ? ":ho:" : ":h", longs, NULL)) != -1) {
-		status = take_option(cmd, opt, argv, o);
-		if (status)
-			return status;
-		if (o->help)
-			return EXIT_OK;
-	}
-	return take_file(cmd, has_output, argc, argv, o);
 }
 
 /* ---- output ---- */
@@ -230,40 +141,18 @@ int trace_read_calls(const struct trace_options *o, struct trace_reader *r, stru
 	return 0;
 }
 
-/* ---- the command ---- */
-
-static int run_trace(int argc, char **argv)
-{
-	if (argc < 2)
-		return cli_usage(&cmd_trace, "show, info, graph, import or export?");
-	if (streq(argv[1], "--help") || streq(argv[1], "-h"))
-		return trace_print_usage(&cmd_trace);
-	for (size_t i = 0; i < ARRAY_SIZE(subcommands); i++)
-		if (streq(argv[1], strchr(subcommands[i]->name, ' ') + 1))
-			return subcommands[i]->run(argc - 1, argv + 1);
-	return cli_usage(&cmd_trace,
-			 "there is no '%s'; there are show, info, graph, import and export",
-			 argv[1]);
-}
+static const struct opt none[] = { OPT_END };
 
 const struct command cmd_trace = {
 	.name = "trace",
 	.summary = "show, draw, import and export traces",
-	.usage = "usage: outage trace show   [--kind K,...] [--from N] [--to N] [--data] [--json] "
-		 "FILE\n"
-		 "       outage trace show   [--file GLOB] [--op CALL,...] [--pid N] [--large "
-		 "[SIZE]]\n"
-		 "                           [--runs | --suggest] [--json] FILE\n"
-		 "       outage trace info   [--json] FILE\n"
-		 "       outage trace graph  [--file GLOB] [--op CALL,...] [--json] FILE -o SVG\n"
-		 "       outage trace import [--size BYTES] [--json] LOG -o FILE\n"
-		 "       outage trace export [--json] FILE -o LOG\n"
+	.usage = "usage: outage trace show | info | graph | import | export [OPTIONS] FILE\n"
 		 "\n"
 		 "A trace is what a target sent to its storage, or what an application asked of "
 		 "its\n"
-		 "file system. show prints its events, info counts them, graph draws an "
-		 "application's\n"
-		 "calls; import and export exchange it with the kernel's dm-log-writes target.\n"
-		 "Each has its own --help.\n",
-	.run = run_trace,
+		 "file system.\n",
+	.notes = "Each has its own --help.\n",
+	.options = none,
+	.order = OPT_BEFORE,
+	.sub = subcommands,
 };

@@ -1,44 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_umount.c - outage umount: end a mount, and wait until its server has gone. */
 #include <errno.h>
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/number.h"
 #include "base/proc.h"
 #include "cli/cli.h"
+#include "cli/groups.h"
 #include "fuse/forget_client.h"
 
-enum { FUSERMOUNT_MS = 30000, DEFAULT_TIMEOUT_S = 60, LOOK_MS = 10, ALONE_MS = 1000 };
-
-static const char usage[] =
-	"usage: outage umount [OPTIONS] MNT\n"
-	"\n"
-	"Unmounts what 'outage mount' mounted. Everything that was written becomes durable, as at\n"
-	"any unmount ('outage ctl MNT crash' ends a mount and loses it). Waits until the server "
-	"has\n"
-	"ended.\n"
-	"\n"
-	"  -l, --lazy            take it out of sight at once; it ends when nobody uses it any "
-	"more\n"
-	"      --timeout TIME    how long to wait for the server; default 60s\n"
-	"\n"
-	"Exit status: 0 done, 2 failed: somebody uses it (it is said who), it is no such mount, "
-	"or\n"
-	"not everything could be written.\n"
-	"\n"
-	"example: outage umount mnt\n";
-
-static const struct option long_options[] = {
-	{ "lazy", no_argument, NULL, 'l' },
-	{ "timeout", required_argument, NULL, 't' },
-	{ "help", no_argument, NULL, 'h' },
-	{ 0 },
-};
+enum { FUSERMOUNT_MS = 30000, LOOK_MS = 10, ALONE_MS = 1000 };
 
 /* A descriptor that becomes readable when the server ends; -1 if nobody can tell. */
 static int open_server(const struct forget_place *p, struct forget_client *c)
@@ -174,38 +148,45 @@ static int umount_place(const char *mnt, bool lazy, uint64_t timeout_ms)
 	return rc;
 }
 
-static int run(int argc, char **argv)
-{
-	uint64_t timeout_ns = (uint64_t)DEFAULT_TIMEOUT_S * 1000000000;
-	struct err err = ERR_INIT;
-	bool lazy = false;
-	int option;
+struct options {
+	uint64_t timeout_ms;
+	bool lazy;
+};
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":lh", long_options, NULL)) != -1) {
-		switch (option) {
-		case 'h':
-			fputs(usage, stdout);
-			return cli_flush();
-		case 'l':
-			lazy = true;
-			break;
-		case 't':
-			if (number_parse_duration(optarg, &timeout_ns, &err))
-				return cli_fail(&err);
-			break;
-		default:
-			return cli_unknown(&cmd_umount, option, argv);
-		}
-	}
-	if (argc - optind != 1)
+#define AT(member) OPT_AT(struct options, member)
+static const struct opt options[] = {
+	{ OPT_ARGUMENT, .arg = "MNT", .hint = HINT_MOUNT, .help = "where it is mounted" },
+	{ OPT_FLAG, "lazy", 'l', NULL, AT(lazy),
+	  .help = "take it out of sight at once; it ends when nobody uses it any more" },
+	OPTION_TIMEOUT("how long to wait for the server", AT(timeout_ms), .unit = 1000000,
+		       .otherwise = "60s", .most = 86400000),
+	OPT_END
+};
+
+static int run(void *given, struct args *args)
+{
+	const struct options *o = given;
+
+	if (args->n != 1)
 		return cli_usage(&cmd_umount, "one directory is needed");
-	return umount_place(argv[optind], lazy, min(timeout_ns / 1000000, (uint64_t)86400000));
+	return umount_place(args->v[0], o->lazy, o->timeout_ms);
 }
 
 const struct command cmd_umount = {
 	.name = "umount",
 	.summary = "unmount it, and wait until its server has gone",
-	.usage = usage,
+	.usage = "usage: outage umount [OPTIONS] MNT\n"
+		 "\n"
+		 "Unmounts what 'outage mount' mounted. Everything that was written becomes "
+		 "durable,\n"
+		 "as at any unmount ('outage ctl MNT crash' ends a mount and loses it). Waits "
+		 "until\n"
+		 "the server has ended.\n",
+	.notes = "Exit status: 0 done, 2 failed: somebody uses it (it is said who), it is no such\n"
+		 "mount, or not everything could be written.\n"
+		 "\n"
+		 "example: outage umount mnt\n",
+	.options = options,
+	.size = sizeof(struct options),
 	.run = run,
 };

@@ -19,21 +19,17 @@ static void sides_of_case(const struct kept_case *c, struct target_opts *referen
 	for (size_t i = 0; i < c->references.n && o->n_specs < SIDES_MAX; i++) {
 		const struct kept_reference *r = &c->references.v[i];
 
-		references[o->n_specs] = (struct target_opts){ .mkfs_args = r->mkfs,
-							       .recover = r->recover,
-							       .size = r->size,
-							       .kernel = r->guest_kernel,
-							       .modules = r->guest_modules,
-							       .guest_memory = r->guest_memory };
+		references[o->n_specs] = (struct target_opts){
+#define TARGET_OPTION(member, ...) .member = r->member,
+#define GUEST_OPTION		   TARGET_OPTION
+#include "target/options.def"
+		};
 		o->specs[o->n_specs++] = r->spec;
 	}
 	o->sides.references = references;
-	o->sides.target.mkfs_args = c->mkfs;
-	o->sides.target.recover = c->recover;
-	o->sides.target.size = c->size;
-	o->sides.target.kernel = c->guest_kernel;
-	o->sides.target.modules = c->guest_modules;
-	o->sides.target.guest_memory = c->guest_memory;
+#define TARGET_OPTION(member, ...) o->sides.target.member = c->member;
+#define GUEST_OPTION		   TARGET_OPTION
+#include "target/options.def"
 }
 
 int explore_again(void *ctx)

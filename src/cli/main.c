@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* main.c - the table of commands, and what they share. */
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@ static const struct command *const commands[] = {
 #define COMMAND(name_) &cmd_##name_,
 #include "cli/commands.def"
 #undef COMMAND
+	NULL,
 };
 
 int cli_failf(const char *fmt, ...)
@@ -73,19 +73,7 @@ int cli_usage(const struct command *cmd, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
-	return cli_failf("%s; try 'outage %s --help'", what, cmd->name);
-}
-
-int cli_unknown(const struct command *cmd, int option, char *const *argv)
-{
-	if (option == ':')
-		return cli_usage(cmd, "%s needs a value", argv[optind - 1]);
-	if (optopt > 0 && optopt < 128) /* perhaps one of several in a word */
-		return cli_usage(cmd, "unknown option -%c", optopt);
-	if (optopt) /* a known one with a value that it does not take */
-		return cli_usage(cmd, "%.*s takes no value", (int)strcspn(argv[optind - 1], "="),
-				 argv[optind - 1]);
-	return cli_usage(cmd, "unknown option %.60s", argv[optind - 1]);
+	return cli_failf("%s; try '%s%s --help'", what, cmd->alone ? "" : "outage ", cmd->name);
 }
 
 int cli_flush(void)
@@ -102,50 +90,145 @@ int cli_flush(void)
 	return cli_failf("cannot write to standard output: %m");
 }
 
-/* Without a command: what can be done, and what of it here, in a screen that is read at once. */
-static void print_overview(void)
+/* "show" of "trace show" */
+static const char *short_name(const struct command *cmd)
 {
+	const char *blank = strrchr(cmd->name, ' ');
+
+	return blank ? blank + 1 : cmd->name;
+}
+
+static void print_commands(const struct command *const *all, const char *before)
+{
+	for (; *all; all++)
+		if ((*all)->summary)
+			printf("  %s%-*s %s\n", before, (int)(*before ? 8 : 10), short_name(*all),
+			       (*all)->summary);
+}
+
+static void print_command_help(const struct command *cmd, bool all)
+{
+	auto_strbuf text = STRBUF_INIT;
+	unsigned more = opt_help(cmd->options, all, &text);
+
+	printf("%s\n", cmd->usage);
+	if (cmd->sub) {
+		print_commands(cmd->sub, "");
+		putchar('\n');
+	}
+	fputs(strbuf_str(&text), stdout);
+	if (more)
+		printf("\n'outage %s --help all' tells %u more options; so does the manual page.\n",
+		       cmd->name, more);
+	if (cmd->notes)
+		printf("%s%s", text.len ? "\n" : "", cmd->notes);
+}
+
+static int unknown_command(const struct command *cmd, const char *name)
+{
+	struct vec_of(const char *) names = { 0 };
+
+	for (size_t i = 0; cmd->sub[i]; i++)
+		vec_push(&names, short_name(cmd->sub[i]));
+	const char *like = opt_most_like(name, names.v, names.n);
+	vec_release(&names);
+	return cli_usage(cmd, "there is no command '%.60s'%s%s%s", name,
+			 like ? " (did you mean " : "", like ? like : "", like ? "?)" : "");
+}
+
+static int run_sub(const struct command *cmd, void *o, struct args *args)
+{
+	if (!args->n && cmd->run)
+		return cmd->run(o, args);
+	if (!args->n)
+		return cli_usage(cmd, "a command is missing");
+	for (size_t i = 0; cmd->sub[i]; i++)
+		if (streq(args->v[0], short_name(cmd->sub[i])))
+			return cli_run(cmd->sub[i], args->n, args->v);
+	return unknown_command(cmd, args->v[0]);
+}
+
+int cli_run(const struct command *cmd, int argc, char **argv)
+{
+	auto_free void *o = xcalloc(1, max(cmd->size, (size_t)1));
+	struct err err = ERR_INIT;
+	struct args args;
+	int status = EXIT_OK;
+
+	if (cmd->init)
+		cmd->init(o);
+	if (opt_parse(cmd->options, cmd->order, o, argc, argv, &args, &err)) {
+		status = cli_usage(cmd, "%s", err.msg);
+	} else {
+		if (args.help)
+			print_command_help(cmd, args.help_all);
+		else
+			status = cmd->sub ? run_sub(cmd, o, &args) : cmd->run(o, &args);
+		args_release(&args);
+	}
+	if (cmd->release)
+		cmd->release(o);
+	return status;
+}
+
+/* ---- the program ---- */
+
+static int say_more(void *unused, const char *arg, struct err *err)
+{
+	(void)unused, (void)arg, (void)err;
+	log_set_level(log_get_level() == LOG_WARN ? LOG_INFO : LOG_DEBUG);
+	return 0;
+}
+
+static int say_less(void *unused, const char *arg, struct err *err)
+{
+	(void)unused, (void)arg, (void)err;
+	log_set_level(LOG_ERROR);
+	return 0;
+}
+
+struct main_options {
+	bool version;
+};
+
+static const struct opt main_options[] = {
+	{ OPT_CALL, NULL, 'v', NULL, .call = say_more, .help = "say more; twice: everything" },
+	{ OPT_CALL, NULL, 'q', NULL, .call = say_less, .help = "say errors only" },
+	{ OPT_FLAG, "version", 0, NULL, OPT_AT(struct main_options, version),
+	  .help = "print the version" },
+	OPT_END
+};
+
+/* Without a command: what can be done, and what of it here, in a screen that is read at once. */
+static int overview(void *given, struct args *args)
+{
+	const struct main_options *o = given;
 	auto_strbuf here = STRBUF_INIT;
 
+	(void)args;
+	if (o->version) {
+		printf("outage %s\n", OUTAGE_VERSION);
+		return EXIT_OK;
+	}
 	printf("outage %s - finds out what is lost when the power goes out\n\n", OUTAGE_VERSION);
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		printf("  outage %-8s %s\n", commands[i]->name, commands[i]->summary);
+	print_commands(commands, "outage ");
 	machine_summary(&here);
 	printf("\n%s. Begin with: %soutage test -t ext4 --bounds seq-1\n", strbuf_str(&here),
 	       geteuid() == 0 ? "" : "sudo ");
+	return EXIT_OK;
 }
 
-static void print_help(void)
-{
-	printf("usage: outage [-v | -q] COMMAND [OPTIONS]\n\n");
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
-	printf("\n'outage COMMAND --help' tells more; so does 'man outage'.\n");
-}
-
-static const struct command *find_command(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		if (streq(commands[i]->name, name))
-			return commands[i];
-	return NULL;
-}
-
-static int run_command(int argc, char **argv)
-{
-	const struct command *cmd = find_command(argv[0]);
-
-	if (!cmd)
-		return cli_failf("there is no command '%.60s'; 'outage --help' lists them",
-				 argv[0]);
-	if (argc > 1 && (streq(argv[1], "--help") || streq(argv[1], "-h"))) {
-		fputs(cmd->usage, stdout);
-		return cli_flush();
-	}
-	int status = cmd->run(argc, argv);
-	int flushed = cli_flush();
-	return status == EXIT_OK ? flushed : status;
-}
+const struct command cmd_outage = {
+	.name = "outage",
+	.alone = true,
+	.usage = "usage: outage [-v | -q] COMMAND [OPTIONS]\n",
+	.notes = "'outage COMMAND --help' tells more; so does 'man outage'.\n",
+	.options = main_options,
+	.order = OPT_BEFORE,
+	.size = sizeof(struct main_options),
+	.run = overview,
+	.sub = commands,
+};
 
 /* mkfs and fsck are where the PATH of an ordinary user does not lead; he needs them for guests. */
 static void widen_path(void)
@@ -161,33 +244,13 @@ static void widen_path(void)
 int main(int argc, char **argv)
 {
 	const char *slash = argc ? strrchr(argv[0], '/') : NULL;
-	int i = 1;
+	bool lazyfs = argc && streq(slash ? slash + 1 : argv[0], "lazyfs");
 
 	disk_register(&disk_fuse);
 	widen_path();
 	/* A reader that goes away shows as EPIPE, which is reported; no silent death. */
 	signal(SIGPIPE, SIG_IGN);
-	if (argc && streq(slash ? slash + 1 : argv[0], "lazyfs"))
-		return lazyfs_main(argc, argv);
-	for (; i < argc && argv[i][0] == '-'; i++) {
-		if (streq(argv[i], "--help") || streq(argv[i], "-h")) {
-			print_help();
-			return cli_flush();
-		}
-		if (streq(argv[i], "--version")) {
-			printf("outage %s\n", OUTAGE_VERSION);
-			return cli_flush();
-		}
-		if (streq(argv[i], "-v"))
-			log_set_level(log_get_level() == LOG_WARN ? LOG_INFO : LOG_DEBUG);
-		else if (streq(argv[i], "-q"))
-			log_set_level(LOG_ERROR);
-		else
-			return cli_failf("unknown option '%.60s'; try 'outage --help'", argv[i]);
-	}
-	if (i >= argc) {
-		print_overview();
-		return cli_flush();
-	}
-	return run_command(argc - i, argv + i);
+	int status = cli_run(lazyfs ? &cmd_lazyfs : &cmd_outage, argc, argv);
+	int flushed = cli_flush();
+	return status == EXIT_OK ? flushed : status;
 }

@@ -15,7 +15,7 @@ enum { EXIT_CRASHED = 3 }; /* the mount ended in a crash, as a fault or a comman
  */
 int mounting_run(struct forget_run_opts *o, bool background, FILE *log);
 
-/* The command line of LazyFS; argv[0] is the program. */
-int lazyfs_main(int argc, char **argv);
+/* The program under the name lazyfs. */
+extern const struct command cmd_lazyfs;
 
 #endif

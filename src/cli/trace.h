@@ -6,10 +6,9 @@
 #ifndef CLI_TRACE_H
 #define CLI_TRACE_H
 
-#include <getopt.h>
-
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/groups.h"
 #include "core/trace_file.h"
 #include "report/posix_log.h"
 
@@ -19,42 +18,33 @@ extern const struct command trace_cmd_graph;
 extern const struct command trace_cmd_import;
 extern const struct command trace_cmd_export;
 
-enum {
-	TRACE_OPT_HELP = 'h',
-	TRACE_OPT_OUTPUT = 'o',
-	TRACE_OPT_JSON = 256,
-	TRACE_OPT_DATA,
-	TRACE_OPT_KIND,
-	TRACE_OPT_FROM,
-	TRACE_OPT_TO,
-	TRACE_OPT_SIZE,
-	TRACE_OPT_FILE,
-	TRACE_OPT_OP,
-	TRACE_OPT_PID,
-	TRACE_OPT_LARGE,
-	TRACE_OPT_RUNS,
-	TRACE_OPT_SUGGEST,
-	TRACE_OPT_LIMIT,
-};
-
 struct trace_options {
-	bool help, json, data, runs, suggest;
+	bool json, data, runs, suggest;
 	bool large_alone; /* --large without a size */
 	const char *output;
-	const char *kinds;
+	uint32_t kinds; /* a bit for each, from the first kind on; 0: all */
 	uint64_t size;
 	uint64_t limit;		    /* 0: as many as are good */
 	struct posix_filter filter; /* `ops` 0: not said */
 	const char *file;	    /* the one argument */
 };
 
-/*
- * Fills `o`; an exit status. With --help nothing else is asked for. A subcommand that has --output
- * needs it.
- */
-int trace_parse(const struct command *cmd, const struct option *longs, int argc, char **argv,
+/* Which calls of an application; for a struct trace_options. */
+extern const struct opt trace_filter_options[];
+
+#define TRACE_AT(member) OPT_AT(struct trace_options, member)
+#define TRACE_OPTION_FILE(words)                                                                   \
+	{                                                                                          \
+		OPT_ARGUMENT, .arg = "FILE", .hint = HINT_FILE, .help = words                      \
+	}
+#define TRACE_OPTION_OUTPUT(name, words)                                                           \
+	{                                                                                          \
+		OPT_TEXT, "output", 'o', name, TRACE_AT(output), .hint = HINT_FILE, .help = words  \
+	}
+
+/* The one argument, and what fits together; an exit status. An --output must be given then. */
+int trace_check(const struct command *cmd, bool has_output, struct args *args,
 		struct trace_options *o);
-int trace_print_usage(const struct command *cmd);
 
 void trace_json_info(struct json *j, const struct trace_info *info);
 void trace_json_damage(struct json *j, const struct trace_damage *d);

@@ -7,49 +7,47 @@
 #include "cli/trace.h"
 #include "core/dmlog.h"
 
-static const struct option import_options[] = {
-	{ "help", no_argument, NULL, TRACE_OPT_HELP },
-	{ "json", no_argument, NULL, TRACE_OPT_JSON },
-	{ "output", required_argument, NULL, TRACE_OPT_OUTPUT },
-	{ "size", required_argument, NULL, TRACE_OPT_SIZE },
-	{ 0 },
+static const struct opt import_options[] = {
+	TRACE_OPTION_FILE("the log: a file, a device, or - for standard input"),
+	TRACE_OPTION_OUTPUT("TRACE", "where the trace goes; - is standard output"),
+	{ OPT_SIZE, "size", 0, "BYTES", TRACE_AT(size),
+	  .help = "size of the logged device, which a log does not tell" },
+	OPTION_JSON(TRACE_AT(json)),
+	OPT_END
 };
 
-static const struct option export_options[] = {
-	{ "help", no_argument, NULL, TRACE_OPT_HELP },
-	{ "json", no_argument, NULL, TRACE_OPT_JSON },
-	{ "output", required_argument, NULL, TRACE_OPT_OUTPUT },
-	{ 0 },
+static const struct opt export_options[] = {
+	TRACE_OPTION_FILE("the trace; - is standard input"),
+	TRACE_OPTION_OUTPUT("LOG", "where the log goes; - is standard output"),
+	OPTION_JSON(TRACE_AT(json)), OPT_END
 };
 
-static int run_import(int argc, char **argv)
+static int run_import(void *given, struct args *args)
 {
 	auto_trace t = { 0 };
 	auto_strbuf out = STRBUF_INIT;
-	struct trace_options o;
+	struct trace_options *o = given;
 	struct err err = ERR_INIT;
 	struct json j;
-	int status = trace_parse(&trace_cmd_import, import_options, argc, argv, &o);
+	int status = trace_check(&trace_cmd_import, true, args, o);
 
 	if (status)
 		return status;
-	if (o.help)
-		return trace_print_usage(&trace_cmd_import);
-	if (dmlog_import(o.file, &t, &err))
+	if (dmlog_import(o->file, &t, &err))
 		return cli_fail(&err);
-	if (o.size)
-		t.info.size = o.size;
+	if (o->size)
+		t.info.size = o->size;
 	if (trace_validate(&t, &err)) {
-		err_context(&err, "%s", o.file);
+		err_context(&err, "%s", o->file);
 		return cli_fail(&err);
 	}
-	if (trace_save(o.output, &t, &err))
+	if (trace_save(o->output, &t, &err))
 		return cli_fail(&err);
-	if (!o.json)
+	if (!o->json)
 		return EXIT_OK;
 	json_init(&j, &out, true);
 	json_object(&j);
-	json_kv_string(&j, "trace", o.output);
+	json_kv_string(&j, "trace", o->output);
 	json_kv_uint(&j, "events", t.events.n);
 	trace_json_info(&j, &t.info);
 	json_end(&j);
@@ -60,16 +58,11 @@ static int run_import(int argc, char **argv)
 const struct command trace_cmd_import = {
 	.name = "trace import",
 	.summary = "turn a dm-log-writes log into a trace",
-	.usage =
-		"usage: outage trace import [--size BYTES] [--json] LOG -o FILE\n"
-		"\n"
-		"Turns a log of the kernel's dm-log-writes target (a file, a device, or - for\n"
-		"standard input) into a trace.\n"
-		"\n"
-		"  -o, --output FILE  where the trace goes; - is standard output\n"
-		"  --size BYTES       size of the logged device, which a log does not tell; units\n"
-		"                     as in 64M\n"
-		"  --json             one JSON object about the result\n",
+	.usage = "usage: outage trace import [--size BYTES] [--json] FILE -o TRACE\n"
+		 "\n"
+		 "Turns a log of the kernel's dm-log-writes target into a trace.\n",
+	.options = import_options,
+	.size = sizeof(struct trace_options),
 	.run = run_import,
 };
 
@@ -115,30 +108,28 @@ static void export_json(struct strbuf *out, const char *log, const struct dmlog_
 	json_end(&j);
 }
 
-static int run_export(int argc, char **argv)
+static int run_export(void *given, struct args *args)
 {
 	auto_trace t = { 0 };
 	auto_strbuf out = STRBUF_INIT;
-	struct trace_options o;
+	struct trace_options *o = given;
 	struct dmlog_report rep;
 	struct err err = ERR_INIT;
-	int status = trace_parse(&trace_cmd_export, export_options, argc, argv, &o);
+	int status = trace_check(&trace_cmd_export, true, args, o);
 
 	if (status)
 		return status;
-	if (o.help)
-		return trace_print_usage(&trace_cmd_export);
-	if (trace_load(o.file, &t, NULL, &err))
+	if (trace_load(o->file, &t, NULL, &err))
 		return cli_fail(&err);
-	if (dmlog_export(&t, o.output, &rep, &err)) {
+	if (dmlog_export(&t, o->output, &rep, &err)) {
 		if (err.code == -EINVAL) /* the trace's fault, not the log's */
-			err_context(&err, "%s", o.file);
+			err_context(&err, "%s", o->file);
 		return cli_fail(&err);
 	}
 	warn_left_out(&rep);
-	if (!o.json)
+	if (!o->json)
 		return EXIT_OK;
-	export_json(&out, o.output, &rep);
+	export_json(&out, o->output, &rep);
 	trace_drain(&out);
 	return cli_flush();
 }
@@ -150,9 +141,8 @@ const struct command trace_cmd_export = {
 		 "\n"
 		 "Turns a trace into a log of the kernel's dm-log-writes target, for other tools.\n"
 		 "Reads, persistent-memory events, calls of an application and requests that did\n"
-		 "not complete are left out, with a warning.\n"
-		 "\n"
-		 "  -o, --output LOG   where the log goes; - is standard output\n"
-		 "  --json             one JSON object about the result\n",
+		 "not complete are left out, with a warning.\n",
+	.options = export_options,
+	.size = sizeof(struct trace_options),
 	.run = run_export,
 };

@@ -6,20 +6,6 @@
 
 enum { ROWS_MAX = 10000 }; /* what programs that show pictures can take */
 
-static const struct option graph_options[] = {
-	{ "help", no_argument, NULL, TRACE_OPT_HELP },
-	{ "json", no_argument, NULL, TRACE_OPT_JSON },
-	{ "output", required_argument, NULL, TRACE_OPT_OUTPUT },
-	{ "from", required_argument, NULL, TRACE_OPT_FROM },
-	{ "to", required_argument, NULL, TRACE_OPT_TO },
-	{ "file", required_argument, NULL, TRACE_OPT_FILE },
-	{ "op", required_argument, NULL, TRACE_OPT_OP },
-	{ "pid", required_argument, NULL, TRACE_OPT_PID },
-	{ "large", optional_argument, NULL, TRACE_OPT_LARGE },
-	{ "limit", required_argument, NULL, TRACE_OPT_LIMIT },
-	{ 0 },
-};
-
 static void say_cut(const struct posix_graph_cut *cut)
 {
 	if (cut->calls)
@@ -74,48 +60,41 @@ static int draw(const struct trace_options *o, struct trace_reader *r, struct er
 	return rc;
 }
 
-static int run_graph(int argc, char **argv)
+static const struct opt options[] = {
+	TRACE_OPTION_FILE("the trace; - is standard input"),
+	TRACE_OPTION_OUTPUT("SVG", "where the picture goes; - is standard output"),
+	OPTION_LIMIT("rows; default: 500", TRACE_AT(limit), .least = 1, .most = ROWS_MAX),
+	OPTION_JSON(TRACE_AT(json)),
+	{ OPT_GROUP, .group = trace_filter_options },
+	OPT_END
+};
+
+static int run(void *given, struct args *args)
 {
 	auto_call(cleanup_trace_reader) struct trace_reader *r = NULL;
-	struct trace_options o;
+	struct trace_options *o = given;
 	struct err err = ERR_INIT;
-	int status = trace_parse(&trace_cmd_graph, graph_options, argc, argv, &o);
+	int status = trace_check(&trace_cmd_graph, true, args, o);
 
 	if (status)
 		return status;
-	if (o.help)
-		return trace_print_usage(&trace_cmd_graph);
-	if (o.limit > ROWS_MAX)
-		return cli_usage(&trace_cmd_graph, "a picture has no more than %d rows", ROWS_MAX);
-	if (!o.filter.ops)
-		o.filter.ops = posix_ops_effective();
-	if (trace_reader_open(o.file, &r, &err) || draw(&o, r, &err))
+	if (!o->filter.ops)
+		o->filter.ops = posix_ops_effective();
+	if (trace_reader_open(o->file, &r, &err) || draw(o, r, &err))
 		return cli_fail(&err);
-	return trace_finish(&o, trace_reader_damage(r));
+	return trace_finish(o, trace_reader_damage(r));
 }
 
 const struct command trace_cmd_graph = {
 	.name = "trace graph",
 	.summary = "draw the calls of an application",
-	.usage = "usage: outage trace graph [--file GLOB] [--op CALL,...] [--pid N] [--large "
-		 "[SIZE]]\n"
-		 "                          [--from N] [--to N] [--limit ROWS] [--json] FILE -o "
-		 "SVG\n"
+	.usage = "usage: outage trace graph [OPTIONS] FILE -o SVG\n"
 		 "\n"
-		 "Draws the calls of an application: a lane for each file, time downwards, equal "
-		 "calls\n"
-		 "in one box, what repeats in a bracket, syncs as barriers, renames as arrows, and "
-		 "in\n"
-		 "red what was never synced. FILE - is standard input.\n"
-		 "\n"
-		 "  -o, --output SVG  where the picture goes; - is standard output\n"
-		 "  --file GLOB       only files that have or had such a name, with all their "
-		 "history\n"
-		 "  --op CALL,...     these calls; else all that change or persist something\n"
-		 "  --pid N           only those of process or thread N\n"
-		 "  --large [SIZE]    only writes of more than a page, or than SIZE\n"
-		 "  --from N, --to N  from event N on, up to event N\n"
-		 "  --limit ROWS      draw no more rows than that (500)\n"
-		 "  --json            one JSON object about the result\n",
-	.run = run_graph,
+		 "Draws the calls of an application: a lane for each file, time downwards, equal\n"
+		 "calls in one box, what repeats in a bracket, syncs as barriers, renames as "
+		 "arrows,\n"
+		 "and in red what was never synced.\n",
+	.options = options,
+	.size = sizeof(struct trace_options),
+	.run = run,
 };

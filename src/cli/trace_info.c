@@ -4,12 +4,6 @@
 
 #include "cli/trace.h"
 
-static const struct option info_options[] = {
-	{ "help", no_argument, NULL, TRACE_OPT_HELP },
-	{ "json", no_argument, NULL, TRACE_OPT_JSON },
-	{ 0 },
-};
-
 struct counts {
 	uint64_t events;
 	uint64_t by_kind[EV_KIND_END];
@@ -103,24 +97,25 @@ static void info_json(struct strbuf *out, const struct trace_info *info, const s
 	json_end(&j);
 }
 
-static int run_info(int argc, char **argv)
+static const struct opt options[] = { TRACE_OPTION_FILE("the trace; - is standard input"),
+				      OPTION_JSON(TRACE_AT(json)), OPT_END };
+
+static int run(void *given, struct args *args)
 {
 	auto_call(cleanup_trace_reader) struct trace_reader *r = NULL;
 	auto_strbuf out = STRBUF_INIT;
-	struct trace_options o;
+	struct trace_options *o = given;
 	struct counts c = { 0 };
 	struct err err = ERR_INIT;
-	int status = trace_parse(&trace_cmd_info, info_options, argc, argv, &o);
+	int status = trace_check(&trace_cmd_info, false, args, o);
 
 	if (status)
 		return status;
-	if (o.help)
-		return trace_print_usage(&trace_cmd_info);
-	if (trace_reader_open(o.file, &r, &err) || count(r, &c, &err))
+	if (trace_reader_open(o->file, &r, &err) || count(r, &c, &err))
 		return cli_fail(&err);
-	(o.json ? info_json : info_text)(&out, trace_reader_info(r), &c, trace_reader_damage(r));
+	(o->json ? info_json : info_text)(&out, trace_reader_info(r), &c, trace_reader_damage(r));
 	trace_drain(&out);
-	return trace_finish(&o, trace_reader_damage(r));
+	return trace_finish(o, trace_reader_damage(r));
 }
 
 const struct command trace_cmd_info = {
@@ -130,8 +125,8 @@ const struct command trace_cmd_info = {
 		 "\n"
 		 "Prints what was recorded, how many events of each kind there are, and whether "
 		 "the\n"
-		 "trace is complete. FILE - is standard input.\n"
-		 "\n"
-		 "  --json        one JSON object\n",
-	.run = run_info,
+		 "trace is complete.\n",
+	.options = options,
+	.size = sizeof(struct trace_options),
+	.run = run,
 };

@@ -10,49 +10,10 @@
 
 #include "cli/trace.h"
 
-static const struct option show_options[] = {
-	{ "help", no_argument, NULL, TRACE_OPT_HELP },
-	{ "json", no_argument, NULL, TRACE_OPT_JSON },
-	{ "data", no_argument, NULL, TRACE_OPT_DATA },
-	{ "kind", required_argument, NULL, TRACE_OPT_KIND },
-	{ "from", required_argument, NULL, TRACE_OPT_FROM },
-	{ "to", required_argument, NULL, TRACE_OPT_TO },
-	{ "file", required_argument, NULL, TRACE_OPT_FILE },
-	{ "op", required_argument, NULL, TRACE_OPT_OP },
-	{ "pid", required_argument, NULL, TRACE_OPT_PID },
-	{ "large", optional_argument, NULL, TRACE_OPT_LARGE },
-	{ "runs", no_argument, NULL, TRACE_OPT_RUNS },
-	{ "suggest", no_argument, NULL, TRACE_OPT_SUGGEST },
-	{ "limit", required_argument, NULL, TRACE_OPT_LIMIT },
-	{ 0 },
-};
-
-/* A bit for each kind named in "write,flush"; 0 after a usage error. */
-static unsigned parse_kinds(const char *list)
+static void list_kinds(struct strbuf *out)
 {
-	unsigned kinds = 0;
-
-	for (const char *s = list; s; s = strchr(s, ',') ? strchr(s, ',') + 1 : NULL) {
-		size_t len = strcspn(s, ",");
-		int k = 1;
-
-		while (k < EV_KIND_END &&
-		       (strlen(event_kind_name((enum event_kind)k)) != len ||
-			memcmp(event_kind_name((enum event_kind)k), s, len) != 0))
-			k++;
-		if (k == EV_KIND_END) {
-			auto_strbuf all = STRBUF_INIT;
-
-			for (k = 1; k < EV_KIND_END; k++)
-				strbuf_addf(&all, "%s%s", k > 1 ? ", " : "",
-					    event_kind_name((enum event_kind)k));
-			cli_usage(&trace_cmd_show, "there is no kind '%.*s'; there are %s",
-				  (int)len, s, strbuf_str(&all));
-			return 0;
-		}
-		kinds |= 1u << k;
-	}
-	return kinds;
+	for (int k = 1; k < EV_KIND_END; k++)
+		strbuf_addf(out, "%s%s", k > 1 ? " " : "", event_kind_name((enum event_kind)k));
 }
 
 static void show_header(struct strbuf *out, const struct trace_info *info)
@@ -186,68 +147,55 @@ static int check_options(const struct trace_options *o)
 	return EXIT_OK;
 }
 
-static int run_show(int argc, char **argv)
+static const struct opt options[] = {
+	TRACE_OPTION_FILE("the trace; - is standard input"),
+	{ OPT_SET, "kind", 0, "KIND,...", TRACE_AT(kinds), .list = list_kinds,
+	  .help = "only events of these kinds: write, flush, complete, ..." },
+	{ OPT_FLAG, "data", 0, NULL, TRACE_AT(data), .help = "the written bytes as well" },
+	OPTION_JSON(TRACE_AT(json)),
+	{ OPT_GROUP, .group = trace_filter_options },
+	{ OPT_FLAG, "runs", 0, NULL, TRACE_AT(runs),
+	  .help = "what repeats in one line: write x4, fsync; 12 times" },
+	{ OPT_FLAG, "suggest", 0, NULL, TRACE_AT(suggest),
+	  .help = "faults that are worth trying, as commands for outage ctl" },
+	OPTION_LIMIT("suggestions; default: 20", TRACE_AT(limit), .least = 1),
+	OPT_END
+};
+
+static int run(void *given, struct args *args)
 {
 	auto_call(cleanup_trace_reader) struct trace_reader *r = NULL;
-	struct trace_options o;
+	struct trace_options *o = given;
 	struct err err = ERR_INIT;
-	unsigned kinds = UINT32_MAX;
-	int rc, status = trace_parse(&trace_cmd_show, show_options, argc, argv, &o);
+	int rc, status = trace_check(&trace_cmd_show, false, args, o);
 
+	if (!status)
+		status = check_options(o);
 	if (status)
 		return status;
-	if (o.help)
-		return trace_print_usage(&trace_cmd_show);
-	status = check_options(&o);
-	if (status)
-		return status;
-	if (o.kinds && !(kinds = parse_kinds(o.kinds)))
-		return EXIT_FAILED;
-	rc = trace_reader_open(o.file, &r, &err);
-	if (!rc && !o.filter.ops && (needs_all(&o) || trace_only_calls(&o)))
-		o.filter.ops = o.runs || o.suggest ? posix_ops_effective() : POSIX_OPS_ALL;
+	rc = trace_reader_open(o->file, &r, &err);
+	if (!rc && !o->filter.ops && (needs_all(o) || trace_only_calls(o)))
+		o->filter.ops = o->runs || o->suggest ? posix_ops_effective() : POSIX_OPS_ALL;
 	if (!rc)
-		rc = needs_all(&o) ? trace_show_calls(&o, r, &err)
-				   : show_events(&o, kinds, r, &err);
+		rc = needs_all(o) ? trace_show_calls(o, r, &err)
+				  : show_events(o, o->kinds ? o->kinds << 1 : UINT32_MAX, r, &err);
 	if (rc) {
 		cli_flush();
 		return cli_fail(&err);
 	}
-	return trace_finish(&o, trace_reader_damage(r));
+	return trace_finish(o, trace_reader_damage(r));
 }
 
 const struct command trace_cmd_show = {
 	.name = "trace show",
 	.summary = "print the events of a trace",
-	.usage = "usage: outage trace show [--kind K,...] [--from N] [--to N] [--data] [--json] "
-		 "FILE\n"
-		 "       outage trace show [--file GLOB] [--op CALL,...] [--pid N] [--large "
-		 "[SIZE]]\n"
-		 "                         [--from N] [--to N] [--data] [--runs | --suggest] "
-		 "[--json] "
-		 "FILE\n"
+	.usage = "usage: outage trace show [OPTIONS] FILE\n"
 		 "\n"
 		 "Prints the events of a trace, one a line: number, kind, address and length, "
 		 "flags,\n"
-		 "what it completes, text. Of an application's call: number, time, process, call, "
-		 "path,\n"
-		 "offset and length, result. FILE - is standard input.\n"
-		 "\n"
-		 "  --kind K,...  only these kinds: write, flush, discard, zero, read, complete,\n"
-		 "                store, lineflush, fence, load, begin, end, persist, text,\n"
-		 "                posix\n"
-		 "  --from N      from event N on\n"
-		 "  --to N        up to event N, which is included\n"
-		 "  --data        the written bytes as well\n"
-		 "  --json        one JSON object\n"
-		 "\n"
-		 "Calls of an application, as outage mount --trace records them:\n"
-		 "  --file GLOB   only files that have or had such a name, with all their history\n"
-		 "  --op CALL,... only these calls: write, fsync, rename, ...\n"
-		 "  --pid N       only those of process or thread N\n"
-		 "  --large [SIZE]  only writes of more than a page, or than SIZE\n"
-		 "  --runs        what repeats in one line: write x4, fsync; 12 times\n"
-		 "  --suggest     faults that are worth trying, as commands for outage ctl\n"
-		 "  --limit N     so many suggestions (20)\n",
-	.run = run_show,
+		 "what it completes, text. Of an application's call: number, time, process, call,\n"
+		 "path, offset and length, result.\n",
+	.options = options,
+	.size = sizeof(struct trace_options),
+	.run = run,
 };

@@ -74,33 +74,14 @@ static void add_kernel(const struct target_opts *t, struct strbuf *out)
 	strbuf_addf(out, "kernel %s\n", kernel);
 }
 
-/* A kernel of one's own, and where its modules are. */
-static void add_guest(const struct target_opts *t, const char *prefix, struct strbuf *out)
-{
-	if (t->kernel)
-		strbuf_addf(out, "%sguest-kernel %s\n", prefix, t->kernel);
-	if (t->modules)
-		strbuf_addf(out, "%sguest-modules %s\n", prefix, t->modules);
-	if (t->guest_memory)
-		strbuf_addf(out, "%sguest-memory %llu\n", prefix,
-			    (unsigned long long)t->guest_memory);
-}
-
 /* What was said of it goes below its name. */
 static void print_reference(const struct side *s, struct strbuf *out)
 {
 	const struct target *t = side_target_of(s);
 
 	strbuf_addf(out, "reference %s\n", s->spec);
-	if (!t)
-		return;
-	if (t->opts.mkfs_args)
-		strbuf_addf(out, "reference-mkfs %s\n", t->opts.mkfs_args);
-	if (t->opts.recover)
-		strbuf_addf(out, "reference-recover %s\n", t->opts.recover);
-	if (t->opts.size)
-		strbuf_addf(out, "reference-size %llu\n", (unsigned long long)t->opts.size);
-	add_guest(&t->opts, "reference-", out);
+	if (t)
+		target_opts_print(&t->opts, "reference-", out);
 }
 
 /* `ops`: of the workload beside it; `begins`: there is a start.img, too. */
@@ -115,13 +96,8 @@ static void print_case(const struct kept *k, size_t ops, bool begins, struct str
 	strbuf_adds(out, "base base.img\n");
 	strbuf_addf(out, "done %zu\n", ops);
 	if (t) {
-		strbuf_addf(out, "size %llu\n", (unsigned long long)t->opts.size);
 		strbuf_addf(out, "recorder %s\n", disk_recorder(t->disk));
-		if (t->opts.mkfs_args)
-			strbuf_addf(out, "mkfs %s\n", t->opts.mkfs_args);
-		if (t->opts.recover)
-			strbuf_addf(out, "recover %s\n", t->opts.recover);
-		add_guest(&t->opts, "", out);
+		target_opts_print(&t->opts, "", out);
 	}
 	add_kernel(t ? &t->opts : &here, out);
 	strbuf_adds(out, "found-by explore\n");
@@ -333,7 +309,7 @@ int keep_hang(const char *run, unsigned worker, const struct target_opts *target
 		rc = write_scripts(new.dir.path, script, NULL, err);
 	strbuf_addf(&text, "target %s\nguarantee linux\nstate live\nbase base.img\ndone %zu\n",
 		    target->spec, script->w.ops.n);
-	add_guest(target, "", &text);
+	target_opts_print(target, "", &text);
 	add_kernel(target, &text);
 	strbuf_addf(&text, "found-by explore\nreference %s\nsignature hang\n", reference);
 	if (!rc)
@@ -346,7 +322,7 @@ int keep_hang(const char *run, unsigned worker, const struct target_opts *target
 /* ---- reading back ---- */
 
 /* What a case says of itself: no other key of its file is read here. */
-enum value { TEXT, NUMBER, REFERENCE, START };
+enum value { TEXT, LINES, SIZE, FLAG, REFERENCE, START };
 
 static const struct key {
 	struct trust_key key; /* its name, and what its value leads to */
@@ -364,27 +340,36 @@ static const struct key {
 	}
 	KEY("target", TRUST_TARGET, TEXT, target),
 	KEY("signature", TRUST_HARMLESS, TEXT, signature),
-	KEY("mkfs", TRUST_COMMAND, TEXT, mkfs),
-	KEY("recover", TRUST_COMMAND, TEXT, recover),
-	KEY("guest-kernel", TRUST_CODE, TEXT, guest_kernel),
-	KEY("guest-modules", TRUST_CODE, TEXT, guest_modules),
-	KEY("guest-memory", TRUST_HARMLESS, NUMBER, guest_memory),
-	KEY("size", TRUST_HARMLESS, NUMBER, size),
+#define TARGET_OPTION(member, kind, leads, key, ...) KEY(key, leads, kind, member),
+#define GUEST_OPTION				     TARGET_OPTION
+#include "target/options.def"
 	KEY("start", TRUST_IMAGE, START, begins),
 	KEY("reference", TRUST_TARGET, REFERENCE, references),
-	REF("reference-mkfs", TRUST_COMMAND, TEXT, mkfs),
-	REF("reference-recover", TRUST_COMMAND, TEXT, recover),
-	REF("reference-guest-kernel", TRUST_CODE, TEXT, guest_kernel),
-	REF("reference-guest-modules", TRUST_CODE, TEXT, guest_modules),
-	REF("reference-guest-memory", TRUST_HARMLESS, NUMBER, guest_memory),
-	REF("reference-size", TRUST_HARMLESS, NUMBER, size),
+#define TARGET_OPTION(member, kind, leads, key, ...) REF("reference-" key, leads, kind, member),
+#define GUEST_OPTION				     TARGET_OPTION
+#include "target/options.def"
 #undef KEY
 #undef REF
 };
 
+static bool is_text(const struct key *k)
+{
+	return k->value == TEXT || k->value == LINES;
+}
+
 static char **text_at(const void *s, const struct key *k)
 {
 	return (char **)((uintptr_t)s + k->at);
+}
+
+/* Of a text that is there twice, the first counts; LINES has all of them. */
+static void take_text(char **to, enum value kind, const char *value)
+{
+	if (*to && kind != LINES)
+		return;
+	char *all = *to ? xasprintf("%s\n%s", *to, value) : xstrdup(value);
+	free(*to);
+	*to = all;
 }
 
 static void take_value(struct kept_case *c, const struct key *k, const char *value)
@@ -398,10 +383,12 @@ static void take_value(struct kept_case *c, const struct key *k, const char *val
 		c->begins = true;
 	else if (k->of_reference && !c->references.n)
 		return;
-	else if (k->value == NUMBER && number_parse(value, number))
+	else if (k->value == SIZE && number_parse(value, number))
 		*number = 0;
-	else if (k->value == TEXT && !*text_at(s, k))
-		*text_at(s, k) = xstrdup(value);
+	else if (k->value == FLAG)
+		*(bool *)number = streq(value, "1");
+	else if (is_text(k))
+		take_text(text_at(s, k), k->value, value);
 }
 
 static void take_key(struct kept_case *c, const char *key, const char *value)
@@ -478,10 +465,12 @@ static void texts_would(const void *s, bool of_reference, struct strbuf *would)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		const struct key *k = &keys[i];
-		bool named = k->value == TEXT && k->of_reference == of_reference;
+		bool named = is_text(k) && k->of_reference == of_reference;
+		auto_free char *lines = named && *text_at(s, k) ? xstrdup(*text_at(s, k)) : NULL;
+		char *rest = lines;
 
-		if (named && k->key.leads != TRUST_TARGET && *text_at(s, k))
-			trust_would(k->key, *text_at(s, k), would);
+		for (char *line; k->key.leads != TRUST_TARGET && (line = strsep(&rest, "\n"));)
+			trust_would(k->key, line, would);
 	}
 }
 
@@ -514,7 +503,7 @@ int kept_trust(const struct kept_case *c, const char *dir, bool trust, struct er
 static void release_texts(const void *s, bool of_reference)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (keys[i].value == TEXT && keys[i].of_reference == of_reference)
+		if (is_text(&keys[i]) && keys[i].of_reference == of_reference)
 			free(*text_at(s, &keys[i]));
 }
 

@@ -49,8 +49,10 @@ int keep_hang(const char *run, unsigned worker, const struct target_opts *target
 	      struct err *err) must_check;
 
 struct kept_reference {
-	char *spec, *mkfs, *recover, *guest_kernel, *guest_modules;
-	uint64_t size, guest_memory;
+	char *spec;
+#define TARGET_OPTION(member, kind, ...) TARGET_OWNED_##kind member;
+#define GUEST_OPTION			 TARGET_OPTION
+#include "target/options.def"
 };
 
 /* What --replay needs. */
@@ -59,8 +61,9 @@ struct kept_case {
 	char *target;
 	struct vec_of(struct kept_reference) references;
 	char *signature;
-	char *mkfs, *recover, *guest_kernel, *guest_modules;
-	uint64_t size, guest_memory;
+#define TARGET_OPTION(member, kind, ...) TARGET_OWNED_##kind member;
+#define GUEST_OPTION			 TARGET_OPTION
+#include "target/options.def"
 	struct image start[SIDES_MAX]; /* to begin with */
 	bool starts[SIDES_MAX];	       /* whether there is one */
 	bool begins;		       /* the case says that there are such */

@@ -37,47 +37,42 @@ static const struct key {
 	enum kind kind;
 	size_t at;
 	uint64_t otherwise; /* the default of a number */
+	const char *option; /* that sets it, if its name is another; "": none does */
 } keys[] = {
 #define KEY(name, leads, kind, member) { name, leads }, kind, offsetof(struct plan, member)
-	{ KEY("target", TRUST_TARGET, TEXT, target), 0 },
-	{ KEY("kernel", TRUST_HARMLESS, TEXT, kernel), 0 },
-	{ KEY("started", TRUST_HARMLESS, TEXT, started), 0 },
-	{ KEY("guarantee", TRUST_HARMLESS, GUARANTEE, guarantee), 0 },
-	{ KEY("recorder", TRUST_HARMLESS, TEXT, recorder), 0 },
-	{ KEY("mkfs", TRUST_COMMAND, TEXT, mkfs), 0 },
-	{ KEY("recover", TRUST_COMMAND, TEXT, recover), 0 },
-	{ KEY("guest-kernel", TRUST_CODE, TEXT, guest_kernel), 0 },
-	{ KEY("guest-modules", TRUST_CODE, TEXT, guest_modules), 0 },
-	{ KEY("guest-cpu", TRUST_HARMLESS, TEXT, guest_cpu), 0 },
-	{ KEY("guest-pm", TRUST_HARMLESS, TEXT, guest_pm), 0 },
-	{ KEY("guest-file", TRUST_FILE, LINES, guest_files), 0 },
-	{ KEY("guest-memory", TRUST_HARMLESS, SIZE, guest_memory), 0 },
-	{ KEY("size", TRUST_HARMLESS, SIZE, size), 0 },
-	{ KEY("crash", TRUST_HARMLESS, MODES, modes), 0 },
-	{ KEY("max-subset", TRUST_HARMLESS, COUNT, max_subset), 0 },
-	{ KEY("budget", TRUST_HARMLESS, COUNT, budget), 0 },
-	{ KEY("prune", TRUST_HARMLESS, PRUNE, vary_all), 0 },
-	{ KEY("lose-flush", TRUST_HARMLESS, COUNT, lose_flush), 0 },
-	{ KEY("model", TRUST_HARMLESS, MODEL_NAME, model), 0 },
-	{ KEY("eadr", TRUST_HARMLESS, FLAG, eadr), 0 },
-	{ KEY("granularity", TRUST_HARMLESS, COUNT, granularity), 0 },
-	{ KEY("split", TRUST_HARMLESS, FLAG, split), 0 },
-	{ KEY("media", TRUST_HARMLESS, TEXT, media), 0 },
-	{ KEY("media-max", TRUST_HARMLESS, COUNT, media_max), BAD_MEDIA_MAX },
-	{ KEY("fsck", TRUST_HARMLESS, FLAG, fsck), 0 },
-	{ KEY("dump", TRUST_COMMAND, TEXT, dump), 0 },
-	{ KEY("check", TRUST_COMMAND, TEXT, check), 0 },
-	{ KEY("paranoid", TRUST_HARMLESS, FLAG, paranoid), 0 },
-	{ KEY("deterministic", TRUST_HARMLESS, FLAG, deterministic), 0 },
-	{ KEY("bounds", TRUST_FILE, SOURCE, bounds), 0 },
-	{ KEY("file", TRUST_FILE, FILES, files), 0 },
-	{ KEY("hash", TRUST_HARMLESS, TEXT, hash), 0 },
-	{ KEY("skip", TRUST_HARMLESS, COUNT, skip), 0 },
-	{ KEY("limit", TRUST_HARMLESS, COUNT, limit), UINT64_MAX },
-	{ KEY("sample", TRUST_HARMLESS, COUNT, sample), 0 },
-	{ KEY("seed", TRUST_HARMLESS, NUMBER, seed), 0 },
-	{ KEY("workloads", TRUST_HARMLESS, COUNT, workloads), 0 },
-	{ KEY("keep", TRUST_HARMLESS, KEEP, keep), PLAN_KEEP_DEFAULT },
+	{ KEY("target", TRUST_TARGET, TEXT, target), 0, NULL },
+	{ KEY("kernel", TRUST_HARMLESS, TEXT, kernel), 0, "" },
+	{ KEY("started", TRUST_HARMLESS, TEXT, started), 0, NULL },
+	{ KEY("guarantee", TRUST_HARMLESS, GUARANTEE, guarantee), 0, NULL },
+	{ KEY("recorder", TRUST_HARMLESS, TEXT, recorder), 0, NULL },
+#define TARGET_OPTION(member, kind, leads, key, name, ...)                                         \
+	{ KEY(key, leads, kind, member), 0, name },
+#define GUEST_OPTION TARGET_OPTION
+#include "target/options.def"
+	{ KEY("crash", TRUST_HARMLESS, MODES, modes), 0, NULL },
+	{ KEY("max-subset", TRUST_HARMLESS, COUNT, max_subset), 0, NULL },
+	{ KEY("budget", TRUST_HARMLESS, COUNT, budget), 0, NULL },
+	{ KEY("prune", TRUST_HARMLESS, PRUNE, vary_all), 0, NULL },
+	{ KEY("lose-flush", TRUST_HARMLESS, COUNT, lose_flush), 0, NULL },
+	{ KEY("model", TRUST_HARMLESS, MODEL_NAME, model), 0, NULL },
+	{ KEY("eadr", TRUST_HARMLESS, FLAG, eadr), 0, NULL },
+	{ KEY("granularity", TRUST_HARMLESS, COUNT, granularity), 0, NULL },
+	{ KEY("split", TRUST_HARMLESS, FLAG, split), 0, NULL },
+	{ KEY("media", TRUST_HARMLESS, TEXT, media), 0, NULL },
+	{ KEY("media-max", TRUST_HARMLESS, COUNT, media_max), BAD_MEDIA_MAX, NULL },
+	{ KEY("fsck", TRUST_HARMLESS, FLAG, fsck), 0, NULL },
+	{ KEY("dump", TRUST_COMMAND, TEXT, dump), 0, NULL },
+	{ KEY("check", TRUST_COMMAND, TEXT, check), 0, NULL },
+	{ KEY("paranoid", TRUST_HARMLESS, FLAG, paranoid), 0, NULL },
+	{ KEY("bounds", TRUST_FILE, SOURCE, bounds), 0, NULL },
+	{ KEY("file", TRUST_FILE, FILES, files), 0, NULL },
+	{ KEY("hash", TRUST_HARMLESS, TEXT, hash), 0, NULL },
+	{ KEY("skip", TRUST_HARMLESS, COUNT, skip), 0, NULL },
+	{ KEY("limit", TRUST_HARMLESS, COUNT, limit), UINT64_MAX, NULL },
+	{ KEY("sample", TRUST_HARMLESS, COUNT, sample), 0, NULL },
+	{ KEY("seed", TRUST_HARMLESS, NUMBER, seed), 0, NULL },
+	{ KEY("workloads", TRUST_HARMLESS, COUNT, workloads), 0, NULL },
+	{ KEY("keep", TRUST_HARMLESS, KEEP, keep), PLAN_KEEP_DEFAULT, NULL },
 #undef KEY
 };
 static_assert(ARRAY_SIZE(keys) <= 64, "given has a bit for each");
@@ -240,16 +235,28 @@ static size_t find_key(const char *name)
 	return i;
 }
 
-int plan_set(struct plan *p, const char *key, const char *value, struct err *err)
+static const char *option_name(const struct key *k)
 {
-	size_t i = find_key(key);
+	return k->option ? k->option : k->key.name;
+}
 
-	assert(i < ARRAY_SIZE(keys));
+static int set_key(struct plan *p, size_t i, const char *value, struct err *err)
+{
 	if (strchr(value, '\n'))
 		return err_set(err, -EINVAL, "--%s has a line end in it, which cannot be kept",
-			       key);
+			       option_name(&keys[i]));
 	p->given |= 1ULL << i;
 	return set_value(p, &keys[i], value, err);
+}
+
+int plan_set(struct plan *p, const char *option, const char *value, struct err *err)
+{
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(keys) && !streq(option_name(&keys[i]), option))
+		i++;
+	assert(i < ARRAY_SIZE(keys));
+	return set_key(p, i, value, err);
 }
 
 static char *now(void)
@@ -328,7 +335,14 @@ int plan_complete(struct plan *p, struct err *err)
 		return -EINVAL;
 	if (!p->guarantee)
 		p->guarantee = xstrdup(target->guarantee);
+	const struct target_opts said = {
+#define TARGET_OPTION(member, ...) .member = p->member,
+#define GUEST_OPTION		   TARGET_OPTION
+#include "target/options.def"
+	};
 	int rc = complete_pm(p, target, err);
+	if (!rc)
+		rc = target_opts_fit(&said, p->target, "--", err);
 	if (rc)
 		return rc;
 	/* In persistent memory, most of what can go wrong goes wrong within operations. */
@@ -343,43 +357,12 @@ int plan_complete(struct plan *p, struct err *err)
 			       "what %s writes is seen only between operations, so nothing of it "
 			       "can be torn; give --crash without torn",
 			       target->name);
-	if (p->recover && !streq(target->name, "fuse"))
-		return err_set(err, -EINVAL,
-			       "--recover is for fuse: targets; %s recovers by itself",
-			       target->name);
 	if (!p->budget && p->modes & (RUN_REORDER | RUN_TORN | RUN_RECOVERY))
 		p->budget = 200;
-	if ((p->guest_kernel || p->guest_modules) && !target->far)
-		return err_set(err, -EINVAL,
-			       "--kernel and --modules are for uml: and vm: targets; %s is of "
-			       "this "
-			       "machine's kernel",
-			       target->name);
-	if (p->guest_cpu && strncmp(target->name, "vm:", 3) != 0)
-		return err_set(err, -EINVAL,
-			       "--guest-cpu is for vm: targets; %s has the processors of this "
-			       "machine",
-			       target->name);
-	if (p->guest_pm && !target->pm)
-		return err_set(
-			err, -EINVAL,
-			"--guest-pm is for targets on persistent memory, such as vm:ext4-dax; "
-			"%s has a disk",
-			target->name);
-	if (p->guest_memory && !target->far)
-		return err_set(err, -EINVAL,
-			       "--guest-memory is for uml: and vm: targets; %s is of this "
-			       "machine's kernel",
-			       target->name);
-	if (p->deterministic && strncmp(target->name, "vm:", 3) != 0)
-		return err_set(err, -EINVAL,
-			       "--deterministic is for vm: targets; %s has no clock "
-			       "of its own",
-			       target->name);
 	if (!p->kernel) {
 		struct target_opts opts = { .spec = p->target,
-					    .mkfs_args = p->mkfs,
-					    .kernel = p->guest_kernel,
+					    .mkfs = p->mkfs,
+					    .guest_kernel = p->guest_kernel,
 					    .guest_files = p->guest_files,
 					    .guest_memory = p->guest_memory };
 
@@ -412,18 +395,12 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 	*out = (struct run_opts){
 		.target = { .spec = p->target,
 			    .recorder = p->recorder,
-			    .mkfs_args = p->mkfs,
-			    .recover = p->recover,
-			    .size = p->size,
-			    .kernel = p->guest_kernel,
-			    .modules = p->guest_modules,
-			    .guest_cpu = p->guest_cpu,
-			    .guest_pm = p->guest_pm,
 			    .eadr = p->eadr,
-			    .guest_files = p->guest_files,
 			    .files_hash = p->files_hash,
-			    .guest_memory = p->guest_memory,
-			    .deterministic = p->deterministic },
+#define TARGET_OPTION(member, ...) .member = p->member,
+#define GUEST_OPTION		   TARGET_OPTION
+#include "target/options.def"
+		},
 		.guarantee = guarantee_find(p->guarantee),
 		.modes = (unsigned)p->modes,
 		.max_subset = (uint32_t)min(p->max_subset, (uint64_t)UINT32_MAX),
@@ -512,7 +489,7 @@ int plan_agrees(const struct plan *saved, const struct plan *given, struct err *
 			return err_set(err, -EINVAL,
 				       "the run began with --%s %s and cannot go on with %s: leave "
 				       "the option out, or begin a new run",
-				       keys[i].key.name, was.len ? was.buf : "left out",
+				       option_name(&keys[i]), was.len ? was.buf : "left out",
 				       is.len ? is.buf : "its default");
 	}
 	return 0;
@@ -545,7 +522,7 @@ static int parse_line(char *line, struct plan *p, struct err *err)
 		return err_set(err, -EINVAL, "%s has no value", line);
 	if (p->given & 1ULL << i && keys[i].kind != FILES && keys[i].kind != LINES)
 		return err_set(err, -EINVAL, "%s is there twice", line);
-	return plan_set(p, line, value, err);
+	return set_key(p, i, value, err);
 }
 
 static int check_whole(const struct plan *p, struct err *err)

@@ -3,8 +3,8 @@
  * plan.h - what a run tests: everything that must be the same when an interrupted run goes on.
  *
  * RUN/run is its text: "outage-run 1", then a line for each key that is not at its default, the key
- * and, after a blank, its value. A key is the name of the option of outage-test(1) that sets it;
- * besides them there are
+ * and, after a blank, its value. A key is the name of the option of outage-test(1) that sets it,
+ * but for guest-kernel and guest-modules, which --kernel and --modules set; besides them there are
  *
  *	kernel       the release it began on
  *	started      the day and time it began
@@ -23,18 +23,19 @@
 enum { PLAN_KEEP_DEFAULT = 5 };
 
 struct plan {
-	char *target, *kernel, *started, *guarantee, *recorder, *mkfs, *recover, *bounds, *hash;
-	char *guest_kernel, *guest_modules, *guest_cpu, *guest_pm, *media, *model;
-	char *guest_files;  /* one a line */
+	char *target, *kernel, *started, *guarantee, *recorder, *bounds, *hash;
+	char *media, *model;
+#define TARGET_OPTION(member, kind, ...) TARGET_OWNED_##kind member;
+#define GUEST_OPTION			 TARGET_OPTION
+#include "target/options.def"
 	char *files_hash;   /* of what they held when they were looked at; not saved */
 	char *dump, *check; /* commands of the user's that look at each state */
 	struct vec_of(char *) files;
-	uint64_t size, guest_memory, modes, max_subset, budget, lose_flush, skip, limit, sample,
-		seed, workloads;
+	uint64_t modes, max_subset, budget, lose_flush, skip, limit, sample, seed, workloads;
 	uint64_t keep;	      /* cases of a cluster; UINT64_MAX: all */
 	uint64_t media_max;   /* lines of a state that are bad */
 	uint64_t granularity; /* of persistent memory: 8 or 64 */
-	bool vary_all, fsck, paranoid, deterministic, eadr, split;
+	bool vary_all, fsck, paranoid, eadr, split;
 	bool ours;	/* this user made it, or takes it for his own; not saved */
 	uint64_t given; /* a bit for each key that was set */
 };
@@ -42,8 +43,8 @@ struct plan {
 void plan_init(struct plan *p);
 void plan_release(struct plan *p);
 
-/* Sets a key from the words of an option. Paths are made absolute. */
-int plan_set(struct plan *p, const char *key, const char *value, struct err *err) must_check;
+/* Sets what an option of outage-test(1) is about, or the "file" that an argument names. */
+int plan_set(struct plan *p, const char *option, const char *value, struct err *err) must_check;
 /* Fills in what follows from the rest: guarantee, modes, budget, kernel. */
 int plan_complete(struct plan *p, struct err *err) must_check;
 /* Notes what the guest's files hold: they may become others while the run goes on. */

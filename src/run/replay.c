@@ -52,18 +52,11 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 		return err_context(err, "%s/case", c->dir);
 	*out = (struct run_opts){
 		.target = { .spec = c->target,
-			    .mkfs_args = c->mkfs,
-			    .recover = c->recover,
 			    .fsck = c->fsck,
-			    .size = c->size,
-			    .kernel = c->guest_kernel,
-			    .modules = c->guest_modules,
-			    .guest_cpu = c->guest_cpu,
-			    .guest_pm = c->guest_pm,
 			    .eadr = c->eadr != 0,
-			    .guest_files = c->guest_files,
-			    .guest_memory = c->guest_memory,
-			    .deterministic = c->deterministic != 0,
+#define TARGET_OPTION(member, ...) .member = c->member,
+#define GUEST_OPTION		   TARGET_OPTION
+#include "target/options.def"
 			    .strange = !c->ours },
 		.guarantee = g,
 		.modes = c->crash ? (unsigned)modes : guess_modes(c),

@@ -260,45 +260,19 @@ static int write_trees(const char *dir, const struct run_case *c, struct err *er
 	return rc || !c->seen ? rc : write_tree(dir, "seen", c->seen, &opts, err);
 }
 
-/* They are named, and not kept: what the guest was given is told by a hash. */
-static void print_files(const struct target_opts *t, struct strbuf *out)
-{
-	auto_free char *list = xstrdup(t->guest_files ? t->guest_files : "");
-	char *rest = list;
-
-	for (char *line; t->guest_files && (line = strsep(&rest, "\n"));)
-		strbuf_addf(out, "guest-file %s\n", line);
-	if (t->files_hash)
-		strbuf_addf(out, "guest-files-hash %s\n", t->files_hash);
-}
-
 static void print_target(const struct target_opts *t, struct strbuf *out)
 {
 	auto_free char *kernel = target_kernel(t), *hash = target_kernel_hash(t);
 
 	strbuf_addf(out, "target %s\n", t->spec);
-	strbuf_addf(out, "size %llu\n", (unsigned long long)t->size);
-	if (t->mkfs_args)
-		strbuf_addf(out, "mkfs %s\n", t->mkfs_args);
-	if (t->recover)
-		strbuf_addf(out, "recover %s\n", t->recover);
+	target_opts_print(t, "", out);
+	/* Files are named, and not kept: what the guest was given is told by a hash. */
+	if (t->files_hash)
+		strbuf_addf(out, "guest-files-hash %s\n", t->files_hash);
 	if (t->fsck)
 		strbuf_addf(out, "fsck %s\n", t->fsck);
-	if (t->kernel)
-		strbuf_addf(out, "guest-kernel %s\n", t->kernel);
 	if (hash)
 		strbuf_addf(out, "guest-kernel-hash %s\n", hash);
-	if (t->modules)
-		strbuf_addf(out, "guest-modules %s\n", t->modules);
-	if (t->guest_cpu)
-		strbuf_addf(out, "guest-cpu %s\n", t->guest_cpu);
-	if (t->guest_pm)
-		strbuf_addf(out, "guest-pm %s\n", t->guest_pm);
-	print_files(t, out);
-	if (t->guest_memory)
-		strbuf_addf(out, "guest-memory %llu\n", (unsigned long long)t->guest_memory);
-	if (t->deterministic)
-		strbuf_adds(out, "deterministic 1\n");
 	strbuf_addf(out, "kernel %s\n", kernel);
 }
 
@@ -562,7 +536,7 @@ static int read_file(const char *dir, const char *name, struct strbuf *out, stru
 }
 
 /* What a case says of itself: no other key of its file is read. */
-enum value { TEXT, LINES, NUMBER };
+enum value { TEXT, LINES, NUMBER, SIZE = NUMBER, FLAG };
 
 static const struct key {
 	struct trust_key key; /* its name, and what its value leads to */
@@ -579,8 +553,6 @@ static const struct key {
 	KEY("base", TRUST_IMAGE, TEXT, base),
 	KEY("kernel", TRUST_HARMLESS, TEXT, kernel),
 	KEY("recorder", TRUST_HARMLESS, TEXT, recorder),
-	KEY("mkfs", TRUST_COMMAND, TEXT, mkfs),
-	KEY("recover", TRUST_COMMAND, TEXT, recover),
 	KEY("fsck", TRUST_COMMAND, TEXT, fsck),
 	KEY("dump", TRUST_COMMAND, TEXT, dump),
 	KEY("check", TRUST_COMMAND, TEXT, check),
@@ -589,22 +561,17 @@ static const struct key {
 	KEY("prune", TRUST_HARMLESS, TEXT, prune),
 	KEY("phase", TRUST_HARMLESS, TEXT, phase),
 	KEY("mounted", TRUST_HARMLESS, TEXT, mounted),
-	KEY("guest-kernel", TRUST_CODE, TEXT, guest_kernel),
-	KEY("guest-modules", TRUST_CODE, TEXT, guest_modules),
-	KEY("guest-file", TRUST_FILE, LINES, guest_files),
-	KEY("guest-cpu", TRUST_HARMLESS, TEXT, guest_cpu),
-	KEY("guest-pm", TRUST_HARMLESS, TEXT, guest_pm),
-	KEY("guest-memory", TRUST_HARMLESS, NUMBER, guest_memory),
 	KEY("guest-files-hash", TRUST_HARMLESS, TEXT, guest_files_hash),
 	KEY("guest-kernel-hash", TRUST_HARMLESS, TEXT, guest_kernel_hash),
 	KEY("media", TRUST_HARMLESS, TEXT, media),
-	KEY("size", TRUST_HARMLESS, NUMBER, size),
+#define TARGET_OPTION(member, kind, leads, key, ...) KEY(key, leads, kind, member),
+#define GUEST_OPTION				     TARGET_OPTION
+#include "target/options.def"
 	KEY("done", TRUST_HARMLESS, NUMBER, done),
 	KEY("max-subset", TRUST_HARMLESS, NUMBER, max_subset),
 	KEY("budget", TRUST_HARMLESS, NUMBER, budget),
 	KEY("seed", TRUST_HARMLESS, NUMBER, seed),
 	KEY("operation", TRUST_HARMLESS, NUMBER, operation),
-	KEY("deterministic", TRUST_HARMLESS, NUMBER, deterministic),
 	KEY("lose-flush", TRUST_HARMLESS, NUMBER, lose_flush),
 	KEY("model", TRUST_HARMLESS, TEXT, model),
 	KEY("eadr", TRUST_HARMLESS, NUMBER, eadr),
@@ -614,6 +581,11 @@ static const struct key {
 	KEY("hang-after-ms", TRUST_HARMLESS, NUMBER, hang_after_ms),
 #undef KEY
 };
+
+static bool is_text(const struct key *k)
+{
+	return k->value == TEXT || k->value == LINES;
+}
 
 static char **text_at(const struct stored_case *c, const struct key *k)
 {
@@ -638,8 +610,10 @@ static void take_key(struct stored_case *c, const char *key, const char *value)
 
 		if (!streq(keys[i].key.name, key))
 			continue;
-		if (keys[i].value != NUMBER)
+		if (is_text(&keys[i]))
 			take_text(text_at(c, &keys[i]), keys[i].value, value);
+		else if (keys[i].value == FLAG)
+			*(bool *)number = streq(value, "1");
 		else if (number_parse(value, number))
 			*number = 0;
 	}
@@ -740,7 +714,7 @@ static void case_would(const struct stored_case *c, struct strbuf *would)
 	const struct op *op = workload_command(&c->workload);
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		const char *value = keys[i].value == NUMBER ? NULL : *text_at(c, &keys[i]);
+		const char *value = is_text(&keys[i]) ? *text_at(c, &keys[i]) : NULL;
 
 		if (keys[i].key.leads == TRUST_TARGET)
 			strange_target(c->target, true, would);
@@ -769,7 +743,7 @@ int store_trust(struct stored_case *c, bool trust, struct err *err)
 void stored_case_release(struct stored_case *c)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (keys[i].value != NUMBER)
+		if (is_text(&keys[i]))
 			free(*text_at(c, &keys[i]));
 	free(c->dir);
 	free(c->at);

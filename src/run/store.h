@@ -92,15 +92,16 @@ struct stored_problem {
 struct stored_case {
 	char *dir; /* as it was named, for people */
 	char *at;  /* the same for base/below.h */
-	char *target, *guarantee, *state, *base, *kernel, *recorder, *mkfs, *recover, *fsck;
+	char *target, *guarantee, *state, *base, *kernel, *recorder, *fsck;
 	char *dump, *check;
-	char *guest_kernel, *guest_modules, *guest_kernel_hash, *guest_cpu, *guest_pm, *model;
-	char *guest_files, *guest_files_hash; /* the first: one a line */
+	char *guest_kernel_hash, *guest_files_hash, *model;
+#define TARGET_OPTION(member, kind, ...) TARGET_OWNED_##kind member;
+#define GUEST_OPTION			 TARGET_OPTION
+#include "target/options.def"
 	char *media; /* the faults of the media on top of the state, or NULL */
-	uint64_t deterministic, guest_memory;
 	char *layer; /* of the enumeration that found it; NULL if before any crash */
 	char *crash, *prune, *phase, *mounted; /* NULL if it is not said */
-	uint64_t size, done, max_subset, budget, seed, lose_flush, hang_after_ms;
+	uint64_t done, max_subset, budget, seed, lose_flush, hang_after_ms;
 	uint64_t eadr, split, granularity, with_fsck;
 	uint64_t operation; /* that is blamed; RUN_NO_OPERATION: none alone is */
 	bool ours;	    /* this user made it, or takes it for his own; see store_trust() */

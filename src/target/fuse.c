@@ -62,7 +62,7 @@ static int fuse_open(struct target *t, const struct target_opts *opts, struct er
 
 	if (!colon || !strstr(colon, "{disk}") || !strstr(colon, "{mnt}"))
 		return err_set(err, -EINVAL, "a FUSE target is 'fuse:COMMAND {disk} {mnt}'");
-	if (!opts->mkfs_args)
+	if (!opts->mkfs)
 		return err_set(err, -EINVAL, "a FUSE target needs --mkfs 'COMMAND {disk}'");
 	t->command = xstrdup(colon + 1);
 	if (!t->opts.size)
@@ -83,7 +83,7 @@ static int fuse_mkfs(struct target *t, struct image *out, struct err *err)
 
 	if (fd < 0)
 		return fd;
-	int rc = run_shell(t, t->opts.mkfs_args, path, &status, &said, err);
+	int rc = run_shell(t, t->opts.mkfs, path, &status, &said, err);
 	if (!rc && status)
 		rc = err_set(err, -EINVAL, "mkfs of %llu bytes failed (--mkfs, --size): %.*s",
 			     (unsigned long long)t->opts.size,

@@ -45,7 +45,7 @@ static int find_fs(struct target *t, struct guest_target *g, const struct target
 		return 0;
 	assert(streq(t->ops->name, GUEST_ANY_PM));
 	g->fs = &g->named.fs;
-	return guest_fs_named(opts->spec, opts->mkfs_args, &g->named, err);
+	return guest_fs_named(opts->spec, opts->mkfs, &g->named, err);
 }
 
 int guest_target_init(struct target *t, struct guest_target *g, const struct target_opts *opts,
@@ -248,11 +248,11 @@ static int make_by_mount(struct target *t, struct image *out, struct err *err)
 /* By a command of the user's; what that depends on is not known, so it is not kept. */
 static int make_named(struct target *t, struct image *out, struct err *err)
 {
-	const char *command = t->opts.mkfs_args;
+	const char *command = t->opts.mkfs;
 
-	t->opts.mkfs_args = NULL; /* these are no arguments for it */
+	t->opts.mkfs = NULL; /* these are no arguments for it */
 	int rc = make_fs(t, out, err);
-	t->opts.mkfs_args = command;
+	t->opts.mkfs = command;
 	return rc;
 }
 
@@ -293,7 +293,7 @@ static int make_or_find(struct target *t, struct image *out, struct err *err)
 	if (fs == &own(t)->named.fs)
 		return make_named(t, out, err);
 
-	cache_key(&key, fs->mkfs, t->opts.mkfs_args ? t->opts.mkfs_args : "", fs_size(t));
+	cache_key(&key, fs->mkfs, t->opts.mkfs ? t->opts.mkfs : "", fs_size(t));
 	bool kept = cache_find(&key, fs_size(t), out);
 	int rc = kept ? 0 : make_fs(t, out, err);
 	if (!rc && host_check_new(t, fs, out, err)) {

@@ -164,7 +164,7 @@ int host_make_fs(struct target *t, const struct host_fs *fs, int fd, const char 
 {
 	auto_strbuf said = STRBUF_INIT;
 	int status = 0;
-	int rc = host_run_tool(t, fs->mkfs, t->opts.mkfs_args, path, &status, &said, err);
+	int rc = host_run_tool(t, fs->mkfs, t->opts.mkfs, path, &status, &said, err);
 
 	if (!rc && status)
 		rc = err_set(err, -EINVAL,
@@ -191,7 +191,7 @@ int host_check_new(const struct target *t, const struct host_fs *fs, const struc
 {
 	/* Who says something of the journal knows what he does. */
 	if (!fs->journal_size || has_e2_journal(img) ||
-	    (t->opts.mkfs_args && strstr(t->opts.mkfs_args, "has_journal")))
+	    (t->opts.mkfs && strstr(t->opts.mkfs, "has_journal")))
 		return 0;
 	return err_set(err, -EINVAL,
 		       "%s on a disk of %llu bytes has no journal, and so would lose what %s "
@@ -224,7 +224,7 @@ static int host_mkfs(struct target *t, struct image *out, struct err *err)
 	 */
 	if (fs->own_id)
 		return make_fs(t, out, err);
-	cache_key(&key, fs->mkfs, t->opts.mkfs_args ? t->opts.mkfs_args : "", t->opts.size);
+	cache_key(&key, fs->mkfs, t->opts.mkfs ? t->opts.mkfs : "", t->opts.size);
 	bool kept = cache_find(&key, t->opts.size, out);
 	int rc = kept ? 0 : make_fs(t, out, err);
 	if (!rc && host_check_new(t, fs, out, err)) {

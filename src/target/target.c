@@ -107,7 +107,7 @@ int target_check(const struct target_opts *opts, struct err *err)
 	if (!target)
 		return -EINVAL;
 	if (streq(target->name, GUEST_ANY_PM))
-		rc = guest_fs_named(opts->spec, opts->mkfs_args, &named, err);
+		rc = guest_fs_named(opts->spec, opts->mkfs, &named, err);
 	guest_named_fs_release(&named);
 	if (rc)
 		return rc;
@@ -128,7 +128,7 @@ char *target_kernel(const struct target_opts *opts)
 	struct utsname u;
 
 	if (strncmp(opts->spec, "uml:", 4) == 0)
-		return uml_release(opts->kernel);
+		return uml_release(opts->guest_kernel);
 	if (strncmp(opts->spec, "vm:", 3) == 0)
 		return vm_release(opts);
 	return xstrdup(uname(&u) ? "unknown" : u.release);
@@ -141,7 +141,7 @@ char *target_kernel_hash(const struct target_opts *opts)
 	struct err ignored = ERR_INIT;
 	char hex[HASH_HEX_SIZE];
 
-	if (!opts->kernel || io_slurp(opts->kernel, KERNEL_MAX, &text, &ignored))
+	if (!opts->guest_kernel || io_slurp(opts->guest_kernel, KERNEL_MAX, &text, &ignored))
 		return NULL;
 	return xstrdup(hash_hex(hash_bytes(strbuf_str(&text), text.len), hex));
 }
@@ -473,4 +473,60 @@ int target_fill(struct target *t, const char *name, uint64_t bytes, struct err *
 	if (rc && rc != -ENOSPC)
 		return err_set(err, rc, "room cannot be taken away: %s", strerror(-rc));
 	return 0;
+}
+
+/* ---- what options.def has ---- */
+
+int target_opts_fit(const struct target_opts *o, const char *spec, const char *prefix,
+		    struct err *err)
+{
+	struct err ignored = ERR_INIT;
+	const struct target_ops *t = target_find(spec, &ignored);
+	bool guest = t && t->far, machine = t && strncmp(t->name, "vm:", 3) == 0;
+	const struct {
+		bool said, fits;
+		const char *name, *whose;
+	} rules[] = {
+		{ o->recover, t && streq(t->name, "fuse"), "recover", "fuse: targets" },
+		{ o->guest_kernel, guest, "kernel", "uml: and vm: targets" },
+		{ o->guest_modules, guest, "modules", "uml: and vm: targets" },
+		{ o->guest_memory, guest, "guest-memory", "uml: and vm: targets" },
+		{ o->guest_files, guest, "guest-file", "uml: and vm: targets" },
+		{ o->guest_cpu, machine, "guest-cpu", "vm: targets" },
+		{ o->deterministic, machine, "deterministic", "vm: targets" },
+		{ o->guest_pm, t && t->pm, "guest-pm",
+		  "targets on persistent memory, such as vm:ext4-dax" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+		if (rules[i].said && !rules[i].fits)
+			return err_set(err, -EINVAL, "%s%s is for %s; %s is none of them", prefix,
+				       rules[i].name, rules[i].whose, t ? t->name : spec);
+	return 0;
+}
+
+static void print_text(const char *prefix, const char *key, const char *value, struct strbuf *out)
+{
+	auto_free char *lines = value ? xstrdup(value) : NULL;
+	char *rest = lines;
+
+	for (char *line; (line = strsep(&rest, "\n"));)
+		strbuf_addf(out, "%s%s %s\n", prefix, key, line);
+}
+
+static void print_number(const char *prefix, const char *key, uint64_t value, struct strbuf *out)
+{
+	if (value)
+		strbuf_addf(out, "%s%s %llu\n", prefix, key, (unsigned long long)value);
+}
+
+void target_opts_print(const struct target_opts *o, const char *prefix, struct strbuf *out)
+{
+#define PRINT_TEXT				  print_text
+#define PRINT_LINES				  print_text
+#define PRINT_SIZE				  print_number
+#define PRINT_FLAG				  print_number
+#define TARGET_OPTION(member, kind, _l, key, ...) PRINT_##kind(prefix, key, o->member, out);
+#define GUEST_OPTION				  TARGET_OPTION
+#include "target/options.def"
 }

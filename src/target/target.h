@@ -27,28 +27,31 @@
 struct target;
 struct guest_files;
 
+/* The types of members that options.def has, borrowed, and owned by a record. */
+#define TARGET_IS_TEXT	   const char *
+#define TARGET_IS_LINES	   const char *
+#define TARGET_IS_SIZE	   uint64_t
+#define TARGET_IS_FLAG	   bool
+#define TARGET_OWNED_TEXT  char *
+#define TARGET_OWNED_LINES char *
+#define TARGET_OWNED_SIZE  uint64_t
+#define TARGET_OWNED_FLAG  bool
+
 struct target_opts {
 	const char *spec;
-	const char *recorder;	  /* NULL: the best that works */
-	const char *mkfs_args;	  /* more arguments for mkfs; for fuse: the whole command */
-	const char *recover;	  /* fuse: the command that recovers "{disk}" before a mount */
-	const char *fsck;	  /* fuse: the command that checks "{disk}" */
-	uint64_t size;		  /* of the disk; 0: what the file system likes */
-	struct kmsg_shared *kmsg; /* NULL: no other process of this run reads the kernel's log */
-	unsigned worker;	  /* which of the parallel workers this is, from 0 */
-	bool deterministic;	  /* vm: time is counted in instructions */
-	bool eadr;		  /* vm: an NVDIMM says that caches are persistent, too */
+#define TARGET_OPTION(member, kind, ...) TARGET_IS_##kind member;
+#define GUEST_OPTION			 TARGET_OPTION
+#include "target/options.def"
+	bool eadr; /* vm: an NVDIMM says that caches are persistent, too */
 	/* Its disk is a stranger's: the guest looks at it, and no program of this machine. */
 	bool strange;
-	uint64_t timeout_ms;	 /* for programs that are run; 0: 60 s */
-	const char *kernel;	 /* of a guest; NULL: linux.uml, or Debian's for vm: */
-	const char *modules;	 /* the folder of its modules; NULL: where Debian has them */
-	const char *guest_cpu;	 /* vm: how many, and what they flush with; NULL: one, all */
-	const char *guest_pm;	 /* vm: "e820" or "nvdimm"; NULL: e820 */
-	const char *guest_files; /* of the user's, as guest_files.h has them; NULL: none */
+	unsigned worker;	  /* which of the parallel workers this is, from 0 */
+	const char *recorder;	  /* NULL: the best that works */
+	const char *fsck;	  /* fuse: the command that checks "{disk}" */
+	struct kmsg_shared *kmsg; /* NULL: no other process of this run reads the kernel's log */
+	uint64_t timeout_ms;	  /* for programs that are run; 0: 60 s */
 	/* Of what they hold; once they are in a guest, of what it was given. NULL: not known. */
 	const char *files_hash;
-	uint64_t guest_memory; /* bytes that it has; 0: TARGET_UML_MEMORY, TARGET_VM_MEMORY */
 	/*
 	 * Called again and again while a guest starts, which has a limit of its own: whoever
 	 * watches this process for hangs must not count that time. NULL: nobody does.
@@ -56,6 +59,12 @@ struct target_opts {
 	void (*starting)(void *ctx);
 	void *starting_ctx;
 };
+
+/* Whether the target can have what was said; names of options begin with `prefix`. */
+int target_opts_fit(const struct target_opts *o, const char *spec, const char *prefix,
+		    struct err *err) must_check;
+/* What options.def has and was said, in the form of records: a key and its value a line. */
+void target_opts_print(const struct target_opts *o, const char *prefix, struct strbuf *out);
 
 enum {
 	TARGET_UML_MEMORY = 160 << 20,

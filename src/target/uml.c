@@ -70,12 +70,13 @@ char *uml_release(const char *kernel)
 
 static int look_at_kernel(struct guest_target *u, const struct target_opts *opts, struct err *err)
 {
-	u->kernel = find_kernel(opts->kernel);
+	u->kernel = find_kernel(opts->guest_kernel);
 	if (!u->kernel)
 		return err_set(err, -ENOENT, "%s is not there; %s",
-			       opts->kernel ? opts->kernel : "linux.uml",
-			       opts->kernel ? "--kernel is a kernel of user-mode Linux"
-					    : "install it with: apt-get install user-mode-linux");
+			       opts->guest_kernel ? opts->guest_kernel : "linux.uml",
+			       opts->guest_kernel
+				       ? "--kernel is a kernel of user-mode Linux"
+				       : "install it with: apt-get install user-mode-linux");
 	enum vm_kernel_form form = vm_kernel_form(u->kernel);
 	if (form == VM_KERNEL_BZIMAGE || form == VM_KERNEL_PLAIN)
 		return err_set(err, -EINVAL,
@@ -87,10 +88,10 @@ static int look_at_kernel(struct guest_target *u, const struct target_opts *opts
 		return err_set(err, -EINVAL,
 			       "%s is no kernel of user-mode Linux: it does not tell its version",
 			       u->kernel);
-	auto_free char *dir = opts->modules ? xstrdup(opts->modules)
-					    : xasprintf(MODULES_DIR "/%s", version);
+	auto_free char *dir = opts->guest_modules ? xstrdup(opts->guest_modules)
+						  : xasprintf(MODULES_DIR "/%s", version);
 	/* A kernel of one's own may have all it needs built in. */
-	if (opts->modules || access(dir, F_OK) == 0)
+	if (opts->guest_modules || access(dir, F_OK) == 0)
 		u->modules = steal(dir);
 	return u->modules ? modules_need(u->modules, "virtio_blk", err) : 0;
 }

@@ -146,11 +146,12 @@ static int needs_parts(const struct target_ops *ops, const struct target_opts *o
 static int find_kernel(const struct host_fs *fs, const struct target_opts *opts, bool fetch,
 		       struct vm_kernel *out, struct err *err)
 {
-	if (fs->foreign && !opts->kernel)
+	if (fs->foreign && !opts->guest_kernel)
 		return err_set(err, -ENODEV,
 			       "no kernel of Debian 12 has %s: name one that has it with --kernel",
 			       module_of(fs));
-	return vm_kernel_find(opts->kernel, opts->modules, module_of(fs), fetch, out, err);
+	return vm_kernel_find(opts->guest_kernel, opts->guest_modules, module_of(fs), fetch, out,
+			      err);
 }
 
 /* The same for the one of a spec: "vm:ext4,OPTIONS", or "vm:pm:NAME,OPTIONS". */

@@ -4,7 +4,7 @@
 
 used() {
 	printf 'setup creat foo\nfsync .\nwrite foo 0 4096\nfsync foo\n' >plp.workload
-	check 'the model is known' eval 'status 2 "$OUTAGE" test --model none && grep -q "none of block, plp, pm, pm-eadr" err'
+	check 'the model is known' eval 'status 2 "$OUTAGE" test --model none && grep -q "model is block, plp, pm or pm-eadr, not .none" err'
 	check 'it is not for persistent memory' eval 'status 2 "$OUTAGE" test -t vm:ext4-dax --model plp plp.workload && grep -q "is for a disk" err'
 	if [ "$(id -u)" = 0 ] && timeout 120 "$OUTAGE" doctor >out 2>err; then
 		without_barriers() { status "$1" "$OUTAGE" test -t ext4,barrier=0 --crash reorder --model "$2" -j 1 -o "model-$2" plp.workload; }

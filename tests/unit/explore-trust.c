@@ -20,6 +20,10 @@ static const struct trust_key of_case[] = {
 	{ "guest-modules", TRUST_CODE },
 	{ "guest-memory", TRUST_HARMLESS },
 	{ "size", TRUST_HARMLESS },
+	{ "guest-file", TRUST_FILE },
+	{ "guest-cpu", TRUST_HARMLESS },
+	{ "guest-pm", TRUST_HARMLESS },
+	{ "deterministic", TRUST_HARMLESS },
 	{ "start", TRUST_IMAGE },
 	{ "reference", TRUST_TARGET },
 	{ "reference-mkfs", TRUST_COMMAND },
@@ -28,6 +32,10 @@ static const struct trust_key of_case[] = {
 	{ "reference-guest-modules", TRUST_CODE },
 	{ "reference-guest-memory", TRUST_HARMLESS },
 	{ "reference-size", TRUST_HARMLESS },
+	{ "reference-guest-file", TRUST_FILE },
+	{ "reference-guest-cpu", TRUST_HARMLESS },
+	{ "reference-guest-pm", TRUST_HARMLESS },
+	{ "reference-deterministic", TRUST_HARMLESS },
 };
 
 static void write_text(const char *name, const char *text)
