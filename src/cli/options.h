@@ -80,7 +80,7 @@ struct opt { /* NOLINT(clang-analyzer-optin.performance.Padding) */
 
 #define OPT_END                                                                                    \
 	{                                                                                          \
-		OPT_LAST                                                                           \
+		.kind = OPT_LAST                                                                   \
 	}
 #define OPT_AT(type, member) .at = offsetof(type, member), .width = sizeof(((type *)0)->member)
 
