@@ -98,4 +98,19 @@ check 'one finding, one state' eval 'pm 1 check pair --budget 10; grep -q "1 fin
 timeout 900 "$OUTAGE" pm --file pool -o r2 --tracer preload --check true -- "$causes" pool run own >out 2>err
 check 'a library sees no instruction' test $? -eq 0
 check 'and is loud about it' grep -q 'no flush and no fence was seen.*leave out --tracer preload' err
+# In a user namespace of its own, the program has fewer rights than whoever traces it.
+if [ "$(id -u)" = 0 ] && "${as_user[@]}" unshare -Um true 2>/dev/null; then
+	for_everybody
+	theirs=$(copy_for_everybody "$causes")
+	mkdir -m 777 user
+	truncate -s 64K user/pool && chmod 666 user/pool
+	cd user || exit 1
+	"${as_user[@]}" env XDG_STATE_HOME="$dir/user/state" timeout 900 "$OUTAGE" pm --file pool -o r3 --tracer preload \
+		--check true -- "$theirs" pool run own >../out 2>../err
+	check 'an ordinary user traces as well' test $? -eq 0
+	check 'and sees its stores' grep -q '^[1-9][0-9]* stores' ../out
+	cd .. || exit 1
+else
+	skip 'no root, or no user namespaces for ordinary users'
+fi
 done_testing
