@@ -22,7 +22,7 @@
 #include "base/signals.h"
 #include "cli/app.h"
 #include "core/posix.h"
-#include "fuse/forget_record.h"
+#include "forget/forget_record.h"
 
 /* ---- copies ---- */
 

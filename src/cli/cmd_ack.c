@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "fuse/forget_record.h"
+#include "forget/forget_record.h"
 
 static int acknowledge(const struct strbuf *line)
 {

@@ -3,8 +3,8 @@
 
 #include "cli/cli.h"
 #include "cli/groups.h"
-#include "fuse/forget_client.h"
-#include "fuse/forget_run.h"
+#include "forget/forget_client.h"
+#include "forget/forget_run.h"
 
 struct options {
 	bool json;

@@ -9,7 +9,7 @@
 #include "base/number.h"
 #include "cli/cli.h"
 #include "fs/pool.h"
-#include "fuse/reffs_mount.h"
+#include "fsmount/reffs_mount.h"
 
 struct options {
 	struct reffs_mount_opts mount;

@@ -10,7 +10,7 @@
 #include "base/proc.h"
 #include "cli/cli.h"
 #include "cli/groups.h"
-#include "fuse/forget_client.h"
+#include "forget/forget_client.h"
 
 enum { FUSERMOUNT_MS = 30000, LOOK_MS = 10, ALONE_MS = 1000 };
 

@@ -7,7 +7,7 @@
 #include "check/guarantee.h"
 #include "core/model.h"
 #include "fs/profile.h"
-#include "target/guest_files.h"
+#include "guest/guest_files.h"
 #include "workload/bounds.h"
 
 static void add_word(struct strbuf *out, const char *word)

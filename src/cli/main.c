@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/mounting.h"
-#include "fuse/disk_fuse.h"
+#include "record/disk_fuse.h"
 #include "target/machine.h"
 #include "trust/trust.h"
 

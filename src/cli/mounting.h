@@ -5,7 +5,7 @@
 #define CLI_MOUNTING_H
 
 #include "cli/cli.h"
-#include "fuse/forget_run.h"
+#include "forget/forget_run.h"
 
 enum { EXIT_CRASHED = 3 }; /* the mount ended in a crash, as a fault or a command said */
 

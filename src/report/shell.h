@@ -51,7 +51,7 @@ extern const char shell_judge[];
 extern const char shell_functions[];
 /* use: does what check/usable.h does. It calls `listen`. */
 extern const char shell_use[];
-/* follow_log, listen and kernel_complained, which looks for what target/kmsg.h looks for. */
+/* follow_log, listen and kernel_complained, which looks for what check/kmsg.h looks for. */
 void shell_kernel_log(const struct view *v, struct strbuf *out);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "run/store.h"
-#include "target/kmsg.h"
+#include "check/kmsg.h"
 
 enum { RECORD_TRIES = 5 };
 

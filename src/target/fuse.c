@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/proc.h"
-#include "target/place.h"
+#include "base/scratch.h"
 #include "target/server.h"
 #include "target/target.h"
 
@@ -78,7 +78,7 @@ static int fuse_mkfs(struct target *t, struct image *out, struct err *err)
 {
 	auto_strbuf said = STRBUF_INIT;
 	auto_free char *path = NULL;
-	auto_fd fd = place_file(t->opts.size, &path, err);
+	auto_fd fd = scratch_file(t->opts.size, &path, err);
 	int status = 0;
 
 	if (fd < 0)

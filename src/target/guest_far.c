@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "target/guest_root.h"
+#include "guest/guest_root.h"
 #include "target/guest_target.h"
 
 static struct guest_target *own(struct target *t)

@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "record/pm_disk.h"
 #include "record/vhost_disk.h"
-#include "target/cache.h"
+#include "guest/cache.h"
 
 static struct guest_target *own(struct target *t)
 {

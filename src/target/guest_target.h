@@ -6,7 +6,7 @@
 #ifndef TARGET_GUEST_TARGET_H
 #define TARGET_GUEST_TARGET_H
 
-#include "target/guest.h"
+#include "guest/guest.h"
 #include "target/guest_fs.h"
 
 /* Stands first in what such a target keeps in `own`, which guest_target_close() frees. */

@@ -15,9 +15,9 @@
 
 #include "base/proc.h"
 #include "base/vec.h"
-#include "target/cache.h"
+#include "guest/cache.h"
 #include "target/host.h"
-#include "target/place.h"
+#include "base/scratch.h"
 #include "target/tune.h"
 
 enum { MIB = 1 << 20, E2_JOURNAL_SIZE = 8 << 20 };
@@ -204,7 +204,7 @@ int host_check_new(const struct target *t, const struct host_fs *fs, const struc
 static int make_fs(struct target *t, struct image *out, struct err *err)
 {
 	auto_free char *path = NULL;
-	auto_fd fd = place_file(t->opts.size, &path, err);
+	auto_fd fd = scratch_file(t->opts.size, &path, err);
 
 	if (fd < 0)
 		return fd;

@@ -17,7 +17,7 @@
 #include "base/owner.h"
 #include "base/proc.h"
 #include "record/loop.h"
-#include "target/place.h"
+#include "base/scratch.h"
 
 /* A process that is told to end gets this long to tidy up, and then to die. */
 enum { GRACE_MS = 3000, LOOK_MS = 50 };
@@ -73,8 +73,8 @@ static enum owner_state owner_in_environment(pid_t pid)
 	if (io_slurp(path, 4 << 20, &text, NULL))
 		return OWNER_NONE;
 	for (size_t at = 0; at < text.len; at += strlen(text.buf + at) + 1)
-		if (strncmp(text.buf + at, PLACE_OWNER "=", sizeof(PLACE_OWNER)) == 0)
-			return owner_state(text.buf + at + sizeof(PLACE_OWNER), NULL);
+		if (strncmp(text.buf + at, SCRATCH_OWNER "=", sizeof(SCRATCH_OWNER)) == 0)
+			return owner_state(text.buf + at + sizeof(SCRATCH_OWNER), NULL);
 	return OWNER_NONE;
 }
 

@@ -14,9 +14,9 @@
 #include "record/loop.h"
 #include "record/pm_tracer.h"
 #include "target/guest_fs.h"
-#include "target/kmsg.h"
-#include "target/modules.h"
-#include "target/place.h"
+#include "check/kmsg.h"
+#include "guest/modules.h"
+#include "base/scratch.h"
 #include "target/target.h"
 #include "target/tune.h"
 #include "target/uml.h"
@@ -66,7 +66,7 @@ static bool look_namespace(struct machine *m)
 			   xasprintf("cannot make a pipe: %s", strerror(errno)), NULL);
 	pid_t pid = fork();
 	if (pid == 0) {
-		int rc = place_enter(&err);
+		int rc = scratch_enter(&err);
 		int sent = io_write_full(fds[1], err.msg, sizeof(err.msg));
 
 		_exit(rc || sent);

@@ -42,7 +42,7 @@ static int skeleton_open(struct target *t, const struct target_opts *opts, struc
 
 /*
  * An image of t->opts.size bytes with a new, empty file system. It is loaded into the disk for
- * every workload. Use place_file() (target/place.h) for a file that mkfs can work on.
+ * every workload. Use scratch_file() (base/scratch.h) for a file that mkfs can work on.
  */
 static int skeleton_mkfs(struct target *t, struct image *out, struct err *err)
 {

@@ -13,10 +13,10 @@
 #include "base/io.h"
 #include "base/proc.h"
 #include "check/check.h"
-#include "target/guest_files.h"
+#include "guest/guest_files.h"
 #include "target/guest_fs.h"
-#include "target/kmsg.h"
-#include "target/place.h"
+#include "check/kmsg.h"
+#include "base/scratch.h"
 #include "target/uml.h"
 #include "target/vm.h"
 
@@ -161,13 +161,13 @@ char *target_files_hash(const struct target_opts *opts)
 int target_place(char mnt[TARGET_PLACE_SIZE], struct err *err)
 {
 	static unsigned opened; /* two targets of one process do not share a place */
-	int rc = place_enter(err);
+	int rc = scratch_enter(err);
 
 	if (rc)
 		return rc;
-	snprintf(mnt, TARGET_PLACE_SIZE, "%s/fs", place_path());
+	snprintf(mnt, TARGET_PLACE_SIZE, "%s/fs", scratch_path());
 	if (opened++)
-		snprintf(mnt, TARGET_PLACE_SIZE, "%s/fs%u", place_path(), opened);
+		snprintf(mnt, TARGET_PLACE_SIZE, "%s/fs%u", scratch_path(), opened);
 	if (mkdir(mnt, 0700) < 0 && errno != EEXIST)
 		return err_set(err, -errno, "cannot make %s: %m", mnt);
 	return 0;

@@ -19,7 +19,7 @@
 #include "check/times.h"
 #include "core/image.h"
 #include "record/disk.h"
-#include "target/kmsg.h"
+#include "check/kmsg.h"
 #include "tree/tree.h"
 #include "workload/exec.h"
 #include "workload/user_command.h"

@@ -13,10 +13,10 @@
 
 #include "base/io.h"
 #include "base/proc.h"
-#include "target/guest_root.h"
+#include "guest/guest_root.h"
 #include "target/guest_target.h"
-#include "target/modules.h"
-#include "target/vm_kernel.h"
+#include "guest/modules.h"
+#include "guest/vm_kernel.h"
 
 enum { START_MS = 60000, VERSION_MS = 10000, VERSION_MAX = 100 };
 

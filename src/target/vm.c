@@ -15,9 +15,9 @@
 #include "base/proc.h"
 #include "record/pm_disk.h"
 #include "record/vhost_disk.h"
-#include "target/guest_root.h"
+#include "guest/guest_root.h"
 #include "target/machine.h"
-#include "target/modules.h"
+#include "guest/modules.h"
 #include "target/vm.h"
 #include "target/vm_impl.h"
 

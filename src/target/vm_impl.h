@@ -5,8 +5,8 @@
 
 #include "record/pm_tracer.h"
 #include "target/guest_target.h"
-#include "target/vm_kernel.h"
-#include "target/vm_template.h"
+#include "guest/vm_kernel.h"
+#include "guest/vm_template.h"
 
 enum { MIB = 1 << 20 };
 

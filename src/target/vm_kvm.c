@@ -9,7 +9,7 @@
 
 #include "base/io.h"
 #include "base/log.h"
-#include "target/cache.h"
+#include "guest/cache.h"
 #include "target/vm_impl.h"
 
 /* The machine as it was started; what failed on it once is not tried again. */

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "record/pm_disk.h"
 #include "record/vhost_disk.h"
-#include "target/cache.h"
+#include "guest/cache.h"
 #include "target/vm_impl.h"
 
 enum {

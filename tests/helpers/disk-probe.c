@@ -22,7 +22,7 @@
 
 #include "base/proc.h"
 #include "base/rng.h"
-#include "fuse/disk_fuse.h"
+#include "record/disk_fuse.h"
 #include "record/disk.h"
 #include "record/disk_bpf.h"
 

@@ -32,7 +32,7 @@
 #include "base/hash.h"
 #include "base/io.h"
 #include "forget-world.h"
-#include "fuse/forget.h"
+#include "forget/forget.h"
 
 enum { ROUNDS = 8, OPERATIONS = 80, STRIKES = 3, STUCK_S = 120 };
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "fuse/forget.h"
+#include "forget/forget.h"
 
 static struct forget *mount;
 static char *root, *mnt;

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "fuse/forget_impl.h"
+#include "forget/forget_impl.h"
 
 static bool has(const char *bug, unsigned one_in)
 {

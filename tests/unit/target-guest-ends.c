@@ -16,7 +16,7 @@
 
 #include "base/io.h"
 #include "base/proc.h"
-#include "target/guest_root.h"
+#include "guest/guest_root.h"
 #include "target/guest_target.h"
 #include "tap.h"
 

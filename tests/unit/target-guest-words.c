@@ -6,7 +6,7 @@
 #include "tap.h"
 
 #include "target/guest_fs.h"
-#include "target/guest_words.h"
+#include "guest/guest_words.h"
 #include "target/target.h"
 
 static void test_words(void)

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/owner.h"
-#include "target/place.h"
+#include "base/scratch.h"
 #include "target/target.h"
 #include "tap.h"
 
@@ -29,7 +29,7 @@ static void go_through(struct target *t)
 	for (int round = 1; round <= 2; round++) {
 		is_i(target_recover(t, &said, &err), 0, "round %d: recovery", round);
 		is_i(target_mount(t, &said, &err), 0, "round %d: mount", round);
-		ok(stat(place_path(), &above) == 0 && fstat(t->root, &root) == 0 &&
+		ok(stat(scratch_path(), &above) == 0 && fstat(t->root, &root) == 0 &&
 			   above.st_dev != root.st_dev,
 		   "round %d: something is mounted", round);
 		ok(!there(t, "file"), "round %d: it is empty", round);
@@ -46,19 +46,19 @@ static void go_through(struct target *t)
 	ok(!target_kernel_log(t, &said), "nor did the kernel");
 }
 
-/* What place_enter() promises to whoever works inside. */
+/* What scratch_enter() promises to whoever works inside. */
 static void look_around(void)
 {
 	struct err err = ERR_INIT;
 	struct stat st;
 	auto_free char *path = NULL;
-	const char *owner = getenv(PLACE_OWNER);
-	auto_fd fd = place_file(1 << 20, &path, &err);
+	const char *owner = getenv(SCRATCH_OWNER);
+	auto_fd fd = scratch_file(1 << 20, &path, &err);
 
 	ok(fd >= 0 && fstat(fd, &st) == 0 && st.st_size == 1 << 20, "a file in the place");
-	ok(path && strncmp(path, place_path(), strlen(place_path())) == 0, "and its path");
+	ok(path && strncmp(path, scratch_path(), strlen(scratch_path())) == 0, "and its path");
 	ok(owner && owner_state(owner, NULL) == OWNER_ALIVE, "programs are told whose they are");
-	is_i(place_enter(&err), 0, "entering again does nothing");
+	is_i(scratch_enter(&err), 0, "entering again does nothing");
 }
 
 int main(void)

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kmsg.h - the kernel's log, as far as it complains.
+ *
+ * Some complaints name a block device. Others, bugs and warnings of the kernel itself, do not; they
+ * come as a block of lines which tells the process that ran into it. All processes of a run read
+ * the same log, so each must know which of those blocks are its own:
+ *
+ * K1: a block is a reader's own if it names the reader's device, or the reader or a process below
+ *     it. Nobody takes what may be another's.
+ * K2: what a reader takes, it claims; the parent of all readers keeps the blocks that none claimed,
+ *     so none is lost. Who has no parent (no `shared`) keeps what is nobody's, too.
+ * K3: blocks of a process that is known, and not of this run, are neither's.
+ */
+#ifndef CHECK_KMSG_H
+#define CHECK_KMSG_H
+
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "base/vec.h"
+
+enum { KMSG_CLAIMS = 256, KMSG_KEPT = 100 };
+
+/* In memory that all readers of a run share; zeros to begin with. */
+struct kmsg_shared {
+	_Atomic bool lost;	  /* the log went faster than it was read */
+	_Atomic uint64_t claimed; /* so far; the last KMSG_CLAIMS are known */
+	_Atomic uint64_t claims[KMSG_CLAIMS];
+};
+
+/* A complaint of the kernel itself, and the lines that came with it. */
+struct kmsg_block {
+	uint64_t seq; /* the number of its first line in the log */
+	pid_t pid;    /* of the process that ran into it; 0: not told */
+	unsigned lines;
+	char *text; /* lines; the first is the complaint */
+};
+
+void kmsg_block_release(struct kmsg_block *b);
+/*
+ * Adds what was said to what the file NAME below DIR holds (see base/below.h), if there is one. It
+ * becomes a new file, on disk when this returns.
+ */
+int kmsg_block_append(const struct kmsg_block *b, const char *dir, const char *name,
+		      struct err *err) must_check;
+
+struct kmsg {
+	int fd;			    /* -1: it cannot be read */
+	struct kmsg_shared *shared; /* NULL: nobody else reads */
+	bool lost, told_lost;
+	struct kmsg_block block; /* that is being read, if it has lines */
+	struct strbuf lines;
+	uint64_t grew_ns;			    /* when it did */
+	struct vec_of(struct kmsg_block) unclaimed; /* of the parent */
+};
+
+/* Stands at the end of the log. */
+void kmsg_open(struct kmsg *k, struct kmsg_shared *shared);
+void kmsg_close(struct kmsg *k);
+
+/*
+ * Adds the complaints since the last call: blocks that are our own and, if `of_device`, what a file
+ * system says of the block device `device` that is not routine. True if there were any.
+ */
+bool kmsg_read(struct kmsg *k, const char *device, bool of_device, struct strbuf *out);
+
+/* For the parent: keeps blocks that may be of this run. To be called every now and then. */
+void kmsg_watch(struct kmsg *k);
+/* At the end: false if there is no other block that nobody claimed; else it is the caller's. */
+bool kmsg_next_unclaimed(struct kmsg *k, struct kmsg_block *out);
+/* Hands over all of these, after a last look, and closes. */
+void kmsg_finish(struct kmsg *k, void (*take)(void *ctx, const struct kmsg_block *b), void *ctx);
+
+/* Whether one line is a complaint: of the kernel itself, or of a device. */
+bool kmsg_complains(const char *line, const char *device);
+/* The process that a line of a block names, or 0. */
+pid_t kmsg_pid(const char *line);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* forget_client.h - the other end of forget_control.h's socket. */
+#ifndef FORGET_FORGET_CLIENT_H
+#define FORGET_FORGET_CLIENT_H
+
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "forget/forget_place.h"
+
+struct forget_client {
+	int fd;
+	pid_t server;
+};
+
+/*
+ * Connects to the server of a mount, or to the socket `path` if that is not NULL. What answers must
+ * be a process of the user who mounted it.
+ */
+int forget_client_open(const struct forget_place *p, const char *path, struct forget_client *out,
+		       struct err *err) must_check;
+void forget_client_close(struct forget_client *c);
+/* What the server said last, if it ended badly; false: nothing. To be asked when it has ended. */
+bool forget_client_farewell(const struct forget_client *c, struct strbuf *why);
+
+/*
+ * Sends a command and waits for the answer, `timeout_s` seconds at most (0: for ever). `done` says
+ * whether the command was done; `answer` is what it said, or why it was not.
+ */
+int forget_client_call(const struct forget_client *c, char *const *words, size_t n, bool json,
+		       unsigned timeout_s, struct strbuf *answer, bool *done, struct err *err)
+	must_check;
+
+#endif

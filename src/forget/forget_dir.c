@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/* forget_dir.c - looking names up, and reading directories; the stash is not shown. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "forget/forget_impl.h"
+
+/* All changes come through us, and what is lost the kernel is told: it may keep what it knows. */
+static const double keep_s = 86400;
+
+bool name_is_hidden(const struct forget *f, const struct node *parent, const char *name)
+{
+	return parent == &f->root && streq(name, STASH_NAME);
+}
+
+int entry_of(struct forget *f, struct node *n, int fd, struct stat *st, struct fuse_entry_param *e)
+{
+	(void)fd;
+	attr_overlay(f, n, st);
+	*e = (struct fuse_entry_param){
+		.ino = node_id(f, n),
+		.attr = *st,
+		.attr_timeout = attr_keep_s(st),
+		.entry_timeout = keep_s,
+	};
+	return 0;
+}
+
+int entry_lookup(struct forget *f, struct node *parent, int dir, const char *name,
+		 struct fuse_entry_param *e)
+{
+	int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st)) {
+		close(fd);
+		return -EIO;
+	}
+	return entry_of(f, node_adopt(f, fd, &st, parent, name, 1), fd, &st, e);
+}
+
+void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct forget *f = forget_of(req);
+	struct node *p = node_of(f, parent);
+	struct fuse_entry_param e = { 0 };
+	struct call c;
+	int64_t rc =
+		call_begin(&c, req, &(struct call_what){ POSIX_LOOKUP, .node = p, .name = name });
+
+	if (!rc && name_is_hidden(f, p, name))
+		rc = -ENOENT;
+	if (!rc) {
+		int dir = node_pin(f, p);
+
+		rc = dir < 0 ? dir : entry_lookup(f, p, dir, name, &e);
+		if (dir >= 0)
+			node_unpin(p);
+	}
+	rc = call_end(&c, rc);
+	if (call_is_late(&c))
+		e.entry_timeout = e.attr_timeout = 0;
+	if (rc == -ENOENT) { /* also worth knowing */
+		e = (struct fuse_entry_param){ .entry_timeout = call_is_late(&c) ? 0 : keep_s };
+		fuse_reply_entry(req, &e);
+	} else if (rc) {
+		fuse_reply_err(req, (int)-rc);
+	} else if (fuse_reply_entry(req, &e)) {
+		node_forget(f, node_of(f, e.ino), 1);
+	}
+	call_done(&c);
+}
+
+void on_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
+{
+	struct forget *f = forget_of(req);
+
+	node_forget(f, node_of(f, ino), n);
+	fuse_reply_none(req);
+}
+
+void on_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *v)
+{
+	struct forget *f = forget_of(req);
+
+	for (size_t i = 0; i < count; i++)
+		node_forget(f, node_of(f, v[i].ino), v[i].nlookup);
+	fuse_reply_none(req);
+}
+
+/* ---- reading directories ---- */
+
+struct dir_handle {
+	struct dir_handle *prev, *next; /* those that are open; table lock */
+	DIR *dir;
+	off_t offset;
+	struct dirent *entry; /* did not fit into the last answer */
+};
+
+static struct dir_handle *handle_of(const struct fuse_file_info *fi)
+{
+	return (struct dir_handle *)(uintptr_t)fi->fh;
+}
+
+static void handle_add(struct forget *f, struct dir_handle *d)
+{
+	pthread_mutex_lock(&f->table);
+	d->next = f->dirs;
+	if (d->next)
+		d->next->prev = d;
+	f->dirs = d;
+	f->n_dirs++;
+	pthread_mutex_unlock(&f->table);
+}
+
+static void handle_free(struct forget *f, struct dir_handle *d)
+{
+	pthread_mutex_lock(&f->table);
+	*(d->prev ? &d->prev->next : &f->dirs) = d->next;
+	if (d->next)
+		d->next->prev = d->prev;
+	f->n_dirs--;
+	pthread_mutex_unlock(&f->table);
+	closedir(d->dir);
+	free(d);
+}
+
+void dir_release_all(struct forget *f)
+{
+	while (f->dirs)
+		handle_free(f, f->dirs);
+}
+
+static int open_dir(struct forget *f, struct node *n, struct dir_handle **out)
+{
+	int at, fd, rc;
+	DIR *d;
+
+	if (!fds_take(f, FDS_OPEN))
+		return fds_refuse(f);
+	at = node_pin(f, n);
+	if (at < 0)
+		return at;
+	fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	rc = -errno;
+	node_unpin(n);
+	if (fd < 0)
+		return rc;
+	d = fdopendir(fd);
+	if (!d) {
+		close(fd);
+		return -ENOMEM;
+	}
+	*out = xcalloc(1, sizeof(**out));
+	(*out)->dir = d;
+	handle_add(f, *out);
+	return 0;
+}
+
+void on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct forget *f = forget_of(req);
+	struct node *n = node_of(f, ino);
+	struct dir_handle *d = NULL;
+	struct call c;
+	int64_t rc = call_begin(&c, req, &(struct call_what){ POSIX_OPENDIR, .node = n });
+
+	if (!rc)
+		rc = open_dir(f, n, &d);
+	rc = call_end(&c, rc);
+	fi->fh = (uintptr_t)d;
+	if (rc)
+		fuse_reply_err(req, (int)-rc);
+	if ((rc || fuse_reply_open(req, fi)) && d)
+		handle_free(f, d);
+	call_done(&c);
+}
+
+void on_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)ino;
+	handle_free(forget_of(req), handle_of(fi));
+	fuse_reply_err(req, 0);
+}
+
+struct filling {
+	struct forget *f;
+	fuse_req_t req;
+	struct node *n;
+	char *buf;
+	size_t size, used;
+	bool plus;
+};
+
+static bool is_dot(const char *name)
+{
+	return streq(name, ".") || streq(name, "..");
+}
+
+/* Adds an entry; false: there is no room for it. */
+static bool add_entry(struct filling *w, int dir, const struct dirent *e)
+{
+	size_t room = w->size - w->used, n;
+	char *at = w->buf + w->used;
+	struct fuse_entry_param p = {
+		.attr = { .st_ino = e->d_ino, .st_mode = DTTOIF(e->d_type) },
+	};
+	bool known = false;
+
+	if (!w->plus) {
+		n = fuse_add_direntry(w->req, at, room, e->d_name, &p.attr, e->d_off);
+	} else {
+		if (!is_dot(e->d_name)) {
+			if (entry_lookup(w->f, w->n, dir, e->d_name, &p))
+				return true; /* it has gone meanwhile */
+			known = true;
+		}
+		n = fuse_add_direntry_plus(w->req, at, room, e->d_name, &p, e->d_off);
+	}
+	if (n > room) {
+		if (known)
+			node_forget(w->f, node_of(w->f, p.ino), 1);
+		return false;
+	}
+	w->used += n;
+	return true;
+}
+
+static int fill(struct filling *w, struct dir_handle *d, off_t off)
+{
+	if (off != d->offset) {
+		seekdir(d->dir, off);
+		d->entry = NULL;
+		d->offset = off;
+	}
+	for (;;) {
+		if (!d->entry) {
+			errno = 0;
+			d->entry = readdir(d->dir);
+			if (!d->entry)
+				return w->used ? 0 : -errno;
+		}
+		if (!name_is_hidden(w->f, w->n, d->entry->d_name) &&
+		    !add_entry(w, dirfd(d->dir), d->entry))
+			return 0;
+		d->offset = d->entry->d_off;
+		d->entry = NULL;
+	}
+}
+
+static void read_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		     struct fuse_file_info *fi, bool plus)
+{
+	struct forget *f = forget_of(req);
+	struct node *n = node_of(f, ino);
+	auto_free char *buf = xmalloc(max(size, (size_t)1));
+	struct filling w = { f, req, n, buf, size, 0, plus };
+	struct call c;
+	int64_t rc = call_begin(
+		&c, req, &(struct call_what){ POSIX_READDIR, .node = n, .offset = (uint64_t)off });
+
+	if (!rc)
+		rc = fill(&w, handle_of(fi), off);
+	rc = call_end(&c, rc);
+	if (rc)
+		fuse_reply_err(req, (int)-rc);
+	else
+		fuse_reply_buf(req, buf, w.used);
+	call_done(&c);
+}
+
+void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+{
+	read_dir(req, ino, size, off, fi, false);
+}
+
+void on_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		    struct fuse_file_info *fi)
+{
+	read_dir(req, ino, size, off, fi, true);
+}

@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * forget_file.c - a file: ROOT's, which is durable, and what of it is newer and in memory.
+ *
+ * D1: ROOT's file changes only by a sync, by what a profile makes durable, or by a fault that says
+ *     so.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "forget/forget_impl.h"
+
+/* ---- ROOT's file ---- */
+
+/*
+ * Whoever is not root may write to his file and not read it: but what a write leaves of a block we
+ * have to know. The owner lets himself read, for the moment that opening takes; who else reads it,
+ * the kernel has looked at.
+ */
+static int open_unreadable(const char *path)
+{
+	struct stat st, now;
+	int fd, rc;
+
+	if (stat(path, &st) || st.st_uid != geteuid() || (st.st_mode & S_IRUSR) ||
+	    chmod(path, (st.st_mode & 07777) | S_IRUSR))
+		return -1;
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	/* Unless somebody changed it since. */
+	rc = stat(path, &now);
+	if (!rc && (now.st_mode & 07777) == ((st.st_mode & 07777) | S_IRUSR))
+		rc = chmod(path, st.st_mode & 07777);
+	if (rc)
+		util_close(steal_fd(&fd));
+	return fd;
+}
+
+/* Opens it anew. What cannot be read may be written to all the same. */
+static int open_data(struct forget *f, struct node *n, bool write, bool *reads)
+{
+	char path[32];
+	int at = node_pin(f, n), fd;
+
+	if (at < 0)
+		return at;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
+	*reads = true;
+	fd = open(path, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	if (fd < 0 && errno == EACCES && write) {
+		fd = open_unreadable(path);
+		*reads = fd >= 0;
+		if (fd < 0)
+			fd = open(path, O_WRONLY | O_CLOEXEC);
+	}
+	if (fd < 0)
+		fd = -errno;
+	node_unpin(n);
+	return fd;
+}
+
+int data_fd(struct forget *f, struct node *n, bool write)
+{
+	bool reads;
+	int fd;
+
+	if (n->data >= 0 && (write ? n->data_writes : n->data_reads))
+		return n->data;
+	if (n->data < 0 && f->data_stays && !fds_take(f, FDS_OPEN))
+		return fds_refuse(f);
+	fd = open_data(f, n, write || n->data_writes, &reads);
+	if (fd < 0)
+		return fd;
+	if (!write && !reads) { /* no more than we had */
+		close(fd);
+		return -EACCES;
+	}
+	if (n->data >= 0) { /* somebody may be reading from it: the number stays */
+		int rc = dup3(fd, n->data, O_CLOEXEC) < 0 ? -errno : 0;
+
+		close(fd);
+		if (rc)
+			return rc;
+	} else {
+		n->data = fd;
+		atomic_fetch_add(&f->n_data, 1);
+	}
+	n->data_reads = reads;
+	n->data_writes |= write;
+	return n->data;
+}
+
+static void close_data(struct forget *f, struct node *n)
+{
+	if (n->data < 0)
+		return;
+	close(n->data);
+	n->data = -1;
+	n->data_reads = n->data_writes = false;
+	atomic_fetch_sub(&f->n_data, 1);
+}
+
+void data_trim(struct forget *f, struct node *n)
+{
+	/* Whoever is not root may not be able to open it again, as its mode may have changed. */
+	if (!n->data_users && atomic_load(&f->n_data) > fds_each_max(f) &&
+	    (!f->data_stays || (!n->opens && !n->data_writes)))
+		close_data(f, n);
+}
+
+/* A node whose lock somebody has is being used. */
+static void close_if_idle(struct forget *f, struct node *n)
+{
+	if (!S_ISREG(n->type) || pthread_mutex_trylock(&n->lock))
+		return;
+	if (!n->data_users)
+		close_data(f, n);
+	pthread_mutex_unlock(&n->lock);
+}
+
+void data_close_idle(struct forget *f)
+{
+	pthread_mutex_lock(&f->table);
+	for (size_t i = 0; i < f->n_buckets; i++)
+		for (struct node *n = f->buckets[i]; n; n = n->hash_next)
+			close_if_idle(f, n);
+	pthread_mutex_unlock(&f->table);
+}
+
+/* What the page cache asks of ROOT's file. It knows the node; the node's lock is held. */
+struct file_ctx {
+	struct forget *f;
+	struct node *n;
+	/*
+	 * A range that has space. Asking ROOT's file system for the next hole can take as long as
+	 * the file is large: it looks at all that comes before that. Nobody else makes holes.
+	 */
+	uint64_t solid, solid_end;
+};
+
+static void solid_add(struct file_ctx *x, uint64_t start, uint64_t end)
+{
+	if (start > x->solid_end || end < x->solid) {
+		if (end - start <= x->solid_end - x->solid)
+			return; /* of two that are apart, the larger one */
+		x->solid = start;
+		x->solid_end = end;
+		return;
+	}
+	x->solid = min(x->solid, start);
+	x->solid_end = max(x->solid_end, end);
+}
+
+static void solid_subtract(struct file_ctx *x, uint64_t start, uint64_t end)
+{
+	if (start >= x->solid_end || end <= x->solid)
+		return;
+	if (start > x->solid)
+		x->solid_end = start;
+	else
+		x->solid = x->solid_end = 0;
+}
+
+static void solid_written(struct file_ctx *x, uint64_t start, uint64_t end)
+{
+	if (start <= x->solid_end && end >= x->solid)
+		solid_add(x, start, end);
+}
+
+static int ops_fill(void *ctx, void *data, uint64_t offset, size_t len)
+{
+	struct file_ctx *x = ctx;
+	int fd = data_fd(x->f, x->n, false);
+	ssize_t n = fd < 0 ? fd : io_pread_full(fd, data, len, (off_t)offset);
+
+	if (n < 0)
+		return (int)n;
+	memset((char *)data + n, 0, len - (size_t)n);
+	return 0;
+}
+
+static int ops_write(void *ctx, const void *data, uint64_t offset, size_t len)
+{
+	struct file_ctx *x = ctx;
+	int fd = data_fd(x->f, x->n, true);
+	int rc = fd < 0 ? fd : io_pwrite_full(fd, data, len, (off_t)offset);
+
+	if (!rc)
+		solid_written(x, offset, offset + len);
+	return rc;
+}
+
+static int ops_writev(void *ctx, const struct iovec *v, int n, uint64_t offset)
+{
+	struct file_ctx *x = ctx;
+	int fd = data_fd(x->f, x->n, true);
+	ssize_t done = fd < 0 ? 0 : pwritev(fd, v, n, (off_t)offset);
+	uint64_t start = offset;
+
+	if (fd < 0)
+		return fd;
+	if (done < 0)
+		return -errno;
+	for (int i = 0; i < n; i++) { /* what a short write left */
+		size_t len = v[i].iov_len, skip = min((size_t)done, len);
+
+		if (skip < len) {
+			int rc = io_pwrite_full(fd, (char *)v[i].iov_base + skip, len - skip,
+						(off_t)(offset + skip));
+
+			if (rc)
+				return rc;
+		}
+		done -= (ssize_t)skip;
+		offset += len;
+	}
+	solid_written(x, start, offset);
+	return 0;
+}
+
+static int ops_resize(void *ctx, uint64_t size)
+{
+	struct file_ctx *x = ctx;
+	int fd = data_fd(x->f, x->n, true);
+
+	if (fd < 0)
+		return fd;
+	solid_subtract(x, size, UINT64_MAX);
+	return ftruncate(fd, (off_t)size) ? -errno : 0;
+}
+
+static int ops_zero(void *ctx, uint64_t offset, uint64_t len)
+{
+	static const char zeros[65536];
+	struct file_ctx *x = ctx;
+	int fd = data_fd(x->f, x->n, true), rc = 0;
+
+	if (fd < 0)
+		return fd;
+	solid_subtract(x, offset, offset + len);
+	if (!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)len))
+		return 0;
+	if (errno != EOPNOTSUPP)
+		return -errno;
+	for (uint64_t done = 0; !rc && done < len; done += sizeof(zeros))
+		rc = io_pwrite_full(fd, zeros, (size_t)min(len - done, (uint64_t)sizeof(zeros)),
+				    (off_t)(offset + done));
+	return rc;
+}
+
+static bool ops_trylock(void *ctx)
+{
+	struct file_ctx *x = ctx;
+
+	return !pthread_mutex_trylock(&x->n->lock);
+}
+
+static void ops_unlock(void *ctx)
+{
+	struct file_ctx *x = ctx;
+
+	pthread_mutex_unlock(&x->n->lock);
+}
+
+static const struct pagefile_ops file_ops = {
+	.fill = ops_fill,
+	.write = ops_write,
+	.writev = ops_writev,
+	.resize = ops_resize,
+	.zero = ops_zero,
+	.trylock = ops_trylock,
+	.unlock = ops_unlock,
+};
+
+/* ---- data in memory ---- */
+
+bool data_is_dirty(const struct node *n)
+{
+	return n->pf && !pagefile_is_clean(n->pf);
+}
+
+int data_file(struct forget *f, struct node *n)
+{
+	struct stat st;
+	int fd;
+
+	if (n->pf)
+		return 0;
+	fd = data_fd(f, n, true); /* while it can be had */
+	if (fd < 0)
+		return fd;
+	fd = node_pin(f, n);
+	if (fd < 0)
+		return fd;
+	if (fstatat(fd, "", &st, AT_EMPTY_PATH)) {
+		node_unpin(n);
+		return -errno;
+	}
+	atomic_store(&n->setid, attr_setid(fd, &st));
+	node_unpin(n);
+	n->file = (struct file_ctx *)xmalloc(sizeof(struct file_ctx));
+	*n->file = (struct file_ctx){ .f = f, .n = n };
+	n->pf = pagefile_new(f->cache, (uint64_t)st.st_size, &file_ops, n->file);
+	atomic_store(&n->live, true);
+	pthread_mutex_lock(&f->dirty);
+	n->dirty_prev = NULL;
+	n->dirty_next = f->dirty_first;
+	if (f->dirty_first)
+		f->dirty_first->dirty_prev = n;
+	f->dirty_first = n;
+	pthread_mutex_unlock(&f->dirty);
+	return 0;
+}
+
+/* ---- sizes that wait for metadata ---- */
+
+/* Where metadata is durable in no order, nothing but a sync of the file itself asks for its size.
+ */
+void data_mark_sized(struct forget *f, struct node *n, uint64_t number)
+{
+	if (!f->log || !f->opts.profile->in_order)
+		return;
+	n->size_last = number;
+	if (n->sized)
+		return;
+	n->sized = true;
+	n->size_first = number;
+	pthread_mutex_lock(&f->table);
+	n->refs++;
+	n->sized_at = f->sized.n;
+	vec_push(&f->sized, n);
+	pthread_mutex_unlock(&f->table);
+}
+
+void data_unmark_sized(struct forget *f, struct node *n)
+{
+	n->flush = false;
+	if (!n->sized)
+		return;
+	n->sized = false;
+	pthread_mutex_lock(&f->table);
+	if (n->sized_at < f->sized.n && f->sized.v[n->sized_at] == n) {
+		f->sized.v[n->sized_at] = vec_last(&f->sized);
+		f->sized.v[n->sized_at]->sized_at = n->sized_at;
+		f->sized.n--;
+		n->refs--;
+	}
+	pthread_mutex_unlock(&f->table);
+}
+
+/* ---- what is in memory goes ---- */
+
+void data_free(struct forget *f, struct node *n)
+{
+	if (!n->pf)
+		return;
+	pthread_mutex_lock(&f->dirty);
+	if (n->dirty_prev)
+		n->dirty_prev->dirty_next = n->dirty_next;
+	else
+		f->dirty_first = n->dirty_next;
+	if (n->dirty_next)
+		n->dirty_next->dirty_prev = n->dirty_prev;
+	n->dirty_prev = n->dirty_next = NULL;
+	pthread_mutex_unlock(&f->dirty);
+	data_unmark_sized(f, n);
+	pagefile_free(steal(n->pf));
+	free(steal(n->file));
+	atomic_store(&n->live, n->times);
+}
+
+void data_dirty_nodes(struct forget *f, struct node_list *out)
+{
+	pthread_mutex_lock(&f->table); /* nobody frees one */
+	pthread_mutex_lock(&f->dirty);
+	for (struct node *n = f->dirty_first; n; n = n->dirty_next)
+		if (!n->dead) {
+			n->refs++;
+			vec_push(out, n);
+		}
+	pthread_mutex_unlock(&f->dirty);
+	pthread_mutex_unlock(&f->table);
+}
+
+void data_sized_nodes(struct forget *f, struct node_list *out)
+{
+	pthread_mutex_lock(&f->table);
+	for (size_t i = 0; i < f->sized.n; i++) {
+		f->sized.v[i]->refs++;
+		vec_push(out, f->sized.v[i]);
+	}
+	pthread_mutex_unlock(&f->table);
+}
+
+void data_touch(struct node *n)
+{
+	clock_gettime(CLOCK_REALTIME, &n->mtime);
+	n->ctime = n->mtime;
+	n->times = true;
+	if (!atomic_load_explicit(&n->live, memory_order_relaxed))
+		atomic_store(&n->live, true);
+}
+
+int data_truncate(struct forget *f, struct node *n, uint64_t size, uint64_t number)
+{
+	int rc = data_file(f, n);
+
+	if (!rc)
+		rc = pagefile_truncate(n->pf, size, number, forget_clock_ns());
+	if (rc)
+		return rc;
+	n->was_truncated = n->was_truncated || !size;
+	data_mark_sized(f, n, number);
+	data_touch(n);
+	return 0;
+}
+
+int data_keep_times(struct forget *f, struct node *n)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, n->mtime };
+	int fd;
+
+	if (!n->times)
+		return 0;
+	fd = data_fd(f, n, true);
+	if (fd < 0)
+		return fd;
+	return futimens(fd, times) ? -errno : 0;
+}
+
+static int write_times(struct forget *f, struct node *n)
+{
+	int rc = data_keep_times(f, n);
+
+	if (!rc)
+		n->times = false;
+	return rc;
+}
+
+int data_sync(struct forget *f, struct node *n)
+{
+	int rc = 0;
+
+	if (n->pf)
+		rc = pagefile_sync(n->pf);
+	if (!rc)
+		rc = write_times(f, n);
+	if (!rc) {
+		n->was_truncated = false;
+		data_unmark_sized(f, n);
+	}
+	data_trim(f, n);
+	return rc;
+}
+
+int data_sync_size(struct forget *f, struct node *n)
+{
+	int rc = n->pf ? pagefile_sync_size(n->pf, !f->opts.profile->size_with_data) : 0;
+
+	if (!rc)
+		rc = data_keep_times(f, n);
+	if (!rc)
+		data_unmark_sized(f, n);
+	data_trim(f, n);
+	return rc;
+}
+
+struct asking {
+	struct forget *f;
+	struct node *n;
+};
+
+bool data_range_needs_space(struct forget *f, struct node *n, const struct pagefile_risk *r)
+{
+	uint64_t end = min(r->offset + r->len, pagefile_size(n->pf));
+	struct file_ctx *x = n->file;
+	off_t hole;
+	int fd;
+
+	if (r->offset >= x->solid && end <= x->solid_end)
+		return false;
+	fd = data_fd(f, n, false);
+	hole = fd < 0 ? -1 : lseek(fd, (off_t)r->offset, SEEK_HOLE);
+	if (hole < 0)
+		return true;
+	solid_add(x, r->offset, (uint64_t)hole);
+	return (uint64_t)hole < end;
+}
+
+static int needs_metadata(void *ctx, const struct pagefile_risk *r)
+{
+	struct asking *a = ctx;
+
+	if (r->kind != RISK_DATA)
+		return 1;
+	return !r->failed && data_range_needs_space(a->f, a->n, r);
+}
+
+bool data_needs_metadata(struct forget *f, struct node *n)
+{
+	struct asking a = { f, n };
+
+	if (!n->pf)
+		return false;
+	return pagefile_size(n->pf) != pagefile_durable_size(n->pf) ||
+	       pagefile_risks(n->pf, needs_metadata, &a);
+}
+
+void data_drop(struct forget *f, struct node *n)
+{
+	if (n->pf)
+		pagefile_drop(n->pf);
+	data_unmark_sized(f, n);
+	n->times = n->was_truncated = false;
+}
+
+/* With the node lock: the kernel does not know it, and all its names are in the stash. */
+static bool is_removed(struct forget *f, struct node *n)
+{
+	nlink_t links;
+	bool unknown;
+	int fd;
+
+	pthread_mutex_lock(&f->table);
+	unknown = !n->nlookup && !n->names.n && n->made && !n->replaced;
+	pthread_mutex_unlock(&f->table);
+	fd = unknown ? node_pin(f, n) : -1;
+	if (fd < 0)
+		return false;
+	unknown = !attr_links(n, fd, &links) && !links;
+	node_unpin(n);
+	return unknown;
+}
+
+/*
+ * A power cut takes it away, and so does a sync. Else what is written and removed again would take
+ * memory until then. If only a part of the metadata survives, it may come back empty, but with what
+ * that part has: a size, or data that goes with it.
+ */
+void data_forget_removed(struct forget *f, struct node *n)
+{
+	pthread_mutex_lock(&n->lock);
+	if (n->pf && !n->opens && !n->sized && !n->flush && is_removed(f, n)) {
+		data_drop(f, n);
+		data_idle(f, n);
+	}
+	pthread_mutex_unlock(&n->lock);
+}
+
+void data_release(struct forget *f, struct node *n)
+{
+	pthread_mutex_lock(&n->lock);
+	data_free(f, n);
+	close_data(f, n);
+	pthread_mutex_unlock(&n->lock);
+}
+
+void data_idle(struct forget *f, struct node *n)
+{
+	if (n->opens)
+		return;
+	if (n->gone) /* nobody finds it, before a power cut or after it */
+		data_unmark_sized(f, n);
+	if (n->pf && pagefile_is_clean(n->pf) && !n->times)
+		data_free(f, n);
+	if (!n->pf && !n->data_users)
+		close_data(f, n);
+	data_trim(f, n);
+}
+
+void data_let_go(struct forget *f, struct node *n)
+{
+	pthread_mutex_lock(&n->lock);
+	data_idle(f, n);
+	pthread_mutex_unlock(&n->lock);
+}
+
+int data_write_through(struct forget *f, struct node *n, const void *data, uint64_t offset,
+		       size_t len)
+{
+	int rc = data_file(f, n);
+
+	return rc ? rc : pagefile_write_durable(n->pf, data, offset, len);
+}
+
+static int64_t seek_below(void *ctx, uint64_t offset, int whence)
+{
+	struct file_ctx *x = ctx;
+	int fd = data_fd(x->f, x->n, false);
+	off_t at = fd < 0 ? fd : lseek(fd, (off_t)offset, whence);
+
+	return fd < 0 ? fd : at < 0 ? -errno : at;
+}
+
+int64_t data_seek(struct forget *f, struct node *n, uint64_t offset, int whence)
+{
+	struct file_ctx below = { .f = f, .n = n };
+
+	if (n->pf)
+		return pagefile_seek(n->pf, offset, whence, seek_below);
+	return seek_below(&below, offset, whence);
+}

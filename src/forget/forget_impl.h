@@ -1,0 +1,690 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * forget_impl.h - what the files of the mount that forgets share; forget.h says what it is.
+ *
+ * Locks, in the order in which they are taken:
+ *
+ *	gate    every request holds it shared while it works; losing everything, or a snapshot,
+ *	        takes it alone. Nobody waits for the kernel while holding it.
+ *	names   changes of names and attributes that wait for a sync, and the log of them; not taken
+ *	        by profiles whose metadata is durable at once
+ *	node    the data of one file and its live times
+ *	table   the table of nodes, their names and their descriptors; short
+ *
+ * The kernel is told to forget something (forget_tell) with no lock held, and never before the
+ * request at hand was answered: until then it holds locks of its own, of the directories in which
+ * names change, and of the inode.
+ */
+#ifndef FORGET_FORGET_IMPL_H
+#define FORGET_FORGET_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+
+#include "base/vec.h"
+#include "core/trace_file.h"
+#include "fs/pagecache.h"
+#include "fs/pending.h"
+#include "forget/forget.h"
+#include "fuse/session.h"
+
+#define STASH_NAME ".outage-stash"
+enum { JOURNAL_HEAD = 12 }; /* bytes of a record before what it says; forget_log.c has all */
+
+/* ---- nodes: what the kernel, the log or unsynced data still needs of an inode ---- */
+
+struct node_name {
+	struct node *node, *parent; /* which stays as long as this name is known */
+	/*
+	 * It was given with the names lock, and has not been taken away since: ROOT has it. Of a
+	 * name that was looked up nobody knows what became of it meanwhile.
+	 */
+	bool sure;
+	uint64_t hash;
+	struct node_name *hash_next; /* in the table of those that are sure */
+	char name[];
+};
+
+struct node {
+	/* never change */
+	uint64_t dev, ino;
+	mode_t type;
+
+	/* table lock */
+	struct node *hash_next;
+	uint64_t nlookup; /* as often as the kernel knows it */
+	uint64_t refs;	  /* names below it, the log, requests at work */
+	struct vec_of(struct node_name *) names;
+	/* Those whose descriptor may be closed; or those that are abandoned. NULL: neither. */
+	struct node *ring_prev, *ring_next;
+	void *handle;	/* to open it again without a name */
+	bool dead;	/* it is being released */
+	bool abandoned; /* it is not in the table any more */
+	bool gone;	/* it has no name: its descriptor, if it has one, stays */
+	bool made;	/* its making waits: a power cut takes it away */
+	bool replaced;	/* a rename made it another's successor */
+	bool traced;	/* the trace has said where it is */
+
+	/* the descriptor (O_PATH); closed only under the table lock, and if nobody pins it */
+	atomic_int pins;
+	int fd;
+	atomic_bool used;
+
+	/* links that are only in the stash, and how often that began to change, and ended */
+	atomic_uint stash_links, stash_begun, stash_ended;
+
+	/* node lock */
+	pthread_mutex_t lock;
+	atomic_int data; /* descriptor of ROOT's file, or -1; the table lock is enough to read it */
+	bool data_reads, data_writes;	      /* what it can do */
+	unsigned data_users;		      /* requests that read from it, without the lock */
+	struct pagefile *pf;		      /* NULL: nothing was written */
+	struct file_ctx *file;		      /* what `pf` knows of it */
+	struct node *dirty_prev, *dirty_next; /* those with `pf`; guarded by the dirty lock */
+	bool times;			      /* the two below are newer than ROOT's */
+	struct timespec mtime, ctime;
+	uint64_t opens;
+	bool was_truncated; /* to nothing, since it was last written out or closed */
+	bool flush;	    /* its data comes with the next metadata */
+	/*
+	 * Its size changed, or its holes, which metadata that becomes durable includes: the first
+	 * and last operation that did so, and where it is in the list of such nodes (table lock).
+	 */
+	bool sized;
+	uint64_t size_first, size_last;
+	size_t sized_at;
+	atomic_uint setid;    /* set-id bits that a write may have to take away */
+	atomic_bool live;     /* `pf` or `times` is set: attributes are not ROOT's */
+	atomic_bool dropping; /* the kernel is being told: pages that it writes back are lost */
+};
+
+struct node_list vec_of(struct node *);
+struct undo_list vec_of(struct undo *);
+
+/* ---- undo: how an operation of the log is taken back ---- */
+
+struct undo {
+	uint64_t seq; /* names what it put into the stash */
+	uint64_t at;  /* its record in the journal */
+	enum pending_kind kind;
+	bool is_dir;
+	bool stashed; /* the file that it removed or replaced is in the stash */
+	bool remade;  /* it was a directory, which is made anew: as below, with `value` */
+	uint64_t ino, other;
+	uint64_t dir[2];
+	char *name[2];
+	/* the old attributes */
+	uint32_t mode, uid, gid;
+	struct timespec atime, mtime;
+	/* the old value; NULL: there was none */
+	char *xattr;
+	void *value;
+	size_t value_len;
+	/* while it is in the log: of the operation; directories, and what it is about */
+	uint64_t number;
+	struct node *nodes[4];
+};
+
+/* Where undoing happens: in ROOT, by the server or after it; or in a copy of it. */
+struct undo_place {
+	int stash;
+	/* A new descriptor (O_PATH) of an inode, or -errno. */
+	int (*open)(struct undo_place *p, uint64_t ino);
+	/* `ino` lost the name, or (`made`) got it. */
+	void (*named)(struct undo_place *p, uint64_t ino, uint64_t dir, const char *name,
+		      bool made);
+	/*
+	 * `ino` was removed, and from now on means the directory `fd`, which was made anew under
+	 * this name. NULL: who is asked knows it by its name.
+	 */
+	void (*remade)(struct undo_place *p, uint64_t ino, int fd, uint64_t dir, const char *name);
+	/*
+	 * What the log calls the inode that has this number. NULL: nobody asks, because every
+	 * operation was done, and is undone once.
+	 */
+	uint64_t (*number)(struct undo_place *p, uint64_t ino);
+	uint64_t made_anew; /* the number of the directory that was made last */
+};
+
+/* Something that the kernel has to forget. */
+struct told {
+	struct node *node; /* referenced */
+	char *name;	   /* an entry of it; NULL: its attributes and data */
+};
+struct told_list vec_of(struct told);
+
+struct forget {
+	struct session session;	 /* first */
+	struct forget_opts opts; /* with strings of its own */
+	char *root_path, *mnt_path, *fsname;
+	bool checked; /* the kernel looks who may do what */
+	int root_fd;
+	int stash_fd; /* -1: none yet */
+	uint64_t dev; /* of ROOT; on other devices nothing waits */
+	struct inject *faults;
+	struct pagecache *cache;
+
+	pthread_t server; /* in forget_serve() */
+	atomic_bool serving;
+	bool has_waker;
+	pthread_t waker;  /* ends the server's waiting */
+	pthread_t ticker; /* while it serves, if `ticking`, which the wait lock guards */
+	bool ticking;
+	int guardian; /* a pipe that our guardian reads */
+	pid_t guardian_pid;
+
+	pthread_rwlock_t gate;
+	atomic_bool dead; /* it crashed: nothing is done any more */
+	pthread_mutex_t wait_lock;
+	pthread_cond_t wait_cond; /* `dead` was set, or a fault cancelled: delays end */
+
+	/* names lock */
+	pthread_mutex_t names;
+	struct pending *log; /* NULL: metadata is durable at once */
+	int journal;
+	uint64_t journal_size, journal_limit;
+	bool has_reserve; /* space for the journal, should ROOT be full */
+	bool half_undone; /* the journal has what is left to do: the next mount does it */
+	uint64_t seq;
+	struct strbuf record;
+
+	/* table lock */
+	pthread_mutex_t table;
+	struct node **buckets;
+	size_t n_buckets, n_nodes;
+	struct node_name **sure; /* names by parent and text */
+	size_t sure_buckets, n_sure;
+	struct node *abandoned;	 /* a ring: nodes that nobody finds any more */
+	struct dir_handle *dirs; /* that are open */
+	struct node *clock;	 /* a ring: nodes whose descriptor may be closed */
+	struct node root;
+
+	/* descriptors: forget_fds.c. They change with the table lock, but for data. */
+	size_t fd_limit, fd_other;
+	atomic_size_t n_fds;	/* of nodes that have a name */
+	atomic_size_t n_held;	/* of those that have none */
+	atomic_size_t n_dirs;	/* of directories that are being read */
+	atomic_size_t n_data;	/* of files */
+	unsigned threads;	/* that there are descriptors for */
+	bool handles;		/* inodes can be opened by handle */
+	bool data_stays;	/* who is not root may not be able to open a file again */
+	atomic_bool told_short; /* that there are not enough */
+
+	pthread_mutex_t dirty;
+	struct node *dirty_first;
+	struct vec_of(struct node *) sized; /* those with that mark, referenced */
+
+	/* what is told about */
+	uint64_t since_ns; /* when it was mounted */
+	atomic_uint_fast64_t number;
+	bool watch; /* every operation has to be described: trace or log */
+	pthread_mutex_t trace_lock;
+	struct trace_writer *trace;
+	uint64_t trace_start;
+	uint64_t n_marks;
+	atomic_uint_fast64_t lost_count; /* how often everything was lost */
+	atomic_uint_fast64_t epoch;	 /* grows when what the kernel knows becomes wrong */
+	pthread_mutex_t command;	 /* one command at a time */
+};
+
+static inline struct forget *forget_of(fuse_req_t req)
+{
+	return fuse_req_userdata(req);
+}
+
+/* ---- forget_node.c ---- */
+
+void node_table_init(struct forget *f);
+void node_table_release(struct forget *f);
+void node_init(struct node *n, uint64_t dev, uint64_t ino, mode_t type);
+static inline struct node *node_of(struct forget *f, fuse_ino_t id)
+{
+	return id == FUSE_ROOT_ID ? &f->root : (struct node *)(uintptr_t)id;
+}
+static inline fuse_ino_t node_id(struct forget *f, const struct node *n)
+{
+	return n == &f->root ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)n;
+}
+/*
+ * The node of an inode, made if it is not there. Takes the descriptor. `nlookup` more are known to
+ * the kernel; with 0 the caller has a reference.
+ */
+struct node *node_adopt(struct forget *f, int fd, const struct stat *st, struct node *parent,
+			const char *name, unsigned nlookup);
+/* A reference, or NULL if it is not known. */
+struct node *node_find(struct forget *f, uint64_t dev, uint64_t ino);
+void node_ref(struct forget *f, struct node *n);
+void node_unref(struct forget *f, struct node *n);
+void node_forget(struct forget *f, struct node *n, uint64_t nlookup);
+/* The descriptor, which stays open until it is unpinned; or -errno. */
+int node_pin(struct forget *f, struct node *n);
+void node_unpin(struct node *n);
+static inline void node_cleanup_pin(struct node **n)
+{
+	if (*n)
+		node_unpin(*n);
+}
+/*
+ * A name of it is about to go, or to get lost. If that is the last one, its descriptor stays from
+ * now on. False: there is none for it, and once the name has gone, node_abandon() must follow.
+ */
+bool node_keep(struct forget *f, struct node *n, bool lost) must_check;
+/* The name did not go. */
+void node_not_gone(struct forget *f, struct node *n);
+/* It has no name, and keeps no descriptor: who asks for more than its data gets ESTALE. */
+void node_abandon(struct forget *f, struct node *n);
+/* No more descriptors of nodes than there should be. */
+void node_give_way(struct forget *f);
+/* With the names lock: it got the name, or lost it. */
+void node_named(struct forget *f, struct node *n, struct node *parent, const char *name);
+void node_unnamed(struct forget *f, struct node *n, struct node *parent, const char *name);
+/*
+ * With the names lock: what has this name, with a reference. NULL: nobody knows; ROOT has to be
+ * asked.
+ */
+struct node *node_of_name(struct forget *f, struct node *parent, const char *name);
+/* ROOT becomes another: what is known by number is not the same any more. */
+void node_abandon_all(struct forget *f);
+/* The path from the mount, with `name` behind it if there is one. */
+void node_path(struct forget *f, struct node *n, const char *name, struct strbuf *out);
+
+/* ---- forget_fds.c ---- */
+
+int fds_init(struct forget *f, unsigned threads, struct err *err) must_check;
+/* How many descriptors of nodes that give way there should be; and as many of data. */
+size_t fds_each_max(const struct forget *f);
+/* What one more that stays is for; the further down, the more must be left without it. */
+enum fds_for {
+	FDS_OPEN,	 /* a file or directory that somebody opens */
+	FDS_REMOVED_DIR, /* a directory that somebody removes */
+	FDS_LOST_OPEN,	 /* what loses its last name, and somebody may have open */
+	FDS_LOST,	 /* the same, and nobody has */
+};
+/* Whether it may. The table lock must not be held; nor a node lock, unless `data_stays`. */
+bool fds_take(struct forget *f, enum fds_for what) must_check;
+/* What is answered if not. */
+int fds_refuse(struct forget *f);
+/* Everything that can gives way. */
+void fds_prepare_cut(struct forget *f);
+
+/* ---- forget_call.c: what every request does ---- */
+
+struct call {
+	struct forget *f;
+	fuse_req_t req;
+	struct posix_event ev;
+	struct node *node, *node2;
+	struct inject_action act;
+	bool inside;  /* holds the gate */
+	bool tracing; /* holds the trace lock */
+	bool watched;
+	uint64_t start_ns, epoch;
+	char *from, *to;
+	struct told_list told;
+};
+
+/* The operation; `node` is the object or the directory of `name`. */
+struct call_what {
+	enum posix_op op;
+	struct node *node, *node2;
+	const char *name, *name2;
+	uint64_t offset, len;
+	uint32_t arg, flags;
+	const void *payload;
+	size_t payload_len;
+};
+
+/* 0: go on, inside the gate. Or what to answer. call_end() must follow, whatever this gives. */
+int call_begin(struct call *c, fuse_req_t req, const struct call_what *w) must_check;
+/* Leaves the gate. Gives what to answer: `rc`, or that the mount crashed. */
+int64_t call_end(struct call *c, int64_t rc) must_check;
+/*
+ * Whether something was lost or went back since call_begin(): the kernel may have been told to
+ * forget before it hears this answer, and must not keep it.
+ */
+static inline bool call_is_late(const struct call *c)
+{
+	return atomic_load(&c->f->epoch) != c->epoch;
+}
+/* After the answer: the kernel is told. */
+void call_done(struct call *c);
+/* The simple answer, with all three. */
+void call_reply(struct call *c, int64_t rc);
+void forget_log(struct forget *f, const char *fmt, ...) printf_like(2, 3);
+uint64_t forget_clock_ns(void); /* since 1970 */
+
+/* ---- forget_trace.c ---- */
+
+int trace_open(struct forget *f, struct err *err) must_check;
+int trace_close(struct forget *f, struct err *err) must_check;
+/* Whether it belongs into the trace. */
+bool trace_wants(const struct call *c);
+/* Writes it down; with the trace lock. */
+void trace_call(struct call *c);
+/* Something that is no call happened here. Takes the trace lock. */
+void trace_note(struct forget *f, const char *fmt, ...) printf_like(2, 3);
+/* What is gathered goes to the file. Takes the trace lock. */
+void trace_hand_over(struct forget *f);
+/* The event of its making will say where it is. */
+void trace_made(struct forget *f, struct node *n);
+
+/* ---- forget_attr.c ---- */
+
+/* A link of `n` comes to the stash, or leaves it: meanwhile ROOT and the count do not agree. */
+static inline void stash_change_begin(struct node *n)
+{
+	atomic_fetch_add(&n->stash_begun, 1);
+}
+
+static inline void stash_change_end(struct node *n, int more)
+{
+	atomic_fetch_add(&n->stash_links, (unsigned)more);
+	atomic_fetch_add(&n->stash_ended, 1);
+}
+
+/* What an application sees. */
+int attr_stat(struct forget *f, struct node *n, int fd, struct stat *st) must_check;
+/* How long the kernel may keep them. */
+double attr_keep_s(const struct stat *st);
+/* Whether a user who is alone may do this. */
+int attr_allowed(struct forget *f, struct node *n, int mask) must_check;
+void on_access(fuse_req_t req, fuse_ino_t ino, int mask);
+/* What of a file a write takes away; beside the mode's bits there are capabilities. */
+enum { SETID_CAPABILITY = 1 << 16 };
+unsigned attr_setid(int fd, const struct stat *st);
+/* Who writes to a file, or shortens it, takes set-id bits away. */
+void attr_drop_setid(struct call *c, struct node *n);
+/* How many names of it an application sees; `fd` is its descriptor. 0 or a negated errno. */
+int attr_links(struct node *n, int fd, nlink_t *links) must_check;
+/* From ROOT's values to ours. */
+void attr_overlay(struct forget *f, struct node *n, struct stat *st);
+void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
+		struct fuse_file_info *fi);
+void on_statfs(fuse_req_t req, fuse_ino_t ino);
+void on_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
+void on_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size);
+void on_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t len,
+		 int flags);
+void on_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name);
+
+/* ---- forget_names.c ---- */
+
+struct making {
+	mode_t mode;
+	dev_t rdev;
+	const char *target; /* of a symbolic link */
+	bool open;	    /* a file, to be opened */
+};
+
+/*
+ * With the names lock. Gives 0, or the descriptor of a file that was opened, and the entry; or
+ * -errno.
+ */
+int make_locked(struct call *c, struct node *p, int dir, const char *name, const struct making *m,
+		struct fuse_entry_param *e) must_check;
+void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
+void on_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n);
+void on_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *v);
+void on_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev);
+void on_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
+void on_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name);
+void on_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name);
+void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+	       struct fuse_file_info *fi);
+void on_readlink(fuse_req_t req, fuse_ino_t ino);
+
+/* ---- forget_remove.c ---- */
+
+void on_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
+void on_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
+void on_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to,
+	       const char *new_name, unsigned flags);
+
+/* ---- forget_remake.c: directories that were removed ---- */
+
+/* What the directory looks like, for the undo; the caller frees its value. */
+int remake_note(int fd, struct undo *u) must_check;
+/* Makes it, also if it is there already. Gives a descriptor (O_PATH), or -errno. */
+int remake(const struct undo *u, int dir, const char *name) must_check;
+
+/* ---- forget_dir.c ---- */
+
+/* After a crash nobody closes what is open. */
+void dir_release_all(struct forget *f);
+void on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void on_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		    struct fuse_file_info *fi);
+void on_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+/* Hidden from the mount: the stash. */
+bool name_is_hidden(const struct forget *f, const struct node *parent, const char *name);
+
+/* What lookup, creation and readdirplus answer with. Takes one of nlookup. */
+int entry_of(struct forget *f, struct node *n, int fd, struct stat *st, struct fuse_entry_param *e)
+	must_check;
+int entry_lookup(struct forget *f, struct node *parent, int dir, const char *name,
+		 struct fuse_entry_param *e) must_check;
+
+/* ---- forget_data.c ---- */
+
+void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void on_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void on_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
+	      struct fuse_file_info *fi);
+void on_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
+		  struct fuse_file_info *fi);
+void on_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi);
+
+/* Whether the kernel needs not to tell when a descriptor is closed. */
+bool data_noflush(struct forget *f, const struct fuse_file_info *fi);
+/* Takes the node lock. The descriptor of a file that was just made, or -1, is taken. */
+void data_open_created(struct forget *f, struct node *n, int fd);
+
+/* ---- forget_file.c; the node lock is held for all of these ---- */
+
+/*
+ * ROOT's file, for reading or for writing; or -errno. Who may not open it a second time keeps what
+ * he has: so it is opened for writing when the application opens it, whose mode may change later.
+ */
+int data_fd(struct forget *f, struct node *n, bool write) must_check;
+/* When descriptors run short, a file has one only while it is used. */
+void data_trim(struct forget *f, struct node *n);
+/* Those that are not being used; takes the table lock, and no node lock may be held. */
+void data_close_idle(struct forget *f);
+/* Makes `pf`. */
+int data_file(struct forget *f, struct node *n) must_check;
+/* What is in memory goes. */
+void data_free(struct forget *f, struct node *n);
+int data_truncate(struct forget *f, struct node *n, uint64_t size, uint64_t number) must_check;
+/* Metadata that becomes durable will include its size, which operation `number` changed. */
+void data_mark_sized(struct forget *f, struct node *n, uint64_t number);
+/* It is durable, or nobody needs it. The caller has a reference. */
+void data_unmark_sized(struct forget *f, struct node *n);
+void data_touch(struct node *n); /* it changed now */
+/* Writing to ROOT's file, or resizing it, changed its time; what was set counts. */
+int data_keep_times(struct forget *f, struct node *n) must_check;
+/* Makes the content durable, with its times. */
+int data_sync(struct forget *f, struct node *n) must_check;
+/* Makes durable what metadata includes of it: a size that was set, holes; not the content. */
+int data_sync_size(struct forget *f, struct node *n) must_check;
+bool data_is_dirty(const struct node *n);
+/* A sync of its data needs new metadata: a size, or space where there was none. */
+bool data_needs_metadata(struct forget *f, struct node *n);
+/* Whether ROOT's file has a hole where these bytes are, or ends before them. */
+bool data_range_needs_space(struct forget *f, struct node *n, const struct pagefile_risk *r);
+/* What is not durable is lost. */
+void data_drop(struct forget *f, struct node *n);
+/* What was made and removed, neither of which is durable: nobody finds it any more. */
+void data_forget_removed(struct forget *f, struct node *n);
+/* If nobody has it open: what is not needed any more is closed. */
+void data_idle(struct forget *f, struct node *n);
+/* The same; takes the node lock. */
+void data_let_go(struct forget *f, struct node *n);
+/* Writes what a torn write left straight to ROOT. */
+int data_write_through(struct forget *f, struct node *n, const void *data, uint64_t offset,
+		       size_t len) must_check;
+/* As lseek with SEEK_DATA and SEEK_HOLE. */
+int64_t data_seek(struct forget *f, struct node *n, uint64_t offset, int whence) must_check;
+/* Takes the node lock; nobody uses it any more. */
+void data_release(struct forget *f, struct node *n);
+/* Every node that has data in memory, each with a reference; the caller drops them. */
+void data_dirty_nodes(struct forget *f, struct node_list *out);
+/* The same for those whose size waits for metadata. */
+void data_sized_nodes(struct forget *f, struct node_list *out);
+
+/* ---- forget_sync.c ---- */
+
+void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
+void on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
+/* The data of a sync, and then what the log says; the gate is held. */
+int data_sync_node(struct forget *f, struct node *n, bool data_only) must_check;
+int dir_sync_node(struct forget *f, struct node *n, bool data_only) must_check;
+/* Makes a file's content durable; takes its lock. If ROOT is full, what the log holds is freed. */
+int data_sync_freeing(struct forget *f, struct node *n) must_check;
+/* Sizes become durable as metadata does. What cannot be written waits on. */
+int data_sync_sizes(struct forget *f) must_check;
+
+/* ---- forget_log.c: the log of what waits, and its journal; with the names lock ---- */
+
+static inline bool log_waits(const struct forget *f, const struct node *n)
+{
+	return f->log && n->dev == f->dev;
+}
+static inline void names_lock(struct forget *f)
+{
+	if (f->log)
+		pthread_mutex_lock(&f->names);
+}
+static inline void names_unlock(struct forget *f)
+{
+	if (f->log)
+		pthread_mutex_unlock(&f->names);
+}
+/* Before the operation: it is in the journal. Gives its number, or -errno. */
+int log_intend(struct forget *f, struct undo *u) must_check;
+/* It failed, and did nothing. */
+void log_cancel(struct forget *f, struct undo *u);
+/* It is done: `u` is copied to the heap, with references to the nodes, and waits. */
+void log_add(struct forget *f, struct undo *u, struct node *const nodes[4], uint64_t number);
+/* fsync of a node; its data is durable already. If it fails, nothing more is durable than was. */
+int log_sync(struct forget *f, struct node *n, bool data_only, bool had_data) must_check;
+/* If it fails, some of it may be durable, in order. */
+int log_sync_all(struct forget *f) must_check;
+/* ROOT is full. 0: something became durable, so what it removed is gone: try again. */
+int log_make_room(struct forget *f) must_check;
+/*
+ * Loses what waits; `keep` as in pending.h. If it fails, it stopped half way: then the mount has to
+ * end, and the next one does the rest.
+ */
+int log_cut(struct forget *f, bool (*keep)(void *ctx, const struct pending_op *op), void *ctx,
+	    struct told_list *told) must_check;
+int log_open(struct forget *f, struct err *err) must_check;
+void log_close(struct forget *f);
+void stash_name(uint64_t seq, char out[32]);
+/* Makes the stash, if it is not there yet. */
+int stash_open(struct forget *f, struct err *err) must_check;
+
+/* ---- forget_undo.c ---- */
+
+int undo_apply(const struct undo *u, struct undo_place *p) must_check;
+/* After that: the journal `fd` says that it is done. */
+int undo_mark(const struct undo *u, const struct undo_place *p, int fd) must_check;
+void undo_encode(const struct undo *u, struct strbuf *out);
+/* Bytes used, 0 if it ends too early, or -EINVAL. `out` has memory of its own. */
+int64_t undo_decode(const void *data, size_t len, struct undo *out) must_check;
+void undo_release(struct undo *u);
+
+/* ---- forget_recover.c ---- */
+
+/* Where each inode of a tree is, kept up to date while it is undone. */
+struct places;
+struct places *places_new(int root);
+void places_free(struct places *p);
+void places_add(struct places *p, uint64_t ino, uint64_t dir, const char *name);
+int places_walk(struct places *p, struct err *err) must_check;
+struct undo_place *places_undo(struct places *p, int stash, bool copy);
+void places_set_root(struct places *p, uint64_t ino);
+/* That nobody else can have put anything there. */
+int stash_check(int stash, const char *root, struct err *err) must_check;
+/* With the lock of ROOT held. 1: something was undone. */
+int recover_locked(int root_fd, const char *root, struct err *err) must_check;
+/* -EBUSY with a sentence if somebody else has it. */
+int root_lock(int root_fd, const char *root, bool wait, struct err *err) must_check;
+/* Removes what is below `name`, and it. */
+int remove_tree(int dir, const char *name) must_check;
+
+/* ---- forget_lose.c ---- */
+
+enum lose_end { LOSE_GO_ON, LOSE_AND_END };
+/*
+ * Everything that is not durable is lost, but for what `fault` lets survive (NULL: nothing). With
+ * LOSE_AND_END nothing is done any more. The gate must not be held. What the kernel has to be told
+ * goes to `told`.
+ */
+void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
+		 struct told_list *told);
+/* The same, and what was at risk, as report_risks() says it; either may be NULL. */
+void forget_lose_telling(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
+			 struct told_list *told, struct strbuf *text, struct strbuf *json);
+/*
+ * The same with the gate held alone, which the caller goes on to hold. If it fails, the mount has
+ * to end: forget_stop(), when the gate is open.
+ */
+int forget_lose_inside(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
+		       struct told_list *told, struct strbuf *text, struct strbuf *json) must_check;
+/* The same, and of one write the parts that `fault` says are durable. */
+void forget_tear(struct forget *f, struct fault *fault, struct node *n, const void *data,
+		 uint64_t offset, size_t len);
+void forget_tell(struct forget *f, struct told_list *told);
+void told_add(struct forget *f, struct told_list *told, struct node *n, const char *name);
+/* Everything that the kernel knows. */
+void told_all(struct forget *f, struct told_list *told);
+/* Makes everything durable; the gate is held. */
+int forget_sync_all(struct forget *f) must_check;
+/* At the end: what forget_sync_all() could not make durable is undone, so that ROOT is whole. */
+void forget_give_up(struct forget *f);
+/* What FAULT_SYNC says, at an operation on `own` (NULL: on none); the gate is held. */
+int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fault) must_check;
+/* How many unsynced pages the file has that FAULT_SYNC means; of several, the one with most. */
+uint64_t forget_pages_meant(struct forget *f, const struct fault *fault);
+bool forget_root_is_there(const struct forget *f);
+/* Where ROOT is, if it was moved since it was mounted; NULL: it was not. */
+char *forget_root_now(const struct forget *f);
+/* Ends forget_serve(), from any thread. */
+void forget_stop(struct forget *f);
+
+/* ---- forget_report.c ---- */
+
+/* What is at risk, in words, a line each. */
+void report_risks(struct forget *f, struct strbuf *text, struct strbuf *json);
+/* The answer of a command that is done; either may be NULL. */
+void report_say(struct strbuf *text, struct strbuf *json, const char *sentence);
+
+/* ---- forget_durable.c ---- */
+
+int durable_all(struct forget *f, struct strbuf *text, struct strbuf *json, struct err *err)
+	must_check;
+/* What a FAULT_SYNC says, at once. */
+int durable_some(struct forget *f, const struct fault *some, struct strbuf *text,
+		 struct strbuf *json, struct err *err) must_check;
+/* Whether anything in ROOT has a path that matches; true as well if there is too much to look at.
+ */
+bool root_has_match(struct forget *f, const struct path_match *m);
+
+/* ---- forget_snapshot.c ---- */
+
+int snapshot_take(struct forget *f, const char *name, struct err *err) must_check;
+int snapshot_rollback(struct forget *f, const char *name, struct told_list *told, struct err *err)
+	must_check;
+/* What somebody was killed at. 1: there was something to do, and it is done. */
+int snapshot_finish_rollback(int root_fd, int stash, const char *root, struct err *err) must_check;
+/* Removes it. */
+int snapshot_drop(struct forget *f, const char *name, struct err *err) must_check;
+int snapshot_list(struct forget *f, struct strbuf *text, struct strbuf *json, struct err *err)
+	must_check;
+
+#endif

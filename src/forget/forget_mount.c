@@ -1,0 +1,642 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * forget_mount.c - the life of a mount that forgets.
+ *
+ * Beside the server there is its guardian, a process that does nothing but wait for the server's
+ * end. Should the server be killed, it unmounts, and undoes what was pending, at once.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <malloc.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "forget/forget_impl.h"
+#include "forget/forget_place.h"
+
+enum { IDLE_THREADS = 8, MAX_THREADS = 32 };
+
+static void on_init(void *data, struct fuse_conn_info *conn)
+{
+	struct forget *f = data;
+
+	/* The umask is ours to see to, so that access control lists work as they do in ROOT. */
+	conn->want |=
+		conn->capable &
+		(FUSE_CAP_DONT_MASK | FUSE_CAP_READDIRPLUS | (f->checked ? FUSE_CAP_POSIX_ACL : 0) |
+		 FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS |
+		 FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE |
+		 FUSE_CAP_ASYNC_DIO);
+	/* The n-th write must be the n-th write: nothing is gathered in the kernel. */
+	conn->want &= ~(unsigned)(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_SPLICE_READ |
+				  FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC |
+				  FUSE_CAP_HANDLE_KILLPRIV);
+	session_take_killpriv(&f->session, conn);
+}
+
+static const struct fuse_lowlevel_ops operations = {
+	.init = on_init,
+	.lookup = on_lookup,
+	.forget = on_forget,
+	.forget_multi = on_forget_multi,
+	.access = on_access,
+	.getattr = on_getattr,
+	.setattr = on_setattr,
+	.readlink = on_readlink,
+	.mknod = on_mknod,
+	.mkdir = on_mkdir,
+	.unlink = on_unlink,
+	.rmdir = on_rmdir,
+	.symlink = on_symlink,
+	.rename = on_rename,
+	.link = on_link,
+	.open = on_open,
+	.read = on_read,
+	.write = on_write,
+	.flush = on_flush,
+	.release = on_release,
+	.fsync = on_fsync,
+	.opendir = on_opendir,
+	.readdir = on_readdir,
+	.readdirplus = on_readdirplus,
+	.releasedir = on_releasedir,
+	.fsyncdir = on_fsyncdir,
+	.statfs = on_statfs,
+	.setxattr = on_setxattr,
+	.getxattr = on_getxattr,
+	.listxattr = on_listxattr,
+	.removexattr = on_removexattr,
+	.create = on_create,
+	.fallocate = on_fallocate,
+	.lseek = on_lseek,
+};
+
+/* ---- the guardian ---- */
+
+static void unmount_dead(const char *mnt)
+{
+	if (!umount2(mnt, MNT_DETACH))
+		return;
+	pid_t pid = fork();
+	if (!pid) {
+		execlp("fusermount3", "fusermount3", "-u", "-z", "-q", "--", mnt, (char *)NULL);
+		_exit(127);
+	}
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+}
+
+/* Nobody answers there. Attributes of its root may be cached, so another question is asked. */
+static bool is_dead(const char *mnt)
+{
+	struct statvfs st;
+
+	return statvfs(mnt, &st) && (errno == ENOTCONN || errno == ECONNABORTED);
+}
+
+/*
+ * With the lock of ROOT, so that whoever mounts it again comes before all of this or after it, and
+ * is not unmounted instead.
+ */
+static int clear_away(int root_at, const char *root, const char *mnt)
+{
+	auto_fd fd = openat(root_at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct err err = ERR_INIT;
+	int rc = fd < 0 ? -errno : root_lock(fd, root, true, &err);
+
+	if (is_dead(mnt))
+		unmount_dead(mnt);
+	return rc ? rc : min(recover_locked(fd, root, &err), 0);
+}
+
+/* What the guardian has open: nothing else of the server may stay with it. */
+enum { GUARD_PIPE = 3, GUARD_ROOT = 4, GUARD_FDS = 5 };
+
+static bool keep_two(int pipe_end, int root)
+{
+	int high_pipe = fcntl(pipe_end, F_DUPFD, GUARD_FDS);
+	int high_root = fcntl(root, F_DUPFD, GUARD_FDS);
+
+	return high_pipe >= 0 && high_root >= 0 && dup2(high_pipe, GUARD_PIPE) >= 0 &&
+	       dup2(high_root, GUARD_ROOT) >= 0 && !close_range(GUARD_FDS, ~0U, 0);
+}
+
+/*
+ * Never returns. A byte from the server says that it ended as it should. ROOT is known by a
+ * descriptor, without its lock: it may be moved meanwhile.
+ */
+static void guard(int pipe_end, int root_at, const char *root, const char *mnt)
+{
+	char byte;
+	ssize_t n;
+
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	prctl(PR_SET_NAME, "outage-guardian");
+	int null = open("/dev/null", O_RDWR);
+	for (int fd = 0; fd < 3 && null >= 0; fd++)
+		dup2(null, fd);
+	if (!keep_two(pipe_end, root_at) || chdir("/"))
+		_exit(1);
+	do
+		n = read(GUARD_PIPE, &byte, 1);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0 && clear_away(GUARD_ROOT, root, mnt))
+		_exit(1); /* the next mount says what is wrong */
+	_exit(0);
+}
+
+static int start_guardian(struct forget *f, struct err *err)
+{
+	int ends[2];
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return err_set(err, -errno, "cannot make a pipe: %m");
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		close(ends[1]);
+		setsid();
+		guard(ends[0], f->root.fd, f->root_path, f->mnt_path);
+	}
+	close(ends[0]);
+	if (pid < 0) {
+		close(ends[1]);
+		return err_set(err, -errno, "cannot start a process: %m");
+	}
+	f->guardian = ends[1];
+	f->guardian_pid = pid;
+	return 0;
+}
+
+static void dismiss_guardian(struct forget *f)
+{
+	if (f->guardian >= 0 && write(f->guardian, "x", 1) != 1)
+		log_debug("the guardian has gone");
+	util_close(steal_fd(&f->guardian));
+	/* Not ours any more, if we went into the background since. */
+	if (f->guardian_pid > 0)
+		waitpid(f->guardian_pid, NULL, 0);
+}
+
+/* ---- mounting ---- */
+
+static int add_option(struct fuse_args *args, const char *option)
+{
+	return fuse_opt_add_arg(args, "-o") || fuse_opt_add_arg(args, option);
+}
+
+/* The number of the first user namespace is the same on every Linux. */
+static bool in_first_user_namespace(void)
+{
+	struct stat st;
+
+	return !stat("/proc/self/ns/user", &st) && st.st_ino == 0xEFFFFFFDU;
+}
+
+static bool ignores_modes(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+
+	return !syscall(SYS_capget, &head, data) && (data[0].effective & 1U << CAP_DAC_OVERRIDE);
+}
+
+/*
+ * Whether the kernel looks who may do what. For that it needs a directory's attributes, which it
+ * asks for again after each change of it: a request more for every name that is made or removed. If
+ * nobody but root comes in, there is nothing to look for: what root may not do, ROOT's file system
+ * refuses. A user who is alone may do what it allows us, but we are not asked about names that the
+ * kernel knows already. In a namespace of users the kernel takes access control lists only if it is
+ * the one that obeys them.
+ */
+static bool is_checked(const struct forget_opts *o)
+{
+	for (size_t i = 0; o->fuse_options && o->fuse_options[i]; i++)
+		if (strstr(o->fuse_options[i], "default_permissions"))
+			return true;
+	return o->allow_other || geteuid() || !in_first_user_namespace() || !ignores_modes();
+}
+
+static int session_args(struct forget *f, struct fuse_args *args)
+{
+	const char *subtype = f->opts.subtype ? f->opts.subtype : "outage";
+	auto_free char *names = xasprintf("fsname=%s,subtype=%s", f->fsname, subtype);
+	int rc = fuse_opt_add_arg(args, "outage") || add_option(args, names);
+
+	if (!rc && f->checked)
+		rc = add_option(args, "default_permissions");
+	if (!rc && f->opts.allow_other)
+		rc = add_option(args, "allow_other");
+	for (size_t i = 0; !rc && f->opts.fuse_options && f->opts.fuse_options[i]; i++)
+		rc = add_option(args, f->opts.fuse_options[i]);
+	return rc;
+}
+
+/*
+ * Options that let others in are not handed on as they come: without the kernel's checks, the
+ * server would do for anybody what it may do itself.
+ */
+static int check_options(const struct forget_opts *o, struct err *err)
+{
+	static const char *const opens[] = { "allow_other", "allow_root" };
+
+	for (size_t i = 0; o->fuse_options && o->fuse_options[i]; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(opens); k++) {
+			const char *at = strstr(o->fuse_options[i], opens[k]);
+
+			if (at)
+				return err_set(
+					err, -EINVAL,
+					"'-o %s' is not taken; --allow-other lets others in, "
+					"and has the kernel check what they may do",
+					opens[k]);
+		}
+	return 0;
+}
+
+static int mount_session(struct forget *f, struct err *err)
+{
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+
+	int rc = session_args(f, &args);
+
+	if (!rc)
+		rc = session_open(&f->session, &args, &operations, f->mnt_path, err);
+	else
+		err_set(err, rc, "out of memory");
+	fuse_opt_free_args(&args);
+	return rc;
+}
+
+/* A mount has a stash of its own below, which it does not show and lets nobody make. */
+static int no_stash(const char *root, int rc, struct err *err)
+{
+	auto_place place = { 0 };
+	struct err none = ERR_INIT;
+
+	if (rc == -EPERM && !forget_place_find(root, &place, &none))
+		return err_set(err, rc,
+			       "ROOT %s is a mount of outage itself; give the directory below it, "
+			       "or one inside of it",
+			       root);
+	return err_set(err, rc, "cannot make %s/" STASH_NAME ": %m", root);
+}
+
+int stash_open(struct forget *f, struct err *err)
+{
+	if (f->stash_fd >= 0)
+		return 0;
+	if (mkdirat(f->root_fd, STASH_NAME, 0700) && errno != EEXIST)
+		return no_stash(f->root_path, -errno, err);
+	f->stash_fd =
+		openat(f->root_fd, STASH_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (f->stash_fd < 0)
+		return err_set(err, -errno, "cannot open %s/" STASH_NAME ": %m", f->root_path);
+	return stash_check(f->stash_fd, f->root_path, err);
+}
+
+/* Whether inodes can be opened without a name here: it needs a privilege and the file system. */
+static bool can_use_handles(int fd)
+{
+	auto_free struct file_handle *h = xcalloc(1, sizeof(*h) + MAX_HANDLE_SZ);
+	int mount, again;
+
+	h->handle_bytes = MAX_HANDLE_SZ;
+	if (name_to_handle_at(fd, "", h, &mount, AT_EMPTY_PATH))
+		return false;
+	again = open_by_handle_at(fd, h, O_PATH | O_CLOEXEC);
+	util_close(again);
+	return again >= 0;
+}
+
+static int open_root(struct forget *f, struct err *err)
+{
+	struct stat st;
+	int rc;
+
+	f->root_fd = open(f->root_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (f->root_fd < 0 || fstat(f->root_fd, &st))
+		return err_set(err, -errno, "cannot open %s: %m", f->root_path);
+	rc = root_lock(f->root_fd, f->root_path, true, err);
+	if (rc)
+		return rc;
+	rc = recover_locked(f->root_fd, f->root_path, err);
+	if (rc < 0)
+		return rc;
+	if (rc)
+		forget_log(f, "%s: a server was killed here; what was not durable is undone",
+			   f->root_path);
+	f->dev = st.st_dev;
+	f->handles = can_use_handles(f->root_fd);
+	node_init(&f->root, st.st_dev, st.st_ino, S_IFDIR);
+	f->root.fd = open(f->root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	f->root.nlookup = 1;
+	if (f->root.fd < 0)
+		return err_set(err, -errno, "cannot open %s: %m", f->root_path);
+	/* There may be snapshots of an earlier mount. */
+	if (f->opts.profile->metadata || !faccessat(f->root_fd, STASH_NAME, F_OK, 0))
+		rc = stash_open(f, err);
+	return min(rc, 0);
+}
+
+static void forget_init(struct forget *f, const struct forget_opts *opts, struct inject *faults)
+{
+	pthread_rwlockattr_t attr;
+
+	*f = (struct forget){ .opts = *opts,
+			      .root_fd = -1,
+			      .stash_fd = -1,
+			      .guardian = -1,
+			      .journal = -1,
+			      .faults = faults };
+	f->root.fd = -1;
+	f->root.data = -1;
+	f->fsname = xstrdup(opts->subtype ? opts->subtype : "outage");
+	/* A power cut must not wait for a pause of the requests. */
+	pthread_rwlockattr_init(&attr);
+	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&f->gate, &attr);
+	pthread_rwlockattr_destroy(&attr);
+	pthread_mutex_init(&f->wait_lock, NULL);
+	pthread_cond_init(&f->wait_cond, NULL);
+	pthread_mutex_init(&f->command, NULL);
+	f->since_ns = forget_clock_ns();
+	f->checked = is_checked(opts);
+	node_table_init(f);
+}
+
+/* As root_path or mnt_path: without links, so that it is the same from everywhere. */
+static char *full_path(const char *path, struct err *err)
+{
+	char *full = realpath(path, NULL);
+	struct stat st;
+
+	if (!full) {
+		err_set(err, -errno, "cannot use %s: %m", path);
+		return NULL;
+	}
+	if (stat(full, &st) || !S_ISDIR(st.st_mode)) {
+		err_set(err, -ENOTDIR, "cannot use %s: it is no directory", path);
+		free(full);
+		return NULL;
+	}
+	return full;
+}
+
+static int mount_all(struct forget *f, struct err *err)
+{
+	int rc;
+
+	f->root_path = full_path(f->opts.root, err);
+	f->mnt_path = f->root_path ? full_path(f->opts.mnt, err) : NULL;
+	if (!f->mnt_path)
+		return err->code;
+	rc = fds_init(f, f->opts.threads ? f->opts.threads : MAX_THREADS, err);
+	if (!rc)
+		rc = open_root(f, err);
+	if (!rc)
+		rc = pagecache_new(&f->opts.cache, &f->cache, err);
+	if (!rc)
+		rc = log_open(f, err);
+	if (!rc)
+		rc = trace_open(f, err);
+	if (!rc)
+		rc = start_guardian(f, err);
+	if (!rc)
+		rc = mount_session(f, err);
+	return rc;
+}
+
+int forget_mount(const struct forget_opts *opts, struct inject *faults, struct forget **out,
+		 struct err *err)
+{
+	struct forget *f = xmalloc(sizeof(*f));
+	int rc;
+
+	forget_init(f, opts, faults);
+	rc = check_options(opts, err);
+	if (!rc)
+		rc = mount_all(f, err);
+	if (rc)
+		forget_free(f);
+	else
+		*out = f;
+	return rc;
+}
+
+/* ---- serving ---- */
+
+static void nothing(int sig)
+{
+	(void)sig;
+}
+
+/* Who is impatient and asks again must not keep us from unmounting. */
+static void ignore_signals(void)
+{
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+}
+
+/*
+ * What waits is kept in many small pieces, by whichever thread has the request. Memory of a
+ * thread's own the C library gets page by page, by a system call for each; what all share, in
+ * larger steps.
+ */
+static void share_memory(void)
+{
+	mallopt(M_ARENA_MAX, 1);
+}
+
+static int serve_loop(struct forget *f)
+{
+	struct sigaction wake = { .sa_handler = nothing }, old;
+	struct fuse_loop_config *config = fuse_loop_cfg_create();
+	int rc;
+
+	sigaction(SIGUSR2, &wake, &old);
+	share_memory();
+	f->server = pthread_self();
+	f->serving = true;
+	fuse_loop_cfg_set_idle_threads(config, min((unsigned)IDLE_THREADS, f->threads));
+	fuse_loop_cfg_set_max_threads(config, f->threads);
+	fuse_loop_cfg_set_clone_fd(config, 1);
+	rc = f->dead ? 0 : fuse_session_loop_mt(f->session.se, config);
+	pthread_mutex_lock(&f->wait_lock);
+	f->serving = false;
+	pthread_mutex_unlock(&f->wait_lock);
+	if (f->has_waker)
+		pthread_join(f->waker, NULL);
+	fuse_loop_cfg_destroy(config);
+	sigaction(SIGUSR2, &old, NULL);
+	return rc;
+}
+
+bool forget_root_is_there(const struct forget *f)
+{
+	struct stat st;
+
+	return !fstat(f->root_fd, &st) && st.st_nlink > 0;
+}
+
+char *forget_root_now(const struct forget *f)
+{
+	char link[32], path[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", f->root_fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n <= 0 || !forget_root_is_there(f))
+		return NULL;
+	path[n] = '\0';
+	return streq(path, f->root_path) ? NULL : xstrdup(path);
+}
+
+/* ---- every second ---- */
+
+/* Nobody tells that a directory which is open was removed. True: it is gone. */
+static bool end_without_root(struct forget *f)
+{
+	if (forget_root_is_there(f))
+		return false;
+	forget_log(f, "ROOT %s was taken away; the mount ends", f->root_path);
+	forget_stop(f);
+	return true;
+}
+
+/* It is used where it is now; once is enough to say so. */
+static bool say_if_moved(struct forget *f)
+{
+	auto_free char *now = forget_root_now(f);
+
+	if (now)
+		forget_log(f, "ROOT %s was moved, and is used where it is now: %s", f->root_path,
+			   now);
+	return now;
+}
+
+static void *tick(void *arg)
+{
+	struct forget *f = arg;
+	struct timespec until;
+	bool ended = false, moved = false;
+
+	pthread_mutex_lock(&f->wait_lock);
+	while (f->ticking) {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec++;
+		pthread_cond_timedwait(&f->wait_cond, &f->wait_lock, &until);
+		pthread_mutex_unlock(&f->wait_lock);
+		trace_hand_over(f);
+		ended = ended || end_without_root(f);
+		moved = moved || say_if_moved(f);
+		pthread_mutex_lock(&f->wait_lock);
+	}
+	pthread_mutex_unlock(&f->wait_lock);
+	return NULL;
+}
+
+static void start_ticking(struct forget *f)
+{
+	f->ticking = true;
+	if (pthread_create(&f->ticker, NULL, tick, f))
+		f->ticking = false;
+}
+
+static void stop_ticking(struct forget *f)
+{
+	bool was;
+
+	pthread_mutex_lock(&f->wait_lock);
+	was = f->ticking;
+	f->ticking = false;
+	pthread_cond_broadcast(&f->wait_cond);
+	pthread_mutex_unlock(&f->wait_lock);
+	if (was)
+		pthread_join(f->ticker, NULL);
+}
+
+int forget_serve(struct forget *f, enum forget_end *end, struct err *err)
+{
+	int rc, sync = 0;
+
+	start_ticking(f);
+	rc = serve_loop(f);
+	stop_ticking(f);
+
+	ignore_signals();
+	/* First of all: who still waits for an answer gets an error. */
+	if (f->dead && f->session.mounted) {
+		fuse_session_unmount(f->session.se);
+		f->session.mounted = false;
+	}
+	if (!f->dead) {
+		pthread_rwlock_wrlock(&f->gate);
+		sync = forget_sync_all(f);
+		if (sync)
+			forget_give_up(f);
+		pthread_rwlock_unlock(&f->gate);
+	}
+	*end = f->dead				    ? FORGET_CRASHED
+	       : !forget_root_is_there(f) || rc < 0 ? FORGET_LOST
+	       : rc > 0				    ? FORGET_SIGNAL
+						    : FORGET_UNMOUNTED;
+	if (f->session.mounted)
+		fuse_session_unmount(f->session.se);
+	f->session.mounted = false;
+	rc = trace_close(f, err);
+	if (!rc && sync)
+		rc = err_set(err, sync, "not everything could be written to %s: %s", f->root_path,
+			     strerror(-sync));
+	return rc;
+}
+
+/* The stash is empty unless there are snapshots, or something could not be undone. */
+static void leave_root(struct forget *f)
+{
+	if (f->stash_fd < 0)
+		return;
+	if (f->log && !pending_count(f->log) && !f->half_undone)
+		unlinkat(f->stash_fd, "journal", 0);
+	unlinkat(f->stash_fd, "journal.reserve", 0);
+	unlinkat(f->root_fd, STASH_NAME, AT_REMOVEDIR);
+}
+
+void forget_free(struct forget *f)
+{
+	if (!f)
+		return;
+	session_close(&f->session);
+	trace_writer_free(f->trace);
+	leave_root(f);
+	log_close(f);
+	dir_release_all(f);
+	node_table_release(f);
+	pagecache_free(f->cache);
+	dismiss_guardian(f);
+	util_close(f->stash_fd);
+	util_close(f->root_fd); /* and the lock with it */
+	inject_free(f->faults);
+	vec_release(&f->sized);
+	pthread_rwlock_destroy(&f->gate);
+	pthread_mutex_destroy(&f->wait_lock);
+	pthread_cond_destroy(&f->wait_cond);
+	pthread_mutex_destroy(&f->command);
+	free(f->root_path);
+	free(f->mnt_path);
+	free(f->fsname);
+	free(f);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * forget_names.c - operations that make names. They are done in ROOT at once, so that its file
+ * system decides what is right. Where they wait for a sync, how to take the operation back goes to
+ * the journal before it is done (forget_log.c). Those that take names away are in forget_remove.c.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "forget/forget_caller.h"
+#include "forget/forget_impl.h"
+
+static int result(int rc)
+{
+	return rc < 0 ? -errno : rc;
+}
+
+/* ---- making ---- */
+
+static int make_one(fuse_req_t req, int dir, const char *name, const struct making *m)
+{
+	int rc;
+
+	caller_enter(req);
+	if (m->target)
+		rc = result(symlinkat(m->target, dir, name));
+	else if (S_ISDIR(m->mode))
+		rc = result(mkdirat(dir, name, m->mode & 07777));
+	else if (m->open)
+		rc = result(openat(dir, name, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC,
+				   m->mode & 07777));
+	else
+		rc = result(mknodat(dir, name, m->mode, m->rdev));
+	caller_leave(req);
+	return rc;
+}
+
+/* What was made cannot be told of, for want of a descriptor: it was never there. */
+static void unmake(struct forget *f, int dir, const char *name, bool is_dir)
+{
+	if (unlinkat(dir, name, is_dir ? AT_REMOVEDIR : 0) && errno != ENOENT)
+		forget_log(f, "%s was made, and cannot be removed again: %m", name);
+}
+
+int make_locked(struct call *c, struct node *p, int dir, const char *name, const struct making *m,
+		struct fuse_entry_param *e)
+{
+	struct undo u = { .kind = PENDING_MAKE, .is_dir = S_ISDIR(m->mode), .dir = { p->ino } };
+	struct forget *f = c->f;
+	bool waits = log_waits(f, p);
+	struct stat st;
+	int rc = 0, made;
+
+	if (m->open && f->data_stays && !fds_take(f, FDS_OPEN))
+		return fds_refuse(f);
+	if (waits) {
+		u.name[0] = (char *)name;
+		/* The journal says that it is removed, if we are killed: so it must not be there.
+		 */
+		rc = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ? log_intend(f, &u) : -EEXIST;
+		if (rc)
+			return rc;
+	}
+	made = make_one(c->req, dir, name, m);
+	rc = made < 0 ? made : entry_lookup(f, p, dir, name, e);
+	if (rc && made >= 0)
+		unmake(f, dir, name, S_ISDIR(m->mode));
+	if (!rc && waits) {
+		struct node *n = node_of(f, e->ino);
+
+		u.ino = e->attr.st_ino;
+		log_add(f, &u, (struct node *[4]){ p, NULL, n, NULL }, c->ev.number);
+	} else if (waits) {
+		log_cancel(f, &u);
+	}
+	if (rc && made > 0)
+		close(made);
+	return rc ? rc : made;
+}
+
+static int make(struct call *c, struct node *p, const char *name, const struct making *m,
+		struct fuse_entry_param *e)
+{
+	struct forget *f = c->f;
+	int dir, rc;
+
+	if (name_is_hidden(f, p, name))
+		return -EPERM;
+	dir = node_pin(f, p);
+	if (dir < 0)
+		return dir;
+	names_lock(f);
+	rc = make_locked(c, p, dir, name, m, e);
+	names_unlock(f);
+	node_unpin(p);
+	if (rc >= 0) {
+		c->ev.ino = e->attr.st_ino;
+		c->ev.arg = e->attr.st_mode; /* with the umask */
+		trace_made(f, node_of(f, e->ino));
+	}
+	return rc;
+}
+
+static void reply_made(struct call *c, int64_t rc, struct fuse_entry_param *e)
+{
+	int64_t said = call_end(c, rc);
+
+	if (call_is_late(c))
+		e->entry_timeout = e->attr_timeout = 0;
+	if (said)
+		fuse_reply_err(c->req, (int)-said);
+	if ((said || fuse_reply_entry(c->req, e)) && !rc)
+		node_forget(c->f, node_of(c->f, e->ino), 1); /* the kernel does not know it */
+	call_done(c);
+}
+
+static void make_and_reply(fuse_req_t req, enum posix_op op, fuse_ino_t parent, const char *name,
+			   const struct making *m)
+{
+	struct forget *f = forget_of(req);
+	struct node *p = node_of(f, parent);
+	struct fuse_entry_param e = { 0 };
+	struct call c;
+	int64_t rc =
+		call_begin(&c, req,
+			   &(struct call_what){ op, .node = p, .name = name, .arg = m->mode,
+						.payload = m->target,
+						.payload_len = m->target ? strlen(m->target) : 0 });
+
+	if (!rc)
+		rc = make(&c, p, name, m, &e);
+	reply_made(&c, rc, &e);
+}
+
+void on_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
+{
+	make_and_reply(req, POSIX_MKNOD, parent, name, &(struct making){ mode, rdev, NULL, false });
+}
+
+void on_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	make_and_reply(req, POSIX_MKDIR, parent, name,
+		       &(struct making){ mode | S_IFDIR, 0, NULL, false });
+}
+
+void on_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
+{
+	make_and_reply(req, POSIX_SYMLINK, parent, name,
+		       &(struct making){ S_IFLNK | 0777, 0, target, false });
+}
+
+void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+	       struct fuse_file_info *fi)
+{
+	struct forget *f = forget_of(req);
+	struct node *p = node_of(f, parent);
+	struct fuse_entry_param e = { 0 };
+	struct call c;
+	int64_t said, rc = call_begin(&c, req,
+				      &(struct call_what){ POSIX_CREATE, .node = p, .name = name,
+							   .arg = mode });
+	int fd = -1;
+
+	if (!rc) {
+		rc = fd = make(&c, p, name, &(struct making){ mode | S_IFREG, 0, NULL, true }, &e);
+		if (rc == -EEXIST && !(fi->flags & O_EXCL)) { /* somebody was faster */
+			int dir = node_pin(f, p);
+
+			rc = dir < 0 ? dir : entry_lookup(f, p, dir, name, &e);
+			if (dir >= 0)
+				node_unpin(p);
+			fd = -1;
+		}
+	}
+	if (rc >= 0) {
+		data_open_created(f, node_of(f, e.ino), fd);
+		rc = 0;
+	}
+	said = call_end(&c, rc);
+	fi->keep_cache = 1;
+	fi->noflush = data_noflush(f, fi);
+	if (call_is_late(&c))
+		e.entry_timeout = e.attr_timeout = 0;
+	if (said)
+		fuse_reply_err(req, (int)-said);
+	if ((said || fuse_reply_create(req, &e, fi)) && !rc) {
+		struct node *n = node_of(f, e.ino);
+
+		pthread_mutex_lock(&n->lock);
+		n->opens--;
+		pthread_mutex_unlock(&n->lock);
+		node_forget(f, n, 1);
+	}
+	call_done(&c);
+}
+
+/* ---- links ---- */
+
+static int link_locked(struct call *c, struct node *n, int fd, struct node *p, int dir,
+		       const char *name, struct fuse_entry_param *e)
+{
+	struct undo u = { .kind = PENDING_LINK, .ino = n->ino, .dir = { p->ino } };
+	struct forget *f = c->f;
+	bool waits = log_waits(f, p);
+	char path[64];
+	struct stat st;
+	int rc;
+
+	if (waits) {
+		u.name[0] = (char *)name;
+		rc = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ? log_intend(f, &u) : -EEXIST;
+		if (rc)
+			return rc;
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	rc = result(linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW));
+	if (rc == -ENOENT || rc == -EXDEV) /* no /proc, or one that does not follow */
+		rc = result(linkat(fd, "", dir, name, AT_EMPTY_PATH));
+	if (!rc) {
+		rc = entry_lookup(f, p, dir, name, e);
+		if (rc)
+			unmake(f, dir, name, false);
+	}
+	if (!rc && waits)
+		log_add(f, &u, (struct node *[4]){ p, NULL, n, NULL }, c->ev.number);
+	else if (waits)
+		log_cancel(f, &u);
+	return rc;
+}
+
+void on_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
+{
+	struct forget *f = forget_of(req);
+	struct node *n = node_of(f, ino), *p = node_of(f, parent);
+	struct fuse_entry_param e = { 0 };
+	struct call c;
+	int64_t rc = call_begin(
+		&c, req, &(struct call_what){ POSIX_LINK, .node = n, .node2 = p, .name2 = name });
+
+	if (!rc && name_is_hidden(f, p, name))
+		rc = -EPERM;
+	if (!rc) {
+		int dir = node_pin(f, p), fd = node_pin(f, n);
+
+		rc = dir < 0 ? dir : min(fd, 0);
+		if (!rc) {
+			names_lock(f);
+			rc = link_locked(&c, n, fd, p, dir, name, &e);
+			names_unlock(f);
+		}
+		if (dir >= 0)
+			node_unpin(p);
+		if (fd >= 0)
+			node_unpin(n);
+	}
+	/* In the record, the directory is that of the new name. */
+	c.ev.dir = c.ev.dir2;
+	c.ev.name = name;
+	c.ev.dir2 = 0;
+	c.ev.name2 = NULL;
+	reply_made(&c, rc, &e);
+}
+
+void on_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+	struct forget *f = forget_of(req);
+	struct node *n = node_of(f, ino);
+	char target[4097];
+	struct call c;
+	int64_t rc = call_begin(&c, req, &(struct call_what){ POSIX_READLINK, .node = n });
+
+	if (!rc) {
+		int fd = node_pin(f, n);
+
+		rc = fd < 0 ? fd : readlinkat(fd, "", target, sizeof(target) - 1);
+		if (fd >= 0) {
+			if (rc < 0)
+				rc = -errno;
+			node_unpin(n);
+		}
+	}
+	rc = call_end(&c, rc);
+	if (rc < 0) {
+		fuse_reply_err(req, (int)-rc);
+	} else {
+		target[rc] = '\0';
+		fuse_reply_readlink(req, target);
+	}
+	call_done(&c);
+}

@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * forget_record.c - an application in front of a recording mount.
+ *
+ * The server's threads and the loop that watches the application are in one process. Marks are
+ * taken from the pipes by whoever holds the trace's lock, so that a line that was written before an
+ * operation began stands before it, however late the loop would have read it.
+ */
+#include "forget/forget_record.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/proc.h"
+#include "base/signals.h"
+#include "base/space.h"
+#include "forget/forget.h"
+#include "forget/forget_outside.h"
+#include "forget/sync_watch.h"
+#include "stack/grab.h"
+
+/* In our mount namespace, and so gone with the last process of the run, whatever ends it. */
+#define ACK_FIFO SPACE_DIR "/ack"
+
+enum {
+	LINE_MAX_BYTES = 4096, /* of an acknowledgement; what is longer is cut */
+	SAID_MAX = 16 << 10,   /* bytes of standard error that are kept, the last ones */
+	TICK_MS = 50,
+	GRACE_MS = 2000, /* from SIGTERM to SIGKILL */
+};
+
+/* What comes through one pipe, and the beginning of a line whose end has not come. */
+struct source {
+	int fd;
+	struct strbuf part;
+};
+
+struct process {
+	pid_t pid, parent;
+};
+
+struct processes vec_of(struct process);
+
+struct recording {
+	const struct forget_record_opts *o;
+	struct forget_record *out;
+	struct forget *forget;
+	struct source lines, acks; /* under the trace's lock */
+	int errors;		   /* where standard error is read */
+	pthread_t server;
+	bool serving;
+	struct err server_err;
+	int server_rc;
+	struct outside *outside;
+	int syncs[2];		 /* where `run` and `stop` ask before they sync; -1: nobody does */
+	dev_t dev;		 /* of the mount */
+	struct stacks *stacks;	 /* under the trace's lock, while there is one */
+	struct processes before; /* all there were: also what guards the mount */
+	pid_t pid;
+	int status;
+	bool ended;
+};
+
+static volatile sig_atomic_t told_to_stop;
+
+static void on_signal(int sig)
+{
+	told_to_stop = sig;
+}
+
+void forget_record_release(struct forget_record *r)
+{
+	for (size_t i = 0; i < r->left.n; i++)
+		free(r->left.v[i]);
+	vec_release(&r->left);
+	for (size_t i = 0; i < r->outside.n; i++)
+		free(r->outside.v[i]);
+	vec_release(&r->outside);
+	strbuf_release(&r->said);
+}
+
+/* ---- marks ---- */
+
+static void take_line(struct recording *r, struct source *s)
+{
+	forget_mark(r->forget, strbuf_str(&s->part), s->part.len);
+	r->out->marks++;
+	strbuf_clear(&s->part);
+}
+
+static void take_bytes(struct recording *r, struct source *s, const char *data, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (data[i] == '\n') {
+			take_line(r, s);
+			continue;
+		}
+		if (s->part.len < LINE_MAX_BYTES)
+			strbuf_addch(&s->part, data[i]);
+	}
+}
+
+static void drain(struct recording *r, struct source *s)
+{
+	char data[4096];
+	ssize_t n;
+
+	while (s->fd >= 0 && (n = read(s->fd, data, sizeof(data))) > 0)
+		take_bytes(r, s, data, (size_t)n);
+}
+
+static void look(void *ctx, struct forget *f)
+{
+	struct recording *r = ctx;
+
+	r->forget = f;
+	drain(r, &r->lines);
+	drain(r, &r->acks);
+}
+
+static void on_traced(void *ctx, const struct posix_event *ev)
+{
+	struct recording *r = ctx;
+
+	if (ev->op == POSIX_RELEASE) /* it comes when the kernel gets to it */
+		return;
+	if (ev->flags & POSIX_PAGE)
+		stacks_none(r->stacks);
+	else
+		stacks_grab(r->stacks, ev->tid, ev->number);
+}
+
+static void read_errors(struct recording *r)
+{
+	char data[4096];
+	ssize_t n;
+
+	while (r->errors >= 0 && (n = read(r->errors, data, sizeof(data))) > 0) {
+		struct strbuf *said = &r->out->said;
+
+		strbuf_add(said, data, (size_t)n);
+		if (said->len > 2 * SAID_MAX) {
+			memmove(said->buf, said->buf + said->len - SAID_MAX, SAID_MAX);
+			strbuf_cut(said, SAID_MAX);
+		}
+	}
+}
+
+/* ---- processes ---- */
+
+static void list_processes(struct processes *out)
+{
+	DIR *d = opendir("/proc");
+	const struct dirent *e;
+
+	vec_clear(out);
+	while (d && (e = readdir(d))) {
+		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
+		struct proc_stat st;
+
+		if (pid > 0 && proc_stat(pid, &st) && !st.kernel && st.state != 'Z')
+			vec_push(out, (struct process){ pid, st.parent });
+	}
+	if (d)
+		closedir(d);
+}
+
+static bool is_below(const struct processes *all, pid_t pid, pid_t top)
+{
+	for (unsigned depth = 0; depth < 1000 && pid > 1; depth++) {
+		pid_t parent = 0;
+
+		for (size_t i = 0; i < all->n; i++)
+			if (all->v[i].pid == pid)
+				parent = all->v[i].parent;
+		if (parent == top)
+			return true;
+		pid = parent;
+	}
+	return false;
+}
+
+static char *describe_process(pid_t pid)
+{
+	auto_free char *path = xasprintf("/proc/%d/comm", (int)pid);
+	auto_strbuf name = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	if (io_slurp(path, 4096, &name, &err))
+		strbuf_adds(&name, "?");
+	for (size_t i = 0; i < name.len; i++)
+		if ((unsigned char)name.buf[i] < 0x20)
+			name.buf[i] = i + 1 == name.len ? '\0' : ' ';
+	return xasprintf("%d %s", (int)pid, strbuf_str(&name));
+}
+
+static bool is_listed(const struct processes *list, pid_t pid)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (list->v[i].pid == pid)
+			return true;
+	return false;
+}
+
+/*
+ * The application's that are below us. With `sig`, each gets it; with `names`, their names are
+ * added there.
+ */
+static size_t for_all_left(struct recording *r, int sig, struct forget_record *names)
+{
+	struct processes all = { 0 };
+	size_t n = 0;
+
+	list_processes(&all);
+	for (size_t i = 0; i < all.n; i++) {
+		if (is_listed(&r->before, all.v[i].pid) || !is_below(&all, all.v[i].pid, getpid()))
+			continue;
+		n++;
+		if (names)
+			vec_push(&names->left, describe_process(all.v[i].pid));
+		if (sig)
+			kill(all.v[i].pid, sig);
+	}
+	vec_release(&all);
+	return n;
+}
+
+static void reap(struct recording *r)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		if (pid == r->pid) {
+			r->ended = true;
+			r->status = status;
+		}
+}
+
+/*
+ * The kernel does not wait for a FUSE server that writes pages back: until nothing is under way any
+ * more, or others keep the server busy.
+ */
+static void wait_for_pages(const struct recording *r)
+{
+	char path[64], text[24] = "";
+
+	snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/waiting", minor(r->dev));
+	auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		util_sleep_ms(TICK_MS / 5);
+		return;
+	}
+	for (int i = 0; i < TICK_MS && pread(fd, text, sizeof(text) - 1, 0) > 0; i++) {
+		if (!strtoul(text, NULL, 10))
+			return;
+		util_sleep_ms(1);
+	}
+}
+
+/*
+ * Somebody is about to sync, and waits. What it stored through mappings comes to the server only if
+ * the kernel writes it back, so that is done first.
+ */
+static void on_sync(void *ctx, pid_t pid)
+{
+	struct recording *r = ctx;
+	int dir = open(r->o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (dir >= 0)
+		(void)!syncfs(dir);
+	util_close(dir);
+	wait_for_pages(r);
+	forget_note_sync(r->forget, (uint32_t)pid);
+}
+
+static void answer_syncs(struct recording *r)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(r->syncs); i++)
+		if (r->syncs[i] >= 0 && !sync_watch_answer(r->syncs[i], r->dev, on_sync, r))
+			util_close(steal_fd(&r->syncs[i]));
+}
+
+/* One round of the loop. */
+static void tick(struct recording *r, int timeout_ms)
+{
+	struct pollfd p[] = { { r->lines.fd, POLLIN, 0 }, { r->acks.fd, POLLIN, 0 },
+			      { r->errors, POLLIN, 0 },	  { outside_fd(r->outside), POLLIN, 0 },
+			      { r->syncs[0], POLLIN, 0 }, { r->syncs[1], POLLIN, 0 } };
+	short ready = 0;
+
+	/* An end that was closed is always ready: then it is only a clock. */
+	if (poll(p, ARRAY_SIZE(p), timeout_ms) > 0) {
+		for (size_t i = 0; i < ARRAY_SIZE(p); i++)
+			ready |= p[i].revents;
+		if (!(ready & POLLIN))
+			util_sleep_ms(TICK_MS / 10);
+	}
+	answer_syncs(r);
+	forget_look_for_marks(r->forget);
+	read_errors(r);
+	outside_read(r->outside);
+	reap(r);
+}
+
+static bool left_within(struct recording *r, uint64_t ms)
+{
+	uint64_t end = util_now_ns() + ms * 1000000;
+
+	do {
+		tick(r, TICK_MS);
+		if (!for_all_left(r, 0, NULL))
+			return false;
+	} while (util_now_ns() < end && !told_to_stop);
+	return true;
+}
+
+/* Nothing is left afterwards. */
+static void end_all(struct recording *r, bool say)
+{
+	if (!for_all_left(r, 0, NULL))
+		return;
+	for_all_left(r, SIGTERM, say ? r->out : NULL);
+	if (!left_within(r, GRACE_MS))
+		return;
+	/* Who forks while it is killed is met in the next round. */
+	for (int i = 0; i < 100 && for_all_left(r, SIGKILL, NULL); i++)
+		tick(r, TICK_MS);
+}
+
+/* ---- the application ---- */
+
+static void become_command(const struct forget_record_opts *o, const char *command, int out,
+			   int errors, int watch)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	setpgid(0, 0);
+	signals_in_child(false);
+	signal(SIGPIPE, SIG_DFL);
+	if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(errors, 2) < 0 ||
+	    chdir(o->dir) < 0)
+		_exit(126);
+	setenv("OUTAGE_DIR", o->dir, 1);
+	setenv(FORGET_RECORD_ACK, ACK_FIFO, 1);
+	setenv("PWD", o->dir, 1);
+	sync_watch_send(watch);
+	execl("/bin/sh", "sh", "-c", command, "sh", o->dir, (char *)NULL);
+	_exit(127);
+}
+
+static int start(struct recording *r, const char *command, int out, int errors, struct err *err)
+{
+	int watch[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, watch))
+		return err_set(err, -errno, "cannot make a pair of sockets: %m");
+	auto_fd ours = watch[0], theirs = watch[1];
+	fflush(NULL);
+	r->ended = false;
+	r->pid = fork();
+	if (!r->pid)
+		become_command(r->o, command, out, errors, theirs);
+	if (r->pid < 0)
+		return err_set(err, -errno, "cannot start a process: %m");
+	util_close(steal_fd(&theirs));
+	int *to = &r->syncs[command == r->o->stop];
+	*to = sync_watch_receive(ours);
+	r->out->syncs_unseen |= *to < 0;
+	return 0;
+}
+
+/* Until it ends, or has to be. */
+static enum forget_record_end watch(struct recording *r, uint64_t until_ns)
+{
+	while (!r->ended) {
+		tick(r, TICK_MS);
+		if (told_to_stop)
+			return FORGET_RECORD_STOPPED;
+		if (until_ns && util_now_ns() > until_ns)
+			return FORGET_RECORD_TIMEOUT;
+		if (r->o->trace_max && forget_trace_size(r->forget) > r->o->trace_max)
+			return FORGET_RECORD_TOO_LONG;
+	}
+	return FORGET_RECORD_DONE;
+}
+
+static int code_of(int status)
+{
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* `run` has ended; what it left is stopped as was asked for. */
+static int stop_left(struct recording *r, uint64_t until, int out, int errors, struct err *err)
+{
+	int rc = 0;
+
+	if (r->o->stop && r->out->end == FORGET_RECORD_DONE) {
+		rc = start(r, r->o->stop, out, errors, err);
+		if (!rc) {
+			r->out->end = watch(r, until);
+			r->out->stop_code = r->ended ? code_of(r->status) : -1;
+			left_within(r, GRACE_MS * 5);
+		}
+	}
+	if (r->o->kill && !r->o->stop)
+		for (int i = 0; i < 100 && for_all_left(r, SIGKILL, NULL); i++)
+			tick(r, TICK_MS);
+	/* A pipeline's last members may still be on their way out. */
+	if (r->out->end == FORGET_RECORD_DONE)
+		left_within(r, 100);
+	end_all(r, r->out->end == FORGET_RECORD_DONE);
+	return rc;
+}
+
+static int run_it(struct recording *r, int out, int errors, struct err *err)
+{
+	uint64_t until = r->o->timeout_ms ? util_now_ns() + r->o->timeout_ms * (uint64_t)1000000
+					  : 0;
+	int rc = start(r, r->o->run, out, errors, err);
+
+	if (rc)
+		return rc;
+	r->out->end = watch(r, until);
+	r->out->exit_code = r->ended && WIFEXITED(r->status) ? WEXITSTATUS(r->status) : -1;
+	r->out->signal = r->ended && WIFSIGNALED(r->status) ? WTERMSIG(r->status) : 0;
+	return stop_left(r, until, out, errors, err);
+}
+
+/* ---- the mount ---- */
+
+static void *serve(void *ctx)
+{
+	struct recording *r = ctx;
+	enum forget_end end;
+
+	r->server_rc = forget_serve(r->forget, &end, &r->server_err);
+	return NULL;
+}
+
+static int start_server(struct recording *r, struct err *err)
+{
+	int rc = pthread_create(&r->server, NULL, serve, r);
+
+	r->serving = !rc;
+	return rc ? err_set(err, -rc, "cannot start a thread: %s", strerror(rc)) : 0;
+}
+
+static int stop_server(struct recording *r, struct err *err)
+{
+	if (!r->serving)
+		return 0;
+	if (umount2(r->o->dir, 0) && umount2(r->o->dir, MNT_DETACH))
+		return err_set(err, -errno, "cannot unmount %s: %m", r->o->dir);
+	pthread_join(r->server, NULL);
+	r->serving = false;
+	if (r->server_rc)
+		*err = r->server_err;
+	return r->server_rc;
+}
+
+static int tell_before(struct recording *r, struct err *err)
+{
+	auto_trace t;
+	struct stat st;
+	int rc = 0;
+
+	trace_init(&t);
+	auto_fd dir = open(r->o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0 || fstat(dir, &st))
+		return err_set(err, -errno, "cannot open %s on the recording mount: %m", r->o->dir);
+	r->out->root_ino = st.st_ino;
+	r->dev = st.st_dev;
+	if (r->o->mounted)
+		rc = r->o->mounted(r->o->ctx, dir, &t, err);
+	return rc ? rc : forget_trace_add(r->forget, &t, err);
+}
+
+static int mount_it(struct recording *r, struct err *err)
+{
+	struct forget_opts f = {
+		.root = r->o->root,
+		.mnt = r->o->dir,
+		/* What waits for a sync is found out later, from the trace. */
+		.profile = profile_find("lazyfs"),
+		.allow_other = geteuid() == 0,
+		.subtype = "outage",
+		.trace = r->o->trace,
+		.trace_data = true,
+		.trace_closes = true,
+		.marks = look,
+		.marks_ctx = r,
+		.traced = r->stacks ? on_traced : NULL,
+		.traced_ctx = r,
+	};
+
+	return forget_mount(&f, inject_new(), &r->forget, err);
+}
+
+static int open_pipes(struct recording *r, int out[2], int errors[2], struct err *err)
+{
+	if (pipe2(out, O_CLOEXEC) || pipe2(errors, O_CLOEXEC))
+		return err_set(err, -errno, "cannot make a pipe: %m");
+	if (mount("outage-record", SPACE_DIR, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		  "mode=755,size=64k"))
+		return err_set(err, -errno, "cannot mount a tmpfs on " SPACE_DIR ": %m");
+	if (mkfifo(ACK_FIFO, 0666) || chmod(ACK_FIFO, 0666))
+		return err_set(err, -errno, "cannot make the FIFO " ACK_FIFO ": %m");
+	/* For both: else each writer that goes would be the last, and a pipe that is closed is
+	 * always ready. */
+	r->acks.fd = open(ACK_FIFO, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (r->acks.fd < 0)
+		return err_set(err, -errno, "cannot open the FIFO " ACK_FIFO ": %m");
+	r->lines.fd = out[0];
+	r->errors = errors[0];
+	if (fcntl(out[0], F_SETFL, O_NONBLOCK) || fcntl(errors[0], F_SETFL, O_NONBLOCK))
+		return err_set(err, -errno, "cannot read a pipe without waiting: %m");
+	return 0;
+}
+
+static int record_mounted(struct recording *r, int out, int errors, struct err *err)
+{
+	struct signals signals;
+	int rc = start_server(r, err);
+
+	if (rc)
+		return rc;
+	/* Those that libfuse catches would end the server under the application. */
+	signals_catch(&signals, on_signal);
+	rc = tell_before(r, err);
+	list_processes(&r->before);
+	/* From now on orphans are ours. */
+	if (!rc && prctl(PR_SET_CHILD_SUBREAPER, 1))
+		rc = err_set(err, -errno, "cannot adopt processes: %m");
+	if (!rc)
+		rc = run_it(r, out, errors, err);
+	end_all(r, false);
+	forget_look_for_marks(r->forget);
+	if (r->lines.part.len) { /* a last line without its end */
+		take_line(r, &r->lines);
+		forget_look_for_marks(r->forget);
+	}
+	int stopped = stop_server(r, err);
+	return rc ? rc : stopped;
+}
+
+static int write_map(const char *path, const char *text, struct err *err)
+{
+	auto_fd fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		return err_set(err, -errno, "cannot write %s: %m", path);
+	return 0;
+}
+
+/* An ordinary user is allowed to mount in a user namespace, where the user stays who it is. */
+static int enter(struct err *err)
+{
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+	auto_free char *uids = xasprintf("%u %u 1", (unsigned)uid, (unsigned)uid);
+	auto_free char *gids = xasprintf("%u %u 1", (unsigned)gid, (unsigned)gid);
+
+	if (uid == 0)
+		return space_enter(err);
+	if (unshare(CLONE_NEWUSER))
+		return err_set(err, -errno,
+			       "cannot make a user namespace (%m); run it as root, or allow user "
+			       "namespaces (sysctl user.max_user_namespaces, and "
+			       "kernel.unprivileged_userns_clone where there is one)");
+	if (write_map("/proc/self/setgroups", "deny", err) ||
+	    write_map("/proc/self/uid_map", uids, err) ||
+	    write_map("/proc/self/gid_map", gids, err))
+		return err->code;
+	return space_enter(err);
+}
+
+int forget_record(const struct forget_record_opts *o, struct forget_record *out, struct err *err)
+{
+	struct recording r = { .o = o,
+			       .out = out,
+			       .lines.fd = -1,
+			       .acks.fd = -1,
+			       .errors = -1,
+			       .pid = -1,
+			       .syncs = { -1, -1 } };
+	int lines[2] = { -1, -1 }, errors[2] = { -1, -1 };
+
+	*out = (struct forget_record){ .exit_code = -1 };
+	told_to_stop = 0;
+	int rc = enter(err);
+	if (!rc)
+		rc = open_pipes(&r, lines, errors, err);
+	if (!rc)
+		r.outside = outside_new(o->root);
+	if (!rc && o->stacks)
+		r.stacks = stacks_new(o->dir, o->root);
+	if (!rc)
+		rc = mount_it(&r, err);
+	if (!rc)
+		rc = record_mounted(&r, lines[1], errors[1], err);
+	forget_free(r.forget);
+	if (!rc && r.stacks)
+		rc = stacks_save(r.stacks, o->stacks, err);
+	stacks_free(r.stacks);
+	outside_finish(r.outside, out);
+	util_close(r.acks.fd);
+	for (int i = 0; i < 2; i++) {
+		util_close(r.syncs[i]);
+		util_close(lines[i]);
+		util_close(errors[i]);
+	}
+	vec_release(&r.before);
+	strbuf_release(&r.lines.part);
+	strbuf_release(&r.acks.part);
+	return rc;
+}

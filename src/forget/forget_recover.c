@@ -1,0 +1,656 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * forget_recover.c - what a server that was killed left in ROOT: its journal, and its stash. What
+ * was pending is undone, as a power cut would have it.
+ *
+ * R1: it may be killed itself, at any time; whoever comes next goes on where it was. What is undone
+ *     is marked in the journal at once (forget_log.c), and the journal goes at the end.
+ * R2: if something cannot be undone, nothing before it is either: nobody finds half of a ROOT
+ *     without a word.
+ *
+ * R3: a directory that was made anew keeps the number that the journal knows it by, also for who
+ *     comes next: the one that it has is in the journal (forget_log.c). It may be any that is free,
+ *     so also one by which the journal means another directory that was removed.
+ *
+ * The journal names directories by their number. Where they are is found by walking ROOT; that
+ * needs no privilege, and no descriptor for each of them.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/io.h"
+#include "core/bytes.h"
+#include "forget/forget_impl.h"
+
+enum { RECORD_HEAD = JOURNAL_HEAD, OPERATION_HEAD = 9, RECORD_MAX = 1 << 22, PLACES_MIN = 256 };
+
+/* ---- where everything is ---- */
+
+struct place {
+	uint64_t ino, dir; /* ino 0: empty; dir 0: in the stash */
+	char *name;	   /* NULL: it is not there any more */
+};
+
+/* A directory that was made anew: its number, and what the journal calls it. */
+struct anew {
+	uint64_t now, was;
+};
+
+/* An inode has a place for each of its names. */
+struct places {
+	struct undo_place undo;
+	struct vec_of(struct anew) anew; /* a number may come again: the last one counts */
+	int root;
+	uint64_t root_ino;
+	struct place *v;
+	size_t n, cap; /* cap is a power of two */
+};
+
+static size_t first_place(const struct places *p, uint64_t ino)
+{
+	return (ino * 0x9e3779b97f4a7c15ULL >> 16) & (p->cap - 1);
+}
+
+static size_t next_place(const struct places *p, size_t i)
+{
+	return (i + 1) & (p->cap - 1);
+}
+
+static void places_grow(struct places *p)
+{
+	struct place *old = p->v;
+	size_t n = p->cap, to;
+
+	p->cap *= 2;
+	p->v = xcalloc(p->cap, sizeof(*p->v));
+	for (size_t i = 0; i < n; i++) {
+		if (!old[i].ino)
+			continue;
+		for (to = first_place(p, old[i].ino); p->v[to].ino;)
+			to = next_place(p, to);
+		p->v[to] = old[i];
+	}
+	free(old);
+}
+
+static struct place *find_place(struct places *p, uint64_t ino, uint64_t dir, const char *name)
+{
+	for (size_t i = first_place(p, ino); p->v[i].ino; i = next_place(p, i))
+		if (p->v[i].ino == ino && p->v[i].dir == dir && p->v[i].name &&
+		    streq(p->v[i].name, name))
+			return &p->v[i];
+	return NULL;
+}
+
+void places_add(struct places *p, uint64_t ino, uint64_t dir, const char *name)
+{
+	size_t i;
+
+	if (ino == p->root_ino || !ino || find_place(p, ino, dir, name))
+		return;
+	if (p->n * 2 >= p->cap)
+		places_grow(p);
+	for (i = first_place(p, ino); p->v[i].ino && (p->v[i].ino != ino || p->v[i].name);)
+		i = next_place(p, i);
+	p->n += !p->v[i].ino;
+	p->v[i] = (struct place){ ino, dir, xstrdup(name) };
+}
+
+struct places *places_new(int root)
+{
+	struct places *p = xcalloc(1, sizeof(*p));
+	struct stat st = { 0 };
+
+	p->root = root;
+	p->root_ino = fstat(root, &st) ? 0 : st.st_ino;
+	p->cap = PLACES_MIN;
+	p->v = xcalloc(p->cap, sizeof(*p->v));
+	return p;
+}
+
+void places_free(struct places *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->cap; i++)
+		free(p->v[i].name);
+	free(p->v);
+	vec_release(&p->anew);
+	free(p);
+}
+
+void places_set_root(struct places *p, uint64_t ino)
+{
+	p->root_ino = ino;
+}
+
+/* The names from `ino` up to the root, or to the stash; false: it is not there. */
+struct way {
+	struct vec_of(const char *) names; /* the last one first */
+	int from;
+};
+
+static const struct place *place_of(const struct places *p, uint64_t ino)
+{
+	for (size_t i = first_place(p, ino); p->v[i].ino; i = next_place(p, i))
+		if (p->v[i].ino == ino && p->v[i].name)
+			return &p->v[i];
+	return NULL;
+}
+
+/* A directory has one name, so there is one way up. A list that lies may lead round and round. */
+static bool find_way(const struct places *p, uint64_t ino, struct way *w)
+{
+	while (ino && ino != p->root_ino) {
+		const struct place *at = place_of(p, ino);
+
+		if (!at || w->names.n > p->n)
+			return false;
+		vec_push(&w->names, at->name);
+		ino = at->dir;
+	}
+	w->from = ino ? p->root : p->undo.stash;
+	return true;
+}
+
+/* From the root down, a directory after the other, however deep: names change while we undo. */
+static int open_way(const struct way *w, const char *last)
+{
+	int fd = fcntl(w->from, F_DUPFD_CLOEXEC, 0);
+
+	for (size_t i = w->names.n; fd >= 0 && i-- > 0;) {
+		auto_fd dir = fd;
+
+		fd = openat(dir, w->names.v[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	}
+	if (fd >= 0 && last) {
+		auto_fd dir = fd;
+
+		fd = openat(dir, last, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+/* A file may have several names, and one of them may have gone. */
+static int open_place(const struct places *p, uint64_t ino)
+{
+	int fd = -ENOENT;
+
+	if (ino == p->root_ino)
+		return fcntl(p->root, F_DUPFD_CLOEXEC, 0);
+	for (size_t i = first_place(p, ino); fd < 0 && p->v[i].ino; i = next_place(p, i)) {
+		struct way w = { 0 };
+
+		if (p->v[i].ino == ino && p->v[i].name && find_way(p, p->v[i].dir, &w))
+			fd = open_way(&w, p->v[i].name);
+		vec_release(&w.names);
+	}
+	return fd;
+}
+
+static int places_open(struct undo_place *u, uint64_t ino)
+{
+	return open_place(container_of(u, struct places, undo), ino);
+}
+
+static void places_named(struct undo_place *u, uint64_t ino, uint64_t dir, const char *name,
+			 bool made)
+{
+	struct places *p = container_of(u, struct places, undo);
+	struct place *at;
+
+	if (made) {
+		places_add(p, ino, dir, name);
+		return;
+	}
+	at = find_place(p, ino, dir, name);
+	if (at)
+		free(steal(at->name));
+}
+
+/*
+ * What the journal calls a directory. 0: nothing. It has the number of one that was removed and is
+ * elsewhere now; so it was made anew by who was killed before he could say so, and is empty.
+ */
+static uint64_t number_of(const struct places *p, uint64_t ino)
+{
+	uint64_t number = ino;
+
+	for (size_t i = p->anew.n; i-- > 0;) {
+		if (p->anew.v[i].now == ino)
+			return p->anew.v[i].was;
+		if (p->anew.v[i].was == ino)
+			number = 0;
+	}
+	return number;
+}
+
+static uint64_t places_number(struct undo_place *u, uint64_t ino)
+{
+	return number_of(container_of(u, struct places, undo), ino);
+}
+
+/* It may have been there before: then it was found under the number that it has. */
+static void places_remade(struct undo_place *u, uint64_t ino, int fd, uint64_t dir,
+			  const char *name)
+{
+	struct places *p = container_of(u, struct places, undo);
+
+	(void)fd;
+	places_named(u, number_of(p, u->made_anew), dir, name, false);
+	vec_push(&p->anew, (struct anew){ u->made_anew, ino });
+	places_named(u, ino, dir, name, true);
+}
+
+/* In a copy inodes have other numbers, and nothing is undone twice. */
+struct undo_place *places_undo(struct places *p, int stash, bool copy)
+{
+	p->undo = (struct undo_place){
+		.stash = stash,
+		.open = places_open,
+		.named = places_named,
+		.remade = copy ? NULL : places_remade,
+		.number = copy ? NULL : places_number,
+	};
+	return &p->undo;
+}
+
+/* Directories that are still to be read, by their numbers. */
+struct walk vec_of(uint64_t);
+
+/* Below ROOT there may be other file systems, where the same numbers mean other things. */
+static int walk_one(struct places *p, uint64_t dir_ino, dev_t dev, struct walk *todo)
+{
+	auto_fd at = open_place(p, dir_ino);
+	int fd = at < 0 ? -1 : openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+	struct stat st;
+
+	if (!d) {
+		int rc = at < 0 ? at : -errno;
+
+		util_close(fd);
+		return rc;
+	}
+	while ((e = readdir(d))) {
+		if (streq(e->d_name, ".") || streq(e->d_name, ".."))
+			continue;
+		if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) || st.st_dev != dev)
+			continue;
+		uint64_t ino = S_ISDIR(st.st_mode) ? number_of(p, st.st_ino) : st.st_ino;
+		/* What is bound somewhere inside of itself is read once. */
+		if (S_ISDIR(st.st_mode) && ino && ino != p->root_ino && !place_of(p, ino))
+			vec_push(todo, ino);
+		places_add(p, ino, dir_ino, e->d_name);
+	}
+	closedir(d);
+	return 0;
+}
+
+/* However deep it is, one directory is open at a time. What may not be read, nobody changed. */
+int places_walk(struct places *p, struct err *err)
+{
+	struct walk todo = { 0 };
+	struct stat st;
+	int rc;
+
+	if (fstat(p->root, &st))
+		return err_set(err, -errno, "cannot look at the directory: %m");
+	vec_push(&todo, p->root_ino);
+	rc = walk_one(p, p->root_ino, st.st_dev, &todo);
+	if (rc)
+		err_set(err, rc, "cannot read the directory: %s", strerror(-rc));
+	for (size_t i = 1; !rc && i < todo.n; i++) {
+		int one = walk_one(p, todo.v[i], st.st_dev, &todo);
+
+		if (one && one != -EACCES && one != -EPERM)
+			rc = err_set(err, one, "cannot read a directory below: %s", strerror(-one));
+	}
+	vec_release(&todo);
+	return rc;
+}
+
+/* ---- the journal ---- */
+
+struct journal {
+	struct vec_of(struct undo) ops;	 /* in order */
+	struct vec_of(struct anew) anew; /* what was undone already, in the same order */
+	uint64_t last;
+};
+
+static void settle_one(struct journal *j, uint64_t seq)
+{
+	size_t from = 0, to = j->ops.n;
+
+	while (from < to) { /* in order of seq */
+		size_t mid = from + (to - from) / 2;
+
+		if (j->ops.v[mid].seq < seq)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	if (from < j->ops.n && j->ops.v[from].seq == seq) {
+		undo_release(&j->ops.v[from]);
+		j->ops.v[from].seq = seq;
+		j->ops.v[from].ino = UINT64_MAX; /* settled */
+	}
+}
+
+static bool is_settled(const struct undo *u)
+{
+	return u->ino == UINT64_MAX;
+}
+
+/* What was undone counts for the number of a directory that this made. */
+static void read_operation(struct journal *j, const unsigned char *body, size_t len, uint64_t at,
+			   const uint64_t *undone)
+{
+	struct undo u;
+
+	if (undo_decode(body, len, &u) < 0)
+		return;
+	u.at = at;
+	if (u.seq <= j->last) { /* not ours */
+		undo_release(&u);
+		return;
+	}
+	j->last = u.seq;
+	vec_push(&j->ops, u);
+	if (!undone)
+		return;
+	if (u.remade)
+		vec_push(&j->anew,
+			 (struct anew){ *undone, u.kind == PENDING_RENAME ? u.other : u.ino });
+	settle_one(j, u.seq);
+}
+
+/* Up to the first record that is not whole: what comes after it never happened. */
+static void read_journal(struct journal *j, unsigned char *data, size_t size)
+{
+	size_t at = 0;
+
+	while (size - at > RECORD_HEAD) {
+		size_t len = get_le32(data + at);
+		unsigned char *body = data + at + RECORD_HEAD;
+
+		if (!len || len > RECORD_MAX || len > size - at - RECORD_HEAD)
+			return;
+		bool undone = body[0] == 'U', operation = undone || body[0] == 'I';
+		uint64_t anew = 0;
+		if (operation && len > OPERATION_HEAD) { /* what the hash does not know */
+			anew = get_le64(body + 1);
+			body[0] = 'I';
+			put_le64(body + 1, 0);
+		}
+		if (hash64(body, len) != get_le64(data + at + 4))
+			return;
+		if (operation && len > OPERATION_HEAD)
+			read_operation(j, body + OPERATION_HEAD, len - OPERATION_HEAD, at,
+				       undone ? &anew : NULL);
+		for (size_t i = 1; !operation && i + 8 <= len; i += 8)
+			settle_one(j, get_le64(body + i));
+		at += RECORD_HEAD + len;
+	}
+}
+
+static void journal_release(struct journal *j)
+{
+	for (size_t i = 0; i < j->ops.n; i++)
+		undo_release(&j->ops.v[i]);
+	vec_release(&j->ops);
+	vec_release(&j->anew);
+}
+
+static int undo_journal(struct journal *j, int fd, int root_fd, int stash, const char *root,
+			struct err *err)
+{
+	struct places *p = places_new(root_fd);
+	struct undo_place *place = places_undo(p, stash, false);
+	size_t left = 0;
+	int rc, one = 0;
+
+	for (size_t i = j->anew.n; i-- > 0;) /* as it was undone */
+		vec_push(&p->anew, j->anew.v[i]);
+	rc = places_walk(p, err);
+	for (size_t i = j->ops.n; !rc && i-- > 0;) {
+		if (is_settled(&j->ops.v[i]))
+			continue;
+		if (!one)
+			one = undo_apply(&j->ops.v[i], place);
+		if (!one)
+			one = undo_mark(&j->ops.v[i], place, fd);
+		left += !!one;
+	}
+	places_free(p);
+	if (!rc && one)
+		rc = err_set(err, one,
+			     "%zu operations that were pending in %s cannot be undone: %s; mend "
+			     "that, or remove %s/" STASH_NAME " to take it as it is",
+			     left, root, strerror(-one), root);
+	return rc;
+}
+
+/* ---- clearing away ---- */
+
+/*
+ * Removes what is in `d`. 1: all of it. 0: but for a directory that is not empty, whose name is
+ * then in `name`.
+ */
+static int empty_dir(DIR *d, char name[NAME_MAX + 1])
+{
+	struct dirent *e;
+
+	while ((e = readdir(d))) {
+		if (streq(e->d_name, ".") || streq(e->d_name, ".."))
+			continue;
+		if (!unlinkat(dirfd(d), e->d_name, 0) || errno == ENOENT)
+			continue;
+		if (errno != EISDIR)
+			return -errno;
+		if (!unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR))
+			continue;
+		if (errno != ENOTEMPTY && errno != EEXIST)
+			return -errno;
+		snprintf(name, NAME_MAX + 1, "%s", e->d_name);
+		return 0;
+	}
+	return 1;
+}
+
+/* A directory of ours may not let us in. */
+static int open_to_empty(int dir, const char *name)
+{
+	int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(dir, name, flags);
+
+	if (fd < 0 && errno == EACCES && !fchmodat(dir, name, 0700, 0))
+		fd = openat(dir, name, flags);
+	if (fd >= 0)
+		fchmod(fd, 0700);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Down to where nothing is left, and up again: one directory is open, however deep it is. */
+static int empty_tree(int top)
+{
+	struct vec_of(char *) names = { 0 };
+	char name[NAME_MAX + 1];
+	int rc = 0, fd = top;
+
+	for (;;) {
+		DIR *d = fdopendir(fd);
+
+		if (!d) {
+			close(fd);
+			rc = -ENOMEM;
+			break;
+		}
+		rc = empty_dir(d, name);
+		if (!rc) {
+			fd = open_to_empty(dirfd(d), name);
+			vec_push(&names, xstrdup(name));
+		} else if (rc > 0 && names.n) {
+			auto_free char *last = names.v[--names.n];
+
+			fd = openat(dirfd(d), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+			if (fd < 0 || unlinkat(fd, last, AT_REMOVEDIR))
+				rc = -errno;
+			if (rc < 0)
+				util_close(fd);
+		} else {
+			fd = -1;
+		}
+		closedir(d);
+		if (rc >= 0 && fd < -1)
+			rc = fd;
+		if (rc < 0 || fd < 0)
+			break;
+	}
+	for (size_t i = 0; i < names.n; i++)
+		free(names.v[i]);
+	vec_release(&names);
+	return min(rc, 0);
+}
+
+int remove_tree(int dir, const char *name)
+{
+	int fd, rc;
+
+	if (!unlinkat(dir, name, 0) || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR)
+		return -errno;
+	fd = open_to_empty(dir, name);
+	rc = fd < 0 ? fd : empty_tree(fd);
+	if (!rc && unlinkat(dir, name, AT_REMOVEDIR))
+		rc = -errno;
+	return rc;
+}
+
+/* What the journal does not need: removed things that are durable, copies that were not finished.
+ */
+static void clear_stash(int stash)
+{
+	int fd = openat(stash, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	if (!d) {
+		util_close(fd);
+		return;
+	}
+	while ((e = readdir(d)))
+		if (e->d_name[0] == 'e' || !strncmp(e->d_name, "new-", 4) ||
+		    !strncmp(e->d_name, "journal", 7) || !strncmp(e->d_name, "rollback.", 9))
+			if (remove_tree(stash, e->d_name))
+				continue;
+	closedir(d);
+}
+
+/*
+ * Whoever may write to ROOT can put a stash there, with a journal that says what he likes: what is
+ * not our own is not believed.
+ */
+int stash_check(int stash, const char *root, struct err *err)
+{
+	struct stat st;
+
+	if (fstat(stash, &st))
+		return err_set(err, -errno, "cannot look at %s/" STASH_NAME ": %m", root);
+	if (st.st_uid != geteuid() || st.st_mode & 077)
+		return err_set(err, -EPERM,
+			       "%s/" STASH_NAME " is not this user's own (user %u, mode %o); if it "
+			       "is not needed, remove it",
+			       root, (unsigned)st.st_uid, (unsigned)(st.st_mode & 07777));
+	return 0;
+}
+
+static bool is_ours(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_nlink == 1;
+}
+
+/* Gives how many operations were undone, or -errno. */
+static int recover_journal(int root_fd, int stash, const char *root, struct err *err)
+{
+	auto_fd fd = openat(stash, "journal", O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	auto_strbuf text = STRBUF_INIT;
+	struct journal j = { 0 };
+	struct stat st;
+	int n = 0, rc = 0;
+	ssize_t got;
+	char *to;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0
+				       : err_set(err, -errno,
+						 "cannot open %s/" STASH_NAME "/journal: %m", root);
+	if (fstat(fd, &st) || !is_ours(&st) || st.st_size <= 0)
+		return 0;
+	to = strbuf_grow(&text, (size_t)st.st_size);
+	got = io_pread_full(fd, to, (size_t)st.st_size, 0);
+	if (got < 0)
+		return err_set(err, (int)got, "cannot read %s/" STASH_NAME "/journal", root);
+	read_journal(&j, (unsigned char *)to, (size_t)got);
+	for (size_t i = 0; i < j.ops.n; i++)
+		n += !is_settled(&j.ops.v[i]);
+	if (n)
+		rc = undo_journal(&j, fd, root_fd, stash, root, err);
+	journal_release(&j);
+	return rc ? rc : n;
+}
+
+int recover_locked(int root_fd, const char *root, struct err *err)
+{
+	auto_fd stash =
+		openat(root_fd, STASH_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int rc, undone;
+
+	if (stash < 0)
+		return errno == ENOENT
+			       ? 0
+			       : err_set(err, -errno, "cannot open %s/" STASH_NAME ": %m", root);
+	rc = stash_check(stash, root, err);
+	if (rc)
+		return rc;
+	undone = recover_journal(root_fd, stash, root, err);
+	if (undone < 0)
+		return undone;
+	rc = snapshot_finish_rollback(root_fd, stash, root, err);
+	if (rc < 0)
+		return rc;
+	clear_stash(stash);
+	unlinkat(root_fd, STASH_NAME, AT_REMOVEDIR); /* if it has no snapshots */
+	return undone || rc ? 1 : 0;
+}
+
+int root_lock(int root_fd, const char *root, bool wait, struct err *err)
+{
+	/* It may be for a moment only, by a guardian that is about to clear up. */
+	for (int i = 0; i < 100; i++) {
+		if (!flock(root_fd, LOCK_EX | LOCK_NB))
+			return 0;
+		if (errno != EWOULDBLOCK || !wait)
+			break;
+		util_sleep_ms(20);
+	}
+	return err_set(err, -EBUSY, "%s is in use by another mount; unmount that one first", root);
+}
+
+int forget_recover(const char *root, struct err *err)
+{
+	auto_fd fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int rc;
+
+	if (fd < 0)
+		return err_set(err, -errno, "cannot open %s: %m", root);
+	rc = root_lock(fd, root, true, err);
+	return rc ? rc : recover_locked(fd, root, err);
+}

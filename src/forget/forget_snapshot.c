@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * forget_snapshot.c - copies of what is durable, and going back to one.
+ *
+ * A snapshot is a directory in the stash: a copy of ROOT, in which what is pending was undone. It
+ * stays when the mount ends, until somebody removes it.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/json.h"
+#include "forget/forget_copy.h"
+#include "forget/forget_impl.h"
+
+#define SNAPSHOTS "snapshots"
+
+static int open_dir(int at, const char *name)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int make_dir(int at, const char *name)
+{
+	if (mkdirat(at, name, 0700) && errno != EEXIST)
+		return -errno;
+	return open_dir(at, name);
+}
+
+static int check_name(const char *name, struct err *err)
+{
+	if (!name || !*name || strchr(name, '/') || name[0] == '.' || strlen(name) > 200)
+		return err_set(
+			err, -EINVAL,
+			"a snapshot's name is a word without a slash, and has no dot in front");
+	return 0;
+}
+
+static int collect_undo(void *ctx, const struct pending_op *op)
+{
+	struct undo_list *l = ctx;
+
+	vec_push(l, op->undo);
+	return 0;
+}
+
+/* What is pending is undone in the copy, with a copy of what is in the stash. */
+static int undo_in_copy(struct forget *f, struct places *places, int stash)
+{
+	struct undo_list ops = { 0 };
+	char name[32];
+	int rc = 0;
+
+	if (!f->log)
+		return 0;
+	pending_each(f->log, collect_undo, &ops);
+	for (size_t i = 0; !rc && i < ops.n; i++)
+		if (ops.v[i]->stashed) {
+			stash_name(ops.v[i]->seq, name);
+			rc = copy_one(f->stash_fd, stash, name, places);
+		}
+	for (size_t i = ops.n; !rc && i-- > 0;)
+		rc = undo_apply(ops.v[i], places_undo(places, stash, true));
+	vec_release(&ops);
+	return rc;
+}
+
+static int copy_root(struct forget *f, int work)
+{
+	auto_fd tree = make_dir(work, "tree"), stash = make_dir(work, "stash");
+	struct places *places;
+	int rc;
+
+	if (tree < 0 || stash < 0)
+		return min(tree, stash);
+	places = places_new(tree);
+	rc = copy_tree(f->root_fd, tree, STASH_NAME, places);
+	if (!rc)
+		rc = undo_in_copy(f, places, stash);
+	places_free(places);
+	return rc;
+}
+
+int snapshot_take(struct forget *f, const char *name, struct err *err)
+{
+	auto_free char *work_name = NULL;
+	struct stat st;
+	int rc = check_name(name, err);
+
+	if (rc)
+		return rc;
+	if (stash_open(f, err))
+		return err->code;
+	work_name = xasprintf("new-%s", name);
+	auto_fd all = make_dir(f->stash_fd, SNAPSHOTS);
+	if (all >= 0 && !fstatat(all, name, &st, AT_SYMLINK_NOFOLLOW))
+		return err_set(err, -EEXIST, "there is a snapshot %s already", name);
+	auto_fd work = make_dir(f->stash_fd, work_name);
+	pthread_rwlock_wrlock(&f->gate);
+	names_lock(f);
+	rc = all < 0 ? all : work < 0 ? work : copy_root(f, work);
+	names_unlock(f);
+	pthread_rwlock_unlock(&f->gate);
+	if (!rc && renameat(work, "tree", all, name))
+		rc = -errno;
+	if (remove_tree(f->stash_fd, work_name) && !rc)
+		rc = -EIO;
+	if (rc)
+		return err_set(err, rc, "cannot keep a copy in %s/" STASH_NAME ": %s", f->root_path,
+			       strerror(-rc));
+	return 0;
+}
+
+/* ---- going back ---- */
+
+/* Names the snapshot while ROOT is being made from it: whoever finds it has to go on. */
+#define ROLLBACK "rollback"
+
+static int empty_root(int root)
+{
+	int fd = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	if (!d) {
+		util_close(fd);
+		return -EIO;
+	}
+	while (!rc && (e = readdir(d)))
+		if (!streq(e->d_name, ".") && !streq(e->d_name, "..") &&
+		    !streq(e->d_name, STASH_NAME))
+			rc = remove_tree(root, e->d_name);
+	closedir(d);
+	return rc;
+}
+
+/*
+ * The kernel may know that a name is not there, and no node stands for that. Below other
+ * directories it has to ask again: those that it knows are not the ones that are there now.
+ */
+static void tell_names(struct forget *f, struct told_list *told)
+{
+	int fd = openat(f->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	if (!d) {
+		util_close(fd);
+		return;
+	}
+	while ((e = readdir(d)))
+		if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
+			told_add(f, told, &f->root, e->d_name);
+	closedir(d);
+}
+
+/* Can be done again and again, until it was done once. */
+static int fill_root(int root, int stash, int tree)
+{
+	int rc = empty_root(root);
+
+	if (!rc) {
+		struct places *places = places_new(root);
+
+		rc = copy_tree(tree, root, NULL, places);
+		places_free(places);
+	}
+	if (!rc && unlinkat(stash, ROLLBACK, 0) && errno != ENOENT)
+		rc = -errno;
+	return rc;
+}
+
+static int open_snapshot(int stash, const char *name)
+{
+	auto_fd all = stash < 0 ? -ENOENT : open_dir(stash, SNAPSHOTS);
+
+	return all < 0 ? all : open_dir(all, name);
+}
+
+static int begin_rollback(int stash, const char *name)
+{
+	auto_fd fd = openat(stash, ROLLBACK ".new",
+			    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int rc = fd < 0 ? -errno : io_write_full(fd, name, strlen(name));
+
+	if (!rc && renameat(stash, ROLLBACK ".new", stash, ROLLBACK))
+		rc = -errno;
+	if (rc)
+		unlinkat(stash, ROLLBACK ".new", 0);
+	return rc;
+}
+
+int snapshot_finish_rollback(int root_fd, int stash, const char *root, struct err *err)
+{
+	auto_fd fd = openat(stash, ROLLBACK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char name[256];
+	ssize_t n;
+	int rc;
+
+	if (fd < 0)
+		return errno == ENOENT
+			       ? 0
+			       : err_set(err, -errno,
+					 "cannot open %s/" STASH_NAME "/" ROLLBACK ": %m", root);
+	n = io_read_full(fd, name, sizeof(name) - 1);
+	name[max(n, (ssize_t)0)] = '\0';
+	rc = check_name(name, err);
+	if (rc)
+		return rc;
+	auto_fd tree = open_snapshot(stash, name);
+	rc = tree < 0 ? tree : fill_root(root_fd, stash, tree);
+	if (rc)
+		return err_set(
+			err, rc,
+			"%s is half way back to its snapshot %s, and the rest cannot be done: "
+			"%s; mend that, or remove %s/" STASH_NAME "/" ROLLBACK
+			" to take it as it is",
+			root, name, strerror(-rc), root);
+	return 1;
+}
+
+/* The gate is held alone. */
+static int rollback_inside(struct forget *f, const char *name, int tree, struct told_list *told,
+			   struct err *err)
+{
+	int rc;
+
+	if (f->dead)
+		return err_set(err, -ENOTCONN, "the mount has crashed already");
+	rc = forget_lose_inside(f, NULL, LOSE_GO_ON, "before going back to a snapshot", told, NULL,
+				NULL);
+	if (rc)
+		return err_set(err, rc,
+			       "what is not durable cannot be taken back: %s; the mount ends, and "
+			       "the next one does it",
+			       strerror(-rc));
+	told_all(f, told);
+	node_abandon_all(f);
+	rc = begin_rollback(f->stash_fd, name);
+	if (!rc)
+		rc = fill_root(f->root_fd, f->stash_fd, tree);
+	tell_names(f, told);
+	atomic_fetch_add(&f->epoch, 1);
+	if (rc)
+		return err_set(err, rc,
+			       "%s is not what it was: going back to %s failed in the middle: %s; "
+			       "try again, or mount it again, which goes on with it",
+			       f->root_path, name, strerror(-rc));
+	return 0;
+}
+
+int snapshot_rollback(struct forget *f, const char *name, struct told_list *told, struct err *err)
+{
+	int rc = check_name(name, err);
+
+	if (rc)
+		return rc;
+	auto_fd tree = open_snapshot(f->stash_fd, name);
+	if (tree < 0)
+		return err_set(err, tree, "there is no snapshot %s", name);
+	pthread_rwlock_wrlock(&f->gate);
+	rc = rollback_inside(f, name, tree, told, err);
+	pthread_rwlock_unlock(&f->gate);
+	if (f->dead)
+		forget_stop(f);
+	return rc;
+}
+
+int snapshot_drop(struct forget *f, const char *name, struct err *err)
+{
+	struct stat st;
+	int rc = check_name(name, err);
+
+	if (rc)
+		return rc;
+	auto_fd all = f->stash_fd < 0 ? -ENOENT : open_dir(f->stash_fd, SNAPSHOTS);
+	if (all < 0 || fstatat(all, name, &st, AT_SYMLINK_NOFOLLOW))
+		return err_set(err, -ENOENT, "there is no snapshot %s", name);
+	rc = remove_tree(all, name);
+	if (rc)
+		return err_set(err, rc, "cannot remove the snapshot %s: %s", name, strerror(-rc));
+	/* The last one takes the directory with it; else it is not empty. */
+	unlinkat(f->stash_fd, SNAPSHOTS, AT_REMOVEDIR);
+	return 0;
+}
+
+int snapshot_list(struct forget *f, struct strbuf *text, struct strbuf *json, struct err *err)
+{
+	int all = f->stash_fd < 0 ? -ENOENT : open_dir(f->stash_fd, SNAPSHOTS);
+	DIR *d = all < 0 ? NULL : fdopendir(all);
+	struct dirent *e;
+	struct json j;
+	size_t n = 0;
+
+	(void)err;
+	if (json) {
+		json_init(&j, json, false);
+		json_object(&j);
+		json_key(&j, "snapshots");
+		json_array(&j);
+	}
+	while (d && (e = readdir(d))) {
+		if (e->d_name[0] == '.')
+			continue;
+		n++;
+		if (text)
+			strbuf_addf(text, "%s\n", e->d_name);
+		if (json)
+			json_string(&j, e->d_name);
+	}
+	if (json) {
+		json_end(&j);
+		json_end(&j);
+	}
+	if (text && !n)
+		strbuf_adds(text, "there are no snapshots\n");
+	if (d)
+		closedir(d);
+	return 0;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * forget_sync.c - what a sync makes durable: the data of a file, then what the log says.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "forget/forget_impl.h"
+
+int data_sync_sizes(struct forget *f)
+{
+	struct node_list list = { 0 };
+	int rc = 0;
+
+	data_sized_nodes(f, &list);
+	for (size_t i = 0; i < list.n; i++) {
+		struct node *n = list.v[i];
+		int one;
+
+		pthread_mutex_lock(&n->lock);
+		one = !n->sized ? 0 : n->flush ? data_sync(f, n) : data_sync_size(f, n);
+		data_idle(f, n);
+		pthread_mutex_unlock(&n->lock);
+		if (one)
+			forget_log(f, "the size of inode %llu could not be made durable: %s",
+				   (unsigned long long)n->ino, strerror(-one));
+		rc = rc ? rc : one;
+		node_unref(f, n);
+	}
+	vec_release(&list);
+	return rc;
+}
+
+static bool is_full(int rc)
+{
+	return rc == -ENOSPC || rc == -EDQUOT;
+}
+
+/* What was removed may be all that fills ROOT; a file system frees it now, and so do we. */
+int data_sync_freeing(struct forget *f, struct node *n)
+{
+	int rc, room;
+
+	pthread_mutex_lock(&n->lock);
+	rc = data_sync(f, n);
+	pthread_mutex_unlock(&n->lock);
+	if (!is_full(rc) || !f->log)
+		return rc;
+	names_lock(f);
+	room = log_make_room(f);
+	names_unlock(f);
+	if (room)
+		return rc;
+	pthread_mutex_lock(&n->lock);
+	rc = data_sync(f, n);
+	pthread_mutex_unlock(&n->lock);
+	return rc;
+}
+
+static int really_sync(struct forget *f, struct node *n, bool data_only)
+{
+	int rc = 0, fd;
+
+	pthread_mutex_lock(&n->lock);
+	fd = n->data >= 0 ? n->data : data_fd(f, n, false);
+	if (fd < 0)
+		rc = fd;
+	else if (data_only ? fdatasync(fd) : fsync(fd))
+		rc = -errno;
+	data_trim(f, n);
+	pthread_mutex_unlock(&n->lock);
+	return rc;
+}
+
+/*
+ * What of it changes metadata: for a sync of data alone a size, or new space; else its time is
+ * enough, which every write changes.
+ */
+static bool has_metadata(struct forget *f, struct node *n, bool data_only)
+{
+	bool yes;
+
+	pthread_mutex_lock(&n->lock);
+	yes = data_is_dirty(n) && (!data_only || data_needs_metadata(f, n));
+	pthread_mutex_unlock(&n->lock);
+	return yes;
+}
+
+int data_sync_node(struct forget *f, struct node *n, bool data_only)
+{
+	bool had = has_metadata(f, n, data_only);
+	int rc = data_sync_freeing(f, n);
+
+	if (!rc && f->opts.real_sync)
+		rc = really_sync(f, n, data_only);
+	data_let_go(f, n);
+	if (rc || !log_waits(f, n))
+		return rc;
+	names_lock(f);
+	rc = log_sync(f, n, data_only, had);
+	names_unlock(f);
+	return rc;
+}
+
+/* As on Linux: what could not be written is taken for clean, unless the fault says otherwise. */
+static void fail_sync(struct call *c, struct node *n)
+{
+	if (c->act.keep_dirty)
+		return;
+	pthread_mutex_lock(&n->lock);
+	if (n->pf)
+		pagefile_fail(n->pf);
+	pthread_mutex_unlock(&n->lock);
+}
+
+void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	struct forget *f = forget_of(req);
+	struct node *n = node_of(f, ino);
+	struct call c;
+	int64_t rc = call_begin(
+		&c, req,
+		&(struct call_what){ datasync ? POSIX_FDATASYNC : POSIX_FSYNC, .node = n });
+
+	(void)fi;
+	if (rc && c.inside)
+		fail_sync(&c, n);
+	else if (!rc)
+		rc = data_sync_node(f, n, datasync);
+	call_reply(&c, rc);
+}
+
+int dir_sync_node(struct forget *f, struct node *n, bool data_only)
+{
+	int rc = 0;
+
+	if (log_waits(f, n)) {
+		names_lock(f);
+		rc = log_sync(f, n, data_only, false);
+		names_unlock(f);
+	}
+	if (!rc && f->opts.real_sync) {
+		int at = node_pin(f, n);
+		auto_fd fd = at < 0 ? at : openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		rc = fd < 0 || fsync(fd) ? -errno : 0;
+		if (at >= 0)
+			node_unpin(n);
+	}
+	return rc;
+}
+
+void on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	struct forget *f = forget_of(req);
+	struct node *n = node_of(f, ino);
+	struct call c;
+	int64_t rc = call_begin(
+		&c, req,
+		&(struct call_what){ POSIX_FSYNCDIR, .node = n, .arg = (uint32_t)datasync });
+
+	(void)fi;
+	if (!rc)
+		rc = dir_sync_node(f, n, datasync);
+	call_reply(&c, rc);
+}

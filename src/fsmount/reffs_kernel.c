@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reffs_kernel.c - what the kernel may keep of the mounted reference file system, and how it is
+ * told to forget it (reffs_server.h, S1 to S6).
+ */
+#include <errno.h>
+#include <linux/fuse.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "fsmount/reffs_server.h"
+
+/* As long as the passthrough example of libfuse lets it keep them. */
+static const double KEEP_S = 1;
+
+/* Newer than the headers of the libraries that we build with. */
+enum { EPOCH_MINOR = 44, NOTIFY_INC_EPOCH = 8 };
+
+/* ---- at the start ---- */
+
+void kernel_init(struct reffs_mount *m, struct fuse_conn_info *conn)
+{
+	m->keep_s = conn->proto_major == FUSE_KERNEL_VERSION && conn->proto_minor >= EPOCH_MINOR
+			    ? KEEP_S
+			    : 0;
+	conn->max_write = min(conn->max_write, (unsigned)INTAKE_WRITE_MAX);
+	/* Umask and set-id bits are ours to see to; data comes in plain memory. */
+	conn->want |= conn->capable & (FUSE_CAP_DONT_MASK | FUSE_CAP_HANDLE_KILLPRIV |
+				       FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_IOCTL_DIR);
+	m->setid_ours = session_take_killpriv(&m->session, conn);
+	conn->want &= ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
+				  FUSE_CAP_SPLICE_MOVE | FUSE_CAP_WRITEBACK_CACHE);
+	/* Attributes that are not kept are not worth listing. */
+	if (!m->keep_s)
+		conn->want &= ~(unsigned)(FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO);
+}
+
+/* ---- what it may keep ---- */
+
+bool kernel_may_keep_names(struct reffs_mount *m, uint64_t dir)
+{
+	const void *acl;
+	struct reffs_attr a;
+	size_t len;
+
+	if (!m->keep_s || vfs_getattr(m->r, dir, &a) || a.type != TREE_DIR)
+		return false;
+	/* Nobody but root gets here, and may search all. */
+	if (!m->allow_other && !m->owner)
+		return true;
+	return (a.mode & 0111) == 0111 &&
+	       vfs_getxattr(m->r, &reffs_root, dir, "system.posix_acl_access", &acl, &len);
+}
+
+/* ---- making it forget ---- */
+
+void kernel_forget_names(struct reffs_mount *m)
+{
+	struct fuse_out_header h = { .len = sizeof(h), .error = NOTIFY_INC_EPOCH };
+
+	if (m->keep_s && write(fuse_session_fd(m->session.se), &h, sizeof(h)) < 0)
+		log_warn("the kernel does not forget names: %s", strerror(errno));
+}
+
+void kernel_forget_attr(struct reffs_mount *m, uint64_t ino)
+{
+	if (m->keep_s)
+		fuse_lowlevel_notify_inval_inode(m->session.se, ino, -1, 0);
+}
+
+/* Who lists a directory holds its lock; so does the kernel when it is told about a name there. */
+void kernel_await_listing(struct reffs_mount *m, uint64_t dir)
+{
+	fuse_lowlevel_notify_inval_entry(m->session.se, dir, ".", 1);
+}
+
+void kernel_forget_file(struct reffs_mount *m, uint64_t ino)
+{
+	/*
+	 * It may be gone meanwhile; then the kernel says so, and has nothing to forget. Of one that
+	 * is read directly there are pages as well, in private mappings.
+	 */
+	fuse_lowlevel_notify_inval_inode(m->session.se, ino, 0, 0);
+}

@@ -1,0 +1,689 @@
+/* SPDX-License-Identifier: MIT */
+#include "guest/guest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/owner.h"
+#include "base/patience.h"
+#include "record/vhost_disk.h"
+#include "guest/guest_end.h"
+#include "guest/guest_words.h"
+#include "check/kmsg.h"
+#include "base/scratch.h"
+
+enum {
+	BLOCK_LINES = 64, /* of a complaint that has no end */
+	LAST_BYTES = 4096,
+	LAST_WORDS = 300,
+	LINE_MAX_BYTES = 4096,
+	COMPLAINTS_MAX = 256 << 10,
+	LISTEN_MAX = 128 << 10, /* more than the pipe holds: all that was said before */
+	POLL_SLICE_MS = 1000,
+	END_MS = 5000, /* of which the time that it waits for a processor is no part */
+	END_NAP_MS = 5,
+	SETTLE_NS = 4000000,
+	SETTLE_TRIES = 10000,
+};
+
+void guest_init(struct guest *g, struct disk *disk, struct strbuf *complaints)
+{
+	*g = (struct guest){ .device_of_disk =
+				     disk_kind(disk) == DISK_BLOCK ? vhost_disk_device(disk) : NULL,
+			     .complaints = complaints,
+			     .pidfd = -1,
+			     .console = -1,
+			     .keep = -1,
+			     .keeper_fd = -1,
+			     .monitor = -1 };
+	vhost_mail_init(&g->mail, MAIL_ID, MAIL_BYTES, MAIL_COMMANDS, MAIL_ANSWERS, WIRE_MAX);
+}
+
+void guest_release(struct guest *g)
+{
+	guest_stop(g);
+	vhost_mail_release(&g->mail);
+	wire_release(&g->out);
+	strbuf_release(&g->line);
+	strbuf_release(&g->last);
+	strbuf_release(&g->said);
+}
+
+bool guest_runs(const struct guest *g)
+{
+	return g->pid != 0;
+}
+
+/* ---- the console ---- */
+
+static void keep_last(struct guest *g)
+{
+	if (g->last.len > LAST_BYTES)
+		strbuf_clear(&g->last);
+	strbuf_addf(&g->last, "%s\n", strbuf_str(&g->line));
+}
+
+const char *guest_last_words(struct guest *g)
+{
+	while (g->last.len && g->last.buf[g->last.len - 1] == '\n')
+		strbuf_cut(&g->last, g->last.len - 1);
+	for (size_t i = 0; i < g->last.len; i++)
+		if (g->last.buf[i] == '\n')
+			g->last.buf[i] = '|';
+	const char *said = strbuf_str(&g->last);
+	size_t n = strlen(said);
+
+	return n > LAST_WORDS ? said + n - LAST_WORDS : said;
+}
+
+void guest_hush(struct guest *g)
+{
+	guest_listen(g);
+	strbuf_clear(&g->last);
+}
+
+static bool is_of_disk(const struct guest *g, const char *line)
+{
+	return *g->device && !g->quiet_of_device && kmsg_complains(line, g->device);
+}
+
+static void take_line(struct guest *g)
+{
+	const char *line = strbuf_str(&g->line);
+	bool bug = kmsg_complains(line, NULL);
+
+	log_debug("guest: %s", line);
+	keep_last(g);
+	g->heard |= guest_words(line);
+	if (bug)
+		g->collecting = BLOCK_LINES;
+	if ((g->collecting || is_of_disk(g, line)) && g->said.len < COMPLAINTS_MAX)
+		strbuf_addf(&g->said, "%s\n", line);
+	g->collecting -= g->collecting > 0;
+	if (strstr(line, "---[ end trace") || strstr(line, "---[ end Kernel panic"))
+		g->collecting = 0;
+	strbuf_clear(&g->line);
+}
+
+void guest_listen(struct guest *g)
+{
+	char text[4096];
+	ssize_t n;
+
+	/* A guest that never stops talking must not keep us from its disks. */
+	for (size_t all = 0; g->console >= 0 && all < LISTEN_MAX; all += (size_t)n) {
+		n = read(g->console, text, sizeof(text));
+		if (n <= 0)
+			return;
+		for (ssize_t i = 0; i < n; i++) {
+			if (text[i] == '\n')
+				take_line(g);
+			else if (text[i] != '\r' && text[i] != '\0' && g->line.len < LINE_MAX_BYTES)
+				strbuf_addch(&g->line, text[i]);
+		}
+	}
+}
+
+/* ---- its life ---- */
+
+/*
+ * Waits until the worker, which holds the other end of the pipe, says that the guest is gone, or is
+ * gone itself; then it ends all processes of the guest. Those that the kernel started for itself
+ * would stay: they do not notice that the first one has died.
+ */
+static void keeper_main(int pipe, pid_t group)
+{
+	sigset_t all;
+	char word;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	setsid();
+	dup2(pipe, 0);
+	close_range(1, ~0U, 0);
+	if (read(0, &word, 1) != 1)
+		kill(-group, SIGKILL);
+	_exit(0);
+}
+
+static int start_keeper(struct guest *g, struct err *err)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return err_set(err, -errno, "cannot create a pipe: %m");
+	g->keep = fds[1];
+	g->keeper = fork();
+	if (g->keeper == 0) {
+		close(fds[1]);
+		keeper_main(fds[0], g->pid);
+	}
+	close(fds[0]);
+	if (g->keeper < 0) {
+		g->keeper = 0;
+		return err_set(err, -errno, "cannot start a process: %m");
+	}
+	g->keeper_fd = (int)syscall(SYS_pidfd_open, g->keeper, 0);
+	return 0;
+}
+
+static void dismiss_keeper(struct guest *g)
+{
+	if (g->keep >= 0 && write(g->keep, "", 1) < 0)
+		log_debug("the keeper of a guest was gone before it");
+	util_close(steal_fd(&g->keep));
+	util_close(steal_fd(&g->keeper_fd));
+	if (g->keeper)
+		waitpid(g->keeper, NULL, 0);
+	g->keeper = 0;
+}
+
+/* Somebody killed it. The guest runs on, but would be left behind if we were killed as well. */
+static void replace_keeper(struct guest *g)
+{
+	struct err why = ERR_INIT;
+
+	dismiss_keeper(g);
+	if (start_keeper(g, &why))
+		log_info("nobody keeps watch over the guest: %s", why.msg);
+}
+
+static char *fill_in(const char *word)
+{
+	static const struct {
+		const char *name;
+		int fd;
+	} names[] = { { "{disk}", GUEST_FD_DISK },
+		      { "{mail}", GUEST_FD_MAIL },
+		      { "{root}", GUEST_FD_ROOT } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *at = strstr(word, names[i].name);
+
+		if (at)
+			return xasprintf("%.*s/proc/self/fd/%d%s", (int)(at - word), word,
+					 names[i].fd, at + strlen(names[i].name));
+	}
+	return xstrdup(word);
+}
+
+/*
+ * For us and the guest that inherits it. One of the two always waits for the other, hundreds of
+ * times for each mount: to wake up a processor that sleeps costs more than what is asked for.
+ */
+static void stay_on(int cpu)
+{
+	cpu_set_t set;
+
+	if (cpu < 0 || cpu >= CPU_SETSIZE)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+/*
+ * The guest's memory is a file without a name, from which programs are run: in $TMPDIR, or else in
+ * memory, which is much faster.
+ */
+static void choose_tmpdir(void)
+{
+	struct statvfs st;
+
+	if (access("/dev/shm", W_OK) == 0 && statvfs("/dev/shm", &st) == 0 &&
+	    !(st.f_flag & ST_NOEXEC))
+		unsetenv("TMPDIR");
+}
+
+/* In the child: becomes the guest. Everything but its own descriptors is closed by then. */
+static void become(struct guest *g, const struct guest_start *how, int console, pid_t parent)
+{
+	int from[GUEST_FD_END - GUEST_FD_DISK] = {
+		g->device_of_disk ? g->device_of_disk->place : -1,
+		g->mail.device.place,
+		how->root,
+	};
+	static const int polite[] = { SIGTERM, SIGINT, SIGHUP };
+	struct rlimit none = { 0, 0 };
+	char owner[OWNER_NAME_SIZE];
+	char *argv[64];
+	size_t n = 0;
+	sigset_t deaf;
+
+	for (size_t i = 0; i < ARRAY_SIZE(how->more); i++)
+		from[GUEST_FD_MORE - GUEST_FD_DISK + i] = how->more[i];
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(127);
+	sigemptyset(&deaf);
+	/* Told to end, user-mode Linux tidies up inside the signal handler, and hangs, or panics as
+	 * if the file system had done it. It is ours to end, by SIGKILL. */
+	for (size_t i = 0; !g->emulated && i < ARRAY_SIZE(polite); i++)
+		sigaddset(&deaf, polite[i]);
+	sigprocmask(SIG_SETMASK, &deaf, NULL);
+	setrlimit(RLIMIT_CORE, &none);		      /* a panic is abort() */
+	for (size_t i = 0; i < ARRAY_SIZE(from); i++) /* out of the way of the places they go to */
+		from[i] = from[i] > 0 ? fcntl(from[i], F_DUPFD, 64) : -1;
+	console = fcntl(console, F_DUPFD, 64);
+	int null = open("/dev/null", O_RDWR);
+	dup2(null, STDIN_FILENO);
+	dup2(console, STDOUT_FILENO);
+	dup2(console, STDERR_FILENO);
+	for (size_t i = 0; i < ARRAY_SIZE(from); i++) {
+		close(GUEST_FD_DISK + (int)i);
+		if (from[i] >= 0)
+			dup2(from[i], GUEST_FD_DISK + (int)i);
+	}
+	close_range(GUEST_FD_END, ~0U, 0);
+	while (n < ARRAY_SIZE(argv) - 1 && how->argv[n]) {
+		argv[n] = fill_in(how->argv[n]);
+		n++;
+	}
+	assert(n);
+	argv[n] = NULL;
+	choose_tmpdir();
+	setenv(SCRATCH_OWNER, owner_name("guest", owner), 1);
+	execv(argv[0], argv);
+	fprintf(stderr, "outage: cannot run %s: %s\n", argv[0], strerror(errno));
+	_exit(127);
+}
+
+static int spawn(struct guest *g, const struct guest_start *how, struct err *err)
+{
+	pid_t parent = getpid();
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+		return err_set(err, -errno, "cannot create a pipe: %m");
+	/* Processes of the guest that it leaves behind come to us, to be waited for. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	/* The guest waits when its console is full; it must not lose what it says. */
+	fcntl(fds[1], F_SETFL, 0);
+	g->console = fds[0];
+	pid_t pid = fork();
+	if (pid == 0)
+		become(g, how, fds[1], parent);
+	close(fds[1]);
+	if (pid < 0)
+		return err_set(err, -errno, "cannot start a guest: %m");
+	setpgid(pid, pid);
+	g->pid = pid;
+	g->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (g->pidfd < 0)
+		return err_set(err, -errno, "cannot watch a process (%m); it needs Linux 5.3");
+	return start_keeper(g, err);
+}
+
+static void describe_end(struct guest *g, int status)
+{
+	if (WIFSIGNALED(status))
+		snprintf(g->end, sizeof(g->end), "it was ended by signal %d (%s)", WTERMSIG(status),
+			 strsignal(WTERMSIG(status)));
+	else
+		snprintf(g->end, sizeof(g->end), "it ended with status %d", WEXITSTATUS(status));
+}
+
+/*
+ * Ends and waits for all processes of its group; those that the guest had started become ours when
+ * it is gone. The group's number means nobody else as long as one of them is there. True if one of
+ * them had given up before that: a process of user-mode Linux that runs into a panic aborts.
+ */
+static bool end_group(pid_t group)
+{
+	bool aborted = false;
+
+	for (;;) {
+		int status = 0;
+		pid_t got = waitpid(-group, &status, WNOHANG);
+
+		if (got < 0 && errno != EINTR)
+			return aborted;
+		aborted |= got > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+		if (got == 0) {
+			kill(-group, SIGKILL);
+			util_sleep_ms(1);
+		}
+	}
+}
+
+void guest_stop(struct guest *g)
+{
+	if (g->pid)
+		end_group(g->pid);
+	dismiss_keeper(g);
+	g->pid = 0;
+	/* For who asks what it said last. What it complains of since we end it is our doing. */
+	guest_listen(g);
+	strbuf_clear(&g->said);
+	util_close(steal_fd(&g->pidfd));
+	util_close(steal_fd(&g->console));
+	vhost_disconnect(&g->mail.device);
+	if (g->device_of_disk)
+		vhost_disconnect(g->device_of_disk);
+	vhost_mail_clear(&g->mail);
+	strbuf_clear(&g->line);
+	g->collecting = 0;
+	g->has_disks = g->refused_disk = false;
+	g->steady = false;
+}
+
+/* ---- how it ended ---- */
+
+/* Its kernel is to blame for what it said. */
+static void take_words(struct guest *g)
+{
+	if (g->complaints->len < COMPLAINTS_MAX)
+		strbuf_add(g->complaints, strbuf_str(&g->said), g->said.len);
+	strbuf_clear(&g->said);
+}
+
+/*
+ * It is not. What was said before by this guest, and not asked for, goes as well: whatever it was
+ * used for is not done, and must not be put down to what comes next.
+ */
+static void drop_words(struct guest *g)
+{
+	strbuf_clear(&g->said);
+	strbuf_clear(g->complaints);
+}
+
+/*
+ * The sockets may close, or the kernel give up, a moment before the process has ended; how it did
+ * is what counts. It is served meanwhile: QEMU does not end before its disks are at rest. The
+ * kernel prints to the end before it goes.
+ */
+static bool wait_for_end(struct guest *g, struct guest_end *how)
+{
+	struct patience patience;
+
+	patience_renew(&patience);
+	do {
+		if (guest_serve(g, -1, END_NAP_MS))
+			util_sleep_ms(END_NAP_MS);
+		if (waitpid(g->pid, &how->status, WNOHANG) == g->pid) {
+			guest_listen(g);
+			if (g->line.len)
+				take_line(g);
+			describe_end(g, how->status);
+			return true;
+		}
+	} while (!how->refused && !patience_ends(&patience, getpid(), END_MS * 1000000ULL));
+	return false;
+}
+
+/*
+ * It has ended, or as good as: 1 if its kernel did it. A kernel is not to blame for who kills it,
+ * nor for what this machine lacks; then nobody can say what it would have done: -errno.
+ */
+static int died(struct guest *g, struct err *err)
+{
+	struct guest_end how = { .refused = g->refused_disk };
+
+	how.ended = wait_for_end(g, &how);
+	/* What is said from here on is our doing; guest_stop() drops it. */
+	how.aborted = end_group(g->pid);
+	int rc = guest_judge_end(g, &how, err);
+	if (rc)
+		drop_words(g);
+	else if (!g->said.len)
+		strbuf_addf(&g->said, "the guest's kernel is gone: %s\n", g->end);
+	take_words(g);
+	guest_stop(g);
+	return rc ? rc : 1;
+}
+
+/* The name becomes part of what is looked for on the console. */
+static int take_hello(struct guest *g, struct wire_in *answer, struct err *err)
+{
+	struct wire_in part;
+	int rc = guest_part(answer, AGENT_HELLO, &part, err);
+
+	if (rc)
+		return rc;
+	wire_text(&part); /* the release */
+	const char *device = wire_text(&part);
+	rc = guest_part_ok(&part, err);
+	if (!rc && (strlen(device) >= sizeof(g->device) ||
+		    strspn(device, "abcdefghijklmnopqrstuvwxyz0123456789") != strlen(device)))
+		rc = err_set(err, -EPROTO, "the guest's answer makes no sense");
+	if (!rc)
+		snprintf(g->device, sizeof(g->device), "%s", device);
+	return rc;
+}
+
+static int say_hello(struct guest *g, uint64_t timeout_ms, struct err *err)
+{
+	struct wire_in answer;
+
+	guest_begin(g);
+	wire_part(&g->out, AGENT_HELLO, 0);
+	int rc = guest_ask(g, timeout_ms, &answer, err);
+	return rc ? rc : take_hello(g, &answer, err);
+}
+
+static int failed_start(struct guest *g, const struct guest_start *how, int rc, struct err *err)
+{
+	guest_stop(g);
+	/* Whoever has told why knows more than that it did not start. */
+	if (err->code == -ENOSPC || err->code == -ENOMEM)
+		return err->code;
+	if (g->heard & (GUEST_NO_ROOM | GUEST_NO_MEMORY)) {
+		err_clear(err);
+		return guest_check_words(g, err);
+	}
+	if (err->code && err->code != -ETIMEDOUT)
+		return err_context(err, "%s %s did not start",
+				   how->emulated ? "the kernel in" : "the guest's kernel",
+				   how->argv[0]);
+	err_clear(err);
+	return err_set(err, rc < 0 ? rc : -EIO, "%s %s did not start: %s; it said: %s",
+		       how->emulated ? "the kernel in" : "the guest's kernel", how->argv[0],
+		       *g->end ? g->end : "no answer", guest_last_words(g));
+}
+
+int guest_start(struct guest *g, const struct guest_start *how, uint64_t timeout_ms,
+		struct err *err)
+{
+	size_t before = g->complaints->len;
+	int rc = g->device_of_disk ? vhost_listen(g->device_of_disk, err) : 0;
+
+	assert(!g->pid);
+	strbuf_clear(&g->last);
+	g->end[0] = g->device[0] = '\0';
+	g->heard = 0;
+	g->emulated = how->emulated;
+	g->monitor = how->emulated ? how->monitor : -1;
+	g->memory = how->memory;
+	if (!rc)
+		rc = vhost_listen(&g->mail.device, err);
+	stay_on(how->cpu);
+	if (!rc)
+		rc = spawn(g, how, err);
+	if (!rc)
+		rc = say_hello(g, timeout_ms, err);
+	if (g->complaints->len > before)
+		strbuf_cut(g->complaints, before);
+	return rc ? failed_start(g, how, rc, err) : 0;
+}
+
+/* ---- questions ---- */
+
+void guest_begin(struct guest *g)
+{
+	wire_start(&g->out, ++g->serial);
+}
+
+/* Whether a whole message of the guest is there: 1, 0, or -errno. */
+static int has_answer(struct guest *g, struct wire_in *answer, struct err *err)
+{
+	struct wire_head head;
+
+	if (g->mail.got < WIRE_HEAD)
+		return 0;
+	int rc = wire_head(g->mail.from_guest.v, &head, err);
+	if (rc)
+		return rc;
+	if (g->mail.got < WIRE_HEAD + (uint64_t)head.len)
+		return 0;
+	if (head.serial != g->serial)
+		return err_set(err, -EPROTO, "the guest answers what it was not asked");
+	*answer = (struct wire_in){ g->mail.from_guest.v + WIRE_HEAD, head.len, false };
+	return 1;
+}
+
+static const char hung_up[] = "it has hung up";
+
+/* Why a disk cannot be served any more, or NULL. */
+static const char *lost_disk(const struct vhost *v)
+{
+	bool broken = !vhost_connected(v);
+
+	for (unsigned i = 0; i < VHOST_QUEUES; i++)
+		broken |= v->queue[i].ring.broken;
+	return !broken ? NULL : *v->why ? v->why : hung_up;
+}
+
+/* The disk, or what there is where it has none. */
+static const struct vhost *disk_or(const struct guest *g, const struct vhost *mail)
+{
+	return g->device_of_disk ? g->device_of_disk : mail;
+}
+
+/* A guest without its disks would wait for ever. */
+static bool lacks_disks(struct guest *g)
+{
+	const struct vhost *mail = &g->mail.device, *disk = disk_or(g, mail);
+
+	if (!g->has_disks)
+		g->has_disks = vhost_connected(disk) && vhost_connected(mail);
+	if (!g->has_disks || (!lost_disk(disk) && !lost_disk(mail)))
+		return false;
+	const char *why = lost_disk(disk) ? lost_disk(disk) : lost_disk(mail);
+	g->refused_disk = !streq(why, hung_up);
+	snprintf(g->end, sizeof(g->end), "its disk was taken away: %.100s", why);
+	return true;
+}
+
+/*
+ * When an answer of ours comes in the middle of what the guest does, the order of what it does next
+ * depends on the moment. So it is given time, of a processor and not of a clock, to come to where
+ * it only waits; that is spinning, in a machine that counts instructions.
+ */
+static void let_settle(const struct guest *g)
+{
+	struct timespec now, start;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(g->pid, &clock) || clock_gettime(clock, &start) < 0)
+		return;
+	for (int i = 0; i < SETTLE_TRIES; i++) {
+		util_sleep_ms(1);
+		if (clock_gettime(clock, &now) < 0 ||
+		    (now.tv_sec - start.tv_sec) * 1000000000LL + now.tv_nsec - start.tv_nsec >=
+			    SETTLE_NS)
+			return;
+	}
+}
+
+int guest_serve(struct guest *g, int fd, int timeout_ms)
+{
+	struct vhost *disk = g->device_of_disk, *mail = &g->mail.device;
+	struct pollfd fds[2 * VHOST_POLL_MAX + 4];
+	unsigned n = disk ? vhost_poll(disk, fds) : 0;
+
+	n += vhost_poll(mail, fds + n);
+	fds[n++] = (struct pollfd){ fd, POLLIN, 0 };
+	fds[n++] = (struct pollfd){ g->keeper_fd, POLLIN, 0 };
+	fds[n++] = (struct pollfd){ g->console, POLLIN, 0 };
+	fds[n++] = (struct pollfd){ g->pidfd, POLLIN, 0 };
+	if ((disk && vhost_has_more(disk)) || vhost_has_more(mail))
+		timeout_ms = 0;
+	if (poll(fds, n, timeout_ms) < 0)
+		return 0;
+	if (fds[n - 3].revents)
+		replace_keeper(g);
+	if (g->steady && !fds[n - 1].revents)
+		let_settle(g);
+	if (fds[n - 2].revents & POLLIN)
+		guest_listen(g);
+	if (disk)
+		vhost_serve(disk);
+	vhost_serve(mail);
+	return fds[n - 1].revents != 0 || lacks_disks(g);
+}
+
+int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, struct err *err)
+{
+	struct patience patience;
+	int rc = 0;
+
+	wire_finish(&g->out);
+	if (!g->pid)
+		return err_set(err, -EIO, "the guest does not run");
+	vhost_mail_clear(&g->mail);
+	vhost_mail_send(&g->mail, g->out.text.buf, g->out.text.len);
+	patience_renew(&patience);
+	for (;;) {
+		rc = has_answer(g, answer, err);
+		/* The agent may wait for ever for a program that has lost its process. */
+		if (!rc)
+			rc = guest_check_words(g, err);
+		if (rc)
+			break;
+		if (timeout_ms && g->starting)
+			g->starting(g->starting_ctx);
+		if (guest_serve(g, -1, POLL_SLICE_MS) || g->heard & GUEST_PANIC)
+			return died(g, err);
+		if (timeout_ms && patience_ends(&patience, getpid(), timeout_ms * 1000000))
+			return err_set(err, -ETIMEDOUT, "the guest did not answer for %llu ms",
+				       (unsigned long long)timeout_ms);
+	}
+	/* What it said on the way is there by now, and perhaps more: it may have died since. */
+	guest_listen(g);
+	g->collecting = 0;
+	if (rc > 0 && g->heard & GUEST_PANIC)
+		return died(g, err);
+	/* It has answered, but a program of its may have been killed for that. */
+	if (rc > 0)
+		rc = guest_check_words(g, err);
+	if (rc) {
+		drop_words(g);
+		guest_stop(g);
+		return rc;
+	}
+	take_words(g);
+	return 0;
+}
+
+int guest_part(struct wire_in *answer, enum agent_command command, struct wire_in *part,
+	       struct err *err)
+{
+	uint32_t got;
+	int32_t status;
+
+	if (!wire_next(answer, &got, &status, part) || got != command || status > 0)
+		return err_set(err, -EPROTO, "the guest's answer makes no sense");
+	if (status < 0)
+		return err_set(err, status, "the agent in the guest cannot do command %d: %s",
+			       (int)command, strerror(-status));
+	return 0;
+}
+
+int guest_part_ok(const struct wire_in *part, struct err *err)
+{
+	return part->bad || part->left
+		       ? err_set(err, -EPROTO, "an answer of the guest is too short, or too long")
+		       : 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * unpack.h - uncompresses the files of a kernel, its image and its modules, by libraries. The only
+ * file that sees them is unpack.c.
+ */
+#ifndef GUEST_UNPACK_H
+#define GUEST_UNPACK_H
+
+#include "base/err.h"
+#include "base/strbuf.h"
+
+/*
+ * How the bytes are compressed, told by the first of them: "gzip", "xz", "lzma", "zstd", "lz4", and
+ * two that unpack() does not know, "bzip2" and "lzo". NULL: in no way that a kernel's build has.
+ */
+const char *unpack_format(const void *data, size_t len);
+
+/*
+ * Appends the uncompressed bytes to `out`. What stands behind the end of the compressed stream is
+ * ignored, as a kernel does. 1 if unpack() does not know the format; -EBADMSG if the bytes are
+ * damaged or cut off; -EFBIG if there are more than `limit`; -ENOMEM. `out` is then as it was.
+ */
+int unpack(const void *data, size_t len, size_t limit, struct strbuf *out, struct err *err)
+	must_check;
+
+#endif
