@@ -4,11 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "app/app_run.h"
+#include "app/app_words.h"
 #include "base/io.h"
 #include "base/json.h"
 #include "cli/app.h"
 #include "report/app_report.h"
-#include "report/app_words.h"
 
 struct loaded {
 	char *dir; /* of the run */

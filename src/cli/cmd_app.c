@@ -6,14 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/search.h"
+#include "app/app_record.h"
+#include "app/app_run.h"
+#include "app/app_words.h"
 #include "base/io.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/signals.h"
-#include "cli/app.h"
+#include "cli/cli.h"
 #include "cli/groups.h"
-#include "report/app_words.h"
 #include "run/store.h"
 
 enum { END_CHECKS = 3 };

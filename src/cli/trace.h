@@ -10,7 +10,7 @@
 #include "cli/cli.h"
 #include "cli/groups.h"
 #include "core/trace_file.h"
-#include "report/posix_log.h"
+#include "app/posix_log.h"
 
 extern const struct command trace_cmd_show;
 extern const struct command trace_cmd_info;

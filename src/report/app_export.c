@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "report/app_report.h"
-#include "report/app_words.h"
+#include "app/app_words.h"
 #include "report/shell.h"
 
 enum { CONTENT_MAX = 64 << 20 };

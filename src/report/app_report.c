@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "base/below.h"
-#include "report/app_words.h"
+#include "app/app_words.h"
 #include "report/report.h"
 
 enum { BEFORE = 4, AFTER = 2, ROWS_MAX = 60, SAID_SHOWN = 2000 };

@@ -6,7 +6,7 @@
 #include "app/keep.h"
 #include "app/states.h"
 #include "base/json.h"
-#include "report/posix_log.h"
+#include "app/posix_log.h"
 #include "stack/table.h"
 
 struct app_view {

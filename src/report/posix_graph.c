@@ -10,7 +10,7 @@
  */
 #include <inttypes.h>
 
-#include "report/posix_log.h"
+#include "app/posix_log.h"
 #include "report/report.h"
 
 enum {

@@ -16,7 +16,7 @@
 #include <inttypes.h>
 
 #include "core/hashset.h"
-#include "report/posix_log.h"
+#include "app/posix_log.h"
 #include "report/shell.h"
 
 enum kind {

@@ -4,7 +4,7 @@
  */
 #include <inttypes.h>
 
-#include "report/posix_log.h"
+#include "app/posix_log.h"
 
 /* ---- words ---- */
 

@@ -6,7 +6,7 @@
  * A call takes 10 bytes, and a name in the input as many more as its length says. Inodes are few,
  * so that directories meet themselves, files come back, and names are taken by others.
  */
-#include "report/posix_log.h"
+#include "app/posix_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

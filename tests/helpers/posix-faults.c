@@ -10,7 +10,7 @@
 #include <wordexp.h>
 
 #include "inject/inject.h"
-#include "report/posix_log.h"
+#include "app/posix_log.h"
 
 /* The event at which the fault strikes; UINT64_MAX: never. */
 static uint64_t strikes_at(const struct posix_log *log, struct inject *set, bool before)

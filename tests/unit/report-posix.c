@@ -4,7 +4,7 @@
  * removals, what was synced, runs, suggestions, the picture, and traces that nobody would record.
  */
 #include "base/rng.h"
-#include "report/posix_log.h"
+#include "app/posix_log.h"
 #include "tap.h"
 
 static void add(struct posix_log *log, struct posix_event p)

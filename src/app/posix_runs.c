@@ -4,7 +4,7 @@
  *
  * R1: every selected call is in exactly one run, and every run in exactly one group, in order.
  */
-#include "report/posix_log.h"
+#include "app/posix_log.h"
 
 enum { PERIOD_MAX = 8 }; /* runs of a sequence that may repeat */
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* app_load.c - a recorded run of an application, read again. */
+/* app_run.c - a recorded run of an application, read again. */
+#include "app/app_run.h"
+
 #include <errno.h>
 
+#include "app/app_words.h"
 #include "base/below.h"
 #include "base/io.h"
-#include "cli/app.h"
 #include "core/trace_file.h"
-#include "report/app_words.h"
 
 void app_run_release(struct app_run *r)
 {

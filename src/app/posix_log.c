@@ -3,7 +3,7 @@
  * posix_log.c - the calls of a trace, each with the path its file had then, and whether what it
  * wrote was synced later.
  */
-#include "report/posix_log.h"
+#include "app/posix_log.h"
 
 #include <errno.h>
 #include <fnmatch.h>

@@ -5,6 +5,8 @@
  * That process is in another mount namespace, and adopts what the application leaves; what it has
  * to tell comes back through a pipe, a key and a value in each line.
  */
+#include "app/app_record.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +22,6 @@
 #include "base/number.h"
 #include "base/proc.h"
 #include "base/signals.h"
-#include "cli/app.h"
 #include "core/posix.h"
 #include "forget/forget_record.h"
 

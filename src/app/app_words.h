@@ -4,12 +4,12 @@
  * have come before, and the call that is missing. Numbers of operations are those of their events
  * in the trace, as 'outage trace show' has them.
  */
-#ifndef REPORT_APP_WORDS_H
-#define REPORT_APP_WORDS_H
+#ifndef APP_APP_WORDS_H
+#define APP_APP_WORDS_H
 
 #include "app/explain.h"
 #include "app/keep.h"
-#include "report/posix_log.h"
+#include "app/posix_log.h"
 #include "stack/table.h"
 
 /* A log of a trace in memory. */

@@ -12,13 +12,13 @@
  * L2: nothing is assumed of a trace: directories may be in a circle, inodes come and go, names hold
  *     any byte. What follows from that is a strange path, and nothing else.
  */
-#ifndef REPORT_POSIX_LOG_H
-#define REPORT_POSIX_LOG_H
+#ifndef APP_POSIX_LOG_H
+#define APP_POSIX_LOG_H
 
 #include "base/json.h"
 #include "core/posix.h"
 #include "core/trace_file.h"
-#include "report/posix_names.h"
+#include "app/posix_names.h"
 
 /* What became of data, as far as the trace shows. */
 enum posix_fate {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "report/app_words.h"
+#include "app/app_words.h"
 
 #include <inttypes.h>
 

@@ -9,7 +9,7 @@
  *     generation, and every path is made anew when it is next asked for.
  * N2: a circle of directories ends where it comes back to itself.
  */
-#include "report/posix_names.h"
+#include "app/posix_names.h"
 
 #include "base/hash.h"
 #include "base/strbuf.h"

@@ -5,8 +5,8 @@
  * A file is one life of an inode: a number that is given out again after the file was removed is
  * another file.
  */
-#ifndef REPORT_POSIX_NAMES_H
-#define REPORT_POSIX_NAMES_H
+#ifndef APP_POSIX_NAMES_H
+#define APP_POSIX_NAMES_H
 
 #include "base/arena.h"
 #include "base/vec.h"

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* app_record.h - runs an application once in front of a recording mount. */
+#ifndef APP_APP_RECORD_H
+#define APP_APP_RECORD_H
+
+#include "app/keep.h"
+
+struct app_record_opts {
+	const char *dir; /* the application's directory, absolute */
+	const char *run; /* the run's directory */
+	const struct app_plan *plan;
+	uint64_t timeout_ms, trace_max;
+};
+
+/*
+ * Keeps the directory as RUN/base, runs the application once in front of a recording mount, and
+ * writes RUN/trace. Fails if the application could not be run, or failed. Notes for people are
+ * added.
+ */
+int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct app_strings *notes,
+	       struct err *err) must_check;
+
+/* Copies a directory with all that is in it. `to` is made. */
+int app_copy(const char *from, const char *to, struct err *err) must_check;
+/* Removes it with all that is in it; what cannot be removed stays. */
+void app_remove(const char *dir);
+
+#endif
