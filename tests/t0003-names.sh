@@ -101,6 +101,9 @@ fresh
 sed -i 's/ \* I1: .*/ * 1. it is one, 2. and stays it/' tree/src/low/one.h
 try 1 "with numbers alone, too" '^list src/low/one.h: 2\. .* line 5$'
 fresh
+sed -i 's/ \* I1: .*/ * The number one. I1: it is one./' tree/src/low/one.h
+try 1 "and an item that follows a sentence" '^list src/low/one.h: I1: .* line 5$'
+fresh
 sed -i 's/ \* I1: .*/ * See I2: the number is 2. It has version 3. That is all./' tree/src/low/one.h
 try 0 "what is said of an item, or ends with a number, is no item"
 

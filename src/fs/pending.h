@@ -8,8 +8,8 @@
  * such moves the second alone could put a directory below itself.
  *
  * P1: if an operation is durable, so is every earlier one that it conflicts with. What is pending
- * can therefore be undone in reverse order, whatever became durable in between. P2: adding, and
- * each operation that becomes durable, costs the same whatever else is pending.
+ *     can therefore be undone in reverse order, whatever became durable in between.
+ * P2: adding, and each operation that becomes durable, costs the same whatever else is pending.
  *
  * The log knows nothing of how an operation is undone: that is the caller's, in `undo`. Not
  * thread-safe: the caller has a lock.
