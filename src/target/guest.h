@@ -9,7 +9,8 @@
  * N2: what its kernel complains of before it answers is in the complaints when the answer is.
  * N3: what it says is put down to its kernel only when that is known to be to blame: it has
  *     answered and did not die of something else meanwhile, or it ended by itself. What it says
- * after we ended it, or after somebody else sent a signal to one of its processes, is dropped.
+ *     after we ended it, or after somebody else sent a signal to one of its processes, is
+ *     dropped.
  */
 #ifndef TARGET_GUEST_H
 #define TARGET_GUEST_H
