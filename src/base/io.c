@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * io.c - reads and writes whole files, and makes new files and directories appear by a rename after
+ * a sync.
+ */
 #include "base/io.h"
 
 #include <dirent.h>

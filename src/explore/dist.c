@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* dist.c - the weights of each distribution, and a wheel that draws by weight. */
 #include "explore/dist.h"
 
 static const char *const names[DIST_END] = {

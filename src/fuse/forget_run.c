@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * forget_run.c - puts options and configuration together, mounts, and serves until the mount ends.
+ */
 #include "fuse/forget_run.h"
 
 #include <dirent.h>

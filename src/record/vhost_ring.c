@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* vhost_ring.c - maps a guest's memory, and takes requests from its rings and gives them back. */
 #include "record/vhost_ring.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shell.c
+ * shell.c - fills in the shell forms of operations, and quotes words for a shell.
  *
  * ops.def has the command for most operations. In it,
  *	%pN  argument N, a path (of a handle: the one it was opened with)

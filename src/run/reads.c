@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* reads.c - remembers what each recovery read, and tells whether a write was among it. */
 #include "run/reads.h"
 
 static void forget(struct reads *r)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* run.c - opens a run, makes the base image, records a workload, and hands its states over. */
 #include "run/run.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shrink.c
+ * shrink.c - tries smaller workloads and smaller losses, and keeps the smallest that still fails.
  *
  * S1: `best` always is a workload that showed the problem when it was last run.
  * S2: after hunt() said yes, the run's trace and history are those of the workload it ran, so that

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* table.c - prints, parses and searches the table of call stacks. */
 #include "stack/table.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * guest.c - serves the disks of a guest and reads its console while it is asked, and ends its
+ * processes.
+ */
 #include "target/guest.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* place.c - mounts the worker's tmpfs, and makes files in it. */
 #include "target/place.h"
 
 #include <errno.h>

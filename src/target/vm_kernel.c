@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* vm_kernel.c - finds, fetches and unpacks the kernel of a virtual machine, and opens it. */
 #include "target/vm_kernel.h"
 
 #include <dirent.h>

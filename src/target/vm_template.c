@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * vm_template.c - keeps the memory and state of a booted machine in the cache, under a lock, and
+ * finds them again.
+ */
 #include "target/vm_template.h"
 
 #include <dirent.h>
