@@ -10,12 +10,6 @@ static const char *const names[DIST_END] = {
 	[DIST_INVERSE_DECAY] = "inverse-decay",
 };
 
-const char *dist_name(enum dist d)
-{
-	assert(d < DIST_END);
-	return names[d];
-}
-
 enum dist dist_find(const char *name)
 {
 	for (enum dist d = 0; d < DIST_END; d++)

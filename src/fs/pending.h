@@ -118,8 +118,6 @@ bool pending_commits(const struct pending *l, uint64_t ino, bool is_dir, bool da
  * directly. Under a profile that is in_order that is the one before it as well.
  */
 void pending_needs(const struct pending *l, pending_fn need, void *ctx);
-/* The newest operation, or NULL. */
-const struct pending_op *pending_newest(const struct pending *l);
 
 /* Whether anything of this inode (attributes, names of it; of a directory also entries) waits. */
 bool pending_of(const struct pending *l, uint64_t ino);

@@ -527,12 +527,3 @@ void forget_run_help(struct strbuf *out)
 {
 	command_help(out);
 }
-
-const char *forget_run_profile(size_t i, const char **help)
-{
-	const struct profile *p = profile_at(i);
-
-	if (p && help)
-		*help = p->help;
-	return p ? p->name : NULL;
-}

@@ -8,12 +8,6 @@ static void forget(struct reads *r)
 		ranges_release(&r->list.v[i].where);
 }
 
-void reads_clear(struct reads *r)
-{
-	forget(r);
-	vec_clear(&r->list);
-}
-
 void reads_release(struct reads *r)
 {
 	forget(r);

@@ -128,16 +128,6 @@ void run_close(struct run *r)
 	free(r);
 }
 
-const struct image *run_base(const struct run *r)
-{
-	return &r->base;
-}
-
-const struct target *run_target(const struct run *r)
-{
-	return &r->target;
-}
-
 /* The record must be the truth: replaying it on the base gives what the device holds. */
 static int verify(struct run *r, struct run_totals *totals, struct err *err)
 {

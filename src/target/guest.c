@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guest.c - serves the disks of a guest and reads its console while it is asked, and ends its
- * processes.
+ * guest.c - starts the processes of a guest and their keeper, and serves its disks while it is
+ * asked.
  */
 #include "target/guest.h"
 

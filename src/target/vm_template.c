@@ -41,7 +41,7 @@ void vm_template_release(struct vm_template *t)
 	vm_template_unlock(t);
 }
 
-bool vm_template_ready(const struct vm_template *t)
+static bool vm_template_ready(const struct vm_template *t)
 {
 	return t->ram >= 0 && t->state >= 0;
 }
