@@ -197,12 +197,12 @@ static void leave_cb(unsigned vcpu, void *udata)
 #if defined(__x86_64__)
 #define ENTRY(name, to)                                                                            \
 	void name(unsigned vcpu, void *udata) __attribute__((visibility("hidden")));               \
-	__asm__(".text\n.globl " #name "\n.hidden " #name "\n.type " #name ", @function\n"         \
+	__asm__(".text\n.type " #name ", @function\n"                                      \
 		#name ":\n\tmov %rbp, %rdx\n\tjmp " #to "\n.size " #name ", . - " #name "\n")
 #elif defined(__aarch64__)
 #define ENTRY(name, to)                                                                            \
 	void name(unsigned vcpu, void *udata) __attribute__((visibility("hidden")));               \
-	__asm__(".text\n.globl " #name "\n.hidden " #name "\n.type " #name ", %function\n"         \
+	__asm__(".text\n.type " #name ", %function\n"                                      \
 		#name ":\n\tmov x2, x19\n\tb " #to "\n.size " #name ", . - " #name "\n")
 #else
 #error "which register holds the CPU's state in translated code?"

@@ -276,11 +276,6 @@ void writer_set_region(struct writer *w, uint64_t size)
 	header(w)->region_size = size;
 }
 
-uint64_t writer_region(const struct writer *w)
-{
-	return header(w)->region_size;
-}
-
 uint16_t writer_new_cpu(struct writer *w)
 {
 	if (header(w)->cpus >= PM_STREAM_CPUS_MAX) {

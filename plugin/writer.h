@@ -64,7 +64,6 @@ void writer_add_same(struct writer *w, unsigned shift, const void *data);
 /* What is recorded is not to be believed, and why; only the first counts. */
 void writer_trouble(struct writer *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void writer_set_region(struct writer *w, uint64_t size);
-uint64_t writer_region(const struct writer *w);
 /* The number of a CPU that nobody had before. */
 uint16_t writer_new_cpu(struct writer *w);
 /* Writes a stack, and returns its number; 0 if it cannot. */

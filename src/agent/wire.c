@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* wire.c - packs and unpacks the numbers, texts and parts of a message to or from the agent. */
 #include "agent/wire.h"
 
 #include <errno.h>

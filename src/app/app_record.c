@@ -27,7 +27,8 @@
 
 /* ---- copies ---- */
 
-int app_copy(const char *from, const char *to, struct err *err)
+/* Copies a directory with all that is in it. `to` is made. */
+static int app_copy(const char *from, const char *to, struct err *err)
 {
 	auto_free char *all = xasprintf("%s/.", from);
 	const char *argv[] = { "cp", "-a", "--reflink=auto", "--sparse=auto", "--", all, to, NULL };

@@ -20,8 +20,6 @@ struct app_record_opts {
 int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct app_strings *notes,
 	       struct err *err) must_check;
 
-/* Copies a directory with all that is in it. `to` is made. */
-int app_copy(const char *from, const char *to, struct err *err) must_check;
 /* Removes it with all that is in it; what cannot be removed stays. */
 void app_remove(const char *dir);
 

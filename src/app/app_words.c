@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* app_words.c - makes sentences of an explained failure. */
 #include "app/app_words.h"
 
 #include <inttypes.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * case.c - takes the changes in flight at a point apart, lets some survive, and makes the identity
+ * of that state.
+ */
 #include "app/case.h"
 
 #include "base/strbuf.h"

@@ -12,7 +12,7 @@
  * gone, and those of the next one are counted from 2 again.
  *
  * C1: only the keeper sends signals to processes that it cannot name, and to all of them only if it
- * is number 1: everything else would be a stranger's.
+ *     is number 1: everything else would be a stranger's.
  */
 #include "app/check.h"
 

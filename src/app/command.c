@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* command.c - splits a command into words, if it has nothing that a shell is needed for. */
 #include "app/command.h"
 
 static bool is_plain(char c)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* cover.c - finds the patterns of a history, and puts together one crash state for each. */
 #include "app/cover.h"
 
 #include "app/case.h"

@@ -7,8 +7,9 @@
  * or all of what is in flight survives. The states are put together directly, whatever the
  * enumerator would get to: a run may have more states than anybody can check, and few patterns.
  *
- * V1: each state is one that the history allows. V2: a pattern that no crash of this run can have,
- * such as a part of what is written in one unit, is none.
+ * V1: each state is one that the history allows.
+ * V2: a pattern that no crash of this run can have, such as a part of what is written in one unit,
+ *     is none.
  */
 #ifndef APP_COVER_H
 #define APP_COVER_H

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * explain.c - asks the check about smaller losses and earlier crashes until the cause of a failure
+ * is left.
+ */
 #include "app/explain.h"
 
 #include <errno.h>

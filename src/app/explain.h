@@ -9,9 +9,10 @@
  * after the lost ones: a change that survived, a sync that made one durable, or an acknowledgement.
  * If nothing needs to be lost at all, the application is not consistent between two operations.
  *
- * X1: every state that is asked about is one that the profile allows. X2: what is explained fails,
- * by the check, and with the lost ones given back it does not. X3: a call is said to be missing
- * only if the run with that call in it was followed, and does not allow the state.
+ * X1: every state that is asked about is one that the profile allows.
+ * X2: what is explained fails, by the check, and with the lost ones given back it does not.
+ * X3: a call is said to be missing only if the run with that call in it was followed, and does not
+ *     allow the state.
  */
 #ifndef APP_EXPLAIN_H
 #define APP_EXPLAIN_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* judge.c - makes a verdict of how a command ended and what it printed. */
 #include "app/judge.h"
 
 /* A query's standard output is what counts; the other stream is shown only if it fails. */

@@ -7,7 +7,7 @@
  * worker's namespaces, and starts the checks there.
  *
  * N1: a helper ends, with the check that it is at, when its worker closes the socket or dies; all
- * end with the process that called launcher_start().
+ *     end with the process that called launcher_start().
  */
 #ifndef APP_LAUNCH_H
 #define APP_LAUNCH_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* mend.c - puts one fsync into a recorded trace, and makes the history of that trace. */
 #include "app/mend.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  * model.c - changes that may be lost, as pieces for the enumerator.
  *
  * A1: pieces stand in the order of their changes; what a piece needs, of what is not durable yet,
- * is therefore before it, and closed sets are those of history.h.
+ *     is therefore before it, and closed sets are those of history.h.
  */
 #include "app/model.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* numbers.c - a hash table from inode numbers to objects, by linear probing. */
 #include "app/numbers.h"
 
 #include "base/util.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* pass.c - sends and receives bytes and descriptors by SCM_RIGHTS. */
 #include "app/pass.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * place.c - builds a crash state in the layers of an overlay, or in a plain directory, and clears
+ * it again.
+ */
 #include "app/place.h"
 
 #include <dirent.h>

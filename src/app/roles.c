@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* roles.c - gives each change its role: the kind of call, and the path with its digits replaced. */
 #include "app/roles.h"
 
 #include <ctype.h>

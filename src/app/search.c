@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* search.c - hands all states to the checkers, explains what fails, and groups it by cause. */
 #include "app/search.h"
 
 #include <errno.h>

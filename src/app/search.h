@@ -4,12 +4,15 @@
  * that fail for the same reason are one finding.
  *
  * To explain a state takes many checks. So it is told twice: by `failed` before that, and by
- * `found` or `dropped` after it. F1: what `failed` told and `dropped` did not take back is a
- * finding, the next one after those of `found`, even if the process is killed. F2: if the search is
- * stopped, no further check is made, that which runs is killed, and each failing state that is not
- * known to belong to a finding becomes one that is not explained; states of one pattern (states.h)
- * that fail in the same way are then one. F3: so does a state of which checks differ, as a failure
- * that was seen is none that can be forgotten; unless the check fails without any crash, too.
+ * `found` or `dropped` after it.
+ *
+ * F1: what `failed` told and `dropped` did not take back is a finding, the next one after those of
+ *     `found`, even if the process is killed.
+ * F2: if the search is stopped, no further check is made, the check that runs is killed, and each
+ *     failing state that is not known to belong to a finding becomes a finding that is not
+ *     explained; states of one pattern (states.h) that fail in the same way are then one.
+ * F3: a state of which checks differ becomes such a finding, too: a failure that was seen is not
+ *     forgotten, unless the check fails without any crash as well.
  */
 #ifndef APP_SEARCH_H
 #define APP_SEARCH_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* arena.c - allocates by moving a pointer through large blocks. */
 #include "base/arena.h"
 
 enum { BLOCK_SIZE = 32 * 1024, ALIGN = 16 };

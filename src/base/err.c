@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* err.c - writes the sentence of a struct err, and puts contexts in front of it. */
 #include "base/err.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* fault.c - counts fault points down, and lets the armed one fail. */
 #include "base/fault.h"
 
 #include <signal.h>

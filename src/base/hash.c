@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* hash.c - the calls to xxHash, and hashes in hexadecimal. */
 #include "base/hash.h"
 
 /* gcc unrolls its loops only when told so; else a page takes half as long again. */

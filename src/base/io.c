@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * io.c - reads and writes whole files, and makes new files and directories appear by a rename after
+ * a sync.
+ */
 #include "base/io.h"
 
 #include <dirent.h>
@@ -129,22 +133,6 @@ int io_slurp(const char *path, size_t limit, struct strbuf *out, struct err *err
 			return err_set(err, -EISDIR, "%s is a directory, not a file", name);
 	}
 	return slurp_fd(fd, name, limit, out, err);
-}
-
-int io_open_file(int dir, const char *name, int flags, const char *path, struct err *err)
-{
-	int follow = flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0;
-	struct stat st;
-
-	/* To open a pipe or a device can wait, or do something: it is looked at before. */
-	if (fstatat(dir, name, &st, follow) == 0 && !S_ISREG(st.st_mode))
-		return err_set(err, -EINVAL, "%s is not a regular file", path);
-	auto_fd fd = openat(dir, name, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
-	if (fd < 0)
-		return err_set(err, -errno, "cannot open %s: %m", path);
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return err_set(err, -EINVAL, "%s is not a regular file", path);
-	return steal_fd(&fd);
 }
 
 int io_slurp_file(const char *dir, const char *name, size_t limit, struct strbuf *out,

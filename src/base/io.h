@@ -22,9 +22,6 @@ int io_slurp(const char *path, size_t limit, struct strbuf *out, struct err *err
  */
 int io_slurp_file(const char *dir, const char *name, size_t limit, struct strbuf *out,
 		  struct err *err) must_check;
-/* Opens a regular file, and nothing else; `path` names it in messages. */
-int io_open_file(int dir, const char *name, int flags, const char *path, struct err *err)
-	must_check;
 
 /*
  * A file that is there whole or not at all: written under a temporary name beside its place, then

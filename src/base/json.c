@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* json.c - writes JSON values with their commas and indentation, and escapes strings. */
 #include "base/json.h"
 
 #include <math.h>

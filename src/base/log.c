@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* log.c - prints messages to standard error, as far as the level allows. */
 #include "base/log.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* number.c - parses numbers with units. */
 #include "base/number.h"
 
 #include <ctype.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * owner.c - makes the name of an owner from /proc, and tells whether the owner of a name still
+ * lives.
+ */
 #include "base/owner.h"
 
 #include <ctype.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* patience.c - measures silence, less the time that a process waited for a processor. */
 #include "base/patience.h"
 
 #include <dirent.h>

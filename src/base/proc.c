@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* proc.c - runs a child with limits of time and output, and reads what /proc says of processes. */
 #include "base/proc.h"
 
 #include <dirent.h>

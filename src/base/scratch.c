@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scratch.c - see scratch.h. */
+/* scratch.c - mounts the worker's tmpfs, and makes files in it. */
 #include "base/scratch.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* signals.c - installs and restores handlers of the signals that tell a program to stop. */
 #include "base/signals.h"
 
 static const int to_stop[SIGNALS_TO_STOP] = { SIGINT, SIGTERM, SIGHUP };

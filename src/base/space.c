@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* space.c - enters a mount namespace whose mounts are private. */
 #include "base/space.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* strbuf.c - adds to a string that grows as needed. */
 #include "base/strbuf.h"
 
 #include <stdarg.h>

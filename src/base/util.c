@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * util.c - allocation that ends the process when memory is gone, and a few calls of libc made
+ * simple.
+ */
 #include "base/util.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* vec.c - makes room in a growing array. */
 #include "base/vec.h"
 
 void vec_reserve_(void **v, size_t n, size_t *cap, size_t extra, size_t elem_size)

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * words.c - splits a line into words as a shell would, and quotes a word so that it comes back
+ * whole.
+ */
 #include "base/words.h"
 
 #include <errno.h>

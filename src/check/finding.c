@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* finding.c - the names of kinds of findings, and lists of findings. */
 #include "check/finding.h"
 
 #include <ctype.h>

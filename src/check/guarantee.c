@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* guarantee.c - the table of guarantee profiles. */
 #include "check/guarantee.h"
 
 #include <errno.h>

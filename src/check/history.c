@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* history.c - performs a workload on the reference, and keeps the state after each operation. */
 #include "check/history.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* kmsg.c - reads /dev/kmsg, and decides which complaints belong to which process. */
 #include "check/kmsg.h"
 
 #include <ctype.h>

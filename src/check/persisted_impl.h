@@ -36,7 +36,6 @@ struct values {
 
 void values_add(struct values *set, uint64_t v);
 bool values_has(const struct values *set, uint64_t v);
-void values_print(const struct values *set, const char *format, struct strbuf *out);
 
 /* What speaks against the entry being this inode. */
 void persisted_inode(struct comparison *c, const struct tree_entry *e, uint64_t ino,

@@ -26,7 +26,7 @@ bool values_has(const struct values *set, uint64_t v)
 	return set->n == ARRAY_SIZE(set->v); /* too many to keep: nothing can be said */
 }
 
-void values_print(const struct values *set, const char *format, struct strbuf *out)
+static void values_print(const struct values *set, const char *format, struct strbuf *out)
 {
 	for (size_t i = 0; i < set->n; i++) {
 		strbuf_adds(out, !i ? "" : i + 1 == set->n ? " or " : ", ");

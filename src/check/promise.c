@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * promise.c - makes a list of promises from the persistence operations of a history, and looks them
+ * up.
+ */
 #include "check/promise.h"
 
 #include <fcntl.h>

@@ -39,9 +39,6 @@ struct command {
 /* The program itself; lazyfs is in mounting.h. */
 extern const struct command cmd_outage;
 
-/* Reads the options of a command, and runs it; argv[0] is its name. An exit status. */
-int cli_run(const struct command *cmd, int argc, char **argv);
-
 /* Prints "outage: <message>" and returns EXIT_FAILED. */
 int cli_fail(const struct err *err);
 int cli_failf(const char *fmt, ...) printf_like(1, 2);

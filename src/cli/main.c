@@ -136,6 +136,9 @@ static int unknown_command(const struct command *cmd, const char *name)
 			 like ? " (did you mean " : "", like ? like : "", like ? "?)" : "");
 }
 
+/* Reads the options of a command, and runs it; argv[0] is its name. An exit status. */
+static int cli_run(const struct command *cmd, int argc, char **argv);
+
 static int run_sub(const struct command *cmd, void *o, struct args *args)
 {
 	if (!args->n && cmd->run)
@@ -148,7 +151,7 @@ static int run_sub(const struct command *cmd, void *o, struct args *args)
 	return unknown_command(cmd, args->v[0]);
 }
 
-int cli_run(const struct command *cmd, int argc, char **argv)
+static int cli_run(const struct command *cmd, int argc, char **argv)
 {
 	auto_free void *o = xcalloc(1, max(cmd->size, (size_t)1));
 	struct err err = ERR_INIT;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * mounting.c - serves a mount, in this process or in one in the background that tells when it is
+ * ready.
+ */
 #include "cli/mounting.h"
 
 #include <errno.h>

@@ -4,7 +4,8 @@
  *
  * I1: digits[0, depth) are the answers given in this round; each is below its bound.
  * I2: all: digits[depth, n) are what the round before decided and this one has not asked for yet.
- * I3: random: depth == n. I4: replay: the digits never change.
+ * I3: random: depth == n.
+ * I4: replay: the digits never change.
  */
 #include "core/choice.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* event.c - the names of kinds of events, and which of them carry data or change the storage. */
 #include "core/event.h"
 
 const char *event_kind_name(enum event_kind kind)

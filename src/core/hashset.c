@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* hashset.c - finds, adds and forgets hashes in the table of a set. */
 #include "core/hashset.h"
 
 static bool is_free(struct hash128 h)

@@ -392,14 +392,6 @@ uint64_t image_pages(const struct image *img)
 	return img->root ? img->root->pages : 0;
 }
 
-struct hash128 image_page_hash(const struct image *img, uint64_t page_no)
-{
-	assert(page_no < (img->size + IMAGE_PAGE - 1) / IMAGE_PAGE);
-	const struct page *p = find_page(img, page_no);
-
-	return p ? p->hash : hash_bytes(zero_page, IMAGE_PAGE);
-}
-
 struct diff {
 	image_diff_fn fn;
 	void *ctx;

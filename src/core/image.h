@@ -57,8 +57,6 @@ struct hash128 image_hash(const struct image *img);
 bool image_equal(const struct image *a, const struct image *b);
 /* Pages that are not all zero. */
 uint64_t image_pages(const struct image *img);
-/* The content hash of one page. */
-struct hash128 image_page_hash(const struct image *img, uint64_t page_no);
 
 /*
  * Calls `fn` for each page that differs, in ascending order, with IMAGE_PAGE bytes of either side

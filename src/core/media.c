@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* media.c - reads and writes media faults as text, and puts them into an image. */
 #include "core/media.h"
 
 #include <errno.h>

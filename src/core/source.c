@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* source.c - reads the next bytes of a source, from a descriptor or from memory. */
 #include "core/source.h"
 
 #include <errno.h>

@@ -71,9 +71,6 @@ struct trace_reader;
 
 /* "-" is standard input. Fails if not even the header is good. */
 int trace_reader_open(const char *path, struct trace_reader **out, struct err *err) must_check;
-/* The file NAME below DIR, where no link is followed; see base/below.h. */
-int trace_reader_open_below(const char *dir, const char *name, struct trace_reader **out,
-			    struct err *err) must_check;
 /* The bytes must outlive the reader. */
 int trace_reader_open_bytes(const void *data, size_t len, struct trace_reader **out,
 			    struct err *err) must_check;

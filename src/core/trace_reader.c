@@ -129,8 +129,9 @@ int trace_reader_open(const char *path, struct trace_reader **out, struct err *e
 	return rc ? rc : reader_new(&src, out, err);
 }
 
-int trace_reader_open_below(const char *dir, const char *name, struct trace_reader **out,
-			    struct err *err)
+/* The file NAME below DIR, where no link is followed; see base/below.h. */
+static int trace_reader_open_below(const char *dir, const char *name, struct trace_reader **out,
+				   struct err *err)
 {
 	struct source src;
 	int rc = source_open_below(dir, name, &src, err);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* u64map.c - finds and adds keys in the table of a map. */
 #include "core/u64map.h"
 
 enum { CAP_MIN = 64 };

@@ -205,8 +205,9 @@ void coverage_add(struct coverage *to, const struct coverage *from)
 
 /* ---- summing up ---- */
 
-uint64_t coverage_combinations(const struct coverage *c, const struct op_def *def, unsigned arg,
-			       struct bitmap_values *all)
+/* `all` gets the values there are; how many of them were seen. */
+static uint64_t coverage_combinations(const struct coverage *c, const struct op_def *def,
+				      unsigned arg, struct bitmap_values *all)
 {
 	uint64_t seen = 0;
 

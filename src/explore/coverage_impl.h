@@ -10,8 +10,5 @@ unsigned coverage_parts(const struct arg_def *arg, const struct inputs *in);
 /* Whether its last partition is that no flag is set. */
 bool coverage_has_none(const struct arg_def *arg);
 bool coverage_is_number(const struct arg_def *arg);
-/* `all` gets the values there are; how many of them were seen. */
-uint64_t coverage_combinations(const struct coverage *c, const struct op_def *def, unsigned arg,
-			       struct bitmap_values *all);
 
 #endif

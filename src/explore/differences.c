@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * differences.c - the table of declared differences, and whether one of them excuses what was seen.
+ */
 #include "explore/differences.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* dist.c - the weights of each distribution, and a wheel that draws by weight. */
 #include "explore/dist.h"
 
 static const char *const names[DIST_END] = {
@@ -8,12 +9,6 @@ static const char *const names[DIST_END] = {
 	[DIST_DECAY] = "decay",
 	[DIST_INVERSE_DECAY] = "inverse-decay",
 };
-
-const char *dist_name(enum dist d)
-{
-	assert(d < DIST_END);
-	return names[d];
-}
 
 enum dist dist_find(const char *name)
 {

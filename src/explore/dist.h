@@ -21,7 +21,6 @@ enum dist {
 	DIST_END
 };
 
-const char *dist_name(enum dist d);
 /* DIST_END if there is none of that name. */
 enum dist dist_find(const char *name);
 /* The weight of place `i` of `n`; more than 0. */

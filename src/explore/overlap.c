@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* overlap.c - counts the states that more than one run has visited. */
 #include "explore/overlap.h"
 
 #include <errno.h>

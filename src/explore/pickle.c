@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* pickle.c - writes a search to a file and reads it back, with a check of every number. */
 #include "explore/pickle.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * reproduce.c - repeats a finding from ever earlier saved states, down to the empty file system,
+ * and shrinks it.
+ */
 #include "explore/reproduce.h"
 
 /* Room may come back late, so that to ask for it can take seconds. */

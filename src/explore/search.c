@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * search.c
+ * search.c - walks at random through states; the other orders, in frames.c, share what is here.
  *
  * S1: `at` is the hash of the state that all sides are in, and the log's path leads there.
  */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * stepper.c - performs a step on each side, compares results and trees, and votes on which side is
+ * wrong.
+ */
 #include "explore/stepper_impl.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * visited.c
+ * visited.c - a lock-free table of hashes in memory that all tasks share, and the bits that follow
+ * when it is full.
  *
  * V1: a place of the table is free while `lo` is 0; whoever changes that owns it and writes `hi`.
  *     A reader that sees `lo` and not yet `hi` takes the state for another: then a state may be

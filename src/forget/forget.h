@@ -9,9 +9,9 @@
  *     Where the profile says that they wait for a sync, each change is in a log (fs/pending) with
  *     what undoes it; what is removed is kept in a hidden directory of ROOT until it is durable. A
  *     power cut undoes what is pending. The log is in a file there as well: if the server is
- * killed, its parent, or the next mount of the same ROOT, undoes it before anything else. F3: one
- * mount has one ROOT (a lock says so), and whatever ends it, ROOT is then what would have survived,
- * or the next mount makes it so and says it.
+ *     killed, its parent, or the next mount of the same ROOT, undoes it before anything else.
+ * F3: one mount has one ROOT (a lock says so), and whatever ends it, ROOT is then what would have
+ *     survived, or the next mount makes it so and says it.
  *
  * The kernel may cache names, attributes and pages: all changes come through it. Whatever is lost
  * or rolled back under it, it is told to forget.

@@ -108,7 +108,8 @@ void attr_overlay(struct forget *f, struct node *n, struct stat *st)
 	pthread_mutex_unlock(&n->lock);
 }
 
-int attr_stat(struct forget *f, struct node *n, int fd, struct stat *st)
+/* What an application sees. */
+static int attr_stat(struct forget *f, struct node *n, int fd, struct stat *st)
 {
 	if (fstatat(fd, "", st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
 		return -errno;

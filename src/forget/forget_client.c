@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* forget_client.c - connects to the socket of a mount, sends a command and reads the answer. */
 #include "forget/forget_client.h"
 
 #include <errno.h>

@@ -15,7 +15,8 @@ bool name_is_hidden(const struct forget *f, const struct node *parent, const cha
 	return parent == &f->root && streq(name, STASH_NAME);
 }
 
-int entry_of(struct forget *f, struct node *n, int fd, struct stat *st, struct fuse_entry_param *e)
+static int entry_of(struct forget *f, struct node *n, int fd, struct stat *st,
+		    struct fuse_entry_param *e)
 {
 	(void)fd;
 	attr_overlay(f, n, st);

@@ -383,8 +383,6 @@ static inline void stash_change_end(struct node *n, int more)
 	atomic_fetch_add(&n->stash_ended, 1);
 }
 
-/* What an application sees. */
-int attr_stat(struct forget *f, struct node *n, int fd, struct stat *st) must_check;
 /* How long the kernel may keep them. */
 double attr_keep_s(const struct stat *st);
 /* Whether a user who is alone may do this. */
@@ -462,8 +460,6 @@ void on_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 bool name_is_hidden(const struct forget *f, const struct node *parent, const char *name);
 
 /* What lookup, creation and readdirplus answer with. Takes one of nlookup. */
-int entry_of(struct forget *f, struct node *n, int fd, struct stat *st, struct fuse_entry_param *e)
-	must_check;
 int entry_lookup(struct forget *f, struct node *parent, int dir, const char *name,
 		 struct fuse_entry_param *e) must_check;
 
@@ -605,7 +601,6 @@ struct places;
 struct places *places_new(int root);
 void places_free(struct places *p);
 void places_add(struct places *p, uint64_t ino, uint64_t dir, const char *name);
-int places_walk(struct places *p, struct err *err) must_check;
 struct undo_place *places_undo(struct places *p, int stash, bool copy);
 void places_set_root(struct places *p, uint64_t ino);
 /* That nobody else can have put anything there. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* forget_outside.c - watches all other mounts by fanotify for files that are written. */
 #include "forget/forget_outside.h"
 
 #include <errno.h>

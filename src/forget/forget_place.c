@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * forget_place.c - reads mountinfo and /proc to find mounts and their users, and makes the
+ * directory of the socket.
+ */
 #include "forget/forget_place.h"
 
 #include <ctype.h>

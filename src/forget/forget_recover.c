@@ -294,7 +294,7 @@ static int walk_one(struct places *p, uint64_t dir_ino, dev_t dev, struct walk *
 }
 
 /* However deep it is, one directory is open at a time. What may not be read, nobody changed. */
-int places_walk(struct places *p, struct err *err)
+static int places_walk(struct places *p, struct err *err)
 {
 	struct walk todo = { 0 };
 	struct stat st;

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * forget_run.c - puts options and configuration together, mounts, and serves until the mount ends.
+ */
 #include "forget/forget_run.h"
 
 #include <dirent.h>
@@ -523,13 +526,4 @@ int forget_run(const struct forget_run_opts *o, enum forget_run_end *end, struct
 void forget_run_help(struct strbuf *out)
 {
 	command_help(out);
-}
-
-const char *forget_run_profile(size_t i, const char **help)
-{
-	const struct profile *p = profile_at(i);
-
-	if (p && help)
-		*help = p->help;
-	return p ? p->name : NULL;
 }

@@ -45,8 +45,7 @@ enum forget_run_end {
 int forget_run(const struct forget_run_opts *o, enum forget_run_end *end, struct err *err)
 	must_check;
 
-/* The commands that a mount takes, and the i-th profile with what it means (NULL: no more). */
+/* The commands that a mount takes. */
 void forget_run_help(struct strbuf *out);
-const char *forget_run_profile(size_t i, const char **help);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* sync_watch.c - the seccomp filter in the child, and its notifications in the parent. */
 #include "forget/sync_watch.h"
 
 #include <errno.h>

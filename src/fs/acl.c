@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* acl.c - parses, checks and applies access control lists. */
 #include "fs/acl.h"
 
 #include <endian.h>

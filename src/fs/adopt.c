@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* adopt.c - changes a reference file system, entry by entry, into what a walk saw. */
 #include "fs/adopt.h"
 
 #include <errno.h>

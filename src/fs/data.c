@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* data.c - reads, writes, moves and shares the pages of a file. */
 #include "fs/data.h"
 
 enum { PAGE = REFFS_PAGE };

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * graft.c - changes a state directly: links, attributes and content, with no check of permissions.
+ */
 #include "fs/graft.h"
 
 #include <errno.h>

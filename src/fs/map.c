@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * map.c - the crit-bit tree behind map.h; nodes are copied when a version that shares them changes.
+ */
 #include "fs/map.h"
 
 struct branch {

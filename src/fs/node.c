@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * node.c - allocates, copies and hashes inodes, names, pages and attributes, which count their
+ * users.
+ */
 #include "fs/node.h"
 
 /* ---- blobs ---- */

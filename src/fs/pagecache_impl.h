@@ -87,8 +87,6 @@ void page_touch(struct pagecache *c, struct page *p);
 
 /* Writes the dirty blocks of a range, and lets go of them. */
 int pagefile_write_back(struct pagefile *f, uint64_t start, uint64_t end) must_check;
-/* Makes a truncation durable that the bytes before `end` would otherwise contradict. */
-int pagefile_apply_cut(struct pagefile *f, uint64_t end) must_check;
 /* Writes bytes to the durable content, past the blocks that are held. */
 int pagefile_write_below(struct pagefile *f, const struct iovec *v, int n, uint64_t offset,
 			 uint64_t len) must_check;

@@ -19,7 +19,8 @@ struct run {
 	uint64_t offset, len;
 };
 
-int pagefile_apply_cut(struct pagefile *f, uint64_t end)
+/* Makes a truncation durable that the bytes before `end` would otherwise contradict. */
+static int pagefile_apply_cut(struct pagefile *f, uint64_t end)
 {
 	int rc;
 

@@ -367,11 +367,6 @@ void pending_needs(const struct pending *l, pending_fn need, void *ctx)
 		need(ctx, &e->prev->op);
 }
 
-const struct pending_op *pending_newest(const struct pending *l)
-{
-	return l->last ? &l->last->op : NULL;
-}
-
 static int by_order(const void *a, const void *b)
 {
 	const struct entry *x = *(struct entry *const *)a, *y = *(struct entry *const *)b;

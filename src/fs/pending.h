@@ -8,8 +8,8 @@
  * such moves the second alone could put a directory below itself.
  *
  * P1: if an operation is durable, so is every earlier one that it conflicts with. What is pending
- * can therefore be undone in reverse order, whatever became durable in between. P2: adding, and
- * each operation that becomes durable, costs the same whatever else is pending.
+ *     can therefore be undone in reverse order, whatever became durable in between.
+ * P2: adding, and each operation that becomes durable, costs the same whatever else is pending.
  *
  * The log knows nothing of how an operation is undone: that is the caller's, in `undo`. Not
  * thread-safe: the caller has a lock.
@@ -118,8 +118,6 @@ bool pending_commits(const struct pending *l, uint64_t ino, bool is_dir, bool da
  * directly. Under a profile that is in_order that is the one before it as well.
  */
 void pending_needs(const struct pending *l, pending_fn need, void *ctx);
-/* The newest operation, or NULL. */
-const struct pending_op *pending_newest(const struct pending *l);
 
 /* Whether anything of this inode (attributes, names of it; of a directory also entries) waits. */
 bool pending_of(const struct pending *l, uint64_t ino);

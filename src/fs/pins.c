@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * pins.c - counts how often each inode is pinned, in a hash table, and tells what a restore does to
+ * pinned ones.
+ */
 #include "fs/internal.h"
 
 /* Where an inode is, or where it would go; there is always an empty place. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* pool.c - keeps, finds and drops the saved states of a pool. */
 #include "fs/pool.h"
 
 #include "fs/internal.h"

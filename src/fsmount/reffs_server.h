@@ -7,17 +7,19 @@
  * these can wait for another request.
  *
  * S1: the kernel keeps names, names that are not there, and attributes for a second. All that
- * changes them comes from the kernel, which knows; but for what a restore changes, and what one
- * call does to the mode of a file besides. These make it forget. S2: names are forgotten all at
- * once, by counting up the kernel's epoch: it is cheap, and names that are on their way are of the
- * old epoch, too. A kernel without epochs (before 6.16) keeps neither names nor attributes: their
- * time is up at once. S3: names are kept only in directories that all who can get here may search,
- * because nobody asks us any more. When that changes, names are forgotten. S4: attributes and pages
- * are forgotten by inode: a restore tells of each that the kernel knows and that is another one
- * than before. Pages are kept only while a file is open (without FOPEN_KEEP_CACHE each open drops
- * them). S5: a listing that carries attributes makes names when it arrives, whatever the epoch. So
- * before it is counted up, listings that were answered have to be over. S6: an inode is pinned as
- * often as the kernel looked it up and did not forget it.
+ *     changes them comes from the kernel, which knows; but for what a restore changes, and what one
+ *     call does to the mode of a file besides. These make the kernel forget.
+ * S2: names are forgotten all at once, by counting up the kernel's epoch: it is cheap, and names
+ *     that are on their way are of the old epoch, too. A kernel without epochs (before 6.16) keeps
+ *     neither names nor attributes: their time is up at once.
+ * S3: names are kept only in directories that all who can get here may search, because nobody asks
+ *     us any more. When that changes, names are forgotten.
+ * S4: attributes and pages are forgotten by inode: a restore tells of each that the kernel knows
+ *     and that is another one than before. Pages are kept only while a file is open (without
+ *     FOPEN_KEEP_CACHE each open drops them).
+ * S5: a listing that carries attributes makes names when it arrives, whatever the epoch. So before
+ *     the epoch is counted up, listings that were answered have to be over.
+ * S6: an inode is pinned as often as the kernel looked it up and did not forget it.
  */
 #ifndef FSMOUNT_REFFS_SERVER_H
 #define FSMOUNT_REFFS_SERVER_H

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * session.c - makes and mounts a FUSE session, and changes its first request and answer on the way.
+ */
 #include "fuse/session.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* cache.c - computes the keys of new file systems, and loads and saves their images. */
 #include "guest/cache.h"
 
 #include <errno.h>

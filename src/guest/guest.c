@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * guest.c - starts the processes of a guest and their keeper, and serves its disks while it is
+ * asked.
+ */
 #include "guest/guest.h"
 
 #include <errno.h>

@@ -8,8 +8,9 @@
  *     the guest's processes when we are gone.
  * N2: what its kernel complains of before it answers is in the complaints when the answer is.
  * N3: what it says is put down to its kernel only when that is known to be to blame: it has
- * answered and did not die of something else meanwhile, or it ended by itself. What it says after
- * we ended it, or after somebody else sent a signal to one of its processes, is dropped.
+ *     answered and did not die of something else meanwhile, or it ended by itself. What it says
+ *     after we ended it, or after somebody else sent a signal to one of its processes, is
+ *     dropped.
  */
 #ifndef GUEST_GUEST_H
 #define GUEST_GUEST_H

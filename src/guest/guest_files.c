@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * guest_files.c - reads the files that a guest gets, and checks that their programs can run there.
+ */
 #include "guest/guest_files.h"
 
 #include <elf.h>

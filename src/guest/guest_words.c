@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* guest_words.c - recognises lines of a guest's console and of an emulator's monitor. */
 #include "guest/guest_words.h"
 
 #include <errno.h>

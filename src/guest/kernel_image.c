@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* kernel_image.c - recognises, checks and unpacks the formats of a kernel's file. */
 #include "guest/kernel_image.h"
 
 #include <ctype.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * modules.c - reads modules.dep or modules.order, puts modules in the order in which they load, and
+ * unpacks them.
+ */
 #include "guest/modules.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* vm_kernel.c - finds, fetches and unpacks the kernel of a virtual machine, and opens it. */
 #include "guest/vm_kernel.h"
 
 #include <dirent.h>
@@ -179,7 +180,8 @@ static bool is_in_small(const char *fs)
 	return false;
 }
 
-const char *vm_kernel_package(const char *fs)
+/* The package with a kernel that has `fs`. */
+static const char *vm_kernel_package(const char *fs)
 {
 	return is_in_small(fs) ? "linux-image-cloud-amd64" : "linux-image-amd64";
 }

@@ -42,7 +42,4 @@ int vm_kernel_open_stub(struct err *err) must_check;
 /* What a file that is named as a kernel is. */
 enum vm_kernel_form vm_kernel_form(const char *file);
 
-/* The package with a kernel that has `fs`. */
-const char *vm_kernel_package(const char *fs);
-
 #endif

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * vm_template.c - keeps the memory and state of a booted machine in the cache, under a lock, and
+ * finds them again.
+ */
 #include "guest/vm_template.h"
 
 #include <dirent.h>
@@ -37,7 +41,7 @@ void vm_template_release(struct vm_template *t)
 	vm_template_unlock(t);
 }
 
-bool vm_template_ready(const struct vm_template *t)
+static bool vm_template_ready(const struct vm_template *t)
 {
 	return t->ram >= 0 && t->state >= 0;
 }

@@ -23,7 +23,6 @@ struct vm_template {
 
 void vm_template_init(struct vm_template *t, const struct strbuf *depends_on);
 void vm_template_release(struct vm_template *t);
-bool vm_template_ready(const struct vm_template *t);
 
 /*
  * Looks in the cache, and waits for who makes it right now. False: it is ours to make, and others

@@ -15,6 +15,16 @@
  */
 enum { JOIN_MIN = 256 };
 
+/* Fails if there is no such model, or it is none of persistent memory. */
+static int pm_model_check(const char *name, struct err *err)
+{
+	const struct model_ops *model = model_known(name, err);
+
+	return !model	   ? -EINVAL
+	       : model->pm ? 0
+			   : err_set(err, -EINVAL, "the model %s is of a disk", name);
+}
+
 int pm_run_load(const char *dir, struct pm_run *out, struct err *err)
 {
 	struct pm_run r = { .dir = xstrdup(dir) };
@@ -46,15 +56,6 @@ int pm_run_load(const char *dir, struct pm_run *out, struct err *err)
 	else
 		*out = r;
 	return rc;
-}
-
-int pm_model_check(const char *name, struct err *err)
-{
-	const struct model_ops *model = model_known(name, err);
-
-	return !model	   ? -EINVAL
-	       : model->pm ? 0
-			   : err_set(err, -EINVAL, "the model %s is of a disk", name);
 }
 
 void pm_run_release(struct pm_run *r)

@@ -31,8 +31,6 @@ struct pm_run {
 };
 
 int pm_run_load(const char *dir, struct pm_run *out, struct err *err) must_check;
-/* Fails if there is no such model, or it is none of persistent memory. */
-int pm_model_check(const char *name, struct err *err) must_check;
 void pm_run_release(struct pm_run *r);
 /* Where it crashes; to be released. */
 void pm_run_points(const struct pm_run *r, struct crash_points *out);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* disk_log.c - puts records into the shared ring, and takes them out. */
 #include "record/disk_log.h"
 
 #include <sys/mman.h>

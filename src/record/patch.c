@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* patch.c - gathers small writes to one page, and writes each page to the image once. */
 #include "record/patch.h"
 
 #include <string.h>

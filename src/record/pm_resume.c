@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * pm_resume.c - gives stores that go on with an interrupted copy the stack of that copy, and moves
+ * fences before it.
+ */
 #include "record/pm_resume.h"
 
 #include "core/model_pm.h"

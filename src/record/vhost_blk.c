@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* vhost_blk.c - decodes and checks requests to a virtio block device. */
 #include "record/vhost_blk.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* vhost_guard.c - turns a SIGBUS at a guest's memory into a failed call. */
 #include "record/vhost_guard.h"
 
 #include <setjmp.h>

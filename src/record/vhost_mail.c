@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vhost_mail.c
+ * vhost_mail.c - serves the mailbox: holds one read until a message is sent, and gathers what is
+ * written.
  *
  * M1: one read waits at most; the guest's program does one thing at a time, and a second one fails.
  * M2: a message of the guest is held up to its longest length, and what lies behind that is
- * refused.
+ *     refused.
  */
 #include "record/vhost_mail.h"
 

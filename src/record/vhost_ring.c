@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* vhost_ring.c - maps a guest's memory, and takes requests from its rings and gives them back. */
 #include "record/vhost_ring.h"
 
 #include <errno.h>
@@ -58,7 +59,8 @@ void *vhost_memory_at(const struct vhost_memory *m, uint64_t guest, uint64_t len
 	return p;
 }
 
-void *vhost_memory_of(const struct vhost_memory *m, uint64_t user, uint64_t len)
+/* The same for addresses of the front end's. */
+static void *vhost_memory_of(const struct vhost_memory *m, uint64_t user, uint64_t len)
 {
 	void *p = NULL;
 

@@ -48,9 +48,8 @@ struct vhost_memory {
 int vhost_memory_add(struct vhost_memory *m, int fd, uint64_t guest, uint64_t user, uint64_t size,
 		     uint64_t offset) must_check;
 void vhost_memory_release(struct vhost_memory *m);
-/* Where the range of the guest's, or of the front end's, addresses is; NULL if it is not. */
+/* Where the range of the guest's addresses is; NULL if it is not there. */
 void *vhost_memory_at(const struct vhost_memory *m, uint64_t guest, uint64_t len);
-void *vhost_memory_of(const struct vhost_memory *m, uint64_t user, uint64_t len);
 
 struct vhost_ring {
 	uint32_t num;  /* of descriptors; 0: there is no ring */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* app_report.c - prints findings of an application as text, JSON and HTML. */
 #include "report/app_report.h"
 
 #include <inttypes.h>

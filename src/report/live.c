@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* live.c - loads a finding that needs no crash, and decides what an exported program compares. */
 #include "report/live.h"
 
 #include <stdio.h>

@@ -11,7 +11,8 @@
 #include "report/shell.h"
 #include "run/attempt.h"
 
-const struct stored_problem *script_first(const struct view *v, enum finding_kind kind)
+/* The first problem of that kind, or NULL. */
+static const struct stored_problem *script_first(const struct view *v, enum finding_kind kind)
 {
 	for (size_t i = 0; i < v->c.problems.n; i++)
 		if (v->c.problems.v[i].kind == kind)

@@ -5,13 +5,10 @@
 
 #include "report/view.h"
 
-/* The first problem of that kind, or NULL. */
-const struct stored_problem *script_first(const struct view *v, enum finding_kind kind);
 bool script_has(const struct view *v, enum finding_kind kind);
 
 /* ---- script_fs.c ---- */
 
-bool script_is_fuse(const struct view *v);
 /* Functions new_disk, recover and mount_as, and refusals where none of them could work. */
 void script_fs(const struct view *v, struct strbuf *out);
 /* The function fsck_complains. */

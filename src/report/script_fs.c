@@ -33,7 +33,7 @@ static const struct script_fs *fs_of(const char *type)
 	return NULL;
 }
 
-bool script_is_fuse(const struct view *v)
+static bool script_is_fuse(const struct view *v)
 {
 	return strncmp(v->c.target, "fuse", 4) == 0;
 }

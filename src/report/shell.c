@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shell.c
+ * shell.c - fills in the shell forms of operations, and quotes words for a shell.
  *
  * ops.def has the command for most operations. In it,
  *	%pN  argument N, a path (of a handle: the one it was opened with)
@@ -376,7 +376,8 @@ bool shell_cksum(const struct tree_entry *e, struct strbuf *out)
 	return true;
 }
 
-void shell_xattrs(const struct tree_entry *e, struct strbuf *out)
+/* Attributes that workloads set, as the function `xattrs` prints them. */
+static void shell_xattrs(const struct tree_entry *e, struct strbuf *out)
 {
 	for (size_t i = 0; i < e->n_xattrs; i++) {
 		const struct tree_xattr *x = &e->xattrs[i];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* view.c - loads a case or a run, and computes what the reports show of it. */
 #include "report/view.h"
 
 #include <errno.h>

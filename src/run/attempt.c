@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * attempt.c - puts a crash state on the target's disk, recovers, mounts, walks and uses it, and
+ * asks the user's commands.
+ */
 #include "run/attempt.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* bad_media.c - puts each media fault on a crash state, and tries the recovery of that. */
 #include "run/bad_media.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* places.c - looks up the names of addresses, and reads and writes the table that a case keeps. */
 #include "run/places.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* pm_model.c - chooses the persistence model of a trace, and the crash points in it. */
 #include "run/pm_model.h"
 
 /*

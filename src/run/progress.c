@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* progress.c - appends records to RUN/progress, and reads them back when a run goes on. */
 #include "run/progress.h"
 
 #include <errno.h>

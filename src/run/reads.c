@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/* reads.c - remembers what each recovery read, and tells whether a write was among it. */
 #include "run/reads.h"
 
 static void forget(struct reads *r)
 {
 	for (size_t i = 0; i < r->list.n; i++)
 		ranges_release(&r->list.v[i].where);
-}
-
-void reads_clear(struct reads *r)
-{
-	forget(r);
-	vec_clear(&r->list);
 }
 
 void reads_release(struct reads *r)

@@ -25,7 +25,6 @@ struct reads {
 	struct vec_of(struct reads_of) list;
 };
 
-void reads_clear(struct reads *r);
 void reads_release(struct reads *r);
 /* `record` is what recovering `state` did to the disk. */
 void reads_learn(struct reads *r, const struct crash_state *state, const struct trace *record);

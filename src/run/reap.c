@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* reap.c - kills a process with its children, and describes one that hangs. */
 #include "run/reap.h"
 
 #include <errno.h>

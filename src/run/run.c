@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* run.c - opens a run, makes the base image, records a workload, and hands its states over. */
 #include "run/run.h"
 
 #include <errno.h>
@@ -125,16 +126,6 @@ void run_close(struct run *r)
 	vec_release(&r->times);
 	vec_release(&r->marks);
 	free(r);
-}
-
-const struct image *run_base(const struct run *r)
-{
-	return &r->base;
-}
-
-const struct target *run_target(const struct run *r)
-{
-	return &r->target;
 }
 
 /* The record must be the truth: replaying it on the base gives what the device holds. */

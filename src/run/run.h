@@ -113,8 +113,6 @@ struct run;
 
 int run_open(const struct run_opts *opts, struct run **out, struct err *err) must_check;
 void run_close(struct run *r); /* NULL is fine */
-const struct image *run_base(const struct run *r);
-const struct target *run_target(const struct run *r);
 
 /*
  * Adds to `totals`. Fails if the workload could not be run or checked: that is no finding. -ENODEV:

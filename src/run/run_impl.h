@@ -62,8 +62,6 @@ int recorded_tree(struct run *r, const struct workload *w, const struct event *e
 		  struct strbuf *text, struct err *err) must_check;
 /* And for times that were noted. */
 void recorded_times(struct run *r, const struct event *ev, struct strbuf *text);
-/* Notes where in the trace marks are, once it is whole: there may be a million other events. */
-void find_marks(struct run *r);
 /* The part of a trace in which operations ran. */
 void operations_span(const struct trace *t, uint64_t *from, uint64_t *to);
 /* Forgets the n-th flush or fence of persistent memory; false if there is none. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shrink.c
+ * shrink.c - tries smaller workloads and smaller losses, and keeps the smallest that still fails.
  *
  * S1: `best` always is a workload that showed the problem when it was last run.
  * S2: after hunt() said yes, the run's trace and history are those of the workload it ran, so that
@@ -198,7 +198,11 @@ static void take_name(const struct workload *w, struct workload *out)
 	out->named = true;
 }
 
-void shrink_select(const struct workload *w, const bool *keep, struct workload *out)
+/*
+ * Copies the operations of `w` whose `keep` is set into `out`, without those that use a handle that
+ * is then never opened. With fewer operations than before, its name says what it was made of.
+ */
+static void shrink_select(const struct workload *w, const bool *keep, struct workload *out)
 {
 	workload_clear(out);
 	for (size_t i = 0; i < w->ops.n; i++)

@@ -46,10 +46,4 @@ struct shrink_result {
 int shrink_case(const struct stored_case *c, const struct shrink_opts *opts, const char *dir,
 		struct shrink_result *out, struct err *err) must_check;
 
-/*
- * Copies the operations of `w` whose `keep` is set into `out`, without those that use a handle that
- * is then never opened. With fewer operations than before, its name says what it was made of.
- */
-void shrink_select(const struct workload *w, const bool *keep, struct workload *out);
-
 #endif

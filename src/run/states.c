@@ -133,7 +133,8 @@ static unsigned choose_layers(unsigned modes, bool pm)
 
 /* ---- what all of them need ---- */
 
-void find_marks(struct run *r)
+/* Notes where in the trace marks are, once it is whole: there may be a million other events. */
+static void find_marks(struct run *r)
 {
 	vec_clear(&r->marks);
 	for (size_t i = 0; i < r->trace.events.n; i++) {

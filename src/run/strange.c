@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* strange.c - tells what a stranger's target would do on this machine, and refuses it. */
 #include "run/strange.h"
 
 #include "target/target.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* supply.c - reads workloads from their sources, and gives the one with a number. */
 #include "run/supply.h"
 
 #include <dirent.h>

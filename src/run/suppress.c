@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* suppress.c - parses rules of suppression, and matches findings with them. */
 #include "run/suppress.h"
 
 #include <ctype.h>

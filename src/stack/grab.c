@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * grab.c - reads the stack of a waiting thread from its memory, and names the addresses when a run
+ * is over.
+ */
 #include "stack/grab.h"
 
 #include <errno.h>

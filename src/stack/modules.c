@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* modules.c - reads the maps of processes, and opens the ELF files in them. */
 #include "stack/modules.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* symbols.c - looks addresses up in the symbol table and the debug information of a file. */
 #include "stack/symbols.h"
 
 #include <dwarf.h>

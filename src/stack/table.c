@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* table.c - prints, parses and searches the table of call stacks. */
 #include "stack/table.h"
 
 #include <errno.h>
@@ -171,6 +172,19 @@ static bool take_line(struct stack_table *t, char *line)
 	return !streq(what, "missing") || take_missing(t, line);
 }
 
+static int by_number(const void *a, const void *b)
+{
+	const struct stack_call *x = a, *y = b;
+
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+static void stack_table_sort(struct stack_table *t)
+{
+	if (t->calls.n)
+		qsort(t->calls.v, t->calls.n, sizeof(*t->calls.v), by_number);
+}
+
 int stack_table_parse(const char *text, size_t len, struct stack_table *out, struct err *err)
 {
 	auto_free char *copy = xmemdupz(text, len);
@@ -197,19 +211,6 @@ int stack_table_parse(const char *text, size_t len, struct stack_table *out, str
 }
 
 /* ---- looking ---- */
-
-static int by_number(const void *a, const void *b)
-{
-	const struct stack_call *x = a, *y = b;
-
-	return (x->number > y->number) - (x->number < y->number);
-}
-
-void stack_table_sort(struct stack_table *t)
-{
-	if (t->calls.n)
-		qsort(t->calls.v, t->calls.n, sizeof(*t->calls.v), by_number);
-}
 
 const struct stack_list *stack_table_find(const struct stack_table *t, uint64_t number)
 {

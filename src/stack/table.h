@@ -60,7 +60,6 @@ int stack_table_parse(const char *text, size_t len, struct stack_table *out, str
 
 /* The stack of an operation, or NULL. The calls must be sorted, as they are when parsed. */
 const struct stack_list *stack_table_find(const struct stack_table *t, uint64_t number);
-void stack_table_sort(struct stack_table *t);
 
 /*
  * Where in the program this is: the innermost frame with a source line, or else the innermost, that

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* guest_fs.c - the table of the file systems of guests. */
 #include "target/guest_fs.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * leftover.c - finds loop devices, processes, mounts and files whose owner is gone, and removes
+ * them.
+ */
 #include "target/leftover.h"
 
 #include <ctype.h>

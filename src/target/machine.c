@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* machine.c - tries each thing that the program needs of the machine, and says what is missing. */
 #include "target/machine.h"
 
 #include <dirent.h>

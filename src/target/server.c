@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* server.c - starts a FUSE server through a shell, waits for its mount, and reaps it. */
 #include "target/server.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* tune.c - changes the console level and the priority of kthreadd, and puts them back. */
 #include "target/tune.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* beneath.c - resolves a path below a directory: by openat2(2), or component by component. */
 #include "workload/beneath.h"
 
 #include <errno.h>

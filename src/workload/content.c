@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* content.c - makes words of content, and reads back where a word came from. */
 #include "workload/content.h"
 
 #include "base/hash.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* exec.c - resolves paths and handles for the operations, and performs them one by one. */
 #include "workload/exec.h"
 
 #include <errno.h>

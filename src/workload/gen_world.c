@@ -40,7 +40,8 @@ static unsigned find_path(const struct gen_pool *p, const char *path, size_t len
 	return NAME_ROOT;
 }
 
-unsigned gen_pool_entry(const struct gen_pool *p, unsigned dir, const char *base)
+/* The entry of directory `dir` with this last component, or NAME_NONE. */
+static unsigned gen_pool_entry(const struct gen_pool *p, unsigned dir, const char *base)
 {
 	for (unsigned i = 0; i < p->n; i++)
 		if (p->name[dir].children & name_bit(i) && streq(p->name[i].base, base))

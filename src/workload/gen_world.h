@@ -38,8 +38,6 @@ struct gen_pool {
 void gen_pool_init(struct gen_pool *p, const struct bounds *b, struct arena *arena);
 names_t gen_pool_files(const struct gen_pool *p);
 names_t gen_pool_dirs(const struct gen_pool *p); /* without the root */
-/* The entry of directory `dir` with this last component, or NAME_NONE. */
-unsigned gen_pool_entry(const struct gen_pool *p, unsigned dir, const char *base);
 
 /* ---- the world ---- */
 

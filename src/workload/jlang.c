@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* jlang.c - parses CrashMonkey's files, and translates each line into operations. */
 #include "workload/jlang.h"
 
 #include <ctype.h>
