@@ -295,16 +295,23 @@ static void summarise(struct pm *p, const struct pm_found *f)
 	memcpy(p->error, f->error, sizeof(p->error));
 }
 
-static int find_reads(struct pm *p, struct pm_reads **out, struct err *err)
+static int find_reads(struct pm *p, struct pm_reads **out, struct pm_reads_count *n,
+		      struct err *err)
 {
-	struct pm_reads_count n = { 0 };
 	int rc = p->plan.prune ? pm_reads_find(&p->run, &p->tracer, (unsigned)p->jobs,
-					       &told_to_stop, out, &n, err)
+					       &told_to_stop, out, n, err)
 			       : 0;
 
-	p->summary.reads_traced = n.traced;
-	p->summary.reads_whole = n.whole;
+	p->summary.reads_traced = n->traced;
+	p->summary.reads_whole = n->whole;
 	return rc;
+}
+
+static void add_error(struct pm_found *found, uint64_t n, const char *words)
+{
+	found->errors += n;
+	if (n && !found->error[0])
+		snprintf(found->error, sizeof(found->error), "%.500s", words);
 }
 
 static void recover_again(struct pm *p, const struct pm_search_opts *search, struct pm_found *found)
@@ -322,11 +329,8 @@ static void recover_again(struct pm *p, const struct pm_search_opts *search, str
 		return;
 	struct err why = ERR_INIT;
 	/* What was found before is worth telling all the same. */
-	if (pm_recoveries(&o, found, &r, &why)) {
-		found->errors++;
-		if (!found->error[0])
-			snprintf(found->error, sizeof(found->error), "%.500s", why.msg);
-	}
+	if (pm_recoveries(&o, found, &r, &why))
+		add_error(found, 1, why.msg);
 	p->recovery_ways = r.ways;
 	p->summary.recoveries = r.traced;
 	p->summary.recoveries_tried = r.different;
@@ -344,7 +348,8 @@ static void check_tried(struct pm *p)
 static int explore(struct pm *p, struct err *err)
 {
 	struct pm_reads *reads = NULL;
-	int rc = find_reads(p, &reads, err);
+	struct pm_reads_count traced = { 0 };
+	int rc = find_reads(p, &reads, &traced, err);
 
 	if (rc)
 		return rc;
@@ -365,6 +370,7 @@ static int explore(struct pm *p, struct err *err)
 	if (p->terminal)
 		fputs("\r\033[K", stderr);
 	if (!rc) {
+		add_error(&found, traced.lost, traced.error);
 		summarise(p, &found);
 		rc = keep_cases(p, &found, err);
 		check_tried(p);

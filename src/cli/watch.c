@@ -9,7 +9,7 @@
 #include "base/patience.h"
 #include "base/signals.h"
 #include "cli/cli.h"
-#include "run/reap.h"
+#include "base/reap.h"
 
 static volatile sig_atomic_t told_to_stop;
 

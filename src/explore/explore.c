@@ -23,7 +23,7 @@
 #include "core/hashset.h"
 #include "explore/explore_impl.h"
 #include "explore/keep.h"
-#include "run/reap.h"
+#include "base/reap.h"
 
 enum { HANG_MS = 60000 };
 

@@ -3,22 +3,16 @@
 #include "pm/reads.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <sys/inotify.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/io.h"
 #include "pm/command.h"
 #include "pm/file.h"
+#include "pm/shares.h"
 
 enum {
 	TRACED_MAX = 1024, /* a run in an emulator takes a good part of a second */
 	VARY_MIN = 4,	   /* with fewer pieces there is less to gain than that costs */
-	JOBS_MAX = 64,
-	POLL_MS = 200,
 };
 
 struct lines vec_of(uint64_t);
@@ -182,6 +176,7 @@ static int watcher_init(struct watcher *w, struct err *err)
 
 /* ---- all of them ---- */
 
+/* What a worker tells of a state; behind it come the lines. */
 struct head {
 	struct hash128 image;
 	uint64_t n;
@@ -189,18 +184,21 @@ struct head {
 	struct err err;
 };
 
-static int tell(int fd, const struct read_set *s, const struct err *err)
+static void tell(struct share *share, uint64_t next, const struct read_set *s,
+		 const struct err *err)
 {
 	struct head h = { .image = s->image, .n = s->lines.n, .whole = s->whole, .failed = err };
+	auto_strbuf text = STRBUF_INIT;
 
 	if (err)
 		h.err = *err;
-	int rc = io_write_full(fd, &h, sizeof(h));
-	return rc || !h.n ? rc : io_write_full(fd, s->lines.v, h.n * sizeof(uint64_t));
+	strbuf_add(&text, &h, sizeof(h));
+	strbuf_add(&text, s->lines.v, h.n * sizeof(uint64_t));
+	share_tell(share, next, text.buf, text.len);
 }
 
-/* The states where everything survives; those that the enumerator gives to `number`. */
-static int find_mine(struct watcher *w, unsigned number, unsigned of, int fd, struct err *err)
+/* The states where everything survives; those that the enumerator gives to this share. */
+static int find_mine(struct watcher *w, struct share *share, struct err *err)
 {
 	struct crash_opts opts = pm_run_crash(w->run);
 	auto_crash_state s = CRASH_STATE_INIT;
@@ -218,68 +216,70 @@ static int find_mine(struct watcher *w, unsigned number, unsigned of, int fd, st
 	while (!rc && n < TRACED_MAX && crash_next(e, &s)) {
 		struct read_set set = { .image = s.hash };
 
-		if (s.survived.n < VARY_MIN || n++ % of != number)
+		pool_beat(share->w);
+		if (s.survived.n < VARY_MIN || n++ % share->of != share->number || n <= share->from)
 			continue;
+		pool_at(share->w, n - 1, "state %s", strbuf_str(&s.id));
 		rc = look(w, &s.image, &set, err);
 		if (!rc)
-			rc = tell(fd, &set, NULL);
+			tell(share, n, &set, NULL);
 		vec_release(&set.lines);
 	}
 	crash_points_release(&points);
 	return rc;
 }
 
-static void work(struct watcher *w, unsigned number, unsigned of, int fd, pid_t parent)
+struct search {
+	struct watcher watcher;
+	struct pm_reads *reads;
+	struct pm_reads_count *count;
+	struct err *err;
+};
+
+static void work(void *ctx, struct share *share)
 {
+	struct search *x = ctx;
 	struct err err = ERR_INIT;
 	struct read_set none = { 0 };
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
-	signal(SIGINT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
-	int rc = watcher_init(w, &err);
+	int rc = watcher_init(&x->watcher, &err);
 	if (!rc)
-		rc = find_mine(w, number, of, fd, &err);
+		rc = find_mine(&x->watcher, share, &err);
 	if (rc)
-		(void)!tell(fd, &none, &err);
-	_exit(0);
+		tell(share, POOL_NONE, &none, &err);
 }
 
-/* False if all is to end. */
-static bool wait_for(int fd, const volatile sig_atomic_t *stop)
+static int on_told(void *ctx, unsigned share, const void *data, size_t len)
 {
-	struct pollfd p = { fd, POLLIN, 0 };
-
-	while (!(stop && *stop))
-		if (poll(&p, 1, POLL_MS) > 0)
-			return true;
-	return false;
-}
-
-static int hear(struct pm_reads *r, int fd, const volatile sig_atomic_t *stop,
-		struct pm_reads_count *count, struct err *err)
-{
+	struct search *x = ctx;
 	struct head h;
 
-	while (wait_for(fd, stop) && io_read_full(fd, &h, sizeof(h)) == (ssize_t)sizeof(h)) {
-		struct read_set s = { .image = h.image, .whole = h.whole };
-
-		if (h.failed)
-			return err_set(err, h.err.code, "%s", h.err.msg);
-		vec_reserve(&s.lines, h.n + 1);
-		if (h.n && io_read_full(fd, s.lines.v, h.n * sizeof(uint64_t)) !=
-				   (ssize_t)(h.n * sizeof(uint64_t))) {
-			vec_release(&s.lines);
-			return err_set(err, -ECHILD, "a process of ours was killed");
-		}
-		s.lines.n = h.n;
-		vec_push(&r->sets, s);
-		count->traced++;
-		count->whole += h.whole;
-	}
+	(void)share;
+	assert(len >= sizeof(h));
+	memcpy(&h, data, sizeof(h));
+	assert(len == sizeof(h) + h.n * sizeof(uint64_t));
+	if (h.failed)
+		return err_set(x->err, h.err.code, "%s", h.err.msg);
+	struct read_set s = { .image = h.image, .whole = h.whole };
+	vec_reserve(&s.lines, h.n + 1);
+	memcpy(s.lines.v, (const char *)data + sizeof(h), h.n * sizeof(uint64_t));
+	s.lines.n = h.n;
+	vec_push(&x->reads->sets, s);
+	x->count->traced++;
+	x->count->whole += h.whole;
 	return 0;
+}
+
+/* Of a state that was not traced all is varied: nothing is left out for it. */
+static void on_lost(void *ctx, unsigned share, bool whole, const char *words)
+{
+	struct search *x = ctx;
+
+	(void)share;
+	(void)whole;
+	if (!x->count->lost++)
+		snprintf(x->count->error, sizeof(x->count->error), "%s", words);
 }
 
 int pm_reads_find(const struct pm_run *run, const struct tracer *t, unsigned jobs,
@@ -288,31 +288,20 @@ int pm_reads_find(const struct pm_run *run, const struct tracer *t, unsigned job
 {
 	struct pm_reads *r = xcalloc(1, sizeof(*r));
 	struct tracer with_loads = *t;
-	struct watcher w = { .run = run, .tracer = &with_loads, .notify = -1 };
-	pid_t parent = getpid(), pid[JOBS_MAX];
-	int fds[JOBS_MAX][2], rc = 0;
-	unsigned n = 0;
+	struct search x = { .watcher = { .run = run, .tracer = &with_loads, .notify = -1 },
+			    .reads = r,
+			    .count = count,
+			    .err = err };
+	struct shares shares = { .n = min(max(jobs, 1u), (unsigned)POOL_JOBS_MAX),
+				 .patience_ms = pm_patience_ms(&run->plan),
+				 .stop = stop,
+				 .ctx = &x,
+				 .work = work,
+				 .told = on_told,
+				 .lost = on_lost };
 
 	with_loads.loads = true;
-	jobs = min(max(jobs, 1u), (unsigned)JOBS_MAX);
-	for (; !rc && n < jobs; n++) {
-		if (pipe2(fds[n], O_CLOEXEC) || (pid[n] = fork()) < 0) {
-			rc = err_set(err, -errno, "cannot start a process: %m");
-			break;
-		}
-		if (!pid[n])
-			work(&w, n, jobs, fds[n][1], parent);
-		util_close(fds[n][1]);
-	}
-	for (unsigned i = 0; i < n; i++) {
-		if (!rc && !(stop && *stop))
-			rc = hear(r, fds[i][0], stop, count, err);
-		util_close(fds[i][0]);
-		if (rc || (stop && *stop))
-			kill(pid[i], SIGKILL);
-		while (waitpid(pid[i], NULL, 0) < 0 && errno == EINTR)
-			;
-	}
+	int rc = shares_run(&shares, err);
 	if (r->sets.n)
 		qsort(r->sets.v, r->sets.n, sizeof(*r->sets.v), compare_sets);
 	if (rc)

@@ -19,6 +19,8 @@ struct pm_reads;
 struct pm_reads_count {
 	uint64_t traced; /* crash states that were looked at */
 	uint64_t whole;	 /* of which everything was read */
+	uint64_t lost;	 /* given up, as whoever traced them died or hung; all of these is varied */
+	char error[512]; /* why, the first time */
 };
 
 /* `out` is written on success, and to be freed. */

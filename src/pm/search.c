@@ -2,17 +2,11 @@
 /* search.c - see search.h. The states are checked by workers, whose parent this is. */
 #include "pm/search.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/io.h"
 #include "pm/worker.h"
 
-enum { JOBS_MAX = 256, FAILURES_MAX = 4096, POLL_MS = 200 };
+enum { FAILURES_MAX = 4096, CHECK_MS = 10000 };
 
 const struct pm_run *pm_failure_run(const struct pm_run *r, const struct pm_failure *f)
 {
@@ -56,29 +50,18 @@ bool pm_found_add(struct pm_found *found, const struct pm_run *r, struct pm_fail
 
 /* ---- what workers tell ---- */
 
-struct slot {
-	pid_t pid;
-	int fd; /* -1: it has ended */
-	struct pm_message last;
-	bool ended;
-};
-
 struct search {
 	const struct pm_search_opts *o;
 	struct pm_found *found;
-	struct slot slot[JOBS_MAX];
+	struct pm_worker *common;
 	unsigned jobs;
+	struct pm_tally share[POOL_JOBS_MAX];
 };
 
 static void first_error(struct pm_found *f, const char *text)
 {
 	if (!f->error[0])
 		snprintf(f->error, sizeof(f->error), "%s", text);
-}
-
-static bool read_part(int fd, void *to, size_t len)
-{
-	return !len || io_read_full(fd, to, len) == (ssize_t)len;
 }
 
 static void add_failure(struct search *x, struct pm_failure *f)
@@ -98,7 +81,16 @@ static void add_failure(struct search *x, struct pm_failure *f)
 		o->failed(o->ctx, &vec_last(&x->found->failures));
 }
 
-static bool hear_failure(struct search *x, int fd, const struct pm_message *m)
+/* Takes the next part of a message. */
+static void *part(const char **at, const char *end, size_t len)
+{
+	assert((size_t)(end - *at) >= len);
+	*at += len;
+	return xmemdupz(*at - len, len);
+}
+
+static void take_failure(struct search *x, const struct pm_message *m, const char *at,
+			 const char *end)
 {
 	struct pm_failure f = { .point = m->point,
 				.layer = m->layer,
@@ -111,109 +103,54 @@ static bool hear_failure(struct search *x, int fd, const struct pm_message *m)
 				.n_survived = m->n_survived,
 				.media = m->media,
 				.fault = m->fault };
-	size_t lost = pm_listed(m->n_lost), survived = pm_listed(m->n_survived);
 
-	f.state = xcalloc(1, m->id_len + 1);
-	f.lost = xcalloc(lost + 1, sizeof(*f.lost));
-	f.survived = xcalloc(survived + 1, sizeof(*f.survived));
-	f.said = xcalloc(1, m->said_len + 1);
-	bool good = read_part(fd, f.state, m->id_len) &&
-		    read_part(fd, f.lost, lost * sizeof(*f.lost)) &&
-		    read_part(fd, f.survived, survived * sizeof(*f.survived)) &&
-		    read_part(fd, f.said, m->said_len);
-	if (good)
-		add_failure(x, &f);
-	else
-		pm_failure_release(&f);
-	return good;
+	f.state = part(&at, end, m->id_len);
+	f.lost = part(&at, end, pm_listed(m->n_lost) * sizeof(*f.lost));
+	f.survived = part(&at, end, pm_listed(m->n_survived) * sizeof(*f.survived));
+	f.said = part(&at, end, m->said_len);
+	add_failure(x, &f);
 }
 
-static bool hear_change(struct search *x, int fd, const struct pm_message *m)
+static int on_told(void *ctx, unsigned share, const void *data, size_t len)
 {
-	struct pm_change c = { m->change, xcalloc(1, m->id_len + 1) };
-	bool good = read_part(fd, c.state, m->id_len);
-
-	vec_push(&x->found->changes, c);
-	return good;
-}
-
-static bool hear_error(struct search *x, int fd, const struct pm_message *m)
-{
-	auto_free char *text = xcalloc(1, m->said_len + 1);
-	bool good = read_part(fd, text, m->said_len);
-
-	first_error(x->found, text);
-	return good;
-}
-
-/* False: nothing more will come. */
-static bool hear(struct search *x, struct slot *s)
-{
+	struct search *x = ctx;
 	struct pm_message m;
+	const char *at = data, *end = at + len;
 
-	if (!read_part(s->fd, &m, sizeof(m)))
-		return false;
-	switch (m.what) {
-	case SAID_FAILURE:
-		if (!hear_failure(x, s->fd, &m))
-			return false;
-		s->last = m;
-		return true;
-	case SAID_CHANGE:
-		return hear_change(x, s->fd, &m);
-	case SAID_ERROR:
-		return hear_error(x, s->fd, &m);
-	default:
-		s->last = m;
-		s->ended = m.what == SAID_END;
-		return !s->ended;
+	assert(len >= sizeof(m));
+	memcpy(&m, data, sizeof(m));
+	at += sizeof(m);
+	if (m.error) {
+		auto_free char *text = part(&at, end, m.said_len);
+
+		first_error(x->found, text);
 	}
+	if (m.failure)
+		take_failure(x, &m, at, end);
+	if (m.changed)
+		vec_push(&x->found->changes,
+			 (struct pm_change){ m.change, part(&at, end, m.id_len) });
+	x->share[share] = m.tally;
+	return 0;
 }
 
 /* ---- workers ---- */
 
-static void close_slot(struct search *x, struct slot *s)
+static void work(void *ctx, struct share *s)
 {
-	if (!s->ended) {
-		s->last.errors++;
-		first_error(x->found, "a process that checks crash states was killed");
-	}
-	util_close(steal_fd(&s->fd));
-	while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	const struct search *x = ctx;
+
+	pm_work(x->common, s, &x->share[s->number], x->o->until_ns);
 }
 
-static int start_worker(struct search *x, unsigned i, struct pm_worker *common, uint64_t until,
-			struct err *err)
+static void on_lost(void *ctx, unsigned share, bool whole, const char *words)
 {
-	pid_t parent = getpid();
-	int fds[2];
+	struct search *x = ctx;
+	auto_free char *text =
+		xasprintf("%s%s", words, whole ? "; the rest of its share is not tried" : "");
 
-	if (pipe2(fds, O_CLOEXEC))
-		return err_set(err, -errno, "cannot make a pipe: %m");
-	pid_t pid = fork();
-	if (!pid) {
-		for (unsigned j = 0; j < i; j++)
-			util_close(x->slot[j].fd);
-		util_close(fds[0]);
-		pm_work(common, &(struct pm_share){ i, x->jobs, fds[1], until, parent });
-	}
-	util_close(fds[1]);
-	if (pid < 0) {
-		util_close(fds[0]);
-		return err_set(err, -errno, "cannot start a process: %m");
-	}
-	x->slot[i] = (struct slot){ .pid = pid, .fd = fds[0] };
-	return 0;
-}
-
-static int start_workers(struct search *x, struct pm_worker *common, struct err *err)
-{
-	int rc = 0;
-
-	for (unsigned i = 0; !rc && i < x->jobs; i++)
-		rc = start_worker(x, i, common, x->o->until_ns, err);
-	return rc;
+	x->share[share].errors++;
+	first_error(x->found, text);
 }
 
 static void add_up(struct search *x)
@@ -223,7 +160,7 @@ static void add_up(struct search *x)
 	f->checked = f->failing = f->errors = f->known = f->media = 0;
 	f->media_left_out = 0;
 	for (unsigned i = 0; i < x->jobs; i++) {
-		const struct pm_message *m = &x->slot[i].last;
+		const struct pm_tally *m = &x->share[i];
 
 		f->checked += m->checked;
 		f->failing += m->failing;
@@ -240,61 +177,40 @@ static void add_up(struct search *x)
 	}
 }
 
-static bool listen_all(struct search *x)
+static void on_tick(void *ctx)
 {
-	struct pollfd fds[JOBS_MAX];
-	bool any = false;
+	struct search *x = ctx;
 
-	for (unsigned i = 0; i < x->jobs; i++) {
-		fds[i] = (struct pollfd){ x->slot[i].fd, POLLIN, 0 };
-		any |= x->slot[i].fd >= 0;
-	}
-	if (!any)
-		return false;
-	poll(fds, x->jobs, POLL_MS);
-	for (unsigned i = 0; i < x->jobs; i++)
-		if (x->slot[i].fd >= 0 && fds[i].revents && !hear(x, &x->slot[i]))
-			close_slot(x, &x->slot[i]);
-	return true;
+	add_up(x);
+	if (x->o->progress)
+		x->o->progress(x->o->ctx, x->found->checked, x->found->failing);
 }
 
-/* What they have told until then is heard. */
-static void stop_workers(struct search *x)
+uint64_t pm_patience_ms(const struct pm_plan *p)
 {
-	for (unsigned i = 0; i < x->jobs; i++) {
-		struct slot *s = &x->slot[i];
-
-		if (s->fd < 0)
-			continue;
-		kill(s->pid, SIGKILL);
-		while (hear(x, s))
-			;
-		s->ended = true;
-		close_slot(x, s);
-	}
+	return 2 * (p->timeout_ms ? p->timeout_ms : CHECK_MS) + SHARES_SLACK_MS;
 }
 
 int pm_search(const struct pm_search_opts *o, struct pm_found *out, struct err *err)
 {
 	struct search *x = xcalloc(1, sizeof(*x));
+	struct shares shares = { .n = min(max(o->jobs, 1u), (unsigned)POOL_JOBS_MAX),
+				 .patience_ms = pm_patience_ms(&o->run->plan),
+				 .stop = o->stop,
+				 .ctx = x,
+				 .work = work,
+				 .told = on_told,
+				 .lost = on_lost,
+				 .tick = on_tick };
 
 	*out = (struct pm_found){ 0 };
 	x->o = o;
 	x->found = out;
-	x->jobs = min(max(o->jobs, 1u), (unsigned)JOBS_MAX);
-	for (unsigned i = 0; i < x->jobs; i++)
-		x->slot[i].fd = -1;
-	struct pm_worker *common = NULL;
-	int rc = pm_worker_new(o, &common, err);
+	x->jobs = shares.n;
+	int rc = pm_worker_new(o, &x->common, err);
 	if (!rc)
-		rc = start_workers(x, common, err);
-	while (!rc && !(o->stop && *o->stop) && listen_all(x)) {
-		add_up(x);
-		if (o->progress)
-			o->progress(o->ctx, out->checked, out->failing);
-	}
-	stop_workers(x);
-	pm_worker_free(common);
+		rc = shares_run(&shares, err);
+	pm_worker_free(x->common);
 	add_up(x);
 	out->stopped |= o->stop && *o->stop;
 	free(x);

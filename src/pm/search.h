@@ -83,6 +83,8 @@ struct pm_found {
 
 int pm_search(const struct pm_search_opts *o, struct pm_found *out, struct err *err) must_check;
 void pm_found_release(struct pm_found *f);
+/* How long a worker may be silent: it runs two commands at most without a word. */
+uint64_t pm_patience_ms(const struct pm_plan *p);
 /* Takes over a failure of a check. True: it is the first for its reason, and the last one kept. */
 bool pm_found_add(struct pm_found *found, const struct pm_run *r, struct pm_failure *f);
 

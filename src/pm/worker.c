@@ -2,11 +2,6 @@
 /* worker.c - see worker.h. */
 #include "pm/worker.h"
 
-#include <errno.h>
-#include <sys/prctl.h>
-#include <unistd.h>
-
-#include "base/io.h"
 #include "core/hashset.h"
 #include "pm/reads.h"
 #include "pm/trial.h"
@@ -19,24 +14,6 @@ static size_t said_max(const struct pm_run *r)
 	return r->plan.dump ? CHECK_OUTPUT_MAX : SAID_MAX;
 }
 
-/* ---- what is told ---- */
-
-static int tell(int fd, const struct pm_message *m, const struct crash_state *s, const char *id,
-		const char *said)
-{
-	int rc = io_write_full(fd, m, sizeof(*m));
-
-	if (!rc && m->id_len)
-		rc = io_write_full(fd, id, m->id_len);
-	if (!rc && m->n_lost)
-		rc = io_write_full(fd, s->gone.v, pm_listed(m->n_lost) * sizeof(*s->gone.v));
-	if (!rc && m->n_survived)
-		rc = io_write_full(fd, s->survived.v, pm_listed(m->n_survived) * sizeof(uint64_t));
-	if (!rc && m->said_len)
-		rc = io_write_full(fd, said, m->said_len);
-	return rc;
-}
-
 /* What was lost when states of a point failed, how often, and how many were left out for it. */
 struct reason {
 	uint64_t point;
@@ -46,9 +23,10 @@ struct reason {
 
 struct pm_worker {
 	const struct pm_search_opts *o;
-	struct pm_share share;
+	struct share *share;
+	uint64_t until_ns;
 	struct pm_trial trial;
-	struct pm_message counts;
+	struct pm_tally tally;
 	/*
 	 * Between two marks a state comes once, with the least that survives; if it is one of
 	 * these, nothing need be lost for it. After another mark, it must be lost.
@@ -64,42 +42,75 @@ struct pm_worker {
 	struct hashset bad;	/* images with bad lines that were checked */
 };
 
-static int tell_failure(struct pm_worker *w, const struct crash_state *s,
-			const struct media_fault *fault)
+/* ---- what is told ---- */
+
+static void tell(struct pm_worker *w, uint64_t next, const struct pm_message *m,
+		 const struct crash_state *s, const char *id, const char *said)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	strbuf_add(&text, m, sizeof(*m));
+	strbuf_add(&text, id, m->id_len);
+	if (m->failure) {
+		strbuf_add(&text, s->gone.v, pm_listed(m->n_lost) * sizeof(*s->gone.v));
+		strbuf_add(&text, s->survived.v, pm_listed(m->n_survived) * sizeof(uint64_t));
+	}
+	strbuf_add(&text, said, m->said_len);
+	share_tell(w->share, next, text.buf, text.len);
+}
+
+static void describe_failure(struct pm_worker *w, const struct crash_state *s,
+			     const struct media_fault *fault, struct pm_message *m)
+{
+	const struct check_result *r = &w->trial.r;
+
+	m->failure = true;
+	m->point = s->point;
+	m->n_lost = s->gone.n;
+	m->n_survived = s->survived.n;
+	m->layer = s->layer;
+	m->end = r->end;
+	m->exit_code = r->exit_code;
+	m->signal = r->signal;
+	m->said_len = min(r->output.len, said_max(w->o->run));
+	m->cause = pm_cause_of(&w->prefixes, s, &m->prefix);
+	m->media = fault;
+	if (fault)
+		m->fault = *fault;
+}
+
+/* A step is done: what came of it, and all counts with it. */
+static void tell_step(struct pm_worker *w, uint64_t step, const struct crash_state *s,
+		      const struct media_fault *fault, struct pm_message *m)
 {
 	auto_strbuf id = STRBUF_INIT;
-	const struct check_result *r = &w->trial.r;
-	struct pm_message m = w->counts;
+	auto_media_faults one = { 0 };
 
-	m.what = SAID_FAILURE;
-	m.point = s->point;
-	m.n_lost = s->gone.n;
-	m.n_survived = s->survived.n;
-	m.layer = s->layer;
-	m.end = r->end;
-	m.exit_code = r->exit_code;
-	m.signal = r->signal;
-	m.media = fault;
-	m.cause = pm_cause_of(&w->prefixes, s, &m.prefix);
 	strbuf_adds(&id, strbuf_str(&s->id));
 	if (fault) {
-		auto_media_faults one = { 0 };
-
 		vec_push(&one, *fault);
 		strbuf_addch(&id, '/');
 		media_format(&one, &id);
-		m.fault = *fault;
 	}
-	m.id_len = id.len;
-	m.said_len = min(r->output.len, said_max(w->o->run));
-	return tell(w->share.fd, &m, s, strbuf_str(&id), strbuf_str(&r->output));
+	m->id_len = m->failure || m->changed ? id.len : 0;
+	tell(w, step + 1, m, s, strbuf_str(&id), strbuf_str(&w->trial.r.output));
 }
 
-static int tell_error(struct pm_worker *w, const char *text)
+static void tell_tally(struct pm_worker *w, uint64_t next)
 {
-	struct pm_message m = { .what = SAID_ERROR, .said_len = strlen(text) };
+	struct pm_message m = { .tally = w->tally };
 
-	return tell(w->share.fd, &m, NULL, NULL, text);
+	tell(w, next, &m, NULL, "", "");
+}
+
+static void tell_error(struct pm_worker *w, uint64_t step, const char *text)
+{
+	w->tally.errors++;
+	struct pm_message m = { .tally = w->tally };
+
+	m.error = true;
+	m.said_len = strlen(text);
+	tell(w, step + 1, &m, NULL, "", text);
 }
 
 struct changed {
@@ -125,19 +136,16 @@ static int add_changed(void *ctx, uint64_t page, const unsigned char *a, const u
 }
 
 /* What the commands did to the file is what they do to recover. */
-static int tell_change(struct pm_worker *w, const struct crash_state *s)
+static void describe_change(struct pm_worker *w, const struct crash_state *s, struct pm_message *m)
 {
-	struct pm_message m = { .what = SAID_CHANGE, .id_len = s->id.len };
 	auto_image now = IMAGE_INIT;
 	struct changed x = { 0 };
 
 	if (image_load_file(w->o->run->plan.file, &now, NULL) || now.size != s->image.size)
-		return 0;
+		return;
 	(void)!image_diff(&s->image, &now, add_changed, &x);
-	if (!x.any || !hashset_insert(&w->changes, x.what))
-		return 0;
-	m.change = x.what;
-	return tell(w->share.fd, &m, NULL, strbuf_str(&s->id), NULL);
+	m->changed = x.any && hashset_insert(&w->changes, x.what);
+	m->change = x.what;
 }
 
 /* ---- reasons ---- */
@@ -196,68 +204,82 @@ static bool is_known(struct pm_worker *w, const struct crash_state *s)
 			known = &w->reasons.v[i];
 	pm_key_release(&k);
 	bool skip = known && ++known->skipped % SAMPLE_EVERY;
-	w->counts.known += skip;
+	w->tally.known += skip;
 	return skip;
 }
 
 /* ---- what is checked ---- */
 
+/* The steps of a state: it, and its faults. */
+enum { STEP_BITS = 24 };
+
+static uint64_t step_of(uint64_t state, uint64_t fault)
+{
+	return state << STEP_BITS | min(fault, ((uint64_t)1 << STEP_BITS) - 1);
+}
+
 /* Takes what the trial of a state came to; false if it came to nothing, and that was told. */
-static bool count_state(struct pm_worker *w, int rc, const struct err *err, int *told)
+static bool count_state(struct pm_worker *w, uint64_t step, int rc, const struct err *err)
 {
 	const struct check_result *r = &w->trial.r;
 
-	*told = 0;
 	if (rc || r->end == CHECK_ERROR) {
-		w->counts.errors++;
-		*told = tell_error(w, rc ? err->msg : strbuf_str(&r->output));
+		tell_error(w, step, rc ? err->msg : strbuf_str(&r->output));
 		return false;
 	}
-	w->counts.checked++;
-	w->counts.failing += r->end != CHECK_PASSED;
+	w->tally.checked++;
+	w->tally.failing += r->end != CHECK_PASSED;
 	return true;
 }
 
-static int do_state(struct pm_worker *w, const struct crash_state *s)
+static void do_state(struct pm_worker *w, uint64_t step, const struct crash_state *s)
 {
 	struct err err = ERR_INIT;
 	const struct pm_plan *plan = &w->o->run->plan;
-	int rc = pm_trial_check(&w->trial, &s->image, s->point, &err);
 
-	if (!count_state(w, rc, &err, &rc))
-		return rc;
+	pool_at(w->share->w, step, "state %s", strbuf_str(&s->id));
+	int rc = pm_trial_check(&w->trial, &s->image, s->point, &err);
+	if (!count_state(w, step, rc, &err))
+		return;
 	bool passed = w->trial.r.end == CHECK_PASSED;
 	if (plan->dump && w->trial.r.output_cut) {
-		w->counts.errors++;
-		return tell_error(w, "the dump prints more than 64 KiB; let it print a checksum of "
-				     "what is large");
+		tell_error(w, step,
+			   "the dump prints more than 64 KiB; let it print a checksum of "
+			   "what is large");
+		return;
 	}
+	struct pm_message m = { .tally = w->tally };
 	if (!passed && plan->enough && !plan->dump)
 		note_reason(w, s);
 	if (!passed || plan->dump)
-		rc = tell_failure(w, s, NULL);
-	if (!rc && w->o->changes && passed)
-		rc = tell_change(w, s);
-	return rc;
+		describe_failure(w, s, NULL, &m);
+	if (w->o->changes && passed)
+		describe_change(w, s, &m);
+	tell_step(w, step, s, NULL, &m);
 }
 
 static bool is_late(struct pm_worker *w)
 {
-	w->counts.stopped |= w->share.until_ns && util_now_ns() > w->share.until_ns;
-	return w->counts.stopped;
+	w->tally.stopped |= w->until_ns && util_now_ns() > w->until_ns;
+	return w->tally.stopped;
 }
 
-static int do_fault(struct pm_worker *w, const struct crash_state *s, struct media_fault fault)
+static void do_fault(struct pm_worker *w, uint64_t step, const struct crash_state *s,
+		     struct media_fault fault)
 {
 	auto_media_faults one = { 0 };
 	struct err err = ERR_INIT;
 
+	pool_at(w->share->w, step, "state %s with a bad line", strbuf_str(&s->id));
 	vec_push(&one, fault);
 	int rc = pm_trial_check_bad(&w->trial, &s->image, s->point, &one, &w->old, &err);
-	if (!count_state(w, rc, &err, &rc))
-		return rc;
-	w->counts.media_states++;
-	return w->trial.r.end == CHECK_PASSED ? 0 : tell_failure(w, s, &fault);
+	if (!count_state(w, step, rc, &err))
+		return;
+	w->tally.media_states++;
+	struct pm_message m = { .tally = w->tally };
+	if (w->trial.r.end != CHECK_PASSED)
+		describe_failure(w, s, &fault, &m);
+	tell_step(w, step, s, &fault, &m);
 }
 
 /* Whether a line with a fault is another state, and one that was not tried. */
@@ -273,35 +295,45 @@ static bool is_new_fault(struct pm_worker *w, const struct crash_state *s, struc
 	return !hash_eq(h, s->hash) && hashset_insert(&w->bad, h);
 }
 
+/* Faults that another worker has tried count as tried. */
+static void try_fault(struct pm_worker *w, uint64_t step, const struct crash_state *s,
+		      struct media_fault fault, uint64_t *tried)
+{
+	if (!is_new_fault(w, s, fault))
+		return;
+	bool most = (*tried)++ >= w->o->run->plan.media_max;
+	if (step < w->share->from)
+		return;
+	if (most || is_late(w))
+		w->tally.media_left_out++;
+	else
+		do_fault(w, step, s, fault);
+}
+
 /* Lines that were being written: of states where nothing, or everything, survived. */
-static int do_media(struct pm_worker *w, const struct crash_state *s)
+static void do_media(struct pm_worker *w, uint64_t n, const struct crash_state *s)
 {
 	const struct pm_run *r = w->o->run;
-	uint64_t from = pm_point_before(&w->points, s->point), tried = 0;
+	uint64_t from = pm_point_before(&w->points, s->point), tried = 0, fault = 0;
 	struct media_lines lines = { 0 };
-	int rc = 0;
 
 	if (s->layer != CRASH_NONE && s->layer != CRASH_ALL)
-		return 0;
+		return;
 	if (w->old_at != from) {
 		image_release(&w->old);
 		pm_image_at(r, from, &w->old);
 		w->old_at = from;
 	}
 	media_lines(&r->trace, from, s->point, &lines);
-	for (size_t i = 0; !rc && i < lines.n; i++)
-		for (unsigned k = MEDIA_POISON; !rc && k <= MEDIA_STALE; k++) {
-			struct media_fault fault = { (enum media_kind)k, lines.v[i] };
+	for (size_t i = 0; i < lines.n; i++)
+		for (unsigned k = MEDIA_POISON; k <= MEDIA_STALE; k++) {
+			struct media_fault f = { (enum media_kind)k, lines.v[i] };
 
-			if (!(r->plan.media & 1u << k) || !is_new_fault(w, s, fault))
-				continue;
-			if (tried++ < r->plan.media_max && !is_late(w))
-				rc = do_fault(w, s, fault);
-			else
-				w->counts.media_left_out++;
+			fault++;
+			if (r->plan.media & 1u << k)
+				try_fault(w, step_of(n, fault), s, f, &tried);
 		}
 	vec_release(&lines);
-	return rc;
 }
 
 /* ---- life ---- */
@@ -340,48 +372,50 @@ void pm_worker_free(struct pm_worker *w)
 	free(w);
 }
 
-static int enumerate(struct pm_worker *w)
+/* A state that is not left out, and what goes with it. */
+static void do_all_of(struct pm_worker *w, uint64_t n, const struct crash_state *s)
+{
+	crash_stats(w->states, &w->tally.stats);
+	if (step_of(n, 0) >= w->share->from)
+		do_state(w, step_of(n, 0), s);
+	if (!w->o->run->plan.media)
+		return;
+	do_media(w, n, s);
+	if (step_of(n + 1, 0) > w->share->from)
+		tell_tally(w, step_of(n + 1, 0));
+}
+
+static void enumerate(struct pm_worker *w)
 {
 	auto_crash_state s = CRASH_STATE_INIT;
-	int rc = 0;
+	uint64_t n = 0;
 
-	for (uint64_t n = 0; !rc && crash_next(w->states, &s); n++) {
-		if (n % w->share.of != w->share.number)
+	for (; crash_next(w->states, &s); n++) {
+		bool begun = step_of(n, 0) < w->share->from;
+
+		pool_beat(w->share->w);
+		if (n % w->share->of != w->share->number)
 			continue;
 		if (is_late(w))
 			break;
-		if (is_known(w, &s))
-			continue;
-		crash_stats(w->states, &w->counts.stats);
-		rc = do_state(w, &s);
-		if (!rc && w->o->run->plan.media)
-			rc = do_media(w, &s);
-		/* After each: a check may take long, and the run may be stopped in the next. */
-		if (!rc)
-			rc = tell(w->share.fd, &w->counts, NULL, NULL, NULL);
+		if (begun || !is_known(w, &s))
+			do_all_of(w, n, &s);
 	}
-	crash_stats(w->states, &w->counts.stats);
-	return rc;
+	crash_stats(w->states, &w->tally.stats);
+	tell_tally(w, max(step_of(n, 0), w->share->from));
 }
 
-void pm_work(struct pm_worker *w, const struct pm_share *share)
+void pm_work(struct pm_worker *w, struct share *share, const struct pm_tally *tally,
+	     uint64_t until_ns)
 {
 	struct err err = ERR_INIT;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != share->parent)
-		_exit(1);
-	signal(SIGINT, SIG_IGN); /* a terminal sends it to all; the parent decides */
 	signal(SIGPIPE, SIG_IGN);
-	w->share = *share;
-	w->counts.what = SAID_COUNTS;
-	int rc = pm_trial_init(&w->trial, w->o->run, &err);
-	if (!rc)
-		rc = enumerate(w);
-	if (rc && err.code) {
-		w->counts.errors++;
-		(void)!tell_error(w, err.msg);
-	}
-	w->counts.what = SAID_END;
-	_exit(tell(w->share.fd, &w->counts, NULL, NULL, NULL) ? 1 : 0);
+	w->share = share;
+	w->until_ns = until_ns;
+	w->tally = *tally;
+	if (pm_trial_init(&w->trial, w->o->run, &err))
+		tell_error(w, share->from, err.msg);
+	else
+		enumerate(w);
 }

@@ -1,43 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * worker.h - a process that checks its share of the crash states, and tells its parent what it
- * finds.
+ * worker.h - a process that checks its share of the crash states (shares.h), and tells its parent
+ * what it finds: those whose number, divided by the number of shares, leaves its own as the rest.
+ * What is in flight at each crash point, which takes longer to enumerate, is found out before there
+ * are workers.
  *
- * Each worker is a copy of the parent that enumerates all states by itself, and checks those whose
- * number, divided by the number of workers, leaves its own as the rest: enumerating is a thousand
- * times faster than checking, and nothing has to be sent but what fails. What is in flight at each
- * crash point, which can take longer, is found out before there are workers.
+ * A step is a check: of a state, or of a state with a bad line.
  */
 #ifndef PM_WORKER_H
 #define PM_WORKER_H
 
 #include "pm/search.h"
+#include "pm/shares.h"
 
-enum pm_said { SAID_FAILURE, SAID_CHANGE, SAID_COUNTS, SAID_ERROR, SAID_END };
+/* What was done of a share, whoever did it. */
+struct pm_tally {
+	uint64_t checked, failing, errors, known, media_states;
+	double media_left_out;
+	bool stopped;
+	struct crash_stats stats;
+};
 
 /*
- * What a worker tells. Behind it come, in this order and without anything between them, the id,
- * what is lost, what survived (of both the first PM_LIST_MAX), and what the command said.
+ * What a worker tells after each step. Behind it come, without anything between them, the id, what
+ * is lost, what survived (of both the first PM_LIST_MAX), and what the command or an error said.
  */
 struct pm_message {
-	enum pm_said what;
-	/* A failure. */
+	struct pm_tally tally;
+	bool failure, changed, error; /* what there is */
+	size_t id_len, said_len;
+	struct hash128 change;
+	/* Of a failure. */
 	uint64_t point, n_lost, n_survived;
 	enum crash_layer layer;
 	enum semantic_cause cause;
 	uint64_t prefix;
 	enum check_end end;
 	int exit_code, signal;
-	size_t id_len, said_len;
 	bool media;
 	struct media_fault fault;
-	struct hash128 change;
-	/* Counts, since the start; of a failure with it, so that they agree if nothing more comes.
-	 */
-	uint64_t checked, failing, errors, known, media_states;
-	double media_left_out;
-	bool stopped;
-	struct crash_stats stats;
 };
 
 static inline size_t pm_listed(uint64_t n)
@@ -51,15 +52,8 @@ int pm_worker_new(const struct pm_search_opts *o, struct pm_worker **out, struct
 	must_check;
 void pm_worker_free(struct pm_worker *w);
 
-/* Which one of how many it is, where it tells, and until when it works (0: no limit). */
-struct pm_share {
-	unsigned number, of;
-	int fd;
-	uint64_t until_ns;
-	pid_t parent;
-};
-
-/* In a child: does its share, tells SAID_END, and ends. */
-_Noreturn void pm_work(struct pm_worker *w, const struct pm_share *share);
+/* In a child: does its share until `until_ns` (0: no limit), and goes on counting from `tally`. */
+void pm_work(struct pm_worker *w, struct share *share, const struct pm_tally *tally,
+	     uint64_t until_ns);
 
 #endif

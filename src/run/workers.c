@@ -22,7 +22,7 @@
 #include "base/hash.h"
 #include "base/patience.h"
 #include "base/signals.h"
-#include "run/reap.h"
+#include "base/reap.h"
 #include "run/store.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* reap.c - kills a process with its children, and describes one that hangs. */
+/* reap.c - see reap.h. */
 #include "run/reap.h"
 
 #include <errno.h>
@@ -22,10 +22,9 @@ static bool same_program(pid_t pid)
 	       ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
-bool reap_tree(pid_t pid, int *status)
+void reap_kill(pid_t pid)
 {
 	struct proc_list list = { 0 };
-	bool gone = false;
 
 	proc_tree(pid, &list);
 	kill(pid, SIGKILL);
@@ -33,14 +32,24 @@ bool reap_tree(pid_t pid, int *status)
 		if (!same_program(list.v[i]))
 			kill(list.v[i], SIGKILL);
 	vec_release(&list);
-	for (int ms = 0; ms < PATIENCE_MS && !gone; ms += NAP_MS) {
+}
+
+bool reap_wait(pid_t pid, int *status)
+{
+	for (int ms = 0; ms < PATIENCE_MS; ms += NAP_MS) {
 		pid_t got = waitpid(pid, status, WNOHANG);
 
-		gone = got == pid || (got < 0 && errno == ECHILD);
-		if (!gone)
-			util_sleep_ms(NAP_MS);
+		if (got == pid || (got < 0 && errno == ECHILD))
+			return true;
+		util_sleep_ms(NAP_MS);
 	}
-	return gone;
+	return false;
+}
+
+bool reap_tree(pid_t pid, int *status)
+{
+	reap_kill(pid);
+	return reap_wait(pid, status);
 }
 
 bool reap_stopped(pid_t pid, struct strbuf *who)

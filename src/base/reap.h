@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* reap.h - ends a process that hangs, with what it had started. */
-#ifndef RUN_REAP_H
-#define RUN_REAP_H
+#ifndef BASE_REAP_H
+#define BASE_REAP_H
 
 #include "base/err.h"
 #include "base/strbuf.h"
@@ -13,6 +13,9 @@
  * stuck in the kernel. `status` is that of waitpid, if it ended.
  */
 bool reap_tree(pid_t pid, int *status);
+/* Its two halves, for who ends many: kill all of them first, then wait for each. */
+void reap_kill(pid_t pid);
+bool reap_wait(pid_t pid, int *status);
 
 /*
  * Whether a process, or one below it, was stopped, as by SIGSTOP or the terminal, and which: then

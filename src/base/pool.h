@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pool.h - worker processes that do units of work.
+ *
+ * A worker is a forked copy of its parent with a socket between them. The parent gives out units,
+ * hears what workers tell, and watches: a worker that dies, or does not move for too long, is
+ * killed with all that it started, and another process takes its place and its units. It is the
+ * parent's user who decides whether the unit at hand is done again.
+ *
+ * The parent never waits for one worker: it reads and writes without blocking. A message comes
+ * whole or not at all, and in the order in which its worker sent it. Of each unit there is one
+ * result, or word that it was given up; if asked for, results come in the order of the units.
+ */
+#ifndef BASE_POOL_H
+#define BASE_POOL_H
+
+#include "base/err.h"
+#include "base/strbuf.h"
+
+enum { POOL_JOBS_MAX = 256, POOL_DEPTH_MAX = 2, POOL_AT_MAX = 640 };
+#define POOL_NONE UINT64_MAX
+
+struct pool;
+struct pool_worker;
+
+enum pool_how {
+	POOL_EXITED,   /* it ended with a status: not 0, or before it had done anything */
+	POOL_KILLED,   /* by a signal that was not ours */
+	POOL_HUNG,     /* it did not move for too long */
+	POOL_LINGERED, /* it had done its work, and did not end */
+	POOL_NONSENSE, /* what it sent is no message */
+};
+
+/* How a worker ended that should not have. */
+struct pool_end {
+	enum pool_how how;
+	int code;	     /* the status, or the signal */
+	unsigned worker;     /* which place */
+	uint64_t unit, step; /* the last that it took and noted; POOL_NONE: none */
+	bool open;	     /* that unit is not done */
+	unsigned times;	     /* so many workers in a row ended at this unit and step */
+	unsigned deaths;     /* so many of this place ended in a row, and no unit was done */
+	double silence;	     /* seconds */
+	bool stuck;	     /* it was killed, and is still there, in the kernel */
+	/* Only in ended(): */
+	const char *at;	     /* what it had noted, in words */
+	const char *kernel;  /* of one that hung: where in the kernel it was */
+	const char *stopped; /* of one that hung: who was stopped, as by SIGSTOP; NULL: nobody */
+};
+
+enum pool_then {
+	POOL_AGAIN, /* another worker takes its place, and does the unit again */
+	POOL_SKIP,  /* another worker takes its place; the unit is given up */
+	POOL_DROP,  /* the place stays empty; the unit is given up, others go elsewhere */
+};
+
+struct pool_opts {
+	unsigned jobs;	/* workers at most */
+	unsigned depth; /* units that one has at a time; 0: 1 */
+	bool ordered;	/* results come in the order of the units */
+	bool keep;	/* workers without work stay, until pool_free() */
+	/* A worker that has work, or is told to end, may be silent for so long; 0: for ever. */
+	uint64_t patience_ms;
+	void *ctx;
+
+	/* In the worker: its life, until pool_next() is false. The status to exit with. */
+	int (*work)(void *ctx, struct pool_worker *w);
+
+	/*
+	 * In the parent, all of them. A unit: its number, and what the worker is told about it.
+	 * False: there is none now; it is not asked again in this pool_run().
+	 */
+	bool (*next)(void *ctx, uint64_t *unit, struct strbuf *data);
+	/*
+	 * A unit is done; `lost`, if it was given up: how the last worker at it ended. A non-zero
+	 * return ends the run, and is its result. May be NULL.
+	 */
+	int (*done)(void *ctx, uint64_t unit, const void *data, size_t len,
+		    const struct pool_end *lost);
+	/* What a worker tells. May be NULL if none does. */
+	void (*message)(void *ctx, unsigned worker, uint32_t kind, const void *data, size_t len);
+	/* What the worker had told before has been heard. Not called for those that we end. */
+	enum pool_then (*ended)(void *ctx, const struct pool_end *e);
+	/* Several times a second. May be NULL. */
+	void (*tick)(void *ctx);
+};
+
+/* `opts` is copied. */
+int pool_new(const struct pool_opts *opts, struct pool **out, struct err *err) must_check;
+/* Gives out units until there are no more and all are done, or it was stopped. */
+int pool_run(struct pool *p, struct err *err) must_check;
+/* Ends what is left of the workers. NULL is fine. */
+void pool_free(struct pool *p);
+
+/*
+ * From a callback: no unit is given out any more, and nobody replaced. Workers that do not end
+ * within `limit_ms` without a sign of life hang; 0: as before.
+ */
+void pool_stop(struct pool *p, uint64_t limit_ms);
+/* From a callback: ends the run at once. What workers have told by then is heard; they are killed.
+ */
+void pool_kill(struct pool *p);
+
+/* Whether all workers that are there have called pool_ready(), and whether one ever has. */
+bool pool_is_ready(const struct pool *p);
+bool pool_has_begun(const struct pool *p);
+/* "was ended by signal 9 (Killed)", "ended with status 1", "did not answer for 9 s". */
+void pool_end_words(const struct pool_end *e, struct strbuf *out);
+
+/* ---- in the worker ---- */
+
+/* Its place, from 0. */
+unsigned pool_number(const struct pool_worker *w);
+/* Waits for the next unit. False: there is no more to do. `data` may be NULL. */
+bool pool_next(struct pool_worker *w, uint64_t *unit, struct strbuf *data) must_check;
+/* The unit is done. */
+void pool_done(struct pool_worker *w, const void *data, size_t len);
+void pool_tell(struct pool_worker *w, uint32_t kind, const void *data, size_t len);
+/* What it is at: for who wants to know where it ended. A sign of life. */
+void pool_at(struct pool_worker *w, uint64_t step, const char *fmt, ...) printf_like(3, 4);
+/* A sign of life, and one that does not count once all shall stop. */
+void pool_beat(struct pool_worker *w);
+void pool_beat_slow(struct pool_worker *w);
+void pool_ready(struct pool_worker *w);
+
+/* ---- memory that parent and workers share; zeroed ---- */
+
+void *pool_share(size_t size, struct err *err) must_check;
+void pool_unshare(void *memory, size_t size); /* NULL is fine */
+
+#endif

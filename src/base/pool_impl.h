@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pool_impl.h - what the parts of a pool share: pool.c and pool_talk.c are its parent,
+ * pool_worker.c is a worker.
+ */
+#ifndef BASE_POOL_IMPL_H
+#define BASE_POOL_IMPL_H
+
+#include <stdatomic.h>
+
+#include "base/patience.h"
+#include "base/pool.h"
+#include "base/vec.h"
+
+/*
+ * A frame on the socket: this, and `len` bytes. To the worker, each is a unit; from the worker, a
+ * message or a result.
+ */
+struct pool_frame {
+	uint32_t kind, magic;
+	uint64_t len;
+	uint64_t seq;  /* of the unit, if it is no message */
+	uint64_t unit; /* to the worker */
+};
+
+enum { POOL_MAGIC = 0x706f6f6c };
+#define POOL_RESULT  UINT32_MAX /* the kind of a frame that is no message */
+#define POOL_LEN_MAX ((uint64_t)1 << 32)
+
+/* What a worker says about itself; the words are read when it does not move any more. */
+struct pool_beat {
+	_Atomic uint64_t beats, slow;
+	_Atomic uint64_t seq, unit, step; /* the unit that it took last */
+	_Atomic bool ready;
+	char at[POOL_AT_MAX];
+};
+
+/* In memory that all processes share. */
+struct pool_shared {
+	_Atomic bool stop, begun;
+	struct pool_beat beat[POOL_JOBS_MAX];
+};
+
+struct pool_worker {
+	unsigned number;
+	int fd;
+	uint64_t seq; /* of the unit at hand */
+	struct pool_shared *shared;
+	struct pool_beat *beat;
+};
+
+/* ---- the parent ---- */
+
+struct pool_job {
+	uint64_t seq, unit;
+	struct strbuf data;
+	uint64_t step; /* at which the last `times` workers ended */
+	unsigned times;
+};
+
+struct pool_slot {
+	pid_t pid; /* 0: none */
+	int fd;
+	bool off;	   /* nobody is started here any more */
+	bool closed;	   /* the worker was told to end */
+	bool eof, wrong;   /* it has closed its end; it sent nonsense */
+	bool did;	   /* it has done a unit */
+	uint64_t eof_ns;   /* when that was */
+	struct strbuf in;  /* what has come, and is not a whole frame yet */
+	struct strbuf out; /* what is to be sent */
+	struct pool_job job[POOL_DEPTH_MAX];
+	unsigned n; /* of these */
+	unsigned deaths;
+	struct patience patience;
+	uint64_t beats, slow;
+};
+
+struct pool_early {
+	uint64_t seq, unit;
+	struct strbuf data;
+	struct pool_end lost;
+	bool is_lost;
+};
+
+struct pool {
+	struct pool_opts opts;
+	struct pool_shared *shared;
+	struct pool_slot slot[POOL_JOBS_MAX];
+	struct vec_of(struct pool_job) back; /* units whose place is gone */
+	struct vec_of(struct pool_early) early;
+	uint64_t given, told; /* units */
+	bool more;	      /* there may be another unit */
+	bool stopping, killing;
+	uint64_t stop_ms;   /* the patience from then on; 0: as before */
+	uint64_t looked_ns; /* when all were looked at last */
+	int rc;		    /* of the run, by done() */
+	struct err why;	    /* why the first that could not be started could not */
+};
+
+void pool_job_release(struct pool_job *j);
+/* The oldest unit of a worker has ended: with a result, or it is given up. */
+void pool_finish(struct pool *p, struct pool_slot *s, const void *data, size_t len,
+		 const struct pool_end *lost);
+/* Tells the results whose turn it is; with `all`, those that have come. */
+void pool_tell_early(struct pool *p, bool all);
+/* Reads what there is; of one that tells a lot, no more than `limit` at a time. */
+void pool_hear(struct pool *p, struct pool_slot *s, size_t limit);
+/* Sends what is to be sent, as far as it goes. */
+void pool_send(struct pool_slot *s);
+void pool_send_job(struct pool_slot *s, const struct pool_job *j);
+/* The worker has no more to do: it reads the end of its socket, whoever else may hold that. */
+void pool_tell_end(struct pool_slot *s);
+
+#endif

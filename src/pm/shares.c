@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * shares.c - see shares.h.
+ *
+ * H1: a unit of the pool is a share. Each message says from which step on the share is to be done;
+ *     that never goes back.
+ */
+#include "pm/shares.h"
+
+#include "base/log.h"
+
+struct run {
+	const struct shares *o;
+	struct pool *pool;
+	unsigned given; /* shares */
+	int rc;
+	struct {
+		uint64_t from;
+		unsigned lost; /* steps in a row */
+	} share[POOL_JOBS_MAX];
+};
+
+struct head {
+	uint64_t next;
+};
+
+void share_tell(struct share *s, uint64_t next, const void *data, size_t len)
+{
+	struct head h = { next };
+	auto_strbuf text = STRBUF_INIT;
+
+	strbuf_add(&text, &h, sizeof(h));
+	strbuf_add(&text, data, len);
+	pool_tell(s->w, s->number, text.buf, text.len);
+}
+
+/* What is known of a share is in this copy of the parent, so each is done by a new one. */
+static int work(void *ctx, struct pool_worker *w)
+{
+	const struct run *r = ctx;
+	uint64_t unit;
+
+	if (!pool_next(w, &unit, NULL))
+		return 0;
+	struct share s = { w, (unsigned)unit, r->o->n, r->share[unit].from };
+	r->o->work(r->o->ctx, &s);
+	pool_done(w, NULL, 0);
+	return 0;
+}
+
+static bool next(void *ctx, uint64_t *unit, struct strbuf *data)
+{
+	struct run *r = ctx;
+
+	(void)data;
+	*unit = r->given;
+	return r->given < r->o->n && ++r->given;
+}
+
+static void take(void *ctx, unsigned worker, uint32_t share, const void *data, size_t len)
+{
+	struct run *r = ctx;
+	struct head h;
+
+	(void)worker;
+	assert(share < r->o->n && len >= sizeof(h));
+	memcpy(&h, data, sizeof(h));
+	assert(h.next >= r->share[share].from); /* H1 */
+	r->share[share].from = h.next;
+	r->share[share].lost = 0;
+	int rc = r->o->told(r->o->ctx, share, (const char *)data + sizeof(h), len - sizeof(h));
+	if (!rc)
+		return;
+	r->rc = r->rc ? r->rc : rc;
+	pool_kill(r->pool);
+}
+
+static enum pool_then ended(void *ctx, const struct pool_end *e)
+{
+	struct run *r = ctx;
+	auto_strbuf words = STRBUF_INIT;
+
+	if (!e->open)
+		return POOL_AGAIN;
+	strbuf_adds(&words, "a process that checks crash states ");
+	pool_end_words(e, &words);
+	strbuf_addf(&words, "%s%s", *e->at ? " at " : "", e->at);
+	if (e->stopped)
+		strbuf_addf(&words, "; %s was stopped from outside", e->stopped);
+	if (e->how != POOL_HUNG && e->times < SHARES_TRIES) {
+		log_warn("%s; another one goes on", strbuf_str(&words));
+		return POOL_AGAIN;
+	}
+	/* Without a step, it is not known where to go on. */
+	bool whole = e->step == POOL_NONE || ++r->share[e->unit].lost >= SHARES_LOST_MAX;
+	if (!whole)
+		r->share[e->unit].from = e->step + 1;
+	r->o->lost(r->o->ctx, (unsigned)e->unit, whole, strbuf_str(&words));
+	return whole ? POOL_SKIP : POOL_AGAIN;
+}
+
+static void tick(void *ctx)
+{
+	struct run *r = ctx;
+
+	if (r->o->stop && *r->o->stop)
+		pool_kill(r->pool);
+	if (r->o->tick)
+		r->o->tick(r->o->ctx);
+}
+
+int shares_run(const struct shares *o, struct err *err)
+{
+	struct run r = { .o = o };
+	struct pool_opts opts = { .jobs = o->n,
+				  .patience_ms = o->patience_ms,
+				  .ctx = &r,
+				  .work = work,
+				  .next = next,
+				  .message = take,
+				  .ended = ended,
+				  .tick = tick };
+
+	assert(o->n >= 1 && o->n <= POOL_JOBS_MAX);
+	int rc = pool_new(&opts, &r.pool, err);
+	if (!rc)
+		rc = pool_run(r.pool, err);
+	pool_free(r.pool);
+	return r.rc ? r.rc : rc;
+}

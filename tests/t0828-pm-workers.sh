@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# outage pm: a worker that is killed is replaced, and all states are checked; one that hangs is killed when
+# it was silent for too long, which is an error, and the rest of its share is checked.
+# takes 70 s
+# shellcheck disable=SC2016,SC2317 # $1 is for the check; functions are called through check
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+needs_namespaces
+undo=$(dirname "$OUTAGE")/tests/helpers/pm-undo
+if ! command -v qemu-x86_64 >/dev/null; then
+	echo '1..0 # SKIP there is no qemu-x86_64'
+	exit 77
+fi
+pids=
+# shellcheck disable=SC2154 # p is of the loop
+trap 'for p in $pids; do kill -KILL "$p" 2>/dev/null; done; rm -rf "$dir"' EXIT
+
+# A check that counts how often it is called. If that is the number in the file "at", it waits for "go".
+cat >check.sh <<'END'
+cd "$2" || exit 9
+echo >>checks
+n=$(wc -l <checks)
+if [ -e at ] && grep -qx "$n" at; then
+	: >"there-$n"
+	until [ -e "go-$n" ]; do sleep 0.05; done
+fi
+case $n in
+*[05]) echo it fails; exit 1 ;;
+esac
+END
+# begin NAME AT OPTIONS...: a run in the directory NAME; the checks that have one of these numbers wait
+begin() {
+	local name=$1 at=$2
+	shift 2
+	mkdir "$name"
+	(cd "$name" && truncate -s 64K pool)
+	tr ' ' '\n' <<<"$at" >"$name/at"
+	"$OUTAGE" pm --file "$name/pool" -o "$name/r" -j 1 --max-subset 1 --budget 60 --json "$@" \
+		--check "sh '$dir/check.sh' \"\$1\" '$dir/$name'" -- "$undo" "$name/pool" noise >"$name/out" 2>"$name/err" </dev/null &
+	pid=$!
+	pids="$pids $pid"
+}
+# worker_at NAME N: its check N waits; WORKER is the process that called it
+worker_at() {
+	soon eval "[ -e '$1/there-$2' ] || ! kill -0 $pid 2>/dev/null"
+	worker=$(pgrep -P "$pid")
+}
+ended() { # NAME STATUS
+	wait "$pid"
+	status=$?
+	cp "$1/out" out
+	cp "$1/err" err
+	[ "$status" -eq "$2" ]
+}
+json() { python3 -c 'import json, sys; d = json.load(open("out")); print(eval(sys.argv[1]))' "$1" 2>>err; }
+# Without what depends on how often a check was called.
+totals() { json '(d["crash_states"], d["unique_states"], d["checked"], d["errors"], d["pruned"])'; }
+
+# It takes longest: its worker is stopped now, and the end of that is looked at below.
+begin stopped 20 --timeout 10s
+stopped=$pid
+worker_at stopped 20
+check 'one worker is there to be stopped' test "$(wc -w <<<"$worker")" = 1
+held=$worker
+kill -STOP "$held"
+: >stopped/go-20
+
+begin whole ''
+check 'undisturbed: some fail' ended whole 1
+whole=$(totals)
+checked=$(json 'd["checked"]')
+check 'undisturbed: more than 50 are checked' test "$checked" -gt 50
+
+begin killed 20 --timeout 1h
+worker_at killed 20
+kill -KILL "$worker"
+check 'killed: the run ends as if nothing had happened' ended killed 1
+check 'killed: all states are checked' test "$(totals)" = "$whole"
+check 'killed: one of them twice' test "$(wc -l <killed/checks)" = $((checked + 2))
+check 'killed: which is said' grep -q 'a process that checks crash states was ended by signal 9 (Killed) at state .*; another one goes on' err
+check 'killed: no other process is' test "$(grep -c 'goes on' err)" = 1
+
+# The same state is called again, and its worker is killed each time.
+begin deadly '20 21 22' --timeout 1h
+for at in 20 21 22; do
+	worker_at deadly $at
+	kill -KILL "$worker"
+done
+check 'three workers are killed at a state: part of the run failed' ended deadly 2
+check 'deadly: it is given up' test "$(json 'd["errors"]')" = 1
+check 'deadly: and all others are checked' test "$(json 'd["checked"]')" = $((checked - 1))
+check 'deadly: what failed is found' test "$(json 'd["findings"] > 0')" = True
+check 'deadly: why is said' grep -q 'a process that checks crash states was ended by signal 9 (Killed) at state' err
+
+# While it is found out what is read.
+begin pruned '' --timeout 1h --prune reads
+ended pruned 1
+pruned=$(totals)
+begin read 4 --timeout 1h --prune reads
+worker_at read 4
+kill -KILL "$worker"
+check 'killed while a state is traced: the run ends well' ended read 1
+check 'and all states are traced and checked' test "$(totals)" = "$pruned"
+check 'and it was while it was traced' grep -q 'goes on' err
+
+pid=$stopped
+check 'stopped: part of the run failed' ended stopped 2
+check 'stopped: one state is given up' test "$(json 'd["errors"]')" = 1
+check 'stopped: all others are checked' test "$(json 'd["checked"]')" = $((checked - 1))
+check 'stopped: why is said' grep -Eq 'a process that checks crash states did not answer for [0-9]+ s at state .*; process [0-9]+ .* was stopped from outside' err
+check 'stopped: it is gone' test ! -e "/proc/$held"
+pids=
+done_testing
