@@ -163,7 +163,7 @@ check "a state that fails once and not again is a finding" test $? = 1
 check "which says how often" grep -q 'shown 1 of 6 times: the check depends on more than the directory' out
 check "and why there is no cause" grep -q 'as the check does not always say the same of one state; here' out
 check "it is kept" test -s run/findings/0/case -a "$(ls -A run/findings)" = 0
-check "and counted" grep -qx "findings	1" run/summary
+check "and counted" grep -qx "findings 1" run/summary
 timeout 900 "$OUTAGE" report run >out 2>err
 check "report: tells how often, too" grep -q 'shown 1 of 6 times' out
 rm count

@@ -9,15 +9,7 @@
 #include "base/io.h"
 #include "base/number.h"
 
-enum { FILE_MAX = 16 << 20 };
 static const char prefix[] = "outage-", version_key[] = "version ";
-
-void record_list_release(struct record_list *l)
-{
-	for (size_t i = 0; i < l->n; i++)
-		free(l->v[i]);
-	vec_release(l);
-}
 
 /* ---- members ---- */
 
@@ -39,12 +31,9 @@ static bool is_number(const struct record_field *f)
 void record_init(const struct record_type *t, void *s)
 {
 	static const size_t sizes[] = {
-		[RECORD_TEXT] = sizeof(char *),
-		[RECORD_LINES] = sizeof(char *),
-		[RECORD_LIST] = sizeof(struct record_list),
-		[RECORD_FLAG] = sizeof(bool),
-		[RECORD_REAL] = sizeof(double),
-		[RECORD_PARTS] = sizeof(struct record_parts),
+		[RECORD_TEXT] = sizeof(char *),	      [RECORD_LINES] = sizeof(char *),
+		[RECORD_LIST] = sizeof(struct words), [RECORD_FLAG] = sizeof(bool),
+		[RECORD_REAL] = sizeof(double),	      [RECORD_PARTS] = sizeof(struct record_parts),
 	};
 
 	assert(t->n <= 64);
@@ -75,7 +64,7 @@ void record_release(const struct record_type *t, void *s)
 		if (f->kind == RECORD_TEXT || f->kind == RECORD_LINES)
 			free(*(char **)member);
 		else if (f->kind == RECORD_LIST)
-			record_list_release(member);
+			words_release(member);
 		else if (f->kind == RECORD_PARTS)
 			release_parts(f, member);
 	}
@@ -115,7 +104,7 @@ int record_set(const struct record_field *f, void *s, const char *value, struct 
 		set_text(to, value, f->kind == RECORD_LINES);
 		return 0;
 	case RECORD_LIST:
-		vec_push((struct record_list *)to, xstrdup(value));
+		vec_push((struct words *)to, xstrdup(value));
 		return 0;
 	case RECORD_NUMBER:
 		return number_parse(value, to) ? wrong(f, "a number", value, err) : 0;
@@ -139,7 +128,7 @@ int record_set(const struct record_field *f, void *s, const char *value, struct 
 void record_put(const struct record_field *f, const void *s, struct strbuf *out)
 {
 	const void *from = member_of(f, s);
-	const struct record_list *list = from;
+	const struct words *list = from;
 
 	if (f->put) {
 		f->put(from, out);
@@ -189,7 +178,7 @@ static void print_field(const struct record_field *f, const void *s, struct strb
 {
 	const void *from = member_of(f, s);
 	const struct record_parts *parts = from;
-	const struct record_list *list = from;
+	const struct words *list = from;
 	const char *text = f->kind == RECORD_TEXT || f->kind == RECORD_LINES ? *(char *const *)from
 									     : NULL;
 	auto_strbuf value = STRBUF_INIT;
@@ -400,7 +389,7 @@ int record_load(const struct record_type *t, const char *dir, const char *name, 
 {
 	auto_strbuf text = STRBUF_INIT;
 	auto_free char *shown = below_shown(dir, name);
-	int rc = io_slurp_file(dir, name, FILE_MAX, &text, err);
+	int rc = io_slurp_file(dir, name, RECORD_MAX, &text, err);
 
 	return rc ? rc : record_parse(t, strbuf_str(&text), text.len, shown, out, NULL, err);
 }

@@ -22,19 +22,18 @@
 #ifndef CASE_RECORD_H
 #define CASE_RECORD_H
 
-#include "base/vec.h"
+#include "base/words.h"
 #include "trust/trust.h"
 
-enum { RECORD_FORMAT = 2 }; /* of all types: it changes when one of them does */
-
-struct record_list vec_of(char *);
-
-void record_list_release(struct record_list *l);
+enum {
+	RECORD_FORMAT = 2,    /* of all types: it changes when one of them does */
+	RECORD_MAX = 64 << 20 /* bytes of a file */
+};
 
 enum record_kind {
 	RECORD_TEXT,   /* char *; NULL: it is not said */
 	RECORD_LINES,  /* char *: lines, and each is a value of the key */
-	RECORD_LIST,   /* struct record_list: each is a value of the key */
+	RECORD_LIST,   /* struct words: each is a value of the key */
 	RECORD_NUMBER, /* uint64_t */
 	RECORD_COUNT,  /* uint64_t, which may be written as 20k */
 	RECORD_SIZE,   /* uint64_t, which may be written as 4M */

@@ -24,7 +24,7 @@ struct app_record_opts {
  * writes RUN/trace. Fails if the application could not be run, or failed. Notes for people are
  * added.
  */
-int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct app_strings *notes,
+int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct words *notes,
 	       struct err *err) must_check;
 
 /* Copies a directory with all that is in it. `to` is made. */
@@ -44,8 +44,8 @@ struct app_run {
 	bool has_history;
 	int base_fd;
 	struct stack_table stacks; /* who called; empty if it was not asked for */
-	struct app_strings acks;   /* all lines that were acknowledged */
-	struct app_strings shown;  /* by --query, at the end */
+	struct words acks;	   /* all lines that were acknowledged */
+	struct words shown;	   /* by --query, at the end */
 	char *base;
 	struct judge judge;
 };

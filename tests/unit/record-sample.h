@@ -14,7 +14,7 @@ struct sample_part {
 
 struct sample {
 	char *target, *check, *notes, *bounds;
-	struct record_list files;
+	struct words files;
 	uint64_t seed, limit, size;
 	double elapsed;
 	struct vec_of(struct sample_part) parts;
