@@ -89,7 +89,7 @@ for signal in INT TERM HUP; do
 	check "SIG$signal: no cause, nothing that mends it" test "$(grep -cE '^(fix|cause)' run/findings/0/case)" = 0
 	timeout 900 "$OUTAGE" report run --json >report.json 2>err
 	check "SIG$signal: the summary has as many as there are" \
-		test "$(json report.json 'len(d["findings"])')" = "$(sed -n 's/^findings\t//p' run/summary)"
+		test "$(json report.json 'len(d["findings"])')" = "$(sed -n 's/^findings //p' run/summary)"
 	check "SIG$signal: each state that failed is in one" test "$(in_all)" = "$(json report.json 'd["failing"]')"
 done
 timeout 900 "$OUTAGE" report run >out 2>err

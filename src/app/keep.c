@@ -56,17 +56,17 @@ static void put_harm(const void *member, struct strbuf *out)
 
 #define FIELD(...) RECORD_FIELD(struct app_plan, __VA_ARGS__)
 static const struct record_field plan_fields[] = {
-	FIELD("dir", TRUST_FILE, TEXT, dir, .required = true),
+	FIELD("dir", TRUST_FILE, PROSE, dir, .required = true),
 	/* run and stop: what was done is told, and not run again */
-	FIELD("run", TRUST_HARMLESS, TEXT, run, .required = true),
-	FIELD("check", TRUST_COMMAND, TEXT, check),
-	FIELD("restart", TRUST_COMMAND, TEXT, restart),
-	FIELD("query", TRUST_COMMAND, TEXT, query),
-	FIELD("stop", TRUST_HARMLESS, TEXT, stop),
+	FIELD("run", TRUST_HARMLESS, PROSE, run, .required = true),
+	FIELD("check", TRUST_COMMAND, PROSE, check),
+	FIELD("restart", TRUST_COMMAND, PROSE, restart),
+	FIELD("query", TRUST_COMMAND, PROSE, query),
+	FIELD("stop", TRUST_HARMLESS, PROSE, stop),
 	FIELD("kill", TRUST_HARMLESS, FLAG, kill),
-	FIELD("profile", TRUST_HARMLESS, TEXT, profile, .required = true),
+	FIELD("profile", TRUST_HARMLESS, PROSE, profile, .required = true),
 	/* its lines are in the trace */
-	FIELD("ack-file", TRUST_HARMLESS, TEXT, ack_file),
+	FIELD("ack-file", TRUST_HARMLESS, PROSE, ack_file),
 	FIELD("unit", TRUST_HARMLESS, NUMBER, unit),
 	FIELD("max-subset", TRUST_HARMLESS, NUMBER, max_subset),
 	FIELD("budget", TRUST_HARMLESS, NUMBER, budget),
@@ -79,18 +79,18 @@ static const struct record_field plan_fields[] = {
 
 #define FIELD(...) RECORD_FIELD(struct app_case, __VA_ARGS__)
 static const struct record_field case_fields[] = {
-	FIELD("state", TRUST_HARMLESS, TEXT, state, .required = true),
+	FIELD("state", TRUST_HARMLESS, PROSE, state, .required = true),
 	FIELD("point", TRUST_HARMLESS, NUMBER, point),
 	FIELD("acks", TRUST_HARMLESS, NUMBER, acks),
 	FIELD("states", TRUST_HARMLESS, NUMBER, states),
 	FIELD("harm", TRUST_HARMLESS, OTHER, harm, .set = set_harm, .put = put_harm),
-	FIELD("title", TRUST_HARMLESS, TEXT, title, .required = true),
-	FIELD("fix", TRUST_HARMLESS, TEXT, fix),
+	FIELD("title", TRUST_HARMLESS, PROSE, title, .required = true),
+	FIELD("fix", TRUST_HARMLESS, PROSE, fix),
 	FIELD("verified", TRUST_HARMLESS, FLAG, verified),
-	FIELD("cause", TRUST_HARMLESS, TEXT, cause),
+	FIELD("cause", TRUST_HARMLESS, PROSE, cause),
 	FIELD("lost", TRUST_HARMLESS, LIST, lost),
 	FIELD("after", TRUST_HARMLESS, LIST, after),
-	FIELD("seen", TRUST_HARMLESS, TEXT, seen),
+	FIELD("seen", TRUST_HARMLESS, PROSE, seen),
 	FIELD("shown", TRUST_HARMLESS, NUMBER, shown),
 	FIELD("asked", TRUST_HARMLESS, NUMBER, asked),
 	FIELD("unexplained", TRUST_HARMLESS, FLAG, unexplained),

@@ -23,6 +23,11 @@ static void *part_at(const struct record_field *f, const struct record_parts *p,
 	return (char *)p->v + i * f->part->size;
 }
 
+static bool is_text(const struct record_field *f)
+{
+	return f->kind == RECORD_TEXT || f->kind == RECORD_PROSE || f->kind == RECORD_LINES;
+}
+
 static bool is_number(const struct record_field *f)
 {
 	return f->kind == RECORD_NUMBER || f->kind == RECORD_COUNT || f->kind == RECORD_SIZE;
@@ -31,9 +36,10 @@ static bool is_number(const struct record_field *f)
 void record_init(const struct record_type *t, void *s)
 {
 	static const size_t sizes[] = {
-		[RECORD_TEXT] = sizeof(char *),	      [RECORD_LINES] = sizeof(char *),
-		[RECORD_LIST] = sizeof(struct words), [RECORD_FLAG] = sizeof(bool),
-		[RECORD_REAL] = sizeof(double),	      [RECORD_PARTS] = sizeof(struct record_parts),
+		[RECORD_LIST] = sizeof(struct words),
+		[RECORD_FLAG] = sizeof(bool),
+		[RECORD_REAL] = sizeof(double),
+		[RECORD_PARTS] = sizeof(struct record_parts),
 	};
 
 	assert(t->n <= 64);
@@ -43,6 +49,8 @@ void record_init(const struct record_type *t, void *s)
 		assert(f->key.leads != TRUST_UNKNOWN); /* R3 */
 		if (is_number(f))
 			*(uint64_t *)member_of(f, s) = f->otherwise;
+		else if (is_text(f))
+			*(char **)member_of(f, s) = NULL;
 		else if (f->kind != RECORD_OTHER)
 			memset(member_of(f, s), 0, sizes[f->kind]);
 	}
@@ -61,7 +69,7 @@ void record_release(const struct record_type *t, void *s)
 		const struct record_field *f = &t->fields[i];
 		void *member = member_of(f, s);
 
-		if (f->kind == RECORD_TEXT || f->kind == RECORD_LINES)
+		if (is_text(f))
 			free(*(char **)member);
 		else if (f->kind == RECORD_LIST)
 			words_release(member);
@@ -96,10 +104,13 @@ int record_set(const struct record_field *f, void *s, const char *value, struct 
 {
 	void *to = member_of(f, s);
 
+	if (f->kind != RECORD_PROSE && f->kind != RECORD_LIST && strchr(value, '\n'))
+		return err_set(err, -EINVAL, "%s has a line end in it", f->key.name);
 	if (f->set)
 		return f->set(to, value, err);
 	switch (f->kind) {
 	case RECORD_TEXT:
+	case RECORD_PROSE:
 	case RECORD_LINES:
 		set_text(to, value, f->kind == RECORD_LINES);
 		return 0;
@@ -132,7 +143,7 @@ void record_put(const struct record_field *f, const void *s, struct strbuf *out)
 
 	if (f->put) {
 		f->put(from, out);
-	} else if (f->kind == RECORD_TEXT || f->kind == RECORD_LINES) {
+	} else if (is_text(f)) {
 		if (*(char *const *)from)
 			strbuf_adds(out, *(char *const *)from);
 	} else if (f->kind == RECORD_LIST) {
@@ -179,8 +190,7 @@ static void print_field(const struct record_field *f, const void *s, struct strb
 	const void *from = member_of(f, s);
 	const struct record_parts *parts = from;
 	const struct words *list = from;
-	const char *text = f->kind == RECORD_TEXT || f->kind == RECORD_LINES ? *(char *const *)from
-									     : NULL;
+	const char *text = is_text(f) ? *(char *const *)from : NULL;
 	auto_strbuf value = STRBUF_INIT;
 
 	if (text && f->kind == RECORD_LINES) {
@@ -422,15 +432,14 @@ bool record_key(const struct record_type *t, size_t i, struct trust_key *out)
 static void field_would(const struct record_field *f, const void *s, struct strbuf *would)
 {
 	auto_strbuf value = STRBUF_INIT;
+	bool lines = f->kind == RECORD_LINES || f->kind == RECORD_LIST;
 	char *rest;
 
 	record_put(f, s, &value);
-	rest = value.buf;
-	if (f->kind == RECORD_TEXT && value.len && !(f->harmless && f->harmless(rest)))
-		trust_would(f->key, rest, would);
-	else if (f->kind != RECORD_TEXT)
-		for (const char *line; value.len && (line = strsep(&rest, "\n"));)
-			trust_would(f->key, line, would);
+	rest = value.len ? value.buf : NULL;
+	for (const char *one; (one = lines ? strsep(&rest, "\n") : steal(rest));)
+		if (!f->harmless || !f->harmless(one))
+			trust_would(f->key, one, would);
 }
 
 void record_would(const struct record_type *t, const void *s, struct strbuf *would)

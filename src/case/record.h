@@ -14,7 +14,8 @@
  *
  * R1: a text may come from anywhere. One with an unknown key, a key that is there twice, a key
  *     without a value, a value that its field cannot have, a NUL, or without a key that is required
- *     is refused as a whole, with the number of the line.
+ *     is refused as a whole, with the number of the line. So what is taken for one line in scripts
+ *     and messages is one.
  * R2: what was printed is read back as the same struct (a double to nine digits), and printed as
  *     the same text.
  * R3: every key has been thought about: none leads to TRUST_UNKNOWN.
@@ -31,7 +32,8 @@ enum {
 };
 
 enum record_kind {
-	RECORD_TEXT,   /* char *; NULL: it is not said */
+	RECORD_TEXT,   /* char *: one line; NULL: it is not said */
+	RECORD_PROSE,  /* the same, of any number of lines */
 	RECORD_LINES,  /* char *: lines, and each is a value of the key */
 	RECORD_LIST,   /* struct words: each is a value of the key */
 	RECORD_NUMBER, /* uint64_t */

@@ -8,14 +8,14 @@
 
 #define FIELD(...) RECORD_FIELD(struct pm_plan, __VA_ARGS__)
 static const struct record_field plan_fields[] = {
-	FIELD("file", TRUST_FILE, TEXT, file, .required = true),
-	FIELD("dir", TRUST_FILE, TEXT, dir, .required = true),
-	FIELD("program", TRUST_HARMLESS, TEXT, program,
+	FIELD("file", TRUST_FILE, PROSE, file, .required = true),
+	FIELD("dir", TRUST_FILE, PROSE, dir, .required = true),
+	FIELD("program", TRUST_HARMLESS, PROSE, program,
 	      .required = true), /* it is told, and not run again */
-	FIELD("check", TRUST_COMMAND, TEXT, check),
-	FIELD("dump", TRUST_COMMAND, TEXT, dump),
-	FIELD("recover", TRUST_COMMAND, TEXT, recover),
-	FIELD("model", TRUST_HARMLESS, TEXT, model),
+	FIELD("check", TRUST_COMMAND, PROSE, check),
+	FIELD("dump", TRUST_COMMAND, PROSE, dump),
+	FIELD("recover", TRUST_COMMAND, PROSE, recover),
+	FIELD("model", TRUST_HARMLESS, PROSE, model),
 	FIELD("granularity", TRUST_HARMLESS, NUMBER, granularity),
 	FIELD("max-subset", TRUST_HARMLESS, NUMBER, max_subset),
 	FIELD("budget", TRUST_HARMLESS, NUMBER, budget),
@@ -34,11 +34,11 @@ static const struct record_field plan_fields[] = {
 
 #define FIELD(...) RECORD_FIELD(struct pm_case, __VA_ARGS__)
 static const struct record_field case_fields[] = {
-	FIELD("state", TRUST_HARMLESS, TEXT, state, .required = true),
-	FIELD("title", TRUST_HARMLESS, TEXT, title, .required = true),
-	FIELD("cause", TRUST_HARMLESS, TEXT, cause),
-	FIELD("seen", TRUST_HARMLESS, TEXT, seen),
-	FIELD("detail", TRUST_HARMLESS, TEXT, detail),
+	FIELD("state", TRUST_HARMLESS, PROSE, state, .required = true),
+	FIELD("title", TRUST_HARMLESS, PROSE, title, .required = true),
+	FIELD("cause", TRUST_HARMLESS, PROSE, cause),
+	FIELD("seen", TRUST_HARMLESS, PROSE, seen),
+	FIELD("detail", TRUST_HARMLESS, PROSE, detail),
 	FIELD("point", TRUST_HARMLESS, NUMBER, point),
 	FIELD("states", TRUST_HARMLESS, NUMBER, states),
 };

@@ -90,6 +90,8 @@ static void test_hostile(void)
 		{ HEAD "target x\ncheck\ty\n", "is no key" },
 		{ HEAD "target x\ncheck a\\\n", "case:4: a backslash is followed by" },
 		{ HEAD "target x\ncheck a\\x\n", "case:4: a backslash is followed by" },
+		{ HEAD "target x\\ny\n", "case:3: target has a line end in it" },
+		{ HEAD "target x\nnote x\\ny\n", "case:4: note has a line end in it" },
 		{ HEAD "target x\nseed 1k\n", "case:4: seed is a number, not '1k'" },
 		{ HEAD "target x\nseed -1\n", "case:4: seed is a number" },
 		{ HEAD "target x\nseed \n", "case:4: seed is a number" },

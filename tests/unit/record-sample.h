@@ -54,7 +54,7 @@ static const struct record_type sample_part_type =
 static const struct record_field sample_fields[] = {
 	FIELD("target", TRUST_TARGET, TEXT, target, .required = true),
 	FIELD("bounds", TRUST_FILE, TEXT, bounds, .harmless = is_known),
-	FIELD("check", TRUST_COMMAND, TEXT, check),
+	FIELD("check", TRUST_COMMAND, PROSE, check),
 	FIELD("note", TRUST_HARMLESS, LINES, notes),
 	FIELD("file", TRUST_FILE, LIST, files),
 	FIELD("seed", TRUST_HARMLESS, NUMBER, seed),
