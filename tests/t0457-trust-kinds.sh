@@ -143,7 +143,7 @@ check 'app: and export' as "$stranger" 0 export $one -o given
 check 'app: with a warning' grep -q 'NOT VERIFIED' given/reproduce.sh
 cp -r run copied
 check 'app: a copy is still the same' as "$ours" 1 replay copied/findings/0
-bits "run '$dir/looks" findings/0 app base/settings findings/0/case
+bits "run '$dir/looks" findings/0 run base/settings findings/0/case
 rm -rf copy && cp -r run copy && touch copy/base/more
 check 'app: a file more in its directory' refused "run '$dir/looks" "$ours" replay copy/findings/0
 rm -rf copy && cp -r run copy && rm copy/base/settings && ln -s /etc/passwd copy/base/settings
@@ -165,7 +165,7 @@ if command -v qemu-x86_64 >/dev/null; then
 	check 'pm: is one'"'"'s own' as "$ours" 1 replay run/shrunk/0
 	check 'pm: exported by a stranger' as "$stranger" 0 export $one -o given
 	check 'pm: it says so' grep -q 'NOT VERIFIED' given/reproduce.sh
-	bits "run '$dir/sees" findings/0 pm base.img findings/0/case findings/0/said
+	bits "run '$dir/sees" findings/0 run base.img findings/0/case findings/0/said
 else
 	skip 'there is no qemu-x86_64'
 fi

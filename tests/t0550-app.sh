@@ -97,16 +97,16 @@ check "replay: it shows again" test $? = 1
 check "replay: and says what" grep -q "shows again: what was acknowledged is gone" out
 timeout 900 "$OUTAGE" replay $finding --json >out 2>err
 check "replay --json" test "$(json 'd["shown"] and d["harm"]')" = rolled-back
-check "the missing call was tried" grep -q '^verified	1' $finding/case
-sed -i "s,replace check,replace check || :," run/app
+check "the missing call was tried" grep -q '^verified yes' $finding/case
+sed -i "s,replace check,replace check || :," run/run
 timeout 900 "$OUTAGE" replay $finding --trust >out 2>err
 check "replay: with a check that accepts it, it does not show" test $? = 0
-sed -i "s,replace check || :,replace check," run/app
-chmod o+w run/app
+sed -i "s,replace check || :,replace check," run/run
+chmod o+w run/run
 timeout 900 "$OUTAGE" replay $finding >out 2>err
 check "replay: commands that others could have written are not run" test $? = 2
 check "replay: which is said" grep -q -- --trust err
-chmod o-w run/app
+chmod o-w run/run
 timeout 900 "$OUTAGE" report run >out 2>err
 check "report: the lost operation is marked" grep -q 'lost  *rename [0-9]* of settings.tmp to settings' out
 check "report: and where the power fails" grep -q 'the power fails here' out
@@ -243,12 +243,12 @@ mv data away
 timeout 900 "$OUTAGE" replay run/findings/0 >out 2>err
 check "replay: the directory need not be there any more" test $? = 1
 mv away data
-cp run/app app.kept
-sed -i "s,replace check,replace check || { echo outage: corruption; exit 1; }," run/app
+cp run/run app.kept
+sed -i "s,replace check,replace check || { echo outage: corruption; exit 1; }," run/run
 timeout 900 "$OUTAGE" replay --trust run/findings/0 >out 2>err
 check "replay: another failure is not this one" test $? = 0
 check "replay: it is told" said "another failure shows, corruption"
-sed "s,$dir/replace check,exit 1," app.kept >run/app
+sed "s,$dir/replace check,exit 1," app.kept >run/run
 timeout 900 "$OUTAGE" replay --trust run/findings/0 >out 2>err
 check "replay: a check that fails without a crash shows nothing" test $? = 2
 check "replay: which is said" grep -q 'without any crash' err

@@ -89,7 +89,7 @@ for signal in INT TERM HUP; do
 	check "SIG$signal: no cause, nothing that mends it" test "$(grep -cE '^(fix|cause)' run/findings/0/case)" = 0
 	timeout 900 "$OUTAGE" report run --json >report.json 2>err
 	check "SIG$signal: the summary has as many as there are" \
-		test "$(json report.json 'len(d["findings"])')" = "$(sed -n 's/^findings\t//p' run/summary)"
+		test "$(json report.json 'len(d["findings"])')" = "$(sed -n 's/^findings //p' run/summary)"
 	check "SIG$signal: each state that failed is in one" test "$(in_all)" = "$(json report.json 'd["failing"]')"
 done
 timeout 900 "$OUTAGE" report run >out 2>err
@@ -163,7 +163,7 @@ check "a state that fails once and not again is a finding" test $? = 1
 check "which says how often" grep -q 'shown 1 of 6 times: the check depends on more than the directory' out
 check "and why there is no cause" grep -q 'as the check does not always say the same of one state; here' out
 check "it is kept" test -s run/findings/0/case -a "$(ls -A run/findings)" = 0
-check "and counted" grep -qx "findings	1" run/summary
+check "and counted" grep -qx "findings 1" run/summary
 timeout 900 "$OUTAGE" report run >out 2>err
 check "report: tells how often, too" grep -q 'shown 1 of 6 times' out
 rm count

@@ -84,9 +84,9 @@ check 'another time it is not replaced' eval "! timeout 900 '$OUTAGE' shrink r/f
 check 'nor put where its run is not' eval "! timeout 900 '$OUTAGE' shrink r/findings/0 -o alone 2>err &&
 	says 'needs its run'"
 # One that loses all of a record, and not the flag behind it: of its stores one is enough.
-point=$(sed -n 's/^point\t//p' r/findings/0/case)
+point=$(sed -n 's/^point //p' r/findings/0/case)
 cp -r r/findings/0 r/findings/1
-sed -i "s/^state\t.*/state\t4.$point.8/" r/findings/1/case
+sed -i "s/^state .*/state 4.$point.8/" r/findings/1/case
 check 'more is lost than need be' timeout 900 "$OUTAGE" shrink --trust --json r/findings/1
 timeout 900 "$OUTAGE" shrink --trust --force --json r/findings/1 >out
 check 'and is given back' eval 'test "$(json lost)" -eq 1 && test "$(json lost_before)" -ge 8'
@@ -98,7 +98,7 @@ timeout 900 "$OUTAGE" replay r/findings/0 >out 2>err
 check 'without the file, too' test $? -eq 1
 check 'and leaves none behind' test ! -e pool
 mv kept pool
-sed -i 's/^check\t.*/check\ttrue/' r/pm
+sed -i 's/^check .*/check true/' r/run
 timeout 900 "$OUTAGE" replay --trust r/findings/0 >out 2>err
 check 'and not, once it is mended' test $? -eq 0
 check 'JSON says it all' pm 1 --json --check "$good" -- "$writer" pool late

@@ -83,7 +83,7 @@ check 'and found if it is' pm 1 --crash recovery --recover "$undo \"\$1\" sick" 
 check 'with what it loses' grep -q 'lost .*pm-undo.c:[0-9]* in recover' out
 check 'and when' grep -q 'by a crash during the recovery from another, during operation' out
 check 'it is replayed' eval "timeout 900 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1 && grep -q ' is not ' out"
-sed -i 's/^recover\t.*/recover\t\/bin\/true/; s/^check\t.*/check\ttrue/' r/pm
+sed -i 's/^recover .*/recover \/bin\/true/; s/^check .*/check true/' r/run
 check 'with what the run says' eval "timeout 900 '$OUTAGE' replay --trust r/findings/0 >out; test \$? -eq 0"
 check 'by its dumps, too' pm 1 --crash recovery --recoveries 8 --recover "$undo \"\$1\" sick" \
 	--dump "$undo \"\$1\" dump" -- "$undo" pool run
@@ -182,7 +182,7 @@ timeout 900 "$OUTAGE" replay --trust r/findings/0 >out 2>err
 check 'a damaged trace is told' eval "test $? -eq 2 && test \"\$(wc -l <err)\" -eq 1"
 pm 1 --crash recovery --recover "$undo \"\$1\" sick" --check "$undo \"\$1\" check" -- "$undo" pool run
 for id in r r: r9:1.1 r99999999999999999999:1 r0:r0:1.1 r0:9.9.9 1.1/ 1.1/poison:1 1.1/rust:0; do
-	sed -i "s,^state\t.*,state\t$id," r/findings/0/case
+	sed -i "s,^state .*,state $id," r/findings/0/case
 	timeout 900 "$OUTAGE" replay --trust r/findings/0 >out 2>err
 	check "there is no state $id" eval "test $? -eq 2 && test \"\$(wc -l <err)\" -eq 1"
 done

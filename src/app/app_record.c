@@ -138,15 +138,15 @@ static int record_process(const struct forget_record_opts *o, int to)
 struct heard {
 	int64_t end, exit, signal, stop, root, outside_more, outside_unknown, syncs_unseen;
 	char *failed, *said;
-	struct app_strings left, outside;
+	struct words left, outside;
 };
 
 static void heard_release(struct heard *h)
 {
 	free(h->failed);
 	free(h->said);
-	app_strings_release(&h->left);
-	app_strings_release(&h->outside);
+	words_release(&h->left);
+	words_release(&h->outside);
 }
 
 static void hear_line(struct heard *h, const char *key, const char *value)
@@ -276,7 +276,7 @@ static int judge(const struct app_record_opts *o, const struct heard *h, struct 
 	return 0;
 }
 
-static char *joined(const struct app_strings *s, size_t most)
+static char *joined(const struct words *s, size_t most)
 {
 	struct strbuf sb = STRBUF_INIT;
 
@@ -287,7 +287,7 @@ static char *joined(const struct app_strings *s, size_t most)
 	return strbuf_detach(&sb);
 }
 
-static void make_notes(const struct heard *h, struct app_strings *notes)
+static void make_notes(const struct heard *h, struct words *notes)
 {
 	if (h->left.n) {
 		auto_free char *all = joined(&h->left, 5);
@@ -313,7 +313,7 @@ static void make_notes(const struct heard *h, struct app_strings *notes)
 					"known: that can be seen by root only"));
 }
 
-int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct app_strings *notes,
+int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct words *notes,
 	       struct err *err)
 {
 	auto_free char *base = xasprintf("%s/base", o->run);

@@ -17,7 +17,7 @@ struct app_record_opts {
  * writes RUN/trace. Fails if the application could not be run, or failed. Notes for people are
  * added.
  */
-int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct app_strings *notes,
+int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct words *notes,
 	       struct err *err) must_check;
 
 /* Removes it with all that is in it; what cannot be removed stays. */

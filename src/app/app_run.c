@@ -19,8 +19,8 @@ void app_run_release(struct app_run *r)
 	stack_table_release(&r->stacks);
 	trace_release(&r->trace);
 	app_plan_release(&r->plan);
-	app_strings_release(&r->acks);
-	app_strings_release(&r->shown);
+	words_release(&r->acks);
+	words_release(&r->shown);
 	free(r->base);
 	free(r->dir);
 	*r = (struct app_run){ 0 };

@@ -18,8 +18,8 @@ struct app_run {
 	bool has_history;
 	int base_fd;
 	struct stack_table stacks; /* who called; empty if it was not asked for */
-	struct app_strings acks;   /* all lines that were acknowledged */
-	struct app_strings shown;  /* by --query, at the end */
+	struct words acks;   /* all lines that were acknowledged */
+	struct words shown;  /* by --query, at the end */
 	char *base;
 	struct judge judge;
 };

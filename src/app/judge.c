@@ -7,8 +7,8 @@
 #define QUERY_AFTER                                                                                \
 	"\n) 2>\"$OUTAGE_ACKED.err\"; s=$?; [ $s = 0 ] || cat \"$OUTAGE_ACKED.err\"; exit $s"
 
-void judge_init(struct judge *j, const struct app_plan *plan, const struct app_strings *acks,
-		const struct app_strings *shown)
+void judge_init(struct judge *j, const struct app_plan *plan, const struct words *acks,
+		const struct words *shown)
 {
 	*j = (struct judge){ .plan = plan, .acks = acks, .shown = shown };
 	if (plan->check)
@@ -73,7 +73,7 @@ static bool has_line(const struct strbuf *text, const char *line)
 
 static bool is_expected(const struct judge *j, const char *line, size_t len)
 {
-	const struct app_strings *lists[] = { j->shown, j->acks };
+	const struct words *lists[] = { j->shown, j->acks };
 
 	for (size_t l = 0; l < ARRAY_SIZE(lists); l++)
 		for (size_t i = 0; i < lists[l]->n; i++)

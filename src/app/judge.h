@@ -18,14 +18,13 @@
 
 struct judge {
 	const struct app_plan *plan;
-	const struct app_strings *acks; /* all lines that the run acknowledged */
-	const struct app_strings
-		*shown; /* what `query` shows when nothing crashed; NULL: unknown */
-	char *command;	/* for check.h */
+	const struct words *acks;  /* all lines that the run acknowledged */
+	const struct words *shown; /* what `query` shows when nothing crashed; NULL: unknown */
+	char *command;		   /* for check.h */
 };
 
-void judge_init(struct judge *j, const struct app_plan *plan, const struct app_strings *acks,
-		const struct app_strings *shown);
+void judge_init(struct judge *j, const struct app_plan *plan, const struct words *acks,
+		const struct words *shown);
 void judge_release(struct judge *j);
 
 struct verdict {

@@ -314,8 +314,7 @@ bool below_named(const char *path, char **dir, char **name)
 
 	below_parent(path, &above, &last);
 	auto_free char *at = below_case(above);
-	if (streq(at, above) && !below_exists(above, "run") && !below_exists(above, "app") &&
-	    !below_exists(above, "pm"))
+	if (streq(at, above) && !below_exists(above, "run"))
 		return false;
 	*dir = steal(at);
 	*name = steal(last);

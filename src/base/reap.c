@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* reap.c - see reap.h. */
-#include "run/reap.h"
+#include "base/reap.h"
 
 #include <errno.h>
 #include <signal.h>

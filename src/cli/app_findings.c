@@ -29,8 +29,8 @@ static void loaded_release(struct loaded *l)
 /* A run, or one finding of it. */
 static int load(struct loaded *l, const char *dir, struct err *err)
 {
-	bool one = app_is_case(dir);
-	auto_free char *run = one ? app_run_of(dir) : xstrdup(dir);
+	bool one = case_is_finding(dir, app_kind.finding->name);
+	auto_free char *run = one ? below_run_of(dir) : xstrdup(dir);
 
 	*l = (struct loaded){ 0 };
 	posix_log_init(&l->log);
@@ -178,7 +178,7 @@ int app_replay(const char *dir, bool json, bool trust)
 	struct loaded l = { 0 };
 	int rc = 0;
 
-	if (!app_is_case(dir))
+	if (!case_is_finding(dir, app_kind.finding->name))
 		rc = err_set(&err, -EINVAL, "%s is a run: give a finding, such as %s/findings/0",
 			     dir, dir);
 	if (!rc)
@@ -221,7 +221,7 @@ int app_export(const char *dir, const char *to, bool trust)
 	struct loaded l = { 0 };
 	int rc = 0;
 
-	if (!app_is_case(dir))
+	if (!case_is_finding(dir, app_kind.finding->name))
 		rc = err_set(&err, -EINVAL, "%s is a run: give a finding, such as %s/findings/0",
 			     dir, dir);
 	if (!rc)

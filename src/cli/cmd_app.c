@@ -57,7 +57,7 @@ static double elapsed(const struct app *a)
 
 /* ---- the end, without any crash ---- */
 
-static void take_lines(struct app_strings *out, const struct strbuf *text)
+static void take_lines(struct words *out, const struct strbuf *text)
 {
 	auto_free char *copy = xstrdup(strbuf_str(text));
 	char *rest = copy, *line;
@@ -168,10 +168,10 @@ static void make_case(const struct app *a, const struct search_found *f, struct 
 static void save_case(struct app *a, uint64_t n, const struct app_case *c)
 {
 	/* With the first one, what all of them need. */
-	int rc = a->synced ? 0 : app_run_sync(a->run.dir, &a->err);
+	int rc = a->synced ? 0 : case_run_sync(&app_kind, a->run.dir, &a->err);
 
 	a->synced = true;
-	if (rc || app_case_save(a->run.dir, n, c, &a->err))
+	if (rc || app_case_save(a->run.dir, n, c, true, &a->err))
 		a->summary.errors++;
 }
 
@@ -182,7 +182,7 @@ static void on_failed(void *ctx, const struct search_found *f)
 	struct app_case c;
 
 	make_case(a, f, &c);
-	if (app_case_save_first(a->run.dir, a->summary.findings, &c, &a->err))
+	if (app_case_save(a->run.dir, a->summary.findings, &c, false, &a->err))
 		a->summary.errors++;
 	app_case_release(&c);
 }
@@ -191,7 +191,7 @@ static void on_dropped(void *ctx)
 {
 	struct app *a = ctx;
 
-	if (app_case_remove(a->run.dir, a->summary.findings, &a->err))
+	if (case_remove_number(a->run.dir, a->summary.findings, &a->err))
 		a->summary.errors++;
 }
 
@@ -455,7 +455,7 @@ static int explore(struct app *a, struct err *err)
 		summarise(a, &r);
 		a->by_signal = r.totals.by_signal;
 		check_tried(a);
-		rc = app_summary_save(a->run.dir, &a->summary, err);
+		rc = case_summary_save(&app_kind, a->run.dir, &a->summary, err);
 	}
 	if (!rc && r.totals.errors)
 		fprintf(stderr, "outage: %llu %s could not be checked: %s\n",
@@ -529,9 +529,9 @@ static int check_output(const struct app *a, struct err *err)
 			       "the results would be inside of the application's directory, %s; "
 			       "give another -o",
 			       a->plan.dir);
-	if (a->output && app_is_run(a->output))
+	if (a->output && case_is_run(a->output, app_kind.plan->name))
 		return err_set(err, -EEXIST,
-			       app_is_finished(a->output)
+			       case_has_ended(a->output)
 				       ? "%s holds a run already: give another -o"
 				       : "%s holds a run that was not finished: remove it, or give "
 					 "another -o",
@@ -557,8 +557,8 @@ static int make_run(struct app *a, struct err *err)
 /* Of a run that was none, nothing is worth keeping. */
 static void discard(const struct app *a)
 {
-	static const char *const made[] = { "app",   "trace",  "base",	  "work",
-					    "shown", "stacks", TRUST_MARK };
+	static const char *const made[] = { CASE_RUN, "trace",	"base",	   "work",
+					    "shown",  "stacks", TRUST_MARK };
 
 	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
 		auto_free char *path = xasprintf("%s/%s", a->run.dir, made[i]);
@@ -580,7 +580,7 @@ static void mark(struct app *a)
 	 */
 	if (a->made && chmod(a->run.dir, 0700))
 		log_debug("cannot close %s: %m", a->run.dir);
-	if (app_run_mark(a->run.dir, &a->unmarked))
+	if (case_run_mark(&app_kind, a->run.dir, &a->unmarked))
 		log_debug("%s", a->unmarked.msg);
 }
 
@@ -716,7 +716,7 @@ static void release(void *given)
 	posix_log_release(&a->log);
 	app_run_release(&a->run);
 	app_plan_release(&a->plan);
-	app_summary_release(&a->summary);
+	record_release(app_kind.summary, &a->summary);
 }
 
 static int run(void *given, struct args *args)

@@ -242,9 +242,9 @@ static int run(void *given, struct args *args)
 		return cli_usage(&cmd_export_case, "give the directory of one finding");
 	if (!o->output)
 		return cli_usage(&cmd_export_case, "--output is missing");
-	if (app_is_case(dir) || app_is_run(dir))
+	if (case_is_finding(dir, app_kind.finding->name) || case_is_run(dir, app_kind.plan->name))
 		return app_export(dir, o->output, o->trust);
-	if (pm_is_case(dir) || pm_is_run(dir))
+	if (case_is_finding(dir, pm_kind.finding->name) || case_is_run(dir, pm_kind.plan->name))
 		return pm_export(dir, o->output, o->trust);
 	return export_case(dir, o->output, o->trust);
 }

@@ -85,7 +85,7 @@ static int first_line(const char *said)
 /* What every finding needs besides itself; each recovery that was traced since then, too. */
 static int sync_run(struct pm *p, struct err *err)
 {
-	int rc = p->synced > p->run.n_nested ? 0 : pm_run_sync(p->dir, err);
+	int rc = p->synced > p->run.n_nested ? 0 : case_run_sync(&pm_kind, p->dir, err);
 
 	if (!rc)
 		p->synced = 1 + p->run.n_nested;
@@ -146,7 +146,7 @@ static int record(struct pm *p, struct err *err)
 	if (!rc)
 		rc = pm_plan_save(p->dir, &p->plan, err);
 	if (!rc)
-		rc = pm_run_mark(p->dir, err);
+		rc = case_run_mark(&pm_kind, p->dir, err);
 	if (!rc)
 		rc = pm_run_load(p->dir, &p->run, err);
 	p->loaded = !rc;
@@ -216,9 +216,9 @@ static int replace_early(struct pm *p, size_t n, struct err *err)
 	int rc = 0;
 
 	for (size_t i = 0; !rc && p->early && i < n; i++)
-		rc = pm_case_move(p->dir, p->early + i, i, err);
+		rc = case_move_number(p->dir, p->early + i, i, err);
 	for (uint64_t i = n; !rc && i < p->early; i++)
-		rc = pm_case_remove(p->dir, i, err);
+		rc = case_remove_number(p->dir, i, err);
 	return rc;
 }
 
@@ -378,7 +378,7 @@ static int explore(struct pm *p, struct err *err)
 	pm_found_release(&found);
 	pm_reads_free(reads);
 	if (!rc)
-		rc = pm_summary_save(p->dir, &p->summary, err);
+		rc = case_summary_save(&pm_kind, p->dir, &p->summary, err);
 	return rc;
 }
 
@@ -517,7 +517,7 @@ static int make_run(struct pm *p, struct err *err)
 {
 	auto_free char *dir = NULL;
 
-	if (p->output && pm_is_run(p->output))
+	if (p->output && case_is_run(p->output, pm_kind.plan->name))
 		return err_set(err, -EEXIST, "%s holds a run already: give another -o", p->output);
 	int rc = store_create(p->output, "pm", &dir, err);
 	if (rc)
@@ -529,7 +529,7 @@ static int make_run(struct pm *p, struct err *err)
 /* Of a run that was none, nothing is worth keeping. */
 static void discard(const struct pm *p)
 {
-	static const char *const made[] = { "pm",	"trace",    "places", "base.img",
+	static const char *const made[] = { CASE_RUN,	"trace",    "places", "base.img",
 					    TRUST_MARK, "findings", "." };
 
 	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {

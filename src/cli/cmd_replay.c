@@ -171,10 +171,10 @@ static int run(void *given, struct args *args)
 
 	if (args->n != 1)
 		return cli_usage(&cmd_replay, "give the directory of one finding");
-	if (app_is_case(dir) || app_is_run(dir))
+	if (case_is_finding(dir, app_kind.finding->name) || case_is_run(dir, app_kind.plan->name))
 		return o->rerun ? cli_usage(&cmd_replay, "--rerun: run 'outage app' again instead")
 				: app_replay(dir, o->json, o->trust);
-	if (pm_is_case(dir))
+	if (case_is_finding(dir, pm_kind.finding->name))
 		return o->rerun ? cli_usage(&cmd_replay, "--rerun: run 'outage pm' again instead")
 				: pm_replay(dir, o->json, o->trust);
 	return load(o, dir, &err) ? cli_fail(&err) : watched_replay(o);

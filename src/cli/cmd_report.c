@@ -99,12 +99,12 @@ static int run(void *given, struct args *args)
 				 "output");
 	if (!o->json && !o->html && !o->suppressions)
 		o->text = true;
-	if (app_is_run(dir) || app_is_case(dir)) {
+	if (case_is_run(dir, app_kind.plan->name) || case_is_finding(dir, app_kind.finding->name)) {
 		if (o->suppressions)
 			return cli_usage(&cmd_report, "a run of outage app has no suppressions");
 		return app_report(dir, o->json, o->html);
 	}
-	if (pm_is_run(dir) || pm_is_case(dir)) {
+	if (case_is_run(dir, pm_kind.plan->name) || case_is_finding(dir, pm_kind.finding->name)) {
 		if (o->suppressions)
 			return cli_usage(&cmd_report, "a run of outage pm has no suppressions");
 		return pm_report(dir, o->json, o->html);

@@ -165,11 +165,11 @@ static int run(void *given, struct args *args)
 
 	if (args->n != 1)
 		return cli_usage(&cmd_shrink, "give the directory of one finding");
-	if (app_is_case(dir))
+	if (case_is_finding(dir, app_kind.finding->name))
 		return cli_failf("%s is small already: outage app shrinks what it finds", dir);
 	if (!o->output)
 		o->output = default_output(dir);
-	if (pm_is_case(dir))
+	if (case_is_finding(dir, pm_kind.finding->name))
 		return shrink_pm(o, dir);
 	if (store_load(dir, &o->c, &err) || store_trust(&o->c, o->trust, &err) ||
 	    guest_opts_apply(&o->guest, &o->c, &err))

@@ -118,16 +118,16 @@ static int write_html(const char *run, const struct pm_summary *s, const struct 
 
 int pm_report(const char *dir, bool json, const char *html)
 {
-	bool one = pm_is_case(dir);
-	auto_free char *run = one ? pm_run_of(dir) : xstrdup(dir);
+	bool one = case_is_finding(dir, pm_kind.finding->name);
+	auto_free char *run = one ? below_run_of(dir) : xstrdup(dir);
 	struct err err = ERR_INIT;
 	struct pm_plan plan = { 0 };
-	struct pm_summary totals = { 0 }, *s = pm_has_ended(run) ? &totals : NULL;
+	struct pm_summary totals = { 0 }, *s = case_has_ended(run) ? &totals : NULL;
 	struct pm_cases cases = { 0 };
 	int rc = pm_plan_load(run, &plan, &err);
 
 	if (!rc && s)
-		rc = pm_summary_load(run, s, &err);
+		rc = record_load(pm_kind.summary, run, CASE_SUMMARY, s, &err);
 	if (!rc && one) {
 		struct pm_case c;
 
@@ -189,7 +189,7 @@ static int make_place(const char *path, bool *made, struct err *err)
 
 int pm_replay(const char *dir, bool json, bool trust)
 {
-	auto_free char *run_dir = pm_run_of(dir);
+	auto_free char *run_dir = below_run_of(dir);
 	struct err err = ERR_INIT;
 	struct pm_run run;
 	struct pm_case c = { 0 };
@@ -224,13 +224,13 @@ int pm_replay(const char *dir, bool json, bool trust)
 
 int pm_export(const char *dir, const char *to, bool trust)
 {
-	auto_free char *run_dir = pm_run_of(dir);
+	auto_free char *run_dir = below_run_of(dir);
 	auto_strbuf text = STRBUF_INIT;
 	struct err err = ERR_INIT, strange = ERR_INIT;
 	struct pm_run run;
 	struct pm_case c = { 0 };
 
-	if (!pm_is_case(dir))
+	if (!case_is_finding(dir, pm_kind.finding->name))
 		return cli_failf("%s is a run: give a finding, such as %s/findings/0", dir, dir);
 	if (pm_run_load(run_dir, &run, &err))
 		return cli_fail(&err);
@@ -296,7 +296,7 @@ static int shrink_loaded(const struct pm_shrink_command *o, struct pm_run *run, 
 /* The small one needs the run as well, its trace and the file before it: it must lie in one. */
 static int check_place(const struct pm_shrink_command *o, struct err *err)
 {
-	auto_free char *run = pm_run_of(o->dir), *at = below_case(o->output);
+	auto_free char *run = below_run_of(o->dir), *at = below_case(o->output);
 	auto_free char *dir = NULL, *name = NULL;
 	bool in_run = below_split(o->output, &dir, &name);
 	auto_free char *above = in_run ? xstrdup(dir) : xasprintf("%s/..", dir);
@@ -308,7 +308,7 @@ static int check_place(const struct pm_shrink_command *o, struct err *err)
 	/* It would be replaced with all it holds. */
 	if (!in_run && lstat(o->output, &st) == 0)
 		return err_set(err, -EEXIST, "%s is there already: leave out -o", o->output);
-	if (!pm_is_run(above))
+	if (!case_is_run(above, pm_kind.plan->name))
 		return err_set(err, -EINVAL,
 			       "%s cannot be the place of a finding of outage pm, which needs "
 			       "its run: leave out -o",
@@ -319,7 +319,7 @@ static int check_place(const struct pm_shrink_command *o, struct err *err)
 
 int pm_shrink_case(const struct pm_shrink_command *o)
 {
-	auto_free char *run_dir = pm_run_of(o->dir);
+	auto_free char *run_dir = below_run_of(o->dir);
 	struct err err = ERR_INIT;
 	struct pm_shrunk result = { 0 };
 	struct pm_run run;

@@ -106,7 +106,7 @@ static int trace_one(struct recovery *x, const struct crash_state *s, struct pm_
 	plan.media = 0;
 	rc = pm_plan_save(dir, &plan, err);
 	if (!rc)
-		rc = pm_run_mark(dir, err);
+		rc = case_run_mark(&pm_kind, dir, err);
 	if (!rc)
 		rc = pm_run_load(dir, made, err);
 	if (rc)

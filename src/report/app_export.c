@@ -145,8 +145,7 @@ static void add_head(const struct app_view *v, const struct app_case *c, struct 
 			 "status=none; }\n");
 }
 
-static void add_lines(struct strbuf *out, const struct app_strings *lines, uint64_t n,
-		      const char *file)
+static void add_lines(struct strbuf *out, const struct words *lines, uint64_t n, const char *file)
 {
 	for (uint64_t i = 0; lines && i < n && i < lines->n; i++) {
 		strbuf_adds(out, "printf '%s\\n' ");

@@ -20,17 +20,17 @@ static const char *const fate_names[] = {
 
 int app_view_load(struct app_view *v, const char *dir, struct err *err)
 {
-	struct app_strings dirs = { 0 };
+	struct words dirs = { 0 };
 	int rc = 0;
 
 	if (below_exists(v->run, "summary")) {
-		rc = app_summary_load(v->run, &v->summary, err);
+		rc = record_load(app_kind.summary, v->run, CASE_SUMMARY, &v->summary, err);
 		v->has_summary = !rc;
 	}
 	if (!rc && dir)
 		vec_push(&dirs, xstrdup(dir));
 	else if (!rc)
-		rc = app_case_list(v->run, &dirs, err);
+		rc = case_list(v->run, &dirs, err);
 	for (size_t i = 0; !rc && i < dirs.n; i++) {
 		struct app_case c = { 0 };
 
@@ -38,7 +38,7 @@ int app_view_load(struct app_view *v, const char *dir, struct err *err)
 		if (!rc)
 			vec_push(&v->cases, c);
 	}
-	app_strings_release(&dirs);
+	words_release(&dirs);
 	return rc;
 }
 
@@ -47,7 +47,7 @@ void app_view_release(struct app_view *v)
 	for (size_t i = 0; i < v->cases.n; i++)
 		app_case_release(&v->cases.v[i]);
 	vec_release(&v->cases);
-	app_summary_release(&v->summary);
+	record_release(app_kind.summary, &v->summary);
 }
 
 /* ---- the sequence ---- */

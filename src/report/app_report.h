@@ -12,8 +12,8 @@
 struct app_view {
 	const char *run;
 	const struct app_plan *plan;
-	const struct app_strings *acks;
-	const struct app_strings *shown; /* lines that a query may print; NULL: any */
+	const struct words *acks;
+	const struct words *shown; /* lines that a query may print; NULL: any */
 	struct app_summary summary;
 	bool has_summary; /* or the run did not come to its end */
 	struct history *h;

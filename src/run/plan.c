@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* plan.c - the record of a run of outage test, as options set it and RUN/run has it. */
 #include "run/plan.h"
 
 #include <errno.h>
@@ -11,71 +12,9 @@
 #include "run/strange.h"
 #include "workload/bounds.h"
 
-enum { FILE_MAX = 1 << 20, FILES_MAX = 4096 };
-static const char header[] = "outage-run 1", mark_kind[] = "run";
+enum { FILES_MAX = 4096 };
 
-/* ---- the keys ---- */
-
-enum kind {
-	TEXT,
-	COUNT,
-	SIZE,
-	NUMBER,
-	FLAG,
-	MODES,
-	PRUNE,
-	KEEP,
-	GUARANTEE,
-	MODEL_NAME,
-	SOURCE,
-	FILES,
-	LINES
-};
-
-static const struct key {
-	struct trust_key key; /* its name, and what its value leads to */
-	enum kind kind;
-	size_t at;
-	uint64_t otherwise; /* the default of a number */
-	const char *option; /* that sets it, if its name is another; "": none does */
-} keys[] = {
-#define KEY(name, leads, kind, member) { name, leads }, kind, offsetof(struct plan, member)
-	{ KEY("target", TRUST_TARGET, TEXT, target), 0, NULL },
-	{ KEY("kernel", TRUST_HARMLESS, TEXT, kernel), 0, "" },
-	{ KEY("started", TRUST_HARMLESS, TEXT, started), 0, NULL },
-	{ KEY("guarantee", TRUST_HARMLESS, GUARANTEE, guarantee), 0, NULL },
-	{ KEY("recorder", TRUST_HARMLESS, TEXT, recorder), 0, NULL },
-#define TARGET_OPTION(member, kind, leads, key, name, ...)                                         \
-	{ KEY(key, leads, kind, member), 0, name },
-#define GUEST_OPTION TARGET_OPTION
-#include "target/options.def"
-	{ KEY("crash", TRUST_HARMLESS, MODES, modes), 0, NULL },
-	{ KEY("max-subset", TRUST_HARMLESS, COUNT, max_subset), 0, NULL },
-	{ KEY("budget", TRUST_HARMLESS, COUNT, budget), 0, NULL },
-	{ KEY("prune", TRUST_HARMLESS, PRUNE, vary_all), 0, NULL },
-	{ KEY("lose-flush", TRUST_HARMLESS, COUNT, lose_flush), 0, NULL },
-	{ KEY("model", TRUST_HARMLESS, MODEL_NAME, model), 0, NULL },
-	{ KEY("eadr", TRUST_HARMLESS, FLAG, eadr), 0, NULL },
-	{ KEY("granularity", TRUST_HARMLESS, COUNT, granularity), 0, NULL },
-	{ KEY("split", TRUST_HARMLESS, FLAG, split), 0, NULL },
-	{ KEY("media", TRUST_HARMLESS, TEXT, media), 0, NULL },
-	{ KEY("media-max", TRUST_HARMLESS, COUNT, media_max), BAD_MEDIA_MAX, NULL },
-	{ KEY("fsck", TRUST_HARMLESS, FLAG, fsck), 0, NULL },
-	{ KEY("dump", TRUST_COMMAND, TEXT, dump), 0, NULL },
-	{ KEY("check", TRUST_COMMAND, TEXT, check), 0, NULL },
-	{ KEY("paranoid", TRUST_HARMLESS, FLAG, paranoid), 0, NULL },
-	{ KEY("bounds", TRUST_FILE, SOURCE, bounds), 0, NULL },
-	{ KEY("file", TRUST_FILE, FILES, files), 0, NULL },
-	{ KEY("hash", TRUST_HARMLESS, TEXT, hash), 0, NULL },
-	{ KEY("skip", TRUST_HARMLESS, COUNT, skip), 0, NULL },
-	{ KEY("limit", TRUST_HARMLESS, COUNT, limit), UINT64_MAX, NULL },
-	{ KEY("sample", TRUST_HARMLESS, COUNT, sample), 0, NULL },
-	{ KEY("seed", TRUST_HARMLESS, NUMBER, seed), 0, NULL },
-	{ KEY("workloads", TRUST_HARMLESS, COUNT, workloads), 0, NULL },
-	{ KEY("keep", TRUST_HARMLESS, KEEP, keep), PLAN_KEEP_DEFAULT, NULL },
-#undef KEY
-};
-static_assert(ARRAY_SIZE(keys) <= 64, "given has a bit for each");
+/* ---- values ---- */
 
 static const struct {
 	const char *name;
@@ -116,28 +55,81 @@ int plan_parse_modes(const char *text, uint64_t *out, struct err *err)
 	return 0;
 }
 
-void plan_init(struct plan *p)
+static int set_modes(void *member, const char *value, struct err *err)
 {
-	*p = (struct plan){ .limit = UINT64_MAX,
-			    .keep = PLAN_KEEP_DEFAULT,
-			    .media_max = BAD_MEDIA_MAX };
+	return plan_parse_modes(value, member, err);
 }
 
-void plan_release(struct plan *p)
+static void put_modes(const void *member, struct strbuf *out)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (keys[i].kind == TEXT || keys[i].kind == SOURCE || keys[i].kind == GUARANTEE ||
-		    keys[i].kind == MODEL_NAME || keys[i].kind == LINES)
-			free(*(char **)((char *)p + keys[i].at));
-	for (size_t i = 0; i < p->files.n; i++)
-		free(p->files.v[i]);
-	vec_release(&p->files);
-	free(p->files_hash);
-	*p = (struct plan){ 0 };
+	plan_print_modes(*(const uint64_t *)member, out);
 }
 
-/* ---- setting ---- */
+static int set_prune(void *member, const char *value, struct err *err)
+{
+	*(bool *)member = streq(value, "none");
+	return streq(value, "none") || streq(value, "reads")
+		       ? 0
+		       : err_set(err, -EINVAL, "--prune is reads or none, not '%.40s'", value);
+}
 
+static void put_prune(const void *member, struct strbuf *out)
+{
+	strbuf_adds(out, *(const bool *)member ? "none" : "reads");
+}
+
+static int set_keep(void *member, const char *value, struct err *err)
+{
+	uint64_t *to = member;
+
+	if (streq(value, "all") || streq(value, "none") || streq(value, "findings")) {
+		*to = value[0] == 'a' ? UINT64_MAX : value[0] == 'n' ? 0 : PLAN_KEEP_DEFAULT;
+		return 0;
+	}
+	return number_parse(value, to)
+		       ? err_set(err, -EINVAL,
+				 "--keep is all, findings, none, or how many of a cluster, "
+				 "not '%.40s'",
+				 value)
+		       : 0;
+}
+
+static void put_keep(const void *member, struct strbuf *out)
+{
+	uint64_t number = *(const uint64_t *)member;
+
+	if (number == UINT64_MAX || !number)
+		strbuf_adds(out, number ? "all" : "none");
+	else
+		strbuf_addu(out, number);
+}
+
+static int set_seed(void *member, const char *value, struct err *err)
+{
+	return number_parse(value, member)
+		       ? err_set(err, -EINVAL, "--seed is a number, not '%.40s'", value)
+		       : 0;
+}
+
+static void set_text(char **to, char *value)
+{
+	free(*to);
+	*to = value;
+}
+
+static int set_guarantee(void *member, const char *value, struct err *err)
+{
+	set_text(member, xstrdup(value));
+	return guarantee_known(value, err) ? 0 : -EINVAL;
+}
+
+static int set_model(void *member, const char *value, struct err *err)
+{
+	set_text(member, xstrdup(value));
+	return model_known(value, err) ? 0 : -EINVAL;
+}
+
+/* Whether its bounds are in this program. */
 static bool is_set(const char *name)
 {
 	for (size_t i = 0; bounds_sets[i].name; i++)
@@ -154,109 +146,112 @@ static char *absolute(const char *path)
 	return full ? full : xstrdup(path);
 }
 
-static int set_keep(const char *value, uint64_t *to, struct err *err)
+static int set_bounds(void *member, const char *value, struct err *err)
 {
-	if (streq(value, "all") || streq(value, "none") || streq(value, "findings")) {
-		*to = value[0] == 'a' ? UINT64_MAX : value[0] == 'n' ? 0 : PLAN_KEEP_DEFAULT;
-		return 0;
-	}
-	return number_parse(value, to)
-		       ? err_set(err, -EINVAL,
-				 "--keep is all, findings, none, or how many of a cluster, "
-				 "not '%.40s'",
-				 value)
-		       : 0;
+	(void)err;
+	set_text(member, is_set(value) ? xstrdup(value) : absolute(value));
+	return 0;
 }
 
-static void set_text(char **to, char *value)
+static int add_file(void *member, const char *value, struct err *err)
 {
-	free(*to);
-	*to = value;
-}
+	struct words *files = member;
 
-static int set_value(struct plan *p, const struct key *k, const char *value, struct err *err)
-{
-	void *at = (char *)p + k->at;
-
-	switch (k->kind) {
-	case TEXT:
-		set_text(at, xstrdup(value));
-		return 0;
-	case SOURCE:
-		set_text(at, is_set(value) ? xstrdup(value) : absolute(value));
-		return 0;
-	case GUARANTEE:
-		set_text(at, xstrdup(value));
-		return guarantee_known(value, err) ? 0 : -EINVAL;
-	case MODEL_NAME:
-		set_text(at, xstrdup(value));
-		return model_known(value, err) ? 0 : -EINVAL;
-	case FILES:
-		if (p->files.n >= FILES_MAX)
-			return err_set(err, -E2BIG, "more than %d files", FILES_MAX);
-		vec_push(&p->files, absolute(value));
-		return 0;
-	case LINES:
-		set_text(at,
-			 *(char **)at ? xasprintf("%s\n%s", *(char **)at, value) : xstrdup(value));
-		return 0;
-	case COUNT:
-		return number_parse_count(value, at, err);
-	case SIZE:
-		return number_parse_size(value, at, err);
-	case NUMBER:
-		return number_parse(value, at)
-			       ? err_set(err, -EINVAL, "--%s is a number, not '%.40s'", k->key.name,
-					 value)
-			       : 0;
-	case FLAG:
-		*(bool *)at = true;
-		return streq(value, "yes") ? 0 : err_set(err, -EINVAL, "%s is yes", k->key.name);
-	case MODES:
-		return plan_parse_modes(value, at, err);
-	case PRUNE:
-		*(bool *)at = streq(value, "none");
-		return streq(value, "none") || streq(value, "reads")
-			       ? 0
-			       : err_set(err, -EINVAL, "--prune is reads or none, not '%.40s'",
-					 value);
-	case KEEP:
-		return set_keep(value, at, err);
-	}
-	return -EINVAL;
-}
-
-static size_t find_key(const char *name)
-{
-	size_t i = 0;
-
-	while (i < ARRAY_SIZE(keys) && !streq(keys[i].key.name, name))
-		i++;
-	return i;
-}
-
-static const char *option_name(const struct key *k)
-{
-	return k->option ? k->option : k->key.name;
-}
-
-static int set_key(struct plan *p, size_t i, const char *value, struct err *err)
-{
+	if (files->n >= FILES_MAX)
+		return err_set(err, -E2BIG, "more than %d files", FILES_MAX);
 	if (strchr(value, '\n'))
-		return err_set(err, -EINVAL, "--%s has a line end in it, which cannot be kept",
-			       option_name(&keys[i]));
-	p->given |= 1ULL << i;
-	return set_value(p, &keys[i], value, err);
+		return err_set(err, -EINVAL, "file has a line end in it");
+	vec_push(files, absolute(value));
+	return 0;
+}
+
+/* ---- the record ---- */
+
+#define FIELD(...) RECORD_FIELD(struct plan, __VA_ARGS__)
+#define REQUIRED   .required = true
+static const struct record_field fields[] = {
+	FIELD("target", TRUST_TARGET, TEXT, target, REQUIRED),
+	FIELD("kernel", TRUST_HARMLESS, TEXT, kernel, REQUIRED),
+	FIELD("started", TRUST_HARMLESS, TEXT, started),
+	FIELD("guarantee", TRUST_HARMLESS, TEXT, guarantee, REQUIRED, .set = set_guarantee),
+	FIELD("recorder", TRUST_HARMLESS, TEXT, recorder),
+#define TARGET_OPTION(member, kind, leads, key, ...) FIELD(key, leads, kind, member),
+#define GUEST_OPTION				     TARGET_OPTION
+#include "target/options.def"
+	FIELD("crash", TRUST_HARMLESS, COUNT, modes, .set = set_modes, .put = put_modes),
+	FIELD("max-subset", TRUST_HARMLESS, COUNT, max_subset),
+	FIELD("budget", TRUST_HARMLESS, COUNT, budget),
+	FIELD("prune", TRUST_HARMLESS, FLAG, vary_all, .set = set_prune, .put = put_prune),
+	FIELD("lose-flush", TRUST_HARMLESS, COUNT, lose_flush),
+	FIELD("model", TRUST_HARMLESS, TEXT, model, .set = set_model),
+	FIELD("eadr", TRUST_HARMLESS, FLAG, eadr),
+	FIELD("granularity", TRUST_HARMLESS, COUNT, granularity),
+	FIELD("split", TRUST_HARMLESS, FLAG, split),
+	FIELD("media", TRUST_HARMLESS, TEXT, media),
+	FIELD("media-max", TRUST_HARMLESS, COUNT, media_max, .otherwise = BAD_MEDIA_MAX),
+	FIELD("fsck", TRUST_HARMLESS, FLAG, fsck),
+	FIELD("dump", TRUST_COMMAND, TEXT, dump),
+	FIELD("check", TRUST_COMMAND, TEXT, check),
+	FIELD("paranoid", TRUST_HARMLESS, FLAG, paranoid),
+	FIELD("bounds", TRUST_FILE, TEXT, bounds, .set = set_bounds, .harmless = is_set),
+	FIELD("file", TRUST_FILE, LIST, files, .set = add_file),
+	FIELD("hash", TRUST_HARMLESS, TEXT, hash, REQUIRED),
+	FIELD("skip", TRUST_HARMLESS, COUNT, skip),
+	FIELD("limit", TRUST_HARMLESS, COUNT, limit, .otherwise = UINT64_MAX),
+	FIELD("sample", TRUST_HARMLESS, COUNT, sample),
+	FIELD("seed", TRUST_HARMLESS, NUMBER, seed, .set = set_seed),
+	FIELD("workloads", TRUST_HARMLESS, COUNT, workloads, REQUIRED),
+	FIELD("keep", TRUST_HARMLESS, NUMBER, keep, .set = set_keep, .put = put_keep,
+	      .otherwise = PLAN_KEEP_DEFAULT),
+};
+#undef FIELD
+
+const struct record_type plan_record = RECORD_TYPE("test-run", fields, struct plan);
+static_assert(ARRAY_SIZE(fields) <= 64, "given has a bit for each");
+
+/* The option that sets a member; "": none does. */
+static const char *option_name(const struct record_field *f)
+{
+	static const struct {
+		const char *key, *option;
+	} others[] = {
+		{ "kernel", "" },
+#define TARGET_OPTION(_m, _k, _l, key, name, ...) { key, name },
+#define GUEST_OPTION				  TARGET_OPTION
+#include "target/options.def"
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (streq(others[i].key, f->key.name))
+			return others[i].option;
+	return f->key.name;
+}
+
+void plan_init(struct plan *p)
+{
+	*p = (struct plan){ 0 };
+	record_init(&plan_record, p);
+}
+
+void plan_release(struct plan *p)
+{
+	record_release(&plan_record, p);
+	free(p->files_hash);
+	*p = (struct plan){ 0 };
 }
 
 int plan_set(struct plan *p, const char *option, const char *value, struct err *err)
 {
 	size_t i = 0;
 
-	while (i < ARRAY_SIZE(keys) && !streq(option_name(&keys[i]), option))
+	while (i < ARRAY_SIZE(fields) && !streq(option_name(&fields[i]), option))
 		i++;
-	assert(i < ARRAY_SIZE(keys));
-	return set_key(p, i, value, err);
+	assert(i < ARRAY_SIZE(fields));
+	if (strchr(value, '\n'))
+		return err_set(err, -EINVAL, "--%s has a line end in it, which cannot be kept",
+			       option);
+	p->given |= 1ULL << i;
+	return record_set(&fields[i], p, value, err);
 }
 
 static char *now(void)
@@ -272,7 +267,11 @@ static char *now(void)
 
 static bool was_given(const struct plan *p, const char *key)
 {
-	return p->given >> find_key(key) & 1;
+	size_t i = 0;
+
+	while (!streq(fields[i].key.name, key))
+		i++;
+	return p->given >> i & 1;
 }
 
 /* What is meant for persistent memory, and what it cannot have. */
@@ -424,72 +423,29 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 
 /* ---- as text ---- */
 
-static void put_value(const struct plan *p, const struct key *k, struct strbuf *out)
-{
-	const void *at = (const char *)p + k->at;
-	uint64_t number;
-
-	switch (k->kind) {
-	case TEXT:
-	case SOURCE:
-	case GUARANTEE:
-	case MODEL_NAME:
-	case LINES:
-		if (*(char *const *)at)
-			strbuf_adds(out, *(char *const *)at);
-		break;
-	case FILES:
-		for (size_t i = 0; i < p->files.n; i++)
-			strbuf_addf(out, "%s%s", i ? "\n" : "", p->files.v[i]);
-		break;
-	case FLAG:
-		strbuf_adds(out, *(const bool *)at ? "yes" : "");
-		break;
-	case MODES:
-		plan_print_modes(*(const uint64_t *)at, out);
-		break;
-	case PRUNE:
-		strbuf_adds(out, *(const bool *)at ? "none" : "reads");
-		break;
-	case KEEP:
-		number = *(const uint64_t *)at;
-		if (number == UINT64_MAX || !number)
-			strbuf_adds(out, number ? "all" : "none");
-		else
-			strbuf_addu(out, number);
-		break;
-	case COUNT:
-	case SIZE:
-	case NUMBER:
-		number = *(const uint64_t *)at;
-		if (number != k->otherwise)
-			strbuf_addu(out, number);
-	}
-}
-
 bool plan_value(const struct plan *p, size_t i, const char **key, struct strbuf *value)
 {
-	if (i >= ARRAY_SIZE(keys))
+	if (i >= ARRAY_SIZE(fields))
 		return false;
-	*key = keys[i].key.name;
-	put_value(p, &keys[i], value);
+	*key = fields[i].key.name;
+	record_put(&fields[i], p, value);
 	return true;
 }
 
 int plan_agrees(const struct plan *saved, const struct plan *given, struct err *err)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
 		auto_strbuf was = STRBUF_INIT, is = STRBUF_INIT;
 
 		if (!(given->given & 1ULL << i))
 			continue;
-		put_value(saved, &keys[i], &was);
-		put_value(given, &keys[i], &is);
+		record_put(&fields[i], saved, &was);
+		record_put(&fields[i], given, &is);
 		if (!streq(strbuf_str(&was), strbuf_str(&is)))
 			return err_set(err, -EINVAL,
 				       "the run began with --%s %s and cannot go on with %s: leave "
 				       "the option out, or begin a new run",
-				       option_name(&keys[i]), was.len ? was.buf : "left out",
+				       option_name(&fields[i]), was.len ? was.buf : "left out",
 				       is.len ? is.buf : "its default");
 	}
 	return 0;
@@ -497,69 +453,38 @@ int plan_agrees(const struct plan *saved, const struct plan *given, struct err *
 
 void plan_print(const struct plan *p, struct strbuf *out)
 {
-	strbuf_addf(out, "%s\n", header);
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		auto_strbuf value = STRBUF_INIT;
-		char *rest;
-
-		put_value(p, &keys[i], &value);
-		rest = value.buf;
-		for (const char *line; value.len && (line = strsep(&rest, "\n"));)
-			strbuf_addf(out, "%s %s\n", keys[i].key.name, line);
-	}
-}
-
-static int parse_line(char *line, struct plan *p, struct err *err)
-{
-	char *value = strchr(line, ' ');
-
-	if (value)
-		*value++ = '\0';
-	size_t i = find_key(line);
-	if (i == ARRAY_SIZE(keys))
-		return err_set(err, -EINVAL, "'%.40s' is no key", line);
-	if (!value || !*value)
-		return err_set(err, -EINVAL, "%s has no value", line);
-	if (p->given & 1ULL << i && keys[i].kind != FILES && keys[i].kind != LINES)
-		return err_set(err, -EINVAL, "%s is there twice", line);
-	return set_key(p, i, value, err);
+	record_print(&plan_record, p, out);
 }
 
 static int check_whole(const struct plan *p, struct err *err)
 {
-	if (!p->target || !p->kernel || !p->guarantee || !p->hash || !p->workloads)
-		return err_set(err, -EINVAL,
-			       "target, kernel, guarantee, hash or workloads is missing");
 	if (!p->bounds == !p->files.n)
 		return err_set(err, -EINVAL, "it must have either bounds or files");
+	if (!p->workloads)
+		return err_set(err, -EINVAL, "it has no workloads");
 	return target_find(p->target, err) ? 0 : -EINVAL;
 }
 
 int plan_parse(const char *text, size_t len, const char *source, struct plan *out, struct err *err)
 {
-	auto_free char *copy = xmemdupz(text, len);
-	char *rest = copy;
-	unsigned number = 1;
-	int rc = 0;
+	*out = (struct plan){ 0 };
+	int rc = record_parse(&plan_record, text, len, source, out, &out->given, err);
 
-	plan_init(out);
-	if (strlen(copy) != len)
-		rc = err_set(err, -EINVAL, "%s: there is a NUL in it", source);
-	else if (!streq(strsep(&rest, "\n"), header))
-		rc = err_set(err, -EINVAL, "%s:1: it does not begin with '%s'", source, header);
-	for (char *line; !rc && rest && (line = strsep(&rest, "\n"));) {
-		number++;
-		if (!*line && !rest)
-			break; /* after the last line end */
-		rc = parse_line(line, out, err);
-		if (rc)
-			err_context(err, "%s:%u", source, number);
-	}
-	if (!rc && check_whole(out, err))
-		rc = err_context(err, "%s", source);
-	if (rc)
-		plan_release(out);
-	return rc;
+	if (rc || !check_whole(out, err))
+		return rc;
+	plan_release(out);
+	return err_context(err, "%s", source);
+}
+
+/* The mark of RUN/run, which is going to hold `text`, or holds it. */
+static int mark_run(const char *run, const struct strbuf *text, bool verify, struct err *err)
+{
+	const struct trust_file files[] = { { CASE_RUN, text ? text->buf : NULL,
+					      text ? text->len : 0 },
+					    { .name = "suppressions" } };
+	const struct trust_set set = { .kind = "run", .files = files, .n = ARRAY_SIZE(files) };
+
+	return verify ? trust_verify(run, &set, err) : trust_mark(run, &set, err);
 }
 
 int plan_save(const struct plan *p, const char *run, struct err *err)
@@ -568,72 +493,38 @@ int plan_save(const struct plan *p, const char *run, struct err *err)
 
 	plan_print(p, &text);
 	/* The mark comes first: where RUN/run is, its owner can go on. */
-	const struct trust_file files[] = { { .name = "run", .text = text.buf, .len = text.len },
-					    { .name = "suppressions" } };
-	const struct trust_set set = { .kind = mark_kind, .files = files, .n = ARRAY_SIZE(files) };
-	int rc = trust_mark(run, &set, err);
-	return rc ? rc : io_write_file(run, "run", text.buf, text.len, 0, err);
+	int rc = mark_run(run, &text, false, err);
+	return rc ? rc : io_write_file(run, CASE_RUN, text.buf, text.len, 0, err);
 }
 
 int plan_sync(const char *run, struct err *err)
 {
-	static const char *const names[] = { TRUST_MARK, "run", "suppressions", NULL };
+	static const char *const names[] = { TRUST_MARK, CASE_RUN, "suppressions", NULL };
 
 	return io_sync_run(run, names, err);
 }
 
 int plan_load(const char *run, struct plan *out, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/run", run);
+	auto_free char *path = xasprintf("%s/" CASE_RUN, run);
 	auto_strbuf text = STRBUF_INIT;
 
-	if (!below_exists(run, "run"))
+	if (!below_exists(run, CASE_RUN))
 		return err_set(err, -ENOENT, "%s is not the directory of a run: it has no file run",
 			       run);
-	int rc = io_slurp_file(run, "run", FILE_MAX, &text, err);
+	int rc = io_slurp_file(run, CASE_RUN, RECORD_MAX, &text, err);
 	return rc ? rc : plan_parse(strbuf_str(&text), text.len, path, out, err);
-}
-
-/* ---- whose it is ---- */
-
-bool plan_key(size_t i, struct trust_key *out)
-{
-	if (i < ARRAY_SIZE(keys))
-		*out = keys[i].key;
-	return i < ARRAY_SIZE(keys);
-}
-
-/* Those that may come several times are lines of one text. */
-static void add_would(const struct key *k, char *value, struct strbuf *would)
-{
-	for (char *line; (line = strsep(&value, "\n"));)
-		if (k->kind != SOURCE || !is_set(line)) /* its bounds are in this program */
-			trust_would(k->key, line, would);
-}
-
-static void plan_would(const struct plan *p, struct strbuf *would)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		auto_strbuf value = STRBUF_INIT;
-
-		put_value(p, &keys[i], &value);
-		if (keys[i].key.leads == TRUST_TARGET)
-			strange_target(p->target, false, would);
-		else if (value.len)
-			add_would(&keys[i], value.buf, would);
-	}
 }
 
 int plan_trust(struct plan *p, const char *run, bool trust, struct err *err)
 {
-	const struct trust_file files[] = { { .name = "run" }, { .name = "suppressions" } };
-	const struct trust_set set = { .kind = mark_kind, .files = files, .n = ARRAY_SIZE(files) };
 	auto_strbuf would = STRBUF_INIT;
 	struct err why = ERR_INIT;
 
-	p->ours = trust || !trust_verify(run, &set, &why);
+	p->ours = trust || !mark_run(run, NULL, true, &why);
 	if (p->ours)
 		return 0;
-	plan_would(p, &would);
-	return would.len ? strange_refuse(run, "run", p->target, &why, &would, err) : 0;
+	strange_target(p->target, false, &would);
+	record_would(&plan_record, p, &would);
+	return would.len ? strange_refuse(run, CASE_RUN, p->target, &why, &would, err) : 0;
 }

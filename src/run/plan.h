@@ -2,23 +2,21 @@
 /*
  * plan.h - what a run tests: everything that must be the same when an interrupted run goes on.
  *
- * RUN/run is its text: "outage-run 1", then a line for each key that is not at its default, the key
- * and, after a blank, its value. A key is the name of the option of outage-test(1) that sets it,
- * but for guest-kernel and guest-modules, which --kernel and --modules set; besides them there are
+ * RUN/run is its record (case/record.h), "test-run". A key is the name of the option of
+ * outage-test(1) that sets it, but for guest-kernel and guest-modules, which --kernel and --modules
+ * set; besides them there are
  *
  *	kernel       the release it began on
  *	started      the day and time it began
  *	file         a path with workloads, absolute; "-" is standard input; may come several times
  *	hash         of the workloads' source: of the bounds, or of every text
  *	workloads    how many there are to do
- *
- * The file may come from anywhere: it is validated as a whole, and refused with the line's number.
  */
 #ifndef RUN_PLAN_H
 #define RUN_PLAN_H
 
+#include "case/dir.h"
 #include "run/run.h"
-#include "trust/trust.h"
 
 enum { PLAN_KEEP_DEFAULT = 5 };
 
@@ -30,7 +28,7 @@ struct plan {
 #include "target/options.def"
 	char *files_hash;   /* of what they held when they were looked at; not saved */
 	char *dump, *check; /* commands of the user's that look at each state */
-	struct vec_of(char *) files;
+	struct words files;
 	uint64_t modes, max_subset, budget, lose_flush, skip, limit, sample, seed, workloads;
 	uint64_t keep;	      /* cases of a cluster; UINT64_MAX: all */
 	uint64_t media_max;   /* lines of a state that are bad */
@@ -39,6 +37,8 @@ struct plan {
 	bool ours;	/* this user made it, or takes it for his own; not saved */
 	uint64_t given; /* a bit for each key that was set */
 };
+
+extern const struct record_type plan_record;
 
 void plan_init(struct plan *p);
 void plan_release(struct plan *p);
@@ -72,8 +72,6 @@ int plan_load(const char *run, struct plan *out, struct err *err) must_check;
  * that is not, and that leads to more than a guest (trust.h).
  */
 int plan_trust(struct plan *p, const char *run, bool trust, struct err *err) must_check;
-/* Key by key, what its value leads to: false after the last. */
-bool plan_key(size_t i, struct trust_key *out);
 
 /* "persist,reorder", here and in cases. */
 void plan_print_modes(uint64_t modes, struct strbuf *out);

@@ -29,10 +29,10 @@ static int make_dir(const char *path, struct err *err)
 /* What each kind of run makes, up to NULL. */
 static const char *const names_test[] = { "run",	"progress", "suppressions",
 					  "kernel-log", TRUST_MARK, NULL };
-static const char *const names_app[] = { "app",	 "trace",   "base",	"shown", "stacks",
-					 "work", "summary", TRUST_MARK, NULL };
-static const char *const names_pm[] = { "pm",	    "trace",   "places",   "base.img",
-					"recovery", "summary", TRUST_MARK, NULL };
+static const char *const names_app[] = { "trace", "base",    "shown",	 "stacks",
+					 "work",  "summary", TRUST_MARK, NULL };
+static const char *const names_pm[] = { "trace",   "places",   "base.img", "recovery",
+					"summary", TRUST_MARK, NULL };
 
 /* What else has a name that a run uses would be overwritten. */
 static int check_unused(const char *path, const char *target, struct err *err)

@@ -376,8 +376,8 @@ static void test_start(void)
 
 /* ---- answers ---- */
 
-static enum app_harm judged(const struct app_plan *p, const struct app_strings *acks,
-			    const struct app_strings *shown, enum check_end end, int code,
+static enum app_harm judged(const struct app_plan *p, const struct words *acks,
+			    const struct words *shown, enum check_end end, int code,
 			    const char *output, uint64_t acked)
 {
 	struct check_result r = { .end = end, .exit_code = code };
@@ -398,7 +398,7 @@ static void test_judge(void)
 {
 	char one[] = "one", two[] = "two", three[] = "three", check_command[] = "c";
 	char *both[] = { one, two }, *all[] = { one, two, three };
-	struct app_strings acks = { both, 2, 2 }, shown = { all, 3, 3 };
+	struct words acks = { both, 2, 2 }, shown = { all, 3, 3 };
 	struct app_plan c = { .check = check_command }, q = { .query = check_command },
 			r = { .restart = check_command };
 
@@ -440,9 +440,9 @@ static void test_keep(void)
 
 	if (!ok(mkdtemp(dir) != NULL, "a directory"))
 		return;
-	ok(!app_is_run(dir), "an empty directory is no run");
+	ok(!case_is_run(dir, app_kind.plan->name), "an empty directory is no run");
 	ok(app_plan_save(dir, &p, &err) == 0, "a plan is kept");
-	ok(app_is_run(dir), "then it is one");
+	ok(case_is_run(dir, app_kind.plan->name), "then it is one");
 	ok(app_plan_load(dir, &back, &err) == 0, "and read again");
 	ok(back.run && streq(back.run, odd), "with every character");
 	ok(back.root_ino == UINT64_MAX && back.unit == 512 && back.kill && !back.query,
@@ -451,13 +451,13 @@ static void test_keep(void)
 
 	struct app_case c = { .state = plain, .title = odd, .harm = APP_CORRUPT, .states = 3 };
 	struct app_case again = { 0 };
-	struct app_strings list = { 0 };
+	struct words list = { 0 };
 	strbuf_adds(&c.said, "said\n");
 	vec_push(&c.lost, xstrdup("17"));
 	vec_push(&c.lost, xstrdup("18 1/2"));
-	ok(app_case_save(dir, 7, &c, &err) == 0, "a finding is kept");
-	ok(app_case_list(dir, &list, &err) == 0 && list.n == 1, "and listed");
-	ok(list.n && app_is_case(list.v[0]), "as one");
+	ok(app_case_save(dir, 7, &c, true, &err) == 0, "a finding is kept");
+	ok(case_list(dir, &list, &err) == 0 && list.n == 1, "and listed");
+	ok(list.n && case_is_finding(list.v[0], app_kind.finding->name), "as one");
 	ok(list.n && app_case_load(list.v[0], &again, &err) == 0, "and read again");
 	ok(again.title && streq(again.title, odd) && again.harm == APP_CORRUPT &&
 		   again.lost.n == 2 && streq(again.lost.v[1], "18 1/2") && again.said.len == 5,
@@ -466,12 +466,12 @@ static void test_keep(void)
 	auto_free char *path = xasprintf("%s/findings/7/case", dir);
 	FILE *f = fopen(path, "w");
 	if (f) {
-		fputs("state\tx\ntitle\ty\nharm\tnone\n", f);
+		fputs("outage-app-case 2\nversion 0.1.0\nstate x\ntitle y\nharm none\n", f);
 		fclose(f);
 	}
 	ok(list.n && app_case_load(list.v[0], &again, &err) < 0, "a harm that is none is refused");
-	app_strings_release(&list);
-	app_strings_release(&c.lost);
+	words_release(&list);
+	words_release(&c.lost);
 	strbuf_release(&c.said);
 	auto_free char *clean = xasprintf("rm -rf %s", dir);
 	ok(system(clean) == 0, "cleared away");

@@ -10,7 +10,7 @@
 
 static char dir[] = "/tmp/outage-trust-XXXXXX";
 
-static const struct trust_key known[] = {
+static const struct trust_key of_plan[] = {
 	{ "dir", TRUST_FILE },
 	{ "run", TRUST_HARMLESS },
 	{ "check", TRUST_COMMAND },
@@ -27,20 +27,16 @@ static const struct trust_key known[] = {
 	{ "timeout-ms", TRUST_HARMLESS },
 	{ "stacks", TRUST_HARMLESS },
 	{ "root-ino", TRUST_HARMLESS },
-	{ "state", TRUST_HARMLESS },
-	{ "point", TRUST_HARMLESS },
-	{ "acks", TRUST_HARMLESS },
-	{ "states", TRUST_HARMLESS },
-	{ "harm", TRUST_HARMLESS },
-	{ "title", TRUST_HARMLESS },
-	{ "fix", TRUST_HARMLESS },
-	{ "verified", TRUST_HARMLESS },
-	{ "unexplained", TRUST_HARMLESS },
-	{ "cause", TRUST_HARMLESS },
-	{ "lost", TRUST_HARMLESS },
-	{ "after", TRUST_HARMLESS },
-	{ "seen", TRUST_HARMLESS },
-	{ "shown", TRUST_HARMLESS },
+};
+
+static const struct trust_key of_case[] = {
+	{ "state", TRUST_HARMLESS },	   { "point", TRUST_HARMLESS },
+	{ "acks", TRUST_HARMLESS },	   { "states", TRUST_HARMLESS },
+	{ "harm", TRUST_HARMLESS },	   { "title", TRUST_HARMLESS },
+	{ "fix", TRUST_HARMLESS },	   { "verified", TRUST_HARMLESS },
+	{ "unexplained", TRUST_HARMLESS }, { "cause", TRUST_HARMLESS },
+	{ "lost", TRUST_HARMLESS },	   { "after", TRUST_HARMLESS },
+	{ "seen", TRUST_HARMLESS },	   { "shown", TRUST_HARMLESS },
 	{ "asked", TRUST_HARMLESS },
 };
 
@@ -64,8 +60,8 @@ static void make(struct app_plan *p)
 	write_text("stacks", "stacks");
 	write_text("shown", "shown");
 	strbuf_adds(&c.said, "said");
-	ok(!app_plan_save(dir, p, &err) && !app_run_mark(dir, &err) &&
-		   !app_case_save(dir, 0, &c, &err),
+	ok(!app_plan_save(dir, p, &err) && !case_run_mark(&app_kind, dir, &err) &&
+		   !app_case_save(dir, 0, &c, true, &err),
 	   "a run with a finding: %s", err.msg);
 	app_case_release(&c);
 }
@@ -73,7 +69,7 @@ static void make(struct app_plan *p)
 int main(void)
 {
 	static const char *const files[] = {
-		"app",	"trace",	   "stacks",	      "shown",		"base/data",
+		"run",	"trace",	   "stacks",	      "shown",		"base/data",
 		"mark", "findings/0/case", "findings/0/said", "findings/0/mark"
 	};
 	struct app_plan p = { .dir = xstrdup("/data"),
@@ -87,7 +83,8 @@ int main(void)
 		return 1;
 	auto_free char *clear = xasprintf("rm -rf %s", dir), *one = xasprintf("%s/findings/0", dir);
 	use_own_key(dir);
-	check_keys("app", app_key, known, ARRAY_SIZE(known));
+	check_record(app_kind.plan, of_plan, ARRAY_SIZE(of_plan));
+	check_record(app_kind.finding, of_case, ARRAY_SIZE(of_case));
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		make(&p);
 		ok(!app_trust(dir, one, &p, false, &err) && p.ours, "is one's own: %s", err.msg);

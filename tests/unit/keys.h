@@ -7,10 +7,29 @@
 #define TESTS_KEYS_H
 
 #include "base/io.h"
-#include "trust/trust.h"
+#include "case/record.h"
 
-static void check_keys(const char *what, bool (*next)(size_t i, struct trust_key *out),
-		       const struct trust_key *known, size_t n)
+static inline void check_record(const struct record_type *type, const struct trust_key *known,
+				size_t n)
+{
+	struct trust_key k;
+	size_t found = 0;
+
+	for (size_t i = 0; record_key(type, i, &k); i++) {
+		size_t j = 0;
+
+		while (j < n && strcmp(known[j].name, k.name) != 0)
+			j++;
+		found += j < n;
+		ok(j < n && k.leads == known[j].leads && k.leads != TRUST_UNKNOWN,
+		   "%s: %s is known, and what it leads to", type->name, k.name);
+	}
+	is_u(found, n, "%s: no key is gone", type->name);
+}
+
+/* The same for keys that are no record's. */
+static inline void check_keys(const char *what, bool (*next)(size_t i, struct trust_key *out),
+			      const struct trust_key *known, size_t n)
 {
 	struct trust_key k;
 	size_t found = 0;

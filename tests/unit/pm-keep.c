@@ -11,11 +11,20 @@
 
 static char dir[] = "/tmp/outage-keep-XXXXXX";
 
+static int write_run(const char *lines)
+{
+	auto_free char *text = xasprintf("outage-pm-run 2\nversion 0.1.0\n%s", lines);
+	struct err err = ERR_INIT;
+
+	return io_write_file(dir, "run", text, strlen(text), 0, &err);
+}
+
 static void test_plan(void)
 {
 	struct pm_plan p = { .file = xstrdup("/a\tb\\c\nd"),
 			     .dir = xstrdup("/"),
-			     .program = xstrdup(""),
+			     .program = xstrdup("p"),
+			     .recover = xstrdup(""),
 			     .check = xstrdup("x"),
 			     .granularity = 8,
 			     .budget = UINT64_MAX,
@@ -23,18 +32,17 @@ static void test_plan(void)
 	struct pm_plan q = { 0 };
 	struct err err = ERR_INIT;
 
-	ok(!pm_is_run(dir), "an empty directory is no run");
+	ok(!case_is_run(dir, pm_kind.plan->name), "an empty directory is no run");
 	is_i(pm_plan_save(dir, &p, &err), 0, "a plan is kept");
 	is_i(pm_plan_load(dir, &q, &err), 0, "and comes back");
-	ok(streq(p.file, q.file) && streq(q.program, "") && streq(q.check, "x") && !q.dump &&
+	ok(streq(p.file, q.file) && streq(q.recover, "") && streq(q.check, "x") && !q.dump &&
 		   q.granularity == 8 && q.budget == UINT64_MAX && !q.model && q.split == 1,
 	   "as it was");
 	pm_plan_release(&q);
-	is_i(io_write_file(dir, "pm", "file\t/a\n", 8, 0, &err), 0, "half a plan");
+	is_i(write_run("file /a\n"), 0, "half a plan");
 	ok(pm_plan_load(dir, &q, &err) == -EINVAL, "is refused: %s", err.msg);
 	err_clear(&err);
-	is_i(io_write_file(dir, "pm", "file\t/a\nbudget\tmany\n", 20, 0, &err), 0,
-	     "a wrong number");
+	is_i(write_run("file /a\nbudget many\n"), 0, "a wrong number");
 	ok(pm_plan_load(dir, &q, &err) < 0, "is refused: %s", err.msg);
 	err_clear(&err);
 	is_i(pm_plan_save(dir, &p, &err), 0, "once more");
@@ -71,16 +79,16 @@ static void test_move(struct pm_case *c)
 	is_i(pm_case_save(dir, 12, c, &err), 0, "another case");
 	auto_free char *two = all_cases();
 	is_s(two, "7:4.12.1 12:b ", "all are found, where numbers are missing, too");
-	is_i(pm_case_move(dir, 12, 7, &err), 0, "it takes the place of the first");
+	is_i(case_move_number(dir, 12, 7, &err), 0, "it takes the place of the first");
 	auto_free char *one = all_cases();
 	is_s(one, "7:b ", "which is gone");
-	is_i(pm_case_move(dir, 7, 3, &err), 0, "and gets a number that nobody has");
+	is_i(case_move_number(dir, 7, 3, &err), 0, "and gets a number that nobody has");
 	auto_free char *moved = all_cases();
 	is_s(moved, "3:b ", "which was not there before");
-	is_i(pm_case_remove(dir, 3, &err), 0, "it is removed");
-	ok(pm_case_remove(dir, 3, &err) == -ENOENT, "once: %s", err.msg);
+	is_i(case_remove_number(dir, 3, &err), 0, "it is removed");
+	ok(case_remove_number(dir, 3, &err) == -ENOENT, "once: %s", err.msg);
 	err_clear(&err);
-	ok(pm_case_move(dir, 3, 4, &err) == -ENOENT, "what is not there gets no number: %s",
+	ok(case_move_number(dir, 3, 4, &err) == -ENOENT, "what is not there gets no number: %s",
 	   err.msg);
 }
 
@@ -102,9 +110,9 @@ static void test_case(void)
 	ok(streq(d.state, c.state) && streq(d.title, c.title) && d.point == 12 && d.states == 3 &&
 		   d.said.len == 4 && streq(d.dir, path),
 	   "as it was");
-	ok(!pm_is_case(path), "it is none without a trace beside it");
-	is_i(io_write_file(dir, "trace", "", 0, 0, &err), 0, "with one");
-	ok(pm_is_case(path) && pm_is_run(dir), "it is");
+	ok(case_is_finding(path, pm_kind.finding->name) && case_is_run(dir, pm_kind.plan->name) &&
+		   !case_is_finding(path, "app-case") && !case_is_run(path, "pm-run"),
+	   "it is known for what it is");
 	pm_case_release(&d);
 	test_move(&c);
 	pm_case_release(&c);

@@ -10,7 +10,7 @@
 
 static char dir[] = "/tmp/outage-trust-XXXXXX";
 
-static const struct trust_key known[] = {
+static const struct trust_key of_plan[] = {
 	{ "file", TRUST_FILE },
 	{ "dir", TRUST_FILE },
 	{ "program", TRUST_HARMLESS },
@@ -31,12 +31,11 @@ static const struct trust_key known[] = {
 	{ "preload", TRUST_HARMLESS },
 	{ "promises", TRUST_HARMLESS },
 	{ "enough", TRUST_HARMLESS },
-	{ "state", TRUST_HARMLESS },
-	{ "title", TRUST_HARMLESS },
-	{ "cause", TRUST_HARMLESS },
-	{ "seen", TRUST_HARMLESS },
-	{ "detail", TRUST_HARMLESS },
-	{ "point", TRUST_HARMLESS },
+};
+
+static const struct trust_key of_case[] = {
+	{ "state", TRUST_HARMLESS },  { "title", TRUST_HARMLESS },  { "cause", TRUST_HARMLESS },
+	{ "seen", TRUST_HARMLESS },   { "detail", TRUST_HARMLESS }, { "point", TRUST_HARMLESS },
 	{ "states", TRUST_HARMLESS },
 };
 
@@ -65,8 +64,8 @@ static void make(struct pm_plan *p)
 		write_text(below, names[i]);
 	}
 	strbuf_adds(&c.said, "said");
-	ok(!pm_plan_save(dir, p, &err) && !pm_run_mark(dir, &err) &&
-		   !pm_plan_save(nested, p, &err) && !pm_run_mark(nested, &err) &&
+	ok(!pm_plan_save(dir, p, &err) && !case_run_mark(&pm_kind, dir, &err) &&
+		   !pm_plan_save(nested, p, &err) && !case_run_mark(&pm_kind, nested, &err) &&
 		   !pm_case_save(dir, 0, &c, &err),
 	   "a run with a finding: %s", err.msg);
 	pm_case_release(&c);
@@ -74,12 +73,12 @@ static void make(struct pm_plan *p)
 
 int main(void)
 {
-	static const char *const files[] = { "pm",
+	static const char *const files[] = { "run",
 					     "base.img",
 					     "trace",
 					     "places",
 					     "mark",
-					     "recovery/3/pm",
+					     "recovery/3/run",
 					     "recovery/3/base.img",
 					     "recovery/3/trace",
 					     "recovery/3/mark",
@@ -97,7 +96,8 @@ int main(void)
 		return 1;
 	auto_free char *clear = xasprintf("rm -rf %s", dir), *one = xasprintf("%s/findings/0", dir);
 	use_own_key(dir);
-	check_keys("pm", pm_key, known, ARRAY_SIZE(known));
+	check_record(pm_kind.plan, of_plan, ARRAY_SIZE(of_plan));
+	check_record(pm_kind.finding, of_case, ARRAY_SIZE(of_case));
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		struct pm_case c;
 

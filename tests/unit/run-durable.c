@@ -28,8 +28,9 @@ static char home[] = "/tmp/outage-durable-XXXXXX";
 
 /* ---- a run, without a target ---- */
 
-static const char plan_text[] = "outage-run 1\ntarget ext4\nkernel 6.1\nguarantee linux\n"
-				"bounds seq-1\nhash 0123\nworkloads 3\nkeep all\n";
+static const char plan_text[] =
+	"outage-test-run 2\nversion 0.1.0\ntarget ext4\nkernel 6.1\nguarantee linux\n"
+	"bounds seq-1\nhash 0123\nworkloads 3\nkeep all\n";
 
 /* Finds something in each workload but the first, as the parent of workers keeps it. */
 static int do_workload(const char *run, uint64_t number, const struct run_opts *opts,

@@ -33,7 +33,7 @@ static void write_text(const char *where, const char *name, const char *text)
 
 /* ---- the plan ---- */
 
-static const char good[] = "outage-run 1\n"
+static const char good[] = "outage-test-run 2\nversion " OUTAGE_VERSION "\n"
 			   "target ext4,barrier=0\n"
 			   "kernel 6.1\n"
 			   "guarantee linux\n"
@@ -79,13 +79,14 @@ static void test_plan_refused(void)
 	static const struct {
 		const char *from, *to, *says;
 	} cases[] = {
-		{ "outage-run 1", "outage-run 2", "run:1:" },
-		{ "seed 7", "seed seven", "run:13:" },
+		{ "outage-test-run 2", "outage-run 1", "run was made by an earlier version" },
+		{ "outage-test-run 2", "outage-app-run 2", "run:1: it is of another kind" },
+		{ "seed 7", "seed seven", "run:14:" },
 		{ "seed 7", "sed 7", "'sed' is no key" },
-		{ "seed 7", "seed 7\nseed 8", "run:14: seed is there twice" },
+		{ "seed 7", "seed 7\nseed 8", "run:15: seed is there twice" },
 		{ "seed 7", "seed", "seed has no value" },
-		{ "guarantee linux", "guarantee firm", "run:4:" },
-		{ "crash prefix", "crash sideways", "run:5:" },
+		{ "guarantee linux", "guarantee firm", "run:5:" },
+		{ "crash prefix", "crash sideways", "run:6:" },
 		{ "ext4,", "reiserfs5,", "no target" },
 		{ "workloads 12\n", "", "is missing" },
 		{ "hash 0123\n", "", "is missing" },
@@ -108,7 +109,8 @@ static void test_plan_refused(void)
 	}
 	struct plan p;
 	struct err err = ERR_INIT;
-	is_i(plan_parse("outage-run 1\n\0x", 15, "run", &p, &err), -EINVAL, "a NUL is refused");
+	is_i(plan_parse("outage-test-run 2\nversion 0.1.0\n\0x", 34, "run", &p, &err), -EINVAL,
+	     "a NUL is refused");
 }
 
 /* Whatever is done to the text, reading it does no harm, and what is accepted is whole. */

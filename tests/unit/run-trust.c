@@ -104,9 +104,10 @@ static void load_plan(const char *text, struct plan *p)
 
 static void plan_judged(const char *target, const char *source, const char *more, const char *words)
 {
-	auto_free char *text = xasprintf("outage-run 1\ntarget %s\nkernel 6\nguarantee linux\n"
-					 "%shash 0\nworkloads 1\n%s",
-					 target, source, more);
+	auto_free char *text =
+		xasprintf("outage-test-run 2\nversion 0.1.0\ntarget %s\nkernel 6\nguarantee linux\n"
+			  "%shash 0\nworkloads 1\n%s",
+			  target, source, more);
 	auto_free char *what = xasprintf("%s with %s%s", target, source, more);
 	struct err err = ERR_INIT;
 	struct plan p;
@@ -120,7 +121,7 @@ static void plan_judged(const char *target, const char *source, const char *more
 
 static void test_plans(void)
 {
-	check_keys("run", plan_key, of_plan, ARRAY_SIZE(of_plan));
+	check_record(&plan_record, of_plan, ARRAY_SIZE(of_plan));
 	for (size_t i = 0; i < ARRAY_SIZE(of_plan); i++) {
 		auto_free char *more = xasprintf("%s /evil\n", of_plan[i].name);
 		auto_free char *words = xasprintf("'/evil' (%s)", of_plan[i].name);
@@ -141,8 +142,9 @@ static void test_plans(void)
 	plan_judged("fuse,:/evil {disk}", "bounds seq-1\n", "", "run '/evil {disk}'");
 }
 
-static const char a_plan[] = "outage-run 1\ntarget ext4\nkernel 6\nguarantee linux\n"
-			     "bounds seq-1\nhash 0\nworkloads 1\n";
+static const char a_plan[] =
+	"outage-test-run 2\nversion 0.1.0\ntarget ext4\nkernel 6\nguarantee linux\n"
+	"bounds seq-1\nhash 0\nworkloads 1\n";
 
 static void own_plan(bool ours, const char *what)
 {

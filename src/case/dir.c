@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/* dir.c - makes, lists and marks the directories of runs; dir.h says what is in them. */
+#include "case/dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/below.h"
+#include "base/io.h"
+
+enum { MARK_MAX = 4096 };
+static const char findings[] = "findings";
+
+/* ---- runs ---- */
+
+static int make_dir(const char *path, struct err *err)
+{
+	if (mkdir(path, 0755) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "cannot make the directory %s: %m", path);
+	return 0;
+}
+
+static int check_unused(const char *path, const char *const *names, struct err *err)
+{
+	if (below_exists(path, CASE_RUN))
+		return err_set(err, -EEXIST,
+			       "%s holds a run already: give --resume %s to go on with it, or "
+			       "another -o",
+			       path, path);
+	for (; *names; names++)
+		if (below_exists(path, *names))
+			return err_set(err, -EEXIST, "%s/%s is there already: give another -o",
+				       path, *names);
+	return 0;
+}
+
+static int make_new(const char *stem, char **out, struct err *err)
+{
+	size_t n = min(strcspn(stem, ",: /"), (size_t)24);
+	int rc = make_dir("outage-runs", err);
+
+	for (unsigned i = 1; !rc && !*out; i++) {
+		auto_free char *tried = xasprintf("outage-runs/%.*s-%04u", (int)n, stem, i);
+
+		if (mkdir(tried, 0755) == 0)
+			*out = steal(tried);
+		else if (errno != EEXIST)
+			rc = err_set(err, -errno, "cannot make the directory %s: %m", tried);
+	}
+	return rc;
+}
+
+int case_create(const char *path, const char *stem, const char *const *names, char **out,
+		struct err *err)
+{
+	auto_free char *run = path ? xstrdup(path) : NULL;
+	int rc = path ? check_unused(path, names, err) : make_new(stem, &run, err);
+
+	if (!rc && path)
+		rc = make_dir(path, err);
+	if (!rc)
+		rc = below_make_dir(run, findings, err);
+	if (!rc)
+		rc = case_sweep(run, err);
+	if (!rc)
+		*out = steal(run);
+	return rc;
+}
+
+int case_sweep(const char *run, struct err *err)
+{
+	static const char *const dirs[] = { NULL, findings, "shrunk", "whole" };
+	int rc = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(dirs) && !rc; i++)
+		rc = below_sweep(run, dirs[i], err);
+	return rc;
+}
+
+int case_list(const char *run, struct words *out, struct err *err)
+{
+	struct below_names names = { 0 };
+	struct err why = ERR_INIT;
+	int rc = below_exists(run, findings) || !below_exists(run, CASE_RUN)
+			 ? below_list(run, findings, &names, &why)
+			 : 0;
+
+	if (rc)
+		return err_set(err, rc, "%s is not the directory of a run: %s", run, why.msg);
+	for (size_t i = 0; i < names.n; i++) {
+		auto_free char *file = xasprintf("%s/%s/" CASE_FILE, findings, names.v[i]);
+
+		/* What is no finding may have been put there by others. */
+		if (below_exists(run, file))
+			vec_push(out, xasprintf("%s/%s/%s", run, findings, names.v[i]));
+	}
+	below_names_release(&names);
+	return 0;
+}
+
+char *case_type(const char *dir, const char *name)
+{
+	char head[64] = "";
+	struct err none = ERR_INIT;
+	int end = 0;
+
+	if (!below_has_file(dir, name))
+		return NULL;
+	auto_fd fd = below_open(dir, name, O_RDONLY, &none);
+	if (fd < 0 || io_read_full(fd, head, sizeof(head) - 1) < 0)
+		return NULL;
+	if (sscanf(head, "outage-%*[a-z-]%n", &end) < 0 || !end || head[end] != ' ')
+		return NULL;
+	return xmemdupz(head + 7, (size_t)end - 7);
+}
+
+bool case_is_run(const char *dir, const char *type)
+{
+	auto_free char *is = case_type(dir, CASE_RUN);
+
+	return is && streq(is, type);
+}
+
+bool case_is_finding(const char *dir, const char *type)
+{
+	auto_free char *at = below_case(dir), *is = case_type(at, CASE_FILE);
+
+	return is && streq(is, type);
+}
+
+bool case_has_ended(const char *run)
+{
+	return below_exists(run, CASE_SUMMARY); /* what is no file is refused when it is read */
+}
+
+/* ---- marks ---- */
+
+void case_read_mark(const char *dir, const char *name, struct strbuf *out)
+{
+	struct err none = ERR_INIT;
+
+	if (io_slurp_file(dir, name, MARK_MAX, out, &none))
+		strbuf_clear(out);
+}
+
+enum { ABOVE_MAX = 2, NAMES_MAX = 32 };
+
+/* `text` NULL: what "case" holds. */
+static int mark_or_verify(const char *dir, const struct case_files *covered,
+			  const struct strbuf *above, size_t n, const struct strbuf *text,
+			  bool verify, struct err *err)
+{
+	static const char *const names[ABOVE_MAX] = { "above 1", "above 2" };
+	struct trust_file files[ABOVE_MAX + 1 + NAMES_MAX];
+	size_t count = 0;
+
+	assert(n <= ABOVE_MAX);
+	for (; count < n; count++)
+		files[count] = (struct trust_file){ names[count], strbuf_str(&above[count]),
+						    above[count].len };
+	files[count++] = (struct trust_file){ CASE_FILE, text ? strbuf_str(text) : NULL,
+					      text ? text->len : 0 };
+	for (const char *const *name = covered->names; *name; name++) {
+		assert(count < ARRAY_SIZE(files));
+		files[count++] = (struct trust_file){ .name = *name };
+	}
+	const struct trust_set set = { .kind = covered->kind, .files = files, .n = count };
+	return verify ? trust_verify(dir, &set, err) : trust_mark(dir, &set, err);
+}
+
+int case_mark(const char *dir, const struct case_files *files, const struct strbuf *above, size_t n,
+	      const struct strbuf *text, struct err *err)
+{
+	return mark_or_verify(dir, files, above, n, text, false, err);
+}
+
+int case_verify(const char *dir, const struct case_files *files, const struct strbuf *above,
+		size_t n, struct err *why)
+{
+	return mark_or_verify(dir, files, above, n, NULL, true, why);
+}
+
+/* ---- runs whose findings need all that was recorded ---- */
+
+int case_run_mark(const struct case_kind *k, const char *run, struct err *err)
+{
+	return trust_mark(run, &k->run, err);
+}
+
+int case_run_sync(const struct case_kind *k, const char *run, struct err *err)
+{
+	return io_sync_run(run, k->synced, err);
+}
+
+int case_summary_save(const struct case_kind *k, const char *run, const void *summary,
+		      struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	record_print(k->summary, summary, &text);
+	return io_keep_file(run, CASE_SUMMARY, text.buf, text.len, err);
+}
+
+/* D3 */
+static int mark_finding(const struct case_place *at, const char *dir, const struct strbuf *text,
+			bool verify, struct err *err)
+{
+	static const char *const names[] = { CASE_SAID, NULL };
+	const struct case_files files = { at->kind->finding_mark, names };
+	struct strbuf above[2] = { STRBUF_INIT, STRBUF_INIT };
+
+	case_read_mark(at->run, TRUST_MARK, &above[0]);
+	if (at->nested)
+		case_read_mark(at->nested, TRUST_MARK, &above[1]);
+	int rc = mark_or_verify(dir, &files, above, ARRAY_SIZE(above), text, verify, err);
+	strbuf_release(&above[0]);
+	strbuf_release(&above[1]);
+	return rc;
+}
+
+/* Where links cannot be made, the run's own is read. */
+static void link_trace(const char *run, const struct io_newdir *to)
+{
+	struct err ignored = ERR_INIT;
+	auto_fd from = below_open_dir(run, NULL, &ignored);
+
+	if (from >= 0 && linkat(from, "trace", to->fd, "trace", 0) < 0)
+		errno = 0;
+}
+
+int case_put(const struct case_place *at, const char *name, const void *finding,
+	     const struct strbuf *said, bool durable, struct err *err)
+{
+	auto_newdir dir = IO_NEWDIR_INIT;
+	auto_strbuf text = STRBUF_INIT;
+	int rc = io_newdir_open(at->run, name, &dir, err);
+
+	record_print(at->kind->finding, finding, &text);
+	if (!rc)
+		rc = io_write_file(dir.path, CASE_SAID, strbuf_str(said), said->len, 0, err);
+	if (!rc)
+		rc = mark_finding(at, dir.path, &text, false, err);
+	if (!rc)
+		rc = io_write_file(dir.path, CASE_FILE, text.buf, text.len, 0, err); /* D2 */
+	if (rc)
+		return rc;
+	if (at->kind->links_trace)
+		link_trace(at->run, &dir);
+	dir.unsynced = !durable;
+	return io_newdir_commit(&dir, err); /* D1 */
+}
+
+static char *number_name(uint64_t n)
+{
+	return xasprintf("%s/%llu", findings, (unsigned long long)n);
+}
+
+int case_put_number(const struct case_place *at, uint64_t n, const void *finding,
+		    const struct strbuf *said, bool durable, struct err *err)
+{
+	auto_free char *name = number_name(n);
+	int rc = below_make_dir(at->run, findings, err);
+
+	return rc ? rc : case_put(at, name, finding, said, durable, err);
+}
+
+int case_remove_number(const char *run, uint64_t n, struct err *err)
+{
+	auto_free char *name = number_name(n);
+
+	return below_remove_whole(run, name, err);
+}
+
+int case_move_number(const char *run, uint64_t n, uint64_t to, struct err *err)
+{
+	auto_free char *from = xasprintf("%llu", (unsigned long long)n);
+	auto_free char *name = xasprintf("%llu", (unsigned long long)to);
+	auto_free char *dir = xasprintf("%s" BELOW_MARK "%s", run, findings);
+	auto_fd fd = below_open_dir(run, findings, err);
+
+	if (fd < 0)
+		return fd;
+	if (below_exists(dir, name)) {
+		int rc = io_exchange_below(dir, name, from, err);
+
+		return rc ? rc : case_remove_number(run, n, err);
+	}
+	if (renameat(fd, from, fd, name) < 0)
+		return err_set(err, -errno, "cannot make %s/%s/%s: %m", run, findings, name);
+	return io_sync_fd(fd, dir, err);
+}
+
+int case_get(const struct case_kind *k, const char *dir, void *finding, struct strbuf *said,
+	     struct err *err)
+{
+	auto_free char *at = below_case(dir);
+	int rc = record_load(k->finding, at, CASE_FILE, finding, err);
+
+	if (rc || !below_exists(at, CASE_SAID))
+		return rc;
+	rc = io_slurp_file(at, CASE_SAID, RECORD_MAX, said, err);
+	if (rc)
+		record_release(k->finding, finding);
+	return rc;
+}
+
+static int verify_all(const struct case_place *at, const char *dir, struct err *why)
+{
+	auto_free char *below = below_case(dir);
+	int rc = trust_verify(at->run, &at->kind->run, why);
+
+	if (!rc && at->nested)
+		rc = trust_verify(at->nested, &at->kind->run, why);
+	return rc ? rc : mark_finding(at, below, NULL, true, why);
+}
+
+int case_trust(const struct case_place *at, const char *dir, const void *plan, bool trust,
+	       bool *ours, struct err *err)
+{
+	auto_free char *shown = below_run_of(dir);
+	auto_strbuf would = STRBUF_INIT;
+	struct err why = ERR_INIT;
+
+	*ours = trust || !verify_all(at, dir, &why);
+	record_would(at->kind->plan, plan, &would);
+	return *ours ? 0 : trust_refuse(shown, CASE_RUN, &why, &would, "", err);
+}

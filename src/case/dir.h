@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dir.h - the directories of runs and of findings, as all kinds of them have it.
+ *
+ *	RUN/run                what was run, and how: a record "KIND-run"
+ *	RUN/mark               of that, and of what else findings need: who made it; see trust.h
+ *	RUN/summary            how far it came: a record "KIND-summary"; it is written last
+ *	RUN/findings/NAME/case what was found: a record "KIND-case"
+ *	              .../said what was said then
+ *	              .../mark of all files of the finding, and of the marks of what it needs
+ *elsewhere
+ *
+ * D1: the directory of a finding appears, is replaced, and disappears as a whole.
+ * D2: its file "case" is written last, and its mark before that: where "case" is, all of it is.
+ * D3: the mark of a finding covers that of its run: neither fits another.
+ */
+#ifndef CASE_DIR_H
+#define CASE_DIR_H
+
+#include "case/record.h"
+
+#define CASE_RUN     "run"
+#define CASE_SUMMARY "summary"
+#define CASE_FILE    "case"
+#define CASE_SAID    "said"
+
+/* ---- runs ---- */
+
+/*
+ * Makes RUN, and RUN/findings. With path == NULL a new name below ./outage-runs is chosen, which
+ * begins as `stem` does. A path that holds a run already is refused, and so is one that holds one
+ * of `names` (up to NULL), which would be overwritten.
+ */
+int case_create(const char *path, const char *stem, const char *const *names, char **out,
+		struct err *err) must_check;
+/* Removes what a process that was killed had not completed. */
+int case_sweep(const char *run, struct err *err) must_check;
+/* The directories of a run's findings, in the order of their numbers. */
+int case_list(const char *run, struct words *out, struct err *err) must_check;
+/* The type of a record ("pm-run"), to be freed, by its first line; NULL: it is not there, or cannot
+ * be read. */
+char *case_type(const char *dir, const char *name);
+/* Whether RUN/run, or the file "case" of a finding, is a record of this type. */
+bool case_is_run(const char *dir, const char *type);
+bool case_is_finding(const char *dir, const char *type);
+/* Whether the run came to its end. */
+bool case_has_ended(const char *run);
+
+/* ---- marks ---- */
+
+/* Which files the mark of a finding covers. */
+struct case_files {
+	const char *kind;	  /* of the mark */
+	const char *const *names; /* besides "case", up to NULL */
+};
+
+/* The text of a mark, to be covered by another; nothing if there is none. */
+void case_read_mark(const char *dir, const char *name, struct strbuf *out);
+/*
+ * `above` are `n` marks of what the finding needs elsewhere, at most 2. `text` is what "case" is
+ * going to hold.
+ */
+int case_mark(const char *dir, const struct case_files *files, const struct strbuf *above, size_t n,
+	      const struct strbuf *text, struct err *err) must_check;
+int case_verify(const char *dir, const struct case_files *files, const struct strbuf *above,
+		size_t n, struct err *why) must_check;
+
+/* ---- runs whose findings need all that was recorded ---- */
+
+struct case_kind {
+	const struct record_type *plan, *finding, *summary;
+	struct trust_set run;	   /* what the mark of a run covers */
+	const char *const *synced; /* what findings need of it, up to NULL */
+	const char *finding_mark;  /* the kind of their marks */
+	bool links_trace;	   /* a finding has the trace, by a hard link where that can be */
+};
+
+/* Where a finding is, and what it needs. */
+struct case_place {
+	const struct case_kind *kind;
+	const char *run;
+	const char *nested; /* a run below it, which is needed, too; or NULL */
+};
+
+/* Marks a run whose recording is complete; its findings come later. */
+int case_run_mark(const struct case_kind *k, const char *run, struct err *err) must_check;
+/* What findings need besides themselves is on disk when this returns. */
+int case_run_sync(const struct case_kind *k, const char *run, struct err *err) must_check;
+int case_summary_save(const struct case_kind *k, const char *run, const void *summary,
+		      struct err *err) must_check;
+
+/*
+ * Keeps a finding as NAME below the run. `durable`: it is on disk when this returns. Otherwise it
+ * is there if the process is killed, which is enough for one that is saved again soon.
+ */
+int case_put(const struct case_place *at, const char *name, const void *finding,
+	     const struct strbuf *said, bool durable, struct err *err) must_check;
+/* The same as RUN/findings/N. */
+int case_put_number(const struct case_place *at, uint64_t n, const void *finding,
+		    const struct strbuf *said, bool durable, struct err *err) must_check;
+int case_remove_number(const char *run, uint64_t n, struct err *err) must_check;
+/* It gets the number of another, which is removed if it is there; one of them always has it. */
+int case_move_number(const char *run, uint64_t n, uint64_t to, struct err *err) must_check;
+int case_get(const struct case_kind *k, const char *dir, void *finding, struct strbuf *said,
+	     struct err *err) must_check;
+/*
+ * Sets `ours`: the marks of the run and of the finding are this user's, or `trust` says that he
+ * takes it for his own. Refuses it if it is not: the commands of the plan would be run.
+ */
+int case_trust(const struct case_place *at, const char *dir, const void *plan, bool trust,
+	       bool *ours, struct err *err) must_check;
+
+#endif

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: MIT */
+/* record.c - reads and writes records by their tables; record.h has the text's form. */
+#include "case/record.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "base/below.h"
+#include "base/io.h"
+#include "base/number.h"
+
+static const char prefix[] = "outage-", version_key[] = "version ";
+
+/* ---- members ---- */
+
+static void *member_of(const struct record_field *f, const void *s)
+{
+	return (void *)((uintptr_t)s + f->at);
+}
+
+static void *part_at(const struct record_field *f, const struct record_parts *p, size_t i)
+{
+	return (char *)p->v + i * f->part->size;
+}
+
+static bool is_text(const struct record_field *f)
+{
+	return f->kind == RECORD_TEXT || f->kind == RECORD_PROSE || f->kind == RECORD_LINES;
+}
+
+static bool is_number(const struct record_field *f)
+{
+	return f->kind == RECORD_NUMBER || f->kind == RECORD_COUNT || f->kind == RECORD_SIZE;
+}
+
+void record_init(const struct record_type *t, void *s)
+{
+	static const size_t sizes[] = {
+		[RECORD_LIST] = sizeof(struct words),
+		[RECORD_FLAG] = sizeof(bool),
+		[RECORD_REAL] = sizeof(double),
+		[RECORD_PARTS] = sizeof(struct record_parts),
+	};
+
+	assert(t->n <= 64);
+	for (size_t i = 0; i < t->n; i++) {
+		const struct record_field *f = &t->fields[i];
+
+		assert(f->key.leads != TRUST_UNKNOWN); /* R3 */
+		if (is_number(f))
+			*(uint64_t *)member_of(f, s) = f->otherwise;
+		else if (is_text(f))
+			*(char **)member_of(f, s) = NULL;
+		else if (f->kind != RECORD_OTHER)
+			memset(member_of(f, s), 0, sizes[f->kind]);
+	}
+}
+
+static void release_parts(const struct record_field *f, struct record_parts *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		record_release(f->part, part_at(f, p, i));
+	vec_release(p);
+}
+
+void record_release(const struct record_type *t, void *s)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		const struct record_field *f = &t->fields[i];
+		void *member = member_of(f, s);
+
+		if (is_text(f))
+			free(*(char **)member);
+		else if (f->kind == RECORD_LIST)
+			words_release(member);
+		else if (f->kind == RECORD_PARTS)
+			release_parts(f, member);
+	}
+	record_init(t, s);
+}
+
+static void set_text(char **to, const char *value, bool more)
+{
+	char *text = *to && more ? xasprintf("%s\n%s", *to, value) : xstrdup(value);
+
+	free(*to);
+	*to = text;
+}
+
+static int wrong(const struct record_field *f, const char *what, const char *value, struct err *err)
+{
+	return err_set(err, -EINVAL, "%s is %s, not '%.40s'", f->key.name, what, value);
+}
+
+static int set_real(const struct record_field *f, double *to, const char *value, struct err *err)
+{
+	char *end;
+
+	*to = strtod(value, &end);
+	return *value && !*end && isfinite(*to) ? 0 : wrong(f, "a number", value, err);
+}
+
+int record_set(const struct record_field *f, void *s, const char *value, struct err *err)
+{
+	void *to = member_of(f, s);
+
+	if (f->kind != RECORD_PROSE && f->kind != RECORD_LIST && strchr(value, '\n'))
+		return err_set(err, -EINVAL, "%s has a line end in it", f->key.name);
+	if (f->set)
+		return f->set(to, value, err);
+	switch (f->kind) {
+	case RECORD_TEXT:
+	case RECORD_PROSE:
+	case RECORD_LINES:
+		set_text(to, value, f->kind == RECORD_LINES);
+		return 0;
+	case RECORD_LIST:
+		vec_push((struct words *)to, xstrdup(value));
+		return 0;
+	case RECORD_NUMBER:
+		return number_parse(value, to) ? wrong(f, "a number", value, err) : 0;
+	case RECORD_COUNT:
+		return number_parse_count(value, to, err);
+	case RECORD_SIZE:
+		return number_parse_size(value, to, err);
+	case RECORD_FLAG:
+		*(bool *)to = true;
+		return streq(value, "yes") ? 0 : wrong(f, "yes", value, err);
+	case RECORD_REAL:
+		return set_real(f, to, value, err);
+	case RECORD_OTHER:
+	case RECORD_PARTS:
+		break;
+	}
+	assert(!"a field of this kind has a set()");
+	return -EINVAL;
+}
+
+void record_put(const struct record_field *f, const void *s, struct strbuf *out)
+{
+	const void *from = member_of(f, s);
+	const struct words *list = from;
+
+	if (f->put) {
+		f->put(from, out);
+	} else if (is_text(f)) {
+		if (*(char *const *)from)
+			strbuf_adds(out, *(char *const *)from);
+	} else if (f->kind == RECORD_LIST) {
+		for (size_t i = 0; i < list->n; i++)
+			strbuf_addf(out, "%s%s", i ? "\n" : "", list->v[i]);
+	} else if (f->kind == RECORD_FLAG) {
+		strbuf_adds(out, *(const bool *)from ? "yes" : "");
+	} else if (f->kind == RECORD_REAL) {
+		if (*(const double *)from != 0)
+			strbuf_addf(out, "%.9g", *(const double *)from);
+	} else if (is_number(f) && *(const uint64_t *)from != f->otherwise) {
+		strbuf_addu(out, *(const uint64_t *)from);
+	}
+}
+
+/* ---- as text ---- */
+
+static void put_line(const char *key, const char *value, size_t len, struct strbuf *out)
+{
+	strbuf_addf(out, "%s ", key);
+	for (const char *c = value; c < value + len; c++) {
+		if (*c == '\n' || *c == '\t' || *c == '\\') {
+			strbuf_addch(out, '\\');
+			strbuf_addch(out, *c == '\n' ? 'n' : *c == '\t' ? 't' : '\\');
+		} else {
+			strbuf_addch(out, *c);
+		}
+	}
+	strbuf_addch(out, '\n');
+}
+
+static void put_lines(const char *key, const char *lines, struct strbuf *out)
+{
+	for (const char *end; lines; lines = *end ? end + 1 : NULL) {
+		end = lines + strcspn(lines, "\n");
+		put_line(key, lines, (size_t)(end - lines), out);
+	}
+}
+
+static void print_fields(const struct record_type *t, const void *s, struct strbuf *out);
+
+static void print_field(const struct record_field *f, const void *s, struct strbuf *out)
+{
+	const void *from = member_of(f, s);
+	const struct record_parts *parts = from;
+	const struct words *list = from;
+	const char *text = is_text(f) ? *(char *const *)from : NULL;
+	auto_strbuf value = STRBUF_INIT;
+
+	if (text && f->kind == RECORD_LINES) {
+		put_lines(f->key.name, text, out);
+	} else if (text) {
+		put_line(f->key.name, text, strlen(text), out);
+	} else if (f->kind == RECORD_LIST) {
+		for (size_t i = 0; i < list->n; i++)
+			put_line(f->key.name, list->v[i], strlen(list->v[i]), out);
+	} else if (f->kind == RECORD_PARTS) {
+		for (size_t i = 0; i < parts->n; i++)
+			print_fields(f->part, part_at(f, parts, i), out);
+	} else {
+		record_put(f, s, &value);
+		if (value.len)
+			put_line(f->key.name, value.buf, value.len, out);
+	}
+}
+
+static void print_fields(const struct record_type *t, const void *s, struct strbuf *out)
+{
+	for (size_t i = 0; i < t->n; i++)
+		print_field(&t->fields[i], s, out);
+}
+
+void record_print(const struct record_type *t, const void *s, struct strbuf *out)
+{
+	strbuf_addf(out, "%s%s %d\n%s%s\n", prefix, t->name, RECORD_FORMAT, version_key,
+		    OUTAGE_VERSION);
+	print_fields(t, s, out);
+}
+
+/* ---- from text ---- */
+
+/* A text that is read, line by line. */
+struct reader {
+	const struct record_type *type;
+	void *out;
+	uint64_t seen;		       /* a bit for each field that had a line */
+	const struct record_field *in; /* the field whose part was begun last; or NULL */
+	uint64_t seen_in;	       /* of that part */
+	struct err *err;
+};
+
+/* In place; the value becomes shorter. */
+static int unescape(char *value, struct err *err)
+{
+	char *to = value;
+
+	for (const char *c = value; *c; c++) {
+		if (*c == '\\') {
+			c++;
+			if (*c != 'n' && *c != 't' && *c != '\\')
+				return err_set(err, -EINVAL,
+					       "a backslash is followed by n, t or a backslash");
+			*to++ = *c == 'n' ? '\n' : *c == 't' ? '\t' : '\\';
+		} else {
+			*to++ = *c;
+		}
+	}
+	*to = '\0';
+	return 0;
+}
+
+static size_t find_field(const struct record_type *t, const char *key)
+{
+	size_t i = 0;
+
+	while (i < t->n && !streq(t->fields[i].key.name, key))
+		i++;
+	return i;
+}
+
+static int take(const struct record_type *t, size_t i, void *s, uint64_t *seen, const char *value,
+		struct err *err)
+{
+	const struct record_field *f = &t->fields[i];
+
+	if (*seen >> i & 1 && f->kind != RECORD_LINES && f->kind != RECORD_LIST)
+		return err_set(err, -EINVAL, "%s is there twice", f->key.name);
+	*seen |= 1ULL << i;
+	return f->required && !*value ? err_set(err, -EINVAL, "%s has no value", f->key.name)
+				      : record_set(f, s, value, err);
+}
+
+static int take_part(struct reader *r, const struct record_field *f, size_t i, const char *value)
+{
+	struct record_parts *parts = member_of(f, r->out);
+
+	if (i == 0) {
+		vec_reserve_(&parts->v, parts->n, &parts->cap, 1, f->part->size);
+		memset(part_at(f, parts, parts->n), 0, f->part->size);
+		record_init(f->part, part_at(f, parts, parts->n++));
+		r->in = f;
+		r->seen_in = 0;
+	}
+	if (r->in != f)
+		return err_set(r->err, -EINVAL, "%s comes before any %s",
+			       f->part->fields[i].key.name, f->key.name);
+	return take(f->part, i, part_at(f, parts, parts->n - 1), &r->seen_in, value, r->err);
+}
+
+static int take_line(struct reader *r, char *line)
+{
+	const struct record_type *t = r->type;
+	char *value = strchr(line, ' ');
+
+	if (value)
+		*value++ = '\0';
+	size_t i = find_field(t, line);
+	const struct record_field *part = NULL;
+	size_t in_part = 0;
+	for (size_t k = 0; k < t->n && !part; k++)
+		if (t->fields[k].kind == RECORD_PARTS &&
+		    (in_part = find_field(t->fields[k].part, line)) < t->fields[k].part->n)
+			part = &t->fields[k];
+	if (i == t->n && !part)
+		return err_set(r->err, -EINVAL, "'%.40s' is no key", line);
+	if (!value)
+		return err_set(r->err, -EINVAL, "%s has no value", line);
+	if (unescape(value, r->err))
+		return -EINVAL;
+	if (part) {
+		r->seen |= 1ULL << (part - t->fields);
+		return take_part(r, part, in_part, value);
+	}
+	return take(t, i, r->out, &r->seen, value, r->err);
+}
+
+/* The first line says what it is, and in which format; `rest` goes on behind it. */
+static int check_head(const struct record_type *t, char **rest, const char *source, struct err *err)
+{
+	const char *line = strsep(rest, "\n");
+	const char *blank = strrchr(line, ' ');
+	uint64_t format = 0;
+
+	if (strncmp(line, prefix, strlen(prefix)) != 0 || !blank ||
+	    number_parse(blank + 1, &format) || format < RECORD_FORMAT)
+		return err_set(err, -EINVAL,
+			       "%s was made by an earlier version of outage, and cannot be read by "
+			       "this one",
+			       source);
+	if (format > RECORD_FORMAT)
+		return err_set(err, -EINVAL,
+			       "%s was made by a later version of outage, and cannot be read by "
+			       "this one",
+			       source);
+	line += strlen(prefix);
+	if (strlen(t->name) != (size_t)(blank - line) ||
+	    strncmp(t->name, line, strlen(t->name)) != 0)
+		return err_set(err, -EINVAL, "%s:1: it is of another kind, %.*s, not %s", source,
+			       (int)min(blank - line, (ptrdiff_t)40), line, t->name);
+	line = strsep(rest, "\n");
+	return line && strncmp(line, version_key, strlen(version_key)) == 0
+		       ? 0
+		       : err_set(err, -EINVAL, "%s:2: it does not say the version that made it",
+				 source);
+}
+
+static int check_whole(const struct reader *r)
+{
+	for (size_t i = 0; i < r->type->n; i++)
+		if (r->type->fields[i].required && !(r->seen >> i & 1))
+			return err_set(r->err, -EINVAL, "%s is missing",
+				       r->type->fields[i].key.name);
+	return 0;
+}
+
+static int parse(struct reader *r, char *text, size_t len, const char *source)
+{
+	bool ended = len && text[len - 1] == '\n';
+	char *rest = text;
+
+	if (strlen(text) != len)
+		return err_set(r->err, -EINVAL, "%s: there is a NUL in it", source);
+	int rc = check_head(r->type, &rest, source, r->err);
+	if (!rc && !ended)
+		return err_set(r->err, -EINVAL, "%s: its last line has no end", source);
+	for (unsigned n = 3; !rc && rest && *rest; n++) {
+		rc = take_line(r, strsep(&rest, "\n"));
+		if (rc)
+			err_context(r->err, "%s:%u", source, n);
+	}
+	if (!rc && check_whole(r))
+		rc = err_context(r->err, "%s", source);
+	return rc;
+}
+
+int record_parse(const struct record_type *t, const char *text, size_t len, const char *source,
+		 void *out, uint64_t *given, struct err *err)
+{
+	auto_free char *copy = xmemdupz(text, len);
+	struct reader r = { .type = t, .out = out, .err = err };
+
+	record_init(t, out);
+	int rc = parse(&r, copy, len, source);
+	if (rc)
+		record_release(t, out);
+	else if (given)
+		*given = r.seen;
+	return rc;
+}
+
+int record_load(const struct record_type *t, const char *dir, const char *name, void *out,
+		struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+	auto_free char *shown = below_shown(dir, name);
+	int rc = io_slurp_file(dir, name, RECORD_MAX, &text, err);
+
+	return rc ? rc : record_parse(t, strbuf_str(&text), text.len, shown, out, NULL, err);
+}
+
+int record_save(const struct record_type *t, const char *dir, const char *name, const void *s,
+		struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	record_print(t, s, &text);
+	return io_write_file(dir, name, text.buf, text.len, 0, err);
+}
+
+/* ---- whose it is ---- */
+
+bool record_key(const struct record_type *t, size_t i, struct trust_key *out)
+{
+	for (size_t k = 0; k < t->n; k++) {
+		const struct record_type *part = t->fields[k].part;
+
+		if (i < (part ? part->n : 1)) {
+			*out = part ? part->fields[i].key : t->fields[k].key;
+			return true;
+		}
+		i -= part ? part->n : 1;
+	}
+	return false;
+}
+
+static void field_would(const struct record_field *f, const void *s, struct strbuf *would)
+{
+	auto_strbuf value = STRBUF_INIT;
+	bool lines = f->kind == RECORD_LINES || f->kind == RECORD_LIST;
+	char *rest;
+
+	record_put(f, s, &value);
+	rest = value.len ? value.buf : NULL;
+	for (const char *one; (one = lines ? strsep(&rest, "\n") : steal(rest));)
+		if (!f->harmless || !f->harmless(one))
+			trust_would(f->key, one, would);
+}
+
+void record_would(const struct record_type *t, const void *s, struct strbuf *would)
+{
+	for (int first = 1; first >= 0; first--)
+		for (size_t i = 0; i < t->n; i++) {
+			const struct record_field *f = &t->fields[i];
+			enum trust_leads leads = f->key.leads;
+
+			if (leads != TRUST_TARGET && leads != TRUST_IMAGE &&
+			    f->kind != RECORD_PARTS && (leads == TRUST_COMMAND) == first)
+				field_would(f, s, would);
+		}
+}
