@@ -6,6 +6,7 @@
 
 #include "app/app_run.h"
 #include "app/app_words.h"
+#include "base/below.h"
 #include "base/io.h"
 #include "base/json.h"
 #include "cli/app.h"
