@@ -88,7 +88,7 @@ set_key read-only mounted refused
 a_case read-only dump-failed '' '--dump ended with status 0'
 check 'and who refused that is mounted writable' ends read-only 0
 timeout 900 "$OUTAGE" test -t ext4,barrier=0 --fsck --crash reorder --budget 10 -j 1 -o checked workload >out 2>err
-check 'a case tells that states were checked by fsck' grep -qx 'with-fsck 1' checked/findings/0-0/case
+check 'a case tells that states were checked by fsck' grep -qx 'with-fsck yes' checked/findings/0-0/case
 a_case fsck fsck '' 'fsck complains'
 tells fsck 'debugfs -w -R "sif foo links_count 5" "$img" 2>/dev/null'
 sed -i 's/e2fsck -f/no-such-program -f/' x/fsck/reproduce.sh

@@ -100,7 +100,7 @@ mkdir -p found
 printf 'creat foo\n' >found/script
 cp found/script found/workload
 printf 'missing\tfoo\tfoo: is missing\t\n' >found/problems
-printf 'target uml:ext4\nguarantee linux\nstate live\nbase base.img\nreference reffs\nsignature x\n' >plain
+printf 'outage-explore-case 2\nversion 0.1.0\ntarget uml:ext4\nguarantee linux\nstate live\nbase base.img\nreference reffs\nsignature x\n' >plain
 for key in guest-modules reference-guest-modules reference-guest-kernel reference-mkfs; do
 	{ cat plain; echo "$key $dir/evil"; } >found/case
 	check "explore: $key" refused "'$dir/evil' ($key)" "$ours" explore --replay found

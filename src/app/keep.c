@@ -126,6 +126,8 @@ static const struct record_type summary_type =
 static const struct trust_file run_files[] = {
 	{ .name = CASE_RUN }, { .name = "trace" }, { .name = "stacks" }, { .name = "shown" }
 };
+static const char *const made[] = { "trace", "base",	   "shown",    "stacks",
+				    "work",  CASE_SUMMARY, TRUST_MARK, NULL };
 static const char *const synced[] = { CASE_RUN, "base", "trace", "stacks", "shown", NULL };
 
 const struct case_kind app_kind = {
@@ -138,6 +140,7 @@ const struct case_kind app_kind = {
 		 .tree = "base",
 		 .keep = true },
 	.synced = synced,
+	.made = made,
 	.finding_mark = "app-case",
 	.links_trace = true,
 };

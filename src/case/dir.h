@@ -72,6 +72,7 @@ struct case_kind {
 	struct trust_set run;	   /* what the mark of a run covers */
 	const char *const *synced; /* what findings need of it, up to NULL */
 	const char *finding_mark;  /* the kind of their marks */
+	const char *const *made;   /* what a run makes besides RUN/run and findings, up to NULL */
 	bool links_trace;	   /* a finding has the trace, by a hard link where that can be */
 };
 

@@ -546,7 +546,7 @@ static int make_run(struct app *a, struct err *err)
 	int rc = check_output(a, err);
 
 	if (!rc)
-		rc = store_create(a->output, "app", &dir, err);
+		rc = case_create(a->output, "app", app_kind.made, &dir, err);
 	if (rc)
 		return rc;
 	a->made = !was_there;
@@ -557,11 +557,11 @@ static int make_run(struct app *a, struct err *err)
 /* Of a run that was none, nothing is worth keeping. */
 static void discard(const struct app *a)
 {
-	static const char *const made[] = { CASE_RUN, "trace",	"base",	   "work",
-					    "shown",  "stacks", TRUST_MARK };
+	auto_free char *run = xasprintf("%s/" CASE_RUN, a->run.dir);
 
-	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
-		auto_free char *path = xasprintf("%s/%s", a->run.dir, made[i]);
+	unlink(run);
+	for (const char *const *name = app_kind.made; *name; name++) {
+		auto_free char *path = xasprintf("%s/%s", a->run.dir, *name);
 
 		app_remove(path);
 	}

@@ -383,7 +383,7 @@ static int run_explore(struct explore *e)
 	if (!rc)
 		cli_ready_to_mark(&e->unmarked);
 	if (!rc)
-		rc = store_create(said, e->o.specs[0], &e->dir, &err);
+		rc = case_create(said, e->o.specs[0], store_made, &e->dir, &err);
 	if (!rc && e->resume)
 		e->before = count_findings(e->dir);
 	if (!rc && !disk_clean_up(&removed, &ignored) && removed)

@@ -207,7 +207,7 @@ static int export_case(const char *from, const char *to, bool trust)
 
 	if (rc)
 		return cli_fail(&err);
-	if (store_trust(&v.c, trust, &strange) || !v.c.ours)
+	if (store_trust(&v.c, NULL, trust, &strange) || !v.c.ours)
 		cli_tell_strange(from);
 	if (mkdir(to, 0777) < 0 && errno != EEXIST)
 		rc = err_set(&err, -errno, "cannot make the directory %s: %m", to);

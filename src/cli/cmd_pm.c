@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_pm.c - outage pm: every crash of a program that uses persistent memory. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -519,7 +520,7 @@ static int make_run(struct pm *p, struct err *err)
 
 	if (p->output && case_is_run(p->output, pm_kind.plan->name))
 		return err_set(err, -EEXIST, "%s holds a run already: give another -o", p->output);
-	int rc = store_create(p->output, "pm", &dir, err);
+	int rc = case_create(p->output, "pm", pm_kind.made, &dir, err);
 	if (rc)
 		return rc;
 	p->dir = realpath(dir, NULL);
@@ -529,15 +530,13 @@ static int make_run(struct pm *p, struct err *err)
 /* Of a run that was none, nothing is worth keeping. */
 static void discard(const struct pm *p)
 {
-	static const char *const made[] = { CASE_RUN,	"trace",    "places", "base.img",
-					    TRUST_MARK, "findings", "." };
+	auto_fd dir = open(p->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
-		auto_free char *path = xasprintf("%s/%s", p->dir, made[i]);
-
-		if (unlink(path))
-			rmdir(i + 1 < ARRAY_SIZE(made) ? path : p->dir);
-	}
+	unlinkat(dir, CASE_RUN, 0);
+	for (const char *const *name = pm_kind.made; *name; name++)
+		unlinkat(dir, *name, 0);
+	unlinkat(dir, "findings", AT_REMOVEDIR); /* if it is empty */
+	rmdir(p->dir);
 }
 
 static int run_all(struct pm *p, struct err *err)

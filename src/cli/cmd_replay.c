@@ -122,7 +122,7 @@ static int load(struct replay *o, const char *dir, struct err *err)
 	if (rc)
 		return rc;
 	/* In this order: a guest's kernel is asked for its version, and so is run. */
-	rc = store_trust(&o->c, o->trust, err);
+	rc = store_trust(&o->c, NULL, o->trust, err);
 	if (!rc)
 		rc = guest_opts_apply(&o->guest, &o->c, err);
 	if (!rc)

@@ -171,7 +171,7 @@ static int run(void *given, struct args *args)
 		o->output = default_output(dir);
 	if (case_is_finding(dir, pm_kind.finding->name))
 		return shrink_pm(o, dir);
-	if (store_load(dir, &o->c, &err) || store_trust(&o->c, o->trust, &err) ||
+	if (store_load(dir, &o->c, &err) || store_trust(&o->c, NULL, o->trust, &err) ||
 	    guest_opts_apply(&o->guest, &o->c, &err))
 		return cli_fail(&err);
 	if (o->c.ours)

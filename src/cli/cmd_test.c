@@ -310,14 +310,12 @@ static int finish(struct test *t, const struct workers_result *result)
 /* A run that never began leaves no directory. It made all of these: it refuses what is there. */
 static void remove_unbegun(const struct test *t)
 {
-	static const char *const names[] = { "run", "progress", "suppressions", "kernel-log",
-					     TRUST_MARK };
-
 	if (t->resume || t->progress.done || t->clusters.n)
 		return;
 	auto_fd dir = open(t->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		unlinkat(dir, names[i], 0);
+	unlinkat(dir, CASE_RUN, 0);
+	for (const char *const *name = store_made; *name; name++)
+		unlinkat(dir, *name, 0);
 	unlinkat(dir, "findings", AT_REMOVEDIR); /* if it is empty */
 	if (rmdir(t->dir) == 0 && !t->output)
 		rmdir("outage-runs"); /* unless others are there */
@@ -453,7 +451,7 @@ static int begin(struct test *t, struct err *err)
 	t->plan.workloads = supply_count(&t->source);
 	t->plan.ours = true;
 	cli_ready_to_mark(&t->unmarked);
-	rc = store_create(t->output, t->plan.target, &t->dir, err);
+	rc = case_create(t->output, t->plan.target, store_made, &t->dir, err);
 	if (!rc)
 		rc = save_suppressions(t, err);
 	if (!rc)
@@ -537,7 +535,7 @@ static int resume(struct test *t, struct err *err)
 	if (!rc)
 		rc = progress_resume(t->dir, t->plan.workloads, &t->progress, err);
 	if (!rc)
-		rc = store_sweep(t->dir, err);
+		rc = case_sweep(t->dir, err);
 	if (!rc)
 		rc = earlier_load(t->dir, &t->progress, &t->earlier, err);
 	if (!rc)

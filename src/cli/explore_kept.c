@@ -11,13 +11,13 @@
 /* ---- a finding ---- */
 
 /* `references` has SIDES_MAX places. */
-static void sides_of_case(const struct kept_case *c, struct target_opts *references,
+static void sides_of_case(const struct stored_case *c, struct target_opts *references,
 			  struct explore_opts *o)
 {
 	o->specs[0] = c->target;
 	o->n_specs = 1;
 	for (size_t i = 0; i < c->references.n && o->n_specs < SIDES_MAX; i++) {
-		const struct kept_reference *r = &c->references.v[i];
+		const struct stored_reference *r = &c->references.v[i];
 
 		references[o->n_specs] = (struct target_opts){
 #define TARGET_OPTION(member, ...) .member = r->member,
@@ -46,12 +46,12 @@ int explore_again(void *ctx)
 
 	if (rc)
 		return cli_fail(&err);
-	sides_of_case(&c, references, a->opts);
+	sides_of_case(&c.c, references, a->opts);
 	for (unsigned i = 0; i < SIDES_MAX; i++)
 		start[i] = c.starts[i] ? &c.start[i] : NULL;
-	rc = kept_trust(&c, a->dir, a->trust, &err);
+	rc = store_trust(&c.c, &c.script.w, a->trust, &err);
 	if (!rc)
-		rc = explore_replay(a->opts, &c.script, start, c.signature, 3, &shown, &result,
+		rc = explore_replay(a->opts, &c.script, start, c.c.signature, 3, &shown, &result,
 				    &log, &err);
 	if (!rc) {
 		fputs(strbuf_str(&log), stdout);

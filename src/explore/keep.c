@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* keep.c - keeps what an exploration found, and reads it back; see keep.h. */
 #include "explore/keep.h"
 
 #include <errno.h>
@@ -7,10 +8,7 @@
 
 #include "base/below.h"
 #include "base/io.h"
-#include "base/number.h"
 #include "explore/finding_dir.h"
-#include "run/store.h"
-#include "run/strange.h"
 
 static int write_file(const char *dir, const char *name, const struct strbuf *text, struct err *err)
 {
@@ -67,21 +65,11 @@ static int write_results(const char *dir, const struct step_result *r, struct er
 	return write_file(dir, "results", &text, err);
 }
 
-static void add_kernel(const struct target_opts *t, struct strbuf *out)
+static_assert(SIDES_MAX <= 5, "the mark of a case covers a disk for each: file_names[] in store.c");
+
+static char *start_name(unsigned side)
 {
-	auto_free char *kernel = target_kernel(t);
-
-	strbuf_addf(out, "kernel %s\n", kernel);
-}
-
-/* What was said of it goes below its name. */
-static void print_reference(const struct side *s, struct strbuf *out)
-{
-	const struct target *t = side_target_of(s);
-
-	strbuf_addf(out, "reference %s\n", s->spec);
-	if (t)
-		target_opts_print(&t->opts, "reference-", out);
+	return side ? xasprintf("start-%u.img", side) : xstrdup("start.img");
 }
 
 /* `ops`: of the workload beside it; `begins`: there is a start.img, too. */
@@ -90,35 +78,47 @@ static void print_case(const struct kept *k, size_t ops, bool begins, struct str
 	const struct stepper *st = k->stepper;
 	const struct target *t = side_target_of(st->sides[0]);
 	struct target_opts here = { .spec = st->sides[0]->spec };
+	struct stored_case c;
 
-	strbuf_addf(out, "target %s\n", st->sides[0]->spec);
-	strbuf_addf(out, "guarantee %s\nstate live\n", t ? t->ops->guarantee : "linux");
-	strbuf_adds(out, "base base.img\n");
-	strbuf_addf(out, "done %zu\n", ops);
-	if (t) {
-		strbuf_addf(out, "recorder %s\n", disk_recorder(t->disk));
-		target_opts_print(&t->opts, "", out);
+	stored_case_init(&c);
+	stored_case_set_target(&c, t ? &t->opts : &here);
+	c.guarantee = xstrdup(t ? t->ops->guarantee : "linux");
+	c.state = xstrdup("live");
+	c.base = xstrdup("base.img");
+	c.done = ops;
+	c.recorder = t ? xstrdup(disk_recorder(t->disk)) : NULL;
+	for (unsigned i = 1; i < st->n; i++) {
+		const struct target *r = side_target_of(st->sides[i]);
+
+		stored_case_add_reference(&c, st->sides[i]->spec, r ? &r->opts : NULL);
 	}
-	add_kernel(t ? &t->opts : &here, out);
-	strbuf_adds(out, "found-by explore\n");
-	for (unsigned i = 1; i < st->n; i++)
-		print_reference(st->sides[i], out);
-	if (begins)
-		strbuf_adds(out, "start start.img\n");
-	strbuf_addf(out, "signature %s\n", k->result->signature);
-	strbuf_addf(out, "shown %llu of %llu\n", (unsigned long long)k->shown,
-		    (unsigned long long)k->tries);
-	strbuf_addf(out, "operations-before-shrinking %llu\n", (unsigned long long)k->ops_before);
+	c.start = begins ? start_name(0) : NULL;
+	c.signature = xstrdup(k->result->signature);
+	c.shown = xasprintf("%llu of %llu", (unsigned long long)k->shown,
+			    (unsigned long long)k->tries);
+	c.ops_before = k->ops_before;
 	if (k->runs)
-		strbuf_addf(out, "shrunk-by %llu scripts, %llu operations\n",
-			    (unsigned long long)k->runs, (unsigned long long)k->steps);
+		c.shrunk_by = xasprintf("%llu scripts, %llu operations",
+					(unsigned long long)k->runs, (unsigned long long)k->steps);
+	record_print(&store_explored, &c, out);
+	stored_case_release(&c);
 }
 
-static_assert(SIDES_MAX <= 5, "the mark of a case covers a disk for each: mark_case() in store.c");
-
-static char *start_name(unsigned side)
+static void print_hang(const struct target_opts *target, const char *reference, size_t ops,
+		       struct strbuf *out)
 {
-	return side ? xasprintf("start-%u.img", side) : xstrdup("start.img");
+	struct stored_case c;
+
+	stored_case_init(&c);
+	stored_case_set_target(&c, target);
+	c.guarantee = xstrdup("linux");
+	c.state = xstrdup("live");
+	c.base = xstrdup("base.img");
+	c.done = ops;
+	stored_case_add_reference(&c, reference, NULL);
+	c.signature = xstrdup("hang");
+	record_print(&store_explored, &c, out);
+	stored_case_release(&c);
 }
 
 static int keep_start(const struct kept *k, unsigned i, const char *dir, struct err *err)
@@ -307,11 +307,7 @@ int keep_hang(const char *run, unsigned worker, const struct target_opts *target
 		rc = write_problems(new.dir.path, &list, err);
 	if (!rc)
 		rc = write_scripts(new.dir.path, script, NULL, err);
-	strbuf_addf(&text, "target %s\nguarantee linux\nstate live\nbase base.img\ndone %zu\n",
-		    target->spec, script->w.ops.n);
-	target_opts_print(target, "", &text);
-	add_kernel(target, &text);
-	strbuf_addf(&text, "found-by explore\nreference %s\nsignature hang\n", reference);
+	print_hang(target, reference, script->w.ops.n, &text);
 	if (!rc)
 		rc = new_case_finish(&new, &text, err);
 	if (!rc)
@@ -320,90 +316,6 @@ int keep_hang(const char *run, unsigned worker, const struct target_opts *target
 }
 
 /* ---- reading back ---- */
-
-/* What a case says of itself: no other key of its file is read here. */
-enum value { TEXT, LINES, SIZE, FLAG, REFERENCE, START };
-
-static const struct key {
-	struct trust_key key; /* its name, and what its value leads to */
-	enum value value;
-	bool of_reference; /* it says something of the reference before it */
-	size_t at;
-} keys[] = {
-#define KEY(name, leads, value, member)                                                            \
-	{                                                                                          \
-		{ name, leads }, value, false, offsetof(struct kept_case, member)                  \
-	}
-#define REF(name, leads, value, member)                                                            \
-	{                                                                                          \
-		{ name, leads }, value, true, offsetof(struct kept_reference, member)              \
-	}
-	KEY("target", TRUST_TARGET, TEXT, target),
-	KEY("signature", TRUST_HARMLESS, TEXT, signature),
-#define TARGET_OPTION(member, kind, leads, key, ...) KEY(key, leads, kind, member),
-#define GUEST_OPTION				     TARGET_OPTION
-#include "target/options.def"
-	KEY("start", TRUST_IMAGE, START, begins),
-	KEY("reference", TRUST_TARGET, REFERENCE, references),
-#define TARGET_OPTION(member, kind, leads, key, ...) REF("reference-" key, leads, kind, member),
-#define GUEST_OPTION				     TARGET_OPTION
-#include "target/options.def"
-#undef KEY
-#undef REF
-};
-
-static bool is_text(const struct key *k)
-{
-	return k->value == TEXT || k->value == LINES;
-}
-
-static char **text_at(const void *s, const struct key *k)
-{
-	return (char **)((uintptr_t)s + k->at);
-}
-
-/* Of a text that is there twice, the first counts; LINES has all of them. */
-static void take_text(char **to, enum value kind, const char *value)
-{
-	if (*to && kind != LINES)
-		return;
-	char *all = *to ? xasprintf("%s\n%s", *to, value) : xstrdup(value);
-	free(*to);
-	*to = all;
-}
-
-static void take_value(struct kept_case *c, const struct key *k, const char *value)
-{
-	void *s = k->of_reference && c->references.n ? (void *)&vec_last(&c->references) : c;
-	uint64_t *number = (uint64_t *)((char *)s + k->at);
-
-	if (k->value == REFERENCE)
-		vec_push(&c->references, (struct kept_reference){ .spec = xstrdup(value) });
-	else if (k->value == START)
-		c->begins = true;
-	else if (k->of_reference && !c->references.n)
-		return;
-	else if (k->value == SIZE && number_parse(value, number))
-		*number = 0;
-	else if (k->value == FLAG)
-		*(bool *)number = streq(value, "1");
-	else if (is_text(k))
-		take_text(text_at(s, k), k->value, value);
-}
-
-static void take_key(struct kept_case *c, const char *key, const char *value)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (streq(keys[i].key.name, key))
-			take_value(c, &keys[i], value);
-}
-
-bool kept_key(size_t i, struct trust_key *out)
-{
-	if (i < ARRAY_SIZE(keys))
-		*out = keys[i].key;
-	return i < ARRAY_SIZE(keys);
-}
 
 /* The target's is there, or nothing is. A reference without one needs none. */
 static int load_start(const char *at, struct kept_case *c, struct err *err)
@@ -430,27 +342,17 @@ static int load_start(const char *at, struct kept_case *c, struct err *err)
 int kept_load(const char *dir, struct kept_case *out, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
-	auto_free char *script = xasprintf("%s/script", dir), *at = below_case(dir);
+	auto_free char *script = xasprintf("%s/script", dir);
 
 	*out = (struct kept_case){ 0 };
 	script_init(&out->script);
-	int rc = io_slurp_file(at, "case", 1 << 20, &text, err);
-	char *rest = text.buf;
-	for (char *line; !rc && (line = strsep(&rest, "\n"));) {
-		char *blank = strchr(line, ' ');
-
-		if (!blank)
-			continue;
-		*blank = '\0';
-		take_key(out, line, blank + 1);
-	}
-	if (!rc && (!out->target || !out->references.n || !out->signature))
+	int rc = store_load(dir, &out->c, err);
+	if (!rc && (!out->c.explored || !out->c.references.n || !out->c.signature))
 		rc = err_set(err, -EINVAL, "%s was not found by outage explore", dir);
-	if (!rc && out->begins)
-		rc = load_start(at, out, err);
-	strbuf_clear(&text);
+	if (!rc && out->c.start)
+		rc = load_start(out->c.at, out, err);
 	if (!rc)
-		rc = io_slurp_file(at, "script", 64 << 20, &text, err);
+		rc = io_slurp_file(out->c.at, "script", RECORD_MAX, &text, err);
 	if (!rc)
 		rc = script_parse(strbuf_str(&text), text.len, script, &out->script, err);
 	if (rc)
@@ -458,65 +360,11 @@ int kept_load(const char *dir, struct kept_case *out, struct err *err)
 	return rc;
 }
 
-/* ---- whose it is ---- */
-
-/* Of the case itself, or of one of its references. */
-static void texts_would(const void *s, bool of_reference, struct strbuf *would)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		const struct key *k = &keys[i];
-		bool named = is_text(k) && k->of_reference == of_reference;
-		auto_free char *lines = named && *text_at(s, k) ? xstrdup(*text_at(s, k)) : NULL;
-		char *rest = lines;
-
-		for (char *line; k->key.leads != TRUST_TARGET && (line = strsep(&rest, "\n"));)
-			trust_would(k->key, line, would);
-	}
-}
-
-static void case_would(const struct kept_case *c, struct strbuf *would)
-{
-	const struct op *op = workload_command(&c->script.w);
-
-	strange_target(c->target, c->begins, would);
-	texts_would(c, false, would);
-	for (size_t i = 0; i < c->references.n; i++) {
-		strange_target(c->references.v[i].spec, c->begins, would);
-		texts_would(&c->references.v[i], true, would);
-	}
-	if (op)
-		trust_would((struct trust_key){ "shell", TRUST_COMMAND }, op->args[0].text, would);
-}
-
-int kept_trust(const struct kept_case *c, const char *dir, bool trust, struct err *err)
-{
-	auto_strbuf would = STRBUF_INIT;
-	struct err why = ERR_INIT;
-
-	/* The disk that is in its directory is covered by its mark. */
-	if (trust || !store_verify(dir, "base.img", &why))
-		return 0;
-	case_would(c, &would);
-	return would.len ? strange_refuse(dir, "case", c->target, &why, &would, err) : 0;
-}
-
-static void release_texts(const void *s, bool of_reference)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (is_text(&keys[i]) && keys[i].of_reference == of_reference)
-			free(*text_at(s, &keys[i]));
-}
-
 void kept_release(struct kept_case *c)
 {
 	script_release(&c->script);
-	for (size_t i = 0; i < c->references.n; i++) {
-		free(c->references.v[i].spec);
-		release_texts(&c->references.v[i], true);
-	}
-	vec_release(&c->references);
 	for (unsigned i = 0; i < SIDES_MAX; i++)
 		image_release(&c->start[i]);
-	release_texts(c, false);
+	stored_case_release(&c->c);
 	*c = (struct kept_case){ 0 };
 }

@@ -16,7 +16,7 @@
 #define EXPLORE_KEEP_H
 
 #include "explore/script.h"
-#include "trust/trust.h"
+#include "run/store.h"
 
 struct kept {
 	const char *run;  /* the directory of the run */
@@ -48,35 +48,15 @@ int keep_hang(const char *run, unsigned worker, const struct target_opts *target
 	      const char *reference, const struct script *script, const char *words, char **dir,
 	      struct err *err) must_check;
 
-struct kept_reference {
-	char *spec;
-#define TARGET_OPTION(member, kind, ...) TARGET_OWNED_##kind member;
-#define GUEST_OPTION			 TARGET_OPTION
-#include "target/options.def"
-};
-
-/* What --replay needs. */
+/* What --replay needs. Its script is what store_trust() is asked about. */
 struct kept_case {
+	struct stored_case c;
 	struct script script;
-	char *target;
-	struct vec_of(struct kept_reference) references;
-	char *signature;
-#define TARGET_OPTION(member, kind, ...) TARGET_OWNED_##kind member;
-#define GUEST_OPTION			 TARGET_OPTION
-#include "target/options.def"
 	struct image start[SIDES_MAX]; /* to begin with */
 	bool starts[SIDES_MAX];	       /* whether there is one */
-	bool begins;		       /* the case says that there are such */
 };
 
 int kept_load(const char *dir, struct kept_case *out, struct err *err) must_check;
-/* Key by key, what its value leads to: false after the last. */
-bool kept_key(size_t i, struct trust_key *out);
-/*
- * Refuses a case that leads to more than a guest (trust.h), unless its mark is this user's, or
- * `trust` says that he takes it for his own.
- */
-int kept_trust(const struct kept_case *c, const char *dir, bool trust, struct err *err) must_check;
 void kept_release(struct kept_case *c);
 
 #endif

@@ -82,6 +82,8 @@ static const struct record_type summary_type =
 static const struct trust_file run_files[] = {
 	{ .name = CASE_RUN }, { .name = "base.img" }, { .name = "trace" }, { .name = "places" }
 };
+static const char *const made[] = { "trace",	  "places",   "base.img", "recovery",
+				    CASE_SUMMARY, TRUST_MARK, NULL };
 static const char *const synced[] = { CASE_RUN, "base.img", "trace", "places", "recovery", NULL };
 
 const struct case_kind pm_kind = {
@@ -90,6 +92,7 @@ const struct case_kind pm_kind = {
 	.summary = &summary_type,
 	.run = { .kind = "pm-run", .files = run_files, .n = ARRAY_SIZE(run_files), .keep = true },
 	.synced = synced,
+	.made = made,
 	.finding_mark = "pm-case",
 };
 

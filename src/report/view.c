@@ -430,16 +430,16 @@ static int load_about(struct run_view *r, struct err *err)
 
 int run_view_load(const char *dir, struct run_view *out, struct err *err)
 {
-	struct store_list list = { 0 };
+	auto_words list = { 0 };
 	auto_free char *at = below_case(dir);
 	int rc = 0;
 
 	*out = (struct run_view){ .dir = xstrdup(dir), .progress = { .fd = -1 } };
 	/* The directory of a case stands for a run that found nothing else; it has no findings. */
-	if (!below_exists(dir, "findings") && below_exists(at, "case"))
+	if (!below_exists(dir, "findings") && below_exists(at, CASE_FILE))
 		vec_push(&list, xstrdup(dir));
 	else
-		rc = store_list(dir, &list, err);
+		rc = case_list(dir, &list, err);
 	if (!rc)
 		rc = load_about(out, err);
 	for (size_t i = 0; i < list.n && !rc; i++) {
@@ -453,7 +453,6 @@ int run_view_load(const char *dir, struct run_view *out, struct err *err)
 	}
 	for (size_t i = 0; i < out->clusters.n; i++)
 		out->findings += out->clusters.v[i].count;
-	store_list_release(&list);
 	if (rc)
 		run_view_release(out);
 	return rc;

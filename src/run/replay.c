@@ -53,7 +53,7 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 	*out = (struct run_opts){
 		.target = { .spec = c->target,
 			    .fsck = c->fsck,
-			    .eadr = c->eadr != 0,
+			    .eadr = c->eadr,
 #define TARGET_OPTION(member, ...) .member = c->member,
 #define GUEST_OPTION		   TARGET_OPTION
 #include "target/options.def"

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * store.h - a run's directory: what was found, kept so that it can be seen again.
+ * store.h - what outage test and outage explore find, kept so that it can be seen again. Besides
+ * what every run has (case/dir.h) there is
  *
- *	RUN/run                     what it tests; see plan.h
  *	RUN/progress                which workloads are done, and what they found; see progress.h
  *	RUN/suppressions            the rules it was given, if any; see suppress.h
  *	RUN/kernel-log              what the kernel complained of, and no case has
- *	RUN/mark                    of RUN/run: who made it; see trust.h
  *	RUN/base-N.img              the disk before each workload of one worker (sparse)
  *	RUN/base-N.mark             of that
- *	RUN/findings/NAME/case      key and value a line: target, guarantee, state, base, ...
- *	               .../mark     of all that is in the directory, and of the base's mark
- *	               .../workload, trace, recovery, problems, diagnosis, expected, seen,
- *	               kernel-log, said
+ *	RUN/findings/NAME/workload, trace, recovery, problems, diagnosis, expected, seen, kernel-log
+ *
+ * The record of a case is "test-case", or "explore-case" with the references and a script of its
+ * own (explore/keep.h).
  *
  * NAME is WORKLOAD-CASE: the number of the workload in this run, and of the case in the workload.
  * "problems" has a line for each: kind, path, words and promise, separated by tabs. The state is
@@ -25,24 +24,24 @@
  *
  * The keys "crash", "max-subset", "budget", "seed", "prune", "lose-flush", "model", "eadr",
  * "split", "granularity", "dump" and "check" of a case are the options of the run that found it, as
- *in RUN/run; "with-fsck" is what "fsck" is there.
+ * in RUN/run; "with-fsck" is what "fsck" is there.
  */
 #ifndef RUN_STORE_H
 #define RUN_STORE_H
 
+#include "case/dir.h"
 #include "run/run.h"
-#include "trust/trust.h"
 
 /* Read-only first, and then made writable. */
 #define STORE_READ_ONLY "read-only"
 /* Writable, from the beginning, after it refused to be mounted read-only. */
 #define STORE_REFUSED "refused"
 
-/*
- * Makes RUN, and RUN/findings. With path == NULL a new name below ./outage-runs is chosen; a path
- * that holds a run already is refused.
- */
-int store_create(const char *path, const char *target, char **out, struct err *err) must_check;
+/* What a run makes besides RUN/run and its findings, up to NULL. */
+extern const char *const store_made[];
+/* The number of a name "base-N.img", or -1; and before it, where it is from a case's directory. */
+long store_base_number(const char *name);
+#define STORE_ABOVE "../../"
 /* One more than the number of any base image of the run. */
 unsigned store_next_base(const char *run);
 
@@ -80,8 +79,6 @@ int store_hang(const struct store_place *at, const struct store_hang *h,
 
 /* A line for each, as in the file "problems". */
 void store_print_problems(const struct findings *findings, struct strbuf *out);
-/* Removes what a process that was killed had not completed. */
-int store_sweep(const char *run, struct err *err) must_check;
 
 /* A case read back. */
 struct stored_problem {
@@ -89,9 +86,17 @@ struct stored_problem {
 	char *path, *words, *promise;
 };
 
+struct stored_reference {
+	char *spec;
+#define TARGET_OPTION(member, kind, ...) TARGET_OWNED_##kind member;
+#define GUEST_OPTION			 TARGET_OPTION
+#include "target/options.def"
+};
+
 struct stored_case {
-	char *dir; /* as it was named, for people */
-	char *at;  /* the same for base/below.h */
+	char *dir;     /* as it was named, for people */
+	char *at;      /* the same for base/below.h */
+	bool explored; /* it is an "explore-case" */
 	char *target, *guarantee, *state, *base, *kernel, *recorder, *fsck;
 	char *dump, *check;
 	char *guest_kernel_hash, *guest_files_hash, *model;
@@ -101,23 +106,38 @@ struct stored_case {
 	char *media; /* the faults of the media on top of the state, or NULL */
 	char *layer; /* of the enumeration that found it; NULL if before any crash */
 	char *crash, *prune, *phase, *mounted; /* NULL if it is not said */
-	uint64_t done, max_subset, budget, seed, lose_flush, hang_after_ms;
-	uint64_t eadr, split, granularity, with_fsck;
+	char *survived, *lost;		       /* numbers of events, for people */
+	uint64_t done, max_subset, budget, seed, lose_flush, hang_after_ms, granularity, point;
+	bool eadr, split, with_fsck;
 	uint64_t operation; /* that is blamed; RUN_NO_OPERATION: none alone is */
-	bool ours;	    /* this user made it, or takes it for his own; see store_trust() */
+	/* Of an exploration: */
+	struct vec_of(struct stored_reference) references;
+	char *signature;
+	char *start;		 /* "start.img": it begins with disks of its own */
+	char *shown, *shrunk_by; /* for people */
+	uint64_t ops_before;	 /* before it was shrunk */
+
+	bool ours; /* this user made it, or takes it for his own; see store_trust() */
 	struct workload workload;
 	struct vec_of(struct stored_problem) problems;
 };
 
+extern const struct record_type store_record, store_explored;
+
+void stored_case_init(struct stored_case *c);
+/* Copies what is known of a target, and of a reference; `t` may be NULL for the latter. */
+void stored_case_set_target(struct stored_case *c, const struct target_opts *t);
+void stored_case_add_reference(struct stored_case *c, const char *spec,
+			       const struct target_opts *t);
 /* The case may come from anywhere: its base image is one of its run, or its own. */
 int store_load(const char *dir, struct stored_case *out, struct err *err) must_check;
 /*
  * Sets `ours`: its mark is this user's, or `trust` says that he takes it for his own. Refuses one
  * that is not, and that leads to more than a guest (trust.h). Reads all of the case, and its disk.
+ * `script` is what is going to be done, if not its workload; or NULL.
  */
-int store_trust(struct stored_case *c, bool trust, struct err *err) must_check;
-/* Key by key, what its value leads to: false after the last. */
-bool store_key(size_t i, struct trust_key *out);
+int store_trust(struct stored_case *c, const struct workload *script, bool trust, struct err *err)
+	must_check;
 /*
  * The mark of a case in a directory that holds all of it but the file "case", which is going to
  * hold `text`; and whether it fits: `base` as that file says. For who keeps cases of his own.
@@ -145,12 +165,6 @@ const struct stored_problem *stored_case_first(const struct stored_case *c);
 /* Another file of the case ("seen", "kernel-log"); nothing is added if it is not there. */
 int store_text(const struct stored_case *c, const char *name, struct strbuf *out, struct err *err)
 	must_check;
-
-/* The directories of a run's cases, in the order of their numbers. */
-struct store_list vec_of(char *);
-
-int store_list(const char *run, struct store_list *out, struct err *err) must_check;
-void store_list_release(struct store_list *l);
 
 /*
  * Which cluster a case belongs to: its first problem, and the operation that is blamed for it or,

@@ -504,29 +504,3 @@ int target_opts_fit(const struct target_opts *o, const char *spec, const char *p
 				       rules[i].name, rules[i].whose, t ? t->name : spec);
 	return 0;
 }
-
-static void print_text(const char *prefix, const char *key, const char *value, struct strbuf *out)
-{
-	auto_free char *lines = value ? xstrdup(value) : NULL;
-	char *rest = lines;
-
-	for (char *line; (line = strsep(&rest, "\n"));)
-		strbuf_addf(out, "%s%s %s\n", prefix, key, line);
-}
-
-static void print_number(const char *prefix, const char *key, uint64_t value, struct strbuf *out)
-{
-	if (value)
-		strbuf_addf(out, "%s%s %llu\n", prefix, key, (unsigned long long)value);
-}
-
-void target_opts_print(const struct target_opts *o, const char *prefix, struct strbuf *out)
-{
-#define PRINT_TEXT				  print_text
-#define PRINT_LINES				  print_text
-#define PRINT_SIZE				  print_number
-#define PRINT_FLAG				  print_number
-#define TARGET_OPTION(member, kind, _l, key, ...) PRINT_##kind(prefix, key, o->member, out);
-#define GUEST_OPTION				  TARGET_OPTION
-#include "target/options.def"
-}

@@ -63,8 +63,6 @@ struct target_opts {
 /* Whether the target can have what was said; names of options begin with `prefix`. */
 int target_opts_fit(const struct target_opts *o, const char *spec, const char *prefix,
 		    struct err *err) must_check;
-/* What options.def has and was said, in the form of records: a key and its value a line. */
-void target_opts_print(const struct target_opts *o, const char *prefix, struct strbuf *out);
 
 enum {
 	TARGET_UML_MEMORY = 160 << 20,

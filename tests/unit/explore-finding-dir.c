@@ -47,16 +47,15 @@ static bool says(const char *dir, const char *text)
 /* Whether the list of findings has one that is complete, whichever it is. */
 static bool lists_one(void)
 {
-	struct store_list list = { 0 };
+	auto_words list = { 0 };
 	struct err err = ERR_INIT;
 	bool any = false;
 
-	if (store_list("run", &list, &err))
+	if (case_list("run", &list, &err))
 		return false;
 	for (size_t i = 0; i < list.n; i++)
 		any |= says(list.v[i], "found") || says(list.v[i], "smaller") ||
 		       says(list.v[i], "smallest");
-	store_list_release(&list);
 	return any;
 }
 

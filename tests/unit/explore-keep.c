@@ -55,7 +55,7 @@ static void test_update(struct stepper *st)
 	ok(says("\nshown 1 of 4\n"), "which its case says");
 	ok(says("\ndone 3\n"), "it has as many operations as before");
 	is_i(kept_load("run/findings/1-0", &back, &err), 0, "it can be read: %s", err.msg);
-	ok(!back.begins && back.script.w.ops.n == 3, "and begins with new file systems");
+	ok(!back.c.start && back.script.w.ops.n == 3, "and begins with new file systems");
 	kept_release(&back);
 
 	/* The other way round: what is kept begins with an image. */

@@ -27,23 +27,26 @@ static inline void check_record(const struct record_type *type, const struct tru
 	is_u(found, n, "%s: no key is gone", type->name);
 }
 
-/* The same for keys that are no record's. */
-static inline void check_keys(const char *what, bool (*next)(size_t i, struct trust_key *out),
-			      const struct trust_key *known, size_t n)
+static inline const struct record_field *find_key(const struct record_type *t, const char *name)
 {
-	struct trust_key k;
-	size_t found = 0;
+	for (size_t i = 0; i < t->n; i++) {
+		const struct record_field *f = &t->fields[i];
 
-	for (size_t i = 0; next(i, &k); i++) {
-		size_t j = 0;
-
-		while (j < n && strcmp(known[j].name, k.name) != 0)
-			j++;
-		found += j < n;
-		ok(j < n && k.leads == known[j].leads && k.leads != TRUST_UNKNOWN,
-		   "%s: %s is known, and what it leads to", what, k.name);
+		f = f->part ? find_key(f->part, name) : strcmp(f->key.name, name) == 0 ? f : NULL;
+		if (f)
+			return f;
 	}
-	is_u(found, n, "%s: no key is gone", what);
+	return NULL;
+}
+
+/* A value that a key can have; if that is a text, one that leads somewhere. */
+static inline const char *evil(const struct record_type *t, const char *name)
+{
+	const struct record_field *f = find_key(t, name);
+
+	return !f || f->kind == RECORD_TEXT || f->kind == RECORD_LINES ? "/evil"
+	       : f->kind == RECORD_FLAG				       ? "yes"
+								       : "4096";
 }
 
 /* A key of its own for each test: that of who runs it is left alone. */

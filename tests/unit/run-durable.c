@@ -78,11 +78,11 @@ static int begin(const char *dir, char **run, struct plan *plan, struct progress
 		*run = xstrdup(dir);
 		if (!rc)
 			rc = progress_resume(dir, WORKLOADS, p, err);
-		return rc ? rc : store_sweep(dir, err);
+		return rc ? rc : case_sweep(dir, err);
 	}
 	int rc = plan_parse(plan_text, strlen(plan_text), "plan", plan, err);
 	if (!rc)
-		rc = store_create(dir, "ext4", run, err);
+		rc = case_create(dir, "ext4", store_made, run, err);
 	if (!rc)
 		rc = plan_save(plan, dir, err);
 	return rc ? rc : progress_create(*run, WORKLOADS, p, err);
@@ -126,7 +126,7 @@ static bool is_whole(const char *dir, struct err *err)
 /* What is listed is whole; what is counted is listed. `done` gets how many workloads are. */
 static bool is_sound(const char *run, uint64_t *done, struct err *err)
 {
-	struct store_list list = { 0 };
+	auto_words list = { 0 };
 	struct progress p = { .fd = -1 };
 	struct plan plan = { 0 };
 	auto_free char *findings = xasprintf("%s/findings", run);
@@ -135,7 +135,7 @@ static bool is_sound(const char *run, uint64_t *done, struct err *err)
 	*done = 0;
 	if (access(findings, F_OK))
 		return progress_load(run, WORKLOADS, &p, err) == 0 && !p.done;
-	sound = store_list(run, &list, err) == 0 && progress_load(run, WORKLOADS, &p, err) == 0;
+	sound = case_list(run, &list, err) == 0 && progress_load(run, WORKLOADS, &p, err) == 0;
 	/* Findings without the plan of their run would be lost as well. */
 	if (sound && list.n)
 		sound = plan_load(run, &plan, err) == 0;
@@ -151,7 +151,6 @@ static bool is_sound(const char *run, uint64_t *done, struct err *err)
 	if (plan.target)
 		plan_release(&plan);
 	progress_release(&p);
-	store_list_release(&list);
 	return sound;
 }
 

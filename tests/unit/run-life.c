@@ -31,6 +31,8 @@ static void write_text(const char *where, const char *name, const char *text)
 		printf("# cannot write %s\n", path);
 }
 
+#define CASE_HEAD "outage-test-case 2\nversion 0.1.0\n"
+
 /* ---- the plan ---- */
 
 static const char good[] = "outage-test-run 2\nversion " OUTAGE_VERSION "\n"
@@ -343,7 +345,8 @@ static void test_suppress_refused(void)
 static void add_case(const char *run, const char *name, const char *state)
 {
 	auto_free char *path = xasprintf("%s/findings/%s", run, name);
-	auto_free char *text = xasprintf("target ext4\nguarantee linux\nstate %s\nbase base.img\n"
+	auto_free char *text = xasprintf(CASE_HEAD
+					 "target ext4\nguarantee linux\nstate %s\nbase base.img\n"
 					 "size 65536\n",
 					 state);
 
@@ -382,7 +385,7 @@ static void test_earlier(void)
 		mkdir(path, 0777);
 	}
 	vec_push(&p.spans, (struct progress_span){ 0, 5 });
-	is_i(store_sweep(dir, &err), 0, "what is not complete is removed");
+	is_i(case_sweep(dir, &err), 0, "what is not complete is removed");
 	is_i(earlier_load(dir, &p, &e, &err), 0, "what was kept is read");
 	if (!ok(e.n == 4 && e.v[0].id && e.v[1].id && !e.v[2].id && e.v[3].workload == 17,
 		"of workloads that are not done, also what is no case"))
@@ -537,9 +540,9 @@ static void test_second(void)
 	memset(page, 'b', sizeof(page));
 	auto_free char *other = one_write(recovery, &first, 8192, page, &both);
 	auto_free char *text =
-		xasprintf("target ext4\nguarantee linux\nstate %s/%s\nbase base.img\n"
-			  "size 65536\ncrash reorder,recovery\nmax-subset 4\n"
-			  "budget 77\nseed 5\nprune none\nlose-flush 2\n",
+		xasprintf(CASE_HEAD "target ext4\nguarantee linux\nstate %s/%s\nbase base.img\n"
+				    "size 65536\ncrash reorder,recovery\nmax-subset 4\n"
+				    "budget 77\nseed 5\nprune none\nlose-flush 2\n",
 			  id, other);
 	write_text(where, "case", text);
 	write_text(where, "problems", "missing\tfoo\tfoo: is missing\t\n");
@@ -567,7 +570,8 @@ static void test_second(void)
 
 /* ---- what comes from others ---- */
 
-static const char a_case[] = "target ext4\nguarantee linux\nstate live\nbase %s\nsize 65536\n%s";
+static const char a_case[] = CASE_HEAD
+	"target ext4\nguarantee linux\nstate live\nbase %s\nsize 65536\n%s";
 
 static int load_with(const char *where, const char *base, const char *more, struct stored_case *c,
 		     struct err *err)

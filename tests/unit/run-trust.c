@@ -74,8 +74,27 @@ static const struct trust_key of_case[] = {
 	{ "eadr", TRUST_HARMLESS },
 	{ "split", TRUST_HARMLESS },
 	{ "granularity", TRUST_HARMLESS },
-	{ "with-fsck", TRUST_HARMLESS }, /* as a number; that it is there counts */
+	{ "with-fsck", TRUST_HARMLESS }, /* that it is there counts */
 	{ "hang-after-ms", TRUST_HARMLESS },
+	{ "point", TRUST_HARMLESS },
+	{ "survived", TRUST_HARMLESS },
+	{ "lost", TRUST_HARMLESS },
+	{ "signature", TRUST_HARMLESS },
+	{ "shown", TRUST_HARMLESS },
+	{ "operations-before-shrinking", TRUST_HARMLESS },
+	{ "shrunk-by", TRUST_HARMLESS },
+	{ "start", TRUST_IMAGE },
+	{ "reference", TRUST_TARGET },
+	{ "reference-mkfs", TRUST_COMMAND },
+	{ "reference-recover", TRUST_COMMAND },
+	{ "reference-guest-kernel", TRUST_CODE },
+	{ "reference-guest-modules", TRUST_CODE },
+	{ "reference-guest-memory", TRUST_HARMLESS },
+	{ "reference-size", TRUST_HARMLESS },
+	{ "reference-guest-file", TRUST_FILE },
+	{ "reference-guest-cpu", TRUST_HARMLESS },
+	{ "reference-guest-pm", TRUST_HARMLESS },
+	{ "reference-deterministic", TRUST_HARMLESS },
 };
 
 /* Refused, with these words; or, if they are NULL, not. */
@@ -192,8 +211,9 @@ static void write_text(const char *name, const char *text)
 
 static void write_case(const char *target, const char *kind, const char *more)
 {
-	auto_free char *text = xasprintf(
-		"target %s\nguarantee linux\nstate live\nbase ../../base-0.img\n%s", target, more);
+	auto_free char *text = xasprintf("outage-test-case 2\nversion 0.1.0\ntarget %s\nguarantee "
+					 "linux\nstate live\nbase ../../base-0.img\n%s",
+					 target, more);
 	auto_free char *problems = xasprintf("%s\tfoo\tfoo: is bad\t\n", kind);
 
 	write_text("case", text);
@@ -208,23 +228,29 @@ static void case_judged(const char *target, const char *kind, const char *more, 
 
 	write_case(target, kind, more);
 	ok(!store_load(place, &c, &err), "a case: %s", err.msg);
-	int rc = store_trust(&c, false, &err);
+	int rc = store_trust(&c, NULL, false, &err);
 	judged(rc, &err, what, words);
-	ok(!c.ours && !store_trust(&c, true, &err) && c.ours, "unless it is trusted");
+	ok(!c.ours && !store_trust(&c, NULL, true, &err) && c.ours, "unless it is trusted");
 	stored_case_release(&c);
 }
 
 static void test_cases(void)
 {
 	write_text("workload", "creat foo\n");
-	check_keys("case", store_key, of_case, ARRAY_SIZE(of_case));
+	check_record(&store_record, of_case, ARRAY_SIZE(of_case));
 	for (size_t i = 0; i < ARRAY_SIZE(of_case); i++) {
-		bool harmless = of_case[i].leads == TRUST_HARMLESS;
-		auto_free char *more = xasprintf("%s /evil\n", of_case[i].name);
+		enum trust_leads leads = of_case[i].leads;
+		bool given = streq(of_case[i].name, "guarantee") ||
+			     streq(of_case[i].name, "state") || streq(of_case[i].name, "with-fsck");
+		bool of_reference = strncmp(of_case[i].name, "reference-", 10) == 0;
+		auto_free char *more =
+			xasprintf("%s%s %s\n", of_reference ? "reference reffs\n" : "",
+				  of_case[i].name, evil(&store_record, of_case[i].name));
 		auto_free char *words = xasprintf("'/evil' (%s)", of_case[i].name);
 
-		if (of_case[i].leads != TRUST_TARGET && of_case[i].leads != TRUST_IMAGE)
-			case_judged("uml:ext4", "missing", more, harmless ? NULL : words);
+		if (!given && leads != TRUST_TARGET && leads != TRUST_IMAGE)
+			case_judged("uml:ext4", "missing", more,
+				    leads == TRUST_HARMLESS ? NULL : words);
 	}
 	case_judged("vm:ext4,errors=panic", "missing", "", NULL);
 	case_judged("ext4", "missing", "", "have its disk mounted by this machine's kernel;");
@@ -233,7 +259,7 @@ static void test_cases(void)
 	case_judged("fuse,:/evil {disk}", "missing", "", "run '/evil {disk}'");
 	case_judged("nothing:/evil", "missing", "", "run '/evil'");
 	case_judged("uml:ext4", "fsck", "", "checker (fsck) of this machine");
-	case_judged("uml:ext4", "missing", "with-fsck 1\n", "checker (fsck) of this machine");
+	case_judged("uml:ext4", "missing", "with-fsck yes\n", "checker (fsck) of this machine");
 	case_judged("ext4", "missing", "mkfs a\nguest-file b\n",
 		    "kernel, run 'a' (mkfs), use the path 'b' (guest-file)");
 	write_text("workload", "creat foo\nshell \"/evil\"\n");
