@@ -9,7 +9,7 @@
 #define CHECK_PROMISE_H
 
 #include "check/guarantee.h"
-#include "check/history.h"
+#include "check/op_history.h"
 
 enum promise_kind {
 	PROMISE_ALL,   /* sync, syncfs, remount; every operation where the profile says so */

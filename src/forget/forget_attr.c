@@ -128,7 +128,7 @@ static int stat_node(struct forget *f, struct node *n, struct stat *st)
 	return rc;
 }
 
-void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+void forget_on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
@@ -166,7 +166,7 @@ int attr_allowed(struct forget *f, struct node *n, int mask)
 }
 
 /* access(2) and chdir(2), where the kernel does not look itself. It is no operation: no fault. */
-void on_access(fuse_req_t req, fuse_ino_t ino, int mask)
+void forget_on_access(fuse_req_t req, fuse_ino_t ino, int mask)
 {
 	struct forget *f = forget_of(req);
 	int rc;
@@ -177,7 +177,7 @@ void on_access(fuse_req_t req, fuse_ino_t ino, int mask)
 	fuse_reply_err(req, -rc);
 }
 
-void on_statfs(fuse_req_t req, fuse_ino_t ino)
+void forget_on_statfs(fuse_req_t req, fuse_ino_t ino)
 {
 	struct forget *f = forget_of(req);
 	struct statvfs st;
@@ -385,8 +385,8 @@ static int set_all(struct call *c, struct node *n, struct stat *st, int to_set, 
 	return rc;
 }
 
-void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
-		struct fuse_file_info *fi)
+void forget_on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
+		       struct fuse_file_info *fi)
 {
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
@@ -433,7 +433,7 @@ static void reply_value(struct call *c, int64_t rc, const char *value, size_t si
 	call_done(c);
 }
 
-void on_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+void forget_on_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
@@ -454,7 +454,7 @@ void on_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 	reply_value(&c, rc, value, size);
 }
 
-void on_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
+void forget_on_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
@@ -568,14 +568,14 @@ static void change_and_reply(fuse_req_t req, enum posix_op op, fuse_ino_t ino,
 	call_reply(&c, rc);
 }
 
-void on_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t len,
-		 int flags)
+void forget_on_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+			size_t len, int flags)
 {
 	change_and_reply(req, POSIX_SETXATTR, ino,
 			 &(struct xattr_change){ name, value ? value : "", len, flags });
 }
 
-void on_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
+void forget_on_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
 	change_and_reply(req, POSIX_REMOVEXATTR, ino, &(struct xattr_change){ name, NULL, 0, 0 });
 }

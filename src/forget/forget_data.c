@@ -48,7 +48,7 @@ static void close_one(struct forget *f, struct node *n)
 	pthread_mutex_unlock(&n->lock);
 }
 
-void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+void forget_on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
@@ -99,7 +99,7 @@ static void flush_truncated(struct forget *f, struct node *n, uint64_t number)
 	pthread_mutex_unlock(&n->lock);
 }
 
-void on_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+void forget_on_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct forget *f = forget_of(req);
 	struct call c;
@@ -111,7 +111,7 @@ void on_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	call_reply(&c, rc);
 }
 
-void on_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+void forget_on_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
@@ -159,7 +159,8 @@ static void end_use(struct forget *f, struct node *n)
 	pthread_mutex_unlock(&n->lock);
 }
 
-void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+void forget_on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		    struct fuse_file_info *fi)
 {
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
@@ -266,8 +267,8 @@ static uint32_t write_flags(const struct fuse_file_info *fi)
 					       : 0);
 }
 
-void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
-	      struct fuse_file_info *fi)
+void forget_on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
+		     struct fuse_file_info *fi)
 {
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
@@ -340,8 +341,8 @@ static int allocate(struct call *c, struct node *n, int mode, uint64_t off, uint
 	return rc;
 }
 
-void on_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
-		  struct fuse_file_info *fi)
+void forget_on_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
+			 struct fuse_file_info *fi)
 {
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
@@ -362,7 +363,8 @@ void on_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len
 	call_reply(&c, rc);
 }
 
-void on_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
+void forget_on_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence,
+		     struct fuse_file_info *fi)
 {
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);

@@ -44,7 +44,7 @@ int entry_lookup(struct forget *f, struct node *parent, int dir, const char *nam
 	return entry_of(f, node_adopt(f, fd, &st, parent, name, 1), fd, &st, e);
 }
 
-void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+void forget_on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct forget *f = forget_of(req);
 	struct node *p = node_of(f, parent);
@@ -76,7 +76,7 @@ void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	call_done(&c);
 }
 
-void on_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
+void forget_on_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
 {
 	struct forget *f = forget_of(req);
 
@@ -84,7 +84,7 @@ void on_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
 	fuse_reply_none(req);
 }
 
-void on_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *v)
+void forget_on_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *v)
 {
 	struct forget *f = forget_of(req);
 
@@ -162,7 +162,7 @@ static int open_dir(struct forget *f, struct node *n, struct dir_handle **out)
 	return 0;
 }
 
-void on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+void forget_on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
@@ -181,7 +181,7 @@ void on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	call_done(&c);
 }
 
-void on_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+void forget_on_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)ino;
 	handle_free(forget_of(req), handle_of(fi));
@@ -274,13 +274,14 @@ static void read_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	call_done(&c);
 }
 
-void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+void forget_on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		       struct fuse_file_info *fi)
 {
 	read_dir(req, ino, size, off, fi, false);
 }
 
-void on_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
-		    struct fuse_file_info *fi)
+void forget_on_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+			   struct fuse_file_info *fi)
 {
 	read_dir(req, ino, size, off, fi, true);
 }

@@ -387,7 +387,7 @@ static inline void stash_change_end(struct node *n, int more)
 double attr_keep_s(const struct stat *st);
 /* Whether a user who is alone may do this. */
 int attr_allowed(struct forget *f, struct node *n, int mask) must_check;
-void on_access(fuse_req_t req, fuse_ino_t ino, int mask);
+void forget_on_access(fuse_req_t req, fuse_ino_t ino, int mask);
 /* What of a file a write takes away; beside the mode's bits there are capabilities. */
 enum { SETID_CAPABILITY = 1 << 16 };
 unsigned attr_setid(int fd, const struct stat *st);
@@ -397,15 +397,15 @@ void attr_drop_setid(struct call *c, struct node *n);
 int attr_links(struct node *n, int fd, nlink_t *links) must_check;
 /* From ROOT's values to ours. */
 void attr_overlay(struct forget *f, struct node *n, struct stat *st);
-void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
-		struct fuse_file_info *fi);
-void on_statfs(fuse_req_t req, fuse_ino_t ino);
-void on_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
-void on_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size);
-void on_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t len,
-		 int flags);
-void on_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name);
+void forget_on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void forget_on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
+		       struct fuse_file_info *fi);
+void forget_on_statfs(fuse_req_t req, fuse_ino_t ino);
+void forget_on_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
+void forget_on_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size);
+void forget_on_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+			size_t len, int flags);
+void forget_on_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name);
 
 /* ---- forget_names.c ---- */
 
@@ -422,23 +422,23 @@ struct making {
  */
 int make_locked(struct call *c, struct node *p, int dir, const char *name, const struct making *m,
 		struct fuse_entry_param *e) must_check;
-void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
-void on_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n);
-void on_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *v);
-void on_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev);
-void on_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
-void on_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name);
-void on_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name);
-void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
-	       struct fuse_file_info *fi);
-void on_readlink(fuse_req_t req, fuse_ino_t ino);
+void forget_on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
+void forget_on_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n);
+void forget_on_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *v);
+void forget_on_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev);
+void forget_on_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
+void forget_on_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name);
+void forget_on_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name);
+void forget_on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		      struct fuse_file_info *fi);
+void forget_on_readlink(fuse_req_t req, fuse_ino_t ino);
 
 /* ---- forget_remove.c ---- */
 
-void on_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
-void on_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
-void on_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to,
-	       const char *new_name, unsigned flags);
+void forget_on_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
+void forget_on_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
+void forget_on_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to,
+		      const char *new_name, unsigned flags);
 
 /* ---- forget_remake.c: directories that were removed ---- */
 
@@ -451,11 +451,12 @@ int remake(const struct undo *u, int dir, const char *name) must_check;
 
 /* After a crash nobody closes what is open. */
 void dir_release_all(struct forget *f);
-void on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
-void on_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
-		    struct fuse_file_info *fi);
-void on_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void forget_on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void forget_on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		       struct fuse_file_info *fi);
+void forget_on_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+			   struct fuse_file_info *fi);
+void forget_on_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 /* Hidden from the mount: the stash. */
 bool name_is_hidden(const struct forget *f, const struct node *parent, const char *name);
 
@@ -465,15 +466,17 @@ int entry_lookup(struct forget *f, struct node *parent, int dir, const char *nam
 
 /* ---- forget_data.c ---- */
 
-void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-void on_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-void on_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
-void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
-void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
-	      struct fuse_file_info *fi);
-void on_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
-		  struct fuse_file_info *fi);
-void on_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi);
+void forget_on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void forget_on_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void forget_on_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void forget_on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		    struct fuse_file_info *fi);
+void forget_on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
+		     struct fuse_file_info *fi);
+void forget_on_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
+			 struct fuse_file_info *fi);
+void forget_on_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence,
+		     struct fuse_file_info *fi);
 
 /* Whether the kernel needs not to tell when a descriptor is closed. */
 bool data_noflush(struct forget *f, const struct fuse_file_info *fi);
@@ -534,8 +537,8 @@ void data_sized_nodes(struct forget *f, struct node_list *out);
 
 /* ---- forget_sync.c ---- */
 
-void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
-void on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
+void forget_on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
+void forget_on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 /* The data of a sync, and then what the log says; the gate is held. */
 int data_sync_node(struct forget *f, struct node *n, bool data_only) must_check;
 int dir_sync_node(struct forget *f, struct node *n, bool data_only) must_check;

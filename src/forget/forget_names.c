@@ -133,25 +133,25 @@ static void make_and_reply(fuse_req_t req, enum posix_op op, fuse_ino_t parent, 
 	reply_made(&c, rc, &e);
 }
 
-void on_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
+void forget_on_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
 {
 	make_and_reply(req, POSIX_MKNOD, parent, name, &(struct making){ mode, rdev, NULL, false });
 }
 
-void on_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+void forget_on_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
 	make_and_reply(req, POSIX_MKDIR, parent, name,
 		       &(struct making){ mode | S_IFDIR, 0, NULL, false });
 }
 
-void on_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
+void forget_on_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
 {
 	make_and_reply(req, POSIX_SYMLINK, parent, name,
 		       &(struct making){ S_IFLNK | 0777, 0, target, false });
 }
 
-void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
-	       struct fuse_file_info *fi)
+void forget_on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		      struct fuse_file_info *fi)
 {
 	struct forget *f = forget_of(req);
 	struct node *p = node_of(f, parent);
@@ -229,7 +229,7 @@ static int link_locked(struct call *c, struct node *n, int fd, struct node *p, i
 	return rc;
 }
 
-void on_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
+void forget_on_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
 {
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino), *p = node_of(f, parent);
@@ -262,7 +262,7 @@ void on_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name
 	reply_made(&c, rc, &e);
 }
 
-void on_readlink(fuse_req_t req, fuse_ino_t ino)
+void forget_on_readlink(fuse_req_t req, fuse_ino_t ino)
 {
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);

@@ -185,12 +185,12 @@ static void remove_and_reply(fuse_req_t req, enum posix_op op, fuse_ino_t parent
 	call_reply(&c, rc);
 }
 
-void on_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+void forget_on_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	remove_and_reply(req, POSIX_UNLINK, parent, name);
 }
 
-void on_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+void forget_on_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	remove_and_reply(req, POSIX_RMDIR, parent, name);
 }
@@ -329,8 +329,8 @@ static int rename_locked(struct call *c, struct renaming *r)
 	return rc;
 }
 
-void on_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to,
-	       const char *new_name, unsigned flags)
+void forget_on_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to,
+		      const char *new_name, unsigned flags)
 {
 	struct forget *f = forget_of(req);
 	struct renaming r = { .p = node_of(f, parent),

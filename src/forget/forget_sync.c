@@ -114,7 +114,7 @@ static void fail_sync(struct call *c, struct node *n)
 	pthread_mutex_unlock(&n->lock);
 }
 
-void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+void forget_on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
@@ -151,7 +151,7 @@ int dir_sync_node(struct forget *f, struct node *n, bool data_only)
 	return rc;
 }
 
-void on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+void forget_on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);

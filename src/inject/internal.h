@@ -32,7 +32,7 @@ int match_regex(struct path_match *out, const char *key, const char *text, const
 void match_release(struct path_match *m);
 bool match_same(const struct path_match *a, const struct path_match *b);
 
-/* ---- fault.c ---- */
+/* ---- inject_fault.c ---- */
 
 struct fault *fault_new(enum fault_type type);
 /* Whether it makes sense by itself. */

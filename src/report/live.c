@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "check/history.h"
+#include "check/op_history.h"
 #include "report/shell.h"
 
 static bool same_but_content(const struct tree *a, const struct tree *b)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* history.c - performs a workload on the reference, and keeps the state after each operation. */
-#include "check/history.h"
+/* op_history.c - performs a workload on the reference, and keeps the state after each operation. */
+#include "check/op_history.h"
 
 #include <errno.h>
 

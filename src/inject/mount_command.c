@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * command.c - commands to a mount: lines of LazyFS's FIFO, and words of `outage ctl`.
+ * mount_command.c - commands to a mount: lines of LazyFS's FIFO, and words of `outage ctl`.
  *
  * A line is "lazyfs::NAME::KEY=VALUE::KEY=VALUE". LazyFS cuts it at every "::"; here a "::" belongs
  * to the value before it unless a key follows, so that paths may hold any text.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fault.c - one fault: whether it makes sense, what it matches, and what of it survives. */
+/* inject_fault.c - one fault: whether it makes sense, what it matches, and what of it survives. */
 #include <errno.h>
 #include <inttypes.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * history.h - what a run did: the expected state after every operation.
+ * op_history.h - what a run did: the expected state after every operation.
  *
  * State 0 is the empty file system; state i + 1 is the one after operation i. States come from
  * the reference file system, which performs the same operations as the target; where the target's
  * result legitimately differs (no space, not supported), the reference adopts it.
  */
-#ifndef CHECK_HISTORY_H
-#define CHECK_HISTORY_H
+#ifndef CHECK_OP_HISTORY_H
+#define CHECK_OP_HISTORY_H
 
 #include "check/finding.h"
 #include "fs/reffs.h"
