@@ -3,9 +3,10 @@
  * checkers.h - processes that put crash states in place and check them, several at a time.
  *
  * Each is a copy of this process with the history in it, which is told what survived and puts the
- * state together itself. It has a place of its own (place.h). One that dies or hangs is replaced,
- * and what it was at is reported as such; nothing of it stays: its mounts are in its namespace, its
- * files on its tmpfs, and its processes in the namespace of the check.
+ * state together itself. It has a place of its own (place.h). One that dies is replaced, and the
+ * state is checked again; one at which two died, or one hung, is reported as such. Nothing of it
+ * stays: its mounts are in its namespace, its files on its tmpfs, and its processes in the
+ * namespace of the check.
  */
 #ifndef APP_CHECKERS_H
 #define APP_CHECKERS_H
@@ -20,6 +21,7 @@ struct checkers_opts {
 	struct place_opts place;
 	struct launcher *launcher; /* who starts the checks; NULL: the processes themselves */
 	struct check_opts check;   /* dir and notes are those of the place */
+	uint64_t slack_ms; /* so much longer than a check may take, a process is silent; 0: 60 s */
 	/* What was acknowledged, one after the other; a line each, without its end. */
 	const char *const *acks;
 	size_t n_acks;

@@ -629,9 +629,9 @@ static bool stop_soon(void *ctx)
 }
 
 /*
- * Two workers. Checks of one kill it, three times; those of the other pass, five of them, and then
- * one that takes long. Of these five the last two were given out after the state at which the
- * first worker dies for the third time.
+ * Two workers. Checks of one kill it, six times; those of the other pass, five of them, and then
+ * one that takes long. Of these five some were given out after the state at which the first worker
+ * dies for the fifth time.
  */
 static const char deadly[] =
 	"me=$(sed -n 's/^PPid:.//p' /proc/$PPID/status)\n"
@@ -641,7 +641,7 @@ static const char deadly[] =
 	"	until [ -L $T/lives ]; do sleep 0.02; done\n"
 	"	n=$(ls $T/kills | wc -l)\n"
 	"	mkdir $T/kills/$n\n"
-	"	[ $n != 2 ] || until_there $T/passes/5\n"
+	"	[ $n != 4 ] || until_there $T/passes/5\n"
 	"	kill -9 $me\n"
 	"	exit 1\n"
 	"fi\n"
@@ -673,11 +673,50 @@ static void test_deaths(struct history *h, const struct checkers_opts *opts)
 	o.ctx = &t;
 	ok(!system(make) && !states_new(h, &(struct states_opts){ .budget = 40 }, &s, &err),
 	   "states again");
-	ok(checkers_run(h, s, &o, &stats, &err) < 0 && strstr(err.msg, "died 3 times"),
+	ok(checkers_run(h, s, &o, &stats, &err) < 0 && strstr(err.msg, "died 6 times"),
 	   "a worker that dies again and again ends the run: %s", err.msg);
 	is_u(stats.checked, 5, "another has checked five states");
 	is_u(t.passed, 5, "and all of them are told");
 	states_free(s);
+	ok(!system(clear), "no directory is left");
+}
+
+/* A worker is killed by its tenth check, and later one is stopped. */
+static void test_replaced(struct history *h, const struct checkers_opts *opts)
+{
+	static const char deed[] = "me=$(sed -n 's/^PPid:.//p' /proc/$PPID/status)\n"
+				   "echo >>%s/count\n"
+				   "n=$(wc -l <%s/count)\n"
+				   "[ $n != 10 ] || { kill -9 $me; exit 1; }\n"
+				   "[ $n != 15 ] || kill -STOP $me\n";
+	char dir[] = "/tmp/outage-replaced-XXXXXX";
+	struct checkers_opts o = *opts;
+	struct checkers_stats stats;
+	struct states *s = NULL;
+	struct err err = ERR_INIT;
+	struct tally t = { 0 };
+
+	if (!mkdtemp(dir))
+		ok(false, "a directory: %m");
+	auto_free char *clear = xasprintf("rm -rf %s", dir);
+	auto_free char *command = xasprintf(deed, dir, dir);
+	o.jobs = 1;
+	o.stop = NULL;
+	o.check =
+		(struct check_opts){ .command = command, .no_namespace = true, .timeout_ms = 2000 };
+	o.slack_ms = 1000;
+	o.done = on_done;
+	o.ctx = &t;
+	is_i(states_new(h, &(struct states_opts){ .budget = 20 }, &s, &err), 0, "states again");
+	is_i(checkers_run(h, s, &o, &stats, &err), 0, "a worker is killed, and one hangs: %s",
+	     err.msg);
+	is_u(t.seen, 20, "each state came back");
+	is_u(t.late, 0, "in order");
+	is_u(stats.replaced, 2, "both are replaced");
+	is_u(stats.checked, 19, "the state at which one was killed is checked again");
+	is_u(t.errors, 1, "that at which one hung is an error");
+	states_free(s);
+	free(t.failed);
 	ok(!system(clear), "no directory is left");
 }
 
@@ -747,8 +786,10 @@ static void test_many(bool launched)
 	is_u(t.seen, 0, "that did not end");
 	states_free(s);
 
-	if (!launched)
+	if (!launched) {
 		test_deaths(&f.h, &o);
+		test_replaced(&f.h, &o);
+	}
 
 	/* Without a PID namespace a check can reach the process that runs it. */
 	t = (struct tally){ 0 };
@@ -763,8 +804,8 @@ static void test_many(bool launched)
 	int rc = checkers_run(&f.h, s, &o, &stats, &err);
 	ok(rc < 0     ? strstr(err.msg, "died") != NULL
 	   : launched ? t.errors > 0
-		      : t.errors > 0 && stats.replaced == t.errors,
-	   "who dies is replaced, and what it was at is an error");
+		      : t.errors > 0 && stats.replaced == 2 * t.errors,
+	   "who dies is replaced, twice, and then what it was at is an error");
 	states_free(s);
 	free(t.failed);
 	fixture_remove(&f);
