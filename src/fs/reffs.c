@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "fs/file.h"
+#include "fs/opening.h"
 #include "workload/content.h"
 
 #define EXT4_FILE_MAX ((uint64_t)UINT32_MAX * 4096)
