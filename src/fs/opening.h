@@ -4,7 +4,7 @@
 #ifndef FS_OPENING_H
 #define FS_OPENING_H
 
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 
 /*
  * As exec_open_path(). 0 or -errno. What O_TMPFILE makes is an orphan, and the caller must give

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* reffs.c - the object: its life, saved states, operations of workloads, and reading a state. */
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
