@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tree.c - a state as a tree, as tree_walk() would find it. */
+/* reffs_tree.c - a state as a tree, as tree_walk() would find it. */
 #include "fs/reffs_impl.h"
 
 #include <sys/sysmacros.h>
