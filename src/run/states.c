@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "run/bad_media.h"
-#include "run/judge.h"
+#include "run/state_judge.h"
 #include "run/pm_model.h"
 #include "run/reads.h"
 #include "run/semantics.h"
