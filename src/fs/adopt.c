@@ -7,7 +7,7 @@
 
 #include "fs/data.h"
 #include "fs/graft.h"
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 
 /* An inode that an entry of the tree has taken, and which names may share it; 0: none. */
 struct taken {

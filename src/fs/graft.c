@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "fs/data.h"
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 
 bool graft_name_ok(const char *name)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* handles.c - the files that the operations of workloads leave open, by name. */
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 
 struct handle *handle_find(struct reffs *r, const char *name)
 {

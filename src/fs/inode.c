@@ -6,7 +6,7 @@
  *     its place first. So a state that was saved never changes.
  * R2: an orphan has link count 0 and is pinned.
  */
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 
 #include <errno.h>
 

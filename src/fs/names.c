@@ -4,7 +4,7 @@
  * counts, times, and the hashes of paths. Whether it is allowed was decided before (vfs_name.c,
  * vfs_rename.c).
  */
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 
 uint64_t name_find(const struct reffs *r, uint64_t dir, const char *name, size_t len)
 {

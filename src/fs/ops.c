@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "fs/file.h"
+#include "fs/opening.h"
 
 int64_t ref_creat(struct reffs *r, const struct op *op)
 {

@@ -6,7 +6,7 @@
 #ifndef FS_OPS_H
 #define FS_OPS_H
 
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 
 #define OP(name, ...) reffs_op_fn ref_##name;
 #include "workload/ops.def"

@@ -4,7 +4,7 @@
 
 #include <fcntl.h>
 
-#include "fs/file.h"
+#include "fs/opening.h"
 
 int64_t ref_chmod(struct reffs *r, const struct op *op)
 {

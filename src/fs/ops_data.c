@@ -7,7 +7,7 @@
 
 #include "fs/data.h"
 #include "fs/falloc.h"
-#include "fs/file.h"
+#include "fs/opening.h"
 #include "workload/content.h"
 
 static void fill(void *ctx, uint64_t offset, void *data, size_t len)

@@ -6,7 +6,7 @@
 #ifndef FS_PATH_H
 #define FS_PATH_H
 
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 
 enum { PATH_LEN_MAX = 4096, PATH_LINKS_MAX = 40 };
 

@@ -12,7 +12,7 @@
 
 #include "base/io.h"
 #include "fs/acl.h"
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 #include "fs/path.h"
 #include "fs/pickle.h"
 #include "fs/pool.h"

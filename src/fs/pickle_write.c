@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "base/io.h"
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 #include "fs/pool.h"
 
 struct writer {

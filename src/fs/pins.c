@@ -3,7 +3,7 @@
  * pins.c - counts how often each inode is pinned, in a hash table, and tells what a restore does to
  * pinned ones.
  */
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 
 /* Where an inode is, or where it would go; there is always an empty place. */
 static size_t place_of(const struct pins *p, uint64_t ino)

@@ -2,7 +2,7 @@
 /* pool.c - keeps, finds and drops the saved states of a pool. */
 #include "fs/pool.h"
 
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 
 struct entry {
 	struct map_node node;

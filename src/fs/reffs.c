@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* reffs.c - the object: its life, saved states, operations of workloads, and reading a state. */
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
 
-#include "fs/file.h"
+#include "fs/opening.h"
 #include "workload/content.h"
 
 #define EXT4_FILE_MAX ((uint64_t)UINT32_MAX * 4096)

@@ -8,7 +8,7 @@
 
 #include "fs/acl.h"
 #include "fs/data.h"
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 #include "fs/perm.h"
 
 void reffs_set_time(struct reffs *r, struct tree_time now)

@@ -11,7 +11,7 @@
 
 #include "fs/data.h"
 #include "fs/falloc.h"
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 #include "fs/perm.h"
 
 enum { DAY_S = 24 * 60 * 60 };

@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 
 enum { COOKIE_DOT = 1, COOKIE_DOTDOT = 2, COOKIE_FIRST = 3 };
 

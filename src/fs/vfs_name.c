@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "fs/acl.h"
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 #include "fs/path.h"
 #include "fs/perm.h"
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <linux/fs.h>
 
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 #include "fs/perm.h"
 
 struct rename {

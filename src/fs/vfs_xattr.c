@@ -9,7 +9,7 @@
 #include <sys/xattr.h>
 
 #include "fs/acl.h"
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 #include "fs/perm.h"
 
 enum { NAME_LIMIT = 255, SIZE_LIMIT = 65536, LIST_LIMIT = 65536 };

@@ -9,7 +9,7 @@
 
 #include "core/hashset.h"
 #include "core/media.h"
-#include "run/judge.h"
+#include "run/state_judge.h"
 
 /* How far the lines of one state are gone through, unless somebody says otherwise. */
 enum { BAD_MEDIA_MAX = 16 };

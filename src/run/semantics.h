@@ -13,7 +13,7 @@
 #ifndef RUN_SEMANTICS_H
 #define RUN_SEMANTICS_H
 
-#include "run/judge.h"
+#include "run/state_judge.h"
 
 /* `points` are those of the states that will be added. Borrows `r` and `j`. */
 struct semantics *semantics_new(struct run *r, const struct judge *j,

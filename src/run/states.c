@@ -3,9 +3,9 @@
 #include <errno.h>
 
 #include "run/bad_media.h"
-#include "run/judge.h"
+#include "run/state_judge.h"
 #include "run/pm_model.h"
-#include "run/reads.h"
+#include "run/recovery_reads.h"
 #include "run/semantics.h"
 #include "check/semantic.h"
 

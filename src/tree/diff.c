@@ -10,7 +10,7 @@
  * What is compared follows from the tree_has_*() functions (T4 in tree.c), so that a difference
  * is found iff the hashes differ.
  */
-#include "tree/internal.h"
+#include "tree/tree_impl.h"
 
 enum { BRIEF = 40, CHUNK = 4096 };
 

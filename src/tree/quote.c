@@ -7,7 +7,7 @@
  * A string with a count is one byte. Printing is canonical: a run of RUN_MIN or more equal bytes
  * gets a count, everything between two runs is one string, no bytes at all are "".
  */
-#include "tree/internal.h"
+#include "tree/tree_impl.h"
 
 #include <errno.h>
 

@@ -26,7 +26,7 @@
  * Lines may come in any order: reading sorts. Printing what was read gives the same text, if the
  * text was printed to begin with.
  */
-#include "tree/internal.h"
+#include "tree/tree_impl.h"
 
 #include <errno.h>
 #include <limits.h>

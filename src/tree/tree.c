@@ -7,7 +7,7 @@
  * T3: attributes are in order of name, and no name is there twice.
  * T4: the hash covers exactly what the tree_has_*() functions say is there, and so does the diff.
  */
-#include "tree/internal.h"
+#include "tree/tree_impl.h"
 
 void tree_clear(struct tree *t)
 {

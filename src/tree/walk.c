@@ -13,7 +13,7 @@
  * W3: what the file system answers becomes part of the entry. Only our own limits and lack of
  *     descriptors or memory end the walk.
  */
-#include "tree/internal.h"
+#include "tree/tree_impl.h"
 
 #include <dirent.h>
 #include <errno.h>

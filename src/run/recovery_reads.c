@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* reads.c - remembers what each recovery read, and tells whether a write was among it. */
-#include "run/reads.h"
+/* recovery_reads.c - remembers what each recovery read, and tells whether a write was among it. */
+#include "run/recovery_reads.h"
 
 static void forget(struct reads *r)
 {

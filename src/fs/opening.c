@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * file.c - open(2) as exec_open_path() calls it: never a device, never waiting for the other end
+ * opening.c - open(2) as exec_open_path() calls it: never a device, never waiting for the other end
  * of a fifo. The order of the checks is the kernel's (build_open_flags, open_last_lookups and
  * do_open in fs/namei.c), since it decides which error comes first.
  */
-#include "fs/file.h"
+#include "fs/opening.h"
 
 #include <errno.h>
 #include <fcntl.h>

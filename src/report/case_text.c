@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* text.c - a case as a person wants to read it, in a terminal. */
+/* case_text.c - a case as a person wants to read it, in a terminal. */
 #include "report/report.h"
 
 enum { WRITES_SHOWN = 40 };

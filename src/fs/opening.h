@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* file.h - opening: from the file argument of an operation to what open(2) would leave behind. */
-#ifndef FS_FILE_H
-#define FS_FILE_H
+/* opening.h - opening: from the file argument of an operation to what open(2) would leave behind.
+ */
+#ifndef FS_OPENING_H
+#define FS_OPENING_H
 
-#include "fs/internal.h"
+#include "fs/reffs_impl.h"
 
 /*
  * As exec_open_path(). 0 or -errno. What O_TMPFILE makes is an orphan, and the caller must give

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reads.h - which writes matter: those that somebody reads after the crash.
+ * recovery_reads.h - which writes matter: those that somebody reads after the crash.
  *
  * Vinter's rule (Kalbfleisch et al., ATC 2022, section 4.3) for block devices: a write in flight
  * whose blocks neither recovery nor the walk nor the use afterwards reads cannot change what they
@@ -8,8 +8,8 @@
  * everything that was in flight survived. It is a heuristic: with a part of the writes lost,
  * recovery might read elsewhere. --prune none does without it.
  */
-#ifndef RUN_READS_H
-#define RUN_READS_H
+#ifndef RUN_RECOVERY_READS_H
+#define RUN_RECOVERY_READS_H
 
 #include "core/crash.h"
 #include "core/ranges.h"

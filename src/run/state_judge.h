@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* judge.h - what the states of a run are judged by, and who is told; between states.c and those
- * who judge many states together. */
-#ifndef RUN_JUDGE_H
-#define RUN_JUDGE_H
+/* state_judge.h - what the states of a run are judged by, and who is told; between states.c and
+ * those who judge many states together. */
+#ifndef RUN_STATE_JUDGE_H
+#define RUN_STATE_JUDGE_H
 
 #include "run/attempt.h"
 

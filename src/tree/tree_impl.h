@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* internal.h - what the files of this room share and others do not see. */
-#ifndef TREE_INTERNAL_H
-#define TREE_INTERNAL_H
+/* tree_impl.h - what the files of this room share and others do not see. */
+#ifndef TREE_TREE_IMPL_H
+#define TREE_TREE_IMPL_H
 
 #include "tree/tree.h"
 

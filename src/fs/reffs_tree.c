@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tree.c - a state as a tree, as tree_walk() would find it. */
-#include "fs/internal.h"
+/* reffs_tree.c - a state as a tree, as tree_walk() would find it. */
+#include "fs/reffs_impl.h"
 
 #include <sys/sysmacros.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* json.c - everything about a case, for programs. The keys are described in outage-report(1). */
+/* case_json.c - everything about a case, for programs. The keys are described in outage-report(1).
+ */
 #include "report/report.h"
 
 static void put_text(struct json *j, const char *key, const char *text)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* internal.h - what the files of this room share and others do not see. */
-#ifndef FS_INTERNAL_H
-#define FS_INTERNAL_H
+/* reffs_impl.h - what the files of this room share and others do not see. */
+#ifndef FS_REFFS_IMPL_H
+#define FS_REFFS_IMPL_H
 
 #include "fs/node.h"
 #include "fs/vfs.h"
