@@ -8,8 +8,6 @@
 #include "app/keep.h"
 #include "keys.h"
 
-static char dir[] = "/tmp/outage-trust-XXXXXX";
-
 static const struct trust_key known[] = {
 	{ "dir", TRUST_FILE },
 	{ "run", TRUST_HARMLESS },
@@ -44,14 +42,6 @@ static const struct trust_key known[] = {
 	{ "asked", TRUST_HARMLESS },
 };
 
-static void write_text(const char *name, const char *text)
-{
-	struct err err = ERR_INIT;
-
-	if (io_write_file(dir, name, text, strlen(text), 0, &err))
-		ok(false, "%s", err.msg);
-}
-
 static void make(struct app_plan *p)
 {
 	struct app_case c = { .state = xstrdup("1.2"), .title = xstrdup("it fails") };
@@ -59,10 +49,10 @@ static void make(struct app_plan *p)
 	struct err err = ERR_INIT;
 
 	mkdir(base, 0755);
-	write_text("base/data", "data");
-	write_text("trace", "trace");
-	write_text("stacks", "stacks");
-	write_text("shown", "shown");
+	write_below(dir, "base/data", "data");
+	write_below(dir, "trace", "trace");
+	write_below(dir, "stacks", "stacks");
+	write_below(dir, "shown", "shown");
 	strbuf_adds(&c.said, "said");
 	ok(!app_plan_save(dir, p, &err) && !app_run_mark(dir, &err) &&
 		   !app_case_save(dir, 0, &c, &err),
@@ -82,11 +72,9 @@ int main(void)
 			      .profile = xstrdup("ext4-ordered") };
 	struct err err = ERR_INIT;
 
-	umask(022);
-	if (!mkdtemp(dir))
+	if (!begin_trust())
 		return 1;
-	auto_free char *clear = xasprintf("rm -rf %s", dir), *one = xasprintf("%s/findings/0", dir);
-	use_own_key(dir);
+	auto_free char *one = xasprintf("%s/findings/0", dir);
 	check_keys("app", app_key, known, ARRAY_SIZE(known));
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		make(&p);
@@ -99,5 +87,5 @@ int main(void)
 		ok(!app_trust(dir, one, &p, true, &err) && p.ours, "unless it is trusted");
 	}
 	app_plan_release(&p);
-	return system(clear) ? 1 : done_testing();
+	return done_testing();
 }

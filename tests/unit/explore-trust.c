@@ -9,8 +9,6 @@
 #include "keys.h"
 #include "run/store.h"
 
-static char dir[] = "/tmp/outage-trust-XXXXXX";
-
 static const struct trust_key of_case[] = {
 	{ "target", TRUST_TARGET },
 	{ "signature", TRUST_HARMLESS },
@@ -38,20 +36,12 @@ static const struct trust_key of_case[] = {
 	{ "reference-deterministic", TRUST_HARMLESS },
 };
 
-static void write_text(const char *name, const char *text)
-{
-	struct err err = ERR_INIT;
-
-	if (io_write_file(dir, name, text, strlen(text), 0, &err))
-		ok(false, "%s", err.msg);
-}
-
 static void write_case(const char *target, const char *reference, const char *more)
 {
 	auto_free char *text =
 		xasprintf("target %s\nreference %s\nsignature x\n%s", target, reference, more);
 
-	write_text("case", text);
+	write_below(dir, "case", text);
 }
 
 /* Refused with these words, or not if they are NULL. */
@@ -92,9 +82,9 @@ static void test_strange(void)
 	judged("uml:ext4", "mounted,:/evil {mnt}", "", "run '/evil {mnt}'");
 	judged("uml:ext4", "fuse:/evil {mnt}", "", "run '/evil {mnt}'");
 	judged("uml:ext4", "/evil", "", "run '/evil'");
-	write_text("script", "creat foo\nshell \"/evil\"\n");
+	write_below(dir, "script", "creat foo\nshell \"/evil\"\n");
 	judged("uml:ext4", "reffs", "", "run '/evil' (shell)");
-	write_text("script", "creat foo\n");
+	write_below(dir, "script", "creat foo\n");
 }
 
 static void test_own(void)
@@ -105,8 +95,8 @@ static void test_own(void)
 	struct kept_case c;
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		write_text("script", "creat foo\n");
-		write_text("start-4.img", "disk");
+		write_below(dir, "script", "creat foo\n");
+		write_below(dir, "start-4.img", "disk");
 		write_case("mounted:/mine", "reffs", "start start.img\n");
 		strbuf_clear(&text);
 		ok(!io_slurp_file(dir, "case", 4096, &text, &err), "%s", err.msg);
@@ -123,15 +113,12 @@ static void test_own(void)
 
 int main(void)
 {
-	umask(022);
-	if (!mkdtemp(dir))
+	if (!begin_trust())
 		return 1;
-	auto_free char *clear = xasprintf("rm -rf %s", dir);
 
-	use_own_key(dir);
-	write_text("script", "creat foo\n");
-	write_text("start.img", "disk");
+	write_below(dir, "script", "creat foo\n");
+	write_below(dir, "start.img", "disk");
 	test_strange();
 	test_own();
-	return system(clear) ? 1 : done_testing();
+	return done_testing();
 }
