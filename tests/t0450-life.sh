@@ -5,38 +5,19 @@
 # shellcheck disable=SC2016,SC2317 # words are expanded by eval, functions called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
 
-if [ "$(id -u)" != 0 ] || [ ! -x "$seedfs" ] || [ ! -e /dev/fuse ]; then
-	echo "1..0 # SKIP this needs root, /dev/fuse and $seedfs"
-	exit 77
-fi
-for tool in python3 pgrep; do
-	if ! command -v "$tool" >/dev/null; then
-		echo "1..0 # SKIP $tool is not there"
-		exit 77
-	fi
-done
+requires_seedfs
+requires_tools python3 pgrep
 
 cp "$seedfs" server # so that its processes are known by their path
 mkfs="$dir/server mkfs {disk}"
 target() { echo "fuse:$dir/server mount {disk} {mnt} -f${1:+ -o $1}"; } # OPTIONS
 
-# run STATUS ARGUMENTS...: outage test ends with STATUS
-run() {
-	local want=$1 got
-	shift
-	timeout 900 "$OUTAGE" test "$@" >out 2>err </dev/null
-	got=$?
-	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage test $*"; return 1; }
-}
-status() { local want=$1; shift; timeout 900 "$OUTAGE" "$@" >out 2>err; test $? -eq "$want"; }
 sick() { # STATUS ARGUMENTS...: a file system that forgets the names of new files
 	local want=$1
 	shift
-	run "$want" -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 2 "$@"
+	status "$want" test -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 2 "$@"
 }
-json() { python3 -c "import json, sys; d = json.load(open('out')); sys.exit(not ($1))"; } # CONDITION
 # What must be the same, however often it was interrupted.
 totals() {
 	python3 -c "import json; d = json.load(open('out')); print([d[k] for k in ('workloads',
@@ -76,7 +57,7 @@ for at in 1 25 60; do
 	check "killed when $at were done: no server is left" no_server
 	start=(--resume killed -j 2)
 done
-check 'resumed, it comes to its end' run 1 --resume killed -j 1 --json
+check 'resumed, it comes to its end' status 1 test --resume killed -j 1 --json
 check 'with the same totals' test "$(totals)" = "$whole"
 check 'what was done before is not done again' json 'd["done_before"] >= 60'
 check 'no workload counts twice' \
@@ -84,10 +65,10 @@ check 'no workload counts twice' \
 check 'the same findings are kept' diff <(ls whole/findings) <(ls killed/findings)
 check 'and tell the same' diff <(cat whole/findings/*/problems) <(cat killed/findings/*/problems)
 check 'each can be seen again' status 1 replay "$(find killed/findings -mindepth 1 -maxdepth 1 | sort | tail -n 1)"
-check 'resumed once more' run 1 --resume killed
+check 'resumed once more' status 1 test --resume killed
 check 'it says that it is finished' grep -q 'killed is finished' out
 check 'and gives the result' grep -q ' findings in ' out
-check 'as JSON, too' run 1 --resume killed --json
+check 'as JSON, too' status 1 test --resume killed --json
 check 'with the same totals again' test "$(totals)" = "$whole"
 
 interrupt INT stopped 10 -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 2 "${bounds[@]}" --keep all -o stopped
@@ -136,7 +117,7 @@ check 'nothing is wrong with that' test "$(wc -l <err)" = 1
 interrupt HUP hangup 10 -t "$(target bug=name-new)" --mkfs "$mkfs" --size 4M -j 2 "${bounds[@]}" --keep all -o hangup
 check 'when the session ends, it says how to go on' grep -q 'outage test --resume hangup' out
 check 'and leaves no server' no_server
-check 'it goes on' run 1 --resume hangup --json
+check 'it goes on' status 1 test --resume hangup --json
 check 'to the same totals, too' test "$(totals)" = "$whole"
 timeout 900 sh -c 'trap "" HUP && exec "$@"' sh "$OUTAGE" test -t "$(target bug=name-new)" --mkfs "$mkfs" \
 	--size 4M -j 2 "${bounds[@]}" --keep all -o nohup --json >out 2>err </dev/null &
@@ -149,14 +130,14 @@ check 'with nohup it does not stop' test "$(totals)" = "$whole"
 # Killed before anything was written down.
 cp -r whole early
 rm -r early/progress early/findings/*
-check 'a run that has only begun' run 1 --resume early --json
+check 'a run that has only begun' status 1 test --resume early --json
 check 'is done from the start' json 'd["done_before"] == 0'
 check 'to the same totals, too' test "$(totals)" = "$whole"
 
 # A record that was cut in the middle, as if the machine had gone down.
 cp -r whole cut
 truncate -s -10 cut/progress
-check 'a record that is cut' run 1 --resume cut --json
+check 'a record that is cut' status 1 test --resume cut --json
 check 'is done again' json 'd["done_before"] == 89'
 check 'and nothing else' test "$(totals)" = "$whole"
 
@@ -164,49 +145,44 @@ check 'and nothing else' test "$(totals)" = "$whole"
 cp -r whole gap
 rm -r gap/progress gap/findings/* gap/base-*.img
 echo old >gap/base-1.img
-check 'with the base image of one worker there' run 1 --resume gap -j 2
+check 'with the base image of one worker there' status 1 test --resume gap -j 2
 check 'no case is kept with it' sh -c '! grep -q "^base .*base-[01].img" gap/findings/*/case'
 check 'it stays as it was' test "$(cat gap/base-1.img)" = old
 check 'and each case shows again' status 1 replay "$(find gap/findings -mindepth 1 -maxdepth 1 | sort | head -n 1)"
 
 # ---- what cannot be resumed ----
 
-refused() { # WORDS ARGUMENTS...
-	local words=$1
-	shift
-	run 2 "$@" && grep -q "$words" err && [ "$(wc -l <err)" -le 2 ]
-}
-check 'another target' refused 'began with --target' --resume killed -t ext4
-check 'another seed' refused 'began with --seed 3' --resume killed --seed 4
-check 'another crash' refused 'began with --crash persist' --resume killed --crash prefix
-check 'other bounds' refused 'began with --bounds seq-1' --resume killed --bounds seq-2
-check 'the same seed is fine' run 1 --resume killed --seed 3
-check 'files' refused 'leave out out' --resume killed out
-check 'another place' refused 'leave -o out' --resume killed -o else
-check 'another run in the same place' refused 'holds a run already' -t ext4 -b seq-1 -o killed
-check 'no run at all' refused 'not the directory of a run' --resume else
+check 'another target' refused_like 'began with --target' test --resume killed -t ext4
+check 'another seed' refused_like 'began with --seed 3' test --resume killed --seed 4
+check 'another crash' refused_like 'began with --crash persist' test --resume killed --crash prefix
+check 'other bounds' refused_like 'began with --bounds seq-1' test --resume killed --bounds seq-2
+check 'the same seed is fine' status 1 test --resume killed --seed 3
+check 'files' refused_like 'leave out out' test --resume killed out
+check 'another place' refused_like 'leave -o out' test --resume killed -o else
+check 'another run in the same place' refused_like 'holds a run already' test -t ext4 -b seq-1 -o killed
+check 'no run at all' refused_like 'not the directory of a run' test --resume else
 printf 'creat foo\nfsync foo\n' >w
 timeout 900 "$OUTAGE" test -t "$(target)" --mkfs "$mkfs" --size 4M -o piped - <w >out 2>err
-check 'from standard input' refused 'standard input, which is gone' --resume piped
-check 'workloads from a file' run 0 -t "$(target)" --mkfs "$mkfs" --size 4M -o filed w
-check 'are the same' run 0 --resume filed
+check 'from standard input' refused_like 'standard input, which is gone' test --resume piped
+check 'workloads from a file' status 0 test -t "$(target)" --mkfs "$mkfs" --size 4M -o filed w
+check 'are the same' status 0 test --resume filed
 printf 'creat bar\nfsync bar\n' >w
-check 'or are refused' refused 'are not those filed began with' --resume filed
+check 'or are refused' refused_like 'are not those filed began with' test --resume filed
 cp -r whole other
 sed -i 's/^kernel .*/kernel 2.4.0/' other/run
-check 'another kernel' refused 'began on Linux 2.4.0' --resume other --trust
+check 'another kernel' refused_like 'began on Linux 2.4.0' test --resume other --trust
 sed -i 's/^seed .*/sede 3/' other/run
-check 'a file that is damaged' refused "other/run:[0-9]*: 'sede' is no key" --resume other
+check 'a file that is damaged' refused_like "other/run:[0-9]*: 'sede' is no key" test --resume other
 cp -r whole again
 awk '/^done/ && $5 == 0 { print; exit }' whole/progress >>again/progress
-check 'a record that counts twice' refused 'twice' --resume again
+check 'a record that counts twice' refused_like 'twice' test --resume again
 
 # A run names programs that are run as whoever resumes it.
 cp -r whole foreign
 truncate -s -10 foreign/progress
 chmod o+w foreign/run
-check 'what others may have written' refused "foreign lies where others can change it (run: chmod go-w), and would run '$dir/server.*--trust" --resume foreign
-check 'if it is trusted' run 1 --resume foreign --trust
+check 'what others may have written' refused_like "foreign lies where others can change it \(run: chmod go-w\), and would run '$dir/server.*--trust" test --resume foreign
+check 'if it is trusted' status 1 test --resume foreign --trust
 one=$(find foreign/findings -mindepth 1 -maxdepth 1 | sort | head -n 1)
 check 'one of its findings, which is ours' status 1 replay "$one"
 chown 1 "$one"
@@ -218,7 +194,7 @@ check 'trusted it is' status 1 replay "$one" --trust
 
 mkdir mine
 echo precious >mine/suppressions
-check 'a directory with a file of that name' refused 'mine/suppressions is there already' \
+check 'a directory with a file of that name' refused_like 'mine/suppressions is there already' test \
 	-t "$(target)" --mkfs "$mkfs" --size 4M -b seq-1 --limit 1 -o mine
 check 'which stays' grep -q precious mine/suppressions
 
@@ -233,7 +209,7 @@ wait $pid
 check 'a worker that died is an error' test $? -eq 2
 check 'which names the workload' grep -q 'workload seq-1.*ended by signal 11' err
 check 'all others are done' json 'd["workloads"] == 89 and d["errors"] == 1'
-check 'and it, too, when resumed' run 1 --resume died --json
+check 'and it, too, when resumed' status 1 test --resume died --json
 check 'with the totals of the whole' test "$(totals)" = "$whole"
 
 # So is one that cannot begin, if others could: here mkfs fails as often as a file says.
@@ -263,10 +239,10 @@ check 'and is replaced' json 'd["workloads"] == 89 and d["errors"] == 3'
 check 'but not for ever' faltering 9 gave-up
 check 'then it tells what was not done' grep -q '[0-9]* workloads were not run: .*mkfs is tired' err
 check 'after three in its place' json 'd["errors"] == 5 and d["workloads"] < 89'
-check 'the rest is done when resumed' run 1 --resume gave-up --json
+check 'the rest is done when resumed' status 1 test --resume gave-up --json
 check 'with the totals of the whole, again' test "$(totals)" = "$whole"
 echo 99 >left
-check 'where none can begin' run 2 -t "$(target)" --mkfs "sh $dir/sometimes $mkfs" --size 4M -j 2 -b seq-1 -o none-begins
+check 'where none can begin' status 2 test -t "$(target)" --mkfs "sh $dir/sometimes $mkfs" --size 4M -j 2 -b seq-1 -o none-begins
 check 'it is told once' test "$(grep -c 'mkfs is tired' err)" -eq 1
 check 'and nothing is left' test ! -e none-begins
 check 'no worker tries again' test "$(cat left)" -ge 97
@@ -304,7 +280,7 @@ if command -v nsenter >/dev/null && grep -qw ext4 /proc/filesystems; then
 	check 'which names workload and reason' grep -q 'workload seq-1.*cannot unmount' err
 	check 'another worker does the others' json 'd["workloads"] in (119, 120) and d["errors"] == 1'
 	check 'no device is left behind' no_orphan
-	check 'resumed, all are done' run 0 --resume stuck --json
+	check 'resumed, all are done' status 0 test --resume stuck --json
 	check 'that one, too' json 'd["workloads"] == 120 and d["done_before"] in (119, 120)'
 else
 	skip 'a file system that stays mounted: no ext4, or no nsenter'
@@ -344,7 +320,7 @@ check 'which is the one' grep -qF "$(head -n 1 rules | sed 's/ @.*//')" less.run
 check 'rules for another target' sick 1 "${bounds[@]}" --suppress <(sed 's/@ fuse/@ ext4/' rules) -o for-ext4 --json
 check 'hide nothing' json 'd["suppressed"] == 0'
 check 'two files' sick 0 "${bounds[@]}" --suppress less --suppress <(head -n 1 rules) -o two
-check 'they hold when the run is resumed' run 0 --resume hidden --json
+check 'they hold when the run is resumed' status 0 test --resume hidden --json
 check 'as before' json 'd["suppressed"] > 3'
 printf '# fine\nmissing: *\nmising: *\n' >bad
 check 'a rule that is wrong' sick 2 -b seq-1 --suppress bad -o no
@@ -352,11 +328,11 @@ check 'is named' grep -q "bad:3: 'mising' is no kind" err
 known=$root/share/known-btrfs.suppress
 printf '%s\n' 'creat foo' 'fsync foo' 'setup mkdir A' 'setup creat A/foo' 'rename A/foo foo' \
 	'setup creat A/bar' 'fsync A/bar' >replaced
-if run 1 -t btrfs -j 1 -o btrfs replaced; then
-	check 'what is known of btrfs is hidden' run 0 -t btrfs -j 1 --suppress "$known" -o btrfs2 replaced
+if status 1 test -t btrfs -j 1 -o btrfs replaced; then
+	check 'what is known of btrfs is hidden' status 0 test -t btrfs -j 1 --suppress "$known" -o btrfs2 replaced
 	check 'and counted' grep -q '1 findings are suppressed' out
 	sed 's/^setup //' replaced >longer
-	check 'what is not known is told' run 1 -t btrfs -j 1 --suppress "$known" -o btrfs3 longer
+	check 'what is not known is told' status 1 test -t btrfs -j 1 --suppress "$known" -o btrfs3 longer
 else
 	skip 'this btrfs does not lose a replaced file'
 fi
@@ -377,7 +353,7 @@ END
 hanging() { # STATUS OPTIONS ARGUMENTS...
 	local want=$1 options=$2
 	shift 2
-	run "$want" -t "$(target "$options")" --mkfs "$mkfs" --size 4M -j 1 --hang-after 5s "$@"
+	status "$want" test -t "$(target "$options")" --mkfs "$mkfs" --size 4M -j 1 --hang-after 5s "$@"
 }
 check 'an fsync that hangs is a finding' hanging 1 hang=fsync -o hung three
 check 'with what was done' grep -Eq 'did not answer for ([5-9]|[1-9][0-9]+) s while running fsync foo' out
@@ -392,7 +368,7 @@ check 'the report tells it' status 0 report hung
 check 'with the operation' grep -q 'phase .*running fsync foo' out
 check 'it shows again' status 1 replay hung/findings/1-0
 check 'no server is left after that' no_server
-check 'resumed, it is finished' run 1 --resume hung
+check 'resumed, it is finished' status 1 test --resume hung
 check 'a recovery that hangs' hanging 1 hang=recovery -o hung2 three --json
 check 'is a finding each time' json 'd["findings"] == 3 and d["errors"] == 0'
 check 'with the crash state' grep -q 'recovering from crash state 0\.' hung2/findings/0-0/problems
@@ -404,10 +380,10 @@ cat >serve <<'END'
 if [ -e hanging-on ]; then set -- "$@" -o hang=fsync; fi
 exec ./server mount "$@" -f
 END
-jumps=${OUTAGE_BUILD:-$root/build}/tests/helpers/clock-jumps.so
+jumps=$helpers/clock-jumps.so
 if LD_PRELOAD=$jumps "$OUTAGE" --version >out 2>err && [ ! -s err ]; then
 	touch hanging-on
-	check 'a server that hangs for a while' run 1 -t "fuse:cd $dir && exec sh serve {disk} {mnt}" --mkfs "$mkfs" \
+	check 'a server that hangs for a while' status 1 test -t "fuse:cd $dir && exec sh serve {disk} {mnt}" --mkfs "$mkfs" \
 		--size 4M -j 1 --hang-after 2s -o mended three
 	rm hanging-on
 	LD_PRELOAD=$jumps timeout 900 "$OUTAGE" replay mended/findings/1-0 >out 2>err

@@ -7,11 +7,10 @@
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/forget-lib.sh
 . "$root/tests/forget-lib.sh"
-mutant=${OUTAGE_BUILD:-$root/build}/tests/mutant/forget-mutant
+mutant=$build/tests/mutant/forget-mutant
 
 # unlocked: whoever takes things back for a server that was killed has ended
 unlocked() { flock -n source true; }
-fails() { ! "$@" >out 2>err; }
 # small SIZE: ROOT is a file system of its own, as large as this
 small() {
 	mkdir -p source
@@ -53,9 +52,9 @@ for profile in minimal btrfs; do
 	sync_it mnt/d 2>err
 	kill -KILL "$server"
 	finish 2>/dev/null
-	until_true not_mounted
+	soon not_mounted
 	clean() { [ ! -e source/.outage-stash ]; }
-	check "$profile: after a kill, too, it is taken back" until_true clean
+	check "$profile: after a kill, too, it is taken back" soon clean
 	check "$profile: all of it, and nothing else" test -e source/d/a -a ! -e source/d/c
 done
 
@@ -99,7 +98,7 @@ ctl checkpoint
 fill_up 65536
 bytes 400000 n >mnt/new
 mv mnt/new mnt/a
-until_true umount mnt 2>err
+soon umount mnt 2>err
 finish
 check "what cannot be written at the end is said" grep -q 'not everything could be written' err
 check "and the old one is there" all_of source/a 300000 o
@@ -164,13 +163,13 @@ for profile in minimal btrfs ext4-ordered; do
 	sync_it mnt/d
 	held() { find "/proc/$server/fd" -lname '*(deleted)*' | wc -l; }
 	none_held() { [ "$(held)" = 0 ]; }
-	check "$profile: a file that was truncated and removed is let go" until_true none_held
+	check "$profile: a file that was truncated and removed is let go" soon none_held
 	exec 7<>mnt/open 8<mnt/open
 	rm mnt/open
 	sync_it mnt
 	check "$profile: one that is open is not" test "$(held)" != 0
 	exec 7>&- 8<&-
-	check "$profile: until it is closed" until_true none_held
+	check "$profile: until it is closed" soon none_held
 	stop
 done
 
@@ -187,7 +186,7 @@ for profile in minimal btrfs ext4-ordered; do
 	rm mnt/new
 	check "$profile: a file with another name keeps its data" pages -gt 2000
 	rm mnt/other
-	check "$profile: what was made and removed takes no memory" until_true no_pages
+	check "$profile: what was made and removed takes no memory" soon no_pages
 	bytes 20000 y 1<>mnt/old
 	rm mnt/old
 	check "$profile: what a power cut brings back has its data" pages -gt 0
@@ -199,7 +198,7 @@ for profile in minimal btrfs ext4-ordered; do
 	rm mnt/new
 	check "$profile: who has it open" all_of "/dev/fd/7" 30000 x
 	exec 7<&-
-	check "$profile: holds it" until_true no_pages
+	check "$profile: holds it" soon no_pages
 	stop
 	check "$profile: it ends well" test $status = 0
 done
@@ -264,7 +263,7 @@ if [ "$(id -u)" = 0 ] && su -s /bin/sh nobody -c 'test -w /dev/fuse' &&
 		as_nobody "$server_program" $profile source mnt <commands >answers 2>server.err &
 		server=$!
 		exec 9>commands
-		until_true says mounted
+		soon answer_has mounted
 		cp server.err err
 		as_nobody timeout 900 sh -c '
 			printf durable >mnt/old
@@ -285,7 +284,7 @@ os.fsync(os.open(\"mnt\", os.O_RDONLY))"' >out 2>err
 		check "$profile: what was changed" holds source/old changed
 		check "$profile: what was made" holds source/new data
 		check "$profile: what was cut" holds source/cut xx
-		until_true as_nobody fusermount3 -u mnt
+		soon as_nobody fusermount3 -u mnt
 		finish
 		check "$profile: it ends well" test "$status" = 0
 	done
@@ -320,11 +319,11 @@ for profile in minimal ext4-ordered; do
 		cp -a source/.outage-stash/snapshots/s kept-copy
 		tree kept-copy kept
 		echo clear-cache >&9 # who answers is killed
-		check "$profile: killed at operation $at" until_true ended
+		check "$profile: killed at operation $at" soon ended
 		finish 2>/dev/null
-		until_true not_mounted
+		soon not_mounted
 		# Its guardian is killed at the same place: then the next mount goes on.
-		until_true unlocked
+		soon unlocked
 		keep=yes start $profile
 		check "$profile: it can be mounted again ($at)" is_mounted
 		tree mnt seen
@@ -365,17 +364,17 @@ ctypes.CDLL(None).renameat2(-100, b"mnt/deep/left", -100, b"mnt/deep/right", 2) 
 	put d1/file wrong
 	chmod 700 mnt/empty
 }
-mounted_or_ended() { says mounted || ended; }
+mounted_or_ended() { answer_has mounted || ended; }
 # go_on: the next mount, which is killed at its second operation if $at is "all"
 go_on() {
 	: >answers
 	FORGET_MUTANT=$([ "$at" = all ] && echo killed) FORGET_MUTANT_AT=2 "$mutant" "$profile" source mnt \
 		</dev/null >answers 2>server.err &
 	server=$!
-	until_true mounted_or_ended
-	says mounted && return 0
+	soon mounted_or_ended
+	answer_has mounted && return 0
 	wait "$server" 2>/dev/null
-	until_true not_mounted
+	soon not_mounted
 	return 1
 }
 if [ "$(id -u)" != 0 ] || ! own_ext4; then skip "without an ext4 of its own"; fi
@@ -400,14 +399,14 @@ for at in all 2 3 7 8 13 14 15 16 20 24 28 30 31 32 33; do
 	check "$profile: directories are removed, replaced and exchanged ($at)" fails diff kept mixed
 	kill -KILL "$server"
 	finish 2>/dev/null
-	until_true not_mounted
-	until_true unlocked
+	soon not_mounted
+	soon unlocked
 	for ((kills = 0; kills < 60; kills++)); do
 		go_on && break
 		grep -q 'cannot be undone' server.err && break
 	done
 	cp server.err err
-	check "$profile: who was killed in between gets there ($at)" says mounted
+	check "$profile: who was killed in between gets there ($at)" answer_has mounted
 	[ "$at" != all ] || check "$profile: which takes many" test $kills -gt 15
 	tree mnt seen
 	check "$profile: and all is as it was ($at)" same kept seen
@@ -425,8 +424,8 @@ chattr_works() { chattr +i source/d 2>err; }
 if chattr_works; then
 	kill -KILL "$server"
 	finish 2>/dev/null
-	until_true not_mounted
-	until_true unlocked
+	soon not_mounted
+	soon unlocked
 	check "what cannot be taken back is said" fails timeout 900 "$helpers/forget-server" minimal \
 		source mnt </dev/null
 	check "with what to do" grep -q 'cannot be undone: .*; mend that, or remove' err
@@ -470,10 +469,10 @@ for at in 1 2; do
 	put new x
 	ctl checkpoint
 	echo rollback s >&9
-	check "killed on the way back to a snapshot, at $at" until_true ended
+	check "killed on the way back to a snapshot, at $at" soon ended
 	finish 2>/dev/null
-	until_true not_mounted
-	until_true unlocked
+	soon not_mounted
+	soon unlocked
 	keep=yes start ext4-ordered
 	tree mnt seen
 	check "the next mount gets there ($at)" same kept seen
@@ -519,13 +518,13 @@ stopped() {
 }
 for ((i = 0; i < 8; i++)); do
 	kill -STOP "${workers[@]}"
-	until_true stopped # a request that is on its way is done before
+	soon stopped # a request that is on its way is done before
 	put x later
 	ctl checkpoint
 	kill -CONT "${workers[@]}"
 	ctl rollback s || wrong=1
 	kill -STOP "${workers[@]}"
-	until_true stopped
+	soon stopped
 	ctl clear-cache
 	holds source/x snapshot || wrong=2
 done

@@ -5,10 +5,8 @@
 # shellcheck source=tests/lib.sh disable=SC2016,SC2317 # expanded by eval, called through check
 . "$(dirname "$0")/lib.sh"
 
-if [ ! -w /dev/fuse ] || ! command -v fusermount3 >/dev/null; then
-	echo "1..0 # SKIP there is no FUSE here"
-	exit 77
-fi
+requires_fuse
+requires_tools fusermount3
 [ "$(id -u)" != 0 ] || own_mounts
 trap 'clean_up; rm -rf "$dir"' EXIT
 

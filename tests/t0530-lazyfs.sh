@@ -39,7 +39,6 @@ fifo=/tmp/faults.fifo
 log=/tmp/lazyfs.log
 mkdir $mnt $data
 
-wait_for() { soon quietly "$@"; }
 is_mounted() {
 	findmnt "$mnt" | grep -q lazyfs
 }
@@ -48,16 +47,16 @@ gone() {
 }
 # logs TEXT: waits until the log has it
 logs() {
-	wait_for grep -q -- "$1" $log
+	soon quietly grep -q -- "$1" $log
 }
 # As LazyFS's own script starts it in the background.
 start() {
 	timeout 900 lazyfs $mnt --config-path config.toml -o allow_other -o modules=subdir -o subdir=$data >out 2>err
-	wait_for is_mounted
+	soon quietly is_mounted
 }
 stop() {
 	fusermount3 -u $mnt
-	wait_for gone
+	soon quietly gone
 }
 # put FILE OFFSET COUNT LETTER: one write
 put() {
@@ -149,7 +148,7 @@ echo "lazyfs::cache-checkpoint" >$fifo
 check "cache-checkpoint is told when it is done" logs "checkpoint is done"
 echo "lazyfs::clear-cache" >$fifo
 cleared_twice() { [ "$(grep -c 'cache is cleared' "$log")" = 2 ]; }
-wait_for cleared_twice
+soon quietly cleared_twice
 check "what was there at the checkpoint is kept" test "$(cat $data/unsynced)" = kept
 echo "lazyfs::help" >$fifo
 check "help is told" logs "received 'lazyfs::help'"
@@ -162,7 +161,7 @@ for i in 1 2 3 4 5; do
 	put $mnt/output1.txt $((i * 12288 - 12288)) 12288 $i 2>/dev/null
 done
 check "torn-op: the fifth write crashes it" logs "Killing LazyFS"
-check "nothing is mounted then" wait_for gone
+check "nothing is mounted then" soon quietly gone
 check "its first and last third survived, and nothing else" \
 	test "$(shape $data/output1.txt)" = "49152x0 4096x5 4096x0 4096x5"
 check "the FIFO is removed" test ! -e $fifo
@@ -180,7 +179,7 @@ for i in range(4):
 	os.pwrite(fd, b"cdef"[i:i + 1] * 100, 200 + 100 * i)
 EOF
 check "torn-seq: the fourth write of the second run crashes it" logs "Killing LazyFS"
-wait_for gone
+soon quietly gone
 check "the first and the fourth survived" \
 	test "$(shape $data/output.txt)" = "100xa 100xb 100xc 200x0 100xf"
 
@@ -194,7 +193,7 @@ for i in range(6):
 EOF
 check "clear: the sixth fsync fails" test $? != 0
 check "and crashes it" logs "Killing LazyFS"
-wait_for gone
+soon quietly gone
 check "what the fifth had synced is left" test "$(cat $data/f1.txt)" = 01234
 
 # ---- faults from the FIFO ----
@@ -220,7 +219,7 @@ crashes() {
 	logs "received: VALID"
 	shift
 	timeout 900 "$@" 2>/dev/null
-	logs "Killing LazyFS" && wait_for gone
+	logs "Killing LazyFS" && soon quietly gone
 }
 # shellcheck disable=SC2016
 writes='echo x >"$0"'
@@ -275,10 +274,10 @@ log_all_operations=false
 EOF
 lazyfs $mnt --config-path config.toml -o modules=subdir -o subdir=$data -f >etcd.log 2>&1 &
 server=$!
-check "etcd: it says when it is ready" wait_for grep -q "waiting for fault commands" etcd.log
+check "etcd: it says when it is ready" soon quietly grep -q "waiting for fault commands" etcd.log
 echo x >$mnt/etcd
 python3 -c 'open("/tmp/sock.fifo", "w").write("lazyfs::clear-cache\n")'
-check "etcd: it says when the cache is cleared" wait_for grep -q "cache is cleared" etcd.log
+check "etcd: it says when the cache is cleared" soon quietly grep -q "cache is cleared" etcd.log
 check "etcd: and it is" test ! -s $mnt/etcd
 kill -TERM $server
 wait $server
@@ -301,11 +300,11 @@ EOF
 (cd /tmp/db.lazyfs && exec lazyfs $mnt --config-path config -o allow_other -o modules=subdir \
 	-o subdir=/tmp/db.lazyfs/data -f) >jepsen.log 2>&1 &
 server=$!
-check "Jepsen: findmnt shows the name" wait_for is_mounted
-wait_for test -p /tmp/db.lazyfs/fifo
+check "Jepsen: findmnt shows the name" soon quietly is_mounted
+soon quietly test -p /tmp/db.lazyfs/fifo
 echo x >$mnt/jepsen
 timeout 900 sh -c 'echo lazyfs::clear-cache >/tmp/db.lazyfs/fifo'
-check "Jepsen: a command is read" wait_for grep -q "cache is cleared" jepsen.log
+check "Jepsen: a command is read" soon quietly grep -q "cache is cleared" jepsen.log
 timeout 900 fusermount -uz $mnt
 rm -rf /tmp/db.lazyfs
 check "Jepsen: all can be removed at once" test ! -e /tmp/db.lazyfs
@@ -315,7 +314,7 @@ wait $server
 # A FIFO that the harness made stays.
 mkfifo /tmp/sock.fifo
 lazyfs $mnt --config-path config.toml -o modules=subdir,subdir=$data
-check "a FIFO that is there is used" wait_for is_mounted
+check "a FIFO that is there is used" soon quietly is_mounted
 stop
 check "and stays" test -p /tmp/sock.fifo
 

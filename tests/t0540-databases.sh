@@ -6,10 +6,8 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ]; then
-	echo "1..0 # SKIP this needs root and FUSE"
-	exit 77
-fi
+requires_root
+requires_fuse
 trap 'clean_up; rm -rf "$dir"' EXIT
 servers=()
 
@@ -28,7 +26,6 @@ chmod 755 "$dir"
 mkdir mnt
 mnt=$dir/mnt
 
-wait_for() { soon quietly "$@"; }
 gone() {
 	! mountpoint -q "$mnt"
 }
@@ -50,7 +47,7 @@ ctl() {
 }
 crash() {
 	ctl crash
-	wait_for gone
+	soon quietly gone
 }
 end() {
 	timeout 900 "$OUTAGE" umount mnt >out 2>err || sed 's/^/# /' err
@@ -63,7 +60,7 @@ stop() {
 
 # ---- LevelDB ----
 
-leveldb=$(dirname "$OUTAGE")/tests/helpers/leveldb
+leveldb=$helpers/leveldb
 count() {
 	timeout 900 "$leveldb" count "mnt/$1" "$2" 2>&1
 }
@@ -100,7 +97,7 @@ rotate() {
 	"$leveldb" rotate mnt/db 13 4800 >rotate.out 2>&1 &
 	writer=$!
 	servers+=("$writer")
-	wait_for grep -q synced rotate.out
+	soon quietly grep -q synced rotate.out
 	find mnt/db -name '*.log' >out
 	cp rotate.out err
 	check "LevelDB: 13 puts, and a synced one in a new log" test "$(wc -l <out)" = 2
@@ -129,7 +126,7 @@ redis_start() {
 		--daemonize no "$@" >>redis.log 2>&1 &
 	redis=$!
 	servers+=("$redis")
-	wait_for grep -q 'ready to accept\|Bad file format\|FATAL' redis.log
+	soon quietly grep -q 'ready to accept\|Bad file format\|FATAL' redis.log
 }
 ask() {
 	timeout 900 redis-cli -s "$dir/redis.sock" "$@" 2>&1
@@ -156,7 +153,7 @@ aof() {
 	ask SET a 1 >out
 	ctl torn-op file=appendonlydir/appendonly.aof.1.incr.aof parts=2 persist="$1"
 	ask SET b "$(printf '%0200d' 7)" >out
-	wait_for gone
+	soon quietly gone
 	stop $redis
 	check "Redis: the log has something of the torn write" \
 		test "$(stat -c %s data/appendonlydir/appendonly.aof.1.incr.aof)" -gt 100
@@ -210,7 +207,7 @@ pg_kill() {
 
 	pid=${servers[-1]}
 	kill -QUIT "$pid" 2>/dev/null
-	wait_for sh -c "! kill -0 $pid" || kill -9 "$pid"
+	soon quietly sh -c "! kill -0 $pid" || kill -9 "$pid"
 }
 pg_begin() {
 	rm -rf data
@@ -245,8 +242,8 @@ survives() {
 	bench=$!
 	writer &
 	inserts=$!
-	wait_for test -s acked
-	wait_for eval '[ "$(sql "SELECT count(*) FROM pgbench_history")" -gt 100 ]'
+	soon quietly test -s acked
+	soon quietly eval '[ "$(sql "SELECT count(*) FROM pgbench_history")" -gt 100 ]'
 	crash
 	pg_kill
 	wait $bench $inserts 2>/dev/null
@@ -274,7 +271,7 @@ torn() {
 	sql "UPDATE t SET v = repeat('y', 100)" >out
 	ctl torn-op file="pg/$path" parts=2 persist=1
 	sql CHECKPOINT >out
-	wait_for gone
+	soon quietly gone
 	check "PostgreSQL: a checkpoint tears a page" gone
 	pg_kill
 	: >pgsock/log

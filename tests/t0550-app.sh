@@ -7,12 +7,10 @@
 # shellcheck disable=SC2016
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-needs_namespaces
+requires_namespaces
 
-if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ]; then
-	echo "1..0 # SKIP this needs root and FUSE"
-	exit 77
-fi
+requires_root
+requires_fuse
 apps=$root/examples/apps
 own_mounts
 for_everybody
@@ -25,15 +23,6 @@ app() {
 	rm -rf run
 	timeout 900 "$OUTAGE" app -o run --budget 1000 "$@" -- "$of" >out 2>err
 	status=$?
-}
-# json EXPRESSION: of what was printed
-json() {
-	python3 -c 'import json, sys; d = json.load(open("out")); print(eval(sys.argv[1]))' "$1" 2>>err
-}
-# said TEXT: in the output, on one line
-# shellcheck disable=SC2317 # called by check
-said() {
-	grep -qF -- "$1" out
 }
 # said_like TEXT: the same, N being any number: when a file is closed is seen late, so that numbers vary
 # shellcheck disable=SC2317 # called by check
@@ -96,7 +85,7 @@ timeout 900 "$OUTAGE" replay $finding >out 2>err
 check "replay: it shows again" test $? = 1
 check "replay: and says what" grep -q "shows again: what was acknowledged is gone" out
 timeout 900 "$OUTAGE" replay $finding --json >out 2>err
-check "replay --json" test "$(json 'd["shown"] and d["harm"]')" = rolled-back
+check "replay --json" test "$(json_value 'd["shown"] and d["harm"]')" = rolled-back
 check "the missing call was tried" grep -q '^verified	1' $finding/case
 sed -i "s,replace check,replace check || :," run/app
 timeout 900 "$OUTAGE" replay $finding --trust >out 2>err
@@ -111,9 +100,9 @@ timeout 900 "$OUTAGE" report run >out 2>err
 check "report: the lost operation is marked" grep -q 'lost  *rename [0-9]* of settings.tmp to settings' out
 check "report: and where the power fails" grep -q 'the power fails here' out
 timeout 900 "$OUTAGE" report run --json >out 2>err
-check "report --json: one finding" test "$(json 'len(d["findings"])')" = 1
+check "report --json: one finding" test "$(json_value 'len(d["findings"])')" = 1
 check "report --json: the sequence has the lost one" \
-	test "$(json '[e["op"] for e in d["findings"][0]["sequence"] if e["fate"] == "lost"]')" = "['rename']"
+	test "$(json_value '[e["op"] for e in d["findings"][0]["sequence"] if e["fate"] == "lost"]')" = "['rename']"
 timeout 900 "$OUTAGE" report run --html page.html >out 2>err
 check "report --html: a page with the lost one marked" grep -q 'class="lost"' page.html
 check "report --html: also in the picture" grep -q '<g class="dead">' page.html
@@ -143,9 +132,9 @@ fresh
 app data -p minimal --json --run "echo a >a; '$OUTAGE' ack a; sync a . ; '$OUTAGE' ack b" \
 	--check "grep -q b \$OUTAGE_ACKED || exit 0; [ -s a ] && [ \"\$1\" = \"\$OUTAGE_DIR\" ] && [ \"\$PWD\" = '$dir/data' ] && [ \$OUTAGE_CRASH_POINT -gt 0 ]"
 check "ack: what is acknowledged after a sync is there, at the same path" test $status = 0
-check "ack: two of them" test "$(json 'd["acknowledgements"]')" = 2
+check "ack: two of them" test "$(json_value 'd["acknowledgements"]')" = 2
 check "--json has the keys that scripts rely on" \
-	test "$(json '[type(d[k]).__name__ for k in ("operations", "crash_states", "unique_states", "checked", "findings", "errors", "elapsed_s", "budget_hit")]')" = "['int', 'int', 'int', 'int', 'int', 'int', 'float', 'bool']"
+	test "$(json_value '[type(d[k]).__name__ for k in ("operations", "crash_states", "unique_states", "checked", "findings", "errors", "elapsed_s", "budget_hit")]')" = "['int', 'int', 'int', 'int', 'int', 'int', 'float', 'bool']"
 app data -p minimal --run "echo a >a; '$OUTAGE' ack a" --check '! grep -q a $OUTAGE_ACKED || [ -s a ]'
 check "ack: what is acknowledged without one is not" test $status = 1
 app data -p minimal --ack-file log --run 'echo a >a; echo a >>log' --check '! grep -q a $OUTAGE_ACKED || [ -s a ]'
@@ -168,9 +157,9 @@ check "lines are marks between the operations" \
 
 many='for i in 1 2 3 4 5 6 7 8; do echo $i >f$i; sync f$i; mv f$i g$i; done; rm g*'
 app data -p minimal --json --budget 20 --run "$many" --check true
-check "patterns: a small budget covers them all" test "$(json 'd["patterns"] == d["patterns_covered"] > 5 and d["budget_hit"]')" = True
+check "patterns: a small budget covers them all" test "$(json_value 'd["patterns"] == d["patterns_covered"] > 5 and d["budget_hit"]')" = True
 app data -p minimal --json --budget 2 --run "$many" --check true
-check "patterns: one that is too small does not, and says so" test "$(json 'd["patterns"] > d["patterns_covered"] > 0')" = True
+check "patterns: one that is too small does not, and says so" test "$(json_value 'd["patterns"] > d["patterns_covered"] > 0')" = True
 
 # ---- a call that is missing ----
 
@@ -387,7 +376,6 @@ refused "results over others" "holds a run already"
 # naps: no process that sleeps for as long as only this test does, or soon none
 nap=1234.$$
 # shellcheck disable=SC2317 # called by check
-no_nap() { soon eval '! pgrep -f "sleep $nap" >/dev/null'; }
 app data --run "echo x >a; (setsid sleep $nap &)" --check true
 check "a process that is left is ended, and said" said "left a process behind"
 check "a process that is left is gone" no_nap
