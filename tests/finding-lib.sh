@@ -82,6 +82,22 @@ target|D/l|D/l: leads to y|s/target="x"/target="y"/|ln -sfn y D/l
 rdev|nod|nod: is 1:5|s/rdev=1:3/rdev=1:5/|rm nod; mknod -m 644 nod c 1 5
 blocks|foo|foo: 80 blocks|s/^tree 1$/tree 1 blocks/;/^symlink/d;s/ size=16/& blocks=80/;s/ size=0/& blocks=0/|fallocate -n -l 40960 foo'
 
+# loops: how many devices are of this test
+loops() { losetup -l -n -O NAME,BACK-FILE | grep -c "$dir"; }
+of_kind() { # RUN KIND: the first finding with a problem of that kind
+	local f
+	for f in $(find "$1/findings" -name problems | sort -V); do
+		if grep -q "^$2	" "$f"; then
+			dirname "$f"
+			return
+		fi
+	done
+}
+reproduces() { # DIR STATUS
+	timeout 900 "$1/reproduce.sh" >out 2>err
+	test $? -eq "$2"
+}
+
 # ---- xfstests ----
 
 # make_suite: what a test of the suite calls, in the directory suite. The power does not fail: what a crash

@@ -5,24 +5,30 @@
 # A kernel is fetched once and kept for other runs.
 kernels=${OUTAGE_TEST_KERNELS:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/outage-test}
 
-run() { timeout --kill-after=5 900 "$OUTAGE" "$@" >out 2>err </dev/null; }
-status() { # STATUS ARGUMENTS
-	local want=$1
-	shift
-	run "$@"
-	[ $? -eq "$want" ]
-}
-says() { grep -qE -e "$1" out; }      # PATTERN
-needs_kernel() { # STATUS: of the first run; if that was because there is no kernel, nothing can be tried
-	if [ "$1" != 0 ] && complains 'apt-get|apt-cache'; then
+# cloud_kernel: prints the path of the newest kernel of Debian that was fetched
+cloud_kernel() { find "$kernels/kernels" -name 'vmlinuz-*-cloud-amd64' 2>/dev/null | sort -V | tail -1; }
+
+requires_uml() { requires_tools linux.uml:user-mode-linux; }
+requires_qemu() { requires_tools qemu-system-x86_64:qemu-system-x86; }
+# requires_kernel STATUS [IMAGE]: STATUS is of the first run. If it failed because no kernel can be fetched,
+# nothing can be tried, unless there is an IMAGE from before.
+requires_kernel() {
+	if [ "$1" != 0 ] && [ -z "${2:-}" ] && complains 'apt-get|apt-cache'; then
 		sed 's/^/# /' err
-		echo '1..0 # SKIP no kernel can be fetched'
-		exit 77
+		skip_all 'no kernel can be fetched'
 	fi
 }
-complains() { grep -qE -e "$1" err; } # PATTERN
-one_line() { [ "$(grep -vcE '^outage: (booting|fetching|warning: KVM) ' err)" = 1 ]; }
-json() { python3 -c "import json; d = json.load(open('out')); assert $1, d" 2>>err; } # CONDITION
+
+# wrong PATTERN ARGUMENTS: outage test refuses that before it begins; there is a workload `short`
+wrong() {
+	local pattern=$1
+	shift
+	check "wrong: $*" status 2 test "$@" -o x short
+	check "is said in one line" one_line
+	check "and what: $pattern" complains "$pattern"
+	check "no run is begun" [ ! -e x/findings ]
+	rm -rf x
+}
 wait_for_none() { # of the processes that the test's own `ours` prints, while they are being ended
 	soon eval '[ -z "$(ours)" ]' && return 0
 	ours >out
@@ -47,20 +53,32 @@ no_socket() {
 progressed() {
 	soon eval '[ "$(wc -l 2>/dev/null <"'"$1"'/progress" || echo 0)" -ge '"$2"' ] || ! kill -0 "$run" 2>/dev/null'
 }
-# own_machines TEST: what is started from now on has a word in its environment by which `ours` finds it
-# again, and the machines among it end with the test
-own_machines() {
-	export OUTAGE_TEST_MARK=$1-$$
-	ours() {
-		local p
-		for p in $(pgrep -f '^[^ ]*qemu-system-x86_64 -nodefaults'); do
-			grep -qzx "OUTAGE_TEST_MARK=$OUTAGE_TEST_MARK" "/proc/$p/environ" 2>/dev/null && echo "$p"
-		done
-	}
+# marked: of the processes whose numbers it reads, prints those that this test has started
+marked() {
+	local p
+	while read -r p; do
+		grep -qzx "OUTAGE_TEST_MARK=$OUTAGE_TEST_MARK" "/proc/$p/environ" 2>/dev/null && echo "$p"
+	done
+}
+# own_guests: what is started from now on has a word in its environment by which `marked` knows it, and the
+# guests among it end with the test
+own_guests() {
+	export OUTAGE_TEST_MARK
+	OUTAGE_TEST_MARK=$(basename "$0" .sh)-$$
 	cleanup() {
 		local p
-		for p in $(ours); do kill -KILL "$p" 2>/dev/null; done
+		for p in $({ pgrep -x linux.uml; pgrep -x qemu-system-x86; } | marked); do kill -KILL "$p" 2>/dev/null; done
 		rm -rf "$dir"
 	}
 	trap cleanup EXIT
+}
+# own_machines: the same; `ours` prints virtual machines
+own_machines() {
+	own_guests
+	ours() { pgrep -f '^[^ ]*qemu-system-x86_64 -nodefaults' | marked; }
+}
+# own_umls: the same; `ours` prints kernels of user-mode Linux with their processes
+own_umls() {
+	own_guests
+	ours() { pgrep -x linux.uml | marked; }
 }

@@ -6,7 +6,8 @@
 #	check "two and two" test $((2 + 2)) = 4
 #	done_testing
 #
-# It works in a directory of its own, which is removed whatever happens, and speaks TAP.
+# It works in a directory of its own, which is removed whatever happens, and speaks TAP. What a test
+# cannot do without it asks for by requires_..., of requires.sh.
 
 # The clean-up comes first: nothing below may leave anything behind.
 dir=
@@ -17,10 +18,14 @@ trap 'exit 1' INT TERM HUP
 # shellcheck disable=SC2034
 root=$(cd "$(dirname "$0")/.." && pwd)
 OUTAGE=$(realpath --no-symlinks "${OUTAGE:-$root/build/outage}")
-if [ ! -x "$OUTAGE" ]; then
-	echo "1..0 # SKIP $OUTAGE is not there"
-	exit 77
-fi
+# Programs that are built for the tests.
+# shellcheck disable=SC2034
+build=${OUTAGE_BUILD:-$root/build} helpers=${OUTAGE_BUILD:-$root/build}/tests/helpers
+# shellcheck disable=SC2034
+seeded=$build/tests/seeded seedfs=$build/tests/seeded/seedfs mutant=$build/tests/mutant/outage-mutant
+# shellcheck source=tests/requires.sh
+. "$root/tests/requires.sh"
+requires_built "$OUTAGE"
 dir=$(mktemp -d) || exit 1
 cd "$dir" || exit 1
 export OUTAGE_CACHE=$dir/cache # new file systems are kept here, not in the user's home
@@ -68,56 +73,59 @@ copy_for_everybody() {
 	echo "$copy"
 }
 
-# own_mounts: the test goes on, from its beginning, in a mount namespace of its own, where every user may
-# open /dev/fuse. udev sees to that on most machines; on one without it the kernel's mode is 0600. For
-# root; another user must find a machine that lets him.
-own_mounts() {
-	if [ "${OUTAGE_TEST_MOUNTS:-}" != "$(basename "$0")" ]; then
-		if ! unshare -m --propagation private true 2>/dev/null; then
-			echo "1..0 # SKIP no mount namespace can be made here"
-			exit 77
-		fi
-		cd / && rm -rf "$dir"
-		OUTAGE_TEST_MOUNTS=$(basename "$0") exec unshare -m --propagation private "$root/tests/$(basename "$0")"
-	fi
-	if [ -c /dev/fuse ] && [ "$(stat -c %a /dev/fuse)" != 666 ]; then
-		mknod -m 666 "$dir/.fuse" c 10 229 && mount --bind "$dir/.fuse" /dev/fuse
-	fi
+# run COMMAND...: with a limit for what hangs; what it prints is in out and err, how it ends in `status`
+run() {
+	timeout --kill-after=5 900 "$@" >"$dir/out" 2>"$dir/err" </dev/null
+	status=$?
+	return $status
 }
-
-# needs_mounts: the test mounts file systems; where doctor says that cannot be done, it is skipped.
-# A machine on which it should work, and does not, is a failure and no reason to skip.
-needs_mounts() {
-	if [ "$(id -u)" != 0 ]; then
-		echo "1..0 # SKIP mounting needs root"
-		exit 77
-	fi
-	if ! timeout 900 "$OUTAGE" doctor >out 2>err; then
-		echo "1..0 # SKIP $(grep -m 1 '^missing' out)"
-		exit 77
-	fi
-}
-
-# needs_namespaces: the test runs commands in a mount namespace of their own, for which an ordinary user
-# needs a user namespace. In a chroot the kernel makes none, and a sysctl may forbid them.
-has_namespaces() { [ "$(id -u)" = 0 ] || unshare -Um true 2>/dev/null; }
-needs_namespaces() {
-	if ! has_namespaces; then
-		echo "1..0 # SKIP an ordinary user gets no user namespace here"
-		exit 77
-	fi
-}
-
-# keeps STATUS COMMAND...: runs it with -o kept; true if it ends with STATUS
-keeps() {
-	local want=$1 got
+# exits STATUS COMMAND...: runs it; true if it ends with STATUS
+exits() {
+	local want=$1
 	shift
+	run "$@"
+	[ $status -eq "$want" ] || { echo "# status $status, not $want: $*"; return 1; }
+}
+# outage ARGUMENTS..., status STATUS ARGUMENTS...: the same of the program itself
+outage() { run "$OUTAGE" "$@"; }
+status() { exits "$1" "$OUTAGE" "${@:2}"; }
+# keeps STATUS COMMAND...: the same with -o kept
+keeps() {
 	rm -rf kept
-	timeout 900 "$@" -o kept >out 2>err </dev/null
-	got=$?
-	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: $*"; return 1; }
+	exits "$@" -o kept
+}
+# tries STATUS ARGUMENTS...: the same with the words of `trial` before the arguments
+trial=("$OUTAGE" test)
+tries() { keeps "$1" "${trial[@]}" "${@:2}"; }
+# not COMMAND...: it fails; fails COMMAND...: the same, and what it prints is in out and err
+not() { ! "$@"; }
+fails() { ! "$@" >"$dir/out" 2>"$dir/err"; }
+
+# says PATTERN [FILE], lacks PATTERN [FILE]: an extended regular expression that a line of FILE, or of out,
+# has, or none has; complains PATTERN: one of err
+says() { grep -qE -e "$1" "${2:-$dir/out}"; }
+lacks() { ! says "$@"; }
+complains() { says "$1" "$dir/err"; }
+# said WORDS: as they are, in out
+said() { grep -qF -e "$1" "$dir/out"; }
+# one_line: so much was said on standard error, but for what a machine has to say when it starts
+one_line() { [ "$(grep -vcE '^outage: (booting|fetching|warning: KVM) ' "$dir/err")" -eq 1 ]; }
+# refused WORDS ARGUMENTS...: outage ends with status 2, prints nothing, and says these WORDS in one line;
+# refused_like PATTERN ARGUMENTS...: the same with a regular expression
+refused_at_all() { status 2 "$@" && [ ! -s "$dir/out" ] && one_line; }
+refused() { refused_at_all "${@:2}" && grep -qF -e "$1" "$dir/err"; }
+refused_like() { refused_at_all "${@:2}" && complains "$1"; }
+
+# json CONDITION [FILE]: of what is printed as JSON, d
+json() { python3 -c "import json, sys; d = json.load(open(sys.argv[1])); assert $1, d" "${2:-$dir/out}" 2>>"$dir/err"; }
+# json_value EXPRESSION [FILE]: prints it
+json_value() {
+	python3 -c "import json, sys; d = json.load(open(sys.argv[1])); print($1)" "${2:-$dir/out}" 2>>"$dir/err"
 }
 
+# is_mounted, not_mounted: a file system of ours, on mnt; nobody is asked there
+is_mounted() { grep -q " $dir/mnt fuse.outage " /proc/self/mounts; }
+not_mounted() { ! is_mounted; }
 # orphans: how many loop devices there are whose process is gone
 orphans() {
 	local file pid n=0
@@ -138,6 +146,20 @@ soon() {
 		sleep 0.05
 	done
 }
+
+# while_alive PID COMMAND...: the same, as long as the process is there
+while_alive() {
+	local pid=$1
+	shift
+	until "$@"; do
+		kill -0 "$pid" 2>/dev/null || return 1
+		sleep 0.02
+	done
+}
+
+# no_nap: no sleep(1) of $nap seconds is left; no other process sleeps for so long
+# shellcheck disable=SC2016 # for eval
+no_nap() { soon eval '! pgrep -f "sleep $nap" >/dev/null'; }
 
 quietly() { "$@" >/dev/null 2>&1; }
 

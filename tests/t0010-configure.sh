@@ -5,10 +5,7 @@
 # shellcheck source=tests/lib.sh disable=SC2317 # functions are called through check
 . "$(dirname "$0")/lib.sh"
 
-if ! command -v meson >/dev/null; then
-	echo "1..0 # SKIP there is no meson"
-	exit 77
-fi
+requires_tools meson
 configure=$root/tools/configure
 
 # A project that looks for a header and a library, as ours does, and a machine whose list of packages

@@ -6,10 +6,7 @@
 # shellcheck source=tests/lib.sh disable=SC2317 # functions are called through check
 . "$(dirname "$0")/lib.sh"
 
-if ! command -v meson >/dev/null; then
-	echo "1..0 # SKIP there is no meson"
-	exit 77
-fi
+requires_tools meson
 unset PREFIX DESTDIR MAKEFLAGS MAKEOVERRIDES
 
 mkdir -p 'a project/tools' && cd 'a project' || exit 1

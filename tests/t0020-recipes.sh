@@ -21,8 +21,7 @@
 
 document=$root/CONTRIBUTING.md
 recipe() { timeout 900 "$root/tools/recipe" "$@" >"$dir/out" 2>"$dir/err"; }
-refused() { local words=$1; shift; ! recipe "$@" && grep -q "$words" "$dir/err"; } # WORDS ARGUMENTS...
-status() { local want=$1; shift; timeout 900 "$@" >"$dir/out" 2>"$dir/err"; test $? -eq "$want"; }
+wrong() { local words=$1; shift; ! recipe "$@" && grep -q "$words" "$dir/err"; } # WORDS ARGUMENTS...
 
 # ---- the tool ----
 
@@ -45,17 +44,17 @@ tell 'At the end of `file`:'
 check 'or to the end' gives one,three,,two,2
 tell 'In the new file `new/file`:'
 check 'or is a file' eval 'recipe apply doc.md "Add two" . && [ "$(paste -sd, new/file)" = two,2 ]'
-check 'which must be new' refused 'is there already' apply doc.md 'Add two' .
+check 'which must be new' wrong 'is there already' apply doc.md 'Add two' .
 tell 'In `file`, after `four`:'
-check 'a line that is not there is a mistake' refused '0 lines, not one, begin with .four' apply doc.md 'Add two' .
+check 'a line that is not there is a mistake' wrong '0 lines, not one, begin with .four' apply doc.md 'Add two' .
 tell 'In `file`, after `t`:'
 printf 'two\nthree\n' >file
-check 'and one that is there twice' refused '2 lines, not one' apply doc.md 'Add two' .
+check 'and one that is there twice' wrong '2 lines, not one' apply doc.md 'Add two' .
 tell 'In `../file`, after `one`:'
-check 'and a file outside of the tree' refused 'not inside' apply doc.md 'Add two' .
+check 'and a file outside of the tree' wrong 'not inside' apply doc.md 'Add two' .
 tell 'In `file`, after `one`:' '' 'But why?'
-check 'and a block that has no place' refused 'doc.md:7: where does' apply doc.md 'Add two' .
-check 'and a section that is not there' refused 'no section' steps doc.md 'Add three'
+check 'and a block that has no place' wrong 'doc.md:7: where does' apply doc.md 'Add two' .
+check 'and a section that is not there' wrong 'no section' steps doc.md 'Add three'
 tell 'In `file`, after `one`:'
 printf '```sh\ntrue\n```\n```text\nfor the reader\n```\n' >>doc.md
 check 'commands are told apart' eval 'recipe commands doc.md "Add two" && [ "$(cat out)" = true ]'

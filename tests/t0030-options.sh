@@ -5,18 +5,16 @@
 # shellcheck source=tests/lib.sh disable=SC2317,SC2016 # called through check; for eval
 . "$(dirname "$0")/lib.sh"
 
-outage() { timeout 900 "$OUTAGE" "$@"; }
-status() { local want=$1; shift; outage "$@" >"$dir/out" 2>"$dir/err"; test $? -eq "$want"; }
-refused() { local words=$1; shift; status 2 "$@" && [ ! -s out ] && [ "$(wc -l <err)" = 1 ] && grep -qF -e "$words" err; }
+prints() { timeout 900 "$OUTAGE" "$@"; }
 
-mapfile -t commands < <(outage --help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p' | grep -v '^trace$')
+mapfile -t commands < <(prints --help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p' | grep -v '^trace$')
 commands+=('trace show' 'trace info' 'trace graph' 'trace import' 'trace export')
 check 'there are commands' test ${#commands[@]} -gt 20
-check 'one that makes things for the build is not among them' eval '! outage --help | grep -q generate'
+check 'one that makes things for the build is not among them' eval '! prints --help | grep -q generate'
 
 # options COMMAND: those that its --help all lists, one a line
 # shellcheck disable=SC2086 # a subcommand is two words
-options() { outage $1 --help all | sed -n 's/^  \(-., \|    \)\(--[a-z-]*[a-z]\).*/\2/p'; }
+options() { prints $1 --help all | sed -n 's/^  \(-., \|    \)\(--[a-z-]*[a-z]\).*/\2/p'; }
 
 # ---- help ----
 
@@ -142,10 +140,9 @@ printf '@options gone\n@end\n' >page
 check 'and a command' refused "there is no command 'gone'" generate man page shared
 printf '@options gen\n' >page
 check 'and a page without an end' refused 'has no @end' generate man page shared
-built=${OUTAGE_BUILD:-$root/build}
-if [ -e "$built/man/outage-gen.1" ]; then
-	check 'the build uses this' grep -q 'Print how many workloads there are' "$built/man/outage-gen.1.scd"
-	check 'for completion, too' cmp completion.bash "$built/completion/outage"
+if [ -e "$build/man/outage-gen.1" ]; then
+	check 'the build uses this' grep -q 'Print how many workloads there are' "$build/man/outage-gen.1.scd"
+	check 'for completion, too' cmp completion.bash "$build/completion/outage"
 else
 	skip 'the manual pages are not built'
 fi

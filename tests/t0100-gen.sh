@@ -8,23 +8,8 @@
 
 gen() { timeout 900 "$OUTAGE" gen "$@"; }
 
-# run STATUS ARGS...: the command with its output in out and err; true if it ends with STATUS
-run() {
-	local want=$1 got
-	shift
-	gen "$@" >out 2>err </dev/null
-	got=$?
-	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage gen $*"; return 1; }
-}
 
-# fails TEXT ARGS...: status 2, no output, and one line on standard error that contains TEXT
-fails() {
-	local text=$1
-	shift
-	run 2 "$@" && [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] && grep -qF -e "$text" err
-}
 
-says() { grep -q -e "$2" "$1"; }
 same() { cmp -s "$1" "$2"; }
 workloads() { grep -c '^workload ' "$1"; }
 names() { sed -n 's/^workload //p' "$1"; }
@@ -32,10 +17,10 @@ names() { sed -n 's/^workload //p' "$1"; }
 # ---- numbers and parts
 
 for set in seq-1 pm-seq-2; do
-	check "$set: count" run 0 --bounds $set --count
+	check "$set: count" status 0 gen --bounds $set --count
 	check "$set: one number" [ "$(grep -cE '^[0-9]+$' out)$(wc -l <out)" = 11 ]
 	count=$(cat out)
-	check "$set: all of it" run 0 --bounds $set
+	check "$set: all of it" status 0 gen --bounds $set
 	cp out $set.all
 	check "$set: as many as counted" [ "$(workloads out)" = "$count" ]
 	check "$set: no name twice" [ -z "$(names out | sort | uniq -d)" ]
@@ -61,11 +46,11 @@ for set in seq-1 pm-seq-2; do
 	check "$set: a part of a shard is counted" \
 		[ "$(gen --bounds $set --shard 2/3 --skip 5 --limit 7 --count)" = 7 ]
 	gen --bounds $set --shard 2/3 | awk '/^workload /{ k++ } k > 5 && k <= 12' >want
-	run 0 --bounds $set --shard 2/3 --skip 5 --limit 7
+	status 0 gen --bounds $set --shard 2/3 --skip 5 --limit 7
 	check "$set: and is what it should be" same out want
 done
 check 'counts have units' [ "$(gen --bounds pm-seq-2 --limit 1k --count)" = 1000 ]
-check 'nothing is asked for' run 0 --bounds seq-1 --limit 0
+check 'nothing is asked for' status 0 gen --bounds seq-1 --limit 0
 check 'nothing comes' [ ! -s out ]
 
 # ---- names
@@ -81,52 +66,52 @@ done
 check 'a name gives its workload again' [ $bad -eq 0 ]
 first=$(names seq-1.all | head -n 1)
 print=${first%/*} # seq-1.FINGERPRINT
-check 'a name that is none' fails "'nothing' is not the name of a workload" --name nothing
-check 'a name without a number' fails 'does not end with a number' --name "$print/x"
-check 'a number that is too large' fails 'numbered from 0; there is no' --name "$print/344000"
-check 'a stale fingerprint' fails 'have changed since it was named' --name seq-1.0000/0
-check 'a set that is gone' fails "'gone' is not a named set" --name gone.1234/0
+check 'a name that is none' refused "'nothing' is not the name of a workload" gen --name nothing
+check 'a name without a number' refused 'does not end with a number' gen --name "$print/x"
+check 'a number that is too large' refused 'numbered from 0; there is no' gen --name "$print/344000"
+check 'a stale fingerprint' refused 'have changed since it was named' gen --name seq-1.0000/0
+check 'a set that is gone' refused "'gone' is not a named set" gen --name gone.1234/0
 printf 'base seq-1\nfiles foo\n' >mine
-check 'bounds of my own' run 0 --bounds mine
+check 'bounds of my own' status 0 gen --bounds mine
 own=$(names out | sed -n 3p)
 check 'are named after the file' eval '[[ $own == mine.*/2 ]]'
 cp out mine.all
-check 'a name of them' run 0 --bounds mine --name "$own"
+check 'a name of them' status 0 gen --bounds mine --name "$own"
 awk -v "line=workload $own" '/^workload /{ on = $0 == line } on' mine.all >want
 check 'gives that workload' same out want
 printf 'base seq-1\nfiles bar\n' >mine
-check 'not after the bounds have changed' fails 'have changed since' --bounds mine --name "$own"
+check 'not after the bounds have changed' refused 'have changed since' gen --bounds mine --name "$own"
 
 # ---- samples
 
-check 'a sample' run 0 --bounds seq-2 --sample 200 --seed 5
+check 'a sample' status 0 gen --bounds seq-2 --sample 200 --seed 5
 cp out sample
 check 'has its size' [ "$(workloads sample)" = 200 ]
 check 'and nothing twice' [ -z "$(names sample | sort | uniq -d)" ]
-check 'again with the same seed' run 0 --bounds seq-2 --sample 200 --seed 5
+check 'again with the same seed' status 0 gen --bounds seq-2 --sample 200 --seed 5
 check 'is the same' same out sample
-check 'with another seed' run 0 --bounds seq-2 --sample 200 --seed 6
+check 'with another seed' status 0 gen --bounds seq-2 --sample 200 --seed 6
 check 'is another' eval '! same out sample'
 names sample | sed 's|.*/||' >numbers
 check 'spread over the whole' [ "$(tail -n 1 numbers)" -gt $(($(gen --bounds seq-2 --count) * 98 / 100)) ]
-check 'a sample larger than the set' run 0 --bounds seq-1 --sample 100000
+check 'a sample larger than the set' status 0 gen --bounds seq-1 --sample 100000
 check 'is the set' same out seq-1.all
 check 'the count of a sample' [ "$(gen --bounds seq-1 --sample 10 --count)" = 10 ]
 
 # ---- lists
 
-check 'list' run 0 --list
-check 'the sets' says out "^seq-1  *$(workloads seq-1.all)  "
-check 'list the operations' run 0 --list-operations
-check 'how to write one' says out '^rename OLD NEW \[FLAGS\]$'
+check 'list' status 0 gen --list
+check 'the sets' says "^seq-1  *$(workloads seq-1.all)  "
+check 'list the operations' status 0 gen --list-operations
+check 'how to write one' says '^rename OLD NEW \[FLAGS\]$'
 for set in $(gen --list | awk '{ print $1 }'); do
 	gen --show "$set" >shown
 	check "$set: what --show prints are the same bounds" \
 		[ "$(gen --bounds shown --count)" = "$(gen --bounds "$set" --count)" ]
 done
-check 'list as JSON' run 0 --list --json
+check 'list as JSON' status 0 gen --list --json
 cp out list.json
-check 'count as JSON' run 0 --bounds seq-1 --count --json
+check 'count as JSON' status 0 gen --bounds seq-1 --count --json
 if command -v python3 >/dev/null; then
 	check 'the count is JSON' timeout 900 python3 -m json.tool out /dev/null
 	check 'the list is JSON' timeout 900 python3 -m json.tool list.json /dev/null
@@ -134,56 +119,56 @@ else
 	skip 'no python3 to read JSON'
 	skip 'no python3 to read JSON'
 fi
-check 'with the number' says out "\"workloads\": $(workloads seq-1.all)\$"
+check 'with the number' says "\"workloads\": $(workloads seq-1.all)\$"
 
 # ---- import
 
 gen --bounds seq-1 | timeout 900 "$OUTAGE" gen --import - >out 2>err
 check 'import of standard input is the identity' same out seq-1.all
-check 'import of a file' run 0 --import seq-1.all
+check 'import of a file' status 0 gen --import seq-1.all
 check 'is the identity' same out seq-1.all
 printf '# define\nA\n# run\nmkdir A 0755\nsync\n' >old-form
 printf 'workload old-form\nmkdir A 0755\nsync\n\n' >want
-check 'import of j-lang' run 0 --import old-form
+check 'import of j-lang' status 0 gen --import old-form
 check 'gives a workload' same out want
-check 'import of a mistake' run 2 --import mine
-check 'names its place' says err "mine:1:1: unknown operation 'base'"
-check 'import of nothing' fails '--import needs a file' --import
-check 'import of what is not there' fails 'cannot open nowhere' --import nowhere
-check 'import of a directory' fails 'Is a directory' --import .
-check 'import of an endless file' fails 'a NUL byte' --import /dev/zero
+check 'import of a mistake' status 2 gen --import mine
+check 'names its place' complains "mine:1:1: unknown operation 'base'"
+check 'import of nothing' refused '--import needs a file' gen --import
+check 'import of what is not there' refused 'cannot open nowhere' gen --import nowhere
+check 'import of a directory' refused 'Is a directory' gen --import .
+check 'import of an endless file' refused 'a NUL byte' gen --import /dev/zero
 
 # ---- what cannot be done
 
-check 'no bounds' fails '--bounds is missing'
-check 'an unknown set' fails "'seq-9' is neither a named set (outage gen --list) nor a file" --bounds seq-9
+check 'no bounds' refused '--bounds is missing' gen
+check 'an unknown set' refused "'seq-9' is neither a named set (outage gen --list) nor a file" gen --bounds seq-9
 printf 'base seq-1\nlenght 2\n' >b
-check 'an unknown key' fails "b:2: unknown key 'lenght'" --bounds b
+check 'an unknown key' refused "b:2: unknown key 'lenght'" gen --bounds b
 printf 'operations creat\ndirectories none\n' >b
-check 'an empty set' fails 'no workload fits these bounds' --bounds b
+check 'an empty set' refused 'no workload fits these bounds' gen --bounds b
 printf 'files a\n' >b
-check 'no operations' fails 'b: no operations' --bounds b
+check 'no operations' refused 'b: no operations' gen --bounds b
 printf 'base c2\n' >c1
 printf 'base c1\n' >c2
-check 'bases in a circle' fails 'base c1 leads back to itself' --bounds c1
+check 'bases in a circle' refused 'base c1 leads back to itself' gen --bounds c1
 printf 'base ././c4\n' >c3
 printf 'base .//c3\n' >c4
-check 'a circle in other words' fails 'c3:1: ' --bounds ./c3
+check 'a circle in other words' refused 'c3:1: ' gen --bounds ./c3
 printf 'base nowhere\n' >b
-check 'a base that is not there' fails 'nowhere' --bounds b
-check 'a directory' fails '. is a directory, not a file' --bounds .
+check 'a base that is not there' refused 'nowhere' gen --bounds b
+check 'a directory' refused '. is a directory, not a file' gen --bounds .
 printf 'operations creat\0\n' >b
-check 'a NUL byte' fails 'a NUL byte' --bounds b
+check 'a NUL byte' refused 'a NUL byte' gen --bounds b
 for shard in 0/2 3/2 1/0 1 /2 1/ -1/2 a/b 1/2/3 ''; do
-	check "--shard '$shard'" fails '--shard is I/N with 1 <= I <= N' --bounds seq-1 --shard "$shard"
+	check "--shard '$shard'" refused '--shard is I/N with 1 <= I <= N' gen --bounds seq-1 --shard "$shard"
 done
-check 'a limit that is none' fails "'many' is not a count" --bounds seq-1 --limit many
-check 'a seed that is none' fails '--seed is a number' --bounds seq-1 --sample 1 --seed x
-check 'an unknown option' fails "unknown option --bogus" --bogus
-check 'one that is nearly right' fails 'unknown option --buonds (did you mean --bounds?)' --buonds
-check 'a value that is too much' fails '--json takes no value' --json=yes
-check 'a missing value' fails "--bounds needs a value, SET|FILE" --bounds
-check 'too much' fails "'extra' is not expected here" --bounds seq-1 extra
+check 'a limit that is none' refused "'many' is not a count" gen --bounds seq-1 --limit many
+check 'a seed that is none' refused '--seed is a number' gen --bounds seq-1 --sample 1 --seed x
+check 'an unknown option' refused "unknown option --bogus" gen --bogus
+check 'one that is nearly right' refused 'unknown option --buonds (did you mean --bounds?)' gen --buonds
+check 'a value that is too much' refused '--json takes no value' gen --json=yes
+check 'a missing value' refused "--bounds needs a value, SET|FILE" gen --bounds
+check 'too much' refused "'extra' is not expected here" gen --bounds seq-1 extra
 
 # ---- output that does not arrive
 
@@ -193,7 +178,7 @@ for what in '--bounds seq-2' '--bounds seq-2 --sample 100k' '--import many'; do
 	gen $what 2>err | head -n 1 >out
 	status=${PIPESTATUS[0]}
 	check "a reader that goes away: $what" [ "$status" -eq 2 ]
-	check 'one sentence' eval '[ "$(wc -l <err)" -eq 1 ] && says err "^outage: standard output was closed"'
+	check 'one sentence' eval '[ "$(wc -l <err)" -eq 1 ] && complains "^outage: standard output was closed"'
 done
 for what in '--bounds seq-1' '--bounds seq-1 --count' '--list' '--list-operations' '--show seq-1' \
 	'--import old-form' '--import seq-1.all' '--help'; do
@@ -201,7 +186,7 @@ for what in '--bounds seq-1' '--bounds seq-1 --count' '--list' '--list-operation
 	gen $what >/dev/full 2>err
 	status=$?
 	check "a full disk: $what" [ "$status" -eq 2 ]
-	check 'one sentence' eval '[ "$(wc -l <err)" -eq 1 ] && says err "No space left"'
+	check 'one sentence' eval '[ "$(wc -l <err)" -eq 1 ] && complains "No space left"'
 done
 
 # ---- memory

@@ -6,17 +6,7 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# run STATUS ARGS...: the command with its output in out and err; true if it ends with STATUS
-run() {
-	local want=$1 got
-	shift
-	timeout 900 "$OUTAGE" trace "$@" >out 2>err </dev/null
-	got=$?
-	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage trace $*"; return 1; }
-}
 
-says() { grep -q -e "$2" "$1"; }
-one_line() { [ "$(wc -l <"$1")" -eq 1 ]; }
 absent() { [ ! -e "$1" ]; }
 
 # A little-endian number of 8 bytes.
@@ -51,11 +41,11 @@ make_log() {
 
 make_log >log
 
-check 'import' run 0 import log -o t.trace
+check 'import' status 0 trace import log -o t.trace
 check 'nothing is said' [ ! -s out ]
 check 'on either' [ ! -s err ]
 
-check 'show' run 0 show t.trace
+check 'show' status 0 trace show t.trace
 cat >want <<'END'
 # dm-log-writes, of unknown size, sectors of 512, completions not recorded
        0 begin     op 0: write A/foo 0 4096
@@ -71,13 +61,13 @@ cat >want <<'END'
 END
 check 'every event has its line' cmp -s want out
 
-check 'show some kinds' run 0 show --kind flush,end --from 3 t.trace
+check 'show some kinds' status 0 trace show --kind flush,end --from 3 t.trace
 check 'two of them' [ "$(grep -vc '^#' out)" -eq 2 ]
-check 'show a range' run 0 show --from 4 --to 6 t.trace
+check 'show a range' status 0 trace show --from 4 --to 6 t.trace
 check 'both ends are included' [ "$(grep -v '^#' out | awk '{ printf "%s ", $1 }')" = '4 5 6 ' ]
-check 'show data' run 0 show --data --to 1 t.trace
-check 'as hex and text' says out '^ *000003f0  41 41 .*|AAAAAAAAAAAAAAAA|$'
-check 'show as JSON' run 0 show --json --data --kind write,begin t.trace
+check 'show data' status 0 trace show --data --to 1 t.trace
+check 'as hex and text' says '^ *000003f0  41 41 .*\|AAAAAAAAAAAAAAAA\|$'
+check 'show as JSON' status 0 trace show --json --data --kind write,begin t.trace
 if command -v python3 >/dev/null; then
 	check 'which is JSON' timeout 900 python3 -c '
 import json
@@ -94,81 +84,81 @@ else
 fi
 check 'show reads standard input' eval 'timeout 900 "$OUTAGE" trace show - <t.trace | cmp -s want -'
 
-check 'info' run 0 info t.trace
-check 'complete' says out '^complete  *yes$'
-check 'counts' says out '^  write  *2$'
-check 'info as JSON' run 0 info --json t.trace
-check 'with bytes' says out '"bytes_written": 1536'
+check 'info' status 0 trace info t.trace
+check 'complete' says '^complete  *yes$'
+check 'counts' says '^  write  *2$'
+check 'info as JSON' status 0 trace info --json t.trace
+check 'with bytes' says '"bytes_written": 1536'
 
-check 'export' run 0 export t.trace -o again.log
-check 'import the export' run 0 import again.log -o again.trace
-check 'show it' run 0 show again.trace
+check 'export' status 0 trace export t.trace -o again.log
+check 'import the export' status 0 trace import again.log -o again.trace
+check 'show it' status 0 trace show again.trace
 check 'the same events' cmp -s want out
-check 'a size can be given' run 0 import --size 1M log -o sized.trace
-check 'and is kept' eval 'run 0 info sized.trace && says out "^size  *1048576 bytes$"'
-check 'a size that is too small' run 2 import --size 8k log -o small.trace
-check 'is refused' says err 'leaves the device of 8192 bytes'
+check 'a size can be given' status 0 trace import --size 1M log -o sized.trace
+check 'and is kept' eval 'status 0 trace info sized.trace && says "^size  *1048576 bytes$"'
+check 'a size that is too small' status 2 trace import --size 8k log -o small.trace
+check 'is refused' complains 'leaves the device of 8192 bytes'
 check 'without a file' absent small.trace
 check 'export to standard output' eval 'timeout 900 "$OUTAGE" trace export t.trace -o - | cmp -s again.log -'
 
 size=$(stat -c %s t.trace)
 head -c $((size - 5)) t.trace >cut.trace
-check 'show a trace that is cut off' run 2 show cut.trace
+check 'show a trace that is cut off' status 2 trace show cut.trace
 check 'shows what there is' cmp -s want out
-check 'and says so in one line' one_line err
-check 'with the place' says err 'cut.trace is cut off: frame 1 at byte [0-9]*: the file ends within the frame; 10 events before it are readable'
-check 'info as well' run 2 info cut.trace
-check 'not complete' says out '^complete  *no, cut off$'
-check 'as JSON' run 2 show --json cut.trace
-check 'too' says out '"complete":false,"damage":{"text":"frame 1 at byte '
-check 'export refuses it' run 2 export cut.trace -o cut.log
+check 'and says so in one line' one_line
+check 'with the place' complains 'cut.trace is cut off: frame 1 at byte [0-9]*: the file ends within the frame; 10 events before it are readable'
+check 'info as well' status 2 trace info cut.trace
+check 'not complete' says '^complete  *no, cut off$'
+check 'as JSON' status 2 trace show --json cut.trace
+check 'too' says '"complete":false,"damage":\{"text":"frame 1 at byte '
+check 'export refuses it' status 2 trace export cut.trace -o cut.log
 check 'and leaves no file' absent cut.log
 
 { head -c 140 t.trace; printf X; tail -c +142 t.trace; } >bad.trace
-check 'show a damaged trace' run 2 show bad.trace
-check 'says what' says err 'bad.trace is damaged: frame 0 at byte 104: checksum does not match; 0 events before it are readable'
+check 'show a damaged trace' status 2 trace show bad.trace
+check 'says what' complains 'bad.trace is damaged: frame 0 at byte 104: checksum does not match; 0 events before it are readable'
 
 # calls of an application
-if "${OUTAGE_BUILD:-$root/build}/tests/unit/core-posix" p.trace; then
-	check 'show calls' run 0 show p.trace
-	check 'a write' says out '^       0      0.001000 7/8         write     foo 9223372036854775807+5 .* = 5 sync append$'
-	check 'a rename that failed' says out '^       1             - -           rename    foo -> #2/bar = -28 (ENOSPC)$'
-	check 'show --kind posix' run 0 show --kind posix --data p.trace
-	check 'with the data' says out '68 65 6c 00 6f .*|hel.o|$'
-	check 'show --kind write shows no call' run 0 show --kind write p.trace
+if "$build/tests/unit/core-posix" p.trace; then
+	check 'show calls' status 0 trace show p.trace
+	check 'a write' says '^       0      0.001000 7/8         write     foo 9223372036854775807\+5 .* = 5 sync append$'
+	check 'a rename that failed' says '^       1             - -           rename    foo -> #2/bar = -28 \(ENOSPC\)$'
+	check 'show --kind posix' status 0 trace show --kind posix --data p.trace
+	check 'with the data' says '68 65 6c 00 6f .*\|hel.o\|$'
+	check 'show --kind write shows no call' status 0 trace show --kind write p.trace
 	check 'but the head' eval '! grep -v "^#" out'
-	check 'show --json' run 0 show --json --data p.trace
+	check 'show --json' status 0 trace show --json --data p.trace
 	check 'is JSON' eval 'python3 -m json.tool <out >/dev/null'
-	check 'with names' says out '"call":"write".*"name":"foo".*"flags":\["sync","append"\],"data":"68656c006f"'
-	check 'a log cannot hold them' run 0 export p.trace -o p.log
-	check 'which is said' says err 'calls of an application: 2'
+	check 'with names' says '"call":"write".*"name":"foo".*"flags":\["sync","append"\],"data":"68656c006f"'
+	check 'a log cannot hold them' status 0 trace export p.trace -o p.log
+	check 'which is said' complains 'calls of an application: 2'
 fi
 
-check 'what is not a trace' run 2 show log
-check 'is said to be none' says err '^outage: log is not a trace$'
-check 'what is not a log' run 2 import t.trace -o x.trace
-check 'is said to be none' says err 'not a dm-log-writes log'
+check 'what is not a trace' status 2 trace show log
+check 'is said to be none' complains '^outage: log is not a trace$'
+check 'what is not a log' status 2 trace import t.trace -o x.trace
+check 'is said to be none' complains 'not a dm-log-writes log'
 head -c 1500 log >cut.log
-check 'a log that is cut off' run 2 import cut.log -o x.trace
-check 'says where' says err 'entry 1 at byte 1024: '
+check 'a log that is cut off' status 2 trace import cut.log -o x.trace
+check 'says where' complains 'entry 1 at byte 1024: '
 check 'leaves nothing' absent x.trace
-check 'a file that is not there' run 2 info nowhere
-check 'is named' says err 'cannot open nowhere: No such file'
-check 'an output that cannot be' run 2 import log -o no/such/dir
-check 'is named' says err 'cannot create no/such/dir'
+check 'a file that is not there' status 2 trace info nowhere
+check 'is named' complains 'cannot open nowhere: No such file'
+check 'an output that cannot be' status 2 trace import log -o no/such/dir
+check 'is named' complains 'cannot create no/such/dir'
 check 'a full disk' eval '! timeout 900 "$OUTAGE" trace show t.trace >/dev/full 2>err'
 check 'is noticed' [ -s err ]
 
 for sub in show info import export; do
-	check "$sub --help" run 0 $sub --help
-	check "$sub --help: a usage" says out "^usage: outage trace $sub"
+	check "$sub --help" status 0 trace $sub --help
+	check "$sub --help: a usage" says "^usage: outage trace $sub"
 done
-check '--help' run 0 --help
+check '--help' status 0 trace --help
 for wrong in '' 'frobnicate' 'show' 'show a b' 'show --bogus t.trace' 'show --kind nothing t.trace' \
 	'show --from x t.trace' 'show --from 2 --to 1 t.trace' 'import log' 'export t.trace' \
 	'export t.trace -o' 'import log --size many -o x.trace' 'import --json log -o -'; do
 	# shellcheck disable=SC2086 # words are wanted
-	check "wrong: outage trace $wrong" run 2 $wrong
+	check "wrong: outage trace $wrong" status 2 trace $wrong
 done
 check 'no temporary files' [ "$(find . -name '*.??????' ! -name '*.trace' | wc -l)" -eq 0 ]
 

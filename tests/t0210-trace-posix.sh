@@ -7,23 +7,10 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-make_trace=${OUTAGE_BUILD:-$root/build}/tests/helpers/posix-trace
-if [ ! -x "$make_trace" ]; then
-	echo "1..0 # SKIP $make_trace is not there"
-	exit 77
-fi
+make_trace=$helpers/posix-trace
+requires_built "$make_trace"
 
-# run STATUS ARGS...: the command with its output in out and err; true if it ends with STATUS
-run() {
-	local want=$1 got
-	shift
-	timeout 900 "$OUTAGE" trace "$@" >out 2>err </dev/null
-	got=$?
-	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage trace $*"; return 1; }
-}
 
-says() { grep -q -e "$2" "$1"; }
-lacks() { ! grep -q -e "$2" "$1"; }
 events() { [ "$(grep -v '^#' out | awk '{ printf "%s ", $1 }')" = "$1 " ]; }
 is_xml() { timeout 900 python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$1"; }
 is_json() { timeout 900 python3 -c "import json; t = json.load(open('out')); $1"; }
@@ -50,7 +37,7 @@ is_json() { timeout 900 python3 -c "import json; t = json.load(open('out')); $1"
 } >calls
 check 'make a trace' eval '"$make_trace" db.trace <calls 2>err'
 
-check 'show' run 0 show db.trace
+check 'show' status 0 trace show db.trace
 cat >want <<'END'
 # test, calls of an application
 # event       seconds process     call      path
@@ -78,72 +65,72 @@ END
 check 'a line for each call, with its path' cmp -s want out
 check 'standard input' eval 'timeout 900 "$OUTAGE" trace show - <db.trace | cmp -s want -'
 
-check 'show --op' run 0 show --op fsync,rename db.trace
+check 'show --op' status 0 trace show --op fsync,rename db.trace
 check 'only those' events '4 7 10 15 17'
-check 'show --pid' run 0 show --pid 9 db.trace
+check 'show --pid' status 0 trace show --pid 9 db.trace
 check 'only its calls' events '11 12 19'
-check 'show --pid of a thread' run 0 show --pid 8 --from 8 db.trace
+check 'show --pid of a thread' status 0 trace show --pid 8 --from 8 db.trace
 check 'only those, from there on' events '8 9 10'
-check 'show --file' run 0 show --file MANIFEST db.trace
+check 'show --file' status 0 trace show --file MANIFEST db.trace
 check 'has the history of the file from before it had its name' events '13 14 15 17'
-check 'and says what was never synced' says out '0+20 = 20 occurrence 1 never-synced$'
-check 'show --file with a glob' run 0 show --file 'db/w*' --op write db.trace
+check 'and says what was never synced' says '0\+20 = 20 occurrence 1 never-synced$'
+check 'show --file with a glob' status 0 trace show --file 'db/w*' --op write db.trace
 check 'all its writes' events '2 3 5 6 8 9'
-check 'which are counted' says out '2560+512 = 512 occurrence 6$'
-check 'show --file of nothing' run 0 show --file nothing db.trace
+check 'which are counted' says '2560\+512 = 512 occurrence 6$'
+check 'show --file of nothing' status 0 trace show --file nothing db.trace
 check 'is empty' [ ! -s out ]
-check 'show --large' run 0 show --large db.trace
+check 'show --large' status 0 trace show --large db.trace
 check 'more than a page' events 12
-check 'show --large SIZE' run 0 show --large 1k db.trace
+check 'show --large SIZE' status 0 trace show --large 1k db.trace
 check 'more than that' events 12
-check 'show --large=SIZE' run 0 show --large=511 db.trace
+check 'show --large=SIZE' status 0 trace show --large=511 db.trace
 check 'more than that' events '2 3 5 6 8 9 12'
-check 'show --large 10k' run 0 show --large=10k db.trace
+check 'show --large 10k' status 0 trace show --large=10k db.trace
 check 'nothing' [ ! -s out ]
-check 'show --data --file' run 0 show --data --file table db.trace
-check 'has the data' says out '|hello|$'
+check 'show --data --file' status 0 trace show --data --file table db.trace
+check 'has the data' says '\|hello\|$'
 
-check 'show --runs' run 0 show --runs db.trace
-check 'what repeats is folded' says out '^ *2-10  db/wal: write x2, fsync; 3 times; 3 KiB$'
-check 'what is never synced is marked' says out '^ *12  db/table: write (never synced); 10000 bytes$'
-check 'what failed, too' says out 'fsync (failed: EIO)$'
-check 'what changes nothing is left out' lacks out ' open'
-check 'unless it is asked for' eval 'run 0 show --runs --op open db.trace && says out "db/wal: open"'
-check 'show --runs --json' run 0 show --runs --json db.trace
+check 'show --runs' status 0 trace show --runs db.trace
+check 'what repeats is folded' says '^ *2-10  db/wal: write x2, fsync; 3 times; 3 KiB$'
+check 'what is never synced is marked' says '^ *12  db/table: write \(never synced\); 10000 bytes$'
+check 'what failed, too' says 'fsync \(failed: EIO\)$'
+check 'what changes nothing is left out' lacks ' open'
+check 'unless it is asked for' eval 'status 0 trace show --runs --op open db.trace && says "db/wal: open"'
+check 'show --runs --json' status 0 trace show --runs --json db.trace
 check 'the same' is_json '
 g = t["groups"][2]
 assert g["first"] == 2 and g["last"] == 10 and g["times"] == 3 and t["complete"]
 assert [r["call"] for r in g["runs"]] == ["write", "fsync"] and g["runs"][0]["most"] == 2'
 
-check 'show --suggest' run 0 show --suggest db.trace
-check 'a rename before its sync' says out '^crash timing=after op=rename from=db/tmp to=db/MANIFEST  # event 15: '
-check 'a large write' says out '^torn-op file=db/table parts=3 persist=3  # event 12: '
-check 'a run' says out '^torn-seq op=write file=db/wal persist=2  # event 3: '
-check 'the sync of most' says out '^crash timing=before op=fsync file=db/wal  # event 4: '
-check 'data never synced' says out '^crash timing=after op=write file=db/table  # event 12: '
-check 'show --suggest --limit' run 0 show --suggest --limit 2 db.trace
+check 'show --suggest' status 0 trace show --suggest db.trace
+check 'a rename before its sync' says '^crash timing=after op=rename from=db/tmp to=db/MANIFEST  # event 15: '
+check 'a large write' says '^torn-op file=db/table parts=3 persist=3  # event 12: '
+check 'a run' says '^torn-seq op=write file=db/wal persist=2  # event 3: '
+check 'the sync of most' says '^crash timing=before op=fsync file=db/wal  # event 4: '
+check 'data never synced' says '^crash timing=after op=write file=db/table  # event 12: '
+check 'show --suggest --limit' status 0 trace show --suggest --limit 2 db.trace
 check 'so many' [ "$(grep -vc '^#' out)" -eq 2 ]
-check 'says what is left out' says out '^# [0-9]* more; --limit N shows them$'
-check 'show --suggest --json' run 0 show --suggest --json --file wal db.trace
+check 'says what is left out' says '^# [0-9]* more; --limit N shows them$'
+check 'show --suggest --json' status 0 trace show --suggest --json --file wal db.trace
 check 'the same' is_json '
 assert all("db/wal" in s["command"] for s in t["suggestions"]) and len(t["suggestions"]) == 2'
-check 'every suggestion is one line of a shell' eval 'run 0 show --suggest db.trace && bash -n out'
+check 'every suggestion is one line of a shell' eval 'status 0 trace show --suggest db.trace && bash -n out'
 printf 'create ino=2 dir=1 name=a\nwrite ino=2 len=9\nfsync ino=2\nfsyncdir ino=1\n' | "$make_trace" small.trace
-check 'where all is synced' run 0 show --suggest small.trace
+check 'where all is synced' status 0 trace show --suggest small.trace
 check 'the moment before is left' [ "$(grep -vc '^#' out)" -eq 1 ]
 
-check 'show --json' run 0 show --json --file MANIFEST db.trace
+check 'show --json' status 0 trace show --json --file MANIFEST db.trace
 check 'has paths and what became of the data' is_json '
 e = t["events"]
 assert [x["event"] for x in e] == [13, 14, 15, 17]
 assert e[1]["path"] == "db/tmp" and e[1]["fate"] == "unsynced" and e[1]["occurrence"] == 1
 assert e[2]["path2"] == "db/MANIFEST" and e[3]["result"] == -5 and e[3]["path"] == "db/MANIFEST"'
-check 'show --json of all' run 0 show --json db.trace
+check 'show --json of all' status 0 trace show --json db.trace
 check 'has paths, too' is_json 'assert t["events"][17]["path"] == "db/MANIFEST" and len(t["events"]) == 20'
 
-check 'info' run 0 info db.trace
-check 'counts calls' says out '^    write  *8$'
-check 'and bytes' says out '^written  *13092 bytes$'
+check 'info' status 0 trace info db.trace
+check 'counts calls' says '^    write  *8$'
+check 'and bytes' says '^written  *13092 bytes$'
 
 # Each suggestion, given to a mount that sees these calls, strikes at the event it names: also
 # where names are taken by other files, contain anything, and calls fail.
@@ -178,26 +165,26 @@ check 'which are many' [ "$(grep -c "^right" out)" -gt 100 ]
 
 # ---- the picture ----
 
-check 'graph' run 0 graph db.trace -o db.svg
+check 'graph' status 0 trace graph db.trace -o db.svg
 check 'is XML' is_xml db.svg
 check 'nothing is said' [ ! -s err ]
-check 'equal calls in one box' says db.svg '>write x2 1 KiB<'
-check 'what repeats in a bracket' says db.svg '>x3<'
-check 'an arrow' says db.svg 'class="arrow"'
-check 'a barrier' says db.svg '<g class="sync"><title>event 4: fsync db/wal'
-check 'a failure' says db.svg '>fsync EIO<'
-check 'what was never synced' says db.svg 'never synced: 10000 bytes'
-check 'what the recorder said' says db.svg '>fault 1 struck<'
-check 'graph --file' run 0 graph --file wal db.trace -o wal.svg
-check 'only that' eval 'is_xml wal.svg && says wal.svg db/wal && lacks wal.svg table'
-check 'and nothing unsynced' lacks wal.svg 'never synced:'
-check 'graph --limit --json' run 0 graph --limit 4 --json db.trace -o cut.svg
+check 'equal calls in one box' says '>write x2 1 KiB<' db.svg
+check 'what repeats in a bracket' says '>x3<' db.svg
+check 'an arrow' says 'class="arrow"' db.svg
+check 'a barrier' says '<g class="sync"><title>event 4: fsync db/wal' db.svg
+check 'a failure' says '>fsync EIO<' db.svg
+check 'what was never synced' says 'never synced: 10000 bytes' db.svg
+check 'what the recorder said' says '>fault 1 struck<' db.svg
+check 'graph --file' status 0 trace graph --file wal db.trace -o wal.svg
+check 'only that' eval 'is_xml wal.svg && says db/wal wal.svg && lacks table wal.svg'
+check 'and nothing unsynced' lacks 'never synced:' wal.svg
+check 'graph --limit --json' status 0 trace graph --limit 4 --json db.trace -o cut.svg
 check 'says what was cut' is_json 'assert t["calls_not_drawn"] == 7 and t["calls"] == 18'
-check 'in words' says err '7 calls are not drawn'
-check 'and in the picture' says cut.svg '7 further calls are not drawn'
+check 'in words' complains '7 calls are not drawn'
+check 'and in the picture' says '7 further calls are not drawn' cut.svg
 check 'graph to standard output' eval 'timeout 900 "$OUTAGE" trace graph db.trace -o - | cmp -s db.svg -'
-check 'graph to nowhere' run 2 graph db.trace -o no/such/dir.svg
-check 'is said' says err 'no/such/dir.svg'
+check 'graph to nowhere' status 2 trace graph db.trace -o no/such/dir.svg
+check 'is said' complains 'no/such/dir.svg'
 
 # ---- hostile ones ----
 
@@ -214,42 +201,42 @@ check 'is said' says err 'no/such/dir.svg'
 } | "$make_trace" evil.trace
 for how in '' --runs --suggest --large '--file=*' --json '--runs --json'; do
 	# shellcheck disable=SC2086 # words are wanted
-	check "show $how of a hostile trace" run 0 show $how evil.trace
+	check "show $how of a hostile trace" status 0 trace show $how evil.trace
 	check 'no byte of it reaches a terminal' eval '! LC_ALL=C grep -q "[^ -~]" out'
 done
-check 'show' run 0 show evil.trace
-check 'an unknown inode' says out ' write  *#99 '
-check 'a slash in a name' says out '/a\\\\x2fb = 0$'
-check 'show of a file that is not there' run 0 show --file nosuch db.trace
-check 'says so' says err "named 'nosuch'"
+check 'show' status 0 trace show evil.trace
+check 'an unknown inode' says ' write  *#99 '
+check 'a slash in a name' says '/a\\\\x2fb = 0$'
+check 'show of a file that is not there' status 0 trace show --file nosuch db.trace
+check 'says so' complains "named 'nosuch'"
 check 'and shows nothing' test ! -s out
-check 'show of one that is' run 0 show --file db/wal db.trace
+check 'show of one that is' status 0 trace show --file db/wal db.trace
 check 'says nothing' test ! -s err
-check 'graph of a file that is not there' run 0 graph --file nosuch db.trace -o none.svg
-check 'says so, too' says err "named 'nosuch'"
-check 'graph of a hostile trace' run 0 graph evil.trace -o evil.svg
+check 'graph of a file that is not there' status 0 trace graph --file nosuch db.trace -o none.svg
+check 'says so, too' complains "named 'nosuch'"
+check 'graph of a hostile trace' status 0 trace graph evil.trace -o evil.svg
 check 'is XML' is_xml evil.svg
-check 'without what it brought' lacks evil.svg '<script>'
+check 'without what it brought' lacks '<script>' evil.svg
 : | "$make_trace" empty.trace
-check 'show of an empty trace' run 0 show empty.trace
-check 'graph of an empty trace' run 2 graph empty.trace -o empty.svg
-check 'says that it has no calls' says err 'empty.trace holds no calls of an application'
+check 'show of an empty trace' status 0 trace show empty.trace
+check 'graph of an empty trace' status 2 trace graph empty.trace -o empty.svg
+check 'says that it has no calls' complains 'empty.trace holds no calls of an application'
 check 'and leaves nothing' [ ! -e empty.svg ]
 size=$(stat -c %s db.trace)
 head -c $((size - 5)) db.trace >cut.trace
-check 'a trace that is cut off' run 2 show --file wal cut.trace
+check 'a trace that is cut off' status 2 trace show --file wal cut.trace
 check 'is shown as far as it goes' [ -s out ]
-check 'and said to be' says err 'cut.trace is cut off'
-check 'its picture, too' eval 'run 2 graph cut.trace -o cut.svg && is_xml cut.svg'
+check 'and said to be' complains 'cut.trace is cut off'
+check 'its picture, too' eval 'status 2 trace graph cut.trace -o cut.svg && is_xml cut.svg'
 
 printf 'create ino=2 dir=77 name=a\nwrite ino=2 len=9999\n' | "$make_trace" root.trace
-check 'a trace that does not name its root' run 0 show --suggest root.trace
-check 'has paths from the first directory' says out '^torn-op file=a '
-check 'which is said' says out '^# the trace does not tell the root'
+check 'a trace that does not name its root' status 0 trace show --suggest root.trace
+check 'has paths from the first directory' says '^torn-op file=a '
+check 'which is said' says '^# the trace does not tell the root'
 printf 'lookup ino=5 name=.\ncreate ino=2 dir=77 name=a\nwrite ino=2 len=9999\n' | "$make_trace" root.trace
-check 'one that does' run 0 show --suggest root.trace
-check 'makes no guess' lacks out 'does not tell the root'
-check 'and no command of what has no path' lacks out '^torn-op'
+check 'one that does' status 0 trace show --suggest root.trace
+check 'makes no guess' lacks 'does not tell the root'
+check 'and no command of what has no path' lacks '^torn-op'
 
 # ---- through a mount ----
 
@@ -279,17 +266,17 @@ if [ "$(id -u)" != 0 ] || ! timeout 900 "$OUTAGE" mount --help >/dev/null 2>&1; 
 	skip 'there is no mount here'
 else
 	check 'a mount records' mounted --trace m.trace
-	check 'what was called' run 0 show --runs m.trace
-	check 'with its paths' says out 'db/wal: write x2, fsync; 3 times; 48 KiB$'
-	run 0 show --suggest m.trace
+	check 'what was called' status 0 trace show --runs m.trace
+	check 'with its paths' says 'db/wal: write x2, fsync; 3 times; 48 KiB$'
+	status 0 trace show --suggest m.trace
 	grep -v '^#' out | sed 's/  # .*//' >faults
 	check 'there are faults to try' [ "$(wc -l <faults)" -ge 4 ]
 	while read -r fault <&3; do
 		mounted --fault "$fault"
-		check "it strikes: $fault" says log crashed
+		check "it strikes: $fault" says crashed log
 	done 3<faults
 	mounted --fault 'crash timing=after op=write file=db/other'
-	check 'one that has nothing to wait for does not' lacks log crashed
+	check 'one that has nothing to wait for does not' lacks crashed log
 fi
 
 for wrong in 'show --op frobnicate db.trace' 'show --pid x db.trace' 'show --pid 0 db.trace' \
@@ -298,10 +285,10 @@ for wrong in 'show --op frobnicate db.trace' 'show --pid x db.trace' 'show --pid
 	'graph -o x.svg' 'graph --limit 0 db.trace -o x.svg' 'graph --limit 20k db.trace -o x.svg' 'graph --json db.trace -o -' \
 	'graph --from 3 --to 2 db.trace -o x.svg'; do
 	# shellcheck disable=SC2086 # words are wanted
-	check "wrong: outage trace $wrong" run 2 $wrong
+	check "wrong: outage trace $wrong" status 2 trace $wrong
 done
-check 'graph --help' eval 'run 0 graph --help && says out "^usage: outage trace graph"'
-check 'a call that there is not' run 2 show --op frobnicate db.trace
-check 'those that there are' says err "--op is a list of lookup, .* msync, not 'frobnicate'"
+check 'graph --help' eval 'status 0 trace graph --help && says "^usage: outage trace graph"'
+check 'a call that there is not' status 2 trace show --op frobnicate db.trace
+check 'those that there are' complains "--op is a list of lookup, .* msync, not 'frobnicate'"
 
 done_testing

@@ -2,27 +2,15 @@
 # SPDX-License-Identifier: MIT
 # A finding from end to end: reported, seen again, made small, and handed to people who do not have
 # this program. ext4 without barriers is the sick one: it never flushes, so a crash may lose anything.
-# shellcheck source=tests/lib.sh disable=SC2317,SC2016 # called through check; for eval
+# shellcheck disable=SC2317,SC2016 # called through check; for eval
+# shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/finding-lib.sh
 . "$root/tests/finding-lib.sh"
 
-if [ "$(id -u)" != 0 ]; then
-	echo "1..0 # SKIP needs root: it mounts file systems"
-	exit 77
-fi
+requires_root 'it mounts file systems'
 own_mounts # where nobody else holds what is unmounted
-for tool in mke2fs losetup gcc python3; do
-	if ! command -v "$tool" >/dev/null; then
-		echo "1..0 # SKIP $tool is not there"
-		exit 77
-	fi
-done
-
-loops() { losetup -l -n -O NAME,BACK-FILE | grep -c "$dir"; }
-run() { timeout 900 "$OUTAGE" "$@" >out 2>err; }                # ARGUMENTS: its exit status
-status() { local want=$1; shift; run "$@"; test $? -eq "$want"; } # STATUS ARGUMENTS
-json() { python3 -c "import json, sys; d = json.load(open('out')); sys.exit(not ($1))"; } # CONDITION
+requires_tools mke2fs losetup gcc python3
 
 # More operations than are needed, a handle, and names that mean harm.
 cat >workload <<'EOF'
@@ -139,19 +127,6 @@ fsync foo
 EOF
 check "a sick one with contents" \
 	status 1 test -t ext4,barrier=0 --crash reorder --budget 60 -j 1 -o plain plain.workload
-of_kind() { # RUN KIND: the first finding with a problem of that kind
-	local f
-	for f in $(find "$1/findings" -name problems | sort -V); do
-		if grep -q "^$2	" "$f"; then
-			dirname "$f"
-			return
-		fi
-	done
-}
-reproduces() { # DIR STATUS
-	timeout 900 "$1/reproduce.sh" >out 2>err
-	test $? -eq "$2"
-}
 healthy_ext4() { # DIR COMMAND...: puts an image in place of crash.img on which COMMAND did the work
 	local size status
 	size=$(stat -c %s "$1/crash.img")
@@ -185,12 +160,11 @@ check "and red" grep -q 'class="gone"><td>file foo' page.html
 
 # The test for xfstests, with stand-ins for what the suite brings along: it compares data.
 make_suite
-fails() { ! "$@"; }
 if command -v xfs_io >/dev/null; then
 	check "the test passes if nothing is lost" in_suite x-content
 	check "it fails if zeros are in the file" \
-		fails in_suite x-content 'dd if=/dev/zero of=foo bs=8192 count=1 status=none'
-	check "and if it is gone" fails in_suite x-content 'rm foo'
+		not in_suite x-content 'dd if=/dev/zero of=foo bs=8192 count=1 status=none'
+	check "and if it is gone" not in_suite x-content 'rm foo'
 	check "but not for what was never promised" in_suite x-content 'rmdir D'
 else
 	skip "xfs_io is not there"
@@ -223,88 +197,6 @@ check "gives a reason as well" grep -qx 'because  no operation ever gave it that
 check "the page of a run" status 0 report plain --html page.html
 check "tells how many more are kept" grep -q '4 more kept, [0-9]* counted only' page.html
 
-# ---- user-space file systems, and a second crash ----
-
-seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
-seeded() { # BUG ARGUMENTS...: tests seedfs with that bug
-	local bug=$1
-	shift
-	run test -t "fuse:$seedfs mount {disk} {mnt} -f -o bug=$bug" --mkfs "$seedfs mkfs {disk}" \
-		--size 4M -j 1 -o "s-$bug" "$@"
-	test $? -eq 1
-}
-healthy_seedfs() { # DIR
-	local status
-	gcc -o "$1/program" "$1/workload.c" && "$seedfs" mkfs "$1/crash.img" >/dev/null || return 1
-	mkdir -p mnt
-	"$seedfs" mount "$1/crash.img" mnt -f &
-	local server=$!
-	soon eval 'mountpoint -q mnt || ! kill -0 "$server" 2>/dev/null'
-	timeout 900 "$1/program" mnt >/dev/null
-	status=$?
-	umount mnt && wait "$server" && test "$status" -eq 0
-}
-if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
-	while read -r bug kind set number <&3; do
-		case $set in *.bounds) set=$root/tests/seeded/bounds/$set ;; esac
-		check "$bug is found" seeded "$bug" -b "$set" --skip "$number" --limit 1
-		check "$bug: export" status 0 export "$(of_kind "s-$bug" "$kind")" -o "x-$bug"
-		check "$bug: no test for xfstests" test ! -e "x-$bug/generic-NNN"
-		check "$bug: and it is said" grep -q 'generic-NNN is not written' out
-		check "$bug: the script shows $kind" reproduces "x-$bug" 1
-		check "$bug: an image that did the same" healthy_seedfs "x-$bug"
-		check "$bug: does not show it" reproduces "x-$bug" 0
-	done 3<<-'EOF'
-		xattr-lost xattr seq-2 1367
-		symlink-empty target symlink.bounds 0
-		chmod-lost mode chmod.bounds 53
-		size-old size seq-1 178
-		falloc-keep blocks seq-1 28
-		dir-count unusable seq-1 4
-		rename-both both-places seq-2 1315
-	EOF
-
-	# Statuses up to 3 of what recovers are repairs, in the run and in the script.
-	check "a repair is no failure" seeded name-new -b seq-1 --skip 1 --limit 1 \
-		--recover 'cat {disk} >/dev/null; exit 3'
-	check "of the file system" test -d "$(of_kind s-name-new missing)"
-	check "and nothing else is found" test -z "$(of_kind s-name-new unmountable)"
-	check "nor is it in the script" status 0 export "$(of_kind s-name-new missing)" -o x-repaired
-	check "which goes on" reproduces x-repaired 1
-	check "and mounts" grep -q 'It can be mounted' out
-	rm -rf s-name-new
-	check "more is a failure" seeded name-new -b seq-1 --skip 1 --limit 1 \
-		--recover 'echo {disk} is beyond repair; exit 4'
-	check "in the run" test -d "$(of_kind s-name-new unmountable)"
-	check "which does not tell where its disk was" \
-		grep -q '{disk} is beyond repair' "$(of_kind s-name-new unmountable)/said"
-	check "and to the script" status 0 export "$(of_kind s-name-new unmountable)" -o x-beyond
-	check "which says so" reproduces x-beyond 1
-	check "aloud" grep -q 'It cannot be mounted' out
-
-	check "a crash during recovery" seeded recovery-order -b seq-1 --skip 256 --limit 1 \
-		--crash recovery
-	finding_of=$(of_kind s-recovery-order missing)
-	check "it is reported" status 0 report "$finding_of"
-	check "as a second one" grep -q 'the power failed a second time' out
-	check "with the writes of recovery" grep -q '^in flight then: ' out
-	check "as JSON" status 0 report "$finding_of" --json
-	check "too" json "d['findings'][0]['second_crash']['writes']"
-	check "as a page" status 0 report "$finding_of" --html page.html
-	check "with a second picture" test "$(grep -c 'role="img"' page.html)" -eq 2
-	check "in a reproducer" status 0 export "$finding_of" -o x-second
-	check "that says so" grep -q 'the power failed a second time' x-second/reproduce.sh
-	check "and shows it" reproduces x-second 1
-	check "on that image alone" healthy_seedfs x-second
-	check "and on no other" reproduces x-second 0
-	check "the report of one crash" status 0 report "$(of_kind s-size-old size)"
-	check "has no second one" test "$(grep -c 'second time' out)" -eq 0
-	check "it can be shrunk" status 0 shrink "$finding_of" -o small-second
-	check "and still is one of two crashes" grep -q '^state .*/' small-second/case
-else
-	skip "seedfs or /dev/fuse is not there"
-fi
-
 # ---- what cannot be done ----
 
 check "replay of nothing" status 2 replay nowhere
@@ -324,4 +216,5 @@ check "replay without a trace" status 2 replay "$finding"
 check "report without a trace" status 0 report "$finding" --html page.html
 check "no loop device is left" test "$(loops)" -eq 0
 check "nothing is left mounted" test "$(grep -c "$dir" /proc/mounts)" -eq 0
+
 done_testing

@@ -7,14 +7,9 @@
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/finding-lib.sh
 . "$root/tests/finding-lib.sh"
-needs_mounts
+requires_mounts
 own_mounts # where nobody else holds what is unmounted
-for tool in debugfs chattr setfattr gcc; do
-	if ! command -v $tool >/dev/null; then
-		echo "1..0 # SKIP $tool is not there"
-		exit 77
-	fi
-done
+requires_tools debugfs chattr setfattr gcc
 check 'there is a finding to begin with, and an image without it' real_finding
 inside() { # COMMANDS: in the image of the case at hand
 	mount -o loop "$img" mnt && (cd mnt && eval "$1") && umount mnt
@@ -106,7 +101,6 @@ for target in vm:pm:nosuchfs vm:jffs2; do
 	a_case "${target##*:}" unmountable '' 'the file system cannot be mounted: mount: Invalid argument'
 	check "$target: a kernel that does not know it tells nothing" ends "${target##*:}" 2
 done
-seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
 if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
 	set_key not-again target "fuse:! grep -q x $dir/once || exit 1; echo x >>$dir/once; exec $seedfs mount {disk} {mnt} -f"
 	a_case not-again unmountable '' 'it can be mounted once, and not again: the server ended'

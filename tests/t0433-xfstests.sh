@@ -6,14 +6,9 @@
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/finding-lib.sh
 . "$root/tests/finding-lib.sh"
-needs_mounts
+requires_mounts
 own_mounts # where nobody else holds what is unmounted
-for tool in xfs_io setfattr gcc; do
-	if ! command -v $tool >/dev/null; then
-		echo "1..0 # SKIP $tool is not there"
-		exit 77
-	fi
-done
+requires_tools xfs_io setfattr gcc
 check 'there is a finding to begin with' real_finding
 make_suite
 ends() { # NAME STATUS [DAMAGE]

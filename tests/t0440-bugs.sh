@@ -5,24 +5,15 @@
 # shellcheck disable=SC2317,SC2016 # functions are called through check; sed's own back quotes
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
 
-if [ "$(id -u)" != 0 ] || [ ! -x "$seedfs" ] || [ ! -e /dev/fuse ]; then
-	echo "1..0 # SKIP this needs root, /dev/fuse and $seedfs"
-	exit 77
-fi
+requires_seedfs
 
-# run STATUS BUG ARGS...: tests seedfs with that bug ("none": without)
-run() {
-	local want=$1 bug=$2 got
-	shift 2
-	rm -rf kept
-	local option=''
-	[ "$bug" = none ] || option="-o bug=$bug"
-	timeout 900 "$OUTAGE" test -t "fuse:$seedfs mount {disk} {mnt} -f $option" \
-		--mkfs "$seedfs mkfs {disk}" --size 4M -j 2 "$@" -o kept >out 2>err </dev/null
-	got=$?
-	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: $bug $*"; return 1; }
+# bugged STATUS BUG ARGS...: tests seedfs with that bug ("none": without)
+bugged() {
+	local want=$1 option=''
+	[ "$2" = none ] || option="-o bug=$2"
+	keeps "$want" "$OUTAGE" test -t "fuse:$seedfs mount {disk} {mnt} -f $option" \
+		--mkfs "$seedfs mkfs {disk}" --size 4M -j 2 "${@:3}"
 }
 
 # first_of KIND: the number of the first workload of the run with a finding of that kind
@@ -37,7 +28,7 @@ first_of() {
 finds() {
 	local bug=$1 kind=$2 number=$3 first
 	shift 3
-	run 1 "$bug" "$@" || return 1
+	bugged 1 "$bug" "$@" || return 1
 	first=$(first_of "$kind")
 	[ "$first" = "$number" ] && return
 	echo "# $bug: $kind is first found by '$first', not $number"
@@ -102,12 +93,12 @@ while IFS='|' read -r bug _ _ set mode kind number <&3; do
 	"$OUTAGE" gen "${slice[@]}" >>"twin.$mode"
 done 3<table
 for mode in persist prefix reorder torn recovery; do
-	check "$mode: nothing by the same workloads without a bug" run 0 none --crash "$mode" "twin.$mode"
+	check "$mode: nothing by the same workloads without a bug" bugged 0 none --crash "$mode" "twin.$mode"
 done
 
 # A mode that is milder than the one of the table does not find it.
 while read -r bug mode number set; do
-	check "$bug is not found by $mode" run 0 "$bug" -b "$set" --crash "$mode" --skip "$number" --limit 1
+	check "$bug is not found by $mode" bugged 0 "$bug" -b "$set" --crash "$mode" --skip "$number" --limit 1
 done <<'MILDER'
 data-late persist 10982 seq-2
 reuse-early persist 10982 seq-2
@@ -119,14 +110,14 @@ MILDER
 # --- what a server on a damaged disk does, and what can be replayed ---
 
 rootless() {
-	run 1 no-flush -b seq-1 --skip 260 --limit 1 --crash reorder &&
+	bugged 1 no-flush -b seq-1 --skip 260 --limit 1 --crash reorder &&
 		grep -q 'mounted, but its root cannot be opened' kept/findings/*/said
 }
 check 'a server that has no root to show is not waited for' rootless
 
 blocks_replay() {
 	local finding
-	run 1 falloc-keep -b seq-1 --skip 28 --limit 1 || return 1
+	bugged 1 falloc-keep -b seq-1 --skip 28 --limit 1 || return 1
 	finding=$(dirname "$(grep -l '^blocks' kept/findings/*/problems | head -1)")
 	timeout 900 "$OUTAGE" trace show "$finding/trace" >out 2>err
 	grep -q 'blocks 40' out || return 1
@@ -140,10 +131,10 @@ check 'lost blocks are replayed from the trace' blocks_replay
 
 # --- the correct twin ---
 
-check 'without a bug, seq-1 reports nothing' run 0 none -b seq-1
+check 'without a bug, seq-1 reports nothing' bugged 0 none -b seq-1
 for mode in prefix reorder torn recovery; do
-	check "without a bug, nor does $mode" run 0 none -b seq-1 --crash "$mode" --sample 20
-	check "nor with two operations" run 0 none -b seq-2 --crash "$mode" --sample 10 --seed 3
+	check "without a bug, nor does $mode" bugged 0 none -b seq-1 --crash "$mode" --sample 20
+	check "nor with two operations" bugged 0 none -b seq-2 --crash "$mode" --sample 10 --seed 3
 done
-check 'without a bug, a sample of seq-2 reports nothing' run 0 none -b seq-2 --sample 60
+check 'without a bug, a sample of seq-2 reports nothing' bugged 0 none -b seq-2 --sample 60
 done_testing

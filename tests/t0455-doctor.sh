@@ -6,10 +6,6 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-run() { timeout 900 "$OUTAGE" doctor "$@" >out 2>err </dev/null; }      # ARGUMENTS
-status() { local want=$1; shift; run "$@"; [ $? -eq "$want" ]; }      # STATUS ARGUMENTS
-says() { grep -qE "$1" out; }                                        # PATTERN
-json() { python3 -c "import json; d = json.load(open('out')); assert $1" 2>>err; } # CONDITION
 
 as_nobody() { # STATUS COMMAND...: with a copy of the program that anybody may run
 	local want=$1
@@ -19,9 +15,9 @@ as_nobody() { # STATUS COMMAND...: with a copy of the program that anybody may r
 	[ $? -eq "$want" ]
 }
 
-check 'an unknown option' status 2 --mend
+check 'an unknown option' status 2 doctor --mend
 check 'says so' grep -q "unknown option --mend" err
-check 'an argument' status 2 everything
+check 'an argument' status 2 doctor everything
 
 "$OUTAGE" >out 2>err
 check 'without a command, it says what can be done' says 'outage doctor .*works on this machine'
@@ -35,7 +31,7 @@ else
 	user=2
 fi
 if [ "$(id -u)" != 0 ]; then
-	check 'not root: what a user can do counts' status $user
+	check 'not root: what a user can do counts' status $user doctor
 	check 'not root: says so' says '^missing  root'
 	done_testing
 fi
@@ -52,7 +48,7 @@ if ! timeout 900 "$OUTAGE" test -t ext4 -b seq-1 --limit 1 -o probe >out 2>err; 
 	skip "file systems cannot be tested here: $(head -1 err)"
 	done_testing
 fi
-check 'as root: file systems can be tested' status 0
+check 'as root: file systems can be tested' status 0 doctor
 check 'as root: nothing is missing for ext4' says '^ok +ext4'
 if command -v qemu-x86_64 >/dev/null; then
 	check 'programs on persistent memory can be traced' says '^ok +pm programs .*by QEMU [0-9]'
@@ -64,7 +60,7 @@ if command -v fusermount3 >/dev/null; then
 else
 	skip 'fusermount3 is not there'
 fi
-check 'as JSON' status 0 --json
+check 'as JSON' status 0 doctor --json
 check 'JSON says the same' json "d['usable'] and any(c['name'] == 'ext4' and c['status'] == 'ok' for c in d['checks'])"
 
 # Sick machines, made in a mount namespace or with another environment.
@@ -111,13 +107,13 @@ trap 'kill $orphan $mine 2>/dev/null; [ -z "$dir" ] || rm -rf "$dir"' EXIT
 truncate -s 1M "$gone.img"
 loop=
 if command -v losetup >/dev/null; then loop=$(losetup -f --show "$dir/$gone.img"); fi
-check 'looking changes nothing' status 0
+check 'looking changes nothing' status 0 doctor
 check 'it finds the file' says "file $TMPDIR/$gone,"
 check 'and the process' says "process $orphan \(sleep\)"
 check 'and says what to do' says '> outage doctor --fix'
 check 'not what is alive' sh -c "! grep -q '$living' out && ! grep -q 'process $mine ' out"
 check 'the process is still there' kill -0 $orphan
-check 'clearing' status 0 --fix --json
+check 'clearing' status 0 doctor --fix --json
 check 'says what it did' json "any(l['what'] == '$TMPDIR/$gone' and l['cleared'] for l in d['leftovers'])"
 check 'the process is gone' sh -c "! kill -0 $orphan 2>/dev/null || grep -q 'State:.Z' /proc/$orphan/status"
 check 'the files are gone' sh -c "! ls '$TMPDIR' | grep -q '$gone'"

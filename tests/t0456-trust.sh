@@ -5,42 +5,23 @@
 # shellcheck disable=SC2016,SC2317 # for eval and sed; functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
 
-if [ "$(id -u)" != 0 ] || [ ! -x "$seedfs" ] || [ ! -e /dev/fuse ]; then
-	echo "1..0 # SKIP this needs root, /dev/fuse and $seedfs"
-	exit 77
-fi
+requires_seedfs
 
-ours=$dir/state stranger=$dir/other-state
+# shellcheck source=tests/trust-lib.sh
+. "$root/tests/trust-lib.sh"
 # Who runs one of these leaves a file.
 printf '#!/bin/sh\ntouch "%s/ran"\nexec "%s" "$@"\n' "$dir" "$seedfs" >server
 chmod +x server
 printf 'creat foo\nfsync foo\n' >w
 printf 'creat bar\nfsync bar\n' >v
 
-# as WHO STATUS ARGUMENTS...: outage as somebody with a key of his own ends with STATUS
-as() {
-	local who=$1 want=$2 got
-	shift 2
-	XDG_STATE_HOME=$who timeout 900 "$OUTAGE" "$@" >out 2>err </dev/null
-	got=$?
-	[ "$got" -eq "$want" ] || { echo "# status $got, not $want: outage $*"; return 1; }
-}
-run() { # OUT FILE...
+own_run() { # OUT FILE...
 	as "$ours" 1 test -t "fuse:$dir/server mount {disk} {mnt} -f -o bug=name-new" --size 4M -j 1 \
 		--mkfs "$dir/server mkfs {disk}" -o "$@"
 }
-# refused WORDS WHO ARGUMENTS...: with a sentence that has them; and nothing was run
-refused() {
-	local words=$1 who=$2
-	shift 2
-	rm -f ran
-	as "$who" 2 "$@" && test ! -e ran && grep -q "was not made by you on this machine.*$words.*--trust" err &&
-		[ "$(wc -l <err)" -eq 1 ] && ! grep -q 'yours alone' err
-}
 
-check 'a run' run mine w v
+check 'a run' own_run mine w v
 check 'leaves a key' test "$(stat -c '%a %s %F' state/outage/key)" = '600 32 regular file'
 check 'in a directory of its own' test "$(stat -c %a state/outage)" = 700
 check 'and marks' test -s mine/mark -a -s mine/base-0.mark -a -s mine/findings/0-0/mark
@@ -52,11 +33,11 @@ tar -czf run.tar.gz mine
 mkdir far
 tar -xzf run.tar.gz -C far
 far=far/mine/findings/0-0
-check "replay of a stranger's" refused "run '$dir/server mkfs {disk}' (mkfs)" "$stranger" replay $far
-check 'and of what it would write' refused "run '$dir/server" "$stranger" replay --rerun $far
-check 'shrink' refused "run '$dir/server" "$stranger" shrink $far -o small
+check "replay of a stranger's" distrusts "run '$dir/server mkfs {disk}' (mkfs)" "$stranger" replay $far
+check 'and of what it would write' distrusts "run '$dir/server" "$stranger" replay --rerun $far
+check 'shrink' distrusts "run '$dir/server" "$stranger" shrink $far -o small
 check 'which makes nothing' test ! -e small
-check 'going on with the run' refused "run '$dir/server" "$stranger" test --resume far/mine
+check 'going on with the run' distrusts "run '$dir/server" "$stranger" test --resume far/mine
 check 'nobody made a key for that' test ! -e "$stranger"
 check 'what it would do is told' grep -q "(target), run '$dir/server mkfs {disk}' (mkfs), use the path '$dir/w'" err
 check 'and where to look' grep -q "look at it with 'outage report', and at its file run, then give --trust" err
@@ -70,10 +51,10 @@ check 'the user who made it may' as "$ours" 1 replay $far
 check 'all of it' as "$ours" 1 test --resume far/mine
 check 'another may if he says so' as "$stranger" 1 replay $far --trust
 check 'he goes on with it' as "$stranger" 1 test --resume far/mine --trust
-check 'for this command only' refused "run '$dir/server" "$stranger" replay $far
+check 'for this command only' distrusts "run '$dir/server" "$stranger" replay $far
 check 'what he makes of it is his own' as "$stranger" 0 shrink $far --trust -o small
 check 'for him' as "$stranger" 1 replay small
-check 'and no more for who made the first' refused "run '$dir/server" "$ours" replay small
+check 'and no more for who made the first' distrusts "run '$dir/server" "$ours" replay small
 check 'exported with trust it has no warning' eval 'as "$stranger" 0 export $far --trust -o given &&
 	! grep -l "NOT VERIFIED" given/*'
 
@@ -106,7 +87,7 @@ check 'what shrink made is kept as well' as "$ours" 0 shrink mine/findings/0-0
 check 'with a mark' as "$ours" 1 replay mine/shrunk/0-0
 
 one=copy/findings/0-0
-others() { refused "run '$dir/server" "$ours" replay "$one"; }
+others() { distrusts "run '$dir/server" "$ours" replay "$one"; }
 for file in $(cd mine && echo findings/0-0/* base-0.img base-0.mark); do
 	rm -rf copy && cp -r mine copy
 	# The last byte that is not zero: of an image that is little.
@@ -136,7 +117,7 @@ check 'no mark' others
 rm -rf copy && cp -r mine copy && cp copy/findings/1-0/mark $one/mark
 check 'the mark of another finding' others
 rm -rf copy && cp -r mine copy
-check 'another run' run other --size 8M w v
+check 'another run' own_run other --size 8M w v
 cp other/findings/0-0/mark $one/mark
 check 'a mark of that' others
 rm -rf copy && cp -r mine copy && cp other/base-0.mark copy/
@@ -144,7 +125,7 @@ check 'its mark of an image' others
 rm -rf copy && cp -r mine copy && rm -rf $one && cp -r other/findings/0-0 $one
 check 'a finding of that, with this image' others
 
-resumed() { refused "run '$dir/server" "$ours" test --resume copy; }
+resumed() { distrusts "run '$dir/server" "$ours" test --resume copy; }
 for change in 's/^size .*/size 8388608/' 's/^mkfs .*/&;/' '$a limit 1'; do
 	rm -rf copy && cp -r mine copy && sed -i "$change" copy/run
 	check "a run with $change" resumed
@@ -156,14 +137,14 @@ check 'with the mark of another' resumed
 rm -rf copy && cp -r mine copy && cp mine/findings/0-0/mark copy/mark
 check 'with that of a finding' resumed
 rm -rf copy && cp -r mine copy && chmod 777 copy
-check 'one that all can write to is refused as well' eval 'as "$ours" 2 test --resume copy &&
+check 'one that all can write to is distrusts as well' eval 'as "$ours" 2 test --resume copy &&
 	grep -q "copy lies where others can change it (\.: chmod go-w), and would run" err'
 
 # A group that others may be in, with a umask that lets it write.
 if command -v setpriv >/dev/null; then
-	shared() { (umask 002 && setpriv --regid 54321 --clear-groups -- "$BASH" -c "$(declare -f as run); $1"); }
+	shared() { (umask 002 && setpriv --regid 54321 --clear-groups -- "$BASH" -c "$(declare -f as status exits run own_run); $1"); }
 	export OUTAGE ours dir
-	check 'a run of a shared group' shared 'run grouped w v'
+	check 'a run of a shared group' shared 'own_run grouped w v'
 	check 'is not made for the group to write to' test -z "$(find grouped -perm /022 ! -type l)"
 	check 'which may be used' shared 'as "$ours" 1 replay grouped/findings/0-0'
 	mkdir data
@@ -186,11 +167,11 @@ chmod 644 state/outage/key
 check 'a key that others can read' as "$ours" 2 replay mine/findings/0-0
 check 'is told' grep -q "cannot be told to be yours (others may use $ours/outage/key, which has mode 0644" err
 rm -rf mine2
-check 'a run goes on without it' run mine2 w
+check 'a run goes on without it' own_run mine2 w
 check 'and says so once' test "$(grep -c 'mode 0644.*will need --trust' err)" = 1
 check 'it has no marks' test -z "$(find mine2 -name '*mark')"
 chmod 600 state/outage/key
-check 'so it is a stranger'"'"'s' refused "run '$dir/server" "$ours" replay mine2/findings/0-0
+check 'so it is a stranger'"'"'s' distrusts "run '$dir/server" "$ours" replay mine2/findings/0-0
 check 'the others are not' as "$ours" 1 replay mine/findings/0-0
 nowhere() { env -u HOME -u XDG_STATE_HOME timeout 900 "$OUTAGE" "$@" >out 2>err </dev/null; }
 nowhere test -t "fuse:$dir/server mount {disk} {mnt} -f -o bug=name-new" --size 4M -j 1 \

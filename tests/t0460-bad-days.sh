@@ -6,9 +6,8 @@
 # shellcheck disable=SC2317,SC2016 # functions are called through check; a namespace expands its words
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
 
-needs_mounts
+requires_mounts
 rm -rf probe
 for_everybody
 mkdir -m 777 work

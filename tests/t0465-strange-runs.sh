@@ -10,36 +10,33 @@
 # shellcheck disable=SC2317,SC2016 # functions are called through check; commands for other shells
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-needs_mounts
+requires_mounts
 : >out
-build=${OUTAGE_BUILD:-$root/build}
-seedfs=$build/tests/seeded/seedfs mutant=$build/tests/mutant/outage-mutant undo=$build/tests/helpers/pm-undo
-if [ ! -x "$seedfs" ] || [ ! -x "$mutant" ] || [ ! -c /dev/fuse ]; then
-	echo "1..0 # SKIP seedfs, a mutant or /dev/fuse is not there"
-	exit 77
-fi
+undo=$helpers/pm-undo
+requires_seedfs
+requires_built "$mutant"
 
-run() { timeout -k 5 900 "$@" >>shown 2>&1 </dev/null; } # COMMAND...: what it says goes to shown
-status() { local want=$1; shift; run "$@"; test $? -eq "$want"; }
+ask() { timeout -k 5 900 "$@" >>shown 2>&1 </dev/null; } # COMMAND...: what it says goes to shown
+answers() { local want=$1; shift; ask "$@"; test $? -eq "$want"; } # STATUS COMMAND...
 
 # ---- a run of each kind ----
 
 printf 'workload w\ncreat foo\nwrite foo 0 64\nfsync foo\n' >w
 echo 'missing: nothing # it is there' >rules
-check "a run of test" status 1 "$OUTAGE" test -t "fuse:$seedfs mount {disk} {mnt} -f -o bug=name-new" \
+check "a run of test" answers 1 "$OUTAGE" test -t "fuse:$seedfs mount {disk} {mnt} -f -o bug=name-new" \
 	--mkfs "$seedfs mkfs {disk}" --size 4M -j 1 --suppress rules -o test w
-check "with a finding made small" status 0 "$OUTAGE" shrink test/findings/0-0
+check "with a finding made small" answers 0 "$OUTAGE" shrink test/findings/0-0
 explore=("$mutant" explore -t mutant:errno --order walk --limit 3000 --findings 1)
-check "a run of explore" status 1 "${explore[@]}" -o explore
+check "a run of explore" answers 1 "${explore[@]}" -o explore
 mkdir data
 echo old >data/foo
-check "a run of app" status 1 "$OUTAGE" app -o app --run 'echo new >t; mv t foo' -p minimal --budget 50 \
+check "a run of app" answers 1 "$OUTAGE" app -o app --run 'echo new >t; mv t foo' -p minimal --budget 50 \
 	--check 'grep . foo || { echo it is empty; false; }' -- data
 kinds="test explore app"
 if command -v qemu-x86_64 >/dev/null && [ -x "$undo" ]; then
-	check "a run of pm" status 1 "$OUTAGE" pm --file pool --size 64K -o pm --crash recovery --recoveries 2 \
+	check "a run of pm" answers 1 "$OUTAGE" pm --file pool --size 64K -o pm --crash recovery --recoveries 2 \
 		--budget 100 --recover "$undo \"\$1\" sick" --check "$undo \"\$1\" check" -- "$undo" pool run
-	check "with a finding made small" status 0 "$OUTAGE" shrink pm/findings/0
+	check "with a finding made small" answers 0 "$OUTAGE" shrink pm/findings/0
 	kinds="$kinds pm"
 else
 	skip "no emulator, no run of pm"
@@ -53,7 +50,7 @@ fi
 commands() {
 	local one=run/findings/0 hung=0
 	try() {
-		run "$@"
+		ask "$@"
 		case $? in 124 | 137) echo "hangs: $*" >>hung; hung=1 ;; esac
 	}
 	: >hung
@@ -99,7 +96,7 @@ for kind in $kinds; do
 	check "$kind: all commands come to an end" commands "$kind" all
 	check "$kind: files of the same inode are as they were" diff -r was other
 	ln -s "$kind" link
-	check "$kind: the run itself may be a link" status 0 "$OUTAGE" report link
+	check "$kind: the run itself may be a link" answers 0 "$OUTAGE" report link
 	rm link
 done
 
@@ -139,15 +136,15 @@ done
 # ---- what the user names ----
 
 rm -rf run elsewhere && cp -a test run && mkdir elsewhere && ln -s elsewhere to
-check "a link that the user gives is followed" status 0 "$OUTAGE" shrink run/findings/0-0 --runs 1 -o to
+check "a link that the user gives is followed" answers 0 "$OUTAGE" shrink run/findings/0-0 --runs 1 -o to
 check "to where it leads" test -f elsewhere/case -a -h to
 ln -s ../base-0.img run/findings/0-0/link
-check "a case that is named from within" eval "(cd run/findings && run '$OUTAGE' replay 0-0; test \$? = 1)"
-check "and by itself" eval "(cd run/findings/0-0 && run '$OUTAGE' replay .; test \$? = 1)"
+check "a case that is named from within" eval "(cd run/findings && ask '$OUTAGE' replay 0-0; test \$? = 1)"
+check "and by itself" eval "(cd run/findings/0-0 && ask '$OUTAGE' replay .; test \$? = 1)"
 ln -s "$dir/run/findings/0-0" mine
-check "and by a link of the user's" status 1 "$OUTAGE" replay mine
+check "and by a link of the user's" answers 1 "$OUTAGE" replay mine
 mkdir real && ln -s real findings && cp -a test findings/0-0
-check "a run behind a link that has a name like ours" status 0 "$OUTAGE" report findings/0-0
+check "a run behind a link that has a name like ours" answers 0 "$OUTAGE" report findings/0-0
 mkdir strange
 echo mine >precious
 ln -s ../precious strange/trace

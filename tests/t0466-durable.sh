@@ -6,17 +6,12 @@
 # shellcheck disable=SC2317,SC2016 # functions are called through check; commands for other shells
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-needs_mounts
+requires_mounts
 : >out
-build=${OUTAGE_BUILD:-$root/build}
-seedfs=$build/tests/seeded/seedfs mutant=$build/tests/mutant/outage-mutant
-durable=$build/tests/unit/run-durable undo=$build/tests/helpers/pm-undo
-for tool in strace python3 "$seedfs" "$mutant"; do
-	if ! command -v "$tool" >/dev/null || [ ! -c /dev/fuse ]; then
-		echo "1..0 # SKIP $tool or /dev/fuse is not there"
-		exit 77
-	fi
-done
+durable=$build/tests/unit/run-durable undo=$helpers/pm-undo
+requires_seedfs
+requires_built "$mutant"
+requires_tools strace python3
 # What is traced has no use for the search for leaks, which traces as well.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 

@@ -6,18 +6,9 @@
 # shellcheck disable=SC2317,SC2016 # functions are called through check; commands for eval
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
 
-if [ "$(id -u)" != 0 ] || [ ! -x "$seedfs" ] || [ ! -e /dev/fuse ]; then
-	echo "1..0 # SKIP this needs root, /dev/fuse and $seedfs"
-	exit 77
-fi
-for tool in python3 pgrep; do
-	if ! command -v "$tool" >/dev/null; then
-		echo "1..0 # SKIP $tool is not there"
-		exit 77
-	fi
-done
+requires_seedfs
+requires_tools python3 pgrep
 
 # A user's check. The file "mood" says whether each state in turn is good, bad, or takes for ever.
 cat >check <<'END_CHECK'
@@ -68,7 +59,6 @@ resume() {
 	timeout 900 "$OUTAGE" test --resume "$name.run" -j 1 "$@" >out 2>err </dev/null
 	test $? -eq "$want"
 }
-json() { python3 -c "import json, sys; d = json.load(open('out')); sys.exit(not ($1))"; } # CONDITION
 kept() { [ "$(cd "$1.run/findings" && echo *)" = "$2" ]; } # NAME NAMES
 
 # ---- what was told is counted ----

@@ -8,9 +8,8 @@
 # shellcheck disable=SC2317,SC2013,SC2094 # functions are called through check; numbers are words
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
 
-needs_mounts
+requires_mounts
 RANDOM=${OUTAGE_SEED:-470}
 export TMPDIR=$dir/tmp
 mkdir "$TMPDIR"

@@ -10,16 +10,13 @@ level() { cut -f 1 </proc/sys/kernel/printk; }
 # 0: normal, 1: real-time; field 41 of stat is the policy
 policy() { sed 's/.*) //' /proc/2/stat | cut -d ' ' -f 39; }
 
-if [ "$(id -u)" != 0 ] || [ "$(cat /proc/2/comm)" != kthreadd ]; then
-	echo "1..0 # SKIP this needs root, and the machine's own process numbers"
-	exit 77
-fi
+requires_root
+[ "$(cat /proc/2/comm)" = kthreadd ] || skip_all "this needs the machine's own process numbers"
 console=$(level)
 if [ "$(policy)" != 0 ] || ! echo "$console" >/proc/sys/kernel/printk; then
-	echo "1..0 # SKIP kthreadd has real-time priority already, or the console's level cannot be set"
-	exit 77
+	skip_all "kthreadd has real-time priority already, or the console's level cannot be set"
 fi
-needs_mounts
+requires_mounts
 before=$(level)
 run=
 trap 'kill -9 $run 2>/dev/null; echo "$before" >/proc/sys/kernel/printk; [ -z "$dir" ] || rm -rf "$dir"' EXIT

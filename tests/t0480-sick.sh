@@ -6,16 +6,16 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-needs_mounts
+requires_mounts
 printf 'creat foo\nfsync foo\n' >probe
 
-run() { local want=$1; shift; keeps "$want" "$OUTAGE" test -j 1 "$@"; } # STATUS ARGS...
+trial=("$OUTAGE" test -j 1)
 
 # caught KIND ARGS...: it is found, with this consequence
 caught() {
 	local kind=$1
 	shift
-	run 1 "$@" && cut -f1 kept/findings/*/problems | grep -qx "$kind"
+	tries 1 "$@" && cut -f1 kept/findings/*/problems | grep -qx "$kind"
 }
 
 # mounts SPEC: whether this kernel takes these options
@@ -35,18 +35,18 @@ few='--crash reorder --budget 40'
 {
 	check 'ext4 without barriers loses a synced file' caught missing -t ext4,barrier=0 $few new
 	check 'and what was renamed' caught lost -t ext4,barrier=0 $few move
-	check 'ext4 with barriers does not' run 0 -t ext4,barrier=1 $few new move
-	check 'without reordering nobody can tell' run 0 -t ext4,barrier=0 new move
+	check 'ext4 with barriers does not' tries 0 -t ext4,barrier=1 $few new move
+	check 'without reordering nobody can tell' tries 0 -t ext4,barrier=0 new move
 	if mounts btrfs,nobarrier; then
 		check 'btrfs without barriers has files that cannot be read' \
 			caught unreadable -t btrfs,nobarrier $few new
 	else
 		skip 'this btrfs has no option nobarrier'
 	fi
-	check 'btrfs with barriers does not' run 0 -t btrfs $few new move
+	check 'btrfs with barriers does not' tries 0 -t btrfs $few new move
 }
 if mounts xfs,nobarrier; then
-	check 'xfs without barriers is caught' run 1 -t xfs,nobarrier --crash reorder new
+	check 'xfs without barriers is caught' tries 1 -t xfs,nobarrier --crash reorder new
 else
 	check 'xfs has no option nobarrier, and says so' grep -q 'cannot be mounted' err
 fi
@@ -54,22 +54,22 @@ fi
 # ---- no journal at all ----
 
 check 'ext2: a file renamed to another directory is lost' caught lost -t ext2 --guarantee linux across
-check 'ext2: which posix does not forbid' run 0 -t ext2 across
-check 'ext4: rename is atomic' run 0 -t ext4 across
-check 'ext2: under posix, a sample is silent' run 0 -t ext2 -j 2 -b seq-2 --sample 40 --seed 3
+check 'ext2: which posix does not forbid' tries 0 -t ext2 across
+check 'ext4: rename is atomic' tries 0 -t ext4 across
+check 'ext2: under posix, a sample is silent' tries 0 -t ext2 -j 2 -b seq-2 --sample 40 --seed 3
 # Its inode is given away while the old name is still on the disk; a name ends in lost+found.
 printf '%s\n' 'mkdir A' 'write A/foo 0 16384' 'fdatasync A/foo' 'unlink A/foo' 'rmdir A' 'mkdir A' \
 	'creat A/bar' 'fsync A/bar' >reuse
 printf '%s\n' 'mkdir A' 'write A/foo 0 4096' 'fsync A/foo' 'mkdir B' 'link A/foo B/foo' \
 	'creat B/bar' 'fsync B/bar' >unconnected
 check 'ext2: nor does posix forbid that an inode is used again' \
-	run 0 -t ext2 --crash prefix,reorder --budget 60 reuse
+	tries 0 -t ext2 --crash prefix,reorder --budget 60 reuse
 check 'ext2: which is not what a journal does' \
-	run 1 -t ext2 --guarantee linux --crash prefix,reorder --budget 60 reuse
-check 'ext2: nor that fsck finds a place for a name' run 0 -t ext2 --crash prefix unconnected
+	tries 1 -t ext2 --guarantee linux --crash prefix,reorder --budget 60 reuse
+check 'ext2: nor that fsck finds a place for a name' tries 0 -t ext2 --crash prefix unconnected
 printf '%s\n' 'write foo 0 4096' 'sync' 'reflink foo bar' 'mmapwrite foo 0 8192' \
 	'h = open foo rdwr' 'falloc h plain 0 65536' 'pwrite h 0 512' 'fsync h' >refused
-check 'ext2: what it refuses is not held against it' run 0 -t ext2 refused
+check 'ext2: what it refuses is not held against it' tries 0 -t ext2 refused
 
 # ---- a FUSE server whose fsync does nothing when the file is open for reading only ----
 

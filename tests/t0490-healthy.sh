@@ -6,7 +6,7 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-needs_mounts
+requires_mounts
 if [ -n "${OUTAGE_TEST_LONG:-}" ]; then
 	many=2000 some=100 few=100 seed=11 budget=200
 else

@@ -7,8 +7,8 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 own_mounts
-diff=${OUTAGE_BUILD:-$root/build}/tests/helpers/reffs-diff
-probe=${OUTAGE_BUILD:-$root/build}/tests/helpers/reffs-probe
+diff=$helpers/reffs-diff
+probe=$helpers/reffs-probe
 server=
 
 cleanup() {
@@ -19,9 +19,8 @@ cleanup() {
 }
 trap cleanup EXIT
 
-run() { timeout --kill-after=5 900 "$@" >out 2>err; }
 enough() { awk -v least="$1" '/^rounds/ { n = $4 } END { exit n < least }' out; }
-refused() { awk '/^rounds/ { n = $6 } END { exit n < 100 }' out; }
+much_refused() { awk '/^rounds/ { n = $6 } END { exit n < 100 }' out; }
 
 # Another user, who must get here, and to the program.
 for_everybody
@@ -36,7 +35,7 @@ if mkfs.ext4 -q -F -b 4096 image 2>err && timeout 900 mount -o loop image ext4 2
 	check "by several users, as on ext4" run "$diff" ext4 --rounds 300 --seed 501
 	grep '^rounds' out | sed 's/^/# /'
 	check "that is enough to say something" enough 15000
-	check "and much was refused" refused
+	check "and much was refused" much_refused
 	run "$diff" ext4 --rounds 300 --seed 501 --spoil
 	status=$?
 	check "a user who is taken for another is found out" test $status = 1
@@ -69,8 +68,6 @@ else
 fi
 
 # Not by looking at it: root may not look at what users mount.
-is_mounted() { grep -q " $dir/mnt fuse.outage " /proc/self/mounts; }
-not_mounted() { ! is_mounted; }
 start() { # OPTIONS...
 	# Not below timeout(1), which drops signals that come before it knows its child. What runs in
 	# the background does not get SIGINT unless it is told to.
@@ -99,7 +96,7 @@ unmounted() {
 	return 1
 }
 ctl() { run "$OUTAGE" reffs "$@"; }
-fails() { # WORDS COMMAND...: a failure that says these words
+wrong() { # WORDS COMMAND...: a failure that says these words
 	local words=$1
 	shift
 	"$@"
@@ -127,7 +124,7 @@ fi
 check "wrong calls are refused" run "$probe" errors mnt
 if [ -n "$has_nobody" ]; then
 	check "others may look" run "${nobody[@]}" ls mnt
-	check "but not save" fails 'not permitted' run "${nobody[@]}" "$OUTAGE" reffs save 1 mnt
+	check "but not save" wrong 'not permitted' run "${nobody[@]}" "$OUTAGE" reffs save 1 mnt
 else
 	skip "no other user can run this program here"
 fi
@@ -176,8 +173,8 @@ second=$(cat out)
 check "two states, two hashes" test "$first" != "$second"
 check "all states go into a file" ctl pickle all.states mnt
 check "or one of them" ctl pickle one.states 1 mnt
-check "there is no third" fails 'no state' ctl pickle three.states 99 mnt
-check "nowhere to write" fails 'not there' ctl pickle no/where 1 mnt
+check "there is no third" wrong 'no state' ctl pickle three.states 99 mnt
+check "nowhere to write" wrong 'not there' ctl pickle no/where 1 mnt
 check "it is unmounted" unmounted umount
 wait "$server"
 check "who unmounts it ends it" test $? = 0
@@ -196,19 +193,19 @@ check "and shown" test "$(cat out) $(cat mnt/a)" = "$second two"
 ctl restore --keep 1 mnt
 check "one after the other" test "$(cat mnt/d/b)" = one
 check "a state that was kept is there again" ctl restore 1 mnt
-check "one that was not is gone" fails 'no state' ctl restore 1 mnt
+check "one that was not is gone" wrong 'no state' ctl restore 1 mnt
 head -c 200 all.states >cut.states
-check "a file that was cut off is refused" fails damaged ctl load cut.states mnt
+check "a file that was cut off is refused" wrong damaged ctl load cut.states mnt
 echo 'nothing of the kind' >other.states
-check "as is one that is none" fails 'no file of saved states' ctl load other.states mnt
+check "as is one that is none" wrong 'no file of saved states' ctl load other.states mnt
 cp all.states old.states
 printf '\377' | dd of=old.states bs=1 seek=8 conv=notrunc 2>dd.err
-check "one of another version is said to be" fails 'version 255, this program reads version' ctl load old.states mnt
+check "one of another version is said to be" wrong 'version 255, this program reads version' ctl load old.states mnt
 check "and what to do" grep -q 'write it again with this program' err
 mkdir mnt2
-check "by --load, too" fails 'version 255, this program reads version' ctl --load old.states mnt2
-check "a file that is not there" fails 'cannot read' ctl load no.states mnt
-check "no key" fails 'is no key' ctl save x mnt
+check "by --load, too" wrong 'version 255, this program reads version' ctl --load old.states mnt2
+check "a file that is not there" wrong 'cannot read' ctl load no.states mnt
+check "no key" wrong 'is no key' ctl save x mnt
 
 # However it ends.
 kill -KILL "$server"
@@ -241,10 +238,10 @@ else
 	skip "users cannot mount here"
 fi
 
-check "nothing to mount on" fails 'cannot mount' ctl nowhere
-check "a file" fails 'no directory' ctl image
-check "no mount to talk to" fails 'no mounted reference' ctl save 1 tmpfs
-check "no such option" fails 'help' ctl --frobnicate mnt
-check "no such mode" fails 'permissions' ctl --mode 99 mnt
-check "no such way" fails 'relative' ctl --atime never mnt
+check "nothing to mount on" wrong 'cannot mount' ctl nowhere
+check "a file" wrong 'no directory' ctl image
+check "no mount to talk to" wrong 'no mounted reference' ctl save 1 tmpfs
+check "no such option" wrong 'help' ctl --frobnicate mnt
+check "no such mode" wrong 'permissions' ctl --mode 99 mnt
+check "no such way" wrong 'relative' ctl --atime never mnt
 done_testing

@@ -6,10 +6,8 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 own_mounts
-if [ ! -w /dev/fuse ] || ! command -v fusermount3 >/dev/null; then
-	echo "1..0 # SKIP no FUSE here: nothing is mounted"
-	exit 77
-fi
+requires_fuse
+requires_tools fusermount3
 server=
 
 cleanup() {
@@ -22,7 +20,7 @@ trap cleanup EXIT
 start() { # OPTIONS...
 	"$OUTAGE" reffs "$@" mnt 2>server.err &
 	server=$!
-	soon grep -q " $dir/mnt fuse.outage " /proc/self/mounts
+	soon is_mounted
 }
 stop() {
 	kill "$server"

@@ -5,9 +5,8 @@
 # shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-mutant=${OUTAGE_BUILD:-$root/build}/tests/mutant/outage-mutant
 
-explore() { local want=$1; shift; keeps "$want" "$mutant" explore "$@"; } # STATUS ARGS...
+trial=("$mutant" explore)
 
 # least N: the finding has N operations
 least() {
@@ -17,7 +16,7 @@ least() {
 # ---- ground truth ----
 
 while read -r bug ops order; do
-	check "$bug is found" explore 1 -t "mutant:$bug" --order "$order" --time 800s --findings 1
+	check "$bug is found" tries 1 -t "mutant:$bug" --order "$order" --time 800s --findings 1
 	check "$bug is shrunk to $ops operations" least "$ops"
 done <<'TABLE'
 truncate-stale 3 walk
@@ -47,7 +46,7 @@ check 'what was found can be done again' sh -c "
 check 'and again shows every time' grep -q '^shown 3 of 3 times' out
 
 check 'room that does not come back, without a limit of walks' \
-	explore 1 -t mutant:room --order walk --time 800s --findings 1
+	tries 1 -t mutant:room --order walk --time 800s --findings 1
 check 'is shown each time' grep -q '^shown 3 of 3' kept/findings/1-0/case
 check 'with what was there, not what was left' grep -q '^file' kept/findings/1-0/seen
 check 'and can be done again' sh -c "
@@ -56,23 +55,23 @@ check 'with the same words' grep -q 'bytes of room did not come back' out
 check 'all three times' grep -q '^shown 3 of 3 times' out
 printf 'only creat link\nnames files 3\nnames dirs 1\nnames depth 1\nnames long 0\nnames many 0\n' >links
 check 'room is asked for at the end, however short it is' \
-	explore 1 -t mutant:room --order depth --limit 300 --seed 1 --inputs links --findings 1
+	tries 1 -t mutant:room --order depth --limit 300 --seed 1 --inputs links --findings 1
 check 'and where it comes back nothing is said' \
-	explore 0 -t mutant --order depth --limit 3000 --inputs links
-check 'breadth first finds one as well' explore 1 -t mutant:dir-nlink --order breadth --time 800s --findings 1
-check 'without a mutation, nothing is found by walking' explore 0 -t mutant --order walk --limit 60000
-check 'nor depth first' explore 0 -t mutant --order depth --limit 30000
-check 'nor breadth first' explore 0 -t mutant --order breadth --limit 10000
-check 'the majority is not with the mutant' explore 1 -t mutant:errno -r reffs -r reffs --time 800s --findings 1
-check 'a mutant among the references is named' explore 1 -t reffs -r mutant:errno -r reffs --time 800s --findings 1
+	tries 0 -t mutant --order depth --limit 3000 --inputs links
+check 'breadth first finds one as well' tries 1 -t mutant:dir-nlink --order breadth --time 800s --findings 1
+check 'without a mutation, nothing is found by walking' tries 0 -t mutant --order walk --limit 60000
+check 'nor depth first' tries 0 -t mutant --order depth --limit 30000
+check 'nor breadth first' tries 0 -t mutant --order breadth --limit 10000
+check 'the majority is not with the mutant' tries 1 -t mutant:errno -r reffs -r reffs --time 800s --findings 1
+check 'a mutant among the references is named' tries 1 -t reffs -r mutant:errno -r reffs --time 800s --findings 1
 check 'as the one at fault' grep -q 'a reference is at fault' kept/findings/1-0/problems
 
-check 'what never returns is a finding' explore 1 -t mutant:hang --hang-after 10s --time 800s
+check 'what never returns is a finding' tries 1 -t mutant:hang --hang-after 10s --time 800s
 check 'with the operation that hangs' grep -q '	.*last operation begun was link' kept/findings/*/problems
 check 'and the operations before it' grep -q '^link' kept/findings/999000-0/workload
-check 'what starts a guest does not hang' explore 0 -t mutant:boots --order walk --limit 3000 --hang-after 1s
+check 'what starts a guest does not hang' tries 0 -t mutant:boots --order walk --limit 3000 --hang-after 1s
 
-check 'what does not show again is kept' explore 1 -t mutant:once --order walk --time 800s --findings 1
+check 'what does not show again is kept' tries 1 -t mutant:once --order walk --time 800s --findings 1
 check 'and marked so' grep -q '^shown 0 of 3' kept/findings/1-0/case
 check 'with what was seen' grep -q 'rmdir .*: mutant:once fails with EIO' kept/findings/1-0/problems
 
@@ -99,7 +98,7 @@ fi
 # Of a mutant, what it does wrong is in no directory of this machine: nothing shows there. What was
 # found is put in its place by changing what is expected.
 exported() { # BUG STATUS-OF-PROGRAM STATUS-OF-SCRIPT
-	explore 1 -t "mutant:$1" --order walk --time 800s --findings 1 || return 1
+	tries 1 -t "mutant:$1" --order walk --time 800s --findings 1 || return 1
 	rm -rf x inc ins && mkdir inc ins
 	timeout 900 "$OUTAGE" export kept/findings/1-0 -o x >out 2>err || return 1
 	cc -Wall -Wextra -Werror -o x/program x/workload.c 2>err || return 1
@@ -111,7 +110,7 @@ exported() { # BUG STATUS-OF-PROGRAM STATUS-OF-SCRIPT
 if [ "$(id -u)" = 0 ] && [ "$(stat -f -c %T .)" != overlayfs ]; then
 	check 'a wrong result is not wrong here' exported noreplace 0 2
 	check 'a failure that should be none, without a command for all of it' exported sticky 0 2
-	explore 1 -t mutant:noreplace --order walk --time 800s --findings 1
+	tries 1 -t mutant:noreplace --order walk --time 800s --findings 1
 	timeout 900 "$OUTAGE" export kept/findings/1-0 -o x >out 2>err
 	sed -i 's/got == -17L/got == -95L/' x/workload.c
 	check 'but is if another is expected' sh -c '
@@ -140,18 +139,18 @@ check 'only the combinations that were asked for' sh -c "
 	timeout 900 '$OUTAGE' explore -t reffs --order walk --limit 2000 --inputs exchange --coverage c -o r6 >out 2>err &&
 	grep -q 'combinations 1 of 8: exchange:[1-9][0-9]*\$' c"
 printf 'only mkdir creat rmdir unlink\nnames files 1\nnames dirs 1\nnames depth 0\n' >few
-check 'tasks that share what they visited' explore 0 -t reffs -j 2 --share --order depth --limit 20000
-check 'and that do not, with how much they overlap' explore 0 -t reffs -j 2 --vary --limit 20000
+check 'tasks that share what they visited' tries 0 -t reffs -j 2 --share --order depth --limit 20000
+check 'and that do not, with how much they overlap' tries 0 -t reffs -j 2 --vary --limit 20000
 check 'which is told' grep -q '%, were visited by more than one' out
-check 'two tasks that do the same overlap in all of it' explore 0 \
+check 'two tasks that do the same overlap in all of it' tries 0 \
 	-t reffs -j 2 --alphabet 12 --depth 3 --order breadth --inputs few --json
-check 'where they share what was visited' explore 0 \
+check 'where they share what was visited' tries 0 \
 	-t reffs -j 2 --share --alphabet 12 --depth 3 --order breadth --inputs few --json
 check 'it is counted as well' grep -q '"overlap_states": [1-9]' out
 check 'as a part of all' grep -q '"overlap": 0*[01]' out
-check 'one task overlaps with nobody' explore 0 -t reffs --order walk --limit 3000 --json
+check 'one task overlaps with nobody' tries 0 -t reffs --order walk --limit 3000 --json
 check 'and says so' grep -q '"overlap_states": 0,' out
-check 'machine 2 of 3' explore 0 -t reffs --order walk --swarm 2/3 --limit 5000
+check 'machine 2 of 3' tries 0 -t reffs --order walk --swarm 2/3 --limit 5000
 run_overlap() { # DIR: a search of all there is with few steps
 	timeout 900 "$OUTAGE" explore -t reffs --alphabet 12 --depth 3 --order breadth --inputs few -o "$@" >out 2>err
 }
@@ -168,7 +167,7 @@ check 'JSON' sh -c "timeout 900 '$OUTAGE' explore -t reffs --limit 5000 --json -
 	grep -q '\"operations\": [0-9]' out && grep -q '\"depth_max\": ' out && grep -q '\"restores\": ' out"
 check 'full memory is told, with its odds' sh -c "
 	timeout 900 '$OUTAGE' explore -t reffs --order walk --memory 64k --limit 60000 -o r5 >out 2>err && grep -q 'with odds of' out"
-check 'a run is stopped' explore 0 -t reffs --order depth --limit 3000
+check 'a run is stopped' tries 0 -t reffs --order depth --limit 3000
 check 'and goes on' sh -c "timeout 900 '$OUTAGE' explore -t reffs --order depth --limit 3000 --resume kept >out 2>err"
 
 # within N ORDER ARGS...: all states of a small world within N steps; what was seen is in out
@@ -231,13 +230,6 @@ check 'what it goes on from is nobody else'"'"'s to write' test "$(stat -c %a ke
 
 # ---- bad input ----
 
-# refused WORDS ARGS...: exit status 2, and a sentence that has these words
-refused() {
-	local words=$1
-	shift
-	timeout 900 "$OUTAGE" explore "$@" >out 2>err
-	[ $? -eq 2 ] && grep -q -e "$words" err
-}
 
 printf 'operation fly 1\n' >unknown
 printf 'weight truncate SIZE 0 0\n' >zero
@@ -246,49 +238,49 @@ cp -r kept changed
 printf 'x' | dd of=changed/task-0.pickle bs=1 seek=100 conv=notrunc 2>dd.err
 cp -r kept other
 printf 'outage-explore 9' | dd of=other/task-0.pickle bs=1 conv=notrunc 2>dd.err
-check 'no target' refused 'target is missing'
-check 'a target that is not there' refused 'there is no target' -t nofs
-check 'a reference that is not there' refused 'there is no target' -t reffs -r nofs
-check 'an unknown operation in the inputs' refused "there is no operation 'fly'" -t reffs --inputs unknown
-check 'bits and combinations of one argument' refused 'by-bit WEIGHT' -t reffs --inputs both
-check 'partitions that sum to zero' refused 'sum to zero' -t reffs --inputs zero
-check 'a state with a changed byte' refused 'was changed or cut short' -t reffs --order depth --resume changed
-check 'a state of another version' refused 'another version' -t reffs --order depth --resume other
-check 'a state of another run' refused "with 'seed 0', not 'seed 9'" -t reffs --order depth --seed 9 --resume kept
-check 'of another target' refused "with 'target reffs', not 'target reffs:'" -t reffs: --order depth --resume kept
-check 'of another reference' refused "with 'ref reffs', not 'ref reffs, reffs'" -t reffs -r reffs -r reffs --order depth --resume kept
-check 'of fewer tasks' refused "'jobs 1', not 'jobs 2'\\|had fewer tasks" -t reffs -j 2 --order depth --resume kept
-check 'of other inputs' refused 'other inputs' -t reffs --order depth --inputs few --resume kept
-check 'one that was killed at once' refused 'each minute' -t reffs --order walk --resume killed
-check 'no state at all' refused 'No such file' -t reffs --resume unknown-dir
-check 'a crash without a disk' refused 'no disk' -t reffs --crash-every 10
-check 'an order that is not there' refused 'walk, depth or breadth' -t reffs --order sideways
-check 'one run alone' refused 'two runs' --overlap m1
-check 'what is no run' refused 'has no task-0.pickle' --overlap m1 c.svg
-check 'a swarm that is none' refused 'I/N' -t reffs --swarm 4/3
-check 'a distribution that is not there' refused 'uniform, rank' -t reffs --dist bell
-check 'too little memory' refused 'at least' -t reffs --memory 1k
-check 'no depth' refused 'depth is from 1 to' -t reffs --depth 0
-check 'no alphabet' refused 'alphabet is from 1 to' -t reffs --alphabet 0
+check 'no target' refused 'target is missing' explore
+check 'a target that is not there' refused 'there is no target' explore -t nofs
+check 'a reference that is not there' refused 'there is no target' explore -t reffs -r nofs
+check 'an unknown operation in the inputs' refused "there is no operation 'fly'" explore -t reffs --inputs unknown
+check 'bits and combinations of one argument' refused 'by-bit WEIGHT' explore -t reffs --inputs both
+check 'partitions that sum to zero' refused 'sum to zero' explore -t reffs --inputs zero
+check 'a state with a changed byte' refused 'was changed or cut short' explore -t reffs --order depth --resume changed
+check 'a state of another version' refused 'another version' explore -t reffs --order depth --resume other
+check 'a state of another run' refused "with 'seed 0', not 'seed 9'" explore -t reffs --order depth --seed 9 --resume kept
+check 'of another target' refused "with 'target reffs', not 'target reffs:'" explore -t reffs: --order depth --resume kept
+check 'of another reference' refused "with 'ref reffs', not 'ref reffs, reffs'" explore -t reffs -r reffs -r reffs --order depth --resume kept
+check 'of fewer tasks' refused_like "'jobs 1', not 'jobs 2'|had fewer tasks" explore -t reffs -j 2 --order depth --resume kept
+check 'of other inputs' refused 'other inputs' explore -t reffs --order depth --inputs few --resume kept
+check 'one that was killed at once' refused 'each minute' explore -t reffs --order walk --resume killed
+check 'no state at all' refused 'No such file' explore -t reffs --resume unknown-dir
+check 'a crash without a disk' refused 'no disk' explore -t reffs --crash-every 10
+check 'an order that is not there' refused 'walk, depth or breadth' explore -t reffs --order sideways
+check 'one run alone' refused 'two runs' explore --overlap m1
+check 'what is no run' refused 'has no task-0.pickle' explore --overlap m1 c.svg
+check 'a swarm that is none' refused 'I/N' explore -t reffs --swarm 4/3
+check 'a distribution that is not there' refused 'uniform, rank' explore -t reffs --dist bell
+check 'too little memory' refused 'at least' explore -t reffs --memory 1k
+check 'no depth' refused 'depth is from 1 to' explore -t reffs --depth 0
+check 'no alphabet' refused 'alphabet is from 1 to' explore -t reffs --alphabet 0
 printf 'weight truncate LENGTH 0 1\n' >noarg
-check 'an argument that is not there' refused "truncate has no argument 'LENGTH'; it has FILE, SIZE" \
+check 'an argument that is not there' refused "truncate has no argument 'LENGTH'; it has FILE, SIZE" explore \
 	-t reffs --inputs noarg
-check 'coverage that cannot be written' refused 'coverage cannot be written' -t reffs --coverage no/where
-check 'or not there' refused 'is a directory' -t reffs --coverage .
-check 'a run into which another was kept' refused 'holds a run already: give --resume kept' \
+check 'coverage that cannot be written' refused 'coverage cannot be written' explore -t reffs --coverage no/where
+check 'or not there' refused 'is a directory' explore -t reffs --coverage .
+check 'a run into which another was kept' refused 'holds a run already: give --resume kept' explore \
 	-t reffs --limit 100 -o kept
-check 'an unknown option' refused 'unknown option' -t reffs --sideways
+check 'an unknown option' refused 'unknown option' explore -t reffs --sideways
 
 # ---- what is refused leaves nothing ----
 
 mkdir empty was
-(cd empty && refused 'FUSE target is\|needs root' -t fuse:nosuch --limit 3)
+(cd empty && refused_like 'FUSE target is|needs root' explore -t fuse:nosuch --limit 3)
 check 'a run that cannot begin leaves no directory' test ! -e empty/outage-runs
-check 'also not the one that was asked for' refused 'FUSE target is\|needs root' -t fuse:nosuch --limit 3 -o given
+check 'also not the one that was asked for' refused_like 'FUSE target is|needs root' explore -t fuse:nosuch --limit 3 -o given
 check '... which is not there' test ! -e given
-check 'nor one to go on with' refused 'cannot open' -t reffs --resume nowhere
+check 'nor one to go on with' refused 'cannot open' explore -t reffs --resume nowhere
 check '... which is not there, either' test ! -e nowhere
-check 'a directory of somebody else' refused 'FUSE target is\|needs root' -t fuse:nosuch --limit 3 -o was
+check 'a directory of somebody else' refused_like 'FUSE target is|needs root' explore -t fuse:nosuch --limit 3 -o was
 check '... stays, as it was' test -d was -a ! -e was/findings
 
 done_testing

@@ -6,41 +6,40 @@
 # shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
 
-needs_mounts
+requires_mounts
 
-explore() { local want=$1; shift; keeps "$want" "$OUTAGE" explore "$@"; } # STATUS ARGS...
+trial=("$OUTAGE" explore)
 
 # ---- healthy ----
 
 for fs in ext4 xfs btrfs; do
-	check "$fs: walks do not differ from the reference" explore 0 -t $fs --order walk --limit 8000 --seed 11
-	check "$fs: nor does a depth-first search" explore 0 -t $fs --order depth --limit 2500
-	check "$fs: nor breadth first" explore 0 -t $fs --order breadth --limit 1000
-	check "$fs: nor with a mount around every step" explore 0 -t $fs --order walk --strategy remount --limit 250
+	check "$fs: walks do not differ from the reference" tries 0 -t $fs --order walk --limit 8000 --seed 11
+	check "$fs: nor does a depth-first search" tries 0 -t $fs --order depth --limit 2500
+	check "$fs: nor breadth first" tries 0 -t $fs --order breadth --limit 1000
+	check "$fs: nor with a mount around every step" tries 0 -t $fs --order walk --strategy remount --limit 250
 	# What btrfs loses of its promises is in doc/findings.md.
 	promise=linux
 	[ $fs = btrfs ] && promise=posix
-	check "$fs: nor after crashes" explore 0 -t $fs --order walk --crash-every 5 --guarantee $promise --depth 25 --limit 600
+	check "$fs: nor after crashes" tries 0 -t $fs --order walk --crash-every 5 --guarantee $promise --depth 25 --limit 600
 done
 check 'crashes were tried' grep -q '^[1-9][0-9]* crash states checked' out
 for fs in ext2 ext3; do
-	check "$fs: walks do not differ from the reference" explore 0 -t $fs --order walk --limit 3000
+	check "$fs: walks do not differ from the reference" tries 0 -t $fs --order walk --limit 3000
 done
-check 'ext2 is unmounted to be saved' explore 0 -t ext2 --order depth --limit 600
-check 'ext4 against xfs, without the reference' explore 0 -t ext4 -r xfs --order walk --limit 2500
-check 'three of them, where the majority decides' explore 0 -t ext4 -r reffs -r btrfs --order walk --limit 1500
+check 'ext2 is unmounted to be saved' tries 0 -t ext2 --order depth --limit 600
+check 'ext4 against xfs, without the reference' tries 0 -t ext4 -r xfs --order walk --limit 2500
+check 'three of them, where the majority decides' tries 0 -t ext4 -r reffs -r btrfs --order walk --limit 1500
 check 'a small disk runs full, and nobody is to blame' \
-	explore 0 -t ext4 --size 2200k --mkfs '-b 1024' --order walk --limit 3000 --depth 1000
+	tries 0 -t ext4 --size 2200k --mkfs '-b 1024' --order walk --limit 3000 --depth 1000
 check 'nor one that has no inode left, after which everything is removed' \
-	explore 0 -t ext4 --mkfs '-N 16' --order walk --limit 6000
+	tries 0 -t ext4 --mkfs '-N 16' --order walk --limit 6000
 check 'which it ran out of' grep -q "own business: .* ENOSPC" out
 
 # ---- sick ----
 
 check 'ext4 that gives files the group of their directory is caught' \
-	explore 1 -t ext4,grpid --order walk --time 800s --findings 1
+	tries 1 -t ext4,grpid --order walk --time 800s --findings 1
 check 'by three operations' test "$(wc -l <kept/findings/1-0/workload)" = 3
 check 'what differed is kept' grep -q 'owner is' kept/findings/1-0/problems
 check 'with a log of what each returned' grep -q 'ext4,grpid returns 0; reffs returns 0' kept/findings/1-0/log
@@ -99,17 +98,17 @@ if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
 	# A server that makes its own disk anew whenever it starts.
 	anew="mounted:rm -f $dir/disk; $seedfs mkfs $dir/disk; exec $seedfs mount $dir/disk {mnt} -f"
 	check 'a server whose states cannot be saved is started anew' \
-		explore 0 -t "$anew" --order walk --depth 60 --limit 400
+		tries 0 -t "$anew" --order walk --depth 60 --limit 400
 	check 'and walked where it should be searched depth first' \
-		explore 0 -t "$anew" --order depth --limit 400
+		tries 0 -t "$anew" --order depth --limit 400
 	check 'which is said' grep -q 'cannot be saved: it is searched by walks' err
-	check 'one whose states can be is not' explore 0 -t ext4 --order depth --limit 200
+	check 'one whose states can be is not' tries 0 -t ext4 --order depth --limit 200
 	check 'and nothing is said' test ! -s err
-	check 'a server that ends at once' explore 2 -t 'mounted:true {mnt}' --order walk
+	check 'a server that ends at once' tries 2 -t 'mounted:true {mnt}' --order walk
 	check 'is said to' grep -q 'ended before anything was mounted' err
 	if "$OUTAGE" reffs --help >out 2>err; then
 		check 'the mounted reference file system saves itself' \
-			explore 0 -t "mounted:$OUTAGE reffs {mnt}" --order depth --limit 1500
+			tries 0 -t "mounted:$OUTAGE reffs {mnt}" --order depth --limit 1500
 		check 'and was mounted once' grep -q ', 1 mount$' out
 	else
 		skip 'outage reffs is not there'

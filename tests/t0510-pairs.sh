@@ -6,11 +6,10 @@
 # shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
 
-needs_mounts
+requires_mounts
 
-explore() { local want=$1; shift; keeps "$want" "$OUTAGE" explore "$@"; } # STATUS ARGS...
+trial=("$OUTAGE" explore)
 
 # one_sentence WORDS: that is all it said
 one_sentence() {
@@ -19,22 +18,22 @@ one_sentence() {
 
 # ---- what cannot be compared ----
 
-check 'a target that can only be read' explore 2 -t ext4,ro --limit 10
+check 'a target that can only be read' tries 2 -t ext4,ro --limit 10
 check 'is refused' one_sentence 'ext4,ro can only be read'
-check 'and so is such a reference' explore 2 -t ext4 -r xfs,ro --limit 10
+check 'and so is such a reference' tries 2 -t ext4 -r xfs,ro --limit 10
 check 'by its name' one_sentence 'xfs,ro can only be read'
 mkdir same other
-check 'two names of the same files' explore 2 \
+check 'two names of the same files' tries 2 \
 	-t "mounted:mount --bind $dir/same {mnt}; exec sleep 100" \
 	-r "mounted:mount --bind $dir/same {mnt}; exec sleep 101" --order walk --limit 10
 check 'are refused' one_sentence 'they are the same file system'
 check 'and nothing is left there' test -z "$(ls -A same)"
-check 'two servers that are not the same are compared' explore 0 \
+check 'two servers that are not the same are compared' tries 0 \
 	-t "mounted:find $dir/same -mindepth 1 -delete; mount --bind $dir/same {mnt}; exec sleep 100" \
 	-r "mounted:find $dir/other -mindepth 1 -delete; mount --bind $dir/other {mnt}; exec sleep 101" \
 	--order walk --limit 60 --inputs <(echo 'only mkdir creat unlink rmdir')
 check 'blocks of different sizes can be compared' \
-	explore 0 -t ext4 --mkfs '-b 1024' -r xfs --order walk --limit 1500
+	tries 0 -t ext4 --mkfs '-b 1024' -r xfs --order walk --limit 1500
 
 # ---- what xfs does with whiteouts is declared, and nothing else of them ----
 
@@ -46,17 +45,17 @@ combination rename FLAGS none 1
 combination mkdir MODE 2775 1
 combination mkdir MODE 0755 1
 END
-check 'whiteouts on xfs are as declared' explore 0 -t xfs --order walk --limit 4000 --inputs whiteouts --coverage c
+check 'whiteouts on xfs are as declared' tries 0 -t xfs --order walk --limit 4000 --inputs whiteouts --coverage c
 check 'and were made' grep -q 'combinations 2 of 8: whiteout:[1-9]' c
-check 'whiteouts on ext4 are as POSIX would have them' explore 0 -t ext4 --order walk --limit 3000 --inputs whiteouts
-check 'where two differ, they are left alone' explore 0 -t ext4 -r xfs --order walk --limit 1000 --inputs whiteouts --coverage c
+check 'whiteouts on ext4 are as POSIX would have them' tries 0 -t ext4 --order walk --limit 3000 --inputs whiteouts
+check 'where two differ, they are left alone' tries 0 -t ext4 -r xfs --order walk --limit 1000 --inputs whiteouts --coverage c
 check 'and were not made' grep -q 'combinations [01] of 8:\( none:[0-9]*\)\?$' c
 
 # ---- a finding that begins with an image ----
 
 printf 'only mkdir chown creat\nnames files 1\nnames dirs 1\nnames depth 1\n' >few
 check 'ext4 with another rule for groups' \
-	explore 1 -t ext4,grpid --order walk --time 800s --findings 1 --inputs few
+	tries 1 -t ext4,grpid --order walk --time 800s --findings 1 --inputs few
 cp -r kept/findings/1-0 image
 cp image/last.img image/start.img
 echo 'creat A/zz 0644' >image/script
@@ -99,13 +98,13 @@ check 'is refused' grep -q 'the image has 1048576 bytes' err
 # ---- FUSE ----
 
 if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
-	check 'a reference with a mkfs of its own' explore 0 -t ext4 \
+	check 'a reference with a mkfs of its own' tries 0 -t ext4 \
 		-r "fuse:$seedfs mount {disk} {mnt} -f" --ref-mkfs "$seedfs mkfs {disk}" --ref-size 4M \
 		--order walk --limit 300
-	check 'which is needed' explore 2 -t ext4 -r "fuse:$seedfs mount {disk} {mnt} -f" --order walk --limit 300
-	check 'and belongs to a reference' explore 2 -t ext4 --ref-mkfs "$seedfs mkfs {disk}"
+	check 'which is needed' tries 2 -t ext4 -r "fuse:$seedfs mount {disk} {mnt} -f" --order walk --limit 300
+	check 'and belongs to a reference' tries 2 -t ext4 --ref-mkfs "$seedfs mkfs {disk}"
 	check 'as is said' grep -q 'there is none' err
-	check 'a crash that loses something' explore 1 \
+	check 'a crash that loses something' tries 1 \
 		-t "fuse:$seedfs mount {disk} {mnt} -f -o bug=chmod-lost" --mkfs "$seedfs mkfs {disk}" \
 		--size 4M --order walk --crash-every 3 --depth 20 --time 800s --findings 1
 	check 'is made small' test "$(wc -l <kept/findings/1-0/workload)" -le 5

@@ -5,11 +5,11 @@
 # shellcheck disable=SC2016,SC2317 # words are expanded by eval, functions called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-mutant=${OUTAGE_BUILD:-$root/build}/tests/mutant/outage-mutant
+# shellcheck source=tests/cut-lib.sh
+. "$root/tests/cut-lib.sh"
 
 # A mutant waits where OUTAGE_HOLD_AT says; see tests/mutant/mutant.c. Of the bug that is searched here, "1" is
 # when it is found, and "2" the first try to see it again.
-pid=
 # begin AT TASKS ARGS...: explores until so many tasks are held there
 begin() {
 	local at=$1 tasks=$2
@@ -21,23 +21,6 @@ begin() {
 	until_true held "$tasks"
 }
 held() { [ "$(find hold -name 'held-*' | wc -l)" -ge "$1" ]; }
-# until_true COMMAND...: waits until it succeeds, or the run is over
-until_true() {
-	while ! "$@"; do
-		kill -0 "$pid" 2>/dev/null || return 1
-		sleep 0.02
-	done
-}
-child() { pgrep -P "$pid" | head -n 1; } # of timeout: the parent of the tasks
-stopping() { grep -q '^outage: stopping' err; }
-# ends STATUS: lets the tasks go on; true if it ends so
-ends() {
-	touch hold/go
-	wait "$pid"
-	local got=$?
-	[ "$got" -eq "$1" ] || { echo "# status $got, not $1"; return 1; }
-}
-operations() { grep -vc '^#' "$1/workload"; }
 # complete FINDING: it is there, and report and replay can read it
 complete() {
 	[ -s "$1/case" ] && [ -s "$1/problems" ] && [ -s "$1/seen" ] || return 1

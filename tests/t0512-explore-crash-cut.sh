@@ -5,13 +5,11 @@
 # shellcheck disable=SC2016,SC2317 # words are expanded by eval, functions called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
+# shellcheck source=tests/cut-lib.sh
+. "$root/tests/cut-lib.sh"
 
-needs_mounts
-if [ ! -x "$seedfs" ] || [ ! -e /dev/fuse ]; then
-	echo "1..0 # SKIP seedfs or /dev/fuse is not there"
-	exit 77
-fi
+requires_mounts
+requires_seedfs
 
 # A server that waits for us once the file is there that hold/when names: it is started anew for each try.
 cat >serve.sh <<END
@@ -27,7 +25,6 @@ exec "$seedfs" mount "\$1" "\$2" -f -o bug=chmod-lost
 END
 chmod +x serve.sh
 
-pid=
 # begin WHEN: explores until the server is held
 begin() {
 	rm -rf hold run && mkdir hold && echo "$1" >hold/when
@@ -37,21 +34,6 @@ begin() {
 	pid=$!
 	until_true test -e hold/held
 }
-until_true() { # COMMAND...: waits until it succeeds, or the run is over
-	while ! "$@"; do
-		kill -0 "$pid" 2>/dev/null || return 1
-		sleep 0.02
-	done
-}
-child() { pgrep -P "$pid" | head -n 1; }
-stopping() { grep -q '^outage: stopping' err; }
-ends() { # STATUS
-	touch hold/go
-	wait "$pid"
-	local got=$?
-	[ "$got" -eq "$1" ] || { echo "# status $got, not $1"; return 1; }
-}
-operations() { grep -vc '^#' "$1/workload"; }
 complete() { # FINDING: it is there, and shows again
 	timeout 900 "$OUTAGE" report "$1" >report.out 2>&1 || return 1
 	timeout 900 "$OUTAGE" replay "$1" >replay.out 2>&1

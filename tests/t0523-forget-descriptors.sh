@@ -73,7 +73,7 @@ works() {
 	try_it "$1" && ctl checkpoint
 }
 try_it() {
-	until_true by "$1" python3 -c 'import os
+	soon by "$1" python3 -c 'import os
 fd = os.open("mnt/works", os.O_CREAT | os.O_RDWR)
 os.write(fd, b"x")
 os.fsync(fd)
@@ -115,7 +115,7 @@ few() {
 		by "$who" python3 maker.py $what 600 <line >made 2>err &
 		local maker=$!
 		exec 8>line
-		until_true grep -q ^done made
+		soon grep -q ^done made
 		check "$who: $what files: some are made" test "$(done_of)" -ge 40
 		check "$who: $what files: all, or one is refused" \
 			test "$(done_of) $(sed -n 's/^refused //p' made)" = "$([ "$who" = root ] && echo "600 " || echo "$(done_of) ENFILE")"
@@ -157,7 +157,7 @@ few() {
 	done
 	make "$who" rmdir 200
 	ctl checkpoint
-	check "$who: rmdir: after a sync it works again" until_true by "$who" rmdir "mnt/dir$(done_of)"
+	check "$who: rmdir: after a sync it works again" soon by "$who" rmdir "mnt/dir$(done_of)"
 	ctl checkpoint
 	state before
 

@@ -8,38 +8,35 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ]; then
-	echo "1..0 # SKIP mounting needs root and /dev/fuse"
-	exit 77
-fi
-build=${OUTAGE_BUILD:-$root/build}
+requires_root
+requires_fuse
 model=$build/tests/helpers/forget-model
 mutant=$build/tests/mutant/forget-mutant
 
-# run SECONDS ARG...: the model in a directory of its own
-run() {
+# modelled SECONDS ARG...: the model in a directory of its own
+modelled() {
 	local seconds=$1
 	shift
 	mkdir -p "$dir/work"
 	timeout --kill-after=10 "$seconds" "$model" "$@" "$dir/work" >out 2>err
 }
 
-check "what once went wrong does not any more" run 900 cases
+check "what once went wrong does not any more" modelled 900 cases
 if [ -n "${OUTAGE_TEST_LONG:-}" ]; then
 	seed=$(date +%s)
-	check "an hour of every profile, from seed $seed" run 3900 time=3600 "seed=$seed"
+	check "an hour of every profile, from seed $seed" modelled 3900 time=3600 "seed=$seed"
 else
-	check "every profile, a few seeds" run 900 time=35 seed=1
+	check "every profile, a few seeds" modelled 900 time=35 seed=1
 fi
 check "it says what it did" grep -q 'lives, .* no difference' out
 
 # caught BUG PROFILE: the model finds the bug, and says where
 caught() {
-	FORGET_MUTANT=$1 run 900 "server=$mutant" "profile=$2" seed=1 lives=20
+	FORGET_MUTANT=$1 modelled 900 "server=$mutant" "profile=$2" seed=1 lives=20
 	[ $? = 1 ] && grep -q "seed=[0-9]* profile=$2.*: thread" err
 }
 
-check "without a bug, the server of the mutants is fine" run 900 "server=$mutant" profile=minimal \
+check "without a bug, the server of the mutants is fine" modelled 900 "server=$mutant" profile=minimal \
 	lives=1
 while read -r bug profile what; do
 	check "$what is found with $profile" caught "$bug" "$profile"

@@ -5,19 +5,13 @@
 # shellcheck source=tests/lib.sh disable=SC2016,SC2317 # expanded by eval, called through check
 . "$(dirname "$0")/lib.sh"
 
-if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ]; then
-	echo "1..0 # SKIP mounting for root alone needs root and /dev/fuse"
-	exit 77
-fi
+requires_root
+requires_fuse
 own_mounts
 trap 'timeout 60 umount -l "$dir/mnt" "$dir/umnt" 2>/dev/null; rm -rf "$dir"' EXIT
 mkdir data mnt plain
 for_everybody
 
-run() {
-	timeout 900 "$OUTAGE" "$@" >out 2>err
-	status=$?
-}
 
 # What root is told about rights, a line each, in the directory $1.
 cat >rights.py <<'END'
@@ -136,7 +130,7 @@ END
 as_plain() {
 	rm -rf data
 	mkdir data
-	run mount --daemon --no-real-sync --log log "$@" data mnt || return
+	outage mount --daemon --no-real-sync --log log "$@" data mnt || return
 	timeout 900 python3 rights.py mnt >rights.mnt 2>err
 	[ "$status" = 0 ] && diff rights.plain rights.mnt >&2
 }
@@ -146,14 +140,14 @@ check "which is something" grep -q "access 644 x: False" rights.plain
 check "root's own mount tells the same" as_plain
 timeout 900 "${as_user[@]}" ls mnt >out 2>err
 check "and nobody else comes in" grep -q "Permission denied" err
-run umount mnt
+outage umount mnt
 check "it ends" test $status = 0
 check "so does one where the kernel looks" as_plain -o default_permissions
-run umount mnt
+outage umount mnt
 check "and one that lets others in" as_plain --allow-other
 timeout 900 "${as_user[@]}" cat mnt/d/f0 >out 2>err
 check "who may not read what is not his" grep -q "Permission denied" err
-run umount mnt
+outage umount mnt
 
 # ---- what a power cut takes back ----
 
@@ -162,7 +156,7 @@ if grep -q "no lists here" rights.plain; then
 else
 	rm -rf data
 	mkdir data
-	run mount --daemon --no-real-sync --log log --profile minimal data mnt
+	outage mount --daemon --no-real-sync --log log --profile minimal data mnt
 	cat >list.py <<-'END'
 		import os, struct
 		entries = (1, 6, 0xffffffff), (2, 7, 65534), (4, 4, 0xffffffff), (16, 7, 0xffffffff), (32, 4, 0xffffffff)
@@ -172,12 +166,12 @@ else
 	END
 	echo x >mnt/a
 	chmod 644 mnt/a
-	run ctl mnt sync
+	outage ctl mnt sync
 	timeout 900 python3 list.py
 	check "a list changes the mode at once" test "$(stat -c %a mnt/a)" = 674
-	run ctl mnt clear-cache
+	outage ctl mnt clear-cache
 	check "and a power cut brings the old one back" test "$(stat -c %a mnt/a)" = 644
-	run umount mnt
+	outage umount mnt
 fi
 
 # ---- requests ----
@@ -188,13 +182,13 @@ asked() {
 
 	rm -rf data
 	mkdir data
-	run mount --daemon --no-real-sync --log log --trace trace --trace-reads "$@" data mnt
+	outage mount --daemon --no-real-sync --log log --trace trace --trace-reads "$@" data mnt
 	mkdir mnt/d
 	for ((i = 0; i < 20; i++)); do : >"mnt/d/$i"; done
 	for ((i = 0; i < 20; i++)); do mv "mnt/d/$i" "mnt/d/x$i"; done
 	rm mnt/d/x*
-	run umount mnt
-	run trace show trace
+	outage umount mnt
+	outage trace show trace
 	grep -c getattr out
 }
 check "where the kernel looks, it asks after every change" test "$(asked -o default_permissions)" -ge 40
@@ -230,15 +224,15 @@ few_files 300 timeout 900 "$OUTAGE" mount --daemon --no-real-sync --log log data
 timeout 900 python3 -c 'import os
 for i in range(3000):
     os.close(os.open("mnt/%d" % i, os.O_CREAT | os.O_WRONLY))'
-run ctl mnt sync
+outage ctl mnt sync
 timeout 900 python3 -c 'import os
 for i in range(3000):
     os.unlink("mnt/%d" % i)'
 check "what is removed is kept until that is durable" test "$(find data/.outage-stash -name 'e*' | wc -l)" = 3000
-run ctl mnt sync
+outage ctl mnt sync
 check "more than could be open becomes durable" test $status = 0
 check "and nothing of it is left" test "$(find data/.outage-stash -name 'e*' | wc -l)" = 0
-run umount mnt
+outage umount mnt
 check "which ends" test $status = 0
 check "with an empty ROOT" test -z "$(ls -A data)"
 

@@ -1,81 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# LazyFS's users change nothing: its documented configuration, its command line, its FIFO commands,
-# and what harnesses do with them. The paths are those of its documentation, so /tmp is one of our own.
-# shellcheck disable=SC2317 # functions are called through check
-if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ]; then
-	echo "1..0 # SKIP this needs root and FUSE"
-	exit 77
-fi
-if [ -z "${OUTAGE_T0530:-}" ]; then
-	OUTAGE=$(realpath "${OUTAGE:-$(dirname "$0")/../build/outage}")
-	export OUTAGE OUTAGE_T0530=1 TMPDIR=/var/tmp
-	exec unshare --mount --propagation private "$0" "$@"
-fi
+# LazyFS's users change nothing: its documented configuration, its command line, its FIFO commands.
+# shellcheck disable=SC2317,SC2016 # functions are called through check, words expanded by eval
+export TMPDIR=/var/tmp
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-trap 'clean_up; rm -rf "$dir"' EXIT
-
-clean_up() {
-	local job
-
-	cd / || return
-	for job in $(jobs -p); do
-		kill "$job" 2>/dev/null
-	done
-	wait
-	umount -l /tmp/lazyfs.mnt 2>/dev/null
-	umount -l /tmp 2>/dev/null
-}
-
-mkdir bin tmp
-cp "$OUTAGE" bin/outage
-ln -s outage bin/lazyfs
-mount --bind "$dir/tmp" /tmp || exit 1
-PATH=$dir/bin:$PATH
-mnt=/tmp/lazyfs.mnt
-data=/tmp/lazyfs.root
-fifo=/tmp/faults.fifo
-log=/tmp/lazyfs.log
-mkdir $mnt $data
-
-wait_for() { soon quietly "$@"; }
-is_mounted() {
-	findmnt "$mnt" | grep -q lazyfs
-}
-gone() {
-	! is_mounted
-}
-# logs TEXT: waits until the log has it
-logs() {
-	wait_for grep -q -- "$1" $log
-}
-# As LazyFS's own script starts it in the background.
-start() {
-	timeout 900 lazyfs $mnt --config-path config.toml -o allow_other -o modules=subdir -o subdir=$data >out 2>err
-	wait_for is_mounted
-}
-stop() {
-	fusermount3 -u $mnt
-	wait_for gone
-}
-# put FILE OFFSET COUNT LETTER: one write
-put() {
-	python3 - "$@" <<-'EOF'
-		import os, sys
-		f, offset, count, letter = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-		fd = os.open(f, os.O_WRONLY | os.O_CREAT)
-		os.pwrite(fd, letter.encode() * count, offset)
-	EOF
-}
-# shape FILE: runs of equal bytes, "3000xA 1000x0"
-shape() {
-	python3 - "$1" <<-'EOF'
-		import itertools, sys
-		data = open(sys.argv[1], "rb").read()
-		print(" ".join("%dx%s" % (len(list(g)), chr(b) if b else "0") for b, g in itertools.groupby(data)))
-	EOF
-}
+# shellcheck source=tests/lazyfs-lib.sh
+. "$root/tests/lazyfs-lib.sh"
 
 # ---- the documented configuration ----
 
@@ -123,7 +54,7 @@ occurrence=6
 crash=true
 EOF
 start
-check "the documented configuration and command line mount" is_mounted
+check "the documented configuration and command line mount" serves
 check "with LazyFS's type" test "$(findmnt -n -o FSTYPE $mnt)" = fuse.lazyfs
 check "the log says what harnesses wait for" logs "running LazyFS..."
 check "and that commands are read" logs "waiting for fault commands"
@@ -149,7 +80,7 @@ echo "lazyfs::cache-checkpoint" >$fifo
 check "cache-checkpoint is told when it is done" logs "checkpoint is done"
 echo "lazyfs::clear-cache" >$fifo
 cleared_twice() { [ "$(grep -c 'cache is cleared' "$log")" = 2 ]; }
-wait_for cleared_twice
+soon quietly cleared_twice
 check "what was there at the checkpoint is kept" test "$(cat $data/unsynced)" = kept
 echo "lazyfs::help" >$fifo
 check "help is told" logs "received 'lazyfs::help'"
@@ -162,13 +93,13 @@ for i in 1 2 3 4 5; do
 	put $mnt/output1.txt $((i * 12288 - 12288)) 12288 $i 2>/dev/null
 done
 check "torn-op: the fifth write crashes it" logs "Killing LazyFS"
-check "nothing is mounted then" wait_for gone
+check "nothing is mounted then" soon quietly gone
 check "its first and last third survived, and nothing else" \
 	test "$(shape $data/output1.txt)" = "49152x0 4096x5 4096x0 4096x5"
 check "the FIFO is removed" test ! -e $fifo
 
 start
-check "it can be mounted again" is_mounted
+check "it can be mounted again" serves
 check "the log begins anew" test "$(grep -c 'running LazyFS' $log)" = 1
 python3 - $mnt/output.txt <<'EOF' 2>/dev/null
 import os, sys
@@ -180,7 +111,7 @@ for i in range(4):
 	os.pwrite(fd, b"cdef"[i:i + 1] * 100, 200 + 100 * i)
 EOF
 check "torn-seq: the fourth write of the second run crashes it" logs "Killing LazyFS"
-wait_for gone
+soon quietly gone
 check "the first and the fourth survived" \
 	test "$(shape $data/output.txt)" = "100xa 100xb 100xc 200x0 100xf"
 
@@ -194,7 +125,7 @@ for i in range(6):
 EOF
 check "clear: the sixth fsync fails" test $? != 0
 check "and crashes it" logs "Killing LazyFS"
-wait_for gone
+soon quietly gone
 check "what the fifth had synced is left" test "$(cat $data/f1.txt)" = 01234
 
 # ---- faults from the FIFO ----
@@ -220,7 +151,7 @@ crashes() {
 	logs "received: VALID"
 	shift
 	timeout 900 "$@" 2>/dev/null
-	logs "Killing LazyFS" && wait_for gone
+	logs "Killing LazyFS" && soon quietly gone
 }
 # shellcheck disable=SC2016
 writes='echo x >"$0"'
@@ -242,7 +173,7 @@ check "the second write survived" test "$(shape $data/seq)" = "10x0 10xb"
 
 start
 echo x >$mnt/other
-check "a fault for another file does nothing" is_mounted
+check "a fault for another file does nothing" serves
 { timeout 900 head -n 1 /tmp/faults_completed.fifo >finished; } &
 reader=$!
 echo "lazyfs::clear-cach" >$fifo
@@ -258,79 +189,5 @@ check "all operations are in the log" grep -q "other" $log
 stop
 check "the end is in the log" logs "stopping LazyFS"
 check "the FIFOs are removed" test ! -e $fifo -a ! -e /tmp/faults_completed.fifo
-
-# ---- as harnesses do it ----
-
-# etcd: in the foreground, with the log on standard output, as a child that is told to end
-cat >config.toml <<'EOF'
-[faults]
-fifo_path="/tmp/sock.fifo"
-[cache]
-apply_eviction=false
-[cache.simple]
-custom_size="1gb"
-blocks_per_page=1
-[filesystem]
-log_all_operations=false
-EOF
-lazyfs $mnt --config-path config.toml -o modules=subdir -o subdir=$data -f >etcd.log 2>&1 &
-server=$!
-check "etcd: it says when it is ready" wait_for grep -q "waiting for fault commands" etcd.log
-echo x >$mnt/etcd
-python3 -c 'open("/tmp/sock.fifo", "w").write("lazyfs::clear-cache\n")'
-check "etcd: it says when the cache is cleared" wait_for grep -q "cache is cleared" etcd.log
-check "etcd: and it is" test ! -s $mnt/etcd
-kill -TERM $server
-wait $server
-check "etcd: a signal ends it well" test $? = 0
-check "etcd: and nothing is mounted" gone
-
-# Jepsen: fusermount -uz, and then all is removed at once
-mkdir -p /tmp/db.lazyfs/data
-cat >/tmp/db.lazyfs/config <<'EOF'
-[faults]
-fifo_path="/tmp/db.lazyfs/fifo"
-
-[cache]
-apply_eviction=false
-
-[cache.simple]
-custom_size="0.5GB"
-blocks_per_page=1
-EOF
-(cd /tmp/db.lazyfs && exec lazyfs $mnt --config-path config -o allow_other -o modules=subdir \
-	-o subdir=/tmp/db.lazyfs/data -f) >jepsen.log 2>&1 &
-server=$!
-check "Jepsen: findmnt shows the name" wait_for is_mounted
-wait_for test -p /tmp/db.lazyfs/fifo
-echo x >$mnt/jepsen
-timeout 900 sh -c 'echo lazyfs::clear-cache >/tmp/db.lazyfs/fifo'
-check "Jepsen: a command is read" wait_for grep -q "cache is cleared" jepsen.log
-timeout 900 fusermount -uz $mnt
-rm -rf /tmp/db.lazyfs
-check "Jepsen: all can be removed at once" test ! -e /tmp/db.lazyfs
-check "Jepsen: the server ends" timeout 900 tail --pid=$server -f /dev/null
-wait $server
-
-# A FIFO that the harness made stays.
-mkfifo /tmp/sock.fifo
-lazyfs $mnt --config-path config.toml -o modules=subdir,subdir=$data
-check "a FIFO that is there is used" wait_for is_mounted
-stop
-check "and stays" test -p /tmp/sock.fifo
-
-# ---- wrong command lines ----
-
-refused() {
-	timeout 900 lazyfs "$@" >out 2>err
-	[ $? = 2 ] && [ "$(wc -l <err)" = 1 ] && gone
-}
-check "without ROOT it is refused" refused $mnt --config-path config.toml -f
-check "without a directory, too" refused --config-path config.toml -o subdir=$data
-check "without a configuration, too" refused $mnt -o subdir=$data
-check "an unknown option, too" refused $mnt -x --config-path config.toml -o subdir=$data
-check "a module that is not there, too" refused $mnt --config-path config.toml -o modules=iconv -o subdir=$data
-timeout 900 lazyfs --help >out 2>err
-check "--help helps" grep -q subdir out
 
 done_testing

@@ -5,65 +5,12 @@
 # shellcheck disable=SC2016,SC2317 # words are expanded by eval, functions called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-
-if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ]; then
-	echo "1..0 # SKIP this needs root and FUSE"
-	exit 77
-fi
-trap 'clean_up; rm -rf "$dir"' EXIT
-servers=()
-
-clean_up() {
-	local pid
-
-	for pid in "${servers[@]}"; do
-		kill -9 "$pid" 2>/dev/null
-	done
-	cd / || return
-	umount -l "$dir/mnt" 2>/dev/null
-	wait 2>/dev/null
-}
-
-chmod 755 "$dir"
-mkdir mnt
-mnt=$dir/mnt
-
-wait_for() { soon quietly "$@"; }
-gone() {
-	! mountpoint -q "$mnt"
-}
-# begin OPTION...: an empty mount
-begin() {
-	rm -rf data
-	mkdir data
-	again "$@"
-}
-# again OPTION...: what survived, mounted
-again() {
-	# Out of sight is not yet gone: the server before may still be clearing up.
-	soon flock -n data true
-	timeout 900 "$OUTAGE" mount --daemon --no-real-sync --allow-other --log log "$@" data mnt >out 2>err ||
-		sed 's/^/# /' err
-}
-ctl() {
-	timeout 900 "$OUTAGE" ctl mnt "$@" >out 2>err || sed 's/^/# /' err
-}
-crash() {
-	ctl crash
-	wait_for gone
-}
-end() {
-	timeout 900 "$OUTAGE" umount mnt >out 2>err || sed 's/^/# /' err
-}
-# stop PID: it has had its chance
-stop() {
-	kill -9 "$1" 2>/dev/null
-	wait "$1" 2>/dev/null
-}
+# shellcheck source=tests/database-lib.sh
+. "$root/tests/database-lib.sh"
 
 # ---- LevelDB ----
 
-leveldb=$(dirname "$OUTAGE")/tests/helpers/leveldb
+leveldb=$helpers/leveldb
 count() {
 	timeout 900 "$leveldb" count "mnt/$1" "$2" 2>&1
 }
@@ -100,7 +47,7 @@ rotate() {
 	"$leveldb" rotate mnt/db 13 4800 >rotate.out 2>&1 &
 	writer=$!
 	servers+=("$writer")
-	wait_for grep -q synced rotate.out
+	soon quietly grep -q synced rotate.out
 	find mnt/db -name '*.log' >out
 	cp rotate.out err
 	check "LevelDB: 13 puts, and a synced one in a new log" test "$(wc -l <out)" = 2
@@ -129,7 +76,7 @@ redis_start() {
 		--daemonize no "$@" >>redis.log 2>&1 &
 	redis=$!
 	servers+=("$redis")
-	wait_for grep -q 'ready to accept\|Bad file format\|FATAL' redis.log
+	soon quietly grep -q 'ready to accept\|Bad file format\|FATAL' redis.log
 }
 ask() {
 	timeout 900 redis-cli -s "$dir/redis.sock" "$@" 2>&1
@@ -156,7 +103,7 @@ aof() {
 	ask SET a 1 >out
 	ctl torn-op file=appendonlydir/appendonly.aof.1.incr.aof parts=2 persist="$1"
 	ask SET b "$(printf '%0200d' 7)" >out
-	wait_for gone
+	soon quietly gone
 	stop $redis
 	check "Redis: the log has something of the torn write" \
 		test "$(stat -c %s data/appendonlydir/appendonly.aof.1.incr.aof)" -gt 100
@@ -187,119 +134,6 @@ if command -v redis-server >/dev/null; then
 	end
 else
 	skip "Redis is not installed"
-fi
-
-# ---- PostgreSQL ----
-
-pgbin=/usr/lib/postgresql/15/bin
-pg() {
-	timeout 900 runuser -u postgres -- env HOME="$dir" PGHOST="$dir/pgsock" PATH="$pgbin:$PATH" "$@"
-}
-sql() {
-	pg psql -qAtX -d postgres -c "$1" 2>&1
-}
-pg_start() {
-	pg pg_ctl -D "$mnt/pg" -l "$dir/pgsock/log" -w -t 60 \
-		-o "-k $dir/pgsock -c listen_addresses= $*" start >out 2>err
-	status=$?
-	[ $status != 0 ] || servers+=("$(head -n 1 mnt/pg/postmaster.pid)")
-}
-# After a crash: who was served by it must be gone before it is mounted again.
-pg_kill() {
-	local pid
-
-	pid=${servers[-1]}
-	kill -QUIT "$pid" 2>/dev/null
-	wait_for sh -c "! kill -0 $pid" || kill -9 "$pid"
-}
-pg_begin() {
-	rm -rf data
-	install -d -o postgres -g postgres data
-	cp -a pgbase data/pg
-	again
-}
-# All ids that were acknowledged are there.
-acknowledged() {
-	sql 'SELECT id FROM acked' | sort >there
-	[ -s acked ] && [ -z "$(sort acked | comm -23 - there)" ]
-}
-
-# writer: inserts one row after the other, and writes down each that was acknowledged
-writer() {
-	local i
-
-	for ((i = 0; i < 100000; i++)); do
-		echo "INSERT INTO acked VALUES ($i) RETURNING id;"
-	done | pg psql -qAtX -d postgres 2>/dev/null | grep -v '^$' >acked
-}
-
-survives() {
-	local bench inserts
-
-	pg_begin
-	pg_start
-	check "PostgreSQL starts" test $status = 0
-	sql 'CREATE TABLE acked (id int PRIMARY KEY)' >out
-	pg pgbench -i -q -s 1 postgres >out 2>&1
-	pg pgbench -c 4 -j 2 -T 900 postgres >bench.out 2>&1 &
-	bench=$!
-	writer &
-	inserts=$!
-	wait_for test -s acked
-	wait_for eval '[ "$(sql "SELECT count(*) FROM pgbench_history")" -gt 100 ]'
-	crash
-	pg_kill
-	wait $bench $inserts 2>/dev/null
-	echo "# $(wc -l <acked) rows were acknowledged"
-	again
-	pg_start
-	check "PostgreSQL: after a crash under load it starts again" test $status = 0
-	check "PostgreSQL: every row that was acknowledged is there" acknowledged
-	check "PostgreSQL: the balances agree" test "$(sql 'SELECT (SELECT sum(abalance) FROM pgbench_accounts) = (SELECT sum(bbalance) FROM pgbench_branches) AND (SELECT sum(delta) FROM pgbench_history) = (SELECT sum(tbalance) FROM pgbench_tellers)')" = t
-	pg pg_ctl -D "$mnt/pg" -m fast -w stop >out 2>err
-	pg pg_checksums --check -D "$mnt/pg" >out 2>err
-	check "PostgreSQL: and no page is damaged" test $? = 0
-	end
-}
-
-# torn FULL_PAGE_WRITES: a page of a table is torn while a checkpoint writes it
-torn() {
-	local path
-
-	pg_begin
-	pg_start "-c full_page_writes=$1 -c checkpoint_timeout=1h -c bgwriter_lru_maxpages=0 -c autovacuum=off"
-	sql "CREATE TABLE t AS SELECT g AS id, repeat('x', 100) AS v FROM generate_series(1, 500) g" >out
-	path=$(sql "SELECT pg_relation_filepath('t')")
-	sql CHECKPOINT >out
-	sql "UPDATE t SET v = repeat('y', 100)" >out
-	ctl torn-op file="pg/$path" parts=2 persist=1
-	sql CHECKPOINT >out
-	wait_for gone
-	check "PostgreSQL: a checkpoint tears a page" gone
-	pg_kill
-	: >pgsock/log
-	again
-	pg_start
-}
-
-if [ -x "$pgbin/initdb" ]; then
-	mkdir pgsock
-	chown postgres:postgres pgsock
-	install -d -o postgres -g postgres -m 700 pgbase
-	pg initdb -D "$dir/pgbase" -k -A trust -U postgres --no-sync --locale=C -E UTF8 >out 2>&1
-	survives
-	torn on
-	check "PostgreSQL: with whole pages in its log it starts again" test $status = 0
-	check "PostgreSQL: and has what was committed" \
-		test "$(sql "SELECT count(*) FROM t WHERE v = repeat('y', 100)")" = 500
-	pg pg_ctl -D "$mnt/pg" -m immediate -w stop >out 2>err
-	end
-	torn off
-	check "PostgreSQL: without them it cannot" test $status != 0
-	check "PostgreSQL: because of the torn page" grep -q 'invalid page in block' pgsock/log
-	end
-else
-	skip "PostgreSQL 15 is not installed"
 fi
 
 done_testing

@@ -6,12 +6,10 @@
 # shellcheck disable=SC2016,SC2317
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-needs_namespaces
+requires_namespaces
 
-if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ]; then
-	echo "1..0 # SKIP this needs root and FUSE"
-	exit 77
-fi
+requires_root
+requires_fuse
 pid=
 trap '[ -z "$pid" ] || kill -KILL $pid 2>/dev/null; rm -rf "$dir"' EXIT
 chmod 755 "$dir"
@@ -36,10 +34,6 @@ END
 chmod 755 looks
 run='for i in 1 2 3 4 5 6; do echo $i >f$i; done; echo end >end'
 
-# json FILE EXPRESSION
-json() {
-	python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2" 2>>err
-}
 # begin OPTION...: in the background, with its process in $pid
 begin() {
 	rm -rf run all seen explaining
@@ -69,9 +63,8 @@ ended() {
 	status=$?
 	pid=
 }
-no_nap() { soon eval '! pgrep -f "sleep $nap" >/dev/null'; }
 # in_all: how many states the findings have together
-in_all() { json report.json 'sum(f["states"] for f in d["findings"])'; }
+in_all() { json_value 'sum(f["states"] for f in d["findings"])' report.json; }
 
 # ---- signals ----
 
@@ -89,13 +82,13 @@ for signal in INT TERM HUP; do
 	check "SIG$signal: no cause, nothing that mends it" test "$(grep -cE '^(fix|cause)' run/findings/0/case)" = 0
 	timeout 900 "$OUTAGE" report run --json >report.json 2>err
 	check "SIG$signal: the summary has as many as there are" \
-		test "$(json report.json 'len(d["findings"])')" = "$(sed -n 's/^findings //p' run/summary)"
-	check "SIG$signal: each state that failed is in one" test "$(in_all)" = "$(json report.json 'd["failing"]')"
+		test "$(json_value 'len(d["findings"])' report.json)" = "$(sed -n 's/^findings //p' run/summary)"
+	check "SIG$signal: each state that failed is in one" test "$(in_all)" = "$(json_value 'd["failing"]' report.json)"
 done
 timeout 900 "$OUTAGE" report run >out 2>err
 check "report: says that it is not explained" grep -q 'the cause is not known' out
 check "report: and how many are not" grep -q 'note: the cause of [1-9][0-9]* findings\? is not known' out
-check "report --json: too" test "$(json report.json '{f["explained"] for f in d["findings"]}')" = '{False}'
+check "report --json: too" test "$(json_value '{f["explained"] for f in d["findings"]}' report.json)" = '{False}'
 check "replay: it shows again" replays
 
 # What other processes have found by then is not lost. Of two, each with two states, all but the one that
@@ -105,9 +98,9 @@ until_begun 4
 kill -INT $pid
 ended
 timeout 900 "$OUTAGE" report run --json >report.json 2>>err
-check "a signal with --json: the object is there" test "$(json out 'd["findings"] == d["unexplained"] >= 1')" = True
-check "checks that ended before are counted" test "$(json out 'd["failing"]')" -ge 2
-check "and each is in a finding" test "$(in_all)" = "$(json out 'd["failing"]')"
+check "a signal with --json: the object is there" test "$(json_value 'd["findings"] == d["unexplained"] >= 1' out)" = True
+check "checks that ended before are counted" test "$(json_value 'd["failing"]' out)" -ge 2
+check "and each is in a finding" test "$(in_all)" = "$(json_value 'd["failing"]' out)"
 
 # Before a state is tried there is nothing to keep.
 rm -rf run explaining
@@ -153,9 +146,9 @@ check "killed: replay, too" replays
 
 rm -rf run
 timeout 900 "$OUTAGE" app -o run -p minimal --budget 200 --json --run "$run" --check '[ -e end ] && [ -e f1 ]' -- data >out 2>err
-check "undisturbed: it is explained" test "$(json out 'd["unexplained"]')" = 0
+check "undisturbed: it is explained" test "$(json_value 'd["unexplained"]' out)" = 0
 check "undisturbed: what failed for a known reason is no finding of its own" \
-	test "$(ls -A run/findings)" = "$(seq 0 $(($(json out 'd["findings"]') - 1)))"
+	test "$(ls -A run/findings)" = "$(seq 0 $(($(json_value 'd["findings"]' out) - 1)))"
 rm -rf run count
 timeout 900 "$OUTAGE" app -j 1 -o run -p minimal --run 'echo x >u; sync u .' \
 	--check "[ -e u ] || { echo >>'$dir/count'; [ \$(wc -l <'$dir/count') != 1 ]; }" -- data >out 2>err

@@ -4,12 +4,11 @@
 # shellcheck disable=SC2016,SC2317 # commands for other shells, and what check calls
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-needs_namespaces
+requires_namespaces
 
-if [ "$(id -u)" != 0 ] || [ ! -c /dev/fuse ] || [ "$(uname -m)" != x86_64 ]; then
-	echo "1..0 # SKIP this needs root, FUSE and x86-64"
-	exit 77
-fi
+requires_root
+requires_fuse
+[ "$(uname -m)" = x86_64 ] || skip_all 'this needs x86-64'
 own_mounts
 for_everybody
 
@@ -18,9 +17,6 @@ app() {
 	rm -rf run
 	timeout 900 "$OUTAGE" app -o run "$@" >out 2>err
 	status=$?
-}
-said() {
-	grep -qF -- "$1" out
 }
 # line TEXT FILE: where it is
 line() {

@@ -9,10 +9,7 @@
 # shellcheck source=tests/guests.sh
 . "$root/tests/guests.sh"
 
-if ! command -v linux.uml >/dev/null; then
-	echo "1..0 # SKIP linux.uml is not there (apt-get install user-mode-linux)"
-	exit 77
-fi
+requires_uml
 
 # The ordinary user has a copy of the program and a directory of his own. What is started here has
 # a word in its environment by which it is found again.

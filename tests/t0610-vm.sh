@@ -10,13 +10,10 @@
 # shellcheck source=tests/guests.sh
 . "$root/tests/guests.sh"
 
-if ! command -v qemu-system-x86_64 >/dev/null; then
-	echo "1..0 # SKIP qemu-system-x86_64 is not there (apt-get install qemu-system-x86)"
-	exit 77
-fi
+requires_qemu
 
 # The kernel is fetched once and kept for other runs; all else goes to a folder of this test.
-own_machines t0610
+own_machines
 mkdir -p "$kernels" cache
 
 touch new
@@ -25,21 +22,17 @@ printf 'mkdir A\ncreat A/foo\nsync\nmkdir B\nrename A/foo B/bar\nwrite B/bar 0 8
 printf 'creat foo\nwrite foo 0 5000\nremount\ndrop_caches\nf1 = open foo rdwr\nwrite f1 5000 10\nfsync f1\nclose f1\n' >again
 
 # The kernel of Debian: fetched by apt-get, and not installed.
-OUTAGE_CACHE=$kernels run test -t vm:ext4 -o fetched short
+OUTAGE_CACHE=$kernels outage test -t vm:ext4 -o fetched short
 fetched=$?
-image=$(find "$kernels/kernels" -name 'vmlinuz-*-cloud-amd64' 2>/dev/null | sort -V | tail -1)
-if [ $fetched != 0 ] && [ -z "$image" ] && complains 'apt-get|apt-cache'; then
-	sed 's/^/# /' err
-	echo "1..0 # SKIP no kernel can be fetched"
-	exit 77
-fi
+image=$(cloud_kernel)
+requires_kernel $fetched "$image"
 check "a kernel is fetched and boots" [ $fetched = 0 ]
 OUTAGE_CACHE=$dir/first
 mkdir first
 ln -s "$kernels/kernels" first/kernels
 check "a first run" status 0 test -t vm:ext4 -o first-run short
 cp err first-said
-run doctor
+outage doctor
 if says 'starts, by KVM'; then
 	skip "with KVM there is nothing to wait for"
 else
@@ -68,7 +61,7 @@ if [ -x "$(command -v mkfs.xfs)" ]; then
 else
 	skip "mkfs.xfs is not there"
 fi
-check "vm:ext2 is preened by a program in the guest" run test -t vm:ext2 --kernel "$image" --json -o ext2 short
+check "vm:ext2 is preened by a program in the guest" outage test -t vm:ext2 --kernel "$image" --json -o ext2 short
 check "without an error" json "d['errors'] == 0 and d['unique_states'] > 0"
 
 # Sick, and caught.
@@ -77,13 +70,13 @@ check "without barriers, something is lost" status 1 test -t vm:ext4,barrier=0 -
 check "a file is missing" says '^found  missing: creat write fsync'
 case=$(find sick/findings -mindepth 1 -maxdepth 1 | sort | head -1)
 check "a finding is shown again" status 1 replay "$case"
-run report "$case"
+outage report "$case"
 check "a report says which kernel it was" says "vm:ext4,barrier=0, guarantee linux, Linux $release"
 
 # The same workload is seen in the same way on every kernel. If every operation were durable, ext4
 # would be at fault after most of them; what is there then is kept.
 verdicts() { # TARGET NAME ARGUMENTS
-	run test -t "$1" --guarantee sync -j 1 -o "$2" "${@:3}" long
+	outage test -t "$1" --guarantee sync -j 1 -o "$2" "${@:3}" long
 	(cd "$2/findings" && for f in */problems */seen; do echo "$f" && cat "$f"; done) >"$2.seen" 2>>err
 }
 verdicts vm:ext4 by-vm
@@ -158,15 +151,6 @@ else
 fi
 
 # What a person can get wrong.
-wrong() { # PATTERN ARGUMENTS
-	local pattern=$1
-	shift
-	check "wrong: $*" status 2 test "$@" -o x short
-	check "is said in one line" one_line
-	check "and what: $pattern" complains "$pattern"
-	check "no run is begun" [ ! -e x/findings ]
-	rm -rf x
-}
 head -c 100000 /dev/urandom >noise
 wrong "no target 'vm:zfs'; there are .*vm:ext4" -t vm:zfs
 wrong 'cannot find /nowhere' -t vm:ext4 --kernel /nowhere
@@ -216,9 +200,9 @@ no_qemu test -t vm:ext4 -o x short
 check "no kernel, and no apt-get: it cannot run" [ $? = 2 ]
 check "and says what to do" complains 'name one with --kernel FILE'
 check "in one line" one_line
-run test -t help
+outage test -t help
 check "help has a line for it" says '^vm:ext4 +ext4 of any kernel'
-OUTAGE_CACHE=$kernels run doctor
+OUTAGE_CACHE=$kernels outage doctor
 check "doctor says that it works" says "^ok +virtual machine +Linux $release starts"
 check "also for persistent memory" says '^ok +virtual machine .* vm:ext4-dax'
 # Another build of QEMU, without plugins.
@@ -228,7 +212,7 @@ cat >tools/qemu-system-x86_64 <<END
 exec $(command -v qemu-system-x86_64) "\$@"
 END
 chmod +x tools/qemu-system-x86_64
-PATH=$dir/tools:$PATH run doctor
+PATH=$dir/tools:$PATH outage doctor
 check "without plugins, vm:ext4 can be tested" says '^ok +virtual machine .* vm:ext4 '
 check "but none in persistent memory" eval '! says "^ok +virtual machine .* vm:ext4-dax"'
 

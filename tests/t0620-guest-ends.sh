@@ -10,10 +10,7 @@
 # shellcheck source=tests/guests.sh
 . "$root/tests/guests.sh"
 
-if ! command -v linux.uml >/dev/null; then
-	echo "1..0 # SKIP linux.uml is not there (apt-get install user-mode-linux)"
-	exit 77
-fi
+requires_uml
 export OUTAGE_TEST_MARK=t0620-$$
 ours() { # prints processes that this test has started and that are called $1
 	local p
@@ -151,7 +148,7 @@ for t in uml:ext4 uml:ext3; do
 	check "is refused" complains "ext[34] on a disk of 4194304 bytes has no journal.*--size is at least 8192K"
 	check "on one of 8 MB it is not" status 0 test -t $t --size 8M -o "small-${t#uml:}" short
 done
-run test -t uml:ext4 --size 8M --mkfs '-O ^has_journal' --json -o none short
+outage test -t uml:ext4 --size 8M --mkfs '-O ^has_journal' --json -o none short
 check "nor is who wants no journal" says '"errors": 0'
 if [ "$(id -u)" = 0 ]; then
 	check "the same on this machine" status 2 test -t ext4 --size 4M -o y short
@@ -179,7 +176,7 @@ check "is not found" complains 'cannot find /nowhere'
 check "shrunk with a kernel that is named" status 0 shrink "$case" --trust --kernel "$kernel" --runs 5
 check "of which the small one knows" grep -qx "guest-kernel $(realpath "$kernel")" sick/shrunk/*/case
 if [ "$(id -u)" = 0 ]; then
-	run test -t ext4,barrier=0 --crash reorder --budget 60 -o host short
+	outage test -t ext4,barrier=0 --crash reorder --budget 60 -o host short
 	case=$(find host/findings -mindepth 1 -maxdepth 1 | sort | head -1)
 	check "a kernel under a finding that was in no guest" status 2 replay "$case" --kernel "$kernel"
 	check "is refused" complains 'are for findings of uml: and vm: targets; this one is of ext4'
@@ -219,13 +216,6 @@ check "a front end that cannot be followed" status 2 test -t uml:ext4 --kernel .
 check "is an error" complains 'the guest cannot go on: its disk was taken away: message 99'
 
 # Files that are no such kernel, and modules that are not those of one.
-wrong() { # PATTERN ARGUMENTS
-	local pattern=$1
-	shift
-	rm -rf y
-	check "wrong: $*" status 2 test "$@" -o y short
-	check "which is said: $pattern" complains "$pattern"
-}
 wrong '/ls is no kernel of user-mode Linux' -t uml:ext4 --kernel /bin/ls
 wrong 'linux.uml is a program, .*use a uml: target' -t vm:ext4 --kernel "$kernel"
 { head -c 514 /dev/zero; printf HdrS; head -c 4000 /dev/zero; } >bzImage
@@ -256,7 +246,7 @@ if [ -e "$modules/modules.dep" ] && grep -q '/f2fs.ko' "$modules/modules.dep" &&
 else
 	skip "there is no module f2fs, or no mkfs.f2fs"
 fi
-run test -t uml:ext4,nosuchoption -o y short
+outage test -t uml:ext4,nosuchoption -o y short
 check "a mount that is refused shows what the guest said" complains "the guest's kernel said: .*nosuchoption"
 mkdir -m 777 user
 if [ "$(id -u)" = 0 ]; then
@@ -295,7 +285,7 @@ mkdir -p "$kernels/kernels" cache
 ln -s "$kernels/kernels" cache/kernels
 if ! command -v qemu-system-x86_64 >/dev/null; then
 	skip "qemu-system-x86_64 is not there (apt-get install qemu-system-x86)"
-elif ! run test -t vm:ext4 -o vm-first short && complains 'apt-get|apt-cache'; then
+elif ! outage test -t vm:ext4 -o vm-first short && complains 'apt-get|apt-cache'; then
 	skip "no kernel can be fetched"
 else
 	begin vm:ext4

@@ -5,8 +5,8 @@
 # shellcheck disable=SC2317 # what `check` and the trap call
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-needs_mounts
-replay=$(dirname "$OUTAGE")/tests/helpers/app-replay
+requires_mounts
+replay=$helpers/app-replay
 
 stop() {
 	mountpoint -q "$dir/mnt" && timeout 900 "$OUTAGE" umount "$dir/mnt"

@@ -4,12 +4,8 @@
 # shellcheck disable=SC2016,SC2317 # $1 is for the check; functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-needs_namespaces
-helpers=$(dirname "$OUTAGE")/tests/helpers
-if ! command -v qemu-x86_64 >/dev/null; then
-	echo '1..0 # SKIP there is no qemu-x86_64'
-	exit 77
-fi
+requires_namespaces
+requires_tools qemu-x86_64:qemu-user
 
 # pm STATUS OPTIONS...: the program's status; what it found is kept in r
 pm() {

@@ -5,14 +5,10 @@
 # shellcheck disable=SC2016,SC2317 # $1 is for the dump; functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-needs_namespaces
-seeded=$(dirname "$OUTAGE")/tests/seeded
+requires_namespaces
 pmfs=$seeded/pmfs
 
-if [ ! -x "$pmfs" ]; then
-	echo '1..0 # SKIP pmfs is for x86-64'
-	exit 77
-fi
+requires_built "$pmfs" # for x86-64
 
 # ---- the command ----
 script() { printf '%s\n' "$@" >script; }

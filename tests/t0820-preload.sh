@@ -4,13 +4,8 @@
 # shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-build=$(dirname "$OUTAGE")
-helpers=$build/tests/helpers
 preload=$build/plugin/outage-preload.so
-if [ ! -e "$preload" ] || [ ! -x "$helpers/pm-libpmem" ]; then
-	echo '1..0 # SKIP libpmem is not there'
-	exit 77
-fi
+requires_built "$preload" "$helpers/pm-libpmem" # where libpmem is there
 
 # traced PROGRAM ARGUMENTS: run with the library; the file is pool, and was base
 traced() {

@@ -4,34 +4,9 @@
 # shellcheck disable=SC2016,SC2317 # $1 is for the check; functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-needs_namespaces
-helpers=$(dirname "$OUTAGE")/tests/helpers
-good="'$helpers/pm-reader' check \"\$1\""
-show="'$helpers/pm-reader' dump \"\$1\""
-if ! command -v qemu-x86_64 >/dev/null; then
-	echo '1..0 # SKIP there is no qemu-x86_64'
-	exit 77
-fi
+# shellcheck source=tests/pm-lib.sh
+. "$root/tests/pm-lib.sh"
 
-# pm STATUS OPTIONS...: the program's status; what it found is kept in r
-pm() {
-	local want=$1
-	shift
-	rm -rf r
-	timeout 900 "$OUTAGE" pm --file pool -j 2 -o r "$@" >out 2>err
-	[ $? -eq "$want" ]
-}
-pool() {
-	rm -f pool
-	truncate -s 64K pool
-}
-says() { grep -q -e "$1" err; }
-fails() { # WORDS OPTIONS...
-	local words=$1
-	shift
-	pm 2 "$@" && says "$words" && test "$(wc -l <err)" -eq 1 && test ! -e r
-}
-json() { python3 -c 'import json, sys; print(json.load(open("out"))[sys.argv[1]])' "$1"; }
 
 # ---- without an emulator ----
 pool
@@ -49,26 +24,26 @@ if [ -x "$helpers/pm-libpmem" ]; then
 	check 'a script that starts it' pm 1 --tracer preload --check "$good" -- \
 		sh -c "'$libpmem' pool unpersisted"
 	check 'JSON says how' eval "pm 0 --json --tracer preload --check true -- $libpmem pool right &&
-		test \"\$(json tracer)\" = preload"
+		test \"\$(value tracer)\" = preload"
 	check 'no emulator is needed' pm 0 --tracer preload --qemu /nothing --check "$good" -- \
 		"$libpmem" pool right
 	check 'a program without libpmem, which maps' pm 0 --tracer preload --check true -- \
 		"$helpers/pm-writer" pool synced
 	check 'is traced by its system calls' test "$(timeout 900 "$OUTAGE" trace show r/trace |
 		awk '$1 ~ /^[0-9]+$/ { printf "%s ", $2 }')" = 'store store lineflush fence store lineflush lineflush fence '
-	check 'one that does not' fails 'where the library could see it' --tracer preload --check true -- true
-	check 'one that is killed' fails 'ended by signal 9' --tracer preload --check true -- \
+	check 'one that does not' pm_refused 'where the library could see it' --tracer preload --check true -- true
+	check 'one that is killed' pm_refused 'ended by signal 9' --tracer preload --check true -- \
 		"$helpers/pm-preload" pool killed
-	check 'a trace that gets too long' fails 'longer than 65536 bytes: trace less, or allow more' \
+	check 'a trace that gets too long' pm_refused 'longer than 65536 bytes: trace less, or allow more' \
 		--tracer preload --trace-limit 64K --check true -- "$helpers/pm-preload" pool long
 	check 'and one that does not' pm 0 --tracer preload --trace-limit 1M --budget 5 --check true -- \
 		"$helpers/pm-preload" pool long
-	check 'one that hangs' fails 'did not end within 2 s; --timeout' --tracer preload --timeout 2s \
+	check 'one that hangs' pm_refused 'did not end within 2 s; --timeout' --tracer preload --timeout 2s \
 		--check true -- sleep 100
 else
 	skip 'libpmem is not there'
 fi
-check 'no such tracer' eval "pm 2 --tracer gdb --check true -- true && says 'qemu or preload'"
+check 'no such tracer' eval "pm 2 --tracer gdb --check true -- true && complains 'qemu or preload'"
 
 # ---- crashes during recovery ----
 undo=$helpers/pm-undo
@@ -92,7 +67,7 @@ check 'a check that recovers is traced itself' eval "pm 0 --crash recovery --rec
 	--dump '$undo \"\$1\" dump' -- $undo pool run && grep -q '; 2 traced, [12] of them' out"
 check 'a recovery that fails is found' pm 1 --recover "$undo \"\$1\" check" --check true -- "$undo" pool run
 check 'with what it said' grep -q ' is not ' r/findings/0/said
-check 'a shell is not traced in an emulator' fails 'give a program with its arguments' --crash recovery \
+check 'a shell is not traced in an emulator' pm_refused 'give a program with its arguments' --crash recovery \
 	--check 'true | true' -- "$undo" pool run
 if [ -x "$helpers/pm-libpmem" ]; then
 	export PM_UNDO_MSYNC=1
@@ -103,7 +78,7 @@ if [ -x "$helpers/pm-libpmem" ]; then
 else
 	skip 'libpmem is not there'
 fi
-pmfs=$(dirname "$OUTAGE")/tests/seeded/pmfs
+pmfs=$seeded/pmfs
 for bug in '' recovery-order recovery-noflush; do
 	[ -x "$pmfs" ] || continue
 	printf 'creat foo\nlink foo bar\n' >script
@@ -127,23 +102,23 @@ check 'and the command knows' eval "pm 1 --media stale --check '! grep -q stale 
 \$OUTAGE_MEDIA
 X' -- $undo pool run && grep -q 'as it was before (stale)' out"
 check 'a bound is kept' eval "pm 0 --json --media poison --media-max 1 --check true -- $undo pool noise &&
-	test \"\$(json media_left_out)\" != 0"
-check 'not with dumps' eval "pm 2 --media poison --dump true -- true && says 'goes with --check'"
+	test \"\$(value media_left_out)\" != 0"
+check 'not with dumps' eval "pm 2 --media poison --dump true -- true && complains 'goes with --check'"
 check 'twice is once' pm 0 --media stale,poison,stale --check true -- "$undo" pool run
 check 'none is none' pm 0 --media none --check true -- "$undo" pool run
-check 'no other faults' eval "pm 2 --media rust --check true -- true && says 'poison or stale'"
+check 'no other faults' eval "pm 2 --media rust --check true -- true && complains 'poison or stale'"
 
 # ---- what is not read ----
-check 'all is varied' eval "pm 0 --json --budget 150 --check true -- $undo pool noise && test \"\$(json checked)\" -eq 150"
+check 'all is varied' eval "pm 0 --json --budget 150 --check true -- $undo pool noise && test \"\$(value checked)\" -eq 150"
 check 'or what is read' eval "pm 0 --json --prune reads --recover '$undo \"\$1\" recover' \
-	--check '$undo \"\$1\" check' -- $undo pool noise && test \"\$(json checked)\" -lt 100 &&
-	test \"\$(json pruned)\" -gt 1000"
+	--check '$undo \"\$1\" check' -- $undo pool noise && test \"\$(value checked)\" -lt 100 &&
+	test \"\$(value pruned)\" -gt 1000"
 check 'what is wrong is found as well' pm 1 --prune reads --check "$undo \"\$1\" check" -- "$undo" pool noise
 check 'a command that reads by system calls reads all' eval "pm 0 --json --budget 150 --prune reads \
 	--recover '$undo \"\$1\" recover' --check '$undo \"\$1\" read' -- $undo pool noise &&
-	test \"\$(json pruned) \$(json checked)\" = '0 150'"
+	test \"\$(value pruned) \$(value checked)\" = '0 150'"
 check 'not without an emulator' eval "pm 2 --tracer preload --prune reads --check true -- true &&
-	says 'wants an emulator'"
+	complains 'wants an emulator'"
 
 # ---- stopping, and what is broken ----
 # stopped EVENT ARGUMENTS...: ended by a signal once EVENT, a function, is true; its status
@@ -167,14 +142,14 @@ hangs() { # the program has its file, and does nothing more
 checking() { [ -e checking ]; }
 rm -f pool2
 stopped hangs --file "$dir/pool2" --size 64K -o r --check true -- "$helpers/pm-writer" "$dir/pool2" hang
-check 'stopped while the program runs' eval "test $? -eq 2 && says 'stopped by a signal' && test \"\$(wc -l <err)\" -eq 1"
+check 'stopped while the program runs' eval "test $? -eq 2 && complains 'stopped by a signal' && test \"\$(wc -l <err)\" -eq 1"
 check 'nothing is left' eval "test ! -e r && test ! -e pool2 && ! pgrep -f '$dir/pool2 hang'"
 pool
 # The first is of the whole run, which must be right before anything is looked for.
 mkdir checks
 printf '%s\n' 'mktemp -d checks/XXXXXX >/dev/null' '[ "$(ls checks | wc -l)" -lt 6 ] || mkdir -p checking' 'sleep 1' >slow.sh
 stopped checking --file pool -o r -j 2 --check "cd '$dir' && sh slow.sh" -- "$undo" pool noise
-check 'stopped while states are checked' eval "test $? -eq 2 && says 'what was found is in'"
+check 'stopped while states are checked' eval "test $? -eq 2 && complains 'what was found is in'"
 check 'and it can be reported' eval "timeout 900 '$OUTAGE' report r >out"
 pm 1 --check "$undo \"\$1\" check" -- "$undo" pool run
 dd if=/dev/zero of=r/trace bs=1 seek=100 count=8 conv=notrunc 2>/dev/null
@@ -188,9 +163,9 @@ for id in r r: r9:1.1 r99999999999999999999:1 r0:r0:1.1 r0:9.9.9 1.1/ 1.1/poison
 done
 printf '#!/bin/sh\n[ "$1" = --version ] && echo "qemu-x86_64 version 7.2.0" && exit\nkill -9 $$\n' >q
 chmod +x q
-check 'an emulator that is killed' fails 'was killed by signal 9' --qemu ./q --check true -- true
+check 'an emulator that is killed' pm_refused 'was killed by signal 9' --qemu ./q --check true -- true
 printf '#!/bin/sh\n[ "$1" = --version ] && echo "qemu-x86_64 version 7.2.0" && exit\nexit 3\n' >q
-check 'or says nothing' fails 'exited with status 3' --qemu ./q --check true -- true
+check 'or says nothing' pm_refused 'exited with status 3' --qemu ./q --check true -- true
 
 # ---- where it was ----
 pool
@@ -207,11 +182,11 @@ fi
 check 'in a recovery, too' eval "pm 1 --stacks --crash recovery --recover '$undo \"\$1\" sick' \
 	--check '$undo \"\$1\" check' -- $undo pool run && timeout 900 '$OUTAGE' report r >out &&
 	grep -q '^ *called from' out"
-check 'not without an emulator' eval "pm 2 --stacks --tracer preload --check true -- true && says 'wants an emulator'"
+check 'not without an emulator' eval "pm 2 --stacks --tracer preload --check true -- true && complains 'wants an emulator'"
 pm 1 --budget 100 --check "$good" -- "$helpers/pm-writer" pool unflushed
 printf 'zz\n' >r/places
 timeout 900 "$OUTAGE" replay r/findings/0 >out 2>err
-check 'damaged names are told' eval "test $? -eq 2 && says 'places is damaged'"
+check 'damaged names are told' eval "test $? -eq 2 && complains 'places is damaged'"
 rm r/places
 check 'and not needed' eval "timeout 900 '$OUTAGE' replay --trust r/findings/0 >out; test \$? -eq 1"
 done_testing

@@ -5,13 +5,9 @@
 # shellcheck disable=SC2016,SC2317 # $1 is for the check; functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-needs_namespaces
-helpers=$(dirname "$OUTAGE")/tests/helpers
+requires_namespaces
 causes=$helpers/pm-causes
-if ! command -v qemu-x86_64 >/dev/null; then
-	echo '1..0 # SKIP there is no qemu-x86_64'
-	exit 77
-fi
+requires_tools qemu-x86_64:qemu-user
 truncate -s 2M pool
 
 # pm STATUS HOW WHAT OPTIONS...: HOW is check or dump; what it found is kept in r

@@ -6,12 +6,9 @@
 # shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-needs_namespaces
-edges=$(dirname "$OUTAGE")/tests/helpers/pm-edges
-if ! command -v qemu-x86_64 >/dev/null; then
-	echo '1..0 # SKIP there is no qemu-x86_64'
-	exit 77
-fi
+requires_namespaces
+edges=$helpers/pm-edges
+requires_tools qemu-x86_64:qemu-user
 
 # pm STATUS WHAT OPTIONS...: the program's status; what it found is kept in r
 pm() {

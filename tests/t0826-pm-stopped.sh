@@ -5,18 +5,13 @@
 # shellcheck disable=SC2016,SC2317 # $1 is for the check; functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-needs_namespaces
-undo=$(dirname "$OUTAGE")/tests/helpers/pm-undo
-if ! command -v qemu-x86_64 >/dev/null; then
-	echo '1..0 # SKIP there is no qemu-x86_64'
-	exit 77
-fi
+requires_namespaces
+undo=$helpers/pm-undo
+requires_tools qemu-x86_64:qemu-user
 pid=
 trap '[ -z "$pid" ] || kill -KILL $pid 2>/dev/null; rm -rf "$dir"' EXIT
 nap=5432.$$ # no other process sleeps for so long
 truncate -s 64K pool
-json() { python3 -c 'import json, sys; d = json.load(open("out")); print(eval(sys.argv[1]))' "$1" 2>>err; }
-no_nap() { soon eval '! pgrep -f "sleep $nap" >/dev/null'; }
 # until_there FILE: or whoever would make it has ended
 until_there() { soon eval "[ -e $1 ] || ! kill -0 $pid 2>/dev/null"; }
 
@@ -47,8 +42,8 @@ pid=
 check "a signal: which is said" grep -q 'stopped by a signal; what was found is in' err
 check "a signal: no check is left" no_nap
 check "a signal: what failed is kept" test -s r/findings/0/case -a -s r/findings/0/said
-check "a signal: and counted" test "$(json '(d["checked"], d["failing"], d["findings"])')" = '(1, 1, 1)'
-check "a signal: of states that are known" test "$(json 'd["unique_states"] >= d["checked"]')" = True
+check "a signal: and counted" test "$(json_value '(d["checked"], d["failing"], d["findings"])')" = '(1, 1, 1)'
+check "a signal: of states that are known" test "$(json_value 'd["unique_states"] >= d["checked"]')" = True
 check "a signal: a report tells it" eval "timeout 900 '$OUTAGE' report r >report && grep -q 'it fails' report"
 
 # Recoveries are not tried when the time is up; each would take as long again.
@@ -56,8 +51,8 @@ for seconds in 1 4 16 64; do
 	rm -rf r
 	timeout 900 "$OUTAGE" pm --file pool -o r -j 2 --time ${seconds}s --json --crash recovery --recover "$undo \"\$1\" sick" \
 		--check "sleep 0.1; $undo \"\$1\" check" -- "$undo" pool noise >out 2>err
-	[ "$(json 'd["recovery_ways"] > 0')" != True ] || break
+	[ "$(json_value 'd["recovery_ways"] > 0')" != True ] || break
 done
-check '--time: it is up before all is tried' test "$(json 'd["budget_hit"] and d["recovery_ways"] > 0')" = True
-check '--time: no recovery is tried then' test "$(json 'd["recoveries"]')" = 0
+check '--time: it is up before all is tried' test "$(json_value 'd["budget_hit"] and d["recovery_ways"] > 0')" = True
+check '--time: no recovery is tried then' test "$(json_value 'd["recoveries"]')" = 0
 done_testing

@@ -5,17 +5,13 @@
 # shellcheck disable=SC2012,SC2016,SC2317 # names are numbers; functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-needs_namespaces
-undo=$(dirname "$OUTAGE")/tests/helpers/pm-undo
-if ! command -v qemu-x86_64 >/dev/null; then
-	echo '1..0 # SKIP there is no qemu-x86_64'
-	exit 77
-fi
+requires_namespaces
+undo=$helpers/pm-undo
+requires_tools qemu-x86_64:qemu-user
 pid=
 trap '[ -z "$pid" ] || kill -KILL $pid 2>/dev/null; rm -rf "$dir"' EXIT
 nap=5433.$$ # no other process sleeps for so long
 truncate -s 64K pool
-no_nap() { soon eval '! pgrep -f "sleep $nap" >/dev/null'; }
 # pm: the check succeeds on the whole run, then fails always; do.sh, if there is one, comes before that
 cat >check.sh <<END
 cd '$dir'

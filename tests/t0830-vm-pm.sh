@@ -11,13 +11,10 @@
 # shellcheck source=tests/guests.sh
 . "$root/tests/guests.sh"
 
-if ! command -v qemu-system-x86_64 >/dev/null; then
-	echo "1..0 # SKIP qemu-system-x86_64 is not there (apt-get install qemu-system-x86)"
-	exit 77
-fi
+requires_qemu
 
 # The kernel is fetched once and kept for other runs; all else goes to a folder of this test.
-own_machines t0830
+own_machines
 mkdir -p "$kernels" cache
 traced() { # prints those that are traced
 	local p
@@ -29,14 +26,10 @@ traced() { # prints those that are traced
 printf 'creat foo\nwrite foo 0 5001\nfsync foo\n' >short
 printf 'creat foo\nfsync foo\nrename foo bar\nwrite bar 100 10000\nsync\nremount\nunlink bar\nsync\n' >long
 
-OUTAGE_CACHE=$kernels run test -t vm:ext4-dax -j 1 -o fetched short
+OUTAGE_CACHE=$kernels outage test -t vm:ext4-dax -j 1 -o fetched short
 fetched=$?
-image=$(find "$kernels/kernels" -name 'vmlinuz-*-cloud-amd64' 2>/dev/null | sort -V | tail -1)
-if [ $fetched != 0 ] && [ -z "$image" ] && complains 'apt-get|apt-cache'; then
-	sed 's/^/# /' err
-	echo "1..0 # SKIP no kernel can be fetched"
-	exit 77
-fi
+image=$(cloud_kernel)
+requires_kernel $fetched "$image"
 check "Debian's kernel has all that it needs" [ $fetched = 0 ]
 export OUTAGE_CACHE=$dir/cache
 ln -s "$kernels/kernels" cache/kernels
@@ -65,11 +58,11 @@ fi
 check "if every operation were durable, ext4 is at fault" status 1 test -t vm:ext4-dax,commit=600 --guarantee sync \
 	-j 1 --keep all -o sync short
 trace=$(find sync/findings -name trace | sort | head -1)
-run trace info "$trace"
+outage trace info "$trace"
 check "a trace of persistent memory" grep -qE '^target +persistent memory of a guest' out
 check "with stores" [ "$(awk '$1 == "store" { print $2 }' out)" -gt 1000 ]
 check "and fences" [ "$(awk '$1 == "fence" { print $2 }' out)" -gt 5 ]
-run trace show "$trace"
+outage trace show "$trace"
 within() { # OPERATION KIND: how many of a kind are between its marks
 	awk -v op="$1" -v kind="$2" '$2 == "begin" && $4 == op { on = 1 } $2 == "end" && $4 == op { on = 0 }
 		on && $2 == kind { n++ } END { print n + 0 }' out
@@ -92,7 +85,7 @@ check "a finding is shown again" status 1 replay "$case"
 lost=
 for i in 3 4 2 5 1 6 7 8; do
 	rm -rf less
-	run test -t vm:ext4-dax,commit=600 --lose-flush $i -j 1 -o less short
+	outage test -t vm:ext4-dax,commit=600 --lose-flush $i -j 1 -o less short
 	if [ $? -eq 1 ] && grep -q '^lost event' less/findings/0-0/diagnosis &&
 		grep -q '^  called from' less/findings/0-0/diagnosis; then
 		lost=$i
@@ -108,22 +101,13 @@ check "and who called that" grep -qE '^  called from .*\(do_syscall_64\+0x[0-9a-
 check "with the oldest instruction" status 1 test -t vm:ext4-dax --guarantee sync --guest-cpu clflush -j 1 --keep all \
 	-o clflush short
 trace=$(find clflush/findings -name trace | sort | head -1)
-run trace show "$trace"
+outage trace show "$trace"
 check "that is what is traced" grep -qE 'lineflush .*clflush' out
 check "which the case says" grep -rqx 'guest-cpu clflush' clflush/findings --include=case
 check "with two processors" status 0 test -t vm:ext4-dax --guest-cpu 2 --crash persist,reorder --json -o two long
 check "it was tested" json "d['workloads'] == 1 and d['errors'] == 0 and d['unique_states'] > 10"
 
 # What a person can get wrong.
-wrong() { # PATTERN ARGUMENTS
-	local pattern=$1
-	shift
-	check "wrong: $*" status 2 test "$@" -o x short
-	check "is said in one line" one_line
-	check "and what: $pattern" complains "$pattern"
-	check "no run is begun" [ ! -e x/findings ]
-	rm -rf x
-}
 wrong 'persistent memory of 5242880 bytes cannot be: --size is a multiple of 2M' -t vm:ext4-dax --size 5M
 wrong 'other memory of at most 3072M' -t vm:ext4-dax --guest-memory 4G
 wrong "a number of processors from 1 to 8, clwb, clflushopt or clflush.*not 'sfence'" -t vm:ext4-dax --guest-cpu sfence

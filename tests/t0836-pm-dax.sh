@@ -10,50 +10,42 @@
 # shellcheck source=tests/guests.sh
 . "$root/tests/guests.sh"
 
-if ! command -v qemu-system-x86_64 >/dev/null; then
-	echo "1..0 # SKIP qemu-system-x86_64 is not there (apt-get install qemu-system-x86)"
-	exit 77
-fi
+requires_qemu
 mkdir -p "$kernels"
 export OUTAGE_CACHE=$kernels
 
-target=vm:ext4-dax
-run() { local want=$1; shift; keeps "$want" "$OUTAGE" test -t $target -j 2 "$@"; } # STATUS ARGS...
+trial=("$OUTAGE" test -t vm:ext4-dax -j 2)
 
 printf '%s\n' 'creat foo' 'write foo 0 5000' 'fsync foo' >three
 timeout 900 "$OUTAGE" test -t vm:ext4-dax -j 1 -o first three >out 2>err
-if [ $? -eq 2 ] && grep -qE 'apt-get|apt-cache' err; then
-	sed 's/^/# /' err
-	echo "1..0 # SKIP no kernel can be fetched"
-	exit 77
-fi
+requires_kernel $?
 check 'a file that is written and synced' grep -q 'nothing found' out
 check 'in several states' eval "[ \"\$(sed -n 's/.*workload, \([0-9]*\) different.*/\1/p' out)\" -ge 5 ]"
 
-check 'generated workloads: nothing is found' run 0 --bounds pm-seq-1 --sample 6
-check 'nor where something is synced' run 0 --bounds seq-1 --sample 6
-check 'nor with persistent caches' run 0 --eadr three
-check 'only what is read is varied, if asked for' run 0 --prune reads three
+check 'generated workloads: nothing is found' tries 0 --bounds pm-seq-1 --sample 6
+check 'nor where something is synced' tries 0 --bounds seq-1 --sample 6
+check 'nor with persistent caches' tries 0 --eadr three
+check 'only what is read is varied, if asked for' tries 0 --prune reads three
 
-check 'it is not synchronous' run 1 --guarantee sync three
+check 'it is not synchronous' tries 1 --guarantee sync three
 check 'as what was made is missing' grep -q 'foo: is missing' out
 check 'and no flush would help' grep -q '^logic: ' kept/findings/0-0/diagnosis
 
 # The superblock of the journal has one checksum, and is 1024 bytes: without a BTT nothing makes that
 # one write. doc/pm.md tells more.
 printf '%s\n' 'creat foo' 'fsync foo' >two
-check 'its journal is not made for torn sectors' run 1 --torn two
+check 'its journal is not made for torn sectors' tries 1 --torn two
 check 'it cannot be mounted' grep -q '^found  unmountable' out
 check 'only because of them' grep -q '^tearing: ' kept/findings/0-0/diagnosis
 
 # The journal is committed before fsync returns: a fence comes after the journal's blocks, and the last
 # one after the block that commits them. Which they are is told by what got lost without them. On a slow
 # machine the journal would be committed before, by the clock. One store that is lost is enough to miss it.
-target=vm:ext4-dax,commit=600
+trial=("$OUTAGE" test -t "vm:ext4-dax,commit=600" -j 2)
 lost_by() { grep -A 1 '^lost event' kept/findings/0-0/diagnosis | grep -q "$1"; } # FUNCTION
 last=
 for i in 5 4 6 7 3 8; do
-	if run 1 --deterministic --lose-flush $i --max-subset 1 three && lost_by journal_submit_commit_record; then
+	if tries 1 --deterministic --lose-flush $i --max-subset 1 three && lost_by journal_submit_commit_record; then
 		last=$i
 		break
 	fi
@@ -78,7 +70,7 @@ fi
 # Each block is a copy of its own: the one that commits can be there without one of those before it. Their
 # checksums tell, and then it is not mounted; without checksums it is, and is wrong.
 before=$((${last:-5} - 1))
-check 'without the fence before it, a block of the journal is missed' run 1 --deterministic --lose-flush $before \
+check 'without the fence before it, a block of the journal is missed' tries 1 --deterministic --lose-flush $before \
 	--max-subset 1 three
 check 'which is lost alone' eval "grep -q '^lost event .* copy of 4096 bytes' kept/findings/0-0/diagnosis &&
 	lost_by 'jbd2_journal_commit_transaction' && ! lost_by journal_submit_commit_record"

@@ -10,7 +10,7 @@
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/guests.sh
 . "$root/tests/guests.sh"
-pm=$(dirname "$OUTAGE")/tests/seeded/outage-pmfs
+pm=$seeded/outage-pmfs
 
 pmfs() { local want=$1; shift; keeps "$want" "$pm" test -j 2 "$@"; } # STATUS ARGS...
 problem() { grep -q "^$1	.*$2" kept/findings/*/problems; }	# KIND WORDS
@@ -30,7 +30,7 @@ if [ -x "$pm" ]; then
 	check 'by the lines that differ' problem not-atomic "unlike before: line 1 is '.*', was 'foo'; unlike after: line 1 is '.*', was 'bar'"
 	check 'as a mistake of logic' grep -q '^logic: ' kept/findings/0-0/diagnosis
 	check 'what it printed is kept' grep -q '^--dump exited with status 0, and printed:' kept/findings/0-0/said
-	run replay kept/findings/0-0
+	outage replay kept/findings/0-0
 	check 'no target of others is known here' test $? -eq 2
 	timeout 900 "$pm" replay kept/findings/0-0 >out 2>err
 	check 'it is shown again' eval "[ $? -eq 1 ] && grep -q 'shows again' out"
@@ -130,11 +130,11 @@ if ! command -v qemu-system-x86_64 >/dev/null || ! command -v busybox >/dev/null
 fi
 mkdir -p "$kernels"
 export OUTAGE_CACHE=$kernels
-dax() { local want=$1; shift; keeps "$want" "$OUTAGE" test -t vm:ext4-dax,commit=600 -j 1 "$@"; } # STATUS ARGS...
+trial=("$OUTAGE" test -t "vm:ext4-dax,commit=600" -j 1)
 
 printf '%s\n' 'creat foo' 'write foo 0 5000' 'fsync foo' >three
 kept='test "$OUTAGE_DONE" -lt 3 || test "$(wc -c <foo)" = 5000'
-dax 0 --guarantee sync --dump 'ls -l | cut -c1-10; md5sum foo 2>/dev/null; true' --check "$kept" three
+tries 0 --guarantee sync --dump 'ls -l | cut -c1-10; md5sum foo 2>/dev/null; true' --check "$kept" three
 rc=$?
 if [ $rc != 0 ] && complains 'apt-get|apt-cache'; then
 	sed 's/^/# /' err
@@ -145,7 +145,7 @@ check 'ext4 on persistent memory: one state before and one after, and what was s
 lost=
 # The same fences each time, also those of interrupts. One store that is lost is enough to miss it.
 for i in 5 4 6 3 7 8; do
-	if dax 1 --deterministic --guarantee unmount --lose-flush $i --max-subset 1 --check "$kept" three >/dev/null &&
+	if tries 1 --deterministic --guarantee unmount --lose-flush $i --max-subset 1 --check "$kept" three >/dev/null &&
 		problem check-failed '--check exited with status' >/dev/null; then
 		lost=$i
 		break
@@ -170,20 +170,20 @@ else
 fi
 timeout 900 "$OUTAGE" replay kept/findings/0-0 >out 2>err
 check 'it is shown again' test $? -eq 1
-check 'and by what is dumped' dax 1 --deterministic --guarantee sync --lose-flush "${lost:-5}" --max-subset 1 --dump 'ls' three
+check 'and by what is dumped' tries 1 --deterministic --guarantee sync --lose-flush "${lost:-5}" --max-subset 1 --dump 'ls' three
 check 'as two states after one operation' problem not-single "unlike it was: line [0-9]* is .*, was 'foo'"
-check 'a dump that fails in the guest is no state' dax 1 --dump 'ls; exit 4' three
+check 'a dump that fails in the guest is no state' tries 1 --dump 'ls; exit 4' three
 check 'which is told' problem dump-failed '--dump exited with status 4'
 
 # ---- commands that should be atomic ----
 
 printf '%s\n' 'shell "echo a > f; echo b > g; sync" atomic' >one
 printf '%s\n' 'setup creat x' 'setup sync' 'shell "echo a > f; sync; echo b > g; sync" atomic' >halves
-check 'a command that is committed as one is atomic' dax 0 --guarantee atomic one
-check 'one that is committed in two parts is not' dax 1 --guarantee atomic halves
+check 'a command that is committed as one is atomic' tries 0 --guarantee atomic one
+check 'one that is committed in two parts is not' tries 1 --guarantee atomic halves
 check 'which is told' problem not-atomic 'is done in part; .*unlike after: g: missing, was a file'
 check 'by the name of the command, and not of what prepares it' grep -q '^found  not-atomic: shell$' out
 sed 's/ atomic$//' halves >parts
-check 'and not asked of one that may have parts' dax 0 --guarantee atomic parts
+check 'and not asked of one that may have parts' tries 0 --guarantee atomic parts
 
 done_testing

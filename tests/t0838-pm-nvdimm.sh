@@ -8,25 +8,18 @@
 # shellcheck source=tests/guests.sh
 . "$root/tests/guests.sh"
 
-if ! command -v qemu-system-x86_64 >/dev/null; then
-	echo "1..0 # SKIP qemu-system-x86_64 is not there (apt-get install qemu-system-x86)"
-	exit 77
-fi
+requires_qemu
 
-own_machines t0838
+own_machines
 mkdir -p "$kernels" cache
 
 printf 'creat foo\nwrite foo 0 5001\nfsync foo\n' >short
 nvdimm=(-t vm:ext4-dax --guest-pm nvdimm -j 1)
 
-OUTAGE_CACHE=$kernels run test "${nvdimm[@]}" -o fetched short
+OUTAGE_CACHE=$kernels outage test "${nvdimm[@]}" -o fetched short
 fetched=$?
-image=$(find "$kernels/kernels" -name 'vmlinuz-*-cloud-amd64' 2>/dev/null | sort -V | tail -1)
-if [ $fetched != 0 ] && complains 'apt-get|apt-cache'; then
-	sed 's/^/# /' err
-	echo "1..0 # SKIP no kernel can be fetched"
-	exit 77
-fi
+image=$(cloud_kernel)
+requires_kernel $fetched
 check "Debian's kernel has all that it needs" [ $fetched = 0 ]
 modules=$(dirname "$image")/../lib/modules/${image##*/vmlinuz-}
 check "with the driver" [ -e "$modules/kernel/drivers/acpi/nfit/nfit.ko" ]
@@ -42,7 +35,7 @@ check "so was the tracer" test "$(grep -c 'the tracer is not tested' err)" = 0
 check "if every operation were durable, it is at fault" status 1 test "${nvdimm[@]}" --guarantee sync --keep all \
 	-o sync short
 trace=$(find sync/findings -name trace | sort | head -1)
-run trace show "$trace"
+outage trace show "$trace"
 check "stores are traced" [ "$(grep -cE '^ +[0-9]+ store ' out)" -gt 500 ]
 check "with flushes" grep -qE '^ +[0-9]+ lineflush ' out
 check "and fences" grep -qE '^ +[0-9]+ fence ' out
@@ -58,8 +51,8 @@ check "as a file system" test "$(dd if=exported/crash.img bs=1 skip=1080 count=2
 printf 'creat foo\nmmapwrite foo 0 8192\nfsync foo\n' >mapped
 flushes() { # ARGUMENTS: how many lines were flushed
 	rm -rf counted
-	run test "${nvdimm[@]}" "$@" --guarantee sync --budget 5 --keep all -o counted mapped
-	run trace show "$(find counted/findings -name trace | sort | head -1)"
+	outage test "${nvdimm[@]}" "$@" --guarantee sync --budget 5 --keep all -o counted mapped
+	outage trace show "$(find counted/findings -name trace | sort | head -1)"
 	says '^ +[0-9]+ fence ' && grep -cE '^ +[0-9]+ lineflush ' out
 }
 many=$(flushes)
@@ -77,7 +70,7 @@ check "that is the machine's doing: as a range of memory it is still flushed" [ 
 lost=
 for i in 3 2 1 4 5 6; do
 	rm -rf less
-	run test "${nvdimm[@]}" --lose-flush $i -o less short
+	outage test "${nvdimm[@]}" --lose-flush $i -o less short
 	[ $? -ne 1 ] || { lost=$i; break; }
 done
 check "a flush that is left out is missed (the ${lost:-none})" test -n "$lost"
@@ -89,18 +82,10 @@ cat >moved/qemu-system-x86_64 <<END
 exec $(command -v qemu-system-x86_64) "\${@/addr=4294967296/addr=4429185024}"
 END
 chmod +x moved/qemu-system-x86_64
-PATH=$dir/moved:$PATH run test "${nvdimm[@]}" --size 8M -o moved-run short
+PATH=$dir/moved:$PATH outage test "${nvdimm[@]}" --size 8M -o moved-run short
 check "where it is not where it should be, nothing is believed" [ $? -eq 2 ]
 check "and it is said" complains "the tracer's test failed"
 
-wrong() { # PATTERN ARGUMENTS
-	local pattern=$1
-	shift
-	check "wrong: $*" status 2 test "$@" -o x short
-	check "is said in one line" one_line
-	check "and what: $pattern" complains "$pattern"
-	rm -rf x
-}
 wrong "guest-pm is e820 or nvdimm, not 'disk'" -t vm:ext4-dax --guest-pm disk
 wrong 'guest-pm is for targets on persistent memory' -t vm:ext4 --guest-pm nvdimm
 wrong 'its first 2M are for the kernel' -t vm:ext4-dax --guest-pm nvdimm --size 2M

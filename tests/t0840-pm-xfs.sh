@@ -8,33 +8,27 @@
 # shellcheck source=tests/guests.sh
 . "$root/tests/guests.sh"
 
-if ! command -v qemu-system-x86_64 >/dev/null || ! command -v mkfs.xfs >/dev/null; then
-	echo "1..0 # SKIP it takes qemu-system-x86_64 and mkfs.xfs (apt-get install qemu-system-x86 xfsprogs)"
-	exit 77
-fi
+requires_qemu
+requires_tools mkfs.xfs:xfsprogs
 mkdir -p "$kernels"
 export OUTAGE_CACHE=$kernels
 
-run() { local want=$1; shift; keeps "$want" "$OUTAGE" test -t vm:xfs-dax -j 2 "$@"; } # STATUS ARGS...
+trial=("$OUTAGE" test -t vm:xfs-dax -j 2)
 
 printf '%s\n' 'creat foo' 'write foo 0 5000' 'fsync foo' >three
 timeout 900 "$OUTAGE" test -t vm:xfs-dax -j 1 -o first three >out 2>err
-if [ $? -eq 2 ] && grep -qE 'apt-get|apt-cache' err; then
-	sed 's/^/# /' err
-	echo "1..0 # SKIP no kernel can be fetched"
-	exit 77
-fi
+requires_kernel $?
 check 'a file that is written and synced' grep -q 'nothing found' out
 check 'in several states' eval "[ \"\$(sed -n 's/.*workload, \([0-9]*\) different.*/\1/p' out)\" -ge 5 ]"
 
-check 'it is not synchronous' run 1 --guarantee sync three
+check 'it is not synchronous' tries 1 --guarantee sync three
 check 'as what was made is missing' grep -q 'foo: is missing' out
 check 'and no flush would help' grep -q '^logic: ' kept/findings/0-0/diagnosis
 
 # fsync forces the log: what it wrote must be durable when it returns.
 lost=
 for i in 3 2 4 1 5 6; do
-	if run 1 --deterministic --lose-flush $i three; then
+	if tries 1 --deterministic --lose-flush $i three; then
 		lost=$i
 		break
 	fi

@@ -10,25 +10,22 @@
 # shellcheck source=tests/guests.sh
 . "$root/tests/guests.sh"
 
-if ! command -v qemu-system-x86_64 >/dev/null; then
-	echo "1..0 # SKIP qemu-system-x86_64 is not there (apt-get install qemu-system-x86)"
-	exit 77
-fi
+requires_qemu
 mkdir -p "$kernels"
 export OUTAGE_CACHE=$kernels
-dax() { local want=$1; shift; keeps "$want" "$OUTAGE" test -t vm:ext4-dax,commit=600 -j 1 "$@"; } # STATUS ARGS...
+trial=("$OUTAGE" test -t "vm:ext4-dax,commit=600" -j 1)
 
 printf '%s\n' 'creat foo' 'fsync foo' 'utimens foo 1000000000 1100000000' 'fsync foo' >stamp
-dax 0 --deterministic stamp
+tries 0 --deterministic stamp
 rc=$?
-needs_kernel $rc
+requires_kernel $rc
 check 'ext4 keeps the times that were synced' test $rc -eq 0
 check 'in several states' grep -Eq 'workload, ([6-9]|[1-9][0-9]+) different' out
 
 # A flush of the second fsync is what commits it. To miss it, one store that is lost is enough.
 lost=
 for i in 5 6 4 7 8 9 10; do
-	if dax 1 --deterministic --lose-flush $i --max-subset 1 stamp >/dev/null &&
+	if tries 1 --deterministic --lose-flush $i --max-subset 1 stamp >/dev/null &&
 		grep -q '^time	' kept/findings/*/problems; then
 		lost=$i
 		break
@@ -64,12 +61,12 @@ else
 	skip 'nothing can be mounted here'
 fi
 # Interrupts have fences, too, so that by the clock it may be another one that is lost.
-untimed() { dax 0 --lose-flush "${lost:-3}" stamp || ! grep -q '^time	' kept/findings/*/problems; }
+untimed() { tries 0 --lose-flush "${lost:-3}" stamp || ! grep -q '^time	' kept/findings/*/problems; }
 check 'without a clock that is set, times are no part of a state' untimed
 
 # More that sets times, of directories too.
 printf '%s\n' 'mkdir A' 'creat A/foo' 'sync' 'write A/foo 0 5000' 'rename A/foo A/bar' 'fsync A' 'truncate A/bar 100' \
 	'unlink A/bar' 'sync' >many
-check 'nor are they found to be wrong after a rename, a truncate and a removal' dax 0 --deterministic --budget 24 many
+check 'nor are they found to be wrong after a rename, a truncate and a removal' tries 0 --deterministic --budget 24 many
 
 done_testing

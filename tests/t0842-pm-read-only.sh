@@ -9,14 +9,12 @@
 # shellcheck source=tests/guests.sh
 . "$root/tests/guests.sh"
 
-if ! command -v qemu-system-x86_64 >/dev/null || ! command -v busybox >/dev/null; then
-	echo "1..0 # SKIP qemu-system-x86_64 or busybox is not there (apt-get install qemu-system-x86 busybox-static)"
-	exit 77
-fi
+requires_qemu
+requires_tools busybox:busybox-static
 mkdir -p "$kernels"
 export OUTAGE_CACHE=$kernels
 
-dax() { local want=$1; shift; keeps "$want" "$OUTAGE" -v test -j 1 "$@"; } # STATUS ARGS...
+trial=("$OUTAGE" -v test -j 1)
 problem() { grep -q "^$1	.*$2" kept/findings/*/problems; }	       # KIND WORDS
 how='grep " /mnt " /proc/mounts'
 at_once='crash states are mounted writable at once'
@@ -26,26 +24,26 @@ said_once() { [ "$(grep -c "$at_once: .*remount: Invalid argument; .*Cannot spec
 
 printf '%s\n' 'creat foo' 'write foo 0 5000' 'fsync foo' >three
 printf '%s\n' 'creat foo' >unsynced
-dax 0 -t vm:ext4-dax --dump "$how | grep -q ' ro,' && ! touch new 2>/dev/null && ls" \
+tries 0 -t vm:ext4-dax --dump "$how | grep -q ' ro,' && ! touch new 2>/dev/null && ls" \
 	--check "$how | grep -q ' rw,' && touch new && rm new && rm -f foo" three
 rc=$?
-needs_kernel $rc
+requires_kernel $rc
 check 'ext4 is dumped read-only, then checked, and it can be written' test $rc -eq 0
 check 'in several states' grep -Eq 'workload, ([5-9]|[1-9][0-9]+) different' out
 check 'which nobody need be told' untold
-check 'a dump cannot write' dax 1 -t vm:ext4-dax --dump 'touch new' three
+check 'a dump cannot write' tries 1 -t vm:ext4-dax --dump 'touch new' three
 check 'which it says' problem dump-failed 'new: Read-only file system'
 check 'and the case, for who shows it again' grep -qx 'mounted read-only' kept/findings/0-0/case
-check 'a check may write: it is judged by what was there before, and used as it is then' dax 0 -t vm:ext4-dax \
+check 'a check may write: it is judged by what was there before, and used as it is then' tries 0 -t vm:ext4-dax \
 	--check 'rm -f foo; mkdir d && touch d/new' three
-check 'a second crash may be while it is made writable' dax 0 -t vm:ext4-dax --crash prefix,recovery --budget 30 three
-check 'but what a check writes is no part of recovery' dax 0 -t vm:ext4-dax --crash last,recovery --budget 80 \
+check 'a second crash may be while it is made writable' tries 0 -t vm:ext4-dax --crash prefix,recovery --budget 30 three
+check 'but what a check writes is no part of recovery' tries 0 -t vm:ext4-dax --crash last,recovery --budget 80 \
 	--check 'rm -f foo; sync; true' three
-check 'a kernel that a check kills is told' dax 1 -t vm:ext4-dax,commit=600 --guarantee sync --crash persist \
+check 'a kernel that a check kills is told' tries 1 -t vm:ext4-dax,commit=600 --guarantee sync --crash persist \
 	--check 'echo c >/proc/sysrq-trigger; sleep 60' unsynced
 check 'as are promises that were broken before' problem missing 'foo'
 if [ -x "$(command -v mkfs.xfs)" ]; then
-	check 'xfs, too' dax 0 -t vm:xfs-dax --dump "$how | grep -q ' ro,' && ls" --check 'touch new' three
+	check 'xfs, too' tries 0 -t vm:xfs-dax --dump "$how | grep -q ' ro,' && ls" --check 'touch new' three
 	check 'in the same way' untold
 else
 	skip 'mkfs.xfs is not there'
@@ -54,8 +52,8 @@ fi
 # A file that was removed while it was open is on a list, and taken off it by recovery: also if that is
 # read-only, or ext4 would refuse to be made writable.
 printf '%s\n' 'shell "exec 3> foo; head -c 9000 /dev/zero >&3; sync; rm foo; sync"' >orphan
-check 'with files to be removed, ext4 is made writable' dax 0 -t vm:ext4-dax,commit=600 --crash prefix orphan
-check 'and there are such files' dax 1 -t vm:ext4-dax,commit=600 --crash prefix --check '! dmesg | grep orphan' orphan
+check 'with files to be removed, ext4 is made writable' tries 0 -t vm:ext4-dax,commit=600 --crash prefix orphan
+check 'and there are such files' tries 1 -t vm:ext4-dax,commit=600 --crash prefix --check '! dmesg | grep orphan' orphan
 check 'which are removed in the read-only mount' problem check-failed 'orphan cleanup on readonly fs'
 
 # A feature that no kernel knows, of those that forbid to write: all can be read, and nothing be written.
@@ -64,7 +62,7 @@ creat foo
 shell "printf '\\200' | dd of=/dev/disk bs=1 seek=1127 conv=notrunc; sync"
 END
 make='mke2fs -q -F -t ext4 -O ^metadata_csum -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 {disk}'
-check 'what cannot be made writable is found' dax 1 --fstype ext4 --mkfs "$make" --guarantee linux \
+check 'what cannot be made writable is found' tries 1 --fstype ext4 --mkfs "$make" --guarantee linux \
 	--mount-options dax=always,commit=600 feature
 check 'as that' problem unmountable \
 	'it can be mounted read-only, and not be made writable: remount: Read-only file system'

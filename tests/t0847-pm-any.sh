@@ -9,28 +9,24 @@
 # shellcheck source=tests/guests.sh
 . "$root/tests/guests.sh"
 
-if ! command -v qemu-system-x86_64 >/dev/null; then
-	echo "1..0 # SKIP qemu-system-x86_64 is not there (apt-get install qemu-system-x86)"
-	exit 77
-fi
+requires_qemu
 
 mkdir -p "$kernels/kernels" cache
 ln -s "$kernels/kernels" cache/kernels
-refused() { status 2 test "$@" && one_line; } # ARGUMENTS
 printf 'mkdir A\ncreat A/foo\nwrite A/foo 0 5000\nrename A/foo A/bar\nfsync A/bar\n' >short
 make='mke2fs -q -F -t ext4 -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 {disk}'
 
 # What is said wrong is refused before a kernel is looked for.
-check "a file system has a name" refused -t vm:pm --mkfs mount:x short
+check "a file system has a name" refused_at_all test -t vm:pm --mkfs mount:x short
 check "which is asked for" complains '--fstype NAME'
-check "it is made somehow" refused -t vm:pm:ext4 short
+check "it is made somehow" refused_at_all test -t vm:pm:ext4 short
 check "which is asked for" complains "how is ext4 made\\? .*mount:OPTIONS"
-check "more arguments for mkfs are none" refused -t vm:pm:ext4 --mkfs '-b 4096' short
-check "a target with a name has its own" refused -t vm:ext4-dax --fstype ext4 short
+check "more arguments for mkfs are none" refused_at_all test -t vm:pm:ext4 --mkfs '-b 4096' short
+check "a target with a name has its own" refused_at_all test -t vm:ext4-dax --fstype ext4 short
 check "which is said" complains '--fstype is one name .* for -t vm:pm'
-check "a name is one" refused --fstype ext4,dax --mkfs "$make" short
-check "options are for a target" refused --mount-options dax short
-check "no kernel of Debian has nova" refused -t vm:nova short
+check "a name is one" refused_at_all test --fstype ext4,dax --mkfs "$make" short
+check "options are for a target" refused_at_all test --mount-options dax short
+check "no kernel of Debian has nova" refused_at_all test -t vm:nova short
 check "which is said" complains 'name one that has it with --kernel'
 
 # Nor is one fetched.
@@ -41,7 +37,7 @@ chmod +x fetch/apt-get
 cp fetch/apt-get fetch/apt-cache
 asks() { # ARGUMENTS: with a cache that holds no kernel
 	rm -f asked
-	PATH=$dir/fetch:$PATH OUTAGE_CACHE=$dir/no-kernels run test "$@" short
+	PATH=$dir/fetch:$PATH OUTAGE_CACHE=$dir/no-kernels outage test "$@" short
 	[ $? -eq 2 ]
 }
 check "how it is made is asked for" asks --fstype pmfs
@@ -53,7 +49,7 @@ check "with both, one would be fetched" asks --fstype pmfs --mkfs mount:init
 check "which is seen" test -s asked
 
 # The kernel of Debian: fetched by apt-get, and not installed.
-run test --fstype ext4 --mount-options dax --mkfs "$make" --guarantee linux -j1 -o ok short
+outage test --fstype ext4 --mount-options dax --mkfs "$make" --guarantee linux -j1 -o ok short
 rc=$?
 if [ $rc != 0 ] && complains 'apt-get|apt-cache'; then
 	sed 's/^/# /' err
@@ -74,11 +70,11 @@ image=$(find "$kernels/kernels" -name 'vmlinuz-*-cloud-amd64' 2>/dev/null | sort
 check "made by a first mount" status 1 test -t vm:pm:ramfs --kernel "$image" --mkfs mount:init -j1 \
 	-o ramfs short
 check "what keeps nothing is found" says '^found  missing: '
-check "a mount that makes nothing is told" refused -t vm:pm:ext4 --mkfs mount:dax=maybe -j1 short
+check "a mount that makes nothing is told" refused_at_all test -t vm:pm:ext4 --mkfs mount:dax=maybe -j1 short
 check "with what the kernel says" complains "no ext4 can be made .*; the guest's kernel said: .*ext4"
-check "a command that makes nothing is told" refused -t vm:pm:ext4 --mkfs 'echo never; false {disk}' -j1 short
+check "a command that makes nothing is told" refused_at_all test -t vm:pm:ext4 --mkfs 'echo never; false {disk}' -j1 short
 check "with what it says" complains 'never'
-check "what no kernel has is told" refused -t vm:pm:nofs --kernel "$image" --mkfs mount: -j1 short
+check "what no kernel has is told" refused_at_all test -t vm:pm:nofs --kernel "$image" --mkfs mount: -j1 short
 check "by its name" complains 'has no nofs'
 
 done_testing

@@ -9,7 +9,6 @@
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/guests.sh
 . "$root/tests/guests.sh"
-seeded=$(dirname "$OUTAGE")/tests/seeded
 pm=$seeded/outage-pmfs
 
 # found RUN PROGRAM: what is wrong after which operation, a line each, whichever crash showed it

@@ -4,11 +4,8 @@
 # shellcheck disable=SC2016,SC2317 # $1 is for the check; functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-needs_namespaces
-if ! command -v qemu-x86_64 >/dev/null || ! command -v cc >/dev/null; then
-	echo '1..0 # SKIP there is no qemu-x86_64, or no compiler'
-	exit 77
-fi
+requires_namespaces
+requires_tools qemu-x86_64:qemu-user cc
 
 # shown FILE: what `cat FILE` prints there
 shown() { awk -v f="    \$ cat $1" '$0 == f { on = 1; next } /^    \$/ { on = 0 } on { sub(/^    /, ""); print }' "$root/doc/pm.md"; }

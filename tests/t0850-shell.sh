@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/guests.sh
 . "$root/tests/guests.sh"
-needs_mounts
+requires_mounts
 
 cat >simple <<'END'
 setup shell "mkdir d; echo one > d/f"

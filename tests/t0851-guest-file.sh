@@ -8,7 +8,7 @@
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/guests.sh
 . "$root/tests/guests.sh"
-prog=$(dirname "$OUTAGE")/tests/helpers/guest-map
+prog=$helpers/guest-map
 
 printf 'creat foo\nfsync foo\n' >short
 
@@ -18,10 +18,10 @@ mkdir fetch
 printf '#!/bin/sh\necho "$0 $*" >>%s/asked\nexit 1\n' "$dir" >fetch/apt-get
 chmod +x fetch/apt-get
 cp fetch/apt-get fetch/apt-cache
-wrong() { # PATTERN ARGUMENTS
+wrong_file() { # PATTERN ARGUMENTS
 	local pattern=$1
 	shift
-	PATH=$dir/fetch:$PATH OUTAGE_CACHE=$dir/no-kernels run test -t vm:ext4-dax -o x "$@" short
+	PATH=$dir/fetch:$PATH OUTAGE_CACHE=$dir/no-kernels outage test -t vm:ext4-dax -o x "$@" short
 	check "wrong: $*" [ $? -eq 2 ]
 	check "is said in one line" [ "$(grep -c . err)" -le 2 ]
 	check "and what: $pattern" complains "$pattern"
@@ -30,35 +30,35 @@ wrong() { # PATTERN ARGUMENTS
 }
 printf 'int main(void) { return 0; }\n' >main.c
 if command -v cc >/dev/null && cc -o dynamic main.c 2>/dev/null && grep -q ld-linux dynamic; then
-	wrong '/dynamic cannot run in a guest: it needs its libraries, and there are none; link it statically' --guest-file dynamic
+	wrong_file '/dynamic cannot run in a guest: it needs its libraries, and there are none; link it statically' --guest-file dynamic
 else
 	skip 'there is no compiler'
 fi
 : >data
 printf '\177ELF\2\1\1 and no more' >broken
 chmod +x broken
-wrong '/broken cannot run in a guest: it is no whole program for x86-64' --guest-file broken
-wrong 'cannot find nowhere' --guest-file nowhere
-wrong 'cannot find ' --guest-file :/bin/x
+wrong_file '/broken cannot run in a guest: it is no whole program for x86-64' --guest-file broken
+wrong_file 'cannot find nowhere' --guest-file nowhere
+wrong_file 'cannot find ' --guest-file :/bin/x
 mkdir folder
-wrong '/folder is no regular file' --guest-file folder
+wrong_file '/folder is no regular file' --guest-file folder
 mkfifo pipe
-wrong '/pipe is no regular file' --guest-file pipe
+wrong_file '/pipe is no regular file' --guest-file pipe
 for place in bin/x /bin/../init /bin/./x /bin//x / /bin/ '' "/bin/$(printf 'a\tb')" "/$(printf '%0250d' 0)"; do
-	wrong 'wants the path of a file in the guest' --guest-file "data:$place"
+	wrong_file 'wants the path of a file in the guest' --guest-file "data:$place"
 done
 for place in /init /init/x /modules/00 /proc/x /mnt/x /dev/x /bin /sbin /usr /usr/bin /usr/sbin /bin/sh /bin/busybox /bin/outage; do
-	wrong "$place is the guest's own" --guest-file "data:$place"
+	wrong_file "$place is the guest's own" --guest-file "data:$place"
 done
-wrong 'two files of the guest cannot be at /bin/data and /bin/data' --guest-file data --guest-file data
-wrong 'cannot be at /etc/x and /etc/x/y' --guest-file data:/etc/x --guest-file data:/etc/x/y
+wrong_file 'two files of the guest cannot be at /bin/data and /bin/data' --guest-file data --guest-file data
+wrong_file 'cannot be at /etc/x and /etc/x/y' --guest-file data:/etc/x --guest-file data:/etc/x/y
 truncate -s 70M large
-wrong '/large is too much for the guest: its files may take a quarter of --guest-memory' --guest-file large
+wrong_file '/large is too much for the guest: its files may take a quarter of --guest-memory' --guest-file large
 truncate -s 40M large
 cp --sparse=always large second
-wrong '/second is too much for the guest' --guest-file large --guest-file second
+wrong_file '/second is too much for the guest' --guest-file large --guest-file second
 cp data "$(printf 'two\nlines')"
-wrong 'line end in it' --guest-file "$(printf 'two\nlines'):/etc/two"
+wrong_file 'line end in it' --guest-file "$(printf 'two\nlines'):/etc/two"
 check "no kernel was fetched for that" test ! -e asked
 check "a disk of this machine has its own programs" status 2 test -t ext4 --guest-file data short
 check "which is said" complains '--guest-file is for uml: and vm: targets'
@@ -69,27 +69,27 @@ if ! command -v qemu-system-x86_64 >/dev/null || ! command -v busybox >/dev/null
 	skip 'qemu-system-x86_64 or busybox is not there'
 	done_testing
 fi
-own_machines t0851
+own_machines
 mkdir -p "$kernels" cache
-OUTAGE_CACHE=$kernels run test -t vm:ext4-dax -j 1 -o fetched short
+OUTAGE_CACHE=$kernels outage test -t vm:ext4-dax -j 1 -o fetched short
 fetched=$?
 if [ $fetched != 0 ] && complains 'apt-get|apt-cache'; then
 	skip 'no kernel can be fetched'
 	done_testing
 fi
 ln -s "$kernels/kernels" cache/kernels
-guest() { local want=$1; shift; keeps "$want" "$OUTAGE" test -t vm:ext4-dax -j 1 "$@"; } # STATUS ARGUMENTS
+trial=("$OUTAGE" test -t vm:ext4-dax -j 1)
 
 printf '#!/bin/sh\ntest -e /etc/ours && test "$(cat /etc/ours)" = "what we read" && echo fine\n' >looks
 chmod 750 looks
 printf 'what we read\n' >ours
 see='test "$(looks)" = fine && test "$(stat -c %a /bin/looks /etc/ours | tr "\n" " ")" = "750 644 "'
 chmod 644 ours
-check 'a script and its data are there, as they were' guest 0 --guest-file looks --guest-file ours:/etc/ours --check "$see" short
-check 'a check without them fails' guest 1 --check "$see" short
+check 'a script and its data are there, as they were' tries 0 --guest-file looks --guest-file ours:/etc/ours --check "$see" short
+check 'a check without them fails' tries 1 --check "$see" short
 before=$(find cache -name 'vm-*.state' | sort | tr '\n' ' ')
 printf 'what others read\n' >ours
-check 'with another content' guest 1 --guest-file looks --guest-file ours:/etc/ours --check "$see" short
+check 'with another content' tries 1 --guest-file looks --guest-file ours:/etc/ours --check "$see" short
 check 'it is another machine' [ "$(find cache -name 'vm-*.state' | sort | tr '\n' ' ')" != "$before" ]
 given=$(grep '^guest-files-hash ' kept/findings/0-0/case)
 check 'the finding names the files' grep -qx "guest-file $dir/looks:/bin/looks" kept/findings/0-0/case
@@ -129,7 +129,7 @@ chmod +x wrap/qemu-system-x86_64
 printf 'what others read\n' >ours
 ours_path=$PATH
 PATH=$dir/wrap:$PATH
-check 'a file that changes once the guest starts' guest 1 --guest-file looks --guest-file ours:/etc/ours --check "$see" short
+check 'a file that changes once the guest starts' tries 1 --guest-file looks --guest-file ours:/etc/ours --check "$see" short
 PATH=$ours_path
 check 'has changed' grep -qx 'built again' ours
 check 'the finding knows what the guest was given' [ "$(grep '^guest-files-hash ' kept/findings/0-0/case)" = "$given" ]
@@ -146,9 +146,9 @@ shell "guest-map right pool"
 END
 sed 's/ right pool/ wrong pool/' right >wrong
 whole='guest-map check pool'
-check 'a static program runs as an operation, and as a check' guest 0 --guest-file "$prog" --check "$whole" right
+check 'a static program runs as an operation, and as a check' tries 0 --guest-file "$prog" --check "$whole" right
 check 'in several states' grep -Eq ' [1-9][0-9]* different' out
-check 'what it stores in the wrong order is found' guest 1 --guest-file "$prog" --check "$whole" wrong
+check 'what it stores in the wrong order is found' tries 1 --guest-file "$prog" --check "$whole" wrong
 check 'by the check' grep -q '^check-failed	.*--check exited with status 1' kept/findings/0-0/problems
 check 'as a flush that is missing' grep -q '^ordering: ' kept/findings/0-0/diagnosis
 check 'and is shown again' status 1 replay kept/findings/0-0
@@ -167,7 +167,7 @@ if [ "$(id -u)" = 0 ] && timeout 900 "$OUTAGE" doctor >out 2>err; then
 else
 	skip 'nothing can be mounted here'
 fi
-check 'what it dumps is a state' guest 1 --guest-file "$prog" --dump 'guest-map hello; guest-map check pool' wrong
+check 'what it dumps is a state' tries 1 --guest-file "$prog" --dump 'guest-map hello; guest-map check pool' wrong
 check 'what it printed is kept' grep -rq 'hello from the guest' kept/findings --include=said
 if command -v linux.uml >/dev/null; then
 	check 'in user-mode Linux as well' keeps 0 "$OUTAGE" test -t uml:ext4 -j 1 --guest-file "$prog:/usr/bin/say" \

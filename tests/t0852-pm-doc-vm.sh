@@ -7,20 +7,15 @@
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/guests.sh
 . "$root/tests/guests.sh"
-if ! command -v qemu-system-x86_64 >/dev/null || ! command -v busybox >/dev/null; then
-	echo '1..0 # SKIP qemu-system-x86_64 or busybox is not there'
-	exit 77
-fi
+requires_qemu
+requires_tools busybox:busybox-static
 
-own_machines t0852
+own_machines
 mkdir -p "$kernels"
 export OUTAGE_CACHE=$kernels
 printf 'creat foo\n' >probe
-run test -t vm:ext4-dax -j 1 -o probed probe
-if complains 'apt-get|apt-cache'; then
-	echo '1..0 # SKIP no kernel can be fetched'
-	exit 77
-fi
+outage test -t vm:ext4-dax -j 1 -o probed probe
+requires_kernel $?
 mkdir bin examples here
 ln -s "$OUTAGE" bin/outage
 export PATH=$dir/bin:$PATH

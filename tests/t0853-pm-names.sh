@@ -9,22 +9,17 @@
 # shellcheck source=tests/guests.sh
 . "$root/tests/guests.sh"
 
-if [ "$(id -u)" != 0 ]; then
-	echo '1..0 # SKIP needs root: it puts another program in the place of QEMU'
-	exit 77
-fi
+requires_root 'it puts another program in the place of QEMU'
+requires_qemu
+requires_tools busybox:busybox-static
 qemu=$(realpath "$(command -v qemu-system-x86_64)")
-if [ ! -x "$qemu" ] || ! command -v busybox >/dev/null; then
-	echo '1..0 # SKIP qemu-system-x86_64 or busybox is not there (apt-get install qemu-system-x86 busybox-static)'
-	exit 77
-fi
 own_mounts
 mkdir -p "$kernels"
 export OUTAGE_CACHE=$kernels
 printf '%s\n' 'creat foo' 'fsync foo' >one
 keeps 0 "$OUTAGE" test -t vm:ext4-dax -j 1 --crash persist one
 rc=$?
-needs_kernel $rc
+requires_kernel $rc
 check 'a machine that has booted is kept' test $rc -eq 0
 
 # The traced machine cannot go on from it, and boots; a probe in its kernel has a page where modules would

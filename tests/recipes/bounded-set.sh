@@ -6,8 +6,8 @@
 says() { build tests/unit/workload-gen && timeout 900 stdbuf -oL tree/build/tests/unit/workload-gen 2>err | grep -qm 1 "$1"; }
 
 used() {
-	check 'the set is listed' eval 'status 0 "$OUTAGE" gen --list && grep -q "^replace .*renamed over another$" out'
-	check 'and generated' eval 'status 0 "$OUTAGE" gen --bounds replace && grep -qx "rename A/foo A/bar" out'
+	check 'the set is listed' eval 'status 0 gen --list && grep -q "^replace .*renamed over another$" out'
+	check 'and generated' eval 'status 0 gen --bounds replace && grep -qx "rename A/foo A/bar" out'
 	check 'the test of the generator counts it' says '^ok .*replace has [0-9]* workloads'
 }
 

@@ -3,10 +3,10 @@
 # `outage guarantees` is a command like the others.
 
 used() {
-	check 'the command runs' eval 'status 0 "$OUTAGE" guarantees && grep -q "^linux  *what ext4" out'
-	check 'is in the list' eval 'status 0 "$OUTAGE" --help && grep -q "^  guarantees  *lists" out'
-	check 'has help' eval 'status 0 "$OUTAGE" guarantees --help && grep -qx "usage: outage guarantees" out'
-	check 'refuses what it does not know' eval 'status 2 "$OUTAGE" guarantees all && grep -q "not expected here" err'
+	check 'the command runs' eval 'status 0 guarantees && grep -q "^linux  *what ext4" out'
+	check 'is in the list' eval 'status 0 --help && grep -q "^  guarantees  *lists" out'
+	check 'has help' eval 'status 0 guarantees --help && grep -qx "usage: outage guarantees" out'
+	check 'refuses what it does not know' eval 'status 2 guarantees all && grep -q "not expected here" err'
 	if command -v scdoc >/dev/null; then
 		check 'and has a manual page' eval 'build man/outage-guarantees.1 && grep -q guarantees tree/build/man/outage-guarantees.1'
 	else

@@ -5,7 +5,7 @@
 used() {
 	finding=$(find sick/findings -name case 2>/dev/null | sort | head -n 1)
 	if [ -n "$finding" ]; then
-		check 'the mail is exported' status 0 "$OUTAGE" export "${finding%/case}" -o with-mail
+		check 'the mail is exported' status 0 export "${finding%/case}" -o with-mail
 		check 'with a subject' grep -q '^Subject: ext4,barrier=0: ' with-mail/mail.txt
 		check 'and the workload' grep -q 'touch foo' with-mail/mail.txt
 		check 'beside the others' test -s with-mail/workload.sh -a -s with-mail/workload.c -a -x with-mail/reproduce.sh

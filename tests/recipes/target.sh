@@ -6,11 +6,11 @@ twins() { build tests/unit/target-guest-words && timeout 900 tree/build/tests/un
 
 used() {
 	check 'both targets are listed' \
-		eval 'status 2 "$OUTAGE" test -t nothing --bounds seq-1 && grep -q "uml:minix, .*vm:minix, " err'
+		eval 'status 2 test -t nothing --bounds seq-1 && grep -q "uml:minix, .*vm:minix, " err'
 	if command -v linux.uml >/dev/null && command -v mkfs.minix >/dev/null; then
 		printf 'mkdir A\nsync\ncreat A/foo\nwrite A/foo 0 4096\nsync\n' >minix.workload
 		check 'minix is made, mounted, recovered and checked' \
-			status 0 "$OUTAGE" test -t uml:minix --guarantee unmount --fsck -j 1 -o minix minix.workload
+			status 0 test -t uml:minix --guarantee unmount --fsck -j 1 -o minix minix.workload
 	else
 		skip 'user-mode Linux or mkfs.minix is not there'
 	fi

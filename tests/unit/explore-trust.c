@@ -9,8 +9,6 @@
 #include "keys.h"
 #include "run/store.h"
 
-static char dir[] = "/tmp/outage-trust-XXXXXX";
-
 /* unit run-trust has what they lead to. */
 static const char *const harmful[] = {
 	"mkfs",
@@ -32,14 +30,6 @@ static const char *const harmless[] = {
 	"reference-guest-pm /evil\n", "reference-deterministic yes\n",
 };
 
-static void write_text(const char *name, const char *text)
-{
-	struct err err = ERR_INIT;
-
-	if (io_write_file(dir, name, text, strlen(text), 0, &err))
-		ok(false, "%s", err.msg);
-}
-
 static void write_case(const char *target, const char *reference, const char *more)
 {
 	auto_free char *text =
@@ -47,7 +37,7 @@ static void write_case(const char *target, const char *reference, const char *mo
 			  "state live\nbase base.img\nreference %s\nsignature x\n%s",
 			  target, reference, more);
 
-	write_text("case", text);
+	write_below(dir, "case", text);
 }
 
 /* Refused with these words, or not if they are NULL. */
@@ -87,9 +77,9 @@ static void test_strange(void)
 	judged("uml:ext4", "mounted,:/evil {mnt}", "", "run '/evil {mnt}'");
 	judged("uml:ext4", "fuse:/evil {mnt}", "", "run '/evil {mnt}'");
 	judged("uml:ext4", "/evil", "", "run '/evil'");
-	write_text("script", "creat foo\nshell \"/evil\"\n");
+	write_below(dir, "script", "creat foo\nshell \"/evil\"\n");
 	judged("uml:ext4", "reffs", "", "run '/evil' (shell)");
-	write_text("script", "creat foo\n");
+	write_below(dir, "script", "creat foo\n");
 }
 
 static void test_own(void)
@@ -100,8 +90,8 @@ static void test_own(void)
 	struct kept_case c;
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		write_text("script", "creat foo\n");
-		write_text("start-4.img", "disk");
+		write_below(dir, "script", "creat foo\n");
+		write_below(dir, "start-4.img", "disk");
 		write_case("mounted:/mine", "reffs", "start start.img\n");
 		strbuf_clear(&text);
 		ok(!io_slurp_file(dir, "case", 4096, &text, &err), "%s", err.msg);
@@ -118,17 +108,14 @@ static void test_own(void)
 
 int main(void)
 {
-	umask(022);
-	if (!mkdtemp(dir))
+	if (!begin_trust())
 		return 1;
-	auto_free char *clear = xasprintf("rm -rf %s", dir);
 
-	use_own_key(dir);
-	write_text("script", "creat foo\n");
-	write_text("start.img", "disk");
-	write_text("workload", "creat foo\n");
-	write_text("problems", "missing\tfoo\tfoo: is missing\t\n");
+	write_below(dir, "script", "creat foo\n");
+	write_below(dir, "start.img", "disk");
+	write_below(dir, "workload", "creat foo\n");
+	write_below(dir, "problems", "missing\tfoo\tfoo: is missing\t\n");
 	test_strange();
 	test_own();
-	return system(clear) ? 1 : done_testing();
+	return done_testing();
 }

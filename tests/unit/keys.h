@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keys.h - every key of a file that may come from a stranger is known here, with what its value
+ * keys.h - what the tests of trust share. Each works in a directory of its own, with a key of its
+ * own: that of who runs it is left alone.
+ *
+ * Every key of a file that may come from a stranger is known here, with what its value
  * leads to. A key that is new must be thought about twice: in its table, and in the test.
  */
 #ifndef TESTS_KEYS_H
 #define TESTS_KEYS_H
+
+#include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/io.h"
 #include "case/record.h"
@@ -49,26 +55,48 @@ static inline const char *evil(const struct record_type *t, const char *name)
 								       : "4096";
 }
 
-/* A key of its own for each test: that of who runs it is left alone. */
-static inline void use_own_key(const char *dir)
+static char dir[] = "/tmp/outage-trust-XXXXXX";
+
+static void remove_dir(void)
 {
-	auto_free char *state = xasprintf("%s/state", dir);
+	auto_free char *clear = xasprintf("rm -rf %s", dir);
+
+	if (system(clear))
+		printf("# %s stays\n", dir);
+}
+
+/* Makes the directory, which goes when the test ends, and the key. */
+static bool begin_trust(void)
+{
 	struct err err = ERR_INIT;
 
+	umask(022);
+	if (!mkdtemp(dir))
+		return false;
+	atexit(remove_dir);
+	auto_free char *state = xasprintf("%s/state", dir);
 	setenv("XDG_STATE_HOME", state, 1);
-	ok(trust_ready(&err) == 0, "a key");
+	return ok(trust_ready(&err) == 0, "a key");
+}
+
+static void write_below(const char *where, const char *name, const char *text)
+{
+	struct err err = ERR_INIT;
+
+	if (io_write_file(where, name, text, strlen(text), 0, &err))
+		ok(false, "%s", err.msg);
 }
 
 /* The file with its first byte changed. */
-static inline void change_file(const char *dir, const char *name)
+static inline void change_file(const char *where, const char *name)
 {
 	auto_strbuf text = STRBUF_INIT;
 	struct err err = ERR_INIT;
 
-	if (io_slurp_file(dir, name, 1 << 20, &text, &err) || !text.len)
-		ok(false, "%s/%s: %s", dir, name, err.msg);
+	if (io_slurp_file(where, name, 1 << 20, &text, &err) || !text.len)
+		ok(false, "%s/%s: %s", where, name, err.msg);
 	text.buf[text.len - 1] ^= 1;
-	if (io_write_file(dir, name, text.buf, text.len, 0, &err))
+	if (io_write_file(where, name, text.buf, text.len, 0, &err))
 		ok(false, "%s", err.msg);
 }
 

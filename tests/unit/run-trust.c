@@ -11,8 +11,6 @@
 #include "run/plan.h"
 #include "run/store.h"
 
-static char dir[] = "/tmp/outage-trust-XXXXXX";
-
 static const struct trust_key of_plan[] = {
 	{ "target", TRUST_TARGET },	    { "kernel", TRUST_HARMLESS },
 	{ "started", TRUST_HARMLESS },	    { "guarantee", TRUST_HARMLESS },
@@ -203,10 +201,7 @@ static char *place; /* RUN/findings/0-0 */
 
 static void write_text(const char *name, const char *text)
 {
-	struct err err = ERR_INIT;
-
-	if (io_write_file(place, name, text, strlen(text), 0, &err))
-		ok(false, "%s", err.msg);
+	write_below(place, name, text);
 }
 
 static void write_case(const char *target, const char *kind, const char *more)
@@ -269,18 +264,15 @@ static void test_cases(void)
 
 int main(void)
 {
-	umask(022);
-	if (!mkdtemp(dir))
+	if (!begin_trust())
 		return 1;
 	auto_free char *all = xasprintf("%s/findings", dir), *one = xasprintf("%s/0-0", all);
-	auto_free char *clear = xasprintf("rm -rf %s", dir);
 
 	place = one;
 	if (mkdir(all, 0777) || mkdir(one, 0777))
 		return 1;
-	use_own_key(dir);
 	test_plans();
 	test_own_plan();
 	test_cases();
-	return system(clear) ? 1 : done_testing();
+	return done_testing();
 }
