@@ -7,9 +7,9 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/owner.h"
 #include "base/strbuf.h"
 #include "base/util.h"
@@ -200,9 +200,9 @@ static int openat2_below(int root, const char *path, int flags, mode_t mode)
 		.mode = flags & O_CREAT ? mode : 0,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
 	};
-	long fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
+	int fd = io_openat2(root, path, &how);
 
-	return fd < 0 ? -errno : refuse_link((int)fd);
+	return fd < 0 ? fd : refuse_link(fd);
 }
 
 /* A file is where its path says: with "..", that takes thought. */

@@ -8,7 +8,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/below.h"
@@ -524,4 +526,19 @@ void io_newdir_release(struct io_newdir *d)
 	free(d->tmp);
 	free(d->shown);
 	*d = (struct io_newdir)IO_NEWDIR_INIT;
+}
+
+int io_openat2(int root, const char *path, const struct open_how *how)
+{
+	enum {
+		TRIES = 10000
+	}; /* of some microseconds; a machine that renames all the time has some */
+	long fd = -1;
+
+	for (unsigned i = 0; i < TRIES; i++) {
+		fd = syscall(SYS_openat2, root, path, how, sizeof(*how));
+		if (fd >= 0 || errno != EAGAIN)
+			break;
+	}
+	return fd < 0 ? -errno : (int)fd;
 }

@@ -102,4 +102,12 @@ int io_newdir_commit(struct io_newdir *d, struct err *err) must_check;
 void io_newdir_release(struct io_newdir *d);
 #define auto_newdir auto_call(io_newdir_release) struct io_newdir
 
+struct open_how;
+
+/*
+ * openat2(2): a descriptor, or -errno. With RESOLVE_BENEATH the kernel gives up (EAGAIN) on a path
+ * with ".." while anybody on the machine renames or mounts something; it is asked again then.
+ */
+int io_openat2(int root, const char *path, const struct open_how *how);
+
 #endif

@@ -9,7 +9,7 @@
 #include "cli/test_findings.h"
 #include "report/report.h"
 #include "run/replay.h"
-#include "target/guest_files.h"
+#include "guest/guest_files.h"
 
 static int write_file(const char *dir, const char *name, const struct strbuf *text, mode_t mode,
 		      struct err *err)

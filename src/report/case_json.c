@@ -135,7 +135,7 @@ static void put_trees(const struct view *v, struct json *j)
 	json_end(j);
 }
 
-static void report_json_case(const struct view *v, struct json *j)
+void report_json_case(const struct view *v, struct json *j)
 {
 	const struct stored_problem *first = stored_case_first(&v->c);
 

@@ -19,6 +19,7 @@ int report_text_run(const struct run_view *r, struct strbuf *out, struct err *er
 void report_suppressions(const struct run_view *r, struct strbuf *out);
 
 /* For a program. */
+void report_json_case(const struct view *v, struct json *j);
 int report_json_run(const struct run_view *r, struct json *j, struct err *err) must_check;
 
 /* One page that needs nothing else. */

@@ -377,7 +377,7 @@ bool shell_cksum(const struct tree_entry *e, struct strbuf *out)
 }
 
 /* Attributes that workloads set, as the function `xattrs` prints them. */
-static void shell_xattrs(const struct tree_entry *e, struct strbuf *out)
+void shell_xattrs(const struct tree_entry *e, struct strbuf *out)
 {
 	for (size_t i = 0; i < e->n_xattrs; i++) {
 		const struct tree_xattr *x = &e->xattrs[i];

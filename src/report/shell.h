@@ -35,6 +35,8 @@ void shell_facts(const struct tree_entry *e, struct strbuf *out);
 void shell_listing(const struct view *v, const struct tree *t, struct strbuf *out);
 /* What cksum(1) prints of a file's content; false if it is not known. */
 bool shell_cksum(const struct tree_entry *e, struct strbuf *out);
+/* Attributes that workloads set, as the function `xattrs` prints them. */
+void shell_xattrs(const struct tree_entry *e, struct strbuf *out);
 
 /*
  * The value of what a problem of that kind is about, and the name that the function `value` has for

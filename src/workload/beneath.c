@@ -6,9 +6,9 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/strbuf.h"
 #include "base/util.h"
 
@@ -148,8 +148,6 @@ int beneath_open(int root, const char *path, int flags, mode_t mode)
 
 	if (flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY)))
 		how.mode = mode;
-	long fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
-	if (fd < 0 && errno == ENOSYS)
-		return beneath_open_by_hand(root, path, flags, mode);
-	return fd < 0 ? -errno : (int)fd;
+	int fd = io_openat2(root, path, &how);
+	return fd == -ENOSYS ? beneath_open_by_hand(root, path, flags, mode) : fd;
 }

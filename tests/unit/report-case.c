@@ -101,7 +101,8 @@ static void make_case(const char *dir)
 	write_to(dir, "said", &text);
 	strbuf_clear(&text);
 	strbuf_adds(&text,
-		    "target ext4,opt=<b>'\"$(" HOSTILE_LINE ")\nkernel <i>6.1\033[2J\n"
+		    "outage-test-case 2\nversion 0.1.0\ntarget ext4,opt=<b>'\"$(" HOSTILE_LINE
+		    ")\nkernel <i>6.1\033[2J\n"
 		    "guarantee linux\nstate 0.52\nbase ../../base-0.img\ndone 2\nlayer none\n"
 		    "size 16777216\n");
 	write_to(dir, "case", &text);

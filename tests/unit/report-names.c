@@ -3,11 +3,11 @@
  * report-names.c - which path a file of a trace has: by its names as they come and go, whatever
  * they are, and however directories lie in each other.
  */
-#include "report/posix_names.h"
+#include "app/posix_names.h"
 
 #include "base/strbuf.h"
 #include "hostile.h"
-#include "report/posix_log.h"
+#include "app/posix_log.h"
 #include "tap.h"
 
 static struct posix_names n;

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -70,6 +71,29 @@ static void compare_new(int root, const char *path, int flags)
 	   "'%s' made with %#x: %lld, %lld", path, (unsigned)flags, kernel, hand);
 }
 
+/* While others rename, the kernel cannot always be sure of ".."; who opens a file does not see
+ * that. */
+static void compare_while_renaming(int root)
+{
+	enum { OPENS = 200000 };
+	auto_free char *a = xasprintf("%s/outside/a", top), *b = xasprintf("%s/outside/b", top);
+	pid_t parent = getpid(), child = fork();
+	unsigned wrong = 0;
+
+	if (!child) {
+		mkdir(a, 0755);
+		while (getppid() == parent)
+			if (rename(a, b) || rename(b, a))
+				_exit(1);
+		_exit(0);
+	}
+	for (unsigned i = 0; i < OPENS && !wrong; i++)
+		wrong += opened(beneath_open(root, "d/e/../../d/../d/e/../../f", O_PATH, 0)) < 0;
+	kill(child, SIGKILL);
+	ok(child > 0 && waitpid(child, NULL, 0) == child && !wrong,
+	   "a path with .. is found while others rename");
+}
+
 int main(void)
 {
 	static const char *const paths[] = {
@@ -100,6 +124,7 @@ int main(void)
 	for (size_t i = 0; i < ARRAY_SIZE(new_paths); i++)
 		for (size_t k = 0; k < ARRAY_SIZE(new_flags); k++)
 			compare_new(root, new_paths[i], new_flags[k]);
+	compare_while_renaming(root);
 	close(root);
 	auto_free char *clean = xasprintf("rm -rf %s", top);
 	ok(system(clean) == 0, "gone again");
