@@ -67,9 +67,12 @@ echo 'start start.img' >>image/case
 check 'with the image it does' sh -c "
 	timeout 900 '$OUTAGE' explore --replay image --trust >out 2>err; [ \$? = 1 ]"
 check 'each time' grep -q '^shown 3 of 3 times' out
-check 'outage replay does not pretend that it was mended' sh -c "
-	timeout 900 '$OUTAGE' replay image --trust >out 2>err; [ \$? = 2 ]"
-check 'but says who can show it' grep -q 'explore --replay' err
+check 'outage replay begins with it as well' sh -c "
+	timeout 900 '$OUTAGE' replay image --trust >out 2>err; [ \$? = 1 ]"
+check 'and tells the same' grep -q '^shown 3 of 3 times' out
+check 'outage shrink would not' sh -c "
+	timeout 900 '$OUTAGE' shrink image --trust -o small >out 2>err; [ \$? = 2 ]"
+check 'and says who can show it' grep -q "outage replay" err
 sed 's/^target .*/target mounted:true {mnt}/' image/case >case && cp -r image foreign && cp case foreign/case
 check 'a finding that was changed may not run programs' sh -c "
 	timeout 900 '$OUTAGE' explore --replay foreign >out 2>err; [ \$? = 2 ]"

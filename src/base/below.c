@@ -467,7 +467,7 @@ static int not_hidden(const struct dirent *d)
 	return d->d_name[0] != '.';
 }
 
-int below_list(const char *dir, const char *name, struct below_names *out, struct err *err)
+int below_list(const char *dir, const char *name, struct words *out, struct err *err)
 {
 	struct dirent **names;
 	auto_fd fd = below_open_dir(dir, name, err);
@@ -486,11 +486,4 @@ int below_list(const char *dir, const char *name, struct below_names *out, struc
 	}
 	free(names);
 	return 0;
-}
-
-void below_names_release(struct below_names *names)
-{
-	for (size_t i = 0; i < names->n; i++)
-		free(names->v[i]);
-	vec_release(names);
 }

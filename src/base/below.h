@@ -14,7 +14,7 @@
 #define BASE_BELOW_H
 
 #include "base/err.h"
-#include "base/vec.h"
+#include "base/words.h"
 
 #define BELOW_MARK "/.//" /* for the kernel a slash; nobody would type it */
 
@@ -64,12 +64,8 @@ char *below_new_name(const char *name);
 /* Removes what processes that are gone left behind in a directory. It may not be there. */
 int below_sweep(const char *dir, const char *name, struct err *err) must_check;
 
-struct below_names vec_of(char *);
-
 /* The names in a directory, but for hidden ones, sorted as numbers are. */
-int below_list(const char *dir, const char *name, struct below_names *out, struct err *err)
-	must_check;
-void below_names_release(struct below_names *names);
+int below_list(const char *dir, const char *name, struct words *out, struct err *err) must_check;
 
 /*
  * openat2(2) with O_CLOEXEC, RESOLVE_BENEATH and without links. A descriptor, or -errno; -ELOOP: a

@@ -3,7 +3,6 @@
 #include "case/dir.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -81,7 +80,7 @@ int case_sweep(const char *run, struct err *err)
 
 int case_list(const char *run, struct words *out, struct err *err)
 {
-	struct below_names names = { 0 };
+	struct words names = { 0 };
 	struct err why = ERR_INIT;
 	int rc = below_exists(run, findings) || !below_exists(run, CASE_RUN)
 			 ? below_list(run, findings, &names, &why)
@@ -96,38 +95,76 @@ int case_list(const char *run, struct words *out, struct err *err)
 		if (below_exists(run, file))
 			vec_push(out, xasprintf("%s/%s/%s", run, findings, names.v[i]));
 	}
-	below_names_release(&names);
+	words_release(&names);
 	return 0;
 }
 
-char *case_type(const char *dir, const char *name)
+/* Whether a file is there, and a record of this type. */
+static bool is_record(const char *dir, const char *name, const char *type)
 {
-	char head[64] = "";
-	struct err none = ERR_INIT;
-	int end = 0;
+	struct err ignored = ERR_INIT;
+	auto_free char *is = NULL;
 
-	if (!below_has_file(dir, name))
-		return NULL;
-	auto_fd fd = below_open(dir, name, O_RDONLY, &none);
-	if (fd < 0 || io_read_full(fd, head, sizeof(head) - 1) < 0)
-		return NULL;
-	if (sscanf(head, "outage-%*[a-z-]%n", &end) < 0 || !end || head[end] != ' ')
-		return NULL;
-	return xmemdupz(head + 7, (size_t)end - 7);
+	return below_has_file(dir, name) && !record_type_of(dir, name, &is, &ignored) &&
+	       streq(is, type);
 }
 
 bool case_is_run(const char *dir, const char *type)
 {
-	auto_free char *is = case_type(dir, CASE_RUN);
-
-	return is && streq(is, type);
+	return is_record(dir, CASE_RUN, type);
 }
 
 bool case_is_finding(const char *dir, const char *type)
 {
-	auto_free char *at = below_case(dir), *is = case_type(at, CASE_FILE);
+	auto_free char *at = below_case(dir);
 
-	return is && streq(is, type);
+	return is_record(at, CASE_FILE, type);
+}
+
+static int read_kind(const char *dir, const char *name, const char *suffix, char **out,
+		     struct err *err)
+{
+	auto_free char *shown = below_shown(dir, name);
+	int rc = record_type_of(dir, name, out, err);
+	size_t len = rc ? 0 : strlen(*out), more = strlen(suffix);
+
+	if (rc)
+		return rc;
+	if (len <= more || !streq(*out + len - more, suffix)) {
+		free(steal(*out));
+		return err_set(err, -EINVAL, "%s is of another kind", shown);
+	}
+	(*out)[len - more] = '\0';
+	return 0;
+}
+
+bool case_is_one(const char *dir)
+{
+	auto_free char *at = below_case(dir);
+
+	return below_exists(at, CASE_FILE) && !below_exists(dir, findings);
+}
+
+int case_kind_of(const char *dir, char **out, struct err *err)
+{
+	auto_free char *at = below_case(dir);
+
+	if (case_is_one(dir))
+		return read_kind(at, CASE_FILE, "-case", out, err);
+	if (below_exists(dir, CASE_RUN))
+		return read_kind(dir, CASE_RUN, "-run", out, err);
+	if (!below_exists(dir, findings))
+		return err_set(err, -ENOENT,
+			       "%s is not the directory of a run, nor of a finding: it has no "
+			       "file " CASE_RUN ", and none " CASE_FILE,
+			       dir);
+	if (below_exists(dir, "app") || below_exists(dir, "pm"))
+		return err_set(err, -EINVAL,
+			       "%s was made by an earlier version of outage, and cannot be read by "
+			       "this one",
+			       dir);
+	*out = xstrdup("explore"); /* which has no RUN/run */
+	return 0;
 }
 
 bool case_has_ended(const char *run)

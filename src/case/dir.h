@@ -37,9 +37,10 @@ int case_create(const char *path, const char *stem, const char *const *names, ch
 int case_sweep(const char *run, struct err *err) must_check;
 /* The directories of a run's findings, in the order of their numbers. */
 int case_list(const char *run, struct words *out, struct err *err) must_check;
-/* The type of a record ("pm-run"), to be freed, by its first line; NULL: it is not there, or cannot
- * be read. */
-char *case_type(const char *dir, const char *name);
+/* Whether it is the directory of one finding, not of a run. */
+bool case_is_one(const char *dir);
+/* The kind of a run or a finding, by what its record says: "pm"; to be freed. */
+int case_kind_of(const char *dir, char **out, struct err *err) must_check;
 /* Whether RUN/run, or the file "case" of a finding, is a record of this type. */
 bool case_is_run(const char *dir, const char *type);
 bool case_is_finding(const char *dir, const char *type);

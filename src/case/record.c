@@ -3,6 +3,7 @@
 #include "case/record.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 
 #include "base/below.h"
@@ -320,30 +321,34 @@ static int take_line(struct reader *r, char *line)
 	return take(t, i, r->out, &r->seen, value, r->err);
 }
 
-/* The first line says what it is, and in which format; `rest` goes on behind it. */
-static int check_head(const struct record_type *t, char **rest, const char *source, struct err *err)
+/* The type that a first line names, to be freed; NULL: it is of another version, which is told. */
+static char *read_head(const char *line, const char *source, struct err *err)
 {
-	const char *line = strsep(rest, "\n");
 	const char *blank = strrchr(line, ' ');
 	uint64_t format = 0;
 
 	if (strncmp(line, prefix, strlen(prefix)) != 0 || !blank ||
-	    number_parse(blank + 1, &format) || format < RECORD_FORMAT)
-		return err_set(err, -EINVAL,
-			       "%s was made by an earlier version of outage, and cannot be read by "
-			       "this one",
-			       source);
-	if (format > RECORD_FORMAT)
-		return err_set(err, -EINVAL,
-			       "%s was made by a later version of outage, and cannot be read by "
-			       "this one",
-			       source);
+	    number_parse(blank + 1, &format) || format != RECORD_FORMAT) {
+		err_set(err, -EINVAL,
+			"%s was made by %s version of outage, and cannot be read by this one",
+			source, format > RECORD_FORMAT ? "a later" : "an earlier");
+		return NULL;
+	}
 	line += strlen(prefix);
-	if (strlen(t->name) != (size_t)(blank - line) ||
-	    strncmp(t->name, line, strlen(t->name)) != 0)
-		return err_set(err, -EINVAL, "%s:1: it is of another kind, %.*s, not %s", source,
-			       (int)min(blank - line, (ptrdiff_t)40), line, t->name);
-	line = strsep(rest, "\n");
+	return xmemdupz(line, (size_t)max(blank - line, (ptrdiff_t)0));
+}
+
+/* `rest` goes on behind the first two lines. */
+static int check_head(const struct record_type *t, char **rest, const char *source, struct err *err)
+{
+	auto_free char *type = read_head(strsep(rest, "\n"), source, err);
+
+	if (!type)
+		return -EINVAL;
+	if (!streq(type, t->name))
+		return err_set(err, -EINVAL, "%s:1: it is of another kind, %.40s, not %s", source,
+			       type, t->name);
+	const char *line = strsep(rest, "\n");
 	return line && strncmp(line, version_key, strlen(version_key)) == 0
 		       ? 0
 		       : err_set(err, -EINVAL, "%s:2: it does not say the version that made it",
@@ -402,6 +407,22 @@ int record_load(const struct record_type *t, const char *dir, const char *name, 
 	int rc = io_slurp_file(dir, name, RECORD_MAX, &text, err);
 
 	return rc ? rc : record_parse(t, strbuf_str(&text), text.len, shown, out, NULL, err);
+}
+
+int record_type_of(const char *dir, const char *name, char **out, struct err *err)
+{
+	auto_free char *shown = below_shown(dir, name);
+	char head[128] = "";
+	auto_fd fd = below_open(dir, name, O_RDONLY, err);
+
+	if (fd < 0)
+		return fd;
+	ssize_t n = io_read_full(fd, head, sizeof(head) - 1);
+	if (n < 0)
+		return err_set(err, (int)n, "cannot read %s: %s", shown, strerror((int)-n));
+	head[strcspn(head, "\n")] = '\0';
+	*out = read_head(head, shown, err);
+	return *out ? 0 : -EINVAL;
 }
 
 int record_save(const struct record_type *t, const char *dir, const char *name, const void *s,

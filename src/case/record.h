@@ -109,6 +109,8 @@ int record_parse(const struct record_type *t, const char *text, size_t len, cons
 /* The file NAME below DIR (below.h). */
 int record_load(const struct record_type *t, const char *dir, const char *name, void *out,
 		struct err *err) must_check;
+/* The type of a record, by its first line, to be freed. */
+int record_type_of(const char *dir, const char *name, char **out, struct err *err) must_check;
 int record_save(const struct record_type *t, const char *dir, const char *name, const void *s,
 		struct err *err) must_check;
 

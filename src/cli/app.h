@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* app.h - what the files of `outage app` share, and what other commands do with its findings. */
+/* app.h - what the files of `outage app` share. */
 #ifndef CLI_APP_H
 #define CLI_APP_H
 
@@ -59,11 +59,5 @@ struct search_opts app_run_search(struct app_run *r);
 
 /* Acknowledgements by writes to a file: they become marks of RUN/trace. */
 int app_ack_file(const char *run, const char *name, struct err *err) must_check;
-
-/* ---- other commands, for a directory that is one of `outage app` ---- */
-
-int app_replay(const char *dir, bool json, bool trust);
-int app_report(const char *dir, bool json, const char *html);
-int app_export(const char *dir, const char *to, bool trust);
 
 #endif

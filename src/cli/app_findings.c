@@ -8,6 +8,7 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "cli/app.h"
+#include "cli/kind.h"
 #include "report/app_report.h"
 #include "report/app_words.h"
 
@@ -29,7 +30,7 @@ static void loaded_release(struct loaded *l)
 /* A run, or one finding of it. */
 static int load(struct loaded *l, const char *dir, struct err *err)
 {
-	bool one = case_is_finding(dir, app_kind.finding->name);
+	bool one = case_is_one(dir);
 	auto_free char *run = one ? below_run_of(dir) : xstrdup(dir);
 
 	*l = (struct loaded){ 0 };
@@ -52,41 +53,31 @@ static int load(struct loaded *l, const char *dir, struct err *err)
 	return app_view_load(&l->view, one ? dir : NULL, err);
 }
 
-/* ---- report ---- */
-
-static int make_report(const struct loaded *l, bool json, const char *html, struct err *err)
+static int title(const char *dir, struct strbuf *out, struct err *err)
 {
-	auto_strbuf out = STRBUF_INIT;
-	struct json j;
-	int rc;
+	struct app_case c;
+	int rc = app_case_load(dir, &c, err);
 
-	if (html) {
-		rc = app_report_html(&l->view, &out, err);
-		if (!rc && streq(html, "-"))
-			fputs(strbuf_str(&out), stdout);
-		else if (!rc)
-			rc = io_write_file(NULL, html, strbuf_str(&out), out.len, 0, err);
-		if (rc || !json)
-			return rc;
-		strbuf_clear(&out);
-	}
-	json_init(&j, &out, true);
-	rc = json ? app_report_json(&l->view, &j, err) : app_report_text(&l->view, &out, err);
-	if (!rc)
-		fwrite(strbuf_str(&out), 1, out.len, stdout);
-	return rc;
+	if (rc)
+		return rc;
+	strbuf_adds(out, c.title);
+	app_case_release(&c);
+	return 0;
 }
 
-int app_report(const char *dir, bool json, const char *html)
+static int report(const char *dir, enum report_form form, struct strbuf *out, struct err *err)
 {
-	struct err err = ERR_INIT;
 	struct loaded l;
-	int rc = load(&l, dir, &err);
+	struct json j;
+	int rc = load(&l, dir, err);
 
+	json_init(&j, out, true);
 	if (!rc)
-		rc = make_report(&l, json, html, &err);
+		rc = form == REPORT_HTML   ? app_report_html(&l.view, out, err)
+		     : form == REPORT_JSON ? app_report_json(&l.view, &j, err)
+					   : app_report_text(&l.view, out, err);
 	loaded_release(&l);
-	return rc ? cli_fail(&err) : EXIT_OK;
+	return rc;
 }
 
 /* ---- replay ---- */
@@ -152,7 +143,7 @@ static int check_end(struct loaded *l, const struct search_opts *o, struct err *
 	return rc;
 }
 
-static int replay(struct loaded *l, bool trust, struct verdict *v, struct err *err)
+static int try_again(struct loaded *l, bool trust, struct verdict *v, struct err *err)
 {
 	const struct app_case *c = &l->view.cases.v[0];
 	struct search_opts o = app_run_search(&l->run);
@@ -171,26 +162,28 @@ static int replay(struct loaded *l, bool trust, struct verdict *v, struct err *e
 	return rc;
 }
 
-int app_replay(const char *dir, bool json, bool trust)
+static int replay(const struct replay_request *r)
 {
 	struct err err = ERR_INIT;
 	struct verdict v = { 0 };
 	struct loaded l = { 0 };
-	int rc = 0;
 
-	if (!case_is_finding(dir, app_kind.finding->name))
-		rc = err_set(&err, -EINVAL, "%s is a run: give a finding, such as %s/findings/0",
-			     dir, dir);
+	if (r->rerun)
+		return cli_usage(&cmd_replay, "--rerun: run 'outage app' again instead");
+	int rc = load(&l, r->dir, &err);
 	if (!rc)
-		rc = load(&l, dir, &err);
+		rc = try_again(&l, r->trust, &v, &err);
 	if (!rc)
-		rc = replay(&l, trust, &v, &err);
-	if (!rc)
-		print_replay(&l.view.cases.v[0], &v, json);
+		print_replay(&l.view.cases.v[0], &v, r->json);
 	int status = rc ? cli_fail(&err) : shows(l.view.cases.v, &v) ? EXIT_FINDINGS : EXIT_OK;
 	verdict_release(&v);
 	loaded_release(&l);
 	return status;
+}
+
+static int shrink(const struct shrink_request *r)
+{
+	return cli_failf("%s is small already: outage app shrinks what it finds", r->dir);
 }
 
 /* ---- export ---- */
@@ -215,21 +208,25 @@ static int export_all(const struct loaded *l, const char *to, struct err *err)
 	return rc;
 }
 
-int app_export(const char *dir, const char *to, bool trust)
+static int export(const struct export_request *r)
 {
 	struct err err = ERR_INIT, strange = ERR_INIT;
 	struct loaded l = { 0 };
-	int rc = 0;
+	int rc = load(&l, r->dir, &err);
 
-	if (!case_is_finding(dir, app_kind.finding->name))
-		rc = err_set(&err, -EINVAL, "%s is a run: give a finding, such as %s/findings/0",
-			     dir, dir);
+	if (!rc && app_trust(l.dir, r->dir, &l.run.plan, r->trust, &strange))
+		cli_tell_strange(r->dir);
 	if (!rc)
-		rc = load(&l, dir, &err);
-	if (!rc && app_trust(l.dir, dir, &l.run.plan, trust, &strange))
-		cli_tell_strange(dir);
-	if (!rc)
-		rc = export_all(&l, to, &err);
+		rc = export_all(&l, r->output, &err);
 	loaded_release(&l);
 	return rc ? cli_fail(&err) : EXIT_OK;
 }
+
+const struct case_ops kind_app = {
+	.name = "app",
+	.title = title,
+	.report = report,
+	.replay = replay,
+	.shrink = shrink,
+	.export = export,
+};

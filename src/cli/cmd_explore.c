@@ -329,12 +329,12 @@ static void leave_nothing(const struct explore *e, bool was_there)
 
 static uint64_t count_findings(const char *run)
 {
-	struct below_names names = { 0 };
+	struct words names = { 0 };
 	struct err why = ERR_INIT;
 	int rc = below_list(run, "findings", &names, &why);
 	uint64_t n = names.n + (rc && rc != -ENOENT);
 
-	below_names_release(&names);
+	words_release(&names);
 	return n;
 }
 
@@ -620,11 +620,9 @@ static int run(void *given, struct args *args)
 				   : explore_overlap(args->v, e->json);
 	if (args->n)
 		return cli_usage(&cmd_explore, "'%.60s' is not expected here", args->v[0]);
-	if (e->replay) {
-		struct explore_again again = { &e->o, e->replay, e->trust };
-
-		return cli_watch(explore_again, &again, 300, NULL);
-	}
+	if (e->replay)
+		return explore_again(&(struct replay_request){
+			.dir = e->replay, .json = e->json, .trust = e->trust });
 	if (!e->o.specs[0] && !e->lines[0].fstype)
 		return cli_usage(&cmd_explore, "--target is missing");
 	e->o.resume = e->resume;

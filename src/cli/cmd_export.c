@@ -1,231 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_export.c - outage export: a finding for people who do not have this program. */
-#include <errno.h>
-#include <sys/stat.h>
-
-#include "base/below.h"
-#include "base/io.h"
-#include "cli/app.h"
 #include "cli/cli.h"
-#include "cli/pm.h"
-#include "pm/keep.h"
-#include "report/report.h"
-#include "run/replay.h"
-#include "target/guest_files.h"
+#include "cli/kind.h"
 
-static int write_file(const char *dir, const char *name, const struct strbuf *text, mode_t mode,
-		      struct err *err)
-{
-	return io_write_file(dir, name, strbuf_str(text), text->len, mode, err);
-}
-
-/* Others mount what begins with a file system: of an NVDIMM, what is behind the kernel's block. */
-static int save_without_head(const struct image *img, const char *dir, struct err *err)
-{
-	static const unsigned char zeros[IMAGE_PAGE];
-	unsigned char page[IMAGE_PAGE];
-	auto_image fs = IMAGE_INIT;
-
-	image_init(&fs, img->size - TARGET_NVDIMM_HEAD);
-	for (uint64_t at = 0; at < fs.size; at += IMAGE_PAGE) {
-		size_t n = (size_t)min(fs.size - at, (uint64_t)IMAGE_PAGE);
-
-		image_read(img, TARGET_NVDIMM_HEAD + at, page, n);
-		if (memcmp(page, zeros, n) != 0)
-			image_write(&fs, at, page, n);
-	}
-	return image_save_below(&fs, dir, "crash.img", false, err);
-}
-
-static int write_image(const struct view *v, const char *dir, struct err *err)
-{
-	auto_crash_state state = CRASH_STATE_INIT;
-	int rc = replay_state(&v->c, &state, err);
-	bool headed = v->c.guest_pm && streq(v->c.guest_pm, "nvdimm");
-
-	if (rc)
-		return rc;
-	return headed && state.image.size > TARGET_NVDIMM_HEAD
-		       ? save_without_head(&state.image, dir, err)
-		       : image_save_below(&state.image, dir, "crash.img", false, err);
-}
-
-/* xfstests cuts the power with dm-flakey, below a file system of the kernel. */
-static int export_test(const struct view *v, const char *dir, struct err *err)
-{
-	auto_strbuf text = STRBUF_INIT, golden = STRBUF_INIT;
-
-	if (stored_case_live(&v->c)) {
-		printf("generic-NNN is not written: nothing had crashed, and it looks at what a "
-		       "crash leaves; workload.c shows it\n");
-		return 0;
-	}
-	if (strncmp(v->c.target, "fuse", 4) == 0) {
-		printf("generic-NNN is not written: xfstests cannot cut the power under a FUSE "
-		       "server\n");
-		return 0;
-	}
-	export_xfstest(v, &text, &golden);
-	int rc = write_file(dir, "generic-NNN", &text, 0755, err);
-	return rc ? rc : write_file(dir, "generic-NNN.out", &golden, 0644, err);
-}
-
-/* A finding that begins with a disk is worth nothing without it. */
-static int export_start(const struct view *v, const char *dir, struct err *err)
-{
-	struct image img;
-	int rc = stored_case_start(&v->c, &img, err);
-
-	if (rc)
-		return rc;
-	rc = image_save_below(&img, dir, "start.img", false, err);
-	image_release(&img);
-	if (!rc)
-		printf("it begins with the disk start.img: run workload.sh or workload.c where a "
-		       "copy of it is mounted as %s;\ngeneric-NNN is not written, it would begin "
-		       "with a new file system\n",
-		       v->c.target);
-	return rc;
-}
-
-/* The folders of a path below `dir`. */
-static int make_folders(const char *dir, const char *path, struct err *err)
-{
-	int rc = 0;
-
-	for (const char *slash = strchr(path + 1, '/'); slash && !rc;
-	     slash = strchr(slash + 1, '/')) {
-		auto_free char *part = xmemdupz(path + 1, (size_t)(slash - path) - 1);
-
-		rc = below_make_dir(dir, part, err);
-	}
-	return rc;
-}
-
-/*
- * A case names files of this machine: one from a stranger could name any, to have it passed on. So
- * it must be this user's own, and know what they hold.
- */
-static int read_files(const struct stored_case *c, struct guest_files *out, struct err *err)
-{
-	struct target_opts now = { .spec = c->target,
-				   .guest_files = c->guest_files,
-				   .guest_memory = c->guest_memory };
-
-	if (!c->ours)
-		return err_set(err, -EPERM,
-			       "%s was not made by you on this machine, and names files of it: "
-			       "look at its file case, then give --trust",
-			       c->dir);
-	if (!c->guest_files_hash)
-		return err_set(err, -EINVAL, "%s/case does not tell what was in it", c->dir);
-	int rc = target_files(&now, out, err);
-	if (rc)
-		return rc;
-	auto_free char *hash = guest_files_hash(out);
-	if (streq(hash, c->guest_files_hash))
-		return 0;
-	guest_files_release(out);
-	return err_set(err, -ESTALE, "the files hold something else than what the guest was given");
-}
-
-/* What the user's commands had in the guest, in a folder that is like its root. */
-static int export_files(const struct view *v, const char *dir, struct err *err)
-{
-	auto_free char *root = xasprintf("%s/guest", dir);
-	struct guest_files files = { 0 };
-	struct err why = ERR_INIT;
-	int rc = 0;
-
-	if (!v->c.guest_files)
-		return 0;
-	if (read_files(&v->c, &files, &why)) {
-		printf("guest/ is not written: %s; reproduce.sh tells what it needs there\n",
-		       why.msg);
-		return 0;
-	}
-	rc = below_make_dir(dir, "guest", err);
-	for (size_t i = 0; !rc && i < files.n; i++) {
-		const struct guest_file *f = &files.v[i];
-
-		rc = make_folders(root, f->guest, err);
-		if (!rc)
-			rc = write_file(root, f->guest + 1, &f->text, f->mode, err);
-	}
-	guest_files_release(&files);
-	return rc;
-}
-
-static const struct exporter {
-	const char *file;
-	mode_t mode;
-	enum { ALWAYS, CRASHED } when;
-	void (*write)(const struct view *v, struct strbuf *out);
-} exporters[] = {
-#define EXPORTER(...) { __VA_ARGS__ },
-#include "report/exporters.def"
-#undef EXPORTER
-};
-
-static int export_texts(const struct view *v, const char *dir, struct err *err)
-{
-	bool live = stored_case_live(&v->c);
-	int rc = 0;
-
-	for (size_t i = 0; !rc && i < ARRAY_SIZE(exporters); i++) {
-		const struct exporter *e = &exporters[i];
-		auto_strbuf text = STRBUF_INIT;
-
-		if (live && e->when == CRASHED)
-			continue;
-		e->write(v, &text);
-		rc = write_file(dir, e->file, &text, e->mode, err);
-	}
-	return rc;
-}
-
-static int export_all(const struct view *v, const char *dir, struct err *err)
-{
-	/* Before any crash there is no disk to show: the workload alone does. */
-	int rc = stored_case_live(&v->c) ? 0 : write_image(v, dir, err);
-
-	if (!rc)
-		rc = export_files(v, dir, err);
-	if (!rc)
-		rc = export_texts(v, dir, err);
-	if (rc)
-		return rc;
-	return stored_case_has_start(&v->c) ? export_start(v, dir, err) : export_test(v, dir, err);
-}
-
-/* Nothing of it is run here: one that is not this user's own is written, and says so. */
-static int export_case(const char *from, const char *to, bool trust)
-{
-	struct view v;
-	struct err err = ERR_INIT, strange = ERR_INIT;
-	int rc = view_load(from, false, &v, &err);
-
-	if (rc)
-		return cli_fail(&err);
-	if (store_trust(&v.c, NULL, trust, &strange) || !v.c.ours)
-		cli_tell_strange(from);
-	if (mkdir(to, 0777) < 0 && errno != EEXIST)
-		rc = err_set(&err, -errno, "cannot make the directory %s: %m", to);
-	if (!rc)
-		rc = export_all(&v, to, &err);
-	view_release(&v);
-	return rc ? cli_fail(&err) : EXIT_OK;
-}
-
-struct options {
-	const char *output;
-	bool trust;
-};
-
-#define AT(member) OPT_AT(struct options, member)
+#define AT(member) OPT_AT(struct export_request, member)
 static const struct opt options[] = {
 	{ OPT_ARGUMENT, .arg = "FINDING", .hint = HINT_DIR,
-	  .help = "its directory, RUN/findings/NAME, or what outage shrink made of it" },
+	  .help = "its directory, RUN/findings/NAME, or that of a run with one finding" },
 	{ OPT_TEXT, "output", 'o', "OUT", AT(output), .hint = HINT_DIR,
 	  .help = "a directory, which is made if it is not there" },
 	{ OPT_FLAG, "trust", 0, NULL, AT(trust),
@@ -235,18 +16,19 @@ static const struct opt options[] = {
 
 static int run(void *given, struct args *args)
 {
-	const struct options *o = given;
-	const char *dir = args->v[0];
+	struct export_request *r = given;
+	const struct case_ops *ops;
+	auto_free char *dir = NULL;
 
 	if (args->n != 1)
 		return cli_usage(&cmd_export_case, "give the directory of one finding");
-	if (!o->output)
+	if (!r->output)
 		return cli_usage(&cmd_export_case, "--output is missing");
-	if (case_is_finding(dir, app_kind.finding->name) || case_is_run(dir, app_kind.plan->name))
-		return app_export(dir, o->output, o->trust);
-	if (case_is_finding(dir, pm_kind.finding->name) || case_is_run(dir, pm_kind.plan->name))
-		return pm_export(dir, o->output, o->trust);
-	return export_case(dir, o->output, o->trust);
+	int status = kind_choose(&cmd_export_case, args->v[0], &dir, &ops);
+	if (status)
+		return status;
+	r->dir = dir;
+	return ops->export(r);
 }
 
 const struct command cmd_export_case = {
@@ -276,6 +58,6 @@ const struct command cmd_export_case = {
 		 "\n"
 		 "example: outage export outage-runs/ext4-0001/findings/0-0 -o reproducer\n",
 	.options = options,
-	.size = sizeof(struct options),
+	.size = sizeof(struct export_request),
 	.run = run,
 };

@@ -2,75 +2,28 @@
 /* cmd_report.c - outage report: what a run found, as text, JSON or a page. */
 
 #include "base/io.h"
-#include "cli/app.h"
 #include "cli/cli.h"
 #include "cli/groups.h"
-#include "cli/pm.h"
-#include "pm/keep.h"
-#include "report/report.h"
+#include "cli/kind.h"
 
 struct report_command {
 	bool text, json, suppressions;
 	const char *html;
 };
 
-static int write_html(const struct run_view *r, const char *path, struct err *err)
+/* Nothing is written of a report that cannot be made. */
+static int make(const struct case_ops *ops, const char *dir, enum report_form form, const char *to,
+		struct err *err)
 {
-	auto_strbuf page = STRBUF_INIT;
-	int rc = report_html_run(r, &page, err);
+	auto_strbuf out = STRBUF_INIT;
+	int rc = ops->report(dir, form, &out, err);
 
-	return rc ? rc : io_write_file(NULL, path, strbuf_str(&page), page.len, 0, err);
-}
-
-static int print_json(const struct run_view *r, struct err *err)
-{
-	auto_strbuf text = STRBUF_INIT;
-	struct json j;
-
-	json_init(&j, &text, true);
-	int rc = report_json_run(r, &j, err);
 	if (rc)
 		return rc;
-	fwrite(text.buf, 1, text.len, stdout);
+	if (to)
+		return io_write_file(NULL, to, strbuf_str(&out), out.len, 0, err);
+	fwrite(strbuf_str(&out), 1, out.len, stdout);
 	return 0;
-}
-
-static int print_text(const struct run_view *r, struct err *err)
-{
-	auto_strbuf text = STRBUF_INIT;
-	int rc = report_text_run(r, &text, err);
-
-	if (!rc)
-		fwrite(strbuf_str(&text), 1, text.len, stdout);
-	return rc;
-}
-
-static void print_suppressions(const struct run_view *r)
-{
-	auto_strbuf text = STRBUF_INIT;
-
-	report_suppressions(r, &text);
-	fputs(strbuf_str(&text), stdout);
-}
-
-static int make_report(const struct report_command *o, const char *dir)
-{
-	struct run_view r;
-	struct err err = ERR_INIT;
-	int rc = run_view_load(dir, &r, &err);
-
-	if (rc)
-		return cli_fail(&err);
-	if (o->html)
-		rc = write_html(&r, o->html, &err);
-	if (!rc && o->json)
-		rc = print_json(&r, &err);
-	if (!rc && o->text)
-		rc = print_text(&r, &err);
-	if (!rc && o->suppressions)
-		print_suppressions(&r);
-	run_view_release(&r);
-	return rc ? cli_fail(&err) : EXIT_OK;
 }
 
 #define AT(member) OPT_AT(struct report_command, member)
@@ -89,7 +42,9 @@ static const struct opt options[] = {
 static int run(void *given, struct args *args)
 {
 	struct report_command *o = given;
+	const struct case_ops *ops;
 	const char *dir = args->v[0];
+	struct err err = ERR_INIT;
 
 	if (args->n != 1)
 		return cli_usage(&cmd_report, "give the directory of one run");
@@ -99,17 +54,18 @@ static int run(void *given, struct args *args)
 				 "output");
 	if (!o->json && !o->html && !o->suppressions)
 		o->text = true;
-	if (case_is_run(dir, app_kind.plan->name) || case_is_finding(dir, app_kind.finding->name)) {
-		if (o->suppressions)
-			return cli_usage(&cmd_report, "a run of outage app has no suppressions");
-		return app_report(dir, o->json, o->html);
-	}
-	if (case_is_run(dir, pm_kind.plan->name) || case_is_finding(dir, pm_kind.finding->name)) {
-		if (o->suppressions)
-			return cli_usage(&cmd_report, "a run of outage pm has no suppressions");
-		return pm_report(dir, o->json, o->html);
-	}
-	return make_report(o, dir);
+	if (kind_find(dir, &ops, &err))
+		return cli_fail(&err);
+	if (o->suppressions && !ops->suppresses)
+		return cli_usage(&cmd_report, "a run of outage %s has no suppressions", ops->name);
+	int rc = o->html ? make(ops, dir, REPORT_HTML, o->html, &err) : 0;
+	if (!rc && (o->text || o->json || o->suppressions))
+		rc = make(ops, dir,
+			  o->json	    ? REPORT_JSON
+			  : o->suppressions ? REPORT_SUPPRESSIONS
+					    : REPORT_TEXT,
+			  NULL, &err);
+	return rc ? cli_fail(&err) : EXIT_OK;
 }
 
 const struct command cmd_report = {

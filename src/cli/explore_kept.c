@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
+/* explore_kept.c - what commands do with what outage explore has kept. */
 #include "cli/explore_kept.h"
 
 #include <stdio.h>
 
 #include "base/json.h"
-#include "cli/cli.h"
+#include "cli/test_findings.h"
+#include "cli/test_replay.h"
 #include "explore/keep.h"
 #include "explore/overlap.h"
 
 /* ---- a finding ---- */
+
+enum { TRIES = 3 };
 
 /* `references` has SIDES_MAX places. */
 static void sides_of_case(const struct stored_case *c, struct target_opts *references,
@@ -32,37 +36,80 @@ static void sides_of_case(const struct stored_case *c, struct target_opts *refer
 #include "target/options.def"
 }
 
-int explore_again(void *ctx)
+/* Does the finding TRIES times; `r` gets what was seen, `log` the operations. */
+static int do_again(const struct kept_case *c, struct explore_opts *opts, unsigned *shown,
+		    struct step_result *r, struct strbuf *log, struct err *err)
 {
-	struct explore_again *a = ctx;
 	struct target_opts references[SIDES_MAX] = { 0 };
-	struct kept_case c;
-	struct step_result result = { 0 };
+	const struct image *start[SIDES_MAX] = { NULL };
+
+	sides_of_case(&c->c, references, opts);
+	for (unsigned i = 0; i < SIDES_MAX; i++)
+		start[i] = c->starts[i] ? &c->start[i] : NULL;
+	return explore_replay(opts, &c->script, start, c->c.signature, TRIES, shown, r, log, err);
+}
+
+static void print_again(const struct test_replay *o, const struct step_result *seen, unsigned shown,
+			const struct strbuf *log)
+{
+	struct replay_result r = { .shown = shown };
+
+	if (o->r.json) {
+		replay_copy_findings(&seen->findings, &r.problems);
+		strbuf_adds(&r.state, "live");
+		test_replay_print(o, &r);
+		replay_result_release(&r);
+		return;
+	}
+	fputs(strbuf_str(log), stdout);
+	for (size_t i = 0; i < seen->findings.n; i++)
+		printf("found  %s\n", seen->findings.v[i].words);
+	if (o->other_kernel.len)
+		printf("%s\n", strbuf_str(&o->other_kernel));
+	printf("shown %u of %d times\n", shown, TRIES);
+}
+
+static int again(void *ctx)
+{
+	const struct test_replay *o = ctx;
+	struct explore_opts opts = { .n_specs = 1 };
+	struct step_result seen = { 0 };
 	auto_strbuf log = STRBUF_INIT;
 	struct err err = ERR_INIT;
-	const struct image *start[SIDES_MAX] = { NULL };
 	unsigned shown = 0;
-	int rc = kept_load(a->dir, &c, &err);
+	int rc = do_again(o->more, &opts, &shown, &seen, &log, &err);
 
-	if (rc)
-		return cli_fail(&err);
-	sides_of_case(&c.c, references, a->opts);
-	for (unsigned i = 0; i < SIDES_MAX; i++)
-		start[i] = c.starts[i] ? &c.start[i] : NULL;
-	rc = store_trust(&c.c, &c.script.w, a->trust, &err);
 	if (!rc)
-		rc = explore_replay(a->opts, &c.script, start, c.c.signature, 3, &shown, &result,
-				    &log, &err);
-	if (!rc) {
-		fputs(strbuf_str(&log), stdout);
-		for (size_t i = 0; i < result.findings.n; i++)
-			printf("found  %s\n", result.findings.v[i].words);
-		printf("shown %u of 3 times\n", shown);
-	}
-	step_result_release(&result);
-	kept_release(&c);
+		print_again(o, &seen, shown, &log);
+	step_result_release(&seen);
 	return rc ? cli_fail(&err) : shown ? EXIT_FINDINGS : EXIT_OK;
 }
+
+int explore_again(const struct replay_request *r)
+{
+	struct kept_case c;
+	struct test_replay o = { .r = *r, .c = &c.c, .more = &c };
+	struct err err = ERR_INIT;
+
+	if (kept_load(r->dir, &c, &err))
+		return cli_fail(&err);
+	o.r.rerun = true; /* there is no other way */
+	int status = test_replay_ready(&o, &c.script.w, &err) ? cli_fail(&err)
+							      : test_replay_watched(&o, again);
+	strbuf_release(&o.other_kernel);
+	kept_release(&c);
+	return status;
+}
+
+const struct case_ops kind_explore = {
+	.name = "explore",
+	.suppresses = true,
+	.title = test_title,
+	.report = test_report,
+	.replay = explore_again,
+	.shrink = test_shrink,
+	.export = test_export,
+};
 
 /* ---- runs ---- */
 

@@ -54,7 +54,7 @@ void list_pm_models(struct strbuf *out);
 /* --hang-after is about what is tested, --timeout about commands and servers that it waits for. */
 
 #define OPTION_FINDING \
-	{ OPT_ARGUMENT, .arg = "FINDING", .hint = HINT_DIR, .help = "its directory, RUN/findings/NAME" }
+	{ OPT_ARGUMENT, .arg = "FINDING", .hint = HINT_DIR, .help = "its directory, RUN/findings/NAME, or that of a run with one finding" }
 #define OPTION_TIMEOUT(words, ...) \
 	{ OPT_DURATION, "timeout", 0, "DURATION", __VA_ARGS__, .help = words }
 

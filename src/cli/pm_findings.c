@@ -8,7 +8,8 @@
 #include "base/below.h"
 #include "base/io.h"
 #include "base/json.h"
-#include "cli/pm.h"
+#include "cli/kind.h"
+#include "pm/keep.h"
 #include "pm/state.h"
 #include "report/pm_report.h"
 
@@ -44,12 +45,11 @@ static void case_json(struct json *j, const struct pm_case *c)
 
 /* `s` is NULL if the run did not come to its end. */
 static void report_json(const struct pm_plan *p, const struct pm_summary *s,
-			const struct pm_cases *cases)
+			const struct pm_cases *cases, struct strbuf *out)
 {
-	auto_strbuf text = STRBUF_INIT;
 	struct json j;
 
-	json_init(&j, &text, true);
+	json_init(&j, out, true);
 	json_object(&j);
 	json_kv_string(&j, "file", p->file);
 	json_kv_string(&j, "program", p->program);
@@ -67,85 +67,104 @@ static void report_json(const struct pm_plan *p, const struct pm_summary *s,
 		case_json(&j, &cases->v[i]);
 	json_end(&j);
 	json_end(&j);
-	fputs(strbuf_str(&text), stdout);
 }
 
 static void report_text(const struct pm_plan *p, const struct pm_summary *s,
-			const struct pm_cases *cases)
+			const struct pm_cases *cases, struct strbuf *out)
 {
-	printf("program  %s\nfile     %s\ncheck    %s\n", p->program, p->file,
-	       p->check ? p->check : p->dump);
+	strbuf_addf(out, "program  %s\nfile     %s\ncheck    %s\n", p->program, p->file,
+		    p->check ? p->check : p->dump);
 	if (!s)
-		printf("not finished: it was killed, or is still running; what failed until then "
-		       "(some of it may be one finding):\n");
+		strbuf_addf(
+			out,
+			"not finished: it was killed, or is still running; what failed until then "
+			"(some of it may be one finding):\n");
 	else
-		printf("%llu %s, %llu %s, %llu %s, %llu %s; %llu %s checked, %llu of them %s\n",
-		       (unsigned long long)s->stores, plural(s->stores, "store", "stores"),
-		       (unsigned long long)s->flushes, plural(s->flushes, "flush", "flushes"),
-		       (unsigned long long)s->fences, plural(s->fences, "fence", "fences"),
-		       (unsigned long long)s->marks, plural(s->marks, "mark", "marks"),
-		       (unsigned long long)s->checked, plural(s->checked, "state", "states"),
-		       (unsigned long long)s->failing, plural(s->failing, "fails", "fail"));
+		strbuf_addf(
+			out,
+			"%llu %s, %llu %s, %llu %s, %llu %s; %llu %s checked, %llu of them %s\n",
+			(unsigned long long)s->stores, plural(s->stores, "store", "stores"),
+			(unsigned long long)s->flushes, plural(s->flushes, "flush", "flushes"),
+			(unsigned long long)s->fences, plural(s->fences, "fence", "fences"),
+			(unsigned long long)s->marks, plural(s->marks, "mark", "marks"),
+			(unsigned long long)s->checked, plural(s->checked, "state", "states"),
+			(unsigned long long)s->failing, plural(s->failing, "fails", "fail"));
 	for (size_t i = 0; i < cases->n; i++) {
 		const struct pm_case *c = &cases->v[i];
 
-		printf("\nproblem  %s\n", c->title);
+		strbuf_addf(out, "\nproblem  %s\n", c->title);
 		if (c->cause)
-			printf("cause    %s\n", c->cause);
-		printf("         %s\n         %s: state %s at event %llu, and %llu "
-		       "more like it\n%s",
-		       c->seen ? c->seen : "", c->dir, c->state, (unsigned long long)c->point,
-		       (unsigned long long)(c->states - 1), c->detail ? c->detail : "");
+			strbuf_addf(out, "cause    %s\n", c->cause);
+		strbuf_addf(out,
+			    "         %s\n         %s: state %s at event %llu, and %llu "
+			    "more like it\n%s",
+			    c->seen ? c->seen : "", c->dir, c->state, (unsigned long long)c->point,
+			    (unsigned long long)(c->states - 1), c->detail ? c->detail : "");
 		if (c->said.len)
-			printf("said     %s%s", strbuf_str(&c->said),
-			       c->said.buf[c->said.len - 1] == '\n' ? "" : "\n");
+			strbuf_addf(out, "said     %s%s", strbuf_str(&c->said),
+				    c->said.buf[c->said.len - 1] == '\n' ? "" : "\n");
 	}
 }
 
-static int write_html(const char *run, const struct pm_summary *s, const struct pm_cases *cases,
-		      const char *path, struct err *err)
+static int report_html(const char *run, const struct pm_summary *s, const struct pm_cases *cases,
+		       struct strbuf *out, struct err *err)
 {
-	auto_strbuf page = STRBUF_INIT;
 	struct pm_run r;
 	int rc = pm_run_load(run, &r, err);
 
 	if (rc)
 		return rc;
-	rc = pm_report_html(&r, s, cases, &page, err);
+	rc = pm_report_html(&r, s, cases, out, err);
 	pm_run_release(&r);
-	return rc ? rc : io_write_file(NULL, path, strbuf_str(&page), page.len, 0, err);
+	return rc;
 }
 
-int pm_report(const char *dir, bool json, const char *html)
+/* All findings of a run, or one. */
+static int load_cases(const char *dir, struct pm_cases *out, struct err *err)
 {
-	bool one = case_is_finding(dir, pm_kind.finding->name);
-	auto_free char *run = one ? below_run_of(dir) : xstrdup(dir);
-	struct err err = ERR_INIT;
+	struct pm_case c;
+
+	if (!case_is_one(dir))
+		return pm_cases_load(dir, out, err);
+	int rc = pm_case_load(dir, &c, err);
+	if (!rc)
+		vec_push(out, c);
+	return rc;
+}
+
+static int report(const char *dir, enum report_form form, struct strbuf *out, struct err *err)
+{
+	auto_free char *run = case_is_one(dir) ? below_run_of(dir) : xstrdup(dir);
 	struct pm_plan plan = { 0 };
 	struct pm_summary totals = { 0 }, *s = case_has_ended(run) ? &totals : NULL;
 	struct pm_cases cases = { 0 };
-	int rc = pm_plan_load(run, &plan, &err);
+	int rc = pm_plan_load(run, &plan, err);
 
 	if (!rc && s)
-		rc = record_load(pm_kind.summary, run, CASE_SUMMARY, s, &err);
-	if (!rc && one) {
-		struct pm_case c;
-
-		rc = pm_case_load(dir, &c, &err);
-		if (!rc)
-			vec_push(&cases, c);
-	} else if (!rc) {
-		rc = pm_cases_load(run, &cases, &err);
-	}
-	if (!rc && html)
-		rc = write_html(run, s, &cases, html, &err);
-	if (!rc && json)
-		report_json(&plan, s, &cases);
-	else if (!rc && !html)
-		report_text(&plan, s, &cases);
+		rc = record_load(pm_kind.summary, run, CASE_SUMMARY, s, err);
+	if (!rc)
+		rc = load_cases(dir, &cases, err);
+	if (!rc && form == REPORT_HTML)
+		rc = report_html(run, s, &cases, out, err);
+	else if (!rc && form == REPORT_JSON)
+		report_json(&plan, s, &cases, out);
+	else if (!rc)
+		report_text(&plan, s, &cases, out);
 	release_cases(&cases);
 	pm_plan_release(&plan);
-	return rc ? cli_fail(&err) : EXIT_OK;
+	return rc;
+}
+
+static int title(const char *dir, struct strbuf *out, struct err *err)
+{
+	struct pm_case c;
+	int rc = pm_case_load(dir, &c, err);
+
+	if (rc)
+		return rc;
+	strbuf_adds(out, c.title);
+	pm_case_release(&c);
+	return 0;
 }
 
 /* ---- replay ---- */
@@ -187,70 +206,89 @@ static int make_place(const char *path, bool *made, struct err *err)
 	return 0;
 }
 
-int pm_replay(const char *dir, bool json, bool trust)
-{
-	auto_free char *run_dir = below_run_of(dir);
-	struct err err = ERR_INIT;
+/* A finding, with its run. */
+struct loaded {
 	struct pm_run run;
-	struct pm_case c = { 0 };
+	struct pm_case c;
+};
+
+static int load(const char *dir, struct loaded *l, struct err *err)
+{
+	auto_free char *run = below_run_of(dir);
+	int rc = pm_run_load(run, &l->run, err);
+
+	if (rc)
+		return rc;
+	rc = pm_case_load(dir, &l->c, err);
+	if (rc)
+		pm_run_release(&l->run);
+	return rc;
+}
+
+static void loaded_release(struct loaded *l)
+{
+	pm_case_release(&l->c);
+	pm_run_release(&l->run);
+}
+
+static int replay(const struct replay_request *r)
+{
+	struct err err = ERR_INIT;
+	struct loaded l;
 	struct pm_failure f = { 0 };
 	int status = EXIT_FAILED;
 	bool made = false;
 
-	if (pm_run_load(run_dir, &run, &err))
+	if (r->rerun)
+		return cli_usage(&cmd_replay, "--rerun: run 'outage pm' again instead");
+	if (load(r->dir, &l, &err))
 		return cli_fail(&err);
-	int rc = pm_case_load(dir, &c, &err);
+	int rc = pm_trust(l.run.dir, &l.c, &l.run.plan, r->trust, &err);
 	if (!rc)
-		rc = pm_trust(run_dir, &c, &run.plan, trust, &err);
+		rc = make_place(l.run.plan.file, &made, &err);
 	if (!rc)
-		rc = make_place(run.plan.file, &made, &err);
-	if (!rc)
-		rc = pm_search_one(&run, c.state, &f, &err);
+		rc = pm_search_one(&l.run, l.c.state, &f, &err);
 	if (made)
-		unlink(run.plan.file);
+		unlink(l.run.plan.file);
 	if (!rc) {
-		bool shown = pm_shows(&run, &c, &f);
+		bool shown = pm_shows(&l.run, &l.c, &f);
 
-		print_replay(&c, &f, shown, json);
+		print_replay(&l.c, &f, shown, r->json);
 		status = shown ? EXIT_FINDINGS : EXIT_OK;
 	}
 	pm_failure_release(&f);
-	pm_case_release(&c);
-	pm_run_release(&run);
+	loaded_release(&l);
 	return rc ? cli_fail(&err) : status;
 }
 
 /* ---- export ---- */
 
-int pm_export(const char *dir, const char *to, bool trust)
+static int export(const struct export_request *r)
 {
-	auto_free char *run_dir = below_run_of(dir);
 	auto_strbuf text = STRBUF_INIT;
 	struct err err = ERR_INIT, strange = ERR_INIT;
-	struct pm_run run;
-	struct pm_case c = { 0 };
+	struct loaded l;
 
-	if (!case_is_finding(dir, pm_kind.finding->name))
-		return cli_failf("%s is a run: give a finding, such as %s/findings/0", dir, dir);
-	if (pm_run_load(run_dir, &run, &err))
+	if (load(r->dir, &l, &err))
 		return cli_fail(&err);
-	int rc = pm_case_load(dir, &c, &err);
-	if (!rc && pm_trust(run_dir, &c, &run.plan, trust, &strange))
-		cli_tell_strange(dir);
+	if (pm_trust(l.run.dir, &l.c, &l.run.plan, r->trust, &strange))
+		cli_tell_strange(r->dir);
+	int rc = pm_export_script(&l.run, &l.c, &text, &err);
+	if (!rc && mkdir(r->output, 0777) && errno != EEXIST)
+		rc = err_set(&err, -errno, "cannot make the directory %s: %m", r->output);
 	if (!rc)
-		rc = pm_export_script(&run, &c, &text, &err);
-	if (!rc && mkdir(to, 0777) && errno != EEXIST)
-		rc = err_set(&err, -errno, "cannot make the directory %s: %m", to);
-	if (!rc)
-		rc = io_write_file(to, "reproduce.sh", strbuf_str(&text), text.len, 0755, &err);
-	pm_case_release(&c);
-	pm_run_release(&run);
+		rc = io_write_file(r->output, "reproduce.sh", strbuf_str(&text), text.len, 0755,
+				   &err);
+	loaded_release(&l);
 	return rc ? cli_fail(&err) : EXIT_OK;
 }
 
 /* ---- shrink ---- */
 
-static void print_shrunk(const struct pm_shrink_command *o, const struct pm_shrunk *r)
+/* The program is not run again: only what its crash lost can become less. */
+enum { SHRINK_TRIES = 500 };
+
+static void print_shrunk(const struct shrink_request *o, const struct pm_shrunk *r)
 {
 	auto_strbuf text = STRBUF_INIT;
 	struct json j;
@@ -273,7 +311,7 @@ static void print_shrunk(const struct pm_shrink_command *o, const struct pm_shru
 	fputs(strbuf_str(&text), stdout);
 }
 
-static int shrink_loaded(const struct pm_shrink_command *o, struct pm_run *run, struct pm_case *c,
+static int shrink_loaded(const struct shrink_request *o, struct pm_run *run, struct pm_case *c,
 			 struct pm_shrunk *r, struct err *err)
 {
 	bool made = false;
@@ -282,7 +320,7 @@ static int shrink_loaded(const struct pm_shrink_command *o, struct pm_run *run, 
 	if (!rc)
 		rc = make_place(run->plan.file, &made, err);
 	if (!rc)
-		rc = pm_shrink(run, c, o->max_tries, r, err);
+		rc = pm_shrink(run, c, o->max_runs ? o->max_runs : SHRINK_TRIES, r, err);
 	if (made)
 		unlink(run->plan.file);
 	if (rc > 0)
@@ -294,7 +332,7 @@ static int shrink_loaded(const struct pm_shrink_command *o, struct pm_run *run, 
 }
 
 /* The small one needs the run as well, its trace and the file before it: it must lie in one. */
-static int check_place(const struct pm_shrink_command *o, struct err *err)
+static int check_place(const struct shrink_request *o, struct err *err)
 {
 	auto_free char *run = below_run_of(o->dir), *at = below_case(o->output);
 	auto_free char *dir = NULL, *name = NULL;
@@ -317,25 +355,27 @@ static int check_place(const struct pm_shrink_command *o, struct err *err)
 	return rc ? rc : below_sweep(run, "shrunk", err);
 }
 
-int pm_shrink_case(const struct pm_shrink_command *o)
+static int shrink(const struct shrink_request *o)
 {
-	auto_free char *run_dir = below_run_of(o->dir);
 	struct err err = ERR_INIT;
 	struct pm_shrunk result = { 0 };
-	struct pm_run run;
-	struct pm_case c = { 0 };
+	struct loaded l;
 
-	if (check_place(o, &err))
+	if (check_place(o, &err) || load(o->dir, &l, &err))
 		return cli_fail(&err);
-	if (pm_run_load(run_dir, &run, &err))
-		return cli_fail(&err);
-	int rc = pm_case_load(o->dir, &c, &err);
-	if (!rc)
-		rc = shrink_loaded(o, &run, &c, &result, &err);
-	pm_case_release(&c);
-	pm_run_release(&run);
+	int rc = shrink_loaded(o, &l.run, &l.c, &result, &err);
+	loaded_release(&l);
 	if (rc)
 		return cli_fail(&err);
 	print_shrunk(o, &result);
 	return EXIT_OK;
 }
+
+const struct case_ops kind_pm = {
+	.name = "pm",
+	.title = title,
+	.report = report,
+	.replay = replay,
+	.shrink = shrink,
+	.export = export,
+};

@@ -26,7 +26,7 @@ static void read_case(const char *run, const char *name, struct earlier_case *e)
 
 int earlier_load(const char *run, const struct progress *p, struct earlier *out, struct err *err)
 {
-	struct below_names names = { 0 };
+	struct words names = { 0 };
 	int rc = below_list(run, "findings", &names, err);
 
 	for (size_t i = 0; i < names.n && !rc; i++) {
@@ -40,7 +40,7 @@ int earlier_load(const char *run, const struct progress *p, struct earlier *out,
 		read_case(run, names.v[i], &e);
 		vec_push(out, e);
 	}
-	below_names_release(&names);
+	words_release(&names);
 	return rc;
 }
 

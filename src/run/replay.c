@@ -35,7 +35,7 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 	if (stored_case_has_start(c))
 		return err_set(err, -EINVAL,
 			       "%s begins with a disk that is not empty: see it with 'outage "
-			       "explore --replay'",
+			       "replay'",
 			       c->dir);
 	if (!g)
 		return err_set(err, -EINVAL, "%s: there is no guarantee '%.40s'", c->dir,

@@ -192,7 +192,7 @@ static int make_case(const char *content, struct err *err)
 static char read_case(void)
 {
 	auto_strbuf a = STRBUF_INIT, b = STRBUF_INIT;
-	struct below_names names = { 0 };
+	struct words names = { 0 };
 	struct err err = ERR_INIT;
 	char c = '?';
 
@@ -204,7 +204,7 @@ static char read_case(void)
 		 !io_slurp_file("run/findings/1-0", "b", 99, &b, &err) &&
 		 streq(strbuf_str(&a), strbuf_str(&b)) && a.len)
 		c = a.buf[0];
-	below_names_release(&names);
+	words_release(&names);
 	return c;
 }
 

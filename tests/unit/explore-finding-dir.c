@@ -61,11 +61,11 @@ static bool lists_one(void)
 
 static size_t count(const char *name)
 {
-	struct below_names names = { 0 };
+	struct words names = { 0 };
 	struct err err = ERR_INIT;
 	size_t n = below_list("run", name, &names, &err) ? 0 : names.n;
 
-	below_names_release(&names);
+	words_release(&names);
 	return n;
 }
 

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* kind.c - finds the kind of a run or a finding, and the finding that a command is about. */
+#include "cli/kind.h"
+
+#include <errno.h>
+
+#include "case/dir.h"
+
+static const struct case_ops *const kinds[] = {
+#define KIND(name_) &kind_##name_,
+#include "cli/kinds.def"
+#undef KIND
+};
+
+int kind_find(const char *dir, const struct case_ops **out, struct err *err)
+{
+	auto_free char *name = NULL;
+	int rc = case_kind_of(dir, &name, err);
+
+	for (size_t i = 0; !rc && i < ARRAY_SIZE(kinds); i++)
+		if (streq(kinds[i]->name, name)) {
+			*out = kinds[i];
+			return 0;
+		}
+	return rc ? rc : err_set(err, -EINVAL, "%s: there is no such kind as '%.40s'", dir, name);
+}
+
+/* What cannot be read is listed, too: then its line says why. */
+static void list_one(const struct command *cmd, const char *dir)
+{
+	const struct case_ops *ops;
+	auto_strbuf title = STRBUF_INIT, line = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	int rc = kind_find(dir, &ops, &err);
+
+	if (!rc)
+		rc = ops->title(dir, &title, &err);
+	for (const char *c = rc ? err.msg : strbuf_str(&title); *c; c++)
+		strbuf_addch(&line, (unsigned char)*c < 0x20 || *c == 0x7f ? ' ' : *c);
+	printf("outage %s %s\n    %s\n", cmd->name, dir, strbuf_str(&line));
+}
+
+/* The only finding of a run; several are listed. */
+static int choose_of_run(const struct command *cmd, const char *run, char **dir)
+{
+	auto_words list = { 0 };
+	struct err err = ERR_INIT;
+
+	if (case_list(run, &list, &err))
+		return cli_fail(&err);
+	if (list.n == 1) {
+		*dir = steal(list.v[0]);
+		list.n = 0;
+		return EXIT_OK;
+	}
+	if (!list.n)
+		return cli_failf("%s has no findings", run);
+	for (size_t i = 0; i < list.n; i++)
+		list_one(cmd, list.v[i]);
+	fflush(stdout);
+	return cli_failf("%s has %zu findings: give the directory of one of them", run, list.n);
+}
+
+int kind_choose(const struct command *cmd, const char *given, char **dir,
+		const struct case_ops **out)
+{
+	struct err err = ERR_INIT;
+	int status = EXIT_OK;
+
+	if (kind_find(given, out, &err))
+		return cli_fail(&err);
+	if (case_is_one(given))
+		*dir = xstrdup(given);
+	else
+		status = choose_of_run(cmd, given, dir);
+	if (status || !kind_find(*dir, out, &err))
+		return status;
+	return cli_fail(&err);
+}

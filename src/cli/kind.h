@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kind.h - what replay, report, shrink and export do with the findings of each kind of run. A kind
+ * is an entry in kinds.def and a struct case_ops; its records name it (case/dir.h).
+ */
+#ifndef CLI_KIND_H
+#define CLI_KIND_H
+
+#include "cli/cli.h"
+#include "target/target.h"
+
+/* What the commands were asked for; `dir` is the finding. */
+struct replay_request {
+	const char *dir;
+	bool rerun, json, trust;
+	uint64_t time_ns; /* 0: not said */
+	struct target_opts guest;
+};
+
+struct shrink_request {
+	const char *dir;
+	char *output;
+	uint64_t max_runs, time_ns;
+	bool json, force, trust;
+	struct target_opts guest;
+};
+
+struct export_request {
+	const char *dir, *output;
+	bool trust;
+};
+
+enum report_form { REPORT_TEXT, REPORT_JSON, REPORT_HTML, REPORT_SUPPRESSIONS };
+
+struct case_ops {
+	const char *name; /* as in "pm-run" and "pm-case" */
+	bool suppresses;  /* its findings have suppressions */
+	/* One line about a finding. */
+	int (*title)(const char *dir, struct strbuf *out, struct err *err);
+	/* A report of a run, or of one finding. */
+	int (*report)(const char *dir, enum report_form form, struct strbuf *out, struct err *err);
+	/* These print what they do; an exit status. */
+	int (*replay)(const struct replay_request *r);
+	int (*shrink)(const struct shrink_request *r);
+	int (*export)(const struct export_request *r);
+};
+
+#define KIND(name_) extern const struct case_ops kind_##name_;
+#include "cli/kinds.def"
+#undef KIND
+
+/* The kind of a run or a finding. */
+int kind_find(const char *dir, const struct case_ops **out, struct err *err) must_check;
+/*
+ * The finding that a command was given, to be freed: itself, or the only one of a run. Of a run
+ * with several, they are listed. EXIT_OK, or the status to end with.
+ */
+int kind_choose(const struct command *cmd, const char *given, char **dir,
+		const struct case_ops **out);
+
+#endif

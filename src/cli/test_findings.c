@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* test_findings.c - what report and shrink do with a run of outage test. */
+#include "cli/test_findings.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "base/below.h"
+#include "base/json.h"
+#include "cli/guest_opts.h"
+#include "cli/test_replay.h"
+#include "report/report.h"
+#include "run/shrink.h"
+
+int test_title(const char *dir, struct strbuf *out, struct err *err)
+{
+	struct stored_case c;
+	int rc = store_load(dir, &c, err);
+
+	if (rc)
+		return rc;
+	strbuf_adds(out, stored_case_first(&c)->words);
+	stored_case_release(&c);
+	return 0;
+}
+
+/* ---- report ---- */
+
+int test_report(const char *dir, enum report_form form, struct strbuf *out, struct err *err)
+{
+	struct run_view r;
+	struct json j;
+	int rc = run_view_load(dir, &r, err);
+
+	if (rc)
+		return rc;
+	switch (form) {
+	case REPORT_TEXT:
+		rc = report_text_run(&r, out, err);
+		break;
+	case REPORT_JSON:
+		json_init(&j, out, true);
+		rc = report_json_run(&r, &j, err);
+		break;
+	case REPORT_HTML:
+		rc = report_html_run(&r, out, err);
+		break;
+	case REPORT_SUPPRESSIONS:
+		report_suppressions(&r, out);
+		break;
+	}
+	run_view_release(&r);
+	return rc;
+}
+
+/* ---- shrink ---- */
+
+struct shrinking {
+	const struct shrink_request *r;
+	struct stored_case c;
+	struct shrink_opts opts;
+	struct err unmarked; /* why the small one does not get this user's mark */
+};
+
+static void on_step(void *ctx, const char *words)
+{
+	const struct shrinking *o = ctx;
+
+	if (!o->r->json) {
+		printf("  %s\n", words);
+		fflush(stdout);
+	}
+}
+
+static void print_json(const struct shrinking *o, const struct shrink_result *r)
+{
+	auto_strbuf text = STRBUF_INIT;
+	struct json j;
+
+	json_init(&j, &text, true);
+	json_object(&j);
+	json_kv_string(&j, "case", o->c.dir);
+	json_kv_string(&j, "output", o->r->output);
+	json_kv_uint(&j, "operations_before", r->ops_before);
+	json_kv_uint(&j, "operations", r->ops_after);
+	json_kv_uint(&j, "lost_before", r->lost_before);
+	json_kv_uint(&j, "lost", r->lost_after);
+	json_kv_uint(&j, "runs", r->runs);
+	json_kv_uint(&j, "states", r->states);
+	json_kv_bool(&j, "budget_hit", r->budget_hit);
+	json_end(&j);
+	fputs(strbuf_str(&text), stdout);
+}
+
+static void print_text(const struct shrinking *o, const struct shrink_result *r)
+{
+	printf("%s: %zu of %zu %s, %zu of %zu lost %s, after %llu %s and %llu %s\n", o->r->output,
+	       r->ops_after, r->ops_before, plural(r->ops_before, "operation", "operations"),
+	       r->lost_after, r->lost_before, plural(r->lost_before, "write", "writes"),
+	       (unsigned long long)r->runs, plural(r->runs, "run", "runs"),
+	       (unsigned long long)r->states, plural(r->states, "state", "states"));
+	if (r->budget_hit)
+		printf("more --runs may make it smaller\n");
+}
+
+static int shrink(void *ctx)
+{
+	struct shrinking *o = ctx;
+	struct shrink_result result;
+	struct err err = ERR_INIT;
+	int rc = shrink_case(&o->c, &o->opts, o->r->output, &result, &err);
+
+	if (rc < 0)
+		return cli_fail(&err);
+	if (rc > 0)
+		return cli_failf("%s does not show any more: there is nothing to shrink", o->c.dir);
+	if (o->r->json)
+		print_json(o, &result);
+	else
+		print_text(o, &result);
+	cli_tell_unmarked(&o->unmarked);
+	return EXIT_OK;
+}
+
+/* Within a run, no link is followed; and what a killed process left there is removed. */
+static int make_parent(const char *path)
+{
+	auto_free char *dir = NULL, *name = NULL;
+	struct err err = ERR_INIT;
+
+	if (!below_split(path, &dir, &name))
+		return mkdir(dir, 0777) < 0 && errno != EEXIST
+			       ? cli_failf("cannot make the directory %s: %m", dir)
+			       : 0;
+	*strchr(name, '/') = '\0';
+	return below_make_dir(dir, name, &err) || below_sweep(dir, name, &err) ? cli_fail(&err) : 0;
+}
+
+/* What was made before may have taken half an hour. */
+static int check_free(const struct shrink_request *o)
+{
+	auto_free char *at = below_case(o->output);
+
+	if (o->force || !below_exists(at, "case"))
+		return 0;
+	return cli_failf("%s holds a finding already: give --force to replace it, or another -o",
+			 o->output);
+}
+
+int test_shrink(const struct shrink_request *r)
+{
+	struct shrinking o = { .r = r, .opts = { .max_runs = r->max_runs, .step = on_step } };
+	struct err err = ERR_INIT;
+
+	if (store_load(r->dir, &o.c, &err))
+		return cli_fail(&err);
+	o.opts.ctx = &o;
+	int rc = store_trust(&o.c, NULL, r->trust, &err);
+	if (!rc)
+		rc = guest_opts_apply(&r->guest, &o.c, &err);
+	if (!rc && o.c.ours)
+		cli_ready_to_mark(&o.unmarked);
+	int status = rc ? cli_fail(&err) : check_free(r);
+	if (!status)
+		status = make_parent(r->output);
+	if (!status)
+		status = cli_watch(shrink, &o, (unsigned)(r->time_ns / 1000000000) + 1, NULL);
+	stored_case_release(&o.c);
+	return status;
+}
+
+const struct case_ops kind_test = {
+	.name = "test",
+	.suppresses = true,
+	.title = test_title,
+	.report = test_report,
+	.replay = test_replay,
+	.shrink = test_shrink,
+	.export = test_export,
+};
