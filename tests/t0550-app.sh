@@ -98,8 +98,8 @@ umount -l mnt 2>/dev/null
 fresh
 app data -p minimal --run "$dir/replace no-dir" --check "$dir/replace check"
 timeout 900 "$OUTAGE" replay run >out 2>err
-check "replay: a run is no finding" test $? = 2
-check "replay: what is one is said" grep -q 'give a finding, such as run/findings/0' err
+check "replay: the only finding of a run is taken" test $? = 1
+check "replay: which is said" grep -q '^run/findings/0 shows again' out
 mv data away
 timeout 900 "$OUTAGE" replay run/findings/0 >out 2>err
 check "replay: the directory need not be there any more" test $? = 1

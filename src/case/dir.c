@@ -219,6 +219,21 @@ int case_verify(const char *dir, const struct case_files *files, const struct st
 	return mark_or_verify(dir, files, above, n, NULL, true, why);
 }
 
+/* ---- files ---- */
+
+void case_write(struct case_writer *w, const char *name, struct strbuf *text)
+{
+	if (!w->rc)
+		w->rc = io_write_file(w->dir, name, strbuf_str(text), text->len, 0, w->err);
+	strbuf_clear(text);
+}
+
+void case_write_any(struct case_writer *w, const char *name, const char *text)
+{
+	if (!w->rc && text && *text)
+		w->rc = io_write_file(w->dir, name, text, strlen(text), 0, w->err);
+}
+
 /* ---- runs whose findings need all that was recorded ---- */
 
 int case_run_mark(const struct case_kind *k, const char *run, struct err *err)

@@ -66,6 +66,20 @@ int case_mark(const char *dir, const struct case_files *files, const struct strb
 int case_verify(const char *dir, const struct case_files *files, const struct strbuf *above,
 		size_t n, struct err *why) must_check;
 
+/* ---- files ---- */
+
+/* Files of a finding, one after the other: after a failure, nothing more is written. */
+struct case_writer {
+	const char *dir;
+	struct err *err;
+	int rc; /* of the first that failed */
+};
+
+/* The text, which is empty then. */
+void case_write(struct case_writer *w, const char *name, struct strbuf *text);
+/* The same for a text that may be NULL or "": then there is no file. */
+void case_write_any(struct case_writer *w, const char *name, const char *text);
+
 /* ---- runs whose findings need all that was recorded ---- */
 
 struct case_kind {

@@ -10,59 +10,45 @@
 #include "base/io.h"
 #include "explore/finding_dir.h"
 
-static int write_file(const char *dir, const char *name, const struct strbuf *text, struct err *err)
-{
-	return io_write_file(dir, name, text->buf, text->len, 0, err);
-}
-
-static int write_text(const char *dir, const char *name, const char *text, struct err *err)
-{
-	return *text ? io_write_file(dir, name, text, strlen(text), 0, err) : 0;
-}
-
-static int write_problems(const char *dir, const struct findings *list, struct err *err)
+static void write_problems(struct case_writer *w, const struct findings *list)
 {
 	auto_strbuf text = STRBUF_INIT;
 
 	store_print_problems(list, &text);
-	return write_file(dir, "problems", &text, err);
+	case_write(w, "problems", &text);
 }
 
-static int write_scripts(const char *dir, const struct script *s, const struct script *lately,
-			 struct err *err)
+static void write_scripts(struct case_writer *w, const struct script *s,
+			  const struct script *lately)
 {
 	auto_strbuf text = STRBUF_INIT;
 
 	workload_print(&s->w, &text);
-	int rc = write_file(dir, "workload", &text, err);
-	strbuf_clear(&text);
+	case_write(w, "workload", &text);
 	script_print(lately ? lately : s, &text);
-	return rc ? rc : write_file(dir, "script", &text, err);
+	case_write(w, "script", &text);
 }
 
-static int write_trees(const char *dir, struct stepper *st, struct err *err)
+static void write_trees(struct case_writer *w, struct stepper *st)
 {
 	static const char *const names[] = { "seen", "expected" };
-	int rc = 0;
 
-	for (unsigned i = 0; i < 2 && !rc; i++) {
+	for (unsigned i = 0; i < 2; i++) {
 		auto_strbuf text = STRBUF_INIT;
 
 		tree_print(&st->trees[i], &st->tree_opts, 0, &text);
-		rc = write_file(dir, names[i], &text, err);
+		case_write(w, names[i], &text);
 	}
-	return rc;
 }
 
 /* What the last operation returned, and what it returned on the first reference. */
-static int write_results(const char *dir, const struct step_result *r, struct err *err)
+static void write_results(struct case_writer *w, const struct step_result *r)
 {
 	auto_strbuf text = STRBUF_INIT;
 
-	if (strncmp(r->signature, SIGNATURE_RESULT, strlen(SIGNATURE_RESULT)) != 0)
-		return 0;
-	strbuf_addf(&text, "%lld %lld\n", (long long)r->seen, (long long)r->expected);
-	return write_file(dir, "results", &text, err);
+	if (strncmp(r->signature, SIGNATURE_RESULT, strlen(SIGNATURE_RESULT)) == 0)
+		strbuf_addf(&text, "%lld %lld\n", (long long)r->seen, (long long)r->expected);
+	case_write_any(w, "results", strbuf_str(&text));
 }
 
 static_assert(SIDES_MAX <= 5, "the mark of a case covers a disk for each: file_names[] in store.c");
@@ -176,7 +162,7 @@ static int new_case_finish(struct new_case *n, const struct strbuf *text, struct
 	int rc = store_mark(n->dir.path, text, err);
 
 	if (!rc)
-		rc = write_file(n->dir.path, "case", text, err);
+		rc = io_write_file(n->dir.path, CASE_FILE, text->buf, text->len, 0, err);
 	if (!rc)
 		rc = io_newdir_commit(&n->dir, err);
 	return rc ? rc : finding_dir_take(n->run, n->name, n->next, err);
@@ -224,24 +210,16 @@ int keep_case(const struct kept *k, struct err *err)
 	auto_new_case new = NEW_CASE_INIT;
 	auto_strbuf text = STRBUF_INIT;
 	int rc = new_case_open(k->run, k->name, &new, err);
-	const char *dir = new.dir.path;
+	struct case_writer w = { .dir = new.dir.path, .err = err, .rc = rc };
 
-	if (!rc)
-		rc = write_problems(dir, &k->result->findings, err);
-	if (!rc)
-		rc = write_scripts(dir, k->script, k->lately, err);
-	if (!rc)
-		rc = write_trees(dir, k->stepper, err);
-	if (!rc)
-		rc = write_results(dir, k->result, err);
-	if (!rc && k->log)
-		rc = write_file(dir, "log", k->log, err);
-	if (!rc)
-		rc = write_text(dir, "kernel-log", strbuf_str(&k->result->kernel_log), err);
-	if (!rc)
-		rc = write_text(dir, "said", strbuf_str(&k->result->said), err);
-	if (!rc)
-		rc = save_images(k, &new, err);
+	write_problems(&w, &k->result->findings);
+	write_scripts(&w, k->script, k->lately);
+	write_trees(&w, k->stepper);
+	write_results(&w, k->result);
+	case_write_any(&w, "log", k->log ? strbuf_str(k->log) : NULL);
+	case_write_any(&w, "kernel-log", strbuf_str(&k->result->kernel_log));
+	case_write_any(&w, CASE_SAID, strbuf_str(&k->result->said));
+	rc = w.rc ? w.rc : save_images(k, &new, err);
 	print_case(k, k->script->w.ops.n, k->start, &text);
 	return rc ? rc : new_case_finish(&new, &text, err);
 }
@@ -282,12 +260,12 @@ int keep_update(const struct kept *k, struct err *err)
 	int rc = count_operations(dir, &ops, err);
 
 	if (!rc && k->log)
-		rc = write_file(dir, "log", k->log, err);
+		rc = io_write_file(dir, "log", k->log->buf, k->log->len, 0, err);
 	print_case(k, ops, below_exists(dir, start), &text);
 	if (!rc)
 		rc = store_mark(dir, &text, err);
 	if (!rc)
-		rc = write_file(dir, "case", &text, err);
+		rc = io_write_file(dir, CASE_FILE, text.buf, text.len, 0, err);
 	return rc ? rc : io_sync_run(k->run, names, err);
 }
 
@@ -301,15 +279,13 @@ int keep_hang(const char *run, unsigned worker, const struct target_opts *target
 	uint64_t number = finding_dir_free(run, FINDING_HANGS, worker);
 	auto_free char *name = finding_dir_name(number, worker);
 	int rc = new_case_open(run, name, &new, err);
+	struct case_writer w = { .dir = new.dir.path, .err = err, .rc = rc };
 
 	findings_add(&list, FINDING_HANG, NULL, xstrdup(words), xstrdup("nothing had crashed yet"));
-	if (!rc)
-		rc = write_problems(new.dir.path, &list, err);
-	if (!rc)
-		rc = write_scripts(new.dir.path, script, NULL, err);
+	write_problems(&w, &list);
+	write_scripts(&w, script, NULL);
 	print_hang(target, reference, script->w.ops.n, &text);
-	if (!rc)
-		rc = new_case_finish(&new, &text, err);
+	rc = w.rc ? w.rc : new_case_finish(&new, &text, err);
 	if (!rc)
 		*out = xasprintf("%s/findings/%s", run, name);
 	return rc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pm_report.c - a run of outage pm as a page: of each finding the stores around the crash. */
+/* pm_report.c - a run of outage pm as text, as JSON, and as a page with stores. */
 #include "report/pm_report.h"
 
 #include <inttypes.h>
@@ -187,4 +187,89 @@ int pm_report_html(const struct pm_run *r, const struct pm_summary *s, const str
 		rc = add_case(r, &cases->v[i], out, err);
 	strbuf_adds(out, "</body></html>\n");
 	return rc;
+}
+
+/* ---- text and JSON ---- */
+
+static void case_json(struct json *j, const struct pm_case *c)
+{
+	json_object(j);
+	json_kv_string(j, "case", c->dir);
+	json_kv_string(j, "title", c->title);
+	if (c->cause) {
+		auto_free char *class = xmemdupz(c->cause, strcspn(c->cause, ":"));
+
+		json_kv_string(j, "class", class);
+		json_kv_string(j, "cause", c->cause);
+	}
+	json_kv_string(j, "state", c->state);
+	json_kv_uint(j, "point", c->point);
+	json_kv_uint(j, "states", c->states);
+	json_kv_string(j, "seen", c->seen ? c->seen : "");
+	json_kv_string(j, "detail", c->detail ? c->detail : "");
+	json_key(j, "said");
+	json_string_len(j, strbuf_str(&c->said), c->said.len);
+	json_end(j);
+}
+
+void pm_report_json(const struct pm_plan *p, const struct pm_summary *s,
+		    const struct pm_cases *cases, struct strbuf *out)
+{
+	struct json j;
+
+	json_init(&j, out, true);
+	json_object(&j);
+	json_kv_string(&j, "file", p->file);
+	json_kv_string(&j, "program", p->program);
+	json_kv_string(&j, "check", p->check ? p->check : p->dump);
+	json_kv_bool(&j, "ended", s);
+	if (s) {
+		json_kv_uint(&j, "operations", s->operations);
+		json_kv_uint(&j, "crash_states", s->crash_states);
+		json_kv_uint(&j, "unique_states", s->unique_states);
+		json_kv_uint(&j, "checked", s->checked);
+	}
+	json_key(&j, "findings");
+	json_array(&j);
+	for (size_t i = 0; i < cases->n; i++)
+		case_json(&j, &cases->v[i]);
+	json_end(&j);
+	json_end(&j);
+}
+
+void pm_report_text(const struct pm_plan *p, const struct pm_summary *s,
+		    const struct pm_cases *cases, struct strbuf *out)
+{
+	strbuf_addf(out, "program  %s\nfile     %s\ncheck    %s\n", p->program, p->file,
+		    p->check ? p->check : p->dump);
+	if (!s)
+		strbuf_addf(
+			out,
+			"not finished: it was killed, or is still running; what failed until then "
+			"(some of it may be one finding):\n");
+	else
+		strbuf_addf(
+			out,
+			"%llu %s, %llu %s, %llu %s, %llu %s; %llu %s checked, %llu of them %s\n",
+			(unsigned long long)s->stores, plural(s->stores, "store", "stores"),
+			(unsigned long long)s->flushes, plural(s->flushes, "flush", "flushes"),
+			(unsigned long long)s->fences, plural(s->fences, "fence", "fences"),
+			(unsigned long long)s->marks, plural(s->marks, "mark", "marks"),
+			(unsigned long long)s->checked, plural(s->checked, "state", "states"),
+			(unsigned long long)s->failing, plural(s->failing, "fails", "fail"));
+	for (size_t i = 0; i < cases->n; i++) {
+		const struct pm_case *c = &cases->v[i];
+
+		strbuf_addf(out, "\nproblem  %s\n", c->title);
+		if (c->cause)
+			strbuf_addf(out, "cause    %s\n", c->cause);
+		strbuf_addf(out,
+			    "         %s\n         %s: state %s at event %llu, and %llu "
+			    "more like it\n%s",
+			    c->seen ? c->seen : "", c->dir, c->state, (unsigned long long)c->point,
+			    (unsigned long long)(c->states - 1), c->detail ? c->detail : "");
+		if (c->said.len)
+			strbuf_addf(out, "said     %s%s", strbuf_str(&c->said),
+				    c->said.buf[c->said.len - 1] == '\n' ? "" : "\n");
+	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pm_report.h - what a run of `outage pm` found, as a page, and for people without this program. */
+/* pm_report.h - what a run of `outage pm` found: text, JSON, a page, a script for others. */
 #ifndef REPORT_PM_REPORT_H
 #define REPORT_PM_REPORT_H
 
@@ -12,5 +12,10 @@ int pm_report_html(const struct pm_run *r, const struct pm_summary *s, const str
 /* A script that builds the file as the crash left it, and runs the check if it is asked to. */
 int pm_export_script(const struct pm_run *r, const struct pm_case *c, struct strbuf *out,
 		     struct err *err) must_check;
+/* `s` is NULL if the run did not come to its end. */
+void pm_report_text(const struct pm_plan *p, const struct pm_summary *s,
+		    const struct pm_cases *cases, struct strbuf *out);
+void pm_report_json(const struct pm_plan *p, const struct pm_summary *s,
+		    const struct pm_cases *cases, struct strbuf *out);
 
 #endif

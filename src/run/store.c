@@ -123,12 +123,6 @@ static char *own(const char *text)
 	return text ? xstrdup(text) : NULL;
 }
 
-static int write_file(const char *dir, const char *name, const char *text, size_t len,
-		      struct err *err)
-{
-	return io_write_file(dir, name, text, len, 0, err);
-}
-
 static void add_field(struct strbuf *out, const char *text, char end)
 {
 	strbuf_add_flat(out, text);
@@ -138,24 +132,25 @@ static void add_field(struct strbuf *out, const char *text, char end)
 enum { CONTENT_KEPT = 1 << 20 }; /* bytes of a tree that are kept with it */
 
 /* With the bytes of its files, so that whoever looks at the case later can compare them. */
-static int write_tree(const char *dir, const char *name, const struct tree *t,
-		      const struct tree_opts *opts, struct err *err)
+static void write_tree(struct case_writer *w, const char *name, const struct tree *t,
+		       const struct tree_opts *opts)
 {
 	auto_strbuf text = STRBUF_INIT;
 
 	tree_print(t, opts, t->kept <= CONTENT_KEPT ? TREE_TEXT_CONTENT : 0, &text);
-	return write_file(dir, name, strbuf_str(&text), text.len, err);
+	case_write(w, name, &text);
 }
 
-static int write_trees(const char *dir, const struct run_case *c, struct err *err)
+static void write_trees(struct case_writer *w, const struct run_case *c)
 {
 	struct tree_opts opts;
 	auto_tree expected = TREE_INIT;
 
 	check_tree_opts(&opts, c->target->ops->ignore);
 	reffs_tree(c->history->states.v[min(c->done, c->history->states.n - 1)], &opts, &expected);
-	int rc = write_tree(dir, "expected", &expected, &opts, err);
-	return rc || !c->seen ? rc : write_tree(dir, "seen", c->seen, &opts, err);
+	write_tree(w, "expected", &expected, &opts);
+	if (c->seen)
+		write_tree(w, "seen", c->seen, &opts);
 }
 
 /* With what else the case has to say of it. */
@@ -252,36 +247,36 @@ static int finish_case(const char *dir, const struct strbuf *text, const struct 
 {
 	int rc = ours ? case_mark(dir, &files, image, 1, text, err) : 0;
 
-	return rc ? rc : write_file(dir, "case", strbuf_str(text), text->len, err);
+	return rc ? rc : io_write_file(dir, CASE_FILE, strbuf_str(text), text->len, 0, err);
+}
+
+static void write_found(struct case_writer *w, const struct findings *problems,
+			const struct workload *workload)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	store_print_problems(problems, &text);
+	case_write(w, "problems", &text);
+	workload_print(workload, &text);
+	case_write(w, "workload", &text);
 }
 
 /* The files of a case. `image` is the mark of a base image that is not among them. */
 static int write_case(const char *dir, const char *base, const struct strbuf *image,
 		      const struct run_case *c, const struct run_opts *opts, struct err *err)
 {
+	struct case_writer w = { .dir = dir, .err = err };
 	auto_strbuf text = STRBUF_INIT;
 
-	store_print_problems(c->findings, &text);
-	int rc = write_file(dir, "problems", strbuf_str(&text), text.len, err);
-	strbuf_clear(&text);
-	workload_print(c->workload, &text);
-	if (!rc)
-		rc = write_file(dir, "workload", strbuf_str(&text), text.len, err);
-	if (!rc)
-		rc = write_trees(dir, c, err);
-	if (!rc && c->diagnosis)
-		rc = write_file(dir, "diagnosis", c->diagnosis, strlen(c->diagnosis), err);
-	strbuf_clear(&text);
-	if (!rc && c->places)
+	write_found(&w, c->findings, c->workload);
+	write_trees(&w, c);
+	case_write_any(&w, "diagnosis", c->diagnosis);
+	if (c->places)
 		places_print(c->places, c->trace, c->second ? c->recovery : NULL, &text);
-	if (!rc && text.len)
-		rc = write_file(dir, "places", strbuf_str(&text), text.len, err);
-	if (!rc && *c->kernel_log)
-		rc = write_file(dir, "kernel-log", c->kernel_log, strlen(c->kernel_log), err);
-	if (!rc && *c->said)
-		rc = write_file(dir, "said", c->said, strlen(c->said), err);
-	if (!rc)
-		rc = trace_save_below(dir, "trace", c->trace, err);
+	case_write_any(&w, "places", strbuf_str(&text));
+	case_write_any(&w, "kernel-log", c->kernel_log);
+	case_write_any(&w, CASE_SAID, c->said);
+	int rc = w.rc ? w.rc : trace_save_below(dir, "trace", c->trace, err);
 	if (!rc && c->second && c->recovery)
 		rc = trace_save_below(dir, "recovery", c->recovery, err);
 	strbuf_clear(&text);
@@ -406,20 +401,12 @@ int store_hang(const struct store_place *at, const struct store_hang *h,
 
 	if (!rc)
 		rc = open_case(at, &dir, err);
+	struct case_writer w = { .dir = dir.path, .err = err, .rc = rc };
 	findings_add(&problems, FINDING_HANG, NULL, xstrdup(h->words), NULL);
-	store_print_problems(&problems, &text);
-	if (!rc)
-		rc = write_file(dir.path, "problems", strbuf_str(&text), text.len, err);
-	strbuf_clear(&text);
-	workload_print(h->workload, &text);
-	if (!rc)
-		rc = write_file(dir.path, "workload", strbuf_str(&text), text.len, err);
-	if (!rc && *h->said)
-		rc = write_file(dir.path, "said", h->said, strlen(h->said), err);
-	strbuf_clear(&text);
+	write_found(&w, &problems, h->workload);
+	case_write_any(&w, CASE_SAID, h->said);
 	print_hang(h, opts, &text);
-	if (!rc)
-		rc = finish_case(dir.path, &text, &none, opts->ours, err);
+	rc = w.rc ? w.rc : finish_case(dir.path, &text, &none, opts->ours, err);
 	return rc ? rc : io_newdir_commit(&dir, err);
 }
 

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* The directories of runs and findings: what they are taken for, and that marks cover all of it. */
+#include "tap.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "case/dir.h"
+#include "keys.h"
+#include "record-sample.h"
+
+static char dir[] = "/tmp/outage-dir-XXXXXX";
+static char *run, *one;
+
+static const struct record_type plan_type = RECORD_TYPE("sample-run", sample_fields, struct sample);
+static const struct record_type finding_type =
+	RECORD_TYPE("sample-case", sample_fields, struct sample);
+static const struct trust_file files[] = { { .name = CASE_RUN }, { .name = "trace" } };
+static const char *const made[] = { "trace", TRUST_MARK, NULL };
+static const char *const synced[] = { CASE_RUN, "trace", NULL };
+static const struct case_kind kind = {
+	.plan = &plan_type,
+	.finding = &finding_type,
+	.summary = &sample_type,
+	.run = { .kind = "sample-run", .files = files, .n = ARRAY_SIZE(files) },
+	.synced = synced,
+	.made = made,
+	.finding_mark = "sample-case",
+	.links_trace = true,
+};
+
+static void write_text(const char *name, const char *text)
+{
+	struct err err = ERR_INIT;
+
+	if (io_write_file(run, name, text, strlen(text), 0, &err))
+		ok(false, "%s", err.msg);
+}
+
+static void remove_file(const char *name)
+{
+	auto_free char *path = xasprintf("%s/%s", run, name);
+
+	unlink(path);
+}
+
+/* What the directory is taken for, or why not. */
+static bool taken(const char *path, const char *for_what)
+{
+	auto_free char *is = NULL;
+	struct err err = ERR_INIT;
+
+	return case_kind_of(path, &is, &err) ? strstr(err.msg, for_what) != NULL
+					     : streq(is, for_what);
+}
+
+static void test_kinds(void)
+{
+	ok(taken(dir, "is not the directory of a run, nor of a finding"), "a directory is none");
+	ok(taken(run, "explore"), "a run without a record is an exploration");
+	write_text("app", "dir\t/x\n");
+	ok(taken(run, "was made by an earlier version of outage"), "unless it has an older one");
+	remove_file("app");
+	write_text(CASE_RUN, "outage-run 1\n");
+	ok(taken(run, "r/run was made by an earlier version of outage"), "of test as well");
+	write_text(CASE_RUN, "outage-pm-case 2\n");
+	ok(taken(run, "is of another kind"), "a run that says that it is a finding");
+	write_text(CASE_RUN, "outage-run 2\n");
+	ok(taken(run, "is of another kind"), "or nothing");
+	write_text(CASE_RUN, "outage-pm-run 2\n");
+	ok(taken(run, "pm") && case_is_run(run, "pm-run") && !case_is_run(run, "app-run") &&
+		   !case_is_one(run),
+	   "a run");
+}
+
+static void test_create(void)
+{
+	char *out = NULL;
+	struct err err = ERR_INIT;
+
+	ok(!case_create(run, "x", made, &out, &err) && streq(out, run), "a run is made: %s",
+	   err.msg);
+	free(out);
+	write_text("trace", "trace");
+	ok(case_create(run, "x", made, &out, &err) == -EEXIST &&
+		   strstr(err.msg, "r/trace is there already"),
+	   "not where it would overwrite something: %s", err.msg);
+	err_clear(&err);
+	write_text(CASE_RUN, "");
+	ok(case_create(run, "x", made, &out, &err) == -EEXIST && strstr(err.msg, "holds a run"),
+	   "nor in another: %s", err.msg);
+	remove_file(CASE_RUN);
+}
+
+static void save(const struct case_place *at, uint64_t n)
+{
+	struct sample s = { .target = xasprintf("target %d", (int)n), .limit = UINT64_MAX };
+	auto_strbuf said = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	strbuf_add(&said, "a\0b", 3);
+	ok(!record_save(&plan_type, run, CASE_RUN, &s, &err) && !case_run_mark(&kind, run, &err) &&
+		   !case_put_number(at, n, &s, &said, true, &err),
+	   "finding %d: %s", (int)n, err.msg);
+	record_release(&finding_type, &s);
+}
+
+static void test_findings(void)
+{
+	const struct case_place at = { .kind = &kind, .run = run };
+	auto_free char *trace = xasprintf("%s/trace", one),
+		       *empty = xasprintf("%s/findings/x", run);
+	auto_strbuf said = STRBUF_INIT;
+	auto_words list = { 0 };
+	struct sample back = { 0 };
+	struct err err = ERR_INIT;
+
+	save(&at, 10);
+	save(&at, 2);
+	mkdir(empty, 0755);
+	ok(!case_list(run, &list, &err) && list.n == 2 && strstr(list.v[0], "/findings/2") &&
+		   streq(list.v[1], one),
+	   "are listed by their numbers, and nothing else");
+	ok(taken(one, "sample") && case_is_one(one) && access(trace, F_OK) == 0,
+	   "one is known for what it is, and has the trace");
+	ok(!case_get(&kind, one, &back, &said, &err) && streq(back.target, "target 10") &&
+		   said.len == 3,
+	   "and is read back: %s", err.msg);
+	record_release(&finding_type, &back);
+	ok(!case_move_number(run, 10, 2, &err) && !case_move_number(run, 2, 10, &err),
+	   "it takes the place of another: %s", err.msg);
+	ok(!case_remove_number(run, 10, &err) && access(one, F_OK) != 0, "and is removed");
+}
+
+/* D3 */
+static void test_marks(void)
+{
+	static const char *const covered[] = {
+		"run", "trace", "mark", "findings/10/case", "findings/10/said", "findings/10/mark"
+	};
+	const struct case_place at = { .kind = &kind, .run = run };
+	struct sample plan = { .check = xstrdup("/evil") };
+	struct err err = ERR_INIT;
+	bool ours;
+
+	for (size_t i = 0; i < ARRAY_SIZE(covered); i++) {
+		write_text("trace", "trace");
+		save(&at, 10);
+		ok(!case_trust(&at, one, &plan, false, &ours, &err) && ours, "one's own: %s",
+		   err.msg);
+		change_file(run, covered[i]);
+		ok(case_trust(&at, one, &plan, false, &ours, &err) == -EPERM && !ours &&
+			   strstr(err.msg, "run '/evil' (check)"),
+		   "not with another %s", covered[i]);
+		err_clear(&err);
+		ok(!case_trust(&at, one, &plan, true, &ours, &err) && ours, "unless trusted");
+	}
+	free(plan.check);
+}
+
+int main(void)
+{
+	umask(022);
+	if (!mkdtemp(dir))
+		return 1;
+	auto_free char *clear = xasprintf("rm -rf %s", dir);
+
+	run = xasprintf("%s/r", dir);
+	one = xasprintf("%s/findings/10", run);
+	use_own_key(dir);
+	test_create();
+	test_kinds();
+	test_findings();
+	test_marks();
+	free(run);
+	free(one);
+	return system(clear) ? 1 : done_testing();
+}
