@@ -204,6 +204,8 @@ static bool is_over(struct pool *p, struct pool_slot *s)
 	uint64_t beats = atomic_load(&beat->beats), slow = atomic_load(&beat->slow);
 	uint64_t limit_ms = p->opts.patience_ms;
 
+	if (p->opts.beats && s->n)
+		beats += p->opts.beats(p->opts.ctx, s->job[0].unit);
 	if ((!s->n && !s->closed) || beats != s->beats || (slow != s->slow && !p->stop_ms)) {
 		s->beats = beats;
 		s->slow = slow;

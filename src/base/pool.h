@@ -83,6 +83,8 @@ struct pool_opts {
 	enum pool_then (*ended)(void *ctx, const struct pool_end *e);
 	/* Several times a second. May be NULL. */
 	void (*tick)(void *ctx);
+	/* A number that changes while the unit is worked on: more signs of life. May be NULL. */
+	uint64_t (*beats)(void *ctx, uint64_t unit);
 };
 
 /* `opts` is copied. */

@@ -1,39 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * explore.c
+ * explore.c - the parent of tasks, each of which is a unit of a pool.
  *
- * X1: a message is one write() of at most PIPE_BUF bytes, so messages do not mix.
- * X2: a task dies with its parent, and with it its mounts and its disks.
- * X3: a finding that a task has kept is told, however the task ends.
+ * X1: a task dies with its parent, and with it its mounts and its disks.
+ * X2: a finding that a task has kept is told, however the task ends.
  */
 #include "explore/explore.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "base/patience.h"
 #include "base/signals.h"
 #include "core/hashset.h"
 #include "explore/explore_impl.h"
 #include "explore/keep.h"
-#include "base/reap.h"
 
-enum { HANG_MS = 60000 };
+enum { HANG_MS = 60000, DEATHS_MAX = 3 };
 
 struct slot {
-	pid_t pid; /* 0: none */
-	int in;
-	uint64_t beat, starts;
-	struct patience patience;
 	struct shared *shared;
 	struct visited *visited;
+	uint64_t died_in;    /* 1 + the walk in which its process died; 0: none has */
+	bool found;	     /* something, at any time */
 	bool shrinks;	     /* it has kept a finding, and makes it smaller */
 	struct message kept; /* what it told of that */
 };
@@ -41,11 +30,14 @@ struct slot {
 struct parent {
 	const struct explore_opts *opts;
 	struct explore_result *result;
+	struct pool *pool;
+	unsigned given; /* tasks */
 	struct slot slot[TASKS_MAX];
 	struct kmsg kmsg;
 	struct kmsg_shared *kmsg_shared;
 	char fatal[600];
-	bool killed;	/* a task that may have left a disk behind */
+	bool killed; /* a task that may have left a disk behind */
+	bool stopping;
 	uint64_t up_ns; /* when all tasks were up; 0: they are not */
 };
 
@@ -56,67 +48,66 @@ static void on_signal(int sig)
 	signalled = sig;
 }
 
-static int share_memory(struct parent *p, unsigned i, struct err *err)
+static int open_visited(struct parent *p, unsigned i, struct err *err)
 {
-	struct slot *s = &p->slot[i];
-
-	s->shared = mmap(NULL, sizeof(*s->shared), PROT_READ | PROT_WRITE,
-			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (s->shared == MAP_FAILED) {
-		s->shared = NULL;
-		return err_set(err, -errno, "cannot share memory with tasks: %m");
-	}
-	if (p->opts->share && i) {
-		s->visited = p->slot[0].visited;
-		return 0;
-	}
-	return visited_open(p->opts->memory, &s->visited, err);
+	if (!p->opts->share || !i)
+		return visited_open(p->opts->memory, &p->slot[i].visited, err);
+	p->slot[i].visited = p->slot[0].visited;
+	return 0;
 }
 
-static int start_task(struct parent *p, unsigned i, struct err *err)
+static int share_memory(struct parent *p, unsigned i, struct err *err)
 {
-	struct slot *s = &p->slot[i];
-	int fds[2];
-	pid_t parent = getpid();
+	p->slot[i].shared = pool_share(sizeof(*p->slot[i].shared), err);
+	return p->slot[i].shared ? open_visited(p, i, err) : err->code;
+}
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return err_set(err, -errno, "cannot create a pipe: %m");
-	pid_t pid = fork();
-	if (pid < 0) {
-		int rc = err_set(err, -errno, "cannot start a task: %m");
-		close(fds[0]);
-		close(fds[1]);
-		return rc;
-	}
-	if (pid == 0) {
-		struct task_opts t = { .opts = p->opts,
-				       .number = i,
-				       .shared = s->shared,
-				       .visited = s->visited,
+/* What is known of a task is in this copy of the parent, so each is done by a new one. */
+static int work(void *ctx, struct pool_worker *w)
+{
+	struct parent *p = ctx;
+	uint64_t i;
+
+	if (!pool_next(w, &i, NULL))
+		return 0;
+	task_main(&(struct task_opts){ .opts = p->opts,
+				       .number = (unsigned)i,
+				       .shared = p->slot[i].shared,
+				       .visited = p->slot[i].visited,
 				       .kmsg = p->kmsg_shared,
-				       .out = fds[1] };
-
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
-			_exit(2);
-		setpgid(0, 0); /* Ctrl-C goes to the parent, which tells us to stop */
-		signals_in_child(true);
-		_exit(task_main(&t));
-	}
-	close(fds[1]);
-	fcntl(fds[0], F_SETFL, O_NONBLOCK);
-	s->pid = pid;
-	s->in = fds[0];
-	patience_renew(&s->patience);
+				       .pool = w });
+	pool_done(w, NULL, 0);
 	return 0;
+}
+
+static bool next_task(void *ctx, uint64_t *unit, struct strbuf *data)
+{
+	struct parent *p = ctx;
+
+	(void)data;
+	*unit = p->given;
+	return p->given < p->opts->jobs && ++p->given;
+}
+
+static uint64_t beats_of(void *ctx, uint64_t unit)
+{
+	const struct parent *p = ctx;
+
+	return p->slot[unit].shared->progress.beat;
 }
 
 /* ---- what tasks tell ---- */
 
+static void failed(struct parent *p, const char *words)
+{
+	p->result->errors++;
+	p->opts->failed(p->opts->ctx, words);
+}
+
 static void take_kept(struct parent *p, struct slot *s, const struct message *m)
 {
 	p->result->findings += !s->shrinks;
-	s->shrinks = true;
+	s->shrinks = s->found = true;
 	s->kept = *m;
 }
 
@@ -126,6 +117,7 @@ static void take_found(struct parent *p, struct slot *s, const struct message *m
 	p->result->findings += !s->shrinks;
 	p->result->cut_short += m->kind == MSG_CUT_SHORT;
 	s->shrinks = false;
+	s->found = true;
 	p->opts->found(p->opts->ctx, m->words, m->dir, m->ops);
 }
 
@@ -157,8 +149,7 @@ static void take_message(struct parent *p, struct slot *s, const struct message 
 		take_found(p, s, m);
 		break;
 	case MSG_ERROR:
-		p->result->errors++;
-		p->opts->failed(p->opts->ctx, m->words);
+		failed(p, m->words);
 		break;
 	case MSG_NOTE:
 		p->opts->noted(p->opts->ctx, m->words);
@@ -174,37 +165,17 @@ static void take_message(struct parent *p, struct slot *s, const struct message 
 	}
 }
 
-/* Takes what there is to hear; false once the task has closed its end. */
-static bool hear(struct parent *p, struct slot *s)
+static void on_message(void *ctx, unsigned worker, uint32_t kind, const void *data, size_t len)
 {
+	struct parent *p = ctx;
 	struct message m;
-	ssize_t n;
 
-	while ((n = read(s->in, &m, sizeof(m))) == (ssize_t)sizeof(m))
-		take_message(p, s, &m);
-	return n < 0;
-}
-
-static void listen_to(struct parent *p, unsigned i)
-{
-	struct slot *s = &p->slot[i];
-	int status = 0;
-
-	if (hear(p, s))
-		return; /* nothing more for now */
-	close(s->in);
-	waitpid(s->pid, &status, 0);
-	s->pid = 0;
-	take_unfinished(p, s);
-	if (WIFSIGNALED(status)) {
-		char words[128];
-
-		p->killed = true; /* it took nothing along */
-		snprintf(words, sizeof(words), "a task was ended by signal %d (%s)",
-			 WTERMSIG(status), strsignal(WTERMSIG(status)));
-		p->result->errors++;
-		p->opts->failed(p->opts->ctx, words);
-	}
+	(void)worker;
+	(void)kind;
+	assert(len == sizeof(m));
+	memcpy(&m, data, len);
+	assert(m.task < p->opts->jobs);
+	take_message(p, &p->slot[m.task], &m);
 }
 
 /*
@@ -292,50 +263,82 @@ static bool is_guest(const char *spec)
 	return target && target->far;
 }
 
-static void watch(struct parent *p, unsigned i)
+static void take_hang(struct parent *p, unsigned i, const struct pool_end *e)
 {
-	uint64_t limit_ms = p->opts->hang_ms ? p->opts->hang_ms : HANG_MS;
+	auto_free char *words = NULL;
+
+	if (is_guest(p->opts->specs[0]) && e->stopped)
+		words = xasprintf("the guest was stopped from outside: %s; let it go on (kill "
+				  "-CONT), or leave it alone",
+				  e->stopped);
+	else if (p->slot[i].shared->progress.beat)
+		report_hang(p, i, e->silence);
+	else
+		words = xasprintf("%.80s did not answer for %g s while it was made and mounted",
+				  p->opts->specs[0], e->silence);
+	if (words)
+		failed(p, words);
+}
+
+/*
+ * Whether another process can do the task of one that died. A walk is done once more from its
+ * beginning; if that dies in it, too, the next one is. Other searches begin anew, if nothing was
+ * found that would be found again; where tasks share what was visited, nobody knows which states
+ * the dead one had taken upon itself.
+ */
+static bool can_go_on(struct parent *p, unsigned i)
+{
 	struct slot *s = &p->slot[i];
+	struct search_progress *progress = &s->shared->progress;
+	struct inputs in = *p->opts->inputs;
+	struct search_opts how;
+	struct err err = ERR_INIT;
 
-	if (!s->pid)
-		return;
-	/* A guest that starts has a limit of its own, which may be longer than this one. */
-	if (s->shared->progress.beat != s->beat || s->shared->starts != s->starts) {
-		s->beat = s->shared->progress.beat;
-		s->starts = s->shared->starts;
-		patience_renew(&s->patience);
+	task_vary(p->opts, i, s->shared->walks, &how, &in);
+	if (how.order == SEARCH_WALK) {
+		s->shared->walk_from = progress->walks + (s->died_in == progress->walks + 1);
+		s->died_in = progress->walks + 1;
+		return true;
 	}
-	if (!patience_ends(&s->patience, s->pid, limit_ms * 1000000))
-		return;
-	double silence = patience_silence(&s->patience);
-	auto_strbuf who = STRBUF_INIT;
-	if (is_guest(p->opts->specs[0]) && reap_stopped(s->pid, &who)) {
-		auto_free char *words = xasprintf("the guest was stopped from outside: %s; let it "
-						  "go on (kill -CONT), or leave it alone",
-						  strbuf_str(&who));
+	if (s->found || p->opts->share)
+		return false;
+	visited_close(steal(s->visited));
+	memset(s->shared, 0, sizeof(*s->shared));
+	if (!open_visited(p, i, &err))
+		return true;
+	failed(p, err.msg);
+	return false;
+}
 
-		p->opts->failed(p->opts->ctx, words);
-		p->result->errors++;
-	} else if (s->beat) {
-		report_hang(p, i, silence);
-	} else {
-		char words[200];
+static enum pool_then on_ended(void *ctx, const struct pool_end *e)
+{
+	struct parent *p = ctx;
+	unsigned i = (unsigned)e->unit;
+	auto_strbuf words = STRBUF_INIT;
 
-		snprintf(words, sizeof(words),
-			 "%.80s did not answer for %g s while it was made and mounted",
-			 p->opts->specs[0], silence);
-		p->result->errors++;
-		p->opts->failed(p->opts->ctx, words);
+	p->killed = true; /* it took nothing along */
+	if (e->how == POOL_LINGERED)
+		return POOL_SKIP; /* it was done */
+	strbuf_adds(&words, "a task ");
+	pool_end_words(e, &words);
+	bool bound = e->deaths > DEATHS_MAX || p->result->stopped;
+	if (!e->open) {
+		failed(p, strbuf_str(&words));
+		return bound ? POOL_DROP : POOL_AGAIN;
 	}
-	int status;
-
-	p->killed = true;
-	hear(p, s); /* nothing that it has told is lost */
-	take_unfinished(p, s);
-	/* With the programs it started: a server that is stopped would keep it from ending. */
-	close(s->in);
-	reap_tree(s->pid, &status);
-	s->pid = 0;
+	bool shrank = p->slot[i].shrinks;
+	if (e->how == POOL_HUNG)
+		take_hang(p, i, e);
+	take_unfinished(p, &p->slot[i]);
+	if (e->how == POOL_HUNG)
+		return POOL_SKIP;
+	if (!bound && !shrank && can_go_on(p, i)) {
+		strbuf_adds(&words, "; another process goes on with it");
+		p->opts->warned(p->opts->ctx, strbuf_str(&words));
+		return POOL_AGAIN;
+	}
+	failed(p, strbuf_str(&words));
+	return POOL_SKIP;
 }
 
 static void add_up(const struct parent *p, struct explore_result *r)
@@ -418,34 +421,20 @@ static void take_unclaimed(void *ctx, const struct kmsg_block *b)
 		xasprintf("the kernel says: %.*s", (int)strcspn(b->text, "\n"), b->text);
 	int rc = kmsg_block_append(b, p->opts->dir, "kernel-log", &err);
 
-	if (rc) {
-		p->result->errors++;
-		p->opts->failed(p->opts->ctx, err.msg);
-	}
+	if (rc)
+		failed(p, err.msg);
 	p->result->findings++;
 	p->opts->found(p->opts->ctx, words, rc ? "" : path, 0);
 }
 
 /* ---- all of it ---- */
 
-static unsigned running(const struct parent *p)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < p->opts->jobs; i++)
-		n += p->slot[i].pid != 0;
-	return n;
-}
-
 /* The clock begins once all tasks that are left are up; a guest has its own limit for that. */
 static void watch_clock(struct parent *p)
 {
 	uint64_t now = util_now_ns();
-	bool all = true;
 
-	for (unsigned i = 0; i < p->opts->jobs; i++)
-		all &= !p->slot[i].pid || p->slot[i].shared->up;
-	if (!p->up_ns && all)
+	if (!p->up_ns && pool_is_ready(p->pool) && pool_has_begun(p->pool))
 		p->up_ns = now;
 	p->result->searching_ns = p->up_ns ? now - p->up_ns : 0;
 	if (p->opts->time_ns && p->result->searching_ns > p->opts->time_ns)
@@ -463,34 +452,23 @@ static void stop_all(struct parent *p)
 	}
 	if (p->opts->stopping)
 		p->opts->stopping(p->opts->ctx, p->result);
+	pool_stop(p->pool, 0);
 }
 
-static void supervise(struct parent *p)
+static void on_tick(void *ctx)
 {
-	bool stopping = false;
+	struct parent *p = ctx;
 
-	while (running(p)) {
-		struct pollfd fds[TASKS_MAX];
-
-		for (unsigned i = 0; i < p->opts->jobs; i++)
-			fds[i] = (struct pollfd){ p->slot[i].pid ? p->slot[i].in : -1, POLLIN, 0 };
-		poll(fds, p->opts->jobs, 100);
-		kmsg_watch(&p->kmsg);
-		for (unsigned i = 0; i < p->opts->jobs; i++) {
-			if (p->slot[i].pid && fds[i].revents)
-				listen_to(p, i);
-			watch(p, i);
-		}
-		watch_clock(p);
-		if (signalled)
-			p->result->stopped = p->result->signalled = true;
-		if (p->result->stopped && !stopping)
-			stop_all(p);
-		stopping = p->result->stopped;
-		add_up(p, p->result);
-		if (p->opts->progress)
-			p->opts->progress(p->opts->ctx, p->result);
-	}
+	kmsg_watch(&p->kmsg);
+	watch_clock(p);
+	if (signalled)
+		p->result->stopped = p->result->signalled = true;
+	if (p->result->stopped && !p->stopping)
+		stop_all(p);
+	p->stopping = p->result->stopped;
+	add_up(p, p->result);
+	if (p->opts->progress)
+		p->opts->progress(p->opts->ctx, p->result);
 }
 
 /* A killed task is gone a moment later, and its disk can be taken away then. */
@@ -512,13 +490,11 @@ static void release(struct parent *p)
 	for (unsigned i = 0; i < p->opts->jobs; i++) {
 		struct slot *s = &p->slot[i];
 
-		if (s->shared)
-			munmap(s->shared, sizeof(*s->shared));
+		pool_unshare(s->shared, sizeof(*s->shared));
 		if (!p->opts->share || !i)
 			visited_close(s->visited);
 	}
-	if (p->kmsg_shared)
-		munmap(p->kmsg_shared, sizeof(*p->kmsg_shared));
+	pool_unshare(p->kmsg_shared, sizeof(*p->kmsg_shared));
 }
 
 /* Of a file system that is not its own, this machine's kernel has nothing to say. */
@@ -532,12 +508,9 @@ static bool uses_this_kernel(const struct explore_opts *opts)
 
 static int share_kernel_log(struct parent *p, struct err *err)
 {
-	p->kmsg_shared = mmap(NULL, sizeof(*p->kmsg_shared), PROT_READ | PROT_WRITE,
-			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (p->kmsg_shared == MAP_FAILED) {
-		p->kmsg_shared = NULL;
-		return err_set(err, -errno, "cannot share memory with tasks: %m");
-	}
+	p->kmsg_shared = pool_share(sizeof(*p->kmsg_shared), err);
+	if (!p->kmsg_shared)
+		return err->code;
 	if (uses_this_kernel(p->opts))
 		kmsg_open(&p->kmsg, p->kmsg_shared);
 	else
@@ -554,6 +527,25 @@ static uint64_t count_adopted(const struct coverage *c)
 	return n;
 }
 
+static int run_tasks(struct parent *p, struct err *err)
+{
+	struct pool_opts opts = { .jobs = p->opts->jobs,
+				  .patience_ms = p->opts->hang_ms ? p->opts->hang_ms : HANG_MS,
+				  .ctx = p,
+				  .work = work,
+				  .next = next_task,
+				  .message = on_message,
+				  .ended = on_ended,
+				  .tick = on_tick,
+				  .beats = beats_of };
+	int rc = pool_new(&opts, &p->pool, err);
+
+	if (!rc)
+		rc = pool_run(p->pool, err);
+	pool_free(p->pool);
+	return rc;
+}
+
 int explore_run(const struct explore_opts *opts, struct explore_result *out, struct err *err)
 {
 	struct parent p = { .opts = opts, .result = out };
@@ -568,13 +560,8 @@ int explore_run(const struct explore_opts *opts, struct explore_result *out, str
 	signals_catch(&signals, on_signal);
 	for (unsigned i = 0; i < opts->jobs && !rc; i++)
 		rc = share_memory(&p, i, err);
-	for (unsigned i = 0; i < opts->jobs && !rc; i++)
-		rc = start_task(&p, i, err);
-	for (unsigned i = 0; i < opts->jobs && rc; i++)
-		if (p.slot[i].shared)
-			p.slot[i].shared->progress.stop = true;
-	if (!rc || running(&p))
-		supervise(&p);
+	if (!rc)
+		rc = run_tasks(&p, err);
 	signals_restore(&signals);
 	if (!rc) {
 		add_up(&p, out);
@@ -590,32 +577,5 @@ int explore_run(const struct explore_opts *opts, struct explore_result *out, str
 	release(&p);
 	if (!rc && *p.fatal)
 		rc = err_set(err, -EIO, "%s", p.fatal);
-	return rc;
-}
-
-int explore_replay(const struct explore_opts *opts, const struct script *script,
-		   const struct image *const *start, const char *signature, unsigned tries,
-		   unsigned *shown, struct step_result *result, struct strbuf *log, struct err *err)
-{
-	struct stepper st;
-	struct point point = { 0 };
-	size_t at;
-	int rc = stepper_open(&st, &opts->sides, opts->specs, opts->n_specs, err);
-
-	*shown = 0;
-	if (rc)
-		return rc;
-	if (start[0])
-		rc = stepper_from_images(&st, start, &point, err);
-	st.start = start[0] ? &point : NULL;
-	st.room_after = streq(signature, SIGNATURE_ROOM);
-	for (unsigned i = 0; i < tries && !rc; i++) {
-		strbuf_clear(log);
-		rc = script_run(script, &st, result, &at, log, err);
-		*shown += !rc && result->verdict == STEP_DIFFERENT &&
-			  streq(result->signature, signature);
-	}
-	stepper_drop(&st, &point);
-	stepper_close(&st);
 	return rc;
 }

@@ -3,8 +3,7 @@
 #ifndef EXPLORE_EXPLORE_IMPL_H
 #define EXPLORE_EXPLORE_IMPL_H
 
-#include <limits.h>
-
+#include "base/pool.h"
 #include "explore/explore.h"
 
 enum message_kind {
@@ -20,18 +19,18 @@ enum message_kind {
 
 struct message {
 	enum message_kind kind;
+	unsigned task;
 	uint64_t ops;
 	char words[600], dir[300];
 };
-static_assert(sizeof(struct message) <= PIPE_BUF, "X1 of explore.c");
 
 /* In memory that parent and task share. */
 struct shared {
 	struct search_progress progress;
-	_Atomic uint64_t starts; /* counted up while a guest starts: it does not hang */
-	_Atomic bool up;	 /* all sides are there: from now on it searches */
-	_Atomic bool cut;   /* time is up, or a signal came: nothing is made smaller any more */
-	_Atomic bool walks; /* it cannot search as asked, and walks instead */
+	_Atomic uint64_t cases; /* findings */
+	uint64_t walk_from;	/* the walk to begin with: another process did those before */
+	_Atomic bool cut;	/* time is up, or a signal came: nothing is made smaller any more */
+	_Atomic bool walks;	/* it cannot search as asked, and walks instead */
 	struct script_note note; /* what is done to make something smaller */
 	struct coverage coverage;
 };
@@ -43,11 +42,11 @@ struct task_opts {
 	struct shared *shared;
 	struct visited *visited;
 	struct kmsg_shared *kmsg;
-	int out; /* messages go there */
+	struct pool_worker *pool; /* messages go there */
 };
 
-/* Runs in a process of its own; the status to exit with. */
-int task_main(const struct task_opts *opts);
+/* Runs in a process of its own. */
+void task_main(const struct task_opts *opts);
 
 /* How a task differs from the others. */
 void task_vary(const struct explore_opts *o, unsigned number, bool walks,

@@ -382,10 +382,10 @@ static int walk(struct search *s, struct err *err)
 	struct pickle pickle = { 0 };
 	int rc = 0;
 
-	if (s->resumed) {
-		s->walk = s->resumed->walk;
+	if (s->resumed)
+		s->walk = max(s->walk, s->resumed->walk);
+	if (s->walk)
 		draw(s, walk_seed(s));
-	}
 	for (; !rc && !search_stopped(s); s->walk++) {
 		struct rng r;
 

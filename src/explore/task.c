@@ -2,9 +2,6 @@
 /* task.c - one task: a process that searches. */
 #include "explore/task.h"
 
-#include <errno.h>
-#include <unistd.h>
-
 #include "explore/finding_dir.h"
 #include "explore/pickle.h"
 
@@ -14,12 +11,11 @@ enum { ROOM_EVERY = 16, ROOM_STEPS = 1000, WALK_DEPTH = 400 };
 void task_tell(struct task *t, enum message_kind kind, const char *words, const char *dir,
 	       uint64_t ops)
 {
-	struct message m = { .kind = kind, .ops = ops };
+	struct message m = { .kind = kind, .task = t->o.number, .ops = ops };
 
 	snprintf(m.words, sizeof(m.words), "%s", words);
 	snprintf(m.dir, sizeof(m.dir), "%s", dir ? dir : "");
-	while (write(t->o.out, &m, sizeof(m)) < 0 && errno == EINTR)
-		;
+	pool_tell(t->o.pool, kind, &m, sizeof(m));
 }
 
 unsigned task_times_seen(struct task *t, const char *signature)
@@ -34,7 +30,7 @@ unsigned task_times_seen(struct task *t, const char *signature)
 
 void task_count_cases(const struct task *t, struct search *s)
 {
-	if (t->cases >= (t->opts->max_cases ? t->opts->max_cases : CASES_MAX))
+	if (t->o.shared->cases >= (t->opts->max_cases ? t->opts->max_cases : CASES_MAX))
 		s->progress->stop = true;
 }
 
@@ -45,7 +41,7 @@ bool task_cut(const struct task *t)
 
 uint64_t task_next_case(struct task *t)
 {
-	return finding_dir_free(t->opts->dir, ++t->cases, t->o.number);
+	return finding_dir_free(t->opts->dir, ++t->o.shared->cases, t->o.number);
 }
 
 /* ---- room ---- */
@@ -217,6 +213,7 @@ static int task_search(struct task *t, struct err *err)
 			    .found = task_found,
 			    .after = after_step,
 			    .ctx = t,
+			    .walk = t->o.shared->walk_from,
 			    .pickle_path = path };
 	int rc = 0;
 
@@ -240,18 +237,33 @@ static int task_search(struct task *t, struct err *err)
 
 static void on_starting(void *ctx)
 {
-	struct shared *shared = ctx;
-
-	shared->starts++;
+	pool_beat_slow(ctx);
 }
 
 void task_watch_starts(struct task *t, struct target_opts *target)
 {
 	target->starting = on_starting;
-	target->starting_ctx = t->o.shared;
+	target->starting_ctx = t->o.pool;
 }
 
-int task_main(const struct task_opts *opts)
+/* What another process did of the task counts. */
+static void go_on_counting(struct task *t)
+{
+	const struct search_progress *p = &t->o.shared->progress;
+	struct stepper_counts *c = &t->stepper.counts;
+	struct side_counts *side = &t->stepper.sides[0]->counts;
+
+	c->operations += p->operations;
+	c->steps += p->steps;
+	c->adopted += p->adopted;
+	c->abandoned += p->abandoned;
+	c->compared += p->compared;
+	side->saves += p->saves;
+	side->restores += p->restores;
+	side->mounts += p->mounts;
+}
+
+void task_main(const struct task_opts *opts)
 {
 	struct task t = { .o = *opts, .opts = opts->opts };
 	struct side_opts sides = t.opts->sides;
@@ -265,8 +277,9 @@ int task_main(const struct task_opts *opts)
 	if (!rc && t.opts->crash_every)
 		rc = task_open_crashes(&t, &err);
 	if (!rc) {
-		opts->shared->up = true;
+		pool_ready(opts->pool);
 		note_sides(&t);
+		go_on_counting(&t);
 		t.stepper.coverage = &opts->shared->coverage;
 		t.stepper.beat = &opts->shared->progress.beat;
 		t.stepper.cut = &opts->shared->cut;
@@ -279,5 +292,4 @@ int task_main(const struct task_opts *opts)
 	run_close(t.run);
 	if (rc)
 		task_tell(&t, MSG_FATAL, err.msg, NULL, 0);
-	return rc ? 2 : 0;
 }

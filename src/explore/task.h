@@ -17,7 +17,7 @@ struct task {
 	struct run_opts run_opts;
 	unsigned base; /* the number of its base image */
 	bool base_kept;
-	uint64_t cases, transitions;
+	uint64_t transitions;
 	uint64_t since_room; /* transitions since room was asked for, where no walk does */
 	struct hashset seen; /* scripts that were kept */
 	struct vec_of(char *) signatures; /* of what was found, each time */

@@ -227,7 +227,7 @@ static int forget_duplicate(struct small *f, const struct script *script, struct
 	if (hashset_insert(&f->t->seen, script_hash(script)))
 		return 0;
 	int rc = finding_dir_remove(f->t->opts->dir, f->name, err);
-	f->t->cases--;
+	f->t->o.shared->cases--;
 	task_tell(f->t, MSG_DUPLICATE, "", NULL, 0);
 	return rc ? rc : 1;
 }

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# outage explore: another process goes on with the task of one that was killed. (A task that hangs is a
+# finding: t0511-explore-cut.sh.)
+# takes 20 s
+# shellcheck disable=SC2317 # functions are called through check
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+pid=
+trap '[ -z "$pid" ] || kill -KILL $pid 2>/dev/null; rm -rf "$dir"' EXIT
+limit=100000 # operations: much more than are done before a process is killed that was just seen
+
+explore() { # NAME OPTIONS...
+	local name=$1
+	shift
+	"$OUTAGE" explore -t reffs -j 1 --limit "$limit" --json -o "$name" "$@" >"$name.out" 2>"$name.err" </dev/null &
+	pid=$!
+}
+ended() { # NAME
+	wait "$pid"
+	status=$?
+	pid=
+	cp "$1.out" out
+	cp "$1.err" err
+	[ "$status" -eq 0 ]
+}
+json() { python3 -c 'import json, sys; d = json.load(open("out")); print(eval(sys.argv[1]))' "$1" 2>>err; }
+task() { pgrep -P "$pid"; }
+another() { [ -n "$(task)" ] && [ "$(task)" != "$first" ]; }
+kill_task() {
+	soon task >/dev/null
+	first=$(task)
+	kill -KILL "$first"
+}
+told() { grep -q 'a task was ended by signal 9 (Killed); another process goes on with it' err; }
+
+for order in depth breadth; do
+	explore "$order" --order "$order"
+	check "$order: undisturbed, nothing is found" ended "$order"
+	all=$(json '(d["operations"], d["states"], d["revisits"], d["findings"])')
+	explore "$order-killed" --order "$order"
+	kill_task
+	check "$order: its process is killed, and nothing is found" ended "$order-killed"
+	check "$order: which is said" told
+	check "$order: the search is the same" test "$(json '(d["operations"], d["states"], d["revisits"], d["findings"])')" = "$all"
+done
+
+explore walk --order walk
+kill_task
+check 'walk: there is another process' soon another
+kill_task
+check 'walk: two of them are killed, and nothing is found' ended walk
+check 'walk: which is said' told
+check 'walk: all operations are done' test "$(json "d['operations'] >= $limit")" = True
+check 'walk: without an error' test "$(json 'd["errors"]')" = 0
+
+# A task that kills all its processes is given up.
+explore deadly --order walk --limit 100000000
+for round in 1 2 3; do
+	kill_task
+	check "deadly: there is another process, $round" soon another
+done
+kill_task
+ended deadly
+check 'deadly: which is an error' test "$status" -eq 2
+check 'deadly: that is said' grep -q 'a task was ended by signal 9 (Killed)$' err
+check 'deadly: and counted' test "$(json 'd["errors"]')" = 1
+done_testing
