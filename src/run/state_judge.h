@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* state_judge.h - what the states of a run are judged by, and who is told; between states.c and
- * those who judge many states together. */
+/* state_judge.h - what the states of a run are judged by, and who is told; between crash_states.c
+ * and those who judge many states together. */
 #ifndef RUN_STATE_JUDGE_H
 #define RUN_STATE_JUDGE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* states.c - crash states of a recorded run: which, and what each of them recovers to. */
+/* crash_states.c - crash states of a recorded run: which, and what each of them recovers to. */
 #include <errno.h>
 
 #include "run/bad_media.h"
