@@ -158,7 +158,7 @@ struct session {
 	struct image base;
 };
 
-struct answer {
+struct pm_recorded {
 	struct pm_counts counts;
 };
 
@@ -288,7 +288,7 @@ static int run_it(void *ctx, void *out, struct err *err)
 {
 	struct session *s = ctx;
 	const struct pm_record_opts *o = s->o;
-	struct answer *a = out;
+	struct pm_recorded *a = out;
 	struct pm_file *f = NULL;
 	struct traced x = { 0 };
 	auto_trace t;
@@ -343,7 +343,7 @@ static int look(struct session *s, bool *made, struct err *err)
 int pm_record(const struct pm_record_opts *o, struct pm_counts *counts, bool *made, struct err *err)
 {
 	struct session s = { .o = o };
-	struct answer a = { 0 };
+	struct pm_recorded a = { 0 };
 	int rc = look(&s, made, err);
 
 	/* Libraries ask whether the file is on persistent memory: as long as they are watched,
