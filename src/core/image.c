@@ -42,7 +42,7 @@ struct page {
 	unsigned char data[IMAGE_PAGE];
 };
 
-struct node {
+struct image_node {
 	struct image_part part;
 	struct image_part *child[FAN];
 };
@@ -55,9 +55,9 @@ static struct page *as_page(struct image_part *p)
 	return container_of(p, struct page, part);
 }
 
-static struct node *as_node(struct image_part *p)
+static struct image_node *as_node(struct image_part *p)
 {
-	return container_of(p, struct node, part);
+	return container_of(p, struct image_node, part);
 }
 
 static bool is_zero(const unsigned char *data, size_t len)
@@ -94,20 +94,20 @@ static void part_unref(struct image_part *p, unsigned level)
 		free(as_page(p));
 		return;
 	}
-	struct node *n = as_node(p);
+	struct image_node *n = as_node(p);
 	for (unsigned i = 0; i < FAN; i++)
 		part_unref(n->child[i], level - 1);
 	free(n);
 }
 
 /* The node in `slot`, made if missing and copied if shared, so that it may be changed (I1). */
-static struct node *node_own(struct image_part **slot, unsigned level)
+static struct image_node *node_own(struct image_part **slot, unsigned level)
 {
 	struct image_part *old = *slot;
 
 	if (old && old->refs == 1)
 		return as_node(old);
-	struct node *n = xmalloc(sizeof(*n));
+	struct image_node *n = xmalloc(sizeof(*n));
 	if (old) {
 		*n = *as_node(old);
 		for (unsigned i = 0; i < FAN; i++)
@@ -166,7 +166,7 @@ static void page_edit(struct image_part **slot, const struct edit *ed)
 	p->part.sum = mix(ed->page_no, p->hash);
 }
 
-static void node_subtract(struct node *n, const struct image_part *child)
+static void node_subtract(struct image_node *n, const struct image_part *child)
 {
 	if (child) {
 		n->part.sum = hash_sub(n->part.sum, child->sum);
@@ -174,7 +174,7 @@ static void node_subtract(struct node *n, const struct image_part *child)
 	}
 }
 
-static void node_add(struct node *n, const struct image_part *child)
+static void node_add(struct image_node *n, const struct image_part *child)
 {
 	if (child) {
 		n->part.sum = hash_add(n->part.sum, child->sum);
@@ -203,7 +203,7 @@ static void part_edit(struct image_part **slot, unsigned level, const struct edi
 	}
 	if (!*slot && !ed->data)
 		return;
-	struct node *n = node_own(slot, level);
+	struct image_node *n = node_own(slot, level);
 	struct image_part **child = &n->child[child_index(ed->page_no, level)];
 	node_subtract(n, *child);
 	part_edit(child, level - 1, ed);
@@ -228,7 +228,7 @@ static void part_copy(struct image_part **slot, struct image_part *from, unsigne
 		return;
 	}
 	assert(level > 0);
-	struct node *n = node_own(slot, level);
+	struct image_node *n = node_own(slot, level);
 	span >>= FAN_BITS;
 	for (uint64_t i = first / span; i <= last / span; i++) {
 		uint64_t low = i == first / span ? first % span : 0;
