@@ -36,7 +36,7 @@ struct image_part {
 	struct hash128 sum;
 };
 
-struct page {
+struct image_page {
 	struct image_part part;
 	struct hash128 hash;
 	unsigned char data[IMAGE_PAGE];
@@ -50,9 +50,9 @@ struct image_node {
 static const unsigned char zero_page[IMAGE_PAGE];
 static const struct hash128 no_hash;
 
-static struct page *as_page(struct image_part *p)
+static struct image_page *as_page(struct image_part *p)
 {
-	return container_of(p, struct page, part);
+	return container_of(p, struct image_page, part);
 }
 
 static struct image_node *as_node(struct image_part *p)
@@ -122,13 +122,13 @@ static struct image_node *node_own(struct image_part **slot, unsigned level)
 }
 
 /* The same for a page; one that will be overwritten whole need not be copied. */
-static struct page *page_own(struct image_part **slot, bool whole)
+static struct image_page *page_own(struct image_part **slot, bool whole)
 {
 	struct image_part *old = *slot;
 
 	if (old && old->refs == 1)
 		return as_page(old);
-	struct page *p = xmalloc(sizeof(*p));
+	struct image_page *p = xmalloc(sizeof(*p));
 	if (!whole)
 		memcpy(p->data, old ? as_page(old)->data : zero_page, IMAGE_PAGE);
 	part_unref(old, 0);
@@ -152,7 +152,7 @@ static void page_edit(struct image_part **slot, const struct edit *ed)
 		*slot = NULL;
 		return;
 	}
-	struct page *p = page_own(slot, whole);
+	struct image_page *p = page_own(slot, whole);
 	if (ed->data)
 		memcpy(p->data + ed->off, ed->data, ed->len);
 	else
@@ -281,7 +281,7 @@ bool image_range_ok(const struct image *img, uint64_t off, uint64_t len)
 	return off <= img->size && len <= img->size - off;
 }
 
-static const struct page *find_page(const struct image *img, uint64_t page_no)
+static const struct image_page *find_page(const struct image *img, uint64_t page_no)
 {
 	struct image_part *p = img->root;
 
@@ -298,7 +298,7 @@ void image_read(const struct image *img, uint64_t off, void *data, size_t len)
 	while (len > 0) {
 		size_t in_page = off % IMAGE_PAGE;
 		size_t n = min(len, IMAGE_PAGE - in_page);
-		const struct page *p = find_page(img, off / IMAGE_PAGE);
+		const struct image_page *p = find_page(img, off / IMAGE_PAGE);
 
 		memcpy(to, (p ? p->data : zero_page) + in_page, n);
 		to += n;
