@@ -163,12 +163,13 @@ int vfs_path(struct reffs *r, const struct reffs_cred *c, const char *path, int 
 	return rc;
 }
 
-int path_parent(struct reffs *r, const struct reffs_cred *c, const char *path, struct place *out)
+int path_parent(struct reffs *r, const struct reffs_cred *c, const char *path,
+		struct entry_place *out)
 {
 	const char *slash = strrchr(path, '/');
 
 	if (!slash) {
-		*out = (struct place){ REFFS_ROOT_INO, path };
+		*out = (struct entry_place){ REFFS_ROOT_INO, path };
 		return perm_check(c, inode_get(r, REFFS_ROOT_INO), PERM_X);
 	}
 	char parent[PATH_LEN_MAX];
@@ -183,7 +184,7 @@ int path_parent(struct reffs *r, const struct reffs_cred *c, const char *path, s
 int vfs_path_parent(struct reffs *r, const struct reffs_cred *c, const char *path, uint64_t *dir,
 		    const char **name)
 {
-	struct place at;
+	struct entry_place at;
 	int rc = path_parent(r, c, path, &at);
 
 	if (!rc)

@@ -34,6 +34,7 @@ int walk_follow(struct walk *w, const struct reffs_inode *link);
 int walk_last(struct walk *w, uint64_t *ino);
 
 /* As exec_open_parent(): the directory of the last component, and that component. */
-int path_parent(struct reffs *r, const struct reffs_cred *c, const char *path, struct place *out);
+int path_parent(struct reffs *r, const struct reffs_cred *c, const char *path,
+		struct entry_place *out);
 
 #endif

@@ -31,7 +31,7 @@ enum { RECORD_HEAD = JOURNAL_HEAD, OPERATION_HEAD = 9, RECORD_MAX = 1 << 22, PLA
 
 /* ---- where everything is ---- */
 
-struct place {
+struct known_place {
 	uint64_t ino, dir; /* ino 0: empty; dir 0: in the stash */
 	char *name;	   /* NULL: it is not there any more */
 };
@@ -47,7 +47,7 @@ struct places {
 	struct vec_of(struct anew) anew; /* a number may come again: the last one counts */
 	int root;
 	uint64_t root_ino;
-	struct place *v;
+	struct known_place *v;
 	size_t n, cap; /* cap is a power of two */
 };
 
@@ -63,7 +63,7 @@ static size_t next_place(const struct places *p, size_t i)
 
 static void places_grow(struct places *p)
 {
-	struct place *old = p->v;
+	struct known_place *old = p->v;
 	size_t n = p->cap, to;
 
 	p->cap *= 2;
@@ -78,7 +78,8 @@ static void places_grow(struct places *p)
 	free(old);
 }
 
-static struct place *find_place(struct places *p, uint64_t ino, uint64_t dir, const char *name)
+static struct known_place *find_place(struct places *p, uint64_t ino, uint64_t dir,
+				      const char *name)
 {
 	for (size_t i = first_place(p, ino); p->v[i].ino; i = next_place(p, i))
 		if (p->v[i].ino == ino && p->v[i].dir == dir && p->v[i].name &&
@@ -98,7 +99,7 @@ void places_add(struct places *p, uint64_t ino, uint64_t dir, const char *name)
 	for (i = first_place(p, ino); p->v[i].ino && (p->v[i].ino != ino || p->v[i].name);)
 		i = next_place(p, i);
 	p->n += !p->v[i].ino;
-	p->v[i] = (struct place){ ino, dir, xstrdup(name) };
+	p->v[i] = (struct known_place){ ino, dir, xstrdup(name) };
 }
 
 struct places *places_new(int root)
@@ -135,7 +136,7 @@ struct way {
 	int from;
 };
 
-static const struct place *place_of(const struct places *p, uint64_t ino)
+static const struct known_place *place_of(const struct places *p, uint64_t ino)
 {
 	for (size_t i = first_place(p, ino); p->v[i].ino; i = next_place(p, i))
 		if (p->v[i].ino == ino && p->v[i].name)
@@ -147,7 +148,7 @@ static const struct place *place_of(const struct places *p, uint64_t ino)
 static bool find_way(const struct places *p, uint64_t ino, struct way *w)
 {
 	while (ino && ino != p->root_ino) {
-		const struct place *at = place_of(p, ino);
+		const struct known_place *at = place_of(p, ino);
 
 		if (!at || w->names.n > p->n)
 			return false;
@@ -202,7 +203,7 @@ static void places_named(struct undo_place *u, uint64_t ino, uint64_t dir, const
 			 bool made)
 {
 	struct places *p = container_of(u, struct places, undo);
-	struct place *at;
+	struct known_place *at;
 
 	if (made) {
 		places_add(p, ino, dir, name);
