@@ -48,11 +48,11 @@ struct source {
 	struct strbuf part;
 };
 
-struct process {
+struct pid_parent {
 	pid_t pid, parent;
 };
 
-struct processes vec_of(struct process);
+struct processes vec_of(struct pid_parent);
 
 struct recording {
 	const struct forget_record_opts *o;
@@ -172,7 +172,7 @@ static void list_processes(struct processes *out)
 		struct proc_stat st;
 
 		if (pid > 0 && proc_stat(pid, &st) && !st.kernel && st.state != 'Z')
-			vec_push(out, (struct process){ pid, st.parent });
+			vec_push(out, (struct pid_parent){ pid, st.parent });
 	}
 	if (d)
 		closedir(d);
