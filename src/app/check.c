@@ -266,7 +266,7 @@ static bool keep_one(const struct start *s, uint64_t timeout_ms, struct told *to
 }
 
 /* What is asked of a keeper; the output's descriptor comes with it. */
-struct request {
+struct check_request {
 	uint64_t point, timeout_ms;
 };
 
@@ -299,7 +299,7 @@ static void keep(const struct check_opts *opts, int fd)
 {
 	struct start s = { .opts = opts, .words = command_words(opts->command) };
 	bool own = getpid() == 1, stay = opts->shared && own;
-	struct request r = { 0 };
+	struct check_request r = { 0 };
 	sigset_t child;
 	int mounts = -1, fds[PASS_MAX];
 
@@ -440,7 +440,7 @@ static bool ask_keeper(struct check_keeper *k, const struct check_opts *opts, ui
 {
 	size_t most = min(opts->output_limit ? opts->output_limit : OUTPUT_LIMIT,
 			  (size_t)CHECK_OUTPUT_MAX);
-	struct request ask = { point, opts->timeout_ms ? opts->timeout_ms : TIMEOUT_MS };
+	struct check_request ask = { point, opts->timeout_ms ? opts->timeout_ms : TIMEOUT_MS };
 	uint64_t until = now_ms() + ask.timeout_ms + BACKSTOP_MS;
 	auto_fd out = output[0];
 	int sent = pass_send(k->fd, &ask, sizeof(ask), &output[1], 1);
