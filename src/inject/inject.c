@@ -18,7 +18,7 @@
 #include "inject/internal.h"
 
 /* The writes to one file since it was synced. */
-struct run {
+struct write_run {
 	char *path;
 	uint64_t count;
 	uint64_t number;      /* among the runs of this fault; 0 while it is none */
@@ -28,7 +28,7 @@ struct run {
 struct slot {
 	struct fault *f;
 	bool removed;
-	struct vec_of(struct run) runs; /* FAULT_TORN_SEQ */
+	struct vec_of(struct write_run) runs; /* FAULT_TORN_SEQ */
 };
 
 struct inject {
@@ -236,7 +236,7 @@ static void apply(struct fault *f, const struct inject_op *op, struct inject_act
 
 /* ---- runs ---- */
 
-static struct run *run_of(struct slot *slot, const char *path)
+static struct write_run *run_of(struct slot *slot, const char *path)
 {
 	for (size_t i = 0; i < slot->runs.n; i++)
 		if (streq(slot->runs.v[i].path, path))
@@ -247,7 +247,7 @@ static struct run *run_of(struct slot *slot, const char *path)
 /* The file was synced. If it was the run that was waited for, there is no other. */
 static void end_run(struct inject *s, struct slot *slot, const char *path)
 {
-	struct run *run = run_of(slot, path);
+	struct write_run *run = run_of(slot, path);
 
 	if (!run)
 		return;
@@ -272,12 +272,12 @@ static void count_in_run(struct inject *s, struct slot *slot, const struct injec
 			 struct inject_action *out)
 {
 	struct fault *f = slot->f;
-	struct run *run = run_of(slot, op->from);
+	struct write_run *run = run_of(slot, op->from);
 
 	if (!run) {
-		vec_push(&slot->runs, (struct run){ .path = xstrdup(op->from),
-						    .offset = op->offset,
-						    .len = op->len });
+		vec_push(&slot->runs, (struct write_run){ .path = xstrdup(op->from),
+							  .offset = op->offset,
+							  .len = op->len });
 		run = &vec_last(&slot->runs);
 	}
 	run->count++;
