@@ -103,7 +103,7 @@ static bool is_ours(const struct forget_place *p)
 	return streq(p->type, "fuse.outage") || streq(p->type, "fuse.lazyfs");
 }
 
-struct search {
+struct mount_search {
 	const char *mnt;
 	struct forget_place found;
 };
@@ -111,7 +111,7 @@ struct search {
 /* Later lines are mounts on top of earlier ones. */
 static void take_if_there(void *ctx, const struct forget_place *p)
 {
-	struct search *s = ctx;
+	struct mount_search *s = ctx;
 
 	if (!streq(p->mnt, s->mnt))
 		return;
@@ -124,7 +124,7 @@ static void take_if_there(void *ctx, const struct forget_place *p)
 int forget_place_find(const char *mnt, struct forget_place *out, struct err *err)
 {
 	auto_free char *path = forget_place_path(mnt, err);
-	struct search s = { .mnt = path };
+	struct mount_search s = { .mnt = path };
 	int rc;
 
 	if (!path)
