@@ -30,15 +30,15 @@ static void part_name(const struct arg_def *arg, unsigned part, const struct inp
 }
 
 /* The combinations that were seen, most often first. */
-struct seen {
+struct value_count {
 	uint64_t value, count;
 };
 
-struct seen_list vec_of(struct seen);
+struct seen_list vec_of(struct value_count);
 
 static int by_count(const void *a, const void *b)
 {
-	const struct seen *x = a, *y = b;
+	const struct value_count *x = a, *y = b;
 
 	if (x->count != y->count)
 		return x->count < y->count ? 1 : -1;
@@ -53,7 +53,7 @@ static void list_seen(const struct coverage *c, const struct op_def *def, unsign
 		uint64_t n = coverage_of_combination(c, def, arg, all->v[i]);
 
 		if (n)
-			vec_push(out, (struct seen){ all->v[i], n });
+			vec_push(out, (struct value_count){ all->v[i], n });
 	}
 	if (out->n)
 		qsort(out->v, out->n, sizeof(*out->v), by_count);
