@@ -18,18 +18,18 @@
 #define RECOVERY_BASE ((uint64_t)1 << 40)
 
 /* An operation, as points of the trace: begun at the first, ended at the last. */
-struct span {
+struct op_span {
 	uint64_t from, to;
 	uint64_t number;
 	bool marked;
 };
 
-struct spans vec_of(struct span);
+struct spans vec_of(struct op_span);
 
 static void add_between(struct spans *s, uint64_t from, uint64_t to)
 {
 	if (to > from)
-		vec_push(s, (struct span){ .from = from, .to = to });
+		vec_push(s, (struct op_span){ .from = from, .to = to });
 }
 
 /* Operations that overlap, of several threads, are one: the last that began names it. */
@@ -48,17 +48,17 @@ static void find_spans(const struct trace *t, struct spans *out)
 			number = ev->ref;
 		}
 		if (ev->kind == EV_OP_END && depth && !--depth) {
-			vec_push(out, (struct span){ begun, i + 1, number, true });
+			vec_push(out, (struct op_span){ begun, i + 1, number, true });
 			last = i + 1;
 		}
 	}
 	if (depth) /* the program ended in the middle of it */
-		vec_push(out, (struct span){ begun, t->events.n, number, true });
+		vec_push(out, (struct op_span){ begun, t->events.n, number, true });
 	else
 		add_between(out, last, t->events.n);
 }
 
-static bool is_in(const struct span *s, uint64_t point)
+static bool is_in(const struct op_span *s, uint64_t point)
 {
 	return point >= s->from && point <= s->to;
 }
@@ -83,12 +83,12 @@ static void put_number(struct numbers *out, uint64_t event, uint64_t recovery)
  * Whether nothing is lost. What the memory holds later than here, with nothing lost, is not what it
  * holds at the end of an operation.
  */
-static bool is_complete(const struct pm_failure *f, const struct span *s)
+static bool is_complete(const struct pm_failure *f, const struct op_span *s)
 {
 	return f->cause == SEMANTIC_LOGIC && (f->recovery || f->prefix <= s->to);
 }
 
-static enum semantic_where where_is(const struct pm_failure *f, const struct span *s,
+static enum semantic_where where_is(const struct pm_failure *f, const struct op_span *s,
 				    uint64_t point)
 {
 	if (point == s->to)
@@ -100,7 +100,7 @@ static enum semantic_where where_is(const struct pm_failure *f, const struct spa
 }
 
 static void add_state(const struct pm_run *r, struct semantic_table *table, size_t op,
-		      const struct span *s, const struct pm_failure *f)
+		      const struct op_span *s, const struct pm_failure *f)
 {
 	bool failed = f->end != CHECK_PASSED;
 	uint64_t point = point_of(r, f);
@@ -146,7 +146,7 @@ static void fill(const struct pm_run *r, const struct spans *spans,
 		 const struct pm_failure *const *order, size_t n, struct semantic_table *table)
 {
 	for (size_t i = 0; i < spans->n; i++) {
-		const struct span *s = &spans->v[i];
+		const struct op_span *s = &spans->v[i];
 		auto_free char *name = s->marked ? xasprintf("operation %" PRIu64, s->number)
 						 : xstrdup("what is stored outside of operations");
 		size_t op = semantic_op(table, name, s->marked ? (unsigned)r->plan.promises : 0);
