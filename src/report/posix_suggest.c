@@ -43,7 +43,7 @@ struct candidate {
 };
 
 /* What is known of a file on the way through the calls. */
-struct state {
+struct file_state {
 	uint64_t changes;   /* of its data, that no sync has covered */
 	uint64_t waiting;   /* bytes of them */
 	size_t first;	    /* the call that wrote the oldest of them */
@@ -55,7 +55,7 @@ struct state {
 struct sync_search {
 	const struct posix_log *log;
 	bool *selected;
-	struct state *files;
+	struct file_state *files;
 	struct vec_of(uint32_t) dirty; /* files that have something waiting, and perhaps others */
 	size_t tidied;
 	struct vec_of(struct candidate) found;
@@ -70,7 +70,7 @@ static bool can_be_named(const struct posix_call *c)
 /* The better one of its kind for this file stays. */
 static void propose(struct sync_search *s, uint32_t file, struct candidate c)
 {
-	struct state *st = &s->files[file];
+	struct file_state *st = &s->files[file];
 
 	if (!s->selected[c.call] || !can_be_named(&s->log->calls.v[c.call]))
 		return;
@@ -85,7 +85,7 @@ static void propose(struct sync_search *s, uint32_t file, struct candidate c)
 static void see_write(struct sync_search *s, size_t i)
 {
 	const struct posix_call *c = &s->log->calls.v[i];
-	struct state *st = &s->files[c->file];
+	struct file_state *st = &s->files[c->file];
 
 	if (c->op == POSIX_WRITE && c->len > POSIX_PAGE_SIZE)
 		propose(s, c->file,
@@ -137,7 +137,7 @@ static void see_others(struct sync_search *s, size_t i)
 	tidy(s);
 	for (size_t k = 0; k < min(s->dirty.n, (size_t)OTHERS_SEEN); k++) {
 		uint32_t file = s->dirty.v[k];
-		const struct state *st = &s->files[file];
+		const struct file_state *st = &s->files[file];
 
 		if (st->changes && file != c->file && st->first < s->files[c->file].first &&
 		    !st->best[OTHER_SYNCED])
@@ -152,7 +152,7 @@ static void see_others(struct sync_search *s, size_t i)
 static void see_sync(struct sync_search *s, size_t i)
 {
 	const struct posix_call *c = &s->log->calls.v[i];
-	struct state *st = &s->files[c->file];
+	struct file_state *st = &s->files[c->file];
 
 	if (!st->changes)
 		return;
