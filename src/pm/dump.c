@@ -160,7 +160,7 @@ static void fill(const struct pm_run *r, const struct spans *spans,
 /* ---- cases ---- */
 
 /* A violation, the failure that is its example, and what it is known by. */
-struct told {
+struct told_violation {
 	const struct semantic_violation *v;
 	const struct pm_failure *f;
 	struct pm_key key;  /* by what makes the difference */
@@ -277,8 +277,8 @@ static void be_exact(const char *exact, struct strbuf *title)
 	strbuf_adds(title, strbuf_str(&out));
 }
 
-static void make_case(const struct pm_run *r, const struct semantic_table *t, const struct told *x,
-		      struct pm_case *c)
+static void make_case(const struct pm_run *r, const struct semantic_table *t,
+		      const struct told_violation *x, struct pm_case *c)
 {
 	const struct semantic_state *s = &t->ops.v[x->v->op].states.v[x->v->state];
 	auto_strbuf title = STRBUF_INIT, detail = STRBUF_INIT, cause = STRBUF_INIT;
@@ -312,7 +312,7 @@ static void make_case(const struct pm_run *r, const struct semantic_table *t, co
 /* Those that differ from a good crash in the least come first: they explain the others. */
 static int compare_told(const void *a, const void *b)
 {
-	const struct told *x = a, *y = b;
+	const struct told_violation *x = a, *y = b;
 
 	if (x->key.cause != y->key.cause) /* in the order of the classes, tearing last */
 		return x->key.cause < y->key.cause ? -1 : 1;
@@ -321,7 +321,7 @@ static int compare_told(const void *a, const void *b)
 	return x->number < y->number ? -1 : 1;
 }
 
-struct all_told vec_of(struct told);
+struct all_told vec_of(struct told_violation);
 
 static void tell_all(const struct pm_run *r, const struct semantic_table *t, struct all_told *all,
 		     struct pm_cases *out, uint64_t *failing)
@@ -331,7 +331,7 @@ static void tell_all(const struct pm_run *r, const struct semantic_table *t, str
 	if (all->n)
 		qsort(all->v, all->n, sizeof(*all->v), compare_told);
 	for (size_t i = 0; i < all->n; i++) {
-		const struct told *x = &all->v[i];
+		const struct told_violation *x = &all->v[i];
 		uint64_t states = t->ops.v[x->v->op].states.v[x->v->state].origins.n;
 		struct pm_case c;
 		size_t j = 0;
@@ -376,8 +376,8 @@ void pm_judge_dumps(const struct pm_run *r, const struct pm_failures *f, struct 
 		struct pm_failure lost = *like;
 
 		lost.cause = bad.v[i].cause;
-		vec_push(&all, (struct told){ &bad.v[i], like, key_of(r, &bad.v[i], like),
-					      pm_failure_key(r, &lost), i });
+		vec_push(&all, (struct told_violation){ &bad.v[i], like, key_of(r, &bad.v[i], like),
+							pm_failure_key(r, &lost), i });
 	}
 	tell_all(r, &table, &all, out, failing);
 	for (size_t i = 0; i < all.n; i++)
