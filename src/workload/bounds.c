@@ -54,7 +54,7 @@ struct bounds_source {
 };
 
 /* The words after a key. */
-struct values {
+struct bounds_values {
 	char **v;
 	size_t n;
 };
@@ -108,8 +108,8 @@ static int unknown_word(const struct bounds_source *src, const struct word *word
 }
 
 /* Words as bits. */
-static int set_bits(struct bounds_source *src, const struct values *vals, const struct word *words,
-		    unsigned *out, struct err *err)
+static int set_bits(struct bounds_source *src, const struct bounds_values *vals,
+		    const struct word *words, unsigned *out, struct err *err)
 {
 	unsigned bits = 0;
 
@@ -124,7 +124,7 @@ static int set_bits(struct bounds_source *src, const struct values *vals, const 
 	return 0;
 }
 
-static int set_choice(struct bounds_source *src, const struct values *vals,
+static int set_choice(struct bounds_source *src, const struct bounds_values *vals,
 		      const struct word *words, unsigned *out, struct err *err)
 {
 	const struct word *w = find_word(words, vals->v[0]);
@@ -137,8 +137,8 @@ static int set_choice(struct bounds_source *src, const struct values *vals,
 	return 0;
 }
 
-static int set_operations(struct bounds *b, struct bounds_source *src, const struct values *vals,
-			  struct err *err)
+static int set_operations(struct bounds *b, struct bounds_source *src,
+			  const struct bounds_values *vals, struct err *err)
 {
 	bool edits = vals->n && strchr("+-", vals->v[0][0]);
 
@@ -183,7 +183,7 @@ static bool has_text(const char *const *v, size_t n, const char *text)
 	return false;
 }
 
-static int set_files(struct bounds *b, struct bounds_source *src, const struct values *vals,
+static int set_files(struct bounds *b, struct bounds_source *src, const struct bounds_values *vals,
 		     struct err *err)
 {
 	const char *why;
@@ -204,8 +204,8 @@ static int set_files(struct bounds *b, struct bounds_source *src, const struct v
 	return 0;
 }
 
-static int set_directories(struct bounds *b, struct bounds_source *src, const struct values *vals,
-			   struct err *err)
+static int set_directories(struct bounds *b, struct bounds_source *src,
+			   const struct bounds_values *vals, struct err *err)
 {
 	const char *why;
 
@@ -230,8 +230,8 @@ static int set_directories(struct bounds *b, struct bounds_source *src, const st
 	return 0;
 }
 
-static int set_falloc_modes(struct bounds *b, struct bounds_source *src, const struct values *vals,
-			    struct err *err)
+static int set_falloc_modes(struct bounds *b, struct bounds_source *src,
+			    const struct bounds_values *vals, struct err *err)
 {
 	vec_clear(&b->falloc_modes);
 	for (size_t i = 0; i < vals->n; i++) {
@@ -251,7 +251,7 @@ static int set_falloc_modes(struct bounds *b, struct bounds_source *src, const s
 	return 0;
 }
 
-static int set_sizes(struct bounds *b, struct bounds_source *src, const struct values *vals,
+static int set_sizes(struct bounds *b, struct bounds_source *src, const struct bounds_values *vals,
 		     struct err *err)
 {
 	vec_clear(&b->sizes);
@@ -269,7 +269,7 @@ static int set_sizes(struct bounds *b, struct bounds_source *src, const struct v
 	return 0;
 }
 
-static int set_xattrs(struct bounds *b, struct bounds_source *src, const struct values *vals,
+static int set_xattrs(struct bounds *b, struct bounds_source *src, const struct bounds_values *vals,
 		      struct err *err)
 {
 	vec_clear(&b->xattrs);
@@ -282,7 +282,7 @@ static int set_xattrs(struct bounds *b, struct bounds_source *src, const struct 
 	return vals->n <= 16 ? 0 : complain(src, err, "at most 16 attributes");
 }
 
-static int set_length(struct bounds *b, struct bounds_source *src, const struct values *vals,
+static int set_length(struct bounds *b, struct bounds_source *src, const struct bounds_values *vals,
 		      struct err *err)
 {
 	uint64_t n;
@@ -293,7 +293,7 @@ static int set_length(struct bounds *b, struct bounds_source *src, const struct 
 	return 0;
 }
 
-static int set_name(struct bounds *b, struct bounds_source *src, const struct values *vals,
+static int set_name(struct bounds *b, struct bounds_source *src, const struct bounds_values *vals,
 		    struct err *err)
 {
 	if (vals->n != 1 || strlen(vals->v[0]) > NAME_MAX_BYTES || strchr(vals->v[0], '/'))
@@ -324,7 +324,7 @@ static char *resolve(const struct bounds_source *from, const char *spec)
 	return xasprintf("%.*s/%s", (int)(slash - from->name), from->name, spec);
 }
 
-static int set_base(struct bounds *b, struct bounds_source *src, const struct values *vals,
+static int set_base(struct bounds *b, struct bounds_source *src, const struct bounds_values *vals,
 		    struct err *err)
 {
 	if (vals->n != 1)
@@ -342,14 +342,14 @@ static int set_base(struct bounds *b, struct bounds_source *src, const struct va
 }
 
 #define SET_BITS(fn, words, member)                                                                \
-	static int fn(struct bounds *b, struct bounds_source *src, const struct values *vals,      \
-		      struct err *err)                                                             \
+	static int fn(struct bounds *b, struct bounds_source *src,                                 \
+		      const struct bounds_values *vals, struct err *err)                           \
 	{                                                                                          \
 		return set_bits(src, vals, words, &b->member, err);                                \
 	}
 #define SET_CHOICE(fn, words, member)                                                              \
-	static int fn(struct bounds *b, struct bounds_source *src, const struct values *vals,      \
-		      struct err *err)                                                             \
+	static int fn(struct bounds *b, struct bounds_source *src,                                 \
+		      const struct bounds_values *vals, struct err *err)                           \
 	{                                                                                          \
 		unsigned value = 0;                                                                \
 		int rc = set_choice(src, vals, words, &value, err);                                \
@@ -372,7 +372,7 @@ SET_CHOICE(set_durable_setup, bool_words, durable_setup)
 static const struct bounds_key {
 	const char *name;
 	bool list; /* takes any number of words; "none" alone empties it */
-	int (*set)(struct bounds *b, struct bounds_source *src, const struct values *vals,
+	int (*set)(struct bounds *b, struct bounds_source *src, const struct bounds_values *vals,
 		   struct err *err);
 } keys[] = {
 	{ "base", false, set_base },
@@ -422,7 +422,8 @@ static int parse_line(struct bounds *b, char *line, struct bounds_source *src, s
 		if (n == 1)
 			return complain(src, err, "%s needs a value", words[0]);
 		bool none = keys[i].list && n == 2 && streq(words[1], "none");
-		return keys[i].set(b, src, &(struct values){ words + 1, none ? 0 : n - 1 }, err);
+		return keys[i].set(b, src, &(struct bounds_values){ words + 1, none ? 0 : n - 1 },
+				   err);
 	}
 	auto_strbuf list = STRBUF_INIT;
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
