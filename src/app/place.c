@@ -358,7 +358,7 @@ static int put_whiteout(struct state_dir *l, const char *name)
 
 /* ---- the whole ---- */
 
-struct walk {
+struct put_walk {
 	struct state_dir *level;
 	const struct reffs_inode *old; /* the directory at the same path before, or NULL */
 };
@@ -375,7 +375,7 @@ static int put_dir(struct state_dir *l, const struct reffs_inode *old);
 
 static int put_entry(void *ctx, const char *name, uint64_t ino)
 {
-	struct walk *w = ctx;
+	struct put_walk *w = ctx;
 	struct state_dir *l = w->level;
 	const struct reffs_inode *inode = reffs_inode(l->s, ino), *old = NULL;
 	uint64_t old_ino = w->old ? reffs_lookup(w->old, name) : 0;
@@ -406,7 +406,7 @@ static int put_entry(void *ctx, const char *name, uint64_t ino)
 
 static int put_gone(void *ctx, const char *name, uint64_t ino)
 {
-	struct walk *w = ctx;
+	struct put_walk *w = ctx;
 
 	(void)ino;
 	return reffs_lookup(w->level->inode, name) ? 0 : put_whiteout(w->level, name);
@@ -414,7 +414,7 @@ static int put_gone(void *ctx, const char *name, uint64_t ino)
 
 static int put_dir(struct state_dir *l, const struct reffs_inode *old)
 {
-	struct walk w = { l, old };
+	struct put_walk w = { l, old };
 	int rc = reffs_entries(l->inode, put_entry, &w);
 
 	return rc || !old ? rc : reffs_entries(old, put_gone, &w);

@@ -262,10 +262,10 @@ struct undo_place *places_undo(struct places *p, int stash, bool copy)
 }
 
 /* Directories that are still to be read, by their numbers. */
-struct walk vec_of(uint64_t);
+struct dirs_left vec_of(uint64_t);
 
 /* Below ROOT there may be other file systems, where the same numbers mean other things. */
-static int walk_one(struct places *p, uint64_t dir_ino, dev_t dev, struct walk *todo)
+static int walk_one(struct places *p, uint64_t dir_ino, dev_t dev, struct dirs_left *todo)
 {
 	auto_fd at = open_place(p, dir_ino);
 	int fd = at < 0 ? -1 : openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -297,7 +297,7 @@ static int walk_one(struct places *p, uint64_t dir_ino, dev_t dev, struct walk *
 /* However deep it is, one directory is open at a time. What may not be read, nobody changed. */
 static int places_walk(struct places *p, struct err *err)
 {
-	struct walk todo = { 0 };
+	struct dirs_left todo = { 0 };
 	struct stat st;
 	int rc;
 
