@@ -131,7 +131,7 @@ void places_set_root(struct places *p, uint64_t ino)
 }
 
 /* The names from `ino` up to the root, or to the stash; false: it is not there. */
-struct way {
+struct way_up {
 	struct vec_of(const char *) names; /* the last one first */
 	int from;
 };
@@ -145,7 +145,7 @@ static const struct known_place *place_of(const struct places *p, uint64_t ino)
 }
 
 /* A directory has one name, so there is one way up. A list that lies may lead round and round. */
-static bool find_way(const struct places *p, uint64_t ino, struct way *w)
+static bool find_way(const struct places *p, uint64_t ino, struct way_up *w)
 {
 	while (ino && ino != p->root_ino) {
 		const struct known_place *at = place_of(p, ino);
@@ -160,7 +160,7 @@ static bool find_way(const struct places *p, uint64_t ino, struct way *w)
 }
 
 /* From the root down, a directory after the other, however deep: names change while we undo. */
-static int open_way(const struct way *w, const char *last)
+static int open_way(const struct way_up *w, const char *last)
 {
 	int fd = fcntl(w->from, F_DUPFD_CLOEXEC, 0);
 
@@ -185,7 +185,7 @@ static int open_place(const struct places *p, uint64_t ino)
 	if (ino == p->root_ino)
 		return fcntl(p->root, F_DUPFD_CLOEXEC, 0);
 	for (size_t i = first_place(p, ino); fd < 0 && p->v[i].ino; i = next_place(p, i)) {
-		struct way w = { 0 };
+		struct way_up w = { 0 };
 
 		if (p->v[i].ino == ino && p->v[i].name && find_way(p, p->v[i].dir, &w))
 			fd = open_way(&w, p->v[i].name);
