@@ -69,10 +69,10 @@ static uint64_t point_of(const struct pm_run *r, const struct pm_failure *f)
 	return f->recovery ? r->nested[f->recovery - 1].outer.point : f->point;
 }
 
-struct numbers vec_of(uint64_t);
+struct op_numbers vec_of(uint64_t);
 
 /* Those of a recovery have numbers of their own. What the first crash lost did no harm alone. */
-static void put_number(struct numbers *out, uint64_t event, uint64_t recovery)
+static void put_number(struct op_numbers *out, uint64_t event, uint64_t recovery)
 {
 	event += recovery * RECOVERY_BASE;
 	if (!out->n || vec_last(out) < event)
@@ -104,7 +104,7 @@ static void add_state(const struct pm_run *r, struct semantic_table *table, size
 {
 	bool failed = f->end != CHECK_PASSED;
 	uint64_t point = point_of(r, f);
-	struct numbers survived = { 0 }, lost = { 0 };
+	struct op_numbers survived = { 0 }, lost = { 0 };
 	struct hash128 hash = hash_bytes(f->said, strlen(f->said));
 	struct semantic_seen seen = { .failed = failed, .text = f->said };
 
