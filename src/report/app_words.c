@@ -133,7 +133,7 @@ bool app_words_place(const struct stack_table *stacks, const struct trace *t, ui
 
 /* ---- causes ---- */
 
-struct words {
+struct sentence {
 	const struct history *h;
 	const struct posix_log *log;
 	const struct stack_table *stacks; /* or NULL */
@@ -141,13 +141,13 @@ struct words {
 	struct strbuf title, fix;
 };
 
-static void add_event(const struct words *w, uint64_t event, struct strbuf *out)
+static void add_event(const struct sentence *w, uint64_t event, struct strbuf *out)
 {
 	app_words_event(w->h->trace, w->log, event, out);
 }
 
 /* With the place in the program, between commas. */
-static void add_event_place(const struct words *w, uint64_t event, bool more, struct strbuf *out)
+static void add_event_place(const struct sentence *w, uint64_t event, bool more, struct strbuf *out)
 {
 	auto_strbuf place = STRBUF_INIT;
 
@@ -168,7 +168,7 @@ static void add_dir(struct strbuf *out, const char *path)
 }
 
 /* The call that is missing, which was tried. */
-static void add_sync(const struct words *w, struct strbuf *out)
+static void add_sync(const struct sentence *w, struct strbuf *out)
 {
 	const struct explain_lost *l = &w->e->lost.v[w->e->mend.lost];
 	const struct posix_call *call = call_of(w->log, l->event);
@@ -199,7 +199,7 @@ static size_t count_lost(const struct explained *e)
 	return n;
 }
 
-static void add_lost(const struct words *w, struct strbuf *out)
+static void add_lost(const struct sentence *w, struct strbuf *out)
 {
 	const struct explain_lost *l = &w->e->lost.v[0];
 
@@ -219,7 +219,7 @@ static bool is_sync(const struct posix_log *log, uint64_t event)
 	return c && posix_op_persists(c->op);
 }
 
-static void fix_parts(struct words *w)
+static void fix_parts(struct sentence *w)
 {
 	strbuf_adds(&w->fix,
 		    "recognise a part by a checksum; or write a new file, fsync it, and rename "
@@ -227,7 +227,7 @@ static void fix_parts(struct words *w)
 }
 
 /* One write call that came in several requests, of which not all survive. */
-static void words_parts(struct words *w, uint64_t event)
+static void words_parts(struct sentence *w, uint64_t event)
 {
 	add_event_place(w, event, true, &w->title);
 	strbuf_adds(&w->title, " is not atomic: a crash can leave a part of it (one write call may "
@@ -235,7 +235,7 @@ static void words_parts(struct words *w, uint64_t event)
 	fix_parts(w);
 }
 
-static void words_window(struct words *w)
+static void words_window(struct sentence *w)
 {
 	const struct explained *e = w->e;
 	bool ack = w->h->trace->events.v[e->after].kind == EV_PERSIST;
@@ -262,7 +262,7 @@ static void words_window(struct words *w)
 			  "fsync that, and rename it over the old one; or keep a journal");
 }
 
-static void words_torn(struct words *w)
+static void words_torn(struct sentence *w)
 {
 	const struct explain_lost *l = &w->e->lost.v[0];
 
@@ -281,7 +281,7 @@ static void words_torn(struct words *w)
 }
 
 /* No call is named that was not tried (X3 of app/explain.h). */
-static void words_fix(struct words *w)
+static void words_fix(struct sentence *w)
 {
 	const struct explained *e = w->e;
 
@@ -304,7 +304,7 @@ static void words_fix(struct words *w)
 		strbuf_adds(&w->fix, " (verified: with it, no crash leaves this state)");
 }
 
-static void words_order(struct words *w)
+static void words_order(struct sentence *w)
 {
 	const struct explained *e = w->e;
 	bool sync = is_sync(w->log, e->after);
@@ -330,7 +330,7 @@ static void words_order(struct words *w)
 	words_fix(w);
 }
 
-static void words_not(struct words *w)
+static void words_not(struct sentence *w)
 {
 	const struct explained *e = w->e;
 
@@ -359,7 +359,7 @@ void app_words_case(const struct history *h, const struct posix_log *log,
 		    const struct stack_table *stacks, const struct app_plan *plan,
 		    const struct explained *e, struct app_case *c)
 {
-	struct words w = { .h = h, .log = log, .stacks = stacks, .e = e };
+	struct sentence w = { .h = h, .log = log, .stacks = stacks, .e = e };
 
 	if (e->kind == EXPLAIN_NOT) {
 		words_not(&w);
