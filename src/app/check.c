@@ -139,7 +139,7 @@ static void run_shell(const struct start *s)
 /* ---- the keeper ---- */
 
 /* What it tells. */
-struct told {
+struct check_told {
 	int status;
 	bool hung, left;
 	bool ends; /* the keeper does */
@@ -240,7 +240,7 @@ static bool own_proc(const struct check_opts *o)
 }
 
 /* Runs the command, and ends what it left. Whether it could be started. */
-static bool keep_one(const struct start *s, uint64_t timeout_ms, struct told *told)
+static bool keep_one(const struct start *s, uint64_t timeout_ms, struct check_told *told)
 {
 	uint64_t end = now_ms() + timeout_ms, grace;
 	bool ended = false;
@@ -266,7 +266,7 @@ static bool keep_one(const struct start *s, uint64_t timeout_ms, struct told *to
 }
 
 /* What is asked of a keeper; the output's descriptor comes with it. */
-struct request {
+struct check_request {
 	uint64_t point, timeout_ms;
 };
 
@@ -299,7 +299,7 @@ static void keep(const struct check_opts *opts, int fd)
 {
 	struct start s = { .opts = opts, .words = command_words(opts->command) };
 	bool own = getpid() == 1, stay = opts->shared && own;
-	struct request r = { 0 };
+	struct check_request r = { 0 };
 	sigset_t child;
 	int mounts = -1, fds[PASS_MAX];
 
@@ -316,7 +316,7 @@ static void keep(const struct check_opts *opts, int fd)
 	if (stay)
 		mounts = mounts_open();
 	while (pass_receive(fd, &r, sizeof(r), fds) == 1) {
-		struct told told = { 0 };
+		struct check_told told = { 0 };
 
 		(void)mounts_changed(mounts);
 		s.output = fds[0];
@@ -397,7 +397,7 @@ static bool drain(int *fd, struct check_result *r, size_t most)
 
 /* Until the keeper has told, or its pipe is closed. False: it did neither in time. */
 static bool listen_to(const struct check_opts *o, int *output, int tell, uint64_t until_ms,
-		      size_t most, struct told *told, bool *heard, struct check_result *r)
+		      size_t most, struct check_told *told, bool *heard, struct check_result *r)
 {
 	for (;;) {
 		struct pollfd fds[] = { { tell, POLLIN, 0 },
@@ -421,7 +421,7 @@ static bool listen_to(const struct check_opts *o, int *output, int tell, uint64_
 	}
 }
 
-static void judge(const struct told *told, bool heard, struct check_result *r)
+static void judge(const struct check_told *told, bool heard, struct check_result *r)
 {
 	if (!heard || told->hung)
 		r->end = CHECK_HUNG;
@@ -436,11 +436,11 @@ static void judge(const struct told *told, bool heard, struct check_result *r)
 
 /* Has the command run, and waits for what the keeper tells. False: it told nothing in time. */
 static bool ask_keeper(struct check_keeper *k, const struct check_opts *opts, uint64_t point,
-		       int output[2], struct told *told, bool *heard, struct check_result *r)
+		       int output[2], struct check_told *told, bool *heard, struct check_result *r)
 {
 	size_t most = min(opts->output_limit ? opts->output_limit : OUTPUT_LIMIT,
 			  (size_t)CHECK_OUTPUT_MAX);
-	struct request ask = { point, opts->timeout_ms ? opts->timeout_ms : TIMEOUT_MS };
+	struct check_request ask = { point, opts->timeout_ms ? opts->timeout_ms : TIMEOUT_MS };
 	uint64_t until = now_ms() + ask.timeout_ms + BACKSTOP_MS;
 	auto_fd out = output[0];
 	int sent = pass_send(k->fd, &ask, sizeof(ask), &output[1], 1);
@@ -461,7 +461,7 @@ int check_run(const struct check_opts *opts, uint64_t point, const char *acked, 
 	      struct check_result *r, struct err *err)
 {
 	struct check_keeper once = { 0 }, *k = opts->keeper ? opts->keeper : &once;
-	struct told told = { 0 };
+	struct check_told told = { 0 };
 	uint64_t start = util_now_ns();
 	bool heard = false;
 	int output[2];

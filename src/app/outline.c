@@ -20,7 +20,7 @@ enum {
 	TERMS_MAX = 1 << 20, /* then they are forgotten */
 };
 
-struct slot {
+struct name_slot {
 	uint64_t dir;
 	const char *name;
 	bool valid; /* as a name */
@@ -56,7 +56,7 @@ struct term {
 
 struct outline {
 	struct history *h;
-	struct vec_of(struct slot) slots;
+	struct vec_of(struct name_slot) slots;
 	struct vec_of(uint32_t) first, second; /* slots of each change; NONE */
 	struct vec_of(struct hash128) marks;   /* of each change */
 	struct vec_of(struct thing) things;    /* by object */
@@ -121,9 +121,9 @@ static void make_slots(struct outline *o)
 		const struct use *u = &uses.v[i];
 
 		if (!i || by_place(u, &uses.v[i - 1]))
-			vec_push(&o->slots, (struct slot){ .dir = u->dir,
-							   .name = u->name,
-							   .valid = graft_name_ok(u->name) });
+			vec_push(&o->slots, (struct name_slot){ .dir = u->dir,
+								.name = u->name,
+								.valid = graft_name_ok(u->name) });
 		(u->second ? o->second : o->first).v[u->change] = (uint32_t)o->slots.n - 1;
 	}
 	vec_release(&uses);
@@ -205,9 +205,9 @@ static bool is_empty(struct outline *o, uint64_t dir)
 }
 
 /* A slot whose directory is there; NULL if it is not, or is none. */
-static struct slot *open_slot(struct outline *o, uint32_t n)
+static struct name_slot *open_slot(struct outline *o, uint32_t n)
 {
-	struct slot *s = &o->slots.v[n];
+	struct name_slot *s = &o->slots.v[n];
 
 	if (!s->valid || !is_dir(o, s->dir) || !is_there(o, s->dir))
 		return NULL;
@@ -229,7 +229,7 @@ static struct slot *open_slot(struct outline *o, uint32_t n)
 	return s;
 }
 
-static void fill(struct outline *o, struct slot *s, uint64_t object)
+static void fill(struct outline *o, struct name_slot *s, uint64_t object)
 {
 	struct thing *t = touch(o, object);
 
@@ -238,7 +238,7 @@ static void fill(struct outline *o, struct slot *s, uint64_t object)
 	touch(o, s->dir)->entries++;
 }
 
-static void empty(struct outline *o, struct slot *s)
+static void empty(struct outline *o, struct name_slot *s)
 {
 	struct thing *t = touch(o, s->now);
 
@@ -303,7 +303,7 @@ static bool can_make(const struct outline *o, uint64_t object)
 static void name(struct outline *o, uint32_t change, const struct survivor *v, size_t n)
 {
 	const struct change *c = &o->h->changes.v[change];
-	struct slot *s = open_slot(o, o->first.v[change]);
+	struct name_slot *s = open_slot(o, o->first.v[change]);
 
 	if (!s || s->now)
 		return;
@@ -327,7 +327,7 @@ static void name(struct outline *o, uint32_t change, const struct survivor *v, s
 }
 
 /* Whether it could be removed. */
-static bool unname(struct outline *o, struct slot *s)
+static bool unname(struct outline *o, struct name_slot *s)
 {
 	uint64_t object = s->now;
 	struct thing *t = touch(o, object);
@@ -344,8 +344,8 @@ static bool unname(struct outline *o, struct slot *s)
 static bool move(struct outline *o, uint32_t change)
 {
 	bool swap = o->h->changes.v[change].kind == CHANGE_SWAP;
-	struct slot *from = open_slot(o, o->first.v[change]);
-	struct slot *to = open_slot(o, o->second.v[change]);
+	struct name_slot *from = open_slot(o, o->first.v[change]);
+	struct name_slot *to = open_slot(o, o->second.v[change]);
 
 	if (!from || !to || !from->now || (swap && !to->now) || from->now == to->now)
 		return true;
@@ -368,7 +368,7 @@ static bool follow(struct outline *o, const struct survivor *v, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		uint32_t change = v[i].change;
 		const struct change *c = &o->h->changes.v[change];
-		struct slot *s;
+		struct name_slot *s;
 
 		switch (c->kind) {
 		case CHANGE_MAKE:

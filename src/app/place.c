@@ -44,10 +44,10 @@ struct place {
 };
 
 /* A directory of the state, which is made in a layer when something is put into it. */
-struct level {
+struct state_dir {
 	struct place *p;
 	const struct reffs_state *s;
-	struct level *up;
+	struct state_dir *up;
 	const char *name;
 	const struct reffs_inode *inode;
 	int fd[2]; /* -1: not made yet */
@@ -132,7 +132,7 @@ static bool same_inode(const struct reffs_inode *x, const struct reffs_inode *y)
 
 /* ---- directories ---- */
 
-static int level_fd(struct level *l, enum layer layer)
+static int level_fd(struct state_dir *l, enum layer layer)
 {
 	struct reffs_attr a;
 
@@ -151,7 +151,7 @@ static int level_fd(struct level *l, enum layer layer)
 	return l->fd[layer];
 }
 
-static void level_close(struct level *l)
+static void level_close(struct state_dir *l)
 {
 	util_close(steal_fd(&l->fd[LOWER]));
 	util_close(steal_fd(&l->fd[UPPER]));
@@ -239,7 +239,7 @@ static void cache_clear(struct place *p)
 	p->cache_bytes = 0;
 }
 
-static void add_path(const struct level *l, struct strbuf *out)
+static void add_path(const struct state_dir *l, struct strbuf *out)
 {
 	if (!l->up)
 		return;
@@ -248,8 +248,8 @@ static void add_path(const struct level *l, struct strbuf *out)
 }
 
 /* Q3: a file with one name goes to the layer that nobody writes to, and comes back. */
-static int lend_cached(struct level *l, int dir, const char *name, const struct reffs_inode *inode,
-		       const struct reffs_attr *a)
+static int lend_cached(struct state_dir *l, int dir, const char *name,
+		       const struct reffs_inode *inode, const struct reffs_attr *a)
 {
 	struct place *p = l->p;
 	struct hash128 key = inode_key(inode, a);
@@ -306,7 +306,7 @@ static const char *linked_path(const struct puts *x, uint64_t ino)
 }
 
 /* A file with several names: all of them in the upper layer. */
-static int put_linked(struct level *l, const char *name, const struct reffs_inode *inode,
+static int put_linked(struct state_dir *l, const char *name, const struct reffs_inode *inode,
 		      const struct reffs_attr *a)
 {
 	const char *first = linked_path(l->puts, a->ino);
@@ -328,7 +328,7 @@ static int put_linked(struct level *l, const char *name, const struct reffs_inod
 				    : make_special(l->p, dir, name, a, l->puts->err);
 }
 
-static int put_file(struct level *l, const char *name, const struct reffs_inode *inode)
+static int put_file(struct state_dir *l, const char *name, const struct reffs_inode *inode)
 {
 	struct reffs_attr a;
 
@@ -345,7 +345,7 @@ static int put_file(struct level *l, const char *name, const struct reffs_inode 
 		       : make_file(l->p, dir, name, inode, &a, l->puts->err);
 }
 
-static int put_whiteout(struct level *l, const char *name)
+static int put_whiteout(struct state_dir *l, const char *name)
 {
 	int dir = level_fd(l, LOWER);
 
@@ -358,8 +358,8 @@ static int put_whiteout(struct level *l, const char *name)
 
 /* ---- the whole ---- */
 
-struct walk {
-	struct level *level;
+struct put_walk {
+	struct state_dir *level;
 	const struct reffs_inode *old; /* the directory at the same path before, or NULL */
 };
 
@@ -371,12 +371,12 @@ static bool is_dir(const struct reffs_inode *inode)
 	return a.type == TREE_DIR;
 }
 
-static int put_dir(struct level *l, const struct reffs_inode *old);
+static int put_dir(struct state_dir *l, const struct reffs_inode *old);
 
 static int put_entry(void *ctx, const char *name, uint64_t ino)
 {
-	struct walk *w = ctx;
-	struct level *l = w->level;
+	struct put_walk *w = ctx;
+	struct state_dir *l = w->level;
 	const struct reffs_inode *inode = reffs_inode(l->s, ino), *old = NULL;
 	uint64_t old_ino = w->old ? reffs_lookup(w->old, name) : 0;
 
@@ -384,7 +384,7 @@ static int put_entry(void *ctx, const char *name, uint64_t ino)
 		old = reffs_inode(l->p->before, old_ino);
 	if (!is_dir(inode))
 		return old_ino == ino && same_inode(inode, old) ? 0 : put_file(l, name, inode);
-	struct level below = {
+	struct state_dir below = {
 		.p = l->p,
 		.s = l->s,
 		.up = l,
@@ -406,15 +406,15 @@ static int put_entry(void *ctx, const char *name, uint64_t ino)
 
 static int put_gone(void *ctx, const char *name, uint64_t ino)
 {
-	struct walk *w = ctx;
+	struct put_walk *w = ctx;
 
 	(void)ino;
 	return reffs_lookup(w->level->inode, name) ? 0 : put_whiteout(w->level, name);
 }
 
-static int put_dir(struct level *l, const struct reffs_inode *old)
+static int put_dir(struct state_dir *l, const struct reffs_inode *old)
 {
-	struct walk w = { l, old };
+	struct put_walk w = { l, old };
 	int rc = reffs_entries(l->inode, put_entry, &w);
 
 	return rc || !old ? rc : reffs_entries(old, put_gone, &w);
@@ -494,7 +494,7 @@ static int show(struct place *p, struct err *err)
 int place_put(struct place *p, const struct reffs_state *s, struct err *err)
 {
 	struct puts x = { .top = { -1, -1 }, .err = err };
-	struct level top = {
+	struct state_dir top = {
 		.p = p, .s = s, .name = ".", .inode = reffs_inode(s, REFFS_ROOT_INO), .puts = &x
 	};
 	struct reffs_attr a;

@@ -40,7 +40,7 @@ static const char *const kinds[] = {
 	[CHANGE_RESIZE] = "resize",
 };
 
-struct maker {
+struct roles_maker {
 	struct roles *r;
 	const struct history *h;
 	const char **name; /* by object */
@@ -53,7 +53,7 @@ struct maker {
 	}) table; /* open addressing, a power of two */
 };
 
-static void set_name(struct maker *m, uint64_t object, uint64_t dir, const char *name)
+static void set_name(struct roles_maker *m, uint64_t object, uint64_t dir, const char *name)
 {
 	m->name[object - REFFS_ROOT_INO] = name;
 	m->dir[object - REFFS_ROOT_INO] = dir;
@@ -61,7 +61,7 @@ static void set_name(struct maker *m, uint64_t object, uint64_t dir, const char 
 
 static int note_name(void *ctx, const char *name, uint64_t ino)
 {
-	struct maker *m = ctx;
+	struct roles_maker *m = ctx;
 
 	set_name(m, ino, m->at, name);
 	return 0;
@@ -69,7 +69,7 @@ static int note_name(void *ctx, const char *name, uint64_t ino)
 
 static int note_names(void *ctx, const struct reffs_inode *inode)
 {
-	struct maker *m = ctx;
+	struct roles_maker *m = ctx;
 	struct reffs_attr a;
 
 	reffs_attr(inode, &a);
@@ -78,7 +78,7 @@ static int note_names(void *ctx, const struct reffs_inode *inode)
 }
 
 /* The path of a name in a directory. */
-static void add_path(const struct maker *m, uint64_t dir, const char *name, unsigned depth,
+static void add_path(const struct roles_maker *m, uint64_t dir, const char *name, unsigned depth,
 		     struct strbuf *out)
 {
 	if (dir > REFFS_ROOT_INO && depth < DEPTH_MAX) {
@@ -90,7 +90,7 @@ static void add_path(const struct maker *m, uint64_t dir, const char *name, unsi
 	add_shape(out, name);
 }
 
-static void table_grow(struct maker *m)
+static void table_grow(struct roles_maker *m)
 {
 	size_t size = m->table.n ? 2 * m->table.n : 64;
 
@@ -107,7 +107,7 @@ static void table_grow(struct maker *m)
 	}
 }
 
-static uint32_t text_index(struct maker *m, const char *text)
+static uint32_t text_index(struct roles_maker *m, const char *text)
 {
 	uint64_t hash = hash64(text, strlen(text));
 
@@ -124,7 +124,7 @@ static uint32_t text_index(struct maker *m, const char *text)
 
 void roles_init(struct roles *r, const struct history *h)
 {
-	struct maker m = { .r = r, .h = h };
+	struct roles_maker m = { .r = r, .h = h };
 	auto_strbuf text = STRBUF_INIT;
 
 	*r = (struct roles){ .of = xcalloc(h->changes.n + 1, sizeof(*r->of)) };

@@ -3,14 +3,14 @@
 #include "check/persisted_impl.h"
 
 /* Where the inode may be seen: its paths in all states from `from` on. */
-struct places {
+struct name_places {
 	const char *path[64];
 	size_t n;
 	size_t most; /* names in any one state */
 	bool always; /* in every one of the states */
 };
 
-static void places_add(struct places *where, const char *path)
+static void places_add(struct name_places *where, const char *path)
 {
 	for (size_t i = 0; i < where->n; i++)
 		if (streq(where->path[i], path))
@@ -19,9 +19,9 @@ static void places_add(struct places *where, const char *path)
 		where->path[where->n++] = path;
 }
 
-static struct places places_of(const struct promises *p, uint64_t ino, size_t from)
+static struct name_places places_of(const struct promises *p, uint64_t ino, size_t from)
 {
-	struct places where = { .always = true };
+	struct name_places where = { .always = true };
 
 	for (size_t i = from; i <= p->last; i++) {
 		const struct history_paths *paths = op_history_paths_at(p->h, i);
@@ -38,7 +38,7 @@ static struct places places_of(const struct promises *p, uint64_t ino, size_t fr
 	return where;
 }
 
-static bool already_missing(const struct comparison *c, const struct places *where)
+static bool already_missing(const struct comparison *c, const struct name_places *where)
 {
 	for (size_t i = 0; i < where->n; i++) {
 		if (persisted_below_missing(c, where->path[i]))
@@ -51,7 +51,7 @@ static bool already_missing(const struct comparison *c, const struct places *whe
 	return false;
 }
 
-static void print_places(const struct places *where, const char *joint, struct strbuf *out)
+static void print_places(const struct name_places *where, const char *joint, struct strbuf *out)
 {
 	for (size_t i = 0; i < where->n; i++)
 		strbuf_addf(out, "%s%s", i ? joint : "", where->path[i]);
@@ -79,7 +79,7 @@ void persisted_lost(struct comparison *c, uint64_t ino)
 
 	if (!why)
 		return;
-	struct places where = places_of(c->p, ino, why->state);
+	struct name_places where = places_of(c->p, ino, why->state);
 	if (!where.always)
 		return;
 	if (promise_of_any_name(c->p, why, ino))
@@ -108,7 +108,7 @@ static bool only_this(const struct promises *p, const char *path, uint64_t ino)
 
 void persisted_both(struct comparison *c, uint64_t ino)
 {
-	struct places where = places_of(c->p, ino, 0), found = { .n = 0 };
+	struct name_places where = places_of(c->p, ino, 0), found = { .n = 0 };
 	struct strbuf words = { 0 };
 
 	for (size_t i = 0; i < where.n; i++)

@@ -106,7 +106,7 @@ struct carried {
 	bool blamed; /* one of them was blamed for it */
 };
 
-struct judge {
+struct semantic_judge {
 	const struct semantic_table *t;
 	const struct semantic_op *op;
 	const struct semantic_seen *before, *after; /* NULL: not known */
@@ -114,7 +114,8 @@ struct judge {
 	struct vec_of(bool) bad; /* by state of the operation */
 };
 
-static const struct carried *find_carried(const struct judge *j, const struct semantic_seen *s)
+static const struct carried *find_carried(const struct semantic_judge *j,
+					  const struct semantic_seen *s)
 {
 	for (size_t i = 0; i < j->carry.n; i++)
 		if (same(j->t, j->carry.v[i].seen, s))
@@ -122,7 +123,8 @@ static const struct carried *find_carried(const struct judge *j, const struct se
 	return NULL;
 }
 
-static bool is(const struct judge *j, const struct semantic_seen *a, const struct semantic_seen *b)
+static bool is(const struct semantic_judge *j, const struct semantic_seen *a,
+	       const struct semantic_seen *b)
 {
 	return a && looks_same(j->t, a, b);
 }
@@ -139,7 +141,7 @@ static bool has_origin(const struct semantic_state *s, enum semantic_where where
  * Whether a state should not be at the end of a synchronous operation. One that changes nothing is
  * not blamed for what another one has been blamed for; but an fsync is for what it should end.
  */
-static bool is_wrong_end(const struct judge *j, const struct semantic_state *s)
+static bool is_wrong_end(const struct semantic_judge *j, const struct semantic_state *s)
 {
 	const struct carried *c = find_carried(j, &s->seen);
 	bool changes = !j->before || !same(j->t, j->before, j->after);
@@ -147,14 +149,15 @@ static bool is_wrong_end(const struct judge *j, const struct semantic_state *s)
 	return has_origin(s, SEMANTIC_END) && (changes || !c || !c->blamed);
 }
 
-static bool breaks_atomicity(const struct judge *j, const struct semantic_state *s)
+static bool breaks_atomicity(const struct semantic_judge *j, const struct semantic_state *s)
 {
 	return (j->op->promises & SEMANTIC_ATOMIC) && j->before && j->after &&
 	       !is(j, j->before, &s->seen) && !is(j, j->after, &s->seen);
 }
 
 /* What another checker complains of has the name of the promise that it breaks, if there is one. */
-static enum semantic_kind name_complaint(const struct judge *j, const struct semantic_state *s)
+static enum semantic_kind name_complaint(const struct semantic_judge *j,
+					 const struct semantic_state *s)
 {
 	if (breaks_atomicity(j, s))
 		return SEMANTIC_NOT_ATOMIC;
@@ -165,7 +168,7 @@ static enum semantic_kind name_complaint(const struct judge *j, const struct sem
 }
 
 /* Whether a state should not be there. */
-static bool is_wrong(const struct judge *j, const struct semantic_state *s,
+static bool is_wrong(const struct semantic_judge *j, const struct semantic_state *s,
 		     enum semantic_kind *kind)
 {
 	if (s->seen.failed || s->seen.wrong) {
@@ -246,7 +249,7 @@ static void list_difference(const struct semantic_origin *bad, const struct sema
 }
 
 /* Whether a crash leads to what is allowed where it is. */
-static bool is_good(const struct judge *j, size_t state, const struct semantic_origin *o,
+static bool is_good(const struct semantic_judge *j, size_t state, const struct semantic_origin *o,
 		    enum semantic_kind kind)
 {
 	if (o->torn)
@@ -261,8 +264,8 @@ static bool is_good(const struct judge *j, size_t state, const struct semantic_o
  * Compares a crash with the good ones of its point. Of equally near ones, that with the most
  * survivors says what should not have got lost.
  */
-static void nearest_to(const struct judge *j, const struct semantic_origin *bad, size_t *best,
-		       struct semantic_violation *v)
+static void nearest_to(const struct semantic_judge *j, const struct semantic_origin *bad,
+		       size_t *best, struct semantic_violation *v)
 {
 	size_t compared = 0;
 
@@ -285,7 +288,7 @@ static void nearest_to(const struct judge *j, const struct semantic_origin *bad,
 	}
 }
 
-static void diagnose(const struct judge *j, struct semantic_violation *v)
+static void diagnose(const struct semantic_judge *j, struct semantic_violation *v)
 {
 	const struct semantic_state *s = &j->op->states.v[v->state];
 	size_t best = SIZE_MAX - 1, compared = 0;
@@ -308,7 +311,7 @@ static void diagnose(const struct judge *j, struct semantic_violation *v)
 		list_difference(v->origin, v->good, v);
 }
 
-static bool was_blamed(const struct judge *j, const struct semantic_seen *s)
+static bool was_blamed(const struct semantic_judge *j, const struct semantic_seen *s)
 {
 	const struct carried *c = find_carried(j, s);
 
@@ -316,7 +319,7 @@ static bool was_blamed(const struct judge *j, const struct semantic_seen *s)
 }
 
 /* What is possible at the end of an operation may be seen in the next ones. */
-static void carry_on(struct judge *j)
+static void carry_on(struct semantic_judge *j)
 {
 	bool synchronous = j->op->promises & SEMANTIC_SYNCHRONOUS;
 
@@ -339,7 +342,7 @@ static void carry_on(struct judge *j)
 			vec_push(&j->carry, j->next.v[i]);
 }
 
-static void judge_op(struct judge *j, size_t index, struct semantic_violations *out)
+static void judge_op(struct semantic_judge *j, size_t index, struct semantic_violations *out)
 {
 	const struct semantic_op *op = j->op = &j->t->ops.v[index];
 	enum semantic_kind kind = SEMANTIC_FAILED;
@@ -362,7 +365,7 @@ static void judge_op(struct judge *j, size_t index, struct semantic_violations *
 
 void semantic_judge(const struct semantic_table *t, struct semantic_violations *out)
 {
-	struct judge j = { .t = t };
+	struct semantic_judge j = { .t = t };
 
 	for (size_t i = 0; i < t->ops.n; i++)
 		judge_op(&j, i, out);

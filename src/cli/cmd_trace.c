@@ -7,7 +7,7 @@
 #include <inttypes.h>
 
 #include "base/number.h"
-#include "cli/trace.h"
+#include "cli/cmd_trace.h"
 
 static const struct command *const subcommands[] = { &trace_cmd_show,	&trace_cmd_info,
 						     &trace_cmd_graph,	&trace_cmd_import,

@@ -408,7 +408,7 @@ static int take_defaults(const struct opt *table, void *into, struct args *a, st
 
 /* ---- the command line ---- */
 
-struct line {
+struct command_line {
 	const struct opt *table;
 	void *into;
 	char **argv;
@@ -422,7 +422,8 @@ static bool may_have_value(const struct opt *o)
 }
 
 /* `value` is what follows in the same word, or NULL. */
-static int take_one(struct line *l, const struct opt_iter *it, const char *value, struct err *err)
+static int take_one(struct command_line *l, const struct opt_iter *it, const char *value,
+		    struct err *err)
 {
 	const struct opt *o = it->o;
 	auto_strbuf name = STRBUF_INIT;
@@ -440,7 +441,7 @@ static int take_one(struct line *l, const struct opt_iter *it, const char *value
 	return take(it, l->into, value, l->args, err);
 }
 
-static int take_long(struct line *l, const char *word, struct err *err)
+static int take_long(struct command_line *l, const char *word, struct err *err)
 {
 	const char *equals = strchr(word, '=');
 	struct opt_iter it;
@@ -451,7 +452,7 @@ static int take_long(struct line *l, const char *word, struct err *err)
 }
 
 /* "-cn5": flags may be joined, and the last of them may have its value there. */
-static int take_letters(struct line *l, const char *word, struct err *err)
+static int take_letters(struct command_line *l, const char *word, struct err *err)
 {
 	int rc = 0;
 
@@ -467,7 +468,7 @@ static int take_letters(struct line *l, const char *word, struct err *err)
 	return rc;
 }
 
-static bool asks_for_help(struct line *l)
+static bool asks_for_help(struct command_line *l)
 {
 	const char *word = l->argv[l->i], *next = l->i + 1 < l->argc ? l->argv[l->i + 1] : "";
 
@@ -481,7 +482,7 @@ static bool asks_for_help(struct line *l)
 int opt_parse(const struct opt *table, enum opt_order order, void *into, int argc, char **argv,
 	      struct args *out, struct err *err)
 {
-	struct line l = { table, into, argv, argc, 1, out };
+	struct command_line l = { table, into, argv, argc, 1, out };
 	int rc;
 
 	*out = (struct args){ 0 };

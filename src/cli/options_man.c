@@ -18,13 +18,13 @@
 #include <ctype.h>
 #include <errno.h>
 
-struct note {
+struct man_note {
 	char *names; /* with a blank before and after each */
 	struct strbuf text;
 	bool told;
 };
 
-struct notes vec_of(struct note);
+struct notes vec_of(struct man_note);
 
 static void notes_release(struct notes *n)
 {
@@ -39,12 +39,12 @@ static void notes_release(struct notes *n)
 static void notes_add(struct notes *n, const char *line)
 {
 	if (*line == '@')
-		vec_push(n, (struct note){ .names = xasprintf(" %s ", line + 1) });
+		vec_push(n, (struct man_note){ .names = xasprintf(" %s ", line + 1) });
 	else if (n->n)
 		strbuf_addf(&vec_last(n).text, "%s\n", line);
 }
 
-static struct note *notes_find(struct notes *n, const char *name)
+static struct man_note *notes_find(struct notes *n, const char *name)
 {
 	auto_free char *padded = xasprintf(" %s ", name);
 
@@ -147,7 +147,7 @@ static bool told_before(struct teller *t, const char *name)
 }
 
 /* The heads of all entries that a note is about, in the order of the table. */
-static void add_heads(const struct command *cmd, const struct note *note, struct strbuf *out)
+static void add_heads(const struct command *cmd, const struct man_note *note, struct strbuf *out)
 {
 	struct opt_iter it = OPT_ITER(cmd->options);
 	bool any = false;
@@ -177,7 +177,7 @@ static void tell_entry(struct teller *t, const struct command *cmd, const struct
 	entry_name(it, &name);
 	if (told_before(t, name.buf))
 		return;
-	struct note *note = notes_find(&t->page, name.buf);
+	struct man_note *note = notes_find(&t->page, name.buf);
 	if (!note)
 		note = notes_find(&t->shared, name.buf);
 	if (note && note->told)

@@ -4,7 +4,7 @@
  * first: the history of some files, runs, and suggestions.
  */
 #include "base/log.h"
-#include "cli/trace.h"
+#include "cli/cmd_trace.h"
 
 enum { SUGGESTIONS = 20 };
 

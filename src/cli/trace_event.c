@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "core/bytes.h"
-#include "cli/trace.h"
+#include "cli/cmd_trace.h"
 
 static const struct {
 	uint32_t flag;

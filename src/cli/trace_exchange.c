@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "base/log.h"
-#include "cli/trace.h"
+#include "cli/cmd_trace.h"
 #include "core/dmlog.h"
 
 static const struct opt import_options[] = {

@@ -2,7 +2,7 @@
 /* trace_graph.c - "outage trace graph": the calls of an application, drawn. */
 #include "base/io.h"
 #include "base/log.h"
-#include "cli/trace.h"
+#include "cli/cmd_trace.h"
 
 enum { ROWS_MAX = 10000 }; /* what programs that show pictures can take */
 

@@ -2,7 +2,7 @@
 /* trace_info.c - "outage trace info": what a trace holds, counted, one event at a time. */
 #include <inttypes.h>
 
-#include "cli/trace.h"
+#include "cli/cmd_trace.h"
 
 struct counts {
 	uint64_t events;

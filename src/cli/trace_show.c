@@ -8,7 +8,7 @@
  */
 #include <inttypes.h>
 
-#include "cli/trace.h"
+#include "cli/cmd_trace.h"
 
 static void list_kinds(struct strbuf *out)
 {

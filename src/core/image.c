@@ -36,13 +36,13 @@ struct image_part {
 	struct hash128 sum;
 };
 
-struct page {
+struct image_page {
 	struct image_part part;
 	struct hash128 hash;
 	unsigned char data[IMAGE_PAGE];
 };
 
-struct node {
+struct image_node {
 	struct image_part part;
 	struct image_part *child[FAN];
 };
@@ -50,14 +50,14 @@ struct node {
 static const unsigned char zero_page[IMAGE_PAGE];
 static const struct hash128 no_hash;
 
-static struct page *as_page(struct image_part *p)
+static struct image_page *as_page(struct image_part *p)
 {
-	return container_of(p, struct page, part);
+	return container_of(p, struct image_page, part);
 }
 
-static struct node *as_node(struct image_part *p)
+static struct image_node *as_node(struct image_part *p)
 {
-	return container_of(p, struct node, part);
+	return container_of(p, struct image_node, part);
 }
 
 static bool is_zero(const unsigned char *data, size_t len)
@@ -94,20 +94,20 @@ static void part_unref(struct image_part *p, unsigned level)
 		free(as_page(p));
 		return;
 	}
-	struct node *n = as_node(p);
+	struct image_node *n = as_node(p);
 	for (unsigned i = 0; i < FAN; i++)
 		part_unref(n->child[i], level - 1);
 	free(n);
 }
 
 /* The node in `slot`, made if missing and copied if shared, so that it may be changed (I1). */
-static struct node *node_own(struct image_part **slot, unsigned level)
+static struct image_node *node_own(struct image_part **slot, unsigned level)
 {
 	struct image_part *old = *slot;
 
 	if (old && old->refs == 1)
 		return as_node(old);
-	struct node *n = xmalloc(sizeof(*n));
+	struct image_node *n = xmalloc(sizeof(*n));
 	if (old) {
 		*n = *as_node(old);
 		for (unsigned i = 0; i < FAN; i++)
@@ -122,13 +122,13 @@ static struct node *node_own(struct image_part **slot, unsigned level)
 }
 
 /* The same for a page; one that will be overwritten whole need not be copied. */
-static struct page *page_own(struct image_part **slot, bool whole)
+static struct image_page *page_own(struct image_part **slot, bool whole)
 {
 	struct image_part *old = *slot;
 
 	if (old && old->refs == 1)
 		return as_page(old);
-	struct page *p = xmalloc(sizeof(*p));
+	struct image_page *p = xmalloc(sizeof(*p));
 	if (!whole)
 		memcpy(p->data, old ? as_page(old)->data : zero_page, IMAGE_PAGE);
 	part_unref(old, 0);
@@ -152,7 +152,7 @@ static void page_edit(struct image_part **slot, const struct edit *ed)
 		*slot = NULL;
 		return;
 	}
-	struct page *p = page_own(slot, whole);
+	struct image_page *p = page_own(slot, whole);
 	if (ed->data)
 		memcpy(p->data + ed->off, ed->data, ed->len);
 	else
@@ -166,7 +166,7 @@ static void page_edit(struct image_part **slot, const struct edit *ed)
 	p->part.sum = mix(ed->page_no, p->hash);
 }
 
-static void node_subtract(struct node *n, const struct image_part *child)
+static void node_subtract(struct image_node *n, const struct image_part *child)
 {
 	if (child) {
 		n->part.sum = hash_sub(n->part.sum, child->sum);
@@ -174,7 +174,7 @@ static void node_subtract(struct node *n, const struct image_part *child)
 	}
 }
 
-static void node_add(struct node *n, const struct image_part *child)
+static void node_add(struct image_node *n, const struct image_part *child)
 {
 	if (child) {
 		n->part.sum = hash_add(n->part.sum, child->sum);
@@ -203,7 +203,7 @@ static void part_edit(struct image_part **slot, unsigned level, const struct edi
 	}
 	if (!*slot && !ed->data)
 		return;
-	struct node *n = node_own(slot, level);
+	struct image_node *n = node_own(slot, level);
 	struct image_part **child = &n->child[child_index(ed->page_no, level)];
 	node_subtract(n, *child);
 	part_edit(child, level - 1, ed);
@@ -228,7 +228,7 @@ static void part_copy(struct image_part **slot, struct image_part *from, unsigne
 		return;
 	}
 	assert(level > 0);
-	struct node *n = node_own(slot, level);
+	struct image_node *n = node_own(slot, level);
 	span >>= FAN_BITS;
 	for (uint64_t i = first / span; i <= last / span; i++) {
 		uint64_t low = i == first / span ? first % span : 0;
@@ -281,7 +281,7 @@ bool image_range_ok(const struct image *img, uint64_t off, uint64_t len)
 	return off <= img->size && len <= img->size - off;
 }
 
-static const struct page *find_page(const struct image *img, uint64_t page_no)
+static const struct image_page *find_page(const struct image *img, uint64_t page_no)
 {
 	struct image_part *p = img->root;
 
@@ -298,7 +298,7 @@ void image_read(const struct image *img, uint64_t off, void *data, size_t len)
 	while (len > 0) {
 		size_t in_page = off % IMAGE_PAGE;
 		size_t n = min(len, IMAGE_PAGE - in_page);
-		const struct page *p = find_page(img, off / IMAGE_PAGE);
+		const struct image_page *p = find_page(img, off / IMAGE_PAGE);
 
 		memcpy(to, (p ? p->data : zero_page) + in_page, n);
 		to += n;

@@ -57,24 +57,24 @@ struct queue {
 	struct vec_of(uint32_t) needs;	   /* of all pieces, one after the other */
 };
 
-struct block {
+struct block_model {
 	struct model m;
 	struct queue *q;
 };
 
-static struct block *as_block(struct model *m)
+static struct block_model *as_block(struct model *m)
 {
-	return container_of(m, struct block, m);
+	return container_of(m, struct block_model, m);
 }
 
-static const struct block *as_const_block(const struct model *m)
+static const struct block_model *as_const_block(const struct model *m)
 {
-	return (const struct block *)((const char *)m - offsetof(struct block, m));
+	return (const struct block_model *)((const char *)m - offsetof(struct block_model, m));
 }
 
 struct model *model_block_create(void)
 {
-	struct block *b = xcalloc(1, sizeof(*b));
+	struct block_model *b = xcalloc(1, sizeof(*b));
 
 	b->q = xcalloc(1, sizeof(*b->q));
 	return &b->m;
@@ -99,7 +99,7 @@ struct model *model_block_clone(const struct model *m)
 
 void model_block_destroy(struct model *m)
 {
-	struct block *b = as_block(m);
+	struct block_model *b = as_block(m);
 
 	vec_release(&b->q->pieces);
 	vec_release(&b->q->requests);
@@ -226,7 +226,7 @@ static void pin(struct queue *q, size_t i)
 }
 
 /* Restores I2: pinned pieces with nothing below them go into the durable image. */
-static void settle(struct block *b)
+static void settle(struct block_model *b)
 {
 	struct queue *q = b->q;
 
@@ -247,7 +247,7 @@ static void settle(struct block *b)
 		compact(q);
 }
 
-static int submit(struct block *b, uint64_t number, const struct event *ev, struct err *err)
+static int submit(struct block_model *b, uint64_t number, const struct event *ev, struct err *err)
 {
 	struct model_piece p = { .event = number, .addr = ev->addr, .len = ev->len };
 	struct request r = { .data = ev->data, .done_at = UINT64_MAX, .flags = ev->flags };
@@ -293,7 +293,7 @@ static void cover(struct queue *q, uint64_t flush)
 	}
 }
 
-static void complete(struct block *b, uint64_t number, const struct event *ev)
+static void complete(struct block_model *b, uint64_t number, const struct event *ev)
 {
 	struct queue *q = b->q;
 	bool flush = take_flush(q, ev->ref);
@@ -320,7 +320,7 @@ static void complete(struct block *b, uint64_t number, const struct event *ev)
 
 int model_block_apply(struct model *m, uint64_t number, const struct event *ev, struct err *err)
 {
-	struct block *b = as_block(m);
+	struct block_model *b = as_block(m);
 
 	switch (ev->kind) {
 	case EV_WRITE:

@@ -64,32 +64,32 @@ struct state {
 	struct pm_captures executed; /* eADR: temporal stores in flight */
 };
 
-struct pm {
+struct pm_model {
 	struct model m;
 	struct state *now;
 	bool eadr;
 };
 
-static struct pm *as_pm(struct model *m)
+static struct pm_model *as_pm(struct model *m)
 {
-	return container_of(m, struct pm, m);
+	return container_of(m, struct pm_model, m);
 }
 
-static const struct pm *as_const_pm(const struct model *m)
+static const struct pm_model *as_const_pm(const struct model *m)
 {
-	return (const struct pm *)((const char *)m - offsetof(struct pm, m));
+	return (const struct pm_model *)((const char *)m - offsetof(struct pm_model, m));
 }
 
 /* Options. */
 
-static const struct model_pm_opts *opts_of(const struct pm *p)
+static const struct model_pm_opts *opts_of(const struct pm_model *p)
 {
 	static const struct model_pm_opts usual;
 
 	return p->m.opts.ctx ? p->m.opts.ctx : &usual;
 }
 
-static uint64_t granularity(const struct pm *p)
+static uint64_t granularity(const struct pm_model *p)
 {
 	uint32_t g = opts_of(p)->granularity;
 
@@ -110,7 +110,7 @@ int model_pm_opts_check(const struct model_pm_opts *opts, struct err *err)
 
 static struct model *create(bool eadr)
 {
-	struct pm *p = xcalloc(1, sizeof(*p));
+	struct pm_model *p = xcalloc(1, sizeof(*p));
 
 	p->now = xcalloc(1, sizeof(*p->now));
 	p->eadr = eadr;
@@ -129,7 +129,7 @@ static struct model *eadr_create(void)
 
 static void pm_destroy(struct model *m)
 {
-	struct pm *p = as_pm(m);
+	struct pm_model *p = as_pm(m);
 	struct state *x = p->now;
 
 	for (size_t i = 0; i < x->cpus.n; i++)
@@ -159,7 +159,7 @@ static uint32_t get_cpu(struct state *x, uint32_t id)
 
 static struct model *pm_clone(const struct model *m)
 {
-	const struct pm *p = as_const_pm(m);
+	const struct pm_model *p = as_const_pm(m);
 	const struct state *from = p->now;
 	struct model *copy = create(p->eadr);
 	struct state *to = as_pm(copy)->now;
@@ -202,7 +202,7 @@ static bool same_copy(const struct cpu *c, const struct event *ev)
 }
 
 /* Whether a store goes on where the last one of its CPU ended. */
-static bool continues(const struct pm *p, const struct cpu *c, const struct event *ev)
+static bool continues(const struct pm_model *p, const struct cpu *c, const struct event *ev)
 {
 	bool nt = ev->flags & EV_NONTEMPORAL;
 	bool up = ev->addr == c->to && c->direction >= 0;
@@ -266,7 +266,7 @@ static bool may_join(const struct pm_memory *mem, const struct cpu *c, const str
 	return last->run == c->run || last->event < c->first_event;
 }
 
-static void add_atom(struct pm *p, uint32_t cpu, uint64_t number, const struct event *ev,
+static void add_atom(struct pm_model *p, uint32_t cpu, uint64_t number, const struct event *ev,
 		     uint64_t from, uint64_t to)
 {
 	struct state *x = p->now;
@@ -294,7 +294,7 @@ static void add_atom(struct pm *p, uint32_t cpu, uint64_t number, const struct e
 		vec_push(&x->executed, (struct pm_capture){ s->number, a.seq });
 }
 
-static int store(struct pm *p, uint64_t number, const struct event *ev, struct err *err)
+static int store(struct pm_model *p, uint64_t number, const struct event *ev, struct err *err)
 {
 	struct state *x = p->now;
 	uint64_t g = x->mem.segment_size, end = ev->addr + ev->len;
@@ -325,7 +325,7 @@ static int store(struct pm *p, uint64_t number, const struct event *ev, struct e
 
 /* Flushes, fences and marks. */
 
-static void line_flush(struct pm *p, const struct event *ev)
+static void line_flush(struct pm_model *p, const struct event *ev)
 {
 	struct state *x = p->now;
 	struct pm_memory *mem = &x->mem;
@@ -350,7 +350,7 @@ static void line_flush(struct pm *p, const struct event *ev)
 	pm_drain_end(&d);
 }
 
-static void fence(struct pm *p, const struct event *ev)
+static void fence(struct pm_model *p, const struct event *ev)
 {
 	struct state *x = p->now;
 	uint32_t cpu = get_cpu(x, ev->cpu);
@@ -364,7 +364,7 @@ static void fence(struct pm *p, const struct event *ev)
 	pm_drain_end(&d);
 }
 
-static void mark(struct pm *p)
+static void mark(struct pm_model *p)
 {
 	struct state *x = p->now;
 	struct pm_drain d;
@@ -377,7 +377,7 @@ static void mark(struct pm *p)
 
 static int pm_apply(struct model *m, uint64_t number, const struct event *ev, struct err *err)
 {
-	struct pm *p = as_pm(m);
+	struct pm_model *p = as_pm(m);
 
 	p->now->mem.segment_size = granularity(p); /* a model has its options from now on */
 	switch (ev->kind) {
@@ -404,7 +404,7 @@ static int pm_apply(struct model *m, uint64_t number, const struct event *ev, st
 
 static const struct model_piece *pm_pieces(const struct model *m, size_t *n)
 {
-	const struct pm *p = as_const_pm(m);
+	const struct pm_model *p = as_const_pm(m);
 	struct state *x = p->now;
 	struct pm_flight_opts o = { .eadr = p->eadr,
 				    .join_min = opts_of(p)->join_min,

@@ -7,7 +7,7 @@
 #include "base/util.h"
 #include "core/model_pm.h"
 
-struct making {
+struct flight_making {
 	struct pm_memory *mem;
 	struct pm_flight *f;
 	const struct pm_flight_opts *o;
@@ -19,7 +19,7 @@ static bool fits_group(const struct pm_group *g, const struct pm_atom *a)
 }
 
 /* Finds out which atoms belong together. */
-static void make_groups(struct making *m)
+static void make_groups(struct flight_making *m)
 {
 	struct pm_memory *mem = m->mem;
 	struct pm_flight *f = m->f;
@@ -55,7 +55,7 @@ static void make_groups(struct making *m)
 }
 
 /* There is room for it. */
-static void new_piece(struct making *m, const struct pm_atom *a)
+static void new_piece(struct flight_making *m, const struct pm_atom *a)
 {
 	struct pm_flight *f = m->f;
 
@@ -66,7 +66,7 @@ static void new_piece(struct making *m, const struct pm_atom *a)
 }
 
 /* Makes a piece of each group, or of each atom of a small one. */
-static void make_members(struct making *m)
+static void make_members(struct flight_making *m)
 {
 	struct pm_memory *mem = m->mem;
 	struct pm_flight *f = m->f;
@@ -95,7 +95,7 @@ static void make_members(struct making *m)
 }
 
 /* Lists the atoms of each piece. */
-static void order_members(struct making *m)
+static void order_members(struct flight_making *m)
 {
 	struct pm_memory *mem = m->mem;
 	struct pm_flight *f = m->f;
@@ -123,7 +123,8 @@ static void order_members(struct making *m)
  * segments. A copy under eADR cannot: its stores are executed one after the other, and to see each
  * of them is what join_min is for.
  */
-static void cut_piece(struct making *m, struct model_piece *piece, const struct pm_members *of)
+static void cut_piece(struct flight_making *m, struct model_piece *piece,
+		      const struct pm_members *of)
 {
 	uint32_t unit = min(m->o->tear_unit, (uint32_t)1 << 30);
 
@@ -134,7 +135,7 @@ static void cut_piece(struct making *m, struct model_piece *piece, const struct 
 	model_piece_cut(piece, unit);
 }
 
-static void add_need(struct making *m, uint32_t piece, uint32_t other)
+static void add_need(struct flight_making *m, uint32_t piece, uint32_t other)
 {
 	struct pm_flight *f = m->f;
 
@@ -149,7 +150,7 @@ static void add_need(struct making *m, uint32_t piece, uint32_t other)
 }
 
 /* Gives each piece its own, one after the other. */
-static void give_needs(struct making *m)
+static void give_needs(struct flight_making *m)
 {
 	struct pm_flight *f = m->f;
 	size_t at = 0;
@@ -171,7 +172,7 @@ static void give_needs(struct making *m)
 }
 
 /* By R1 a piece needs what comes before it in its segments; by R4, the store before. */
-static void find_needs(struct making *m)
+static void find_needs(struct flight_making *m)
 {
 	struct pm_memory *mem = m->mem;
 	struct pm_flight *f = m->f;
@@ -198,7 +199,7 @@ static void find_needs(struct making *m)
 
 void pm_flight_make(struct pm_flight *f, struct pm_memory *mem, const struct pm_flight_opts *o)
 {
-	struct making m = { mem, f, o };
+	struct flight_making m = { mem, f, o };
 
 	arena_clear(&f->data);
 	make_groups(&m);

@@ -166,14 +166,14 @@ void ranges_remove(struct ranges *r, uint64_t from, uint64_t id)
 	r->n--;
 }
 
-struct search {
+struct range_search {
 	uint64_t from, to;
 	ranges_fn fn;
 	void *ctx;
 };
 
 /* False once the search is over. */
-static bool search_in(struct ranges *r, uint32_t tree, const struct search *s)
+static bool search_in(struct ranges *r, uint32_t tree, const struct range_search *s)
 {
 	if (!tree)
 		return true;
@@ -191,7 +191,7 @@ static bool search_in(struct ranges *r, uint32_t tree, const struct search *s)
 
 void ranges_overlapping(struct ranges *r, uint64_t from, uint64_t to, ranges_fn fn, void *ctx)
 {
-	struct search s = { from, to, fn, ctx };
+	struct range_search s = { from, to, fn, ctx };
 
 	if (from < to)
 		search_in(r, r->root, &s);

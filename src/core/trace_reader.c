@@ -35,7 +35,7 @@ struct trace_reader {
 };
 
 /* The fields of a frame header. */
-struct frame {
+struct frame_head {
 	bool end;
 	uint32_t raw_len, packed_len, count;
 	uint64_t first;
@@ -186,15 +186,15 @@ static int read_part(struct trace_reader *r, size_t len, struct err *err)
 }
 
 /* 1 if the header in r->file is within all limits, else 0 (damage). */
-static int parse_frame(struct trace_reader *r, struct frame *f)
+static int parse_frame(struct trace_reader *r, struct frame_head *f)
 {
 	const unsigned char *h = (const unsigned char *)r->file.buf;
 
-	*f = (struct frame){ .end = memcmp(h, end_magic, sizeof(end_magic)) == 0,
-			     .raw_len = get_le32(h + 4),
-			     .packed_len = get_le32(h + 8),
-			     .count = get_le32(h + 12),
-			     .first = get_le64(h + 16) };
+	*f = (struct frame_head){ .end = memcmp(h, end_magic, sizeof(end_magic)) == 0,
+				  .raw_len = get_le32(h + 4),
+				  .packed_len = get_le32(h + 8),
+				  .count = get_le32(h + 12),
+				  .first = get_le64(h + 16) };
 	if (!f->end && memcmp(h, frame_magic, sizeof(frame_magic)) != 0)
 		return damaged(r, false, "no frame begins here");
 	if (f->end && (f->raw_len || f->packed_len || f->count))
@@ -211,7 +211,7 @@ static int parse_frame(struct trace_reader *r, struct frame *f)
 }
 
 /* 1 if r->raw now holds the payload, else 0 (damage). */
-static int unpack(struct trace_reader *r, const struct frame *f)
+static int unpack(struct trace_reader *r, const struct frame_head *f)
 {
 	const char *payload = r->file.buf + TRACE_FRAME_HEADER;
 
@@ -247,7 +247,7 @@ static int check_end(struct trace_reader *r, struct err *err)
 /* 1 if there is a frame with events; 0 at the end or at damage; or -errno. */
 static int next_frame(struct trace_reader *r, struct err *err)
 {
-	struct frame f = { 0 };
+	struct frame_head f = { 0 };
 	int rc;
 
 	r->damage.frame = r->frame;

@@ -30,15 +30,15 @@ static void part_name(const struct arg_def *arg, unsigned part, const struct inp
 }
 
 /* The combinations that were seen, most often first. */
-struct seen {
+struct value_count {
 	uint64_t value, count;
 };
 
-struct seen_list vec_of(struct seen);
+struct seen_list vec_of(struct value_count);
 
 static int by_count(const void *a, const void *b)
 {
-	const struct seen *x = a, *y = b;
+	const struct value_count *x = a, *y = b;
 
 	if (x->count != y->count)
 		return x->count < y->count ? 1 : -1;
@@ -53,7 +53,7 @@ static void list_seen(const struct coverage *c, const struct op_def *def, unsign
 		uint64_t n = coverage_of_combination(c, def, arg, all->v[i]);
 
 		if (n)
-			vec_push(out, (struct seen){ all->v[i], n });
+			vec_push(out, (struct value_count){ all->v[i], n });
 	}
 	if (out->n)
 		qsort(out->v, out->n, sizeof(*out->v), by_count);
@@ -161,7 +161,7 @@ void coverage_print(const struct coverage *c, const struct inputs *in, struct st
 
 enum { LEFT = 220, CELL = 30, ROW = 15, SMALL = 15 };
 
-struct picture {
+struct coverage_picture {
 	const struct coverage *c;
 	const struct inputs *in;
 	struct strbuf *out;
@@ -180,18 +180,19 @@ static const char *shade(uint64_t n)
 	return shades[min((size_t)i, ARRAY_SIZE(shades) - 1)];
 }
 
-static unsigned top(const struct picture *p)
+static unsigned top(const struct coverage_picture *p)
 {
 	return p->row * ROW + 20;
 }
 
-static void label(struct picture *p, const char *op, const char *what)
+static void label(struct coverage_picture *p, const char *op, const char *what)
 {
 	strbuf_addf(p->out, "<text x=\"4\" y=\"%u\">%s %s</text>\n", top(p) + 11, op, what);
 }
 
 /* `title` is all that a person sees who points at it. */
-static void cell(struct picture *p, unsigned x, unsigned wide, uint64_t n, const char *title)
+static void cell(struct coverage_picture *p, unsigned x, unsigned wide, uint64_t n,
+		 const char *title)
 {
 	strbuf_addf(p->out,
 		    "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"%d\" fill=\"%s\" "
@@ -201,7 +202,7 @@ static void cell(struct picture *p, unsigned x, unsigned wide, uint64_t n, const
 	p->right = max(p->right, LEFT + (x + 1) * wide);
 }
 
-static void draw_parts(struct picture *p, size_t k, unsigned arg)
+static void draw_parts(struct coverage_picture *p, size_t k, unsigned arg)
 {
 	const struct op_def *def = &op_table[k];
 	unsigned n = coverage_parts(&def->args[arg], p->in);
@@ -217,7 +218,7 @@ static void draw_parts(struct picture *p, size_t k, unsigned arg)
 	p->row++;
 }
 
-static void draw_places(struct picture *p, size_t k, unsigned arg)
+static void draw_places(struct coverage_picture *p, size_t k, unsigned arg)
 {
 	const struct op_def *def = &op_table[k];
 	unsigned n = coverage_parts(&def->args[arg], p->in);
@@ -237,7 +238,8 @@ static void draw_places(struct picture *p, size_t k, unsigned arg)
 	}
 }
 
-static void draw_combination(struct picture *p, size_t k, unsigned arg, unsigned at, uint64_t value)
+static void draw_combination(struct coverage_picture *p, size_t k, unsigned arg, unsigned at,
+			     uint64_t value)
 {
 	const struct op_def *def = &op_table[k];
 	auto_strbuf title = STRBUF_INIT;
@@ -248,7 +250,7 @@ static void draw_combination(struct picture *p, size_t k, unsigned arg, unsigned
 }
 
 /* All there are, if they are few; else those that were seen, in rows. */
-static void draw_combinations(struct picture *p, size_t k, unsigned arg)
+static void draw_combinations(struct coverage_picture *p, size_t k, unsigned arg)
 {
 	const struct op_def *def = &op_table[k];
 	struct bitmap_values all = { 0 };
@@ -271,7 +273,7 @@ static void draw_combinations(struct picture *p, size_t k, unsigned arg)
 	vec_release(&seen);
 }
 
-static void draw_errors(struct picture *p, size_t k)
+static void draw_errors(struct coverage_picture *p, size_t k)
 {
 	const struct op_def *def = &op_table[k];
 	unsigned at = 0;
@@ -288,7 +290,7 @@ static void draw_errors(struct picture *p, size_t k)
 	p->row++;
 }
 
-static void draw_op(struct picture *p, size_t k)
+static void draw_op(struct coverage_picture *p, size_t k)
 {
 	for (unsigned i = 0; op_table[k].args[i].kind != ARG_END; i++) {
 		const struct arg_def *arg = &op_table[k].args[i];
@@ -308,7 +310,7 @@ static void draw_op(struct picture *p, size_t k)
 void coverage_picture(const struct coverage *c, const struct inputs *in, struct strbuf *out)
 {
 	auto_strbuf rows = STRBUF_INIT;
-	struct picture p = { .c = c, .in = in, .out = &rows, .right = LEFT + CELL };
+	struct coverage_picture p = { .c = c, .in = in, .out = &rows, .right = LEFT + CELL };
 
 	for (size_t k = 0; op_table[k].name; k++)
 		if (in->op_weight[k] > 0)

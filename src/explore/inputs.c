@@ -89,19 +89,20 @@ int inputs_distribute(struct inputs *in, const char *name, struct err *err)
 
 /* ---- the file ---- */
 
-struct line {
+struct inputs_line {
 	const char *source;
 	unsigned number;
 	char *words[8];
 	unsigned n;
 };
 
-static int complain(const struct line *l, struct err *err, const char *what, const char *word)
+static int complain(const struct inputs_line *l, struct err *err, const char *what,
+		    const char *word)
 {
 	return err_set(err, -EINVAL, "%s:%u: %s '%.60s'", l->source, l->number, what, word);
 }
 
-static int read_weight(const struct line *l, const char *word, double *out, struct err *err)
+static int read_weight(const struct inputs_line *l, const char *word, double *out, struct err *err)
 {
 	char *end;
 	double w = strtod(word, &end);
@@ -112,7 +113,7 @@ static int read_weight(const struct line *l, const char *word, double *out, stru
 	return 0;
 }
 
-static const struct op_def *read_op(const struct line *l, const char *word, struct err *err)
+static const struct op_def *read_op(const struct inputs_line *l, const char *word, struct err *err)
 {
 	const struct op_def *def = op_find(word, strlen(word));
 
@@ -122,7 +123,7 @@ static const struct op_def *read_op(const struct line *l, const char *word, stru
 }
 
 /* operation NAME WEIGHT */
-static int parse_operation(struct inputs *in, const struct line *l, struct err *err)
+static int parse_operation(struct inputs *in, const struct inputs_line *l, struct err *err)
 {
 	const struct op_def *def = read_op(l, l->words[1], err);
 
@@ -130,7 +131,7 @@ static int parse_operation(struct inputs *in, const struct line *l, struct err *
 }
 
 /* only NAME...: the others weigh nothing */
-static int parse_only(struct inputs *in, const struct line *l, struct err *err)
+static int parse_only(struct inputs *in, const struct inputs_line *l, struct err *err)
 {
 	double chosen[OP_COUNT] = { 0 };
 
@@ -145,7 +146,7 @@ static int parse_only(struct inputs *in, const struct line *l, struct err *err)
 	return 0;
 }
 
-static int parse_names(struct inputs *in, const struct line *l, struct err *err)
+static int parse_names(struct inputs *in, const struct inputs_line *l, struct err *err)
 {
 	const struct {
 		const char *name;
@@ -170,7 +171,7 @@ static int parse_names(struct inputs *in, const struct line *l, struct err *err)
 	return complain(l, err, "names are files, dirs, depth, long or many, not", l->words[1]);
 }
 
-static int parse_max(struct inputs *in, const struct line *l, struct err *err)
+static int parse_max(struct inputs *in, const struct inputs_line *l, struct err *err)
 {
 	bool xattr = streq(l->words[1], "xattr");
 	uint64_t *to = xattr ? &in->max_xattr : &in->max_size;
@@ -187,7 +188,7 @@ static int parse_max(struct inputs *in, const struct line *l, struct err *err)
 	return 0;
 }
 
-static int parse_distribution(struct inputs *in, const struct line *l, struct err *err)
+static int parse_distribution(struct inputs *in, const struct inputs_line *l, struct err *err)
 {
 	const struct {
 		const char *name;
@@ -212,7 +213,7 @@ static int parse_distribution(struct inputs *in, const struct line *l, struct er
 			l->words[1]);
 }
 
-static int read_word(const struct line *l, const struct arg_def *arg, const char *word,
+static int read_word(const struct inputs_line *l, const struct arg_def *arg, const char *word,
 		     uint64_t *out, struct err *err)
 {
 	for (const struct word *w = arg->words; w->name; w++)
@@ -223,7 +224,7 @@ static int read_word(const struct line *l, const struct arg_def *arg, const char
 	return complain(l, err, "this argument has no word", word);
 }
 
-static int read_mode(const struct line *l, const char *word, uint64_t *out, struct err *err)
+static int read_mode(const struct inputs_line *l, const char *word, uint64_t *out, struct err *err)
 {
 	char *end;
 
@@ -234,8 +235,8 @@ static int read_mode(const struct line *l, const char *word, uint64_t *out, stru
 }
 
 /* "creat,excl" or "none"; "0644". */
-static int read_combination(const struct line *l, const struct arg_def *arg, const char *text,
-			    uint64_t *out, struct err *err)
+static int read_combination(const struct inputs_line *l, const struct arg_def *arg,
+			    const char *text, uint64_t *out, struct err *err)
 {
 	auto_free char *copy = xstrdup(text);
 	char *rest = copy;
@@ -256,7 +257,7 @@ static int read_combination(const struct line *l, const struct arg_def *arg, con
 }
 
 /* What a value of this argument is called. */
-static int read_part(const struct line *l, const struct arg_def *arg, const char *word,
+static int read_part(const struct inputs_line *l, const struct arg_def *arg, const char *word,
 		     uint64_t *out, struct err *err)
 {
 	switch (arg->kind) {
@@ -277,7 +278,7 @@ static int read_part(const struct line *l, const struct arg_def *arg, const char
 }
 
 /* OPERATION ARGUMENT, the second and third word. */
-static const struct arg_def *read_arg(const struct line *l, struct inputs_weight *w,
+static const struct arg_def *read_arg(const struct inputs_line *l, struct inputs_weight *w,
 				      struct err *err)
 {
 	w->def = read_op(l, l->words[1], err);
@@ -296,7 +297,7 @@ static const struct arg_def *read_arg(const struct line *l, struct inputs_weight
 	return NULL;
 }
 
-static int read_bitmap_arg(const struct line *l, struct inputs_weight *w,
+static int read_bitmap_arg(const struct inputs_line *l, struct inputs_weight *w,
 			   const struct arg_def **out, struct err *err)
 {
 	*out = read_arg(l, w, err);
@@ -306,7 +307,7 @@ static int read_bitmap_arg(const struct line *l, struct inputs_weight *w,
 }
 
 /* bit OPERATION ARGUMENT BIT PROBABILITY */
-static int parse_bit(struct inputs *in, const struct line *l, struct err *err)
+static int parse_bit(struct inputs *in, const struct inputs_line *l, struct err *err)
 {
 	struct inputs_weight w = { .kind = INPUTS_BIT };
 	const struct arg_def *arg;
@@ -329,7 +330,7 @@ static int parse_bit(struct inputs *in, const struct line *l, struct err *err)
 }
 
 /* combination OPERATION ARGUMENT BITS [WEIGHT]; BITS may be "by-bit" */
-static int parse_combination(struct inputs *in, const struct line *l, struct err *err)
+static int parse_combination(struct inputs *in, const struct inputs_line *l, struct err *err)
 {
 	struct inputs_weight w = { .kind = INPUTS_COMBINATION, .weight = -1 };
 	const struct arg_def *arg;
@@ -347,7 +348,7 @@ static int parse_combination(struct inputs *in, const struct line *l, struct err
 }
 
 /* weight OPERATION ARGUMENT VALUE WEIGHT: of flags a bit, of a mode a combination */
-static int parse_weight(struct inputs *in, const struct line *l, struct err *err)
+static int parse_weight(struct inputs *in, const struct inputs_line *l, struct err *err)
 {
 	struct inputs_weight w = { .kind = INPUTS_PART };
 	const struct arg_def *arg = read_arg(l, &w, err);
@@ -367,7 +368,7 @@ static int parse_weight(struct inputs *in, const struct line *l, struct err *err
 }
 
 /* place at|above|below|inside WEIGHT */
-static int parse_place(struct inputs *in, const struct line *l, struct err *err)
+static int parse_place(struct inputs *in, const struct inputs_line *l, struct err *err)
 {
 	for (enum inputs_place p = 0; p < PLACE_END; p++)
 		if (streq(places[p], l->words[1]))
@@ -375,12 +376,12 @@ static int parse_place(struct inputs *in, const struct line *l, struct err *err)
 	return complain(l, err, "a place is at, above, below or inside, not", l->words[1]);
 }
 
-static int parse_line(struct inputs *in, struct line *l, struct err *err)
+static int parse_line(struct inputs *in, struct inputs_line *l, struct err *err)
 {
 	static const struct {
 		const char *name;
 		unsigned min, max;
-		int (*parse)(struct inputs *in, const struct line *l, struct err *err);
+		int (*parse)(struct inputs *in, const struct inputs_line *l, struct err *err);
 	} kinds[] = {
 		{ "operation", 3, 3, parse_operation },
 		{ "only", 2, 8, parse_only },
@@ -411,7 +412,7 @@ int inputs_parse(struct inputs *in, const char *text, size_t len, const char *so
 {
 	auto_free char *copy = xmemdupz(text, len);
 	char *rest = copy;
-	struct line l = { .source = source };
+	struct inputs_line l = { .source = source };
 
 	if (strlen(copy) != len)
 		return err_set(err, -EINVAL, "%s is no text: it holds a zero byte", source);

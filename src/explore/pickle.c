@@ -123,13 +123,13 @@ int pickle_save(const struct pickle *p, const struct pickle_states *states, cons
 
 /* ---- reading ---- */
 
-struct reader {
+struct pickle_reader {
 	const unsigned char *at, *end;
 	bool bad;
 	bool other_memory; /* the field of bits had another size */
 };
 
-static uint64_t get(struct reader *r)
+static uint64_t get(struct pickle_reader *r)
 {
 	uint64_t n = 0;
 
@@ -142,7 +142,7 @@ static uint64_t get(struct reader *r)
 	return n;
 }
 
-static struct pickle_steps get_steps(struct reader *r)
+static struct pickle_steps get_steps(struct pickle_reader *r)
 {
 	uint64_t n = get(r);
 	struct pickle_steps s = { 0 };
@@ -166,7 +166,7 @@ static void raise_to(_Atomic uint64_t *to, uint64_t n)
 }
 
 /* Others may have put theirs into the same field. */
-static void get_field(struct reader *r, struct visited *v)
+static void get_field(struct pickle_reader *r, struct visited *v)
 {
 	uint64_t have, hashed = get(r), marked = get(r), bytes = get(r);
 	_Atomic uint64_t *bits = visited_field(v, &have);
@@ -187,7 +187,7 @@ static void get_field(struct reader *r, struct visited *v)
 	raise_to(&v->marked, marked);
 }
 
-static struct hash128 get_state(struct reader *r, uint8_t *owner, uint32_t *depth)
+static struct hash128 get_state(struct pickle_reader *r, uint8_t *owner, uint32_t *depth)
 {
 	struct hash128 h = { .lo = get(r) };
 
@@ -198,7 +198,7 @@ static struct hash128 get_state(struct reader *r, uint8_t *owner, uint32_t *dept
 	return h;
 }
 
-static void get_visited(struct reader *r, const struct pickle_states *st, uint64_t round)
+static void get_visited(struct pickle_reader *r, const struct pickle_states *st, uint64_t round)
 {
 	for (uint64_t n = get(r); n && !r->bad; n--) {
 		uint8_t owner;
@@ -218,7 +218,8 @@ static void get_visited(struct reader *r, const struct pickle_states *st, uint64
 }
 
 /* Reads the file into `file`, and sees that it is whole. */
-static int open_file(const char *path, struct strbuf *file, struct reader *r, struct err *err)
+static int open_file(const char *path, struct strbuf *file, struct pickle_reader *r,
+		     struct err *err)
 {
 	auto_free char *dir = NULL, *name = NULL;
 
@@ -239,8 +240,8 @@ static int open_file(const char *path, struct strbuf *file, struct reader *r, st
 		return err_set(err, -EINVAL,
 			       "%s was written by another version of outage: begin a new run",
 			       path);
-	*r = (struct reader){ (unsigned char *)file->buf + sizeof(magic),
-			      (unsigned char *)file->buf + file->len, false, false };
+	*r = (struct pickle_reader){ (unsigned char *)file->buf + sizeof(magic),
+				     (unsigned char *)file->buf + file->len, false, false };
 	struct hash128 sum = { .lo = get(r) };
 	sum.hi = get(r);
 	if (!hash_eq(sum, hash_bytes(r->at, (size_t)(r->end - r->at))))
@@ -254,7 +255,7 @@ static int does_not_hold(const char *path, struct err *err)
 }
 
 /* What comes before the frames. */
-static void get_about(struct reader *r, struct pickle *out)
+static void get_about(struct pickle_reader *r, struct pickle *out)
 {
 	uint64_t n = get(r);
 
@@ -267,7 +268,7 @@ static void get_about(struct reader *r, struct pickle *out)
 }
 
 /* What comes before the states. */
-static void get_frames(struct reader *r, struct pickle *out)
+static void get_frames(struct pickle_reader *r, struct pickle *out)
 {
 	out->walk = get(r);
 	out->left_out = get(r);
@@ -303,7 +304,7 @@ int pickle_load(const char *path, const char *about, struct pickle *out,
 		const struct pickle_states *states, struct err *err)
 {
 	auto_strbuf file = STRBUF_INIT;
-	struct reader r = { 0 };
+	struct pickle_reader r = { 0 };
 
 	*out = (struct pickle){ 0 };
 	int rc = open_file(path, &file, &r, err);
@@ -331,7 +332,7 @@ int pickle_each_state(const char *path, void (*take)(void *ctx, struct hash128 s
 {
 	auto_strbuf file = STRBUF_INIT;
 	struct pickle p = { 0 };
-	struct reader r = { 0 };
+	struct pickle_reader r = { 0 };
 	int rc = open_file(path, &file, &r, err);
 
 	if (rc)

@@ -9,7 +9,7 @@
 
 enum { NAMES_MAX = 64 };
 
-struct change {
+struct simplification {
 	enum { CHANGE_PATH, CHANGE_ONE_PATH, CHANGE_NO_RENAME, CHANGE_HANDLE, CHANGE_NUMBER } kind;
 	const char *from, *to; /* CHANGE_PATH; CHANGE_ONE_PATH: only in this operation */
 	/* CHANGE_ONE_PATH, CHANGE_NO_RENAME: this item goes at the same time */
@@ -23,7 +23,7 @@ struct change {
 };
 
 /* `path` with the directory or file `from` called `to`; NULL if it is not in there. */
-static const char *renamed(const struct change *c, const char *path, unsigned slot)
+static const char *renamed(const struct simplification *c, const char *path, unsigned slot)
 {
 	size_t n = strlen(c->from);
 	struct strbuf *out = &c->scratch[slot];
@@ -44,9 +44,9 @@ static bool is_path(const struct op *op, unsigned i)
 }
 
 /* After a rename that is not done, what had the new name still has the old one. */
-static void without_rename(const struct change *c, struct op *op)
+static void without_rename(const struct simplification *c, struct op *op)
 {
-	struct change back = *c, away = *c;
+	struct simplification back = *c, away = *c;
 
 	back.from = c->to;
 	back.to = c->from;
@@ -64,7 +64,7 @@ static void without_rename(const struct change *c, struct op *op)
 	}
 }
 
-static void apply(const struct change *c, size_t i, struct op *op)
+static void apply(const struct simplification *c, size_t i, struct op *op)
 {
 	if (c->kind == CHANGE_NO_RENAME) {
 		if (i > c->op)
@@ -95,7 +95,7 @@ static void apply(const struct change *c, size_t i, struct op *op)
 }
 
 /* 1 if the script still shows it with this change; then it is the best. */
-static int try_change(struct shrink *h, struct change *c, struct err *err)
+static int try_change(struct shrink *h, struct simplification *c, struct err *err)
 {
 	struct script less;
 	struct strbuf scratch[OP_ARGS_MAX] = { 0 };
@@ -191,17 +191,18 @@ static int simpler_names(struct shrink *h, struct err *err)
 		if (!strchr(names.v[i], '/'))
 			continue;
 		name_in_root(&names, names.v[i], root);
-		rc = try_change(
-			h, &(struct change){ .kind = CHANGE_PATH, .from = names.v[i], .to = root },
-			err);
+		rc = try_change(h,
+				&(struct simplification){
+					.kind = CHANGE_PATH, .from = names.v[i], .to = root },
+				err);
 	}
 	for (unsigned i = 0; i < names.n && !rc; i++)
 		for (unsigned k = 0; k < names.n && !rc && !shrink_spent(h); k++)
 			if (i != k)
 				rc = try_change(h,
-						&(struct change){ .kind = CHANGE_PATH,
-								  .from = names.v[i],
-								  .to = names.v[k] },
+						&(struct simplification){ .kind = CHANGE_PATH,
+									  .from = names.v[i],
+									  .to = names.v[k] },
 						err);
 	names_release(&names);
 	return rc;
@@ -231,11 +232,11 @@ static int own_name(struct shrink *h, struct err *err)
 				continue;
 			auto_free char *from = xstrdup(h->best->w.ops.v[item->n].args[0].text);
 			rc = try_change(h,
-					&(struct change){ .kind = CHANGE_ONE_PATH,
-							  .op = item->n,
-							  .from = from,
-							  .to = fresh,
-							  .drop = k },
+					&(struct simplification){ .kind = CHANGE_ONE_PATH,
+								  .op = item->n,
+								  .from = from,
+								  .to = fresh,
+								  .drop = k },
 					err);
 		}
 	names_release(&names);
@@ -258,12 +259,12 @@ static int fewer_renames(struct shrink *h, struct err *err)
 			continue;
 		auto_free char *from = xstrdup(op->args[0].text), *to = xstrdup(op->args[1].text);
 		rc = try_change(h,
-				&(struct change){ .kind = CHANGE_NO_RENAME,
-						  .op = item->n,
-						  .from = from,
-						  .to = to,
-						  .fresh = fresh,
-						  .drop = i },
+				&(struct simplification){ .kind = CHANGE_NO_RENAME,
+							  .op = item->n,
+							  .from = from,
+							  .to = to,
+							  .fresh = fresh,
+							  .drop = i },
 				err);
 	}
 	names_release(&names);
@@ -293,9 +294,10 @@ static int fewer_handles(struct shrink *h, struct err *err)
 		if (path && op->def->args[0].kind == ARG_FILE) {
 			auto_free char *copy = xstrdup(path);
 
-			rc = try_change(
-				h, &(struct change){ .kind = CHANGE_HANDLE, .op = i, .path = copy },
-				err);
+			rc = try_change(h,
+					&(struct simplification){
+						.kind = CHANGE_HANDLE, .op = i, .path = copy },
+					err);
 		}
 	}
 	return rc;
@@ -346,10 +348,10 @@ static int simpler_numbers(struct shrink *h, struct err *err)
 			for (unsigned x = 0;
 			     x < n && !rc && !shrink_spent(h) && i < h->best->w.ops.n; x++)
 				rc = try_change(h,
-						&(struct change){ .kind = CHANGE_NUMBER,
-								  .op = i,
-								  .arg = k,
-								  .num = values[x] },
+						&(struct simplification){ .kind = CHANGE_NUMBER,
+									  .op = i,
+									  .arg = k,
+									  .num = values[x] },
 						err);
 			/* It may have been cut shorter. */
 			if (i >= h->best->w.ops.n)

@@ -72,7 +72,7 @@ static int check_failed(struct forget *f, const struct fault *some, struct err *
 
 /* ---- names and attributes that wait ---- */
 
-struct waiting {
+struct waiting_count {
 	struct forget *f;
 	const struct path_match *file;
 	size_t n;
@@ -89,7 +89,7 @@ static bool is_needed(const struct path_match *file, const char *path)
 	       file->text[len] == '/';
 }
 
-static bool slot_is_needed(const struct waiting *w, const struct pending_op *op, int slot)
+static bool slot_is_needed(const struct waiting_count *w, const struct pending_op *op, int slot)
 {
 	struct node *dir = node_find(w->f, w->f->dev, op->slot[slot].dir);
 	auto_strbuf path = STRBUF_INIT;
@@ -105,7 +105,7 @@ static bool slot_is_needed(const struct waiting *w, const struct pending_op *op,
 
 static int count_waiting(void *ctx, const struct pending_op *op)
 {
-	struct waiting *w = ctx;
+	struct waiting_count *w = ctx;
 	bool needed;
 
 	if (op->kind == PENDING_ATTR || op->kind == PENDING_XATTR) {
@@ -126,7 +126,7 @@ static int count_waiting(void *ctx, const struct pending_op *op)
 /* How many changes of names and attributes a power cut could still take from what is meant. */
 static size_t waiting_of(struct forget *f, const struct path_match *file)
 {
-	struct waiting w = { .f = f, .file = file };
+	struct waiting_count w = { .f = f, .file = file };
 
 	if (!f->log)
 		return 0;

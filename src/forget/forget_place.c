@@ -103,7 +103,7 @@ static bool is_ours(const struct forget_place *p)
 	return streq(p->type, "fuse.outage") || streq(p->type, "fuse.lazyfs");
 }
 
-struct search {
+struct mount_search {
 	const char *mnt;
 	struct forget_place found;
 };
@@ -111,7 +111,7 @@ struct search {
 /* Later lines are mounts on top of earlier ones. */
 static void take_if_there(void *ctx, const struct forget_place *p)
 {
-	struct search *s = ctx;
+	struct mount_search *s = ctx;
 
 	if (!streq(p->mnt, s->mnt))
 		return;
@@ -124,7 +124,7 @@ static void take_if_there(void *ctx, const struct forget_place *p)
 int forget_place_find(const char *mnt, struct forget_place *out, struct err *err)
 {
 	auto_free char *path = forget_place_path(mnt, err);
-	struct search s = { .mnt = path };
+	struct mount_search s = { .mnt = path };
 	int rc;
 
 	if (!path)
@@ -350,7 +350,7 @@ static bool has_mapped(int proc, const struct forget_place *p)
 	return false;
 }
 
-struct copy {
+struct mount_copy {
 	const struct forget_place *of;
 	struct forget_place *found;
 };
@@ -368,7 +368,7 @@ static bool ends_with(const char *text, const char *end)
  */
 static void note_copy(void *ctx, const struct forget_place *p)
 {
-	const struct copy *c = ctx;
+	const struct mount_copy *c = ctx;
 	struct forget_place *found = c->found;
 
 	if (p->major != c->of->major || p->minor != c->of->minor || !is_ours(p) ||
@@ -389,7 +389,7 @@ static bool see_copy(int proc, const char *pid, const struct forget_place *p,
 	if (readlinkat(proc, "ns/mnt", theirs, sizeof(theirs) - 1) < 0 ||
 	    readlink("/proc/self/ns/mnt", ours, sizeof(ours) - 1) < 0 || streq(theirs, ours))
 		return false;
-	struct copy c = { p, copy };
+	struct mount_copy c = { p, copy };
 	return each_mount(pid, note_copy, &c, NULL) == 0 && copy->mnt;
 }
 

@@ -43,23 +43,23 @@ enum {
 };
 
 /* What comes through one pipe, and the beginning of a line whose end has not come. */
-struct source {
+struct mark_source {
 	int fd;
 	struct strbuf part;
 };
 
-struct process {
+struct pid_parent {
 	pid_t pid, parent;
 };
 
-struct processes vec_of(struct process);
+struct processes vec_of(struct pid_parent);
 
 struct recording {
 	const struct forget_record_opts *o;
 	struct forget_record *out;
 	struct forget *forget;
-	struct source lines, acks; /* under the trace's lock */
-	int errors;		   /* where standard error is read */
+	struct mark_source lines, acks; /* under the trace's lock */
+	int errors;			/* where standard error is read */
 	pthread_t server;
 	bool serving;
 	struct err server_err;
@@ -94,14 +94,14 @@ void forget_record_release(struct forget_record *r)
 
 /* ---- marks ---- */
 
-static void take_line(struct recording *r, struct source *s)
+static void take_line(struct recording *r, struct mark_source *s)
 {
 	forget_mark(r->forget, strbuf_str(&s->part), s->part.len);
 	r->out->marks++;
 	strbuf_clear(&s->part);
 }
 
-static void take_bytes(struct recording *r, struct source *s, const char *data, size_t len)
+static void take_bytes(struct recording *r, struct mark_source *s, const char *data, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
 		if (data[i] == '\n') {
@@ -113,7 +113,7 @@ static void take_bytes(struct recording *r, struct source *s, const char *data, 
 	}
 }
 
-static void drain(struct recording *r, struct source *s)
+static void drain(struct recording *r, struct mark_source *s)
 {
 	char data[4096];
 	ssize_t n;
@@ -172,7 +172,7 @@ static void list_processes(struct processes *out)
 		struct proc_stat st;
 
 		if (pid > 0 && proc_stat(pid, &st) && !st.kernel && st.state != 'Z')
-			vec_push(out, (struct process){ pid, st.parent });
+			vec_push(out, (struct pid_parent){ pid, st.parent });
 	}
 	if (d)
 		closedir(d);

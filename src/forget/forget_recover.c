@@ -31,7 +31,7 @@ enum { RECORD_HEAD = JOURNAL_HEAD, OPERATION_HEAD = 9, RECORD_MAX = 1 << 22, PLA
 
 /* ---- where everything is ---- */
 
-struct place {
+struct known_place {
 	uint64_t ino, dir; /* ino 0: empty; dir 0: in the stash */
 	char *name;	   /* NULL: it is not there any more */
 };
@@ -47,7 +47,7 @@ struct places {
 	struct vec_of(struct anew) anew; /* a number may come again: the last one counts */
 	int root;
 	uint64_t root_ino;
-	struct place *v;
+	struct known_place *v;
 	size_t n, cap; /* cap is a power of two */
 };
 
@@ -63,7 +63,7 @@ static size_t next_place(const struct places *p, size_t i)
 
 static void places_grow(struct places *p)
 {
-	struct place *old = p->v;
+	struct known_place *old = p->v;
 	size_t n = p->cap, to;
 
 	p->cap *= 2;
@@ -78,7 +78,8 @@ static void places_grow(struct places *p)
 	free(old);
 }
 
-static struct place *find_place(struct places *p, uint64_t ino, uint64_t dir, const char *name)
+static struct known_place *find_place(struct places *p, uint64_t ino, uint64_t dir,
+				      const char *name)
 {
 	for (size_t i = first_place(p, ino); p->v[i].ino; i = next_place(p, i))
 		if (p->v[i].ino == ino && p->v[i].dir == dir && p->v[i].name &&
@@ -98,7 +99,7 @@ void places_add(struct places *p, uint64_t ino, uint64_t dir, const char *name)
 	for (i = first_place(p, ino); p->v[i].ino && (p->v[i].ino != ino || p->v[i].name);)
 		i = next_place(p, i);
 	p->n += !p->v[i].ino;
-	p->v[i] = (struct place){ ino, dir, xstrdup(name) };
+	p->v[i] = (struct known_place){ ino, dir, xstrdup(name) };
 }
 
 struct places *places_new(int root)
@@ -130,12 +131,12 @@ void places_set_root(struct places *p, uint64_t ino)
 }
 
 /* The names from `ino` up to the root, or to the stash; false: it is not there. */
-struct way {
+struct way_up {
 	struct vec_of(const char *) names; /* the last one first */
 	int from;
 };
 
-static const struct place *place_of(const struct places *p, uint64_t ino)
+static const struct known_place *place_of(const struct places *p, uint64_t ino)
 {
 	for (size_t i = first_place(p, ino); p->v[i].ino; i = next_place(p, i))
 		if (p->v[i].ino == ino && p->v[i].name)
@@ -144,10 +145,10 @@ static const struct place *place_of(const struct places *p, uint64_t ino)
 }
 
 /* A directory has one name, so there is one way up. A list that lies may lead round and round. */
-static bool find_way(const struct places *p, uint64_t ino, struct way *w)
+static bool find_way(const struct places *p, uint64_t ino, struct way_up *w)
 {
 	while (ino && ino != p->root_ino) {
-		const struct place *at = place_of(p, ino);
+		const struct known_place *at = place_of(p, ino);
 
 		if (!at || w->names.n > p->n)
 			return false;
@@ -159,7 +160,7 @@ static bool find_way(const struct places *p, uint64_t ino, struct way *w)
 }
 
 /* From the root down, a directory after the other, however deep: names change while we undo. */
-static int open_way(const struct way *w, const char *last)
+static int open_way(const struct way_up *w, const char *last)
 {
 	int fd = fcntl(w->from, F_DUPFD_CLOEXEC, 0);
 
@@ -184,7 +185,7 @@ static int open_place(const struct places *p, uint64_t ino)
 	if (ino == p->root_ino)
 		return fcntl(p->root, F_DUPFD_CLOEXEC, 0);
 	for (size_t i = first_place(p, ino); fd < 0 && p->v[i].ino; i = next_place(p, i)) {
-		struct way w = { 0 };
+		struct way_up w = { 0 };
 
 		if (p->v[i].ino == ino && p->v[i].name && find_way(p, p->v[i].dir, &w))
 			fd = open_way(&w, p->v[i].name);
@@ -202,7 +203,7 @@ static void places_named(struct undo_place *u, uint64_t ino, uint64_t dir, const
 			 bool made)
 {
 	struct places *p = container_of(u, struct places, undo);
-	struct place *at;
+	struct known_place *at;
 
 	if (made) {
 		places_add(p, ino, dir, name);
@@ -261,10 +262,10 @@ struct undo_place *places_undo(struct places *p, int stash, bool copy)
 }
 
 /* Directories that are still to be read, by their numbers. */
-struct walk vec_of(uint64_t);
+struct dirs_left vec_of(uint64_t);
 
 /* Below ROOT there may be other file systems, where the same numbers mean other things. */
-static int walk_one(struct places *p, uint64_t dir_ino, dev_t dev, struct walk *todo)
+static int walk_one(struct places *p, uint64_t dir_ino, dev_t dev, struct dirs_left *todo)
 {
 	auto_fd at = open_place(p, dir_ino);
 	int fd = at < 0 ? -1 : openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -296,7 +297,7 @@ static int walk_one(struct places *p, uint64_t dir_ino, dev_t dev, struct walk *
 /* However deep it is, one directory is open at a time. What may not be read, nobody changed. */
 static int places_walk(struct places *p, struct err *err)
 {
-	struct walk todo = { 0 };
+	struct dirs_left todo = { 0 };
 	struct stat st;
 	int rc;
 

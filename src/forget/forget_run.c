@@ -26,7 +26,7 @@
 #define LAZYFS_FIFO "faults.fifo"
 
 /* One run, with what the options and the configuration together say. */
-struct run {
+struct mount_run {
 	const struct forget_run_opts *o;
 	struct inject_config config;
 	char *root, *mnt; /* absolute, without symbolic links */
@@ -69,7 +69,7 @@ static void add_time(struct strbuf *out)
  */
 static void log_lines(void *ctx, const char *lines)
 {
-	struct run *r = ctx;
+	struct mount_run *r = ctx;
 	auto_strbuf time = STRBUF_INIT, text = STRBUF_INIT;
 
 	add_time(&time);
@@ -90,7 +90,7 @@ static void log_lines(void *ctx, const char *lines)
 	pthread_mutex_unlock(&r->log_lock);
 }
 
-static int open_log(struct run *r, struct err *err)
+static int open_log(struct mount_run *r, struct err *err)
 {
 	int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
 
@@ -146,7 +146,7 @@ static int check_free(const char *mnt, struct err *err)
 		       mnt, mnt);
 }
 
-static int check_dirs(struct run *r, struct err *err)
+static int check_dirs(struct mount_run *r, struct err *err)
 {
 	int rc = check_dir("ROOT, where the data is kept", r->o->root, &r->root, err);
 
@@ -172,7 +172,8 @@ static int check_dirs(struct run *r, struct err *err)
 }
 
 /* Absolute, and neither hidden by the mount nor shown in it. */
-static int take_path(struct run *r, const char *what, const char *path, char **out, struct err *err)
+static int take_path(struct mount_run *r, const char *what, const char *path, char **out,
+		     struct err *err)
 {
 	if (!path || !*path)
 		return 0;
@@ -189,7 +190,7 @@ static const char *either(const char *said, const char *configured)
 	return said ? said : configured;
 }
 
-static int take_paths(struct run *r, struct err *err)
+static int take_paths(struct mount_run *r, struct err *err)
 {
 	const struct forget_run_opts *o = r->o;
 	const struct inject_config *c = &r->config;
@@ -213,7 +214,7 @@ static int take_paths(struct run *r, struct err *err)
 }
 
 /* What was said wins over the configuration; a LazyFS configuration means LazyFS's rules. */
-static int take_profile(struct run *r, struct err *err)
+static int take_profile(struct mount_run *r, struct err *err)
 {
 	const char *name = either(r->o->profile, r->config.profile);
 	auto_strbuf all = STRBUF_INIT;
@@ -238,7 +239,7 @@ static bool is_power_of_two(uint64_t n)
 	return n && !(n & (n - 1));
 }
 
-static int take_cache(struct run *r, struct err *err)
+static int take_cache(struct mount_run *r, struct err *err)
 {
 	const struct forget_run_opts *o = r->o;
 	const struct inject_config *c = &r->config;
@@ -274,7 +275,7 @@ static int take_cache(struct run *r, struct err *err)
 /* ---- faults ---- */
 
 /* Takes the fault. */
-static int add_fault(struct run *r, struct fault *f, struct err *err)
+static int add_fault(struct mount_run *r, struct fault *f, struct err *err)
 {
 	int rc = inject_add(r->faults, f, NULL, err);
 
@@ -283,7 +284,7 @@ static int add_fault(struct run *r, struct fault *f, struct err *err)
 	return rc;
 }
 
-static int add_fault_text(struct run *r, const char *text, struct err *err)
+static int add_fault_text(struct mount_run *r, const char *text, struct err *err)
 {
 	auto_words w = { 0 };
 	struct inject_command c = { 0 };
@@ -309,7 +310,7 @@ static int add_fault_text(struct run *r, const char *text, struct err *err)
 	return rc;
 }
 
-static int add_faults(struct run *r, struct err *err)
+static int add_faults(struct mount_run *r, struct err *err)
 {
 	int rc = 0;
 
@@ -321,7 +322,7 @@ static int add_faults(struct run *r, struct err *err)
 	return rc;
 }
 
-static int read_config(struct run *r, struct err *err)
+static int read_config(struct mount_run *r, struct err *err)
 {
 	if (!r->o->config)
 		return 0;
@@ -329,7 +330,7 @@ static int read_config(struct run *r, struct err *err)
 }
 
 /* After a crash MNT is a plain directory again, and a program that goes on writes there. */
-static void look_for_hidden(struct run *r)
+static void look_for_hidden(struct mount_run *r)
 {
 	DIR *d = opendir(r->mnt);
 	struct dirent *e = NULL;
@@ -345,7 +346,7 @@ static void look_for_hidden(struct run *r)
 		closedir(d);
 }
 
-static int prepare(struct run *r, struct err *err)
+static int prepare(struct mount_run *r, struct err *err)
 {
 	int rc = check_dirs(r, err);
 
@@ -376,7 +377,7 @@ static int do_command(void *ctx, const struct inject_command *c, struct strbuf *
 	return forget_command(ctx, c, text, json, err);
 }
 
-static int mount_it(struct run *r, struct err *err)
+static int mount_it(struct mount_run *r, struct err *err)
 {
 	const struct forget_run_opts *o = r->o;
 	struct vec_of(const char *) options = { 0 };
@@ -408,7 +409,7 @@ static int mount_it(struct run *r, struct err *err)
 	return rc;
 }
 
-static int start_control(struct run *r, struct err *err)
+static int start_control(struct mount_run *r, struct err *err)
 {
 	int rc = forget_place_find(r->mnt, &r->place, err);
 	struct forget_control_opts c = {
@@ -428,7 +429,7 @@ static int start_control(struct run *r, struct err *err)
 	return rc ? rc : forget_control_start(&c, &r->control, err);
 }
 
-static enum forget_run_end end_of(struct run *r, enum forget_end end)
+static enum forget_run_end end_of(struct mount_run *r, enum forget_end end)
 {
 	auto_free char *killed = NULL;
 
@@ -450,14 +451,14 @@ static enum forget_run_end end_of(struct run *r, enum forget_end end)
 }
 
 /* Nobody may be there to hear a server in the background: the log and 'outage umount' tell it. */
-static void tell_failure(struct run *r, const char *why)
+static void tell_failure(struct mount_run *r, const char *why)
 {
 	if (r->log_fd >= 0)
 		log_lines(r, why);
 	forget_control_farewell(r->control, why);
 }
 
-static int serve(struct run *r, enum forget_run_end *end, struct err *err)
+static int serve(struct mount_run *r, enum forget_run_end *end, struct err *err)
 {
 	auto_free char *line = xasprintf("%s is shown on %s with profile %s%s", r->root, r->mnt,
 					 r->profile->name,
@@ -484,7 +485,7 @@ static int serve(struct run *r, enum forget_run_end *end, struct err *err)
 	return rc;
 }
 
-static void run_release(struct run *r)
+static void run_release(struct mount_run *r)
 {
 	forget_control_stop(r->control);
 	forget_free(r->forget);
@@ -506,7 +507,7 @@ static void run_release(struct run *r)
 
 int forget_run(const struct forget_run_opts *o, enum forget_run_end *end, struct err *err)
 {
-	struct run r = { .o = o, .log_fd = -1 };
+	struct mount_run r = { .o = o, .log_fd = -1 };
 	int rc;
 
 	pthread_mutex_init(&r.log_lock, NULL);

@@ -235,13 +235,13 @@ void undo_encode(const struct undo *u, struct strbuf *out)
 	add_text(out, u->value ? u->value : "", u->value ? u->value_len : 0);
 }
 
-struct reader {
+struct undo_reader {
 	const unsigned char *at;
 	size_t left;
 	bool bad;
 };
 
-static uint64_t read_number(struct reader *r, size_t n)
+static uint64_t read_number(struct undo_reader *r, size_t n)
 {
 	uint64_t v = 0;
 
@@ -256,7 +256,7 @@ static uint64_t read_number(struct reader *r, size_t n)
 	return v;
 }
 
-static char *read_text(struct reader *r, size_t *len)
+static char *read_text(struct undo_reader *r, size_t *len)
 {
 	char *text;
 
@@ -279,7 +279,7 @@ static bool bad_name(const char *s, size_t len)
 
 int64_t undo_decode(const void *data, size_t len, struct undo *out)
 {
-	struct reader r = { data, len, false };
+	struct undo_reader r = { data, len, false };
 	struct undo u = { 0 };
 	size_t lens[3] = { 0 };
 	unsigned flags;

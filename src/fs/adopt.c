@@ -10,7 +10,7 @@
 #include "fs/reffs_impl.h"
 
 /* An inode that an entry of the tree has taken, and which names may share it; 0: none. */
-struct taken {
+struct taken_inode {
 	uint64_t ino;
 	uint32_t link;
 };
@@ -18,7 +18,7 @@ struct taken {
 struct adopter {
 	struct reffs *r;
 	const struct tree *seen;
-	struct vec_of(struct taken) taken;
+	struct vec_of(struct taken_inode) taken;
 	struct err *err;
 };
 
@@ -113,7 +113,7 @@ static int remove_gone(struct adopter *a, uint64_t dir, const char *path)
 
 /* ---- what is there ---- */
 
-static const struct taken *find_ino(const struct adopter *a, uint64_t ino)
+static const struct taken_inode *find_ino(const struct adopter *a, uint64_t ino)
 {
 	for (size_t i = 0; i < a->taken.n; i++)
 		if (a->taken.v[i].ino == ino)
@@ -151,7 +151,7 @@ static int place(struct adopter *a, uint64_t dir, const char *name, const struct
 		 uint64_t *ino)
 {
 	uint64_t there = reffs_lookup(inode_get(a->r, dir), name), same = find_link(a, e->link);
-	const struct taken *other = there ? find_ino(a, there) : NULL;
+	const struct taken_inode *other = there ? find_ino(a, there) : NULL;
 	int rc = 0;
 
 	*ino = there;
@@ -275,7 +275,7 @@ static int adopt_entry(struct adopter *a, const struct tree_entry *e)
 	if (rc)
 		return rc;
 	if (!find_ino(a, ino))
-		vec_push(&a->taken, (struct taken){ ino, e->link });
+		vec_push(&a->taken, (struct taken_inode){ ino, e->link });
 	rc = set_attr(a, ino, e);
 	if (!rc)
 		rc = set_xattrs(a, ino, e);

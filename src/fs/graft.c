@@ -117,7 +117,7 @@ static bool may_move(const struct reffs *r, uint64_t ino, uint64_t to_dir)
 int graft_rename(struct reffs *r, uint64_t dir, const char *name, uint64_t to_dir, const char *to,
 		 bool exchange)
 {
-	struct place from = { dir, name }, there = { to_dir, to };
+	struct entry_place from = { dir, name }, there = { to_dir, to };
 	int rc = check_dir(r, dir, name);
 
 	if (!rc)

@@ -35,14 +35,14 @@ static void entry_remove(struct reffs *r, uint64_t dir, const char *name)
 	map_remove(&change_dir(r, dir)->map, name, strlen(name));
 }
 
-static void entry_set(struct reffs *r, struct place at, uint64_t ino)
+static void entry_set(struct reffs *r, struct entry_place at, uint64_t ino)
 {
 	struct map_node *leaf = map_own(&change_dir(r, at.dir)->map, at.name, strlen(at.name));
 
 	container_of(leaf, struct dirent_node, node)->ino = ino;
 }
 
-static struct hash128 hash_of(const struct reffs *r, struct place at)
+static struct hash128 hash_of(const struct reffs *r, struct entry_place at)
 {
 	return path_hash(inode_get(r, at.dir)->names, at.name, strlen(at.name));
 }
@@ -51,7 +51,7 @@ void name_new(struct reffs *r, uint64_t dir, const char *name, struct reffs_inod
 {
 	entry_add(r, dir, name, inode->ino); /* and the state is ours */
 	inode->nlink = 1;
-	inode->names = hash_of(r, (struct place){ dir, name });
+	inode->names = hash_of(r, (struct entry_place){ dir, name });
 	if (inode->type == TREE_DIR) {
 		inode->nlink = 2;
 		inode->parent = dir;
@@ -74,7 +74,7 @@ void name_link(struct reffs *r, uint64_t dir, const char *name, uint64_t ino)
 	assert(i->type != TREE_DIR);
 	i->nlink++;
 	i->ctime = r->now;
-	i->names = hash_add(i->names, hash_of(r, (struct place){ dir, name }));
+	i->names = hash_add(i->names, hash_of(r, (struct entry_place){ dir, name }));
 	inode_commit(r, i);
 	entry_add(r, dir, name, ino);
 }
@@ -86,7 +86,7 @@ void name_unlink(struct reffs *r, uint64_t dir, const char *name)
 
 	assert(ino != REFFS_ROOT_INO && (i->type != TREE_DIR || !i->map));
 	entry_remove(r, dir, name);
-	i->names = hash_sub(i->names, hash_of(r, (struct place){ dir, name }));
+	i->names = hash_sub(i->names, hash_of(r, (struct entry_place){ dir, name }));
 	i->ctime = r->now;
 	i->nlink--;
 	if (i->type == TREE_DIR) {
@@ -150,7 +150,7 @@ static void change_parent(struct reffs *r, uint64_t ino, uint64_t from, uint64_t
 	inode_own(r, to)->nlink++;
 }
 
-void name_move(struct reffs *r, struct place from, struct place to)
+void name_move(struct reffs *r, struct entry_place from, struct entry_place to)
 {
 	uint64_t ino = name_find(r, from.dir, from.name, strlen(from.name));
 
@@ -161,7 +161,7 @@ void name_move(struct reffs *r, struct place from, struct place to)
 	inode_own(r, ino)->ctime = r->now;
 }
 
-void name_exchange(struct reffs *r, struct place a, struct place b)
+void name_exchange(struct reffs *r, struct entry_place a, struct entry_place b)
 {
 	uint64_t at_a = name_find(r, a.dir, a.name, strlen(a.name));
 	uint64_t at_b = name_find(r, b.dir, b.name, strlen(b.name));

@@ -65,7 +65,7 @@ static int find_or_create(struct reffs *r, const char *path, int flags, uint32_t
 			  struct found *out)
 {
 	bool follow = !(flags & O_NOFOLLOW) && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
-	struct walk w;
+	struct path_walk w;
 	int rc = walk_begin(&w, r, &r->cred, path);
 
 	*out = (struct found){ .want_dir = flags & O_DIRECTORY };

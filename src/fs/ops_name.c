@@ -29,7 +29,7 @@ static int dot_is(const struct reffs *r, uint64_t dir, int what)
  * A place for a new name: the name must be one, and free; "." is taken. The calls that make it look
  * for the rest.
  */
-static int new_place(struct reffs *r, const char *path, struct place *out)
+static int new_place(struct reffs *r, const char *path, struct entry_place *out)
 {
 	int rc = path_parent(r, &r->cred, path, out);
 
@@ -38,7 +38,7 @@ static int new_place(struct reffs *r, const char *path, struct place *out)
 
 int64_t ref_mkdir(struct reffs *r, const struct op *op)
 {
-	struct place at;
+	struct entry_place at;
 	uint64_t ino;
 	int rc = new_place(r, op->args[0].text, &at);
 
@@ -47,7 +47,7 @@ int64_t ref_mkdir(struct reffs *r, const struct op *op)
 
 static int make_node(struct reffs *r, const char *path, uint32_t mode, uint64_t rdev)
 {
-	struct place at;
+	struct entry_place at;
 	uint64_t ino;
 	int rc = new_place(r, path, &at);
 
@@ -71,7 +71,7 @@ int64_t ref_mkfifo(struct reffs *r, const struct op *op)
 int64_t ref_symlink(struct reffs *r, const struct op *op)
 {
 	const char *target = op->args[0].text;
-	struct place at;
+	struct entry_place at;
 	uint64_t ino;
 	int rc = path_parent(r, &r->cred, op->args[1].text, &at);
 
@@ -84,7 +84,7 @@ int64_t ref_symlink(struct reffs *r, const struct op *op)
 
 int64_t ref_link(struct reffs *r, const struct op *op)
 {
-	struct place old, new;
+	struct entry_place old, new;
 	uint64_t ino;
 	int old_rc = path_parent(r, &r->cred, op->args[0].text, &old);
 	int rc = path_parent(r, &r->cred, op->args[1].text, &new);
@@ -103,13 +103,13 @@ int64_t ref_link(struct reffs *r, const struct op *op)
 	return vfs_link(r, &r->cred, ino, new.dir, new.name);
 }
 
-static int64_t unlink_at(struct reffs *r, struct place at)
+static int64_t unlink_at(struct reffs *r, struct entry_place at)
 {
 	return is_dot(at.name) ? dot_is(r, at.dir, -EISDIR)
 			       : vfs_unlink(r, &r->cred, at.dir, at.name);
 }
 
-static int64_t rmdir_at(struct reffs *r, struct place at)
+static int64_t rmdir_at(struct reffs *r, struct entry_place at)
 {
 	return is_dot(at.name) ? dot_is(r, at.dir, -EINVAL)
 			       : vfs_rmdir(r, &r->cred, at.dir, at.name);
@@ -117,7 +117,7 @@ static int64_t rmdir_at(struct reffs *r, struct place at)
 
 int64_t ref_unlink(struct reffs *r, const struct op *op)
 {
-	struct place at;
+	struct entry_place at;
 	int rc = path_parent(r, &r->cred, op->args[0].text, &at);
 
 	return rc ? rc : unlink_at(r, at);
@@ -125,7 +125,7 @@ int64_t ref_unlink(struct reffs *r, const struct op *op)
 
 int64_t ref_rmdir(struct reffs *r, const struct op *op)
 {
-	struct place at;
+	struct entry_place at;
 	int rc = path_parent(r, &r->cred, op->args[0].text, &at);
 
 	return rc ? rc : rmdir_at(r, at);
@@ -133,7 +133,7 @@ int64_t ref_rmdir(struct reffs *r, const struct op *op)
 
 int64_t ref_remove(struct reffs *r, const struct op *op)
 {
-	struct place at;
+	struct entry_place at;
 	int64_t rc = path_parent(r, &r->cred, op->args[0].text, &at);
 
 	if (rc)
@@ -148,7 +148,7 @@ int64_t ref_rename(struct reffs *r, const struct op *op)
 	unsigned flags = (words & RENAME_W_EXCHANGE ? RENAME_EXCHANGE : 0) |
 			 (words & RENAME_W_NOREPLACE ? RENAME_NOREPLACE : 0) |
 			 (words & RENAME_W_WHITEOUT ? RENAME_WHITEOUT : 0);
-	struct place from, to;
+	struct entry_place from, to;
 	int from_rc = path_parent(r, &r->cred, op->args[0].text, &from);
 	int rc = path_parent(r, &r->cred, op->args[1].text, &to);
 

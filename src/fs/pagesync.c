@@ -13,7 +13,7 @@
 enum { RUN_BYTES = 1 << 20, ZEROS = 1 << 16 };
 
 /* Blocks that touch, not yet written. */
-struct run {
+struct page_run {
 	struct iovec v[PAGEFILE_PIECES];
 	int n;
 	uint64_t offset, len;
@@ -115,7 +115,7 @@ void pagefile_release(struct pagefile *f, uint64_t start, uint64_t end)
 
 /* ---- writing ---- */
 
-static int run_write(struct pagefile *f, struct run *r)
+static int run_write(struct pagefile *f, struct page_run *r)
 {
 	int rc = 0;
 
@@ -129,7 +129,7 @@ static int run_write(struct pagefile *f, struct run *r)
 }
 
 /* Whether these bytes, which come next in memory or not, can be a part of the run. */
-static bool run_takes(const struct pagefile *f, const struct run *r, const void *data,
+static bool run_takes(const struct pagefile *f, const struct page_run *r, const void *data,
 		      uint64_t offset, size_t len)
 {
 	const struct iovec *last = r->n ? &r->v[r->n - 1] : NULL;
@@ -143,7 +143,7 @@ static bool run_takes(const struct pagefile *f, const struct run *r, const void 
 	return f->ops->writev && r->n < PAGEFILE_PIECES;
 }
 
-static int run_add(struct pagefile *f, struct run *r, void *data, uint64_t offset, size_t len)
+static int run_add(struct pagefile *f, struct page_run *r, void *data, uint64_t offset, size_t len)
 {
 	if (!run_takes(f, r, data, offset, len)) {
 		int rc = run_write(f, r);
@@ -162,7 +162,8 @@ static int run_add(struct pagefile *f, struct run *r, void *data, uint64_t offse
 	return 0;
 }
 
-static int add_page(struct pagefile *f, struct run *r, struct page *p, uint64_t start, uint64_t end)
+static int add_page(struct pagefile *f, struct page_run *r, struct page *p, uint64_t start,
+		    uint64_t end)
 {
 	uint32_t page_size = pagecache_page_size(f->cache);
 	uint32_t block_size = pagecache_opts(f->cache)->block_size;
@@ -184,7 +185,7 @@ int pagefile_write_back(struct pagefile *f, uint64_t start, uint64_t end)
 {
 	uint32_t page_size = pagecache_page_size(f->cache);
 	struct page *p = pagetree_next(&f->tree, start / page_size);
-	struct run r;
+	struct page_run r;
 	int rc = 0;
 
 	if (!f->dirty)

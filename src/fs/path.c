@@ -22,7 +22,7 @@ static enum last_type type_of(const char *name, size_t len)
 }
 
 /* Counts a link and gives where it leads. */
-static int link_target(struct walk *w, const struct reffs_inode *link, const char **out)
+static int link_target(struct path_walk *w, const struct reffs_inode *link, const char **out)
 {
 	if (w->links++ >= PATH_LINKS_MAX)
 		return -ELOOP;
@@ -32,7 +32,7 @@ static int link_target(struct walk *w, const struct reffs_inode *link, const cha
 	return 0;
 }
 
-int walk_last(struct walk *w, uint64_t *ino)
+int walk_last(struct path_walk *w, uint64_t *ino)
 {
 	switch (w->last_type) {
 	case LAST_DOT:
@@ -53,7 +53,7 @@ int walk_last(struct walk *w, uint64_t *ino)
 }
 
 /* Takes the next component off *s; what follows its slashes stays. */
-static void take_component(struct walk *w, const char **s)
+static void take_component(struct path_walk *w, const char **s)
 {
 	w->last = *s;
 	w->last_len = strcspn(*s, "/");
@@ -64,7 +64,7 @@ static void take_component(struct walk *w, const char **s)
 }
 
 /* Goes to the end of `s`, which is not empty, and of all that is on the stack. */
-static int walk_on(struct walk *w, const char *s)
+static int walk_on(struct path_walk *w, const char *s)
 {
 	uint64_t ino;
 	int rc;
@@ -101,7 +101,8 @@ static int walk_on(struct walk *w, const char *s)
 	}
 }
 
-int walk_begin(struct walk *w, const struct reffs *r, const struct reffs_cred *c, const char *path)
+int walk_begin(struct path_walk *w, const struct reffs *r, const struct reffs_cred *c,
+	       const char *path)
 {
 	w->r = r;
 	w->c = c;
@@ -118,7 +119,7 @@ int walk_begin(struct walk *w, const struct reffs *r, const struct reffs_cred *c
 }
 
 /* With the sysctl, a link that somebody else put into a directory for all is not followed. */
-static bool may_follow(const struct walk *w, const struct reffs_inode *link)
+static bool may_follow(const struct path_walk *w, const struct reffs_inode *link)
 {
 	const struct reffs_inode *dir = inode_get(w->r, w->dir);
 	uint32_t for_all = S_ISVTX | S_IWOTH;
@@ -127,7 +128,7 @@ static bool may_follow(const struct walk *w, const struct reffs_inode *link)
 	       (dir->mode & for_all) != for_all || dir->uid == link->uid;
 }
 
-int walk_follow(struct walk *w, const struct reffs_inode *link)
+int walk_follow(struct path_walk *w, const struct reffs_inode *link)
 {
 	const char *target;
 	int rc;
@@ -142,7 +143,7 @@ int vfs_path(struct reffs *r, const struct reffs_cred *c, const char *path, int 
 	     uint64_t *ino)
 {
 	bool want_dir = flags & O_DIRECTORY, follow = !(flags & O_NOFOLLOW);
-	struct walk w;
+	struct path_walk w;
 	int rc = walk_begin(&w, r, c, path);
 
 	while (!rc) {
@@ -163,12 +164,13 @@ int vfs_path(struct reffs *r, const struct reffs_cred *c, const char *path, int 
 	return rc;
 }
 
-int path_parent(struct reffs *r, const struct reffs_cred *c, const char *path, struct place *out)
+int path_parent(struct reffs *r, const struct reffs_cred *c, const char *path,
+		struct entry_place *out)
 {
 	const char *slash = strrchr(path, '/');
 
 	if (!slash) {
-		*out = (struct place){ REFFS_ROOT_INO, path };
+		*out = (struct entry_place){ REFFS_ROOT_INO, path };
 		return perm_check(c, inode_get(r, REFFS_ROOT_INO), PERM_X);
 	}
 	char parent[PATH_LEN_MAX];
@@ -183,7 +185,7 @@ int path_parent(struct reffs *r, const struct reffs_cred *c, const char *path, s
 int vfs_path_parent(struct reffs *r, const struct reffs_cred *c, const char *path, uint64_t *dir,
 		    const char **name)
 {
-	struct place at;
+	struct entry_place at;
 	int rc = path_parent(r, c, path, &at);
 
 	if (!rc)

@@ -13,7 +13,7 @@ enum { PATH_LEN_MAX = 4096, PATH_LINKS_MAX = 40 };
 enum last_type { LAST_NORMAL, LAST_DOT, LAST_DOTDOT };
 
 /* A walk along a path, as far as the directory of its last component. */
-struct walk {
+struct path_walk {
 	const struct reffs *r;
 	const struct reffs_cred *c;
 	uint64_t dir;	  /* of the last component */
@@ -27,13 +27,15 @@ struct walk {
 };
 
 /* Goes to the last component of `path`. 0 or -errno. */
-int walk_begin(struct walk *w, const struct reffs *r, const struct reffs_cred *c, const char *path);
+int walk_begin(struct path_walk *w, const struct reffs *r, const struct reffs_cred *c,
+	       const char *path);
 /* The last component was a link: goes to the last component of its target. */
-int walk_follow(struct walk *w, const struct reffs_inode *link);
+int walk_follow(struct path_walk *w, const struct reffs_inode *link);
 /* What the last component is: its inode in *ino, or 0 if there is none. 0 or -errno. */
-int walk_last(struct walk *w, uint64_t *ino);
+int walk_last(struct path_walk *w, uint64_t *ino);
 
 /* As exec_open_parent(): the directory of the last component, and that component. */
-int path_parent(struct reffs *r, const struct reffs_cred *c, const char *path, struct place *out);
+int path_parent(struct reffs *r, const struct reffs_cred *c, const char *path,
+		struct entry_place *out);
 
 #endif

@@ -22,7 +22,7 @@ enum { NAMES_MAX = 1 << 26 };
 enum { XATTR_NAME_MAX_LEN = 255, XATTR_VALUE_MAX_LEN = 65536 };
 #define INO_MAX ((uint64_t)INT64_MAX)
 
-struct node {
+struct pickle_node {
 	enum record type; /* of a branch: that of its leaves */
 	union {
 		struct page *page;
@@ -44,7 +44,7 @@ struct reader {
 	const unsigned char *data;
 	size_t at, end;
 	bool times, short_of;
-	struct vec_of(struct node) nodes;
+	struct vec_of(struct pickle_node) nodes;
 	struct reffs_pool loaded;
 	uint64_t names, last_ino;
 	struct err *err;
@@ -85,7 +85,7 @@ static struct tree_time get_time(struct reader *rd)
 }
 
 /* The node of a number, which must be of this type; NULL for 0, and `*bad` if it is not there. */
-static struct node *get_node(struct reader *rd, enum record type, bool *bad)
+static struct pickle_node *get_node(struct reader *rd, enum record type, bool *bad)
 {
 	uint64_t n = get(rd, 4);
 
@@ -100,7 +100,7 @@ static struct node *get_node(struct reader *rd, enum record type, bool *bad)
 
 /* ---- nodes ---- */
 
-static int read_page(struct reader *rd, struct node *out)
+static int read_page(struct reader *rd, struct pickle_node *out)
 {
 	const unsigned char *p = take(rd, REFFS_PAGE);
 
@@ -113,7 +113,7 @@ static int read_page(struct reader *rd, struct node *out)
 	return 0;
 }
 
-static int read_target(struct reader *rd, struct node *out)
+static int read_target(struct reader *rd, struct pickle_node *out)
 {
 	size_t len = (size_t)get(rd, 4);
 	const unsigned char *p = take(rd, len);
@@ -170,7 +170,7 @@ static bool add_xattr(struct xattrs **x, const unsigned char *p, size_t len)
 	return true;
 }
 
-static int read_xattrs(struct reader *rd, struct node *out)
+static int read_xattrs(struct reader *rd, struct pickle_node *out)
 {
 	uint64_t n = get(rd, 4);
 
@@ -188,7 +188,7 @@ static int read_xattrs(struct reader *rd, struct node *out)
 	return 0;
 }
 
-static int read_branch(struct reader *rd, struct node *out)
+static int read_branch(struct reader *rd, struct pickle_node *out)
 {
 	unsigned bit = (unsigned)get(rd, 2);
 	uint64_t left = get(rd, 4), right = get(rd, 4);
@@ -197,7 +197,7 @@ static int read_branch(struct reader *rd, struct node *out)
 		return 0;
 	if (!left || !right || left > rd->nodes.n || right > rd->nodes.n)
 		return damaged(rd, "a branch that leads nowhere");
-	const struct node *a = &rd->nodes.v[left - 1], *b = &rd->nodes.v[right - 1];
+	const struct pickle_node *a = &rd->nodes.v[left - 1], *b = &rd->nodes.v[right - 1];
 	if (!a->leaf || !b->leaf || a->type != b->type)
 		return damaged(rd, "a branch to what is no map");
 	out->map = map_join(a->map, a->leaf, b->map, b->leaf, bit);
@@ -215,11 +215,11 @@ static int read_branch(struct reader *rd, struct node *out)
 	return 0;
 }
 
-static int read_slot(struct reader *rd, struct node *out)
+static int read_slot(struct reader *rd, struct pickle_node *out)
 {
 	uint64_t index = get(rd, 8);
 	bool bad = false;
-	const struct node *page = get_node(rd, REC_PAGE, &bad);
+	const struct pickle_node *page = get_node(rd, REC_PAGE, &bad);
 
 	if (rd->short_of)
 		return 0;
@@ -237,7 +237,7 @@ static int read_slot(struct reader *rd, struct node *out)
 	return 0;
 }
 
-static int read_entry(struct reader *rd, struct node *out)
+static int read_entry(struct reader *rd, struct pickle_node *out)
 {
 	uint64_t ino = get(rd, 8);
 	size_t len = (size_t)get(rd, 1);
@@ -257,7 +257,7 @@ static int read_entry(struct reader *rd, struct node *out)
 /* ---- inodes ---- */
 
 /* The last page ends in zeros if the file ends in it. */
-static bool right_tail(const struct node *map, uint64_t size)
+static bool right_tail(const struct pickle_node *map, uint64_t size)
 {
 	static const unsigned char zeros[REFFS_PAGE];
 	size_t in = size % REFFS_PAGE;
@@ -267,7 +267,8 @@ static bool right_tail(const struct node *map, uint64_t size)
 	return !memcmp(map->tail->page->data + in, zeros, REFFS_PAGE - in);
 }
 
-static bool right_file(const struct reader *rd, const struct reffs_inode *i, const struct node *map)
+static bool right_file(const struct reader *rd, const struct reffs_inode *i,
+		       const struct pickle_node *map)
 {
 	if (i->size > rd->r->opts.file_max)
 		return false;
@@ -281,7 +282,7 @@ static bool right_time(struct tree_time t)
 }
 
 static bool right_inode(const struct reader *rd, const struct reffs_inode *i,
-			const struct node *map, const struct node *target)
+			const struct pickle_node *map, const struct pickle_node *target)
 {
 	bool device = i->type == TREE_CHAR || i->type == TREE_BLOCK;
 
@@ -309,8 +310,8 @@ static bool right_inode(const struct reader *rd, const struct reffs_inode *i,
 }
 
 /* Takes what the nodes have; the inode has them from now on. */
-static void fill_inode(struct reader *rd, struct reffs_inode *i, const struct node *map,
-		       const struct node *target, const struct node *xattrs)
+static void fill_inode(struct reader *rd, struct reffs_inode *i, const struct pickle_node *map,
+		       const struct pickle_node *target, const struct pickle_node *xattrs)
 {
 	if (map) {
 		i->map = map_ref(map->map);
@@ -328,7 +329,7 @@ static void fill_inode(struct reader *rd, struct reffs_inode *i, const struct no
 	i->term = inode_term(i, rd->times);
 }
 
-static int read_inode(struct reader *rd, struct node *out)
+static int read_inode(struct reader *rd, struct pickle_node *out)
 {
 	uint64_t ino = get(rd, 8), type = get(rd, 1);
 	struct reffs_inode *i = inode_alloc(ino, (enum tree_type)type, 0);
@@ -349,9 +350,9 @@ static int read_inode(struct reader *rd, struct node *out)
 	i->names.lo = get(rd, 8);
 	i->names.hi = get(rd, 8);
 	enum record leaves = i->type == TREE_DIR ? REC_ENTRY : REC_SLOT;
-	const struct node *map = get_node(rd, leaves, &bad);
-	const struct node *target = get_node(rd, REC_TARGET, &bad);
-	const struct node *xattrs = get_node(rd, REC_XATTRS, &bad);
+	const struct pickle_node *map = get_node(rd, leaves, &bad);
+	const struct pickle_node *target = get_node(rd, REC_TARGET, &bad);
+	const struct pickle_node *xattrs = get_node(rd, REC_XATTRS, &bad);
 	if (rd->short_of)
 		return 0;
 	if (bad)
@@ -376,7 +377,7 @@ static int read_inode(struct reader *rd, struct node *out)
 /* What is known of the inodes of a state after a walk from its root. */
 struct walked {
 	struct reader *rd;
-	const struct node *table;
+	const struct pickle_node *table;
 	struct pins links;		    /* how many names each inode has */
 	struct vec_of(struct hash128) sums; /* of their paths, by place in the pins below */
 	struct pins places;		    /* where the sum of an inode is, from 1 */
@@ -470,7 +471,7 @@ static void walk_state(struct walked *w)
 		map_each(w->table->map, check_inode, w);
 }
 
-static int check_state(struct reader *rd, const struct node *table)
+static int check_state(struct reader *rd, const struct pickle_node *table)
 {
 	struct walked w = { .rd = rd, .table = table };
 
@@ -486,7 +487,7 @@ static int read_state(struct reader *rd)
 {
 	uint64_t key = get(rd, 8);
 	bool bad = false;
-	struct node *table = get_node(rd, REC_INODE, &bad);
+	struct pickle_node *table = get_node(rd, REC_INODE, &bad);
 
 	if (rd->short_of)
 		return 0;
@@ -511,12 +512,12 @@ static int read_state(struct reader *rd)
 
 static int read_record(struct reader *rd, enum record type)
 {
-	static int (*const readers[])(struct reader *, struct node *) = {
+	static int (*const readers[])(struct reader *, struct pickle_node *) = {
 		[REC_PAGE] = read_page,	    [REC_TARGET] = read_target, [REC_XATTRS] = read_xattrs,
 		[REC_BRANCH] = read_branch, [REC_SLOT] = read_slot,	[REC_ENTRY] = read_entry,
 		[REC_INODE] = read_inode,
 	};
-	struct node n = { .type = type };
+	struct pickle_node n = { .type = type };
 	int rc;
 
 	if (type == REC_STATE)
@@ -528,7 +529,7 @@ static int read_record(struct reader *rd, enum record type)
 	return rc;
 }
 
-static void node_release(struct node *n)
+static void node_release(struct pickle_node *n)
 {
 	reffs_state_unref(n->state);
 	if (n->type == REC_PAGE)

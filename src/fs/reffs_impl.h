@@ -115,13 +115,13 @@ void name_link(struct reffs *r, uint64_t dir, const char *name, uint64_t ino);
 /* Removes a name, and with its last name the inode; a directory must be empty. */
 void name_unlink(struct reffs *r, uint64_t dir, const char *name);
 /* A name in a directory. */
-struct place {
+struct entry_place {
 	uint64_t dir;
 	const char *name;
 };
 /* Nothing may be at the new place. */
-void name_move(struct reffs *r, struct place from, struct place to);
-void name_exchange(struct reffs *r, struct place a, struct place b);
+void name_move(struct reffs *r, struct entry_place from, struct entry_place to);
+void name_exchange(struct reffs *r, struct entry_place a, struct entry_place b);
 /* Whether `above` is `dir` or a directory above it. */
 bool dir_is_below(const struct reffs *r, uint64_t dir, uint64_t above);
 

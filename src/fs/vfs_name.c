@@ -95,8 +95,8 @@ static int place_for(struct reffs *r, const struct reffs_cred *c, uint64_t dir, 
 	return rc ? rc : ino ? -EEXIST : 0;
 }
 
-static int make(struct reffs *r, const struct reffs_cred *c, struct place at, enum tree_type type,
-		uint32_t mode, struct reffs_inode **out)
+static int make(struct reffs *r, const struct reffs_cred *c, struct entry_place at,
+		enum tree_type type, uint32_t mode, struct reffs_inode **out)
 {
 	const struct reffs_inode *d = inode_get(r, at.dir);
 	int rc = may_create(c, d);
@@ -115,7 +115,7 @@ int vfs_create(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const 
 	int rc = place_for(r, c, dir, name);
 
 	if (!rc)
-		rc = make(r, c, (struct place){ dir, name }, TREE_FILE, mode & 07777, &i);
+		rc = make(r, c, (struct entry_place){ dir, name }, TREE_FILE, mode & 07777, &i);
 	if (rc)
 		return rc;
 	*ino = i->ino;
@@ -131,7 +131,8 @@ int vfs_mkdir(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const c
 
 	/* mkdir(2) takes no set-id bits; a directory with the set-group-id bit passes it on. */
 	if (!rc)
-		rc = make(r, c, (struct place){ dir, name }, TREE_DIR, mode & (0777 | S_ISVTX), &i);
+		rc = make(r, c, (struct entry_place){ dir, name }, TREE_DIR,
+			  mode & (0777 | S_ISVTX), &i);
 	if (rc)
 		return rc;
 	*ino = i->ino;
@@ -174,7 +175,7 @@ int vfs_mknod(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const c
 	if (!rc && device && !(type == TREE_CHAR && !rdev) && !perm_capable(c, REFFS_CAP_MKNOD))
 		rc = -EPERM;
 	if (!rc)
-		rc = make(r, c, (struct place){ dir, name }, type, mode & 07777, &i);
+		rc = make(r, c, (struct entry_place){ dir, name }, type, mode & 07777, &i);
 	if (rc)
 		return rc;
 	if (device)
@@ -197,7 +198,7 @@ int vfs_symlink(struct reffs *r, const struct reffs_cred *c, const char *target,
 		return -ENAMETOOLONG;
 	rc = place_for(r, c, dir, name);
 	if (!rc)
-		rc = make(r, c, (struct place){ dir, name }, TREE_SYMLINK, 0777, &i);
+		rc = make(r, c, (struct entry_place){ dir, name }, TREE_SYMLINK, 0777, &i);
 	if (rc)
 		return rc;
 	i->target = blob_new(target, len);

@@ -10,7 +10,7 @@
 #include "fs/perm.h"
 
 struct rename {
-	struct place from, to;
+	struct entry_place from, to;
 	uint64_t source, target; /* inodes; no target is 0 */
 	unsigned flags;
 };

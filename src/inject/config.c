@@ -17,7 +17,7 @@
 
 enum { CONFIG_MAX = 1 << 20, BLOCK = 4096, PAGE_MIN = 512, PAGE_MAX = 1 << 20 };
 
-struct reader {
+struct config_reader {
 	const char *path;
 	struct places at;
 	struct inject_config *c;
@@ -58,7 +58,7 @@ static const struct setting cache_settings[] = {
 
 static const struct setting simple_settings[] = {
 	{ "custom_size", SET_SIZE, IN_CONFIG(cache_bytes) },
-	{ "blocks_per_page", SET_COUNT, true, offsetof(struct reader, page_blocks) },
+	{ "blocks_per_page", SET_COUNT, true, offsetof(struct config_reader, page_blocks) },
 	{ 0 },
 };
 
@@ -83,7 +83,7 @@ static const struct setting outage_settings[] = {
 	{ 0 },
 };
 
-static void printf_like(3, 4) warn(struct reader *r, unsigned line, const char *fmt, ...)
+static void printf_like(3, 4) warn(struct config_reader *r, unsigned line, const char *fmt, ...)
 {
 	auto_strbuf text = STRBUF_INIT;
 	char what[256];
@@ -96,7 +96,7 @@ static void printf_like(3, 4) warn(struct reader *r, unsigned line, const char *
 	vec_push(&r->c->warnings, strbuf_detach(&text));
 }
 
-static int wrong_type(struct reader *r, const struct toml_value *v, const char *want)
+static int wrong_type(struct config_reader *r, const struct toml_value *v, const char *want)
 {
 	return err_set(r->err, -EINVAL, "%s:%u: %s must be %s, not %s", r->path, v->line,
 		       v->key ? v->key : "this", want, toml_type_name(v->type));
@@ -104,7 +104,7 @@ static int wrong_type(struct reader *r, const struct toml_value *v, const char *
 
 /* ---- settings ---- */
 
-static int get_size(struct reader *r, const struct toml_value *v, uint64_t *out)
+static int get_size(struct config_reader *r, const struct toml_value *v, uint64_t *out)
 {
 	struct err why = ERR_INIT;
 
@@ -122,7 +122,8 @@ static int get_size(struct reader *r, const struct toml_value *v, uint64_t *out)
 	return 0;
 }
 
-static int get_count(struct reader *r, const struct toml_value *v, uint64_t most, uint64_t *out)
+static int get_count(struct config_reader *r, const struct toml_value *v, uint64_t most,
+		     uint64_t *out)
 {
 	if (v->type != TOML_INTEGER)
 		return wrong_type(r, v, "an integer");
@@ -134,7 +135,7 @@ static int get_count(struct reader *r, const struct toml_value *v, uint64_t most
 	return 0;
 }
 
-static int get_text(struct reader *r, const struct toml_value *v, char **out)
+static int get_text(struct config_reader *r, const struct toml_value *v, char **out)
 {
 	if (v->type != TOML_STRING)
 		return wrong_type(r, v, "a string");
@@ -143,7 +144,7 @@ static int get_text(struct reader *r, const struct toml_value *v, char **out)
 	return 0;
 }
 
-static int get_setting(struct reader *r, const struct setting *s, const struct toml_value *v)
+static int get_setting(struct config_reader *r, const struct setting *s, const struct toml_value *v)
 {
 	char *base = s->in_reader ? (char *)r : (char *)r->c;
 	void *to = base + s->where;
@@ -175,7 +176,7 @@ static int get_setting(struct reader *r, const struct setting *s, const struct t
 }
 
 /* `names` are those that are known, "simple" and so on, beside the settings. */
-static int unknown(struct reader *r, const struct toml_value *v, const char *where,
+static int unknown(struct config_reader *r, const struct toml_value *v, const char *where,
 		   const struct setting *settings, const char *const *names)
 {
 	auto_strbuf list = STRBUF_INIT;
@@ -206,7 +207,7 @@ static const struct setting *find_setting(const struct setting *s, const char *n
 	return s->name ? s : NULL;
 }
 
-static int read_settings(struct reader *r, const struct toml_value *table, const char *where,
+static int read_settings(struct config_reader *r, const struct toml_value *table, const char *where,
 			 const struct setting *settings)
 {
 	int rc = 0;
@@ -224,7 +225,7 @@ static int read_settings(struct reader *r, const struct toml_value *table, const
 	return rc;
 }
 
-static int read_cache(struct reader *r, const struct toml_value *table)
+static int read_cache(struct config_reader *r, const struct toml_value *table)
 {
 	static const char *const tables[] = { "simple", "manual", NULL };
 	int rc = 0;
@@ -267,7 +268,7 @@ static unsigned line_of(const struct toml_value *cache, const char *table, const
 	return v ? v->line : t ? t->line : cache->line;
 }
 
-static int check_cache(struct reader *r, const struct toml_value *cache)
+static int check_cache(struct config_reader *r, const struct toml_value *cache)
 {
 	struct inject_config *c = r->c;
 
@@ -309,7 +310,7 @@ static int check_cache(struct reader *r, const struct toml_value *cache)
 
 /* ---- faults ---- */
 
-static int numbers_to_text(struct reader *r, const struct toml_value *v, const char *want,
+static int numbers_to_text(struct config_reader *r, const struct toml_value *v, const char *want,
 			   struct strbuf *out)
 {
 	for (const struct toml_value *i = v->first; i; i = i->next) {
@@ -321,7 +322,7 @@ static int numbers_to_text(struct reader *r, const struct toml_value *v, const c
 }
 
 /* A value as the text that a command would have, if it is of the right type. */
-static int to_text(struct reader *r, const struct toml_value *v, enum key_kind kind,
+static int to_text(struct config_reader *r, const struct toml_value *v, enum key_kind kind,
 		   struct strbuf *out)
 {
 	static const char *const wants[] = {
@@ -349,7 +350,7 @@ static int to_text(struct reader *r, const struct toml_value *v, enum key_kind k
 	return 0;
 }
 
-static int read_key(struct reader *r, struct draft *d, const struct toml_value *v)
+static int read_key(struct config_reader *r, struct draft *d, const struct toml_value *v)
 {
 	auto_strbuf text = STRBUF_INIT;
 	enum key_kind kind = KEY_TEXT;
@@ -367,7 +368,7 @@ static int read_key(struct reader *r, struct draft *d, const struct toml_value *
 	return 0;
 }
 
-static int begin_fault(struct reader *r, const struct toml_value *table, struct draft *d)
+static int begin_fault(struct config_reader *r, const struct toml_value *table, struct draft *d)
 {
 	static const char *const types[] = { "crash",	 "clear-cache", "torn-op",
 					     "torn-seq", "sync-pages",	"error",
@@ -397,7 +398,7 @@ static int begin_fault(struct reader *r, const struct toml_value *table, struct 
 		       r->path, type->line, type->string);
 }
 
-static int keep_fault(struct reader *r, struct fault *f, unsigned line)
+static int keep_fault(struct config_reader *r, struct fault *f, unsigned line)
 {
 	for (size_t i = 0; i < r->c->faults.n; i++) {
 		if (!fault_conflicts(r->c->faults.v[i], f))
@@ -425,7 +426,7 @@ static unsigned line_meant(const struct toml_value *table, const char *sentence)
 	return table->line;
 }
 
-static int read_fault(struct reader *r, const struct toml_value *table)
+static int read_fault(struct config_reader *r, const struct toml_value *table)
 {
 	__attribute__((cleanup(draft_release))) struct draft d = { 0 };
 	struct fault *f;
@@ -444,7 +445,7 @@ static int read_fault(struct reader *r, const struct toml_value *table)
 	return keep_fault(r, f, table->line);
 }
 
-static int read_faults(struct reader *r, const struct toml_value *list)
+static int read_faults(struct config_reader *r, const struct toml_value *list)
 {
 	int rc = 0;
 
@@ -459,7 +460,7 @@ static int read_faults(struct reader *r, const struct toml_value *list)
 
 /* ---- the file ---- */
 
-static int read_table(struct reader *r, const struct toml_value *v)
+static int read_table(struct config_reader *r, const struct toml_value *v)
 {
 	static const char *const names[] = { "faults",	  "cache",  "filesystem", "file system",
 					     "injection", "outage", NULL };
@@ -484,7 +485,7 @@ int inject_config_parse(const char *text, size_t len, const char *path, const ch
 {
 	auto_toml doc = { 0 };
 	struct inject_config c = { 0 };
-	struct reader r = { .path = path, .at = { root, mnt }, .c = &c, .err = err };
+	struct config_reader r = { .path = path, .at = { root, mnt }, .c = &c, .err = err };
 	int rc = toml_parse(text, len, path, &doc, err);
 
 	for (const struct toml_value *v = rc ? NULL : doc.root->first; !rc && v; v = v->next)

@@ -18,23 +18,23 @@
 #include "inject/internal.h"
 
 /* The writes to one file since it was synced. */
-struct run {
+struct write_run {
 	char *path;
 	uint64_t count;
 	uint64_t number;      /* among the runs of this fault; 0 while it is none */
 	uint64_t offset, len; /* of the first write */
 };
 
-struct slot {
+struct fault_slot {
 	struct fault *f;
 	bool removed;
-	struct vec_of(struct run) runs; /* FAULT_TORN_SEQ */
+	struct vec_of(struct write_run) runs; /* FAULT_TORN_SEQ */
 };
 
 struct inject {
 	pthread_mutex_t lock;
 	atomic_uint armed; /* faults that can still happen */
-	struct vec_of(struct slot *) slots;
+	struct vec_of(struct fault_slot *) slots;
 };
 
 struct inject *inject_new(void)
@@ -45,7 +45,7 @@ struct inject *inject_new(void)
 	return s;
 }
 
-static void clear_runs(struct slot *slot)
+static void clear_runs(struct fault_slot *slot)
 {
 	for (size_t i = 0; i < slot->runs.n; i++)
 		free(slot->runs.v[i].path);
@@ -69,7 +69,7 @@ void inject_free(struct inject *s)
 static int check_conflicts(const struct inject *s, const struct fault *f, struct err *err)
 {
 	for (size_t i = 0; i < s->slots.n; i++) {
-		const struct slot *slot = s->slots.v[i];
+		const struct fault_slot *slot = s->slots.v[i];
 
 		if (!slot->removed && !slot->f->done && fault_conflicts(slot->f, f))
 			return err_set(err, -EEXIST,
@@ -90,7 +90,7 @@ int inject_add(struct inject *s, struct fault *f, uint64_t *id, struct err *err)
 	pthread_mutex_lock(&s->lock);
 	rc = check_conflicts(s, f, err);
 	if (!rc) {
-		struct slot *slot = xcalloc(1, sizeof(*slot));
+		struct fault_slot *slot = xcalloc(1, sizeof(*slot));
 
 		slot->f = f;
 		f->seen = 0;
@@ -105,7 +105,7 @@ int inject_add(struct inject *s, struct fault *f, uint64_t *id, struct err *err)
 	return rc;
 }
 
-static void end_fault(struct inject *s, struct slot *slot)
+static void end_fault(struct inject *s, struct fault_slot *slot)
 {
 	if (!slot->f->done && !slot->removed)
 		atomic_fetch_sub(&s->armed, 1);
@@ -236,7 +236,7 @@ static void apply(struct fault *f, const struct inject_op *op, struct inject_act
 
 /* ---- runs ---- */
 
-static struct run *run_of(struct slot *slot, const char *path)
+static struct write_run *run_of(struct fault_slot *slot, const char *path)
 {
 	for (size_t i = 0; i < slot->runs.n; i++)
 		if (streq(slot->runs.v[i].path, path))
@@ -245,9 +245,9 @@ static struct run *run_of(struct slot *slot, const char *path)
 }
 
 /* The file was synced. If it was the run that was waited for, there is no other. */
-static void end_run(struct inject *s, struct slot *slot, const char *path)
+static void end_run(struct inject *s, struct fault_slot *slot, const char *path)
 {
-	struct run *run = run_of(slot, path);
+	struct write_run *run = run_of(slot, path);
 
 	if (!run)
 		return;
@@ -268,16 +268,16 @@ static bool persists(const struct fault *f, uint64_t n)
 	return false;
 }
 
-static void count_in_run(struct inject *s, struct slot *slot, const struct inject_op *op,
+static void count_in_run(struct inject *s, struct fault_slot *slot, const struct inject_op *op,
 			 struct inject_action *out)
 {
 	struct fault *f = slot->f;
-	struct run *run = run_of(slot, op->from);
+	struct write_run *run = run_of(slot, op->from);
 
 	if (!run) {
-		vec_push(&slot->runs, (struct run){ .path = xstrdup(op->from),
-						    .offset = op->offset,
-						    .len = op->len });
+		vec_push(&slot->runs, (struct write_run){ .path = xstrdup(op->from),
+							  .offset = op->offset,
+							  .len = op->len });
 		run = &vec_last(&slot->runs);
 	}
 	run->count++;
@@ -308,7 +308,7 @@ static bool syncs(enum posix_op op)
 	return op == POSIX_FSYNC || op == POSIX_FDATASYNC || op == POSIX_MSYNC;
 }
 
-static void ask_one(struct inject *s, struct slot *slot, const struct inject_op *op,
+static void ask_one(struct inject *s, struct fault_slot *slot, const struct inject_op *op,
 		    struct inject_action *out)
 {
 	struct fault *f = slot->f;

@@ -168,7 +168,7 @@ int match_glob(struct path_match *out, const char *key, const char *text, const 
  * Compiling writes out what is repeated, x+ as xx*, which doubles with each level: how many
  * characters that makes is counted, before it is done.
  */
-struct level {
+struct nesting {
 	uint64_t cost; /* of the group so far */
 	uint64_t last; /* of what a repetition would repeat; 0: there is nothing */
 };
@@ -177,7 +177,7 @@ struct rewriter {
 	const char *at;
 	struct strbuf *out;
 	unsigned depth;
-	struct level levels[REGEX_DEPTH_MAX + 1];
+	struct nesting levels[REGEX_DEPTH_MAX + 1];
 };
 
 /* A set of bytes. */
@@ -403,7 +403,7 @@ static const char *rewrite_count(struct rewriter *r, uint64_t *times)
 
 static const char *rewrite_repeat(struct rewriter *r, char c)
 {
-	struct level *l = &r->levels[r->depth];
+	struct nesting *l = &r->levels[r->depth];
 	uint64_t times = c == '+' ? 2 : 1;
 
 	if (!l->last)
@@ -428,7 +428,7 @@ static const char *rewrite_group(struct rewriter *r)
 {
 	if (r->depth == REGEX_DEPTH_MAX)
 		return "its groups are nested too deep";
-	r->levels[++r->depth] = (struct level){ 0 };
+	r->levels[++r->depth] = (struct nesting){ 0 };
 	if (*r->at == '?') {
 		if (r->at[1] != ':')
 			return "of groups that begin with (? only (?: is known";

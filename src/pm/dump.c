@@ -18,18 +18,18 @@
 #define RECOVERY_BASE ((uint64_t)1 << 40)
 
 /* An operation, as points of the trace: begun at the first, ended at the last. */
-struct span {
+struct op_span {
 	uint64_t from, to;
 	uint64_t number;
 	bool marked;
 };
 
-struct spans vec_of(struct span);
+struct spans vec_of(struct op_span);
 
 static void add_between(struct spans *s, uint64_t from, uint64_t to)
 {
 	if (to > from)
-		vec_push(s, (struct span){ .from = from, .to = to });
+		vec_push(s, (struct op_span){ .from = from, .to = to });
 }
 
 /* Operations that overlap, of several threads, are one: the last that began names it. */
@@ -48,17 +48,17 @@ static void find_spans(const struct trace *t, struct spans *out)
 			number = ev->ref;
 		}
 		if (ev->kind == EV_OP_END && depth && !--depth) {
-			vec_push(out, (struct span){ begun, i + 1, number, true });
+			vec_push(out, (struct op_span){ begun, i + 1, number, true });
 			last = i + 1;
 		}
 	}
 	if (depth) /* the program ended in the middle of it */
-		vec_push(out, (struct span){ begun, t->events.n, number, true });
+		vec_push(out, (struct op_span){ begun, t->events.n, number, true });
 	else
 		add_between(out, last, t->events.n);
 }
 
-static bool is_in(const struct span *s, uint64_t point)
+static bool is_in(const struct op_span *s, uint64_t point)
 {
 	return point >= s->from && point <= s->to;
 }
@@ -69,10 +69,10 @@ static uint64_t point_of(const struct pm_run *r, const struct pm_failure *f)
 	return f->recovery ? r->nested[f->recovery - 1].outer.point : f->point;
 }
 
-struct numbers vec_of(uint64_t);
+struct op_numbers vec_of(uint64_t);
 
 /* Those of a recovery have numbers of their own. What the first crash lost did no harm alone. */
-static void put_number(struct numbers *out, uint64_t event, uint64_t recovery)
+static void put_number(struct op_numbers *out, uint64_t event, uint64_t recovery)
 {
 	event += recovery * RECOVERY_BASE;
 	if (!out->n || vec_last(out) < event)
@@ -83,12 +83,12 @@ static void put_number(struct numbers *out, uint64_t event, uint64_t recovery)
  * Whether nothing is lost. What the memory holds later than here, with nothing lost, is not what it
  * holds at the end of an operation.
  */
-static bool is_complete(const struct pm_failure *f, const struct span *s)
+static bool is_complete(const struct pm_failure *f, const struct op_span *s)
 {
 	return f->cause == SEMANTIC_LOGIC && (f->recovery || f->prefix <= s->to);
 }
 
-static enum semantic_where where_is(const struct pm_failure *f, const struct span *s,
+static enum semantic_where where_is(const struct pm_failure *f, const struct op_span *s,
 				    uint64_t point)
 {
 	if (point == s->to)
@@ -100,11 +100,11 @@ static enum semantic_where where_is(const struct pm_failure *f, const struct spa
 }
 
 static void add_state(const struct pm_run *r, struct semantic_table *table, size_t op,
-		      const struct span *s, const struct pm_failure *f)
+		      const struct op_span *s, const struct pm_failure *f)
 {
 	bool failed = f->end != CHECK_PASSED;
 	uint64_t point = point_of(r, f);
-	struct numbers survived = { 0 }, lost = { 0 };
+	struct op_numbers survived = { 0 }, lost = { 0 };
 	struct hash128 hash = hash_bytes(f->said, strlen(f->said));
 	struct semantic_seen seen = { .failed = failed, .text = f->said };
 
@@ -146,7 +146,7 @@ static void fill(const struct pm_run *r, const struct spans *spans,
 		 const struct pm_failure *const *order, size_t n, struct semantic_table *table)
 {
 	for (size_t i = 0; i < spans->n; i++) {
-		const struct span *s = &spans->v[i];
+		const struct op_span *s = &spans->v[i];
 		auto_free char *name = s->marked ? xasprintf("operation %" PRIu64, s->number)
 						 : xstrdup("what is stored outside of operations");
 		size_t op = semantic_op(table, name, s->marked ? (unsigned)r->plan.promises : 0);
@@ -160,7 +160,7 @@ static void fill(const struct pm_run *r, const struct spans *spans,
 /* ---- cases ---- */
 
 /* A violation, the failure that is its example, and what it is known by. */
-struct told {
+struct told_violation {
 	const struct semantic_violation *v;
 	const struct pm_failure *f;
 	struct pm_key key;  /* by what makes the difference */
@@ -277,8 +277,8 @@ static void be_exact(const char *exact, struct strbuf *title)
 	strbuf_adds(title, strbuf_str(&out));
 }
 
-static void make_case(const struct pm_run *r, const struct semantic_table *t, const struct told *x,
-		      struct pm_case *c)
+static void make_case(const struct pm_run *r, const struct semantic_table *t,
+		      const struct told_violation *x, struct pm_case *c)
 {
 	const struct semantic_state *s = &t->ops.v[x->v->op].states.v[x->v->state];
 	auto_strbuf title = STRBUF_INIT, detail = STRBUF_INIT, cause = STRBUF_INIT;
@@ -312,7 +312,7 @@ static void make_case(const struct pm_run *r, const struct semantic_table *t, co
 /* Those that differ from a good crash in the least come first: they explain the others. */
 static int compare_told(const void *a, const void *b)
 {
-	const struct told *x = a, *y = b;
+	const struct told_violation *x = a, *y = b;
 
 	if (x->key.cause != y->key.cause) /* in the order of the classes, tearing last */
 		return x->key.cause < y->key.cause ? -1 : 1;
@@ -321,7 +321,7 @@ static int compare_told(const void *a, const void *b)
 	return x->number < y->number ? -1 : 1;
 }
 
-struct all_told vec_of(struct told);
+struct all_told vec_of(struct told_violation);
 
 static void tell_all(const struct pm_run *r, const struct semantic_table *t, struct all_told *all,
 		     struct pm_cases *out, uint64_t *failing)
@@ -331,7 +331,7 @@ static void tell_all(const struct pm_run *r, const struct semantic_table *t, str
 	if (all->n)
 		qsort(all->v, all->n, sizeof(*all->v), compare_told);
 	for (size_t i = 0; i < all->n; i++) {
-		const struct told *x = &all->v[i];
+		const struct told_violation *x = &all->v[i];
 		uint64_t states = t->ops.v[x->v->op].states.v[x->v->state].origins.n;
 		struct pm_case c;
 		size_t j = 0;
@@ -376,8 +376,8 @@ void pm_judge_dumps(const struct pm_run *r, const struct pm_failures *f, struct 
 		struct pm_failure lost = *like;
 
 		lost.cause = bad.v[i].cause;
-		vec_push(&all, (struct told){ &bad.v[i], like, key_of(r, &bad.v[i], like),
-					      pm_failure_key(r, &lost), i });
+		vec_push(&all, (struct told_violation){ &bad.v[i], like, key_of(r, &bad.v[i], like),
+							pm_failure_key(r, &lost), i });
 	}
 	tell_all(r, &table, &all, out, failing);
 	for (size_t i = 0; i < all.n; i++)

@@ -152,13 +152,13 @@ static int check_end(const struct pm_record_opts *o, const struct proc_result *r
 
 /* ---- what it did ---- */
 
-struct session {
+struct pm_session {
 	const struct pm_record_opts *o;
 	bool exists;
 	struct image base;
 };
 
-struct answer {
+struct pm_recorded {
 	struct pm_counts counts;
 };
 
@@ -188,7 +188,7 @@ static int read_trace(const struct pm_record_opts *o, const struct traced *x, st
 }
 
 /* The file may have grown since; what is new was zero. */
-static void fit_base(struct session *s, uint64_t size)
+static void fit_base(struct pm_session *s, uint64_t size)
 {
 	struct image grown;
 
@@ -210,7 +210,7 @@ static void fit_base(struct session *s, uint64_t size)
 	s->base = grown;
 }
 
-static int keep(struct session *s, struct trace *t, uint64_t stores, const char *maps,
+static int keep(struct pm_session *s, struct trace *t, uint64_t stores, const char *maps,
 		struct err *err)
 {
 	auto_image after = IMAGE_INIT;
@@ -262,7 +262,7 @@ static void put_behind(const struct pm_record_opts *o, const struct trace *did, 
 	out->info = did->info;
 }
 
-static int keep_recovery(struct session *s, const struct trace *did, const char *maps,
+static int keep_recovery(struct pm_session *s, const struct trace *did, const char *maps,
 			 struct err *err)
 {
 	auto_trace t;
@@ -286,9 +286,9 @@ static int tell_marks(const struct pm_record_opts *o, const struct pm_file *f, s
 
 static int run_it(void *ctx, void *out, struct err *err)
 {
-	struct session *s = ctx;
+	struct pm_session *s = ctx;
 	const struct pm_record_opts *o = s->o;
-	struct answer *a = out;
+	struct pm_recorded *a = out;
 	struct pm_file *f = NULL;
 	struct traced x = { 0 };
 	auto_trace t;
@@ -316,7 +316,7 @@ static int run_it(void *ctx, void *out, struct err *err)
 	return rc;
 }
 
-static int look(struct session *s, bool *made, struct err *err)
+static int look(struct pm_session *s, bool *made, struct err *err)
 {
 	const struct pm_record_opts *o = s->o;
 	struct stat st;
@@ -342,8 +342,8 @@ static int look(struct session *s, bool *made, struct err *err)
 
 int pm_record(const struct pm_record_opts *o, struct pm_counts *counts, bool *made, struct err *err)
 {
-	struct session s = { .o = o };
-	struct answer a = { 0 };
+	struct pm_session s = { .o = o };
+	struct pm_recorded a = { 0 };
 	int rc = look(&s, made, err);
 
 	/* Libraries ask whether the file is on persistent memory: as long as they are watched,

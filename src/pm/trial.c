@@ -69,7 +69,7 @@ int pm_trial_check_bad(struct pm_trial *t, const struct image *img, uint64_t poi
 
 /* ---- one state, by its id ---- */
 
-struct one {
+struct one_trial {
 	const struct pm_run *run;
 	const char *id;
 };
@@ -96,7 +96,7 @@ static int replay_fault(struct pm_trial *t, const struct crash_state *s, const c
 
 static int check_one(void *ctx, void *out, struct err *err)
 {
-	const struct one *o = ctx;
+	const struct one_trial *o = ctx;
 	struct one_end *end = out;
 	struct crash_opts opts = pm_run_crash(o->run);
 	auto_crash_state s = CRASH_STATE_INIT;
@@ -156,7 +156,7 @@ int pm_search_one(const struct pm_run *r, const char *id, struct pm_failure *f, 
 {
 	if (id[0] == 'r')
 		return search_nested(r, id, f, err);
-	struct one o = { r, id };
+	struct one_trial o = { r, id };
 	struct one_end *end = xcalloc(1, sizeof(*end));
 	int rc = pm_in_child(check_one, &o, end, sizeof(*end), r->stop, err);
 

@@ -312,13 +312,13 @@ static unsigned waiting(unsigned connection)
 	return (unsigned)strtoul(text, NULL, 10);
 }
 
-struct patience {
+struct quiet {
 	uint64_t served;
 	unsigned quiet_ms;
 };
 
 /* True when requests have been waiting and none was served for too long. */
-static bool hangs(struct disk_log *log, struct patience *p)
+static bool hangs(struct disk_log *log, struct quiet *p)
 {
 	unsigned connection = atomic_load(&log->connection);
 	uint64_t served = atomic_load(&log->served);
@@ -350,7 +350,7 @@ static void wait_for_detach(unsigned number)
 static void keep(int control, pid_t server, struct disk_log *log)
 {
 	struct pollfd p = { .fd = control };
-	struct patience patience = { 0 };
+	struct quiet patience = { 0 };
 	bool owner_gone = false;
 	unsigned connection, loop;
 

@@ -83,13 +83,14 @@ static uint64_t value_of(const struct pm_record *rec)
 }
 
 /* What a comparison has seen so far. */
-struct seen {
+struct selftest_seen {
 	uint32_t done;	   /* bytes of what is expected next */
 	bool only_clflush; /* the processor has nothing else to flush with */
 	bool fenced;	   /* by others, since the program did anything */
 };
 
-static bool is_kind(const struct expected *e, const struct pm_record *rec, const struct seen *s)
+static bool is_kind(const struct expected *e, const struct pm_record *rec,
+		    const struct selftest_seen *s)
 {
 	return rec->r.kind ==
 	       (e->kind == PM_STREAM_FLUSH && s->only_clflush ? PM_STREAM_CLFLUSH : e->kind);
@@ -105,7 +106,7 @@ static bool is_part(const struct expected *e, uint32_t done, const struct pm_rec
 }
 
 /* Newer emulators may make fewer, larger accesses of one instruction: neighbours are joined. */
-static bool covers(const struct expected *e, struct seen *s, const struct pm_record *rec)
+static bool covers(const struct expected *e, struct selftest_seen *s, const struct pm_record *rec)
 {
 	uint32_t total = e->len * max(e->times, 1u), *done = &s->done;
 	uint64_t v = value_of(rec), want = e->value;
@@ -150,7 +151,8 @@ static bool is_strange_fence(const struct pm_record *rec, const struct expected 
  * wait for. An interrupt between a store of the program and its locked instruction has one, too,
  * and then that is the fence which is told.
  */
-static bool is_needless(const struct expected *e, const struct pm_record *rec, const struct seen *s)
+static bool is_needless(const struct expected *e, const struct pm_record *rec,
+			const struct selftest_seen *s)
 {
 	return e->locked && s->fenced && rec->r.kind != PM_STREAM_FENCE;
 }
@@ -177,7 +179,7 @@ int selftest_compare(const void *stream, size_t len, bool in_machine, struct sel
 		     struct err *err)
 {
 	const struct expected *e = expected, *end = expected + ARRAY_SIZE(expected);
-	struct seen seen = { 0 };
+	struct selftest_seen seen = { 0 };
 	struct pm_reader p;
 	struct pm_record rec;
 	int rc = pm_reader_init(&p, stream, len, err);

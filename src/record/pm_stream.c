@@ -300,14 +300,14 @@ static int add_stack(struct trace *t, const struct pm_reader *p, const struct pm
 	return 0;
 }
 
-struct reading {
+struct stream_reading {
 	struct pm_resume resume;
 	struct pm_counts *counts;
 };
 
 static void put_event(void *ctx, const struct event *ev)
 {
-	struct reading *r = ctx;
+	struct stream_reading *r = ctx;
 
 	pm_resume_put(&r->resume, ev);
 	count(r->counts, ev);
@@ -376,7 +376,7 @@ int pm_stream_read(const void *data, size_t len, struct trace *out, struct pm_co
 		   struct err *err)
 {
 	struct pm_counts here = { 0 };
-	struct reading reading = { .resume.t = out, .counts = &here };
+	struct stream_reading reading = { .resume.t = out, .counts = &here };
 	uint64_t allowed = memory_allowed(len);
 	struct pm_join join = { .put = put_event, .ctx = &reading };
 	struct pm_reader p;

@@ -66,7 +66,7 @@ struct config_words {
 };
 
 /* A message that is complete. */
-struct message {
+struct front_message {
 	uint32_t request, flags, size;
 	const unsigned char *payload;
 	const int *fds;
@@ -262,13 +262,13 @@ static int reply(struct vhost *v, uint32_t request, const void *payload, uint32_
 	return n == (ssize_t)all ? 0 : -EPIPE;
 }
 
-static int reply_number(struct vhost *v, const struct message *m, uint64_t number)
+static int reply_number(struct vhost *v, const struct front_message *m, uint64_t number)
 {
 	return reply(v, m->request, &number, sizeof(number));
 }
 
 /* Reads a payload of exactly that size. */
-static int words(const struct message *m, void *out, size_t size)
+static int words(const struct front_message *m, void *out, size_t size)
 {
 	if (m->size != size)
 		return -EINVAL;
@@ -296,7 +296,7 @@ static int replace_ring(struct vhost *v, struct vhost_queue *q)
 	return vhost_guard(&v->memory, place, &p) ? p.rc : -EFAULT;
 }
 
-static int set_memory(struct vhost *v, const struct message *m)
+static int set_memory(struct vhost *v, const struct front_message *m)
 {
 	struct vhost_memory fresh = { 0 };
 	uint32_t n;
@@ -326,7 +326,7 @@ static int set_memory(struct vhost *v, const struct message *m)
 	return rc;
 }
 
-static int set_state(struct vhost *v, const struct message *m)
+static int set_state(struct vhost *v, const struct front_message *m)
 {
 	struct state_words s;
 
@@ -355,7 +355,7 @@ static int set_state(struct vhost *v, const struct message *m)
 	return reply(v, m->request, &s, sizeof(s));
 }
 
-static int set_addr(struct vhost *v, const struct message *m)
+static int set_addr(struct vhost *v, const struct front_message *m)
 {
 	struct addr_words a;
 
@@ -381,7 +381,7 @@ static bool is_waker(int fd)
 	return streq(what, "anon_inode:[eventfd]") || strncmp(what, "pipe:", 5) == 0;
 }
 
-static int set_fd(struct vhost *v, struct message *m)
+static int set_fd(struct vhost *v, struct front_message *m)
 {
 	uint64_t value;
 
@@ -407,7 +407,7 @@ static int set_fd(struct vhost *v, struct message *m)
 	return 0;
 }
 
-static int get_config(struct vhost *v, const struct message *m)
+static int get_config(struct vhost *v, const struct front_message *m)
 {
 	unsigned char text[sizeof(struct config_words) + VHOST_CONFIG_MAX];
 	struct config_words c;
@@ -429,7 +429,7 @@ static uint64_t offered_protocol(const struct vhost *v)
 	return PROTOCOL | (v->features & F_LOG ? 1 << P_LOG : 0);
 }
 
-static int handle(struct vhost *v, struct message *m)
+static int handle(struct vhost *v, struct front_message *m)
 {
 	uint64_t value;
 
@@ -488,7 +488,7 @@ static bool has_own_reply(uint32_t request)
 int vhost_message(struct vhost *v, const unsigned char *message, size_t len, const int *fds,
 		  unsigned n_fds)
 {
-	struct message m = { .payload = message + HEAD_BYTES, .fds = fds, .n_fds = n_fds };
+	struct front_message m = { .payload = message + HEAD_BYTES, .fds = fds, .n_fds = n_fds };
 	int rc = 0;
 
 	assert(len >= HEAD_BYTES);

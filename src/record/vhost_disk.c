@@ -31,7 +31,7 @@
 #include "record/vhost_guard.h"
 
 /* Taken, and to be given back. */
-struct pending {
+struct pending_answer {
 	uint16_t head;
 	unsigned char *status, answer;
 	uint32_t written;
@@ -43,7 +43,7 @@ static const struct disk_ops disk_vhost;
 struct guest_disk {
 	struct disk base;
 	struct vhost device;
-	struct vec_of(struct pending) pending;
+	struct vec_of(struct pending_answer) pending;
 	bool in_use;
 	uint64_t *flash;	  /* where its pages lie in the memory of the guest, or NULL */
 	struct vhost_chain chain; /* the request at hand */
@@ -62,7 +62,7 @@ static struct guest_disk *of_device(struct vhost *v)
 
 /* ---- requests ---- */
 
-static void record(struct guest_disk *d, struct pending *p, const struct event *ev)
+static void record(struct guest_disk *d, struct pending_answer *p, const struct event *ev)
 {
 	uint64_t number = trace_append(d->base.trace, ev);
 
@@ -70,7 +70,7 @@ static void record(struct guest_disk *d, struct pending *p, const struct event *
 		p->first = number;
 }
 
-static unsigned char do_read(struct guest_disk *d, struct pending *p,
+static unsigned char do_read(struct guest_disk *d, struct pending_answer *p,
 			     const struct vhost_blk_request *r)
 {
 	int n = vhost_chain_slice(&d->chain, 0, r->len, d->parts);
@@ -89,7 +89,7 @@ static unsigned char do_read(struct guest_disk *d, struct pending *p,
 	return VIRTIO_BLK_S_OK;
 }
 
-static unsigned char do_write(struct guest_disk *d, struct pending *p,
+static unsigned char do_write(struct guest_disk *d, struct pending_answer *p,
 			      const struct vhost_blk_request *r)
 {
 	struct trace *t = d->base.trace;
@@ -111,7 +111,7 @@ static unsigned char do_write(struct guest_disk *d, struct pending *p,
 	return VIRTIO_BLK_S_OK;
 }
 
-static unsigned char do_ranges(struct guest_disk *d, struct pending *p,
+static unsigned char do_ranges(struct guest_disk *d, struct pending_answer *p,
 			       const struct vhost_blk_request *r)
 {
 	struct vhost_blk_range v[VHOST_BLK_RANGES];
@@ -137,14 +137,14 @@ static unsigned char do_ranges(struct guest_disk *d, struct pending *p,
 	return n < 0 ? VIRTIO_BLK_S_IOERR : VIRTIO_BLK_S_OK;
 }
 
-static unsigned char do_flush(struct guest_disk *d, struct pending *p)
+static unsigned char do_flush(struct guest_disk *d, struct pending_answer *p)
 {
 	if (d->base.trace)
 		record(d, p, &(struct event){ .kind = EV_FLUSH });
 	return VIRTIO_BLK_S_OK;
 }
 
-static unsigned char do_id(struct guest_disk *d, struct pending *p,
+static unsigned char do_id(struct guest_disk *d, struct pending_answer *p,
 			   const struct vhost_blk_request *r)
 {
 	static const char id[VIRTIO_BLK_ID_BYTES] = "outage";
@@ -156,7 +156,7 @@ static unsigned char do_id(struct guest_disk *d, struct pending *p,
 	return VIRTIO_BLK_S_OK;
 }
 
-static unsigned char do_request(struct guest_disk *d, struct pending *p,
+static unsigned char do_request(struct guest_disk *d, struct pending_answer *p,
 				const struct vhost_blk_request *r)
 {
 	switch (r->type) {
@@ -178,7 +178,7 @@ static unsigned char do_request(struct guest_disk *d, struct pending *p,
 static void give_back(struct guest_disk *d, unsigned queue)
 {
 	for (size_t i = 0; i < d->pending.n; i++) {
-		const struct pending *p = &d->pending.v[i];
+		const struct pending_answer *p = &d->pending.v[i];
 
 		for (uint64_t k = 0; k < p->events; k++)
 			trace_complete(d->base.trace, p->first + k,
@@ -198,7 +198,7 @@ static void serve(struct vhost *v, unsigned queue)
 	uint32_t taken = 0;
 
 	while (vhost_next(v, queue, &d->chain, &taken)) {
-		struct pending p = { .head = d->chain.head, .written = 1 };
+		struct pending_answer p = { .head = d->chain.head, .written = 1 };
 
 		if (vhost_blk_decode(&d->chain, &r)) {
 			vhost_break(v, queue, "a request to the disk is none");

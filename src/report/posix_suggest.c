@@ -43,7 +43,7 @@ struct candidate {
 };
 
 /* What is known of a file on the way through the calls. */
-struct state {
+struct file_state {
 	uint64_t changes;   /* of its data, that no sync has covered */
 	uint64_t waiting;   /* bytes of them */
 	size_t first;	    /* the call that wrote the oldest of them */
@@ -52,10 +52,10 @@ struct state {
 	size_t best[KINDS]; /* of the candidates, counted from 1 */
 };
 
-struct search {
+struct sync_search {
 	const struct posix_log *log;
 	bool *selected;
-	struct state *files;
+	struct file_state *files;
 	struct vec_of(uint32_t) dirty; /* files that have something waiting, and perhaps others */
 	size_t tidied;
 	struct vec_of(struct candidate) found;
@@ -68,9 +68,9 @@ static bool can_be_named(const struct posix_call *c)
 }
 
 /* The better one of its kind for this file stays. */
-static void propose(struct search *s, uint32_t file, struct candidate c)
+static void propose(struct sync_search *s, uint32_t file, struct candidate c)
 {
-	struct state *st = &s->files[file];
+	struct file_state *st = &s->files[file];
 
 	if (!s->selected[c.call] || !can_be_named(&s->log->calls.v[c.call]))
 		return;
@@ -82,10 +82,10 @@ static void propose(struct search *s, uint32_t file, struct candidate c)
 	}
 }
 
-static void see_write(struct search *s, size_t i)
+static void see_write(struct sync_search *s, size_t i)
 {
 	const struct posix_call *c = &s->log->calls.v[i];
-	struct state *st = &s->files[c->file];
+	struct file_state *st = &s->files[c->file];
 
 	if (c->op == POSIX_WRITE && c->len > POSIX_PAGE_SIZE)
 		propose(s, c->file,
@@ -117,7 +117,7 @@ static void see_write(struct search *s, size_t i)
 }
 
 /* Takes out what waits no more, whenever the list has doubled. */
-static void tidy(struct search *s)
+static void tidy(struct sync_search *s)
 {
 	size_t kept = 0;
 
@@ -130,14 +130,14 @@ static void tidy(struct search *s)
 }
 
 /* Older data of another file that waits while this one is made durable. */
-static void see_others(struct search *s, size_t i)
+static void see_others(struct sync_search *s, size_t i)
 {
 	const struct posix_call *c = &s->log->calls.v[i];
 
 	tidy(s);
 	for (size_t k = 0; k < min(s->dirty.n, (size_t)OTHERS_SEEN); k++) {
 		uint32_t file = s->dirty.v[k];
-		const struct state *st = &s->files[file];
+		const struct file_state *st = &s->files[file];
 
 		if (st->changes && file != c->file && st->first < s->files[c->file].first &&
 		    !st->best[OTHER_SYNCED])
@@ -149,10 +149,10 @@ static void see_others(struct search *s, size_t i)
 	}
 }
 
-static void see_sync(struct search *s, size_t i)
+static void see_sync(struct sync_search *s, size_t i)
 {
 	const struct posix_call *c = &s->log->calls.v[i];
-	struct state *st = &s->files[c->file];
+	struct file_state *st = &s->files[c->file];
 
 	if (!st->changes)
 		return;
@@ -165,7 +165,7 @@ static void see_sync(struct search *s, size_t i)
 	st->changes = st->waiting = 0;
 }
 
-static void see_name(struct search *s, size_t i, bool dir_synced)
+static void see_name(struct sync_search *s, size_t i, bool dir_synced)
 {
 	const struct posix_call *c = &s->log->calls.v[i];
 
@@ -180,14 +180,14 @@ static void see_name(struct search *s, size_t i, bool dir_synced)
 			(struct candidate){ .kind = NAME_ONLY, .call = i, .other = POSIX_NO_FILE });
 }
 
-static void see_syncfs(struct search *s)
+static void see_syncfs(struct sync_search *s)
 {
 	for (size_t k = 0; k < s->dirty.n; k++)
 		s->files[s->dirty.v[k]].changes = s->files[s->dirty.v[k]].waiting = 0;
 	s->dirty.n = s->tidied = 0;
 }
 
-static void see(struct search *s, size_t i, size_t last_dirsync)
+static void see(struct sync_search *s, size_t i, size_t last_dirsync)
 {
 	const struct posix_call *c = &s->log->calls.v[i];
 
@@ -270,7 +270,7 @@ static void add_amount(struct strbuf *sb, uint64_t bytes)
 		strbuf_adds(sb, "its size");
 }
 
-static void explain(const struct search *s, const struct candidate *k, struct strbuf *sb)
+static void explain(const struct sync_search *s, const struct candidate *k, struct strbuf *sb)
 {
 	const struct posix_call *c = &s->log->calls.v[k->call];
 
@@ -313,7 +313,7 @@ static void explain(const struct search *s, const struct candidate *k, struct st
 	}
 }
 
-static void add_command(const struct search *s, const struct candidate *k, struct strbuf *sb)
+static void add_command(const struct sync_search *s, const struct candidate *k, struct strbuf *sb)
 {
 	const struct posix_call *c = &s->log->calls.v[k->call];
 
@@ -351,7 +351,7 @@ static bool is_new(struct hashset *known, const struct strbuf *command)
 	return hashset_insert(known, hash_bytes(command->buf, command->len));
 }
 
-static void list_found(struct search *s, size_t limit, struct posix_suggestions *out)
+static void list_found(struct sync_search *s, size_t limit, struct posix_suggestions *out)
 {
 	auto_hashset known = HASHSET_INIT;
 	unsigned place = 0; /* among those of its kind */
@@ -392,9 +392,9 @@ static void list_found(struct search *s, size_t limit, struct posix_suggestions 
 void posix_suggest(const struct posix_log *log, const struct posix_selection *sel, size_t limit,
 		   struct posix_suggestions *out)
 {
-	struct search s = { .log = log,
-			    .selected = xcalloc(log->calls.n + 1, sizeof(*s.selected)),
-			    .files = xcalloc(log->names.files.n, sizeof(*s.files)) };
+	struct sync_search s = { .log = log,
+				 .selected = xcalloc(log->calls.n + 1, sizeof(*s.selected)),
+				 .files = xcalloc(log->names.files.n, sizeof(*s.files)) };
 	size_t last_dirsync = 0;
 
 	*out = (struct posix_suggestions){ 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* script_fs.c - how reproduce.sh recovers, mounts and checks a file system. */
-#include "report/script.h"
+#include "report/reproduce_sh.h"
 #include "report/shell.h"
 
 /* What there is to know of those that can be mounted from a disk. The commands get the device. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* script_problem.c - how reproduce.sh tells whether a problem shows in what is mounted. */
-#include "report/script.h"
+#include "report/reproduce_sh.h"
 #include "report/shell.h"
 
 /* ---- is it there? ---- */

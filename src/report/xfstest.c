@@ -12,7 +12,7 @@
  * pass: it is not run then, in the words of the suite.
  */
 #include "report/report.h"
-#include "report/script.h"
+#include "report/reproduce_sh.h"
 #include "report/shell.h"
 
 static const struct {

@@ -48,12 +48,12 @@ static void copy_state(const struct crash_state *from, struct crash_state *to)
 	image_snapshot(&from->image, &to->image);
 }
 
-static int judge_faults(struct run *r, const struct judge *j, const struct crash_state *bad,
+static int judge_faults(struct run *r, const struct state_judge *j, const struct crash_state *bad,
 			const struct media_faults *faults, struct err *err)
 {
 	auto_attempt a = ATTEMPT_INIT(&r->seen_again);
 	auto_strbuf words = STRBUF_INIT, diagnosis = STRBUF_INIT;
-	struct judge inner = *j;
+	struct state_judge inner = *j;
 
 	media_format(faults, &words);
 	strbuf_adds(&diagnosis, "media fault: of what the last operation wrote,");
@@ -88,7 +88,7 @@ int bad_media_put(const struct trace *t, const struct image *base, const char *t
 	return 0;
 }
 
-int bad_media_replay(struct run *r, const struct judge *j, const char *text,
+int bad_media_replay(struct run *r, const struct state_judge *j, const char *text,
 		     struct crash_state *state, struct err *err)
 {
 	auto_media_faults faults = { 0 };
@@ -102,7 +102,7 @@ int bad_media_replay(struct run *r, const struct judge *j, const char *text,
 /* ---- all of them ---- */
 
 /* 1 if it was tried, 0 if it makes no other state, or one that was there. */
-static int try_fault(struct run *r, const struct judge *j, const struct crash_state *state,
+static int try_fault(struct run *r, const struct state_judge *j, const struct crash_state *state,
 		     struct media_fault fault, struct bad_media *m, struct err *err)
 {
 	auto_crash_state bad = CRASH_STATE_INIT;
@@ -119,7 +119,7 @@ static int try_fault(struct run *r, const struct judge *j, const struct crash_st
 }
 
 /* Of more lines than may be tried those are taken that lie evenly among them. */
-static int try_lines(struct run *r, const struct judge *j, const struct crash_state *state,
+static int try_lines(struct run *r, const struct state_judge *j, const struct crash_state *state,
 		     const struct media_lines *lines, enum media_kind kind, struct bad_media *m,
 		     struct err *err)
 {
@@ -143,7 +143,7 @@ static int try_lines(struct run *r, const struct judge *j, const struct crash_st
 	return min(rc, 0);
 }
 
-int bad_media_explore(struct run *r, const struct judge *j, const struct crash_state *state,
+int bad_media_explore(struct run *r, const struct state_judge *j, const struct crash_state *state,
 		      struct bad_media *m, struct err *err)
 {
 	uint64_t from = last_begin(&r->trace, state->point);

@@ -24,14 +24,14 @@ void bad_media_release(struct bad_media *m);
 #define auto_bad_media __attribute__((cleanup(bad_media_release))) struct bad_media
 
 /* Tries faults on a state where nothing, or everything, survived, and that is good without. */
-int bad_media_explore(struct run *r, const struct judge *j, const struct crash_state *state,
+int bad_media_explore(struct run *r, const struct state_judge *j, const struct crash_state *state,
 		      struct bad_media *m, struct err *err) must_check;
 
 /* Puts faults, as media_format() writes them, on a state that was built again. */
 int bad_media_put(const struct trace *t, const struct image *base, const char *faults,
 		  struct crash_state *state, struct err *err) must_check;
 /* The same, recovers it and tells what is wrong. */
-int bad_media_replay(struct run *r, const struct judge *j, const char *faults,
+int bad_media_replay(struct run *r, const struct state_judge *j, const char *faults,
 		     struct crash_state *state, struct err *err) must_check;
 
 #endif

@@ -89,7 +89,7 @@ static void collect(const struct trace *t, struct addresses *out)
 
 static int by_address(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const struct place_name *x = a, *y = b;
 
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
@@ -105,7 +105,7 @@ static void add_places(struct run *r, const struct trace *t, struct places *out)
 		auto_strbuf name = STRBUF_INIT;
 
 		if ((!i || all.v[i] != all.v[i - 1]) && add_name(r, t, all.v[i], &name))
-			vec_push(out, (struct place){ all.v[i], strbuf_detach(&name) });
+			vec_push(out, (struct place_name){ all.v[i], strbuf_detach(&name) });
 	}
 	vec_release(&all);
 }
@@ -151,7 +151,8 @@ void places_parse(const char *text, struct places *out)
 
 		if (end > line && end < line + n && *end == ' ' &&
 		    is_name(end + 1, n - (size_t)(end + 1 - line))) {
-			struct place p = { addr, xmemdupz(end + 1, n - (size_t)(end + 1 - line)) };
+			struct place_name p = { addr,
+						xmemdupz(end + 1, n - (size_t)(end + 1 - line)) };
 
 			vec_push(out, p);
 		}
@@ -170,8 +171,9 @@ void places_release(struct places *p)
 
 const char *places_find(const struct places *p, uint64_t addr)
 {
-	struct place key = { .addr = addr };
-	const struct place *at = p->n ? bsearch(&key, p->v, p->n, sizeof(*p->v), by_address) : NULL;
+	struct place_name key = { .addr = addr };
+	const struct place_name *at = p->n ? bsearch(&key, p->v, p->n, sizeof(*p->v), by_address)
+					   : NULL;
 
 	return at ? at->name : NULL;
 }

@@ -21,12 +21,12 @@ void places_print(struct run *r, const struct trace *t, const struct trace *more
 		  struct strbuf *out);
 
 /* Read back, by address. */
-struct place {
+struct place_name {
 	uint64_t addr;
 	char *name;
 };
 
-struct places vec_of(struct place);
+struct places vec_of(struct place_name);
 
 /* The text may come from anywhere: lines that are none are left out. */
 void places_parse(const char *text, struct places *out);

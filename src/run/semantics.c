@@ -31,7 +31,7 @@ struct said {
 
 struct semantics {
 	struct run *r;
-	const struct judge *j;
+	const struct state_judge *j;
 	struct semantic_table table;
 	/* Images where nothing was lost, with the marks before them, and the first such point. */
 	struct u64map complete;
@@ -108,7 +108,7 @@ static uint32_t complete_point(const struct semantics *s, const struct crash_sta
 
 /* ---- filling the table ---- */
 
-struct semantics *semantics_new(struct run *r, const struct judge *j,
+struct semantics *semantics_new(struct run *r, const struct state_judge *j,
 				const struct crash_points *points)
 {
 	struct semantics *s = xcalloc(1, sizeof(*s));
@@ -566,7 +566,7 @@ static int add_others(struct semantics *s, const struct crash_state *state, stru
 	return rc;
 }
 
-int semantics_check_one(struct run *r, const struct judge *j, const struct crash_state *state,
+int semantics_check_one(struct run *r, const struct state_judge *j, const struct crash_state *state,
 			struct err *err)
 {
 	struct crash_points points = { 0 };

@@ -16,7 +16,7 @@
 #include "run/state_judge.h"
 
 /* `points` are those of the states that will be added. Borrows `r` and `j`. */
-struct semantics *semantics_new(struct run *r, const struct judge *j,
+struct semantics *semantics_new(struct run *r, const struct state_judge *j,
 				const struct crash_points *points);
 void semantics_free(struct semantics *s); /* NULL is fine */
 /* What a state recovered to. Each state once. */
@@ -25,7 +25,7 @@ void semantics_add(struct semantics *s, const struct crash_state *state, const s
 int semantics_tell(struct semantics *s, const char *only, struct err *err) must_check;
 
 /* Judges one state of a recorded run, by itself and by the operation it is in or after. */
-int semantics_check_one(struct run *r, const struct judge *j, const struct crash_state *state,
+int semantics_check_one(struct run *r, const struct state_judge *j, const struct crash_state *state,
 			struct err *err) must_check;
 
 #endif

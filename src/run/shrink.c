@@ -27,7 +27,7 @@ struct seen {
 	struct vec_of(uint64_t) lost;	/* or torn, ascending */
 };
 
-struct shrink {
+struct case_shrink {
 	const struct stored_case *c;
 	const struct shrink_opts *opts;
 	struct shrink_result result;
@@ -39,19 +39,19 @@ struct shrink {
 	const char *keep_in; /* where the next state that shows it is kept, or NULL */
 };
 
-static void say(struct shrink *s, char *words)
+static void say(struct case_shrink *s, char *words)
 {
 	if (s->opts->step)
 		s->opts->step(s->opts->ctx, words);
 	free(words);
 }
 
-static bool is_stopped(const struct shrink *s)
+static bool is_stopped(const struct case_shrink *s)
 {
 	return s->opts->stopped && s->opts->stopped(s->opts->ctx);
 }
 
-static bool spent(struct shrink *s)
+static bool spent(struct case_shrink *s)
 {
 	if (is_stopped(s))
 		return true;
@@ -104,7 +104,7 @@ static void note_state(struct seen *seen, const struct run_case *c)
 /* -ECANCELED ends the run: it has shown what it was run for. */
 static int on_found(void *ctx, const struct run_case *c, struct err *err)
 {
-	struct shrink *s = ctx;
+	struct case_shrink *s = ctx;
 
 	if (!replay_has_kind(c->findings, s->kind))
 		return 0;
@@ -116,7 +116,7 @@ static int on_found(void *ctx, const struct run_case *c, struct err *err)
 
 static void on_phase(void *ctx, const char *what, const char *on)
 {
-	const struct shrink *s = ctx;
+	const struct case_shrink *s = ctx;
 
 	if (s->opts->phase)
 		s->opts->phase(s->opts->ctx, what, on);
@@ -132,7 +132,7 @@ static bool on_stopped(void *ctx)
 	return is_stopped(ctx);
 }
 
-static struct run_reporter reporter_of(struct shrink *s)
+static struct run_reporter reporter_of(struct case_shrink *s)
 {
 	return (struct run_reporter){
 		.found = on_found, .ctx = s, .phase = on_phase, .stopped = on_stopped
@@ -140,7 +140,7 @@ static struct run_reporter reporter_of(struct shrink *s)
 }
 
 /* 1 if the workload shows the problem, 0 if not; -ECANCELED if it was stopped. */
-static int hunt(struct shrink *s, const struct workload *w, struct err *err)
+static int hunt(struct case_shrink *s, const struct workload *w, struct err *err)
 {
 	struct run_reporter reporter = reporter_of(s);
 	struct run_totals totals = { 0 };
@@ -155,12 +155,12 @@ static int hunt(struct shrink *s, const struct workload *w, struct err *err)
 
 /* Where a state goes that shows the problem with less than all before: nowhere, or where it is
  * seen. */
-static const char *at_once(const struct shrink *s)
+static const char *at_once(const struct case_shrink *s)
 {
 	return s->opts->smaller ? s->dir : NULL;
 }
 
-static int tell_smaller(struct shrink *s, size_t ops, struct err *err)
+static int tell_smaller(struct case_shrink *s, size_t ops, struct err *err)
 {
 	return s->opts->smaller ? s->opts->smaller(s->opts->ctx, ops, &s->dir, err) : 0;
 }
@@ -213,7 +213,7 @@ static void shrink_select(const struct workload *w, const bool *keep, struct wor
 }
 
 /* Tries without operations [from, to) of the best. 1 if that is the best now. */
-static int try_without(struct shrink *s, size_t from, size_t to, struct err *err)
+static int try_without(struct case_shrink *s, size_t from, size_t to, struct err *err)
 {
 	size_t n = s->best.ops.n;
 	auto_free bool *keep = xcalloc(n, sizeof(*keep));
@@ -248,7 +248,7 @@ static int try_without(struct shrink *s, size_t from, size_t to, struct err *err
 }
 
 /* One pass over the best with pieces of `size`, the last first. 1 if something could go. */
-static int drop_pieces(struct shrink *s, size_t size, struct err *err)
+static int drop_pieces(struct case_shrink *s, size_t size, struct err *err)
 {
 	int any = 0;
 
@@ -265,7 +265,7 @@ static int drop_pieces(struct shrink *s, size_t size, struct err *err)
 	return any;
 }
 
-static int fewer_operations(struct shrink *s, struct err *err)
+static int fewer_operations(struct case_shrink *s, struct err *err)
 {
 	int rc = 0;
 
@@ -302,7 +302,7 @@ static void make_id(const struct seen *seen, const struct events *lost, struct s
 }
 
 /* Checks a state of the trace at hand. 1 if it shows the problem. */
-static int try_state(struct shrink *s, const char *id, struct err *err)
+static int try_state(struct case_shrink *s, const char *id, struct err *err)
 {
 	struct run_reporter reporter = reporter_of(s);
 	struct run_totals totals = { 0 };
@@ -328,7 +328,8 @@ static int try_state(struct shrink *s, const char *id, struct err *err)
 	return rc ? rc : s->seen.shown;
 }
 
-static int try_lost(struct shrink *s, const struct events *lost, size_t before, struct err *err)
+static int try_lost(struct case_shrink *s, const struct events *lost, size_t before,
+		    struct err *err)
 {
 	auto_strbuf id = STRBUF_INIT;
 
@@ -349,7 +350,7 @@ static int try_lost(struct shrink *s, const struct events *lost, size_t before, 
 }
 
 /* Nothing, one, or two of the writes are lost: the first such state that shows it. */
-static int nearest_first(struct shrink *s, const struct events *all, struct err *err)
+static int nearest_first(struct case_shrink *s, const struct events *all, struct err *err)
 {
 	struct events few = { 0 };
 	int rc = try_lost(s, &few, all->n, err);
@@ -371,7 +372,7 @@ static int nearest_first(struct shrink *s, const struct events *all, struct err 
 }
 
 /* Lets pieces of what is lost survive, as long as it shows. */
-static int piece_by_piece(struct shrink *s, struct events *lost, struct err *err)
+static int piece_by_piece(struct case_shrink *s, struct events *lost, struct err *err)
 {
 	struct events less = { 0 };
 	int rc = 0;
@@ -397,7 +398,7 @@ static int piece_by_piece(struct shrink *s, struct events *lost, struct err *err
 	return min(rc, 0);
 }
 
-static int fewer_lost(struct shrink *s, struct err *err)
+static int fewer_lost(struct case_shrink *s, struct err *err)
 {
 	struct events lost = { 0 };
 	auto_strbuf found = STRBUF_INIT;
@@ -428,7 +429,7 @@ static int fewer_lost(struct shrink *s, struct err *err)
 /* ---- all of it ---- */
 
 /* Runs the best again, until its trace is at hand and it shows. */
-static int settle(struct shrink *s, struct err *err)
+static int settle(struct case_shrink *s, struct err *err)
 {
 	int rc = 0;
 
@@ -438,7 +439,7 @@ static int settle(struct shrink *s, struct err *err)
 }
 
 /* 1 if it was kept. */
-static int keep(struct shrink *s, struct err *err)
+static int keep(struct case_shrink *s, struct err *err)
 {
 	auto_strbuf id = STRBUF_INIT;
 
@@ -449,7 +450,7 @@ static int keep(struct shrink *s, struct err *err)
 	return try_state(s, strbuf_str(&id), err);
 }
 
-static int shrink(struct shrink *s, struct err *err)
+static int shrink(struct case_shrink *s, struct err *err)
 {
 	int rc = settle(s, err);
 
@@ -477,7 +478,9 @@ static int shrink(struct shrink *s, struct err *err)
 int shrink_case(const struct stored_case *c, const struct shrink_opts *opts, const char *dir,
 		struct shrink_result *out, struct err *err)
 {
-	struct shrink s = { .c = c, .opts = opts, .kind = stored_case_first(c)->kind, .dir = dir };
+	struct case_shrink s = {
+		.c = c, .opts = opts, .kind = stored_case_first(c)->kind, .dir = dir
+	};
 	struct run_opts run_opts;
 
 	if (c->media)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* state_judge.h - what the states of a run are judged by, and who is told; between states.c and
- * those who judge many states together. */
+/* state_judge.h - what the states of a run are judged by, and who is told; between crash_states.c
+ * and those who judge many states together. */
 #ifndef RUN_STATE_JUDGE_H
 #define RUN_STATE_JUDGE_H
 
@@ -9,7 +9,7 @@
 struct bad_media;
 struct semantics;
 
-struct judge {
+struct state_judge {
 	const struct workload *w;
 	const struct image *base;
 	const struct run_reporter *report;
@@ -26,7 +26,7 @@ uint64_t marks_before(const struct run *r, uint64_t point);
 int judge_attempt(struct run *r, const struct crash_state *state, struct trace *record,
 		  struct attempt *a, struct err *err) must_check;
 /* Tells what was found, if anything was. `diagnosis` may be NULL, `operation` RUN_NO_OPERATION. */
-int judge_tell(struct run *r, const struct judge *j, const struct crash_state *state,
+int judge_tell(struct run *r, const struct state_judge *j, const struct crash_state *state,
 	       const struct crash_state *second, const struct attempt *a, size_t operation,
 	       const char *diagnosis, struct err *err) must_check;
 

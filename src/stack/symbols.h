@@ -3,7 +3,7 @@
 #ifndef STACK_SYMBOLS_H
 #define STACK_SYMBOLS_H
 
-#include "stack/modules.h"
+#include "stack/mapped.h"
 
 struct symbols; /* of one file */
 

@@ -3,7 +3,7 @@
 #ifndef STACK_UNWIND_H
 #define STACK_UNWIND_H
 
-#include "stack/modules.h"
+#include "stack/mapped.h"
 
 enum { UNWIND_MAX = 64 }; /* addresses of a stack */
 

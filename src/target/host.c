@@ -85,9 +85,9 @@ static const struct host_fs *fs_of(const struct target *t)
 
 /* ---- programs ---- */
 
-struct args vec_of(const char *);
+struct host_args vec_of(const char *);
 
-static void args_add_all(struct args *a, const char *const *more)
+static void args_add_all(struct host_args *a, const char *const *more)
 {
 	for (; more && *more; more++)
 		vec_push(a, *more);
@@ -96,7 +96,7 @@ static void args_add_all(struct args *a, const char *const *more)
 int host_run_tool(struct target *t, const char *const *argv, const char *extra, const char *file,
 		  int *status, struct strbuf *said, struct err *err)
 {
-	struct args a = { 0 };
+	struct host_args a = { 0 };
 	auto_free char *words = extra ? xstrdup(extra) : NULL;
 	char *rest = words;
 	struct proc_result res;

@@ -142,7 +142,7 @@ void tree_print(const struct tree *t, const struct tree_opts *opts, unsigned fla
 		print_entry(&t->entries.v[i], fields, flags, out);
 }
 
-struct parser {
+struct text_parser {
 	const char *p, *end; /* of the line at hand */
 	size_t line;
 	unsigned fields;
@@ -152,12 +152,12 @@ struct parser {
 	struct vec_of(struct tree_xattr) xattrs;
 };
 
-static int bad(struct parser *ps, const char *what)
+static int bad(struct text_parser *ps, const char *what)
 {
 	return err_set(ps->err, -EINVAL, "line %zu: %s", ps->line, what);
 }
 
-static bool take(struct parser *ps, const char *literal)
+static bool take(struct text_parser *ps, const char *literal)
 {
 	size_t len = strlen(literal);
 
@@ -168,7 +168,7 @@ static bool take(struct parser *ps, const char *literal)
 }
 
 /* A word that ends where the line or the field does. */
-static bool take_word(struct parser *ps, const char *word)
+static bool take_word(struct text_parser *ps, const char *word)
 {
 	const char *start = ps->p;
 
@@ -178,7 +178,7 @@ static bool take_word(struct parser *ps, const char *word)
 	return false;
 }
 
-static int take_number(struct parser *ps, const char *key, unsigned base, uint64_t most,
+static int take_number(struct text_parser *ps, const char *key, unsigned base, uint64_t most,
 		       uint64_t *out)
 {
 	uint64_t v = 0;
@@ -203,7 +203,7 @@ static int take_number(struct parser *ps, const char *key, unsigned base, uint64
 	return 0;
 }
 
-static int take_u32(struct parser *ps, const char *key, uint32_t *out)
+static int take_u32(struct text_parser *ps, const char *key, uint32_t *out)
 {
 	uint64_t v;
 	int rc = take_number(ps, key, 10, UINT32_MAX, &v);
@@ -213,7 +213,7 @@ static int take_u32(struct parser *ps, const char *key, uint32_t *out)
 	return rc;
 }
 
-static int take_time(struct parser *ps, const char *key, struct tree_time *out)
+static int take_time(struct text_parser *ps, const char *key, struct tree_time *out)
 {
 	uint64_t sec, nsec;
 	bool negative;
@@ -235,7 +235,7 @@ static int take_time(struct parser *ps, const char *key, struct tree_time *out)
 	return 0;
 }
 
-static int take_error(struct parser *ps, struct tree_entry *e)
+static int take_error(struct text_parser *ps, struct tree_entry *e)
 {
 	uint64_t number;
 	int rc;
@@ -266,7 +266,7 @@ static int take_error(struct parser *ps, struct tree_entry *e)
 	return 0;
 }
 
-static int take_attrs(struct parser *ps, struct tree_entry *e)
+static int take_attrs(struct text_parser *ps, struct tree_entry *e)
 {
 	uint64_t mode = 0, link = 0;
 	int rc = take_number(ps, " mode=", 8, 07777, &mode);
@@ -297,7 +297,7 @@ static int take_attrs(struct parser *ps, struct tree_entry *e)
 	return 0;
 }
 
-static int hex_half(struct parser *ps, uint64_t *out)
+static int hex_half(struct text_parser *ps, uint64_t *out)
 {
 	uint64_t v = 0;
 
@@ -315,7 +315,7 @@ static int hex_half(struct parser *ps, uint64_t *out)
 	return 0;
 }
 
-static int take_data(struct parser *ps, struct tree_entry *e)
+static int take_data(struct text_parser *ps, struct tree_entry *e)
 {
 	int rc;
 
@@ -340,7 +340,7 @@ static int take_data(struct parser *ps, struct tree_entry *e)
 	return 0;
 }
 
-static int take_target(struct parser *ps, struct tree_entry *e)
+static int take_target(struct text_parser *ps, struct tree_entry *e)
 {
 	strbuf_clear(&ps->buf);
 	if (!take(ps, " target=") || unquote_bytes(&ps->p, ps->end, XATTR_LEN_MAX, &ps->buf))
@@ -351,7 +351,7 @@ static int take_target(struct parser *ps, struct tree_entry *e)
 	return 0;
 }
 
-static int take_path(struct parser *ps, struct tree_entry *e)
+static int take_path(struct text_parser *ps, struct tree_entry *e)
 {
 	strbuf_clear(&ps->buf);
 	if (unquote_name(&ps->p, ps->end, &ps->buf))
@@ -374,7 +374,7 @@ static int take_path(struct parser *ps, struct tree_entry *e)
 	}
 }
 
-static int parse_entry(struct parser *ps)
+static int parse_entry(struct text_parser *ps)
 {
 	struct tree_entry e = { 0 };
 	int type, rc;
@@ -407,7 +407,7 @@ static int parse_entry(struct parser *ps)
 }
 
 /* The attributes that were collected since the last entry belong to it. */
-static int finish_xattrs(struct parser *ps)
+static int finish_xattrs(struct text_parser *ps)
 {
 	size_t n = ps->xattrs.n;
 
@@ -427,7 +427,7 @@ static int finish_xattrs(struct parser *ps)
 	return 0;
 }
 
-static int parse_xattr(struct parser *ps)
+static int parse_xattr(struct text_parser *ps)
 {
 	struct tree_xattr x;
 
@@ -446,7 +446,7 @@ static int parse_xattr(struct parser *ps)
 	return 0;
 }
 
-static int parse_header(struct parser *ps)
+static int parse_header(struct text_parser *ps)
 {
 	uint64_t version = 0;
 	int rc;
@@ -473,7 +473,7 @@ static int parse_header(struct parser *ps)
 	return 0;
 }
 
-static int parse_line(struct parser *ps)
+static int parse_line(struct text_parser *ps)
 {
 	int rc;
 
@@ -487,7 +487,7 @@ static int parse_line(struct parser *ps)
 
 int tree_parse(const char *text, size_t len, struct tree *out, struct err *err)
 {
-	struct parser ps = { .p = text, .t = out, .err = err };
+	struct text_parser ps = { .p = text, .t = out, .err = err };
 	const char *text_end = text + len;
 	int rc = 0;
 

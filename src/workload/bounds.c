@@ -45,24 +45,24 @@ static const struct word bool_words[] = { { "yes", 1 }, { "no", 0 }, { NULL, 0 }
 enum { NAME_MAX_BYTES = 64 };
 
 /* A file being read, and those that named it as their base. */
-struct source {
+struct bounds_source {
 	const char *name; /* as the user wrote it, or the set's name */
 	unsigned line;
 	unsigned depth;
-	const struct source *derived;
+	const struct bounds_source *derived;
 	bool based; /* it has named its own base */
 };
 
 /* The words after a key. */
-struct values {
+struct bounds_values {
 	char **v;
 	size_t n;
 };
 
-static int complain(const struct source *src, struct err *err, const char *fmt, ...)
+static int complain(const struct bounds_source *src, struct err *err, const char *fmt, ...)
 	printf_like(3, 4);
 
-static int complain(const struct source *src, struct err *err, const char *fmt, ...)
+static int complain(const struct bounds_source *src, struct err *err, const char *fmt, ...)
 {
 	char what[400];
 	va_list ap;
@@ -97,7 +97,7 @@ static const struct word *find_word(const struct word *words, const char *name)
 	return NULL;
 }
 
-static int unknown_word(const struct source *src, const struct word *words, const char *got,
+static int unknown_word(const struct bounds_source *src, const struct word *words, const char *got,
 			struct err *err)
 {
 	auto_strbuf list = STRBUF_INIT;
@@ -108,8 +108,8 @@ static int unknown_word(const struct source *src, const struct word *words, cons
 }
 
 /* Words as bits. */
-static int set_bits(struct source *src, const struct values *vals, const struct word *words,
-		    unsigned *out, struct err *err)
+static int set_bits(struct bounds_source *src, const struct bounds_values *vals,
+		    const struct word *words, unsigned *out, struct err *err)
 {
 	unsigned bits = 0;
 
@@ -124,8 +124,8 @@ static int set_bits(struct source *src, const struct values *vals, const struct 
 	return 0;
 }
 
-static int set_choice(struct source *src, const struct values *vals, const struct word *words,
-		      unsigned *out, struct err *err)
+static int set_choice(struct bounds_source *src, const struct bounds_values *vals,
+		      const struct word *words, unsigned *out, struct err *err)
 {
 	const struct word *w = find_word(words, vals->v[0]);
 
@@ -137,8 +137,8 @@ static int set_choice(struct source *src, const struct values *vals, const struc
 	return 0;
 }
 
-static int set_operations(struct bounds *b, struct source *src, const struct values *vals,
-			  struct err *err)
+static int set_operations(struct bounds *b, struct bounds_source *src,
+			  const struct bounds_values *vals, struct err *err)
 {
 	bool edits = vals->n && strchr("+-", vals->v[0][0]);
 
@@ -183,7 +183,7 @@ static bool has_text(const char *const *v, size_t n, const char *text)
 	return false;
 }
 
-static int set_files(struct bounds *b, struct source *src, const struct values *vals,
+static int set_files(struct bounds *b, struct bounds_source *src, const struct bounds_values *vals,
 		     struct err *err)
 {
 	const char *why;
@@ -204,8 +204,8 @@ static int set_files(struct bounds *b, struct source *src, const struct values *
 	return 0;
 }
 
-static int set_directories(struct bounds *b, struct source *src, const struct values *vals,
-			   struct err *err)
+static int set_directories(struct bounds *b, struct bounds_source *src,
+			   const struct bounds_values *vals, struct err *err)
 {
 	const char *why;
 
@@ -230,8 +230,8 @@ static int set_directories(struct bounds *b, struct source *src, const struct va
 	return 0;
 }
 
-static int set_falloc_modes(struct bounds *b, struct source *src, const struct values *vals,
-			    struct err *err)
+static int set_falloc_modes(struct bounds *b, struct bounds_source *src,
+			    const struct bounds_values *vals, struct err *err)
 {
 	vec_clear(&b->falloc_modes);
 	for (size_t i = 0; i < vals->n; i++) {
@@ -251,7 +251,7 @@ static int set_falloc_modes(struct bounds *b, struct source *src, const struct v
 	return 0;
 }
 
-static int set_sizes(struct bounds *b, struct source *src, const struct values *vals,
+static int set_sizes(struct bounds *b, struct bounds_source *src, const struct bounds_values *vals,
 		     struct err *err)
 {
 	vec_clear(&b->sizes);
@@ -269,7 +269,7 @@ static int set_sizes(struct bounds *b, struct source *src, const struct values *
 	return 0;
 }
 
-static int set_xattrs(struct bounds *b, struct source *src, const struct values *vals,
+static int set_xattrs(struct bounds *b, struct bounds_source *src, const struct bounds_values *vals,
 		      struct err *err)
 {
 	vec_clear(&b->xattrs);
@@ -282,7 +282,7 @@ static int set_xattrs(struct bounds *b, struct source *src, const struct values 
 	return vals->n <= 16 ? 0 : complain(src, err, "at most 16 attributes");
 }
 
-static int set_length(struct bounds *b, struct source *src, const struct values *vals,
+static int set_length(struct bounds *b, struct bounds_source *src, const struct bounds_values *vals,
 		      struct err *err)
 {
 	uint64_t n;
@@ -293,7 +293,7 @@ static int set_length(struct bounds *b, struct source *src, const struct values 
 	return 0;
 }
 
-static int set_name(struct bounds *b, struct source *src, const struct values *vals,
+static int set_name(struct bounds *b, struct bounds_source *src, const struct bounds_values *vals,
 		    struct err *err)
 {
 	if (vals->n != 1 || strlen(vals->v[0]) > NAME_MAX_BYTES || strchr(vals->v[0], '/'))
@@ -303,7 +303,7 @@ static int set_name(struct bounds *b, struct source *src, const struct values *v
 	return 0;
 }
 
-static int load_into(struct bounds *b, const char *spec, const struct source *from,
+static int load_into(struct bounds *b, const char *spec, const struct bounds_source *from,
 		     struct err *err);
 
 static const struct bounds_set *find_set(const char *name)
@@ -315,7 +315,7 @@ static const struct bounds_set *find_set(const char *name)
 }
 
 /* Where `spec` leads: a set's name as it is, a file relative to the one that names it. */
-static char *resolve(const struct source *from, const char *spec)
+static char *resolve(const struct bounds_source *from, const char *spec)
 {
 	const char *slash = strrchr(from->name, '/');
 
@@ -324,7 +324,7 @@ static char *resolve(const struct source *from, const char *spec)
 	return xasprintf("%.*s/%s", (int)(slash - from->name), from->name, spec);
 }
 
-static int set_base(struct bounds *b, struct source *src, const struct values *vals,
+static int set_base(struct bounds *b, struct bounds_source *src, const struct bounds_values *vals,
 		    struct err *err)
 {
 	if (vals->n != 1)
@@ -333,7 +333,7 @@ static int set_base(struct bounds *b, struct source *src, const struct values *v
 		return complain(src, err, "only one base");
 	src->based = true;
 	auto_free char *spec = resolve(src, vals->v[0]);
-	for (const struct source *s = src; s; s = s->derived)
+	for (const struct bounds_source *s = src; s; s = s->derived)
 		if (streq(s->name, spec))
 			return complain(src, err, "base %.60s leads back to itself", vals->v[0]);
 	if (src->depth >= BOUNDS_DEPTH_MAX)
@@ -342,14 +342,14 @@ static int set_base(struct bounds *b, struct source *src, const struct values *v
 }
 
 #define SET_BITS(fn, words, member)                                                                \
-	static int fn(struct bounds *b, struct source *src, const struct values *vals,             \
-		      struct err *err)                                                             \
+	static int fn(struct bounds *b, struct bounds_source *src,                                 \
+		      const struct bounds_values *vals, struct err *err)                           \
 	{                                                                                          \
 		return set_bits(src, vals, words, &b->member, err);                                \
 	}
 #define SET_CHOICE(fn, words, member)                                                              \
-	static int fn(struct bounds *b, struct source *src, const struct values *vals,             \
-		      struct err *err)                                                             \
+	static int fn(struct bounds *b, struct bounds_source *src,                                 \
+		      const struct bounds_values *vals, struct err *err)                           \
 	{                                                                                          \
 		unsigned value = 0;                                                                \
 		int rc = set_choice(src, vals, words, &value, err);                                \
@@ -372,7 +372,7 @@ SET_CHOICE(set_durable_setup, bool_words, durable_setup)
 static const struct bounds_key {
 	const char *name;
 	bool list; /* takes any number of words; "none" alone empties it */
-	int (*set)(struct bounds *b, struct source *src, const struct values *vals,
+	int (*set)(struct bounds *b, struct bounds_source *src, const struct bounds_values *vals,
 		   struct err *err);
 } keys[] = {
 	{ "base", false, set_base },
@@ -396,7 +396,7 @@ static const struct bounds_key {
 	{ "durable-setup", false, set_durable_setup },
 };
 
-static int parse_line(struct bounds *b, char *line, struct source *src, struct err *err)
+static int parse_line(struct bounds *b, char *line, struct bounds_source *src, struct err *err)
 {
 	enum { WORDS_MAX = 128 };
 	char *words[WORDS_MAX];
@@ -422,7 +422,8 @@ static int parse_line(struct bounds *b, char *line, struct source *src, struct e
 		if (n == 1)
 			return complain(src, err, "%s needs a value", words[0]);
 		bool none = keys[i].list && n == 2 && streq(words[1], "none");
-		return keys[i].set(b, src, &(struct values){ words + 1, none ? 0 : n - 1 }, err);
+		return keys[i].set(b, src, &(struct bounds_values){ words + 1, none ? 0 : n - 1 },
+				   err);
 	}
 	auto_strbuf list = STRBUF_INIT;
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
@@ -430,7 +431,7 @@ static int parse_line(struct bounds *b, char *line, struct source *src, struct e
 	return complain(src, err, "unknown key '%.40s'; there are %s", words[0], strbuf_str(&list));
 }
 
-static int parse_text(struct bounds *b, const char *text, size_t len, struct source *src,
+static int parse_text(struct bounds *b, const char *text, size_t len, struct bounds_source *src,
 		      struct err *err)
 {
 	auto_free char *copy = xmemdupz(text, len);
@@ -460,9 +461,12 @@ static void name_after(struct bounds *b, const char *spec)
 	b->name = name;
 }
 
-static int load_into(struct bounds *b, const char *spec, const struct source *from, struct err *err)
+static int load_into(struct bounds *b, const char *spec, const struct bounds_source *from,
+		     struct err *err)
 {
-	struct source src = { .name = spec, .depth = from ? from->depth + 1 : 0, .derived = from };
+	struct bounds_source src = { .name = spec,
+				     .depth = from ? from->depth + 1 : 0,
+				     .derived = from };
 	const struct bounds_set *set = find_set(spec);
 
 	if (!from)
@@ -515,7 +519,7 @@ static int check(const struct bounds *b, const char *source, struct err *err)
 int bounds_parse(const char *text, size_t len, const char *source, struct bounds *out,
 		 struct err *err)
 {
-	struct source src = { .name = source };
+	struct bounds_source src = { .name = source };
 	int rc = parse_text(out, text, len, &src, err);
 
 	return rc ? rc : check(out, source, err);

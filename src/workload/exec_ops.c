@@ -24,25 +24,25 @@ static int64_t result(int64_t rc)
 }
 
 /* A descriptor for an ARG_FILE argument: the handle's, or one opened for this call. */
-struct opened {
+struct exec_file {
 	int fd;
 	int close; /* -1 for a handle */
 };
 
-static struct opened open_arg(struct exec *x, const struct arg *arg, int flags)
+static struct exec_file open_arg(struct exec *x, const struct arg *arg, int flags)
 {
 	if (arg->is_handle)
-		return (struct opened){ exec_handle_fd(x, arg->text), -1 };
+		return (struct exec_file){ exec_handle_fd(x, arg->text), -1 };
 	int fd = exec_open_path(x, arg->text, flags, 0644);
-	return (struct opened){ fd, fd };
+	return (struct exec_file){ fd, fd };
 }
 
-static void opened_close(struct opened *o)
+static void opened_close(struct exec_file *o)
 {
 	util_close(o->close);
 }
 
-#define auto_opened __attribute__((cleanup(opened_close))) struct opened
+#define auto_opened __attribute__((cleanup(opened_close))) struct exec_file
 
 static int sync_flags(const struct arg *flags)
 {
@@ -326,10 +326,11 @@ int64_t exec_falloc(struct exec *x, const struct op *op)
 }
 
 /* Where a copy goes; not made if there is nothing to copy, whose error it then takes over. */
-static struct opened open_second(struct exec *x, const struct opened *from, const struct arg *arg)
+static struct exec_file open_second(struct exec *x, const struct exec_file *from,
+				    const struct arg *arg)
 {
 	if (from->fd < 0)
-		return (struct opened){ from->fd, -1 };
+		return (struct exec_file){ from->fd, -1 };
 	return open_arg(x, arg, O_WRONLY | O_CREAT);
 }
 

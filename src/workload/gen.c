@@ -48,7 +48,7 @@ struct memo_entry {
 };
 
 /* One position of the workload being built. */
-struct level {
+struct position {
 	size_t choice;
 	uint64_t persist;   /* which of the options */
 	uint64_t n_persist; /* how many there are */
@@ -72,7 +72,7 @@ struct gen {
 	char prefix[96]; /* "workload NAME.FINGERPRINT/" */
 	uint64_t index;	 /* of the workload that gen_next() gives next */
 	bool started;	 /* levels hold workload index-1 */
-	struct level level[BOUNDS_LENGTH_MAX];
+	struct position level[BOUNDS_LENGTH_MAX];
 	struct strbuf text;
 	struct strbuf out;
 };
@@ -370,7 +370,7 @@ static uint64_t count_from(struct gen *g, unsigned position, const struct used *
 /* Writes operation `choice` of a level, with what it depends on. */
 static void enter_op(struct gen *g, unsigned position, size_t choice)
 {
-	struct level *l = &g->level[position];
+	struct position *l = &g->level[position];
 	const struct gen_choice *c = &g->choices.v[choice];
 	bool last = position + 1 == g->b->length;
 
@@ -390,7 +390,7 @@ static void enter_op(struct gen *g, unsigned position, size_t choice)
 /* Writes the persistence points of a level, and readies the next. */
 static void enter_persist(struct gen *g, unsigned position, uint64_t persist)
 {
-	struct level *l = &g->level[position];
+	struct position *l = &g->level[position];
 	const struct gen_choice *c = &g->choices.v[l->choice];
 	bool last = position + 1 == g->b->length;
 	struct persist_options o = persist_options(g, &l->after, c, last);
@@ -414,7 +414,7 @@ static void enter_persist(struct gen *g, unsigned position, uint64_t persist)
 			add_point(g, w, &points[i]);
 		return;
 	}
-	struct level *next = &g->level[position + 1];
+	struct position *next = &g->level[position + 1];
 	next->world_before = l->world_op;
 	for (unsigned i = 0; i < n; i++)
 		add_point(g, &next->world_before, &points[i]);
@@ -438,7 +438,7 @@ static void advance(struct gen *g)
 	unsigned n = g->b->length, at = n;
 
 	while (at-- > 0) {
-		struct level *l = &g->level[at];
+		struct position *l = &g->level[at];
 
 		if (l->persist + 1 < l->n_persist) {
 			enter_persist(g, at, l->persist + 1);
@@ -487,7 +487,7 @@ static void build(struct gen *g, uint64_t index)
 	g->level[0].text_before = 0;
 	gen_world_init(&g->level[0].world_before);
 	for (unsigned at = 0; at < g->b->length; at++) {
-		struct level *l = &g->level[at];
+		struct position *l = &g->level[at];
 		size_t choice = next_choice(g, at, 0);
 		uint64_t below = 0;
 

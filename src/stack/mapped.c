@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* modules.c - reads the maps of processes, and opens the ELF files in them. */
-#include "stack/modules.h"
+/* mapped.c - reads the maps of processes, and opens the ELF files in them. */
+#include "stack/mapped.h"
 
 #include <fcntl.h>
 #include <gelf.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* states.c - crash states of a recorded run: which, and what each of them recovers to. */
+/* crash_states.c - crash states of a recorded run: which, and what each of them recovers to. */
 #include <errno.h>
 
 #include "run/bad_media.h"
@@ -221,7 +221,7 @@ int judge_attempt(struct run *r, const struct crash_state *state, struct trace *
 	return rc;
 }
 
-int judge_tell(struct run *r, const struct judge *j, const struct crash_state *state,
+int judge_tell(struct run *r, const struct state_judge *j, const struct crash_state *state,
 	       const struct crash_state *second, const struct attempt *a, size_t operation,
 	       const char *diagnosis, struct err *err)
 {
@@ -291,7 +291,7 @@ static void compare(struct run *r, const struct attempt *first, struct attempt *
 			xstrdup("recovery had been interrupted by a second crash"));
 }
 
-static int check_second(struct run *r, const struct judge *j, const struct crash_state *state,
+static int check_second(struct run *r, const struct state_judge *j, const struct crash_state *state,
 			const struct crash_state *second, const struct attempt *first,
 			struct err *err)
 {
@@ -312,8 +312,9 @@ static int check_second(struct run *r, const struct judge *j, const struct crash
 	return judge_tell(r, j, state, second, &again, RUN_NO_OPERATION, NULL, err);
 }
 
-static int explore_recovery(struct run *r, const struct judge *j, const struct crash_state *state,
-			    const struct attempt *first, struct err *err)
+static int explore_recovery(struct run *r, const struct state_judge *j,
+			    const struct crash_state *state, const struct attempt *first,
+			    struct err *err)
 {
 	struct crash_points points = { 0 };
 	struct crash_opts opts = CRASH_OPTS_INIT;
@@ -346,7 +347,7 @@ static int explore_recovery(struct run *r, const struct judge *j, const struct c
 /* ---- one state ---- */
 
 /* Recovers one state and checks it; with a second id, also that of the crash while recovering. */
-static int check_state(struct run *r, const struct judge *j, const struct crash_state *state,
+static int check_state(struct run *r, const struct state_judge *j, const struct crash_state *state,
 		       const struct crash_state *second, struct reads *reads, struct err *err)
 {
 	auto_attempt a = ATTEMPT_INIT(&r->seen);
@@ -383,7 +384,7 @@ int check_replayed(struct run *r, const struct workload *w, struct crash_state *
 		   const struct crash_state *second, const struct image *base,
 		   const struct run_reporter *report, struct run_totals *totals, struct err *err)
 {
-	struct judge j = { .w = w, .base = base, .report = report, .totals = totals };
+	struct state_judge j = { .w = w, .base = base, .report = report, .totals = totals };
 
 	r->report = report;
 	find_marks(r);
@@ -413,7 +414,7 @@ static bool teaches(const struct crash_state *s)
 int explore_states(struct run *r, const struct workload *w, const struct run_reporter *report,
 		   struct run_totals *totals, struct err *err)
 {
-	struct judge j = { .w = w, .base = &r->base, .report = report, .totals = totals };
+	struct state_judge j = { .w = w, .base = &r->base, .report = report, .totals = totals };
 	struct crash_points points = { 0 };
 	struct crash_opts opts = CRASH_OPTS_INIT;
 	struct model_pm_opts model;

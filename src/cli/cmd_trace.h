@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace.h - what the subcommands of "outage trace" share: their options, and how they begin and end
- * what they print. A subcommand is one file.
+ * cmd_trace.h - what the subcommands of "outage trace" share: their options, and how they begin and
+ * end what they print. A subcommand is one file.
  */
-#ifndef CLI_TRACE_H
-#define CLI_TRACE_H
+#ifndef CLI_CMD_TRACE_H
+#define CLI_CMD_TRACE_H
 
 #include "base/json.h"
 #include "cli/cli.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * main.c - the agent: a static program that is init in a guest, does what the host asks for, and
+ * init.c - the agent: a static program that is init in a guest, does what the host asks for, and
  * nothing else. It is made of the same rooms as the host's program, so an operation is performed,
  * and a tree walked, in the same way on both sides.
  */

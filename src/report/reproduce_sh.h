@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* script.h - shared by the files that make reproduce.sh; each function appends to `out`. */
-#ifndef REPORT_SCRIPT_H
-#define REPORT_SCRIPT_H
+/* reproduce_sh.h - shared by the files that make reproduce.sh; each function appends to `out`. */
+#ifndef REPORT_REPRODUCE_SH_H
+#define REPORT_REPRODUCE_SH_H
 
 #include "report/view.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* record.c - runs a workload on the target while the disk records, and the reference beside it. */
+/* run_record.c - runs a workload on the target while the disk records, and the reference beside it.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* modules.h - programs and libraries that are mapped into processes. Not for several threads. */
-#ifndef STACK_MODULES_H
-#define STACK_MODULES_H
+/* mapped.h - programs and libraries that are mapped into processes. Not for several threads. */
+#ifndef STACK_MAPPED_H
+#define STACK_MAPPED_H
 
 #include <elfutils/libdw.h>
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * script.c - a shell script for who does not have this program: it shows the disk as the crash left
- * it, and does with it what run/attempt.c did when the problem was found, in the same order.
+ * reproduce_sh.c - a shell script for who does not have this program: it shows the disk as the
+ * crash left it, and does with it what run/attempt.c did when the problem was found, in the same
+ * order.
  *
  * The tests and doc/ rely on its exit status: 1 if the problem shows, 0 if it does not, and 2 if
  * that cannot be told, so never 0 for want of a program, a device or a log.
  */
 #include "report/report.h"
-#include "report/script.h"
+#include "report/reproduce_sh.h"
 #include "report/shell.h"
 #include "run/attempt.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* shrink.c - does a script again, and leaves out of it what is not needed. */
+/* script_shrink.c - does a script again, and leaves out of it what is not needed. */
 #include <errno.h>
 
 #include "explore/shrink_impl.h"
