@@ -10,7 +10,6 @@
 #include "keys.h"
 #include "record-sample.h"
 
-static char dir[] = "/tmp/outage-dir-XXXXXX";
 static char *run, *one;
 
 static const struct record_type plan_type = RECORD_TYPE("sample-run", sample_fields, struct sample);
@@ -29,14 +28,6 @@ static const struct case_kind kind = {
 	.finding_mark = "sample-case",
 	.links_trace = true,
 };
-
-static void write_text(const char *name, const char *text)
-{
-	struct err err = ERR_INIT;
-
-	if (io_write_file(run, name, text, strlen(text), 0, &err))
-		ok(false, "%s", err.msg);
-}
 
 static void remove_file(const char *name)
 {
@@ -59,16 +50,16 @@ static void test_kinds(void)
 {
 	ok(taken(dir, "is not the directory of a run, nor of a finding"), "a directory is none");
 	ok(taken(run, "explore"), "a run without a record is an exploration");
-	write_text("app", "dir\t/x\n");
+	write_below(run, "app", "dir\t/x\n");
 	ok(taken(run, "was made by an earlier version of outage"), "unless it has an older one");
 	remove_file("app");
-	write_text(CASE_RUN, "outage-run 1\n");
+	write_below(run, CASE_RUN, "outage-run 1\n");
 	ok(taken(run, "r/run was made by an earlier version of outage"), "of test as well");
-	write_text(CASE_RUN, "outage-pm-case 2\n");
+	write_below(run, CASE_RUN, "outage-pm-case 2\n");
 	ok(taken(run, "is of another kind"), "a run that says that it is a finding");
-	write_text(CASE_RUN, "outage-run 2\n");
+	write_below(run, CASE_RUN, "outage-run 2\n");
 	ok(taken(run, "is of another kind"), "or nothing");
-	write_text(CASE_RUN, "outage-pm-run 2\n");
+	write_below(run, CASE_RUN, "outage-pm-run 2\n");
 	ok(taken(run, "pm") && case_is_run(run, "pm-run") && !case_is_run(run, "app-run") &&
 		   !case_is_one(run),
 	   "a run");
@@ -82,12 +73,12 @@ static void test_create(void)
 	ok(!case_create(run, "x", made, &out, &err) && streq(out, run), "a run is made: %s",
 	   err.msg);
 	free(out);
-	write_text("trace", "trace");
+	write_below(run, "trace", "trace");
 	ok(case_create(run, "x", made, &out, &err) == -EEXIST &&
 		   strstr(err.msg, "r/trace is there already"),
 	   "not where it would overwrite something: %s", err.msg);
 	err_clear(&err);
-	write_text(CASE_RUN, "");
+	write_below(run, CASE_RUN, "");
 	ok(case_create(run, "x", made, &out, &err) == -EEXIST && strstr(err.msg, "holds a run"),
 	   "nor in another: %s", err.msg);
 	remove_file(CASE_RUN);
@@ -145,7 +136,7 @@ static void test_marks(void)
 	bool ours;
 
 	for (size_t i = 0; i < ARRAY_SIZE(covered); i++) {
-		write_text("trace", "trace");
+		write_below(run, "trace", "trace");
 		save(&at, 10);
 		ok(!case_trust(&at, one, &plan, false, &ours, &err) && ours, "one's own: %s",
 		   err.msg);
@@ -161,19 +152,15 @@ static void test_marks(void)
 
 int main(void)
 {
-	umask(022);
-	if (!mkdtemp(dir))
+	if (!begin_trust())
 		return 1;
-	auto_free char *clear = xasprintf("rm -rf %s", dir);
-
 	run = xasprintf("%s/r", dir);
 	one = xasprintf("%s/findings/10", run);
-	use_own_key(dir);
 	test_create();
 	test_kinds();
 	test_findings();
 	test_marks();
 	free(run);
 	free(one);
-	return system(clear) ? 1 : done_testing();
+	return done_testing();
 }
