@@ -501,6 +501,7 @@ static bool any_sleeps(void)
 {
 	DIR *d = opendir("/proc");
 	const struct dirent *e;
+	auto_free char *mark = xasprintf("OUTAGE_APP_TEST=%d.", (int)getpid());
 	bool found = false;
 
 	while (d && (e = readdir(d))) {
@@ -510,7 +511,7 @@ static bool any_sleeps(void)
 		ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
 
 		if (n > 0 && atoi(e->d_name) != getpid() &&
-		    memmem(text, (size_t)n, "OUTAGE_APP_TEST", 15)) {
+		    memmem(text, (size_t)n, mark, strlen(mark))) {
 			printf("# still there: process %s\n", e->d_name);
 			found = true;
 		}
@@ -532,7 +533,9 @@ static void test_check(void)
 {
 	struct fixture f;
 
-	setenv("OUTAGE_APP_TEST", "1", 1); /* a mark for what is started from here on */
+	/* A mark for what is started from here on; another such test may run beside this one. */
+	auto_free char *mark = xasprintf("%d.", (int)getpid());
+	setenv("OUTAGE_APP_TEST", mark, 1);
 	fixture_make(&f);
 	in_child(check_all, &f, false, false, "checks in a PID namespace");
 	in_child(check_all, &f, true, false, "checks without");
