@@ -23,11 +23,11 @@ requires_kernel() {
 wrong() {
 	local pattern=$1
 	shift
-	check "wrong: $*" status 2 test "$@" -o x short
+	check "wrong: $*" status 2 test "$@" -o wrong-run short
 	check "is said in one line" one_line
 	check "and what: $pattern" complains "$pattern"
-	check "no run is begun" [ ! -e x/findings ]
-	rm -rf x
+	check "no run is begun" [ ! -e wrong-run/findings ]
+	rm -rf wrong-run
 }
 wait_for_none() { # of the processes that the test's own `ours` prints, while they are being ended
 	soon eval '[ -z "$(ours)" ]' && return 0
