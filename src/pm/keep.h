@@ -37,7 +37,6 @@ struct pm_plan {
 };
 
 void pm_plan_release(struct pm_plan *p);
-int pm_plan_save(const char *run, const struct pm_plan *p, struct err *err) must_check;
 int pm_plan_load(const char *run, struct pm_plan *out, struct err *err) must_check;
 
 struct pm_case {
