@@ -43,7 +43,7 @@ struct pm_case {
 	char *dir;    /* of the finding; not kept */
 	char *state;  /* the id of the crash state */
 	char *title;  /* what is lost, or wrong */
-	char *cause;  /* "ordering: a fence is missing"; NULL: bad lines, and what is older */
+	char *cause;  /* "ordering: a fence is missing"; NULL: bad lines */
 	char *seen;   /* how the command ended */
 	char *detail; /* lines for people: the stores, and where they were made */
 	uint64_t point, states;
