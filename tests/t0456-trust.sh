@@ -89,7 +89,7 @@ check 'with a mark' as "$ours" 1 replay mine/shrunk/0-0
 one=copy/findings/0-0
 others() { distrusts "run '$dir/server" "$ours" replay "$one"; }
 for file in $(cd mine && echo findings/0-0/* base-0.img base-0.mark); do
-	rm -rf copy && cp -r mine copy
+	rm -rf copy ran && cp -r mine copy
 	# The last byte that is not zero: of an image that is little.
 	at=$(od -An -v -tx1 -w1 -Ad "copy/$file" | awk '$2 != "00" { at = NR - 1 } END { print at + 0 }')
 	byte=$(od -An -tu1 -j "$at" -N1 "copy/$file")

@@ -155,11 +155,6 @@ const char *app_plan_asks(const struct app_plan *p)
 	return p->check ? "check" : p->restart ? "restart" : "query";
 }
 
-int app_plan_save(const char *run, const struct app_plan *p, struct err *err)
-{
-	return record_save(&plan_type, run, CASE_RUN, p, err);
-}
-
 int app_plan_load(const char *run, struct app_plan *out, struct err *err)
 {
 	struct app_plan p = { 0 };

@@ -27,7 +27,6 @@ struct app_plan {
 
 void app_plan_release(struct app_plan *p);
 const char *app_plan_asks(const struct app_plan *p); /* "check", "restart" or "query" */
-int app_plan_save(const char *run, const struct app_plan *p, struct err *err) must_check;
 int app_plan_load(const char *run, struct app_plan *out, struct err *err) must_check;
 /* case_trust(), of a plan and a finding. */
 int app_trust(const char *run, const char *case_dir, struct app_plan *p, bool trust,

@@ -99,28 +99,6 @@ int case_list(const char *run, struct words *out, struct err *err)
 	return 0;
 }
 
-/* Whether a file is there, and a record of this type. */
-static bool is_record(const char *dir, const char *name, const char *type)
-{
-	struct err ignored = ERR_INIT;
-	auto_free char *is = NULL;
-
-	return below_has_file(dir, name) && !record_type_of(dir, name, &is, &ignored) &&
-	       streq(is, type);
-}
-
-bool case_is_run(const char *dir, const char *type)
-{
-	return is_record(dir, CASE_RUN, type);
-}
-
-bool case_is_finding(const char *dir, const char *type)
-{
-	auto_free char *at = below_case(dir);
-
-	return is_record(at, CASE_FILE, type);
-}
-
 static int read_kind(const char *dir, const char *name, const char *suffix, char **out,
 		     struct err *err)
 {
@@ -165,6 +143,14 @@ int case_kind_of(const char *dir, char **out, struct err *err)
 			       dir);
 	*out = xstrdup("explore"); /* which has no RUN/run */
 	return 0;
+}
+
+bool case_is(const char *dir, const char *kind)
+{
+	auto_free char *is = NULL;
+	struct err ignored = ERR_INIT;
+
+	return !case_kind_of(dir, &is, &ignored) && streq(is, kind);
 }
 
 bool case_has_ended(const char *run)

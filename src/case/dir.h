@@ -41,9 +41,7 @@ int case_list(const char *run, struct words *out, struct err *err) must_check;
 bool case_is_one(const char *dir);
 /* The kind of a run or a finding, by what its record says: "pm"; to be freed. */
 int case_kind_of(const char *dir, char **out, struct err *err) must_check;
-/* Whether RUN/run, or the file "case" of a finding, is a record of this type. */
-bool case_is_run(const char *dir, const char *type);
-bool case_is_finding(const char *dir, const char *type);
+bool case_is(const char *dir, const char *kind);
 /* Whether the run came to its end. */
 bool case_has_ended(const char *run);
 

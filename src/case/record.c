@@ -98,14 +98,14 @@ static int set_real(const struct record_field *f, double *to, const char *value,
 	char *end;
 
 	*to = strtod(value, &end);
-	return *value && !*end && isfinite(*to) ? 0 : wrong(f, "a number", value, err);
+	return !*end && isfinite(*to) ? 0 : wrong(f, "a number", value, err);
 }
 
 int record_set(const struct record_field *f, void *s, const char *value, struct err *err)
 {
 	void *to = member_of(f, s);
 
-	if (f->kind != RECORD_PROSE && f->kind != RECORD_LIST && strchr(value, '\n'))
+	if (f->kind != RECORD_PROSE && strchr(value, '\n'))
 		return err_set(err, -EINVAL, "%s has a line end in it", f->key.name);
 	if (f->set)
 		return f->set(to, value, err);
@@ -162,53 +162,42 @@ void record_put(const struct record_field *f, const void *s, struct strbuf *out)
 
 /* ---- as text ---- */
 
-static void put_line(const char *key, const char *value, size_t len, struct strbuf *out)
+/* The values of a field, one by one: `rest` begins with what record_put() gave. */
+static char *next_value(const struct record_field *f, char **rest)
+{
+	return f->kind == RECORD_LINES || f->kind == RECORD_LIST ? strsep(rest, "\n")
+								 : steal(*rest);
+}
+
+static void put_line(const char *key, const char *value, struct strbuf *out)
 {
 	strbuf_addf(out, "%s ", key);
-	for (const char *c = value; c < value + len; c++) {
-		if (*c == '\n' || *c == '\t' || *c == '\\') {
+	for (; *value; value++) {
+		if (*value == '\n' || *value == '\t' || *value == '\\') {
 			strbuf_addch(out, '\\');
-			strbuf_addch(out, *c == '\n' ? 'n' : *c == '\t' ? 't' : '\\');
+			strbuf_addch(out, *value == '\n' ? 'n' : *value == '\t' ? 't' : '\\');
 		} else {
-			strbuf_addch(out, *c);
+			strbuf_addch(out, *value);
 		}
 	}
 	strbuf_addch(out, '\n');
-}
-
-static void put_lines(const char *key, const char *lines, struct strbuf *out)
-{
-	for (const char *end; lines; lines = *end ? end + 1 : NULL) {
-		end = lines + strcspn(lines, "\n");
-		put_line(key, lines, (size_t)(end - lines), out);
-	}
 }
 
 static void print_fields(const struct record_type *t, const void *s, struct strbuf *out);
 
 static void print_field(const struct record_field *f, const void *s, struct strbuf *out)
 {
-	const void *from = member_of(f, s);
-	const struct record_parts *parts = from;
-	const struct words *list = from;
-	const char *text = is_text(f) ? *(char *const *)from : NULL;
+	const struct record_parts *parts = f->part ? member_of(f, s) : NULL;
 	auto_strbuf value = STRBUF_INIT;
+	char *rest;
 
-	if (text && f->kind == RECORD_LINES) {
-		put_lines(f->key.name, text, out);
-	} else if (text) {
-		put_line(f->key.name, text, strlen(text), out);
-	} else if (f->kind == RECORD_LIST) {
-		for (size_t i = 0; i < list->n; i++)
-			put_line(f->key.name, list->v[i], strlen(list->v[i]), out);
-	} else if (f->kind == RECORD_PARTS) {
-		for (size_t i = 0; i < parts->n; i++)
-			print_fields(f->part, part_at(f, parts, i), out);
-	} else {
-		record_put(f, s, &value);
-		if (value.len)
-			put_line(f->key.name, value.buf, value.len, out);
-	}
+	for (size_t i = 0; parts && i < parts->n; i++)
+		print_fields(f->part, part_at(f, parts, i), out);
+	record_put(f, s, &value);
+	rest = value.buf;
+	for (const char *one; (one = next_value(f, &rest));)
+		if (*one)
+			put_line(f->key.name, one, out);
 }
 
 static void print_fields(const struct record_type *t, const void *s, struct strbuf *out)
@@ -273,8 +262,7 @@ static int take(const struct record_type *t, size_t i, void *s, uint64_t *seen, 
 	if (*seen >> i & 1 && f->kind != RECORD_LINES && f->kind != RECORD_LIST)
 		return err_set(err, -EINVAL, "%s is there twice", f->key.name);
 	*seen |= 1ULL << i;
-	return f->required && !*value ? err_set(err, -EINVAL, "%s has no value", f->key.name)
-				      : record_set(f, s, value, err);
+	return record_set(f, s, value, err);
 }
 
 static int take_part(struct reader *r, const struct record_field *f, size_t i, const char *value)
@@ -310,7 +298,7 @@ static int take_line(struct reader *r, char *line)
 			part = &t->fields[k];
 	if (i == t->n && !part)
 		return err_set(r->err, -EINVAL, "'%.40s' is no key", line);
-	if (!value)
+	if (!value || !*value)
 		return err_set(r->err, -EINVAL, "%s has no value", line);
 	if (unescape(value, r->err))
 		return -EINVAL;
@@ -453,13 +441,12 @@ bool record_key(const struct record_type *t, size_t i, struct trust_key *out)
 static void field_would(const struct record_field *f, const void *s, struct strbuf *would)
 {
 	auto_strbuf value = STRBUF_INIT;
-	bool lines = f->kind == RECORD_LINES || f->kind == RECORD_LIST;
 	char *rest;
 
 	record_put(f, s, &value);
-	rest = value.len ? value.buf : NULL;
-	for (const char *one; (one = lines ? strsep(&rest, "\n") : steal(rest));)
-		if (!f->harmless || !f->harmless(one))
+	rest = value.buf;
+	for (const char *one; (one = next_value(f, &rest));)
+		if (*one && (!f->harmless || !f->harmless(one)))
 			trust_would(f->key, one, would);
 }
 

@@ -16,8 +16,8 @@
  *     without a value, a value that its field cannot have, a NUL, or without a key that is required
  *     is refused as a whole, with the number of the line. So what is taken for one line in scripts
  *     and messages is one.
- * R2: what was printed is read back as the same struct (a double to nine digits), and printed as
- *     the same text.
+ * R2: what was printed is read back as the same struct (a double to nine digits, an empty text as
+ *     none), and printed as the same text.
  * R3: every key has been thought about: none leads to TRUST_UNKNOWN.
  */
 #ifndef CASE_RECORD_H
@@ -32,7 +32,7 @@ enum {
 };
 
 enum record_kind {
-	RECORD_TEXT,   /* char *: one line; NULL: it is not said */
+	RECORD_TEXT,   /* char *: one line; NULL, or "": it is not said */
 	RECORD_PROSE,  /* the same, of any number of lines */
 	RECORD_LINES,  /* char *: lines, and each is a value of the key */
 	RECORD_LIST,   /* struct words: each is a value of the key */
@@ -48,9 +48,10 @@ enum record_kind {
 struct record_field {
 	struct trust_key key; /* its name, and what its value leads to */
 	enum record_kind kind;
-	size_t at;	    /* of the member */
-	bool required;	    /* it is there, and not empty */
+	size_t at; /* of the member */
+	bool required;
 	uint64_t otherwise; /* the default of a number */
+	const char *option; /* that sets it, if it has another name; "": none does; for plans */
 	/* Instead of what the kind does, or NULL; set() refuses a value that cannot be. */
 	int (*set)(void *member, const char *value, struct err *err);
 	/* Adds nothing if the member is at its default. */

@@ -473,14 +473,14 @@ static int record(struct app *a, struct err *err)
 				     .timeout_ms = a->plan.timeout_ms,
 				     .trace_max = (uint64_t)2 << 30 };
 	/* Known from the start, so that one that was killed can be told from nothing. */
-	int rc = app_plan_save(a->run.dir, &a->plan, err);
+	int rc = record_save(app_kind.plan, a->run.dir, CASE_RUN, &a->plan, err);
 
 	if (!rc)
 		rc = app_record(&o, &a->plan.root_ino, &a->summary.notes, err);
 	if (!rc && a->plan.ack_file)
 		rc = app_ack_file(a->run.dir, a->plan.ack_file, err);
 	if (!rc)
-		rc = app_plan_save(a->run.dir, &a->plan, err);
+		rc = record_save(app_kind.plan, a->run.dir, CASE_RUN, &a->plan, err);
 	if (!rc)
 		rc = app_plan_load(a->run.dir, &a->run.plan, err);
 	if (!rc)
@@ -529,7 +529,7 @@ static int check_output(const struct app *a, struct err *err)
 			       "the results would be inside of the application's directory, %s; "
 			       "give another -o",
 			       a->plan.dir);
-	if (a->output && case_is_run(a->output, app_kind.plan->name))
+	if (a->output && case_is(a->output, "app"))
 		return err_set(err, -EEXIST,
 			       case_has_ended(a->output)
 				       ? "%s holds a run already: give another -o"

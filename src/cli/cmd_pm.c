@@ -145,7 +145,7 @@ static int record(struct pm *p, struct err *err)
 	int rc = pm_record(&o, &p->counts, &p->made, err);
 
 	if (!rc)
-		rc = pm_plan_save(p->dir, &p->plan, err);
+		rc = record_save(pm_kind.plan, p->dir, CASE_RUN, &p->plan, err);
 	if (!rc)
 		rc = case_run_mark(&pm_kind, p->dir, err);
 	if (!rc)
@@ -518,7 +518,7 @@ static int make_run(struct pm *p, struct err *err)
 {
 	auto_free char *dir = NULL;
 
-	if (p->output && case_is_run(p->output, pm_kind.plan->name))
+	if (p->output && case_is(p->output, "pm"))
 		return err_set(err, -EEXIST, "%s holds a run already: give another -o", p->output);
 	int rc = case_create(p->output, "pm", pm_kind.made, &dir, err);
 	if (rc)

@@ -6,7 +6,6 @@
 
 #include "base/json.h"
 #include "cli/test_findings.h"
-#include "cli/test_replay.h"
 #include "explore/keep.h"
 #include "explore/overlap.h"
 

@@ -262,7 +262,7 @@ static int check_place(const struct shrink_request *o, struct err *err)
 	/* It would be replaced with all it holds. */
 	if (!in_run && lstat(o->output, &st) == 0)
 		return err_set(err, -EEXIST, "%s is there already: leave out -o", o->output);
-	if (!case_is_run(above, pm_kind.plan->name))
+	if (!case_is(above, "pm"))
 		return err_set(err, -EINVAL,
 			       "%s cannot be the place of a finding of outage pm, which needs "
 			       "its run: leave out -o",

@@ -8,7 +8,6 @@
 #include "base/below.h"
 #include "base/json.h"
 #include "cli/guest_opts.h"
-#include "cli/test_replay.h"
 #include "report/report.h"
 #include "run/shrink.h"
 

@@ -4,12 +4,30 @@
 #define CLI_TEST_FINDINGS_H
 
 #include "cli/kind.h"
+#include "run/replay.h"
 
 /* See struct case_ops. */
 int test_title(const char *dir, struct strbuf *out, struct err *err) must_check;
 int test_report(const char *dir, enum report_form form, struct strbuf *out, struct err *err)
 	must_check;
+int test_replay(const struct replay_request *r);
 int test_shrink(const struct shrink_request *r);
 int test_export(const struct export_request *r);
+
+/* ---- for a finding of an exploration, which is tried in another way ---- */
+
+struct test_replay {
+	struct replay_request r;
+	struct stored_case *c;
+	struct strbuf other_kernel; /* what differs, in words */
+	void *more;		    /* for who has a function of his own */
+};
+
+/* Whether it may be tried, and on which kernel. `script`: see store_trust(). */
+int test_replay_ready(struct test_replay *o, const struct workload *script, struct err *err)
+	must_check;
+/* Runs `fn`, which gets the struct, and tells of a hang. An exit status. */
+int test_replay_watched(struct test_replay *o, int (*fn)(void *ctx));
+void test_replay_print(const struct test_replay *o, const struct replay_result *r);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_replay.c - does a finding of outage test, or of outage explore, show again? */
-#include "cli/test_replay.h"
+#include "cli/test_findings.h"
 
 #include "base/json.h"
 #include "cli/guest_opts.h"

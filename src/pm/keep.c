@@ -101,11 +101,6 @@ void pm_plan_release(struct pm_plan *p)
 	record_release(&plan_type, p);
 }
 
-int pm_plan_save(const char *run, const struct pm_plan *p, struct err *err)
-{
-	return record_save(&plan_type, run, CASE_RUN, p, err);
-}
-
 int pm_plan_load(const char *run, struct pm_plan *out, struct err *err)
 {
 	struct pm_plan p = { 0 };

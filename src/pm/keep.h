@@ -37,14 +37,13 @@ struct pm_plan {
 };
 
 void pm_plan_release(struct pm_plan *p);
-int pm_plan_save(const char *run, const struct pm_plan *p, struct err *err) must_check;
 int pm_plan_load(const char *run, struct pm_plan *out, struct err *err) must_check;
 
 struct pm_case {
 	char *dir;    /* of the finding; not kept */
 	char *state;  /* the id of the crash state */
 	char *title;  /* what is lost, or wrong */
-	char *cause;  /* "ordering: a fence is missing"; NULL: bad lines, and what is older */
+	char *cause;  /* "ordering: a fence is missing"; NULL: bad lines */
 	char *seen;   /* how the command ended */
 	char *detail; /* lines for people: the stores, and where they were made */
 	uint64_t point, states;

@@ -104,7 +104,7 @@ static int trace_one(struct recovery *x, const struct crash_state *s, struct pm_
 	plan.first_point = marks_before(&run->trace, s->point) + 1;
 	plan.budget = plan.budget ? max(plan.budget / x->o->count, (uint64_t)1) : 0;
 	plan.media = 0;
-	rc = pm_plan_save(dir, &plan, err);
+	rc = record_save(pm_kind.plan, dir, CASE_RUN, &plan, err);
 	if (!rc)
 		rc = case_run_mark(&pm_kind, dir, err);
 	if (!rc)

@@ -171,12 +171,13 @@ static int add_file(void *member, const char *value, struct err *err)
 #define REQUIRED   .required = true
 static const struct record_field fields[] = {
 	FIELD("target", TRUST_TARGET, TEXT, target, REQUIRED),
-	FIELD("kernel", TRUST_HARMLESS, TEXT, kernel, REQUIRED),
+	FIELD("kernel", TRUST_HARMLESS, TEXT, kernel, REQUIRED, .option = ""),
 	FIELD("started", TRUST_HARMLESS, TEXT, started),
 	FIELD("guarantee", TRUST_HARMLESS, TEXT, guarantee, REQUIRED, .set = set_guarantee),
 	FIELD("recorder", TRUST_HARMLESS, TEXT, recorder),
-#define TARGET_OPTION(member, kind, leads, key, ...) FIELD(key, leads, kind, member),
-#define GUEST_OPTION				     TARGET_OPTION
+#define TARGET_OPTION(member, kind, leads, key, name, ...)                                         \
+	FIELD(key, leads, kind, member, .option = name),
+#define GUEST_OPTION TARGET_OPTION
 #include "target/options.def"
 	FIELD("crash", TRUST_HARMLESS, COUNT, modes, .set = set_modes, .put = put_modes),
 	FIELD("max-subset", TRUST_HARMLESS, COUNT, max_subset),
@@ -209,22 +210,9 @@ static const struct record_field fields[] = {
 const struct record_type plan_record = RECORD_TYPE("test-run", fields, struct plan);
 static_assert(ARRAY_SIZE(fields) <= 64, "given has a bit for each");
 
-/* The option that sets a member; "": none does. */
 static const char *option_name(const struct record_field *f)
 {
-	static const struct {
-		const char *key, *option;
-	} others[] = {
-		{ "kernel", "" },
-#define TARGET_OPTION(_m, _k, _l, key, name, ...) { key, name },
-#define GUEST_OPTION				  TARGET_OPTION
-#include "target/options.def"
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		if (streq(others[i].key, f->key.name))
-			return others[i].option;
-	return f->key.name;
+	return f->option ? f->option : f->key.name;
 }
 
 void plan_init(struct plan *p)

@@ -11,22 +11,6 @@
 
 /* ---- what is stored ---- */
 
-/* Points and layers that include the one the state came from, for a case that does not say them.
- */
-static unsigned guess_modes(const struct stored_case *c)
-{
-	if (!c->layer || stored_case_live(c))
-		return RUN_LAST;
-	if (streq(c->layer, crash_layer_name(CRASH_COMPLETED)))
-		return RUN_PERSIST;
-	if (streq(c->layer, crash_layer_name(CRASH_ALL)))
-		return RUN_PREFIX | RUN_REORDER;
-	for (enum crash_layer l = CRASH_TEAR_ALL; l <= CRASH_UNITS; l++)
-		if (streq(c->layer, crash_layer_name(l)))
-			return RUN_REORDER | RUN_TORN;
-	return RUN_REORDER;
-}
-
 int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *err)
 {
 	const struct guarantee *g = guarantee_find(c->guarantee);
@@ -59,7 +43,7 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 #include "target/options.def"
 			    .strange = !c->ours },
 		.guarantee = g,
-		.modes = c->crash ? (unsigned)modes : guess_modes(c),
+		.modes = c->crash ? (unsigned)modes : RUN_LAST, /* an exploration has none */
 		.max_subset = (uint32_t)min(c->max_subset, (uint64_t)UINT32_MAX),
 		.budget = c->crash ? c->budget : REPLAY_BUDGET,
 		.seed = c->seed,

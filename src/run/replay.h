@@ -12,10 +12,7 @@
 
 enum { REPLAY_BUDGET = 2000 }; /* crash states of one run of the workload */
 
-/*
- * The options of a run that judges the case as the one that found it did. Where the case does not
- * say the crash modes, they follow from the layer the state was found in. Borrows from `c`.
- */
+/* The options of a run that judges the case as the one that found it did. Borrows from `c`. */
 int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *err) must_check;
 
 int replay_trace(const struct stored_case *c, struct trace *out, struct err *err) must_check;

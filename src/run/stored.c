@@ -193,7 +193,7 @@ int store_load(const char *dir, struct stored_case *out, struct err *err)
 	stored_case_init(out);
 	out->dir = xstrdup(dir);
 	out->at = below_case(dir);
-	out->explored = case_is_finding(dir, store_explored.name);
+	out->explored = case_is(dir, "explore");
 	int rc = record_load(out->explored ? &store_explored : &store_record, out->at, CASE_FILE,
 			     out, err);
 	if (!rc)

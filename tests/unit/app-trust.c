@@ -50,8 +50,8 @@ static void make(struct app_plan *p)
 	write_below(dir, "stacks", "stacks");
 	write_below(dir, "shown", "shown");
 	strbuf_adds(&c.said, "said");
-	ok(!app_plan_save(dir, p, &err) && !case_run_mark(&app_kind, dir, &err) &&
-		   !app_case_save(dir, 0, &c, true, &err),
+	ok(!record_save(app_kind.plan, dir, CASE_RUN, p, &err) &&
+		   !case_run_mark(&app_kind, dir, &err) && !app_case_save(dir, 0, &c, true, &err),
 	   "a run with a finding: %s", err.msg);
 	app_case_release(&c);
 }

@@ -60,8 +60,7 @@ static void test_kinds(void)
 	write_below(run, CASE_RUN, "outage-run 2\n");
 	ok(taken(run, "is of another kind"), "or nothing");
 	write_below(run, CASE_RUN, "outage-pm-run 2\n");
-	ok(taken(run, "pm") && case_is_run(run, "pm-run") && !case_is_run(run, "app-run") &&
-		   !case_is_one(run),
+	ok(taken(run, "pm") && case_is(run, "pm") && !case_is(run, "app") && !case_is_one(run),
 	   "a run");
 }
 

@@ -32,10 +32,10 @@ static void test_plan(void)
 	struct pm_plan q = { 0 };
 	struct err err = ERR_INIT;
 
-	ok(!case_is_run(dir, pm_kind.plan->name), "an empty directory is no run");
-	is_i(pm_plan_save(dir, &p, &err), 0, "a plan is kept");
+	ok(!case_is(dir, "pm"), "an empty directory is no run");
+	is_i(record_save(pm_kind.plan, dir, CASE_RUN, &p, &err), 0, "a plan is kept");
 	is_i(pm_plan_load(dir, &q, &err), 0, "and comes back");
-	ok(streq(p.file, q.file) && streq(q.recover, "") && streq(q.check, "x") && !q.dump &&
+	ok(streq(p.file, q.file) && !q.recover && streq(q.check, "x") && !q.dump &&
 		   q.granularity == 8 && q.budget == UINT64_MAX && !q.model && q.split == 1,
 	   "as it was");
 	pm_plan_release(&q);
@@ -45,7 +45,7 @@ static void test_plan(void)
 	is_i(write_run("file /a\nbudget many\n"), 0, "a wrong number");
 	ok(pm_plan_load(dir, &q, &err) < 0, "is refused: %s", err.msg);
 	err_clear(&err);
-	is_i(pm_plan_save(dir, &p, &err), 0, "once more");
+	is_i(record_save(pm_kind.plan, dir, CASE_RUN, &p, &err), 0, "once more");
 	pm_plan_release(&p);
 }
 
@@ -110,8 +110,8 @@ static void test_case(void)
 	ok(streq(d.state, c.state) && streq(d.title, c.title) && d.point == 12 && d.states == 3 &&
 		   d.said.len == 4 && streq(d.dir, path),
 	   "as it was");
-	ok(case_is_finding(path, pm_kind.finding->name) && case_is_run(dir, pm_kind.plan->name) &&
-		   !case_is_finding(path, "app-case") && !case_is_run(path, "pm-run"),
+	ok(case_is(path, "pm") && case_is(dir, "pm") && !case_is(path, "app") &&
+		   !case_is(dir, "test"),
 	   "it is known for what it is");
 	pm_case_release(&d);
 	test_move(&c);

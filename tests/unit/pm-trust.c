@@ -54,9 +54,10 @@ static void make(struct pm_plan *p)
 		write_below(dir, below, names[i]);
 	}
 	strbuf_adds(&c.said, "said");
-	ok(!pm_plan_save(dir, p, &err) && !case_run_mark(&pm_kind, dir, &err) &&
-		   !pm_plan_save(nested, p, &err) && !case_run_mark(&pm_kind, nested, &err) &&
-		   !pm_case_save(dir, 0, &c, &err),
+	ok(!record_save(pm_kind.plan, dir, CASE_RUN, p, &err) &&
+		   !case_run_mark(&pm_kind, dir, &err) &&
+		   !record_save(pm_kind.plan, nested, CASE_RUN, p, &err) &&
+		   !case_run_mark(&pm_kind, nested, &err) && !pm_case_save(dir, 0, &c, &err),
 	   "a run with a finding: %s", err.msg);
 	pm_case_release(&c);
 }
