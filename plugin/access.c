@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* access.c - see access.h. */
+/*
+ * access.c - records loads and stores that fall into the region, for user emulation and for whole
+ * machines.
+ */
 #include "access.h"
 
 #include "guest.h"

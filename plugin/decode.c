@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * decode.c - see decode.h. The encodings are those of the Intel manual, volume 2.
+ * decode.c - decodes prefixes, opcode and operands as far as persistent memory and call stacks need
+ * it. The encodings are those of the Intel manual, volume 2.
  *
  * An instruction is: legacy prefixes in any order, then REX, VEX or EVEX, then an opcode of one of
  * three maps (none, 0F, 0F 38; VEX and EVEX name the map by a number), then ModRM, SIB,

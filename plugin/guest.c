@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* guest.c - see guest.h. */
+/* guest.c - reads registers and memory of the guest, with what each version of QEMU offers. */
 #include "guest.h"
 
 #include <link.h>

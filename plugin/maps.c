@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* maps.c - see maps.h. */
+/* maps.c - writes the mappings of this process that are of a file, one a line. */
 #include "maps.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* region.c - see region.h. */
+/* region.c - opens and maps the region's file, and finds out where the guest has mapped it. */
 #include "region.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* shadow.c - see shadow.h. */
+/* shadow.c - keeps a list of frames for each stack: a call adds one, a return drops some. */
 #include "shadow.h"
 
 #include <stdlib.h>

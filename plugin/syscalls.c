@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* syscalls.c - see syscalls.h. */
+/*
+ * syscalls.c - looks at each system call before and after it, and records what the kernel did to
+ * the region.
+ */
 #include "syscalls.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tracer.c - see tracer.h. */
+/* tracer.c - numbers CPUs and stacks, and hands records to the writer. */
 #include "tracer.h"
 
 struct tracer pm = { .filter = true };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* watch.c - see watch.h. What F1, F2 and P2 are, outage-pm.c says. */
+/*
+ * watch.c - decides at translation what each instruction is watched for, and handles those that are
+ * not accesses. What F1, F2 and P2 are, outage-pm.c says.
+ */
 #include "watch.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* writer.c - see writer.h. */
+/* writer.c - packs records into batches in the mapped file, under the lock. */
 #include "writer.h"
 
 #include <errno.h>

@@ -91,6 +91,9 @@ fresh
 sed -i '2s/uses it. //' tree/src/high/two.c
 try 1 "and one whose head says nothing" '^head src/high/two.c: its second'
 fresh
+sed -i '2s/uses it/see one.h/' tree/src/high/two.c
+try 1 "and one whose head refers to another file" '^head src/high/two.c: its second'
+fresh
 sed -i 1d tree/src/low/one.h
 try 1 "and one without a licence" '^head src/low/one.h: its first'
 

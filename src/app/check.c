@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * check.c - see check.h.
+ * check.c - runs the check in a namespace of its own, bounded in time, through a keeper.
  *
  * Three processes: we; a keeper, which is number 1 of the namespace, or who gets all orphans where
  * there is none; and the shell. The keeper watches the time, tells how the shell ended, and ends

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * history.c - see history.h. How calls become changes is in history_calls.c; here is what is found
- * out when all of them are known.
+ * history.c - makes the history of a trace. How calls become changes is in history_calls.c; here is
+ * what is found out when all of them are known.
  */
 #include "app/history.h"
 

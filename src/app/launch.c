@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * launch.c - see launch.h.
+ * launch.c - the process that is put aside, its helpers, and the sockets by which they are asked.
  *
  * What is said over a socket: to the launcher, a byte with the socket of the new helper; to a
  * helper first who it works for, a head with the namespaces and the root directory as descriptors,

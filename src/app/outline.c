@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * outline.c - see outline.h.
+ * outline.c - follows names and content of a set of survivors as far as the hash of the state needs
+ * it.
  *
  * A name that any change of the history touches is a slot; what is in it in the durable state is
  * looked up when it is first needed there (an epoch), what is in it in the state at hand is written

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * states.c - see states.h.
+ * states.c - enumerates sets of survivors at each point, and gives those whose state is new.
  *
  * A state that waits for its turn is kept as its survivors, a bit for each change of its window and
  * some words for each torn one, because trees of all of them would not fit into memory. It is put

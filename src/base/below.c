@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* below.c - see below.h. A path is taken apart once, in open_root(). */
+/*
+ * below.c - opens, lists, makes and removes what lies below a directory, by openat2(2) or name by
+ * name. A path is taken apart once, in open_root().
+ */
 #include "base/below.h"
 
 #include <dirent.h>

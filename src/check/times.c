@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* times.c - see times.h. */
+/* times.c - compares the times of files with those that the history allows. */
 #include "check/times.h"
 
 #include <inttypes.h>

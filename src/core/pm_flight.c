@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* pm_flight.c - see pm_flight.h. What R1 and R4 are, model_pm.c says. */
+/*
+ * pm_flight.c - cuts captures into pieces, groups them, and finds what each piece needs. What R1
+ * and R4 are, model_pm.c says.
+ */
 #include "core/pm_flight.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pm_join.c - see pm_join.h. */
+/* pm_join.c - holds a store back as long as the next one may continue it. */
 #include "core/pm_join.h"
 
 static bool in_one_word(uint64_t from, uint64_t to)

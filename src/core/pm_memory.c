@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pm_memory.c - see pm_memory.h. */
+/* pm_memory.c - keeps the atoms in flight page by page, and drains those that became durable. */
 #include "core/pm_memory.h"
 
 #include <assert.h>

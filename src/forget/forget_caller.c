@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* forget_caller.c - see forget_caller.h. Each thread has a umask and credentials of its own. */
+/*
+ * forget_caller.c - takes on the caller's umask, user and group for one call, and lays them down.
+ * Each thread has a umask and credentials of its own.
+ */
 #include "forget/forget_caller.h"
 
 #include <linux/capability.h>

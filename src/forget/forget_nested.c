@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* forget_nested.c - see forget_nested.h. Which ROOT a mount has only its server knows: it is asked.
+/*
+ * forget_nested.c - compares a new ROOT with those of all other mounts. Which ROOT a mount has only
+ * its server knows: it is asked.
  */
 #include "forget/forget_nested.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* pagetree.c - see pagetree.h. A node has at least one child, or it is not there. */
+/*
+ * pagetree.c - finds, inserts and removes pages in the radix tree. A node has at least one child,
+ * or it is not there.
+ */
 #include "fs/pagetree.h"
 
 enum { BITS = 6, WAYS = 1 << BITS, HEIGHT_MAX = 10 };

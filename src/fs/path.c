@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * path.c - see path.h. It goes as the kernel does (link_path_walk in fs/namei.c), so that errors
- * come in the same order: components that are not the last are resolved on the way; what the last
- * one means is left to the caller.
+ * path.c - walks a path component by component, through links. It goes as the kernel does
+ * (link_path_walk in fs/namei.c), so that errors come in the same order: components that are not
+ * the last are resolved on the way; what the last one means is left to the caller.
  */
 #include "fs/path.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pending.c - see pending.h.
+ * pending.c - keeps the log, its groups of conflicting operations, and chooses which become
+ * durable.
  *
  * An operation is a member of groups: of those that concern the same name, the same directory, the
  * same inode, and so on. A group is a list in order, found by its key in a hash table; it is there

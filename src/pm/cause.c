@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cause.c - see cause.h. */
+/* cause.c - finds the class of a failure, and the flush, fence or store that is missing. */
 #include "pm/cause.h"
 
 #include <errno.h>

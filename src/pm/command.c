@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* command.c - see command.h. */
+/* command.c - decides whether a command needs a shell, and makes the words to run it with. */
 #include "pm/command.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* file.c - see file.h. */
+/* file.c - mounts a copy over the user's file, and writes the pages that differ. */
 #include "pm/file.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* record.c - see record.h. */
+/*
+ * record.c - runs the program under the tracer, in a child, and makes base image and trace of the
+ * stream.
+ */
 #include "pm/record.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* recovery.c - see recovery.h. */
+/*
+ * recovery.c - chooses states whose recovery is traced, and searches the crashes of each of those.
+ */
 #include "pm/recovery.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* run.c - see run.h. */
+/* run.c - loads a recorded run, and makes its crash points and its images. */
 #include "pm/run.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* state.c - see state.h. */
+/*
+ * state.c - builds one crash state with its media fault, checks it again, and leaves out what is
+ * not needed.
+ */
 #include "pm/state.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* trial.c - see trial.h. */
+/* trial.c - puts a state in place, runs the commands on it, and tells what they said. */
 #include "pm/trial.h"
 
 #include <errno.h>

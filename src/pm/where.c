@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* where.c - see where.h. */
+/* where.c - looks up functions and lines of events, and reads and writes RUN/places. */
 #include "pm/where.h"
 
 #include <errno.h>

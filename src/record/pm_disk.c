@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pm_disk.c - see pm_disk.h.
+ * pm_disk.c - the operations of a recording disk on memory that a guest shares, and of its tracer.
  *
  * Operations are marked twice: in the guest, by the instruction that the tracer sees, so at their
  * exact place; and here, by disk_mark(), with the words and the result that the guest does not

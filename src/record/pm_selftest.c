@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* pm_selftest.c - see pm_selftest.h. The table follows plugin/selftest.S line by line. */
+/*
+ * pm_selftest.c - runs the known program, and compares the stream with a table. The table follows
+ * plugin/selftest.S line by line.
+ */
 #include "record/pm_selftest.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pm_stream.c - see pm_stream.h. */
+/* pm_stream.c - reads records one by one, checks each, and makes events of them. */
 #include "record/pm_stream.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pm_tracer.c - see pm_tracer.h. The plugin and the stream are files in memory, which children get
- * as open descriptors: nothing is left behind, and nothing need be installed beside this program.
+ * pm_tracer.c - finds the emulator or the library, and runs a program with it. The plugin and the
+ * stream are files in memory, which children get as open descriptors: nothing is left behind, and
+ * nothing need be installed beside this program.
  */
 #include "record/pm_tracer.h"
 

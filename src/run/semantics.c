@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * semantics.c - see semantics.h.
+ * semantics.c - collects what each state recovered to, and judges all states of an operation
+ * together.
  *
  * A state that fails is recovered once more when it is told, so that only what was said of it need
  * be remembered and not what was there. If it then shows nothing, which the kernel's warnings that

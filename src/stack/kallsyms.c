@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kallsyms.c - see kallsyms.h. */
+/* kallsyms.c - parses a list of symbols, and finds the one that an address belongs to. */
 #include "stack/kallsyms.h"
 
 #include <ctype.h>

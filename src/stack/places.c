@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* places.c - see places.h. */
+/* places.c - parses mappings, opens their files, and names addresses in them. */
 #include "stack/places.h"
 
 #include <inttypes.h>

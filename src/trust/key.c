@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* key.c - see key.h. */
+/* key.c - reads the key, or makes it, in a directory that nobody else may write to. */
 #include "trust/key.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* user_command.c - see user_command.h. */
+/* user_command.c - runs the command with its variables set, bounded in time and output. */
 #include "workload/user_command.h"
 
 #include <stdlib.h>
