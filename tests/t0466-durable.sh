@@ -129,11 +129,11 @@ echo old >data/foo
 check "a run of app" traced 1 "$OUTAGE" app -o app --run 'echo new >t; mv t foo' --check 'grep -q . foo' -p minimal \
 	--budget 50 -- data
 check "its finding, the trace and the directory before it, then its counts" \
-	env DRAFT=yes python3 order.py log app findings/0 app trace base base/foo -- summary ''
+	env DRAFT=yes python3 order.py log app findings/0 run trace base base/foo -- summary ''
 if command -v qemu-x86_64 >/dev/null && [ -x "$undo" ]; then
 	check "a run of pm" traced 1 "$OUTAGE" pm --file pool --size 64K -o pm --crash recovery --recoveries 2 \
 		--budget 100 --recover "$undo \"\$1\" sick" --check "$undo \"\$1\" check" -- "$undo" pool run
-	check "its findings, the traces and the file before it, then its counts" order pm findings/1 pm \
+	check "its findings, the traces and the file before it, then its counts" order pm findings/1 run \
 		base.img trace places recovery/0/trace recovery/1/base.img -- summary ''
 else
 	skip "no emulator, no run of pm"

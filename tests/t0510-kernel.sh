@@ -86,7 +86,7 @@ check 'and where it was, and where it should be' grep -qx 'DIR is on ext2/ext3; 
 fuse() {
 	local want=$1 bug=$2
 	shift 2
-	explore "$want" -t "fuse:$seedfs mount {disk} {mnt} -f $bug" --mkfs "$seedfs mkfs {disk}" \
+	tries "$want" -t "fuse:$seedfs mount {disk} {mnt} -f $bug" --mkfs "$seedfs mkfs {disk}" \
 		--size 4M "$@"
 }
 if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then
