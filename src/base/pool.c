@@ -320,6 +320,16 @@ static void give_out(struct pool *p)
 			pool_tell_end(&p->slot[i]);
 }
 
+static void watch_ready(struct pool *p)
+{
+	bool all = atomic_load(&p->shared->begun) && !p->ready_ns;
+
+	for (unsigned i = 0; all && i < p->opts.jobs; i++)
+		all = !p->slot[i].pid || atomic_load(&p->shared->beat[i].ready);
+	if (all)
+		p->ready_ns = util_now_ns();
+}
+
 static void listen_all(struct pool *p)
 {
 	struct pollfd fds[POOL_JOBS_MAX];
@@ -402,6 +412,7 @@ int pool_run(struct pool *p, struct err *err)
 {
 	begin(p);
 	for (;;) {
+		watch_ready(p);
 		if (p->opts.tick)
 			p->opts.tick(p->opts.ctx);
 		give_out(p);
@@ -456,17 +467,14 @@ void pool_free(struct pool *p)
 	free(p);
 }
 
-bool pool_is_ready(const struct pool *p)
-{
-	for (unsigned i = 0; i < p->opts.jobs; i++)
-		if (p->slot[i].pid && !atomic_load(&p->shared->beat[i].ready))
-			return false;
-	return true;
-}
-
 bool pool_has_begun(const struct pool *p)
 {
 	return atomic_load(&p->shared->begun);
+}
+
+uint64_t pool_ready_ns(const struct pool *p)
+{
+	return p->ready_ns ? util_now_ns() - p->ready_ns : 0;
 }
 
 void pool_end_words(const struct pool_end *e, struct strbuf *out)

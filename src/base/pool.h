@@ -103,9 +103,10 @@ void pool_stop(struct pool *p, uint64_t limit_ms);
  */
 void pool_kill(struct pool *p);
 
-/* Whether all workers that are there have called pool_ready(), and whether one ever has. */
-bool pool_is_ready(const struct pool *p);
+/* Whether a worker has ever called pool_ready(). */
 bool pool_has_begun(const struct pool *p);
+/* Time since all that were there had, for the first time; 0: they have not. */
+uint64_t pool_ready_ns(const struct pool *p);
 /* "was ended by signal 9 (Killed)", "ended with status 1", "did not answer for 9 s". */
 void pool_end_words(const struct pool_end *e, struct strbuf *out);
 

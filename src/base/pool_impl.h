@@ -93,6 +93,7 @@ struct pool {
 	bool stopping, killing;
 	uint64_t stop_ms;   /* the patience from then on; 0: as before */
 	uint64_t looked_ns; /* when all were looked at last */
+	uint64_t ready_ns;  /* when all were ready; 0: they are not yet */
 	int rc;		    /* of the run, by done() */
 	struct err why;	    /* why the first that could not be started could not */
 };

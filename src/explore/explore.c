@@ -9,12 +9,12 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <time.h>
 
 #include "base/signals.h"
 #include "core/hashset.h"
 #include "explore/explore_impl.h"
 #include "explore/keep.h"
+#include "run/workers.h"
 
 enum { HANG_MS = 60000, DEATHS_MAX = 3 };
 
@@ -38,7 +38,6 @@ struct parent {
 	char fatal[600];
 	bool killed; /* a task that may have left a disk behind */
 	bool stopping;
-	uint64_t up_ns; /* when all tasks were up; 0: they are not */
 };
 
 static volatile sig_atomic_t signalled;
@@ -255,19 +254,11 @@ static void report_hang(struct parent *p, unsigned i, double silence)
 	script_release(&script);
 }
 
-static bool is_guest(const char *spec)
-{
-	struct err ignored = ERR_INIT;
-	const struct target_ops *target = target_find(spec, &ignored);
-
-	return target && target->far;
-}
-
 static void take_hang(struct parent *p, unsigned i, const struct pool_end *e)
 {
 	auto_free char *words = NULL;
 
-	if (is_guest(p->opts->specs[0]) && e->stopped)
+	if (target_is_guest(p->opts->specs[0]) && e->stopped)
 		words = xasprintf("the guest was stopped from outside: %s; let it go on (kill "
 				  "-CONT), or leave it alone",
 				  e->stopped);
@@ -429,18 +420,6 @@ static void take_unclaimed(void *ctx, const struct kmsg_block *b)
 
 /* ---- all of it ---- */
 
-/* The clock begins once all tasks that are left are up; a guest has its own limit for that. */
-static void watch_clock(struct parent *p)
-{
-	uint64_t now = util_now_ns();
-
-	if (!p->up_ns && pool_is_ready(p->pool) && pool_has_begun(p->pool))
-		p->up_ns = now;
-	p->result->searching_ns = p->up_ns ? now - p->up_ns : 0;
-	if (p->opts->time_ns && p->result->searching_ns > p->opts->time_ns)
-		p->result->stopped = true;
-}
-
 static void stop_all(struct parent *p)
 {
 	p->result->shrinking = 0;
@@ -460,7 +439,9 @@ static void on_tick(void *ctx)
 	struct parent *p = ctx;
 
 	kmsg_watch(&p->kmsg);
-	watch_clock(p);
+	p->result->searching_ns = pool_ready_ns(p->pool);
+	if (p->opts->time_ns && p->result->searching_ns > p->opts->time_ns)
+		p->result->stopped = true;
 	if (signalled)
 		p->result->stopped = p->result->signalled = true;
 	if (p->result->stopped && !p->stopping)
@@ -469,20 +450,6 @@ static void on_tick(void *ctx)
 	add_up(p, p->result);
 	if (p->opts->progress)
 		p->opts->progress(p->opts->ctx, p->result);
-}
-
-/* A killed task is gone a moment later, and its disk can be taken away then. */
-static void clean_up(void)
-{
-	const struct timespec nap = { .tv_nsec = 50000000 };
-	struct err ignored = ERR_INIT;
-	unsigned removed = 0;
-
-	for (unsigned i = 0; i < 20 && !removed; i++) {
-		if (disk_clean_up(&removed, &ignored))
-			break;
-		nanosleep(&nap, NULL);
-	}
 }
 
 static void release(struct parent *p)
@@ -501,7 +468,7 @@ static void release(struct parent *p)
 static bool uses_this_kernel(const struct explore_opts *opts)
 {
 	for (unsigned i = 0; i < opts->n_specs; i++)
-		if (!is_guest(opts->specs[i]) && !streq(opts->specs[i], "reffs"))
+		if (!target_is_guest(opts->specs[i]) && !streq(opts->specs[i], "reffs"))
 			return true;
 	return false;
 }
@@ -572,7 +539,7 @@ int explore_run(const struct explore_opts *opts, struct explore_result *out, str
 		out->adopted = count_adopted(&out->coverage);
 	}
 	if (p.killed)
-		clean_up();
+		workers_clean_up();
 	kmsg_finish(&p.kmsg, take_unclaimed, &p);
 	release(&p);
 	if (!rc && *p.fatal)

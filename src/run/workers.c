@@ -44,7 +44,6 @@ struct parent {
 	uint64_t next;	 /* the workload to be given out */
 	uint64_t failed; /* workloads that could not be done */
 	uint64_t lost;	 /* whose worker died */
-	uint64_t up_ns;	 /* when all workers were up; 0: they are not */
 	bool killed;	 /* a worker that may have left a device behind */
 	bool stopping;	 /* no workload is given out any more */
 	bool fatal_told;
@@ -280,18 +279,10 @@ static void take_hang(struct parent *p, const struct pool_end *e, const struct s
 	take_finding(p, s, &f);
 }
 
-static bool is_guest(const struct parent *p)
-{
-	struct err ignored = ERR_INIT;
-	const struct target_ops *target = target_find(p->opts->run.target.spec, &ignored);
-
-	return target && target->far;
-}
-
 /* A guest that somebody has stopped does not hang, and its workload is not done. */
 static bool was_stopped(struct parent *p, const struct pool_end *e)
 {
-	if (!is_guest(p) || signalled || !e->stopped)
+	if (!target_is_guest(p->opts->run.target.spec) || signalled || !e->stopped)
 		return false;
 	auto_free char *name = name_of(p, e);
 	failed(p, xasprintf("%s: the guest was stopped from outside, while %s: %s; let it go on "
@@ -376,24 +367,13 @@ static void stop_soon(struct parent *p)
 	atomic_store(&p->shared->cut, true);
 }
 
-/*
- * The clock begins once all workers that are left are up, and goes on while one is replaced; a
- * guest has a limit of its own for that.
- */
-static void watch_clock(struct parent *p)
-{
-	if (!p->up_ns && pool_has_begun(p->pool) && pool_is_ready(p->pool))
-		p->up_ns = util_now_ns();
-	if (p->opts->time_ns && p->up_ns && util_now_ns() - p->up_ns > p->opts->time_ns)
-		p->result->stopped = true;
-}
-
 static void on_tick(void *ctx)
 {
 	struct parent *p = ctx;
 
 	kmsg_watch(&p->kmsg);
-	watch_clock(p);
+	if (p->opts->time_ns && pool_ready_ns(p->pool) > p->opts->time_ns)
+		p->result->stopped = true;
 	if (signalled)
 		stop_soon(p);
 	/* The user does not want to wait; what is cut is done again later. */
@@ -405,8 +385,8 @@ static void on_tick(void *ctx)
 				    supply_count(p->opts->source));
 }
 
-/* Takes back the devices of workers that were killed, in a process of its own: it may hang. */
-static void clean_up(void)
+/* In a process of its own: it may hang. */
+void workers_clean_up(void)
 {
 	pid_t pid = fork();
 
@@ -506,7 +486,7 @@ int workers_run(const struct workers_opts *opts, struct workers_result *out, str
 		return err->code;
 	count_kept(&p);
 	/* Of a file system that is not its own, this machine's kernel has nothing to say. */
-	if (is_guest(&p))
+	if (target_is_guest(opts->run.target.spec))
 		p.kmsg.fd = -1;
 	else
 		kmsg_open(&p.kmsg, &p.shared->kmsg);
@@ -515,7 +495,7 @@ int workers_run(const struct workers_opts *opts, struct workers_result *out, str
 	int rc = run_pool(&p, err);
 	signals_restore(&signals);
 	if (p.killed)
-		clean_up();
+		workers_clean_up();
 	kmsg_finish(&p.kmsg, take_unclaimed, &p);
 	if (!rc && *p.fatal && opts->progress->done + p.failed == 0)
 		rc = err_set(err, -EIO, "%s", p.fatal);

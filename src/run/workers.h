@@ -62,6 +62,9 @@ struct workers_result {
 	bool signalled; /* by a signal */
 };
 
+/* Takes back the devices of processes that were killed. */
+void workers_clean_up(void);
+
 int workers_run(const struct workers_opts *opts, struct workers_result *out, struct err *err)
 	must_check;
 

@@ -75,6 +75,14 @@ const struct target_ops *target_find(const char *spec, struct err *err)
 	return NULL;
 }
 
+bool target_is_guest(const char *spec)
+{
+	struct err ignored = ERR_INIT;
+	const struct target_ops *ops = target_find(spec, &ignored);
+
+	return ops && ops->far;
+}
+
 const struct target_ops *target_default(struct err *err)
 {
 	if (geteuid() == 0)

@@ -189,6 +189,8 @@ struct target {
 
 /* Which target a spec means; NULL and a sentence if there is none. */
 const struct target_ops *target_find(const char *spec, struct err *err);
+/* Whether it has a kernel of its own: of its file system, that of this machine says nothing. */
+bool target_is_guest(const char *spec);
 
 /* Adds a target to those that are found by name: for programs with targets of their own. */
 void target_register(const struct target_ops *ops);
