@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "explore/search.h"
+#include "explore/explore_search.h"
 
 /*
  * Both strategies do the same operations. A depth-first search begins with a dive in which nothing

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/err.h"
-#include "fs/pool.h"
+#include "fs/reffs_pool.h"
 #include "fs/vfs.h"
 
 enum { DIRS = 10, FILES = 100, ROUNDS = 200, SAVES = 100000, KEPT = 64 };

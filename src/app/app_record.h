@@ -3,7 +3,7 @@
 #ifndef APP_APP_RECORD_H
 #define APP_APP_RECORD_H
 
-#include "app/keep.h"
+#include "app/app_keep.h"
 
 struct app_record_opts {
 	const char *dir; /* the application's directory, absolute */

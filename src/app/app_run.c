@@ -112,11 +112,11 @@ int app_run_load(const char *dir, struct app_run *out, struct err *err)
 	return rc;
 }
 
-struct search_opts app_run_search(struct app_run *r)
+struct app_search_opts app_run_search(struct app_run *r)
 {
 	judge_release(&r->judge);
 	judge_init(&r->judge, &r->plan, &r->acks, r->shown.n ? &r->shown : NULL);
-	return (struct search_opts){
+	return (struct app_search_opts){
 		.h = &r->history,
 		.made = &r->made,
 		.states = { .max_subset = (uint32_t)min(r->plan.max_subset, (uint64_t)UINT32_MAX),

@@ -4,8 +4,8 @@
 #define APP_APP_RUN_H
 
 #include "app/history.h"
-#include "app/keep.h"
-#include "app/search.h"
+#include "app/app_keep.h"
+#include "app/app_search.h"
 #include "stack/table.h"
 
 /* A run as it was recorded. */
@@ -18,8 +18,8 @@ struct app_run {
 	bool has_history;
 	int base_fd;
 	struct stack_table stacks; /* who called; empty if it was not asked for */
-	struct words acks;   /* all lines that were acknowledged */
-	struct words shown;  /* by --query, at the end */
+	struct words acks;	   /* all lines that were acknowledged */
+	struct words shown;	   /* by --query, at the end */
 	char *base;
 	struct judge judge;
 };
@@ -29,7 +29,7 @@ int app_run_open(struct app_run *r, struct err *err) must_check;
 int app_run_load(const char *dir, struct app_run *out, struct err *err) must_check;
 void app_run_release(struct app_run *r);
 /* How its states are checked; borrows from the run. The judge is the run's. */
-struct search_opts app_run_search(struct app_run *r);
+struct app_search_opts app_run_search(struct app_run *r);
 
 /* Acknowledgements by writes to a file: they become marks of RUN/trace. */
 int app_ack_file(const char *run, const char *name, struct err *err) must_check;

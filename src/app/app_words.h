@@ -8,7 +8,7 @@
 #define APP_APP_WORDS_H
 
 #include "app/explain.h"
-#include "app/keep.h"
+#include "app/app_keep.h"
 #include "app/posix_log.h"
 #include "stack/table.h"
 

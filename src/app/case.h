@@ -7,7 +7,7 @@
 #define APP_CASE_H
 
 #include "app/history.h"
-#include "app/model.h"
+#include "app/app_model.h"
 #include "core/model.h"
 
 enum keep { KEEP_NONE, KEEP_ALL, KEEP_SOME };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * checkers.c - see checkers.h.
+ * checkers.c - the pool of processes that check states, and what is said between them.
  *
  * A unit of the pool is a state: a head, the survivors, and the units of those that are torn. Its
  * result is a head and a text.
@@ -43,7 +43,7 @@ struct answer_head {
 
 /* ---- the worker ---- */
 
-struct worker {
+struct check_worker {
 	struct history *h;
 	const struct checkers_opts *opts;
 	struct check_opts check;
@@ -65,7 +65,7 @@ static void take(const struct strbuf *job, size_t *at, void *to, size_t n)
 	*at += n;
 }
 
-static void read_job(struct worker *w, const struct strbuf *job, struct job_head *head)
+static void read_job(struct check_worker *w, const struct strbuf *job, struct job_head *head)
 {
 	size_t at = 0, units = 0;
 
@@ -86,7 +86,7 @@ static void read_job(struct worker *w, const struct strbuf *job, struct job_head
 	}
 }
 
-static void lines_of(struct worker *w, uint64_t n)
+static void lines_of(struct check_worker *w, uint64_t n)
 {
 	if (n < w->n_acked) {
 		strbuf_clear(&w->acked);
@@ -97,7 +97,7 @@ static void lines_of(struct worker *w, uint64_t n)
 			strbuf_addf(&w->acked, "%s\n", w->opts->acks[w->n_acked]);
 }
 
-static int do_job(struct worker *w, const struct job_head *head, struct err *err)
+static int do_job(struct check_worker *w, const struct job_head *head, struct err *err)
 {
 	struct reffs_state *tree = history_build(w->h, head->point, w->v.v.v, w->v.v.n);
 	int rc = place_put(w->place, tree, err);
@@ -116,7 +116,7 @@ static int do_job(struct worker *w, const struct job_head *head, struct err *err
 	return rc ? rc : cleared;
 }
 
-static void answer(struct worker *w, const char *wrong)
+static void answer(struct check_worker *w, const char *wrong)
 {
 	struct answer_head head = { .end = wrong ? CHECK_ERROR : w->r.end,
 				    .exit_code = w->r.exit_code,
@@ -137,7 +137,7 @@ static void answer(struct worker *w, const char *wrong)
 	pool_done(w->w, text.buf, text.len);
 }
 
-static int begin(struct worker *w)
+static int begin(struct check_worker *w)
 {
 	struct err err = ERR_INIT;
 
@@ -174,7 +174,7 @@ struct checkers {
 static int work(void *ctx, struct pool_worker *pool)
 {
 	const struct checkers *c = ctx;
-	struct worker w = { .h = c->h, .opts = c->opts, .w = pool, .helper = -1 };
+	struct check_worker w = { .h = c->h, .opts = c->opts, .w = pool, .helper = -1 };
 	auto_strbuf job = STRBUF_INIT;
 	struct job_head head;
 	uint64_t number;

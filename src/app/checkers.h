@@ -11,7 +11,7 @@
 #ifndef APP_CHECKERS_H
 #define APP_CHECKERS_H
 
-#include "app/check.h"
+#include "app/app_check.h"
 #include "app/launch.h"
 #include "app/place.h"
 #include "app/states.h"

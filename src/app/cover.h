@@ -14,7 +14,7 @@
 #ifndef APP_COVER_H
 #define APP_COVER_H
 
-#include "app/model.h"
+#include "app/app_model.h"
 #include "app/roles.h"
 
 struct cover_state {

@@ -17,7 +17,7 @@
 #ifndef APP_EXPLAIN_H
 #define APP_EXPLAIN_H
 
-#include "app/keep.h"
+#include "app/app_keep.h"
 #include "app/mend.h"
 #include "app/roles.h"
 #include "app/states.h"

@@ -13,14 +13,14 @@
 #ifndef APP_JUDGE_H
 #define APP_JUDGE_H
 
-#include "app/check.h"
-#include "app/keep.h"
+#include "app/app_check.h"
+#include "app/app_keep.h"
 
 struct judge {
 	const struct app_plan *plan;
 	const struct words *acks;  /* all lines that the run acknowledged */
 	const struct words *shown; /* what `query` shows when nothing crashed; NULL: unknown */
-	char *command;		   /* for check.h */
+	char *command;		   /* for app_check.h */
 };
 
 void judge_init(struct judge *j, const struct app_plan *plan, const struct words *acks,

@@ -12,7 +12,7 @@
 #ifndef APP_LAUNCH_H
 #define APP_LAUNCH_H
 
-#include "app/check.h"
+#include "app/app_check.h"
 
 struct launcher;
 

@@ -30,7 +30,7 @@
 #define APP_STATES_H
 
 #include "app/history.h"
-#include "app/model.h"
+#include "app/app_model.h"
 #include "core/crash.h"
 
 struct states_opts {

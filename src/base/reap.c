@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* reap.c - see reap.h. */
+/* reap.c - finds the processes below one in /proc, kills them, and waits for a bounded time. */
 #include "base/reap.h"
 
 #include <errno.h>

@@ -216,7 +216,7 @@ void record_print(const struct record_type *t, const void *s, struct strbuf *out
 /* ---- from text ---- */
 
 /* A text that is read, line by line. */
-struct reader {
+struct record_reader {
 	const struct record_type *type;
 	void *out;
 	uint64_t seen;		       /* a bit for each field that had a line */
@@ -265,7 +265,8 @@ static int take(const struct record_type *t, size_t i, void *s, uint64_t *seen, 
 	return record_set(f, s, value, err);
 }
 
-static int take_part(struct reader *r, const struct record_field *f, size_t i, const char *value)
+static int take_part(struct record_reader *r, const struct record_field *f, size_t i,
+		     const char *value)
 {
 	struct record_parts *parts = member_of(f, r->out);
 
@@ -282,7 +283,7 @@ static int take_part(struct reader *r, const struct record_field *f, size_t i, c
 	return take(f->part, i, part_at(f, parts, parts->n - 1), &r->seen_in, value, r->err);
 }
 
-static int take_line(struct reader *r, char *line)
+static int take_line(struct record_reader *r, char *line)
 {
 	const struct record_type *t = r->type;
 	char *value = strchr(line, ' ');
@@ -343,7 +344,7 @@ static int check_head(const struct record_type *t, char **rest, const char *sour
 				 source);
 }
 
-static int check_whole(const struct reader *r)
+static int check_whole(const struct record_reader *r)
 {
 	for (size_t i = 0; i < r->type->n; i++)
 		if (r->type->fields[i].required && !(r->seen >> i & 1))
@@ -352,7 +353,7 @@ static int check_whole(const struct reader *r)
 	return 0;
 }
 
-static int parse(struct reader *r, char *text, size_t len, const char *source)
+static int parse(struct record_reader *r, char *text, size_t len, const char *source)
 {
 	bool ended = len && text[len - 1] == '\n';
 	char *rest = text;
@@ -376,7 +377,7 @@ int record_parse(const struct record_type *t, const char *text, size_t len, cons
 		 void *out, uint64_t *given, struct err *err)
 {
 	auto_free char *copy = xmemdupz(text, len);
-	struct reader r = { .type = t, .out = out, .err = err };
+	struct record_reader r = { .type = t, .out = out, .err = err };
 
 	record_init(t, out);
 	int rc = parse(&r, copy, len, source);

@@ -125,7 +125,7 @@ static void print_replay(const struct app_case *c, const struct verdict *v, bool
 }
 
 /* A check that fails without any crash says nothing about a state. */
-static int check_end(struct loaded *l, const struct search_opts *o, struct err *err)
+static int check_end(struct loaded *l, const struct app_search_opts *o, struct err *err)
 {
 	auto_free char *id = xasprintf("1.%zu", l->run.trace.events.n);
 	auto_strbuf said = STRBUF_INIT;
@@ -146,7 +146,7 @@ static int check_end(struct loaded *l, const struct search_opts *o, struct err *
 static int try_again(struct loaded *l, bool trust, struct verdict *v, struct err *err)
 {
 	const struct app_case *c = &l->view.cases.v[0];
-	struct search_opts o = app_run_search(&l->run);
+	struct app_search_opts o = app_run_search(&l->run);
 	/* One that did not always show is asked for as often as when it was found. */
 	uint64_t most = c->shown < c->asked ? min(c->asked, (uint64_t)REPLAYS_MAX) : 1;
 	int rc = app_trust(l->dir, c->dir, &l->run.plan, trust, err);

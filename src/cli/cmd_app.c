@@ -92,9 +92,9 @@ static int end_differs(const struct app *a, struct err *err)
 		       app_plan_asks(&a->plan));
 }
 
-static struct search_opts search_of(struct app *a)
+static struct app_search_opts search_of(struct app *a)
 {
-	struct search_opts o = app_run_search(&a->run);
+	struct app_search_opts o = app_run_search(&a->run);
 
 	o.launcher = a->launcher;
 	o.stop = &told_to_stop;
@@ -104,7 +104,7 @@ static struct search_opts search_of(struct app *a)
 /* What the query shows before the run may be there after any crash. */
 static int show_before(struct app *a, struct strbuf *shown, struct err *err)
 {
-	struct search_opts o = search_of(a);
+	struct app_search_opts o = search_of(a);
 	struct verdict v = { 0 };
 	int rc = search_one(&o, "0.0", &v, err);
 
@@ -120,7 +120,7 @@ static int verify_end(struct app *a, struct err *err)
 {
 	auto_free char *id = xasprintf("1.%zu", a->run.trace.events.n);
 	auto_strbuf first = STRBUF_INIT;
-	struct search_opts o = search_of(a);
+	struct app_search_opts o = search_of(a);
 	struct verdict v = { 0 };
 	int rc = 0;
 
@@ -428,7 +428,7 @@ static void check_tried(struct app *a)
 static int explore(struct app *a, struct err *err)
 {
 	struct search_result r = { 0 };
-	struct search_opts o = search_of(a);
+	struct app_search_opts o = search_of(a);
 
 	o.jobs = (unsigned)a->jobs;
 	o.time_ns = a->time_ns;

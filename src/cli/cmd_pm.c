@@ -13,11 +13,11 @@
 #include "check/semantic.h"
 #include "cli/cli.h"
 #include "cli/groups.h"
-#include "pm/command.h"
+#include "pm/pm_command.h"
 #include "pm/reads.h"
-#include "pm/record.h"
+#include "pm/pm_record.h"
 #include "pm/recovery.h"
-#include "pm/search.h"
+#include "pm/pm_search.h"
 #include "run/store.h"
 
 enum {

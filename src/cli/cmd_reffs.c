@@ -8,7 +8,7 @@
 
 #include "base/number.h"
 #include "cli/cli.h"
-#include "fs/pool.h"
+#include "fs/reffs_pool.h"
 #include "fsmount/reffs_mount.h"
 
 struct options {

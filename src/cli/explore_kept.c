@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "cli/test_findings.h"
-#include "explore/keep.h"
+#include "explore/explore_keep.h"
 #include "explore/overlap.h"
 
 /* ---- a finding ---- */

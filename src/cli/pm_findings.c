@@ -9,7 +9,7 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "cli/kind.h"
-#include "pm/keep.h"
+#include "pm/pm_keep.h"
 #include "pm/state.h"
 #include "report/pm_report.h"
 

@@ -13,12 +13,12 @@
 #include "base/signals.h"
 #include "core/hashset.h"
 #include "explore/explore_impl.h"
-#include "explore/keep.h"
+#include "explore/explore_keep.h"
 #include "run/workers.h"
 
 enum { HANG_MS = 60000, DEATHS_MAX = 3 };
 
-struct slot {
+struct task_slot {
 	struct shared *shared;
 	struct visited *visited;
 	uint64_t died_in;    /* 1 + the walk in which its process died; 0: none has */
@@ -27,12 +27,12 @@ struct slot {
 	struct message kept; /* what it told of that */
 };
 
-struct parent {
+struct tasks_parent {
 	const struct explore_opts *opts;
 	struct explore_result *result;
 	struct pool *pool;
 	unsigned given; /* tasks */
-	struct slot slot[TASKS_MAX];
+	struct task_slot slot[TASKS_MAX];
 	struct kmsg kmsg;
 	struct kmsg_shared *kmsg_shared;
 	char fatal[600];
@@ -47,7 +47,7 @@ static void on_signal(int sig)
 	signalled = sig;
 }
 
-static int open_visited(struct parent *p, unsigned i, struct err *err)
+static int open_visited(struct tasks_parent *p, unsigned i, struct err *err)
 {
 	if (!p->opts->share || !i)
 		return visited_open(p->opts->memory, &p->slot[i].visited, err);
@@ -55,7 +55,7 @@ static int open_visited(struct parent *p, unsigned i, struct err *err)
 	return 0;
 }
 
-static int share_memory(struct parent *p, unsigned i, struct err *err)
+static int share_memory(struct tasks_parent *p, unsigned i, struct err *err)
 {
 	p->slot[i].shared = pool_share(sizeof(*p->slot[i].shared), err);
 	return p->slot[i].shared ? open_visited(p, i, err) : err->code;
@@ -64,7 +64,7 @@ static int share_memory(struct parent *p, unsigned i, struct err *err)
 /* What is known of a task is in this copy of the parent, so each is done by a new one. */
 static int work(void *ctx, struct pool_worker *w)
 {
-	struct parent *p = ctx;
+	struct tasks_parent *p = ctx;
 	uint64_t i;
 
 	if (!pool_next(w, &i, NULL))
@@ -81,7 +81,7 @@ static int work(void *ctx, struct pool_worker *w)
 
 static bool next_task(void *ctx, uint64_t *unit, struct strbuf *data)
 {
-	struct parent *p = ctx;
+	struct tasks_parent *p = ctx;
 
 	(void)data;
 	*unit = p->given;
@@ -90,20 +90,20 @@ static bool next_task(void *ctx, uint64_t *unit, struct strbuf *data)
 
 static uint64_t beats_of(void *ctx, uint64_t unit)
 {
-	const struct parent *p = ctx;
+	const struct tasks_parent *p = ctx;
 
 	return p->slot[unit].shared->progress.beat;
 }
 
 /* ---- what tasks tell ---- */
 
-static void failed(struct parent *p, const char *words)
+static void failed(struct tasks_parent *p, const char *words)
 {
 	p->result->errors++;
 	p->opts->failed(p->opts->ctx, words);
 }
 
-static void take_kept(struct parent *p, struct slot *s, const struct message *m)
+static void take_kept(struct tasks_parent *p, struct task_slot *s, const struct message *m)
 {
 	p->result->findings += !s->shrinks;
 	s->shrinks = s->found = true;
@@ -111,7 +111,7 @@ static void take_kept(struct parent *p, struct slot *s, const struct message *m)
 }
 
 /* The finding that was kept last, or one that could not be kept, will not change any more. */
-static void take_found(struct parent *p, struct slot *s, const struct message *m)
+static void take_found(struct tasks_parent *p, struct task_slot *s, const struct message *m)
 {
 	p->result->findings += !s->shrinks;
 	p->result->cut_short += m->kind == MSG_CUT_SHORT;
@@ -121,7 +121,7 @@ static void take_found(struct parent *p, struct slot *s, const struct message *m
 }
 
 /* A task has ended, or is ended: what it was making smaller stays as it is. */
-static void take_unfinished(struct parent *p, struct slot *s)
+static void take_unfinished(struct tasks_parent *p, struct task_slot *s)
 {
 	auto_free char *words =
 		xasprintf("%s (the task ended while this was made smaller)", s->kept.words);
@@ -133,7 +133,7 @@ static void take_unfinished(struct parent *p, struct slot *s)
 	p->opts->found(p->opts->ctx, words, s->kept.dir, s->kept.ops);
 }
 
-static void take_message(struct parent *p, struct slot *s, const struct message *m)
+static void take_message(struct tasks_parent *p, struct task_slot *s, const struct message *m)
 {
 	switch (m->kind) {
 	case MSG_KEPT:
@@ -166,7 +166,7 @@ static void take_message(struct parent *p, struct slot *s, const struct message 
 
 static void on_message(void *ctx, unsigned worker, uint32_t kind, const void *data, size_t len)
 {
-	struct parent *p = ctx;
+	struct tasks_parent *p = ctx;
 	struct message m;
 
 	(void)worker;
@@ -202,7 +202,7 @@ static bool add_try(const struct script_note *note, struct script *out)
 }
 
 /* Adds the first steps of the path that a task was on. */
-static void add_path(const struct parent *p, unsigned i, uint32_t n, struct script *out)
+static void add_path(const struct tasks_parent *p, unsigned i, uint32_t n, struct script *out)
 {
 	const struct search_progress *progress = &p->slot[i].shared->progress;
 	struct inputs in = *p->opts->inputs;
@@ -219,16 +219,16 @@ static void add_path(const struct parent *p, unsigned i, uint32_t n, struct scri
 }
 
 /* What led to where a task stopped answering. False if nobody knows the last operation. */
-static bool script_of_task(const struct parent *p, unsigned i, struct script *out)
+static bool script_of_task(const struct tasks_parent *p, unsigned i, struct script *out)
 {
-	const struct slot *s = &p->slot[i];
+	const struct task_slot *s = &p->slot[i];
 	const struct script_note *note = &s->shared->note;
 
 	add_path(p, i, note->len ? note->before : UINT32_MAX, out);
 	return note->len ? add_try(note, out) : !s->shrinks;
 }
 
-static void report_hang(struct parent *p, unsigned i, double silence)
+static void report_hang(struct tasks_parent *p, unsigned i, double silence)
 {
 	struct script script;
 	auto_free char *dir = NULL;
@@ -254,7 +254,7 @@ static void report_hang(struct parent *p, unsigned i, double silence)
 	script_release(&script);
 }
 
-static void take_hang(struct parent *p, unsigned i, const struct pool_end *e)
+static void take_hang(struct tasks_parent *p, unsigned i, const struct pool_end *e)
 {
 	auto_free char *words = NULL;
 
@@ -277,9 +277,9 @@ static void take_hang(struct parent *p, unsigned i, const struct pool_end *e)
  * found that would be found again; where tasks share what was visited, nobody knows which states
  * the dead one had taken upon itself.
  */
-static bool can_go_on(struct parent *p, unsigned i)
+static bool can_go_on(struct tasks_parent *p, unsigned i)
 {
-	struct slot *s = &p->slot[i];
+	struct task_slot *s = &p->slot[i];
 	struct search_progress *progress = &s->shared->progress;
 	struct inputs in = *p->opts->inputs;
 	struct search_opts how;
@@ -303,7 +303,7 @@ static bool can_go_on(struct parent *p, unsigned i)
 
 static enum pool_then on_ended(void *ctx, const struct pool_end *e)
 {
-	struct parent *p = ctx;
+	struct tasks_parent *p = ctx;
 	unsigned i = (unsigned)e->unit;
 	auto_strbuf words = STRBUF_INIT;
 
@@ -332,7 +332,7 @@ static enum pool_then on_ended(void *ctx, const struct pool_end *e)
 	return POOL_SKIP;
 }
 
-static void add_up(const struct parent *p, struct explore_result *r)
+static void add_up(const struct tasks_parent *p, struct explore_result *r)
 {
 	bool all = true;
 
@@ -378,7 +378,7 @@ static void compare_visited(const struct visited *v, struct hashset *all, struct
  * States count once, however many tasks were there; and how many were visited by more than one is
  * how much they overlap. Where they share what was visited, they counted that themselves.
  */
-static void count_distinct(const struct parent *p, struct explore_result *r)
+static void count_distinct(const struct tasks_parent *p, struct explore_result *r)
 {
 	auto_hashset all = HASHSET_INIT, more = HASHSET_INIT;
 	bool apart = p->opts->jobs > 1 && !p->opts->share;
@@ -405,7 +405,7 @@ static void count_distinct(const struct parent *p, struct explore_result *r)
 /* What the kernel said, and no task took for its own: a finding of the run, without a script. */
 static void take_unclaimed(void *ctx, const struct kmsg_block *b)
 {
-	struct parent *p = ctx;
+	struct tasks_parent *p = ctx;
 	struct err err = ERR_INIT;
 	auto_free char *path = xasprintf("%s/kernel-log", p->opts->dir);
 	auto_free char *words =
@@ -420,11 +420,11 @@ static void take_unclaimed(void *ctx, const struct kmsg_block *b)
 
 /* ---- all of it ---- */
 
-static void stop_all(struct parent *p)
+static void stop_all(struct tasks_parent *p)
 {
 	p->result->shrinking = 0;
 	for (unsigned i = 0; i < p->opts->jobs; i++) {
-		struct slot *s = &p->slot[i];
+		struct task_slot *s = &p->slot[i];
 
 		s->shared->progress.stop = s->shared->cut = true;
 		p->result->shrinking += s->shrinks;
@@ -436,7 +436,7 @@ static void stop_all(struct parent *p)
 
 static void on_tick(void *ctx)
 {
-	struct parent *p = ctx;
+	struct tasks_parent *p = ctx;
 
 	kmsg_watch(&p->kmsg);
 	p->result->searching_ns = pool_ready_ns(p->pool);
@@ -452,10 +452,10 @@ static void on_tick(void *ctx)
 		p->opts->progress(p->opts->ctx, p->result);
 }
 
-static void release(struct parent *p)
+static void release(struct tasks_parent *p)
 {
 	for (unsigned i = 0; i < p->opts->jobs; i++) {
-		struct slot *s = &p->slot[i];
+		struct task_slot *s = &p->slot[i];
 
 		pool_unshare(s->shared, sizeof(*s->shared));
 		if (!p->opts->share || !i)
@@ -473,7 +473,7 @@ static bool uses_this_kernel(const struct explore_opts *opts)
 	return false;
 }
 
-static int share_kernel_log(struct parent *p, struct err *err)
+static int share_kernel_log(struct tasks_parent *p, struct err *err)
 {
 	p->kmsg_shared = pool_share(sizeof(*p->kmsg_shared), err);
 	if (!p->kmsg_shared)
@@ -494,7 +494,7 @@ static uint64_t count_adopted(const struct coverage *c)
 	return n;
 }
 
-static int run_tasks(struct parent *p, struct err *err)
+static int run_tasks(struct tasks_parent *p, struct err *err)
 {
 	struct pool_opts opts = { .jobs = p->opts->jobs,
 				  .patience_ms = p->opts->hang_ms ? p->opts->hang_ms : HANG_MS,
@@ -515,7 +515,7 @@ static int run_tasks(struct parent *p, struct err *err)
 
 int explore_run(const struct explore_opts *opts, struct explore_result *out, struct err *err)
 {
-	struct parent p = { .opts = opts, .result = out };
+	struct tasks_parent p = { .opts = opts, .result = out };
 	struct signals signals;
 
 	assert(opts->jobs >= 1 && opts->jobs <= TASKS_MAX);

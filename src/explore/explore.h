@@ -9,7 +9,7 @@
 #ifndef EXPLORE_EXPLORE_H
 #define EXPLORE_EXPLORE_H
 
-#include "explore/search.h"
+#include "explore/explore_search.h"
 
 enum { TASKS_MAX = 64 };
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* finding_dir.c - keeps a finding whole: written beside its name, then exchanged for it. */
 #include "explore/finding_dir.h"
 
 #include "base/below.h"

@@ -7,7 +7,7 @@
 #include "base/below.h"
 #include "core/hashset.h"
 #include "explore/explore.h"
-#include "explore/pickle.h"
+#include "explore/explore_pickle.h"
 
 struct counting {
 	struct hashset own, *all, *more;

@@ -10,7 +10,7 @@
 #ifndef EXPLORE_REPRODUCE_H
 #define EXPLORE_REPRODUCE_H
 
-#include "explore/search.h"
+#include "explore/explore_search.h"
 
 struct reproduced {
 	struct shrunk shrunk;

@@ -3,8 +3,8 @@
 #ifndef EXPLORE_SEARCH_IMPL_H
 #define EXPLORE_SEARCH_IMPL_H
 
-#include "explore/pickle.h"
-#include "explore/search.h"
+#include "explore/explore_pickle.h"
+#include "explore/explore_search.h"
 
 void search_tell_path(struct search *s);
 bool search_stopped(struct search *s);

@@ -3,7 +3,7 @@
 #include "explore/task.h"
 
 #include "explore/finding_dir.h"
-#include "explore/pickle.h"
+#include "explore/explore_pickle.h"
 
 enum { ROOM_EVERY = 16, ROOM_STEPS = 1000, WALK_DEPTH = 400 };
 #define SEED_STEP 0x632be59bd9b4e019ULL

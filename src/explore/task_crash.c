@@ -13,7 +13,7 @@
 enum { SHRINK_RUNS = 200, KIND_MAX = 5 };
 
 /* One that was kept, to be made small when the run that found it is over. */
-struct crash {
+struct task_crash {
 	struct task *t;
 	char *name, *dir; /* NULL: nothing was found */
 	char *words;	  /* what it is */
@@ -22,7 +22,7 @@ struct crash {
 	size_t ops;
 };
 
-static void crash_release(struct crash *c)
+static void crash_release(struct task_crash *c)
 {
 	free(c->name);
 	free(c->dir);
@@ -33,7 +33,7 @@ static void crash_release(struct crash *c)
 
 static void on_phase(void *ctx, const char *what, const char *on)
 {
-	const struct crash *c = ctx;
+	const struct task_crash *c = ctx;
 
 	(void)what;
 	(void)on;
@@ -42,7 +42,7 @@ static void on_phase(void *ctx, const char *what, const char *on)
 
 static bool on_stopped(void *ctx)
 {
-	const struct crash *c = ctx;
+	const struct task_crash *c = ctx;
 
 	return task_cut(c->t);
 }
@@ -57,7 +57,7 @@ static struct finding *of_kernel(const struct findings *list)
 	return NULL;
 }
 
-static int keep_found(struct crash *found, const struct run_case *c, struct err *err)
+static int keep_found(struct task_crash *found, const struct run_case *c, struct err *err)
 {
 	struct task *t = found->t;
 	auto_free char *signature = xasprintf("%s %s", c->state ? "crash" : "live",
@@ -107,7 +107,7 @@ static void on_try(void *ctx, const char *words)
 	on_phase(ctx, words, "");
 }
 
-static int choose_next(struct crash *c, const char **path, struct err *err)
+static int choose_next(struct task_crash *c, const char **path, struct err *err)
 {
 	auto_free char *next = NULL;
 	int rc = finding_dir_next(c->t->opts->dir, c->name, &next, err);
@@ -124,7 +124,7 @@ static int choose_next(struct crash *c, const char **path, struct err *err)
 
 static int on_smaller(void *ctx, size_t ops, const char **dir, struct err *err)
 {
-	struct crash *c = ctx;
+	struct task_crash *c = ctx;
 	int rc = finding_dir_take(c->t->opts->dir, c->name, c->next, err);
 
 	if (rc)
@@ -135,7 +135,7 @@ static int on_smaller(void *ctx, size_t ops, const char **dir, struct err *err)
 }
 
 /* Leaves the case as it is if it does not show again; that is no failure. */
-static int make_small(struct crash *c, struct err *err)
+static int make_small(struct task_crash *c, struct err *err)
 {
 	struct shrink_opts how = { .max_runs = SHRINK_RUNS,
 				   .ctx = c,
@@ -212,7 +212,7 @@ static bool makes_durable(const struct search *s)
 	return false;
 }
 
-static void tell_end(const struct crash *c)
+static void tell_end(const struct task_crash *c)
 {
 	auto_free char *cut = xasprintf("%s (shrinking was cut short)", c->words);
 
@@ -224,7 +224,7 @@ static void tell_end(const struct crash *c)
 
 static int crash_path(struct task *t, const struct script *path, struct search *s, struct err *err)
 {
-	struct crash crash = { .t = t };
+	struct task_crash crash = { .t = t };
 	struct run_reporter reporter = {
 		.found = on_crash_found, .ctx = &crash, .phase = on_phase, .stopped = on_stopped
 	};

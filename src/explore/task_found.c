@@ -6,7 +6,7 @@
  * time, a signal, a file system that hangs - there is a complete finding, and the smallest so far.
  */
 #include "explore/finding_dir.h"
-#include "explore/keep.h"
+#include "explore/explore_keep.h"
 #include "explore/reproduce.h"
 #include "explore/task.h"
 

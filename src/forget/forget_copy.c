@@ -15,7 +15,7 @@
 enum { COPY_DEPTH = 2000, COPY_BUF = 1 << 20 };
 
 struct copying {
-	struct places *places; /* where in the copy an inode of the original is */
+	struct recover_places *places; /* where in the copy an inode of the original is */
 	struct undo_place *at;
 	const char *skip; /* in the top directory */
 };
@@ -189,7 +189,7 @@ static int copy_dir(struct copying *c, int from, int to, uint64_t ino, int depth
 	return rc;
 }
 
-int copy_tree(int from, int to, const char *skip, struct places *places)
+int copy_tree(int from, int to, const char *skip, struct recover_places *places)
 {
 	struct copying c = { places, places_undo(places, -1, true), skip };
 	struct stat st;
@@ -202,7 +202,7 @@ int copy_tree(int from, int to, const char *skip, struct places *places)
 	return rc ? rc : copy_attributes(from, ".", to, ".", &st);
 }
 
-int copy_one(int from, int to, const char *name, struct places *places)
+int copy_one(int from, int to, const char *name, struct recover_places *places)
 {
 	struct copying c = { places, places_undo(places, to, true), NULL };
 

@@ -600,12 +600,12 @@ void undo_release(struct undo *u);
 /* ---- forget_recover.c ---- */
 
 /* Where each inode of a tree is, kept up to date while it is undone. */
-struct places;
-struct places *places_new(int root);
-void places_free(struct places *p);
-void places_add(struct places *p, uint64_t ino, uint64_t dir, const char *name);
-struct undo_place *places_undo(struct places *p, int stash, bool copy);
-void places_set_root(struct places *p, uint64_t ino);
+struct recover_places;
+struct recover_places *places_new(int root);
+void places_free(struct recover_places *p);
+void places_add(struct recover_places *p, uint64_t ino, uint64_t dir, const char *name);
+struct undo_place *places_undo(struct recover_places *p, int stash, bool copy);
+void places_set_root(struct recover_places *p, uint64_t ino);
 /* That nobody else can have put anything there. */
 int stash_check(int stash, const char *root, struct err *err) must_check;
 /* With the lock of ROOT held. 1: something was undone. */

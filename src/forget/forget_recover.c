@@ -42,7 +42,7 @@ struct anew {
 };
 
 /* An inode has a place for each of its names. */
-struct places {
+struct recover_places {
 	struct undo_place undo;
 	struct vec_of(struct anew) anew; /* a number may come again: the last one counts */
 	int root;
@@ -51,17 +51,17 @@ struct places {
 	size_t n, cap; /* cap is a power of two */
 };
 
-static size_t first_place(const struct places *p, uint64_t ino)
+static size_t first_place(const struct recover_places *p, uint64_t ino)
 {
 	return (ino * 0x9e3779b97f4a7c15ULL >> 16) & (p->cap - 1);
 }
 
-static size_t next_place(const struct places *p, size_t i)
+static size_t next_place(const struct recover_places *p, size_t i)
 {
 	return (i + 1) & (p->cap - 1);
 }
 
-static void places_grow(struct places *p)
+static void places_grow(struct recover_places *p)
 {
 	struct known_place *old = p->v;
 	size_t n = p->cap, to;
@@ -78,7 +78,7 @@ static void places_grow(struct places *p)
 	free(old);
 }
 
-static struct known_place *find_place(struct places *p, uint64_t ino, uint64_t dir,
+static struct known_place *find_place(struct recover_places *p, uint64_t ino, uint64_t dir,
 				      const char *name)
 {
 	for (size_t i = first_place(p, ino); p->v[i].ino; i = next_place(p, i))
@@ -88,7 +88,7 @@ static struct known_place *find_place(struct places *p, uint64_t ino, uint64_t d
 	return NULL;
 }
 
-void places_add(struct places *p, uint64_t ino, uint64_t dir, const char *name)
+void places_add(struct recover_places *p, uint64_t ino, uint64_t dir, const char *name)
 {
 	size_t i;
 
@@ -102,9 +102,9 @@ void places_add(struct places *p, uint64_t ino, uint64_t dir, const char *name)
 	p->v[i] = (struct known_place){ ino, dir, xstrdup(name) };
 }
 
-struct places *places_new(int root)
+struct recover_places *places_new(int root)
 {
-	struct places *p = xcalloc(1, sizeof(*p));
+	struct recover_places *p = xcalloc(1, sizeof(*p));
 	struct stat st = { 0 };
 
 	p->root = root;
@@ -114,7 +114,7 @@ struct places *places_new(int root)
 	return p;
 }
 
-void places_free(struct places *p)
+void places_free(struct recover_places *p)
 {
 	if (!p)
 		return;
@@ -125,7 +125,7 @@ void places_free(struct places *p)
 	free(p);
 }
 
-void places_set_root(struct places *p, uint64_t ino)
+void places_set_root(struct recover_places *p, uint64_t ino)
 {
 	p->root_ino = ino;
 }
@@ -136,7 +136,7 @@ struct way_up {
 	int from;
 };
 
-static const struct known_place *place_of(const struct places *p, uint64_t ino)
+static const struct known_place *place_of(const struct recover_places *p, uint64_t ino)
 {
 	for (size_t i = first_place(p, ino); p->v[i].ino; i = next_place(p, i))
 		if (p->v[i].ino == ino && p->v[i].name)
@@ -145,7 +145,7 @@ static const struct known_place *place_of(const struct places *p, uint64_t ino)
 }
 
 /* A directory has one name, so there is one way up. A list that lies may lead round and round. */
-static bool find_way(const struct places *p, uint64_t ino, struct way_up *w)
+static bool find_way(const struct recover_places *p, uint64_t ino, struct way_up *w)
 {
 	while (ino && ino != p->root_ino) {
 		const struct known_place *at = place_of(p, ino);
@@ -178,7 +178,7 @@ static int open_way(const struct way_up *w, const char *last)
 }
 
 /* A file may have several names, and one of them may have gone. */
-static int open_place(const struct places *p, uint64_t ino)
+static int open_place(const struct recover_places *p, uint64_t ino)
 {
 	int fd = -ENOENT;
 
@@ -196,13 +196,13 @@ static int open_place(const struct places *p, uint64_t ino)
 
 static int places_open(struct undo_place *u, uint64_t ino)
 {
-	return open_place(container_of(u, struct places, undo), ino);
+	return open_place(container_of(u, struct recover_places, undo), ino);
 }
 
 static void places_named(struct undo_place *u, uint64_t ino, uint64_t dir, const char *name,
 			 bool made)
 {
-	struct places *p = container_of(u, struct places, undo);
+	struct recover_places *p = container_of(u, struct recover_places, undo);
 	struct known_place *at;
 
 	if (made) {
@@ -218,7 +218,7 @@ static void places_named(struct undo_place *u, uint64_t ino, uint64_t dir, const
  * What the journal calls a directory. 0: nothing. It has the number of one that was removed and is
  * elsewhere now; so it was made anew by who was killed before he could say so, and is empty.
  */
-static uint64_t number_of(const struct places *p, uint64_t ino)
+static uint64_t number_of(const struct recover_places *p, uint64_t ino)
 {
 	uint64_t number = ino;
 
@@ -233,14 +233,14 @@ static uint64_t number_of(const struct places *p, uint64_t ino)
 
 static uint64_t places_number(struct undo_place *u, uint64_t ino)
 {
-	return number_of(container_of(u, struct places, undo), ino);
+	return number_of(container_of(u, struct recover_places, undo), ino);
 }
 
 /* It may have been there before: then it was found under the number that it has. */
 static void places_remade(struct undo_place *u, uint64_t ino, int fd, uint64_t dir,
 			  const char *name)
 {
-	struct places *p = container_of(u, struct places, undo);
+	struct recover_places *p = container_of(u, struct recover_places, undo);
 
 	(void)fd;
 	places_named(u, number_of(p, u->made_anew), dir, name, false);
@@ -249,7 +249,7 @@ static void places_remade(struct undo_place *u, uint64_t ino, int fd, uint64_t d
 }
 
 /* In a copy inodes have other numbers, and nothing is undone twice. */
-struct undo_place *places_undo(struct places *p, int stash, bool copy)
+struct undo_place *places_undo(struct recover_places *p, int stash, bool copy)
 {
 	p->undo = (struct undo_place){
 		.stash = stash,
@@ -265,7 +265,7 @@ struct undo_place *places_undo(struct places *p, int stash, bool copy)
 struct dirs_left vec_of(uint64_t);
 
 /* Below ROOT there may be other file systems, where the same numbers mean other things. */
-static int walk_one(struct places *p, uint64_t dir_ino, dev_t dev, struct dirs_left *todo)
+static int walk_one(struct recover_places *p, uint64_t dir_ino, dev_t dev, struct dirs_left *todo)
 {
 	auto_fd at = open_place(p, dir_ino);
 	int fd = at < 0 ? -1 : openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -295,7 +295,7 @@ static int walk_one(struct places *p, uint64_t dir_ino, dev_t dev, struct dirs_l
 }
 
 /* However deep it is, one directory is open at a time. What may not be read, nobody changed. */
-static int places_walk(struct places *p, struct err *err)
+static int places_walk(struct recover_places *p, struct err *err)
 {
 	struct dirs_left todo = { 0 };
 	struct stat st;
@@ -412,7 +412,7 @@ static void journal_release(struct journal *j)
 static int undo_journal(struct journal *j, int fd, int root_fd, int stash, const char *root,
 			struct err *err)
 {
-	struct places *p = places_new(root_fd);
+	struct recover_places *p = places_new(root_fd);
 	struct undo_place *place = places_undo(p, stash, false);
 	size_t left = 0;
 	int rc, one = 0;

@@ -49,7 +49,7 @@ static int collect_undo(void *ctx, const struct pending_op *op)
 }
 
 /* What is pending is undone in the copy, with a copy of what is in the stash. */
-static int undo_in_copy(struct forget *f, struct places *places, int stash)
+static int undo_in_copy(struct forget *f, struct recover_places *places, int stash)
 {
 	struct undo_list ops = { 0 };
 	char name[32];
@@ -72,7 +72,7 @@ static int undo_in_copy(struct forget *f, struct places *places, int stash)
 static int copy_root(struct forget *f, int work)
 {
 	auto_fd tree = make_dir(work, "tree"), stash = make_dir(work, "stash");
-	struct places *places;
+	struct recover_places *places;
 	int rc;
 
 	if (tree < 0 || stash < 0)
@@ -164,7 +164,7 @@ static int fill_root(int root, int stash, int tree)
 	int rc = empty_root(root);
 
 	if (!rc) {
-		struct places *places = places_new(root);
+		struct recover_places *places = places_new(root);
 
 		rc = copy_tree(tree, root, NULL, places);
 		places_free(places);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pickle.h - what writing and reading a file of states (pool.h) share. */
+/* pickle.h - what writing and reading a file of states (reffs_pool.h) share. */
 #ifndef FS_PICKLE_H
 #define FS_PICKLE_H
 

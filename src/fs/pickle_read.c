@@ -15,7 +15,7 @@
 #include "fs/reffs_impl.h"
 #include "fs/path.h"
 #include "fs/pickle.h"
-#include "fs/pool.h"
+#include "fs/reffs_pool.h"
 
 /* Names of all states together; each of them is looked at. */
 enum { NAMES_MAX = 1 << 26 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pickle_write.c - states as a file; pool.h has the format. */
+/* pickle_write.c - states as a file; reffs_pool.h has the format. */
 #include "fs/pickle.h"
 
 #include <endian.h>
@@ -7,7 +7,7 @@
 
 #include "base/io.h"
 #include "fs/reffs_impl.h"
-#include "fs/pool.h"
+#include "fs/reffs_pool.h"
 
 struct writer {
 	struct strbuf *out;

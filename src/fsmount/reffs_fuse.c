@@ -656,14 +656,14 @@ static void on_copy(fuse_req_t req, fuse_ino_t from, off_t from_off, struct fuse
 
 /* ---- directories ---- */
 
-static struct listing *listing_of(const struct fuse_file_info *fi)
+static struct reffs_listing *listing_of(const struct fuse_file_info *fi)
 {
-	return (struct listing *)(uintptr_t)fi->fh;
+	return (struct reffs_listing *)(uintptr_t)fi->fh;
 }
 
-static void listing_end(struct reffs_mount *m, struct listing *l)
+static void listing_end(struct reffs_mount *m, struct reffs_listing *l)
 {
-	struct listing **at;
+	struct reffs_listing **at;
 
 	mount_lock(m);
 	vfs_dir_release(&l->dir); /* what it kept is shared */
@@ -676,14 +676,14 @@ static void listing_end(struct reffs_mount *m, struct listing *l)
 
 static void on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct listing *l = NULL;
+	struct reffs_listing *l = NULL;
 	struct caller c;
 	struct reffs_mount *m = begin(req, &c);
 	int rc = vfs_open(m->r, &c.cred, ino, fi->flags & ~O_DIRECT);
 
 	if (!rc) {
 		l = xcalloc(1, sizeof(*l));
-		*l = (struct listing){ .next = m->listings, .ino = ino };
+		*l = (struct reffs_listing){ .next = m->listings, .ino = ino };
 		m->listings = l;
 	}
 	mount_unlock(m);
@@ -694,7 +694,7 @@ static void on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 		listing_end(m, l); /* nobody is there to close it */
 }
 
-struct filling {
+struct reffs_filling {
 	fuse_req_t req;
 	char *buf;
 	size_t size, used;
@@ -704,7 +704,7 @@ struct filling {
 
 static int fill_entry(void *ctx, const struct vfs_dirent *e)
 {
-	struct filling *f = ctx;
+	struct reffs_filling *f = ctx;
 	struct stat st = { .st_ino = e->ino, .st_mode = type_mode(e->type) };
 	size_t n = fuse_add_direntry(f->req, f->buf + f->used, f->size - f->used, e->name, &st,
 				     (off_t)e->cookie);
@@ -718,7 +718,7 @@ static int fill_entry(void *ctx, const struct vfs_dirent *e)
 /* What has no number is a mere name to the kernel. */
 static int fill_entry_plus(void *ctx, const struct vfs_dirent *e)
 {
-	struct filling *f = ctx;
+	struct reffs_filling *f = ctx;
 	struct reffs_mount *m = mount_of(f->req);
 	struct fuse_entry_param p = {
 		.attr = { .st_ino = e->ino, .st_mode = type_mode(e->type) },
@@ -748,7 +748,7 @@ static void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		       struct fuse_file_info *fi)
 {
 	auto_free char *buf = xmalloc(max(size, (size_t)1));
-	struct filling f = { .req = req, .buf = buf, .size = size };
+	struct reffs_filling f = { .req = req, .buf = buf, .size = size };
 	struct caller c;
 	struct reffs_mount *m = begin(req, &c);
 	int rc = vfs_readdir(m->r, ino, &listing_of(fi)->dir, (uint64_t)off, fill_entry, &f);
@@ -764,8 +764,8 @@ static void on_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 			   struct fuse_file_info *fi)
 {
 	auto_free char *buf = xmalloc(max(size, (size_t)1));
-	struct filling f = { .req = req, .buf = buf, .size = size };
-	struct listing *l = listing_of(fi);
+	struct reffs_filling f = { .req = req, .buf = buf, .size = size };
+	struct reffs_listing *l = listing_of(fi);
 	struct caller c;
 	struct reffs_mount *m = begin(req, &c);
 

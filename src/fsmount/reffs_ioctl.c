@@ -53,7 +53,7 @@ static void note_stale(void *ctx, uint64_t ino)
 
 static void note_listings(struct stale *s)
 {
-	for (struct listing *l = s->m->listings; l; l = l->next) {
+	for (struct reffs_listing *l = s->m->listings; l; l = l->next) {
 		if (l->plus)
 			vec_push(&s->listings, l->ino);
 		l->plus = false;

@@ -126,7 +126,7 @@ void reffs_mount_free(struct reffs_mount *m)
 		return;
 	session_close(&m->session);
 	while (m->listings) { /* the kernel closes nothing when it is unmounted by force */
-		struct listing *l = m->listings;
+		struct reffs_listing *l = m->listings;
 
 		m->listings = l->next;
 		vfs_dir_release(&l->dir);

@@ -27,7 +27,7 @@
 #include <pthread.h>
 
 #include "base/vec.h"
-#include "fs/pool.h"
+#include "fs/reffs_pool.h"
 #include "fs/vfs.h"
 #include "fuse/session.h"
 
@@ -36,8 +36,8 @@ struct open_file {
 };
 
 /* An open directory. */
-struct listing {
-	struct listing *next;
+struct reffs_listing {
+	struct reffs_listing *next;
 	uint64_t ino;
 	bool plus; /* carried attributes since the last restore (S5) */
 	struct vfs_dir dir;
@@ -48,7 +48,7 @@ struct reffs_mount {
 	struct reffs *r;
 	struct reffs_pool pool;
 	struct vec_of(struct open_file) open; /* regular files */
-	struct listing *listings;
+	struct reffs_listing *listings;
 	pthread_mutex_t lock;
 	uid_t owner;
 	bool direct, allow_other;

@@ -19,7 +19,7 @@ enum { CONFIG_MAX = 1 << 20, BLOCK = 4096, PAGE_MIN = 512, PAGE_MAX = 1 << 20 };
 
 struct config_reader {
 	const char *path;
-	struct places at;
+	struct inject_places at;
 	struct inject_config *c;
 	uint64_t page_blocks; /* blocks_per_page */
 	bool simple, manual;

@@ -8,7 +8,7 @@
 /* ---- match.c ---- */
 
 /* Where a path may come from: it is cut from the front of paths that are given absolute. */
-struct places {
+struct inject_places {
 	const char *root, *mnt; /* either may be NULL */
 };
 
@@ -17,18 +17,18 @@ struct places {
  * given as in the mount, below ROOT or below MNT; with * or ? in it, it is a pattern, in which
  * those two match slashes as well.
  */
-int match_path(struct path_match *out, const char *key, const char *text, const struct places *at,
-	       struct err *err) must_check;
+int match_path(struct path_match *out, const char *key, const char *text,
+	       const struct inject_places *at, struct err *err) must_check;
 /* The same, and brackets mean something, too. */
-int match_glob(struct path_match *out, const char *key, const char *text, const struct places *at,
-	       struct err *err) must_check;
+int match_glob(struct path_match *out, const char *key, const char *text,
+	       const struct inject_places *at, struct err *err) must_check;
 /*
  * A regular expression as LazyFS takes them, found anywhere in the path. The path is tried as it is
  * in the mount, and with ROOT or MNT in front, where the match must reach into the path itself. If
  * `as_lazyfs`, what matches ROOT alone is a match as well.
  */
-int match_regex(struct path_match *out, const char *key, const char *text, const struct places *at,
-		bool as_lazyfs, struct err *err) must_check;
+int match_regex(struct path_match *out, const char *key, const char *text,
+		const struct inject_places *at, bool as_lazyfs, struct err *err) must_check;
 void match_release(struct path_match *m);
 bool match_same(const struct path_match *a, const struct path_match *b);
 
@@ -52,7 +52,7 @@ enum dialect {
 struct draft {
 	struct fault *f;
 	enum dialect dialect;
-	struct places at;
+	struct inject_places at;
 	uint64_t given; /* a bit for each key */
 	bool now;	/* timing=now */
 };
@@ -64,7 +64,8 @@ struct draft {
 enum key_kind { KEY_TEXT, KEY_NUMBER, KEY_NUMBERS, KEY_BOOL, KEY_PAGES, KEY_EITHER };
 
 /* By the name of a type; false if there is none. Old names of LazyFS are known. */
-bool draft_begin(struct draft *d, const char *type, enum dialect dialect, const struct places *at);
+bool draft_begin(struct draft *d, const char *type, enum dialect dialect,
+		 const struct inject_places *at);
 void draft_release(struct draft *d);
 /* NULL if there is no such key. */
 const char *draft_key(const char *name, enum key_kind *kind);

@@ -196,7 +196,8 @@ void draft_hint(const struct draft *d, const char *key, struct strbuf *out)
 		strbuf_addf(out, "%s %s", i ? "," : "", all[i]);
 }
 
-bool draft_begin(struct draft *d, const char *type, enum dialect dialect, const struct places *at)
+bool draft_begin(struct draft *d, const char *type, enum dialect dialect,
+		 const struct inject_places *at)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
 		if (!streq(types[i].name, type))

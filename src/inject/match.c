@@ -76,13 +76,14 @@ static char *resolved(const char *path)
 }
 
 /* How much of `path` leads to where the mount shows it; 0: nothing does. */
-static size_t length_outside(const char *path, const struct places *at)
+static size_t length_outside(const char *path, const struct inject_places *at)
 {
 	return max(length_below(path, at->root), length_below(path, at->mnt));
 }
 
 /* The same for what may differ by a symbolic link; `path` is then another one. */
-static size_t length_outside_links(struct strbuf *path, const char *text, const struct places *at)
+static size_t length_outside_links(struct strbuf *path, const char *text,
+				   const struct inject_places *at)
 {
 	auto_free char *other = resolved(text);
 	auto_free char *root = at->root ? realpath(at->root, NULL) : NULL;
@@ -92,7 +93,7 @@ static size_t length_outside_links(struct strbuf *path, const char *text, const 
 
 	if (clean(other ? other : text, &clean_other))
 		return 0;
-	n = length_outside(strbuf_str(&clean_other), &(struct places){ root, mnt });
+	n = length_outside(strbuf_str(&clean_other), &(struct inject_places){ root, mnt });
 	if (n) {
 		strbuf_clear(path);
 		strbuf_add(path, clean_other.buf, clean_other.len);
@@ -100,8 +101,8 @@ static size_t length_outside_links(struct strbuf *path, const char *text, const 
 	return n;
 }
 
-static int relative(const char *key, const char *text, const struct places *at, struct strbuf *out,
-		    struct err *err)
+static int relative(const char *key, const char *text, const struct inject_places *at,
+		    struct strbuf *out, struct err *err)
 {
 	auto_strbuf path = STRBUF_INIT;
 	size_t cut = 0;
@@ -134,8 +135,8 @@ static char *without_brackets(const char *text)
 	return xstrdup(strbuf_str(&out));
 }
 
-int match_path(struct path_match *out, const char *key, const char *text, const struct places *at,
-	       struct err *err)
+int match_path(struct path_match *out, const char *key, const char *text,
+	       const struct inject_places *at, struct err *err)
 {
 	auto_strbuf path = STRBUF_INIT;
 	int rc = relative(key, text, at, &path, err);
@@ -151,8 +152,8 @@ int match_path(struct path_match *out, const char *key, const char *text, const 
 	return 0;
 }
 
-int match_glob(struct path_match *out, const char *key, const char *text, const struct places *at,
-	       struct err *err)
+int match_glob(struct path_match *out, const char *key, const char *text,
+	       const struct inject_places *at, struct err *err)
 {
 	auto_strbuf path = STRBUF_INIT;
 	int rc = relative(key, text, at, &path, err);
@@ -516,8 +517,8 @@ static int refuse_regex(const char *key, const char *text, const char *why, stru
 		       SHOWN, text, all ? "" : "...", why);
 }
 
-int match_regex(struct path_match *out, const char *key, const char *text, const struct places *at,
-		bool as_lazyfs, struct err *err)
+int match_regex(struct path_match *out, const char *key, const char *text,
+		const struct inject_places *at, bool as_lazyfs, struct err *err)
 {
 	auto_strbuf posix = STRBUF_INIT;
 	char why[128];

@@ -135,7 +135,7 @@ static void do_now(const struct draft *d, struct fault *f, bool lazyfs, struct i
 
 /* Each word is KEY=VALUE. */
 static int parse_fault(const char *name, char *const *words, size_t n, bool line,
-		       const struct places *at, struct inject_command *out, struct err *err)
+		       const struct inject_places *at, struct inject_command *out, struct err *err)
 {
 	__attribute__((cleanup(draft_release))) struct draft d = { 0 };
 	struct fault *f;
@@ -194,7 +194,7 @@ static int parse_name(const char *word, char **out, struct err *err)
 }
 
 static int parse_words(const struct command_info *c, char *const *words, size_t n, bool line,
-		       const struct places *at, struct inject_command *out, struct err *err)
+		       const struct inject_places *at, struct inject_command *out, struct err *err)
 {
 	if (c->takes == A_FAULT && c->kind == COMMAND_SYNC && !n && !line) {
 		out->kind = COMMAND_CHECKPOINT;
@@ -218,7 +218,7 @@ static int parse_words(const struct command_info *c, char *const *words, size_t 
 int command_parse(char *const *words, size_t n, const char *root, const char *mnt,
 		  struct inject_command *out, struct err *err)
 {
-	const struct places at = { root, mnt };
+	const struct inject_places at = { root, mnt };
 	const struct command_info *c;
 	struct inject_command cmd = { 0 };
 	int rc;
@@ -259,7 +259,7 @@ static char *cut(char *s)
 	return NULL;
 }
 
-static int parse_line(char *line, const struct places *at, struct inject_command *out,
+static int parse_line(char *line, const struct inject_places *at, struct inject_command *out,
 		      struct err *err)
 {
 	static const char prefix[] = "lazyfs::";
@@ -296,7 +296,7 @@ static int parse_line(char *line, const struct places *at, struct inject_command
 int command_parse_lazyfs(const char *line, const char *root, const char *mnt,
 			 struct inject_command *out, struct err *err)
 {
-	const struct places at = { root, mnt };
+	const struct inject_places at = { root, mnt };
 	auto_free char *copy = xstrdup(line);
 	struct inject_command cmd = { 0 };
 	size_t len = strlen(copy);

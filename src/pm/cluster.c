@@ -11,8 +11,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "pm/record.h"
-#include "pm/search.h"
+#include "pm/pm_record.h"
+#include "pm/pm_search.h"
 
 enum { DETAIL_MAX = 8, REASONS_MAX = 4096 };
 

@@ -13,7 +13,7 @@
 #include <inttypes.h>
 
 #include "check/semantic.h"
-#include "pm/search.h"
+#include "pm/pm_search.h"
 
 #define RECOVERY_BASE ((uint64_t)1 << 40)
 

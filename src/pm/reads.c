@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* reads.c - see reads.h. */
+/* reads.c - finds out which lines recovery and check read, from a trace of their loads. */
 #include "pm/reads.h"
 
 #include <errno.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include "pm/command.h"
+#include "pm/pm_command.h"
 #include "pm/file.h"
 #include "pm/shares.h"
 
@@ -84,7 +84,7 @@ bool pm_reads_vary(void *ctx, uint64_t point, struct hash128 all, const struct m
 
 /* ---- one state ---- */
 
-struct watcher {
+struct reads_watcher {
 	const struct pm_run *run;
 	const struct tracer *tracer;
 	struct pm_file *file;
@@ -115,7 +115,7 @@ static void add_loads(const struct trace *t, struct read_set *s)
 	}
 }
 
-static int trace_command(struct watcher *w, const char *command, struct read_set *s,
+static int trace_command(struct reads_watcher *w, const char *command, struct read_set *s,
 			 struct err *err)
 {
 	struct traced x = { 0 };
@@ -139,7 +139,8 @@ static int trace_command(struct watcher *w, const char *command, struct read_set
 	return rc;
 }
 
-static int look(struct watcher *w, const struct image *img, struct read_set *s, struct err *err)
+static int look(struct reads_watcher *w, const struct image *img, struct read_set *s,
+		struct err *err)
 {
 	const struct pm_plan *p = &w->run->plan;
 	size_t kept = 0;
@@ -160,7 +161,7 @@ static int look(struct watcher *w, const struct image *img, struct read_set *s, 
 	return rc;
 }
 
-static int watcher_init(struct watcher *w, struct err *err)
+static int watcher_init(struct reads_watcher *w, struct err *err)
 {
 	int rc = pm_file_new(w->run->plan.file, w->run->base.size, &w->file, err);
 
@@ -198,7 +199,7 @@ static void tell(struct share *share, uint64_t next, const struct read_set *s,
 }
 
 /* The states where everything survives; those that the enumerator gives to this share. */
-static int find_mine(struct watcher *w, struct share *share, struct err *err)
+static int find_mine(struct reads_watcher *w, struct share *share, struct err *err)
 {
 	struct crash_opts opts = pm_run_crash(w->run);
 	auto_crash_state s = CRASH_STATE_INIT;
@@ -229,8 +230,8 @@ static int find_mine(struct watcher *w, struct share *share, struct err *err)
 	return rc;
 }
 
-struct search {
-	struct watcher watcher;
+struct reads_search {
+	struct reads_watcher watcher;
 	struct pm_reads *reads;
 	struct pm_reads_count *count;
 	struct err *err;
@@ -238,7 +239,7 @@ struct search {
 
 static void work(void *ctx, struct share *share)
 {
-	struct search *x = ctx;
+	struct reads_search *x = ctx;
 	struct err err = ERR_INIT;
 	struct read_set none = { 0 };
 
@@ -252,7 +253,7 @@ static void work(void *ctx, struct share *share)
 
 static int on_told(void *ctx, unsigned share, const void *data, size_t len)
 {
-	struct search *x = ctx;
+	struct reads_search *x = ctx;
 	struct head h;
 
 	(void)share;
@@ -274,7 +275,7 @@ static int on_told(void *ctx, unsigned share, const void *data, size_t len)
 /* Of a state that was not traced all is varied: nothing is left out for it. */
 static void on_lost(void *ctx, unsigned share, bool whole, const char *words)
 {
-	struct search *x = ctx;
+	struct reads_search *x = ctx;
 
 	(void)share;
 	(void)whole;
@@ -288,10 +289,10 @@ int pm_reads_find(const struct pm_run *run, const struct tracer *t, unsigned job
 {
 	struct pm_reads *r = xcalloc(1, sizeof(*r));
 	struct tracer with_loads = *t;
-	struct search x = { .watcher = { .run = run, .tracer = &with_loads, .notify = -1 },
-			    .reads = r,
-			    .count = count,
-			    .err = err };
+	struct reads_search x = { .watcher = { .run = run, .tracer = &with_loads, .notify = -1 },
+				  .reads = r,
+				  .count = count,
+				  .err = err };
 	struct shares shares = { .n = min(max(jobs, 1u), (unsigned)POOL_JOBS_MAX),
 				 .patience_ms = pm_patience_ms(&run->plan),
 				 .stop = stop,

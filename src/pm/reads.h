@@ -11,7 +11,7 @@
 #define PM_READS_H
 
 #include "core/model.h"
-#include "pm/search.h"
+#include "pm/pm_search.h"
 #include "record/pm_tracer.h"
 
 struct pm_reads;

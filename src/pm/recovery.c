@@ -10,8 +10,8 @@
 #include "base/below.h"
 #include "core/hashset.h"
 #include "core/trace_file.h"
-#include "pm/command.h"
-#include "pm/record.h"
+#include "pm/pm_command.h"
+#include "pm/pm_record.h"
 
 struct recovery {
 	const struct pm_recovery_opts *o;

@@ -10,7 +10,7 @@
 #ifndef PM_RECOVERY_H
 #define PM_RECOVERY_H
 
-#include "pm/search.h"
+#include "pm/pm_search.h"
 #include "record/pm_tracer.h"
 
 struct pm_recovery_opts {

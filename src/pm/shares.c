@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shares.c - see shares.h.
+ * shares.c - divides steps among the workers of a pool, and hands over what a dead one left.
  *
  * H1: a unit of the pool is a share. Each message says from which step on the share is to be done;
  *     that never goes back.
@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 
-struct run {
+struct shares_run {
 	const struct shares *o;
 	struct pool *pool;
 	unsigned given; /* shares */
@@ -37,7 +37,7 @@ void share_tell(struct share *s, uint64_t next, const void *data, size_t len)
 /* What is known of a share is in this copy of the parent, so each is done by a new one. */
 static int work(void *ctx, struct pool_worker *w)
 {
-	const struct run *r = ctx;
+	const struct shares_run *r = ctx;
 	uint64_t unit;
 
 	if (!pool_next(w, &unit, NULL))
@@ -50,7 +50,7 @@ static int work(void *ctx, struct pool_worker *w)
 
 static bool next(void *ctx, uint64_t *unit, struct strbuf *data)
 {
-	struct run *r = ctx;
+	struct shares_run *r = ctx;
 
 	(void)data;
 	*unit = r->given;
@@ -59,7 +59,7 @@ static bool next(void *ctx, uint64_t *unit, struct strbuf *data)
 
 static void take(void *ctx, unsigned worker, uint32_t share, const void *data, size_t len)
 {
-	struct run *r = ctx;
+	struct shares_run *r = ctx;
 	struct head h;
 
 	(void)worker;
@@ -77,7 +77,7 @@ static void take(void *ctx, unsigned worker, uint32_t share, const void *data, s
 
 static enum pool_then ended(void *ctx, const struct pool_end *e)
 {
-	struct run *r = ctx;
+	struct shares_run *r = ctx;
 	auto_strbuf words = STRBUF_INIT;
 
 	if (!e->open)
@@ -101,7 +101,7 @@ static enum pool_then ended(void *ctx, const struct pool_end *e)
 
 static void tick(void *ctx)
 {
-	struct run *r = ctx;
+	struct shares_run *r = ctx;
 
 	if (r->o->stop && *r->o->stop)
 		pool_kill(r->pool);
@@ -111,7 +111,7 @@ static void tick(void *ctx)
 
 int shares_run(const struct shares *o, struct err *err)
 {
-	struct run r = { .o = o };
+	struct shares_run r = { .o = o };
 	struct pool_opts opts = { .jobs = o->n,
 				  .patience_ms = o->patience_ms,
 				  .ctx = &r,

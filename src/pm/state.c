@@ -130,14 +130,14 @@ static char *set_id(const struct pm_state *s, const struct pieces *p)
 	return strbuf_detach(&id);
 }
 
-struct shrinking {
+struct state_shrinking {
 	const struct pm_run *run;
 	struct pm_case *c;
 	struct pm_state now; /* the smallest that shows */
 	struct pm_shrunk *out;
 };
 
-static int shows_at(struct shrinking *x, const char *id, bool *shown, struct err *err)
+static int shows_at(struct state_shrinking *x, const char *id, bool *shown, struct err *err)
 {
 	struct pm_failure f = { 0 };
 	int rc = pm_search_one(x->run, id, &f, err);
@@ -150,7 +150,7 @@ static int shows_at(struct shrinking *x, const char *id, bool *shown, struct err
 }
 
 /* With `at` given back. A set that cannot be, as the store needs another one, is none to try. */
-static int try_without(struct shrinking *x, struct pieces *p, size_t at, struct err *err)
+static int try_without(struct state_shrinking *x, struct pieces *p, size_t at, struct err *err)
 {
 	struct err cannot = ERR_INIT;
 	struct pm_state next;
@@ -176,7 +176,7 @@ static int try_without(struct shrinking *x, struct pieces *p, size_t at, struct 
 }
 
 /* The words of what is still lost. */
-static void describe(struct shrinking *x)
+static void describe(struct state_shrinking *x)
 {
 	auto_strbuf detail = STRBUF_INIT;
 	const struct crash_state *s = &x->now.s;
@@ -207,7 +207,7 @@ static void describe(struct shrinking *x)
 int pm_shrink(const struct pm_run *r, struct pm_case *c, uint64_t max_tries, struct pm_shrunk *out,
 	      struct err *err)
 {
-	struct shrinking x = { .run = r, .c = c, .out = out };
+	struct state_shrinking x = { .run = r, .c = c, .out = out };
 	struct pieces pieces = { 0 };
 	bool shown = false;
 

@@ -3,7 +3,7 @@
 #ifndef PM_STATE_H
 #define PM_STATE_H
 
-#include "pm/search.h"
+#include "pm/pm_search.h"
 
 /* A state, with what it is one of. */
 struct pm_state {

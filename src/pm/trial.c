@@ -6,7 +6,7 @@
 
 #include "base/below.h"
 #include "pm/file.h"
-#include "pm/record.h"
+#include "pm/pm_record.h"
 
 int pm_trial_init(struct pm_trial *t, const struct pm_run *r, struct err *err)
 {

@@ -6,7 +6,7 @@
 #ifndef PM_TRIAL_H
 #define PM_TRIAL_H
 
-#include "pm/search.h"
+#include "pm/pm_search.h"
 
 /* In a process that ends with it: nothing is released. */
 struct pm_trial {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* worker.c - see worker.h. */
+/* worker.c - puts each state of its share into the file, and runs recovery and check on it. */
 #include "pm/worker.h"
 
 #include "core/hashset.h"

@@ -10,7 +10,7 @@
 #ifndef PM_WORKER_H
 #define PM_WORKER_H
 
-#include "pm/search.h"
+#include "pm/pm_search.h"
 #include "pm/shares.h"
 
 /* What was done of a share, whoever did it. */

@@ -3,7 +3,7 @@
 #ifndef REPORT_APP_REPORT_H
 #define REPORT_APP_REPORT_H
 
-#include "app/keep.h"
+#include "app/app_keep.h"
 #include "app/states.h"
 #include "base/json.h"
 #include "app/posix_log.h"

@@ -9,7 +9,7 @@
 #define REPORT_VIEW_H
 
 #include "core/crash.h"
-#include "run/places.h"
+#include "run/run_places.h"
 #include "run/plan.h"
 #include "run/progress.h"
 #include "run/store.h"

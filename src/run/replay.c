@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* replay.c - rebuilds a stored case, and looks whether its problem shows again. */
 #include "run/replay.h"
 
 #include <errno.h>
@@ -6,7 +7,7 @@
 
 #include "core/trace_file.h"
 #include "run/bad_media.h"
-#include "run/places.h"
+#include "run/run_places.h"
 #include "run/plan.h"
 
 /* ---- what is stored ---- */

@@ -16,7 +16,7 @@
 #include "check/semantic.h"
 #include "core/u64map.h"
 #include "record/patch.h"
-#include "run/places.h"
+#include "run/run_places.h"
 #include "run/pm_model.h"
 #include "run/replay.h"
 

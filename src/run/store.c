@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "base/io.h"
 #include "core/trace_file.h"
-#include "run/places.h"
+#include "run/run_places.h"
 #include "run/plan.h"
 #include "run/progress.h"
 #include "run/strange.h"

@@ -11,7 +11,7 @@
  *	RUN/findings/NAME/workload, trace, recovery, problems, diagnosis, expected, seen, kernel-log
  *
  * The record of a case is "test-case", or "explore-case" with the references and a script of its
- * own (explore/keep.h).
+ * own (explore/explore_keep.h).
  *
  * NAME is WORKLOAD-CASE: the number of the workload in this run, and of the case in the workload.
  * "problems" has a line for each: kind, path, words and promise, separated by tabs. The state is

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * workers.c - see workers.h. A unit of the pool is a workload, by its number.
+ * workers.c - the parent of the workers of a run: gives out workloads, takes and keeps findings.
+ * A unit of the pool is a workload, by its number.
  *
  * W1: a number is taken by one worker; the parent alone writes down that it is done.
  * W2: what a worker told of a workload is in its slot until the workload is done, or the worker is
@@ -25,19 +26,19 @@ enum {
 	CLEAN_MS = 5000,
 };
 
-struct slot {
+struct worker_slot {
 	unsigned ended;		     /* workers */
 	uint64_t cases;		     /* of the workload at hand, */
 	uint64_t next_case;	     /* and a number that is more than theirs */
 	struct progress_record work; /* what is known of it */
 };
 
-struct parent {
+struct workers_parent {
 	const struct workers_opts *opts;
 	struct workers_result *result;
 	struct workers_shared *shared;
 	struct pool *pool;
-	struct slot slot[WORKERS_MAX];
+	struct worker_slot slot[WORKERS_MAX];
 	char dir[32]; /* the run's directory as a worker reaches it: its own mounts may hide it */
 	struct kmsg kmsg;
 	unsigned first_base;
@@ -57,7 +58,7 @@ static void on_signal(int sig)
 	signalled = sig;
 }
 
-static void failed(struct parent *p, char *words)
+static void failed(struct workers_parent *p, char *words)
 {
 	p->result->errors++;
 	p->opts->failed(p->opts->ctx, words);
@@ -67,7 +68,7 @@ static void failed(struct parent *p, char *words)
 /* A worker makes a file system of its own, so each has a base image of its own. */
 static int work(void *ctx, struct pool_worker *pool)
 {
-	struct parent *p = ctx;
+	struct workers_parent *p = ctx;
 	unsigned i = pool_number(pool);
 	struct worker w = { .opts = p->opts,
 			    .shared = p->shared,
@@ -80,7 +81,7 @@ static int work(void *ctx, struct pool_worker *pool)
 
 static bool next_workload(void *ctx, uint64_t *unit, struct strbuf *data)
 {
-	struct parent *p = ctx;
+	struct workers_parent *p = ctx;
 
 	(void)data;
 	while (p->next < supply_count(p->opts->source) && progress_has(p->opts->progress, p->next))
@@ -90,7 +91,7 @@ static bool next_workload(void *ctx, uint64_t *unit, struct strbuf *data)
 }
 
 /* As long as its silence tells nothing else; `limit_ms` as in pool_stop(). */
-static void stop(struct parent *p, uint64_t limit_ms)
+static void stop(struct workers_parent *p, uint64_t limit_ms)
 {
 	p->stopping = true;
 	pool_stop(p->pool, limit_ms);
@@ -98,21 +99,21 @@ static void stop(struct parent *p, uint64_t limit_ms)
 
 /* ---- what is done ---- */
 
-static void forget_work(struct slot *s)
+static void forget_work(struct worker_slot *s)
 {
 	vec_clear(&s->work.clusters);
 	s->cases = s->next_case = 0;
 }
 
 /* The worker is gone, and its workload is not done. The findings it told count all the same. */
-static void drop_work(struct parent *p, struct slot *s)
+static void drop_work(struct workers_parent *p, struct worker_slot *s)
 {
 	p->result->totals.findings += s->cases;
 	forget_work(s);
 }
 
 /* What was kept of the workload before, and did not show again, is in its record. */
-static void add_earlier(struct parent *p, struct slot *s)
+static void add_earlier(struct workers_parent *p, struct worker_slot *s)
 {
 	for (size_t i = 0; i < p->opts->earlier->n; i++) {
 		const struct earlier_case *e = &p->opts->earlier->v[i];
@@ -126,7 +127,7 @@ static void add_earlier(struct parent *p, struct slot *s)
 }
 
 /* Without the record of what is done there is no use in going on. */
-static void write_down(struct parent *p, struct slot *s)
+static void write_down(struct workers_parent *p, struct worker_slot *s)
 {
 	struct err err = ERR_INIT;
 
@@ -140,7 +141,7 @@ static void write_down(struct parent *p, struct slot *s)
 	forget_work(s);
 }
 
-static void take_done(struct parent *p, struct slot *s, const struct worker_done *m)
+static void take_done(struct workers_parent *p, struct worker_slot *s, const struct worker_done *m)
 {
 	s->work.number = m->number;
 	s->work.totals = m->totals;
@@ -155,7 +156,8 @@ static void take_done(struct parent *p, struct slot *s, const struct worker_done
 	forget_work(s);
 }
 
-static void take_finding(struct parent *p, struct slot *s, const struct worker_finding *f)
+static void take_finding(struct workers_parent *p, struct worker_slot *s,
+			 const struct worker_finding *f)
 {
 	struct progress_cluster c = { .kinds = f->kinds, .count = 1, .kept = f->kept };
 	struct store_place at = { .run = p->opts->dir,
@@ -175,7 +177,7 @@ static void take_finding(struct parent *p, struct slot *s, const struct worker_f
 
 static void on_message(void *ctx, unsigned i, uint32_t kind, const void *data, size_t len)
 {
-	struct parent *p = ctx;
+	struct workers_parent *p = ctx;
 	struct worker_finding finding;
 	struct worker_done done;
 
@@ -201,7 +203,7 @@ static void on_message(void *ctx, unsigned i, uint32_t kind, const void *data, s
 }
 
 /* The workload that a worker was at, in words. */
-static char *name_of(struct parent *p, const struct pool_end *e)
+static char *name_of(struct workers_parent *p, const struct pool_end *e)
 {
 	auto_workload w;
 	struct err err = ERR_INIT;
@@ -212,14 +214,14 @@ static char *name_of(struct parent *p, const struct pool_end *e)
 	return xasprintf("workload %s", w.named ? w.name : "without a name");
 }
 
-static void tell_fatal(struct parent *p)
+static void tell_fatal(struct workers_parent *p)
 {
 	failed(p, xasprintf("a worker could not begin: %s", p->fatal));
 	p->fatal_told = true;
 }
 
 /* A worker that should have gone on ended by itself: says why. False: another would, too. */
-static bool take_death(struct parent *p, const struct pool_end *e)
+static bool take_death(struct workers_parent *p, const struct pool_end *e)
 {
 	auto_free char *name = name_of(p, e);
 	auto_strbuf words = STRBUF_INIT;
@@ -247,9 +249,10 @@ static bool take_death(struct parent *p, const struct pool_end *e)
 /* ---- workers that hang ---- */
 
 /* The finding, kept or not, as if the worker had told it. */
-static void take_hang(struct parent *p, const struct pool_end *e, const struct store_hang *h)
+static void take_hang(struct workers_parent *p, const struct pool_end *e,
+		      const struct store_hang *h)
 {
-	struct slot *s = &p->slot[e->worker];
+	struct worker_slot *s = &p->slot[e->worker];
 	struct worker_finding f = { .workload = e->unit,
 				    .kind = FINDING_HANG,
 				    .kinds = 1U << FINDING_HANG };
@@ -280,7 +283,7 @@ static void take_hang(struct parent *p, const struct pool_end *e, const struct s
 }
 
 /* A guest that somebody has stopped does not hang, and its workload is not done. */
-static bool was_stopped(struct parent *p, const struct pool_end *e)
+static bool was_stopped(struct workers_parent *p, const struct pool_end *e)
 {
 	if (!target_is_guest(p->opts->run.target.spec) || signalled || !e->stopped)
 		return false;
@@ -291,9 +294,9 @@ static bool was_stopped(struct parent *p, const struct pool_end *e)
 	return true;
 }
 
-static void take_silence(struct parent *p, const struct pool_end *e)
+static void take_silence(struct workers_parent *p, const struct pool_end *e)
 {
-	struct slot *s = &p->slot[e->worker];
+	struct worker_slot *s = &p->slot[e->worker];
 	uint64_t limit_ms = p->opts->hang_ms ? p->opts->hang_ms : WORKERS_HANG_MS;
 	auto_free char *words = xasprintf(
 		"it did not answer for %g s while %s%s", e->silence, e->at,
@@ -317,7 +320,7 @@ static void take_silence(struct parent *p, const struct pool_end *e)
 
 static enum pool_then on_ended(void *ctx, const struct pool_end *e)
 {
-	struct parent *p = ctx;
+	struct workers_parent *p = ctx;
 	bool again = e->deaths <= DEATHS_MAX;
 
 	p->killed = true; /* it may have taken nothing along, whoever ended it */
@@ -337,7 +340,7 @@ static enum pool_then on_ended(void *ctx, const struct pool_end *e)
 /* What the kernel said, and no worker took for its own: a finding of the run, without a state. */
 static void take_unclaimed(void *ctx, const struct kmsg_block *b)
 {
-	struct parent *p = ctx;
+	struct workers_parent *p = ctx;
 	struct err err = ERR_INIT;
 	struct worker_finding f = { .kind = FINDING_KERNEL_LOG, .kinds = 1U << FINDING_KERNEL_LOG };
 	auto_free char *path = xasprintf("%s/kernel-log", p->opts->dir);
@@ -359,7 +362,7 @@ static void take_unclaimed(void *ctx, const struct kmsg_block *b)
 }
 
 /* By a signal. What is found until then is told; who goes on does the rest of it. */
-static void stop_soon(struct parent *p)
+static void stop_soon(struct workers_parent *p)
 {
 	if (!p->result->signalled && p->opts->stopping)
 		p->opts->stopping(p->opts->ctx);
@@ -369,7 +372,7 @@ static void stop_soon(struct parent *p)
 
 static void on_tick(void *ctx)
 {
-	struct parent *p = ctx;
+	struct workers_parent *p = ctx;
 
 	kmsg_watch(&p->kmsg);
 	if (p->opts->time_ns && pool_ready_ns(p->pool) > p->opts->time_ns)
@@ -400,7 +403,7 @@ void workers_clean_up(void)
 }
 
 /* What nobody took, as no worker was left to take it. */
-static void count_left(struct parent *p)
+static void count_left(struct workers_parent *p)
 {
 	uint64_t done = p->opts->progress->done + p->failed;
 	uint64_t total = supply_count(p->opts->source);
@@ -417,7 +420,7 @@ static void count_left(struct parent *p)
 }
 
 /* What was kept of workloads that are still not done: who goes on with the run tries them again. */
-static void count_earlier(struct parent *p)
+static void count_earlier(struct workers_parent *p)
 {
 	for (size_t i = 0; i < p->opts->earlier->n; i++) {
 		const struct earlier_case *e = &p->opts->earlier->v[i];
@@ -430,7 +433,7 @@ static void count_earlier(struct parent *p)
 	}
 }
 
-static void count_kept(struct parent *p)
+static void count_kept(struct workers_parent *p)
 {
 	for (size_t i = 0; i < p->opts->progress->clusters.n; i++) {
 		const struct progress_cluster *c = &p->opts->progress->clusters.v[i];
@@ -448,7 +451,7 @@ static void count_kept(struct parent *p)
 	}
 }
 
-static int run_pool(struct parent *p, struct err *err)
+static int run_pool(struct workers_parent *p, struct err *err)
 {
 	struct pool_opts opts = { .jobs = p->opts->jobs,
 				  .depth = DEPTH,
@@ -470,7 +473,7 @@ static int run_pool(struct parent *p, struct err *err)
 
 int workers_run(const struct workers_opts *opts, struct workers_result *out, struct err *err)
 {
-	struct parent p = { .opts = opts, .result = out };
+	struct workers_parent p = { .opts = opts, .result = out };
 	struct signals signals;
 	auto_fd dir = open(opts->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 

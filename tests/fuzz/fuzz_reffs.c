@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "fs/pickle.h"
-#include "fs/pool.h"
+#include "fs/reffs_pool.h"
 #include "fs/vfs.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -36,8 +36,8 @@ size_t __wrap_pending_choose_sync(struct pending *l, uint64_t ino, bool is_dir, 
 				  bool has_data);
 bool __real_data_needs_metadata(struct forget *f, struct node *n);
 bool __wrap_data_needs_metadata(struct forget *f, struct node *n);
-int __real_copy_tree(int from, int to, const char *skip, struct places *places);
-int __wrap_copy_tree(int from, int to, const char *skip, struct places *places);
+int __real_copy_tree(int from, int to, const char *skip, struct recover_places *places);
+int __wrap_copy_tree(int from, int to, const char *skip, struct recover_places *places);
 int __real_forget_lose_inside(struct forget *f, struct fault *fault, enum lose_end end,
 			      const char *why, struct told_list *told, struct strbuf *text,
 			      struct strbuf *json);
@@ -69,7 +69,7 @@ int __wrap_undo_apply(const struct undo *u, struct undo_place *p)
 }
 
 /* ROOT is empty, or full again, when its copy from a snapshot (which skips nothing) is left. */
-int __wrap_copy_tree(int from, int to, const char *skip, struct places *places)
+int __wrap_copy_tree(int from, int to, const char *skip, struct recover_places *places)
 {
 	int rc;
 

@@ -22,5 +22,5 @@ used() {
 }
 
 left_out() {
-	check 'one that is not in the table does not compile' noticed 1 'no member named .note' src/target/libtarget.a.p/target.c.o
+	check 'one that is not in the table does not compile' noticed 1 'no member named .note' ../src/target/target.c^
 }

@@ -24,5 +24,5 @@ used() {
 left_out() {
 	check 'a model without its rule does not compile' \
 		noticed "1:$(grep -n 'apply = plp_apply' tree/src/core/model_plp.c | cut -d : -f 1)" 'plp_apply.* defined but not used|unused function' \
-		src/core/libcore.a.p/model_plp.c.o
+		../src/core/model_plp.c^
 }

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "app/checkers.h"
-#include "app/command.h"
+#include "app/app_command.h"
 #include "base/io.h"
 #include "base/proc.h"
 

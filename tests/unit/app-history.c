@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "app/history.h"
-#include "app/model.h"
+#include "app/app_model.h"
 #include "app/outline.h"
 #include "base/io.h"
 #include "base/proc.h"

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "app/keep.h"
+#include "app/app_keep.h"
 #include "keys.h"
 
 static const struct trust_key of_plan[] = {

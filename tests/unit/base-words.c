@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Commands are split into words as a shell does it. */
 #include "base/words.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Choices in order: all of them, those of a number, and at random. */
 #include "tap.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* An image holds what plain bytes would, whatever is copied, shared and put back. */
 #include "tap.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "explore/keep.h"
+#include "explore/explore_keep.h"
 #include "tap.h"
 
 static char home[] = "/tmp/outage-keep.XXXXXX";

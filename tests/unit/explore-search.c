@@ -5,9 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "explore/pickle.h"
+#include "explore/explore_pickle.h"
 #include "explore/reproduce.h"
-#include "explore/search.h"
+#include "explore/explore_search.h"
 #include "tap.h"
 
 static unsigned found;

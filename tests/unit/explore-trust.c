@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "explore/keep.h"
+#include "explore/explore_keep.h"
 #include "keys.h"
 #include "run/store.h"
 

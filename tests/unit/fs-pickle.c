@@ -11,7 +11,7 @@
 #include "base/rng.h"
 #include "fs/map.h"
 #include "fs/pickle.h"
-#include "fs/pool.h"
+#include "fs/reffs_pool.h"
 #include "fs/vfs.h"
 #include "tap.h"
 

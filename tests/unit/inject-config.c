@@ -432,7 +432,7 @@ static void test_manual(void)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
 		struct draft d;
-		struct places none = { 0 };
+		struct inject_places none = { 0 };
 		auto_strbuf hint = STRBUF_INIT;
 		bool all = draft_begin(&d, types[i], DIALECT_FILE, &none);
 

@@ -7,18 +7,18 @@
 #include "inject/internal.h"
 #include "tap.h"
 
-static const struct places at = { "/data/root", "/mnt/lazy" };
+static const struct inject_places at = { "/data/root", "/mnt/lazy" };
 
 typedef int (*maker)(struct path_match *out, const char *key, const char *text,
-		     const struct places *at, struct err *err);
+		     const struct inject_places *at, struct err *err);
 
-static int ours(struct path_match *out, const char *key, const char *text, const struct places *p,
+static int ours(struct path_match *out, const char *key, const char *text, const struct inject_places *p,
 		struct err *err)
 {
 	return match_regex(out, key, text, p, false, err);
 }
 
-static int lazyfs(struct path_match *out, const char *key, const char *text, const struct places *p,
+static int lazyfs(struct path_match *out, const char *key, const char *text, const struct inject_places *p,
 		  struct err *err)
 {
 	return match_regex(out, key, text, p, true, err);
@@ -189,7 +189,7 @@ static void test_links(void)
 	if (mkdir(root, 0700) || symlink("root", link))
 		abort();
 	for (int i = 0; i < 2; i++) {
-		struct places here = { .root = i ? link : root };
+		struct inject_places here = { .root = i ? link : root };
 		struct path_match m = { .kind = PATH_ANY };
 		struct err err = ERR_INIT;
 
@@ -201,7 +201,7 @@ static void test_links(void)
 	}
 	free(file);
 	file = xasprintf("%s/other/a.log", dir);
-	struct places here = { .root = link };
+	struct inject_places here = { .root = link };
 	struct path_match m = { .kind = PATH_ANY };
 	struct err err = ERR_INIT;
 

@@ -2,7 +2,7 @@
 /* Of very many failures some are kept: among them the first for each reason. */
 #include "tap.h"
 
-#include "pm/search.h"
+#include "pm/pm_search.h"
 
 enum { MANY = 5000, LATE = 4500 };
 

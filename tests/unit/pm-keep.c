@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "pm/keep.h"
+#include "pm/pm_keep.h"
 
 static char dir[] = "/tmp/outage-keep-XXXXXX";
 

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "keys.h"
-#include "pm/keep.h"
+#include "pm/pm_keep.h"
 
 static const struct trust_key of_plan[] = {
 	{ "file", TRUST_FILE },

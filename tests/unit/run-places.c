@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of places as a case keeps them: found by their address alone, and what is no line is none.
  */
-#include "run/places.h"
+#include "run/run_places.h"
 
 #include <errno.h>
 #include <inttypes.h>

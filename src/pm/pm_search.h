@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * search.h - every crash state of a run is put in place and looked at. Of a check, what fails is
+ * pm_search.h - every crash state of a run is put in place and looked at. Of a check, what fails is
  * told, and failures that lose the same stores are one finding. Of a dump, everything is told:
  * which states each operation may leave is judged (check/semantic.h) when all are known.
  */
-#ifndef PM_SEARCH_H
-#define PM_SEARCH_H
+#ifndef PM_PM_SEARCH_H
+#define PM_PM_SEARCH_H
 
 #include <signal.h>
 
-#include "app/check.h"
+#include "app/app_check.h"
 #include "core/media.h"
 #include "pm/cause.h"
-#include "pm/run.h"
+#include "pm/pm_run.h"
 
 struct pm_reads;
 

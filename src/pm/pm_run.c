@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* run.c - loads a recorded run, and makes its crash points and its images. */
-#include "pm/run.h"
+/* pm_run.c - loads a recorded run, and makes its crash points and its images. */
+#include "pm/pm_run.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pickle.h - what a search needs to go on another time: where it was, and what it had visited.
+ * explore_pickle.h - what a search needs to go on another time: where it was, and what it had
+ *visited.
  *
  * The file, all numbers 8 bytes, little-endian:
  *
@@ -18,8 +19,8 @@
  * States that were saved are not kept: each frame has its path, which is walked again. What other
  * tasks search is in their files, which are of another moment, and does not count in this one.
  */
-#ifndef EXPLORE_PICKLE_H
-#define EXPLORE_PICKLE_H
+#ifndef EXPLORE_EXPLORE_PICKLE_H
+#define EXPLORE_EXPLORE_PICKLE_H
 
 #include "explore/visited.h"
 #include "base/vec.h"

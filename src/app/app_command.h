@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * command.h - commands that need no shell.
+ * app_command.h - commands that need no shell.
  *
  * A command is what a shell makes of it. Where that is nothing but a path and some words, the
  * shell's own start, about as long as that of a small program, can be saved.
  */
-#ifndef APP_COMMAND_H
-#define APP_COMMAND_H
+#ifndef APP_APP_COMMAND_H
+#define APP_APP_COMMAND_H
 
 #include "base/util.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * search.h - goes through the states of a file system: at random, depth first or breadth first.
+ * explore_search.h - goes through the states of a file system: at random, depth first or breadth
+ * first.
  *
  * A state is what a user sees; its identity is a hash. A transition is a step of the alphabet. The
  * order is chosen so that the target has to be put back rarely, for that costs a mount:
@@ -12,8 +13,8 @@
  *     wanted, it is taken instead of a mount, and is a transition that is checked like any other;
  *   - not every state is saved: from the nearest one that was, the steps are done again.
  */
-#ifndef EXPLORE_SEARCH_H
-#define EXPLORE_SEARCH_H
+#ifndef EXPLORE_EXPLORE_SEARCH_H
+#define EXPLORE_EXPLORE_SEARCH_H
 
 #include "explore/script.h"
 #include "explore/stepper.h"

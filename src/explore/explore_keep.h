@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keep.h - what was found, kept as outage test keeps it, so that report, replay and export can read
- * it, and with a script and a log of its own.
+ * explore_keep.h - what was found, kept as outage test keeps it, so that report, replay and export
+ *can read it, and with a script and a log of its own.
  *
  *	RUN/findings/NUMBER-WORKER/case, workload, problems, expected, seen, kernel-log, said
  *	                       .../script    with saving and putting back (script.h)
@@ -12,8 +12,8 @@
  *	                       .../start.img, start-N.img   disks of the target and of reference N
  *	                                     to begin with, if it does not show from empty ones
  */
-#ifndef EXPLORE_KEEP_H
-#define EXPLORE_KEEP_H
+#ifndef EXPLORE_EXPLORE_KEEP_H
+#define EXPLORE_EXPLORE_KEEP_H
 
 #include "explore/script.h"
 #include "run/store.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* search.c - see search.h. The states are checked by workers, whose parent this is. */
-#include "pm/search.h"
+/* pm_search.c - the parent of the workers that check states: groups what they find. */
+#include "pm/pm_search.h"
 
 #include <inttypes.h>
 
@@ -50,7 +50,7 @@ bool pm_found_add(struct pm_found *found, const struct pm_run *r, struct pm_fail
 
 /* ---- what workers tell ---- */
 
-struct search {
+struct pm_search {
 	const struct pm_search_opts *o;
 	struct pm_found *found;
 	struct pm_worker *common;
@@ -64,7 +64,7 @@ static void first_error(struct pm_found *f, const char *text)
 		snprintf(f->error, sizeof(f->error), "%s", text);
 }
 
-static void add_failure(struct search *x, struct pm_failure *f)
+static void add_failure(struct pm_search *x, struct pm_failure *f)
 {
 	const struct pm_search_opts *o = x->o;
 
@@ -89,7 +89,7 @@ static void *part(const char **at, const char *end, size_t len)
 	return xmemdupz(*at - len, len);
 }
 
-static void take_failure(struct search *x, const struct pm_message *m, const char *at,
+static void take_failure(struct pm_search *x, const struct pm_message *m, const char *at,
 			 const char *end)
 {
 	struct pm_failure f = { .point = m->point,
@@ -113,7 +113,7 @@ static void take_failure(struct search *x, const struct pm_message *m, const cha
 
 static int on_told(void *ctx, unsigned share, const void *data, size_t len)
 {
-	struct search *x = ctx;
+	struct pm_search *x = ctx;
 	struct pm_message m;
 	const char *at = data, *end = at + len;
 
@@ -138,14 +138,14 @@ static int on_told(void *ctx, unsigned share, const void *data, size_t len)
 
 static void work(void *ctx, struct share *s)
 {
-	const struct search *x = ctx;
+	const struct pm_search *x = ctx;
 
 	pm_work(x->common, s, &x->share[s->number], x->o->until_ns);
 }
 
 static void on_lost(void *ctx, unsigned share, bool whole, const char *words)
 {
-	struct search *x = ctx;
+	struct pm_search *x = ctx;
 	auto_free char *text =
 		xasprintf("%s%s", words, whole ? "; the rest of its share is not tried" : "");
 
@@ -153,7 +153,7 @@ static void on_lost(void *ctx, unsigned share, bool whole, const char *words)
 	first_error(x->found, text);
 }
 
-static void add_up(struct search *x)
+static void add_up(struct pm_search *x)
 {
 	struct pm_found *f = x->found;
 
@@ -179,7 +179,7 @@ static void add_up(struct search *x)
 
 static void on_tick(void *ctx)
 {
-	struct search *x = ctx;
+	struct pm_search *x = ctx;
 
 	add_up(x);
 	if (x->o->progress)
@@ -193,7 +193,7 @@ uint64_t pm_patience_ms(const struct pm_plan *p)
 
 int pm_search(const struct pm_search_opts *o, struct pm_found *out, struct err *err)
 {
-	struct search *x = xcalloc(1, sizeof(*x));
+	struct pm_search *x = xcalloc(1, sizeof(*x));
 	struct shares shares = { .n = min(max(o->jobs, 1u), (unsigned)POOL_JOBS_MAX),
 				 .patience_ms = pm_patience_ms(&o->run->plan),
 				 .stop = o->stop,

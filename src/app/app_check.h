@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * check.h - one run of the check command on a crash state.
+ * app_check.h - one run of the check command on a crash state.
  *
  * The command runs as `/bin/sh -c COMMAND sh DIR`, or without a shell where that makes no
- *difference (command.h), in the crash directory, DIR, with standard input from /dev/null, and in
- *its environment
+ *difference (app_command.h), in the crash directory, DIR, with standard input from /dev/null, and
+ *in its environment
  *
  *	OUTAGE_DIR		DIR
  *	OUTAGE_ACKED		a file with the lines that had been acknowledged
@@ -17,8 +17,8 @@
  *
  * Nothing here is an error of ours unless the command could not be started: how it ended is data.
  */
-#ifndef APP_CHECK_H
-#define APP_CHECK_H
+#ifndef APP_APP_CHECK_H
+#define APP_APP_CHECK_H
 
 #include "base/err.h"
 #include "base/strbuf.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* search.c - hands all states to the checkers, explains what fails, and groups it by cause. */
-#include "app/search.h"
+/* app_search.c - hands all states to the checkers, explains what fails, and groups it by cause. */
+#include "app/app_search.h"
 
 #include <errno.h>
 
@@ -21,7 +21,7 @@ struct known {
 };
 
 struct searching {
-	const struct search_opts *o;
+	const struct app_search_opts *o;
 	struct search_result *out;
 	struct checkers_opts checkers;
 	struct checker *again; /* for states that are checked once more */
@@ -34,7 +34,7 @@ struct searching {
 
 /* ---- one check ---- */
 
-static struct checkers_opts checkers_of(const struct search_opts *o)
+static struct checkers_opts checkers_of(const struct app_search_opts *o)
 {
 	return (struct checkers_opts){
 		.jobs = o->jobs,
@@ -49,8 +49,8 @@ static struct checkers_opts checkers_of(const struct search_opts *o)
 }
 
 /* By a process that is there for it. */
-static int ask(const struct search_opts *o, struct checker *k, const char *id, struct verdict *out,
-	       struct err *err)
+static int ask(const struct app_search_opts *o, struct checker *k, const char *id,
+	       struct verdict *out, struct err *err)
 {
 	struct check_result r = { 0 };
 	struct app_state s = { 0 };
@@ -72,12 +72,13 @@ static int ask(const struct search_opts *o, struct checker *k, const char *id, s
 
 static bool is_told_to_stop(void *ctx)
 {
-	const struct search_opts *o = ctx;
+	const struct app_search_opts *o = ctx;
 
 	return o->stop && *o->stop;
 }
 
-int search_one(const struct search_opts *o, const char *id, struct verdict *out, struct err *err)
+int search_one(const struct app_search_opts *o, const char *id, struct verdict *out,
+	       struct err *err)
 {
 	struct checkers_opts checkers = checkers_of(o);
 
@@ -396,7 +397,7 @@ static int on_done(void *ctx, const struct app_state *state, const struct check_
 static bool must_stop(void *ctx)
 {
 	struct searching *s = ctx;
-	const struct search_opts *o = s->o;
+	const struct app_search_opts *o = s->o;
 	struct search_totals *t = &s->out->totals;
 
 	if (o->stop && *o->stop)
@@ -413,7 +414,7 @@ void search_result_release(struct search_result *r)
 	vec_release(&r->found);
 }
 
-int search(const struct search_opts *o, struct search_result *out, struct err *err)
+int search(const struct app_search_opts *o, struct search_result *out, struct err *err)
 {
 	struct searching s = { .o = o, .out = out, .start_ns = util_now_ns() };
 	struct checkers_stats stats = { 0 };

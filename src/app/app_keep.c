@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* keep.c - the records of outage app, and which files its marks cover. */
-#include "app/keep.h"
+/* app_keep.c - the records of outage app, and which files its marks cover. */
+#include "app/app_keep.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pool.h - saved states under keys, and as a file that keeps what they share.
+ * reffs_pool.h - saved states under keys, and as a file that keeps what they share.
  *
  * A file is, all numbers little-endian:
  *
@@ -31,8 +31,8 @@
  * What is read is not trusted: a state that is taken has gone through every check that there is for
  * a state made by calls (N1 to N4 of node.h, one way from the root to every directory).
  */
-#ifndef FS_POOL_H
-#define FS_POOL_H
+#ifndef FS_REFFS_POOL_H
+#define FS_REFFS_POOL_H
 
 #include "base/err.h"
 #include "base/strbuf.h"

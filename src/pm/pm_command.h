@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * command.h - the commands of a run: what recovers, and what looks at it.
+ * pm_command.h - the commands of a run: what recovers, and what looks at it.
  *
  * A shell runs them. A tracer that follows one program and not those that it starts (QEMU) wants
  * the program itself: then a command must be plain, a program and its arguments, where $1 and
  * $OUTAGE_FILE are the file.
  */
-#ifndef PM_COMMAND_H
-#define PM_COMMAND_H
+#ifndef PM_PM_COMMAND_H
+#define PM_PM_COMMAND_H
 
 #include "base/words.h"
 #include "record/pm_tracer.h"

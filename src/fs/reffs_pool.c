@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* pool.c - keeps, finds and drops the saved states of a pool. */
-#include "fs/pool.h"
+/* reffs_pool.c - keeps, finds and drops the saved states of a pool. */
+#include "fs/reffs_pool.h"
 
 #include "fs/reffs_impl.h"
 

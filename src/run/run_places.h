@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * places.h - where in a guest's kernel something was done, with names. Modules are elsewhere in
+ * run_places.h - where in a guest's kernel something was done, with names. Modules are elsewhere in
  *each machine that boots, and so may be the kernel itself, so the names are those of the machine
  *that made the trace. It can be asked for them as long as it runs; a case keeps those that its
  *traces need, in a file "places", a line each:
@@ -8,8 +8,8 @@
  *	0xffffffff819c1175 __memcpy_flushcache+0x85
  *	0xffffffffc02837d2 pmem_do_write+0xa2 [nd_pmem]
  */
-#ifndef RUN_PLACES_H
-#define RUN_PLACES_H
+#ifndef RUN_RUN_PLACES_H
+#define RUN_RUN_PLACES_H
 
 #include "run/run.h"
 

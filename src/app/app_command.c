@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* command.c - splits a command into words, if it has nothing that a shell is needed for. */
-#include "app/command.h"
+/* app_command.c - splits a command into words, if it has nothing that a shell is needed for. */
+#include "app/app_command.h"
 
 static bool is_plain(char c)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* command.c - decides whether a command needs a shell, and makes the words to run it with. */
-#include "pm/command.h"
+/* pm_command.c - decides whether a command needs a shell, and makes the words to run it with. */
+#include "pm/pm_command.h"
 
 #include <errno.h>
 

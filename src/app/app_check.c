@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * check.c - runs the check in a namespace of its own, bounded in time, through a keeper.
+ * app_check.c - runs the check in a namespace of its own, bounded in time, through a keeper.
  *
  * Three processes: we; a keeper, which is number 1 of the namespace, or who gets all orphans where
  * there is none; and the shell. The keeper watches the time, tells how the shell ended, and ends
@@ -14,7 +14,7 @@
  * C1: only the keeper sends signals to processes that it cannot name, and to all of them only if it
  *     is number 1: everything else would be a stranger's.
  */
-#include "app/check.h"
+#include "app/app_check.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "app/command.h"
+#include "app/app_command.h"
 #include "app/pass.h"
 #include "base/io.h"
 #include "base/proc.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * model.c - changes that may be lost, as pieces for the enumerator.
+ * app_model.c - changes that may be lost, as pieces for the enumerator.
  *
  * A1: pieces stand in the order of their changes; what a piece needs, of what is not durable yet,
  *     is therefore before it, and closed sets are those of history.h.
  */
-#include "app/model.h"
+#include "app/app_model.h"
 
 #include "base/util.h"
 

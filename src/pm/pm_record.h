@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* record.h - the one run of the program: RUN/base.img and RUN/trace are made of it. */
-#ifndef PM_RECORD_H
-#define PM_RECORD_H
+/* pm_record.h - the one run of the program: RUN/base.img and RUN/trace are made of it. */
+#ifndef PM_PM_RECORD_H
+#define PM_PM_RECORD_H
 
 #include <signal.h>
 
-#include "pm/keep.h"
+#include "pm/pm_keep.h"
 #include "record/pm_tracer.h"
 
 struct pm_record_opts {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * search.h - all crash states of a run are built and checked, and what fails is explained; states
- * that fail for the same reason are one finding.
+ * app_search.h - all crash states of a run are built and checked, and what fails is explained;
+ * states that fail for the same reason are one finding.
  *
  * To explain a state takes many checks. So it is told twice: by `failed` before that, and by
  * `found` or `dropped` after it.
@@ -14,8 +14,8 @@
  * F3: a state of which checks differ becomes such a finding, too: a failure that was seen is not
  *     forgotten, unless the check fails without any crash as well.
  */
-#ifndef APP_SEARCH_H
-#define APP_SEARCH_H
+#ifndef APP_APP_SEARCH_H
+#define APP_APP_SEARCH_H
 
 #include <signal.h>
 
@@ -45,7 +45,7 @@ struct search_totals {
 	char error[768]; /* the first one */
 };
 
-struct search_opts {
+struct app_search_opts {
 	struct history *h;
 	const struct history_opts *made; /* how that was made; see explain.h */
 	struct states_opts states;
@@ -72,11 +72,11 @@ struct search_result {
 };
 
 /* On failure `out` has what was found before. */
-int search(const struct search_opts *o, struct search_result *out, struct err *err) must_check;
+int search(const struct app_search_opts *o, struct search_result *out, struct err *err) must_check;
 void search_result_release(struct search_result *r);
 
 /* One state, by its id. -EINTR if it was stopped. */
-int search_one(const struct search_opts *o, const char *id, struct verdict *out, struct err *err)
-	must_check;
+int search_one(const struct app_search_opts *o, const char *id, struct verdict *out,
+	       struct err *err) must_check;
 
 #endif

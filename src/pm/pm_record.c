@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * record.c - runs the program under the tracer, in a child, and makes base image and trace of the
- * stream.
+ * pm_record.c - runs the program under the tracer, in a child, and makes base image and trace of
+ * the stream.
  */
-#include "pm/record.h"
+#include "pm/pm_record.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "base/io.h"
 #include "core/trace_file.h"
 #include "pm/file.h"
-#include "pm/search.h"
+#include "pm/pm_search.h"
 #include "pm/where.h"
 
 /* ---- a child ---- */

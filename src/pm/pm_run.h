@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * run.h - a run of a program on persistent memory, as it was recorded: what was there before, its
- * trace, and what crash states are made of it.
+ * pm_run.h - a run of a program on persistent memory, as it was recorded: what was there before,
+ * its trace, and what crash states are made of it.
  */
-#ifndef PM_RUN_H
-#define PM_RUN_H
+#ifndef PM_PM_RUN_H
+#define PM_PM_RUN_H
 
 #include <signal.h>
 
 #include "core/crash.h"
 #include "core/model_pm.h"
-#include "pm/keep.h"
+#include "pm/pm_keep.h"
 #include "pm/where.h"
 
 struct pm_run {

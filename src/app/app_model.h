@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * model.h - the persistence model of applications, for the enumerator of crash states.
+ * app_model.h - the persistence model of applications, for the enumerator of crash states.
  *
  * Its image is not a disk: it has a byte for each unit of each change of a history, which is 1 if
  * the unit is durable or survived. A crash state of core/ is so a set of survivors, from which
  * history_build() makes what a user would find.
  */
-#ifndef APP_MODEL_H
-#define APP_MODEL_H
+#ifndef APP_APP_MODEL_H
+#define APP_APP_MODEL_H
 
 #include "app/history.h"
 #include "core/crash.h"

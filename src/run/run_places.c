@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* places.c - looks up the names of addresses, and reads and writes the table that a case keeps. */
-#include "run/places.h"
+/* run_places.c - looks up the names of addresses, and reads and writes the table that a case keeps.
+ */
+#include "run/run_places.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keep.h - the directory of a run of `outage app`: what was recorded, and what was found. Besides
- * what every run has (case/dir.h) there is
+ * app_keep.h - the directory of a run of `outage app`: what was recorded, and what was found.
+ *Besides what every run has (case/dir.h) there is
  *
  *	RUN/base/                the directory before the run
  *	RUN/trace                all that the application did to it
@@ -9,8 +9,8 @@
  *	RUN/shown                what --query showed at the end
  *	RUN/findings/N/trace     RUN/trace, by a hard link where that can be
  */
-#ifndef APP_KEEP_H
-#define APP_KEEP_H
+#ifndef APP_APP_KEEP_H
+#define APP_APP_KEEP_H
 
 #include "case/dir.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* pickle.c - writes a search to a file and reads it back, with a check of every number. */
-#include "explore/pickle.h"
+/* explore_pickle.c - writes a search to a file and reads it back, with a check of every number. */
+#include "explore/explore_pickle.h"
 
 #include <errno.h>
 #include <sys/stat.h>

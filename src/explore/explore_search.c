@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * search.c - walks at random through states; the other orders, in frames.c, share what is here.
+ * explore_search.c - walks at random through states; the other orders, in frames.c, share what is
+ * here.
  *
  * S1: `at` is the hash of the state that all sides are in, and the log's path leads there.
  */
-#include "explore/search.h"
+#include "explore/explore_search.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* keep.c - the records of outage pm, and which files its marks cover. */
-#include "pm/keep.h"
+/* pm_keep.c - the records of outage pm, and which files its marks cover. */
+#include "pm/pm_keep.h"
 
 #include <errno.h>
 

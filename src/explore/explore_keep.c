@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* keep.c - keeps what an exploration found, and reads it back; see keep.h. */
-#include "explore/keep.h"
+/* explore_keep.c - keeps what an exploration found, and reads it back; see explore_keep.h. */
+#include "explore/explore_keep.h"
 
 #include <errno.h>
 #include <fcntl.h>

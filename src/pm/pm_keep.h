@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keep.h - the directory of a run of `outage pm`: what was recorded, and what was found. Besides
+ * pm_keep.h - the directory of a run of `outage pm`: what was recorded, and what was found. Besides
  * what every run has (case/dir.h) there is
  *
  *	RUN/base.img             the file before the run (sparse)
@@ -11,8 +11,8 @@
  * Of a check, the first failure for each reason is a finding as soon as it is heard; when the run
  * ends, findings of which each stands for all states that it explains take their place.
  */
-#ifndef PM_KEEP_H
-#define PM_KEEP_H
+#ifndef PM_PM_KEEP_H
+#define PM_PM_KEEP_H
 
 #include "case/dir.h"
 
