@@ -75,7 +75,7 @@ check 'ext2: what it refuses is not held against it' tries 0 -t ext2 refused
 
 # server STATUS-OR-KIND ARGS...
 server() {
-	local want=$1 call=run
+	local want=$1 call=tries
 	shift
 	case $want in [0-9]) ;; *) call=caught ;; esac
 	$call "$want" -t 'fuse:fuse2fs {disk} {mnt} -f -o fakeroot,hard_remove' \
@@ -107,7 +107,7 @@ fi
 
 # lose N STATUS-OR-KIND FS
 lose() {
-	local n=$1 want=$2 call=run
+	local n=$1 want=$2 call=tries
 	case $want in [0-9]) ;; *) call=caught ;; esac
 	$call "$want" -t "$3" --crash reorder --budget 60 --lose-flush "$n" new
 }
