@@ -7,14 +7,17 @@ JOBS  ?= $(shell echo $$(($$(nproc) + 1)))
 
 SHELL := /bin/bash
 
+# Each minute it says how far it is.
+ninja = $(if $(V),,tools/aloud 'building $1' )ninja -C $1 $(if $(V),-v)
+
 .PHONY: all outage help demo check check-long check-asan check-tidy fuzz bench install uninstall clean setup setup-build
 
 all: configure
-	@ninja -C $(BUILD) $(if $(V),-v,--quiet) | grep -v 'no work to do' || test $${PIPESTATUS[0]} -eq 0
+	@$(call ninja,$(BUILD))
 
 # Neither tests nor manual pages.
 outage: configure
-	@ninja -C $(BUILD) $(if $(V),-v,--quiet) outage lazyfs
+	@$(call ninja,$(BUILD)) outage lazyfs
 
 help:
 	@echo "make demo       installs what is missing, builds build/outage, shows what it does"
@@ -45,7 +48,7 @@ demo: setup-build
 	@tools/demo $(BUILD)/outage
 
 fuzz: configure-fuzz
-	@ninja -C build-fuzz --quiet
+	@$(call ninja,build-fuzz)
 
 check: setup
 	@echo "building, with the fuzz targets: this takes a minute"
@@ -59,7 +62,7 @@ check-long: setup
 
 check-asan: setup
 	@$(MAKE) --no-print-directory configure-asan
-	@ninja -C build-asan --quiet
+	@$(call ninja,build-asan)
 	@ASAN_OPTIONS=abort_on_error=0:detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 		tests/run -j $(JOBS) --build build-asan
 

@@ -30,7 +30,8 @@ static void accessed(unsigned vcpu, unsigned kind, uint64_t off, uint64_t len, u
 {
 	lock();
 	if (off + len <= region.view_size) {
-		if (kind != PM_STREAM_LOAD && !pm.system) /* it has no calls that ask for it */
+		if (kind != PM_STREAM_LOAD &&
+		    !pm.system) /* the emulator has no calls that ask for it */
 			region_set_dirty(off, len);
 		if (len <= 8 && !(len & (len - 1)))
 			record_small(vcpu, kind, off, (unsigned)__builtin_ctzll(len), pc,
@@ -78,7 +79,7 @@ static void in_phys(unsigned vcpu, unsigned kind, uint64_t phys, uint64_t len, u
 }
 
 #if PLUGIN_API < 3
-struct hwaddr_1 { /* F3: what struct qemu_plugin_hwaddr is */
+struct hwaddr_1 { /* F3: the contents of struct qemu_plugin_hwaddr */
 	bool is_io, is_store;
 	void *host;
 };
@@ -111,8 +112,10 @@ static void in_system(unsigned vcpu, unsigned kind, qemu_plugin_meminfo_t info, 
 
 /* ---- what QEMU calls ---- */
 
-/* What QEMU says of an access, as it says it: its calls are too slow to be made each time, and its
- * answers few. */
+/*
+ * QEMU's facts about an access, remembered: its calls are too slow to be made each time, and its
+ * answers few.
+ */
 static INLINE unsigned about(qemu_plugin_meminfo_t info)
 {
 	enum { KNOWN = 64, STORE = 1 << 8 };

@@ -5,12 +5,16 @@
 
 #include "qemu_api.h"
 
-/* What is to be called at each access of an instruction, with its address; `nt`: its stores are
- * non-temporal. */
+/*
+ * The function to be called at each access of an instruction, with its address; `nt`: its stores
+ * are non-temporal.
+ */
 qemu_mem_cb *access_cb(bool nt);
 
-/* What of [addr, addr + len) lies in the region was stored, or loaded. It may reach over the ends
- * of a map. Addresses are those of region_maps(). */
+/*
+ * Tells that the part of [addr, addr + len) in the region was stored, or loaded. The range may
+ * reach over the ends of a map. Addresses are those of region_maps().
+ */
 void access_range(unsigned vcpu, unsigned kind, uint64_t addr, uint64_t len, uint64_t pc);
 
 #endif

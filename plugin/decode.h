@@ -2,8 +2,8 @@
 /*
  * decode.h - the x86-64 instructions that matter to persistent memory, known by their bytes.
  *
- * Everything else is INSN_OTHER: what an ordinary instruction stores is seen by its memory access.
- * Only 64-bit code is decoded.
+ * Everything else is INSN_OTHER: the stores of an ordinary instruction are seen by its memory
+ * access. Only 64-bit code is decoded.
  */
 #ifndef PLUGIN_DECODE_H
 #define PLUGIN_DECODE_H
@@ -22,7 +22,7 @@ enum insn_kind {
 	INSN_MARK,    /* outage/mark.h */
 };
 
-/* What it does to the stack of calls. */
+/* The effect on the stack of calls. */
 enum insn_flow {
 	FLOW_ON, /* nothing */
 	FLOW_CALL,
@@ -42,7 +42,10 @@ struct insn {
 	bool by_helper;
 	/* Its only access to memory is by the stack pointer, and it is no fence. */
 	bool on_stack;
-	/* It gives the stack pointer another value, and not that of a frame of the same stack. */
+	/*
+	 * The instruction gives the stack pointer another value, and not that of a frame of the
+	 * same stack.
+	 */
 	bool moves_stack;
 	/* INSN_FLUSH, INSN_CLFLUSH: base + index * scale + disp; for INSN_RIP the end of the
 	 * instruction is the base. Registers by number: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* maps.h - what a traced program has mapped, so that addresses of code can be named later. */
+/*
+ * maps.h - writes down the mappings of a traced program, so that addresses of code can be named
+ * later.
+ */
 #ifndef PLUGIN_MAPS_H
 #define PLUGIN_MAPS_H
 

@@ -15,15 +15,15 @@
  *	begin=mark		trace nothing before the mark OUTAGE_MARK_START; OUTAGE_MARK_STOP
  *				ends the stream, and the next start begins it anew
  *
- * What is stored is read from memory, after the store: no interface for values is needed, and the
- * trace tells what is there even if threads race. What version 1 of QEMU's interface lacks is got
- * in ways that the interface does not promise; outage tests them at each start by a program whose
- * trace is known, and each run by replaying it.
+ * Stored data is read from memory, after the store: no interface for values is needed, and the
+ * trace tells what is there even if threads race. The gaps of version 1 of QEMU's interface are
+ * filled in ways that the interface does not promise; outage tests them at each start by a program
+ * whose trace is known, and each run by replaying it.
  *
  * F1: registers. A callback is called from translated code, which holds the pointer to the CPU's
- *     state in a fixed register of the host; the general registers come first in that state. They
- *     are up to date only if the code believes that the callback reads them: we say so in QEMU's
- *     table of helpers. Later versions have a call for it.
+ *     state in a fixed register of the host; the general registers come first in that state. The
+ *     registers are up to date only if the code believes that the callback reads them: we say so in
+ *     QEMU's table of helpers. Later versions have a call for it.
  * F2: the filter for stores. In version 1 it compares a number with a mask one off: asked for
  *     loads, it gives the stores of translated code, and asked for stores, everything. Where
  *     stores are made by helpers it works as it should. So we ask by what the instruction is.
@@ -31,15 +31,15 @@
  *     what it hands out is the host's address, and FILE is mapped there.
  *
  * P1: one lock, and when none is needed: tracer.h.
- * P2: the stack is not in the region: what is addressed by the stack pointer alone is not looked
+ * P2: the stack is not in the region: accesses addressed by the stack pointer alone are not looked
  *     at. Where that does not hold, it is noticed when the stack pointer is set, at a mark or
  *     flush, or by the replay.
- * P3: what is not in the region costs a callback and two comparisons (user emulation), whatever
+ * P3: an access outside the region costs a callback and two comparisons (user emulation), whatever
  *     else there is to do is done when code is translated.
  *
- * Who does what: watch.c decides what an instruction is watched for, and sees flushes, fences and
- * marks; access.c sees loads and stores, and syscalls.c what the kernel does for the program.
- * They ask region.c where the persistent memory is, guest.c for registers and addresses, and
+ * The parts: watch.c decides what an instruction is watched for, and sees flushes, fences and
+ * marks; access.c sees loads and stores, and syscalls.c what the kernel does for the program. These
+ * three ask region.c where the persistent memory is, guest.c for registers and addresses, and
  * record by tracer.c, for which writer.c writes the stream.
  */
 #include <stdio.h>

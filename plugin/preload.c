@@ -9,20 +9,20 @@
  * OUTAGE_PM_FILE names the file that is the region; else it is the first that pmem_map_file()
  * maps. OUTAGE_PM_MAPS names a file for what maps_write() writes in the end.
  *
- * What the program stores by itself is not seen when it happens. At each call the region is
- * compared with a copy, and what differs of a line is a store: so no store is missed, also one
- * that is never flushed, but their order between two calls is not known. In one line they are one
- * store, which survives as a whole or not at all; a granularity of 8 tries all combinations.
+ * Stores of the program itself are not seen when they happen. At each call the region is compared
+ * with a copy, and a difference in a line is a store: so no store is missed, also one that is never
+ * flushed, but their order between two calls is not known. In one line they are one store, which
+ * survives as a whole or not at all; a granularity of 8 tries all combinations.
  *
  * P1: comparing goes by a mapping of our own, so that it does not matter where and how often the
  *     program maps the file, or whether another process stores to it. Holes are not looked at.
  * P2: of a large file, only pages that were stored to or flushed before are compared at each call;
  *     the whole at each mark, at every FULL_EVERY-th call, and at the end.
  *
- * One process: what a forked child calls is not seen, what it stores is found with the next call of
+ * One process: the calls of a forked child are not seen, its stores are found with the next call of
  * its parent. Flush instructions that the program does not leave to libpmem are not seen at all.
  */
-#undef _FILE_OFFSET_BITS /* it would give mmap() another name here */
+#undef _FILE_OFFSET_BITS /* the macro would give mmap() another name here */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <libpmem.h>
@@ -217,7 +217,7 @@ static void compare_hot(void)
 				p * PAGE + PAGE < region.size ? p * PAGE + PAGE : region.size);
 }
 
-/* What was stored since the last call. */
+/* Finds the stores since the last call. */
 static void find_stores(bool all)
 {
 	if (all || region.data <= LARGE || region.calls++ % FULL_EVERY == 0)
@@ -341,7 +341,7 @@ static void copy_all(void)
 	each_data(copy_data);
 }
 
-/* What is new of a file that has grown was zero. */
+/* The new part of a file that has grown was zero. */
 static void watch(int fd, size_t size)
 {
 	size_t old = region.size;
@@ -622,7 +622,7 @@ EXPORT int pmem_msync(const void *addr, size_t len)
 	return CALL(pmem_msync, addr, len);
 }
 
-/* The copy is made under the lock, so that nobody takes it for stores of the program. */
+/* The copy is made under the lock, so that it is not taken for stores of the program. */
 #define COPY(fn, dest, len, flags, ...)                                                            \
 	do {                                                                                       \
 		int traced = begin(CALLER, false);                                                 \

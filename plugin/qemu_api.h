@@ -8,13 +8,13 @@
  *	1	QEMU 4.2 to 8.2 (Debian 12: 7.2). No registers, no memory, and a filter for loads
  *		and stores that lets pass what it should not; see outage-pm.c.
  *	4	QEMU 9.2 to 11.0, which say that they have 4 to 6. Registers by name, memory by
- *		address; physical addresses from 5 on. What reading a register returns was a number
- *		of bytes, and is whether it worked from 6 on: only the buffer is looked at.
+ *		address; physical addresses from 5 on. Reading a register returned a number of
+ *		bytes, and tells whether it worked from 6 on: only the buffer is looked at.
  *
  * QEMU 9.0 and 9.1 (2 and 3) take neither. QEMU 11.1 has 7, and takes nothing older: there all
  * callbacks have other arguments.
  *
- * What only some of them have is weak, and may be NULL.
+ * A function that only some versions have is weak, and may be NULL.
  */
 #ifndef PLUGIN_QEMU_API_H
 #define PLUGIN_QEMU_API_H

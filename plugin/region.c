@@ -147,7 +147,7 @@ static bool find_view(FILE *f, struct mapping *view)
 	return false;
 }
 
-/* What the kernel says is mapped of our file, shared. The lock is held. */
+/* Reads the kernel's list of shared mappings of our file. The lock is held. */
 static void look_at_maps(void)
 {
 	FILE *f = fopen("/proc/self/maps", "re");

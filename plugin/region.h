@@ -3,7 +3,7 @@
  * region.h - the persistent memory: the file behind it, which we map ourselves as well, and where
  * the guest has it mapped.
  *
- * R1: what is mapped is a list that is never changed, only replaced; who looks at it needs no lock.
+ * R1: the mappings are a list that is never changed, only replaced; a reader needs no lock.
  * R2: everything else is changed with the lock held. A region only grows.
  */
 #ifndef PLUGIN_REGION_H

@@ -15,7 +15,7 @@ static uint64_t mix(uint64_t h, uint64_t x)
 	return h ? h : 1;
 }
 
-/* What lies below `slot`, or there, is no more. */
+/* Drops the frames below `slot`, or there. */
 static void unwind(struct shadow *s, uint64_t slot)
 {
 	uint32_t n = s->n;

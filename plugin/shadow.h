@@ -7,9 +7,9 @@
  * place of a later call or return is gone, however it was left: by returns, longjmp(), an
  * exception.
  *
- * What is told is right at each call and return. Between them it may be wrong only where code
- * changes its stack without either: after a switch of tasks, coroutines or interrupts, up to the
- * next call or return. A guest's kernel leaves by an instruction that is seen: then nothing is
+ * The stack that is told is right at each call and return. Between them it may be wrong only where
+ * code changes its stack without either: after a switch of tasks, coroutines or interrupts, up to
+ * the next call or return. A guest's kernel leaves by an instruction that is seen: then nothing is
  * told.
  *
  * Stacks are told apart by where they are:
@@ -58,7 +58,7 @@ void shadow_forget(struct shadows *own);
 void shadow_call(struct shadow *s, uint64_t slot, uint64_t ret);
 void shadow_return(struct shadow *s, uint64_t slot);
 
-/* What tells one stack from another; 0 for an empty one. */
+/* The value that tells one stack from another; 0 for an empty one. */
 static inline uint64_t shadow_hash(const struct shadow *s)
 {
 	return s->n ? s->f[s->n - 1].hash : 0;

@@ -41,13 +41,13 @@ enum { /* of an x86-64 guest */
 
 static __thread struct {
 	uint64_t a[6];
-	pid_t pid; /* who asked; a child answers, too */
+	pid_t pid; /* the caller; a child answers, too */
 } call;
 
 /*
- * What the kernel stores into the region for the program. Of the calls that read as much as is
- * asked for it is known where and how much; any other that is given a place in the region may have
- * filled in what is there: it is compared with what was there before.
+ * Finds what the kernel stores into the region for the program. Of the calls that read as much as
+ * is asked for it is known where and how much; any other that is given a place in the region may
+ * have filled in what is there: it is compared with what was there before.
  */
 enum { ARGS = 6, ANSWER_MAX = 4096, IOVECS_MAX = 1024 };
 
@@ -110,7 +110,7 @@ static bool reads_much(int64_t num)
 	       num == NR_PROCESS_VM_READV || num == NR_PREADV2;
 }
 
-/* What is there before the call; most calls are given nothing of the region. */
+/* Looks at the region before the call; most calls are given nothing of it. */
 static void before_call(int64_t num)
 {
 	const struct maps *maps = region_maps();
@@ -192,8 +192,11 @@ void syscall_cb(qemu_plugin_id_t id, unsigned vcpu, int64_t num, uint64_t a1, ui
 		call.pid = getpid();
 		count_process(1);
 	} else if (num == NR_EXECVE || num == NR_EXECVEAT) {
-		/* What is run there is not emulated: nothing more will come from this process.
-		 * Another one may be left, and the count is put right if it does not happen. */
+		/*
+		 * The program that is run is not emulated: nothing more will come from this
+		 * process. Another one may be left, and the count is put right if it does not
+		 * happen.
+		 */
 		count_process(-1);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * syscalls.h - system calls of user emulation: what the kernel stores into the region, writes back
- * of it, or maps elsewhere; and who becomes several.
+ * of it, or maps elsewhere; and calls that make several processes of one.
  */
 #ifndef PLUGIN_SYSCALLS_H
 #define PLUGIN_SYSCALLS_H

@@ -20,7 +20,7 @@ static struct {
 		uint64_t hash; /* 0: free */
 		uint32_t number;
 	} v[STACKS];
-} stacks; /* those that have been written */
+} stacks; /* stacks that have been written */
 
 NOINLINE uint32_t stack_number(struct shadow *s)
 {

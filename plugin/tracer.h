@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tracer.h - what all parts of the plugin share: what was asked for, the CPUs, the lock, and how
- * something is recorded. What is done at each store is inlined.
+ * tracer.h - shared by all parts of the plugin: the options, the CPUs, the lock, and how something
+ * is recorded. The steps of each store are inlined.
  *
  * P1: with several CPUs or processes, a record is made, and its data read, under one lock. One CPU
  *     in one process needs none; a thread or process is announced by the call that makes it, before
@@ -33,7 +33,7 @@ struct cpu_here {
 
 struct tracer {
 	bool system, loads, stacks, filter;
-	bool alone;  /* one CPU in one process: nobody to lock out */
+	bool alone;  /* one CPU in one process: no other to lock out */
 	bool marked; /* begin=mark */
 	bool off;    /* nothing is traced now */
 	struct writer *w;
@@ -42,7 +42,7 @@ struct tracer {
 
 extern struct tracer pm HERE;
 
-/* Who is alone becomes one of several only where it holds no lock: P1. */
+/* A process that is alone becomes one of several only where it holds no lock: P1. */
 static INLINE void lock(void)
 {
 	if (!pm.alone)
@@ -96,7 +96,7 @@ static INLINE bool is_new_call(struct cpu_here *c, unsigned kind, uint64_t addr,
 	return is_new;
 }
 
-/* What comes all the time: 1 << `shift` bytes, or none. With the lock held. */
+/* The frequent records: 1 << `shift` bytes, or none. With the lock held. */
 static INLINE void record_small(unsigned vcpu, unsigned kind, uint64_t addr, unsigned shift,
 				uint64_t pc, const void *data)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * watch.c - decides at translation what each instruction is watched for, and handles those that are
- * not accesses. What F1, F2 and P2 are, outage-pm.c says.
+ * not accesses. The head of outage-pm.c has F1, F2 and P2.
  */
 #include "watch.h"
 

@@ -96,8 +96,8 @@ static void after_death(struct writer *w)
 }
 
 /*
- * A lock of our own: it is taken for each store, and mostly nobody else wants it; one that works
- * across processes, and whose owner may be killed, costs several times as much.
+ * A lock of our own: it is taken for each store, and mostly without a rival; one that works across
+ * processes, and whose owner may be killed, costs several times as much.
  */
 void writer_lock(struct writer *w)
 {
@@ -111,7 +111,7 @@ void writer_lock(struct writer *w)
 		if (i % SPINS_PER_LOOK)
 			continue;
 		sched_yield();
-		/* Its owner was killed: nobody will give it back. */
+		/* The owner of the lock was killed, and will not give it back. */
 		if (is_gone(owner) &&
 		    __atomic_compare_exchange_n(&w->lock, &owner, self, false, __ATOMIC_ACQUIRE,
 						__ATOMIC_RELAXED)) {

@@ -3,13 +3,13 @@
  * writer.h - the stream (outage/pm_stream.h) as it is written: into a mapped file, by all threads
  * of all processes that were forked since, under one lock.
  *
- * W1: who reads memory for a record holds the lock, so a store that another one overwrote is
- *     recorded before that one, and replaying gives what is there.
- * W2: a process may be killed while it writes a record. Who takes the lock after it drops the batch
- *     that was open, if any, and says so: nobody knows what is missing.
+ * W1: a thread that reads memory for a record holds the lock, so a store that another one overwrote
+ *     is recorded before that one, and replaying gives what is there.
+ * W2: a process may be killed while it writes a record. The next thread that takes the lock drops
+ *     the batch that was open, if any, and says so: it is unknown what is missing.
  * W3: the end is written by the last process that was counted.
- * W4: the batch that is open is the last record, and its length is always right. It is part of the
- *     checksum when it is closed: by any other record.
+ * W4: the batch that is open is the last record, and its length is always right. The open batch is
+ *     part of the checksum when it is closed: by any other record.
  */
 #ifndef PLUGIN_WRITER_H
 #define PLUGIN_WRITER_H
@@ -61,10 +61,10 @@ void writer_add_slowly(struct writer *w, unsigned kind, uint16_t cpu, uint32_t s
 void writer_new_call(struct writer *w);
 /* One more like the last one, from the same place in the program. */
 void writer_add_same(struct writer *w, unsigned shift, const void *data);
-/* What is recorded is not to be believed, and why; only the first counts. */
+/* Tells that the record is not to be believed, and why; only the first counts. */
 void writer_trouble(struct writer *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void writer_set_region(struct writer *w, uint64_t size);
-/* The number of a CPU that nobody had before. */
+/* The number of a new CPU. */
 uint16_t writer_new_cpu(struct writer *w);
 /* Writes a stack, and returns its number; 0 if it cannot. */
 uint32_t writer_new_stack(struct writer *w, const uint64_t *frames, size_t n);

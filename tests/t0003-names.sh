@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Names, heads of files and exports are as tools/names wants them, and each of its checks can fail.
+# shellcheck disable=SC2016 # back quotes of documents
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -47,8 +48,8 @@ fresh() {
 	printf '/* It may be used. */\nint main(void) { return 0; }\n' >>tree/tests/t.c
 }
 
-# The exceptions of the real tree are none here.
-sed "/^twins='\$/,/^'\$/{/^[a-z]* /d}" "$root/tools/names" >names
+# The exceptions of the real tree are none here, nor are its rooms.
+sed "/^\(twins\|floors\)='\$/,/^'\$/{/^[a-z]* /d}; s/^floors='\$/&\nlow 0\nhigh 0/" "$root/tools/names" >names
 chmod +x names
 
 # try STATUS TEXT [PATTERN]: builds the tree; the tool ends with STATUS, and says PATTERN
@@ -82,6 +83,15 @@ sed -i '/variable/d; s/return 0/int nobody(void); return nobody()/' tree/tests/t
 try 0 "a function that only a test uses is listed" '^note src/low/one.c: only tests use nobody$'
 
 fresh
+sed -i 's/^low 0$/low 1/' names
+try 1 "a room that lost an assertion is found" '^floor src/low: 0 assertions, not 1$'
+sed -i 's/return 1/assert(1); return 1/; s/^#include.*/#include <assert.h>\n&/' tree/src/low/one.c
+try 0 "one that has it is not"
+sed -i '/^low 1$/d' names
+try 1 "nor is a room forgotten" '^floor src/low: has none'
+sed -i "s/^floors='\$/&\nlow 0/" names
+
+fresh
 sed -i 2d tree/src/low/one.c
 try 1 "a file without a head is found" '^head src/low/one.c: its second'
 fresh
@@ -109,6 +119,14 @@ try 1 "and an item that follows a sentence" '^list src/low/one.h: I1: .* line 5$
 fresh
 sed -i 's/ \* I1: .*/ * See I2: the number is 2. It has version 3. That is all./' tree/src/low/one.h
 try 0 "what is said of an item, or ends with a number, is no item"
+
+fresh
+mkdir tree/doc
+printf 'Read `low/one.h`, then src/high/two.c; of others, see linux/fs.h.\n' >tree/doc/a.md
+printf 'In the new file `low/new.c`:\n\n    low/three.c\n```\nlow/three.c\n```\n' >>tree/doc/a.md
+try 0 "a document that names what is there is right"
+printf 'Start at `low/two.h`.\n' >>tree/doc/a.md
+try 1 "one that names a file that is gone is not" '^path doc/a.md: line 8: there is no low/two.h$'
 
 fresh
 sed 's/two.c/one.c/' tree/src/high/two.c >tree/src/high/one.c

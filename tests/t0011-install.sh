@@ -11,7 +11,7 @@ unset PREFIX DESTDIR MAKEFLAGS MAKEOVERRIDES
 
 mkdir -p 'a project/tools' && cd 'a project' || exit 1
 cp "$root/Makefile" .
-cp "$root"/tools/configure "$root"/tools/uninstall tools/
+cp "$root"/tools/configure "$root"/tools/aloud "$root"/tools/uninstall tools/
 cat >meson.build <<'END'
 project('small')
 install_data('outage', install_dir: get_option('bindir'), install_mode: 'rwxr-xr-x')

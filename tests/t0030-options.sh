@@ -58,6 +58,12 @@ done
 check 'one that is nearly right' refused 'unknown option --bugdet (did you mean --budget?)' app --bugdet 3
 check 'a command that is nearly right' refused "there is no command 'tset' (did you mean test?)" tset
 check 'a subcommand, too' refused "there is no command 'shwo' (did you mean show?); try 'outage trace --help'" trace shwo
+check 'a target that is nearly right' refused "there is no target 'etx4' (did you mean ext4?); there are " test -t etx4 --bounds seq-1
+check '... with a guest, and options' refused "'uml:etx4' (did you mean uml:ext4?)" explore -t uml:etx4,quota
+check 'one word of a list' refused "not 'reordr' (did you mean reorder?)" test -t ext4 --crash last,reordr --bounds seq-1
+check 'a word of a few' refused "not 'depht' (did you mean depth?)" explore -t reffs --order depht
+check 'a name that another table has' refused "not 'posiks' (did you mean posix?)" test -t ext4 --guarantee posiks --bounds seq-1
+check 'what nobody means' refused "not 'sideways'; try" explore -t reffs --order sideways
 check 'none' refused 'a command is missing' trace
 check 'the program itself' refused "unknown option --verzion (did you mean --version?); try 'outage --help'" --verzion
 

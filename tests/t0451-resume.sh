@@ -16,6 +16,7 @@ mkdir else
 # ---- what cannot be resumed ----
 
 check 'another target' refused_like 'began with --target' test --resume killed -t ext4
+check 'or its name in two options' refused_like 'began with --target .* cannot go on with vm:pm:xfs' test --resume killed --fstype xfs
 check 'another seed' refused_like 'began with --seed 3' test --resume killed --seed 4
 check 'another crash' refused_like 'began with --crash persist' test --resume killed --crash prefix
 check 'other bounds' refused_like 'began with --bounds seq-1' test --resume killed --bounds seq-2

@@ -41,7 +41,7 @@ check 'and no line of the script' eval '! grep -qx "touch ran" given/*'
 
 sed -i 's/^target .*/target ext4,errors=continue/' $one/case
 check 'another option, such as errors=panic would be' distrusts "with the options 'errors=continue'" "$ours" replay $one
-check 'can be avoided' grep -q -- '--trust, or make its target uml:ext4, which is a guest' err
+check 'can be avoided' grep -q -- '--trust, or make its target vm:ext4, which is a guest' err
 check 'with other words the same is refused' eval 'sed -i "s/^target .*/target fuse,:touch ran {disk} {mnt}/" $one/case &&
 	distrusts "run .touch ran" "$ours" replay $one'
 

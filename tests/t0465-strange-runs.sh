@@ -57,6 +57,17 @@ commands() {
 	[ "$1" != test ] || one=run/findings/0-0
 	[ "$1" != explore ] || one=run/findings/1-0
 	rm -rf exported page
+	if [ "$2" = planted ]; then
+		# What is written and read is in the run as well.
+		try "$OUTAGE" report run --html run/planted/page
+		try "$OUTAGE" export "$one" -o run/planted/out
+		try "$OUTAGE" trace graph run/trace -o run/planted/page
+		try "$OUTAGE" gen --import run/planted/workload
+		try "$OUTAGE" gen --bounds run/planted/workload --count
+		try "$OUTAGE" test -t fuse:true --mkfs true -o tried run/planted/workload
+		try "$OUTAGE" test -t fuse:true --mkfs true -o tried --suppress run/planted/workload w
+		return "$hung"
+	fi
 	try "$OUTAGE" report run --json --html page
 	[ "$2" != device ] || return "$hung"
 	try "$OUTAGE" report "$one"
@@ -98,6 +109,27 @@ for kind in $kinds; do
 	ln -s "$kind" link
 	check "$kind: the run itself may be a link" answers 0 "$OUTAGE" report link
 	rm link
+done
+
+# ---- what a command is told to write to, and to read ----
+
+for kind in $kinds; do
+	for how in link pipe; do
+		rm -rf run secret && cp -a "$kind" run && mkdir secret run/planted
+		echo SECRETWORD >secret/it
+		if [ $how = link ]; then
+			ln -s ../../secret/it run/planted/page
+			ln -s ../../secret run/planted/out
+			ln -s ../../secret/it run/planted/workload
+		else
+			mkfifo run/planted/page run/planted/workload
+		fi
+		: >shown
+		check "$kind: nothing waits for a $how that was planted" commands "$kind" planted
+		check "... or shows what is behind it" eval '! grep SECRETWORD shown >err'
+		check "... or writes to it" test "$(cat secret/*)" = SECRETWORD
+		check "... the page is a file" test -f run/planted/page -a ! -h run/planted/page
+	done
 done
 
 # ---- each file and each directory ----

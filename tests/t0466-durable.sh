@@ -72,8 +72,6 @@ def synced_by(end):
 
 named = lambda e: e[0] == 'name' and e[2] == os.path.join(parent, name)
 born = after(-1, named)
-if os.environ.get('DRAFT'): # it had the name before it was explained, and was not counted then
-    born = after(born, named)
 hidden = events[born][1]
 synced = synced_by(born)
 whole = os.path.join(run, 'whole', name)
@@ -116,6 +114,11 @@ check "a run of test" traced 1 "$OUTAGE" test -t "fuse:$seedfs mount {disk} {mnt
 	--mkfs "$seedfs mkfs {disk}" --size 4M -j 1 -o test w
 check "its finding, its base image and its plan, then its record" \
 	order test findings/0-0 base-0.img run -- progress found
+mkdir first-run
+check "a first run, where there was none" eval "(cd first-run && traced 1 '$OUTAGE' test \
+	-t 'fuse:$seedfs mount {disk} {mnt} -f -o bug=name-new' --mkfs '$seedfs mkfs {disk}' --size 4M -j 1 ../w)"
+check "the directory of runs is on disk before it is told" eval "awk '/fsync.*<.*first-run>/ { synced = 1 }
+	/write.*found/ { exit !synced } END { exit !synced }' first-run/log"
 check "made small" traced 0 "$OUTAGE" shrink test/findings/0-0 --runs 1
 check "it is on disk as well" order test shrunk/0-0
 explore=("$mutant" explore -t mutant:errno --order walk --limit 3000 --findings 1)
@@ -129,7 +132,7 @@ echo old >data/foo
 check "a run of app" traced 1 "$OUTAGE" app -o app --run 'echo new >t; mv t foo' --check 'grep -q . foo' -p minimal \
 	--budget 50 -- data
 check "its finding, the trace and the directory before it, then its counts" \
-	env DRAFT=yes python3 order.py log app findings/0 run trace base base/foo -- summary ''
+	order app findings/0 run trace base base/foo -- summary ''
 if command -v qemu-x86_64 >/dev/null && [ -x "$undo" ]; then
 	check "a run of pm" traced 1 "$OUTAGE" pm --file pool --size 64K -o pm --crash recovery --recoveries 2 \
 		--budget 100 --recover "$undo \"\$1\" sick" --check "$undo \"\$1\" check" -- "$undo" pool run

@@ -6,12 +6,7 @@
 # shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-seedfs=${OUTAGE_BUILD:-$root/build}/tests/seeded/seedfs
-
-if [ "$(id -u)" != 0 ] || [ ! -x "$seedfs" ] || [ ! -e /dev/fuse ]; then
-	echo "1..0 # SKIP this needs root, /dev/fuse and $seedfs"
-	exit 77
-fi
+requires_seedfs
 pid=
 trap '[ -z "$pid" ] || kill -KILL $pid 2>/dev/null; rm -rf "$dir"' EXIT
 
@@ -44,7 +39,6 @@ ended() { # STATUS
 	pid=
 	[ "$status" -eq "$1" ]
 }
-json() { python3 -c "import json, sys; d = json.load(open('out')); sys.exit(not ($1))"; } # CONDITION
 
 begin killed
 kill -KILL "$worker"
@@ -56,7 +50,7 @@ timeout 900 "$OUTAGE" test --resume killed --json -j 1 >out 2>err </dev/null
 check 'killed: resumed, the run ends well' test $? = 0
 check 'killed: and that one is done as well' json 'd["workloads"] == 4 and d["errors"] == 0'
 
-begin stopped --hang-after 5s
+begin stopped --hang-after 20s
 kill -STOP "$worker"
 rm hold
 check 'stopped: a worker that does not answer is a finding' ended 1

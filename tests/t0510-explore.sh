@@ -69,7 +69,7 @@ check 'as the one at fault' grep -q 'a reference is at fault' kept/findings/1-0/
 check 'what never returns is a finding' tries 1 -t mutant:hang --hang-after 10s --time 800s
 check 'with the operation that hangs' grep -q '	.*last operation begun was link' kept/findings/*/problems
 check 'and the operations before it' grep -q '^link' kept/findings/999000-0/workload
-check 'what starts a guest does not hang' tries 0 -t mutant:boots --order walk --limit 3000 --hang-after 1s
+check 'what starts a guest does not hang' tries 0 -t mutant:boots --order walk --limit 3000 --hang-after 6s
 
 check 'what does not show again is kept' tries 1 -t mutant:once --order walk --time 800s --findings 1
 check 'and marked so' grep -q '^shown 0 of 3' kept/findings/1-0/case
@@ -246,13 +246,13 @@ check 'bits and combinations of one argument' refused 'by-bit WEIGHT' explore -t
 check 'partitions that sum to zero' refused 'sum to zero' explore -t reffs --inputs zero
 check 'a state with a changed byte' refused 'was changed or cut short' explore -t reffs --order depth --resume changed
 check 'a state of another version' refused 'another version' explore -t reffs --order depth --resume other
-check 'a state of another run' refused "with 'seed 0', not 'seed 9'" explore -t reffs --order depth --seed 9 --resume kept
-check 'of another target' refused "with 'target reffs', not 'target reffs:'" explore -t reffs: --order depth --resume kept
-check 'of another reference' refused "with 'ref reffs', not 'ref reffs, reffs'" explore -t reffs -r reffs -r reffs --order depth --resume kept
-check 'of fewer tasks' refused_like "'jobs 1', not 'jobs 2'|had fewer tasks" explore -t reffs -j 2 --order depth --resume kept
-check 'of other inputs' refused 'other inputs' explore -t reffs --order depth --inputs few --resume kept
+check 'a run with another seed' refused 'began with --seed left out and cannot go on with 9' explore -t reffs --order depth --seed 9 --resume kept
+check 'of another target' refused 'began with --target reffs and cannot go on with reffs:' explore -t reffs: --order depth --resume kept
+check 'of another reference' refused 'began with --ref reffs and cannot go on with reffs, reffs:' explore -t reffs -r reffs -r reffs --order depth --resume kept
+check 'of fewer tasks' refused 'began with --jobs left out and cannot go on with 2' explore -t reffs -j 2 --order depth --resume kept
+check 'of other inputs' refused 'began with another --inputs' explore -t reffs --order depth --inputs few --resume kept
 check 'one that was killed at once' refused 'each minute' explore -t reffs --order walk --resume killed
-check 'no state at all' refused 'No such file' explore -t reffs --resume unknown-dir
+check 'no run at all' refused 'unknown-dir is not the directory of a run' explore -t reffs --resume unknown-dir
 check 'a crash without a disk' refused 'no disk' explore -t reffs --crash-every 10
 check 'an order that is not there' refused 'walk, depth or breadth' explore -t reffs --order sideways
 check 'one run alone' refused 'two runs' explore --overlap m1
@@ -278,7 +278,7 @@ mkdir empty was
 check 'a run that cannot begin leaves no directory' test ! -e empty/outage-runs
 check 'also not the one that was asked for' refused_like 'FUSE target is|needs root' explore -t fuse:nosuch --limit 3 -o given
 check '... which is not there' test ! -e given
-check 'nor one to go on with' refused 'cannot open' explore -t reffs --resume nowhere
+check 'nor one to go on with' refused 'nowhere is not the directory of a run' explore -t reffs --resume nowhere
 check '... which is not there, either' test ! -e nowhere
 check 'a directory of somebody else' refused_like 'FUSE target is|needs root' explore -t fuse:nosuch --limit 3 -o was
 check '... stays, as it was' test -d was -a ! -e was/findings

@@ -49,10 +49,6 @@ check '... as all was seen' grep -q '^every state within the bounds was visited'
 
 # ---- the clock ----
 
-check 'explore: the target comes up late' explore open --time 15s --limit 1000
-late=$pid
-mv hold hold.explore && ln -s hold.explore hold
-mv out out.explore
 # A file system whose mkfs waits for us.
 cat >mkfs.sh <<END
 #!/bin/sh
@@ -71,18 +67,30 @@ begin() {
 	pid=$!
 }
 whole() { begin "$@" && wait "$pid"; }
+# late SECONDS: both commands, whose targets come up when that time is over. True if both got something
+# done, for which they have as long.
+late() {
+	explore open --time "$1s" --limit 1000 || return 1
+	local exploring=$pid ok=0
+	mv hold hold.explore && ln -s hold.explore hold
+	mv out out.explore
+	if [ -n "$can_seed" ]; then
+		rm -rf made late && mkdir made
+		export OUTAGE_CACHE=$dir/cache-$1
+		begin --bounds seq-1 --limit 2 --time "$1s" --json -o late
+		while_alive "$pid" held made || ok=1
+	fi
+	sleep $(($1 + 1))
+	touch hold.explore/go made/go
+	ended "$exploring" 0 || ok=1
+	grep -q '^mutant: [1-9][0-9]* operations' out.explore || ok=1
+	rm -rf hold hold.explore
+	[ -n "$can_seed" ] || return "$ok"
+	ended "$pid" 0 && json 'd["workloads"] > 0 and d["crash_states"] > 0' && return "$ok"
+}
+late_once() { late 4 || late 16 || late 64 || late 256; }
+check "explore, test: the clock of --time begins when the target is up" late_once
 if [ -n "$can_seed" ]; then
-	begin --bounds seq-1 --limit 2 --time 15s --json -o late
-	check 'test: the target comes up late' while_alive "$pid" held made
-fi
-sleep 16 # the time of both is up, if it has begun
-touch hold.explore/go made/go
-check 'explore: it searches all the same' ended "$late" 0
-check '... for as long as it should' grep -q '^mutant: [1-9][0-9]* operations' out.explore
-if [ -n "$can_seed" ]; then
-	check 'test: it runs all the same' ended "$pid" 0
-	check "... and gets something done" json 'd["workloads"] > 0 and d["crash_states"] > 0'
-
 	# ---- test ----
 
 	rm -rf made && mkdir made
@@ -105,6 +113,24 @@ if [ -n "$can_seed" ]; then
 	check '... in JSON, too' json 'd["errors"] == 1 and d["workloads"] == 1 and d["crash_states"] == 0'
 	whole --resume no-point
 	check '... also when all is done' fails_with 'no crash state was tried'
+	printf 'workload w\nunlink gone\nrmdir gone\nfsync gone\nsync\n' >refused
+	whole refused -o refused-run
+	check 'test: every operation is refused: a failure' test $? -eq 2
+	check '... which is said' fails_with 'nothing was tried: the file system refused all 3 operations'
+	# Run again, a workload that comes to no crash has not mended what was lost in one.
+	printf 'workload w\ncreat foo\nwrite foo 0 64\nfsync foo\n' >lost
+	(cd . && timeout 900 "$OUTAGE" test -t "fuse:$seedfs mount {disk} {mnt} -f -o bug=name-new" --mkfs "$seedfs mkfs {disk}" \
+		--size 4M -j 1 -o lost-run lost) >out 2>err
+	check 'replay: a finding' test $? -eq 1
+	check '... that shows' eval 'timeout 900 "$OUTAGE" replay lost-run/findings/0-0 --rerun >out 2>err; test $? = 1'
+	sed -i '/^fsync/d' lost-run/findings/0-0/workload
+	for json in '' --json; do
+		# shellcheck disable=SC2086 # nothing, or one option
+		check "replay $json: without a crash: a failure" \
+			eval 'timeout 900 "$OUTAGE" replay lost-run/findings/0-0 --rerun --trust $json >out 2>err; test $? = 2'
+		check '... which is said' fails_with 'nothing was tried: the workload of lost-run/findings/0-0 ran to no crash point'
+		check '... and not that it is mended' eval '! grep "does not show" out'
+	done
 	check 'explore --crash-every: no crash' eval '! timeout 900 "$OUTAGE" explore -t "fuse:$seedfs mount {disk} {mnt} -f" \
 		--mkfs "$dir/mkfs.sh {disk}" --size 4M --order walk --crash-every 1000 --limit 20 -o uncrashed >out 2>err'
 	check '... is a failure' fails_with 'no crash was tried: too few steps made something durable; give a larger --limit'

@@ -24,7 +24,6 @@ ended() { # NAME
 	cp "$1.err" err
 	[ "$status" -eq 0 ]
 }
-json() { python3 -c 'import json, sys; d = json.load(open("out")); print(eval(sys.argv[1]))' "$1" 2>>err; }
 task() { pgrep -P "$pid"; }
 another() { [ -n "$(task)" ] && [ "$(task)" != "$first" ]; }
 kill_task() {
@@ -37,12 +36,12 @@ told() { grep -q 'a task was ended by signal 9 (Killed); another process goes on
 for order in depth breadth; do
 	explore "$order" --order "$order"
 	check "$order: undisturbed, nothing is found" ended "$order"
-	all=$(json '(d["operations"], d["states"], d["revisits"], d["findings"])')
+	all=$(json_value '(d["operations"], d["states"], d["revisits"], d["findings"])')
 	explore "$order-killed" --order "$order"
 	kill_task
 	check "$order: its process is killed, and nothing is found" ended "$order-killed"
 	check "$order: which is said" told
-	check "$order: the search is the same" test "$(json '(d["operations"], d["states"], d["revisits"], d["findings"])')" = "$all"
+	check "$order: the search is the same" test "$(json_value '(d["operations"], d["states"], d["revisits"], d["findings"])')" = "$all"
 done
 
 explore walk --order walk
@@ -51,8 +50,8 @@ check 'walk: there is another process' soon another
 kill_task
 check 'walk: two of them are killed, and nothing is found' ended walk
 check 'walk: which is said' told
-check 'walk: all operations are done' test "$(json "d['operations'] >= $limit")" = True
-check 'walk: without an error' test "$(json 'd["errors"]')" = 0
+check 'walk: all operations are done' test "$(json_value "d['operations'] >= $limit")" = True
+check 'walk: without an error' test "$(json_value 'd["errors"]')" = 0
 
 # A task that kills all its processes is given up.
 explore deadly --order walk --limit 100000000
@@ -64,5 +63,5 @@ kill_task
 ended deadly
 check 'deadly: which is an error' test "$status" -eq 2
 check 'deadly: that is said' grep -q 'a task was ended by signal 9 (Killed)$' err
-check 'deadly: and counted' test "$(json 'd["errors"]')" = 1
+check 'deadly: and counted' test "$(json_value 'd["errors"]')" = 1
 done_testing

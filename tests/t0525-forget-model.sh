@@ -32,7 +32,7 @@ check "it says what it did" grep -q 'lives, .* no difference' out
 
 # caught BUG PROFILE: the model finds the bug, and says where
 caught() {
-	FORGET_MUTANT=$1 modelled 900 "server=$mutant" "profile=$2" seed=1 lives=20
+	FORGET_MUTANT=$1 modelled 900 "server=$mutant" "profile=$2" seed=1 lives=20 patience=1
 	[ $? = 1 ] && grep -q "seed=[0-9]* profile=$2.*: thread" err
 }
 

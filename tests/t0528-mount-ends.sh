@@ -28,7 +28,7 @@ outage umount mnt
 check "a mount that is in use is not unmounted" test $status = 2 -a "$(findmnt -n mnt)"
 check "and it is said by whom" complains "(bash|$(cat /proc/$$/comm)) \($$\)"
 exec 7<&-
-(cd mnt && exec sleep 60) &
+(cd mnt && exec sleep 900) &
 sleeper=$!
 soon sits_in mnt
 outage umount mnt
@@ -42,7 +42,7 @@ end_server lazy_root
 # A namespace that is made meanwhile has a copy of the mount.
 if [ "$(id -u)" = 0 ]; then
 	outage mount --daemon --log log data mnt
-	unshare --mount --propagation private sleep 60 &
+	unshare --mount --propagation private sleep 900 &
 	sleeper=$!
 	soon grep -q " $dir/mnt fuse" /proc/$sleeper/mounts
 	soon eval '[ "$(readlink /proc/$sleeper/ns/mnt)" != "$(readlink /proc/self/ns/mnt)" ]'
@@ -53,7 +53,7 @@ if [ "$(id -u)" = 0 ]; then
 	kill $sleeper
 	wait $sleeper 2>/dev/null
 	outage mount --daemon --log log "$dir/used_root" mnt
-	unshare --mount --propagation private sh -c 'cd mnt && exec sleep 60' &
+	unshare --mount --propagation private sh -c 'cd mnt && exec sleep 900' &
 	sleeper=$!
 	soon sits_in mnt
 	outage umount mnt
@@ -121,8 +121,8 @@ if [ "$(id -u)" = 0 ]; then
 	soon unmounted mnt
 	# another one of ours, and file systems of other kinds: one of them gets the number
 	unshare -m --propagation private bash -c 'for i in 1 2 3; do mkdir t$i r$i u$i
-		timeout 900 "$OUTAGE" mount --daemon --log /dev/null "$PWD/r$i" t$i; (cd t$i && exec sleep 60 >/dev/null 2>&1) &
-		mount -t tmpfs tmpfs u$i; (cd u$i && exec sleep 60 >/dev/null 2>&1) &
+		timeout 900 "$OUTAGE" mount --daemon --log /dev/null "$PWD/r$i" t$i; (cd t$i && exec sleep 900 >/dev/null 2>&1) &
+		mount -t tmpfs tmpfs u$i; (cd u$i && exec sleep 900 >/dev/null 2>&1) &
 		done; wait' &
 	sleeper=$!
 	wait $unmounting

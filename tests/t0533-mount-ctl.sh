@@ -114,13 +114,13 @@ check "so for those that match a pattern" python3 -c 'import json
 s = json.load(open("out"))
 assert s["waiting"] == 2 and s["matches"] is True and "but 2 changes" in s["done"], s'
 outage ctl mnt sync file=d/a
-check "a file that is synced is durable" test "$(cat out)" = "what was asked for is durable"
+check "a file that is synced is durable" test "$(cat out)" = "all that was asked for is durable"
 outage ctl mnt clear-cache
 check "and is there afterwards, with its directory" test "$(cat mnt/d/a)" = x
 echo x >mnt/d/c
 echo x >mnt/e
 outage ctl mnt sync file=d/c
-check "a second one, too" grep -q "^what was asked for is durable" out
+check "a second one, too" grep -q "^all that was asked for is durable" out
 outage ctl mnt clear-cache
 check "but nothing else" test -e mnt/d/c -a ! -e mnt/e
 outage ctl mnt sync 'file=nothing*'

@@ -17,7 +17,7 @@ sql() {
 	pg psql -qAtX -d postgres -c "$1" 2>&1
 }
 pg_start() {
-	pg pg_ctl -D "$mnt/pg" -l "$dir/pgsock/log" -w -t 60 \
+	pg pg_ctl -D "$mnt/pg" -l "$dir/pgsock/log" -w -t 900 \
 		-o "-k $dir/pgsock -c listen_addresses= $*" start >out 2>err
 	status=$?
 	[ $status != 0 ] || servers+=("$(head -n 1 mnt/pg/postmaster.pid)")

@@ -67,6 +67,7 @@ timeout 900 "$OUTAGE" report run >out 2>err
 check "report: the lost operation is marked" grep -q 'lost  *rename [0-9]* of settings.tmp to settings' out
 check "report: and where the power fails" grep -q 'the power fails here' out
 timeout 900 "$OUTAGE" report run --json >out 2>err
+check 'report --json: the version that made it' test "outage $(json_value 'd["version"]')" = "$("$OUTAGE" --version)"
 check "report --json: one finding" test "$(json_value 'len(d["findings"])')" = 1
 check "report --json: the sequence has the lost one" \
 	test "$(json_value '[e["op"] for e in d["findings"][0]["sequence"] if e["fate"] == "lost"]')" = "['rename']"

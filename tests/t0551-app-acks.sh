@@ -66,6 +66,29 @@ check "restart: a moment without the file is found" said "unavailable:"
 app data -p minimal --run 'echo new >new; sync new; mv new settings; sync .' --restart 'grep -q . settings'
 check "restart: without such a moment nothing is" test $status = 0
 
+# A restart comes before the check or the query, which finds what it did.
+two='echo 1 >one; sync one .; echo 2 >two; sync two .'
+fresh
+app data --run "$two" --restart '[ ! -e one ] || cp one up' --check '[ ! -e one ] || [ -e up ]'
+check "restart, check: the one finds what the other did" test $status = 0
+app data --run "$two; echo 1" --restart 'echo 5; cp one up 2>/dev/null || :' --query 'cat up 2>/dev/null || :'
+check "restart, query: what the restart prints is no answer" test $status = 0
+app data --run "$two" --restart '[ ! -e one ] || [ -e two ] || { echo no two; exit 3; }' --check true
+check "restart, check: it must succeed" test $status = 1
+timeout 900 "$OUTAGE" report run >out 2>err
+check "restart, check: whose failure it is" said "seen: the restart exited with status 3"
+check "restart, check: what it said" said "| no two"
+check "restart, check: the harm" said "unavailable: "
+check "restart, check: both are told" test "$(grep -c '^  \(check\|restart\)  ' out)" = 2
+timeout 900 "$OUTAGE" export run/findings/0 -o exported-both >out 2>err
+rm -rf rebuilt
+sh exported-both/reproduce.sh rebuilt check >out 2>err
+check "restart, check: the exported script fails, too" test $? = 3
+check "restart, check: and says which of the two" said "the restart ended with status 3"
+timeout 900 "$OUTAGE" app --run true --check true --query true -- data >out 2>err
+check "check, query: not both" test $? = 2
+check "check, query: which is said" grep -q 'give one of --check and --query' err
+
 # What was there before may be there after a crash, although the run removes it.
 fresh
 echo k >data/kept

@@ -119,7 +119,7 @@ check "a signal in the first check: no run is left" test ! -e run
 # ---- the time ----
 
 # Until one is long enough for a state to fail.
-for seconds in 1 4 16 64; do
+for seconds in 1 4 16 64 256; do
 	begin -j 1 --time ${seconds}s
 	ended
 	[ ! -e explaining ] || break

@@ -11,7 +11,7 @@
 
 if compile leveldb -lleveldb; then
 	rm -rf db && mkdir db
-	app db --budget 400 --findings 1 --run "$dir/leveldb rotate" --check "$dir/leveldb check"
+	app db --budget 4000 --findings 1 --run "$dir/leveldb rotate" --check "$dir/leveldb check"
 	check "LevelDB: the log that was rotated and not synced is found" \
 		grep -q 'write [0-9]* to 000003.log was not ordered before the write [0-9]* to 000004.log: an fsync of 000003.log is missing' out
 	check "LevelDB: it is a silent loss" said "silent-loss"

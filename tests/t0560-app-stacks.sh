@@ -185,7 +185,7 @@ if "${as_user[@]}" unshare --user true 2>/dev/null; then
 			check "a program that cannot be looked at: the finding is the same" \
 				said "write 4 to table.tmp was not ordered before the rename 5 of table.tmp to table: an fsync"
 			check "a program that cannot be looked at: that is said once" \
-				test "$(grep -c 'no call stack: who called could not be looked at' out)" = 1
+				test "$(grep -c 'no call stack: the caller could not be looked at' out)" = 1
 		fi
 	done
 else

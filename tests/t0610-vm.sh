@@ -152,7 +152,7 @@ fi
 
 # What a person can get wrong.
 head -c 100000 /dev/urandom >noise
-wrong "no target 'vm:zfs'; there are .*vm:ext4" -t vm:zfs
+wrong "no target 'vm:zfs'.*; there are .*vm:ext4" -t vm:zfs
 wrong 'cannot find /nowhere' -t vm:ext4 --kernel /nowhere
 wrong 'noise is no kernel that a virtual machine can boot' -t vm:ext4 --kernel noise
 head -c 5000000 "$image" >half

@@ -103,6 +103,9 @@ check 'and the command knows' eval "pm 1 --media stale --check '! grep -q stale 
 X' -- $undo pool run && grep -q 'as it was before (stale)' out"
 check 'a bound is kept' eval "pm 0 --json --media poison --media-max 1 --check true -- $undo pool noise &&
 	test \"\$(value media_left_out)\" != 0"
+check 'of each kind as many lines' eval "pm 1 --media poison,stale --media-max 1 --check '! grep -q stale <<X
+\$OUTAGE_MEDIA
+X' -- $undo pool run"
 check 'not with dumps' eval "pm 2 --media poison --dump true -- true && complains 'goes with --check'"
 check 'twice is once' pm 0 --media stale,poison,stale --check true -- "$undo" pool run
 check 'none is none' pm 0 --media none --check true -- "$undo" pool run

@@ -24,7 +24,7 @@ findings() { grep -c '^found' out; }
 classes() { timeout 900 "$OUTAGE" report --json r | python3 -c '
 import json, sys
 print(" ".join(f["class"] for f in json.load(sys.stdin)["findings"]))'; }
-json() { python3 -c 'import json, sys; print(json.load(open("out"))[sys.argv[1]])' "$1"; }
+value() { json_value "d['$1']"; } # KEY: of the last --json
 
 # ---- classes ----
 for how in check dump; do
@@ -68,24 +68,24 @@ check 'a flag after the copy is fine' pm 0 check guarded
 check 'line by line as well' eval 'pm 0 check guarded --split && ! grep -q "not cut" out'
 check 'the copy with its flag is found line by line' pm 1 check record --split
 check 'a megabyte is cut, too, at few places' eval 'pm 1 check large --json &&
-	test "$(json unique_states)" -lt 20 && test "$(json copies_not_cut)" = 1'
+	test "$(value unique_states)" -lt 20 && test "$(value copies_not_cut)" = 1'
 check 'a small log has no such copy' eval 'pm 0 check log && ! grep -q "not cut" out'
 
 # ---- many states of one mistake ----
 pm 1 check unflushed --json
-known=$(json known) checked=$(json checked) unique=$(json unique_states)
+known=$(value known) checked=$(value checked) unique=$(value unique_states)
 check 'what fails often enough is not tried again and again' test "$known" -gt 0
 check 'and counted' test $((known + checked)) -eq "$unique"
 pm 1 check unflushed --enough 4
 check 'which is said' grep -q '^[0-9]* states were not checked, as what they lose' out
 check 'the finding is the same' test "$(classes)" = ordering
 check 'all can be asked for' eval 'pm 1 check unfenced --enough 0 --json &&
-	test "$(json known) $(json checked)" = "0 $(json unique_states)"'
+	test "$(value known) $(value checked)" = "0 $(value unique_states)"'
 check 'what is beyond --max-subset is told' eval 'pm 1 check unfenced --max-subset 1 &&
 	grep -Eq "^--max-subset left out up to [0-9]+ crash states" out'
 check 'and not where there is nothing' eval 'pm 0 check word && ! grep -q "left out" out'
 check 'more than can be counted is the same everywhere' eval 'pm 1 check unflushed --json --budget 50 &&
-	test "$(json left_out)" = "$(sed -n "s/^left-out.//p" r/summary)"'
+	test "$(value left_out)" = "$(sed -n "s/^left-out.//p" r/summary)"'
 
 # ---- one of them ----
 check 'one finding, one state' eval 'pm 1 check pair --budget 10; grep -q "1 finding; 1 state fails" out'

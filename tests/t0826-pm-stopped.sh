@@ -47,7 +47,7 @@ check "a signal: of states that are known" test "$(json_value 'd["unique_states"
 check "a signal: a report tells it" eval "timeout 900 '$OUTAGE' report r >report && grep -q 'it fails' report"
 
 # Recoveries are not tried when the time is up; each would take as long again.
-for seconds in 1 4 16 64; do
+for seconds in 1 4 16 64 256; do
 	rm -rf r
 	timeout 900 "$OUTAGE" pm --file pool -o r -j 2 --time ${seconds}s --json --crash recovery --recover "$undo \"\$1\" sick" \
 		--check "sleep 0.1; $undo \"\$1\" check" -- "$undo" pool noise >out 2>err

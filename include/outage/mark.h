@@ -7,9 +7,9 @@
  *	outage_mark_end(3);		it has returned: what it promised must hold from here on
  *	outage_mark_text("grow", 4);	anything a person should read at this place
  *
- * A mark is one instruction, a long NOP with an address that it never uses: MARK_MAGIC + kind.
- * The arguments are in %rdi and %rsi. It needs no privilege, works in a kernel as well, and does
- * nothing at all when nobody traces. On other processors than x86-64 there are no marks.
+ * A mark is one instruction, a long NOP with an address that it never uses: MARK_MAGIC + kind. The
+ * arguments are in %rdi and %rsi. The mark needs no privilege, works in a kernel as well, and does
+ * nothing at all without a tracer. On other processors than x86-64 there are no marks.
  *
  * Without tracing emulation, the preloaded library sees calls, not instructions: it looks for the
  * function outage_mark_hook, which a program may define, or leave to the library.
@@ -66,7 +66,7 @@ static inline void outage_mark_end(unsigned long operation)
 	OUTAGE_MARK_BOTH_(OUTAGE_MARK_END, operation, 0UL);
 }
 
-/* For who drives the tracer of a virtual machine; others are traced from the first to the last. */
+/* For the driver of a virtual machine's tracer; others are traced from the first to the last. */
 static inline void outage_mark_start(void)
 {
 	OUTAGE_MARK_BOTH_(OUTAGE_MARK_START, 0UL, 0UL);

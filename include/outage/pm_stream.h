@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * outage/pm_stream.h - what a tracer of persistent memory writes: a stream of stores, flushes,
- * fences and marks, in the order in which they took effect.
+ * outage/pm_stream.h - the format that a tracer of persistent memory writes: a stream of stores,
+ * flushes, fences and marks, in the order in which they took effect.
  *
  * Everything is little-endian and a multiple of 8 bytes long.
  *
@@ -14,7 +14,7 @@
  *
  * Most records are small and much like those before them. A record of kind PM_STREAM_BATCH holds
  * several, of its CPU and its stack, as its data; it does not count as a record, each of those
- *does:
+ * does:
  *
  *	word	bits 0-2: the kind, from PM_STREAM_STORE to PM_STREAM_LOAD
  *		bits 3-4: 1, 2, 4 or 8 bytes, as a power of two; 0 for the kinds without a length
@@ -23,7 +23,7 @@
  *	data	of stores only: 8 bytes, zeros behind the length
  *
  * Stores that go on where the one before ended, and are of its kind and length, may follow it
- *there:
+ * there:
  *
  *	word	bits 0-2: PM_STREAM_MORE; bits 3-5: how many, from 1 to 7; bits 6-7: 0
  *		bits 8-15: the pc of the first of them less that of the store before, from -128 to
@@ -35,7 +35,7 @@
  *	word	bits 0-7: PM_STREAM_MORE and bit 6; bits 8-31: how many
  *	data	of all of them, padded with zeros to 8
  *
- * A tracer may write into a mapped file that is longer than the stream: what follows the end is
+ * A tracer may write into a mapped file that is longer than the stream: bytes behind the end are
  * ignored, and a record of kind 0 is where a tracer was that did not come to its end.
  *
  * S1: addresses are offsets in the region, and a store lies wholly inside it.
@@ -45,9 +45,10 @@
  *     same CPU does.
  *
  * So, with several CPUs: what one does after another has told it to (by whatever it did after its
- * store: gave back a lock, set a flag) is behind it in the stream. Only who waits for that very
- * store to persistent memory may be recorded before it; and of two that store to the same bytes at
- * the same time, both records may have the data of the second. A fence is that of its CPU alone.
+ * store: gave back a lock, set a flag) is behind it in the stream. Only a thread that waits for
+ * that very store to persistent memory may be recorded before it; and of two that store to the same
+ * bytes at the same time, both records may have the data of the second. A fence is that of its CPU
+ * alone.
  */
 #ifndef OUTAGE_PM_STREAM_H
 #define OUTAGE_PM_STREAM_H
@@ -143,8 +144,8 @@ static inline uint64_t pm_stream_small(unsigned kind, unsigned shift, uint64_t a
 #define PM_STREAM_SUM_INIT 0x9e3779b97f4a7c15u
 
 /*
- * The checksum goes over 8-byte words; `len` is a multiple of 8. It tells a stream that was cut or
- * mixed up, and is no defence against anybody.
+ * The checksum goes over 8-byte words; `len` is a multiple of 8. The checksum tells a stream that
+ * was cut or mixed up, and is no defence against an attacker.
  */
 static inline uint64_t pm_stream_sum(uint64_t sum, const void *data, size_t len)
 {

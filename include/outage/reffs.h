@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * outage/reffs.h - what a mounted reference file system (outage-reffs(1)) can do and others cannot:
+ * outage/reffs.h - the calls of a mounted reference file system (outage-reffs(1)) that others lack:
  * save its whole state under a key, go back to it, and keep states in files.
  *
- * Each call is an ioctl(2) on a descriptor of any file or directory of the mount. It returns 0, or
- * -1 with errno. Only the user who mounted it, and root, may make these calls: others get EPERM.
+ * Each call is an ioctl(2) on a descriptor of any file or directory of the mount. The ioctl returns
+ * 0, or -1 with errno. Only the user who mounted it, and root, may make these calls: others get
+ * EPERM.
  *
  *	struct outage_reffs_key key = { .key = 17 };
  *
@@ -15,8 +16,8 @@
  * A state is all that has a name: files, directories and the rest with all their attributes. Saving
  * and restoring cost the same for one file and for a million.
  *
- * What is written to memory that maps a file is part of a state only once it was written back:
- * msync(2) before saving and before restoring.
+ * A store to memory that maps a file is part of a state only once it was written back: msync(2)
+ * before saving and before restoring.
  */
 #ifndef OUTAGE_REFFS_H
 #define OUTAGE_REFFS_H
@@ -28,7 +29,7 @@
 extern "C" {
 #endif
 
-/* Flags. What is not defined must be 0, else the call is EINVAL. */
+/* Flags. Bits that are not defined must be 0, else the call is EINVAL. */
 enum {
 	/* OUTAGE_REFFS_RESTORE: the state stays under its key; else it is given up. */
 	OUTAGE_REFFS_KEEP = 1,
@@ -78,7 +79,7 @@ struct outage_reffs_hash {
 
 /*
  * The hash of all that can be seen but times, inode numbers and the order of names: two states have
- * the same hash if and only if they are the same to whoever looks.
+ * the same hash if and only if they look the same to a user.
  */
 #define OUTAGE_REFFS_HASH _IOR('R', 6, struct outage_reffs_hash)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* do.c - what the agent does when it is told to. */
+/* do.c - performs the commands of the host in the agent. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -128,7 +128,10 @@ static int do_mount(struct agent *a, struct wire_in *in, struct strbuf *out)
 	return 0;
 }
 
-/* What it was mounted with is said again, as mount(2) asks for: what is not might be given up. */
+/*
+ * The options of the mount are said again, as mount(2) asks for: one that is left out might be
+ * given up.
+ */
 static int do_remount(struct agent *a, struct wire_in *in, struct strbuf *out)
 {
 	uint32_t flags = wire_u32(in);
@@ -155,7 +158,7 @@ static void nap(unsigned ms)
 	while (util_now_ns() < end);
 }
 
-/* An errno. A file system may have work to finish that nobody waits for. */
+/* An errno. A file system may have work to finish without a caller that waits for it. */
 static int unmount(struct agent *a)
 {
 	util_close(steal_fd(&a->root));
@@ -243,7 +246,7 @@ static int do_op(struct agent *a, struct wire_in *in, struct strbuf *out)
 	return 0;
 }
 
-/* ---- marks for who traces persistent memory ---- */
+/* ---- marks for a tracer of persistent memory ---- */
 
 static int do_trace(struct wire_in *in)
 {
@@ -417,7 +420,7 @@ static int do_times(struct agent *a, struct wire_in *in, struct strbuf *out)
 	return 0;
 }
 
-/* What it printed is the file system's, in a way, and may be anything. */
+/* The command's output is the file system's, in a way, and may be anything. */
 static int do_user(struct agent *a, struct wire_in *in, struct strbuf *out)
 {
 	struct user_command c = { .text = wire_text(in) };
@@ -446,7 +449,7 @@ static int do_sync(struct agent *a, struct strbuf *out)
 	return 0;
 }
 
-/* A file system that is frozen keeps who writes waiting: nobody else is there to do so. */
+/* A file system that is frozen keeps a writer waiting: no other process is there to write. */
 static int do_freeze(struct agent *a, bool freeze, struct strbuf *out)
 {
 	int rc = a->root < 0 ? -1 : ioctl(a->root, freeze ? FIFREEZE : FITHAW, 0);

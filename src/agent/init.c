@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * init.c - the agent: a static program that is init in a guest, does what the host asks for, and
- * nothing else. It is made of the same rooms as the host's program, so an operation is performed,
- * and a tree walked, in the same way on both sides.
+ * nothing else. The agent is made of the same rooms as the host's program, so an operation is
+ * performed, and a tree walked, in the same way on both sides.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 
 enum { DISKS = 4, ALIGN = 4096, WAIT_TRIES = 5000, MODULES_MAX = 32, KEEP_BYTES = 1 << 20 };
 
-/* What is said here is read by the host, with the rest of the console. */
+/* The message is read by the host, with the rest of the console. */
 static void give_up(const char *what)
 {
 	fprintf(stderr, "outage-agent: %s: %s\n", what, strerror(errno));
@@ -102,7 +102,7 @@ static bool find_disk(const char *id, const char *node, char name[16])
 	return false;
 }
 
-/* Persistent memory has no name to ask for: there is one, and nobody else's. */
+/* Persistent memory has no name to ask for: there is one device, which is ours. */
 static bool find_pmem(const char *node, char name[16])
 {
 	char text[64];
@@ -218,7 +218,7 @@ static void follow(struct agent *a, struct mailbox *m, struct wire_out *w)
 	}
 	wire_finish(w);
 	answer(m, &w->text);
-	/* What was long once need not stay in memory that a file system could use. */
+	/* A buffer that was long once need not stay in memory that a file system could use. */
 	if (w->text.cap > KEEP_BYTES)
 		wire_release(w);
 }

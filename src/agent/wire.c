@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* wire.c - packs and unpacks the numbers, texts and parts of a message to or from the agent. */
+/*
+ * wire.c - packs and unpacks the numbers, texts and parts of a message to or from the agent.
+ *
+ * W1: the length that a message, a part or a text says is that of what follows it.
+ */
 #include "agent/wire.h"
 
 #include <errno.h>
@@ -16,6 +20,7 @@ void wire_put_u64(struct strbuf *out, uint64_t value)
 
 void wire_put_bytes(struct strbuf *out, const void *data, size_t len)
 {
+	assert(len <= UINT32_MAX); /* W1 */
 	wire_put_u32(out, (uint32_t)len);
 	strbuf_add(out, data, len);
 }
@@ -30,6 +35,7 @@ static void set_u32(struct strbuf *out, size_t at, size_t value)
 {
 	uint32_t word = (uint32_t)value;
 
+	assert(value <= UINT32_MAX && at + sizeof(word) <= out->len); /* W1 */
 	memcpy(out->buf + at, &word, sizeof(word));
 }
 
@@ -48,6 +54,7 @@ void wire_start(struct wire_out *w, uint32_t serial)
 
 static void end_part(struct wire_out *w)
 {
+	assert(!w->part || (w->part >= WIRE_HEAD && w->part + WIRE_PART <= w->text.len)); /* W1 */
 	if (w->part)
 		set_u32(&w->text, w->part + 8, w->text.len - w->part - WIRE_PART);
 }
@@ -73,6 +80,7 @@ void wire_finish(struct wire_out *w)
 {
 	end_part(w);
 	w->part = 0;
+	assert(w->text.len >= WIRE_HEAD + (size_t)w->count * WIRE_PART); /* W1 */
 	set_u32(&w->text, 8, w->count);
 	set_u32(&w->text, 12, w->text.len - WIRE_HEAD);
 }
@@ -145,7 +153,7 @@ int wire_head(const unsigned char *text, struct wire_head *out, struct err *err)
 	out->len = wire_u32(&in);
 	out->serial = wire_u32(&in);
 	if (magic != WIRE_MAGIC)
-		return err_set(err, -EPROTO, "what came from the guest is no message");
+		return err_set(err, -EPROTO, "the bytes from the guest are no message");
 	if (version != WIRE_VERSION)
 		return err_set(err, -EPROTO,
 			       "the guest's agent speaks version %u, and this program version %d",

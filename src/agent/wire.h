@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire.h - what is said to the agent in a guest, and what it answers.
+ * wire.h - the messages between the host and the agent in a guest.
  *
  * The channel is a second disk of the guest, the mailbox, which the host serves as it serves the
  * first one. At MAIL_COMMANDS the agent reads; the host keeps it waiting there until it has
@@ -14,9 +14,9 @@
  * Numbers are in the byte order of the machine, which host and guest share. The host sends parts
  * with status 0; the agent answers each of them, with the same command, in the same order. A status
  * below 0 is -errno: the agent could not do its work, or (AGENT_NOT_DONE) did not try, as something
- * before had failed. What the file system under test answers is in the bytes.
+ * before had failed. An answer of the file system under test is in the bytes.
  *
- * Neither side trusts the other: what the guest answers comes from a kernel under test.
+ * Neither side trusts the other: the guest's answers come from a kernel under test.
  */
 #ifndef AGENT_WIRE_H
 #define AGENT_WIRE_H
@@ -31,12 +31,15 @@ enum {
 	WIRE_PART = 12,
 	WIRE_MAX = 96 << 20, /* bytes of a message */
 
-	MAIL_COMMANDS = 1 << 20, /* where nobody looks for a partition table */
+	MAIL_COMMANDS = 1 << 20, /* where a search for a partition table does not look */
 	MAIL_ANSWERS = 128 << 20,
 	MAIL_READ = 64 << 10, /* bytes that the agent reads first */
 	MAIL_BYTES = 256 << 20,
 
-	/* A guest has little memory: what files hold is sent with the tree only if it is little. */
+	/*
+	 * A guest has little memory: the files' contents are sent with the tree only if they are
+	 * little.
+	 */
 	WIRE_CONTENT_FILE = 256 << 10,
 	WIRE_CONTENT_ALL = 4 << 20,
 	WIRE_READ_MAX = 4 << 20, /* and else read in pieces, of at most so many bytes */
@@ -44,7 +47,7 @@ enum {
 
 #define MAIL_ID "outage-mail"
 #define DISK_ID "outage"
-/* What the agent says on the console when no disk shows up. */
+/* The agent's words on the console when no disk shows up. */
 #define NO_DISK "there is no disk; is virtio_blk there?"
 
 enum agent_command {
@@ -69,8 +72,7 @@ enum agent_command {
 	AGENT_ROOM,   /* -> i32: errno, u64: bytes free */
 	AGENT_FILL,   /* text: name, u64: bytes -> i32: errno */
 	AGENT_RUN,    /* u32: n, n texts; "{disk}" is the disk -> i32: exit status, text: output */
-	AGENT_FREEZE, /* -> i32: errno; what was written is on the disk, and nothing more is written
-		       */
+	AGENT_FREEZE, /* -> i32: errno; written data is on the disk, and nothing more is written */
 	AGENT_THAW,   /* -> i32: errno */
 	AGENT_READ,   /* text: path, u64: offset, u32: length -> i32: errno, bytes, fewer at the end
 		       */
@@ -112,7 +114,7 @@ struct wire_out {
 };
 
 void wire_start(struct wire_out *w, uint32_t serial);
-/* Begins a part; what is then put into w->text is its bytes. */
+/* Begins a part; the bytes then put into w->text are its own. */
 void wire_part(struct wire_out *w, enum agent_command command, int32_t status);
 /* Sets the status of the part at hand, and drops what it holds. */
 void wire_fail(struct wire_out *w, int32_t status);

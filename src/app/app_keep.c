@@ -74,6 +74,9 @@ static const struct record_field plan_fields[] = {
 	FIELD("timeout-ms", TRUST_HARMLESS, NUMBER, timeout_ms),
 	FIELD("stacks", TRUST_HARMLESS, FLAG, stacks),
 	FIELD("root-ino", TRUST_HARMLESS, NUMBER, root_ino),
+	FIELD("outer-state", TRUST_HARMLESS, PROSE, outer_state),
+	FIELD("outer-point", TRUST_HARMLESS, NUMBER, outer_point),
+	FIELD("first-point", TRUST_HARMLESS, NUMBER, first_point),
 };
 #undef FIELD
 
@@ -113,6 +116,11 @@ static const struct record_field summary_fields[] = {
 	FIELD("elapsed", TRUST_HARMLESS, REAL, elapsed_s),
 	FIELD("left-out", TRUST_HARMLESS, REAL, left_out),
 	FIELD("budget-hit", TRUST_HARMLESS, FLAG, budget_hit),
+	FIELD("recovery-ways", TRUST_HARMLESS, NUMBER, recovery_ways),
+	FIELD("recoveries", TRUST_HARMLESS, NUMBER, recoveries),
+	FIELD("recoveries-tried", TRUST_HARMLESS, NUMBER, recoveries_tried),
+	FIELD("recovery-states", TRUST_HARMLESS, NUMBER, recovery_states),
+	FIELD("recovery-left-out", TRUST_HARMLESS, REAL, recovery_left_out),
 	FIELD("note", TRUST_HARMLESS, LIST, notes),
 };
 #undef FIELD
@@ -126,9 +134,10 @@ static const struct record_type summary_type =
 static const struct trust_file run_files[] = {
 	{ .name = CASE_RUN }, { .name = "trace" }, { .name = "stacks" }, { .name = "shown" }
 };
-static const char *const made[] = { "trace", "base",	   "shown",    "stacks",
-				    "work",  CASE_SUMMARY, TRUST_MARK, NULL };
-static const char *const synced[] = { CASE_RUN, "base", "trace", "stacks", "shown", NULL };
+static const char *const made[] = { "trace",	 "base",       "shown",	   "stacks", "work",
+				    CASE_NESTED, CASE_SUMMARY, TRUST_MARK, NULL };
+static const char *const synced[] = { CASE_RUN, "base",	     "trace", "stacks",
+				      "shown",	CASE_NESTED, NULL };
 
 const struct case_kind app_kind = {
 	.plan = &plan_type,
@@ -152,7 +161,17 @@ void app_plan_release(struct app_plan *p)
 
 const char *app_plan_asks(const struct app_plan *p)
 {
-	return p->check ? "check" : p->restart ? "restart" : "query";
+	return p->check ? "check" : p->query ? "query" : "restart";
+}
+
+const char *app_plan_command(const struct app_plan *p)
+{
+	return p->check ? p->check : p->query ? p->query : p->restart;
+}
+
+const char *app_plan_restarts(const struct app_plan *p)
+{
+	return p->restart ? p->restart : app_plan_command(p);
 }
 
 int app_plan_load(const char *run, struct app_plan *out, struct err *err)
@@ -163,6 +182,8 @@ int app_plan_load(const char *run, struct app_plan *out, struct err *err)
 
 	if (!rc && !p.check && !p.restart && !p.query)
 		rc = err_set(err, -EINVAL, "%s has none of check, restart and query", shown);
+	if (!rc && p.check && p.query)
+		rc = err_set(err, -EINVAL, "%s has both check and query", shown);
 	if (rc)
 		app_plan_release(&p);
 	else
@@ -170,12 +191,13 @@ int app_plan_load(const char *run, struct app_plan *out, struct err *err)
 	return rc;
 }
 
-int app_trust(const char *run, const char *case_dir, struct app_plan *p, bool trust,
+int app_trust(const char *run, const struct app_case *c, struct app_plan *p, bool trust,
 	      struct err *err)
 {
-	const struct case_place at = { .kind = &app_kind, .run = run };
+	auto_free char *nested = case_nested(run, c->state);
+	const struct case_place at = { .kind = &app_kind, .run = run, .nested = nested };
 
-	return case_trust(&at, case_dir, p, trust, &p->ours, err);
+	return case_trust(&at, c->dir, p, trust, &p->ours, err);
 }
 
 void app_case_release(struct app_case *c)
@@ -186,12 +208,12 @@ void app_case_release(struct app_case *c)
 	*c = (struct app_case){ 0 };
 }
 
-int app_case_save(const char *run, uint64_t n, const struct app_case *c, bool durable,
-		  struct err *err)
+int app_case_save(const char *run, uint64_t n, const struct app_case *c, struct err *err)
 {
-	const struct case_place at = { .kind = &app_kind, .run = run };
+	auto_free char *nested = case_nested(run, c->state);
+	const struct case_place at = { .kind = &app_kind, .run = run, .nested = nested };
 
-	return case_put_number(&at, n, c, &c->said, durable, err);
+	return case_put_number(&at, n, c, &c->said, true, err);
 }
 
 int app_case_load(const char *dir, struct app_case *out, struct err *err)

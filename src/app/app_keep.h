@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * app_keep.h - the directory of a run of `outage app`: what was recorded, and what was found.
- *Besides what every run has (case/dir.h) there is
+ * Besides what every run has (case/dir.h) there is
  *
  *	RUN/base/                the directory before the run
  *	RUN/trace                all that the application did to it
  *	RUN/stacks               who called, if that was asked for: stack/table.h
  *	RUN/shown                what --query showed at the end
- *	RUN/findings/N/trace     RUN/trace, by a hard link where that can be
+ *	RUN/recovery/N/          a restart after a crash, as a run of its own (app_recovery.h)
+ *	RUN/findings/N/trace     RUN/trace, or that of the restart, by a hard link where that can be
  */
 #ifndef APP_APP_KEEP_H
 #define APP_APP_KEEP_H
@@ -20,25 +21,29 @@ struct app_plan {
 	char *profile, *ack_file;
 	uint64_t unit, max_subset, budget, seed, timeout_ms;
 	uint64_t root_ino; /* of the directory in the trace */
+	/* Of a restart: the state that it came after, of how many events; and where its own begin.
+	 */
+	char *outer_state;
+	uint64_t outer_point, first_point;
 	bool kill;
-	bool stacks; /* who called is in RUN/stacks */
+	bool stacks; /* the callers are in RUN/stacks */
 	bool ours;   /* this user made it, or takes it for his own; see app_trust() */
 };
 
 void app_plan_release(struct app_plan *p);
-const char *app_plan_asks(const struct app_plan *p); /* "check", "restart" or "query" */
+/* How a state is judged: "check", "query" or "restart", and by which command. */
+const char *app_plan_asks(const struct app_plan *p);
+const char *app_plan_command(const struct app_plan *p);
+/* The command that brings the application up again; that may be the same command. */
+const char *app_plan_restarts(const struct app_plan *p);
 int app_plan_load(const char *run, struct app_plan *out, struct err *err) must_check;
-/* case_trust(), of a plan and a finding. */
-int app_trust(const char *run, const char *case_dir, struct app_plan *p, bool trust,
-	      struct err *err) must_check;
-
-/* What an application's user would meet. */
+/* The harm that an application's user would meet. */
 enum app_harm {
-	APP_UNAVAILABLE, /* it does not start, or cannot open its data */
-	APP_ROLLED_BACK, /* what was acknowledged is gone */
+	APP_UNAVAILABLE, /* the application does not start, or cannot open its data */
+	APP_ROLLED_BACK, /* acknowledged data is gone */
 	APP_SILENT_LOSS, /* data is gone, and nothing says so */
-	APP_CORRUPT,	 /* what is there was never written like that */
-	APP_HANG,	 /* it does not come to an end */
+	APP_CORRUPT,	 /* the data was never written like that */
+	APP_HANG,	 /* the application does not end */
 	APP_FAILED,	 /* the check says no, and no more */
 	APP_HARM_END
 };
@@ -55,22 +60,25 @@ struct app_case {
 	uint64_t shown, asked; /* so often it showed, of so many checks; 0, 0: not known */
 	enum app_harm harm;
 	char *title;	    /* the cause, in a sentence */
-	char *fix;	    /* what would mend it; or NULL */
-	bool verified;	    /* that is a call, and was tried */
+	char *fix;	    /* a change that would mend it; or NULL */
+	bool verified;	    /* `fix` is a call, and was tried */
 	bool unexplained;   /* the search for the cause did not come to its end */
 	char *cause;	    /* the same for two findings of one cause; NULL: not known */
 	struct words lost;  /* events: "17", of a torn one "17 2/4" */
 	struct words after; /* the events that survived, or were acknowledged, all the same */
-	char *seen;	    /* what the check said, in short */
+	char *seen;	    /* the check's answer, in short */
 	struct strbuf said;
 };
 
 void app_case_release(struct app_case *c);
 extern const struct case_kind app_kind;
+/* case_trust(), of a plan and a finding. */
+int app_trust(const char *run, const struct app_case *c, struct app_plan *p, bool trust,
+	      struct err *err) must_check;
 
-/* `durable`: see case_put(). */
-int app_case_save(const char *run, uint64_t n, const struct app_case *c, bool durable,
-		  struct err *err) must_check;
+/* The finding is on disk when this returns. */
+int app_case_save(const char *run, uint64_t n, const struct app_case *c, struct err *err)
+	must_check;
 int app_case_load(const char *dir, struct app_case *out, struct err *err) must_check;
 
 /* How far a run came. */
@@ -80,7 +88,11 @@ struct app_summary {
 	uint64_t patterns, covered; /* of operations; cover.h */
 	double elapsed_s, left_out;
 	bool budget_hit;
-	struct words notes; /* what else a person should know */
+	/* Of the second crash: ways in which good states are changed, restarts that were recorded,
+	 * those of them that are unlike each other, and states of these that were checked. */
+	uint64_t recovery_ways, recoveries, recoveries_tried, recovery_states;
+	double recovery_left_out;
+	struct words notes; /* more that a person should know */
 };
 
 #endif

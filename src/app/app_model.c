@@ -258,7 +258,7 @@ static enum {
 void survivors_of(const struct history *h, const struct crash_state *state, struct survivors *out)
 {
 	unsigned char bytes[MODEL_UNITS_MAX];
-	uint64_t bits[64], start = 0, end = 0; /* what is in `bytes` */
+	uint64_t bits[64], start = 0, end = 0; /* the units in `bytes` */
 	uint32_t from, to;
 
 	vec_clear(&out->v);

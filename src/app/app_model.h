@@ -15,7 +15,7 @@
 
 extern const struct model_ops model_posix; /* model_opts.ctx: the struct history */
 
-/* What survives in a crash state; the list is valid until the next call with the same `s`. */
+/* The survivors of a crash state; the list is valid until the next call with the same `s`. */
 struct survivors {
 	struct vec_of(struct survivor) v;
 	struct vec_of(uint64_t) units;

@@ -3,11 +3,10 @@
  * app_record.c - one run of an application, recorded by a process of its own.
  *
  * That process is in another mount namespace, and adopts what the application leaves; what it has
- * to tell comes back through a pipe, a key and a value in each line.
+ * to tell comes back through a pipe: numbers as they are, then texts, each with its zero.
  */
 #include "app/app_record.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -19,7 +18,6 @@
 
 #include "app/history.h"
 #include "base/io.h"
-#include "base/number.h"
 #include "base/proc.h"
 #include "base/signals.h"
 #include "core/posix.h"
@@ -57,7 +55,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return 0;
 }
 
-/* What a run worked on, of which nothing is needed any more. */
+/* Removes a directory that a run worked on, when nothing of it is needed any more. */
 void app_remove(const char *dir)
 {
 	nftw(dir, remove_one, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
@@ -65,130 +63,139 @@ void app_remove(const char *dir)
 
 /* ---- what the recording process does ---- */
 
+/* Adds the acknowledgements from before the first power failure. */
+static void tell_marks(const struct app_restart *again, struct trace *t)
+{
+	for (uint64_t i = 0; i < again->point; i++) {
+		enum event_kind kind = again->outer->events.v[i].kind;
+
+		if (kind == EV_OP_BEGIN || kind == EV_PERSIST)
+			trace_append(t, &again->outer->events.v[i]);
+	}
+}
+
 static int tell_names(void *ctx, int dir, struct trace *t, struct err *err)
 {
+	const struct app_restart *again = ctx;
 	auto_strbuf record = STRBUF_INIT;
 	struct stat st;
 	struct event ev;
 
-	(void)ctx;
 	if (fstat(dir, &st))
 		return err_set(err, -errno, "cannot look at the recording mount: %m");
-	/* Whoever reads the trace knows by this which directory is the top. */
+	/* This event tells the reader of the trace which directory is the top. */
 	struct posix_event top = { .op = POSIX_LOOKUP, .ino = st.st_ino, .name = "." };
 	posix_to_event(&top, 0, &record, &ev);
 	trace_append(t, &ev);
-	return history_lookups(dir, t, err);
+	int rc = history_lookups(dir, t, err);
+	if (!rc && again)
+		tell_marks(again, t);
+	return rc;
 }
 
-static void tell(FILE *f, const char *key, const char *value)
-{
-	auto_strbuf flat = STRBUF_INIT;
-
-	strbuf_add_flat(&flat, value);
-	fprintf(f, "%s\t%s\n", key, strbuf_str(&flat));
-}
-
-static void tell_number(FILE *f, const char *key, int64_t n)
-{
-	fprintf(f, "%s\t%lld\n", key, (long long)n);
-}
-
-static void tell_result(FILE *f, const struct forget_record *r)
-{
-	auto_strbuf end = STRBUF_INIT;
-
-	tell_number(f, "end", r->end);
-	tell_number(f, "exit", r->exit_code);
-	tell_number(f, "signal", r->signal);
-	tell_number(f, "stop", r->stop_code);
-	tell_number(f, "root", (int64_t)r->root_ino);
-	for (size_t i = 0; i < r->left.n; i++)
-		tell(f, "left", r->left.v[i]);
-	for (size_t i = 0; i < r->outside.n; i++)
-		tell(f, "outside", r->outside.v[i]);
-	tell_number(f, "outside-more", (int64_t)r->outside_more);
-	tell_number(f, "outside-unknown", r->outside_unknown);
-	tell_number(f, "syncs-unseen", r->syncs_unseen);
-	size_t len = r->said.len, from = len > 300 ? len - 300 : 0;
-	strbuf_adds(&end, strbuf_str(&r->said) + from);
-	tell(f, "said", strbuf_str(&end));
-}
-
-static int record_process(const struct forget_record_opts *o, int to)
-{
+/* The pointers in it mean nothing. The output, the error and the names follow. */
+struct record_told {
+	uint64_t len; /* of all of it: else it is not whole */
+	int rc;
 	struct forget_record r;
-	struct err err = ERR_INIT;
-	FILE *f = fdopen(to, "w");
+};
 
-	if (!f)
-		return 1;
+static void tell(struct strbuf *to, const char *text)
+{
+	strbuf_add_flat(to, text);
+	strbuf_addch(to, 0);
+}
+
+/* The work of a process of its own; `to` is where it tells. */
+typedef int process_fn(const void *ctx, int to);
+
+static int record_process(const void *ctx, int to)
+{
+	struct record_told t = { 0 };
+	struct forget_record *r = &t.r;
+	auto_strbuf text = STRBUF_INIT;
+	struct err err = ERR_INIT;
+
+	t.rc = forget_record(ctx, r, &err);
+	strbuf_add(&text, &t, sizeof(t));
+	tell(&text, strbuf_str(&r->said) + (r->said.len > 300 ? r->said.len - 300 : 0));
+	tell(&text, err.msg);
+	for (size_t i = 0; i < r->left.n; i++)
+		tell(&text, r->left.v[i]);
+	for (size_t i = 0; i < r->outside.n; i++)
+		tell(&text, r->outside.v[i]);
+	memcpy(text.buf, &(uint64_t){ text.len }, sizeof(uint64_t));
+	forget_record_release(r);
+	return io_write_full(to, text.buf, text.len) != 0;
+}
+
+struct put_request {
+	const struct app_restart *again;
+	const char *to;
+};
+
+static const char put_done[] = "done";
+
+/* A crash state is seen in another mount namespace only. Tells that it is done, or what is wrong.
+ */
+static int put_process(const void *ctx, int to)
+{
+	const struct put_request *x = ctx;
+	struct err err = ERR_INIT;
+	struct place *p = NULL;
+
+	signals_in_child(false); /* the parent's handlers would let the copy go on */
+	int rc = place_new(x->again->place, &p, &err);
+
+	if (!rc)
+		rc = place_put(p, x->again->state, &err);
+	if (!rc)
+		rc = app_copy(x->again->place->at, x->to, &err);
+	const char *words = rc ? err.msg : put_done;
+	place_free(p);
+	return io_write_full(to, words, strlen(words)) != 0;
+}
+
+static int be_process(process_fn *work, const void *ctx, int to)
+{
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	setpgid(0, 0); /* Ctrl-C goes to the parent, which tells us */
-	if (forget_record(o, &r, &err))
-		tell(f, "failed", err.msg);
-	else
-		tell_result(f, &r);
-	forget_record_release(&r);
-	return fclose(f) ? 1 : 0;
+	return work(ctx, to);
 }
 
 /* ---- what the parent makes of it ---- */
 
-struct heard {
-	int64_t end, exit, signal, stop, root, outside_more, outside_unknown, syncs_unseen;
-	char *failed, *said;
-	struct words left, outside;
-};
-
-static void heard_release(struct heard *h)
+static const char *take(const char **at)
 {
-	free(h->failed);
-	free(h->said);
-	words_release(&h->left);
-	words_release(&h->outside);
+	const char *text = *at;
+
+	*at += strlen(text) + 1;
+	return text;
 }
 
-static void hear_line(struct heard *h, const char *key, const char *value)
+/* Names are put in place of those that the process had. */
+static int hear(const struct strbuf *text, struct forget_record *r, const char **said,
+		struct err *err)
 {
-	const struct {
-		const char *key;
-		int64_t *to;
-	} numbers[] = { { "end", &h->end },
-			{ "exit", &h->exit },
-			{ "signal", &h->signal },
-			{ "stop", &h->stop },
-			{ "root", &h->root },
-			{ "outside-more", &h->outside_more },
-			{ "outside-unknown", &h->outside_unknown },
-			{ "syncs-unseen", &h->syncs_unseen } };
+	const char *at = strbuf_str(text) + sizeof(struct record_told), *failed;
+	struct record_told t = { 0 };
 
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-		if (streq(key, numbers[i].key))
-			*numbers[i].to = strtoll(value, NULL, 10);
-	if (streq(key, "failed"))
-		h->failed = xstrdup(value);
-	else if (streq(key, "said"))
-		h->said = xstrdup(value);
-	else if (streq(key, "left"))
-		vec_push(&h->left, xstrdup(value));
-	else if (streq(key, "outside"))
-		vec_push(&h->outside, xstrdup(value));
-}
-
-static void hear(struct heard *h, const struct strbuf *text)
-{
-	auto_free char *copy = xstrdup(strbuf_str(text));
-	char *line, *rest = copy;
-
-	while ((line = strsep(&rest, "\n"))) {
-		char *tab = strchr(line, '\t');
-
-		if (tab) {
-			*tab = '\0';
-			hear_line(h, line, tab + 1);
-		}
-	}
+	*r = (struct forget_record){ 0 };
+	if (text->len >= sizeof(t))
+		memcpy(&t, text->buf, sizeof(t));
+	if (!t.len || t.len != text->len)
+		return err_set(err, -EIO, "the recording ended without a word");
+	*said = take(&at);
+	failed = take(&at);
+	for (size_t i = 0; i < t.r.left.n; i++)
+		vec_push(&r->left, xstrdup(take(&at)));
+	for (size_t i = 0; i < t.r.outside.n; i++)
+		vec_push(&r->outside, xstrdup(take(&at)));
+	t.r.left = r->left;
+	t.r.outside = r->outside;
+	t.r.said = (struct strbuf)STRBUF_INIT;
+	*r = t.r;
+	return t.rc ? err_set(err, -EIO, "%s", failed) : 0;
 }
 
 static volatile sig_atomic_t told_to_stop;
@@ -198,7 +205,7 @@ static void on_signal(int sig)
 	told_to_stop = sig;
 }
 
-static int spawn(const struct forget_record_opts *o, struct strbuf *text, struct err *err)
+static int spawn(process_fn *work, const void *ctx, struct strbuf *text, struct err *err)
 {
 	struct signals signals;
 	int ends[2];
@@ -213,7 +220,7 @@ static int spawn(const struct forget_record_opts *o, struct strbuf *text, struct
 	pid_t pid = fork();
 	if (!pid) {
 		close(ends[0]);
-		_exit(record_process(o, ends[1]));
+		_exit(be_process(work, ctx, ends[1]));
 	}
 	close(ends[1]);
 	for (;;) {
@@ -237,14 +244,20 @@ static int spawn(const struct forget_record_opts *o, struct strbuf *text, struct
 	return told_to_stop ? err_set(err, -EINTR, "stopped by a signal") : 0;
 }
 
-static int judge(const struct app_record_opts *o, const struct heard *h, struct err *err)
+static int judge(const struct app_record_opts *o, const struct forget_record *h, const char *said,
+		 struct err *err)
 {
-	const char *said = h->said && *h->said ? h->said : "it said nothing";
+	const char *what = o->again ? "restart" : "run";
 
-	if (h->failed)
-		return err_set(err, -EIO, "%s", h->failed);
+	said = *said ? said : "it said nothing";
 	switch (h->end) {
 	case FORGET_RECORD_TIMEOUT:
+		if (o->again)
+			return err_set(
+				err, -ETIMEDOUT,
+				"the restart did not end within %llu s while it was recorded; "
+				"give --timeout (%.300s)",
+				(unsigned long long)(o->timeout_ms / 1000), said);
 		return err_set(
 			err, -ETIMEDOUT,
 			"the run did not end within %llu s; give --timeout, or --stop CMD or "
@@ -252,26 +265,24 @@ static int judge(const struct app_record_opts *o, const struct heard *h, struct 
 			(unsigned long long)(o->timeout_ms / 1000), said);
 	case FORGET_RECORD_TOO_LONG:
 		return err_set(err, -EFBIG,
-			       "the run wrote more than %llu MiB to its trace; make it shorter",
-			       (unsigned long long)(o->trace_max >> 20));
+			       "the %s wrote more than %llu MiB to its trace; make it shorter",
+			       what, (unsigned long long)(o->trace_max >> 20));
 	case FORGET_RECORD_STOPPED:
 		return err_set(err, -EINTR, "stopped by a signal");
 	case FORGET_RECORD_DONE:
 		break;
-	default:
-		return err_set(err, -EIO, "the recording ended without a word");
 	}
 	if (h->signal)
+		return err_set(
+			err, -EIO, "the %s was ended by signal %d (%s), without %s crash: %.300s",
+			what, h->signal, strsignal(h->signal), o->again ? "a second" : "any", said);
+	if (h->exit_code)
 		return err_set(err, -EIO,
-			       "the run was ended by signal %d (%s), without any crash: %.300s",
-			       (int)h->signal, strsignal((int)h->signal), said);
-	if (h->exit)
-		return err_set(err, -EIO,
-			       "the run fails by itself, with exit status %d, without any crash: "
+			       "the %s fails by itself, with exit status %d, without %s crash: "
 			       "%.300s",
-			       (int)h->exit, said);
-	if (h->stop)
-		return err_set(err, -EIO, "--stop fails with exit status %d: %.300s", (int)h->stop,
+			       what, h->exit_code, o->again ? "a second" : "any", said);
+	if (h->stop_code)
+		return err_set(err, -EIO, "--stop fails with exit status %d: %.300s", h->stop_code,
 			       said);
 	return 0;
 }
@@ -287,7 +298,7 @@ static char *joined(const struct words *s, size_t most)
 	return strbuf_detach(&sb);
 }
 
-static void make_notes(const struct heard *h, struct words *notes)
+static void make_notes(const struct forget_record *h, struct words *notes)
 {
 	if (h->left.n) {
 		auto_free char *all = joined(&h->left, 5);
@@ -313,6 +324,21 @@ static void make_notes(const struct heard *h, struct words *notes)
 					"known: that can be seen by root only"));
 }
 
+/* Makes the directory that the run, or the restart, is going to work on. */
+static int make_base(const struct app_record_opts *o, const char *base, struct err *err)
+{
+	const struct put_request x = { o->again, base };
+	auto_strbuf text = STRBUF_INIT;
+
+	if (!o->again)
+		return app_copy(o->dir, base, err);
+	int rc = spawn(put_process, &x, &text, err);
+	if (!rc && !streq(strbuf_str(&text), put_done))
+		rc = err_set(err, -EIO, "%s",
+			     text.len ? strbuf_str(&text) : "a crash state could not be copied");
+	return rc;
+}
+
 int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct words *notes,
 	       struct err *err)
 {
@@ -321,11 +347,12 @@ int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct words
 	auto_free char *trace = xasprintf("%s/trace", o->run);
 	auto_free char *stacks = xasprintf("%s/stacks", o->run);
 	auto_strbuf text = STRBUF_INIT;
-	struct heard h = { .end = -1, .exit = -1 };
-	int rc = app_copy(o->dir, base, err);
+	struct forget_record h;
+	const char *said = "";
+	int rc = make_base(o, base, err);
 
 	if (!rc)
-		rc = app_copy(o->dir, work, err);
+		rc = app_copy(o->again ? base : o->dir, work, err);
 	if (rc)
 		return rc;
 	struct forget_record_opts r = {
@@ -333,21 +360,25 @@ int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct words
 		.root = work,
 		.trace = trace,
 		.stacks = o->plan->stacks ? stacks : NULL,
-		.run = o->plan->run,
-		.stop = o->plan->stop,
-		.kill = o->plan->kill,
+		.run = o->again ? app_plan_restarts(o->plan) : o->plan->run,
+		.acked = o->again ? o->again->acked : NULL,
+		.point = o->again ? o->again->point : 0,
+		.stop = o->again ? NULL : o->plan->stop,
+		.kill = o->again || o->plan->kill, /* as what a check leaves */
 		.timeout_ms = o->timeout_ms,
 		.trace_max = o->trace_max,
 		.mounted = tell_names,
+		.ctx = (void *)(uintptr_t)o->again,
 	};
-	rc = spawn(&r, &text, err);
-	hear(&h, &text);
+	rc = spawn(record_process, &r, &text, err);
+	int heard = hear(&text, &h, &said, rc ? NULL : err);
+	rc = rc ? rc : heard;
 	if (!rc)
-		rc = judge(o, &h, err);
-	*root_ino = (uint64_t)h.root;
+		rc = judge(o, &h, said, err);
+	*root_ino = h.root_ino;
 	if (!rc)
 		make_notes(&h, notes);
-	heard_release(&h);
+	forget_record_release(&h);
 	app_remove(work);
 	return rc;
 }

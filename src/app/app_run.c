@@ -21,6 +21,11 @@ void app_run_release(struct app_run *r)
 	app_plan_release(&r->plan);
 	words_release(&r->acks);
 	words_release(&r->shown);
+	for (size_t i = 0; i < r->nested.n; i++) {
+		app_run_release(r->nested.v[i]);
+		free(r->nested.v[i]);
+	}
+	vec_release(&r->nested);
 	free(r->base);
 	free(r->dir);
 	*r = (struct app_run){ 0 };
@@ -76,6 +81,9 @@ int app_run_open(struct app_run *r, struct err *err)
 		return err_set(err, -EINVAL, "%s: a unit of %llu bytes is not possible", r->dir,
 			       (unsigned long long)r->plan.unit);
 	int rc = trace_load_below(r->dir, "trace", &r->trace, err);
+	if (!rc && r->plan.first_point > r->trace.events.n)
+		rc = err_set(err, -EINVAL, "%s: there are no %llu events", r->dir,
+			     (unsigned long long)r->plan.first_point);
 	if (rc)
 		return rc;
 	r->base_fd = below_open_dir(r->dir, "base", err);
@@ -84,7 +92,8 @@ int app_run_open(struct app_run *r, struct err *err)
 	r->made = (struct history_opts){ .profile = profile,
 					 .unit_size = (uint32_t)r->plan.unit,
 					 .base = r->base_fd,
-					 .root_ino = r->plan.root_ino };
+					 .root_ino = r->plan.root_ino,
+					 .first_point = r->plan.first_point };
 	rc = history_new(&r->trace, &r->made, &r->history, err);
 	r->has_history = !rc;
 	if (!rc && r->plan.stacks)
@@ -112,10 +121,37 @@ int app_run_load(const char *dir, struct app_run *out, struct err *err)
 	return rc;
 }
 
+int app_run_of(struct app_run *r, const char *state, struct app_run **out, struct err *err)
+{
+	auto_free char *dir = case_nested(r->dir, state);
+
+	*out = r;
+	if (!dir)
+		return 0;
+	for (size_t i = 0; i < r->nested.n; i++)
+		if (streq(r->nested.v[i]->dir, dir)) {
+			*out = r->nested.v[i];
+			return 0;
+		}
+	struct app_run *made = xcalloc(1, sizeof(*made));
+	int rc = app_run_load(dir, made, err);
+	if (rc) {
+		free(made);
+		return rc;
+	}
+	made->whole = r;
+	vec_push(&r->nested, made);
+	*out = made;
+	return 0;
+}
+
 struct app_search_opts app_run_search(struct app_run *r)
 {
+	/* A refusal to a stranger tells the plan of the whole run, and of no restart. */
+	const struct app_run *told = r->whole ? r->whole : r;
+
 	judge_release(&r->judge);
-	judge_init(&r->judge, &r->plan, &r->acks, r->shown.n ? &r->shown : NULL);
+	judge_init(&r->judge, &told->plan, &told->acks, told->shown.n ? &told->shown : NULL);
 	return (struct app_search_opts){
 		.h = &r->history,
 		.made = &r->made,
@@ -123,9 +159,9 @@ struct app_search_opts app_run_search(struct app_run *r)
 			    .budget = r->plan.budget,
 			    .seed = r->plan.seed,
 			    .cover = true },
-		.place = { .base = r->base, .before = r->history.before, .at = r->plan.dir },
+		.place = { .base = r->base, .before = r->history.before, .at = told->plan.dir },
 		.judge = &r->judge,
-		.timeout_ms = r->plan.timeout_ms,
+		.timeout_ms = told->plan.timeout_ms,
 		.jobs = 1
 	};
 }

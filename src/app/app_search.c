@@ -11,8 +11,8 @@ enum {
 };
 
 /*
- * States that fail with the same pattern (states.h), in the same way. What such a pattern means is
- * found out for a few of its states; the others are counted.
+ * States that fail with the same pattern (states.h), in the same way. A few states of such a
+ * pattern are explained; the others are counted.
  */
 struct known {
 	struct hash128 pattern;
@@ -29,6 +29,7 @@ struct searching {
 	struct vec_of(struct known) knowns;
 	uint64_t start_ns;
 	struct verdict verdict, last; /* of the check that was run last, and in explaining */
+	bool passed;		      /* by the check that was run last */
 	bool faulty;		      /* the check fails without any crash, too */
 };
 
@@ -124,7 +125,7 @@ static size_t find_cause(const struct searching *s, const char *cause)
 	return SIZE_MAX;
 }
 
-/* What the check says of a state, several times; those that `f` tells of already count. */
+/* Checks a state several times; the checks that `f` tells of already count. */
 static int show(struct searching *s, const struct explained *why, struct search_found *f,
 		struct err *err)
 {
@@ -165,7 +166,7 @@ static size_t add_found(struct searching *s, struct search_found *f)
 	return s->out->found.n - 1;
 }
 
-/* What does not show again explains nothing: `at` is then SIZE_MAX. */
+/* A failure that does not show again is no finding: `at` is then SIZE_MAX. */
 static int add_explained(struct searching *s, struct explained *why, size_t *at, struct err *err)
 {
 	struct search_found f = { 0 };
@@ -221,8 +222,8 @@ static int explain_state(struct searching *s, const struct app_state *state, enu
 }
 
 /*
- * What fails before anything was done says nothing about what was acknowledged; nor does a state
- * that fails now and then say why another one fails.
+ * A failure before the first operation says nothing about acknowledgements; nor does a state that
+ * fails now and then say why another one fails.
  */
 static bool speaks_of(const struct search_found *f, const struct app_state *state)
 {
@@ -254,7 +255,7 @@ static int hold(struct searching *s, const struct app_state *state, struct searc
 	f->verdict = s->verdict;
 	s->verdict = (struct verdict){ 0 };
 	f->shown = f->asked = 1;
-	f->states = 1; /* for who is told now; else states are counted below */
+	f->states = 1; /* for the callback; else states are counted below */
 	if (s->o->failed)
 		s->o->failed(s->o->ctx, f);
 	f->states = 0;
@@ -377,6 +378,7 @@ static int on_done(void *ctx, const struct app_state *state, const struct check_
 	struct err err = ERR_INIT;
 
 	judge_verdict(s->o->judge, state->acked, r, &s->verdict);
+	s->passed = !s->verdict.error && !s->verdict.fails;
 	if (s->verdict.error) {
 		note_error(s, s->verdict.seen);
 	} else {
@@ -392,6 +394,15 @@ static int on_done(void *ctx, const struct app_state *state, const struct check_
 	if (s->o->progress)
 		s->o->progress(s->o->ctx, t, s->out->found.n);
 	return 0;
+}
+
+/* Called after on_done() for the same state; a query's answer may be wrong all the same. */
+static void on_changed(void *ctx, const struct app_state *state, const struct app_change *change)
+{
+	const struct searching *s = ctx;
+
+	if (s->passed)
+		s->o->changed(s->o->ctx, state, change);
 }
 
 static bool must_stop(void *ctx)
@@ -430,6 +441,7 @@ int search(const struct app_search_opts *o, struct search_result *out, struct er
 	roles_init(&s.roles, o->h);
 	s.checkers = checkers_of(o);
 	s.checkers.done = on_done;
+	s.checkers.changed = o->changed ? on_changed : NULL;
 	s.checkers.stop = must_stop;
 	s.checkers.ctx = &s;
 	s.again = checker_new(o->h, &s.checkers);

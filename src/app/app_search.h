@@ -6,7 +6,7 @@
  * To explain a state takes many checks. So it is told twice: by `failed` before that, and by
  * `found` or `dropped` after it.
  *
- * F1: what `failed` told and `dropped` did not take back is a finding, the next one after those of
+ * F1: a failure told by `failed` and not dropped is a finding, the next one after those of
  *     `found`, even if the process is killed.
  * F2: if the search is stopped, no further check is made, the check that runs is killed, and each
  *     failing state that is not known to belong to a finding becomes a finding that is not
@@ -59,10 +59,12 @@ struct app_search_opts {
 	/* All of these may be NULL. */
 	void (*failed)(void *ctx, const struct search_found *f);
 	void (*found)(void *ctx, const struct search_found *f);
-	void (*dropped)(void *ctx); /* what `failed` told last is no finding, or a known one */
+	void (*dropped)(void *ctx); /* the failure told last is no finding, or a known one */
+	/* The command wrote to a good state; see checkers.h. */
+	void (*changed)(void *ctx, const struct app_state *s, const struct app_change *change);
 	void (*progress)(void *ctx, const struct search_totals *t, uint64_t findings);
 	void *ctx;
-	/* Set by who was told to stop; NULL: nobody is. */
+	/* Set when the search is told to stop; NULL: never. */
 	const volatile sig_atomic_t *stop;
 };
 

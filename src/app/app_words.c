@@ -309,7 +309,7 @@ static void words_order(struct wording *w)
 	const struct explained *e = w->e;
 	bool sync = is_sync(w->log, e->after);
 
-	if (e->after == e->lost.v[0].event) { /* it was torn by the crash that came with it */
+	if (e->after == e->lost.v[0].event) { /* the crash came with it and tore it */
 		words_torn(w);
 		return;
 	}

@@ -22,7 +22,7 @@ void app_words_event(const struct trace *t, const struct posix_log *log, uint64_
 /* "12 sets of survivors"; of what is beyond all counting, "more than 10^18". */
 void app_count_words(double n, struct strbuf *out);
 
-/* Who made the call of an event; NULL if that is not known. `stacks` may be NULL. */
+/* The caller of an event's call; NULL if not known. `stacks` may be NULL. */
 const struct stack_list *app_words_stack(const struct stack_table *stacks, const struct trace *t,
 					 uint64_t event);
 /* Where in the program that is, "wal.c:212 in append_record"; false if it is not known. */

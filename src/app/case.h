@@ -34,7 +34,7 @@ int case_load(const struct history *h, uint64_t point, struct case_at *out, stru
 void case_take(const struct history *h, struct model *m, uint64_t point, struct case_at *out);
 
 void case_keep_all(struct case_at *c);
-/* What needs something that is not there whole is not there. */
+/* A piece that needs one that is not there whole is taken away. */
 void case_close(struct case_at *c);
 /* And the other way: with a piece, what it needs. */
 void case_give_back(struct case_at *c, size_t piece);

@@ -38,6 +38,7 @@ struct answer_head {
 	enum check_end end;
 	int exit_code, signal;
 	bool left, filled, cut, overlay;
+	struct app_change change;
 	uint64_t took_ns, unlike;
 };
 
@@ -46,15 +47,17 @@ struct answer_head {
 struct check_worker {
 	struct history *h;
 	const struct checkers_opts *opts;
-	struct check_opts check;
-	struct check_keeper keeper;
+	struct sandbox_opts check;
+	struct sandbox_keeper keeper;
 	struct place *place;
 	struct pool_worker *w;
-	int helper;	     /* who starts the checks; -1: we */
+	int helper;	     /* starts the checks; -1: this process */
 	struct strbuf acked; /* the lines of the first `n_acked` */
 	size_t n_acked;
 	struct survivors v;
 	struct check_result r;
+	struct tree before, after; /* the layer over the state */
+	struct app_change change;
 };
 
 /* Takes `n` bytes of a job. */
@@ -97,21 +100,44 @@ static void lines_of(struct check_worker *w, uint64_t n)
 			strbuf_addf(&w->acked, "%s\n", w->opts->acks[w->n_acked]);
 }
 
+static int do_check(struct check_worker *w, const struct job_head *head, struct err *err)
+{
+	lines_of(w, head->acked);
+	int rc = w->helper < 0 ? check_run(&w->check, head->point, strbuf_str(&w->acked),
+					   w->acked.len, &w->r, err)
+			       : launch_check(w->helper, head->point, strbuf_str(&w->acked),
+					      w->acked.len, &w->r, err);
+
+	if (!rc)
+		w->r.filled = place_is_full(w->place);
+	return rc;
+}
+
+/* The same, and what it does to a state that is good. */
+static int do_watched(struct check_worker *w, const struct job_head *head,
+		      const struct reffs_state *tree, struct err *err)
+{
+	int rc = place_look(w->place, &w->before, err);
+
+	if (!rc)
+		rc = do_check(w, head, err);
+	if (rc || w->r.end != CHECK_PASSED || w->r.filled)
+		return rc;
+	rc = place_look(w->place, &w->after, err);
+	if (!rc)
+		app_change_find(tree, &w->before, &w->after, &w->change);
+	return rc;
+}
+
 static int do_job(struct check_worker *w, const struct job_head *head, struct err *err)
 {
 	struct reffs_state *tree = history_build(w->h, head->point, w->v.v.v, w->v.v.n);
 	int rc = place_put(w->place, tree, err);
 
-	reffs_state_unref(tree);
-	lines_of(w, head->acked);
-	if (!rc && w->helper >= 0)
-		rc = launch_check(w->helper, head->point, strbuf_str(&w->acked), w->acked.len,
-				  &w->r, err);
-	else if (!rc)
-		rc = check_run(&w->check, head->point, strbuf_str(&w->acked), w->acked.len, &w->r,
-			       err);
+	w->change = (struct app_change){ 0 };
 	if (!rc)
-		w->r.filled = place_is_full(w->place);
+		rc = w->opts->changed ? do_watched(w, head, tree, err) : do_check(w, head, err);
+	reffs_state_unref(tree);
 	int cleared = place_clear(w->place, err);
 	return rc ? rc : cleared;
 }
@@ -124,6 +150,7 @@ static void answer(struct check_worker *w, const char *wrong)
 				    .left = w->r.left_processes,
 				    .filled = w->r.filled,
 				    .cut = w->r.output_cut,
+				    .change = w->change,
 				    .took_ns = w->r.took_ns,
 				    .overlay = place_is_overlay(w->place),
 				    .unlike = place_unlike(w->place) };
@@ -190,7 +217,9 @@ static int work(void *ctx, struct pool_worker *pool)
 		answer(&w, rc ? err.msg : NULL);
 		/* After an error its place may not be clean: a new one is better. */
 	}
-	check_keeper_end(&w.keeper);
+	sandbox_keeper_end(&w.keeper);
+	tree_release(&w.before);
+	tree_release(&w.after);
 	return 0;
 }
 
@@ -251,7 +280,8 @@ static const char *how_words(enum pool_how how)
 	return how == POOL_HUNG ? "hung" : how == POOL_NONSENSE ? "said nonsense" : "died";
 }
 
-static void read_answer(struct checkers *c, const void *data, size_t len, struct check_result *r)
+static void read_answer(struct checkers *c, const void *data, size_t len, struct check_result *r,
+			struct app_change *change)
 {
 	struct answer_head head;
 
@@ -264,6 +294,7 @@ static void read_answer(struct checkers *c, const void *data, size_t len, struct
 				    .filled = head.filled,
 				    .output_cut = head.cut,
 				    .took_ns = head.took_ns };
+	*change = head.change;
 	strbuf_add(&r->output, (const char *)data + sizeof(head), len - sizeof(head));
 	c->stats->overlay |= head.overlay;
 	c->stats->unlike = max(c->stats->unlike, head.unlike);
@@ -290,13 +321,16 @@ static int on_done(void *ctx, uint64_t number, const void *data, size_t len,
 	struct checkers *c = ctx;
 	struct app_state a = take_given(c, number);
 	struct check_result r = { .end = CHECK_ERROR };
+	struct app_change change = { 0 };
 
 	if (lost)
 		strbuf_addf(&r.output, "the process that checked it %s", how_words(lost->how));
 	else
-		read_answer(c, data, len, &r);
+		read_answer(c, data, len, &r, &change);
 	count(c, &r);
 	int rc = c->opts->done ? c->opts->done(c->opts->ctx, &a, &r) : 0;
+	if (!rc && change.any)
+		c->opts->changed(c->opts->ctx, &a, &change);
 	app_state_release(&a);
 	check_result_release(&r);
 	return rc;
@@ -443,6 +477,7 @@ struct checker *checker_new(struct history *h, const struct checkers_opts *opts)
 
 	k->opts = *opts;
 	k->opts.done = keep_result;
+	k->opts.changed = NULL;
 	k->opts.stop = stop_one;
 	k->stop = opts->stop;
 	k->stop_ctx = opts->ctx;

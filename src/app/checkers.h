@@ -3,7 +3,7 @@
  * checkers.h - processes that put crash states in place and check them, several at a time.
  *
  * Each is a copy of this process with the history in it, which is told what survived and puts the
- * state together itself. It has a place of its own (place.h). One that dies is replaced, and the
+ * state together itself. Each has a place of its own (place.h). One that dies is replaced, and the
  * state is checked again; one at which two died, or one hung, is reported as such. Nothing of it
  * stays: its mounts are in its namespace, its files on its tmpfs, and its processes in the
  * namespace of the check.
@@ -11,26 +11,32 @@
 #ifndef APP_CHECKERS_H
 #define APP_CHECKERS_H
 
-#include "app/app_check.h"
-#include "app/launch.h"
+#include "app/app_change.h"
 #include "app/place.h"
 #include "app/states.h"
+#include "sandbox/check_run.h"
+#include "sandbox/launch.h"
 
 struct checkers_opts {
 	unsigned jobs; /* processes; 0: one for each CPU */
 	struct place_opts place;
-	struct launcher *launcher; /* who starts the checks; NULL: the processes themselves */
-	struct check_opts check;   /* dir and notes are those of the place */
+	struct launcher *launcher; /* starts the checks; NULL: the processes do */
+	struct sandbox_opts check; /* dir and notes are those of the place */
 	uint64_t slack_ms; /* so much longer than a check may take, a process is silent; 0: 60 s */
-	/* What was acknowledged, one after the other; a line each, without its end. */
+	/* The acknowledgements, in order; a line each, without its end. */
 	const char *const *acks;
 	size_t n_acks;
 	/*
 	 * Called for each state, in the order in which they come, whichever check ends first: so
-	 * what is made of them is the same in every run. What it is given is borrowed. A non-zero
+	 * what is made of them is the same in every run. Its arguments are borrowed. A non-zero
 	 * return ends the run, and is its result.
 	 */
 	int (*done)(void *ctx, const struct app_state *s, const struct check_result *r);
+	/*
+	 * Called after that if the command succeeded and wrote something. NULL: what it writes is
+	 * not looked at.
+	 */
+	void (*changed)(void *ctx, const struct app_state *s, const struct app_change *change);
 	/* Asked now and then; true ends the run. NULL: never. */
 	bool (*stop)(void *ctx);
 	void *ctx;

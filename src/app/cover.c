@@ -7,7 +7,7 @@
 
 enum fate { FATE_LOST, FATE_ALONE, FATE_NOTHING, FATE_ALL, FATE_TORN, FATE_COUNT };
 
-/* What a pattern is tried with. */
+/* A change and a fate that a pattern is tried with. */
 struct wish {
 	uint64_t point;
 	uint32_t change;

@@ -153,7 +153,7 @@ static int lose_less(struct work *w, struct case_at *c, struct err *err)
 	return min(rc, 0);
 }
 
-/* What is lost in part is better told as lost, if that fails as well. */
+/* Makes a torn change a lost one, if the state then fails as well. */
 static int tear_less(struct work *w, struct case_at *c, struct err *err)
 {
 	int rc = 0;
@@ -255,9 +255,9 @@ static uint64_t first_lost(const struct work *w, const struct case_at *c)
 }
 
 /*
- * It fails without the lost ones as well, before they were done. If something was acknowledged
- * since, losing them is still what breaks that promise: the first acknowledgement after which it
- * fails. 1 if there is one.
+ * The check fails without the lost ones as well, before they were done. If something was
+ * acknowledged since, losing them is still what breaks that promise: the first acknowledgement
+ * after which it fails. 1 if there is one.
  */
 static int find_promise(struct work *w, struct case_at *c, uint64_t first, struct err *err)
 {
@@ -287,7 +287,7 @@ static int find_kind(struct work *w, struct case_at *c, enum explain_kind *kind,
 
 	*kind = EXPLAIN_ORDER;
 	if (first != UINT64_MAX) {
-		size_t low = place_of(w, first + 1); /* the first point of all is 0 */
+		size_t low = place_of(w, first + 1); /* the first point of all is before it */
 
 		rc = fails_at(w, c, w->points.v[low - 1], err);
 		if (rc < 0)
@@ -302,10 +302,10 @@ static int find_kind(struct work *w, struct case_at *c, enum explain_kind *kind,
 			return rc;
 	}
 	case_keep_all(c);
-	rc = fails_at(w, c, 0, err);
+	rc = fails_at(w, c, w->points.v[0], err);
 	*kind = rc == 1 ? EXPLAIN_START : EXPLAIN_WINDOW;
 	if (rc)
-		return rc < 0 ? rc : move_to(w, c, 0, err);
+		return rc < 0 ? rc : move_to(w, c, w->points.v[0], err);
 	return crash_sooner(w, c, 0, err);
 }
 
@@ -458,8 +458,7 @@ static int try_mend(struct work *w, const struct case_at *c, const struct explai
 	return n >= e->lost.n ? 2 : 1;
 }
 
-/* What is nearest first; one that makes all of it durable is better than one that does for a part.
- */
+/* Tries the nearest mend first; one that makes all of it durable beats one for a part. */
 static int find_mend(struct work *w, const struct case_at *c, struct explained *e, struct err *err)
 {
 	static const enum mend_what order[2][3] = { { MEND_FILE, MEND_DIR, MEND_OLD_DIR },
@@ -493,7 +492,7 @@ static void tell_state(const struct work *w, const struct case_at *c, struct exp
 	e->point = c->point;
 	e->acked = states_acked(w->o->h->trace, c->point);
 	e->id = case_id(w->o->h, c);
-	e->after = c->point ? c->point - 1 : UINT64_MAX;
+	e->after = c->point > w->o->h->first_point ? c->point - 1 : UINT64_MAX;
 	e->until = UINT64_MAX;
 	tell_lost(w, c, e);
 }
@@ -529,7 +528,7 @@ static void work_init(struct work *w, const struct explain_opts *o, enum app_har
 	*w = (struct work){ .o = o,
 			    .harm = harm,
 			    .checks_max = o->checks_max ? o->checks_max : CHECKS_MAX };
-	states_points(o->h->trace, &w->points);
+	states_points(o->h->trace, o->h->first_point, &w->points);
 }
 
 int explain(const struct explain_opts *o, const struct app_state *s, enum app_harm harm,

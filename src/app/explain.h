@@ -3,14 +3,15 @@
  * explain.h - why a crash state fails: the fewest operations that have to be lost, and what they
  * should have come before.
  *
- * A failing state mostly has lost more than matters. What was lost is given back piece by piece, as
- * long as the check still fails in the same way; then the crash is moved to an earlier point, to
- * the first at which it fails. The last event before that point is what was wrongly taken to come
- * after the lost ones: a change that survived, a sync that made one durable, or an acknowledgement.
- * If nothing needs to be lost at all, the application is not consistent between two operations.
+ * A failing state mostly has lost more than matters. The lost changes are given back piece by
+ * piece, as long as the check still fails in the same way; then the crash is moved to an earlier
+ * point, to the first at which it fails. The last event before that point is what was wrongly taken
+ * to come after the lost ones: a change that survived, a sync that made one durable, or an
+ * acknowledgement. If nothing needs to be lost at all, the application is not consistent between
+ * two operations.
  *
  * X1: every state that is asked about is one that the profile allows.
- * X2: what is explained fails, by the check, and with the lost ones given back it does not.
+ * X2: the explained state fails, by the check, and with the lost ones given back it does not.
  * X3: a call is said to be missing only if the run with that call in it was followed, and does not
  *     allow the state.
  */
@@ -23,7 +24,7 @@
 #include "app/states.h"
 
 enum explain_kind {
-	EXPLAIN_START,	/* it fails before the first operation */
+	EXPLAIN_START,	/* the check fails before the first operation */
 	EXPLAIN_WINDOW, /* nothing is lost: between two operations it is not consistent */
 	EXPLAIN_ORDER,	/* lost, and a later operation is not */
 	EXPLAIN_ACK,	/* lost, and acknowledged */
@@ -78,7 +79,7 @@ struct explain_opts {
 int explain(const struct explain_opts *o, const struct app_state *s, enum app_harm harm,
 	    struct explained *out, struct err *err) must_check;
 
-/* What is known of such a state without any check: EXPLAIN_NOT. */
+/* Tells what is known of such a state without any check: EXPLAIN_NOT. */
 int explain_not(const struct explain_opts *o, const struct app_state *s, enum app_harm harm,
 		struct explained *out, struct err *err) must_check;
 

@@ -104,6 +104,7 @@ int history_new(const struct trace *t, const struct history_opts *opts, struct h
 	struct history h = { .trace = t,
 			     .profile = opts->profile,
 			     .unit_size = opts->unit_size ? opts->unit_size : 4096,
+			     .first_point = opts->first_point,
 			     .base = reffs_new(NULL),
 			     .live = reffs_new(NULL) };
 	struct history_maker m = { .h = &h, .commit = 1 };

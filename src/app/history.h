@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * history.h - what an application did to a directory, as changes that a power cut may take back.
+ * history.h - an application's changes to a directory, which a power cut may take back.
  *
  * A trace of calls (core/posix.h) becomes a list of changes. Each knows which earlier ones it
  * cannot be without, and at which call of the trace it became durable under the profile. Both
@@ -14,7 +14,7 @@
  * what a write-back puts on the disk is a page as it is then: of a change in flight, each unit
  * (page or sector) survives or not, and one that survives is the unit as it was after that write.
  *
- * H1: a change needs only earlier ones. What it needs may come to it later, or never, if a sync
+ * H1: a change needs only earlier ones. A needed change may come to it later, or never, if a sync
  *     made the change itself durable: the content of a file, say, whose name was not synced.
  * H2: a crash state is what is durable, and any set of other changes that is closed (with a change,
  *     all it needs that is not durable), done in the order of the trace. Content without a name is
@@ -64,8 +64,8 @@ struct change {
 	uint32_t n_needs;
 	/*
 	 * Under a profile that is in_order: metadata, which all later metadata needs; and the
-	 * change before which all metadata must be there, or 0. That is the change itself, or the
-	 * one that took the space that this one overwrites.
+	 * change before which all metadata must be there, or 0. The latter is the change itself, or
+	 * the one that took the space that this one overwrites.
 	 */
 	bool ordered;
 	uint32_t after;
@@ -87,11 +87,11 @@ struct object {
 	bool emptied;			 /* truncated to nothing, and not synced since */
 	uint64_t touched;		 /* the commit that will bring its times; 0: none */
 	struct vec_of(uint32_t) parts;	 /* its changes of content and attributes, in order */
-	struct vec_of(uint32_t) waiting; /* those of them that no sync has reached */
+	struct vec_of(uint32_t) waiting; /* parts that no sync has reached */
 	struct ranges fresh; /* bytes that need the change that gave them space or a size */
 };
 
-/* What is durable from the end of an event on. */
+/* The state that is durable from the end of an event on. */
 struct durable {
 	uint64_t event;
 	struct reffs_state *state;
@@ -101,9 +101,9 @@ struct history {
 	const struct trace *trace;
 	const struct profile *profile;
 	uint32_t unit_size;
-	struct reffs *base;	    /* what states are put together in; objects are its inodes */
+	struct reffs *base;	    /* for putting states together; objects are its inodes */
 	struct reffs_state *blank;  /* of that: nothing but the root */
-	struct reffs_state *before; /* what was there before the first call */
+	struct reffs_state *before; /* the directory before the first call */
 	struct reffs *live;	    /* every object's content, by name of its number */
 	struct vec_of(struct reffs_state *) kept; /* states of `live` that changes point into */
 	struct vec_of(struct object) objects;	  /* from REFFS_ROOT_INO on */
@@ -126,6 +126,7 @@ struct history {
 	struct vec_of(uint32_t) oldest; /* by point: no change before it is not durable */
 	uint64_t skipped;		/* events about things that the history does not know */
 	bool maps;			/* some file was written through a mapping */
+	uint64_t first_point;		/* as it was given */
 };
 
 struct history_opts {
@@ -138,6 +139,8 @@ struct history_opts {
 	 * lookups before the first change, directories before what is in them: history_lookups().
 	 */
 	bool base_numbers;
+	/* No crash comes before so many events: they tell what was there before (recovery). */
+	uint64_t first_point;
 };
 
 /*

@@ -36,7 +36,7 @@ static enum tree_type type_of(mode_t mode)
 	}
 }
 
-/* What a file system does not have of these cannot be lost. */
+/* An attribute that the file system does not have cannot be lost. */
 static int load_xattrs(struct history_maker *m, int fd, uint64_t object, struct err *err)
 {
 	auto_free char *list = xmalloc(XATTR_LIST_MAX), *value = NULL;
@@ -68,7 +68,7 @@ static bool next_data(int fd, uint64_t *at, uint64_t *end)
 	return true;
 }
 
-/* Holes stay holes: who writes there takes new space. */
+/* Holes stay holes: a write there takes new space. */
 static ssize_t load_data(struct history_maker *m, int fd, uint64_t live)
 {
 	auto_free char *data = xmalloc(CHUNK);

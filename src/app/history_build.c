@@ -13,8 +13,8 @@ enum { KEEP_EACH = 4 }; /* survivors; what is kept has to be copied when it chan
 
 struct building {
 	struct history *h;
-	uint64_t now;  /* what was durable before this event is in the state already */
-	bool settling; /* what becomes durable with it is put; else, what survives */
+	uint64_t now;  /* the state has all that was durable before this event */
+	bool settling; /* changes that become durable with it are put; else, survivors */
 	const struct survivor *v;
 	size_t n;
 };
@@ -104,7 +104,7 @@ static int put_old_xattr(void *ctx, const char *name, const void *value, size_t 
 	return graft_xattr(x->r, x->object, name, value, len);
 }
 
-/* What was there before the first call, lost its last name, and gets one by an older change. */
+/* Puts an object of before the first call: its last name is lost, an older change gives one. */
 static void put_old(struct building *b, uint64_t object)
 {
 	const struct reffs_inode *i = reffs_inode(b->h->before, object);
@@ -123,8 +123,8 @@ static void put_old(struct building *b, uint64_t object)
 
 /*
  * An object that has just got its first name: its content and attributes may have been durable
- * before (a file was synced, its directory not), or have come before the name (O_TMPFILE). What
- * comes after the name in this very building follows by itself.
+ * before (a file was synced, its directory not), or have come before the name (O_TMPFILE). Changes
+ * after the name in this very building follow by themselves.
  */
 static void put_earlier(struct building *b, uint32_t maker)
 {
@@ -159,7 +159,7 @@ static void put_part(struct building *b, uint32_t change, const uint64_t *units)
 		put_content(b, change, units);
 }
 
-/* What cannot be put (a file that is not there any more is written) has nothing to be seen of. */
+/* A change that cannot be put (a write to a file that is not there any more) is not seen. */
 static void put(struct building *b, uint32_t change, const uint64_t *units)
 {
 	const struct change *c = &b->h->changes.v[change];

@@ -259,7 +259,7 @@ static void (*const calls[POSIX_OP_END])(struct history_maker *, const struct po
 	[POSIX_SYNCFS] = sync_everything,
 };
 
-/* What a trace from outside may lack. */
+/* A trace from outside may lack the names. */
 static bool has_names(const struct posix_event *e)
 {
 	switch (e->op) {
@@ -304,7 +304,7 @@ int maker_follow(struct history_maker *m, struct err *err)
 /*
  * Parts of one call. The kernel gives a FUSE server one write(2) in several requests: it ends one
  * at the end of the first page if the call does not begin there with a page's start, and after
- * 1 MiB. Nobody can put another call between them. Two calls of an application can look the same,
+ * 1 MiB. No other call can come between them. Two calls of an application can look the same,
  * if the first ends exactly there; they are then taken for one.
  */
 enum { PAGE_BYTES = 4096, REQUEST_MAX = 1 << 20 };

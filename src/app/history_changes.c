@@ -105,7 +105,7 @@ uint32_t maker_add_metadata(struct history_maker *m, struct change c)
 {
 	struct history *h = m->h;
 	const struct object *o = object_of(h, c.object);
-	/* The first name of a file made by O_TMPFILE is what makes it, for who syncs it. */
+	/* For a sync, the first name of an O_TMPFILE file makes it. */
 	bool makes = c.kind == CHANGE_LINK && o->unnamed && o->made_by == UINT32_MAX;
 	struct pending_op op = {
 		.kind = makes ? PENDING_MAKE : pending_kind_of(c.kind),
@@ -159,7 +159,7 @@ static void settle_content(struct history_maker *m, uint64_t object, uint32_t be
 		ranges_clear(&o->fresh);
 }
 
-/* What a commit of all metadata takes along: sizes, and files that were replaced by truncation. */
+/* A commit of all metadata takes along sizes, and files that were replaced by truncation. */
 static void settle_sizes(struct history_maker *m)
 {
 	for (size_t i = 0; i < m->sizes.n; i++) {

@@ -51,7 +51,7 @@ static uint64_t live_size(struct history *h, uint64_t object)
 
 /* ---- changes of content ---- */
 
-/* What a change of content needs: the object, and what cut it last. */
+/* A change of content needs the object, and the change that cut it last. */
 static void need_object(struct history_maker *m, uint64_t object)
 {
 	struct object *o = object_of(m->h, object);
@@ -202,7 +202,7 @@ static void written(struct history_maker *m, uint64_t object, uint64_t from, uin
 			   n);
 }
 
-/* Blocks go, which is metadata like new ones; who writes there later finds none. */
+/* Blocks go, which is metadata like new ones; a later write there finds none. */
 static void punched(struct history_maker *m, uint64_t object, uint64_t from, uint64_t to,
 		    uint64_t size_before)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* history_impl.h - what the files that make a history share. */
+/* history_impl.h - declarations that the history_*.c files share. */
 #ifndef APP_HISTORY_IMPL_H
 #define APP_HISTORY_IMPL_H
 
@@ -25,16 +25,16 @@ struct history_maker {
 	struct vec_of(uint32_t) needs; /* of the change at hand */
 };
 
-/* What was kept of the last state that was built, beyond so many survivors. */
+/* Drops what is kept of the last state built, beyond so many survivors. */
 void history_forget_built(struct history *h, size_t beyond);
 /*
- * What is durable when the first `point` events have happened; borrowed. How often anything had
+ * The durable state when the first `point` events have happened; borrowed. How often anything had
  * become so by then says which changes are durable; what is seen of them may be the same.
  */
 struct reffs_state *history_durable(struct history *h, uint64_t point, size_t *times);
 /*
  * A state in which an object is what some changes of its content and attributes make of it, in this
- * order. It starts as it is in `from`, where it is there; or if that is NULL, as it was made.
+ * order. The object starts as in `from`, if it is there; or if that is NULL, as it was made.
  */
 struct reffs_state *history_object_state(struct history *h, uint64_t point,
 					 struct reffs_state *from, uint64_t object,
@@ -49,7 +49,7 @@ static inline struct object *object_of(struct history *h, uint64_t object)
 /* A new object; its number. */
 uint64_t maker_new_object(struct history_maker *m, const struct object *o);
 
-/* What the next change needs: another one; all content of an object that was there before change
+/* The next change needs another one; all content of an object that was there before change
  * `before`; what files held that were emptied, written and closed. (history_changes.c) */
 void maker_need(struct history_maker *m, uint32_t change);
 void maker_need_content(struct history_maker *m, uint64_t object, uint32_t before);

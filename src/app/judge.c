@@ -7,16 +7,38 @@
 #define QUERY_AFTER                                                                                \
 	"\n) 2>\"$OUTAGE_ACKED.err\"; s=$?; [ $s = 0 ] || cat \"$OUTAGE_ACKED.err\"; exit $s"
 
+/*
+ * The output of a restart is no answer to a query, and shown only if it fails: behind a line of
+ * ours, which tells its failure from that of the next command.
+ */
+#define RESTART_FAILED "outage: the restart ended with status "
+#define RESTART_BEFORE "(\n"
+#define RESTART_AFTER                                                                              \
+	"\n) >\"$OUTAGE_ACKED.up\" 2>&1 || { s=$?; echo \"" RESTART_FAILED                         \
+	"$s\"; cat \"$OUTAGE_ACKED.up\"; exit $s; }\n"
+
+static char *judge_asks(const struct app_plan *plan)
+{
+	if (plan->query)
+		return xasprintf(QUERY_BEFORE "%s" QUERY_AFTER, plan->query);
+	return xstrdup(plan->check ? plan->check : plan->restart);
+}
+
+/* Whether the restart comes first, as a command of its own. */
+static bool has_restart(const struct app_plan *plan)
+{
+	return plan->restart && (plan->check || plan->query);
+}
+
 void judge_init(struct judge *j, const struct app_plan *plan, const struct words *acks,
 		const struct words *shown)
 {
 	*j = (struct judge){ .plan = plan, .acks = acks, .shown = shown };
-	if (plan->check)
-		j->command = xstrdup(plan->check);
-	else if (plan->restart)
-		j->command = xstrdup(plan->restart);
+	auto_free char *asks = judge_asks(plan);
+	if (has_restart(plan))
+		j->command = xasprintf(RESTART_BEFORE "%s" RESTART_AFTER "%s", plan->restart, asks);
 	else
-		j->command = xasprintf(QUERY_BEFORE "%s" QUERY_AFTER, plan->query);
+		j->command = steal(asks);
 }
 
 void judge_release(struct judge *j)
@@ -113,7 +135,9 @@ void judge_verdict(const struct judge *j, uint64_t acked, const struct check_res
 		   struct verdict *out)
 {
 	const struct app_plan *p = j->plan;
-	const char *what = p->check ? "check" : p->restart ? "restart" : "query";
+	bool down = has_restart(p) &&
+		    strncmp(strbuf_str(&r->output), RESTART_FAILED, strlen(RESTART_FAILED)) == 0;
+	const char *what = down ? "restart" : app_plan_asks(p);
 	auto_strbuf how = STRBUF_INIT;
 
 	verdict_release(out);
@@ -138,9 +162,9 @@ void judge_verdict(const struct judge *j, uint64_t acked, const struct check_res
 		return;
 	}
 	fail(out,
-	     r->end == CHECK_HUNG					 ? APP_HANG
-	     : r->end == CHECK_KILLED || r->exit_code > 128 || !p->check ? APP_UNAVAILABLE
-									 : APP_FAILED,
+	     r->end == CHECK_HUNG						 ? APP_HANG
+	     : r->end == CHECK_KILLED || r->exit_code > 128 || down || !p->check ? APP_UNAVAILABLE
+										 : APP_FAILED,
 	     xasprintf("the %s %s", what, strbuf_str(&how)));
 	take_hint(out);
 }

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * judge.h - what an application is asked after a crash, and what its answer means.
+ * judge.h - asks an application after a crash, and judges its answer.
  *
  *	check     a command that knows what is right: it must succeed
- *	restart   a command that brings the application up again: it must succeed
+ *	restart   a command that brings the application up again: it must succeed. With one of the
+ *		  others it comes before that, and what it starts is there for it
  *	query     a command that prints what is there, a line for each thing: of what was
- *acknowledged before the crash each line must be there, and no line that neither the run
- *		  acknowledged nor the query shows when nothing crashed
+ *		  acknowledged before the crash each line must be there, and no line that neither
+ *		  the run acknowledged nor the query shows when nothing crashed
  *
  * A command may say what went wrong, in a line "outage: silent-loss" (the names of enum app_harm).
  */
 #ifndef APP_JUDGE_H
 #define APP_JUDGE_H
 
-#include "app/app_check.h"
+#include "sandbox/check_run.h"
 #include "app/app_keep.h"
 
 struct judge {
 	const struct app_plan *plan;
 	const struct words *acks;  /* all lines that the run acknowledged */
-	const struct words *shown; /* what `query` shows when nothing crashed; NULL: unknown */
-	char *command;		   /* for app_check.h */
+	const struct words *shown; /* the answer of `query` without a crash; NULL: unknown */
+	char *command;		   /* for check_run.h */
 };
 
 void judge_init(struct judge *j, const struct app_plan *plan, const struct words *acks,
@@ -31,7 +32,7 @@ struct verdict {
 	bool fails;
 	bool error; /* the check could not be run, and nothing is known; `seen` says why */
 	enum app_harm harm;
-	struct strbuf said; /* what the command wrote; bounded */
+	struct strbuf said; /* the command's output; bounded */
 	char *seen;	    /* in short: "the check exited with status 1" */
 };
 

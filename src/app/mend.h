@@ -8,7 +8,7 @@
 
 #include "app/history.h"
 
-/* What is to be synced, of what a change is about. */
+/* The file or directory of a change that is to be synced. */
 enum mend_what { MEND_FILE, MEND_DIR, MEND_OLD_DIR };
 
 struct mended {

@@ -423,7 +423,7 @@ static void grow_terms(struct outline *o)
 	free(old);
 }
 
-/* What the parts make of it. */
+/* The hash of an object as its parts make it. */
 static struct hash128 make_term(struct outline *o, uint64_t object, const struct thing *t)
 {
 	vec_clear(&o->list);
@@ -477,7 +477,7 @@ static void begin(struct outline *o, uint64_t point)
 	o->epoch++;
 	o->durable = durable;
 	o->times = times;
-	o->point = point; /* what is durable is the same at all points of an epoch */
+	o->point = point; /* the durable state is the same at all points of an epoch */
 }
 
 bool outline_hash(struct outline *o, uint64_t point, const struct survivor *v, size_t n,

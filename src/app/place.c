@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -56,7 +55,7 @@ struct state_dir {
 
 enum layer { LOWER, UPPER };
 
-/* What is needed while one state is put. */
+/* Data needed while one state is put. */
 struct puts {
 	struct vec_of(struct named {
 		uint64_t ino;
@@ -247,7 +246,7 @@ static void add_path(const struct state_dir *l, struct strbuf *out)
 	strbuf_addf(out, "%s/", l->name);
 }
 
-/* Q3: a file with one name goes to the layer that nobody writes to, and comes back. */
+/* Q3: a file with one name goes to the layer that no check writes to, and comes back. */
 static int lend_cached(struct state_dir *l, int dir, const char *name,
 		       const struct reffs_inode *inode, const struct reffs_attr *a)
 {
@@ -395,7 +394,7 @@ static int put_entry(void *ctx, const char *name, uint64_t ino)
 	};
 	bool merged = old && is_dir(old);
 	int rc = 0;
-	/* What it is in a layer is what is seen: it must be there if it differs. */
+	/* The directory is seen as the layer has it: it must be there if it differs. */
 	if (!merged || old_ino != ino || !same_inode(inode, old))
 		rc = min(level_fd(&below, l->p->overlay ? LOWER : UPPER), 0);
 	if (!rc)
@@ -468,7 +467,7 @@ static int make_parts(struct place *p, struct puts *x)
 	return rc;
 }
 
-/* What is written goes nowhere but to the upper layer: it need not reach a disk. */
+/* Writes go nowhere but to the upper layer: they need not reach a disk. */
 static int mount_overlay(struct place *p)
 {
 	static const char layers[] = "lowerdir=" AT("s/lower") ":" AT("base") ",upperdir=" AT(
@@ -531,45 +530,6 @@ int place_clear(struct place *p, struct err *err)
 
 /* ---- life ---- */
 
-static int write_text(const char *path, const char *text)
-{
-	auto_fd fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	return fd < 0 ? -errno : io_write_full(fd, text, strlen(text));
-}
-
-/* Without rights: in a user namespace, where we are who we were. */
-static int enter_as_user(struct err *err)
-{
-	uid_t uid = geteuid();
-	gid_t gid = getegid();
-	char text[64];
-
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNS))
-		return err_set(
-			err, -errno,
-			"cannot make a user namespace (%m); run as root, or allow it with "
-			"sysctl kernel.unprivileged_userns_clone=1 or user.max_user_namespaces");
-	int rc = write_text("/proc/self/setgroups", "deny");
-	snprintf(text, sizeof(text), "%u %u 1", uid, uid);
-	if (!rc)
-		rc = write_text("/proc/self/uid_map", text);
-	snprintf(text, sizeof(text), "%u %u 1", gid, gid);
-	if (!rc)
-		rc = write_text("/proc/self/gid_map", text);
-	if (rc)
-		return err_set(err, rc, "cannot say who we are in a user namespace");
-	/* What is mounted here is not seen outside anyway: of another owner. */
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
-		return err_set(err, -errno, "cannot make mounts private: %m");
-	return 0;
-}
-
-int place_namespace(struct err *err)
-{
-	return geteuid() ? enter_as_user(err) : space_enter(err);
-}
-
 static int mount_room(struct place *p, const struct place_opts *o, struct err *err)
 {
 	static const char *const dirs[] = { "base", "cache", "notes", "s" };
@@ -594,7 +554,7 @@ static int mount_room(struct place *p, const struct place_opts *o, struct err *e
 	return 0;
 }
 
-/* What is mounted on a mount that is shared comes to all its copies. */
+/* A mount on a shared mount comes to all its copies. */
 static bool share(struct place *p)
 {
 	if (mount(p->at, p->at, NULL, MS_BIND, NULL))
@@ -632,7 +592,7 @@ int place_new(const struct place_opts *opts, struct place **out, struct err *err
 	p->at = xstrdup(opts->at);
 	p->root = p->cache = -1;
 	p->user = geteuid() != 0;
-	int rc = place_namespace(err);
+	int rc = space_enter_as_user(err);
 	if (!rc)
 		rc = mount_room(p, opts, err);
 	if (!rc) {
@@ -660,6 +620,17 @@ void place_free(struct place *p)
 	util_close(p->root);
 	free(p->at);
 	free(p);
+}
+
+int place_look(struct place *p, struct tree *out, struct err *err)
+{
+	/* Of content the hashes are enough. */
+	struct tree_opts opts = { .content_limit = 1 };
+	auto_fd upper = openat(p->root, parts[UPPER], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (upper < 0)
+		return err_set(err, -errno, "cannot look at a crash state: %m");
+	return tree_walk(upper, &opts, out, err);
 }
 
 bool place_is_full(const struct place *p)

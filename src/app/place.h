@@ -31,12 +31,6 @@ struct place_opts {
 
 struct place;
 
-/*
- * Moves the process into a mount namespace of its own, and without rights into a user namespace
- * first, where it is who it was.
- */
-int place_namespace(struct err *err) must_check;
-
 /* Moves the process into its namespace. `out` is written only on success. */
 int place_new(const struct place_opts *opts, struct place **out, struct err *err) must_check;
 void place_free(struct place *p); /* NULL is fine */
@@ -45,13 +39,19 @@ void place_free(struct place *p); /* NULL is fine */
 int place_put(struct place *p, const struct reffs_state *s, struct err *err) must_check;
 int place_clear(struct place *p, struct err *err) must_check;
 
+/*
+ * Reads the layer over the state, which takes what is written; at first it has some of the state.
+ * Without an overlay it is all that is there.
+ */
+int place_look(struct place *p, struct tree *out, struct err *err) must_check;
+
 /* Whether the room is used up: what was written by a program, too. */
 bool place_is_full(const struct place *p);
 /* A directory of ours on the same tmpfs, for what goes with a state; it is never cleared. */
 const char *place_notes(const struct place *p);
 /*
- * Whether states are seen in mount namespaces that were made from this one before, too. What is
- * mounted in these must not come back: they are to be slaves.
+ * Whether states are seen in mount namespaces that were made from this one before, too. Mounts
+ * in these must not come back: they are to be slaves.
  */
 bool place_is_shared(const struct place *p);
 bool place_is_overlay(const struct place *p);

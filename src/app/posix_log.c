@@ -126,7 +126,7 @@ static void resolve_link(struct posix_names *names, const struct posix_event *p,
 		posix_names_link(names, c->file, dir, name);
 }
 
-/* What changes no name may still tell one that was not known. */
+/* A call that changes no name may still tell an unknown one. */
 static void resolve_other(struct posix_names *names, const struct posix_event *p,
 			  struct posix_call *c)
 {
@@ -214,7 +214,7 @@ void posix_log_release(struct posix_log *log)
 	trace_release(&log->trace);
 }
 
-/* The event is kept, for who wants all of it; its data only if that was asked for. */
+/* Keeps the event for callers that want all of it; its data only if that was asked for. */
 static uint64_t keep(struct posix_log *log, const struct event *ev, const struct posix_event *p)
 {
 	auto_strbuf buf = STRBUF_INIT;

@@ -10,7 +10,7 @@
  *     named is "#" and its inode number. The mount's root, ".", is the inode that a lookup of
  *     "." in no directory names; without one, the directory that is mentioned first.
  * L2: nothing is assumed of a trace: directories may be in a circle, inodes come and go, names hold
- *     any byte. What follows from that is a strange path, and nothing else.
+ *     any byte. The result is a strange path, and nothing else.
  */
 #ifndef APP_POSIX_LOG_H
 #define APP_POSIX_LOG_H
@@ -20,7 +20,7 @@
 #include "core/trace_file.h"
 #include "app/posix_names.h"
 
-/* What became of data, as far as the trace shows. */
+/* The fate of data, as far as the trace shows. */
 enum posix_fate {
 	POSIX_FATE_NONE,     /* not data, or the call failed */
 	POSIX_FATE_SYNCED,   /* a sync of the file came after it */
@@ -99,7 +99,7 @@ struct posix_filter {
 };
 
 #define POSIX_OPS_ALL ((UINT64_C(1) << POSIX_OP_END) - 1)
-/* Those that change or persist something. */
+/* The calls that change or persist something. */
 uint64_t posix_ops_effective(void);
 
 /* All but the file. */

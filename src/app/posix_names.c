@@ -127,7 +127,7 @@ void posix_names_root(struct posix_names *n, uint64_t ino)
 		return;
 	get_node(n, ino, NULL, 0)->file = 0;
 	n->files.v[0].ino = ino;
-	n->generation++; /* what was below it as an unknown directory has another path now */
+	n->generation++; /* files below it, so far an unknown directory, have other paths */
 }
 
 uint32_t posix_names_file(struct posix_names *n, uint64_t ino)
@@ -168,7 +168,7 @@ void posix_names_link(struct posix_names *n, uint32_t file, uint32_t dir, const 
 	node = get_node(n, dir, name, strlen(name));
 	if (node->file == file)
 		return;
-	if (node->file != POSIX_NO_FILE) { /* what was there is so no more */
+	if (node->file != POSIX_NO_FILE) { /* the old file loses this name */
 		posix_names_unlink(n, node->file, dir, name);
 		node = get_node(n, dir, name, strlen(name));
 	}
@@ -189,7 +189,7 @@ void posix_names_link(struct posix_names *n, uint32_t file, uint32_t dir, const 
 		f->first_path = posix_names_path(n, file);
 }
 
-/* What is taken away may be the name it is called by: then another one is. */
+/* The file may be called by the dropped name: then another one is taken. */
 static void drop_name(struct posix_file *f, uint32_t dir, const char *name)
 {
 	for (size_t i = 0; i < f->n_kept; i++) {
@@ -212,7 +212,7 @@ bool posix_names_unlink(struct posix_names *n, uint32_t file, uint32_t dir, cons
 		node->file = POSIX_NO_FILE;
 	if (file == 0)
 		return false;
-	/* What had a name before the trace began is called by it from then on. */
+	/* A file with a name from before the trace is called by it from then on. */
 	if (!f->named && dir != file) {
 		f->named = true;
 		f->last = (struct posix_name){ dir, posix_names_text(n, name, strlen(name)) };

@@ -27,11 +27,11 @@ struct posix_name {
 
 struct posix_file {
 	uint64_t ino;
-	struct posix_name *names; /* those that are kept */
+	struct posix_name *names; /* at most POSIX_LINKS_KEPT */
 	size_t n_kept;
 	uint64_t links; /* names it has, as far as is known */
-	bool named;	/* it had one at some time */
-	bool gone;	/* it lost the last */
+	bool named;	/* the file had a name at some time */
+	bool gone;	/* the file lost its last name */
 	bool is_dir;
 	bool visiting;		/* its path is being made */
 	struct posix_name last; /* by which it is called */
@@ -68,7 +68,7 @@ uint32_t posix_names_file(struct posix_names *n, uint64_t ino);
 void posix_names_root(struct posix_names *n, uint64_t ino);
 /* A new file, whatever had the number before. */
 uint32_t posix_names_new(struct posix_names *n, uint64_t ino);
-/* What a directory has under this name, as far as is known; or POSIX_NO_FILE. */
+/* The file under this name in a directory, as far as is known; or POSIX_NO_FILE. */
 uint32_t posix_names_entry(const struct posix_names *n, uint32_t dir, const char *name);
 
 void posix_names_link(struct posix_names *n, uint32_t file, uint32_t dir, const char *name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * roles.h - what kind of call on what kind of file a change is: "write wal/#.log". The name is the
+ * roles.h - names a change by kind of call and kind of file: "write wal/#.log". The name is the
  * last that the file had then, below the top, with each run of digits as one '#'; long runs of
  * hexadecimal digits, too.
  */

@@ -3,8 +3,8 @@
  * states.c - enumerates sets of survivors at each point, and gives those whose state is new.
  *
  * A state that waits for its turn is kept as its survivors, a bit for each change of its window and
- * some words for each torn one, because trees of all of them would not fit into memory. It is put
- * together again when its turn comes.
+ * some words for each torn one, because trees of all of them would not fit into memory. The state
+ * is put together again when its turn comes.
  */
 #include "app/states.h"
 
@@ -38,8 +38,8 @@ struct states {
 	struct crash *crash;
 	struct crash_state at;
 	bool ended;   /* the enumerator has */
-	bool full;    /* it was ended because more could not be checked */
-	bool stopped; /* or because somebody said so */
+	bool full;    /* ended because more could not be checked */
+	bool stopped; /* or because `stop` said so */
 	uint64_t looked;
 	struct outline *outline;
 	struct roles roles;
@@ -77,13 +77,22 @@ static bool is_point(const struct event *ev)
 	return posix_op_changes(e.op) || posix_op_persists(e.op);
 }
 
-void states_points(const struct trace *t, struct crash_points *out)
+void states_points(const struct trace *t, uint64_t first, struct crash_points *out)
 {
 	if (t->events.n)
-		vec_push(out, 0);
-	for (size_t i = 0; i < t->events.n; i++)
+		vec_push(out, first);
+	for (size_t i = first; i < t->events.n; i++)
 		if (is_point(&t->events.v[i]))
 			vec_push(out, i + 1);
+}
+
+uint64_t states_first(const struct trace *t)
+{
+	size_t i = 0;
+
+	while (i < t->events.n && (t->events.v[i].kind == EV_PERSIST || !is_point(&t->events.v[i])))
+		i++;
+	return i;
 }
 
 uint64_t states_acked(const struct trace *t, uint64_t point)
@@ -196,7 +205,7 @@ static void take_back(const struct states *s, const struct waiting_state *w, str
 
 /* ---- one after the other ---- */
 
-/* What is needed of a set: mostly the hash is enough. */
+/* A state as far as it is needed: mostly the hash is enough. */
 struct seen_state {
 	struct hash128 hash;
 	struct reffs_state *tree; /* NULL: not built */
@@ -439,7 +448,7 @@ int states_new(struct history *h, const struct states_opts *opts, struct states 
 
 	s->h = h;
 	s->opts = *opts;
-	states_points(h->trace, &s->points);
+	states_points(h->trace, h->first_point, &s->points);
 	by_points(s);
 	s->outline = outline_new(h);
 	roles_init(&s->roles, h);

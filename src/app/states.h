@@ -10,13 +10,13 @@
  *
  * The power can fail before the first event, after each that changes or persists something, and
  * after each acknowledgement, which is an EV_PERSIST event of the trace: what the application told
- *the world. The enumerator of core/ gives the sets of survivors, nearest first; what a user would
- *find is put together of each. Two states are the same if a user cannot tell them apart and as much
- *had been acknowledged before.
+ * the world. The enumerator of core/ gives the sets of survivors, nearest first; what a user would
+ * find is put together of each. Two states are the same if a user cannot tell them apart and as
+ * much had been acknowledged before.
  *
  * How far it goes. Subsets of up to two operations, and writes torn in the ways that are likely,
- *are tried at all points. Then come larger subsets, as long as fewer states are known than the
- *budget has room for; then all sets of units, or if these are too many, a random sample.
+ * are tried at all points. Then come larger subsets, as long as fewer states are known than the
+ * budget has room for; then all sets of units, or if these are too many, a random sample.
  *
  * Representative first. If it is asked for, a state for each pattern of operations (cover.h) comes
  * before all others. The pattern of a state says which kinds of calls, on which kinds of files,
@@ -43,7 +43,7 @@ struct states_opts {
 	/* Asked now and then while sets are looked at; true ends it. NULL: never. */
 	bool (*stop)(void *ctx);
 	void *stop_ctx;
-	bool no_trees; /* for who puts states together where they are needed: `tree` stays NULL */
+	bool no_trees; /* the caller puts states together itself: `tree` stays NULL */
 	bool cover;    /* before all others, a state for each pattern of operations: cover.h */
 };
 
@@ -59,7 +59,7 @@ struct app_state {
 	bool representative; /* the first of its pattern */
 	uint32_t
 		covers; /* patterns of operations that it stands for; 0: it is not there for that */
-	/* What survived of the changes of history_window(), besides what is durable. */
+	/* The survivors of history_window(), besides what is durable. */
 	struct survivors survivors;
 };
 
@@ -92,8 +92,10 @@ void states_stats(struct states *s, struct states_stats *out);
 int states_replay(struct history *h, const char *id, struct app_state *out, struct err *err)
 	must_check;
 
-/* Crash points: the number of events that have happened at each, ascending. */
-void states_points(const struct trace *t, struct crash_points *out);
+/* Crash points: the number of events that have happened at each, ascending, from `first` on. */
+void states_points(const struct trace *t, uint64_t first, struct crash_points *out);
+/* Events before the first that changes or persists something; all, if none does. */
+uint64_t states_first(const struct trace *t);
 /* Acknowledgements among the first `point` events. */
 uint64_t states_acked(const struct trace *t, uint64_t point);
 

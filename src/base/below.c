@@ -46,6 +46,8 @@ static bool holds_cases(const char *name)
 	       streq(name, "recovery");
 }
 
+static bool is_run(const char *dir);
+
 /*
  * True if `dir` is RUN/findings/NAME or the like; `run` gets RUN without a slash at its end
  * (nothing if that is the root), `rest` the other two.
@@ -57,7 +59,8 @@ static bool split_case(const char *dir, struct strbuf *run, char **rest)
 		auto_free char *name = cut_name(run);
 		auto_free char *above = name ? cut_name(run) : NULL;
 
-		if (above && holds_cases(above)) {
+		if (above && holds_cases(above) &&
+		    (!streq(above, "recovery") || is_run(run->len ? run->buf : "."))) {
 			*rest = xasprintf("%s/%s", above, name);
 			if (!run->len)
 				strbuf_adds(run, ".");
@@ -273,7 +276,7 @@ int below_open_dir(const char *dir, const char *name, struct err *err)
 	return failed(fd, shown, err);
 }
 
-/* What the name leads to is looked at before: to open a pipe or a device can wait, or do things. */
+/* The file's type is looked at before: to open a pipe or a device can wait, or do things. */
 static int look(const char *dir, const char *name, struct stat *st)
 {
 	auto_fd fd = open_below(dir, name, O_PATH);
@@ -311,20 +314,142 @@ bool below_has_file(const char *dir, const char *name)
 	return look(dir, name, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+/*
+ * True if a directory holds the record of a run. A program of that name is none, and a directory
+ * that every user may write to, as /tmp, is no run.
+ */
+static bool is_run(const char *dir)
+{
+	static const char magic[] = "outage-";
+	char text[sizeof(magic) - 1] = "";
+	struct stat st;
+
+	if (stat(dir, &st) || (st.st_mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH))
+		return false;
+	if (look(dir, "run", &st) || !S_ISREG(st.st_mode))
+		return false;
+	auto_fd fd = open_below(dir, "run", O_RDONLY | O_NOCTTY | O_NONBLOCK);
+	return fd >= 0 && read(fd, text, sizeof(text)) == (ssize_t)sizeof(text) &&
+	       memcmp(text, magic, sizeof(text)) == 0;
+}
+
+/*
+ * The outermost run that a directory lies in: `run` gets its path, `rest` the way from there, to be
+ * freed (NULL: it is the run itself). False: there is none, or ".." leads out again.
+ */
+static bool split_run(const char *dir, struct strbuf *run, char **rest)
+{
+	auto_strbuf above = STRBUF_INIT;
+	size_t found = SIZE_MAX;
+
+	strbuf_adds(&above, dir);
+	do {
+		if (is_run(above.len ? above.buf : "."))
+			found = above.len;
+		/* The name is cut, and what separates it from those above. */
+		auto_free char *name = cut_name(&above);
+		if (!name)
+			break;
+		while (above.len > 1 && above.buf[above.len - 1] == '/')
+			strbuf_cut(&above, above.len - 1);
+	} while (true);
+	if (found == SIZE_MAX)
+		return false;
+	const char *way = dir + found + strspn(dir + found, "/");
+	strbuf_add(run, dir, found);
+	if (!run->len)
+		strbuf_adds(run, ".");
+	*rest = *way ? xstrdup(way) : NULL;
+	return !*rest || !goes_up(*rest);
+}
+
+/* The same; a relative path is looked at from the root if it does not name the run. */
+static bool find_run(const char *dir, char **out)
+{
+	auto_strbuf run = STRBUF_INIT;
+	auto_free char *rest = NULL;
+	bool found = split_run(dir, &run, &rest);
+
+	if (!found && dir[0] != '/') {
+		auto_free char *here = getcwd(NULL, 0);
+		auto_free char *whole = !here		  ? xstrdup(dir)
+					: streq(dir, ".") ? steal(here)
+							  : xasprintf("%s/%s", here, dir);
+
+		free(rest);
+		rest = NULL;
+		strbuf_clear(&run);
+		found = split_run(whole, &run, &rest);
+	}
+	if (found)
+		*out = rest ? xasprintf("%s%s%s", run.buf, BELOW_MARK, rest) : xstrdup(run.buf);
+	return found;
+}
+
 bool below_named(const char *path, char **dir, char **name)
 {
-	auto_free char *above = NULL, *last = NULL;
+	auto_free char *above = NULL, *last = NULL, *in_run = NULL;
 
 	below_parent(path, &above, &last);
+	for (size_t n = strlen(above); n > 1 && above[n - 1] == '/'; n--)
+		above[n - 1] = '\0';
+	if (find_run(above, &in_run)) {
+		*dir = steal(in_run);
+		*name = steal(last);
+		return true;
+	}
 	auto_free char *at = below_case(above);
-	if (streq(at, above) && !below_exists(above, "run"))
+	if (streq(at, above))
 		return false;
 	*dir = steal(at);
 	*name = steal(last);
 	return true;
 }
 
+char *below_absolute(const char *path)
+{
+	auto_free char *dir = NULL, *name = NULL;
+
+	if (!below_named(path, &dir, &name))
+		return realpath(path, NULL);
+	const char *mark = strstr(dir, BELOW_MARK);
+	auto_free char *root = mark ? xmemdupz(dir, (size_t)(mark - dir)) : xstrdup(dir);
+	auto_free char *real = realpath(*root ? root : "/", NULL);
+	return !real ? NULL
+		     : xasprintf("%s%s/%s", real, mark ? mark + strlen(BELOW_MARK) - 1 : "", name);
+}
+
+int below_open_named(const char *path, struct err *err)
+{
+	auto_free char *dir = NULL, *name = NULL;
+
+	/* The kernel's own files are read often, and hold no run. */
+	if (strncmp(path, "/proc/", 6) != 0 && strncmp(path, "/sys/", 5) != 0 &&
+	    below_named(path, &dir, &name))
+		return below_open(dir, name, O_RDONLY, err);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	return fd < 0 ? err_set(err, -errno, "cannot open %s: %m", path) : fd;
+}
+
 /* ---- directories ---- */
+
+int below_make_named(const char *path, char **at, struct err *err)
+{
+	auto_free char *dir = NULL, *name = NULL;
+
+	if (below_named(path, &dir, &name)) {
+		int rc = below_make_dir(dir, name, err);
+
+		if (!rc)
+			*at = xasprintf("%s%s%s", dir, strstr(dir, BELOW_MARK) ? "/" : BELOW_MARK,
+					name);
+		return rc;
+	}
+	if (mkdir(path, 0777) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "cannot make the directory %s: %m", path);
+	*at = xstrdup(path);
+	return 0;
+}
 
 int below_open_parent(const char *dir, const char *name, const char **last, struct err *err)
 {
@@ -374,6 +499,21 @@ static int remove_all(int fd, const char *shown, unsigned depth, struct err *err
 	return rc;
 }
 
+/* Opens a directory whose content is to be removed; its owner may lack the rights to do that. */
+static int open_doomed(int dir, const char *name)
+{
+	auto_fd at = below_openat(dir, name, O_PATH | O_DIRECTORY, 0);
+	char path[40];
+	struct stat st;
+
+	if (at >= 0 && fstat(at, &st) == 0 && (st.st_mode & 0700) != 0700) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
+		if (chmod(path, 0700) < 0)
+			errno = 0; /* then it is the opening or the removing that fails */
+	}
+	return at < 0 ? at : below_openat(dir, name, O_RDONLY | O_DIRECTORY, 0);
+}
+
 static int remove_tree(int dir, const char *name, const char *shown, unsigned depth,
 		       struct err *err)
 {
@@ -384,7 +524,7 @@ static int remove_tree(int dir, const char *name, const char *shown, unsigned de
 	if (depth > DEPTH_MAX)
 		return err_set(err, -ELOOP, "%s is too deep to be of a run: remove it by hand",
 			       shown);
-	auto_fd fd = below_openat(dir, name, O_RDONLY | O_DIRECTORY, 0);
+	auto_fd fd = open_doomed(dir, name);
 	if (fd < 0)
 		return failed(fd, shown, err);
 	int rc = remove_all(fd, shown, depth, err);

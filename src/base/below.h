@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * below.h - what lies below a run's directory, opened without following a link.
+ * below.h - opens files below a run's directory without following a link.
  *
- * A run may come from anywhere. What is in it must lead neither to another file of this user, to be
+ * A run may come from anywhere. Its files must lead neither to another file of this user, to be
  * shown or overwritten, nor to a pipe or a device, which would be waited for.
  *
  * DIR is a directory that the user named: links on the way to it are followed, and ".." means its
@@ -16,7 +16,7 @@
 #include "base/err.h"
 #include "base/words.h"
 
-#define BELOW_MARK "/.//" /* for the kernel a slash; nobody would type it */
+#define BELOW_MARK "/.//" /* for the kernel a slash; no user would type it */
 
 /*
  * The directory of a case, to be freed: RUN/.//findings/3-1 for RUN/findings/3-1, since all below
@@ -32,11 +32,27 @@ void below_parent(const char *path, char **dir, char **name);
 bool below_split(const char *path, char **dir, char **name);
 /* The run that a case belongs to, to be freed. */
 char *below_run_of(const char *case_dir);
-/* True if a file that the user named lies in a run; then both are as the functions below take them.
+/*
+ * True if a file that the user named lies in a run, however deep; then both are as the functions
+ * below take them.
  */
 bool below_named(const char *path, char **dir, char **name);
 /* The same path for messages, to be freed: DIR/NAME, without the mark in it. */
 char *below_shown(const char *dir, const char *name);
+
+/*
+ * The name by which such a file is found from any directory, to be freed. Links are resolved, but
+ * for those that lie in a run. NULL: it is not there.
+ */
+char *below_absolute(const char *path);
+
+/*
+ * Opens a file that the user named, to read it. One that lies in a run is opened as all there; the
+ * user may name a link or a pipe elsewhere.
+ */
+int below_open_named(const char *path, struct err *err) must_check;
+/* Makes a directory that the user named, or finds it; `at` is what to call it then, to be freed. */
+int below_make_named(const char *path, char **at, struct err *err) must_check;
 
 /* Opens a directory, DIR itself if `name` is NULL. */
 int below_open_dir(const char *dir, const char *name, struct err *err) must_check;
@@ -53,15 +69,18 @@ int below_open_parent(const char *dir, const char *name, const char **last, stru
 int below_make_dir(const char *dir, const char *name, struct err *err) must_check;
 /* Removes a file, or a directory with all it holds; links are removed, not followed. */
 int below_remove(const char *dir, const char *name, struct err *err) must_check;
-/* The same at once: whoever lists the directory meanwhile finds all of it, or nothing. */
+/* Removes it at once: a reader of the directory meanwhile finds all of it, or nothing. */
 int below_remove_whole(const char *dir, const char *name, struct err *err) must_check;
 
 /*
- * A name for what is not complete yet, to be freed. It is hidden, and tells its process: whoever
- * lists a directory does not see it, and below_sweep() removes it once that process is gone.
+ * A name for what is not complete yet, to be freed. The name is hidden, and tells its process:
+ * listings of a directory leave it out, and below_sweep() removes the file once that process is
+ * gone.
  */
 char *below_new_name(const char *name);
-/* Removes what processes that are gone left behind in a directory. It may not be there. */
+/*
+ * Removes what processes that are gone left behind in a directory. The directory may not be there.
+ */
 int below_sweep(const char *dir, const char *name, struct err *err) must_check;
 
 /* The names in a directory, but for hidden ones, sorted as numbers are. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * err.h - what went wrong, for a person.
+ * err.h - errors as a number and a sentence for a person.
  *
  * A function that can fail returns 0 or -errno, and says in a struct err what a person needs to
  * know. The first writer wins: the place that saw the failure knows most. Callers on the way up

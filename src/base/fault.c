@@ -28,6 +28,11 @@ void fault_arm(int n, int error)
 	hit_name = NULL;
 }
 
+void fault_pause(void)
+{
+	fault_countdown = 0;
+}
+
 bool fault_disarm(const char **name)
 {
 	fault_countdown = 0;

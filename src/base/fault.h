@@ -27,6 +27,8 @@ enum { FAULT_KILL = 1 << 20 };
 
 /* Lets the n-th point from now (n >= 1) fail with `error` (an errno), then disarms. */
 void fault_arm(int n, int error);
+/* No point fails for the rest of this round; the loop still knows that one was reached. */
+void fault_pause(void);
 /* Disarms; true if the armed point was reached. `name`, if not NULL, gets its name. */
 bool fault_disarm(const char **name);
 

@@ -28,7 +28,6 @@ uint64_t hash64(const void *data, size_t len)
 
 const char *hash_hex(struct hash128 h, char out[HASH_HEX_SIZE])
 {
-	snprintf(out, HASH_HEX_SIZE, "%016llx%016llx", (unsigned long long)h.hi,
-		 (unsigned long long)h.lo);
+	snprintf(out, HASH_HEX_SIZE, "%016llx%016llx", llu(h.hi), llu(h.lo));
 	return out;
 }

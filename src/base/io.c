@@ -127,9 +127,9 @@ int io_slurp(const char *path, size_t limit, struct strbuf *out, struct err *err
 	int fd = STDIN_FILENO;
 
 	if (!std_in) {
-		fd = opened = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+		fd = opened = below_open_named(path, err);
 		if (fd < 0)
-			return err_set(err, -errno, "cannot open %s: %m", name);
+			return fd;
 		struct stat st;
 		if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
 			return err_set(err, -EISDIR, "%s is a directory, not a file", name);
@@ -164,6 +164,7 @@ static int open_in_place(const char *path, struct io_output *out, struct err *er
 
 int io_output_open(const char *path, struct io_output *out, struct err *err)
 {
+	auto_free char *dir = NULL, *name = NULL;
 	struct stat st;
 	mode_t mask = umask(0);
 
@@ -175,6 +176,8 @@ int io_output_open(const char *path, struct io_output *out, struct err *err)
 					   .borrowed = true };
 		return 0;
 	}
+	if (below_named(path, &dir, &name))
+		return io_output_open_below(dir, name, false, out, err);
 	bool exists = stat(path, &st) == 0;
 	if (exists && S_ISDIR(st.st_mode))
 		return err_set(err, -EISDIR, "%s is a directory", path);
@@ -394,8 +397,8 @@ static int move(int in, const char *from, int out, const char *to)
 }
 
 /*
- * Where it cannot: `b` has a name beside `a` that is not hidden meanwhile, so that one of the two
- * is in the directory of `a` whenever somebody looks, or whatever dies.
+ * For file systems that cannot: `b` has a name beside `a` that is not hidden meanwhile, so that one
+ * of the two is in the directory of `a` at any moment, and after any kill.
  */
 static int exchange_by_hand(int in, const char *a, int out, const char *b)
 {
@@ -472,7 +475,10 @@ static int replace_by_hand(const struct io_newdir *d, struct err *err)
 	return rc ? err_set(err, rc, "cannot make %s: %s", d->shown, strerror(-rc)) : 0;
 }
 
-/* What had the name before is exchanged with the new one: there is no moment without either. */
+/*
+ * A directory that had the name before is exchanged with the new one: there is no moment without
+ * either.
+ */
 static int put_in_place(struct io_newdir *d, struct err *err)
 {
 	int fault = fault_point("io.rename");
@@ -484,7 +490,7 @@ static int put_in_place(struct io_newdir *d, struct err *err)
 		return below_remove_at(d->parent, d->tmp, d->shown, err);
 	if (rc == -EINVAL)
 		return replace_by_hand(d, err);
-	/* It is the first of that name. */
+	/* No directory had the name before. */
 	return renameat(d->parent, d->tmp, d->parent, d->name) < 0
 		       ? err_set(err, -errno, "cannot make %s: %m", d->shown)
 		       : 0;
@@ -517,7 +523,7 @@ void io_newdir_release(struct io_newdir *d)
 {
 	struct err ignored = ERR_INIT;
 
-	/* What cannot be removed now is swept later. */
+	/* Leftovers that cannot be removed now are swept later. */
 	if (d->tmp && below_remove_at(d->parent, d->tmp, d->shown, &ignored))
 		errno = 0;
 	util_close(d->fd);

@@ -18,7 +18,7 @@ int io_pwrite_full(int fd, const void *data, size_t len, off_t off) must_check;
 int io_slurp(const char *path, size_t limit, struct strbuf *out, struct err *err) must_check;
 /*
  * The same for the regular file NAME below DIR (see below.h), which may come from anywhere: links
- * are not followed, and what is no regular file is refused, and not waited for.
+ * are not followed, and other kinds of files are refused, and not waited for.
  */
 int io_slurp_file(const char *dir, const char *name, size_t limit, struct strbuf *out,
 		  struct err *err) must_check;
@@ -29,7 +29,7 @@ int io_slurp_file(const char *dir, const char *name, size_t limit, struct strbuf
  */
 struct io_output {
 	int fd;	    /* -1 when closed */
-	int dir;    /* what `name` and `tmp` are in; AT_FDCWD: they are paths */
+	int dir;    /* the directory of `name` and `tmp`; AT_FDCWD: they are paths */
 	char *path; /* for messages */
 	char *name;
 	char *tmp;     /* NULL if it is written in place */
@@ -37,12 +37,15 @@ struct io_output {
 	bool durable;  /* set by io_output_open_below() */
 };
 
-/* A path that the user gave: behind a symbolic link, the file itself is replaced. */
+/*
+ * A path that the user gave: behind a symbolic link, the file itself is replaced. In a run the link
+ * is, as io_output_open_below() does it: a stranger who made the run may have laid it there.
+ */
 int io_output_open(const char *path, struct io_output *out, struct err *err) must_check;
 /*
- * The file NAME below DIR (see below.h). It becomes a new file; a link of that name is replaced.
- * A group may not write to it, whatever umask says: see trust.h.
- * If `durable`, io_output_commit() returns when the file and its name are on disk.
+ * The file NAME below DIR (see below.h). The call makes a new file; a link of that name is
+ * replaced. A group may not write to it, whatever umask says: see trust.h. If `durable`,
+ * io_output_commit() returns when the file and its name are on disk.
  */
 int io_output_open_below(const char *dir, const char *name, bool durable, struct io_output *out,
 			 struct err *err) must_check;
@@ -79,10 +82,11 @@ extern bool io_cannot_exchange; /* tests: as on such a file system */
  * to `path`, a hidden directory beside its place, synced, and the directory is renamed.
  */
 struct io_newdir {
-	bool unsynced; /* set by who does not need it on disk: it may get lost in a power cut */
+	bool unsynced; /* set by callers that do not need it on disk: it may get lost in a power cut
+			*/
 	int parent, fd;
 	char *name, *tmp, *shown;
-	char path[32]; /* of `fd`, for who writes files by their path */
+	char path[32]; /* `fd`'s, for code that writes files by their path */
 };
 
 #define IO_NEWDIR_INIT                                                                             \
@@ -106,7 +110,7 @@ struct open_how;
 
 /*
  * openat2(2): a descriptor, or -errno. With RESOLVE_BENEATH the kernel gives up (EAGAIN) on a path
- * with ".." while anybody on the machine renames or mounts something; it is asked again then.
+ * with ".." while any process on the machine renames or mounts something; it is asked again then.
  */
 int io_openat2(int root, const char *path, const struct open_how *how);
 

@@ -18,7 +18,7 @@ static void newline(struct json *j)
 		strbuf_adds(j->out, "  ");
 }
 
-/* What must stand before the next value or key at this level. */
+/* Writes the separator before the next value or key at this level. */
 static void separate(struct json *j)
 {
 	if (j->after_key) {
@@ -172,8 +172,7 @@ void json_null(struct json *j)
 
 void json_kv_string(struct json *j, const char *key, const char *s)
 {
-	json_key(j, key);
-	json_string(j, s);
+	json_kvs(j, KV(key, s));
 }
 
 void json_kv_uint(struct json *j, const char *key, uint64_t v)
@@ -192,4 +191,35 @@ void json_kv_bool(struct json *j, const char *key, bool v)
 {
 	json_key(j, key);
 	json_bool(j, v);
+}
+
+void json_kv_object(struct json *j, const char *key)
+{
+	json_key(j, key);
+	json_object(j);
+}
+
+void json_kv_array(struct json *j, const char *key)
+{
+	json_key(j, key);
+	json_array(j);
+}
+
+void json_add_members(struct json *j, const struct json_member *m, size_t n)
+{
+	for (const struct json_member *end = m + n; m < end; m++) {
+		json_key(j, m->key);
+		if (m->type == JSON_UINT)
+			json_uint(j, m->uint);
+		else if (m->type == JSON_BOOL)
+			json_bool(j, m->truth);
+		else if (m->type == JSON_DOUBLE)
+			json_double(j, m->real);
+		else if (m->type == JSON_STRBUF)
+			json_string_len(j, strbuf_str(m->strbuf), m->strbuf->len);
+		else if (m->string)
+			json_string(j, m->string);
+		else
+			json_null(j);
+	}
 }

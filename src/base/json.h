@@ -37,10 +37,58 @@ void json_double(struct json *j, double v); /* null if not finite */
 void json_bool(struct json *j, bool v);
 void json_null(struct json *j);
 
-/* Key and value in one call, for the usual case. */
+/* Key and value in one call, for the usual case. A text that is NULL is null. */
 void json_kv_string(struct json *j, const char *key, const char *s);
 void json_kv_uint(struct json *j, const char *key, uint64_t v);
 void json_kv_double(struct json *j, const char *key, double v);
 void json_kv_bool(struct json *j, const char *key, bool v);
+void json_kv_object(struct json *j, const char *key); /* the key, and { */
+void json_kv_array(struct json *j, const char *key);
+
+/* Several members, each by the type of its value: json_kvs(j, KV("name", name), KV("n", n)). */
+#define json_kvs(j, ...)                                                                           \
+	json_add_members(j, (const struct json_member[]){ __VA_ARGS__ },                           \
+			 ARRAY_SIZE(((const struct json_member[]){ __VA_ARGS__ })))
+/* An object that is nothing else. */
+#define json_object_of(j, ...)                                                                     \
+	do {                                                                                       \
+		json_object(j);                                                                    \
+		json_kvs(j, __VA_ARGS__);                                                          \
+		json_end(j);                                                                       \
+	} while (0)
+struct json_member {
+	const char *key;
+	enum { JSON_STRING, JSON_STRBUF, JSON_UINT, JSON_DOUBLE, JSON_BOOL } type;
+	union {
+		const char *string;
+		const struct strbuf *strbuf;
+		uint64_t uint;
+		double real;
+		bool truth;
+	};
+};
+void json_add_members(struct json *j, const struct json_member *m, size_t n);
+
+/* A comparison is an int, so that it is taken for a number: it needs (bool). */
+#define KV(key, value)                                                                             \
+	_Generic((value), char *                                                                   \
+		 : kv_string, const char *                                                         \
+		 : kv_string, struct strbuf *                                                      \
+		 : kv_strbuf, const struct strbuf *                                                \
+		 : kv_strbuf, double                                                               \
+		 : kv_double, bool                                                                 \
+		 : kv_bool, default                                                                \
+		 : kv_uint)(key, value)
+#define KV_OF(name_, type_, TYPE_, member_)                                                        \
+	static inline struct json_member name_(const char *key, type_ value)                       \
+	{                                                                                          \
+		return (struct json_member){ key, TYPE_, { .member_ = value } };                   \
+	}
+KV_OF(kv_string, const char *, JSON_STRING, string)
+KV_OF(kv_strbuf, const struct strbuf *, JSON_STRBUF, strbuf)
+KV_OF(kv_uint, uint64_t, JSON_UINT, uint)
+KV_OF(kv_double, double, JSON_DOUBLE, real)
+KV_OF(kv_bool, bool, JSON_BOOL, truth)
+#undef KV_OF
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * owner.h - names that tell who made a thing, so that what a killed run left behind can be told
- * from what a living one needs.
+ * owner.h - names that tell who made a thing, so that the leftovers of a killed run can be told
+ * from the things that a living one needs.
  *
  * A name is "outage-KIND-PID-START-NAMESPACE": the process, when it began (numbers of processes are
- * used again), and the namespace in which its number means something. Whoever makes something that
- * could outlive its process (a file, a device, a mount) names it so.
+ * used again), and the namespace in which its number means something. A process that makes
+ * something that could outlive it (a file, a device, a mount) names it so.
  */
 #ifndef BASE_OWNER_H
 #define BASE_OWNER_H
@@ -19,7 +19,7 @@ const char *owner_name(const char *kind, char name[OWNER_NAME_SIZE]);
 
 enum owner_state {
 	OWNER_NONE,  /* the text holds no such name */
-	OWNER_ALIVE, /* or nobody can tell: it belongs to another namespace */
+	OWNER_ALIVE, /* or unknown: it belongs to another namespace */
 	OWNER_GONE,
 };
 

@@ -52,9 +52,9 @@ void patience_renew(struct patience *p)
 }
 
 /*
- * What of the time between two looks was spent on waiting for a processor. It is a guess: several
- * may have waited at once, and who has ended meanwhile is not counted. So some of the time always
- * counts.
+ * The part of the time between two looks that was spent on waiting for a processor. The result is a
+ * guess: several may have waited at once, and processes that have ended meanwhile are not counted.
+ * So some of the time always counts.
  */
 static uint64_t lost(const struct patience_share *a, const struct patience_share *b, uint64_t ns)
 {

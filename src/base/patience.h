@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * patience.h - whether a process hangs. It does when it was silent for long although it could have
- * gone on; on a machine that is busy with something else it may only be waiting for a processor,
- * and that time does not count.
+ * patience.h - whether a process hangs. A process hangs when it was silent for long although it
+ * could have gone on; on a machine that is busy with something else it may only be waiting for a
+ * processor, and that time does not count.
  */
 #ifndef BASE_PATIENCE_H
 #define BASE_PATIENCE_H
 
 #include "base/util.h"
 
-/* What the processors did for a process and those below it, all together. */
+/* The processors' work for a process and those below it, all together. */
 struct patience_share {
 	uint64_t ran_ns;
 	uint64_t waited_ns; /* until it ran: of one that waits still, it is not told */
@@ -21,11 +21,11 @@ void patience_share(pid_t pid, struct patience_share *out);
 struct patience {
 	uint64_t since_ns;	     /* when it moved */
 	uint64_t looked_ns;	     /* 0: not since then */
-	struct patience_share share; /* what it had then */
-	uint64_t lost_ns;	     /* what does not count */
+	struct patience_share share; /* the share at that time */
+	uint64_t lost_ns;	     /* the time that does not count */
 };
 
-/* It has moved. */
+/* The process has moved. */
 void patience_renew(struct patience *p);
 
 /*

@@ -2,7 +2,7 @@
 /*
  * pool.c - the parent of a pool: starts workers, gives out units, hears, watches, replaces.
  *
- * P1: a frame counts when all of it has come. What is left of one whose sender died is dropped.
+ * P1: a frame counts when all of it has come. The rest of a frame whose sender died is dropped.
  * P2: a unit is in one place: a worker's, or the list of those that came back.
  * P3: each unit ends once: with a result, given up, or dropped as the run was stopped.
  * P4: a worker does its units in the order in which it got them; results come in that order.
@@ -16,23 +16,22 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fault.h"
 #include "base/pool_impl.h"
+#include "base/proc.h"
 #include "base/reap.h"
 #include "base/signals.h"
 
 enum {
 	TICK_MS = 100,
 	END_MS = 2,	   /* how often one is looked at that is about to end */
-	LINGER_MS = 10000, /* what a worker had mounted goes after its socket, and before it */
+	LINGER_MS = 10000, /* a worker's mounts go after its socket, and before it */
 	EARLY_MAX = 1000,  /* results that wait for an earlier one */
 	READ_MAX = 1 << 20,
-	STATUS_NO_PARENT = 1,
 };
 
 /* ---- workers come ---- */
@@ -43,9 +42,7 @@ static _Noreturn void be_worker(struct pool *p, unsigned number, int fd, pid_t p
 		.number = number, .fd = fd, .shared = p->shared, .beat = &p->shared->beat[number]
 	};
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(STATUS_NO_PARENT);
+	proc_tie(parent);
 	setpgid(0, 0);
 	signals_in_child(true);
 	for (unsigned i = 0; i < p->opts.jobs; i++)
@@ -76,7 +73,7 @@ static int fork_worker(struct pool *p, struct pool_slot *s)
 		errno = -rc;
 		return err_set(&p->why, rc, "cannot start a process: %m");
 	}
-	setpgid(pid, pid); /* both sides, so that it holds whoever comes first */
+	setpgid(pid, pid); /* both sides, so that it holds whichever comes first */
 	s->pid = pid;
 	s->fd = pair[0];
 	return 0;
@@ -109,7 +106,9 @@ static void give_back(struct pool *p, struct pool_slot *s)
 		vec_push(&p->back, s->job[i]);
 		s->job[i] = (struct pool_job){ 0 };
 	}
+	s->turns_over += s->n;
 	s->n = 0;
+	assert(s->turns_over == s->turns); /* P2 */
 }
 
 static void drop_jobs(struct pool *p, struct pool_slot *s)
@@ -117,7 +116,9 @@ static void drop_jobs(struct pool *p, struct pool_slot *s)
 	give_back(p, s);
 	for (size_t i = 0; i < p->back.n; i++)
 		pool_job_release(&p->back.v[i]);
+	p->over += p->back.n;
 	vec_clear(&p->back);
+	assert(p->over <= p->given); /* P3 */
 }
 
 /* The process is gone, or as good as gone; nothing more is heard of it. */
@@ -148,12 +149,13 @@ static void note_times(struct pool_slot *s, struct pool_end *e)
 	e->times = j->times;
 }
 
-/* A worker is gone; what it told was heard (P6). */
+/* A worker is gone; its messages were heard (P6). */
 static void take_end(struct pool *p, struct pool_slot *s, struct pool_end *e)
 {
 	struct pool_beat *beat = &p->shared->beat[s - p->slot];
 	enum pool_then then = POOL_AGAIN;
 
+	assert(s->heard || s->wrong); /* P6 */
 	e->worker = (unsigned)(s - p->slot);
 	e->unit = atomic_load(&beat->unit);
 	e->step = atomic_load(&beat->step);
@@ -194,6 +196,7 @@ static void end_by(struct pool *p, struct pool_slot *s, enum pool_how how)
 		reap_describe(s->pid, &kernel);
 	}
 	e.kernel = strbuf_str(&kernel);
+	s->heard = false;
 	pool_hear(p, s, SIZE_MAX);
 	take_end(p, s, &e);
 }
@@ -223,6 +226,8 @@ static void look_at(struct pool *p, struct pool_slot *s)
 {
 	int status = 0;
 	pid_t got = waitpid(s->pid, &status, WNOHANG);
+
+	s->heard = false; /* more may have come since */
 
 	if (got == s->pid || (got < 0 && errno == ECHILD)) {
 		struct pool_end e = { .how = WIFSIGNALED(status) ? POOL_KILLED : POOL_EXITED,
@@ -263,7 +268,7 @@ static bool busy(const struct pool *p)
 	return false;
 }
 
-/* Who has the fewest units; NULL if all have enough. */
+/* The worker with the fewest units; NULL if all have enough. */
 static struct pool_slot *idlest(struct pool *p)
 {
 	struct pool_slot *best = NULL;
@@ -296,7 +301,7 @@ static void give_out(struct pool *p)
 {
 	struct pool_slot *s;
 
-	/* What waits for one unit that takes long shall not fill the memory. */
+	/* Results that wait for one unit that takes long shall not fill the memory. */
 	while (!p->stopping && !p->killing && (p->early.n < EARLY_MAX || p->back.n) &&
 	       (s = idlest(p))) {
 		struct pool_job j = { 0 };
@@ -307,6 +312,8 @@ static void give_out(struct pool *p)
 		}
 		if (!s->n)
 			patience_renew(&s->patience);
+		assert(s->n < POOL_DEPTH_MAX && j.seq < p->given); /* P2 */
+		j.turn = s->turns++;
 		s->job[s->n++] = j;
 		if (s->pid)
 			pool_send_job(s, &j);
@@ -343,7 +350,7 @@ static void listen_all(struct pool *p)
 		wait_ms = s->pid && s->eof ? END_MS : wait_ms;
 	}
 	poll(fds, p->opts.jobs, wait_ms);
-	/* Those that have something to say; and all of them, now and then. */
+	/* Reads the workers that have something to say; and all of them, now and then. */
 	bool tick = util_now_ns() - p->looked_ns >= TICK_MS * 1000000ULL;
 	if (tick)
 		p->looked_ns = util_now_ns();
@@ -365,7 +372,9 @@ static void kill_all(struct pool *p)
 
 		if (s->pid) {
 			reap_wait(s->pid, &status);
-			pool_hear(p, s, SIZE_MAX); /* P6 */
+			s->heard = false;
+			pool_hear(p, s, SIZE_MAX);
+			assert(s->heard || s->wrong); /* P6 */
 			forget(s);
 		}
 		drop_jobs(p, s);
@@ -387,7 +396,10 @@ int pool_new(const struct pool_opts *opts, struct pool **out, struct err *err)
 		free(p);
 		return err->code;
 	}
-	/* Who starts us may have left SIGCHLD ignored; then no child would have a status. */
+	/*
+	 * The program that starts us may have left SIGCHLD ignored; then no child would have a
+	 * status.
+	 */
 	if (sigaction(SIGCHLD, NULL, &old) == 0 && old.sa_handler == SIG_IGN)
 		signal(SIGCHLD, SIG_DFL);
 	*out = p;
@@ -427,7 +439,8 @@ int pool_run(struct pool *p, struct err *err)
 	bool left = p->back.n;
 	for (unsigned i = 0; i < p->opts.jobs; i++)
 		drop_jobs(p, &p->slot[i]);
-	/* Who could not be started matters only if others have not done the work. */
+	assert(p->over == p->given && !p->early.n); /* P2, P3 */
+	/* A worker that could not be started matters only if others have not done the work. */
 	if (!p->rc && left && p->why.code)
 		return err_set(err, p->why.code, "%s", p->why.msg);
 	return p->rc;
@@ -452,7 +465,7 @@ void pool_free(struct pool *p)
 	for (unsigned i = 0; i < p->opts.jobs; i++)
 		if (p->slot[i].pid)
 			pool_tell_end(&p->slot[i]);
-	/* They have nothing to do, and end by themselves; if one does not, it is killed. */
+	/* Workers without units end by themselves; if one does not, it is killed. */
 	for (unsigned i = 0; i < p->opts.jobs; i++) {
 		struct pool_slot *s = &p->slot[i];
 		int status;
@@ -460,6 +473,7 @@ void pool_free(struct pool *p)
 		if (s->pid && !reap_wait(s->pid, &status))
 			reap_tree(s->pid, &status);
 		forget(s);
+		assert(s->fd == -1 && !s->n); /* P7, P2 */
 	}
 	vec_release(&p->back);
 	vec_release(&p->early);

@@ -4,8 +4,8 @@
  *
  * A worker is a forked copy of its parent with a socket between them. The parent gives out units,
  * hears what workers tell, and watches: a worker that dies, or does not move for too long, is
- * killed with all that it started, and another process takes its place and its units. It is the
- * parent's user who decides whether the unit at hand is done again.
+ * killed with all that it started, and another process takes its place and its units. The pool's
+ * user decides whether the unit at hand is done again.
  *
  * The parent never waits for one worker: it reads and writes without blocking. A message comes
  * whole or not at all, and in the order in which its worker sent it. Of each unit there is one
@@ -24,11 +24,11 @@ struct pool;
 struct pool_worker;
 
 enum pool_how {
-	POOL_EXITED,   /* it ended with a status: not 0, or before it had done anything */
+	POOL_EXITED,   /* ended with a status: not 0, or before it had done anything */
 	POOL_KILLED,   /* by a signal that was not ours */
-	POOL_HUNG,     /* it did not move for too long */
-	POOL_LINGERED, /* it had done its work, and did not end */
-	POOL_NONSENSE, /* what it sent is no message */
+	POOL_HUNG,     /* did not move for too long */
+	POOL_LINGERED, /* had done its work, and did not end */
+	POOL_NONSENSE, /* sent bytes that are no message */
 };
 
 /* How a worker ended that should not have. */
@@ -41,11 +41,12 @@ struct pool_end {
 	unsigned times;	     /* so many workers in a row ended at this unit and step */
 	unsigned deaths;     /* so many of this place ended in a row, and no unit was done */
 	double silence;	     /* seconds */
-	bool stuck;	     /* it was killed, and is still there, in the kernel */
+	bool stuck;	     /* was killed, and is still there, in the kernel */
 	/* Only in ended(): */
-	const char *at;	     /* what it had noted, in words */
+	const char *at;	     /* the worker's last note, in words */
 	const char *kernel;  /* of one that hung: where in the kernel it was */
-	const char *stopped; /* of one that hung: who was stopped, as by SIGSTOP; NULL: nobody */
+	const char *stopped; /* for one that hung: the process that was stopped, as by SIGSTOP;
+				NULL: none */
 };
 
 enum pool_then {
@@ -77,9 +78,12 @@ struct pool_opts {
 	 */
 	int (*done)(void *ctx, uint64_t unit, const void *data, size_t len,
 		    const struct pool_end *lost);
-	/* What a worker tells. May be NULL if none does. */
+	/* Takes a worker's message. May be NULL if none does. */
 	void (*message)(void *ctx, unsigned worker, uint32_t kind, const void *data, size_t len);
-	/* What the worker had told before has been heard. Not called for those that we end. */
+	/*
+	 * Called when all that the worker had told before has been heard. Not called for those that
+	 * we end.
+	 */
 	enum pool_then (*ended)(void *ctx, const struct pool_end *e);
 	/* Several times a second. May be NULL. */
 	void (*tick)(void *ctx);
@@ -95,11 +99,13 @@ int pool_run(struct pool *p, struct err *err) must_check;
 void pool_free(struct pool *p);
 
 /*
- * From a callback: no unit is given out any more, and nobody replaced. Workers that do not end
+ * From a callback: no unit is given out any more, and no worker replaced. Workers that do not end
  * within `limit_ms` without a sign of life hang; 0: as before.
  */
 void pool_stop(struct pool *p, uint64_t limit_ms);
-/* From a callback: ends the run at once. What workers have told by then is heard; they are killed.
+/*
+ * From a callback: ends the run at once. Messages that workers have sent by then are heard; the
+ * workers are killed.
  */
 void pool_kill(struct pool *p);
 
@@ -119,7 +125,7 @@ bool pool_next(struct pool_worker *w, uint64_t *unit, struct strbuf *data) must_
 /* The unit is done. */
 void pool_done(struct pool_worker *w, const void *data, size_t len);
 void pool_tell(struct pool_worker *w, uint32_t kind, const void *data, size_t len);
-/* What it is at: for who wants to know where it ended. A sign of life. */
+/* Notes the worker's step, which tells later where it ended. A sign of life. */
 void pool_at(struct pool_worker *w, uint64_t step, const char *fmt, ...) printf_like(3, 4);
 /* A sign of life, and one that does not count once all shall stop. */
 void pool_beat(struct pool_worker *w);

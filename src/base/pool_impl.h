@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pool_impl.h - what the parts of a pool share: pool.c and pool_talk.c are its parent,
- * pool_worker.c is a worker.
+ * pool_impl.h - shared by the parts of a pool: pool.c and pool_talk.c are its parent, pool_worker.c
+ * is a worker.
  */
 #ifndef BASE_POOL_IMPL_H
 #define BASE_POOL_IMPL_H
@@ -27,7 +27,7 @@ enum { POOL_MAGIC = 0x706f6f6c };
 #define POOL_RESULT  UINT32_MAX /* the kind of a frame that is no message */
 #define POOL_LEN_MAX ((uint64_t)1 << 32)
 
-/* What a worker says about itself; the words are read when it does not move any more. */
+/* A worker's words about itself; the parent reads them when it does not move any more. */
 struct pool_beat {
 	_Atomic uint64_t beats, slow;
 	_Atomic uint64_t seq, unit, step; /* the unit that it took last */
@@ -55,21 +55,24 @@ struct pool_job {
 	uint64_t seq, unit;
 	struct strbuf data;
 	uint64_t step; /* at which the last `times` workers ended */
+	uint64_t turn; /* in its place: how many came there before it */
 	unsigned times;
 };
 
 struct pool_slot {
 	pid_t pid; /* 0: none */
 	int fd;
-	bool off;	   /* nobody is started here any more */
+	bool off;	   /* no worker is started here any more */
 	bool closed;	   /* the worker was told to end */
-	bool eof, wrong;   /* it has closed its end; it sent nonsense */
-	bool did;	   /* it has done a unit */
+	bool eof, wrong;   /* has closed its end; has sent nonsense */
+	bool did;	   /* has done a unit */
+	bool heard;	   /* all that had come when it was looked at last */
 	uint64_t eof_ns;   /* when that was */
-	struct strbuf in;  /* what has come, and is not a whole frame yet */
-	struct strbuf out; /* what is to be sent */
+	struct strbuf in;  /* bytes that have come, and are not a whole frame yet */
+	struct strbuf out; /* bytes to be sent */
 	struct pool_job job[POOL_DEPTH_MAX];
-	unsigned n; /* of these */
+	unsigned n;		    /* of these */
+	uint64_t turns, turns_over; /* units that came here, and that have ended or gone */
 	unsigned deaths;
 	struct patience patience;
 	uint64_t beats, slow;
@@ -89,6 +92,7 @@ struct pool {
 	struct vec_of(struct pool_job) back; /* units whose place is gone */
 	struct vec_of(struct pool_early) early;
 	uint64_t given, told; /* units */
+	uint64_t over;	      /* ended units */
 	bool more;	      /* there may be another unit */
 	bool stopping, killing;
 	uint64_t stop_ms;   /* the patience from then on; 0: as before */
@@ -109,7 +113,9 @@ void pool_hear(struct pool *p, struct pool_slot *s, size_t limit);
 /* Sends what is to be sent, as far as it goes. */
 void pool_send(struct pool_slot *s);
 void pool_send_job(struct pool_slot *s, const struct pool_job *j);
-/* The worker has no more to do: it reads the end of its socket, whoever else may hold that. */
+/*
+ * The worker has no more to do: it reads the end of its socket, whichever processes may hold that.
+ */
 void pool_tell_end(struct pool_slot *s);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pool_talk.c - what goes over the sockets of a pool, in its parent: units, messages and results;
+ * pool_talk.c - the traffic on the sockets of a pool, in its parent: units, messages and results;
  * and the order in which results are told. P1 to P6 are those of pool.c.
  */
 #include <errno.h>
@@ -60,6 +60,10 @@ void pool_finish(struct pool *p, struct pool_slot *s, const void *data, size_t l
 	struct pool_early e = { .seq = s->job[0].seq, .unit = s->job[0].unit, .is_lost = lost };
 
 	assert(s->n > 0 && s->n <= POOL_DEPTH_MAX); /* P2 */
+	assert(s->job[0].turn == s->turns_over);    /* P4 */
+	s->turns_over++;
+	p->over++;
+	assert(p->over <= p->given && s->turns - s->turns_over == s->n - 1); /* P2, P3 */
 	pool_job_release(&s->job[0]);
 	s->n--;
 	memmove(&s->job[0], &s->job[1], (POOL_DEPTH_MAX - 1) * sizeof(s->job[0]));
@@ -112,6 +116,7 @@ static void take_frames(struct pool *p, struct pool_slot *s)
 		s->wrong = f.magic != POOL_MAGIC || f.len >= POOL_LEN_MAX;
 		if (s->wrong || s->in.len - at - sizeof(f) < f.len)
 			break;
+		assert(at + sizeof(f) + f.len <= s->in.len); /* P1 */
 		take_frame(p, s, &f, s->in.buf + at + sizeof(f));
 		at += sizeof(f) + f.len;
 	}
@@ -125,15 +130,18 @@ void pool_hear(struct pool *p, struct pool_slot *s, size_t limit)
 {
 	enum { CHUNK = 1 << 16 };
 
+	s->heard = s->eof;
 	for (size_t got = 0; !s->eof && !s->wrong && got < limit;) {
 		ssize_t n = recv(s->fd, strbuf_grow(&s->in, CHUNK), CHUNK, MSG_DONTWAIT);
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0 && errno == EAGAIN)
+		if (n < 0 && errno == EAGAIN) {
+			s->heard = true;
 			break;
+		}
 		if (n <= 0) {
-			s->eof = true;
+			s->eof = s->heard = true;
 			s->eof_ns = util_now_ns();
 			break;
 		}

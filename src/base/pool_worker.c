@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pool_worker.c - what a worker of a pool can do: take units, tell, and give signs of life.
+ * pool_worker.c - the calls of a worker of a pool: take units, tell, and give signs of life.
  *
  * A worker whose parent does not listen any more has nothing left to do, and ends.
  */

@@ -83,15 +83,20 @@ static int pipes_open(struct pipes *p, struct err *err)
 	return 0;
 }
 
+void proc_tie(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(127); /* the parent died before the line above */
+}
+
 static void child(const struct proc_opts *opts, struct pipes *p, pid_t parent)
 {
 	int error;
 	sigset_t none;
 
 	setpgid(0, 0);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(127); /* the parent died before the line above */
+	proc_tie(parent);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
@@ -112,22 +117,22 @@ fail:
 	_exit(127);
 }
 
-/* Reads what is there; closes at the end of the stream. */
-static void drain(int *fd, struct strbuf *to, size_t limit, bool *cut)
+bool proc_drain(int *fd, struct strbuf *to, size_t limit, bool *cut)
 {
 	char buf[16 * 1024];
 	ssize_t n = read(*fd, buf, sizeof(buf));
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
-		return;
+		return false;
 	if (n <= 0) {
 		util_close(steal_fd(fd));
-		return;
+		return false;
 	}
 	size_t room = limit - min(limit, to->len);
 	if ((size_t)n > room)
 		*cut = true;
 	strbuf_add(to, buf, min((size_t)n, room));
+	return true;
 }
 
 static void feed(int *fd, const struct proc_opts *opts, size_t *fed)
@@ -170,7 +175,7 @@ static void watch_step(struct watch *w, struct proc_result *res)
 
 	if (got == w->pid || (got < 0 && errno == ECHILD)) {
 		w->exited = true;
-		if (got == w->pid) /* else somebody else has its status */
+		if (got == w->pid) /* else another waiter has its status */
 			w->status = status;
 		/* Grandchildren may still hold the pipes: they have the grace period, no more. */
 		w->stage = max(w->stage, 1);
@@ -185,7 +190,7 @@ static void watch_step(struct watch *w, struct proc_result *res)
 
 		kill(-w->pid, sig);
 		if (!w->exited)
-			kill(w->pid, sig); /* it may have left its group */
+			kill(w->pid, sig); /* the child may have left its group */
 	}
 	w->stage++;
 	w->deadline_ms = now_ms() + (w->stage < 2 ? GRACE_MS : KILL_MS);
@@ -214,13 +219,13 @@ static void converse(const struct proc_opts *opts, struct pipes *p, struct watch
 		if (poll(fds, ARRAY_SIZE(fds), POLL_MS) < 0 && errno != EINTR)
 			break;
 		if (fds[0].revents)
-			drain(&p->out[0], &res->out, limit, &res->output_cut);
+			proc_drain(&p->out[0], &res->out, limit, &res->output_cut);
 		if (fds[1].revents)
-			drain(&p->err[0], &res->err, limit, &res->output_cut);
+			proc_drain(&p->err[0], &res->err, limit, &res->output_cut);
 		if (fds[2].revents)
 			feed(&p->in[1], opts, &fed);
 		watch_step(w, res);
-		/* Last: what a child says before it ends is there when its end is seen. */
+		/* Last: a child's output from before its end is there when its end is seen. */
 		hear_exec(&p->exec[0], &w->exec_error);
 	}
 }
@@ -234,11 +239,11 @@ static int attend(const struct proc_opts *opts, struct pipes *p, struct watch *w
 	sigaction(SIGPIPE, &ignore, &old);
 	converse(opts, p, w, res);
 	sigaction(SIGPIPE, &old, NULL);
-	if (w->exec_error) /* it is about to end by itself */
+	if (w->exec_error) /* the child is about to end by itself */
 		while (!w->exited && waitpid(w->pid, NULL, 0) < 0 && errno == EINTR)
 			;
 	else
-		kill(-w->pid, SIGKILL); /* whatever the child left behind in its group */
+		kill(-w->pid, SIGKILL); /* leftovers of the child in its group */
 	return -w->exec_error;
 }
 
@@ -252,7 +257,10 @@ int proc_run(const struct proc_opts *opts, struct proc_result *res, struct err *
 
 	if (rc)
 		return rc;
-	/* Who starts us may have left SIGCHLD ignored; then no child would have a status. */
+	/*
+	 * The program that starts us may have left SIGCHLD ignored; then no child would have a
+	 * status.
+	 */
 	if (sigaction(SIGCHLD, NULL, &old) == 0 && old.sa_handler == SIG_IGN)
 		signal(SIGCHLD, SIG_DFL);
 	int fault = fault_point("proc.fork");
@@ -265,7 +273,7 @@ int proc_run(const struct proc_opts *opts, struct proc_result *res, struct err *
 		pipes_close(&p);
 		return rc;
 	}
-	setpgid(pid, pid); /* both sides, so that it holds whoever comes first */
+	setpgid(pid, pid); /* both sides, so that it holds whichever comes first */
 	util_close(steal_fd(&p.in[0]));
 	util_close(steal_fd(&p.out[1]));
 	util_close(steal_fd(&p.err[1]));
@@ -291,7 +299,7 @@ int proc_run(const struct proc_opts *opts, struct proc_result *res, struct err *
 void proc_describe(const struct proc_result *res, const struct proc_opts *opts, struct strbuf *out)
 {
 	if (res->timed_out)
-		strbuf_addf(out, "took longer than %llu ms", (unsigned long long)opts->timeout_ms);
+		strbuf_addf(out, "took longer than %llu ms", llu(opts->timeout_ms));
 	else if (res->signal)
 		strbuf_addf(out, "was killed by signal %d (%s)", res->signal,
 			    strsignal(res->signal));

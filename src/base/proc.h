@@ -18,7 +18,7 @@ struct proc_opts {
 	const char *cwd;	 /* NULL: ours */
 	/* Variables that it does not get, up to NULL; NULL: it gets all of ours. */
 	const char *const *unset;
-	const char *input; /* what the child reads; NULL: nothing */
+	const char *input; /* text that the child reads; NULL: none */
 	size_t input_len;
 	uint64_t timeout_ms; /* from the fork on; 0: none */
 	size_t output_limit; /* bytes of output kept; the rest is read and dropped; 0: 1 MiB */
@@ -56,6 +56,15 @@ struct proc_list vec_of(pid_t);
 void proc_tree(pid_t pid, struct proc_list *list);
 /* The file that PATH gives for a program, to be freed; NULL if there is none. */
 char *proc_find(const char *program);
+
+/*
+ * Reads what is there, and keeps of it what fits into `limit`. At the end of the stream, `fd` is
+ * closed. False: there was nothing.
+ */
+bool proc_drain(int *fd, struct strbuf *to, size_t limit, bool *cut);
+
+/* In a child: it is killed when its parent ends, or now if that has happened. */
+void proc_tie(pid_t parent);
 
 /* Called in the child before it changes directory, if set: by tests, and where that has a root of
  * its own. */

@@ -3,9 +3,12 @@
 #include "base/reap.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "base/proc.h"
@@ -36,12 +39,15 @@ void reap_kill(pid_t pid)
 
 bool reap_wait(pid_t pid, int *status)
 {
+	auto_fd fd = (int)syscall(SYS_pidfd_open, pid, 0); /* -1 on old kernels */
+	struct pollfd ended = { fd, POLLIN, 0 };
+
 	for (int ms = 0; ms < PATIENCE_MS; ms += NAP_MS) {
 		pid_t got = waitpid(pid, status, WNOHANG);
 
 		if (got == pid || (got < 0 && errno == ECHILD))
 			return true;
-		util_sleep_ms(NAP_MS);
+		poll(&ended, 1, NAP_MS);
 	}
 	return false;
 }
@@ -50,6 +56,32 @@ bool reap_tree(pid_t pid, int *status)
 {
 	reap_kill(pid);
 	return reap_wait(pid, status);
+}
+
+static bool any_child(void)
+{
+	pid_t pid;
+
+	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+		;
+	return !pid;
+}
+
+bool reap_below(void)
+{
+	/* All at once: one may wait for another, as for a FUSE server, and only then end. */
+	for (int ms = 0, nap = 1; any_child(); ms += nap, nap = min(2 * nap, (int)NAP_MS)) {
+		struct proc_list list = { 0 };
+
+		if (ms >= PATIENCE_MS)
+			return false;
+		proc_tree(getpid(), &list);
+		for (size_t i = 1; i < list.n; i++)
+			kill(list.v[i], SIGKILL);
+		vec_release(&list);
+		util_sleep_ms((unsigned)nap);
+	}
+	return true;
 }
 
 bool reap_stopped(pid_t pid, struct strbuf *who)
@@ -63,7 +95,7 @@ bool reap_stopped(pid_t pid, struct strbuf *who)
 		auto_strbuf name = STRBUF_INIT;
 		char path[64];
 
-		/* What is traced, as by user-mode Linux, is in state 't'. */
+		/* A traced process, as under user-mode Linux, is in state 't'. */
 		if (!proc_stat(list.v[i], &p) || p.state != 'T')
 			continue;
 		any = true;

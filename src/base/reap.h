@@ -13,13 +13,20 @@
  * stuck in the kernel. `status` is that of waitpid, if it ended.
  */
 bool reap_tree(pid_t pid, int *status);
-/* Its two halves, for who ends many: kill all of them first, then wait for each. */
+/* Its two halves, for callers that end many: kill all of them first, then wait for each. */
 void reap_kill(pid_t pid);
 bool reap_wait(pid_t pid, int *status);
 
 /*
+ * Ends everything below the calling process, which gets those who lost their parents
+ * (PR_SET_CHILD_SUBREAPER): kills, waits for a few seconds, and kills who was started meanwhile.
+ * False if something is still there.
+ */
+bool reap_below(void);
+
+/*
  * Whether a process, or one below it, was stopped, as by SIGSTOP or the terminal, and which: then
- * nobody can say that something hangs.
+ * it cannot be said that something hangs.
  */
 bool reap_stopped(pid_t pid, struct strbuf *who);
 

@@ -44,7 +44,7 @@ int scratch_file(uint64_t size, char **path, struct err *err)
 		return err_set(err, -errno, "cannot make a file in memory: %m");
 	if (ftruncate(fd, (off_t)size) < 0) {
 		int rc = err_set(err, -errno, "cannot make a file of %llu bytes in memory: %m",
-				 (unsigned long long)size);
+				 llu(size));
 		unlink(name);
 		return rc;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * scratch.h - where a worker mounts and keeps its files: a tmpfs in a mount namespace of its own.
- * It is gone with the last process inside, whatever ends it.
+ * The tmpfs is gone with the last process inside, whatever ends it.
  */
 #ifndef BASE_SCRATCH_H
 #define BASE_SCRATCH_H

@@ -85,6 +85,29 @@ void strbuf_addf(struct strbuf *sb, const char *fmt, ...)
 	sb->len += (size_t)need;
 }
 
+void strbuf_vaddf_by(struct strbuf *sb, void (*add)(struct strbuf *sb, const char *s),
+		     const char *fmt, va_list ap)
+{
+	for (size_t n; n = strcspn(fmt, "%"), strbuf_add(sb, fmt, n), *(fmt += n); fmt += n) {
+		n = strcspn(fmt + 1, "sduxc%") + 2;
+		auto_free char *spec = xmemdupz(fmt, n);
+		auto_strbuf text = STRBUF_INIT;
+
+		if (spec[n - 1] == '%') {
+			strbuf_addch(sb, '%');
+		} else if (spec[n - 1] == 's') {
+			add(&text, va_arg(ap, const char *));
+			strbuf_addf(sb, spec, strbuf_str(&text));
+		} else if (strstr(spec, "ll")) {
+			strbuf_addf(sb, spec, va_arg(ap, unsigned long long));
+		} else if (strpbrk(spec, "lz")) {
+			strbuf_addf(sb, spec, va_arg(ap, unsigned long));
+		} else {
+			strbuf_addf(sb, spec, va_arg(ap, int));
+		}
+	}
+}
+
 void strbuf_add_flat(struct strbuf *sb, const char *s)
 {
 	for (; *s; s++)

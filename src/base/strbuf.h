@@ -3,6 +3,8 @@
 #ifndef BASE_STRBUF_H
 #define BASE_STRBUF_H
 
+#include <stdarg.h>
+
 #include "base/util.h"
 
 struct strbuf {
@@ -33,6 +35,12 @@ void strbuf_addu(struct strbuf *sb, uint64_t value); /* decimal, faster than add
 /* With a blank for each tab and line end, which separate in many of our files. */
 void strbuf_add_flat(struct strbuf *sb, const char *s);
 void strbuf_addf(struct strbuf *sb, const char *fmt, ...) printf_like(2, 3);
+/*
+ * The same, where `add` adds the text of each %s, and escapes it. A number is an int, a size_t, an
+ * unsigned long or an unsigned long long.
+ */
+void strbuf_vaddf_by(struct strbuf *sb, void (*add)(struct strbuf *sb, const char *s),
+		     const char *fmt, va_list ap);
 
 /* The text, "" if nothing was added. Valid until the next change. */
 const char *strbuf_str(const struct strbuf *sb);

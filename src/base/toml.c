@@ -4,8 +4,8 @@
  *
  * One pass over the text. Values nest at most TOML_DEPTH_MAX deep, and so does the recursion.
  *
- * What may be added to a table depends on how it came to be: a header may name a table once, but
- * may go through any; a dotted key may only go through tables that dotted keys made; an inline
+ * The additions that a table allows depend on how it came to be: a header may name a table once,
+ * but may go through any; a dotted key may only go through tables that dotted keys made; an inline
  * table is finished where it ends.
  */
 #include "base/toml.h"
@@ -116,7 +116,7 @@ static int skip_comment(struct parser *p)
 	return 0;
 }
 
-/* What may stand between the values of an array. */
+/* Skips blanks, line ends and comments between the values of an array. */
 static int skip_space(struct parser *p)
 {
 	for (;;) {

@@ -2,12 +2,12 @@
 /*
  * toml.h - reads TOML, the format of configuration files.
  *
- * Version 1.0 of the language, but for dates and times, which nobody needs here and which are
- * refused. One thing more is understood: a name in brackets may be of several plain words, as in
- * [file system]. Text from outside is hostile: nesting and the number of keys are bounded, and
- * strings hold no NUL.
+ * The language is version 1.0, but for dates and times, which are refused, as no file of ours needs
+ * them. One thing more is understood: a name in brackets may be of several plain words, as in [file
+ * system]. Text from outside is hostile: nesting and the number of keys are bounded, and strings
+ * hold no NUL.
  *
- * What was read is one tree, which lives as long as the document.
+ * The result is one tree, which lives as long as the document.
  */
 #ifndef BASE_TOML_H
 #define BASE_TOML_H

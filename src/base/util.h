@@ -101,6 +101,11 @@ static inline const char *plural(uint64_t n, const char *one, const char *many)
 	return n == 1 ? one : many;
 }
 
+/* For the formats %llu, and "%llu %s": "1 state", "2 states". */
+#define llu(n)		    ((unsigned long long)(n))
+#define COUNT(n, one, many) llu(n), plural(n, one, many)
+#define COUNT_S(n, one)	    COUNT(n, one, one "s")
+
 /* Unbounded, racy or locale-dependent: each has a better neighbour above or in strbuf.h. */
 #pragma GCC poison strcpy strcat sprintf vsprintf strncpy strncat gets tmpnam mktemp strtok
 

@@ -19,7 +19,10 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* What a backslash and `c` mean. In double quotes, so that every word fits on a line, \n is one. */
+/*
+ * The meaning of a backslash and `c`. In double quotes, so that every word fits on a line, \n is
+ * one.
+ */
 static char escaped(char c, char quote)
 {
 	return quote == '"' && c == 'n' ? '\n' : c;

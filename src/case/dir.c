@@ -3,6 +3,8 @@
 #include "case/dir.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +23,21 @@ static int make_dir(const char *path, struct err *err)
 	return 0;
 }
 
+char *case_find(const char *run, const char *pattern)
+{
+	auto_words names = { 0 };
+	struct err ignored = ERR_INIT;
+
+	if (below_exists(run, pattern))
+		return xstrdup(pattern);
+	if (below_list(run, NULL, &names, &ignored))
+		return NULL;
+	for (size_t i = 0; i < names.n; i++)
+		if (fnmatch(pattern, names.v[i], 0) == 0)
+			return xstrdup(names.v[i]);
+	return NULL;
+}
+
 static int check_unused(const char *path, const char *const *names, struct err *err)
 {
 	if (below_exists(path, CASE_RUN))
@@ -28,17 +45,31 @@ static int check_unused(const char *path, const char *const *names, struct err *
 			       "%s holds a run already: give --resume %s to go on with it, or "
 			       "another -o",
 			       path, path);
-	for (; *names; names++)
-		if (below_exists(path, *names))
+	for (; *names; names++) {
+		auto_free char *there = case_find(path, *names);
+
+		if (there)
 			return err_set(err, -EEXIST, "%s/%s is there already: give another -o",
-				       path, *names);
+				       path, there);
+	}
 	return 0;
+}
+
+/* The directory of all runs is made once, and on disk before anything is kept in it. */
+static int make_runs(struct err *err)
+{
+	bool there = access("outage-runs", F_OK) == 0;
+	int rc = make_dir("outage-runs", err);
+	auto_fd here = rc || there ? -1 : open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	/* One that may be written to, but not read, cannot be synced. */
+	return rc || here < 0 ? rc : io_sync_fd(here, ".", err);
 }
 
 static int make_new(const char *stem, char **out, struct err *err)
 {
 	size_t n = min(strcspn(stem, ",: /"), (size_t)24);
-	int rc = make_dir("outage-runs", err);
+	int rc = make_runs(err);
 
 	for (unsigned i = 1; !rc && !*out; i++) {
 		auto_free char *tried = xasprintf("outage-runs/%.*s-%04u", (int)n, stem, i);
@@ -91,7 +122,7 @@ int case_list(const char *run, struct words *out, struct err *err)
 	for (size_t i = 0; i < names.n; i++) {
 		auto_free char *file = xasprintf("%s/%s/" CASE_FILE, findings, names.v[i]);
 
-		/* What is no finding may have been put there by others. */
+		/* Other programs may have put files there that are no findings. */
 		if (below_exists(run, file))
 			vec_push(out, xasprintf("%s/%s/%s", run, findings, names.v[i]));
 	}
@@ -99,20 +130,19 @@ int case_list(const char *run, struct words *out, struct err *err)
 	return 0;
 }
 
-static int read_kind(const char *dir, const char *name, const char *suffix, char **out,
+/* Removes `suffix` from the type that a record names. */
+static int read_kind(const char *dir, const char *name, const char *suffix, struct record_head *out,
 		     struct err *err)
 {
 	auto_free char *shown = below_shown(dir, name);
-	int rc = record_type_of(dir, name, out, err);
-	size_t len = rc ? 0 : strlen(*out), more = strlen(suffix);
+	int rc = record_head_of(dir, name, out, err);
+	size_t len = rc ? 0 : strlen(out->type), more = strlen(suffix);
 
 	if (rc)
 		return rc;
-	if (len <= more || !streq(*out + len - more, suffix)) {
-		free(steal(*out));
+	if (len <= more || !streq(out->type + len - more, suffix))
 		return err_set(err, -EINVAL, "%s is of another kind", shown);
-	}
-	(*out)[len - more] = '\0';
+	out->type[len - more] = '\0';
 	return 0;
 }
 
@@ -123,7 +153,7 @@ bool case_is_one(const char *dir)
 	return below_exists(at, CASE_FILE) && !below_exists(dir, findings);
 }
 
-int case_kind_of(const char *dir, char **out, struct err *err)
+static int read_head(const char *dir, struct record_head *out, struct err *err)
 {
 	auto_free char *at = below_case(dir);
 
@@ -131,18 +161,31 @@ int case_kind_of(const char *dir, char **out, struct err *err)
 		return read_kind(at, CASE_FILE, "-case", out, err);
 	if (below_exists(dir, CASE_RUN))
 		return read_kind(dir, CASE_RUN, "-run", out, err);
-	if (!below_exists(dir, findings))
-		return err_set(err, -ENOENT,
-			       "%s is not the directory of a run, nor of a finding: it has no "
-			       "file " CASE_RUN ", and none " CASE_FILE,
-			       dir);
-	if (below_exists(dir, "app") || below_exists(dir, "pm"))
-		return err_set(err, -EINVAL,
-			       "%s was made by an earlier version of outage, and cannot be read by "
-			       "this one",
-			       dir);
-	*out = xstrdup("explore"); /* which has no RUN/run */
-	return 0;
+	return err_set(
+		err, -ENOENT,
+		"%s is not the directory of a run, nor of a finding: it has no file " CASE_RUN
+		", and none " CASE_FILE,
+		dir);
+}
+
+int case_kind_of(const char *dir, char **out, struct err *err)
+{
+	auto_record_head head = { 0 };
+	int rc = read_head(dir, &head, err);
+
+	if (!rc)
+		*out = steal(head.type);
+	return rc;
+}
+
+int case_version_of(const char *dir, char **out, struct err *err)
+{
+	auto_record_head head = { 0 };
+	int rc = read_head(dir, &head, err);
+
+	if (!rc)
+		*out = steal(head.version);
+	return rc;
 }
 
 bool case_is(const char *dir, const char *kind)
@@ -155,23 +198,27 @@ bool case_is(const char *dir, const char *kind)
 
 bool case_has_ended(const char *run)
 {
-	return below_exists(run, CASE_SUMMARY); /* what is no file is refused when it is read */
+	return below_exists(run, CASE_SUMMARY); /* reading it refuses what is no file */
 }
 
 /* ---- marks ---- */
 
-void case_read_mark(const char *dir, const char *name, struct strbuf *out)
+int case_read_mark(const char *dir, const char *name, struct strbuf *out, struct err *err)
 {
-	struct err none = ERR_INIT;
+	struct err why = ERR_INIT;
+	int rc = below_has_file(dir, name) ? io_slurp_file(dir, name, MARK_MAX, out, &why) : 0;
 
-	if (io_slurp_file(dir, name, MARK_MAX, out, &none))
-		strbuf_clear(out);
+	if (!rc)
+		return 0;
+	strbuf_clear(out);
+	/* A file that is too large is no mark. */
+	return rc == -EFBIG ? 0 : err_set(err, rc, "%s", why.msg);
 }
 
 enum { ABOVE_MAX = 2, NAMES_MAX = 32 };
 
-/* `text` NULL: what "case" holds. */
-static int mark_or_verify(const char *dir, const struct case_files *covered,
+/* `record` is the file that comes before the others; `text` NULL: what it holds. */
+static int mark_or_verify(const char *dir, const struct case_files *covered, const char *record,
 			  const struct strbuf *above, size_t n, const struct strbuf *text,
 			  bool verify, struct err *err)
 {
@@ -179,16 +226,19 @@ static int mark_or_verify(const char *dir, const struct case_files *covered,
 	struct trust_file files[ABOVE_MAX + 1 + NAMES_MAX];
 	size_t count = 0;
 
-	assert(n <= ABOVE_MAX);
+	assert(n <= ABOVE_MAX && (n || streq(record, CASE_RUN))); /* D3 */
 	for (; count < n; count++)
 		files[count] = (struct trust_file){ names[count], strbuf_str(&above[count]),
 						    above[count].len };
-	files[count++] = (struct trust_file){ CASE_FILE, text ? strbuf_str(text) : NULL,
-					      text ? text->len : 0 };
+	files[count++] =
+		(struct trust_file){ record, text ? strbuf_str(text) : NULL, text ? text->len : 0 };
 	for (const char *const *name = covered->names; *name; name++) {
 		assert(count < ARRAY_SIZE(files));
+		/* The mark is not covered, the record by its text alone: it is not there yet. D2 */
+		assert(!streq(*name, record) && !streq(*name, TRUST_MARK));
 		files[count++] = (struct trust_file){ .name = *name };
 	}
+	assert(streq(files[n].name, record) && (verify || !text || text->len)); /* D2 */
 	const struct trust_set set = { .kind = covered->kind, .files = files, .n = count };
 	return verify ? trust_verify(dir, &set, err) : trust_mark(dir, &set, err);
 }
@@ -196,19 +246,56 @@ static int mark_or_verify(const char *dir, const struct case_files *covered,
 int case_mark(const char *dir, const struct case_files *files, const struct strbuf *above, size_t n,
 	      const struct strbuf *text, struct err *err)
 {
-	return mark_or_verify(dir, files, above, n, text, false, err);
+	return mark_or_verify(dir, files, CASE_FILE, above, n, text, false, err);
 }
 
 int case_verify(const char *dir, const struct case_files *files, const struct strbuf *above,
 		size_t n, struct err *why)
 {
-	return mark_or_verify(dir, files, above, n, NULL, true, why);
+	return mark_or_verify(dir, files, CASE_FILE, above, n, NULL, true, why);
+}
+
+/* ---- plans ---- */
+
+int case_plan_save(const struct case_plan *p, const char *run, const void *plan, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	record_print(p->type, plan, &text);
+	/* The mark comes first: where RUN/run is, its owner can go on. */
+	int rc = mark_or_verify(run, &p->files, CASE_RUN, NULL, 0, &text, false, err);
+	return rc ? rc : io_write_file(run, CASE_RUN, text.buf, text.len, 0, err);
+}
+
+int case_plan_sync(const struct case_plan *p, const char *run, struct err *err)
+{
+	const char *names[NAMES_MAX + 2] = { TRUST_MARK, CASE_RUN };
+
+	for (size_t i = 0; p->files.names[i]; i++) {
+		assert(i + 3 < ARRAY_SIZE(names));
+		names[i + 2] = p->files.names[i];
+	}
+	return io_sync_run(run, names, err);
+}
+
+int case_plan_read(const char *run, struct strbuf *out, struct err *err)
+{
+	if (!below_exists(run, CASE_RUN))
+		return err_set(err, -ENOENT, "%s is not the directory of a run: it has no file run",
+			       run);
+	return io_slurp_file(run, CASE_RUN, RECORD_MAX, out, err);
+}
+
+int case_plan_verify(const struct case_plan *p, const char *run, struct err *why)
+{
+	return mark_or_verify(run, &p->files, CASE_RUN, NULL, 0, NULL, true, why);
 }
 
 /* ---- files ---- */
 
 void case_write(struct case_writer *w, const char *name, struct strbuf *text)
 {
+	assert(!streq(name, CASE_FILE) && !streq(name, TRUST_MARK)); /* D2 */
 	if (!w->rc)
 		w->rc = io_write_file(w->dir, name, strbuf_str(text), text->len, 0, w->err);
 	strbuf_clear(text);
@@ -216,11 +303,35 @@ void case_write(struct case_writer *w, const char *name, struct strbuf *text)
 
 void case_write_any(struct case_writer *w, const char *name, const char *text)
 {
+	assert(!streq(name, CASE_FILE) && !streq(name, TRUST_MARK)); /* D2 */
 	if (!w->rc && text && *text)
 		w->rc = io_write_file(w->dir, name, text, strlen(text), 0, w->err);
 }
 
 /* ---- runs whose findings need all that was recorded ---- */
+
+/* "rN:" at the beginning; its length, or 0. */
+static size_t nested_number(const char *state, unsigned long long *n)
+{
+	int len = 0;
+
+	return sscanf(state, "r%llu:%n", n, &len) == 1 && len ? (size_t)len : 0;
+}
+
+char *case_nested(const char *run, const char *state)
+{
+	unsigned long long n;
+
+	return nested_number(state, &n) ? xasprintf("%s" BELOW_MARK CASE_NESTED "/%llu", run, n)
+					: NULL;
+}
+
+const char *case_state_within(const char *state)
+{
+	unsigned long long n;
+
+	return state + nested_number(state, &n);
+}
 
 int case_run_mark(const struct case_kind *k, const char *run, struct err *err)
 {
@@ -249,10 +360,14 @@ static int mark_finding(const struct case_place *at, const char *dir, const stru
 	const struct case_files files = { at->kind->finding_mark, names };
 	struct strbuf above[2] = { STRBUF_INIT, STRBUF_INIT };
 
-	case_read_mark(at->run, TRUST_MARK, &above[0]);
-	if (at->nested)
-		case_read_mark(at->nested, TRUST_MARK, &above[1]);
-	int rc = mark_or_verify(dir, &files, above, ARRAY_SIZE(above), text, verify, err);
+	/* This process alone knows the directory of a finding that it makes. */
+	assert(verify || !below_has_file(dir, CASE_FILE)); /* D2 */
+	int rc = case_read_mark(at->run, TRUST_MARK, &above[0], err);
+	if (!rc && at->nested)
+		rc = case_read_mark(at->nested, TRUST_MARK, &above[1], err);
+	if (!rc)
+		rc = mark_or_verify(dir, &files, CASE_FILE, above, ARRAY_SIZE(above), text, verify,
+				    err);
 	strbuf_release(&above[0]);
 	strbuf_release(&above[1]);
 	return rc;
@@ -285,7 +400,7 @@ int case_put(const struct case_place *at, const char *name, const void *finding,
 	if (rc)
 		return rc;
 	if (at->kind->links_trace)
-		link_trace(at->run, &dir);
+		link_trace(at->nested ? at->nested : at->run, &dir);
 	dir.unsynced = !durable;
 	return io_newdir_commit(&dir, err); /* D1 */
 }
@@ -318,6 +433,7 @@ int case_move_number(const char *run, uint64_t n, uint64_t to, struct err *err)
 	auto_free char *dir = xasprintf("%s" BELOW_MARK "%s", run, findings);
 	auto_fd fd = below_open_dir(run, findings, err);
 
+	assert(n != to); /* D1 */
 	if (fd < 0)
 		return fd;
 	if (below_exists(dir, name)) {

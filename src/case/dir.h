@@ -3,12 +3,12 @@
  * dir.h - the directories of runs and of findings, as all kinds of them have it.
  *
  *	RUN/run                what was run, and how: a record "KIND-run"
- *	RUN/mark               of that, and of what else findings need: who made it; see trust.h
+ *	RUN/mark               who made that and all else that findings need; see trust.h
  *	RUN/summary            how far it came: a record "KIND-summary"; it is written last
  *	RUN/findings/NAME/case what was found: a record "KIND-case"
  *	              .../said what was said then
  *	              .../mark of all files of the finding, and of the marks of what it needs
- *elsewhere
+ *	                       elsewhere
  *
  * D1: the directory of a finding appears, is replaced, and disappears as a whole.
  * D2: its file "case" is written last, and its mark before that: where "case" is, all of it is.
@@ -23,16 +23,19 @@
 #define CASE_SUMMARY "summary"
 #define CASE_FILE    "case"
 #define CASE_SAID    "said"
+#define CASE_NESTED  "recovery" /* runs of what was done after a crash of the run, by number */
 
 /* ---- runs ---- */
 
 /*
  * Makes RUN, and RUN/findings. With path == NULL a new name below ./outage-runs is chosen, which
- * begins as `stem` does. A path that holds a run already is refused, and so is one that holds one
- * of `names` (up to NULL), which would be overwritten.
+ * begins as `stem` does. A path that holds a run already is refused, and so is one that holds
+ * something with one of `names` (patterns of fnmatch(3), up to NULL), which would be overwritten.
  */
 int case_create(const char *path, const char *stem, const char *const *names, char **out,
 		struct err *err) must_check;
+/* The first name in RUN that a pattern of fnmatch(3) fits, to be freed; NULL: there is none. */
+char *case_find(const char *run, const char *pattern);
 /* Removes what a process that was killed had not completed. */
 int case_sweep(const char *run, struct err *err) must_check;
 /* The directories of a run's findings, in the order of their numbers. */
@@ -42,6 +45,8 @@ bool case_is_one(const char *dir);
 /* The kind of a run or a finding, by what its record says: "pm"; to be freed. */
 int case_kind_of(const char *dir, char **out, struct err *err) must_check;
 bool case_is(const char *dir, const char *kind);
+/* The version of the program that wrote that record, to be freed. */
+int case_version_of(const char *dir, char **out, struct err *err) must_check;
 /* Whether the run came to its end. */
 bool case_has_ended(const char *run);
 
@@ -54,7 +59,8 @@ struct case_files {
 };
 
 /* The text of a mark, to be covered by another; nothing if there is none. */
-void case_read_mark(const char *dir, const char *name, struct strbuf *out);
+int case_read_mark(const char *dir, const char *name, struct strbuf *out, struct err *err)
+	must_check;
 /*
  * `above` are `n` marks of what the finding needs elsewhere, at most 2. `text` is what "case" is
  * going to hold.
@@ -63,6 +69,23 @@ int case_mark(const char *dir, const struct case_files *files, const struct strb
 	      const struct strbuf *text, struct err *err) must_check;
 int case_verify(const char *dir, const struct case_files *files, const struct strbuf *above,
 		size_t n, struct err *why) must_check;
+
+/* ---- plans: RUN/run of runs that can go on ---- */
+
+struct case_plan {
+	const struct record_type *type;
+	struct case_files files; /* that its mark covers besides RUN/run */
+};
+
+/* With the mark of this user. */
+int case_plan_save(const struct case_plan *p, const char *run, const void *plan, struct err *err)
+	must_check;
+/* Writes to disk what case_plan_save() wrote, and the run's name. */
+int case_plan_sync(const struct case_plan *p, const char *run, struct err *err) must_check;
+/* The text of RUN/run; -ENOENT if the run has none. */
+int case_plan_read(const char *run, struct strbuf *out, struct err *err) must_check;
+/* Whether its mark is this user's. */
+int case_plan_verify(const struct case_plan *p, const char *run, struct err *why) must_check;
 
 /* ---- files ---- */
 
@@ -82,10 +105,10 @@ void case_write_any(struct case_writer *w, const char *name, const char *text);
 
 struct case_kind {
 	const struct record_type *plan, *finding, *summary;
-	struct trust_set run;	   /* what the mark of a run covers */
-	const char *const *synced; /* what findings need of it, up to NULL */
+	struct trust_set run;	   /* covered by the mark of a run */
+	const char *const *synced; /* files of a run that findings need, up to NULL */
 	const char *finding_mark;  /* the kind of their marks */
-	const char *const *made;   /* what a run makes besides RUN/run and findings, up to NULL */
+	const char *const *made;   /* made by a run besides RUN/run and findings, up to NULL */
 	bool links_trace;	   /* a finding has the trace, by a hard link where that can be */
 };
 
@@ -96,9 +119,16 @@ struct case_place {
 	const char *nested; /* a run below it, which is needed, too; or NULL */
 };
 
+/*
+ * The nested run that a state belongs to, by its id: RUN/recovery/3 for "r3:ID", as the functions
+ * of below.h take it, to be freed; NULL: to the run itself.
+ */
+char *case_nested(const char *run, const char *state);
+/* The same without what names the nested run: "ID". */
+const char *case_state_within(const char *state);
 /* Marks a run whose recording is complete; its findings come later. */
 int case_run_mark(const struct case_kind *k, const char *run, struct err *err) must_check;
-/* What findings need besides themselves is on disk when this returns. */
+/* Writes to disk what findings need besides themselves. */
 int case_run_sync(const struct case_kind *k, const char *run, struct err *err) must_check;
 int case_summary_save(const struct case_kind *k, const char *run, const void *summary,
 		      struct err *err) must_check;
@@ -113,7 +143,7 @@ int case_put(const struct case_place *at, const char *name, const void *finding,
 int case_put_number(const struct case_place *at, uint64_t n, const void *finding,
 		    const struct strbuf *said, bool durable, struct err *err) must_check;
 int case_remove_number(const char *run, uint64_t n, struct err *err) must_check;
-/* It gets the number of another, which is removed if it is there; one of them always has it. */
+/* Gives `n` the number `to`, and removes the finding that had it; one of them always has it. */
 int case_move_number(const char *run, uint64_t n, uint64_t to, struct err *err) must_check;
 int case_get(const struct case_kind *k, const char *dir, void *finding, struct strbuf *said,
 	     struct err *err) must_check;

@@ -10,6 +10,7 @@
 #include "base/io.h"
 #include "base/number.h"
 
+enum { VERSION_MAX = 60 };
 static const char prefix[] = "outage-", version_key[] = "version ";
 
 /* ---- members ---- */
@@ -29,9 +30,11 @@ static bool is_text(const struct record_field *f)
 	return f->kind == RECORD_TEXT || f->kind == RECORD_PROSE || f->kind == RECORD_LINES;
 }
 
+/* Whether a field is kept as a number. */
 static bool is_number(const struct record_field *f)
 {
-	return f->kind == RECORD_NUMBER || f->kind == RECORD_COUNT || f->kind == RECORD_SIZE;
+	return f->kind == RECORD_NUMBER || f->kind == RECORD_COUNT || f->kind == RECORD_SIZE ||
+	       f->kind == RECORD_CHOICE || f->kind == RECORD_SET;
 }
 
 void record_init(const struct record_type *t, void *s)
@@ -43,11 +46,13 @@ void record_init(const struct record_type *t, void *s)
 		[RECORD_PARTS] = sizeof(struct record_parts),
 	};
 
-	assert(t->n <= 64);
+	assert(t->n <= 64); /* a bit for each, in `seen` */
 	for (size_t i = 0; i < t->n; i++) {
 		const struct record_field *f = &t->fields[i];
 
-		assert(f->key.leads != TRUST_UNKNOWN); /* R3 */
+		assert(f->key.leads != TRUST_UNKNOWN);			/* R3 */
+		assert((f->kind == RECORD_PARTS) == (f->part != NULL)); /* R2 */
+		assert(f->kind != RECORD_OTHER || (f->set && f->put));	/* R2 */
 		if (is_number(f))
 			*(uint64_t *)member_of(f, s) = f->otherwise;
 		else if (is_text(f))
@@ -101,6 +106,73 @@ static int set_real(const struct record_field *f, double *to, const char *value,
 	return !*end && isfinite(*to) ? 0 : wrong(f, "a number", value, err);
 }
 
+/* The word at `place`, as long as `*len`; NULL after the last. */
+static const char *word_at(const char *words, uint64_t place, size_t *len)
+{
+	for (; *words; words += *len + (words[*len] == ' ')) {
+		*len = strcspn(words, " ");
+		if (!place--)
+			return words;
+	}
+	return NULL;
+}
+
+static int set_choice(const struct record_field *f, uint64_t *to, const char *value,
+		      struct err *err)
+{
+	const char *word;
+	size_t len;
+
+	for (*to = 0; (word = word_at(f->words, *to, &len)); ++*to)
+		if (strlen(value) == len && strncmp(word, value, len) == 0)
+			return 0;
+	*to = f->otherwise;
+	return err_set(err, -EINVAL, "%s is one of %s, not '%.40s'", f->key.name, f->words, value);
+}
+
+static int set_set(const struct record_field *f, uint64_t *to, const char *value, struct err *err)
+{
+	auto_free char *copy = xstrdup(value);
+	char *rest = streq(value, "none") ? NULL : copy;
+	uint64_t all = 0, place;
+
+	for (const char *one; (one = strsep(&rest, ","));) {
+		if (set_choice(f, &place, one, err))
+			return -EINVAL;
+		all |= 1ULL << place;
+	}
+	*to = all;
+	return 0;
+}
+
+static int set_number(const struct record_field *f, uint64_t *to, const char *value,
+		      struct err *err)
+{
+	int rc = f->kind == RECORD_COUNT   ? number_parse_count(value, to, err)
+		 : f->kind == RECORD_SIZE  ? number_parse_size(value, to, err)
+		 : number_parse(value, to) ? wrong(f, "a number", value, err)
+					   : 0;
+
+	if (rc || (*to >= f->least && (!f->most || *to <= f->most)))
+		return rc;
+	return err_set(err, -EINVAL, "%s is from %llu to %llu, not %.40s", f->key.name,
+		       (unsigned long long)f->least,
+		       (unsigned long long)(f->most ? f->most : UINT64_MAX), value);
+}
+
+static void put_words(const struct record_field *f, uint64_t value, struct strbuf *out)
+{
+	bool any = false;
+	const char *word;
+	size_t len;
+
+	for (uint64_t i = 0; (word = word_at(f->words, i, &len)); i++)
+		if (f->kind == RECORD_CHOICE ? value == i : value >> i & 1) {
+			strbuf_addf(out, "%s%.*s", any ? "," : "", (int)len, word);
+			any = true;
+		}
+}
+
 int record_set(const struct record_field *f, void *s, const char *value, struct err *err)
 {
 	void *to = member_of(f, s);
@@ -119,11 +191,13 @@ int record_set(const struct record_field *f, void *s, const char *value, struct 
 		vec_push((struct words *)to, xstrdup(value));
 		return 0;
 	case RECORD_NUMBER:
-		return number_parse(value, to) ? wrong(f, "a number", value, err) : 0;
 	case RECORD_COUNT:
-		return number_parse_count(value, to, err);
 	case RECORD_SIZE:
-		return number_parse_size(value, to, err);
+		return set_number(f, to, value, err);
+	case RECORD_CHOICE:
+		return set_choice(f, to, value, err);
+	case RECORD_SET:
+		return set_set(f, to, value, err);
 	case RECORD_FLAG:
 		*(bool *)to = true;
 		return streq(value, "yes") ? 0 : wrong(f, "yes", value, err);
@@ -156,7 +230,10 @@ void record_put(const struct record_field *f, const void *s, struct strbuf *out)
 		if (*(const double *)from != 0)
 			strbuf_addf(out, "%.9g", *(const double *)from);
 	} else if (is_number(f) && *(const uint64_t *)from != f->otherwise) {
-		strbuf_addu(out, *(const uint64_t *)from);
+		if (f->words)
+			put_words(f, *(const uint64_t *)from, out);
+		else
+			strbuf_addu(out, *(const uint64_t *)from);
 	}
 }
 
@@ -169,18 +246,35 @@ static char *next_value(const struct record_field *f, char **rest)
 								 : steal(*rest);
 }
 
+static int unescape(char *value, struct err *err);
+
+/* R2, of one line. Its value is not empty, or it would be refused (R1). */
+static void check_line(const char *line, size_t len, const char *key, const char *value)
+{
+	auto_free char *copy = xmemdupz(line + strlen(key) + 1, len - strlen(key) - 2);
+	struct err none = ERR_INIT;
+
+	assert(*value && memchr(line, '\n', len) == line + len - 1); /* R1 */
+	int rc = unescape(copy, &none);
+	assert(!rc && streq(copy, value)); /* R2 */
+}
+
 static void put_line(const char *key, const char *value, struct strbuf *out)
 {
+	size_t at = out->len;
+	const char *c = value;
+
 	strbuf_addf(out, "%s ", key);
-	for (; *value; value++) {
-		if (*value == '\n' || *value == '\t' || *value == '\\') {
+	for (; *c; c++) {
+		if (*c == '\n' || *c == '\t' || *c == '\\') {
 			strbuf_addch(out, '\\');
-			strbuf_addch(out, *value == '\n' ? 'n' : *value == '\t' ? 't' : '\\');
+			strbuf_addch(out, *c == '\n' ? 'n' : *c == '\t' ? 't' : '\\');
 		} else {
-			strbuf_addch(out, *value);
+			strbuf_addch(out, *c);
 		}
 	}
 	strbuf_addch(out, '\n');
+	check_line(out->buf + at, out->len - at, key, value);
 }
 
 static void print_fields(const struct record_type *t, const void *s, struct strbuf *out);
@@ -206,11 +300,38 @@ static void print_fields(const struct record_type *t, const void *s, struct strb
 		print_field(&t->fields[i], s, out);
 }
 
+/* The fields whose values mean the same wherever and whenever they are read. */
+static void print_own(const struct record_type *t, const void *s, struct strbuf *out)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (!t->fields[i].set && !t->fields[i].part)
+			print_field(&t->fields[i], s, out);
+}
+
+/* R2, unless a field refuses its value: then the reader is told. */
+static void check_read_back(const struct record_type *t, const void *s, const char *text,
+			    size_t len)
+{
+	auto_free void *back = xcalloc(1, t->size);
+	auto_strbuf was = STRBUF_INIT, is = STRBUF_INIT;
+	struct err refused = ERR_INIT;
+
+	if (record_parse(t, text, len, t->name, back, NULL, &refused))
+		return;
+	print_own(t, s, &was);
+	print_own(t, back, &is);
+	record_release(t, back);
+	assert(was.len == is.len && streq(strbuf_str(&was), strbuf_str(&is))); /* R2 */
+}
+
 void record_print(const struct record_type *t, const void *s, struct strbuf *out)
 {
+	size_t at = out->len;
+
 	strbuf_addf(out, "%s%s %d\n%s%s\n", prefix, t->name, RECORD_FORMAT, version_key,
 		    OUTAGE_VERSION);
 	print_fields(t, s, out);
+	check_read_back(t, s, out->buf + at, out->len - at);
 }
 
 /* ---- from text ---- */
@@ -259,6 +380,7 @@ static int take(const struct record_type *t, size_t i, void *s, uint64_t *seen, 
 {
 	const struct record_field *f = &t->fields[i];
 
+	assert(i < t->n);
 	if (*seen >> i & 1 && f->kind != RECORD_LINES && f->kind != RECORD_LIST)
 		return err_set(err, -EINVAL, "%s is there twice", f->key.name);
 	*seen |= 1ULL << i;
@@ -327,21 +449,40 @@ static char *read_head(const char *line, const char *source, struct err *err)
 	return xmemdupz(line, (size_t)max(blank - line, (ptrdiff_t)0));
 }
 
-/* `rest` goes on behind the first two lines. */
-static int check_head(const struct record_type *t, char **rest, const char *source, struct err *err)
+/* Reports tell it, so it is nothing but letters, digits and marks. */
+static bool is_version(const char *text)
+{
+	size_t n = strspn(text, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				".+~_-");
+
+	return n && n <= VERSION_MAX && !text[n];
+}
+
+/* The first two lines; `rest` goes on behind them. `out` is set if they are as they should be. */
+static int take_head(char **rest, const char *source, struct record_head *out, struct err *err)
 {
 	auto_free char *type = read_head(strsep(rest, "\n"), source, err);
+	const char *line = strsep(rest, "\n");
 
 	if (!type)
 		return -EINVAL;
-	if (!streq(type, t->name))
-		return err_set(err, -EINVAL, "%s:1: it is of another kind, %.40s, not %s", source,
-			       type, t->name);
-	const char *line = strsep(rest, "\n");
-	return line && strncmp(line, version_key, strlen(version_key)) == 0
-		       ? 0
-		       : err_set(err, -EINVAL, "%s:2: it does not say the version that made it",
-				 source);
+	if (!line || strncmp(line, version_key, strlen(version_key)) != 0 ||
+	    !is_version(line + strlen(version_key)))
+		return err_set(err, -EINVAL, "%s:2: it does not say the version that made it",
+			       source);
+	*out = (struct record_head){ steal(type), xstrdup(line + strlen(version_key)) };
+	return 0;
+}
+
+static int check_head(const struct record_type *t, char **rest, const char *source, struct err *err)
+{
+	auto_record_head head = { 0 };
+	int rc = take_head(rest, source, &head, err);
+
+	if (rc || streq(head.type, t->name))
+		return rc;
+	return err_set(err, -EINVAL, "%s:1: it is of another kind, %.40s, not %s", source,
+		       head.type, t->name);
 }
 
 static int check_whole(const struct record_reader *r)
@@ -398,10 +539,10 @@ int record_load(const struct record_type *t, const char *dir, const char *name, 
 	return rc ? rc : record_parse(t, strbuf_str(&text), text.len, shown, out, NULL, err);
 }
 
-int record_type_of(const char *dir, const char *name, char **out, struct err *err)
+int record_head_of(const char *dir, const char *name, struct record_head *out, struct err *err)
 {
 	auto_free char *shown = below_shown(dir, name);
-	char head[128] = "";
+	char head[256] = "", *rest = head;
 	auto_fd fd = below_open(dir, name, O_RDONLY, err);
 
 	if (fd < 0)
@@ -409,9 +550,14 @@ int record_type_of(const char *dir, const char *name, char **out, struct err *er
 	ssize_t n = io_read_full(fd, head, sizeof(head) - 1);
 	if (n < 0)
 		return err_set(err, (int)n, "cannot read %s: %s", shown, strerror((int)-n));
-	head[strcspn(head, "\n")] = '\0';
-	*out = read_head(head, shown, err);
-	return *out ? 0 : -EINVAL;
+	return take_head(&rest, shown, out, err);
+}
+
+void record_head_release(struct record_head *h)
+{
+	free(h->type);
+	free(h->version);
+	*h = (struct record_head){ 0 };
 }
 
 int record_save(const struct record_type *t, const char *dir, const char *name, const void *s,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * record.h - what a run or a finding says of itself: a struct, and a text that people can read.
+ * record.h - reads and prints records of runs and findings: a struct, as a text for people.
  *
  * A table of fields says which members of the struct are kept, under which key, and what the value
  * of each leads to in the record of a stranger (trust.h). The text is
@@ -16,7 +16,7 @@
  *     without a value, a value that its field cannot have, a NUL, or without a key that is required
  *     is refused as a whole, with the number of the line. So what is taken for one line in scripts
  *     and messages is one.
- * R2: what was printed is read back as the same struct (a double to nine digits, an empty text as
+ * R2: a printed text is read back as the same struct (a double to nine digits, an empty text as
  *     none), and printed as the same text.
  * R3: every key has been thought about: none leads to TRUST_UNKNOWN.
  */
@@ -39,9 +39,11 @@ enum record_kind {
 	RECORD_NUMBER, /* uint64_t */
 	RECORD_COUNT,  /* uint64_t, which may be written as 20k */
 	RECORD_SIZE,   /* uint64_t, which may be written as 4M */
+	RECORD_CHOICE, /* uint64_t: the place of the value among `words` */
+	RECORD_SET,    /* uint64_t, "a,c": bit 0 for the first of `words`, and so on */
 	RECORD_FLAG,   /* bool */
 	RECORD_REAL,   /* double */
-	RECORD_OTHER,  /* whatever set() and put() know; it owns no memory */
+	RECORD_OTHER,  /* known to set() and put() only; owns no memory */
 	RECORD_PARTS,  /* struct record_parts: structs with fields of their own */
 };
 
@@ -50,8 +52,10 @@ struct record_field {
 	enum record_kind kind;
 	size_t at; /* of the member */
 	bool required;
-	uint64_t otherwise; /* the default of a number */
-	const char *option; /* that sets it, if it has another name; "": none does; for plans */
+	uint64_t otherwise;   /* the default of a number */
+	const char *words;    /* the values that there are, with a blank between them */
+	uint64_t least, most; /* of a number; most 0: no bound */
+	const char *option;   /* that sets it, if it has another name; "": none does; for plans */
 	/* Instead of what the kind does, or NULL; set() refuses a value that cannot be. */
 	int (*set)(void *member, const char *value, struct err *err);
 	/* Adds nothing if the member is at its default. */
@@ -110,8 +114,14 @@ int record_parse(const struct record_type *t, const char *text, size_t len, cons
 /* The file NAME below DIR (below.h). */
 int record_load(const struct record_type *t, const char *dir, const char *name, void *out,
 		struct err *err) must_check;
-/* The type of a record, by its first line, to be freed. */
-int record_type_of(const char *dir, const char *name, char **out, struct err *err) must_check;
+/* The type and the version in the first two lines of a record. */
+struct record_head {
+	char *type, *version;
+};
+int record_head_of(const char *dir, const char *name, struct record_head *out, struct err *err)
+	must_check;
+void record_head_release(struct record_head *h);
+#define auto_record_head auto_call(record_head_release) struct record_head
 int record_save(const struct record_type *t, const char *dir, const char *name, const void *s,
 		struct err *err) must_check;
 
@@ -119,7 +129,7 @@ int record_save(const struct record_type *t, const char *dir, const char *name, 
 bool record_key(const struct record_type *t, size_t i, struct trust_key *out);
 /*
  * Adds in words what the record of a stranger would do, commands first. TRUST_TARGET and
- * TRUST_IMAGE are left to who knows targets, and so are parts.
+ * TRUST_IMAGE are left to callers that know targets, and so are parts.
  */
 void record_would(const struct record_type *t, const void *s, struct strbuf *would);
 

@@ -29,8 +29,8 @@ struct check_blocks {
 struct check_blocks_list vec_of(struct check_blocks);
 
 /*
- * Everything that was persisted is there, nothing that was removed is back, renames are atomic,
- * and what was not persisted has a value it once had.
+ * Everything that was persisted is there, nothing that was removed is back, renames are atomic, and
+ * data that was not persisted has a value it once had.
  */
 void check_persisted(const struct promises *p, const struct tree *seen,
 		     const struct check_blocks_list *blocks, struct findings *out);

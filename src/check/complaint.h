@@ -16,8 +16,8 @@ extern const char *const complaint_bugs[];
 #define COMPLAINT_PROGRAM "traps: "
 /*
  * or has one of these: a processor, or a queue, that did not move for seconds. So it looks when the
- * machine was busy, or a virtual one was not let run; a file system that never ends is seen by who
- * waits for it.
+ * machine was busy, or a virtual one was not let run; a file system that never ends is seen by the
+ * process that waits for it.
  */
 extern const char *const complaint_stalls[];
 

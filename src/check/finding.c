@@ -44,8 +44,8 @@ enum finding_kind finding_kind_find(const char *name)
 }
 
 /*
- * What programs and the kernel say has lines; the words of a finding are one. What is too long is
- * cut between words. Takes the text over.
+ * Makes one line of a text: output of programs and of the kernel has lines; the words of a finding
+ * are one. Long text is cut between words. Takes the text over.
  */
 static char *one_line(char *text)
 {

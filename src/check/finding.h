@@ -33,7 +33,7 @@ const char *finding_kind_why(enum finding_kind kind);
 
 struct finding {
 	enum finding_kind kind;
-	char *path;    /* what it is about, or "" */
+	char *path;    /* the path concerned, or "" */
 	char *words;   /* "A/bar: size is 0, was 4096" */
 	char *promise; /* why that is not allowed: "fsync A/bar (operation 3) had returned", or ""
 			*/

@@ -30,7 +30,8 @@ const struct guarantee guarantees[] = {
 	},
 	{
 		.name = "linux",
-		.help = "what ext4, xfs and btrfs promise: fsync of a file persists its names too, "
+		.help = "the promises of ext4, xfs and btrfs: fsync of a file persists its names "
+			"too, "
 			"and rename is atomic",
 		.fsync_names = true,
 		.fsync_dir_line = true,

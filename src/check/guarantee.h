@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guarantee.h - what a file system promises to keep when the power fails.
+ * guarantee.h - the promises of a file system on what survives a power failure.
  *
  * doc/guarantees.md has the source of each promise, and which file system gets which profile. A
  * checker reports only what breaks one of these.

@@ -140,7 +140,7 @@ static bool names_device(const char *text, const char *device)
 	return complaint_has_word(text, flush);
 }
 
-/* By its first line, somebody only waits for long. */
+/* Whether the block, by its first line, is only of a process that waits for long. */
 static bool is_slow(const char *text)
 {
 	const char *words = strstr(text, "blocked for more than");
@@ -184,7 +184,7 @@ static bool is_claimed(const struct kmsg *k, uint64_t seq)
 
 /* ---- reading ---- */
 
-/* What is done with what is read. */
+/* The purpose of a look at the log. */
 struct reading {
 	const char *device;
 	bool of_device, parent;
@@ -270,7 +270,7 @@ static void note_lost(struct kmsg *k)
 		k->lost = true;
 }
 
-/* Once in a run, by whoever has no parent. */
+/* Warns once in a run, in a process without a parent. */
 static void tell_lost(struct kmsg *k)
 {
 	if (k->told_lost || !(k->lost || (k->shared && atomic_load(&k->shared->lost))))
@@ -305,7 +305,7 @@ bool kmsg_read(struct kmsg *k, const char *device, bool of_device, struct strbuf
 	size_t before = out->len;
 
 	read_all(k, &r);
-	/* What we ran into ourselves is there to its end before we can ask. */
+	/* A block that we ran into ourselves is there to its end before we can ask. */
 	end_block(k, &r);
 	return out->len > before;
 }

@@ -7,9 +7,10 @@
  * the same log, so each must know which of those blocks are its own:
  *
  * K1: a block is a reader's own if it names the reader's device, or the reader or a process below
- *     it. Nobody takes what may be another's.
- * K2: what a reader takes, it claims; the parent of all readers keeps the blocks that none claimed,
- *     so none is lost. Who has no parent (no `shared`) keeps what is nobody's, too.
+ *     it. No reader takes what may be another's.
+ * K2: a reader claims the blocks that it takes; the parent of all readers keeps the blocks that
+ *     none claimed, so none is lost. A reader without a parent (no `shared`) keeps unclaimed
+ *     blocks, too.
  * K3: blocks of a process that is known, and not of this run, are neither's.
  */
 #ifndef CHECK_KMSG_H
@@ -38,17 +39,17 @@ struct kmsg_block {
 
 void kmsg_block_release(struct kmsg_block *b);
 /*
- * Adds what was said to what the file NAME below DIR holds (see base/below.h), if there is one. It
- * becomes a new file, on disk when this returns.
+ * Adds the block to the file NAME below DIR (see base/below.h), if there is one. The result is a
+ * new file, on disk when this returns.
  */
 int kmsg_block_append(const struct kmsg_block *b, const char *dir, const char *name,
 		      struct err *err) must_check;
 
 struct kmsg {
 	int fd;			    /* -1: it cannot be read */
-	struct kmsg_shared *shared; /* NULL: nobody else reads */
+	struct kmsg_shared *shared; /* NULL: no other reader */
 	bool lost, told_lost;
-	struct kmsg_block block; /* that is being read, if it has lines */
+	struct kmsg_block block; /* being read, if it has lines */
 	struct strbuf lines;
 	uint64_t grew_ns;			    /* when it did */
 	struct vec_of(struct kmsg_block) unclaimed; /* of the parent */
@@ -66,7 +67,7 @@ bool kmsg_read(struct kmsg *k, const char *device, bool of_device, struct strbuf
 
 /* For the parent: keeps blocks that may be of this run. To be called every now and then. */
 void kmsg_watch(struct kmsg *k);
-/* At the end: false if there is no other block that nobody claimed; else it is the caller's. */
+/* At the end: false if there is no other block that was not claimed; else it is the caller's. */
 bool kmsg_next_unclaimed(struct kmsg *k, struct kmsg_block *out);
 /* Hands over all of these, after a last look, and closes. */
 void kmsg_finish(struct kmsg *k, void (*take)(void *ctx, const struct kmsg_block *b), void *ctx);

@@ -159,7 +159,8 @@ static int compare_paths(const void *a, const void *b)
 const struct history_paths *op_history_paths_at(struct op_history *h, size_t state)
 {
 	assert(state < h->states.n);
-	/* All that there are, so that what is returned stays in its place until the next operation.
+	/*
+	 * All that there are, so that a returned state stays in its place until the next operation.
 	 */
 	while (h->paths.n < h->states.n) {
 		struct history_paths paths = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * op_history.h - what a run did: the expected state after every operation.
+ * op_history.h - the history of a run: the expected state after every operation.
  *
  * State 0 is the empty file system; state i + 1 is the one after operation i. States come from
  * the reference file system, which performs the same operations as the target; where the target's

@@ -4,9 +4,9 @@
  *
  * P1: a path that a promise covers leads to what it led to in some state since the promise, or to
  *     nothing if it led to nothing in one of them. One that none covers may be as in any state.
- * P2: what is at a path is some inode that the history had there: its type fits, and each of its
- *     attributes has the value of some state since the attributes were promised. Where nothing is
- *     ordered, this holds for promised files only.
+ * P2: a path has some inode that the history had there: its type fits, and each of its attributes
+ *     has the value of some state since the attributes were promised. Where nothing is ordered,
+ *     this holds for promised files only.
  * P3: the size is between the least and the largest since it was promised; each 512 bytes of the
  *     data (or what else the storage writes as one) are those of some state since they were
  *     promised, of the same inode.
@@ -32,7 +32,7 @@ static bool changed_by(const struct promises *p, size_t op, const char *path)
 	return before != after || !before || inode_in(p, op, before) != inode_in(p, op + 1, after);
 }
 
-/* P5: commands of several parts, of which nobody knows what is in between. */
+/* P5: commands of several parts, whose states in between are unknown. */
 static bool may_be_part(const struct promises *p, const char *path, size_t from)
 {
 	for (size_t i = from; i < p->last && i < p->h->w->ops.n; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* persisted_impl.h - what the parts of check_persisted() share. */
+/* persisted_impl.h - shared by the parts of check_persisted(). */
 #ifndef CHECK_PERSISTED_IMPL_H
 #define CHECK_PERSISTED_IMPL_H
 
@@ -37,7 +37,7 @@ struct values {
 void values_add(struct values *set, uint64_t v);
 bool values_has(const struct values *set, uint64_t v);
 
-/* What speaks against the entry being this inode. */
+/* Lists what speaks against the entry being this inode. */
 void persisted_inode(struct comparison *c, const struct tree_entry *e, uint64_t ino,
 		     const struct reffs_attr *attr);
 
@@ -45,7 +45,7 @@ void persisted_path(struct comparison *c, const char *path);
 /* Whether a path was reported already through a directory above it. */
 bool persisted_below_missing(const struct comparison *c, const char *path);
 bool persisted_was_ever(const struct promises *p, const char *path);
-/* What may be at a path that no state had, but that parts of several make. */
+/* The inodes that may be at a path that no state had, but that parts of several make. */
 struct values persisted_composed_at(const struct promises *p, const char *path);
 
 /* An inode that had to exist is under one of its names, ... */

@@ -365,7 +365,7 @@ static void check_device(struct comparison *c, const struct tree_entry *e, uint6
 	persisted_report(c, FINDING_RDEV, e->path, promise_for_attributes(c->p, ino), &words);
 }
 
-/* What speaks against the entry being this inode. */
+/* Lists what speaks against the entry being this inode. */
 void persisted_inode(struct comparison *c, const struct tree_entry *e, uint64_t ino,
 		     const struct reffs_attr *attr)
 {

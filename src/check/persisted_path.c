@@ -49,7 +49,7 @@ bool persisted_was_ever(const struct promises *p, const char *path)
 
 /* ---- paths that no state had, but that parts of several make ---- */
 
-/* From which state on names may come: what was there before all was made durable is gone. */
+/* From which state on names may come: names from before all was made durable are gone. */
 static size_t since_all(const struct promises *p)
 {
 	size_t from = 0;
@@ -86,9 +86,9 @@ static void add_entries(const struct promises *p, const struct values *dirs, con
 }
 
 /*
- * What a path may lead to if each directory on it may be where it was in one state, and hold what
- * it held in another: a file that was made in a moved directory is at the old place of that
- * directory if only the file was synced.
+ * The inodes of a path if each directory on it may be where it was in one state, and hold what it
+ * held in another: a file that was made in a moved directory is at the old place of that directory
+ * if only the file was synced.
  */
 struct values persisted_composed_at(const struct promises *p, const char *path)
 {

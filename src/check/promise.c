@@ -75,7 +75,7 @@ static void add(struct promises *p, enum promise_kind kind, size_t op, uint64_t 
 	vec_push(&p->list, (struct promise){ .kind = kind, .state = op + 1, .op = op, .ino = ino });
 }
 
-/* What was written is durable; older data need not be. */
+/* The written range is durable; older data need not be. */
 static void add_range(struct promises *p, size_t i, uint64_t ino)
 {
 	uint64_t from, to;
@@ -91,7 +91,7 @@ static void add_range(struct promises *p, size_t i, uint64_t ino)
 	vec_last(&p->list).to = to;
 }
 
-/* What operation `i`, which succeeded, promises. */
+/* Adds the promises of operation `i`, which succeeded. */
 static void add_promise(struct promises *p, size_t i)
 {
 	const struct op *op = &p->h->w->ops.v[i];
@@ -248,7 +248,7 @@ static bool covers_path(const struct promises *p, const struct promise *x, const
 	return false;
 }
 
-/* A path is durable where its directory is: without that, nobody could reach it. */
+/* A path is durable where its directory is: without that, the path could not be reached. */
 static bool reachable(const struct promises *p, const struct promise *x, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -302,7 +302,7 @@ const struct promise *promise_for_length(const struct promises *p, uint64_t ino,
 
 		if (x->kind != PROMISE_RANGE || x->ino != ino)
 			continue;
-		/* What was cut off since then need not be there. */
+		/* Bytes that were cut off since then need not be there. */
 		for (size_t s = x->state; s <= p->last; s++)
 			needed = min(needed, size_of(p, s, ino));
 		if (needed > *length) {

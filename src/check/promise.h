@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * promise.h - what had been promised to survive when the power failed.
+ * promise.h - the promises that had been made when the power failed.
  *
  * Each persistence operation that returned makes a point: from state `state` on, something is
  * durable. Items that no point covers may have any value the history gives them.
@@ -46,7 +46,7 @@ void promises_release(struct promises *p);
 const struct promise *promise_for_path(const struct promises *p, const char *path);
 const struct promise *promise_for_attributes(const struct promises *p, uint64_t ino);
 const struct promise *promise_for_size(const struct promises *p, uint64_t ino);
-/* What must at least be there so that bytes promised by msync or a synced write can be read. */
+/* The length that is needed at least to read the bytes promised by msync or a synced write. */
 const struct promise *promise_for_length(const struct promises *p, uint64_t ino, uint64_t *length);
 const struct promise *promise_for_byte(const struct promises *p, uint64_t ino, uint64_t offset);
 /*

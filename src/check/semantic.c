@@ -42,7 +42,7 @@ size_t semantic_op(struct semantic_table *t, const char *text, unsigned promises
 	return t->ops.n - 1;
 }
 
-/* What a user sees is the same, whatever checkers say of it. */
+/* Whether a user sees the same, whatever checkers say of it. */
 static bool looks_same(const struct semantic_table *t, const struct semantic_seen *a,
 		       const struct semantic_seen *b)
 {
@@ -83,6 +83,7 @@ void semantic_add(struct semantic_table *t, size_t index, const struct semantic_
 	assert(index < t->ops.n);
 	struct semantic_op *op = &t->ops.v[index];
 	size_t state = get_state(t, op, seen);
+	assert(state < op->states.n && same(t, &op->states.v[state].seen, seen)); /* S1 */
 	struct semantic_origin o = *origin;
 
 	o.id = arena_strdup(&t->arena, origin->id);
@@ -155,7 +156,7 @@ static bool breaks_atomicity(const struct semantic_judge *j, const struct semant
 	       !is(j, j->before, &s->seen) && !is(j, j->after, &s->seen);
 }
 
-/* What another checker complains of has the name of the promise that it breaks, if there is one. */
+/* Names another checker's complaint after the promise that it breaks, if there is one. */
 static enum semantic_kind name_complaint(const struct semantic_judge *j,
 					 const struct semantic_state *s)
 {
@@ -205,7 +206,7 @@ static enum semantic_cause cause_of(const struct semantic_state *s, enum semanti
 			continue;
 		if (semantic_is_complete(o))
 			return SEMANTIC_LOGIC;
-		/* What can still be torn when it is over was not flushed. */
+		/* A store that can still be torn when the operation is over was not flushed. */
 		if (!o->torn || o->where == SEMANTIC_END)
 			cause = SEMANTIC_ORDERING;
 	}
@@ -213,7 +214,7 @@ static enum semantic_cause cause_of(const struct semantic_state *s, enum semanti
 }
 
 /*
- * In how many stores two crashes of one point differ, or `limit` if it is that or more. What is in
+ * In how many stores two crashes of one point differ, or `limit` if it is that or more. Stores in
  * the one list and not in the other survived in one of them only.
  */
 static size_t distance(const struct semantic_origin *a, const struct semantic_origin *b,
@@ -253,7 +254,7 @@ static bool is_good(const struct semantic_judge *j, size_t state, const struct s
 		    enum semantic_kind kind)
 {
 	if (o->torn)
-		return false; /* what it differs in cannot be said in whole stores */
+		return false; /* the difference cannot be told in whole stores */
 	if (kind == SEMANTIC_NOT_SINGLE)
 		return o->where == SEMANTIC_END && !j->bad.v[state] &&
 		       is(j, j->after, &j->op->states.v[state].seen);
@@ -318,7 +319,7 @@ static bool was_blamed(const struct semantic_judge *j, const struct semantic_see
 	return c && c->blamed;
 }
 
-/* What is possible at the end of an operation may be seen in the next ones. */
+/* States that are possible at the end of an operation may be seen in the next ones. */
 static void carry_on(struct semantic_judge *j)
 {
 	bool synchronous = j->op->promises & SEMANTIC_SYNCHRONOUS;

@@ -15,13 +15,13 @@
  *
  * The state before an operation is what a crash at its begin recovers to if everything that was in
  * flight survived; where none was added, the state after the operation before. The state after it
- * is the same at its end. What cannot be said for want of these is not said.
+ * is the same at its end. Violations that cannot be decided without these states are not reported.
  *
  * Other checkers may have their say, too (semantic_seen.wrong): what they complain of is a
- *violation whatever the operation promises, and gets the same diagnosis.
+ * violation whatever the operation promises, and gets the same diagnosis.
  *
- * What an operation leaves undecided goes on to the next ones: a state that was possible at the end
- * of one is no news in the next, until one that is synchronous ends in a single state.
+ * States that an operation leaves undecided go on to the next ones: a state that was possible at
+ * the end of one is no news in the next, until one that is synchronous ends in a single state.
  *
  * No I/O; not thread-safe.
  */
@@ -33,20 +33,21 @@
 #include "base/strbuf.h"
 #include "base/vec.h"
 
-/* What an operation promises; data writes are often not atomic. */
+/* The promises of an operation; data writes are often not atomic. */
 enum {
-	SEMANTIC_SYNCHRONOUS = 1 << 0, /* when it returns, what it did is durable */
+	SEMANTIC_SYNCHRONOUS = 1 << 0, /* when it returns, its effect is durable */
 	SEMANTIC_ATOMIC = 1 << 1,      /* at any time, all of it is seen or nothing */
 };
 
-/* What was recovered. */
+/* A recovered state, as it was seen. */
 struct semantic_seen {
 	struct hash128 state; /* without times */
 	struct hash128 timed; /* with times; only looked at if the table is asked to */
 	bool failed;	      /* recovery failed: there is no state, and no hash */
 	/*
 	 * Another checker has found something wrong with it: with the same state, and where it was
-	 * seen, it may have found nothing. What is wrong for another reason is another state.
+	 * seen, it may have found nothing. A state that is wrong for another reason is another
+	 * state.
 	 */
 	bool wrong;
 	struct hash128 why;
@@ -115,11 +116,11 @@ enum semantic_kind {
 	SEMANTIC_WRONG,	     /* none of these, but another checker says so */
 };
 
-/* What would mend it. */
+/* The remedy for a violation. */
 enum semantic_cause {
 	SEMANTIC_ORDERING, /* a flush or a fence: all its crashes lost some of what was in flight */
 	SEMANTIC_LOGIC,	   /* neither: a complete prefix shows it */
-	SEMANTIC_TEARING,  /* neither: what is torn must be guarded; nothing whole shows it */
+	SEMANTIC_TEARING,  /* neither: a torn part must be guarded; nothing whole shows it */
 };
 
 /* A store that makes the difference between a state that is allowed and one that is not. */

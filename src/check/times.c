@@ -43,7 +43,7 @@ static struct tree_time pick(const struct check_times *x, bool ctime)
 	return ctime ? x->ctime : x->mtime;
 }
 
-/* T1, T2. What was never seen alive is not judged. */
+/* T1, T2. An inode that was never seen alive is not judged. */
 static bool is_allowed(const struct context *c, uint64_t ino, size_t from, bool ctime,
 		       struct tree_time t)
 {

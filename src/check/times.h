@@ -22,7 +22,7 @@ struct check_stamp {
 	struct tree_time mtime, ctime;
 };
 
-/* What the live target had: after an operation, of each inode of the reference. */
+/* The times on the live target: after an operation, of each inode of the reference. */
 struct check_times {
 	size_t state;
 	uint64_t ino;

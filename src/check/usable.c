@@ -32,7 +32,7 @@ static bool is_full(int error)
 	return error == ENOSPC || error == EDQUOT;
 }
 
-/* What a write of all of it failed with; one that stopped early had no room for the rest. */
+/* The error of a write of all of it; one that stopped early had no room for the rest. */
 static int write_error(ssize_t written, size_t wanted)
 {
 	return written < 0 ? errno : (size_t)written < wanted ? ENOSPC : 0;

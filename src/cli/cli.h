@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cli.h - what the commands share. A command is one file, one entry in commands.def, one manual
- * page. Only this room prints and exits.
+ * cli.h - the part that all commands share. A command is one file, one entry in commands.def, one
+ * manual page. Only this room prints and exits.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
 #include "base/err.h"
+#include "base/json.h"
 #include "cli/options.h"
 
-/* What scripts may rely on. */
+/* Scripts may rely on these. */
 enum exit_status {
 	EXIT_OK = 0,	   /* ran to its end and found nothing */
 	EXIT_FINDINGS = 1, /* found something */
@@ -19,7 +20,7 @@ enum exit_status {
 struct command {
 	const char *name;
 	const char *summary; /* half a line, for the list of commands; NULL: it is in none */
-	const char *usage;   /* what --help prints before the options */
+	const char *usage;   /* --help prints it before the options */
 	const char *notes;   /* and after them, or NULL */
 	const struct opt *options;
 	enum opt_order order;
@@ -46,6 +47,19 @@ int cli_failf(const char *fmt, ...) printf_like(1, 2);
 const char *cli_why_untried(bool signalled, uint64_t time_ns);
 /* The same for a wrong command line, with a hint at --help. */
 int cli_usage(const struct command *cmd, const char *fmt, ...) printf_like(2, 3);
+
+/* An object of JSON on standard output: it is open in between, and printed at the end. */
+void cli_json_begin(struct json *j);
+void cli_json_end(struct json *j);
+/* One that is nothing but KV()s. */
+#define cli_json(...)                                                                              \
+	do {                                                                                       \
+		struct json cli_json_;                                                             \
+                                                                                                   \
+		cli_json_begin(&cli_json_);                                                        \
+		json_kvs(&cli_json_, __VA_ARGS__);                                                 \
+		cli_json_end(&cli_json_);                                                          \
+	} while (0)
 
 /*
  * For a command that keeps what it makes: makes the key of this user (trust.h). If there can be

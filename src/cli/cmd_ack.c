@@ -13,7 +13,7 @@ static int acknowledge(const struct strbuf *line)
 	const char *path = getenv(FORGET_RECORD_ACK);
 
 	if (!path)
-		return cli_failf("nobody listens: " FORGET_RECORD_ACK
+		return cli_failf("no run listens: " FORGET_RECORD_ACK
 				 " is not set; use it in the run of 'outage app'");
 	/* One write, so that those of several processes do not mix. */
 	if (line->len > PIPE_BUF)
@@ -28,7 +28,7 @@ static int acknowledge(const struct strbuf *line)
 }
 
 static const struct opt options[] = { { OPT_ARGUMENT, .arg = "TEXT...",
-					.help = "what is done; -- before one that begins with -" },
+					.help = "the words; -- before one that begins with -" },
 				      OPT_END };
 
 static int run(void *unused, struct args *args)

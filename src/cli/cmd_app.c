@@ -7,31 +7,50 @@
 #include <unistd.h>
 
 #include "app/app_record.h"
+#include "app/app_recovery.h"
 #include "app/app_run.h"
 #include "app/app_words.h"
 #include "base/io.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "cli/cli.h"
 #include "cli/groups.h"
 #include "run/store.h"
 
-enum { END_CHECKS = 3 };
+enum {
+	END_CHECKS = 3,
+	CRASH_REORDER = 1 << 0,
+	CRASH_RECOVERY = 1 << 1, /* of the words of --crash */
+};
+
+/* A finding that was told. */
+struct told_finding {
+	uint64_t states;
+	char *cause; /* NULL: not known */
+	bool nested;
+};
 
 struct app {
 	struct app_plan plan;
 	struct app_run run;
 	const char *output;
-	uint64_t time_ns, limit, jobs;
+	uint64_t time_ns, limit, jobs, recoveries;
+	unsigned crash;
 	bool json, terminal;
 	struct posix_log log;
+	/* The searched run, or a restart of it. */
+	struct app_run *at;
+	const struct posix_log *at_log;
+	struct vec_of(struct told_finding) told; /* by the number of the finding */
+	struct vec_of(uint64_t) numbers;	 /* of the search's findings */
+	struct app_changed changed;
 	struct app_summary summary;
-	bool by_signal; /* what ended the search */
-	bool broken;	/* or that it could not go on */
+	bool by_signal; /* a signal ended the search */
+	bool broken;	/* or the search could not go on */
 	bool made;	/* the run's directory is ours, and not one that was there */
-	bool synced;	/* what a finding needs is on disk */
-	uint64_t start_ns, shown_ns;
+	size_t synced;	/* files that a finding needs are on disk: 1 + restarts; 0: none */
+	uint64_t start_ns, explored_ns, shown_ns;
+	double checked_s; /* until all states of the run were checked */
 	struct launcher *launcher;
 	struct err err;	     /* of a finding that could not be kept */
 	struct err unmarked; /* why nothing gets this user's mark */
@@ -92,19 +111,19 @@ static int end_differs(const struct app *a, struct err *err)
 		       app_plan_asks(&a->plan));
 }
 
-static struct app_search_opts search_of(struct app *a)
+static struct app_search_opts search_of(struct app *a, struct app_run *run)
 {
-	struct app_search_opts o = app_run_search(&a->run);
+	struct app_search_opts o = app_run_search(run);
 
 	o.launcher = a->launcher;
 	o.stop = &told_to_stop;
 	return o;
 }
 
-/* What the query shows before the run may be there after any crash. */
+/* The query's lines before the run may be there after any crash. */
 static int show_before(struct app *a, struct strbuf *shown, struct err *err)
 {
-	struct app_search_opts o = search_of(a);
+	struct app_search_opts o = search_of(a, &a->run);
 	struct verdict v = { 0 };
 	int rc = search_one(&o, "0.0", &v, err);
 
@@ -115,12 +134,12 @@ static int show_before(struct app *a, struct strbuf *shown, struct err *err)
 	return rc;
 }
 
-/* What the check says of the directory as the run left it, several times. */
+/* Checks the directory as the run left it, several times. */
 static int verify_end(struct app *a, struct err *err)
 {
 	auto_free char *id = xasprintf("1.%zu", a->run.trace.events.n);
 	auto_strbuf first = STRBUF_INIT;
-	struct app_search_opts o = search_of(a);
+	struct app_search_opts o = search_of(a, &a->run);
 	struct verdict v = { 0 };
 	int rc = 0;
 
@@ -150,6 +169,27 @@ static int verify_end(struct app *a, struct err *err)
 
 /* ---- while it runs ---- */
 
+/* Which restart of the run it is: its directory has that name. */
+static const char *nested_number(const struct app *a)
+{
+	return strrchr(a->at->dir, '/') + 1;
+}
+
+/* The state after the first crash is good; the explanation is about the second. */
+static void tell_first_crash(const struct app *a, struct app_case *c)
+{
+	auto_free char *title = steal(c->title), *state = steal(c->state);
+	uint64_t point = a->at->plan.outer_point;
+	auto_strbuf where = STRBUF_INIT;
+
+	if (point)
+		app_words_event(&a->run.trace, &a->log, point - 1, &where);
+	c->title = xasprintf("the power failed again while it came up after a crash %s%s: %s",
+			     point ? "after " : "before the first operation", strbuf_str(&where),
+			     title);
+	c->state = xasprintf("r%s:%s", nested_number(a), state);
+}
+
 static void make_case(const struct app *a, const struct search_found *f, struct app_case *c)
 {
 	*c = (struct app_case){ .state = xstrdup(f->why.id),
@@ -161,29 +201,30 @@ static void make_case(const struct app *a, const struct search_found *f, struct 
 				.harm = f->why.harm,
 				.cause = f->why.cause ? xstrdup(f->why.cause) : NULL,
 				.seen = xstrdup(f->verdict.seen ? f->verdict.seen : "") };
-	app_words_case(&a->run.history, &a->log, &a->run.stacks, &a->plan, &f->why, c);
+	app_words_case(&a->at->history, a->at_log, &a->at->stacks, &a->plan, &f->why, c);
+	if (a->at != &a->run)
+		tell_first_crash(a, c);
 	strbuf_add(&c->said, strbuf_str(&f->verdict.said), f->verdict.said.len);
 }
 
 static void save_case(struct app *a, uint64_t n, const struct app_case *c)
 {
-	/* With the first one, what all of them need. */
-	int rc = a->synced ? 0 : case_run_sync(&app_kind, a->run.dir, &a->err);
+	/* With the first one, what all of them need; and again what was recorded since. */
+	int rc = a->synced > a->run.nested.n ? 0 : case_run_sync(&app_kind, a->run.dir, &a->err);
 
-	a->synced = true;
-	if (rc || app_case_save(a->run.dir, n, c, true, &a->err))
+	a->synced = 1 + a->run.nested.n;
+	if (rc || app_case_save(a->run.dir, n, c, &a->err))
 		a->summary.errors++;
 }
 
-/* It has the number of the next finding, which is this one or takes its place. */
+/* The case has the number of the next finding, which is this one or takes its place. */
 static void on_failed(void *ctx, const struct search_found *f)
 {
 	struct app *a = ctx;
 	struct app_case c;
 
 	make_case(a, f, &c);
-	if (app_case_save(a->run.dir, a->summary.findings, &c, false, &a->err))
-		a->summary.errors++;
+	save_case(a, a->summary.findings, &c);
 	app_case_release(&c);
 }
 
@@ -202,21 +243,39 @@ static void print_case(const struct app *a, const struct app_case *c, uint64_t n
 	       c->title);
 	if (c->fix)
 		printf("       mend it with: %s\n", c->fix);
-	printf("       %s/findings/%llu\n", a->run.dir, (unsigned long long)n);
+	printf("       %s/findings/%llu\n", a->run.dir, llu(n));
 	if (c->shown < c->asked)
 		printf("       shown %llu of %llu times: the %s depends on more than the "
 		       "directory\n",
-		       (unsigned long long)c->shown, (unsigned long long)c->asked,
-		       app_plan_asks(&a->plan));
+		       llu(c->shown), llu(c->asked), app_plan_asks(&a->plan));
 	fflush(stdout);
+}
+
+/* Restarts are much alike: the finding of an earlier one with the same cause, or UINT64_MAX. */
+static uint64_t find_told(const struct app *a, const char *cause)
+{
+	for (size_t i = 0; a->at != &a->run && cause && i < a->told.n; i++)
+		if (a->told.v[i].nested && a->told.v[i].cause && streq(a->told.v[i].cause, cause))
+			return i;
+	return UINT64_MAX;
 }
 
 static void on_found(void *ctx, const struct search_found *f)
 {
 	struct app *a = ctx;
-	uint64_t n = a->summary.findings++;
+	const char *cause = f->why.kind == EXPLAIN_NOT ? NULL : f->why.cause;
+	uint64_t n = find_told(a, cause);
 	struct app_case c;
 
+	if (n != UINT64_MAX) {
+		vec_push(&a->numbers, n);
+		on_dropped(a);
+		return;
+	}
+	n = a->summary.findings++;
+	vec_push(&a->numbers, n);
+	vec_push(&a->told,
+		 (struct told_finding){ 0, cause ? xstrdup(cause) : NULL, a->at != &a->run });
 	make_case(a, f, &c);
 	save_case(a, n, &c);
 	if (!a->json)
@@ -234,8 +293,7 @@ static void on_progress(void *ctx, const struct search_totals *t, uint64_t findi
 		return;
 	a->shown_ns = now;
 	fprintf(stderr, "\r\033[K%llu states checked, %llu fail, %llu findings, %.0f/s",
-		(unsigned long long)t->checked, (unsigned long long)t->failing,
-		(unsigned long long)findings, rate);
+		llu(t->checked), llu(t->failing), llu(findings), rate);
 	if (a->time_ns)
 		fprintf(stderr, ", at most %.0f s left",
 			max((double)a->time_ns / 1e9 - elapsed(a), 0.0));
@@ -250,16 +308,19 @@ static void on_progress(void *ctx, const struct search_totals *t, uint64_t findi
 static void keep_counts(struct app *a, const struct search_result *r)
 {
 	for (size_t i = 0; i < r->found.n; i++) {
-		auto_free char *dir = xasprintf("%s/findings/%zu", a->run.dir, i);
+		uint64_t n = a->numbers.v[i];
+		auto_free char *dir =
+			xasprintf("%s/findings/%llu", a->run.dir, (unsigned long long)n);
 		struct app_case c = { 0 };
 
+		a->told.v[n].states += r->found.v[i].states;
 		if (app_case_load(dir, &c, &a->err))
 			continue;
-		bool same = c.states == r->found.v[i].states;
+		bool same = c.states == a->told.v[n].states;
 
-		c.states = r->found.v[i].states;
+		c.states = a->told.v[n].states;
 		if (!same)
-			save_case(a, i, &c);
+			save_case(a, n, &c);
 		app_case_release(&c);
 	}
 }
@@ -280,48 +341,43 @@ static void summarise(struct app *a, const struct search_result *r)
 	s->left_out = t->states.left_out + (double)t->states.waiting;
 	s->budget_hit = t->states.budget_hit || t->stopped;
 	s->unexplained = t->unexplained;
-	s->elapsed_s = elapsed(a);
+	s->elapsed_s = a->checked_s = elapsed(a);
 	if (t->unexplained > t->unsteady)
 		vec_push(&s->notes,
 			 xasprintf("the cause of %llu %s is not known, as the explanation was cut "
 				   "short: a longer run tells it",
-				   (unsigned long long)(t->unexplained - t->unsteady),
-				   plural(t->unexplained - t->unsteady, "finding", "findings")));
+				   COUNT_S(t->unexplained - t->unsteady, "finding")));
 	if (t->unsteady)
 		vec_push(&s->notes,
 			 xasprintf("the cause of %llu %s is not known, as the %s does not always "
 				   "say the same of one state: it depends on more than the "
 				   "directory, or what it starts does",
-				   (unsigned long long)t->unsteady,
-				   plural(t->unsteady, "finding", "findings"),
-				   app_plan_asks(&a->plan)));
+				   COUNT_S(t->unsteady, "finding"), app_plan_asks(&a->plan)));
 	if (a->run.history.maps)
 		vec_push(&s->notes, xstrdup("files were written through mappings: what was stored "
 					    "there is seen only when it is written back"));
 	for (size_t i = 0; i < a->run.stacks.missing.n; i++)
 		vec_push(&s->notes, xasprintf("%llu %s no call stack: %s",
-					      (unsigned long long)a->run.stacks.missing.v[i].count,
-					      plural(a->run.stacks.missing.v[i].count,
-						     "operation has", "operations have"),
+					      COUNT(a->run.stacks.missing.v[i].count,
+						    "operation has", "operations have"),
 					      a->run.stacks.missing.v[i].reason));
 	if (a->run.history.skipped)
 		vec_push(&s->notes, xasprintf("%llu operations on things that the record does not "
 					      "know were passed over",
-					      (unsigned long long)a->run.history.skipped));
+					      llu(a->run.history.skipped)));
 	if (t->left)
 		vec_push(&s->notes, xasprintf("%llu checks left processes behind, which were ended",
-					      (unsigned long long)t->left));
+					      llu(t->left)));
 	if (t->unlike)
 		vec_push(&s->notes,
 			 xasprintf("%llu files could not be made as they were: owners, devices or "
 				   "attributes; that needs root",
-				   (unsigned long long)t->unlike));
+				   llu(t->unlike)));
 	if (t->faulty)
 		vec_push(&s->notes,
 			 xasprintf("%llu %s failed at first, and not when checked again: the %s "
 				   "depends on more than the directory",
-				   (unsigned long long)t->faulty,
-				   plural(t->faulty, "state", "states"), app_plan_asks(&a->plan)));
+				   COUNT_S(t->faulty, "state"), app_plan_asks(&a->plan)));
 	if (t->faulty) {
 		s->errors++;
 		end_differs(a, &a->err);
@@ -331,34 +387,26 @@ static void summarise(struct app *a, const struct search_result *r)
 static void print_json(const struct app *a)
 {
 	const struct app_summary *s = &a->summary;
-	auto_strbuf text = STRBUF_INIT;
 	struct json j;
 
-	json_init(&j, &text, true);
-	json_object(&j);
-	json_kv_string(&j, "run", a->run.dir);
-	json_kv_string(&j, "profile", a->plan.profile);
-	json_kv_uint(&j, "operations", s->operations);
-	json_kv_uint(&j, "acknowledgements", s->acks);
-	json_kv_uint(&j, "crash_states", s->crash_states);
-	json_kv_uint(&j, "unique_states", s->unique_states);
-	json_kv_uint(&j, "checked", s->checked);
-	json_kv_uint(&j, "patterns", s->patterns);
-	json_kv_uint(&j, "patterns_covered", s->covered);
-	json_kv_uint(&j, "failing", s->failing);
-	json_kv_uint(&j, "findings", s->findings);
-	json_kv_uint(&j, "unexplained", s->unexplained);
-	json_kv_uint(&j, "errors", s->errors);
-	json_kv_double(&j, "elapsed_s", s->elapsed_s);
-	json_kv_bool(&j, "budget_hit", s->budget_hit);
-	json_kv_double(&j, "left_out", s->left_out);
-	json_key(&j, "notes");
-	json_array(&j);
+	cli_json_begin(&j);
+	json_kvs(&j, KV("run", a->run.dir), KV("profile", a->plan.profile),
+		 KV("operations", s->operations), KV("acknowledgements", s->acks),
+		 KV("crash_states", s->crash_states), KV("unique_states", s->unique_states),
+		 KV("checked", s->checked), KV("patterns", s->patterns),
+		 KV("patterns_covered", s->covered), KV("failing", s->failing),
+		 KV("findings", s->findings), KV("unexplained", s->unexplained),
+		 KV("errors", s->errors), KV("elapsed_s", s->elapsed_s),
+		 KV("budget_hit", s->budget_hit), KV("left_out", s->left_out),
+		 KV("recovery_ways", s->recovery_ways), KV("recoveries", s->recoveries),
+		 KV("recoveries_tried", s->recoveries_tried),
+		 KV("recovery_states", s->recovery_states),
+		 KV("recovery_left_out", s->recovery_left_out));
+	json_kv_array(&j, "notes");
 	for (size_t i = 0; i < s->notes.n; i++)
 		json_string(&j, s->notes.v[i]);
 	json_end(&j);
-	json_end(&j);
-	fputs(strbuf_str(&text), stdout);
+	cli_json_end(&j);
 }
 
 /* Nothing is left out silently. */
@@ -381,14 +429,17 @@ static void print_text(const struct app *a)
 		printf("note: %s\n", s->notes.v[i]);
 	printf("%llu %s, %llu acknowledged %s, %llu different crash %s of %llu tried; %llu checked "
 	       "in %.1f s: %.0f a second\n",
-	       (unsigned long long)s->operations, plural(s->operations, "operation", "operations"),
-	       (unsigned long long)s->acks, plural(s->acks, "line", "lines"),
-	       (unsigned long long)s->unique_states, plural(s->unique_states, "state", "states"),
-	       (unsigned long long)s->crash_states, (unsigned long long)s->checked, s->elapsed_s,
-	       (double)s->checked / max(s->elapsed_s, 0.001));
-	printf("%llu of %llu %s of operations covered\n", (unsigned long long)s->covered,
-	       (unsigned long long)s->patterns, plural(s->patterns, "pattern", "patterns"));
+	       COUNT_S(s->operations, "operation"), COUNT_S(s->acks, "line"),
+	       COUNT_S(s->unique_states, "state"), llu(s->crash_states), llu(s->checked),
+	       a->checked_s, (double)s->checked / max(a->checked_s, 0.001));
+	printf("%llu of %llu %s of operations covered\n", llu(s->covered),
+	       COUNT_S(s->patterns, "pattern"));
 	print_left_out(a);
+	if (a->crash & CRASH_RECOVERY)
+		printf("recovery changes states in %llu %s; %llu traced, %llu of them different: "
+		       "%llu crash states of them checked, up to %.15g left out\n",
+		       COUNT_S(s->recovery_ways, "way"), llu(s->recoveries),
+		       llu(s->recoveries_tried), llu(s->recovery_states), s->recovery_left_out);
 	if (!s->findings && !s->checked)
 		printf("nothing was tried\n");
 	else if (!s->findings)
@@ -398,9 +449,8 @@ static void print_text(const struct app *a)
 			       : "");
 	else
 		printf("%llu %s with profile %s; %llu %s; kept in %s\n",
-		       (unsigned long long)s->findings, plural(s->findings, "finding", "findings"),
-		       a->plan.profile, (unsigned long long)s->failing,
-		       plural(s->failing, "state fails", "states fail"), a->run.dir);
+		       COUNT_S(s->findings, "finding"), a->plan.profile,
+		       COUNT(s->failing, "state fails", "states fail"), a->run.dir);
 }
 
 static uint64_t count_operations(const struct trace *t)
@@ -425,23 +475,163 @@ static void check_tried(struct app *a)
 	err_set(&a->err, -ENODATA, "%s", cli_why_untried(a->by_signal, a->time_ns));
 }
 
-static int explore(struct app *a, struct err *err)
+/* Of the run, or of a restart; with what is left of the limits. */
+static struct app_search_opts search_all_of(struct app *a, struct app_run *run)
 {
-	struct search_result r = { 0 };
-	struct app_search_opts o = search_of(a);
+	struct app_search_opts o = search_of(a, run);
+	uint64_t spent = util_now_ns() - a->explored_ns;
 
 	o.jobs = (unsigned)a->jobs;
-	o.time_ns = a->time_ns;
-	o.limit = a->limit;
+	if (a->time_ns)
+		o.time_ns = max(a->time_ns - min(a->time_ns, spent), (uint64_t)1);
+	if (a->limit)
+		o.limit = a->limit - min(a->limit, a->summary.findings);
 	o.failed = on_failed;
 	o.found = on_found;
 	o.dropped = on_dropped;
 	o.progress = on_progress;
 	o.ctx = a;
+	vec_clear(&a->numbers);
+	return o;
+}
+
+/* ---- the power fails again ---- */
+
+static void on_changed(void *ctx, const struct app_state *s, const struct app_change *change)
+{
+	struct app *a = ctx;
+
+	app_changed_add(&a->changed, s, change);
+}
+
+static bool is_over(void *ctx)
+{
+	const struct app *a = ctx;
+
+	return told_to_stop || a->by_signal || (a->limit && a->summary.findings >= a->limit) ||
+	       (a->time_ns && util_now_ns() - a->explored_ns > a->time_ns);
+}
+
+static void add_totals(struct app *a, const struct search_totals *t)
+{
+	struct app_summary *s = &a->summary;
+
+	s->recovery_states += t->checked;
+	s->recovery_left_out += t->states.left_out + (double)t->states.waiting;
+	s->failing += t->failing;
+	s->errors += t->errors;
+	s->unexplained += t->unexplained;
+	s->budget_hit |= t->states.budget_hit || t->stopped;
+	a->by_signal |= t->by_signal;
+	if (t->errors)
+		err_set(&a->err, -EIO, "%llu %s could not be checked: %s",
+			(unsigned long long)t->errors, plural(t->errors, "state", "states"),
+			t->error);
+	if (t->faulty) {
+		s->errors++;
+		end_differs(a, &a->err);
+	}
+}
+
+/* A check that fails because one was there before it says nothing about a crash. */
+static int nested_end(struct app *a, struct app_run *nested, struct err *err)
+{
+	auto_free char *id = xasprintf("1.%zu", nested->trace.events.n);
+	struct app_search_opts o = search_of(a, nested);
+	auto_strbuf said = STRBUF_INIT;
+	struct verdict v = { 0 };
+	int rc = search_one(&o, id, &v, err);
+
+	strbuf_add_flat(&said, strbuf_str(&v.said));
+	if (!rc && v.fails)
+		rc = err_set(err, -EINVAL,
+			     "the %s fails where the application had come up once after a crash, "
+			     "without a second one: it must not change what is good%s "
+			     "(%.100s: %.300s)",
+			     app_plan_asks(&a->plan), a->plan.restart ? "" : ", or give --restart",
+			     v.seen, strbuf_str(&said));
+	verdict_release(&v);
+	return rc;
+}
+
+static int search_restart(void *ctx, struct app_run *nested, struct err *err)
+{
+	struct app *a = ctx;
+	struct search_result r = { 0 };
+	auto_posix_log log;
+	struct err why = ERR_INIT;
+
+	posix_log_init(&log);
+	int rc = app_log(&nested->trace, &log, err);
+	if (rc)
+		return rc;
+	if (nested_end(a, nested, &why)) {
+		a->by_signal |= told_to_stop;
+		a->summary.errors += !told_to_stop;
+		if (!told_to_stop && !a->err.code)
+			a->err = why;
+		return 0;
+	}
+	a->at = nested;
+	a->at_log = &log;
+	struct app_search_opts o = search_all_of(a, nested);
+	rc = search(&o, &r, err);
+	keep_counts(a, &r);
+	add_totals(a, &r.totals);
+	search_result_release(&r);
+	a->at = &a->run;
+	a->at_log = &a->log;
+	return rc;
+}
+
+static void recover_again(struct app *a)
+{
+	struct app_recovery_opts o = { .run = &a->run,
+				       .count = a->recoveries,
+				       .budget = a->plan.budget,
+				       .stop = is_over,
+				       .search = search_restart,
+				       .ctx = a };
+	struct app_summary *s = &a->summary;
+	struct app_recovered r;
+	struct err err = ERR_INIT;
+
+	if (!(a->crash & CRASH_RECOVERY))
+		return;
+	/* Earlier findings are worth telling all the same. */
+	if (app_recoveries(&o, &a->changed, &r, &err)) {
+		s->errors++;
+		err_set(&a->err, err.code, "%s", err.msg);
+	}
+	s->recovery_ways = r.ways;
+	s->recoveries = r.recorded;
+	s->recoveries_tried = r.different;
+	a->by_signal |= r.by_signal || told_to_stop;
+	s->budget_hit |= r.recorded < min(r.ways, a->recoveries);
+	if (r.failed) {
+		s->errors += r.failed;
+		err_set(&a->err, r.why.code, "%llu of %llu restarts could not be recorded: %s",
+			(unsigned long long)r.failed, (unsigned long long)r.recorded, r.why.msg);
+	}
+	if (r.left)
+		vec_push(&s->notes,
+			 xasprintf("%s of no use could not be removed: %s",
+				   plural(r.left, "a record of a restart", "records of restarts"),
+				   r.why_left.msg));
+	s->elapsed_s = elapsed(a);
+}
+
+static int explore(struct app *a, struct err *err)
+{
+	struct search_result r = { 0 };
+
+	a->explored_ns = util_now_ns();
+	struct app_search_opts o = search_all_of(a, &a->run);
+	o.changed = a->crash & CRASH_RECOVERY ? on_changed : NULL;
 	int rc = search(&o, &r, err);
 
 	clear_line(a);
-	/* What was found before is told, as part of a run that is not whole. */
+	/* Earlier findings are told, as part of a run that is not whole. */
 	a->broken = rc && (r.totals.checked || r.found.n);
 	if (a->broken) {
 		a->summary.errors++;
@@ -455,12 +645,13 @@ static int explore(struct app *a, struct err *err)
 		summarise(a, &r);
 		a->by_signal = r.totals.by_signal;
 		check_tried(a);
+		if (!a->broken)
+			recover_again(a);
 		rc = case_summary_save(&app_kind, a->run.dir, &a->summary, err);
 	}
 	if (!rc && r.totals.errors)
 		fprintf(stderr, "outage: %llu %s could not be checked: %s\n",
-			(unsigned long long)r.totals.errors,
-			plural(r.totals.errors, "state", "states"), r.totals.error);
+			COUNT_S(r.totals.errors, "state"), r.totals.error);
 	search_result_release(&r);
 	return rc;
 }
@@ -574,9 +765,9 @@ static void discard(const struct app *a)
 static void mark(struct app *a)
 {
 	/*
-	 * What is kept has the owners and modes that it has in the application's directory. Nobody
-	 * else shall reach it from now on, neither to read nor to change it. (While it was
-	 * recorded, other users' processes may have had to.)
+	 * Kept files have the owners and modes that they have in the application's directory. No
+	 * other user shall reach them from now on, neither to read nor to change them. (While they
+	 * were recorded, other users' processes may have had to.)
 	 */
 	if (a->made && chmod(a->run.dir, 0700))
 		log_debug("cannot close %s: %m", a->run.dir);
@@ -608,6 +799,8 @@ static int run_app(struct app *a)
 		rc = explore(a, &err);
 	signals_restore(&signals);
 	launcher_stop(steal(a->launcher));
+	if (rc && a->summary.findings)
+		return cli_failf("%s; what was found until then is in %s", err.msg, a->run.dir);
 	if (rc)
 		return cli_fail(&err);
 	if (a->json)
@@ -623,8 +816,8 @@ static int run_app(struct app *a)
 	if (a->by_signal && a->summary.checked)
 		status = cli_failf("stopped by a signal after %llu of %llu states that were known "
 				   "by then; what was found is in %s",
-				   (unsigned long long)a->summary.checked,
-				   (unsigned long long)a->summary.unique_states, a->run.dir);
+				   llu(a->summary.checked), llu(a->summary.unique_states),
+				   a->run.dir);
 	return status;
 }
 
@@ -648,7 +841,9 @@ static const struct opt options[] = {
 	  .help = "must succeed on every state; $1 and OUTAGE_DIR name the directory, OUTAGE_ACKED "
 		  "a file with the lines that were acknowledged" },
 	{ OPT_COPY, "restart", 0, "CMD", AT(plan.restart), .hint = HINT_FILE,
-	  .help = "brings the application up again; must succeed" },
+	  .help = "brings the application up again, before the check or query if there is one; "
+		  "must "
+		  "succeed" },
 	{ OPT_COPY, "query", 0, "CMD", AT(plan.query), .hint = HINT_FILE,
 	  .help = "prints what is there; what was acknowledged must be among it" },
 	{ OPT_COPY, "stop", 0, "CMD", AT(plan.stop), .hint = HINT_FILE,
@@ -660,6 +855,12 @@ static const struct opt options[] = {
 	{ OPT_FLAG, "stacks", 0, NULL, .rare = true, AT(plan.stacks),
 	  .help = "record who called, with lines of source" },
 	{ OPT_SECTION, .help = "Which crashes" },
+	OPTION_CRASH("reorder recovery",
+		     "reorder: what is in flight is lost during the run; recovery: also while the "
+		     "application comes up after a crash",
+		     AT(crash), .otherwise = "reorder"),
+	{ OPT_COUNT, "recoveries", 0, "N", AT(recoveries), .least = 1, .rare = true,
+	  .help = "how many of these are traced", .otherwise = "16" },
 	OPTION_PROFILE(OPT_COPY, AT(plan.profile)),
 	{ OPT_CALL, "unit", 0, "WHAT", .rare = true, AT(plan.unit), .call = parse_unit,
 	  .words = "page sector", .strict = true,
@@ -707,12 +908,19 @@ static void init(void *given)
 	a->start_ns = util_now_ns();
 	posix_log_init(&a->log);
 	trace_init(&a->run.trace);
+	a->at = &a->run;
+	a->at_log = &a->log;
 }
 
 static void release(void *given)
 {
 	struct app *a = given;
 
+	for (size_t i = 0; i < a->told.n; i++)
+		free(a->told.v[i].cause);
+	vec_release(&a->told);
+	vec_release(&a->numbers);
+	app_changed_release(&a->changed);
 	posix_log_release(&a->log);
 	app_run_release(&a->run);
 	app_plan_release(&a->plan);
@@ -725,9 +933,12 @@ static int run(void *given, struct args *args)
 
 	if (!a->plan.run)
 		return cli_usage(&cmd_app, "--run is missing: what shall be done?");
-	if (!!a->plan.check + !!a->plan.restart + !!a->plan.query != 1)
+	if (!a->plan.check && !a->plan.restart && !a->plan.query)
 		return cli_usage(&cmd_app, "give one of --check, --restart and --query: what is a "
 					   "good state?");
+	if (a->plan.check && a->plan.query)
+		return cli_usage(&cmd_app, "give one of --check and --query; --restart goes with "
+					   "either of them");
 	if (args->n != 1)
 		return cli_usage(&cmd_app, "give one directory, which the application works in");
 	int rc = take_dir(a, args->v[0]);

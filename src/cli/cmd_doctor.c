@@ -3,7 +3,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "cli/cli.h"
 #include "cli/groups.h"
 #include "target/leftover.h"
@@ -44,7 +43,7 @@ static void print_leftover(const struct leftover *l)
 		       "note", "leftover", kind, l->what, "");
 }
 
-/* What an ordinary user can do at all, works: nothing need be mended for it. */
+/* All that an ordinary user can do works: nothing need be mended for it. */
 static bool works_for_user(const struct machine *m)
 {
 	return geteuid() != 0 && m->guests;
@@ -78,49 +77,41 @@ static void print_text(const struct doctor *d)
 
 static void print_json(const struct doctor *d)
 {
-	auto_strbuf text = STRBUF_INIT;
 	struct utsname u = { 0 };
 	struct json j;
 
 	uname(&u);
-	json_init(&j, &text, true);
-	json_object(&j);
-	json_kv_bool(&j, "usable", d->machine.usable);
-	json_kv_bool(&j, "guests", d->machine.guests);
-	json_kv_string(&j, "kernel", u.release);
-	json_key(&j, "checks");
-	json_array(&j);
+	cli_json_begin(&j);
+	json_kvs(&j, KV("usable", d->machine.usable), KV("guests", d->machine.guests),
+		 KV("kernel", u.release));
+	json_kv_array(&j, "checks");
 	for (size_t i = 0; i < d->machine.checks.n; i++) {
 		const struct machine_check *c = &d->machine.checks.v[i];
 
 		json_object(&j);
-		json_kv_string(&j, "name", c->name);
-		json_kv_string(&j, "status", machine_status_name(c->status));
-		json_kv_string(&j, "words", c->words);
+		json_kvs(&j, KV("name", c->name), KV("status", machine_status_name(c->status)),
+			 KV("words", c->words));
 		if (c->fix)
 			json_kv_string(&j, "fix", c->fix);
 		json_end(&j);
 	}
 	json_end(&j);
-	json_key(&j, "leftovers");
-	json_array(&j);
+	json_kv_array(&j, "leftovers");
 	for (size_t i = 0; i < d->left.n; i++) {
 		const struct leftover *l = &d->left.v[i];
 
 		json_object(&j);
-		json_kv_string(&j, "kind", leftover_kind_name(l->kind));
-		json_kv_string(&j, "what", l->what);
-		json_kv_bool(&j, "cleared", l->cleared);
+		json_kvs(&j, KV("kind", leftover_kind_name(l->kind)), KV("what", l->what),
+			 KV("cleared", l->cleared));
 		if (l->problem)
 			json_kv_string(&j, "problem", l->problem);
 		json_end(&j);
 	}
 	json_end(&j);
-	json_end(&j);
-	fputs(strbuf_str(&text), stdout);
+	cli_json_end(&j);
 }
 
-/* In a child: a machine that is sick enough to be looked at may hang whoever looks. */
+/* In a child: a machine that is sick enough to be looked at may hang the process that looks. */
 static int examine(void *ctx)
 {
 	struct doctor *d = ctx;

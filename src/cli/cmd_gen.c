@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/below.h"
 #include "base/io.h"
-#include "base/json.h"
 #include "base/number.h"
 #include "base/rng.h"
 #include "cli/cli.h"
@@ -98,8 +98,7 @@ static int list_sets(bool json)
 
 	json_init(&j, &text, true);
 	json_object(&j);
-	json_key(&j, "sets");
-	json_array(&j);
+	json_kv_array(&j, "sets");
 	for (const struct bounds_set *set = bounds_sets; set->name; set++) {
 		auto_bounds b;
 		struct gen *g;
@@ -110,12 +109,9 @@ static int list_sets(bool json)
 		uint64_t n = gen_count(g);
 		gen_free(g);
 		if (!json)
-			printf("%-18s %9llu  %s\n", set->name, (unsigned long long)n, set->summary);
-		json_object(&j);
-		json_kv_string(&j, "name", set->name);
-		json_kv_uint(&j, "workloads", n);
-		json_kv_string(&j, "summary", set->summary);
-		json_end(&j);
+			printf("%-18s %9llu  %s\n", set->name, llu(n), set->summary);
+		json_object_of(&j, KV("name", set->name), KV("workloads", n),
+			       KV("summary", set->summary));
 	}
 	json_end(&j);
 	json_end(&j);
@@ -168,7 +164,7 @@ static int import_stream(FILE *in, const char *source, bool need_name, struct er
 		workload_print(&w, &text);
 		fwrite(text.buf, 1, text.len, stdout);
 		if (ferror(stdout))
-			break; /* nobody reads on; the caller's flush says why */
+			break; /* the output is gone; the caller's flush says why */
 	}
 	workload_reader_release(&r);
 	return rc;
@@ -177,11 +173,12 @@ static int import_stream(FILE *in, const char *source, bool need_name, struct er
 static int import_file(const char *path, bool need_name, struct err *err)
 {
 	bool std_in = streq(path, "-");
-	auto_file opened = std_in ? NULL : fopen(path, "re");
-	FILE *in = std_in ? stdin : opened;
+	auto_fd fd = std_in ? -1 : below_open_named(path, err);
 
-	if (!in)
-		return err_set(err, -errno, "cannot open %s: %m", path);
+	if (!std_in && fd < 0)
+		return fd;
+	auto_file opened = std_in ? NULL : fdopen(steal_fd(&fd), "r");
+	FILE *in = std_in ? stdin : opened;
 	if (std_in)
 		path = "standard input";
 	if (!jlang_recognise(in))
@@ -214,19 +211,11 @@ static int import_files(char **paths)
 
 static void print_count(const struct options *o, const struct bounds *b, uint64_t n)
 {
-	auto_strbuf text = STRBUF_INIT;
-	struct json j;
-
 	if (!o->json) {
-		printf("%llu\n", (unsigned long long)n);
+		printf("%llu\n", llu(n));
 		return;
 	}
-	json_init(&j, &text, true);
-	json_object(&j);
-	json_kv_string(&j, "bounds", b->name);
-	json_kv_uint(&j, "workloads", n);
-	json_end(&j);
-	fputs(strbuf_str(&text), stdout);
+	cli_json(KV("bounds", b->name), KV("workloads", n));
 }
 
 /* The part of the set that --shard, --skip and --limit leave. */
@@ -321,7 +310,8 @@ static const struct opt options[] = {
 	{ OPT_FLAG, "import", 0, NULL, AT(import),
 	  .help = "read workloads, or CrashMonkey's j-lang, and print them in our form" },
 	{ OPT_FLAG, "json", 0, NULL, AT(json), .help = "for --count and --list: one JSON object" },
-	{ OPT_ARGUMENT, .arg = "FILE...", .hint = HINT_FILE, .help = "what --import reads" },
+	{ OPT_ARGUMENT, .arg = "FILE...", .hint = HINT_FILE,
+	  .help = "the files that --import reads" },
 	OPT_END
 };
 

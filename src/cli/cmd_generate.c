@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_generate.c - outage generate: what the build makes from the tables of options. It is in no
- * list of commands.
+ * cmd_generate.c - outage generate: what the build makes from the tables of options. The command is
+ * in no list.
  */
 #include "base/io.h"
 #include "cli/mounting.h"

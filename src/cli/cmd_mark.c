@@ -35,8 +35,7 @@ static int mark_text(const struct args *args)
 static const struct opt options[] = {
 	{ OPT_ARGUMENT, .arg = "begin N", .words = "begin", .help = "operation number N begins" },
 	{ OPT_ARGUMENT, .arg = "end N", .words = "end", .help = "it has ended" },
-	{ OPT_ARGUMENT, .arg = "text TEXT...", .words = "text",
-	  .help = "what a person should read" },
+	{ OPT_ARGUMENT, .arg = "text TEXT...", .words = "text", .help = "a text for people" },
 	OPT_END
 };
 
@@ -55,11 +54,10 @@ static int run(void *unused, struct args *args)
 const struct command cmd_mark = {
 	.name = "mark",
 	.summary = "a mark in the trace of persistent memory",
-	.usage =
-		"usage: outage mark begin N | end N | text TEXT...\n"
-		"\n"
-		"Says to whoever traces this machine's persistent memory where a script is. Where\n"
-		"nothing is traced, it does nothing. A program uses <outage/mark.h> instead.\n",
+	.usage = "usage: outage mark begin N | end N | text TEXT...\n"
+		 "\n"
+		 "Tells the tracer of this machine's persistent memory where a script is. Where\n"
+		 "nothing is traced, it does nothing. A program uses <outage/mark.h> instead.\n",
 	.notes = "Exit status: 0, or 2 if the command line is wrong.\n"
 		 "\n"
 		 "example: outage mark begin 1; mv a b; outage mark end 1\n",

@@ -17,12 +17,12 @@ static const struct opt options[] = {
 	  .help = "a configuration of LazyFS; faults, FIFOs, cache and log are in it" },
 	OPTION_PROFILE(OPT_TEXT, AT(run.profile)),
 	{ OPT_LIST, "fault", 'f', "FAULT", AT(run.faults),
-	  .help = "what shall go wrong, and when; any number of times: 'torn-op file=a.log "
+	  .help = "a fault, and when it strikes; any number of times: 'torn-op file=a.log "
 		  "parts=3 persist=1,3'; see outage-faults(5)" },
 	{ OPT_FLAG, "daemon", 0, NULL, AT(background),
 	  .help = "go into the background once it is mounted and answers" },
 	{ OPT_TEXT, "log", 0, "FILE", AT(run.log), .hint = HINT_FILE,
-	  .help = "what happens: faults, what they lost, commands; default: standard error" },
+	  .help = "the events: faults, what they lost, commands; default: standard error" },
 	{ OPT_TEXT, "trace", 0, "FILE", AT(run.trace), .hint = HINT_FILE,
 	  .help = "record all operations, for 'outage trace'; replaces it" },
 	{ OPT_FLAG, "trace-data", 0, NULL, AT(run.trace_data), .help = "with what was written" },
@@ -71,7 +71,7 @@ static int run(void *given, struct args *args)
 	r->root = args->v[0];
 	r->mnt = args->v[1];
 	r->evict_said = r->evict;
-	/* What goes into a file is not said twice. */
+	/* A line that goes into a file is not said twice. */
 	return mounting_run(r, o->background, r->log ? NULL : stderr);
 }
 

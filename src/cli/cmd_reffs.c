@@ -141,7 +141,7 @@ static int print_hash(int argc, char **argv)
 		return cli_usage(&cmd_reffs, "hash takes a directory");
 	int rc = call("hash", argv[1], OUTAGE_REFFS_HASH, &h);
 	if (!rc)
-		printf("%016llx%016llx\n", (unsigned long long)h.hi, (unsigned long long)h.lo);
+		printf("%016llx%016llx\n", llu(h.hi), llu(h.lo));
 	return rc;
 }
 

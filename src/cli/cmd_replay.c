@@ -29,7 +29,7 @@ static int run(void *given, struct args *args)
 	if (status)
 		return status;
 	r->dir = dir;
-	return ops->replay(r);
+	return kind_replay(ops, r);
 }
 
 const struct command cmd_replay = {

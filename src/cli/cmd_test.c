@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/groups.h"
@@ -104,8 +103,8 @@ static void on_progress(void *ctx, const struct run_totals *totals, uint64_t don
 	t->shown_ns = now;
 	double rate = elapsed > 0 ? (double)(done - t->before) / elapsed : 0;
 	fprintf(stderr, "\r\033[K%llu of %llu workloads, %llu states, %zu findings, %.*f/s",
-		(unsigned long long)done, (unsigned long long)total,
-		(unsigned long long)totals->unique_states, t->clusters.n, digits(rate), rate);
+		llu(done), llu(total), llu(totals->unique_states), t->clusters.n, digits(rate),
+		rate);
 	if (rate > 0)
 		fprintf(stderr, ", %.0f s left", (double)(total - done) / rate);
 }
@@ -128,10 +127,15 @@ static bool ran_nothing(const struct test *t, const struct workers_result *r)
 	       r->totals.findings <= t->found_before + r->earlier;
 }
 
-/* Whether workloads were run, and no power was cut. What was found without is worth telling. */
+/* Whether workloads were run, and no power was cut. A finding without a crash is worth telling. */
 static bool crashed_nothing(const struct workers_result *r)
 {
 	return !r->totals.crash_states && !r->totals.findings && !r->suppressed;
+}
+
+static bool refused_all(const struct workers_result *r)
+{
+	return r->totals.refused && !r->totals.performed && !r->totals.findings && !r->suppressed;
 }
 
 /*
@@ -144,56 +148,43 @@ static char *why_untried(const struct test *t, const struct workers_result *r)
 	uint64_t ran = r->totals.workloads;
 
 	if (r->errors)
-		return NULL; /* it has failed, and said why */
+		return NULL; /* the run has failed, and said why */
 	if (ran_nothing(t, r))
 		return xasprintf("nothing was tried: %s before the first workload; %s", until,
 				 r->signalled ? "begin again, or give --resume"
 					      : "give more --time");
+	if (refused_all(r))
+		return xasprintf("nothing was tried: the file system refused all %llu operations; "
+				 "outage -v test tells why",
+				 (unsigned long long)r->totals.refused);
 	if (!crashed_nothing(r))
 		return NULL;
 	if (r->signalled)
 		return xasprintf("no crash state was tried: %s before the first; begin again, or "
 				 "give --resume",
 				 until);
-	return xasprintf("no crash state was tried: %llu %s run, without a crash, and %s; add an "
-			 "fsync%s",
-			 (unsigned long long)ran, plural(ran, "workload was", "workloads were"),
-			 t->plan.modes & ~(uint64_t)(RUN_PERSIST | RUN_LAST | RUN_RECOVERY)
-				 ? "nothing was sent to the disk"
-				 : "none has a persistence point",
-			 t->plan.modes & RUN_REORDER ? "" : ", or give --crash reorder");
+	return xasprintf(
+		"no crash state was tried: %llu %s run, without a crash, and %s; add an fsync%s",
+		COUNT(ran, "workload was", "workloads were"),
+		t->plan.modes & ~(uint64_t)(RUN_PERSIST | RUN_LAST | RUN_RECOVERY)
+			? "nothing was sent to the disk"
+			: "none has a persistence point",
+		t->plan.modes & RUN_REORDER ? "" : ", or give --crash reorder");
 }
 
 static void print_json(const struct test *t, const struct workers_result *r, double elapsed)
 {
-	auto_strbuf text = STRBUF_INIT;
-	struct json j;
 
-	json_init(&j, &text, true);
-	json_object(&j);
-	json_kv_string(&j, "target", t->plan.target);
-	json_kv_string(&j, "kernel", t->plan.kernel);
-	json_kv_string(&j, "run", t->dir);
-	json_kv_uint(&j, "workloads", r->totals.workloads);
-	json_kv_uint(&j, "workloads_total", t->plan.workloads);
-	json_kv_uint(&j, "done_before", t->before);
-	json_kv_uint(&j, "crash_states", r->totals.crash_states);
-	json_kv_uint(&j, "unique_states", r->totals.unique_states);
-	json_kv_uint(&j, "findings", r->totals.findings);
-	json_kv_uint(&j, "clusters", t->clusters.n);
-	json_kv_uint(&j, "not_kept", not_kept(t));
-	json_kv_uint(&j, "not_again", t->missed);
-	json_kv_uint(&j, "suppressed", r->suppressed);
-	json_kv_uint(&j, "errors", r->errors);
-	json_kv_double(&j, "elapsed_s", elapsed);
-	json_kv_bool(&j, "budget_hit", r->totals.budget_hit);
-	json_kv_uint(&j, "refused", r->totals.refused);
-	json_kv_double(&j, "pruned", r->totals.pruned);
-	json_kv_double(&j, "left_out", r->totals.left_out);
-	json_kv_uint(&j, "verified", r->totals.verified);
-	json_kv_uint(&j, "repeated", r->totals.repeated);
-	json_end(&j);
-	fputs(strbuf_str(&text), stdout);
+	cli_json(KV("target", t->plan.target), KV("kernel", t->plan.kernel), KV("run", t->dir),
+		 KV("workloads", r->totals.workloads), KV("workloads_total", t->plan.workloads),
+		 KV("done_before", t->before), KV("crash_states", r->totals.crash_states),
+		 KV("unique_states", r->totals.unique_states), KV("findings", r->totals.findings),
+		 KV("clusters", t->clusters.n), KV("not_kept", not_kept(t)),
+		 KV("not_again", t->missed), KV("suppressed", r->suppressed),
+		 KV("errors", r->errors), KV("elapsed_s", elapsed),
+		 KV("budget_hit", r->totals.budget_hit), KV("refused", r->totals.refused),
+		 KV("pruned", r->totals.pruned), KV("left_out", r->totals.left_out),
+		 KV("verified", r->totals.verified), KV("repeated", r->totals.repeated));
 }
 
 static void print_missed(const struct test *t)
@@ -204,8 +195,7 @@ static void print_missed(const struct test *t)
 		return;
 	printf("%llu of them %s found before the run was resumed, and did not show again: "
 	       "%s/findings/%llu-%llu%s\n",
-	       (unsigned long long)t->missed, plural(t->missed, "was", "were"), t->dir,
-	       (unsigned long long)e->workload, (unsigned long long)e->number,
+	       COUNT(t->missed, "was", "were"), t->dir, llu(e->workload), llu(e->number),
 	       t->missed > 1 ? " and others" : "");
 }
 
@@ -214,38 +204,34 @@ static void print_findings(const struct test *t, const struct workers_result *r)
 	uint64_t dropped = not_kept(t);
 
 	if (!r->totals.findings) {
-		if (ran_nothing(t, r) && !r->errors)
+		if ((ran_nothing(t, r) || refused_all(r)) && !r->errors)
 			printf("nothing was tried\n");
 		else if (crashed_nothing(r) && !r->errors)
 			printf("nothing found, and no crash state tried\n");
 		else if (r->totals.workloads < t->plan.workloads)
 			printf("nothing found in %llu of %llu workloads\n",
-			       (unsigned long long)r->totals.workloads,
-			       (unsigned long long)t->plan.workloads);
+			       llu(r->totals.workloads), llu(t->plan.workloads));
 		else
 			printf("nothing found\n");
 		return;
 	}
-	printf("%llu %s in %zu %s, ", (unsigned long long)r->totals.findings,
-	       plural(r->totals.findings, "finding", "findings"), t->clusters.n,
+	printf("%llu %s in %zu %s, ", COUNT_S(r->totals.findings, "finding"), t->clusters.n,
 	       plural(t->clusters.n, "cluster", "clusters"));
 	if (dropped)
-		printf("%llu of them not kept, the others ", (unsigned long long)dropped);
+		printf("%llu of them not kept, the others ", llu(dropped));
 	printf("kept in %s\n", t->dir);
 	print_missed(t);
 }
 
-/* What may mean that the run did not test what it was meant to. */
+/* Prints signs that the run may not have tested what it was meant to. */
 static void print_doubts(const struct test *t, const struct run_totals *s)
 {
 	if (s->refused)
 		printf("%llu %s refused by the file system (outage -v test tells which)\n",
-		       (unsigned long long)s->refused,
-		       plural(s->refused, "operation was", "operations were"));
+		       COUNT(s->refused, "operation was", "operations were"));
 	if (t->plan.lose_flush && s->altered < s->workloads)
 		printf("%llu of the workloads sent no flush number %llu\n",
-		       (unsigned long long)(s->workloads - s->altered),
-		       (unsigned long long)t->plan.lose_flush);
+		       llu(s->workloads - s->altered), llu(t->plan.lose_flush));
 }
 
 static void print_summary(const struct test *t, const struct workers_result *r, double elapsed)
@@ -259,15 +245,13 @@ static void print_summary(const struct test *t, const struct workers_result *r, 
 					 : s->workloads - t->before) /
 		      elapsed;
 
-	printf("%s: %llu %s, %llu different crash states of %llu tried in %.1f s: %.*f %s "
-	       "a second\n",
-	       t->plan.target, (unsigned long long)s->workloads,
-	       plural(s->workloads, "workload", "workloads"), (unsigned long long)s->unique_states,
-	       (unsigned long long)s->crash_states, elapsed, digits(rate), rate,
+	printf("%s: %llu %s, %llu different crash states of %llu tried in %.1f s: %.*f %s a "
+	       "second\n",
+	       t->plan.target, COUNT_S(s->workloads, "workload"), llu(s->unique_states),
+	       llu(s->crash_states), elapsed, digits(rate), rate,
 	       by_states ? "states" : "workloads");
 	if (t->before)
-		printf("%llu of the workloads had been done before\n",
-		       (unsigned long long)t->before);
+		printf("%llu of the workloads had been done before\n", llu(t->before));
 	if (s->budget_hit && s->left_out > 1e15)
 		printf("the budget left out more crash states than can be counted\n");
 	else if (s->budget_hit)
@@ -277,10 +261,9 @@ static void print_summary(const struct test *t, const struct workers_result *r, 
 	if (r->stopped && !plan_from_stdin(&t->plan))
 		printf("to go on: outage test --resume %s\n", t->dir);
 	if (r->errors)
-		printf("%llu %s: part of the run could not be done\n",
-		       (unsigned long long)r->errors, plural(r->errors, "error", "errors"));
+		printf("%llu %s: part of the run could not be done\n", COUNT_S(r->errors, "error"));
 	if (r->suppressed)
-		printf("%llu findings are suppressed\n", (unsigned long long)r->suppressed);
+		printf("%llu findings are suppressed\n", llu(r->suppressed));
 	print_doubts(t, s);
 	print_findings(t, r);
 }
@@ -307,7 +290,7 @@ static int finish(struct test *t, const struct workers_result *result)
 
 /* ---- running it ---- */
 
-/* A run that never began leaves no directory. It made all of these: it refuses what is there. */
+/* An unbegun run leaves no directory. The run made all of these: it refuses what is there. */
 static void remove_unbegun(const struct test *t)
 {
 	if (t->resume || t->progress.done || t->clusters.n)
@@ -355,7 +338,7 @@ static int run_workers(struct test *t)
 	struct err err = ERR_INIT;
 	unsigned removed = 0;
 
-	/* What a killed run left behind; failing to clear it is no reason not to run. */
+	/* A killed run left disks behind; failing to clear them is no reason not to run. */
 	struct err ignored = ERR_INIT;
 	if (!disk_clean_up(&removed, &ignored) && removed)
 		log_info("cleared %u disks that a killed run had left behind", removed);
@@ -416,7 +399,7 @@ static int save_suppressions(const struct test *t, struct err *err)
 	return io_write_file(t->dir, "suppressions", text.buf, text.len, 0, err);
 }
 
-/* Who names no target gets ext4: of this machine's kernel as root, else of a guest's. */
+/* The default target is ext4: of this machine's kernel as root, else of a guest's. */
 static int choose_target(struct plan *p, struct err *err)
 {
 	bool guest = p->guest_kernel || p->guest_modules;
@@ -487,14 +470,14 @@ static int check_resumable(const struct test *t, struct err *err)
 				      .guest_memory = t->plan.guest_memory };
 
 	if (plan_from_stdin(&t->plan))
-		return err_set(err, -EINVAL,
-			       "%s took its workloads from standard input, which is gone: begin a "
-			       "new run",
-			       t->dir);
+		return err_set(
+			err, -EINVAL,
+			"%s took its workloads from standard input, which is gone: begin a new run",
+			t->dir);
 	auto_free char *kernel = target_kernel(&target);
 	if (streq(kernel, t->plan.kernel))
 		return 0;
-	/* It may have to be fetched first. */
+	/* The kernel may have to be fetched first. */
 	int rc = target_check(&target, err);
 	if (rc)
 		return rc;
@@ -516,9 +499,7 @@ static int resume(struct test *t, struct err *err)
 		rc = err_set(err, -EINVAL, "--resume goes on in %s: leave -o out", t->dir);
 	if (!rc && t->suppress.rules.n)
 		rc = err_set(err, -EINVAL,
-			     "--resume keeps the suppressions of %s: leave "
-			     "--suppress out",
-			     t->dir);
+			     "--resume keeps the suppressions of %s: leave --suppress out", t->dir);
 	if (!rc)
 		rc = plan_load(t->dir, &t->plan, err);
 	if (!rc)
@@ -584,13 +565,12 @@ static int take_suppress(void *suppress, const char *arg, struct err *err)
 	return suppress_load(suppress, arg, err);
 }
 
-/* What must be the same when a run goes on is in its plan, under the option's name. */
+/* A plan has, by option name, what must be the same when its run goes on. */
 static const struct opt workload_options[] = {
 	{ OPT_TEXT, "target", 't', "TARGET", .list = list_targets,
 	  .help = "ext4, xfs, btrfs, ...; options for mount after a comma; 'fuse:COMMAND {disk} "
 		  "{mnt}'; without root uml:ext4, vm:ext4, ...; 'help' lists them. Default: ext4 "
-		  "as "
-		  "root, else uml:ext4" },
+		  "as root, else uml:ext4" },
 	OPTION_BOUNDS(),
 	{ OPT_ARGUMENT, .arg = "FILE...", .hint = HINT_FILE,
 	  .help = "workloads, j-lang files, directories of them, - for standard input" },
@@ -614,8 +594,7 @@ static const struct opt crash_options[] = {
 		     "(default for persistent memory): vary them all"),
 	{ OPT_COUNT, "lose-flush", 0, "N", .rare = true,
 	  .help = "judge as if the N-th flush of each workload had not been sent, to see that it "
-		  "is "
-		  "noticed" },
+		  "is noticed" },
 	OPTION_MODEL(OPT_TEXT, list_models),
 	OPTION_EADR(OPT_FLAG),
 	OPTION_GRANULARITY(),
@@ -664,14 +643,10 @@ static const struct opt options[] = {
 
 static int name_target(struct test *t, struct err *err)
 {
-	char *spec;
-	int rc = target_line_name(&t->line, t->plan.target, &spec, err);
+	auto_free char *name = NULL;
+	int rc = target_line_name(&t->line, t->plan.target, &name, err);
 
-	if (rc || !spec)
-		return rc;
-	free(t->plan.target);
-	t->plan.target = spec;
-	return 0;
+	return rc || !name ? rc : plan_set(&t->plan, "target", name, err);
 }
 
 static int add_files(struct test *t, char **files, struct err *err)

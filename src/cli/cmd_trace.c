@@ -81,12 +81,9 @@ int trace_check(const struct command *cmd, bool has_output, struct args *args,
 
 void trace_json_info(struct json *j, const struct trace_info *info)
 {
-	json_key(j, "info");
-	json_object(j);
-	json_kv_string(j, "target", info->target);
-	json_kv_uint(j, "size", info->size);
-	json_kv_uint(j, "sector_size", info->sector_size);
-	json_kv_bool(j, "completions", info->completions);
+	json_kv_object(j, "info");
+	json_kvs(j, KV("target", info->target), KV("size", info->size),
+		 KV("sector_size", info->sector_size), KV("completions", info->completions));
 	json_end(j);
 }
 
@@ -98,13 +95,8 @@ void trace_json_damage(struct json *j, const struct trace_damage *d)
 		json_null(j);
 		return;
 	}
-	json_object(j);
-	json_kv_string(j, "text", d->text);
-	json_kv_bool(j, "cut_off", d->cut_off);
-	json_kv_uint(j, "frame", d->frame);
-	json_kv_uint(j, "offset", d->offset);
-	json_kv_uint(j, "readable_events", d->events);
-	json_end(j);
+	json_object_of(j, KV("text", d->text), KV("cut_off", d->cut_off), KV("frame", d->frame),
+		       KV("offset", d->offset), KV("readable_events", d->events));
 }
 
 bool trace_drain(struct strbuf *out)

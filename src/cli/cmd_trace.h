@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_trace.h - what the subcommands of "outage trace" share: their options, and how they begin and
- * end what they print. A subcommand is one file.
+ * cmd_trace.h - the part that subcommands of "outage trace" share: their options, and how they
+ * begin and end what they print. A subcommand is one file.
  */
 #ifndef CLI_CMD_TRACE_H
 #define CLI_CMD_TRACE_H
 
-#include "base/json.h"
 #include "cli/cli.h"
 #include "cli/groups.h"
 #include "core/trace_file.h"
@@ -48,9 +47,9 @@ int trace_check(const struct command *cmd, bool has_output, struct args *args,
 
 void trace_json_info(struct json *j, const struct trace_info *info);
 void trace_json_damage(struct json *j, const struct trace_damage *d);
-/* Hands `out` to standard output. False if nobody takes it any more. */
+/* Hands `out` to standard output. False if standard output is gone. */
 bool trace_drain(struct strbuf *out);
-/* What everything that reads a trace ends with. */
+/* Everything that reads a trace ends with these. */
 /* A warning that the filter leaves nothing, which is easily a typing error. */
 void trace_warn_empty(const struct trace_options *o, const struct posix_selection *sel);
 int trace_finish(const struct trace_options *o, const struct trace_damage *d);
@@ -65,7 +64,7 @@ void trace_json_event(struct json *j, uint64_t n, const struct event *ev,
 
 /* Whether an option asks for calls of an application and nothing else. */
 bool trace_only_calls(const struct trace_options *o);
-/* What "show" can do only when it knows all calls. */
+/* Does what "show" can do only when it knows all calls. */
 int trace_show_calls(const struct trace_options *o, struct trace_reader *r, struct err *err)
 	must_check;
 /* All calls of the trace that `r` reads; fails if there is none. */

@@ -14,7 +14,7 @@
 
 enum { FUSERMOUNT_MS = 30000, LOOK_MS = 10, ALONE_MS = 1000 };
 
-/* A descriptor that becomes readable when the server ends; -1 if nobody can tell. */
+/* A descriptor that becomes readable when the server ends; -1 if that is not known. */
 static int open_server(const struct forget_place *p, struct forget_client *c)
 {
 	struct err err = ERR_INIT;
@@ -82,7 +82,7 @@ static bool ends(const struct forget_place *p, int server, uint64_t end)
 
 /*
  * A mount namespace that was made meanwhile has a copy of the mount, and with it the server lives
- * on. If nobody uses it there, the server is told to end; that loses nothing, either.
+ * on. If no process uses it there, the server is told to end; that loses nothing, either.
  */
 static int end_elsewhere(const struct forget_place *p, int server, uint64_t timeout_ms,
 			 uint64_t waited_ms)
@@ -110,7 +110,7 @@ static int wait_for_end(const struct forget_place *p, int server, uint64_t timeo
 	return end_elsewhere(p, server, timeout_ms - soon, soon);
 }
 
-/* The server has ended. That not everything could be written is told here, where somebody reads. */
+/* The server has ended. Only here the user reads that not everything could be written. */
 static int say_farewell(const struct forget_place *p, const struct forget_client *c)
 {
 	auto_strbuf why = STRBUF_INIT;
@@ -139,7 +139,7 @@ static int umount_place(const char *mnt, bool lazy, uint64_t timeout_ms)
 		rc = say_busy(&p);
 	else if (rc)
 		rc = cli_fail(&err);
-	/* It may serve on for whoever has files open. */
+	/* A lazy server may serve on for processes that have files open. */
 	else if (!lazy)
 		rc = wait_for_end(&p, server, timeout_ms);
 	if (rc == EXIT_OK && !lazy)
@@ -157,7 +157,7 @@ struct options {
 static const struct opt options[] = {
 	{ OPT_ARGUMENT, .arg = "MNT", .hint = HINT_MOUNT, .help = "where it is mounted" },
 	{ OPT_FLAG, "lazy", 'l', NULL, AT(lazy),
-	  .help = "take it out of sight at once; it ends when nobody uses it any more" },
+	  .help = "take it out of sight at once; it ends when no process uses it any more" },
 	OPTION_TIMEOUT("how long to wait for the server", AT(timeout_ms), .unit = 1000000,
 		       .otherwise = "60s", .most = 86400000),
 	OPT_END
@@ -182,7 +182,7 @@ const struct command cmd_umount = {
 		 "as at any unmount ('outage ctl MNT crash' ends a mount and loses it). Waits "
 		 "until\n"
 		 "the server has ended.\n",
-	.notes = "Exit status: 0 done, 2 failed: somebody uses it (it is said who), it is no such\n"
+	.notes = "Exit status: 0 done, 2 failed: a process uses it (it is named), it is no such\n"
 		 "mount, or not everything could be written.\n"
 		 "\n"
 		 "example: outage umount mnt\n",

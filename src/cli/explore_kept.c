@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* explore_kept.c - what commands do with what outage explore has kept. */
+/* explore_kept.c - the commands on what outage explore has kept. */
 #include "cli/explore_kept.h"
 
 #include <stdio.h>
 
-#include "base/json.h"
 #include "cli/test_findings.h"
 #include "explore/explore_keep.h"
+#include "explore/explore_plan.h"
 #include "explore/overlap.h"
 
 /* ---- a finding ---- */
@@ -80,11 +80,14 @@ static int again(void *ctx)
 
 	if (!rc)
 		print_again(o, &seen, shown, &log);
+	bool other = !rc && !shown && seen.findings.n;
 	step_result_release(&seen);
-	return rc ? cli_fail(&err) : shown ? EXIT_FINDINGS : EXIT_OK;
+	if (rc || other)
+		return rc ? cli_fail(&err) : test_replay_other();
+	return shown ? EXIT_FINDINGS : EXIT_OK;
 }
 
-int explore_again(const struct replay_request *r)
+static int explore_again(const struct replay_request *r)
 {
 	struct kept_case c;
 	struct test_replay o = { .r = *r, .c = &c.c, .more = &c };
@@ -100,11 +103,31 @@ int explore_again(const struct replay_request *r)
 	return status;
 }
 
+/* With the plan, as the run has it: what could be searched now does not matter. */
+static int report(const char *dir, enum report_form form, struct strbuf *out, struct err *err)
+{
+	struct explore_plan p = { 0 };
+	struct run_view r;
+	int rc = run_view_load(dir, &r, err);
+
+	if (rc)
+		return rc;
+	if (!case_is_one(dir))
+		rc = record_load(&explore_record, dir, CASE_RUN, &p, err);
+	if (!rc && !case_is_one(dir))
+		run_view_add_plan(&r, &explore_record, &p);
+	if (!rc)
+		rc = test_report_view(&r, form, out, err);
+	explore_plan_release(&p);
+	run_view_release(&r);
+	return rc;
+}
+
 const struct case_ops kind_explore = {
 	.name = "explore",
 	.suppresses = true,
 	.title = test_title,
-	.report = test_report,
+	.report = report,
 	.replay = explore_again,
 	.shrink = test_shrink,
 	.export = test_export,
@@ -116,39 +139,31 @@ static void show_overlap(char *const *runs, size_t n, const uint64_t *states,
 			 const struct overlap *o)
 {
 	for (size_t i = 0; i < n; i++)
-		printf("%s: %llu states\n", runs[i], (unsigned long long)states[i]);
+		printf("%s: %llu states\n", runs[i], llu(states[i]));
 	printf("%llu distinct states, %llu of them (%.1f %%) visited by more than one run\n",
-	       (unsigned long long)o->distinct, (unsigned long long)o->overlapped,
+	       llu(o->distinct), llu(o->overlapped),
 	       o->distinct ? 100.0 * (double)o->overlapped / (double)o->distinct : 0);
 	if (o->by_bits)
 		printf("%llu more are known by bits only, and not compared; see --memory\n",
-		       (unsigned long long)o->by_bits);
+		       llu(o->by_bits));
 }
 
 static void show_overlap_json(char *const *runs, size_t n, const uint64_t *states,
 			      const struct overlap *o)
 {
-	auto_strbuf text = STRBUF_INIT;
 	struct json j;
 
-	json_init(&j, &text, true);
-	json_object(&j);
-	json_key(&j, "runs");
-	json_array(&j);
+	cli_json_begin(&j);
+	json_kv_array(&j, "runs");
 	for (size_t i = 0; i < n; i++) {
-		json_object(&j);
-		json_kv_string(&j, "run", runs[i]);
-		json_kv_uint(&j, "states", states[i]);
-		json_end(&j);
+		json_object_of(&j, KV("run", runs[i]), KV("states", states[i]));
 	}
 	json_end(&j);
-	json_kv_uint(&j, "distinct_states", o->distinct);
-	json_kv_uint(&j, "overlap_states", o->overlapped);
-	json_kv_double(&j, "overlap",
-		       o->distinct ? (double)o->overlapped / (double)o->distinct : 0);
-	json_kv_uint(&j, "not_compared", o->by_bits);
-	json_end(&j);
-	puts(strbuf_str(&text));
+	json_kvs(&j, KV("distinct_states", o->distinct), KV("overlap_states", o->overlapped),
+		 KV("overlap", o->distinct ? (double)o->overlapped / (double)o->distinct : 0),
+		 KV("not_compared", o->by_bits));
+	cli_json_end(&j);
+	putchar('\n');
 }
 
 int explore_overlap(char *const *runs, bool json)

@@ -62,14 +62,14 @@ void list_pm_models(struct strbuf *out);
 	{ OPT_DURATION, "time", 0, "DURATION", __VA_ARGS__, .least = 1, .help = "stop after that" }
 #define OPTION_JOBS(words, max_, ...) \
 	{ OPT_COUNT, "jobs", 'j', "N", __VA_ARGS__, .least = 1, .most = max_, .help = words }
-/* What a command that searches says at the end of its --help, before the example. */
+/* A command that searches ends its --help with this, before the example. */
 #define EXIT_STATUS_NOTES \
 	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it,\n" \
 	"or nothing was tried.\n\n"
 
 #define OPTION_HANG_AFTER(...) \
 	{ OPT_DURATION, "hang-after", 0, "DURATION", __VA_ARGS__, \
-	  .help = "what gives no answer for so long hangs" }
+	  .help = "a call without an answer for so long hangs" }
 
 /* ---- CRASH ---- */
 
@@ -80,11 +80,11 @@ void list_pm_models(struct strbuf *out);
 #define OPTION_MAX_SUBSET(words, ...) { OPT_COUNT, "max-subset", 0, "N", .help = words, __VA_ARGS__ }
 #define OPTION_GUARANTEE(...) \
 	{ OPT_TEXT, "guarantee", 0, "NAME", .list = list_guarantees, .strict = true, \
-.help = "what the file system promises, by default what the target is known for", \
+.help = "the promises of the file system, by default those the target is known for", \
 	  ##__VA_ARGS__ }
 #define OPTION_MODEL(kind, list_, ...) \
 	{ kind, "model", 0, "NAME", .list = list_, .strict = true, .rare = true, \
-	  .help = "what a crash may leave, by default what suits the target", ##__VA_ARGS__ }
+	  .help = "the states a crash may leave, by default those that suit the target", ##__VA_ARGS__ }
 /* Of persistent memory. */
 #define OPTION_EADR(kind, ...) \
 	{ kind, "eadr", .rare = true, .help = "caches are persistent, no flush is needed: the same " \
@@ -124,7 +124,7 @@ void list_pm_models(struct strbuf *out);
 	  ##__VA_ARGS__ }
 #define OPTION_PROFILE(kind, ...) \
 	{ kind, "profile", 'p', "NAME", __VA_ARGS__, .list = list_profiles, .strict = true, \
-	  .help = "what an application may count on without a sync, by default the first" }
+	  .help = "the promises without a sync to an application, by default the first" }
 
 /* clang-format on */
 

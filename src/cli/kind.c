@@ -25,7 +25,19 @@ int kind_find(const char *dir, const struct case_ops **out, struct err *err)
 	return rc ? rc : err_set(err, -EINVAL, "%s: there is no such kind as '%.40s'", dir, name);
 }
 
-/* What cannot be read is listed, too: then its line says why. */
+int kind_replay(const struct case_ops *ops, const struct replay_request *r)
+{
+	auto_free char *was = NULL;
+	struct err ignored = ERR_INIT;
+	int status = ops->replay(r);
+
+	if (status != EXIT_FAILED && !r->json && !case_version_of(r->dir, &was, &ignored) &&
+	    !streq(was, OUTAGE_VERSION))
+		printf("it was found by outage %s, and this is %s\n", was, OUTAGE_VERSION);
+	return status;
+}
+
+/* A directory that cannot be read is listed, too: then its line says why. */
 static void list_one(const struct command *cmd, const char *dir)
 {
 	const struct case_ops *ops;

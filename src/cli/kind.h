@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kind.h - what replay, report, shrink and export do with the findings of each kind of run. A kind
- * is an entry in kinds.def and a struct case_ops; its records name it (case/dir.h).
+ * kind.h - replay, report, shrink and export of the findings of each kind of run. A kind is an
+ * entry in kinds.def and a struct case_ops; its records name it (case/dir.h).
  */
 #ifndef CLI_KIND_H
 #define CLI_KIND_H
@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 #include "target/target.h"
 
-/* What the commands were asked for; `dir` is the finding. */
+/* Requests to the commands; `dir` is the finding. */
 struct replay_request {
 	const char *dir;
 	bool rerun, json, trust;
@@ -49,6 +49,8 @@ struct case_ops {
 #include "cli/kinds.def"
 #undef KIND
 
+/* Replays a finding of that kind, and says if another version of the program found it. */
+int kind_replay(const struct case_ops *ops, const struct replay_request *r);
 /* The kind of a run or a finding. */
 int kind_find(const char *dir, const struct case_ops **out, struct err *err) must_check;
 /*

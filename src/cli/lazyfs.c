@@ -15,7 +15,7 @@ static const char default_config[] = "config/default.toml";
 struct lazyfs {
 	struct forget_run_opts run;
 	bool foreground, ignored, version;
-	struct vec_of(char *) lists; /* of -o */
+	struct vec_of(char *) lists; /* the values of -o */
 };
 
 static int take_mount_option(struct lazyfs *l, const char *option, struct err *err)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/similar.h"
 #include "cli/cli.h"
 #include "cli/mounting.h"
 #include "record/disk_fuse.h"
@@ -76,6 +77,20 @@ int cli_usage(const struct command *cmd, const char *fmt, ...)
 	return cli_failf("%s; try '%s%s --help'", what, cmd->alone ? "" : "outage ", cmd->name);
 }
 
+void cli_json_begin(struct json *j)
+{
+	json_init(j, xcalloc(1, sizeof(*j->out)), true);
+	json_object(j);
+}
+
+void cli_json_end(struct json *j)
+{
+	json_end(j);
+	fputs(strbuf_str(j->out), stdout);
+	strbuf_release(j->out);
+	free(j->out);
+}
+
 int cli_flush(void)
 {
 	static bool told;
@@ -130,7 +145,8 @@ static int unknown_command(const struct command *cmd, const char *name)
 
 	for (size_t i = 0; cmd->sub[i]; i++)
 		vec_push(&names, short_name(cmd->sub[i]));
-	const char *like = opt_most_like(name, names.v, names.n);
+	vec_push(&names, NULL);
+	const char *like = similar_of(name, names.v);
 	vec_release(&names);
 	return cli_usage(cmd, "there is no command '%.60s'%s%s%s", name,
 			 like ? " (did you mean " : "", like ? like : "", like ? "?)" : "");

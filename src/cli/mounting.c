@@ -13,11 +13,11 @@
 
 #include "base/io.h"
 
-/* What the process in the background tells the one that waits: READY, or FAILED and why. */
+/* The process in the background tells the one that waits: READY, or FAILED and why. */
 enum { READY = '+', FAILED = '-' };
 
 struct mounting {
-	int tell; /* a pipe to who waits; -1: nobody does */
+	int tell; /* a pipe to the process that waits; -1: none */
 	FILE *log;
 };
 
@@ -31,7 +31,7 @@ static void say(void *ctx, const char *line)
 	fflush(m->log);
 }
 
-/* From here on nobody waits, and no directory or terminal is held. */
+/* From here on no process waits, and no directory or terminal is held. */
 static void detach(struct mounting *m)
 {
 	char ready = READY;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mounting.h - what `outage mount` and `lazyfs` share: serving a mount, here or in the background.
- */
+/* mounting.h - serves a mount, here or in the background, for `outage mount` and `lazyfs`. */
 #ifndef CLI_MOUNTING_H
 #define CLI_MOUNTING_H
 

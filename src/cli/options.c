@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/number.h"
+#include "base/similar.h"
 
 /* ---- the table ---- */
 
@@ -81,49 +82,6 @@ static bool find_letter(const struct opt *table, char letter, struct opt_iter *i
 	return false;
 }
 
-/* ---- what was probably meant ---- */
-
-/* Letters to change, add, drop or swap to make one word the other. */
-static size_t distance(const char *a, const char *b)
-{
-	enum { MOST = 40 };
-	size_t n = strlen(a), m = strlen(b), row[3][MOST + 1];
-
-	if (n > MOST || m > MOST)
-		return SIZE_MAX;
-	for (size_t i = 0; i <= n; i++) {
-		size_t *now = row[i % 3], *before = row[(i + 2) % 3], *earlier = row[(i + 1) % 3];
-
-		for (size_t j = 0; j <= m; j++) {
-			if (!i || !j) {
-				now[j] = i + j;
-				continue;
-			}
-			now[j] = min(before[j - 1] + (a[i - 1] != b[j - 1]),
-				     min(before[j], now[j - 1]) + 1);
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-				now[j] = min(now[j], earlier[j - 2] + 1);
-		}
-	}
-	return row[n % 3][m];
-}
-
-const char *opt_most_like(const char *word, const char *const *words, size_t n)
-{
-	size_t best = 1 + (strlen(word) >= 6) + (strlen(word) >= 12);
-	const char *found = NULL;
-
-	for (size_t i = 0; i < n; i++) {
-		size_t d = distance(word, words[i]);
-
-		if (d <= best && d < strlen(words[i])) {
-			best = d - !!d;
-			found = words[i];
-		}
-	}
-	return found;
-}
-
 static int unknown_name(const struct opt *table, const char *word, struct err *err)
 {
 	auto_free char *given = xmemdupz(word, strcspn(word, "="));
@@ -138,7 +96,8 @@ static int unknown_name(const struct opt *table, const char *word, struct err *e
 		opt_print_name(&it, &name);
 		vec_push(&names, strbuf_detach(&name));
 	}
-	const char *like = opt_most_like(given, (const char *const *)names.v, names.n);
+	vec_push(&names, NULL);
+	const char *like = similar_of(given, (const char *const *)names.v);
 	err_set(err, -EINVAL, "unknown option %.60s%s%s%s", given, like ? " (did you mean " : "",
 		like ? like : "", like ? "?)" : "");
 	for (size_t i = 0; i < names.n; i++)
@@ -198,15 +157,25 @@ static int find_choice(const struct opt *o, const char *arg, uint64_t *out)
 	return -EINVAL;
 }
 
+static void hint_at_choice(const struct opt *o, const char *arg, struct strbuf *out)
+{
+	auto_strbuf all = STRBUF_INIT;
+
+	opt_print_words(o, &all);
+	similar_hint(arg, strbuf_str(&all), out);
+}
+
 static int check_choice(const struct opt *o, const char *name, const char *arg, uint64_t *out,
 			struct err *err)
 {
-	auto_strbuf choices = STRBUF_INIT;
+	auto_strbuf choices = STRBUF_INIT, hint = STRBUF_INIT;
 
 	if (!find_choice(o, arg, out))
 		return 0;
 	opt_print_choices(o, &choices);
-	return err_set(err, -EINVAL, "%s is %s, not '%.40s'", name, strbuf_str(&choices), arg);
+	hint_at_choice(o, arg, &hint);
+	return err_set(err, -EINVAL, "%s is %s, not '%.40s'%s", name, strbuf_str(&choices), arg,
+		       strbuf_str(&hint));
 }
 
 /* A bit for each word of "a,c"; "none" is the empty set. */
@@ -220,7 +189,7 @@ static int parse_set(const struct opt *o, const char *name, const char *arg, uin
 	if (streq(arg, "none"))
 		return 0;
 	for (char *word; (word = strsep(&rest, ","));) {
-		auto_strbuf choices = STRBUF_INIT;
+		auto_strbuf choices = STRBUF_INIT, hint = STRBUF_INIT;
 		uint64_t place;
 
 		if (!find_choice(o, word, &place)) {
@@ -228,8 +197,9 @@ static int parse_set(const struct opt *o, const char *name, const char *arg, uin
 			continue;
 		}
 		opt_print_choices(o, &choices);
-		return err_set(err, -EINVAL, "%s is a list of %s, not '%.40s'", name,
-			       strbuf_str(&choices), word);
+		hint_at_choice(o, word, &hint);
+		return err_set(err, -EINVAL, "%s is a list of %s, not '%.40s'%s", name,
+			       strbuf_str(&choices), word, strbuf_str(&hint));
 	}
 	return 0;
 }
@@ -280,14 +250,14 @@ static int check_range(const struct opt *o, const char *name, const char *arg, u
 		unit = whole ? "s" : "ms";
 	}
 	if (o->most && o->least)
-		strbuf_addf(&range, "from %llu%s to %llu%s", (unsigned long long)(o->least / per),
-			    unit, (unsigned long long)(most / per), unit);
+		strbuf_addf(&range, "from %llu%s to %llu%s", llu(o->least / per), unit,
+			    llu(most / per), unit);
 	else if (n < o->least && !(o->least / per))
 		strbuf_adds(&range, "more than 0");
 	else if (n < o->least)
-		strbuf_addf(&range, "at least %llu%s", (unsigned long long)(o->least / per), unit);
+		strbuf_addf(&range, "at least %llu%s", llu(o->least / per), unit);
 	else
-		strbuf_addf(&range, "at most %llu%s", (unsigned long long)(most / per), unit);
+		strbuf_addf(&range, "at most %llu%s", llu(most / per), unit);
 	return err_set(err, -ERANGE, "%s is %s, not %.40s", name, strbuf_str(&range), arg);
 }
 

@@ -51,7 +51,7 @@ struct opt { /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	enum opt_kind kind;
 	const char *name; /* NULL: it has a letter only */
 	char letter;
-	const char *arg; /* what its value is called; NULL: it takes none; "[N]": it may have one */
+	const char *arg; /* the name of its value; NULL: it takes none; "[N]": it may have one */
 	size_t at;	 /* OPT_AT() says where the value goes */
 	size_t width;
 	const char *help;		  /* no more than a few words; no full stop at the end */
@@ -93,7 +93,7 @@ static inline bool opt_is_option(const struct opt *o)
 /* One entry after another, with those of groups; sections of groups with a prefix are left out. */
 struct opt_iter {
 	const struct opt *o;	 /* this one */
-	const struct opt *group; /* it is in, or NULL */
+	const struct opt *group; /* the one it is in, or NULL */
 	const struct opt *next, *after;
 };
 #define OPT_ITER(table)                                                                            \
@@ -110,13 +110,13 @@ void opt_print_choices(const struct opt *o, struct strbuf *out);
 /* The help; where another table has the values, and no others may be, with them. */
 void opt_print_help(const struct opt *o, struct strbuf *out);
 
-/* What a command line says besides its options. */
+/* The arguments of a command line besides its options. */
 struct args {
 	int n;
 	char **v; /* ends with NULL */
 	struct vec_of(const struct opt *) given;
 	struct vec_of(char *) owned;
-	struct vec_of(char *) rest; /* what `v` is */
+	struct vec_of(char *) rest; /* the storage of `v` */
 	bool help, help_all;	    /* asked for; nothing else counts then */
 };
 
@@ -127,7 +127,7 @@ bool args_given(const struct args *a, const char *name);
 /* Which arguments may be options. */
 enum opt_order {
 	OPT_ANYWHERE, /* all, up to -- */
-	OPT_BEFORE,   /* those before the first that is none */
+	OPT_BEFORE,   /* all before the first that is none */
 	OPT_NOWHERE,  /* none but a --help that comes first: the rest is text */
 };
 
@@ -135,13 +135,10 @@ enum opt_order {
 int opt_parse(const struct opt *table, enum opt_order order, void *into, int argc, char **argv,
 	      struct args *out, struct err *err) must_check;
 
-/* The option, command or word that is most like `word`; NULL if none is. */
-const char *opt_most_like(const char *word, const char *const *words, size_t n);
-
 /* For `normal`: what is there, as an absolute path. */
 int opt_existing_path(const char *arg, char **out, struct err *err) must_check;
 
-/* What --help says of a table. Returns how many rare options were left out. */
+/* Adds what --help says of a table. Returns how many rare options were left out. */
 unsigned opt_help(const struct opt *table, bool all, struct strbuf *out);
 
 #endif

@@ -214,17 +214,16 @@ void complete_bash(const struct command *const *programs, struct strbuf *out)
 
 /* ---- zsh ---- */
 
-static const char zsh_head[] =
-	"#compdef outage lazyfs\n"
-	"# Completion for zsh, made by 'outage generate zsh'.\n"
-	"\n"
-	"_outage_words_or_files() { compadd -- \"$@\"; _files; }\n"
-	"_outage_words_or_dirs() { compadd -- \"$@\"; _files -/; }\n"
-	"_outage_words_or_mounts() { compadd -- \"$@\"; _outage_mounts; }\n"
-	"_outage_mounts() {\n"
-	"\tcompadd -- ${(f)\"$(awk '$3 == \"fuse.outage\" || $3 == \"fuse.lazyfs\" { print $2 }' "
-	"/proc/mounts)\"}\n"
-	"}\n";
+static const char zsh_head[] = "#compdef outage lazyfs\n"
+			       "# Completion for zsh, made by 'outage generate zsh'.\n"
+			       "\n"
+			       "_outage_words_or_files() { compadd -- \"$@\"; _files; }\n"
+			       "_outage_words_or_dirs() { compadd -- \"$@\"; _files -/; }\n"
+			       "_outage_words_or_mounts() { compadd -- \"$@\"; _outage_mounts; }\n"
+			       "_outage_mounts() {\n"
+			       "\tcompadd -- ${(f)\"$(awk '$3 == \"fuse.outage\" || $3 == "
+			       "\"fuse.lazyfs\" { print $2 }' /proc/mounts)\"}\n"
+			       "}\n";
 
 static const char zsh_tail[] = "\n"
 			       "if [[ $service == lazyfs ]]; then\n"
@@ -257,7 +256,7 @@ static void zsh_action(const struct opt *o, struct strbuf *out)
 	strbuf_release(&v.words);
 }
 
-/* What stands in a specification of _arguments between brackets, or before a colon. */
+/* Escapes a text between brackets, or before a colon, in a specification of _arguments. */
 static void zsh_escaped(struct strbuf *out, const char *text)
 {
 	for (; *text; text++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* options_help.c - what --help says of the options in a table. */
+/* options_help.c - the text of --help on the options in a table. */
 #include "cli/options.h"
 
 enum { WIDTH = 79, COLUMN = 25 };

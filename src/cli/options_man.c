@@ -6,7 +6,7 @@
  *
  *	@options COMMAND
  *	@--name --other
- *		What there is to say of them, in scdoc, indented by a tab.
+ *		The words about them, in scdoc, indented by a tab.
  *	@end
  *
  * Every option of the table is told, in the order of the table: with what the page says of it, or
@@ -56,7 +56,7 @@ static struct man_note *notes_find(struct notes *n, const char *name)
 
 /* ---- one entry ---- */
 
-/* What a note calls it: "--name", "-o", "FILE..." or "--ref-OPTION". */
+/* The name in a note: "--name", "-o", "FILE..." or "--ref-OPTION". */
 static void entry_name(const struct opt_iter *it, struct strbuf *out)
 {
 	if (it->group && it->group->prefix)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pm_findings.c - what report, replay, shrink and export do with a run of outage pm. */
+/* pm_findings.c - report, replay, shrink and export of a run of outage pm. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,7 +7,6 @@
 
 #include "base/below.h"
 #include "base/io.h"
-#include "base/json.h"
 #include "cli/kind.h"
 #include "pm/pm_keep.h"
 #include "pm/state.h"
@@ -22,15 +21,15 @@ static void release_cases(struct pm_cases *cases)
 
 /* ---- report ---- */
 
-static int report_html(const char *run, const struct pm_summary *s, const struct pm_cases *cases,
-		       struct strbuf *out, struct err *err)
+static int report_html(const char *run, const char *version, const struct pm_summary *s,
+		       const struct pm_cases *cases, struct strbuf *out, struct err *err)
 {
 	struct pm_run r;
 	int rc = pm_run_load(run, &r, err);
 
 	if (rc)
 		return rc;
-	rc = pm_report_html(&r, s, cases, out, err);
+	rc = pm_report_html(&r, version, s, cases, out, err);
 	pm_run_release(&r);
 	return rc;
 }
@@ -51,21 +50,24 @@ static int load_cases(const char *dir, struct pm_cases *out, struct err *err)
 static int report(const char *dir, enum report_form form, struct strbuf *out, struct err *err)
 {
 	auto_free char *run = case_is_one(dir) ? below_run_of(dir) : xstrdup(dir);
+	auto_free char *version = NULL;
 	struct pm_plan plan = { 0 };
 	struct pm_summary totals = { 0 }, *s = case_has_ended(run) ? &totals : NULL;
 	struct pm_cases cases = { 0 };
 	int rc = pm_plan_load(run, &plan, err);
 
+	if (!rc)
+		rc = case_version_of(dir, &version, err);
 	if (!rc && s)
 		rc = record_load(pm_kind.summary, run, CASE_SUMMARY, s, err);
 	if (!rc)
 		rc = load_cases(dir, &cases, err);
 	if (!rc && form == REPORT_HTML)
-		rc = report_html(run, s, &cases, out, err);
+		rc = report_html(run, version, s, &cases, out, err);
 	else if (!rc && form == REPORT_JSON)
-		pm_report_json(&plan, s, &cases, out);
+		pm_report_json(&plan, version, s, &cases, out);
 	else if (!rc)
-		pm_report_text(&plan, s, &cases, out);
+		pm_report_text(&plan, version, s, &cases, out);
 	release_cases(&cases);
 	pm_plan_release(&plan);
 	return rc;
@@ -87,27 +89,17 @@ static int title(const char *dir, struct strbuf *out, struct err *err)
 
 static void print_replay(const struct pm_case *c, const struct pm_failure *f, bool shown, bool json)
 {
-	struct check_result r = { .end = f->end, .exit_code = f->exit_code, .signal = f->signal };
-	auto_strbuf seen = STRBUF_INIT, text = STRBUF_INIT;
-	struct json j;
+	auto_strbuf seen = STRBUF_INIT;
 
-	check_describe(&r, &seen);
+	pm_failure_end(f, &seen);
 	if (!json) {
 		printf("%s %s: %s\n  the check %s\n%s", c->dir,
 		       shown ? "shows again" : "does not show any more", c->title,
 		       strbuf_str(&seen), f->said);
 		return;
 	}
-	json_init(&j, &text, true);
-	json_object(&j);
-	json_kv_string(&j, "case", c->dir);
-	json_kv_string(&j, "state", c->state);
-	json_kv_bool(&j, "shown", shown);
-	json_kv_string(&j, "title", c->title);
-	json_kv_string(&j, "seen", strbuf_str(&seen));
-	json_kv_string(&j, "said", f->said);
-	json_end(&j);
-	fputs(strbuf_str(&text), stdout);
+	cli_json(KV("case", c->dir), KV("state", c->state), KV("shown", shown),
+		 KV("title", c->title), KV("seen", strbuf_str(&seen)), KV("said", f->said));
 }
 
 /* The state is mounted over a file, so that there has to be one; `made`: it is ours to remove. */
@@ -190,11 +182,11 @@ static int export(const struct export_request *r)
 	if (pm_trust(l.run.dir, &l.c, &l.run.plan, r->trust, &strange))
 		cli_tell_strange(r->dir);
 	int rc = pm_export_script(&l.run, &l.c, &text, &err);
-	if (!rc && mkdir(r->output, 0777) && errno != EEXIST)
-		rc = err_set(&err, -errno, "cannot make the directory %s: %m", r->output);
+	auto_free char *to = NULL;
 	if (!rc)
-		rc = io_write_file(r->output, "reproduce.sh", strbuf_str(&text), text.len, 0755,
-				   &err);
+		rc = below_make_named(r->output, &to, &err);
+	if (!rc)
+		rc = io_write_file(to, "reproduce.sh", strbuf_str(&text), text.len, 0755, &err);
 	loaded_release(&l);
 	return rc ? cli_fail(&err) : EXIT_OK;
 }
@@ -206,25 +198,13 @@ enum { SHRINK_TRIES = 500 };
 
 static void print_shrunk(const struct shrink_request *o, const struct pm_shrunk *r)
 {
-	auto_strbuf text = STRBUF_INIT;
-	struct json j;
-
 	if (!o->json) {
-		printf("%s: %llu of %llu lost %s, after %llu %s\n", o->output,
-		       (unsigned long long)r->lost_after, (unsigned long long)r->lost_before,
-		       plural(r->lost_before, "store", "stores"), (unsigned long long)r->tried,
-		       plural(r->tried, "state", "states"));
+		printf("%s: %llu of %llu lost %s, after %llu %s\n", o->output, llu(r->lost_after),
+		       COUNT_S(r->lost_before, "store"), COUNT_S(r->tried, "state"));
 		return;
 	}
-	json_init(&j, &text, true);
-	json_object(&j);
-	json_kv_string(&j, "case", o->dir);
-	json_kv_string(&j, "output", o->output);
-	json_kv_uint(&j, "lost_before", r->lost_before);
-	json_kv_uint(&j, "lost", r->lost_after);
-	json_kv_uint(&j, "states", r->tried);
-	json_end(&j);
-	fputs(strbuf_str(&text), stdout);
+	cli_json(KV("case", o->dir), KV("output", o->output), KV("lost_before", r->lost_before),
+		 KV("lost", r->lost_after), KV("states", r->tried));
 }
 
 static int shrink_loaded(const struct shrink_request *o, struct pm_run *run, struct pm_case *c,
@@ -259,7 +239,7 @@ static int check_place(const struct shrink_request *o, struct err *err)
 	if (!o->force && below_exists(at, "case"))
 		return err_set(err, -EEXIST,
 			       "%s holds a finding already: give --force to replace it", o->output);
-	/* It would be replaced with all it holds. */
+	/* The place would be replaced with all it holds. */
 	if (!in_run && lstat(o->output, &st) == 0)
 		return err_set(err, -EEXIST, "%s is there already: leave out -o", o->output);
 	if (!case_is(above, "pm"))

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_export.c - a finding of outage test or outage explore, for who does not have this program.
- */
+/* test_export.c - a finding of outage test or outage explore, for people without this program. */
 #include <errno.h>
-#include <sys/stat.h>
 
 #include "base/below.h"
 #include "base/io.h"
@@ -127,7 +125,7 @@ static int read_files(const struct stored_case *c, struct guest_files *out, stru
 	return err_set(err, -ESTALE, "the files hold something else than what the guest was given");
 }
 
-/* What the user's commands had in the guest, in a folder that is like its root. */
+/* Writes the files of the user's commands in the guest to a folder that is like its root. */
 static int export_files(const struct view *v, const char *dir, struct err *err)
 {
 	auto_free char *root = xasprintf("%s/guest", dir);
@@ -207,10 +205,10 @@ int test_export(const struct export_request *r)
 		return cli_fail(&err);
 	if (store_trust(&v.c, NULL, r->trust, &strange) || !v.c.ours)
 		cli_tell_strange(r->dir);
-	if (mkdir(r->output, 0777) < 0 && errno != EEXIST)
-		rc = err_set(&err, -errno, "cannot make the directory %s: %m", r->output);
+	auto_free char *to = NULL;
+	rc = below_make_named(r->output, &to, &err);
 	if (!rc)
-		rc = export_all(&v, r->output, &err);
+		rc = export_all(&v, to, &err);
 	view_release(&v);
 	return rc ? cli_fail(&err) : EXIT_OK;
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* test_findings.c - what report and shrink do with a run of outage test. */
+/* test_findings.c - report and shrink of a run of outage test. */
 #include "cli/test_findings.h"
 
 #include <errno.h>
 #include <sys/stat.h>
 
 #include "base/below.h"
-#include "base/json.h"
 #include "cli/guest_opts.h"
 #include "report/report.h"
 #include "run/shrink.h"
@@ -25,29 +24,33 @@ int test_title(const char *dir, struct strbuf *out, struct err *err)
 
 /* ---- report ---- */
 
-int test_report(const char *dir, enum report_form form, struct strbuf *out, struct err *err)
+int test_report_view(const struct run_view *r, enum report_form form, struct strbuf *out,
+		     struct err *err)
+{
+	struct json j;
+
+	switch (form) {
+	case REPORT_TEXT:
+		return report_text_run(r, out, err);
+	case REPORT_JSON:
+		json_init(&j, out, true);
+		return report_json_run(r, &j, err);
+	case REPORT_HTML:
+		return report_html_run(r, out, err);
+	case REPORT_SUPPRESSIONS:
+		report_suppressions(r, out);
+	}
+	return 0;
+}
+
+static int report(const char *dir, enum report_form form, struct strbuf *out, struct err *err)
 {
 	struct run_view r;
-	struct json j;
 	int rc = run_view_load(dir, &r, err);
 
 	if (rc)
 		return rc;
-	switch (form) {
-	case REPORT_TEXT:
-		rc = report_text_run(&r, out, err);
-		break;
-	case REPORT_JSON:
-		json_init(&j, out, true);
-		rc = report_json_run(&r, &j, err);
-		break;
-	case REPORT_HTML:
-		rc = report_html_run(&r, out, err);
-		break;
-	case REPORT_SUPPRESSIONS:
-		report_suppressions(&r, out);
-		break;
-	}
+	rc = test_report_view(&r, form, out, err);
 	run_view_release(&r);
 	return rc;
 }
@@ -73,22 +76,11 @@ static void on_step(void *ctx, const char *words)
 
 static void print_json(const struct shrinking *o, const struct shrink_result *r)
 {
-	auto_strbuf text = STRBUF_INIT;
-	struct json j;
 
-	json_init(&j, &text, true);
-	json_object(&j);
-	json_kv_string(&j, "case", o->c.dir);
-	json_kv_string(&j, "output", o->r->output);
-	json_kv_uint(&j, "operations_before", r->ops_before);
-	json_kv_uint(&j, "operations", r->ops_after);
-	json_kv_uint(&j, "lost_before", r->lost_before);
-	json_kv_uint(&j, "lost", r->lost_after);
-	json_kv_uint(&j, "runs", r->runs);
-	json_kv_uint(&j, "states", r->states);
-	json_kv_bool(&j, "budget_hit", r->budget_hit);
-	json_end(&j);
-	fputs(strbuf_str(&text), stdout);
+	cli_json(KV("case", o->c.dir), KV("output", o->r->output),
+		 KV("operations_before", r->ops_before), KV("operations", r->ops_after),
+		 KV("lost_before", r->lost_before), KV("lost", r->lost_after), KV("runs", r->runs),
+		 KV("states", r->states), KV("budget_hit", r->budget_hit));
 }
 
 static void print_text(const struct shrinking *o, const struct shrink_result *r)
@@ -96,8 +88,7 @@ static void print_text(const struct shrinking *o, const struct shrink_result *r)
 	printf("%s: %zu of %zu %s, %zu of %zu lost %s, after %llu %s and %llu %s\n", o->r->output,
 	       r->ops_after, r->ops_before, plural(r->ops_before, "operation", "operations"),
 	       r->lost_after, r->lost_before, plural(r->lost_before, "write", "writes"),
-	       (unsigned long long)r->runs, plural(r->runs, "run", "runs"),
-	       (unsigned long long)r->states, plural(r->states, "state", "states"));
+	       COUNT_S(r->runs, "run"), COUNT_S(r->states, "state"));
 	if (r->budget_hit)
 		printf("more --runs may make it smaller\n");
 }
@@ -135,7 +126,7 @@ static int make_parent(const char *path)
 	return below_make_dir(dir, name, &err) || below_sweep(dir, name, &err) ? cli_fail(&err) : 0;
 }
 
-/* What was made before may have taken half an hour. */
+/* The finding made before may have taken half an hour. */
 static int check_free(const struct shrink_request *o)
 {
 	auto_free char *at = below_case(o->output);
@@ -172,7 +163,7 @@ const struct case_ops kind_test = {
 	.name = "test",
 	.suppresses = true,
 	.title = test_title,
-	.report = test_report,
+	.report = report,
 	.replay = test_replay,
 	.shrink = test_shrink,
 	.export = test_export,

@@ -2,41 +2,31 @@
 /* test_replay.c - does a finding of outage test, or of outage explore, show again? */
 #include "cli/test_findings.h"
 
-#include "base/json.h"
 #include "cli/guest_opts.h"
 
 static void print_json(const struct test_replay *o, const struct replay_result *r)
 {
-	auto_strbuf text = STRBUF_INIT;
 	struct json j;
 
-	json_init(&j, &text, true);
-	json_object(&j);
-	json_kv_string(&j, "case", o->c->dir);
-	json_kv_string(&j, "target", o->c->target);
-	json_kv_string(&j, "kind", finding_kind_name(stored_case_first(o->c)->kind));
-	json_kv_bool(&j, "rerun", o->r.rerun);
-	json_kv_bool(&j, "shown", r->shown);
-	json_kv_string(&j, "state", strbuf_str(&r->state));
-	json_kv_bool(&j, "same_kernel", !o->other_kernel.len);
-	json_kv_uint(&j, "crash_states", r->totals.crash_states);
-	json_kv_uint(&j, "unique_states", r->totals.unique_states);
-	json_key(&j, "problems");
-	json_array(&j);
+	cli_json_begin(&j);
+	json_kvs(&j, KV("case", o->c->dir), KV("target", o->c->target),
+		 KV("kind", finding_kind_name(stored_case_first(o->c)->kind)),
+		 KV("rerun", o->r.rerun), KV("shown", r->shown), KV("state", strbuf_str(&r->state)),
+		 KV("same_kernel", (bool)!o->other_kernel.len),
+		 KV("crash_states", r->totals.crash_states),
+		 KV("unique_states", r->totals.unique_states));
+	json_kv_array(&j, "problems");
 	for (size_t i = 0; i < r->problems.n; i++) {
-		json_object(&j);
-		json_kv_string(&j, "kind", finding_kind_name(r->problems.v[i].kind));
-		json_kv_string(&j, "path", r->problems.v[i].path);
-		json_kv_string(&j, "words", r->problems.v[i].words);
-		json_kv_string(&j, "promise", r->problems.v[i].promise);
-		json_end(&j);
+		json_object_of(&j, KV("kind", finding_kind_name(r->problems.v[i].kind)),
+			       KV("path", r->problems.v[i].path),
+			       KV("words", r->problems.v[i].words),
+			       KV("promise", r->problems.v[i].promise));
 	}
 	json_end(&j);
-	json_end(&j);
-	fputs(strbuf_str(&text), stdout);
+	cli_json_end(&j);
 }
 
-/* What programs said may have many lines, and more than letters. */
+/* Words of programs may have many lines, and more than letters. */
 static void print_line(const char *before, const char *words)
 {
 	fputs(before, stdout);
@@ -62,10 +52,7 @@ static void print_text(const struct test_replay *o, const struct replay_result *
 		printf("%s\n", strbuf_str(&o->other_kernel));
 	if (o->r.rerun)
 		printf("ran the workload, and recovered from %llu %s\n",
-		       (unsigned long long)r->totals.unique_states,
-		       plural(r->totals.unique_states, "crash", "crashes"));
-	if (!r->shown && r->problems.n)
-		printf("there is something wrong, but not what was found then\n");
+		       COUNT(r->totals.unique_states, "crash", "crashes"));
 }
 
 void test_replay_print(const struct test_replay *o, const struct replay_result *r)
@@ -76,6 +63,27 @@ void test_replay_print(const struct test_replay *o, const struct replay_result *
 		print_text(o, r);
 }
 
+int test_replay_other(void)
+{
+	return cli_failf("there is something wrong, but not what was found then: this is another "
+			 "finding, or the same one in other words");
+}
+
+static int replay_status(const struct test_replay *o, const struct replay_result *r)
+{
+	/* A kernel that never came to a crash point has not mended what is lost there. */
+	bool tried = !o->r.rerun || stored_case_live(o->c) || r->totals.crash_states;
+
+	if (!r->shown && !tried)
+		return cli_failf("nothing was tried: the workload of %s ran to no crash point; "
+				 "outage report %s tells what it needs",
+				 o->c->dir, o->c->dir);
+	test_replay_print(o, r);
+	if (!r->shown && r->problems.n)
+		return test_replay_other();
+	return r->shown ? EXIT_FINDINGS : EXIT_OK;
+}
+
 /* Nothing is left of the process that could tell more. */
 static void print_hung(const struct test_replay *o)
 {
@@ -83,7 +91,7 @@ static void print_hung(const struct test_replay *o)
 
 	findings_add(&r.problems, FINDING_HANG, NULL,
 		     xasprintf("it did not come to an end within %llu s",
-			       (unsigned long long)o->r.time_ns / 1000000000),
+			       llu(o->r.time_ns) / 1000000000),
 		     NULL);
 	strbuf_adds(&r.state, "live");
 	test_replay_print(o, &r);
@@ -125,8 +133,7 @@ static int replay(void *ctx)
 
 	if (replay_case(o->c, o->r.rerun, &result, &err))
 		return cli_fail(&err);
-	test_replay_print(o, &result);
-	int status = result.shown ? EXIT_FINDINGS : EXIT_OK;
+	int status = replay_status(o, &result);
 	replay_result_release(&result);
 	return status;
 }

@@ -30,8 +30,7 @@ static void text_calls(const struct trace_options *o, const struct posix_log *lo
 static void json_calls(const struct trace_options *o, const struct posix_log *log,
 		       const struct posix_selection *sel, struct json *j)
 {
-	json_key(j, "events");
-	json_array(j);
+	json_kv_array(j, "events");
 	for (size_t i = 0; i < sel->n; i++) {
 		const struct posix_call *c = &log->calls.v[sel->v[i]];
 
@@ -45,12 +44,11 @@ static void json_calls(const struct trace_options *o, const struct posix_log *lo
 static void text_suggestions(const struct posix_suggestions *s, bool root_guessed,
 			     struct strbuf *out)
 {
-	strbuf_adds(out,
-		    "# faults to try, each in a run of its own: outage ctl MNT ..., before the "
-		    "application starts\n");
+	strbuf_adds(out, "# faults to try, each in a run of its own: outage ctl MNT ..., before "
+			 "the application starts\n");
 	for (size_t i = 0; i < s->list.n; i++)
 		strbuf_addf(out, "%s  # event %llu: %s\n", s->list.v[i].command,
-			    (unsigned long long)s->list.v[i].event, s->list.v[i].why);
+			    llu(s->list.v[i].event), s->list.v[i].why);
 	if (!s->list.n)
 		strbuf_adds(out, "# none: nothing in these calls waits for a sync\n");
 	if (root_guessed)
@@ -62,14 +60,10 @@ static void text_suggestions(const struct posix_suggestions *s, bool root_guesse
 
 static void json_suggestions(const struct posix_suggestions *s, struct json *j)
 {
-	json_key(j, "suggestions");
-	json_array(j);
+	json_kv_array(j, "suggestions");
 	for (size_t i = 0; i < s->list.n; i++) {
-		json_object(j);
-		json_kv_string(j, "command", s->list.v[i].command);
-		json_kv_string(j, "why", s->list.v[i].why);
-		json_kv_uint(j, "event", s->list.v[i].event);
-		json_end(j);
+		json_object_of(j, KV("command", s->list.v[i].command), KV("why", s->list.v[i].why),
+			       KV("event", s->list.v[i].event));
 	}
 	json_end(j);
 	json_kv_uint(j, "left_out", s->left_out);

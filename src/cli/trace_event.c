@@ -135,8 +135,7 @@ static void json_hex(struct json *j, const unsigned char *data, uint64_t len)
 static void json_stack(struct json *j, const struct event *ev)
 {
 	json_kv_uint(j, "number", ev->ref);
-	json_key(j, "frames");
-	json_array(j);
+	json_kv_array(j, "frames");
 	for (uint64_t i = 0; ev->data && i < ev->len / 8; i++)
 		json_uint(j, get_le64(ev->data + 8 * i));
 	json_end(j);
@@ -157,11 +156,9 @@ void trace_json_event(struct json *j, uint64_t n, const struct event *ev,
 		      const struct posix_call *c, bool data)
 {
 	json_object(j);
-	json_kv_uint(j, "event", n);
-	json_kv_string(j, "kind", event_kind_name(ev->kind));
+	json_kvs(j, KV("event", n), KV("kind", event_kind_name(ev->kind)));
 	if (has_range(ev->kind)) {
-		json_kv_uint(j, "addr", ev->addr);
-		json_kv_uint(j, "len", ev->len);
+		json_kvs(j, KV("addr", ev->addr), KV("len", ev->len));
 	}
 	if (has_ref(ev->kind))
 		json_kv_uint(j, ev->kind == EV_COMPLETE ? "completes" : "operation", ev->ref);
@@ -170,8 +167,7 @@ void trace_json_event(struct json *j, uint64_t n, const struct event *ev,
 		json_int(j, ev->result);
 	}
 	if (ev->flags) {
-		json_key(j, "flags");
-		json_array(j);
+		json_kv_array(j, "flags");
 		for (size_t i = 0; i < ARRAY_SIZE(flag_names); i++)
 			if (ev->flags & flag_names[i].flag)
 				json_string(j, flag_names[i].name);

@@ -25,7 +25,6 @@ static const struct opt export_options[] = {
 static int run_import(void *given, struct args *args)
 {
 	auto_trace t = { 0 };
-	auto_strbuf out = STRBUF_INIT;
 	struct trace_options *o = given;
 	struct err err = ERR_INIT;
 	struct json j;
@@ -45,13 +44,10 @@ static int run_import(void *given, struct args *args)
 		return cli_fail(&err);
 	if (!o->json)
 		return EXIT_OK;
-	json_init(&j, &out, true);
-	json_object(&j);
-	json_kv_string(&j, "trace", o->output);
-	json_kv_uint(&j, "events", t.events.n);
+	cli_json_begin(&j);
+	json_kvs(&j, KV("trace", o->output), KV("events", t.events.n));
 	trace_json_info(&j, &t.info);
-	json_end(&j);
-	trace_drain(&out);
+	cli_json_end(&j);
 	return cli_flush();
 }
 
@@ -95,15 +91,10 @@ static void export_json(struct strbuf *out, const char *log, const struct dmlog_
 
 	json_init(&j, out, true);
 	json_object(&j);
-	json_kv_string(&j, "log", log);
-	json_kv_uint(&j, "entries", rep->entries);
-	json_key(&j, "left_out");
-	json_object(&j);
-	json_kv_uint(&j, "reads", rep->reads);
-	json_kv_uint(&j, "pm", rep->pm);
-	json_kv_uint(&j, "posix", rep->posix);
-	json_kv_uint(&j, "incomplete", rep->incomplete);
-	json_kv_uint(&j, "failed", rep->failed);
+	json_kvs(&j, KV("log", log), KV("entries", rep->entries));
+	json_kv_object(&j, "left_out");
+	json_kvs(&j, KV("reads", rep->reads), KV("pm", rep->pm), KV("posix", rep->posix),
+		 KV("incomplete", rep->incomplete), KV("failed", rep->failed));
 	json_end(&j);
 	json_end(&j);
 }

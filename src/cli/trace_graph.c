@@ -4,15 +4,14 @@
 #include "base/log.h"
 #include "cli/cmd_trace.h"
 
-enum { ROWS_MAX = 10000 }; /* what programs that show pictures can take */
+enum { ROWS_MAX = 10000 }; /* as many as programs that show pictures can take */
 
 static void say_cut(const struct posix_graph_cut *cut)
 {
 	if (cut->calls)
-		log_warn(
-			"%zu calls are not drawn; --limit, --from, --to, --file and --op say which "
-			"are",
-			cut->calls);
+		log_warn("%zu calls are not drawn; --limit, --from, --to, --file and --op say "
+			 "which are",
+			 cut->calls);
 	if (cut->lanes)
 		log_warn("%zu files with few calls share a lane; --file says which are drawn",
 			 cut->lanes);
@@ -21,18 +20,13 @@ static void say_cut(const struct posix_graph_cut *cut)
 static void graph_json(const struct trace_options *o, size_t calls,
 		       const struct posix_graph_cut *cut, const struct trace_damage *d)
 {
-	auto_strbuf out = STRBUF_INIT;
 	struct json j;
 
-	json_init(&j, &out, true);
-	json_object(&j);
-	json_kv_string(&j, "graph", o->output);
-	json_kv_uint(&j, "calls", calls);
-	json_kv_uint(&j, "calls_not_drawn", cut->calls);
-	json_kv_uint(&j, "files_sharing", cut->lanes);
+	cli_json_begin(&j);
+	json_kvs(&j, KV("graph", o->output), KV("calls", calls), KV("calls_not_drawn", cut->calls),
+		 KV("files_sharing", cut->lanes));
 	trace_json_damage(&j, d);
-	json_end(&j);
-	trace_drain(&out);
+	cli_json_end(&j);
 }
 
 static int draw(const struct trace_options *o, struct trace_reader *r, struct err *err)

@@ -80,19 +80,16 @@ static void info_json(struct strbuf *out, const struct trace_info *info, const s
 	json_object(&j);
 	trace_json_info(&j, info);
 	json_kv_uint(&j, "events", c->events);
-	json_key(&j, "kinds");
-	json_object(&j);
+	json_kv_object(&j, "kinds");
 	for (int k = 1; k < EV_KIND_END; k++)
 		json_kv_uint(&j, event_kind_name((enum event_kind)k), c->by_kind[k]);
 	json_end(&j);
-	json_key(&j, "calls");
-	json_object(&j);
+	json_kv_object(&j, "calls");
 	for (int op = 0; op < POSIX_OP_END; op++)
 		if (c->by_call[op])
 			json_kv_uint(&j, posix_op_name((enum posix_op)op), c->by_call[op]);
 	json_end(&j);
-	json_kv_uint(&j, "bytes_written", c->bytes_written);
-	json_kv_uint(&j, "unfinished", c->unfinished);
+	json_kvs(&j, KV("bytes_written", c->bytes_written), KV("unfinished", c->unfinished));
 	trace_json_damage(&j, d);
 	json_end(&j);
 }

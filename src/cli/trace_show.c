@@ -38,7 +38,7 @@ static void show_call_header(struct strbuf *out, const struct trace_info *info)
 		    info->target[0] ? ", " : "");
 }
 
-/* What a stream of events is shown with. */
+/* All that is needed to show a stream of events. */
 struct show {
 	const struct trace_options *o;
 	unsigned kinds;
@@ -53,8 +53,7 @@ static void show_begin(struct show *s, const struct trace_info *info, const stru
 	if (s->o->json) {
 		json_object(&s->j);
 		trace_json_info(&s->j, info);
-		json_key(&s->j, "events");
-		json_array(&s->j);
+		json_kv_array(&s->j, "events");
 	} else if (first && first->kind == EV_POSIX) {
 		show_call_header(&s->out, info);
 	} else {
@@ -125,7 +124,7 @@ static int show_events(const struct trace_options *o, unsigned kinds, struct tra
 	return rc;
 }
 
-/* What needs all calls before it can say anything. */
+/* Whether an option needs all calls before it can say anything. */
 static bool needs_all(const struct trace_options *o)
 {
 	return o->filter.file || o->runs || o->suggest || o->filter.large;
@@ -155,7 +154,7 @@ static const struct opt options[] = {
 	OPTION_JSON(TRACE_AT(json)),
 	{ OPT_GROUP, .group = trace_filter_options },
 	{ OPT_FLAG, "runs", 0, NULL, TRACE_AT(runs),
-	  .help = "what repeats in one line: write x4, fsync; 12 times" },
+	  .help = "repetitions in one line: write x4, fsync; 12 times" },
 	{ OPT_FLAG, "suggest", 0, NULL, TRACE_AT(suggest),
 	  .help = "faults that are worth trying, as commands for outage ctl" },
 	OPTION_LIMIT("suggestions; default: 20", TRACE_AT(limit), .least = 1),

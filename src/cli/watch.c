@@ -2,11 +2,11 @@
 /* watch.c - work that may hang, in a process of its own. */
 #include <errno.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/patience.h"
+#include "base/proc.h"
 #include "base/signals.h"
 #include "cli/cli.h"
 #include "base/reap.h"
@@ -20,9 +20,7 @@ static void on_signal(int sig)
 
 static int child_main(int (*fn)(void *ctx), void *ctx, pid_t parent)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		return EXIT_FAILED;
+	proc_tie(parent);
 	setpgid(0, 0); /* Ctrl-C goes to the parent */
 	signals_in_child(false);
 	int status = fn(ctx);
@@ -31,8 +29,8 @@ static int child_main(int (*fn)(void *ctx), void *ctx, pid_t parent)
 }
 
 /*
- * Whether the time is up. Who asks whether it hangs does not count the time in which it waited for
- * a processor; anybody else gets the time that was agreed.
+ * Whether the time is up. For a hang, the time in which the process waited for a processor does not
+ * count; for all else, the time is that which was agreed.
  */
 static bool is_over(struct patience *p, pid_t pid, unsigned timeout_s, bool hangs)
 {

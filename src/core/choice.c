@@ -109,7 +109,7 @@ bool choice_next(struct choice *c)
 		vec_clear(&c->digits);
 		break;
 	case CHOICE_REPLAY:
-		/* After its round, what was asked stays known to choice_failed(). */
+		/* After its round, the choices stay known to choice_failed(). */
 		if (!first)
 			return false;
 		break;

@@ -9,8 +9,8 @@
  * I5: if samples are asked for, `sets` holds what was tried of the step at hand, so that with
  *     `step` it says what must not be drawn again, but for what was skipped of that step up to the
  *     point at hand (crash_plan.c).
- * I6: what varies at a point is asked once, before the first step beyond the early ones (none, all,
- *     completed) is taken there, and then never changes: the choices depend on it.
+ * I6: whether a piece varies at a point is asked once, before the first step beyond the early ones
+ *     (none, all, completed) is taken there, and then never changes: the choices depend on it.
  *
  * Going from one crash point to another replays the trace forward from the nearest of at most
  * CLONES_MAX clones of the model, which share the pages of their images.
@@ -32,6 +32,7 @@ enum {
 	CLONES_MAX = 64,
 	TEAR_UNIT_DEFAULT = 512,
 	SAMPLE_ROUND_MAX = 1 << 16, /* points drawn at a time */
+	CHECK_EVERY = 64,	    /* of so many states, the id of one is read back */
 };
 
 struct crash_clone {
@@ -39,18 +40,18 @@ struct crash_clone {
 	struct model *model;
 };
 
-/* What is known of a crash point. */
+/* The facts about a crash point. */
 struct crash_at {
 	uint64_t marks;	      /* EV_OP_... and EV_PERSIST before it */
 	uint64_t flight;      /* pieces in flight */
 	uint64_t units;	      /* tear units of those that vary */
 	uint64_t few;	      /* their torn sets, with few_tears */
-	uint32_t loose, vary; /* those that can be lost; those that vary */
+	uint32_t loose, vary; /* pieces that can be lost; pieces that vary */
 	uint32_t old;	      /* see crash_plan.c */
 	bool grown;	      /* since the point before, there are only more loose pieces */
 	bool asked;	      /* vary, old and units are final */
 	unsigned char tried;  /* early steps, a bit each */
-	unsigned char extra;  /* those of them that no choice of what varies can make */
+	unsigned char extra;  /* early steps that no choice of the varying pieces can make */
 	size_t frozen;	      /* where in `frozen` it says what varies; SIZE_MAX: all */
 };
 
@@ -72,7 +73,7 @@ struct crash {
 	size_t step_at; /* the point at hand in it; SIZE_MAX: none yet */
 	bool sampling;
 	struct rng draw;		 /* of the points to sample */
-	struct vec_of(uint64_t) to_draw; /* those of this round, descending */
+	struct vec_of(uint64_t) to_draw; /* this round's, descending */
 	struct hashset seen;		 /* images, mixed with their marks */
 	struct hashset sets;		 /* sets tried in this step; only kept for sampling */
 	struct crash_stats stats;
@@ -175,6 +176,9 @@ static void enter(struct crash *e, size_t index)
 		crash_view_narrow(&e->view, e->frozen.v + at->frozen);
 	e->view.old = at->asked ? at->old : 0;
 	e->at = index;
+	/* The view is the one that was counted: I6. */
+	assert(e->view.loose.n == at->loose && e->view.flight.n == at->flight);
+	assert(!at->asked || e->view.vary.n == at->vary);
 }
 
 /* Setting up. */
@@ -228,11 +232,6 @@ static bool has_grown(struct survey *s, const struct crash_view *v)
 	return grown;
 }
 
-static bool is_mark(enum event_kind kind)
-{
-	return kind == EV_OP_BEGIN || kind == EV_OP_END || kind == EV_PERSIST;
-}
-
 /* Whether what was tried at the point before an index says something about the one there. */
 static bool follows(const struct crash *e, size_t index)
 {
@@ -251,7 +250,7 @@ static void survey_point(struct crash *e, size_t index, struct survey *s)
 			      .asked = !e->opts.vary };
 
 	for (; at < point; at++)
-		p.marks += is_mark(e->trace->events.v[at].kind);
+		p.marks += event_marks(e->trace->events.v[at].kind);
 	crash_view_load(&e->view, e->walker, false);
 	p.grown = has_grown(s, &e->view) && index > 0;
 	p.flight = e->view.flight.n;
@@ -361,7 +360,7 @@ void crash_free(struct crash *e)
 	free(e);
 }
 
-/* What varies. */
+/* Finds the pieces that vary. */
 
 /* Asks about each piece that is loose; whether all of them vary. */
 static bool ask(struct crash *e, uint64_t *bits)
@@ -435,6 +434,7 @@ static void freeze(struct crash *e, size_t index)
 		at->frozen = first;
 		crash_view_narrow(&e->view, e->frozen.v + first);
 	}
+	assert(e->at == index && !at->asked); /* I6 */
 	at->asked = true;
 	at->vary = (uint32_t)e->view.vary.n;
 	at->units = crash_view_all_units(&e->view);
@@ -451,6 +451,7 @@ static void freeze(struct crash *e, size_t index)
 /* Makes the chosen state; whether it is one that was not given out before. */
 static bool try_state(struct crash *e, struct crash_state *s, struct crash_step step)
 {
+	assert(step.layer <= CRASH_COMPLETED || e->points.v[e->at].asked); /* I6 */
 	/* A torn or lost piece takes with it what needs it, where the step says what is lost. */
 	if (step.layer == CRASH_ALL_BUT || step.layer == CRASH_TEAR_ALL)
 		crash_view_close_dropping(&e->view);
@@ -469,6 +470,8 @@ static bool try_state(struct crash *e, struct crash_state *s, struct crash_step 
 	}
 	e->stats.unique++;
 	state_describe(s, &e->view, e->trace, e->opts.points[e->at], step);
+	if (e->stats.unique % CHECK_EVERY == 1)
+		crash_id_check(&e->view, e->trace->events.n, &s->id);
 	return true;
 }
 
@@ -530,8 +533,10 @@ static bool next_in_plan(struct crash *e, struct crash_state *s)
 		}
 		if (step < e->plan.first_subset)
 			at->tried |= (unsigned char)(1 << step);
-		if (e->opts.sample)
-			hashset_insert(&e->sets, crash_view_hash(&e->view, index));
+		if (e->opts.sample) {
+			bool fresh = hashset_insert(&e->sets, crash_view_hash(&e->view, index));
+			assert(fresh); /* I1, I5 */
+		}
 		if (try_state(e, s, e->plan.steps.v[step]))
 			return true;
 	}
@@ -640,6 +645,9 @@ bool crash_next(struct crash *e, struct crash_state *s)
 void crash_stats(struct crash *e, struct crash_stats *out)
 {
 	count_possible(e);
+	/* Numbers add up (crash.h), unless the skipped ones are more than a number can say. */
+	assert(e->stats.tried == UINT64_MAX ||
+	       e->stats.tried == e->stats.unique + e->stats.duplicates);
 	*out = e->stats;
 	out->left_out = left_out(out);
 }

@@ -107,15 +107,15 @@ struct crash_opts {
 	bool few_tears;	      /* of each piece a few tears stand for all; units are not asked for */
 
 	/*
-	 * Whether the fate of a piece matters at a point; NULL: of each, everywhere. Those that do
-	 * not survive in all states but those of the layers none and completed.
+	 * Whether the fate of a piece matters at a point; NULL: of each, everywhere. Pieces that do
+	 * not matter survive in all states but those of the layers none and completed.
 	 *
 	 * Asked once for each piece that is in flight at a point, right before the first state of
 	 * any other layer (or the first sample) is made there; the answer then holds. As none, all
 	 * and completed come before, at every point, the caller has by then seen the state where
-	 * everything survived, and can know what recovery and the walk read of it. It may keep that
-	 * by point, or by the hash of the image, `all`: what is read follows from the image, and a
-	 * state that is a duplicate of another point's is not given out a second time.
+	 * everything survived, and can know what recovery and the walk read of it. The caller may
+	 * keep its answer by point, or by the hash of the image, `all`: the reads follow from the
+	 * image, and a state that is a duplicate of another point's is not given out a second time.
 	 *
 	 * Any answer is good, also at points where the caller knows nothing because a budget ended
 	 * the run early; true is the one that leaves nothing out.
@@ -153,6 +153,8 @@ void crash_points_writes(const struct trace *t, struct crash_points *out);  /* e
  */
 void crash_points_pm(const struct trace *t, struct crash_points *out);
 void crash_points_all(const struct trace *t, struct crash_points *out);
+/* Only those from `from` to `to` stay. */
+void crash_points_keep(struct crash_points *p, uint64_t from, uint64_t to);
 void crash_points_release(struct crash_points *p);
 
 /* A piece that survived in part. */
@@ -162,12 +164,12 @@ struct crash_tear {
 	uint64_t addr, bytes, kept_bytes;
 };
 
-/* What a piece that is lost, or part of one that is torn, would have changed. */
+/* A range that a lost piece, or the lost part of a torn one, would have changed. */
 struct crash_part {
 	uint64_t event, addr, len;
 };
 
-/* One state. It owns what it holds and does not depend on the enumerator that filled it in. */
+/* One state. A state owns what it holds and does not depend on the enumerator that filled it in. */
 struct crash_state {
 	uint64_t point;
 	enum crash_layer layer;
@@ -175,10 +177,10 @@ struct crash_state {
 	struct strbuf id;
 	struct image image;		  /* snapshot it to keep it */
 	struct hash128 hash;		  /* of the image */
-	struct vec_of(uint64_t) survived; /* event numbers; what was durable is not listed */
+	struct vec_of(uint64_t) survived; /* event numbers; durable events are not listed */
 	struct vec_of(uint64_t) lost;
 	struct vec_of(struct crash_tear) torn;
-	struct vec_of(struct crash_part) gone; /* what is lost of both, in the order of pieces */
+	struct vec_of(struct crash_part) gone; /* the lost ranges of both, in the order of pieces */
 	bool below_atomic; /* torn into less than the device writes atomically */
 };
 
@@ -191,10 +193,10 @@ void crash_state_release(struct crash_state *s);
 #define auto_crash_state __attribute__((cleanup(crash_state_release))) struct crash_state
 
 /*
- * Numbers add up at any time: tried = unique + duplicates, and left_out = possible +
- * possible_torn - tried (up to rounding, for numbers beyond 2^53). Where pieces need others, sets
- * that are closed to the same state count one by one, as possible and as tried. What
- * crash_opts.vary rules out at a point moves from possible to pruned once it is asked there.
+ * Numbers add up at any time: tried = unique + duplicates, and left_out = possible + possible_torn
+ * - tried (up to rounding, for numbers beyond 2^53). Where pieces need others, sets that are closed
+ * to the same state count one by one, as possible and as tried. Sets that crash_opts.vary rules out
+ * at a point move from possible to pruned once it is asked there.
  */
 struct crash_stats {
 	uint64_t points;
@@ -204,7 +206,7 @@ struct crash_stats {
 	uint64_t tried;
 	uint64_t unique; /* given out, the sampled ones too */
 	uint64_t duplicates;
-	uint64_t skipped; /* those of them that were known to be some without being made */
+	uint64_t skipped; /* duplicates that were recognised without being made */
 	uint64_t sampled;
 	double left_out;
 	bool budget_hit; /* budget or tries ended the enumeration before its end */

@@ -5,7 +5,7 @@
  * I4: a state's id says all that its image depends on, apart from trace, model and base image.
  *
  * Reading is more generous than making: any form that fits the fates will do, and the state it
- * leads to has the id that is made for it.
+ * leads to has the id that is made for it. crash_id_check() reads one back (I4).
  */
 #include "core/crash_id.h"
 
@@ -160,4 +160,18 @@ void crash_id_choose(const struct crash_id_head *head, struct crash_view *v, str
 		choose_list(v, c, head->kind);
 		break;
 	}
+}
+
+void crash_id_check(struct crash_view *v, uint64_t n_events, const struct strbuf *id)
+{
+	struct hash128 made = crash_view_hash(v, 0);
+	auto_choice c = { 0 };
+
+	/* Where not all that is loose varies, the view has no choice that an id has. */
+	if (v->vary.n != v->loose.n || choice_init_replay(&c, strbuf_str(id), NULL) ||
+	    !choice_next(&c))
+		return;
+	struct crash_id_head head = crash_id_begin(&c, n_events);
+	crash_id_choose(&head, v, &c);
+	assert(!choice_failed(&c) && hash_eq(crash_view_hash(v, 0), made)); /* I4 */
 }

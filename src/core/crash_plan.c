@@ -7,12 +7,12 @@
  *     the number of possible sets less those tried.
  *
  * Where nothing but more writes lies between a point and the one before it, a set without any of
- * those makes the same state at both. The pieces that were there before are the old ones
- * (view.old; 0 if something else lies between). Of the subset layers and "torn, only older ones",
- * the sets that let only old pieces survive are not tried again but counted: at the point before,
- * their step is this one or an earlier one, so that they have been tried there. (With k of n
- * surviving here, it is "exactly k" or "all but n - k" of the old ones; with k of n lost, it is
- * "all but" as many fewer as there are new ones, or "all". This takes all four layers.)
+ * those makes the same state at both. The pieces that were there before are the old ones (view.old;
+ * 0 if something else lies between). Of the subset layers and "torn, only older ones", the sets
+ * that let only old pieces survive are not tried again but counted: at the point before, their step
+ * is this one or an earlier one, so that they have been tried there. (With k of n surviving here,
+ * it is "exactly k" or "all but n - k" of the old ones; with k of n lost, it is "all but" as many
+ * fewer as there are new ones, or "all". The argument needs all four layers.)
  */
 #include "core/crash_plan.h"
 
@@ -112,7 +112,7 @@ static size_t find_subset(const struct crash_plan *p, enum crash_layer layer, ui
 	else if (k)
 		i += zero + (k - 1) * (both ? 2 : 1);
 	i += k && both && layer == CRASH_ALL_BUT;
-	assert(p->steps.v[i].layer == layer && p->steps.v[i].k == k);
+	assert(p->steps.v[i].layer == layer && p->steps.v[i].k == k); /* I1 */
 	return i;
 }
 
@@ -144,7 +144,7 @@ static bool is_few(uint32_t n, uint32_t k)
 	return k == 1 || k == n - 1 || (n > 3 && k == n / 2);
 }
 
-/* What a set of units looks like. */
+/* The shape of a set of units. */
 enum part { PART_FIRST, PART_NAMED, PART_OTHER };
 
 static enum part part_of(const struct crash_view *v, size_t piece, bool few)
@@ -178,7 +178,7 @@ static void tear_part(struct crash_view *v, size_t piece, uint64_t which)
 				      (uint32_t)(which - 2 * n + 5), true);
 }
 
-/* What the choice at hand looks like, as far as crash_plan_find() must know. */
+/* The shape of the choice at hand, as far as crash_plan_find() must know it. */
 struct shape {
 	uint64_t whole, torn; /* of those that vary */
 	size_t tear;	      /* the torn piece, as an index into view.vary, if it is one */
@@ -294,7 +294,7 @@ static bool can_skip(struct crash_step step)
 
 bool crash_step_has_members(struct crash_step step, uint64_t n, uint64_t old)
 {
-	assert(old <= n);
+	assert(old <= n); /* the old ones are some of those that vary */
 	return in_first_half(step, n) && !(step.k > 0 && old > 0 && old == n);
 }
 
@@ -320,7 +320,7 @@ static void choose_members(struct crash_view *v, struct choice *c, struct crash_
 	bool exactly = step.layer == CRASH_EXACTLY;
 	uint64_t n = v->vary.n, k = step.k, low = 0;
 
-	assert(crash_step_has_members(step, n, v->old));
+	assert(crash_step_has_members(step, n, v->old)); /* I6 of crash.c */
 	/* With one new piece, that is one that may not be lost. */
 	if (!exactly && v->old > 0 && v->old == n - 1)
 		n--;

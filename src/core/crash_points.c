@@ -66,15 +66,10 @@ void crash_points_writes(const struct trace *t, struct crash_points *out)
 	add_points(t, event_modifies, out);
 }
 
-static bool is_mark(enum event_kind kind)
-{
-	return kind == EV_OP_BEGIN || kind == EV_OP_END || kind == EV_PERSIST;
-}
-
 /* Whether something that was stored before it can no longer be lost after it. */
 static bool makes_durable(const struct event *ev)
 {
-	return ev->kind == EV_FENCE || is_mark(ev->kind) ||
+	return ev->kind == EV_FENCE || event_marks(ev->kind) ||
 	       (ev->kind == EV_LINEFLUSH && (ev->flags & EV_CLFLUSH));
 }
 
@@ -89,7 +84,7 @@ void crash_points_pm(const struct trace *t, struct crash_points *out)
 			vec_push(out, i);
 			stores = false;
 		}
-		if (is_mark(ev->kind))
+		if (event_marks(ev->kind))
 			vec_push(out, i + 1);
 		stores |= ev->kind == EV_STORE;
 	}
@@ -102,6 +97,16 @@ void crash_points_all(const struct trace *t, struct crash_points *out)
 {
 	vec_push(out, 0);
 	add_points(t, after_any, out);
+}
+
+void crash_points_keep(struct crash_points *p, uint64_t from, uint64_t to)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n; i++)
+		if (p->v[i] >= from && p->v[i] <= to)
+			p->v[n++] = p->v[i];
+	p->n = n;
 }
 
 void crash_points_release(struct crash_points *p)

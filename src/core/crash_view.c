@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crash_view.c - what is in flight at one crash point, and which of it survives.
+ * crash_view.c - the pieces in flight at one crash point, and which of them survive.
  *
  * I2: fates are chosen for the pieces in `vary` only; the others survive whole.
- * I3: fates are closed before they are applied: what a surviving piece needs survives whole.
+ * I3: fates are closed before they are applied: the needs of a surviving piece survive whole.
+ * I7: `vary` is part of `loose`, and that of all pieces; each in ascending order.
  *
  * Most states differ in few pieces from one of two images, that where nothing survives and that
  * where everything does. Those two are kept, and a state is made from the nearer one: for each
@@ -36,7 +37,7 @@ void crash_view_release(struct crash_view *v)
 	vec_release(&v->units);
 }
 
-/* What must survive in any case takes with it what it needs. */
+/* A piece that must survive in any case takes its needs with it. */
 static void fix_needs(struct crash_view *v)
 {
 	for (size_t i = v->n; v->has_needs && i-- > 0;)
@@ -86,6 +87,7 @@ void crash_view_load(struct crash_view *v, const struct model *m, bool grown)
 			v->loose.v[v->loose.n++] = (uint32_t)i;
 			v->vary.v[v->vary.n++] = (uint32_t)i;
 		}
+	assert(v->loose.n <= v->flight.n && v->flight.n <= v->n); /* I7 */
 	vec_clear(&v->fate);
 	vec_reserve(&v->fate, v->n);
 	v->fate.n = v->n;
@@ -108,6 +110,7 @@ void crash_view_narrow(struct crash_view *v, const uint64_t *varies)
 	for (size_t i = 0; i < v->loose.n; i++)
 		if (v->base.v[v->loose.v[i]] == FATE_LOST)
 			vec_push(&v->vary, v->loose.v[i]);
+	assert(v->vary.n <= v->loose.n); /* I7 */
 }
 
 /* Units. */
@@ -218,18 +221,30 @@ void crash_view_close_dropping(struct crash_view *v)
 				v->fate.v[i] = FATE_LOST;
 }
 
-/* What comes of it. */
+/* The results of the fates. */
 
-struct hash128 crash_view_hash(const struct crash_view *v, uint64_t seed)
+/*
+ * Of bytes and their number. The number is no seed: of a few bytes, XXH3 with one seed has hashes
+ * that other bytes have with the next.
+ */
+static struct hash128 numbered(uint64_t number, const void *data, size_t len)
 {
-	struct hash128 h = hash_bytes_seeded(v->fate.v, v->n, seed);
+	struct hash128 h = hash_bytes(data, len);
+	uint64_t both[3] = { number, h.lo, h.hi };
+
+	return hash_bytes(both, sizeof(both));
+}
+
+struct hash128 crash_view_hash(const struct crash_view *v, uint64_t point)
+{
+	struct hash128 h = numbered(point, v->fate.v, v->n);
 
 	for (size_t i = 0; i < v->vary.n; i++) {
 		size_t piece = v->vary.v[i];
 		size_t len = (v->pieces[piece].units + 63) / 64 * sizeof(uint64_t);
 
 		if (v->fate.v[piece] == FATE_TORN)
-			h = hash_add(h, hash_bytes_seeded(crash_view_units(v, piece), len, piece));
+			h = hash_add(h, numbered(piece, crash_view_units(v, piece), len));
 	}
 	return h;
 }
@@ -300,7 +315,7 @@ static void redo(struct crash_view *v, size_t piece, struct image *img)
 	ranges_overlapping(&v->index, from, to, note_below, v);
 	if (v->below.n > 1)
 		qsort(v->below.v, v->below.n, sizeof(*v->below.v), compare_pieces);
-	/* What lies below one that covers the whole range does not matter. */
+	/* Pieces below one that covers the whole range do not matter. */
 	for (first = v->below.n; first > 0; first--) {
 		const struct model_piece *p = &v->pieces[v->below.v[first - 1]];
 
@@ -334,12 +349,22 @@ static void apply_all(const struct crash_view *v, struct image *img)
 				 img);
 }
 
+/* I3; only where there are needs at all, which is as long as closing them took. */
+static void check_closed(const struct crash_view *v)
+{
+	for (size_t i = 0; v->has_needs && i < v->n; i++)
+		for (uint32_t j = 0; v->fate.v[i] != FATE_LOST && j < v->pieces[i].n_needs; j++)
+			assert(v->fate.v[v->pieces[i].needs[j]] == FATE_WHOLE); /* I3 */
+}
+
 void crash_view_apply(struct crash_view *v, struct image *img)
 {
 	size_t count[3] = { 0 };
 
+	check_closed(v);
 	for (size_t i = 0; i < v->loose.n; i++)
 		count[v->fate.v[v->loose.v[i]]]++;
+	assert(count[FATE_LOST] + count[FATE_WHOLE] + count[FATE_TORN] == v->loose.n); /* I7 */
 	size_t lost = count[FATE_LOST] + count[FATE_TORN];
 	size_t kept = count[FATE_WHOLE] + count[FATE_TORN];
 	size_t differ = min(lost, kept);

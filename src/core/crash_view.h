@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crash_view.h - what is in flight at one crash point, and which of it survives in the state at
+ * crash_view.h - the pieces in flight at one crash point, and which of them survive in the state at
  * hand. Private to crash*.c; other rooms include crash.h.
  *
  * A view is loaded from a model at a point, then for each state: fates are chosen, closed, and
- * applied. It borrows the pieces of the model, which must not move on before the next load.
+ * applied. A view borrows the pieces of the model, which must not move on before the next load.
  */
 #ifndef CORE_CRASH_VIEW_H
 #define CORE_CRASH_VIEW_H
@@ -25,19 +25,19 @@ struct crash_view {
 	size_t n;
 	bool has_needs;
 	struct vec_of(uint32_t) flight;	    /* pieces that are not pinned */
-	struct vec_of(uint32_t) loose;	    /* those of them that can be lost */
-	struct vec_of(uint32_t) vary;	    /* those of them whose fate is chosen */
-	size_t old;			    /* of `vary`, the first so many: see crash_plan.c */
+	struct vec_of(uint32_t) loose;	    /* pieces that can be lost */
+	struct vec_of(uint32_t) vary;	    /* loose pieces whose fate is chosen */
+	size_t old;			    /* the first so many of `vary`: see crash_plan.c */
 	struct vec_of(uint32_t) first_word; /* of each piece in `units` */
 	struct vec_of(unsigned char) base;  /* fates before anything is chosen */
 	struct vec_of(unsigned char) fate;  /* of each piece */
 	struct vec_of(uint64_t) units;	    /* which units survive, for fate FATE_TORN */
 
-	/* What states are made from; see crash_view_apply(). */
+	/* The images that states are made from; see crash_view_apply(). */
 	struct image none, all;	       /* nothing that is loose survives; everything does */
 	bool has_none, has_all;	       /* whether they were made */
 	struct ranges index;	       /* of the first index.n pieces, by number */
-	struct vec_of(uint32_t) below; /* those that overlap the one at hand */
+	struct vec_of(uint32_t) below; /* pieces that overlap the one at hand */
 };
 
 /*
@@ -79,13 +79,13 @@ void crash_view_close_adding(struct crash_view *v);
 /* The same by losing what needs something that did not survive whole. */
 void crash_view_close_dropping(struct crash_view *v);
 
-/* What comes of it. */
+/* The results of the fates. */
 
-/* The fate of each piece and unit, hashed. */
-struct hash128 crash_view_hash(const struct crash_view *v, uint64_t seed);
+/* The fate of each piece and unit, hashed, with the index of the point. */
+struct hash128 crash_view_hash(const struct crash_view *v, uint64_t point);
 /* Makes `img` what the storage holds: the durable image and the survivors. */
 void crash_view_apply(struct crash_view *v, struct image *img);
-/* What it holds if everything that is loose survives. */
+/* The storage's content if everything that is loose survives. */
 const struct image *crash_view_image_all(struct crash_view *v);
 /* Fills in survived, lost, torn and below_atomic. */
 void crash_view_list(const struct crash_view *v, uint32_t sector_size, struct crash_state *s);

@@ -3,8 +3,8 @@
  * dmlog_export.c - writes a trace as a dm-log-writes log, whose format is in dmlog_format.h.
  *
  * In a log a request is submitted and complete in one moment, and a flush covers all that stands
- * before it. A trace says more: what completes while a flush is under way is not covered by it.
- * The log is written so that at each mark and at the end the block model, given the log, finds
+ * before it. A trace says more: a write that completes while a flush is under way is not covered by
+ * it. The log is written so that at each mark and at the end the block model, given the log, finds
  * the same content as in the trace if everything survives, and the same durable:
  *
  * L1: a request goes into the log after all older ones that it overlaps. So what is on top is what
@@ -53,7 +53,7 @@ struct exporter {
 	struct strbuf out;
 	struct request *requests;  /* by event */
 	struct event_list waiting; /* submitted, ascending; some may have gone into the log since */
-	struct ranges waiting_at;  /* those that have not */
+	struct ranges waiting_at;  /* ranges of the writes that have not */
 	struct event_list logged;  /* in the log, since all there was durable */
 	struct ranges logged_at;
 	struct event_list flushing; /* flushes under way that are not in the log, ascending */
@@ -413,7 +413,7 @@ static int let_all_go(struct exporter *x, struct err *err)
 	return rc;
 }
 
-/* What happens in the trace. */
+/* The functions below export the events of the trace, one kind each. */
 
 static int export_flush_done(struct exporter *x, uint64_t flush, struct err *err)
 {
@@ -421,7 +421,7 @@ static int export_flush_done(struct exporter *x, uint64_t flush, struct err *err
 	bool with_data = ev->kind != EV_FLUSH;
 
 	if (!take_flush(x, flush))
-		return 0; /* it went early */
+		return 0; /* was exported early */
 	if (cannot_flush(x, flush))
 		return cover_one_by_one(x, flush, err);
 	int rc = let_covered_go(x, flush, err);

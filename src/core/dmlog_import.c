@@ -28,7 +28,7 @@ struct importer {
 	uint64_t entry;	     /* number of the one at hand */
 	uint64_t entry_at;   /* where it begins */
 	unsigned char *head; /* its sector */
-	struct strbuf data;  /* what follows it */
+	struct strbuf data;  /* the bytes after it */
 	struct strbuf parts; /* of a long mark */
 	bool in_parts;
 	bool zero; /* the next entry must be a discard, and means EV_ZERO */

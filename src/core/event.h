@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * event.h - what a target sent to its storage, one event after the other.
+ * event.h - the events that a target sent to its storage, one after the other.
  *
  * Three layers share this one form: block requests of a file system, stores of a
  * persistent-memory program, and the calls of an application; with the operations of a workload
@@ -53,7 +53,7 @@ enum event_flags {
 	EV_META = 1 << 2,	 /* the file system calls it metadata */
 	EV_NONTEMPORAL = 1 << 3, /* bypasses the cache, drained by a fence */
 	EV_CLFLUSH = 1 << 4,	 /* clflush: ordered with respect to other flushes of its line */
-	EV_NEW_CALL = 1 << 5,	 /* it is not made by the call that made the store before it */
+	EV_NEW_CALL = 1 << 5,	 /* the store is not made by the call that made the one before it */
 	EV_FLAGS_ALL = (1 << 6) - 1,
 };
 
@@ -84,5 +84,10 @@ const char *event_kind_name(enum event_kind kind);
 bool event_has_data(enum event_kind kind);
 /* Whether it changes what the storage holds: write, discard, zero, store. */
 bool event_modifies(enum event_kind kind);
+/* Whether states before it are others than those after it, even if they hold the same. */
+static inline bool event_marks(enum event_kind kind)
+{
+	return kind == EV_OP_BEGIN || kind == EV_OP_END || kind == EV_PERSIST;
+}
 
 #endif

@@ -4,13 +4,16 @@
  *
  * I1: a part (node or page) with more than one reference never changes; a writer first replaces
  *     it, and the nodes above it, by copies of its own.
- * I2: no reachable page is all zero and no reachable node is empty: what is zero is not there.
+ * I2: no reachable page is all zero and no reachable node is empty: zeros are not stored.
  * I3: a part's `sum` is the sum over the pages below it of mix(page number, page hash), and
  *     `pages` is their number. A page therefore belongs to one page number for its whole life.
  * I4: bytes of the last page beyond the size of the image are zero.
  * I5: the number of levels follows from the size alone.
  * By I2 to I5, images of one size have equal sums if and only if they have equal bytes (as far as
  * a 128-bit hash can tell), whatever was written in between.
+ *
+ * Assertions watch them where a part is written, and again where it is next read: a node when it is
+ * copied, and a page when an image is saved, which hashes it anew.
  *
  * An image owns one reference to its root, a node one to each of its children. Not thread-safe.
  */
@@ -27,9 +30,12 @@
 enum {
 	FAN_BITS = 6,
 	FAN = 1 << FAN_BITS,
+	CHECK_EVERY = 64, /* see node_check(); which ones depends on what they hold alone */
 };
 
-/* What nodes and pages have in common; a node's level is known from the way down to it. */
+/*
+ * The members that nodes and pages have in common; a node's level is known from the way down to it.
+ */
 struct image_part {
 	uint32_t refs;
 	uint64_t pages;
@@ -100,6 +106,23 @@ static void part_unref(struct image_part *p, unsigned level)
 	free(n);
 }
 
+/* I3; adding up takes as long as copying, so it is done for one node in CHECK_EVERY. */
+static void node_check(const struct image_node *n)
+{
+	struct hash128 sum = no_hash;
+	uint64_t pages = 0;
+
+	if (n->part.sum.lo % CHECK_EVERY)
+		return;
+	for (unsigned i = 0; i < FAN; i++)
+		if (n->child[i]) {
+			sum = hash_add(sum, n->child[i]->sum);
+			pages += n->child[i]->pages;
+		}
+	assert(n->part.pages == pages && hash_eq(n->part.sum, sum)); /* I3 */
+	assert(pages > 0);					     /* I2 */
+}
+
 /* The node in `slot`, made if missing and copied if shared, so that it may be changed (I1). */
 static struct image_node *node_own(struct image_part **slot, unsigned level)
 {
@@ -109,6 +132,7 @@ static struct image_node *node_own(struct image_part **slot, unsigned level)
 		return as_node(old);
 	struct image_node *n = xmalloc(sizeof(*n));
 	if (old) {
+		node_check(as_node(old));
 		*n = *as_node(old);
 		for (unsigned i = 0; i < FAN; i++)
 			part_ref(n->child[i]);
@@ -153,6 +177,7 @@ static void page_edit(struct image_part **slot, const struct edit *ed)
 		return;
 	}
 	struct image_page *p = page_own(slot, whole);
+	assert(p->part.refs == 1 && p->part.pages == 1); /* I1, I3 */
 	if (ed->data)
 		memcpy(p->data + ed->off, ed->data, ed->len);
 	else
@@ -168,7 +193,9 @@ static void page_edit(struct image_part **slot, const struct edit *ed)
 
 static void node_subtract(struct image_node *n, const struct image_part *child)
 {
+	assert(n->part.refs == 1); /* I1 */
 	if (child) {
+		assert(child->pages > 0 && n->part.pages >= child->pages); /* I2, I3 */
 		n->part.sum = hash_sub(n->part.sum, child->sum);
 		n->part.pages -= child->pages;
 	}
@@ -177,6 +204,7 @@ static void node_subtract(struct image_node *n, const struct image_part *child)
 static void node_add(struct image_node *n, const struct image_part *child)
 {
 	if (child) {
+		assert(child->pages > 0); /* I2 */
 		n->part.sum = hash_add(n->part.sum, child->sum);
 		n->part.pages += child->pages;
 	}
@@ -186,6 +214,7 @@ static void node_drop_if_empty(struct image_part **slot, unsigned level)
 {
 	if ((*slot)->pages)
 		return;
+	assert(hash_eq((*slot)->sum, no_hash)); /* I3 */
 	part_unref(*slot, level);
 	*slot = NULL;
 }
@@ -244,15 +273,29 @@ static void part_copy(struct image_part **slot, struct image_part *from, unsigne
 
 /* Images. */
 
+static uint64_t pages_of(uint64_t size)
+{
+	return (size + IMAGE_PAGE - 1) / IMAGE_PAGE;
+}
+
 void image_init(struct image *img, uint64_t size)
 {
-	uint64_t pages = (size + IMAGE_PAGE - 1) / IMAGE_PAGE;
 	unsigned levels = 0;
 
 	assert(size <= IMAGE_SIZE_MAX);
-	while (((uint64_t)1 << (FAN_BITS * levels)) < pages)
+	while (((uint64_t)1 << (FAN_BITS * levels)) < pages_of(size))
 		levels++;
 	*img = (struct image){ .size = size, .levels = levels };
+}
+
+/* The root agrees with the size. */
+static void image_check(const struct image *img)
+{
+	uint64_t pages = pages_of(img->size);
+
+	assert(((uint64_t)1 << (FAN_BITS * img->levels)) >= pages);			 /* I5 */
+	assert(!img->levels || ((uint64_t)1 << (FAN_BITS * (img->levels - 1))) < pages); /* I5 */
+	assert(!img->root || (img->root->pages > 0 && img->root->pages <= pages)); /* I2, I3 */
 }
 
 void image_release(struct image *img)
@@ -263,6 +306,7 @@ void image_release(struct image *img)
 
 void image_snapshot(const struct image *from, struct image *to)
 {
+	assert(!from->root || from->root->pages > 0); /* I2 */
 	*to = (struct image){ from->size, from->levels, part_ref(from->root) };
 }
 
@@ -311,7 +355,7 @@ void image_write(struct image *img, uint64_t off, const void *data, size_t len)
 {
 	const unsigned char *from = data;
 
-	assert(image_range_ok(img, off, len));
+	assert(image_range_ok(img, off, len)); /* I4 */
 	while (len > 0) {
 		size_t in_page = off % IMAGE_PAGE;
 		size_t n = min(len, IMAGE_PAGE - in_page);
@@ -362,7 +406,8 @@ void image_copy(struct image *img, const struct image *from, uint64_t off, uint6
 {
 	uint64_t end = off + len;
 
-	assert(img->size == from->size && image_range_ok(img, off, len));
+	assert(img->size == from->size && img->levels == from->levels); /* I5 */
+	assert(image_range_ok(img, off, len));				/* I4 */
 	uint64_t first = (off + IMAGE_PAGE - 1) / IMAGE_PAGE; /* whole pages: [first, last) */
 	uint64_t last = end / IMAGE_PAGE;
 	if (first > last) {
@@ -419,6 +464,8 @@ int image_diff(const struct image *a, const struct image *b, image_diff_fn fn, v
 	struct diff d = { fn, ctx };
 
 	assert(a->size == b->size);
+	image_check(a);
+	image_check(b);
 	return part_diff(a->root, b->root, a->levels, 0, &d);
 }
 
@@ -522,6 +569,8 @@ struct save {
 static int save_flush(struct save *s)
 {
 	size_t len = min((uint64_t)s->fill, s->size - s->off);
+
+	assert(is_zero(s->buf + len, s->fill - len)); /* I4 */
 	int rc = s->fill ? io_pwrite_full(s->fd, s->buf, len, (off_t)s->off) : 0;
 
 	s->fill = 0;
@@ -533,8 +582,11 @@ static int save_page(void *ctx, uint64_t page_no, const unsigned char *none,
 {
 	struct save *s = ctx;
 	uint64_t off = page_no * IMAGE_PAGE;
+	const struct image_page *p = container_of(data, const struct image_page, data[0]);
 
 	(void)none;
+	assert(off < s->size && !is_zero(data, IMAGE_PAGE));			  /* I2, I5 */
+	assert(hash_eq(p->part.sum, mix(page_no, hash_bytes(data, IMAGE_PAGE)))); /* I3 */
 	if (s->fill == CHUNK || (s->fill && s->off + s->fill != off)) {
 		int rc = save_flush(s);
 		if (rc)
@@ -547,7 +599,7 @@ static int save_page(void *ctx, uint64_t page_no, const unsigned char *none,
 	return 0;
 }
 
-/* Empties first, so that what the file held does not show through the holes. */
+/* Empties first, so that old content of the file does not show through the holes. */
 static int resize_file(int fd, uint64_t size)
 {
 	int fault = fault_point("image.truncate");

@@ -5,10 +5,10 @@
  * A crash state is what the rules allow. Media can do worse: a line that was being written when the
  * power failed may be unreadable afterwards (poison), or hold what it held before, although it was
  * flushed and fenced (stale). Few systems promise to survive that; so these are no states of the
- * models but a layer above them, for who asks: a list of faults, and the image with them.
+ * models but a layer above them, on request: a list of faults, and the image with them.
  *
- * Poison is a pattern in the image and a line in the list; who mounts the image can turn the list
- * into real errors where there is a way to inject them.
+ * Poison is a pattern in the image and a line in the list; a user who mounts the image can turn the
+ * list into real errors where there is a way to inject them.
  */
 #ifndef CORE_MEDIA_H
 #define CORE_MEDIA_H
@@ -29,7 +29,7 @@ struct media_fault {
 struct media_faults vec_of(struct media_fault);
 struct media_lines vec_of(uint64_t);
 
-/* What a poisoned line holds, again and again. */
+/* The bytes of a poisoned line, again and again. */
 #define MEDIA_PATTERN "POISONED"
 
 void media_faults_release(struct media_faults *f);

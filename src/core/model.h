@@ -4,11 +4,12 @@
  *
  * A model consumes the events of a trace in order and knows at each place
  *   - an image of what is guaranteed durable, and
- *   - the pieces: what was sent to the storage and may or may not survive, in the order in which
- *     survivors take effect.
- * What the storage holds after a crash is the durable image with the surviving pieces applied to
- * it in that order. The survivors can be any set that is closed: with a piece, everything it needs
- * survives. A piece may survive in part, as any set of its tear units.
+ *   - the pieces: writes or stores that may or may not survive, in the order in which survivors
+ *     take effect.
+ *
+ * After a crash the storage holds the durable image with the surviving pieces applied to it in that
+ * order. The survivors can be any set that is closed: with a piece, everything it needs survives. A
+ * piece may survive in part, as any set of its tear units.
  *
  * A model borrows the data of the events it was given; the trace must outlive it and its clones.
  * To add one, see CONTRIBUTING.md; models.def lists them.
@@ -27,12 +28,12 @@ enum {
 
 struct model_opts {
 	uint32_t tear_unit; /* bytes that survive together; 0: pieces are whole or lost */
-	const void *ctx;    /* what else a model is made from; outlives it */
+	const void *ctx;    /* further input of a model; outlives it */
 };
 
 struct model_piece {
 	uint64_t event;	       /* the number of the event that made it */
-	uint64_t addr, len;    /* what it can change */
+	uint64_t addr, len;    /* the range that it can change */
 	uint64_t unit_size;    /* bytes between two cuts, which are at its multiples */
 	uint32_t units;	       /* parts it can be torn into; 1: whole or lost */
 	uint32_t n_needs;      /* pieces that must survive whole if any part of this one does, */
@@ -41,7 +42,7 @@ struct model_piece {
 	bool completed;	       /* the storage has reported it done */
 };
 
-/* What becomes of each piece. */
+/* The fate of each piece. */
 struct model_fates {
 	const unsigned char *fate;  /* enum model_fate */
 	const uint64_t *units;	    /* of those in part: which units are there, */
@@ -52,7 +53,7 @@ enum model_fate { MODEL_LOST, MODEL_WHOLE, MODEL_PART };
 
 struct model_ops;
 
-/* What all models have in common; each embeds it as its first member. */
+/* The members that all models have in common; each embeds them as its first member. */
 struct model {
 	const struct model_ops *ops;
 	struct model_opts opts;
@@ -62,7 +63,7 @@ struct model {
 struct model_ops {
 	const char *name;
 	const char *help; /* one line */
-	bool pm; /* it reads stores, flushes of lines and fences; else requests to a disk */
+	bool pm;	  /* reads stores, flushes of lines and fences; else requests to a disk */
 
 	/* A model before the first event. The caller fills in the members of struct model. */
 	struct model *(*create)(void);

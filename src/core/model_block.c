@@ -26,9 +26,10 @@
  *     may itself be pinned.
  * I3: no piece lies wholly inside a younger pinned one: whether it survives cannot be seen.
  * I4: requests[i] belongs to pieces[i]; flushes are the flushes not yet completed.
- * I5: `index` holds the ranges of the pieces that are not gone, by their event numbers. What is
- *     gone stays in its place until the holes are more than half, or somebody wants to see the
- *     pieces; so what a completion costs depends on what overlaps it, not on what else there is.
+ * I5: `index` holds the ranges of the pieces that are not gone, by their event numbers. A piece
+ *     that is gone stays in its place until the holes are more than half, or the pieces are asked
+ *     for; so the cost of a completion depends on the pieces that overlap it, not on all the
+ *     others.
  */
 #include "core/model_block.h"
 
@@ -182,7 +183,7 @@ static bool note_younger_pinned(void *ctx, uint64_t event)
 	return true;
 }
 
-/* Takes a piece away. What is pinned above it may have nothing below it any more. */
+/* Takes a piece away. A pinned piece above it may have nothing below it any more. */
 static void drop(struct queue *q, size_t i)
 {
 	struct model_piece *p = &q->pieces.v[i];
@@ -211,7 +212,9 @@ static bool is_below(void *ctx, uint64_t event)
 	return !l->found;
 }
 
-/* A piece becomes pinned: what it hides goes (I3). Whether it can stay that is seen later. */
+/*
+ * A piece becomes pinned: the pieces that it hides go (I3). Whether it can stay that is seen later.
+ */
 static void pin(struct queue *q, size_t i)
 {
 	struct model_piece *p = &q->pieces.v[i];
@@ -338,7 +341,7 @@ int model_block_apply(struct model *m, uint64_t number, const struct event *ev, 
 	}
 }
 
-/* What a write with a pre-flush must not survive without: see the head of this file. */
+/* Finds what a write with a pre-flush needs: see the head of this file. */
 static void find_needs(struct queue *q)
 {
 	vec_clear(&q->needs);

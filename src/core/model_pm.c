@@ -12,23 +12,23 @@
  *     and clflushopt make that durable at the next fence of the CPU that flushed; clflush does so
  *     at once.
  * R3: a non-temporal store is durable at the next fence of the CPU that made it.
- * R4: with eADR, a temporal store is durable once it has been executed. It is in flight only until
- *     the next fence or mark, so that what a crash between two stores leaves is seen as well: a
- *     prefix of all temporal stores. Flushes do nothing.
+ * R4: with eADR, a temporal store is durable once it has been executed. A temporal store is in
+ *     flight only until the next fence or mark, so that what a crash between two stores leaves is
+ *     seen as well: a prefix of all temporal stores. Flushes do nothing.
  *
  * By R1 what is durable of a segment is a prefix as well; so it goes into the durable image at
  * once, and what is in flight lies above it. No piece is ever pinned.
  *
  * Logical writes. Stores of one CPU and one kind that go on where the last one ended, upwards or
  * downwards, without a fence of that CPU, another store of it or a mark between them, are a run if
- * they are most likely one copy: see same_copy(). What becomes of runs is in pm_flight.h.
+ * they are most likely one copy: see same_copy(). The pieces of runs are in pm_flight.h.
  *
  * I1, I2: pm_memory.h.
  * I3: an atom joins a run only if what its segment held before is of the same run or older than
  *     all of the run. So between two runs, one comes before the other in all segments they share,
  *     and pieces in the order of their first atoms are in the order in which they take effect.
- * I4: what an event costs does not depend on how much is in flight (but for the pieces, which
- *     cost as much as there is).
+ * I4: the cost of an event does not depend on how much is in flight (but for the pieces, which cost
+ *     as much as there is).
  */
 #include "core/model_pm.h"
 
@@ -186,9 +186,10 @@ static struct model *pm_clone(const struct model *m)
  * Whether a store that goes on where a run ended is made by what made the run. A commit flag right
  * behind what it commits, or the block after it, is another copy:
  *   - another call, where the tracer tells calls, or another stack, makes it;
- *   - it comes after the loop that made the run; the code before a loop is part of it;
+ *   - the store comes after the loop that made the run; the code before a loop is part of it;
  *   - part of the run was flushed before. Only a loop that flushes what it copies goes on there.
- * What is cut for no reason (the last bytes of a copy, after its loop) costs a few states.
+ *
+ * A copy that is cut for no reason (its last bytes, after its loop) costs a few states.
  */
 static bool same_copy(const struct cpu *c, const struct event *ev)
 {
@@ -243,7 +244,7 @@ static void follow_code(struct cpu *c, const struct event *ev)
 
 static void extend_run(struct cpu *c, uint64_t number, const struct event *ev)
 {
-	if (c->first_event == number) { /* it may have begun in the middle of it */
+	if (c->first_event == number) { /* the run may have begun in the middle of it */
 		c->from = ev->addr;
 		c->to = ev->addr + ev->len;
 		c->direction = 0;

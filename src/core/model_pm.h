@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * model_pm.h - what the models of persistent memory, "pm" and "pm-eadr", can be told.
- * doc/pm-model.md has the rules and where they come from.
+ * model_pm.h - the options of the models of persistent memory, "pm" and "pm-eadr". doc/pm-model.md
+ * has the rules and where they come from.
  */
 #ifndef CORE_MODEL_PM_H
 #define CORE_MODEL_PM_H

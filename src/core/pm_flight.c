@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pm_flight.c - cuts captures into pieces, groups them, and finds what each piece needs. What R1
- * and R4 are, model_pm.c says.
+ * pm_flight.c - cuts captures into pieces, groups them, and finds what each piece needs. The head
+ * of model_pm.c has R1 and R4.
  */
 #include "core/pm_flight.h"
 

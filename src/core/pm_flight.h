@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pm_flight.h - what is in flight of persistent memory, as pieces that survive or not. For
+ * pm_flight.h - the stores in flight of persistent memory, as pieces that survive or not. For
  * model_pm.c.
  *
- * Of a run (stores that are one copy), what is adjacent in flight and will become durable by the
- * same fence is one piece, if it is large enough; else each atom is one.
+ * The adjacent stores in flight of a run (stores that are one copy) that will become durable by the
+ * same fence are one piece, if it is large enough; else each atom is one.
  */
 #ifndef CORE_PM_FLIGHT_H
 #define CORE_PM_FLIGHT_H

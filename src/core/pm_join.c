@@ -7,7 +7,7 @@ static bool in_one_word(uint64_t from, uint64_t to)
 	return from / PM_ATOMIC == (to - 1) / PM_ATOMIC;
 }
 
-/* Without a place nobody knows whether two stores are one instruction's. */
+/* Without a place it is unknown whether two stores are one instruction's. */
 static bool may_be_part(const struct event *ev)
 {
 	return ev->kind == EV_STORE && ev->pc && ev->len && ev->len < PM_ATOMIC &&

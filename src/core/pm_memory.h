@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pm_memory.h - what is in flight of persistent memory: stores, cut at segments into atoms. For
+ * pm_memory.h - the stores in flight of persistent memory, cut at segments into atoms. For
  * model_pm.c, which has the rules.
  *
  * I1: atoms are in the order of the trace. Gone are those that are durable; their places are
  *     closed when they are more than half.
- * I2: the atoms of a segment are a chain from `head` to `tail`. Those that no fence is going to
+ * I2: the atoms of a segment are a chain from `head` to `tail`. The atoms that no fence is going to
  *     make durable are the last of it, from `plain` on.
  */
 #ifndef CORE_PM_MEMORY_H
@@ -107,7 +107,10 @@ static inline void pm_segment_capture(struct pm_memory *mem, struct pm_segment *
 
 void pm_captures_copy(const struct pm_captures *from, struct pm_captures *to);
 
-/* What goes into the durable image, a page at a time: each write to it costs a hash of the page. */
+/*
+ * The bytes that go into the durable image, a page at a time: each write to it costs a hash of the
+ * page.
+ */
 struct pm_drain {
 	struct pm_memory *mem;
 	struct image *img;

@@ -2,7 +2,7 @@
 /*
  * posix.c - calls of an application as records; the format is in posix.h.
  *
- * X1: what posix_decode() accepts, posix_encode() gives back byte for byte.
+ * X1: posix_encode() gives back byte for byte what posix_decode() accepts.
  */
 #include "core/posix.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * posix.h - what an application asked of a file system, as events of a trace.
+ * posix.h - the calls of an application to a file system, as events of a trace.
  *
  * An EV_POSIX event is one call as the recording mount saw it: which operation, on which inodes and
  * names, by whom, with what result, and for a write its data. Events stand in the order in which
@@ -91,16 +91,16 @@ struct posix_event {
 	enum posix_op op;
 	uint32_t flags;
 	uint32_t pid, tid, uid, gid;
-	uint64_t ino;	      /* what it is about; of a creation, what was made */
+	uint64_t ino;	      /* the object of the call; for a creation, the new file */
 	uint64_t dir, dir2;   /* where `name` and `name2` are */
-	uint64_t ino2;	      /* what was replaced, removed or copied from */
+	uint64_t ino2;	      /* the object that was replaced, removed or copied from */
 	uint64_t offset, len; /* bytes; of truncate, the size in `offset`; of chown, user and group
 				 (UINT32_MAX: as it is) */
 	uint32_t arg;	      /* mode (of what was made or chowned: after the call), open flags,
 				 fallocate mode, rename flags */
 	uint64_t number;      /* of the operation in its mount, from 1 */
 	uint64_t duration_ns;
-	int64_t result;		  /* what the call gave, or -errno; up to 2^31 - 1 in an event */
+	int64_t result;		  /* the call's result, or -errno; up to 2^31 - 1 in an event */
 	const char *name, *name2; /* borrowed; NULL: none */
 	const void *payload;	  /* data of a write, value of an attribute, target of a link */
 	size_t payload_len;
@@ -123,7 +123,7 @@ int posix_decode(const struct event *ev, struct posix_event *out, struct err *er
 
 /* "sync", "direct", ...; NULL if it is none. */
 const char *posix_flag_name(uint32_t flag);
-/* What `arg` is for this operation: "mode", "flags"; NULL: nothing. */
+/* The name of `arg` for this operation: "mode", "flags"; NULL: none. */
 const char *posix_arg_name(enum posix_op op);
 
 #endif

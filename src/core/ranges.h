@@ -2,9 +2,9 @@
 /*
  * ranges.h - ranges of bytes, each with a number, and which of them overlap another one.
  *
- * Adding and taking away cost the logarithm of how many there are; a search that and what it
- * finds. Any number of ranges may overlap or be equal; the numbers must differ. What is found
- * comes in ascending order of where it begins.
+ * Adding and taking away cost the logarithm of how many there are; a search that and what it finds.
+ * Any number of ranges may overlap or be equal; the numbers must differ. A search finds ranges in
+ * ascending order of where they begin.
  */
 #ifndef CORE_RANGES_H
 #define CORE_RANGES_H
@@ -38,7 +38,7 @@ void ranges_copy(const struct ranges *from, struct ranges *to);
 
 /* `from` < `to`. */
 void ranges_add(struct ranges *r, uint64_t from, uint64_t to, uint64_t id);
-/* It must be there. */
+/* The range must be there. */
 void ranges_remove(struct ranges *r, uint64_t from, uint64_t id);
 
 /* Calls `fn` for each range that overlaps [from, to), until it answers false. */

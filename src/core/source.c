@@ -17,16 +17,13 @@ int source_open(const char *path, struct source *out, struct err *err)
 {
 	bool std_in = streq(path, "-");
 	int fault = fault_point("source.open");
-	auto_free char *dir = NULL, *name = NULL;
 	struct stat st;
 
 	if (fault)
 		return err_set(err, fault, "cannot open %s: %m", path);
-	if (!std_in && below_named(path, &dir, &name))
-		return source_open_below(dir, name, out, err);
-	auto_fd opened = std_in ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	auto_fd opened = std_in ? -1 : below_open_named(path, err);
 	if (!std_in && opened < 0)
-		return err_set(err, -errno, "cannot open %s: %m", path);
+		return opened;
 	if (!std_in && fstat(opened, &st) == 0 && S_ISDIR(st.st_mode))
 		return err_set(err, -EISDIR, "%s is a directory, not a file", path);
 	*out = (struct source){

@@ -13,7 +13,7 @@ struct source {
 	bool close_fd;		  /* false for standard input */
 	char *name;		  /* for messages */
 	uint64_t pos;		  /* bytes handed out so far */
-	const unsigned char *mem; /* what is left of the memory, or of the buffer */
+	const unsigned char *mem; /* the rest of the memory, or of the buffer */
 	size_t mem_len;
 	unsigned char *buf; /* read ahead, for a file */
 };

@@ -6,6 +6,7 @@
  * T2: an event's data lives as long as the trace and never moves.
  * T3: in a trace that passed trace_validate(), a completion refers to an earlier request that
  *     nothing else completes, and no range leaves the device.
+ * T4: `stacks` has the numbers of the events that are stacks, in their order, and no other.
  *
  * Not thread-safe; a trace has one owner.
  */
@@ -40,6 +41,7 @@ void trace_clear(struct trace *t)
 uint64_t trace_append(struct trace *t, const struct event *ev)
 {
 	struct event copy = *ev;
+	uint64_t number = t->events.n;
 
 	assert(event_kind_name(ev->kind));
 	if (event_has_data(ev->kind)) {
@@ -54,9 +56,10 @@ uint64_t trace_append(struct trace *t, const struct event *ev)
 	if (ev->pc || ev->stack)
 		t->info.places = true;
 	if (ev->kind == EV_STACK)
-		vec_push(&t->stacks, t->events.n);
+		vec_push(&t->stacks, number);
 	vec_push(&t->events, copy);
-	return t->events.n - 1;
+	assert(t->events.n == number + 1 && t->stacks.n <= t->events.n); /* T1 */
+	return number;
 }
 
 uint64_t trace_write(struct trace *t, uint64_t addr, const void *data, size_t len, uint32_t flags)
@@ -74,7 +77,7 @@ uint64_t trace_flush(struct trace *t)
 
 void trace_complete(struct trace *t, uint64_t ref, int result)
 {
-	assert(ref < t->events.n && event_is_request(t->events.v[ref].kind));
+	assert(ref < t->events.n && event_is_request(t->events.v[ref].kind)); /* T3 */
 	trace_append(t, &(struct event){ .kind = EV_COMPLETE, .ref = ref, .result = result });
 }
 
@@ -113,6 +116,7 @@ uint32_t trace_add_stack(struct trace *t, const uint64_t *frames, size_t n)
 		put_le64(data + 8 * i, frames[i]);
 	trace_append(
 		t, &(struct event){ .kind = EV_STACK, .ref = number, .len = 8 * n, .data = data });
+	assert(t->stacks.n == number && vec_last(&t->stacks) == t->events.n - 1); /* T4 */
 	return number;
 }
 
@@ -120,7 +124,9 @@ size_t trace_stack(const struct trace *t, uint32_t number, uint64_t frames[EVENT
 {
 	if (!number || number > t->stacks.n)
 		return 0;
+	assert(t->stacks.v[number - 1] < t->events.n); /* T4 */
 	const struct event *ev = &t->events.v[t->stacks.v[number - 1]];
+	assert(ev->kind == EV_STACK); /* T4 */
 	size_t n = min(ev->len / 8, (uint64_t)EVENT_FRAMES_MAX);
 
 	for (size_t i = 0; i < n; i++)
@@ -134,7 +140,7 @@ bool event_is_request(enum event_kind kind)
 	       kind == EV_READ;
 }
 
-/* What an event of each kind may say. */
+/* The rules for the fields of an event, by its kind. */
 enum rule {
 	RULE_RANGE = 1 << 0, /* addr and a length that is not 0, inside the device */
 	RULE_EMPTY = 1 << 1, /* no length */
@@ -147,7 +153,7 @@ enum rule {
 
 static const struct {
 	unsigned rules;
-	uint32_t flags; /* those that may be set */
+	uint32_t flags; /* the flags that may be set */
 } rules_of[EV_KIND_END] = {
 	[EV_WRITE] = { RULE_RANGE, EV_PREFLUSH | EV_FUA | EV_META },
 	[EV_FLUSH] = { RULE_EMPTY, EV_PREFLUSH | EV_FUA | EV_META },
@@ -339,10 +345,11 @@ int trace_check_event(struct trace_check *c, const struct trace_info *info, cons
 		return rc;
 	c->stacks += ev->kind == EV_STACK;
 	if (rules & RULE_REF) {
-		assert(ev->ref < c->seen.n);
+		assert(ev->ref < c->seen.n && !(c->seen.v[ev->ref] & SEEN_COMPLETE)); /* T3 */
 		c->seen.v[ev->ref] |= SEEN_COMPLETE;
 	}
 	vec_push(&c->seen, (unsigned char)ev->kind);
+	assert(c->stacks <= c->seen.n && ev->stack <= c->stacks); /* T4 */
 	return 0;
 }
 

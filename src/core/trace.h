@@ -23,10 +23,10 @@ enum {
 
 struct trace_info {
 	uint64_t size;	      /* bytes of the device or region; 0 if unknown */
-	uint32_t sector_size; /* what the device writes atomically; the default tear unit */
+	uint32_t sector_size; /* bytes written atomically; the default tear unit */
 	bool completions;     /* EV_COMPLETE tells when requests really ended */
 	bool places;	      /* events may have pc and stack; trace_append() sees to it */
-	char target[TRACE_TARGET_SIZE]; /* what was recorded, for a person */
+	char target[TRACE_TARGET_SIZE]; /* name of what was recorded, for a person */
 };
 
 struct trace {
@@ -76,8 +76,8 @@ bool event_is_request(enum event_kind kind);
 int trace_validate(const struct trace *t, struct err *err) must_check;
 
 /*
- * The same, an event at a time, for who never holds the whole trace. Remembers a byte for each
- * event. An event that is refused is not remembered.
+ * Checks an event at a time, for callers that never hold the whole trace. Remembers a byte for
+ * each event. An event that is refused is not remembered.
  */
 struct trace_check {
 	struct vec_of(unsigned char) seen;

@@ -9,7 +9,7 @@
 
 #include "core/trace.h"
 
-/* Sizes of the format, for who takes a file apart (the tests and the fuzzer do). */
+/* Sizes of the format, for code that takes a file apart (the tests and the fuzzer do). */
 enum {
 	TRACE_FILE_VERSION = 1,
 	TRACE_FILE_HEADER = 104,	 /* bytes before the first frame, checksum included */
@@ -59,7 +59,7 @@ struct trace_damage {
 	bool cut_off;	 /* the file just ends too early, as after a crash of the recorder */
 	uint64_t frame;	 /* which frame, from 0 */
 	uint64_t offset; /* where it begins in the file */
-	uint64_t events; /* those before the damage, which are good */
+	uint64_t events; /* events before the damage, which are good */
 	char text[512];	 /* one sentence that says all of this */
 };
 
@@ -89,9 +89,9 @@ int trace_reader_next(struct trace_reader *r, struct event *ev, struct err *err)
 const struct trace_damage *trace_reader_damage(const struct trace_reader *r);
 
 /*
- * Reads a whole trace, which then passes trace_validate(). Damage is described in `damage`, and
- * what comes before it is in `out`; with `damage` NULL it is a failure like any other. A trace of
- * more than TRACE_LOAD_MAX bytes is too large to be held in memory, which is no damage: -EFBIG.
+ * Reads a whole trace, which then passes trace_validate(). Damage is described in `damage`, and the
+ * events before it are in `out`; with `damage` NULL it is a failure like any other. A trace of more
+ * than TRACE_LOAD_MAX bytes is too large to be held in memory, which is no damage: -EFBIG.
  */
 int trace_load(const char *path, struct trace *out, struct trace_damage *damage, struct err *err)
 	must_check;

@@ -5,6 +5,7 @@
  * F3: the reader believes no length before it has compared it with a limit of this format, and
  *     no payload before its checksum.
  * F4: a file without an end frame is cut off, and is said to be.
+ * F6: `left` events of the frame begin at `at`; the last of them ends where the frame ends.
  *
  * Not thread-safe; a reader has one owner.
  */
@@ -216,6 +217,7 @@ static int unpack(struct trace_reader *r, const struct frame_head *f)
 	const char *payload = r->file.buf + TRACE_FRAME_HEADER;
 
 	strbuf_clear(&r->raw);
+	assert(f->raw_len <= TRACE_FRAME_RAW_MAX && f->packed_len <= f->raw_len); /* F3 */
 	if (f->packed_len == f->raw_len) {
 		strbuf_add(&r->raw, payload, f->raw_len);
 		return 1;
@@ -232,7 +234,7 @@ static int unpack(struct trace_reader *r, const struct frame_head *f)
 	return 1;
 }
 
-/* Nothing may follow the end: whatever it is, somebody believes that it belongs to the trace. */
+/* Nothing may follow the end: it would be taken for a part of the trace. */
 static int check_end(struct trace_reader *r, struct err *err)
 {
 	char byte;
@@ -295,6 +297,7 @@ static void decode_event(const unsigned char *p, struct event *ev)
 static int next_event(struct trace_reader *r, struct event *ev)
 {
 	const unsigned char *p = (const unsigned char *)r->raw.buf + r->at;
+	assert(r->left > 0 && r->at <= r->raw.len); /* F6 */
 	size_t left = r->raw.len - r->at;
 	struct err why = ERR_INIT;
 	size_t record = record_size(r);
@@ -324,6 +327,7 @@ static int next_event(struct trace_reader *r, struct event *ev)
 		return damaged(r, false, "%s", why.msg);
 	r->at += record + data_len;
 	r->left--;
+	assert(r->at <= r->raw.len && (r->left || r->at == r->raw.len)); /* F6 */
 	*ev = e;
 	return 1;
 }
@@ -359,6 +363,7 @@ static int load_all(struct trace_reader *r, const char *name, uint64_t limit, st
 				       "than %" PRIu64 " bytes",
 				       name, limit);
 		trace_append(&t, &ev);
+		assert(t.events.n == r->check.seen.n && t.stacks.n == r->check.stacks); /* T1, T4 */
 	}
 	if (rc < 0)
 		return rc;

@@ -4,7 +4,10 @@
  *
  * F1: a frame is handed to the kernel in one write, so a crash of ours loses the frame at hand
  *     and no other.
- * F2: the writer lets no event through that the reader would refuse.
+ * F2: the writer lets no event through that the reader would refuse, and no frame: what it asserts
+ *     of one is what the reader looks at (trace_reader.c).
+ * F5: the events of the frame at hand are the last ones that were appended: `first` and `count` add
+ *     up to the number of all.
  *
  * Not thread-safe; a writer has one owner.
  */
@@ -58,7 +61,7 @@ static int write_header(struct trace_writer *w, struct err *err)
 	struct strbuf *o = &w->out;
 	char target[TRACE_TARGET_SIZE] = { 0 };
 
-	/* What stands behind the NUL in memory is nobody's business. */
+	/* The bytes behind the NUL in memory must not get into the file. */
 	memcpy(target, w->info.target, strlen(w->info.target));
 	strbuf_clear(o);
 	strbuf_add(o, file_magic, sizeof(file_magic));
@@ -131,6 +134,18 @@ static void encode_event(struct strbuf *sb, const struct event *ev, bool places)
 		strbuf_add(sb, ev->data, ev->len);
 }
 
+/* F2: the reader finds its kind and its length where they are, and nothing behind them. */
+static void check_encoded(const struct trace_writer *w, size_t at, const struct event *ev)
+{
+	const unsigned char *p = (const unsigned char *)w->raw.buf + at;
+	size_t record = TRACE_RECORD + (w->info.places ? TRACE_PLACE : 0);
+
+	assert(get_le32(p) == (uint32_t)ev->kind && get_le64(p + 24) == ev->len); /* F2 */
+	assert(w->raw.len - at == record + (event_has_data(ev->kind) ? ev->len : 0));
+	assert(w->raw.len <= TRACE_FRAME_RAW_MAX);	/* F2, F3 */
+	assert(w->first + w->count == w->check.seen.n); /* F5 */
+}
+
 int trace_writer_append(struct trace_writer *w, const struct event *ev, struct err *err)
 {
 	if (w->failed)
@@ -138,9 +153,10 @@ int trace_writer_append(struct trace_writer *w, const struct event *ev, struct e
 	int rc = trace_check_event(&w->check, &w->info, ev, err);
 	if (rc)
 		return rc;
+	size_t before = w->raw.len;
 	encode_event(&w->raw, ev, w->info.places);
 	w->count++;
-	assert(w->raw.len <= TRACE_FRAME_RAW_MAX);
+	check_encoded(w, before, ev);
 	return w->raw.len >= TRACE_FRAME_TARGET ? trace_writer_flush(w, err) : 0;
 }
 
@@ -174,8 +190,11 @@ int trace_writer_flush(struct trace_writer *w, struct err *err)
 	strbuf_add_le32(o, w->count);
 	strbuf_add_le64(o, w->first);
 	assert(o->len == TRACE_FRAME_HEADER);
+	assert(w->count <= w->raw.len / TRACE_RECORD);	/* F2 */
+	assert(w->first + w->count == w->check.seen.n); /* F5 */
 
 	uint32_t packed = pack(w->zstd, &w->raw, o);
+	assert(packed <= w->raw.len && o->len == TRACE_FRAME_HEADER + (size_t)packed); /* F2 */
 
 	put_le32((unsigned char *)o->buf + 8, packed);
 	add_checksum(o);
@@ -192,12 +211,14 @@ static int write_end(struct trace_writer *w, struct err *err)
 
 	if (rc)
 		return rc;
+	assert(!w->count && w->first == w->check.seen.n); /* F5 */
 	strbuf_clear(o);
 	strbuf_add(o, end_magic, sizeof(end_magic));
 	for (int i = 0; i < 3; i++)
 		strbuf_add_le32(o, 0);
 	strbuf_add_le64(o, w->first);
 	add_checksum(o);
+	assert(o->len == TRACE_FRAME_HEADER + TRACE_FILE_CHECKSUM); /* F2 */
 	return write_out(w, err);
 }
 

@@ -13,7 +13,7 @@ struct drawer {
 	struct rng rng;
 	struct alphabet *a;
 	struct wheel names, dirs, files; /* over the whole pool */
-	struct wheel powers;		 /* of a number, where nobody said otherwise */
+	struct wheel powers;		 /* of a number, unless weights are given */
 	struct wheel places;
 	struct wheel scratch;
 	char *text; /* of an attribute */
@@ -37,7 +37,7 @@ static const char *draw_name(struct drawer *d, enum path_role role)
 	return d->in->pool.v[wheel_draw(w, &d->rng)].path;
 }
 
-/* The weight that somebody gave to a value; `fallback` if nobody did. */
+/* The weight that the inputs give to a value; `fallback` if they give none. */
 static double weight_of(const struct drawer *d, const struct op_def *def, unsigned arg,
 			enum inputs_kind kind, uint64_t value, double fallback)
 {
@@ -125,7 +125,7 @@ static uint64_t draw_access(struct drawer *d, const struct op_def *def, unsigned
 	return wheel_turns(&d->scratch) ? access[wheel_draw(&d->scratch, &d->rng)] : O_RDONLY;
 }
 
-/* Bit by bit; where nobody said otherwise, half a bit is set on average. */
+/* Bit by bit; without given weights, half a bit is set on average. */
 static uint64_t draw_flag_bits(struct drawer *d, const struct op_def *def, unsigned arg)
 {
 	const struct word *words = def->args[arg].words;
@@ -145,7 +145,7 @@ static uint64_t draw_flag_bits(struct drawer *d, const struct op_def *def, unsig
 	return flags;
 }
 
-/* Each by the toss of a coin; if somebody gave bits, only these. */
+/* Each by the toss of a coin; if bits are given, only these. */
 static uint64_t draw_mode_bits(struct drawer *d, const struct op_def *def, unsigned arg)
 {
 	double p = any_weight(d, def, arg, INPUTS_BIT) ? 0 : 0.5;
@@ -169,7 +169,7 @@ static bool in_wheel(const struct inputs_weight *w, const struct op_def *def, un
 	       (w->kind == INPUTS_COMBINATION || w->kind == INPUTS_BY_BIT);
 }
 
-/* One of the combinations that somebody gave, in whose order the distribution applies. */
+/* One of the given combinations, in whose order the distribution applies. */
 static uint64_t draw_given(struct drawer *d, const struct op_def *def, unsigned arg)
 {
 	size_t n = 0, place = 0;
@@ -190,7 +190,7 @@ static uint64_t draw_given(struct drawer *d, const struct op_def *def, unsigned 
 	return w->kind == INPUTS_BY_BIT ? draw_bits(d, def, arg) : w->value;
 }
 
-/* What programs use most comes first; everything else now and then, bit by bit. */
+/* The values that programs use most come first; all others now and then, bit by bit. */
 static uint64_t draw_usual(struct drawer *d, const struct op_def *def, unsigned arg,
 			   const uint64_t *usual, size_t n, unsigned by_bit)
 {
@@ -227,7 +227,7 @@ static uint64_t draw_bitmap(struct drawer *d, const struct op_def *def, unsigned
 	return draw_bits(d, def, arg);
 }
 
-/* Whether somebody said anything of it. */
+/* Whether the inputs have weights for it. */
 static bool bitmap_given(const struct drawer *d, const struct op_def *def, unsigned arg)
 {
 	return any_weight(d, def, arg, INPUTS_BIT) || any_weight(d, def, arg, INPUTS_BY_BIT) ||
@@ -339,7 +339,7 @@ static void round_to_blocks(struct op *op)
 	}
 }
 
-/* Of words that exclude one another, one is left, unless somebody asked for both. */
+/* Of words that exclude one another, one is left, unless the inputs ask for both. */
 static void tame_words(struct drawer *d, struct op *op, unsigned i)
 {
 	const struct arg_def *arg = &op->def->args[i];
@@ -353,7 +353,7 @@ static void tame_words(struct drawer *d, struct op *op, unsigned i)
 static void tame(struct drawer *d, struct op *op)
 {
 	uint64_t *length = length_of(op), end = 0;
-	/* These take whole blocks, mostly. */
+	/* These modes take whole blocks, mostly. */
 	bool whole = op_words(op, falloc_words) &
 		     (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE | FALLOC_FL_ZERO_RANGE |
 		      FALLOC_FL_UNSHARE_RANGE);
@@ -436,7 +436,7 @@ static void draw_handle_step(struct drawer *d)
 	bool given = bitmap_given(d, def, 1) || bitmap_given(d, def, 2);
 	uint64_t flags;
 
-	/* Where somebody said how files are opened, they are opened so and not otherwise. */
+	/* If the inputs say how files are opened, they are opened so and not otherwise. */
 	switch (given ? 4 : rng_below(&d->rng, 5)) {
 	case 0:
 		push_open(d, "h", path, O_RDWR | O_CREAT);

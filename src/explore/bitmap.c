@@ -57,7 +57,7 @@ static void sort_unique(struct bitmap_values *v)
 	v->n = n;
 }
 
-/* Nobody can open a file for writing only and for both. */
+/* A file cannot be opened for writing only and for both. */
 static bool possible(const struct arg_def *arg, uint64_t value)
 {
 	return !streq(arg->words[0].name, "rdonly") || (value & O_ACCMODE) != O_ACCMODE;

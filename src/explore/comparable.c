@@ -39,7 +39,7 @@ static int refuse(const struct side *s, unsigned op, int64_t result, struct err 
 		       lines[op], strerror(-rc));
 }
 
-/* What `s` made must be nowhere else. */
+/* The directory that side `i` made must be nowhere else. */
 static int check_apart(struct stepper *st, unsigned i, struct err *err)
 {
 	for (unsigned k = 0; k < st->n; k++) {
@@ -94,10 +94,10 @@ int stepper_check_comparable(struct stepper *st, struct err *err)
 		rc = check_side(st, i, err);
 		any = true;
 	}
-	/* A file that was there leaves traces; nobody shall have to wonder about them. */
+	/* A file that was there leaves traces, which would puzzle the user. */
 	if (!rc && any)
 		rc = stepper_reset(st, &result, err);
-	/* Nor be surprised by mounts that the search did not need. */
+	/* So would mounts that the search did not need. */
 	for (unsigned i = 0; i < st->n; i++)
 		st->sides[i]->counts = before[i];
 	st->a = NULL;

@@ -25,7 +25,7 @@ enum {
 struct coverage_op {
 	uint64_t done, failed;
 	uint64_t errors[COVERAGE_ERRORS];
-	uint64_t adopted[COVERAGE_ERRORS]; /* those that were the target's own business */
+	uint64_t adopted[COVERAGE_ERRORS]; /* errors that were the target's own business */
 	uint64_t parts[OP_ARGS_MAX][COVERAGE_PARTS];
 	uint64_t places[OP_ARGS_MAX][INPUTS_POWERS + 1][PLACE_END]; /* of numbers */
 };
@@ -70,7 +70,7 @@ void coverage_add(struct coverage *to, const struct coverage *from);
 /* How often `value` was the value of this bitmap. */
 uint64_t coverage_of_combination(const struct coverage *c, const struct op_def *def, unsigned arg,
 				 uint64_t value);
-/* What was exercised, of what there is. */
+/* How much was exercised, of all there is. */
 void coverage_summary(const struct coverage *c, const struct inputs *in,
 		      struct coverage_summary *out);
 /* A table for people; a picture (SVG) of the same. */

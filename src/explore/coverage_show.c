@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* coverage_show.c - what was exercised, as a table and as a picture. */
+/* coverage_show.c - shows the coverage, as a table and as a picture. */
 #include <errno.h>
 
 #include "explore/coverage_impl.h"

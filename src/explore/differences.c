@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-/* What any file system may refuse, whatever others do. */
+/* Errors with which any file system may refuse, whatever others do. */
 static const struct {
 	int error;
 	unsigned flags; /* of operations with one of these flags; 0: of any */

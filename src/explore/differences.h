@@ -2,8 +2,8 @@
 /*
  * differences.h - in what file systems legitimately differ, each with its reason, in one place.
  *
- * What is declared here is not compared; everything else is. The order of a directory's entries
- * never counts: a tree is sorted.
+ * A difference declared here is not compared; everything else is. The order of a directory's
+ * entries never counts: a tree is sorted.
  */
 #ifndef EXPLORE_DIFFERENCES_H
 #define EXPLORE_DIFFERENCES_H
@@ -59,7 +59,7 @@ bool differences_can_more(const struct differences *d, const struct op *op, int6
 /* Whether two failures mean the same, as POSIX says. */
 bool differences_same_failure(const struct op *op, int64_t a, int64_t b);
 
-/* What the reference has to be told to behave like this file system. */
+/* The options that make the reference behave like this file system. */
 void differences_reffs(const struct differences *d, struct reffs_opts *out);
 
 #endif

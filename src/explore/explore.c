@@ -23,8 +23,8 @@ struct task_slot {
 	struct visited *visited;
 	uint64_t died_in;    /* 1 + the walk in which its process died; 0: none has */
 	bool found;	     /* something, at any time */
-	bool shrinks;	     /* it has kept a finding, and makes it smaller */
-	struct message kept; /* what it told of that */
+	bool shrinks;	     /* a kept finding is being made smaller */
+	struct message kept; /* its message about that */
 };
 
 struct tasks_parent {
@@ -61,7 +61,7 @@ static int share_memory(struct tasks_parent *p, unsigned i, struct err *err)
 	return p->slot[i].shared ? open_visited(p, i, err) : err->code;
 }
 
-/* What is known of a task is in this copy of the parent, so each is done by a new one. */
+/* A task's data are in this copy of the parent, so each task is done by a new copy. */
 static int work(void *ctx, struct pool_worker *w)
 {
 	struct tasks_parent *p = ctx;
@@ -179,7 +179,7 @@ static void on_message(void *ctx, unsigned worker, uint32_t kind, const void *da
 
 /*
  * Adds what a task was doing to make a finding smaller, up to the operation that does not return.
- * False if nobody knows.
+ * False if that is unknown.
  */
 static bool add_try(const struct script_note *note, struct script *out)
 {
@@ -218,7 +218,7 @@ static void add_path(const struct tasks_parent *p, unsigned i, uint32_t n, struc
 	alphabet_release(&a);
 }
 
-/* What led to where a task stopped answering. False if nobody knows the last operation. */
+/* The script to where a task stopped answering. False if the last operation is unknown. */
 static bool script_of_task(const struct tasks_parent *p, unsigned i, struct script *out)
 {
 	const struct task_slot *s = &p->slot[i];
@@ -246,7 +246,7 @@ static void report_hang(struct tasks_parent *p, unsigned i, double silence)
 		op_print(&vec_last(&script.w.ops), &words);
 	}
 	int rc = keep_hang(p->opts->dir, i, &target, p->opts->specs[1], &script, strbuf_str(&words),
-			   &dir, &err);
+			   p->opts->strange, &dir, &err);
 	p->result->findings++;
 	p->opts->found(p->opts->ctx, strbuf_str(&words), rc ? "" : dir, script.w.ops.n);
 	if (rc)
@@ -274,7 +274,7 @@ static void take_hang(struct tasks_parent *p, unsigned i, const struct pool_end 
 /*
  * Whether another process can do the task of one that died. A walk is done once more from its
  * beginning; if that dies in it, too, the next one is. Other searches begin anew, if nothing was
- * found that would be found again; where tasks share what was visited, nobody knows which states
+ * found that would be found again; where tasks share what was visited, it is unknown which states
  * the dead one had taken upon itself.
  */
 static bool can_go_on(struct tasks_parent *p, unsigned i)
@@ -307,9 +307,9 @@ static enum pool_then on_ended(void *ctx, const struct pool_end *e)
 	unsigned i = (unsigned)e->unit;
 	auto_strbuf words = STRBUF_INIT;
 
-	p->killed = true; /* it took nothing along */
+	p->killed = true; /* a disk may be left behind */
 	if (e->how == POOL_LINGERED)
-		return POOL_SKIP; /* it was done */
+		return POOL_SKIP; /* the task was done */
 	strbuf_adds(&words, "a task ");
 	pool_end_words(e, &words);
 	bool bound = e->deaths > DEATHS_MAX || p->result->stopped;
@@ -402,7 +402,7 @@ static void count_distinct(const struct tasks_parent *p, struct explore_result *
 
 /* ---- the kernel's log ---- */
 
-/* What the kernel said, and no task took for its own: a finding of the run, without a script. */
+/* A message of the kernel that no task took for its own: a finding without a script. */
 static void take_unclaimed(void *ctx, const struct kmsg_block *b)
 {
 	struct tasks_parent *p = ctx;

@@ -36,6 +36,7 @@ struct explore_opts {
 	unsigned crash_modes;	     /* of run.h */
 	const char *dir;
 	bool resume;
+	bool strange; /* a stranger made the plan: what is found does not get this user's mark */
 	void *ctx;
 	void (*found)(void *ctx, const char *words, const char *dir, size_t ops);
 	void (*failed)(void *ctx, const char *words);
@@ -54,8 +55,8 @@ struct explore_result {
 	uint64_t cut_short;    /* findings that were, when the run ended */
 	uint64_t searching_ns; /* since all tasks were up; 0: they are not */
 	uint64_t distinct;     /* states, counted once however many tasks were there */
-	uint64_t overlapped;   /* those of them that more than one task visited */
-	double overlap;	       /* that, of all of them */
+	uint64_t overlapped;   /* states that more than one task visited */
+	double overlap;	       /* their share of all */
 	double omission; /* odds that a new state was taken for an old one, of the worst task */
 	double bytes_per_state;
 	bool stopped, signalled;

@@ -8,9 +8,9 @@
 
 enum message_kind {
 	MSG_KEPT, /* something was found, or made smaller: it is kept, and made smaller still */
-	MSG_DUPLICATE, /* what was kept last has been found before, and is gone again */
-	MSG_FOUND,     /* what was kept last is as small as it gets; or could not be kept */
-	MSG_CUT_SHORT, /* what was kept last would have become smaller, with more time */
+	MSG_DUPLICATE, /* the finding kept last was found before, and is gone again */
+	MSG_FOUND,     /* the last finding is as small as it gets; or could not be kept */
+	MSG_CUT_SHORT, /* the finding kept last would be smaller, with more time */
 	MSG_ERROR,
 	MSG_NOTE,
 	MSG_WARNING,
@@ -30,12 +30,12 @@ struct shared {
 	_Atomic uint64_t cases; /* findings */
 	uint64_t walk_from;	/* the walk to begin with: another process did those before */
 	_Atomic bool cut;	/* time is up, or a signal came: nothing is made smaller any more */
-	_Atomic bool walks;	/* it cannot search as asked, and walks instead */
-	struct script_note note; /* what is done to make something smaller */
+	_Atomic bool walks;	/* the task cannot search as asked, and walks */
+	struct script_note note; /* the script tried to make a finding smaller */
 	struct coverage coverage;
 };
 
-/* What a task is given; its own memory is its own business. */
+/* The parameters of a task; its own memory is its own business. */
 struct task_opts {
 	const struct explore_opts *opts;
 	unsigned number; /* on this machine */

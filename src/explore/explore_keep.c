@@ -8,6 +8,7 @@
 
 #include "base/below.h"
 #include "base/io.h"
+#include "explore/explore_plan.h"
 #include "explore/finding_dir.h"
 
 static void write_problems(struct case_writer *w, const struct findings *list)
@@ -41,7 +42,7 @@ static void write_trees(struct case_writer *w, struct stepper *st)
 	}
 }
 
-/* What the last operation returned, and what it returned on the first reference. */
+/* The results of the last operation on the target and on the first reference. */
 static void write_results(struct case_writer *w, const struct step_result *r)
 {
 	auto_strbuf text = STRBUF_INIT;
@@ -141,9 +142,8 @@ static void new_case_release(struct new_case *n)
 
 static int new_case_open(const char *run, const char *name, struct new_case *out, struct err *err)
 {
-	static const char *const none[] = { NULL };
 	auto_free char *now = xasprintf("findings/%s", name);
-	int rc = io_sync_run(run, none, err);
+	int rc = explore_plan_sync(run, err);
 
 	out->run = run;
 	out->name = name;
@@ -157,9 +157,10 @@ static int new_case_open(const char *run, const char *name, struct new_case *out
 }
 
 /* The text of the file "case", which comes last, as its mark is for all of it. */
-static int new_case_finish(struct new_case *n, const struct strbuf *text, struct err *err)
+static int new_case_finish(struct new_case *n, const struct strbuf *text, bool strange,
+			   struct err *err)
 {
-	int rc = store_mark(n->dir.path, text, err);
+	int rc = strange ? 0 : store_mark(n->dir.path, text, err);
 
 	if (!rc)
 		rc = io_write_file(n->dir.path, CASE_FILE, text->buf, text->len, 0, err);
@@ -168,8 +169,7 @@ static int new_case_finish(struct new_case *n, const struct strbuf *text, struct
 	return rc ? rc : finding_dir_take(n->run, n->name, n->next, err);
 }
 
-/* It is the same in all findings of a task: one that takes the place of another has it from there.
- */
+/* The base is the same in all findings of a task: a finding takes it from the one it replaces. */
 static int save_base(const struct kept *k, const struct new_case *n, struct err *err)
 {
 	static const char name[] = "base.img";
@@ -221,7 +221,7 @@ int keep_case(const struct kept *k, struct err *err)
 	case_write_any(&w, CASE_SAID, strbuf_str(&k->result->said));
 	rc = w.rc ? w.rc : save_images(k, &new, err);
 	print_case(k, k->script->w.ops.n, k->start, &text);
-	return rc ? rc : new_case_finish(&new, &text, err);
+	return rc ? rc : new_case_finish(&new, &text, k->strange, err);
 }
 
 int keep_disk(const struct kept *k, struct err *err)
@@ -245,9 +245,9 @@ static int count_operations(const char *dir, size_t *out, struct err *err)
 }
 
 /*
- * What was tried last may be another script than the one that is kept, and may begin elsewhere: so
- * what the case says of the files beside it comes from them. File by file: whoever dies in between
- * leaves a mark that does not fit, and all of the finding.
+ * The script tried last may not be the one that is kept, and may begin elsewhere: so what the case
+ * says of the files beside it comes from them. File by file: a process that dies in between leaves
+ * a mark that does not fit, and all of the finding.
  */
 int keep_update(const struct kept *k, struct err *err)
 {
@@ -262,7 +262,7 @@ int keep_update(const struct kept *k, struct err *err)
 	if (!rc && k->log)
 		rc = io_write_file(dir, "log", k->log->buf, k->log->len, 0, err);
 	print_case(k, ops, below_exists(dir, start), &text);
-	if (!rc)
+	if (!rc && !k->strange)
 		rc = store_mark(dir, &text, err);
 	if (!rc)
 		rc = io_write_file(dir, CASE_FILE, text.buf, text.len, 0, err);
@@ -270,8 +270,8 @@ int keep_update(const struct kept *k, struct err *err)
 }
 
 int keep_hang(const char *run, unsigned worker, const struct target_opts *target,
-	      const char *reference, const struct script *script, const char *words, char **out,
-	      struct err *err)
+	      const char *reference, const struct script *script, const char *words, bool strange,
+	      char **out, struct err *err)
 {
 	auto_new_case new = NEW_CASE_INIT;
 	auto_strbuf text = STRBUF_INIT;
@@ -285,7 +285,7 @@ int keep_hang(const char *run, unsigned worker, const struct target_opts *target
 	write_problems(&w, &list);
 	write_scripts(&w, script, NULL);
 	print_hang(target, reference, script->w.ops.n, &text);
-	rc = w.rc ? w.rc : new_case_finish(&new, &text, err);
+	rc = w.rc ? w.rc : new_case_finish(&new, &text, strange, err);
 	if (!rc)
 		*out = xasprintf("%s/findings/%s", run, name);
 	return rc;

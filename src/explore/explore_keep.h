@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * explore_keep.h - what was found, kept as outage test keeps it, so that report, replay and export
- *can read it, and with a script and a log of its own.
+ * explore_keep.h - keeps findings as outage test does, so that report, replay and export can read
+ * them, each with a script and a log of its own.
  *
  *	RUN/findings/NUMBER-WORKER/case, workload, problems, expected, seen, kernel-log, said
  *	                       .../script    with saving and putting back (script.h)
@@ -22,7 +22,7 @@ struct kept {
 	const char *run;  /* the directory of the run */
 	const char *name; /* of the finding; see finding_dir.h */
 	const struct script *script;
-	const struct script *lately; /* what happened lately, to be done again; NULL: the script */
+	const struct script *lately; /* the latest steps, to be done again; NULL: the script */
 	struct stepper *stepper;
 	struct step_result *result;
 	const struct strbuf *log;  /* NULL: it was not done again */
@@ -30,12 +30,13 @@ struct kept {
 	uint64_t ops_before;	   /* before it was shrunk */
 	uint64_t runs, steps;	   /* that this took, and operations in them */
 	const struct point *start; /* where the script begins; NULL: at new file systems */
+	bool strange;		   /* without a mark: see struct explore_opts */
 	bool disk;		   /* with last.img: a sick file system may hang over that */
 };
 
 /*
- * Keeps a finding, or a smaller one in its place. It is on disk when these return, and the one
- * before if they fail. The trees are those that the stepper shows.
+ * Keeps a finding, or a smaller one in its place. The finding is on disk when these return, and
+ * the one before if they fail. The trees are those that the stepper shows.
  */
 int keep_case(const struct kept *k, struct err *err) must_check;
 /* Of a finding that was kept: adds last.img. */
@@ -43,12 +44,12 @@ int keep_disk(const struct kept *k, struct err *err) must_check;
 /* Of a finding that was kept: what is known of it by now, and its log; its script stays as it is.
  */
 int keep_update(const struct kept *k, struct err *err) must_check;
-/* A hang, from outside: nobody can be asked any more. `dir` gets its path, to be freed. */
+/* A hang, from outside: the task does not answer. `dir` gets its path, to be freed. */
 int keep_hang(const char *run, unsigned worker, const struct target_opts *target,
-	      const char *reference, const struct script *script, const char *words, char **dir,
-	      struct err *err) must_check;
+	      const char *reference, const struct script *script, const char *words, bool strange,
+	      char **dir, struct err *err) must_check;
 
-/* What --replay needs. Its script is what store_trust() is asked about. */
+/* A case for --replay. Its script is what store_trust() is asked about. */
 struct kept_case {
 	struct stored_case c;
 	struct script script;

@@ -8,8 +8,8 @@
 #include "base/below.h"
 #include "base/io.h"
 
-static const char magic[16] = "outage-explore 2";
-enum { HEAD = 32, STEPS_MAX = 1 << 20, FRAMES_MAX = 1 << 24, ABOUT_MAX = 1 << 20 };
+static const char magic[16] = "outage-explore 3";
+enum { HEAD = 32, STEPS_MAX = 1 << 20, FRAMES_MAX = 1 << 24 };
 #define FILE_MAX ((size_t)8 << 30)
 
 void pickle_release(struct pickle *p)
@@ -19,8 +19,6 @@ void pickle_release(struct pickle *p)
 		free(p->frames.v[i].todo.v);
 	}
 	vec_release(&p->frames);
-	free(p->about);
-	p->about = NULL;
 }
 
 static struct pickle_steps copy_steps(const uint32_t *v, size_t n)
@@ -93,8 +91,6 @@ int pickle_save(const struct pickle *p, const struct pickle_states *states, cons
 	auto_free char *dir = NULL, *name = NULL;
 	struct io_output out;
 
-	put(&body, strlen(p->about));
-	strbuf_adds(&body, p->about);
 	put(&body, p->walk);
 	put(&body, p->left_out);
 	put(&body, p->frames.n);
@@ -126,7 +122,6 @@ int pickle_save(const struct pickle *p, const struct pickle_states *states, cons
 struct pickle_reader {
 	const unsigned char *at, *end;
 	bool bad;
-	bool other_memory; /* the field of bits had another size */
 };
 
 static uint64_t get(struct pickle_reader *r)
@@ -171,8 +166,8 @@ static void get_field(struct pickle_reader *r, struct visited *v)
 	uint64_t have, hashed = get(r), marked = get(r), bytes = get(r);
 	_Atomic uint64_t *bits = visited_field(v, &have);
 
-	r->other_memory = !r->bad && bytes && bytes != have;
-	if (r->bad || r->other_memory || bytes > (uint64_t)(r->end - r->at)) {
+	/* --memory is as it was, and so is the field. */
+	if (r->bad || (bytes && bytes != have) || bytes > (uint64_t)(r->end - r->at)) {
 		r->bad = true;
 		return;
 	}
@@ -227,9 +222,8 @@ static int open_file(const char *path, struct strbuf *file, struct pickle_reader
 	if (!below_exists(dir, name))
 		return err_set(
 			err, -ENOENT,
-			"cannot open %s: No such file or directory: the run had fewer tasks "
-			"(--jobs), or was killed before it first wrote where it was, which it "
-			"does each minute; begin a new run",
+			"cannot open %s: No such file or directory: the run was killed before it "
+			"first wrote where it was, which it does each minute; begin a new run",
 			path);
 	int rc = io_slurp_file(dir, name, FILE_MAX, file, err);
 	if (rc)
@@ -241,7 +235,7 @@ static int open_file(const char *path, struct strbuf *file, struct pickle_reader
 			       "%s was written by another version of outage: begin a new run",
 			       path);
 	*r = (struct pickle_reader){ (unsigned char *)file->buf + sizeof(magic),
-				     (unsigned char *)file->buf + file->len, false, false };
+				     (unsigned char *)file->buf + file->len, false };
 	struct hash128 sum = { .lo = get(r) };
 	sum.hi = get(r);
 	if (!hash_eq(sum, hash_bytes(r->at, (size_t)(r->end - r->at))))
@@ -254,20 +248,7 @@ static int does_not_hold(const char *path, struct err *err)
 	return err_set(err, -EINVAL, "%s does not hold what it says: begin a new run", path);
 }
 
-/* What comes before the frames. */
-static void get_about(struct pickle_reader *r, struct pickle *out)
-{
-	uint64_t n = get(r);
-
-	if (r->bad || n > ABOUT_MAX || n > (uint64_t)(r->end - r->at)) {
-		r->bad = true;
-		return;
-	}
-	out->about = xmemdupz(r->at, n);
-	r->at += n;
-}
-
-/* What comes before the states. */
+/* Reads all that comes before the states. */
 static void get_frames(struct pickle_reader *r, struct pickle *out)
 {
 	out->walk = get(r);
@@ -281,27 +262,8 @@ static void get_frames(struct pickle_reader *r, struct pickle *out)
 	}
 }
 
-/* Names the first line that differs. */
-static int compare_about(const char *path, const char *was, const char *is, struct err *err)
-{
-	if (streq(was, is))
-		return 0;
-	while (*was || *is) {
-		int a = (int)strcspn(was, "\n"), b = (int)strcspn(is, "\n");
-
-		if (a != b || memcmp(was, is, (size_t)a) != 0)
-			return err_set(err, -EINVAL,
-				       "%s is of a run with '%.*s', not '%.*s': give the same "
-				       "options again",
-				       path, min(a, 120), was, min(b, 120), is);
-		was += a + (was[a] != 0);
-		is += b + (is[b] != 0);
-	}
-	return does_not_hold(path, err);
-}
-
-int pickle_load(const char *path, const char *about, struct pickle *out,
-		const struct pickle_states *states, struct err *err)
+int pickle_load(const char *path, struct pickle *out, const struct pickle_states *states,
+		struct err *err)
 {
 	auto_strbuf file = STRBUF_INIT;
 	struct pickle_reader r = { 0 };
@@ -310,21 +272,13 @@ int pickle_load(const char *path, const char *about, struct pickle *out,
 	int rc = open_file(path, &file, &r, err);
 	if (rc)
 		return rc;
-	get_about(&r, out);
+	get_frames(&r, out);
 	if (!r.bad)
-		rc = compare_about(path, out->about, about, err);
-	if (!rc)
-		get_frames(&r, out);
-	if (!rc && !r.bad)
 		get_visited(&r, states, out->walk);
-	if (!rc && r.other_memory)
-		rc = err_set(err, -EINVAL, "%s is of a run with another --memory: give the same",
-			     path);
-	if (!rc && r.bad)
-		rc = does_not_hold(path, err);
-	if (rc)
-		pickle_release(out);
-	return rc;
+	if (!r.bad)
+		return 0;
+	pickle_release(out);
+	return does_not_hold(path, err);
 }
 
 int pickle_each_state(const char *path, void (*take)(void *ctx, struct hash128 state), void *ctx,
@@ -337,7 +291,6 @@ int pickle_each_state(const char *path, void (*take)(void *ctx, struct hash128 s
 
 	if (rc)
 		return rc;
-	get_about(&r, &p); /* which may be anything */
 	get_frames(&r, &p);
 	pickle_release(&p);
 	for (uint64_t n = get(&r); n && !r.bad; n--) {

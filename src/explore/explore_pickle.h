@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * explore_pickle.h - what a search needs to go on another time: where it was, and what it had
- *visited.
+ * explore_pickle.h - saves where a search was, and what it had visited, so that it can go on
+ * another time. Its plan is in RUN/run (explore_plan.h).
  *
  * The file, all numbers 8 bytes, little-endian:
  *
- *	"outage-explore 2"	16 bytes
+ *	"outage-explore 3"	16 bytes
  *	hash of all that follows	16 bytes
- *	what the run is about: bytes, these; a line for each option, its name first
  *	number of the walk, or of the round
  *	steps that could not be taken
  *	frames; for each: steps of its path, these steps, steps to do, these steps
@@ -16,8 +15,8 @@
  *		upon itself to search it in this round and one more, or 0
  *	states known by bits only; those of rounds; bytes of the field of bits, these
  *
- * States that were saved are not kept: each frame has its path, which is walked again. What other
- * tasks search is in their files, which are of another moment, and does not count in this one.
+ * States that were saved are not kept: each frame has its path, which is walked again. The claims
+ * of other tasks are in their files, which are of another moment, and do not count here.
  */
 #ifndef EXPLORE_EXPLORE_PICKLE_H
 #define EXPLORE_EXPLORE_PICKLE_H
@@ -35,7 +34,6 @@ struct pickle_frame {
 };
 
 struct pickle {
-	char *about;
 	uint64_t walk;
 	uint64_t left_out;
 	struct vec_of(struct pickle_frame) frames;
@@ -46,7 +44,7 @@ void pickle_release(struct pickle *p);
 void pickle_add(struct pickle *p, const uint32_t *path, size_t n_path, const uint32_t *todo,
 		size_t n_todo);
 
-/* What a task has visited, with others or not, and what it searches. */
+/* The states that a task has visited, with others or not, and those that it searches. */
 struct pickle_states {
 	struct visited *visited;
 	struct visited *claims; /* may be the same */
@@ -57,11 +55,11 @@ struct pickle_states {
 int pickle_save(const struct pickle *p, const struct pickle_states *states, const char *path,
 		struct err *err) must_check;
 /*
- * Reads it back, into `states` as well. Fails with a sentence if the file is of another version,
- * was changed, or is about something else.
+ * Reads it back, into `states` as well. Fails with a sentence if the file is of another version, or
+ * was changed.
  */
-int pickle_load(const char *path, const char *about, struct pickle *out,
-		const struct pickle_states *states, struct err *err) must_check;
+int pickle_load(const char *path, struct pickle *out, const struct pickle_states *states,
+		struct err *err) must_check;
 
 /* Gives each state that was visited; `by_bits` gets how many are known by bits only. */
 int pickle_each_state(const char *path, void (*take)(void *ctx, struct hash128 state), void *ctx,

@@ -44,8 +44,6 @@ void search_release(struct search *s)
 	if (s->claims != s->visited)
 		visited_close(s->claims);
 	s->claims = NULL;
-	free(s->about);
-	s->about = NULL;
 }
 
 void search_path(const struct search *s, struct script *out)
@@ -181,40 +179,6 @@ int search_take(struct search *s, uint32_t step, struct err *err)
 
 /* ---- to go on another time ---- */
 
-/*
- * What the run is about, one option a line: a search can go on only with the same. What is drawn
- * tells what it is drawn from.
- */
-static const char *about(struct search *s)
-{
-	auto_strbuf text = STRBUF_INIT, drawn = STRBUF_INIT;
-	const struct search_opts *o = s->opts;
-	static const char *const orders[] = { "walk", "depth", "breadth" };
-	struct alphabet a;
-
-	if (s->about)
-		return s->about;
-	for (unsigned i = 0; i < s->stepper->n; i++)
-		strbuf_addf(&text, "%s%s",
-			    !i	     ? "target "
-			    : i == 1 ? "\nref "
-				     : ", ",
-			    s->stepper->sides[i]->spec);
-	strbuf_addf(&text, "\njobs %u\norder %s\ndepth %u\nalphabet %u\n", o->jobs,
-		    orders[o->order], o->depth, o->alphabet);
-	strbuf_addf(&text, "seed %llu\n", (unsigned long long)o->seed);
-	strbuf_addf(&text, "%s\n", o->share ? "--share" : "no --share");
-	alphabet_init(&a);
-	alphabet_draw(&a, s->in, o->seed, 500, false);
-	workload_print(&a.w, &drawn);
-	alphabet_release(&a);
-	struct hash128 h = hash_bytes(drawn.buf, drawn.len);
-	strbuf_addf(&text, "other inputs %016llx%016llx\n", (unsigned long long)h.hi,
-		    (unsigned long long)h.lo);
-	s->about = xstrdup(strbuf_str(&text));
-	return s->about;
-}
-
 static struct pickle_states states_of(const struct search *s)
 {
 	return (struct pickle_states){ s->visited, s->claims, s->task };
@@ -238,7 +202,7 @@ int search_resume(struct search *s, struct pickle *out, struct err *err)
 	if (rc)
 		return rc;
 	struct pickle_states states = states_of(s);
-	rc = pickle_load(s->pickle_path, about(s), out, &states, err);
+	rc = pickle_load(s->pickle_path, out, &states, err);
 	if (rc)
 		return rc;
 	s->resumed = out;
@@ -265,7 +229,6 @@ int search_keep(struct search *s, struct pickle *p, struct err *err)
 	uint64_t began = util_now_ns();
 	int rc = 0;
 
-	p->about = xstrdup(about(s));
 	p->walk = s->walk;
 	p->left_out = s->left_out;
 	if (s->pickle_path)

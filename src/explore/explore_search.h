@@ -31,13 +31,11 @@ struct search_opts {
 	uint32_t save_every; /* levels of a depth-first search; 0: 8. Steps of a walk; 0: 64 */
 	uint64_t round;	     /* operations with one alphabet, not for walks; 0: all there is */
 	uint64_t room_every; /* walks; 0: never */
-	unsigned jobs;	     /* tasks of the run */
-	bool share;	     /* they share what was visited */
-	bool apart;	     /* and yet have different steps */
+	bool apart;	     /* tasks share what was visited, and yet have different steps */
 	uint64_t keep_ns;    /* how often to keep what is needed to go on; 0: a minute */
 };
 
-/* What others may read while it runs. */
+/* Progress that others may read while the search runs. */
 struct search_progress {
 	_Atomic uint64_t beat; /* changes with every step */
 	_Atomic uint64_t operations, steps, states, revisits, restores, saves, mounts, undone,
@@ -46,7 +44,7 @@ struct search_progress {
 	_Atomic uint64_t overlapped; /* states that another task had visited before */
 	_Atomic bool stop;	     /* asked for by others */
 	_Atomic bool done;	     /* all that its steps lead to was visited */
-	/* The steps that led here, newest last, for whoever has to tell what hung. */
+	/* The steps that led here, newest last, for a report of a hang. */
 	uint64_t alphabet_seed;
 	_Atomic uint32_t path_n;
 	uint32_t path[SCRIPT_MAX];
@@ -83,12 +81,11 @@ struct search {
 	/* the search's own */
 	struct alphabet alphabet;
 	struct rng rng;
-	struct script_log log; /* what happened lately */
+	struct script_log log; /* the latest steps */
 	struct step_result result;
 	struct hash128 at;	/* the state all sides are in */
-	struct visited *claims; /* what is searched: `visited`, or its own if apart */
+	struct visited *claims; /* states searched: `visited`, or its own if apart */
 	uint64_t left_out;	/* frames with steps that could not be taken */
-	char *about;		/* what the run is about, for its pickle; when needed */
 	uint64_t keep_at_ns;	/* when to keep again what is needed to go on */
 	uint64_t walk;		/* number of the walk, or of the round, from 0 */
 	uint64_t until;		/* operations after which to stop; 0: no limit */

@@ -23,7 +23,7 @@ char *finding_dir_name(uint64_t number, unsigned worker);
 uint64_t finding_dir_free(const char *run, uint64_t number, unsigned worker);
 /* Where the next one is to be written, below RUN; to be freed. */
 int finding_dir_next(const char *run, const char *name, char **next, struct err *err) must_check;
-/* What was written there is the finding from now on. */
+/* The files at `next` are the finding from now on. */
 int finding_dir_take(const char *run, const char *name, const char *next, struct err *err)
 	must_check;
 /* Removes a finding, also as it was found. */

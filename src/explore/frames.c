@@ -70,7 +70,7 @@ static bool leads_nearer(struct search *s, const struct frame *f, struct hash128
 
 /*
  * Which steps to take from here: those that change something, in an order of their own for each
- * seed, and on top of them those that do not. Where nobody can tell, all of them. If they were
+ * seed, and on top of them those that do not. Where that is unknown, all of them. If they were
  * taken before, only those that lead to where the way was longer then.
  */
 static void frame_plan(struct search *s, struct frame *f, bool again)
@@ -268,7 +268,7 @@ static int try_step(struct search *s, const struct frames *stack, struct frame *
 	if (moved == MOVED_DIFFERENT)
 		return recover(s, stack, f, err);
 	if (moved == MOVED_LOST) {
-		f->n = 0; /* it cannot be reached again; what is left of it is left out */
+		f->n = 0; /* out of reach; the rest of its steps is left out */
 		s->left_out++;
 		*lost = true;
 		return 0;

@@ -256,7 +256,7 @@ static int read_combination(const struct inputs_line *l, const struct arg_def *a
 	return rc;
 }
 
-/* What a value of this argument is called. */
+/* Reads the name of a value of this argument. */
 static int read_part(const struct inputs_line *l, const struct arg_def *arg, const char *word,
 		     uint64_t *out, struct err *err)
 {
@@ -488,7 +488,7 @@ static void make_pool(struct inputs *in)
 	}
 }
 
-/* What is said of the argument of `like`: how many of that kind, and their weights. */
+/* Counts the weights of that kind for the argument of `like`, and sums them up. */
 static size_t sum_up(const struct inputs *in, const struct inputs_weight *like,
 		     enum inputs_kind kind, double *sum)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inputs.h - what the model checker does to a file system: operations from ops.def, on a
+ * inputs.h - the operations that the model checker does to a file system: those of ops.def, on a
  * bounded pool of names, with arguments drawn from partitions by weight.
  *
  * Numbers are partitioned by powers of two, and zero: a partition is drawn by its weight, then its
@@ -11,8 +11,8 @@
  *
  * An alphabet is a fixed list of steps drawn from these. A step is one operation, or several where
  * a handle is open in between: a file system that is put back to an earlier state cannot have open
- * files, so open, act and close belong together. What a write puts into a file depends on the
- * operation's place in the alphabet: the same step in the same state leads to the same state.
+ * files, so open, act and close belong together. The data that a write puts into a file depend on
+ * the operation's place in the alphabet: the same step in the same state leads to the same state.
  */
 #ifndef EXPLORE_INPUTS_H
 #define EXPLORE_INPUTS_H
@@ -38,7 +38,7 @@ enum inputs_kind {
 	INPUTS_BY_BIT,	    /* how often, among combinations, it is drawn bit by bit */
 };
 
-/* A weight that somebody asked for. */
+/* A weight that was asked for. */
 struct inputs_weight {
 	const struct op_def *def;
 	unsigned arg;

@@ -10,7 +10,7 @@
 
 struct overlap {
 	uint64_t distinct;   /* states, counted once however many runs were there */
-	uint64_t overlapped; /* those of them that more than one run visited */
+	uint64_t overlapped; /* states that more than one run visited */
 	uint64_t by_bits;    /* states that are known by bits only, and not counted */
 };
 

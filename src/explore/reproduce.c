@@ -11,7 +11,7 @@ struct again {
 	const struct search *s;
 	struct shrink_how how;
 	struct reproduced *out;
-	struct script tail; /* what is left of the steps after the anchor at hand */
+	struct script tail; /* the steps that are left after the anchor at hand */
 };
 
 typedef int (*shrink_fn)(struct script *s, struct stepper *st, const struct shrink_how *how,
@@ -96,7 +96,7 @@ static int climb_down(struct again *g, const struct point **at, struct err *err)
 	}
 }
 
-/* What shows only after states were put back needs more of what happened. */
+/* A finding that shows only after states were put back needs more of the log. */
 static int from_log(struct again *g, struct script *script, struct err *err)
 {
 	struct script lately;
@@ -124,7 +124,7 @@ static int finish(struct again *g, const struct point *start, struct script *scr
 	return 0;
 }
 
-/* What shows again, by the first way that leads there. 1 if none does, or if it was cut. */
+/* Makes it show again, by the first way that does. 1 if none does, or if it was cut. */
 static int try_all(struct again *g, struct script *script, struct err *err)
 {
 	const struct stepper *st = g->s->stepper;

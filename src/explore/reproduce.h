@@ -4,8 +4,8 @@
  *
  * From the nearest state that was saved there are few steps to do again, and these are made fewer
  * first. Then those before it, from the saved state before that, and so on down to the empty file
- * system: however long the path was, each try is short. What shows from a saved state and not from
- * an empty file system stays a finding that begins with that state.
+ * system: however long the path was, each try is short. A finding that shows from a saved state and
+ * not from an empty file system keeps that state as its beginning.
  */
 #ifndef EXPLORE_REPRODUCE_H
 #define EXPLORE_REPRODUCE_H
@@ -14,11 +14,11 @@
 
 struct reproduced {
 	struct shrunk shrunk;
-	const struct point *start; /* what the script begins with; NULL: new file systems */
+	const struct point *start; /* the script's first state; NULL: new file systems */
 	size_t start_steps;	   /* of the path that lead there */
 	uint64_t runs;		   /* of scripts, all together */
 	uint64_t steps;		   /* operations of the target in them */
-	bool cut; /* it was told to end: the smallest is what how->shown() was called with */
+	bool cut; /* told to end: the smallest script is the one how->shown() was called with */
 };
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * script.h - what was done to get somewhere: operations, and where states were saved and put back.
+ * script.h - the way to a state: operations, and where states were saved and put back.
  *
  * Most of what is found shows when the operations of the shortest known path are done again. Some
  * shows only after a state was put back, so a log keeps what happened lately, with the path to
@@ -80,13 +80,13 @@ struct shrunk {
 	bool budget_hit;
 };
 
-/* What a script has to show, and how to look for a smaller one. */
+/* The finding that a script has to show, and how to look for a smaller script. */
 struct shrink_how {
 	const char *signature;
 	uint64_t max_runs;
 	/*
 	 * A script has shown it, and all sides are where it ends. Called for all that are smaller
-	 * than the last one, and for some that are not. NULL: nobody wants to know.
+	 * than the last one, and for some that are not. NULL: not called.
 	 */
 	int (*shown)(void *ctx, const struct script *s, const struct shrunk *so_far,
 		     struct step_result *result, const struct strbuf *log, struct err *err);

@@ -62,7 +62,7 @@ static int do_item(const struct script_item *item, struct stepper *st, struct sl
 		return rc;
 	case SCRIPT_RESTORE:
 		p = find_slot(slots, item->n, false);
-		/* What was never saved cannot be put back: another script, then. */
+		/* A state never saved cannot be put back: the script is another one, then. */
 		return p && p->states[0] ? stepper_restore(st, p, result, err) : 0;
 	}
 	return 0;

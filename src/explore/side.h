@@ -47,7 +47,7 @@ struct side_ops {
 	int64_t (*op)(struct side *s, size_t i);
 	/* After the last operation of a step. 0, 1 if it cannot go on and `said` tells why. */
 	int (*settle)(struct side *s, struct strbuf *said, struct err *err);
-	/* What a user sees. */
+	/* The tree that a user sees. */
 	int (*tree)(struct side *s, const struct tree_opts *opts, struct tree *out,
 		    struct err *err);
 	/* A hash of what a user sees, without looking at all of it; NULL if there is none. */
@@ -68,8 +68,8 @@ struct side_ops {
 			 struct err *err);
 	/*
 	 * Uses everything that is there (`seen`), removes it, and tells how many bytes less than in
-	 * a new file system can be written then. What cannot be used is added to `out`. NULL: it
-	 * has all the room there is.
+	 * a new file system can be written then. Entries that cannot be used are added to
+	 * `out`. NULL: the side has all the room there is.
 	 */
 	int (*empty)(struct side *s, const struct tree *seen, struct findings *out,
 		     uint64_t *missing, struct err *err);
@@ -85,7 +85,7 @@ struct side_ops {
 
 enum saving {
 	SAVING_CHEAP,
-	SAVING_UNMOUNTS, /* it has to be unmounted for that */
+	SAVING_UNMOUNTS, /* the side has to be unmounted for that */
 	SAVING_NEVER,	 /* only a new file system can be had back */
 };
 
@@ -96,7 +96,7 @@ struct side {
 	struct side_state *base; /* a new file system */
 	struct side_counts counts;
 	enum saving saving;
-	const char *note; /* what it cannot do as asked, and what is done instead; or NULL */
+	const char *note; /* says what the side cannot do as asked, and does instead; or NULL */
 };
 
 extern const struct side_ops side_reffs, side_target, side_mounted;

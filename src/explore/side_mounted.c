@@ -36,7 +36,7 @@ struct mounted_side {
 };
 static_assert(sizeof(struct mounted_side) <= 4096, "side_open() makes it");
 
-/* What is saved: a key, or 0 for the empty file system of a new server. */
+/* A saved state: a key, or 0 for the empty file system of a new server. */
 struct mounted_state {
 	uint64_t key;
 };

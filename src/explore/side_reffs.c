@@ -91,7 +91,7 @@ static void drop(struct side *s, struct side_state *state)
 	reffs_state_unref((struct reffs_state *)state);
 }
 
-/* ---- made of what somebody saw ---- */
+/* ---- made from a tree ---- */
 
 /* The first name of a file that has several. */
 static const struct tree_entry *first_name(const struct tree *t, const struct tree_entry *e)

@@ -80,7 +80,7 @@ static int drop_caches(void *ctx)
 
 /* ---- a side ---- */
 
-/* Here nobody could go on with a system that died; what its kernel said is the error. */
+/* No side can go on with a system that died; the log of its kernel is the error. */
 static int dead(struct target_side *o, int rc, struct err *err)
 {
 	auto_strbuf log = STRBUF_INIT;
@@ -188,7 +188,7 @@ static int tree(struct side *s, const struct tree_opts *opts, struct tree *out, 
 	return dead(o, target_walk(&o->t, opts, out, err), err);
 }
 
-/* What is on the disk, when all that was sent there has arrived. */
+/* The content of the disk, when all that was sent there has arrived. */
 static int snapshot(struct target_side *o, struct image *out, struct err *err)
 {
 	int rc = disk_start(o->t.disk, NULL, err);

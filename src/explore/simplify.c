@@ -353,7 +353,7 @@ static int simpler_numbers(struct shrink *h, struct err *err)
 									  .arg = k,
 									  .num = values[x] },
 						err);
-			/* It may have been cut shorter. */
+			/* The script may have become shorter. */
 			if (i >= h->best->w.ops.n)
 				break;
 		}

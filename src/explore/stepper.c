@@ -21,7 +21,7 @@ static void add_ignored(struct stepper *s, const char *const *names)
 		s->ignore[n++] = *names;
 }
 
-/* What is compared is what every side can say. */
+/* Only properties that every side can tell are compared. */
 static void choose_tree_opts(struct stepper *s)
 {
 	static const char *const filler[] = { SIDE_FILLER, NULL };
@@ -75,7 +75,7 @@ int stepper_open(struct stepper *s, const struct side_opts *opts, const char *co
 	*s = (struct stepper){ .compare_every = 1 };
 	assert(n >= 2 && n <= SIDES_MAX);
 	for (unsigned i = 0; i < n && !rc; i++) {
-		/* What was said of the target's disk is not for the others. */
+		/* Options of the target's disk are not for the others. */
 		if (i)
 			how.target = opts->references ? opts->references[i]
 						      : (struct target_opts){ 0 };
@@ -334,9 +334,9 @@ static struct tree_entry *root_of(struct tree *t)
 }
 
 /*
- * What mkfs gave to the root is its own business, and so is how many links that has to begin with
- * (lost+found counts). What became of it since is compared: where neither side changed it, the root
- * of side `i` is made to look like that of reference 1.
+ * The attributes mkfs gave to the root are its own business, and so is how many links that has to
+ * begin with (lost+found counts). Later changes are compared: where neither side changed it, the
+ * root of side `i` is made to look like that of reference 1.
  */
 static void equal_roots(struct stepper *s, unsigned i)
 {
@@ -450,7 +450,7 @@ static int compare_trees(struct stepper *s, struct step_result *out, struct err 
 		if (rc)
 			break;
 		equal_roots(s, i);
-		/* That of the target tells more than that of a reference. */
+		/* The target's difference tells more than that of a reference. */
 		if (odd != 0 && !same_trees(s, 1, i))
 			odd = i;
 	}
@@ -526,7 +526,7 @@ static int adopt_made(struct stepper *s, size_t op, struct step_result *out, str
 	step_result_clear(out);
 	rc = stepper_compare(s, out, err);
 	if (!rc && out->verdict == STEP_DIFFERENT) {
-		/* Half-way: some of the data arrived. Nobody promised otherwise. */
+		/* Half-way: some of the data arrived. No promise forbids that. */
 		step_result_clear(out);
 		out->verdict = STEP_ABANDONED;
 	}
@@ -732,7 +732,7 @@ int stepper_to_start(struct stepper *s, struct step_result *out, struct err *err
 	return s->start ? stepper_restore(s, s->start, out, err) : stepper_reset(s, out, err);
 }
 
-/* What a user sees of the target in this state, with the content of all files. */
+/* The tree of the target in this state, with the content of all files. */
 static int look_at_target(struct stepper *s, struct side_state *state, struct tree *out,
 			  struct err *err)
 {

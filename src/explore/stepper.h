@@ -10,7 +10,7 @@
  * T1: after STEP_SAME all sides show the same state.
  * T2: where the target failed for a reason of its own, a reference in this process took that over
  *     and still is where it was before. If that is not possible, or the target stopped half-way,
- *     the step is abandoned: nobody is to blame, but the sides have to go back to a common state.
+ *     the step is abandoned: no side is to blame, but all have to go back to a common state.
  */
 #ifndef EXPLORE_STEPPER_H
 #define EXPLORE_STEPPER_H
@@ -26,12 +26,12 @@ enum step_verdict { STEP_SAME, STEP_ABANDONED, STEP_DIFFERENT };
 #define SIGNATURE_ROOM	 "room"
 #define SIGNATURE_RESULT "result "
 
-/* What differed. */
+/* How the sides differed. */
 struct step_result {
 	enum step_verdict verdict;
 	size_t op; /* of the alphabet's workload, at which it was seen */
 	struct findings findings;
-	int64_t seen, expected; /* what it returned, if its result differed */
+	int64_t seen, expected; /* results of `op`, if they differed */
 	char signature[96];	/* "result rename", "state size": what it is about */
 	struct strbuf said, kernel_log;
 };
@@ -105,7 +105,7 @@ int stepper_show(struct stepper *s, struct err *err) must_check;
 int stepper_hash(struct stepper *s, struct hash128 *out, struct err *err) must_check;
 /*
  * Which state the step leads to, and what its first operation returns, without touching the target.
- * False: nobody knows.
+ * False: the state is unknown.
  */
 bool stepper_predict(struct stepper *s, size_t step, struct hash128 *out, int64_t *result);
 

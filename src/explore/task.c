@@ -142,10 +142,8 @@ void task_vary(const struct explore_opts *o, unsigned number, bool walks,
 		search->order = SEARCH_WALK;
 		search->depth = WALK_DEPTH;
 	}
-	search->jobs = o->jobs;
-	search->share = o->share;
 	search->apart = o->share && o->vary;
-	/* Who shares what was visited takes the same steps, each in an order of its own. */
+	/* Tasks that share visited states take the same steps, each in an order of its own. */
 	if (o->share && !o->vary && search->order != SEARCH_WALK) {
 		search->seed = o->search.seed + first * SEED_STEP;
 		search->shuffle = number;
@@ -176,7 +174,7 @@ static void note_sides(struct task *t)
 	}
 }
 
-/* What cannot go back to a state it was in can only walk. */
+/* A side that cannot go back to a state it was in can only walk. */
 static void choose_walks(struct task *t)
 {
 	struct inputs in = *t->opts->inputs;
@@ -246,7 +244,7 @@ void task_watch_starts(struct task *t, struct target_opts *target)
 	target->starting_ctx = t->o.pool;
 }
 
-/* What another process did of the task counts. */
+/* Steps that another process did of the task count. */
 static void go_on_counting(struct task *t)
 {
 	const struct search_progress *p = &t->o.shared->progress;

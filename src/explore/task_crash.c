@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * task_crash.c - crashes: the path that led to a state is run on a disk that records, and each
- * crash state is recovered and checked, while the sides stay as they are. What is found is kept,
- * and made small then; each smaller one takes the place of the one before.
+ * crash state is recovered and checked, while the sides stay as they are. A finding is kept
+ * first and made small then; each smaller one takes the place of the one before.
  */
 #include <errno.h>
 
@@ -16,7 +16,7 @@ enum { SHRINK_RUNS = 200, KIND_MAX = 5 };
 struct task_crash {
 	struct task *t;
 	char *name, *dir; /* NULL: nothing was found */
-	char *words;	  /* what it is */
+	char *words;	  /* its description */
 	char *next;	  /* where a smaller one goes, below the run; and its path */
 	char *next_path;
 	size_t ops;
@@ -37,7 +37,7 @@ static void on_phase(void *ctx, const char *what, const char *on)
 
 	(void)what;
 	(void)on;
-	++c->t->o.shared->progress.beat; /* it is long, and it does not hang */
+	++c->t->o.shared->progress.beat; /* a long phase does not hang */
 }
 
 static bool on_stopped(void *ctx)
@@ -76,7 +76,7 @@ static int keep_found(struct task_crash *found, const struct run_case *c, struct
 	int rc = store_case(&at, c, &t->run_opts, err);
 	if (!rc)
 		found->dir = xasprintf("%s/findings/%s", t->opts->dir, found->name);
-	/* What cannot be kept is said all the same. */
+	/* A finding that cannot be kept is told all the same. */
 	task_tell(t, rc ? MSG_FOUND : MSG_KEPT, found->words, found->dir, found->ops);
 	/* The same path has many crash states; one that is wrong tells enough. */
 	return rc ? rc : -ECANCELED;
@@ -84,7 +84,7 @@ static int keep_found(struct task_crash *found, const struct run_case *c, struct
 
 /*
  * Before any crash it is ours to compare, with what is known of the target: differences are dropped
- * here. But what this file system's kernel complains of, or dies of, nobody else sees.
+ * here. But only this run sees what this file system's kernel complains or dies of.
  */
 static int on_crash_found(void *ctx, const struct run_case *c, struct err *err)
 {
@@ -153,7 +153,7 @@ static int make_small(struct task_crash *c, struct err *err)
 		rc = store_load(c->dir, &stored, err);
 	if (rc)
 		return rc;
-	stored.ours = true; /* it was kept a moment ago */
+	stored.ours = !c->t->opts->strange; /* this run kept it a moment ago */
 	rc = task_cut(c->t) ? -ECANCELED : shrink_case(&stored, &how, to, &result, &why);
 	stored_case_release(&stored);
 	if (rc < 0 && rc != -EAGAIN && rc != -ECANCELED)
@@ -172,7 +172,7 @@ int task_open_crashes(struct task *t, struct err *err)
 				 .modes = t->opts->crash_modes,
 				 .budget = 50,
 				 .seed = t->opts->search.seed,
-				 .ours = true };
+				 .ours = !t->opts->strange };
 
 	opts.target.spec = t->opts->specs[0];
 	opts.target.worker = t->o.number;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * task_found.c - what a search finds is kept first, as it was found, and made smaller then.
+ * task_found.c - keeps a finding of a search first, as it was found, and makes it smaller then.
  *
  * Each smaller one takes the place of the one before at once, so that whatever ends this - the
  * time, a signal, a file system that hangs - there is a complete finding, and the smallest so far.
@@ -12,9 +12,9 @@
 
 /* How a finding that is kept begins, the better the later. */
 enum quality {
-	AS_FOUND,   /* with all that was done; nobody knows whether it shows again */
-	FROM_IMAGE, /* it showed, from a state that was reached before */
-	FROM_EMPTY, /* it showed, from new file systems */
+	AS_FOUND,   /* with all that was done; it may not show again */
+	FROM_IMAGE, /* shown from a state that was reached before */
+	FROM_EMPTY, /* shown from new file systems */
 };
 
 /* A finding that is made smaller. */
@@ -81,6 +81,7 @@ static struct kept kept_of(const struct small *f, const struct script *script,
 			   struct step_result *result)
 {
 	return (struct kept){ .run = f->t->opts->dir,
+			      .strange = f->t->opts->strange,
 			      .name = f->name,
 			      .script = script,
 			      .stepper = &f->t->stepper,
@@ -110,8 +111,8 @@ static bool has_saved(const struct script *s)
 }
 
 /*
- * The path as it was found, and to be done again, all that happened lately: nobody knows yet
- * whether a state that was saved or put back has to do with it.
+ * The path as it was found, and to be done again, all that happened lately: it is not known
+ * yet whether a state that was saved or put back has to do with it.
  */
 static int keep_first(struct small *f, const struct search *s, const struct script *path,
 		      struct step_result *result, struct err *err)
@@ -130,7 +131,7 @@ static int keep_first(struct small *f, const struct search *s, const struct scri
 		tell_kept(f);
 		rc = keep_disk(&k, err);
 	} else {
-		tell(f, MSG_FOUND); /* what cannot be kept is said all the same */
+		tell(f, MSG_FOUND); /* a finding that cannot be kept is told all the same */
 	}
 	script_release(&lately);
 	return rc;
@@ -179,8 +180,8 @@ static int on_shown(void *ctx, const struct script *s, const struct shrunk *so_f
 }
 
 /*
- * Does it once more, for the log, the trees and the disk. What did not show at all stays as it was
- * found.
+ * Does it once more, for the log, the trees and the disk. A finding that did not show at all stays
+ * as it was found.
  */
 static int keep_last(struct small *f, const struct script *script, const struct reproduced *how,
 		     struct step_result *first, struct err *err)
@@ -221,7 +222,7 @@ static int keep_last(struct small *f, const struct script *script, const struct 
 
 /* ---- all of it ---- */
 
-/* What is left of it is what another one was made to: 1, and it is gone. */
+/* If another finding was made to the same script: 1, and this one is gone. */
 static int forget_duplicate(struct small *f, const struct script *script, struct err *err)
 {
 	if (hashset_insert(&f->t->seen, script_hash(script)))
@@ -232,7 +233,7 @@ static int forget_duplicate(struct small *f, const struct script *script, struct
 	return rc ? rc : 1;
 }
 
-/* What was made of the path, or the path itself if that begins with nothing that can be kept. */
+/* The script made of the path, or the path if that begins with nothing that can be kept. */
 static void take_made(struct small *f, const struct script *path, struct reproduced *made,
 		      struct script *script)
 {

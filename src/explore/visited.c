@@ -3,7 +3,7 @@
  * visited.c - a lock-free table of hashes in memory that all tasks share, and the bits that follow
  * when it is full.
  *
- * V1: a place of the table is free while `lo` is 0; whoever changes that owns it and writes `hi`.
+ * V1: a place of the table is free while `lo` is 0; the task that sets it owns it and writes `hi`.
  *     A reader that sees `lo` and not yet `hi` takes the state for another: then a state may be
  *     counted twice by two processes, never lost.
  *     The same goes for the byte with its owner.
@@ -38,7 +38,7 @@ static _Atomic uint32_t *marks(const struct visited *v)
 	return (_Atomic uint32_t *)&field(v)[v->bits / 64];
 }
 
-/* Who came first, and one more, to each place; with MET, somebody else did as well. */
+/* The task that came first to each place, and one more; with MET, another one came as well. */
 static _Atomic uint8_t *owners(const struct visited *v)
 {
 	return (_Atomic uint8_t *)&marks(v)[v->places];
@@ -61,6 +61,7 @@ int visited_open(uint64_t bytes, struct visited **out, struct err *err)
 	v->bytes = bytes;
 	v->places = places;
 	v->bits = rest / 8 * 64;
+	assert(v->places > 0 && v->bits > 0);
 	*out = v;
 	return 0;
 }
@@ -155,10 +156,11 @@ static struct visited_slot *add(struct visited *v, struct hash128 h, uint8_t own
 		uint64_t free_place = 0;
 
 		if (!atomic_compare_exchange_strong(&s->lo, &free_place, h.lo))
-			continue; /* somebody was faster; look again */
+			continue; /* another task was faster; look again */
 		atomic_store(&s->hi, h.hi);
 		atomic_store(&owners(v)[s - v->slots], owner);
-		atomic_fetch_add(&v->exact, 1);
+		uint64_t before = atomic_fetch_add(&v->exact, 1);
+		assert(before < v->places); /* V2 */
 		*visit = VISIT_NEW;
 		return s;
 	}
@@ -226,6 +228,7 @@ static bool claim_place(_Atomic uint32_t *mark, const struct visited_claim *c, u
 	uint32_t mine = round << (DEPTH_BITS + TASK_BITS) | c->task << DEPTH_BITS | depth;
 	uint32_t old = atomic_load(mark);
 
+	assert(mark_round(mine) == round && mark_task(mine) == c->task); /* V3: all of it fits */
 	do {
 		bool same = mark_round(old) == round;
 

@@ -32,7 +32,7 @@ struct visited {
 	uint64_t bits;		 /* of the field; a multiple of 64 */
 	_Atomic uint64_t exact;	 /* states in the table */
 	_Atomic uint64_t hashed; /* states known by bits only */
-	_Atomic uint64_t marked; /* that have bits for a round, too */
+	_Atomic uint64_t marked; /* states that have bits for a round, too */
 	_Atomic uint64_t round;	 /* the one at hand; for those who use the table */
 	struct visited_slot slots[];
 	/* the field of bits comes behind them, then 4 bytes for each place, and one more */
@@ -41,14 +41,14 @@ struct visited {
 enum {
 	VISITED_BYTES = sizeof(struct visited_slot) + 4 + 1,
 	VISITED_TASKS_MAX = 127,
-	VISITED_DEPTH_MAX = 4095, /* what is deeper counts as that */
+	VISITED_DEPTH_MAX = 4095, /* greater depths count as this one */
 };
 
 /* In shared memory, at most `bytes`; at least 64 KiB. */
 int visited_open(uint64_t bytes, struct visited **out, struct err *err) must_check;
 void visited_close(struct visited *v); /* NULL is fine */
 
-/* The second: another task had been there, and nobody else since. */
+/* The second: one other task had been there, and no third. */
 enum visit { VISIT_NEW, VISIT_OLD, VISIT_SECOND };
 
 /* Adds a state that `task` came to. States known by bits only are never VISIT_SECOND. */
@@ -62,13 +62,13 @@ struct visited_claim {
 };
 
 /*
- * Adds a state as above (`visit`, or NULL), and is true if its steps have to be taken by who asks:
- * nobody did in this round, as near to the start. `again`: who asks did already, farther from it,
- * and not at the depth `bound`, where no steps are taken.
+ * Adds a state as above (`visit`, or NULL), and is true if the task has to take its steps: none
+ * did in this round, as near to the start. `again`: the task did already, farther from it, and not
+ * at the depth `bound`, where no steps are taken.
  */
 bool visited_claim(struct visited *v, struct hash128 state, struct visited_claim c, uint32_t bound,
 		   enum visit *visit, bool *again);
-/* The depth at which a task claimed it in this round; UINT32_MAX: it did not, or nobody knows. */
+/* The depth at which a task claimed it in this round; UINT32_MAX: none, or unknown. */
 uint32_t visited_claimed(struct visited *v, struct hash128 state, unsigned task, uint64_t round);
 
 bool visited_has(struct visited *v, struct hash128 state);
@@ -76,9 +76,9 @@ uint64_t visited_count(const struct visited *v);
 /* The probability that the next new state is taken for an old one; 0 while it is exact. */
 double visited_omission(const struct visited *v);
 
-/* The field of bits, for whoever keeps it. */
+/* The field of bits, to be kept. */
 void *visited_field(const struct visited *v, uint64_t *bytes);
-/* Who came to the state at a place, and that of another run put back. */
+/* The owner of the state at a place; visited_put() puts back one of another run. */
 uint8_t visited_owner(const struct visited *v, uint64_t place);
 void visited_put(struct visited *v, struct hash128 state, uint8_t owner);
 

@@ -16,7 +16,7 @@
 enum { BLOCK = 512 };
 
 /*
- * All changes come through us, and what is lost the kernel is told: it may keep what it knows. But
+ * All changes come through us, and the kernel is told of losses: it may keep what it knows. But
  * writing takes set-id bits away, and then the kernel would not ask.
  */
 double attr_keep_s(const struct stat *st)
@@ -49,7 +49,7 @@ static bool is_later(struct timespec a, struct timespec b)
 	return a.tv_sec > b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec > b.tv_nsec);
 }
 
-/* What ROOT says and what the stash has are of one moment only if no change was under way. */
+/* The link counts of ROOT and of the stash are of one moment only if no change was under way. */
 int attr_links(struct node *n, int fd, nlink_t *links)
 {
 	for (;;) {
@@ -75,8 +75,7 @@ static void overlay_links(struct forget *f, struct node *n, struct stat *st)
 		return;
 	}
 	if (attr_links(n, fd, &st->st_nlink))
-		forget_log(f, "links of inode %llu cannot be counted: %m",
-			   (unsigned long long)n->ino);
+		forget_log(f, "links of inode %llu cannot be counted: %m", llu(n->ino));
 	node_unpin(n);
 }
 
@@ -94,7 +93,10 @@ void attr_overlay(struct forget *f, struct node *n, struct stat *st)
 		uint64_t most = (pagefile_size(n->pf) + BLOCK - 1) / BLOCK;
 
 		st->st_size = (off_t)pagefile_size(n->pf);
-		/* What will be allocated is not known; this is what there is to be written. */
+		/*
+		 * The space that will be allocated is not known; this is the data still to be
+		 * written.
+		 */
 		if (more)
 			st->st_blocks =
 				(blkcnt_t)max(min((uint64_t)st->st_blocks + more / BLOCK, most),
@@ -108,7 +110,7 @@ void attr_overlay(struct forget *f, struct node *n, struct stat *st)
 	pthread_mutex_unlock(&n->lock);
 }
 
-/* What an application sees. */
+/* The attributes that an application sees. */
 static int attr_stat(struct forget *f, struct node *n, int fd, struct stat *st)
 {
 	if (fstatat(fd, "", st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
@@ -165,7 +167,10 @@ int attr_allowed(struct forget *f, struct node *n, int mask)
 	return ask_root(f, n, mask);
 }
 
-/* access(2) and chdir(2), where the kernel does not look itself. It is no operation: no fault. */
+/*
+ * access(2) and chdir(2), where the kernel does not look itself. These checks are no operations: no
+ * fault.
+ */
 void forget_on_access(fuse_req_t req, fuse_ino_t ino, int mask)
 {
 	struct forget *f = forget_of(req);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_call.c - what every request has in common: the faults are asked, what they say is done
- * before and after, and the operation is recorded.
+ * forget_call.c - the frame of every request: asks the faults, does what they say before and after,
+ * and records the operation.
  *
  * K1: an operation that a crash came before did nothing; one that a crash came after is not
  *     answered with success, as the program that asked would not have seen it.
@@ -44,8 +44,7 @@ static void log_call(struct call *c)
 {
 	forget_log(c->f, "%s path=%s%s%s offset=%llu size=%llu result=%lld",
 		   posix_op_name(c->ev.op), c->from, c->to ? " to=" : "", c->to ? c->to : "",
-		   (unsigned long long)c->ev.offset, (unsigned long long)c->ev.len,
-		   (long long)c->ev.result);
+		   llu(c->ev.offset), llu(c->ev.len), (long long)c->ev.result);
 }
 
 /* ---- begin ---- */
@@ -96,7 +95,7 @@ static int find_fault(void *ctx, const struct fault *fault)
 	return fault->id == *(const uint64_t *)ctx;
 }
 
-/* A fault that is cancelled lets go of who waits for it. */
+/* A fault that is cancelled lets go of the requests that wait for it. */
 static void wait_ms(struct forget *f, uint64_t ms, uint64_t fault)
 {
 	struct timespec until;
@@ -132,15 +131,14 @@ static int ask_faults(struct call *c, const struct call_what *w)
 	inject_ask(f->faults, &op, &c->act);
 	if (c->act.fired) {
 		when(why, sizeof(why), c, "at");
-		forget_log(f, "fault %llu: %s", (unsigned long long)c->act.fired, why);
-		trace_note(f, "fault %llu: %s", (unsigned long long)c->act.fired, why);
+		forget_log(f, "fault %llu: %s", llu(c->act.fired), why);
+		trace_note(f, "fault %llu: %s", llu(c->act.fired), why);
 	}
 	if (c->act.misfit)
 		forget_log(f,
 			   "fault %llu: not done, its parts have another length than %s, of %llu "
 			   "bytes",
-			   (unsigned long long)c->act.misfit->id, when(why, sizeof(why), c, "the"),
-			   (unsigned long long)w->len);
+			   llu(c->act.misfit->id), when(why, sizeof(why), c, "the"), llu(w->len));
 	for (size_t i = 0; i < c->act.n_delays; i++)
 		wait_ms(f, c->act.delays[i].ms, c->act.delays[i].fault);
 	if (c->act.crash_before || c->act.clear_before)

@@ -13,7 +13,7 @@
 
 static _Thread_local bool own_umask;
 static _Thread_local mode_t umask_now;
-static _Thread_local uid_t own_uid; /* which nobody changes */
+static _Thread_local uid_t own_uid; /* never changes */
 static _Thread_local gid_t own_gid;
 
 /* Changing the user takes capabilities away; the kernel has asked for them already. */

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_caller.h - what is made belongs to who asked for it, with the umask of who asked. The
- * kernel has decided whether it may be made; so only the owner changes, not what we may do.
+ * forget_caller.h - makes a file as its caller: with the caller's owner and umask. The kernel has
+ * decided whether the file may be made; so only the owner changes, not what we may do.
  */
 #ifndef FORGET_FORGET_CALLER_H
 #define FORGET_FORGET_CALLER_H
 
 #include "forget/forget_impl.h"
 
-/* From here to caller_leave(), this thread makes things in the name of who sent the request. */
+/*
+ * From here to caller_leave(), this thread makes things in the name of the user who sent the
+ * request.
+ */
 void caller_enter(fuse_req_t req);
 void caller_leave(fuse_req_t req);
 

@@ -27,7 +27,7 @@ static int connect_in(int dir, const char *name)
 	return steal_fd(&fd);
 }
 
-/* The user id and process of who listens. */
+/* The user id and process of the listener. */
 static int ask_peer(int fd, struct ucred *who)
 {
 	socklen_t len = sizeof(*who);
@@ -55,7 +55,7 @@ static int connect_path(const char *path, struct err *err)
 	auto_fd fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int rc = fd < 0 ? -errno : connect_in(fd, name);
 	if (rc == -ECONNREFUSED)
-		return err_set(err, rc, "nobody listens on %s; the server has ended", path);
+		return err_set(err, rc, "no server listens on %s; it has ended", path);
 	return rc < 0 ? err_set(err, rc, "cannot connect to %s: %m", path) : rc;
 }
 
@@ -95,7 +95,7 @@ int forget_client_open(const struct forget_place *p, const char *path, struct fo
 		return err_set(err, rc, "cannot tell who answers: %m");
 	if (who.uid != p->owner)
 		return err_set(err, -EPERM,
-			       "what answers belongs to user %u, and the mount to user %u",
+			       "the answering process belongs to user %u, and the mount to user %u",
 			       (unsigned)who.uid, (unsigned)p->owner);
 	out->server = who.pid;
 	out->fd = steal_fd(&fd);
@@ -131,7 +131,7 @@ static int send_command(int fd, char *const *words, size_t n, bool json)
 	return 0;
 }
 
-/* "ok 12\n" or "error 40\n", a byte at a time: what follows is the answer. */
+/* "ok 12\n" or "error 40\n", a byte at a time: the bytes behind it are the answer. */
 static int read_head(int fd, bool *done, size_t *len)
 {
 	char head[HEAD_MAX], word[8];
@@ -183,7 +183,7 @@ int forget_client_call(const struct forget_client *c, char *const *words, size_t
 	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
 	setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
 	rc = send_command(c->fd, words, n, json);
-	/* Who does not want to hear us out has said why. */
+	/* A server that stops reading has already sent its reason. */
 	if (!rc || rc == -EPIPE || rc == -ECONNRESET)
 		rc = read_head(c->fd, done, &len);
 	if (!rc)

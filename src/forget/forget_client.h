@@ -13,13 +13,16 @@ struct forget_client {
 };
 
 /*
- * Connects to the server of a mount, or to the socket `path` if that is not NULL. What answers must
- * be a process of the user who mounted it.
+ * Connects to the server of a mount, or to the socket `path` if that is not NULL. The process that
+ * answers must belong to the user who mounted it.
  */
 int forget_client_open(const struct forget_place *p, const char *path, struct forget_client *out,
 		       struct err *err) must_check;
 void forget_client_close(struct forget_client *c);
-/* What the server said last, if it ended badly; false: nothing. To be asked when it has ended. */
+/*
+ * The server's last words, if it ended badly; false: nothing. To be called when the server has
+ * ended.
+ */
 bool forget_client_farewell(const struct forget_client *c, struct strbuf *why);
 
 /*

@@ -4,7 +4,7 @@
  *
  * One thread accepts, and each connection has a thread: a command may take its time (a snapshot of
  * much data), and meanwhile others want to know how it goes. The thread that accepts also watches
- * the directory of the usual socket, and makes it again if somebody tidies up there.
+ * the directory of the usual socket, and makes the socket again if a tidying program removes it.
  */
 #include "forget/forget_control.h"
 
@@ -89,7 +89,7 @@ static void listener_close(struct listener *l)
 {
 	struct stat st;
 
-	/* Somebody else's by now is not ours to remove. */
+	/* A socket that is another server's by now is not ours to remove. */
 	if (l->fd >= 0 && fstatat(l->dir, l->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    st.st_dev == l->dev && st.st_ino == l->ino)
 		unlinkat(l->dir, l->name, 0);
@@ -109,7 +109,7 @@ static int address(int dir, const char *name, struct sockaddr_un *sa)
 	return n < 0 || (size_t)n >= sizeof(sa->sun_path) ? -ENAMETOOLONG : 0;
 }
 
-/* Removes a socket on which nobody listens; 0 if the name is free now. */
+/* Removes a socket that has no listener; 0 if the name is free now. */
 static int clear_stale(const struct listener *l, const struct sockaddr_un *sa, struct err *err)
 {
 	struct stat st;
@@ -150,7 +150,7 @@ static int bind_name(struct listener *l, const char *name, const struct sockaddr
 	return 0;
 }
 
-/* Binds l->name in l->dir, if nobody else listens there. */
+/* Binds l->name in l->dir, if no other server listens there. */
 static int bind_there(struct listener *l, struct err *err)
 {
 	struct sockaddr_un sa = { 0 };
@@ -163,9 +163,9 @@ static int bind_there(struct listener *l, struct err *err)
 }
 
 /*
- * The same, whoever listens there. The usual name is the number of our mount's device, which nobody
- * has but us: a server that still has this socket has lost its mount, and is about to end. Nobody
- * finds the name without a socket meanwhile.
+ * Binds l->name in l->dir, even if another server listens there. The usual name is the number of
+ * our mount's device, which no other mount has: a server that still has this socket has lost its
+ * mount, and is about to end. There is a socket under the name all the time.
  */
 static int bind_ours(struct listener *l, struct err *err)
 {
@@ -175,7 +175,7 @@ static int bind_ours(struct listener *l, struct err *err)
 
 	if (rc)
 		return err_set(err, rc, "the name of the socket %s is too long", new_name);
-	unlinkat(l->dir, new_name, 0); /* of a process that was killed, and had our number */
+	unlinkat(l->dir, new_name, 0); /* left by a killed process that had our number */
 	rc = bind_name(l, new_name, &sa, err);
 	if (!rc && renameat(l->dir, new_name, l->dir, l->name)) {
 		rc = err_set(err, -errno, "cannot make the socket %s/%s: %m", l->dir_path, l->name);
@@ -387,7 +387,9 @@ static void converse(struct forget_control *c, int fd)
 		if (n == 0) {
 			if (c->farewell)
 				answer_error(fd, false, c->farewell);
-			/* Whoever was cut off meant something else. */
+			/*
+			 * A line that was cut off may have meant another command.
+			 */
 			else if (in.len)
 				answer_error(fd, false,
 					     "the last line has no end; nothing is done");
@@ -416,7 +418,8 @@ static void *client_thread(void *arg)
 		forget_control_logf(&c->o, "control: user %u was refused", (unsigned)who.uid);
 		answer_error(me->fd, false, "only the user who mounted it, and root, may do this");
 	}
-	/* The client sees the end now; the number is freed when nobody can mistake it for another.
+	/*
+	 * The client sees the end now; the number is freed when no other client can have it.
 	 */
 	shutdown(me->fd, SHUT_RDWR);
 	pthread_mutex_lock(&c->lock);
@@ -506,7 +509,7 @@ static bool is_there(const struct listener *l)
 	return fstatat(l->dir, l->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Somebody tidied up: the usual socket is made again, in its directory or a new one. */
+/* The usual socket was tidied up: makes it again, in its directory or a new one. */
 static void restore_usual(struct forget_control *c)
 {
 	struct listener again = LISTENER_INIT;
@@ -634,7 +637,7 @@ static bool all_done(struct forget_control *c)
 	return done;
 }
 
-/* What is being answered is answered, if the client reads it now; nothing more is read. */
+/* Requests at work are answered, if the client reads the answer now; nothing more is read. */
 static void stop_clients(struct forget_control *c)
 {
 	shut_clients(c, SHUT_RD);

@@ -11,14 +11,15 @@
  *
  * S1: a socket has the mode 0600, and only its own user and root are answered, whatever its
  *     directory lets others do.
- * S2: a client that is slow, silent or gone costs a thread that waits, and nobody else anything.
+ * S2: a client that is slow, silent or gone costs a thread that waits, and no other client
+ *     anything.
  * S3: a command that was not done is never answered with "ok", and never reported as finished.
  *
  * FIFOs that are there already are used, whatever their mode, if they belong to this user or root;
- * others are made, with the mode 0600, and removed at the end. One that is removed meanwhile is not
- * made again (whoever removes it may be clearing away its directory), but if a new one appears in
- * its place, that is used. A FIFO has one server: a second one is refused. Commands are lines; the
- * end of what a writer wrote ends a line as well.
+ * others are made, with the mode 0600, and removed at the end. A FIFO that is removed meanwhile is
+ * not made again (its directory may be being cleared away), but if a new one appears in its place,
+ * that is used. A FIFO has one server: a second one is refused. Commands are lines; the end of what
+ * a writer wrote ends a line as well.
  */
 #ifndef FORGET_FORGET_CONTROL_H
 #define FORGET_FORGET_CONTROL_H
@@ -33,7 +34,7 @@ struct forget_control_opts {
 	const char *fifo, *fifo_completed; /* absolute, or NULL */
 	const char *socket;		   /* one more socket; absolute, or NULL */
 	const struct forget_place *place;  /* names the usual one */
-	bool socket_optional;		   /* that there is none is logged, and no failure */
+	bool socket_optional;		   /* a missing socket is logged, and no failure */
 	/* Does a command: forget_command(). */
 	int (*command)(void *ctx, const struct inject_command *c, struct strbuf *text,
 		       struct strbuf *json, struct err *err);
@@ -48,11 +49,11 @@ struct forget_control;
 int forget_control_start(const struct forget_control_opts *opts, struct forget_control **out,
 			 struct err *err) must_check;
 /*
- * The mount ended badly: `why` is the last thing that all who are connected hear, as an error that
- * nobody asked for, when it stops. The text must stay until then.
+ * The mount ended badly: `why` is the last thing that all who are connected hear, as an error
+ * without a request, when the control stops. The text must stay until then.
  */
 void forget_control_farewell(struct forget_control *c, const char *why);
-/* Who is being answered gets the answer, within a moment. NULL is fine. */
+/* Requests that are being answered get their answer, within a moment. NULL is fine. */
 void forget_control_stop(struct forget_control *c);
 
 /* ---- the parts, for each other ---- */

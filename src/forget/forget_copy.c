@@ -86,7 +86,7 @@ static int copy_attributes(int from_dir, const char *from, int to_dir, const cha
 	snprintf(out_path, sizeof(out_path), "/proc/self/fd/%d", out);
 	rc = result(fchownat(out, "", st->st_uid, st->st_gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW));
 	if (rc == -EPERM && geteuid())
-		rc = 0; /* who may not give files away has none of others */
+		rc = 0; /* a user who may not give files away has none of others */
 	if (!rc && !S_ISLNK(st->st_mode))
 		rc = result(chmod(out_path, st->st_mode & 07777));
 	if (!rc)
@@ -144,13 +144,13 @@ static int copy_entry(struct copying *c, int from, int to, uint64_t dir, const c
 	if (!rc || rc == -ENOENT)
 		places_add(c->places, st.st_ino, dir, name);
 	if (rc != -ENOENT)
-		return rc; /* it was there under another name */
+		return rc; /* the inode was there under another name */
 	if (S_ISREG(st.st_mode)) {
 		rc = copy_file(from, to, name, &st);
 	} else if (S_ISLNK(st.st_mode)) {
 		rc = copy_symlink(from, to, name);
 	} else if (S_ISDIR(st.st_mode)) {
-		/* What is too deep is no copy without it. */
+		/* A copy without what lies too deep would be no copy. */
 		rc = depth ? result(mkdirat(to, name, 0700)) : -ENAMETOOLONG;
 		if (!rc) {
 			auto_fd in =

@@ -83,7 +83,7 @@ bool data_noflush(struct forget *f, const struct fuse_file_info *fi)
 }
 
 /*
- * Who closes a file waits for this, and not for its release: so the rule holds for whatever the
+ * close(2) waits for this, and not for the file's release: so the rule holds for whatever the
  * application does next.
  */
 static void flush_truncated(struct forget *f, struct node *n, uint64_t number)
@@ -95,7 +95,7 @@ static void flush_truncated(struct forget *f, struct node *n, uint64_t number)
 		n->flush = true;
 		data_mark_sized(f, n, number);
 	}
-	n->was_truncated = false; /* as ext4 does; nothing keeps it for a file that nobody has */
+	n->was_truncated = false; /* as ext4 does; the flag is lost with the node */
 	pthread_mutex_unlock(&n->lock);
 }
 
@@ -154,6 +154,7 @@ enum { SPLICE_MIN = 64 * 1024 }; /* below, copying is faster */
 static void end_use(struct forget *f, struct node *n)
 {
 	pthread_mutex_lock(&n->lock);
+	assert(n->data_users > 0 && n->data >= 0); /* D2 */
 	n->data_users--;
 	data_trim(f, n);
 	pthread_mutex_unlock(&n->lock);
@@ -199,7 +200,7 @@ void forget_on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		direct = false;
 		end_use(f, n);
 	} else if (!rc && direct) {
-		node_ref(f, n); /* once it is answered, nobody else may need it */
+		node_ref(f, n); /* once the request is answered, the node may be free to go */
 		spliced = true;
 	}
 	rc = call_end(&c, rc);
@@ -217,8 +218,8 @@ void forget_on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 }
 
 /*
- * Where the file ends, for one that is opened to append: after a loss the kernel does not know it
- * until somebody asks. Then it has the bytes at a wrong place in its memory, and is told.
+ * Where the file ends, for one that is opened to append: after a loss the kernel does not know the
+ * end until it asks again. Then it has the bytes at a wrong place in its memory, and is told.
  */
 static uint64_t append_at(struct call *c, struct node *n, uint64_t off)
 {

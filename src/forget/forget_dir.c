@@ -7,7 +7,7 @@
 
 #include "forget/forget_impl.h"
 
-/* All changes come through us, and what is lost the kernel is told: it may keep what it knows. */
+/* All changes come through us, and the kernel is told of losses: it may keep what it knows. */
 static const double keep_s = 86400;
 
 bool name_is_hidden(const struct forget *f, const struct node *parent, const char *name)
@@ -96,7 +96,7 @@ void forget_on_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_dat
 /* ---- reading directories ---- */
 
 struct dir_handle {
-	struct dir_handle *prev, *next; /* those that are open; table lock */
+	struct dir_handle *prev, *next; /* the open ones; table lock */
 	DIR *dir;
 	off_t offset;
 	struct dirent *entry; /* did not fit into the last answer */
@@ -217,7 +217,7 @@ static bool add_entry(struct filling *w, int dir, const struct dirent *e)
 	} else {
 		if (!is_dot(e->d_name)) {
 			if (entry_lookup(w->f, w->n, dir, e->d_name, &p))
-				return true; /* it has gone meanwhile */
+				return true; /* the entry has gone meanwhile */
 			known = true;
 		}
 		n = fuse_add_direntry_plus(w->req, at, room, e->d_name, &p, e->d_off);

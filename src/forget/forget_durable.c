@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_durable.c - commands that make something durable. What they answer is true: who is told
- * that a file is durable finds it after a power cut, with its name; or is told what is missing.
+ * forget_durable.c - commands that make something durable. Their answers are true: a file that was
+ * reported as durable is there after a power cut, with its name; else the answer says what is
+ * missing.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -41,7 +42,7 @@ static int add_failed(void *ctx, const struct pagefile_risk *risk)
 	return 0;
 }
 
-/* What a failed sync left: it is taken for clean, and no sync will write it. */
+/* Fails if a failed sync left data that is taken for clean: no sync will write it. */
 static int check_failed(struct forget *f, const struct fault *some, struct err *err)
 {
 	struct node_list nodes = { 0 };
@@ -230,7 +231,7 @@ bool root_has_match(struct forget *f, const struct path_match *m)
 
 		found = look_in(&l, f->root_fd, dir);
 	}
-	found = found || l.seen >= LOOK_MAX; /* so much is there that nobody knows */
+	found = found || l.seen >= LOOK_MAX; /* too much to look at: take it as found */
 	for (size_t i = 0; i < l.dirs.n; i++)
 		free(l.dirs.v[i]);
 	vec_release(&l.dirs);
@@ -307,17 +308,14 @@ static void say_some(struct strbuf *text, struct strbuf *json, size_t waiting, b
 			    waiting, plural(waiting, "change", "changes"),
 			    plural(waiting, "is", "are"));
 	else
-		strbuf_adds(&said, "what was asked for is durable");
+		strbuf_adds(&said, "all that was asked for is durable");
 	if (text)
 		strbuf_addf(text, "%s\n", strbuf_str(&said));
 	if (!json)
 		return;
 	json_init(&j, json, false);
-	json_object(&j);
-	json_kv_string(&j, "done", strbuf_str(&said));
-	json_kv_bool(&j, "matches", matches);
-	json_kv_uint(&j, "waiting", waiting);
-	json_end(&j);
+	json_object_of(&j, KV("done", strbuf_str(&said)), KV("matches", matches),
+		       KV("waiting", waiting));
 }
 
 int durable_some(struct forget *f, const struct fault *some, struct strbuf *text,

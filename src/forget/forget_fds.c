@@ -26,12 +26,12 @@
 #include "forget/forget_impl.h"
 
 enum {
-	FIXED = 32,    /* of the server itself: ROOT, journal, sockets, and so on */
-	THREAD = 3,    /* of a thread, for as long as it lives: a clone of the device, a pipe */
-	REQUEST = 4,   /* of a request, while it works */
+	FIXED = 32,    /* the server's own: ROOT, journal, sockets, and so on */
+	THREAD = 3,    /* each thread's, for as long as it lives: a clone of the device, a pipe */
+	REQUEST = 4,   /* each request's, while it works */
 	GIVE_WAY = 32, /* descriptors that give way: so many are always left */
-	EACH_MIN = 8,  /* of each kind */
-	KEPT_MAX = 1 << 19, /* of each kind: more is no faster */
+	EACH_MIN = 8,  /* for each kind */
+	KEPT_MAX = 1 << 19, /* for each kind: more is no faster */
 	THREADS_MIN = 4,    /* one may have to wait for what another one does */
 	LIMIT_MIN = 64,
 	LIMIT_UNKNOWN = 1024,
@@ -82,6 +82,7 @@ int fds_init(struct forget *f, unsigned threads, struct err *err)
 	f->threads =
 		min(threads, max((unsigned)(f->fd_other - FIXED) / THREAD, (unsigned)THREADS_MIN));
 	f->data_stays = geteuid() != 0;
+	assert(f->fd_other < f->fd_limit && f->threads > 0); /* B1 */
 	return 0;
 }
 
@@ -104,7 +105,7 @@ size_t fds_each_max(const struct forget *f)
 	return min(max(rest / 16 * 7, (size_t)EACH_MIN), (size_t)KEPT_MAX);
 }
 
-/* Data that was opened when there was more room is closed by nobody, unless it is used. */
+/* Closes data that was opened when there was more room: unless used, it would stay open. */
 static void give_way(struct forget *f)
 {
 	size_t all = staying(f) + atomic_load(&f->n_fds) + atomic_load(&f->n_data) + 1;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_fifo.c - LazyFS's way to send commands: lines into a FIFO. What they have to say goes to
- * the log; that a command is finished is written to a second FIFO.
+ * forget_fifo.c - LazyFS's way to send commands: lines into a FIFO. Answers go to the log; that a
+ * command is finished is written to a second FIFO.
  *
  * Harnesses wait for words in the log, so those words are the same as LazyFS's: "waiting for fault
  * commands", "cache is cleared", and a few more.
  *
  * The FIFO is open for reading alone, so that the end of what a writer wrote can be seen. The
- * second one is open for both: what nobody has read yet stays in it, and a reader sees no end, as
- * with LazyFS.
+ * second FIFO is open for both: text that was not read yet stays in it, and a reader sees no end,
+ * as with LazyFS.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,7 @@ struct forget_fifo {
 	int wake, watch;
 	bool running, missing;
 	pthread_t thread;
-	struct strbuf text; /* of a line that has no end yet */
+	struct strbuf text; /* the part of a line that has no end yet */
 };
 
 /* ---- files ---- */
@@ -162,7 +162,7 @@ static void reopen(struct fifo *f)
 
 /* ---- commands ---- */
 
-/* What the log says before and after, as LazyFS's users know it. */
+/* The log's words before and after, as LazyFS's users know them. */
 static const struct {
 	enum command_kind kind;
 	const char *before, *after;
@@ -212,7 +212,7 @@ static void tell_finished(struct forget_fifo *f, const char *what)
 	}
 	/* A line is shorter than PIPE_BUF: it is written whole, or not at all. */
 	if (write(f->completed.fd, line, strlen(line)) < 0)
-		forget_control_logf(&f->o, "fifo: '%s' is not told: nobody reads %s", what,
+		forget_control_logf(&f->o, "fifo: '%s' is not told: no program reads %s", what,
 				    f->completed.path);
 }
 

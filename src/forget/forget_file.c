@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_file.c - a file: ROOT's, which is durable, and what of it is newer and in memory.
+ * forget_file.c - a file: its durable data in ROOT's file, and its newer data in memory.
  *
  * D1: ROOT's file changes only by a sync, by what a profile makes durable, or by a fault that says
  *     so.
@@ -16,9 +16,9 @@
 /* ---- ROOT's file ---- */
 
 /*
- * Whoever is not root may write to his file and not read it: but what a write leaves of a block we
- * have to know. The owner lets himself read, for the moment that opening takes; who else reads it,
- * the kernel has looked at.
+ * A user who is not root may be able to write to a file of his and not read it: but we have to know
+ * what a write leaves of a block. The owner lets himself read, for the moment that opening takes;
+ * the kernel has checked every other reader.
  */
 static int open_unreadable(const char *path)
 {
@@ -29,7 +29,7 @@ static int open_unreadable(const char *path)
 	    chmod(path, (st.st_mode & 07777) | S_IRUSR))
 		return -1;
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	/* Unless somebody changed it since. */
+	/* The old mode comes back, unless it was changed since. */
 	rc = stat(path, &now);
 	if (!rc && (now.st_mode & 07777) == ((st.st_mode & 07777) | S_IRUSR))
 		rc = chmod(path, st.st_mode & 07777);
@@ -38,7 +38,7 @@ static int open_unreadable(const char *path)
 	return fd;
 }
 
-/* Opens it anew. What cannot be read may be written to all the same. */
+/* Opens it anew. A file that cannot be read may be written to all the same. */
 static int open_data(struct forget *f, struct node *n, bool write, bool *reads)
 {
 	char path[32];
@@ -77,7 +77,7 @@ int data_fd(struct forget *f, struct node *n, bool write)
 		close(fd);
 		return -EACCES;
 	}
-	if (n->data >= 0) { /* somebody may be reading from it: the number stays */
+	if (n->data >= 0) { /* another thread may be reading from it: the number stays */
 		int rc = dup3(fd, n->data, O_CLOEXEC) < 0 ? -errno : 0;
 
 		close(fd);
@@ -99,18 +99,19 @@ static void close_data(struct forget *f, struct node *n)
 	close(n->data);
 	n->data = -1;
 	n->data_reads = n->data_writes = false;
-	atomic_fetch_sub(&f->n_data, 1);
+	size_t had = atomic_fetch_sub(&f->n_data, 1);
+	assert(had > 0 && !n->data_users); /* B2 of forget_fds.c, D2 of forget_data.c */
 }
 
 void data_trim(struct forget *f, struct node *n)
 {
-	/* Whoever is not root may not be able to open it again, as its mode may have changed. */
+	/* Without root, a file may not open again, as its mode may have changed. */
 	if (!n->data_users && atomic_load(&f->n_data) > fds_each_max(f) &&
 	    (!f->data_stays || (!n->opens && !n->data_writes)))
 		close_data(f, n);
 }
 
-/* A node whose lock somebody has is being used. */
+/* A node whose lock is taken is being used. */
 static void close_if_idle(struct forget *f, struct node *n)
 {
 	if (!S_ISREG(n->type) || pthread_mutex_trylock(&n->lock))
@@ -129,13 +130,16 @@ void data_close_idle(struct forget *f)
 	pthread_mutex_unlock(&f->table);
 }
 
-/* What the page cache asks of ROOT's file. It knows the node; the node's lock is held. */
+/*
+ * The functions by which the page cache reads and writes ROOT's file. Their context knows the node;
+ * the node's lock is held.
+ */
 struct file_ctx {
 	struct forget *f;
 	struct node *n;
 	/*
 	 * A range that has space. Asking ROOT's file system for the next hole can take as long as
-	 * the file is large: it looks at all that comes before that. Nobody else makes holes.
+	 * the file is large: it looks at all that comes before that. No other process makes holes.
 	 */
 	uint64_t solid, solid_end;
 };
@@ -144,7 +148,7 @@ static void solid_add(struct file_ctx *x, uint64_t start, uint64_t end)
 {
 	if (start > x->solid_end || end < x->solid) {
 		if (end - start <= x->solid_end - x->solid)
-			return; /* of two that are apart, the larger one */
+			return; /* keeps the larger one of two that are apart */
 		x->solid = start;
 		x->solid_end = end;
 		return;
@@ -203,7 +207,7 @@ static int ops_writev(void *ctx, const struct iovec *v, int n, uint64_t offset)
 		return fd;
 	if (done < 0)
 		return -errno;
-	for (int i = 0; i < n; i++) { /* what a short write left */
+	for (int i = 0; i < n; i++) { /* the rest after a short write */
 		size_t len = v[i].iov_len, skip = min((size_t)done, len);
 
 		if (skip < len) {
@@ -373,7 +377,7 @@ void data_free(struct forget *f, struct node *n)
 
 void data_dirty_nodes(struct forget *f, struct node_list *out)
 {
-	pthread_mutex_lock(&f->table); /* nobody frees one */
+	pthread_mutex_lock(&f->table); /* no node is freed */
 	pthread_mutex_lock(&f->dirty);
 	for (struct node *n = f->dirty_first; n; n = n->dirty_next)
 		if (!n->dead) {
@@ -561,7 +565,7 @@ void data_idle(struct forget *f, struct node *n)
 {
 	if (n->opens)
 		return;
-	if (n->gone) /* nobody finds it, before a power cut or after it */
+	if (n->gone) /* no name leads to it, before a power cut or after it */
 		data_unmark_sized(f, n);
 	if (n->pf && pagefile_is_clean(n->pf) && !n->times)
 		data_free(f, n);

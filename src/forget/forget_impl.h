@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_impl.h - what the files of the mount that forgets share; forget.h says what it is.
+ * forget_impl.h - shared by the files of the mount that forgets, which forget.h describes.
  *
  * Locks, in the order in which they are taken:
  *
  *	gate    every request holds it shared while it works; losing everything, or a snapshot,
- *	        takes it alone. Nobody waits for the kernel while holding it.
+ *	        takes it alone. No thread waits for the kernel while holding it.
  *	names   changes of names and attributes that wait for a sync, and the log of them; not taken
  *	        by profiles whose metadata is durable at once
  *	node    the data of one file and its live times
@@ -37,8 +37,8 @@ enum { JOURNAL_HEAD = 12 }; /* bytes of a record before what it says; forget_log
 struct node_name {
 	struct node *node, *parent; /* which stays as long as this name is known */
 	/*
-	 * It was given with the names lock, and has not been taken away since: ROOT has it. Of a
-	 * name that was looked up nobody knows what became of it meanwhile.
+	 * The name was given with the names lock, and has not been taken away since: ROOT has it. A
+	 * name that was only looked up may have changed meanwhile.
 	 */
 	bool sure;
 	uint64_t hash;
@@ -56,17 +56,17 @@ struct node {
 	uint64_t nlookup; /* as often as the kernel knows it */
 	uint64_t refs;	  /* names below it, the log, requests at work */
 	struct vec_of(struct node_name *) names;
-	/* Those whose descriptor may be closed; or those that are abandoned. NULL: neither. */
+	/* The ring of nodes whose descriptor may be closed; or of abandoned ones. NULL: neither. */
 	struct node *ring_prev, *ring_next;
 	void *handle;	/* to open it again without a name */
-	bool dead;	/* it is being released */
-	bool abandoned; /* it is not in the table any more */
-	bool gone;	/* it has no name: its descriptor, if it has one, stays */
+	bool dead;	/* being released */
+	bool abandoned; /* not in the table any more */
+	bool gone;	/* without a name: its descriptor, if it has one, stays */
 	bool made;	/* its making waits: a power cut takes it away */
 	bool replaced;	/* a rename made it another's successor */
 	bool traced;	/* the trace has said where it is */
 
-	/* the descriptor (O_PATH); closed only under the table lock, and if nobody pins it */
+	/* the descriptor (O_PATH); closed only under the table lock, and without pins */
 	atomic_int pins;
 	int fd;
 	atomic_bool used;
@@ -77,11 +77,11 @@ struct node {
 	/* node lock */
 	pthread_mutex_t lock;
 	atomic_int data; /* descriptor of ROOT's file, or -1; the table lock is enough to read it */
-	bool data_reads, data_writes;	      /* what it can do */
+	bool data_reads, data_writes;	      /* the access that `data` has */
 	unsigned data_users;		      /* requests that read from it, without the lock */
 	struct pagefile *pf;		      /* NULL: nothing was written */
-	struct file_ctx *file;		      /* what `pf` knows of it */
-	struct node *dirty_prev, *dirty_next; /* those with `pf`; guarded by the dirty lock */
+	struct file_ctx *file;		      /* the page file's context */
+	struct node *dirty_prev, *dirty_next; /* nodes with `pf`; guarded by the dirty lock */
 	bool times;			      /* the two below are newer than ROOT's */
 	struct timespec mtime, ctime;
 	uint64_t opens;
@@ -110,7 +110,7 @@ struct undo {
 	enum pending_kind kind;
 	bool is_dir;
 	bool stashed; /* the file that it removed or replaced is in the stash */
-	bool remade;  /* it was a directory, which is made anew: as below, with `value` */
+	bool remade;  /* removed directory, which is made anew: as below, with `value` */
 	uint64_t ino, other;
 	uint64_t dir[2];
 	char *name[2];
@@ -136,11 +136,11 @@ struct undo_place {
 		      bool made);
 	/*
 	 * `ino` was removed, and from now on means the directory `fd`, which was made anew under
-	 * this name. NULL: who is asked knows it by its name.
+	 * this name. NULL: the place knows the directory by its name.
 	 */
 	void (*remade)(struct undo_place *p, uint64_t ino, int fd, uint64_t dir, const char *name);
 	/*
-	 * What the log calls the inode that has this number. NULL: nobody asks, because every
+	 * The log's number for the inode with this number. NULL: not needed, because every
 	 * operation was done, and is undone once.
 	 */
 	uint64_t (*number)(struct undo_place *p, uint64_t ino);
@@ -161,7 +161,7 @@ struct forget {
 	bool checked; /* the kernel looks who may do what */
 	int root_fd;
 	int stash_fd; /* -1: none yet */
-	uint64_t dev; /* of ROOT; on other devices nothing waits */
+	uint64_t dev; /* ROOT's; on other devices nothing waits */
 	struct inject *faults;
 	struct pagecache *cache;
 
@@ -175,7 +175,7 @@ struct forget {
 	pid_t guardian_pid;
 
 	pthread_rwlock_t gate;
-	atomic_bool dead; /* it crashed: nothing is done any more */
+	atomic_bool dead; /* crashed: nothing is done any more */
 	pthread_mutex_t wait_lock;
 	pthread_cond_t wait_cond; /* `dead` was set, or a fault cancelled: delays end */
 
@@ -195,27 +195,27 @@ struct forget {
 	size_t n_buckets, n_nodes;
 	struct node_name **sure; /* names by parent and text */
 	size_t sure_buckets, n_sure;
-	struct node *abandoned;	 /* a ring: nodes that nobody finds any more */
-	struct dir_handle *dirs; /* that are open */
+	struct node *abandoned;	 /* a ring: nodes that cannot be found any more */
+	struct dir_handle *dirs; /* the open ones */
 	struct node *clock;	 /* a ring: nodes whose descriptor may be closed */
 	struct node root;
 
-	/* descriptors: forget_fds.c. They change with the table lock, but for data. */
+	/* descriptors: forget_fds.c. The numbers change with the table lock, but for data. */
 	size_t fd_limit, fd_other;
-	atomic_size_t n_fds;	/* of nodes that have a name */
-	atomic_size_t n_held;	/* of those that have none */
-	atomic_size_t n_dirs;	/* of directories that are being read */
-	atomic_size_t n_data;	/* of files */
-	unsigned threads;	/* that there are descriptors for */
+	atomic_size_t n_fds;	/* nodes' that have a name */
+	atomic_size_t n_held;	/* nodes' that have none */
+	atomic_size_t n_dirs;	/* directories' that are being read */
+	atomic_size_t n_data;	/* files' */
+	unsigned threads;	/* as many as there are descriptors for */
 	bool handles;		/* inodes can be opened by handle */
-	bool data_stays;	/* who is not root may not be able to open a file again */
-	atomic_bool told_short; /* that there are not enough */
+	bool data_stays;	/* without root, a file may not open a second time */
+	atomic_bool told_short; /* the shortage of descriptors was logged */
 
 	pthread_mutex_t dirty;
 	struct node *dirty_first;
-	struct vec_of(struct node *) sized; /* those with that mark, referenced */
+	struct vec_of(struct node *) sized; /* nodes with that mark, referenced */
 
-	/* what is told about */
+	/* the log, the trace and the numbers for reports */
 	uint64_t since_ns; /* when it was mounted */
 	atomic_uint_fast64_t number;
 	bool watch; /* every operation has to be described: trace or log */
@@ -272,7 +272,10 @@ static inline void node_cleanup_pin(struct node **n)
 bool node_keep(struct forget *f, struct node *n, bool lost) must_check;
 /* The name did not go. */
 void node_not_gone(struct forget *f, struct node *n);
-/* It has no name, and keeps no descriptor: who asks for more than its data gets ESTALE. */
+/*
+ * An abandoned node has no name, and keeps no descriptor: a request for more than its data gets
+ * ESTALE.
+ */
 void node_abandon(struct forget *f, struct node *n);
 /* No more descriptors of nodes than there should be. */
 void node_give_way(struct forget *f);
@@ -280,11 +283,11 @@ void node_give_way(struct forget *f);
 void node_named(struct forget *f, struct node *n, struct node *parent, const char *name);
 void node_unnamed(struct forget *f, struct node *n, struct node *parent, const char *name);
 /*
- * With the names lock: what has this name, with a reference. NULL: nobody knows; ROOT has to be
+ * With the names lock: the node that has this name, with a reference. NULL: unknown; ROOT has to be
  * asked.
  */
 struct node *node_of_name(struct forget *f, struct node *parent, const char *name);
-/* ROOT becomes another: what is known by number is not the same any more. */
+/* ROOT becomes another: inodes that are known by number are not the same any more. */
 void node_abandon_all(struct forget *f);
 /* The path from the mount, with `name` behind it if there is one. */
 void node_path(struct forget *f, struct node *n, const char *name, struct strbuf *out);
@@ -294,16 +297,19 @@ void node_path(struct forget *f, struct node *n, const char *name, struct strbuf
 int fds_init(struct forget *f, unsigned threads, struct err *err) must_check;
 /* How many descriptors of nodes that give way there should be; and as many of data. */
 size_t fds_each_max(const struct forget *f);
-/* What one more that stays is for; the further down, the more must be left without it. */
+/*
+ * The purpose of one more descriptor that stays; the further down, the more must be left without
+ * it.
+ */
 enum fds_for {
-	FDS_OPEN,	 /* a file or directory that somebody opens */
-	FDS_REMOVED_DIR, /* a directory that somebody removes */
-	FDS_LOST_OPEN,	 /* what loses its last name, and somebody may have open */
-	FDS_LOST,	 /* the same, and nobody has */
+	FDS_OPEN,	 /* a file or directory that is opened */
+	FDS_REMOVED_DIR, /* a directory that is removed */
+	FDS_LOST_OPEN,	 /* a node that loses its last name, and may be open */
+	FDS_LOST,	 /* the same, and not open */
 };
 /* Whether it may. The table lock must not be held; nor a node lock, unless `data_stays`. */
 bool fds_take(struct forget *f, enum fds_for what) must_check;
-/* What is answered if not. */
+/* The answer to a request that gets no descriptor. */
 int fds_refuse(struct forget *f);
 /* Everything that can gives way. */
 void fds_prepare_cut(struct forget *f);
@@ -364,7 +370,7 @@ bool trace_wants(const struct call *c);
 void trace_call(struct call *c);
 /* Something that is no call happened here. Takes the trace lock. */
 void trace_note(struct forget *f, const char *fmt, ...) printf_like(2, 3);
-/* What is gathered goes to the file. Takes the trace lock. */
+/* The events that are gathered go to the file. Takes the trace lock. */
 void trace_hand_over(struct forget *f);
 /* The event of its making will say where it is. */
 void trace_made(struct forget *f, struct node *n);
@@ -388,10 +394,12 @@ double attr_keep_s(const struct stat *st);
 /* Whether a user who is alone may do this. */
 int attr_allowed(struct forget *f, struct node *n, int mask) must_check;
 void forget_on_access(fuse_req_t req, fuse_ino_t ino, int mask);
-/* What of a file a write takes away; beside the mode's bits there are capabilities. */
+/*
+ * The set-id bits of a file that a write takes away; beside the mode's bits there are capabilities.
+ */
 enum { SETID_CAPABILITY = 1 << 16 };
 unsigned attr_setid(int fd, const struct stat *st);
-/* Who writes to a file, or shortens it, takes set-id bits away. */
+/* Writing to a file, or shortening it, takes set-id bits away. */
 void attr_drop_setid(struct call *c, struct node *n);
 /* How many names of it an application sees; `fd` is its descriptor. 0 or a negated errno. */
 int attr_links(struct node *n, int fd, nlink_t *links) must_check;
@@ -412,7 +420,7 @@ void forget_on_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name);
 struct making {
 	mode_t mode;
 	dev_t rdev;
-	const char *target; /* of a symbolic link */
+	const char *target; /* a symbolic link's */
 	bool open;	    /* a file, to be opened */
 };
 
@@ -442,14 +450,14 @@ void forget_on_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 
 /* ---- forget_remake.c: directories that were removed ---- */
 
-/* What the directory looks like, for the undo; the caller frees its value. */
+/* Writes down what the directory looks like, for the undo; the caller frees its value. */
 int remake_note(int fd, struct undo *u) must_check;
 /* Makes it, also if it is there already. Gives a descriptor (O_PATH), or -errno. */
 int remake(const struct undo *u, int dir, const char *name) must_check;
 
 /* ---- forget_dir.c ---- */
 
-/* After a crash nobody closes what is open. */
+/* After a crash there is no request that closes what is open. */
 void dir_release_all(struct forget *f);
 void forget_on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void forget_on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
@@ -460,7 +468,7 @@ void forget_on_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info 
 /* Hidden from the mount: the stash. */
 bool name_is_hidden(const struct forget *f, const struct node *parent, const char *name);
 
-/* What lookup, creation and readdirplus answer with. Takes one of nlookup. */
+/* The answer to lookup, creation and readdirplus. Takes one of nlookup. */
 int entry_lookup(struct forget *f, struct node *parent, int dir, const char *name,
 		 struct fuse_entry_param *e) must_check;
 
@@ -486,24 +494,25 @@ void data_open_created(struct forget *f, struct node *n, int fd);
 /* ---- forget_file.c; the node lock is held for all of these ---- */
 
 /*
- * ROOT's file, for reading or for writing; or -errno. Who may not open it a second time keeps what
- * he has: so it is opened for writing when the application opens it, whose mode may change later.
+ * ROOT's file, for reading or for writing; or -errno. A user who may not open the file a second
+ * time keeps the descriptor: so the file is opened for writing when the application opens it, whose
+ * mode may change later.
  */
 int data_fd(struct forget *f, struct node *n, bool write) must_check;
 /* When descriptors run short, a file has one only while it is used. */
 void data_trim(struct forget *f, struct node *n);
-/* Those that are not being used; takes the table lock, and no node lock may be held. */
+/* Closes data that is not being used; takes the table lock, and no node lock may be held. */
 void data_close_idle(struct forget *f);
 /* Makes `pf`. */
 int data_file(struct forget *f, struct node *n) must_check;
-/* What is in memory goes. */
+/* Frees the data in memory. */
 void data_free(struct forget *f, struct node *n);
 int data_truncate(struct forget *f, struct node *n, uint64_t size, uint64_t number) must_check;
 /* Metadata that becomes durable will include its size, which operation `number` changed. */
 void data_mark_sized(struct forget *f, struct node *n, uint64_t number);
-/* It is durable, or nobody needs it. The caller has a reference. */
+/* The node is durable, or not needed. The caller has a reference. */
 void data_unmark_sized(struct forget *f, struct node *n);
-void data_touch(struct node *n); /* it changed now */
+void data_touch(struct node *n); /* sets the times to now */
 /* Writing to ROOT's file, or resizing it, changed its time; what was set counts. */
 int data_keep_times(struct forget *f, struct node *n) must_check;
 /* Makes the content durable, with its times. */
@@ -515,11 +524,14 @@ bool data_is_dirty(const struct node *n);
 bool data_needs_metadata(struct forget *f, struct node *n);
 /* Whether ROOT's file has a hole where these bytes are, or ends before them. */
 bool data_range_needs_space(struct forget *f, struct node *n, const struct pagefile_risk *r);
-/* What is not durable is lost. */
+/* Loses the data that is not durable. */
 void data_drop(struct forget *f, struct node *n);
-/* What was made and removed, neither of which is durable: nobody finds it any more. */
+/*
+ * Forgets a node that was made and removed, neither of which is durable: no name leads to it any
+ * more.
+ */
 void data_forget_removed(struct forget *f, struct node *n);
-/* If nobody has it open: what is not needed any more is closed. */
+/* If the file is not open: closes what is not needed any more. */
 void data_idle(struct forget *f, struct node *n);
 /* The same; takes the node lock. */
 void data_let_go(struct forget *f, struct node *n);
@@ -528,7 +540,7 @@ int data_write_through(struct forget *f, struct node *n, const void *data, uint6
 		       size_t len) must_check;
 /* As lseek with SEEK_DATA and SEEK_HOLE. */
 int64_t data_seek(struct forget *f, struct node *n, uint64_t offset, int whence) must_check;
-/* Takes the node lock; nobody uses it any more. */
+/* Takes the node lock; the node must be out of use. */
 void data_release(struct forget *f, struct node *n);
 /* Every node that has data in memory, each with a reference; the caller drops them. */
 void data_dirty_nodes(struct forget *f, struct node_list *out);
@@ -542,9 +554,12 @@ void forget_on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
 /* The data of a sync, and then what the log says; the gate is held. */
 int data_sync_node(struct forget *f, struct node *n, bool data_only) must_check;
 int dir_sync_node(struct forget *f, struct node *n, bool data_only) must_check;
-/* Makes a file's content durable; takes its lock. If ROOT is full, what the log holds is freed. */
+/*
+ * Makes a file's content durable; takes its lock. If ROOT is full, files that the log holds are
+ * freed.
+ */
 int data_sync_freeing(struct forget *f, struct node *n) must_check;
-/* Sizes become durable as metadata does. What cannot be written waits on. */
+/* Sizes become durable as metadata does. A size that cannot be written waits on. */
 int data_sync_sizes(struct forget *f) must_check;
 
 /* ---- forget_log.c: the log of what waits, and its journal; with the names lock ---- */
@@ -565,15 +580,15 @@ static inline void names_unlock(struct forget *f)
 }
 /* Before the operation: it is in the journal. Gives its number, or -errno. */
 int log_intend(struct forget *f, struct undo *u) must_check;
-/* It failed, and did nothing. */
+/* The operation failed, and did nothing. */
 void log_cancel(struct forget *f, struct undo *u);
-/* It is done: `u` is copied to the heap, with references to the nodes, and waits. */
+/* The operation is done: `u` is copied to the heap, with references to the nodes, and waits. */
 void log_add(struct forget *f, struct undo *u, struct node *const nodes[4], uint64_t number);
 /* fsync of a node; its data is durable already. If it fails, nothing more is durable than was. */
 int log_sync(struct forget *f, struct node *n, bool data_only, bool had_data) must_check;
 /* If it fails, some of it may be durable, in order. */
 int log_sync_all(struct forget *f) must_check;
-/* ROOT is full. 0: something became durable, so what it removed is gone: try again. */
+/* ROOT is full. 0: something became durable, so the files that it removed are gone: try again. */
 int log_make_room(struct forget *f) must_check;
 /*
  * Loses what waits; `keep` as in pending.h. If it fails, it stopped half way: then the mount has to
@@ -606,11 +621,11 @@ void places_free(struct recover_places *p);
 void places_add(struct recover_places *p, uint64_t ino, uint64_t dir, const char *name);
 struct undo_place *places_undo(struct recover_places *p, int stash, bool copy);
 void places_set_root(struct recover_places *p, uint64_t ino);
-/* That nobody else can have put anything there. */
+/* Checks that no other user can have put anything there. */
 int stash_check(int stash, const char *root, struct err *err) must_check;
 /* With the lock of ROOT held. 1: something was undone. */
 int recover_locked(int root_fd, const char *root, struct err *err) must_check;
-/* -EBUSY with a sentence if somebody else has it. */
+/* -EBUSY with a sentence if another process has it. */
 int root_lock(int root_fd, const char *root, bool wait, struct err *err) must_check;
 /* Removes what is below `name`, and it. */
 int remove_tree(int dir, const char *name) must_check;
@@ -620,8 +635,8 @@ int remove_tree(int dir, const char *name) must_check;
 enum lose_end { LOSE_GO_ON, LOSE_AND_END };
 /*
  * Everything that is not durable is lost, but for what `fault` lets survive (NULL: nothing). With
- * LOSE_AND_END nothing is done any more. The gate must not be held. What the kernel has to be told
- * goes to `told`.
+ * LOSE_AND_END nothing is done any more. The gate must not be held. Adds to `told` what the kernel
+ * has to be told.
  */
 void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 		 struct told_list *told);
@@ -643,9 +658,12 @@ void told_add(struct forget *f, struct told_list *told, struct node *n, const ch
 void told_all(struct forget *f, struct told_list *told);
 /* Makes everything durable; the gate is held. */
 int forget_sync_all(struct forget *f) must_check;
-/* At the end: what forget_sync_all() could not make durable is undone, so that ROOT is whole. */
+/*
+ * At the end: operations that forget_sync_all() could not make durable are undone, so that ROOT is
+ * whole.
+ */
 void forget_give_up(struct forget *f);
-/* What FAULT_SYNC says, at an operation on `own` (NULL: on none); the gate is held. */
+/* Does what FAULT_SYNC says, at an operation on `own` (NULL: on none); the gate is held. */
 int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fault) must_check;
 /* How many unsynced pages the file has that FAULT_SYNC means; of several, the one with most. */
 uint64_t forget_pages_meant(struct forget *f, const struct fault *fault);
@@ -657,7 +675,7 @@ void forget_stop(struct forget *f);
 
 /* ---- forget_report.c ---- */
 
-/* What is at risk, in words, a line each. */
+/* Says what is at risk, in words, a line each. */
 void report_risks(struct forget *f, struct strbuf *text, struct strbuf *json);
 /* The answer of a command that is done; either may be NULL. */
 void report_say(struct strbuf *text, struct strbuf *json, const char *sentence);
@@ -666,7 +684,7 @@ void report_say(struct strbuf *text, struct strbuf *json, const char *sentence);
 
 int durable_all(struct forget *f, struct strbuf *text, struct strbuf *json, struct err *err)
 	must_check;
-/* What a FAULT_SYNC says, at once. */
+/* Does what a FAULT_SYNC says, at once. */
 int durable_some(struct forget *f, const struct fault *some, struct strbuf *text,
 		 struct strbuf *json, struct err *err) must_check;
 /* Whether anything in ROOT has a path that matches; true as well if there is too much to look at.
@@ -678,7 +696,9 @@ bool root_has_match(struct forget *f, const struct path_match *m);
 int snapshot_take(struct forget *f, const char *name, struct err *err) must_check;
 int snapshot_rollback(struct forget *f, const char *name, struct told_list *told, struct err *err)
 	must_check;
-/* What somebody was killed at. 1: there was something to do, and it is done. */
+/*
+ * Finishes the rollback at which a server was killed. 1: there was something to do, and it is done.
+ */
 int snapshot_finish_rollback(int root_fd, int stash, const char *root, struct err *err) must_check;
 /* Removes it. */
 int snapshot_drop(struct forget *f, const char *name, struct err *err) must_check;

@@ -4,12 +4,12 @@
  * (fs/pending), and beside it the journal, a file in the stash, for the case that we are killed.
  *
  * J1: an operation is in the journal before it is done.
- * J2: what became durable is out of the journal before anything in the stash that could undo it is
- *     removed. If it cannot be taken out, it does not become durable.
+ * J2: an operation that became durable is out of the journal before anything in the stash that
+ *     could undo it is removed. If it cannot be taken out, it does not become durable.
  * J3: when nothing waits, the journal is empty.
- * J4: what was undone is marked in the journal before anything else is undone: whoever is killed
- *     while undoing leaves at most one operation of which nobody knows if it was, and undoing that
- *     one twice does no harm.
+ * J4: an operation that was undone is marked in the journal before anything else is undone: a
+ *     process that is killed while undoing leaves at most one operation that may or may not be
+ *     undone, and undoing that one twice does no harm.
  *
  * A record of the journal is
  *
@@ -34,7 +34,7 @@ enum {
 	RECORD_HEAD = JOURNAL_HEAD,
 	JOURNAL_BIG = 4 << 20,
 	DURABLE_MAX = 65536, /* operations that one record names */
-	RESERVE = 4096,	     /* bytes: what an emptied journal gives back is enough for it */
+	RESERVE = 4096, /* bytes: the space that an emptied journal gives back is enough for it */
 };
 
 /* ---- the journal ---- */
@@ -59,6 +59,8 @@ static int record_write(struct forget *f, int fd, uint64_t *size)
 	char *body = f->record.buf + RECORD_HEAD;
 	size_t len = f->record.len - RECORD_HEAD;
 	int rc;
+
+	assert(f->record.len > RECORD_HEAD && len <= UINT32_MAX);
 
 	put_le32((unsigned char *)f->record.buf, (uint32_t)len);
 	put_le64((unsigned char *)f->record.buf + 4, hash64(body, len));
@@ -113,9 +115,10 @@ static int journal_failed(struct forget *f, int rc)
 	return rc;
 }
 
-/* What came after `size` was never written. It needs no space. */
+/* Cuts off records after `size`, as if they had never been written. Cutting needs no space. */
 static int journal_cut(struct forget *f, uint64_t size)
 {
+	assert(size <= f->journal_size); /* J1: nothing is made up */
 	if (ftruncate(f->journal, (off_t)size))
 		return -errno;
 	f->journal_size = size;
@@ -136,7 +139,7 @@ struct rewriting {
 	struct forget *f;
 	int fd;
 	uint64_t size;
-	struct vec_of(uint64_t) at; /* of each record, until it is clear that they count */
+	struct vec_of(uint64_t) at; /* the records' places, until it is clear that they count */
 	size_t n;
 };
 
@@ -165,7 +168,7 @@ static int journal_make(struct forget *f, const char *name)
 	return openat(f->stash_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
-/* What is durable leaves the journal, once there is much of it. */
+/* Durable operations leave the journal, once there are many of them. */
 static void journal_shrink(struct forget *f)
 {
 	struct rewriting w = { .f = f };
@@ -184,6 +187,7 @@ static void journal_shrink(struct forget *f)
 		return;
 	}
 	pending_each(f->log, move_one, &w);
+	assert(w.n == w.at.n && w.n == pending_count(f->log)); /* J1 */
 	vec_release(&w.at);
 	close(f->journal);
 	f->journal = w.fd;
@@ -209,7 +213,7 @@ int log_intend(struct forget *f, struct undo *u)
 	return rc;
 }
 
-/* It is the last record: nobody else had the lock since. */
+/* The record is the last: the lock was not given away since. */
 void log_cancel(struct forget *f, struct undo *u)
 {
 	int rc = journal_cut(f, u->at);
@@ -235,6 +239,7 @@ void log_add(struct forget *f, struct undo *u, struct node *const nodes[4], uint
 	struct undo *kept = xmalloc(sizeof(*kept));
 	struct pending_op op;
 
+	assert(u->seq && u->seq <= f->seq && u->at < f->journal_size); /* J1 */
 	*kept = *u;
 	kept->number = number;
 	kept->name[0] = copy(u->name[0]);
@@ -276,7 +281,7 @@ static void undo_free(struct forget *f, struct undo *u)
 	free(u);
 }
 
-/* What became durable, in order. */
+/* The operations that became durable, in order. */
 struct settled vec_of(struct undo *);
 
 static void collect(void *ctx, const struct pending_op *op)
@@ -286,7 +291,7 @@ static void collect(void *ctx, const struct pending_op *op)
 	vec_push(s, op->undo);
 }
 
-/* Of a file that replaces another, the data comes with the rename, if the profile says so. */
+/* The data of a file that replaces another comes with the rename, if the profile says so. */
 static int order_data(struct forget *f, const struct undo *u)
 {
 	struct node *n = u->nodes[2];
@@ -306,7 +311,7 @@ static int order_data(struct forget *f, const struct undo *u)
 	return rc;
 }
 
-/* Its last name goes: nobody asks for its size any more. As node_keep(). */
+/* The file's last name goes: its size is not asked for any more. As node_keep(). */
 static bool lose_name(struct forget *f, struct node *n)
 {
 	bool kept = node_keep(f, n, false);
@@ -351,7 +356,7 @@ static void leave_stash(struct forget *f, const struct undo *u)
 		node_abandon(f, n);
 }
 
-/* What is chosen is durable as far as the journal says; or nothing is. */
+/* The chosen operations are durable as far as the journal says; or none is. */
 static int journal_settle(struct forget *f, const struct settled *s)
 {
 	uint64_t before = f->journal_size;
@@ -367,7 +372,7 @@ static int journal_settle(struct forget *f, const struct settled *s)
 	}
 	if (!rc)
 		return 0;
-	if (journal_cut(f, before)) /* what comes next is written over it */
+	if (journal_cut(f, before)) /* the next record is written over it */
 		f->journal_size = before;
 	return journal_failed(f, rc);
 }
@@ -377,8 +382,8 @@ enum commit_how { COMMIT_ALL_OR_NOTHING, COMMIT_WHAT_CAN_BE };
 #define NO_LIMIT UINT64_MAX
 
 /*
- * What the log has chosen becomes durable, and goes to `s`, up to operation `limit`. If something
- * is in the way, nothing does; or, as the caller likes, what comes before that.
+ * The operations that the log has chosen, up to operation `limit`, become durable, and go to `s`.
+ * If something is in the way, nothing does; or, as the caller likes, what comes before that.
  */
 static int commit(struct forget *f, enum commit_how how, uint64_t limit, struct settled *s)
 {
@@ -392,6 +397,7 @@ static int commit(struct forget *f, enum commit_how how, uint64_t limit, struct 
 		n = 0;
 	s->n = n;
 	pending_unchoose(f->log, n);
+	assert(s->n <= pending_count(f->log)); /* J2 */
 	failed = n ? journal_settle(f, s) : 0;
 	if (failed) {
 		s->n = 0;
@@ -399,6 +405,7 @@ static int commit(struct forget *f, enum commit_how how, uint64_t limit, struct 
 		return rc ? rc : failed;
 	}
 	pending_settle_chosen(f->log, NULL, NULL);
+	assert(!n || pending_count(f->log) || !f->journal_size); /* J3 */
 	if (n)
 		journal_shrink(f);
 	return rc;
@@ -433,8 +440,9 @@ static void settle_gone(struct forget *f, const struct undo *u)
 }
 
 /*
- * What is durable, one after the other: with each that is done its nodes may go, and with them
- * descriptors of inodes that have no name, of which there could be more than we may have open.
+ * Finishes durable operations, one after the other: with each that is done its nodes may go, and
+ * with them descriptors of inodes that have no name, of which there could be more than we may have
+ * open.
  */
 static void finish(struct forget *f, struct settled *s)
 {
@@ -469,7 +477,7 @@ int log_sync(struct forget *f, struct node *n, bool data_only, bool had_data)
 	return log_commit(f, COMMIT_ALL_OR_NOTHING, NO_LIMIT);
 }
 
-/* The first change of a size that is not durable; what comes before it can be. */
+/* The first change of a size that is not durable; operations before it can be. */
 static uint64_t first_size(struct forget *f)
 {
 	uint64_t first = NO_LIMIT;
@@ -611,7 +619,7 @@ static void undo_one(void *ctx, const struct pending_op *op)
 	if (l->failed)
 		return;
 	made = u->kind == PENDING_MAKE ? live_find(l, u->ino) : NULL;
-	kept = !made || node_keep(l->f, made, true); /* who has it open keeps it */
+	kept = !made || node_keep(l->f, made, true); /* an open file stays */
 	if (u->stashed && n)
 		stash_change_begin(n);
 	l->failed = is_void(u) ? 0 : undo_apply(u, &l->place);
@@ -623,8 +631,8 @@ static void undo_one(void *ctx, const struct pending_op *op)
 	if (!l->failed)
 		l->failed = undo_mark(u, &l->place, l->f->journal); /* J4 */
 	if (l->failed) {
-		forget_log(l->f, "operation %llu cannot be undone: %s",
-			   (unsigned long long)op->number, strerror(-l->failed));
+		forget_log(l->f, "operation %llu cannot be undone: %s", llu(op->number),
+			   strerror(-l->failed));
 		return;
 	}
 	if (u->kind == PENDING_ATTR && n)

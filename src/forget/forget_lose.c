@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_lose.c - the power cut: what is not durable is lost, but for what a fault lets survive.
+ * forget_lose.c - the power cut: loses what is not durable, but for what a fault lets survive.
  *
- * L1: it happens between operations: the gate is taken alone.
+ * L1: a power cut happens between operations: the gate is taken alone.
  * L2: the kernel is told afterwards, with no lock held (forget_impl.h says why).
  */
 #include <errno.h>
@@ -70,7 +70,7 @@ void forget_tell(struct forget *f, struct told_list *told)
 struct walked_page {
 	uint64_t index;
 	uint64_t last; /* number of an operation, not before the last one that wrote to it */
-	bool space;    /* it may need space that ROOT's file does not have */
+	bool space;    /* may need space that ROOT's file does not have */
 };
 
 struct page_walk {
@@ -78,7 +78,7 @@ struct page_walk {
 	struct node *n;
 	uint64_t page_size;
 	bool ask_space;
-	struct vec_of(struct walked_page) pages; /* those that differ, in order */
+	struct vec_of(struct walked_page) pages; /* the pages that differ, in order */
 	bool other;				 /* holes or a size */
 };
 
@@ -131,7 +131,7 @@ static int sync_some(struct forget *f, struct node *n, const struct page_choice 
 		if (c->want(c->ctx, i, w.pages.n) && (!p->space || p->last <= c->until))
 			rc = pagefile_sync_range(n->pf, p->index * w.page_size, w.page_size);
 	}
-	/* What is in order was decided with all other metadata. */
+	/* Ordered sizes were decided with all other metadata. */
 	if (!rc && w.other && !c->ordered && c->want(c->ctx, 0, 1))
 		rc = pagefile_sync_size(n->pf, true);
 	vec_release(&w.pages);
@@ -211,7 +211,7 @@ uint64_t forget_pages_meant(struct forget *f, const struct fault *fault)
 	return most;
 }
 
-/* What has no name is found by nobody but who has it open. */
+/* A file without a name is found only by those who have it open. */
 static bool is_found(struct node *n)
 {
 	pthread_mutex_lock(&n->lock);
@@ -354,7 +354,7 @@ static void take_whole_sizes(struct survival *s)
 	} while (s->until != before);
 }
 
-/* The gate is held alone, so nobody else changes the list. */
+/* The gate is held alone, so no other thread changes the list. */
 static void sync_surviving_sizes(struct survival *s)
 {
 	struct node_list list = { 0 };
@@ -372,7 +372,7 @@ static void sync_surviving_sizes(struct survival *s)
 		if (rc)
 			forget_log(f,
 				   "inode %llu: its size should survive and cannot be written: %s",
-				   (unsigned long long)n->ino, strerror(-rc));
+				   llu(n->ino), strerror(-rc));
 		node_unref(f, n);
 	}
 	vec_release(&list);
@@ -423,7 +423,7 @@ static void lose_data(struct survival *s, struct told_list *told)
 			rc = sync_some(f, n, &some);
 		if (rc)
 			forget_log(f, "inode %llu: what should survive could not be written: %s",
-				   (unsigned long long)n->ino, strerror(-rc));
+				   llu(n->ino), strerror(-rc));
 		data_drop(f, n);
 		data_idle(f, n);
 		pthread_mutex_unlock(&n->lock);
@@ -564,9 +564,8 @@ static void write_part(void *ctx, uint64_t at, uint64_t len)
 	struct tearing *t = ctx;
 	int rc = data_write_through(t->f, t->n, t->data + at, t->offset + at, (size_t)len);
 
-	forget_log(t->f, "  durable: %llu bytes at %llu%s%s", (unsigned long long)len,
-		   (unsigned long long)(t->offset + at), rc ? ", which failed: " : "",
-		   rc ? strerror(-rc) : "");
+	forget_log(t->f, "  durable: %llu bytes at %llu%s%s", llu(len), llu(t->offset + at),
+		   rc ? ", which failed: " : "", rc ? strerror(-rc) : "");
 }
 
 /* Where names wait for a sync, a new file's is lost with all else, and its data with it. */
@@ -604,7 +603,10 @@ void forget_tear(struct forget *f, struct fault *fault, struct node *n, const vo
 
 /* ---- ending ---- */
 
-/* Who waits for requests is woken by one, or by a signal; and it may just be about to wait. */
+/*
+ * A thread that waits for requests is woken by a request, or by a signal; and it may just be about
+ * to wait.
+ */
 static void *wake_server(void *ctx)
 {
 	struct forget *f = ctx;

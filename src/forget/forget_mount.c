@@ -95,7 +95,10 @@ static void unmount_dead(const char *mnt)
 		waitpid(pid, NULL, 0);
 }
 
-/* Nobody answers there. Attributes of its root may be cached, so another question is asked. */
+/*
+ * Whether the mount's server is gone: there is no answer. Attributes of its root may be cached, so
+ * another question is asked.
+ */
 static bool is_dead(const char *mnt)
 {
 	struct statvfs st;
@@ -104,8 +107,8 @@ static bool is_dead(const char *mnt)
 }
 
 /*
- * With the lock of ROOT, so that whoever mounts it again comes before all of this or after it, and
- * is not unmounted instead.
+ * Works with the lock of ROOT, so that the next mount of ROOT comes before all of this or after it,
+ * and is not unmounted instead.
  */
 static int clear_away(int root_at, const char *root, const char *mnt)
 {
@@ -118,7 +121,7 @@ static int clear_away(int root_at, const char *root, const char *mnt)
 	return rc ? rc : min(recover_locked(fd, root, &err), 0);
 }
 
-/* What the guardian has open: nothing else of the server may stay with it. */
+/* The descriptors of the guardian: nothing else of the server may stay open there. */
 enum { GUARD_PIPE = 3, GUARD_ROOT = 4, GUARD_FDS = 5 };
 
 static bool keep_two(int pipe_end, int root)
@@ -216,10 +219,10 @@ static bool ignores_modes(void)
 /*
  * Whether the kernel looks who may do what. For that it needs a directory's attributes, which it
  * asks for again after each change of it: a request more for every name that is made or removed. If
- * nobody but root comes in, there is nothing to look for: what root may not do, ROOT's file system
- * refuses. A user who is alone may do what it allows us, but we are not asked about names that the
- * kernel knows already. In a namespace of users the kernel takes access control lists only if it is
- * the one that obeys them.
+ * no other user than root comes in, there is nothing to look for: what root may not do, ROOT's file
+ * system refuses. A user who is alone may do what it allows us, but we are not asked about names
+ * that the kernel knows already. In a namespace of users the kernel takes access control lists only
+ * if it is the one that obeys them.
  */
 static bool is_checked(const struct forget_opts *o)
 {
@@ -246,7 +249,7 @@ static int session_args(struct forget *f, struct fuse_args *args)
 
 /*
  * Options that let others in are not handed on as they come: without the kernel's checks, the
- * server would do for anybody what it may do itself.
+ * server would do for any user what the server may do itself.
  */
 static int check_options(const struct forget_opts *o, struct err *err)
 {
@@ -280,7 +283,7 @@ static int mount_session(struct forget *f, struct err *err)
 	return rc;
 }
 
-/* A mount has a stash of its own below, which it does not show and lets nobody make. */
+/* A mount has a stash of its own below, which is not shown and cannot be made by users. */
 static int no_stash(const char *root, int rc, struct err *err)
 {
 	auto_place place = { 0 };
@@ -443,7 +446,7 @@ static void nothing(int sig)
 	(void)sig;
 }
 
-/* Who is impatient and asks again must not keep us from unmounting. */
+/* A second signal of an impatient user must not keep us from unmounting. */
 static void ignore_signals(void)
 {
 	signal(SIGINT, SIG_IGN);
@@ -452,8 +455,8 @@ static void ignore_signals(void)
 }
 
 /*
- * What waits is kept in many small pieces, by whichever thread has the request. Memory of a
- * thread's own the C library gets page by page, by a system call for each; what all share, in
+ * Waiting operations are kept in many small pieces, by whichever thread has the request. Memory of
+ * a thread's own the C library gets page by page, by a system call for each; what all share, in
  * larger steps.
  */
 static void share_memory(void)
@@ -507,7 +510,7 @@ char *forget_root_now(const struct forget *f)
 
 /* ---- every second ---- */
 
-/* Nobody tells that a directory which is open was removed. True: it is gone. */
+/* A removed directory that is open causes no event. True: it is gone. */
 static bool end_without_root(struct forget *f)
 {
 	if (forget_root_is_there(f))
@@ -517,7 +520,7 @@ static bool end_without_root(struct forget *f)
 	return true;
 }
 
-/* It is used where it is now; once is enough to say so. */
+/* ROOT is used where it is now; once is enough to say so. */
 static bool say_if_moved(struct forget *f)
 {
 	auto_free char *now = forget_root_now(f);
@@ -578,7 +581,7 @@ int forget_serve(struct forget *f, enum forget_end *end, struct err *err)
 	stop_ticking(f);
 
 	ignore_signals();
-	/* First of all: who still waits for an answer gets an error. */
+	/* First of all: requests that still wait for an answer get an error. */
 	if (f->dead && f->session.mounted) {
 		fuse_session_unmount(f->session.se);
 		f->session.mounted = false;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_names.c - operations that make names. They are done in ROOT at once, so that its file
- * system decides what is right. Where they wait for a sync, how to take the operation back goes to
- * the journal before it is done (forget_log.c). Those that take names away are in forget_remove.c.
+ * forget_names.c - operations that make names. The operations are done in ROOT at once, so that its
+ * file system decides what is right. Where they wait for a sync, how to take the operation back
+ * goes to the journal before it is done (forget_log.c). The operations that take names away are in
+ * forget_remove.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +37,9 @@ static int make_one(fuse_req_t req, int dir, const char *name, const struct maki
 	return rc;
 }
 
-/* What was made cannot be told of, for want of a descriptor: it was never there. */
+/*
+ * A new file that cannot be answered with, for want of a descriptor, is unmade: it was never there.
+ */
 static void unmake(struct forget *f, int dir, const char *name, bool is_dir)
 {
 	if (unlinkat(dir, name, is_dir ? AT_REMOVEDIR : 0) && errno != ENOENT)
@@ -164,7 +167,7 @@ void forget_on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 
 	if (!rc) {
 		rc = fd = make(&c, p, name, &(struct making){ mode | S_IFREG, 0, NULL, true }, &e);
-		if (rc == -EEXIST && !(fi->flags & O_EXCL)) { /* somebody was faster */
+		if (rc == -EEXIST && !(fi->flags & O_EXCL)) { /* another process was faster */
 			int dir = node_pin(f, p);
 
 			rc = dir < 0 ? dir : entry_lookup(f, p, dir, name, &e);

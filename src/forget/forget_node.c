@@ -6,8 +6,8 @@
  *     or it has data in memory.
  * N2: a node has a descriptor (O_PATH), or can be opened again: by its handle, by a name of it, or
  *     by the descriptor of its data. When descriptors run short, those that were not used for a
- *     while are closed. So as many files may be known as there is memory for. What is only in the
- *     stash, and open nowhere, nobody asks for before it has a name again.
+ *     while are closed. So as many files may be known as there is memory for. A node that is only
+ *     in the stash, and open nowhere, is not asked for before it has a name again.
  * N3: a node with a descriptor keeps its inode, so that its number cannot become another file's.
  *     One that lost its last name keeps its descriptor; of these there may be so many and no more
  *     (forget_fds.c).
@@ -64,6 +64,7 @@ static void ring_add(struct node **ring, struct node *n)
 
 static void ring_remove(struct node **ring, struct node *n)
 {
+	assert(*ring && n->ring_next && n->ring_prev);
 	if (n->ring_next == n) {
 		*ring = NULL;
 	} else {
@@ -75,9 +76,10 @@ static void ring_remove(struct node **ring, struct node *n)
 	n->ring_prev = n->ring_next = NULL;
 }
 
-/* It has a descriptor: it is counted where it belongs. */
+/* Counts a new descriptor where it belongs. */
 static void fd_add(struct forget *f, struct node *n)
 {
+	assert(n->fd >= 0 && !n->ring_next); /* N3 */
 	if (n->gone) {
 		f->n_held++;
 		return;
@@ -91,10 +93,12 @@ static void fd_remove(struct forget *f, struct node *n)
 	if (n->fd < 0 || n == &f->root)
 		return;
 	if (n->gone) {
+		assert(f->n_held > 0); /* N3, and B1 of forget_fds.c */
 		f->n_held--;
 		return;
 	}
 	ring_remove(&f->clock, n);
+	assert(f->n_fds > 0); /* N2, and B2 of forget_fds.c */
 	f->n_fds--;
 }
 
@@ -122,6 +126,7 @@ static void *handle_of(struct forget *f, int fd)
 
 static void close_fd(struct forget *f, struct node *n)
 {
+	assert(n->fd >= 0 && atomic_load(&n->pins) == -1); /* N2 */
 	fd_remove(f, n);
 	close(n->fd);
 	n->fd = -1;
@@ -156,6 +161,7 @@ static bool try_close(struct forget *f, struct node *n)
 		return false;
 	if (!atomic_compare_exchange_strong(&n->pins, &none, -1))
 		return false;
+	assert(!n->gone); /* N3 */
 	close_fd(f, n);
 	atomic_store(&n->pins, 0);
 	return true;
@@ -163,8 +169,8 @@ static bool try_close(struct forget *f, struct node *n)
 
 /*
  * Makes room for one more, if there are `most`. If nothing can be closed, the kernel's limit is the
- * limit. Who looked at all of them each time would take for ever where many are in use; the next
- * one looks further.
+ * limit. Looking at all nodes each time would take for ever where many are in use; the next call
+ * looks further.
  */
 static void make_room(struct forget *f, size_t most, size_t tries)
 {
@@ -219,7 +225,7 @@ static int reopen_by_name(struct forget *f, struct node *n, int depth)
 	return -1;
 }
 
-/* It may be closed meanwhile, and its number be another file's. */
+/* The descriptor may be closed meanwhile, and its number be another file's. */
 static int reopen_by_data(struct node *n)
 {
 	int data = n->data;
@@ -246,7 +252,7 @@ static int reopen(struct forget *f, struct node *n)
 {
 	int fd;
 
-	if (n->abandoned) /* what is opened for it could not be closed again */
+	if (n->abandoned) /* the descriptor opened for it could not be closed again */
 		return -ESTALE;
 	make_room_for_one(f);
 	fd = reopen_once(f, n);
@@ -256,6 +262,7 @@ static int reopen(struct forget *f, struct node *n)
 	}
 	if (fd < 0)
 		return -ESTALE;
+	assert(n->fd < 0); /* N2 */
 	n->fd = fd;
 	fd_add(f, n);
 	return fd;
@@ -272,7 +279,10 @@ int node_pin(struct forget *f, struct node *n)
 				return n->fd;
 			break;
 		}
-	/* It is closed; while it is being closed, pins are -1, but not without the lock. */
+	/*
+	 * The descriptor is closed; while it is being closed, pins are -1, but not without the
+	 * lock.
+	 */
 	pthread_mutex_lock(&f->table);
 	if (pins < 0)
 		atomic_fetch_add(&n->pins, 1);
@@ -285,7 +295,9 @@ int node_pin(struct forget *f, struct node *n)
 
 void node_unpin(struct node *n)
 {
-	atomic_fetch_sub(&n->pins, 1);
+	int pins = atomic_fetch_sub(&n->pins, 1);
+
+	assert(pins > 0); /* N2 */
 }
 
 /* ---- the table ---- */
@@ -328,6 +340,7 @@ static struct node *add(struct forget *f, const struct stat *st)
 	node_init(n, st->st_dev, st->st_ino, st->st_mode & S_IFMT);
 	if (f->n_nodes >= f->n_buckets)
 		grow(f);
+	assert(!find(f, n->dev, n->ino)); /* N1 */
 	at = &f->buckets[bucket_of(f, n->dev, n->ino)];
 	n->hash_next = *at;
 	*at = n;
@@ -339,6 +352,7 @@ static void unlink_from_table(struct forget *f, struct node *n)
 {
 	struct node **at = &f->buckets[bucket_of(f, n->dev, n->ino)];
 
+	assert(f->n_nodes > 0 && n != &f->root); /* N1 */
 	f->n_nodes--;
 	if (n->abandoned) {
 		ring_remove(&f->abandoned, n);
@@ -440,8 +454,8 @@ static void node_release(struct forget *f, struct node *n)
 }
 
 /*
- * Nobody needs it: it goes, and with it perhaps the directories above it. With the table lock; the
- * caller releases what is then in `dead`.
+ * Removes a node that is not needed any more, and with it perhaps the directories above it. With
+ * the table lock; the caller releases what is then in `dead`.
  */
 static void drop_if_unused(struct forget *f, struct node *n, struct node **dead)
 {
@@ -454,6 +468,7 @@ static void drop_if_unused(struct forget *f, struct node *n, struct node **dead)
 			struct node *p = n->names.v[i]->parent;
 
 			free_name(f, n->names.v[i]);
+			assert(p->refs > 0 && !p->dead); /* N1 */
 			p->refs--;
 			if (parent && parent != p)
 				drop_if_unused(f, parent, dead);
@@ -475,6 +490,7 @@ static void release_all(struct forget *f, struct node *dead)
 		struct node *n = dead;
 
 		dead = n->hash_next;
+		assert(n->dead && !n->refs && !n->nlookup && !n->names.n); /* N1 */
 		node_release(f, n);
 	}
 }
@@ -488,6 +504,7 @@ static void add_name(struct forget *f, struct node *n, struct node *parent, cons
 	for (size_t i = 0; !a && i < n->names.n; i++)
 		if (n->names.v[i]->parent == parent && streq(n->names.v[i]->name, name))
 			a = n->names.v[i];
+	assert(!n->dead && !parent->dead); /* N1 */
 	if (!a) {
 		a = xmalloc(sizeof(*a) + size);
 		*a = (struct node_name){ .node = n, .parent = parent };
@@ -549,7 +566,7 @@ void node_unref(struct forget *f, struct node *n)
 	if (!n)
 		return;
 	pthread_mutex_lock(&f->table);
-	assert(n->refs > 0);
+	assert(n->refs > 0 && !n->dead); /* N1 */
 	n->refs--;
 	drop_if_unused(f, n, &dead);
 	pthread_mutex_unlock(&f->table);
@@ -616,6 +633,7 @@ void node_not_gone(struct forget *f, struct node *n)
 static void forget_names(struct forget *f, struct node *n)
 {
 	for (size_t i = 0; i < n->names.n; i++) {
+		assert(n->names.v[i]->parent->refs > 0); /* N1 */
 		n->names.v[i]->parent->refs--;
 		free_name(f, n->names.v[i]);
 	}
@@ -625,6 +643,7 @@ static void forget_names(struct forget *f, struct node *n)
 /* With the table lock; it has no names any more. */
 static void leave_table(struct forget *f, struct node *n)
 {
+	assert(!n->names.n && !n->abandoned); /* N4 */
 	unlink_from_table(f, n);
 	f->n_nodes++;
 	set_gone(f, n, true);
@@ -640,7 +659,10 @@ void node_abandon(struct forget *f, struct node *n)
 	if (!n->abandoned && n != &f->root) {
 		forget_names(f, n);
 		leave_table(f, n);
-		/* Who is at work with it goes on; then the descriptor stays as long as the node. */
+		/*
+		 * A request at work with the descriptor goes on; then the descriptor stays as long
+		 * as the node.
+		 */
 		if (n->fd >= 0 && atomic_compare_exchange_strong(&n->pins, &none, -1)) {
 			close_fd(f, n);
 			atomic_store(&n->pins, 0);
@@ -670,6 +692,7 @@ void node_unnamed(struct forget *f, struct node *n, struct node *parent, const c
 		if (n->names.v[i]->parent == parent && streq(n->names.v[i]->name, name)) {
 			free_name(f, n->names.v[i]);
 			n->names.v[i] = n->names.v[--n->names.n];
+			assert(parent->refs > 0); /* N1 */
 			parent->refs--;
 			drop_if_unused(f, parent, &dead);
 			break;
@@ -683,7 +706,7 @@ static void add_path(struct forget *f, struct node *n, struct strbuf *out, int d
 	if (n == &f->root || !depth)
 		return;
 	if (!n->names.n) {
-		strbuf_addf(out, "(unlinked %llu)", (unsigned long long)n->ino);
+		strbuf_addf(out, "(unlinked %llu)", llu(n->ino));
 		return;
 	}
 	add_path(f, n->names.v[0]->parent, out, depth - 1);

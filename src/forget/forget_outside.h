@@ -2,8 +2,9 @@
 /*
  * forget_outside.h - which files an application writes outside of the directory that is recorded.
  *
- * The mounts of a mount namespace of our own are nobody else's, so a watch on each of them
- * (fanotify) sees what the application does, and our own process, and no more. It needs root.
+ * The mounts of a mount namespace of our own are in no other process's sight, so a watch on each of
+ * them (fanotify) sees what the application does, and our own process, and no more. The watch needs
+ * root.
  */
 #ifndef FORGET_FORGET_OUTSIDE_H
 #define FORGET_FORGET_OUTSIDE_H
@@ -12,7 +13,9 @@
 
 struct outside;
 
-/* Before the recording mount is there. NULL if nobody can look. What is below `ours` is not told.
+/*
+ * Before the recording mount is there. NULL if watching is impossible. Files below `ours` are not
+ * told.
  */
 struct outside *outside_new(const char *ours);
 int outside_fd(const struct outside *o); /* -1 for NULL */

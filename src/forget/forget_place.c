@@ -77,7 +77,7 @@ static bool parse_line(char *line, struct forget_place *p)
 	return true;
 }
 
-/* Calls `fn` for each mount that the process `pid` sees; what it gets is borrowed. */
+/* Calls `fn` for each mount that the process `pid` sees; the place that it gets is borrowed. */
 static int each_mount(const char *pid, void (*fn)(void *ctx, const struct forget_place *p),
 		      void *ctx, struct err *err)
 {
@@ -134,7 +134,7 @@ int forget_place_find(const char *mnt, struct forget_place *out, struct err *err
 		rc = err_set(err, -ENOENT,
 			     "nothing is mounted on %s; 'outage mount ROOT %s' mounts", mnt, mnt);
 	else if (!rc && !is_ours(&s.found))
-		rc = err_set(err, -ENOENT, "what is mounted on %s is %s, and not of outage mount",
+		rc = err_set(err, -ENOENT, "the mount on %s is %s, and not one of outage mount",
 			     mnt, s.found.type);
 	if (rc)
 		forget_place_release(&s.found);
@@ -165,7 +165,7 @@ struct presence {
 	bool seen;
 };
 
-/* The kernel gives numbers again at once: the next mount of anybody may have the same two. */
+/* The kernel gives numbers again at once: the next mount of any user may have the same two. */
 static void note_presence(void *ctx, const struct forget_place *p)
 {
 	struct presence *s = ctx;
@@ -205,7 +205,10 @@ char *forget_place_path(const char *path, struct err *err)
 	const char *dir, *last;
 	char link[8], *whole;
 
-	/* A directory on which something is mounted is no symbolic link, and nobody is asked. */
+	/*
+	 * A directory on which something is mounted is no symbolic link, and its server is not
+	 * asked.
+	 */
 	if (!*path || readlink(path, link, sizeof(link)) >= 0 || !cut_path(copy, &dir, &last)) {
 		whole = realpath(path, NULL);
 		if (!whole)

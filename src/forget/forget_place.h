@@ -7,8 +7,9 @@
  *
  * A server listens on a socket that is named after the number of the mounted device, which no other
  * mount of the machine has, in a directory that only its user may enter: /run/outage (root),
- * /run/user/UID/outage, $XDG_RUNTIME_DIR/outage, or /tmp/outage-UID, the first that can be had. Who
- * looks for it knows the user from the kernel's list, and trusts nothing that belongs to another.
+ * /run/user/UID/outage, $XDG_RUNTIME_DIR/outage, or /tmp/outage-UID, the first that can be had. A
+ * client that looks for it knows the user from the kernel's list, and trusts no socket of another
+ * user.
  */
 #ifndef FORGET_FORGET_PLACE_H
 #define FORGET_FORGET_PLACE_H
@@ -22,7 +23,7 @@ struct forget_place {
 	char *type; /* "fuse.outage" */
 	unsigned id;
 	unsigned major, minor;
-	uid_t owner; /* who mounted it */
+	uid_t owner; /* the user who mounted it */
 };
 
 void forget_place_release(struct forget_place *p);
@@ -52,9 +53,9 @@ int forget_place_dir_make(char **path, struct err *err) must_check;
 int forget_place_dir_look(const struct forget_place *p, unsigned i, char **path);
 
 /*
- * Adds "vim (412), bash (77)": who has files open, or is, in there. False: nobody was seen. With
- * `elsewhere`, those in other mount namespaces, which may have a copy of the mount and keep it
- * alive.
+ * Adds "vim (412), bash (77)": the processes that have files open, or are, in there. False: no user
+ * was seen. With `elsewhere`, those in other mount namespaces, which may have a copy of the mount
+ * and keep it alive.
  */
 bool forget_place_users(const struct forget_place *p, bool elsewhere, struct strbuf *out);
 

@@ -2,18 +2,17 @@
 /*
  * forget_record.c - an application in front of a recording mount.
  *
- * The server's threads and the loop that watches the application are in one process. Marks are
- * taken from the pipes by whoever holds the trace's lock, so that a line that was written before an
+ * The server's threads and the loop that watches the application are in one process. A thread takes
+ * marks from the pipes while it holds the trace's lock, so that a line that was written before an
  * operation began stands before it, however late the loop would have read it.
  */
 #include "forget/forget_record.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -30,29 +29,26 @@
 #include "forget/forget.h"
 #include "forget/forget_outside.h"
 #include "forget/sync_watch.h"
+#include "sandbox/become.h"
 #include "stack/grab.h"
 
 /* In our mount namespace, and so gone with the last process of the run, whatever ends it. */
-#define ACK_FIFO SPACE_DIR "/ack"
+#define ACK_FIFO   SPACE_DIR "/ack"
+#define ACKED_NAME "acked"
 
 enum {
-	LINE_MAX_BYTES = 4096, /* of an acknowledgement; what is longer is cut */
-	SAID_MAX = 16 << 10,   /* bytes of standard error that are kept, the last ones */
+	LINE_MAX_BYTES = 4096, /* bytes of an acknowledgement; the rest is cut */
+	SPACE_BYTES = 64 << 10,
+	SAID_MAX = 16 << 10, /* bytes of standard error that are kept, the last ones */
 	TICK_MS = 50,
 	GRACE_MS = 2000, /* from SIGTERM to SIGKILL */
 };
 
-/* What comes through one pipe, and the beginning of a line whose end has not come. */
+/* The bytes of one pipe, and the beginning of a line whose end has not come. */
 struct mark_source {
 	int fd;
 	struct strbuf part;
 };
-
-struct pid_parent {
-	pid_t pid, parent;
-};
-
-struct processes vec_of(struct pid_parent);
 
 struct recording {
 	const struct forget_record_opts *o;
@@ -65,10 +61,10 @@ struct recording {
 	struct err server_err;
 	int server_rc;
 	struct outside *outside;
-	int syncs[2];		 /* where `run` and `stop` ask before they sync; -1: nobody does */
-	dev_t dev;		 /* of the mount */
+	int syncs[2]; /* descriptors on which `run` and `stop` ask before they sync; -1: none */
+	dev_t dev;    /* the mount's */
 	struct stacks *stacks;	 /* under the trace's lock, while there is one */
-	struct processes before; /* all there were: also what guards the mount */
+	struct proc_list before; /* below us: also what guards the mount */
 	pid_t pid;
 	int status;
 	bool ended;
@@ -83,12 +79,8 @@ static void on_signal(int sig)
 
 void forget_record_release(struct forget_record *r)
 {
-	for (size_t i = 0; i < r->left.n; i++)
-		free(r->left.v[i]);
-	vec_release(&r->left);
-	for (size_t i = 0; i < r->outside.n; i++)
-		free(r->outside.v[i]);
-	vec_release(&r->outside);
+	words_release(&r->left);
+	words_release(&r->outside);
 	strbuf_release(&r->said);
 }
 
@@ -135,7 +127,7 @@ static void on_traced(void *ctx, const struct posix_event *ev)
 {
 	struct recording *r = ctx;
 
-	if (ev->op == POSIX_RELEASE) /* it comes when the kernel gets to it */
+	if (ev->op == POSIX_RELEASE) /* a release comes when the kernel gets to it */
 		return;
 	if (ev->flags & POSIX_PAGE)
 		stacks_none(r->stacks);
@@ -161,38 +153,6 @@ static void read_errors(struct recording *r)
 
 /* ---- processes ---- */
 
-static void list_processes(struct processes *out)
-{
-	DIR *d = opendir("/proc");
-	const struct dirent *e;
-
-	vec_clear(out);
-	while (d && (e = readdir(d))) {
-		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
-		struct proc_stat st;
-
-		if (pid > 0 && proc_stat(pid, &st) && !st.kernel && st.state != 'Z')
-			vec_push(out, (struct pid_parent){ pid, st.parent });
-	}
-	if (d)
-		closedir(d);
-}
-
-static bool is_below(const struct processes *all, pid_t pid, pid_t top)
-{
-	for (unsigned depth = 0; depth < 1000 && pid > 1; depth++) {
-		pid_t parent = 0;
-
-		for (size_t i = 0; i < all->n; i++)
-			if (all->v[i].pid == pid)
-				parent = all->v[i].parent;
-		if (parent == top)
-			return true;
-		pid = parent;
-	}
-	return false;
-}
-
 static char *describe_process(pid_t pid)
 {
 	auto_free char *path = xasprintf("/proc/%d/comm", (int)pid);
@@ -207,10 +167,10 @@ static char *describe_process(pid_t pid)
 	return xasprintf("%d %s", (int)pid, strbuf_str(&name));
 }
 
-static bool is_listed(const struct processes *list, pid_t pid)
+static bool is_listed(const struct proc_list *list, pid_t pid)
 {
 	for (size_t i = 0; i < list->n; i++)
-		if (list->v[i].pid == pid)
+		if (list->v[i] == pid)
 			return true;
 	return false;
 }
@@ -221,18 +181,19 @@ static bool is_listed(const struct processes *list, pid_t pid)
  */
 static size_t for_all_left(struct recording *r, int sig, struct forget_record *names)
 {
-	struct processes all = { 0 };
+	struct proc_list all = { 0 };
+	struct proc_stat st;
 	size_t n = 0;
 
-	list_processes(&all);
-	for (size_t i = 0; i < all.n; i++) {
-		if (is_listed(&r->before, all.v[i].pid) || !is_below(&all, all.v[i].pid, getpid()))
+	proc_tree(getpid(), &all);
+	for (size_t i = 1; i < all.n; i++) {
+		if (is_listed(&r->before, all.v[i]) || !proc_stat(all.v[i], &st) || st.state == 'Z')
 			continue;
 		n++;
 		if (names)
-			vec_push(&names->left, describe_process(all.v[i].pid));
+			vec_push(&names->left, describe_process(all.v[i]));
 		if (sig)
-			kill(all.v[i].pid, sig);
+			kill(all.v[i], sig);
 	}
 	vec_release(&all);
 	return n;
@@ -272,8 +233,8 @@ static void wait_for_pages(const struct recording *r)
 }
 
 /*
- * Somebody is about to sync, and waits. What it stored through mappings comes to the server only if
- * the kernel writes it back, so that is done first.
+ * A process is about to sync, and waits. Data that the process stored through mappings comes to the
+ * server only if the kernel writes it back, so that is done first.
  */
 static void on_sync(void *ctx, pid_t pid)
 {
@@ -336,31 +297,36 @@ static void end_all(struct recording *r, bool say)
 	for_all_left(r, SIGTERM, say ? r->out : NULL);
 	if (!left_within(r, GRACE_MS))
 		return;
-	/* Who forks while it is killed is met in the next round. */
+	/* A process that forks while it is killed is met in the next round. */
 	for (int i = 0; i < 100 && for_all_left(r, SIGKILL, NULL); i++)
 		tick(r, TICK_MS);
 }
 
 /* ---- the application ---- */
 
-static void become_command(const struct forget_record_opts *o, const char *command, int out,
-			   int errors, int watch)
+static void become_application(const struct forget_record_opts *o, const char *command, int out,
+			       int errors, int watch, pid_t parent)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	struct become b = { .command = command,
+			    .argument = o->dir,
+			    .dir = o->dir,
+			    .output = out,
+			    .errors = errors };
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	proc_tie(parent);
 	setpgid(0, 0);
-	signals_in_child(false);
-	signal(SIGPIPE, SIG_DFL);
-	if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(errors, 2) < 0 ||
-	    chdir(o->dir) < 0)
-		_exit(126);
 	setenv("OUTAGE_DIR", o->dir, 1);
-	setenv(FORGET_RECORD_ACK, ACK_FIFO, 1);
-	setenv("PWD", o->dir, 1);
+	if (o->acked) {
+		char number[24];
+
+		snprintf(number, sizeof(number), "%" PRIu64, o->point);
+		setenv("OUTAGE_CRASH_POINT", number, 1);
+		setenv("OUTAGE_ACKED", SPACE_DIR "/" ACKED_NAME, 1);
+	} else {
+		setenv(FORGET_RECORD_ACK, ACK_FIFO, 1);
+	}
 	sync_watch_send(watch);
-	execl("/bin/sh", "sh", "-c", command, "sh", o->dir, (char *)NULL);
-	_exit(127);
+	become_command(&b);
 }
 
 static int start(struct recording *r, const char *command, int out, int errors, struct err *err)
@@ -370,11 +336,12 @@ static int start(struct recording *r, const char *command, int out, int errors, 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, watch))
 		return err_set(err, -errno, "cannot make a pair of sockets: %m");
 	auto_fd ours = watch[0], theirs = watch[1];
+	pid_t parent = getpid();
 	fflush(NULL);
 	r->ended = false;
 	r->pid = fork();
 	if (!r->pid)
-		become_command(r->o, command, out, errors, theirs);
+		become_application(r->o, command, out, errors, theirs, parent);
 	if (r->pid < 0)
 		return err_set(err, -errno, "cannot start a process: %m");
 	util_close(steal_fd(&theirs));
@@ -404,7 +371,7 @@ static int code_of(int status)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* `run` has ended; what it left is stopped as was asked for. */
+/* `run` has ended; processes that it left are stopped as was asked for. */
 static int stop_left(struct recording *r, uint64_t until, int out, int errors, struct err *err)
 {
 	int rc = 0;
@@ -495,7 +462,7 @@ static int mount_it(struct recording *r, struct err *err)
 	struct forget_opts f = {
 		.root = r->o->root,
 		.mnt = r->o->dir,
-		/* What waits for a sync is found out later, from the trace. */
+		/* The operations that wait for a sync are found out later, from the trace. */
 		.profile = profile_find("lazyfs"),
 		.allow_other = geteuid() == 0,
 		.subtype = "outage",
@@ -511,13 +478,26 @@ static int mount_it(struct recording *r, struct err *err)
 	return forget_mount(&f, inject_new(), &r->forget, err);
 }
 
+static int make_space(const struct strbuf *acked, struct err *err)
+{
+	auto_free char *options =
+		xasprintf("mode=755,size=%zu", SPACE_BYTES + (acked ? 2 * acked->len : 0));
+
+	if (mount("outage-record", SPACE_DIR, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options))
+		return err_set(err, -errno, "cannot mount a tmpfs on " SPACE_DIR ": %m");
+	return acked ? io_write_file(SPACE_DIR, ACKED_NAME, strbuf_str(acked), acked->len, 0644,
+				     err)
+		     : 0;
+}
+
 static int open_pipes(struct recording *r, int out[2], int errors[2], struct err *err)
 {
+	int rc = make_space(r->o->acked, err);
+
+	if (rc)
+		return rc;
 	if (pipe2(out, O_CLOEXEC) || pipe2(errors, O_CLOEXEC))
 		return err_set(err, -errno, "cannot make a pipe: %m");
-	if (mount("outage-record", SPACE_DIR, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
-		  "mode=755,size=64k"))
-		return err_set(err, -errno, "cannot mount a tmpfs on " SPACE_DIR ": %m");
 	if (mkfifo(ACK_FIFO, 0666) || chmod(ACK_FIFO, 0666))
 		return err_set(err, -errno, "cannot make the FIFO " ACK_FIFO ": %m");
 	/* For both: else each writer that goes would be the last, and a pipe that is closed is
@@ -539,10 +519,10 @@ static int record_mounted(struct recording *r, int out, int errors, struct err *
 
 	if (rc)
 		return rc;
-	/* Those that libfuse catches would end the server under the application. */
+	/* The signals that libfuse catches would end the server under the application. */
 	signals_catch(&signals, on_signal);
 	rc = tell_before(r, err);
-	list_processes(&r->before);
+	proc_tree(getpid(), &r->before);
 	/* From now on orphans are ours. */
 	if (!rc && prctl(PR_SET_CHILD_SUBREAPER, 1))
 		rc = err_set(err, -errno, "cannot adopt processes: %m");
@@ -558,37 +538,6 @@ static int record_mounted(struct recording *r, int out, int errors, struct err *
 	return rc ? rc : stopped;
 }
 
-static int write_map(const char *path, const char *text, struct err *err)
-{
-	auto_fd fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-		return err_set(err, -errno, "cannot write %s: %m", path);
-	return 0;
-}
-
-/* An ordinary user is allowed to mount in a user namespace, where the user stays who it is. */
-static int enter(struct err *err)
-{
-	uid_t uid = geteuid();
-	gid_t gid = getegid();
-	auto_free char *uids = xasprintf("%u %u 1", (unsigned)uid, (unsigned)uid);
-	auto_free char *gids = xasprintf("%u %u 1", (unsigned)gid, (unsigned)gid);
-
-	if (uid == 0)
-		return space_enter(err);
-	if (unshare(CLONE_NEWUSER))
-		return err_set(err, -errno,
-			       "cannot make a user namespace (%m); run it as root, or allow user "
-			       "namespaces (sysctl user.max_user_namespaces, and "
-			       "kernel.unprivileged_userns_clone where there is one)");
-	if (write_map("/proc/self/setgroups", "deny", err) ||
-	    write_map("/proc/self/uid_map", uids, err) ||
-	    write_map("/proc/self/gid_map", gids, err))
-		return err->code;
-	return space_enter(err);
-}
-
 int forget_record(const struct forget_record_opts *o, struct forget_record *out, struct err *err)
 {
 	struct recording r = { .o = o,
@@ -602,7 +551,7 @@ int forget_record(const struct forget_record_opts *o, struct forget_record *out,
 
 	*out = (struct forget_record){ .exit_code = -1 };
 	told_to_stop = 0;
-	int rc = enter(err);
+	int rc = space_enter_as_user(err);
 	if (!rc)
 		rc = open_pipes(&r, lines, errors, err);
 	if (!rc)
@@ -612,7 +561,7 @@ int forget_record(const struct forget_record_opts *o, struct forget_record *out,
 	if (!rc)
 		rc = mount_it(&r, err);
 	if (!rc)
-		rc = record_mounted(&r, lines[1], errors[1], err);
+		rc = record_mounted(&r, o->acked ? errors[1] : lines[1], errors[1], err);
 	forget_free(r.forget);
 	if (!rc && r.stacks)
 		rc = stacks_save(r.stacks, o->stacks, err);

@@ -4,10 +4,10 @@
  * to one directory.
  *
  * The mount lies over the directory, at the same path, in a mount namespace of its own: only the
- * application sees it, and the directory stays as it is. What the application prints, a line at a
- * time, is acknowledged: each line becomes a mark in the trace, before the next operation. Lines
- * written to a FIFO, which is named by OUTAGE_ACK, are marks in the same way ('outage ack' does
- * it). The FIFO is in that namespace, too: however the run ends, nothing of it is left.
+ * application sees it, and the directory stays as it is. Each line that the application prints is
+ * an acknowledgement: a mark in the trace, before the next operation. Lines written to a FIFO,
+ * which is named by OUTAGE_ACK, are marks in the same way ('outage ack' does it). The FIFO is in
+ * that namespace, too: however the run ends, nothing of it is left.
  *
  * To be called in a process of its own, which then is good for nothing else: it is in another mount
  * namespace, and all processes that the application left belong to it.
@@ -17,20 +17,29 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "base/vec.h"
+#include "base/words.h"
 #include "core/trace.h"
 
 struct forget_record_opts {
 	const char *dir;    /* absolute, without symbolic links; it is only covered */
 	const char *root;   /* a copy of it, which is changed */
-	const char *trace;  /* what to write */
+	const char *trace;  /* the trace's path */
 	const char *stacks; /* where to write who called (stack/table.h); NULL: nowhere */
 	const char *run;    /* for a shell */
-	const char *stop;   /* the same, when `run` has ended and left processes behind; or NULL */
-	bool kill;	    /* what `run` leaves behind is to be killed; that is no news */
+	/*
+	 * If it is no run but a restart after a crash: the lines that had been acknowledged, which
+	 * it finds in the file that OUTAGE_ACKED names, and how many events had happened, which is
+	 * in OUTAGE_CRASH_POINT. Its output is then no acknowledgement. NULL: it is the run.
+	 */
+	const struct strbuf *acked;
+	uint64_t point;
+	const char *stop; /* the same, when `run` has ended and left processes behind; or NULL */
+	bool kill; /* processes that `run` leaves behind are to be killed; they are not reported */
 	uint64_t timeout_ms;
 	uint64_t trace_max; /* bytes; a run that writes more is ended */
-	/* It is mounted: what shall stand in the trace before the first operation. NULL: nothing.
+	/*
+	 * The mount is there: adds the events that shall stand in the trace before the first
+	 * operation. NULL: nothing.
 	 */
 	int (*mounted)(void *ctx, int dir, struct trace *t, struct err *err);
 	void *ctx;
@@ -45,15 +54,15 @@ enum forget_record_end {
 
 struct forget_record {
 	enum forget_record_end end;
-	int exit_code, signal;	    /* of `run`; -1 and 0 if it did not end by itself */
-	int stop_code;		    /* of `stop`, or 0 */
-	uint64_t root_ino;	    /* of the directory in the trace */
-	uint64_t marks;		    /* acknowledgements */
-	struct vec_of(char *) left; /* processes that had to be ended: "4711 redis-server" */
+	int exit_code, signal; /* `run`'s; -1 and 0 if it did not end by itself */
+	int stop_code;	       /* `stop`'s, or 0 */
+	uint64_t root_ino;     /* the directory in the trace */
+	uint64_t marks;	       /* acknowledgements */
+	struct words left;     /* processes that had to be ended: "4711 redis-server" */
 	/* Files that were written outside of the directory, as far as that can be seen. */
-	struct vec_of(char *) outside;
-	uint64_t outside_more; /* that are not in the list */
-	bool outside_unknown;  /* nobody could look */
+	struct words outside;
+	uint64_t outside_more; /* files that are not in the list */
+	bool outside_unknown;  /* watching was impossible */
 	bool syncs_unseen;     /* sync(2) and syncfs(2) could not be watched for */
 	struct strbuf said;    /* the end of what it wrote to standard error */
 };

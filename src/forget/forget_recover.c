@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_recover.c - what a server that was killed left in ROOT: its journal, and its stash. What
- * was pending is undone, as a power cut would have it.
+ * forget_recover.c - undoes what a killed server left pending in ROOT, by its journal and its
+ * stash. The result is that of a power cut.
  *
- * R1: it may be killed itself, at any time; whoever comes next goes on where it was. What is undone
- *     is marked in the journal at once (forget_log.c), and the journal goes at the end.
- * R2: if something cannot be undone, nothing before it is either: nobody finds half of a ROOT
+ * R1: recovery may be killed itself, at any time; the next one goes on where it was. An undone
+ *     operation is marked in the journal at once (forget_log.c), and the journal goes at the end.
+ * R2: if something cannot be undone, nothing before it is either: ROOT is not left half undone
  *     without a word.
  *
- * R3: a directory that was made anew keeps the number that the journal knows it by, also for who
- *     comes next: the one that it has is in the journal (forget_log.c). It may be any that is free,
- *     so also one by which the journal means another directory that was removed.
+ * R3: a directory that was made anew keeps the number that the journal knows it by, also for the
+ *     next recovery: its new number is in the journal (forget_log.c). The new number may be any
+ *     that is free, so also one by which the journal means another directory that was removed.
  *
  * The journal names directories by their number. Where they are is found by walking ROOT; that
  * needs no privilege, and no descriptor for each of them.
@@ -215,8 +215,9 @@ static void places_named(struct undo_place *u, uint64_t ino, uint64_t dir, const
 }
 
 /*
- * What the journal calls a directory. 0: nothing. It has the number of one that was removed and is
- * elsewhere now; so it was made anew by who was killed before he could say so, and is empty.
+ * The journal's number for a directory. 0: nothing. A directory that has the number of one that was
+ * removed and is elsewhere now was made anew, by a recovery that was killed before it could say so,
+ * and is empty.
  */
 static uint64_t number_of(const struct recover_places *p, uint64_t ino)
 {
@@ -236,7 +237,7 @@ static uint64_t places_number(struct undo_place *u, uint64_t ino)
 	return number_of(container_of(u, struct recover_places, undo), ino);
 }
 
-/* It may have been there before: then it was found under the number that it has. */
+/* The directory may have been there before: then it was found under the number that it has. */
 static void places_remade(struct undo_place *u, uint64_t ino, int fd, uint64_t dir,
 			  const char *name)
 {
@@ -285,7 +286,7 @@ static int walk_one(struct recover_places *p, uint64_t dir_ino, dev_t dev, struc
 		if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) || st.st_dev != dev)
 			continue;
 		uint64_t ino = S_ISDIR(st.st_mode) ? number_of(p, st.st_ino) : st.st_ino;
-		/* What is bound somewhere inside of itself is read once. */
+		/* A directory that is bound somewhere inside of itself is read once. */
 		if (S_ISDIR(st.st_mode) && ino && ino != p->root_ino && !place_of(p, ino))
 			vec_push(todo, ino);
 		places_add(p, ino, dir_ino, e->d_name);
@@ -294,7 +295,10 @@ static int walk_one(struct recover_places *p, uint64_t dir_ino, dev_t dev, struc
 	return 0;
 }
 
-/* However deep it is, one directory is open at a time. What may not be read, nobody changed. */
+/*
+ * However deep it is, one directory is open at a time. A directory that may not be read was not
+ * changed.
+ */
 static int places_walk(struct recover_places *p, struct err *err)
 {
 	struct dirs_left todo = { 0 };
@@ -321,7 +325,7 @@ static int places_walk(struct recover_places *p, struct err *err)
 
 struct journal {
 	struct vec_of(struct undo) ops;	 /* in order */
-	struct vec_of(struct anew) anew; /* what was undone already, in the same order */
+	struct vec_of(struct anew) anew; /* operations already undone, in the same order */
 	uint64_t last;
 };
 
@@ -349,7 +353,7 @@ static bool is_settled(const struct undo *u)
 	return u->ino == UINT64_MAX;
 }
 
-/* What was undone counts for the number of a directory that this made. */
+/* An undone operation counts for the number of a directory that it made. */
 static void read_operation(struct journal *j, const unsigned char *body, size_t len, uint64_t at,
 			   const uint64_t *undone)
 {
@@ -385,7 +389,7 @@ static void read_journal(struct journal *j, unsigned char *data, size_t size)
 			return;
 		bool undone = body[0] == 'U', operation = undone || body[0] == 'I';
 		uint64_t anew = 0;
-		if (operation && len > OPERATION_HEAD) { /* what the hash does not know */
+		if (operation && len > OPERATION_HEAD) { /* the field that the hash leaves out */
 			anew = get_le64(body + 1);
 			body[0] = 'I';
 			put_le64(body + 1, 0);
@@ -535,7 +539,9 @@ int remove_tree(int dir, const char *name)
 	return rc;
 }
 
-/* What the journal does not need: removed things that are durable, copies that were not finished.
+/*
+ * Clears what the journal does not need: removed things that are durable, copies that were not
+ * finished.
  */
 static void clear_stash(int stash)
 {
@@ -556,8 +562,8 @@ static void clear_stash(int stash)
 }
 
 /*
- * Whoever may write to ROOT can put a stash there, with a journal that says what he likes: what is
- * not our own is not believed.
+ * A user who may write to ROOT can put a stash there, with a journal that says what he likes: a
+ * stash that is not our own is not believed.
  */
 int stash_check(int stash, const char *root, struct err *err)
 {
@@ -634,7 +640,7 @@ int recover_locked(int root_fd, const char *root, struct err *err)
 
 int root_lock(int root_fd, const char *root, bool wait, struct err *err)
 {
-	/* It may be for a moment only, by a guardian that is about to clear up. */
+	/* A guardian that is about to clear up may hold the lock for a moment. */
 	for (int i = 0; i < 100; i++) {
 		if (!flock(root_fd, LOCK_EX | LOCK_NB))
 			return 0;

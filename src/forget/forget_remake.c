@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * forget_remake.c - a directory that was removed while its removal waits for a sync: what it looked
- * like, and making it anew. It was empty, so that is all there is to it; only its number is another
- * one then.
+ * like, and making it anew. The directory was empty, so that is all there is to it; only its number
+ * is another one then.
  *
- * R1: making it again where it is, because whoever undid this was killed in between, changes
- *     nothing.
+ * R1: making it again where it is, because a recovery was killed in between, changes nothing.
  *
  * Its extended attributes are the undo's value, each as
  *
@@ -45,7 +44,10 @@ static void add_bytes(struct strbuf *out, const void *data, size_t len)
 	strbuf_add(out, data, len);
 }
 
-/* What may not be read cannot come back: a user sees no more of a directory that is his own. */
+/*
+ * An attribute that may not be read cannot come back: a user sees no more of a directory that is
+ * his own.
+ */
 static int note_xattrs(const char *path, struct strbuf *out)
 {
 	auto_free char *list = xmalloc(LIST_MAX), *value = xmalloc(VALUE_MAX);
@@ -108,7 +110,7 @@ static const char *next_bytes(const char **at, size_t *left, size_t *len)
 	return data;
 }
 
-/* Security modules and file systems may have given it some that nobody may set. */
+/* Security modules and file systems may have given it some that cannot be set. */
 static bool is_fatal(int error)
 {
 	return error != EPERM && error != EACCES && error != ENOTSUP;
@@ -140,7 +142,7 @@ static int set_looks(int fd, const struct undo *u)
 
 	if (rc)
 		return rc;
-	/* Who may not give directories away has none of others to make. */
+	/* A user who may not give directories away has none of others to make. */
 	if (fchownat(fd, "", u->uid, u->gid, AT_EMPTY_PATH) && (errno != EPERM || !geteuid()))
 		return -errno;
 	if (chmod(path.text, u->mode) || utimensat(AT_FDCWD, path.text, times, 0))

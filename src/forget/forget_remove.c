@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_remove.c - operations that take names away: unlink, rmdir, rename. They are done in ROOT
- * at once. Where they wait for a sync, how to take them back goes to the journal before that: a
- * file goes to the stash instead, with all its data; of a directory, which is empty, what it looked
- * like is written down (forget_remake.c). A directory cannot go to the stash: that needs the right
- * to write to it, and some file systems, such as overlayfs, do not move directories at all.
+ * forget_remove.c - operations that take names away: unlink, rmdir, rename. The operations are done
+ * in ROOT at once. Where they wait for a sync, how to take them back goes to the journal before
+ * that: a file goes to the stash instead, with all its data; an empty directory's attributes are
+ * written down (forget_remake.c). A directory cannot go to the stash: that needs the right to write
+ * to it, and some file systems, such as overlayfs, do not move directories at all.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -201,7 +201,7 @@ struct renaming {
 	struct node *p, *q; /* directories */
 	int from, to;
 	const char *name, *name2;
-	struct node *n, *old; /* what is renamed, and what it replaces, or NULL */
+	struct node *n, *old; /* the node that is renamed, and the one that it replaces, or NULL */
 	unsigned flags;
 };
 
@@ -274,7 +274,7 @@ static int rename_for_good(struct call *c, const struct renaming *r)
 
 	if (rc)
 		return rc;
-	caller_enter(c->req); /* whose whiteout it is */
+	caller_enter(c->req); /* the caller owns a whiteout */
 	rc = rename_now(r);
 	caller_leave(c->req);
 	return replaces ? name_went(c->f, r->old, kept, rc) : rc;

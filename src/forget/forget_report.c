@@ -19,7 +19,7 @@ struct reporting {
 	uint64_t now_ns, bytes;
 };
 
-/* More is told by nobody's clock. */
+/* Reports are no finer than milliseconds. */
 static uint64_t age_ms(const struct reporting *r, uint64_t since_ns)
 {
 	return since_ns && since_ns < r->now_ns ? (r->now_ns - since_ns) / 1000000 : 0;
@@ -63,15 +63,10 @@ static int report_range(void *ctx, const struct pagefile_risk *risk)
 	if (r->text)
 		range_text(r, risk, kinds[risk->kind]);
 	if (r->json) {
-		json_object(r->json);
-		json_kv_string(r->json, "kind", kinds[risk->kind]);
-		json_kv_uint(r->json, "offset", risk->offset);
-		json_kv_uint(r->json, "len", risk->len);
-		json_kv_uint(r->json, "first", risk->first);
-		json_kv_uint(r->json, "last", risk->last);
-		json_kv_double(r->json, "age_s", age_s(r, risk->since_ns));
-		json_kv_bool(r->json, "failed", risk->failed);
-		json_end(r->json);
+		json_object_of(r->json, KV("kind", kinds[risk->kind]), KV("offset", risk->offset),
+			       KV("len", risk->len), KV("first", risk->first),
+			       KV("last", risk->last), KV("age_s", age_s(r, risk->since_ns)),
+			       KV("failed", risk->failed));
 	}
 	return 0;
 }
@@ -93,15 +88,11 @@ static size_t report_files(struct reporting *r)
 			n++;
 			if (r->json) {
 				json_object(r->json);
-				json_kv_string(r->json, "path", r->path);
-				json_kv_uint(r->json, "inode", node->ino);
-				json_kv_uint(r->json, "size", pagefile_size(node->pf));
-				json_kv_uint(r->json, "durable_size",
-					     pagefile_durable_size(node->pf));
-				json_kv_uint(r->json, "dirty_bytes",
-					     pagefile_dirty_bytes(node->pf));
-				json_key(r->json, "ranges");
-				json_array(r->json);
+				json_kvs(r->json, KV("path", r->path), KV("inode", node->ino),
+					 KV("size", pagefile_size(node->pf)),
+					 KV("durable_size", pagefile_durable_size(node->pf)),
+					 KV("dirty_bytes", pagefile_dirty_bytes(node->pf)));
+				json_kv_array(r->json, "ranges");
 			}
 			pagefile_risks(node->pf, report_range, r);
 			if (r->json) {
@@ -161,12 +152,10 @@ static int report_pending(void *ctx, const struct pending_op *op)
 			    kind_name(op->kind), op->number, age_s(r, op->time_ns));
 	if (r->json) {
 		json_object(r->json);
-		json_kv_string(r->json, "kind", kind_name(op->kind));
-		json_kv_string(r->json, "path", strbuf_str(&from));
+		json_kvs(r->json, KV("kind", kind_name(op->kind)), KV("path", strbuf_str(&from)));
 		if (to.len)
 			json_kv_string(r->json, two ? "to" : "xattr", strbuf_str(&to));
-		json_kv_uint(r->json, "number", op->number);
-		json_kv_double(r->json, "age_s", age_s(r, op->time_ns));
+		json_kvs(r->json, KV("number", op->number), KV("age_s", age_s(r, op->time_ns)));
 		json_end(r->json);
 	}
 	return 0;
@@ -183,14 +172,12 @@ void report_risks(struct forget *f, struct strbuf *text, struct strbuf *json)
 		json_init(&j, json, false);
 		r.json = &j;
 		json_object(&j);
-		json_key(&j, "files");
-		json_array(&j);
+		json_kv_array(&j, "files");
 	}
 	files = report_files(&r);
 	if (json) {
 		json_end(&j);
-		json_key(&j, "metadata");
-		json_array(&j);
+		json_kv_array(&j, "metadata");
 	}
 	if (f->log) {
 		names_lock(f);
@@ -200,9 +187,8 @@ void report_risks(struct forget *f, struct strbuf *text, struct strbuf *json)
 	}
 	if (json) {
 		json_end(&j);
-		json_kv_uint(&j, "dirty_files", files);
-		json_kv_uint(&j, "dirty_bytes", r.bytes);
-		json_kv_uint(&j, "pending", pending);
+		json_kvs(&j, KV("dirty_files", files), KV("dirty_bytes", r.bytes),
+			 KV("pending", pending));
 		json_end(&j);
 	}
 	if (text)
@@ -250,12 +236,8 @@ static void report_usage(struct forget *f, struct strbuf *text, struct strbuf *j
 	if (!json)
 		return;
 	json_init(&j, json, false);
-	json_object(&j);
-	json_kv_uint(&j, "pages", pages);
-	json_kv_uint(&j, "pages_max", o->pages_max);
-	json_kv_uint(&j, "page_size", o->page_size);
-	json_kv_double(&j, "percent", part);
-	json_end(&j);
+	json_object_of(&j, KV("pages", pages), KV("pages_max", o->pages_max),
+		       KV("page_size", o->page_size), KV("percent", part));
 }
 
 struct fault_count {
@@ -270,7 +252,7 @@ static int count_fault(void *ctx, const struct fault *fault)
 	return 0;
 }
 
-/* What report_status() tells. */
+/* The figures that report_status() tells. */
 struct status {
 	uint64_t operations, lost, pages;
 	size_t pending;
@@ -296,7 +278,7 @@ static void status_text(struct forget *f, const struct status *s, struct strbuf 
 		    o->evict ? "; the oldest make room" : "", s->faults.waiting,
 		    plural(s->faults.waiting, "fault", "faults"), s->faults.done);
 	if (s->lost)
-		strbuf_addf(text, "what was not durable was lost %" PRIu64 " %s\n", s->lost,
+		strbuf_addf(text, "unsynced changes were lost %" PRIu64 " %s\n", s->lost,
 			    plural(s->lost, "time", "times"));
 	else
 		strbuf_adds(text, "nothing was lost yet\n");
@@ -314,15 +296,6 @@ static void status_text(struct forget *f, const struct status *s, struct strbuf 
 		strbuf_adds(text, "a sync does not sync ROOT's own file system\n");
 }
 
-static void path_json(struct json *j, const char *key, const char *path)
-{
-	json_key(j, key);
-	if (path)
-		json_string(j, path);
-	else
-		json_null(j);
-}
-
 static void status_json(struct forget *f, const struct status *s, struct strbuf *json)
 {
 	const struct pagecache_opts *o = pagecache_opts(f->cache);
@@ -330,26 +303,16 @@ static void status_json(struct forget *f, const struct status *s, struct strbuf 
 
 	json_init(&j, json, false);
 	json_object(&j);
-	json_kv_string(&j, "root", f->root_path);
-	json_kv_string(&j, "mnt", f->mnt_path);
-	json_kv_string(&j, "profile", f->opts.profile->name);
-	json_kv_uint(&j, "pid", (uint64_t)getpid());
-	json_kv_uint(&j, "operations", s->operations);
-	json_kv_uint(&j, "pages", s->pages);
-	json_kv_uint(&j, "pages_max", o->pages_max);
-	json_kv_uint(&j, "page_size", o->page_size);
-	json_kv_bool(&j, "evict", o->evict);
-	json_kv_uint(&j, "pending", s->pending);
-	json_kv_uint(&j, "lost", s->lost);
-	json_kv_uint(&j, "faults_waiting", s->faults.waiting);
-	json_kv_uint(&j, "faults_done", s->faults.done);
-	json_kv_bool(&j, "real_sync", f->opts.real_sync);
-	json_kv_uint(&j, "since", f->since_ns / 1000000000);
+	json_kvs(&j, KV("root", f->root_path), KV("mnt", f->mnt_path),
+		 KV("profile", f->opts.profile->name), KV("pid", (uint64_t)getpid()),
+		 KV("operations", s->operations), KV("pages", s->pages),
+		 KV("pages_max", o->pages_max), KV("page_size", o->page_size),
+		 KV("evict", o->evict), KV("pending", s->pending), KV("lost", s->lost),
+		 KV("faults_waiting", s->faults.waiting), KV("faults_done", s->faults.done),
+		 KV("real_sync", f->opts.real_sync), KV("since", f->since_ns / 1000000000));
 	auto_free char *now = forget_root_now(f);
-	path_json(&j, "root_now", now);
-	path_json(&j, "log", f->opts.log_path);
-	path_json(&j, "trace", f->opts.trace);
-	path_json(&j, "fifo", f->opts.fifo_path);
+	json_kvs(&j, KV("root_now", now), KV("log", f->opts.log_path), KV("trace", f->opts.trace),
+		 KV("fifo", f->opts.fifo_path));
 	json_end(&j);
 }
 
@@ -395,13 +358,9 @@ static int list_fault(void *ctx, const struct fault *fault)
 		strbuf_addch(l->text, '\n');
 	}
 	if (l->json) {
-		json_object(l->json);
-		json_kv_uint(l->json, "id", fault->id);
-		json_kv_string(l->json, "fault", strbuf_str(&fault->text));
-		json_kv_uint(l->json, "seen", fault->seen);
-		json_kv_bool(l->json, "done", fault->done);
-		json_kv_bool(l->json, "missed", fault->misfit);
-		json_end(l->json);
+		json_object_of(l->json, KV("id", fault->id), KV("fault", strbuf_str(&fault->text)),
+			       KV("seen", fault->seen), KV("done", fault->done),
+			       KV("missed", fault->misfit));
 	}
 	return 0;
 }
@@ -415,8 +374,7 @@ static void report_faults(struct forget *f, struct strbuf *text, struct strbuf *
 		json_init(&j, json, false);
 		l.json = &j;
 		json_object(&j);
-		json_key(&j, "faults");
-		json_array(&j);
+		json_kv_array(&j, "faults");
 	}
 	inject_each(f->faults, list_fault, &l);
 	if (json) {
@@ -439,17 +397,14 @@ static int add_fault(struct forget *f, const struct inject_command *c, struct st
 
 	if (rc)
 		return rc;
-	/* It is the set's now. */
+	/* The fault is the set's now. */
 	((struct inject_command *)(uintptr_t)c)->fault = NULL;
 	if (text)
 		strbuf_addf(text, "fault %" PRIu64 " waits%s\n", id,
 			    matches ? "" : "; nothing in the mount matches its path yet");
 	if (json) {
 		json_init(&j, json, false);
-		json_object(&j);
-		json_kv_uint(&j, "id", id);
-		json_kv_bool(&j, "matches", matches);
-		json_end(&j);
+		json_object_of(&j, KV("id", id), KV("matches", matches));
 	}
 	return 0;
 }
@@ -458,7 +413,7 @@ static int add_fault(struct forget *f, const struct inject_command *c, struct st
 static int lose(struct forget *f, const struct inject_command *c, struct strbuf *text,
 		struct strbuf *json, struct told_list *told, struct err *err)
 {
-	static const char sentence[] = "what was not durable is lost";
+	static const char sentence[] = "unsynced changes are lost";
 	enum lose_end end = c->kind == COMMAND_CRASH ? LOSE_AND_END : LOSE_GO_ON;
 	auto_strbuf risks = STRBUF_INIT, object = STRBUF_INIT;
 
@@ -467,7 +422,7 @@ static int lose(struct forget *f, const struct inject_command *c, struct strbuf 
 	if (f->half_undone)
 		return err_set(
 			err, -EIO,
-			"what was not durable could not be taken back, all of it: the mount "
+			"not all unsynced changes could be taken back: the mount "
 			"ends; mount %s again, which does the rest or says what is in the way",
 			f->root_path);
 	if (risks.len > 1) {
@@ -478,7 +433,7 @@ static int lose(struct forget *f, const struct inject_command *c, struct strbuf 
 	}
 	if (object.len)
 		strbuf_addf(json, "{\"done\":\"%s\",\"at_risk\":%s}", sentence, object.buf);
-	/* Somebody else was faster. */
+	/* Another command was faster. */
 	if (text && !risks.len)
 		report_say(text, NULL, sentence);
 	if (json && !object.len)
@@ -486,7 +441,7 @@ static int lose(struct forget *f, const struct inject_command *c, struct strbuf 
 	return 0;
 }
 
-/* Who waits looks whether its fault is still there. */
+/* Each waiting thread looks whether its fault is still there. */
 static void release_waiting(struct forget *f)
 {
 	pthread_mutex_lock(&f->wait_lock);
@@ -532,7 +487,7 @@ static int run(struct forget *f, const struct inject_command *c, struct strbuf *
 		if (!rc)
 			trace_note(f, "snapshot %s", c->name);
 		if (!rc)
-			report_say(text, json, "what is durable is kept");
+			report_say(text, json, "all that is durable is kept");
 		return rc;
 	case COMMAND_ROLLBACK:
 		rc = snapshot_rollback(f, c->name, told, err);

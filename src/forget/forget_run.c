@@ -22,7 +22,7 @@
 #include "forget/forget_place.h"
 #include "inject/inject.h"
 
-/* What LazyFS uses if its configuration does not say, in the working directory. */
+/* LazyFS's default if its configuration names no FIFO, in the working directory. */
 #define LAZYFS_FIFO "faults.fifo"
 
 /* One run, with what the options and the configuration together say. */
@@ -64,8 +64,8 @@ static void add_time(struct strbuf *out)
 }
 
 /*
- * Each line with the time, into the file at once, and to whoever watches. There may be very many,
- * of a report before a power cut: they are one write.
+ * Writes each line with the time, into the file at once, and to the watching terminal. There may be
+ * very many, of a report before a power cut: they are one write.
  */
 static void log_lines(void *ctx, const char *lines)
 {
@@ -99,7 +99,7 @@ static int open_log(struct mount_run *r, struct err *err)
 	r->log_fd = open(r->log, flags, 0644);
 	if (r->log_fd < 0)
 		return err_set(err, -errno, "cannot write the log %s: %m", r->log);
-	/* What another server is writing is not taken away from under it. */
+	/* A log that another server is writing to is not cut under it. */
 	if (!flock(r->log_fd, LOCK_EX | LOCK_NB) && !r->o->log_append)
 		(void)!ftruncate(r->log_fd, 0);
 	return 0;
@@ -213,7 +213,7 @@ static int take_paths(struct mount_run *r, struct err *err)
 	return rc;
 }
 
-/* What was said wins over the configuration; a LazyFS configuration means LazyFS's rules. */
+/* Options win over the configuration; a LazyFS configuration means LazyFS's rules. */
 static int take_profile(struct mount_run *r, struct err *err)
 {
 	const char *name = either(r->o->profile, r->config.profile);
@@ -255,13 +255,13 @@ static int take_cache(struct mount_run *r, struct err *err)
 		return err_set(
 			err, -EINVAL,
 			"a page of %llu bytes is not possible: a power of two from 512 to 1M is",
-			(unsigned long long)page);
+			llu(page));
 	if (block > page || page % block)
 		return err_set(
 			err, -EINVAL,
 			"blocks of %llu bytes do not fill a page of %llu; one must divide the "
 			"other",
-			(unsigned long long)block, (unsigned long long)page);
+			llu(block), llu(page));
 	uint64_t pages = bytes ? max(bytes / page, (uint64_t)1) : c->pages;
 	r->cache = (struct pagecache_opts){
 		.page_size = (uint32_t)page,
@@ -450,7 +450,7 @@ static enum forget_run_end end_of(struct mount_run *r, enum forget_end end)
 	return FORGET_RUN_UNMOUNTED;
 }
 
-/* Nobody may be there to hear a server in the background: the log and 'outage umount' tell it. */
+/* A server in the background may have no terminal: the log and 'outage umount' tell its failure. */
 static void tell_failure(struct mount_run *r, const char *why)
 {
 	if (r->log_fd >= 0)
@@ -478,7 +478,7 @@ static int serve(struct mount_run *r, enum forget_run_end *end, struct err *err)
 	rc = forget_serve(r->forget, &how, err);
 	if (rc || how == FORGET_LOST)
 		tell_failure(r, rc ? err->msg : lost);
-	/* What was asked before the end is answered. */
+	/* Requests from before the end are answered. */
 	forget_control_stop(steal(r->control));
 	if (!rc)
 		*end = end_of(r, how);

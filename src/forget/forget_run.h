@@ -26,9 +26,9 @@ struct forget_run_opts {
 	bool real_sync;
 	bool lazyfs; /* named so, and with its defaults */
 
-	/* A line for whoever watches, of any thread; NULL: nobody does. */
+	/* Shows a line, from any thread; NULL: lines are not shown. */
 	void (*say)(void *ctx, const char *line);
-	/* It is mounted and answers commands. */
+	/* The file system is mounted and answers commands. */
 	void (*ready)(void *ctx);
 	void *ctx;
 };

@@ -2,8 +2,8 @@
 /*
  * forget_snapshot.c - copies of what is durable, and going back to one.
  *
- * A snapshot is a directory in the stash: a copy of ROOT, in which what is pending was undone. It
- * stays when the mount ends, until somebody removes it.
+ * A snapshot is a directory in the stash: a copy of ROOT, in which what is pending was undone. A
+ * snapshot stays when the mount ends, until a command removes it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -48,7 +48,7 @@ static int collect_undo(void *ctx, const struct pending_op *op)
 	return 0;
 }
 
-/* What is pending is undone in the copy, with a copy of what is in the stash. */
+/* Undoes pending operations in the copy, with a copy of what is in the stash. */
 static int undo_in_copy(struct forget *f, struct recover_places *places, int stash)
 {
 	struct undo_list ops = { 0 };
@@ -117,7 +117,9 @@ int snapshot_take(struct forget *f, const char *name, struct err *err)
 
 /* ---- going back ---- */
 
-/* Names the snapshot while ROOT is being made from it: whoever finds it has to go on. */
+/*
+ * Names the snapshot while ROOT is being made from it: the next server that finds it has to go on.
+ */
 #define ROLLBACK "rollback"
 
 static int empty_root(int root)
@@ -235,7 +237,7 @@ static int rollback_inside(struct forget *f, const char *name, int tree, struct 
 				NULL);
 	if (rc)
 		return err_set(err, rc,
-			       "what is not durable cannot be taken back: %s; the mount ends, and "
+			       "unsynced changes cannot be taken back: %s; the mount ends, and "
 			       "the next one does it",
 			       strerror(-rc));
 	told_all(f, told);
@@ -300,8 +302,7 @@ int snapshot_list(struct forget *f, struct strbuf *text, struct strbuf *json, st
 	if (json) {
 		json_init(&j, json, false);
 		json_object(&j);
-		json_key(&j, "snapshots");
-		json_array(&j);
+		json_kv_array(&j, "snapshots");
 	}
 	while (d && (e = readdir(d))) {
 		if (e->d_name[0] == '.')

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_sync.c - what a sync makes durable: the data of a file, then what the log says.
+ * forget_sync.c - makes the data of a file durable, and then the operations of the log that a sync
+ * includes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,7 @@ int data_sync_sizes(struct forget *f)
 		pthread_mutex_unlock(&n->lock);
 		if (one)
 			forget_log(f, "the size of inode %llu could not be made durable: %s",
-				   (unsigned long long)n->ino, strerror(-one));
+				   llu(n->ino), strerror(-one));
 		rc = rc ? rc : one;
 		node_unref(f, n);
 	}
@@ -37,7 +38,7 @@ static bool is_full(int rc)
 	return rc == -ENOSPC || rc == -EDQUOT;
 }
 
-/* What was removed may be all that fills ROOT; a file system frees it now, and so do we. */
+/* Removed files may be all that fills ROOT; a file system frees their space now, and so do we. */
 int data_sync_freeing(struct forget *f, struct node *n)
 {
 	int rc, room;
@@ -74,8 +75,8 @@ static int really_sync(struct forget *f, struct node *n, bool data_only)
 }
 
 /*
- * What of it changes metadata: for a sync of data alone a size, or new space; else its time is
- * enough, which every write changes.
+ * Whether the sync includes metadata: for a sync of data alone a size, or new space; else the
+ * file's time is enough, which every write changes.
  */
 static bool has_metadata(struct forget *f, struct node *n, bool data_only)
 {
@@ -103,7 +104,9 @@ int data_sync_node(struct forget *f, struct node *n, bool data_only)
 	return rc;
 }
 
-/* As on Linux: what could not be written is taken for clean, unless the fault says otherwise. */
+/*
+ * As on Linux: data that could not be written is taken for clean, unless the fault says otherwise.
+ */
 static void fail_sync(struct call *c, struct node *n)
 {
 	if (c->act.keep_dirty)

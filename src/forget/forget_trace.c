@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_trace.c - what the application did, as a trace: its calls, where the files are that they
- * speak of, and marks at their place among them.
+ * forget_trace.c - records the application's calls as a trace: where their files are, and marks at
+ * their place among them.
  *
  * The trace lock is held while anything is written (K2 of forget_call.c).
  *
- * What was recorded must outlive the server, which may be killed. So the events that are gathered
- * for a frame go to the file when something persists or goes wrong, and every second. A write for
- * each event would be slow.
+ * The record must outlive the server, which may be killed. So the events that are gathered for a
+ * frame go to the file when something persists or goes wrong, and every second. A write for each
+ * event would be slow.
  */
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@
 #include "core/trace.h"
 #include "forget/forget_impl.h"
 
-/* What cannot be written any more is said once; the mount goes on. */
+/* A failure to write the trace is told once; the mount goes on. */
 static void end_trace(struct forget *f, const struct err *err)
 {
 	forget_log(f, "the trace ends here: %s", err->msg);

@@ -36,7 +36,7 @@ enum { UNDO_FIXED = 2 + 7 * 8 + 5 * 4, UNDO_TEXT_MAX = 1 << 20 };
 
 void stash_name(uint64_t seq, char out[32])
 {
-	snprintf(out, 32, "e%llu", (unsigned long long)seq);
+	snprintf(out, 32, "e%llu", llu(seq));
 }
 
 /* ---- doing it ---- */
@@ -58,13 +58,16 @@ static int unmake(const struct undo *u, struct undo_place *p, int dir)
 	int rc = result(unlinkat(dir, u->name[0], u->is_dir ? AT_REMOVEDIR : 0));
 
 	if (rc == -ENOENT)
-		return 0; /* it was never made (U1) */
+		return 0; /* the file was never made (U1) */
 	if (!rc)
 		p->named(p, u->ino, u->dir[0], u->name[0], false);
 	return rc;
 }
 
-/* A directory that is there was never removed (U1), or was made anew by who was killed then. */
+/*
+ * A directory that is there was never removed (U1), or was made anew by a process that was killed
+ * then.
+ */
 static int make_anew(const struct undo *u, struct undo_place *p, int dir, int slot, uint64_t ino)
 {
 	auto_fd fd = remake(u, dir, u->name[slot]);
@@ -91,7 +94,7 @@ static int bring_back(const struct undo *u, struct undo_place *p, int dir, int s
 		return make_anew(u, p, dir, slot, ino);
 	stash_name(u->seq, stashed);
 	if (!exists(p->stash, stashed))
-		return 0; /* it was never removed (U1) */
+		return 0; /* the file was never removed (U1) */
 	rc = result(renameat(p->stash, stashed, dir, u->name[slot]));
 	if (!rc)
 		p->named(p, ino, u->dir[slot], u->name[slot], true);
@@ -120,7 +123,7 @@ static int swap_back(const struct undo *u, struct undo_place *p, int dir, int di
 
 	if (fstatat(dir, u->name[0], &st, AT_SYMLINK_NOFOLLOW))
 		return -errno;
-	/* Never done (U1), or undone by who was killed then. */
+	/* Never done (U1), or undone by a process that was killed then. */
 	if (p->number && p->number(p, st.st_ino) == u->ino)
 		return 0;
 	rc = result(
@@ -168,7 +171,7 @@ int undo_apply(const struct undo *u, struct undo_place *p)
 	auto_fd dir = p->open(p, attribute ? u->ino : u->dir[0]);
 	auto_fd dir2 = two ? p->open(p, u->dir[1]) : -1;
 
-	if (dir < 0) /* what is not there any more has no attributes to set back */
+	if (dir < 0) /* a removed inode has no attributes to set back */
 		return attribute && (dir == -ENOENT || dir == -ESTALE) ? 0 : dir;
 	if (two && dir2 < 0)
 		return dir2;

@@ -10,12 +10,12 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/util.h"
+#include "sandbox/pass.h"
 
 #if defined(__x86_64__)
 #define NATIVE AUDIT_ARCH_X86_64
@@ -53,24 +53,9 @@ static int set_filter(void)
 /* A message with the descriptor, or with what went wrong. */
 void sync_watch_send(int socket)
 {
-	int fd = set_filter(), wrong = fd < 0 ? fd : 0;
-	struct iovec text = { &wrong, sizeof(wrong) };
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct msghdr msg = { .msg_iov = &text, .msg_iovlen = 1 };
+	int fd = set_filter(), wrong = min(fd, 0);
 
-	if (fd >= 0) {
-		msg.msg_control = control.room;
-		msg.msg_controllen = sizeof(control.room);
-		struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	}
-	(void)!sendmsg(socket, &msg, MSG_NOSIGNAL);
+	(void)!pass_send(socket, &wrong, sizeof(wrong), &fd, fd >= 0);
 	util_close(fd);
 	util_close(socket);
 }
@@ -79,25 +64,11 @@ void sync_watch_send(int socket)
 
 int sync_watch_receive(int socket)
 {
-	int wrong = -ECHILD, fd = -1;
-	struct iovec text = { &wrong, sizeof(wrong) };
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct msghdr msg = { .msg_iov = &text,
-			      .msg_iovlen = 1,
-			      .msg_control = control.room,
-			      .msg_controllen = sizeof(control.room) };
-	ssize_t n;
+	int wrong = 0, fds[PASS_MAX];
 
-	do
-		n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
-	if (c && c->cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd >= 0 ? fd : wrong ? wrong : -ECHILD;
+	if (pass_receive(socket, &wrong, sizeof(wrong), fds) == 1)
+		return fds[0];
+	return wrong ? wrong : -ECHILD;
 }
 
 /* sync concerns all file systems. */
@@ -122,7 +93,7 @@ bool sync_watch_answer(int fd, dev_t dev, void (*synced)(void *ctx, pid_t pid), 
 	if (!(p.revents & POLLIN))
 		return !(p.revents & (POLLHUP | POLLERR | POLLNVAL));
 	if (ioctl(fd, SECCOMP_IOCTL_NOTIF_RECV, &q))
-		return true; /* who asked was killed meanwhile */
+		return true; /* the asking process was killed meanwhile */
 	struct seccomp_notif_resp answer = { .id = q.id,
 					     .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
 	if (concerns(&q, dev))

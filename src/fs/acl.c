@@ -76,7 +76,7 @@ int acl_parse(const void *value, size_t len, struct acl *out)
 
 int acl_valid(const struct acl *acl)
 {
-	uint16_t next = OWNER; /* what may come: users after the owner, groups after theirs */
+	uint16_t next = OWNER; /* tags may come: users after the owner, groups after theirs */
 	bool needs_mask = false;
 
 	for (size_t i = 0; i < acl->n; i++) {
@@ -234,7 +234,7 @@ bool acl_inherit(struct reffs_inode *i, const struct reffs_inode *dir)
 		return false;
 	if (i->type == TREE_DIR)
 		acl_set(i, ACL_DEFAULT, &acl);
-	/* What was asked for and what the list grants: both must say so. */
+	/* A permission needs both: the mode asked for, and the directory's list. */
 	struct acl_entry *mask = find_entry(&acl, MASK);
 	struct acl_entry *group = mask ? mask : find_entry(&acl, GROUP_OWNER);
 	find_entry(&acl, OWNER)->perm &= i->mode >> 6 & 7;

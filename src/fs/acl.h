@@ -44,12 +44,12 @@ int acl_valid(const struct acl *acl);
 /* The mode that a list stands for. Returns whether the list says more than that. */
 bool acl_mode(const struct acl *acl, uint32_t *mode);
 
-/* What the list of an inode says about `want`; -ENODATA if there is none. */
+/* Asks the list of an inode about `want`; -ENODATA if there is none. */
 int acl_check(const struct reffs_inode *i, const struct reffs_cred *c, unsigned want);
 
 /*
- * What follows change an inode that is the caller's to change. acl_set() replaces a list, NULL is
- * none; acl_chmod() follows a change of the mode; acl_inherit() gives a new inode what its
+ * The functions below change an inode that is the caller's to change. acl_set() replaces a list,
+ * NULL is none; acl_chmod() follows a change of the mode; acl_inherit() gives a new inode what its
  * directory has for it, and false if that is nothing and the umask counts.
  */
 void acl_set(struct reffs_inode *i, const char *name, const struct acl *acl);

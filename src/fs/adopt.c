@@ -24,7 +24,7 @@ struct adopter {
 
 static int failed(const struct adopter *a, int rc, const char *path)
 {
-	return err_set(a->err, rc, "what a command left at %s cannot be followed: %s", path,
+	return err_set(a->err, rc, "the change of a command at %s cannot be followed: %s", path,
 		       strerror(-rc));
 }
 
@@ -76,7 +76,7 @@ static int remove_name(struct adopter *a, uint64_t dir, const char *name)
 	return rc ? rc : graft_unlink(a->r, dir, name);
 }
 
-/* Whether an inode may stand for an entry: what never changes of it is the same. */
+/* Whether an inode may stand for an entry: the attributes that never change are the same. */
 static bool may_be(const struct reffs *r, uint64_t ino, const struct tree_entry *e)
 {
 	struct reffs_attr attr;

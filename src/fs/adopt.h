@@ -3,9 +3,9 @@
  * adopt.h - makes the reference equal to what a walk found, where it cannot know what was done: a
  * command was run.
  *
- * What was at a path, and still is, stays the same inode if its type did, and with it the names it
- * shares; its changes are changes of that inode. A file under a new name is a new file: whether it
- * was moved there or copied, a walk cannot tell.
+ * A path's file stays the same inode if its type did, and with it the names it shares; its changes
+ * are changes of that inode. A file under a new name is a new file: whether it was moved there or
+ * copied, a walk cannot tell.
  */
 #ifndef FS_ADOPT_H
 #define FS_ADOPT_H

@@ -97,7 +97,7 @@ static void slot_share(struct reffs_inode *f, uint64_t index, struct page *page)
 	slot_add(f, index, page_ref(page), hash);
 }
 
-/* What becomes of a page that has lost its place: memory for the next one, or nothing. */
+/* Keeps a page that has lost its place as memory for the next one, or nothing. */
 static struct page *leave_page(struct page *old)
 {
 	if (old && old->refs == 1)

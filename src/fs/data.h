@@ -10,7 +10,7 @@
 
 /* A whole page that was made ahead, with its tree_page_hash() for the place where it goes. */
 struct data_page {
-	struct page *page; /* nobody else has it */
+	struct page *page; /* with no other reference */
 	struct hash128 hash;
 };
 
@@ -18,8 +18,9 @@ struct data_page {
 struct data_source {
 	void (*fill)(void *ctx, uint64_t offset, void *data, size_t len);
 	/*
-	 * The page for this place if there is one. The file takes it, and leaves the one that it
-	 * had there instead if nobody else has that; else NULL. As a member NULL: there are none.
+	 * The page for this place if there is one. The file takes the page, and leaves the one that
+	 * it had there instead if that has no other reference; else NULL. As a member NULL: there
+	 * are none.
 	 */
 	struct data_page *(*ready)(void *ctx, uint64_t index);
 	void *ctx;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* falloc.h - what of fallocate(2) can be said without a file. */
+/* falloc.h - the checks and results of fallocate(2) that need no file. */
 #ifndef FS_FALLOC_H
 #define FS_FALLOC_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * graft.h - puts a state together from parts: names, attributes and content that survived a crash,
- * taken one by one from what was recorded. Nobody's rights are asked for and no time passes; inode
- * numbers are the caller's. What cannot be (a name in a directory that is not there, a second
+ * taken one by one from what was recorded. Permissions are not checked and no time passes; inode
+ * numbers are the caller's. An impossible change (a name in a directory that is not there, a second
  * directory of the same name) is refused with -errno, and nothing changes.
  */
 #ifndef FS_GRAFT_H
@@ -23,7 +23,7 @@ int graft_make(struct reffs *r, uint64_t dir, const char *name, const struct gra
 int graft_link(struct reffs *r, uint64_t dir, const char *name, uint64_t ino);
 /* The last name takes the inode with it. A directory must be empty. */
 int graft_unlink(struct reffs *r, uint64_t dir, const char *name);
-/* What is at the new place goes; with `exchange` it comes to the old one. */
+/* The file at the new place goes; with `exchange` it comes to the old one. */
 int graft_rename(struct reffs *r, uint64_t dir, const char *name, uint64_t to_dir, const char *to,
 		 bool exchange);
 /* UINT32_MAX: as it is. */
@@ -41,7 +41,10 @@ bool graft_name_ok(const char *name);
 /* The sum over the paths of an inode, and of one path in a directory with that sum. */
 struct hash128 graft_names(const struct reffs_inode *inode);
 struct hash128 graft_path(struct hash128 dir, const char *name);
-/* What an inode would add to the hash of a state if it had these names. Times do not count. */
+/*
+ * The term that an inode would add to the hash of a state if it had these names. Times do not
+ * count.
+ */
 struct hash128 graft_term(const struct reffs_inode *inode, struct hash128 names);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * inode.c - the inodes of the current state, and those without a name.
  *
- * R1: the current state changes in place only while nobody else holds it; else a new one takes
+ * R1: the current state changes in place only while it has no other holder; else a new one takes
  *     its place first. So a state that was saved never changes.
  * R2: an orphan has link count 0 and is pinned.
  */
@@ -85,7 +85,7 @@ struct reffs_inode *inode_own(struct reffs *r, uint64_t ino)
 	return container_of(leaf, struct reffs_inode, node);
 }
 
-/* What the inode adds to the sums of its state, or of the orphans. */
+/* These two take an inode's term out of the sums of its state, or of the orphans, and put it in. */
 static void count_out(struct reffs *r, const struct reffs_inode *i)
 {
 	if (i->nlink) {

@@ -2,8 +2,8 @@
 /*
  * map.h - a persistent sorted map: many versions of it share all they have in common.
  *
- * It is a crit-bit tree: a branch names the first bit in which the keys below it differ, a leaf
- * holds key and value. Its shape depends on the keys alone, needs no balancing, and a change
+ * The map is a crit-bit tree: a branch names the first bit in which the keys below it differ, a
+ * leaf holds key and value. Its shape depends on the keys alone, needs no balancing, and a change
  * makes new nodes only between the root and one leaf. Keys are bytes, as if zeros followed for
  * ever: names (which hold no NUL), or numbers, most significant byte first. Leaves come in the
  * order of memcmp().
@@ -23,7 +23,7 @@
 
 struct map_node;
 
-/* What the map has to know of its leaves. */
+/* The facts that the map has to know of its leaves. */
 struct map_kind {
 	size_t key_at; /* where in the leaf its key is */
 	struct map_node *(*copy)(const struct map_node *leaf);
@@ -76,13 +76,13 @@ int map_each(const struct map_node *root, int (*leaf)(void *ctx, const struct ma
 	     void *ctx);
 
 /*
- * Calls back for each leaf of one map that is not the same leaf in the other, of both. What they
- * share costs nothing; of maps with little in common, some leaves that are the same may come, too.
+ * Calls back for each leaf of one map that is not the same leaf in the other, of both. Shared parts
+ * cost nothing; for maps with little in common, some leaves that are the same may come, too.
  */
 void map_differ(const struct map_node *a, const struct map_node *b,
 		void (*leaf)(void *ctx, const struct map_node *leaf), void *ctx);
 
-/* For whoever writes maps down and builds them again. */
+/* For code that writes maps down and builds them again. */
 bool map_children(const struct map_node *n, const struct map_node *child[2]); /* false: a leaf */
 /*
  * A branch above two maps, which it takes over; a leaf of each says how its keys begin. NULL, and
@@ -97,7 +97,7 @@ struct map_stats {
 };
 extern _Thread_local struct map_stats map_stats;
 
-/* A new node with one reference, for whoever makes leaves; the rest is not set. */
+/* A new node with one reference, for code that makes leaves; the rest is not set. */
 void *map_node_alloc(size_t size, const struct map_kind *kind, size_t bits);
 void map_node_free(void *node);
 

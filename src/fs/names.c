@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * names.c - what giving, taking and moving names does to a state: the directories' entries, link
- * counts, times, and the hashes of paths. Whether it is allowed was decided before (vfs_name.c,
- * vfs_rename.c).
+ * names.c - gives, takes and moves names in a state: the directories' entries, link counts, times,
+ * and the hashes of paths. Permissions were checked before (vfs_name.c, vfs_rename.c).
  */
 #include "fs/reffs_impl.h"
 
@@ -62,7 +61,7 @@ void name_new(struct reffs *r, uint64_t dir, const char *name, struct reffs_inod
 
 void name_link(struct reffs *r, uint64_t dir, const char *name, uint64_t ino)
 {
-	if (!inode_get(r, ino)->nlink) { /* what O_TMPFILE made */
+	if (!inode_get(r, ino)->nlink) { /* an inode that O_TMPFILE made */
 		struct reffs_inode *orphan = orphan_take(r, ino);
 
 		orphan->ctime = r->now;
@@ -107,7 +106,7 @@ struct moved {
 
 struct moving {
 	struct vec_of(struct moved) left;
-	struct moved dir; /* whose names are being gone through */
+	struct moved dir; /* the directory whose names are being gone through */
 };
 
 static int move_entry(void *ctx, const struct map_node *leaf)
@@ -140,7 +139,7 @@ static void change_path(struct reffs *r, uint64_t ino, struct hash128 from, stru
 	vec_release(&m.left);
 }
 
-/* What was moved from one directory to another, if it is a directory, counts as a link there. */
+/* A directory that was moved from one directory to another counts as a link there. */
 static void change_parent(struct reffs *r, uint64_t ino, uint64_t from, uint64_t to)
 {
 	if (from == to || inode_get(r, ino)->type != TREE_DIR)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * node.h - what a state consists of: inodes, names, pages, attributes.
+ * node.h - the parts of a state: inodes, names, pages, attributes.
  *
  * The hash of a state is the sum of the terms of its inodes. The term of an inode is the hash of
  * all that a user can see of it: type, mode, owner, size, content or target or device,
@@ -11,8 +11,8 @@
  * do not count: two states have the same hash iff tree_equal() would say so of their trees, but for
  * a collision of 128 bits. Link counts follow from the names and need no place of their own.
  *
- * The price: who moves a directory moves every path below it, and each inode there gets a new
- * term. Every other operation changes the terms of at most three inodes.
+ * The price: moving a directory moves every path below it, and each inode there gets a new term.
+ * Every other operation changes the terms of at most three inodes.
  *
  * N1: an inode is in the table of a state iff its link count is not 0. One that is open and has
  *     no name belongs to the reffs (orphans), not to any state.

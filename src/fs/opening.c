@@ -14,7 +14,7 @@
 
 enum { TMPFILE = O_TMPFILE & ~O_DIRECTORY };
 
-/* What the path led to. */
+/* The result of looking a path up. */
 struct found {
 	uint64_t ino;
 	uint64_t dir; /* that its last component is in */
@@ -93,7 +93,7 @@ static int find_or_create(struct reffs *r, const char *path, int flags, uint32_t
 	return rc;
 }
 
-/* With O_CREAT in a sticky directory, what others put there is not opened. */
+/* With O_CREAT in a sticky directory, files of others are not opened. */
 static bool is_protected(const struct reffs *r, const struct reffs_inode *i, uint64_t dir_ino)
 {
 	const struct reffs_inode *dir = inode_get(r, dir_ino);
@@ -144,7 +144,7 @@ static int open_found(struct reffs *r, const struct found *f, int flags)
 	if (f->want_dir && i->type != TREE_DIR)
 		return -ENOTDIR;
 	if (f->created)
-		return 0; /* whoever made it may use it, whatever the mode */
+		return 0; /* its maker may use the new file, whatever the mode */
 	rc = vfs_open(r, &r->cred, f->ino, flags);
 	if (!rc && inode_get(r, f->ino)->type == TREE_FIFO)
 		rc = open_fifo(r, f->ino, flags);

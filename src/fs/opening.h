@@ -7,8 +7,8 @@
 #include "fs/reffs_impl.h"
 
 /*
- * As exec_open_path(). 0 or -errno. What O_TMPFILE makes is an orphan, and the caller must give
- * it a handle at once.
+ * As exec_open_path(). 0 or -errno. A file that O_TMPFILE makes is an orphan, and the caller must
+ * give it a handle at once.
  */
 int file_open(struct reffs *r, const char *path, int flags, uint32_t mode, struct opened *out);
 /* An ARG_FILE argument: its handle, or its path opened with `flags` for this operation. */

@@ -2,7 +2,7 @@
 /*
  * ops.c - finds the function of an operation; and the operations that only open, close or sync.
  *
- * What is synced makes no difference here: the state is what a user sees while the system runs.
+ * A sync makes no difference here: the state is what a user sees while the system runs.
  */
 #include "fs/ops.h"
 
@@ -82,7 +82,7 @@ int64_t ref_drop_caches(struct reffs *r, const struct op *op)
 	return 0;
 }
 
-/* What a command does, only who runs it can tell: see reffs_adopt(). */
+/* A command's effect is known only where it runs: see reffs_adopt(). */
 int64_t ref_shell(struct reffs *r, const struct op *op)
 {
 	(void)r, (void)op;

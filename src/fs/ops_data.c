@@ -113,7 +113,7 @@ int64_t ref_mmapwrite(struct reffs *r, const struct op *op)
 	/* mmap(2) for writing needs both, and comes after the file has grown. */
 	if (!file_readable(&f) || !file_writable(&f))
 		return -EACCES;
-	/* Nobody asks for set-id bits when a page is written to. */
+	/* A write to a mapped page does not clear set-id bits. */
 	struct reffs_inode *own = inode_edit(r, f.ino);
 	len = data_write(own, offset, len, (struct data_source){ .fill = fill, .ctx = r },
 			 page_room(r));

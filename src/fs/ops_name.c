@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* ops_name.c - operations that make and remove names. They act on the last component itself. */
+/*
+ * ops_name.c - operations that make and remove names. The operations act on the last component
+ * itself.
+ */
 #include "fs/ops.h"
 
 #include <errno.h>

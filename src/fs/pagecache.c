@@ -9,9 +9,10 @@
  *
  * The cache's lock guards slabs, the count, and the order of use; it is held for short times, and
  * never while content is read or written. The order of locks is: a file's, then the cache's.
- * Evicting needs a second file's lock while the cache's is held; it is tried, so that nobody waits
- * in a circle. A file whose pages are in the order of use exists: whoever frees it takes them out
- * under the cache's lock, with the file's lock held, and cannot have that while an evictor does.
+ * Evicting needs a second file's lock while the cache's is held; it is tried, so that no two
+ * threads wait in a circle. A file whose pages are in the order of use exists: the thread that
+ * frees it takes them out under the cache's lock, with the file's lock held, and cannot have that
+ * while an evictor does.
  *
  * Many pages that are lost at once are given to a thread that frees them: giving memory back takes
  * longer than all the rest, and a power cut waits for nothing.
@@ -42,7 +43,7 @@ struct detached {
 };
 
 struct slab {
-	struct slab *prev, *next; /* those with free pages */
+	struct slab *prev, *next; /* slabs with free pages */
 	struct page *free;
 	uint32_t used;
 	size_t size;
@@ -324,7 +325,7 @@ static void *free_detached(void *arg)
 	return NULL;
 }
 
-/* What is still to be freed is. */
+/* Frees the rest, and ends the thread. */
 static void end_freer(struct pagecache *c)
 {
 	if (!c->has_freer)
@@ -368,7 +369,10 @@ bool pages_detach(struct pagefile *f)
 
 /* ---- evicting ---- */
 
-/* Whether this file's pages can be evicted by who is busy with `mine`; then its lock is held. */
+/*
+ * Whether this file's pages can be evicted by a thread that is busy with `mine`; then its lock is
+ * held.
+ */
 static bool can_evict(struct pagefile *f, const struct pagefile *mine)
 {
 	return f == mine || (f->ops->trylock && f->ops->trylock(f->ctx));
@@ -385,7 +389,7 @@ static struct page *victim(struct pagecache *c, const struct pagefile *mine)
 	return NULL;
 }
 
-/* What a sync failed to write is taken for clean, so it is just let go. */
+/* Pages that a sync failed to write are taken for clean, so they are just let go. */
 static int page_evict(struct pagecache *c, struct page *p)
 {
 	uint64_t start = p->index * c->opts.page_size, end = start + c->opts.page_size;

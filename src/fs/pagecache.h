@@ -2,10 +2,11 @@
 /*
  * pagecache.h - the content of files that was written and not synced.
  *
- * A file has a durable content, which somebody else keeps (a file below ROOT), and here what is
- * newer: pages, holes and sizes. Pages are made of blocks, the unit in which content is held and in
- * which what is at risk is reported. A block that is held is whole: what a write does not cover is
- * filled from the durable content by the caller's `fill`. One that is durable is held no longer.
+ * A file has a durable content, which the caller keeps (a file below ROOT), and here its newer
+ * content: pages, holes and sizes. Pages are made of blocks, the unit in which content is held and
+ * in which what is at risk is reported. A block that is held is whole: bytes that a write does not
+ * cover are filled from the durable content by the caller's `fill`. One that is durable is held no
+ * longer.
  *
  * C1: reading through here gives what a file system without faults would give.
  * C2: after a file was dropped, it reads as its durable content.
@@ -35,7 +36,7 @@ struct pagecache_opts {
 	uint32_t page_size;  /* a power of two, 512 to 1 MiB; 0: 4096 */
 	uint32_t block_size; /* divides it, at least 64; 0: the same */
 	uint64_t pages_max;  /* 0: no bound */
-	bool evict;	     /* at the bound; if not, what does not fit is durable at once */
+	bool evict;	     /* at the bound; if not, data that does not fit is durable at once */
 };
 
 struct pagecache;
@@ -72,7 +73,7 @@ enum { PAGEFILE_PIECES = 256 };
 /* To be freed with the file's lock held. */
 struct pagefile *pagefile_new(struct pagecache *c, uint64_t durable_size,
 			      const struct pagefile_ops *ops, void *ctx);
-void pagefile_free(struct pagefile *f); /* what is dirty is lost; NULL is fine */
+void pagefile_free(struct pagefile *f); /* dirty data is lost; NULL is fine */
 
 /* Size as an application sees it, and as a power cut would leave it. */
 uint64_t pagefile_size(const struct pagefile *f);
@@ -82,7 +83,7 @@ bool pagefile_is_clean(const struct pagefile *f);
 
 /*
  * `number`: of the operation, for reports. `time_ns`: when. -EFBIG beyond what a file can have. If
- * filling or evicting fails half way, what comes before is written, and the size says how much.
+ * filling or evicting fails half way, the part before is written, and the size says how much.
  */
 int pagefile_write(struct pagefile *f, const void *data, uint64_t offset, size_t len,
 		   uint64_t number, uint64_t time_ns) must_check;
@@ -105,7 +106,7 @@ int64_t pagefile_seek(struct pagefile *f, uint64_t offset, int whence,
 
 /*
  * Makes everything durable: a truncation, holes, the blocks that differ, in order of offset, and
- * the size. If it fails half way, what was not written is as dirty as before.
+ * the size. If it fails half way, unwritten data is as dirty as before.
  */
 int pagefile_sync(struct pagefile *f) must_check;
 /* The same for a range of bytes, as sync_file_range or an eviction would; the size only grows,
@@ -116,17 +117,20 @@ int pagefile_sync_range(struct pagefile *f, uint64_t offset, uint64_t len) must_
  * was set; with `grown` also a size that writes gave, so that the file ends in zeros.
  */
 int pagefile_sync_size(struct pagefile *f, bool grown) must_check;
-/* What is not durable is lost. Where pages are not evicted, this takes the same time for many. */
+/*
+ * Drops the content that is not durable. Where pages are not evicted, this takes the same time for
+ * many.
+ */
 void pagefile_drop(struct pagefile *f);
 /*
- * After a sync that failed: as on Linux, dirty pages are taken for clean. They read as they were
- * written until they are dropped or written again, but no later sync writes them.
+ * After a sync that failed: as on Linux, dirty pages are taken for clean. Failed pages read as they
+ * were written until they are dropped or written again, but no later sync writes them.
  */
 void pagefile_fail(struct pagefile *f);
 
 /*
- * What is at risk: blocks, joined where they touch, in order of offset; then holes; then the size.
- * Calls back with each; a non-zero return ends it and is given back.
+ * The parts at risk: blocks, joined where they touch, in order of offset; then holes; then the
+ * size. Calls back with each; a non-zero return ends it and is given back.
  */
 struct pagefile_risk {
 	enum { RISK_DATA, RISK_HOLE, RISK_SIZE } kind; /* RISK_SIZE: the bytes that come or go */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pagecache_impl.h - what the files of the page cache share. */
+/* pagecache_impl.h - shared by the files of the page cache. */
 #ifndef FS_PAGECACHE_IMPL_H
 #define FS_PAGECACHE_IMPL_H
 
@@ -69,18 +69,18 @@ struct pagefile {
 
 uint32_t pagecache_page_size(const struct pagecache *c);
 /*
- * A page for `index` of this file, which is in its tree then; all blocks are absent. It may evict
- * pages of the same file. -ENOSPC if the cache is full and does not evict.
+ * A page for `index` of this file, which is in its tree then; all blocks are absent. The call may
+ * evict pages of the same file. -ENOSPC if the cache is full and does not evict.
  */
 int page_take(struct pagefile *f, uint64_t index, struct page **out) must_check;
 /* Takes pages that were removed from their trees back; linked by `list`. */
 void pages_free(struct pagecache *c, struct page *list);
 /*
- * The file has none of its pages any more; they are freed later, by somebody who waits for nothing.
- * False: they are few, or in the order of use, and the caller lets go of them one by one.
+ * Takes all pages of the file away; the freer thread frees them later. False: they are few, or in
+ * the order of use, and the caller lets go of them one by one.
  */
 bool pages_detach(struct pagefile *f);
-/* It was used just now. */
+/* Marks a page as the last that was used. */
 void page_touch(struct pagecache *c, struct page *p);
 
 /* ---- pagesync.c ---- */

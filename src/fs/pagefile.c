@@ -61,7 +61,7 @@ static uint32_t block_size_of(const struct pagefile *f)
 	return pagecache_opts(f->cache)->block_size;
 }
 
-/* What the durable content shows where no block is held. */
+/* Reads the durable content where no block is held. */
 static int read_below(struct pagefile *f, unsigned char *data, uint64_t offset, size_t len)
 {
 	uint64_t end = durable_end(f), stop = offset + len;

@@ -15,7 +15,7 @@ struct pagenode;
 struct pagetree {
 	void *root; /* a page if height is 0, else a node; NULL: empty */
 	unsigned height;
-	struct pagenode *leaf; /* used last: what is near is found at once */
+	struct pagenode *leaf; /* used last: a near page is found at once */
 	uint64_t leaf_index;   /* of its first page, divided by 64 */
 };
 

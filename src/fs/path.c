@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * path.c - walks a path component by component, through links. It goes as the kernel does
+ * path.c - walks a path component by component, through links. The walk goes as the kernel's does
  * (link_path_walk in fs/namei.c), so that errors come in the same order: components that are not
- * the last are resolved on the way; what the last one means is left to the caller.
+ * the last are resolved on the way; the meaning of the last one is left to the caller.
  */
 #include "fs/path.h"
 
@@ -52,7 +52,7 @@ int walk_last(struct path_walk *w, uint64_t *ino)
 	return 0;
 }
 
-/* Takes the next component off *s; what follows its slashes stays. */
+/* Takes the next component off *s; the text behind its slashes stays. */
 static void take_component(struct path_walk *w, const char **s)
 {
 	w->last = *s;
@@ -118,7 +118,7 @@ int walk_begin(struct path_walk *w, const struct reffs *r, const struct reffs_cr
 	return walk_on(w, path);
 }
 
-/* With the sysctl, a link that somebody else put into a directory for all is not followed. */
+/* With the sysctl, a link that another user put into a directory for all is not followed. */
 static bool may_follow(const struct path_walk *w, const struct reffs_inode *link)
 {
 	const struct reffs_inode *dir = inode_get(w->r, w->dir);

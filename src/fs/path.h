@@ -17,11 +17,11 @@ struct path_walk {
 	const struct reffs *r;
 	const struct reffs_cred *c;
 	uint64_t dir;	  /* of the last component */
-	const char *last; /* the last component; what follows is the end, or slashes */
+	const char *last; /* the last component; behind it is the end, or slashes */
 	size_t last_len;
 	enum last_type last_type;
 	bool slashes;			   /* the path ended with them */
-	const char *stack[PATH_LINKS_MAX]; /* what is left to walk after a link in the middle */
+	const char *stack[PATH_LINKS_MAX]; /* the rest to walk after a link in the middle */
 	unsigned depth;
 	unsigned links;
 };
@@ -31,7 +31,7 @@ int walk_begin(struct path_walk *w, const struct reffs *r, const struct reffs_cr
 	       const char *path);
 /* The last component was a link: goes to the last component of its target. */
 int walk_follow(struct path_walk *w, const struct reffs_inode *link);
-/* What the last component is: its inode in *ino, or 0 if there is none. 0 or -errno. */
+/* Looks the last component up: its inode goes to *ino, or 0 if there is none. 0 or -errno. */
 int walk_last(struct path_walk *w, uint64_t *ino);
 
 /* As exec_open_parent(): the directory of the last component, and that component. */

@@ -5,8 +5,8 @@
  *
  * An operation is a member of groups: of those that concern the same name, the same directory, the
  * same inode, and so on. A group is a list in order, found by its key in a hash table; it is there
- * while it has members. What an operation needs is found when it becomes durable, never before: of
- * most groups only the member before it (which needs the one before that), the maker of a
+ * while it has members. The needs of an operation are found when it becomes durable, never before:
+ * from most groups only the member before it (which needs the one before that), the maker of a
  * directory, and for the removal of a directory all that is in it. Each of these becomes durable
  * itself, which pays for finding it.
  */
@@ -19,7 +19,7 @@ enum group_kind {
 	GROUP_ATTR,  /* id: inode; the same */
 	GROUP_XATTR, /* id: inode, and a name; the same */
 	GROUP_MOVES, /* of directories to other parents; the same */
-	GROUP_MAKER, /* id: inode; who makes it */
+	GROUP_MAKER, /* id: inode; its maker */
 	GROUP_DIR,   /* id: directory; all its entries */
 	GROUP_NAMES, /* id: inode; all its names */
 	GROUP_ATTRS, /* id: inode; all its attributes */
@@ -148,6 +148,7 @@ static void group_free(struct pending *l, struct group *g)
 {
 	struct group **at = &l->table[g->hash & (l->table_size - 1)];
 
+	assert(l->n_groups > 0 && !g->first && !g->last); /* P2: no group is empty */
 	while (*at != g)
 		at = &(*at)->chain;
 	*at = g->chain;
@@ -196,7 +197,7 @@ static unsigned n_slots(const struct pending_op *op)
 	return op->kind == PENDING_RENAME || op->kind == PENDING_SWAP ? 2 : 1;
 }
 
-/* What the other inode of an exchange is, nobody says: it may be a directory. */
+/* The other inode of an exchange is unknown: it may be a directory. */
 static bool moves_dir(const struct pending_op *op)
 {
 	return n_slots(op) == 2 && op->slot[0].dir != op->slot[1].dir &&
@@ -290,7 +291,9 @@ static void settle(struct pending *l, struct entry *e, pending_fn fn, void *ctx)
 		leave(l, &e->links[i]);
 	*(e->prev ? &e->prev->next : &l->first) = e->next;
 	*(e->next ? &e->next->prev : &l->last) = e->prev;
+	assert(l->n > 0);
 	l->n--;
+	assert(!l->n == !l->first && !l->first == !l->last);
 	if (fn)
 		fn(ctx, &e->op);
 	free(e);
@@ -375,13 +378,14 @@ static int by_order(const void *a, const void *b)
 	return (x->order > y->order) - (x->order < y->order);
 }
 
-/* What was chosen gets what it needs, and is put in order. */
+/* Adds to the chosen operations what they need, and puts them in order. */
 static size_t close_choice(struct pending *l)
 {
 	for (size_t i = 0; i < l->chosen.n; i++)
 		choose_needed(l, l->chosen.v[i]);
 	if (l->chosen.n)
 		qsort(l->chosen.v, l->chosen.n, sizeof(*l->chosen.v), by_order);
+	assert(l->chosen.n <= l->n); /* P1: each once */
 	return l->chosen.n;
 }
 
@@ -393,8 +397,10 @@ void pending_each_chosen(const struct pending *l, pending_fn fn, void *ctx)
 
 void pending_unchoose(struct pending *l, size_t n)
 {
-	while (l->chosen.n > n)
+	while (l->chosen.n > n) {
+		assert(vec_last(&l->chosen)->chosen);
 		l->chosen.v[--l->chosen.n]->chosen = false;
+	}
 }
 
 void pending_settle_chosen(struct pending *l, pending_fn durable, void *ctx)

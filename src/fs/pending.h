@@ -7,8 +7,8 @@
  * directory that the other needs, or if both move a directory from one parent to another: of two
  * such moves the second alone could put a directory below itself.
  *
- * P1: if an operation is durable, so is every earlier one that it conflicts with. What is pending
- *     can therefore be undone in reverse order, whatever became durable in between.
+ * P1: if an operation is durable, so is every earlier one that it conflicts with. The pending
+ *     operations can therefore be undone in reverse order, whatever became durable in between.
  * P2: adding, and each operation that becomes durable, costs the same whatever else is pending.
  *
  * The log knows nothing of how an operation is undone: that is the caller's, in `undo`. Not
@@ -60,47 +60,48 @@ void pending_free(struct pending *l); /* nothing must be pending */
  */
 void pending_add(struct pending *l, const struct pending_op *op);
 
-/* What is settled, one after the other: durable, or undone. */
+/* Takes the settled operations, one after the other: durable, or undone. */
 typedef void (*pending_fn)(void *ctx, const struct pending_op *op);
 
 /*
  * A sync of `ino`, which has unsynced data or size or not (it decides if a sync does anything under
- * PROFILE_ALL; a `data_only` one needs data, or a file that is new). What becomes durable leaves
- * the log, in order, each with a call of `durable`, which must not use the log and may be NULL.
+ * PROFILE_ALL; a `data_only` one needs data, or a file that is new). The operations that become
+ * durable leave the log, in order, each with a call of `durable`, which must not use the log and
+ * may be NULL.
  */
 void pending_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only, bool has_data,
 		  pending_fn durable, void *ctx);
 /* The same for everything. */
 void pending_sync_all(struct pending *l, pending_fn durable, void *ctx);
 /*
- * The last name of `ino` is gone for good, and nobody has it open: its attributes cannot come back,
- * and its number may be given to another. What is pending of them is settled as durable.
+ * The last name of `ino` is gone for good, and the file is not open: its attributes cannot come
+ * back, and its number may be given to another. Its pending operations are settled as durable.
  */
 void pending_gone(struct pending *l, uint64_t ino, pending_fn durable, void *ctx);
 /*
- * Whatever `keep` says shall survive becomes durable, with all it needs (P1), and all before it if
- * the profile is in_order; in order. Then the rest is undone in reverse order, and the log is
- * empty. NULL: nothing survives.
+ * The operations that `keep` says shall survive become durable, with all they need (P1), and all
+ * before them if the profile is in_order; in order. Then the rest is undone in reverse order, and
+ * the log is empty. NULL: nothing survives.
  */
 void pending_cut(struct pending *l, bool (*keep)(void *ctx, const struct pending_op *op),
 		 pending_fn durable, pending_fn undo, void *ctx);
 
 /*
- * The same in steps, for who has something to do first that may fail. Something is chosen, always
- * with all that it needs, and told in order; then either it is settled, or the choice is taken
- * back, and nothing has happened. Between these steps nothing may be added.
+ * The same in steps, for a caller with something to do first that may fail. Something is chosen,
+ * always with all that it needs, and told in order; then either it is settled, or the choice is
+ * taken back, and nothing has happened. Between these steps nothing may be added.
  */
 
-/* What a sync makes durable; as pending_sync(). Gives how many. */
+/* Chooses the operations that a sync makes durable; as pending_sync(). Gives how many. */
 size_t pending_choose_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only,
 			   bool has_data);
 size_t pending_choose_all(struct pending *l);
-/* What survives a power cut; as pending_cut(). */
+/* Chooses the operations that survive a power cut; as pending_cut(). */
 size_t pending_choose_kept(struct pending *l, bool (*keep)(void *ctx, const struct pending_op *op),
 			   void *ctx);
 size_t pending_choose_gone(struct pending *l, uint64_t ino);
 void pending_each_chosen(const struct pending *l, pending_fn fn, void *ctx);
-/* All but the first `n` are not chosen any more; what is left has all it needs. */
+/* All but the first `n` are not chosen any more; the ones left have all they need. */
 void pending_unchoose(struct pending *l, size_t n);
 void pending_settle_chosen(struct pending *l, pending_fn durable, void *ctx);
 /* All that is left is undone, in reverse order. */
@@ -114,7 +115,7 @@ bool pending_commits(const struct pending *l, uint64_t ino, bool is_dir, bool da
 		     bool has_data);
 
 /*
- * What the newest operation cannot be durable without, of what is still pending: each that it needs
+ * The pending operations that the newest operation cannot be durable without: each that it needs
  * directly. Under a profile that is in_order that is the one before it as well.
  */
 void pending_needs(const struct pending *l, pending_fn need, void *ctx);

@@ -27,7 +27,7 @@ bool perm_owns(const struct reffs_cred *c, const struct reffs_inode *i)
 	return c->uid == i->uid || perm_capable(c, REFFS_CAP_FOWNER);
 }
 
-/* What the mode and the list say; capabilities come after it. */
+/* The permissions by mode and list; capabilities come after them. */
 static int by_mode(const struct reffs_cred *c, const struct reffs_inode *i, unsigned want)
 {
 	uint32_t mode = i->mode;
@@ -41,7 +41,10 @@ static int by_mode(const struct reffs_cred *c, const struct reffs_inode *i, unsi
 			if (rc != -ENODATA)
 				return rc;
 		}
-		/* Only if it makes a difference: to know all groups of somebody can cost. */
+		/*
+		 * Asks for groups only if they make a difference: to know all groups of a user can
+		 * cost.
+		 */
 		if ((want & (mode ^ (mode >> 3))) && perm_in_group(c, i->gid))
 			mode >>= 3;
 	}

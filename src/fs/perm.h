@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* perm.h - who may do what: modes, owners, groups, capabilities, access control lists. */
+/* perm.h - permissions: modes, owners, groups, capabilities, access control lists. */
 #ifndef FS_PERM_H
 #define FS_PERM_H
 
@@ -23,7 +23,7 @@ bool perm_sticky(const struct reffs_cred *c, const struct reffs_inode *dir,
 		 const struct reffs_inode *i);
 /* A set-group-id bit is for those who are in the group. */
 bool perm_may_setgid(const struct reffs_cred *c, uint32_t gid);
-/* The mode after somebody wrote, or changed the owner: without the set-id bits that must go. */
+/* The mode after a write, or a change of the owner: without the set-id bits that must go. */
 uint32_t perm_drop_setid(const struct reffs_cred *c, const struct reffs_inode *i);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pickle.h - what writing and reading a file of states (reffs_pool.h) share. */
+/* pickle.h - shared by the writer and the reader of a file of states (reffs_pool.h). */
 #ifndef FS_PICKLE_H
 #define FS_PICKLE_H
 
@@ -20,7 +20,7 @@ enum record {
 #define PICKLE_MAGIC "OUTREFFS"
 enum { PICKLE_TIMES = 1, PICKLE_HEAD = 16, PICKLE_TAIL = 16 };
 
-/* For fuzzing: a wrong checksum does not matter, so that what is behind it gets tried. */
+/* For fuzzing: a wrong checksum does not matter, so that the code behind it gets tried. */
 extern bool pickle_any_sum;
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pickle_read.c - a file of states, read as what it is: bytes from anybody.
+ * pickle_read.c - reads a file of states, which may come from a stranger.
  *
  * Each node is checked when it comes, by what is known of the nodes it refers to, and gets sums of
- * its own: so nothing that is shared is gone through twice. What can be seen only of a whole state
- * (names, links, the way from the root) is checked for each state.
+ * its own: so nothing that is shared is gone through twice. Properties of a whole state (names,
+ * links, the way from the root) are checked for each state.
  */
 #include <endian.h>
 #include <errno.h>
@@ -36,7 +36,7 @@ struct pickle_node {
 	uint64_t n, pages;
 	uint64_t last;		      /* the highest index of a slot, or inode number */
 	const struct page_slot *tail; /* the slot with that index */
-	struct reffs_state *state;    /* that has this table and was found right */
+	struct reffs_state *state;    /* a state that has this table and was found right */
 };
 
 struct reader {
@@ -374,7 +374,7 @@ static int read_inode(struct reader *rd, struct pickle_node *out)
 
 /* ---- states ---- */
 
-/* What is known of the inodes of a state after a walk from its root. */
+/* The facts about the inodes of a state after a walk from its root. */
 struct walked {
 	struct reader *rd;
 	const struct pickle_node *table;

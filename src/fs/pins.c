@@ -32,7 +32,7 @@ static void grow(struct pins *p)
 	*p = bigger;
 }
 
-/* Those that follow might not be found across a gap: each is put where it belongs now. */
+/* The pins behind might not be found across a gap: each is put where it belongs now. */
 static void empty_place(struct pins *p, size_t i)
 {
 	p->v[i] = (struct pin){ 0 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * profile.h - what an application may count on: which of its operations survive a power cut, by
- * what it synced. Each rule, with its source, or marked as assumed, is in doc/profiles.md.
+ * profile.h - the promises that an application may count on: which of its operations survive a
+ * power cut, by what it synced. Each rule, with its source, or marked as assumed, is in
+ * doc/profiles.md.
  */
 #ifndef FS_PROFILE_H
 #define FS_PROFILE_H
@@ -9,11 +10,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What becomes durable with a sync, besides the data of a file that is synced. */
+/* The operations that become durable with a sync, besides the data of a file that is synced. */
 enum profile_sync {
 	PROFILE_OWN,   /* the attributes of what is synced; of a directory also its entries */
 	PROFILE_NAMES, /* the same, and the names of it, with the directories they need */
-	PROFILE_ALL,   /* everything before it, if what is synced has anything pending */
+	PROFILE_ALL,   /* everything before it, if the synced file has anything pending */
 };
 
 struct profile {

@@ -86,7 +86,7 @@ void reffs_restore(struct reffs *r, struct reffs_state *s)
 	inode_forget(r);
 }
 
-/* What an operation removed is there again: it is open, but no orphan any more. */
+/* Inodes that an operation removed may be back: they are open, but no orphans any more. */
 static void adopt_orphans(struct reffs *r, const struct reffs_state *s)
 {
 	for (size_t i = 0; i < r->handles.n; i++) {

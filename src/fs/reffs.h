@@ -24,17 +24,17 @@ struct reffs;
 struct reffs_state; /* reference-counted */
 
 /*
- * What file systems and hosts differ in. All zeros is ext4 with blocks of 4096 bytes on a host
- * without restrictions, but for reflink, which works. Where kernels differ (some wrong mixtures
- * of flags), the answer is that of Linux 6.12 and later.
+ * The differences between file systems, and between hosts. All zeros is ext4 with blocks of 4096
+ * bytes on a host without restrictions, but for reflink, which works. Where kernels differ (some
+ * wrong mixtures of flags), the answer is that of Linux 6.12 and later.
  */
 struct reffs_opts {
 	mode_t root_mode; /* 0: 0755 */
-	uid_t uid;	  /* owner of the root, and who performs the operations of workloads */
+	uid_t uid;	  /* owner of the root, and user of the operations of workloads */
 	gid_t gid;
 	uint64_t file_max;  /* the largest file; 0: ext4's, 2^44 - 4096 bytes */
 	uint32_t link_max;  /* the most names of a file; 0: ext4's, 65000 */
-	uint32_t dio_align; /* what direct I/O has to be aligned to; 0: 512 bytes */
+	uint32_t dio_align; /* the alignment of direct I/O; 0: 512 bytes */
 	uint64_t pages_max; /* the most pages and inodes of all files together; 0: no limit */
 	uint64_t inodes_max;
 	int full_error;	    /* beyond that; 0: -ENOSPC; -EDQUOT, say */
@@ -72,10 +72,10 @@ void reffs_state_unref(struct reffs_state *s); /* NULL is fine */
 struct hash128 reffs_state_hash(const struct reffs_state *s);
 
 /*
- * Performs operation `i` of a workload as whoever reffs_become() said, at first as the user of the
- * options with all capabilities, with the result that exec_op() would have on a real file
- * system: what the system call returns, or -errno. Content is that of content.h. Handles stay
- * open from call to call, whatever the workload, until closed or until reffs_restore().
+ * Performs operation `i` of a workload with the credentials of reffs_become(), at first as the user
+ * of the options with all capabilities, with the result that exec_op() would have on a real file
+ * system: what the system call returns, or -errno. Content is that of content.h. Handles stay open
+ * from call to call, whatever the workload, until closed or until reffs_restore().
  */
 int64_t reffs_op(struct reffs *r, const struct workload *w, size_t i);
 /*
@@ -84,7 +84,7 @@ int64_t reffs_op(struct reffs *r, const struct workload *w, size_t i);
  * taken when operation 0, or one of another workload than before, is performed.
  */
 void reffs_begin(struct reffs *r, const struct workload *w);
-/* Who performs operations from now on; what it points to must stay. */
+/* Sets who performs operations from now on; the credentials must stay. */
 struct reffs_cred;
 void reffs_become(struct reffs *r, const struct reffs_cred *cred);
 
@@ -105,7 +105,7 @@ struct reffs_attr {
 	uint64_t rdev;		/* as of makedev(3) */
 	const char *target;	/* of a symbolic link, else NULL */
 	struct hash128 content; /* tree_content_hash() of a file */
-	uint64_t pages;		/* that were written, of a file */
+	uint64_t pages;		/* written ones, of a file */
 	struct tree_time atime, mtime, ctime, btime;
 };
 

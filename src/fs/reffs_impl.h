@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* reffs_impl.h - what the files of this room share and others do not see. */
+/* reffs_impl.h - shared by the files of this room, and not seen by others. */
 #ifndef FS_REFFS_IMPL_H
 #define FS_REFFS_IMPL_H
 
 #include "fs/node.h"
 #include "fs/vfs.h"
 
-/* What open(2) leaves behind. There is no position: every operation says where it acts. */
+/* A file as open(2) leaves it. There is no position: every operation says where it acts. */
 struct opened {
 	uint64_t ino;
-	int flags; /* those of open(2) */
+	int flags; /* open(2)'s */
 };
 
 struct handle {
@@ -56,7 +56,7 @@ struct reffs {
 	struct map_node *orphans;
 	uint64_t n_orphans, orphan_pages;
 
-	/* Operations of workloads: who performs them, and what they left open. */
+	/* Operations of workloads: their user, and what they left open. */
 	struct reffs_cred cred;
 	struct vec_of(struct handle) handles;
 
@@ -136,7 +136,7 @@ int vfs_find(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const ch
 int may_create(const struct reffs_cred *c, const struct reffs_inode *dir);
 int may_delete(const struct reffs *r, const struct reffs_cred *c, const struct reffs_inode *dir,
 	       uint64_t ino, bool want_dir);
-/* A new inode made in a directory, which decides about its group. It has no name yet. */
+/* A new inode made in a directory, which decides about its group. The inode has no name yet. */
 struct reffs_inode *inode_make(struct reffs *r, const struct reffs_cred *c,
 			       const struct reffs_inode *dir, enum tree_type type, uint32_t mode);
 
@@ -146,9 +146,9 @@ struct data_source;
 /* vfs_write() of what comes from somewhere else. */
 int64_t write_from(struct reffs *r, const struct reffs_cred *c, uint64_t ino,
 		   struct data_source from, uint64_t offset, uint64_t len, int flags);
-/* What becomes of set-id bits and capabilities of a file that somebody changes. */
+/* Takes away set-id bits and capabilities of a file that is changed. */
 void drop_privileges(const struct reffs_cred *c, struct reffs_inode *i);
-/* Somebody read it: sets the access time if the options say so. */
+/* A file was read: sets the access time if the options say so. */
 void note_access(struct reffs *r, const struct reffs_inode *i);
 
 /* ---- vfs_xattr.c ---- */

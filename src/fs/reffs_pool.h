@@ -10,9 +10,9 @@
  *	16      records; the last is of type 0
  *	end  16 XXH3-128 of all that comes before, low half first
  *
- * A record is a type of one byte and what follows from it. Those of type 1 to 7 are nodes, which
+ * A record is a type of one byte and what follows from it. Records of type 1 to 7 are nodes, which
  * are numbered from 1 in the order in which they come; a record refers to nodes before it by
- * number, 0 for none, so that what is shared is written once.
+ * number, 0 for none, so that shared nodes are written once.
  *
  *	0  the end
  *	1  page		4096 bytes, not all zeros
@@ -28,8 +28,8 @@
  *			u32 slots or entries, u32 target, u32 attributes
  *	8  state	u64 key, u32 inodes
  *
- * What is read is not trusted: a state that is taken has gone through every check that there is for
- * a state made by calls (N1 to N4 of node.h, one way from the root to every directory).
+ * A file is not trusted: a state that is taken has gone through every check that there is for a
+ * state made by calls (N1 to N4 of node.h, one way from the root to every directory).
  */
 #ifndef FS_REFFS_POOL_H
 #define FS_REFFS_POOL_H
@@ -63,9 +63,9 @@ int reffs_pickle_file(const struct reffs_pool *p, const uint64_t *key, const cha
 		      struct err *err) must_check;
 /*
  * Adds what is there to the pool, in place of what is under the same keys; all of it or nothing.
- * Numbers that `r` gives to new inodes are beyond those that were read. Two reffs that both went
- * on from one file can give one number to different inodes: who cares sets reffs_opts.first_ino,
- * and calls reffs_skip_inos().
+ * Numbers that `r` gives to new inodes are beyond those that were read. Two reffs that both went on
+ * from one file can give one number to different inodes: a caller to whom that matters sets
+ * reffs_opts.first_ino, and calls reffs_skip_inos().
  */
 int reffs_load(struct reffs *r, struct reffs_pool *p, const void *data, size_t len, struct err *err)
 	must_check;

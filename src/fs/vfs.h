@@ -2,9 +2,9 @@
 /*
  * vfs.h - the reference file system by inode numbers: what a kernel asks of a file system.
  *
- * Each call acts for somebody, whose credentials are an argument, and is allowed or refused as
- * Linux would. 0 or more is success, below is -errno; a call that fails changes nothing. An inode
- * that is not there any more is -ESTALE. Names are single components; "." and ".." are not names.
+ * Each call acts with credentials, which are an argument, and is allowed or refused as Linux would.
+ * 0 or more is success, below is -errno; a call that fails changes nothing. An inode that is not
+ * there any more is -ESTALE. Names are single components; "." and ".." are not names.
  *
  * Paths are resolved by vfs_path(). The operations of workloads (reffs_op()) are made of these
  * calls: there is one implementation of each rule.
@@ -29,7 +29,7 @@ enum reffs_cap {
 	REFFS_CAPS_ALL = (1 << 8) - 1,
 };
 
-/* Root is who has all capabilities, not who has number 0. */
+/* Root is the user with all capabilities, not the one with number 0. */
 struct reffs_cred {
 	uint32_t uid, gid;
 	const uint32_t *groups; /* the supplementary ones */
@@ -43,7 +43,7 @@ struct reffs_cred {
 /* Number 0 with all capabilities and no umask. */
 extern const struct reffs_cred reffs_root;
 
-/* What time it is from now on; there is no other clock. It starts at 0. */
+/* Sets the time; there is no other clock. The time starts at 0. */
 void reffs_set_time(struct reffs *r, struct tree_time now);
 
 /* ---- inodes ---- */
@@ -63,7 +63,7 @@ enum vfs_set {
 };
 
 struct vfs_setattr {
-	unsigned set; /* enum vfs_set; what chown(2) asks for: VFS_SET_UID, even of nobody */
+	unsigned set; /* enum vfs_set; chown(2) sets VFS_SET_UID, even with no new owner */
 	uint32_t mode;
 	uint32_t uid, gid; /* UINT32_MAX: as it is */
 	uint64_t size;
@@ -83,9 +83,9 @@ struct vfs_statfs {
 void vfs_statfs(struct reffs *r, struct vfs_statfs *out);
 
 /*
- * An inode that is pinned does not go with its last name. Whoever keeps a number for longer than a
- * call pins it; an open file is one that is pinned. Pins are not part of a state, nor are inodes
- * without a name: after a restore, such a number is -ESTALE.
+ * An inode that is pinned does not go with its last name. A caller that keeps a number for longer
+ * than a call pins it; an open file is one that is pinned. Pins are not part of a state, nor are
+ * inodes without a name: after a restore, such a number is -ESTALE.
  */
 void vfs_pin(struct reffs *r, uint64_t ino, uint64_t n);
 void vfs_unpin(struct reffs *r, uint64_t ino, uint64_t n);
@@ -137,7 +137,7 @@ struct vfs_dirent {
 	uint64_t cookie;
 };
 
-/* What one reader of a directory keeps from call to call; all zeros at first. */
+/* The state of one reader of a directory, kept from call to call; all zeros at first. */
 struct vfs_dir {
 	struct map_node *map;
 	struct vfs_dir_slot *v; /* in the order of cookies */
@@ -154,8 +154,8 @@ void vfs_dir_release(struct vfs_dir *d);
 enum { VFS_OPEN_EXEC = 0x20 };
 
 /*
- * Whether a file may be opened with these flags of open(2); with O_TRUNC it is emptied. Devices
- * and sockets are -ENXIO: whoever is able to, opens what is behind them.
+ * Whether a file may be opened with these flags of open(2); with O_TRUNC it is emptied. Devices and
+ * sockets are -ENXIO: a caller that is able to, opens what is behind them.
  */
 int vfs_open(struct reffs *r, const struct reffs_cred *c, uint64_t ino, int flags);
 /* The rest acts on a file that was opened: no permission is asked for again. */
@@ -165,10 +165,11 @@ struct vfs_pages;
 int64_t vfs_write(struct reffs *r, const struct reffs_cred *c, uint64_t ino, const void *data,
 		  uint64_t offset, uint64_t len, int flags);
 /*
- * Whole pages made ahead: what a large write costs is to copy and hash them, which touches no
- * state, so that whoever has a lock does it before taking it; and who gets the bytes from elsewhere
- * puts them here at once. A write takes the pages that it needs, and leaves those that it replaced,
- * so that the same memory serves many writes. They belong to one thread, and to a write at a time.
+ * Whole pages made ahead: the cost of a large write is to copy and hash them, which touches no
+ * state, so that a caller with a lock does it before taking it; and a caller that gets the bytes
+ * from elsewhere puts them here at once. A write takes the pages that it needs, and leaves those
+ * that it replaced, so that the same memory serves many writes. Such pages belong to one thread,
+ * and to a write at a time.
  */
 enum { VFS_PAGES_MAX = 128 };
 struct vfs_pages *vfs_pages_new(void);
@@ -181,7 +182,7 @@ void vfs_pages_ready(struct vfs_pages *p, uint64_t offset, size_t n);
 void vfs_pages_copy(struct vfs_pages *p, const void *data, uint64_t offset, uint64_t len);
 /*
  * vfs_write() of data of which `pages` hold a part; that part of `data` is not looked at, but with
- * O_APPEND. Whatever comes of it, nothing is ready any more.
+ * O_APPEND. Afterwards nothing is ready any more, whether the write succeeds or not.
  */
 int64_t vfs_write_pages(struct reffs *r, const struct reffs_cred *c, uint64_t ino, const void *data,
 			struct vfs_pages *pages, uint64_t offset, uint64_t len, int flags);
@@ -210,8 +211,8 @@ int vfs_removexattr(struct reffs *r, const struct reffs_cred *c, uint64_t ino, c
 /* ---- paths ---- */
 
 /*
- * What a path leads to, from the root and never out of it (RESOLVE_BENEATH of openat2(2)), with
- * the flags O_NOFOLLOW and O_DIRECTORY of open(2).
+ * Finds the inode of a path, from the root and never out of it (RESOLVE_BENEATH of openat2(2)),
+ * with the flags O_NOFOLLOW and O_DIRECTORY of open(2).
  */
 int vfs_path(struct reffs *r, const struct reffs_cred *c, const char *path, int flags,
 	     uint64_t *ino);

@@ -154,7 +154,7 @@ int vfs_setattr(struct reffs *r, const struct reffs_cred *c, uint64_t ino,
 void vfs_statfs(struct reffs *r, struct vfs_statfs *out)
 {
 	uint64_t pages = r->cur->pages + r->orphan_pages, inodes = r->cur->n_inodes + r->n_orphans;
-	uint64_t many = UINT64_C(1) << 40; /* what is there if nothing is limited */
+	uint64_t many = UINT64_C(1) << 40; /* the space without a limit */
 	uint64_t pages_max = r->opts.pages_max ? r->opts.pages_max : many;
 	uint64_t inodes_max = r->opts.inodes_max ? r->opts.inodes_max : many;
 

@@ -79,7 +79,7 @@ static int find_file(const struct reffs *r, uint64_t ino, const struct reffs_ino
 	return i->type == TREE_FILE ? 0 : i->type == TREE_DIR ? -EISDIR : -EINVAL;
 }
 
-/* For a change that somebody makes to a file; inode_commit() must follow. */
+/* Prepares a change to a file; inode_commit() must follow. */
 static struct reffs_inode *change_file(struct reffs *r, const struct reffs_cred *c, uint64_t ino)
 {
 	struct reffs_inode *i = inode_edit(r, ino);
@@ -232,7 +232,7 @@ int64_t vfs_write_pages(struct reffs *r, const struct reffs_cred *c, uint64_t in
 	const struct reffs_inode *i = inode_find(r, ino);
 	struct given given = { data, offset, pages };
 
-	if (flags & O_APPEND && i) { /* nobody knew where that is */
+	if (flags & O_APPEND && i) { /* the end was not known when the pages were made */
 		given.offset = i->size;
 		given.pages = NULL;
 	}
@@ -298,7 +298,7 @@ int falloc_check(int mode, uint64_t len)
 	return -EOPNOTSUPP;
 }
 
-/* What the mode asks of the range in this file. */
+/* Checks the range in this file by the mode. */
 static int check_range(const struct reffs *r, const struct reffs_inode *i, int mode,
 		       uint64_t offset, uint64_t len)
 {

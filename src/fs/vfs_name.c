@@ -46,7 +46,7 @@ int vfs_lookup(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const 
 int may_create(const struct reffs_cred *c, const struct reffs_inode *dir)
 {
 	if (!dir->nlink)
-		return -ENOENT; /* it was removed */
+		return -ENOENT; /* the directory was removed */
 	return perm_check(c, dir, PERM_W | PERM_X);
 }
 
@@ -74,7 +74,7 @@ struct reffs_inode *inode_make(struct reffs *r, const struct reffs_cred *c,
 	i->uid = c->uid;
 	i->gid = c->gid;
 	i->atime = i->mtime = i->ctime = i->btime = r->now;
-	if (dir->mode & S_ISGID) { /* what is made in it belongs to its group */
+	if (dir->mode & S_ISGID) { /* a file that is made in it belongs to its group */
 		i->gid = dir->gid;
 		if (type == TREE_DIR)
 			i->mode |= S_ISGID;
@@ -226,7 +226,7 @@ int vfs_tmpfile(struct reffs *r, const struct reffs_cred *c, uint64_t dir, uint3
 	return 0;
 }
 
-/* With the sysctl, nobody links what others own and they could not write. */
+/* With the sysctl, a user may not link a file of another owner that he could not write. */
 static bool may_link(const struct reffs *r, const struct reffs_cred *c, const struct reffs_inode *i)
 {
 	uint32_t setgid = S_ISGID | S_IXGRP;

@@ -15,7 +15,7 @@ struct rename {
 	unsigned flags;
 };
 
-/* What stands between finding both and asking who is allowed. */
+/* The checks between finding both names and asking for permission. */
 static int check_places(const struct reffs *r, const struct rename *n)
 {
 	bool exchange = n->flags & RENAME_EXCHANGE;

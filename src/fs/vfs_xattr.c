@@ -26,7 +26,7 @@ static bool is_acl(const char *name)
 	return streq(name, ACL_ACCESS) || streq(name, ACL_DEFAULT);
 }
 
-/* Who may; whether there are such attributes is asked later. */
+/* Whether the caller may; whether there are such attributes is asked later. */
 static int may_use(const struct reffs_cred *c, const struct reffs_inode *i, const char *name,
 		   bool writes)
 {
@@ -46,7 +46,7 @@ static int may_use(const struct reffs_cred *c, const struct reffs_inode *i, cons
 	return perm_check(c, i, writes ? PERM_W : PERM_R);
 }
 
-/* What the security modules that every kernel has say. */
+/* The checks of the security modules that every kernel has. */
 static int may_write_security(const struct reffs_cred *c, const char *name)
 {
 	if (!has_prefix(name, "security."))
@@ -158,7 +158,9 @@ int vfs_setxattr(struct reffs *r, const struct reffs_cred *c, uint64_t ino, cons
 	if (caps && len && !valid_capability(value, len))
 		return -EINVAL;
 	rc = may_use(c, i, name, true);
-	/* The kernel asks nobody who sets none: whoever finds the file may. */
+	/*
+	 * The kernel does not check who sets empty capabilities: any user who finds the file may.
+	 */
 	if (!rc && (!caps || len))
 		rc = may_write_security(c, name);
 	if (!rc)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reffs_fuse.c - requests of the kernel, as calls of the reference file system. Who asks is in each
- * request: user, group and umask; supplementary groups are looked up when they make a difference.
- * Capabilities are not: the user 0 has them all.
+ * reffs_fuse.c - requests of the kernel, as calls of the reference file system. The caller is in
+ * each request: user, group and umask; supplementary groups are looked up when they make a
+ * difference. Capabilities are not: the user 0 has them all.
  */
 #include "fsmount/reffs_server.h"
 
@@ -64,7 +64,7 @@ static void caller_init(struct caller *c, fuse_req_t req)
 	};
 }
 
-/* Every request: who, and the lock. */
+/* Every request: its caller, and the lock. */
 static struct reffs_mount *begin(fuse_req_t req, struct caller *c)
 {
 	struct reffs_mount *m = mount_of(req);
@@ -130,6 +130,7 @@ static void count_close(struct reffs_mount *m, uint64_t ino)
 	for (size_t i = 0; i < m->open.n; i++) {
 		if (m->open.v[i].ino != ino)
 			continue;
+		assert(m->open.v[i].n > 0); /* S4 */
 		if (!--m->open.v[i].n)
 			m->open.v[i] = m->open.v[--m->open.n];
 		return;
@@ -158,7 +159,7 @@ static void reply_entry(fuse_req_t req, int rc, uint64_t dir, uint64_t ino,
 	e.attr = stat_of(&a);
 	if (!(fi ? fuse_reply_create(req, &e, fi) : fuse_reply_entry(req, &e)))
 		return;
-	mount_lock(m); /* it was interrupted, and the kernel knows nothing */
+	mount_lock(m); /* the call was interrupted, and the kernel knows nothing */
 	if (fi)
 		count_close(m, ino);
 	vfs_unpin(m->r, ino, 1);
@@ -357,9 +358,9 @@ static void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 }
 
 /*
- * Old kernels cannot be told that set-id bits are ours to see to. They set a mode without them in
- * the name of whoever writes, which the owner alone may do; but who may write, or has it open, may
- * cause it. With a new size or owner the call itself sees to it.
+ * Old kernels cannot be told that set-id bits are ours to see to. Such a kernel sets a mode without
+ * them in the name of the writer, which the owner alone may do; but any user who may write to the
+ * file, or has it open, may cause it. With a new size or owner the call itself sees to it.
  */
 static bool drops_setid(struct reffs_mount *m, const struct reffs_cred *c, uint64_t ino,
 			const struct vfs_setattr *a)
@@ -448,7 +449,9 @@ static void on_statfs(fuse_req_t req, fuse_ino_t ino)
 			       });
 }
 
-/* An access control list is an attribute, too: with it the mode changes, and who may search (S3).
+/*
+ * An access control list is an attribute, too: with it the mode changes, and with that the users
+ * who may search (S3).
  */
 static void reply_xattr(fuse_req_t req, int rc, uint64_t ino, bool kept)
 {
@@ -530,7 +533,7 @@ static void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	uint64_t ino = 0;
 	int rc = vfs_create(m->r, &c.cred, parent, name, mode, &ino);
 
-	if (rc == -EEXIST && !(fi->flags & O_EXCL)) { /* somebody was faster */
+	if (rc == -EEXIST && !(fi->flags & O_EXCL)) { /* another process was faster */
 		rc = vfs_lookup(m->r, &c.cred, parent, name, &ino);
 		if (!rc)
 			rc = vfs_open(m->r, &c.cred, ino, fi->flags);
@@ -556,7 +559,7 @@ static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	fi->direct_io = m->direct;
 	if (rc)
 		fuse_reply_err(req, -rc);
-	else if (fuse_reply_open(req, fi)) { /* interrupted: nobody closes it */
+	else if (fuse_reply_open(req, fi)) { /* interrupted: no release will come */
 		mount_lock(m);
 		count_close(m, ino);
 		mount_unlock(m);
@@ -597,7 +600,7 @@ static void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 	int flags = fi->writepage ? 0 : fi->flags & O_APPEND;
 	struct vfs_pages *pages = intake_pages(data, (uint64_t)off, size, flags);
 	struct reffs_mount *m = begin(req, &c);
-	/* Pages that are written back are nobody's, and go where they are. */
+	/* Pages that are written back have no caller, and go where they are. */
 	const struct reffs_cred *who = fi->writepage ? &reffs_root : &c.cred;
 	bool changed = is_setid(m, ino);
 	int64_t n = vfs_write_pages(m->r, who, ino, data, pages, (uint64_t)off, size, flags);
@@ -666,9 +669,9 @@ static void listing_end(struct reffs_mount *m, struct reffs_listing *l)
 	struct reffs_listing **at;
 
 	mount_lock(m);
-	vfs_dir_release(&l->dir); /* what it kept is shared */
+	vfs_dir_release(&l->dir); /* the names it kept are shared */
 	for (at = &m->listings; *at != l; at = &(*at)->next)
-		;
+		assert(*at); /* S5: a restore has to know of it */
 	*at = l->next;
 	mount_unlock(m);
 	free(l);
@@ -691,7 +694,7 @@ static void on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	if (rc)
 		fuse_reply_err(req, -rc);
 	else if (fuse_reply_open(req, fi))
-		listing_end(m, l); /* nobody is there to close it */
+		listing_end(m, l); /* no release will come */
 }
 
 struct reffs_filling {
@@ -715,7 +718,7 @@ static int fill_entry(void *ctx, const struct vfs_dirent *e)
 	return 0;
 }
 
-/* What has no number is a mere name to the kernel. */
+/* An entry without a number is a mere name to the kernel. */
 static int fill_entry_plus(void *ctx, const struct vfs_dirent *e)
 {
 	struct reffs_filling *f = ctx;
@@ -737,6 +740,7 @@ static int fill_entry_plus(void *ctx, const struct vfs_dirent *e)
 	if (n > f->size - f->used)
 		return 1;
 	f->used += n;
+	assert(f->used <= f->size);
 	if (p.ino) {
 		vfs_pin(m->r, p.ino, 1);
 		vec_push(&f->pinned, p.ino);
@@ -774,7 +778,7 @@ static void on_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 	l->plus |= f.pinned.n > 0;
 	mount_unlock(m);
 	if (rc ? fuse_reply_err(req, -rc) : fuse_reply_buf(req, buf, f.used)) {
-		mount_lock(m); /* it was interrupted, and the kernel knows nothing */
+		mount_lock(m); /* the call was interrupted, and the kernel knows nothing */
 		for (size_t i = 0; i < f.pinned.n; i++)
 			vfs_unpin(m->r, f.pinned.v[i], 1);
 		mount_unlock(m);

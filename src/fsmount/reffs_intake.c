@@ -5,9 +5,9 @@
  *
  * read(2) on /dev/fuse wants one piece of memory, from which the data would have to be copied
  * again, and looks up each page of it anew. Through a pipe the kernel's pages are handed over as
- * they are, and once the header is read it is known where each belongs. This takes more calls, so
- * small requests come by read(2): who writes much writes more, and what came last tells what comes
- * next.
+ * they are, and once the header is read it is known where each belongs. The pipe takes more calls,
+ * so small requests come by read(2): a process that writes much writes more, so the last request
+ * tells how the next one comes.
  *
  * I1: a thread has a pipe and pages of its own; between requests the pipe is empty.
  * I2: a request is received and performed by the same thread, which receives no other meanwhile.
@@ -30,7 +30,7 @@ enum {
 
 struct intake {
 	int pipe[2];  /* -1: none */
-	bool no_pipe; /* it cannot be had, or not large enough */
+	bool no_pipe; /* a pipe cannot be had, or not large enough */
 	size_t ready; /* pages of the last request that are in `pages` already */
 	struct vfs_pages *pages;
 };
@@ -96,7 +96,7 @@ static bool has_pipe(struct intake *in)
 /* All of it, from the pipe. */
 static int drain(const struct intake *in, struct iovec *iov, int count, size_t len)
 {
-	/* What is in a pipe is read in one go. */
+	/* All bytes in a pipe are read in one go. */
 	return readv(in->pipe[0], iov, count) == (ssize_t)len ? 0 : -EIO;
 }
 
@@ -112,7 +112,7 @@ static size_t pages_of(const void *buf, size_t len)
 	return min((size_t)w->size / REFFS_PAGE, (size_t)VFS_PAGES_MAX);
 }
 
-/* The head of a request is in `buf`; what follows goes there, too, or where it belongs. */
+/* The head of a request is in `buf`; the rest goes there, too, or where it belongs. */
 static int receive_rest(struct intake *in, char *buf, size_t len)
 {
 	struct iovec iov[VFS_PAGES_MAX + 1];
@@ -138,7 +138,7 @@ static ssize_t receive_by_pipe(struct intake *in, int fd, char *buf, size_t len)
 		rc = receive_rest(in, buf, (size_t)n);
 	if (!rc)
 		return n;
-	close_pipe(in); /* what is left in it is no request */
+	close_pipe(in); /* the rest in it is no request */
 	errno = -rc;
 	return -1;
 }

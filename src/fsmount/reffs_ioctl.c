@@ -35,7 +35,7 @@ static int save(struct reffs_mount *m, const struct outage_reffs_key *k)
 	return 0;
 }
 
-/* What the kernel has to forget, or to be done with. */
+/* The inodes, files and listings that the kernel has to forget, or to be done with. */
 struct stale {
 	struct reffs_mount *m;
 	struct vec_of(uint64_t) inodes, files, listings;

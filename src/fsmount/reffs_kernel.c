@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reffs_kernel.c - what the kernel may keep of the mounted reference file system, and how it is
- * told to forget it (reffs_server.h, S1 to S6).
+ * reffs_kernel.c - decides what the kernel may keep of the mounted reference file system, and tells
+ * it to forget (reffs_server.h, S1 to S6).
  */
 #include <errno.h>
 #include <linux/fuse.h>
@@ -46,7 +46,7 @@ bool kernel_may_keep_names(struct reffs_mount *m, uint64_t dir)
 
 	if (!m->keep_s || vfs_getattr(m->r, dir, &a) || a.type != TREE_DIR)
 		return false;
-	/* Nobody but root gets here, and may search all. */
+	/* Only root gets here, and may search all. */
 	if (!m->allow_other && !m->owner)
 		return true;
 	return (a.mode & 0111) == 0111 &&
@@ -69,7 +69,10 @@ void kernel_forget_attr(struct reffs_mount *m, uint64_t ino)
 		fuse_lowlevel_notify_inval_inode(m->session.se, ino, -1, 0);
 }
 
-/* Who lists a directory holds its lock; so does the kernel when it is told about a name there. */
+/*
+ * A thread that lists a directory holds its lock; so does the kernel when it is told about a name
+ * there.
+ */
 void kernel_await_listing(struct reffs_mount *m, uint64_t dir)
 {
 	fuse_lowlevel_notify_inval_entry(m->session.se, dir, ".", 1);
@@ -78,8 +81,8 @@ void kernel_await_listing(struct reffs_mount *m, uint64_t dir)
 void kernel_forget_file(struct reffs_mount *m, uint64_t ino)
 {
 	/*
-	 * It may be gone meanwhile; then the kernel says so, and has nothing to forget. Of one that
-	 * is read directly there are pages as well, in private mappings.
+	 * The inode may be gone meanwhile; then the kernel says so, and has nothing to forget. Of
+	 * one that is read directly there are pages as well, in private mappings.
 	 */
 	fuse_lowlevel_notify_inval_inode(m->session.se, ino, 0, 0);
 }

@@ -94,7 +94,7 @@ int reffs_mount_detach(struct reffs_mount *m, struct err *err)
 	return 0;
 }
 
-/* Who is impatient and asks again must not keep us from unmounting. */
+/* A second signal of an impatient user must not keep us from unmounting. */
 static void ignore_signals(void)
 {
 	signal(SIGINT, SIG_IGN);

@@ -8,7 +8,7 @@
 
 struct reffs_mount_opts {
 	struct reffs_opts fs;
-	bool allow_other; /* other users may use it; else only whoever mounts it */
+	bool allow_other; /* other users may use it; else only the user who mounts it */
 	bool direct;	  /* no pages in the kernel: nothing to forget, and no shared mappings */
 	const char *load; /* a file of states to begin with, or NULL */
 	uint64_t key;	  /* the one that is shown first */

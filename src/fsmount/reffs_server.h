@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reffs_server.h - what the files of the mounted reference file system share.
+ * reffs_server.h - shared by the files of the mounted reference file system.
  *
  * One lock guards the file system and the pool; a request holds it while it looks or changes, and
  * not while it answers, tells the kernel to forget something, or touches a file of its own: each of
@@ -8,12 +8,12 @@
  *
  * S1: the kernel keeps names, names that are not there, and attributes for a second. All that
  *     changes them comes from the kernel, which knows; but for what a restore changes, and what one
- *     call does to the mode of a file besides. These make the kernel forget.
+ *     call does to the mode of a file besides. Both make the kernel forget.
  * S2: names are forgotten all at once, by counting up the kernel's epoch: it is cheap, and names
  *     that are on their way are of the old epoch, too. A kernel without epochs (before 6.16) keeps
  *     neither names nor attributes: their time is up at once.
- * S3: names are kept only in directories that all who can get here may search, because nobody asks
- *     us any more. When that changes, names are forgotten.
+ * S3: names are kept only in directories that all who can get here may search, because the kernel
+ *     does not ask us any more. When that changes, names are forgotten.
  * S4: attributes and pages are forgotten by inode: a restore tells of each that the kernel knows
  *     and that is another one than before. Pages are kept only while a file is open (without
  *     FOPEN_KEEP_CACHE each open drops them).
@@ -79,9 +79,9 @@ void kernel_forget_names(struct reffs_mount *m);
 void kernel_forget_attr(struct reffs_mount *m, uint64_t ino);
 /* Attributes and pages of a regular file. */
 void kernel_forget_file(struct reffs_mount *m, uint64_t ino);
-/* Returns when nobody is busy with a listing that was answered before. */
+/* Returns when all listings that were answered before are over. */
 void kernel_await_listing(struct reffs_mount *m, uint64_t dir);
-/* What is agreed on with the kernel; before it has asked anything, and when it asks. */
+/* Agrees with the kernel on features; before it has asked anything, and when it asks. */
 void kernel_init(struct reffs_mount *m, struct fuse_conn_info *conn);
 
 /* ---- reffs_intake.c ---- */

@@ -113,8 +113,8 @@ bool session_take_killpriv(struct session *s, struct fuse_conn_info *conn)
 /* ---- life ---- */
 
 /*
- * Who signals our process group (a terminal, timeout(1)) must not end fusermount3 between mounting
- * and telling us: nobody would know of the mount. It inherits what is blocked here.
+ * A signal to our process group (by a terminal, timeout(1)) must not end fusermount3 between
+ * mounting and telling us: the mount would be left behind. The child inherits the blocked signals.
  */
 static int mount_undisturbed(struct fuse_session *se, const char *dir)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * session.h - what our mounts have in common: how a FUSE session is made, mounted, and what its
- * kernel is told that libfuse has no word for.
+ * session.h - shared by our mounts: makes and mounts a FUSE session, and tells its kernel what
+ * libfuse has no word for.
  *
  * The structure is the first member of what the session gets as its user data.
  */
@@ -36,7 +36,7 @@ void session_close(struct session *s);
  * what a write costs. False if the kernel cannot be told.
  */
 bool session_take_killpriv(struct session *s, struct fuse_conn_info *conn);
-/* What libfuse said last. */
+/* The last message of libfuse. */
 const char *session_words(void);
 
 #endif

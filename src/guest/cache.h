@@ -4,8 +4,8 @@
  *
  * Saves the time of mkfs, and makes runs alike: what mkfs draws at random (ids, the seed of
  * directory hashes) is then the same for all workers and runs. Kept in $OUTAGE_CACHE, else below
- * $XDG_CACHE_HOME or ~/.cache, in files that are there whole or not at all; an empty
- * $OUTAGE_CACHE turns it off. Whoever cannot keep an image goes on without.
+ * $XDG_CACHE_HOME or ~/.cache, in files that are there whole or not at all; an empty $OUTAGE_CACHE
+ * turns it off. A run that cannot keep an image goes on without.
  */
 #ifndef GUEST_CACHE_H
 #define GUEST_CACHE_H

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/owner.h"
 #include "base/patience.h"
+#include "base/proc.h"
 #include "record/vhost_disk.h"
 #include "guest/guest_end.h"
 #include "guest/guest_words.h"
@@ -143,8 +144,8 @@ void guest_listen(struct guest *g)
 
 /*
  * Waits until the worker, which holds the other end of the pipe, says that the guest is gone, or is
- * gone itself; then it ends all processes of the guest. Those that the kernel started for itself
- * would stay: they do not notice that the first one has died.
+ * gone itself; then it ends all processes of the guest. The processes that the kernel started for
+ * itself would stay: they do not notice that the first one has died.
  */
 static void keeper_main(int pipe, pid_t group)
 {
@@ -193,14 +194,17 @@ static void dismiss_keeper(struct guest *g)
 	g->keeper = 0;
 }
 
-/* Somebody killed it. The guest runs on, but would be left behind if we were killed as well. */
+/*
+ * Replaces a keeper that was killed. The guest runs on, but would be left behind if we were killed
+ * as well.
+ */
 static void replace_keeper(struct guest *g)
 {
 	struct err why = ERR_INIT;
 
 	dismiss_keeper(g);
 	if (start_keeper(g, &why))
-		log_info("nobody keeps watch over the guest: %s", why.msg);
+		log_info("the guest has no keeper: %s", why.msg);
 }
 
 static char *fill_in(const char *word)
@@ -268,12 +272,12 @@ static void become(struct guest *g, const struct guest_start *how, int console, 
 	for (size_t i = 0; i < ARRAY_SIZE(how->more); i++)
 		from[GUEST_FD_MORE - GUEST_FD_DISK + i] = how->more[i];
 	setpgid(0, 0);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(127);
+	proc_tie(parent);
 	sigemptyset(&deaf);
-	/* Told to end, user-mode Linux tidies up inside the signal handler, and hangs, or panics as
-	 * if the file system had done it. It is ours to end, by SIGKILL. */
+	/*
+	 * Told to end, user-mode Linux tidies up inside the signal handler, and hangs, or panics as
+	 * if the file system had done it. The end of user-mode Linux is ours to make, by SIGKILL.
+	 */
 	for (size_t i = 0; !g->emulated && i < ARRAY_SIZE(polite); i++)
 		sigaddset(&deaf, polite[i]);
 	sigprocmask(SIG_SETMASK, &deaf, NULL);
@@ -341,8 +345,8 @@ static void describe_end(struct guest *g, int status)
 
 /*
  * Ends and waits for all processes of its group; those that the guest had started become ours when
- * it is gone. The group's number means nobody else as long as one of them is there. True if one of
- * them had given up before that: a process of user-mode Linux that runs into a panic aborts.
+ * it is gone. The group's number cannot be another group's as long as one of them is there. True if
+ * one of them had given up before that: a process of user-mode Linux that runs into a panic aborts.
  */
 static bool end_group(pid_t group)
 {
@@ -368,7 +372,10 @@ void guest_stop(struct guest *g)
 		end_group(g->pid);
 	dismiss_keeper(g);
 	g->pid = 0;
-	/* For who asks what it said last. What it complains of since we end it is our doing. */
+	/*
+	 * Reads the guest's last words for later questions. Complaints of the kernel since we end
+	 * it are our doing.
+	 */
 	guest_listen(g);
 	strbuf_clear(&g->said);
 	util_close(steal_fd(&g->pidfd));
@@ -394,8 +401,9 @@ static void take_words(struct guest *g)
 }
 
 /*
- * It is not. What was said before by this guest, and not asked for, goes as well: whatever it was
- * used for is not done, and must not be put down to what comes next.
+ * Drops the guest's words: its kernel is not to blame. Earlier words of this guest that were not
+ * asked for go as well: the operation that it was used for is not done, and they must not be put
+ * down to the next one.
  */
 static void drop_words(struct guest *g)
 {
@@ -405,8 +413,8 @@ static void drop_words(struct guest *g)
 
 /*
  * The sockets may close, or the kernel give up, a moment before the process has ended; how it did
- * is what counts. It is served meanwhile: QEMU does not end before its disks are at rest. The
- * kernel prints to the end before it goes.
+ * is what counts. The guest is served meanwhile: QEMU does not end before its disks are at rest.
+ * The kernel prints to the end before it goes.
  */
 static bool wait_for_end(struct guest *g, struct guest_end *how)
 {
@@ -428,15 +436,16 @@ static bool wait_for_end(struct guest *g, struct guest_end *how)
 }
 
 /*
- * It has ended, or as good as: 1 if its kernel did it. A kernel is not to blame for who kills it,
- * nor for what this machine lacks; then nobody can say what it would have done: -errno.
+ * Judges a guest that has ended, or as good as: 1 if its kernel did it. A kernel is not to blame if
+ * it was killed, nor for what this machine lacks; then it is unknown what it would have done:
+ * -errno.
  */
 static int died(struct guest *g, struct err *err)
 {
 	struct guest_end how = { .refused = g->refused_disk };
 
 	how.ended = wait_for_end(g, &how);
-	/* What is said from here on is our doing; guest_stop() drops it. */
+	/* Words from here on are our doing; guest_stop() drops them. */
 	how.aborted = end_group(g->pid);
 	int rc = guest_judge_end(g, &how, err);
 	if (rc)
@@ -480,7 +489,7 @@ static int say_hello(struct guest *g, uint64_t timeout_ms, struct err *err)
 static int failed_start(struct guest *g, const struct guest_start *how, int rc, struct err *err)
 {
 	guest_stop(g);
-	/* Whoever has told why knows more than that it did not start. */
+	/* An error that is set already tells more than that the guest did not start. */
 	if (err->code == -ENOSPC || err->code == -ENOMEM)
 		return err->code;
 	if (g->heard & (GUEST_NO_ROOM | GUEST_NO_MEMORY)) {
@@ -654,12 +663,14 @@ int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, stru
 			return err_set(err, -ETIMEDOUT, "the guest did not answer for %llu ms",
 				       (unsigned long long)timeout_ms);
 	}
-	/* What it said on the way is there by now, and perhaps more: it may have died since. */
+	/*
+	 * The guest's words on the way are there by now, and perhaps more: it may have died since.
+	 */
 	guest_listen(g);
 	g->collecting = 0;
 	if (rc > 0 && g->heard & GUEST_PANIC)
 		return died(g, err);
-	/* It has answered, but a program of its may have been killed for that. */
+	/* The guest has answered, but a program of its may have been killed for that. */
 	if (rc > 0)
 		rc = guest_check_words(g, err);
 	if (rc) {

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guest.h - a guest: a kernel that runs as a process of ours, with our disk, and the agent in
- * it. It is asked one thing after the other; while it is waited for, its disks are served and its
- * console is read.
+ * guest.h - a guest: a kernel that runs as a process of ours, with our disk, and the agent in it. A
+ * guest is asked one thing after the other; while its answer is waited for, its disks are served
+ * and its console is read.
  *
  * N1: nothing of it outlives this process, however that ends: a keeper, a process of its own, kills
  *     the guest's processes when we are gone.
- * N2: what its kernel complains of before it answers is in the complaints when the answer is.
- * N3: what it says is put down to its kernel only when that is known to be to blame: it has
- *     answered and did not die of something else meanwhile, or it ended by itself. What it says
- *     after we ended it, or after somebody else sent a signal to one of its processes, is
- *     dropped.
+ * N2: complaints of its kernel from before an answer are in the complaints when the answer is.
+ * N3: the guest's words are put down to its kernel only when that is known to be to blame: it has
+ *     answered and did not die of something else meanwhile, or it ended by itself. Words from after
+ *     we ended it, or after another program sent a signal to one of its processes, are dropped.
  */
 #ifndef GUEST_GUEST_H
 #define GUEST_GUEST_H
@@ -29,10 +28,10 @@ struct guest {
 	pid_t pid, keeper; /* 0: it does not run */
 	int pidfd, console, keep;
 	struct strbuf line;   /* of the console, so far */
-	struct strbuf last;   /* lines it said lately, for who asks why it does not start */
+	struct strbuf last;   /* lines it said lately, for an error when it does not start */
 	unsigned collecting;  /* lines that still belong to a complaint */
-	bool quiet_of_device; /* what it says of the disk is our doing */
-	bool has_disks;	      /* it has connected to both */
+	bool quiet_of_device; /* its words about the disk are our doing */
+	bool has_disks;	      /* has connected to both */
 	bool emulated;
 	int monitor;	   /* where an emulator tells why it ends, or -1; not owned */
 	uint64_t memory;   /* bytes it has; 0: not known */
@@ -41,7 +40,7 @@ struct guest {
 	char device[16];   /* its name for our disk */
 	bool refused_disk; /* we took a disk away, because it asked for what cannot be */
 	char end[160];	   /* how it ended */
-	bool steady;	   /* it is served only when it has done all it could meanwhile */
+	bool steady;	   /* served only when it has done all it could meanwhile */
 
 	void (*starting)(void *ctx); /* see target.h; or NULL */
 	void *starting_ctx;
@@ -74,7 +73,7 @@ struct guest_start {
 };
 
 /*
- * Starts it, and waits until the agent answers. What its kernel complains of until then is no word
+ * Starts it, and waits until the agent answers. Complaints of its kernel until then are no word
  * about a file system, and dropped.
  */
 int guest_start(struct guest *g, const struct guest_start *how, uint64_t timeout_ms,
@@ -83,9 +82,10 @@ void guest_stop(struct guest *g);
 
 /*
  * A question is begun, parts are put into g->out, and it is asked: 0 and the parts of the answer, 1
- * if its kernel died of it. A guest that somebody killed or disturbed, or that lacked memory, is an
- * error: what its kernel would have done nobody knows. `timeout_ms` 0: whoever watches this process
- * says how long it may take; else he is told (g->starting) that there is a limit.
+ * if its kernel died of it. A guest that was killed or disturbed from outside, or that lacked
+ * memory, is an error: what its kernel would have done is unknown. `timeout_ms` 0: the parent that
+ * watches this process says how long it may take; else the parent is told (g->starting) that there
+ * is a limit.
  */
 void guest_begin(struct guest *g);
 int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, struct err *err)
@@ -93,7 +93,7 @@ int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, stru
 /* The next part, which must be of `command`, and done. */
 int guest_part(struct wire_in *answer, enum agent_command command, struct wire_in *part,
 	       struct err *err) must_check;
-/* That all of a part was there. */
+/* Checks that all of a part was there. */
 int guest_part_ok(const struct wire_in *part, struct err *err) must_check;
 
 /* The end of what it said since guest_hush(), on one line; "" if that is nothing. */

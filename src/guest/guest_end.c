@@ -2,9 +2,9 @@
 /*
  * guest_end.c - judges how a guest ended.
  *
- * What does not hold: a fault signal (SIGSEGV, SIGBUS, SIGILL, SIGFPE) that somebody sends to the
- * process of user-mode Linux itself cannot be told from a fault of that kernel. It has handlers for
- * them, and panics in the same words.
+ * A limit: a fault signal (SIGSEGV, SIGBUS, SIGILL, SIGFPE) that another program sends to the
+ * process of user-mode Linux itself cannot be told from a fault of that kernel. The kernel has
+ * handlers for them, and panics in the same words.
  */
 #include "guest/guest_end.h"
 
@@ -99,7 +99,7 @@ static int lacks_disk(const struct guest *g, struct err *err)
 		       g->emulated ? " or virtio_pci" : "");
 }
 
-/* It ended in peace, and its kernel did not give up. */
+/* Judges a guest that ended in peace, and whose kernel did not give up. */
 static int ended_quietly(struct guest *g, enum guest_shutdown shutdown, struct err *err)
 {
 	if (strstr(strbuf_str(&g->last), NO_DISK))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guest_end.h - who is to blame for a guest's end: its kernel, which is a finding, or somebody
- * else, which is an error of the run. It is decided from what is known for certain: how its
- * processes ended, and what its kernel and its emulator said of that; never from when something
- * happened.
+ * guest_end.h - decides what is to blame for a guest's end: its kernel, which is a finding, or
+ * anything else, which is an error of the run. The decision follows from what is known for certain:
+ * how its processes ended, and what its kernel and its emulator said of that; never from when
+ * something happened.
  */
 #ifndef GUEST_GUEST_END_H
 #define GUEST_GUEST_END_H
@@ -19,7 +19,8 @@ struct guest_end {
 
 /*
  * Whether what it said shows that it lacked something, or that a process of its got a signal from
- * outside: 0 or -errno. That says nothing of a file system, whether it has answered or not.
+ * outside: 0 or -errno. Such words say nothing of a file system, whether the guest has answered or
+ * not.
  */
 int guest_check_words(const struct guest *g, struct err *err) must_check;
 

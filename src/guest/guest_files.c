@@ -29,14 +29,16 @@ static bool is_below(const char *path, const char *place)
 	return strncmp(path, place, n) == 0 && (!path[n] || path[n] == '/');
 }
 
-/* What the agent needs, or mounts something over. */
+/* Whether the agent needs the path, or mounts something over it. */
 static bool is_taken(const char *guest)
 {
 	static const char *const own[] = { "/init",	   "/selftest",	  "/modules", "/host",
 					   "/proc",	   "/sys",	  "/dev",     AGENT_MNT,
 					   "/bin/busybox", "/bin/outage", "/bin/sh" };
 
-	/* Those of the shell's commands: what is in them may be replaced, they may not. */
+	/*
+	 * The folders of the shell's commands: files in them may be replaced, the folders may not.
+	 */
 	static const char *const folders[] = { "/bin", "/sbin", "/usr/bin", "/usr/sbin" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
@@ -126,7 +128,7 @@ enum guest_program guest_program(const struct strbuf *text)
 	return GUEST_STATIC;
 }
 
-/* What is not to be executed may be anything. */
+/* A file that is not to be executed may be anything. */
 static int check_program(const struct guest_file *f, struct err *err)
 {
 	enum guest_program kind = f->mode & 0111 ? guest_program(&f->text) : GUEST_NO_PROGRAM;

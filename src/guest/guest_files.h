@@ -32,11 +32,11 @@ void guest_files_release(struct guest_files *f);
 /* Of what they hold and where they go, to be freed. */
 char *guest_files_hash(const struct guest_files *f);
 
-/* What of the bytes is a program. */
+/* The kind of program that the bytes are. */
 enum guest_program {
 	GUEST_NO_PROGRAM, /* a script, or no program at all */
-	GUEST_STATIC,	  /* it needs nothing but itself */
-	GUEST_DYNAMIC,	  /* it needs libraries, which a guest does not have */
+	GUEST_STATIC,	  /* needs nothing but itself */
+	GUEST_DYNAMIC,	  /* needs libraries, which a guest does not have */
 	GUEST_OTHER,	  /* of another processor, or broken */
 };
 

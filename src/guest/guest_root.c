@@ -42,7 +42,7 @@ static void add(struct archive *a, const char *name, mode_t mode, const void *da
 	pad(a);
 }
 
-/* What a module is told is another file beside it. */
+/* The arguments of a module are another file beside it. */
 static void add_arguments(struct archive *a, const char *file, const char *path,
 			  const struct guest_module_args *args)
 {

@@ -18,8 +18,7 @@ static bool is_of(const char *line, const char *function)
 	return false;
 }
 
-/* "..., errno = 3": a process that is traced is not there (ESRCH), or is nobody's child (ECHILD).
- */
+/* "..., errno = 3": a process that is traced is not there (ESRCH), or is no child (ECHILD). */
 static bool is_gone(const char *line)
 {
 	const char *at = strstr(line, "errno = ");
@@ -39,10 +38,10 @@ static bool was_sent(const char *line)
 }
 
 /*
- * A kernel of user-mode Linux runs programs in processes that it traces: stubs. It ends them
- * itself, and knows when it did; so a stub that is gone, or stops for another signal than those of
- * its own faults and timers, or does not do what it is told, was killed or sent a signal by
- * somebody else. Nothing in such a kernel raises SIGTRAP for the kernel itself.
+ * A kernel of user-mode Linux runs programs in processes that it traces: stubs. The kernel ends
+ * them itself, and knows when it did; so a stub that is gone, or stops for another signal than
+ * those of its own faults and timers, or does not do what it is told, was killed or sent a signal
+ * from outside. Nothing in such a kernel raises SIGTRAP for the kernel itself.
  */
 static bool lost_process(const char *line)
 {

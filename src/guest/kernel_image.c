@@ -173,7 +173,7 @@ static int check_bzimage(const char *file, const struct strbuf *text, struct err
 		return damaged(file, "its header tells of more than there is", err);
 	const char *payload = text->buf + setup + at;
 	if (!unpack_format(payload, len) && memcmp(payload, ELFMAG, SELFMAG) != 0)
-		return damaged(file, "what its header points to is no packed kernel", err);
+		return damaged(file, "its header points to no packed kernel", err);
 	return 0;
 }
 

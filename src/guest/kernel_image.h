@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * kernel_image.h - the file of a kernel: what form it has, whether all of it is there, and what is
- * in it. It is looked at before anything is booted, as a machine with half a kernel says nothing.
+ * in it. The file is looked at before anything is booted, as a machine with half a kernel says
+ * nothing.
  */
 #ifndef GUEST_KERNEL_IMAGE_H
 #define GUEST_KERNEL_IMAGE_H
@@ -9,7 +10,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 
-/* What a file that is named as a kernel is. */
+/* The form of a file that is named as a kernel. */
 enum vm_kernel_form {
 	VM_KERNEL_NONE,
 	VM_KERNEL_BZIMAGE,
@@ -35,7 +36,7 @@ const char *kernel_image_format(const struct strbuf *text);
 /* "6.1.0-54-amd64 (debian-kernel@...": up to the first space; NULL: there is none in time. */
 char *kernel_image_word(const char *p, const char *end);
 
-/* "Xen", 18: where to begin, for who loads a kernel as it is. QEMU needs it. */
+/* "Xen", 18: where to begin, for loaders that load a kernel as it is. QEMU needs it. */
 enum { KERNEL_NOTE_PVH = 18 };
 
 #endif

@@ -124,8 +124,8 @@ static const char *find_line(const char *list, const char *name)
 }
 
 /*
- * A line of modules.dep is "kernel/fs/x/x.ko: kernel/lib/y.ko kernel/lib/z.ko"; what a module needs
- * stands behind it, what is needed first comes last.
+ * A line of modules.dep is "kernel/fs/x/x.ko: kernel/lib/y.ko kernel/lib/z.ko"; the needs of a
+ * module stand behind it, the first one needed comes last.
  */
 static void add_line(struct module_list *list, const char *line)
 {

@@ -10,9 +10,9 @@
 struct module_list vec_of(char *); /* paths below the folder, in the order in which to load them */
 
 /*
- * `dir` is the folder of a kernel's modules. Of `names`, those that it does not have are built into
- * the kernel, and left out; each of the others brings along what it needs. What needs what is read
- * from modules.dep, or from the modules themselves where nobody has made that file.
+ * `dir` is the folder of a kernel's modules. The members of `names` that it does not have are built
+ * into the kernel, and left out; each of the others brings along what it needs. The needs of a
+ * module are read from modules.dep, or from the modules themselves where that file is missing.
  */
 int modules_order(const char *dir, const char *const *names, struct module_list *out,
 		  struct err *err) must_check;
@@ -29,7 +29,7 @@ bool modules_has_file(const char *dir, const char *path);
 bool modules_is(const char *path, size_t len, const char *name);
 /* Whether the kernel has it as a module, or built in. */
 bool modules_have(const char *dir, const char *name);
-/* -ENODEV and a sentence if it has it neither way; where no list tells, nobody knows: 0. */
+/* -ENODEV and a sentence if it has it neither way; 0 where no list tells, as then it is unknown. */
 int modules_need(const char *dir, const char *name, struct err *err) must_check;
 
 #endif

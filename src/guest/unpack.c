@@ -193,7 +193,8 @@ static int unpack_zstd(struct job *j, struct err *err)
 
 /*
  * The legacy format, which the kernel's build uses: a magic number, then blocks, each with the
- * number of its compressed bytes before it. It has no end but that of the file, and no checksum.
+ * number of its compressed bytes before it. The format has no end but that of the file, and no
+ * checksum.
  */
 static int unpack_lz4(struct job *j, struct err *err)
 {

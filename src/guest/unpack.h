@@ -16,7 +16,7 @@
 const char *unpack_format(const void *data, size_t len);
 
 /*
- * Appends the uncompressed bytes to `out`. What stands behind the end of the compressed stream is
+ * Appends the uncompressed bytes to `out`. Bytes behind the end of the compressed stream are
  * ignored, as a kernel does. 1 if unpack() does not know the format; -EBADMSG if the bytes are
  * damaged or cut off; -EFBIG if there are more than `limit`; -ENOMEM. `out` is then as it was.
  */

@@ -104,7 +104,7 @@ int vm_kernel_open(const struct vm_kernel *k, struct err *err)
 	auto_strbuf text = STRBUF_INIT, out = STRBUF_INIT;
 	int rc = kernel_image_read(k->file, &text, err);
 
-	if (!rc) /* it was looked at before, and may be another now */
+	if (!rc) /* the file was looked at before, and may be another now */
 		rc = kernel_image_check(k->file, &text, err);
 	if (rc)
 		return rc;
@@ -300,7 +300,7 @@ static void remove_tree(const char *dir)
 	auto_strbuf said = STRBUF_INIT;
 	int rc = run(argv, NULL, ASK_MS, &said, &ignored);
 
-	(void)rc; /* what stays is found by its name, and harms nobody */
+	(void)rc; /* leftovers are found by their name, and do no harm */
 }
 
 /* Fetches and unpacks a package; it is there whole or not at all. */
@@ -318,7 +318,7 @@ static int fetch_package(const char *dir, const char *name, struct err *err)
 	int rc = run(argv, tmp, FETCH_MS, &said, err);
 	if (!rc)
 		rc = unpack_package(tmp, err);
-	/* In the place of an older one, whoever uses it finds one or the other. */
+	/* In the place of an older one, other users find one or the other. */
 	bool fresh = !rc && rename(tmp, to) == 0;
 	if (!rc && !fresh && renameat2(AT_FDCWD, tmp, AT_FDCWD, to, RENAME_EXCHANGE) < 0)
 		rc = err_set(err, -errno, "cannot make %s: %m", to);
@@ -370,7 +370,7 @@ static char *kernel_dir(void)
 	return dir;
 }
 
-/* Whether the kernel comes with the module, and who unpacked it left that out. */
+/* Whether the kernel comes with the module, and the unpacked one lacks it. */
 static bool left_out(const struct vm_kernel *k, const char *module)
 {
 	auto_free char *order = xasprintf("%s/modules.order", k->modules);

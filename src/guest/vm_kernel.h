@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vm_kernel.h - the kernel of a virtual machine: a file that somebody names, or the one of Debian,
+ * vm_kernel.h - the kernel of a virtual machine: a file that the user names, or the one of Debian,
  * whose package is fetched by apt-get and unpacked into the cache, not installed.
  */
 #ifndef GUEST_VM_KERNEL_H
@@ -39,7 +39,7 @@ int vm_kernel_open(const struct vm_kernel *k, struct err *err) must_check;
  */
 int vm_kernel_open_stub(struct err *err) must_check;
 
-/* What a file that is named as a kernel is. */
+/* The form of a file that is named as a kernel. */
 enum vm_kernel_form vm_kernel_form(const char *file);
 
 #endif

@@ -80,7 +80,7 @@ int vm_memory(uint64_t size, int from, struct err *err)
 {
 	auto_fd fd = memfd_create("outage-guest", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	/* What is mapped here and there stays as large as it is. */
+	/* A file that is mapped here and there stays as large as it is. */
 	if (fd < 0 || ftruncate(fd, (off_t)size) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
 		return err_set(err, -errno, "no memory for a guest: %m");
@@ -95,8 +95,10 @@ static char *file_of(const char *dir, const char *name, const char *what)
 	return xasprintf("%s/%s.%s", dir, name, what);
 }
 
-/* Both files are opened, written and removed under a lock, so that no two of different machines are
- * taken for one. It is held for a moment only, other than the one of who makes a template. */
+/*
+ * Both files are opened, written and removed under a lock, so that no two of different machines are
+ * taken for one. The lock is held for a moment only, other than the one for making a template.
+ */
 static int lock_files(const char *dir, int how)
 {
 	auto_free char *path = file_of(dir, "vm", "files");
@@ -117,7 +119,7 @@ static void open_both(struct vm_template *t, const char *dir)
 	if (t->ram < 0)
 		util_close(steal_fd(&t->state));
 	else
-		utimensat(AT_FDCWD, state, NULL, 0); /* it is of use */
+		utimensat(AT_FDCWD, state, NULL, 0); /* marks the template as used */
 }
 
 /* A process that was stopped may hold it for ever: two that make the same do no harm. */
@@ -149,7 +151,7 @@ bool vm_template_find(struct vm_template *t)
 	t->lock = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (t->lock < 0 || !take_turn(t))
 		return false;
-	/* Whoever had it may have made it. */
+	/* The former holder of the lock may have made it. */
 	open_both(t, dir);
 	if (vm_template_ready(t))
 		vm_template_unlock(t);
@@ -184,7 +186,7 @@ static void remove_both(const char *dir, const char *name)
 	unlink(ram);
 }
 
-/* The one that nobody has used for the longest time; how many there are. */
+/* The template that was not used for the longest time; how many there are. */
 static unsigned find_oldest(const char *dir, char *oldest, size_t size)
 {
 	DIR *d = opendir(dir);

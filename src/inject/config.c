@@ -12,6 +12,7 @@
 
 #include "base/io.h"
 #include "base/number.h"
+#include "base/similar.h"
 #include "base/toml.h"
 #include "inject/internal.h"
 
@@ -189,7 +190,7 @@ static int unknown(struct config_reader *r, const struct toml_value *v, const ch
 	for (; names && *names; names++)
 		words[n++] = *names;
 	words[n] = NULL;
-	const char *like = closest(v->key, words);
+	const char *like = similar_of(v->key, words);
 
 	if (like)
 		return err_set(r->err, -EINVAL, "%s:%u: '%s' is not known%s; did you mean '%s'?",
@@ -387,7 +388,7 @@ static int begin_fault(struct config_reader *r, const struct toml_value *table, 
 			     fault_type_name(d->f->type));
 		return 0;
 	}
-	const char *like = closest(type->string, types);
+	const char *like = similar_of(type->string, types);
 
 	if (like)
 		return err_set(r->err, -EINVAL, "%s:%u: there is no type '%s'; did you mean '%s'?",

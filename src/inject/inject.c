@@ -5,8 +5,9 @@
  * I1: every operation is counted once by each fault that it matches, in some order, under one lock:
  *     of many threads exactly one is told that its operation is the n-th.
  * I2: a fault is freed with the set, so that who was told about it may use it.
+ * I3: a fault's number is its place, and `armed` counts those that are neither done nor removed.
  *
- * A run of writes (torn-seq) goes on until the file is synced; nothing else ends it. It is a run,
+ * A run of writes (torn-seq) goes on until the file is synced; nothing else ends it. A run counts,
  * and has a number, when its second write comes: a single write between two syncs is none, and that
  * is how LazyFS counts. Its first write can therefore be made durable only by the second.
  */
@@ -97,6 +98,7 @@ int inject_add(struct inject *s, struct fault *f, uint64_t *id, struct err *err)
 		f->done = false;
 		vec_push(&s->slots, slot);
 		f->id = s->slots.n;
+		assert(vec_last(&s->slots)->f == f && atomic_load(&s->armed) < s->slots.n); /* I3 */
 		if (id)
 			*id = f->id;
 		atomic_fetch_add(&s->armed, 1);
@@ -107,8 +109,11 @@ int inject_add(struct inject *s, struct fault *f, uint64_t *id, struct err *err)
 
 static void end_fault(struct inject *s, struct fault_slot *slot)
 {
-	if (!slot->f->done && !slot->removed)
-		atomic_fetch_sub(&s->armed, 1);
+	if (!slot->f->done && !slot->removed) {
+		unsigned before = atomic_fetch_sub(&s->armed, 1);
+
+		assert(before > 0); /* I3 */
+	}
 	slot->f->done = true;
 	clear_runs(slot);
 }
@@ -185,7 +190,10 @@ static void tear(struct fault *f, const struct inject_op *op, struct inject_acti
 	lose(f, true, out);
 }
 
-/* So many on one operation belong to nobody who wants to cancel one of them. */
+/*
+ * With so many delays on one operation, the last ones become one: no user cancels a single one of
+ * them.
+ */
 static void delay(const struct fault *f, struct inject_action *out)
 {
 	if (out->n_delays == INJECT_DELAYS_MAX) {
@@ -221,7 +229,7 @@ static void apply(struct fault *f, const struct inject_op *op, struct inject_act
 		break;
 	case FAULT_SHORT:
 		if (f->bytes >= op->len)
-			return; /* it is as short already */
+			return; /* the operation is as short already */
 		if (out->short_bytes < 0 || f->bytes < (uint64_t)out->short_bytes)
 			out->short_bytes = (int64_t)f->bytes;
 		break;

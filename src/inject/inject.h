@@ -5,7 +5,7 @@
  * A fault waits for its operation: by kind, by path (exact, glob or regular expression), by how
  * many of them have come before, before it is done or after. Faults come from a LazyFS
  * configuration file, from LazyFS's commands, or from ours; all three end in the same struct. The
- * set of faults is asked about every operation and says what to do; who asks does it.
+ * set of faults is asked about every operation and says what to do; the caller does it.
  *
  * Thread-safe: operations of many threads ask at once. Without faults, asking costs one atomic
  * read.
@@ -23,7 +23,7 @@ enum fault_type {
 	FAULT_CLEAR,	/* everything unsynced is lost; the mount ends only with `crash` */
 	FAULT_TORN_OP,	/* of one write, some parts are durable; the mount ends */
 	FAULT_TORN_SEQ, /* of a run of operations, some are durable; the mount ends */
-	FAULT_SYNC,	/* what is unsynced of the file, or some of its pages, becomes durable */
+	FAULT_SYNC,	/* unsynced data of the file, or some of its pages, becomes durable */
 	FAULT_ERROR,	/* the operation fails with `error` and does nothing */
 	FAULT_SHORT,	/* a write or read stops after `bytes` */
 	FAULT_DELAY,	/* the operation waits `delay_ms` */
@@ -41,7 +41,7 @@ enum fault_pages {
 	FAULT_PAGES_LISTED,
 };
 
-/* What else survives a crash or a clearing, of what was not synced. */
+/* The unsynced parts that survive a crash or a clearing. */
 enum fault_survive {
 	FAULT_SURVIVE_NONE,
 	FAULT_SURVIVE_DATA,	/* all data; names and attributes are lost */
@@ -69,7 +69,7 @@ struct fault {
 	bool crash;		      /* the mount ends as well */
 	bool returns;		      /* and the operation returns to its caller before it does */
 	struct fault_numbers persist; /* which parts or operations, from 1, ascending */
-	uint64_t parts;		      /* equal ones; what is over belongs to the last */
+	uint64_t parts;		      /* equal ones; the rest belongs to the last */
 	struct fault_numbers parts_bytes;
 	struct path_match file; /* FAULT_SYNC: whose pages; PATH_ANY: of the operation's file */
 	enum fault_pages pages; /* which of the file's unsynced ones, in order of offset */
@@ -84,7 +84,7 @@ struct fault {
 	uint64_t delay_ms;
 	uint64_t id;	     /* given by the set, from 1 */
 	uint64_t seen;	     /* matching operations so far */
-	bool done;	     /* it cannot happen any more */
+	bool done;	     /* can happen no more */
 	bool misfit;	     /* FAULT_TORN_OP: the write that came had another length */
 	uint64_t misfit_len; /* this one */
 	struct strbuf text;  /* as it was given, as words of `outage ctl`, for reports */
@@ -128,7 +128,7 @@ struct inject_op {
 	uint64_t offset, len;
 };
 
-/* What to do, in this order. `sync` comes first, unless its timing is after. */
+/* The actions, in this order. `sync` comes first, unless its timing is after. */
 enum { INJECT_DELAYS_MAX = 16 };
 
 struct inject_action {
@@ -147,7 +147,7 @@ struct inject_action {
 	bool durable;	      /* torn-seq: this operation goes to the durable content at once */
 	/*
 	 * torn-seq, before the operation is done: what the file holds in this range, no byte more,
-	 * becomes durable. It is the first write of a run, which is one only with its second.
+	 * becomes durable. The write is the first of a run, which is one only with its second.
 	 */
 	uint64_t first_offset, first_len; /* no length: nothing does */
 	struct fault *sync;		  /* make durable what it says */
@@ -165,7 +165,7 @@ void inject_ask(struct inject *s, const struct inject_op *op, struct inject_acti
 
 /* ---- where faults and commands come from ---- */
 
-/* What a LazyFS configuration file says; with our own keys where LazyFS has none. */
+/* The settings of a LazyFS configuration file; with our own keys where LazyFS has none. */
 struct inject_config {
 	char *fifo, *fifo_completed; /* NULL: not said; LazyFS's default is faults.fifo */
 	char *logfile;		     /* NULL: none */
@@ -193,9 +193,9 @@ enum command_kind {
 	COMMAND_CLEAR,
 	COMMAND_CRASH,
 	COMMAND_CHECKPOINT, /* everything becomes durable */
-	COMMAND_SYNC,	    /* what `fault` says becomes durable now */
+	COMMAND_SYNC,	    /* the data named by `fault` becomes durable now */
 	COMMAND_USAGE,
-	COMMAND_REPORT, /* what is unsynced */
+	COMMAND_REPORT, /* tells what is unsynced */
 	COMMAND_FAULTS, /* list them */
 	COMMAND_CANCEL, /* remove fault `id` */
 	COMMAND_SNAPSHOT,
@@ -211,7 +211,7 @@ struct inject_command {
 	struct fault *fault; /* FAULT, SYNC; for CLEAR and CRASH what survives, or NULL */
 	uint64_t id;
 	char *name;   /* of a snapshot */
-	char *answer; /* what LazyFS writes when it is done: "finished::clear-cache"; or NULL */
+	char *answer; /* LazyFS's words when it is done: "finished::clear-cache"; or NULL */
 };
 
 /* A line of LazyFS's FIFO, "lazyfs::clear-cache". */

@@ -138,7 +138,7 @@ static int check_type(const struct fault *f, struct err *err)
 	}
 }
 
-/* What the kernel does by itself, or not at all, a FUSE server never sees. */
+/* A FUSE server never sees an operation that the kernel does by itself, or not at all. */
 static int check_op(const struct fault *f, struct err *err)
 {
 	static const struct {

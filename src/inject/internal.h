@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* internal.h - what the files of this room share. */
+/* internal.h - shared by the files of this room. */
 #ifndef INJECT_INTERNAL_H
 #define INJECT_INTERNAL_H
 
@@ -25,7 +25,7 @@ int match_glob(struct path_match *out, const char *key, const char *text,
 /*
  * A regular expression as LazyFS takes them, found anywhere in the path. The path is tried as it is
  * in the mount, and with ROOT or MNT in front, where the match must reach into the path itself. If
- * `as_lazyfs`, what matches ROOT alone is a match as well.
+ * `as_lazyfs`, a path that matches ROOT alone is a match as well.
  */
 int match_regex(struct path_match *out, const char *key, const char *text,
 		const struct inject_places *at, bool as_lazyfs, struct err *err) must_check;
@@ -58,8 +58,8 @@ struct draft {
 };
 
 /*
- * What a key takes; a file must have the right type for it. KEY_PAGES is a string or an array of
- * integers, KEY_EITHER a string or an integer.
+ * The type of a key's value; a file must have the right type for it. KEY_PAGES is a string or an
+ * array of integers, KEY_EITHER a string or an integer.
  */
 enum key_kind { KEY_TEXT, KEY_NUMBER, KEY_NUMBERS, KEY_BOOL, KEY_PAGES, KEY_EITHER };
 
@@ -77,8 +77,5 @@ void draft_hint(const struct draft *d, const char *key, struct strbuf *out);
  * wait for: it happens now.
  */
 int draft_finish(struct draft *d, struct fault **out, struct err *err) must_check;
-
-/* The word that looks most like `word`; NULL if none does. Words end with a NULL. */
-const char *closest(const char *word, const char *const *words);
 
 #endif

@@ -2,15 +2,16 @@
 /*
  * keys.c - a fault from keys and values, wherever they come from.
  *
- * All three dialects end here with the value as text. What they differ in: LazyFS's commands and
- * files must say which path they mean; and a crash that waits for nothing happens at once, which a
- * file cannot ask for.
+ * All three dialects end here with the value as text. The dialects differ in two ways: LazyFS's
+ * commands and files must say which path they mean; and a crash that waits for nothing happens at
+ * once, which a file cannot ask for.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <strings.h>
 
 #include "base/number.h"
+#include "base/similar.h"
 #include "base/words.h"
 #include "inject/internal.h"
 
@@ -53,7 +54,7 @@ enum key {
 static const struct key_info {
 	const char *name;
 	enum key_kind kind;
-	unsigned types; /* that take it */
+	unsigned types; /* faults that take it */
 } keys[K_END] = {
 	[K_OP] = { "op", KEY_TEXT, ANY_TYPE },
 	[K_FILE] = { "file", KEY_TEXT, ANY_TYPE },
@@ -109,49 +110,6 @@ static const struct {
 	{ "delay", FAULT_DELAY },
 };
 
-/* ---- words that look alike ---- */
-
-/* The number of letters to change, insert or remove; more than 3 are not told apart. */
-static unsigned distance(const char *a, const char *b)
-{
-	enum { MOST = 24 };
-	unsigned row[MOST + 1];
-	size_t na = strlen(a), nb = strlen(b);
-
-	if (na > MOST || nb > MOST)
-		return 4;
-	for (size_t j = 0; j <= nb; j++)
-		row[j] = (unsigned)j;
-	for (size_t i = 1; i <= na; i++) {
-		unsigned corner = row[0];
-
-		row[0] = (unsigned)i;
-		for (size_t j = 1; j <= nb; j++) {
-			unsigned above = row[j];
-
-			row[j] = min(min(row[j], row[j - 1]) + 1, corner + (a[i - 1] != b[j - 1]));
-			corner = above;
-		}
-	}
-	return min(row[nb], 4u);
-}
-
-const char *closest(const char *word, const char *const *words)
-{
-	const char *best = NULL;
-	unsigned least = 3;
-
-	for (; *words; words++) {
-		unsigned d = distance(word, *words);
-
-		if (d < least && d < strlen(*words)) {
-			least = d;
-			best = *words;
-		}
-	}
-	return best;
-}
-
 /* ---- keys ---- */
 
 static enum key find_key(const char *name)
@@ -185,7 +143,7 @@ void draft_hint(const struct draft *d, const char *key, struct strbuf *out)
 		if (keys[k].types & BIT(d->f->type))
 			all[n++] = keys[k].name;
 	all[n] = NULL;
-	const char *like = closest(key, all);
+	const char *like = similar_of(key, all);
 
 	if (like) {
 		strbuf_addf(out, "; did you mean '%s'?", like);
@@ -239,7 +197,7 @@ static int set_op(struct draft *d, const char *value, struct err *err)
 		names[i] = posix_op_name((enum posix_op)i);
 	names[POSIX_OP_END] = "any";
 	names[POSIX_OP_END + 1] = NULL;
-	const char *like = closest(value, names);
+	const char *like = similar_of(value, names);
 
 	if (like)
 		return err_set(err, -EINVAL,
@@ -556,7 +514,7 @@ static bool says_where(const struct fault *f)
 	return f->from.kind != PATH_ANY || f->to.kind != PATH_ANY;
 }
 
-/* What LazyFS insists on, so that a command that it refuses is refused. */
+/* Refuses the commands that LazyFS refuses. */
 static int check_where(const struct draft *d, struct err *err)
 {
 	const struct fault *f = d->f;

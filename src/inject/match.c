@@ -2,10 +2,10 @@
 /*
  * match.c - which paths a fault is about.
  *
- * Regular expressions come in the language that LazyFS's users write, that of ECMAScript. They are
- * put into POSIX's extended one, which decides the same for all that is found in paths: classes,
- * escapes, groups, lazy repetition. What has no counterpart is refused. Bounds on nesting and
- * repetition keep the compiled form small, whoever wrote it.
+ * Regular expressions come in the language that LazyFS's users write, that of ECMAScript. An
+ * expression is put into POSIX's extended language, which decides the same for all that is found in
+ * paths: classes, escapes, groups, lazy repetition. Constructs without a counterpart are refused.
+ * Bounds on nesting and repetition keep the compiled form small, whatever its source.
  */
 #include <ctype.h>
 #include <errno.h>

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 
 #include "base/number.h"
+#include "base/similar.h"
 #include "inject/internal.h"
 
 enum takes { NOTHING, A_FAULT, AN_ID, A_NAME };
@@ -48,7 +49,7 @@ static const struct command_info {
 	{ "usage", "display-cache-usage", COMMAND_USAGE, NOTHING, true, "",
 	  "how much of the cache is in use" },
 	{ "report", "unsynced-data-report", COMMAND_REPORT, NOTHING, true, "",
-	  "what is not synced: files, and bytes in them" },
+	  "the unsynced files, and bytes in them" },
 	{ "faults", NULL, COMMAND_FAULTS, NOTHING, false, "", "the faults that were set" },
 	{ "cancel", NULL, COMMAND_CANCEL, AN_ID, false, "NUMBER", "remove a fault" },
 	{ "snapshot", NULL, COMMAND_SNAPSHOT, A_NAME, false, "NAME",
@@ -107,7 +108,7 @@ static int find_command(const char *name, bool line, const struct command_info *
 			names[n++] = c->alias;
 	}
 	names[n] = NULL;
-	const char *like = closest(name, names);
+	const char *like = similar_of(name, names);
 
 	if (like)
 		return err_set(err, -EINVAL, "there is no command '%s'; did you mean '%s'?", name,
@@ -177,7 +178,7 @@ static int parse_id(const char *word, uint64_t *out, struct err *err)
 	return 0;
 }
 
-/* It becomes the name of a directory. */
+/* The name becomes that of a directory. */
 static int parse_name(const char *word, char **out, struct err *err)
 {
 	bool good = *word && *word != '.' && strlen(word) <= 64;

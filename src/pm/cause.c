@@ -5,59 +5,26 @@
 #include <errno.h>
 
 #include "core/model_pm.h"
-#include "record/patch.h"
 
 /* ---- prefixes ---- */
-
-static bool is_mark(const struct event *ev)
-{
-	return ev->kind == EV_OP_BEGIN || ev->kind == EV_OP_END || ev->kind == EV_PERSIST;
-}
-
-static uint64_t key_of(struct hash128 image, uint64_t marks)
-{
-	struct hash128 both[2] = { image, { marks, 0 } };
-
-	return hash_bytes(both, sizeof(both)).lo;
-}
-
-static void add_prefix(struct pm_prefixes *p, struct image *img, struct patch *patch,
-		       uint64_t marks, uint64_t at)
-{
-	patch_finish(patch);
-	uint64_t key = key_of(image_hash(img), marks);
-
-	if (at < U64MAP_NONE && u64map_get(&p->at, key) == U64MAP_NONE)
-		u64map_add(&p->at, key, (uint32_t)at);
-}
 
 void pm_prefixes_find(const struct trace *t, const struct image *base, bool noticed,
 		      struct pm_prefixes *out)
 {
-	auto_image img = IMAGE_INIT;
-	struct patch patch;
-	uint64_t marks = 0;
+	struct crash_points points = { 0 };
 
 	*out = (struct pm_prefixes){ .t = t, .noticed = noticed };
-	image_snapshot(base, &img);
-	patch_init(&patch, &img);
-	add_prefix(out, &img, &patch, 0, 0);
+	vec_push(&points, 0);
 	for (uint64_t i = 0; i < t->events.n; i++) {
 		const struct event *ev = &t->events.v[i];
-
-		marks += is_mark(ev);
-		if (ev->kind == EV_STORE)
-			patch_write(&patch, ev->addr, ev->data, ev->len);
 		/* In which order stores were made that are noticed together is not known. */
 		bool more = noticed && i + 1 < t->events.n && ev[1].kind == EV_STORE;
-		if ((ev->kind == EV_STORE && !more) || is_mark(ev))
-			add_prefix(out, &img, &patch, marks, i + 1);
-	}
-}
 
-void pm_prefixes_release(struct pm_prefixes *p)
-{
-	u64map_release(&p->at);
+		if ((ev->kind == EV_STORE && !more) || event_marks(ev->kind))
+			vec_push(&points, i + 1);
+	}
+	prefixes_find(t, base, &points, &out->all);
+	crash_points_release(&points);
 }
 
 /* ---- classes ---- */
@@ -167,14 +134,10 @@ static bool is_torn(const struct pm_prefixes *p, const struct crash_state *s)
 enum semantic_cause pm_cause_of(const struct pm_prefixes *p, const struct crash_state *s,
 				uint64_t *prefix)
 {
-	uint64_t marks = 0;
-
 	*prefix = PM_NO_PREFIX;
 	if (is_torn(p, s))
 		return SEMANTIC_TEARING;
-	for (uint64_t i = 0; i < s->point; i++)
-		marks += is_mark(&p->t->events.v[i]);
-	uint32_t at = s->torn.n ? U64MAP_NONE : u64map_get(&p->at, key_of(s->hash, marks));
+	uint32_t at = prefixes_like(&p->all, s);
 	if (at == U64MAP_NONE)
 		return SEMANTIC_ORDERING;
 	*prefix = at;
@@ -280,7 +243,7 @@ uint64_t pm_count_copies(const struct trace *t, uint64_t join_min)
 		const struct event *ev = &t->events.v[i];
 		size_t k = 0;
 
-		for (size_t j = 0; is_mark(ev) && j < cpus.n; j++)
+		for (size_t j = 0; event_marks(ev->kind) && j < cpus.n; j++)
 			cpus.v[j].open = false;
 		while (k < cpus.n && cpus.v[k].cpu != ev->cpu)
 			k++;
@@ -303,7 +266,7 @@ const char *pm_missing_words(unsigned missing)
 	return words[missing & 3];
 }
 
-/* What should not have come before the store was durable. */
+/* The first event that should not have come before the store was durable. */
 static uint64_t too_early(const struct trace *t, uint64_t event, uint64_t point,
 			  const struct crash_part *gone, size_t n)
 {

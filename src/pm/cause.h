@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cause.h - what would mend a crash state that fails.
+ * cause.h - finds what would mend a crash state that fails.
  *
  * The classes are those of check/semantic.h. "logic": the memory held the same at some place of the
  * trace, between the same marks, with nothing lost; the power can fail there, whatever is flushed.
@@ -14,21 +14,20 @@
 #include "base/strbuf.h"
 #include "check/semantic.h"
 #include "core/crash.h"
-#include "core/u64map.h"
 #include "pm/where.h"
+#include "search/prefixes.h"
 
 #define PM_NO_PREFIX UINT64_MAX
 
 /* The states of a trace where nothing is lost. */
 struct pm_prefixes {
 	const struct trace *t;
-	struct u64map at; /* by image and marks: the first place */
-	bool noticed;	  /* pm_where.noticed: places tell no instructions apart */
+	struct prefixes all;
+	bool noticed; /* pm_where.noticed: places tell no instructions apart */
 };
 
 void pm_prefixes_find(const struct trace *t, const struct image *base, bool noticed,
 		      struct pm_prefixes *out);
-void pm_prefixes_release(struct pm_prefixes *p);
 
 /* `prefix`: how many events had happened, if it is logic; else PM_NO_PREFIX. */
 enum semantic_cause pm_cause_of(const struct pm_prefixes *p, const struct crash_state *s,
@@ -42,14 +41,14 @@ struct pm_extent {
 
 struct pm_extents vec_of(struct pm_extent);
 
-/* What is gone, as few extents as it takes; how many stores that are is returned. */
+/* Covers what is gone with as few extents as possible; returns the number of stores. */
 uint64_t pm_extents_of(const struct trace *t, const struct crash_part *gone, size_t n,
 		       struct pm_extents *out);
 
 /* Copies of more than so many bytes, which the model takes as one (core/model_pm.c). */
 uint64_t pm_count_copies(const struct trace *t, uint64_t join_min);
 
-/* What should have been there for an order to hold, as bits; "a flush and a fence are missing". */
+/* The steps that an order lacks, as bits; "a flush and a fence are missing". */
 enum { PM_MISSING_FLUSH = 1, PM_MISSING_FENCE = 2 };
 const char *pm_missing_words(unsigned missing);
 

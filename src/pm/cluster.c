@@ -6,7 +6,7 @@
  * that loses all that an earlier one lost, and perhaps more, is explained by it. A state where
  * nothing is lost and that fails all the same is another matter: no flush or fence would help; so
  * is one where something survived in part only (cause.h). So are crashes during recovery, and bad
- * lines: these are known by who stored to them last.
+ * lines: bad lines are known by the last store to them.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@ enum { DETAIL_MAX = 8, REASONS_MAX = 4096 };
 
 /* ---- what a failure is known by ---- */
 
-/* Who stored to a line last, before a point; UINT64_MAX: nobody. */
+/* The last store to a line before a point; UINT64_MAX: none. */
 static uint64_t last_store(const struct trace *t, uint64_t line, uint64_t point)
 {
 	for (uint64_t i = min(point, (uint64_t)t->events.n); i-- > 0;) {
@@ -211,15 +211,21 @@ static void describe(const struct pm_run *all, const struct pm_failure *f, struc
 	c->cause = strbuf_detach(&cause);
 }
 
+void pm_failure_end(const struct pm_failure *f, struct strbuf *out)
+{
+	struct check_result r = { .end = f->end, .exit_code = f->exit_code, .signal = f->signal };
+
+	check_describe(&r, out);
+}
+
 void pm_failure_case(const struct pm_run *r, const struct pm_failure *f, struct pm_case *c)
 {
-	struct check_result end = { .end = f->end, .exit_code = f->exit_code, .signal = f->signal };
 	auto_strbuf seen = STRBUF_INIT;
 
 	*c = (struct pm_case){ .states = 1 };
 	c->state = pm_failure_example(f, &c->point);
 	strbuf_adds(&seen, "the check ");
-	check_describe(&end, &seen);
+	pm_failure_end(f, &seen);
 	c->seen = strbuf_detach(&seen);
 	strbuf_adds(&c->said, f->said);
 	describe(r, f, c);
@@ -257,7 +263,7 @@ void pm_reasons_release(struct pm_reasons *all)
 
 /* ---- clusters ---- */
 
-/* What can explain others comes first. */
+/* Failures that can explain others come first. */
 static int fewer_lost(const void *a, const void *b)
 {
 	const struct pm_failure *x = *(const struct pm_failure *const *)a;

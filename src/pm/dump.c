@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dump.c - what each crash state shows, when a command prints it: the table of semantic states, and
- * what is wrong with it as cases.
+ * dump.c - makes the table of semantic states from what a command prints of each crash state, and
+ * cases of what is wrong with it.
  *
- * The operations are those that the program marks. What is stored between two of them, or before
+ * The operations are those that the program marks. A store between two of them, or before
  * the first, belongs to an operation of its own that promises nothing.
  *
  * A crash during recovery is one of the operation in which the first crash was. Its stores are
@@ -71,7 +71,7 @@ static uint64_t point_of(const struct pm_run *r, const struct pm_failure *f)
 
 struct op_numbers vec_of(uint64_t);
 
-/* Those of a recovery have numbers of their own. What the first crash lost did no harm alone. */
+/* Stores of a recovery have numbers of their own: the loss in the first crash alone did no harm. */
 static void put_number(struct op_numbers *out, uint64_t event, uint64_t recovery)
 {
 	event += recovery * RECOVERY_BASE;
@@ -80,8 +80,8 @@ static void put_number(struct op_numbers *out, uint64_t event, uint64_t recovery
 }
 
 /*
- * Whether nothing is lost. What the memory holds later than here, with nothing lost, is not what it
- * holds at the end of an operation.
+ * Whether nothing is lost. A state that the memory holds only later, with nothing lost, is not the
+ * state at the end of the operation.
  */
 static bool is_complete(const struct pm_failure *f, const struct op_span *s)
 {
@@ -93,7 +93,7 @@ static enum semantic_where where_is(const struct pm_failure *f, const struct op_
 {
 	if (point == s->to)
 		return SEMANTIC_END;
-	/* It is what is there after some of the stores, and not before the first of them. */
+	/* The state is there after some of the stores, and not before the first of them. */
 	if (!f->recovery && f->cause == SEMANTIC_LOGIC && f->prefix > s->from)
 		return SEMANTIC_DURING;
 	return point == s->from ? SEMANTIC_BEGIN : SEMANTIC_DURING;
@@ -209,7 +209,7 @@ static bool is_decisive(const struct semantic_violation *v, uint64_t event)
 	return false;
 }
 
-/* What the failure lost, with what makes the difference first. */
+/* Copies what the failure lost: what makes the difference comes first. */
 static void decisive_first(const struct semantic_violation *v, const struct pm_failure *f,
 			   struct pm_failure *out)
 {
@@ -290,7 +290,7 @@ static void make_case(const struct pm_run *r, const struct semantic_table *t,
 	f.lost = lost;
 	f.cause = words.cause;
 	decisive_first(x->v, x->f, &f);
-	if (words.cause == SEMANTIC_LOGIC) /* it is nobody's loss */
+	if (words.cause == SEMANTIC_LOGIC) /* no lost store is the cause */
 		words.decisive.n = 0;
 	semantic_words(t, &words, &title);
 	name_recovery(&words, &title);
@@ -309,7 +309,7 @@ static void make_case(const struct pm_run *r, const struct semantic_table *t,
 	strbuf_adds(&c->said, s->seen.text ? s->seen.text : "");
 }
 
-/* Those that differ from a good crash in the least come first: they explain the others. */
+/* Violations that differ least from a good crash come first: they explain the others. */
 static int compare_told(const void *a, const void *b)
 {
 	const struct told_violation *x = a, *y = b;

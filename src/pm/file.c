@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/place.h"
 #include "base/io.h"
 #include "base/space.h"
 
@@ -53,7 +52,7 @@ int pm_file_new(const char *path, uint64_t size, struct pm_file **out, struct er
 
 	f->fd = -1;
 	f->size = size;
-	int rc = place_namespace(err);
+	int rc = space_enter_as_user(err);
 	if (!rc)
 		rc = make_file(f, path, err);
 	if (rc) {
@@ -102,7 +101,7 @@ static int fill_page(void *ctx, uint64_t page, const unsigned char *a, const uns
 	return is_zero(b, n) ? 0 : io_pwrite_full(x->f->fd, b, n, (off_t)(page * IMAGE_PAGE));
 }
 
-/* What is a hole in the file, and not zero in the image. */
+/* Writes what is a hole in the file, and not zero in the image. */
 static int put_holes(struct pm_file *f, const struct image *img)
 {
 	auto_image is = IMAGE_INIT;

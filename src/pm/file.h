@@ -16,7 +16,7 @@ struct pm_file;
 
 /* Moves the process into its namespace; at `path` there must be a file, of any size. */
 int pm_file_new(const char *path, uint64_t size, struct pm_file **out, struct err *err) must_check;
-/* Whatever was done to the file, it now holds this. */
+/* Makes the file hold this image, whatever was done to it before. */
 int pm_file_put(struct pm_file *f, const struct image *img, struct err *err) must_check;
 /* A directory of ours, for what goes with it. */
 const char *pm_file_notes(const struct pm_file *f);

@@ -16,7 +16,7 @@
 int command_plain(const char *command, const char *file, struct words *out, struct err *err)
 	must_check;
 
-/* What a tracer runs for a command; NULL at the end is part of `out`. */
+/* The words that a tracer runs for a command; NULL at the end is part of `out`. */
 int command_traced(const struct tracer *t, const char *command, const char *file, struct words *out,
 		   struct err *err) must_check;
 

@@ -11,7 +11,7 @@ static const struct record_field plan_fields[] = {
 	FIELD("file", TRUST_FILE, PROSE, file, .required = true),
 	FIELD("dir", TRUST_FILE, PROSE, dir, .required = true),
 	FIELD("program", TRUST_HARMLESS, PROSE, program,
-	      .required = true), /* it is told, and not run again */
+	      .required = true), /* printed, and not run again */
 	FIELD("check", TRUST_COMMAND, PROSE, check),
 	FIELD("dump", TRUST_COMMAND, PROSE, dump),
 	FIELD("recover", TRUST_COMMAND, PROSE, recover),
@@ -124,19 +124,22 @@ void pm_case_release(struct pm_case *c)
 	c->dir = NULL;
 }
 
-/* The recovery that a state is one of, which is a run of its own; NULL: none. To be freed. */
-static char *nested_run(const char *run, const char *state)
+char *pm_nested_dir(const char *run, const char *id, const char **rest)
 {
-	unsigned long long n;
+	char *end = NULL;
+	unsigned long long n = *id == 'r' ? strtoull(id + 1, &end, 10) : 0;
 
-	return sscanf(state, "r%llu:", &n) == 1 ? xasprintf("%s" BELOW_MARK "recovery/%llu", run, n)
-						: NULL;
+	bool nested = end && *end == ':';
+
+	if (rest)
+		*rest = nested ? end + 1 : id;
+	return nested ? xasprintf("%s" BELOW_MARK "recovery/%llu", run, n) : NULL;
 }
 
 int pm_trust(const char *run, const struct pm_case *c, struct pm_plan *p, bool trust,
 	     struct err *err)
 {
-	auto_free char *nested = nested_run(run, c->state);
+	auto_free char *nested = pm_nested_dir(run, c->state, NULL);
 	const struct case_place at = { &pm_kind, run, nested };
 
 	return case_trust(&at, c->dir, p, trust, &p->ours, err);
@@ -144,7 +147,7 @@ int pm_trust(const char *run, const struct pm_case *c, struct pm_plan *p, bool t
 
 int pm_case_put(const char *run, const char *name, const struct pm_case *c, struct err *err)
 {
-	auto_free char *nested = nested_run(run, c->state);
+	auto_free char *nested = pm_nested_dir(run, c->state, NULL);
 	const struct case_place at = { &pm_kind, run, nested };
 
 	return case_put(&at, name, c, &c->said, true, err);
@@ -152,7 +155,7 @@ int pm_case_put(const char *run, const char *name, const struct pm_case *c, stru
 
 int pm_case_save(const char *run, uint64_t n, const struct pm_case *c, struct err *err)
 {
-	auto_free char *nested = nested_run(run, c->state);
+	auto_free char *nested = pm_nested_dir(run, c->state, NULL);
 	const struct case_place at = { &pm_kind, run, nested };
 
 	return case_put_number(&at, n, c, &c->said, true, err);

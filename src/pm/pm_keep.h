@@ -28,7 +28,7 @@ struct pm_plan {
 	uint64_t split;	      /* 0 or 1 */
 	uint64_t first_point; /* no crash is tried before */
 	uint64_t media;	      /* 1 << MEDIA_...: faults on top of crash states */
-	uint64_t media_max;   /* lines of one state that get them */
+	uint64_t media_max;   /* lines of one state that get each of them */
 	uint64_t prune;	      /* 0 or 1: only what recovery and check read is varied */
 	uint64_t preload;     /* 0 or 1: traced by the library, without an emulator */
 	uint64_t promises;    /* SEMANTIC_..., of each operation; for a dump */
@@ -42,7 +42,7 @@ int pm_plan_load(const char *run, struct pm_plan *out, struct err *err) must_che
 struct pm_case {
 	char *dir;    /* of the finding; not kept */
 	char *state;  /* the id of the crash state */
-	char *title;  /* what is lost, or wrong */
+	char *title;  /* says what is lost, or wrong */
 	char *cause;  /* "ordering: a fence is missing"; NULL: bad lines */
 	char *seen;   /* how the command ended */
 	char *detail; /* lines for people: the stores, and where they were made */
@@ -53,7 +53,7 @@ struct pm_case {
 void pm_case_release(struct pm_case *c);
 extern const struct case_kind pm_kind;
 
-/* It is on disk when this returns. */
+/* When this returns, the case is on disk. */
 int pm_case_save(const char *run, uint64_t n, const struct pm_case *c, struct err *err) must_check;
 /* The same as NAME below the run. */
 int pm_case_put(const char *run, const char *name, const struct pm_case *c, struct err *err)
@@ -62,6 +62,12 @@ int pm_case_put(const char *run, const char *name, const struct pm_case *c, stru
 struct pm_cases vec_of(struct pm_case);
 int pm_cases_load(const char *run, struct pm_cases *out, struct err *err) must_check;
 int pm_case_load(const char *dir, struct pm_case *out, struct err *err) must_check;
+
+/*
+ * "rN:ID" is the state ID of the recovery N, which is a run of its own: its directory, to be freed.
+ * NULL: the state is one of the run itself. `rest`, which may be NULL, gets ID.
+ */
+char *pm_nested_dir(const char *run, const char *id, const char **rest);
 
 /* case_trust(), of a plan and a finding. */
 int pm_trust(const char *run, const struct pm_case *c, struct pm_plan *p, bool trust,
@@ -74,7 +80,7 @@ struct pm_summary {
 	uint64_t media_states, recoveries, recoveries_tried, recovery_states;
 	uint64_t pruned, reads_traced, reads_whole;
 	uint64_t known;	  /* states that were left out, as they fail for a known reason */
-	uint64_t copies;  /* that were not cut at every line */
+	uint64_t copies;  /* not cut at every line */
 	uint64_t dropped; /* failing states that no finding was made of, as they were too many */
 };
 

@@ -8,114 +8,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "core/trace_file.h"
 #include "pm/file.h"
-#include "pm/pm_search.h"
+#include "pm/pm_run.h"
+#include "pm/shares.h"
 #include "pm/where.h"
-
-/* ---- a child ---- */
-
-enum { POLL_MS = 200 };
-
-struct child_end {
-	int rc;
-	struct err err;
-};
-
-static void be_child(int fd, pid_t parent, int (*fn)(void *, void *, struct err *), void *ctx,
-		     void *out, size_t out_size)
-{
-	struct child_end end = { 0 };
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
-	end.rc = fn(ctx, out, &end.err);
-	if (io_write_full(fd, &end, sizeof(end)) || io_write_full(fd, out, out_size))
-		_exit(1);
-	_exit(0);
-}
-
-/* False if all is to end. */
-static bool wait_for(int fd, const volatile sig_atomic_t *stop)
-{
-	struct pollfd p = { fd, POLLIN, 0 };
-
-	while (!(stop && *stop))
-		if (poll(&p, 1, POLL_MS) > 0)
-			return true;
-	return false;
-}
-
-/* Who has lost its parent is ours now (PR_SET_CHILD_SUBREAPER): all that are left. */
-static void end_all(void)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", getpid(), getpid());
-	for (int tries = 0; tries < 100; tries++) {
-		auto_strbuf list = STRBUF_INIT;
-		const char *s;
-		char *end;
-
-		if (io_slurp(path, 1 << 20, &list, NULL) || !list.len)
-			return;
-		for (s = strbuf_str(&list); *s; s = end) {
-			long pid = strtol(s, &end, 10);
-
-			if (end == s)
-				break;
-			kill((pid_t)pid, SIGKILL);
-			while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR)
-				;
-		}
-	}
-}
-
-int pm_in_child(int (*fn)(void *ctx, void *out, struct err *err), void *ctx, void *out,
-		size_t out_size, const volatile sig_atomic_t *stop, struct err *err)
-{
-	struct child_end end;
-	pid_t parent = getpid();
-	int fds[2], orphans = 0;
-
-	prctl(PR_GET_CHILD_SUBREAPER, &orphans);
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	if (pipe2(fds, O_CLOEXEC))
-		return err_set(err, -errno, "cannot make a pipe: %m");
-	pid_t pid = fork();
-	if (!pid) {
-		util_close(fds[0]);
-		be_child(fds[1], parent, fn, ctx, out, out_size);
-	}
-	util_close(fds[1]);
-	bool go_on = pid > 0 && wait_for(fds[0], stop);
-	bool told = go_on && io_read_full(fds[0], &end, sizeof(end)) == (ssize_t)sizeof(end) &&
-		    io_read_full(fds[0], out, out_size) == (ssize_t)out_size;
-	util_close(fds[0]);
-	if (pid > 0 && !go_on)
-		kill(pid, SIGKILL);
-	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	end_all();
-	prctl(PR_SET_CHILD_SUBREAPER, orphans);
-	if (pid > 0 && !go_on)
-		return err_set(err, -EINTR, "stopped by a signal");
-	if (!told)
-		return err_set(err, -ECHILD, "a process of ours %s",
-			       pid < 0 ? "could not be started" : "was killed");
-	if (end.rc && err && !err->code)
-		*err = end.err;
-	return end.rc;
-}
+#include "sandbox/in_child.h"
 
 /* ---- how the program ended ---- */
 
@@ -159,6 +61,7 @@ struct pm_session {
 	const struct pm_record_opts *o;
 	bool exists;
 	struct image base;
+	struct pool_worker *w; /* told of each step */
 };
 
 struct pm_recorded {
@@ -213,6 +116,12 @@ static void fit_base(struct pm_session *s, uint64_t size)
 	s->base = grown;
 }
 
+/* Each step is a sign of life: a large trace takes long to read, to compare and to write. */
+static void at(const struct pm_session *s, const char *what)
+{
+	pool_at(s->w, 0, "%s", what);
+}
+
 static int keep(struct pm_session *s, struct trace *t, uint64_t stores, const char *maps,
 		struct err *err)
 {
@@ -227,12 +136,15 @@ static int keep(struct pm_session *s, struct trace *t, uint64_t stores, const ch
 	if (!rc && !stores)
 		rc = err_set(err, -EINVAL, "%s stored nothing to %s by a shared mapping",
 			     s->o->argv[0], s->o->file);
+	at(s, "the file before the run");
 	t->info.size = after.size;
 	snprintf(t->info.target, sizeof(t->info.target), "pm");
 	if (!rc)
 		rc = image_save_below(&s->base, s->o->run, "base.img", false, err);
+	at(s, "a copy of the trace");
 	if (!rc)
 		rc = trace_save_below(s->o->run, "trace", t, err);
+	at(s, "the names of places");
 	if (!rc) {
 		pm_where_find(t, maps, &where);
 		rc = pm_where_save(s->o->run, &where, err);
@@ -275,7 +187,7 @@ static int keep_recovery(struct pm_session *s, const struct trace *did, const ch
 	return keep(s, &t, 1, maps, err);
 }
 
-/* What a check is told, for a recovery that asks. */
+/* Tells a recovery, if it asks, what a check is told. */
 static int tell_marks(const struct pm_record_opts *o, const struct pm_file *f, struct err *err)
 {
 	auto_free char *path = xasprintf("%s/acked", pm_file_notes(f));
@@ -287,7 +199,7 @@ static int tell_marks(const struct pm_record_opts *o, const struct pm_file *f, s
 	return io_write_file(pm_file_notes(f), "acked", strbuf_str(&marks), marks.len, 0, err);
 }
 
-static int run_it(void *ctx, void *out, struct err *err)
+static int run_it(void *ctx, struct pool_worker *w, void *out, struct err *err)
 {
 	struct pm_session *s = ctx;
 	const struct pm_record_opts *o = s->o;
@@ -297,6 +209,7 @@ static int run_it(void *ctx, void *out, struct err *err)
 	auto_trace t;
 	int rc = 0;
 
+	s->w = w;
 	trace_init(&t);
 	if (s->exists) {
 		rc = pm_file_new(o->file, s->base.size, &f, err);
@@ -305,12 +218,15 @@ static int run_it(void *ctx, void *out, struct err *err)
 	}
 	if (!rc && o->outer)
 		rc = tell_marks(o, f, err);
+	at(s, "the run of the program");
 	if (!rc)
 		rc = tracer_run(o->tracer, o->file, o->argv, o->timeout_ms, &x, err);
 	if (!rc)
 		rc = check_end(o, &x.end, err);
+	at(s, "its trace");
 	if (!rc)
 		rc = read_trace(o, &x, &t, &a->counts, err);
+	at(s, "what it left");
 	if (!rc && !o->outer)
 		rc = keep(s, &t, a->counts.stores, x.maps, err);
 	else if (!rc && a->counts.stores)
@@ -347,13 +263,20 @@ int pm_record(const struct pm_record_opts *o, struct pm_counts *counts, bool *ma
 {
 	struct pm_session s = { .o = o };
 	struct pm_recorded a = { 0 };
+	struct in_child child = { .fn = run_it,
+				  .ctx = &s,
+				  .out = &a,
+				  .out_size = sizeof(a),
+				  .patience_ms = o->timeout_ms ? o->timeout_ms + SHARES_SLACK_MS
+							       : 0,
+				  .stop = o->stop };
 	int rc = look(&s, made, err);
 
 	/* Libraries ask whether the file is on persistent memory: as long as they are watched,
 	 * it is. */
 	setenv("PMEM_IS_PMEM_FORCE", "1", 0);
 	if (!rc)
-		rc = pm_in_child(run_it, &s, &a, sizeof(a), o->stop, err);
+		rc = in_child(&child, err);
 	image_release(&s.base);
 	if (!rc)
 		*counts = a.counts;

@@ -25,7 +25,7 @@ struct pm_record_opts {
 	uint64_t outer_point;
 };
 
-/* What a program or person says about where it is: the kinds that a check is told. */
+/* Whether an event says where a program or person is: a check is told events of these kinds. */
 static inline bool pm_is_mark(const struct event *ev)
 {
 	return ev->kind == EV_OP_BEGIN || ev->kind == EV_OP_END || ev->kind == EV_TEXT;
@@ -33,18 +33,10 @@ static inline bool pm_is_mark(const struct event *ev)
 
 /*
  * The program works on a copy, if the file is there. If not, the program makes it, and `made` says
- * so: whoever asked removes it when all is done. What the program stored must explain what the
+ * so: the caller removes it when all is done. The stores of the program must explain what the
  * file holds afterwards.
  */
 int pm_record(const struct pm_record_opts *o, struct pm_counts *counts, bool *made, struct err *err)
 	must_check;
-
-/*
- * Calls `fn` in a child, whose namespaces and changes are its own. What it returns, says and leaves
- * at `out` comes back. When `stop` becomes true, the child is ended, with all that it started. The
- * caller has no other children.
- */
-int pm_in_child(int (*fn)(void *ctx, void *out, struct err *err), void *ctx, void *out,
-		size_t out_size, const volatile sig_atomic_t *stop, struct err *err) must_check;
 
 #endif

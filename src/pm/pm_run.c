@@ -8,12 +8,7 @@
 #include "base/below.h"
 #include "core/trace_file.h"
 #include "pm/cause.h"
-
-/*
- * Stores of a copy are taken together from so many bytes on: a record and the flag behind it that
- * says that it is there are no copy.
- */
-enum { JOIN_MIN = 256 };
+#include "search/pm_model.h"
 
 /* Fails if there is no such model, or it is none of persistent memory. */
 static int pm_model_check(const char *name, struct err *err)
@@ -45,8 +40,7 @@ int pm_run_load(const char *dir, struct pm_run *out, struct err *err)
 	}
 	if (!rc) {
 		r.where.noticed = r.plan.preload;
-		r.model.granularity = (uint32_t)r.plan.granularity;
-		r.model.join_min = r.plan.split ? PM_JOIN_NEVER : JOIN_MIN;
+		r.model = pm_model_opts(r.plan.granularity, r.plan.split);
 		rc = model_pm_opts_check(&r.model, err);
 		if (!rc && r.plan.model)
 			rc = pm_model_check(r.plan.model, err);
@@ -77,13 +71,8 @@ void pm_run_release(struct pm_run *r)
 
 void pm_run_points(const struct pm_run *r, struct crash_points *out)
 {
-	size_t kept = 0;
-
 	crash_points_pm(&r->trace, out);
-	for (size_t i = 0; i < out->n; i++)
-		if (out->v[i] >= r->plan.first_point)
-			out->v[kept++] = out->v[i];
-	out->n = kept;
+	crash_points_keep(out, r->plan.first_point, UINT64_MAX);
 }
 
 struct crash_opts pm_run_crash(const struct pm_run *r)
@@ -107,7 +96,7 @@ struct crash_opts pm_run_crash(const struct pm_run *r)
 
 uint64_t pm_run_copies(const struct pm_run *r)
 {
-	return r->plan.split ? 0 : pm_count_copies(&r->trace, JOIN_MIN);
+	return r->plan.split ? 0 : pm_count_copies(&r->trace, PM_JOIN_USUAL);
 }
 
 void pm_marks(const struct trace *t, uint64_t point, struct strbuf *out)
@@ -133,24 +122,4 @@ uint64_t pm_point_before(const struct crash_points *points, uint64_t point)
 	for (size_t i = 0; i < points->n && points->v[i] < point; i++)
 		before = points->v[i];
 	return before;
-}
-
-void pm_image_at(const struct pm_run *r, uint64_t point, struct image *out)
-{
-	image_snapshot(&r->base, out);
-	for (uint64_t i = 0; i < point; i++) {
-		const struct event *ev = &r->trace.events.v[i];
-
-		if (ev->kind == EV_STORE)
-			image_write(out, ev->addr, ev->data, ev->len);
-	}
-}
-
-void pm_image_before(const struct pm_run *r, uint64_t point, struct image *out)
-{
-	struct crash_points points = { 0 };
-
-	pm_run_points(r, &points);
-	pm_image_at(r, pm_point_before(&points, point), out);
-	crash_points_release(&points);
 }

@@ -20,7 +20,7 @@ struct pm_run {
 		uint64_t point;
 	} outer;
 	const volatile sig_atomic_t *stop; /* for pm_search_one(); NULL: nothing stops it */
-	struct pm_run *nested;		   /* what was done to recover */
+	struct pm_run *nested;		   /* runs of recoveries */
 	size_t n_nested;
 	char *dir;
 	struct pm_plan plan;
@@ -39,14 +39,9 @@ struct crash_opts pm_run_crash(const struct pm_run *r);
 /* Copies that are taken as one, and cut at few places only. */
 uint64_t pm_run_copies(const struct pm_run *r);
 
-/* The last of some points before this one; 0: there is none. What was stored since then was on its
+/* The last of some points before this one; 0: there is none. Stores made since then were on their
  * way. */
 uint64_t pm_point_before(const struct crash_points *points, uint64_t point);
-/* What the memory holds after so many events if nothing is lost. */
-void pm_image_at(const struct pm_run *r, uint64_t point, struct image *out);
-/* What the memory held at the last crash point before this one if nothing was lost: what a stale
- * line goes back to. */
-void pm_image_before(const struct pm_run *r, uint64_t point, struct image *out);
 
 /* "begin 3", "end 3", a text: the marks before a point, a line each. */
 void pm_marks(const struct trace *t, uint64_t point, struct strbuf *out);

@@ -28,9 +28,7 @@ void pm_found_release(struct pm_found *f)
 		pm_failure_release(&f->failures.v[i]);
 	vec_release(&f->failures);
 	pm_reasons_release(&f->reasons);
-	for (size_t i = 0; i < f->changes.n; i++)
-		free(f->changes.v[i].state);
-	vec_release(&f->changes);
+	second_ways_release(&f->changes);
 }
 
 bool pm_found_add(struct pm_found *found, const struct pm_run *r, struct pm_failure *f)
@@ -129,7 +127,7 @@ static int on_told(void *ctx, unsigned share, const void *data, size_t len)
 		take_failure(x, &m, at, end);
 	if (m.changed)
 		vec_push(&x->found->changes,
-			 (struct pm_change){ m.change, part(&at, end, m.id_len) });
+			 (struct second_way){ m.change, part(&at, end, m.id_len) });
 	x->share[share] = m.tally;
 	return 0;
 }

@@ -9,12 +9,12 @@
 
 #include <signal.h>
 
-#include "app/app_check.h"
+#include "sandbox/check_run.h"
 #include "core/media.h"
 #include "pm/cause.h"
 #include "pm/pm_run.h"
-
-struct pm_reads;
+#include "search/recovery_reads.h"
+#include "search/second.h"
 
 struct pm_failure;
 
@@ -23,8 +23,8 @@ struct pm_search_opts {
 	/* If `run` is one of its recoveries: whose failures are told; and 1 + the number of it. */
 	const struct pm_run *whole;
 	uint64_t recovery;
-	bool changes;		/* tell what recovery changes, for recovery.h */
-	struct pm_reads *reads; /* NULL: everything is varied */
+	bool changes;	     /* tell what recovery changes, for recovery.h */
+	struct reads *reads; /* NULL: everything is varied */
 	unsigned jobs;
 	uint64_t until_ns; /* by util_now_ns(); 0: no limit */
 	const volatile sig_atomic_t *stop;
@@ -43,7 +43,7 @@ struct pm_failure {
 	int exit_code, signal;
 	enum semantic_cause cause; /* if it fails */
 	uint64_t prefix;	   /* of logic: "1.PREFIX" is the same state, without a loss */
-	/* What is lost, and the events that survived; the first PM_LIST_MAX of them are listed. */
+	/* Lost parts, and events that survived; the first PM_LIST_MAX of them are listed. */
 	uint64_t n_lost, n_survived;
 	struct crash_part *lost;
 	size_t n_decisive; /* the first of them make the difference; 0: it is not known which do */
@@ -61,14 +61,8 @@ struct pm_failures vec_of(struct pm_failure);
 /* Why states failed until now: a key for each reason that none before it explains. */
 struct pm_reasons vec_of(struct pm_key);
 
-/* A state that is good, and what recovery does to it: of each change, some state. */
-struct pm_change {
-	struct hash128 what;
-	char *state;
-};
-
 struct pm_found {
-	struct vec_of(struct pm_change) changes;
+	struct second_ways changes; /* by recovery, to states that are good */
 	struct crash_stats stats;
 	uint64_t checked, failing, errors;
 	uint64_t known; /* were left out: they lose what fails often enough without them */
@@ -114,6 +108,8 @@ void pm_failure_case(const struct pm_run *r, const struct pm_failure *f, struct 
 void pm_cause_words(const struct trace *t, const struct pm_failure *f, struct strbuf *out);
 /* The state that shows it best, to be freed, and its crash point. */
 char *pm_failure_example(const struct pm_failure *f, uint64_t *point);
+/* "exited with status 1", as check_describe() says. */
+void pm_failure_end(const struct pm_failure *f, struct strbuf *out);
 /* Lines about what is lost, or of logic, what was stored last. */
 void pm_failure_detail(const struct pm_run *r, const struct pm_failure *f, struct strbuf *out);
 

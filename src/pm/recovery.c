@@ -18,7 +18,7 @@ struct recovery {
 	struct pm_found *found;
 	struct pm_recovered *out;
 	struct words argv;
-	struct hashset seen; /* what recoveries stored */
+	struct hashset seen; /* hashes of what recoveries stored */
 };
 
 static bool stopped(struct recovery *x)
@@ -29,7 +29,7 @@ static bool stopped(struct recovery *x)
 	return x->found->stopped || (o->stop && *o->stop);
 }
 
-/* What it did to the memory, in its order. */
+/* The hash of what a recovery did to the memory, in its order. */
 static struct hash128 hash_of(const struct trace *t)
 {
 	struct hash128 all = { 0, 0 };
@@ -66,7 +66,7 @@ static int make_dir(const struct recovery *x, char **out, struct err *err)
 	return rc ? rc : below_make_dir(run, name, err);
 }
 
-/* What was written there is of no use. */
+/* Removes the directory of a recovery: the files in it are of no use. */
 static void drop_dir(const struct recovery *x)
 {
 	auto_free char *name = xasprintf("recovery/%zu", x->o->run->n_nested);
@@ -104,7 +104,7 @@ static int trace_one(struct recovery *x, const struct crash_state *s, struct pm_
 		return rc;
 	}
 	plan.first_point = marks_before(&run->trace, s->point) + 1;
-	plan.budget = plan.budget ? max(plan.budget / x->o->count, (uint64_t)1) : 0;
+	plan.budget = plan.budget ? second_share(plan.budget, x->o->count) : 0;
 	plan.media = 0;
 	rc = record_save(pm_kind.plan, dir, CASE_RUN, &plan, err);
 	if (!rc)
@@ -167,41 +167,22 @@ static int add_nested(struct recovery *x, const struct crash_state *s, struct er
 	return search_one(x, run->n_nested - 1, err);
 }
 
-static int compare_changes(const void *a, const void *b)
-{
-	const struct pm_change *x = a, *y = b;
-
-	if (x->what.hi != y->what.hi)
-		return x->what.hi < y->what.hi ? -1 : 1;
-	if (x->what.lo != y->what.lo)
-		return x->what.lo < y->what.lo ? -1 : 1;
-	return strcmp(x->state, y->state);
-}
-
 /* States that recovery changes, each in another way; if there are too many, some of them. */
 static int choose(struct recovery *x, struct err *err)
 {
 	const struct pm_run *run = x->o->run;
+	struct second_ways *ways = &x->found->changes;
 	struct crash_opts opts = pm_run_crash(run);
-	struct vec_of(const char *) ids = { 0 };
 	int rc = 0;
 
-	if (x->found->changes.n)
-		qsort(x->found->changes.v, x->found->changes.n, sizeof(struct pm_change),
-		      compare_changes);
-	for (size_t i = 0; i < x->found->changes.n; i++)
-		if (!i || !hash_eq(x->found->changes.v[i - 1].what, x->found->changes.v[i].what))
-			vec_push(&ids, x->found->changes.v[i].state);
-	x->out->ways = ids.n;
-	size_t n = (size_t)min((uint64_t)ids.n, x->o->count);
-	for (size_t i = 0; !rc && i < n && !stopped(x); i++) {
+	x->out->ways = second_ways_choose(ways, x->o->count);
+	for (size_t i = 0; !rc && i < ways->n && !stopped(x); i++) {
 		auto_crash_state s = CRASH_STATE_INIT;
 
-		rc = crash_replay(&run->trace, &opts, ids.v[i * ids.n / n], &s, err);
+		rc = crash_replay(&run->trace, &opts, ways->v[i].state, &s, err);
 		if (!rc)
 			rc = add_nested(x, &s, err);
 	}
-	vec_release(&ids);
 	return rc;
 }
 

@@ -23,7 +23,7 @@ struct pm_recovery_opts {
 struct pm_recovered {
 	uint64_t ways;	    /* in which recovery changes a state that is good */
 	uint64_t traced;    /* recoveries */
-	uint64_t different; /* those that store something, and not what another one did */
+	uint64_t different; /* recoveries that store something, each something else */
 	uint64_t states;    /* checked */
 	double left_out;
 };

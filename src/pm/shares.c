@@ -34,7 +34,7 @@ void share_tell(struct share *s, uint64_t next, const void *data, size_t len)
 	pool_tell(s->w, s->number, text.buf, text.len);
 }
 
-/* What is known of a share is in this copy of the parent, so each is done by a new one. */
+/* This copy of the parent has what is known of one share, so each share is done by a new copy. */
 static int work(void *ctx, struct pool_worker *w)
 {
 	const struct shares_run *r = ctx;

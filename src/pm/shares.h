@@ -17,7 +17,7 @@
 enum {
 	SHARES_TRIES = 3,    /* of a step */
 	SHARES_LOST_MAX = 3, /* steps given up in a row, without one done; then so is the share */
-	SHARES_SLACK_MS = 30000, /* what a worker may be silent for beyond the time of commands */
+	SHARES_SLACK_MS = 30000, /* how long a worker may be silent beyond the time of commands */
 };
 
 /* In the worker. */
@@ -32,10 +32,10 @@ struct shares {
 	uint64_t patience_ms;
 	const volatile sig_atomic_t *stop; /* ends it when it is not 0; NULL: nothing does */
 	void *ctx;
-	/* In a worker: does a share. It notes each step with pool_at(), and tells with
+	/* In a worker: does a share, notes each step with pool_at(), and tells with
 	 * share_tell(). */
 	void (*work)(void *ctx, struct share *s);
-	/* What a worker told. A non-zero return ends it all, and is the result. */
+	/* Takes what a worker told. A non-zero return ends it all, and is the result. */
 	int (*told)(void *ctx, unsigned share, const void *data, size_t len);
 	/* A step, or with `whole` the rest of a share, was given up; the words say why. */
 	void (*lost)(void *ctx, unsigned share, bool whole, const char *words);

@@ -9,28 +9,22 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/below.h"
 #include "pm/cause.h"
+#include "search/bad_lines.h"
+#include "search/flight.h"
 
 /* ---- building ---- */
 
-/* "r3:ID" is the state ID of what was done to recover the third time. */
+/* The run whose trace the state is of: this one, or one of its recoveries. */
 static int find_run(const struct pm_run *r, const char **id, struct pm_state *out, struct err *err)
 {
-	char *rest;
+	const char *whole = *id;
+	auto_free char *dir = pm_nested_dir(r->dir, whole, id);
 
 	out->run = r;
-	out->prefix = xstrdup("");
-	if (**id != 'r')
+	out->prefix = xmemdupz(whole, (size_t)(*id - whole));
+	if (!dir)
 		return 0;
-	unsigned long long number = strtoull(*id + 1, &rest, 10);
-	auto_free char *dir = xasprintf("%s" BELOW_MARK "recovery/%llu", r->dir, number);
-
-	if (*rest != ':')
-		return err_set(err, -EINVAL, "'%.80s' is not the id of a crash state", *id);
-	free(out->prefix);
-	out->prefix = xasprintf("r%llu:", number);
-	*id = rest + 1;
 	out->nested = xcalloc(1, sizeof(*out->nested));
 	out->run = out->nested;
 	return pm_run_load(dir, out->nested, err);
@@ -38,15 +32,14 @@ static int find_run(const struct pm_run *r, const char **id, struct pm_state *ou
 
 static int put_fault(struct pm_state *out, struct err *err)
 {
-	auto_media_faults faults = { 0 };
-	auto_image old = IMAGE_INIT;
-	int rc = *out->fault ? media_parse(out->fault, out->run->base.size, &faults, err) : 0;
+	const struct pm_run *r = out->run;
+	struct crash_points points = { 0 };
 
-	if (rc || !*out->fault)
-		return rc;
-	pm_image_before(out->run, out->s.point, &old);
-	media_apply(&faults, &old, &out->s.image);
-	return 0;
+	pm_run_points(r, &points);
+	int rc = bad_lines_put(&r->trace, &r->base, pm_point_before(&points, out->s.point),
+			       out->fault, &out->s, err);
+	crash_points_release(&points);
+	return rc;
 }
 
 int pm_state_load(const struct pm_run *r, const char *id, struct pm_state *out, struct err *err)
@@ -64,7 +57,7 @@ int pm_state_load(const struct pm_run *r, const char *id, struct pm_state *out, 
 
 		rc = crash_replay(&out->run->trace, &opts, alone, &out->s, err);
 	}
-	if (!rc)
+	if (!rc && slash)
 		rc = put_fault(out, err);
 	if (rc)
 		pm_state_release(out);
@@ -89,42 +82,13 @@ bool pm_shows(const struct pm_run *r, const struct pm_case *c, const struct pm_f
 
 /* ---- making it smaller ---- */
 
-struct pieces vec_of(struct piece {
-	uint64_t event;
-	bool kept;
-});
-
-static int by_event(const void *a, const void *b)
-{
-	const struct piece *x = a, *y = b;
-
-	return (x->event > y->event) - (x->event < y->event);
-}
-
-/* What is in flight, in the order in which ids count it. */
-static void list_pieces(const struct crash_state *s, struct pieces *out)
-{
-	for (size_t i = 0; i < s->survived.n; i++)
-		vec_push(out, (struct piece){ s->survived.v[i], true });
-	for (size_t i = 0; i < s->lost.n; i++)
-		vec_push(out, (struct piece){ s->lost.v[i], false });
-	if (out->n)
-		qsort(out->v, out->n, sizeof(*out->v), by_event);
-}
-
-/* "2.point.words": any set of pieces; see crash.h. */
-static char *set_id(const struct pm_state *s, const struct pieces *p)
+/* With what it has besides: it may be one of a recovery, and have a bad line. */
+static char *set_id(const struct pm_state *s, const struct in_flight *f)
 {
 	struct strbuf id = STRBUF_INIT;
 
-	strbuf_addf(&id, "%s2.%" PRIu64, s->prefix, s->s.point);
-	for (size_t i = 0; i < p->n; i += 32) {
-		uint32_t word = 0;
-
-		for (size_t k = i; k < min(i + 32, p->n); k++)
-			word |= (uint32_t)p->v[k].kept << (k - i);
-		strbuf_addf(&id, ".%" PRIu32, word);
-	}
+	strbuf_adds(&id, s->prefix);
+	flight_id(f, &id);
 	if (*s->fault)
 		strbuf_addf(&id, "/%s", s->fault);
 	return strbuf_detach(&id);
@@ -150,14 +114,14 @@ static int shows_at(struct state_shrinking *x, const char *id, bool *shown, stru
 }
 
 /* With `at` given back. A set that cannot be, as the store needs another one, is none to try. */
-static int try_without(struct state_shrinking *x, struct pieces *p, size_t at, struct err *err)
+static int try_without(struct state_shrinking *x, struct in_flight *f, size_t at, struct err *err)
 {
 	struct err cannot = ERR_INIT;
 	struct pm_state next;
 	bool shown = false;
 
-	p->v[at].kept = true;
-	auto_free char *id = set_id(&x->now, p);
+	f->pieces.v[at].lost = false;
+	auto_free char *id = set_id(&x->now, f);
 	int rc = 0;
 	if (!pm_state_load(x->run, id, &next, &cannot)) {
 		if (next.s.lost.n < x->now.s.lost.n)
@@ -171,7 +135,7 @@ static int try_without(struct state_shrinking *x, struct pieces *p, size_t at, s
 			pm_state_release(&next);
 		}
 	}
-	p->v[at].kept = shown;
+	f->pieces.v[at].lost = !shown;
 	return rc;
 }
 
@@ -208,7 +172,7 @@ int pm_shrink(const struct pm_run *r, struct pm_case *c, uint64_t max_tries, str
 	      struct err *err)
 {
 	struct state_shrinking x = { .run = r, .c = c, .out = out };
-	struct pieces pieces = { 0 };
+	struct in_flight flight = { 0 };
 	bool shown = false;
 
 	*out = (struct pm_shrunk){ 0 };
@@ -217,15 +181,15 @@ int pm_shrink(const struct pm_run *r, struct pm_case *c, uint64_t max_tries, str
 		return rc;
 	out->lost_before = x.now.s.lost.n;
 	rc = shows_at(&x, c->state, &shown, err);
-	list_pieces(&x.now.s, &pieces);
+	flight_of(&x.now.s, &flight);
 	/* Stores to a line need those before them, so that the first is given back first. */
-	for (size_t i = 0; !rc && shown && i < pieces.n && out->tried < max_tries; i++)
-		if (!pieces.v[i].kept)
-			rc = try_without(&x, &pieces, i, err);
+	for (size_t i = 0; !rc && shown && i < flight.pieces.n && out->tried < max_tries; i++)
+		if (flight.pieces.v[i].lost)
+			rc = try_without(&x, &flight, i, err);
 	out->lost_after = x.now.s.lost.n;
 	if (!rc && shown && out->lost_after < out->lost_before)
 		describe(&x);
-	vec_release(&pieces);
+	vec_release(&flight.pieces);
 	pm_state_release(&x.now);
 	return rc ? rc : !shown;
 }

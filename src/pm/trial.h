@@ -10,21 +10,24 @@
 
 /* In a process that ends with it: nothing is released. */
 struct pm_trial {
-	const struct pm_run *run;
+	const struct pm_plan *plan;
+	const struct trace *trace; /* its marks are told */
 	struct pm_file *file;
-	struct check_opts check;
+	struct sandbox_opts check;
 	struct check_result r; /* of the last state */
 	struct strbuf marks;   /* before that point */
 	uint64_t marks_point;
 };
 
-int pm_trial_init(struct pm_trial *t, const struct pm_run *r, struct err *err) must_check;
-/* An image of a crash at a point. */
-int pm_trial_check(struct pm_trial *t, const struct image *img, uint64_t point, struct err *err)
-	must_check;
-/* The same with bad lines; `old` is what stale ones go back to. */
-int pm_trial_check_bad(struct pm_trial *t, const struct image *img, uint64_t point,
-		       const struct media_faults *faults, const struct image *old, struct err *err)
-	must_check;
+/*
+ * The commands are those of the run `r`; the states, and the size of the file, are those of `of`:
+ * the run itself, or one of its recoveries, which may have made the file larger.
+ */
+int pm_trial_init(struct pm_trial *t, const struct pm_run *r, const struct pm_run *of,
+		  struct err *err) must_check;
+/* An image of a crash at a point. The bad lines in it, in the words of media_format(), are told the
+ * commands; NULL: there are none. */
+int pm_trial_check(struct pm_trial *t, const struct image *img, uint64_t point, const char *bad,
+		   struct err *err) must_check;
 
 #endif

@@ -161,7 +161,7 @@ static void add_at(const struct trace *t, const struct pm_where *w, uint64_t eve
 	}
 }
 
-/* What the store, or the end of its operation, that came too early says. */
+/* Names the store, or the end of its operation, that came too early. */
 static void add_too_early(const struct trace *t, const struct pm_loss *l, struct strbuf *out)
 {
 	if (l->by == UINT64_MAX)

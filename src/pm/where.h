@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * where.h - where in the program a store, flush or fence was made, in words. They are found when
- * the run is recorded, while the program's files are as they were, and kept as RUN/places: an
+ * where.h - where in the program a store, flush or fence was made, in words. The words are found
+ * when the run is recorded, while the program's files are as they were, and kept as RUN/places: an
  * address and its words a line.
  */
 #ifndef PM_WHERE_H

@@ -3,18 +3,18 @@
 #include "pm/worker.h"
 
 #include "core/hashset.h"
-#include "pm/reads.h"
 #include "pm/trial.h"
+#include "search/bad_lines.h"
 
 enum { SAID_MAX = 4096 };
 
-/* What a dump prints is all that counts; of a check, the beginning will do. */
+/* The output of a dump counts as a whole; of a check, the beginning will do. */
 static size_t said_max(const struct pm_run *r)
 {
 	return r->plan.dump ? CHECK_OUTPUT_MAX : SAID_MAX;
 }
 
-/* What was lost when states of a point failed, how often, and how many were left out for it. */
+/* A loss with which states of a point failed, how often, and how many were left out for it. */
 struct reason {
 	uint64_t point;
 	struct pm_key key;
@@ -34,12 +34,10 @@ struct pm_worker {
 	struct pm_prefixes prefixes;
 	struct vec_of(struct reason) reasons;
 	struct crash_points points;
-	struct crash *states; /* the enumerator, before the first state */
-	/* What the memory held at the crash point before the last state that got bad lines. */
-	struct image old;
-	uint64_t old_at;
-	struct hashset changes; /* that were told */
-	struct hashset bad;	/* images with bad lines that were checked */
+	struct crash *states;	/* the enumerator, before the first state */
+	struct hashset changes; /* told already */
+	struct bad_lines bad;
+	uint64_t number, faults; /* of the last state, and how many of its faults were come to */
 };
 
 /* ---- what is told ---- */
@@ -135,7 +133,7 @@ static int add_changed(void *ctx, uint64_t page, const unsigned char *a, const u
 	return 0;
 }
 
-/* What the commands did to the file is what they do to recover. */
+/* Describes what the commands did to the file: this is what they do to recover. */
 static void describe_change(struct pm_worker *w, const struct crash_state *s, struct pm_message *m)
 {
 	auto_image now = IMAGE_INIT;
@@ -238,7 +236,7 @@ static void do_state(struct pm_worker *w, uint64_t step, const struct crash_stat
 	const struct pm_plan *plan = &w->o->run->plan;
 
 	pool_at(w->share->w, step, "state %s", strbuf_str(&s->id));
-	int rc = pm_trial_check(&w->trial, &s->image, s->point, &err);
+	int rc = pm_trial_check(&w->trial, &s->image, s->point, NULL, &err);
 	if (!count_state(w, step, rc, &err))
 		return;
 	bool passed = w->trial.r.end == CHECK_PASSED;
@@ -264,76 +262,30 @@ static bool is_late(struct pm_worker *w)
 	return w->tally.stopped;
 }
 
-static void do_fault(struct pm_worker *w, uint64_t step, const struct crash_state *s,
-		     struct media_fault fault)
+static int do_fault(void *ctx, const struct crash_state *s, const struct image *bad,
+		    const struct media_faults *one, struct err *unused)
 {
-	auto_media_faults one = { 0 };
+	struct pm_worker *w = ctx;
+	uint64_t step = step_of(w->number, ++w->faults);
+	auto_strbuf words = STRBUF_INIT;
 	struct err err = ERR_INIT;
 
+	(void)unused; /* an error with a state is told, and the search goes on */
+	if (step < w->share->from)
+		return 0;
+	if (is_late(w))
+		return 1;
 	pool_at(w->share->w, step, "state %s with a bad line", strbuf_str(&s->id));
-	vec_push(&one, fault);
-	int rc = pm_trial_check_bad(&w->trial, &s->image, s->point, &one, &w->old, &err);
+	media_format(one, &words);
+	int rc = pm_trial_check(&w->trial, bad, s->point, strbuf_str(&words), &err);
 	if (!count_state(w, step, rc, &err))
-		return;
+		return 0;
 	w->tally.media_states++;
 	struct pm_message m = { .tally = w->tally };
 	if (w->trial.r.end != CHECK_PASSED)
-		describe_failure(w, s, &fault, &m);
-	tell_step(w, step, s, &fault, &m);
-}
-
-/* Whether a line with a fault is another state, and one that was not tried. */
-static bool is_new_fault(struct pm_worker *w, const struct crash_state *s, struct media_fault fault)
-{
-	auto_media_faults one = { 0 };
-	auto_image bad = IMAGE_INIT;
-
-	image_snapshot(&s->image, &bad);
-	vec_push(&one, fault);
-	media_apply(&one, &w->old, &bad);
-	struct hash128 h = image_hash(&bad);
-	return !hash_eq(h, s->hash) && hashset_insert(&w->bad, h);
-}
-
-/* Faults that another worker has tried count as tried. */
-static void try_fault(struct pm_worker *w, uint64_t step, const struct crash_state *s,
-		      struct media_fault fault, uint64_t *tried)
-{
-	if (!is_new_fault(w, s, fault))
-		return;
-	bool most = (*tried)++ >= w->o->run->plan.media_max;
-	if (step < w->share->from)
-		return;
-	if (most || is_late(w))
-		w->tally.media_left_out++;
-	else
-		do_fault(w, step, s, fault);
-}
-
-/* Lines that were being written: of states where nothing, or everything, survived. */
-static void do_media(struct pm_worker *w, uint64_t n, const struct crash_state *s)
-{
-	const struct pm_run *r = w->o->run;
-	uint64_t from = pm_point_before(&w->points, s->point), tried = 0, fault = 0;
-	struct media_lines lines = { 0 };
-
-	if (s->layer != CRASH_NONE && s->layer != CRASH_ALL)
-		return;
-	if (w->old_at != from) {
-		image_release(&w->old);
-		pm_image_at(r, from, &w->old);
-		w->old_at = from;
-	}
-	media_lines(&r->trace, from, s->point, &lines);
-	for (size_t i = 0; i < lines.n; i++)
-		for (unsigned k = MEDIA_POISON; k <= MEDIA_STALE; k++) {
-			struct media_fault f = { (enum media_kind)k, lines.v[i] };
-
-			fault++;
-			if (r->plan.media & 1u << k)
-				try_fault(w, step_of(n, fault), s, f, &tried);
-		}
-	vec_release(&lines);
+		describe_failure(w, s, one->v, &m);
+	tell_step(w, step, s, one->v, &m);
+	return 0;
 }
 
 /* ---- life ---- */
@@ -344,13 +296,18 @@ int pm_worker_new(const struct pm_search_opts *o, struct pm_worker **out, struct
 	struct pm_worker *w = xcalloc(1, sizeof(*w));
 
 	w->o = o;
-	w->old_at = UINT64_MAX;
+	w->bad = (struct bad_lines){ .trace = &o->run->trace,
+				     .base = &o->run->base,
+				     .kinds = (unsigned)o->run->plan.media,
+				     .max = o->run->plan.media_max,
+				     .check = do_fault,
+				     .ctx = w };
 	pm_run_points(o->run, &w->points);
 	opts.points = w->points.v;
 	opts.n_points = w->points.n;
 	opts.stop = o->stop;
 	if (o->reads) {
-		opts.vary = pm_reads_vary;
+		opts.vary = reads_vary;
 		opts.vary_ctx = o->reads;
 	}
 	pm_prefixes_find(&o->run->trace, &o->run->base, o->run->where.noticed, &w->prefixes);
@@ -368,7 +325,7 @@ void pm_worker_free(struct pm_worker *w)
 		return;
 	crash_free(w->states);
 	crash_points_release(&w->points);
-	pm_prefixes_release(&w->prefixes);
+	prefixes_release(&w->prefixes.all);
 	free(w);
 }
 
@@ -380,9 +337,16 @@ static void do_all_of(struct pm_worker *w, uint64_t n, const struct crash_state 
 		do_state(w, step_of(n, 0), s);
 	if (!w->o->run->plan.media)
 		return;
-	do_media(w, n, s);
-	if (step_of(n + 1, 0) > w->share->from)
+	struct err err = ERR_INIT;
+	uint64_t left_out;
+	w->number = n;
+	w->faults = 0;
+	(void)!bad_lines_explore(&w->bad, s, pm_point_before(&w->points, s->point), &left_out,
+				 &err);
+	if (step_of(n + 1, 0) > w->share->from) {
+		w->tally.media_left_out += (double)left_out;
 		tell_tally(w, step_of(n + 1, 0));
+	}
 }
 
 static void enumerate(struct pm_worker *w)
@@ -414,7 +378,7 @@ void pm_work(struct pm_worker *w, struct share *share, const struct pm_tally *ta
 	w->share = share;
 	w->until_ns = until_ns;
 	w->tally = *tally;
-	if (pm_trial_init(&w->trial, w->o->run, &err))
+	if (pm_trial_init(&w->trial, w->o->run, w->o->run, &err))
 		tell_error(w, share->from, err.msg);
 	else
 		enumerate(w);

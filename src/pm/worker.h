@@ -2,8 +2,8 @@
 /*
  * worker.h - a process that checks its share of the crash states (shares.h), and tells its parent
  * what it finds: those whose number, divided by the number of shares, leaves its own as the rest.
- * What is in flight at each crash point, which takes longer to enumerate, is found out before there
- * are workers.
+ * The stores in flight at each crash point take longer to enumerate: they are found out before
+ * there are workers.
  *
  * A step is a check: of a state, or of a state with a bad line.
  */
@@ -13,7 +13,7 @@
 #include "pm/pm_search.h"
 #include "pm/shares.h"
 
-/* What was done of a share, whoever did it. */
+/* The part of a share that is done, by one worker or several. */
 struct pm_tally {
 	uint64_t checked, failing, errors, known, media_states;
 	double media_left_out;
@@ -22,12 +22,12 @@ struct pm_tally {
 };
 
 /*
- * What a worker tells after each step. Behind it come, without anything between them, the id, what
+ * A worker's message after each step. Behind it come, without anything between them, the id, what
  * is lost, what survived (of both the first PM_LIST_MAX), and what the command or an error said.
  */
 struct pm_message {
 	struct pm_tally tally;
-	bool failure, changed, error; /* what there is */
+	bool failure, changed, error; /* set if there is one */
 	size_t id_len, said_len;
 	struct hash128 change;
 	/* Of a failure. */
@@ -46,7 +46,7 @@ static inline size_t pm_listed(uint64_t n)
 	return (size_t)min(n, (uint64_t)PM_LIST_MAX);
 }
 
-/* What all workers have in common. */
+/* The part that all workers have in common. */
 struct pm_worker;
 int pm_worker_new(const struct pm_search_opts *o, struct pm_worker **out, struct err *err)
 	must_check;

@@ -7,7 +7,8 @@
  * its cache, and whatever else might have been reading (a prober that was woken by mkfs) is shut
  * out by flushing the cache once more.
  *
- * B1: `image` is the content except where `changed` and `unknown` say that it may be behind.
+ * B1: `image` is the content except where `changed` and `unknown` say that it may be behind; where
+ *     it is loaded, or has caught up, they say nothing.
  * B2: a trace leaves disk_stop() only if replaying it on the image that was there at disk_start()
  *     gives the content, compared byte for byte wherever the trace says something was written; of
  *     every n-th trace, if disk_check_every() said so.
@@ -24,7 +25,7 @@
 
 #include "base/fault.h"
 #include "base/io.h"
-#include "record/patch.h"
+#include "core/patch.h"
 
 enum { BUSY_TRIES = 200 };
 
@@ -198,7 +199,9 @@ static void read_back(struct disk *d, uint64_t addr, uint64_t len)
 {
 	uint64_t at = addr, end = addr + len, stop;
 
+	assert(image_range_ok(&d->image, addr, len)); /* B1: disk_changed() took no other */
 	for (; next_data(d, &at, end, &stop); at = stop) {
+		assert(addr <= at && at < stop && stop <= end);
 		image_zero(&d->image, addr, at - addr);
 		image_write(&d->image, at, d->map + at, stop - at);
 		addr = stop;
@@ -238,14 +241,31 @@ static void catch_up(struct disk *d)
 	d->unknown = false;
 }
 
+/* B1, after a load: of the page that was put there last. No process has the device open. */
+static void check_loaded(const struct disk *d, uint64_t pages_before)
+{
+	unsigned char page[IMAGE_PAGE];
+	uint64_t at = d->page_loaded * IMAGE_PAGE;
+
+	assert(!d->changed.n && !d->unknown && d->image.size == d->size); /* B1 */
+	/* Persistent memory is the guest's as well, which may do with it what it likes. */
+	if (d->pages_loaded == pages_before || d->ops->kind == DISK_PM)
+		return;
+	size_t n = min(d->size - at, (uint64_t)IMAGE_PAGE);
+	image_read(&d->image, at, page, n);
+	assert(memcmp(d->map + at, page, n) == 0); /* B1 */
+}
+
 static int load_page(void *ctx, uint64_t page, const unsigned char *have, const unsigned char *want)
 {
 	struct disk *d = ctx;
 	uint64_t at = page * IMAGE_PAGE;
 
 	(void)have;
+	assert(at < d->size);
 	memcpy(d->map + at, want, min((uint64_t)IMAGE_PAGE, d->size - at));
 	d->pages_loaded++;
+	d->page_loaded = page;
 	return 0;
 }
 
@@ -272,8 +292,8 @@ static void write_into_hole(struct disk *d, const struct image *img, uint64_t fr
 }
 
 /*
- * Puts `img` wherever the image may be behind. What was there is not read: after a recovery that
- * only was looked at, nobody asks for it.
+ * Puts `img` wherever the image may be behind. The old content is not read: after a recovery that
+ * only was looked at, it is not asked for.
  */
 static void write_over(struct disk *d, const struct image *img)
 {
@@ -290,7 +310,7 @@ static void write_over(struct disk *d, const struct image *img)
 	vec_clear(&d->changed);
 }
 
-/* A mounted device refuses; so does one that somebody looks at for a moment. */
+/* A mounted device refuses; so does one that another process looks at for a moment. */
 static int open_exclusive(const char *path)
 {
 	const struct timespec nap = { .tv_nsec = 5000000 };
@@ -304,7 +324,7 @@ static int open_exclusive(const char *path)
 	}
 }
 
-/* Shuts out whoever might use the device, and drops what it has read of it before. */
+/* Shuts out other users of the device, and drops what the kernel has read of it before. */
 static int claim_device(struct disk *d, int *dev, struct err *err)
 {
 	int r = fault_point("disk.load");
@@ -329,6 +349,7 @@ static int drop_cache(const struct disk *d, int dev, struct err *err)
 int disk_load(struct disk *d, const struct image *img, struct err *err)
 {
 	auto_fd dev = -1;
+	uint64_t before = d->pages_loaded;
 
 	assert(!d->recording);
 	if (img->size != d->size)
@@ -346,6 +367,7 @@ int disk_load(struct disk *d, const struct image *img, struct err *err)
 	write_over(d, img);
 	image_diff(&d->image, img, load_page, d);
 	image_restore(&d->image, img);
+	check_loaded(d, before);
 	return drop_cache(d, dev, err);
 }
 
@@ -360,8 +382,10 @@ int disk_start(struct disk *d, struct trace *t, struct err *err)
 	if (r)
 		return r;
 	catch_up(d);
+	assert(!d->changed.n && !d->unknown); /* B1 */
 	if (t) {
 		trace_clear(t);
+		assert(!t->events.n);
 		t->info = (struct trace_info){ .size = d->size,
 					       .sector_size = d->loop.sector_size,
 					       .completions = d->ops->kind == DISK_BLOCK };
@@ -464,9 +488,11 @@ static int replay(struct disk *d, struct trace *t, struct err *err)
 			image_zero(&d->image, ev->addr, ev->len);
 	}
 	patch_finish(&patch);
+	if (r)
+		return err_set(err, r, "cannot compare the record of %s with it: %m", d->loop.path);
 	/* A store that was missed is nowhere in the trace. */
 	if (d->ops->kind == DISK_PM)
-		return r ? r : compare(d, 0, d->size, err);
+		return compare(d, 0, d->size, err);
 	for (size_t i = 0; i < t->events.n && !r; i++) {
 		const struct event *ev = &t->events.v[i];
 
@@ -513,6 +539,7 @@ int disk_stop(struct disk *d, struct err *err)
 			trace_clear(t);
 		disk_unknown(d);
 	}
+	assert(!d->trace && (!r || !t || !t->events.n)); /* B2 */
 	return r;
 }
 

@@ -47,8 +47,8 @@ static inline void disk_cleanup(struct disk **d)
 #define auto_disk __attribute__((cleanup(disk_cleanup))) struct disk *
 
 /*
- * What it is, and so what a trace of it consists of: requests to a block device, or stores, line
- * flushes and fences of a processor, where the disk is persistent memory.
+ * The disk's kind, which decides what a trace of it consists of: requests to a block device, or
+ * stores, line flushes and fences of a processor, where the disk is persistent memory.
  */
 enum disk_kind { DISK_BLOCK, DISK_PM };
 
@@ -58,7 +58,7 @@ const char *disk_recorder(const struct disk *d);
 const char *disk_device(const struct disk *d);
 /* The recorded file behind the device, for file systems that live on a file. NULL: none is. */
 const char *disk_file(const struct disk *d);
-/* What the device held after the last disk_load(), disk_start() or disk_stop(). */
+/* The content of the device after the last disk_load(), disk_start() or disk_stop(). */
 const struct image *disk_image(struct disk *d);
 /* Pages that disk_load() has written so far. */
 uint64_t disk_pages_loaded(const struct disk *d);
@@ -67,7 +67,7 @@ uint64_t disk_pages_loaded(const struct disk *d);
 int disk_load(struct disk *d, const struct image *img, struct err *err) must_check;
 
 /*
- * Begins to record into `t` (cleared first; info is filled in), which nobody else touches until
+ * Begins to record into `t` (cleared first; info is filled in), which belongs to the recorder until
  * disk_stop(). With t == NULL only the image is kept up to date, which is cheaper. The device may
  * be mounted already; disk_image() is what it held at this moment, if nothing was in flight.
  */

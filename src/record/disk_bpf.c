@@ -21,11 +21,11 @@
  *
  * A kernel may keep programs from running in certain contexts (a completion that happens to
  * interrupt a protected process), so a completion can be missed without a trace. H3 shows it: the
- * entry stays. When the bio is queued again, or nothing has moved for a while and the device is in
- * nobody's use or has nothing in flight, as the kernel itself counts, it is taken for ended. A read
- * that ended unseen does no harm; of a write or flush nobody could say what a later flush covered,
- * so it makes the trace one that is not whole. A beginning that was missed shows by its end, or, if
- * that was missed as well, by the kernel's own count of programs it did not run.
+ * entry stays. When the bio is queued again, or nothing has moved for a while and the device has no
+ * user or has nothing in flight, as the kernel itself counts, the bio is taken for ended. A read
+ * that ended unseen does no harm; for a write or flush it would be unknown what a later flush
+ * covered, so it makes the trace one that is not whole. A beginning that was missed shows by its
+ * end, or, if that was missed as well, by the kernel's own count of programs it did not run.
  *
  * One mutex guards the hub and the disks' recording state, as draining for one disk may append to
  * the trace of another one.
@@ -53,7 +53,7 @@
 enum {
 	STOP_TIMEOUT_MS = 30000, /* for requests that really take so long */
 	QUIET_MS = 100,		 /* without a record: the device is asked whether all has ended */
-	IDLE_TIMES = 2,		 /* it has to say so before it is believed */
+	IDLE_TIMES = 2,		 /* the device has to say so that often before it is believed */
 	PAUSE_US = 200,
 };
 enum { CALIBRATE_BYTES = 3 * 4096, PAGE_BYTES = 4096 };
@@ -88,7 +88,7 @@ enum { RING_BYTES = 16 << 20, RING_BYTES_MAX = 256 << 20 };
 
 static struct hub {
 	pthread_mutex_t lock;
-	pid_t pid; /* who made it: a child must not drain its parent's ring */
+	pid_t pid; /* the process that made it: a child must not drain its parent's ring */
 	unsigned users;
 	uint32_t ring_bytes;
 	struct bpf_object *object;
@@ -697,7 +697,7 @@ static int bpf_drain(struct disk *base, struct err *err)
 	return r;
 }
 
-/* Whether somebody, a mounted file system for one, has the device for himself. */
+/* Whether another user, a mounted file system for one, has the device for himself. */
 static bool in_use(const struct bpf_disk *d)
 {
 	auto_fd dev = open(d->base.loop.path, O_RDONLY | O_EXCL | O_CLOEXEC);
@@ -706,8 +706,8 @@ static bool in_use(const struct bpf_disk *d)
 }
 
 /*
- * Whether nothing is on its way to the device, as the kernel counts. What is queued and not yet on
- * its way does not count, so one answer alone says little.
+ * Whether nothing is on its way to the device, as the kernel counts. Requests that are queued and
+ * not yet on their way do not count, so one answer alone says little.
  */
 static bool is_idle(const struct bpf_disk *d)
 {
@@ -763,7 +763,7 @@ static int bpf_stop(struct disk *base, struct err *err)
 	r = wait_for_flights(d, err);
 	watch(d, WATCH_CHANGES);
 	if (!r)
-		r = wait_for_flights(d, err); /* what was queued in between */
+		r = wait_for_flights(d, err); /* requests queued in between */
 	if (base->trace && times_not_run() != d->not_run)
 		count_lost(d);
 	if (was_lost(d)) {

@@ -2,10 +2,10 @@
 /*
  * disk_fuse.c - the recorder that serves the file behind a loop device.
  *
- * For where BPF does not work. What reaches a file is less than what reached the device: requests
- * come merged or cut to what FUSE carries, FUA has become a write and a flush of everything, and
- * nothing says what is metadata. The loop driver sends one request after the other, so a request
- * has ended before the next begins, and each completion stands right behind its request.
+ * For where BPF does not work. Less reaches a file than reached the device: requests come merged or
+ * cut to what FUSE carries, FUA has become a write and a flush of everything, and nothing says what
+ * is metadata. The loop driver sends one request after the other, so a request has ended before the
+ * next begins, and each completion stands right behind its request.
  */
 #include "record/disk_fuse.h"
 
@@ -123,7 +123,7 @@ static int fuse_drain(struct disk *base, struct err *err)
 			if (event_modifies(r->kind))
 				disk_changed(base, r->addr, r->len);
 		} else if (r->kind == EV_WRITE && r->data_len != r->len) {
-			/* It was being served when recording began. */
+			/* The write was being served when recording began. */
 			atomic_fetch_add(&d->log->lost, 1);
 		} else {
 			if (r->kind == EV_WRITE)

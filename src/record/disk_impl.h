@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * disk_impl.h - what a recorder builds on: struct disk is embedded in its own structure, the
+ * disk_impl.h - the base of every recorder: struct disk is embedded in its own structure, the
  * content lives in a memfd that is mapped here, and disk.c does everything that does not depend on
  * how the requests are seen.
  */
@@ -15,7 +15,7 @@
 struct disk_ops {
 	const char *name;
 	const char *help; /* a sentence: what it needs and what it cannot see */
-	const char *info; /* what was recorded and what not, for the trace's header */
+	const char *info; /* the recorder and its limits, for the trace's header */
 	enum disk_kind kind;
 	/* Whether it works here: 0, or -errno and in `err` what is missing and what to do. */
 	int (*probe)(struct err *err);
@@ -23,8 +23,8 @@ struct disk_ops {
 	int (*open)(uint64_t size, struct disk **out, struct err *err);
 	void (*close)(struct disk *d);
 	/*
-	 * Whether the content may be changed now; -EBUSY. NULL: there is a device, and who can open
-	 * it for himself may.
+	 * Whether the content may be changed now; -EBUSY. NULL: there is a device, and a process
+	 * that can open it for itself may.
 	 */
 	int (*claim)(struct disk *d, struct err *err);
 	/*
@@ -57,8 +57,9 @@ struct disk {
 	bool recording;
 	struct trace *trace;			  /* while recording; or NULL */
 	struct vec_of(struct disk_range) changed; /* where the image may be behind */
-	bool unknown;				  /* it may be anywhere */
+	bool unknown;				  /* the image may be behind anywhere */
 	uint64_t pages_loaded;
+	uint64_t page_loaded; /* the last of them */
 	unsigned check_every; /* 0 and 1: each trace is replayed and compared */
 	uint64_t stops;	      /* of recordings with a trace */
 	bool loads;
@@ -75,7 +76,9 @@ void disk_release(struct disk *d);
 
 void disk_changed(struct disk *d, uint64_t addr, uint64_t len);
 void disk_unknown(struct disk *d);
-/* Looks where the content is not what the image is: for who cannot see what is written. */
+/*
+ * Looks where the content is not what the image is: for recorders that cannot see what is written.
+ */
 void disk_find_changes(struct disk *d);
 
 #endif

@@ -25,7 +25,7 @@ static uint64_t whole_size(const struct disk_log_record *r)
 	return sizeof(*r) + ((r->data_len + 7) & ~(uint64_t)7);
 }
 
-/* A record lies in one piece: what is left before the end of the ring is skipped if too short. */
+/* A record lies in one piece: the space before the end of the ring is skipped if too short. */
 void disk_log_put(struct disk_log *l, const struct disk_log_record *r, const void *data)
 {
 	uint64_t head = atomic_load_explicit(&l->head, memory_order_relaxed);
@@ -33,6 +33,7 @@ void disk_log_put(struct disk_log *l, const struct disk_log_record *r, const voi
 	uint64_t need = whole_size(r), to_end = DISK_LOG_BYTES - (head & MASK);
 	uint64_t skip = need > to_end ? to_end : 0;
 
+	assert(r->kind && head % 8 == 0 && head - tail <= DISK_LOG_BYTES); /* L3 */
 	if (head + skip + need - tail > DISK_LOG_BYTES) {
 		atomic_fetch_add(&l->lost, 1);
 		return;
@@ -41,6 +42,8 @@ void disk_log_put(struct disk_log *l, const struct disk_log_record *r, const voi
 	if (skip)
 		memset(l->ring + (head & MASK), 0, sizeof(uint64_t));
 	head += skip;
+	assert((head & MASK) + need <= DISK_LOG_BYTES &&
+	       head + need - tail <= DISK_LOG_BYTES); /* L3 */
 	memcpy(l->ring + (head & MASK), r, sizeof(*r));
 	if (r->data_len)
 		memcpy(l->ring + (head & MASK) + sizeof(*r), data, r->data_len);
@@ -60,7 +63,11 @@ const struct disk_log_record *disk_log_peek(struct disk_log *l)
 		atomic_store_explicit(&l->tail, tail, memory_order_release);
 		r = (const void *)l->ring;
 	}
-	return tail == head ? NULL : r;
+	if (tail == head)
+		return NULL;
+	assert(tail % 8 == 0 && whole_size(r) <= head - tail);	 /* L3 */
+	assert((tail & MASK) + whole_size(r) <= DISK_LOG_BYTES); /* L3 */
+	return r;
 }
 
 void disk_log_next(struct disk_log *l)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * disk_log.h - what the server of a disk file tells its owner, through memory that both have
- * mapped: a ring of records with one writer, the server, and one reader, the owner.
+ * disk_log.h - the log by which the server of a disk file tells its owner of requests, in memory
+ * that both have mapped: a ring of records with one writer, the server, and one reader, the owner.
  *
- * L1: a request's record is in the ring before its reply is sent, so what the device has completed
- *     can be read.
- * L2: the server never waits for the reader; what does not fit is counted in `lost`.
+ * L1: a request's record is in the ring before its reply is sent, so the record of each completed
+ *     request can be read.
+ * L2: the server never waits for the reader; records that do not fit are counted in `lost`.
+ * L3: records begin at multiples of 8, lie in one piece, and never overtake what was not read yet.
  */
 #ifndef RECORD_DISK_LOG_H
 #define RECORD_DISK_LOG_H
@@ -17,7 +18,7 @@
 enum { DISK_LOG_BYTES = 64 << 20 }; /* a power of two */
 
 enum disk_log_watch {
-	DISK_LOG_CHANGES,  /* what was modified, without data */
+	DISK_LOG_CHANGES,  /* modified ranges, without data */
 	DISK_LOG_REQUESTS, /* everything */
 };
 

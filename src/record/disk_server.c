@@ -12,8 +12,8 @@
  *	owner ── control pipe ──► keeper ── parent of ──► server ── /dev/fuse
  *
  * The keeper is a process of its own because the owner may be stuck in a system call on the very
- * disk, or dead. It ends when the control pipe does: sees to it that the loop device is detached,
- * aborts the connection and ends the server.
+ * disk, or dead. The keeper ends when the control pipe does: sees to it that the loop device is
+ * detached, aborts the connection and ends the server.
  *
  * Requests are served one after the other, by one thread: the loop driver sends them so, and their
  * order is then beyond doubt.
@@ -47,7 +47,9 @@
 
 enum { FILE_INODE = 2, HANG_MS = 10000, LOOK_MS = 250, START_MS = 10000, DETACH_MS = 20 };
 
-/* In the server's and the keeper's own mount namespaces, nobody else sees what is put there. */
+/*
+ * In the server's and the keeper's own mount namespaces, no other process sees what is put there.
+ */
 #define MOUNT_POINT SPACE_DIR
 #define CONTROL_FS  "/sys/fs/fuse/connections"
 
@@ -296,7 +298,7 @@ static void write_abort(unsigned connection)
 	snprintf(path, sizeof(path), CONTROL_FS "/%u/abort", connection);
 	auto_fd fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd >= 0 && write(fd, "1", 1) < 0)
-		return; /* it is gone already */
+		return; /* the device is gone already */
 }
 
 /* Requests that the kernel has for the server and that are not answered. */
@@ -393,13 +395,15 @@ static void run_keeper(int memfd, uint64_t size, const char *name, struct disk_l
 {
 	pid_t server;
 
-	/* Not part of the owner's group: what ends the group must not end who tidies up after it.
+	/*
+	 * Not part of the owner's group: a signal that ends the group must not end the process that
+	 * tidies up after it.
 	 */
 	setpgid(0, 0);
 	signal(SIGPIPE, SIG_IGN);
 	close_others(memfd, control);
 	if (!space_enter(NULL)) {
-		/* What our owner has mounted there would stay busy here when it is unmounted. */
+		/* Mounts of our owner would stay busy here when it unmounts them. */
 		umount2(MOUNT_POINT, MNT_DETACH);
 		mount("fusectl", CONTROL_FS, "fusectl", 0, NULL);
 	}

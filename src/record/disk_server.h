@@ -18,7 +18,7 @@ struct disk_server {
  */
 int disk_server_start(int memfd, uint64_t size, const char *name, struct disk_log *log,
 		      struct disk_server *out, struct err *err) must_check;
-/* Ends them and waits until they are gone. Whatever still used the file gets EIO. */
+/* Ends them and waits until they are gone. Users that the file still has get EIO. */
 void disk_server_stop(struct disk_server *s);
 
 #endif

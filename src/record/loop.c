@@ -5,9 +5,9 @@
  * Between asking for a free device and taking it another process may take it: LOOP_CONFIGURE does
  * all in one step, says EBUSY, and we ask again.
  *
- * The settings in /sys survive the detaching of a device, so each is made every time, whoever had
- * the device before. They are left as they are afterwards: what loop sets up anew for each file
- * (the write cache) is right again by itself, and stable_writes is put back.
+ * The settings in /sys survive the detaching of a device, so each is made every time, whichever
+ * process had the device before. The settings are left as they are afterwards: what loop sets up
+ * anew for each file (the write cache) is right again by itself, and stable_writes is put back.
  */
 #include "record/loop.h"
 
@@ -79,8 +79,10 @@ static int set_up(struct loop *l, struct err *err)
 		r = sys_write(l->number, "queue/scheduler", "none");
 	if (r)
 		return err_set(err, r, "cannot turn off the I/O scheduler of %s: %m", l->path);
-	/* Kernels without this file do without: what changes in flight is found by the check at the
-	 * end of a recording. */
+	/*
+	 * Kernels without this file do without: data that changes in flight is found by the check
+	 * at the end of a recording.
+	 */
 	r = sys_write(l->number, "queue/stable_writes", "1");
 	if (r && r != -ENOENT && r != -EACCES)
 		return err_set(err, r, "cannot set stable_writes of %s: %m", l->path);
@@ -91,7 +93,7 @@ static int set_up(struct loop *l, struct err *err)
 	return 0;
 }
 
-/* One try; -EBUSY: somebody else was faster. */
+/* One try; -EBUSY: another process was faster. */
 static int try_attach(int control, int fd, const char *name, struct loop *l, struct err *err)
 {
 	struct loop_config config = { .fd = (unsigned)fd, .block_size = SECTOR };
@@ -162,8 +164,9 @@ int loop_attach(int fd, const char *name, struct loop *out, struct err *err)
 }
 
 /*
- * Opens the device, and tells the name it was attached as. While it is open nobody can take it for
- * another file, so that what is done through the descriptor is done to the one with that name.
+ * Opens the device, and tells the name it was attached as. While it is open no other process can
+ * take it for another file, so that a call through the descriptor acts on the device with that
+ * name.
  */
 static int open_attached(unsigned number, char name[LO_NAME_SIZE])
 {
@@ -198,7 +201,7 @@ void loop_detach(struct loop *l)
 	char name[LO_NAME_SIZE];
 	auto_fd dev = l->path[0] ? open_attached(l->number, name) : -1;
 
-	/* If it is ours no more, somebody has cleared it. */
+	/* If the device is ours no more, it was cleared meanwhile. */
 	if (dev >= 0 && streq(name, l->name)) {
 		sys_write(l->number, "queue/stable_writes", "0");
 		ioctl(dev, LOOP_CLR_FD);

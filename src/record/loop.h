@@ -11,7 +11,7 @@
 
 struct loop {
 	char path[32]; /* "/dev/loop3"; empty while there is none */
-	char name[64]; /* what it was attached as, cut to what the kernel keeps */
+	char name[64]; /* the name it was attached as, cut to what the kernel keeps */
 	unsigned number;
 	dev_t dev;
 	uint32_t sector_size;

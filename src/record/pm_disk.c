@@ -123,7 +123,7 @@ void pm_disk_in_use(struct disk *base, bool in_use)
 {
 	struct pm_disk *d = of_disk(base);
 
-	/* What a recording finds, its trace tells. */
+	/* The trace of a recording tells the changes. */
 	if (d->in_use && !in_use && !base->trace)
 		disk_find_changes(base);
 	d->in_use = in_use;
@@ -205,7 +205,7 @@ static void put_mark(struct merge *m)
 	vec_push(&m->out, ev);
 }
 
-/* Those that stand between operations. */
+/* Puts the marks that stand between operations. */
 static void put_free_marks(struct merge *m)
 {
 	while (m->next_mark < m->d->marks.n) {
@@ -288,7 +288,7 @@ static int pm_claim(struct disk *base, struct err *err)
 	return 0;
 }
 
-/* Whoever has used it has been compared when he let go of it. */
+/* Does nothing: the content was compared when the guest let go of it. */
 static int pm_settle(struct disk *base, struct err *err)
 {
 	(void)base;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * pm_disk.h - persistent memory of a guest as a recording disk: the guest's machine has the same
- * file as memory that is our content, so what it stores is there at once.
+ * file as memory that is our content, so the guest's stores are there at once.
  *
- * What it does to it is seen by a tracer in the machine (pm_tracer.h), which whoever drives the
- * guest starts and stops. Without a tracer, that something changed is seen by comparing.
+ * The guest's stores are seen by a tracer in the machine (pm_tracer.h), which the guest's driver
+ * starts and stops. Without a tracer, that something changed is seen by comparing.
  */
 #ifndef RECORD_PM_DISK_H
 #define RECORD_PM_DISK_H
@@ -13,7 +13,7 @@
 
 #define PM_RECORDER "pm"
 
-/* Who lets the guest run. Each is 0 or -errno. */
+/* The functions of the guest's driver, which lets it run. Each is 0 or -errno. */
 struct pm_disk_driver {
 	void *ctx;
 	/*
@@ -23,9 +23,9 @@ struct pm_disk_driver {
 	int (*start)(void *ctx, bool loads, struct err *err);
 	/* The guest makes a mark of its own, with this text. */
 	int (*text)(void *ctx, const char *text, struct err *err);
-	/* It has written the end of the stream. */
+	/* The tracer has written the end of the stream. */
 	int (*stop)(void *ctx, struct err *err);
-	/* Which machine writes it, between start and stop, for the trace. NULL: nobody knows. */
+	/* Which machine writes it, between start and stop, for the trace. NULL: unknown. */
 	uint64_t (*machine)(void *ctx);
 };
 

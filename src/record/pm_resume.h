@@ -4,15 +4,17 @@
  *
  * The tracer tells no stack between an interrupt's end and the next call or return: so a store
  * without one, right behind a store with one, and made by the code around it, is by the function
- * that was interrupted. Nothing else looks like this: who returns or calls has a stack again.
+ * that was interrupted. Nothing else looks like this: a function that returns or calls has a stack
+ * again.
  *
- * Fences of the interrupt come before the copy then. They make durable what came before it, as they
- * did; that half of the copy is durable as well would be told of a place that nobody chose, and
- * differ from run to run. Who wants copies in parts has them torn (--torn), at every place.
+ * Fences of the interrupt come before the copy then. Such fences make durable what came before
+ * them, as they did; that half of the copy is durable as well would be told of an arbitrary place,
+ * and differ from run to run. A user who wants copies in parts has them torn (--torn), at every
+ * place.
  *
- * U1: what came before the copy is durable a little earlier than it was. What gets lost by that are
- *     states with a part of the copy only, which just --torn tries; what is added is that all of
- * the copy is lost, as it could be before the interrupt.
+ * U1: stores from before the copy are durable a little earlier than they were. The states that are
+ *     lost by that have a part of the copy only, which just --torn tries; in the states that are
+ *     added all of the copy is lost, as it could be before the interrupt.
  */
 #ifndef RECORD_PM_RESUME_H
 #define RECORD_PM_RESUME_H

@@ -85,7 +85,7 @@ static uint64_t value_of(const struct pm_record *rec)
 	return v;
 }
 
-/* What a comparison has seen so far. */
+/* The progress of a comparison. */
 struct selftest_seen {
 	uint32_t done;	   /* bytes of what is expected next */
 	bool only_clflush; /* the processor has nothing else to flush with */
@@ -99,7 +99,7 @@ static bool is_kind(const struct expected *e, const struct pm_record *rec,
 	       (e->kind == PM_STREAM_FLUSH && s->only_clflush ? PM_STREAM_CLFLUSH : e->kind);
 }
 
-/* In a machine, what crosses the end of a page is two stores. */
+/* In a machine, a store across the end of a page is two stores. */
 static bool is_part(const struct expected *e, uint32_t done, const struct pm_record *rec)
 {
 	uint64_t end = rec->r.addr + rec->r.len;
@@ -135,7 +135,10 @@ static bool covers(const struct expected *e, struct selftest_seen *s, const stru
 	return true;
 }
 
-/* What a kernel does between two of its instructions, loads and stacks are not in the table. */
+/*
+ * A kernel's records between two of the program's instructions, loads and stacks are not in the
+ * table.
+ */
 static bool is_extra(const struct pm_record *rec)
 {
 	return rec->r.kind == PM_STREAM_LOAD || rec->r.kind == PM_STREAM_STACK ||

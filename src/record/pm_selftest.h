@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * pm_selftest.h - does the tracer tell the truth, with this emulator? A program whose trace is
- * known (plugin/selftest.S) is run; what comes must be exactly that.
+ * known (plugin/selftest.S) is run; its trace must be exactly that.
  */
 #ifndef RECORD_PM_SELFTEST_H
 #define RECORD_PM_SELFTEST_H
@@ -14,7 +14,7 @@ enum { SELFTEST_REGION = 8192 }; /* bytes that the program uses; zeros at first 
 
 struct selftest_wrong {
 	uint64_t number; /* of the first record, from 1, that is not what it must be; 0: none */
-	char what[120];	 /* it is, and should be */
+	char what[120];	 /* the record that is there, and the one that should be */
 };
 
 /*

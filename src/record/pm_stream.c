@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* pm_stream.c - reads records one by one, checks each, and makes events of them. */
+/*
+ * pm_stream.c - reads records one by one, checks each, and makes events of them.
+ *
+ * M1: the record at hand ends at `at`, inside the stream; a batch ends there, too, and holds the
+ *     records that go on.
+ */
 #include "record/pm_stream.h"
 
 #include <errno.h>
@@ -8,7 +13,7 @@
 #include <unistd.h>
 
 #include "core/pm_join.h"
-#include "record/patch.h"
+#include "core/patch.h"
 #include "record/pm_resume.h"
 
 enum {
@@ -147,6 +152,7 @@ static int next_of_more(struct pm_reader *p, struct pm_record *out, struct err *
 {
 	struct pm_stream_record *r = &p->more.last;
 
+	assert(p->more.i < p->more.n && p->more.data < p->batch_end); /* M1 */
 	r->addr += r->len;
 	if (!p->more.same)
 		r->pc += (uint64_t)(int64_t)(int8_t)p->data[p->more.word + 1 + p->more.i];
@@ -196,6 +202,7 @@ static int next_of_batch(struct pm_reader *p, struct pm_record *out, struct err 
 	uint64_t word;
 
 	if (p->more.i == p->more.n) {
+		assert(p->batch_at + 8 <= p->batch_end); /* M1 */
 		memcpy(&word, p->data + p->batch_at, 8);
 		if (!(word & 7))
 			return damaged(p, err, "is of no known kind");
@@ -253,6 +260,7 @@ int pm_reader_next(struct pm_reader *p, struct pm_record *out, struct err *err)
 			return 1;
 		}
 		p->batch = rec.r;
+		assert(p->at <= p->len && rec.r.len < p->at); /* M1 */
 		p->batch_end = p->at;
 		p->batch_at = p->at - rec.r.len;
 		p->more.last.kind = PM_STREAM_NONE;
@@ -386,7 +394,7 @@ int pm_stream_read(const void *data, size_t len, struct trace *out, struct pm_co
 	if (rc)
 		return rc;
 	out->info.size = p.head.region_size;
-	out->info.sector_size = 8; /* what a processor writes at once */
+	out->info.sector_size = 8; /* bytes that a processor writes at once */
 	while ((rc = pm_reader_next(&p, &rec, err)) > 0) {
 		rc = rec.r.kind == PM_STREAM_STACK ? add_stack(out, &p, &rec, err)
 						   : add_event(out, &p, &rec, &join, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * pm_stream.h - reads what a tracer of persistent memory wrote (outage/pm_stream.h), and makes a
- * trace of it. What is read may come from anywhere: nothing in it is believed.
+ * trace of it. The stream may come from anywhere: nothing in it is believed.
  */
 #ifndef RECORD_PM_STREAM_H
 #define RECORD_PM_STREAM_H
@@ -16,7 +16,7 @@ struct pm_reader {
 	size_t at, len;
 	struct pm_stream_header head;
 	uint64_t count, sum;
-	struct pm_stream_record batch; /* whose records come now */
+	struct pm_stream_record batch; /* the batch that the next records belong to */
 	size_t batch_at, batch_end;
 	struct { /* of stores that go on */
 		struct pm_stream_record last;

@@ -169,7 +169,7 @@ static void add_quoted(struct strbuf *sb, const char *s)
 	}
 }
 
-/* What a run has, as files in memory. */
+/* The files of a run, in memory. */
 struct files {
 	int stream, maps;
 };
@@ -217,7 +217,7 @@ static void set_path(const char *name, pid_t holder, int fd, const char *more)
 /*
  * Descriptors are named by a process that has them: a program may close those that it got. For an
  * ordinary user it is one without capabilities: this process has those of its user namespace, so
- * the kernel shows its descriptors to nobody who has fewer. Returns -errno, or the process.
+ * the kernel hides its descriptors from processes that have fewer. Returns -errno, or the process.
  */
 static pid_t start_holder(void)
 {
@@ -232,9 +232,9 @@ static pid_t start_holder(void)
 		return -errno;
 	pid_t parent = getpid(), pid = fork();
 	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent || syscall(SYS_capset, &head, none) ||
-		    prctl(PR_SET_DUMPABLE, 1) || write(ready[1], "", 1) != 1)
+		proc_tie(parent);
+		if (syscall(SYS_capset, &head, none) || prctl(PR_SET_DUMPABLE, 1) ||
+		    write(ready[1], "", 1) != 1)
 			_exit(1);
 		for (;;)
 			pause();

@@ -36,13 +36,13 @@ int tracer_open(struct tracer *t, const char *qemu, struct err *err) must_check;
 int tracer_unpack(struct tracer *t, const char *qemu, struct err *err) must_check;
 void tracer_close(struct tracer *t);
 
-/* What a program did, as it was written down. */
+/* The record of a program's run. */
 struct traced {
 	unsigned char *stream; /* mapped */
 	size_t len;
 	struct proc_result end;
-	char *maps; /* what it had mapped: lines of "START-END OFFSET PATH"; "" if that is unknown
-		     */
+	char *maps; /* the program's mappings: lines of "START-END OFFSET PATH"; "" if they are
+		       unknown */
 };
 
 void traced_release(struct traced *x);

@@ -124,8 +124,8 @@ void vhost_release(struct vhost *v)
 }
 
 /*
- * Where a socket gets its name for a moment: in $TMPDIR, unless that is too long for one. It says
- * whose it is, for who looks after what killed runs have left.
+ * Where a socket gets its name for a moment: in $TMPDIR, unless that is too long for one. The name
+ * tells the owner, for the search for leftovers of killed runs.
  */
 static void choose_place(char dir[PLACE_MAX])
 {
@@ -138,7 +138,7 @@ static void choose_place(char dir[PLACE_MAX])
 		snprintf(dir, PLACE_MAX, "/tmp/%.80s.XXXXXX", owner);
 }
 
-/* Binds to a name in a directory that nobody else can enter, and takes the name away again. */
+/* Binds to a name in a directory that no other user can enter, and takes the name away again. */
 static int bind_nameless(int fd, int *at_fd)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
@@ -370,7 +370,10 @@ static int set_addr(struct vhost *v, const struct front_message *m)
 	return rc;
 }
 
-/* What can be waited for, and is never at its end: anything else would keep us busy for ever. */
+/*
+ * Whether the descriptor can be waited for, and is never at its end: anything else would keep us
+ * busy for ever.
+ */
 static bool is_waker(int fd)
 {
 	char path[32], what[64];
@@ -401,7 +404,7 @@ static int set_fd(struct vhost *v, struct front_message *m)
 	*slot = none ? -1 : m->fds[m->taken++];
 	if (*slot >= 0)
 		fcntl(*slot, F_SETFL, fcntl(*slot, F_GETFL) | O_NONBLOCK);
-	/* Who does not know of enabling means that it is. */
+	/* A front end that does not know of enabling means that the queue is enabled. */
 	if (!(v->acked & F_PROTOCOL))
 		q->enabled = true;
 	return 0;
@@ -499,7 +502,7 @@ int vhost_message(struct vhost *v, const unsigned char *message, size_t len, con
 		rc = -EPROTO;
 	else
 		rc = handle(v, &m);
-	/* Nobody takes more than the first. */
+	/* Every message takes the first at most. */
 	for (unsigned i = m.taken; i < n_fds; i++)
 		util_close(fds[i]);
 	if (rc != -EPROTO && m.flags & WANTS_REPLY && v->protocol & 1 << P_REPLY_ACK &&
@@ -626,7 +629,7 @@ void vhost_serve(struct vhost *v)
 		ssize_t n = is_running(&v->queue[i]) ? read(v->queue[i].kick, &count, sizeof(count))
 						     : 1;
 		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-			vhost_break(v, i, "nobody is left at the descriptor to be woken by");
+			vhost_break(v, i, "the other end of the descriptor to be woken by is gone");
 	}
 	vhost_take(v);
 }

@@ -7,9 +7,9 @@
  * for each virtqueue one descriptor to be woken by and one to wake the guest with. From then on
  * requests need no message.
  *
- * Nothing happens by itself: there is no thread. Whoever waits for something, for an answer of the
- * guest, say, polls the descriptors of the device as well, and calls vhost_serve(). So what is
- * taken from the guest, and when, is known: all that it has handed over before the call.
+ * Nothing happens by itself: there is no thread. A caller that waits for something, for an answer
+ * of the guest, say, polls the descriptors of the device as well, and calls vhost_serve(). So what
+ * is taken from the guest, and when, is known: all that it has handed over before the call.
  *
  * V1: a message from the front end is checked before it has any effect; one that is wrong, or that
  *     we do not know, ends the connection.
@@ -39,7 +39,9 @@ struct vhost_ops {
 	 * answers those that it can. The guest's memory may go away under it (vhost_guard.h).
 	 */
 	void (*serve)(struct vhost *v, unsigned queue);
-	/* The memory is about to go: what was taken and not answered cannot be answered any more.
+	/*
+	 * The memory is about to go: requests that were taken and not answered cannot be answered
+	 * any more.
 	 */
 	void (*forget)(struct vhost *v);
 };
@@ -47,10 +49,10 @@ struct vhost_ops {
 struct vhost_queue {
 	struct vhost_ring ring;
 	uint64_t desc, avail, used; /* addresses of the front end */
-	bool placed;		    /* those were given */
+	bool placed;		    /* the addresses were given */
 	bool enabled;
 	int kick, call; /* -1: not there */
-	bool more; /* requests that came while others were taken; nobody will be woken for them */
+	bool more; /* requests that came while others were taken; no wake-up will come for them */
 };
 
 struct vhost {
@@ -80,22 +82,22 @@ void vhost_init(struct vhost *v, const struct vhost_ops *ops);
 void vhost_release(struct vhost *v);
 /*
  * Says that we would log what we write to the guest's memory: QEMU saves the state of a machine
- * only then. It asks for a log only from devices that run, and they must not: stop the machine
+ * only then. QEMU asks for a log only from devices that run, and they must not: stop the machine
  * first.
  */
 void vhost_offer_log(struct vhost *v);
 
 /*
- * Waits for a front end, which connects to /proc/PID/fd/N of whoever has the descriptor v->place
- * as N. The socket itself has no name any more, so nothing stays behind whatever happens.
+ * Waits for a front end, which connects to /proc/PID/fd/N of the process that has the descriptor
+ * v->place as N. The socket itself has no name any more, so nothing stays behind whatever happens.
  */
 int vhost_listen(struct vhost *v, struct err *err) must_check;
 bool vhost_connected(const struct vhost *v);
 void vhost_disconnect(struct vhost *v);
 
-/* Whether there is something to do already, so that nobody should wait. */
+/* Whether there is something to do already, so that the caller should not wait. */
 bool vhost_has_more(const struct vhost *v);
-/* What to poll for; how many. */
+/* The descriptors to poll; how many. */
 unsigned vhost_poll(const struct vhost *v, struct pollfd out[VHOST_POLL_MAX]);
 /* Does all that can be done without waiting. */
 void vhost_serve(struct vhost *v);

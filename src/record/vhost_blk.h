@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* vhost_blk.h - what a virtio block device is asked (virtio 1.1, chapter 5.2), and what it says. */
+/*
+ * vhost_blk.h - the requests to a virtio block device (virtio 1.1, chapter 5.2), and its answers.
+ */
 #ifndef RECORD_VHOST_BLK_H
 #define RECORD_VHOST_BLK_H
 

@@ -2,20 +2,20 @@
 /*
  * vhost_disk.c - a guest's disk, whose requests come to us as they leave the guest's kernel.
  *
- * What is in the ring when it is looked at was submitted together, so all of it is taken into the
- * trace before any of it is done: a flush that the guest sent before a write had ended does not
- * cover that write. A virtio disk knows no FUA; the guest's kernel sends a write and a flush
- * instead, and what is metadata it does not tell.
+ * Requests that are in the ring when it is looked at were submitted together, so all of them are
+ * taken into the trace before any is done: a flush that the guest sent before a write had ended
+ * does not cover that write. A virtio disk knows no FUA; the guest's kernel sends a write and a
+ * flush instead, and what is metadata it does not tell.
  *
- * G1: the bytes of a write are copied out of the guest's memory once; what is in the trace is what
- *     is on the disk, whatever the guest does to that memory meanwhile.
+ * G1: the bytes of a write are copied out of the guest's memory once; the trace has the same bytes
+ *     as the disk, whatever the guest does to that memory meanwhile.
  * G2: a request has its effect when it is taken, and is given back only then, so nothing is ever
  *     in flight between two calls.
- * G3: what a guest may not do (a range that is not on the disk, half a sector) fails with the
- *     status for it, and leaves no event. A request that is none breaks its ring.
- * G4: flash is no device but a part of the guest's memory. What the guest stored there is seen when
- *     somebody looks, and is one write then, which cannot be torn: in which order it was stored
- *     is not known. What is looked at is what was there at one moment.
+ * G3: a forbidden request (a range that is not on the disk, half a sector) fails with the status
+ *     for it, and leaves no event. A request that is none breaks its ring.
+ * G4: flash is no device but a part of the guest's memory. The guest's stores there are seen at the
+ *     next look, and are one write then, which cannot be torn: in which order they were made is not
+ *     known. A look takes the content of one moment.
  */
 #include "record/vhost_disk.h"
 
@@ -236,7 +236,7 @@ static bool is_same(const struct guest_disk *d, const unsigned char *as)
 	return true;
 }
 
-/* What is there, as it was at one moment: nothing has changed while it was read twice. */
+/* The content of one moment: nothing has changed while it was read twice. */
 static unsigned char *snapshot(const struct guest_disk *d)
 {
 	auto_free unsigned char *copy = xmalloc(d->base.size);
@@ -335,7 +335,9 @@ static bool is_marked(const unsigned char *page, uint64_t mark, uint64_t *number
 	return first[0] == mark && second[0] == ~mark && first[1] == second[1];
 }
 
-/* Marks in one part of the guest's memory; how many. Who touched what is not there would fill it.
+/*
+ * Marks in one part of the guest's memory; how many. Touching a page that is not there would fill
+ * it.
  */
 static uint64_t find_marks(struct guest_disk *d, const struct vhost_region *r, uint64_t mark)
 {

@@ -30,7 +30,10 @@ static void on_bus_error(int sig, siginfo_t *info, void *context)
 	(void)context;
 	if (current && is_guests(current->memory, info->si_addr))
 		siglongjmp(current->back, 1);
-	/* It is nobody's but ours: the same again, and it ends us as ever. */
+	/*
+	 * The signal came from our own code: restore the default action and return, so that it is
+	 * raised again and kills the process.
+	 */
 	signal(sig, SIG_DFL);
 }
 

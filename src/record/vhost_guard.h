@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vhost_guard.h - touching a guest's memory. It is a file that its front end owns, and may shrink
- * at any moment; who then touches what is no longer there gets SIGBUS, which would be our end.
+ * vhost_guard.h - touching a guest's memory. The memory is a file that its front end owns, and may
+ * shrink at any moment; touching a part that is gone raises SIGBUS, which would be our end.
  *
  * A process that guards has one thread.
  */
@@ -11,8 +11,8 @@
 #include "record/vhost_ring.h"
 
 /*
- * Calls fn(ctx); false if it touched memory of the guest that is gone. It is left there and then,
- * so it holds nothing that must be given back: what it allocates belongs to `ctx`.
+ * Calls fn(ctx); false if it touched memory of the guest that is gone. The function is left there
+ * and then, so it holds nothing that must be given back: what it allocates belongs to `ctx`.
  */
 bool vhost_guard(const struct vhost_memory *m, void (*fn)(void *ctx), void *ctx) must_check;
 

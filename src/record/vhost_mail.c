@@ -4,8 +4,7 @@
  * written.
  *
  * M1: one read waits at most; the guest's program does one thing at a time, and a second one fails.
- * M2: a message of the guest is held up to its longest length, and what lies behind that is
- *     refused.
+ * M2: a message of the guest is held up to its longest length, and bytes behind that are refused.
  */
 #include "record/vhost_mail.h"
 
@@ -75,7 +74,7 @@ static void do_read(struct vhost_mail *m, const struct vhost_blk_request *r)
 	}
 }
 
-/* Parts come in any order, and perhaps twice: what counts is what is there without a gap. */
+/* Parts come in any order, and perhaps twice: only the bytes without a gap count. */
 static void note_written(struct vhost_mail *m, uint64_t at, uint64_t len)
 {
 	size_t first = at / VHOST_BLK_SECTOR, end = (at + len) / VHOST_BLK_SECTOR;

@@ -100,7 +100,7 @@ static int add_part(struct vhost_chain *c, const struct vhost_memory *m, const s
 	uint64_t *sum = in ? &c->in_len : &c->out_len;
 	void *p = d->len <= VHOST_PART_MAX ? vhost_memory_at(m, d->addr, d->len) : NULL;
 
-	/* What the guest reads comes last; an indirect table was never offered. */
+	/* The parts for the guest to read come last; an indirect table was never offered. */
 	if (!p || (!in && c->n_in) || d->flags & VRING_DESC_F_INDIRECT)
 		return -EINVAL;
 	*sum += d->len;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* app_export.c - a crash state of an application for people who do not have this program. */
 #include <errno.h>
-#include <inttypes.h>
 
 #include "report/app_report.h"
 #include "app/app_words.h"
@@ -25,6 +24,9 @@ struct exporting {
 /* Pages that are all zeros are left out: the file is made long enough at the end. */
 static void add_content(struct exporting *x, const struct reffs_inode *inode, uint64_t size)
 {
+	auto_strbuf file = STRBUF_INIT;
+
+	shell_addf(&file, "%s ", strbuf_str(&x->path));
 	for (uint64_t n = 0; n * REFFS_PAGE < size; n++) {
 		const unsigned char *page = reffs_page(inode, n);
 		size_t len = (size_t)min(size - n * REFFS_PAGE, (uint64_t)REFFS_PAGE);
@@ -32,16 +34,9 @@ static void add_content(struct exporting *x, const struct reffs_inode *inode, ui
 		if (!page)
 			continue;
 		x->bytes += len;
-		strbuf_adds(x->out, "page ");
-		shell_quote(x->out, strbuf_str(&x->path));
-		strbuf_addf(x->out, " %" PRIu64 " <<'END'\n", n);
-		shell_base64(x->out, page, len);
-		strbuf_adds(x->out, "END\n");
+		shell_page(x->out, strbuf_str(&file), n, page, len);
 	}
-	strbuf_adds(x->out, "truncate -s ");
-	strbuf_addf(x->out, "%" PRIu64 " -- ", size);
-	shell_quote(x->out, strbuf_str(&x->path));
-	strbuf_addch(x->out, '\n');
+	shell_addf(x->out, "truncate -s %llu -- %s\n", llu(size), strbuf_str(&x->path));
 }
 
 /* ---- names ---- */
@@ -49,12 +44,9 @@ static void add_content(struct exporting *x, const struct reffs_inode *inode, ui
 static void command(struct exporting *x, const char *words, const char *argument)
 {
 	strbuf_adds(x->out, words);
-	if (argument) {
-		shell_quote(x->out, argument);
-		strbuf_addch(x->out, ' ');
-	}
-	shell_quote(x->out, strbuf_str(&x->path));
-	strbuf_addch(x->out, '\n');
+	if (argument)
+		shell_addf(x->out, "%s ", argument);
+	shell_addf(x->out, "%s\n", strbuf_str(&x->path));
 }
 
 static const char *linked_to(const struct exporting *x, uint64_t ino)
@@ -123,20 +115,17 @@ static int add_entry(void *ctx, const char *name, uint64_t ino)
 
 static void add_head(const struct app_view *v, const struct app_case *c, struct strbuf *out)
 {
-	strbuf_adds(out, "#!/bin/sh\n");
-	shell_strange(v->plan->ours, "# ", out);
-	strbuf_adds(out, "# ");
-	shell_clean(out, c->title);
-	strbuf_adds(out,
-		    "\n#\n# What a power cut can leave of the directory that this wrote:\n#   ");
-	shell_clean(out, v->plan->run);
-	strbuf_adds(
-		out,
-		"\n# usage: reproduce.sh DIR          builds it in DIR, which must be "
-		"empty\n#        reproduce.sh DIR check    and then runs the check: status 0 if it "
-		"does not show\n");
-	strbuf_adds(out, "# Owners are those of the recording where that is allowed.\n");
-	strbuf_adds(out, "set -u\n[ $# -gt 0 ] || { echo \"usage: $0 DIR [check]\" >&2; exit 2; }\n"
+	shell_head(out, v->plan->ours, c->title, "directory", v->plan->run);
+	if (v->outer)
+		shell_notef(out,
+			    "# and what came after a first power cut had begun to bring up "
+			    "again:\n#   %s\n",
+			    app_plan_restarts(v->plan));
+	strbuf_adds(out, "# usage: reproduce.sh DIR          builds it in DIR, which must be "
+			 "empty\n#        reproduce.sh DIR check    and then runs the check: "
+			 "status 0 if it does not show\n"
+			 "# Owners are those of the recording where that is allowed.\n"
+			 "set -u\n[ $# -gt 0 ] || { echo \"usage: $0 DIR [check]\" >&2; exit 2; }\n"
 			 "mkdir -p -- \"$1\" && cd -- \"$1\" || exit 2\n"
 			 "[ -z \"$(ls -A)\" ] || { echo \"$1 is not empty\" >&2; exit 2; }\n"
 			 "chown() { command chown \"$@\" 2>/dev/null || :; }\n"
@@ -147,11 +136,8 @@ static void add_head(const struct app_view *v, const struct app_case *c, struct 
 
 static void add_lines(struct strbuf *out, const struct words *lines, uint64_t n, const char *file)
 {
-	for (uint64_t i = 0; lines && i < n && i < lines->n; i++) {
-		strbuf_adds(out, "printf '%s\\n' ");
-		shell_quote(out, lines->v[i]);
-		strbuf_addf(out, " >>\"$%s\"\n", file);
-	}
+	for (uint64_t i = 0; lines && i < n && i < lines->n; i++)
+		shell_addf(out, "printf '%%s\\n' %s >>\"$%s\"\n", lines->v[i], file);
 }
 
 /* What judge.c does with the lines of a query. */
@@ -177,20 +163,23 @@ static void add_compare(const struct app_view *v, struct strbuf *out)
 static void add_tail(const struct app_view *v, const struct app_case *c, struct strbuf *out)
 {
 	const struct app_plan *p = v->plan;
-	const char *how = p->check ? p->check : p->restart ? p->restart : p->query;
+	const char *how = app_plan_command(p);
 	const char *asks = app_plan_asks(p);
 
 	strbuf_adds(out, "[ \"${2:-}\" = check ] || exit 0\n"
 			 "OUTAGE_DIR=$PWD OUTAGE_ACKED=$(mktemp)\n");
-	strbuf_addf(out, "OUTAGE_CRASH_POINT=%" PRIu64 "\n", c->point);
+	strbuf_addf(out, "OUTAGE_CRASH_POINT=%llu\n", llu(c->point));
 	strbuf_adds(out, "export OUTAGE_DIR OUTAGE_ACKED OUTAGE_CRASH_POINT\n");
 	add_lines(out, v->acks, c->acks, "OUTAGE_ACKED");
+	if (p->restart && how != p->restart) {
+		shell_command(out, p->timeout_ms, p->restart, "OUTAGE_DIR");
+		strbuf_adds(out,
+			    "\nstatus=$?\n[ $status = 0 ] || "
+			    "{ echo \"the restart ended with status $status\"; exit $status; }\n");
+	}
 	if (p->query)
 		strbuf_adds(out, "out=$(mktemp)\n");
-	strbuf_addf(out, "timeout -s KILL %" PRIu64 " sh -c ",
-		    max(p->timeout_ms / 1000, (uint64_t)1));
-	shell_quote(out, how);
-	strbuf_adds(out, " sh \"$OUTAGE_DIR\"");
+	shell_command(out, p->timeout_ms, how, "OUTAGE_DIR");
 	strbuf_adds(out, p->query ? " >\"$out\"\n" : "\n");
 	strbuf_adds(out, "status=$?\n");
 	strbuf_addf(out, "echo \"the %s ended with status $status\"\n", asks);
@@ -210,7 +199,7 @@ int app_export_script(const struct app_view *v, const struct app_case *c, struct
 		      struct err *err)
 {
 	struct app_state s = { 0 };
-	int rc = states_replay(v->h, c->state, &s, err);
+	int rc = states_replay(v->h, case_state_within(c->state), &s, err);
 
 	if (rc)
 		return rc;
@@ -296,12 +285,13 @@ bool app_export_lazyfs(const struct app_view *v, const struct app_case *c, struc
 {
 	const struct posix_call *b = c->after.n ? call_at(v->log, c->after.v[0]) : NULL;
 
+	if (v->outer) /* a fault comes in one run of the program */
+		return false;
 	if (b && posix_op_is_data(b->op))
 		b = sync_of(v, b);
 	if (!only_data(v, c) || !b || !b->path)
 		return false;
-	strbuf_adds(out, "# ");
-	shell_clean(out, c->title);
+	shell_notef(out, "# %s", c->title);
 	strbuf_adds(out,
 		    "\n# For LazyFS, or outage mount --config: at this operation the power goes "
 		    "out, and what was\n# written and not synced is lost.\n[[injection]]\n"
@@ -310,6 +300,6 @@ bool app_export_lazyfs(const struct app_view *v, const struct app_case *c, struc
 	add_toml(out, "from", b->path);
 	if (b->path2)
 		add_toml(out, "to", b->path2);
-	strbuf_addf(out, "occurrence = %" PRIu64 "\n", occurrence_of(v, b));
+	strbuf_addf(out, "occurrence = %llu\n", llu(occurrence_of(v, b)));
 	return true;
 }

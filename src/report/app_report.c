@@ -2,21 +2,11 @@
 /* app_report.c - prints findings of an application as text, JSON and HTML. */
 #include "report/app_report.h"
 
-#include <inttypes.h>
-
 #include "base/below.h"
 #include "app/app_words.h"
 #include "report/report.h"
 
 enum { BEFORE = 4, AFTER = 2, ROWS_MAX = 60, SAID_SHOWN = 2000 };
-
-/* What became of an operation. */
-enum app_fate { FATE_DONE, FATE_DURABLE, FATE_SURVIVED, FATE_TORN, FATE_LOST, FATE_LATER };
-
-static const char *const fate_names[] = {
-	[FATE_DONE] = "",     [FATE_DURABLE] = "durable", [FATE_SURVIVED] = "survived",
-	[FATE_TORN] = "torn", [FATE_LOST] = "lost",	  [FATE_LATER] = "later"
-};
 
 int app_view_load(struct app_view *v, const char *dir, struct err *err)
 {
@@ -47,7 +37,37 @@ void app_view_release(struct app_view *v)
 	for (size_t i = 0; i < v->cases.n; i++)
 		app_case_release(&v->cases.v[i]);
 	vec_release(&v->cases);
+	vec_release(&v->at);
 	record_release(app_kind.summary, &v->summary);
+}
+
+struct app_view app_view_of(const struct app_view *v, size_t i)
+{
+	struct app_view one = *v;
+
+	one.h = v->at.v[i].h;
+	one.log = v->at.v[i].log;
+	one.stacks = v->at.v[i].stacks;
+	if (v->at.v[i].plan != v->plan) {
+		one.outer = v;
+		one.restart = v->at.v[i].plan;
+	}
+	return one;
+}
+
+/* Of a finding in a restart: where the power failed before. */
+static void add_first_crash(const struct app_view *v, struct strbuf *out)
+{
+	uint64_t point = v->restart->outer_point;
+
+	strbuf_adds(out, "the power failed a first time ");
+	strbuf_adds(out, point ? "after " : "before the first operation");
+	if (point)
+		app_words_event(v->outer->h->trace, v->outer->log, point - 1, out);
+	strbuf_addf(out,
+		    " (state %s), and this is what brought it up again; its operations have "
+		    "numbers of their own",
+		    v->restart->outer_state ? v->restart->outer_state : "-");
 }
 
 /* ---- the sequence ---- */
@@ -55,32 +75,33 @@ void app_view_release(struct app_view *v)
 struct row {
 	uint64_t event;
 	const struct posix_call *call; /* NULL: an acknowledgement */
-	enum app_fate fate;
+	enum request_fate fate;
 	bool gap; /* something before it is not shown */
+	bool cut; /* nothing but this: the power fails here */
 };
 
 struct rows vec_of(struct row);
 
-static enum app_fate fate_of_change(const struct history *h, const struct app_state *s,
-				    uint32_t change)
+static enum request_fate fate_of_change(const struct history *h, const struct app_state *s,
+					uint32_t change)
 {
 	if (change_is_durable(&h->changes.v[change], s->point))
-		return FATE_DURABLE;
+		return REQUEST_DURABLE;
 	for (size_t i = 0; i < s->survivors.v.n; i++)
 		if (s->survivors.v.v[i].change == change)
-			return s->survivors.v.v[i].units ? FATE_TORN : FATE_SURVIVED;
-	return FATE_LOST;
+			return s->survivors.v.v[i].units ? REQUEST_TORN : REQUEST_SURVIVED;
+	return REQUEST_LOST;
 }
 
 /* An operation may be several changes: the worst counts. */
-static enum app_fate fate_of_event(const struct history *h, const struct app_state *s,
-				   uint64_t event)
+static enum request_fate fate_of_event(const struct history *h, const struct app_state *s,
+				       uint64_t event)
 {
-	enum app_fate worst = FATE_DONE;
+	enum request_fate worst = REQUEST_NONE;
 	uint32_t low = 0, high = (uint32_t)h->changes.n;
 
 	if (event >= s->point)
-		return FATE_LATER;
+		return REQUEST_LATER;
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 
@@ -112,7 +133,9 @@ static void all_rows(const struct app_view *v, const struct app_state *s, struct
 		if (at < v->log->calls.n && v->log->calls.v[at].event == i)
 			c = &v->log->calls.v[at];
 		if (t->events.v[i].kind == EV_PERSIST || (c && is_shown(c)))
-			vec_push(out, (struct row){ i, c, fate_of_event(v->h, s, i), false });
+			vec_push(out, (struct row){ .event = i,
+						    .call = c,
+						    .fate = fate_of_event(v->h, s, i) });
 	}
 }
 
@@ -122,12 +145,13 @@ static int find_rows(const struct app_view *v, const struct app_case *c, struct 
 {
 	struct app_state s = { 0 };
 	struct rows all = { 0 };
-	int rc = states_replay(v->h, c->state, &s, err);
+	int rc = states_replay(v->h, case_state_within(c->state), &s, err);
 
 	if (rc)
 		return rc;
 	all_rows(v, &s, &all);
 	size_t crash = 0, last = SIZE_MAX;
+	bool cut = false;
 	while (crash < all.n && all.v[crash].event < s.point)
 		crash++;
 	for (size_t i = 0; i < all.n; i++) {
@@ -135,13 +159,19 @@ static int find_rows(const struct app_view *v, const struct app_case *c, struct 
 
 		for (size_t k = i > AFTER ? i - AFTER : 0; !near && k < all.n && k <= i + BEFORE;
 		     k++)
-			near = all.v[k].fate == FATE_LOST || all.v[k].fate == FATE_TORN;
+			near = all.v[k].fate == REQUEST_LOST || all.v[k].fate == REQUEST_TORN;
 		if (!near || out->n >= ROWS_MAX)
 			continue;
+		if (!cut && all.v[i].event >= c->point) {
+			vec_push(out, (struct row){ .cut = true });
+			cut = true;
+		}
 		vec_push(out, all.v[i]);
 		vec_last(out).gap = i != last + 1 && i;
 		last = i;
 	}
+	if (!cut)
+		vec_push(out, (struct row){ .cut = true });
 	vec_release(&all);
 	app_state_release(&s);
 	return 0;
@@ -151,7 +181,7 @@ static void add_row(const struct app_view *v, const struct row *r, struct strbuf
 {
 	app_words_event(v->h->trace, v->log, r->event, out);
 	if (r->call && r->call->op == POSIX_WRITE)
-		strbuf_addf(out, ", %" PRIu64 " bytes at %" PRIu64, r->call->len, r->call->offset);
+		strbuf_addf(out, ", %llu bytes at %llu", llu(r->call->len), llu(r->call->offset));
 }
 
 static const struct stack_list *stack_of(const struct app_view *v, const struct row *r)
@@ -162,7 +192,7 @@ static const struct stack_list *stack_of(const struct app_view *v, const struct 
 /* The whole stack is told of what matters, else the place alone. */
 static bool matters(const struct app_case *c, const struct row *r)
 {
-	return r->fate == FATE_LOST || r->fate == FATE_TORN || r->event + 1 == c->point;
+	return r->fate == REQUEST_LOST || r->fate == REQUEST_TORN || r->event + 1 == c->point;
 }
 
 /* ---- text ---- */
@@ -209,34 +239,34 @@ static int text_case(const struct app_view *v, const struct app_case *c, struct 
 		     struct err *err)
 {
 	struct rows rows = { 0 };
-	bool crashed = false;
 	int rc = find_rows(v, c, &rows, err);
 
 	strbuf_addf(out, "\n%s: %s\n  %s\n", app_harm_name(c->harm), app_harm_words(c->harm),
 		    c->title);
 	if (c->fix && *c->fix)
 		strbuf_addf(out, "  mend it with: %s\n", c->fix);
-	strbuf_addf(out, "  state %s, %" PRIu64 " acknowledged; %" PRIu64 " %s this way\n  %s\n",
-		    c->state, c->acks, c->states, plural(c->states, "state fails", "states fail"),
-		    c->dir);
-	for (size_t i = 0; !rc && i < rows.n; i++) {
-		if (rows.v[i].event >= c->point && !crashed) {
-			strbuf_adds(out, "             ---- the power fails here ----\n");
-			crashed = true;
-		}
-		if (rows.v[i].gap)
-			strbuf_adds(out, "             ...\n");
-		strbuf_addf(out, "    %-8s ", fate_names[rows.v[i].fate]);
-		add_row(v, &rows.v[i], out);
+	strbuf_addf(out, "  state %s, %llu acknowledged; %llu %s this way\n  %s\n", c->state,
+		    llu(c->acks), COUNT(c->states, "state fails", "states fail"), c->dir);
+	if (v->outer) {
+		strbuf_adds(out, "  ");
+		add_first_crash(v, out);
 		strbuf_addch(out, '\n');
-		text_stack(v, c, &rows.v[i], out);
 	}
-	if (!crashed)
-		strbuf_adds(out, "             ---- the power fails here ----\n");
+	for (const struct row *r = rows.v, *end = r + rows.n; r < end; r++) {
+		if (r->cut) {
+			strbuf_adds(out, "             ---- the power fails here ----\n");
+			continue;
+		}
+		strbuf_addf(out, "%s    %-8s ", r->gap ? "             ...\n" : "",
+			    fate_name(r->fate));
+		add_row(v, r, out);
+		strbuf_addch(out, '\n');
+		text_stack(v, c, r, out);
+	}
 	strbuf_addf(out, "  expected: it succeeds; seen: %s\n",
 		    c->seen && *c->seen ? c->seen : "-");
 	if (c->shown < c->asked)
-		strbuf_addf(out, "  shown %" PRIu64 " of %" PRIu64 " times\n", c->shown, c->asked);
+		strbuf_addf(out, "  shown %llu of %llu times\n", llu(c->shown), llu(c->asked));
 	add_said(out, c);
 	vec_release(&rows);
 	return rc;
@@ -247,23 +277,27 @@ int app_report_text(const struct app_view *v, struct strbuf *out, struct err *er
 	const struct app_summary *s = &v->summary;
 	int rc = 0;
 
-	strbuf_addf(out, "%s\n  run      %s\n  profile  %s, units of %" PRIu64 " bytes\n", v->run,
-		    v->plan->run, v->plan->profile, v->plan->unit);
-	strbuf_addf(out, "  %-8s %s\n", app_plan_asks(v->plan),
-		    v->plan->check     ? v->plan->check
-		    : v->plan->restart ? v->plan->restart
-				       : v->plan->query);
+	strbuf_addf(out, "%s\n  version  %s\n  run      %s\n  profile  %s, units of %llu bytes\n",
+		    v->run, v->version, v->plan->run, v->plan->profile, llu(v->plan->unit));
+	strbuf_addf(out, "  %-8s %s\n", app_plan_asks(v->plan), app_plan_command(v->plan));
+	if (v->plan->restart && app_plan_command(v->plan) != v->plan->restart)
+		strbuf_addf(out, "  restart  %s\n", v->plan->restart);
 	if (v->has_summary)
 		strbuf_addf(out,
-			    "  %" PRIu64 " %s, %" PRIu64 " %s; %" PRIu64 " %s checked, %" PRIu64
-			    " %s; %" PRIu64 " of %" PRIu64 " patterns of operations covered\n",
-			    s->operations, plural(s->operations, "operation", "operations"),
-			    s->acks, plural(s->acks, "acknowledgement", "acknowledgements"),
-			    s->checked, plural(s->checked, "state", "states"), s->failing,
-			    plural(s->failing, "fails", "fail"), s->covered, s->patterns);
+			    "  %llu %s, %llu %s; %llu %s checked, %llu %s; %llu of %llu patterns "
+			    "of operations covered\n",
+			    COUNT_S(s->operations, "operation"),
+			    COUNT_S(s->acks, "acknowledgement"), COUNT_S(s->checked, "state"),
+			    COUNT(s->failing, "fails", "fail"), llu(s->covered), llu(s->patterns));
 	else
 		strbuf_adds(out, "  not finished: it was killed, or is still running; what it "
 				 "found until then:\n");
+	if (s->recoveries)
+		strbuf_addf(out,
+			    "  recovery: %llu %s of changes, %llu traced, %llu of them different; "
+			    "%llu %s of them checked\n",
+			    COUNT_S(s->recovery_ways, "way"), llu(s->recoveries),
+			    llu(s->recoveries_tried), COUNT_S(s->recovery_states, "state"));
 	if (s->left_out > 0) {
 		strbuf_adds(out, "  not tried: ");
 		app_count_words(s->left_out, out);
@@ -273,8 +307,11 @@ int app_report_text(const struct app_view *v, struct strbuf *out, struct err *er
 		strbuf_addf(out, "  note: %s\n", s->notes.v[i]);
 	if (!v->cases.n && v->has_summary)
 		strbuf_addf(out, "nothing found with profile %s\n", v->plan->profile);
-	for (size_t i = 0; !rc && i < v->cases.n; i++)
-		rc = text_case(v, &v->cases.v[i], out, err);
+	for (size_t i = 0; !rc && i < v->cases.n; i++) {
+		struct app_view one = app_view_of(v, i);
+
+		rc = text_case(&one, &v->cases.v[i], out, err);
+	}
 	return rc;
 }
 
@@ -286,8 +323,7 @@ static void json_stack(const struct app_view *v, const struct row *r, struct jso
 
 	if (!s)
 		return;
-	json_key(j, "stack");
-	json_array(j);
+	json_kv_array(j, "stack");
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct stack_frame *f = &v->stacks->frames.v[s->frames[i]];
 		const struct stack_module *m = &v->stacks->modules.v[f->module];
@@ -317,38 +353,33 @@ static int json_case(const struct app_view *v, const struct app_case *c, struct 
 	if (rc)
 		return rc;
 	json_object(j);
-	json_kv_string(j, "case", c->dir);
-	json_kv_string(j, "state", c->state);
-	json_kv_uint(j, "point", c->point);
-	json_kv_uint(j, "acknowledged", c->acks);
-	json_kv_uint(j, "states", c->states);
-	json_kv_string(j, "harm", app_harm_name(c->harm));
-	json_kv_string(j, "title", c->title);
-	json_kv_string(j, "fix", c->fix ? c->fix : "");
-	json_kv_bool(j, "verified", c->verified);
-	json_kv_bool(j, "explained", !c->unexplained);
-	json_kv_string(j, "cause", c->cause ? c->cause : "");
-	json_kv_string(j, "seen", c->seen ? c->seen : "");
-	json_kv_uint(j, "shown", c->shown);
-	json_kv_uint(j, "asked", c->asked);
-	json_key(j, "said");
-	json_string_len(j, strbuf_str(&c->said), c->said.len);
-	json_key(j, "sequence");
-	json_array(j);
+	json_kvs(j, KV("case", c->dir), KV("state", c->state), KV("point", c->point));
+	if (v->outer)
+		json_kvs(j,
+			 KV("outer_state", v->restart->outer_state ? v->restart->outer_state : ""),
+			 KV("outer_point", v->restart->outer_point));
+	json_kvs(j, KV("acknowledged", c->acks), KV("states", c->states),
+		 KV("harm", app_harm_name(c->harm)), KV("title", c->title),
+		 KV("fix", c->fix ? c->fix : ""), KV("verified", c->verified),
+		 KV("explained", (bool)!c->unexplained), KV("cause", c->cause ? c->cause : ""),
+		 KV("seen", c->seen ? c->seen : ""), KV("shown", c->shown), KV("asked", c->asked),
+		 KV("said", &c->said));
+	json_kv_array(j, "sequence");
 	for (size_t i = 0; i < rows.n; i++) {
 		auto_strbuf words = STRBUF_INIT;
 		const struct posix_call *call = rows.v[i].call;
 
+		if (rows.v[i].cut)
+			continue;
 		add_row(v, &rows.v[i], &words);
 		json_object(j);
-		json_kv_uint(j, "event", rows.v[i].event);
-		json_kv_string(j, "op", call ? posix_op_name(call->op) : "acknowledge");
+		json_kvs(j, KV("event", rows.v[i].event),
+			 KV("op", call ? posix_op_name(call->op) : "acknowledge"));
 		if (call && call->path)
 			json_kv_string(j, "path", call->path);
 		if (call && call->path2)
 			json_kv_string(j, "path2", call->path2);
-		json_kv_string(j, "words", strbuf_str(&words));
-		json_kv_string(j, "fate", fate_names[rows.v[i].fate]);
+		json_kvs(j, KV("words", strbuf_str(&words)), KV("fate", fate_name(rows.v[i].fate)));
 		json_stack(v, &rows.v[i], j);
 		json_end(j);
 	}
@@ -364,26 +395,24 @@ int app_report_json(const struct app_view *v, struct json *j, struct err *err)
 	int rc = 0;
 
 	json_object(j);
-	json_kv_string(j, "run", v->run);
-	json_kv_string(j, "kind", "app");
-	json_kv_string(j, "directory", v->plan->dir);
-	json_kv_string(j, "command", v->plan->run);
-	json_kv_string(j, "profile", v->plan->profile);
-	json_kv_bool(j, "ended", v->has_summary);
-	json_kv_uint(j, "operations", s->operations);
-	json_kv_uint(j, "acknowledgements", s->acks);
-	json_kv_uint(j, "crash_states", s->crash_states);
-	json_kv_uint(j, "unique_states", s->unique_states);
-	json_kv_uint(j, "checked", s->checked);
-	json_kv_uint(j, "patterns", s->patterns);
-	json_kv_uint(j, "patterns_covered", s->covered);
-	json_kv_uint(j, "failing", s->failing);
-	json_kv_bool(j, "budget_hit", s->budget_hit);
-	json_kv_double(j, "left_out", s->left_out);
-	json_key(j, "findings");
-	json_array(j);
-	for (size_t i = 0; !rc && i < v->cases.n; i++)
-		rc = json_case(v, &v->cases.v[i], j, err);
+	json_kvs(j, KV("run", v->run), KV("kind", "app"), KV("version", v->version),
+		 KV("directory", v->plan->dir), KV("command", v->plan->run),
+		 KV("profile", v->plan->profile), KV("ended", v->has_summary),
+		 KV("operations", s->operations), KV("acknowledgements", s->acks),
+		 KV("crash_states", s->crash_states), KV("unique_states", s->unique_states),
+		 KV("checked", s->checked), KV("patterns", s->patterns),
+		 KV("patterns_covered", s->covered), KV("failing", s->failing),
+		 KV("budget_hit", s->budget_hit), KV("left_out", s->left_out),
+		 KV("recovery_ways", s->recovery_ways), KV("recoveries", s->recoveries),
+		 KV("recoveries_tried", s->recoveries_tried),
+		 KV("recovery_states", s->recovery_states),
+		 KV("recovery_left_out", s->recovery_left_out));
+	json_kv_array(j, "findings");
+	for (size_t i = 0; !rc && i < v->cases.n; i++) {
+		struct app_view one = app_view_of(v, i);
+
+		rc = json_case(&one, &v->cases.v[i], j, err);
+	}
 	json_end(j);
 	json_end(j);
 	return rc;
@@ -401,16 +430,13 @@ static void html_stack(const struct app_view *v, const struct app_case *c, const
 		return;
 	if (!app_words_place(v->stacks, v->h->trace, r->event, &place))
 		strbuf_adds(&place, "called by");
-	strbuf_addf(out, "<details%s><summary>", matters(c, r) ? " open" : "");
-	report_html_text(out, strbuf_str(&place));
-	strbuf_adds(out, "</summary><ol>");
+	html_addf(out, "<details%s><summary>%s</summary><ol>", matters(c, r) ? " open" : "",
+		  strbuf_str(&place));
 	for (uint32_t i = 0; i < s->n; i++) {
 		auto_strbuf words = STRBUF_INIT;
 
 		stack_frame_words(v->stacks, &v->stacks->frames.v[s->frames[i]], &words);
-		strbuf_adds(out, "<li>");
-		report_html_text(out, strbuf_str(&words));
-		strbuf_adds(out, "</li>");
+		html_addf(out, "<li>%s</li>", strbuf_str(&words));
 	}
 	strbuf_adds(out, "</ol></details>");
 }
@@ -419,13 +445,13 @@ static void html_row(const struct app_view *v, const struct app_case *c, const s
 		     struct strbuf *out)
 {
 	auto_strbuf words = STRBUF_INIT;
-	const char *fate = fate_names[r->fate];
 
-	if (r->gap)
-		strbuf_adds(out, "<tr><td></td><td>...</td></tr>\n");
+	if (r->cut) {
+		report_page_cut(out);
+		return;
+	}
 	add_row(v, r, &words);
-	strbuf_addf(out, "<tr class=\"%s\"><td>%s</td><td>", fate, fate);
-	report_html_text(out, strbuf_str(&words));
+	report_page_row(out, r->gap, r->fate, &words);
 	html_stack(v, c, r, out);
 	strbuf_adds(out, "</td></tr>\n");
 }
@@ -445,7 +471,7 @@ static void html_picture(const struct app_view *v, const struct app_case *c,
 	for (size_t i = 0; i < rows->n; i++) {
 		if (rows->v[i].call)
 			vec_push(&sel, (size_t)(rows->v[i].call - v->log->calls.v));
-		if (rows->v[i].fate == FATE_LOST || rows->v[i].fate == FATE_TORN)
+		if (rows->v[i].fate == REQUEST_LOST || rows->v[i].fate == REQUEST_TORN)
 			vec_push(&lost, rows->v[i].event);
 	}
 	o.lost = lost.v;
@@ -469,44 +495,30 @@ static int html_case(const struct app_view *v, const struct app_case *c, struct 
 		     struct err *err)
 {
 	struct rows rows = { 0 };
-	bool crashed = false;
 	int rc = find_rows(v, c, &rows, err);
 
-	strbuf_addf(out, "<h2>%s: %s</h2>\n<p class=\"why\">", app_harm_name(c->harm),
-		    app_harm_words(c->harm));
-	report_html_text(out, c->title);
-	if (c->fix && *c->fix) {
-		strbuf_adds(out, "</p>\n<p class=\"mend\">mend it with: ");
-		report_html_text(out, c->fix);
+	html_addf(out, "<h2>%s: %s</h2>\n<p class=\"why\">%s", app_harm_name(c->harm),
+		  app_harm_words(c->harm), c->title);
+	if (c->fix && *c->fix)
+		html_addf(out, "</p>\n<p class=\"mend\">mend it with: %s", c->fix);
+	html_addf(out, "</p>\n<p>%llu %s this way; this one is %s, kept in %s",
+		  COUNT(c->states, "state fails", "states fail"), c->state, c->dir);
+	if (v->outer) {
+		auto_strbuf words = STRBUF_INIT;
+
+		add_first_crash(v, &words);
+		html_addf(out, "</p>\n<p>%s", strbuf_str(&words));
 	}
-	strbuf_addf(out, "</p>\n<p>%" PRIu64 " %s this way; this one is ", c->states,
-		    plural(c->states, "state fails", "states fail"));
-	report_html_text(out, c->state);
-	strbuf_adds(out, ", kept in ");
-	report_html_text(out, c->dir);
 	strbuf_adds(out, "</p>\n<table>\n");
-	for (size_t i = 0; !rc && i < rows.n; i++) {
-		if (rows.v[i].event >= c->point && !crashed) {
-			strbuf_adds(out, "<tr class=\"cut\"><td></td><td>the power fails "
-					 "here</td></tr>\n");
-			crashed = true;
-		}
+	for (size_t i = 0; i < rows.n; i++)
 		html_row(v, c, &rows.v[i], out);
-	}
-	if (!crashed)
-		strbuf_adds(out, "<tr class=\"cut\"><td></td><td>the power fails here</td></tr>\n");
 	strbuf_adds(out, "</table>\n");
 	html_picture(v, c, &rows, out);
-	strbuf_adds(out, "<p>seen: ");
-	report_html_text(out, c->seen && *c->seen ? c->seen : "nothing was said");
+	html_addf(out, "<p>seen: %s", c->seen && *c->seen ? c->seen : "nothing was said");
 	if (c->shown < c->asked)
-		strbuf_addf(out, "; shown %" PRIu64 " of %" PRIu64 " times", c->shown, c->asked);
+		strbuf_addf(out, "; shown %llu of %llu times", llu(c->shown), llu(c->asked));
 	strbuf_adds(out, "</p>\n");
-	if (c->said.len) {
-		strbuf_adds(out, "<pre>");
-		report_html_escape(out, strbuf_str(&c->said), min(c->said.len, (size_t)SAID_SHOWN));
-		strbuf_adds(out, "</pre>\n");
-	}
+	report_page_said(out, &c->said, SAID_SHOWN);
 	vec_release(&rows);
 	return rc;
 }
@@ -517,27 +529,23 @@ int app_report_html(const struct app_view *v, struct strbuf *out, struct err *er
 	int rc = 0;
 
 	report_page_begin(out, "outage app", v->plan->run);
-	strbuf_adds(out, "<p>directory ");
-	report_html_text(out, v->plan->dir);
-	strbuf_addf(out, "</p>\n<p>%s ", app_plan_asks(v->plan));
-	report_html_text(out, v->plan->check	 ? v->plan->check
-			      : v->plan->restart ? v->plan->restart
-						 : v->plan->query);
-	strbuf_adds(out, "</p>\n<p>profile ");
-	report_html_text(out, v->plan->profile);
-	strbuf_addf(out,
-		    "; %" PRIu64 " operations, %" PRIu64 " acknowledgements; %" PRIu64
-		    " states checked, %" PRIu64 " fail; %" PRIu64 " of %" PRIu64
-		    " patterns of operations covered; %zu %s</p>\n",
-		    s->operations, s->acks, s->checked, s->failing, s->covered, s->patterns,
-		    v->cases.n, plural(v->cases.n, "finding", "findings"));
-	for (size_t i = 0; i < s->notes.n; i++) {
-		strbuf_adds(out, "<p>note: ");
-		report_html_text(out, s->notes.v[i]);
-		strbuf_adds(out, "</p>\n");
+	html_addf(out, "<p>version %s</p>\n<p>directory %s</p>\n<p>%s %s", v->version, v->plan->dir,
+		  app_plan_asks(v->plan), app_plan_command(v->plan));
+	if (v->plan->restart && app_plan_command(v->plan) != v->plan->restart)
+		html_addf(out, "</p>\n<p>restart %s", v->plan->restart);
+	html_addf(
+		out,
+		"</p>\n<p>profile %s; %llu operations, %llu acknowledgements; %llu states checked, "
+		"%llu fail; %llu of %llu patterns of operations covered; %llu %s</p>\n",
+		v->plan->profile, llu(s->operations), llu(s->acks), llu(s->checked),
+		llu(s->failing), llu(s->covered), llu(s->patterns), COUNT_S(v->cases.n, "finding"));
+	for (size_t i = 0; i < s->notes.n; i++)
+		html_addf(out, "<p>note: %s</p>\n", s->notes.v[i]);
+	for (size_t i = 0; !rc && i < v->cases.n; i++) {
+		struct app_view one = app_view_of(v, i);
+
+		rc = html_case(&one, &v->cases.v[i], out, err);
 	}
-	for (size_t i = 0; !rc && i < v->cases.n; i++)
-		rc = html_case(v, &v->cases.v[i], out, err);
 	strbuf_adds(out, "</body></html>\n");
 	return rc;
 }

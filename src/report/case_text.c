@@ -4,7 +4,7 @@
 
 enum { WRITES_SHOWN = 40 };
 
-/* What came from outside must not move the cursor. */
+/* Text from outside must not move the cursor. */
 static void add_clean(struct strbuf *out, const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -20,6 +20,17 @@ static void add_clean(struct strbuf *out, const char *text, size_t len)
 static void add_cleans(struct strbuf *out, const char *text)
 {
 	add_clean(out, text, strlen(text));
+}
+
+static void add(struct strbuf *out, const char *fmt, ...) printf_like(2, 3);
+
+static void add(struct strbuf *out, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	strbuf_vaddf_by(out, add_cleans, fmt, ap);
+	va_end(ap);
 }
 
 /* Every line of a text, with blanks in front. */
@@ -42,37 +53,21 @@ static void add_problems(const struct view *v, struct strbuf *out)
 	for (size_t i = 0; i < v->c.problems.n; i++) {
 		const struct stored_problem *p = &v->c.problems.v[i];
 
-		strbuf_addf(out, "%s ", i ? "     and" : "problem ");
-		add_cleans(out, p->words);
-		strbuf_addf(out, " [%s]\n", finding_kind_name(p->kind));
+		add(out, "%s %s [%s]\n", i ? "     and" : "problem ", p->words,
+		    finding_kind_name(p->kind));
 		const char *joint, *reason = problem_reason(p, &joint);
 
-		if (*reason) {
-			strbuf_addf(out, "%-8s ", joint);
-			add_cleans(out, reason);
-			strbuf_addch(out, '\n');
-		}
+		if (*reason)
+			add(out, "%-8s %s\n", joint, reason);
 	}
 }
 
 static void add_place(const struct view *v, struct strbuf *out)
 {
-	strbuf_adds(out, "target   ");
-	add_cleans(out, v->c.target);
-	strbuf_adds(out, ", guarantee ");
-	add_cleans(out, v->c.guarantee);
-	strbuf_adds(out, ", Linux ");
-	add_cleans(out, v->c.kernel ? v->c.kernel : "unknown");
-	strbuf_adds(out, "\ncase     ");
-	add_cleans(out, v->c.dir);
-	strbuf_adds(out, "\nstate    ");
-	add_cleans(out, v->c.state);
-	strbuf_addch(out, '\n');
-	if (v->c.phase) {
-		strbuf_adds(out, "phase    ");
-		add_cleans(out, v->c.phase);
-		strbuf_addch(out, '\n');
-	}
+	add(out, "target   %s, guarantee %s, Linux %s\ncase     %s\nstate    %s\n", v->c.target,
+	    v->c.guarantee, v->c.kernel ? v->c.kernel : "unknown", v->c.dir, v->c.state);
+	if (v->c.phase)
+		add(out, "phase    %s\n", v->c.phase);
 }
 
 /* Where that was is in the trace: without it, one of two places. */
@@ -80,7 +75,7 @@ static void add_crash(const struct view *v, struct strbuf *out)
 {
 	if (v->crash.has_state)
 		strbuf_addf(out, "       ---- the power fails here, at event %llu of %zu ----\n",
-			    (unsigned long long)v->crash.state.point, v->crash.trace.events.n);
+			    llu(v->crash.state.point), v->crash.trace.events.n);
 	else
 		strbuf_addf(out, "       ---- the power fails here%s ----\n",
 			    v->c.done < v->c.workload.ops.n
@@ -90,59 +85,49 @@ static void add_crash(const struct view *v, struct strbuf *out)
 		strbuf_adds(out, "       ---- and a second time, during recovery ----\n");
 }
 
-/* What a program marked, on the side of the crash that it is on. */
-static void add_marks(const struct view *v, size_t i, bool after, struct strbuf *out)
+static void add_operation(const struct view *v, const struct view_step *s, struct strbuf *out)
 {
-	const struct event *ev;
-	size_t from = 0;
-	bool is_after;
+	const struct op *op = &v->c.workload.ops.v[s->op];
 
-	while ((ev = view_mark(v, i, &from, &is_after)))
-		if (is_after == after) {
-			strbuf_adds(out, "         mark ");
-			add_clean(out, (const char *)ev->data, ev->len);
-			strbuf_adds(out, after ? "    <- not reached\n" : "\n");
-		}
+	strbuf_addf(out, "  %4zu %s", s->op, op->setup ? "setup " : "");
+	op_print(op, out);
+	if (s->under_way)
+		strbuf_adds(out, "    <- under way");
+	else if (s->error)
+		strbuf_addf(out, "    <- failed: %s", strerror(s->error));
+	strbuf_addch(out, '\n');
 }
 
 static void add_workload(const struct view *v, struct strbuf *out)
 {
 	const struct workload *w = &v->c.workload;
-	size_t during = view_under_way(v);
-	bool live = stored_case_live(&v->c);
+	struct view_steps steps = { 0 };
 
-	strbuf_adds(out, "\nworkload ");
-	add_cleans(out, w->named ? w->name : "");
-	strbuf_addch(out, '\n');
-	for (size_t i = 0; i < w->ops.n; i++) {
-		int32_t result;
-
-		if (!live && i == v->c.done && i != during)
+	add(out, "\nworkload %s\n", w->named ? w->name : "");
+	view_steps(v, &steps);
+	for (const struct view_step *s = steps.v, *end = s + steps.n; s < end; s++) {
+		if (s->kind == STEP_OPERATION) {
+			add_operation(v, s, out);
+		} else if (s->kind == STEP_CRASH) {
 			add_crash(v, out);
-		strbuf_addf(out, "  %4zu %s", i, w->ops.v[i].setup ? "setup " : "");
-		op_print(&w->ops.v[i], out);
-		if (i == during)
-			strbuf_adds(out, "    <- under way");
-		else if (view_result(v, i, &result) && result < 0)
-			strbuf_addf(out, "    <- failed: %s", strerror(-result));
-		strbuf_addch(out, '\n');
-		add_marks(v, i, false, out);
-		if (!live && i == during)
-			add_crash(v, out);
-		add_marks(v, i, true, out);
+		} else {
+			strbuf_adds(out, "         mark ");
+			add_clean(out, (const char *)s->mark->data, s->mark->len);
+			strbuf_adds(out, s->late ? "    <- not reached\n" : "\n");
+		}
 	}
-	if (!live && v->c.done >= w->ops.n)
-		add_crash(v, out);
+	vec_release(&steps);
 }
 
 static void add_no_trace(const struct view *v, struct strbuf *out)
 {
-	if (!v->no_trace)
-		return;
-	strbuf_adds(out, "\nthe trace cannot be used: ");
-	add_cleans(out, v->no_trace);
-	strbuf_adds(out, "\n  so it is not known which operation was under way, nor what was in "
-			 "flight and got lost;\n  'outage replay --rerun' makes a new one\n");
+	if (v->no_trace)
+		add(out,
+		    "\nthe trace cannot be used: %s\n"
+		    "  so it is not known which operation was under way, nor what was in flight "
+		    "and got lost;\n"
+		    "  'outage replay --rerun' makes a new one\n",
+		    v->no_trace);
 }
 
 static void add_write(const struct view_crash *c, const struct pm_pieces *pieces, uint64_t event,
@@ -151,16 +136,15 @@ static void add_write(const struct view_crash *c, const struct pm_pieces *pieces
 	const struct event *ev = &c->trace.events.v[event];
 	struct pm_piece p = pm_piece_of(pieces, &c->trace, event);
 
-	strbuf_addf(out, "  %-8s event %-5llu %-7s %7llu bytes at %llu%s%s%s%s", fate,
-		    (unsigned long long)event, p.len > ev->len ? "copy" : event_kind_name(ev->kind),
-		    (unsigned long long)p.len, (unsigned long long)p.addr,
+	strbuf_addf(out, "  %-8s event %-5llu %-7s %7llu bytes at %llu%s%s%s%s", fate, llu(event),
+		    p.len > ev->len ? "copy" : event_kind_name(ev->kind), llu(p.len), llu(p.addr),
 		    ev->flags & EV_META ? ", metadata" : "",
 		    ev->flags & EV_PREFLUSH ? ", preflush" : "", ev->flags & EV_FUA ? ", FUA" : "",
 		    ev->flags & EV_NONTEMPORAL ? ", non-temporal" : "");
 	const char *name = view_place(c, ev);
 	if (ev->pc)
-		strbuf_addf(out, ", made at %#llx%s%s%s", (unsigned long long)ev->pc,
-			    name ? " (" : "", name ? name : "", name ? ")" : "");
+		strbuf_addf(out, ", made at %#llx%s%s%s", llu(ev->pc), name ? " (" : "",
+			    name ? name : "", name ? ")" : "");
 	const char *caller = view_caller(c, ev, 0);
 	if (caller)
 		strbuf_addf(out, ", called from %s", caller);
@@ -189,12 +173,12 @@ static void add_flight(const struct view_crash *c, const char *when, struct strb
 	const struct crash_state *s = &c->state;
 	size_t n = s->lost.n + s->torn.n + s->survived.n;
 
-	strbuf_addf(out, "in flight%s: %zu %s; %zu lost, %zu torn, %zu survived\n", when, n,
-		    plural(n, "write", "writes"), s->lost.n, s->torn.n, s->survived.n);
+	strbuf_addf(out, "in flight%s: %llu %s; %zu lost, %zu torn, %zu survived\n", when,
+		    COUNT_S(n, "write"), s->lost.n, s->torn.n, s->survived.n);
 	report_flight(c, out);
 }
 
-/* What recovery had made durable before the power failed again. */
+/* Adds the writes that recovery had made durable before the power failed again. */
 static void add_recovered(const struct view_crash *c, struct strbuf *out)
 {
 	const struct pm_pieces none = { 0 };
@@ -219,7 +203,7 @@ static void add_writes(const struct view *v, struct strbuf *out)
 	strbuf_addf(out,
 		    "\nthe power failed a second time, while it recovered from the first: at event "
 		    "%llu\nof %zu of the recovery, whose writes have numbers of their own\n",
-		    (unsigned long long)second->state.point, view_recovered(second));
+		    llu(second->state.point), view_recovered(second));
 	add_flight(second, " then", out);
 	add_recovered(second, out);
 }
@@ -285,9 +269,7 @@ static void add_trees(const struct view *v, struct strbuf *out)
 	for (size_t i = 0; i < v->diff.list.n; i++) {
 		bool about = view_about(v, v->diff.list.v[i].path);
 
-		strbuf_adds(out, about ? "  " : "  (");
-		add_cleans(out, v->diff.list.v[i].words);
-		strbuf_adds(out, about ? "\n" : ")\n");
+		add(out, about ? "  %s\n" : "  (%s)\n", v->diff.list.v[i].words);
 	}
 	vec_release(&rows);
 }
@@ -323,19 +305,17 @@ void report_text_case(const struct view *v, struct strbuf *out)
 	add_writes(v, out);
 	add_trees(v, out);
 	add_said(v, out);
-	strbuf_adds(out, "\nsee it again: outage replay ");
-	add_cleans(out, v->c.dir);
-	strbuf_addch(out, '\n');
+	add(out, "\nsee it again: outage replay %s\n", v->c.dir);
 }
 
 static void add_fact(const char *key, const char *value, struct strbuf *out)
 {
 	strbuf_addf(out, "    %-13s ", key);
 	for (; *value; value++)
-		if (*value == '\n') /* several files */
-			strbuf_addf(out, "\n    %-13s ", key);
-		else
+		if (*value != '\n')
 			add_clean(out, value, 1);
+		else if (value[1]) /* several files */
+			strbuf_addf(out, "\n    %-13s ", key);
 	strbuf_addch(out, '\n');
 }
 
@@ -347,14 +327,10 @@ static void add_facts(const struct run_view *r, struct strbuf *out)
 	for (size_t i = 0; run_view_fact(r, i, &key, &value); i++)
 		if (value.len)
 			add_fact(key, value.buf, out);
-	strbuf_clear(&value);
-	if (r->has_plan)
+	if (r->options.n)
 		strbuf_adds(out, "options\n");
-	for (size_t i = 0; r->has_plan && plan_value(&r->plan, i, &key, &value); i++) {
-		if (value.len)
-			add_fact(key, value.buf, out);
-		strbuf_clear(&value);
-	}
+	for (size_t i = 0; i < r->options.n; i++)
+		add_fact(r->options.v[i].key, r->options.v[i].value, out);
 }
 
 static int add_cluster(const struct run_view *r, size_t i, struct strbuf *out, struct err *err)
@@ -362,17 +338,13 @@ static int add_cluster(const struct run_view *r, size_t i, struct strbuf *out, s
 	const struct run_cluster *c = &r->clusters.v[i];
 	struct view v;
 
-	strbuf_addf(out, "\n==== %zu of %zu: ", i + 1, r->clusters.n);
-	add_cleans(out, c->name);
-	strbuf_addf(out, ", %llu %s", (unsigned long long)c->count,
-		    plural(c->count, "case", "cases"));
+	add(out, "\n==== %zu of %zu: %s, %llu %s", i + 1, r->clusters.n, c->name,
+	    COUNT_S(c->count, "case"));
 	if (c->kept < c->count)
-		strbuf_addf(out, ", %llu of them kept", (unsigned long long)c->kept);
+		strbuf_addf(out, ", %llu of them kept", llu(c->kept));
 	strbuf_adds(out, " ====\n\n");
 	if (c->first == RUN_NO_CASE) {
-		strbuf_adds(out, "problem  ");
-		add_cleans(out, c->words);
-		strbuf_addch(out, '\n');
+		add(out, "problem  %s\n", c->words);
 		return 0;
 	}
 	int rc = view_load(r->cases.v[c->first].c.dir, false, &v, err);
@@ -387,11 +359,8 @@ int report_text_run(const struct run_view *r, struct strbuf *out, struct err *er
 {
 	int rc = 0;
 
-	strbuf_adds(out, "run ");
-	add_cleans(out, r->dir);
-	strbuf_addf(out, ": %llu %s in %zu %s\n", (unsigned long long)r->findings,
-		    plural(r->findings, "finding", "findings"), r->clusters.n,
-		    plural(r->clusters.n, "cluster", "clusters"));
+	add(out, "run %s: %llu %s in %llu %s\n", r->dir, COUNT_S(r->findings, "finding"),
+	    COUNT_S(r->clusters.n, "cluster"));
 	add_facts(r, out);
 	for (size_t i = 0; i < r->clusters.n && !rc; i++)
 		rc = add_cluster(r, i, out, err);
@@ -416,17 +385,14 @@ static void add_rule(const struct run_view *r, const struct run_cluster *c, cons
 {
 	auto_strbuf rule = STRBUF_INIT;
 
-	strbuf_adds(&rule, kind);
-	add_cleans(&rule, strchr(c->name, ':'));
-	strbuf_adds(&rule, " @ ");
+	add(&rule, "%s%s @ ", kind, strchr(c->name, ':'));
 	add_target(r, &rule);
 	strbuf_adds(&rule, " # ");
 	/* The same kind may be the first of one cluster and a later one of another. */
 	if (strstr(strbuf_str(out), rule.buf))
 		return;
 	strbuf_add(out, rule.buf, rule.len);
-	strbuf_addf(out, "%llu %s, ", (unsigned long long)c->count,
-		    plural(c->count, "case", "cases"));
+	strbuf_addf(out, "%llu %s, ", COUNT_S(c->count, "case"));
 	for (const char *w = c->words; *w; w++)
 		add_clean(out, *w == '\n' ? " " : w, 1);
 	strbuf_addch(out, '\n');

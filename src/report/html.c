@@ -1,78 +1,74 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * html.c - one page for a run. It needs no other file and no script: folding is the browser's own.
+ * html.c - one page for a run. A page needs no other file and no script: the browser folds it.
  *
- * H1: whatever comes from a file goes through report_html_escape(); no attribute holds any of it.
+ * H1: all text from a file goes through report_html_escape(); no attribute holds any of it.
  */
 #include "report/report.h"
 
 enum { CASES_LISTED = 50, HEADLINE = 90 };
 
 static const char style[] =
-	":root{--bg:#fff;--fg:#1c1f24;--dim:#667080;--line:#d8dde4;--box:#f5f7fa;--red:#c62828;"
-	"--redbg:#fdecea;--green:#2e7d32;--greenbg:#e8f5e9;--amber:#8a5a00;--amberbg:#fff4dc;"
-	"--blue:#1565c0;--later:#c3c9d2}\n"
-	"@media(prefers-color-scheme:dark){:root{--bg:#15181d;--fg:#e4e7eb;--dim:#98a2b0;"
-	"--line:#333a44;--box:#1d2229;--red:#ff7a70;--redbg:#3a1d1c;--green:#7bc67f;"
-	"--greenbg:#1b3020;--amber:#f0be6a;--amberbg:#362a13;--blue:#7ab8ff;--later:#4a525e}}\n"
-	"*{box-sizing:border-box}body{margin:0 auto;max-width:1240px;padding:24px 20px 60px;"
-	"background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-serif}\n"
-	"h1{font-size:24px;margin:0 0 4px}h2{font-size:19px;margin:36px 0 10px}"
-	"h3{font-size:12px;margin:20px 0 6px;color:var(--dim);text-transform:uppercase;"
-	"letter-spacing:.06em}\n"
+	":root{--bg:#fff;--fg:#1c1f24;--dim:#667080;--line:#d8dde4;--box:#f5f7fa;--red:#c62828;--"
+	"redbg:#fdecea;--green:#2e7d32;--greenbg:#e8f5e9;--amber:#8a5a00;--amberbg:#fff4dc;--blue:#"
+	"1565c0;--later:#c3c9d2}\n"
+	"@media(prefers-color-scheme:dark){:root{--bg:#15181d;--fg:#e4e7eb;--dim:#98a2b0;--line:#"
+	"333a44;--box:#1d2229;--red:#ff7a70;--redbg:#3a1d1c;--green:#7bc67f;--greenbg:#1b3020;--"
+	"amber:#f0be6a;--amberbg:#362a13;--blue:#7ab8ff;--later:#4a525e}}\n"
+	"*{box-sizing:border-box}body{margin:0 auto;max-width:1240px;padding:24px 20px "
+	"60px;background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-serif}\n"
+	"h1{font-size:24px;margin:0 0 4px}h2{font-size:19px;margin:36px 0 "
+	"10px}h3{font-size:12px;margin:20px 0 "
+	"6px;color:var(--dim);text-transform:uppercase;letter-spacing:.06em}\n"
 	"a{color:var(--blue)}code,pre,svg text,.tree td,.ops "
-	"td{font-family:ui-monospace,Menlo,Consolas,monospace;"
-	"font-size:13px}svg text{font-size:12px}\n"
+	"td{font-family:ui-monospace,Menlo,Consolas,monospace;font-size:13px}svg "
+	"text{font-size:12px}\n"
 	"pre{background:var(--box);border:1px solid var(--line);border-radius:6px;padding:10px "
-	"12px;"
-	"overflow-x:auto;margin:6px 0;white-space:pre-wrap;overflow-wrap:anywhere}\n"
-	"table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:3px 10px;"
-	"vertical-align:top;overflow-wrap:anywhere}th{color:var(--dim);font-weight:500;"
-	"border-bottom:1px solid var(--line)}\n"
-	".sum td:first-child{color:var(--dim);white-space:nowrap;width:1%}"
-	".num{text-align:right;white-space:nowrap;width:1%}\n"
-	"details.case{border:1px solid var(--line);border-radius:8px;margin:14px 0;"
-	"padding:0 16px}details.case[open]{padding-bottom:14px}"
-	"details.case>summary{padding:12px 0;font-weight:600}summary{cursor:pointer}"
-	"summary .tag{font-weight:400}\n"
+	"12px;overflow-x:auto;margin:6px 0;white-space:pre-wrap;overflow-wrap:anywhere}\n"
+	"table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:3px "
+	"10px;vertical-align:top;overflow-wrap:anywhere}th{color:var(--dim);font-weight:500;border-"
+	"bottom:1px solid var(--line)}\n"
+	".sum "
+	"td:first-child{color:var(--dim);white-space:nowrap;width:1%}.num{text-align:right;white-"
+	"space:nowrap;width:1%}\n"
+	"details.case{border:1px solid var(--line);border-radius:8px;margin:14px 0;padding:0 "
+	"16px}details.case[open]{padding-bottom:14px}details.case>summary{padding:12px "
+	"0;font-weight:600}summary{cursor:pointer}summary .tag{font-weight:400}\n"
 	".tag{color:var(--dim);font-size:13px}.bad{color:var(--red)}.note{color:var(--dim)}\n"
-	".said{border-left:4px solid var(--red);background:var(--redbg);padding:8px 12px;"
-	"border-radius:0 6px 6px 0;margin:0 0 6px;overflow-wrap:anywhere}.said small{display:block;"
-	"font-size:14px;color:var(--fg);opacity:.8}\n"
-	".ops td:first-child{color:var(--dim);text-align:right;width:44px}"
-	".ops tr.cut td{border-top:2px solid var(--red);color:var(--red);"
-	"font-family:system-ui,sans-serif}.ops .setup{color:var(--dim)}"
-	".ops tr.not td{color:var(--dim);text-decoration:line-through}\n"
-	".tree{table-layout:fixed}.tree td{border-bottom:1px solid var(--line);width:50%;"
-	"white-space:pre-wrap}"
-	".tree .gone td:first-child{background:var(--redbg);color:var(--red)}"
-	".tree .extra td:last-child{background:var(--greenbg);color:var(--green)}"
-	".tree .changed td{background:var(--amberbg);color:var(--amber)}\n"
-	".tree .free td{color:var(--dim);font-style:italic}"
-	".tree+.note{margin-top:6px}\n"
-	".scroll{overflow-x:auto;border:1px solid var(--line);border-radius:6px;"
-	"background:var(--box)}svg{display:block}\n"
-	".lane text{fill:var(--dim)}.lane path{stroke:var(--line);fill:none}"
-	".op rect{fill:var(--bg);stroke:var(--dim)}.op text{fill:var(--fg)}"
-	".op.persist rect{stroke:var(--green);stroke-width:2;fill:var(--greenbg)}\n"
-	".flush path{fill:var(--blue)}.flush .through{stroke:var(--blue);stroke-dasharray:2 4;"
-	"fill:none;opacity:.6}.fua{fill:var(--green)}\n"
-	".w path{stroke-width:2;stroke:var(--dim);fill:none}.w rect,.w circle{stroke-width:2}"
-	".durable rect,.durable circle{fill:var(--green);stroke:var(--green)}"
-	".durable path{stroke:var(--green);opacity:.55}"
-	".survived rect,.survived circle{fill:var(--blue);stroke:var(--blue)}"
-	".survived path{stroke:var(--blue);opacity:.55}"
-	".lost rect,.lost circle{fill:var(--box);stroke:var(--red)}"
-	".lost path{stroke:var(--red);opacity:.55}"
-	".torn rect,.torn circle{fill:var(--amber);stroke:var(--red)}"
-	".torn path{stroke:var(--red)}.later{opacity:.55}"
-	".later rect,.later circle{fill:var(--later);stroke:var(--later)}"
-	".later path{stroke:var(--later)}\n"
-	".crash path{stroke:var(--red);stroke-width:2}.crash text{fill:var(--red)}"
-	".crash rect{fill:var(--red);opacity:.06}\n"
+	".said{border-left:4px solid var(--red);background:var(--redbg);padding:8px "
+	"12px;border-radius:0 6px 6px 0;margin:0 0 6px;overflow-wrap:anywhere}.said "
+	"small{display:block;font-size:14px;color:var(--fg);opacity:.8}\n"
+	".ops td:first-child{color:var(--dim);text-align:right;width:44px}.ops tr.cut "
+	"td{border-top:2px solid var(--red);color:var(--red);font-family:system-ui,sans-serif}.ops "
+	".setup{color:var(--dim)}.ops tr.not td{color:var(--dim);text-decoration:line-through}\n"
+	".tree{table-layout:fixed}.tree td{border-bottom:1px solid "
+	"var(--line);width:50%;white-space:pre-wrap}.tree .gone "
+	"td:first-child{background:var(--redbg);color:var(--red)}.tree .extra "
+	"td:last-child{background:var(--greenbg);color:var(--green)}.tree .changed "
+	"td{background:var(--amberbg);color:var(--amber)}\n"
+	".tree .free td{color:var(--dim);font-style:italic}.tree+.note{margin-top:6px}\n"
+	".scroll{overflow-x:auto;border:1px solid "
+	"var(--line);border-radius:6px;background:var(--box)}svg{display:block}\n"
+	".lane text{fill:var(--dim)}.lane path{stroke:var(--line);fill:none}.op "
+	"rect{fill:var(--bg);stroke:var(--dim)}.op text{fill:var(--fg)}.op.persist "
+	"rect{stroke:var(--green);stroke-width:2;fill:var(--greenbg)}\n"
+	".flush path{fill:var(--blue)}.flush .through{stroke:var(--blue);stroke-dasharray:2 "
+	"4;fill:none;opacity:.6}.fua{fill:var(--green)}\n"
+	".w path{stroke-width:2;stroke:var(--dim);fill:none}.w rect,.w "
+	"circle{stroke-width:2}.durable rect,.durable "
+	"circle{fill:var(--green);stroke:var(--green)}.durable "
+	"path{stroke:var(--green);opacity:.55}.survived rect,.survived "
+	"circle{fill:var(--blue);stroke:var(--blue)}.survived "
+	"path{stroke:var(--blue);opacity:.55}.lost rect,.lost "
+	"circle{fill:var(--box);stroke:var(--red)}.lost path{stroke:var(--red);opacity:.55}.torn "
+	"rect,.torn circle{fill:var(--amber);stroke:var(--red)}.torn "
+	"path{stroke:var(--red)}.later{opacity:.55}.later rect,.later "
+	"circle{fill:var(--later);stroke:var(--later)}.later path{stroke:var(--later)}\n"
+	".crash path{stroke:var(--red);stroke-width:2}.crash text{fill:var(--red)}.crash "
+	"rect{fill:var(--red);opacity:.06}\n"
 	".legend{display:grid;grid-template-columns:repeat(5,auto);gap:4px "
-	"18px;color:var(--dim);font-size:13px;"
-	"margin:6px 0}.legend svg{display:inline-block;vertical-align:-2px;margin-right:5px}\n"
+	"18px;color:var(--dim);font-size:13px;margin:6px 0}.legend "
+	"svg{display:inline-block;vertical-align:-2px;margin-right:5px}\n"
 	"@media(max-width:900px){.legend{grid-template-columns:auto auto}}\n"
 	"details.options{margin:8px 0;color:var(--dim)}\n";
 
@@ -109,21 +105,9 @@ void report_html_escape(struct strbuf *out, const char *text, size_t len)
 	}
 }
 
-static void text(struct strbuf *out, const char *s)
-{
-	report_html_escape(out, s, strlen(s));
-}
-
-static void tagged(struct strbuf *out, const char *open, const char *s, const char *close)
-{
-	strbuf_adds(out, open);
-	text(out, s);
-	strbuf_adds(out, close);
-}
-
 /* ---- a case ---- */
 
-/* What was said by programs is long; the consequence is enough for a line. */
+/* Words of programs are long; the consequence is enough for a line. */
 static const char *headline(const struct stored_problem *p)
 {
 	return strlen(p->words) <= HEADLINE ? p->words : finding_kind_words(p->kind);
@@ -136,15 +120,12 @@ static void put_problems(const struct view *v, struct strbuf *out)
 		const char *kind = finding_kind_words(p->kind);
 		size_t said = strncmp(p->words, kind, strlen(kind)) ? 0 : strlen(kind);
 
-		tagged(out, "<p class=\"said\"><b>", kind, "</b>");
-		strbuf_adds(out, said ? "" : ": ");
-		text(out, p->words + said);
+		html_addf(out, "<p class=\"said\"><b>%s</b>%s%s", kind, said ? "" : ": ",
+			  p->words + said);
 		const char *joint, *reason = problem_reason(p, &joint);
 
-		if (*reason) {
-			strbuf_addf(out, "<small>%s ", joint);
-			tagged(out, "", reason, "</small>");
-		}
+		if (*reason)
+			html_addf(out, "<small>%s %s</small>", joint, reason);
 		strbuf_adds(out, "</p>\n");
 	}
 }
@@ -153,7 +134,7 @@ static void put_cut(const struct view *v, struct strbuf *out)
 {
 	strbuf_adds(out, "<tr class=\"cut\"><td></td><td>the power fails");
 	if (v->crash.has_state)
-		strbuf_addf(out, ", at event %llu of %zu", (unsigned long long)v->crash.state.point,
+		strbuf_addf(out, ", at event %llu of %zu", llu(v->crash.state.point),
 			    v->crash.trace.events.n);
 	else if (v->c.done < v->c.workload.ops.n)
 		strbuf_adds(out, " here, or during the next operation: the trace would tell");
@@ -161,52 +142,42 @@ static void put_cut(const struct view *v, struct strbuf *out)
 					     : "</td></tr>\n");
 }
 
-static void put_marks(const struct view *v, size_t i, bool after, struct strbuf *out)
+static void put_operation(const struct view *v, const struct view_step *s, struct strbuf *out)
 {
-	const struct event *ev;
-	size_t from = 0;
-	bool is_after;
+	const struct op *op = &v->c.workload.ops.v[s->op];
+	auto_strbuf line = STRBUF_INIT;
 
-	while ((ev = view_mark(v, i, &from, &is_after)))
-		if (is_after == after) {
-			strbuf_adds(out, "<tr><td></td><td><span class=\"setup\">mark</span> ");
-			report_html_escape(out, (const char *)ev->data, ev->len);
-			strbuf_adds(out,
-				    after ? " <span class=\"tag\">not reached</span></td></tr>\n"
-					  : "</td></tr>\n");
-		}
+	op_print(op, &line);
+	strbuf_addf(out, "<tr><td>%zu</td><td>%s", s->op,
+		    op->setup ? "<span class=\"setup\">setup</span> " : "");
+	report_html_text(out, strbuf_str(&line));
+	if (s->error)
+		html_addf(out, " <span class=\"tag\">failed: %s</span>", strerror(s->error));
+	if (s->under_way)
+		strbuf_adds(out, " <span class=\"tag\">under way</span>");
+	strbuf_adds(out, "</td></tr>\n");
 }
 
 static void put_workload(const struct view *v, struct strbuf *out)
 {
-	const struct workload *w = &v->c.workload;
-	auto_strbuf line = STRBUF_INIT;
-	bool live = stored_case_live(&v->c);
-	size_t during = view_under_way(v);
+	struct view_steps steps = { 0 };
 
 	strbuf_adds(out, "<h3>Workload</h3>\n<table class=\"ops\">\n");
-	for (size_t i = 0; i < w->ops.n; i++) {
-		int32_t result;
-
-		if (!live && i == v->c.done && i != during)
+	view_steps(v, &steps);
+	for (const struct view_step *s = steps.v, *end = s + steps.n; s < end; s++) {
+		if (s->kind == STEP_OPERATION) {
+			put_operation(v, s, out);
+		} else if (s->kind == STEP_CRASH) {
 			put_cut(v, out);
-		strbuf_clear(&line);
-		op_print(&w->ops.v[i], &line);
-		strbuf_addf(out, "<tr><td>%zu</td><td>%s", i,
-			    w->ops.v[i].setup ? "<span class=\"setup\">setup</span> " : "");
-		text(out, strbuf_str(&line));
-		if (view_result(v, i, &result) && result < 0)
-			tagged(out, " <span class=\"tag\">failed: ", strerror(-result), "</span>");
-		if (i == during)
-			strbuf_adds(out, " <span class=\"tag\">under way</span>");
-		strbuf_adds(out, "</td></tr>\n");
-		put_marks(v, i, false, out);
-		if (!live && i == during)
-			put_cut(v, out);
-		put_marks(v, i, true, out);
+		} else {
+			strbuf_adds(out, "<tr><td></td><td><span class=\"setup\">mark</span> ");
+			report_html_escape(out, (const char *)s->mark->data, s->mark->len);
+			strbuf_adds(out,
+				    s->late ? " <span class=\"tag\">not reached</span></td></tr>\n"
+					    : "</td></tr>\n");
+		}
 	}
-	if (!live && v->c.done >= w->ops.n)
-		put_cut(v, out);
+	vec_release(&steps);
 	strbuf_adds(out, "</table>\n");
 }
 
@@ -222,8 +193,8 @@ static void put_legend(struct strbuf *out)
 	static const char dot[] = "<circle cx=\"6\" cy=\"6\" r=\"4.5\"/>";
 	static const char box[] = "<rect x=\"1.5\" y=\"1.5\" width=\"9\" height=\"9\"/>";
 
-	strbuf_adds(out, "<div class=\"legend\"><span><svg width=\"16\" height=\"12\">"
-			 "<g class=\"op persist\"><rect x=\"1\" y=\"1\" width=\"14\" height=\"10\" "
+	strbuf_adds(out, "<div class=\"legend\"><span><svg width=\"16\" height=\"12\"><g "
+			 "class=\"op persist\"><rect x=\"1\" y=\"1\" width=\"14\" height=\"10\" "
 			 "rx=\"2\"/></g></svg>makes a promise</span>");
 	legend_item(out, "later", dot, "data");
 	legend_item(out, "later", box, "metadata");
@@ -232,10 +203,10 @@ static void put_legend(struct strbuf *out)
 	legend_item(out, "lost", dot, "in flight, lost");
 	legend_item(out, "torn", dot, "in flight, torn");
 	legend_item(out, "later", dot, "after the crash");
-	strbuf_adds(out, "<span><svg width=\"12\" height=\"12\"><g class=\"flush\">"
-			 "<path d=\"M6 1l6 10h-12z\"/></g></svg>flush</span>"
-			 "<span><svg width=\"12\" height=\"12\"><path class=\"fua\" "
-			 "d=\"M6 1l5 5l-5 5l-5 -5z\"/></svg>FUA</span></div>\n");
+	strbuf_adds(out,
+		    "<span><svg width=\"12\" height=\"12\"><g class=\"flush\"><path d=\"M6 1l6 "
+		    "10h-12z\"/></g></svg>flush</span><span><svg width=\"12\" height=\"12\"><path "
+		    "class=\"fua\" d=\"M6 1l5 5l-5 5l-5 -5z\"/></svg>FUA</span></div>\n");
 }
 
 /* An empty lane is easily overlooked, and often is the whole story. */
@@ -258,25 +229,25 @@ static void put_flight(const struct view_crash *c, const char *when, struct strb
 
 	if (c->has_state)
 		strbuf_addf(out,
-			    "<p class=\"note\">In flight when the power failed%s: %zu %s; "
-			    "%zu lost, %zu torn, %zu survived.%s</p>\n",
-			    when, n, plural(n, "write", "writes"), s->lost.n, s->torn.n,
-			    s->survived.n, flushed_before(c) ? "" : " No flush had been sent.");
+			    "<p class=\"note\">In flight when the power failed%s: %llu %s; %zu "
+			    "lost, %zu torn, %zu survived.%s</p>\n",
+			    when, COUNT_S(n, "write"), s->lost.n, s->torn.n, s->survived.n,
+			    flushed_before(c) ? "" : " No flush had been sent.");
 	if (c->has_state && n && c->places) {
 		auto_strbuf lines = STRBUF_INIT;
 
 		report_flight(c, &lines);
-		tagged(out, "<pre>", strbuf_str(&lines), "</pre>\n");
+		html_addf(out, "<pre>%s</pre>\n", strbuf_str(&lines));
 	}
 }
 
 static void put_trace(const struct view *v, struct strbuf *out)
 {
 	if (v->no_trace)
-		tagged(out,
-		       "<p class=\"note\">The trace cannot be used, so it is not known which "
-		       "operation was under way, nor what was in flight and got lost: ",
-		       v->no_trace, "</p>\n");
+		html_addf(out,
+			  "<p class=\"note\">The trace cannot be used, so it is not known which "
+			  "operation was under way, nor what was in flight and got lost: %s</p>\n",
+			  v->no_trace);
 	if (!v->crash.has_trace)
 		return;
 	strbuf_adds(out, "<h3>What reached the disk</h3>\n");
@@ -310,8 +281,8 @@ static void put_trees(const struct view *v, struct strbuf *out)
 		return;
 	view_rows(v, &rows);
 	strbuf_addf(out,
-		    "<h3>What is there</h3>\n<table class=\"tree\"><tr><th>expected</th>"
-		    "<th>%s</th></tr>\n",
+		    "<h3>What is there</h3>\n<table "
+		    "class=\"tree\"><tr><th>expected</th><th>%s</th></tr>\n",
 		    v->has_seen ? "seen" : "nothing could be seen");
 	for (size_t i = 0; i < rows.n; i++) {
 		allowed |= rows.v[i].allowed;
@@ -327,42 +298,38 @@ static void put_trees(const struct view *v, struct strbuf *out)
 	vec_release(&rows);
 	for (size_t i = 0; i < v->diff.list.n; i++)
 		if (view_about(v, v->diff.list.v[i].path))
-			tagged(out, "<div class=\"note\">", v->diff.list.v[i].words, "</div>\n");
+			html_addf(out, "<div class=\"note\">%s</div>\n", v->diff.list.v[i].words);
 	if (allowed)
 		strbuf_adds(out, "<div class=\"note\">Grey and slanted: it differs, and may; "
 				 "nothing had promised it.</div>\n");
 	if (!v->has_seen)
-		strbuf_adds(out, "<div class=\"note\">This is the latest state: not all of it "
-				 "need be promised.</div>\n");
+		strbuf_adds(out, "<div class=\"note\">This is the latest state: not all of it need "
+				 "be promised.</div>\n");
 }
 
 static void put_diagnosis(const struct view *v, struct strbuf *out)
 {
 	if (v->diagnosis.len)
-		tagged(out, "<h3>Diagnosis</h3>\n<pre>", v->diagnosis.buf, "</pre>\n");
+		html_addf(out, "<h3>Diagnosis</h3>\n<pre>%s</pre>\n", v->diagnosis.buf);
 }
 
 static void put_said(const struct view *v, struct strbuf *out)
 {
 	if (v->kernel_log.len)
-		tagged(out, "<h3>Kernel log</h3>\n<pre>", v->kernel_log.buf, "</pre>\n");
+		html_addf(out, "<h3>Kernel log</h3>\n<pre>%s</pre>\n", v->kernel_log.buf);
 	if (v->said.len)
-		tagged(out, "<h3>Mount and fsck said</h3>\n<pre>", v->said.buf, "</pre>\n");
+		html_addf(out, "<h3>Mount and fsck said</h3>\n<pre>%s</pre>\n", v->said.buf);
 }
 
 static void put_again(const struct view *v, struct strbuf *out)
 {
-	strbuf_adds(out, "<h3>See it again</h3>\n<pre>outage replay ");
-	text(out, v->c.dir);
-	strbuf_adds(out, "\noutage shrink ");
-	text(out, v->c.dir);
-	strbuf_adds(out, "\noutage export ");
-	text(out, v->c.dir);
-	strbuf_adds(out, " -o reproducer</pre>\n<p class=\"note\">");
-	text(out, v->c.target);
-	tagged(out, ", guarantee ", v->c.guarantee, "");
-	tagged(out, ", Linux ", v->c.kernel ? v->c.kernel : "unknown", "");
-	tagged(out, "; state <code>", v->c.state, "</code></p>\n");
+	html_addf(out,
+		  "<h3>See it again</h3>\n<pre>outage replay %s\noutage shrink %s\n"
+		  "outage export %s -o reproducer</pre>\n<p class=\"note\">%s, guarantee %s, Linux "
+		  "%s; "
+		  "state <code>%s</code></p>\n",
+		  v->c.dir, v->c.dir, v->c.dir, v->c.target, v->c.guarantee,
+		  v->c.kernel ? v->c.kernel : "unknown", v->c.state);
 }
 
 static void put_case(const struct view *v, struct strbuf *out)
@@ -387,24 +354,21 @@ static void put_others(const struct run_view *r, const struct run_cluster *c, st
 	if (c->count < 2)
 		return;
 	if (!more) {
-		strbuf_addf(out, "<p class=\"note\">%llu more counted only</p>\n",
-			    (unsigned long long)counted);
+		strbuf_addf(out, "<p class=\"note\">%llu more counted only</p>\n", llu(counted));
 		return;
 	}
-	strbuf_addf(out, "<details><summary>%llu more kept", (unsigned long long)more);
+	strbuf_addf(out, "<details><summary>%llu more kept", llu(more));
 	if (counted)
-		strbuf_addf(out, ", %llu counted only", (unsigned long long)counted);
+		strbuf_addf(out, ", %llu counted only", llu(counted));
 	strbuf_adds(out, "</summary>\n<pre>");
 	for (size_t i = (size_t)c->first + 1; i < r->cases.n && shown < CASES_LISTED; i++)
 		if (streq(r->cases.v[i].cluster, c->name)) {
-			text(out, r->cases.v[i].c.dir);
-			strbuf_adds(out, "  ");
-			text(out, headline(stored_case_first(&r->cases.v[i].c)));
-			strbuf_addch(out, '\n');
+			html_addf(out, "%s  %s\n", r->cases.v[i].c.dir,
+				  headline(stored_case_first(&r->cases.v[i].c)));
 			shown++;
 		}
 	if (shown < more)
-		strbuf_addf(out, "and %llu more", (unsigned long long)(more - shown));
+		strbuf_addf(out, "and %llu more", llu(more - shown));
 	strbuf_adds(out, "</pre></details>\n");
 }
 
@@ -414,21 +378,20 @@ static int put_cluster(const struct run_view *r, size_t i, struct strbuf *out, s
 	struct view v;
 
 	if (c->first == RUN_NO_CASE) {
-		strbuf_addf(out, "<p class=\"said\" id=\"c%zu\">%zu. ", i + 1, i + 1);
-		text(out, c->words);
-		tagged(out, " <span class=\"tag\">", c->name,
-		       "; no case of it was kept</span></p>\n");
+		html_addf(out,
+			  "<p class=\"said\" id=\"c%zu\">%zu. %s <span class=\"tag\">%s; no case "
+			  "of it was kept</span></p>\n",
+			  i + 1, i + 1, c->words, c->name);
 		return 0;
 	}
 	int rc = view_load(r->cases.v[c->first].c.dir, false, &v, err);
 	if (rc)
 		return rc;
-	strbuf_addf(out, "<details class=\"case\" id=\"c%zu\"%s><summary>%zu. ", i + 1,
-		    i < 3 ? " open" : "", i + 1);
-	text(out, headline(stored_case_first(&v.c)));
-	tagged(out, " <span class=\"tag\">", c->name, "");
-	strbuf_addf(out, ", %llu %s</span></summary>\n", (unsigned long long)c->count,
-		    plural(c->count, "case", "cases"));
+	html_addf(out,
+		  "<details class=\"case\" id=\"c%zu\"%s><summary>%zu. %s <span class=\"tag\">%s, "
+		  "%llu %s</span></summary>\n",
+		  i + 1, i < 3 ? " open" : "", i + 1, headline(stored_case_first(&v.c)), c->name,
+		  COUNT_S(c->count, "case"));
 	put_case(&v, out);
 	put_others(r, c, out);
 	strbuf_adds(out, "</details>\n");
@@ -438,22 +401,15 @@ static int put_cluster(const struct run_view *r, size_t i, struct strbuf *out, s
 
 static void put_fact(const char *key, const char *value, struct strbuf *out)
 {
-	tagged(out, "<tr><td>", key, "</td><td>");
-	tagged(out, "", value, "</td></tr>\n");
+	html_addf(out, "<tr><td>%s</td><td>%s</td></tr>\n", key, value);
 }
 
 static void put_options(const struct run_view *r, struct strbuf *out)
 {
-	auto_strbuf value = STRBUF_INIT;
-	const char *key;
-
 	strbuf_adds(out, "<details class=\"options\"><summary>Options</summary>\n"
 			 "<table class=\"sum\">\n");
-	for (size_t i = 0; plan_value(&r->plan, i, &key, &value); i++) {
-		if (value.len)
-			put_fact(key, value.buf, out);
-		strbuf_clear(&value);
-	}
+	for (size_t i = 0; i < r->options.n; i++)
+		put_fact(r->options.v[i].key, r->options.v[i].value, out);
 	strbuf_adds(out, "</table></details>\n");
 }
 
@@ -475,24 +431,24 @@ static void put_about(const struct run_view *r, struct strbuf *out)
 		if (value.len)
 			put_fact(key, value.buf, out);
 	strbuf_adds(out, "</table>\n");
-	if (r->has_plan)
+	if (r->options.n)
 		put_options(r, out);
 }
 
 static void put_clusters(const struct run_view *r, struct strbuf *out)
 {
-	strbuf_adds(out, "<h2>Clusters</h2>\n<table><tr><th class=\"num\">cases</th><th>what</th>"
-			 "<th>first of them</th></tr>\n");
+	strbuf_adds(out, "<h2>Clusters</h2>\n<table><tr><th "
+			 "class=\"num\">cases</th><th>what</th><th>first of them</th></tr>\n");
 	for (size_t i = 0; i < r->clusters.n; i++) {
 		const struct run_cluster *c = &r->clusters.v[i];
 
-		strbuf_addf(out, "<tr><td class=\"num\">%llu</td><td><a href=\"#c%zu\">",
-			    (unsigned long long)c->count, i + 1);
-		tagged(out, "", c->name, "</a></td><td>");
-		text(out, c->first == RUN_NO_CASE
+		html_addf(out,
+			  "<tr><td class=\"num\">%llu</td><td><a "
+			  "href=\"#c%zu\">%s</a></td><td>%s</td></tr>\n",
+			  llu(c->count), i + 1, c->name,
+			  c->first == RUN_NO_CASE
 				  ? c->words
 				  : headline(stored_case_first(&r->cases.v[c->first].c)));
-		strbuf_adds(out, "</td></tr>\n");
 	}
 	strbuf_adds(out, "</table>\n<h2>The first case of each</h2>\n");
 }
@@ -504,13 +460,11 @@ int report_html_run(const struct run_view *r, struct strbuf *out, struct err *er
 	strbuf_adds(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
 			 "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
 			 "<meta name=\"color-scheme\" content=\"light dark\">\n<title>outage: ");
-	text(out, r->dir);
-	strbuf_addf(out, "</title>\n<style>\n%s</style></head><body>\n<h1>", style);
+	html_addf(out, "%s</title>\n<style>\n", r->dir);
+	strbuf_addf(out, "%s</style></head><body>\n<h1>", style);
 	if (r->findings)
-		strbuf_addf(out, "<span class=\"bad\">%llu %s</span> in %zu %s</h1>\n",
-			    (unsigned long long)r->findings,
-			    plural(r->findings, "finding", "findings"), r->clusters.n,
-			    plural(r->clusters.n, "cluster", "clusters"));
+		strbuf_addf(out, "<span class=\"bad\">%llu %s</span> in %llu %s</h1>\n",
+			    COUNT_S(r->findings, "finding"), COUNT_S(r->clusters.n, "cluster"));
 	else
 		strbuf_adds(out, "Nothing found</h1>\n");
 	put_about(r, out);

@@ -21,7 +21,7 @@ static bool same_but_content(const struct tree *a, const struct tree *b)
 
 /*
  * Bytes say which workload wrote them, and the exported one is not that of the search: the
- * reference makes what is expected again. That is not possible if it began somewhere else.
+ * reference makes what is expected, unless the search began in another state.
  */
 static bool make_whole(const struct view *v, bool no_reflink, struct tree *out)
 {

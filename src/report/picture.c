@@ -58,7 +58,7 @@ static int step_of(const struct trace *t, const struct event *ev)
 	}
 }
 
-/* What comes after the crash needs less room. */
+/* An operation after the crash needs less room. */
 static int text_width(const struct picture *p, size_t begin)
 {
 	uint64_t len = p->c->trace.events.v[begin].len;
@@ -90,7 +90,7 @@ static void place_events(struct picture *p)
 	p->width = at + CRASH_TEXT;
 }
 
-/* What must be seen without scrolling: the crash, or all of it if there was none. */
+/* The part to be seen without scrolling ends at the crash, or has all if there was none. */
 static int crash_x(const struct picture *p)
 {
 	return p->c->has_state && p->c->state.point <= p->n ? p->x[p->c->state.point] + CRASH_TEXT
@@ -121,9 +121,9 @@ static void place_writes(struct picture *p)
 static void draw_lanes(struct picture *p)
 {
 	strbuf_addf(p->out,
-		    "<g class=\"lane\"><text x=\"4\" y=\"%d\">operations</text>"
-		    "<text x=\"4\" y=\"%d\">flushes</text><text x=\"4\" y=\"%d\">writes</text>"
-		    "<path d=\"M%d %dH%dM%d %dH%d\"/></g>\n",
+		    "<g class=\"lane\"><text x=\"4\" y=\"%d\">operations</text><text x=\"4\" "
+		    "y=\"%d\">flushes</text><text x=\"4\" y=\"%d\">writes</text><path d=\"M%d "
+		    "%dH%dM%d %dH%d\"/></g>\n",
 		    OPS_Y + 16, FLUSH_Y + 4, WRITES_Y + 4, LEFT, FLUSH_Y - 13, p->width, LEFT,
 		    FLUSH_Y + 13, p->width);
 }
@@ -138,22 +138,22 @@ static void draw_operation(struct picture *p, size_t begin, size_t end)
 	bool persists = ev->ref < p->workload->ops.n && workload_persists(p->workload, ev->ref);
 
 	strbuf_addf(p->out, "<g class=\"op%s\"><title>operation %llu: ", persists ? " persist" : "",
-		    (unsigned long long)ev->ref);
+		    llu(ev->ref));
 	report_html_escape(p->out, text, ev->len);
 	strbuf_addf(p->out,
-		    "</title><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"3\"/>"
-		    "<text x=\"%d\" y=\"%d\">",
+		    "</title><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"3\"/><text "
+		    "x=\"%d\" y=\"%d\">",
 		    p->x[begin], OPS_Y, width, OPS_H, p->x[begin] + 6, OPS_Y + 16);
 	report_html_escape(p->out, text, len);
 	strbuf_adds(p->out, ev->len > len ? "…</text></g>\n" : "</text></g>\n");
 }
 
-/* Nobody marked what recovery did: it is one box. */
+/* Recovery has no marks of operations: it is one box. */
 static void draw_recovery(struct picture *p)
 {
 	strbuf_addf(p->out,
-		    "<g class=\"op\"><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"3\"/>"
-		    "<text x=\"%d\" y=\"%d\">recovery</text></g>\n",
+		    "<g class=\"op\"><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" "
+		    "rx=\"3\"/><text x=\"%d\" y=\"%d\">recovery</text></g>\n",
 		    p->x[0], OPS_Y, max(p->x[p->n] - p->x[0], 10 * CHAR), OPS_H, p->x[0] + 6,
 		    OPS_Y + 16);
 }
@@ -178,18 +178,17 @@ static void draw_flush(struct picture *p, size_t i, const char *words)
 	int x = p->x[i] + 5;
 
 	strbuf_addf(p->out,
-		    "<g class=\"flush\"><title>event %zu: %s</title><path d=\"M%d %dl6 10h-12z\"/>"
-		    "<path class=\"through\" d=\"M%d %dV%d\"/></g>\n",
+		    "<g class=\"flush\"><title>event %zu: %s</title><path d=\"M%d %dl6 "
+		    "10h-12z\"/><path class=\"through\" d=\"M%d %dV%d\"/></g>\n",
 		    i, words, x, FLUSH_Y - 5, x, FLUSH_Y + 5, p->height - 18);
 }
 
 static void draw_fua(struct picture *p, size_t i)
 {
-	strbuf_addf(
-		p->out,
-		"<path class=\"fua\" d=\"M%d %dl5 5l-5 5l-5 -5z\"><title>event %zu: FUA, durable "
-		"when complete</title></path>\n",
-		p->x[i] + 5, FLUSH_Y - 4, i);
+	strbuf_addf(p->out,
+		    "<path class=\"fua\" d=\"M%d %dl5 5l-5 5l-5 -5z\"><title>event %zu: FUA, "
+		    "durable when complete</title></path>\n",
+		    p->x[i] + 5, FLUSH_Y - 4, i);
 }
 
 static void describe(struct picture *p, size_t i)
@@ -197,9 +196,8 @@ static void describe(struct picture *p, size_t i)
 	const struct event *ev = &p->c->trace.events.v[i];
 
 	strbuf_addf(p->out, "<title>event %zu: %s of %llu bytes at %llu, %s; %s", i,
-		    event_kind_name(ev->kind), (unsigned long long)ev->len,
-		    (unsigned long long)ev->addr, ev->flags & EV_META ? "metadata" : "data",
-		    fate_name(view_fate(p->c, i)));
+		    event_kind_name(ev->kind), llu(ev->len), llu(ev->addr),
+		    ev->flags & EV_META ? "metadata" : "data", fate_name(view_fate(p->c, i)));
 	const char *place = view_place(p->c, ev);
 	if (place) {
 		strbuf_adds(p->out, "; made at ");
@@ -254,8 +252,8 @@ static void draw_crash(struct picture *p)
 	int x = p->x[point] - (point && p->x[point] - p->x[point - 1] < 4 ? 1 : 2);
 
 	strbuf_addf(p->out,
-		    "<g class=\"crash\"><rect x=\"%d\" y=\"14\" width=\"%d\" height=\"%d\"/>"
-		    "<path d=\"M%d 4V%d\"/><text x=\"%d\" y=\"12\">the power fails%s</text></g>\n",
+		    "<g class=\"crash\"><rect x=\"%d\" y=\"14\" width=\"%d\" height=\"%d\"/><path "
+		    "d=\"M%d 4V%d\"/><text x=\"%d\" y=\"12\">the power fails%s</text></g>\n",
 		    x, p->width - x, p->height - 20, x, p->height - 6, x + 5,
 		    p->workload ? "" : " again");
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * posix_graph.c - the calls of an application, drawn: a lane for each path, time downwards, a row
- * for each run of equal calls. What repeats is drawn once, with a bracket that counts it.
+ * for each run of equal calls. A repetition is drawn once, with a bracket that counts it.
  *
  * Time is the order of the calls, not the clock: what matters is what came before what.
  *
- * G1: whatever comes from the trace is escaped, and no attribute holds any of it.
- * G2: what is not drawn is counted, in the picture and for the caller.
+ * G1: all text from the trace is escaped, and no attribute holds any of it.
+ * G2: all that is not drawn is counted, in the picture and for the caller.
  */
 #include <inttypes.h>
 
@@ -34,25 +34,24 @@ enum {
 static const char style[] =
 	"svg{background:#fff}text{font:12px ui-monospace,Menlo,Consolas,'DejaVu Sans "
 	"Mono',monospace;fill:#1c1f24}\n"
-	".title{font:600 16px system-ui,'DejaVu Sans',sans-serif}"
-	".words,.cut{font:12px system-ui,'DejaVu Sans',sans-serif;fill:#667080}"
-	".cut{fill:#c62828}\n"
-	".dim{fill:#8a93a1;font-size:11px}.label{font-weight:600}.right{text-anchor:end}"
-	".mid{text-anchor:middle}\n"
+	".title{font:600 16px system-ui,'DejaVu Sans',sans-serif}.words,.cut{font:12px "
+	"system-ui,'DejaVu Sans',sans-serif;fill:#667080}.cut{fill:#c62828}\n"
+	".dim{fill:#8a93a1;font-size:11px}.label{font-weight:600}.right{text-anchor:end}.mid{text-"
+	"anchor:middle}\n"
 	".line{stroke:#d8dde4;stroke-width:2}.rule{stroke:#d8dde4}.stripe{fill:#f5f7fa}.band{fill:#"
 	"eef1f5}\n"
-	".data rect{fill:#e3effb;stroke:#1565c0}.name rect{fill:#f1e8f8;stroke:#7b3fa0}"
-	".other rect{fill:#f5f7fa;stroke:#98a2b0}\n"
-	".sync rect{fill:#2e7d32;stroke:#2e7d32}.sync text{fill:#fff;font-weight:600}"
-	".sync path{stroke:#2e7d32;stroke-width:3}\n"
-	".unsynced rect{fill:#fdecea;stroke:#c62828;stroke-width:2;stroke-dasharray:5 3}"
-	".unsynced text{fill:#8e1b1b}.lost{fill:#c62828;font-size:11px}\n"
+	".data rect{fill:#e3effb;stroke:#1565c0}.name rect{fill:#f1e8f8;stroke:#7b3fa0}.other "
+	"rect{fill:#f5f7fa;stroke:#98a2b0}\n"
+	".sync rect{fill:#2e7d32;stroke:#2e7d32}.sync text{fill:#fff;font-weight:600}.sync "
+	"path{stroke:#2e7d32;stroke-width:3}\n"
+	".unsynced rect{fill:#fdecea;stroke:#c62828;stroke-width:2;stroke-dasharray:5 3}.unsynced "
+	"text{fill:#8e1b1b}.lost{fill:#c62828;font-size:11px}\n"
 	".gone rect{fill:#fff;stroke:#98a2b0;stroke-dasharray:2 3}.gone text{fill:#667080}\n"
 	".failed rect{fill:#fff;stroke:#c62828}.failed text{fill:#c62828}\n"
-	".arrow{stroke:#7b3fa0;stroke-width:2;fill:none}.head{fill:#7b3fa0}"
-	".moved{stroke:#98a2b0;stroke-dasharray:2 3;fill:none}\n"
-	".times path{stroke:#8a5a00;stroke-width:2;fill:none}"
-	".times text{fill:#8a5a00;font-weight:600}\n"
+	".arrow{stroke:#7b3fa0;stroke-width:2;fill:none}.head{fill:#7b3fa0}.moved{stroke:#98a2b0;"
+	"stroke-dasharray:2 3;fill:none}\n"
+	".times path{stroke:#8a5a00;stroke-width:2;fill:none}.times "
+	"text{fill:#8a5a00;font-weight:600}\n"
 	".dead rect{fill:#c62828;stroke:#8e1b1b}.dead text{fill:#fff;font-weight:600}\n"
 	".note path{stroke:#c62828;stroke-width:2}.note text{fill:#c62828}\n";
 
@@ -174,7 +173,7 @@ static int compare_calls(const void *a, const void *b)
 	return x > y ? -1 : x < y;
 }
 
-/* Those with the fewest calls share the last lane, which then has all that remains. */
+/* Paths with the fewest calls share the last lane, which then has all that remains. */
 static void share_lanes(struct graph *g)
 {
 	size_t most = g->o->lanes_max ? g->o->lanes_max : LANES;
@@ -279,7 +278,7 @@ static void add_escaped(struct strbuf *out, const char *text)
 	report_html_escape(out, strbuf_str(&safe), safe.len);
 }
 
-/* What is too long loses its middle: the front names it, the end says what kind it is. */
+/* A text too long loses its middle: the front names it, the end says what kind it is. */
 static void add_short(struct strbuf *out, const char *text, size_t most)
 {
 	auto_strbuf safe = STRBUF_INIT;
@@ -433,7 +432,7 @@ static void box_text(const struct graph *g, const struct row *r, bool with_path,
 		strbuf_adds(sb, " sync");
 }
 
-/* What the pointer shows. */
+/* Adds the text that the pointer shows. */
 static void describe(struct graph *g, const struct row *r)
 {
 	const struct posix_call *c = run_call(g, r->run);
@@ -499,8 +498,8 @@ static void draw_box(struct graph *g, const struct row *r, int lane)
 		strbuf_addf(g->out, "<path d=\"M%d %dH%d\"/>", LEFT + LANE * lane + 2, r->y,
 			    LEFT + LANE * (lane + 1) - 2);
 	strbuf_addf(g->out,
-		    "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"%d\"/>"
-		    "<text class=\"mid\" x=\"%d\" y=\"%d\">",
+		    "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"%d\"/><text "
+		    "class=\"mid\" x=\"%d\" y=\"%d\">",
 		    x, r->y - (sync ? BOX_H - 4 : BOX_H) / 2, BOX, sync ? BOX_H - 4 : BOX_H,
 		    sync ? 2 : 4, lane_x(lane), r->y + 4);
 	add_short(g->out, strbuf_str(&text), BOX_CHARS);
@@ -514,8 +513,8 @@ static void draw_syncfs(struct graph *g, const struct row *r)
 	strbuf_addf(g->out, "<g class=\"%s\">", box_class(g, r));
 	describe(g, r);
 	strbuf_addf(g->out,
-		    "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"2\"/>"
-		    "<text class=\"mid\" x=\"%d\" y=\"%d\">%s: all files</text></g>\n",
+		    "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"2\"/><text "
+		    "class=\"mid\" x=\"%d\" y=\"%d\">%s: all files</text></g>\n",
 		    LEFT + 2, r->y - 8, max(LANE * (int)g->lanes.n, LANE) - 4, 16,
 		    LEFT + max(LANE * (int)g->lanes.n, LANE) / 2, r->y + 4,
 		    c->result < 0 ? "syncfs failed" : "syncfs");
@@ -574,8 +573,8 @@ static void draw_bracket(struct graph *g, size_t first)
 	int end = g->rows.v[first + group->n - 1].y + ROW / 2 - 3;
 
 	strbuf_addf(g->out,
-		    "<g class=\"times\"><title>%zu times</title><path d=\"M%d %dh-6V%dh6\"/>"
-		    "<text class=\"right\" x=\"%d\" y=\"%d\">x%zu</text></g>\n",
+		    "<g class=\"times\"><title>%zu times</title><path d=\"M%d %dh-6V%dh6\"/><text "
+		    "class=\"right\" x=\"%d\" y=\"%d\">x%zu</text></g>\n",
 		    group->times, LEFT - 2, top, end, LEFT - 12, (top + end) / 2 + 4, group->times);
 }
 
@@ -643,8 +642,8 @@ static void draw_head(struct graph *g)
 		    "number; brackets count what repeats; arrows are renames.</text>\n",
 		    g->sel->n, plural(g->sel->n, "call", "calls"));
 	strbuf_addf(g->out,
-		    "<text class=\"dim right\" x=\"52\" y=\"%d\">event</text>"
-		    "<text class=\"dim right\" x=\"124\" y=\"%d\">seconds</text>\n",
+		    "<text class=\"dim right\" x=\"52\" y=\"%d\">event</text><text class=\"dim "
+		    "right\" x=\"124\" y=\"%d\">seconds</text>\n",
 		    HEAD + 28, HEAD + 28);
 	draw_legend(g);
 }

@@ -3,10 +3,10 @@
  * posix_suggest.c - faults that are worth trying, as commands: which write to tear, where to cut
  * the power. Each says why.
  *
- * What is looked for, in a sequence of calls, is where an application may count on more than it was
- * promised: data that a rename publishes before it is synced, a sync of one file while older data
- * of another waits, writes of more than a page, several writes with no sync between them, data and
- * names that nothing ever syncs.
+ * The search looks for places in a sequence of calls where an application may count on more than it
+ * was promised: data that a rename publishes before it is synced, a sync of one file while older
+ * data of another waits, writes of more than a page, several writes with no sync between them, data
+ * and names that nothing ever syncs.
  *
  * S1: an occurrence counts what a fault counts: calls of this kind on this path since the mount;
  *     of torn-seq, runs of writes to this path with no sync of it between them.
@@ -38,11 +38,11 @@ enum {
 struct candidate {
 	enum kind kind;
 	size_t call;	 /* where the fault strikes */
-	uint64_t weight; /* what is at stake, in bytes */
+	uint64_t weight; /* the bytes at stake */
 	uint32_t other;	 /* the file that has unsynced data; or POSIX_NO_FILE */
 };
 
-/* What is known of a file on the way through the calls. */
+/* The state of a file on the way through the calls. */
 struct file_state {
 	uint64_t changes;   /* of its data, that no sync has covered */
 	uint64_t waiting;   /* bytes of them */
@@ -211,8 +211,8 @@ static void see(struct sync_search *s, size_t i, size_t last_dirsync)
 static void add_path(struct strbuf *sb, const char *key, const char *path)
 {
 	auto_strbuf word = STRBUF_INIT;
-	bool plain = path[strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				       "0123456789_./+:@%,-")] == '\0';
+	bool plain = path[strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456"
+				       "789_./+:@%,-")] == '\0';
 	bool stars = strpbrk(path, "*?");
 
 	strbuf_addf(&word, "%s%s=", key, stars ? "_glob" : "");
@@ -287,14 +287,13 @@ static void explain(const struct sync_search *s, const struct candidate *k, stru
 		break;
 	case TORN_OP:
 		strbuf_addf(sb,
-			    "a write of %" PRIu64 " bytes, more than a page; its last part "
-			    "survives alone",
+			    "a write of %" PRIu64
+			    " bytes, more than a page; its last part survives alone",
 			    c->len);
 		break;
 	case TORN_SEQ:
 		strbuf_addf(sb,
-			    "%" PRIu64 " writes with no sync between them; the last survives "
-			    "alone",
+			    "%" PRIu64 " writes with no sync between them; the last survives alone",
 			    c->in_run);
 		break;
 	case BEFORE_SYNC:
@@ -367,7 +366,7 @@ static void list_found(struct sync_search *s, size_t limit, struct posix_suggest
 		add_command(s, k, &command);
 		if (!is_new(&known, &command))
 			continue;
-		if (place >= limit) { /* it would be past the end in any case */
+		if (place >= limit) { /* past the end in any case */
 			out->left_out++;
 			continue;
 		}

@@ -69,7 +69,7 @@ static void add_result(struct strbuf *sb, int64_t result)
 	}
 }
 
-/* What only some calls have. */
+/* Adds details that only some calls have. */
 static void add_details(struct strbuf *sb, const struct posix_call *c, const struct posix_event *p)
 {
 	const char *arg = posix_arg_name(c->op);
@@ -81,7 +81,7 @@ static void add_details(struct strbuf *sb, const struct posix_call *c, const str
 	if (c->path2) {
 		strbuf_adds(sb, c->op == POSIX_COPY ? " from " : " -> ");
 		add_path(sb, c->path2);
-	} else if (p->name2) { /* what a symbolic link points to, or the name of an attribute */
+	} else if (p->name2) { /* the target of a symbolic link, or the name of an attribute */
 		strbuf_adds(sb, c->op == POSIX_SYMLINK ? " -> " : " ");
 		add_path(sb, p->name2);
 	} else if (c->op == POSIX_SYMLINK && p->payload_len) {
@@ -135,8 +135,7 @@ static void json_flags(struct json *j, uint32_t flags)
 {
 	if (!flags)
 		return;
-	json_key(j, "flags");
-	json_array(j);
+	json_kv_array(j, "flags");
 	for (uint32_t flag = 1; flag & POSIX_FLAGS_ALL; flag <<= 1)
 		if (flags & flag)
 			json_string(j, posix_flag_name(flag));
@@ -164,14 +163,12 @@ void posix_json_call(struct json *j, const struct posix_call *c, const struct po
 	json_some(j, "dir2", p->dir2);
 	json_text(j, "name", p->name);
 	json_text(j, "name2", p->name2);
-	json_kv_uint(j, "offset", p->offset);
-	json_kv_uint(j, "len", p->len);
+	json_kvs(j, KV("offset", p->offset), KV("len", p->len));
 	if (arg)
 		json_kv_uint(j, arg, p->arg);
 	json_some(j, "pid", p->pid);
 	json_some(j, "tid", p->tid);
-	json_kv_uint(j, "uid", p->uid);
-	json_kv_uint(j, "gid", p->gid);
+	json_kvs(j, KV("uid", p->uid), KV("gid", p->gid));
 	json_some(j, "duration_ns", p->duration_ns);
 	json_some(j, "occurrence", c->occurrence);
 	json_text(j, "fate", fate_word(c->fate));
@@ -309,9 +306,7 @@ static void json_run(const struct posix_call *c, struct span s, struct json *j)
 	json_kv_string(j, "call", posix_op_name(c->op));
 	json_text(j, "path", c->path);
 	json_text(j, "path2", c->path2);
-	json_kv_uint(j, "least", s.least);
-	json_kv_uint(j, "most", s.most);
-	json_kv_uint(j, "bytes", s.bytes);
+	json_kvs(j, KV("least", s.least), KV("most", s.most), KV("bytes", s.bytes));
 	json_text(j, "fate", fate_word(c->fate));
 	if (c->result < 0) {
 		json_key(j, "result");
@@ -334,11 +329,8 @@ void posix_json_runs(const struct posix_log *log, const struct posix_selection *
 
 		group_ends(log, sel, &runs, g, &first, &last);
 		json_object(j);
-		json_kv_uint(j, "first", first);
-		json_kv_uint(j, "last", last);
-		json_kv_uint(j, "times", g->times);
-		json_key(j, "runs");
-		json_array(j);
+		json_kvs(j, KV("first", first), KV("last", last), KV("times", g->times));
+		json_kv_array(j, "runs");
 		for (size_t k = 0; k < g->n; k++)
 			json_run(call_of(log, sel, runs.v[g->first + k].first),
 				 span_of(&runs, g, k), j);

@@ -435,10 +435,10 @@ static bool put_difference(const struct live *l, const struct tree_difference *d
 		return true;
 	case TREE_DIFF_NLINK:
 		*what = "its number of links";
-		strbuf_addf(out, "look(%s)->st_nlink == %llu", p, (unsigned long long)e->nlink);
+		strbuf_addf(out, "look(%s)->st_nlink == %llu", p, llu(e->nlink));
 		return *d->path; /* how many the root has to begin with, mkfs knows */
 	case TREE_DIFF_SIZE:
-		strbuf_addf(out, "look(%s)->st_size == %llu", p, (unsigned long long)e->size);
+		strbuf_addf(out, "look(%s)->st_size == %llu", p, llu(e->size));
 		return true;
 	case TREE_DIFF_CONTENT:
 		if (!live_checksum(l, e, &sum))

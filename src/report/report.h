@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * report.h - what was found, in the forms people and programs take it.
+ * report.h - findings, in the forms that people and programs take.
  *
  * Every function appends to `out`. Names come from the tested system and are hostile: each form
  * escapes them in its own way.
@@ -26,8 +26,15 @@ int report_json_run(const struct run_view *r, struct json *j, struct err *err) m
 int report_html_run(const struct run_view *r, struct strbuf *out, struct err *err) must_check;
 void report_html_escape(struct strbuf *out, const char *text, size_t len);
 void report_html_text(struct strbuf *out, const char *s);
-/* A page of rows, up to its title; the command's name is ours. */
+/* The text of a %s is escaped. */
+void html_addf(struct strbuf *out, const char *fmt, ...) printf_like(2, 3);
+/* A page of rows: up to its title, where the power fails, and what was said. */
 void report_page_begin(struct strbuf *out, const char *command, const char *title);
+void report_page_cut(struct strbuf *out);
+/* An open cell is left. `gap`: something before it is not shown. */
+void report_page_row(struct strbuf *out, bool gap, enum request_fate fate,
+		     const struct strbuf *words);
+void report_page_said(struct strbuf *out, const struct strbuf *said, size_t most);
 /* A line for each write that was in flight, for people. */
 void report_flight(const struct view_crash *c, struct strbuf *out);
 /* A trace and its crash, as inline SVG. Without a workload it is the trace of a recovery. */

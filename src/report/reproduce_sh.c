@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reproduce_sh.c - a shell script for who does not have this program: it shows the disk as the
- * crash left it, and does with it what run/attempt.c did when the problem was found, in the same
- * order.
+ * reproduce_sh.c - a shell script for people without this program: it shows the disk as the crash
+ * left it, and does with it what run/attempt.c did when the problem was found, in the same order.
  *
  * The tests and doc/ rely on its exit status: 1 if the problem shows, 0 if it does not, and 2 if
  * that cannot be told, so never 0 for want of a program, a device or a log.
@@ -50,7 +49,7 @@ static const char head[] =
 	"\techo 'this script must be run as root: it mounts' >&2\n"
 	"\texit 2\n"
 	"fi\n"
-	"# Where nobody else has a copy of the mount, to unmount it is to unmount it.\n"
+	"# In a mount namespace of its own the mount has no copies: umount does end it.\n"
 	"if [ -z \"${OUTAGE_ALONE:-}\" ] && unshare -m true 2>/dev/null; then\n"
 	"\texport OUTAGE_ALONE=1\n"
 	"\texec unshare -m sh \"$0\" \"$@\"\n"
@@ -75,11 +74,11 @@ static const char head[] =
 
 static const char unmount[] = "unmount() { # and waits until a server has ended: it may write\n"
 			      "\tcd /\n"
-			      "\tfor _ in $(seq 100); do\n"
+			      "\tfor _ in $(seq 3000); do\n"
 			      "\t\tumount \"$mnt\" 2>>\"$work/said\" && break\n"
 			      "\t\tsleep 0.1\n"
 			      "\tdone\n"
-			      "\tfor _ in $(seq 100); do\n"
+			      "\tfor _ in $(seq 3000); do\n"
 			      "\t\t[ -n \"$server\" ] && kill -0 \"$server\" 2>/dev/null || break\n"
 			      "\t\tsleep 0.1\n"
 			      "\tdone\n"
@@ -105,18 +104,15 @@ static void put_command(const struct view *v, const char *name, const char *comm
 		strbuf_adds(
 			out,
 			"PATH=\"$guest/usr/sbin:$guest/usr/bin:$guest/sbin:$guest/bin:$PATH\" ");
-	strbuf_addf(out, "OUTAGE_DIR=\"$mnt\" OUTAGE_DONE=%llu OUTAGE_OPERATION=",
-		    (unsigned long long)v->c.done);
-	shell_quote(out, strbuf_str(&under_way));
-	strbuf_adds(out, " sh -c ");
-	shell_quote(out, command);
+	shell_addf(out, "OUTAGE_DIR=\"$mnt\" OUTAGE_DONE=%llu OUTAGE_OPERATION=%s sh -c %s",
+		   llu(v->c.done), strbuf_str(&under_way), command);
 	strbuf_addf(out, " sh \"$mnt\" %s 2>>\"$work/said\"\n}\n\n", streams);
 }
 
 static void put_commands(const struct view *v, struct strbuf *out)
 {
 	put_command(v, "dump", v->c.dump, "</dev/null >\"$work/dump\"", out);
-	/* It reads what the dump printed. */
+	/* The check reads what the dump printed. */
 	put_command(v, "check", v->c.check,
 		    v->c.dump ? "<\"$work/dump\" >>\"$work/said\"" : "</dev/null >>\"$work/said\"",
 		    out);
@@ -131,16 +127,6 @@ static const char fails[] =
 	"\treturn 0\n"
 	"}\n\n";
 
-static void put_judge(const char *status, const struct stored_problem *p, struct strbuf *out)
-{
-	auto_strbuf words = STRBUF_INIT;
-
-	strbuf_addf(out, "judge %s ", status);
-	shell_clean(&words, p->words);
-	shell_quote(out, strbuf_str(&words));
-	strbuf_addch(out, '\n');
-}
-
 /* All problems of a kind, with the same status. */
 static void put_judges(const struct view *v, enum finding_kind kind, const char *indent,
 		       const char *status, struct strbuf *out)
@@ -149,11 +135,11 @@ static void put_judges(const struct view *v, enum finding_kind kind, const char 
 		if (v->c.problems.v[i].kind != kind)
 			continue;
 		strbuf_adds(out, indent);
-		put_judge(status, &v->c.problems.v[i], out);
+		shell_put_judge(out, status, v->c.problems.v[i].words);
 	}
 }
 
-/* Those for which the mounted tree, as recovery left it, is enough. */
+/* Kinds for which the mounted tree, as recovery left it, is enough. */
 static bool is_seen(enum finding_kind kind)
 {
 	switch (kind) {
@@ -178,7 +164,7 @@ static void put_seen(const struct view *v, struct strbuf *out)
 			continue;
 		script_condition(v, p, out);
 		strbuf_addch(out, '\n');
-		put_judge("$?", p, out);
+		shell_put_judge(out, "$?", p->words);
 	}
 }
 
@@ -190,16 +176,14 @@ static void put_bytes(const struct view *v, struct strbuf *out)
 
 		if (d->kind != TREE_DIFF_CONTENT || !view_about(v, d->path))
 			continue;
-		strbuf_addf(out, "echo 'From byte %llu on:'\nod -A d -t x1z -j %llu -N 64 ./",
-			    (unsigned long long)d->offset, (unsigned long long)d->offset);
-		shell_quote(out, d->path);
-		strbuf_adds(out, "\n");
+		shell_addf(out, "echo 'From byte %llu on:'\nod -A d -t x1z -j %llu -N 64 ./%s\n",
+			   llu(d->offset), llu(d->offset), d->path);
 	}
 }
 
 /* ---- how it was mounted ---- */
 
-/* That it could be mounted, but read-only, or once, is known by its words alone. */
+/* Only the words of the problem tell that the disk could be mounted, but read-only, or once. */
 static const struct stored_problem *unmountable(const struct view *v, const char *how)
 {
 	for (size_t i = 0; i < v->c.problems.n; i++) {
@@ -211,7 +195,7 @@ static const struct stored_problem *unmountable(const struct view *v, const char
 	return NULL;
 }
 
-/* It could not be mounted at all. */
+/* The disk could not be mounted at all. */
 static const struct stored_problem *refused(const struct view *v)
 {
 	const struct stored_problem *p = script_first(v, FINDING_UNMOUNTABLE);
@@ -316,18 +300,17 @@ static void put_make_writable(const struct view *v, struct strbuf *out)
 	strbuf_adds(out, "writable=1\n");
 	if (!read_only_first(v))
 		return;
-	strbuf_adds(out,
-		    "if ! mount -o \"remount,rw,$options\" \"$dev\" \"$mnt\" >\"$work/said\" 2>&1; "
-		    "then\n"
-		    "\techo 'It cannot be made writable:'\n"
-		    "\tcat \"$work/said\"\n"
-		    "\twritable=0\n");
+	strbuf_adds(out, "if ! mount -o \"remount,rw,$options\" \"$dev\" \"$mnt\" >\"$work/said\" "
+			 "2>&1; then\n"
+			 "\techo 'It cannot be made writable:'\n"
+			 "\tcat \"$work/said\"\n"
+			 "\twritable=0\n");
 	if (not_writable) {
 		strbuf_adds(out, "\t");
-		put_judge("0", not_writable, out);
+		shell_put_judge(out, "0", not_writable->words);
 		strbuf_adds(out, "else\n"
 				 "\techo 'When it was found, it could not be made writable.'\n\t");
-		put_judge("1", not_writable, out);
+		shell_put_judge(out, "1", not_writable->words);
 	} else {
 		strbuf_adds(out, "\tuntold=1\n");
 	}
@@ -364,9 +347,9 @@ static void put_fsck(const struct view *v, struct strbuf *out)
 			 "\t\twritable=0\n");
 	if (again) {
 		strbuf_adds(out, "\t\t");
-		put_judge("0", again, out);
+		shell_put_judge(out, "0", again->words);
 		strbuf_adds(out, "\telse\n\t\t");
-		put_judge("1", again, out);
+		shell_put_judge(out, "1", again->words);
 	} else {
 		strbuf_adds(out, "\t\tuntold=1\n");
 	}
@@ -416,16 +399,14 @@ static void put_files(const struct view *v, struct strbuf *out)
 		for (char *line; (line = strsep(&rest, "\n"));) {
 			const char *colon = strrchr(line, ':');
 
-			strbuf_addch(out, ' ');
-			shell_quote(out, colon ? colon + 1 : line);
+			shell_addf(out, " %s", colon ? colon + 1 : line);
 		}
-		strbuf_adds(out,
-			    "; do\n"
-			    "\t[ -e \"$guest$file\" ] && continue\n"
-			    "\techo \"commands need what the guest had as $file: put it there as "
-			    "$guest$file\" >&2\n"
-			    "\texit 2\n"
-			    "done\n");
+		strbuf_adds(out, "; do\n"
+				 "\t[ -e \"$guest$file\" ] && continue\n"
+				 "\techo \"commands need what the guest had as $file: put it there "
+				 "as $guest$file\" >&2\n"
+				 "\texit 2\n"
+				 "done\n");
 	}
 	strbuf_addch(out, '\n');
 }
@@ -453,8 +434,7 @@ void export_reproduce(const struct view *v, struct strbuf *out)
 	if (script_has(v, FINDING_KERNEL_LOG))
 		shell_kernel_log(v, out);
 	else
-		strbuf_adds(out,
-			    "listen() { # nobody is interested in the kernel's log\n\t:\n}\n\n");
+		strbuf_adds(out, "listen() { # the kernel's log is not needed\n\t:\n}\n\n");
 	if (is_used(v))
 		strbuf_adds(out, shell_use);
 	put_body(v, out);

@@ -3,7 +3,7 @@
 #include "report/reproduce_sh.h"
 #include "report/shell.h"
 
-/* What there is to know of those that can be mounted from a disk. The commands get the device. */
+/* A file system that can be mounted from a disk. The commands get the device. */
 struct script_fs {
 	const char *type;
 	const char *options;
@@ -51,7 +51,7 @@ static void put_server(const char *command, struct strbuf *out)
 	}
 }
 
-/* What was found in a guest is shown on whatever kernel the script is run on. */
+/* A finding from a guest is shown on any kernel that runs the script. */
 static const char *spec_of(const struct view *v)
 {
 	static const char *const kinds[] = { "uml:", "vm:pm:", "vm:" };
@@ -80,7 +80,7 @@ static void add_option(struct strbuf *list, const char *option)
 	strbuf_addf(list, "%s%s", list->len ? "," : "", option);
 }
 
-/* Only persistent memory can be mapped (DAX): who asks for that on a disk is refused. */
+/* Only persistent memory can be mapped (DAX): a mount with that option fails on a disk. */
 static void put_options(const char *spec, const struct script_fs *fs, bool dax, struct strbuf *out)
 {
 	auto_strbuf plain = STRBUF_INIT, pm = STRBUF_INIT;
@@ -97,14 +97,10 @@ static void put_options(const char *spec, const struct script_fs *fs, bool dax, 
 		if (*word)
 			add_option(streq(word, "dax") || streq(word, "dax=always") ? &pm : &plain,
 				   word);
-	strbuf_adds(out, "options=");
-	shell_quote(out, strbuf_str(&plain));
-	strbuf_addch(out, '\n');
-	if (pm.len) {
-		strbuf_adds(out, "[ -z \"${OUTAGE_PMEM:-}\" ] || options=$options,");
-		shell_quote(out, strbuf_str(&pm));
-		strbuf_addch(out, '\n');
-	}
+	shell_addf(out, "options=%s\n", strbuf_str(&plain));
+	if (pm.len)
+		shell_addf(out, "[ -z \"${OUTAGE_PMEM:-}\" ] || options=$options,%s\n",
+			   strbuf_str(&pm));
 }
 
 static void put_refusal(const char *condition, const char *words, struct strbuf *out)
@@ -122,7 +118,7 @@ static void put_needs_program(const char *command, struct strbuf *out)
 	put_refusal(condition, words, out);
 }
 
-/* What a mount would fail for that is no fault of the file system. */
+/* Refuses where a mount would fail without a fault of the file system. */
 static void put_needs(const struct script_fs *fs, const char *type, struct strbuf *out)
 {
 	auto_strbuf known = STRBUF_INIT, quoted = STRBUF_INIT;
@@ -184,9 +180,10 @@ static void put_kernel_fs(const struct view *v, struct strbuf *out)
 	put_needs(fs, type, out);
 	strbuf_adds(out, new_disk);
 	put_recover(fs, out);
-	strbuf_adds(out, "mount_as() { # rw or ro\n\tmount -t ");
-	shell_quote(out, type);
-	strbuf_adds(out, " -o \"$1,$options\" \"$dev\" \"$mnt\" && cd \"$mnt\"\n}\n\n");
+	shell_addf(out,
+		   "mount_as() { # rw or ro\n\tmount -t %s -o \"$1,$options\" \"$dev\" \"$mnt\" && "
+		   "cd \"$mnt\"\n}\n\n",
+		   type);
 }
 
 static void put_fuse(const struct view *v, struct strbuf *out)

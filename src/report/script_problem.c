@@ -32,15 +32,7 @@ void script_names(const struct stored_problem *p, struct script_names *out)
 	}
 }
 
-static void put_is(const char *what, const char *path, const char *value, struct strbuf *out)
-{
-	strbuf_addf(out, "is %s ", what);
-	shell_quote(out, path);
-	strbuf_addch(out, ' ');
-	shell_quote(out, value);
-}
-
-/* What is seen of the path tells it only if what was found and what was expected look different. */
+/* Facts of the path tell the problem only if those found and those expected differ. */
 static void put_facts(const struct view *v, const char *path, struct strbuf *out)
 {
 	const struct tree_entry *e = tree_find(&v->seen, path), *x = tree_find(&v->expected, path);
@@ -54,12 +46,7 @@ static void put_facts(const struct view *v, const char *path, struct strbuf *out
 		strbuf_adds(out, "(exit 2)");
 		return;
 	}
-	strbuf_adds(out, "facts_are ");
-	shell_quote(out, path);
-	strbuf_addch(out, ' ');
-	shell_quote(out, strbuf_str(&is));
-	strbuf_addch(out, ' ');
-	shell_quote(out, strbuf_str(&was));
+	shell_addf(out, "facts_are %s %s %s", path, strbuf_str(&is), strbuf_str(&was));
 }
 
 /* ---- the whole tree ---- */
@@ -73,7 +60,7 @@ static bool same_listing(const struct view *v, const struct tree *a, const struc
 	return streq(strbuf_str(&x), strbuf_str(&y));
 }
 
-/* What would be there if the operation that was under way had been done; false: nobody knows. */
+/* Makes the tree as if the operation that was under way had been done; false: not known. */
 static bool done_wholly(const struct view *v, struct tree *out)
 {
 	static const struct tree_opts all = { .dir_nlink = true };
@@ -147,8 +134,7 @@ static void put_number(const char *p, struct strbuf *out)
 	size_t n = strspn(p, "-.0123456789");
 	auto_free char *number = xmemdupz(p, n);
 
-	strbuf_addch(out, ' ');
-	shell_quote(out, number);
+	shell_addf(out, " %s", number);
 }
 
 /* "foo: mtime is 1704067201.000000000, was 1100000000.000000000". */
@@ -162,8 +148,7 @@ static void put_time(const struct stored_problem *p, struct strbuf *out)
 		strbuf_adds(out, "(exit 2)");
 		return;
 	}
-	strbuf_adds(out, seen == m ? "time_is mtime " : "time_is ctime ");
-	shell_quote(out, p->path);
+	shell_addf(out, "time_is %s %s", seen == m ? "mtime" : "ctime", p->path);
 	put_number(seen, out);
 	put_number(had + strlen(", was "), out);
 }
@@ -213,7 +198,7 @@ void script_condition(const struct view *v, const struct stored_problem *p, stru
 		if (p->kind == FINDING_BLOCKS && v->seen.lacks & TREE_FIELD_BLOCKS)
 			e = NULL;
 		if (e && shell_value(p->kind, e, &what, &value))
-			put_is(what, p->path, strbuf_str(&value), out);
+			shell_addf(out, "is %s %s %s", what, p->path, strbuf_str(&value));
 		else
 			strbuf_adds(out, "(exit 2)");
 		return;
@@ -221,11 +206,9 @@ void script_condition(const struct view *v, const struct stored_problem *p, stru
 	auto_script_names names = { 0 };
 
 	script_names(p, &names);
-	for (size_t i = 0; i < names.n; i++) {
-		strbuf_addf(out, "%s%s ", i ? " && " : "", word);
-		shell_quote(out, names.v[i]);
-	}
-	/* That it is in one of its places says nothing. */
+	for (size_t i = 0; i < names.n; i++)
+		shell_addf(out, i ? " && %s %s" : "%s %s", word, names.v[i]);
+	/* One of its two places says nothing. */
 	if (p->kind == FINDING_BOTH && names.n < 2)
 		strbuf_adds(out, " && (exit 2)");
 }

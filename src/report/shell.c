@@ -21,8 +21,8 @@
 
 void shell_quote(struct strbuf *out, const char *text)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789_./+@:,=";
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+@:,=";
 
 	if (*text && strspn(text, plain) == strlen(text)) {
 		strbuf_adds(out, text);
@@ -50,6 +50,57 @@ void shell_clean(struct strbuf *out, const char *text)
 		else
 			strbuf_addch(out, (char)c);
 	}
+}
+
+void shell_addf(struct strbuf *out, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	strbuf_vaddf_by(out, shell_quote, fmt, ap);
+	va_end(ap);
+}
+
+void shell_notef(struct strbuf *out, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	strbuf_vaddf_by(out, shell_clean, fmt, ap);
+	va_end(ap);
+}
+
+void shell_put_judge(struct strbuf *out, const char *status, const char *words)
+{
+	auto_strbuf clean = STRBUF_INIT;
+
+	shell_clean(&clean, words);
+	strbuf_addf(out, "judge %s ", status);
+	shell_addf(out, "%s\n", strbuf_str(&clean));
+}
+
+void shell_comment(const struct op *op, struct strbuf *out)
+{
+	strbuf_adds(out, "# ");
+	op_print(op, out);
+	strbuf_addch(out, '\n');
+}
+
+void shell_command(struct strbuf *out, uint64_t timeout_ms, const char *command, const char *name)
+{
+	shell_addf(out, "timeout -s KILL %llu sh -c %s", llu(max(timeout_ms / 1000, (uint64_t)1)),
+		   command);
+	strbuf_addf(out, " sh \"$%s\"", name);
+}
+
+void shell_head(struct strbuf *out, bool ours, const char *title, const char *what,
+		const char *command)
+{
+	strbuf_adds(out, "#!/bin/sh\n");
+	shell_strange(ours, "# ", out);
+	shell_notef(out,
+		    "# %s\n#\n# What a power cut can leave of the %s that this wrote:\n#   %s\n",
+		    title, what, command);
 }
 
 /* The path a handle was opened with, before operation `i`. */
@@ -144,8 +195,7 @@ static void put_skip(const struct workload *w, size_t i, struct strbuf *out)
 	auto_strbuf text = STRBUF_INIT;
 
 	op_print(&w->ops.v[i], &text);
-	strbuf_adds(out, "skip ");
-	shell_quote(out, strbuf_str(&text));
+	shell_addf(out, "skip %s", strbuf_str(&text));
 }
 
 static const char *open_form(const struct op *op)
@@ -203,10 +253,10 @@ static const char *mknod_form(const struct op *op)
 static const char *mmap_xfstests(const struct op *op)
 {
 	if (op->args[3].num & MMAP_NOSYNC)
-		return "$XFS_IO_PROG -f -c \"falloc %n1 %n2\" -c \"mmap -rw %n1 %n2\" "
-		       "-c \"mwrite -S %b %n1 %n2\" %p0";
-	return "$XFS_IO_PROG -f -c \"falloc %n1 %n2\" -c \"mmap -rw %n1 %n2\" "
-	       "-c \"mwrite -S %b %n1 %n2\" -c \"msync -s %n1 %n2\" %p0";
+		return "$XFS_IO_PROG -f -c \"falloc %n1 %n2\" -c \"mmap -rw %n1 %n2\" -c \"mwrite "
+		       "-S %b %n1 %n2\" %p0";
+	return "$XFS_IO_PROG -f -c \"falloc %n1 %n2\" -c \"mmap -rw %n1 %n2\" -c \"mwrite -S %b "
+	       "%n1 %n2\" -c \"msync -s %n1 %n2\" %p0";
 }
 
 #define FALLOCATE(options) "fallocate" options " -o %n2 -l %n3 %p0"
@@ -293,9 +343,8 @@ static void put_flight(const struct view_crash *c, const char *where, struct str
 	const struct crash_state *s = &c->state;
 	size_t n = s->lost.n + s->torn.n + s->survived.n;
 
-	strbuf_addf(out, "# Of %zu %s in flight%s, %zu %s lost and %zu torn.\n", n,
-		    plural(n, "write", "writes"), where, s->lost.n,
-		    plural(s->lost.n, "was", "were"), s->torn.n);
+	strbuf_addf(out, "# Of %llu %s in flight%s, %llu %s lost and %zu torn.\n",
+		    COUNT_S(n, "write"), where, COUNT(s->lost.n, "was", "were"), s->torn.n);
 }
 
 void shell_strange(bool ours, const char *begin, struct strbuf *out)
@@ -304,7 +353,7 @@ void shell_strange(bool ours, const char *begin, struct strbuf *out)
 		strbuf_addf(out,
 			    "%sNOT VERIFIED: this comes from a finding that was not made by the "
 			    "user who\n%sexported it, on his machine. Its commands, and its disk, "
-			    "may be anybody's: read it\n%sbefore it is run.\n%.*s\n",
+			    "may be hostile: read it\n%sbefore it is run.\n%.*s\n",
 			    begin, begin, begin, (int)(strlen(begin) - 1), begin);
 }
 
@@ -314,23 +363,15 @@ void shell_finding(const struct view *v, struct strbuf *out)
 		const struct stored_problem *p = &v->c.problems.v[i];
 		const char *joint, *reason = problem_reason(p, &joint);
 
-		strbuf_adds(out, "# ");
-		shell_clean(out, p->words);
-		if (*reason) {
-			strbuf_addf(out, "\n#   %s ", joint);
-			shell_clean(out, reason);
-		}
-		strbuf_addch(out, '\n');
+		shell_notef(out, "# %s\n", p->words);
+		if (*reason)
+			shell_notef(out, "#   %s %s\n", joint, reason);
 	}
-	strbuf_adds(out, "# Found on ");
-	shell_clean(out, v->c.target);
-	strbuf_adds(out, ", Linux ");
-	shell_clean(out, v->c.kernel ? v->c.kernel : "(unknown)");
-	strbuf_adds(out, ".\n");
+	shell_notef(out, "# Found on %s, Linux %s.\n", v->c.target,
+		    v->c.kernel ? v->c.kernel : "(unknown)");
 	if (stored_case_has_start(&v->c))
-		strbuf_adds(out,
-			    "# It begins with the disk start.img: DIR is where a copy of it is "
-			    "mounted.\n");
+		strbuf_adds(out, "# It begins with the disk start.img: DIR is where a copy of it "
+				 "is mounted.\n");
 	if (v->crash.has_state)
 		put_flight(&v->crash, "", out);
 	if (!v->second.has_state)
@@ -372,7 +413,7 @@ bool shell_cksum(const struct tree_entry *e, struct strbuf *out)
 {
 	if (e->error || (e->size && !e->content))
 		return false;
-	strbuf_addf(out, "%u %llu", checksum(e->content, e->size), (unsigned long long)e->size);
+	strbuf_addf(out, "%u %llu", checksum(e->content, e->size), llu(e->size));
 	return true;
 }
 
@@ -400,9 +441,9 @@ void shell_facts(const struct tree_entry *e, struct strbuf *out)
 
 	strbuf_addf(out, "%c %o %u:%u", type_letters[e->type], e->mode, e->uid, e->gid);
 	if (e->type == TREE_FILE)
-		strbuf_addf(out, " %llu bytes", (unsigned long long)e->size);
+		strbuf_addf(out, " %llu bytes", llu(e->size));
 	if (e->type != TREE_DIR)
-		strbuf_addf(out, " links=%llu", (unsigned long long)e->nlink);
+		strbuf_addf(out, " links=%llu", llu(e->nlink));
 	if (e->type == TREE_SYMLINK)
 		strbuf_addf(out, " -> %s", e->target ? e->target : "");
 	if (e->type == TREE_FILE && shell_cksum(e, &sum))
@@ -478,12 +519,11 @@ void shell_listing(const struct view *v, const struct tree *t, struct strbuf *ou
 	for (size_t i = 0; i < list.n; i++) {
 		auto_strbuf facts = STRBUF_INIT;
 
-		strbuf_adds(out, view_about(v, list.v[i]->path) ? "* " : "  ");
-		strbuf_addf(out, "%s: ", list.v[i]->path);
 		shell_facts(list.v[i], &facts);
+		strbuf_addf(out, "%c %s", view_about(v, list.v[i]->path) ? '*' : ' ',
+			    list.v[i]->path);
 		/* Where a link leads has any byte in it, an end of line too. */
-		shell_clean(out, strbuf_str(&facts));
-		strbuf_addch(out, '\n');
+		shell_notef(out, ": %s\n", strbuf_str(&facts));
 	}
 	vec_release(&list);
 }
@@ -506,4 +546,12 @@ void shell_base64(struct strbuf *out, const unsigned char *data, size_t len)
 			strbuf_addch(out, '\n');
 	}
 	strbuf_addch(out, '\n');
+}
+
+void shell_page(struct strbuf *out, const char *arg, uint64_t n, const unsigned char *data,
+		size_t len)
+{
+	strbuf_addf(out, "page %s%llu <<'END'\n", arg, llu(n));
+	shell_base64(out, data, len);
+	strbuf_adds(out, "END\n");
 }

@@ -8,6 +8,7 @@
 
 #include "base/below.h"
 #include "base/io.h"
+#include "case/given.h"
 #include "fs/reffs.h"
 #include "run/attempt.h"
 #include "run/replay.h"
@@ -17,14 +18,10 @@
 static void load_crash(const struct stored_case *of, const char *id, struct view_crash *c,
 		       struct err *err)
 {
-	struct crash_opts opts = CRASH_OPTS_INIT;
-	struct model_pm_opts model;
-
-	/* What survived does not depend on the disk's content, so that need not be read. */
+	/* Survival does not depend on the disk's content, so that need not be read. */
 	c->pm = stored_case_pm(of);
-	pm_choose_model(&c->pm, &c->trace, &model, &opts);
 	if (c->has_trace && id)
-		c->has_state = crash_replay(&c->trace, &opts, id, &c->state, err) == 0;
+		c->has_state = pm_choice_replay(&c->pm, &c->trace, NULL, id, &c->state, err) == 0;
 }
 
 /* A place that is guessed would be a wrong one: what cannot be read is said. */
@@ -149,27 +146,34 @@ const char *view_caller(const struct view_crash *c, const struct event *ev, size
 	return depth < n ? places_find(c->places, frames[depth]) : NULL;
 }
 
+static bool has_event(const uint64_t *v, size_t n, uint64_t event)
+{
+	for (size_t i = 0; i < n; i++)
+		if (v[i] == event)
+			return true;
+	return false;
+}
+
+enum request_fate state_fate(const struct crash_state *s, uint64_t event)
+{
+	if (event >= s->point)
+		return REQUEST_LATER;
+	if (has_event(s->lost.v, s->lost.n, event))
+		return REQUEST_LOST;
+	for (size_t i = 0; i < s->torn.n; i++)
+		if (s->torn.v[i].event == event)
+			return REQUEST_TORN;
+	return has_event(s->survived.v, s->survived.n, event) ? REQUEST_SURVIVED : REQUEST_DURABLE;
+}
+
 enum request_fate view_fate(const struct view_crash *c, uint64_t event)
 {
-	if (!c->has_state)
-		return REQUEST_DURABLE;
-	if (event >= c->state.point)
-		return REQUEST_LATER;
-	for (size_t i = 0; i < c->state.lost.n; i++)
-		if (c->state.lost.v[i] == event)
-			return REQUEST_LOST;
-	for (size_t i = 0; i < c->state.torn.n; i++)
-		if (c->state.torn.v[i].event == event)
-			return REQUEST_TORN;
-	for (size_t i = 0; i < c->state.survived.n; i++)
-		if (c->state.survived.v[i] == event)
-			return REQUEST_SURVIVED;
-	return REQUEST_DURABLE;
+	return c->has_state ? state_fate(&c->state, event) : REQUEST_DURABLE;
 }
 
 const char *fate_name(enum request_fate f)
 {
-	static const char *const names[] = { "durable", "survived", "torn", "lost", "later" };
+	static const char *const names[] = { "", "durable", "survived", "torn", "lost", "later" };
 
 	assert((unsigned)f < ARRAY_SIZE(names));
 	return names[f];
@@ -242,21 +246,42 @@ static bool is_inside(const struct trace *t, size_t i, size_t *from, size_t *to)
 	return begun;
 }
 
-const struct event *view_mark(const struct view *v, size_t i, size_t *from, bool *after)
+static void add_marks(const struct view *v, size_t i, bool late, struct view_steps *out)
 {
 	const struct trace *t = &v->crash.trace;
-	size_t to;
+	size_t from = 0, to;
 
-	if (!v->crash.has_state || !is_inside(t, i, from, &to))
-		return NULL;
-	while (*from < to) {
-		const struct event *ev = &t->events.v[(*from)++];
+	if (!v->crash.has_state || !is_inside(t, i, &from, &to))
+		return;
+	for (; from < to; from++)
+		if (t->events.v[from].kind == EV_TEXT && (from >= v->crash.state.point) == late)
+			vec_push(out, (struct view_step){ .kind = STEP_MARK,
+							  .late = late,
+							  .mark = &t->events.v[from] });
+}
 
-		*after = *from > v->crash.state.point;
-		if (ev->kind == EV_TEXT)
-			return ev;
+void view_steps(const struct view *v, struct view_steps *out)
+{
+	static const struct view_step crash = { .kind = STEP_CRASH };
+	size_t during = view_under_way(v), n = v->c.workload.ops.n;
+	bool live = stored_case_live(&v->c);
+
+	for (size_t i = 0; i < n; i++) {
+		struct view_step s = { .op = i, .under_way = i == during };
+		int32_t result;
+
+		if (!live && i == v->c.done && i != during)
+			vec_push(out, crash);
+		if (view_result(v, i, &result) && result < 0)
+			s.error = -result;
+		vec_push(out, s);
+		add_marks(v, i, false, out);
+		if (!live && i == during)
+			vec_push(out, crash);
+		add_marks(v, i, true, out);
 	}
-	return NULL;
+	if (!live && v->c.done >= n)
+		vec_push(out, crash);
 }
 
 size_t view_recovered(const struct view_crash *c)
@@ -377,7 +402,7 @@ static void add_to_cluster(struct run_view *r, size_t at)
 	struct run_cluster *c = find_cluster(r, v->cluster);
 
 	if (!c) {
-		/* Of a workload that is not done, or a case by itself: nobody has counted it. */
+		/* A workload that is not done, or a case by itself, is not counted yet. */
 		vec_push(&r->clusters,
 			 (struct run_cluster){ .name = xstrdup(v->cluster),
 					       .words = xstrdup(stored_case_first(&v->c)->words),
@@ -392,7 +417,7 @@ static void add_to_cluster(struct run_view *r, size_t at)
 		c->kinds |= 1U << v->c.problems.v[i].kind;
 }
 
-/* Who is at work on a run holds a lock on this file. */
+/* A process at work on a run holds a lock on this file. */
 static bool is_locked(const char *run)
 {
 	struct err ignored = ERR_INIT;
@@ -401,19 +426,36 @@ static bool is_locked(const char *run)
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-/* A run from before there was such a file has none. */
+void run_view_add_plan(struct run_view *v, const struct record_type *t, const void *plan)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		struct strbuf value = STRBUF_INIT;
+
+		given_put(&t->fields[i], plan, &value);
+		if (value.len)
+			vec_push(&v->options, (struct run_option){ xstrdup(t->fields[i].key.name),
+								   strbuf_detach(&value) });
+	}
+}
+
+const char *run_view_option(const struct run_view *v, const char *key)
+{
+	for (size_t i = 0; i < v->options.n; i++)
+		if (streq(v->options.v[i].key, key))
+			return v->options.v[i].value;
+	return NULL;
+}
+
+/* A finding has no such file; the plan of an exploration is known above (cli/explore_kept.c). */
 static int load_about(struct run_view *r, struct err *err)
 {
-	struct err none = ERR_INIT;
-	int rc = plan_load(r->dir, &r->plan, &none);
-
-	if (rc == -ENOENT)
+	if (!below_exists(r->dir, CASE_RUN) || case_is(r->dir, "explore"))
 		return 0;
-	if (rc) {
-		*err = none;
+	int rc = plan_load(r->dir, &r->plan, err);
+	if (rc)
 		return rc;
-	}
 	r->has_plan = true;
+	run_view_add_plan(r, &plan_record, &r->plan);
 	r->under_way = is_locked(r->dir);
 	rc = progress_load(r->dir, r->plan.workloads, &r->progress, err);
 	for (size_t i = 0; !rc && i < r->progress.clusters.n; i++) {
@@ -431,14 +473,13 @@ static int load_about(struct run_view *r, struct err *err)
 int run_view_load(const char *dir, struct run_view *out, struct err *err)
 {
 	auto_words list = { 0 };
-	auto_free char *at = below_case(dir);
-	int rc = 0;
 
 	*out = (struct run_view){ .dir = xstrdup(dir), .progress = { .fd = -1 } };
+	int rc = case_version_of(dir, &out->version, err);
 	/* The directory of a case stands for a run that found nothing else; it has no findings. */
-	if (!below_exists(dir, "findings") && below_exists(at, CASE_FILE))
+	if (!rc && case_is_one(dir))
 		vec_push(&list, xstrdup(dir));
-	else
+	else if (!rc)
 		rc = case_list(dir, &list, err);
 	if (!rc)
 		rc = load_about(out, err);
@@ -469,10 +510,14 @@ static void put_started(const struct run_view *v, struct strbuf *out)
 	strbuf_adds(out, v->plan.started ? v->plan.started : "");
 }
 
+static void put_version(const struct run_view *v, struct strbuf *out)
+{
+	strbuf_adds(out, v->version);
+}
+
 static void put_workloads(const struct run_view *v, struct strbuf *out)
 {
-	strbuf_addf(out, "%llu of %llu done", (unsigned long long)v->progress.done,
-		    (unsigned long long)v->plan.workloads);
+	strbuf_addf(out, "%llu of %llu done", llu(v->progress.done), llu(v->plan.workloads));
 	if (v->under_way) {
 		strbuf_adds(out, "; it is under way");
 	} else if (v->progress.done < v->plan.workloads) {
@@ -486,8 +531,8 @@ static void put_states(const struct run_view *v, struct strbuf *out)
 {
 	const struct run_totals *t = &v->progress.totals;
 
-	strbuf_addf(out, "%llu tried, %llu of them different", (unsigned long long)t->crash_states,
-		    (unsigned long long)t->unique_states);
+	strbuf_addf(out, "%llu tried, %llu of them different", llu(t->crash_states),
+		    llu(t->unique_states));
 }
 
 /* Large numbers are estimates; "3.9e+03" would be one of a machine. */
@@ -501,21 +546,19 @@ static void put_left_out(const struct run_view *v, struct strbuf *out)
 	strbuf_addf(out, " crash %s, by the budget",
 		    plural((uint64_t)t->left_out, "state", "states"));
 	if (v->plan.budget)
-		strbuf_addf(out, " of %llu for each workload", (unsigned long long)v->plan.budget);
+		strbuf_addf(out, " of %llu for each workload", llu(v->plan.budget));
 }
 
 static void put_findings(const struct run_view *v, struct strbuf *out)
 {
-	strbuf_addf(out, "%llu in %zu %s", (unsigned long long)v->findings, v->clusters.n,
+	strbuf_addf(out, "%llu in %zu %s", llu(v->findings), v->clusters.n,
 		    plural(v->clusters.n, "cluster", "clusters"));
 	if (v->findings)
 		strbuf_addf(out, "; %zu kept", v->cases.n);
 	if (v->findings > v->cases.n)
-		strbuf_addf(out, ", %llu counted only",
-			    (unsigned long long)(v->findings - v->cases.n));
+		strbuf_addf(out, ", %llu counted only", llu(v->findings - v->cases.n));
 	if (v->progress.suppressed)
-		strbuf_addf(out, "; %llu more suppressed",
-			    (unsigned long long)v->progress.suppressed);
+		strbuf_addf(out, "; %llu more suppressed", llu(v->progress.suppressed));
 }
 
 bool run_view_fact(const struct run_view *v, size_t i, const char **key, struct strbuf *value)
@@ -524,13 +567,14 @@ bool run_view_fact(const struct run_view *v, size_t i, const char **key, struct 
 		const char *key;
 		void (*put)(const struct run_view *v, struct strbuf *out);
 	} facts[] = {
-		{ "target", put_target },	{ "started", put_started },
-		{ "workloads", put_workloads }, { "crash states", put_states },
-		{ "left out", put_left_out },	{ "findings", put_findings },
+		{ "version", put_version },	{ "target", put_target },
+		{ "started", put_started },	{ "workloads", put_workloads },
+		{ "crash states", put_states }, { "left out", put_left_out },
+		{ "findings", put_findings },
 	};
 
 	strbuf_clear(value);
-	if (!v->has_plan || i >= ARRAY_SIZE(facts))
+	if (i >= (v->has_plan ? ARRAY_SIZE(facts) : 1))
 		return false;
 	*key = facts[i].key;
 	facts[i].put(v, value);
@@ -540,6 +584,12 @@ bool run_view_fact(const struct run_view *v, size_t i, const char **key, struct 
 void run_view_release(struct run_view *v)
 {
 	free(v->dir);
+	free(v->version);
+	for (size_t i = 0; i < v->options.n; i++) {
+		free(v->options.v[i].key);
+		free(v->options.v[i].value);
+	}
+	vec_release(&v->options);
 	if (v->has_plan)
 		plan_release(&v->plan);
 	progress_release(&v->progress);

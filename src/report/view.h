@@ -15,13 +15,14 @@
 #include "run/store.h"
 #include "tree/tree.h"
 
-/* What became of a request when the power failed. */
+/* The fate of a request when the power failed. */
 enum request_fate {
-	REQUEST_DURABLE, /* it was guaranteed to survive */
+	REQUEST_NONE,	 /* no request: there is nothing to lose */
+	REQUEST_DURABLE, /* guaranteed to survive */
 	REQUEST_SURVIVED,
 	REQUEST_TORN,
 	REQUEST_LOST,
-	REQUEST_LATER, /* it was not made yet */
+	REQUEST_LATER, /* not made yet */
 };
 
 /* A power failure: what had been sent to the disk, and what was left of it. */
@@ -49,34 +50,41 @@ struct view {
 	struct strbuf diagnosis; /* "ordering: ..." or "logic: ...", then a line for each store */
 };
 
-/* Reads the case and, unless `brief`, all that belongs to it. What is not there is left out. */
+/* Reads the case and, unless `brief`, all that belongs to it. A missing part is left out. */
 int view_load(const char *dir, bool brief, struct view *out, struct err *err) must_check;
 void view_release(struct view *v);
 
 enum request_fate view_fate(const struct view_crash *c, uint64_t event);
+enum request_fate state_fate(const struct crash_state *s, uint64_t event);
 /* Where recovery is over and the use of what was recovered begins, in the trace of a recovery. */
 size_t view_recovered(const struct view_crash *c);
 const char *fate_name(enum request_fate f);
 /* The name of where an event was made; NULL: it has none. */
 const char *view_place(const struct view_crash *c, const struct event *ev);
-/* The same for who called, `depth` calls away from it: from 0 on. */
+/* The same for the caller `depth` calls away from it: from 0 on. */
 const char *view_caller(const struct view_crash *c, const struct event *ev, size_t depth);
 /* "ordering", "logic": its first word; NULL if there is no diagnosis. To be freed. */
 char *view_cause(const struct view *v);
-/* What operation `i` returned, from the trace; false if it did not return. */
+/* Sets what operation `i` returned, from the trace; false if it did not return. */
 bool view_result(const struct view *v, size_t i, int32_t *result);
 /* The operation that had begun and not ended, or the number of operations. */
 size_t view_under_way(const struct view *v);
 /*
- * What the reference file system holds after the first `n` operations. That is what was expected
- * only if the target returned what the reference returns, and began with an empty file system.
+ * Makes the tree of the reference file system after `n` operations. The expected tree is equal only
+ * if the target returned what the reference returns, and began with an empty file system.
  */
 void view_reference(const struct view *v, size_t n, bool no_reflink, struct tree *out);
-/*
- * Texts that were marked during operation `i`, by `outage mark text`: the next event from `*from`
- * on, which moves behind it; NULL if there is none. `after`: the power had failed by then.
- */
-const struct event *view_mark(const struct view *v, size_t i, size_t *from, bool *after);
+
+/* The steps, in order: the operations, what `outage mark text` marked, and the crash. */
+struct view_step {
+	enum { STEP_OPERATION, STEP_MARK, STEP_CRASH } kind;
+	size_t op;
+	int error;	      /* of an operation that failed: its errno */
+	bool under_way, late; /* when the power failed; it had failed by then */
+	const struct event *mark;
+};
+struct view_steps vec_of(struct view_step);
+void view_steps(const struct view *v, struct view_steps *out);
 
 /*
  * Why a problem is one: "fsync foo (operation 3) had returned", with `joint` "although"; or, if no
@@ -90,7 +98,7 @@ enum row_mark { ROW_SAME, ROW_CHANGED, ROW_MISSING, ROW_EXTRA };
 
 struct view_row {
 	enum row_mark mark;
-	bool allowed; /* it differs, but no problem is about it: nothing promised it */
+	bool allowed; /* different, but no problem is about it: nothing promised it */
 	const char *expected, *seen; /* of the stored text, not ended by NUL; or NULL */
 	size_t expected_len, seen_len;
 };
@@ -114,23 +122,34 @@ struct run_cluster {
 	uint64_t count, kept;
 };
 
+/* A line of RUN/run. */
+struct run_option {
+	char *key, *value;
+};
+
 struct run_view {
 	char *dir;
-	bool has_plan; /* RUN/run is there; plan and progress count */
+	char *version; /* of the program that made it */
+	bool has_plan; /* a run of outage test: plan and progress count */
 	struct plan plan;
 	struct progress progress;
+	struct vec_of(struct run_option) options;   /* but for those at their defaults */
 	struct vec_of(struct view) cases;	    /* brief; those that were kept */
 	struct vec_of(struct run_cluster) clusters; /* in the order in which they were found */
 	uint64_t findings;			    /* kept or not */
-	bool under_way;				    /* somebody is at work on it right now */
+	bool under_way;				    /* a process is at work on it now */
 };
 
 int run_view_load(const char *dir, struct run_view *out, struct err *err) must_check;
 void run_view_release(struct run_view *v);
+/* Adds what a plan says. */
+void run_view_add_plan(struct run_view *v, const struct record_type *t, const void *plan);
+/* The value of an option; NULL: the run does not say it. */
+const char *run_view_option(const struct run_view *v, const char *key);
 
 /*
- * What was tested and how far it came, for a person, pair by pair; false after the last. A value
- * may be empty: then it is not worth a line.
+ * Says what was tested and how far it came, for a person, pair by pair; false after the last. A
+ * value may be empty: then it is not worth a line.
  */
 bool run_view_fact(const struct run_view *v, size_t i, const char **key, struct strbuf *value);
 

@@ -32,31 +32,25 @@ static bool expected_value(const struct tree_difference *d, const char **what, s
 		strbuf_addu(value, d->expected->nlink);
 		return *d->path; /* how many the root has to begin with, mkfs knows */
 	}
-	/* What the script writes is not what the workload wrote: content tells nothing. */
+	/* The script does not write what the workload wrote: content tells nothing. */
 	return d->expected && kinds[d->kind] &&
 	       shell_value(kinds[d->kind], d->expected, what, value);
 }
 
 static void put_live_difference(const struct tree_difference *d, struct strbuf *out)
 {
-	auto_strbuf value = STRBUF_INIT, words = STRBUF_INIT;
+	auto_strbuf value = STRBUF_INIT;
 	const char *what = "";
 
 	if (d->kind == TREE_DIFF_MISSING || d->kind == TREE_DIFF_EXTRA) {
-		strbuf_adds(out, d->kind == TREE_DIFF_MISSING ? "! there " : "there ");
-		shell_quote(out, d->path);
+		shell_addf(out, d->kind == TREE_DIFF_MISSING ? "! there %s" : "there %s", d->path);
 	} else if (expected_value(d, &what, &value)) {
-		strbuf_addf(out, "differs %s ", what);
-		shell_quote(out, d->path);
-		strbuf_addch(out, ' ');
-		shell_quote(out, strbuf_str(&value));
+		shell_addf(out, "differs %s %s %s", what, d->path, strbuf_str(&value));
 	} else {
 		strbuf_adds(out, "(exit 2) # workload.c may tell");
 	}
-	strbuf_adds(out, "\njudge $? ");
-	shell_clean(&words, d->words);
-	shell_quote(out, strbuf_str(&words));
 	strbuf_addch(out, '\n');
+	shell_put_judge(out, "$?", d->words);
 }
 
 /* A command tells only whether it succeeded, and many do more than the call in question. */
@@ -69,20 +63,12 @@ static void put_live_result(const struct view *v, const struct live *l, struct s
 	strbuf_adds(out, "judge $? 'the last operation'\n");
 }
 
-/* What neither the last operation nor the directory can tell. */
+/* Puts problems that neither the last operation nor the directory can tell. */
 static void put_live_rest(const struct view *v, const struct live *l, struct strbuf *out)
 {
-	for (size_t i = 0; i < v->c.problems.n; i++) {
-		const struct stored_problem *p = &v->c.problems.v[i];
-		auto_strbuf words = STRBUF_INIT;
-
-		if (!live_untold(l, p))
-			continue;
-		strbuf_adds(out, "judge 2 ");
-		shell_clean(&words, p->words);
-		shell_quote(out, strbuf_str(&words));
-		strbuf_addch(out, '\n');
-	}
+	for (size_t i = 0; i < v->c.problems.n; i++)
+		if (live_untold(l, &v->c.problems.v[i]))
+			shell_put_judge(out, "2", v->c.problems.v[i].words);
 }
 
 static void put_live_end(const struct view *v, const struct live *l, struct strbuf *out)
@@ -96,11 +82,12 @@ static void put_live_end(const struct view *v, const struct live *l, struct strb
 		put_live_difference(&l->diff.list.v[i], out);
 	put_live_rest(v, l, out);
 	/* On another file system, or with other options, it proves nothing that all is well. */
-	strbuf_adds(out, "printf 'DIR is on %s; it was found on %s\\n' \"$(stat -f -c %T .)\" ");
 	shell_clean(&target, v->c.target);
-	shell_quote(out, strbuf_str(&target));
-	strbuf_adds(out, "\n[ \"$left_out\" = 0 ] || exit 2 # what was left out might be why\n"
-			 "finish\n");
+	shell_addf(out,
+		   "printf 'DIR is on %%s; it was found on %%s\\n' \"$(stat -f -c %%T .)\" %s\n"
+		   "[ \"$left_out\" = 0 ] || exit 2 # what was left out might be why\n"
+		   "finish\n",
+		   strbuf_str(&target));
 }
 
 void export_workload_sh(const struct view *v, struct strbuf *out)

@@ -5,10 +5,10 @@
  * dm-flakey can drop everything after a moment, and that is what the test does at the crash point:
  * states in which writes were reordered need more than it can give, and the test says so.
  *
- * What must be there after the crash is not written down: the test looks at the files itself, from
+ * The test does not contain what must be there after the crash: it looks at the files itself, from
  * the operation on that made the promise until the crash, and what it finds after the crash must be
  * one of the things it saw. Where the problem is none of a path, the test does what run/attempt.c
- * does: it uses the file system, runs fsck, listens to the kernel. What it cannot tell, it does not
+ * does: it uses the file system, runs fsck, listens to the kernel. A test that cannot tell does not
  * pass: it is not run then, in the words of the suite.
  */
 #include "report/report.h"
@@ -57,12 +57,6 @@ static size_t promised_from(const struct stored_problem *p)
 	return at && sscanf(at, "(operation %u)", &n) == 1 ? (size_t)n + 1 : 0;
 }
 
-static void put_path(const char *path, struct strbuf *out)
-{
-	strbuf_addch(out, ' ');
-	shell_quote(out, path);
-}
-
 /* One file with several names must be looked at under all of them at once. */
 static void put_paths(const struct stored_problem *p, struct strbuf *out)
 {
@@ -71,7 +65,7 @@ static void put_paths(const struct stored_problem *p, struct strbuf *out)
 	script_names(p, &names);
 	for (size_t i = 0; i < names.n; i++)
 		if (!shell_has_control(names.v[i]))
-			put_path(names.v[i], out);
+			shell_addf(out, " %s", names.v[i]);
 }
 
 /* Whether what can be seen of a path tells it. */
@@ -142,28 +136,22 @@ static void put_operations(const struct view *v, struct strbuf *out)
 
 	put_remember(v, 0, out);
 	for (size_t i = 0; i < n; i++) {
-		strbuf_adds(out, "# ");
-		op_print(&w->ops.v[i], out);
-		strbuf_addch(out, '\n');
+		shell_comment(&w->ops.v[i], out);
 		shell_op(w, i, SHELL_XFSTESTS, out);
 		put_remember(v, i + 1, out);
 	}
 	if (n < w->ops.n)
 		strbuf_adds(out, "# The crash came before the rest:\n");
-	for (size_t i = n; i < w->ops.n; i++) {
-		strbuf_adds(out, "# ");
-		op_print(&w->ops.v[i], out);
-		strbuf_addch(out, '\n');
-	}
+	for (size_t i = n; i < w->ops.n; i++)
+		shell_comment(&w->ops.v[i], out);
 }
 
 static void put_warning(const struct view *v, struct strbuf *out)
 {
 	if (v->second.has_trace)
-		strbuf_adds(out,
-			    "#\n# dm-flakey cannot cut the power a second time, while the file "
-			    "system recovers, so\n# this test does not show it; crash.img has "
-			    "the state itself.\n");
+		strbuf_adds(out, "#\n# dm-flakey cannot cut the power a second time, while the "
+				 "file system recovers, so\n# this test does not show it; "
+				 "crash.img has the state itself.\n");
 	if (!v->crash.has_state || !(v->crash.state.lost.n + v->crash.state.torn.n))
 		return;
 	strbuf_adds(
@@ -294,9 +282,7 @@ static void put_untold(const struct view *v, struct strbuf *out)
 		if (is_told(v, &v->c.problems.v[i]))
 			continue;
 		strbuf_adds(out, any ? "" : "\n# Of this the test can tell nothing:\n");
-		strbuf_adds(out, "#   ");
-		shell_clean(out, v->c.problems.v[i].words);
-		strbuf_addch(out, '\n');
+		shell_notef(out, "#   %s\n", v->c.problems.v[i].words);
 		any = true;
 	}
 	if (any)
@@ -323,11 +309,8 @@ void export_xfstest(const struct view *v, struct strbuf *test, struct strbuf *go
 	put_requirements(&v->c.workload, test);
 	strbuf_adds(test, "\n_scratch_mkfs >>$seqres.full 2>&1\n"
 			  "_require_metadata_journaling $SCRATCH_DEV\n");
-	if (options) {
-		strbuf_adds(test, "MOUNT_OPTIONS=\"$MOUNT_OPTIONS -o \"");
-		shell_quote(test, options + 1);
-		strbuf_addch(test, '\n');
-	}
+	if (options)
+		shell_addf(test, "MOUNT_OPTIONS=\"$MOUNT_OPTIONS -o \"%s\n", options + 1);
 	strbuf_adds(test, "_init_flakey\n_mount_flakey\n\n");
 	put_operations(v, test);
 	strbuf_adds(golden, "QA output created by NNN\n");

@@ -58,7 +58,7 @@ static void print_under_way(const struct promises *p, struct strbuf *out)
 		op_print(&p->h->w->ops.v[p->done], out);
 }
 
-/* What a command said, for whoever wonders; bytes that are no text are left to the dump itself. */
+/* Keeps what a command said, for the user; bytes that are no text are left to the dump itself. */
 static void keep_said(struct attempt *a, const char *option, const struct user_end *end)
 {
 	strbuf_addf(&a->said, "%s %s", option, strbuf_str(&end->how));
@@ -67,7 +67,7 @@ static void keep_said(struct attempt *a, const char *option, const struct user_e
 	strbuf_adds(&a->said, strbuf_str(&end->err));
 }
 
-/* What is not told by success is a failure: a killed command has not said that all is well. */
+/* Any end but success is a failure: a killed command has not said that all is well. */
 static void add_failure(struct attempt *a, enum finding_kind kind, const char *option,
 			const struct user_end *end)
 {
@@ -101,7 +101,7 @@ static int run_command(struct run *r, const struct promises *p, const char *opti
 	return rc;
 }
 
-/* What the dump prints is the state. */
+/* The state is what the dump prints. */
 static int run_dump(struct run *r, const struct promises *p, struct attempt *a, struct err *err)
 {
 	auto_user_end dump = { 0 };
@@ -118,7 +118,7 @@ static int run_dump(struct run *r, const struct promises *p, struct attempt *a, 
 	return 0;
 }
 
-/* It may read what was dumped, and write to the file system. */
+/* The check may read what was dumped, and write to the file system. */
 static int run_check(struct run *r, const struct promises *p, struct attempt *a, struct err *err)
 {
 	auto_user_end check = { 0 };
@@ -145,7 +145,7 @@ static int take_times(struct run *r, struct attempt *a, struct err *err)
 	return target_times(&r->target, paths, n, a->stamps.v, err);
 }
 
-/* 1 if it cannot be. That is part of recovery: a user who cannot write has not got it back. */
+/* 1 if it cannot be. Writing is part of recovery: a user who cannot write has not got it back. */
 static int make_writable(struct run *r, struct attempt *a, struct err *err)
 {
 	auto_strbuf said = STRBUF_INIT;
@@ -167,7 +167,7 @@ static int mark_walked(struct run *r, struct err *err)
 	return disk_mark(r->target.disk, &walked, err);
 }
 
-/* Is it what was promised? Who dumps it himself compares nothing else. */
+/* Is it what was promised? With a dump, only the dumps are compared. */
 static void judge(struct run *r, const struct promises *p, struct attempt *a)
 {
 	check_recovered(&(struct recovered){ .p = p,
@@ -192,7 +192,7 @@ static int look(struct run *r, const struct promises *p, struct attempt *a, stru
 	if (rc)
 		return rc;
 	rc = make_writable(r, a, err);
-	/* What a check writes is no part of recovery. */
+	/* The writes of a check are no part of recovery. */
 	if (rc >= 0 && target_is_mounted(&r->target))
 		marked = mark_walked(r, err);
 	if (marked)
@@ -222,8 +222,8 @@ static int run_fsck(struct run *r, struct attempt *a, struct err *err)
 }
 
 /*
- * Checks what recovery made of it, before the use changes anything. It is unmounted for that as a
- * user would do it: a checker rightly complains of a log that was cut off.
+ * Checks what recovery made of it, before the use changes anything, and unmounts it for that as a
+ * user would: a checker rightly complains of a log that was cut off.
  */
 static int fsck_recovered(struct run *r, struct attempt *a, struct err *err)
 {
@@ -277,7 +277,7 @@ static int recover(struct run *r, const struct promises *p, struct attempt *a, s
 			&a->findings, FINDING_UNMOUNTABLE, NULL,
 			xasprintf("the file system cannot be mounted: %s", strbuf_str(&a->said)),
 			NULL);
-		return run_fsck(r, a, err); /* it may say why */
+		return run_fsck(r, a, err); /* the checker may say why */
 	}
 	rc = look(r, p, a, err);
 	if (!rc && r->opts.fsck)

@@ -4,7 +4,7 @@
  * and unmounted again.
  *
  * With r->read_only_first it is mounted read-only, so that what is looked at is what recovery made
- * of it; then it is made writable, checked by who wants that, and used. Whether a new file system
+ * of it; then it is made writable, checked if asked for, and used. Whether a new file system
  * can do that is found out once (attempt_read_only_first()). One that cannot be made writable is a
  * finding; one that refuses to be mounted read-only is not, if it can be mounted writable: many
  * write when they recover. But a bug that the kernel itself runs into meanwhile is.
@@ -24,7 +24,7 @@ struct attempt {
 	struct strbuf dump;			  /* and that is it */
 	struct findings findings;
 	struct strbuf said;	  /* by programs that were run */
-	struct strbuf kernel_log; /* what the kernel complained about */
+	struct strbuf kernel_log; /* the complaints of the kernel */
 };
 
 #define ATTEMPT_INIT(tree)                                                                         \

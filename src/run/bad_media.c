@@ -5,12 +5,6 @@
 #include <errno.h>
 #include <inttypes.h>
 
-void bad_media_release(struct bad_media *m)
-{
-	hashset_release(&m->tried);
-	image_release(&m->old);
-}
-
 /* Where the operation began in which, or right after which, the power failed. */
 static uint64_t last_begin(const struct trace *t, uint64_t point)
 {
@@ -20,32 +14,6 @@ static uint64_t last_begin(const struct trace *t, uint64_t point)
 		if (t->events.v[i].kind == EV_OP_BEGIN)
 			at = i;
 	return at;
-}
-
-static void image_before(const struct trace *t, const struct image *base, uint64_t at,
-			 struct image *out)
-{
-	image_snapshot(base, out);
-	for (uint64_t i = 0; i < at; i++)
-		if (t->events.v[i].kind == EV_STORE)
-			image_write(out, t->events.v[i].addr, t->events.v[i].data,
-				    t->events.v[i].len);
-}
-
-/* ---- one state ---- */
-
-/* A copy of what a state is known by, with another image. */
-static void copy_state(const struct crash_state *from, struct crash_state *to)
-{
-	to->point = from->point;
-	to->layer = from->layer;
-	to->k = from->k;
-	strbuf_adds(&to->id, strbuf_str(&from->id));
-	for (size_t i = 0; i < from->survived.n; i++)
-		vec_push(&to->survived, from->survived.v[i]);
-	for (size_t i = 0; i < from->lost.n; i++)
-		vec_push(&to->lost, from->lost.v[i]);
-	image_snapshot(&from->image, &to->image);
 }
 
 static int judge_faults(struct run *r, const struct state_judge *j, const struct crash_state *bad,
@@ -76,16 +44,7 @@ static int judge_faults(struct run *r, const struct state_judge *j, const struct
 int bad_media_put(const struct trace *t, const struct image *base, const char *text,
 		  struct crash_state *state, struct err *err)
 {
-	auto_media_faults faults = { 0 };
-	auto_image old = IMAGE_INIT;
-	int rc = media_parse(text, base->size, &faults, err);
-
-	if (rc)
-		return rc;
-	image_before(t, base, last_begin(t, state->point), &old);
-	media_apply(&faults, &old, &state->image);
-	state->hash = image_hash(&state->image);
-	return 0;
+	return bad_lines_put(t, base, last_begin(t, state->point), text, state, err);
 }
 
 int bad_media_replay(struct run *r, const struct state_judge *j, const char *text,
@@ -101,66 +60,39 @@ int bad_media_replay(struct run *r, const struct state_judge *j, const char *tex
 
 /* ---- all of them ---- */
 
-/* 1 if it was tried, 0 if it makes no other state, or one that was there. */
-static int try_fault(struct run *r, const struct state_judge *j, const struct crash_state *state,
-		     struct media_fault fault, struct bad_media *m, struct err *err)
+static int check_fault(void *ctx, const struct crash_state *state, const struct image *img,
+		       const struct media_faults *one, struct err *err)
 {
-	auto_crash_state bad = CRASH_STATE_INIT;
-	auto_media_faults one = { 0 };
+	struct bad_media *m = ctx;
+	struct crash_state bad = *state;
 
-	vec_push(&one, fault);
-	copy_state(state, &bad);
-	media_apply(&one, &m->old, &bad.image);
-	bad.hash = image_hash(&bad.image);
-	if (hash_eq(bad.hash, state->hash) || !hashset_insert(&m->tried, bad.hash))
-		return 0;
-	int rc = judge_faults(r, j, &bad, &one, err);
-	return rc ? rc : 1;
+	if (m->r->opts.budget && m->states >= m->r->opts.budget)
+		return 1;
+	bad.image = *img;
+	bad.hash = image_hash(img);
+	m->states++;
+	return judge_faults(m->r, m->j, &bad, one, err);
 }
 
-/* Of more lines than may be tried those are taken that lie evenly among them. */
-static int try_lines(struct run *r, const struct state_judge *j, const struct crash_state *state,
-		     const struct media_lines *lines, enum media_kind kind, struct bad_media *m,
-		     struct err *err)
+void bad_media_init(struct bad_media *m, struct run *r, const struct state_judge *j)
 {
-	uint64_t n = min((uint64_t)lines->n, r->opts.media_max);
-	int rc = 0;
-
-	for (uint64_t i = 0; i < n && rc >= 0; i++) {
-		struct media_fault fault = { kind, lines->v[i * lines->n / n] };
-
-		if (r->opts.budget && m->states >= r->opts.budget) {
-			n = i;
-			break;
-		}
-		rc = try_fault(r, j, state, fault, m, err);
-		m->states += rc == 1;
-	}
-	if (n < lines->n) {
-		j->totals->left_out += (double)(lines->n - n);
-		j->totals->budget_hit = true;
-	}
-	return min(rc, 0);
+	*m = (struct bad_media){ .lines = { .trace = &r->trace,
+					    .base = j->base,
+					    .kinds = r->opts.media,
+					    .max = r->opts.media_max,
+					    .check = check_fault,
+					    .ctx = m },
+				 .r = r,
+				 .j = j };
 }
 
-int bad_media_explore(struct run *r, const struct state_judge *j, const struct crash_state *state,
-		      struct bad_media *m, struct err *err)
+int bad_media_explore(struct bad_media *m, const struct crash_state *state, struct err *err)
 {
-	uint64_t from = last_begin(&r->trace, state->point);
-	struct media_lines lines = { 0 };
-	int rc = 0;
+	uint64_t left_out;
+	int rc = bad_lines_explore(&m->lines, state, last_begin(&m->r->trace, state->point),
+				   &left_out, err);
 
-	if (state->layer != CRASH_NONE && state->layer != CRASH_ALL)
-		return 0;
-	if (!m->old.size || m->old_at != from) {
-		image_release(&m->old);
-		image_before(&r->trace, j->base, from, &m->old);
-		m->old_at = from;
-	}
-	media_lines(&r->trace, from, state->point, &lines);
-	for (unsigned k = MEDIA_POISON; k <= MEDIA_STALE && !rc; k++)
-		if (r->opts.media & 1u << k)
-			rc = try_lines(r, j, state, &lines, (enum media_kind)k, m, err);
-	vec_release(&lines);
+	m->j->totals->left_out += (double)left_out;
+	m->j->totals->budget_hit |= left_out > 0;
 	return rc;
 }

@@ -4,10 +4,11 @@
 
 #include "run/bad_media.h"
 #include "run/state_judge.h"
-#include "run/pm_model.h"
-#include "run/recovery_reads.h"
+#include "search/pm_model.h"
+#include "search/recovery_reads.h"
 #include "run/semantics.h"
 #include "check/semantic.h"
+#include "search/second.h"
 
 /* ---- crash points ---- */
 
@@ -39,16 +40,6 @@ static void points_around_flushes(const struct trace *t, struct crash_points *ou
 	}
 }
 
-static void keep_span(struct crash_points *p, uint64_t from, uint64_t to)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < p->n; i++)
-		if (p->v[i] >= from && p->v[i] <= to)
-			p->v[n++] = p->v[i];
-	p->n = n;
-}
-
 /*
  * Every write of recovery, and around what orders them: it is short, and the file system is at its
  * weakest there.
@@ -61,7 +52,7 @@ static void choose_recovery_points(const struct trace *t, struct crash_points *o
 		points_around_flushes(t, out);
 		crash_points_writes(t, out);
 	}
-	keep_span(out, 0, attempt_walked(t));
+	crash_points_keep(out, 0, attempt_walked(t));
 }
 
 /* In persistent memory a prefix is what nothing was lost of; what it ends with are fences and
@@ -111,7 +102,7 @@ static void choose_points(const struct run *r, const struct workload *w, struct 
 	} else {
 		choose_block_points(&r->trace, modes, out);
 	}
-	keep_span(out, from, to);
+	crash_points_keep(out, from, to);
 	if (modes & RUN_LAST && out->n)
 		out->v[0] = out->v[out->n - 1], out->n = 1;
 }
@@ -131,27 +122,32 @@ static unsigned choose_layers(unsigned modes, bool pm)
 	return layers;
 }
 
+/* Of a trace that begins with `base`; without layers. */
+static struct crash_opts which_states(const struct run *r, const struct trace *t,
+				      const struct image *base, const struct crash_points *points,
+				      struct model_pm_opts *model)
+{
+	struct crash_opts opts = { .base = base,
+				   .points = points->v,
+				   .n_points = points->n,
+				   .max_subset = r->max_subset,
+				   .budget = r->opts.budget,
+				   .sample = r->opts.sample,
+				   .seed = r->opts.seed };
+
+	pm_choose_model(&r->opts.pm, t, model, &opts);
+	return opts;
+}
+
 /* ---- what all of them need ---- */
 
 /* Notes where in the trace marks are, once it is whole: there may be a million other events. */
 static void find_marks(struct run *r)
 {
 	vec_clear(&r->marks);
-	for (size_t i = 0; i < r->trace.events.n; i++) {
-		enum event_kind kind = r->trace.events.v[i].kind;
-
-		if (kind == EV_OP_BEGIN || kind == EV_OP_END || kind == EV_PERSIST)
+	for (size_t i = 0; i < r->trace.events.n; i++)
+		if (event_marks(r->trace.events.v[i].kind))
 			vec_push(&r->marks, i);
-	}
-}
-
-uint64_t marks_before(const struct run *r, uint64_t point)
-{
-	uint64_t n = 0;
-
-	while (n < r->marks.n && r->marks.v[n] < point)
-		n++;
-	return n;
 }
 
 size_t operations_done(const struct run *r, uint64_t point, bool *under_way)
@@ -317,25 +313,16 @@ static int explore_recovery(struct run *r, const struct state_judge *j,
 			    struct err *err)
 {
 	struct crash_points points = { 0 };
-	struct crash_opts opts = CRASH_OPTS_INIT;
 	struct model_pm_opts model;
 	auto_crash_state second = CRASH_STATE_INIT;
 	auto_crash e = NULL;
-	/* What is left of the budget is for this first crash and those to come, alike. */
-	uint64_t share = r->opts.budget
-				 ? max(r->budget_left / max(r->firsts_left, (size_t)1), (uint64_t)1)
-				 : 0;
 
 	choose_recovery_points(&r->recovery, &points);
-	opts.base = &state->image;
-	opts.points = points.v;
-	opts.n_points = points.n;
+	struct crash_opts opts = which_states(r, &r->recovery, &state->image, &points, &model);
 	opts.layers = choose_layers(r->opts.modes | RUN_REORDER | RUN_PREFIX, false);
-	pm_choose_model(&r->opts.pm, &r->recovery, &model, &opts);
-	opts.max_subset = r->max_subset;
-	opts.budget = share;
-	opts.sample = r->opts.sample;
-	opts.seed = r->opts.seed;
+	/* The rest of the budget is shared evenly by this first crash and those to come. */
+	if (opts.budget)
+		opts.budget = second_share(r->budget_left, r->firsts_left);
 	int rc = points.n ? crash_new(&r->recovery, &opts, &e, err) : 0;
 	while (!rc && e && !run_stopped(j->report) && crash_next(e, &second))
 		rc = check_second(r, j, state, &second, first, err);
@@ -345,6 +332,15 @@ static int explore_recovery(struct run *r, const struct state_judge *j,
 }
 
 /* ---- one state ---- */
+
+static void learn(struct reads *reads, const struct crash_state *state, const struct trace *record)
+{
+	struct reads_of of = { .point = state->point, .image = state->hash };
+
+	reads_learn(&of, record, 1, false);
+	reads_settle(&of);
+	vec_push(reads, of);
+}
 
 /* Recovers one state and checks it; with a second id, also that of the crash while recovering. */
 static int check_state(struct run *r, const struct state_judge *j, const struct crash_state *state,
@@ -359,7 +355,7 @@ static int check_state(struct run *r, const struct state_judge *j, const struct 
 	if (r->target.disk)
 		disk_want_loads(r->target.disk, false);
 	if (!rc && reads)
-		reads_learn(reads, state, &r->recovery);
+		learn(reads, state, &r->recovery);
 	if (!rc && second)
 		return check_second(r, j, state, second, &a, err);
 	if (rc)
@@ -371,12 +367,12 @@ static int check_state(struct run *r, const struct state_judge *j, const struct 
 		semantics_add(j->semantics, state, &a);
 	else
 		rc = judge_tell(r, j, state, NULL, &a, RUN_NO_OPERATION, NULL, err);
-	/* What is wrong after one crash is not looked at after two, or with worse media. */
+	/* A state that is wrong after one crash is not tried after two, or with worse media. */
 	bool good = a.mounted && !a.findings.n;
 	if (!rc && again && good && !spent(r))
 		rc = explore_recovery(r, j, state, &a, err);
 	if (!rc && good && j->bad_media)
-		rc = bad_media_explore(r, j, state, j->bad_media, err);
+		rc = bad_media_explore(j->bad_media, state, err);
 	return rc;
 }
 
@@ -416,27 +412,20 @@ int explore_states(struct run *r, const struct workload *w, const struct run_rep
 {
 	struct state_judge j = { .w = w, .base = &r->base, .report = report, .totals = totals };
 	struct crash_points points = { 0 };
-	struct crash_opts opts = CRASH_OPTS_INIT;
 	struct model_pm_opts model;
 	auto_crash_state state = CRASH_STATE_INIT;
 	auto_crash e = NULL;
-	auto_bad_media media = { 0 };
+	struct bad_media media;
 	struct reads reads = { 0 };
 
+	bad_media_init(&media, r, &j);
 	j.bad_media = r->opts.media ? &media : NULL;
 	r->budget_left = r->opts.budget;
 	find_marks(r);
 	choose_points(r, w, &points);
 	r->firsts_left = points.n;
-	opts.base = &r->base;
-	opts.points = points.v;
-	opts.n_points = points.n;
+	struct crash_opts opts = which_states(r, &r->trace, &r->base, &points, &model);
 	opts.layers = choose_layers(r->opts.modes, r->target.ops->pm);
-	pm_choose_model(&r->opts.pm, &r->trace, &model, &opts);
-	opts.max_subset = r->max_subset;
-	opts.budget = r->opts.budget;
-	opts.sample = r->opts.sample;
-	opts.seed = r->opts.seed;
 	if (prunes(r)) {
 		opts.vary = reads_vary;
 		opts.vary_ctx = &reads;
@@ -457,6 +446,7 @@ int explore_states(struct run *r, const struct workload *w, const struct run_rep
 	totals->budget_hit |= e && spent(r);
 	count_states(e, totals);
 	reads_release(&reads);
+	bad_lines_release(&media.lines);
 	crash_points_release(&points);
 	return !rc && stopped ? -ECANCELED : rc;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* earlier.c - what an interrupted run had kept; see earlier.h. */
+/* earlier.c - reads the cases that an interrupted run kept; see earlier.h. */
 #include "run/earlier.h"
 
 #include "base/below.h"
 #include "run/store.h"
 
-/* What it says of itself; nothing of one that cannot be read. */
+/* Reads what a case says of itself; nothing of one that cannot be read. */
 static void read_case(const char *run, const char *name, struct earlier_case *e)
 {
 	auto_free char *dir = xasprintf("%s/findings/%s", run, name);

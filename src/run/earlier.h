@@ -21,12 +21,12 @@ struct earlier_case {
 	uint64_t workload, number;
 	char *id; /* its state and media; NULL: it cannot be read, or is no case */
 	struct progress_cluster what; /* for progress_count() */
-	bool again;		      /* it was found again */
+	bool again;		      /* found again */
 };
 
 struct earlier vec_of(struct earlier_case);
 
-/* All of those whose workload is not done. What is not named like a case is not looked at. */
+/* All of those whose workload is not done. Only names of cases are looked at. */
 int earlier_load(const char *run, const struct progress *p, struct earlier *out, struct err *err)
 	must_check;
 void earlier_release(struct earlier *e);

@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "base/below.h"
-#include "base/io.h"
 #include "base/number.h"
+#include "case/given.h"
 #include "run/bad_media.h"
 #include "run/strange.h"
 #include "workload/bounds.h"
@@ -138,10 +138,10 @@ static bool is_set(const char *name)
 	return false;
 }
 
-/* What is there is named so that it is found from any directory. */
+/* The name of an existing file by which it is found from any directory. */
 static char *absolute(const char *path)
 {
-	char *full = streq(path, "-") ? NULL : realpath(path, NULL);
+	char *full = streq(path, "-") ? NULL : below_absolute(path);
 
 	return full ? full : xstrdup(path);
 }
@@ -210,11 +210,6 @@ static const struct record_field fields[] = {
 const struct record_type plan_record = RECORD_TYPE("test-run", fields, struct plan);
 static_assert(ARRAY_SIZE(fields) <= 64, "given has a bit for each");
 
-static const char *option_name(const struct record_field *f)
-{
-	return f->option ? f->option : f->key.name;
-}
-
 void plan_init(struct plan *p)
 {
 	*p = (struct plan){ 0 };
@@ -230,19 +225,10 @@ void plan_release(struct plan *p)
 
 int plan_set(struct plan *p, const char *option, const char *value, struct err *err)
 {
-	size_t i = 0;
-
-	while (i < ARRAY_SIZE(fields) && !streq(option_name(&fields[i]), option))
-		i++;
-	assert(i < ARRAY_SIZE(fields));
-	if (strchr(value, '\n'))
-		return err_set(err, -EINVAL, "--%s has a line end in it, which cannot be kept",
-			       option);
-	p->given |= 1ULL << i;
-	return record_set(&fields[i], p, value, err);
+	return given_set(&plan_record, p, &p->given, option, value, err);
 }
 
-static char *now(void)
+char *plan_now(void)
 {
 	char text[40] = "unknown";
 	time_t seconds = time(NULL);
@@ -262,7 +248,7 @@ static bool was_given(const struct plan *p, const char *key)
 	return p->given >> i & 1;
 }
 
-/* What is meant for persistent memory, and what it cannot have. */
+/* Completes the options for persistent memory; refuses those that the target cannot have. */
 static int complete_pm(struct plan *p, const struct target_ops *target, struct err *err)
 {
 	if (p->model && model_find(p->model)->pm != target->pm)
@@ -360,7 +346,7 @@ int plan_complete(struct plan *p, struct err *err)
 	}
 	plan_look_at_files(p);
 	if (!p->started)
-		p->started = now();
+		p->started = plan_now();
 	return 0;
 }
 
@@ -374,7 +360,7 @@ bool plan_from_stdin(const struct plan *p)
 
 void plan_run_opts(const struct plan *p, struct run_opts *out)
 {
-	struct err ignored = ERR_INIT; /* it was looked at when the plan was completed */
+	struct err ignored = ERR_INIT; /* checked when the plan was completed */
 	unsigned media = 0;
 
 	if (p->media && media_parse_kinds(p->media, &media, &ignored))
@@ -411,32 +397,9 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 
 /* ---- as text ---- */
 
-bool plan_value(const struct plan *p, size_t i, const char **key, struct strbuf *value)
-{
-	if (i >= ARRAY_SIZE(fields))
-		return false;
-	*key = fields[i].key.name;
-	record_put(&fields[i], p, value);
-	return true;
-}
-
 int plan_agrees(const struct plan *saved, const struct plan *given, struct err *err)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-		auto_strbuf was = STRBUF_INIT, is = STRBUF_INIT;
-
-		if (!(given->given & 1ULL << i))
-			continue;
-		record_put(&fields[i], saved, &was);
-		record_put(&fields[i], given, &is);
-		if (!streq(strbuf_str(&was), strbuf_str(&is)))
-			return err_set(err, -EINVAL,
-				       "the run began with --%s %s and cannot go on with %s: leave "
-				       "the option out, or begin a new run",
-				       option_name(&fields[i]), was.len ? was.buf : "left out",
-				       is.len ? is.buf : "its default");
-	}
-	return 0;
+	return given_agree(&plan_record, saved, given, given->given, err);
 }
 
 void plan_print(const struct plan *p, struct strbuf *out)
@@ -464,43 +427,25 @@ int plan_parse(const char *text, size_t len, const char *source, struct plan *ou
 	return err_context(err, "%s", source);
 }
 
-/* The mark of RUN/run, which is going to hold `text`, or holds it. */
-static int mark_run(const char *run, const struct strbuf *text, bool verify, struct err *err)
-{
-	const struct trust_file files[] = { { CASE_RUN, text ? text->buf : NULL,
-					      text ? text->len : 0 },
-					    { .name = "suppressions" } };
-	const struct trust_set set = { .kind = "run", .files = files, .n = ARRAY_SIZE(files) };
-
-	return verify ? trust_verify(run, &set, err) : trust_mark(run, &set, err);
-}
+static const char *const marked[] = { "suppressions", NULL };
+static const struct case_plan kept = { &plan_record, { "run", marked } };
 
 int plan_save(const struct plan *p, const char *run, struct err *err)
 {
-	auto_strbuf text = STRBUF_INIT;
-
-	plan_print(p, &text);
-	/* The mark comes first: where RUN/run is, its owner can go on. */
-	int rc = mark_run(run, &text, false, err);
-	return rc ? rc : io_write_file(run, CASE_RUN, text.buf, text.len, 0, err);
+	return case_plan_save(&kept, run, p, err);
 }
 
 int plan_sync(const char *run, struct err *err)
 {
-	static const char *const names[] = { TRUST_MARK, CASE_RUN, "suppressions", NULL };
-
-	return io_sync_run(run, names, err);
+	return case_plan_sync(&kept, run, err);
 }
 
 int plan_load(const char *run, struct plan *out, struct err *err)
 {
 	auto_free char *path = xasprintf("%s/" CASE_RUN, run);
 	auto_strbuf text = STRBUF_INIT;
+	int rc = case_plan_read(run, &text, err);
 
-	if (!below_exists(run, CASE_RUN))
-		return err_set(err, -ENOENT, "%s is not the directory of a run: it has no file run",
-			       run);
-	int rc = io_slurp_file(run, CASE_RUN, RECORD_MAX, &text, err);
 	return rc ? rc : plan_parse(strbuf_str(&text), text.len, path, out, err);
 }
 
@@ -509,7 +454,7 @@ int plan_trust(struct plan *p, const char *run, bool trust, struct err *err)
 	auto_strbuf would = STRBUF_INIT;
 	struct err why = ERR_INIT;
 
-	p->ours = trust || !mark_run(run, NULL, true, &why);
+	p->ours = trust || !case_plan_verify(&kept, run, &why);
 	if (p->ours)
 		return 0;
 	strange_target(p->target, false, &would);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * plan.h - what a run tests: everything that must be the same when an interrupted run goes on.
+ * plan.h - says what a run tests: all that must be the same when an interrupted run goes on.
  *
  * RUN/run is its record (case/record.h), "test-run". A key is the name of the option of
  * outage-test(1) that sets it, but for guest-kernel and guest-modules, which --kernel and --modules
@@ -49,21 +49,18 @@ int plan_set(struct plan *p, const char *option, const char *value, struct err *
 int plan_complete(struct plan *p, struct err *err) must_check;
 /* Notes what the guest's files hold: they may become others while the run goes on. */
 void plan_look_at_files(struct plan *p);
-/* What was given must be what the saved one says, if it was given. */
+/* An option that was given must be the same as in the saved plan. */
 int plan_agrees(const struct plan *saved, const struct plan *given, struct err *err) must_check;
 bool plan_from_stdin(const struct plan *p);
 /* Borrows from the plan. */
 void plan_run_opts(const struct plan *p, struct run_opts *out);
-
-/* Key by key, for reports: false after the last. `value` is empty if the key is at its default. */
-bool plan_value(const struct plan *p, size_t i, const char **key, struct strbuf *value);
 
 void plan_print(const struct plan *p, struct strbuf *out);
 int plan_parse(const char *text, size_t len, const char *source, struct plan *out, struct err *err)
 	must_check;
 /* With the mark of this user. */
 int plan_save(const struct plan *p, const char *run, struct err *err) must_check;
-/* What plan_save() wrote, and the run's name, are on disk when this returns. */
+/* Writes to disk what plan_save() wrote, and the run's name. */
 int plan_sync(const char *run, struct err *err) must_check;
 /* -ENOENT if the run has none. */
 int plan_load(const char *run, struct plan *out, struct err *err) must_check;
@@ -73,6 +70,8 @@ int plan_load(const char *run, struct plan *out, struct err *err) must_check;
  */
 int plan_trust(struct plan *p, const char *run, bool trust, struct err *err) must_check;
 
+/* The day and the time, as in "started"; to be freed. */
+char *plan_now(void);
 /* "persist,reorder", here and in cases. */
 void plan_print_modes(uint64_t modes, struct strbuf *out);
 int plan_parse_modes(const char *text, uint64_t *out, struct err *err) must_check;

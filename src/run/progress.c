@@ -16,7 +16,7 @@
 #include "run/plan.h"
 
 enum { SYNC_MS = 5000, LOCK_TRIES = 100, LINE_LIMIT = 4096, CLUSTERS_LIMIT = 1 << 16 };
-static const char header[] = "outage-progress 1\n";
+static const char header[] = "outage-progress 2\n";
 
 /* ---- what is done ---- */
 
@@ -93,6 +93,7 @@ void progress_add_totals(struct run_totals *to, const struct run_totals *t)
 	to->verified += t->verified;
 	to->repeated += t->repeated;
 	to->refused += t->refused;
+	to->performed += t->performed;
 	to->altered += t->altered;
 	to->pruned += t->pruned;
 	to->left_out += t->left_out;
@@ -125,12 +126,13 @@ static void print_record(const struct progress_record *r, struct strbuf *out)
 		strbuf_add_flat(out, c->words);
 		strbuf_addch(out, '\n');
 	}
-	strbuf_addf(out, "done %llu %llu %llu %llu %llu %llu %llu %llu %llu %.17g %.17g %u ",
+	strbuf_addf(out, "done %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %.17g %.17g %u ",
 		    (unsigned long long)r->number, (unsigned long long)t->crash_states,
 		    (unsigned long long)t->unique_states, (unsigned long long)t->findings,
 		    (unsigned long long)r->suppressed, (unsigned long long)t->verified,
 		    (unsigned long long)t->repeated, (unsigned long long)t->refused,
-		    (unsigned long long)t->altered, t->pruned, t->left_out, t->budget_hit);
+		    (unsigned long long)t->performed, (unsigned long long)t->altered, t->pruned,
+		    t->left_out, t->budget_hit);
 	strbuf_addf(out, "%016llx\n", (unsigned long long)hash64(out->buf, out->len));
 }
 
@@ -214,8 +216,8 @@ static bool parse_done(char *rest, struct progress_record *r)
 	    !take_number(&rest, &t->unique_states) || !take_number(&rest, &t->findings) ||
 	    !take_number(&rest, &r->suppressed) || !take_number(&rest, &t->verified) ||
 	    !take_number(&rest, &t->repeated) || !take_number(&rest, &t->refused) ||
-	    !take_number(&rest, &t->altered) || !take_amount(&rest, &t->pruned) ||
-	    !take_amount(&rest, &t->left_out))
+	    !take_number(&rest, &t->performed) || !take_number(&rest, &t->altered) ||
+	    !take_amount(&rest, &t->pruned) || !take_amount(&rest, &t->left_out))
 		return false;
 	t->budget_hit = take_number(&rest, &hit) && hit == 1;
 	return rest && !strchr(rest, ' ');
@@ -276,7 +278,7 @@ static int read_all(FILE *in, const char *path, struct progress *p, off_t *end, 
 	if (fread(head, 1, sizeof(header) - 1, in) != sizeof(header) - 1)
 		return 0; /* killed before anything was written */
 	if (!streq(head, header))
-		return err_set(err, -EINVAL, "%s does not begin with 'outage-progress 1'", path);
+		return err_set(err, -EINVAL, "%s does not begin with 'outage-progress 2'", path);
 	*end = sizeof(header) - 1;
 	while (!rc && read_record(in, &text, &r)) {
 		if (r.number >= p->total)
@@ -336,8 +338,8 @@ static int take_lock(int fd, const char *run, struct err *err)
 }
 
 /*
- * A new file that begins with `start`, locked before it can be seen. It takes the place of the old
- * one, of which there may be another name.
+ * A new file that begins with `start`, locked before it can be seen. The new file takes the place
+ * of the old one, which may have another name.
  */
 static int begin_file(const char *run, const struct strbuf *start, struct progress *p,
 		      struct err *err)
@@ -386,7 +388,7 @@ static bool is_same(int fd, const char *run)
 	       a.st_dev == b.st_dev;
 }
 
-/* The file as it is when nobody is at work on it, locked; -1 if there is none. */
+/* Opens the file when no process is at work on it, locked; -1 if there is none. */
 static int open_locked(const char *run, int *out, struct err *err)
 {
 	for (*out = -1; below_exists(run, "progress");) {
@@ -395,7 +397,7 @@ static int open_locked(const char *run, int *out, struct err *err)
 
 		if (rc)
 			return rc;
-		/* Whoever had the lock may have put another file in its place. */
+		/* The process that had the lock may have put another file in its place. */
 		if (is_same(fd, run)) {
 			*out = steal_fd(&fd);
 			return 0;

@@ -2,20 +2,20 @@
 /*
  * progress.h - which workloads of a run are done, and what they found. RUN/progress.
  *
- * Text, appended to; who goes on with a run begins a new file with what is whole of the old one.
- *The first line is "outage-progress 1"; then comes a record for each workload that was done, which
- *the parent of the workers writes at once:
+ * Text, appended to; a run that goes on begins a new file with what is whole of the old one.
+ * The first line is "outage-progress 2"; then comes a record for each workload that was done, which
+ * the parent of the workers writes at once:
  *
  *	found COUNT KEPT KINDS CLUSTER<tab>WORDS      for each cluster the workload fell into
- *	done NUMBER STATES UNIQUE FINDINGS SUPPRESSED VERIFIED REPEATED REFUSED ALTERED PRUNED
- *	     LEFT_OUT BUDGET_HIT CHECK                all on one line
+ *	done NUMBER STATES UNIQUE FINDINGS SUPPRESSED VERIFIED REPEATED REFUSED PERFORMED
+ *	     ALTERED PRUNED LEFT_OUT BUDGET_HIT CHECK     all on one line
  *
  * KINDS has a bit for each kind of problem seen, in hexadecimal; WORDS tell the first. CHECK is
  * the hash of the record up to there, so that one that was cut is known.
  *
  * P1: a workload is in no more than one record.
- * P2: what comes after the first record that is not whole does not count; who goes on with the run
- *     leaves it out. So a killed run loses no more than the workloads under way.
+ * P2: a record behind the first that is not whole does not count; a run that goes on leaves it
+ *     out. So a killed run loses no more than the workloads under way.
  * P3: one process at a time appends; it holds a lock, which its workers inherit.
  * P4: a record that counts findings is written when they are on disk, and is itself on disk when
  *     progress_add() returns. Others are at most SYNC_MS old before they are, since without them a
@@ -44,7 +44,7 @@ struct progress_span {
 
 struct progress {
 	int fd;		    /* -1: only read */
-	const char *run;    /* whose plan and name may not be on disk; NULL: they are */
+	const char *run;    /* its plan and name may not be on disk; NULL: they are */
 	bool unsynced;	    /* neither may be what was added */
 	uint64_t synced_ns; /* when all of it was */
 	uint64_t total;	    /* workloads of the run */

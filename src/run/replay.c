@@ -77,24 +77,18 @@ static int second_state(const struct stored_case *c, const struct crash_state *f
 			const char *id, struct crash_state *out, struct err *err)
 {
 	auto_trace recovery;
-	struct crash_opts opts = CRASH_OPTS_INIT;
 	struct pm_choice pm = stored_case_pm(c);
-	struct model_pm_opts model;
 
 	trace_init(&recovery);
 	int rc = replay_recovery(c, &recovery, err);
-	opts.base = &first->image;
-	pm_choose_model(&pm, &recovery, &model, &opts);
-	return rc ? rc : crash_replay(&recovery, &opts, id, out, err);
+	return rc ? rc : pm_choice_replay(&pm, &recovery, &first->image, id, out, err);
 }
 
 int replay_state(const struct stored_case *c, struct crash_state *out, struct err *err)
 {
 	auto_trace trace;
 	auto_image base = IMAGE_INIT;
-	struct crash_opts opts = CRASH_OPTS_INIT;
 	struct pm_choice pm = stored_case_pm(c);
-	struct model_pm_opts model;
 
 	trace_init(&trace);
 	if (stored_case_live(c))
@@ -105,18 +99,16 @@ int replay_state(const struct stored_case *c, struct crash_state *out, struct er
 	int rc = replay_trace(c, &trace, err);
 	if (!rc)
 		rc = stored_case_base(c, &base, err);
-	opts.base = &base;
-	pm_choose_model(&pm, &trace, &model, &opts);
 	const char *second;
 	auto_free char *id = stored_case_state(c, &second);
 	if (!second) {
 		if (!rc)
-			rc = crash_replay(&trace, &opts, id, out, err);
+			rc = pm_choice_replay(&pm, &trace, &base, id, out, err);
 		return rc || !c->media ? rc : bad_media_put(&trace, &base, c->media, out, err);
 	}
 	auto_crash_state first = CRASH_STATE_INIT;
 	if (!rc)
-		rc = crash_replay(&trace, &opts, id, &first, err);
+		rc = pm_choice_replay(&pm, &trace, &base, id, &first, err);
 	return rc ? rc : second_state(c, &first, second, out, err);
 }
 

@@ -2,8 +2,8 @@
 /*
  * replay.h - a stored case, seen again: rebuilt from its trace, or by running its workload.
  *
- * A case shows again if a problem of the kind of its first one does. What exactly is wrong may
- * differ: another run writes in another order.
+ * A case shows again if a problem of the kind of its first one does. The details may differ:
+ * another run writes in another order.
  */
 #ifndef RUN_REPLAY_H
 #define RUN_REPLAY_H

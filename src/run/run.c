@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "record/disk_bpf.h"
-#include "record/patch.h"
+#include "core/patch.h"
 #include "run/attempt.h"
 #include "run/run_impl.h"
 
@@ -257,8 +257,12 @@ static int run_on_target(struct run *r, const struct workload *w, const struct r
 	if (r->opts.lose_flush)
 		totals->altered += r->target.ops->pm ? lose_pm_flush(&r->trace, r->opts.lose_flush)
 						     : lose_flush(&r->trace, r->opts.lose_flush);
-	for (size_t i = 0; i < r->history.results.n; i++)
-		totals->refused += r->history.results.v[i] < 0;
+	for (size_t i = 0; i < r->history.results.n; i++) {
+		bool refused = r->history.results.v[i] < 0;
+
+		totals->refused += refused;
+		totals->performed += !refused && !op_persists(&w->ops.v[i]);
+	}
 	r->runs++;
 	totals->workloads++;
 	if (target_kernel_log(&r->target, &log))
@@ -283,7 +287,7 @@ static int run_on_target(struct run *r, const struct workload *w, const struct r
 						       .said = "" },
 				   err);
 	}
-	/* Of a run that has no end, nobody could say what was promised. */
+	/* The promises of a run that has no end are unknown. */
 	return rc < 0 || died ? min(rc, 0) : explore_states(r, w, report, totals, err);
 }
 
@@ -293,7 +297,7 @@ int run_workload(struct run *r, const struct workload *w, const struct run_repor
 	int rc = r->target.disk ? run_on_target(r, w, report, totals, err)
 				: err_set(err, -ENODEV, "the disk is gone");
 
-	/* What is still mounted, or has no disk, is good for nothing more. */
+	/* A target that is still mounted, or has no disk, is good for nothing more. */
 	return rc < 0 && (r->target.mounted || !r->target.disk) ? -ENODEV : rc;
 }
 
@@ -341,8 +345,6 @@ static int rebuild_states(const struct pm_choice *pm, const struct trace *t,
 			  const struct trace *recovery, const struct image *base, const char *id,
 			  struct crash_state *state, struct crash_state *second, struct err *err)
 {
-	struct crash_opts opts = CRASH_OPTS_INIT;
-	struct model_pm_opts model;
 	const char *slash = strchr(id, '/');
 	auto_free char *first = slash ? xmemdupz(id, (size_t)(slash - id)) : xstrdup(id);
 
@@ -350,14 +352,10 @@ static int rebuild_states(const struct pm_choice *pm, const struct trace *t,
 		return err_set(err, -EINVAL, "the state %.60s %s", id,
 			       slash ? "is of a crash during recovery, of which there is no record"
 				     : "has no second crash");
-	opts.base = base;
-	pm_choose_model(pm, t, &model, &opts);
-	int rc = crash_replay(t, &opts, first, state, err);
+	int rc = pm_choice_replay(pm, t, base, first, state, err);
 	if (rc || !slash)
 		return rc;
-	opts.base = &state->image;
-	pm_choose_model(pm, recovery, &model, &opts);
-	return crash_replay(recovery, &opts, slash + 1, second, err);
+	return pm_choice_replay(pm, recovery, &state->image, slash + 1, second, err);
 }
 
 int run_replay(struct run *r, const struct workload *w, const struct trace *t,

@@ -11,7 +11,7 @@
 
 #include "check/check.h"
 #include "core/crash.h"
-#include "run/pm_model.h"
+#include "search/pm_model.h"
 #include "target/target.h"
 
 enum run_mode {
@@ -45,12 +45,12 @@ struct run_opts {
 	const char *fault;   /* to replay: the faults of the state, or NULL */
 	bool fsck;	     /* on every state, not only on those that cannot be mounted */
 	/*
-	 * Commands that look at every recovered state (user_command.h); NULL: none. What the dump
-	 * prints is the state, and what the check does not pass is wrong.
+	 * Commands that look at every recovered state (user_command.h); NULL: none. The state is
+	 * what the dump prints; a state that the check does not pass is wrong.
 	 */
 	const char *dump, *check;
 	bool paranoid; /* compare device and record after every run */
-	bool ours;     /* what is found gets this user's mark: all of this is his own word */
+	bool ours;     /* findings get this user's mark: all of this is his own word */
 };
 
 struct run_totals {
@@ -61,6 +61,7 @@ struct run_totals {
 	uint64_t verified;	/* runs whose record was compared with the device */
 	uint64_t repeated;	/* runs that were done again, as their record was not whole */
 	uint64_t refused;	/* operations that failed, on the target as on the reference */
+	uint64_t performed;	/* operations that were not, but for those that only persist */
 	uint64_t altered;	/* runs whose record lost a flush, as --lose-flush asked */
 	double pruned;		/* states that cannot differ from others in what is read */
 	double left_out;	/* states that a budget cut */
@@ -90,7 +91,7 @@ struct run_case {
 	const char *mounted;	 /* how the state was; see store.h. NULL: writable at once */
 	const struct tree *seen; /* NULL if nothing could be mounted */
 	const struct findings *findings;
-	size_t operation;	/* that is blamed; RUN_NO_OPERATION: all of them together */
+	size_t operation;	/* the blamed one; RUN_NO_OPERATION: all of them together */
 	const char *diagnosis;	/* whether a flush or fence would mend it, which store; or NULL */
 	struct run *places;	/* to be asked for names of where stores were made; NULL: none */
 	const char *kernel_log; /* "" if it said nothing */
@@ -100,7 +101,7 @@ struct run_case {
 struct run_reporter {
 	int (*found)(void *ctx, const struct run_case *c, struct err *err);
 	void *ctx;
-	/* What is done next, for whoever wonders why it takes so long. NULL: nobody does. */
+	/* Told what is done next, to explain a long wait; may be NULL. */
 	void (*phase)(void *ctx, const char *what, const char *on);
 	/*
 	 * Whether no further state is to be tried: what has been found by then is told, and the

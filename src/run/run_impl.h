@@ -6,7 +6,7 @@
 #include "run/run.h"
 #include "stack/kallsyms.h"
 
-/* The functions of the kernel of one machine; none, if nobody could tell. */
+/* The functions of the kernel of one machine; none, if they are unknown. */
 struct machine_names {
 	uint64_t machine; /* as in trace.machine */
 	struct kallsyms names;
@@ -18,7 +18,7 @@ struct run {
 	struct run_opts opts;
 	struct guarantee guarantee; /* as it holds for this target */
 	struct target target;
-	struct vec_of(struct machine_names) names; /* of machines that somebody wanted */
+	struct vec_of(struct machine_names) names; /* of machines asked for */
 	const struct places *kept_places; /* names for a trace from a file; NULL: there are none */
 	struct image base;		  /* a new file system that has been mounted once */
 	struct trace trace;
@@ -29,7 +29,7 @@ struct run {
 	bool with_times;      /* times are part of a state: the target has a clock that is set */
 	struct check_times_list times;
 	struct tree seen, seen_again, left; /* the last: by a check, which may write */
-	struct trace recovery; /* what recovery sent to the disk, the last time it was recorded */
+	struct trace recovery; /* requests of recovery to the disk, recorded the last time */
 	uint32_t max_subset;
 	size_t firsts_left;   /* crash points of it whose first states are still to come */
 	uint64_t budget_left; /* states that the workload at hand may still have */
@@ -66,7 +66,7 @@ void recorded_times(struct run *r, const struct event *ev, struct strbuf *text);
 void operations_span(const struct trace *t, uint64_t *from, uint64_t *to);
 /* Forgets the n-th flush or fence of persistent memory; false if there is none. */
 bool lose_pm_flush(struct trace *t, uint64_t n);
-/* Tries the crash states of the trace; -ECANCELED if somebody asked to stop before the last. */
+/* Tries the crash states of the trace; -ECANCELED if asked to stop before the last. */
 int explore_states(struct run *r, const struct workload *w, const struct run_reporter *report,
 		   struct run_totals *totals, struct err *err) must_check;
 /* Recovers one state, or one of a second crash while recovering from it, and checks it. */

@@ -28,7 +28,7 @@ static const struct kallsyms *names_of(struct run *r, uint64_t machine)
 	return &vec_last(&r->names).names;
 }
 
-/* "pmem_do_write+0xa2 [nd_pmem]"; false if nobody knows. Programs have no names here. */
+/* "pmem_do_write+0xa2 [nd_pmem]"; false if it is unknown. Programs have no names here. */
 static bool add_name(struct run *r, const struct trace *t, uint64_t addr, struct strbuf *out)
 {
 	const char *name, *module, *kept = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * run_places.h - where in a guest's kernel something was done, with names. Modules are elsewhere in
- *each machine that boots, and so may be the kernel itself, so the names are those of the machine
- *that made the trace. It can be asked for them as long as it runs; a case keeps those that its
- *traces need, in a file "places", a line each:
+ * each machine that boots, and so may be the kernel itself, so the names are those of the machine
+ * that made the trace. The machine gives them as long as it runs; a case keeps those that its
+ * traces need, in a file "places", a line each:
  *
  *	0xffffffff819c1175 __memcpy_flushcache+0x85
  *	0xffffffffc02837d2 pmem_do_write+0xa2 [nd_pmem]
@@ -16,7 +16,7 @@
 /* Of a place in the trace: "0xffffffff819c1175 (__memcpy_flushcache+0x85)", or the address alone.
  */
 void place_words(struct run *r, const struct trace *t, uint64_t addr, struct strbuf *out);
-/* Those of all stores of the traces, and of who called, that have names; `more` may be NULL. */
+/* Prints the named places of all stores of the traces, and of their callers; `more` may be NULL. */
 void places_print(struct run *r, const struct trace *t, const struct trace *more,
 		  struct strbuf *out);
 

@@ -76,8 +76,8 @@ static bool counts_blocks(const struct op *op)
 
 /*
  * The most blocks that the workload asked for: for the file as large as it is, and what was
- * reserved behind its end. A file system may have reserved more, as xfs does for files that grow;
- * nobody promised to keep that.
+ * reserved behind its end. A file system may have reserved more, as xfs does for files that grow:
+ * that is not promised.
  */
 static uint64_t blocks_asked(const struct workload *w, size_t last, uint64_t size)
 {
@@ -120,8 +120,8 @@ void recorded_blocks(struct run *r, const struct workload *w, const struct event
 }
 
 /*
- * What a command left, as the live target shows it: the reference takes it over. It is written into
- * the trace in pieces, as the texts "tree+..." and, for the last one, "tree.".
+ * The tree that a command left, as the live target shows it, for the reference to take over: it is
+ * written into the trace in pieces, as the texts "tree+..." and, for the last one, "tree.".
  */
 #define TREE_MARK "tree"
 enum { TREE_PIECE = 3072, TREE_TEXT_MAX = 1 << 20 };
@@ -176,8 +176,8 @@ int recorded_tree(struct run *r, const struct workload *w, const struct event *e
 
 /*
  * The times that files have after an operation, where the clock is set; a line for each inode: its
- * number in the reference, then seconds and nanoseconds of mtime and of ctime. They are in the
- * trace as "times+..." and "times.".
+ * number in the reference, then seconds and nanoseconds of mtime and of ctime. The trace has
+ * them as "times+..." and "times.".
  */
 #define TIMES_MARK "times"
 
@@ -313,7 +313,7 @@ int record_workload(struct run *r, const struct workload *w, struct findings *li
 			     strbuf_str(&said));
 	if (!rc)
 		rc = run_mounted(r, w, live, err);
-	/* Whatever happened, the disk must be free again. */
+	/* The disk must be free again, whatever happened. */
 	run_phase(r, "unmounting after the workload", "");
 	if (target_is_mounted(t)) {
 		int unmounted = target_umount(t, false, &later);

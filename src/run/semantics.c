@@ -14,15 +14,14 @@
 
 #include "base/log.h"
 #include "check/semantic.h"
-#include "core/u64map.h"
-#include "record/patch.h"
 #include "run/run_places.h"
-#include "run/pm_model.h"
+#include "search/pm_model.h"
+#include "search/prefixes.h"
 #include "run/replay.h"
 
 enum { STORES_SHOWN = 8, FRAMES_SHOWN = 16 };
 
-/* What was said of a state that is wrong, the first time it was seen. */
+/* The findings of a state that is wrong, made the first time it was seen. */
 struct said {
 	size_t op;
 	struct semantic_seen seen;
@@ -34,8 +33,7 @@ struct semantics {
 	struct run *r;
 	const struct state_judge *j;
 	struct semantic_table table;
-	/* Images where nothing was lost, with the marks before them, and the first such point. */
-	struct u64map complete;
+	struct prefixes complete;
 	struct vec_of(struct said) said;
 };
 
@@ -67,46 +65,6 @@ static unsigned promises_of(struct run *r, const struct workload *w, size_t i)
 	return SEMANTIC_SYNCHRONOUS | SEMANTIC_ATOMIC;
 }
 
-/* ---- which states lost nothing ---- */
-
-static uint64_t with_marks(const struct run *r, uint64_t point, struct hash128 image)
-{
-	struct hash128 both[2] = { image, { marks_before(r, point), 0 } };
-
-	return hash_bytes(both, sizeof(both)).lo;
-}
-
-/*
- * What the memory held at each point. Of equal images only the first is tried, and it may have lost
- * stores that made no difference.
- */
-static void find_complete(struct semantics *s, const struct crash_points *points)
-{
-	const struct trace *t = &s->r->trace;
-	auto_image img = IMAGE_INIT;
-	struct patch patch;
-	uint64_t at = 0;
-
-	image_snapshot(s->j->base, &img);
-	patch_init(&patch, &img);
-	for (size_t i = 0; i < points->n; i++) {
-		for (; at < points->v[i]; at++)
-			if (t->events.v[at].kind == EV_STORE)
-				patch_write(&patch, t->events.v[at].addr, t->events.v[at].data,
-					    t->events.v[at].len);
-		patch_finish(&patch);
-		uint64_t key = with_marks(s->r, points->v[i], image_hash(&img));
-		if (u64map_get(&s->complete, key) == U64MAP_NONE)
-			u64map_add(&s->complete, key, (uint32_t)points->v[i]);
-	}
-}
-
-/* A point where the memory held the same, and nothing was lost; U64MAP_NONE: there is none. */
-static uint32_t complete_point(const struct semantics *s, const struct crash_state *state)
-{
-	return u64map_get(&s->complete, with_marks(s->r, state->point, state->hash));
-}
-
 /* ---- filling the table ---- */
 
 struct semantics *semantics_new(struct run *r, const struct state_judge *j,
@@ -123,7 +81,7 @@ struct semantics *semantics_new(struct run *r, const struct state_judge *j,
 		op_print(&j->w->ops.v[i], &text);
 		semantic_op(&s->table, strbuf_str(&text), promises_of(r, j->w, i));
 	}
-	find_complete(s, points);
+	prefixes_find(&r->trace, j->base, points, &s->complete);
 	return s;
 }
 
@@ -137,11 +95,11 @@ void semantics_free(struct semantics *s)
 	}
 	vec_release(&s->said);
 	semantic_release(&s->table);
-	u64map_release(&s->complete);
+	prefixes_release(&s->complete);
 	free(s);
 }
 
-/* Whose state a point is, and where in it; false: no operation had begun. */
+/* Finds the operation that a point belongs to, and where in it; false: none had begun. */
 static bool find_place(const struct semantics *s, uint64_t point, size_t *op,
 		       enum semantic_where *where)
 {
@@ -218,7 +176,7 @@ static void remember(struct semantics *s, size_t op, const struct semantic_seen 
 void semantics_add(struct semantics *s, const struct crash_state *state, const struct attempt *a)
 {
 	struct semantic_seen seen = what_was_seen(s->r, a);
-	bool complete = !state->torn.n && complete_point(s, state) != U64MAP_NONE;
+	bool complete = prefixes_like(&s->complete, state) != U64MAP_NONE;
 	struct semantic_origin origin = { .point = state->point,
 					  .id = strbuf_str(&state->id),
 					  .survived = state->survived.v,
@@ -325,7 +283,7 @@ static void explain(const struct semantics *s, const struct semantic_violation *
 
 /* ---- telling ---- */
 
-/* What the state before or after an operation was printed as; NULL: that is not known. */
+/* The dump of the state before or after an operation; NULL: that is not known. */
 static const char *dumped_at(const struct semantics *s, size_t op, bool after)
 {
 	const struct semantic_op *o = &s->table.ops.v[op];
@@ -400,7 +358,7 @@ static void add_unsettled(struct semantics *s, const struct semantic_violation *
 			       s->r->guarantee.name));
 }
 
-/* What was said of it the first time, and is not said again. */
+/* Adds the findings of the first time, unless they are made again. */
 static void add_said(const struct said *x, struct attempt *a)
 {
 	if (!x || replay_has_kind(&a->findings, x->findings.v[0].kind))
@@ -414,12 +372,7 @@ static void add_said(const struct said *x, struct attempt *a)
 
 static int rebuild(struct semantics *s, const char *id, struct crash_state *out, struct err *err)
 {
-	struct crash_opts opts = CRASH_OPTS_INIT;
-	struct model_pm_opts model;
-
-	opts.base = s->j->base;
-	pm_choose_model(&s->r->opts.pm, &s->r->trace, &model, &opts);
-	return crash_replay(&s->r->trace, &opts, id, out, err);
+	return pm_choice_replay(&s->r->opts.pm, &s->r->trace, s->j->base, id, out, err);
 }
 
 /*
@@ -435,7 +388,7 @@ static int rebuild_plain(struct semantics *s, const struct semantic_violation *v
 
 	if (rc || !out->lost.n || !semantic_is_complete(v->origin))
 		return rc;
-	auto_free char *all = xasprintf("1.%" PRIu32, complete_point(s, out));
+	auto_free char *all = xasprintf("1.%" PRIu32, prefixes_like(&s->complete, out));
 	if (rebuild(s, all, &whole, &ignored) == 0 && hash_eq(whole.hash, out->hash)) {
 		struct crash_state old = *out;
 
@@ -447,8 +400,8 @@ static int rebuild_plain(struct semantics *s, const struct semantic_violation *v
 
 /*
  * The operation that gives a finding its name: where each of them promises something, the one that
- * did not keep it. What only prepares the next one is not under test: then it is what was done
- * before that, if anything was.
+ * did not keep it. An operation that only prepares the next one is not under test: then it is
+ * the one before that, if there is one.
  */
 static size_t blamed(const struct semantics *s, const struct semantic_violation *v)
 {
@@ -471,7 +424,7 @@ static int tell(struct semantics *s, const struct semantic_violation *v, const c
 
 	if (rc)
 		return rc;
-	/* That it was rebuilt would not tell how to find it by running again. */
+	/* The layer says only that the state was rebuilt, not how to find it by running again. */
 	state.layer = state.torn.n ? CRASH_TEAR_ALL : state.lost.n ? CRASH_ALL_BUT : CRASH_ALL;
 	rc = judge_attempt(s->r, &state, NULL, &a, err);
 	if (rc)
@@ -545,7 +498,7 @@ static int add_by_id(struct semantics *s, const char *id, struct err *err)
 }
 
 /*
- * What it is compared with: the states before and after the operation, and of the same point those
+ * Adds the states to compare with: before and after the operation, and of the same point those
  * where everything survived and where nothing did.
  */
 static int add_others(struct semantics *s, const struct crash_state *state, struct err *err)

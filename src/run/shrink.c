@@ -12,19 +12,19 @@
 
 #include "run/replay.h"
 #include "run/run_impl.h"
+#include "search/flight.h"
 
 enum { RUNS_MAX = 500, AGAIN_MAX = 3, NEAREST = 2 };
 #define SHRUNK_FROM "shrunk-from-"
 
-/* What a try found. Event numbers are those of the run's trace. */
+/* The result of a try. Event numbers are those of the run's trace. */
 struct seen {
 	bool shown;
 	bool again; /* only a run can show it again: it was before any crash, or after two */
-	uint64_t point;
 	enum crash_layer layer;
 	struct strbuf id;
-	struct vec_of(uint64_t) flight; /* lost or not, ascending */
-	struct vec_of(uint64_t) lost;	/* or torn, ascending */
+	struct in_flight flight;
+	struct vec_of(uint64_t) lost; /* or torn, ascending */
 };
 
 struct case_shrink {
@@ -65,40 +65,21 @@ static bool spent(struct case_shrink *s)
 
 /* ---- one try ---- */
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void note_state(struct seen *seen, const struct run_case *c)
 {
 	const struct crash_state *state = c->second ? NULL : c->state;
 
 	seen->again = !state;
-	vec_clear(&seen->flight);
 	vec_clear(&seen->lost);
 	strbuf_clear(&seen->id);
 	if (!state)
 		return;
-	seen->point = state->point;
 	seen->layer = state->layer;
 	strbuf_adds(&seen->id, strbuf_str(&state->id));
-	for (size_t i = 0; i < state->survived.n; i++)
-		vec_push(&seen->flight, state->survived.v[i]);
-	for (size_t i = 0; i < state->lost.n; i++) {
-		vec_push(&seen->flight, state->lost.v[i]);
-		vec_push(&seen->lost, state->lost.v[i]);
-	}
-	for (size_t i = 0; i < state->torn.n; i++) {
-		vec_push(&seen->flight, state->torn.v[i].event);
-		vec_push(&seen->lost, state->torn.v[i].event);
-	}
-	if (seen->flight.n)
-		qsort(seen->flight.v, seen->flight.n, sizeof(uint64_t), by_value);
-	if (seen->lost.n)
-		qsort(seen->lost.v, seen->lost.n, sizeof(uint64_t), by_value);
+	flight_of(state, &seen->flight);
+	for (size_t i = 0; i < seen->flight.pieces.n; i++)
+		if (seen->flight.pieces.v[i].lost)
+			vec_push(&seen->lost, seen->flight.pieces.v[i].event);
 }
 
 /* -ECANCELED ends the run: it has shown what it was run for. */
@@ -284,21 +265,16 @@ static int fewer_operations(struct case_shrink *s, struct err *err)
 struct events vec_of(uint64_t);
 
 /* The id of the state in which of what is in flight exactly `lost` is lost. */
-static void make_id(const struct seen *seen, const struct events *lost, struct strbuf *out)
+static void make_id(struct seen *seen, const struct events *lost, struct strbuf *out)
 {
-	strbuf_clear(out);
-	strbuf_addf(out, "2.%llu", (unsigned long long)seen->point);
-	for (size_t i = 0, at = 0; i < seen->flight.n; i += 32) {
-		uint64_t word = 0;
+	for (size_t i = 0, at = 0; i < seen->flight.pieces.n; i++) {
+		struct flight_piece *p = &seen->flight.pieces.v[i];
 
-		for (size_t j = 0; j < 32 && i + j < seen->flight.n; j++) {
-			if (at < lost->n && lost->v[at] == seen->flight.v[i + j])
-				at++;
-			else
-				word |= (uint64_t)1 << j;
-		}
-		strbuf_addf(out, ".%llu", (unsigned long long)word);
+		p->lost = at < lost->n && lost->v[at] == p->event;
+		at += p->lost;
 	}
+	strbuf_clear(out);
+	flight_id(&seen->flight, out);
 }
 
 /* Checks a state of the trace at hand. 1 if it shows the problem. */
@@ -306,18 +282,14 @@ static int try_state(struct case_shrink *s, const char *id, struct err *err)
 {
 	struct run_reporter reporter = reporter_of(s);
 	struct run_totals totals = { 0 };
-	struct crash_opts opts = CRASH_OPTS_INIT;
-	struct model_pm_opts model;
 	auto_crash_state state = CRASH_STATE_INIT;
 
-	opts.base = &s->run->base;
-	pm_choose_model(&s->run->opts.pm, &s->run->trace, &model, &opts);
 	s->result.states++;
 	s->seen.shown = false;
-	int rc = crash_replay(&s->run->trace, &opts, id, &state, err);
+	int rc = pm_choice_replay(&s->run->opts.pm, &s->run->trace, &s->run->base, id, &state, err);
 	if (rc)
 		return rc;
-	/* That it was rebuilt would not tell how to find it by running again. */
+	/* The layer says only that the state was rebuilt, not how to find it by running again. */
 	if (state.torn.n || streq(id, strbuf_str(&s->seen.id)))
 		state.layer = s->seen.layer;
 	else
@@ -505,7 +477,7 @@ int shrink_case(const struct stored_case *c, const struct shrink_opts *opts, con
 	run_close(s.run);
 	workload_release(&s.best);
 	strbuf_release(&s.seen.id);
-	vec_release(&s.seen.flight);
+	vec_release(&s.seen.flight.pieces);
 	vec_release(&s.seen.lost);
 	*out = s.result;
 	return rc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* state_judge.h - what the states of a run are judged by, and who is told; between crash_states.c
- * and those who judge many states together. */
+/* state_judge.h - judges the states of a run, and tells of them; between crash_states.c and the
+ * files that judge many states together. */
 #ifndef RUN_STATE_JUDGE_H
 #define RUN_STATE_JUDGE_H
 
@@ -14,14 +14,13 @@ struct state_judge {
 	const struct image *base;
 	const struct run_reporter *report;
 	struct run_totals *totals;
-	struct bad_media *bad_media; /* what was tried of them; NULL: nothing is */
+	struct bad_media *bad_media; /* tried as well; NULL: none are */
 	const char *media;	     /* the faults of the media that it has, or NULL */
 	struct semantics *semantics; /* of persistent memory; NULL: each state by itself */
 };
 
-/* How far the run had come at a crash point, and how many marks there were until then. */
+/* How far the run had come at a crash point. */
 size_t operations_done(const struct run *r, uint64_t point, bool *under_way);
-uint64_t marks_before(const struct run *r, uint64_t point);
 /* Recovers one state, at which so much was done, and looks at it. Adds to `a`. */
 int judge_attempt(struct run *r, const struct crash_state *state, struct trace *record,
 		  struct attempt *a, struct err *err) must_check;

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* store.c - keeps cases of outage test, with their base images and marks; see store.h. */
+/*
+ * store.c - keeps cases of outage test, with their base images and marks; store.h says what is in
+ * the files.
+ *
+ * S1: a base image of a run is on disk, with its mark, before a case that names it is.
+ * S2: the file "case" is written last, and its mark before that (D2 of case/dir.h).
+ * S3: a line of "problems" has four fields, whatever is in them; the name of a cluster is shorter
+ *     than CLUSTER_MAX.
+ */
 #include "run/store.h"
 
 #include <dirent.h>
@@ -45,14 +53,14 @@ static int mark_image(const char *run, unsigned number, bool verify, struct err 
 	return verify ? trust_verify(run, &set, err) : trust_mark(run, &set, err);
 }
 
-static void read_image_mark(const char *run, unsigned number, struct strbuf *out)
+static int read_image_mark(const char *run, unsigned number, struct strbuf *out, struct err *err)
 {
 	auto_free char *mark = xasprintf("base-%u.mark", number);
 
-	case_read_mark(run, mark, out);
+	return case_read_mark(run, mark, out, err);
 }
 
-/* Every file of a case that is read again by anybody. */
+/* Every file of a case that is read again. */
 static const char *const file_names[] = {
 	"base.img",    "diagnosis", "expected",	   "kernel-log",  "places",
 	"problems",    "recovery",  "results",	   "said",	  "script",
@@ -79,7 +87,8 @@ int store_verify(const char *dir, const char *base, struct err *why)
 		unsigned number = (unsigned)store_base_number(base + n);
 
 		rc = mark_image(run, number, true, why);
-		read_image_mark(run, number, &image);
+		if (!rc)
+			rc = read_image_mark(run, number, &image, why);
 	}
 	return rc ? rc : case_verify(at, &files, &image, 1, why);
 }
@@ -89,9 +98,13 @@ static int store_base(const struct store_place *at, const struct image *base, bo
 		      struct err *err)
 {
 	auto_free char *name = xasprintf("base-%u.img", at->base);
+	struct err ignored = ERR_INIT;
 
 	if (*at->base_kept)
 		return 0;
+	if (store_base_number(name) != (long)at->base)
+		return err_set(err, -EOVERFLOW, "%s has files with the numbers of too many images",
+			       at->run);
 	if (below_exists(at->run, name))
 		return err_set(err, -EEXIST, "%s/%s is there, and is not of this worker", at->run,
 			       name);
@@ -101,6 +114,9 @@ static int store_base(const struct store_place *at, const struct image *base, bo
 	if (!rc)
 		rc = plan_sync(at->run, err);
 	*at->base_kept = !rc;
+	/* The next case will try again, and must not take it for another worker's. */
+	if (rc && below_remove(at->run, name, &ignored))
+		errno = 0;
 	return rc;
 }
 
@@ -125,13 +141,16 @@ static char *own(const char *text)
 
 static void add_field(struct strbuf *out, const char *text, char end)
 {
+	size_t at = out->len;
+
 	strbuf_add_flat(out, text);
 	strbuf_addch(out, end);
+	assert(strcspn(out->buf + at, "\t\n") == out->len - at - 1); /* S3 */
 }
 
 enum { CONTENT_KEPT = 1 << 20 }; /* bytes of a tree that are kept with it */
 
-/* With the bytes of its files, so that whoever looks at the case later can compare them. */
+/* With the bytes of its files, so that they can be compared later. */
 static void write_tree(struct case_writer *w, const char *name, const struct tree *t,
 		       const struct tree_opts *opts)
 {
@@ -240,11 +259,11 @@ void store_print_problems(const struct findings *findings, struct strbuf *out)
 	}
 }
 
-/* Whoever has the file "case" has all of it, so that comes last; the mark is for what it will be.
- */
+/* The file "case" comes last: where it is, all of it is; the mark is for what it will be. */
 static int finish_case(const char *dir, const struct strbuf *text, const struct strbuf *image,
 		       bool ours, struct err *err)
 {
+	assert(text->len > 0 && image); /* S2: there is something to cover */
 	int rc = ours ? case_mark(dir, &files, image, 1, text, err) : 0;
 
 	return rc ? rc : io_write_file(dir, CASE_FILE, strbuf_str(text), text->len, 0, err);
@@ -303,7 +322,7 @@ char *store_id_of(const struct run_case *c)
 	return store_id(strbuf_str(&state), c->media);
 }
 
-/* A case of a run appears whole: nobody counts one that could be lost. */
+/* A case of a run appears whole: one that could be lost is not counted. */
 static int open_case(const struct store_place *at, struct io_newdir *out, struct err *err)
 {
 	auto_free char *name = store_name(at);
@@ -322,7 +341,9 @@ int store_case(const struct store_place *at, const struct run_case *c, const str
 
 	if (!rc)
 		rc = store_base(at, c->base, opts->ours, err);
-	read_image_mark(at->run, at->base, &image);
+	assert(rc || *at->base_kept); /* S1 */
+	if (!rc)
+		rc = read_image_mark(at->run, at->base, &image, err);
 	if (!rc)
 		rc = write_case(dir.path, base, &image, c, opts, err);
 	return rc ? rc : io_newdir_commit(&dir, err);
@@ -424,5 +445,6 @@ char *store_cluster(enum finding_kind kind, const struct workload *w, size_t ope
 		strbuf_cut(&out, CLUSTER_MAX - 24);
 		strbuf_addf(&out, "... %016llx", (unsigned long long)hash);
 	}
+	assert(out.len < CLUSTER_MAX); /* S3 */
 	return strbuf_detach(&out);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * store.h - what outage test and outage explore find, kept so that it can be seen again. Besides
+ * store.h - keeps what outage test and outage explore find, so that it can be seen again. Besides
  * what every run has (case/dir.h) there is
  *
  *	RUN/progress                which workloads are done, and what they found; see progress.h
@@ -37,7 +37,7 @@
 /* Writable, from the beginning, after it refused to be mounted read-only. */
 #define STORE_REFUSED "refused"
 
-/* What a run makes besides RUN/run and its findings, up to NULL. */
+/* The files that a run makes besides RUN/run and its findings, up to NULL. */
 extern const char *const store_made[];
 /* The number of a name "base-N.img", or -1; and before it, where it is from a case's directory. */
 long store_base_number(const char *name);
@@ -49,7 +49,7 @@ unsigned store_next_base(const char *run);
 struct store_place {
 	const char *run;
 	unsigned base;	 /* the number of the base image, which is written once */
-	bool *base_kept; /* whether it was written; whoever has that number keeps this */
+	bool *base_kept; /* whether it was written; kept by the owner of that number */
 	uint64_t workload, number;
 };
 
@@ -69,7 +69,7 @@ int store_case_alone(const char *dir, const struct run_case *c, const struct run
 struct store_hang {
 	const struct workload *workload;
 	const char *words; /* one sentence */
-	const char *phase; /* what was done at that time */
+	const char *phase; /* of the run, when it hung */
 	const char *said;  /* where the process is, in the kernel */
 	uint64_t after_ms; /* the limit; the words tell how long it was waited for */
 };
@@ -96,7 +96,7 @@ struct stored_reference {
 struct stored_case {
 	char *dir;     /* as it was named, for people */
 	char *at;      /* the same for base/below.h */
-	bool explored; /* it is an "explore-case" */
+	bool explored; /* an "explore-case" */
 	char *target, *guarantee, *state, *base, *kernel, *recorder, *fsck;
 	char *dump, *check;
 	char *guest_kernel_hash, *guest_files_hash, *model;
@@ -109,7 +109,7 @@ struct stored_case {
 	char *survived, *lost;		       /* numbers of events, for people */
 	uint64_t done, max_subset, budget, seed, lose_flush, hang_after_ms, granularity, point;
 	bool eadr, split, with_fsck;
-	uint64_t operation; /* that is blamed; RUN_NO_OPERATION: none alone is */
+	uint64_t operation; /* the blamed one; RUN_NO_OPERATION: none alone is */
 	/* Of an exploration: */
 	struct vec_of(struct stored_reference) references;
 	char *signature;
@@ -154,7 +154,7 @@ bool stored_case_has_start(const struct stored_case *c);
 /* That disk; the disk before the workload. */
 int stored_case_start(const struct stored_case *c, struct image *out, struct err *err) must_check;
 int stored_case_base(const struct stored_case *c, struct image *out, struct err *err) must_check;
-/* What it says of persistent memory. */
+/* The part of a case about persistent memory. */
 struct pm_choice stored_case_pm(const struct stored_case *c);
 /* The id of its first crash, to be freed; `second` points at that of the second, or is NULL. */
 char *stored_case_state(const struct stored_case *c, const char **second);
@@ -168,8 +168,8 @@ int store_text(const struct stored_case *c, const char *name, struct strbuf *out
 
 /*
  * Which cluster a case belongs to: its first problem, and the operation that is blamed for it or,
- * if that is RUN_NO_OPERATION, those under test, "KIND: OP OP". What only prepares is not named.
- * What is too long is cut, and a hash of it added.
+ * if that is RUN_NO_OPERATION, those under test, "KIND: OP OP". An operation that only prepares is
+ * not named. A text that is too long is cut, and a hash of it added.
  */
 char *store_cluster(enum finding_kind kind, const struct workload *w, size_t operation);
 

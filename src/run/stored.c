@@ -143,7 +143,7 @@ static void take_problem(struct stored_case *c, char *line)
 					  xstrdup(line ? line : "") });
 }
 
-/* What a case has besides texts is not read here, but must not be waited for later, either. */
+/* Opens the files besides the texts: they are not read here, but must not block a reader later. */
 static int check_files(const struct stored_case *c, struct err *err)
 {
 	static const char *const names[] = { "trace", "recovery", "base.img", "start.img" };

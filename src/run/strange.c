@@ -6,7 +6,7 @@
 
 enum { SHOWN = 80 };
 
-/* What a kernel of this machine mounts; NULL: a guest's, a server, or nothing. */
+/* The target, if this machine's kernel mounts it; NULL: a guest's, a server, or none. */
 static const struct target_ops *host_target(const char *spec)
 {
 	struct err ignored = ERR_INIT;
@@ -27,7 +27,7 @@ void strange_target(const char *spec, bool disk, struct strbuf *would)
 	if ((t && t->far) || (!t && n == strlen(own) && strncmp(spec, own, n) == 0))
 		return;
 	if (!host) {
-		/* A server, or what nobody knows: then all of it is told. */
+		/* A server, or an unknown target: then all of it is told. */
 		trust_would((struct trust_key){ "target", TRUST_COMMAND },
 			    command ? command + 1 : spec, would);
 		return;
@@ -54,7 +54,7 @@ int strange_refuse(const char *dir, const char *file, const char *spec, const st
 		   const struct strbuf *would, struct err *err)
 {
 	const struct target_ops *host = host_target(spec);
-	auto_free char *guest = host ? xasprintf("uml:%s", host->name) : NULL;
+	auto_free char *guest = host ? xasprintf("vm:%s", host->name) : NULL;
 	struct err ignored = ERR_INIT;
 	bool helps = guest && only_mounts(spec, would) && target_find(guest, &ignored);
 	auto_free char *or_else =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * strange.h - what a run or a case of a stranger's would do through its target.
+ * strange.h - tells what a run or a case of a stranger's would do through its target.
  *
  * A guest is a place of its own, so a target in one needs no trust by itself. This machine's kernel
  * is none: a disk can be made to crash it, and so can an option of mount.

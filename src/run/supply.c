@@ -4,8 +4,10 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <sys/stat.h>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include "base/below.h"
 #include "base/hash.h"
 #include "base/rng.h"
 #include "workload/jlang.h"
@@ -86,10 +88,10 @@ static int not_hidden(const struct dirent *d)
 	return d->d_name[0] != '.';
 }
 
-static int add_directory(struct supply *s, const char *path, struct err *err)
+static int add_directory(struct supply *s, int fd, const char *path, struct err *err)
 {
 	struct dirent **names;
-	int n = scandir(path, &names, not_hidden, by_name);
+	int n = scandirat(fd, ".", &names, not_hidden, by_name);
 	int rc = n < 0 ? err_set(err, -errno, "cannot read %s: %m", path) : 0;
 
 	for (int i = 0; i < n; i++) {
@@ -106,17 +108,20 @@ static int add_directory(struct supply *s, const char *path, struct err *err)
 
 int supply_add_path(struct supply *s, const char *path, struct err *err)
 {
-	struct stat st;
+	auto_free char *dir = NULL, *name = NULL;
+	struct err ignored = ERR_INIT;
 
 	if (streq(path, "-"))
 		return add_stream(s, stdin, "standard input", err);
-	if (stat(path, &st) < 0)
-		return err_set(err, -errno, "cannot open %s: %m", path);
-	if (S_ISDIR(st.st_mode))
-		return add_directory(s, path, err);
-	auto_file in = fopen(path, "re");
-	if (!in)
-		return err_set(err, -errno, "cannot open %s: %m", path);
+	auto_fd all = below_named(path, &dir, &name)
+			      ? below_open_dir(dir, name, &ignored)
+			      : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (all >= 0)
+		return add_directory(s, all, path, err);
+	auto_fd fd = below_open_named(path, err);
+	if (fd < 0)
+		return fd;
+	auto_file in = fdopen(steal_fd(&fd), "r");
 	return add_stream(s, in, path, err);
 }
 

@@ -29,7 +29,7 @@ struct suppress {
 void suppress_release(struct suppress *s);
 /* Adds the rules of a file, or of a text. `source` names it in messages. */
 int suppress_load(struct suppress *s, const char *path, struct err *err) must_check;
-/* Those that a run was given, RUN/suppressions, if it was. */
+/* Loads the rules that a run was given, RUN/suppressions, if any. */
 int suppress_load_saved(struct suppress *s, const char *run, struct err *err) must_check;
 int suppress_parse(struct suppress *s, const char *text, size_t len, const char *source,
 		   struct err *err) must_check;

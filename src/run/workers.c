@@ -4,7 +4,7 @@
  * A unit of the pool is a workload, by its number.
  *
  * W1: a number is taken by one worker; the parent alone writes down that it is done.
- * W2: what a worker told of a workload is in its slot until the workload is done, or the worker is
+ * W2: the slot of a worker has what it told of a workload until that is done, or the worker is
  *     gone; findings count in either case.
  * W3: a worker dies with its parent, and with it its mounts and its disk.
  */
@@ -30,7 +30,7 @@ struct worker_slot {
 	unsigned ended;		     /* workers */
 	uint64_t cases;		     /* of the workload at hand, */
 	uint64_t next_case;	     /* and a number that is more than theirs */
-	struct progress_record work; /* what is known of it */
+	struct progress_record work; /* all that is known of it */
 };
 
 struct workers_parent {
@@ -44,7 +44,7 @@ struct workers_parent {
 	unsigned first_base;
 	uint64_t next;	 /* the workload to be given out */
 	uint64_t failed; /* workloads that could not be done */
-	uint64_t lost;	 /* whose worker died */
+	uint64_t lost;	 /* workloads: their worker died */
 	bool killed;	 /* a worker that may have left a device behind */
 	bool stopping;	 /* no workload is given out any more */
 	bool fatal_told;
@@ -112,7 +112,7 @@ static void drop_work(struct workers_parent *p, struct worker_slot *s)
 	forget_work(s);
 }
 
-/* What was kept of the workload before, and did not show again, is in its record. */
+/* Adds to its record the cases that were kept before, and did not show again. */
 static void add_earlier(struct workers_parent *p, struct worker_slot *s)
 {
 	for (size_t i = 0; i < p->opts->earlier->n; i++) {
@@ -150,7 +150,7 @@ static void take_done(struct workers_parent *p, struct worker_slot *s, const str
 		write_down(p, s);
 		return;
 	}
-	/* It is not done: who goes on with this run tries it again. */
+	/* A failed workload is not done: a run that goes on tries it again. */
 	progress_add_totals(&p->result->totals, &m->totals);
 	p->failed++;
 	forget_work(s);
@@ -234,7 +234,7 @@ static bool take_death(struct workers_parent *p, const struct pool_end *e)
 		return true;
 	}
 	if (e->how == POOL_EXITED && e->code == WORKER_LOST)
-		return true; /* it has told why */
+		return true; /* the worker has told why */
 	p->lost += e->open;
 	strbuf_addf(&words, "%s: the worker ", name);
 	pool_end_words(e, &words);
@@ -282,7 +282,7 @@ static void take_hang(struct workers_parent *p, const struct pool_end *e,
 	take_finding(p, s, &f);
 }
 
-/* A guest that somebody has stopped does not hang, and its workload is not done. */
+/* A guest that was stopped from outside does not hang, and its workload is not done. */
 static bool was_stopped(struct workers_parent *p, const struct pool_end *e)
 {
 	if (!target_is_guest(p->opts->run.target.spec) || signalled || !e->stopped)
@@ -323,7 +323,7 @@ static enum pool_then on_ended(void *ctx, const struct pool_end *e)
 	struct workers_parent *p = ctx;
 	bool again = e->deaths <= DEATHS_MAX;
 
-	p->killed = true; /* it may have taken nothing along, whoever ended it */
+	p->killed = true; /* the worker may have left a device behind, however it ended */
 	p->slot[e->worker].ended++;
 	if (e->how == POOL_HUNG) {
 		take_silence(p, e);
@@ -337,7 +337,7 @@ static enum pool_then on_ended(void *ctx, const struct pool_end *e)
 
 /* ---- all of it ---- */
 
-/* What the kernel said, and no worker took for its own: a finding of the run, without a state. */
+/* A message of the kernel that no worker claimed is a finding of the run, without a state. */
 static void take_unclaimed(void *ctx, const struct kmsg_block *b)
 {
 	struct workers_parent *p = ctx;
@@ -361,7 +361,7 @@ static void take_unclaimed(void *ctx, const struct kmsg_block *b)
 	p->opts->found(p->opts->ctx, &f, rc ? NULL : path);
 }
 
-/* By a signal. What is found until then is told; who goes on does the rest of it. */
+/* By a signal. The findings until then are told; a run that goes on does the rest. */
 static void stop_soon(struct workers_parent *p)
 {
 	if (!p->result->signalled && p->opts->stopping)
@@ -402,7 +402,7 @@ void workers_clean_up(void)
 		util_sleep_ms(10);
 }
 
-/* What nobody took, as no worker was left to take it. */
+/* Counts the workloads that were not run, as no worker was left. */
 static void count_left(struct workers_parent *p)
 {
 	uint64_t done = p->opts->progress->done + p->failed;
@@ -419,7 +419,7 @@ static void count_left(struct workers_parent *p)
 	p->fatal_told = true;
 }
 
-/* What was kept of workloads that are still not done: who goes on with the run tries them again. */
+/* Counts the kept cases of workloads still not done: a run that goes on tries them again. */
 static void count_earlier(struct workers_parent *p)
 {
 	for (size_t i = 0; i < p->opts->earlier->n; i++) {

@@ -3,9 +3,9 @@
  * workers.h - many runs at once: processes that share little more than the number of the next
  * workload.
  *
- * The parent never touches a file system under test. It hands out numbers, listens, writes down
- * what is done, and watches: a worker that does not move for too long hangs, which is a finding; it
- * is killed and replaced.
+ * The parent never touches a file system under test. The parent hands out numbers, listens,
+ * writes down what is done, and watches: a worker that does not move for too long hangs, which is a
+ * finding; it is killed and replaced.
  */
 #ifndef RUN_WORKERS_H
 #define RUN_WORKERS_H
@@ -18,7 +18,7 @@
 
 enum { WORKERS_MAX = 64, WORKERS_HANG_MS = 120000 };
 
-/* What a worker tells about something it found. */
+/* The message of a worker about a finding. */
 struct worker_finding {
 	uint64_t workload; /* its number */
 	uint64_t number;   /* of the case in its workload */
@@ -39,14 +39,14 @@ struct workers_opts {
 	uint64_t keep;	  /* cases of a cluster at most */
 	const struct suppress *suppress;
 	struct progress *progress; /* to append to; what it has is not done again */
-	struct earlier *earlier;   /* what was kept of workloads that are not done */
+	struct earlier *earlier;   /* cases kept of workloads that are not done */
 	void *ctx;
 	/* `dir` is where it is kept, NULL if it is not. */
 	void (*found)(void *ctx, const struct worker_finding *f, const char *dir);
 	/* An earlier finding that counts, and was not found again. */
 	void (*kept)(void *ctx, const struct earlier_case *e);
 	void (*failed)(void *ctx, const char *words);
-	/* A signal came: the states at hand are the last. NULL: nobody wants to know. */
+	/* A signal came: the states at hand are the last. May be NULL. */
 	void (*stopping)(void *ctx);
 	/* Called several times a second. */
 	void (*progressed)(void *ctx, const struct run_totals *t, uint64_t done, uint64_t total);

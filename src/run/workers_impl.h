@@ -13,7 +13,7 @@ enum { KEPT_SLOTS = 1 << 14 }; /* clusters that are counted; more are not kept *
 /* How a worker ends, but for a signal. */
 enum worker_end {
 	WORKER_DONE,
-	WORKER_NOT_BEGUN = 2, /* it told MSG_FATAL */
+	WORKER_NOT_BEGUN = 2, /* after MSG_FATAL */
 	WORKER_LOST = 3,      /* its target is good for nothing more; it told MSG_ERROR */
 };
 
@@ -21,7 +21,7 @@ enum worker_end {
 enum message_kind { MSG_DONE, MSG_FINDING, MSG_ERROR, MSG_FATAL };
 
 struct worker_done {
-	bool failed; /* it could not be done */
+	bool failed; /* the workload could not be done */
 	uint64_t number, suppressed;
 	struct run_totals totals;
 };

@@ -116,8 +116,8 @@ static uint32_t stack_index(struct stacks *s, const struct taken *t)
 /* ---- a thread ---- */
 
 /*
- * Where a thread entered the kernel. It has asked us for something and is about to wait for the
- * answer; until it does, it runs, and nothing is told.
+ * Where a thread entered the kernel. The thread has asked us for something and is about to wait for
+ * the answer; until it does, it runs, and nothing is told.
  */
 static bool where_is(uint32_t tid, uint64_t *sp, uint64_t *pc)
 {
@@ -280,7 +280,7 @@ int stacks_save(struct stacks *s, const char *path, struct err *err)
 		name_stack(&w, s->all.v[i]);
 	for (size_t i = 0; i < s->calls.n; i++)
 		vec_push(&w.t.calls, s->calls.v[i]);
-	add_missing(&w.t, s->unreadable, "who called could not be looked at");
+	add_missing(&w.t, s->unreadable, "the caller could not be looked at");
 	add_missing(&w.t, s->late,
 		    "the kernel wrote later, and by itself, what was stored in memory");
 	stack_table_print(&w.t, &text);

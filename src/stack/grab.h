@@ -2,15 +2,15 @@
 /*
  * grab.h - the call stack of a thread that waits in the kernel for our answer.
  *
- * Such a thread does not move: /proc/TID/syscall tells where its program and its stack are, and
- * its memory can be read. Nothing is stopped, traced or put into the program. What is taken down
- * while it waits are addresses; their names and lines are found when the run is over.
+ * Such a thread does not move: /proc/TID/syscall tells where its program and its stack are, and its
+ * memory can be read. Nothing is stopped, traced or put into the program. Only addresses are taken
+ * down while it waits; their names and lines are found when the run is over.
  *
- * The registers that a function keeps for its caller are not told. They are not needed where a
- * function's frame is found from the stack pointer, which compilers do when they optimise; where
- * it is found from a frame pointer that nobody has saved yet, that is looked for on the stack: its
- * return address must come after a call of just this function. On x86-64 only; elsewhere there is
- * no stack.
+ * The registers that a function keeps for its caller are not told. The registers are not needed
+ * where a function's frame is found from the stack pointer, which compilers do when they optimise;
+ * where it is found from a frame pointer that was not saved yet, that is looked for on the stack:
+ * its return address must come after a call of just this function. On x86-64 only; elsewhere there
+ * is no stack.
  */
 #ifndef STACK_GRAB_H
 #define STACK_GRAB_H
@@ -20,8 +20,8 @@
 struct stacks;
 
 /*
- * Files that the program sees below `dir` are read below `root` instead: who answers for `dir`
- * must not ask for it.
+ * Files that the program sees below `dir` are read below `root` instead: the server of `dir` must
+ * not ask for it.
  */
 struct stacks *stacks_new(const char *dir, const char *root);
 void stacks_free(struct stacks *s); /* NULL is fine */

@@ -75,7 +75,9 @@ static int add_line(struct kallsyms *k, char *line, uint32_t number, struct err 
 
 	if (!addr)
 		return 0;
-	/* What is used elsewhere, and defined nowhere, has no address: nm has such lines. */
+	/*
+	 * A symbol that is used elsewhere, and defined nowhere, has no address: nm has such lines.
+	 */
 	if (addr[0] && !addr[1] && strchr("Uwv", addr[0]) && type && !name)
 		return 0;
 	if (!is_address(addr, &s.addr))

@@ -17,7 +17,7 @@
 
 enum {
 	KALLSYMS_NAME_MAX = 511,    /* as the kernel has it */
-	KALLSYMS_REACH = 256 << 10, /* a function is not longer: what is further off has no name */
+	KALLSYMS_REACH = 256 << 10, /* a function is not longer: the rest has no name */
 };
 
 struct kallsym {

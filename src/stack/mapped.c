@@ -82,7 +82,7 @@ static void open_module(struct modules *all, struct module *m, uint32_t pid)
 	size_t n = strlen(all->dir);
 	struct stat st;
 
-	/* What lies below the mount would be asked of ourselves. */
+	/* Files below the mount would be asked of ourselves. */
 	if (strncmp(m->path, all->dir, n) == 0 && m->path[n] == '/')
 		path = xasprintf("%s%s", all->root, m->path + n);
 	else

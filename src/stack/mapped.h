@@ -17,7 +17,7 @@ struct module {
 	/* The sorted table of where functions begin, of .eh_frame_hdr; or NULL. */
 	const unsigned char *starts;
 	size_t n_starts;
-	uint64_t starts_at; /* what it counts from */
+	uint64_t starts_at; /* the address that it counts from */
 	uint32_t used;	    /* its number in the table that is written, and one */
 };
 
@@ -27,7 +27,7 @@ struct mapping {
 	uint32_t module; /* UINT32_MAX: none */
 };
 
-/* What a process has mapped. */
+/* A process with its mappings. */
 struct process {
 	uint32_t pid;
 	uint64_t exe_dev, exe_ino;
@@ -44,7 +44,7 @@ void modules_release(struct modules *m);
 
 /* Of the process that a thread belongs to; read again if `fresh`. NULL: it cannot be read. */
 struct process *modules_process(struct modules *m, uint32_t pid, bool fresh);
-/* A mapping that somebody else saw, of a file that is still there. */
+/* Adds a mapping that another process saw, of a file that is still there. */
 void process_add_map(struct modules *m, struct process *p, uint64_t start, uint64_t end,
 		     uint64_t offset, const char *path);
 const struct mapping *mapping_at(const struct process *p, uint64_t addr);

@@ -122,7 +122,7 @@ static bool add_functions(Dwarf_Die *cu, uint64_t addr, struct stack_frames *out
 			f = (struct stack_frame){ .file = file_of(cu, &way[i]),
 						  .line = line_of(&way[i]) };
 	}
-	/* Without a function, what is known of lines is of the one before. */
+	/* Without a function, the known lines are of the one before. */
 	free(f.file);
 	free(scopes);
 	free(way);

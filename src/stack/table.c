@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* table.c - prints, parses and searches the table of call stacks. */
+/*
+ * table.c - prints, parses and searches the table of call stacks.
+ *
+ * A1: a frame, a stack and a call refer to entries that are in the table and printed before them.
+ */
 #include "stack/table.h"
 
 #include <errno.h>
@@ -48,6 +52,7 @@ void stack_table_print(const struct stack_table *t, struct strbuf *out)
 	for (size_t i = 0; i < t->frames.n; i++) {
 		const struct stack_frame *f = &t->frames.v[i];
 
+		assert(f->module < t->modules.n); /* A1 */
 		strbuf_addf(out, "frame\t%" PRIu32 "\t%" PRIx64, f->module, f->offset);
 		add_field(out, f->function);
 		add_field(out, f->file);
@@ -55,13 +60,17 @@ void stack_table_print(const struct stack_table *t, struct strbuf *out)
 	}
 	for (size_t i = 0; i < t->stacks.n; i++) {
 		strbuf_adds(out, "stack");
-		for (uint32_t k = 0; k < t->stacks.v[i].n; k++)
+		for (uint32_t k = 0; k < t->stacks.v[i].n; k++) {
+			assert(t->stacks.v[i].frames[k] < t->frames.n); /* A1 */
 			strbuf_addf(out, "\t%" PRIu32, t->stacks.v[i].frames[k]);
+		}
 		strbuf_addch(out, '\n');
 	}
-	for (size_t i = 0; i < t->calls.n; i++)
+	for (size_t i = 0; i < t->calls.n; i++) {
+		assert(t->calls.v[i].stack < t->stacks.n); /* A1 */
 		strbuf_addf(out, "call\t%" PRIu64 "\t%" PRIu32 "\n", t->calls.v[i].number,
 			    t->calls.v[i].stack);
+	}
 	for (size_t i = 0; i < t->missing.n; i++) {
 		strbuf_addf(out, "missing\t%" PRIu64, t->missing.v[i].count);
 		add_field(out, t->missing.v[i].reason);
@@ -228,7 +237,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* What every program calls, and nobody looks for a mistake in. */
+/* Whether the file is a library that every program calls, and that is above suspicion. */
 static bool is_system(const char *path)
 {
 	static const char *const names[] = { "libc.so", "libc-", "ld-linux", "libpthread",

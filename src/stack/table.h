@@ -6,8 +6,8 @@
  *	stacks	1			the first line; the version
  *	module	PATH BUILD-ID		a program or library; numbered from 0, as all of these are
  *	frame	MODULE OFFSET FUNCTION FILE LINE
- *					OFFSET is the address in the module, in hexadecimal; what is
- *					not known is empty, or line 0
+ *					OFFSET is the address in the module, in hexadecimal; unknown
+ *					fields are empty, or line 0
  *	stack	FRAME...		the innermost first
  *	call	NUMBER STACK		the operation of this number had this stack
  *	missing	COUNT REASON		so many operations have none

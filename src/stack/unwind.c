@@ -148,7 +148,7 @@ static bool eval_register(struct eval *e, const Dwarf_Op *ops, size_t n, uint64_
 	return value || read_word(e->stack, *out, out);
 }
 
-/* ---- a frame pointer that nobody saved ---- */
+/* ---- a frame pointer that was not saved ---- */
 
 enum call_kind { CALL_NONE, CALL_MAYBE, CALL_SURE };
 
@@ -181,8 +181,9 @@ static enum call_kind call_before(const struct unwinder *u, uint64_t ra, const s
 }
 
 /*
- * The frame of the function at `pc` begins where its frame pointer, which is not known, says. It is
- * above `sp`; `offset` is what is added to the pointer. A sure call is better than one that may be.
+ * The frame of the function at `pc` begins where its frame pointer, which is not known, says. The
+ * frame is above `sp`; `offset` is what is added to the pointer. A sure call is better than one
+ * that may be.
  */
 static bool find_pointer(const struct unwinder *u, uint64_t pc, uint64_t sp, uint64_t offset,
 			 uint64_t *out)

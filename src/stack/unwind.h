@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* unwind.h - from where a thread is to who called it, by what compilers tell for exceptions. */
+/* unwind.h - finds the callers of a thread's place, by what compilers tell for exceptions. */
 #ifndef STACK_UNWIND_H
 #define STACK_UNWIND_H
 

@@ -3,8 +3,8 @@
  * fuse.c - user-space file systems that live on a disk file: "fuse:COMMAND {disk} {mnt}".
  *
  * The command is run by a shell and must stay in the foreground; {disk} is the recorded file, {mnt}
- * the place to mount. It is waited for until something is mounted there, and again until it has
- * ended after the unmount.
+ * the place to mount. The target waits until something is mounted there, and again until the
+ * command has ended after the unmount.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,10 @@
 
 enum { SIZE_DEFAULT = 16 << 20, POLL_US = 500 };
 
-/* The disk has another path each time: what was said is kept with the name that the user gave. */
+/*
+ * The disk has another path each time: the program's words are kept with the name that the user
+ * gave.
+ */
 static void add_said(struct strbuf *said, const char *text, const char *disk)
 {
 	size_t n = strlen(disk);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* guest_far.c - what is asked of a file system that is mounted in a guest: struct target_far. */
+/* guest_far.c - the requests to a file system that is mounted in a guest: struct target_far. */
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -184,7 +184,7 @@ static int far_walk(struct target *t, const struct tree_opts *opts, struct tree 
 	if (!rc)
 		rc = tree_parse(text, strlen(text), seen, err);
 	if (rc)
-		err_context(err, "what the guest saw");
+		err_context(err, "the tree that the guest sent");
 	if (!rc)
 		rc = fetch_contents(t, opts->content_limit, seen, err);
 	own(t)->walked = rc ? NULL : seen;
@@ -237,7 +237,7 @@ static int far_stat(struct target *t, const char *path, struct target_stat *st, 
 	return guest_part_ok(&part, err);
 }
 
-/* What answers with an errno, and perhaps a number. */
+/* Sends a command whose answer is an errno, and perhaps a number. */
 static int far_call(struct target *t, enum agent_command command, const char *what,
 		    uint64_t *number, struct err *err)
 {
@@ -282,8 +282,8 @@ static int far_fill(struct target *t, const char *name, uint64_t bytes, struct e
 }
 
 /*
- * One that runs and comes from that boot. Those that are traced go first: a command of the workload
- * may have loaded a module there.
+ * One that runs and comes from that boot. Traced guests go first: a command of the workload may
+ * have loaded a module there.
  */
 static struct guest *find_boot(struct guest_target *g, uint64_t boot)
 {

@@ -37,7 +37,7 @@ static const char make_ubifs[] = ARGUMENTS
 	"{ cat \"$d/ubi\"; head -c $size /dev/zero | tr '\\0' '\\377'; } | "
 	"head -c $size >\"$1\"";
 
-/* Those that this machine's kernel is not tested with. */
+/* File systems that are not tested with this machine's kernel. */
 static const struct host_fs more_file_systems[] = {
 	{ .name = "jfs",
 	  .mkfs = (const char *const[]){ "mkfs.jfs", "-q", NULL },

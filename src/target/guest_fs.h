@@ -41,9 +41,9 @@ extern const char *const guest_lost_found[], *const guest_nothing[], *const gues
 const struct host_fs *guest_fs_find(const char *name);
 
 /*
- * One that is in no list, on persistent memory: "vm:pm:NAME,OPTIONS", as the kernel calls it. It is
- * made by a command that is run here, 'COMMAND {disk}', or by a first mount with other options,
- * "mount:OPTIONS".
+ * One that is in no list, on persistent memory: "vm:pm:NAME,OPTIONS", as the kernel calls it. The
+ * file system is made by a command that is run here, 'COMMAND {disk}', or by a first mount with
+ * other options, "mount:OPTIONS".
  */
 #define GUEST_ANY_PM  "vm:pm"
 #define GUEST_MADE_BY "mount:"
@@ -61,8 +61,7 @@ void guest_named_fs_release(struct guest_named_fs *n);
 
 /*
  * A file system of flash has no disk, but pages of the guest's memory that a driver, mtdram, shows
- * as flash: what is written to it is there at once, as on flash, and no cache of the kernel is
- * between.
+ * as flash: written data is there at once, as on flash, and no cache of the kernel is between.
  */
 struct guest_flash {
 	const char *fs;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guest_target.c - what all targets in a guest do alike, whoever runs its kernel.
+ * guest_target.c - the part that all targets in a guest do alike, whatever runs its kernel.
  *
  * The guest is started when something is to be mounted, and kept from then on: crash states are put
- * on its disk while nothing is mounted. It is started anew after a panic, or when it cannot
- * unmount. mkfs and fsck are run here, as this user, on the memory that is the disk; what recovers,
- * and so writes what is to be recorded, is run in the guest.
+ * on its disk while nothing is mounted. The guest is started anew after a panic, or when it cannot
+ * unmount. mkfs and fsck are run here, as this user, on the memory that is the disk; recovery,
+ * which writes what is to be recorded, is run in the guest.
  */
 #include "target/guest_target.h"
 
@@ -123,7 +123,7 @@ void guest_target_close(struct target *t)
 
 /* ---- questions ---- */
 
-/* What was put into the question: 0 and the answer, 1 if the guest died of it. */
+/* Asks the collected questions: 0 and the answer, 1 if the guest died of them. */
 int guest_target_ask_all(struct target *t, struct wire_in *answer, struct err *err)
 {
 	int rc = guest_ask(own(t)->guest, 0, answer, err);
@@ -185,7 +185,7 @@ static int first_line(const struct strbuf *said)
 	return (int)strcspn(strbuf_str(said), "\n");
 }
 
-/* What of the disk is the file system's. */
+/* The bytes of the disk that are the file system's. */
 static uint64_t fs_size(struct target *t)
 {
 	return t->opts.size - own(t)->head;
@@ -245,12 +245,15 @@ static int make_by_mount(struct target *t, struct image *out, struct err *err)
 	return rc;
 }
 
-/* By a command of the user's; what that depends on is not known, so it is not kept. */
+/*
+ * By a command of the user's; the facts that it depends on are not known, so the result is not
+ * kept.
+ */
 static int make_named(struct target *t, struct image *out, struct err *err)
 {
 	const char *command = t->opts.mkfs;
 
-	t->opts.mkfs = NULL; /* these are no arguments for it */
+	t->opts.mkfs = NULL; /* a command of its own takes no arguments for mkfs */
 	int rc = make_fs(t, out, err);
 	t->opts.mkfs = command;
 	return rc;
@@ -364,7 +367,7 @@ int guest_target_recover(struct target *t, struct strbuf *said, struct err *err)
 	return rc ? rc : status < 0 || status > 3;
 }
 
-/* What the options say; those that are no flags go to the file system, as `data`. */
+/* The flags among the options; the other options go to the file system, as `data`. */
 static uint32_t mount_flags(const struct target *t, struct strbuf *data)
 {
 	unsigned long flags = MS_NODEV | MS_NOSUID;
@@ -373,7 +376,7 @@ static uint32_t mount_flags(const struct target *t, struct strbuf *data)
 	return (uint32_t)flags;
 }
 
-/* It was refused: why. */
+/* Says why a step was refused. */
 static int told_refusal(struct target *t, const char *step, int error, struct strbuf *said)
 {
 	strbuf_addf(said, "%s: %s\n", step, strerror(error));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guest_target.h - what targets in a guest have in common, whoever runs its kernel: all but how the
- * guest is started.
+ * guest_target.h - shared by targets in a guest, whatever runs its kernel: all but how the guest is
+ * started.
  */
 #ifndef TARGET_GUEST_TARGET_H
 #define TARGET_GUEST_TARGET_H
@@ -22,7 +22,7 @@ struct guest_target {
 	/* Which boot each of them comes from; those with the same number have the same memory map.
 	 */
 	uint64_t boots[3];
-	bool ready;					 /* they are initialised */
+	bool ready;					 /* the guests are initialised */
 	int (*start)(struct target *t, struct err *err); /* the guest; it does not run */
 	char *kernel, *modules;
 	uint64_t memory;		     /* bytes that it is given, whole MiB */
@@ -30,16 +30,16 @@ struct guest_target {
 	char *files_hash;		     /* of the user's files in it, or NULL */
 	uint64_t head;			     /* bytes of the disk before the file system, */
 	void (*put_head)(struct image *img); /* and what puts them there; NULL: none */
-	const struct workload *workload;     /* whose operations are performed, or NULL */
-	const struct tree *walked;	     /* what the agent has walked last, or NULL */
+	const struct workload *workload;     /* the operations to perform, or NULL */
+	const struct tree *walked;	     /* the agent's last walk, or NULL */
 	bool begun;			     /* the agent knows the workload */
-	bool shell;			     /* it was seen that the guest has one */
+	bool shell;			     /* the guest was seen to have a shell */
 	uint64_t clock; /* where the clock starts at each mount, in seconds since 1970; 0: it just
 			   runs */
 };
 
 /*
- * To be called first by who opens a target; `g` is zeroed memory, and the target's from then on.
+ * To be called first when a target is opened; `g` is zeroed memory, and the target's from then on.
  * The guest has `memory` bytes unless the options say otherwise.
  */
 int guest_target_init(struct target *t, struct guest_target *g, const struct target_opts *opts,
@@ -50,7 +50,7 @@ int guest_target_ready(struct target *t, struct err *err) must_check;
 /* Whether the guest has its disk mounted. */
 void guest_target_in_use(struct target *t, bool in_use);
 
-/* A question of one part; what is put into what it returns is its bytes. */
+/* A question of one part; the bytes put into the returned buffer are the part's. */
 struct strbuf *guest_target_begin(struct target *t, enum agent_command command);
 /* Asks it: 0 and the answer, 1 if the guest died of it. */
 int guest_target_ask(struct target *t, enum agent_command command, struct wire_in *part,
@@ -62,8 +62,8 @@ void guest_target_set_clock(struct target *t, uint64_t seconds);
 int guest_target_clock_set(struct target *t, struct wire_in *answer, struct err *err) must_check;
 
 /*
- * Makes a mounted file system write out what it has, and keep still; what is on the disk then is as
- * if it were unmounted. Thawed, it goes on. Nothing may be written to it meanwhile.
+ * Makes a mounted file system write out what it has, and keep still; the disk is then as if it were
+ * unmounted. Thawed, it goes on. Nothing may be written to it meanwhile.
  */
 int guest_target_freeze(struct target *t, struct err *err) must_check;
 int guest_target_thaw(struct target *t, struct err *err) must_check;

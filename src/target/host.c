@@ -189,7 +189,7 @@ static bool has_e2_journal(const struct image *img)
 int host_check_new(const struct target *t, const struct host_fs *fs, const struct image *img,
 		   struct err *err)
 {
-	/* Who says something of the journal knows what he does. */
+	/* A user who gives mkfs a word about the journal knows what he does. */
 	if (!fs->journal_size || has_e2_journal(img) ||
 	    (t->opts.mkfs && strstr(t->opts.mkfs, "has_journal")))
 		return 0;
@@ -307,8 +307,8 @@ static int host_mount(struct target *t, struct strbuf *said, struct err *err)
 #define OUTAGE_IOC_SHUTDOWN _IOR('X', 125, uint32_t)
 
 /*
- * Nobody will look at this disk again, so what unmounting would write is of no interest. Cutting
- * the file system off first saves that writing, and costs a few lines in the kernel's log, which a
+ * The disk will not be looked at again, so the writes of an unmount are of no interest. Cutting the
+ * file system off first saves that writing, and costs a few lines in the kernel's log, which a
  * serial console takes longer to print than the writing takes. Where there is none, it is found out
  * by trying both in turn.
  */

@@ -8,16 +8,16 @@
 
 #include "target/target.h"
 
-/* What differs between them. */
+/* The differences between file systems of this machine's kernel. */
 struct host_fs {
 	const char *name;
-	const char *module;	 /* that it is in; NULL: it has the same name */
+	const char *module;	 /* the module's name; NULL: the same as `name` */
 	const char *const *mkfs; /* without the device, which comes last; NULL: see made_by */
 	const char *made_by;	 /* options of a first mount, which makes it */
 	uint64_t size;
 	const char *mount_opts;	    /* always given */
 	const char *const *recover; /* without the device; NULL: mounting recovers */
-	const char *const *repair;  /* what a person does where that refuses */
+	const char *const *repair;  /* the tool for a person, where recovery refuses */
 	const char *const *fsck;
 	uint64_t
 		journal_size; /* of the smallest disk that gets a journal by default; 0: has none */
@@ -32,7 +32,7 @@ const struct host_fs *host_fs_find(const char *name);
 /* Runs a program on `file`. 0 and its exit status, or -errno if it could not be run. */
 int host_run_tool(struct target *t, const char *const *argv, const char *extra, const char *file,
 		  int *status, struct strbuf *said, struct err *err) must_check;
-/* What is always given to mount, and what comes after the comma of the spec; NULL: nothing. */
+/* The options that mount always gets, and those after the comma of the spec; NULL: none. */
 char *host_mount_options(const struct host_fs *fs, const char *spec);
 /* Generic words of a mount's options are flags; the rest goes to the file system. */
 void host_split_options(const char *options, unsigned long *flags, struct strbuf *data);

@@ -44,7 +44,7 @@ static void add(struct leftovers *out, enum leftover_kind kind, unsigned number,
 
 /* ---- processes ---- */
 
-/* The program of a process, without its folder; "" if nobody may know. */
+/* The program of a process, without its folder; "" if it may not be read. */
 static void program_of(pid_t pid, char *name, size_t size)
 {
 	char path[64], link[PATH_MAX];
@@ -67,7 +67,9 @@ static bool is_outage(pid_t pid)
 	return streq(name, "outage");
 }
 
-/* Whose it is, by the environment that a run gives to the programs it starts. */
+/*
+ * The state of the process's owner, by the environment that a run gives to the programs it starts.
+ */
 static enum owner_state owner_in_environment(pid_t pid)
 {
 	auto_strbuf text = STRBUF_INIT;
@@ -82,7 +84,9 @@ static enum owner_state owner_in_environment(pid_t pid)
 	return OWNER_NONE;
 }
 
-/* Whose disk it has open; `self`: its own. */
+/*
+ * The state of the owner of the disk that the process has open; `self`: the process is the owner.
+ */
 static enum owner_state owner_of_disk(pid_t pid, bool *self)
 {
 	char path[64], link[256];
@@ -105,7 +109,7 @@ static enum owner_state owner_of_disk(pid_t pid, bool *self)
 	return state;
 }
 
-/* What a process is to us; false: nothing. */
+/* Whether the process is a leftover, and of which kind. */
 static bool judge(pid_t pid, enum leftover_kind *kind)
 {
 	bool self = false;
@@ -189,7 +193,7 @@ static void clear_processes(struct leftovers *l)
 			wake((pid_t)l->v[i].number);
 	wait_for_end(l);
 	for (size_t i = 0; i < l->n; i++)
-		/* Looked at once more: the number may have gone to somebody else. */
+		/* The process is judged once more: its number may have gone to another one. */
 		if (l->v[i].kind == LEFTOVER_PROCESS && judge((pid_t)l->v[i].number, &kind) &&
 		    kind == LEFTOVER_PROCESS)
 			kill((pid_t)l->v[i].number, SIGKILL);
@@ -268,7 +272,7 @@ static void find_files_in(const char *path, struct leftovers *out)
 		if (strncmp(e->d_name, "outage-", 7) != 0 ||
 		    owner_state(e->d_name, NULL) != OWNER_GONE)
 			continue;
-		/* Anybody can make a file with such a name here: only our own are looked into. */
+		/* Any user can make a file with such a name here: only our own are looked into. */
 		if (fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    st.st_uid == geteuid())
 			add(out, LEFTOVER_FILE, 0, xasprintf("%s/%s", path, e->d_name));
@@ -326,7 +330,7 @@ static int clear_one(const struct leftover *l)
 		return umount2(l->what, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
 	case LEFTOVER_LOOP:
 		r = loop_clear_orphan(l->number);
-		return r == -ENXIO || r == -ENOENT ? 0 : r; /* somebody else did it */
+		return r == -ENXIO || r == -ENOENT ? 0 : r; /* another process did it */
 	case LEFTOVER_FILE:
 		return nftw(l->what, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) ? -errno : 0;
 	default:

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * leftover.h - what killed runs left behind, and clearing it away.
+ * leftover.h - finds and clears what killed runs left behind.
  *
  * Only what names an owner that is gone is touched (base/owner.h): loop devices, processes that a
- * run had started, mounts that got into our namespace, temporary files. What belongs to a living
- * run, or to another process namespace, is nobody else's business.
+ * run had started, mounts that got into our namespace, temporary files. The things of a living run,
+ * or of another process namespace, are left alone.
  */
 #ifndef TARGET_LEFTOVER_H
 #define TARGET_LEFTOVER_H

@@ -7,13 +7,13 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/proc.h"
 #include "base/io.h"
 #include "record/loop.h"
 #include "record/pm_tracer.h"
+#include "sandbox/in_child.h"
 #include "target/guest_fs.h"
 #include "check/kmsg.h"
 #include "guest/modules.h"
@@ -56,31 +56,20 @@ static bool look_root(struct machine *m)
 		   xstrdup("run outage as root (sudo)"));
 }
 
+static int enter(void *ctx, struct pool_worker *w, void *out, struct err *err)
+{
+	(void)ctx, (void)w, (void)out;
+	return scratch_enter(err);
+}
+
 /* In a child, for there is no way back out of a namespace. */
 static bool look_namespace(struct machine *m)
 {
 	struct err err = ERR_INIT;
-	int fds[2], status = -1;
+	struct in_child child = { .fn = enter };
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return add(m, "mount namespace", MACHINE_MISSING,
-			   xasprintf("cannot make a pipe: %s", strerror(errno)), NULL);
-	pid_t pid = fork();
-	if (pid == 0) {
-		int rc = scratch_enter(&err);
-		int sent = io_write_full(fds[1], err.msg, sizeof(err.msg));
-
-		_exit(rc || sent);
-	}
-	close(fds[1]);
-	if (pid < 0 || io_read_full(fds[0], err.msg, sizeof(err.msg)) != sizeof(err.msg))
-		err.msg[0] = '\0';
-	close(fds[0]);
-	if (pid > 0)
-		waitpid(pid, &status, 0);
-	if (status == 0)
+	if (!in_child(&child, &err))
 		return add(m, "mount namespace", MACHINE_OK, xstrdup("can be made"), NULL);
-	err.msg[sizeof(err.msg) - 1] = '\0';
 	return add(m, "mount namespace", MACHINE_MISSING, xstrdup(err.msg),
 		   xstrdup("run as root outside of a container, or in a privileged one"));
 }
@@ -149,7 +138,7 @@ static int count_loop(void *ctx, unsigned number, const char *file)
 	return 0;
 }
 
-/* Those that there are, with a file or without. */
+/* The number of loop devices, with a file or without. */
 static unsigned all_loops(void)
 {
 	DIR *dir = opendir("/sys/block");
@@ -274,7 +263,7 @@ static void list_guests(const char *kind, bool (*has)(const struct target_ops *t
 			strbuf_addf(out, " %s", targets[i]->name);
 }
 
-/* It needs nothing of the above: neither root, nor a device, nor a mount. */
+/* User-mode Linux needs nothing of the above: neither root, nor a device, nor a mount. */
 static bool look_uml(struct machine *m)
 {
 	static const char name[] = "user-mode Linux";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * machine.h - what of this program works on this machine, and what mends what does not.
+ * machine.h - finds out which parts of this program work on this machine, and what mends the
+ * others.
  *
  * Looking changes nothing, but a recorder is tried by really recording: that takes a loop device
  * for a moment, and can hang if the machine is sick. Do it in a process that may be killed.
@@ -17,13 +18,13 @@ struct machine_check {
 	char *name;
 	enum machine_status status;
 	char *words;
-	char *fix; /* what to do, or NULL */
+	char *fix; /* advice, or NULL */
 };
 
 struct machine {
 	struct vec_of(struct machine_check) checks;
 	bool usable; /* file systems of this machine's kernel can be tested here */
-	bool guests; /* those of other kernels, in a guest, can */
+	bool guests; /* file systems of other kernels, in a guest, can */
 };
 
 const char *machine_status_name(enum machine_status status);
@@ -31,7 +32,7 @@ const char *machine_status_name(enum machine_status status);
 void machine_look(struct machine *m);
 void machine_release(struct machine *m);
 
-/* Memory that programs can get, with swap, in MiB; 0: nobody knows. */
+/* Memory that programs can get, with swap, in MiB; 0: unknown. */
 uint64_t machine_free_mib(void);
 
 /* One sentence on what can be tested here, from a quick look that tries nothing. */

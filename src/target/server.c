@@ -5,12 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "base/strbuf.h"
+#include "sandbox/become.h"
 
 char *server_command(const char *command, const char *disk, const char *mnt)
 {
@@ -53,15 +54,8 @@ int server_start(const char *line, pid_t *out, struct err *err)
 		return err_set(err, -errno, "cannot start the FUSE server: %m");
 	if (pid == 0) {
 		setpgid(0, 0);
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
-			_exit(127);
-		int null = open("/dev/null", O_RDWR);
-		dup2(null, STDIN_FILENO);
-		dup2(null, STDOUT_FILENO);
-		dup2(null, STDERR_FILENO);
-		execl("/bin/sh", "sh", "-c", simple, (char *)NULL);
-		_exit(127);
+		proc_tie(parent);
+		become_command(&(struct become){ .command = simple, .output = -1, .errors = -1 });
 	}
 	setpgid(pid, pid);
 	*out = pid;

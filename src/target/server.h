@@ -11,8 +11,8 @@
 char *server_command(const char *command, const char *disk, const char *mnt);
 
 /*
- * Starts it in a process group of its own. It dies with us, unless the command is one for which a
- * shell has to stay in between.
+ * Starts it in a process group of its own. The server dies with us, unless the command is one for
+ * which a shell has to stay in between.
  */
 int server_start(const char *line, pid_t *out, struct err *err) must_check;
 /* Whether something else is at `mnt` than before. */

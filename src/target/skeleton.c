@@ -2,15 +2,16 @@
 /*
  * skeleton.c - a target to copy. doc/targets.md goes through the steps.
  *
- * It works, and is no file system worth testing: what is written goes to a tmpfs, the disk is never
- * used, and so every promise is broken by every crash. Replace each body by what yours does. It is
- * built and tested like the others, so that it cannot rot, but it is not in the list of targets.
+ * The skeleton works, and is no file system worth testing: its writes go to a tmpfs, the disk is
+ * never used, and so every promise is broken by every crash. Replace each body by what yours does.
+ * The skeleton is built and tested like the others, so that it cannot rot, but it is not in the
+ * list of targets.
  *
- * What holds for every target:
- * - It lives in one worker process; nothing here is called from two threads.
- * - t->mnt is an empty directory in a mount namespace of our own. What is mounted below it is gone
- *   when the worker is, so a kill -9 needs no thought. What is not a mount (a device, a file, a
- *   process) does: give it the name of its owner (base/owner.h), or PR_SET_PDEATHSIG.
+ * Rules for every target:
+ * - A target lives in one worker process; nothing here is called from two threads.
+ * - t->mnt is an empty directory in a mount namespace of our own. Mounts below it are gone when the
+ *   worker is, so a kill -9 needs no thought. Things that are no mounts (a device, a file, a
+ *   process) do: give them the name of their owner (base/owner.h), or PR_SET_PDEATHSIG.
  * - 0 is success, -errno with a sentence in `err` means that we could not do our work, and 1 that
  *   the file system under test could not do its: that is a finding, and no error.
  */
@@ -41,8 +42,8 @@ static int skeleton_open(struct target *t, const struct target_opts *opts, struc
 }
 
 /*
- * An image of t->opts.size bytes with a new, empty file system. It is loaded into the disk for
- * every workload. Use scratch_file() (base/scratch.h) for a file that mkfs can work on.
+ * An image of t->opts.size bytes with a new, empty file system. The image is loaded into the disk
+ * for every workload. Use scratch_file() (base/scratch.h) for a file that mkfs can work on.
  */
 static int skeleton_mkfs(struct target *t, struct image *out, struct err *err)
 {
@@ -52,8 +53,8 @@ static int skeleton_mkfs(struct target *t, struct image *out, struct err *err)
 }
 
 /*
- * What a boot after a power cut does before it mounts, on disk_device() or disk_file(). Leave it
- * out (NULL) if mounting recovers. What the program says goes to `said`; 1 if it gave up.
+ * Does what a boot after a power cut does before it mounts, on disk_device() or disk_file(). Leave
+ * it out (NULL) if mounting recovers. The program's output goes to `said`; 1 if it gave up.
  */
 static int skeleton_recover(struct target *t, struct strbuf *said, struct err *err)
 {
@@ -107,7 +108,7 @@ static void skeleton_close(struct target *t)
 	(void)t;
 }
 
-/* What mkfs leaves in the root and no workload made; ext4 has "lost+found". */
+/* Names that mkfs leaves in the root and no workload made; ext4 has "lost+found". */
 static const char *const in_root[] = { NULL };
 
 const struct target_ops target_skeleton = {
@@ -115,7 +116,7 @@ const struct target_ops target_skeleton = {
 	.help = "keeps nothing; a target to copy",
 	.guarantee = "posix", /* the weakest that is documented: see doc/guarantees.md */
 	.ignore = in_root,
-	.programs = NULL,   /* what it runs, for outage doctor */
+	.programs = NULL,   /* programs that it runs, for outage doctor */
 	.in_kernel = false, /* true: its name must be in /proc/filesystems */
 	.needs_root = true,
 	.open = skeleton_open,

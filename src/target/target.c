@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/io.h"
 #include "base/proc.h"
+#include "base/similar.h"
 #include "check/check.h"
 #include "guest/guest_files.h"
 #include "target/guest_fs.h"
@@ -61,7 +62,7 @@ const struct target_ops *target_find(const char *spec, struct err *err)
 	/* "vm:pm:pmfs" is what the kernel calls pmfs. */
 	if (strncmp(spec, any, strlen(any)) == 0)
 		n = strlen(any) - 1;
-	auto_strbuf list = STRBUF_INIT;
+	auto_strbuf list = STRBUF_INIT, hint = STRBUF_INIT;
 
 	if (registered && strlen(registered->name) == n && memcmp(registered->name, spec, n) == 0)
 		return registered;
@@ -70,8 +71,10 @@ const struct target_ops *target_find(const char *spec, struct err *err)
 			return targets[i];
 		strbuf_addf(&list, "%s%s", i ? ", " : "", targets[i]->name);
 	}
-	err_set(err, -EINVAL, "there is no target '%.*s'; there are %s", (int)min(n, (size_t)40),
-		spec, strbuf_str(&list));
+	auto_free char *name = xmemdupz(spec, n);
+	similar_hint(name, strbuf_str(&list), &hint);
+	err_set(err, -EINVAL, "there is no target '%.40s'%s; there are %s", name, strbuf_str(&hint),
+		strbuf_str(&list));
 	return NULL;
 }
 
@@ -142,7 +145,7 @@ char *target_kernel(const struct target_opts *opts)
 	return xstrdup(uname(&u) ? "unknown" : u.release);
 }
 
-/* Two kernels that somebody builds mostly have the same release. */
+/* The release does not tell two kernels apart: two builds mostly have the same one. */
 char *target_kernel_hash(const struct target_opts *opts)
 {
 	auto_strbuf text = STRBUF_INIT;
@@ -205,7 +208,7 @@ int target_open_as(const struct target_ops *ops, const struct target_opts *opts,
 	int rc = ops->far ? 0 : target_place(t->mnt, err);
 	if (!rc)
 		rc = ops->open(t, &t->opts, err);
-	/* From here on: what was said before was of whoever had the device then. */
+	/* Reads the log from here on: earlier lines were of another user of the device. */
 	if (!rc && !ops->far)
 		kmsg_open(&t->kmsg, opts->kmsg);
 	if (rc)
@@ -285,7 +288,9 @@ int target_remount(struct target *t, struct strbuf *said, struct err *err)
 /* Takes what the kernel has said of this target; without `of_device` only its bugs and warnings. */
 static void listen(struct target *t, bool of_device)
 {
-	/* A FUSE server is not the kernel's file system on that device; what is said is another's.
+	/*
+	 * A FUSE server is not the kernel's file system on that device; such complaints are
+	 * another's.
 	 */
 	const char *path = t->disk && !t->command ? disk_device(t->disk) : NULL;
 	const char *slash = path ? strrchr(path, '/') : NULL;

@@ -3,10 +3,9 @@
  * target.h - something under test: a file system that can be given a disk, mounted, driven through
  * a directory, and asked for its state.
  *
- * A target is named "ext4", "ext4,data=writeback", "uml:ext4", "vm:ext4" or
- * "fuse:COMMAND {disk} {mnt}"; what comes after the comma goes to mount. It lives in one worker
- * process, which has a mount namespace of its own: when the worker is gone, so is everything it
- * mounted.
+ * A target is named "ext4", "ext4,data=writeback", "uml:ext4", "vm:ext4" or "fuse:COMMAND {disk}
+ * {mnt}"; the words after the comma go to mount. A target lives in one worker process, which has a
+ * mount namespace of its own: when the worker is gone, so is everything it mounted.
  *
  * To add one, copy skeleton.c.
  */
@@ -53,8 +52,8 @@ struct target_opts {
 	/* Of what they hold; once they are in a guest, of what it was given. NULL: not known. */
 	const char *files_hash;
 	/*
-	 * Called again and again while a guest starts, which has a limit of its own: whoever
-	 * watches this process for hangs must not count that time. NULL: nobody does.
+	 * Called again and again while a guest starts, which has a limit of its own: a parent that
+	 * watches this process for hangs must not count that time. NULL: not watched.
 	 */
 	void (*starting)(void *ctx);
 	void *starting_ctx;
@@ -79,7 +78,7 @@ struct target_stat {
 };
 
 /*
- * What is done to a file system that is mounted elsewhere, in a guest: there is no directory here,
+ * The requests to a file system that is mounted elsewhere, in a guest: there is no directory here,
  * and t->root stays -1. Each returns 0 or -errno; or 1, if the system under test died of it. Then
  * nothing is mounted any more, t->complaints says why, and the next mount finds it alive again.
  */
@@ -98,13 +97,15 @@ struct target_far {
 	int (*room)(struct target *t, uint64_t *bytes, struct err *err);
 	/*
 	 * The functions of the kernel of a machine, as in its /proc/kallsyms, by the number that a
-	 * trace has of it; NULL: nobody can ask for them.
+	 * trace has of it; NULL: they cannot be asked for.
 	 */
 	int (*symbols)(struct target *t, uint64_t machine, struct strbuf *out, struct err *err);
 	/* A command of the user's, in the root; NULL: there is nothing that could run it. */
 	int (*command)(struct target *t, const struct user_command *c, struct user_end *end,
 		       struct err *err);
-	/* Of `n` paths, without changing an access time; NULL: nobody can ask for them. */
+	/*
+	 * The times of `n` paths, without changing an access time; NULL: they cannot be asked for.
+	 */
 	int (*times)(struct target *t, const char *const *paths, size_t n, struct check_stamp *out,
 		     struct err *err);
 	/* -ENOSPC is no failure. */
@@ -116,14 +117,14 @@ struct target_ops {
 	const char *help;
 	const char *guarantee;	     /* the profile it gets by default */
 	const char *const *ignore;   /* names in the root that mkfs makes; NULL-terminated */
-	const char *const *programs; /* that it runs, NULL-terminated; NULL: none */
+	const char *const *programs; /* the programs that it runs, NULL-terminated; NULL: none */
 	const char *package;	     /* of Debian, with those programs */
 	bool in_kernel;		     /* /proc/filesystems must have its name */
 	bool needs_root;
 	bool deaf_to_sync; /* the kernel does not pass sync and syncfs on to it */
 	bool pm;	   /* its disk is persistent memory: DISK_PM */
 	bool pm_loads;	   /* and a trace of it has loads, if disk_want_loads() asks for them */
-	bool coarse;	   /* what it writes is seen between operations, and in one piece */
+	bool coarse;	   /* its writes are seen between operations, and in one piece */
 
 	/* Makes ready for `opts`; the disk is open afterwards. */
 	int (*open)(struct target *t, const struct target_opts *opts, struct err *err);
@@ -138,13 +139,14 @@ struct target_ops {
 	int (*mount)(struct target *t, struct strbuf *said, struct err *err);
 	/*
 	 * Makes what is mounted read-only (t->read_only) as mount() would have left it. 1 if the
-	 * file system refuses, and why; then it is still mounted read-only, unless it died. What
-	 * has this is walked read-only after a crash; NULL: it is mounted writable at once.
+	 * file system refuses, and why; then it is still mounted read-only, unless it died. A
+	 * target that has this is walked read-only after a crash; NULL: it is mounted writable at
+	 * once.
 	 */
 	int (*remount)(struct target *t, struct strbuf *said, struct err *err);
 	/*
-	 * Unmounts. Nothing is mounted afterwards, or it fails. Unless `clean`, what was not
-	 * written yet may be dropped: nobody will look at this disk again.
+	 * Unmounts. Nothing is mounted afterwards, or it fails. Unless `clean`, data that was not
+	 * written yet may be dropped: this disk will not be looked at again.
 	 */
 	int (*umount)(struct target *t, bool clean, struct err *err);
 	/* Runs the file system's own checker, changing nothing. 1 if it complains. */
@@ -155,7 +157,7 @@ struct target_ops {
 
 extern const struct target_ops target_ext2, target_ext3, target_ext4, target_xfs, target_btrfs,
 	target_fuse;
-/* Those of guests are declared by guest_fs.h, which lists them. */
+/* The targets of guests are declared by guest_fs.h, which lists them. */
 extern const struct target_ops *const targets[]; /* ends with NULL */
 extern const struct target_ops target_skeleton;	 /* to copy; not in the list */
 
@@ -195,7 +197,9 @@ bool target_is_guest(const char *spec);
 /* Adds a target to those that are found by name: for programs with targets of their own. */
 void target_register(const struct target_ops *ops);
 
-/* What is tested where nobody said what: what this user can run. NULL and a sentence: nothing. */
+/*
+ * The target that is tested without -t: one that this user can run. NULL and a sentence: nothing.
+ */
 const struct target_ops *target_default(struct err *err);
 
 /*
@@ -205,8 +209,8 @@ const struct target_ops *target_default(struct err *err);
 int target_place(char mnt[TARGET_PLACE_SIZE], struct err *err) must_check;
 
 /*
- * What can be said of the options before anything is begun: whether they make sense, and whether
- * what a virtual machine needs is there. Its kernel comes last, and is fetched if need be.
+ * Checks the options before anything is begun: whether they make sense, and whether what a virtual
+ * machine needs is there. Its kernel comes last, and is fetched if need be.
  */
 int target_check(const struct target_opts *opts, struct err *err) must_check;
 /* The user's files for a guest, as they are now, if it would get them; see guest_files.h. */
@@ -240,8 +244,8 @@ int target_umount(struct target *t, bool clean, struct err *err) must_check;
 int target_fsck(struct target *t, struct strbuf *said, struct err *err) must_check;
 
 /*
- * What is done to a mounted file system, here or elsewhere. 0, -errno, or 1 if the system under
- * test died of it (struct target_far).
+ * The functions below act on a mounted file system, here or elsewhere. 0, -errno, or 1 if the
+ * system under test died of it (struct target_far).
  */
 bool target_is_mounted(const struct target *t);
 /* "ext4" for "ext4" and "uml:ext4": what it is, whatever kernel it is in. */

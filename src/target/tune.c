@@ -48,7 +48,7 @@ static int set_console_level(int level)
 	return io_write_full(fd, text, strlen(text));
 }
 
-/* In a process namespace, number 2 is somebody else. */
+/* In a process namespace, number 2 is another process. */
 static bool kthreadd_is_there(void)
 {
 	auto_strbuf name = STRBUF_INIT;

@@ -6,9 +6,9 @@
  * a serial console makes the kernel wait for each line. kthreadd: a mount starts kernel threads,
  * and on a busy machine each waits for its turn; with real-time priority it does not.
  *
- * T1: what was changed is put back by tune_restore(); if the process that called tune_apply() ends
+ * T1: tune_restore() puts back what was changed; if the process that called tune_apply() ends
  *     without that, whatever ends it, a process of its own, the guardian, does it.
- * T2: nothing is put back that somebody else has changed meanwhile.
+ * T2: nothing is put back that was changed by others meanwhile.
  */
 #ifndef TARGET_TUNE_H
 #define TARGET_TUNE_H
@@ -20,10 +20,10 @@ enum { TUNE_CONSOLE_LEVEL = 1 }; /* emergencies only */
 struct tune {
 	pid_t guardian; /* 0: nothing was changed */
 	int console;	/* the level that was there; 0: not changed */
-	bool kthreadd;	/* it was raised */
+	bool kthreadd;	/* kthreadd was raised */
 };
 
-/* Needs root. What is as wished already stays as it is, and is not put back either. */
+/* Needs root. A setting that is as wished already stays as it is, and is not put back either. */
 int tune_apply(struct tune *t, struct err *err) must_check;
 /* Accepts what tune_apply() made, and zeros. */
 void tune_restore(struct tune *t);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * uml.c - file systems of another kernel than this machine's: user-mode Linux, a kernel that is an
- * ordinary program. Nothing here needs root, and a kernel that panics takes nobody along. It sees
- * this machine's programs, so what recovers a file system need not be put into its root.
+ * ordinary program. Nothing here needs root, and a kernel that panics takes no other process along.
+ * The guest sees this machine's programs, so the programs that recover a file system need not be
+ * put into its root.
  */
 #include "target/uml.h"
 
@@ -42,7 +43,7 @@ static bool is_release(const char *text, size_t n)
 	return digits && digits < n && text[digits] == '.' && !memchr(text, ' ', n);
 }
 
-/* What it says its version is, which is also the name of its modules' folder; NULL: nothing. */
+/* The version that the kernel tells, which is also the name of its modules' folder; NULL: none. */
 static char *ask_version(const char *kernel)
 {
 	const char *argv[] = { kernel, "--version", NULL };
@@ -143,8 +144,8 @@ static int choose_cpu(const char *kernel, unsigned worker)
 }
 
 /*
- * What is left out costs time at each start: choosing the fastest of several ways to compute, a
- * cache for swapping, consoles that nobody sees, and a folder in the user's home for its own
+ * The arguments leave out what costs time at each start: choosing the fastest of several ways to
+ * compute, a cache for swapping, unseen consoles, and a folder in the user's home for its own
  * control socket, which would stay behind.
  */
 static int start(struct target *t, struct err *err)

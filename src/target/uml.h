@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* uml.h - what is known of a kernel of user-mode Linux before it is started. */
+/* uml.h - the facts about a kernel of user-mode Linux before it is started. */
 #ifndef TARGET_UML_H
 #define TARGET_UML_H
 

@@ -32,7 +32,7 @@ enum {
 
 #define QEMU "qemu-system-x86_64"
 
-/* ext4's driver may serve the two older ones. What was built in is not known without its list. */
+/* ext4's driver may serve the two older ones. Built-in drivers are not known without their list. */
 static bool has_fs(const char *dir, const char *fs)
 {
 	auto_free char *list = xasprintf("%s/modules.builtin", dir);
@@ -46,7 +46,7 @@ static const char *module_of(const struct host_fs *fs)
 	return fs->module ? fs->module : fs->name;
 }
 
-/* What has to be loaded for it. */
+/* The module to load for a file system. */
 static const char *fs_module(const char *dir, const char *fs)
 {
 	return strncmp(fs, "ext", 3) == 0 && !modules_have(dir, fs) ? "ext4" : fs;
@@ -54,7 +54,10 @@ static const char *fs_module(const char *dir, const char *fs)
 
 static int make_root(struct vm *v, const char *files, struct err *err)
 {
-	/* What the others need when they are loaded, but ask for by another name, comes first. */
+	/*
+	 * Modules that the others need when they are loaded, but ask for by another name, come
+	 * first.
+	 */
 	static const char *const first[] = { "virtio_pci",     "virtio_blk",	 "crc32c_generic",
 					     "crc32_generic",  "xxhash_generic", "sha256_generic",
 					     "blake2b_generic" };
@@ -451,6 +454,6 @@ VM_TARGET(bcachefs, "posix", guest_lost_found, "bcachefs-tools", "bcachefs")
 
 VM_PM_TARGET(ext4_dax, "ext4-dax", "linux", guest_lost_found, "e2fsprogs", "mke2fs", "e2fsck")
 VM_PM_TARGET(xfs_dax, "xfs-dax", "linux", guest_nothing, "xfsprogs", "mkfs.xfs", "xfs_repair")
-/* File systems for persistent memory alone: what an operation has done is durable when it ends. */
+/* File systems for persistent memory alone: the effect of an operation is durable when it ends. */
 VM_PM_TARGET(nova, "nova", "sync", guest_nothing, "qemu-system-x86")
 VM_PM_TARGET(pm, "pm", "sync", guest_lost_found, "qemu-system-x86")

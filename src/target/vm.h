@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vm.h - what is known of a virtual machine before it is started. */
+/* vm.h - the facts about a virtual machine before it is started. */
 #ifndef TARGET_VM_H
 #define TARGET_VM_H
 

@@ -4,8 +4,8 @@
 #include "target/vm_impl.h"
 
 /*
- * What is left out costs time at each start. Watchdogs of the guest would take a machine that is
- * busy with something else for a kernel that hangs; who runs us watches for that.
+ * The arguments leave out what costs time at each start. Watchdogs of the guest would take a
+ * machine that is busy with something else for a kernel that hangs; the pool watches for that.
  */
 static const char append[] =
 	"console=ttyS0 panic=-1 quiet loglevel=5 mitigations=off nokaslr nowatchdog audit=0 "

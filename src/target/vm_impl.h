@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vm_impl.h - what the files of the vm: targets share. */
+/* vm_impl.h - shared by the files of the vm: targets. */
 #ifndef TARGET_VM_IMPL_H
 #define TARGET_VM_IMPL_H
 
@@ -32,9 +32,9 @@ struct vm {
 	bool has_template, no_clones, emulate, deterministic;
 	bool no_clwb, no_clflushopt; /* its processors lack them */
 	unsigned cpus;
-	bool doubts_kvm; /* it failed, and nobody knows yet whose fault that was */
+	bool doubts_kvm; /* a start failed, and it is unknown yet whether by KVM's fault */
 	uint64_t flash_size;
-	char *flash;	  /* what the driver of the flash is told, or NULL */
+	char *flash;	  /* the arguments of the flash driver, or NULL */
 	int monitors[3];  /* of the machines that run, as `guests`; or -1 */
 	uint64_t pm_size; /* 0: it has a disk */
 	bool nvdimm;	  /* its persistent memory is a device, and not declared by us */
@@ -81,16 +81,18 @@ void vm_command_release(struct vm_command *c);
 
 /* ---- the monitor (vm_monitor.c) ---- */
 
-/* What a QEMU that starts finds in its monitor: a clone, with what it goes on from. */
+/* The first words that a QEMU finds in its monitor: a clone, with what it goes on from. */
 void vm_greet(struct vm *v, enum vm_start_kind kind);
-/* Saves the state of a machine, all but its memory, to `state`. It is stopped afterwards. */
+/*
+ * Saves the state of a machine, all but its memory, to `state`. The machine is stopped afterwards.
+ */
 int vm_save_state(struct vm *v, int state, struct err *err) must_check;
 
 /* ---- KVM (vm_kvm.c) ---- */
 
 /* Why it is not even tried; NULL: it is. */
 const char *vm_why_no_kvm(void);
-/* Nobody tries it again until this machine is booted anew. */
+/* No run tries KVM again until this machine is booted anew. */
 void vm_remember_kvm_failed(void);
 
 /* ---- starting (vm_start.c) ---- */

@@ -12,7 +12,7 @@
 #include "guest/cache.h"
 #include "target/vm_impl.h"
 
-/* The machine as it was started; what failed on it once is not tried again. */
+/* The machine as it was started; a start that failed on it once is not tried again. */
 static void boot_id(struct strbuf *out)
 {
 	struct err ignored = ERR_INIT;

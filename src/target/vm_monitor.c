@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vm_monitor.c - what is said to a running QEMU, in its machine protocol. */
+/* vm_monitor.c - the commands to a running QEMU, in its machine protocol. */
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,8 +23,8 @@ enum {
 void vm_greet(struct vm *v, enum vm_start_kind kind)
 {
 	/*
-	 * It lies there until QEMU looks. If that does not like it, the guest does not answer. Who
-	 * was greeted is told why QEMU ends.
+	 * The command lies there until QEMU looks. If that does not like it, the guest does not
+	 * answer. After the greeting QEMU tells why it ends.
 	 */
 	if (kind == START_CLONE)
 		dprintf(*vm_monitor(v), HELLO IGNORE_SHARED GO_ON, (int)getpid(),
@@ -63,7 +63,9 @@ static int monitor_ask(struct vm *v, const char *command, struct strbuf *line, s
 	}
 }
 
-/* Saves the state of a machine, all but its memory, to `state`. It is stopped afterwards. */
+/*
+ * Saves the state of a machine, all but its memory, to `state`. The machine is stopped afterwards.
+ */
 int vm_save_state(struct vm *v, int state, struct err *err)
 {
 	auto_free char *save = xasprintf("{\"execute\":\"migrate\",\"arguments\":{\"uri\":"

@@ -6,7 +6,7 @@
  * A kernel maps the pages of an NVDIMM, without which there is no DAX, only if a block at its start
  * says so; ndctl(1) calls that fsdax mode, and writes the block by the kernel. We write it before
  * the machine starts, so that nothing has to be set up in it. The file system begins behind, at
- * NVDIMM_HEAD; what is before it is a part of each crash state, and the same in all of them.
+ * NVDIMM_HEAD; the bytes before it are a part of each crash state, and the same in all of them.
  *
  * The block, little-endian, at byte 4096 (drivers/nvdimm/pfn.h has it as struct nd_pfn_sb):
  *

@@ -17,7 +17,8 @@
 #include "target/vm_impl.h"
 
 enum {
-	BOOT_MS = 100000, /* whoever watches for hangs is told while it lasts: opts.starting */
+	BOOT_MS = 100000, /* the pool, which watches for hangs, is told while it lasts:
+			     opts.starting */
 	KVM_MS = 20000,
 	CLONE_MS = 30000,
 };
@@ -155,7 +156,7 @@ static int try_kvm(struct target *t)
 	return vm_own(t)->emulate;
 }
 
-/* What does not boot by KVM may not boot at all; where it does, that was KVM's fault. */
+/* A guest that does not boot by KVM may not boot at all; where it does, that was KVM's fault. */
 static void blame_kvm(struct target *t)
 {
 	bool doubts = vm_own(t)->doubts_kvm;
@@ -195,7 +196,7 @@ static int start_emulated(struct target *t, struct err *err)
 
 /*
  * The driver has taken pages wherever there were some; the agent marks them, and they are looked
- * for. The mark is one that nobody else writes: of this process, and of this moment.
+ * for. The mark is one that no other program writes: of this process, and of this moment.
  */
 static int find_flash(struct target *t, struct err *err)
 {

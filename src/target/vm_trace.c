@@ -63,7 +63,8 @@ static int start_traced(struct target *t, struct err *err)
 		return rc;
 	rc = pm_disk_test(t->disk, run_test, t, err);
 	if (rc > 0)
-		log_info("this kernel lets nobody map its persistent memory (/dev/mem), so the "
+		log_info("this kernel does not let programs map its persistent memory (/dev/mem), "
+			 "so the "
 			 "tracer is not tested in it");
 	if (rc < 0)
 		guest_stop(v->base.guest);

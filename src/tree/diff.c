@@ -7,8 +7,8 @@
  * the leaders must agree. So a name that is missing is one difference, not one for each of its
  * links, and a file of which only one name is left is not blamed for it.
  *
- * What is compared follows from the tree_has_*() functions (T4 in tree.c), so that a difference
- * is found iff the hashes differ.
+ * The tree_has_*() functions (T4 in tree.c) decide what is compared, so that a difference is found
+ * iff the hashes differ.
  */
 #include "tree/tree_impl.h"
 
@@ -369,7 +369,7 @@ static void diff_pair(struct differ *d, struct pair p)
 	diff_readable(d, p);
 }
 
-/* What stands below a directory that could not be read may still be there. */
+/* Entries below a directory that could not be read may still be there. */
 static bool is_below(const char *path, const struct tree_entry *dir)
 {
 	size_t len = strlen(dir->path);

@@ -103,7 +103,7 @@ static int hex_value(char c)
 	return at ? (int)(at - hex_digits) : -1;
 }
 
-/* What follows a backslash. */
+/* Reads what follows a backslash. */
 static int unescape(const char **p, const char *end, unsigned char *out)
 {
 	const char *s = *p;

@@ -220,7 +220,7 @@ static void sort_entries(struct tree *t)
 	size_t n = t->entries.n, kept = 0;
 	bool sorted = true;
 
-	/* Whoever builds a tree mostly goes in order. */
+	/* Trees are mostly built in order. */
 	for (size_t i = 1; i < n && sorted; i++)
 		sorted = tree_path_cmp(v[i - 1].path, v[i].path) < 0;
 	if (sorted)

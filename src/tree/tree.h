@@ -2,13 +2,13 @@
 /*
  * tree.h - a semantic state: what a user sees of a file system.
  *
- * A tree is a list of entries in order of path. It comes from a real directory (tree_walk), from
- * text (tree_parse), or is built in process (tree_add, then tree_finish). Two finished trees are
- * equal iff a user could not tell them apart, under the options: inode numbers, the order of
+ * A tree is a list of entries in order of path. A tree comes from a real directory (tree_walk),
+ * from text (tree_parse), or is built in process (tree_add, then tree_finish). Two finished trees
+ * are equal iff a user could not tell them apart, under the options: inode numbers, the order of
  * names in a directory and holes in a file do not count, while names that are the same file do.
  *
- * What the walk could not read is part of the state, not a failure of the walk: an entry that
- * answers EIO after a crash is what a checker has to see.
+ * An error of the walk is part of the state, not a failure of the walk: an entry that answers EIO
+ * after a crash is what a checker has to see.
  *
  * A tree owns everything its entries point to; it is gone with the next tree_clear, tree_walk,
  * tree_parse or tree_release. One tree belongs to one thread.
@@ -53,7 +53,7 @@ enum tree_type {
 	TREE_TYPE_END
 };
 
-/* Where an entry could not be read, in the order of the walk: what comes before is known. */
+/* Where an entry could not be read, in the order of the walk: the steps before have succeeded. */
 enum tree_step {
 	TREE_STEP_NONE,
 	TREE_STEP_STAT,	 /* nothing is known but the name */
@@ -119,7 +119,10 @@ enum tree_field {
 
 struct tree {
 	struct vec_of(struct tree_entry) entries;
-	/* What this tree cannot say (enum tree_field); not compared, whatever the options. */
+	/*
+	 * The fields that this tree cannot tell (enum tree_field); not compared, whatever the
+	 * options.
+	 */
 	unsigned lacks;
 	bool finished;
 	size_t kept; /* bytes of content in the arena */
@@ -154,7 +157,7 @@ int tree_path_cmp(const char *a, const char *b);
 
 /*
  * The hash of a file's bytes, as if zeros followed for ever: a sum over its pages, in which pages
- * of zeros are nothing. So holes cost nothing, and whoever changes a page can keep the sum up to
+ * of zeros are nothing. So holes cost nothing, and code that changes a page can keep the sum up to
  * date: subtract the old tree_page_hash, add the new one. `len` is at most TREE_PAGE.
  */
 struct hash128 tree_page_hash(uint64_t index, const void *data, size_t len);
@@ -170,17 +173,17 @@ bool tree_equal(const struct tree *a, const struct tree *b, const struct tree_op
  * follows a symbolic link, never leaves the directory, never enters another mount. Fails only if
  * the limits are exceeded or this process lacks descriptors or memory; then `out` is empty.
  *
- * Extended attributes that the host's security policy puts on every file (security.selinux and
- * the like) are not part of the state. Those of symbolic links and special files can be seen only
- * where /proc is mounted.
+ * Extended attributes that the host's security policy puts on every file (security.selinux and the
+ * like) are not part of the state. The attributes of symbolic links and special files can be seen
+ * only where /proc is mounted.
  */
 int tree_walk(int dirfd, const struct tree_opts *opts, struct tree *out, struct err *err)
 	must_check;
 
 /*
- * Canonical text, one line an entry (text.c has the format). What the options leave out, or the
- * tree lacks, is not printed. TREE_TEXT_CONTENT prints all content that was kept rather than only
- * what is short, so that a tree can be handed from one process to another.
+ * Canonical text, one line an entry (text.c has the format). Fields that the options leave out, or
+ * the tree lacks, are not printed. TREE_TEXT_CONTENT prints all content that was kept rather than
+ * only what is short, so that a tree can be handed from one process to another.
  */
 enum tree_text_flags { TREE_TEXT_CONTENT = 1 << 0 };
 void tree_print(const struct tree *t, const struct tree_opts *opts, unsigned flags,
@@ -205,7 +208,7 @@ enum tree_diff_kind {
 	TREE_DIFF_XATTR_VALUE,
 	TREE_DIFF_BLOCKS,
 	TREE_DIFF_TIMES,
-	TREE_DIFF_UNREADABLE, /* it, or a directory above it; or it is readable again */
+	TREE_DIFF_UNREADABLE, /* the entry, or a directory above it; or it is readable again */
 	TREE_DIFF_DOUBLED,
 	TREE_DIFF_KIND_END
 };

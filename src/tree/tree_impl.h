@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tree_impl.h - what the files of this room share and others do not see. */
+/* tree_impl.h - shared by the files of this room, and not seen by others. */
 #ifndef TREE_TREE_IMPL_H
 #define TREE_TREE_IMPL_H
 
@@ -8,7 +8,7 @@
 /* The fields that count (enum tree_field) under the options. */
 unsigned tree_opts_fields(const struct tree_opts *opts);
 
-/* What of an entry is there to be compared, given what is known of it and which fields count. */
+/* Whether an entry has a field to be compared, given what is known of it and which fields count. */
 bool tree_has_attrs(const struct tree_entry *e);
 bool tree_has_size(const struct tree_entry *e, unsigned fields);
 bool tree_has_nlink(const struct tree_entry *e, unsigned fields);

@@ -10,7 +10,7 @@
  * W1: only single names are looked up, relative to an open directory and without following a
  *     symbolic link, so the walk cannot leave the directory it was given.
  * W2: only regular files and directories are opened; a FIFO or a device is never touched.
- * W3: what the file system answers becomes part of the entry. Only our own limits and lack of
+ * W3: an error of the file system becomes part of the entry. Only our own limits and lack of
  *     descriptors or memory end the walk.
  */
 #include "tree/tree_impl.h"
@@ -221,7 +221,7 @@ static int read_large(struct walk *w, int fd, struct tree_entry *e)
 	return 0;
 }
 
-/* What the policy of the host puts on files; the tested system did not choose it. */
+/* Whether the host's policy puts the attribute on files; the tested system did not choose it. */
 static bool host_label(const char *name)
 {
 	static const char *const labels[] = { "security.selinux", "security.SMACK64",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* key.c - reads the key, or makes it, in a directory that nobody else may write to. */
+/* key.c - reads the key, or makes it, in a directory that no other user may write to. */
 #include "trust/key.h"
 
 #include <errno.h>
@@ -24,7 +24,10 @@ static int make_dir(const char *path, struct err *err)
 	return 0;
 }
 
-/* Under sudo, HOME may still be the other user's: what is made there would be his to replace. */
+/*
+ * Under sudo, HOME may still be the other user's: files that are made there would be his to
+ * replace.
+ */
 static int check_whose(const char *path, struct err *err)
 {
 	struct stat st;
@@ -36,7 +39,7 @@ static int check_whose(const char *path, struct err *err)
 						geteuid() ? "" : " (sudo -H uses root's)");
 }
 
-/* The directory that others' state lies in, too. -ENOENT: it is not there, or nobody's. */
+/* Finds the directory that other programs' state lies in, too. -ENOENT: there is none. */
 static int find_above(bool make, char **out, struct err *err)
 {
 	const char *xdg = secure_getenv("XDG_STATE_HOME"), *home = secure_getenv("HOME");
@@ -83,7 +86,8 @@ static int open_dir(bool make, char **path, struct err *err)
 		return err_set(err, -errno, "cannot open the directory %s: %m", dir);
 	if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
 		return err_set(err, -EPERM,
-			       "%s must belong to this user, and nobody else may write to it", dir);
+			       "%s must belong to this user, and no other user may write to it",
+			       dir);
 	*path = steal(dir);
 	return steal_fd(&fd);
 }
@@ -116,7 +120,7 @@ static int draw(void *to, size_t len)
 	return fault ? fault : getrandom(to, len, 0) == (ssize_t)len ? 0 : -EIO;
 }
 
-/* K1: what is there already stays. */
+/* K1: a key that is there already stays. */
 static int put_in_place(int dir, const char *tmp)
 {
 	int fault = fault_point("key.rename");
@@ -139,7 +143,7 @@ static int write_key(int dir, const char *tmp)
 
 	if (!rc && fd < 0)
 		return -errno;
-	if (!rc && fchmod(fd, 0600) < 0) /* whatever umask says */
+	if (!rc && fchmod(fd, 0600) < 0) /* regardless of umask */
 		rc = -errno;
 	if (!rc)
 		rc = io_write_full(fd, key, sizeof(key));
@@ -160,7 +164,7 @@ static int make_key(int dir, const char *path, struct err *err)
 		rc = write_key(dir, tmp);
 	if (!rc)
 		rc = put_in_place(dir, tmp);
-	unlinkat(dir, tmp, 0); /* it is there if it was not renamed */
+	unlinkat(dir, tmp, 0); /* the file is there if it was not renamed */
 	if (!rc && fsync(dir) < 0)
 		rc = -errno;
 	return rc ? err_set(err, rc, "cannot make %s/%s: %s", path, name, strerror(-rc)) : 0;

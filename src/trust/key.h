@@ -2,9 +2,9 @@
 /*
  * key.h - the secret of this user on this machine, with which he marks what he makes.
  *
- * It is 32 random bytes in $XDG_STATE_HOME/outage/key or ~/.local/state/outage/key. The file and
- * its directory must belong to this user, and to nobody else: a key that others can read, or put
- * there, marks nothing.
+ * The key is 32 random bytes in $XDG_STATE_HOME/outage/key or ~/.local/state/outage/key. The file
+ * and its directory must belong to this user alone: a key that others can read, or put there, marks
+ * nothing.
  *
  * K1: the file is there whole or not at all, and is never replaced: of several processes that make
  *     it at once, one wins, and all use what it made.

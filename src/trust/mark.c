@@ -20,8 +20,8 @@ static const char header[] = "outage-mark 1\n";
 struct maker {
 	crypto_generichash_state state;
 	unsigned char *block; /* BLOCK bytes */
-	bool closed;	      /* nobody else may reach what is in the directory */
-	char *open_to_others; /* the first thing that somebody else may write to, and what to do */
+	bool closed;	      /* no other user may reach what is in the directory */
+	char *open_to_others; /* the first thing that others may write to, and what to do */
 	struct err *err;
 };
 
@@ -63,6 +63,7 @@ static void put_block(struct maker *m, uint64_t at, const void *data, size_t len
 
 static void put_text(struct maker *m, const struct trust_file *f)
 {
+	assert(*f->name && !strchr(f->name, '/')); /* of the directory itself */
 	put_name(m, 'F', 0, 0, f->name);
 	for (size_t at = 0; at < f->len; at += BLOCK)
 		put_block(m, at, (const char *)f->text + at, min(f->len - at, (size_t)BLOCK));
@@ -92,7 +93,7 @@ static int put_content(struct maker *m, int fd, uint64_t size, const char *name)
 
 /*
  * Whether a group is this user's own, as systems with umask 002 have it: his primary one, of his
- * name, with nobody else in it. One of another name may be shared with many.
+ * name, with no other user in it. One of another name may be shared with many.
  */
 static bool is_private_group(gid_t gid)
 {
@@ -116,7 +117,7 @@ static bool is_alone(const struct stat *st, mode_t bits)
 	       (!(st->st_mode & bits & S_IRWXG) || is_private_group(st->st_gid));
 }
 
-/* A tree may have any owners and modes, if nobody else can reach it. */
+/* A tree may have any owners and modes, if no other user can reach it. */
 static void look(struct maker *m, const struct stat *st, bool in_tree, const char *name)
 {
 	if (!(in_tree && m->closed) && !m->open_to_others && !is_alone(st, S_IWGRP | S_IWOTH))
@@ -231,7 +232,7 @@ static int put_tree(struct maker *m, int above, const char *name, unsigned depth
 
 /* ---- all of it ---- */
 
-/* `others`: the first of what was read that somebody else may write to, to be freed; or NULL. */
+/* `others`: the first file or directory that others may write to, to be freed; or NULL. */
 static int make_mac(int dir, const struct trust_set *set, const unsigned char key[KEY_SIZE],
 		    unsigned char mac[MAC_SIZE], char **others, struct err *err)
 {
@@ -244,6 +245,7 @@ static int make_mac(int dir, const struct trust_set *set, const unsigned char ke
 		return err_set(err, -EIO, "libsodium cannot be used");
 	if (fstat(dir, &st) < 0)
 		return err_set(err, -errno, "cannot look at the directory: %m");
+	assert(*set->kind); /* M1 */
 	look(&m, &st, false, ".");
 	m.closed = is_alone(&st, S_IRWXG | S_IRWXO);
 	crypto_generichash_init(&m.state, key, KEY_SIZE, MAC_SIZE);
@@ -289,7 +291,7 @@ int trust_mark(const char *dir, const struct trust_set *set, struct err *err)
 
 	if (fd < 0)
 		return fd;
-	/* M2: who began the run has said why there is none. */
+	/* M2: the start of the run has told why there is no key. */
 	if (key_load(key, &no_key))
 		return unlinkat(fd, mark_name(set), 0) < 0 && errno != ENOENT
 			       ? err_set(err, -errno, "cannot remove %s/%s: %m", dir,
@@ -300,6 +302,7 @@ int trust_mark(const char *dir, const struct trust_set *set, struct err *err)
 	if (rc)
 		return err_context(err, "%s cannot be marked", dir);
 	print_mark(mac, &text);
+	assert(text.len <= MARK_MAX);
 	return set->keep ? io_keep_file(dir, mark_name(set), text.buf, text.len, err)
 			 : io_write_file(dir, mark_name(set), text.buf, text.len, 0, err);
 }

@@ -3,12 +3,12 @@
  * trust.h - whether a run, or a finding, was made by this user on this machine; and what one that
  * was not would do.
  *
- * Whoever makes a run or a finding puts a mark beside it: the file "mark", with a keyed hash of
+ * A run or a finding gets a mark beside it when it is made: the file "mark", with a keyed hash of
  * every file from which a command, a path, an option or an image is taken. The key is this user's
  * (key.h), so what came in an archive, or by version control, has no mark that fits; nor has what
- * was changed since. What was moved or copied as a whole still has it.
+ * was changed since. A directory that was moved or copied as a whole still has its mark.
  *
- * What is hashed, with BLAKE2b, is a sequence of records: a letter, two numbers and a length of 8
+ * The hashed text, with BLAKE2b, is a sequence of records: a letter, two numbers and a length of 8
  * bytes each, little-endian, and as many bytes as the length says:
  *
  *	K  kind of what is marked
@@ -22,7 +22,7 @@
  * So a hole is equal to zeros; owners, times and modes do not count, as a copy has others.
  *
  * M1: a mark of one kind does not fit another kind.
- * M2: without a key nothing is marked, and nothing verified; what runs goes on.
+ * M2: without a key nothing is marked, and nothing verified; a run goes on.
  */
 #ifndef TRUST_TRUST_H
 #define TRUST_TRUST_H
@@ -36,8 +36,7 @@
 
 struct trust_file {
 	const char *name; /* of a file in the directory, which need not be there */
-	const void
-		*text; /* what it is going to hold, or of a file elsewhere; NULL: what it holds */
+	const void *text; /* the file's future text, or that of a file elsewhere; NULL: as it is */
 	size_t len;
 };
 
@@ -55,9 +54,9 @@ int trust_ready(struct err *err) must_check;
 /* Writes the mark of a directory; without a key, removes it. */
 int trust_mark(const char *dir, const struct trust_set *set, struct err *err) must_check;
 /*
- * 0 if the mark is this user's, and fits, and nobody else may write to the directory, to those
- * files, and to the tree, unless nobody else can reach that. The group of a file counts as somebody
- * else, unless it is the user's own. Else -EPERM, and `why` says what the directory did: "was not
+ * 0 if the mark is this user's, and fits, and no other user may write to the directory, to those
+ * files, and to the tree, unless no other user can reach that. The group of a file counts as other
+ * users, unless it is the user's own. Else -EPERM, and `why` says what the directory did: "was not
  * made by you on this machine".
  */
 int trust_verify(const char *dir, const struct trust_set *set, struct err *why) must_check;
@@ -65,13 +64,13 @@ int trust_verify(const char *dir, const struct trust_set *set, struct err *why) 
 /* ---- what a key of a file leads to ---- */
 
 enum trust_leads {
-	TRUST_UNKNOWN,	/* nobody has thought about it */
+	TRUST_UNKNOWN,	/* not decided yet */
 	TRUST_HARMLESS, /* a number, a word of a list that is known, words for people */
 	TRUST_COMMAND,	/* a command, or arguments of one */
 	TRUST_CODE,	/* the path of code that is loaded: a kernel, modules */
 	TRUST_FILE,	/* the path of a file or directory of this machine */
-	TRUST_TARGET, /* what is tested: a server's command, or what this kernel mounts, and how */
-	TRUST_IMAGE,  /* a disk that the target mounts; what that means depends on the target */
+	TRUST_TARGET,	/* a target: a server's command, or what this kernel mounts, and how */
+	TRUST_IMAGE,	/* a disk that the target mounts; what that means depends on the target */
 };
 
 /* A table of keys has one of these for each; see plan.c, store.c and keep.c. */
@@ -82,7 +81,7 @@ struct trust_key {
 
 /*
  * Adds in words what would be done with the value of a key; nothing, if that is harmless. `leads`
- * is none of TRUST_TARGET and TRUST_IMAGE: for those, words are added by who knows targets.
+ * is none of TRUST_TARGET and TRUST_IMAGE: for those, words are added by a room that knows targets.
  */
 void trust_would(struct trust_key key, const char *value, struct strbuf *would);
 /* Adds words for something else: "mount its disk". */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* would.c - what a stranger's run or finding would do, in words. */
+/* would.c - says in words what a stranger's run or finding would do. */
 #include <errno.h>
 #include <stdarg.h>
 
@@ -7,7 +7,7 @@
 
 enum { VALUE_SHOWN = 120, WOULD_SHOWN = 220 }; /* struct err has room for all, to the end */
 
-/* It comes from anywhere, and goes to a terminal: one line, of letters. */
+/* The value comes from anywhere, and goes to a terminal: one line, of letters. */
 static void add_shown(struct strbuf *out, const char *value)
 {
 	for (size_t i = 0; i < VALUE_SHOWN && value[i]; i++)

@@ -14,7 +14,7 @@
 
 enum { LINKS_MAX = 40, TARGET_MAX = 4096 };
 
-/* What was gone through, which holds no link and no "..", and what is still to go. */
+/* A path on its way: the part gone through, which holds no link and no "..", and the rest. */
 struct way {
 	int root;
 	int flags;
@@ -75,7 +75,9 @@ static int follow(struct way *w)
 	return go_up(w);
 }
 
-/* Who asks for the link itself, or for a new name, does not want what it leads to. */
+/*
+ * A caller that asks for the link itself, or for a new name, does not want what the link leads to.
+ */
 static bool follows_last(const struct way *w)
 {
 	return w->slash || !(w->flags & O_NOFOLLOW || (w->flags & O_CREAT && w->flags & O_EXCL));
@@ -89,7 +91,7 @@ static int go_down(struct way *w, const char *name)
 	w->slash = w->rest.len > 0;
 	strbuf_addf(&w->done, "%s%s", w->done.len ? "/" : "", name);
 	if (fstatat(w->root, strbuf_str(&w->done), &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return last && errno == ENOENT ? 0 : -errno; /* it may be made */
+		return last && errno == ENOENT ? 0 : -errno; /* the last component may be made */
 	if (st.st_dev != w->dev)
 		return -EXDEV;
 	if (S_ISLNK(st.st_mode) && (!last || follows_last(w)))

@@ -11,7 +11,7 @@
  */
 int beneath_open(int root, const char *path, int flags, mode_t mode);
 /*
- * The same for kernels before 5.6: links are followed by hand. Nobody else may change the tree
+ * The same for kernels before 5.6: links are followed by hand. No other process may change the tree
  * meanwhile.
  */
 int beneath_open_by_hand(int root, const char *path, int flags, mode_t mode);

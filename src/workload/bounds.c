@@ -50,7 +50,7 @@ struct bounds_source {
 	unsigned line;
 	unsigned depth;
 	const struct bounds_source *derived;
-	bool based; /* it has named its own base */
+	bool based; /* has named its own base */
 };
 
 /* The words after a key. */
@@ -489,7 +489,7 @@ static int load_into(struct bounds *b, const char *spec, const struct bounds_sou
 	return parse_text(b, strbuf_str(&text), text.len, &src, err);
 }
 
-/* What is asked of the whole, once every line was read. */
+/* Checks the whole, once every line was read. */
 static int check(const struct bounds *b, const char *source, struct err *err)
 {
 	size_t names = 1 + b->directories.n + b->files.n * (b->directories.n + 1);

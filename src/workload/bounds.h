@@ -19,7 +19,7 @@ enum {
 	BOUNDS_LENGTH_MAX = 8,
 	BOUNDS_NAMES_MAX = 62, /* files and directories together; sets of them are 64-bit masks */
 	BOUNDS_FILE_MAX = 64 * 1024,
-	BOUNDS_DEPTH_MAX = 16, /* of "base" */
+	BOUNDS_DEPTH_MAX = 16, /* depth of "base" */
 };
 
 /* Where a data operation acts, relative to the file's size at that moment. */
@@ -35,7 +35,10 @@ enum range {
 
 enum persist_kind { PERSIST_FSYNC, PERSIST_FDATASYNC, PERSIST_SYNC, PERSIST_SYNCFS, PERSIST_COUNT };
 
-/* What fsync acts on: names of the operation before it or of all so far, and their neighbours. */
+/*
+ * The names that fsync acts on: those of the operation before it or of all so far, and their
+ * neighbours.
+ */
 enum persist_on { ON_LATEST = 1, ON_USED = 2, ON_SIBLINGS = 4, ON_PARENTS = 8 };
 
 enum reuse {
@@ -67,7 +70,7 @@ struct bounds {
 	bool persist_twice; /* the last operation may be followed by two, if one before had none */
 	enum reuse reuse;
 	bool overlap;	    /* data operations that follow each other act on one file */
-	bool durable_setup; /* what the first operation depends on is synced before it */
+	bool durable_setup; /* needs of the first operation are synced before it */
 	struct arena arena;
 };
 

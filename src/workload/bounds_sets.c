@@ -2,7 +2,7 @@
 /*
  * bounds_sets.c - the named sets.
  *
- * They follow the sets of Mohan et al., "Finding Crash-Consistency Bugs with Bounded Black-Box
+ * The sets follow those of Mohan et al., "Finding Crash-Consistency Bugs with Bounded Black-Box
  * Crash Testing" (OSDI 2018), table 4, and for the pm- sets LeBlanc et al., "Finding and Analyzing
  * Crash-Consistency Bugs in Persistent-Memory File Systems" (Flytrap). doc/generation.md compares
  * the counts.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * content.h - what workloads write: bytes that say where they came from.
+ * content.h - the bytes that workloads write, which say where they came from.
  *
  * Every aligned 8-byte word of a file is 8 printable characters that hold, well mixed, which
  * operation wrote it, of which workload, and the word's place in the file. A wrong word after a

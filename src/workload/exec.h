@@ -8,9 +8,9 @@
  *     opened: they lead to the host's devices. But for `shell`, which only begins in the root, and
  *     is refused unless the caller allows it.
  * E2: a path form leaves no descriptor open; handles stay open until closed or released.
- * E3: what is written is a function of workload and operation (content.h).
- * E4: modes are what the workload says: the process's umask is 0 while an operation runs, and
- *     only then, as what is kept of a run is nobody else's to write.
+ * E3: written bytes are a function of workload and operation (content.h).
+ * E4: modes are those of the workload: the process's umask is 0 while an operation runs, and only
+ *     then, as the files that are kept of a run must not be writable for others.
  *
  * One exec per thread; umask makes it one operation per process at a time.
  */
@@ -21,7 +21,10 @@
 #include "base/vec.h"
 #include "workload/workload.h"
 
-/* What only whoever mounted the file system can do. A missing function means -EOPNOTSUPP. */
+/*
+ * The operations that only the mounter of the file system can do. A missing function means
+ * -EOPNOTSUPP.
+ */
 struct exec_env {
 	void *ctx;
 	/* Unmounts and mounts again; gives the new root, which the exec does not own. */
@@ -29,7 +32,7 @@ struct exec_env {
 	int (*drop_caches)(void *ctx);
 	/* `sync` really is sync(2); else it is syncfs on the root, and others are left alone. */
 	bool global_sync;
-	/* Commands of `shell` are run. What they do is not kept to the root: see E1. */
+	/* Commands of `shell` are run. The commands' effects are not kept to the root: see E1. */
 	bool shell;
 };
 
@@ -52,7 +55,7 @@ struct exec {
 /* `root` is a directory's descriptor. The workload must outlive the exec. */
 void exec_init(struct exec *x, int root, const struct workload *w, const struct exec_env *env);
 void exec_release(struct exec *x);
-/* Performs operation `i`. What the system call returned, or -errno. */
+/* Performs operation `i`. The result of the system call, or -errno. */
 int64_t exec_op(struct exec *x, size_t i);
 
 /* ---- for the functions in exec_ops.c ---- */

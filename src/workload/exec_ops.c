@@ -456,7 +456,7 @@ int64_t exec_drop_caches(struct exec *x, const struct op *op)
 	return x->env.drop_caches ? x->env.drop_caches(x->env.ctx) : -EOPNOTSUPP;
 }
 
-/* How it ended, as a shell tells; what it says is nobody's. */
+/* The command's status, as a shell tells it; its output is dropped. */
 int64_t exec_shell(struct exec *x, const struct op *op)
 {
 	const char *argv[] = { "/bin/sh", "-c", op->args[0].text, NULL };
@@ -468,7 +468,7 @@ int64_t exec_shell(struct exec *x, const struct op *op)
 	if (!x->env.shell)
 		return -EOPNOTSUPP;
 	snprintf(root, sizeof(root), "/proc/self/fd/%d", x->root);
-	umask(022); /* as commands expect; whoever performs us sets it back */
+	umask(022); /* as commands expect; our caller sets it back */
 	int rc = proc_run(&how, &res, &err);
 	if (rc)
 		return rc;

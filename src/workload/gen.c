@@ -8,10 +8,10 @@
  *   3 add persistence points: after each position, one of persist_options().
  *   4 add what they depend on: gen_world.c.
  *
- * What may follow depends only on which names were used so far (struct used), not on the way
- * there. So the number of workloads below a position is a function of that, kept in a memo table;
- * with it the workload of any number is found by walking down once (gen_seek), and the next one by
- * turning the last wheel that still turns (gen_next).
+ * The choices that may follow depend only on which names were used so far (struct used), not on the
+ * way there. So the number of workloads below a position is a function of that, kept in a memo
+ * table; with it the workload of any number is found by walking down once (gen_seek), and the next
+ * one by turning the last wheel that still turns (gen_next).
  *
  * Order: lexicographic in (choice 1, persistence 1, choice 2, ...).
  *
@@ -31,11 +31,11 @@
 /* Goes into the fingerprint: raise it when the same bounds give another order or other texts. */
 enum { GEN_VERSION = 1 };
 
-/* What earlier positions leave for later ones to know. */
+/* The state that earlier positions leave for later ones to know. */
 struct used {
 	names_t names;	   /* taken by an operation */
-	names_t subjects;  /* those that a persistence operation may act on */
-	names_t data;	   /* those whose data was changed */
+	names_t subjects;  /* names that a persistence operation may act on */
+	names_t data;	   /* names whose data was changed */
 	names_t last_data; /* the file of the operation before, if that was a data operation */
 	bool spare;	   /* an operation was followed by no persistence point */
 };
@@ -154,7 +154,7 @@ static names_t parents_of(const struct gen *g, names_t names)
 	return parents;
 }
 
-/* What fsync may act on after `c`. Of unused siblings, one stands for all. */
+/* The names that fsync may act on after `c`. Of unused siblings, one stands for all. */
 static names_t fsync_targets(const struct gen *g, const struct used *u, const struct gen_choice *c,
 			     unsigned on)
 {

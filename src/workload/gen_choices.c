@@ -68,7 +68,7 @@ static void add_path(struct builder *s, size_t at, const struct arg_def *arg)
 			continue;
 		s->choice.name[slot] = (uint8_t)name;
 		s->choice.uses |= name_bit(name);
-		/* What is neither file nor directory cannot be synced, its directory can. */
+		/* A node that is neither file nor directory cannot be synced, its directory can. */
 		names_t subject = arg->role == ROLE_NEW_OTHER ? name_bit(s->p->name[name].parent)
 							      : name_bit(name);
 		s->choice.subjects |= subject;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gen_world.c - phase 4 of generation: what a workload depends on.
+ * gen_world.c - phase 4 of generation: makes what a workload depends on.
  *
  * W1: at[] maps a name to its node; names of one file share a node.
- * W2: whatever is there has a directory as its parent.
+ * W2: every node that is there has a directory as its parent.
  * W3: node 0 is NODE_ABSENT and never changes.
  */
 #include "workload/gen_world.h"
@@ -225,7 +225,7 @@ static void require_file(struct gen_world *w, const struct gen_pool *p, unsigned
 	gen_world_require(w, p, name, out);
 }
 
-/* Before a directory moves, what cannot move with it inside the pool is removed. */
+/* Before a directory moves, names that cannot move with it inside the pool are removed. */
 static void require_movable(struct gen_world *w, const struct gen_pool *p, unsigned from,
 			    unsigned to, struct strbuf *out)
 {

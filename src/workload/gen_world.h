@@ -45,7 +45,7 @@ enum node_type { NODE_ABSENT, NODE_FILE, NODE_DIR, NODE_OTHER };
 
 enum {
 	NODES_MAX = 128,
-	FILE_SIZE = 16384, /* what a file holds that must not be empty: four pages */
+	FILE_SIZE = 16384, /* size of a file that must not be empty: four pages */
 };
 
 struct gen_node {
@@ -78,9 +78,9 @@ struct gen_choice {
 	const char *head; /* the text up to where the range goes, or all of it */
 	uint16_t head_len;
 	names_t uses;	  /* the names it takes */
-	names_t subjects; /* those of them that can be persisted */
-	names_t left;	  /* those of them that it leaves behind, unless it only removes */
-	names_t data;	  /* those of them whose data it changes */
+	names_t subjects; /* names that can be persisted */
+	names_t left;	  /* names that it leaves behind, unless it only removes */
+	names_t data;	  /* names whose data it changes */
 	bool persists;	  /* by itself, as msync does */
 };
 

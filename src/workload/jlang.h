@@ -2,10 +2,10 @@
 /*
  * jlang.h - CrashMonkey's workload files (j-lang) as workloads.
  *
- * A file has the sections "# define" (the paths used), "# declare" (ignored), "# setup" and
- * "# run" with one operation a line. Operations name a path with its slashes dropped ("Afoo" is
- * A/foo), and act on the descriptor that "open" left for that path; "test" is the root. What
- * CrashMonkey does in setup is on disk before it records: here it is marked setup and synced.
+ * A file has the sections "# define" (the paths used), "# declare" (ignored), "# setup" and "# run"
+ * with one operation a line. Operations name a path with its slashes dropped ("Afoo" is A/foo), and
+ * act on the descriptor that "open" left for that path; "test" is the root. CrashMonkey's setup is
+ * on disk before it records: here it is marked setup and synced.
  */
 #ifndef WORKLOAD_JLANG_H
 #define WORKLOAD_JLANG_H

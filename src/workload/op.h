@@ -33,8 +33,8 @@ enum arg_kind {
 };
 
 /*
- * What an operation needs of a path, and leaves there. Generation turns this into the
- * operations that a workload depends on.
+ * The needs and results of an operation at a path. Generation turns this into the operations that a
+ * workload depends on.
  */
 enum path_role {
 	ROLE_NONE,
@@ -64,7 +64,7 @@ struct arg_def {
 	enum path_role role;
 	const struct word *words; /* ARG_FLAGS, ARG_CHOICE; ends with a NULL name */
 	uint64_t rare;		  /* ARG_FLAGS: bits that not every file system knows */
-	bool exclusive;		  /* ARG_FLAGS: what more than one word means, nobody defines */
+	bool exclusive;		  /* ARG_FLAGS: more than one word is not defined */
 	bool target;		  /* ARG_TEXT: the path that a symbolic link leads to */
 	bool optional;		  /* may be left out; only at the end */
 	uint64_t fallback;	  /* the value when left out */
@@ -82,7 +82,7 @@ enum op_flags {
 	OP_DATA = 1 << 1,   /* changes a file's data or size: fdatasync matters, ranges overlap */
 	OP_MAKES_HANDLE = 1 << 2,
 	OP_WHOLE_FS = 1 << 3,	  /* acts on the whole file system */
-	OP_COMMAND = 1 << 4,	  /* runs a command: nobody can say beforehand what it does */
+	OP_COMMAND = 1 << 4,	  /* runs a command, whose effect is unknown beforehand */
 	OP_DIRECT = 1 << 5,	  /* goes past the page cache, so it must be aligned */
 	OP_MAPS = 1 << 6,	  /* writes by stores to a mapping, not by one system call */
 	OP_RANGES = 1 << 7,	  /* allocates, frees or moves a range, as falloc_words say */
@@ -92,10 +92,10 @@ enum op_flags {
 	OP_LINKS = 1 << 11,	  /* adds to the link count of a file or directory */
 	OP_REMOVES_DIR = 1 << 12, /* may remove a directory, which must be empty */
 	OP_UNMOUNTS = 1 << 13, /* unmounts, so its promise holds even where sync promises nothing */
-	OP_OPTIONAL = 1 << 14, /* a file system, or whoever mounted it, need not be able to */
+	OP_OPTIONAL = 1 << 14, /* a file system, or its mounter, need not be able to */
 };
 
-/* What survives a crash once the operation has returned. */
+/* The part that survives a crash once the operation has returned. */
 enum op_promise {
 	OP_PROMISES_NOTHING,
 	OP_PROMISES_OBJECT, /* the file or directory that is its first argument: fsync */
@@ -109,7 +109,7 @@ struct op_def {
 	const char *help; /* sentences for the manual page */
 	struct arg_def args[OP_ARGS_MAX + 1];
 	unsigned flags;
-	/* What it promises unless one of its words says otherwise: see op_persists(). */
+	/* The promise unless a word says otherwise: see op_persists(). */
 	enum op_promise promise;
 	/* The same operation, with the same arguments, that makes its file; NULL: there is none. */
 	const struct op_def *makes;
@@ -160,7 +160,7 @@ const struct op_def *op_find(const char *name, size_t len);
 size_t op_count_args(const struct op_def *def);
 /* Whether this operation makes a promise: fsync and its kin, a write with `sync`, msync. */
 bool op_persists(const struct op *op);
-/* Whether it may be of several parts, of which a crash leaves some, and nobody knows which. */
+/* Whether the operation may be of several parts, of which a crash leaves an unknown some. */
 bool op_has_parts(const struct op *op);
 /* The value of the argument that is made of these words; 0 if there is none. */
 uint64_t op_words(const struct op *op, const struct word *words);

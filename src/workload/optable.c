@@ -77,7 +77,7 @@ const struct word falloc_words[] = {
 #define NUMBER(name_, ...)	   ARG(ARG_NUMBER, name_, __VA_ARGS__)
 #define FLAGS(name_, words_, ...)  ARG(ARG_FLAGS, name_, .words = words_, __VA_ARGS__)
 #define CHOICE(name_, words_, ...) ARG(ARG_CHOICE, name_, .words = words_, __VA_ARGS__)
-/* Those that may be left out; a mode then has a value of its own. */
+/* The arguments that may be left out; a mode then has a value of its own. */
 #define MODE_OR(fallback_)	    MODE("MODE", .optional = true, .fallback = fallback_)
 #define OPTIONAL_FLAGS(words_, ...) FLAGS("FLAGS", words_, .optional = true, __VA_ARGS__)
 

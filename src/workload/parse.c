@@ -599,7 +599,7 @@ int workload_reader_next(struct workload_reader *r, struct workload *w, struct e
 		}
 		if (take_header(&l)) {
 			if (any) {
-				r->pending = (ssize_t)len; /* it begins the next one */
+				r->pending = (ssize_t)len; /* the line begins the next one */
 				break;
 			}
 			w->before = take_comments(r, w);

@@ -5,8 +5,8 @@
  *
  * A shell runs it in the root of the file system, which it also finds in $1 and OUTAGE_DIR.
  * OUTAGE_DONE is how many operations had returned when the power failed, OUTAGE_OPERATION the one
- * that was under way, or nothing. It has done its work if it ends with status 0, and only then:
- * what is killed, takes too long or cannot be run has not.
+ * that was under way, or nothing. The command has done its work if it ends with status 0, and only
+ * then: one that is killed, takes too long or cannot be run has not.
  */
 #ifndef WORKLOAD_USER_COMMAND_H
 #define WORKLOAD_USER_COMMAND_H
@@ -20,13 +20,13 @@ struct user_command {
 	const char *text;
 	size_t done;
 	const char *operation; /* "" if none was under way */
-	const char *input;     /* what it can read; NULL: nothing */
+	const char *input;     /* its standard input; NULL: none */
 	size_t input_len;
 };
 
 struct user_end {
 	bool ok;
-	bool cut;	   /* it printed more than USER_OUTPUT_MAX */
+	bool cut;	   /* printed more than USER_OUTPUT_MAX */
 	struct strbuf how; /* "exited with status 1" */
 	struct strbuf out, err;
 };

@@ -13,11 +13,11 @@
  *	fsync f1
  *
  * One operation a line, words separated by blanks. A line "workload NAME" begins the next workload
- * of a file; a file without one holds a single workload, named by whoever reads it. "setup" in
- * front of an operation says that it only prepares. A name given by "NAME = open ..." means that
- * handle from there on; a path of the same spelling is then written "./NAME". Bytes that would
- * not survive as a word are written \xHH. A word may stand between '"', with blanks in it; there a
- * '"' is written \", and a '\' \\. The empty word is "".
+ * of a file; a file without one holds a single workload, named by its reader. "setup" in front of
+ * an operation says that it only prepares. A name given by "NAME = open ..." means that handle from
+ * there on; a path of the same spelling is then written "./NAME". Bytes that would not survive as a
+ * word are written \xHH. A word may stand between '"', with blanks in it; there a '"' is written
+ * \", and a '\' \\. The empty word is "".
  *
  * Printing a parsed workload gives back the text, comments included, but for extra blanks,
  * numbers (printed in decimal, modes in octal) and needless "./" or "//" in paths.

@@ -93,6 +93,12 @@ static void strike_clear(struct worker *k)
 	lost(k, what);
 }
 
+static void check_mount(struct worker *k, void *ctx)
+{
+	(void)ctx;
+	check_all(k, k->w->mnt);
+}
+
 /* The kernel is told after the operation was answered; there is no way to ask if it was. */
 static void strike_clear_at(struct worker *k)
 {
@@ -115,8 +121,9 @@ static void strike_clear_at(struct worker *k)
 		model_write(&k->w->model, t.o->ino, buf, off, len);
 	if (!before)
 		lost(k, SURVIVE_NONE);
-	util_sleep_ms(400);
-	check_target(k, &t, true);
+	util_sleep_ms(400); /* something wrong may come late, too */
+	check_target_soon(k, &t);
+	comes_right(k, check_mount, NULL);
 	target_close(k, &t);
 }
 

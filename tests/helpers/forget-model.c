@@ -14,7 +14,8 @@
  *
  * The operations of each thread follow from seed and profile. The first difference ends the program
  * with status 1; it says what is needed to see it again. FORGET_MODEL_HISTORY=N in the environment
- * shows N operations of each thread then, and FORGET_MODEL_LOG what the server says.
+ * shows N operations of each thread then, and FORGET_MODEL_LOG what the server says. With
+ * patience=SECONDS it waits so long for what the kernel is told late, and not five minutes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,9 +35,10 @@
 #include "forget-world.h"
 #include "forget/forget.h"
 
-enum { ROUNDS = 8, OPERATIONS = 80, STRIKES = 3, STUCK_S = 120 };
+enum { ROUNDS = 8, OPERATIONS = 80, STRIKES = 3, STUCK_S = 600 };
 
 static struct world world;
+static uint64_t patience_s = 300; /* until something comes right */
 static pthread_mutex_t speaking = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- telling ---- */
@@ -94,12 +96,24 @@ void unmount(struct worker *k)
 {
 	int rc = umount2(world.mnt, 0);
 
-	for (int i = 0; rc && errno == EBUSY && i < 50; i++) {
+	for (int i = 0; rc && errno == EBUSY && i < 3000; i++) {
 		util_sleep_ms(100);
 		rc = umount2(world.mnt, 0);
 	}
 	if (rc)
 		differs(k, "it failed: %s", strerror(errno));
+}
+
+void comes_right(struct worker *k, void (*fn)(struct worker *k, void *ctx), void *ctx)
+{
+	volatile unsigned tries = 0;
+	jmp_buf again;
+
+	if (setjmp(again))
+		util_sleep_ms(++tries < 50 ? 5 : 1000);
+	k->again = tries < 50 + patience_s ? &again : NULL;
+	fn(k, ctx);
+	k->again = NULL;
 }
 
 noreturn void differs(struct worker *k, const char *fmt, ...)
@@ -108,6 +122,8 @@ noreturn void differs(struct worker *k, const char *fmt, ...)
 
 	if (world.over) /* the mount was killed under this thread */
 		pthread_exit(NULL);
+	if (k->again)
+		longjmp(*k->again, 1);
 	pthread_mutex_lock(&speaking); /* for ever: the first one speaks */
 	fprintf(stderr, "# seed=%llu profile=%s%s: thread %d, operation %u, %s\n# ",
 		(unsigned long long)world.seed, world.model.profile->name,
@@ -241,8 +257,8 @@ void server_end(struct world *w, struct worker *k, int status)
 	struct err err = ERR_INIT;
 	int got = 0;
 
-	for (int i = 0; i < 600 && !waitpid(w->pid, &got, WNOHANG); i++) {
-		if (i == 599)
+	for (int i = 0; i < 3000 && !waitpid(w->pid, &got, WNOHANG); i++) {
+		if (i == 2999)
 			differs(k, "the server does not end");
 		util_sleep_ms(i < 100 ? 5 : 100);
 	}
@@ -255,8 +271,9 @@ void server_end(struct world *w, struct worker *k, int status)
 	/* A guardian may be about to, and a busy machine lets it wait; then nothing is left to do.
 	 */
 	int rc = forget_recover(w->root, &err);
-	for (int i = 0; i < 30 && rc == -EBUSY; i++) {
+	for (int i = 0; i < 300 && rc == -EBUSY; i++) {
 		err_clear(&err);
+		util_sleep_ms(100);
 		rc = forget_recover(w->root, &err);
 	}
 	if (rc < 0)
@@ -532,6 +549,7 @@ int main(int argc, char **argv)
 		if (i == 1 && streq(argv[i], "cases"))
 			continue;
 		if (number(argv[i], "seed=", &seed) || number(argv[i], "lives=", &lives) ||
+		    number(argv[i], "patience=", &patience_s) ||
 		    number(argv[i], "time=", &seconds) || number(argv[i], "case=", &only_case))
 			continue;
 		if (!strncmp(argv[i], "profile=", 8) && (only = profile_find(argv[i] + 8)))

@@ -475,6 +475,16 @@ void check_target(struct worker *k, struct target *t, bool whole)
 		check_content(k, name, t->o->fd, t->o->ino);
 }
 
+static void check_whole(struct worker *k, void *ctx)
+{
+	check_target(k, ctx, true);
+}
+
+void check_target_soon(struct worker *k, struct target *t)
+{
+	comes_right(k, check_whole, t);
+}
+
 void target_close(struct worker *k, struct target *t)
 {
 	close_one(k, &t->own);
@@ -565,8 +575,7 @@ static void write_to(struct worker *k, struct target *t, uint32_t off, uint32_t 
 			ino->attr[LIVE].mtime_known = false;
 		return;
 	}
-	if (t->o->stale && t->o->flags == O_APPEND)
-		util_sleep_ms(100); /* until the kernel is told where it really went */
+	bool stale = t->o->stale && t->o->flags == O_APPEND;
 	t->o->stale = false;
 	lock(k);
 	model_write(&k->w->model, ino, buf, off, (uint32_t)got);
@@ -575,6 +584,8 @@ static void write_to(struct worker *k, struct target *t, uint32_t off, uint32_t 
 	unlock(k);
 	if ((uint32_t)got != len)
 		differs(k, "it wrote %d bytes", got);
+	if (stale) /* the kernel has to be told where it really went */
+		check_target_soon(k, t);
 }
 
 /* Whether a write could be a sync: a descriptor that is kept has a flag of its own. */

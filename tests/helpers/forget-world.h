@@ -3,6 +3,7 @@
 #ifndef FORGET_WORLD_H
 #define FORGET_WORLD_H
 
+#include <setjmp.h>
 #include <stdatomic.h>
 #include <stdnoreturn.h>
 
@@ -66,6 +67,7 @@ struct worker {
 	/* an error that is waited for; and whether it came */
 	int error;
 	bool failed;
+	jmp_buf *again;	  /* what differs is looked at again: see comes_right() */
 	uint64_t kept;	  /* files that were promised, in a race */
 	uint64_t seen[4]; /* of each shared file, the last that was promised */
 };
@@ -73,6 +75,12 @@ struct worker {
 /* Says what differs, with all that is needed to see it again, and ends the program. */
 noreturn void differs(struct worker *k, const char *fmt, ...) printf_like(2, 3);
 void note(struct worker *k, const char *fmt, ...) printf_like(2, 3);
+/*
+ * Calls `fn` until nothing differs there any more, but not for ever: the kernel is told after an
+ * operation was answered, and nobody can ask if it was. A call that fails may leave a descriptor
+ * open.
+ */
+void comes_right(struct worker *k, void (*fn)(struct worker *k, void *ctx), void *ctx);
 void unmount(struct worker *k);
 
 /* ---- forget-ops.c ---- */
@@ -105,6 +113,8 @@ const char *in_mount(const struct worker *k, const char *path);
 bool target_open(struct worker *k, int flags, struct target *t);
 const char *target_name(struct worker *k, struct target *t, char *buf, size_t size);
 void check_target(struct worker *k, struct target *t, bool whole);
+/* All of it, as soon as the kernel knows what was lost. */
+void check_target_soon(struct worker *k, struct target *t);
 void target_close(struct worker *k, struct target *t);
 void fill(struct worker *k, unsigned char *buf, uint32_t len);
 void any_range(struct worker *k, uint32_t *off, uint32_t *len);

@@ -622,7 +622,7 @@ static void crowd(int root, unsigned seconds)
 	for (intptr_t i = 0; i < THREADS; i++)
 		pthread_create(&t[i], NULL, work, (void *)i);
 	end = time(NULL) + (time_t)seconds;
-	while (time(NULL) < end) {
+	while (time(NULL) < end || done <= 10 || restores <= 10) {
 		right(!with_key(root, OUTAGE_REFFS_RESTORE, 1, OUTAGE_REFFS_KEEP), "restore: %m");
 		right(!with_key(root, OUTAGE_REFFS_SAVE, 2 + restores % 50, 0), "save: %m");
 		restores++;
@@ -706,7 +706,7 @@ static void race(int root, unsigned seconds)
 	race_state(root, 1);
 	for (intptr_t i = 0; i < THREADS; i++)
 		pthread_create(&t[i], NULL, look, (void *)i);
-	for (; time(NULL) < end; restores++) {
+	for (; time(NULL) < end || done <= 10 || restores <= 10; restores++) {
 		int state = (int)(restores % 2);
 
 		right(!with_key(root, OUTAGE_REFFS_RESTORE, (uint64_t)(100 + state),
@@ -808,7 +808,7 @@ int main(int argc, char **argv)
 	auto_fd root = open(".", O_RDONLY | O_DIRECTORY);
 	int n = argc > 3 ? atoi(argv[3]) : 0;
 
-	alarm(100);
+	alarm(900);
 	umask(022);
 	if (streq(argv[1], "caches"))
 		caches(root);

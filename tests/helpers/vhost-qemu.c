@@ -15,7 +15,7 @@
 
 #include "record/vhost_disk.h"
 
-enum { DISK_BYTES = 1 << 20, SECTOR = 512, TARGET = 5, SECONDS = 60 };
+enum { DISK_BYTES = 1 << 20, SECTOR = 512, TARGET = 5, SECONDS = 900 };
 
 /* For the mode in which a PC starts: the firmware's function to write, and then nothing. */
 static const unsigned char program[] = {

@@ -371,7 +371,7 @@ static bool hang(struct mutant *m, const struct op *op, size_t i, int64_t *resul
 /* As if a guest had died, and another one started. */
 static bool boot(struct mutant *m, const struct op *op, size_t i, int64_t *result)
 {
-	enum { BOOT_MS = 5000, BEAT_MS = 50 };
+	enum { BOOT_MS = 12000, BEAT_MS = 50 };
 	static bool done;
 
 	(void)i;
@@ -445,7 +445,7 @@ static const struct bug bugs[] = {
 	  .leaks = leak_linked,
 	  .what = "the room of files with several names does not come back" },
 	{ .name = "hang", .op = hang, .what = "link never returns" },
-	{ .name = "boots", .op = boot, .what = "none: the first link starts a guest, for 5 s" },
+	{ .name = "boots", .op = boot, .what = "none: the first link starts a guest, for 12 s" },
 	{ .name = "once", .op = once, .what = "rmdir fails one single time" },
 	{ .name = "kernel-log", .after = note_symlink, .what = "the kernel warns after symlink" },
 	{ .name = "truncate-round",

@@ -3,7 +3,7 @@
 # `outage guarantees` is a command like the others.
 
 used() {
-	check 'the command runs' eval 'status 0 guarantees && grep -q "^linux  *what ext4" out'
+	check 'the command runs' eval 'status 0 guarantees && grep -q "^linux  *the promises of ext4" out'
 	check 'is in the list' eval 'status 0 --help && grep -q "^  guarantees  *lists" out'
 	check 'has help' eval 'status 0 guarantees --help && grep -qx "usage: outage guarantees" out'
 	check 'refuses what it does not know' eval 'status 2 guarantees all && grep -q "not expected here" err'

@@ -21,11 +21,12 @@
 #include <unistd.h>
 
 #include "app/checkers.h"
-#include "app/app_command.h"
+#include "sandbox/no_shell.h"
 #include "base/io.h"
 #include "base/proc.h"
 
-enum { NOBODY = 65534 };
+/* What hangs is given little time; what must end is given so much that no machine is too slow. */
+enum { NOBODY = 65534, HANGS_MS = 1500, ENDS_MS = 300000 };
 
 struct fixture {
 	char dir[40];
@@ -366,16 +367,17 @@ static void test_words(void)
 	ok(one && streq(one[0], "/a") && !one[1], "a path alone");
 }
 
-static bool check_case(const struct expected *x, const struct check_opts *base, struct place *p,
+static bool check_case(const struct expected *x, const struct sandbox_opts *base, struct place *p,
 		       const struct reffs_state *s)
 {
-	struct check_opts o = *base;
+	struct sandbox_opts o = *base;
 	struct check_result r = { 0 };
 	struct err err = ERR_INIT;
 	auto_strbuf words = STRBUF_INIT;
 	bool good;
 
 	o.command = x->command;
+	o.timeout_ms = x->end == CHECK_HUNG ? HANGS_MS : ENDS_MS;
 	if (place_put(p, s, &err) || check_run(&o, 17, "first\nsecond\n", 13, &r, &err)) {
 		printf("# %s: %s\n", x->name, err.msg);
 		return false;
@@ -412,12 +414,11 @@ static int check_all(struct fixture *f, bool no_namespace, bool user)
 		printf("# %s\n", err.msg);
 		return user ? 77 : 3;
 	}
-	struct check_opts o = { .dir = f->dir,
-				.notes = place_notes(p),
-				.timeout_ms = 1500,
-				.output_limit = 4096,
-				.file_max = 2 << 20,
-				.no_namespace = no_namespace };
+	struct sandbox_opts o = { .dir = f->dir,
+				  .notes = place_notes(p),
+				  .output_limit = 4096,
+				  .file_max = 2 << 20,
+				  .no_namespace = no_namespace };
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		wrong += !check_case(&cases[i], &o, p, f->h.before);
 	place_free(p);
@@ -437,7 +438,7 @@ static const char kept_command[] =
 	"4) kill -9 $$ ;;\n"
 	"esac\n";
 
-static bool kept_case(struct check_opts *o, struct place *p, const struct reffs_state *s,
+static bool kept_case(struct sandbox_opts *o, struct place *p, const struct reffs_state *s,
 		      uint64_t point, enum check_end end, bool stays)
 {
 	struct check_result r = { 0 };
@@ -445,6 +446,7 @@ static bool kept_case(struct check_opts *o, struct place *p, const struct reffs_
 	char acked[24];
 	bool good = false;
 
+	o->timeout_ms = end == CHECK_HUNG ? HANGS_MS : ENDS_MS;
 	snprintf(acked, sizeof(acked), "%" PRIu64 "\n", point);
 	if (!place_put(p, s, &err) && !check_run(o, point, acked, strlen(acked), &r, &err))
 		good = r.end == end && (o->keeper->pid != 0) == stays &&
@@ -461,7 +463,7 @@ static int check_kept(struct fixture *f, bool copy, bool user)
 	struct place_opts place = {
 		.base = f->dir, .before = f->h.before, .at = f->dir, .copy = copy
 	};
-	struct check_keeper k = { 0 };
+	struct sandbox_keeper k = { 0 };
 	struct check_result r = { 0 };
 	struct place *p = NULL;
 	struct err err = ERR_INIT;
@@ -469,12 +471,11 @@ static int check_kept(struct fixture *f, bool copy, bool user)
 
 	if ((user && become_nobody()) || place_new(&place, &p, &err))
 		return 77;
-	struct check_opts o = { .command = kept_command,
-				.dir = f->dir,
-				.notes = place_notes(p),
-				.timeout_ms = 4000,
-				.keeper = &k,
-				.shared = place_is_shared(p) };
+	struct sandbox_opts o = { .command = kept_command,
+				  .dir = f->dir,
+				  .notes = place_notes(p),
+				  .keeper = &k,
+				  .shared = place_is_shared(p) };
 	struct reffs_state *s = f->h.before;
 	wrong += !o.shared || !kept_case(&o, p, s, 0, CHECK_PASSED, true);
 	pid_t first = k.pid;
@@ -485,12 +486,13 @@ static int check_kept(struct fixture *f, bool copy, bool user)
 	wrong += !kept_case(&o, p, s, 3, CHECK_HUNG, true);
 	wrong += !kept_case(&o, p, s, 4, CHECK_KILLED, true);
 	first = k.pid;
+	siginfo_t dead;
 	kill(first, SIGKILL);
-	usleep(50000);
+	waitid(P_PID, (id_t)first, &dead, WEXITED | WNOWAIT);
 	wrong += place_put(p, s, &err) || check_run(&o, 6, "6\n", 2, &r, &err) != -ECHILD ||
 		 place_clear(p, &err);
 	wrong += !kept_case(&o, p, s, 7, CHECK_PASSED, true) || k.pid == first;
-	check_keeper_end(&k);
+	sandbox_keeper_end(&k);
 	wrong += k.pid != 0;
 	check_result_release(&r);
 	place_free(p);
@@ -524,7 +526,7 @@ static bool any_sleeps(void)
 /* The kernel takes a moment to end a namespace. */
 static bool gone_soon(void)
 {
-	for (int i = 0; i < 50 && any_sleeps(); i++)
+	for (int i = 0; i < ENDS_MS / 100 && any_sleeps(); i++)
 		usleep(100000);
 	return !any_sleeps();
 }
@@ -671,7 +673,9 @@ static void test_deaths(struct history *h, const struct checkers_opts *opts)
 	auto_free char *command = xasprintf("T=%s\n%s", dir, deadly);
 	o.jobs = 2;
 	o.stop = NULL;
-	o.check = (struct check_opts){ .command = command, .no_namespace = true };
+	o.check = (struct sandbox_opts){ .command = command,
+					 .no_namespace = true,
+					 .timeout_ms = ENDS_MS };
 	o.done = count_passed;
 	o.ctx = &t;
 	ok(!system(make) && !states_new(h, &(struct states_opts){ .budget = 40 }, &s, &err),
@@ -705,8 +709,10 @@ static void test_replaced(struct history *h, const struct checkers_opts *opts)
 	auto_free char *command = xasprintf(deed, dir, dir);
 	o.jobs = 1;
 	o.stop = NULL;
-	o.check =
-		(struct check_opts){ .command = command, .no_namespace = true, .timeout_ms = 2000 };
+	/* The one that hangs is given both times together, and so are those that do not. */
+	o.check = (struct sandbox_opts){ .command = command,
+					 .no_namespace = true,
+					 .timeout_ms = 15000 };
 	o.slack_ms = 1000;
 	o.done = on_done;
 	o.ctx = &t;
@@ -743,7 +749,7 @@ static void test_many(bool launched)
 		.jobs = 2,
 		.launcher = launcher,
 		.place = { .base = f.dir, .before = f.h.before, .at = f.dir, .room = 64 << 20 },
-		.check = { .command = command },
+		.check = { .command = command, .timeout_ms = ENDS_MS },
 		.acks = acks,
 		.n_acks = 1,
 		.done = on_done,
@@ -782,7 +788,7 @@ static void test_many(bool launched)
 	t = (struct tally){ 0 };
 	o.stop = stop_soon;
 	o.check.command = "sleep 1000 & sleep 1000";
-	o.check.timeout_ms = 100000;
+	o.check.timeout_ms = ENDS_MS;
 	s = NULL;
 	is_i(states_new(&f.h, &(struct states_opts){ .budget = 80 }, &s, &err), 0, "states again");
 	is_i(checkers_run(&f.h, s, &o, &stats, &err), 0, "a run that is stopped in a check");
@@ -798,7 +804,7 @@ static void test_many(bool launched)
 	t = (struct tally){ 0 };
 	o.stop = NULL;
 	o.jobs = 1;
-	o.check.timeout_ms = 0;
+	o.check.timeout_ms = ENDS_MS;
 	o.check.no_namespace = true;
 	o.check.command = "[ ! -e new ] || [ -e gone ] || "
 			  "kill -9 $(sed -n 's/^PPid:.//p' /proc/$PPID/status); sleep 0.1";

@@ -400,7 +400,9 @@ static void test_judge(void)
 	char *both[] = { one, two }, *all[] = { one, two, three };
 	struct words acks = { both, 2, 2 }, shown = { all, 3, 3 };
 	struct app_plan c = { .check = check_command }, q = { .query = check_command },
-			r = { .restart = check_command };
+			r = { .restart = check_command },
+			rc = { .check = check_command, .restart = check_command };
+	static const char down[] = "outage: the restart ended with status 1\n";
 
 	is_u(judged(&c, &acks, NULL, CHECK_PASSED, 0, "", 1), APP_HARM_END, "a check that passes");
 	is_u(judged(&c, &acks, NULL, CHECK_FAILED, 1, "no", 1), APP_FAILED, "one that fails");
@@ -411,6 +413,10 @@ static void test_judge(void)
 	is_u(judged(&c, &acks, NULL, CHECK_HUNG, 0, "", 1), APP_HANG, "one that hangs");
 	is_u(judged(&c, &acks, NULL, CHECK_KILLED, 0, "", 1), APP_UNAVAILABLE, "one that crashes");
 	is_u(judged(&r, &acks, NULL, CHECK_FAILED, 1, "", 1), APP_UNAVAILABLE, "no restart");
+	is_u(judged(&rc, &acks, NULL, CHECK_FAILED, 1, down, 1), APP_UNAVAILABLE,
+	     "no restart before the check");
+	is_u(judged(&c, &acks, NULL, CHECK_FAILED, 1, down, 1), APP_FAILED,
+	     "a check that says that, where there is no restart");
 	is_u(judged(&q, &acks, &shown, CHECK_PASSED, 0, "one\n", 1), APP_HARM_END,
 	     "a query that shows what was acknowledged");
 	is_u(judged(&q, &acks, &shown, CHECK_PASSED, 0, "one\nthree\n", 1), APP_HARM_END,
@@ -455,7 +461,7 @@ static void test_keep(void)
 	strbuf_adds(&c.said, "said\n");
 	vec_push(&c.lost, xstrdup("17"));
 	vec_push(&c.lost, xstrdup("18 1/2"));
-	ok(app_case_save(dir, 7, &c, true, &err) == 0, "a finding is kept");
+	ok(app_case_save(dir, 7, &c, &err) == 0, "a finding is kept");
 	ok(case_list(dir, &list, &err) == 0 && list.n == 1, "and listed");
 	ok(list.n && case_is(list.v[0], "app"), "as one");
 	ok(list.n && app_case_load(list.v[0], &again, &err) == 0, "and read again");

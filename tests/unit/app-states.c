@@ -47,7 +47,7 @@ static void test_points(const struct trace *t)
 {
 	struct crash_points p = { 0 };
 
-	states_points(t, &p);
+	states_points(t, 0, &p);
 	is_u(p.n, t->events.n - 1, "a point after each event but an open and a call that failed");
 	is_u(p.v[0], 0, "the first one before the first event");
 	is_u(p.v[1], 1, "then after it");

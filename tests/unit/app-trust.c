@@ -25,6 +25,9 @@ static const struct trust_key of_plan[] = {
 	{ "timeout-ms", TRUST_HARMLESS },
 	{ "stacks", TRUST_HARMLESS },
 	{ "root-ino", TRUST_HARMLESS },
+	{ "outer-state", TRUST_HARMLESS },
+	{ "outer-point", TRUST_HARMLESS },
+	{ "first-point", TRUST_HARMLESS },
 };
 
 static const struct trust_key of_case[] = {
@@ -38,22 +41,52 @@ static const struct trust_key of_case[] = {
 	{ "asked", TRUST_HARMLESS },
 };
 
-static void make(struct app_plan *p)
+static void make_run(const char *run, struct app_plan *p)
 {
-	struct app_case c = { .state = xstrdup("1.2"), .title = xstrdup("it fails") };
-	auto_free char *base = xasprintf("%s/base", dir);
+	auto_free char *base = xasprintf("%s/base", run);
 	struct err err = ERR_INIT;
 
 	mkdir(base, 0755);
-	write_below(dir, "base/data", "data");
-	write_below(dir, "trace", "trace");
-	write_below(dir, "stacks", "stacks");
-	write_below(dir, "shown", "shown");
+	write_below(run, "base/data", "data");
+	write_below(run, "trace", "trace");
+	write_below(run, "stacks", "stacks");
+	write_below(run, "shown", "shown");
+	ok(!record_save(app_kind.plan, run, CASE_RUN, p, &err) &&
+		   !case_run_mark(&app_kind, run, &err),
+	   "a run: %s", err.msg);
+}
+
+static void make(struct app_plan *p, const char *state)
+{
+	struct app_case c = { .state = xstrdup(state), .title = xstrdup("it fails") };
+	auto_free char *nested = case_nested(dir, state);
+	struct err err = ERR_INIT;
+
+	make_run(dir, p);
+	if (nested)
+		make_run(nested, p);
 	strbuf_adds(&c.said, "said");
-	ok(!record_save(app_kind.plan, dir, CASE_RUN, p, &err) &&
-		   !case_run_mark(&app_kind, dir, &err) && !app_case_save(dir, 0, &c, true, &err),
-	   "a run with a finding: %s", err.msg);
+	ok(!app_case_save(dir, 0, &c, &err), "with a finding: %s", err.msg);
 	app_case_release(&c);
+}
+
+/* What the mark of a finding covers, by the id of its state. */
+static void test_files(struct app_plan *p, const char *state, const char *const *files, size_t n)
+{
+	auto_free char *where = xasprintf("%s/findings/0", dir), *id = xstrdup(state);
+	const struct app_case one = { .dir = where, .state = id };
+	struct err err = ERR_INIT;
+
+	for (size_t i = 0; i < n; i++) {
+		make(p, state);
+		ok(!app_trust(dir, &one, p, false, &err) && p->ours, "is one's own: %s", err.msg);
+		change_file(dir, files[i]);
+		ok(app_trust(dir, &one, p, false, &err) == -EPERM && !p->ours &&
+			   strstr(err.msg, "run '/check' (check)") && strstr(err.msg, "--trust"),
+		   "not with another %s: %s", files[i], err.msg);
+		err_clear(&err);
+		ok(!app_trust(dir, &one, p, true, &err) && p->ours, "unless it is trusted");
+	}
 }
 
 int main(void)
@@ -62,27 +95,27 @@ int main(void)
 		"run",	"trace",	   "stacks",	      "shown",		"base/data",
 		"mark", "findings/0/case", "findings/0/said", "findings/0/mark"
 	};
+	static const char *const of_restart[] = { "run",
+						  "trace",
+						  "recovery/0/run",
+						  "recovery/0/trace",
+						  "recovery/0/stacks",
+						  "recovery/0/base/data",
+						  "recovery/0/mark",
+						  "findings/0/case" };
 	struct app_plan p = { .dir = xstrdup("/data"),
 			      .run = xstrdup("/run"),
 			      .check = xstrdup("/check"),
 			      .profile = xstrdup("ext4-ordered") };
-	struct err err = ERR_INIT;
-
 	if (!begin_trust())
 		return 1;
-	auto_free char *one = xasprintf("%s/findings/0", dir);
+	auto_free char *above = xasprintf("%s/recovery", dir);
+	auto_free char *nested = xasprintf("%s/0", above);
 	check_record(app_kind.plan, of_plan, ARRAY_SIZE(of_plan));
 	check_record(app_kind.finding, of_case, ARRAY_SIZE(of_case));
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		make(&p);
-		ok(!app_trust(dir, one, &p, false, &err) && p.ours, "is one's own: %s", err.msg);
-		change_file(dir, files[i]);
-		ok(app_trust(dir, one, &p, false, &err) == -EPERM && !p.ours &&
-			   strstr(err.msg, "run '/check' (check)") && strstr(err.msg, "--trust"),
-		   "not with another %s: %s", files[i], err.msg);
-		err_clear(&err);
-		ok(!app_trust(dir, one, &p, true, &err) && p.ours, "unless it is trusted");
-	}
+	test_files(&p, "1.2", files, ARRAY_SIZE(files));
+	ok(!mkdir(above, 0755) && !mkdir(nested, 0755), "a restart");
+	test_files(&p, "r0:1.2", of_restart, ARRAY_SIZE(of_restart));
 	app_plan_release(&p);
 	return done_testing();
 }

@@ -76,6 +76,70 @@ static void is_path(char *got, const char *want, const char *name)
 	free(got);
 }
 
+/* What a user named, as it is taken: "-" if it lies in no run. */
+static void named(const char *path, const char *dir, const char *name)
+{
+	auto_free char *got_dir = NULL, *got_name = NULL;
+	bool in_run = below_named(path, &got_dir, &got_name);
+
+	is_s(in_run ? got_dir : "-", dir, "%s: where it is", path);
+	is_s(in_run ? got_name : "-", name, "and its name");
+}
+
+static void test_named(void)
+{
+	struct err err = ERR_INIT;
+	struct io_output out;
+	auto_free char *at = NULL, *whole = NULL;
+
+	shell("mkdir -p run/a/b out plain; echo outage-run 1 >run/run; echo '#!/bin/sh' >plain/run;"
+	      "echo secret >out/f; ln -s ../out run/link; ln -s ../../out/f run/a/f;"
+	      "mkfifo run/a/pipe; ln -s out mine");
+	named("run/page", "run", "page");
+	named("run/a/b/page", "run/.//a/b", "page");
+	named("./run//a/./b/page", "./run/.//a/./b", "page");
+	named("run/a/../../out/f", "-", "-");
+	named("plain/x/page", "-", "-");
+	named("out/page", "-", "-");
+	shell("mkdir -p out/run plain/recovery/x run/recovery/0 -m 755; mkdir -m 1777 shared;"
+	      "cp run/run shared");
+	named("out/page", "-", "-");
+	named("plain/recovery/x/page", "-", "-");
+	named("run/recovery/0/page", "run/.//recovery/0", "page");
+	named("shared/page", "-", "-");
+	shell("rmdir out/run; rm -r shared");
+	if (chdir("run/a"))
+		abort();
+	whole = xasprintf("%s/run/.//a", home);
+	named("page", whole, "page");
+	if (chdir(home))
+		abort();
+	is_i(below_open_named("run/a/f", &err), -ELOOP, "a link in a run is not followed");
+	err_clear(&err);
+	is_i(below_open_named("run/link/f", &err), -ELOOP, "nor one on the way");
+	err_clear(&err);
+	is_i(below_open_named("run/a/pipe", &err), -EINVAL, "a pipe is not waited for");
+	err_clear(&err);
+	auto_fd fd = below_open_named("mine/f", &err);
+	ok(fd >= 0, "the user's own link is followed");
+	auto_free char *kept = xasprintf("%s/run/a/f", home);
+	is_path(below_absolute("./run/a/f"), kept, "nor made another name");
+	auto_free char *real = xasprintf("%s/out/f", home);
+	is_path(below_absolute("mine/f"), real, "unlike the user's own");
+	is_i(below_make_named("run/link", &at, &err), -ELOOP, "no directory behind a link");
+	err_clear(&err);
+	is_i(below_make_named("run/a/new", &at, &err), 0, "a new one");
+	is_s(at, "run/.//a/new", "as what it is called");
+	is_i(io_output_open("run/link/x", &out, &err), -ELOOP, "nothing is written behind a link");
+	err_clear(&err);
+	is_i(io_write_file(NULL, "run/a/f", "new", 3, 0, &err), 0, "a link is replaced");
+	is_i(io_write_file(NULL, "run/a/pipe", "new", 3, 0, &err), 0, "and so is a pipe");
+	is_i(io_write_file(NULL, "mine/f2", "new", 3, 0, &err), 0, "the user's link is followed");
+	shell("grep -q secret out/f && grep -q new out/f2 && test -f run/a/f -a ! -h run/a/f &&"
+	      "test -f run/a/pipe && ! test -e out/x");
+	shell("rm -r run out plain mine");
+}
+
 static void test_names(void)
 {
 	is_path(below_case("a/findings/3-1"), "a/.//findings/3-1", "a case of a run");
@@ -137,7 +201,7 @@ static void test_open(void)
 	refused("run", "findings/link", -ELOOP,
 		"run/findings/link is a symbolic link, or lies behind one: below a run none is "
 		"followed");
-	alarm(60);
+	alarm(600);
 	refused("run", "pipe", -EINVAL, "run/pipe is not a regular file");
 	refused("run", "findings", -EINVAL, "run/findings is not a regular file");
 	refused("run", "none", -ENOENT, "cannot open run/none: No such file or directory");
@@ -149,6 +213,20 @@ static void test_open(void)
 }
 
 /* ---- writing ---- */
+
+/* Removes run/d by its owner, who is not root. */
+static int remove_as_other(void)
+{
+	struct err err = ERR_INIT;
+	int status = -1;
+
+	if (geteuid() == 0)
+		shell("chmod 755 . && chown -R 65534 run");
+	pid_t pid = fork();
+	if (!pid)
+		_exit((geteuid() == 0 && setuid(65534)) || below_remove("run", "d", &err));
+	return waitpid(pid, &status, 0) == pid ? status : -1;
+}
 
 static void test_write(void)
 {
@@ -171,6 +249,8 @@ static void test_write(void)
 	      ">run/d/f");
 	is_i(below_remove("run", "d", &err), 0, "a tree is removed");
 	shell("test -f other/file -a ! -e run/d");
+	shell("mkdir -p run/d/e/f; : >run/d/e/f/g; chmod 555 run/d/e; chmod 0 run/d/e/f");
+	is_i(remove_as_other(), 0, "and one whose owner may not write to it");
 	is_i(below_remove("run", "findings", &err), 0, "a link is");
 	shell("test -f other/file -a ! -h run/findings");
 	shell("rm -r run other mine");
@@ -290,6 +370,7 @@ int main(void)
 		abort();
 	test_openat();
 	test_names();
+	test_named();
 	test_open();
 	test_write();
 	test_newdir();

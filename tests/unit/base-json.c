@@ -170,9 +170,35 @@ static void asserts(void (*body)(struct json *j), const char *what)
 	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "asserts: %s", what);
 }
 
+static void test_members(void)
+{
+	auto_strbuf sb = STRBUF_INIT, text = STRBUF_INIT;
+	const char *none = NULL;
+	uint32_t small = 7;
+	struct json j;
+
+	strbuf_add(&text, "a\0b", 3);
+	json_init(&j, &sb, false);
+	json_array(&j);
+	json_object_of(&j, KV("s", "x"), KV("none", none), KV("text", &text), KV("u", UINT64_MAX),
+		       KV("small", small), KV("d", 1.5), KV("b", (bool)(small & 4)));
+	json_object(&j);
+	json_kv_array(&j, "list");
+	json_end(&j);
+	json_kv_object(&j, "o");
+	json_end(&j);
+	json_end(&j);
+	json_end(&j);
+	ok(streq(strbuf_str(&sb),
+		 "[{\"s\":\"x\",\"none\":null,\"text\":\"a\\u0000b\",\"u\":18446744073709551615,"
+		 "\"small\":7,\"d\":1.5,\"b\":true},{\"list\":[],\"o\":{}}]"),
+	   "members by the types of their values");
+}
+
 int main(void)
 {
 	test_shape();
+	test_members();
 	test_strings();
 	test_doubles();
 	asserts(bad_value, "a value without a key in an object");

@@ -77,8 +77,35 @@ static void test_detach(void)
 	ok(!sb.buf, "released twice");
 }
 
+static void add_bracketed(struct strbuf *sb, const char *s)
+{
+	strbuf_addf(sb, "<%s>", s);
+}
+
+static void bracketed(struct strbuf *sb, const char *fmt, ...) printf_like(2, 3);
+
+static void bracketed(struct strbuf *sb, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	strbuf_vaddf_by(sb, add_bracketed, fmt, ap);
+	va_end(ap);
+}
+
+static void test_by(void)
+{
+	auto_strbuf sb = STRBUF_INIT;
+
+	bracketed(&sb, "a %s%%%-6s|%llu %#llx %zu %lu %04d%c%s", "x%d", "y", 1ULL << 40, 255ULL,
+		  (size_t)7, 8UL, -9, 'c', "");
+	is_s(strbuf_str(&sb), "a <x%d>%<y>   |1099511627776 0xff 7 8 -009c<>",
+	     "only texts go through the function");
+}
+
 int main(void)
 {
+	test_by();
 	test_add();
 	test_numbers();
 	test_grow();

@@ -6,8 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/below.h"
+#include "base/fault.h"
 #include "case/dir.h"
 #include "keys.h"
+#include "leaks.h"
 #include "record-sample.h"
 
 static char *run, *one;
@@ -49,19 +52,25 @@ static bool taken(const char *path, const char *for_what)
 static void test_kinds(void)
 {
 	ok(taken(dir, "is not the directory of a run, nor of a finding"), "a directory is none");
-	ok(taken(run, "explore"), "a run without a record is an exploration");
-	write_below(run, "app", "dir\t/x\n");
-	ok(taken(run, "was made by an earlier version of outage"), "unless it has an older one");
-	remove_file("app");
+	ok(taken(run, "is not the directory of a run, nor of a finding"),
+	   "findings without a record are none");
 	write_below(run, CASE_RUN, "outage-run 1\n");
-	ok(taken(run, "r/run was made by an earlier version of outage"), "of test as well");
-	write_below(run, CASE_RUN, "outage-pm-case 2\n");
-	ok(taken(run, "is of another kind"), "a run that says that it is a finding");
-	write_below(run, CASE_RUN, "outage-run 2\n");
-	ok(taken(run, "is of another kind"), "or nothing");
+	ok(taken(run, "r/run was made by an earlier version of outage"), "an older one");
 	write_below(run, CASE_RUN, "outage-pm-run 2\n");
+	ok(taken(run, "r/run:2: it does not say the version"), "one that nothing made");
+	write_below(run, CASE_RUN, "outage-pm-run 2\nversion <b>\n");
+	ok(taken(run, "r/run:2: it does not say the version"), "or nobody knows what");
+	write_below(run, CASE_RUN, "outage-pm-case 2\nversion 1\n");
+	ok(taken(run, "is of another kind"), "a run that says that it is a finding");
+	write_below(run, CASE_RUN, "outage-run 2\nversion 1\n");
+	ok(taken(run, "is of another kind"), "or nothing");
+	write_below(run, CASE_RUN, "outage-pm-run 2\nversion 0.0.9-rc1\ntarget x\n");
 	ok(taken(run, "pm") && case_is(run, "pm") && !case_is(run, "app") && !case_is_one(run),
 	   "a run");
+	auto_free char *version = NULL;
+	struct err err = ERR_INIT;
+	ok(!case_version_of(run, &version, &err) && streq(version, "0.0.9-rc1"),
+	   "of another version: %s", err.msg);
 }
 
 static void test_create(void)
@@ -76,6 +85,11 @@ static void test_create(void)
 	ok(case_create(run, "x", made, &out, &err) == -EEXIST &&
 		   strstr(err.msg, "r/trace is there already"),
 	   "not where it would overwrite something: %s", err.msg);
+	err_clear(&err);
+	static const char *const patterns[] = { "t[0-9]*", "tr*e", NULL };
+	ok(case_create(run, "x", patterns, &out, &err) == -EEXIST &&
+		   strstr(err.msg, "r/trace is there already"),
+	   "nor what a pattern fits: %s", err.msg);
 	err_clear(&err);
 	write_below(run, CASE_RUN, "");
 	ok(case_create(run, "x", made, &out, &err) == -EEXIST && strstr(err.msg, "holds a run"),
@@ -149,6 +163,123 @@ static void test_marks(void)
 	free(plan.check);
 }
 
+/* ---- when files cannot be written ---- */
+
+/* Which of two findings is there, and whole; without a key it has no mark (M2 of trust.h). */
+static const char *which(const char *path)
+{
+	const struct case_place at = { .kind = &kind, .run = run };
+	struct sample back = { 0 }, plan = { 0 };
+	auto_strbuf said = STRBUF_INIT;
+	struct err err = ERR_INIT;
+	bool ours;
+
+	if (case_get(&kind, path, &back, &said, &err))
+		return "";
+	bool is_old = streq(back.target, "old"), is_new = streq(back.target, "new");
+	record_release(&finding_type, &back);
+	if (said.len != 3 || (below_exists(path, TRUST_MARK) &&
+			      (case_trust(&at, path, &plan, false, &ours, &err) || !ours)))
+		return "";
+	return is_old ? "old" : is_new ? "new" : "";
+}
+
+static int put(uint64_t n, char *target, struct err *err)
+{
+	const struct case_place at = { .kind = &kind, .run = run };
+	struct sample s = { .target = target, .limit = UINT64_MAX };
+	auto_strbuf said = STRBUF_INIT;
+
+	strbuf_add(&said, "a\0b", 3);
+	return case_put_number(&at, n, &s, &said, true, err);
+}
+
+/* What failed has left no part of anything. */
+static bool is_clean(size_t open_before)
+{
+	auto_free char *all = xasprintf("%s/findings", run);
+
+	return !hidden_in(run) && !hidden_in(all) && open_files() == open_before;
+}
+
+static char old_target[] = "old", new_target[] = "new";
+
+/* D1: if a finding takes the place of another, one of them is there, whatever fails. */
+static void test_put_faults(void)
+{
+	struct fault_loop loop = { .error = ENOSPC };
+	struct err err = ERR_INIT;
+	unsigned failed = 0, wrong = 0;
+	size_t open_before = open_files();
+
+	while (fault_loop_next(&loop)) {
+		fault_pause();
+		wrong += put(10, old_target, &err) != 0;
+		fault_arm(loop.round, loop.error);
+		int rc = put(10, new_target, &err);
+		const char *there = (fault_pause(), which(one));
+		failed += rc != 0;
+		if (rc ? rc != -ENOSPC || !err.msg[0] || !*there : !streq(there, "new")) {
+			printf("# point %d: %d %s: %s\n", loop.round, rc, err.msg, there);
+			wrong++;
+		}
+		wrong += !is_clean(open_before);
+		err_clear(&err);
+	}
+	ok(failed >= 8 && !wrong, "keeping one fails at %u places, and one is there", failed);
+}
+
+static void test_move_faults(void)
+{
+	struct fault_loop loop = { .error = EIO };
+	struct err err = ERR_INIT;
+	unsigned failed = 0, wrong = 0;
+	size_t open_before = open_files();
+
+	while (fault_loop_next(&loop)) {
+		fault_pause();
+		wrong += put(10, old_target, &err) || put(11, new_target, &err);
+		fault_arm(loop.round, loop.error);
+		int rc = case_move_number(run, 11, 10, &err);
+		const char *there = (fault_pause(), which(one));
+		failed += rc != 0;
+		wrong += rc ? rc != -EIO || !err.msg[0] ||
+					 (!streq(there, "old") && !streq(there, "new"))
+			    : !streq(there, "new");
+		wrong += !is_clean(open_before);
+		err_clear(&err);
+	}
+	ok(failed >= 1 && !wrong, "moving one fails at %u places, and one is there", failed);
+}
+
+/* What a run says of itself is as it was before, or new. */
+static void test_run_faults(void)
+{
+	struct fault_loop loop = { .error = EIO };
+	struct sample s = { .target = new_target, .limit = UINT64_MAX };
+	struct err err = ERR_INIT;
+	unsigned failed = 0, wrong = 0;
+	size_t open_before = open_files();
+
+	while (fault_loop_next(&loop)) {
+		err_clear(&err);
+		fault_pause();
+		wrong += case_run_mark(&kind, run, &err) != 0;
+		fault_arm(loop.round, loop.error);
+		int rc = case_run_mark(&kind, run, &err);
+		if (!rc)
+			rc = case_run_sync(&kind, run, &err);
+		if (!rc)
+			rc = case_summary_save(&kind, run, &s, &err);
+		fault_pause();
+		failed += rc != 0;
+		wrong += rc && (rc != -EIO || !err.msg[0]);
+		wrong += !is_clean(open_before) || (below_exists(run, TRUST_MARK) && !*which(one));
+		remove_file(CASE_SUMMARY);
+	}
+	ok(failed >= 5 && !wrong, "marking and ending a run fails at %u places", failed);
+}
+
 int main(void)
 {
 	if (!begin_trust())
@@ -159,6 +290,9 @@ int main(void)
 	test_kinds();
 	test_findings();
 	test_marks();
+	test_put_faults();
+	test_move_faults();
+	test_run_faults();
 	free(run);
 	free(one);
 	return done_testing();

@@ -2,6 +2,10 @@
 /* A record is read back as it was written; what is not whole is refused, with the line. */
 #include "tap.h"
 
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "leaks.h"
 #include "record-sample.h"
 
 #define HEAD "outage-sample 2\nversion 0.1.0\n"
@@ -16,6 +20,7 @@ static void test_again(void)
 	static const char text[] = "outage-sample 2\nversion " OUTAGE_VERSION "\n"
 				   "target ext4\nbounds seq-1\ncheck a\\tb\\\\c\\nd\nnote one\n"
 				   "note three\nfile x\nfile y\nseed 7\nlimit 0\nsize 4096\n"
+				   "order breadth\ncrash persist,prefix\njobs 64\n"
 				   "elapsed 1.25\ncolour green\nfsck yes\nreference uml:ext4\n"
 				   "reference-mkfs -q\nreference reffs\nreference-size 512\n";
 	struct sample s = { 0 };
@@ -31,10 +36,11 @@ static void test_again(void)
 	ok(s.seed == 7 && s.limit == 0 && s.size == 4096 && s.elapsed == 1.25 && s.colour == 1 &&
 		   s.fsck,
 	   "numbers, and others");
+	ok(s.order == 2 && s.modes == 5 && s.jobs == 64, "words, and a number within bounds");
 	ok(s.parts.n == 2 && streq(s.parts.v[0].mkfs, "-q") && !s.parts.v[1].mkfs &&
 		   s.parts.v[1].size == 512 && !s.parts.v[0].size,
 	   "parts, each with its own");
-	is_u(given, (1 << 12) - 1, "all were given");
+	is_u(given, (1 << 15) - 1, "all were given");
 	record_print(&sample_type, &s, &again);
 	is_s(strbuf_str(&again), text, "the same text");
 	record_release(&sample_type, &s);
@@ -103,6 +109,15 @@ static void test_hostile(void)
 		{ HEAD "target x\nsize 4X\n", "case:4: " },
 		{ HEAD "target x\nlimit many\n", "case:4: " },
 		{ HEAD "target x\nfsck no\n", "case:4: fsck is yes, not 'no'" },
+		{ HEAD "target x\norder sideways\n",
+		  "case:4: order is one of walk depth breadth, not 'sideways'" },
+		{ HEAD "target x\norder wal\n", "case:4: order is one of" },
+		{ HEAD "target x\norder walk depth\n", "case:4: order is one of" },
+		{ HEAD "target x\ncrash last,torn\n", "case:4: crash is one of" },
+		{ HEAD "target x\njobs 0\n", "case:4: jobs is from 1 to 64, not 0" },
+		{ HEAD "target x\njobs 65\n", "case:4: jobs is from 1 to 64" },
+		{ "outage-sample 2\nversion \n", "case:2: it does not say the version" },
+		{ "outage-sample 2\nversion 1 2\n", "case:2: it does not say the version" },
 		{ HEAD "target x\nelapsed 1s\n", "case:4: elapsed is a number" },
 		{ HEAD "target x\nelapsed nan\n", "case:4: elapsed is a number" },
 		{ HEAD "target x\ncolour blue\n", "case:4: there is no colour 'blue'" },
@@ -168,9 +183,69 @@ static void test_trust(void)
 	for (size_t i = 0; record_key(&sample_type, i, &key); i++)
 		strbuf_addf(&keys, "%s%s", i ? " " : "", key.name);
 	is_s(strbuf_str(&keys),
-	     "target bounds check note file seed limit size elapsed colour fsck reference "
+	     "target bounds check note file seed limit size order crash jobs elapsed colour fsck "
+	     "reference "
 	     "reference-mkfs reference-size",
 	     "all keys are known, those of parts, too");
+}
+
+/* ---- when files cannot be written or read ---- */
+
+static bool holds(const char *where, const char *target)
+{
+	struct sample s = { 0 };
+	struct err err = ERR_INIT;
+	bool same = !record_load(&sample_type, where, "run", &s, &err) && streq(s.target, target);
+
+	if (!err.code)
+		record_release(&sample_type, &s);
+	return same;
+}
+
+static char old_target[] = "old", new_target[] = "new";
+
+static void test_faults(void)
+{
+	char home[] = "/tmp/outage-record-XXXXXX";
+	struct sample old = { .target = old_target, .limit = UINT64_MAX };
+	struct sample s = { .target = new_target, .limit = UINT64_MAX };
+	struct fault_loop saves = { .error = ENOSPC }, loads = { .error = EIO };
+	struct err err = ERR_INIT;
+	unsigned failed = 0, wrong = 0;
+
+	if (!ok(mkdtemp(home) && !record_save(&sample_type, home, "run", &old, &err), "a record"))
+		return;
+	auto_free char *file = xasprintf("%s/run", home);
+	size_t open_before = open_files();
+	while (fault_loop_next(&saves)) {
+		err_clear(&err);
+		fault_pause();
+		wrong += record_save(&sample_type, home, "run", &old, &err) != 0;
+		fault_arm(saves.round, saves.error);
+		int rc = record_save(&sample_type, home, "run", &s, &err);
+		fault_pause();
+		failed += rc != 0;
+		wrong += rc ? rc != -ENOSPC || !err.msg[0] || !holds(home, "old")
+			    : !holds(home, "new");
+		wrong += hidden_in(home) || open_files() != open_before;
+	}
+	ok(failed >= 2 && !wrong, "saving it fails at %u places, and leaves the old one", failed);
+	failed = 0;
+	while (fault_loop_next(&loads)) {
+		struct sample back = { 0 };
+		auto_record_head head = { 0 };
+
+		err_clear(&err);
+		int rc = record_load(&sample_type, home, "run", &back, &err);
+		if (!rc)
+			rc = record_head_of(home, "run", &head, &err);
+		failed += rc != 0;
+		wrong += rc && (rc != -EIO || !err.msg[0]);
+		wrong += open_files() != open_before;
+		record_release(&sample_type, &back);
+	}
+	ok(failed >= 2 && !wrong, "loading it fails at %u places", failed);
+	ok(!unlink(file) && !rmdir(home), "nothing else was there");
 }
 
 int main(void)
@@ -180,5 +255,6 @@ int main(void)
 	test_hostile();
 	test_cut();
 	test_trust();
+	test_faults();
 	return done_testing();
 }

@@ -245,41 +245,6 @@ static void test_mistakes(void)
 	wrong("--timeout 0", "--timeout is at least 1ms, not 0");
 }
 
-static void test_like(void)
-{
-	static const char *const words[] = { "test", "trace", "report", "replay", "suppressions" };
-	static const struct {
-		const char *given, *like;
-	} cases[] = {
-		{ "tset", "test" },
-		{ "test", "test" },
-		{ "tracee", "trace" },
-		{ "repaly", "replay" },
-		{ "reprot", "report" },
-		{ "rport", "report" },
-		{ "supressoins", "suppressions" },
-		{ "suppresions", "suppressions" },
-		{ "best", "test" },
-		{ "t", NULL },
-		{ "", NULL },
-		{ "list", NULL },
-		{ "frobnicate", NULL },
-		{ "te", NULL },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const char *got = opt_most_like(cases[i].given, words, ARRAY_SIZE(words));
-
-		is_s(got ? got : "nothing", cases[i].like ? cases[i].like : "nothing",
-		     "'%s' is most like", cases[i].given);
-	}
-	ok(!opt_most_like("test", words, 0), "of no words, none is");
-	static const char *const alike[] = { "b", "list", "lisp" };
-	ok(!opt_most_like("a", alike, 1), "a word of which no letter is right is none");
-	is_s(opt_most_like("lisx", alike, 3), "list", "the first of two that are as near");
-	is_s(opt_most_like("lisp", alike, 3), "lisp", "but not before one that is nearer");
-}
-
 static void test_help(void)
 {
 	auto_strbuf some = STRBUF_INIT, all = STRBUF_INIT;
@@ -302,7 +267,6 @@ int main(void)
 	test_groups();
 	test_arguments();
 	test_mistakes();
-	test_like();
 	test_help();
 	args_release(&args);
 	free(g.copy);

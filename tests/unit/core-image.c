@@ -237,6 +237,8 @@ static void test_file(const char *path, const char *path2)
 	image_write(&img, 1 << 20, "hello", 5);
 	image_write(&img, (32 << 20) - 2, "across a page", 13);
 	image_write(&img, (64 << 20) + 97, "end", 3);
+	image_write(&img, 2 << 20, "gone", 4);
+	image_write(&img, 2 << 20, "\0\0\0", 4);
 	back = again = (struct image)IMAGE_INIT;
 	is_i(image_save_file(&img, path, &err), 0, "saved: %s", err.msg);
 	is_i(stat(path, &st), 0, "the file is there");

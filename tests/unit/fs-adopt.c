@@ -172,7 +172,8 @@ static void test_refused(void)
 		 &opts);
 	tree_finish(&tree);
 	is_i(reffs_adopt(r, &tree, &err), -EFBIG, "a file whose content is not known");
-	is_s(err.msg, "what a command left at big cannot be followed: File too large", "says so");
+	is_s(err.msg, "the change of a command at big cannot be followed: File too large",
+	     "says so");
 	reffs_free(r);
 }
 

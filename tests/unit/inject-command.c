@@ -115,8 +115,8 @@ static void test_wrong_lines(void)
 	refuses("", true, "a command begins with lazyfs::, as in lazyfs::clear-cache; this is ''");
 	refuses("lazyfs::clear-cach", true,
 		"there is no command 'clear-cach'; did you mean 'clear-cache'?");
-	refuses("lazyfs::clear-cachexyz", true,
-		"there is no command 'clear-cachexyz'; 'lazyfs::help' lists them");
+	refuses("lazyfs::clear-cachewxyz", true,
+		"there is no command 'clear-cachewxyz'; 'lazyfs::help' lists them");
 	refuses("lazyfs::status", true, "there is no command 'status'; 'lazyfs::help' lists them");
 	refuses("lazyfs::snapshot::files_rgx=a::save=/x", true,
 		"snapshots are made with 'outage ctl MNT snapshot NAME', not through the FIFO");

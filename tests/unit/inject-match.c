@@ -12,14 +12,14 @@ static const struct inject_places at = { "/data/root", "/mnt/lazy" };
 typedef int (*maker)(struct path_match *out, const char *key, const char *text,
 		     const struct inject_places *at, struct err *err);
 
-static int ours(struct path_match *out, const char *key, const char *text, const struct inject_places *p,
-		struct err *err)
+static int ours(struct path_match *out, const char *key, const char *text,
+		const struct inject_places *p, struct err *err)
 {
 	return match_regex(out, key, text, p, false, err);
 }
 
-static int lazyfs(struct path_match *out, const char *key, const char *text, const struct inject_places *p,
-		  struct err *err)
+static int lazyfs(struct path_match *out, const char *key, const char *text,
+		  const struct inject_places *p, struct err *err)
 {
 	return match_regex(out, key, text, p, true, err);
 }

@@ -271,7 +271,7 @@ static void test_deaths(struct world *x)
 {
 	struct one o = { .r = { .kind = PM_STREAM_STORE, .len = 8, .pc = 0x1000 } };
 
-	alarm(60); /* who waits for a dead one waits for ever */
+	alarm(600); /* who waits for a dead one waits for ever */
 	for (int i = 0; i < 3; i++) {
 		struct err err = ERR_INIT;
 		bool busy = i == 2, reaped = i == 1;

@@ -37,7 +37,7 @@ static enum semantic_cause class_of(const struct trace *t, const char *id, bool 
 		abort();
 	pm_prefixes_find(t, &base, noticed, &p);
 	enum semantic_cause cause = pm_cause_of(&p, &s, prefix);
-	pm_prefixes_release(&p);
+	prefixes_release(&p.all);
 	return cause;
 }
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/rng.h"
-#include "record/patch.h"
+#include "core/patch.h"
 #include "record/pm_disk.h"
 #include "record/pm_stream.h"
 

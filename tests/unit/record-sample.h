@@ -15,7 +15,7 @@ struct sample_part {
 struct sample {
 	char *target, *check, *notes, *bounds;
 	struct words files;
-	uint64_t seed, limit, size;
+	uint64_t seed, limit, size, order, modes, jobs;
 	double elapsed;
 	struct vec_of(struct sample_part) parts;
 	unsigned colour;
@@ -60,6 +60,10 @@ static const struct record_field sample_fields[] = {
 	FIELD("seed", TRUST_HARMLESS, NUMBER, seed),
 	FIELD("limit", TRUST_HARMLESS, COUNT, limit, .otherwise = UINT64_MAX),
 	FIELD("size", TRUST_HARMLESS, SIZE, size),
+	FIELD("order", TRUST_HARMLESS, CHOICE, order, .words = "walk depth breadth",
+	      .otherwise = 1),
+	FIELD("crash", TRUST_HARMLESS, SET, modes, .words = "persist last prefix"),
+	FIELD("jobs", TRUST_HARMLESS, COUNT, jobs, .least = 1, .most = 64),
 	FIELD("elapsed", TRUST_HARMLESS, REAL, elapsed),
 	FIELD("colour", TRUST_HARMLESS, OTHER, colour, .set = set_colour, .put = put_colour),
 	FIELD("fsck", TRUST_HARMLESS, FLAG, fsck),

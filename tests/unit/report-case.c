@@ -426,7 +426,7 @@ static void test_rule_target(void)
 
 int main(void)
 {
-	auto_strbuf run = STRBUF_INIT, dir = STRBUF_INIT;
+	auto_strbuf run = STRBUF_INIT, dir = STRBUF_INIT, record = STRBUF_INIT;
 	struct view v;
 	struct run_view r;
 	struct err err = ERR_INIT;
@@ -439,6 +439,8 @@ int main(void)
 	mkdir(dir.buf, 0755);
 	strbuf_adds(&dir, "/0-0");
 	make_case(dir.buf);
+	strbuf_adds(&record, "outage-explore-run 2\nversion 0.0.9\n");
+	write_to(run.buf, "run", &record);
 	test_json_reader();
 	if (!ok(!view_load(dir.buf, false, &v, &err), "the case can be read") ||
 	    !ok(!run_view_load(run.buf, &r, &err), "and its run")) {

@@ -246,7 +246,7 @@ static void test_progress_cut(void)
 	ok(right, "cut after any of %zu bytes, no record is lost but the last", whole.len);
 	is_u(last, 10, "and in the end all count");
 	right = true;
-	for (size_t i = sizeof("outage-progress 1"); i < whole.len; i++) {
+	for (size_t i = sizeof("outage-progress 2"); i < whole.len; i++) {
 		auto_free char *bad = xmemdupz(whole.buf, whole.len);
 		auto_fd fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 
@@ -272,7 +272,7 @@ static void test_progress_refused(void)
 	is_i(progress_load(dir, 30, &p, &err), -EINVAL, "a number that cannot be is refused");
 	err_clear(&err);
 	ok(io_slurp(path, 1 << 20, &one, &err) == 0, "its text");
-	const char *record = one.buf + sizeof("outage-progress 1");
+	const char *record = one.buf + sizeof("outage-progress 2");
 	auto_fd fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
 	ok(io_write_full(fd, record, strlen(record)) == 0, "the same record again");
 	is_i(progress_load(dir, TOTAL, &p, &err), -EINVAL, "is refused");
@@ -627,7 +627,7 @@ static void test_pipes(void)
 	struct err err = ERR_INIT;
 
 	make_case(where);
-	alarm(20);
+	alarm(600);
 	for (size_t i = 0; i < ARRAY_SIZE(of_case); i++) {
 		auto_free char *path = xasprintf("%s/%s", where, of_case[i]);
 
@@ -676,7 +676,7 @@ static void test_progress_hostile(void)
 	unlink(path);
 	memset(line, 'x', 100000);
 	line[100000] = '\0';
-	auto_free char *long_one = xasprintf("outage-progress 1\nfound %s\ndone 1\n", line);
+	auto_free char *long_one = xasprintf("outage-progress 2\nfound %s\ndone 1\n", line);
 	write_text(where, "progress", long_one);
 	ok(progress_load(where, TOTAL, &p, &err) == 0 && p.done == 0,
 	   "a line that is too long ends it");

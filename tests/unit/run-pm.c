@@ -6,7 +6,7 @@
 #include "tap.h"
 
 #include "run/plan.h"
-#include "run/pm_model.h"
+#include "search/pm_model.h"
 #include "run/run_impl.h"
 #include "run/store.h"
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/proc.h"
 #include "stack/grab.h"
 #include "stack/table.h"
 
@@ -122,7 +123,10 @@ int main(void)
 	if (fd < 0)
 		return 1;
 	close(fd);
-	usleep(100000); /* until it waits; while it runs it is asked again */
+	/* While it runs it is asked again, but not for ever. */
+	struct proc_stat p;
+	for (int i = 0; i < 60000 && proc_stat(pid, &p) && p.state != 'S'; i++)
+		usleep(5000);
 	stacks_grab(s, (uint32_t)pid, 5);
 	stacks_grab(s, (uint32_t)pid, 6);
 	kill(pid, SIGKILL);

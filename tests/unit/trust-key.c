@@ -111,7 +111,7 @@ static void test_refused(void)
 	refused("a pipe", "rm key && mkfifo -m 0600 key", "is no key");
 	refused("a link", "mv key real && ln -s real key", "cannot open");
 	refused("a directory", "rm key && mkdir key", "is no key");
-	refused("a directory that others can write", "chmod 0777 .", "nobody else may write");
+	refused("a directory that others can write", "chmod 0777 .", "no other user may write");
 	if (geteuid() != 0) {
 		skip("giving a file away needs root");
 		return;

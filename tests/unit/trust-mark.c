@@ -9,6 +9,7 @@
 
 #include "base/fault.h"
 #include "base/io.h"
+#include "leaks.h"
 #include "trust/trust.h"
 
 static char dir[] = "/tmp/outage-mark-XXXXXX";
@@ -260,6 +261,33 @@ static void test_faults(void)
 	ok(failed > 3, "what cannot be read is not verified: %u times", failed);
 }
 
+/* If a new mark cannot be written, the old one stays; only without a key there is none (M2). */
+static void test_mark_faults(void)
+{
+	struct fault_loop loop = { .error = ENOSPC };
+	struct trust_set kept = with_tree;
+	struct err err = ERR_INIT;
+	auto_free char *mark = xasprintf("%s/" TRUST_MARK, here);
+	unsigned failed = 0, wrong = 0;
+	size_t open_before = open_files();
+
+	kept.keep = true;
+	while (fault_loop_next(&loop)) {
+		fault_pause();
+		make(&kept);
+		fault_arm(loop.round, loop.error);
+		int rc = trust_mark(here, &kept, &err);
+		fault_pause();
+		failed += rc != 0;
+		wrong += rc && (rc != -ENOSPC || !err.msg[0]);
+		wrong += !fits(&kept) && (rc || access(mark, F_OK) == 0);
+		wrong += hidden_in(here) || open_files() != open_before;
+		err_clear(&err);
+	}
+	ok(failed > 5 && !wrong, "what cannot be written leaves the mark as it was: %u times",
+	   failed);
+}
+
 static void test_words(void)
 {
 	auto_strbuf would = STRBUF_INIT;
@@ -312,6 +340,7 @@ int main(void)
 	test_text();
 	test_keys();
 	test_faults();
+	test_mark_faults();
 	test_words();
 	return system(clear) ? 1 : done_testing();
 }

@@ -977,7 +977,7 @@ static void test_fifo(void)
 	size_t n = 0;
 
 	begin(NULL);
-	alarm(60); /* a hang ends the test */
+	alarm(900); /* a hang ends the test */
 	for (const struct op_def *def = op_table; def->name; def++)
 		for (size_t arg = 0; arg < op_count_args(def); arg++)
 			for (size_t word = 0; word < 8; word++) {

@@ -3,10 +3,10 @@
  * record.bpf.c - copies every request to our devices, with its data, into a ring buffer.
  *
  * block_bio_queue sees each bio once, as the file system issued it: before it is split to the
- * limits of the device, merged with others, or taken apart into flush, write and flush.
- * block_split tells of the parts. block_rq_complete names the bios a request completes;
- * block_bio_complete those that never became a request. Nothing here waits, so the tested file
- * system cannot be held up by whoever reads the ring.
+ * limits of the device, merged with others, or taken apart into flush, write and flush. block_split
+ * tells of the parts. block_rq_complete names the bios a request completes; block_bio_complete
+ * those that never became a request. Nothing here waits, so the tested file system cannot be held
+ * up by the reader of the ring.
  *
  * A bio's data is reached through the kernel's linear map of all memory: the address is a linear
  * function of that of its struct page, which the recorder calibrates (block_dirty_buffer shows a
@@ -301,7 +301,7 @@ static long end_bio(__u32 i, struct ending *e)
 			 .op = BPF_CORE_READ(bio, bi_opf) & 0xff,
 			 .result = e->result };
 
-	/* What ends only in part is not done, and what comes after it did not even begin. */
+	/* A bio that ends only in part is not done, and the ones after it did not even begin. */
 	if (i > 0 && !e->left)
 		return 1;
 	if (e->left < size)

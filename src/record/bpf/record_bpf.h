@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * record_bpf.h - what the BPF program and the recorder say to each other. Both sides include it, so
+ * record_bpf.h - the messages between the BPF program and the recorder. Both sides include it, so
  * it uses only types that either of them has declared before (__u32, __s32, __u64).
  *
  * The ring buffer holds records in the order in which they were reserved. A bio is known by its
@@ -10,8 +10,8 @@
  *	REC_DATA	`len` bytes of it, from `addr` within it; follow its REC_QUEUE, perhaps with
  *			records of other CPUs between them
  *	REC_SPLIT	the bio `addr` gave a part of itself to the new bio `bio`
- *	REC_DONE	the bio ended; op, result 0 or not, len: the bytes that this completion
- *counted
+ *	REC_DONE	the bio ended; op, result 0 or not, len: the bytes that the
+ *			completion counted
  */
 #ifndef RECORD_BPF_H
 #define RECORD_BPF_H
@@ -23,7 +23,7 @@ enum {
 	REC_DONE,
 };
 
-/* What a slot's device is watched for. */
+/* The events that a slot's device is watched for. */
 enum {
 	WATCH_OFF,
 	WATCH_CHANGES,	/* REC_QUEUE of what modifies, and REC_DONE */
@@ -71,7 +71,7 @@ struct rec_slot {
 	__u32 watch;
 	__u32 calibrate; /* 1: wants a sample; 2: has it */
 	__u64 lost;	 /* records that did not fit into the ring, or could not be read */
-	__u64 full;	 /* those of them that did not fit */
+	__u64 full;	 /* records that did not fit */
 	__u64 page;	 /* the sample: a struct page ... */
 	__u64 page_addr; /* ... and where its memory is mapped */
 	__u64 page_size; /* of a struct page */

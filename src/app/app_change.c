@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * app_change.c - compares what lies over a crash state before and after a command, and chooses
+ * among such changes.
+ */
+#include "app/app_change.h"
+
+/* ---- what it did ---- */
+
+/* The change to a file. */
+enum deed { DEED_NONE, DEED_TOUCHED, DEED_MADE, DEED_GONE, DEED_LONGER, DEED_SHORTER, DEED_OTHER };
+
+/* Of all files, by whether the state is another one; a sum, as the order says nothing. */
+struct deeds {
+	struct hash128 kind[2], what[2];
+	bool any[2];
+};
+
+static const struct reffs_inode *inode_at(const struct reffs_state *s, const char *path)
+{
+	const struct reffs_inode *inode = reffs_inode(s, REFFS_ROOT_INO);
+	auto_free char *copy = xstrdup(path);
+	char *rest = copy, *name;
+
+	while (inode && *path && (name = strsep(&rest, "/"))) {
+		struct reffs_attr a;
+
+		reffs_attr(inode, &a);
+		inode = a.type == TREE_DIR ? reffs_inode(s, reffs_lookup(inode, name)) : NULL;
+	}
+	return inode;
+}
+
+/* A device 0:0 over something is how an overlay says that it is gone. */
+static bool is_whiteout(const struct tree_entry *e)
+{
+	return e->type == TREE_CHAR && !e->rdev_major && !e->rdev_minor;
+}
+
+static enum deed deed_of(const struct reffs_inode *inode, const struct tree_entry *now)
+{
+	struct reffs_attr old;
+
+	if (!now || is_whiteout(now))
+		return inode ? DEED_GONE : DEED_NONE;
+	if (!inode)
+		return DEED_MADE;
+	reffs_attr(inode, &old);
+	if (old.type != now->type || old.mode != now->mode)
+		return DEED_OTHER;
+	if (now->type == TREE_DIR) /* only its entries count */
+		return DEED_NONE;
+	if (now->type != TREE_FILE)
+		return DEED_TOUCHED;
+	if (old.size != now->size)
+		return now->size > old.size ? DEED_LONGER : DEED_SHORTER;
+	return hash_eq(old.content, now->hash) ? DEED_TOUCHED : DEED_OTHER;
+}
+
+static void add_deed(struct deeds *d, enum deed deed, const char *path,
+		     const struct tree_entry *now)
+{
+	struct hash128 kind = hash_bytes_seeded(path, strlen(path), (uint64_t)deed);
+	struct hash128 parts[3] = { kind };
+	bool net = deed != DEED_TOUCHED;
+
+	if (now) {
+		parts[1] = now->hash;
+		parts[2] = (struct hash128){ now->size, now->mode };
+	}
+	d->kind[net] = hash_add(d->kind[net], kind);
+	d->what[net] = hash_add(d->what[net], hash_bytes(parts, sizeof(parts)));
+	d->any[net] = true;
+}
+
+void app_change_find(const struct reffs_state *s, const struct tree *before,
+		     const struct tree *after, struct app_change *out)
+{
+	struct tree_opts opts = { 0 };
+	auto_tree_diff diff = { 0 };
+	struct deeds d = { 0 };
+	const char *last = NULL;
+
+	tree_diff(before, after, &opts, &diff);
+	for (size_t i = 0; i < diff.list.n; i++) {
+		const struct tree_difference *x = &diff.list.v[i];
+
+		/* Several differences of one file come one after the other. */
+		if (last && streq(last, x->path))
+			continue;
+		last = x->path;
+		enum deed deed = deed_of(inode_at(s, x->path), x->seen);
+		if (deed != DEED_NONE)
+			add_deed(&d, deed, x->path, x->seen);
+	}
+	bool net = d.any[true];
+	*out = (struct app_change){
+		.any = net || d.any[false], .net = net, .kind = d.kind[net], .what = d.what[net]
+	};
+}
+
+/* ---- which are chosen ---- */
+
+void app_changed_add(struct app_changed *all, const struct app_state *s,
+		     const struct app_change *change)
+{
+	vec_push(all, (struct app_changed_state){ *change, s->number, s->acked, xstrdup(s->id) });
+}
+
+void app_changed_release(struct app_changed *all)
+{
+	for (size_t i = 0; i < all->n; i++)
+		free(all->v[i].state);
+	vec_release(all);
+}
+
+static int by_hash(struct hash128 a, struct hash128 b)
+{
+	if (a.hi != b.hi)
+		return a.hi < b.hi ? -1 : 1;
+	return (a.lo > b.lo) - (a.lo < b.lo);
+}
+
+/* With the most acknowledgements first: of these, most can be lost. */
+static int by_worth(const struct app_changed_state *x, const struct app_changed_state *y)
+{
+	if (x->acked != y->acked)
+		return x->acked > y->acked ? -1 : 1;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+static int by_what(const void *a, const void *b)
+{
+	const struct app_changed_state *x = a, *y = b;
+	int how = by_hash(x->change.what, y->change.what);
+
+	return how ? how : by_worth(x, y);
+}
+
+static int by_kind(const void *a, const void *b)
+{
+	const struct app_changed_state *x = a, *y = b;
+	int how = by_hash(x->change.kind, y->change.kind);
+
+	if (x->change.net != y->change.net)
+		return x->change.net ? -1 : 1;
+	return how ? how : by_worth(x, y);
+}
+
+static int by_turn(const void *a, const void *b, void *ctx)
+{
+	const struct app_changed *all = ctx;
+	const struct app_changed_state *x = &all->v[*(const size_t *)a];
+	const struct app_changed_state *y = &all->v[*(const size_t *)b];
+
+	if (x->change.net != y->change.net)
+		return x->change.net ? -1 : 1;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+/* One state of each change. */
+static void keep_unlike(struct app_changed *all)
+{
+	size_t n = 0;
+
+	qsort(all->v, all->n, sizeof(*all->v), by_what);
+	for (size_t i = 0; i < all->n; i++) {
+		if (n && hash_eq(all->v[n - 1].change.what, all->v[i].change.what))
+			free(all->v[i].state);
+		else
+			all->v[n++] = all->v[i];
+	}
+	all->n = n;
+}
+
+uint64_t app_changed_choose(struct app_changed *all, uint64_t most, struct app_chosen *out)
+{
+	struct app_chosen rest = { 0 };
+
+	if (!all->n)
+		return 0;
+	keep_unlike(all);
+	qsort(all->v, all->n, sizeof(*all->v), by_kind);
+	for (size_t i = 0; i < all->n; i++)
+		if (!i || !hash_eq(all->v[i - 1].change.kind, all->v[i].change.kind))
+			vec_push(out, i);
+		else
+			vec_push(&rest, i);
+	qsort_r(out->v, out->n, sizeof(*out->v), by_turn, all);
+	if (rest.n)
+		qsort_r(rest.v, rest.n, sizeof(*rest.v), by_turn, all);
+	out->n = (size_t)min((uint64_t)out->n, most);
+	size_t room = (size_t)min((uint64_t)rest.n, most - out->n);
+	for (size_t i = 0; i < room; i++)
+		vec_push(out, rest.v[i * rest.n / room]);
+	vec_release(&rest);
+	return all->n;
+}

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sandbox.c - runs a command in a namespace of its own, bounded in time, through a keeper.
+ *
+ * Three processes: we; a keeper, which is number 1 of the namespace, or who gets all orphans where
+ * there is none; and the command. The keeper watches the time, tells how the command ended, and
+ * ends what is left. If it is killed, the kernel ends the rest of the namespace.
+ *
+ * To make namespaces and take them down costs more than a small command. So a keeper stays for the
+ * next one, if what is mounted at the directory then comes to it (sandbox_opts.shared), and if the
+ * command before did not mount or unmount anything: nothing else of it can be left. Its processes
+ * are gone, and those of the next one are counted from 2 again.
+ *
+ * C1: only the keeper sends signals to processes that it cannot name, and to all of them only if it
+ *     is number 1: everything else would be a stranger's.
+ */
+#include "sandbox/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/patience.h"
+#include "base/proc.h"
+#include "base/reap.h"
+#include "base/space.h"
+#include "sandbox/become.h"
+#include "sandbox/no_shell.h"
+#include "sandbox/pass.h"
+
+enum {
+	TIMEOUT_MS = 10000,
+	GRACE_MS = 50,	    /* for what is just about to end when the shell has */
+	BACKSTOP_MS = 5000, /* the keeper has to tell until then */
+	BUSY = 10,	    /* times longer, at most, on a busy machine: see patience.h */
+	LOOKS = 20,
+	LOOK_MS = 100,
+	OUTPUT_LIMIT = 16 << 10,
+};
+
+void check_result_release(struct check_result *r)
+{
+	strbuf_release(&r->output);
+	*r = (struct check_result){ 0 };
+}
+
+/* ---- the command ---- */
+
+static void limit(int what, uint64_t most)
+{
+	struct rlimit r = { most, most };
+
+	if (most)
+		(void)setrlimit((__rlimit_resource_t)what, &r);
+}
+
+struct start {
+	const struct sandbox_opts *opts;
+	char **words;	  /* of the command, if it needs no shell */
+	bool notes_moved; /* to where /proc is our own */
+	int output;
+};
+
+/* In the keeper: the next command has the same variables with other values. */
+static void set_variables(const struct start *s, char *variables)
+{
+	size_t len = s->notes_moved ? strlen(s->opts->notes) : 0;
+
+	for (char *v = variables, *next; *v; v = next) {
+		char *value = strchr(v, '=');
+
+		next = v + strlen(v) + 1;
+		if (!value)
+			continue;
+		*value++ = 0;
+		bool moved = len && strncmp(value, s->opts->notes, len) == 0 && value[len] == '/';
+		auto_free char *there = moved ? xasprintf(SPACE_DIR "%s", value + len) : NULL;
+		setenv(v, moved ? there : value, 1);
+	}
+}
+
+static void run_command(const struct start *s)
+{
+	const struct sandbox_opts *o = s->opts;
+	struct become b = { .command = o->command,
+			    .argument = o->argument ? o->argument : o->dir,
+			    .words = s->words,
+			    .dir = o->dir,
+			    .output = s->output,
+			    .errors = s->output };
+	struct rlimit no_core = { 0, 0 };
+
+	setsid();
+	setrlimit(RLIMIT_CORE, &no_core);
+	limit(RLIMIT_FSIZE, o->file_max);
+	limit(RLIMIT_AS, o->memory_max);
+	limit(RLIMIT_NPROC, o->processes_max);
+	become_command(&b);
+}
+
+/* ---- the keeper ---- */
+
+/* The keeper's answer. */
+struct sandbox_told {
+	int status;
+	bool hung, left;
+	bool ends; /* the keeper does */
+};
+
+static uint64_t now_ms(void)
+{
+	return util_now_ns() / 1000000;
+}
+
+/* Waits for a child's end until a time. */
+static void wait_until(uint64_t when_ms)
+{
+	uint64_t now = now_ms(), left = when_ms > now ? when_ms - now : 0;
+	struct timespec t = { (time_t)(left / 1000), (long)(left % 1000) * 1000000 };
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigtimedwait(&child, NULL, &t);
+}
+
+/* Whether `shell` is among those that have ended; its status. */
+static bool reap(pid_t shell, int *status)
+{
+	bool found = false;
+	int how;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &how, WNOHANG)) > 0)
+		if (pid == shell) {
+			*status = how;
+			found = true;
+		}
+	return found;
+}
+
+/* Any child at all; orphans become ours. */
+static bool any_left(void)
+{
+	siginfo_t info;
+
+	return !waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT);
+}
+
+static void kill_all(pid_t shell)
+{
+	if (getpid() == 1) { /* C1 */
+		kill(-1, SIGKILL);
+		while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+			;
+		return;
+	}
+	kill(-shell, SIGKILL);
+	(void)reap_below();
+}
+
+/* A /proc of the namespace, and below it what the command shall find. */
+static bool own_proc(const struct sandbox_opts *o)
+{
+	auto_fd notes = (int)syscall(SYS_open_tree, AT_FDCWD, o->notes,
+				     1 /* OPEN_TREE_CLONE */ | O_CLOEXEC);
+
+	if (notes < 0 || mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL))
+		return false;
+	if (syscall(SYS_move_mount, notes, "", AT_FDCWD, SPACE_DIR,
+		    4 /* MOVE_MOUNT_F_EMPTY_PATH */)) {
+		umount2("/proc", MNT_DETACH);
+		return false;
+	}
+	return true;
+}
+
+/*
+ * Whether the command has had its time. On a busy machine the time in which it waited for a
+ * processor does not count, if this /proc tells of it: that of another namespace has other numbers.
+ */
+static bool out_of_time(const struct start *s, struct patience *p, pid_t shell, uint64_t timeout_ms)
+{
+	uint64_t limit_ns = timeout_ms * 1000000;
+
+	if (getpid() == 1 && !s->notes_moved)
+		return util_now_ns() - p->since_ns >= limit_ns;
+	return patience_ends(p, shell, limit_ns);
+}
+
+/* Runs the command, and ends what it left. Whether it could be started. */
+static bool keep_one(const struct start *s, uint64_t timeout_ms, struct sandbox_told *told)
+{
+	uint64_t look_ms = min(timeout_ms / LOOKS + 1, (uint64_t)LOOK_MS), grace;
+	struct patience patience;
+	bool ended = false;
+	/* Memory of a large process is not copied twice. */
+	pid_t shell = vfork();
+
+	if (shell == 0)
+		run_command(s);
+	util_close(s->output);
+	if (shell < 0)
+		return false;
+	patience_renew(&patience);
+	while (!(ended = reap(shell, &told->status)) &&
+	       !out_of_time(s, &patience, shell, timeout_ms))
+		wait_until(now_ms() + look_ms);
+	told->hung = !ended;
+	for (grace = now_ms() + GRACE_MS; ended && any_left() && now_ms() < grace;) {
+		wait_until(now_ms() + 5);
+		(void)reap(shell, &told->status);
+	}
+	told->left = ended && any_left();
+	kill_all(shell);
+	return true;
+}
+
+/* A request to a keeper; the output's descriptor comes with it, and then the variables. */
+struct sandbox_request {
+	uint64_t timeout_ms, variables;
+};
+
+static int mounts_open(void)
+{
+	return open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+}
+
+/* Whether anything was mounted or unmounted since it was asked last. */
+static bool mounts_changed(int fd)
+{
+	struct pollfd p = { fd, POLLPRI, 0 };
+
+	return fd < 0 || poll(&p, 1, 0) != 0;
+}
+
+/*
+ * Processes of the next command have the numbers that those of the first had: a program that finds
+ * a number of its own in a file must not take another one's process for itself.
+ */
+static bool count_again(void)
+{
+	auto_fd fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+
+	return fd >= 0 && write(fd, "1", 1) == 1;
+}
+
+static bool read_variables(int fd, uint64_t len, struct strbuf *to)
+{
+	strbuf_clear(to);
+	bool read = io_read_full(fd, strbuf_grow(to, len), len) == (ssize_t)len;
+	to->len = read ? len : 0;
+	strbuf_addch(to, 0); /* an empty one ends them */
+	return read;
+}
+
+/* One command after the other, as long as requests come and the namespace is as it was. */
+static void keep(const struct sandbox_opts *opts, int fd)
+{
+	struct start s = { .opts = opts, .words = command_words(opts->command) };
+	bool own = getpid() == 1, stay = opts->shared && own;
+	struct sandbox_request r = { 0 };
+	struct strbuf variables = STRBUF_INIT;
+	sigset_t child;
+	int mounts = -1, fds[PASS_MAX];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child, NULL);
+	/* Mounts made here stay here. */
+	if (own && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
+		stay = false;
+	s.notes_moved = own && opts->notes && own_proc(opts);
+	stay = stay && s.notes_moved;
+	if (stay)
+		mounts = mounts_open();
+	while (pass_receive(fd, &r, sizeof(r), fds) == 1 &&
+	       read_variables(fd, r.variables, &variables)) {
+		struct sandbox_told told = { 0 };
+
+		(void)mounts_changed(mounts);
+		s.output = fds[0];
+		set_variables(&s, variables.buf);
+		if (!keep_one(&s, r.timeout_ms, &told))
+			break;
+		told.ends = !stay || mounts_changed(mounts) || !count_again();
+		if (io_write_full(fd, &told, sizeof(told)) || told.ends)
+			break;
+	}
+	_exit(0);
+}
+
+/* ---- we ---- */
+
+static pid_t start_keeper(const struct sandbox_opts *opts, int fd)
+{
+	pid_t pid = -1;
+
+	if (!opts->no_namespace)
+		pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | CLONE_NEWNS | SIGCHLD, NULL, NULL,
+				     NULL, NULL);
+	if (pid < 0)
+		pid = fork();
+	if (pid == 0) {
+		close_range(3, (unsigned)fd - 1, 0);
+		close_range((unsigned)fd + 1, ~0U, 0);
+		keep(opts, fd);
+	}
+	return pid;
+}
+
+static int keeper_open(struct sandbox_keeper *k, const struct sandbox_opts *opts, struct err *err)
+{
+	int pair[2];
+
+	if (k->pid)
+		return 0;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return err_set(err, -errno, "cannot make a pair of sockets: %m");
+	k->pid = start_keeper(opts, pair[1]);
+	k->fd = pair[0];
+	util_close(pair[1]);
+	if (k->pid > 0)
+		return 0;
+	k->pid = 0;
+	util_close(pair[0]);
+	return err_set(err, -EAGAIN, "cannot start a process");
+}
+
+void sandbox_keeper_end(struct sandbox_keeper *k)
+{
+	int status;
+
+	if (!k->pid)
+		return;
+	kill(k->pid, SIGKILL); /* and with it goes its namespace */
+	(void)reap_wait(k->pid, &status);
+	util_close(k->fd);
+	*k = (struct sandbox_keeper){ 0 };
+}
+
+/* Until the keeper has told, or its pipe is closed. False: it did neither in time. */
+static bool listen_to(const struct sandbox_opts *o, int *output, int tell, uint64_t until_ms,
+		      size_t most, struct sandbox_told *told, bool *heard, struct check_result *r)
+{
+	for (;;) {
+		struct pollfd fds[] = { { tell, POLLIN, 0 },
+					{ *output, POLLIN, 0 },
+					{ o->watched ? o->watch : -1, 0, 0 } };
+		uint64_t now = now_ms();
+
+		if (now >= until_ms)
+			return false;
+		if (poll(fds, ARRAY_SIZE(fds), (int)min(until_ms - now, (uint64_t)1000)) < 0 &&
+		    errno != EINTR)
+			return false;
+		if (*output >= 0 && fds[1].revents)
+			(void)proc_drain(output, &r->output, most, &r->output_cut);
+		if (fds[2].revents)
+			return false;
+		if (fds[0].revents) {
+			*heard = read(tell, told, sizeof(*told)) == sizeof(*told);
+			return true;
+		}
+	}
+}
+
+static void judge(const struct sandbox_told *told, bool heard, struct check_result *r)
+{
+	if (!heard || told->hung)
+		r->end = CHECK_HUNG;
+	else if (WIFSIGNALED(told->status))
+		r->end = CHECK_KILLED;
+	else
+		r->end = WEXITSTATUS(told->status) ? CHECK_FAILED : CHECK_PASSED;
+	r->signal = r->end == CHECK_KILLED ? WTERMSIG(told->status) : 0;
+	r->exit_code = r->end == CHECK_FAILED ? WEXITSTATUS(told->status) : 0;
+	r->left_processes = heard && told->left;
+}
+
+/* Has the command run, and waits for what the keeper tells. False: it told nothing in time. */
+static bool ask_keeper(struct sandbox_keeper *k, const struct sandbox_opts *opts, int output[2],
+		       struct sandbox_told *told, bool *heard, struct check_result *r)
+{
+	size_t most = min(opts->output_limit ? opts->output_limit : OUTPUT_LIMIT,
+			  (size_t)CHECK_OUTPUT_MAX);
+	struct sandbox_request ask = { opts->timeout_ms ? opts->timeout_ms : TIMEOUT_MS,
+				       opts->variables ? opts->variables->len : 0 };
+	uint64_t until = now_ms() + BUSY * ask.timeout_ms + BACKSTOP_MS;
+	auto_fd out = output[0];
+	int sent = pass_send(k->fd, &ask, sizeof(ask), &output[1], 1);
+
+	util_close(output[1]);
+	if (!sent && ask.variables)
+		sent = io_write_full(k->fd, opts->variables->buf, ask.variables);
+	fcntl(out, F_SETFL, O_NONBLOCK);
+	if (sent)
+		return true;
+	bool in_time = listen_to(opts, &out, k->fd, until, most, told, heard, r);
+	if (!in_time || !*heard || told->ends)
+		sandbox_keeper_end(k);
+	while (out >= 0 && proc_drain(&out, &r->output, most, &r->output_cut))
+		;
+	return in_time;
+}
+
+int sandbox_run(const struct sandbox_opts *opts, struct check_result *r, struct err *err)
+{
+	struct sandbox_keeper once = { 0 }, *k = opts->keeper ? opts->keeper : &once;
+	struct sandbox_told told = { 0 };
+	uint64_t start = util_now_ns();
+	bool heard = false;
+	int output[2];
+
+	check_result_release(r);
+	int rc = keeper_open(k, opts, err);
+	if (rc)
+		return rc;
+	if (pipe2(output, O_CLOEXEC)) {
+		rc = err_set(err, -errno, "cannot make a pipe: %m");
+		sandbox_keeper_end(k);
+		return rc;
+	}
+	bool in_time = ask_keeper(k, opts, output, &told, &heard, r);
+	if (!heard || k == &once)
+		sandbox_keeper_end(k);
+	judge(&told, heard, r);
+	if (in_time && !heard)
+		return err_set(err, -ECHILD, "the process that keeps a command was killed");
+	r->took_ns = util_now_ns() - start;
+	return 0;
+}
