@@ -130,8 +130,18 @@ check "killed: and none after" wait_for_none
 
 # With the keeper, too: then it is doctor's turn.
 begin all-killed
-# They would end by themselves, as their disks are gone.
-# shellcheck disable=SC2046 # all of them
+# The kernels would end by themselves, as their disks are gone; and a keeper that is killed after its worker
+# would have time to end them. So all stand still before the first is killed.
+all_stopped() { # PROGRAM
+	local p
+	# shellcheck disable=SC2046 # all of them
+	kill -STOP $(ours "$1") 2>/dev/null
+	for p in $(ours "$1"); do
+		case $(ps -o state= -p "$p") in [TtZ]* | '') ;; *) return 1 ;; esac
+	done
+}
+check "all killed: they stand still before" soon all_stopped prog
+# shellcheck disable=SC2046
 kill -STOP $(ours)
 # shellcheck disable=SC2046
 kill -KILL $(ours prog)
