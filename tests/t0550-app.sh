@@ -50,7 +50,7 @@ finding=run/findings/0
 check "a finding is kept" test -s $finding/case -a -s $finding/trace -a -s $finding/said
 timeout 900 "$OUTAGE" replay $finding >out 2>err
 check "replay: it shows again" test $? = 1
-check "replay: and says what" grep -q "shows again: what was acknowledged is gone" out
+check "replay: and says what" grep -q "shows again: acknowledged data is gone" out
 timeout 900 "$OUTAGE" replay $finding --json >out 2>err
 check "replay --json" test "$(json_value 'd["shown"] and d["harm"]')" = rolled-back
 check "the missing call was tried" grep -q '^verified yes' $finding/case

@@ -95,7 +95,7 @@ echo k >data/kept
 app data -p minimal --run 'rm kept; sync .; : >f1; sync f1 .; echo f1' --query 'ls | grep -v settings || :'
 check "query: what the run removes may still be there" test $status = 0
 app data -p minimal --run 'mv kept wrong; mv wrong f1; sync .; echo f1' --query 'ls | grep -v settings || :'
-check "query: what it never shows may not" said "corruption: what is there was never written like that"
+check "query: what it never shows may not" said "corruption: the data was never written like that"
 app data -p minimal --run 'echo 1 >k; sync k .; echo k=1; echo 2 >k; sync k; echo k=2' --query 'echo k=$(cat k)'
 check "query: a line that changes is refused" test $status = 2
 check "query: with what to do" grep -q 'must stay visible.*use --check' err

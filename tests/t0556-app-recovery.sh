@@ -117,7 +117,7 @@ rm once
 comes_up wrong --crash recovery
 finding=run/findings/0
 status 1 replay $finding
-check "replay: it shows again" said "shows again: what was acknowledged is gone"
+check "replay: it shows again" said "shows again: acknowledged data is gone"
 status 1 replay run --json
 check "replay --json: the state" test "$(value state)" = "$(sed -n 's/^state //p' $finding/case)"
 mv data away

@@ -179,7 +179,7 @@ wrong 'has no bcachefs: neither built in nor as a module in .*; name one that ha
 	-t vm:bcachefs --kernel "$image"
 wrong 'flash of 5000000 bytes cannot be: --size is a multiple of 65536, and at most 64M' \
 	-t vm:jffs2 --kernel "$image" --size 5000000
-wrong 'what vm:jffs2 writes is seen only between operations, .* give --crash without torn' \
+wrong 'the writes of vm:jffs2 are seen only between operations, .* give --crash without torn' \
 	-t vm:jffs2 --kernel "$image" --crash torn
 cp "$image" alone
 [ -d "/lib/modules/$release" ] || wrong 'there are no modules for .*alone \(see --modules\)' -t vm:ext4 --kernel alone

@@ -12,9 +12,9 @@ static const struct {
 	const char *name, *words;
 } harms[APP_HARM_END] = {
 	[APP_UNAVAILABLE] = { "unavailable", "the application does not come up again" },
-	[APP_ROLLED_BACK] = { "rolled-back", "what was acknowledged is gone" },
+	[APP_ROLLED_BACK] = { "rolled-back", "acknowledged data is gone" },
 	[APP_SILENT_LOSS] = { "silent-loss", "data is gone, and nothing says so" },
-	[APP_CORRUPT] = { "corruption", "what is there was never written like that" },
+	[APP_CORRUPT] = { "corruption", "the data was never written like that" },
 	[APP_HANG] = { "hang", "it does not come to an end" },
 	[APP_FAILED] = { "failed", "the check fails" },
 };

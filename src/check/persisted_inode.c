@@ -252,12 +252,12 @@ static void describe_bytes(const struct promises *p, const unsigned char *data, 
 		strbuf_adds(out, "zeros");
 	} else if (len >= skip + 8 && content_identify(data + skip, &origin)) {
 		if (origin.tag == content_tag(p->h->w))
-			strbuf_addf(out, "what operation %u wrote at %llu", origin.op,
+			strbuf_addf(out, "data that operation %u wrote at %llu", origin.op,
 				    (unsigned long long)origin.offset);
 		else
-			strbuf_adds(out, "what another workload wrote");
+			strbuf_adds(out, "data of another workload");
 	} else {
-		strbuf_adds(out, "bytes that nobody wrote");
+		strbuf_adds(out, "bytes that no operation wrote");
 	}
 }
 

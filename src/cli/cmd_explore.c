@@ -531,7 +531,7 @@ static const struct opt plan_options[] = {
 
 #define AT(member) OPT_AT(struct explore, member)
 static const struct opt options[] = {
-	{ OPT_SECTION, .help = "What to compare" },
+	{ OPT_SECTION, .help = "Comparison" },
 	{ OPT_GROUP, .group = named_options, .take = take_plan },
 	{ OPT_CALL, "ref", 'r', "TARGET", .call = take_ref, .list = list_sides,
 	  .help = "the target to compare with; default: reffs. Given more than once, the majority "

@@ -300,7 +300,7 @@ static const struct opt options[] = {
 	  .help = "N of them, spread evenly, at places drawn from the seed" },
 	OPTION_SEED("--sample", AT(seed)),
 	{ OPT_TEXT, "name", 0, "NAME", AT(name), .help = "the one workload of that name" },
-	{ OPT_SECTION, .help = "What to print" },
+	{ OPT_SECTION, .help = "Output" },
 	{ OPT_FLAG, "count", 'c', NULL, AT(count), .help = "how many there are, and nothing else" },
 	{ OPT_FLAG, "list", 0, NULL, AT(list), .help = "the named sets, with their counts" },
 	{ OPT_TEXT, "show", 0, "SET|FILE", AT(show), .list = list_bounds, .hint = HINT_FILE,

@@ -601,7 +601,7 @@ static const struct opt crash_options[] = {
 	OPTION_SPLIT(),
 	OPTION_MEDIA(),
 	OPTION_MEDIA_MAX("16"),
-	{ OPT_SECTION, .help = "What is checked" },
+	{ OPT_SECTION, .help = "Checks" },
 	OPTION_GUARANTEE(),
 	{ OPT_TEXT, "check", 0, "CMD",
 	  .help = "a command that must succeed on every recovered state; it runs in the file "
@@ -619,7 +619,7 @@ static const struct opt crash_options[] = {
 
 #define AT(member) OPT_AT(struct test, member)
 static const struct opt options[] = {
-	{ OPT_SECTION, .help = "What to test" },
+	{ OPT_SECTION, .help = "Workloads and target" },
 	{ OPT_GROUP, .group = workload_options, .take = take_plan },
 	{ OPT_GROUP, .group = target_options, .take = take_target },
 	{ OPT_GROUP, .group = guest_options, .take = take_target },

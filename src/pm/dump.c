@@ -148,7 +148,7 @@ static void fill(const struct pm_run *r, const struct spans *spans,
 	for (size_t i = 0; i < spans->n; i++) {
 		const struct op_span *s = &spans->v[i];
 		auto_free char *name = s->marked ? xasprintf("operation %" PRIu64, s->number)
-						 : xstrdup("what is stored outside of operations");
+						 : xstrdup("stores outside of operations");
 		size_t op = semantic_op(table, name, s->marked ? (unsigned)r->plan.promises : 0);
 
 		for (size_t j = 0; j < n; j++)

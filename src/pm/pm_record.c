@@ -226,7 +226,7 @@ static int run_it(void *ctx, struct pool_worker *w, void *out, struct err *err)
 	at(s, "its trace");
 	if (!rc)
 		rc = read_trace(o, &x, &t, &a->counts, err);
-	at(s, "what it left");
+	at(s, "the file that it left");
 	if (!rc && !o->outer)
 		rc = keep(s, &t, a->counts.stores, x.maps, err);
 	else if (!rc && a->counts.stores)

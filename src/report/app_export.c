@@ -140,7 +140,7 @@ static void add_lines(struct strbuf *out, const struct words *lines, uint64_t n,
 		shell_addf(out, "printf '%%s\\n' %s >>\"$%s\"\n", lines->v[i], file);
 }
 
-/* What judge.c does with the lines of a query. */
+/* The script compares the lines of a query as judge.c does. */
 static void add_compare(const struct app_view *v, struct strbuf *out)
 {
 	strbuf_adds(out, "# Each line that was acknowledged must be there.\n"
@@ -246,7 +246,7 @@ static void add_toml(struct strbuf *out, const char *key, const char *value)
 	strbuf_adds(out, "\"\n");
 }
 
-/* It loses data, never names; and it loses all that was not synced. */
+/* LazyFS loses data, never names; and it loses all data that was not synced. */
 static bool only_data(const struct app_view *v, const struct app_case *c)
 {
 	for (size_t i = 0; i < c->lost.n; i++) {

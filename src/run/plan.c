@@ -327,7 +327,7 @@ int plan_complete(struct plan *p, struct err *err)
 			       "survive, no flush is missed");
 	if (target->coarse && p->modes & RUN_TORN)
 		return err_set(err, -EINVAL,
-			       "what %s writes is seen only between operations, so nothing of it "
+			       "the writes of %s are seen only between operations, so none of them "
 			       "can be torn; give --crash without torn",
 			       target->name);
 	if (!p->budget && p->modes & (RUN_REORDER | RUN_TORN | RUN_RECOVERY))

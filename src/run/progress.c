@@ -153,7 +153,7 @@ int progress_add(struct progress *p, const struct progress_record *r, struct err
 
 int progress_sync(struct progress *p, struct err *err)
 {
-	int rc = p->unsynced ? io_sync_fd(p->fd, "what was done", err) : 0;
+	int rc = p->unsynced ? io_sync_fd(p->fd, "the record of the work done", err) : 0;
 
 	if (!rc && p->unsynced && p->run)
 		rc = plan_sync(p->run, err);

@@ -105,7 +105,7 @@ static int on_finding(void *ctx, const struct run_case *c, struct err *err)
 		int rc = store_case(&at, c, &w->opts->run, err);
 
 		if (rc == -ENOSPC)
-			err_context(err, "what was found cannot be kept; give it a place with "
+			err_context(err, "the finding cannot be kept; give it a place with "
 					 "--output");
 		if (rc)
 			return rc;
