@@ -2,12 +2,11 @@
 /*
  * event.h - the events that a target sent to its storage, one after the other.
  *
- * Three layers share this one form: block requests of a file system, stores of a
- * persistent-memory program, and the calls of an application; with the operations of a workload
- * around them. A request is recorded
- * when it is submitted; EV_COMPLETE, with the number of the request it completes, says when the
- * storage reported it done. A recorder that cannot see completions writes EV_COMPLETE right after
- * each request and says so in the trace header.
+ * Three layers share this one form: block requests of a file system, stores of a persistent-memory
+ * program, and the calls of an application; with the operations of a workload around them. A
+ * request is recorded when it is submitted; EV_COMPLETE, with the number of the request it
+ * completes, says when the storage reported it done. A recorder that cannot see completions writes
+ * EV_COMPLETE right after each request and says so in the trace header.
  *
  * The number of an event is its place in the trace, from 0. A crash point p means: events 0 to
  * p-1 have happened, event p has not.
@@ -32,7 +31,7 @@ enum event_kind {
 	EV_FENCE,     /* cpu */
 	EV_LOAD,      /* addr, len, cpu */
 
-	/* around both */
+	/* marks around them */
 	EV_OP_BEGIN, /* ref: index of the operation; data: its text */
 	EV_OP_END,   /* ref: index of the operation; result: what it returned, or -errno */
 	EV_PERSIST,  /* ref: index of the operation whose promise now holds */

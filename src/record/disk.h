@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * disk.h - a recording disk: a block device of this machine that a file system can be mounted on,
- * whose content can be swapped, and whose requests become a trace.
+ * disk.h - a recording disk: a block device, of this machine or of a guest, that a file system is
+ * mounted on, whose content can be swapped, and whose requests become a trace.
  *
  * D1: the device holds exactly `image` when nothing is mounted: every write is applied to it in
  *     the order in which it took effect, and disk_load() writes only the pages that differ.

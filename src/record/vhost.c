@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vhost.c - the messages of a front end.
+ * vhost.c - answers the messages of a front end, QEMU or user-mode Linux; the requests to a disk
+ * come through a ring of memory, not by messages (vhost_ring.h).
  *
  * A message is request, flags and length of the payload, 32 bits each and in the byte order of the
  * machine, then the payload; descriptors come beside it. The protocol is documented with QEMU, in

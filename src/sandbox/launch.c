@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * launch.c - the process that is put aside, its helpers, and the sockets by which they are asked.
+ * launch.c - the launcher, a small process that is forked before its parent grows large; the
+ * helpers that it forks, which run checks; and the sockets by which both are asked.
  *
  * Messages over a socket: to the launcher, a byte with the socket of the new helper; to a
  * helper first who it works for, a head with the namespaces and the root directory as descriptors,
