@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Sentences of comments and texts have a subject, and each check of tools/english can fail.
+# Sentences of comments, texts and documents have a subject, and each check of tools/english can fail.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 "$root/tools/english" >out 2>err
 check "no room has more sentences without a subject than it may have" test $? -eq 0
 check "they were read" grep -Eq '^core +[1-9][0-9]{2}' out
+check "and the documents" grep -Eq '^doc +[1-9][0-9]{3}' out
+check "and the manual pages" grep -Eq '^man +[1-9][0-9]{3}' out
 check "there is nothing to complain of" test ! -s err
 
 # try STATUS TEXT [PATTERN]: the file from standard input, in a room of its own, has that status; -l says PATTERN
@@ -71,5 +73,71 @@ try 1 "and a line without a blank" '^line .*:3: ' <<'END2'
  * Counts to one, then
  *ends.
  */
+END2
+
+# try_document STATUS FILE TEXT [PATTERN]: the file from standard input is a document of the tree
+try_document() {
+	rm -rf tree
+	mkdir -p tree/doc tree/man
+	cat >"tree/$2"
+	"$root/tools/english" -r tree >out 2>err
+	check "$3" test $? -eq "$1"
+	[ -z "${4:-}" ] || check "... and says where" grep -qE -e "$4" <("$root/tools/english" -l -r tree)
+}
+
+try_document 0 doc/one.md "a document's headings, tables and blocks are no sentences" <<'END2'
+# What it counts
+
+The program counts. A [page](one.md) of *it* says "what".
+
+    It prints this.
+
+```sh
+It runs this.
+```
+| what | it |
+|---|---|
+| It is | one. |
+
+- An item goes on,
+    It says.
+END2
+try_document 1 doc/one.md "a sentence of a document that begins with It is found" '^start doc/one.md:3: It counts' <<'END2'
+# One
+
+The program counts. **It
+counts** to one.
+END2
+try_document 1 README.md "and one in a list, in the README" '^start README.md:3: - What is counted' <<'END2'
+Counts.
+
+- What is counted is one.
+    - nobody counts this.
+END2
+try_document 1 doc/one.md "and one that follows a block" '^who doc/one.md:5: The number that somebody ' <<'END2'
+Counts:
+
+    nobody 1
+
+The number that somebody wrote.
+END2
+try_document 0 man/one.1.scd "the blocks and macros of a manual page are no sentences" <<'END2'
+one(1)
+
+# WHAT IT IS
+
+*one* counts _what_ it is told.
+
+```
+It prints this.
+```
+@--it
+	Counts, too.
+END2
+try_document 1 man/one.1.scd "a sentence of a manual page that begins with What is found" '^start man/one.1.scd:4: What is counted' <<'END2'
+one(1)
+
+*-n* _N_
+	*What* is counted.
 END2
 done_testing
