@@ -218,7 +218,7 @@ static void print_findings(const struct test *t, const struct workers_result *r)
 	printf("%llu %s in %zu %s, ", COUNT_S(r->totals.findings, "finding"), t->clusters.n,
 	       plural(t->clusters.n, "cluster", "clusters"));
 	if (dropped)
-		printf("%llu of them not kept, the others ", llu(dropped));
+		printf("%llu of them not kept, the others are ", llu(dropped));
 	printf("kept in %s\n", t->dir);
 	print_missed(t);
 }
