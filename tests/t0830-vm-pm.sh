@@ -95,7 +95,8 @@ done
 check "a flush that is left out is missed (the ${lost:-none})" test -n "$lost"
 cp less/findings/0-0/diagnosis out
 check "where the store was made" grep -qE '^lost event .*, made at 0xffffffff[0-9a-f]{8} \([a-z0-9_.]+\+0x[0-9a-f]+' out
-check "and who called that" grep -qE '^  called from .*\(do_syscall_64\+0x[0-9a-f]+\)' out
+check "and who called that, from the system call or the thread of the kernel on" \
+	grep -qE '^  called from .*\((do_syscall_64|ret_from_fork)\+0x[0-9a-f]+\)' out
 
 # Other processors.
 check "with the oldest instruction" status 1 test -t vm:ext4-dax --guarantee sync --guest-cpu clflush -j 1 --keep all \
