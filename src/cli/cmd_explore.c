@@ -541,23 +541,23 @@ static const struct opt options[] = {
 	  .help = "an option of the target or its guest, for the --ref before it" },
 	{ OPT_GROUP, .group = guest_options, .prefix = "ref-", .where = last_ref,
 	  .take = take_ref_option, .rare = true },
-	{ OPT_GROUP, .group = target_options, .take = take_target },
-	{ OPT_GROUP, .group = guest_options, .take = take_target },
+	{ OPT_GROUP, .group = target_options, .take = take_target, .rare = true },
+	{ OPT_GROUP, .group = guest_options, .take = take_target, .rare = true },
 	{ OPT_GROUP, .group = plan_options, .take = take_plan },
 	OPTION_LIMIT("operations", AT(o.operations)),
 	{ OPT_DURATION, "time", 0, "DURATION", AT(o.time_ns),
 	  .help = "stop after that, from when the targets are up" },
-	OPTION_FINDINGS("stop a task after so many; default: 10", AT(o.max_cases)),
+	OPTION_FINDINGS("stop a task after so many; default: 10", AT(o.max_cases), .rare = true),
 	OPTION_HANG_AFTER(AT(o.hang_ms), .unit = 1000000, .least = 100, .rare = true,
 			  .otherwise = "60s"),
 	{ OPT_FLAG, "overlap", 0, NULL, AT(overlap), .rare = true,
 	  .help = "of runs that are given as arguments: how much they did twice" },
 	{ OPT_ARGUMENT, .arg = "RUN...", .hint = HINT_DIR, .rare = true, .help = "for --overlap" },
-	{ OPT_TEXT, "coverage", 0, "FILE", AT(coverage), .hint = HINT_FILE,
+	{ OPT_TEXT, "coverage", 0, "FILE", AT(coverage), .hint = HINT_FILE, .rare = true,
 	  .help = "which inputs were exercised: text, or a picture if it ends in .svg" },
 	OPTION_OUTPUT(AT(output)),
 	{ OPT_TEXT, "resume", 0, "RUN", AT(resume), .hint = HINT_DIR,
-	  .help = "go on with a run that was interrupted, with its options" },
+	  .help = "go on with an interrupted run, with its options" },
 	{ OPT_TEXT, "replay", 0, "FINDING", AT(replay), .hint = HINT_DIR,
 	  .help = "do what is kept there again" },
 	OPTION_TRUST(AT(trust), .rare = true),
@@ -633,14 +633,14 @@ static int run(void *given, struct args *args)
 
 const struct command cmd_explore = {
 	.name = "explore",
-	.summary = "searches the states of a file system for differences from the reference",
-	.usage = "usage: outage explore -t TARGET [OPTIONS]\n"
-		 "       outage explore --resume RUN | --replay FINDING [--trust]\n"
-		 "       outage explore --overlap RUN RUN...\n"
-		 "\n"
-		 "Goes through the states of a file system by itself, and compares it with the\n"
-		 "reference file system after every operation.\n",
-	.notes = EXIT_STATUS_NOTES "example: outage explore -t ext4 --time 10s\n",
+	.summary = "searches a file system's states for differences from a reference",
+	.usage = "-t TARGET [OPTIONS]\n"
+		 "--resume RUN | --replay FINDING [--trust]\n"
+		 "--overlap RUN RUN...",
+	.about = "Goes through the states of a file system by itself, and compares it with the "
+		 "reference file system after every operation.",
+	.status = EXIT_STATUS_SEARCH,
+	.example = "outage explore -t ext4 --time 10s",
 	.options = options,
 	.size = sizeof(struct explore),
 	.init = init,

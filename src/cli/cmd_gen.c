@@ -338,13 +338,12 @@ static int run(void *given, struct args *args)
 const struct command cmd_gen = {
 	.name = "gen",
 	.summary = "writes every workload inside stated bounds",
-	.usage = "usage: outage gen --bounds SET|FILE [OPTIONS]\n"
-		 "       outage gen --name NAME [--bounds FILE]\n"
-		 "       outage gen --import FILE...\n"
-		 "       outage gen --list | --show SET|FILE | --list-operations\n"
-		 "\n"
-		 "Writes every workload inside the bounds to standard output.\n",
-	.notes = "example: outage gen --bounds seq-1 --limit 3\n",
+	.usage = "--bounds SET|FILE [OPTIONS]\n"
+		 "--name NAME [--bounds FILE]\n"
+		 "--import FILE...\n"
+		 "--list | --show SET|FILE | --list-operations",
+	.about = "Writes every workload inside the bounds to standard output.",
+	.example = "outage gen --bounds seq-1 --limit 3",
 	.options = options,
 	.size = sizeof(struct options),
 	.run = run,

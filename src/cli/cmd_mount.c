@@ -78,17 +78,13 @@ static int run(void *given, struct args *args)
 const struct command cmd_mount = {
 	.name = "mount",
 	.summary = "mount the file system that forgets what was not synced",
-	.usage = "usage: outage mount [OPTIONS] ROOT MNT\n"
-		 "\n"
-		 "Shows the directory ROOT on the directory MNT, and keeps what programs write "
-		 "there\n"
-		 "in memory until they sync it. A fault, or 'outage ctl MNT clear-cache', loses "
-		 "the\n"
-		 "rest, as a power cut would. It is served until it is unmounted ('outage umount\n"
-		 "MNT'); then nothing is lost.\n",
-	.notes = "Exit status: 0 unmounted, 2 failed, 3 a fault or a command crashed it.\n"
-		 "\n"
-		 "example: outage mount --daemon data mnt && outage ctl mnt clear-cache\n",
+	.usage = "[OPTIONS] ROOT MNT",
+	.about = "Shows the directory ROOT on the directory MNT, and keeps what programs write "
+		 "there in memory until they sync it. A fault, or 'outage ctl MNT clear-cache', "
+		 "loses the rest, as a power cut would. It is served until it is unmounted "
+		 "('outage umount MNT'); then nothing is lost.",
+	.status = "0 unmounted, 2 failed, 3 a fault or a command crashed it",
+	.example = "outage mount --daemon data mnt && outage ctl mnt clear-cache",
 	.options = options,
 	.size = sizeof(struct options),
 	.init = init,

@@ -239,23 +239,18 @@ static int run(void *given, struct args *args)
 const struct command cmd_reffs = {
 	.name = "reffs",
 	.summary = "mount the reference file system, which can save and restore itself",
-	.usage = "usage: outage reffs [OPTIONS] MNT\n"
-		 "       outage reffs save | restore | drop KEY MNT\n"
-		 "       outage reffs pickle FILE [KEY] MNT\n"
-		 "       outage reffs load FILE MNT\n"
-		 "       outage reffs hash MNT\n"
-		 "\n"
-		 "Mounts the reference file system on the directory MNT: a POSIX file system in\n"
-		 "memory that can save all of its state under a number, and go back to it, in no\n"
-		 "time. The other forms talk to one that is mounted. Programs use the calls of\n"
-		 "<outage/reffs.h>.\n",
-	.notes = "It is served until it is unmounted (`fusermount3 -u MNT`, `umount MNT`) or a "
-		 "signal\n"
-		 "ends it. Its content is gone then.\n"
-		 "\n"
-		 "Exit status: 0 done, 2 failed.\n"
-		 "\n"
-		 "example: outage reffs --daemon /mnt && outage reffs save 1 /mnt\n",
+	.usage = "[OPTIONS] MNT\n"
+		 "save | restore | drop KEY MNT\n"
+		 "pickle FILE [KEY] MNT\n"
+		 "load FILE MNT\n"
+		 "hash MNT",
+	.about = "Mounts the reference file system on the directory MNT: a POSIX file system in "
+		 "memory that can save all of its state under a number, and go back to it, in no "
+		 "time. It is gone when it is unmounted (`fusermount3 -u MNT`, `umount MNT`), or "
+		 "a signal ends it. The other forms talk to one that is mounted. Programs use the "
+		 "calls of <outage/reffs.h>.",
+	.status = "0 done, 2 failed",
+	.example = "outage reffs --daemon /mnt && outage reffs save 1 /mnt",
 	.options = options,
 	.size = sizeof(struct options),
 	.run = run,

@@ -71,13 +71,11 @@ static int run(void *given, struct args *args)
 const struct command cmd_report = {
 	.name = "report",
 	.summary = "tells what a run found, as text, JSON or one HTML page",
-	.usage = "usage: outage report RUN [--text | --json | --suppressions] [--html FILE]\n"
-		 "\n"
-		 "Tells what a run found: clusters of findings that are alike, and the first of "
-		 "each.\n",
-	.notes = "Exit status: 0 the report was made, 2 it could not be.\n"
-		 "\n"
-		 "example: outage report outage-runs/ext4-0001 --html report.html\n",
+	.usage = "RUN [--text | --json | --suppressions] [--html FILE]",
+	.about = "Tells what a run found: clusters of findings that are alike, and the first of "
+		 "each.",
+	.status = "0 the report was made, 2 it could not be",
+	.example = "outage report outage-runs/ext4-0001 --html report.html",
 	.options = options,
 	.size = sizeof(struct report_command),
 	.run = run,

@@ -568,9 +568,8 @@ static int take_suppress(void *suppress, const char *arg, struct err *err)
 /* A plan has, by option name, what must be the same when its run goes on. */
 static const struct opt workload_options[] = {
 	{ OPT_TEXT, "target", 't', "TARGET", .list = list_targets,
-	  .help = "ext4, xfs, btrfs, ...; options for mount after a comma; 'fuse:COMMAND {disk} "
-		  "{mnt}'; without root uml:ext4, vm:ext4, ...; 'help' lists them. Default: ext4 "
-		  "as root, else uml:ext4" },
+	  .help = "ext4, xfs, ...; without root uml:ext4, vm:ext4, ...; 'help' lists all; "
+		  "default: ext4 or uml:ext4" },
 	OPTION_BOUNDS(),
 	{ OPT_ARGUMENT, .arg = "FILE...", .hint = HINT_FILE,
 	  .help = "workloads, j-lang files, directories of them, - for standard input" },
@@ -582,7 +581,7 @@ static const struct opt workload_options[] = {
 };
 
 static const struct opt crash_options[] = {
-	{ OPT_SECTION, .help = "Which crashes" },
+	{ OPT_SECTION, .help = "Crashes and checks" },
 	OPTION_CRASH("persist last prefix reorder torn recovery",
 		     "persist (default), last, prefix, reorder (default for persistent memory), "
 		     "torn, recovery"),
@@ -601,11 +600,10 @@ static const struct opt crash_options[] = {
 	OPTION_SPLIT(),
 	OPTION_MEDIA(),
 	OPTION_MEDIA_MAX("16"),
-	{ OPT_SECTION, .help = "Checks" },
-	OPTION_GUARANTEE(),
+	OPTION_GUARANTEE(.rare = true),
 	{ OPT_TEXT, "check", 0, "CMD",
-	  .help = "a command that must succeed on every recovered state; it runs in the file "
-		  "system, in the guest if there is one" },
+	  .help = "must succeed on every recovered state; it runs in the file system, in the "
+		  "guest if there is one" },
 	{ OPT_TEXT, "dump", 0, "CMD", .rare = true,
 	  .help = "persistent memory: what it prints of a state is the state" },
 	{ OPT_FLAG, "fsck", .rare = true,
@@ -621,8 +619,8 @@ static const struct opt crash_options[] = {
 static const struct opt options[] = {
 	{ OPT_SECTION, .help = "Workloads and target" },
 	{ OPT_GROUP, .group = workload_options, .take = take_plan },
-	{ OPT_GROUP, .group = target_options, .take = take_target },
-	{ OPT_GROUP, .group = guest_options, .take = take_target },
+	{ OPT_GROUP, .group = target_options, .take = take_target, .rare = true },
+	{ OPT_GROUP, .group = guest_options, .take = take_target, .rare = true },
 	{ OPT_GROUP, .group = crash_options, .take = take_plan },
 	{ OPT_DURATION, "time", 0, "DURATION", AT(time_ns),
 	  .help = "stop after that, from when the targets are up" },
@@ -632,10 +630,10 @@ static const struct opt options[] = {
 	  .help = "while it runs, lower the console's log level and raise the priority of "
 		  "kthreadd, on the whole machine" },
 	{ OPT_CALL, "suppress", 0, "FILE", AT(suppress), .call = take_suppress, .hint = HINT_FILE,
-	  .help = "findings that are known: counted apart, and not kept" },
+	  .rare = true, .help = "findings that are known: counted apart, and not kept" },
 	OPTION_OUTPUT(AT(output)),
 	{ OPT_TEXT, "resume", 0, "RUN", AT(resume), .hint = HINT_DIR,
-	  .help = "go on with a run that was interrupted, with its options" },
+	  .help = "go on with an interrupted run, with its options" },
 	OPTION_TRUST(AT(trust), .rare = true),
 	OPTION_JSON(AT(json)),
 	OPT_END
@@ -700,13 +698,12 @@ static int run(void *test, struct args *args)
 const struct command cmd_test = {
 	.name = "test",
 	.summary = "runs workloads, cuts the power, and checks what a file system lost",
-	.usage = "usage: outage test [-t TARGET] (--bounds SET|FILE | FILE...) [OPTIONS]\n"
-		 "       outage test --resume RUN [OPTIONS]\n"
-		 "\n"
-		 "Runs each workload on the target, cuts the power, lets the file system recover, "
-		 "and\n"
-		 "checks what was promised.\n",
-	.notes = EXIT_STATUS_NOTES "example: outage test -t ext4 --bounds seq-1\n",
+	.usage = "[-t TARGET] (--bounds SET|FILE | FILE...) [OPTIONS]\n"
+		 "--resume RUN [OPTIONS]",
+	.about = "Runs each workload on the target, cuts the power, lets the file system recover, "
+		 "and checks what was promised.",
+	.status = EXIT_STATUS_SEARCH,
+	.example = "outage test -t ext4 --bounds seq-1",
 	.options = options,
 	.size = sizeof(struct test),
 	.init = init,

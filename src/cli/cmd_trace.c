@@ -138,12 +138,9 @@ static const struct opt none[] = { OPT_END };
 const struct command cmd_trace = {
 	.name = "trace",
 	.summary = "show, draw, import and export traces",
-	.usage = "usage: outage trace show | info | graph | import | export [OPTIONS] FILE\n"
-		 "\n"
-		 "A trace is what a target sent to its storage, or what an application asked of "
-		 "its\n"
-		 "file system.\n",
-	.notes = "Each has its own --help.\n",
+	.usage = "show | info | graph | import | export [OPTIONS] FILE",
+	.about = "A trace is what a target sent to its storage, or what an application asked of "
+		 "its file system.",
 	.options = none,
 	.order = OPT_BEFORE,
 	.sub = subcommands,

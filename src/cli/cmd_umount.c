@@ -175,17 +175,13 @@ static int run(void *given, struct args *args)
 const struct command cmd_umount = {
 	.name = "umount",
 	.summary = "unmount it, and wait until its server has gone",
-	.usage = "usage: outage umount [OPTIONS] MNT\n"
-		 "\n"
-		 "Unmounts what 'outage mount' mounted. Everything that was written becomes "
-		 "durable,\n"
-		 "as at any unmount ('outage ctl MNT crash' ends a mount and loses it). Waits "
-		 "until\n"
-		 "the server has ended.\n",
-	.notes = "Exit status: 0 done, 2 failed: a process uses it (it is named), it is no such\n"
-		 "mount, or not everything could be written.\n"
-		 "\n"
-		 "example: outage umount mnt\n",
+	.usage = "[OPTIONS] MNT",
+	.about = "Unmounts what 'outage mount' mounted. Everything that was written becomes "
+		 "durable, as at any unmount ('outage ctl MNT crash' ends a mount and loses it). "
+		 "Waits until the server has ended.",
+	.status = "0 done, 2 failed: a process uses it (it is named), it is no such mount, or not "
+		  "everything could be written",
+	.example = "outage umount mnt",
 	.options = options,
 	.size = sizeof(struct options),
 	.run = run,

@@ -44,7 +44,7 @@ void list_pm_models(struct strbuf *out);
 	{ OPT_FLAG, "json", 0, NULL, __VA_ARGS__, .help = "one JSON object on standard output" }
 #define OPTION_OUTPUT(...) \
 	{ OPT_TEXT, "output", 'o', "DIR", __VA_ARGS__, .hint = HINT_FILE, \
-	  .help = "where to keep what is found; default: below ./outage-runs" }
+	  .help = "where findings go; default: below ./outage-runs" }
 #define OPTION_TRUST(...) \
 	{ OPT_FLAG, "trust", 0, NULL, __VA_ARGS__, \
 	  .help = "also if you did not make it on this machine, and it leads to more than a guest" }
@@ -62,11 +62,11 @@ void list_pm_models(struct strbuf *out);
 	{ OPT_DURATION, "time", 0, "DURATION", __VA_ARGS__, .least = 1, .help = "stop after that" }
 #define OPTION_JOBS(words, max_, ...) \
 	{ OPT_COUNT, "jobs", 'j', "N", __VA_ARGS__, .least = 1, .most = max_, .help = words }
-/* A command that searches ends its --help with this, before the example. */
-#define EXIT_STATUS_NOTES \
-	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it,\n" \
-	"or nothing was tried.\n\n"
+/* Of a command that searches. */
+#define EXIT_STATUS_SEARCH \
+	"0 nothing found, 1 something found, 2 failed, in whole or part"
 
+#define EXIT_STATUS_NOTES "Exit status: " EXIT_STATUS_SEARCH ".\n\n"
 #define OPTION_HANG_AFTER(...) \
 	{ OPT_DURATION, "hang-after", 0, "DURATION", __VA_ARGS__, \
 	  .help = "a call without an answer for so long hangs" }
@@ -120,7 +120,7 @@ void list_pm_models(struct strbuf *out);
 
 #define OPTION_BOUNDS(...) \
 	{ OPT_TEXT, "bounds", 'b', "SET|FILE", .list = list_bounds, .hint = HINT_FILE, \
-	  .help = "generated workloads: a named set (outage gen --list), or a file of bounds", \
+	  .help = "workloads of a named set (gen --list), or of a file", \
 	  ##__VA_ARGS__ }
 #define OPTION_PROFILE(kind, ...) \
 	{ kind, "profile", 'p', "NAME", __VA_ARGS__, .list = list_profiles, .strict = true, \

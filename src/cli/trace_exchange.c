@@ -54,9 +54,8 @@ static int run_import(void *given, struct args *args)
 const struct command trace_cmd_import = {
 	.name = "trace import",
 	.summary = "turn a dm-log-writes log into a trace",
-	.usage = "usage: outage trace import [--size BYTES] [--json] FILE -o TRACE\n"
-		 "\n"
-		 "Turns a log of the kernel's dm-log-writes target into a trace.\n",
+	.usage = "[--size BYTES] [--json] FILE -o TRACE",
+	.about = "Turns a log of the kernel's dm-log-writes target into a trace.",
 	.options = import_options,
 	.size = sizeof(struct trace_options),
 	.run = run_import,
@@ -128,11 +127,10 @@ static int run_export(void *given, struct args *args)
 const struct command trace_cmd_export = {
 	.name = "trace export",
 	.summary = "turn a trace into a dm-log-writes log",
-	.usage = "usage: outage trace export [--json] FILE -o LOG\n"
-		 "\n"
-		 "Turns a trace into a log of the kernel's dm-log-writes target, for other tools.\n"
-		 "Reads, persistent-memory events, calls of an application and requests that did\n"
-		 "not complete are left out, with a warning.\n",
+	.usage = "[--json] FILE -o LOG",
+	.about = "Turns a trace into a log of the kernel's dm-log-writes target, for other tools. "
+		 "Reads, persistent-memory events, calls of an application and requests that did "
+		 "not complete are left out, with a warning.",
 	.options = export_options,
 	.size = sizeof(struct trace_options),
 	.run = run_export,

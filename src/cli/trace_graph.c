@@ -82,12 +82,10 @@ static int run(void *given, struct args *args)
 const struct command trace_cmd_graph = {
 	.name = "trace graph",
 	.summary = "draw the calls of an application",
-	.usage = "usage: outage trace graph [OPTIONS] FILE -o SVG\n"
-		 "\n"
-		 "Draws the calls of an application: a lane for each file, time downwards, equal\n"
+	.usage = "[OPTIONS] FILE -o SVG",
+	.about = "Draws the calls of an application: a lane for each file, time downwards, equal "
 		 "calls in one box, what repeats in a bracket, syncs as barriers, renames as "
-		 "arrows,\n"
-		 "and in red what was never synced.\n",
+		 "arrows, and in red what was never synced.",
 	.options = options,
 	.size = sizeof(struct trace_options),
 	.run = run,

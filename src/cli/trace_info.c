@@ -118,11 +118,9 @@ static int run(void *given, struct args *args)
 const struct command trace_cmd_info = {
 	.name = "trace info",
 	.summary = "count the events of a trace",
-	.usage = "usage: outage trace info [--json] FILE\n"
-		 "\n"
-		 "Prints what was recorded, how many events of each kind there are, and whether "
-		 "the\n"
-		 "trace is complete.\n",
+	.usage = "[--json] FILE",
+	.about = "Prints what was recorded, how many events of each kind there are, and whether "
+		 "the trace is complete.",
 	.options = options,
 	.size = sizeof(struct trace_options),
 	.run = run,

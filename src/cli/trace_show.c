@@ -149,14 +149,14 @@ static int check_options(const struct trace_options *o)
 static const struct opt options[] = {
 	TRACE_OPTION_FILE("the trace; - is standard input"),
 	{ OPT_SET, "kind", 0, "KIND,...", TRACE_AT(kinds), .list = list_kinds,
-	  .help = "only events of these kinds: write, flush, complete, ..." },
+	  .help = "only events of these kinds: write, flush, ..." },
 	{ OPT_FLAG, "data", 0, NULL, TRACE_AT(data), .help = "the written bytes as well" },
 	OPTION_JSON(TRACE_AT(json)),
 	{ OPT_GROUP, .group = trace_filter_options },
 	{ OPT_FLAG, "runs", 0, NULL, TRACE_AT(runs),
 	  .help = "repetitions in one line: write x4, fsync; 12 times" },
 	{ OPT_FLAG, "suggest", 0, NULL, TRACE_AT(suggest),
-	  .help = "faults that are worth trying, as commands for outage ctl" },
+	  .help = "faults worth trying, as commands for outage ctl" },
 	OPTION_LIMIT("suggestions; default: 20", TRACE_AT(limit), .least = 1),
 	OPT_END
 };
@@ -188,12 +188,10 @@ static int run(void *given, struct args *args)
 const struct command trace_cmd_show = {
 	.name = "trace show",
 	.summary = "print the events of a trace",
-	.usage = "usage: outage trace show [OPTIONS] FILE\n"
-		 "\n"
-		 "Prints the events of a trace, one a line: number, kind, address and length, "
-		 "flags,\n"
-		 "what it completes, text. Of an application's call: number, time, process, call,\n"
-		 "path, offset and length, result.\n",
+	.usage = "[OPTIONS] FILE",
+	.about = "Prints the events of a trace, one a line: number, kind, address and length, "
+		 "flags, what it completes, text. Of an application's call: number, time, process, "
+		 "call, path, offset and length, result.",
 	.options = options,
 	.size = sizeof(struct trace_options),
 	.run = run,
