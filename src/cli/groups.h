@@ -21,6 +21,8 @@ struct target_line {
 	struct target_opts o;
 	const char *fstype, *mount_options;
 };
+/* Takes the two options that are a part of the target's name; false: it is another option. */
+bool target_line_take(struct target_line *t, const struct opt *o, const char *arg);
 /*
  * "vm:pm:pmfs,option" is one word, and can be said with two options: makes it of `spec`, which may
  * be NULL. `out` is NULL if there is nothing to change.
