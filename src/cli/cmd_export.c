@@ -20,11 +20,9 @@ static int run(void *given, struct args *args)
 	const struct case_ops *ops;
 	auto_free char *dir = NULL;
 
-	if (args->n != 1)
-		return cli_usage(&cmd_export_case, "give the directory of one finding");
-	if (!r->output)
+	if (args->n == 1 && !r->output)
 		return cli_usage(&cmd_export_case, "--output is missing");
-	int status = kind_choose(&cmd_export_case, args->v[0], &dir, &ops);
+	int status = kind_choose(&cmd_export_case, args, &dir, &ops);
 	if (status)
 		return status;
 	r->dir = dir;
@@ -38,8 +36,7 @@ const struct command cmd_export_case = {
 	.about = "Writes a finding in forms that need nothing of this program:\n"
 		 "\n"
 		 "  crash.img      the disk as the crash left it (sparse)\n"
-		 "  reproduce.sh   shows the problem: status 1 if it does, 0 if not, 2 if it "
-		 "cannot;\n"
+		 "  reproduce.sh   shows the problem (status 1), or not (0), or cannot (2);\n"
 		 "                 of a finding of outage app or pm, there is no more\n"
 		 "  lazyfs.toml    of outage app: a fault for LazyFS or outage mount that does it\n"
 		 "  workload.sh    the workload as shell commands, where there are such\n"

@@ -23,9 +23,7 @@ static int run(void *given, struct args *args)
 	const struct case_ops *ops;
 	auto_free char *dir = NULL;
 
-	if (args->n != 1)
-		return cli_usage(&cmd_replay, "give the directory of one finding");
-	int status = kind_choose(&cmd_replay, args->v[0], &dir, &ops);
+	int status = kind_choose(&cmd_replay, args, &dir, &ops);
 	if (status)
 		return status;
 	r->dir = dir;

@@ -73,12 +73,15 @@ static int choose_of_run(const struct command *cmd, const char *run, char **dir)
 	return cli_failf("%s has %zu findings: give the directory of one of them", run, list.n);
 }
 
-int kind_choose(const struct command *cmd, const char *given, char **dir,
+int kind_choose(const struct command *cmd, const struct args *args, char **dir,
 		const struct case_ops **out)
 {
+	const char *given = args->v[0];
 	struct err err = ERR_INIT;
 	int status = EXIT_OK;
 
+	if (args->n != 1)
+		return cli_usage(cmd, "give the directory of one finding");
 	if (kind_find(given, out, &err))
 		return cli_fail(&err);
 	if (case_is_one(given))

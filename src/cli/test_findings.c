@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/below.h"
-#include "cli/guest_opts.h"
+#include "run/guest_opts.h"
 #include "report/report.h"
 #include "run/shrink.h"
 
