@@ -21,11 +21,10 @@ struct command {
 	const char *name;
 	const char *summary; /* half a line, for the list of commands; NULL: it is in none */
 	/* For --help. Prose is wrapped there, but for lines that begin with a blank. */
-	const char *usage;  /* a line for each form, as it goes on after the name */
-	const char *about;  /* prose, or NULL */
-	const char *status; /* what its exit statuses mean, if they are not those of all; or NULL */
+	const char *usage;   /* a line for each form, as it goes on after the name */
+	const char *about;   /* prose, or NULL */
+	const char *status;  /* the meaning of its exit statuses, or NULL */
 	const char *example; /* lines, or NULL */
-	const char *notes;
 	const struct opt *options;
 	enum opt_order order;
 	size_t size;	       /* of the struct that the options go to, which is zeroed first */

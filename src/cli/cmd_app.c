@@ -833,7 +833,7 @@ static int parse_unit(void *at, const char *arg, struct err *err)
 #define AT(member) OPT_AT(struct app, member)
 static const struct opt options[] = {
 	{ OPT_ARGUMENT, .arg = "DIR", .hint = HINT_DIR,
-	  .help = "the directory that the application keeps its data in; it is never changed" },
+	  .help = "where its data is; it is never changed" },
 	{ OPT_SECTION, .help = "The application" },
 	{ OPT_COPY, "run", 0, "CMD", AT(plan.run), .hint = HINT_FILE,
 	  .help = "what is done; a line that it prints is an acknowledgement" },
@@ -947,16 +947,13 @@ static int run(void *given, struct args *args)
 
 const struct command cmd_app = {
 	.name = "app",
-	.summary = "every crash of an application's run is tried, and what fails explained",
-	.usage =
-		"usage: outage app --run CMD (--check | --restart | --query) CMD [OPTIONS] -- DIR\n"
-		"\n"
-		"Runs an application once, on a copy of the directory DIR, and writes down all it\n"
-		"does there. Then every state in which a power cut could have left the directory, "
-		"at\n"
-		"every moment of the run, is built and checked; what fails is explained.\n",
-	.notes = EXIT_STATUS_NOTES "example: outage app --run \"$PWD/writer\" --check "
-				   "\"$PWD/checker\" -- data\n",
+	.summary = "tries every crash of an application's run, and explains what fails",
+	.usage = "--run CMD (--check | --restart | --query) CMD [OPTIONS] -- DIR",
+	.about = "Runs an application once, on a copy of the directory DIR, and writes down all it "
+		 "does there. Then every state in which a power cut could have left the directory "
+		 "is built and checked; what fails is explained.",
+	.status = EXIT_STATUS_SEARCH,
+	.example = "outage app --run \"$PWD/writer\" --check \"$PWD/checker\" -- data",
 	.options = options,
 	.size = sizeof(struct app),
 	.init = init,

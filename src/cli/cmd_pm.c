@@ -291,13 +291,13 @@ static const struct opt options[] = {
 	{ OPT_SIZE, "size", 0, "BYTES", AT(asked.size), .least = 1,
 	  .help = "make it, of so many zero bytes, if it is not there" },
 	{ OPT_COPY, "check", 0, "CMD", AT(asked.plan.check), .hint = HINT_FILE,
-	  .help = "must succeed on every state; $1 and OUTAGE_FILE name the file, OUTAGE_MARKS a "
-		  "file with the marks that were passed" },
+	  .help = "must succeed on every state; $1 and OUTAGE_FILE name it, OUTAGE_MARKS a file "
+		  "with the marks that were passed" },
 	{ OPT_COPY, "dump", 0, "CMD", AT(asked.plan.dump), .hint = HINT_FILE,
 	  .help = "prints what is there: each operation that the program marks must be seen whole "
 		  "or not at all, and stay once it has returned" },
 	{ OPT_COPY, "recover", 0, "CMD", AT(asked.plan.recover), .hint = HINT_FILE,
-	  .help = "is run on every state before that; else what looks also recovers" },
+	  .help = "is run before that; else what looks also recovers" },
 	{ OPT_SET, "promise", 0, "WHAT,...", AT(asked.plan.promises), .words = "sync atomic",
 	  .rare = true, .help = "with --dump, of each operation: sync, atomic, both, or none",
 	  .otherwise = "sync,atomic" },
@@ -317,7 +317,7 @@ static const struct opt options[] = {
 	OPTION_PRUNE("none, or reads: only lines that are read are varied", AT(asked.plan.prune),
 		     .otherwise = "none"),
 	OPTION_MAX_SUBSET("stores lost, or surviving, at once", AT(asked.plan.max_subset),
-			  .otherwise = "2"),
+			  .otherwise = "2", .rare = true),
 	OPTION_BUDGET("states that are checked; 0: no limit", AT(asked.plan.budget),
 		      .otherwise = "20000"),
 	{ OPT_COUNT, "enough", 0, "N", AT(asked.plan.enough), .rare = true, .otherwise = "32",
@@ -432,17 +432,13 @@ static int run(void *given, struct args *args)
 const struct command cmd_pm = {
 	.name = "pm",
 	.summary = "every crash of a program that uses persistent memory is tried",
-	.usage = "usage: outage pm --file POOL (--check | --dump) CMD [OPTIONS] -- PROGRAM "
-		 "[ARGUMENTS]\n"
-		 "\n"
-		 "Runs PROGRAM once in an emulator that sees every store, flush and fence to the "
-		 "file\n"
-		 "POOL, which the program maps as persistent memory. Then every content that the\n"
-		 "memory could have had after a power cut, by the rules of x86 processors, is put "
-		 "in\n"
-		 "the file's place, and checked. POOL itself is not changed.\n",
-	.notes = EXIT_STATUS_NOTES
-	"example: outage pm --file pool --size 1M --check ./verify -- ./writer pool\n",
+	.usage = "--file POOL (--check | --dump) CMD [OPTIONS] -- PROGRAM ARG...",
+	.about = "Runs PROGRAM once in an emulator that sees every store, flush and fence to the "
+		 "file POOL, which the program maps as persistent memory. Then every content that "
+		 "the memory could have had after a power cut, by the rules of x86 processors, is "
+		 "put in the file's place, and checked. POOL itself is not changed.",
+	.status = EXIT_STATUS_SEARCH,
+	.example = "outage pm --file pool --size 1M --check ./verify -- ./writer pool",
 	.options = options,
 	.order = OPT_BEFORE, /* the program's own options are its own */
 	.size = sizeof(struct pm),

@@ -450,12 +450,9 @@ static const struct opt options[] = {
 	{ OPT_FLAG, "tune", 0, NULL, AT(tune), .rare = true,
 	  .help = "while it runs, lower the console's log level and raise the priority of "
 		  "kthreadd, on the whole machine" },
-	{ OPT_CALL, "suppress", 0, "FILE", AT(run.suppress), .call = take_suppress,
-	  .hint = HINT_FILE, .rare = true,
-	  .help = "findings that are known: counted apart, and not kept" },
+	OPTION_SUPPRESS(AT(run.suppress), .call = take_suppress),
 	OPTION_OUTPUT(AT(run.output)),
-	{ OPT_TEXT, "resume", 0, "RUN", AT(run.resume), .hint = HINT_DIR,
-	  .help = "go on with an interrupted run, with its options" },
+	OPTION_RESUME(AT(run.resume)),
 	OPTION_TRUST(AT(run.trust), .rare = true),
 	OPTION_JSON(AT(json)),
 	OPT_END

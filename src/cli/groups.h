@@ -47,6 +47,12 @@ void list_pm_models(struct strbuf *out);
 #define OPTION_OUTPUT(...) \
 	{ OPT_TEXT, "output", 'o', "DIR", __VA_ARGS__, .hint = HINT_FILE, \
 	  .help = "where findings go; default: below ./outage-runs" }
+#define OPTION_SUPPRESS(...) \
+	{ OPT_CALL, "suppress", 0, "FILE", __VA_ARGS__, .hint = HINT_FILE, .rare = true, \
+	  .help = "findings that are known: counted apart, and not kept" }
+#define OPTION_RESUME(...) \
+	{ OPT_TEXT, "resume", 0, "RUN", __VA_ARGS__, .hint = HINT_DIR, \
+	  .help = "go on with an interrupted run, with its options" }
 #define OPTION_TRUST(...) \
 	{ OPT_FLAG, "trust", 0, NULL, __VA_ARGS__, \
 	  .help = "also if you did not make it on this machine, and it leads to more than a guest" }
@@ -58,7 +64,7 @@ void list_pm_models(struct strbuf *out);
 #define OPTION_FINDING \
 	{ OPT_ARGUMENT, .arg = "FINDING", .hint = HINT_DIR, .help = "its directory, RUN/findings/NAME, or that of a run with one finding" }
 #define OPTION_TIMEOUT(words, ...) \
-	{ OPT_DURATION, "timeout", 0, "DURATION", __VA_ARGS__, .help = words }
+	{ OPT_DURATION, "timeout", 0, "DURATION", __VA_ARGS__, .rare = true, .help = words }
 
 #define OPTION_TIME(...) \
 	{ OPT_DURATION, "time", 0, "DURATION", __VA_ARGS__, .least = 1, .help = "stop after that" }
@@ -68,7 +74,6 @@ void list_pm_models(struct strbuf *out);
 #define EXIT_STATUS_SEARCH \
 	"0 nothing found, 1 something found, 2 failed, in whole or part"
 
-#define EXIT_STATUS_NOTES "Exit status: " EXIT_STATUS_SEARCH ".\n\n"
 #define OPTION_HANG_AFTER(...) \
 	{ OPT_DURATION, "hang-after", 0, "DURATION", __VA_ARGS__, \
 	  .help = "a call without an answer for so long hangs" }
@@ -114,7 +119,7 @@ void list_pm_models(struct strbuf *out);
 #define OPTION_LIMIT(what, ...) \
 	{ OPT_COUNT, "limit", 'n', "N", .help = "at most N " what, ##__VA_ARGS__ }
 #define OPTION_FINDINGS(words, ...) \
-	{ OPT_COUNT, "findings", 0, "N", .help = words, ##__VA_ARGS__ }
+	{ OPT_COUNT, "findings", 0, "N", .rare = true, .help = words, ##__VA_ARGS__ }
 
 #define OPTION_BUDGET(words, ...) { OPT_COUNT, "budget", 0, "N", .help = words, ##__VA_ARGS__ }
 #define OPTION_SEED(words, ...) \
@@ -126,7 +131,7 @@ void list_pm_models(struct strbuf *out);
 	  ##__VA_ARGS__ }
 #define OPTION_PROFILE(kind, ...) \
 	{ kind, "profile", 'p', "NAME", __VA_ARGS__, .list = list_profiles, .strict = true, \
-	  .help = "the promises without a sync to an application, by default the first" }
+	  .help = "promises without a sync, default first" }
 
 /* clang-format on */
 

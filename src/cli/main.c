@@ -140,31 +140,25 @@ static void print_command_help(const struct command *cmd, bool all)
 	auto_strbuf text = STRBUF_INIT;
 	unsigned more = opt_help(cmd->options, all, &text);
 
-	if (cmd->notes) {
-		printf("%s\n%s\n%s", cmd->usage, strbuf_str(&text), cmd->notes);
-		return;
-	}
 	print_lines("usage: ", name, cmd->usage ? cmd->usage : "");
 	if (cmd->about)
 		print_prose("\n", cmd->about);
-	putchar('\n');
-	if (cmd->sub)
+	if (cmd->sub) {
+		putchar('\n');
 		print_commands(cmd->sub, "");
-	printf("%s%s", cmd->sub && text.len ? "\n" : "", strbuf_str(&text));
+	}
+	printf("%s%s", text.len ? "\n" : "", strbuf_str(&text));
+	if (more || cmd->sub || cmd->status || cmd->example)
+		putchar('\n');
 	if (more)
-		printf("\n'%s --help all' tells %u more options; so does the manual page.\n", name,
+		printf("'%s --help all' tells %u more options; so does the manual page.\n", name,
 		       more);
 	if (cmd->sub)
-		printf("\n'%s COMMAND --help' tells more; so does the manual page.\n", name);
-	if (cmd->status) {
-		auto_free char *status = xasprintf("%s.", cmd->status);
-
-		print_prose("\nExit status: ", status);
-	}
-	if (cmd->example) {
-		putchar('\n');
+		printf("'%s COMMAND --help' tells more; so does the manual page.\n", name);
+	if (cmd->status)
+		print_prose("Exit status: ", cmd->status);
+	if (cmd->example)
 		print_lines("example: ", "", cmd->example);
-	}
 }
 
 static int unknown_command(const struct command *cmd, const char *name)

@@ -14,7 +14,7 @@ struct exploration {
 	const char *inputs_file; /* where its inputs are from, for messages; or NULL */
 	const char *output;	 /* the directory to be made; NULL: a new one */
 	const char *resume;	 /* the run that goes on, or NULL */
-	bool trust;		 /* it is taken for one's own */
+	bool trust;		 /* the user takes it for his own */
 
 	char *dir;
 	bool was_there; /* the directory, before the run */

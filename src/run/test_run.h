@@ -17,7 +17,7 @@ struct test_run {
 	struct suppress suppress;
 	const char *output; /* the directory to be made; NULL: a new one */
 	const char *resume; /* the run that goes on, or NULL */
-	bool trust;	    /* it is taken for one's own */
+	bool trust;	    /* the user takes it for his own */
 
 	char *dir;
 	struct supply source;
