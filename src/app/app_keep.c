@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/below.h"
+#include "case/answers.h"
 
 /* ---- harm ---- */
 
@@ -56,7 +57,7 @@ static void put_harm(const void *member, struct strbuf *out)
 
 #define FIELD(...) RECORD_FIELD(struct app_plan, __VA_ARGS__)
 static const struct record_field plan_fields[] = {
-	FIELD("dir", TRUST_FILE, PROSE, dir, .required = true),
+	FIELD("dir", TRUST_FILE, PROSE, dir, .option = "", .required = true),
 	/* run and stop: what was done is told, and not run again */
 	FIELD("run", TRUST_HARMLESS, PROSE, run, .required = true),
 	FIELD("check", TRUST_COMMAND, PROSE, check),
@@ -71,12 +72,17 @@ static const struct record_field plan_fields[] = {
 	FIELD("max-subset", TRUST_HARMLESS, NUMBER, max_subset),
 	FIELD("budget", TRUST_HARMLESS, NUMBER, budget),
 	FIELD("seed", TRUST_HARMLESS, NUMBER, seed),
-	FIELD("timeout-ms", TRUST_HARMLESS, NUMBER, timeout_ms),
+	FIELD("timeout-ms", TRUST_HARMLESS, NUMBER, timeout_ms, .option = "timeout"),
+	FIELD("crash", TRUST_HARMLESS, SET, crash, .words = "reorder recovery",
+	      .otherwise = APP_CRASH_REORDER),
+	FIELD("recoveries", TRUST_HARMLESS, NUMBER, recoveries, .otherwise = 16),
+	FIELD("findings", TRUST_HARMLESS, NUMBER, limit),
 	FIELD("stacks", TRUST_HARMLESS, FLAG, stacks),
-	FIELD("root-ino", TRUST_HARMLESS, NUMBER, root_ino),
-	FIELD("outer-state", TRUST_HARMLESS, PROSE, outer_state),
-	FIELD("outer-point", TRUST_HARMLESS, NUMBER, outer_point),
-	FIELD("first-point", TRUST_HARMLESS, NUMBER, first_point),
+	FIELD("note", TRUST_HARMLESS, LIST, notes, .option = ""),
+	FIELD("root-ino", TRUST_HARMLESS, NUMBER, root_ino, .option = ""),
+	FIELD("outer-state", TRUST_HARMLESS, PROSE, outer_state, .option = ""),
+	FIELD("outer-point", TRUST_HARMLESS, NUMBER, outer_point, .option = ""),
+	FIELD("first-point", TRUST_HARMLESS, NUMBER, first_point, .option = ""),
 };
 #undef FIELD
 
@@ -134,8 +140,8 @@ static const struct record_type summary_type =
 static const struct trust_file run_files[] = {
 	{ .name = CASE_RUN }, { .name = "trace" }, { .name = "stacks" }, { .name = "shown" }
 };
-static const char *const made[] = { "trace",	 "base",       "shown",	   "stacks", "work",
-				    CASE_NESTED, CASE_SUMMARY, TRUST_MARK, NULL };
+static const char *const made[] = { "trace",	 "base",       "shown",	     "stacks",	 "work",
+				    CASE_NESTED, CASE_ANSWERS, CASE_SUMMARY, TRUST_MARK, NULL };
 static const char *const synced[] = { CASE_RUN, "base",	     "trace", "stacks",
 				      "shown",	CASE_NESTED, NULL };
 

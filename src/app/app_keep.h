@@ -8,6 +8,7 @@
  *	RUN/stacks               who called, if that was asked for: stack/table.h
  *	RUN/shown                what --query showed at the end
  *	RUN/recovery/N/          a restart after a crash, as a run of its own (app_recovery.h)
+ *	RUN/answers              what checks said so far (case/answers.h)
  *	RUN/findings/N/trace     RUN/trace, or that of the restart, by a hard link where that can be
  */
 #ifndef APP_APP_KEEP_H
@@ -15,12 +16,18 @@
 
 #include "case/dir.h"
 
+enum { APP_CRASH_REORDER = 1 << 0, APP_CRASH_RECOVERY = 1 << 1 };
+
 struct app_plan {
 	char *dir; /* where the application found its directory */
 	char *run, *check, *restart, *query, *stop;
 	char *profile, *ack_file;
 	uint64_t unit, max_subset, budget, seed, timeout_ms;
-	uint64_t root_ino; /* of the directory in the trace */
+	uint64_t crash;	     /* bits of APP_CRASH_... */
+	uint64_t recoveries; /* as --recoveries says */
+	uint64_t limit;	     /* findings; 0: no limit */
+	struct words notes;  /* of the recording, for people */
+	uint64_t root_ino;   /* of the directory in the trace */
 	/* Of a restart: the state that it came after, of how many events; and where its own begin.
 	 */
 	char *outer_state;

@@ -13,8 +13,10 @@
 #include "app/app_recovery.h"
 #include "app/app_run.h"
 #include "app/app_words.h"
+#include "base/below.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "case/given.h"
 
 enum { END_CHECKS = 3 };
 
@@ -40,7 +42,13 @@ struct app_whole {
 	size_t synced; /* files that a finding needs are on disk: 1 + restarts; 0: none */
 	uint64_t explored_ns;
 	struct launcher *launcher;
+	struct answers *answers;
 };
+
+static bool recovers(const struct app_whole *p)
+{
+	return p->o->plan.crash & APP_CRASH_RECOVERY;
+}
 
 /* ---- the end, without any crash ---- */
 
@@ -98,6 +106,20 @@ static int show_before(struct app_whole *p, struct strbuf *shown, struct err *er
 	/* If it fails there, that is a finding like any other. */
 	if (!rc && !v.fails)
 		strbuf_add(shown, strbuf_str(&v.said), v.said.len);
+	verdict_release(&v);
+	return rc;
+}
+
+/* Of a run that goes on: what is checked with may be another by now. */
+static int check_end(struct app_whole *p, struct err *err)
+{
+	auto_free char *id = xasprintf("1.%zu", p->run.trace.events.n);
+	struct app_search_opts o = search_of(p, &p->run);
+	struct verdict v = { 0 };
+	int rc = search_one(&o, id, &v, err);
+
+	if (!rc && v.fails)
+		rc = end_fails(p, &v, err);
 	verdict_release(&v);
 	return rc;
 }
@@ -266,11 +288,32 @@ static void keep_counts(struct app_whole *p, const struct search_result *r)
 	}
 }
 
+static uint64_t count_operations(const struct trace *t)
+{
+	struct posix_event e;
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < t->events.n; i++)
+		n += t->events.v[i].kind == EV_POSIX && !posix_decode(&t->events.v[i], &e, NULL) &&
+		     (posix_op_changes(e.op) || posix_op_persists(e.op));
+	return n;
+}
+
+/* The end of --time, or a signal; not that there are findings enough. */
+static void note_stop(struct app_whole *p, const struct search_totals *t)
+{
+	p->out->stopped |= t->stopped &&
+			   !(p->o->plan.limit && p->out->summary.findings >= p->o->plan.limit);
+}
+
 static void summarise(struct app_whole *p, const struct search_result *r)
 {
 	const struct search_totals *t = &r->totals;
 	struct app_summary *s = &p->out->summary;
 
+	for (size_t i = 0; i < p->o->plan.notes.n; i++)
+		vec_push(&s->notes, xstrdup(p->o->plan.notes.v[i]));
+	s->operations = count_operations(&p->run.trace);
 	s->acks = p->run.acks.n;
 	s->crash_states = t->states.tried;
 	s->unique_states = t->states.unique;
@@ -283,6 +326,7 @@ static void summarise(struct app_whole *p, const struct search_result *r)
 	memcpy(p->out->why_unchecked, t->error, sizeof(p->out->why_unchecked));
 	s->left_out = t->states.left_out + (double)t->states.waiting;
 	s->budget_hit = t->states.budget_hit || t->stopped;
+	note_stop(p, t);
 	s->unexplained = t->unexplained;
 	s->elapsed_s = p->out->checked_s = (double)(util_now_ns() - p->o->start_ns) / 1e9;
 	if (t->unexplained > t->unsteady)
@@ -347,8 +391,8 @@ static struct app_search_opts search_all_of(struct app_whole *p, struct app_run 
 	o.jobs = (unsigned)p->o->jobs;
 	if (p->o->time_ns)
 		o.time_ns = max(p->o->time_ns - min(p->o->time_ns, spent), (uint64_t)1);
-	if (p->o->limit)
-		o.limit = p->o->limit - min(p->o->limit, p->out->summary.findings);
+	if (p->o->plan.limit)
+		o.limit = p->o->plan.limit - min(p->o->plan.limit, p->out->summary.findings);
 	o.failed = on_failed;
 	o.found = on_found;
 	o.dropped = on_dropped;
@@ -370,7 +414,7 @@ static bool is_over(void *ctx)
 	const struct app_whole *p = ctx;
 
 	return *p->o->stop || p->out->by_signal ||
-	       (p->o->limit && p->out->summary.findings >= p->o->limit) ||
+	       (p->o->plan.limit && p->out->summary.findings >= p->o->plan.limit) ||
 	       (p->o->time_ns && util_now_ns() - p->explored_ns > p->o->time_ns);
 }
 
@@ -385,6 +429,7 @@ static void add_totals(struct app_whole *p, const struct search_totals *t)
 	s->unexplained += t->unexplained;
 	s->budget_hit |= t->states.budget_hit || t->stopped;
 	p->out->by_signal |= t->by_signal;
+	note_stop(p, t);
 	if (t->errors)
 		err_set(&p->out->error, -EIO, "%llu %s could not be checked: %s",
 			(unsigned long long)t->errors, plural(t->errors, "state", "states"),
@@ -447,10 +492,25 @@ static int search_restart(void *ctx, struct app_run *nested, struct err *err)
 	return rc;
 }
 
+/*
+ * Findings beyond these are of an interrupted search: it had not understood them yet, or they are
+ * found again. If this search, too, ended before it came so far, they stay.
+ */
+static void drop_stale(struct app_whole *p)
+{
+	struct err *err = &p->out->error;
+
+	if (!p->o->resume || (p->out->stopped && !answers_caught_up(p->answers)))
+		return;
+	if (case_remove_from(p->run.dir, p->out->summary.findings, err) ||
+	    (below_exists(p->run.dir, CASE_NESTED) && below_remove(p->run.dir, CASE_NESTED, err)))
+		p->out->summary.errors++;
+}
+
 static void recover_again(struct app_whole *p)
 {
 	struct app_recovery_opts o = { .run = &p->run,
-				       .count = p->o->recoveries,
+				       .count = p->o->plan.recoveries,
 				       .budget = p->o->plan.budget,
 				       .stop = is_over,
 				       .search = search_restart,
@@ -459,7 +519,7 @@ static void recover_again(struct app_whole *p)
 	struct app_recovered r;
 	struct err err = ERR_INIT;
 
-	if (!p->o->crash_recovery)
+	if (!recovers(p))
 		return;
 	/* Earlier findings are worth telling all the same. */
 	if (app_recoveries(&o, &p->changed, &r, &err)) {
@@ -470,7 +530,7 @@ static void recover_again(struct app_whole *p)
 	s->recoveries = r.recorded;
 	s->recoveries_tried = r.different;
 	p->out->by_signal |= r.by_signal || *p->o->stop;
-	s->budget_hit |= r.recorded < min(r.ways, p->o->recoveries);
+	s->budget_hit |= r.recorded < min(r.ways, p->o->plan.recoveries);
 	if (r.failed) {
 		s->errors += r.failed;
 		err_set(&p->out->error, r.why.code,
@@ -493,7 +553,8 @@ static int explore(struct app_whole *p, struct err *err)
 
 	p->explored_ns = util_now_ns();
 	struct app_search_opts o = search_all_of(p, &p->run);
-	o.changed = p->o->crash_recovery ? on_changed : NULL;
+	o.answers = p->answers;
+	o.changed = recovers(p) ? on_changed : NULL;
 	int rc = search(&o, &r, err);
 
 	/* Earlier findings are told, as part of a run that is not whole. */
@@ -511,55 +572,43 @@ static int explore(struct app_whole *p, struct err *err)
 		summarise(p, &r);
 		p->out->by_signal = r.totals.by_signal;
 		check_tried(p);
-		if (!p->out->broken)
+		if (!p->out->broken) {
+			drop_stale(p);
 			recover_again(p);
+		}
 		rc = case_summary_save(&app_kind, p->run.dir, &p->out->summary, err);
 	}
 	search_result_release(&r);
 	return rc;
 }
 
-static uint64_t count_operations(const struct trace *t)
-{
-	struct posix_event e;
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < t->events.n; i++)
-		n += t->events.v[i].kind == EV_POSIX && !posix_decode(&t->events.v[i], &e, NULL) &&
-		     (posix_op_changes(e.op) || posix_op_persists(e.op));
-	return n;
-}
-
 static int record(struct app_whole *p, struct err *err)
 {
-	struct app_record_opts o = { .dir = p->o->plan.dir,
+	struct app_plan *plan = &p->o->plan;
+	struct app_record_opts o = { .dir = plan->dir,
 				     .run = p->run.dir,
-				     .plan = &p->o->plan,
-				     .timeout_ms = p->o->plan.timeout_ms,
+				     .plan = plan,
+				     .timeout_ms = plan->timeout_ms,
 				     .trace_max = (uint64_t)2 << 30 };
 	/* Known from the start, so that one that was killed can be told from nothing. */
-	int rc = record_save(app_kind.plan, p->run.dir, CASE_RUN, &p->o->plan, err);
+	int rc = record_save(app_kind.plan, p->run.dir, CASE_RUN, plan, err);
 
 	if (!rc)
-		rc = app_record(&o, &p->o->plan.root_ino, &p->out->summary.notes, err);
-	if (!rc && p->o->plan.ack_file)
-		rc = app_ack_file(p->run.dir, p->o->plan.ack_file, err);
-	if (!rc)
-		rc = record_save(app_kind.plan, p->run.dir, CASE_RUN, &p->o->plan, err);
+		rc = app_record(&o, &plan->root_ino, &plan->notes, err);
+	if (!rc && plan->ack_file)
+		rc = app_ack_file(p->run.dir, plan->ack_file, err);
 	if (!rc)
 		rc = app_plan_load(p->run.dir, &p->run.plan, err);
+	p->run.plan.root_ino = plan->root_ino;
 	if (!rc)
 		rc = app_run_open(&p->run, err);
 	if (!rc)
 		rc = app_log(&p->run.trace, &p->log, err);
-	if (rc)
-		return rc;
-	p->out->summary.operations = count_operations(&p->run.trace);
-	if (!p->out->summary.operations)
-		return err_set(err, -EINVAL,
-			       "the run did nothing below %s: does it use that directory?",
-			       p->o->plan.dir);
-	return 0;
+	if (!rc && !count_operations(&p->run.trace))
+		rc = err_set(err, -EINVAL,
+			     "the run did nothing below %s: does it use that directory?",
+			     plan->dir);
+	return rc;
 }
 
 static bool is_inside(const char *path, const char *dir)
@@ -596,13 +645,20 @@ static int check_output(const struct app_whole *p, struct err *err)
 			       "give another -o",
 			       p->o->plan.dir);
 	if (p->o->output && case_is(p->o->output, "app"))
-		return err_set(err, -EEXIST,
-			       case_has_ended(p->o->output)
-				       ? "%s holds a run already: give another -o"
-				       : "%s holds a run that was not finished: remove it, or give "
-					 "another -o",
-			       p->o->output);
+		return err_set(
+			err, -EEXIST,
+			case_has_ended(p->o->output)
+				? "%s holds a run already: give another -o"
+				: "%s holds a run that was not finished: remove it, go on with it "
+				  "by --resume, or give another -o",
+			p->o->output);
 	return 0;
+}
+
+static int find_run(struct app_whole *p, struct err *err)
+{
+	p->out->dir = realpath(p->o->resume, NULL);
+	return p->out->dir ? 0 : err_set(err, -errno, "cannot use %s: %m", p->o->resume);
 }
 
 static int make_run(struct app_whole *p, struct err *err)
@@ -653,25 +709,63 @@ static void mark(struct app_whole *p)
 		log_debug("%s", p->out->unmarked.msg);
 }
 
+/* Records the run, and looks whether it can be judged. A plan that names its root is complete. */
+static int begin(struct app_whole *p, struct err *err)
+{
+	int rc = record(p, err);
+
+	p->o->recorded(p->o->ctx);
+	if (!rc)
+		rc = verify_end(p, err);
+	if (!rc)
+		rc = record_save(app_kind.plan, p->run.dir, CASE_RUN, &p->o->plan, err);
+	if (!rc)
+		mark(p);
+	else
+		discard(p);
+	return rc;
+}
+
+/* A run that was interrupted, as it was when it had been recorded. */
+static int go_on(struct app_whole *p, struct err *err)
+{
+	struct app_asked *o = p->o;
+	int rc = app_run_load(p->out->dir, &p->run, err);
+
+	if (!rc)
+		rc = given_agree(app_kind.plan, &p->run.plan, &o->plan, o->given, err);
+	if (!rc)
+		rc = case_trust_run(&app_kind, p->run.dir, &p->run.plan, o->trust,
+				    &p->run.plan.ours, err);
+	if (!rc)
+		rc = case_sweep(p->run.dir, err);
+	if (!rc && case_has_ended(p->run.dir))
+		rc = below_remove(p->run.dir, CASE_SUMMARY, err);
+	if (!rc)
+		rc = app_log(&p->run.trace, &p->log, err);
+	if (rc)
+		return rc;
+	app_plan_release(&o->plan);
+	rc = app_plan_load(p->run.dir, &o->plan, err);
+	o->recorded(o->ctx);
+	return rc ? rc : check_end(p, err);
+}
+
 static int run_all(struct app_whole *p, struct err *err)
 {
-	int rc = make_run(p, err);
+	int rc = p->o->resume ? find_run(p, err) : make_run(p, err);
 
 	if (rc)
 		return rc;
 	/* Now, while there is little to copy. */
 	rc = launcher_start(&p->launcher, err);
 	if (!rc)
-		rc = record(p, err);
-	p->o->recorded(p->o->ctx);
+		rc = p->o->resume ? go_on(p, err) : begin(p, err);
 	if (!rc)
-		rc = verify_end(p, err);
+		rc = answers_open(p->run.dir, &p->answers, err);
 	if (!rc)
-		mark(p);
-	if (rc)
-		discard(p);
-	else
 		rc = explore(p, err);
+	answers_close(p->answers);
 	launcher_stop(steal(p->launcher));
 	return rc;
 }

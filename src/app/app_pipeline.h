@@ -10,13 +10,14 @@
 #include "app/app_search.h"
 
 struct app_asked {
-	struct app_plan plan;
-	const char *output; /* the run's directory; NULL: a new one */
-	uint64_t start_ns;  /* when all began */
-	uint64_t time_ns;   /* for the search; 0: no limit */
-	uint64_t limit;	    /* findings; 0: no limit */
-	uint64_t jobs, recoveries;
-	bool crash_recovery;
+	struct app_plan plan; /* of a run that goes on, it becomes that of the run */
+	const char *output;   /* the run's directory; NULL: a new one */
+	const char *resume;   /* goes on with that run; or NULL */
+	uint64_t given;	      /* then the fields of the plan that must be the same; see given.h */
+	bool trust;	      /* and it is taken for this user's */
+	uint64_t start_ns;    /* when all began */
+	uint64_t time_ns;     /* for the search; 0: no limit */
+	uint64_t jobs;
 	const volatile sig_atomic_t *stop;
 	/* The application has run: from now on a signal need not end this process. */
 	void (*recorded)(void *ctx);
@@ -34,6 +35,7 @@ struct app_outcome {
 	bool by_signal;	  /* a signal ended the search */
 	bool broken;	  /* or the search could not go on */
 	bool untried;	  /* not even one crash state was checked */
+	bool stopped;	  /* by a signal or the time: there is more to do */
 	/* Of summary.errors: states of the run that could not be checked, and why. */
 	uint64_t unchecked;
 	char why_unchecked[768];

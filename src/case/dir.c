@@ -10,6 +10,7 @@
 
 #include "base/below.h"
 #include "base/io.h"
+#include "base/number.h"
 
 enum { MARK_MAX = 4096 };
 static const char findings[] = "findings";
@@ -426,6 +427,30 @@ int case_remove_number(const char *run, uint64_t n, struct err *err)
 	return below_remove_whole(run, name, err);
 }
 
+uint64_t case_next_number(const struct words *list)
+{
+	uint64_t next = 0, n;
+
+	for (size_t i = 0; i < list->n; i++)
+		if (!number_parse(strrchr(list->v[i], '/') + 1, &n))
+			next = max(next, n + 1);
+	return next;
+}
+
+int case_remove_from(const char *run, uint64_t n, struct err *err)
+{
+	auto_words names = { 0 };
+	int rc = below_list(run, findings, &names, err);
+
+	for (size_t i = 0; !rc && i < names.n; i++) {
+		uint64_t number;
+
+		if (!number_parse(names.v[i], &number) && number >= n)
+			rc = case_remove_number(run, number, err);
+	}
+	return rc;
+}
+
 int case_move_number(const char *run, uint64_t n, uint64_t to, struct err *err)
 {
 	auto_free char *from = xasprintf("%llu", (unsigned long long)n);
@@ -470,14 +495,30 @@ static int verify_all(const struct case_place *at, const char *dir, struct err *
 	return rc ? rc : mark_finding(at, below, NULL, true, why);
 }
 
+static int refuse(const struct case_kind *k, const char *run, const void *plan,
+		  const struct err *why, struct err *err)
+{
+	auto_strbuf would = STRBUF_INIT;
+
+	record_would(k->plan, plan, &would);
+	return trust_refuse(run, CASE_RUN, why, &would, "", err);
+}
+
 int case_trust(const struct case_place *at, const char *dir, const void *plan, bool trust,
 	       bool *ours, struct err *err)
 {
 	auto_free char *shown = below_run_of(dir);
-	auto_strbuf would = STRBUF_INIT;
 	struct err why = ERR_INIT;
 
 	*ours = trust || !verify_all(at, dir, &why);
-	record_would(at->kind->plan, plan, &would);
-	return *ours ? 0 : trust_refuse(shown, CASE_RUN, &why, &would, "", err);
+	return *ours ? 0 : refuse(at->kind, shown, plan, &why, err);
+}
+
+int case_trust_run(const struct case_kind *k, const char *run, const void *plan, bool trust,
+		   bool *ours, struct err *err)
+{
+	struct err why = ERR_INIT;
+
+	*ours = trust || !trust_verify(run, &k->run, &why);
+	return *ours ? 0 : refuse(k, run, plan, &why, err);
 }

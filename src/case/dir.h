@@ -143,6 +143,10 @@ int case_put(const struct case_place *at, const char *name, const void *finding,
 int case_put_number(const struct case_place *at, uint64_t n, const void *finding,
 		    const struct strbuf *said, bool durable, struct err *err) must_check;
 int case_remove_number(const char *run, uint64_t n, struct err *err) must_check;
+/* One more than the last number of the findings that case_list() gave. */
+uint64_t case_next_number(const struct words *list);
+/* Removes those from number `n` on. */
+int case_remove_from(const char *run, uint64_t n, struct err *err) must_check;
 /* Gives `n` the number `to`, and removes the finding that had it; one of them always has it. */
 int case_move_number(const char *run, uint64_t n, uint64_t to, struct err *err) must_check;
 int case_get(const struct case_kind *k, const char *dir, void *finding, struct strbuf *said,
@@ -153,5 +157,8 @@ int case_get(const struct case_kind *k, const char *dir, void *finding, struct s
  */
 int case_trust(const struct case_place *at, const char *dir, const void *plan, bool trust,
 	       bool *ours, struct err *err) must_check;
+/* The same for a run that goes on. */
+int case_trust_run(const struct case_kind *k, const char *run, const void *plan, bool trust,
+		   bool *ours, struct err *err) must_check;
 
 #endif

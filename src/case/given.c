@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-static const char *option_name(const struct record_field *f)
+const char *given_option(const struct record_field *f)
 {
 	return f->option ? f->option : f->key.name;
 }
@@ -14,7 +14,7 @@ int given_set(const struct record_type *t, void *s, uint64_t *given, const char 
 {
 	size_t i = 0;
 
-	while (i < t->n && !streq(option_name(&t->fields[i]), option))
+	while (i < t->n && !streq(given_option(&t->fields[i]), option))
 		i++;
 	assert(i < t->n);
 	if (strchr(value, '\n') && t->fields[i].kind != RECORD_PROSE)
@@ -37,13 +37,13 @@ static void put_parts(const struct record_field *f, const struct record_parts *p
 			const struct record_field *one = &f->part->fields[k];
 			auto_strbuf value = STRBUF_INIT;
 
-			if (!noted && !*option_name(one))
+			if (!noted && !*given_option(one))
 				continue;
 			record_put(one, (const char *)parts->v + i * f->part->size, &value);
 			if (!value.len)
 				continue;
 			strbuf_addf(out, "%s%s%s%s", out->len ? ", " : "",
-				    k ? option_name(one) : "", k ? " " : "", value.buf);
+				    k ? given_option(one) : "", k ? " " : "", value.buf);
 		}
 }
 
@@ -64,7 +64,7 @@ static int differs(const struct record_field *f, const struct strbuf *was, const
 		   struct err *err)
 {
 	static const char then[] = "leave the option out, or begin a new run";
-	const char *name = option_name(f);
+	const char *name = given_option(f);
 
 	/* A text of many lines would be no sentence. */
 	if (f->kind == RECORD_PROSE)

@@ -10,13 +10,11 @@
 #include "base/signals.h"
 #include "cli/cli.h"
 #include "cli/groups.h"
-
-enum { CRASH_RECOVERY = 1 << 1 }; /* of the words of --crash */
+#include "cli/kind.h"
 
 struct app {
 	struct app_asked asked;
 	struct app_outcome out;
-	uint32_t crash; /* bits of CRASH_... */
 	bool json, terminal;
 	uint64_t shown_ns;
 	struct signals signals; /* if they are caught */
@@ -145,7 +143,9 @@ static void print_text(const struct app *a)
 	printf("%llu of %llu %s of operations covered\n", llu(s->covered),
 	       COUNT_S(s->patterns, "pattern"));
 	print_left_out(a);
-	if (a->crash & CRASH_RECOVERY)
+	if (a->out.stopped)
+		printf("to go on: outage app --resume %s\n", a->out.dir);
+	if (a->asked.plan.crash & APP_CRASH_RECOVERY)
 		printf("recovery changes states in %llu %s; %llu traced, %llu of them different: "
 		       "%llu crash states of them checked, up to %.15g left out\n",
 		       COUNT_S(s->recovery_ways, "way"), llu(s->recoveries),
@@ -244,8 +244,8 @@ static const struct opt options[] = {
 	OPTION_CRASH("reorder recovery",
 		     "reorder: what is in flight is lost during the run; recovery: also while the "
 		     "application comes up after a crash",
-		     AT(crash), .otherwise = "reorder"),
-	{ OPT_COUNT, "recoveries", 0, "N", AT(asked.recoveries), .least = 1, .rare = true,
+		     AT(asked.plan.crash), .otherwise = "reorder"),
+	{ OPT_COUNT, "recoveries", 0, "N", AT(asked.plan.recoveries), .least = 1, .rare = true,
 	  .help = "how many of these are traced", .otherwise = "16" },
 	OPTION_PROFILE(OPT_COPY, AT(asked.plan.profile)),
 	{ OPT_CALL, "unit", 0, "WHAT", .rare = true, AT(asked.plan.unit), .call = parse_unit,
@@ -256,7 +256,7 @@ static const struct opt options[] = {
 	OPTION_BUDGET("states that are checked; 0: no limit", AT(asked.plan.budget),
 		      .otherwise = "20000"),
 	OPTION_SEED("what is drawn at random beyond the budget", AT(asked.plan.seed), .rare = true),
-	OPTION_FINDINGS("stop after so many", AT(asked.limit)),
+	OPTION_FINDINGS("stop after so many", AT(asked.plan.limit)),
 	{ OPT_SECTION, .help = "The run" },
 	OPTION_TIME(AT(asked.time_ns)),
 	OPTION_TIMEOUT("for the run and for each check", AT(asked.plan.timeout_ms), .unit = 1000000,
@@ -264,6 +264,8 @@ static const struct opt options[] = {
 	OPTION_JOBS("checks at the same time; default: one for each processor", 256,
 		    AT(asked.jobs)),
 	OPTION_OUTPUT(AT(asked.output)),
+	OPTION_RESUME(AT(asked.resume)),
+	OPTION_TRUST(AT(asked.trust), .rare = true),
 	OPTION_JSON(AT(json)),
 	OPT_END
 };
@@ -308,11 +310,24 @@ static void release(void *given)
 	app_outcome_release(&a->out);
 }
 
+/* All of it but DIR is in the plan of the run. */
+static int resume(struct app *a, const struct args *args)
+{
+	if (args->n)
+		return cli_usage(&cmd_app, "--resume has the directory from %s: leave %s out",
+				 a->asked.resume, args->v[0]);
+	if (a->asked.output)
+		return cli_usage(&cmd_app, "--resume goes on in %s: leave -o out", a->asked.resume);
+	a->asked.given = kind_given(app_kind.plan, args);
+	return run_app(a);
+}
+
 static int run(void *given, struct args *args)
 {
 	struct app *a = given;
 
-	a->asked.crash_recovery = a->crash & CRASH_RECOVERY;
+	if (a->asked.resume)
+		return resume(a, args);
 	if (!a->asked.plan.run)
 		return cli_usage(&cmd_app, "--run is missing: what shall be done?");
 	if (!a->asked.plan.check && !a->asked.plan.restart && !a->asked.plan.query)
@@ -332,6 +347,7 @@ const struct command cmd_app = {
 	.summary = "every crash of an application's run is tried, and what fails explained",
 	.usage =
 		"usage: outage app --run CMD (--check | --restart | --query) CMD [OPTIONS] -- DIR\n"
+		"       outage app --resume RUN [OPTIONS]\n"
 		"\n"
 		"Runs an application once, on a copy of the directory DIR, and writes down all it\n"
 		"does there. Then every state in which a power cut could have left the directory, "

@@ -12,19 +12,18 @@
 #include "check/semantic.h"
 #include "cli/cli.h"
 #include "cli/groups.h"
+#include "cli/kind.h"
 #include "pm/pm_command.h"
 #include "pm/pm_pipeline.h"
 
 enum {
-	DETAIL_LINES = 4,	 /* of a finding that are printed */
-	CRASH_RECOVERY = 1 << 1, /* of the words of --crash */
-	EARLY_MAX = 8,		 /* failures that are told before all are known */
+	DETAIL_LINES = 4, /* of a finding that are printed */
+	EARLY_MAX = 8,	  /* failures that are told before all are known */
 };
 
 struct pm {
 	struct pm_asked asked;
 	struct pm_outcome out;
-	uint32_t crash; /* bits of CRASH_... */
 	bool json, terminal;
 	uint64_t shown_ns;
 	struct err unmarked; /* why nothing gets this user's mark */
@@ -156,7 +155,7 @@ static void print_more(const struct pm *p)
 		printf("pruned: %llu crash states differ only in lines that are not read, as seen "
 		       "in %llu runs (in %llu of them all is read)\n",
 		       llu(s->pruned), llu(s->reads_traced), llu(s->reads_whole));
-	if (p->asked.crash_recovery)
+	if (p->asked.plan.crash & PM_CRASH_RECOVERY)
 		printf("recovery changes states in %llu %s; %llu traced, %llu of them different: "
 		       "%llu crash states of them checked, up to %.15g left out\n",
 		       COUNT_S(p->out.recovery_ways, "way"), llu(s->recoveries),
@@ -200,6 +199,8 @@ static void print_text(const struct pm *p)
 	       (double)s->checked / max(elapsed(p), 0.001));
 	print_left_out(p);
 	print_more(p);
+	if (p->out.stopped)
+		printf("to go on: outage pm --resume %s\n", p->out.dir);
 	if (p->asked.plan.preload)
 		printf("traced by calls of libpmem: stores are known when the next call is made, "
 		       "flush instructions of the program's own are not seen, nor is what a forked "
@@ -305,8 +306,8 @@ static const struct opt options[] = {
 	OPTION_CRASH("reorder recovery",
 		     "reorder: stores in flight are lost while PROGRAM runs; recovery: also while "
 		     "a crash is recovered from",
-		     AT(crash), .otherwise = "reorder"),
-	{ OPT_COUNT, "recoveries", 0, "N", AT(asked.recoveries), .least = 1, .rare = true,
+		     AT(asked.plan.crash), .otherwise = "reorder"),
+	{ OPT_COUNT, "recoveries", 0, "N", AT(asked.plan.recoveries), .least = 1, .rare = true,
 	  .help = "how many of these are traced", .otherwise = "16" },
 	OPTION_MODEL(OPT_COPY, list_pm_models, AT(asked.plan.model)),
 	OPTION_EADR(OPT_CALL, AT(asked.plan.model), .call = take_eadr),
@@ -329,17 +330,19 @@ static const struct opt options[] = {
 		       .least = 1, .otherwise = "60s"),
 	OPTION_JOBS("checks at the same time; default: one for each processor", 256,
 		    AT(asked.jobs)),
-	{ OPT_CHOICE, "tracer", 0, "WHAT", AT(asked.tracer.preload), .words = "qemu preload",
+	{ OPT_CHOICE, "tracer", 0, "WHAT", AT(asked.plan.preload), .words = "qemu preload",
 	  .otherwise = "qemu", .rare = true,
 	  .help = "qemu: an emulator sees every instruction; preload: the program runs as it is, "
 		  "and calls of libpmem are seen" },
-	{ OPT_FLAG, "stacks", 0, NULL, AT(asked.tracer.stacks),
+	{ OPT_FLAG, "stacks", 0, NULL, AT(asked.plan.stacks),
 	  .help = "with qemu: also who called the function that a store is in" },
-	{ OPT_SIZE, "trace-limit", 0, "BYTES", AT(asked.tracer.limit), .least = 65536, .rare = true,
-	  .help = "of the trace; default: 1G" },
-	{ OPT_TEXT, "qemu", 0, "PROGRAM", AT(asked.qemu), .hint = HINT_FILE, .rare = true,
+	{ OPT_SIZE, "trace-limit", 0, "BYTES", AT(asked.plan.trace_limit), .least = 65536,
+	  .rare = true, .help = "of the trace; default: 1G" },
+	{ OPT_COPY, "qemu", 0, "PROGRAM", AT(asked.plan.qemu), .hint = HINT_FILE, .rare = true,
 	  .help = "the emulator; default: qemu-x86_64" },
 	OPTION_OUTPUT(AT(asked.output)),
+	OPTION_RESUME(AT(asked.resume)),
+	OPTION_TRUST(AT(asked.trust), .rare = true),
 	OPTION_JSON(AT(json)),
 	OPT_END
 };
@@ -367,14 +370,14 @@ static int check_options(const struct pm *p)
 	if (p->asked.plan.media && p->asked.plan.dump)
 		return cli_usage(&cmd_pm, "--media goes with --check, which says what is to be "
 					  "survived, not with --dump");
-	if (p->asked.tracer.stacks && p->asked.tracer.preload)
+	if (p->asked.plan.stacks && p->asked.plan.preload)
 		return cli_usage(&cmd_pm, "--stacks wants an emulator, which sees calls and "
 					  "returns: leave out --tracer preload");
-	if (p->asked.plan.prune && p->asked.tracer.preload)
+	if (p->asked.plan.prune && p->asked.plan.preload)
 		return cli_usage(&cmd_pm, "--prune reads wants an emulator, which alone sees what "
 					  "is read: leave out --tracer preload");
-	if ((p->asked.plan.prune || p->asked.crash_recovery) && !p->asked.tracer.preload &&
-	    command_plain(recover, p->asked.plan.file, &words, &err))
+	if ((p->asked.plan.prune || p->asked.plan.crash & PM_CRASH_RECOVERY) &&
+	    !p->asked.plan.preload && command_plain(recover, p->asked.plan.file, &words, &err))
 		return cli_fail(&err);
 	if (p->asked.plan.prune && command_plain(look, p->asked.plan.file, &other, &err))
 		return cli_fail(&err);
@@ -406,12 +409,30 @@ static void release(void *given)
 	free(p->out.dir);
 }
 
+/* All of it is in the plan of the run. */
+static int resume(struct pm *p, const struct args *args)
+{
+	static const char *const others[] = { "size", "eadr" };
+
+	if (args->n)
+		return cli_usage(&cmd_pm, "--resume has the program's run from %s: leave %s out",
+				 p->asked.resume, args->v[0]);
+	if (p->asked.output)
+		return cli_usage(&cmd_pm, "--resume goes on in %s: leave -o out", p->asked.resume);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (args_given(args, others[i]))
+			return cli_usage(&cmd_pm, "--resume has it from %s: leave --%s out",
+					 p->asked.resume, others[i]);
+	p->asked.given = kind_given(pm_kind.plan, args);
+	return run_pm(p);
+}
+
 static int run(void *given, struct args *args)
 {
 	struct pm *p = given;
 
-	p->asked.plan.preload = p->asked.tracer.preload;
-	p->asked.crash_recovery = p->crash & CRASH_RECOVERY;
+	if (p->asked.resume)
+		return resume(p, args);
 	if (!p->asked.plan.file)
 		return cli_usage(&cmd_pm, "--file is missing: which file is persistent memory?");
 	if (!p->asked.plan.check == !p->asked.plan.dump)
@@ -434,6 +455,7 @@ const struct command cmd_pm = {
 	.summary = "every crash of a program that uses persistent memory is tried",
 	.usage = "usage: outage pm --file POOL (--check | --dump) CMD [OPTIONS] -- PROGRAM "
 		 "[ARGUMENTS]\n"
+		 "       outage pm --resume RUN [OPTIONS]\n"
 		 "\n"
 		 "Runs PROGRAM once in an emulator that sees every store, flush and fence to the "
 		 "file\n"

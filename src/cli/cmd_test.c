@@ -634,8 +634,7 @@ static const struct opt options[] = {
 	{ OPT_CALL, "suppress", 0, "FILE", AT(suppress), .call = take_suppress, .hint = HINT_FILE,
 	  .help = "findings that are known: counted apart, and not kept" },
 	OPTION_OUTPUT(AT(output)),
-	{ OPT_TEXT, "resume", 0, "RUN", AT(resume), .hint = HINT_DIR,
-	  .help = "go on with a run that was interrupted, with its options" },
+	OPTION_RESUME(AT(resume)),
 	OPTION_TRUST(AT(trust), .rare = true),
 	OPTION_JSON(AT(json)),
 	OPT_END

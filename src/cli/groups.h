@@ -45,6 +45,9 @@ void list_pm_models(struct strbuf *out);
 #define OPTION_OUTPUT(...) \
 	{ OPT_TEXT, "output", 'o', "DIR", __VA_ARGS__, .hint = HINT_FILE, \
 	  .help = "where to keep what is found; default: below ./outage-runs" }
+#define OPTION_RESUME(...) \
+	{ OPT_TEXT, "resume", 0, "RUN", __VA_ARGS__, .hint = HINT_DIR, \
+	  .help = "go on with a run that was interrupted, with its options" }
 #define OPTION_TRUST(...) \
 	{ OPT_FLAG, "trust", 0, NULL, __VA_ARGS__, \
 	  .help = "also if you did not make it on this machine, and it leads to more than a guest" }

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "case/dir.h"
+#include "case/given.h"
 
 static const struct case_ops *const kinds[] = {
 #define KIND(name_) &kind_##name_,
@@ -23,6 +24,16 @@ int kind_find(const char *dir, const struct case_ops **out, struct err *err)
 			return 0;
 		}
 	return rc ? rc : err_set(err, -EINVAL, "%s: there is no such kind as '%.40s'", dir, name);
+}
+
+uint64_t kind_given(const struct record_type *plan, const struct args *args)
+{
+	uint64_t given = 0;
+
+	for (size_t i = 0; i < plan->n; i++)
+		if (args_given(args, given_option(&plan->fields[i])))
+			given |= 1ULL << i;
+	return given;
 }
 
 int kind_replay(const struct case_ops *ops, const struct replay_request *r)

@@ -6,6 +6,7 @@
 #ifndef CLI_KIND_H
 #define CLI_KIND_H
 
+#include "case/record.h"
 #include "cli/cli.h"
 #include "target/target.h"
 
@@ -49,6 +50,8 @@ struct case_ops {
 #include "cli/kinds.def"
 #undef KIND
 
+/* A bit for each field of a plan whose option was given, as given_agree() takes them. */
+uint64_t kind_given(const struct record_type *plan, const struct args *args);
 /* Replays a finding of that kind, and says if another version of the program found it. */
 int kind_replay(const struct case_ops *ops, const struct replay_request *r);
 /* The kind of a run or a finding. */

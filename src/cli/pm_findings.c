@@ -8,6 +8,7 @@
 #include "base/below.h"
 #include "base/io.h"
 #include "cli/kind.h"
+#include "pm/file.h"
 #include "pm/pm_keep.h"
 #include "pm/state.h"
 #include "report/pm_report.h"
@@ -102,18 +103,6 @@ static void print_replay(const struct pm_case *c, const struct pm_failure *f, bo
 		 KV("title", c->title), KV("seen", strbuf_str(&seen)), KV("said", f->said));
 }
 
-/* The state is mounted over a file, so that there has to be one; `made`: it is ours to remove. */
-static int make_place(const char *path, bool *made, struct err *err)
-{
-	auto_fd fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-
-	*made = fd >= 0;
-	if (fd < 0 && errno != EEXIST)
-		return err_set(err, -errno,
-			       "the state is shown at %s, and no file can be there: %m", path);
-	return 0;
-}
-
 /* A finding, with its run. */
 struct loaded {
 	struct pm_run run;
@@ -153,7 +142,7 @@ static int replay(const struct replay_request *r)
 		return cli_fail(&err);
 	int rc = pm_trust(l.run.dir, &l.c, &l.run.plan, r->trust, &err);
 	if (!rc)
-		rc = make_place(l.run.plan.file, &made, &err);
+		rc = pm_file_place(l.run.plan.file, &made, &err);
 	if (!rc)
 		rc = pm_search_one(&l.run, l.c.state, &f, &err);
 	if (made)
@@ -214,7 +203,7 @@ static int shrink_loaded(const struct shrink_request *o, struct pm_run *run, str
 	int rc = pm_trust(run->dir, c, &run->plan, o->trust, err);
 
 	if (!rc)
-		rc = make_place(run->plan.file, &made, err);
+		rc = pm_file_place(run->plan.file, &made, err);
 	if (!rc)
 		rc = pm_shrink(run, c, o->max_runs ? o->max_runs : SHRINK_TRIES, r, err);
 	if (made)

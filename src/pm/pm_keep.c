@@ -5,12 +5,13 @@
 #include <errno.h>
 
 #include "base/below.h"
+#include "case/answers.h"
 
 #define FIELD(...) RECORD_FIELD(struct pm_plan, __VA_ARGS__)
 static const struct record_field plan_fields[] = {
 	FIELD("file", TRUST_FILE, PROSE, file, .required = true),
-	FIELD("dir", TRUST_FILE, PROSE, dir, .required = true),
-	FIELD("program", TRUST_HARMLESS, PROSE, program,
+	FIELD("dir", TRUST_FILE, PROSE, dir, .option = "", .required = true),
+	FIELD("program", TRUST_HARMLESS, PROSE, program, .option = "",
 	      .required = true), /* printed, and not run again */
 	FIELD("check", TRUST_COMMAND, PROSE, check),
 	FIELD("dump", TRUST_COMMAND, PROSE, dump),
@@ -20,15 +21,22 @@ static const struct record_field plan_fields[] = {
 	FIELD("max-subset", TRUST_HARMLESS, NUMBER, max_subset),
 	FIELD("budget", TRUST_HARMLESS, NUMBER, budget),
 	FIELD("seed", TRUST_HARMLESS, NUMBER, seed),
-	FIELD("timeout-ms", TRUST_HARMLESS, NUMBER, timeout_ms),
+	FIELD("timeout-ms", TRUST_HARMLESS, NUMBER, timeout_ms, .option = "timeout"),
 	FIELD("split", TRUST_HARMLESS, NUMBER, split),
-	FIELD("first-point", TRUST_HARMLESS, NUMBER, first_point),
+	FIELD("first-point", TRUST_HARMLESS, NUMBER, first_point, .option = ""),
 	FIELD("media", TRUST_HARMLESS, NUMBER, media),
 	FIELD("media-max", TRUST_HARMLESS, NUMBER, media_max),
 	FIELD("prune", TRUST_HARMLESS, NUMBER, prune),
-	FIELD("preload", TRUST_HARMLESS, NUMBER, preload),
-	FIELD("promises", TRUST_HARMLESS, NUMBER, promises),
+	FIELD("preload", TRUST_HARMLESS, NUMBER, preload, .option = "tracer"),
+	FIELD("promises", TRUST_HARMLESS, NUMBER, promises, .option = "promise"),
 	FIELD("enough", TRUST_HARMLESS, NUMBER, enough),
+	FIELD("crash", TRUST_HARMLESS, SET, crash, .words = "reorder recovery",
+	      .otherwise = PM_CRASH_REORDER),
+	FIELD("recoveries", TRUST_HARMLESS, NUMBER, recoveries, .otherwise = 16),
+	FIELD("trace-limit", TRUST_HARMLESS, NUMBER, trace_limit),
+	FIELD("qemu", TRUST_COMMAND, PROSE, qemu),
+	FIELD("stacks", TRUST_HARMLESS, FLAG, stacks),
+	FIELD("made", TRUST_HARMLESS, FLAG, made, .option = ""),
 };
 #undef FIELD
 
@@ -82,9 +90,9 @@ static const struct record_type summary_type =
 static const struct trust_file run_files[] = {
 	{ .name = CASE_RUN }, { .name = "base.img" }, { .name = "trace" }, { .name = "places" }
 };
-static const char *const made[] = { "trace",	  "places",   "base.img", "recovery",
-				    CASE_SUMMARY, TRUST_MARK, NULL };
-static const char *const synced[] = { CASE_RUN, "base.img", "trace", "places", "recovery", NULL };
+static const char *const made[] = { "trace",	  "places",	"base.img", CASE_NESTED,
+				    CASE_ANSWERS, CASE_SUMMARY, TRUST_MARK, NULL };
+static const char *const synced[] = { CASE_RUN, "base.img", "trace", "places", CASE_NESTED, NULL };
 
 const struct case_kind pm_kind = {
 	.plan = &plan_type,

@@ -6,6 +6,7 @@
  *	RUN/base.img             the file before the run (sparse)
  *	RUN/trace                all that the program did to it
  *	RUN/places               where in the program that was (where.h)
+ *	RUN/answers              what checks said so far (case/answers.h)
  *	RUN/recovery/N/...       the same of what recovery did to a crash state (recovery.h)
  *
  * Of a check, the first failure for each reason is a finding as soon as it is heard; when the run
@@ -15,6 +16,8 @@
 #define PM_PM_KEEP_H
 
 #include "case/dir.h"
+
+enum { PM_CRASH_REORDER = 1 << 0, PM_CRASH_RECOVERY = 1 << 1 };
 
 struct pm_plan {
 	char *file;    /* absolute */
@@ -33,7 +36,13 @@ struct pm_plan {
 	uint64_t preload;     /* 0 or 1: traced by the library, without an emulator */
 	uint64_t promises;    /* SEMANTIC_..., of each operation; for a dump */
 	uint64_t enough;      /* failures for one reason at one point that will do; 0: all */
-	bool ours;	      /* this user made it, or takes it for his own; see pm_trust() */
+	uint64_t crash;	      /* bits of PM_CRASH_... */
+	uint64_t recoveries;  /* as --recoveries says */
+	uint64_t trace_limit; /* bytes; 0: as the tracer has it */
+	char *qemu;	      /* the emulator; NULL: the usual one */
+	bool stacks;
+	bool made; /* the file was not there before */
+	bool ours; /* this user made it, or takes it for his own; see pm_trust() */
 };
 
 void pm_plan_release(struct pm_plan *p);

@@ -9,7 +9,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/below.h"
 #include "base/log.h"
+#include "case/given.h"
+#include "pm/file.h"
 #include "pm/pm_record.h"
 #include "pm/reads.h"
 #include "pm/recovery.h"
@@ -23,9 +26,16 @@ struct pm_whole {
 	struct pm_counts counts;
 	bool loaded, made;
 	struct pm_reasons told; /* why states fail that were told as they came */
-	uint64_t early;		/* findings, from number 0 on, that were kept then */
-	size_t synced;		/* 1 + the recoveries that are on disk; 0: nothing is */
+	uint64_t first; /* number of the findings of this process; before are those of others */
+	uint64_t early; /* the one after those that were kept before all were known */
+	uint64_t to;	/* number of the first in the end */
+	size_t synced;	/* 1 + the recoveries that are on disk; 0: nothing is */
 };
+
+static bool recovers(const struct pm_whole *p)
+{
+	return p->o->plan.crash & PM_CRASH_RECOVERY;
+}
 
 /* Writes to disk what findings need besides themselves, and each recovery traced since then. */
 static int sync_run(struct pm_whole *p, struct err *err)
@@ -43,7 +53,7 @@ static void keep_early(struct pm_whole *p, const struct pm_failure *f)
 	struct err err = ERR_INIT;
 	struct pm_case c;
 
-	if (p->early >= KEEP_MAX)
+	if (p->early - p->first >= KEEP_MAX)
 		return;
 	pm_failure_case(&p->run, f, &c);
 	p->out->kept = true;
@@ -78,6 +88,15 @@ static void on_progress(void *ctx, uint64_t checked, uint64_t failing)
 
 /* ---- the run, and the state at its end ---- */
 
+static int load(struct pm_whole *p, struct err *err)
+{
+	int rc = pm_run_load(p->out->dir, &p->run, err);
+
+	p->loaded = !rc;
+	p->run.stop = p->o->stop;
+	return rc;
+}
+
 static int record(struct pm_whole *p, struct err *err)
 {
 	struct pm_record_opts o = { .tracer = &p->o->tracer,
@@ -89,14 +108,13 @@ static int record(struct pm_whole *p, struct err *err)
 				    .timeout_ms = p->o->plan.timeout_ms };
 	int rc = pm_record(&o, &p->counts, &p->made, err);
 
+	p->o->plan.made = p->made;
 	if (!rc)
 		rc = record_save(pm_kind.plan, p->out->dir, CASE_RUN, &p->o->plan, err);
 	if (!rc)
 		rc = case_run_mark(&pm_kind, p->out->dir, err);
 	if (!rc)
-		rc = pm_run_load(p->out->dir, &p->run, err);
-	p->loaded = !rc;
-	p->run.stop = p->o->stop;
+		rc = load(p, err);
 	if (!rc && p->o->tracer.preload && !p->counts.flushes && !p->counts.fences)
 		log_warn("no flush and no fence was seen: if the program has its own (clwb, "
 			 "sfence), what follows is wrong; leave out --tracer preload, so that an "
@@ -131,16 +149,19 @@ static int verify_end(struct pm_whole *p, struct err *err)
 
 /* ---- what was found ---- */
 
-/* Findings whose numbers begin after those that were kept early take the place of these. */
+/*
+ * Findings whose numbers begin after those that were kept early take the place of these, and of
+ * those of earlier processes. If this one ended before it came so far, theirs stay.
+ */
 static int replace_early(struct pm_whole *p, size_t n, struct err *err)
 {
+	bool stay = p->out->stopped && !answers_caught_up(p->run.answers);
 	int rc = 0;
 
-	for (size_t i = 0; !rc && p->early && i < n; i++)
-		rc = case_move_number(p->out->dir, p->early + i, i, err);
-	for (uint64_t i = n; !rc && i < p->early; i++)
-		rc = case_remove_number(p->out->dir, i, err);
-	return rc;
+	p->to = stay ? p->first : 0;
+	for (size_t i = 0; !rc && p->early > p->to && i < n; i++)
+		rc = case_move_number(p->out->dir, p->early + i, p->to + i, err);
+	return rc ? rc : case_remove_from(p->out->dir, p->to + n, err);
 }
 
 /* Of an error, the others are kept all the same, and so is what was kept early. */
@@ -148,10 +169,8 @@ static int save_cases(struct pm_whole *p, const struct pm_cases *cases, struct e
 {
 	size_t n = min(cases->n, (size_t)KEEP_MAX);
 
-	if (!n)
-		return 0;
-	p->out->kept = true;
-	int rc = sync_run(p, err);
+	p->out->kept |= n;
+	int rc = n ? sync_run(p, err) : 0;
 	for (size_t i = 0; i < n; i++) {
 		int saved = pm_case_save(p->out->dir, p->early + i, &cases->v[i], err);
 
@@ -172,7 +191,7 @@ static int keep_cases(struct pm_whole *p, const struct pm_found *found, struct e
 	int rc = save_cases(p, &cases, err);
 	for (size_t i = 0; i < cases.n; i++) {
 		if (i < KEEP_MAX)
-			p->o->found(p->o->ctx, &cases.v[i], i, !rc);
+			p->o->found(p->o->ctx, &cases.v[i], p->to + i, !rc);
 		pm_case_release(&cases.v[i]);
 	}
 	vec_release(&cases);
@@ -209,6 +228,7 @@ static void summarise(struct pm_whole *p, const struct pm_found *f)
 	p->out->media_left_out = f->media_left_out;
 	s->pruned = saturated(f->stats.pruned);
 	s->budget_hit = f->stats.budget_hit || f->stopped;
+	p->out->stopped = f->stopped;
 	s->elapsed_ms = (util_now_ns() - p->o->start_ns) / 1000000;
 	memcpy(p->out->error, f->error, sizeof(p->out->error));
 }
@@ -235,16 +255,17 @@ static void add_error(struct pm_found *found, uint64_t n, const char *words)
 static void recover_again(struct pm_whole *p, const struct pm_search_opts *search,
 			  struct pm_found *found)
 {
-	struct pm_recovery_opts o = {
-		.run = &p->run, .tracer = &p->o->tracer, .count = p->o->recoveries, .search = search
-	};
+	struct pm_recovery_opts o = { .run = &p->run,
+				      .tracer = &p->o->tracer,
+				      .count = p->o->plan.recoveries,
+				      .search = search };
 	struct pm_search_opts all = *search;
 	struct pm_recovered r;
 
 	all.reads = NULL; /* of another trace */
 	all.changes = false;
 	o.search = &all;
-	if (!p->o->crash_recovery || *p->o->stop)
+	if (!recovers(p) || *p->o->stop)
 		return;
 	struct err why = ERR_INIT;
 	/* The findings made before are told all the same. */
@@ -276,7 +297,7 @@ static int explore(struct pm_whole *p, struct err *err)
 		return rc;
 	}
 	struct pm_search_opts o = { .run = &p->run,
-				    .changes = p->o->crash_recovery,
+				    .changes = recovers(p),
 				    .reads = p->o->plan.prune ? &reads : NULL,
 				    .jobs = (unsigned)p->o->jobs,
 				    .until_ns = p->o->time_ns ? util_now_ns() + p->o->time_ns : 0,
@@ -303,18 +324,25 @@ static int explore(struct pm_whole *p, struct err *err)
 
 /* ---- all of it ---- */
 
+static int use_dir(struct pm_whole *p, const char *dir, struct err *err)
+{
+	p->out->dir = realpath(dir, NULL);
+	return p->out->dir ? 0 : err_set(err, -errno, "cannot use %s: %m", dir);
+}
+
 static int make_run(struct pm_whole *p, struct err *err)
 {
 	auto_free char *dir = NULL;
 
 	if (p->o->output && case_is(p->o->output, "pm"))
-		return err_set(err, -EEXIST, "%s holds a run already: give another -o",
+		return err_set(err, -EEXIST,
+			       "%s holds a run already: go on with it by --resume, or give "
+			       "another -o",
 			       p->o->output);
 	int rc = case_create(p->o->output, "pm", pm_kind.made, &dir, err);
 	if (rc)
 		return rc;
-	p->out->dir = realpath(dir, NULL);
-	return p->out->dir ? 0 : err_set(err, -errno, "cannot use %s: %m", dir);
+	return use_dir(p, dir, err);
 }
 
 /* Of a run that was none, nothing is worth keeping. */
@@ -329,21 +357,83 @@ static void discard(const struct pm_whole *p)
 	rmdir(p->out->dir);
 }
 
-static int run_all(struct pm_whole *p, struct err *err)
+static int open_tracer(struct pm_whole *p, struct err *err)
 {
-	int rc = tracer_open(&p->o->tracer, p->o->qemu, err);
+	const struct pm_plan *plan = &p->o->plan;
+
+	p->o->tracer.preload = plan->preload;
+	p->o->tracer.stacks = plan->stacks;
+	p->o->tracer.limit = plan->trace_limit;
+	return tracer_open(&p->o->tracer, plan->qemu, err);
+}
+
+static int begin(struct pm_whole *p, struct err *err)
+{
+	int rc = open_tracer(p, err);
 
 	if (!rc)
 		rc = make_run(p, err);
 	if (rc)
 		return rc;
 	rc = record(p, err);
+	return rc ? rc : verify_end(p, err);
+}
+
+/* Options must say the same as the plan of the run, which holds from now on. */
+static int take_plan(struct pm_whole *p, struct err *err)
+{
+	struct pm_plan *plan = &p->o->plan;
+	int rc = given_agree(pm_kind.plan, &p->run.plan, plan, p->o->given, err);
+
+	if (rc)
+		return rc;
+	pm_plan_release(plan);
+	rc = pm_plan_load(p->out->dir, plan, err);
+	return rc ? rc : case_trust_run(&pm_kind, p->out->dir, plan, p->o->trust, &plan->ours, err);
+}
+
+/* A run that was interrupted, as it was when it had been recorded. */
+static int go_on(struct pm_whole *p, struct err *err)
+{
+	auto_words findings = { 0 };
+	int rc = use_dir(p, p->o->resume, err);
+
 	if (!rc)
-		rc = verify_end(p, err);
+		rc = load(p, err);
+	if (!rc)
+		rc = take_plan(p, err);
+	if (!rc)
+		rc = open_tracer(p, err);
+	if (!rc)
+		rc = case_sweep(p->out->dir, err);
+	if (!rc && case_has_ended(p->out->dir))
+		rc = below_remove(p->out->dir, CASE_SUMMARY, err);
+	if (!rc)
+		rc = case_list(p->out->dir, &findings, err);
+	if (!rc)
+		rc = pm_file_place(p->o->plan.file, &p->made, err);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < p->run.trace.events.n; i++)
+		pm_count(&p->counts, &p->run.trace.events.v[i]);
+	setenv("PMEM_IS_PMEM_FORCE", "1", 0);	    /* for checks, as when it was recorded */
+	p->made |= p->o->plan.made && !p->o->trust; /* a stranger names no file to remove */
+	p->first = p->early = case_next_number(&findings);
+	p->out->kept = findings.n;
+	return verify_end(p, err);
+}
+
+static int run_all(struct pm_whole *p, struct err *err)
+{
+	int rc = p->o->resume ? go_on(p, err) : begin(p, err);
+
+	if (!rc)
+		rc = answers_open(p->out->dir, &p->run.answers, err);
 	if (!rc)
 		rc = explore(p, err);
-	if (rc && !p->out->kept)
+	if (rc && p->out->dir && !p->o->resume && !p->out->kept)
 		discard(p);
+	answers_close(p->run.answers);
 	return rc;
 }
 

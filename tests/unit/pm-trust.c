@@ -29,6 +29,12 @@ static const struct trust_key of_plan[] = {
 	{ "preload", TRUST_HARMLESS },
 	{ "promises", TRUST_HARMLESS },
 	{ "enough", TRUST_HARMLESS },
+	{ "crash", TRUST_HARMLESS },
+	{ "recoveries", TRUST_HARMLESS },
+	{ "trace-limit", TRUST_HARMLESS },
+	{ "qemu", TRUST_COMMAND },
+	{ "stacks", TRUST_HARMLESS },
+	{ "made", TRUST_HARMLESS },
 };
 
 static const struct trust_key of_case[] = {
